@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Descriptors and files, with every result checked. Functions return 0 or -errno. */
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct buf;
+
+int io_write_all(int fd, const void *data, size_t len);
+int io_read_all(int fd, struct buf *out, size_t max); /* to the end; -EFBIG beyond max */
+int io_read_file(const char *path, struct buf *out, size_t max);
+int io_write_file(const char *path, const void *data, size_t len, mode_t mode); /* temp, fsync, rename, fsync(dir) */
+int io_mkdirs(const char *path, mode_t mode); /* parents 0755 or stricter as given; an existing one is fine */
+int io_set_nonblock(int fd);
+int io_memfd_sealed(const char *name, const void *data, size_t len); /* descriptor, or -errno */
+int io_lock_file(const char *path);  /* descriptor holding an exclusive flock; -EWOULDBLOCK if held */
+void io_random(void *out, size_t len);
+#define RANDOM_ID_LEN 32
+void io_random_id(char out[RANDOM_ID_LEN + 1]); /* 128 random bits in hex */

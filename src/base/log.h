@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One line per event: to the journal with fields under systemd, to stderr otherwise. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+enum log_level { LOG_LEVEL_ERROR = 3, LOG_LEVEL_WARNING = 4, LOG_LEVEL_INFO = 6, LOG_LEVEL_DEBUG = 7 };
+
+/* What a line is about; zero and NULL members are left out. */
+struct log_about {
+	int64_t job, run;
+	const char *node;
+};
+
+typedef void log_sink_fn(enum log_level level, const struct log_about *about, const char *line);
+
+/* Called once at start. A NULL sink writes "program: message" lines to stderr. */
+void log_open(const char *program, enum log_level max, log_sink_fn *sink);
+void log_set_level(enum log_level max);
+
+void log_line(enum log_level level, const struct log_about *about, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4))); /* control characters are escaped, length is capped */
+
+#define log_error(...) log_line(LOG_LEVEL_ERROR, NULL, __VA_ARGS__)
+#define log_warning(...) log_line(LOG_LEVEL_WARNING, NULL, __VA_ARGS__)
+#define log_info(...) log_line(LOG_LEVEL_INFO, NULL, __VA_ARGS__)
+#define log_debug(...) log_line(LOG_LEVEL_DEBUG, NULL, __VA_ARGS__)

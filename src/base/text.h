@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading and writing the small texts of the product: numbers, durations, instants, lists. */
+#pragma once
+#include "base/clock.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf;
+struct err;
+
+/* Out of memory aborts. */
+void *xcalloc(size_t n, size_t size);
+void *xrealloc(void *p, size_t size);
+char *xstrdup(const char *s); /* NULL gives NULL */
+char *xstrndup(const char *s, size_t len);
+char *xprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+bool text_equal(const char *a, const char *b); /* NULL equals NULL only */
+bool text_starts(const char *s, const char *prefix);
+bool text_utf8_valid(const char *s, size_t len); /* strict: no overlong, surrogate or > U+10FFFF */
+
+/* A list of owned strings. */
+struct strv {
+	char **v; /* NULL or n strings and a NULL */
+	size_t n;
+};
+void strv_done(struct strv *v);
+void strv_add(struct strv *v, const char *s);
+void strv_take(struct strv *v, char *s /* moved */);
+void strv_copy(struct strv *to, const struct strv *from);
+
+/* Bytes that may contain NUL. */
+struct blob {
+	char *data; /* owned; NULL when absent */
+	size_t len;
+};
+void blob_done(struct blob *b);
+
+/* Whole-text parsers: leading blanks, trailing junk, signs where none belong are refused. */
+bool parse_int(const char *s, int64_t min, int64_t max, int64_t *ret);
+bool parse_duration(const char *s, usec_t *ret, struct err *e); /* 90s 15m 1h30m 2d 500ms, ISO PT3H; > 0 */
+bool parse_size(const char *s, int64_t *ret);                   /* 4096 64K 10M 1G */
+bool parse_rfc3339(const char *s, usec_t *ret, struct err *e);  /* offset required; or @EPOCH[.fraction] */
+
+#define RFC3339_MAX 40
+char *format_rfc3339(usec_t t, char out[RFC3339_MAX]);    /* 2026-11-16T02:41:11Z, fraction only if any */
+char *format_duration(usec_t d, char out[RFC3339_MAX]);   /* 1h30m, as parse_duration reads it */
+
+/* Appends s with control characters, invalid UTF-8 and bidi overrides shown as \x1b or \u202e. */
+void text_escape(struct buf *out, const char *s, size_t len);

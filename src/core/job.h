@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A job: what its owner asked for, and the one table that lists what can be asked. */
+#pragma once
+#include "base/auto.h"
+#include "base/text.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct err;
+
+enum job_state {
+	JOB_ACTIVE,
+	JOB_PAUSED,
+	JOB_SUSPENDED, /* the reason is beside it */
+	JOB_FINISHED,  /* no slot left and no open run */
+	JOB_CANCELLED,
+	JOB_REMOVED,
+	JOB_STATE_MAX
+};
+const char *job_state_name(enum job_state s);
+bool job_state_parse(const char *name, enum job_state *ret);
+
+/* What a submitter writes. Every member is listed in job_fields[]. */
+struct job_spec {
+	char *name;             /* NULL: none */
+	struct strv command;    /* argv, run without a shell; empty when script is set */
+	char *script;           /* run by /bin/sh -c; NULL when command is set */
+	struct strv schedule;   /* see core/schedule.h; never empty once checked */
+	char *tz;               /* IANA zone; NULL until the submitter's is known */
+	struct strv env;        /* NAME=value */
+	struct strv tags;       /* key=value */
+	char *cwd;              /* NULL: the owner's home */
+	struct blob stdin_data; /* absent: /dev/null */
+	int64_t umask;
+	int64_t priority;       /* higher goes first */
+	usec_t timeout;         /* per attempt; 0: none */
+	usec_t grace;           /* between SIGTERM and SIGKILL */
+	int64_t output_limit;   /* bytes kept of the output: a tenth from its start, the rest from its end */
+};
+void job_spec_init(struct job_spec *s); /* the defaults of the table */
+void job_spec_done(struct job_spec *s);
+bool job_spec_check(const struct job_spec *s, struct err *e); /* rules that span fields */
+
+enum field_type {
+	FIELD_TEXT,     /* char * */
+	FIELD_LIST,     /* struct strv; JSON array of strings (a single string is a list of one) */
+	FIELD_MAP,      /* struct strv of K=V; JSON object of strings */
+	FIELD_BLOB,     /* struct blob; JSON string */
+	FIELD_INT,      /* int64_t */
+	FIELD_OCTAL,    /* int64_t; JSON string "022" */
+	FIELD_SIZE,     /* int64_t bytes; JSON number, text "10M" on the command line */
+	FIELD_DURATION, /* usec_t; JSON number of seconds or text "1h30m"; written as seconds */
+	FIELD_TYPE_MAX
+};
+
+struct job_field {
+	const char *name;    /* the JSON member, the word in messages */
+	enum field_type type;
+	size_t offset;       /* in struct job_spec */
+	int64_t min, max;    /* of the number; of the length of a text or blob; of the members of a list */
+	int64_t preset;      /* default of a number */
+	bool bytes;          /* also accepted and written as NAME_b64 when not UTF-8 */
+	const char *flag;    /* long option of 'jobctl add'; NULL: not an option of its own */
+	char short_flag;     /* 0: none */
+	const char *arg;     /* NAME, DURATION, K=V … */
+	const char *help;    /* one line, lower case */
+	bool (*check)(const char *value, struct err *e); /* of each text or member; may be NULL */
+};
+extern const struct job_field job_fields[];
+extern const size_t job_fields_count;
+const struct job_field *job_field_find(const char *name);
+
+bool job_name_check(const char *name, struct err *e); /* [A-Za-z0-9._-]{1,128}, not all digits */
+
+/* A stored job. The spec is JSON text here: the store keeps it and never looks inside. */
+struct job {
+	int64_t id;
+	uint32_t uid;
+	char *owner;
+	char *name;             /* NULL: none */
+	enum job_state state;
+	char *reason;           /* why it is in that state; NULL: nothing to say */
+	int64_t revision;
+	int64_t segment;
+	char *queue;
+	int64_t priority;
+	char *spec;             /* JSON */
+	usec_t created_at, updated_at;
+	usec_t next_slot;       /* 0: none */
+	struct {                /* its newest run; id 0: none yet */
+		int64_t id;
+		int state;      /* enum run_state */
+		usec_t slot, ended_at;
+		int64_t exit_code, term_signal;
+	} last_run;
+};
+void job_free(struct job *j);
+AUTO_DEFINE(job);
+
+#define SEGMENTS 64
+int64_t job_segment(uint64_t seed); /* which of the 64 segments; any well spread number will do */

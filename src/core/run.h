@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run is what became of one slot, an attempt one try at it; here are their states and moves. */
+#pragma once
+#include "base/auto.h"
+#include "base/clock.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum run_state {
+	RUN_QUEUED,
+	RUN_CLAIMED,
+	RUN_RUNNING,
+	RUN_SUCCEEDED,
+	RUN_FAILED,
+	RUN_TIMED_OUT,
+	RUN_CANCELLED,
+	RUN_LOST,
+	RUN_SKIPPED,
+	RUN_EXPIRED,
+	RUN_STATE_MAX
+};
+const char *run_state_name(enum run_state s);
+bool run_state_parse(const char *name, enum run_state *ret);
+bool run_state_final(enum run_state s);
+bool run_move_allowed(enum run_state from, enum run_state to);
+
+enum run_kind { RUN_KIND_SCHEDULE, RUN_KIND_MANUAL, RUN_KIND_BOOT, RUN_KIND_MAX };
+const char *run_kind_name(enum run_kind k);
+bool run_kind_parse(const char *name, enum run_kind *ret);
+
+enum attempt_outcome {
+	ATTEMPT_RUNNING, /* no end known yet */
+	ATTEMPT_SUCCEEDED,
+	ATTEMPT_FAILED,
+	ATTEMPT_TIMED_OUT,
+	ATTEMPT_CANCELLED,
+	ATTEMPT_LOST,
+	ATTEMPT_NOT_STARTED,
+	ATTEMPT_DENIED,
+	ATTEMPT_STALE,   /* ended after somebody else had taken the run over */
+	ATTEMPT_OUTCOME_MAX
+};
+const char *attempt_outcome_name(enum attempt_outcome o);
+bool attempt_outcome_parse(const char *name, enum attempt_outcome *ret);
+
+struct run {
+	int64_t id, job;
+	char *job_name;      /* NULL: none */
+	uint32_t uid;        /* of the job's owner */
+	char *owner;
+	enum run_kind kind;
+	enum run_state state;
+	char *reason;        /* NULL: nothing to say */
+	usec_t slot;         /* the instant it is for */
+	usec_t slot_last;    /* of a stretch of missed slots; else equal to slot */
+	int64_t slot_count;  /* 1 but for such a stretch */
+	usec_t due_at;       /* when it may start: slot plus jitter, or the retry's time */
+	int64_t revision, priority;
+	char *queue;
+	char *node;          /* id of the engine that claimed it; NULL: none */
+	int64_t attempt;     /* tries so far */
+	int64_t lost;        /* of these, lost ones */
+	int64_t fence;       /* grows by one with every claim */
+	bool cancel_asked;
+	usec_t created_at, claimed_at, started_at, ended_at; /* 0: not yet */
+	int64_t exit_code;   /* -1: none */
+	int64_t term_signal; /* 0: none */
+	usec_t dead_at;      /* 0: no dead letter */
+};
+void run_free(struct run *r);
+AUTO_DEFINE(run);
+
+struct attempt {
+	int64_t run, number, fence;
+	char *node, *spawner;
+	int64_t pid;
+	usec_t started_at, ended_at;
+	enum attempt_outcome outcome;
+	int64_t exit_code, term_signal;
+	usec_t cpu_user, cpu_system;
+	int64_t max_rss;          /* bytes */
+	int64_t output_bytes;     /* written by the command */
+	int64_t output_dropped;   /* of these, not kept */
+	char *error;              /* why it did not start, or what else went wrong; NULL: nothing */
+};
+void attempt_free(struct attempt *a);
+AUTO_DEFINE(attempt);
+
+#define RUN_LOST_MAX 3 /* times a run is started again after its attempt was lost */
+
+/* What becomes of a run whose attempt ended: pure, so that later policies are decided here. */
+struct run_verdict {
+	enum run_state state;  /* RUN_QUEUED: try again */
+	usec_t due_at;         /* of the next try */
+	const char *reason;    /* static text, or NULL */
+};
+struct run_verdict run_judge(const struct run *r, enum attempt_outcome outcome, usec_t now);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When a job is due: texts in, instants out; no clock, no files, no state. */
+#pragma once
+#include "base/auto.h"
+#include "base/clock.h"
+#include <stdbool.h>
+
+struct buf;
+struct err;
+struct zone;
+
+enum schedule_kind {
+	SCHEDULE_NOW,      /* once, at submission */
+	SCHEDULE_ONCE,     /* once, at an instant */
+	SCHEDULE_RECURRING,
+	SCHEDULE_BOOT,     /* once per kernel boot and node */
+	SCHEDULE_MANUAL,   /* only when triggered */
+	SCHEDULE_KIND_MAX
+};
+
+/* What a text is read against. Relative phrases and intervals count from 'anchor'. */
+struct schedule_context {
+	const struct zone *zone; /* NULL: UTC */
+	usec_t anchor;           /* the submission */
+	const char *id;          /* seed of H: the job's name, else its number; NULL: empty */
+};
+
+struct schedule; /* compiled and immutable: may be shared between threads */
+
+/* Reads one text of the language (semantics 1): "now", "every 15m", "2026-11-16T09:00:00Z", "@1700000000" … */
+bool schedule_parse(const char *text, const struct schedule_context *c, struct schedule **ret,
+	struct err *e);
+void schedule_free(struct schedule *s);
+AUTO_DEFINE(schedule);
+
+enum schedule_kind schedule_kind(const struct schedule *s);
+
+/* The first slot strictly after 'after'; false: there is none up to the end of 2199. */
+bool schedule_next(const struct schedule *s, usec_t after, usec_t *ret);
+
+/* The canonical text: parsing it again, whenever, gives the same slots. Relative phrases become instants. */
+void schedule_print(const struct schedule *s, struct buf *out);

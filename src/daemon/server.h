@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The HTTP server on the Unix socket: connections, identities, bodies, and the route table. */
+#pragma once
+#include "base/auto.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+struct clock;
+struct dispatcher;
+struct err;
+struct hub;
+struct sd_event;
+struct server;
+struct store_thread;
+
+/* What the routes may use; everything is borrowed and outlives the server. */
+struct server_context {
+	const struct clock *clock;
+	struct store_thread *store;
+	struct dispatcher *dispatcher;
+	struct hub *hub;
+	const char *node_name, *node_id, *store_where;
+	int output_dir;            /* descriptor of the spawner's output directory */
+	bool user_mode;            /* only our own uid is served, and the quotas do not apply */
+};
+struct server_limits {             /* config keys of the same names */
+	size_t connections, connections_per_uid;
+	size_t body, bulk_body, bulk_jobs;
+	size_t jobs_per_uid, submissions_per_second, submissions_burst;
+	int head_timeout, body_timeout; /* seconds */
+};
+
+bool server_start(struct sd_event *ev, int listen_fd /* moved */, const struct server_context *c,
+	const struct server_limits *l, struct server **ret, struct err *e);
+void server_set_limits(struct server *s, const struct server_limits *l); /* after a reload */
+void server_free(struct server *s); /* open requests are answered with 503 */
+AUTO_DEFINE(server);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The threads that own the store: one writes batches, one reads; results come back on the loop. */
+#pragma once
+#include "base/auto.h"
+#include "base/clock.h"
+#include <stdbool.h>
+
+struct err;
+struct op;
+struct sd_event;
+struct store;
+struct store_thread;
+struct store_wake;
+
+struct store_thread_options {
+	const char *where;   /* borrowed; see store_options */
+	const struct clock *clock;
+	void (*on_wake)(const struct store_wake *w, void *arg);   /* on the loop, after every batch */
+	void (*on_fatal)(const struct err *e, void *arg);         /* on the loop: the store must not be written any more */
+	void *arg;
+};
+
+bool store_thread_start(struct sd_event *ev, const struct store_thread_options *o,
+	struct store_thread **ret, struct err *e);
+void store_thread_free(struct store_thread *t); /* what is queued is finished first */
+AUTO_DEFINE(store_thread);
+
+const char *store_thread_store_id(const struct store_thread *t);
+
+/* The op belongs to the thread until op->on_done is called on the loop, after the commit that covers it. */
+void store_thread_submit(struct store_thread *t, struct op *op /* moved */);
+size_t store_thread_backlog(const struct store_thread *t); /* operations waiting or in the batch */
+
+/* A read: 'work' on the reader's thread with the reader's connection, then 'done' on the loop. */
+struct read_task {
+	void (*work)(struct store *s, struct read_task *t);
+	void (*done)(struct read_task *t); /* owns the task */
+	struct read_task *next;
+};
+void store_thread_read(struct store_thread *t, struct read_task *task /* moved */);

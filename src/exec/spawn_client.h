@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asks the spawner for workers and hears how each one ended, exactly once after it was acknowledged. */
+#pragma once
+#include "base/auto.h"
+#include "base/clock.h"
+#include "core/run.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct err;
+struct plan;
+struct sd_event;
+struct spawn_client;
+
+enum spawn_report_kind {
+	SPAWN_STARTED,     /* pid, started_at */
+	SPAWN_NOT_STARTED, /* error, transient: nothing ran */
+	SPAWN_ENDED,       /* the whole of the rest */
+	SPAWN_HAS,         /* answer to a list: running, with pid and started_at */
+	SPAWN_LIST_DONE,   /* everything the spawner has was named; ends not yet acknowledged came as SPAWN_ENDED */
+	SPAWN_GONE,        /* the connection ended: the spawner died */
+	SPAWN_SUPERSEDED,  /* a newer engine has taken over: exit 75 */
+	SPAWN_REPORT_MAX
+};
+
+struct spawn_report {
+	enum spawn_report_kind kind;
+	int64_t run, fence, attempt;
+	int64_t pid;
+	usec_t started_at, ended_at;
+	enum attempt_outcome outcome;      /* of SPAWN_ENDED: succeeded, failed, timed_out, cancelled */
+	int64_t exit_code, term_signal;
+	usec_t cpu_user, cpu_system;
+	int64_t max_rss, output_bytes, output_dropped;
+	bool transient;                    /* of SPAWN_NOT_STARTED: EAGAIN, ENOMEM … */
+	const char *error;                 /* borrowed; NULL: none */
+};
+typedef void spawn_report_fn(const struct spawn_report *r, void *arg);
+
+/*
+ * Connects, says hello and waits (at most 5 s) for the welcome; reports arrive through the loop afterwards.
+ * ERR_UNREACHABLE: nobody listens at 'path'.
+ */
+bool spawn_client_open(struct sd_event *ev /* borrowed */, const char *path, const char *node,
+	spawn_report_fn *fn, void *arg, struct spawn_client **ret, struct err *e);
+void spawn_client_free(struct spawn_client *c); /* workers keep running */
+AUTO_DEFINE(spawn_client);
+
+const char *spawn_client_spawner(const struct spawn_client *c); /* the spawner's id */
+
+/* Frames are queued and leave as the socket allows; a failure shows up as SPAWN_GONE. */
+bool spawn_client_start(struct spawn_client *c, const struct plan *p, struct err *e);
+void spawn_client_cancel(struct spawn_client *c, int64_t run, int64_t fence); /* SIGTERM, grace, SIGKILL */
+void spawn_client_ack(struct spawn_client *c, int64_t run, int64_t fence);    /* after the commit of its end */
+void spawn_client_list(struct spawn_client *c);
+void spawn_client_forget_output(struct spawn_client *c, int64_t run, int64_t attempt);
+
+/* User mode: starts a spawner in its own session unless one already holds the lock of that directory. */
+bool spawner_launch(const char *program, const char *runtime_dir, const char *output_dir,
+	struct err *e);

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The operations that change the store; each is a message that is owned by whoever holds it. */
+#pragma once
+#include "base/err.h"
+#include "store/store.h"
+#include <stdint.h>
+
+enum op_kind {
+	OP_JOB_ADD,    /* one job */
+	OP_JOB_BULK,   /* many jobs, all or none */
+	OP_JOB_CANCEL, /* no more slots; queued runs are cancelled */
+	OP_JOB_REMOVE, /* the same, and out of sight; history stays */
+	OP_RUN_CANCEL, /* a queued run ends; a running one is marked and must be signalled by the caller */
+	OP_PLAN,       /* due slots become runs */
+	OP_CLAIM,      /* due runs become ours */
+	OP_STARTED,    /* a process exists */
+	OP_ENDED,      /* an attempt is over */
+	OP_GIVE_BACK,  /* claimed, never started: queued again */
+	OP_NODE_OPEN,  /* this engine and its spawner; takes over what they held */
+	OP_NODE_CLOSE, /* this engine leaves in peace */
+	OP_KIND_MAX
+};
+
+/* A job to be added. Strings are borrowed from the op's owner and live as long as the op. */
+struct job_new {
+	uint32_t uid;
+	const char *owner;
+	const char *name;        /* NULL: none */
+	const char *spec;        /* JSON, canonical */
+	const char *key;         /* idempotency key; NULL: none */
+	const struct strv *tags; /* NULL: none */
+	int64_t priority;
+	usec_t now;
+	usec_t run_at;           /* a run is queued at once for this slot; 0: none */
+	usec_t next_slot;        /* the first slot of 'due'; 0: none */
+	/* results */
+	int64_t id;              /* the job's number */
+	int64_t run;             /* the run queued at once; 0: none */
+	bool existed;            /* the key was known, with the same content: nothing was added */
+};
+
+struct op_job_bulk {
+	struct job_new *v; /* owned array */
+	size_t n;
+	size_t failed;     /* result: index of the one that was refused */
+};
+
+struct op_job_cancel {       /* OP_JOB_CANCEL and OP_JOB_REMOVE */
+	int64_t uid;         /* whose jobs may be touched; -1: all */
+	int64_t id;
+	bool running;        /* also ask for the end of its running runs */
+	usec_t now;
+	/* results */
+	char *name;          /* owned; NULL: none */
+	enum job_state was;
+	int64_t queued_cancelled;
+	struct run_list open; /* its claimed and running runs */
+};
+
+struct op_run_cancel {
+	int64_t uid;
+	int64_t id;
+	usec_t now;
+	/* results */
+	struct run *run;     /* owned; as it is now: final, or cancel_asked */
+	bool was_final;      /* it had ended before; nothing changed */
+};
+
+/* What the planner decides for one due row. Slots ascend. */
+struct planned {
+	struct planned_run {
+		enum run_state state;     /* RUN_QUEUED, or RUN_SKIPPED for missed ones */
+		usec_t slot, slot_last;
+		int64_t slot_count;
+		usec_t due_at;
+		const char *reason;       /* static text, or NULL */
+	} runs[64];
+	size_t n;
+	usec_t next_slot;                 /* 0: the schedule has ended */
+	const char *suspend;              /* static text: the job can go no further, and why; else NULL */
+};
+struct due_job {
+	int64_t job, revision;
+	const char *name; /* NULL: none */
+	const char *spec; /* JSON */
+	usec_t slot;      /* its next slot, inside the horizon */
+	usec_t created_at;
+};
+/* Pure; called on the store thread inside the transaction. */
+typedef void plan_fn(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret,
+	void *arg);
+struct op_plan {
+	usec_t now, horizon;
+	size_t limit;        /* due rows at a time */
+	plan_fn *fn;
+	void *fn_arg;
+	/* results */
+	size_t jobs, runs;   /* rows moved, runs made; jobs == limit: ask again */
+};
+
+struct claimed {
+	struct run *run;     /* owned */
+	char *spec;          /* owned JSON of the job */
+};
+struct claimed_list {
+	struct claimed *v;
+	size_t n;
+};
+struct op_claim {
+	const char *node;    /* borrowed: this engine's id */
+	usec_t now;
+	size_t room;
+	struct claimed_list claimed; /* result: by priority, then due time */
+};
+
+struct op_started {
+	const char *node, *spawner; /* borrowed */
+	int64_t run, fence, attempt;
+	int64_t pid;
+	usec_t started_at;
+};
+
+struct op_ended {
+	const char *node;            /* borrowed */
+	struct attempt attempt;      /* owned strings; run, number, fence say which */
+	enum run_state state;        /* what becomes of the run (run_judge) */
+	usec_t due_at;               /* when state is RUN_QUEUED */
+	const char *reason;          /* static text, or NULL */
+	/* results */
+	bool stale;                  /* somebody else has the run: kept as a stale attempt */
+	bool job_finished;
+	int64_t job;
+};
+
+struct op_give_back {
+	const char *node;
+	int64_t run, fence;
+	usec_t due_at;               /* when it may be claimed again */
+};
+
+struct op_node_open {
+	const char *node, *name, *spawner; /* borrowed: engine id, stable node name, spawner id */
+	const char *host;
+	usec_t now;
+	/* results: claimed and running runs of earlier engines of this node name, now ours (same fence) */
+	struct claimed_list same_spawner;  /* the spawner knows what became of them */
+	struct claimed_list other_spawner; /* their spawner is gone: lost */
+};
+
+struct op_node_close {
+	const char *node;
+	usec_t now;
+};
+
+struct op {
+	enum op_kind kind;
+	bool ok;               /* result */
+	struct err err;        /* when not ok */
+	void (*on_done)(struct op *op, void *arg); /* on the loop thread, after the commit; then owns the op */
+	void *arg;
+	struct op *next;       /* of whatever queue holds it */
+	union {
+		struct job_new add;
+		struct op_job_bulk bulk;
+		struct op_job_cancel job_cancel;
+		struct op_run_cancel run_cancel;
+		struct op_plan plan;
+		struct op_claim claim;
+		struct op_started started;
+		struct op_ended ended;
+		struct op_give_back give_back;
+		struct op_node_open node_open;
+		struct op_node_close node_close;
+	};
+};
+
+struct op *op_new(enum op_kind kind, void (*on_done)(struct op *, void *), void *arg);
+void op_free(struct op *op); /* frees the owned results; NULL is fine */
+AUTO_DEFINE(op);
+void claimed_list_done(struct claimed_list *l);

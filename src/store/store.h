@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The store: jobs, runs and attempts as rows, the same over SQLite and PostgreSQL. */
+#pragma once
+#include "base/auto.h"
+#include "base/clock.h"
+#include "core/job.h"
+#include "core/run.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+struct err;
+struct op;
+struct store;
+
+struct store_options {
+	const char *where;    /* a path, or postgresql://… */
+	bool read_only;       /* the reader's connection: never creates, migrates or checkpoints */
+	bool no_checkpoint;   /* another process of this file checkpoints */
+};
+
+/*
+ * Opened after any fork; used by one thread. Creates or migrates the schema unless read_only.
+ * ERR_REFUSED: corrupt, foreign, unreadable or newer, nothing was changed (the daemon exits 78).
+ */
+bool store_open(const struct store_options *o, struct store **ret, struct err *e);
+void store_free(struct store *s);
+AUTO_DEFINE(store);
+
+const char *store_id(const struct store *s); /* random, made with the schema, kept for ever */
+
+/* ---- writing: one batch, one transaction (see op.h) ---- */
+
+/* When something must be looked at next; USEC_NEVER: nothing is waiting. */
+struct store_wake {
+	usec_t next_slot; /* the first row of 'due' */
+	usec_t next_due;  /* the first queued run */
+};
+
+/*
+ * Runs all operations in one transaction and leaves each result in its op. One that fails changes
+ * nothing and does not disturb the others. False: nobody may be answered as done; every op carries the error.
+ *   ERR_BUSY, ERR_FULL  nothing happened
+ *   ERR_UNCERTAIN       the outcome could not be learned: the caller must stop (exit 75)
+ */
+bool store_apply(struct store *s, struct op *const *ops, size_t n, struct store_wake *ret,
+	struct err *e);
+
+/* ---- reading: each call is one short transaction; nothing is held open between calls ---- */
+
+struct job_filter {
+	int64_t uid;          /* -1: every owner */
+	unsigned states;      /* bits 1 << enum job_state; 0: all but removed */
+	const char *owner, *name_glob, *tag_key, *tag_value; /* NULL: any */
+	usec_t created_since, created_until; /* 0: open */
+	int64_t after;        /* cursor: ids beyond it */
+	size_t limit;
+};
+struct run_filter {
+	int64_t uid;          /* -1: every owner */
+	int64_t job;          /* 0: any */
+	unsigned states;      /* bits 1 << enum run_state; 0: all */
+	usec_t slot_since, slot_until;
+	int64_t before;       /* cursor: newest first, ids below it; 0: from the newest */
+	size_t limit;
+};
+struct job_list {
+	struct job **v; /* owned */
+	size_t n;
+};
+struct run_list {
+	struct run **v;
+	size_t n;
+};
+struct attempt_list {
+	struct attempt **v;
+	size_t n;
+};
+void job_list_done(struct job_list *l);
+void run_list_done(struct run_list *l);
+void attempt_list_done(struct attempt_list *l);
+
+/* 'uid' limits what is seen, -1 sees all; a foreign job is ERR_NOT_FOUND like a missing one. */
+bool store_job_get(struct store *s, int64_t uid, int64_t id, struct job **ret, struct err *e);
+/* Names are unique per owner: an administrator may meet several, then ERR_CONFLICT tells to use the number. */
+bool store_job_find(struct store *s, int64_t uid, const char *name, struct job **ret, struct err *e);
+bool store_job_names(struct store *s, int64_t uid, size_t limit, struct strv *ret, struct err *e); /* for "did you mean" */
+bool store_job_list(struct store *s, const struct job_filter *f, struct job_list *ret, struct err *e);
+bool store_run_get(struct store *s, int64_t uid, int64_t id, struct run **ret, struct err *e);
+bool store_run_list(struct store *s, const struct run_filter *f, struct run_list *ret, struct err *e);
+bool store_attempts(struct store *s, int64_t run, struct attempt_list *ret, struct err *e);
+
+struct store_counts {
+	int64_t jobs[JOB_STATE_MAX];
+	int64_t runs[RUN_STATE_MAX];
+};
+bool store_counts(struct store *s, struct store_counts *ret, struct err *e); /* from 'counters', no scan */

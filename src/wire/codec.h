@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JSON and our structs, both ways, driven by the field tables. */
+#pragma once
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct attempt;
+struct buf;
+struct err;
+struct job;
+struct job_spec;
+struct run;
+
+/*
+ * Strict: UTF-8, no NUL, no duplicate member, depth and member count bounded. 'max' bounds len.
+ * NULL and ERR_INVALID or ERR_TOO_LARGE otherwise. Caller json_decref()s.
+ */
+json_t *json_read(const char *text, size_t len, size_t max, struct err *e);
+
+/* A submission: spec members plus "key". Unknown member, wrong type, out of range: ERR_INVALID with e->field. */
+bool spec_from_json(const json_t *o, struct job_spec *s /* initialised */, char **ret_key, struct err *e);
+json_t *spec_to_json(const struct job_spec *s);          /* members that differ from the default */
+char *spec_to_text(const struct job_spec *s);            /* canonical JSON text: sorted, compact; caller frees */
+bool spec_from_text(const char *text, struct job_spec *s /* initialised */, struct err *e);
+
+json_t *job_to_json(const struct job *j, struct err *e); /* the spec's members beside id, state, owner … */
+json_t *run_to_json(const struct run *r);
+json_t *attempt_to_json(const struct attempt *a);
+json_t *error_to_json(const struct err *e);              /* {"error":{"code","message","field"}} */
+bool error_from_json(const json_t *o, struct err *e);    /* fills e; false when it is no error object */
