@@ -12,11 +12,19 @@ struct job;
 struct job_spec;
 struct run;
 
+#define JSON_DEPTH_MAX 64
+#define JSON_MEMBERS_MAX 10000 /* of one request that is no bulk */
+
 /*
- * Strict: UTF-8, no NUL, no duplicate member, depth and member count bounded. 'max' bounds len.
+ * Strict: UTF-8, no NUL, no duplicate member, depth bounded. 'max' bounds len.
  * NULL and ERR_INVALID or ERR_TOO_LARGE otherwise. Caller json_decref()s.
  */
 json_t *json_read(const char *text, size_t len, size_t max, struct err *e);
+
+/* The same for what a stranger sent: the values (members and elements, at any depth) are counted first. */
+json_t *json_read_bounded(const char *text, size_t len, size_t max, size_t members, struct err *e);
+
+void json_write(const json_t *j, struct buf *out); /* compact, sorted: equal values give equal text */
 
 /* A submission: spec members plus "key". Unknown member, wrong type, out of range: ERR_INVALID with e->field. */
 bool spec_from_json(const json_t *o, struct job_spec *s /* initialised */, char **ret_key, struct err *e);
@@ -29,3 +37,8 @@ json_t *run_to_json(const struct run *r);
 json_t *attempt_to_json(const struct attempt *a);
 json_t *error_to_json(const struct err *e);              /* {"error":{"code","message","field"}} */
 bool error_from_json(const json_t *o, struct err *e);    /* fills e; false when it is no error object */
+
+/* A string for an answer; NULL gives null, bytes that are not UTF-8 are shown escaped. */
+json_t *json_text(const char *s);
+json_t *json_time(int64_t t /* usec_t; 0 gives null */);
+json_t *json_seconds(int64_t d /* usec_t */);
