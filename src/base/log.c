@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The log: the only mutable state at file level in the product. */
+#include "base/log.h"
+#include "base/buf.h"
+#include "base/io.h"
+#include "base/text.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LINE_MAX_BYTES 1024
+
+static struct {
+	const char *program;
+	enum log_level max;
+	log_sink_fn *sink;
+} the_log = {"jobsched", LOG_LEVEL_INFO, NULL};
+
+void log_open(const char *program, enum log_level max, log_sink_fn *sink)
+{
+	the_log.program = program;
+	the_log.sink = sink;
+	log_set_level(max);
+}
+
+void log_set_level(enum log_level max)
+{
+	__atomic_store_n(&the_log.max, max, __ATOMIC_RELAXED);
+}
+
+/* One write, so that lines of several threads and processes do not mix. */
+static void write_stderr(const struct log_about *about, const char *line)
+{
+	char out[LINE_MAX_BYTES * 4 + 256];
+	int n = snprintf(out, sizeof(out), "%s: %s", the_log.program, line);
+
+	if (about && about->job && n < (int)sizeof(out))
+		n += snprintf(out + n, sizeof(out) - (size_t)n, " job=%lld", (long long)about->job);
+	if (about && about->run && n < (int)sizeof(out))
+		n += snprintf(out + n, sizeof(out) - (size_t)n, " run=%lld", (long long)about->run);
+	if (n > (int)sizeof(out) - 2)
+		n = (int)sizeof(out) - 2;
+	out[n++] = '\n';
+	(void)io_write_all(2, out, (size_t)n);
+}
+
+void log_line(enum log_level level, const struct log_about *about, const char *fmt, ...)
+{
+	char line[LINE_MAX_BYTES];
+	struct buf shown = {};
+	va_list ap;
+
+	if (level > __atomic_load_n(&the_log.max, __ATOMIC_RELAXED))
+		return;
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	text_escape(&shown, line, strlen(line));
+	if (the_log.sink)
+		the_log.sink(level, about, shown.data ? shown.data : "");
+	else
+		write_stderr(about, shown.data ? shown.data : "");
+	buf_done(&shown);
+}

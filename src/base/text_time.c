@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Durations and instants as text. */
+#include "base/err.h"
+#include "base/text.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DURATION_MAX (INT64_C(36525) * USEC_DAY) /* a hundred years */
+
+struct unit {
+	const char *name;
+	usec_t usec;
+};
+
+/* Longest names first where one begins another. */
+static const struct unit plain_units[] = {
+	{"ms", USEC_MSEC}, {"us", 1},
+	{"seconds", USEC_SEC}, {"second", USEC_SEC}, {"secs", USEC_SEC}, {"sec", USEC_SEC}, {"s", USEC_SEC},
+	{"minutes", USEC_MIN}, {"minute", USEC_MIN}, {"mins", USEC_MIN}, {"min", USEC_MIN}, {"m", USEC_MIN},
+	{"hours", USEC_HOUR}, {"hour", USEC_HOUR}, {"hrs", USEC_HOUR}, {"hr", USEC_HOUR}, {"h", USEC_HOUR},
+	{"days", USEC_DAY}, {"day", USEC_DAY}, {"d", USEC_DAY},
+	{"weeks", 7 * USEC_DAY}, {"week", 7 * USEC_DAY}, {"w", 7 * USEC_DAY},
+	{NULL, 0},
+};
+static const struct unit iso_date_units[] = {{"W", 7 * USEC_DAY}, {"D", USEC_DAY}, {NULL, 0}};
+static const struct unit iso_time_units[] = {
+	{"H", USEC_HOUR}, {"M", USEC_MIN}, {"S", USEC_SEC}, {NULL, 0}};
+
+static const struct unit *unit_find(const struct unit *units, const char *s)
+{
+	for (; units->name; units++)
+		if (strncasecmp(s, units->name, strlen(units->name)) == 0)
+			return units;
+	return NULL;
+}
+
+/* One "12.5h"; the units of an ISO duration must get smaller, which *below keeps. */
+static bool take_term(const char **text, const struct unit *units, usec_t *below, usec_t *sum)
+{
+	const char *s = *text;
+	int64_t whole = 0, part = 0, scale = 1;
+	const struct unit *u;
+	usec_t term;
+
+	if (*s < '0' || *s > '9')
+		return false;
+	for (; *s >= '0' && *s <= '9'; s++)
+		if (__builtin_mul_overflow(whole, 10, &whole) ||
+			__builtin_add_overflow(whole, *s - '0', &whole))
+			return false;
+	if (*s == '.') {
+		if (s[1] < '0' || s[1] > '9')
+			return false;
+		for (s++; *s >= '0' && *s <= '9'; s++)
+			if (scale < 1000000) {
+				part = part * 10 + (*s - '0');
+				scale *= 10;
+			}
+	}
+	while (*s == ' ' && s[1])
+		s++;
+	u = unit_find(units, s);
+	if (!u || u->usec >= *below || __builtin_mul_overflow(whole, u->usec, &term) ||
+		__builtin_add_overflow(*sum, term, sum) ||
+		__builtin_add_overflow(*sum, u->usec * part / scale, sum))
+		return false;
+	*below = u->usec;
+	*text = s + strlen(u->name);
+	return true;
+}
+
+static bool take_iso(const char *s, usec_t *sum)
+{
+	const struct unit *units = iso_date_units;
+	usec_t below = USEC_NEVER;
+
+	for (s++; *s;) {
+		if ((*s == 'T' || *s == 't') && units == iso_date_units && s[1]) {
+			units = iso_time_units;
+			s++;
+		} else if (!take_term(&s, units, &below, sum)) {
+			return false;
+		}
+	}
+	return below != USEC_NEVER;
+}
+
+static bool take_plain(const char *s, usec_t *sum)
+{
+	usec_t below = USEC_NEVER;
+
+	if (!*s)
+		return false;
+	while (*s) {
+		if (!take_term(&s, plain_units, &below, sum))
+			return false;
+		while (*s == ' ' && s[1])
+			s++;
+	}
+	return true;
+}
+
+bool parse_duration(const char *s, usec_t *ret, struct err *e)
+{
+	usec_t sum = 0;
+	bool ok = (*s == 'P' || *s == 'p') ? take_iso(s, &sum) : take_plain(s, &sum);
+
+	if (!ok)
+		return err_set(e, ERR_INVALID, "'%.64s' is not a duration; write 90s, 15m, 1h30m, 2d or PT3H", s);
+	if (sum <= 0)
+		return err_set(e, ERR_INVALID, "the duration '%.64s' must be longer than nothing", s);
+	if (sum > DURATION_MAX)
+		return err_set(e, ERR_INVALID, "the duration '%.64s' is longer than 100 years", s);
+	*ret = sum;
+	return true;
+}
+
+char *format_duration(usec_t d, char out[RFC3339_MAX])
+{
+	static const struct unit units[] = {{"d", USEC_DAY}, {"h", USEC_HOUR}, {"m", USEC_MIN},
+		{"s", USEC_SEC}, {"ms", USEC_MSEC}, {"us", 1}};
+	size_t len = 0;
+
+	if (d <= 0)
+		return strcpy(out, "0s");
+	out[0] = '\0';
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]) && len < RFC3339_MAX - 1; i++) {
+		if (d < units[i].usec)
+			continue;
+		len += (size_t)snprintf(out + len, RFC3339_MAX - len, "%" PRId64 "%s", d / units[i].usec,
+			units[i].name);
+		d %= units[i].usec;
+	}
+	return out;
+}
+
+/* Days since 1970-01-01 of a proleptic Gregorian date. */
+static int64_t days_of(int64_t y, int64_t m, int64_t d)
+{
+	int64_t era, yoe, doy;
+
+	y -= m <= 2;
+	era = (y >= 0 ? y : y - 399) / 400;
+	yoe = y - era * 400;
+	doy = (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1;
+	return era * 146097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719468;
+}
+
+static void date_of(int64_t days, int64_t *y, int64_t *m, int64_t *d)
+{
+	int64_t era, doe, yoe, doy, mp;
+
+	days += 719468;
+	era = (days >= 0 ? days : days - 146096) / 146097;
+	doe = days - era * 146097;
+	yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365;
+	doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+	mp = (5 * doy + 2) / 153;
+	*d = doy - (153 * mp + 2) / 5 + 1;
+	*m = mp + (mp < 10 ? 3 : -9);
+	*y = yoe + era * 400 + (*m <= 2);
+}
+
+static int days_in_month(int64_t y, int64_t m)
+{
+	static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+	bool leap = (y % 4 == 0 && y % 100 != 0) || y % 400 == 0;
+
+	return days[m - 1] + (m == 2 && leap);
+}
+
+char *format_rfc3339(usec_t t, char out[RFC3339_MAX])
+{
+	int64_t days = t / USEC_DAY, rest = t % USEC_DAY, y, m, d;
+	int64_t sec, part;
+	int len;
+
+	if (rest < 0) {
+		rest += USEC_DAY;
+		days--;
+	}
+	date_of(days, &y, &m, &d);
+	sec = rest / USEC_SEC;
+	part = rest % USEC_SEC;
+	len = snprintf(out, RFC3339_MAX, "%04d-%02d-%02dT%02d:%02d:%02d", (int)y, (int)m, (int)d,
+		(int)(sec / 3600), (int)(sec / 60 % 60), (int)(sec % 60));
+	if (part)
+		len += snprintf(out + len, RFC3339_MAX - (size_t)len, part % 1000 ? ".%06d" : ".%03d",
+			(int)(part % 1000 ? part : part / 1000));
+	snprintf(out + len, RFC3339_MAX - (size_t)len, "Z");
+	return out;
+}
+
+static bool take_digits(const char **s, int n, int64_t *ret)
+{
+	*ret = 0;
+	for (; n > 0; n--, (*s)++) {
+		if (**s < '0' || **s > '9')
+			return false;
+		*ret = *ret * 10 + (**s - '0');
+	}
+	return true;
+}
+
+static bool take_char(const char **s, const char *set)
+{
+	if (!**s || !strchr(set, **s))
+		return false;
+	(*s)++;
+	return true;
+}
+
+/* ".5" in microseconds, or nothing; more than six digits are cut. */
+static bool take_fraction(const char **s, int64_t *ret)
+{
+	int64_t unit = USEC_SEC / 10;
+
+	*ret = 0;
+	if (**s != '.')
+		return true;
+	(*s)++;
+	if (**s < '0' || **s > '9')
+		return false;
+	for (; **s >= '0' && **s <= '9'; (*s)++, unit /= 10)
+		*ret += unit * (**s - '0');
+	return true;
+}
+
+static bool take_offset(const char **s, int64_t *ret)
+{
+	int sign = **s == '-' ? -1 : 1;
+	int64_t h, m;
+
+	*ret = 0;
+	if (take_char(s, "Zz"))
+		return true;
+	if (!take_char(s, "+-") || !take_digits(s, 2, &h) || !take_char(s, ":") ||
+		!take_digits(s, 2, &m) || h > 23 || m > 59)
+		return false;
+	*ret = sign * (h * 60 + m) * USEC_MIN;
+	return true;
+}
+
+static bool take_instant(const char *s, usec_t *ret)
+{
+	int64_t y, mo, d, h, mi, sec, part, offset;
+
+	if (!take_digits(&s, 4, &y) || !take_char(&s, "-") || !take_digits(&s, 2, &mo) ||
+		!take_char(&s, "-") || !take_digits(&s, 2, &d) || !take_char(&s, "Tt ") ||
+		!take_digits(&s, 2, &h) || !take_char(&s, ":") || !take_digits(&s, 2, &mi) ||
+		!take_char(&s, ":") || !take_digits(&s, 2, &sec) || !take_fraction(&s, &part) ||
+		!take_offset(&s, &offset) || *s)
+		return false;
+	if (mo < 1 || mo > 12 || d < 1 || d > days_in_month(y, mo) || h > 23 || mi > 59 || sec > 59)
+		return false;
+	*ret = days_of(y, mo, d) * USEC_DAY + ((h * 60 + mi) * 60 + sec) * USEC_SEC + part - offset;
+	return true;
+}
+
+static bool take_epoch(const char *s, usec_t *ret)
+{
+	int64_t sec = 0, part;
+
+	if (*s < '0' || *s > '9')
+		return false;
+	for (; *s >= '0' && *s <= '9'; s++)
+		if (__builtin_mul_overflow(sec, 10, &sec) || __builtin_add_overflow(sec, *s - '0', &sec))
+			return false;
+	return take_fraction(&s, &part) && !*s && !__builtin_mul_overflow(sec, USEC_SEC, ret) &&
+	       !__builtin_add_overflow(*ret, part, ret);
+}
+
+bool parse_rfc3339(const char *s, usec_t *ret, struct err *e)
+{
+	usec_t t;
+
+	if (*s == '@' ? !take_epoch(s + 1, &t) : !take_instant(s, &t))
+		return err_set(e, ERR_INVALID,
+			"'%.64s' is not an instant; write 2026-11-16T09:00:00Z, with an offset, or @1700000000", s);
+	if (t < 0 || t > USEC_LAST)
+		return err_set(e, ERR_INVALID, "'%.64s' is outside the years 1970 to 2199", s);
+	*ret = t;
+	return true;
+}
