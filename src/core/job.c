@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs: their states, their memory, and the rules that span several fields. */
+#include "core/job.h"
+#include "base/err.h"
+#include <string.h>
+
+static const char *const state_names[JOB_STATE_MAX] = {
+	[JOB_ACTIVE] = "active",
+	[JOB_PAUSED] = "paused",
+	[JOB_SUSPENDED] = "suspended",
+	[JOB_FINISHED] = "finished",
+	[JOB_CANCELLED] = "cancelled",
+	[JOB_REMOVED] = "removed",
+};
+
+const char *job_state_name(enum job_state s)
+{
+	return s < JOB_STATE_MAX ? state_names[s] : "unknown";
+}
+
+bool job_state_parse(const char *name, enum job_state *ret)
+{
+	for (int s = 0; s < JOB_STATE_MAX; s++)
+		if (strcmp(name, state_names[s]) == 0) {
+			*ret = (enum job_state)s;
+			return true;
+		}
+	return false;
+}
+
+void job_spec_init(struct job_spec *s)
+{
+	*s = (struct job_spec){};
+	for (size_t i = 0; i < job_fields_count; i++) {
+		const struct job_field *f = &job_fields[i];
+
+		if (f->type >= FIELD_INT)
+			*(int64_t *)((char *)s + f->offset) = f->preset;
+	}
+}
+
+void job_spec_done(struct job_spec *s)
+{
+	for (size_t i = 0; i < job_fields_count; i++) {
+		void *at = (char *)s + job_fields[i].offset;
+
+		switch (job_fields[i].type) {
+		case FIELD_TEXT:
+			free(*(char **)at);
+			break;
+		case FIELD_LIST:
+		case FIELD_MAP:
+			strv_done(at);
+			break;
+		case FIELD_BLOB:
+			blob_done(at);
+			break;
+		default:
+			break;
+		}
+	}
+	*s = (struct job_spec){};
+}
+
+bool job_spec_check(const struct job_spec *s, struct err *e)
+{
+	if (s->command.n > 0 && s->script)
+		return err_field(e, "script", "a job has either 'command' or 'script', not both");
+	if (s->command.n == 0 && !s->script)
+		return err_field(e, "command", "a job needs a command; write it after '--'");
+	if (s->command.n > 0 && !s->command.v[0][0])
+		return err_field(e, "command", "the first word of the command is empty");
+	if (s->script && !s->script[strspn(s->script, " \t\n")])
+		return err_field(e, "script", "the script is empty");
+	return true;
+}
+
+void job_free(struct job *j)
+{
+	if (!j)
+		return;
+	free(j->owner);
+	free(j->name);
+	free(j->reason);
+	free(j->queue);
+	free(j->spec);
+	free(j);
+}
+
+int64_t job_segment(uint64_t seed)
+{
+	seed = (seed ^ seed >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+	seed = (seed ^ seed >> 27) * UINT64_C(0x94D049BB133111EB);
+	return (int64_t)((seed ^ seed >> 31) % SEGMENTS);
+}
