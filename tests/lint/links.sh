@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+# Looks at which libraries each program is linked with.
+. "$(dirname "$0")/tap.sh"
+
+# libraries PROGRAM PATTERN: those it needs and must not have
+libraries() {
+	if [ ! -x "$top_builddir/$1" ]; then
+		echo "$top_builddir/$1 is not built"
+		return
+	fi
+	readelf -d "$top_builddir/$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\].*/\1/p' | grep -E "$2"
+}
+lint "the spawner is linked with no parser, database or network library" \
+	libraries jobsched-spawner '^lib(sqlite3|pq|jansson|microhttpd|systemd|curl|argtable|inih|ssl|crypto)'
+lint "jobctl is linked with no database and no server" libraries jobctl '^lib(sqlite3|pq|microhttpd|systemd|inih)'
+
+only_libc() {
+	libraries jobsched-spawner . | grep -vE '^(lib(c|m|gcc_s|asan|tsan|ubsan|pthread)\.so|ld-linux)'
+}
+lint "the spawner is linked with the C library only" only_libc
+
+hardening() {
+	for program in jobctl jobsched-spawner jobschedd; do
+		file=$top_builddir/$program
+		[ -x "$file" ] || continue
+		readelf -h "$file" | grep -q 'Type: *DYN' || echo "$program: not position independent"
+		readelf -d "$file" | grep -qE 'BIND_NOW|FLAGS_1.*NOW' || echo "$program: not bound at start"
+		readelf -lW "$file" | grep -q GNU_RELRO || echo "$program: no read-only relocations"
+		readelf -lW "$file" | grep GNU_STACK | grep -q RWE && echo "$program: executable stack"
+	done
+}
+if readelf -d "$top_builddir/jobschedd" 2>/dev/null | grep -qE 'lib(asan|tsan)'; then
+	skipped "the programs are hardened" "built with sanitizers"
+else
+	lint "the programs are hardened" hardening
+fi
+finish

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+# Finds places of the machine it was built on, in the sources and in the programs.
+. "$(dirname "$0")/tap.sh"
+
+cd "$top_srcdir" || exit 1
+here=$PWD
+in_sources() {
+	sources '*' | grep -v '^tests/lint/' | xargs grep -nIE '(^|[^A-Za-z0-9_.])/(work|home|root|Users)/'
+}
+lint "no source names a directory of somebody's machine" in_sources
+
+# The debugging information may name the build directory, the program itself may not.
+in_programs() {
+	for program in jobctl jobsched-spawner jobschedd; do
+		[ ! -x "$top_builddir/$program" ] ||
+			strings -d "$top_builddir/$program" | grep -F "$here" | sed "s/^/$program: /"
+	done
+}
+lint "no program contains the path of its sources" in_programs
+finish

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+# Plants one violation after another in a small tree and sees that the lints find each of them.
+. "$(dirname "$0")/tap.sh"
+
+lints=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+spdx='/* SPDX-License-Identifier: Apache-2.0 */'
+fresh() {
+	rm -rf "$work/tree" "$work/build"
+	mkdir -p "$work/build"
+	cd "$work" || exit 1
+	for dir in src/base src/core src/store src/wire src/exec src/daemon cmd/jobctl cmd/jobsched-spawner cmd/jobschedd man; do
+		mkdir -p "tree/$dir"
+		printf '%s\n/* An innocent file. */\n#include "base/err.h"\n\nint f(void)\n{\n\treturn 0;\n}\n' "$spdx" >"tree/$dir/a.c"
+	done
+	cat >tree/man/jobctl.1 <<-'PAGE'
+	.\" SPDX-License-Identifier: Apache-2.0
+	.Dd November 16, 2026
+	.Dt JOBCTL 1
+	.Os
+	.Sh NAME
+	.Nm jobctl
+	.Nd test page
+	.Sh DESCRIPTION
+	.Bl -tag -width Ds
+	.It Fl -help
+	Help.
+	.It Fl n , Fl -name Ar NAME
+	Name.
+	.El
+	PAGE
+	for page in jobschedd jobsched-spawner; do
+		sed -e "s/JOBCTL 1/$(echo $page | tr a-z A-Z) 8/" -e "s/jobctl/$page/" tree/man/jobctl.1 >"tree/man/$page.8"
+	done
+	cat >build/jobctl <<-'PROGRAM'
+	#!/bin/sh
+	printf 'usage: jobctl VERB\n  add   adds\n  --help  this\n  -n, --name NAME\n'
+	PROGRAM
+	cp build/jobctl build/jobschedd
+	cp build/jobctl build/jobsched-spawner
+	chmod +x build/*
+}
+run() {
+	(export top_srcdir="$work/tree" top_builddir="$work/build"; sh "$lints/$1.sh") >"$work/out" 2>&1
+}
+
+clean() {
+	run "$1"
+	grep '^not ok' "$work/out"
+	grep -q '^ok' "$work/out" || cat "$work/out"
+}
+# caught LINT CASE: that case, and no other, is not ok
+caught() {
+	run "$1"
+	grep -qE "^not ok [0-9]+ - $2\$" "$work/out" || { echo "not found:"; cat "$work/out"; }
+	[ "$(grep -c '^not ok' "$work/out")" -eq 1 ] || { echo "more than that:"; cat "$work/out"; }
+}
+# planted LINT CASE FILE TEXT: TEXT at the end of FILE is found by that case
+planted() {
+	fresh
+	printf '%b\n' "$4" >>"$work/tree/$3"
+	lint "$1.sh finds: $(printf %s "${5:-$4}" | tr -d '#\\')" caught "$1" "$2"
+}
+
+fresh
+for name in layers sql files sizes state paths manual; do
+	lint "$name.sh is content with a clean tree" clean "$name"
+done
+
+below="directories include only those below them"
+planted layers "$below" src/base/a.c '#include "core/job.h"'
+planted layers "$below" src/core/a.c '#include "store/store.h"'
+planted layers "$below" src/store/a.c '#include "wire/codec.h"'
+planted layers "$below" src/wire/a.c '#include "exec/output.h"'
+planted layers "$below" src/exec/a.c '#include "store/op.h"'
+planted layers "$below" src/daemon/a.c '#include "../cmd/jobctl/a.h"'
+planted layers "$below" cmd/jobctl/a.c '#include "store/store.h"'
+planted layers "$below" cmd/jobsched-spawner/a.c '#include "wire/codec.h"'
+planted layers "$below" src/base/a.c '#include "err.h"'
+library="each library is used in its own directory only"
+planted layers "$library" src/core/a.c '#include <jansson.h>'
+planted layers "$library" src/daemon/a.c '#include <sqlite3.h>'
+planted layers "$library" cmd/jobsched-spawner/a.c '#include <systemd/sd-event.h>'
+planted layers "src\/core asks no clock, environment or kernel" src/core/a.c '\tt = time(NULL);'
+
+query="no query stands outside the .sql files"
+planted sql "$query" src/store/a.c '\tq = "SELECT id FROM jobs";'
+planted sql "$query" src/store/a.c '\tq = "UPDATE runs SET state = 1";'
+planted sql "$query" src/daemon/a.c '\tq = "INSERT OR IGNORE INTO runs VALUES (1)";'
+planted sql "no statement of a connection stands outside the engines" src/store/a.c '\tq = "BEGIN IMMEDIATE";'
+
+word="no word marks an unfinished part"
+planted files "$word" src/base/a.c '/* TO''DO: the rest */'
+planted files "$word" src/base/a.c '/* this will do for ''now */'
+planted files "no line ends in blanks" src/base/a.c '\tint x; '
+fresh
+printf '/* Says what it is for. */\n/* And again. */\n' >"$work/tree/src/base/b.c"
+lint "files.sh finds a file without a licence" caught files "every file names its licence"
+fresh
+printf '%s\n#include <stdio.h>\n' "$spdx" >"$work/tree/src/base/b.c"
+lint "files.sh finds a C file without a purpose" caught files "every C file says in its second line what it is for"
+fresh
+printf '#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\nset -e\n' >"$work/tree/src/base/b.sh"
+lint "files.sh finds a script without a purpose" caught files "every script and query file says what it is for"
+
+long=$(awk 'BEGIN { for (i = 0; i < 101; i++) printf "\\tf();\\n" }')
+planted sizes "no function has more than 100 lines" src/base/a.c "int g(void)\n{\n$long}" "a function of 101 lines"
+
+header="no header offers a variable that can be changed"
+planted state "$header" src/base/a.h 'extern int counter;'
+planted state "$header" src/base/a.h 'extern const char *names[];'
+static="no file keeps a variable of its own"
+planted state "$static" src/core/a.c 'static int counter;'
+planted state "$static" src/core/a.c 'static const char *names[] = { "a" };'
+planted state "$static" src/core/a.c '\tstatic bool once = false;'
+planted state "$static" src/core/a.c 'static struct x *list;'
+fresh
+printf 'static const char *const n[] = { "a" };\nstatic const struct x t[] = {\nstatic int f(int x);\nextern const struct x y[];\n' \
+	>>"$work/tree/src/core/a.c"
+lint "state.sh lets constants and functions pass" clean state
+
+planted paths "no source names a directory of somebody's machine" src/base/a.c '/* see /ho''me/me/x */'
+
+fresh
+sed -i '/^\.It Fl n/,+1d' "$work/tree/man/jobctl.1"
+lint "manual.sh finds an option that is not in the manual" caught manual \
+	"every option that jobctl --help names is in its manual page"
+fresh
+sed -i 's/^\.It Fl -help/.It Fl -gone\nGone.\n.It Fl -help/' "$work/tree/man/jobschedd.8"
+lint "manual.sh finds an option that is only in the manual" caught manual \
+	"every option in the manual page of jobschedd is in its --help"
+fresh
+sed -i 's/^\.Nd .*/.Nope/' "$work/tree/man/jobctl.1"
+lint "manual.sh finds a bad manual page" caught manual "the manual pages are clean under mandoc"
+finish

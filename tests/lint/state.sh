@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+# Finds state that nobody owns: mutable externs and variables of a file.
+. "$(dirname "$0")/tap.sh"
+
+cd "$top_srcdir" || exit 1
+
+# variables WORD: declarations with this storage class that can be changed later
+variables() {
+	xargs awk -v word="$1" '
+	function variable(text) {
+		sub(/^[ \t]*/, "", text)
+		match(text, /[=;{(]/)
+		if (substr(text, RSTART, 1) == "(" && substr(text, RSTART + 1, 1) != "*")
+			return ""
+		return substr(text, 1, RSTART ? RSTART - 1 : length(text))
+	}
+	$0 ~ "^[ \t]*" word "[ \t]" {
+		left = variable($0)
+		if (left == "" || left ~ /[ \t](inline|_Noreturn)[ \t]/)
+			next
+		if (left ~ /\*/ ? left !~ /\*[ \t]*const[ \t]/ : left !~ /[ \t]const[ \t]/)
+			print FILENAME ":" FNR ": " $0
+	}'
+}
+
+externs() {
+	c_sources src cmd | variables extern
+}
+lint "no header offers a variable that can be changed" externs
+
+# Only the log has a state of its own: everybody writes to the same one.
+statics() {
+	c_sources src cmd | grep -v '^src/base/log\.c$' | variables static
+}
+lint "no file keeps a variable of its own" statics
+finish
