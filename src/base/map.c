@@ -9,7 +9,7 @@ struct map_slot {
 	void *value; /* NULL: never used; TAKEN: was used */
 };
 
-static char taken_mark;
+static const char taken_mark;
 #define TAKEN ((void *)&taken_mark)
 
 static size_t home_of(int64_t key, size_t cap)

@@ -61,7 +61,7 @@ caught() {
 planted() {
 	fresh
 	printf '%b\n' "$4" >>"$work/tree/$3"
-	lint "$1.sh finds: $(printf %s "${5:-$4}" | tr -d '#\\')" caught "$1" "$2"
+	lint "$1.sh finds: $(printf %s "${5:-$4}" | sed 's,\\t,,g; s,#,,g')" caught "$1" "$2"
 }
 
 fresh
@@ -116,8 +116,9 @@ planted state "$static" src/core/a.c 'static int counter;'
 planted state "$static" src/core/a.c 'static const char *names[] = { "a" };'
 planted state "$static" src/core/a.c '\tstatic bool once = false;'
 planted state "$static" src/core/a.c 'static struct x *list;'
+planted state "$static" src/core/a.c 'static int (*hook)(int x);'
 fresh
-printf 'static const char *const n[] = { "a" };\nstatic const struct x t[] = {\nstatic int f(int x);\nextern const struct x y[];\n' \
+printf 'static const char *const n[] = { "a" };\nstatic const struct x t[] = {\nstatic int f(int x);\nstatic int (*const g[2])(int x);\nextern const struct x y[];\n' \
 	>>"$work/tree/src/core/a.c"
 lint "state.sh lets constants and functions pass" clean state
 

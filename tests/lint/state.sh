@@ -18,6 +18,8 @@ variables() {
 		left = variable($0)
 		if (left == "" || left ~ /[ \t](inline|_Noreturn)[ \t]/)
 			next
+		if ($0 ~ /\(\*const /)
+			next
 		if (left ~ /\*/ ? left !~ /\*[ \t]*const[ \t]/ : left !~ /[ \t]const[ \t]/)
 			print FILENAME ":" FNR ": " $0
 	}'

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+# Compares what git keeps with what the distribution tarball will contain.
+. "$(dirname "$0")/tap.sh"
+
+forgotten() {
+	work=$(mktemp -d)
+	make -s -C "$top_builddir" print-list LIST=DISTFILES | tr ' ' '\n' | sed "s|^\./||" | sort -u >"$work/dist"
+	git -C "$top_srcdir" ls-files | sort -u | awk '
+	FNR == NR { dist[$0] = 1; next }
+	{
+		# a directory in the list stands for all that is in it
+		name = $0
+		while (!(name in dist) && sub(/\/[^\/]*$/, "", name))
+			;
+		if (!(name in dist))
+			print $0 ": not in EXTRA_DIST or any list of sources"
+	}' "$work/dist" -
+	rm -rf "$work"
+}
+
+if git -C "$top_srcdir" rev-parse --show-toplevel 2>/dev/null | grep -qxF "$(cd "$top_srcdir" && pwd -P)"; then
+	lint "everything that git keeps is in the tarball" forgotten
+else
+	skipped "everything that git keeps is in the tarball" "not a git checkout"
+fi
+finish
