@@ -4,8 +4,8 @@
 
 forgotten() {
 	work=$(mktemp -d)
-	make -s -C "$top_builddir" print-list LIST=DISTFILES | tr ' ' '\n' | sed "s|^\./||" | sort -u >"$work/dist"
-	git -C "$top_srcdir" ls-files | sort -u | awk '
+	env -u MAKEFLAGS -u MAKELEVEL make -s -C "$top_builddir" print-list LIST=DISTFILES | tr ' ' '\n' | sed "s|^\./||" | sort -u >"$work/dist"
+	git -C "$top_srcdir" ls-files | grep -vxE "Makefile.am|configure.ac" | sort -u | awk '
 	FNR == NR { dist[$0] = 1; next }
 	{
 		# a directory in the list stands for all that is in it
