@@ -37,6 +37,7 @@ enum err_kind err_kind_from_code(const char *code)
 	return ERR_INTERNAL;
 }
 
+__attribute__((format(printf, 4, 0)))
 static void set_v(struct err *e, enum err_kind kind, const char *field, const char *fmt, va_list ap)
 {
 	char msg[sizeof(e->msg)]; /* the arguments may point into e itself */
@@ -91,6 +92,7 @@ bool err_wrap(struct err *e, const char *fmt, ...)
 {
 	char before[sizeof(e->msg)], after[sizeof(e->msg)];
 	va_list ap;
+	int len;
 
 	if (!e)
 		return false;
@@ -98,7 +100,8 @@ bool err_wrap(struct err *e, const char *fmt, ...)
 	vsnprintf(before, sizeof(before), fmt, ap);
 	va_end(ap);
 	memcpy(after, e->msg, sizeof(after));
-	if (snprintf(e->msg, sizeof(e->msg), "%s: ", before) < (int)sizeof(e->msg))
-		strncat(e->msg, after, sizeof(e->msg) - strlen(e->msg) - 1);
+	len = snprintf(e->msg, sizeof(e->msg), "%s: ", before);
+	if (len >= 0 && (size_t)len < sizeof(e->msg))
+		snprintf(e->msg + len, sizeof(e->msg) - (size_t)len, "%s", after);
 	return false;
 }
