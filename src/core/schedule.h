@@ -7,6 +7,7 @@
 
 struct buf;
 struct err;
+struct strv;
 struct zone;
 
 enum schedule_kind {
@@ -18,11 +19,21 @@ enum schedule_kind {
 	SCHEDULE_KIND_MAX
 };
 
+/* What becomes of fixed wall times on the two odd days of the year (semantics 6 and 9). */
+enum dst_gap { DST_GAP_AFTER, DST_GAP_SKIP, DST_GAP_MAX };
+enum dst_fold { DST_FOLD_FIRST, DST_FOLD_LAST, DST_FOLD_BOTH, DST_FOLD_MAX };
+extern const char *const dst_gap_names[DST_GAP_MAX];
+extern const char *const dst_fold_names[DST_FOLD_MAX];
+
 /* What a text is read against. Relative phrases and intervals count from 'anchor'. */
 struct schedule_context {
-	const struct zone *zone; /* NULL: UTC */
+	const struct zone *zone; /* borrowed by the schedule; NULL: UTC */
 	usec_t anchor;           /* the submission */
 	const char *id;          /* seed of H: the job's name, else its number; NULL: empty */
+	enum dst_gap gap;
+	enum dst_fold fold;
+	usec_t from, until;      /* no slot before or after these; 0: no bound */
+	bool accepted;           /* was submitted earlier: being past, or over by now, is no error */
 };
 
 struct schedule; /* compiled and immutable: may be shared between threads */
@@ -35,8 +46,15 @@ AUTO_DEFINE(schedule);
 
 enum schedule_kind schedule_kind(const struct schedule *s);
 
+/* The first slot of all; that of a one-shot may be the submission itself. false: boot, manual, over. */
+bool schedule_first(const struct schedule *s, usec_t *ret);
+
 /* The first slot strictly after 'after'; false: there is none up to the end of 2199. */
 bool schedule_next(const struct schedule *s, usec_t after, usec_t *ret);
+
+/* Does it count from the end of the last run ("after-finish 10m")? Then schedule_next knows the first slot only. */
+bool schedule_follows(const struct schedule *s);
+bool schedule_next_after_finish(const struct schedule *s, usec_t finished, usec_t *ret);
 
 /* The canonical text: parsing it again, whenever, gives the same slots. Relative phrases become instants. */
 void schedule_print(const struct schedule *s, struct buf *out);
