@@ -2,6 +2,7 @@
 # Plants one violation after another in a small tree and sees that the lints find each of them.
 . "$(dirname "$0")/tap.sh"
 
+units=$(cd "$top_builddir/systemd" && pwd)
 lints=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -9,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 spdx='/* SPDX-License-Identifier: Apache-2.0 */'
 fresh() {
 	rm -rf "$work/tree" "$work/build"
-	mkdir -p "$work/build"
+	mkdir -p "$work/build/systemd"
 	cd "$work" || exit 1
 	for dir in src/base src/core src/store src/wire src/exec src/daemon cmd/jobctl cmd/jobsched-spawner cmd/jobschedd man; do
 		mkdir -p "tree/$dir"
@@ -40,7 +41,8 @@ fresh() {
 	PROGRAM
 	cp build/jobctl build/jobschedd
 	cp build/jobctl build/jobsched-spawner
-	chmod +x build/*
+	chmod +x build/job*
+	cp "$units"/*.service "$units"/*.socket build/systemd/
 }
 run() {
 	(export top_srcdir="$work/tree" top_builddir="$work/build"; sh "$lints/$1.sh") >"$work/out" 2>&1
@@ -65,7 +67,7 @@ planted() {
 }
 
 fresh
-for name in layers sql files sizes state paths manual; do
+for name in layers sql files sizes state paths manual units; do
 	lint "$name.sh is content with a clean tree" clean "$name"
 done
 
@@ -135,4 +137,11 @@ lint "manual.sh finds an option that is only in the manual" caught manual \
 fresh
 sed -i 's/^\.Nd .*/.Nope/' "$work/tree/man/jobctl.1"
 lint "manual.sh finds a bad manual page" caught manual "the manual pages are clean under mandoc"
+
+fresh
+sed -i 's/^Restart=/Restrat=/' "$work/build/systemd/jobschedd.service"
+lint "units.sh finds a setting that systemd does not know" caught units "systemd understands the units"
+fresh
+sed -i '/^ProtectSystem=/d; /^PrivateNetwork=/d' "$work/build/systemd/jobschedd.service"
+lint "units.sh finds an engine that exposes more" caught units "the engine's exposure is at most 0.6"
 finish
