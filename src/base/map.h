@@ -14,5 +14,5 @@ void *map_get(const struct map *m, int64_t key);
 void map_put(struct map *m, int64_t key, void *value /* not NULL */);
 void *map_take(struct map *m, int64_t key); /* removes; NULL if absent */
 
-/* for (size_t i = 0; (v = map_next(&m, &i)); )  in no order; no change while walking */
+/* for (size_t i = 0; (v = map_next(&m, &i)); )  in no order; while walking one may take, not put */
 void *map_next(const struct map *m, size_t *cursor);

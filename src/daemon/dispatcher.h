@@ -2,11 +2,48 @@
 /* Claims due runs while there is room, has them started, and records how each ended. */
 #pragma once
 #include "base/auto.h"
+#include "base/clock.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct dispatcher;
+struct err;
+struct hub;
+struct sd_event;
+struct store_thread;
+
+struct dispatcher_options {             /* everything is borrowed and outlives the dispatcher */
+	const struct clock *clock;
+	struct store_thread *store;
+	struct hub *hub;
+	const char *node_id;            /* random, of this life */
+	const char *node_name;          /* stays the same over restarts */
+	const char *spawner_socket;
+	const char *spawner_program;    /* started when nobody listens; NULL: somebody else's business */
+	const char *runtime_dir, *output_dir;
+	size_t max_running;
+	void (*on_ready)(void *arg);                 /* once: what earlier lives left has been taken over */
+	void (*on_exit)(int status, void *arg);      /* the daemon must end with this status */
+	void *arg;
+};
+
+bool dispatcher_new(struct sd_event *ev, const struct dispatcher_options *o, struct dispatcher **ret,
+	struct err *e);
+void dispatcher_free(struct dispatcher *d); /* workers keep running */
+AUTO_DEFINE(dispatcher);
+
+/* Connects to the spawner and takes over; on_ready follows. False: no spawner could be had. */
+bool dispatcher_start(struct dispatcher *d, struct err *e);
+
+/* The first queued run that waits in the store, after a batch; USEC_NEVER: none. */
+void dispatcher_due_is(struct dispatcher *d, usec_t next_due);
+/* Claims what is due if there is room. Returns when to call again; USEC_NEVER: after the next event. */
+usec_t dispatcher_pump(struct dispatcher *d);
+void dispatcher_set_max_running(struct dispatcher *d, size_t max_running);
+
+/* No further claims; what is claimed and not started goes back. Running ones go on. */
+void dispatcher_stop(struct dispatcher *d);
 
 struct dispatcher_counts {
 	size_t in_flight;   /* claimed and running here */

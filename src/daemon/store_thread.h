@@ -15,7 +15,7 @@ struct store_wake;
 struct store_thread_options {
 	const char *where;   /* borrowed; see store_options */
 	const struct clock *clock;
-	void (*on_wake)(const struct store_wake *w, void *arg);   /* on the loop, after every batch */
+	void (*on_wake)(const struct store_wake *w, void *arg);   /* on the loop, after every batch, failed ones too */
 	void (*on_fatal)(const struct err *e, void *arg);         /* on the loop: the store must not be written any more */
 	void *arg;
 };

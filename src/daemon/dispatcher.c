@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The dispatcher: claim, start, record. What is owned by whom is decided in the store. */
+#include "daemon/dispatcher.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "core/job.h"
+#include "core/plan.h"
+#include "daemon/dispatcher_parts.h"
+#include "daemon/hub.h"
+#include "daemon/store_thread.h"
+#include "store/op.h"
+#include "wire/codec.h"
+#include <inttypes.h>
+#include <systemd/sd-event.h>
+
+#define CLAIM_MAX 512                  /* runs in one claim */
+#define STARTED_DELAY (20 * USEC_MSEC) /* short jobs end before, and their start needs no write of its own */
+#define RETRY_DELAY USEC_SEC           /* after the store refused */
+#define SPAWN_RETRY_MIN (100 * USEC_MSEC)
+#define SPAWN_RETRY_MAX (30 * USEC_SEC)
+
+/* ---- recording ends ---- */
+
+static void on_end_recorded(struct op *op, void *arg)
+{
+	struct dispatcher *d = arg;
+	const struct attempt *a = &op->ended.attempt;
+	struct flight *f = flights_get(&d->flights, a->run, a->fence);
+
+	if (!op->ok) {
+		if (f)
+			f->recording = false;
+		log_warning("could not record the end of run %" PRId64 ", trying again in 1s: %s", a->run,
+			op->err.msg);
+		dispatcher_retry_in(d, RETRY_DELAY);
+		op_free(op);
+		return;
+	}
+	if (d->spawner)
+		spawn_client_ack(d->spawner, a->run, a->fence);
+	if (op->ended.stale)
+		log_warning("run %" PRId64 " was taken over meanwhile; its end is kept as stale", a->run);
+	else
+		hub_tell(d->o.hub, op->ended.job, a->run, op->ended.state);
+	if (f)
+		flights_remove(&d->flights, f);
+	op_free(op);
+}
+
+/* Copies, because the store may refuse and then it is tried again. */
+static void copy_attempt(struct attempt *to, const struct attempt *from)
+{
+	*to = *from;
+	to->node = xstrdup(from->node);
+	to->spawner = xstrdup(from->spawner);
+	to->error = xstrdup(from->error);
+}
+
+void dispatcher_record_end(struct dispatcher *d, const struct run *run, const struct attempt *end)
+{
+	struct run_verdict v = run_judge(run, end->outcome, clock_now(d->o.clock));
+	struct op *op = op_new(OP_ENDED, on_end_recorded, d);
+
+	op->ended = (struct op_ended){.node = d->o.node_id, .state = v.state, .due_at = v.due_at,
+		.reason = v.reason};
+	copy_attempt(&op->ended.attempt, end);
+	store_thread_submit(d->o.store, op);
+}
+
+void dispatcher_flight_ended(struct dispatcher *d, struct flight *f)
+{
+	flights_end(&d->flights, f);
+	f->recording = true;
+	if (!f->end.node)
+		f->end.node = xstrdup(d->o.node_id);
+	if (!f->end.spawner)
+		f->end.spawner = xstrdup(d->spawner ? spawn_client_spawner(d->spawner) : "");
+	dispatcher_record_end(d, f->run, &f->end);
+}
+
+static void retry_records(struct dispatcher *d)
+{
+	struct flight *f;
+
+	for (size_t i = 0; (f = map_next(&d->flights.by_run, &i));)
+		if (f->stage == FLIGHT_ENDED && !f->recording) {
+			f->recording = true;
+			dispatcher_record_end(d, f->run, &f->end);
+		}
+}
+
+/* ---- recording starts, a little later, for those still running then ---- */
+
+static void on_start_recorded(struct op *op, void *arg)
+{
+	struct dispatcher *d = arg;
+	struct flight *f = flights_get(&d->flights, op->started.run, op->started.fence);
+
+	if (!op->ok && f)
+		f->start_recorded = false; /* its end will tell all the same */
+	if (op->ok && f && f->stage == FLIGHT_RUNNING)
+		hub_tell(d->o.hub, f->run->job, f->run->id, RUN_RUNNING);
+	op_free(op);
+}
+
+static int on_started_timer(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct dispatcher *d = arg;
+	struct flight *f;
+
+	(void)source;
+	(void)usec;
+	for (size_t i = 0; (f = map_next(&d->flights.by_run, &i));) {
+		struct op *op;
+
+		if (f->stage != FLIGHT_RUNNING || f->start_recorded)
+			continue;
+		f->start_recorded = true;
+		op = op_new(OP_STARTED, on_start_recorded, d);
+		op->started = (struct op_started){.node = d->o.node_id,
+			.spawner = spawn_client_spawner(d->spawner), .run = f->run->id,
+			.fence = f->run->fence, .attempt = f->run->attempt, .pid = f->end.pid,
+			.started_at = f->end.started_at};
+		store_thread_submit(d->o.store, op);
+	}
+	return 0;
+}
+
+void dispatcher_flight_started(struct dispatcher *d, struct flight *f, int64_t pid, usec_t started_at)
+{
+	int enabled = SD_EVENT_OFF;
+
+	f->stage = FLIGHT_RUNNING;
+	f->end.pid = pid;
+	f->end.started_at = started_at;
+	if (f->start_recorded)
+		return;
+	sd_event_source_get_enabled(d->started_timer, &enabled);
+	if (enabled != SD_EVENT_OFF)
+		return;
+	sd_event_source_set_time_relative(d->started_timer, (uint64_t)STARTED_DELAY);
+	sd_event_source_set_enabled(d->started_timer, SD_EVENT_ONESHOT);
+}
+
+/* ---- giving back what never started ---- */
+
+static void on_given_back(struct op *op, void *arg)
+{
+	struct dispatcher *d = arg;
+
+	if (op->ok) {
+		op_free(op);
+		return;
+	}
+	log_warning("could not give back run %" PRId64 ", trying again in 1s: %s", op->give_back.run,
+		op->err.msg);
+	op->next = d->refused;
+	d->refused = op;
+	dispatcher_retry_in(d, RETRY_DELAY);
+}
+
+static void retry_refused(struct dispatcher *d)
+{
+	struct op *op = STEAL(d->refused), *next;
+
+	for (; op; op = next) {
+		next = op->next;
+		store_thread_submit(d->o.store, op);
+	}
+}
+
+void dispatcher_give_back(struct dispatcher *d, struct flight *f, usec_t delay)
+{
+	struct op *op = op_new(OP_GIVE_BACK, on_given_back, d);
+
+	op->give_back = (struct op_give_back){.node = d->o.node_id, .run = f->run->id,
+		.fence = f->run->fence, .due_at = clock_now(d->o.clock) + delay};
+	flights_remove(&d->flights, f);
+	store_thread_submit(d->o.store, op);
+}
+
+/* Doubles with every failure in a row, with jitter, so that a full machine is left in peace. */
+static usec_t spawn_delay(struct dispatcher *d)
+{
+	uint32_t random;
+	usec_t delay = SPAWN_RETRY_MIN << (d->spawn_failures < 9 ? d->spawn_failures : 9);
+
+	d->spawn_failures++;
+	io_random(&random, sizeof(random));
+	if (delay > SPAWN_RETRY_MAX)
+		delay = SPAWN_RETRY_MAX;
+	return delay / 2 + random % (delay / 2);
+}
+
+/* ---- starting ---- */
+
+static void start_flight(struct dispatcher *d, struct flight *f, const char *spec_text)
+{
+	AUTO_DONE(job_spec) spec;
+	AUTO_DONE(plan) plan = {};
+	struct err e = {};
+
+	job_spec_init(&spec);
+	if (!spec_from_text(spec_text, &spec, &e)) {
+		err_wrap(&e, "the stored definition cannot be read");
+		goto not_started;
+	}
+	plan_build(&plan, &(struct plan_source){.run = f->run, .spec = &spec, .node = d->o.node_name,
+		.store_id = store_thread_store_id(d->o.store)});
+	if (spawn_client_start(d->spawner, &plan, &e))
+		return;
+	if (e.kind == ERR_BUSY) {
+		dispatcher_give_back(d, f, spawn_delay(d));
+		return;
+	}
+not_started:
+	f->end.outcome = ATTEMPT_NOT_STARTED;
+	f->end.error = xstrdup(e.msg);
+	f->end.started_at = f->end.ended_at = clock_now(d->o.clock);
+	dispatcher_flight_ended(d, f);
+}
+
+static void take_claimed(struct dispatcher *d, struct claimed *c)
+{
+	struct flight *f = flight_new(STEAL(c->run), FLIGHT_STARTING);
+	int64_t early = (int64_t)(intptr_t)map_take(&d->early_cancels, f->run->id);
+
+	flights_add(&d->flights, f);
+	if (!d->spawner_ready || d->stopped) {
+		dispatcher_give_back(d, f, 0);
+		return;
+	}
+	if (early == f->run->fence) {
+		f->run->cancel_asked = true;
+		f->end.outcome = ATTEMPT_CANCELLED;
+		f->end.ended_at = clock_now(d->o.clock);
+		dispatcher_flight_ended(d, f);
+		return;
+	}
+	start_flight(d, f, c->spec);
+}
+
+static void on_claimed(struct op *op, void *arg)
+{
+	struct dispatcher *d = arg;
+
+	d->claiming = false;
+	if (!op->ok) {
+		log_warning("could not claim due runs, trying again in 1s: %s", op->err.msg);
+		dispatcher_retry_in(d, RETRY_DELAY);
+	}
+	for (size_t i = 0; op->ok && i < op->claim.claimed.n; i++)
+		take_claimed(d, &op->claim.claimed.v[i]);
+	map_done(&d->early_cancels);
+	op_free(op);
+}
+
+static size_t room(const struct dispatcher *d)
+{
+	return d->flights.active < d->max_running ? d->max_running - d->flights.active : 0;
+}
+
+usec_t dispatcher_pump(struct dispatcher *d)
+{
+	size_t n = room(d);
+	struct op *op;
+	usec_t now;
+
+	if (d->claiming || d->stopped || !d->spawner_ready || n == 0 || d->next_due == USEC_NEVER)
+		return USEC_NEVER;
+	now = clock_now(d->o.clock);
+	if (d->next_due > now || d->not_before > now)
+		return d->next_due > d->not_before ? d->next_due : d->not_before;
+	op = op_new(OP_CLAIM, on_claimed, d);
+	op->claim = (struct op_claim){.node = d->o.node_id, .now = now, .room = n < CLAIM_MAX ? n : CLAIM_MAX};
+	d->claiming = true;
+	store_thread_submit(d->o.store, op);
+	return USEC_NEVER;
+}
+
+void dispatcher_due_is(struct dispatcher *d, usec_t next_due)
+{
+	d->next_due = next_due;
+}
+
+void dispatcher_set_max_running(struct dispatcher *d, size_t max_running)
+{
+	d->max_running = max_running;
+}
+
+void dispatcher_retry_in(struct dispatcher *d, usec_t delay)
+{
+	d->not_before = clock_now(d->o.clock) + delay;
+	sd_event_source_set_time_relative(d->retry_timer, (uint64_t)delay);
+	sd_event_source_set_enabled(d->retry_timer, SD_EVENT_ONESHOT);
+}
+
+static int on_retry_timer(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct dispatcher *d = arg;
+
+	(void)source;
+	(void)usec;
+	if (!d->spawner_ready && !d->stopped)
+		dispatcher_reconnect(d);
+	retry_records(d);
+	retry_refused(d);
+	d->not_before = 0;
+	dispatcher_pump(d);
+	return 0;
+}
+
+/* ---- what the spawner says of a run ---- */
+
+static void take_end(struct dispatcher *d, struct flight *f, const struct spawn_report *r)
+{
+	struct attempt *a = &f->end;
+
+	a->outcome = r->outcome;
+	a->pid = r->pid;
+	a->started_at = r->started_at;
+	a->ended_at = r->ended_at;
+	a->exit_code = r->exit_code;
+	a->term_signal = r->term_signal;
+	a->cpu_user = r->cpu_user;
+	a->cpu_system = r->cpu_system;
+	a->max_rss = r->max_rss;
+	a->output_bytes = r->output_bytes;
+	a->output_dropped = r->output_dropped;
+	a->error = xstrdup(r->error);
+	dispatcher_flight_ended(d, f);
+}
+
+void dispatcher_run_ended(struct dispatcher *d, const struct spawn_report *r)
+{
+	struct flight *f = flights_get(&d->flights, r->run, r->fence);
+
+	if (f && f->stage != FLIGHT_ENDED) {
+		d->spawn_failures = 0;
+		take_end(d, f, r);
+	} else if (!f) {
+		/* recorded in an earlier life, or no longer ours: the store knows which */
+		struct run *run = xcalloc(1, sizeof(*run));
+
+		*run = (struct run){.id = r->run, .fence = r->fence, .attempt = r->attempt};
+		f = flight_new(run, FLIGHT_ADOPTED);
+		flights_add(&d->flights, f);
+		take_end(d, f, r);
+	}
+}
+
+void dispatcher_run_not_started(struct dispatcher *d, const struct spawn_report *r)
+{
+	struct flight *f = flights_get(&d->flights, r->run, r->fence);
+
+	if (!f || f->stage == FLIGHT_ENDED)
+		return;
+	if (r->transient && !f->run->cancel_asked) {
+		usec_t delay = spawn_delay(d);
+
+		log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = f->run->job, .run = r->run},
+			"could not start run %" PRId64 ", trying again in %" PRId64 "ms: %s", r->run,
+			delay / USEC_MSEC, r->error ? r->error : "no reason given");
+		dispatcher_give_back(d, f, delay);
+		return;
+	}
+	f->end.outcome = f->run->cancel_asked ? ATTEMPT_CANCELLED : ATTEMPT_NOT_STARTED;
+	f->end.error = xstrdup(r->error);
+	f->end.started_at = f->end.ended_at = clock_now(d->o.clock);
+	dispatcher_flight_ended(d, f);
+}
+
+/* ---- life ---- */
+
+static bool add_timer(struct sd_event *ev, sd_event_source **ret, sd_event_time_handler_t fn,
+	struct dispatcher *d, struct err *e)
+{
+	int r = sd_event_add_time(ev, ret, CLOCK_BOOTTIME, 0, 1, fn, d);
+
+	if (r < 0 || (r = sd_event_source_set_enabled(*ret, SD_EVENT_OFF)) < 0)
+		return err_errno(e, -r, "could not make a timer");
+	return true;
+}
+
+bool dispatcher_new(struct sd_event *ev, const struct dispatcher_options *o, struct dispatcher **ret,
+	struct err *e)
+{
+	AUTO(dispatcher) *d = xcalloc(1, sizeof(*d));
+
+	d->o = *o;
+	d->ev = ev;
+	d->max_running = o->max_running;
+	d->next_due = USEC_NEVER;
+	if (!add_timer(ev, &d->started_timer, on_started_timer, d, e) ||
+		!add_timer(ev, &d->retry_timer, on_retry_timer, d, e))
+		return false;
+	*ret = STEAL(d);
+	return true;
+}
+
+void dispatcher_free(struct dispatcher *d)
+{
+	if (!d)
+		return;
+	while (d->refused) {
+		struct op *op = d->refused;
+
+		d->refused = op->next;
+		op_free(op);
+	}
+	spawn_client_free(d->spawner);
+	sd_event_source_disable_unref(d->started_timer);
+	sd_event_source_disable_unref(d->retry_timer);
+	flights_done(&d->flights);
+	map_done(&d->early_cancels);
+	free(d->host);
+	free(d);
+}
+
+void dispatcher_stop(struct dispatcher *d)
+{
+	d->stopped = true;
+}
+
+void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret)
+{
+	*ret = (struct dispatcher_counts){d->flights.active, room(d), d->spawner_ready};
+}
+
+void dispatcher_cancel(struct dispatcher *d, int64_t run, int64_t fence)
+{
+	struct flight *f = flights_get(&d->flights, run, fence);
+
+	if (f) {
+		f->run->cancel_asked = true;
+		if (d->spawner && f->stage != FLIGHT_ENDED)
+			spawn_client_cancel(d->spawner, run, fence);
+	} else if (d->claiming && fence) {
+		/* the claim that made it ours is in the same batch, and comes back after this */
+		map_put(&d->early_cancels, run, (void *)(intptr_t)fence);
+	}
+}

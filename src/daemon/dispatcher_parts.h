@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the dispatcher's two files share: the flow of runs, and the tie to the spawner. */
+#pragma once
+#include "daemon/dispatcher.h"
+#include "daemon/flight.h"
+#include "exec/spawn_client.h"
+#include <systemd/sd-event.h>
+
+struct dispatcher {
+	struct dispatcher_options o;
+	sd_event *ev;                    /* borrowed */
+	struct flights flights;
+	size_t max_running;
+	usec_t next_due, not_before;
+	bool claiming, stopped;
+	struct map early_cancels;        /* run → fence: cancelled before its claim came back */
+	struct op *refused;              /* to be submitted again */
+	unsigned spawn_failures;         /* transient ones in a row */
+	sd_event_source *started_timer, *retry_timer;
+
+	struct spawn_client *spawner;    /* NULL: not connected */
+	bool spawner_ready;              /* connected, and what it has is known */
+	bool was_ready;                  /* on_ready was called */
+	unsigned connect_failures;
+	char *host;                      /* owned */
+};
+
+/* dispatcher.c */
+void dispatcher_flight_started(struct dispatcher *d, struct flight *f, int64_t pid, usec_t started_at);
+void dispatcher_flight_ended(struct dispatcher *d, struct flight *f); /* f->end is filled */
+void dispatcher_record_end(struct dispatcher *d, const struct run *run, const struct attempt *end);
+void dispatcher_give_back(struct dispatcher *d, struct flight *f /* freed */, usec_t delay);
+void dispatcher_retry_in(struct dispatcher *d, usec_t delay);
+void dispatcher_run_ended(struct dispatcher *d, const struct spawn_report *r);
+void dispatcher_run_not_started(struct dispatcher *d, const struct spawn_report *r);
+
+/* recovery.c */
+void dispatcher_reconnect(struct dispatcher *d);

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The runs this engine holds. */
+#include "daemon/flight.h"
+#include "base/text.h"
+#include <stdlib.h>
+
+struct flight *flight_new(struct run *run, enum flight_stage stage)
+{
+	struct flight *f = xcalloc(1, sizeof(*f));
+
+	f->run = run;
+	f->stage = stage;
+	f->start_recorded = run->state == RUN_RUNNING;
+	f->end = (struct attempt){.run = run->id, .number = run->attempt, .fence = run->fence,
+		.exit_code = -1, .started_at = run->started_at};
+	return f;
+}
+
+void flight_free(struct flight *f)
+{
+	if (!f)
+		return;
+	free(f->end.node);
+	free(f->end.spawner);
+	free(f->end.error);
+	run_free(f->run);
+	free(f);
+}
+
+void flights_done(struct flights *all)
+{
+	struct flight *f;
+
+	for (size_t i = 0; (f = map_next(&all->by_run, &i));)
+		flight_free(f);
+	map_done(&all->by_run);
+	all->active = 0;
+}
+
+struct flight *flights_get(const struct flights *all, int64_t run, int64_t fence)
+{
+	struct flight *f = map_get(&all->by_run, run);
+
+	return f && f->run->fence == fence ? f : NULL;
+}
+
+void flights_add(struct flights *all, struct flight *f)
+{
+	struct flight *old = map_get(&all->by_run, f->run->id);
+
+	if (old)
+		flights_remove(all, old);
+	all->active += f->stage != FLIGHT_ENDED;
+	map_put(&all->by_run, f->run->id, f);
+}
+
+void flights_remove(struct flights *all, struct flight *f)
+{
+	all->active -= f->stage != FLIGHT_ENDED;
+	map_take(&all->by_run, f->run->id);
+	flight_free(f);
+}
+
+void flights_end(struct flights *all, struct flight *f)
+{
+	all->active -= f->stage != FLIGHT_ENDED;
+	f->stage = FLIGHT_ENDED;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run in our hands: from its claim until its end is in the store. */
+#pragma once
+#include "base/map.h"
+#include "core/run.h"
+#include <stdbool.h>
+
+enum flight_stage {
+	FLIGHT_ADOPTED,  /* taken over from an earlier life; the spawner has not yet said what it is */
+	FLIGHT_STARTING, /* the plan was sent */
+	FLIGHT_RUNNING,
+	FLIGHT_ENDED,    /* the end is known and not yet in the store */
+};
+
+struct flight {
+	struct run *run;         /* owned */
+	enum flight_stage stage;
+	bool start_recorded;
+	bool recording;          /* its end is on the way to the store */
+	struct attempt end;      /* owned strings; of a running one: pid and start */
+};
+
+struct flight *flight_new(struct run *run /* moved */, enum flight_stage stage);
+void flight_free(struct flight *f);
+
+/* All of them, by run. */
+struct flights {
+	struct map by_run;
+	size_t active; /* not yet FLIGHT_ENDED: these take up room */
+};
+void flights_done(struct flights *all);
+struct flight *flights_get(const struct flights *all, int64_t run, int64_t fence); /* NULL: not ours */
+void flights_add(struct flights *all, struct flight *f /* moved */);
+void flights_remove(struct flights *all, struct flight *f); /* frees it */
+void flights_end(struct flights *all, struct flight *f);    /* to FLIGHT_ENDED */

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Turns due slots into runs a little ahead of time; decides nothing about whether they run. */
+#pragma once
+#include "base/auto.h"
+#include "base/clock.h"
+
+struct planner;
+struct store_thread;
+
+#define PLANNER_LOOKAHEAD (5 * USEC_SEC)
+
+struct planner *planner_new(const struct clock *clock, struct store_thread *store /* borrowed */);
+void planner_free(struct planner *p); /* after the store thread has ended */
+AUTO_DEFINE(planner);
+
+/* The first slot that waits in the store, after a batch; USEC_NEVER: none. */
+void planner_slot_is(struct planner *p, usec_t next_slot);
+/* Plans what is inside the look-ahead now. Returns when to call again; USEC_NEVER: after the next batch. */
+usec_t planner_pump(struct planner *p);
+void planner_stop(struct planner *p); /* no further planning */

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tie to the spawner: connecting, taking over what earlier lives left, and connecting again. */
+#include "base/err.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/dispatcher_parts.h"
+#include "daemon/hub.h"
+#include "daemon/store_thread.h"
+#include "store/op.h"
+#include <inttypes.h>
+#include <sys/utsname.h>
+
+#define RECONNECT_MIN (100 * USEC_MSEC)
+#define RECONNECT_MAX (5 * USEC_SEC)
+
+static void on_report(const struct spawn_report *r, void *arg);
+
+/* ---- connecting ---- */
+
+static bool connect_spawner(struct dispatcher *d, struct err *e)
+{
+	if (spawn_client_open(d->ev, d->o.spawner_socket, d->o.node_id, on_report, d, &d->spawner, e))
+		return true;
+	if (!d->o.spawner_program || e->kind != ERR_UNREACHABLE)
+		return false;
+	return spawner_launch(d->o.spawner_program, d->o.runtime_dir, d->o.output_dir, e) &&
+	       spawn_client_open(d->ev, d->o.spawner_socket, d->o.node_id, on_report, d, &d->spawner, e);
+}
+
+/* ---- taking over: the store says what is ours, the spawner what became of it ---- */
+
+static void adopt(struct dispatcher *d, struct claimed *c)
+{
+	struct flight *f = flights_get(&d->flights, c->run->id, c->run->fence);
+
+	if (f && f->stage == FLIGHT_ENDED)
+		return; /* its end is known and on its way */
+	f = flight_new(STEAL(c->run), FLIGHT_ADOPTED);
+	flights_add(&d->flights, f);
+}
+
+static void give_up(struct dispatcher *d, struct claimed *c)
+{
+	struct flight *f = flights_get(&d->flights, c->run->id, c->run->fence);
+	struct log_about about = {.job = c->run->job, .run = c->run->id};
+
+	if (f && f->stage == FLIGHT_ENDED)
+		return;
+	f = flight_new(STEAL(c->run), FLIGHT_ADOPTED);
+	flights_add(&d->flights, f);
+	log_line(LOG_LEVEL_WARNING, &about, "run %" PRId64 " was lost with its spawner", f->run->id);
+	f->end.outcome = ATTEMPT_LOST;
+	f->end.ended_at = clock_now(d->o.clock);
+	f->end.error = xstrdup("the spawner that held it is gone");
+	dispatcher_flight_ended(d, f);
+}
+
+static void on_node_opened(struct op *op, void *arg)
+{
+	struct dispatcher *d = arg;
+	struct op_node_open *n = &op->node_open;
+
+	if (!op->ok) {
+		log_error("could not register with the store, trying again: %s", op->err.msg);
+		spawn_client_free(STEAL(d->spawner));
+		dispatcher_retry_in(d, RECONNECT_MAX);
+	} else if (d->spawner) {
+		for (size_t i = 0; i < n->same_spawner.n; i++)
+			adopt(d, &n->same_spawner.v[i]);
+		for (size_t i = 0; i < n->other_spawner.n; i++)
+			give_up(d, &n->other_spawner.v[i]);
+		spawn_client_list(d->spawner);
+	}
+	op_free(op);
+}
+
+static void open_node(struct dispatcher *d)
+{
+	struct op *op = op_new(OP_NODE_OPEN, on_node_opened, d);
+
+	op->node_open = (struct op_node_open){.node = d->o.node_id, .name = d->o.node_name,
+		.spawner = spawn_client_spawner(d->spawner), .host = d->host, .now = clock_now(d->o.clock)};
+	store_thread_submit(d->o.store, op);
+}
+
+/* The list is complete: what was claimed and the spawner never heard of has not started. */
+static void reconcile(struct dispatcher *d)
+{
+	struct flight *f;
+	size_t running = 0;
+
+	for (size_t i = 0; (f = map_next(&d->flights.by_run, &i));) {
+		if (f->stage == FLIGHT_ADOPTED) {
+			if (f->run->cancel_asked) {
+				f->end.outcome = ATTEMPT_CANCELLED;
+				f->end.ended_at = clock_now(d->o.clock);
+				dispatcher_flight_ended(d, f);
+			} else {
+				dispatcher_give_back(d, f, 0);
+			}
+		} else if (f->stage == FLIGHT_RUNNING) {
+			running++;
+			if (f->run->cancel_asked)
+				spawn_client_cancel(d->spawner, f->run->id, f->run->fence);
+		}
+	}
+	if (running)
+		log_info("took over %zu running jobs", running);
+	d->spawner_ready = true;
+	d->connect_failures = 0;
+	if (!d->was_ready) {
+		d->was_ready = true;
+		d->o.on_ready(d->o.arg);
+	}
+	dispatcher_pump(d);
+}
+
+/* ---- reports ---- */
+
+static void take_running(struct dispatcher *d, const struct spawn_report *r)
+{
+	struct flight *f = flights_get(&d->flights, r->run, r->fence);
+
+	if (f && f->stage != FLIGHT_ENDED) {
+		dispatcher_flight_started(d, f, r->pid, r->started_at);
+	} else if (!f) {
+		log_warning("ending run %" PRId64 ": the store does not count it as ours", r->run);
+		spawn_client_cancel(d->spawner, r->run, r->fence);
+	}
+}
+
+static void spawner_gone(struct dispatcher *d)
+{
+	log_error("the spawner is gone; connecting again");
+	d->spawner_ready = false;
+	spawn_client_free(STEAL(d->spawner));
+	dispatcher_reconnect(d);
+}
+
+static void on_report(const struct spawn_report *r, void *arg)
+{
+	struct dispatcher *d = arg;
+
+	switch (r->kind) {
+	case SPAWN_STARTED:
+	case SPAWN_HAS:
+		take_running(d, r);
+		break;
+	case SPAWN_NOT_STARTED:
+		dispatcher_run_not_started(d, r);
+		break;
+	case SPAWN_ENDED:
+		dispatcher_run_ended(d, r);
+		break;
+	case SPAWN_LIST_DONE:
+		reconcile(d);
+		break;
+	case SPAWN_GONE:
+		spawner_gone(d);
+		return;
+	case SPAWN_SUPERSEDED:
+		log_error("a newer jobschedd has taken over the spawner");
+		d->spawner_ready = false;
+		d->o.on_exit(75, d->o.arg);
+		return;
+	case SPAWN_REPORT_MAX:
+		break;
+	}
+	dispatcher_pump(d);
+}
+
+void dispatcher_reconnect(struct dispatcher *d)
+{
+	struct err e = {};
+	usec_t delay = RECONNECT_MIN << (d->connect_failures < 6 ? d->connect_failures : 6);
+
+	if (d->spawner)
+		return; /* taking over is under way */
+	if (connect_spawner(d, &e)) {
+		open_node(d);
+		return;
+	}
+	d->connect_failures++;
+	if (delay > RECONNECT_MAX)
+		delay = RECONNECT_MAX;
+	log_error("no spawner, trying again in %" PRId64 "ms: %s", delay / USEC_MSEC, e.msg);
+	dispatcher_retry_in(d, delay);
+}
+
+bool dispatcher_start(struct dispatcher *d, struct err *e)
+{
+	struct utsname host;
+
+	if (uname(&host) == 0)
+		d->host = xstrdup(host.nodename);
+	if (!connect_spawner(d, e))
+		return false;
+	open_node(d);
+	return true;
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two threads beside the loop: one commits what has gathered while it committed, one reads. */
+#include "daemon/store_thread.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "store/op.h"
+#include "store/store.h"
+#include <errno.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <systemd/sd-event.h>
+
+#define BATCH_MAX 4096 /* bounds how long one transaction holds the write lock */
+
+struct op_queue {
+	struct op *first, **last;
+	size_t n;
+};
+
+struct task_queue {
+	struct read_task *first, **last;
+};
+
+struct store_thread {
+	struct store_thread_options o;
+	struct store *writer, *reader;
+	pthread_t writer_thread, reader_thread;
+	bool writer_runs, reader_runs;
+	int done_fd;
+	sd_event_source *done_source;
+
+	pthread_mutex_t lock; /* guards what follows */
+	pthread_cond_t write_wanted, read_wanted;
+	bool stopping;
+	struct op_queue waiting, done;
+	struct task_queue reads, reads_done;
+	size_t in_batch;
+	struct store_wake wake;
+	bool woken, fatal;
+	struct err fatal_err;
+};
+
+static void ops_init(struct op_queue *q)
+{
+	*q = (struct op_queue){.last = &q->first};
+}
+
+static void ops_push(struct op_queue *q, struct op *op)
+{
+	op->next = NULL;
+	*q->last = op;
+	q->last = &op->next;
+	q->n++;
+}
+
+static struct op *ops_pop(struct op_queue *q)
+{
+	struct op *op = q->first;
+
+	if (!op)
+		return NULL;
+	q->first = op->next;
+	if (!q->first)
+		q->last = &q->first;
+	q->n--;
+	return op;
+}
+
+static void tasks_init(struct task_queue *q)
+{
+	*q = (struct task_queue){.last = &q->first};
+}
+
+static void tasks_push(struct task_queue *q, struct read_task *t)
+{
+	t->next = NULL;
+	*q->last = t;
+	q->last = &t->next;
+}
+
+static struct read_task *tasks_pop(struct task_queue *q)
+{
+	struct read_task *t = q->first;
+
+	if (!t)
+		return NULL;
+	q->first = t->next;
+	if (!q->first)
+		q->last = &q->first;
+	return t;
+}
+
+static void ring(struct store_thread *t)
+{
+	eventfd_write(t->done_fd, 1);
+}
+
+static void fail_all(struct op **ops, size_t n, const struct err *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		ops[i]->ok = false;
+		ops[i]->err = *e;
+	}
+}
+
+/* Takes what has gathered; false when the thread is to end. */
+static bool gather(struct store_thread *t, struct op **batch, size_t *ret_n)
+{
+	size_t n = 0;
+
+	pthread_mutex_lock(&t->lock);
+	t->in_batch = 0;
+	while (!t->waiting.first && !t->stopping)
+		pthread_cond_wait(&t->write_wanted, &t->lock);
+	while (n < BATCH_MAX && t->waiting.first)
+		batch[n++] = ops_pop(&t->waiting);
+	t->in_batch = n;
+	pthread_mutex_unlock(&t->lock);
+	*ret_n = n;
+	return n > 0;
+}
+
+static void hand_back(struct store_thread *t, struct op **batch, size_t n, const struct store_wake *wake,
+	const struct err *fatal)
+{
+	pthread_mutex_lock(&t->lock);
+	for (size_t i = 0; i < n; i++)
+		ops_push(&t->done, batch[i]);
+	if (wake)
+		t->wake = *wake; /* else what was known before still holds */
+	t->woken = true;
+	if (fatal && !t->fatal) {
+		t->fatal = true;
+		t->fatal_err = *fatal;
+	}
+	pthread_mutex_unlock(&t->lock);
+	ring(t);
+}
+
+static void *write_batches(void *arg)
+{
+	struct store_thread *t = arg;
+	struct op **batch = xcalloc(BATCH_MAX, sizeof(struct op *));
+	struct err fatal = {};
+	size_t n;
+
+	while (gather(t, batch, &n)) {
+		struct store_wake wake = {USEC_NEVER, USEC_NEVER};
+		struct err e = {};
+		bool ok = fatal.kind == ERR_NONE && store_apply(t->writer, batch, n, &wake, &e);
+
+		if (!ok && e.kind == ERR_UNCERTAIN)
+			fatal = e;
+		if (fatal.kind != ERR_NONE)
+			fail_all(batch, n, &fatal); /* not one more write after an unknown one */
+		hand_back(t, batch, n, ok ? &wake : NULL, fatal.kind != ERR_NONE ? &fatal : NULL);
+	}
+	free(batch);
+	return NULL;
+}
+
+static void *serve_reads(void *arg)
+{
+	struct store_thread *t = arg;
+
+	for (;;) {
+		struct read_task *task;
+
+		pthread_mutex_lock(&t->lock);
+		while (!t->reads.first && !t->stopping)
+			pthread_cond_wait(&t->read_wanted, &t->lock);
+		task = tasks_pop(&t->reads);
+		pthread_mutex_unlock(&t->lock);
+		if (!task)
+			return NULL;
+		task->work(t->reader, task);
+		pthread_mutex_lock(&t->lock);
+		tasks_push(&t->reads_done, task);
+		pthread_mutex_unlock(&t->lock);
+		ring(t);
+	}
+}
+
+/* Everything that has come back, taken off the shared lists in one go. */
+struct harvest {
+	struct op_queue ops;
+	struct task_queue reads;
+	struct store_wake wake;
+	bool woken, fatal;
+	struct err fatal_err;
+};
+
+static void harvest_take(struct store_thread *t, struct harvest *h)
+{
+	struct read_task *task;
+	struct op *op;
+
+	ops_init(&h->ops);
+	tasks_init(&h->reads);
+	pthread_mutex_lock(&t->lock);
+	while ((op = ops_pop(&t->done)))
+		ops_push(&h->ops, op);
+	while ((task = tasks_pop(&t->reads_done)))
+		tasks_push(&h->reads, task);
+	h->wake = t->wake;
+	h->woken = t->woken;
+	h->fatal = t->fatal;
+	h->fatal_err = t->fatal_err;
+	t->woken = false;
+	pthread_mutex_unlock(&t->lock);
+}
+
+static void deliver(struct store_thread *t)
+{
+	struct harvest h;
+	struct read_task *task;
+	struct op *op;
+
+	harvest_take(t, &h);
+	while ((op = ops_pop(&h.ops))) {
+		if (op->on_done)
+			op->on_done(op, op->arg);
+		else
+			op_free(op);
+	}
+	while ((task = tasks_pop(&h.reads)))
+		task->done(task);
+	if (h.fatal && t->o.on_fatal)
+		t->o.on_fatal(&h.fatal_err, t->o.arg);
+	else if (h.woken && t->o.on_wake)
+		t->o.on_wake(&h.wake, t->o.arg);
+}
+
+static int on_done(sd_event_source *source, int fd, uint32_t events, void *arg)
+{
+	eventfd_t count;
+
+	(void)source;
+	(void)events;
+	while (eventfd_read(fd, &count) == 0)
+		;
+	deliver(arg);
+	return 0;
+}
+
+static bool open_stores(struct store_thread *t, struct err *e)
+{
+	struct store_options o = {.where = t->o.where};
+
+	if (!store_open(&o, &t->writer, e))
+		return false;
+	o.read_only = true;
+	return store_open(&o, &t->reader, e);
+}
+
+static bool start_threads(struct store_thread *t, struct err *e)
+{
+	int r = pthread_create(&t->writer_thread, NULL, write_batches, t);
+
+	if (r)
+		return err_errno(e, r, "could not start the store thread");
+	t->writer_runs = true;
+	r = pthread_create(&t->reader_thread, NULL, serve_reads, t);
+	if (r)
+		return err_errno(e, r, "could not start the reader thread");
+	t->reader_runs = true;
+	return true;
+}
+
+bool store_thread_start(struct sd_event *ev, const struct store_thread_options *o,
+	struct store_thread **ret, struct err *e)
+{
+	AUTO(store_thread) *t = xcalloc(1, sizeof(*t));
+	int r;
+
+	t->o = *o;
+	t->wake = (struct store_wake){USEC_NEVER, USEC_NEVER};
+	ops_init(&t->waiting);
+	ops_init(&t->done);
+	tasks_init(&t->reads);
+	tasks_init(&t->reads_done);
+	pthread_mutex_init(&t->lock, NULL);
+	pthread_cond_init(&t->write_wanted, NULL);
+	pthread_cond_init(&t->read_wanted, NULL);
+	t->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (t->done_fd < 0)
+		return err_errno(e, errno, "could not make an eventfd");
+	r = sd_event_add_io(ev, &t->done_source, t->done_fd, EPOLLIN | EPOLLET, on_done, t);
+	if (r < 0)
+		return err_errno(e, -r, "could not watch the store thread");
+	if (!open_stores(t, e) || !start_threads(t, e))
+		return false;
+	*ret = STEAL(t);
+	return true;
+}
+
+void store_thread_free(struct store_thread *t)
+{
+	struct read_task *task;
+	struct op *op;
+
+	if (!t)
+		return;
+	pthread_mutex_lock(&t->lock);
+	t->stopping = true;
+	pthread_cond_broadcast(&t->write_wanted);
+	pthread_cond_broadcast(&t->read_wanted);
+	pthread_mutex_unlock(&t->lock);
+	if (t->writer_runs)
+		pthread_join(t->writer_thread, NULL);
+	if (t->reader_runs)
+		pthread_join(t->reader_thread, NULL);
+	/* committed, but nobody is left to hear of it */
+	while ((op = ops_pop(&t->done)))
+		op_free(op);
+	while ((task = tasks_pop(&t->reads_done)))
+		task->done(task);
+	sd_event_source_disable_unref(t->done_source);
+	if (t->done_fd >= 0)
+		close(t->done_fd);
+	store_free(t->reader);
+	store_free(t->writer);
+	pthread_cond_destroy(&t->read_wanted);
+	pthread_cond_destroy(&t->write_wanted);
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+}
+
+const char *store_thread_store_id(const struct store_thread *t)
+{
+	return store_id(t->writer);
+}
+
+void store_thread_submit(struct store_thread *t, struct op *op)
+{
+	pthread_mutex_lock(&t->lock);
+	ops_push(&t->waiting, op);
+	pthread_cond_signal(&t->write_wanted);
+	pthread_mutex_unlock(&t->lock);
+}
+
+size_t store_thread_backlog(const struct store_thread *t)
+{
+	struct store_thread *m = (struct store_thread *)t;
+	size_t n;
+
+	pthread_mutex_lock(&m->lock);
+	n = m->waiting.n + m->in_batch + m->done.n;
+	pthread_mutex_unlock(&m->lock);
+	return n;
+}
+
+void store_thread_read(struct store_thread *t, struct read_task *task)
+{
+	pthread_mutex_lock(&t->lock);
+	tasks_push(&t->reads, task);
+	pthread_cond_signal(&t->read_wanted);
+	pthread_mutex_unlock(&t->lock);
+}
