@@ -14,7 +14,8 @@ static struct {
 	const char *program;
 	enum log_level max;
 	log_sink_fn *sink;
-} the_log = {"jobsched", LOG_LEVEL_INFO, NULL};
+	const char *node;
+} the_log = {.program = "jobsched", .max = LOG_LEVEL_INFO};
 
 void log_open(const char *program, enum log_level max, log_sink_fn *sink)
 {
@@ -26,6 +27,11 @@ void log_open(const char *program, enum log_level max, log_sink_fn *sink)
 void log_set_level(enum log_level max)
 {
 	__atomic_store_n(&the_log.max, max, __ATOMIC_RELAXED);
+}
+
+void log_set_node(const char *name)
+{
+	the_log.node = name;
 }
 
 /* One write, so that lines of several threads and processes do not mix. */
@@ -47,6 +53,7 @@ static void write_stderr(const struct log_about *about, const char *line)
 void log_line(enum log_level level, const struct log_about *about, const char *fmt, ...)
 {
 	char line[LINE_MAX_BYTES];
+	struct log_about full = about ? *about : (struct log_about){};
 	struct buf shown = {};
 	va_list ap;
 
@@ -56,8 +63,9 @@ void log_line(enum log_level level, const struct log_about *about, const char *f
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
 	text_escape(&shown, line, strlen(line));
+	full.node = the_log.node;
 	if (the_log.sink)
-		the_log.sink(level, about, shown.data ? shown.data : "");
+		the_log.sink(level, &full, shown.data ? shown.data : "");
 	else
 		write_stderr(about, shown.data ? shown.data : "");
 	buf_done(&shown);

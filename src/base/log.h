@@ -6,10 +6,10 @@
 
 enum log_level { LOG_LEVEL_ERROR = 3, LOG_LEVEL_WARNING = 4, LOG_LEVEL_INFO = 6, LOG_LEVEL_DEBUG = 7 };
 
-/* What a line is about; zero and NULL members are left out. */
+/* What a line is about; zero members are left out. */
 struct log_about {
 	int64_t job, run;
-	const char *node;
+	const char *node; /* filled in from log_set_node() */
 };
 
 typedef void log_sink_fn(enum log_level level, const struct log_about *about, const char *line);
@@ -17,6 +17,7 @@ typedef void log_sink_fn(enum log_level level, const struct log_about *about, co
 /* Called once at start. A NULL sink writes "program: message" lines to stderr. */
 void log_open(const char *program, enum log_level max, log_sink_fn *sink);
 void log_set_level(enum log_level max);
+void log_set_node(const char *name /* borrowed for ever */);
 
 void log_line(enum log_level level, const struct log_about *about, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4))); /* control characters are escaped, length is capped */

@@ -51,7 +51,8 @@ static void cache_clear(struct map *cache)
 
 static struct compiled *compile(const struct due_job *due, struct err *e)
 {
-	struct schedule_context context = {.anchor = due->created_at, .id = due->name};
+	struct schedule_context context = {.anchor = due->created_at, .id = due->name,
+		.accepted = true};
 	struct compiled *c = xcalloc(1, sizeof(*c));
 	AUTO_DONE(job_spec) spec;
 	bool ok;

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading, checking and printing the configuration by its table. */
+#include "daemon/config.h"
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/log.h"
+#include <errno.h>
+#include <ini.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define AT(member) offsetof(struct config, member)
+
+const struct config_key config_keys[] = {
+	{"store", CONFIG_TEXT, AT(store), 0, 0, 0, false,
+		"SQLite file, or postgresql://… for a cluster; default: jobs.db in the state directory"},
+	{"node-name", CONFIG_TEXT, AT(node_name), 0, 0, 0, false,
+		"name of this node, the same over restarts; default: the host's name"},
+	{"log-level", CONFIG_LEVEL, AT(log_level), 0, 0, LOG_LEVEL_INFO, true,
+		"error, warning, info or debug"},
+	{"max-running", CONFIG_NUMBER, AT(max_running), 1, 10000, 512, true,
+		"runs in flight at the same time on this node"},
+	{"connections", CONFIG_NUMBER, AT(connections), 1, 60000, 2048, false, "open API connections in all"},
+	{"connections-per-uid", CONFIG_NUMBER, AT(connections_per_uid), 1, 60000, 1024, true,
+		"open API connections of one user"},
+	{"body-limit", CONFIG_SIZE, AT(body_limit), 1024, 1 << 30, 1 << 20, true,
+		"bytes of one request; a job with a large stdin needs more"},
+	{"bulk-body-limit", CONFIG_SIZE, AT(bulk_body_limit), 1024, 1 << 30, 16 << 20, true,
+		"bytes of one bulk submission"},
+	{"bulk-jobs", CONFIG_NUMBER, AT(bulk_jobs), 1, 1000000, 10000, true, "jobs in one bulk submission"},
+	{"jobs-per-uid", CONFIG_NUMBER, AT(jobs_per_uid), 1, INT64_C(1000000000), 100000, true,
+		"jobs one user may have that are not finished"},
+	{"submissions-per-second", CONFIG_NUMBER, AT(submissions_per_second), 1, 1000000, 2000, true,
+		"sustained submissions of one user"},
+	{"submissions-burst", CONFIG_NUMBER, AT(submissions_burst), 1, 1000000, 5000, true,
+		"submissions of one user at once"},
+	{"head-timeout", CONFIG_NUMBER, AT(head_timeout), 1, 3600, 10, true,
+		"seconds a client has for the head of a request"},
+	{"body-timeout", CONFIG_NUMBER, AT(body_timeout), 1, 3600, 30, true,
+		"seconds a client has for the body of a request"},
+};
+const size_t config_keys_count = ELEMENTS(config_keys);
+
+static const struct {
+	const char *name;
+	enum log_level level;
+} levels[] = {{"error", LOG_LEVEL_ERROR}, {"warning", LOG_LEVEL_WARNING}, {"info", LOG_LEVEL_INFO},
+	{"debug", LOG_LEVEL_DEBUG}};
+
+static char **text_at(struct config *c, const struct config_key *k)
+{
+	return (char **)((char *)c + k->offset);
+}
+
+static int64_t *number_at(struct config *c, const struct config_key *k)
+{
+	return (int64_t *)((char *)c + k->offset);
+}
+
+void config_init(struct config *c)
+{
+	*c = (struct config){};
+	for (size_t i = 0; i < config_keys_count; i++)
+		if (config_keys[i].type != CONFIG_TEXT)
+			*number_at(c, &config_keys[i]) = config_keys[i].preset;
+}
+
+void config_done(struct config *c)
+{
+	for (size_t i = 0; i < config_keys_count; i++)
+		if (config_keys[i].type == CONFIG_TEXT)
+			free(*text_at(c, &config_keys[i]));
+	*c = (struct config){};
+}
+
+static const struct config_key *key_find(const char *name)
+{
+	for (size_t i = 0; i < config_keys_count; i++)
+		if (strcmp(config_keys[i].name, name) == 0)
+			return &config_keys[i];
+	return NULL;
+}
+
+static bool set_level(int64_t *at, const char *value, struct err *e)
+{
+	for (size_t i = 0; i < ELEMENTS(levels); i++)
+		if (strcmp(levels[i].name, value) == 0) {
+			*at = levels[i].level;
+			return true;
+		}
+	return err_set(e, ERR_INVALID, "'log-level' is '%.40s', not error, warning, info or debug", value);
+}
+
+bool config_set(struct config *c, const char *key, const char *value, struct err *e)
+{
+	const struct config_key *k = key_find(key);
+	int64_t n;
+
+	if (!k)
+		return err_set(e, ERR_INVALID, "unknown key '%.60s'", key);
+	switch (k->type) {
+	case CONFIG_TEXT:
+		if (!*value)
+			return err_set(e, ERR_INVALID, "'%s' is empty", key);
+		free(*text_at(c, k));
+		*text_at(c, k) = xstrdup(value);
+		return true;
+	case CONFIG_LEVEL:
+		return set_level(number_at(c, k), value, e);
+	case CONFIG_NUMBER:
+	case CONFIG_SIZE:
+		if (k->type == CONFIG_SIZE ? !parse_size(value, &n) : !parse_int(value, INT64_MIN, INT64_MAX, &n))
+			return err_set(e, ERR_INVALID, "'%s' is '%.40s', not a number", key, value);
+		if (n < k->min || n > k->max)
+			return err_set(e, ERR_INVALID, "'%s' is %" PRId64 ", not between %" PRId64 " and %" PRId64,
+				key, n, k->min, k->max);
+		*number_at(c, k) = n;
+		return true;
+	}
+	return false;
+}
+
+struct reading {
+	struct config *config;
+	struct err *e;
+};
+
+static int on_pair(void *arg, const char *section, const char *name, const char *value)
+{
+	struct reading *r = arg;
+
+	if (r->e->kind != ERR_NONE)
+		return 0;
+	if (*section)
+		return err_set(r->e, ERR_INVALID, "there are no sections, but '[%.40s]' begins one", section);
+	return config_set(r->config, name, value, r->e);
+}
+
+bool config_read(struct config *c, const char *path, bool must_exist, struct err *e)
+{
+	struct err found = {};
+	int line;
+
+	errno = 0;
+	line = ini_parse(path, on_pair, &(struct reading){c, &found});
+	if (line == -1 && errno == ENOENT && !must_exist)
+		return true;
+	if (line == -1)
+		return err_errno(e, errno, "could not read the configuration '%s'", path);
+	if (line == 0)
+		return true;
+	return err_set(e, ERR_INVALID, "%s:%d: %s", path, line,
+		found.kind == ERR_NONE ? "this is not 'key = value'" : found.msg);
+}
+
+void config_reload(struct config *running, const struct config *fresh, struct strv *ret_need_restart)
+{
+	struct config *from = (struct config *)fresh;
+
+	for (size_t i = 0; i < config_keys_count; i++) {
+		const struct config_key *k = &config_keys[i];
+		bool same = k->type == CONFIG_TEXT ? text_equal(*text_at(running, k), *text_at(from, k))
+						   : *number_at(running, k) == *number_at(from, k);
+
+		if (!same && !k->reload)
+			strv_add(ret_need_restart, k->name);
+		else if (!same)
+			*number_at(running, k) = *number_at(from, k);
+	}
+}
+
+void config_print(const struct config *c, FILE *out)
+{
+	struct config *from = (struct config *)c;
+
+	for (size_t i = 0; i < config_keys_count; i++) {
+		const struct config_key *k = &config_keys[i];
+		const char *level = "info";
+
+		fprintf(out, "; %s\n", k->help);
+		if (k->type == CONFIG_TEXT) {
+			const char *text = *text_at(from, k);
+
+			fprintf(out, "%s%s = %s\n", text ? "" : ";", k->name, text ? text : "");
+			continue;
+		}
+		for (size_t n = 0; n < ELEMENTS(levels); n++)
+			if ((int64_t)levels[n].level == *number_at(from, k))
+				level = levels[n].name;
+		if (k->type == CONFIG_LEVEL)
+			fprintf(out, "%s = %s\n", k->name, level);
+		else
+			fprintf(out, "%s = %" PRId64 "\n", k->name, *number_at(from, k));
+	}
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The configuration: one table of keys, read from an INI file. */
+#pragma once
+#include "base/text.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct err;
+
+struct config {
+	char *store;      /* NULL: jobs.db in the state directory */
+	char *node_name;  /* NULL: the host's name */
+	int64_t log_level;
+	int64_t max_running;
+	int64_t connections, connections_per_uid;
+	int64_t body_limit, bulk_body_limit, bulk_jobs;
+	int64_t jobs_per_uid, submissions_per_second, submissions_burst;
+	int64_t head_timeout, body_timeout; /* seconds */
+};
+
+enum config_type { CONFIG_TEXT, CONFIG_NUMBER, CONFIG_SIZE, CONFIG_LEVEL };
+
+struct config_key {
+	const char *name;
+	enum config_type type;
+	size_t offset;       /* in struct config */
+	int64_t min, max, preset;
+	bool reload;         /* SIGHUP takes it over; others need a restart */
+	const char *help;
+};
+extern const struct config_key config_keys[];
+extern const size_t config_keys_count;
+
+void config_init(struct config *c); /* the presets */
+void config_done(struct config *c);
+/* Unknown keys, sections and bad values are errors that name the line. A missing file is fine unless 'must_exist'. */
+bool config_read(struct config *c, const char *path, bool must_exist, struct err *e);
+bool config_set(struct config *c, const char *key, const char *value, struct err *e);
+/* Takes over what may change while running; names the keys that differ and may not. */
+void config_reload(struct config *running, const struct config *fresh, struct strv *ret_need_restart);
+void config_print(const struct config *c, FILE *out); /* an INI file that reads back the same */

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Puts the parts of the daemon together and keeps them going. */
+#include "daemon/engine.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "daemon/alarm.h"
+#include "daemon/dispatcher.h"
+#include "daemon/hub.h"
+#include "daemon/listener.h"
+#include "daemon/planner.h"
+#include "daemon/server.h"
+#include "daemon/store_thread.h"
+#include "store/op.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <systemd/sd-daemon.h>
+#include <systemd/sd-event.h>
+
+#define STOP_LIMIT (10 * USEC_SEC) /* for what is on its way to the store when we are asked to end */
+
+struct engine {
+	struct engine_options o;
+	char node_id[RANDOM_ID_LEN + 1];
+	char *store_where, *spawner_program;
+	sd_event *ev;
+	int output_dir;
+	struct listener *listener;
+	struct planner *planner;
+	struct store_thread *store;
+	struct alarm *alarm;
+	struct hub *hub;
+	struct dispatcher *dispatcher;
+	struct server *server;
+	bool stopping;
+};
+
+static void leave(struct engine *g, int status)
+{
+	sd_event_exit(g->ev, status);
+}
+
+/* ---- pacing: one alarm for whatever comes first ---- */
+
+static void pump(struct engine *g)
+{
+	usec_t plan = planner_pump(g->planner), claim = dispatcher_pump(g->dispatcher);
+
+	alarm_set(g->alarm, plan < claim ? plan : claim);
+}
+
+static void on_wake(const struct store_wake *w, void *arg)
+{
+	struct engine *g = arg;
+
+	planner_slot_is(g->planner, w->next_slot);
+	dispatcher_due_is(g->dispatcher, w->next_due);
+	pump(g);
+}
+
+static void on_alarm(bool clock_set, void *arg)
+{
+	if (clock_set)
+		log_info("the clock was set; looking again at what is due");
+	pump(arg);
+}
+
+static void on_fatal(const struct err *e, void *arg)
+{
+	log_error("the store must not be written any more, leaving: %s", e->msg);
+	leave(arg, EXIT_TRY_AGAIN);
+}
+
+/* ---- signals ---- */
+
+static void on_node_closed(struct op *op, void *arg)
+{
+	op_free(op);
+	leave(arg, 0);
+}
+
+static int on_stop_limit(sd_event_source *source, uint64_t usec, void *arg)
+{
+	(void)source;
+	(void)usec;
+	log_warning("the store takes too long, leaving without it");
+	leave(arg, 0);
+	return 0;
+}
+
+/* No new work; what was claimed goes back; the last operation in the queue ends the loop. */
+static int on_stop_signal(sd_event_source *source, const struct signalfd_siginfo *si, void *arg)
+{
+	struct engine *g = arg;
+	struct op *op;
+
+	(void)source;
+	if (g->stopping) {
+		leave(g, 0);
+		return 0;
+	}
+	g->stopping = true;
+	log_info("ending on signal %u; running jobs go on", si->ssi_signo);
+	sd_notify(0, "STOPPING=1\nSTATUS=ending; running jobs go on");
+	planner_stop(g->planner);
+	dispatcher_stop(g->dispatcher);
+	server_free(STEAL(g->server));
+	op = op_new(OP_NODE_CLOSE, on_node_closed, g);
+	op->node_close = (struct op_node_close){.node = g->node_id, .now = clock_now(&clock_system)};
+	store_thread_submit(g->store, op);
+	sd_event_add_time_relative(g->ev, NULL, CLOCK_MONOTONIC, (uint64_t)STOP_LIMIT, 1, on_stop_limit, g);
+	return 0;
+}
+
+static struct server_limits limits_of(const struct config *c)
+{
+	return (struct server_limits){
+		.connections = (size_t)c->connections,
+		.connections_per_uid = (size_t)c->connections_per_uid,
+		.body = (size_t)c->body_limit,
+		.bulk_body = (size_t)c->bulk_body_limit,
+		.bulk_jobs = (size_t)c->bulk_jobs,
+		.jobs_per_uid = (size_t)c->jobs_per_uid,
+		.submissions_per_second = (size_t)c->submissions_per_second,
+		.submissions_burst = (size_t)c->submissions_burst,
+		.head_timeout = (int)c->head_timeout,
+		.body_timeout = (int)c->body_timeout,
+	};
+}
+
+static void take_over_config(struct engine *g, const struct config *fresh)
+{
+	AUTO_DONE(strv) need_restart = {};
+	struct server_limits limits;
+
+	config_reload(g->o.config, fresh, &need_restart);
+	for (size_t i = 0; i < need_restart.n; i++)
+		log_warning("the new value of '%s' needs a restart", need_restart.v[i]);
+	log_set_level((enum log_level)g->o.config->log_level);
+	dispatcher_set_max_running(g->dispatcher, (size_t)g->o.config->max_running);
+	limits = limits_of(g->o.config);
+	if (g->server)
+		server_set_limits(g->server, &limits);
+	log_info("configuration read again");
+}
+
+static int on_reload_signal(sd_event_source *source, const struct signalfd_siginfo *si, void *arg)
+{
+	struct engine *g = arg;
+	AUTO_DONE(config) fresh;
+	struct err e = {};
+
+	(void)source;
+	(void)si;
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)clock_boot(&clock_system));
+	config_init(&fresh);
+	if (g->o.read_config(&fresh, g->o.arg, &e))
+		take_over_config(g, &fresh);
+	else
+		log_error("kept the old configuration: %s", e.msg);
+	sd_notify(0, "READY=1");
+	pump(g);
+	return 0;
+}
+
+static bool watch_signals(struct engine *g, struct err *e)
+{
+	static const struct {
+		int number;
+		sd_event_signal_handler_t fn;
+	} signals[] = {{SIGTERM, on_stop_signal}, {SIGINT, on_stop_signal}, {SIGHUP, on_reload_signal}};
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ELEMENTS(signals); i++)
+		sigaddset(&set, signals[i].number);
+	sigprocmask(SIG_BLOCK, &set, NULL); /* before any thread is made */
+	signal(SIGPIPE, SIG_IGN);
+	for (size_t i = 0; i < ELEMENTS(signals); i++) {
+		int r = sd_event_add_signal(g->ev, NULL, signals[i].number, signals[i].fn, g);
+
+		if (r < 0)
+			return err_errno(e, -r, "could not watch signal %d", signals[i].number);
+	}
+	return true;
+}
+
+/* ---- starting ---- */
+
+static void on_ready(void *arg)
+{
+	struct engine *g = arg;
+	struct server_limits limits = limits_of(g->o.config);
+	struct server_context context = {
+		.clock = &clock_system,
+		.store = g->store,
+		.dispatcher = g->dispatcher,
+		.hub = g->hub,
+		.node_name = g->o.node_name,
+		.node_id = g->node_id,
+		.store_where = g->store_where,
+		.output_dir = g->output_dir,
+		.user_mode = g->o.user_mode,
+	};
+	struct err e = {};
+
+	if (g->stopping)
+		return;
+	if (!server_start(g->ev, listener_take_fd(g->listener), &context, &limits, &g->server, &e)) {
+		log_error("%s", e.msg);
+		leave(g, 1);
+		return;
+	}
+	log_info("ready: %s, store %s", g->o.places->socket, g->store_where);
+	sd_notify(0, "READY=1\nSTATUS=ready");
+}
+
+static void on_exit_wanted(int status, void *arg)
+{
+	leave(arg, status);
+}
+
+/* Descriptors for the clients; the spawner has its own for the workers. */
+static void raise_descriptor_limit(const struct config *c)
+{
+	rlim_t want = (rlim_t)(2 * c->connections + 256);
+	struct rlimit now;
+
+	if (getrlimit(RLIMIT_NOFILE, &now) < 0 || now.rlim_cur >= want)
+		return;
+	now.rlim_cur = want < now.rlim_max ? want : now.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &now) < 0)
+		log_warning("could not raise the limit of open files: %m");
+}
+
+static bool start_parts(struct engine *g, struct err *e)
+{
+	const struct places *p = g->o.places;
+	struct store_thread_options store = {.where = g->store_where, .clock = &clock_system,
+		.on_wake = on_wake, .on_fatal = on_fatal, .arg = g};
+	struct dispatcher_options dispatcher = {
+		.clock = &clock_system,
+		.node_id = g->node_id,
+		.node_name = g->o.node_name,
+		.spawner_socket = p->spawner_socket,
+		.spawner_program = g->spawner_program,
+		.runtime_dir = p->runtime_dir,
+		.output_dir = p->output_dir,
+		.max_running = (size_t)g->o.config->max_running,
+		.on_ready = on_ready,
+		.on_exit = on_exit_wanted,
+		.arg = g,
+	};
+
+	if (!watch_signals(g, e) ||
+		!listener_open(p->runtime_dir, p->socket, g->o.user_mode ? 0600 : 0666, &g->listener, e) ||
+		!listener_watch(g->listener, g->ev, e) ||
+		!alarm_new(g->ev, on_alarm, g, &g->alarm, e) ||
+		!store_thread_start(g->ev, &store, &g->store, e))
+		return false;
+	g->planner = planner_new(&clock_system, g->store);
+	g->hub = hub_new();
+	dispatcher.store = g->store;
+	dispatcher.hub = g->hub;
+	if (!dispatcher_new(g->ev, &dispatcher, &g->dispatcher, e) || !dispatcher_start(g->dispatcher, e))
+		return false;
+	g->output_dir = open(p->output_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (g->output_dir < 0)
+		return err_errno(e, errno, "could not open the output directory '%s'", p->output_dir);
+	return true;
+}
+
+static void stop_parts(struct engine *g)
+{
+	server_free(g->server);
+	if (g->dispatcher)
+		dispatcher_stop(g->dispatcher);
+	store_thread_free(g->store); /* finishes what is queued, so before those who own it */
+	dispatcher_free(g->dispatcher);
+	hub_free(g->hub);
+	planner_free(g->planner);
+	alarm_free(g->alarm);
+	listener_free(g->listener);
+	if (g->output_dir >= 0)
+		close(g->output_dir);
+	sd_event_unref(g->ev);
+	free(g->spawner_program);
+	free(g->store_where);
+}
+
+/* Which exit status tells a supervisor what to do about it. */
+static int status_of(enum err_kind kind)
+{
+	switch (kind) {
+	case ERR_REFUSED:
+	case ERR_INVALID:
+		return EXIT_CONFIG;
+	case ERR_CONFLICT:
+		return EXIT_OTHER_RUNS;
+	case ERR_BUSY:
+	case ERR_FULL:
+	case ERR_UNCERTAIN:
+	case ERR_UNREACHABLE:
+		return EXIT_TRY_AGAIN;
+	default:
+		return 1;
+	}
+}
+
+int engine_run(const struct engine_options *o)
+{
+	struct engine g = {.o = *o, .output_dir = -1};
+	struct err e = {};
+	int status;
+
+	io_random_id(g.node_id);
+	g.store_where = o->config->store ? xstrdup(o->config->store)
+					 : xprintf("%s/jobs.db", o->places->state_dir);
+	g.spawner_program = o->user_mode ? places_spawner_program() : NULL;
+	raise_descriptor_limit(o->config);
+	status = sd_event_default(&g.ev);
+	if (status < 0) {
+		log_error("could not make an event loop");
+		return 1;
+	}
+	sd_event_set_watchdog(g.ev, true);
+	if (start_parts(&g, &e)) {
+		status = sd_event_loop(g.ev);
+	} else {
+		log_error("%s", e.msg);
+		status = status_of(e.kind);
+	}
+	stop_parts(&g);
+	return status < 0 ? 1 : status;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine: its parts started in order, woken together, and ended in reverse. */
+#pragma once
+#include "base/auto.h"
+#include "daemon/config.h"
+#include "daemon/places.h"
+#include <stdbool.h>
+
+struct engine;
+struct err;
+
+struct engine_options {
+	bool user_mode;
+	const struct places *places;      /* borrowed */
+	struct config *config;            /* borrowed; changed by a reload */
+	const char *node_name;            /* borrowed */
+	/* Reads the configuration again into an initialised one. */
+	bool (*read_config)(struct config *fresh, void *arg, struct err *e);
+	void *arg;
+};
+
+#define EXIT_OTHER_RUNS 69
+#define EXIT_TRY_AGAIN 75
+#define EXIT_CONFIG 78
+
+/* Runs until a signal ends it. Returns the exit status of the process; the reason has been logged. */
+int engine_run(const struct engine_options *o);

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The API's socket: made once per machine or user, and put back when somebody removes it. */
+#pragma once
+#include "base/auto.h"
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct err;
+struct listener;
+struct sd_event;
+
+/* Takes the lock of the directory. ERR_CONFLICT: another jobschedd has it (exit 69). */
+bool listener_open(const char *runtime_dir, const char *socket_path, mode_t mode, struct listener **ret,
+	struct err *e);
+void listener_free(struct listener *l); /* removes the socket, if it is still ours */
+AUTO_DEFINE(listener);
+
+int listener_take_fd(struct listener *l); /* the listening descriptor; the caller's from now on */
+bool listener_watch(struct listener *l, struct sd_event *ev, struct err *e);

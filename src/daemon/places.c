@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Paths: XDG directories for a user, the usual ones for the system. */
+#include "daemon/places.h"
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/text.h"
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+void places_done(struct places *p)
+{
+	free(p->state_dir);
+	free(p->runtime_dir);
+	free(p->output_dir);
+	free(p->socket);
+	free(p->spawner_socket);
+	free(p->config);
+	*p = (struct places){};
+}
+
+static const char *env_path(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && value[0] == '/' ? value : NULL;
+}
+
+static char *home_dir(void)
+{
+	const char *home = env_path("HOME");
+	struct passwd *pw = home ? NULL : getpwuid(getuid());
+
+	return xstrdup(home ? home : pw && pw->pw_dir[0] == '/' ? pw->pw_dir : "/");
+}
+
+static char *xdg_dir(const char *variable, const char *under_home)
+{
+	AUTO_TEXT home = home_dir();
+	const char *value = env_path(variable);
+
+	return value ? xprintf("%s/jobsched", value) : xprintf("%s/%s/jobsched", home, under_home);
+}
+
+static bool own_directory(const char *path, struct err *e)
+{
+	struct stat st;
+	int r = io_mkdirs(path, 0700);
+
+	if (r < 0)
+		return err_errno(e, -r, "could not make the directory '%s'", path);
+	if (lstat(path, &st) < 0)
+		return err_errno(e, errno, "could not look at '%s'", path);
+	if (!S_ISDIR(st.st_mode) || st.st_uid != getuid())
+		return err_set(e, ERR_REFUSED, "'%s' is not a directory of yours; remove it or name another", path);
+	if ((st.st_mode & 077) && chmod(path, 0700) < 0)
+		return err_errno(e, errno, "could not make '%s' private", path);
+	return true;
+}
+
+static bool fits_a_socket(const char *path, struct err *e)
+{
+	if (strlen(path) < sizeof(((struct sockaddr_un *)0)->sun_path))
+		return true;
+	return err_set(e, ERR_INVALID,
+		"the socket path '%s' is longer than the kernel takes; give a shorter --runtime-dir", path);
+}
+
+bool places_find(bool user_mode, const char *state_dir, const char *runtime_dir, struct places *ret,
+	struct err *e)
+{
+	AUTO_DONE(places) p = {};
+	const char *runtime = env_path("XDG_RUNTIME_DIR");
+	AUTO_TEXT config_dir = user_mode ? xdg_dir("XDG_CONFIG_HOME", ".config") : NULL;
+
+	p.state_dir = state_dir  ? xstrdup(state_dir)
+		      : user_mode ? xdg_dir("XDG_STATE_HOME", ".local/state")
+				  : xstrdup(JOBSCHED_STATEDIR);
+	p.runtime_dir = runtime_dir            ? xstrdup(runtime_dir)
+			: !user_mode           ? xstrdup("/run/jobsched")
+			: runtime && !state_dir ? xprintf("%s/jobsched", runtime)
+						: xprintf("%s/run", p.state_dir);
+	p.output_dir = user_mode ? xprintf("%s/output", p.state_dir) : xstrdup(JOBSCHED_STATEDIR "-spawner/output");
+	p.socket = xprintf("%s/jobsched.sock", p.runtime_dir);
+	p.spawner_socket = xprintf("%s/spawner.sock", p.runtime_dir);
+	p.config = xprintf("%s/jobschedd.conf", user_mode ? config_dir : JOBSCHED_SYSCONFDIR);
+	if (!fits_a_socket(p.spawner_socket, e) || !fits_a_socket(p.socket, e))
+		return false;
+	if (user_mode && (!own_directory(p.state_dir, e) || !own_directory(p.runtime_dir, e) ||
+				 !own_directory(p.output_dir, e)))
+		return false;
+	*ret = p;
+	p = (struct places){};
+	return true;
+}
+
+char *places_spawner_program(void)
+{
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	const char *named = env_path("JOBSCHED_SPAWNER_PATH");
+	AUTO_TEXT beside = NULL;
+
+	if (named)
+		return xstrdup(named);
+	if (n > 0) {
+		self[n] = '\0';
+		beside = xprintf("%s/jobsched-spawner", dirname(self));
+		if (access(beside, X_OK) == 0)
+			return STEAL(beside);
+	}
+	return xstrdup(JOBSCHED_LIBEXECDIR "/jobsched-spawner");
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where things are, for the system's daemon and for a user's own. */
+#pragma once
+#include <stdbool.h>
+
+struct err;
+
+struct places {
+	char *state_dir;      /* the store */
+	char *runtime_dir;    /* sockets and locks */
+	char *output_dir;     /* written by the spawner */
+	char *socket;         /* the API's */
+	char *spawner_socket;
+	char *config;         /* jobschedd.conf */
+};
+void places_done(struct places *p);
+
+/* NULL: the usual place. Directories of user mode are made, 0700, and refused if they are somebody else's. */
+bool places_find(bool user_mode, const char *state_dir, const char *runtime_dir, struct places *ret,
+	struct err *e);
+
+/* The spawner's program: $JOBSCHED_SPAWNER_PATH, beside our own binary, or where it is installed. Caller frees. */
+char *places_spawner_program(void);

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The small parts of the daemon: hub, configuration, flights, places, the socket. */
+#include "base/err.h"
+#include "base/io.h"
+#include "base/text.h"
+#include "daemon/config.h"
+#include "daemon/flight.h"
+#include "daemon/hub.h"
+#include "daemon/listener.h"
+#include "unit.h"
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <systemd/sd-event.h>
+
+struct ear {
+	struct hub *hub;
+	struct hub_watch *watch;
+	int heard;
+	bool leave, nest;
+};
+
+static void listen_once(int64_t job, int64_t run, enum run_state s, void *arg)
+{
+	struct ear *ear = arg;
+
+	ear->heard++;
+	if (ear->leave)
+		hub_watch_free(STEAL(ear->watch));
+	if (ear->nest) {
+		ear->nest = false;
+		hub_tell(ear->hub, job, run, s);
+	}
+}
+
+static void a_hub_tells_those_who_watch_and_no_others(void **state)
+{
+	struct hub *h = hub_new();
+	struct ear run = {h}, job = {h}, other = {h};
+
+	(void)state;
+	run.watch = hub_watch_new(h, 1, 10, listen_once, &run);
+	job.watch = hub_watch_new(h, 1, 0, listen_once, &job);
+	other.watch = hub_watch_new(h, 10, 0, listen_once, &other);
+	hub_tell(h, 1, 10, RUN_RUNNING);
+	hub_tell(h, 1, 11, RUN_RUNNING);
+	assert_int_equal(run.heard, 1);
+	assert_int_equal(job.heard, 2);
+	assert_int_equal(other.heard, 0);
+	hub_watch_free(run.watch);
+	hub_watch_free(job.watch);
+	hub_watch_free(other.watch);
+	hub_free(h);
+}
+
+static void a_watch_may_end_inside_its_own_call(void **state)
+{
+	struct hub *h = hub_new();
+	struct ear a = {h, .leave = true}, b = {h, .nest = true}, c = {h, .leave = true};
+
+	(void)state;
+	a.watch = hub_watch_new(h, 1, 10, listen_once, &a);
+	b.watch = hub_watch_new(h, 1, 10, listen_once, &b);
+	c.watch = hub_watch_new(h, 1, 0, listen_once, &c);
+	hub_tell(h, 1, 10, RUN_SUCCEEDED);
+	assert_int_equal(a.heard, 1);
+	assert_int_equal(b.heard, 2);
+	assert_int_equal(c.heard, 1);
+	hub_tell(h, 1, 10, RUN_SUCCEEDED);
+	assert_int_equal(a.heard, 1);
+	hub_watch_free(b.watch);
+	hub_free(h);
+}
+
+static void bad_configuration_names_line_and_cause(void **state)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+		{"max-running = 0\n", ":1: 'max-running' is 0, not between 1 and 10000"},
+		{"\nmax-runing = 5\n", ":2: unknown key 'max-runing'"},
+		{"log-level = loud\n", ":1: 'log-level' is 'loud', not error, warning, info or debug"},
+		{"[jobs]\nmax-running = 5\n", ":2: there are no sections, but '[jobs]' begins one"},
+		{"body-limit = 1X\n", ":1: 'body-limit' is '1X', not a number"},
+		{"just words\n", ":1: this is not 'key = value'"},
+	};
+	char path[] = "/tmp/jobsched-conf-XXXXXX";
+
+	(void)state;
+	close(mkstemp(path));
+	for (size_t i = 0; i < ELEMENTS(cases); i++) {
+		AUTO_DONE(config) c = {};
+		struct err e = {};
+
+		config_init(&c);
+		assert_int_equal(io_write_file(path, cases[i].text, strlen(cases[i].text), 0600), 0);
+		assert_false(config_read(&c, path, true, &e));
+		assert_non_null(strstr(e.msg, cases[i].want));
+	}
+	unlink(path);
+}
+
+static void a_printed_configuration_reads_back(void **state)
+{
+	AUTO_DONE(config) a = {}, b = {};
+	char path[] = "/tmp/jobsched-conf-XXXXXX";
+	FILE *f = fdopen(mkstemp(path), "w");
+	AUTO_DONE(strv) differ = {};
+
+	(void)state;
+	config_init(&a);
+	assert_true(config_set(&a, "store", "/x/jobs.db", NULL));
+	assert_true(config_set(&a, "log-level", "debug", NULL));
+	assert_true(config_set(&a, "body-limit", "2M", NULL));
+	config_print(&a, f);
+	fclose(f);
+	config_init(&b);
+	assert_true(config_read(&b, path, true, NULL));
+	assert_string_equal(b.store, "/x/jobs.db");
+	assert_int_equal(b.body_limit, 2 << 20);
+	config_reload(&a, &b, &differ);
+	assert_int_equal(differ.n, 0);
+	unlink(path);
+}
+
+static void a_reload_takes_what_it_may_and_names_the_rest(void **state)
+{
+	AUTO_DONE(config) running = {}, fresh = {};
+	AUTO_DONE(strv) need = {};
+
+	(void)state;
+	config_init(&running);
+	config_init(&fresh);
+	assert_true(config_set(&fresh, "max-running", "7", NULL));
+	assert_true(config_set(&fresh, "store", "/elsewhere", NULL));
+	config_reload(&running, &fresh, &need);
+	assert_int_equal(running.max_running, 7);
+	assert_null(running.store);
+	assert_int_equal(need.n, 1);
+	assert_string_equal(need.v[0], "store");
+}
+
+static struct flight *make_flight(int64_t id, int64_t fence)
+{
+	struct run *r = xcalloc(1, sizeof(*r));
+
+	r->id = id;
+	r->fence = fence;
+	return flight_new(r, FLIGHT_STARTING);
+}
+
+static void a_flight_is_found_by_its_fence_only(void **state)
+{
+	struct flights all = {};
+
+	(void)state;
+	flights_add(&all, make_flight(1, 3));
+	assert_null(flights_get(&all, 1, 2));
+	assert_non_null(flights_get(&all, 1, 3));
+	flights_add(&all, make_flight(1, 4));
+	assert_int_equal(all.active, 1);
+	flights_end(&all, flights_get(&all, 1, 4));
+	assert_int_equal(all.active, 0);
+	flights_remove(&all, flights_get(&all, 1, 4));
+	assert_int_equal(all.active, 0);
+	assert_null(flights_get(&all, 1, 4));
+	flights_done(&all);
+}
+
+static void a_removed_or_replaced_socket_comes_back(void **state)
+{
+	char dir[] = "/tmp/jobsched-sock-XXXXXX";
+	AUTO_TEXT path = NULL;
+	AUTO_TEXT lock = NULL;
+	struct listener *l = NULL, *second = NULL;
+	struct stat was, is;
+	struct err e = {};
+	sd_event *ev = NULL;
+	int fd;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	path = xprintf("%s/jobsched.sock", dir);
+	lock = xprintf("%s/jobschedd.lock", dir);
+	assert_true(sd_event_new(&ev) >= 0);
+	assert_true(listener_open(dir, path, 0600, &l, &e));
+	assert_false(listener_open(dir, path, 0600, &second, &e));
+	assert_int_equal(e.kind, ERR_CONFLICT);
+	assert_true(listener_watch(l, ev, &e));
+	fd = listener_take_fd(l);
+	assert_int_equal(stat(path, &was), 0);
+	assert_int_equal(was.st_mode & 0777, 0600);
+	for (int round = 0; round < 2; round++) {
+		assert_int_equal(unlink(path), 0);
+		if (round == 1)
+			assert_int_equal(io_write_file(path, "x", 1, 0600), 0);
+		while (sd_event_run(ev, 100000) > 0)
+			;
+		assert_int_equal(stat(path, &is), 0);
+		assert_int_equal(is.st_ino, was.st_ino);
+	}
+	listener_free(l);
+	close(fd);
+	assert_int_equal(unlink(lock), 0);
+	assert_int_equal(rmdir(dir), 0); /* nothing else is left */
+	sd_event_unref(ev);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(a_hub_tells_those_who_watch_and_no_others),
+		TEST(a_watch_may_end_inside_its_own_call),
+		TEST(bad_configuration_names_line_and_cause),
+		TEST(a_printed_configuration_reads_back),
+		TEST(a_reload_takes_what_it_may_and_names_the_rest),
+		TEST(a_flight_is_found_by_its_fence_only),
+		TEST(a_removed_or_replaced_socket_comes_back),
+	};
+
+	return RUN_TESTS(tests);
+}
