@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Measures submissions and runs through the real daemon, beside the limits of this machine. */
+#include "base/err.h"
+#include "limits.h"
+#include "wire/client.h"
+#include <dirent.h>
+#include <err.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CLIENTS 64
+#define IN_FLIGHT 8
+#define BULK 1000
+
+extern char **environ;
+
+/* One daemon of our own in a directory of our own. */
+struct bench {
+	char dir[64], socket[128];
+	pid_t pid;
+	double seconds; /* of each measurement */
+	int runs;
+};
+
+static json_t *call(struct client *c, const char *method, const char *path, const json_t *body)
+{
+	struct err e = {};
+	json_t *answer = NULL;
+
+	if (!client_call(c, method, path, body, 60000, &answer, &e))
+		errx(1, "%s %s: %s", method, path, e.msg);
+	return answer;
+}
+
+static struct client *connected(const struct bench *b)
+{
+	struct err e = {};
+	struct client *c;
+
+	if (!client_open(b->socket, &c, &e))
+		errx(1, "%s", e.msg);
+	return c;
+}
+
+static void daemon_start(struct bench *b)
+{
+	const char *build = getenv("top_builddir");
+	char program[4096], state[128], config[128];
+	char *argv[] = { program, (char *)"--user", (char *)"--config", config, NULL };
+	FILE *f;
+	int r;
+
+	strcpy(b->dir, "/tmp/jobsched-bench.XXXXXX");
+	if (!mkdtemp(b->dir))
+		err(1, "mkdtemp");
+	snprintf(program, sizeof(program), "%s/jobschedd", build ? build : ".");
+	snprintf(config, sizeof(config), "%s/jobschedd.conf", b->dir);
+	snprintf(state, sizeof(state), "%s/run", b->dir);
+	snprintf(b->socket, sizeof(b->socket), "%s/run/jobsched/jobsched.sock", b->dir);
+	if (mkdir(state, 0700) < 0 || !(f = fopen(config, "w")))
+		err(1, "%s", b->dir);
+	fprintf(f, "max-running = %d\n", IN_FLIGHT);
+	fclose(f);
+	setenv("XDG_STATE_HOME", b->dir, 1);
+	setenv("XDG_RUNTIME_DIR", state, 1);
+	r = posix_spawn(&b->pid, program, NULL, NULL, argv, environ);
+	if (r)
+		errx(1, "'%s': %s", program, strerror(r));
+	for (int i = 0; i < 500; i++) {
+		struct err e = {};
+		struct client *c;
+
+		if (client_open(b->socket, &c, &e)) {
+			client_free(c);
+			return;
+		}
+		usleep(20000);
+	}
+	errx(1, "the daemon does not answer at '%s'", b->socket);
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *walk)
+{
+	(void)st;
+	(void)type;
+	(void)walk;
+	return remove(path);
+}
+
+static void daemon_stop(struct bench *b)
+{
+	kill(b->pid, SIGTERM);
+	waitpid(b->pid, NULL, 0);
+	nftw(b->dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* A job that will not run while we measure. */
+static json_t *later(void)
+{
+	return json_pack("{s:[s], s:[s]}", "command", "true", "schedule", "2099-01-01T00:00:00Z");
+}
+
+static double submit_one_by_one(const struct bench *b)
+{
+	AUTO(client) *c = connected(b);
+	json_t *job = later();
+	double start = bench_now(), spent;
+	long n = 0;
+
+	do {
+		json_decref(call(c, "POST", "/v1/jobs", job));
+		n++;
+		spent = bench_now() - start;
+	} while (spent < b->seconds);
+	json_decref(job);
+	return (double)n / spent;
+}
+
+static void *submitter(void *arg)
+{
+	const struct bench *b = arg;
+
+	return (void *)(intptr_t)(submit_one_by_one(b) * 1000); /* thousandths per second */
+}
+
+static double submit_by_many(struct bench *b)
+{
+	pthread_t threads[CLIENTS];
+	double sum = 0;
+
+	for (int i = 0; i < CLIENTS; i++)
+		if (pthread_create(&threads[i], NULL, submitter, b))
+			errx(1, "pthread_create");
+	for (int i = 0; i < CLIENTS; i++) {
+		void *rate;
+
+		pthread_join(threads[i], &rate);
+		sum += (double)(intptr_t)rate / 1000;
+	}
+	return sum;
+}
+
+static void submit_bulk(struct client *c, const char *schedule, int n)
+{
+	json_t *body, *list = json_array();
+
+	for (int i = 0; i < n; i++)
+		json_array_append_new(list, json_pack("{s:[s], s:[s]}", "command", "true", "schedule", schedule));
+	body = json_pack("{s:o}", "jobs", list);
+	json_decref(call(c, "POST", "/v1/jobs/bulk", body));
+	json_decref(body);
+}
+
+static double submit_in_bulk(const struct bench *b)
+{
+	AUTO(client) *c = connected(b);
+	double start = bench_now(), spent;
+	long n = 0;
+
+	do {
+		submit_bulk(c, "2099-01-01T00:00:00Z", BULK);
+		n += BULK;
+		spent = bench_now() - start;
+	} while (spent < b->seconds);
+	return (double)n / spent;
+}
+
+static json_int_t succeeded(struct client *c)
+{
+	json_t *status = call(c, "GET", "/v1/status", NULL);
+	json_int_t n = json_integer_value(json_object_get(json_object_get(status, "runs"), "succeeded"));
+
+	json_decref(status);
+	return n;
+}
+
+/* CPU seconds of a process so far. */
+static double cpu_of(pid_t pid)
+{
+	char path[64], text[1024], *p;
+	unsigned long user = 0, system = 0;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = 0;
+	p = strrchr(text, ')');
+	if (!p || sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2)
+		return 0;
+	return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+}
+
+/* The spawner that was started for our directory. */
+static pid_t spawner_of(const struct bench *b)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	pid_t found = 0;
+
+	while (proc && !found && (entry = readdir(proc))) {
+		char path[512], text[4096] = "";
+		ssize_t n;
+		int fd;
+
+		snprintf(path, sizeof(path), "/proc/%.20s/cmdline", entry->d_name);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		n = read(fd, text, sizeof(text) - 1);
+		close(fd);
+		if (n > 0 && strstr(text, "jobsched-spawner") && memmem(text, (size_t)n, b->dir, strlen(b->dir)))
+			found = (pid_t)atoi(entry->d_name);
+	}
+	if (proc)
+		closedir(proc);
+	return found;
+}
+
+struct run_rate {
+	double per_second, engine, spawner; /* the latter: CPU microseconds per run */
+};
+
+/* All are due at one instant; the time until the last of them is recorded counts. */
+static struct run_rate run_all(const struct bench *b)
+{
+	AUTO(client) *c = connected(b);
+	time_t due = time(NULL) + 4;
+	pid_t spawner = spawner_of(b);
+	char schedule[32];
+	json_int_t before = succeeded(c);
+	double engine_cpu, spawner_cpu, start;
+	struct timespec wait;
+
+	snprintf(schedule, sizeof(schedule), "@%lld", (long long)due);
+	for (int n = 0; n < b->runs; n += BULK)
+		submit_bulk(c, schedule, BULK);
+	clock_gettime(CLOCK_REALTIME, &wait);
+	if (wait.tv_sec >= due)
+		errx(1, "the submissions took too long to measure the runs");
+	engine_cpu = cpu_of(b->pid);
+	spawner_cpu = cpu_of(spawner);
+	wait = (struct timespec){ .tv_sec = due };
+	clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &wait, NULL);
+	start = bench_now();
+	while (succeeded(c) - before < b->runs) {
+		if (bench_now() - start > 120)
+			errx(1, "only %" JSON_INTEGER_FORMAT " of %d runs ended within 120 s", succeeded(c) - before,
+				b->runs);
+		usleep(20000);
+	}
+	return (struct run_rate){
+		.per_second = b->runs / (bench_now() - start),
+		.engine = (cpu_of(b->pid) - engine_cpu) / b->runs * 1e6,
+		.spawner = (cpu_of(spawner) - spawner_cpu) / b->runs * 1e6,
+	};
+}
+
+/* From the answer to a submission for "now" to the start of its process, in milliseconds. */
+static double start_delay(const struct bench *b)
+{
+	AUTO(client) *c = connected(b);
+	double worst = 0;
+
+	for (int i = 0; i < 20; i++) {
+		json_t *job = json_pack("{s:[s]}", "command", "true"), *answer;
+		double sent = bench_now(), took;
+		json_int_t before = succeeded(c);
+
+		answer = call(c, "POST", "/v1/jobs", job);
+		while (succeeded(c) == before)
+			;
+		took = (bench_now() - sent) * 1000;
+		worst = took > worst ? took : worst;
+		json_decref(answer);
+		json_decref(job);
+	}
+	return worst;
+}
+
+static void line(const char *what, double value, const char *of, double limit)
+{
+	printf("%-52s %10.0f /s", what, value);
+	if (limit > 0)
+		printf("   %5.2f of %s", value / limit, of);
+	putchar('\n');
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	struct bench b = { .seconds = argc > 1 ? atof(argv[1]) : 3, .runs = argc > 2 ? atoi(argv[2]) : 4000 };
+	double spawn, one, many, single;
+	struct run_rate r;
+
+	if (b.seconds <= 0 || b.runs < BULK) {
+		fprintf(stderr, "usage: bench_product [SECONDS [RUNS]]   (at least %d runs)\n", BULK);
+		return 2;
+	}
+	daemon_start(&b);
+	one = limit_commit(b.dir, 1, b.seconds);
+	many = limit_commit(b.dir, BULK, b.seconds);
+	spawn = limit_spawn(IN_FLIGHT, b.seconds);
+	line("limit: SQLite commits of one row, FULL", one, "", 0);
+	line("limit: SQLite rows in commits of 1000, FULL", many, "", 0);
+	line("limit: posix_spawn and wait of 'true', 8 in flight", spawn, "", 0);
+
+	single = submit_one_by_one(&b);
+	line("submissions one by one", single, "commits of one row", one);
+	line("submissions by 64 clients", submit_by_many(&b), "one by one", single);
+	line("submissions in requests of 1000", submit_in_bulk(&b), "rows in commits of 1000", many);
+	r = run_all(&b);
+	spawn = (spawn + limit_spawn(IN_FLIGHT, b.seconds)) / 2; /* the machine is not alone: before and after */
+	line("runs of 'true', durable, 8 in flight", r.per_second, "bare starts", spawn);
+	printf("%-52s %10.0f us of CPU per run\n", "engine", r.engine);
+	printf("%-52s %10.0f us of CPU per run\n", "spawner", r.spawner);
+	printf("%-52s %10.1f ms\n", "submission to recorded end of 'true', worst of 20", start_delay(&b));
+	daemon_stop(&b);
+	return 0;
+}

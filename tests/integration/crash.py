@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+# SIGKILL at random moments: nothing acknowledged is lost, nothing runs twice, nothing is left behind.
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import FINAL, Api, Daemon, Unreachable, case, main, wait_until
+
+JOBS = 2000
+KILLS = 50
+
+
+class Submitter(threading.Thread):
+    """Sends its share of jobs one by one, and again with the same key when no answer came."""
+
+    def __init__(self, d, log, numbers):
+        super().__init__()
+        self.d, self.log, self.numbers = d, log, numbers
+        self.acknowledged, self.error = {}, None
+
+    def run(self):
+        api = Api(self.d.socket)
+        try:
+            for n in self.numbers:
+                self.acknowledged[n] = self.submit(api, n)
+                time.sleep(random.uniform(0, 0.06))
+        except Exception as e:
+            self.error = e
+        api.close()
+
+    def submit(self, api, n):
+        spec = {"key": "job-%d" % n, "tags": {"n": str(n)},
+                "command": ["sh", "-c", 'echo "$JOBSCHED_JOB $JOBSCHED_RUN $JOBSCHED_ATTEMPT" >>"$1"', "sh", self.log]}
+        end = time.monotonic() + 60
+        while True:
+            try:
+                status, answer = api.call("POST", "/v1/jobs", spec)
+                if status in (200, 201):
+                    return answer["id"]
+                assert status == 503, (status, answer)
+            except Unreachable:
+                pass
+            assert time.monotonic() < end, "job %d was not taken for a minute" % n
+            time.sleep(0.02)
+
+
+@case
+def an_engine_killed_fifty_times_loses_no_job_and_runs_none_twice():
+    with Daemon() as d:
+        d.start()
+        log = os.path.join(d.dir, "ran")
+        submitters = [Submitter(d, log, range(i, JOBS, 4)) for i in range(4)]
+        for s in submitters:
+            s.start()
+        for _ in range(KILLS):
+            time.sleep(random.uniform(0, 0.5))
+            d.kill()
+            d.start(wait=False)
+        d.wait_ready()
+        for s in submitters:
+            s.join()
+            assert not s.error, s.error
+        acknowledged = {}
+        for s in submitters:
+            acknowledged.update(s.acknowledged)
+        assert len(acknowledged) == JOBS and len(set(acknowledged.values())) == JOBS
+
+        def settled():
+            counts = d.api().get("/v1/status")["runs"]
+            return sum(counts.get(s, 0) for s in ("queued", "claimed", "running")) == 0
+        wait_until("every run is over", 60, settled, pause=0.2)
+        runs = d.runs()
+        assert Counter(r["job"] for r in runs) == Counter(acknowledged.values()), "not one run per job"
+        states = Counter(r["state"] for r in runs)
+        assert states == {"succeeded": JOBS}, states
+        with open(log) as f:
+            written = [tuple(map(int, line.split())) for line in f]
+        ran = Counter(job for job, _, _ in written)
+        assert ran == Counter(acknowledged.values()), "twice: %s, never: %s" % (
+            [j for j, n in ran.items() if n > 1], set(acknowledged.values()) - set(ran))
+        assert {(r["job"], r["id"], r["attempt"]) for r in runs} == set(written), "history and commands disagree"
+        assert d.stop() == 0
+        store = d.database()
+        assert store.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        store.close()
+        return "%d jobs, %d kills" % (JOBS, KILLS)
+
+
+@case
+def a_job_outlives_the_engine_and_its_end_is_not_lost():
+    with Daemon() as d:
+        d.start()
+        log = os.path.join(d.dir, "ran")
+        jobs = [d.add(command=["sh", "-c", 'sleep "$2"; echo $JOBSCHED_JOB >>"$1"; exit 3', "sh", log, str(t)])["id"]
+                for t in (1.0, 3.0)]
+        wait_until("both run", 20, lambda: all(r["state"] == "running" for r in d.runs()) and len(d.runs()) == 2)
+        d.kill()
+        time.sleep(2)  # the first ends while there is no engine, the second after the next one has taken over
+        d.start()
+        for job in jobs:
+            run = d.wait_final(job)
+            assert (run["state"], run["exit_code"], run["attempt"]) == ("failed", 3, 1), run
+        with open(log) as f:
+            assert sorted(int(line) for line in f) == sorted(jobs)
+
+
+@case
+def a_killed_spawner_takes_its_workers_along_and_their_runs_are_tried_again():
+    with Daemon() as d:
+        d.start()
+        # the first attempt would take for ever, the second ends at once
+        script = 'echo $$ >>"$1"; [ "$JOBSCHED_ATTEMPT" -gt 1 ] || sleep 1000'
+        pids = os.path.join(d.dir, "pids")
+        jobs = [d.add(command=["sh", "-c", script, "sh", pids])["id"] for _ in range(8)]
+        wait_until("all run", 20, lambda: len([r for r in d.runs() if r["state"] == "running"]) == len(jobs))
+        first = d.spawner()
+        with open(pids) as f:
+            workers = [int(line) for line in f]
+        os.kill(first, signal.SIGKILL)
+        for job in jobs:
+            run = d.wait_final(job, 60)
+            attempts = d.api().get("/v1/runs/%d/attempts" % run["id"])["attempts"]
+            assert [a["outcome"] for a in attempts] == ["lost", "succeeded"], attempts
+            assert run["state"] == "succeeded" and run["lost"] == 1, run
+        assert d.spawner() not in (None, first)
+        left = [p for p in workers if os.path.exists("/proc/%d" % p)]
+        assert not left, "workers of the dead spawner are alive: %s" % left
+        assert not [w for w in d.processes().values() if "sleep 1000" in w], d.processes()
+
+
+@case
+def a_spawner_killed_again_and_again_leaves_no_run_open():
+    with Daemon() as d:
+        d.start()
+        jobs = [d.add(command=["sleep", "1000"])["id"] for _ in range(3)]
+        for _ in range(6):  # more often than a run is started again
+            if all(r["state"] in FINAL for r in d.runs()):
+                break
+            wait_until("they run or are given up", 30,
+                       lambda: all(r["state"] == "running" or r["state"] in FINAL for r in d.runs()))
+            pid = d.spawner()
+            if pid and any(r["state"] == "running" for r in d.runs()):
+                os.kill(pid, signal.SIGKILL)
+                wait_until("it is gone", 10, lambda: d.spawner() != pid)
+        for job in jobs:
+            run = d.wait_final(job, 60)
+            assert run["state"] == "lost", run
+        assert not [w for w in d.processes().values() if w.startswith("sleep")], d.processes()
+
+
+@case
+def engine_and_spawner_killed_together_lose_no_job():
+    with Daemon() as d:
+        d.start()
+        log = os.path.join(d.dir, "ran")
+        jobs = [d.add(command=["sh", "-c", 'echo $JOBSCHED_JOB >>"$1"; [ "$JOBSCHED_ATTEMPT" -gt 1 ] || sleep 1000',
+                               "sh", log])["id"] for _ in range(4)]
+        wait_until("all run", 20, lambda: len([r for r in d.runs() if r["state"] == "running"]) == len(jobs))
+        spawner = d.spawner()
+        d.kill()
+        os.kill(spawner, signal.SIGKILL)
+        d.start()
+        for job in jobs:
+            assert d.wait_final(job, 60)["state"] == "succeeded"
+        with open(log) as f:
+            assert Counter(int(line) for line in f) == Counter(jobs * 2)
+
+
+main()

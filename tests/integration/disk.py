@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+# The disk full, failing, read-only or holding something that is not our store.
+import contextlib
+import hashlib
+import os
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import Daemon, Skip, Unreachable, case, main, need_program, need_root, wait_until
+
+
+@contextlib.contextmanager
+def mounted(*options):
+    """A file system of our own; everything below the mount point is ours."""
+    need_root()
+    point = tempfile.mkdtemp(prefix="jobsched-mnt.")
+    done = subprocess.run(["mount", *options, point], capture_output=True, text=True)
+    if done.returncode:
+        os.rmdir(point)
+        raise Skip("cannot mount: " + done.stderr.strip())
+    try:
+        yield point
+    finally:
+        for _ in range(50):  # somebody may just be leaving
+            if subprocess.run(["umount", point], capture_output=True).returncode == 0:
+                break
+            time.sleep(0.1)
+        else:
+            subprocess.run(["umount", "-l", point], check=True)
+        os.rmdir(point)
+
+
+def fill(path):
+    """Takes all the space there is."""
+    with open(path, "wb") as f:
+        with contextlib.suppress(OSError):
+            while True:
+                f.write(bytes(4096))
+                f.flush()
+
+
+@case
+def on_a_full_disk_submissions_are_refused_and_nothing_acknowledged_is_lost():
+    with mounted("-t", "tmpfs", "-o", "size=40m", "none") as point, Daemon(state=point) as d:
+        d.start()
+        go = os.path.join(d.dir, "go")
+        patient = d.add(command=["sh", "-c", 'while [ ! -e "$1" ]; do sleep 0.1; done; exit 7', "sh", go])["id"]
+        wait_until("it runs", 20, lambda: d.runs(patient) and d.runs(patient)[0]["state"] == "running")
+        taken, filler, refused = [], os.path.join(point, "filler"), None
+        fill(filler)
+        spec = {"command": ["true"], "schedule": ["2099-01-01T00:00:00Z"], "env": {"PAD": "x" * 30000}}
+        for _ in range(2000):
+            status, answer = d.api().call("POST", "/v1/jobs", spec)
+            if status != 201:
+                refused = status, answer
+                break
+            taken.append(answer["id"])
+        assert refused and refused[0] == 507, refused
+        said = d.jobctl("add", "--env", "PAD=" + "x" * 30000, "--", "true", check=False)
+        assert said.returncode != 0 and "space" in said.stderr.lower(), said
+        # reading goes on, and the running job ends while nothing can be written
+        assert d.api().get("/v1/jobs/%d" % patient)["id"] == patient
+        open(go, "w").close()
+        time.sleep(1)
+        os.unlink(filler)
+        run = d.wait_final(patient, 60)
+        assert (run["state"], run["exit_code"]) == ("failed", 7), run
+        d.add(command=["true"])
+        assert d.stop() == 0
+        store = d.database()
+        assert store.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        kept = {row[0] for row in store.execute("SELECT id FROM jobs")}
+        store.close()
+        assert set(taken) <= kept, "acknowledged and gone: %s" % (set(taken) - kept)
+        return "%d jobs were taken before the disk was full" % len(taken)
+
+
+def injected(d, what):
+    """Has the kernel answer some system calls of the running engine with an error."""
+    need_program("strace")
+    report = os.path.join(d.dir, "strace")
+    tracer = subprocess.Popen(["strace", "-f", "-p", str(d.process.pid), "-o", report, "-e", "trace=" + what.split(":")[0],
+                               "-e", "inject=" + what], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True)
+    line = tracer.stdout.readline()
+    if "attached" not in line:
+        tracer.wait()
+        raise Skip("strace may not attach: " + line.strip())
+    return tracer
+
+
+@case
+def an_error_of_fsync_ends_the_engine_with_75_and_the_next_one_recovers():
+    no_leak_check = {"ASAN_OPTIONS": "detect_leaks=0"}  # it cannot look for leaks while it is traced
+    for what in ("fdatasync,fsync:error=EIO", "fdatasync,fsync:error=EIO:when=2", "pwrite64:error=EIO"):
+        with Daemon() as d:
+            d.start(env=no_leak_check)
+            first = d.add(command=["true"], schedule=["2099-01-01T00:00:00Z"], key="first")["id"]
+            tracer = injected(d, what)
+            answers = []
+            for n in range(5):
+                try:
+                    answers.append(d.api().call("POST", "/v1/jobs", {"command": ["true"], "key": "k%d" % n}))
+                except Unreachable:
+                    break
+            code = d.ended()
+            tracer.wait(30)
+            assert code == 75, (what, code, answers)
+            taken = {a["id"] for status, a in answers if status == 201}
+            d.api().close()
+            d.start()
+            there = {j["id"] for j in d.api().get("/v1/jobs?all=true&state=active,finished")["jobs"]}
+            assert taken | {first} <= there, (what, taken, there)
+            # whatever became of the unanswered one, its key tells
+            again = d.api().call("POST", "/v1/jobs", {"command": ["true"], "key": "k%d" % len(taken)})
+            assert again[0] in (200, 201), again
+            assert d.stop() == 0
+            store = d.database()
+            assert store.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            store.close()
+
+
+@case
+def a_file_system_that_turns_read_only_ends_the_engine_with_75():
+    need_root()
+    need_program("mkfs.ext4")
+    work = tempfile.mkdtemp(prefix="jobsched-img.")
+    try:
+        image = os.path.join(work, "image")
+        with open(image, "wb") as f:
+            f.truncate(64 << 20)
+        subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
+        with mounted("-o", "loop,errors=remount-ro", image) as point, Daemon(state=point) as d:
+            device = os.path.basename(subprocess.check_output(["findmnt", "-no", "SOURCE", point], text=True).strip())
+            trigger = "/sys/fs/ext4/%s/trigger_fs_error" % device
+            if not os.path.exists(trigger):
+                raise Skip("the kernel has no " + trigger)
+            d.start()
+            job = d.add(command=["true"], schedule=["2099-01-01T00:00:00Z"])["id"]
+            with open(trigger, "w") as f:
+                f.write("by a test\n")
+            with contextlib.suppress(Unreachable):
+                status, answer = d.api().call("POST", "/v1/jobs", {"command": ["true"]})
+                assert status >= 500, (status, answer)
+            assert d.ended() == 75, d.said()
+            code, said = d.run()
+            assert code in (75, 78) and "jobs.db" in said or "read-only" in said.lower(), (code, said)
+            for pid, words in d.processes().items():
+                if "jobsched-spawner" in words:
+                    os.kill(pid, 15)
+            subprocess.run(["umount", point], check=True)
+            subprocess.run(["e2fsck", "-p", "-f", image], capture_output=True)
+            subprocess.run(["mount", "-o", "loop", image, point], check=True)
+            d.start()
+            assert d.api().get("/v1/jobs/%d" % job)["id"] == job
+            assert d.stop() == 0
+            for pid in d.processes():
+                os.kill(pid, 9)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def digest(directory):
+    """The content of all files of a store, so that a change is seen."""
+    found = {}
+    for name in sorted(os.listdir(directory)):
+        path = os.path.join(directory, name)
+        if name.startswith("jobs.db") and not name.endswith("-shm"):
+            with open(path, "rb") as f:
+                found[name] = hashlib.sha256(f.read()).hexdigest()
+    return found
+
+
+def refuses(d):
+    """It exits 78, names the file, and changes nothing."""
+    before = digest(d.state)
+    code, said = d.run()
+    assert code == 78, (code, said)
+    assert d.db_path in said, said
+    assert digest(d.state) == before, "it changed what it refused"
+    return said
+
+
+@case
+def a_file_that_is_no_database_is_refused():
+    with Daemon() as d:
+        os.makedirs(d.state)
+        with open(d.db_path, "w") as f:
+            f.write("this is a letter, not a database\n" * 100)
+        refuses(d)
+
+
+@case
+def a_database_of_another_program_is_refused():
+    with Daemon() as d:
+        os.makedirs(d.state)
+        other = sqlite3.connect(d.db_path)
+        other.executescript("CREATE TABLE recipes (name TEXT); INSERT INTO recipes VALUES ('soup');")
+        other.close()
+        refuses(d)
+
+
+@case
+def a_store_of_a_newer_version_is_refused():
+    with Daemon() as d:
+        d.start()
+        assert d.stop() == 0
+        store = sqlite3.connect(d.db_path)
+        if store.execute("PRAGMA user_version").fetchone()[0]:
+            store.execute("PRAGMA user_version = 9999")
+        else:
+            store.execute("UPDATE meta SET value = '9999' WHERE name = 'schema'")
+        store.commit()
+        store.close()
+        assert "newer" in refuses(d)
+
+
+@case
+def a_store_that_may_not_be_read_is_refused():
+    with Daemon() as d:
+        d.start()
+        assert d.stop() == 0
+        if os.geteuid() == 0:
+            # root may read everything but a directory
+            os.rename(d.db_path, d.db_path + ".away")
+            os.mkdir(d.db_path)
+            code, said = d.run()
+        else:
+            os.chmod(d.db_path, 0)
+            code, said = d.run()
+        assert code == 78 and d.db_path in said, (code, said)
+
+
+@case
+def a_damaged_store_is_refused_or_right_but_never_wrong():
+    with Daemon() as d:
+        d.start()
+        names = ["job-%d" % n for n in range(60)]
+        d.api().post("/v1/jobs/bulk", {"jobs": [
+            {"name": n, "command": ["true"], "schedule": ["2099-01-01T00:00:00Z"], "env": {"PAD": "y" * 500}} for n in names]})
+        assert d.stop() == 0
+        with open(d.db_path, "rb") as f:
+            sound = f.read()
+        refused = 0
+        for _ in range(12):
+            damaged = bytearray(sound)
+            for _ in range(random.choice((1, 8, 200))):
+                damaged[random.randrange(len(damaged))] ^= 1 << random.randrange(8)
+            for end in ("-wal", "-shm"):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(d.db_path + end)
+            with open(d.db_path, "wb") as f:
+                f.write(damaged)
+            d.api().close()
+            d.start(wait=False)
+            try:
+                d.wait_ready()
+            except AssertionError:
+                assert d.process.returncode == 78, (d.process.returncode, d.said()[-2000:])
+                refused += 1
+                continue
+            status, answer = d.api().call("GET", "/v1/jobs?limit=1000")
+            assert status in (200, 500), (status, answer)
+            d.process.terminate()
+            assert d.ended() in (0, 75), d.said()[-2000:]
+        return "%d of 12 refused" % refused
+
+
+main()

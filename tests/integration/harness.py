@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the integration tests share: a daemon of one's own in a directory of one's own, its API, and TAP.
+import contextlib
+import http.client
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+BUILD = os.environ.get("top_builddir", "build")
+JOBSCHEDD = os.path.join(BUILD, "jobschedd")
+JOBCTL = os.path.join(BUILD, "jobctl")
+FINAL = {"succeeded", "failed", "timed_out", "cancelled", "lost", "skipped", "expired"}
+
+
+class Skip(Exception):
+    """This machine cannot show the case; the reason is printed."""
+
+
+def sanitized():
+    """Whether the programs were built with a sanitizer: they are slower and cannot run under valgrind."""
+    libraries = subprocess.run(["readelf", "-d", JOBSCHEDD], capture_output=True, text=True).stdout
+    return "libasan" in libraries or "libtsan" in libraries
+
+
+def need_root():
+    if os.geteuid() != 0:
+        raise Skip("needs root to mount a file system")
+
+
+def need_program(name):
+    if not shutil.which(name):
+        raise Skip("needs " + name)
+
+
+def wait_until(what, seconds, condition, pause=0.02):
+    """The first true value of condition(), or a failure that says what was waited for."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError("waited %g s in vain: %s" % (seconds, what))
+        time.sleep(pause)
+
+
+class Unreachable(Exception):
+    """The daemon did not answer; the request may or may not have been carried out."""
+
+
+class Connection(http.client.HTTPConnection):
+    def __init__(self, path, timeout):
+        super().__init__("localhost", timeout=timeout)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+class Api:
+    """One connection that is opened again when it was lost."""
+
+    def __init__(self, path, timeout=60):
+        self.connection = Connection(path, timeout)
+
+    def call(self, method, path, body=None):
+        """Status and JSON of the answer."""
+        try:
+            data = None if body is None else json.dumps(body)
+            self.connection.request(method, path, data, {"Content-Type": "application/json"} if data else {})
+            answer = self.connection.getresponse()
+            content = answer.read()
+            return answer.status, json.loads(content)
+        except (OSError, http.client.HTTPException) as e:
+            self.connection.close()
+            raise Unreachable(str(e)) from e
+
+    def get(self, path):
+        status, answer = self.call("GET", path)
+        assert status == 200, (path, status, answer)
+        return answer
+
+    def post(self, path, body=None):
+        status, answer = self.call("POST", path, body)
+        assert status in (200, 201), (path, status, answer)
+        return answer
+
+    def pages(self, path, member):
+        """Everything a list has, over all its pages."""
+        cursor, found = None, []
+        glue = "&" if "?" in path else "?"
+        while True:
+            page = self.get(path + glue + "limit=1000" + ("&cursor=" + cursor if cursor else ""))
+            found += page[member]
+            cursor = page["next_cursor"]
+            if not cursor:
+                return found
+
+    def close(self):
+        self.connection.close()
+
+
+class Daemon:
+    """jobschedd --user with its state, socket and log in a directory that is removed at the end."""
+
+    def __init__(self, config="", state=None):
+        self.dir = tempfile.mkdtemp(prefix="jobsched-it.")
+        self.state_home = state or os.path.join(self.dir, "state")
+        self.runtime = os.path.join(self.dir, "run")
+        self.log = os.path.join(self.dir, "log")
+        self.config = os.path.join(self.dir, "jobschedd.conf")
+        os.makedirs(self.state_home, exist_ok=True)
+        os.makedirs(self.runtime, mode=0o700)
+        self.write_config(config)
+        self.state = os.path.join(self.state_home, "jobsched")
+        self.db_path = os.path.join(self.state, "jobs.db")
+        self.socket = os.path.join(self.runtime, "jobsched", "jobsched.sock")
+        self.env = dict(os.environ, XDG_STATE_HOME=self.state_home, XDG_RUNTIME_DIR=self.runtime, LC_ALL="C.UTF-8",
+                        JOBSCHED_SOCKET=self.socket)
+        for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC", "LISTEN_FDS", "INVOCATION_ID", "JOURNAL_STREAM"):
+            self.env.pop(name, None)
+        self.process = None
+        self.api_ = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *rest):
+        self.close(failed=kind is not None)
+
+    def write_config(self, text):
+        with open(self.config, "w") as f:
+            f.write(text)
+
+    def command(self):
+        return [JOBSCHEDD, "--user", "--config", self.config]
+
+    def start(self, wait=True, before=(), env=None):
+        """Starts the engine and, unless told otherwise, waits until it serves."""
+        assert self.process is None or self.process.poll() is not None, "it runs already"
+        log = open(self.log, "ab")
+        self.process = subprocess.Popen([*before, *self.command()], env=dict(self.env, **(env or {})),
+                                        stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        log.close()
+        if wait:
+            self.wait_ready()
+        return self
+
+    def wait_ready(self, seconds=60):
+        def ready():
+            if self.process.poll() is not None:
+                raise AssertionError("the daemon ended with %d:\n%s" % (self.process.returncode, self.said()))
+            try:
+                return self.api().call("GET", "/v1/status")[0] == 200
+            except Unreachable:
+                return False
+        wait_until("the daemon serves", seconds, ready)
+
+    def run(self, seconds=60, env=None):
+        """Starts an engine that is expected to end by itself; its exit code and what it wrote."""
+        result = subprocess.run(self.command(), env=dict(self.env, **(env or {})), stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=seconds)
+        return result.returncode, result.stdout
+
+    def ended(self, seconds=30):
+        return self.process.wait(seconds)
+
+    def stop(self):
+        """SIGTERM; its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.ended()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def api(self):
+        if not self.api_:
+            self.api_ = Api(self.socket)
+        return self.api_
+
+    def jobctl(self, *words, check=True, **more):
+        result = subprocess.run([JOBCTL, *words], env=self.env, capture_output=True, text=True, **more)
+        if check:
+            assert result.returncode == 0, (words, result.returncode, result.stderr)
+        return result
+
+    def add(self, **spec):
+        return self.api().post("/v1/jobs", spec)
+
+    def runs(self, job=None, query=""):
+        return self.api().pages("/v1/runs?" + ("job=%s" % job if job else "") + query, "runs")
+
+    def wait_final(self, job, seconds=30):
+        """The only run of a job, once it is over."""
+        def final():
+            found = self.runs(job)
+            return found and found[0]["state"] in FINAL and found[0]
+        return wait_until("job %s is over" % job, seconds, final)
+
+    def said(self):
+        with open(self.log, errors="replace") as f:
+            return f.read()
+
+    def database(self):
+        """The store as it is, read without our programs. Only while no engine runs."""
+        return sqlite3.connect("file:%s?mode=ro" % self.db_path, uri=True)
+
+    def processes(self):
+        """Ours that are alive, by pid: the engine, its spawner, and workers with our runtime directory."""
+        found = {}
+        mark = self.dir.encode()
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                with open("/proc/%s/cmdline" % pid, "rb") as f:
+                    words = f.read()
+                with open("/proc/%s/environ" % pid, "rb") as f:
+                    environment = f.read()
+                if int(pid) != os.getpid() and (mark in words or mark in environment) and words:
+                    found[int(pid)] = words.replace(b"\0", b" ").decode(errors="replace").strip()
+        return found
+
+    def spawner(self):
+        """The pid of the spawner, or None."""
+        for pid, words in self.processes().items():
+            if os.path.basename(words.split(" ")[0]) == "jobsched-spawner":
+                return pid
+        return None
+
+    def close(self, failed=False):
+        if self.api_:
+            self.api_.close()
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(30)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        for pid in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        said = self.said() if os.path.exists(self.log) else ""
+        shutil.rmtree(self.dir, ignore_errors=True)
+        if failed:
+            sys.stdout.writelines("# daemon: %s\n" % line for line in said.splitlines()[-40:])
+        for mark in ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:"):
+            assert mark not in said, "a sanitizer found something:\n" + said[said.index(mark):][:4000]
+
+
+CASES = []
+
+
+def case(function):
+    """Marks a test; its name is the sentence it shows."""
+    CASES.append(function)
+    return function
+
+
+def main():
+    """Runs the cases of a file, or those named as arguments, and prints TAP."""
+    chosen = [c for c in CASES if not sys.argv[1:] or c.__name__ in sys.argv[1:]]
+    seed = int(os.environ.get("SEED", time.time()))
+    random.seed(seed)
+    print("1..%d" % len(chosen))
+    print("# SEED=%d" % seed)
+    failed = False
+    for number, function in enumerate(chosen, 1):
+        began = time.monotonic()
+        try:
+            note = function()
+            print("ok %d - %s" % (number, function.__name__))
+            print("# %.1f s%s" % (time.monotonic() - began, "; " + note if note else ""))
+        except Skip as e:
+            print("ok %d - %s # SKIP %s" % (number, function.__name__, e))
+        except Exception:
+            failed = True
+            print("not ok %d - %s" % (number, function.__name__))
+            sys.stdout.writelines("# %s\n" % line for line in traceback.format_exc().splitlines())
+        sys.stdout.flush()
+    sys.exit(failed)

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+# The daemon as a service: sockets, signals, readiness, idleness, memory.
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import JOBSCHEDD, Api, Daemon, Skip, Unreachable, case, main, need_program, sanitized, wait_until
+
+
+def switches(pid):
+    """How often the threads of a process went to sleep of their own accord, which is how often they were woken."""
+    total = 0
+    for tid in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/status" % (pid, tid)) as f:
+            total += int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", f.read(), re.M).group(1))
+    return total
+
+
+@case
+def an_idle_daemon_wakes_at_most_twice_a_minute():
+    with Daemon() as d:
+        d.start()
+        d.wait_final(d.add(command=["true"])["id"])  # so that everything has been used once
+        d.add(command=["true"], schedule=["2099-01-01T00:00:00Z"])
+        d.api().close()
+        time.sleep(3)
+        seconds = 40
+        if sanitized():
+            # the sanitizers have a thread of their own that sleeps and wakes
+            raise Skip("built with sanitizers")
+        before = switches(d.process.pid), switches(d.spawner())
+        time.sleep(seconds)
+        engine, spawner = (switches(d.process.pid) - before[0], switches(d.spawner()) - before[1])
+        assert engine <= 2 and spawner <= 2, "in %d s the engine woke %d times, the spawner %d" % (
+            seconds, engine, spawner)
+        return "in %d s: engine %d, spawner %d" % (seconds, engine, spawner)
+
+
+@case
+def a_second_daemon_on_the_same_directory_exits_69():
+    with Daemon() as d:
+        d.start()
+        code, said = d.run()
+        assert code == 69, (code, said)
+        d.api().get("/v1/status")
+
+
+@case
+def a_socket_left_by_a_killed_daemon_is_no_obstacle():
+    with Daemon() as d:
+        d.start()
+        d.kill()
+        assert os.path.exists(d.socket)
+        d.api().close()
+        d.start()
+        d.api().get("/v1/status")
+
+
+@case
+def a_removed_or_replaced_socket_is_put_back():
+    with Daemon() as d:
+        d.start()
+
+        def answers():
+            try:
+                return Api(d.socket).call("GET", "/v1/status")[0] == 200
+            except Unreachable:
+                return False
+        os.unlink(d.socket)
+        wait_until("it answers again after the removal", 20, answers)
+        os.unlink(d.socket)
+        with socket.socket(socket.AF_UNIX) as foreign:
+            foreign.bind(d.socket)
+            wait_until("it answers again after the replacement", 20, answers)
+
+
+@case
+def sigterm_ends_the_engine_and_leaves_the_jobs_alone():
+    with Daemon() as d:
+        d.start()
+        done = os.path.join(d.dir, "done")
+        job = d.add(command=["sh", "-c", 'sleep 3; echo yes >"$1"', "sh", done])["id"]
+        wait_until("it runs", 20, lambda: d.runs(job) and d.runs(job)[0]["state"] == "running")
+        began = time.monotonic()
+        assert d.stop() == 0
+        took = time.monotonic() - began
+        assert took < 3, "it waited for the job: %.1f s" % took
+        assert not os.path.exists(d.socket), "it left its socket"
+        d.start()
+        run = d.wait_final(job)
+        assert run["state"] == "succeeded" and run["attempt"] == 1, run
+        assert os.path.exists(done)
+
+
+@case
+def sighup_takes_over_a_changed_configuration_and_refuses_a_bad_one():
+    with Daemon("max-running = 1\n") as d:
+        d.start()
+        jobs = [d.add(command=["sleep", "600"])["id"] for _ in range(3)]
+
+        def running():
+            return len([r for r in d.runs() if r["state"] == "running"])
+        wait_until("one runs", 20, lambda: running() == 1)
+        time.sleep(0.3)
+        assert running() == 1
+        d.write_config("max-running = nonsense\n")
+        d.process.send_signal(signal.SIGHUP)
+        wait_until("the bad one is named in the log", 10, lambda: "nonsense" in d.said())
+        assert running() == 1
+        d.write_config("max-running = 3\n")
+        d.process.send_signal(signal.SIGHUP)
+        wait_until("three run", 20, lambda: running() == 3)
+        for job in jobs:
+            d.api().post("/v1/jobs/%d/cancel" % job, {"running": True})
+
+
+@case
+def a_bad_configuration_is_refused_at_start_with_the_line():
+    with Daemon("max-running = 3\nnonsense = 1\n") as d:
+        code, said = d.run()
+        assert code == 78, (code, said)
+        assert "jobschedd.conf:2" in said and "nonsense" in said, said
+
+
+@case
+def systemd_hears_of_readiness_reload_stop_and_the_watchdog():
+    with Daemon() as d:
+        path = os.path.join(d.dir, "notify")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+            listener.bind(path)
+            listener.settimeout(30)
+            d.start(wait=False, env={"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "1000000"})
+
+            def heard(word):
+                while True:
+                    lines = listener.recv(4096).decode().splitlines()
+                    if any(line.startswith(word) for line in lines):
+                        return
+            heard("READY=1")
+            d.api().get("/v1/status")
+            heard("WATCHDOG=1")
+            heard("WATCHDOG=1")
+            d.process.send_signal(signal.SIGHUP)
+            heard("RELOADING=1")
+            heard("READY=1")
+            d.process.send_signal(signal.SIGTERM)
+            heard("STOPPING=1")
+        assert d.ended() == 0
+
+
+@case
+def it_serves_on_a_socket_it_was_given():
+    need_program("systemd-socket-activate")
+    with Daemon() as d:
+        given = os.path.join(d.dir, "given.sock")
+        names = [w for n in ("XDG_STATE_HOME", "XDG_RUNTIME_DIR", "HOME", "ASAN_OPTIONS", "TSAN_OPTIONS") if n in d.env
+                 for w in ("-E", "%s=%s" % (n, d.env[n]))]
+        log = open(d.log, "ab")
+        d.process = subprocess.Popen(["systemd-socket-activate", "-l", given, *names, *d.command()], env=d.env,
+                                     stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        log.close()
+        wait_until("the socket is there", 20, lambda: os.path.exists(given))
+        api = Api(given)
+        assert api.call("POST", "/v1/jobs", {"command": ["true"]})[0] == 201
+        api.close()
+        assert not os.path.exists(d.socket), "it made a socket of its own too"
+        assert d.stop() == 0
+        assert os.path.exists(given), "it removed a socket that is not its own"
+
+
+@case
+def no_descriptor_of_the_daemon_reaches_a_job():
+    with Daemon() as d:
+        d.start()
+        job = d.add(command=["sh", "-c", "ls -l /proc/$$/fd"])["id"]
+        d.wait_final(job)
+        out = d.jobctl("log", str(job)).stdout
+        extra = [line for line in out.splitlines() if re.search(r" ([3-9]|\d\d+) -> ", line)]
+        # the shell may hold one for the directory it lists
+        assert not [line for line in extra if "socket" in line or "jobs.db" in line or d.dir in line], out
+
+
+@case
+def the_store_is_opened_once_per_connection():
+    with Daemon() as d:
+        d.start()
+        d.wait_final(d.add(command=["true"])["id"])
+        for _ in range(20):
+            d.api().get("/v1/jobs")
+        files = [os.readlink("/proc/%d/fd/%s" % (d.process.pid, fd)) for fd in os.listdir("/proc/%d/fd" % d.process.pid)
+                 if os.path.exists("/proc/%d/fd/%s" % (d.process.pid, fd))]
+        counts = {end: files.count(d.db_path + end) for end in ("", "-wal", "-shm")}
+        assert counts[""] == counts["-wal"] and 1 <= counts[""] <= 2 and counts["-shm"] <= counts[""], counts
+
+
+@case
+def valgrind_finds_nothing_in_engine_and_spawner():
+    need_program("valgrind")
+    if sanitized():
+        raise Skip("built with sanitizers")
+    with Daemon() as d:
+        report = os.path.join(d.dir, "valgrind.%p")
+        d.start(wait=False, before=["valgrind", "-q", "--trace-children=yes", "--trace-children-skip=*/sh,*/true,*/echo",
+                                    "--leak-check=full", "--show-leak-kinds=definite", "--errors-for-leak-kinds=definite",
+                                    "--error-exitcode=99", "--log-file=" + report])
+        d.wait_ready()
+        job = d.add(command=["sh", "-c", "echo out; echo more >&2; exit 3"], tags={"a": "b"}, env={"X": "1"})["id"]
+        run = d.wait_final(job, 60)
+        assert run["exit_code"] == 3
+        d.api().post("/v1/jobs/bulk", {"jobs": [{"command": ["true"]}] * 20})
+        d.api().get("/v1/runs/%d" % run["id"])
+        d.jobctl("log", str(job))
+        d.jobctl("list")
+        d.jobctl("rm", str(job))
+        d.api().call("POST", "/v1/jobs", {"command": 7})
+        wait_until("the rest ran", 60, lambda: d.api().get("/v1/status")["runs"].get("succeeded", 0) == 20)
+        assert d.stop() == 0, d.said()
+        for name in os.listdir(d.dir):
+            if name.startswith("valgrind."):
+                with open(os.path.join(d.dir, name)) as f:
+                    said = f.read()
+                assert not said.strip(), said
+
+
+main()
