@@ -33,6 +33,7 @@ enum schedule_kind schedule_kind(const struct schedule *s)
 		return SCHEDULE_MANUAL;
 	case FORM_SERIES:
 	case FORM_AFTER_FINISH:
+	case FORM_CRON:
 		break;
 	}
 	return SCHEDULE_RECURRING;
@@ -46,10 +47,12 @@ static bool form_next(const struct schedule *s, int64_t t, int64_t *ret)
 	case FORM_ONCE:
 		*ret = s->once;
 		return s->once >= t;
+	case FORM_CRON:
+		return cron_next(&s->cron, &s->policy, t, ret);
 	case FORM_SERIES:
 		return interval_next(&s->series, s->zone, t - 1, ret);
 	case FORM_AFTER_FINISH:
-		*ret = interval_add(&s->series.step, s->zone, s->anchor, 1);
+		*ret = interval_add(&s->series.step, s->zone, s->series.anchor, 1);
 		return *ret >= t && *ret <= TIME_LAST;
 	case FORM_BOOT:
 	case FORM_MANUAL:
@@ -84,7 +87,7 @@ static bool is_once(const struct schedule *s)
 
 bool schedule_first(const struct schedule *s, usec_t *ret)
 {
-	return bounded_next(s, is_once(s) ? 0 : s->anchor + 1, ret);
+	return bounded_next(s, is_once(s) ? 0 : s->start, ret);
 }
 
 bool schedule_follows(const struct schedule *s)
@@ -141,6 +144,9 @@ void schedule_print(const struct schedule *s, struct buf *out)
 	case FORM_ONCE:
 		print_instant(s->once, out);
 		break;
+	case FORM_CRON:
+		cron_print(&s->cron, out);
+		break;
 	case FORM_SERIES:
 		print_series(&s->series, out);
 		break;
@@ -148,7 +154,7 @@ void schedule_print(const struct schedule *s, struct buf *out)
 		buf_str(out, "after-finish ");
 		interval_print(&s->series.step, out);
 		buf_str(out, " since ");
-		print_instant(s->anchor, out);
+		print_instant(s->series.anchor, out);
 		break;
 	case FORM_BOOT:
 		buf_str(out, "@reboot");

@@ -77,10 +77,7 @@ static bool read_since(struct reader *r)
 		return true;
 	if (!scan_word(s, word) || strcmp(word, "since") || !scan_blanks(s))
 		return scan_fail(s, at, "only 'since' and a time with its offset may follow here");
-	if (!phrase_scan_rfc3339(s, &r->out->anchor))
-		return false;
-	r->out->series.anchor = r->out->anchor;
-	return at_end(s);
+	return phrase_scan_rfc3339(s, &r->out->series.anchor) && at_end(s);
 }
 
 static void start_series(struct reader *r, int64_t anchor, int64_t first, int64_t last)
@@ -152,13 +149,6 @@ static bool read_after_finish(struct reader *r)
 	       read_since(r);
 }
 
-static bool read_boot(struct reader *r)
-{
-	r->s->pos += strlen("@reboot");
-	r->out->form = FORM_BOOT;
-	return at_end(r->s);
-}
-
 static bool read_manual(struct reader *r)
 {
 	r->s->pos += strlen("manual");
@@ -166,9 +156,53 @@ static bool read_manual(struct reader *r)
 	return at_end(r->s);
 }
 
-static bool read_other(struct reader *r)
+static bool read_cron(struct reader *r)
 {
-	return scan_fail(r->s, r->s->pos, "not a schedule");
+	r->out->form = FORM_CRON;
+	r->out->policy = (struct cron_policy){ .zone = r->out->zone, .gap = r->c->gap, .fold = r->c->fold };
+	return cron_scan(r->s, r->c->id ? r->c->id : "", &r->out->cron);
+}
+
+struct nickname {
+	const char *word;
+	const char *means; /* NULL: once per boot */
+};
+static const struct nickname nicknames[] = {
+	{ "yearly", "0 0 1 1 *" },
+	{ "annually", "0 0 1 1 *" },
+	{ "monthly", "0 0 1 * *" },
+	{ "weekly", "0 0 * * 0" },
+	{ "daily", "0 0 * * *" },
+	{ "midnight", "0 0 * * *" },
+	{ "hourly", "0 * * * *" },
+	{ "reboot", NULL },
+};
+
+static bool read_nickname(struct reader *r)
+{
+	struct scan *s = r->s;
+	size_t at = s->pos;
+	char word[SCAN_WORD_MAX];
+
+	scan_take(s, '@');
+	scan_word(s, word);
+	for (size_t i = 0; i < ELEMENTS(nicknames); i++) {
+		struct scan means = { .text = nicknames[i].means, .e = s->e };
+
+		if (strcmp(word, nicknames[i].word))
+			continue;
+		if (!at_end(s))
+			return false;
+		if (!means.text) {
+			r->out->form = FORM_BOOT;
+			return true;
+		}
+		means.end = strlen(means.text);
+		r->s = &means;
+		return read_cron(r);
+	}
+	return scan_fail(s, at, "unknown nickname; there are @yearly @annually @monthly @weekly @daily "
+		"@midnight @hourly @reboot, @every 15m and @EPOCH");
 }
 
 /* The words a text may begin with; a blank, the end or a digit after them is looked for by the reader. */
@@ -179,19 +213,20 @@ struct leading {
 static const struct leading leading[] = {
 	{ "@every", read_every },
 	{ "every", read_every },
-	{ "@reboot", read_boot },
 	{ "after-finish", read_after_finish },
 	{ "manual", read_manual },
 };
 
+/* The word, and no further letter. */
 static bool starts_with(const struct scan *s, const char *word)
 {
 	struct scan look = *s;
+	char more[SCAN_WORD_MAX];
 
 	for (; *word; word++)
 		if (!scan_take(&look, *word))
 			return false;
-	return true;
+	return scan_word(&look, more) == 0;
 }
 
 static bool (*choose(const struct scan *s))(struct reader *r)
@@ -203,13 +238,15 @@ static bool (*choose(const struct scan *s))(struct reader *r)
 	for (size_t i = 0; i < ELEMENTS(leading); i++)
 		if (starts_with(s, leading[i].word))
 			return leading[i].read;
+	if (first == '@')
+		return read_nickname;
 	if (first == 'P' || first == 'p')
 		return read_iso;
 	if ((first == 'R' || first == 'r') && memchr(s->text + s->pos, '/', s->end - s->pos))
 		return read_repetition;
 	if (phrase_looks_like(s))
 		return read_phrase;
-	return read_other;
+	return read_cron;
 }
 
 /* Seconds at or after t, within the range of our arithmetic. */
@@ -246,6 +283,7 @@ bool schedule_parse(const char *text, const struct schedule_context *c, struct s
 		return err_field(e, "schedule", "empty schedule; write 'now', 'every 15m', '0 2 * * *' ...");
 	out->zone = c->zone ? c->zone : &zone_utc;
 	out->anchor = round_up(c->anchor);
+	out->start = c->anchor < 0 ? 0 : c->anchor / USEC_SEC + 1;
 	out->from = round_up(c->from);
 	out->until = c->until > 0 && c->until < USEC_LAST ? c->until / USEC_SEC : TIME_LAST;
 	if (!choose(&s)(&r) || (!c->accepted && !fires(out, &s)))
