@@ -9,17 +9,27 @@
 struct client;
 struct err;
 
-bool client_open(const char *socket_path, struct client **ret, struct err *e); /* ERR_UNREACHABLE */
+#define CLIENT_HEAD_MAX (16 * 1024)           /* bytes of an answer's head */
+#define CLIENT_ANSWER_MAX (256 * 1024 * 1024) /* bytes of a JSON answer */
+
+/* ERR_UNREACHABLE: nobody listens there; ERR_DENIED: we may not connect; ERR_INVALID: no socket path. */
+bool client_open(const char *socket_path, struct client **ret, struct err *e);
 void client_free(struct client *c);
 AUTO_DEFINE(client);
 
 /*
  * Sends a request and reads the JSON answer. An error answer of the daemon becomes *e with its kind, message and field.
- * The connection is kept for the next call. A connection lost after the request left is ERR_UNCERTAIN.
+ * The connection is kept for the next call. A connection lost after the request left is ERR_UNCERTAIN, but for a
+ * GET, which is sent once more when the daemon had closed the kept connection and is ERR_UNREACHABLE otherwise.
+ * 'timeout_ms' is for the whole of it; -1: none.
  */
 bool client_call(struct client *c, const char *method, const char *path, const json_t *body /* NULL: none */,
 	int timeout_ms, json_t **ret, struct err *e);
 
-/* A streamed answer; 'fn' returns false to stop early. */
+/* A streamed answer; 'fn' returns false to stop early. 'timeout_ms' is between two arrivals; -1: none. */
 typedef bool client_chunk_fn(const char *data, size_t len, void *arg);
-bool client_stream(struct client *c, const char *path, client_chunk_fn *fn, void *arg, struct err *e);
+bool client_stream(struct client *c, const char *path, int timeout_ms, client_chunk_fn *fn, void *arg,
+	struct err *e);
+
+/* Of the last answer: NULL when absent. Valid until the next request. */
+const char *client_header(const struct client *c, const char *name);

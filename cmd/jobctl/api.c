@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The paths of the API, the paging, and the explanation when something is not there. */
+#include "api.h"
+
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "ctl.h"
+#include "suggest.h"
+#include "wire/client.h"
+#include <inttypes.h>
+#include <string.h>
+
+
+int64_t member_int(const json_t *o, const char *key)
+{
+	return json_integer_value(json_object_get(o, key));
+}
+
+const char *member_text(const json_t *o, const char *key)
+{
+	return json_string_value(json_object_get(o, key));
+}
+
+usec_t member_time(const json_t *o, const char *key)
+{
+	const char *text = member_text(o, key);
+	usec_t t = 0;
+
+	return text && parse_rfc3339(text, &t, NULL) ? t : 0;
+}
+
+void query_add(struct buf *path, const char *key, const char *value)
+{
+	buf_char(path, path->data && strchr(path->data, '?') ? '&' : '?');
+	buf_printf(path, "%s=", key);
+	for (; *value; value++) {
+		unsigned char ch = (unsigned char)*value;
+
+		if ((ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') ||
+			strchr("-._~,", ch))
+			buf_char(path, (char)ch);
+		else
+			buf_printf(path, "%%%02X", ch);
+	}
+}
+
+bool api_call(struct ctl *c, const char *method, const char *path, const json_t *body, json_t **ret,
+	struct err *e)
+{
+	return ctl_connect(c, e) && client_call(c->client, method, path, body, API_TIMEOUT_MS, ret, e);
+}
+
+bool api_pages(struct ctl *c, struct pages *p, struct err *e)
+{
+	AUTO_TEXT cursor = NULL;
+
+	for (;;) {
+		AUTO_DONE(buf) path = {};
+		json_auto_t *answer = NULL;
+		const json_t *row;
+		size_t i;
+
+		buf_str(&path, p->path);
+		if (cursor)
+			query_add(&path, "cursor", cursor);
+		if (!api_call(c, "GET", path.data, NULL, &answer, e))
+			return false;
+		free(cursor);
+		cursor = xstrdup(member_text(answer, "next_cursor"));
+		json_array_foreach(json_object_get(answer, p->member), i, row)
+			if (!p->row(row, p->arg)) {
+				p->next_cursor = STEAL(cursor);
+				return true;
+			}
+		if (p->page)
+			p->page(p->arg);
+		if (!cursor)
+			return true;
+	}
+}
+
+static bool offer_name(const json_t *job, void *arg)
+{
+	const char *name = member_text(job, "name");
+
+	if (name)
+		suggestion_offer(arg, name);
+	return true;
+}
+
+/* Replaces the daemon's "not found" by ours, with the name that was probably meant. */
+static bool no_such_job(struct ctl *c, const struct ref *r, struct err *e)
+{
+	AUTO_DONE(suggestion) s = {.typed = r->name};
+	json_auto_t *answer = NULL;
+	const json_t *job;
+	size_t i;
+
+	if (!r->name[0])
+		return err_set(e, ERR_NOT_FOUND, "no job %" PRId64 "; 'jobctl list' shows the jobs there are",
+			r->job);
+	if (api_call(c, "GET", "/v1/jobs?limit=1000", NULL, &answer, NULL))
+		json_array_foreach(json_object_get(answer, "jobs"), i, job)
+			offer_name(job, &s);
+	if (s.best)
+		return err_set(e, ERR_NOT_FOUND, "no job '%s'; did you mean '%s'?", r->name, s.best);
+	return err_set(e, ERR_NOT_FOUND, "no job '%s'; 'jobctl list' shows the jobs there are", r->name);
+}
+
+bool api_job(struct ctl *c, const struct ref *r, json_t **ret, struct err *e)
+{
+	AUTO_TEXT path = NULL;
+
+	if (r->run) {
+		json_auto_t *run = NULL;
+
+		if (!api_run(c, r, &run, e))
+			return false;
+		path = xprintf("/v1/jobs/%" PRId64, member_int(run, "job"));
+		return api_call(c, "GET", path, NULL, ret, e);
+	}
+	path = r->name[0] ? xprintf("/v1/jobs/%s", r->name) : xprintf("/v1/jobs/%" PRId64, r->job);
+	if (api_call(c, "GET", path, NULL, ret, e))
+		return true;
+	return e->kind == ERR_NOT_FOUND ? no_such_job(c, r, e) : false;
+}
+
+bool api_run_id(struct ctl *c, int64_t run, json_t **ret, struct err *e)
+{
+	AUTO_TEXT path = xprintf("/v1/runs/%" PRId64, run);
+
+	return api_call(c, "GET", path, NULL, ret, e);
+}
+
+bool api_run(struct ctl *c, const struct ref *r, json_t **ret, struct err *e)
+{
+	json_auto_t *run = NULL;
+	AUTO_DONE(buf) proper = {};
+
+	if (!api_run_id(c, r->run, &run, e)) {
+		if (e->kind == ERR_NOT_FOUND)
+			return err_set(e, ERR_NOT_FOUND,
+				"no run '%s'; 'jobctl runs' shows the runs there are", r->text);
+		return false;
+	}
+	if (!ref_job_matches(r, member_int(run, "job"), member_text(run, "job_name"))) {
+		ref_of_run(run, &proper);
+		return err_set(e, ERR_NOT_FOUND, "no run '%s'; did you mean '%s'?", r->text, proper.data);
+	}
+	*ret = json_incref(run);
+	return true;
+}
+
+bool api_runs(struct ctl *c, int64_t job, const char *states, int limit, json_t **ret, struct err *e)
+{
+	AUTO_DONE(buf) path = {};
+	json_auto_t *answer = NULL;
+
+	buf_printf(&path, "/v1/runs?job=%" PRId64 "&limit=%d", job, limit);
+	if (states)
+		query_add(&path, "state", states);
+	if (!api_call(c, "GET", path.data, NULL, &answer, e))
+		return false;
+	*ret = json_incref(json_object_get(answer, "runs"));
+	return true;
+}
+
+bool api_run_wait(struct ctl *c, int64_t run, int seconds, json_t **ret, struct err *e)
+{
+	AUTO_TEXT path = NULL;
+
+	if (seconds > API_WAIT_MAX)
+		seconds = API_WAIT_MAX;
+	path = xprintf("/v1/runs/%" PRId64 "?wait=%d", run, seconds);
+	return ctl_connect(c, e) &&
+	       client_call(c->client, "GET", path, NULL, seconds * 1000 + API_TIMEOUT_MS, ret, e);
+}

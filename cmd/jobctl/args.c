@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads command lines with argtable, in what versions 2 and 3 have in common. */
+#include "args.h"
+
+#ifdef HAVE_ARGTABLE3
+#include <argtable3.h>
+#else
+#include <argtable2.h>
+#endif
+#include "base/err.h"
+#include "base/text.h"
+#include "verbs.h"
+#include <ctype.h>
+#include <string.h>
+
+struct value {
+	char *name;         /* of the option */
+	size_t n;
+	const char **texts; /* n of them, NULL for an option without a value */
+};
+
+struct args {
+	struct value *values;
+	size_t n;
+	char **operands;
+	size_t operands_n;
+};
+
+void args_free(struct args *a)
+{
+	if (!a)
+		return;
+	for (size_t i = 0; i < a->n; i++) {
+		free(a->values[i].name);
+		free(a->values[i].texts);
+	}
+	free(a->values);
+	free(a->operands);
+	free(a);
+}
+
+/* An argtable and the short option texts it borrows. */
+struct table {
+	void **rows;      /* one per option, then the operands, then the end */
+	char (*letters)[2];
+	size_t n;         /* rows */
+};
+
+static void table_done(struct table *t)
+{
+	if (t->rows)
+		arg_freetable(t->rows, (int)t->n);
+	free(t->rows);
+	free(t->letters);
+}
+
+static void table_init(struct table *t, const struct args_how *how, int argc)
+{
+	/* argtable wants a bound; nobody can give an option more often than there are words */
+	int max = argc > 0 ? argc : 1;
+
+	t->n = how->count + 2;
+	t->rows = xcalloc(t->n, sizeof *t->rows);
+	t->letters = xcalloc(how->count, sizeof *t->letters);
+	for (size_t i = 0; i < how->count; i++) {
+		const struct opt *o = &how->opts[i];
+		const char *letter = o->letter ? t->letters[i] : NULL;
+
+		t->letters[i][0] = o->letter;
+		t->rows[i] = o->arg ? (void *)arg_strn(letter, o->name, o->arg, 0, max, NULL)
+				    : (void *)arg_litn(letter, o->name, 0, max, NULL);
+	}
+	t->rows[how->count] = arg_strn(NULL, NULL, NULL, 0, max, NULL);
+	t->rows[how->count + 1] = arg_end(4);
+	if (arg_nullcheck(t->rows))
+		abort();
+}
+
+/* argtable's findings, in our words; a short option's code is its letter. */
+static bool complain(const struct arg_end *end, struct err *e)
+{
+	int code = end->error[0];
+	const char *text = end->argval[0];
+
+	if (code == ARG_EMISSARG)
+		return err_set(e, ERR_INVALID, "the option '%s' needs a value", text ? text : "");
+	if (code == ARG_ELONGOPT)
+		return err_set(e, ERR_INVALID, "there is no option '%s'", text ? text : "");
+	if (code > ARG_EMISSARG && code < 128 && isalnum(code))
+		return err_set(e, ERR_INVALID, "there is no option '-%c'", code);
+	return err_set(e, ERR_INVALID, "an option was given a value that it does not take");
+}
+
+static void take(struct args *a, const struct table *t, const struct args_how *how)
+{
+	const struct arg_str *operands = t->rows[how->count];
+
+	a->n = how->count;
+	a->values = xcalloc(a->n, sizeof *a->values);
+	for (size_t i = 0; i < a->n; i++) {
+		struct value *v = &a->values[i];
+
+		v->name = xstrdup(how->opts[i].name);
+		if (!how->opts[i].arg) {
+			v->n = (size_t)((const struct arg_lit *)t->rows[i])->count;
+			continue;
+		}
+		const struct arg_str *s = t->rows[i];
+
+		v->n = (size_t)s->count;
+		v->texts = xcalloc(v->n, sizeof *v->texts);
+		for (size_t k = 0; k < v->n; k++)
+			v->texts[k] = s->sval[k];
+	}
+	a->operands_n = (size_t)operands->count;
+	a->operands = xcalloc(a->operands_n + 1, sizeof *a->operands);
+	for (size_t k = 0; k < a->operands_n; k++)
+		a->operands[k] = (char *)operands->sval[k];
+}
+
+bool args_parse(const struct args_how *how, int argc, char **argv, struct args **ret, struct err *e)
+{
+	__attribute__((cleanup(table_done))) struct table t = {};
+	const struct arg_end *end;
+
+	/* The only way to tell argtable's getopt to leave the words after the first operand alone. */
+	if (how->command)
+		setenv("POSIXLY_CORRECT", "1", 1);
+	else
+		unsetenv("POSIXLY_CORRECT");
+	table_init(&t, how, argc);
+	if (arg_parse(argc, argv, t.rows) > 0) {
+		end = t.rows[how->count + 1];
+		return complain(end, e);
+	}
+	*ret = xcalloc(1, sizeof **ret);
+	take(*ret, &t, how);
+	return true;
+}
+
+static const struct value *find(const struct args *a, const char *name)
+{
+	for (size_t i = 0; i < a->n; i++)
+		if (strcmp(a->values[i].name, name) == 0)
+			return &a->values[i];
+	abort();
+}
+
+size_t args_count(const struct args *a, const char *name)
+{
+	return find(a, name)->n;
+}
+
+const char *args_nth(const struct args *a, const char *name, size_t i)
+{
+	const struct value *v = find(a, name);
+
+	return v->texts && i < v->n ? v->texts[i] : NULL;
+}
+
+const char *args_last(const struct args *a, const char *name)
+{
+	size_t n = args_count(a, name);
+
+	return n ? args_nth(a, name, n - 1) : NULL;
+}
+
+bool args_has(const struct args *a, const char *name)
+{
+	return args_count(a, name) > 0;
+}
+
+size_t args_operands(const struct args *a, char *const **ret)
+{
+	*ret = a->operands;
+	return a->operands_n;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What was typed: options by name, operands in order. The only part that knows argtable. */
+#pragma once
+#include "base/auto.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+struct err;
+struct opt;
+
+struct args;
+struct args_how {
+	const struct opt *opts; /* borrowed while parsing */
+	size_t count;
+	bool command;           /* the first operand ends the options */
+};
+/* argv[0] is skipped. The values point into argv. */
+bool args_parse(const struct args_how *how, int argc, char **argv, struct args **ret, struct err *e);
+void args_free(struct args *a);
+AUTO_DEFINE(args);
+
+/* Asking for an option that the table does not have is a mistake in the program: it aborts. */
+size_t args_count(const struct args *a, const char *name);
+const char *args_nth(const struct args *a, const char *name, size_t i);
+const char *args_last(const struct args *a, const char *name); /* NULL: not given */
+bool args_has(const struct args *a, const char *name);
+
+size_t args_operands(const struct args *a, char *const **ret);

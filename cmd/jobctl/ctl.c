@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Talk on standard error, and the end of a command. */
+#include "ctl.h"
+
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/text.h"
+#include "wire/client.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void ctl_done(struct ctl *c)
+{
+	client_free(c->client);
+	free(c->socket);
+	c->client = NULL;
+	c->socket = NULL;
+}
+
+static void say_line(const char *prefix, const char *text)
+{
+	AUTO_DONE(buf) line = {};
+
+	buf_str(&line, prefix);
+	text_escape(&line, text, strlen(text));
+	buf_char(&line, '\n');
+	(void)io_write_all(STDERR_FILENO, line.data, line.len);
+}
+
+void ctl_say(const char *fmt, ...)
+{
+	AUTO_TEXT text = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		abort();
+	va_end(ap);
+	say_line("", text);
+}
+
+int ctl_fail(const struct err *e)
+{
+	say_line("jobctl: ", e->msg);
+	return err_kind_info(e->kind)->exit_code;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every verb is given: how to reach the daemon, how to show things. */
+#pragma once
+#include "base/clock.h"
+#include <stdbool.h>
+
+struct client;
+struct err;
+
+enum format { FORMAT_TABLE, FORMAT_WIDE, FORMAT_JSON, FORMAT_JSONL, FORMAT_CSV, FORMAT_NAME, FORMAT_MAX };
+enum where { WHERE_ANY, WHERE_USER, WHERE_SYSTEM };
+
+enum exit_code {
+	EXIT_USAGE = 2,
+	EXIT_NOT_FOUND = 3,
+	EXIT_UNREACHABLE = 5,
+	EXIT_WAIT_TIMEOUT = 8,
+	EXIT_RUN_FAILED = 10,
+	EXIT_RUN_CANCELLED = 11,
+	EXIT_RUN_SKIPPED = 12,
+	EXIT_RUN_TIMED_OUT = 13,
+};
+
+struct ctl {
+	const char *socket_given;  /* --socket or the environment; NULL: search */
+	enum where where;
+	enum format format;
+	bool terminal;             /* standard output is one */
+	bool colour;
+	int width;                 /* of the terminal; 0: do not cut */
+	usec_t now;                /* when the command started, for relative times */
+	struct client *client;     /* NULL until ctl_connect() */
+	char *socket;              /* where the client is connected */
+};
+void ctl_done(struct ctl *c);
+
+/* Connects unless connected. ERR_UNREACHABLE names the command that starts a daemon. */
+bool ctl_connect(struct ctl *c, struct err *e);
+
+/* To standard error, one line, control characters escaped. */
+void ctl_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+int ctl_fail(const struct err *e); /* says it and returns its exit code */

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Follows runs to their end. */
+#include "follow.h"
+
+#include "api.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "core/run.h"
+#include "ctl.h"
+#include "output.h"
+#include "words.h"
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#define OPEN_STATES "queued,claimed,running"
+#define PAUSE_FIRST (20 * USEC_MSEC)
+#define PAUSE_LAST (2 * USEC_SEC)
+
+bool run_is_final(const json_t *run)
+{
+	const char *name = member_text(run, "state");
+	enum run_state state;
+
+	return name && run_state_parse(name, &state) && run_state_final(state);
+}
+
+static void sleep_for(usec_t d)
+{
+	const struct timespec t = {.tv_sec = d / USEC_SEC, .tv_nsec = d % USEC_SEC * 1000};
+
+	nanosleep(&t, NULL);
+}
+
+static bool is_over(usec_t until)
+{
+	return until >= 0 && clock_boot(&clock_system) >= until;
+}
+
+/* Pauses before the next question, longer each time, and not beyond 'until' or a time when something is due. */
+static void pause_for(usec_t *pause, usec_t until, usec_t due)
+{
+	usec_t d = *pause, now = clock_now(&clock_system);
+
+	if (until >= 0 && until - clock_boot(&clock_system) < d)
+		d = until - clock_boot(&clock_system);
+	if (due > now && due - now < d)
+		d = due - now;
+	if (d > 0)
+		sleep_for(d);
+	*pause = *pause * 2 < PAUSE_LAST ? *pause * 2 : PAUSE_LAST;
+}
+
+static bool timed_out(struct err *e)
+{
+	return err_set(e, ERR_BUSY, "timed out waiting");
+}
+
+/* The oldest of an array that is newest first. */
+static json_t *oldest(const json_t *runs)
+{
+	size_t n = json_array_size(runs);
+
+	return n ? json_incref(json_array_get(runs, n - 1)) : NULL;
+}
+
+bool follow_find(struct ctl *c, int64_t job, usec_t until, json_t **ret, struct err *e)
+{
+	const struct ref ref = {.text = "", .job = job};
+	usec_t pause = PAUSE_FIRST;
+	int64_t newest_before = -1;
+
+	for (;;) {
+		json_auto_t *open = NULL, *any = NULL, *def = NULL;
+		int64_t newest;
+		usec_t next;
+
+		if (!api_runs(c, job, OPEN_STATES, 100, &open, e))
+			return false;
+		if ((*ret = oldest(open)))
+			return true;
+		/* The order matters: a run that came and went between two questions is among 'any'. */
+		if (!api_job(c, &ref, &def, e) || !api_runs(c, job, NULL, 1, &any, e))
+			return false;
+		newest = member_int(json_array_get(any, 0), "id");
+		next = member_time(def, "next_at");
+		if (newest_before < 0)
+			newest_before = newest;
+		if (newest > newest_before || !next || strcmp(member_text(def, "state"), "active") != 0) {
+			*ret = json_incref(json_array_get(any, 0));
+			return true;
+		}
+		if (is_over(until))
+			return timed_out(e);
+		pause_for(&pause, until, next);
+	}
+}
+
+bool follow_wait(struct ctl *c, int64_t run, usec_t until, json_t **ret, struct err *e)
+{
+	for (;;) {
+		json_auto_t *now = NULL;
+		usec_t left = until < 0 ? API_WAIT_MAX * USEC_SEC : until - clock_boot(&clock_system);
+
+		if (left < 0)
+			left = 0;
+		/* Whole seconds on the wire; the part of one is waited for here. */
+		if (!api_run_wait(c, run, (int)(left / USEC_SEC < API_WAIT_MAX ? left / USEC_SEC : API_WAIT_MAX),
+			    &now, e))
+			return false;
+		if (run_is_final(now)) {
+			*ret = json_incref(now);
+			return true;
+		}
+		if (is_over(until))
+			return timed_out(e);
+		if (left < USEC_SEC)
+			sleep_for(left < 50 * USEC_MSEC ? left : 50 * USEC_MSEC);
+	}
+}
+
+/* Whether this attempt has started: a claimed run counts a try that has not. */
+static bool attempt_begun(const json_t *run, int64_t attempt)
+{
+	int64_t tries = member_int(run, "attempt");
+
+	if (strcmp(member_text(run, "state"), "claimed") == 0)
+		tries--;
+	return tries >= attempt;
+}
+
+/* The run once this attempt has begun or the run is final. */
+static bool wait_attempt(struct ctl *c, int64_t run, int64_t attempt, json_t **ret, struct err *e)
+{
+	usec_t pause = PAUSE_FIRST;
+
+	for (;;) {
+		json_auto_t *now = NULL;
+
+		if (!api_run_id(c, run, &now, e))
+			return false;
+		if (run_is_final(now) || attempt_begun(now, attempt)) {
+			*ret = json_incref(now);
+			return true;
+		}
+		pause_for(&pause, -1, member_time(now, "due_at"));
+	}
+}
+
+bool follow_output(struct ctl *c, int64_t run, int64_t attempt, bool raw, json_t **ret, struct err *e)
+{
+	for (;;) {
+		AUTO_DONE(output) o = {.raw = raw};
+		json_auto_t *now = NULL;
+		int64_t total, dropped;
+		struct output_place place = {.run = run, .attempt = attempt, .follow = true};
+
+		if (!wait_attempt(c, run, attempt > 0 ? attempt : 1, &now, e))
+			return false;
+		if (member_int(now, "attempt") < (attempt > 0 ? attempt : 1)) {
+			*ret = json_incref(now);
+			return true;
+		}
+		if (!attempt)
+			place.attempt = member_int(now, "attempt");
+		if (!output_copy(c, &o, &place, &total, &dropped, e))
+			return false;
+		attempt = place.attempt + 1;
+	}
+}
+
+void follow_say(const json_t *run)
+{
+	AUTO_DONE(buf) line = {};
+	AUTO_DONE(buf) result = {};
+	usec_t started = member_time(run, "started_at"), ended = member_time(run, "ended_at");
+	const char *state = member_text(run, "state");
+	char took[WORDS_MAX];
+
+	buf_str(&line, "run ");
+	ref_of_run(run, &line);
+	buf_printf(&line, " %s%s", strcmp(state, "cancelled") == 0 || strcmp(state, "skipped") == 0 ? "was " : "",
+		strcmp(state, "timed_out") == 0 ? "timed out" : state);
+	if (started && ended)
+		buf_printf(&line, " after %s", words_duration(ended - started, took));
+	words_result(run, &result);
+	if (result.len)
+		buf_printf(&line, ": %s", result.data);
+	ctl_say("%s", line.data);
+}
+
+int follow_exit(const json_t *run, bool propagate)
+{
+	static const struct {
+		const char *state;
+		int code;
+	} codes[] = {
+		{"succeeded", 0}, {"cancelled", EXIT_RUN_CANCELLED}, {"skipped", EXIT_RUN_SKIPPED},
+		{"expired", EXIT_RUN_SKIPPED}, {"timed_out", EXIT_RUN_TIMED_OUT},
+	};
+	const json_t *code = json_object_get(run, "exit_code");
+	int64_t sig = member_int(run, "signal");
+	const char *state = member_text(run, "state");
+
+	if (propagate && sig > 0)
+		return 128 + (int)sig;
+	if (propagate && json_is_integer(code) && json_integer_value(code) >= 0)
+		return (int)json_integer_value(code);
+	for (size_t i = 0; state && i < ELEMENTS(codes); i++)
+		if (strcmp(codes[i].state, state) == 0)
+			return codes[i].code;
+	return EXIT_RUN_FAILED;
+}

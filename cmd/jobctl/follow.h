@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waiting for runs, and their output as it comes. */
+#pragma once
+#include "base/clock.h"
+#include <jansson.h>
+#include <stdbool.h>
+
+struct ctl;
+struct err;
+
+/* Whether the state of a run object is final. */
+bool run_is_final(const json_t *run);
+
+/*
+ * The run of a job to wait for: its oldest open one; without one, its next one once it exists; without a next one,
+ * its newest. *ret NULL: it never ran and never will. 'until' is on clock_boot, -1: none;
+ * ERR_BUSY when it is over.
+ */
+bool follow_find(struct ctl *c, int64_t job, usec_t until, json_t **ret, struct err *e);
+
+/* Waits until a run is final. ERR_BUSY: 'until' came first. */
+bool follow_wait(struct ctl *c, int64_t run, usec_t until, json_t **ret, struct err *e);
+
+/* Writes the output from the given attempt (0: the newest) on, until the run is final; *ret is the run then. */
+bool follow_output(struct ctl *c, int64_t run, int64_t attempt, bool raw, json_t **ret, struct err *e);
+
+/* Says how a final run ended, in one line on standard error. */
+void follow_say(const json_t *run);
+/* The exit code for it; with 'propagate' that of the command where there is one. */
+int follow_exit(const json_t *run, bool propagate);

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* 'jobctl help' and 'jobctl VERB --help', one option a line so that tools can read it too. */
+#include "help.h"
+
+#include "args.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "ctl.h"
+#include "out.h"
+#include "run_verb.h"
+#include "suggest.h"
+#include "verbs.h"
+#include <stdio.h>
+#include <string.h>
+
+#define OPTION_COLUMN 28
+
+static void add_option(struct buf *out, const struct opt *o)
+{
+	size_t start = out->len;
+
+	if (o->letter)
+		buf_printf(out, "  -%c, --%s", o->letter, o->name);
+	else
+		buf_printf(out, "      --%s", o->name);
+	if (o->arg)
+		buf_printf(out, " %s", o->arg);
+	do
+		buf_char(out, ' ');
+	while (out->len - start < OPTION_COLUMN);
+	buf_printf(out, "%s\n", o->help);
+}
+
+static bool is_global(const struct opt *o)
+{
+	for (const struct opt *g = global_opts; g->name; g++)
+		if (strcmp(g->name, o->name) == 0)
+			return true;
+	return false;
+}
+
+static void add_options(struct buf *out, const struct verb *v, bool global)
+{
+	struct opt opts[OPTS_MAX];
+	size_t n = verb_opts(v, opts);
+	bool any = false;
+
+	for (size_t i = 0; i < n; i++) {
+		if (is_global(&opts[i]) != global)
+			continue;
+		if (!any)
+			buf_str(out, global ? "\nOptions of every verb:\n" : "\nOptions:\n");
+		any = true;
+		add_option(out, &opts[i]);
+	}
+}
+
+void help_all(struct buf *out)
+{
+	buf_str(out, "Usage: jobctl [OPTION…] VERB [OPTION…] [OPERAND…]\n\n"
+		     "Adds jobs to the scheduler, shows them, and ends them.\n\nVerbs:\n");
+	for (const struct verb *v = verbs; v->name; v++)
+		buf_printf(out, "  %-10s%s\n", v->name, v->help);
+	add_options(out, NULL, true);
+	buf_str(out, "\nA JOB is a number or a name; a RUN is 'backup#17', '12#17' or '#17'.\n"
+		     "'jobctl help VERB' tells more about one of them, jobctl(1) about all.\n");
+}
+
+void help_verb(const struct verb *v, struct buf *out)
+{
+	buf_printf(out, "Usage: jobctl %s [OPTION…]%s%s\n\n%s%s.\n", v->name, v->operands ? " " : "",
+		v->operands ? v->operands : "",
+		(char[]){(char)(v->help[0] & ~0x20), 0}, v->help + 1);
+	if (v->details)
+		buf_printf(out, "\n%s", v->details);
+	add_options(out, v, false);
+	add_options(out, v, true);
+}
+
+int verb_help(struct ctl *c, const struct args *a)
+{
+	AUTO_DONE(buf) text = {};
+	char *const *words;
+	const struct verb *v;
+
+	(void)c;
+	if (args_operands(a, &words) == 0) {
+		help_all(&text);
+		return out_text(&text);
+	}
+	v = verb_find(words[0]);
+	if (!v)
+		return suggest_verb(words[0]);
+	help_verb(v, &text);
+	return out_text(&text);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jobctl: finds the verb, reads the options that every verb has, runs it. */
+#include "args.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "ctl.h"
+#include "help.h"
+#include "out.h"
+#include "run_verb.h"
+#include "suggest.h"
+#include "verbs.h"
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static bool parse(const struct verb *v, int argc, char **argv, struct args **ret, struct err *e)
+{
+	struct opt opts[OPTS_MAX];
+	/* Before the verb, the verb's name is where our options end. */
+	struct args_how how = {.opts = opts, .count = verb_opts(v, opts), .command = !v || v->command};
+
+	return args_parse(&how, argc, argv, ret, e);
+}
+
+static bool read_colour(struct ctl *c, const char *when, struct err *e)
+{
+	if (strcmp(when, "always") == 0)
+		c->colour = true;
+	else if (strcmp(when, "never") == 0)
+		c->colour = false;
+	else if (strcmp(when, "auto") != 0)
+		return err_set(e, ERR_INVALID, "--color: '%s' is none of auto, always and never", when);
+	return true;
+}
+
+/* The global options; later ones, after the verb, win. */
+static bool read_globals(struct ctl *c, const struct args *a, struct err *e)
+{
+	const char *format = args_last(a, "output"), *colour = args_last(a, "color");
+
+	if (args_has(a, "json"))
+		c->format = FORMAT_JSON;
+	if (format && !format_parse(format, &c->format))
+		return err_set(e, ERR_INVALID,
+			"--output: '%s' is none of table, wide, json, jsonl, csv and name", format);
+	if (colour && !read_colour(c, colour, e))
+		return false;
+	if (args_has(a, "user") && args_has(a, "system"))
+		return err_set(e, ERR_INVALID, "give either --user or --system, not both");
+	if (args_has(a, "user") || args_has(a, "system")) {
+		c->where = args_has(a, "user") ? WHERE_USER : WHERE_SYSTEM;
+		c->socket_given = NULL; /* stronger than the environment */
+	}
+	if (args_last(a, "socket"))
+		c->socket_given = args_last(a, "socket");
+	return true;
+}
+
+static void look_around(struct ctl *c)
+{
+	const char *socket = getenv("JOBSCHED_SOCKET"), *plain = getenv("NO_COLOR"), *term = getenv("TERM");
+	struct winsize size;
+
+	c->now = clock_now(&clock_system);
+	c->socket_given = socket && *socket ? socket : NULL;
+	c->terminal = isatty(STDOUT_FILENO);
+	c->colour = c->terminal && !(plain && *plain) && term && strcmp(term, "dumb") != 0;
+	if (c->terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
+		c->width = size.ws_col;
+}
+
+static int usage(const struct verb *v, const struct err *e)
+{
+	if (v)
+		ctl_say("jobctl: %s; see 'jobctl help %s'", e->msg, v->name);
+	else
+		ctl_say("jobctl: %s; see 'jobctl help'", e->msg);
+	return EXIT_USAGE;
+}
+
+static bool check_operands(const struct verb *v, const struct args *a, struct err *e)
+{
+	char *const *words;
+	int n = (int)args_operands(a, &words);
+
+	if (n < v->min)
+		return err_set(e, ERR_INVALID, "'%s' needs %s", v->name, v->operands);
+	if (v->max == 0 && n > 0)
+		return err_set(e, ERR_INVALID, "'%s' takes no '%s'", v->name, words[0]);
+	if (v->max > 0 && n > v->max)
+		return err_set(e, ERR_INVALID, "'%s' takes only one %s, not '%s' too", v->name, v->operands,
+			words[v->max]);
+	return true;
+}
+
+static int run_verb(struct ctl *c, const struct verb *v, int argc, char **argv)
+{
+	AUTO(args) *a = NULL;
+	AUTO_DONE(buf) help = {};
+	struct err e = {};
+
+	if (!parse(v, argc, argv, &a, &e))
+		return usage(v, &e);
+	if (args_has(a, "help")) {
+		help_verb(v, &help);
+		return out_text(&help);
+	}
+	if (args_has(a, "version"))
+		return verb_version(c, a);
+	if (!read_globals(c, a, &e) || !check_operands(v, a, &e))
+		return usage(v, &e);
+	return v->run(c, a);
+}
+
+int main(int argc, char **argv)
+{
+	AUTO_DONE(ctl) c = {};
+	AUTO(args) *a = NULL;
+	AUTO_DONE(buf) help = {};
+	const struct verb *v;
+	struct err e = {};
+	char *const *words;
+	size_t n;
+
+	look_around(&c);
+	if (!parse(NULL, argc, argv, &a, &e) || !read_globals(&c, a, &e))
+		return usage(NULL, &e);
+	if (args_has(a, "help")) {
+		help_all(&help);
+		return out_text(&help);
+	}
+	if (args_has(a, "version"))
+		return verb_version(&c, a);
+	n = args_operands(a, &words);
+	if (n == 0)
+		return verb_none(&c);
+	v = verb_find(words[0]);
+	if (!v)
+		return suggest_verb(words[0]);
+	return run_verb(&c, v, (int)n, (char **)words);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run's output on its way to standard output. */
+#pragma once
+#include "base/buf.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ctl;
+struct err;
+
+struct output {
+	bool raw;        /* bytes as they are */
+	struct buf part; /* the start of a character whose rest is still to come */
+	struct buf out;
+};
+void output_done(struct output *o);
+void output_put(struct output *o, const char *data, size_t len); /* into o->out, escaped unless raw */
+void output_end(struct output *o);                               /* what was left half-finished */
+
+/* Where to read. */
+struct output_place {
+	int64_t run;
+	int64_t attempt;  /* 0: the newest */
+	int64_t from;     /* offset */
+	bool follow;
+};
+/* Streams to standard output. *ret_total: bytes the command has written, *ret_dropped: of these not kept. */
+bool output_copy(struct ctl *c, struct output *o, const struct output_place *p, int64_t *ret_total,
+	int64_t *ret_dropped, struct err *e);
+/* The same into memory, without following. */
+bool output_fetch(struct ctl *c, const struct output_place *p, struct buf *ret, int64_t *ret_total,
+	int64_t *ret_dropped, struct err *e);

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a row of 'list' and of 'runs' shows. */
+#include "rows.h"
+
+#include "api.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/text.h"
+#include "out.h"
+#include "shell.h"
+#include "words.h"
+#include <inttypes.h>
+#include <string.h>
+
+static void put_time(const json_t *row, const char *key, const struct look *l, struct buf *out)
+{
+	usec_t t = member_time(row, key);
+	char text[WORDS_MAX];
+
+	if (!t)
+		return;
+	if (l->relative)
+		buf_str(out, words_relative(t, l->now, text));
+	else
+		buf_str(out, member_text(row, key));
+}
+
+static void put_text(const json_t *row, const char *key, struct buf *out)
+{
+	const char *text = member_text(row, key);
+
+	if (text)
+		buf_str(out, text);
+}
+
+static void put_int(const json_t *row, const char *key, struct buf *out)
+{
+	if (json_is_integer(json_object_get(row, key)))
+		buf_printf(out, "%" PRId64, member_int(row, key));
+}
+
+#define CELL_TEXT(fn, key)                                                                         \
+	static void fn(const json_t *row, const struct look *l, struct buf *out)                   \
+	{                                                                                          \
+		(void)l;                                                                           \
+		put_text(row, key, out);                                                           \
+	}
+#define CELL_INT(fn, key)                                                                          \
+	static void fn(const json_t *row, const struct look *l, struct buf *out)                   \
+	{                                                                                          \
+		(void)l;                                                                           \
+		put_int(row, key, out);                                                            \
+	}
+#define CELL_TIME(fn, key)                                                                         \
+	static void fn(const json_t *row, const struct look *l, struct buf *out)                   \
+	{                                                                                          \
+		put_time(row, key, l, out);                                                        \
+	}
+
+CELL_INT(cell_id, "id")
+CELL_TEXT(cell_name, "name")
+CELL_TEXT(cell_state, "state")
+CELL_TEXT(cell_owner, "owner")
+CELL_TEXT(cell_queue, "queue")
+CELL_TEXT(cell_tz, "tz")
+CELL_TEXT(cell_reason, "reason")
+CELL_TEXT(cell_kind, "kind")
+CELL_TEXT(cell_node, "node")
+CELL_TEXT(cell_job_name, "job_name")
+CELL_INT(cell_job, "job")
+CELL_INT(cell_priority, "priority")
+CELL_INT(cell_attempt, "attempt")
+CELL_INT(cell_exit_code, "exit_code")
+CELL_INT(cell_signal, "signal")
+CELL_TIME(cell_next, "next_at")
+CELL_TIME(cell_created, "created_at")
+CELL_TIME(cell_slot, "slot")
+CELL_TIME(cell_due, "due_at")
+CELL_TIME(cell_started, "started_at")
+CELL_TIME(cell_ended, "ended_at")
+
+void words_of_schedule(const json_t *job, struct buf *out)
+{
+	const json_t *list = json_object_get(job, "schedule"), *text;
+	size_t i;
+
+	json_array_foreach(list, i, text)
+		buf_printf(out, "%s%s", i ? "; " : "", json_string_value(text));
+}
+
+/* Members that are not UTF-8 come as base64 beside an absent plain one. */
+static void put_word(const json_t *word, bool coded, bool quote, struct buf *out)
+{
+	AUTO_DONE(buf) bytes = {};
+	const char *text = json_string_value(word);
+
+	if (!text)
+		return;
+	if (coded) {
+		if (!base64_decode(text, strlen(text), &bytes))
+			return;
+		text = bytes.data ? bytes.data : "";
+	}
+	if (quote)
+		shell_quote(out, text);
+	else
+		buf_str(out, text);
+}
+
+void words_of_command(const json_t *job, struct buf *out)
+{
+	const json_t *script = json_object_get(job, "script"), *coded = json_object_get(job, "script_b64");
+	const json_t *words = json_object_get(job, "command"), *word;
+	bool b64 = json_is_array(json_object_get(job, "command_b64"));
+	size_t i;
+
+	if (json_is_string(script) || json_is_string(coded)) {
+		put_word(json_is_string(script) ? script : coded, !json_is_string(script), false, out);
+		return;
+	}
+	if (b64)
+		words = json_object_get(job, "command_b64");
+	json_array_foreach(words, i, word) {
+		if (i)
+			buf_char(out, ' ');
+		put_word(word, b64, true, out);
+	}
+}
+
+static void cell_schedule(const json_t *row, const struct look *l, struct buf *out)
+{
+	(void)l;
+	words_of_schedule(row, out);
+}
+
+static void cell_command(const json_t *row, const struct look *l, struct buf *out)
+{
+	(void)l;
+	words_of_command(row, out);
+}
+
+/* A tables' cell: the state and when; in CSV two cells say it. */
+static void cell_last(const json_t *row, const struct look *l, struct buf *out)
+{
+	const json_t *run = json_object_get(row, "last_run");
+	const char *state = member_text(run, "state");
+	usec_t t = member_time(run, "ended_at");
+	char text[WORDS_MAX];
+
+	if (!state)
+		return;
+	buf_str(out, state);
+	if (!t)
+		t = member_time(run, "slot");
+	if (l->relative && t)
+		buf_printf(out, " %s", words_relative(t, l->now, text));
+}
+
+static void cell_last_ended(const json_t *row, const struct look *l, struct buf *out)
+{
+	put_time(json_object_get(row, "last_run"), "ended_at", l, out);
+}
+
+static void cell_tags(const json_t *row, const struct look *l, struct buf *out)
+{
+	const char *key, *gap = "";
+	const json_t *value;
+
+	(void)l;
+	json_object_foreach((json_t *)json_object_get(row, "tags"), key, value) {
+		buf_printf(out, "%s%s=%s", gap, key, json_string_value(value));
+		gap = ",";
+	}
+}
+
+static void cell_run(const json_t *row, const struct look *l, struct buf *out)
+{
+	(void)l;
+	ref_of_run(row, out);
+}
+
+static void cell_duration(const json_t *row, const struct look *l, struct buf *out)
+{
+	usec_t from = member_time(row, "started_at"), to = member_time(row, "ended_at");
+	char text[WORDS_MAX];
+
+	if (!from)
+		return;
+	if (!to && !l->relative)
+		return;
+	if (!to)
+		to = l->now;
+	if (l->relative)
+		buf_str(out, words_duration(to - from, text));
+	else
+		buf_printf(out, "%.3f", (double)(to - from) / USEC_SEC);
+}
+
+static void cell_result(const json_t *row, const struct look *l, struct buf *out)
+{
+	(void)l;
+	words_result(row, out);
+}
+
+static const struct column job_columns[] = {
+	{{"ID", true, false}, "id", false, cell_id},
+	{{"NAME", false, false}, "name", false, cell_name},
+	{{"STATE", false, true}, "state", false, cell_state},
+	{{"OWNER", false, false}, "owner", true, cell_owner},
+	{{"NEXT", false, false}, "next_at", false, cell_next},
+	{{"LAST", false, false}, "last_state", false, cell_last},
+	{{"ENDED", false, false}, "last_ended_at", true, cell_last_ended},
+	{{"CREATED", false, false}, "created_at", true, cell_created},
+	{{"PRIO", true, false}, "priority", true, cell_priority},
+	{{"QUEUE", false, false}, "queue", true, cell_queue},
+	{{"TAGS", false, false}, "tags", true, cell_tags},
+	{{"REASON", false, false}, "reason", true, cell_reason},
+	{{"ZONE", false, false}, "tz", true, cell_tz},
+	{{"SCHEDULE", false, false}, "schedule", false, cell_schedule},
+	{{"COMMAND", false, false}, "command", false, cell_command},
+};
+
+static const struct column run_columns[] = {
+	{{"RUN", false, false}, "run", false, cell_run},
+	{{"ID", true, false}, "id", true, cell_id},
+	{{"JOB", true, false}, "job", true, cell_job},
+	{{"NAME", false, false}, "job_name", true, cell_job_name},
+	{{"STATE", false, true}, "state", false, cell_state},
+	{{"KIND", false, false}, "kind", true, cell_kind},
+	{{"OWNER", false, false}, "owner", true, cell_owner},
+	{{"SLOT", false, false}, "slot", false, cell_slot},
+	{{"DUE", false, false}, "due_at", true, cell_due},
+	{{"STARTED", false, false}, "started_at", true, cell_started},
+	{{"ENDED", false, false}, "ended_at", false, cell_ended},
+	{{"TOOK", true, false}, "duration", false, cell_duration},
+	{{"TRIES", true, false}, "attempt", true, cell_attempt},
+	{{"NODE", false, false}, "node", true, cell_node},
+	{{"EXIT", true, false}, "exit_code", true, cell_exit_code},
+	{{"SIGNAL", true, false}, "signal", true, cell_signal},
+	{{"RESULT", false, false}, "result", false, cell_result},
+};
+
+const struct row_kind job_rows = {job_columns, ELEMENTS(job_columns), ref_of_job};
+const struct row_kind run_rows = {run_columns, ELEMENTS(run_columns), ref_of_run};

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The columns of jobs and runs. */
+#pragma once
+#include <jansson.h>
+
+struct buf;
+struct row_kind;
+
+extern const struct row_kind job_rows, run_rows;
+
+/* The command of a job object on one line: words quoted as for a shell, or the script. */
+void words_of_command(const json_t *job, struct buf *out);
+void words_of_schedule(const json_t *job, struct buf *out);

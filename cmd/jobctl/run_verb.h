@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The functions behind the verbs. */
+#pragma once
+
+struct args;
+struct ctl;
+
+int verb_add(struct ctl *c, const struct args *a);
+int verb_list(struct ctl *c, const struct args *a);
+int verb_show(struct ctl *c, const struct args *a);
+int verb_cancel(struct ctl *c, const struct args *a);
+int verb_rm(struct ctl *c, const struct args *a);
+int verb_runs(struct ctl *c, const struct args *a);
+int verb_log(struct ctl *c, const struct args *a);
+int verb_wait(struct ctl *c, const struct args *a);
+int verb_status(struct ctl *c, const struct args *a);
+int verb_version(struct ctl *c, const struct args *a);
+int verb_help(struct ctl *c, const struct args *a);
+int verb_none(struct ctl *c); /* bare 'jobctl' */

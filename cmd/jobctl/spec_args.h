@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the command line of 'add' to a job's spec, and back. */
+#pragma once
+#include "core/job.h"
+#include <stdbool.h>
+
+struct args;
+struct buf;
+struct err;
+
+/* Sets one field as its option would: 'text' is a file for a blob, a pair for a map. */
+bool spec_set(struct job_spec *s, const struct job_field *f, const char *text, struct err *e);
+
+/* Options of job_fields[], WHEN, --env-file. */
+bool spec_from_args(struct job_spec *s /* initialised */, const struct args *a, struct err *e);
+
+/* A script or a command, by what the words look like. */
+void spec_take_words(struct job_spec *s, char *const *words, size_t n);
+
+/* The options and words that make this spec, ready for a shell. 'secret' tells which variables to mask; NULL: none. */
+void spec_to_words(const struct job_spec *s, bool (*secret)(const char *pair), struct buf *out);

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The distance between words, and which one was probably meant. */
+#include "suggest.h"
+
+#include "base/auto.h"
+#include "base/text.h"
+#include "ctl.h"
+#include "verbs.h"
+#include <string.h>
+
+#define WORD_MAX 128
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+size_t suggest_distance(const char *a, const char *b)
+{
+	size_t rows[3][WORD_MAX + 1] = {};
+	size_t *before = rows[0], *last = rows[1], *now = rows[2];
+	size_t an = strlen(a), bn = strlen(b);
+
+	if (an > WORD_MAX || bn > WORD_MAX)
+		return WORD_MAX;
+	for (size_t j = 0; j <= bn; j++)
+		last[j] = j;
+	for (size_t i = 1; i <= an; i++) {
+		size_t *spare = before;
+
+		now[0] = i;
+		for (size_t j = 1; j <= bn; j++) {
+			now[j] = least(least(last[j], now[j - 1]) + 1, last[j - 1] + (a[i - 1] != b[j - 1]));
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				now[j] = least(now[j], before[j - 2] + 1);
+		}
+		before = last;
+		last = now;
+		now = spare;
+	}
+	return last[bn];
+}
+
+void suggestion_done(struct suggestion *s)
+{
+	free(s->best);
+	s->best = NULL;
+}
+
+void suggestion_offer(struct suggestion *s, const char *word)
+{
+	size_t d = suggest_distance(s->typed, word);
+
+	/* A third of the letters wrong is still a typo; beyond that it is another word. */
+	if (d > 1 + strlen(s->typed) / 3 || d >= strlen(s->typed) || (s->best && d >= s->distance))
+		return;
+	free(s->best);
+	s->best = xstrdup(word);
+	s->distance = d;
+}
+
+int suggest_verb(const char *typed)
+{
+	AUTO_DONE(suggestion) s = {.typed = typed};
+
+	for (const struct verb *v = verbs; v->name; v++)
+		suggestion_offer(&s, v->name);
+	if (s.best)
+		ctl_say("jobctl: no verb '%s'; did you mean '%s'?", typed, s.best);
+	else
+		ctl_say("jobctl: no verb '%s'; 'jobctl help' lists them", typed);
+	return EXIT_USAGE;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* "did you mean": the known word nearest to a mistyped one. */
+#pragma once
+#include <stddef.h>
+
+struct suggestion {
+	const char *typed;
+	char *best;      /* owned; NULL: nothing near enough */
+	size_t distance; /* of the best */
+};
+void suggestion_done(struct suggestion *s);
+void suggestion_offer(struct suggestion *s, const char *word);
+
+/* Letters to add, drop, change or swap to make b of a. */
+size_t suggest_distance(const char *a, const char *b);
+
+int suggest_verb(const char *typed); /* says that there is no such verb; returns the exit code */

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Columns without borders: cells in, aligned lines out, cut to a width if asked. */
+#pragma once
+#include "base/text.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+struct buf;
+
+#define TABLE_COLUMNS_MAX 24
+
+struct table_column {
+	const char *header;
+	bool right;   /* numbers */
+	bool state;   /* a state word, which may be coloured */
+};
+
+struct table {
+	const struct table_column *columns; /* borrowed */
+	size_t n;
+	int width;       /* of the terminal; 0: lines are never cut */
+	bool colour;
+	struct strv cells; /* of the rows not yet printed, escaped */
+	size_t widths[TABLE_COLUMNS_MAX];
+	bool header_done;
+};
+void table_init(struct table *t, const struct table_column *columns, size_t n);
+void table_done(struct table *t);
+
+void table_cell(struct table *t, const char *text); /* the next one, row by row; escaped here */
+size_t table_rows(const struct table *t);
+/* Appends the rows that wait, after the header the first time. Widths only grow from call to call. */
+void table_flush(struct table *t, struct buf *out);
+
+const char *state_colour(const char *state); /* escape sequence, "" for none */
+#define COLOUR_END "\033[0m"
+
+size_t text_columns(const char *s, size_t len);              /* cells of a terminal it takes */
+size_t text_cut(const char *s, size_t columns, bool *ret_all); /* bytes that fit */

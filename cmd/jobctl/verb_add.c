@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jobctl add. */
+#include "api.h"
+#include "args.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "core/job.h"
+#include "ctl.h"
+#include "follow.h"
+#include "out.h"
+#include "run_verb.h"
+#include "spec_args.h"
+#include "wire/codec.h"
+#include "words.h"
+#include "zone_here.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+/* jobctl add … < script */
+static bool read_script(struct job_spec *s, const struct args *a, struct err *e)
+{
+	const struct job_field *f = job_field_find("script");
+	const char *from = args_last(a, "stdin");
+	AUTO_DONE(buf) text = {};
+	int r;
+
+	if (isatty(STDIN_FILENO) || (from && strcmp(from, "-") == 0))
+		return err_set(e, ERR_INVALID, "no command; write it after '--': jobctl add -- COMMAND");
+	r = io_read_all(STDIN_FILENO, &text, (size_t)f->max);
+	if (r == -EFBIG)
+		return err_set(e, ERR_TOO_LARGE, "the script has more than %" PRId64 " bytes", f->max);
+	if (r < 0)
+		return err_errno(e, -r, "cannot read the script from standard input");
+	if (text.len == 0)
+		return err_set(e, ERR_INVALID,
+			"no command, and standard input is empty; write it after '--': jobctl add -- COMMAND");
+	if (strlen(text.data) != text.len)
+		return err_set(e, ERR_INVALID, "the script on standard input has NUL bytes");
+	s->script = buf_steal(&text);
+	return true;
+}
+
+static bool read_submission(const struct args *a, json_t **ret, struct err *e)
+{
+	AUTO_DONE(job_spec) spec;
+	char *const *words;
+	size_t n = args_operands(a, &words);
+	const char *key = args_last(a, "key");
+	json_t *o;
+
+	job_spec_init(&spec);
+	if (!spec_from_args(&spec, a, e))
+		return false;
+	if (n > 0)
+		spec_take_words(&spec, words, n);
+	else if (!read_script(&spec, a, e))
+		return false;
+	if (!spec.tz)
+		spec.tz = zone_here();
+	if (!job_spec_check(&spec, e))
+		return false;
+	o = spec_to_json(&spec);
+	if (key && json_object_set_new(o, "key", json_string(key)) < 0) {
+		json_decref(o);
+		return err_set(e, ERR_INVALID, "--key: it must be UTF-8 text");
+	}
+	*ret = o;
+	return true;
+}
+
+/* "added job 12 'backup'; it runs in 15m, at 2026-11-16T09:00:00Z" */
+static void say_added(const struct ctl *c, const json_t *job)
+{
+	AUTO_DONE(buf) line = {};
+	bool existed = json_is_true(json_object_get(job, "existed"));
+	usec_t next = member_time(job, "next_at");
+	char relative[WORDS_MAX], instant[RFC3339_MAX];
+
+	buf_printf(&line, existed ? "job " : "added job ");
+	ref_job_words(job, &line);
+	if (existed)
+		buf_str(&line, " was added with this key before");
+	else if (next > c->now + USEC_SEC)
+		buf_printf(&line, "; it runs %s, at %s", words_relative(next, c->now, relative),
+			format_rfc3339(next, instant));
+	else if (json_is_object(json_object_get(job, "last_run")) || next ||
+		 strcmp(member_text(job, "state"), "active") == 0)
+		buf_printf(&line, "; it runs now (jobctl log -f %" PRId64 ")", member_int(job, "id"));
+	ctl_say("%s", line.data);
+}
+
+static int show_added(const struct ctl *c, const json_t *job, bool follow)
+{
+	AUTO_DONE(buf) out = {};
+
+	switch (c->format) {
+	case FORMAT_JSON:
+	case FORMAT_JSONL:
+		return out_object(c, job);
+	case FORMAT_NAME:
+		ref_of_job(job, &out);
+		break;
+	default:
+		/* On a terminal the sentence is enough; a script reads the number, or the output it asked for. */
+		say_added(c, job);
+		if (c->terminal || follow)
+			return EXIT_SUCCESS;
+		buf_printf(&out, "%" PRId64, member_int(job, "id"));
+	}
+	buf_char(&out, '\n');
+	return out_text(&out);
+}
+
+/* --wait and --follow: the job's first run, to its end. */
+static int stay(struct ctl *c, const json_t *job, bool follow)
+{
+	json_auto_t *run = NULL, *final = NULL;
+	struct err e = {};
+
+	if (!follow_find(c, member_int(job, "id"), -1, &run, &e))
+		return ctl_fail(&e);
+	if (!run) {
+		ctl_say("jobctl: job %" PRId64 " never ran", member_int(job, "id"));
+		return EXIT_RUN_SKIPPED;
+	}
+	if (follow && !follow_output(c, member_int(run, "id"), 1, !c->terminal, &final, &e))
+		return ctl_fail(&e);
+	if (!follow && !follow_wait(c, member_int(run, "id"), -1, &final, &e))
+		return ctl_fail(&e);
+	follow_say(final);
+	return follow_exit(final, false);
+}
+
+int verb_add(struct ctl *c, const struct args *a)
+{
+	json_auto_t *submission = NULL, *job = NULL;
+	struct err e = {};
+	int code;
+
+	if (!read_submission(a, &submission, &e))
+		return ctl_fail(&e);
+	if (!api_call(c, "POST", "/v1/jobs", submission, &job, &e)) {
+		if (e.kind == ERR_UNCERTAIN)
+			err_set(&e, e.kind,
+				"%s; the job may have been added or not: look with 'jobctl list', and use --key "
+				"to make adding again harmless",
+				e.msg);
+		return ctl_fail(&e);
+	}
+	code = show_added(c, job, args_has(a, "follow"));
+	if (code == 0 && (args_has(a, "follow") || args_has(a, "wait")))
+		return stay(c, job, args_has(a, "follow"));
+	return code;
+}

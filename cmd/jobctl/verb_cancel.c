@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jobctl cancel and jobctl rm. */
+#include "api.h"
+#include "args.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "ctl.h"
+#include "follow.h"
+#include "out.h"
+#include "run_verb.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool wants_json(const struct ctl *c)
+{
+	return c->format == FORMAT_JSON || c->format == FORMAT_JSONL;
+}
+
+/* "; run backup#41 is still running (jobctl cancel backup#41)" */
+static void say_running(const json_t *runs, bool ending, struct buf *line)
+{
+	const json_t *run;
+	size_t i;
+
+	json_array_foreach(runs, i, run) {
+		AUTO_DONE(buf) ref = {};
+
+		ref_of_run(run, &ref);
+		if (ending)
+			buf_printf(line, "; run %s is being ended", ref.data);
+		else
+			buf_printf(line, "; run %s is still running (jobctl cancel %s)", ref.data, ref.data);
+	}
+}
+
+static void say_job(const char *done, const json_t *answer, bool ending)
+{
+	AUTO_DONE(buf) line = {};
+	int64_t queued = member_int(answer, "queued_cancelled");
+
+	buf_printf(&line, "%s job ", done);
+	ref_job_words(json_object_get(answer, "job"), &line);
+	if (queued > 0)
+		buf_printf(&line, " and %" PRId64 " queued run%s", queued, queued == 1 ? "" : "s");
+	say_running(json_object_get(answer, "running"), ending, &line);
+	ctl_say("%s", line.data);
+}
+
+static void say_run(const json_t *run)
+{
+	AUTO_DONE(buf) ref = {};
+
+	ref_of_run(run, &ref);
+	if (strcmp(member_text(run, "state"), "cancelled") == 0)
+		ctl_say("cancelled run %s", ref.data);
+	else if (run_is_final(run))
+		ctl_say("run %s was already over: %s", ref.data, member_text(run, "state"));
+	else
+		ctl_say("run %s is being ended (jobctl wait %s)", ref.data, ref.data);
+}
+
+static bool cancel_run(struct ctl *c, const struct ref *ref, json_t **ret, struct err *e)
+{
+	AUTO_TEXT path = xprintf("/v1/runs/%" PRId64 "/cancel", ref->run);
+	json_auto_t *before = NULL;
+
+	/* Asked first, because the job named before the '#' must be the right one. */
+	if (!api_run(c, ref, &before, e))
+		return false;
+	if (run_is_final(before)) {
+		*ret = json_incref(before);
+		if (!wants_json(c))
+			say_run(before);
+		return true;
+	}
+	if (!api_call(c, "POST", path, NULL, ret, e))
+		return false;
+	if (!wants_json(c))
+		say_run(*ret);
+	return true;
+}
+
+static bool cancel_job(struct ctl *c, const struct ref *ref, bool running, json_t **ret, struct err *e)
+{
+	json_auto_t *job = NULL, *body = json_pack("{s:b}", "running", running);
+	AUTO_TEXT path = NULL;
+
+	if (!api_job(c, ref, &job, e))
+		return false;
+	path = xprintf("/v1/jobs/%" PRId64 "/cancel", member_int(job, "id"));
+	if (!api_call(c, "POST", path, body, ret, e))
+		return false;
+	if (!wants_json(c))
+		say_job("cancelled", *ret, running);
+	return true;
+}
+
+/* One thing after the other; a failure is said and the rest goes on. The first exit code counts. */
+typedef bool each_fn(struct ctl *c, const struct ref *ref, const struct args *a, json_t **ret, struct err *e);
+
+static int for_each(struct ctl *c, const struct args *a, each_fn *fn)
+{
+	json_auto_t *results = json_array();
+	char *const *words;
+	size_t n = args_operands(a, &words);
+	int code = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct err e = {};
+		struct ref ref;
+		json_t *result = NULL;
+
+		if (ref_parse(words[i], &ref, &e) && fn(c, &ref, a, &result, &e)) {
+			if (c->format == FORMAT_JSONL)
+				out_object(c, result);
+			json_array_append_new(results, result);
+			continue;
+		}
+		int failed = ctl_fail(&e);
+
+		code = code ? code : failed;
+		if (e.kind == ERR_UNREACHABLE)
+			break;
+	}
+	if (c->format == FORMAT_JSON)
+		out_object(c, results);
+	return code;
+}
+
+static bool cancel_each(struct ctl *c, const struct ref *ref, const struct args *a, json_t **ret, struct err *e)
+{
+	if (ref->run)
+		return cancel_run(c, ref, ret, e);
+	return cancel_job(c, ref, args_has(a, "running"), ret, e);
+}
+
+int verb_cancel(struct ctl *c, const struct args *a)
+{
+	return for_each(c, a, cancel_each);
+}
+
+/* ---- rm ---- */
+
+static bool rm_each(struct ctl *c, const struct ref *ref, const struct args *a, json_t **ret, struct err *e)
+{
+	json_auto_t *job = NULL;
+	AUTO_TEXT path = NULL;
+
+	(void)a;
+	if (ref->run)
+		return err_set(e, ERR_INVALID,
+			"'%s' is a run, and only jobs can be removed; 'jobctl cancel %s' ends it", ref->text,
+			ref->text);
+	if (!api_job(c, ref, &job, e))
+		return false;
+	path = xprintf("/v1/jobs/%" PRId64, member_int(job, "id"));
+	if (!api_call(c, "DELETE", path, NULL, ret, e))
+		return false;
+	if (!wants_json(c))
+		say_job("removed", *ret, false);
+	return true;
+}
+
+/* "remove 'a', 'b'? [y/N]" */
+static bool confirmed(char *const *words, size_t n)
+{
+	AUTO_DONE(buf) question = {};
+	char line[16];
+
+	buf_str(&question, "remove");
+	for (size_t i = 0; i < n; i++) {
+		buf_printf(&question, "%s '", i ? "," : "");
+		text_escape(&question, words[i], strlen(words[i]));
+		buf_char(&question, '\'');
+	}
+	fprintf(stderr, "%s? [y/N] ", question.data);
+	return fgets(line, sizeof line, stdin) && (line[0] == 'y' || line[0] == 'Y');
+}
+
+int verb_rm(struct ctl *c, const struct args *a)
+{
+	char *const *words;
+	size_t n = args_operands(a, &words);
+
+	if (!args_has(a, "yes")) {
+		if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
+			ctl_say("jobctl: nothing was removed: without a terminal to ask at, 'jobctl rm' needs --yes");
+			return EXIT_USAGE;
+		}
+		if (!confirmed(words, n)) {
+			ctl_say("nothing was removed");
+			return EXIT_FAILURE;
+		}
+	}
+	return for_each(c, a, rm_each);
+}

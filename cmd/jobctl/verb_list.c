@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jobctl list and jobctl runs: pages of rows, filtered. */
+#include "api.h"
+#include "args.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/job.h"
+#include "core/run.h"
+#include "ctl.h"
+#include "out.h"
+#include "rows.h"
+#include "run_verb.h"
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAGE 500
+#define RUNS_DEFAULT 100
+#define WATCH_SECONDS 2
+
+/* Rows on their way from the daemon to the screen. */
+struct listing {
+	struct rows rows;
+	char *const *patterns;
+	size_t patterns_n;
+	size_t limit;           /* 0: none */
+	json_t *kept;           /* array, when they have to be sorted first */
+};
+
+static bool name_matches(const struct listing *l, const json_t *job)
+{
+	const char *name = member_text(job, "name");
+
+	for (size_t i = 0; i < l->patterns_n; i++) {
+		int64_t id;
+
+		if (parse_int(l->patterns[i], 1, INT64_MAX, &id) ? id == member_int(job, "id")
+			: name && fnmatch(l->patterns[i], name, 0) == 0)
+			return true;
+	}
+	return l->patterns_n == 0;
+}
+
+static bool on_row(const json_t *row, void *arg)
+{
+	struct listing *l = arg;
+
+	if (!name_matches(l, row))
+		return true;
+	if (l->kept) {
+		json_array_append(l->kept, (json_t *)row);
+		return true;
+	}
+	rows_add(&l->rows, row);
+	return l->limit == 0 || l->rows.count < l->limit;
+}
+
+static void on_page(void *arg)
+{
+	struct listing *l = arg;
+
+	if (!l->kept)
+		rows_page(&l->rows);
+}
+
+typedef bool state_known_fn(const char *name);
+
+static bool job_state_known(const char *name)
+{
+	return job_state_parse(name, &(enum job_state){0});
+}
+
+static bool run_state_known(const char *name)
+{
+	return run_state_parse(name, &(enum run_state){0});
+}
+
+/* --state S, repeated or as a comma list. */
+static bool add_states(struct buf *path, const struct args *a, state_known_fn *known, struct err *e)
+{
+	for (size_t i = 0; i < args_count(a, "state"); i++) {
+		AUTO_TEXT list = xstrdup(args_nth(a, "state", i));
+		char *save = NULL;
+
+		for (char *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+			if (!known(word))
+				return err_set(e, ERR_INVALID, "--state: there is no state '%s'", word);
+			query_add(path, "state", word);
+		}
+	}
+	return true;
+}
+
+/* A duration means so long ago: --since 2h. */
+static bool add_time(struct buf *path, const struct args *a, const char *name, usec_t now, struct err *e)
+{
+	const char *text = args_last(a, name);
+	char instant[RFC3339_MAX];
+	usec_t t;
+
+	if (!text)
+		return true;
+	if (parse_duration(text, &t, NULL) && t < now)
+		t = now - t;
+	else if (!parse_rfc3339(text, &t, NULL))
+		return err_set(e, ERR_INVALID,
+			"--%s: '%s' is no time; write 2026-11-16T09:00:00Z, @1700000000, or 2h for two hours ago",
+			name, text);
+	query_add(path, name, format_rfc3339(t, instant));
+	return true;
+}
+
+static bool read_limit(const struct args *a, size_t preset, size_t *ret, struct err *e)
+{
+	const char *text = args_last(a, "limit");
+	int64_t n = (int64_t)preset;
+
+	if (text && !parse_int(text, 0, INT64_MAX, &n))
+		return err_set(e, ERR_INVALID, "--limit: '%s' is no number of rows", text);
+	*ret = (size_t)n;
+	return true;
+}
+
+static void add_page_size(struct buf *path, size_t limit)
+{
+	char text[32];
+
+	snprintf(text, sizeof text, "%zu", limit && limit < PAGE ? limit : (size_t)PAGE);
+	query_add(path, "limit", text);
+}
+
+/* ---- list ---- */
+
+static int by_next(const void *a, const void *b)
+{
+	usec_t x = member_time(*(json_t *const *)a, "next_at"), y = member_time(*(json_t *const *)b, "next_at");
+
+	/* Those without one come last. */
+	if (!x || !y)
+		return (x == 0) - (y == 0);
+	return (x > y) - (x < y);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const char *x = member_text(*(json_t *const *)a, "name"), *y = member_text(*(json_t *const *)b, "name");
+
+	if (!x || !y)
+		return (x == NULL) - (y == NULL);
+	return strcmp(x, y);
+}
+
+static int by_last(const void *a, const void *b)
+{
+	const json_t *x = json_object_get(*(json_t *const *)a, "last_run");
+	const json_t *y = json_object_get(*(json_t *const *)b, "last_run");
+	usec_t s = member_time(x, "slot"), t = member_time(y, "slot");
+
+	return (t > s) - (t < s);
+}
+
+typedef int order_fn(const void *a, const void *b);
+
+static bool read_order(const struct args *a, order_fn **ret, struct err *e)
+{
+	static const struct {
+		const char *name;
+		order_fn *fn;
+	} orders[] = {{"next", by_next}, {"name", by_name}, {"last", by_last}};
+	const char *name = args_last(a, "sort");
+
+	*ret = NULL;
+	for (size_t i = 0; name && i < ELEMENTS(orders); i++)
+		if (strcmp(orders[i].name, name) == 0)
+			*ret = orders[i].fn;
+	if (name && !*ret)
+		return err_set(e, ERR_INVALID, "--sort: '%s' is none of next, name and last", name);
+	return true;
+}
+
+static void show_sorted(struct listing *l, order_fn *order)
+{
+	size_t n = json_array_size(l->kept);
+	json_t **v = xcalloc(n, sizeof *v);
+
+	for (size_t i = 0; i < n; i++)
+		v[i] = json_array_get(l->kept, i);
+	qsort(v, n, sizeof *v, order);
+	for (size_t i = 0; i < n && (l->limit == 0 || i < l->limit); i++)
+		rows_add(&l->rows, v[i]);
+	free(v);
+}
+
+/* The path with all filters. */
+static bool list_path(const struct ctl *c, const struct args *a, const struct listing *l, struct buf *path,
+	struct err *e)
+{
+	buf_str(path, "/v1/jobs");
+	if (!add_states(path, a, job_state_known, e) || !add_time(path, a, "since", c->now, e) ||
+		!add_time(path, a, "until", c->now, e))
+		return false;
+	for (size_t i = 0; i < args_count(a, "tag"); i++)
+		query_add(path, "tag", args_nth(a, "tag", i));
+	if (args_last(a, "owner"))
+		query_add(path, "owner", args_last(a, "owner"));
+	if (args_has(a, "all"))
+		query_add(path, "all", "true");
+	/* One pattern is for the daemon; several are sorted out here. */
+	if (l->patterns_n == 1 && !parse_int(l->patterns[0], 0, INT64_MAX, &(int64_t){0}))
+		query_add(path, "name", l->patterns[0]);
+	add_page_size(path, l->kept || l->patterns_n > 1 ? 0 : l->limit);
+	return true;
+}
+
+static bool list_once(struct ctl *c, const struct args *a, size_t *ret_count, struct err *e)
+{
+	AUTO_DONE(buf) path = {};
+	json_auto_t *kept = NULL;
+	struct listing l = {};
+	struct pages pages = {.member = "jobs", .row = on_row, .page = on_page, .arg = &l};
+	order_fn *order;
+	bool ok;
+
+	l.patterns_n = args_operands(a, &l.patterns);
+	if (!read_order(a, &order, e) || !read_limit(a, 0, &l.limit, e))
+		return false;
+	if (order)
+		l.kept = kept = json_array();
+	if (!list_path(c, a, &l, &path, e))
+		return false;
+	pages.path = path.data;
+	rows_begin(&l.rows, c, &job_rows);
+	ok = api_pages(c, &pages, e);
+	if (ok && order)
+		show_sorted(&l, order);
+	*ret_count = l.rows.count;
+	rows_end(&l.rows);
+	free(pages.next_cursor);
+	return ok;
+}
+
+static void clear_screen(const struct ctl *c)
+{
+	AUTO_DONE(buf) out = {};
+
+	buf_str(&out, c->terminal ? "\033[H\033[2J" : "\n");
+	out_flush(&out);
+}
+
+int verb_list(struct ctl *c, const struct args *a)
+{
+	struct err e = {};
+	size_t count = 0;
+
+	for (;;) {
+		if (!list_once(c, a, &count, &e))
+			return ctl_fail(&e);
+		if (!args_has(a, "watch"))
+			break;
+		sleep(WATCH_SECONDS);
+		c->now = clock_now(&clock_system);
+		clear_screen(c);
+	}
+	if (count == 0 && c->terminal && (c->format == FORMAT_TABLE || c->format == FORMAT_WIDE))
+		ctl_say("no jobs (jobctl add -- COMMAND)");
+	return EXIT_SUCCESS;
+}
+
+/* ---- runs ---- */
+
+static bool runs_filters(const struct ctl *c, const struct args *a, struct buf *path, struct err *e)
+{
+	if (!add_states(path, a, run_state_known, e) || !add_time(path, a, "since", c->now, e) ||
+		!add_time(path, a, "until", c->now, e))
+		return false;
+	if (args_has(a, "failed"))
+		query_add(path, "state", "failed,timed_out,lost");
+	if (args_last(a, "cursor"))
+		query_add(path, "cursor", args_last(a, "cursor"));
+	return true;
+}
+
+/* Runs of one job, or of all (job 0). */
+static bool runs_of(struct ctl *c, const struct args *a, int64_t job, struct listing *l, struct err *e)
+{
+	AUTO_DONE(buf) path = {};
+	AUTO_TEXT cursor = NULL;
+	struct pages pages = {.member = "runs", .row = on_row, .page = on_page, .arg = l};
+	bool ok;
+
+	buf_str(&path, "/v1/runs");
+	if (job)
+		buf_printf(&path, "?job=%" PRId64, job);
+	if (!runs_filters(c, a, &path, e))
+		return false;
+	add_page_size(&path, l->limit);
+	pages.path = path.data;
+	ok = api_pages(c, &pages, e);
+	cursor = pages.next_cursor;
+	if (ok && cursor && c->format != FORMAT_JSON)
+		ctl_say("there is more: add --cursor %s, or --limit 0 for all", cursor);
+	return ok;
+}
+
+static bool runs_operand(struct ctl *c, const struct args *a, const char *text, struct listing *l,
+	struct err *e)
+{
+	json_auto_t *o = NULL;
+	struct ref ref;
+
+	if (!ref_parse(text, &ref, e))
+		return false;
+	if (ref.run) {
+		if (!api_run(c, &ref, &o, e))
+			return false;
+		rows_add(&l->rows, o);
+		return true;
+	}
+	if (!api_job(c, &ref, &o, e))
+		return false;
+	/* Each job has its own limit. */
+	l->limit += l->limit ? l->rows.count : 0;
+	return runs_of(c, a, member_int(o, "id"), l, e);
+}
+
+int verb_runs(struct ctl *c, const struct args *a)
+{
+	struct listing l = {};
+	struct err e = {};
+	char *const *words;
+	size_t n = args_operands(a, &words), limit, count;
+	bool ok;
+
+	if (!read_limit(a, RUNS_DEFAULT, &limit, &e))
+		return ctl_fail(&e);
+	l.limit = limit;
+	rows_begin(&l.rows, c, &run_rows);
+	ok = n > 0 || runs_of(c, a, 0, &l, &e);
+	for (size_t i = 0; ok && i < n; i++) {
+		l.limit = limit;
+		ok = runs_operand(c, a, words[i], &l, &e);
+	}
+	count = l.rows.count;
+	rows_end(&l.rows);
+	if (!ok)
+		return ctl_fail(&e);
+	if (count == 0 && c->terminal && (c->format == FORMAT_TABLE || c->format == FORMAT_WIDE))
+		ctl_say("no runs");
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jobctl log. */
+#include "api.h"
+#include "args.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "ctl.h"
+#include "follow.h"
+#include "out.h"
+#include "output.h"
+#include "run_verb.h"
+#include "words.h"
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STARTED_STATES "running,succeeded,failed,timed_out,cancelled,lost"
+
+struct wish {
+	bool follow, raw;
+	int64_t lines;    /* -1: all */
+	int64_t attempt;  /* 0: the newest */
+};
+
+static bool read_wish(const struct ctl *c, const struct args *a, struct wish *w, struct err *e)
+{
+	const char *lines = args_last(a, "lines"), *attempt = args_last(a, "attempt");
+
+	*w = (struct wish){.follow = args_has(a, "follow"), .lines = -1};
+	w->raw = args_has(a, "raw") || !c->terminal;
+	if (lines && !parse_int(lines, 0, INT64_MAX, &w->lines))
+		return err_set(e, ERR_INVALID, "--lines: '%s' is no number of lines", lines);
+	if (attempt && !parse_int(attempt, 1, INT64_MAX, &w->attempt))
+		return err_set(e, ERR_INVALID, "--attempt: '%s' is no number of an attempt", attempt);
+	return true;
+}
+
+/* The newest run of a job that has started. */
+static bool newest_started(struct ctl *c, int64_t job, json_t **ret, struct err *e)
+{
+	json_auto_t *runs = NULL;
+
+	if (!api_runs(c, job, STARTED_STATES, 1, &runs, e))
+		return false;
+	*ret = json_incref(json_array_get(runs, 0));
+	return true;
+}
+
+static bool find_run(struct ctl *c, const struct ref *ref, const struct wish *w, json_t **ret, struct err *e)
+{
+	json_auto_t *job = NULL;
+	usec_t next;
+
+	if (ref->run)
+		return api_run(c, ref, ret, e);
+	if (!api_job(c, ref, &job, e))
+		return false;
+	if (!w->follow && !newest_started(c, member_int(job, "id"), ret, e))
+		return false;
+	if (w->follow && !follow_find(c, member_int(job, "id"), -1, ret, e))
+		return false;
+	if (*ret)
+		return true;
+	next = member_time(job, "next_at");
+	if (next) {
+		char when[WORDS_MAX];
+
+		return err_set(e, ERR_NOT_FOUND, "job '%s' has not run yet; its next run is %s (jobctl log -f %s)",
+			ref->text, words_relative(next, c->now, when), ref->text);
+	}
+	return err_set(e, ERR_NOT_FOUND, "job '%s' has not started a run yet; 'jobctl log -f %s' waits for it",
+		ref->text, ref->text);
+}
+
+/* Where the last 'lines' lines begin. */
+static size_t last_lines(const struct buf *text, int64_t lines)
+{
+	size_t at = text->len;
+
+	if (at > 0 && text->data[at - 1] == '\n')
+		at--;
+	for (; at > 0; at--)
+		if (text->data[at - 1] == '\n' && --lines <= 0)
+			break;
+	return at;
+}
+
+static void say_dropped(int64_t dropped)
+{
+	char size[WORDS_MAX];
+
+	if (dropped > 0)
+		ctl_say("(%s of this output were not kept; --output-limit sets how much is)",
+			words_size(dropped, size));
+}
+
+/* The tail of what is there; *ret_total is where following goes on. */
+static bool show_tail(struct ctl *c, const struct wish *w, struct output_place *place, struct err *e)
+{
+	AUTO_DONE(output) o = {.raw = w->raw};
+	AUTO_DONE(buf) text = {};
+	int64_t total, dropped;
+	size_t at;
+
+	if (!output_fetch(c, place, &text, &total, &dropped, e))
+		return false;
+	at = w->lines == 0 ? text.len : last_lines(&text, w->lines);
+	if (text.len > at)
+		output_put(&o, text.data + at, text.len - at);
+	output_end(&o);
+	out_flush(&o.out);
+	place->from = total;
+	return true;
+}
+
+static bool show_output(struct ctl *c, const struct wish *w, const json_t *run, struct err *e)
+{
+	AUTO_DONE(output) o = {.raw = w->raw};
+	struct output_place place = {.run = member_int(run, "id"), .attempt = w->attempt};
+	int64_t total = 0, dropped = 0;
+
+	if (w->lines >= 0)
+		return show_tail(c, w, &place, e);
+	if (!output_copy(c, &o, &place, &total, &dropped, e))
+		return false;
+	say_dropped(dropped);
+	return true;
+}
+
+static bool show_followed(struct ctl *c, const struct wish *w, const json_t *run, struct err *e)
+{
+	json_auto_t *final = NULL;
+	int64_t attempt = w->attempt, id = member_int(run, "id");
+
+	if (w->lines >= 0 && !run_is_final(run) && member_int(run, "attempt") > 0) {
+		AUTO_DONE(output) o = {.raw = w->raw};
+		struct output_place place = {.run = id, .attempt = attempt};
+		int64_t total, dropped;
+
+		if (!place.attempt)
+			place.attempt = member_int(run, "attempt");
+		if (!show_tail(c, w, &place, e))
+			return false;
+		place.follow = true;
+		if (!output_copy(c, &o, &place, &total, &dropped, e))
+			return false;
+		attempt = place.attempt + 1;
+	} else if (w->lines >= 0 && run_is_final(run)) {
+		return show_output(c, w, run, e);
+	}
+	if (!follow_output(c, id, attempt, w->raw, &final, e))
+		return false;
+	if (isatty(STDERR_FILENO))
+		follow_say(final);
+	return true;
+}
+
+int verb_log(struct ctl *c, const struct args *a)
+{
+	json_auto_t *run = NULL;
+	struct err e = {};
+	struct wish wish;
+	struct ref ref;
+	char *const *words;
+
+	args_operands(a, &words);
+	if (!read_wish(c, a, &wish, &e) || !ref_parse(words[0], &ref, &e) ||
+		!find_run(c, &ref, &wish, &run, &e))
+		return ctl_fail(&e);
+	if (!(wish.follow ? show_followed : show_output)(c, &wish, run, &e))
+		return ctl_fail(&e);
+	return EXIT_SUCCESS;
+}

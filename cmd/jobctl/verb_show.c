@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jobctl show. */
+#include "api.h"
+#include "args.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/job.h"
+#include "core/plan.h"
+#include "core/run.h"
+#include "ctl.h"
+#include "job_env.h"
+#include "out.h"
+#include "rows.h"
+#include "run_verb.h"
+#include "spec_args.h"
+#include "wire/codec.h"
+#include "words.h"
+#include <inttypes.h>
+#include <string.h>
+
+#define LABEL 14 /* columns of the left side */
+
+static void put_line(struct buf *out, const char *label, const char *text)
+{
+	if (!text || !*text)
+		return;
+	buf_printf(out, "%-*s", LABEL, label);
+	text_escape(out, text, strlen(text));
+	buf_char(out, '\n');
+}
+
+static void put_time_line(struct buf *out, const struct ctl *c, const json_t *o, const char *label,
+	const char *key)
+{
+	usec_t t = member_time(o, key);
+	char words[WORDS_MAX];
+
+	if (!t)
+		return;
+	if (c->terminal)
+		buf_printf(out, "%-*s%s (%s)\n", LABEL, label, member_text(o, key),
+			words_relative(t, c->now, words));
+	else
+		buf_printf(out, "%-*s%s\n", LABEL, label, member_text(o, key));
+}
+
+static void put_state(struct buf *out, const struct ctl *c, const json_t *o)
+{
+	const char *state = member_text(o, "state"), *reason = member_text(o, "reason");
+	const char *colour = c->colour ? state_colour(state) : "";
+
+	buf_printf(out, "%-*s%s%s%s", LABEL, "state", colour, state, *colour ? COLOUR_END : "");
+	if (reason && *reason) {
+		buf_str(out, " (");
+		text_escape(out, reason, strlen(reason));
+		buf_char(out, ')');
+	}
+	buf_char(out, '\n');
+}
+
+/* ---- a job ---- */
+
+static bool spec_of_job(const json_t *job, struct job_spec *s, struct err *e)
+{
+	json_auto_t *members = json_object();
+
+	for (size_t i = 0; i < job_fields_count; i++) {
+		AUTO_TEXT coded = xprintf("%s_b64", job_fields[i].name);
+		const char *const keys[] = {job_fields[i].name, coded};
+
+		for (size_t k = 0; k < ELEMENTS(keys); k++) {
+			json_t *value = json_object_get(job, keys[k]);
+
+			if (value && !json_is_null(value))
+				json_object_set(members, keys[k], value);
+		}
+	}
+	return spec_from_json(members, s, NULL, e);
+}
+
+static void put_last_run(struct buf *out, const struct ctl *c, const json_t *job)
+{
+	const json_t *last = json_object_get(job, "last_run");
+	AUTO_DONE(buf) line = {};
+	AUTO_DONE(buf) result = {};
+	char words[WORDS_MAX];
+	usec_t t = member_time(last, "ended_at");
+
+	if (!json_is_object(last))
+		return;
+	ref_of_job(job, &line);
+	buf_printf(&line, "#%" PRId64 " %s", member_int(last, "id"), member_text(last, "state"));
+	words_result(last, &result);
+	if (result.len)
+		buf_printf(&line, ", %s", result.data);
+	if (t)
+		buf_printf(&line, ", %s", c->terminal ? words_relative(t, c->now, words)
+						      : member_text(last, "ended_at"));
+	put_line(out, "last run", line.data);
+}
+
+/* A number of the spec, in the words of its option, when it is not the default. */
+static void put_number(struct buf *out, const struct job_field *f, int64_t n)
+{
+	char text[WORDS_MAX];
+
+	if (n == f->preset)
+		return;
+	switch (f->type) {
+	case FIELD_OCTAL:
+		snprintf(text, sizeof text, "%03" PRIo64, (uint64_t)n);
+		break;
+	case FIELD_SIZE:
+		words_size(n, text);
+		break;
+	case FIELD_DURATION:
+		format_duration(n, text);
+		break;
+	default:
+		snprintf(text, sizeof text, "%" PRId64, n);
+	}
+	put_line(out, f->flag ? f->flag : f->name, text);
+}
+
+static void put_pairs(struct buf *out, const struct job_field *f, const struct strv *pairs, bool reveal)
+{
+	for (size_t i = 0; i < pairs->n; i++) {
+		AUTO_TEXT shown = job_env_masked(pairs->v[i], reveal || f->offset != offsetof(struct job_spec, env));
+
+		put_line(out, i ? "" : f->name, shown);
+	}
+}
+
+/* Everything of the spec that was not shown before it. */
+static void put_spec(struct buf *out, const struct job_spec *s, bool reveal)
+{
+	static const char *const shown[] = {"name", "command", "script", "schedule"};
+
+	for (size_t i = 0; i < job_fields_count; i++) {
+		const struct job_field *f = &job_fields[i];
+		const void *at = (const char *)s + f->offset;
+		bool skip = false;
+		char size[WORDS_MAX];
+
+		for (size_t k = 0; k < ELEMENTS(shown); k++)
+			skip = skip || strcmp(f->name, shown[k]) == 0;
+		if (skip)
+			continue;
+		switch (f->type) {
+		case FIELD_TEXT:
+			put_line(out, f->name, *(char *const *)at);
+			break;
+		case FIELD_LIST:
+		case FIELD_MAP:
+			put_pairs(out, f, at, reveal);
+			break;
+		case FIELD_BLOB:
+			if (((const struct blob *)at)->data)
+				put_line(out, f->name, words_size((int64_t)((const struct blob *)at)->len, size));
+			break;
+		default:
+			put_number(out, f, *(const int64_t *)at);
+		}
+	}
+}
+
+static void put_job(struct buf *out, const struct ctl *c, const json_t *job, const struct job_spec *s,
+	bool reveal)
+{
+	AUTO_DONE(buf) words = {};
+
+	ref_job_words(job, &words);
+	put_line(out, "job", words.data);
+	put_line(out, "owner", member_text(job, "owner"));
+	put_state(out, c, job);
+	buf_clear(&words);
+	words_of_command(job, &words);
+	put_line(out, s->script ? "script" : "command", words.data);
+	buf_clear(&words);
+	words_of_schedule(job, &words);
+	put_line(out, "schedule", words.data);
+	put_time_line(out, c, job, "next", "next_at");
+	put_last_run(out, c, job);
+	put_spec(out, s, reveal);
+	put_time_line(out, c, job, "created", "created_at");
+	if (member_int(job, "revision") > 1) {
+		put_time_line(out, c, job, "updated", "updated_at");
+		buf_printf(out, "%-*s%" PRId64 "\n", LABEL, "revision", member_int(job, "revision"));
+	}
+}
+
+/* ---- a run ---- */
+
+static void put_attempt(struct buf *out, const json_t *a)
+{
+	usec_t from = member_time(a, "started_at"), to = member_time(a, "ended_at");
+	const char *error = member_text(a, "error");
+	AUTO_DONE(buf) line = {};
+	AUTO_DONE(buf) result = {};
+	AUTO_TEXT label = xprintf("attempt %" PRId64, member_int(a, "attempt"));
+	char words[WORDS_MAX];
+
+	buf_str(&line, member_text(a, "outcome"));
+	words_result(a, &result);
+	if (result.len)
+		buf_printf(&line, ", %s", result.data);
+	if (from && to)
+		buf_printf(&line, ", took %s", words_duration(to - from, words));
+	if (to)
+		buf_printf(&line, ", CPU %s", words_duration((usec_t)((json_number_value(json_object_get(a, "cpu_user")) +
+			json_number_value(json_object_get(a, "cpu_system"))) * USEC_SEC), words));
+	if (member_int(a, "max_rss"))
+		buf_printf(&line, ", memory %s", words_size(member_int(a, "max_rss"), words));
+	buf_printf(&line, ", output %s", words_size(member_int(a, "output_bytes"), words));
+	if (member_int(a, "output_dropped"))
+		buf_printf(&line, " (%s not kept)", words_size(member_int(a, "output_dropped"), words));
+	if (error)
+		buf_printf(&line, ": %s", error);
+	put_line(out, label, line.data);
+}
+
+static void put_run(struct buf *out, const struct ctl *c, const json_t *run)
+{
+	AUTO_DONE(buf) words = {};
+	const json_t *attempt;
+	size_t i;
+
+	ref_of_run(run, &words);
+	put_line(out, "run", words.data);
+	put_line(out, "owner", member_text(run, "owner"));
+	put_state(out, c, run);
+	buf_clear(&words);
+	words_result(run, &words);
+	put_line(out, "result", words.data);
+	put_line(out, "kind", member_text(run, "kind"));
+	put_time_line(out, c, run, "slot", "slot");
+	if (member_int(run, "slot_count") > 1) {
+		put_time_line(out, c, run, "last slot", "slot_last");
+		buf_printf(out, "%-*s%" PRId64 "\n", LABEL, "slots", member_int(run, "slot_count"));
+	}
+	put_time_line(out, c, run, "due", "due_at");
+	put_time_line(out, c, run, "started", "started_at");
+	put_time_line(out, c, run, "ended", "ended_at");
+	put_line(out, "node", member_text(run, "node"));
+	if (json_is_true(json_object_get(run, "cancel_asked")))
+		put_line(out, "cancel", "asked for");
+	json_array_foreach(json_object_get(run, "attempts"), i, attempt)
+		put_attempt(out, attempt);
+}
+
+/* ---- the verb ---- */
+
+static int show_job(const struct ctl *c, const struct args *a, const json_t *job, const json_t *run)
+{
+	AUTO_DONE(job_spec) spec;
+	AUTO_DONE(buf) out = {};
+	struct err e = {};
+	bool reveal = args_has(a, "reveal");
+
+	job_spec_init(&spec);
+	if (!spec_of_job(job, &spec, &e)) {
+		err_wrap(&e, "cannot make sense of the job the daemon sent");
+		e.kind = ERR_INTERNAL;
+		return ctl_fail(&e);
+	}
+	if (args_has(a, "as-command")) {
+		spec_to_words(&spec, reveal ? NULL : job_env_secret, &out);
+		buf_char(&out, '\n');
+	} else if (args_has(a, "env")) {
+		job_env_put(job, run, &spec, reveal, c->terminal, &out);
+	} else {
+		put_job(&out, c, job, &spec, reveal);
+	}
+	return out_text(&out);
+}
+
+int verb_show(struct ctl *c, const struct args *a)
+{
+	json_auto_t *job = NULL, *run = NULL;
+	AUTO_DONE(buf) out = {};
+	struct err e = {};
+	struct ref ref;
+	char *const *words;
+	bool about_job = args_has(a, "as-command") || args_has(a, "env");
+
+	args_operands(a, &words);
+	if (args_has(a, "as-command") && args_has(a, "env")) {
+		err_set(&e, ERR_INVALID, "give either --env or --as-command, not both");
+		return ctl_fail(&e);
+	}
+	if (!ref_parse(words[0], &ref, &e) || (ref.run && !api_run(c, &ref, &run, &e)) ||
+		((!ref.run || about_job) && !api_job(c, &ref, &job, &e)))
+		return ctl_fail(&e);
+	if (!about_job && c->format == FORMAT_NAME) {
+		(run ? ref_of_run : ref_of_job)(run ? run : job, &out);
+		buf_char(&out, '\n');
+		return out_text(&out);
+	}
+	if (!about_job && (c->format == FORMAT_JSON || c->format == FORMAT_JSONL))
+		return out_object(c, run ? run : job);
+	if (!about_job && c->format == FORMAT_CSV) {
+		struct rows rows;
+
+		rows_begin(&rows, c, run ? &run_rows : &job_rows);
+		rows_add(&rows, run ? run : job);
+		rows_end(&rows);
+		return EXIT_SUCCESS;
+	}
+	if (job)
+		return show_job(c, a, job, run);
+	put_run(&out, c, run);
+	return out_text(&out);
+}

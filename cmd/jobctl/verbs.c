@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every verb of jobctl, with its options, in the order of the help. */
+#include "verbs.h"
+
+#include "base/auto.h"
+#include "core/job.h"
+#include "run_verb.h"
+#include <assert.h>
+#include <string.h>
+
+static const char add_details[] =
+	"Without a time the job runs now. Several words are run as they are, without a shell;\n"
+	"one word with blanks, pipes or other shell syntax is run by /bin/sh -c. Without a\n"
+	"command, standard input is read as such a script.\n"
+	"The command starts in the directory where 'jobctl add' was called, with a clean\n"
+	"environment: see 'jobctl show --env JOB'.\n";
+static const char list_details[] =
+	"A PATTERN is a number, a name, or a name with '*' and '?'; quote it for the shell.\n";
+static const char cancel_details[] =
+	"A cancelled job has no more slots and its queued runs are cancelled; what runs goes on\n"
+	"unless --running is given. A cancelled run gets SIGTERM, and SIGKILL after its grace.\n";
+static const char log_details[] =
+	"Of a job it is the newest run that has started; with -f, a run that waits is waited for.\n";
+static const char wait_details[] =
+	"A job's open runs are waited for; when it has none, its next one, and when there is no\n"
+	"next one, the last one counts. The exit code is that of the first run that did not\n"
+	"succeed: 10 failed, 11 cancelled, 12 skipped or never ran, 13 timed out; 8 when the\n"
+	"waiting took longer than --timeout.\n";
+
+static const struct opt add_opts[] = {
+	{"at", 0, "TIME", "once, at 2026-11-16T09:00:00Z, @1700000000 or a phrase like 'tomorrow 9am'"},
+	{"in", 0, "DURATION", "once, after 90s, 15m, 3h, 2d"},
+	{"every", 0, "DURATION", "again and again, every 90s, 15m, 1h30m"},
+	{"cron", 0, "EXPR", "when a cron expression says so; repeatable"},
+	{"iso", 0, "INTERVAL", "ISO 8601: PT3H, P1M, R10/2026-01-31T09:00:00Z/PT2H"},
+	{"env-file", 0, "FILE", "NAME=VALUE lines for the environment; '#' starts a comment line"},
+	{"key", 0, "KEY", "idempotency key: adding twice with it makes one job"},
+	{"wait", 'w', NULL, "wait for its first run to end, exit as 'jobctl wait' does"},
+	{"follow", 'f', NULL, "show the output of its first run as it comes, then exit as with --wait"},
+	{},
+};
+static const struct opt list_opts[] = {
+	{"state", 's', "STATE", "only jobs in this state; repeatable, or a comma list"},
+	{"tag", 't', "KEY=VALUE", "only jobs with this tag"},
+	{"owner", 0, "USER", "only jobs of this user"},
+	{"since", 0, "TIME", "only jobs added at or after this time"},
+	{"until", 0, "TIME", "only jobs added before this time"},
+	{"all", 'a', NULL, "removed jobs too"},
+	{"sort", 0, "KEY", "order by next, name or last run instead of number"},
+	{"limit", 0, "N", "at most so many"},
+	{"watch", 0, NULL, "show it again every two seconds until interrupted"},
+	{},
+};
+static const struct opt show_opts[] = {
+	{"env", 0, NULL, "the environment its command gets, one NAME=VALUE a line"},
+	{"as-command", 0, NULL, "the 'jobctl add' command that makes such a job"},
+	{"reveal", 0, NULL, "show values of variables that look like secrets"},
+	{},
+};
+static const struct opt cancel_opts[] = {
+	{"running", 0, NULL, "of a job: end its running runs too"},
+	{},
+};
+static const struct opt rm_opts[] = {
+	{"yes", 'y', NULL, "do not ask"},
+	{},
+};
+static const struct opt runs_opts[] = {
+	{"state", 's', "STATE", "only runs in this state; repeatable, or a comma list"},
+	{"failed", 0, NULL, "only runs that failed, timed out or were lost"},
+	{"since", 0, "TIME", "only slots at or after this time"},
+	{"until", 0, "TIME", "only slots before this time"},
+	{"limit", 'n', "N", "at most so many (100); 0 means all"},
+	{"cursor", 0, "CURSOR", "go on where an earlier page ended"},
+	{},
+};
+static const struct opt log_opts[] = {
+	{"follow", 'f', NULL, "go on as output comes, until the run is over"},
+	{"lines", 'n', "N", "only the last N lines of what is there"},
+	{"attempt", 0, "N", "of this attempt instead of the newest"},
+	{"raw", 0, NULL, "control characters as they are, on a terminal too"},
+	{},
+};
+static const struct opt wait_opts[] = {
+	{"timeout", 0, "DURATION", "give up after so long, with exit code 8"},
+	{"propagate", 0, NULL, "exit with the exit code of the first command that failed"},
+	{},
+};
+
+const struct opt global_opts[] = {
+	{"output", 'o', "FORMAT", "table, wide, json, jsonl, csv or name"},
+	{"json", 0, NULL, "short for -o json"},
+	{"color", 0, "WHEN", "auto, always or never"},
+	{"socket", 0, "PATH", "socket of the daemon"},
+	{"user", 0, NULL, "talk to your own daemon only"},
+	{"system", 0, NULL, "talk to the system's daemon only"},
+	{"help", 'h', NULL, "show this help"},
+	{"version", 'V', NULL, "show versions"},
+	{},
+};
+
+const struct verb verbs[] = {
+	{"add", "[--] COMMAND [ARG…]", "add a job", add_details, add_opts, true, true, 0, -1, verb_add},
+	{"list", "[PATTERN…]", "list jobs", list_details, list_opts, false, false, 0, -1, verb_list},
+	{"show", "JOB|RUN", "show all about a job or a run", NULL, show_opts, false, false, 1, 1, verb_show},
+	{"cancel", "JOB|RUN…", "no more slots for a job; end a run", cancel_details, cancel_opts, false,
+		false, 1, -1, verb_cancel},
+	{"rm", "JOB…", "remove jobs; their history stays for a while", NULL, rm_opts, false, false, 1, -1,
+		verb_rm},
+	{"runs", "[JOB|RUN…]", "list runs, newest first", NULL, runs_opts, false, false, 0, -1, verb_runs},
+	{"log", "JOB|RUN", "show the output of a run", log_details, log_opts, false, false, 1, 1, verb_log},
+	{"wait", "JOB|RUN…", "wait until runs are over", wait_details, wait_opts, false, false, 1, -1,
+		verb_wait},
+	{"status", NULL, "what the daemon is doing", NULL, NULL, false, false, 0, 0, verb_status},
+	{"version", NULL, "versions of jobctl and of the daemon", NULL, NULL, false, false, 0, 0,
+		verb_version},
+	{"help", "[VERB]", "show help", NULL, NULL, false, false, 0, 1, verb_help},
+	{},
+};
+
+const struct verb *verb_find(const char *name)
+{
+	for (const struct verb *v = verbs; v->name; v++)
+		if (strcmp(v->name, name) == 0)
+			return v;
+	return NULL;
+}
+
+static size_t append(struct opt *to, size_t n, const struct opt *from)
+{
+	for (; from && from->name; from++) {
+		assert(n < OPTS_MAX);
+		to[n++] = *from;
+	}
+	return n;
+}
+
+size_t verb_opts(const struct verb *v, struct opt ret[OPTS_MAX])
+{
+	size_t n = 0;
+
+	if (v)
+		n = append(ret, n, v->opts);
+	for (size_t i = 0; v && v->job_fields && i < job_fields_count; i++) {
+		const struct job_field *f = &job_fields[i];
+
+		if (!f->flag)
+			continue;
+		assert(n < OPTS_MAX);
+		ret[n++] = (struct opt){f->flag, f->short_flag, f->arg, f->help};
+	}
+	return append(ret, n, global_opts);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers made readable. */
+#include "words.h"
+
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/text.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define RELATIVE_MAX (60 * USEC_DAY) /* further away a date says more */
+
+static const struct {
+	usec_t usec;
+	const char *name;
+} units[] = {{USEC_DAY, "d"}, {USEC_HOUR, "h"}, {USEC_MIN, "m"}, {USEC_SEC, "s"}};
+
+/* The largest unit and the one below it. */
+static char *two_units(usec_t d, char out[WORDS_MAX])
+{
+	for (size_t i = 0; i < ELEMENTS(units); i++) {
+		usec_t n = d / units[i].usec;
+		usec_t rest = i + 1 < ELEMENTS(units) ? d % units[i].usec / units[i + 1].usec : 0;
+
+		if (n == 0)
+			continue;
+		if (rest)
+			snprintf(out, WORDS_MAX, "%" PRId64 "%s%" PRId64 "%s", n, units[i].name, rest,
+				units[i + 1].name);
+		else
+			snprintf(out, WORDS_MAX, "%" PRId64 "%s", n, units[i].name);
+		return out;
+	}
+	return strcpy(out, "0s");
+}
+
+char *words_relative(usec_t t, usec_t now, char out[WORDS_MAX])
+{
+	usec_t away = t > now ? t - now : now - t;
+	char span[WORDS_MAX], date[RFC3339_MAX];
+
+	if (away > RELATIVE_MAX) {
+		format_rfc3339(t, date);
+		snprintf(out, WORDS_MAX, "%.10s", date);
+	} else if (away < USEC_SEC) {
+		strcpy(out, "now");
+	} else if (t > now) {
+		/* Rounded up to the second: a run due "in 5s" was just asked for with --in 5s. */
+		snprintf(out, WORDS_MAX, "in %.40s", two_units(away + USEC_SEC - 1, span));
+	} else {
+		snprintf(out, WORDS_MAX, "%.40s ago", two_units(away, span));
+	}
+	return out;
+}
+
+char *words_duration(usec_t d, char out[WORDS_MAX])
+{
+	if (d < 0)
+		d = 0;
+	if (d < USEC_SEC)
+		snprintf(out, WORDS_MAX, "%" PRId64 "ms", d / USEC_MSEC);
+	else if (d < 10 * USEC_SEC)
+		snprintf(out, WORDS_MAX, "%" PRId64 ".%" PRId64 "s", d / USEC_SEC,
+			d % USEC_SEC / (USEC_SEC / 10));
+	else
+		two_units(d, out);
+	return out;
+}
+
+char *words_size(int64_t bytes, char out[WORDS_MAX])
+{
+	static const char *const names[] = {"KiB", "MiB", "GiB", "TiB"};
+	double n = (double)bytes;
+	size_t i = 0;
+
+	if (bytes < 1024) {
+		snprintf(out, WORDS_MAX, "%" PRId64 " B", bytes);
+		return out;
+	}
+	for (n /= 1024; n >= 1024 && i + 1 < ELEMENTS(names); i++)
+		n /= 1024;
+	snprintf(out, WORDS_MAX, "%.1f %s", n, names[i]);
+	return out;
+}
+
+void words_result(const json_t *run, struct buf *out)
+{
+	const json_t *code = json_object_get(run, "exit_code"), *sig = json_object_get(run, "signal");
+	const char *reason = json_string_value(json_object_get(run, "reason"));
+
+	if (json_integer_value(sig) > 0) {
+		const char *name = sigabbrev_np((int)json_integer_value(sig));
+
+		if (name)
+			buf_printf(out, "killed by SIG%s", name);
+		else
+			buf_printf(out, "killed by signal %d", (int)json_integer_value(sig));
+	} else if (json_is_integer(code) && json_integer_value(code) != 0) {
+		buf_printf(out, "exit code %d", (int)json_integer_value(code));
+	}
+	if (reason && *reason)
+		buf_printf(out, "%s%s", out->len ? ", " : "", reason);
+}
