@@ -120,7 +120,7 @@ planted state "$static" src/core/a.c '\tstatic bool once = false;'
 planted state "$static" src/core/a.c 'static struct x *list;'
 planted state "$static" src/core/a.c 'static int (*hook)(int x);'
 fresh
-printf 'static const char *const n[] = { "a" };\nstatic const struct x t[] = {\nstatic int f(int x);\nstatic int (*const g[2])(int x);\nextern const struct x y[];\n' \
+printf 'static const char *const n[] = { "a" };\nstatic const struct x t[] = {\nstatic int f(int x);\nstatic int (*const g[2])(int x);\nstatic int (*h(int y))(int x)\nextern const struct x y[];\n' \
 	>>"$work/tree/src/core/a.c"
 lint "state.sh lets constants and functions pass" clean state
 

@@ -18,7 +18,8 @@ variables() {
 		left = variable($0)
 		if (left == "" || left ~ /[ \t](inline|_Noreturn)[ \t]/)
 			next
-		if ($0 ~ /\(\*const /)
+		# a constant pointer to a function; a function that returns one
+		if ($0 ~ /\(\*const / || $0 ~ /\(\*[a-z_]+\(/)
 			next
 		if (left ~ /\*/ ? left !~ /\*[ \t]*const[ \t]/ : left !~ /[ \t]const[ \t]/)
 			print FILENAME ":" FNR ": " $0
