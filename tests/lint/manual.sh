@@ -63,6 +63,17 @@ verbs_without_help() {
 	done <"$work/verbs"
 }
 
+# the keys of the configuration, by the program and by its page
+config_keys() {
+	"$top_builddir/jobschedd" --user --print-config --config /dev/null \
+		--state-dir "$work/state" --runtime-dir "$work/run" | sed -n 's/^;\{0,1\}\([a-z-]*\) = .*/\1/p' | sort -u >"$work/keys"
+	[ -s "$work/keys" ] || echo "jobschedd --print-config names no key"
+	sed -n 's/^\.It Ic \([a-z-]*\).*/\1/p' man/jobschedd.conf.5 | sort -u >"$work/in-page"
+	comm -23 "$work/keys" "$work/in-page" | sed 's/$/ is not in jobschedd.conf(5)/'
+	comm -13 "$work/keys" "$work/in-page" | sed 's/$/ is only in jobschedd.conf(5)/'
+}
+lint "jobschedd.conf(5) describes the keys there are" config_keys
+
 for program in jobctl jobsched-spawner jobschedd; do
 	page=man/$program.8
 	lint "$program --help answers on stdout" help_missing "$program"

@@ -39,8 +39,11 @@ fresh() {
 	#!/bin/sh
 	printf 'usage: jobctl VERB\n  add   adds\n  --help  this\n  -n, --name NAME\n'
 	PROGRAM
-	cp build/jobctl build/jobschedd
 	cp build/jobctl build/jobsched-spawner
+	cp build/jobctl build/jobschedd
+	echo '[ "$2" != --print-config ] || printf "log-level = info\n;store = \n"' >>build/jobschedd
+	sed -e 's/JOBCTL 1/JOBSCHEDD.CONF 5/' -e 's/jobctl/jobschedd.conf/' -e 's/^\.It Fl -help/.It Ic store/' \
+		-e 's/^\.It Fl n.*/.It Ic log-level Pq reload/' tree/man/jobctl.1 >tree/man/jobschedd.conf.5
 	chmod +x build/job*
 	cp "$units"/*.service "$units"/*.socket build/systemd/
 }
@@ -134,6 +137,10 @@ fresh
 sed -i 's/^\.It Fl -help/.It Fl -gone\nGone.\n.It Fl -help/' "$work/tree/man/jobschedd.8"
 lint "manual.sh finds an option that is only in the manual" caught manual \
 	"every option in the manual page of jobschedd is in its --help"
+fresh
+sed -i 's/^\.It Ic store/.It Ic shop/' "$work/tree/man/jobschedd.conf.5"
+lint "manual.sh finds a configuration key that is not in the manual" caught manual \
+	"jobschedd.conf.5. describes the keys there are"
 fresh
 sed -i 's/^\.Nd .*/.Nope/' "$work/tree/man/jobctl.1"
 lint "manual.sh finds a bad manual page" caught manual "the manual pages are clean under mandoc"
