@@ -7,19 +7,41 @@
 
 struct err;
 
+/*
+ * The file RUN.ATTEMPT: a head of OUTPUT_HEAD bytes, room for the first 'head' bytes, then a ring for 'tail' more.
+ * Byte o of what the command wrote lies at OUTPUT_HEAD + o, or in the ring at (o - head) modulo tail; the part
+ * [gap_from, gap_to) is not kept. Before the ring is written over, gap_to is moved past what goes; after the bytes are
+ * there, total is. So a reader that looks at the head again after reading knows which bytes it may believe.
+ */
+#define OUTPUT_HEAD 64
+#define OUTPUT_NAME_MAX 48
+char *output_name(int64_t run, int64_t attempt, char out[OUTPUT_NAME_MAX]);
+
+struct output_head {
+	char magic[8];
+	int64_t head, tail;  /* bytes kept of the start and of the end */
+	int64_t total;       /* written by the command */
+	int64_t gap_from, gap_to;
+	uint64_t reserved;
+	uint64_t sum;        /* of the rest: a head read while it was written does not match */
+};
+uint64_t output_head_sum(const struct output_head *h);
+
 /* ---- writing, by the spawner; no file exists before the first byte ---- */
 struct output_writer {
-	int dir;              /* borrowed */
-	int fd;               /* -1: nothing written yet */
+	int dir;             /* borrowed */
+	int fd;              /* -1: nothing written yet */
 	int64_t run, attempt;
-	int64_t head, tail;   /* bytes kept of the start and of the end */
-	int64_t total;        /* written by the command */
-	int64_t failed;       /* of these, lost because the disk was full or the like */
+	struct output_head h;
+	int64_t told;        /* the gap_to that readers can see */
 };
 void output_writer_init(struct output_writer *w, int dir, int64_t run, int64_t attempt, int64_t limit);
 void output_writer_done(struct output_writer *w);
 void output_write(struct output_writer *w, const void *data, size_t len); /* never fails the job */
-int64_t output_dropped(const struct output_writer *w);
+int64_t output_total(const struct output_writer *w);
+int64_t output_dropped(const struct output_writer *w); /* not kept: over the limit, or the disk was full */
+
+bool output_remove(int dir, int64_t run, int64_t attempt, struct err *e); /* none there is fine */
 
 /* ---- reading, by the engine ---- */
 struct output_state {

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The steps from a fresh child to the command; between clone and exec only system calls are made. */
+#include "exec/child.h"
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define STACK_SIZE (128 << 10)
+#define GUARD_SIZE (64 << 10) /* of these, below: a multiple of any page size */
+/* The child borrows our memory and runs on a stack the sanitizer does not know. */
+#define IN_CHILD __attribute__((no_sanitize("address", "undefined"), noinline))
+
+struct launcher {
+	char *stack;
+	struct child_word *word; /* shared, so that a child with its own memory can write it too */
+};
+
+struct order {
+	const struct child_plan *plan;
+	struct child_word *word;
+};
+
+IN_CHILD static int step_session(const struct order *o)
+{
+	(void)o;
+	return setsid() < 0 ? errno : 0;
+}
+
+IN_CHILD static int step_limits(const struct order *o)
+{
+	static const struct rlimit none = {0, 0};
+
+	return setrlimit(RLIMIT_CORE, &none) < 0 || setrlimit(RLIMIT_NOFILE, &o->plan->nofile) < 0 ? errno : 0;
+}
+
+IN_CHILD static int step_umask(const struct order *o)
+{
+	umask(o->plan->umask);
+	return 0;
+}
+
+IN_CHILD static int step_directory(const struct order *o)
+{
+	if (chdir(o->plan->cwd) == 0)
+		return 0;
+	if (!o->plan->cwd_optional)
+		return errno;
+	o->word->cwd_error = errno;
+	return chdir("/") < 0 ? errno : 0;
+}
+
+/* A worker dies with the spawner, also with one that died before this step. */
+IN_CHILD static int step_parent(const struct order *o)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		return errno;
+	return getppid() == o->plan->parent ? 0 : ESRCH;
+}
+
+IN_CHILD static int step_descriptors(const struct order *o)
+{
+	if (dup2(o->plan->in, 0) < 0 || dup2(o->plan->out, 1) < 0 || dup2(o->plan->out, 2) < 0)
+		return errno;
+	return close_range(3, ~0U, 0) < 0 ? errno : 0;
+}
+
+/* The spawner ignores SIGPIPE and blocks the rest; handlers it has none. */
+IN_CHILD static int step_signals(const struct order *o)
+{
+	const struct sigaction preset = {.sa_handler = SIG_DFL};
+	sigset_t none;
+
+	(void)o;
+	sigemptyset(&none);
+	return sigaction(SIGPIPE, &preset, NULL) < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0 ? errno : 0;
+}
+
+/* One directory of PATH; returns where the next one begins, NULL after the last. An empty one is '.'. */
+IN_CHILD static const char *next_candidate(const char *dir, const char *name, char out[PATH_MAX])
+{
+	size_t n = 0, k = 0;
+
+	while (dir[n] && dir[n] != ':')
+		n++;
+	while (name[k])
+		k++;
+	out[0] = '\0';
+	if (n + k + 3 <= PATH_MAX) {
+		char *to = out;
+
+		for (size_t i = 0; i < n; i++)
+			*to++ = dir[i];
+		if (n == 0)
+			*to++ = '.';
+		*to++ = '/';
+		for (size_t i = 0; i <= k; i++)
+			*to++ = name[i];
+	}
+	return dir[n] ? dir + n + 1 : NULL;
+}
+
+IN_CHILD static int step_exec(const struct order *o)
+{
+	const struct child_plan *p = o->plan;
+	const char *dir = p->path;
+	bool denied = false, slash = false;
+	char candidate[PATH_MAX];
+
+	for (const char *c = p->argv[0]; *c; c++)
+		slash |= *c == '/';
+	if (slash) {
+		execve(p->argv[0], p->argv, p->envp);
+		return errno;
+	}
+	while (dir) {
+		dir = next_candidate(dir, p->argv[0], candidate);
+		if (!candidate[0])
+			continue;
+		execve(candidate, p->argv, p->envp);
+		if (errno == EACCES)
+			denied = true;
+		else if (errno != ENOENT && errno != ENOTDIR)
+			return errno;
+	}
+	return denied ? EACCES : ENOENT;
+}
+
+/*
+ * In this order. Rooms for what comes later: cgroup and namespaces after the limits; groups, gid, uid and their
+ * verification before the umask; capabilities, no_new_privs, landlock and seccomp after the parent's death signal
+ * (which a change of uid clears).
+ */
+static const struct step {
+	const char *name;
+	int (*run)(const struct order *o); /* 0, or an errno */
+} steps[] = {
+	{"session", step_session},
+	{"limits", step_limits},
+	{"umask", step_umask},
+	{"directory", step_directory},
+	{"parent", step_parent},
+	{"descriptors", step_descriptors},
+	{"signals", step_signals},
+	{"exec", step_exec},
+};
+#define STAGE_CLONE (-1)
+
+IN_CHILD static int child_main(void *arg)
+{
+	const struct order *o = arg;
+
+	for (int i = 0; i < (int)ELEMENTS(steps); i++) {
+		int error = steps[i].run(o);
+
+		if (error) {
+			o->word->stage = i;
+			o->word->error = error;
+			break;
+		}
+	}
+	syscall(SYS_exit_group, 127);
+	return 127;
+}
+
+bool launcher_new(struct launcher **ret, struct err *e)
+{
+	struct launcher *l = xcalloc(1, sizeof(*l));
+
+	l->stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	l->word = mmap(NULL, sizeof(*l->word), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (l->stack == MAP_FAILED || l->word == MAP_FAILED ||
+		mprotect(l->stack, GUARD_SIZE, PROT_NONE) < 0) {
+		launcher_free(l);
+		return err_errno(e, ENOMEM, "could not prepare for launching");
+	}
+	*ret = l;
+	return true;
+}
+
+void launcher_free(struct launcher *l)
+{
+	if (!l)
+		return;
+	if (l->stack != MAP_FAILED)
+		munmap(l->stack, STACK_SIZE);
+	if (l->word != MAP_FAILED)
+		munmap(l->word, sizeof(*l->word));
+	free(l);
+}
+
+int child_launch(struct launcher *l, const struct child_plan *p, struct child *ret, struct child_word *ret_word)
+{
+	struct order o = {.plan = p, .word = l->word};
+	int pidfd = -1;
+	pid_t pid;
+
+	*l->word = (struct child_word){.stage = STAGE_CLONE};
+	pid = clone(child_main, l->stack + STACK_SIZE, CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &o, &pidfd);
+	if (pid < 0) {
+		*ret_word = (struct child_word){.stage = STAGE_CLONE, .error = errno};
+		return -ret_word->error;
+	}
+	*ret_word = *l->word;
+	if (ret_word->error) {
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		close(pidfd);
+		return -ret_word->error;
+	}
+	*ret = (struct child){.pid = pid, .pidfd = pidfd};
+	return 0;
+}
+
+const char *child_stage_name(const struct child_word *w)
+{
+	return w->stage == STAGE_CLONE ? "clone" : steps[w->stage].name;
+}
+
+bool child_error_transient(int errnum)
+{
+	static const int transient[] = {EAGAIN, ENOMEM, EMFILE, ENFILE, ETXTBSY, EINTR};
+
+	for (size_t i = 0; i < ELEMENTS(transient); i++)
+		if (transient[i] == errnum)
+			return true;
+	return false;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Turns a prepared command into a process: launched like vfork, set up by a table of steps. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+struct err;
+
+/* Everything the child needs, made before it exists; all borrowed. */
+struct child_plan {
+	char *const *argv, *const *envp;
+	const char *path;   /* where a command without a slash is looked for; NULL: nowhere */
+	const char *cwd;    /* to be entered */
+	bool cwd_optional;  /* or '/' when that fails */
+	int in, out;        /* become 0, and 1 and 2 */
+	mode_t umask;
+	struct rlimit nofile;
+	pid_t parent;
+};
+
+/* What the child wrote before it became the command. */
+struct child_word {
+	int stage;        /* of the table, when error is not 0 */
+	int error;
+	int cwd_error;    /* the directory could not be entered, the child is in '/' */
+};
+
+struct launcher; /* the stack and the shared word of children; one is enough, launches do not overlap */
+bool launcher_new(struct launcher **ret, struct err *e);
+void launcher_free(struct launcher *l);
+
+struct child {
+	pid_t pid;  /* ours to reap */
+	int pidfd;  /* owned */
+};
+/* Returns when the command runs, or with the reason why not: 0, or -errno of the step *ret_word names. */
+int child_launch(struct launcher *l, const struct child_plan *p, struct child *ret, struct child_word *ret_word);
+const char *child_stage_name(const struct child_word *w); /* "exec", "directory" … */
+bool child_error_transient(int errnum); /* worth another try: EAGAIN, ENOMEM … */

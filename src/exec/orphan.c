@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds and ends what a worker left behind: processes that came to us when their parents died. */
+#include "base/auto.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "exec/procfs.h"
+#include "exec/worker.h"
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#define LOOK_SHARE 10                 /* at most a tenth of our time goes into looking */
+#define LOOKS_MAX 8                   /* at a time, while there is more to reap */
+#define STRANGER_LOOKS 3              /* a process in the middle of exec shows no environment */
+#define STRANGER_WAIT (20 * USEC_MSEC)
+
+struct adopted {
+	int64_t run, fence; /* run 0: it does not say */
+	int looks;
+};
+
+static struct worker *owner_by_session(const struct workers *ws, pid_t pid)
+{
+	pid_t session = getsid(pid);
+	struct worker *w = map_get(&ws->by_pid, session);
+
+	for (struct worker *e = ws->ending; e && !w; e = e->next_ending)
+		if (e->pid == session)
+			w = e;
+	return w;
+}
+
+static void identify(struct workers *ws, pid_t pid, struct adopted *a)
+{
+	struct worker *w = owner_by_session(ws, pid);
+
+	a->looks++;
+	if (w) {
+		a->run = w->run;
+		a->fence = w->fence;
+	} else if (!procfs_owner(pid, ws->spawner, &a->run, &a->fence)) {
+		a->run = 0;
+		if (a->looks == STRANGER_LOOKS)
+			log_warning("process %d came to us and does not say whose it is: it is left alone",
+				(int)pid);
+	}
+}
+
+/* It is our child and not reaped, so the number is its own. Returns whether to wait for it to say who it is. */
+static bool visit(struct workers *ws, pid_t pid)
+{
+	struct adopted *a = map_get(&ws->adopted, pid);
+	struct worker *w;
+
+	if (!a) {
+		a = xcalloc(1, sizeof(*a));
+		map_put(&ws->adopted, pid, a);
+	}
+	if (!a->run && a->looks < STRANGER_LOOKS)
+		identify(ws, pid, a);
+	if (!a->run)
+		return a->looks < STRANGER_LOOKS;
+	w = workers_find(ws, a->run, a->fence);
+	if (w && w->phase < WORKER_ENDING)
+		return false; /* its run goes on, and so may it */
+	kill(pid, SIGKILL);
+	if (w)
+		w->left++;
+	return false;
+}
+
+/* False: something was reaped, whose children may have come to us behind what we have read. */
+static bool look_once(struct workers *ws, bool *strangers)
+{
+	bool reaped = false;
+	size_t n = 0;
+
+	for (struct worker *w = ws->ending; w; w = w->next_ending)
+		w->left = 0;
+	*strangers = false;
+	if (procfs_children(ws->children, &ws->children_text, &ws->pids, &n, &ws->pids_cap) < 0)
+		return true;
+	for (size_t i = 0; i < n; i++) {
+		siginfo_t si = {};
+
+		if (map_get(&ws->by_pid, ws->pids[i]))
+			continue;
+		if (waitid(P_PID, (id_t)ws->pids[i], &si, WEXITED | WNOHANG) == 0 && si.si_pid) {
+			free(map_take(&ws->adopted, ws->pids[i]));
+			reaped = true;
+			continue;
+		}
+		*strangers |= visit(ws, ws->pids[i]);
+	}
+	return !reaped;
+}
+
+void workers_look(struct workers *ws, usec_t now)
+{
+	bool strangers, all = false;
+
+	ws->look_wanted = false;
+	for (int i = 0; i < LOOKS_MAX && !all; i++)
+		all = look_once(ws, &strangers);
+	strangers |= !all;
+	for (struct worker *w = ws->ending; w; w = w->next_ending)
+		w->looked = !strangers;
+	ws->look_after = clock_boot(&clock_system);
+	ws->look_after += (ws->look_after - now) * LOOK_SHARE;
+	if (strangers) {
+		ws->look_wanted = true;
+		ws->look_after = now + STRANGER_WAIT;
+	}
+}

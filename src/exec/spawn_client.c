@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine's end of the spawner's socket. */
+#include "exec/spawn_client.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/text.h"
+#include "core/plan.h"
+#include "exec/frame.h"
+#include "exec/payload.h"
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <systemd/sd-event.h>
+
+#define WELCOME_PATIENCE (5 * USEC_SEC)
+
+/* A frame that waits for room in the socket. */
+struct outgoing {
+	struct frame frame;
+	int fds[FRAME_FDS_MAX]; /* owned */
+	size_t n;
+	struct outgoing *next;
+};
+
+struct spawn_client {
+	int fd;
+	uint32_t version;
+	char spawner[64];
+	sd_event_source *source;
+	struct outgoing *first, **last;
+	spawn_report_fn *fn;
+	void *arg;
+	bool gone;     /* SPAWN_GONE was reported */
+	bool *freed;   /* set by free() while reports are being delivered */
+};
+
+/* ---- out ---- */
+
+static void outgoing_free(struct outgoing *o)
+{
+	if (!o)
+		return;
+	frame_fds_close(o->fds, o->n);
+	free(o);
+}
+
+/* The other side, or the kernel, is beyond help: the loop sees the end of the connection and reports it. */
+static void give_up(struct spawn_client *c)
+{
+	shutdown(c->fd, SHUT_RDWR);
+}
+
+static void watch_room(struct spawn_client *c, bool on)
+{
+	if (sd_event_source_set_io_events(c->source, EPOLLIN | EPOLLET | (on ? (uint32_t)EPOLLOUT : 0)) < 0)
+		give_up(c);
+}
+
+/* The socket is full, or carries as many descriptors as one user may have on the way. */
+static bool must_wait(int r)
+{
+	return r == -EAGAIN || r == -ETOOMANYREFS;
+}
+
+static void flush(struct spawn_client *c)
+{
+	struct outgoing *o;
+
+	while ((o = c->first)) {
+		int r = frame_send(c->fd, &o->frame, o->fds, o->n);
+
+		if (must_wait(r))
+			watch_room(c, true); /* also asks to be called again at once if there is room by now */
+		else if (r < 0)
+			give_up(c);
+		if (r < 0)
+			return;
+		c->first = o->next;
+		if (!c->first)
+			c->last = &c->first;
+		outgoing_free(o);
+	}
+	watch_room(c, false);
+}
+
+static void keep(struct spawn_client *c, const struct frame *f, const int *fds, size_t n)
+{
+	struct outgoing *o = xcalloc(1, sizeof(*o));
+
+	o->frame = *f;
+	for (; o->n < n; o->n++)
+		o->fds[o->n] = fds[o->n];
+	*c->last = o;
+	c->last = &o->next;
+}
+
+/* Sends now, or keeps the frame until there is room. The descriptors are moved. */
+static void post(struct spawn_client *c, const struct frame *f, int *fds, size_t n)
+{
+	int r = c->gone ? -EPIPE : c->first ? -EAGAIN : frame_send(c->fd, f, fds, n);
+
+	if (must_wait(r)) {
+		keep(c, f, fds, n);
+		watch_room(c, true);
+		return;
+	}
+	frame_fds_close(fds, n);
+	if (r < 0 && !c->gone)
+		give_up(c);
+}
+
+bool spawn_client_start(struct spawn_client *c, const struct plan *p, struct err *e)
+{
+	struct frame f;
+	int fds[FRAME_FDS_MAX];
+	size_t n = 0;
+
+	if (p->stdin_data.data && p->stdin_data.len > (size_t)FRAME_STDIN_MAX)
+		return err_set(e, ERR_TOO_LARGE, "the input of run %lld is larger than 16 MiB", (long long)p->run);
+	frame_init(&f, FRAME_START, c->version);
+	f.start = (struct frame_start){.run = p->run, .fence = p->fence, .attempt = p->attempt,
+		.timeout = p->timeout, .grace = p->grace, .output_limit = p->output_limit, .umask = p->umask,
+		.has_stdin = p->stdin_data.data != NULL};
+	fds[n] = payload_memfd(p);
+	if (fds[n] < 0)
+		return err_errno(e, -fds[n], "could not hand over the command of run %lld", (long long)p->run);
+	n++;
+	if (f.start.has_stdin) {
+		fds[n] = io_memfd_sealed("jobsched-stdin", p->stdin_data.data, p->stdin_data.len);
+		if (fds[n] < 0) {
+			frame_fds_close(fds, n);
+			return err_errno(e, -fds[n], "could not hand over the input of run %lld",
+				(long long)p->run);
+		}
+		n++;
+	}
+	if (!frame_check(&f, f.size, n, FRAME_FROM_ENGINE, c->version, e)) {
+		frame_fds_close(fds, n);
+		return false;
+	}
+	post(c, &f, fds, n);
+	return true;
+}
+
+static void post_run(struct spawn_client *c, enum frame_type type, int64_t run, int64_t fence)
+{
+	struct frame f;
+
+	frame_init(&f, type, c->version);
+	f.run = (struct frame_run){.run = run, .fence = fence};
+	post(c, &f, NULL, 0);
+}
+
+void spawn_client_cancel(struct spawn_client *c, int64_t run, int64_t fence)
+{
+	post_run(c, FRAME_CANCEL, run, fence);
+}
+
+void spawn_client_ack(struct spawn_client *c, int64_t run, int64_t fence)
+{
+	post_run(c, FRAME_ACK, run, fence);
+}
+
+void spawn_client_list(struct spawn_client *c)
+{
+	struct frame f;
+
+	frame_init(&f, FRAME_LIST, c->version);
+	post(c, &f, NULL, 0);
+}
+
+void spawn_client_forget_output(struct spawn_client *c, int64_t run, int64_t attempt)
+{
+	struct frame f;
+
+	frame_init(&f, FRAME_FORGET_OUTPUT, c->version);
+	f.attempt = (struct frame_attempt){.run = run, .attempt = attempt};
+	post(c, &f, NULL, 0);
+}
+
+/* ---- in ---- */
+
+static void report_started(struct spawn_report *r, const struct frame *f)
+{
+	const struct frame_started *s = &f->started;
+
+	*r = (struct spawn_report){.kind = f->type == FRAME_HAS ? SPAWN_HAS : SPAWN_STARTED, .run = s->run,
+		.fence = s->fence, .attempt = s->attempt, .pid = s->pid, .started_at = s->started_at};
+}
+
+static void report_not_started(struct spawn_report *r, const struct frame *f)
+{
+	const struct frame_not_started *s = &f->not_started;
+
+	*r = (struct spawn_report){.kind = SPAWN_NOT_STARTED, .run = s->run, .fence = s->fence,
+		.attempt = s->attempt, .outcome = ATTEMPT_NOT_STARTED, .exit_code = -1,
+		.transient = s->transient != 0, .error = s->error[0] ? s->error : NULL};
+}
+
+static void report_ended(struct spawn_report *r, const struct frame *f)
+{
+	const struct frame_ended *s = &f->ended;
+
+	*r = (struct spawn_report){.kind = SPAWN_ENDED, .run = s->run, .fence = s->fence,
+		.attempt = s->attempt, .pid = s->pid, .started_at = s->started_at, .ended_at = s->ended_at,
+		.outcome = (enum attempt_outcome)s->outcome, .exit_code = s->exit_code,
+		.term_signal = s->term_signal, .cpu_user = s->cpu_user, .cpu_system = s->cpu_system,
+		.max_rss = s->max_rss, .output_bytes = s->output_bytes, .output_dropped = s->output_dropped,
+		.error = s->error[0] ? s->error : NULL};
+}
+
+static void report_bare(struct spawn_report *r, const struct frame *f)
+{
+	*r = (struct spawn_report){
+		.kind = f->type == FRAME_LIST_DONE ? SPAWN_LIST_DONE : SPAWN_SUPERSEDED};
+}
+
+static void (*const readers[FRAME_TYPE_MAX])(struct spawn_report *, const struct frame *) = {
+	[FRAME_STARTED] = report_started,
+	[FRAME_HAS] = report_started,
+	[FRAME_NOT_STARTED] = report_not_started,
+	[FRAME_ENDED] = report_ended,
+	[FRAME_LIST_DONE] = report_bare,
+	[FRAME_SUPERSEDED] = report_bare,
+};
+
+/* One frame that passed every check; anything else but -EAGAIN is the end of the connection. */
+static int receive(struct spawn_client *c, struct frame *f, uint32_t version, struct err *e)
+{
+	int fds[FRAME_FDS_MAX];
+	size_t len, n = 0;
+	int r;
+
+	do
+		r = frame_recv(c->fd, f, &len, fds, &n);
+	while (r == -ECONNRESET); /* told once; what was sent before is still there */
+	if (r < 0)
+		return r;
+	frame_fds_close(fds, n);
+	if (len == 0)
+		return -EPIPE;
+	return frame_check(f, len, n, FRAME_FROM_SPAWNER, version, e) ? 0 : -EBADMSG;
+}
+
+static void report_gone(struct spawn_client *c)
+{
+	if (c->gone)
+		return;
+	c->gone = true;
+	sd_event_source_set_enabled(c->source, SD_EVENT_OFF);
+	c->fn(&(struct spawn_report){.kind = SPAWN_GONE}, c->arg);
+}
+
+static int on_io(sd_event_source *source, int fd, uint32_t events, void *arg)
+{
+	struct spawn_client *c = arg;
+	bool freed = false;
+	struct frame f;
+	int r;
+
+	(void)source;
+	(void)fd;
+	c->freed = &freed;
+	if (events & EPOLLOUT)
+		flush(c);
+	while ((r = receive(c, &f, c->version, NULL)) == 0) {
+		struct spawn_report report;
+
+		readers[f.type](&report, &f);
+		c->fn(&report, c->arg);
+		if (freed)
+			return 0;
+	}
+	if (r != -EAGAIN)
+		report_gone(c);
+	if (!freed)
+		c->freed = NULL;
+	return 0;
+}
+
+/* ---- the connection ---- */
+
+static bool connect_to(int fd, const char *path, struct err *e)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+	if (strlen(path) >= sizeof(a.sun_path))
+		return err_set(e, ERR_INVALID, "the socket path '%s' is too long", path);
+	memcpy(a.sun_path, path, strlen(path));
+	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0)
+		return true;
+	if (errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN)
+		return err_set(e, ERR_UNREACHABLE, "no spawner answers at '%s': %s", path, strerror(errno));
+	return err_errno(e, errno, "could not connect to the spawner at '%s'", path);
+}
+
+static bool wait_readable(int fd, struct err *e)
+{
+	usec_t until = clock_boot(&clock_system) + WELCOME_PATIENCE;
+
+	for (;;) {
+		usec_t left = until - clock_boot(&clock_system);
+		int n = left > 0 ? poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1,
+					   (int)(left / USEC_MSEC) + 1)
+				 : 0;
+
+		if (n > 0)
+			return true;
+		if (n == 0)
+			return err_set(e, ERR_UNREACHABLE, "the spawner does not answer");
+		if (errno != EINTR)
+			return err_errno(e, errno, "could not wait for the spawner");
+	}
+}
+
+static bool greet(struct spawn_client *c, const char *node, struct err *e)
+{
+	struct frame f;
+	int r;
+
+	frame_init(&f, FRAME_HELLO, 0);
+	f.hello.oldest = FRAME_VERSION_OLDEST;
+	f.hello.newest = FRAME_VERSION;
+	frame_text(f.hello.node, sizeof(f.hello.node), node);
+	r = frame_send(c->fd, &f, NULL, 0);
+	if (r < 0)
+		return err_errno(e, -r, "could not greet the spawner");
+	if (!wait_readable(c->fd, e))
+		return false;
+	r = receive(c, &f, 0, e);
+	if (r == -EBADMSG)
+		return err_wrap(e, "the spawner's answer is not understood");
+	if (r < 0)
+		return err_set(e, ERR_UNREACHABLE, "the spawner left without an answer");
+	if (f.type == FRAME_REFUSED)
+		return err_set(e, ERR_REFUSED, "the spawner speaks versions %u to %u of the protocol, we speak %d "
+					       "to %d: restart the older of the two",
+			f.refused.oldest, f.refused.newest, FRAME_VERSION_OLDEST, FRAME_VERSION);
+	c->version = f.welcome.version;
+	frame_text(c->spawner, sizeof(c->spawner), f.welcome.spawner);
+	return true;
+}
+
+bool spawn_client_open(struct sd_event *ev, const char *path, const char *node, spawn_report_fn *fn,
+	void *arg, struct spawn_client **ret, struct err *e)
+{
+	AUTO(spawn_client) *c = xcalloc(1, sizeof(*c));
+	int r;
+
+	*c = (struct spawn_client){.fn = fn, .arg = arg, .last = &c->first};
+	c->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (c->fd < 0)
+		return err_errno(e, errno, "could not make a socket");
+	if (!connect_to(c->fd, path, e) || !greet(c, node, e))
+		return false;
+	r = sd_event_add_io(ev, &c->source, c->fd, EPOLLIN | EPOLLET, on_io, c);
+	if (r < 0)
+		return err_errno(e, -r, "could not watch the spawner");
+	(void)sd_event_source_set_description(c->source, "spawner");
+	*ret = STEAL(c);
+	return true;
+}
+
+void spawn_client_free(struct spawn_client *c)
+{
+	if (!c)
+		return;
+	if (c->freed)
+		*c->freed = true;
+	sd_event_source_disable_unref(c->source);
+	for (struct outgoing *o; (o = c->first);) {
+		c->first = o->next;
+		outgoing_free(o);
+	}
+	if (c->fd >= 0)
+		close(c->fd);
+	free(c);
+}
+
+const char *spawn_client_spawner(const struct spawn_client *c)
+{
+	return c->spawner;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The spawner: one engine at a time, its workers, and a loop between them. */
+#pragma once
+#include "base/clock.h"
+#include <stdbool.h>
+
+struct err;
+
+struct spawner_options {
+	int listen;          /* a listening SOCK_SEQPACKET socket; borrowed */
+	int output_dir;      /* borrowed */
+	const char *id;      /* of this life; borrowed */
+	usec_t linger;       /* leave after that long with nothing to do; 0: never */
+};
+
+/* Serves until there is nothing to do or it is told to end (SIGTERM, SIGINT). All signals are blocked by the caller. */
+bool spawner_run(const struct spawner_options *o, struct err *e);

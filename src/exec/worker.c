@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a worker: its output, its time limits, its end. */
+#include "exec/worker.h"
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "exec/child.h"
+#include "exec/frame.h"
+#include "exec/procfs.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define CHUNK (64 << 10)
+#define CHUNKS_PER_TURN 4               /* of one worker's output, so that a fast writer delays nobody */
+#define DRAIN_PATIENCE USEC_SEC         /* for output that does not stop after the main process has */
+#define LEFT_PATIENCE (5 * USEC_SEC)    /* for killed processes that do not go */
+#define STOP_GRACE_MAX (30 * USEC_SEC)
+
+bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawner, struct err *e)
+{
+	struct rlimit more;
+
+	*ws = (struct workers){.ep = ep, .output_dir = output_dir, .spawner = spawner};
+	ws->outbox_end = &ws->outbox;
+	ws->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	ws->children = procfs_children_open();
+	if (ws->null < 0 || ws->children < 0)
+		return err_errno(e, ws->null < 0 ? errno : -ws->children, "could not open '%s'",
+			ws->null < 0 ? "/dev/null" : "/proc/self/task/…/children");
+	if (getrlimit(RLIMIT_NOFILE, &ws->nofile) < 0)
+		return err_errno(e, errno, "could not read the limit of open files");
+	more = (struct rlimit){ws->nofile.rlim_max, ws->nofile.rlim_max};
+	(void)setrlimit(RLIMIT_NOFILE, &more); /* three per worker */
+	environ_base_init(&ws->base, spawner);
+	ws->chunk = xcalloc(1, CHUNK);
+	return launcher_new(&ws->launcher, e);
+}
+
+static void worker_free(struct worker *w)
+{
+	deadline_clear(&w->all->deadlines, &w->deadline);
+	source_close(&w->exit);
+	source_close(&w->out);
+	output_writer_done(&w->output);
+	free(w->error);
+	free(w);
+}
+
+void workers_done(struct workers *ws)
+{
+	struct worker *w, *next;
+	void *known;
+
+	for (size_t i = 0; (w = map_next(&ws->by_run, &i));)
+		for (; w; w = next) {
+			next = w->same_run;
+			worker_free(w);
+		}
+	for (w = ws->dead; w; w = next) {
+		next = w->next_dead;
+		worker_free(w);
+	}
+	for (size_t i = 0; (known = map_next(&ws->adopted, &i));)
+		free(known);
+	map_done(&ws->by_run);
+	map_done(&ws->by_pid);
+	map_done(&ws->adopted);
+	deadlines_done(&ws->deadlines);
+	environ_base_done(&ws->base);
+	launcher_free(ws->launcher);
+	buf_done(&ws->children_text);
+	free(ws->pids);
+	free(ws->chunk);
+	if (ws->null >= 0)
+		close(ws->null);
+	if (ws->children >= 0)
+		close(ws->children);
+}
+
+struct worker *workers_find(const struct workers *ws, int64_t run, int64_t fence)
+{
+	struct worker *w = map_get(&ws->by_run, run);
+
+	while (w && w->fence != fence)
+		w = w->same_run;
+	return w;
+}
+
+void workers_each(struct workers *ws, void (*fn)(struct worker *w, void *arg), void *arg)
+{
+	struct worker *w;
+
+	for (size_t i = 0; (w = map_next(&ws->by_run, &i));)
+		for (; w; w = w->same_run)
+			fn(w, arg);
+}
+
+void worker_forget(struct worker *w)
+{
+	struct workers *ws = w->all;
+	struct worker *first = map_get(&ws->by_run, w->run);
+
+	if (first != w) {
+		while (first->same_run != w)
+			first = first->same_run;
+		first->same_run = w->same_run;
+	} else if (w->same_run) {
+		map_put(&ws->by_run, w->run, w->same_run);
+	} else {
+		map_take(&ws->by_run, w->run);
+	}
+	ws->count--;
+	w->same_run = NULL;
+	w->news = 0;
+	w->next_dead = ws->dead;
+	ws->dead = w;
+}
+
+/* ---- what the engine is to be told ---- */
+
+void worker_post(struct worker *w, unsigned news)
+{
+	struct workers *ws = w->all;
+
+	w->news |= news;
+	if (!w->asked || !w->news || w->posted)
+		return;
+	w->posted = true;
+	w->next_posted = NULL;
+	*ws->outbox_end = w;
+	ws->outbox_end = &w->next_posted;
+}
+
+struct worker *workers_unpost(struct workers *ws)
+{
+	struct worker *w = ws->outbox;
+
+	if (!w)
+		return NULL;
+	ws->outbox = w->next_posted;
+	if (!ws->outbox)
+		ws->outbox_end = &ws->outbox;
+	w->posted = false;
+	return w;
+}
+
+/* ---- output ---- */
+
+enum drained { DRAINED_MORE, DRAINED_EMPTY, DRAINED_END };
+
+static enum drained worker_drain(struct worker *w)
+{
+	for (int i = 0; i < CHUNKS_PER_TURN && w->out.fd >= 0; i++) {
+		ssize_t n = read(w->out.fd, w->all->chunk, CHUNK);
+
+		if (n > 0) {
+			output_write(&w->output, w->all->chunk, (size_t)n);
+			continue;
+		}
+		if (n < 0 && errno == EAGAIN)
+			return DRAINED_EMPTY;
+		if (n == 0 || errno != EINTR)
+			source_close(&w->out);
+	}
+	return w->out.fd < 0 ? DRAINED_END : DRAINED_MORE;
+}
+
+static void on_output(struct source *s, uint32_t events)
+{
+	struct worker *w = SOURCE_OWNER(s, struct worker, out);
+
+	(void)events;
+	(void)worker_drain(w);
+}
+
+/* ---- the end ---- */
+
+/*
+ * The main process is gone but not reaped, so its number is still its own: whatever is left in its group is
+ * killed by that number before it is given back.
+ */
+static void on_exit_ready(struct source *s, uint32_t events)
+{
+	struct worker *w = SOURCE_OWNER(s, struct worker, exit);
+	siginfo_t si = {};
+
+	(void)events;
+	if (s->fd < 0)
+		return;
+	kill(-w->pid, SIGKILL);
+	if (syscall(SYS_waitid, P_PIDFD, s->fd, &si, WEXITED | WNOHANG, &w->usage) < 0) {
+		log_error("could not learn how process %d ended: %s", (int)w->pid, strerror(errno));
+		w->forced = ATTEMPT_LOST;
+	} else if (si.si_pid == 0) {
+		return;
+	}
+	w->exit_code = si.si_code == CLD_EXITED ? si.si_status : -1;
+	w->term_signal = si.si_code == CLD_KILLED || si.si_code == CLD_DUMPED ? si.si_status : 0;
+	w->ended_at = clock_now(&clock_system);
+	if (w->ended_at < w->started_at)
+		w->ended_at = w->started_at; /* the clock was set back */
+	w->died = clock_boot(&clock_system);
+	w->phase = WORKER_ENDING;
+	w->looked = false;
+	map_take(&w->all->by_pid, w->pid);
+	source_close(&w->exit);
+	deadline_set(&w->all->deadlines, &w->deadline, w->died + DRAIN_PATIENCE);
+	worker_ending_add(w);
+}
+
+void worker_ending_add(struct worker *w)
+{
+	w->next_ending = w->all->ending;
+	w->all->ending = w;
+	w->all->look_wanted = true;
+}
+
+static void worker_ended(struct worker *w)
+{
+	if (w->left && !w->error)
+		w->error = xprintf("%zu of its processes could not be ended", w->left);
+	source_close(&w->out);
+	output_writer_done(&w->output);
+	deadline_clear(&w->all->deadlines, &w->deadline);
+	w->phase = WORKER_ENDED;
+	w->all->running--;
+	worker_post(w, NEWS_ENDED);
+}
+
+static bool worker_try_end(struct worker *w, usec_t now)
+{
+	if (!w->looked && now < w->died + LEFT_PATIENCE)
+		return false;
+	if (w->left && now < w->died + LEFT_PATIENCE) {
+		deadline_set(&w->all->deadlines, &w->deadline, w->died + LEFT_PATIENCE);
+		return false;
+	}
+	if (worker_drain(w) == DRAINED_MORE && now < w->died + DRAIN_PATIENCE)
+		return false;
+	worker_ended(w);
+	return true;
+}
+
+static void signal_group(const struct worker *w, int sig)
+{
+	if (kill(-w->pid, sig) < 0 && errno != ESRCH)
+		log_line(LOG_LEVEL_WARNING, &(struct log_about){.run = w->run},
+			"could not send signal %d to process group %d: %s", sig, (int)w->pid, strerror(errno));
+}
+
+void worker_end(struct worker *w, enum attempt_outcome why)
+{
+	usec_t grace = w->grace;
+
+	if (w->phase != WORKER_RUNNING)
+		return;
+	if (w->all->stopping && grace > STOP_GRACE_MAX)
+		grace = STOP_GRACE_MAX;
+	w->forced = why;
+	w->phase = WORKER_TERMINATING;
+	signal_group(w, SIGTERM);
+	signal_group(w, SIGCONT); /* a stopped process hears nothing else */
+	deadline_set(&w->all->deadlines, &w->deadline, clock_boot(&clock_system) + grace);
+}
+
+static void worker_due(struct worker *w)
+{
+	if (w->phase == WORKER_RUNNING) {
+		worker_end(w, ATTEMPT_TIMED_OUT);
+	} else if (w->phase == WORKER_TERMINATING) {
+		w->phase = WORKER_KILLED;
+		signal_group(w, SIGKILL);
+	}
+}
+
+static void stop_one(struct worker *w, void *arg)
+{
+	(void)arg;
+	worker_end(w, ATTEMPT_LOST);
+	if (w->forced == ATTEMPT_LOST && !w->error)
+		w->error = xstrdup("ended because the spawner was stopped");
+}
+
+void workers_stop(struct workers *ws)
+{
+	ws->stopping = true;
+	workers_each(ws, stop_one, NULL);
+}
+
+/* ---- the loop ---- */
+
+usec_t workers_next(const struct workers *ws)
+{
+	usec_t next = deadlines_next(&ws->deadlines);
+
+	return ws->look_wanted && ws->look_after < next ? ws->look_after : next;
+}
+
+void workers_turn(struct workers *ws)
+{
+	usec_t now = clock_boot(&clock_system);
+	struct deadline *d;
+
+	while ((d = deadlines_take(&ws->deadlines, now)))
+		worker_due(SOURCE_OWNER(d, struct worker, deadline));
+	if (ws->look_wanted && now >= ws->look_after)
+		workers_look(ws, now);
+	for (struct worker **at = &ws->ending, *w; (w = *at);) {
+		if (worker_try_end(w, now))
+			*at = w->next_ending;
+		else
+			at = &w->next_ending;
+	}
+	for (struct worker **at = &ws->dead, *w; (w = *at);) {
+		if (w->posted) {
+			at = &w->next_dead;
+			continue;
+		}
+		*at = w->next_dead;
+		worker_free(w);
+	}
+}
+
+/* ---- the start ---- */
+
+static struct worker *worker_new(struct workers *ws, const struct frame_start *s)
+{
+	struct worker *w = xcalloc(1, sizeof(*w));
+
+	*w = (struct worker){.all = ws, .run = s->run, .fence = s->fence, .attempt = s->attempt,
+		.grace = s->grace, .exit = {-1, on_exit_ready}, .out = {-1, on_output}, .exit_code = -1};
+	output_writer_init(&w->output, ws->output_dir, s->run, s->attempt, s->output_limit);
+	w->same_run = map_get(&ws->by_run, w->run);
+	map_put(&ws->by_run, w->run, w);
+	ws->count++;
+	return w;
+}
+
+static void not_started(struct worker *w, int errnum, char *why /* moved */)
+{
+	w->phase = WORKER_NOT_STARTED;
+	w->transient = child_error_transient(errnum);
+	w->error = why;
+	w->news |= NEWS_NOT_STARTED;
+}
+
+struct worker *workers_refuse(struct workers *ws, const struct frame_start *s, const char *why)
+{
+	struct worker *w = worker_new(ws, s);
+
+	not_started(w, EAGAIN, xstrdup(why));
+	return w;
+}
+
+static char *launch_error(const struct child_word *word, const struct child_plan *p)
+{
+	const char *stage = child_stage_name(word), *cause = strerror(word->error);
+
+	if (strcmp(stage, "exec") == 0)
+		return xprintf("could not run '%s': %s", p->argv[0], cause);
+	if (strcmp(stage, "directory") == 0)
+		return xprintf("could not enter directory '%s': %s", p->cwd, cause);
+	return xprintf("could not start a process (%s): %s", stage, cause);
+}
+
+static bool worker_launch(struct worker *w, const struct child_plan *p)
+{
+	struct child_word word;
+	struct child child;
+	int r = child_launch(w->all->launcher, p, &child, &word);
+
+	if (r < 0) {
+		not_started(w, -r, launch_error(&word, p));
+		return false;
+	}
+	if (word.cwd_error)
+		w->error = xprintf("could not enter '%s', ran in '/': %s", p->cwd, strerror(word.cwd_error));
+	w->pid = child.pid;
+	w->exit.fd = child.pidfd;
+	w->started_at = clock_now(&clock_system);
+	w->phase = WORKER_RUNNING;
+	w->all->running++;
+	map_put(&w->all->by_pid, w->pid, w);
+	w->news |= NEWS_STARTED;
+	return true;
+}
+
+/* Without these we would not learn of its output and end: it must not run then. */
+static void worker_watch(struct worker *w)
+{
+	if (source_watch(w->all->ep, &w->exit, EPOLL_CTL_ADD, EPOLLIN) == 0 &&
+		source_watch(w->all->ep, &w->out, EPOLL_CTL_ADD, EPOLLIN) == 0)
+		return;
+	not_started(w, ENOMEM, xprintf("could not watch the process: %s", strerror(errno)));
+	w->news = NEWS_NOT_STARTED;
+	kill(-w->pid, SIGKILL);
+	syscall(SYS_waitid, P_PIDFD, w->exit.fd, NULL, WEXITED, NULL);
+	map_take(&w->all->by_pid, w->pid);
+	w->all->running--;
+	source_close(&w->exit);
+}
+
+struct worker *workers_start(struct workers *ws, const struct frame_start *s, const struct payload *p,
+	int stdin_fd)
+{
+	struct worker *w = worker_new(ws, s);
+	__attribute__((cleanup(environ_vars_done))) struct environ_vars vars;
+	AUTO_FD out = -1;
+	int pipe[2];
+
+	environ_build(&vars, &ws->base, p, s->run, s->fence);
+	if (pipe2(pipe, O_CLOEXEC) < 0) {
+		not_started(w, errno, xprintf("could not make a pipe: %s", strerror(errno)));
+		return w;
+	}
+	w->out.fd = pipe[0];
+	out = pipe[1];
+	io_set_nonblock(w->out.fd);
+	output_remove(ws->output_dir, s->run, s->attempt, NULL); /* of another store */
+	if (worker_launch(w, &(struct child_plan){.argv = p->argv, .envp = vars.envp,
+				    .path = environ_get(&vars, "PATH"), .cwd = p->cwd ? p->cwd : ws->base.home,
+				    .cwd_optional = !p->cwd, .in = stdin_fd >= 0 ? stdin_fd : ws->null,
+				    .out = out, .umask = (mode_t)s->umask, .nofile = ws->nofile,
+				    .parent = getpid()}))
+		worker_watch(w);
+	if (w->phase == WORKER_RUNNING && s->timeout)
+		deadline_set(&ws->deadlines, &w->deadline, clock_boot(&clock_system) + s->timeout);
+	return w;
+}

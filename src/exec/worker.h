@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The workers of one spawner, from start to acknowledged end. */
+#pragma once
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/map.h"
+#include "core/run.h"
+#include "exec/deadline.h"
+#include "exec/environ.h"
+#include "exec/output.h"
+#include "exec/source.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+struct err;
+struct frame_start;
+struct launcher;
+struct payload;
+struct workers;
+
+enum worker_phase {
+	WORKER_NOT_STARTED, /* until that is reported */
+	WORKER_RUNNING,
+	WORKER_TERMINATING, /* SIGTERM was sent, the grace runs */
+	WORKER_KILLED,      /* SIGKILL was sent */
+	WORKER_ENDING,      /* the main process is gone; what it left is being ended and its last output read */
+	WORKER_ENDED,       /* until that is acknowledged */
+	WORKER_PHASE_MAX
+};
+
+/* What the engine is still to be told of a worker, in this order. */
+enum worker_news { NEWS_STARTED = 1, NEWS_HAS = 2, NEWS_NOT_STARTED = 4, NEWS_ENDED = 8 };
+
+struct worker {
+	struct workers *all;         /* borrowed */
+	int64_t run, fence, attempt;
+	usec_t grace;
+	enum worker_phase phase;
+	enum attempt_outcome forced; /* by us; ATTEMPT_RUNNING: not so far */
+	pid_t pid;                   /* its process, group and session; ours to reap until WORKER_ENDING */
+	struct source exit, out;     /* pidfd and pipe */
+	struct deadline deadline;    /* by phase: timeout, grace, patience */
+	struct output_writer output;
+	usec_t started_at, ended_at; /* realtime */
+	usec_t died;                 /* boottime */
+	int exit_code, term_signal;  /* -1 and 0: none */
+	struct rusage usage;
+	size_t left;                 /* processes it left, by the last look */
+	bool looked;                 /* a look was taken since it died */
+	bool transient;
+	char *error;                 /* owned; NULL: nothing to say */
+	unsigned news;               /* enum worker_news */
+	bool asked;                  /* this engine has started or listed it, so it is told */
+	bool posted;                 /* is in the outbox */
+	struct worker *next_posted, *next_ending, *next_dead;
+	struct worker *same_run;     /* with another fence */
+};
+
+struct workers {
+	int ep, output_dir, null, children; /* null and children are owned, the others borrowed */
+	const char *spawner;                /* its id; borrowed */
+	struct environ_base base;
+	struct launcher *launcher;
+	struct rlimit nofile;               /* what workers get */
+	struct map by_run, by_pid;          /* by_pid: mains that are not reaped */
+	struct map adopted;                 /* children that came to us when their parents died */
+	struct deadlines deadlines;
+	struct worker *outbox, **outbox_end, *ending, *dead;
+	size_t count, running;              /* known in all; with processes */
+	bool stopping;
+	bool look_wanted;
+	usec_t look_after;                  /* not before: looking costs time with many children */
+	char *chunk;                        /* for reading output */
+	struct buf children_text;
+	pid_t *pids;
+	size_t pids_cap;
+};
+
+bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawner, struct err *e);
+void workers_done(struct workers *ws);
+
+struct worker *workers_find(const struct workers *ws, int64_t run, int64_t fence);
+/* Always gives a worker, with the news of what became of it. stdin_fd -1: /dev/null. Both are the caller's. */
+struct worker *workers_start(struct workers *ws, const struct frame_start *s, const struct payload *p,
+	int stdin_fd);
+struct worker *workers_refuse(struct workers *ws, const struct frame_start *s, const char *why); /* not yet, try later */
+void worker_end(struct worker *w, enum attempt_outcome why); /* SIGTERM, grace, SIGKILL */
+void worker_forget(struct worker *w);                        /* freed at the end of the turn */
+void worker_post(struct worker *w, unsigned news);
+struct worker *workers_unpost(struct workers *ws);           /* the first of the outbox; NULL: empty */
+void workers_each(struct workers *ws, void (*fn)(struct worker *w, void *arg), void *arg);
+
+void workers_stop(struct workers *ws);          /* ends them all and starts no more */
+void workers_turn(struct workers *ws);          /* once per turn of the loop: what is due, what has ended */
+usec_t workers_next(const struct workers *ws);  /* boottime of the next turn that is needed */
+
+/* ---- within the module ---- */
+void worker_ending_add(struct worker *w);
+void workers_look(struct workers *ws, usec_t now); /* at our children: what ended workers left is killed */
