@@ -208,6 +208,26 @@ static bool open_places(const struct options *o, int *ret_lock, int *ret_output,
 	return *ret_lock < 0 ? err_errno(e, -*ret_lock, "could not lock '%s'", lock) : true;
 }
 
+/* The service manager, where there is one, waits for this. */
+static void notify_manager(void)
+{
+	static const char ready[] = "READY=1";
+	const char *path = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	AUTO_FD fd = -1;
+	size_t len;
+
+	if (!path || (path[0] != '/' && path[0] != '@') || (len = strlen(path)) >= sizeof(a.sun_path))
+		return;
+	memcpy(a.sun_path, path, len);
+	if (path[0] == '@')
+		a.sun_path[0] = '\0'; /* an abstract one */
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || sendto(fd, ready, sizeof(ready) - 1, MSG_NOSIGNAL, (struct sockaddr *)&a,
+			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)) < 0)
+		log_warning("could not tell the service manager that we are ready: %s", strerror(errno));
+}
+
 static void say_ready(int *fd, int code)
 {
 	unsigned char word = (unsigned char)code;
@@ -237,6 +257,7 @@ static int serve(const struct options *o, int *ready)
 		return EXIT_FAILURE;
 	}
 	log_info("spawner %s listens at '%s'", id, path);
+	notify_manager();
 	say_ready(ready, 0);
 	ok = spawner_run(&(struct spawner_options){.listen = sock, .output_dir = output, .id = id,
 				 .linger = o->linger}, &e);

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the spawner's protocol costs: runs of 'true' per second, bare and through it, and their ratio. */
+#include "base/auto.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/plan.h"
+#include "exec/spawn_client.h"
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <systemd/sd-event.h>
+#include <unistd.h>
+
+#define IN_FLIGHT 8
+#define ROUNDS 6
+#define ROUND (2 * USEC_SEC)
+
+static char *const command[] = {(char *)"/bin/true", NULL};
+
+static void die(const char *what, const struct err *e)
+{
+	fprintf(stderr, "bench_spawn: %s: %s\n", what, e ? e->msg : strerror(errno));
+	exit(1);
+}
+
+static double bare_round(void)
+{
+	char *const env[] = {(char *)"PATH=/usr/bin:/bin", NULL};
+	usec_t from = clock_boot(&clock_system), now = from;
+	int flying = 0, done = 0;
+	pid_t pid;
+
+	while (now < from + ROUND || flying) {
+		while (flying < IN_FLIGHT && now < from + ROUND) {
+			if (posix_spawn(&pid, command[0], NULL, NULL, command, env))
+				die("posix_spawn", NULL);
+			flying++;
+		}
+		if (waitpid(-1, NULL, 0) > 0) {
+			flying--;
+			done++;
+		}
+		now = clock_boot(&clock_system);
+	}
+	return (double)done * USEC_SEC / (double)(now - from);
+}
+
+struct through {
+	struct spawn_client *client;
+	sd_event *ev;
+	struct plan plan;
+	usec_t until;
+	int flying, done;
+};
+
+static void start_one(struct through *t)
+{
+	struct err e = {};
+
+	t->plan.run++;
+	if (!spawn_client_start(t->client, &t->plan, &e))
+		die("start", &e);
+	t->flying++;
+}
+
+static void on_report(const struct spawn_report *r, void *arg)
+{
+	struct through *t = arg;
+
+	if (r->kind == SPAWN_STARTED)
+		return;
+	if (r->kind != SPAWN_ENDED || r->outcome != ATTEMPT_SUCCEEDED)
+		die("a run failed", &(struct err){.msg = "see spawner.log"});
+	spawn_client_ack(t->client, r->run, r->fence);
+	t->flying--;
+	t->done++;
+	if (clock_boot(&clock_system) < t->until)
+		start_one(t);
+	else if (!t->flying)
+		sd_event_exit(t->ev, 0);
+}
+
+static double through_round(struct through *t, const char *sock)
+{
+	struct err e = {};
+	usec_t from;
+
+	if (sd_event_new(&t->ev) < 0 || !spawn_client_open(t->ev, sock, "bench", on_report, t, &t->client, &e))
+		die("open", &e);
+	t->done = 0;
+	from = clock_boot(&clock_system);
+	t->until = from + ROUND;
+	for (int i = 0; i < IN_FLIGHT; i++)
+		start_one(t);
+	sd_event_loop(t->ev);
+	spawn_client_free(t->client);
+	t->ev = sd_event_unref(t->ev);
+	return (double)t->done * USEC_SEC / (double)(clock_boot(&clock_system) - from);
+}
+
+static double cpu_of(pid_t pid)
+{
+	AUTO_TEXT path = xprintf("/proc/%d/stat", (int)pid);
+	FILE *f = fopen(path, "re");
+	unsigned long user = 0, sys = 0;
+
+	if (!f || fscanf(f, "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &sys) != 2)
+		user = sys = 0;
+	if (f)
+		fclose(f);
+	return (double)(user + sys) / (double)sysconf(_SC_CLK_TCK);
+}
+
+static pid_t spawner_start(const char *program, const char *dir, const char *sock)
+{
+	AUTO_TEXT output = xprintf("%s/output", dir);
+	char *argv[] = {(char *)program, (char *)"--runtime-dir", (char *)dir, (char *)"--output-dir", output, NULL};
+	pid_t pid;
+
+	if (posix_spawn(&pid, program, NULL, NULL, argv, environ))
+		die(program, NULL);
+	for (int i = 0; i < 500 && access(sock, F_OK) < 0; i++)
+		usleep(10000);
+	return pid;
+}
+
+int main(void)
+{
+	const char *build = getenv("top_builddir");
+	char dir[] = "/tmp/bench-spawn.XXXXXX";
+	AUTO_TEXT program = xprintf("%s/jobsched-spawner", build ? build : ".");
+	AUTO_TEXT sock = NULL;
+	AUTO_TEXT clean = NULL;
+	struct through t = {.plan = {.fence = 1, .attempt = 1, .output_limit = 1 << 20, .umask = 022}};
+	double bare = 0, through = 0;
+	pid_t spawner;
+
+	if (!mkdtemp(dir))
+		die("mkdtemp", NULL);
+	sock = xprintf("%s/spawner.sock", dir);
+	spawner = spawner_start(program, dir, sock);
+	strv_add(&t.plan.argv, command[0]);
+	strv_add(&t.plan.env, "JOBSCHED_JOB=1");
+	for (int i = 0; i < ROUNDS; i++) { /* in turns, because the machine is never the same twice */
+		bare += bare_round() / ROUNDS;
+		through += through_round(&t, sock) / ROUNDS;
+	}
+	printf("bare posix_spawn and wait, %d in flight: %7.0f /s\n", IN_FLIGHT, bare);
+	printf("through the spawner, %d in flight:       %7.0f /s\n", IN_FLIGHT, through);
+	printf("ratio:                                  %7.2f\n", through / bare);
+	printf("spawner's own time per run, vfork included: %.0f us\n",
+		cpu_of(spawner) * 1e6 / (double)t.plan.run);
+	plan_done(&t.plan);
+	kill(spawner, SIGTERM);
+	waitpid(spawner, NULL, 0);
+	clean = xprintf("rm -rf '%s'", dir);
+	return system(clean) ? 1 : 0;
+}
