@@ -66,7 +66,7 @@ lint "each library is used in its own directory only" own libs
 # decisions take time and data as arguments
 impure() {
 	c_sources src/core | xargs -r grep -nE \
-		'(^|[^a-z_>.])(time|clock_gettime|gettimeofday|localtime|localtime_r|mktime|socket|fork|system|getenv|clock_now)\('
+		'(^|[^a-z_>.-])(time|clock_gettime|gettimeofday|localtime|localtime_r|mktime|socket|fork|system|getenv|clock_now)\('
 }
 lint "src/core asks no clock, environment or kernel" impure
 finish
