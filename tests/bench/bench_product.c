@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures submissions and runs through the real daemon, beside the limits of this machine. */
 #include "base/err.h"
-#include "limits.h"
+#include "measure.h"
 #include "wire/client.h"
 #include <dirent.h>
 #include <err.h>
@@ -186,27 +186,6 @@ static json_int_t succeeded(struct client *c)
 	return n;
 }
 
-/* CPU seconds of a process so far. */
-static double cpu_of(pid_t pid)
-{
-	char path[64], text[1024], *p;
-	unsigned long user = 0, system = 0;
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[n > 0 ? n : 0] = 0;
-	p = strrchr(text, ')');
-	if (!p || sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2)
-		return 0;
-	return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
-}
-
 /* The spawner that was started for our directory. */
 static pid_t spawner_of(const struct bench *b)
 {
@@ -254,8 +233,8 @@ static struct run_rate run_all(const struct bench *b)
 	clock_gettime(CLOCK_REALTIME, &wait);
 	if (wait.tv_sec >= due)
 		errx(1, "the submissions took too long to measure the runs");
-	engine_cpu = cpu_of(b->pid);
-	spawner_cpu = cpu_of(spawner);
+	engine_cpu = bench_cpu(b->pid);
+	spawner_cpu = bench_cpu(spawner);
 	wait = (struct timespec){ .tv_sec = due };
 	clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &wait, NULL);
 	start = bench_now();
@@ -267,8 +246,8 @@ static struct run_rate run_all(const struct bench *b)
 	}
 	return (struct run_rate){
 		.per_second = b->runs / (bench_now() - start),
-		.engine = (cpu_of(b->pid) - engine_cpu) / b->runs * 1e6,
-		.spawner = (cpu_of(spawner) - spawner_cpu) / b->runs * 1e6,
+		.engine = (bench_cpu(b->pid) - engine_cpu) / b->runs * 1e6,
+		.spawner = (bench_cpu(spawner) - spawner_cpu) / b->runs * 1e6,
 	};
 }
 

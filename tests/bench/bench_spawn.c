@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "core/plan.h"
 #include "exec/spawn_client.h"
+#include "measure.h"
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>
@@ -20,34 +21,10 @@
 #define ROUNDS 6
 #define ROUND (2 * USEC_SEC)
 
-static char *const command[] = {(char *)"/bin/true", NULL};
-
 static void die(const char *what, const struct err *e)
 {
 	fprintf(stderr, "bench_spawn: %s: %s\n", what, e ? e->msg : strerror(errno));
 	exit(1);
-}
-
-static double bare_round(void)
-{
-	char *const env[] = {(char *)"PATH=/usr/bin:/bin", NULL};
-	usec_t from = clock_boot(&clock_system), now = from;
-	int flying = 0, done = 0;
-	pid_t pid;
-
-	while (now < from + ROUND || flying) {
-		while (flying < IN_FLIGHT && now < from + ROUND) {
-			if (posix_spawn(&pid, command[0], NULL, NULL, command, env))
-				die("posix_spawn", NULL);
-			flying++;
-		}
-		if (waitpid(-1, NULL, 0) > 0) {
-			flying--;
-			done++;
-		}
-		now = clock_boot(&clock_system);
-	}
-	return (double)done * USEC_SEC / (double)(now - from);
 }
 
 struct through {
@@ -103,19 +80,6 @@ static double through_round(struct through *t, const char *sock)
 	return (double)t->done * USEC_SEC / (double)(clock_boot(&clock_system) - from);
 }
 
-static double cpu_of(pid_t pid)
-{
-	AUTO_TEXT path = xprintf("/proc/%d/stat", (int)pid);
-	FILE *f = fopen(path, "re");
-	unsigned long user = 0, sys = 0;
-
-	if (!f || fscanf(f, "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &sys) != 2)
-		user = sys = 0;
-	if (f)
-		fclose(f);
-	return (double)(user + sys) / (double)sysconf(_SC_CLK_TCK);
-}
-
 static pid_t spawner_start(const char *program, const char *dir, const char *sock)
 {
 	AUTO_TEXT output = xprintf("%s/output", dir);
@@ -144,17 +108,17 @@ int main(void)
 		die("mkdtemp", NULL);
 	sock = xprintf("%s/spawner.sock", dir);
 	spawner = spawner_start(program, dir, sock);
-	strv_add(&t.plan.argv, command[0]);
+	strv_add(&t.plan.argv, "/bin/true");
 	strv_add(&t.plan.env, "JOBSCHED_JOB=1");
 	for (int i = 0; i < ROUNDS; i++) { /* in turns, because the machine is never the same twice */
-		bare += bare_round() / ROUNDS;
+		bare += limit_spawn(IN_FLIGHT, (double)ROUND / USEC_SEC) / ROUNDS;
 		through += through_round(&t, sock) / ROUNDS;
 	}
 	printf("bare posix_spawn and wait, %d in flight: %7.0f /s\n", IN_FLIGHT, bare);
 	printf("through the spawner, %d in flight:       %7.0f /s\n", IN_FLIGHT, through);
 	printf("ratio:                                  %7.2f\n", through / bare);
 	printf("spawner's own time per run, vfork included: %.0f us\n",
-		cpu_of(spawner) * 1e6 / (double)t.plan.run);
+		bench_cpu(spawner) * 1e6 / (double)t.plan.run);
 	plan_done(&t.plan);
 	kill(spawner, SIGTERM);
 	waitpid(spawner, NULL, 0);

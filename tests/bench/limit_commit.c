@@ -1,54 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measures bare process starts and bare SQLite commits. */
-#include "limits.h"
+/* Measures bare SQLite commits. */
+#include "measure.h"
 #include <err.h>
-#include <spawn.h>
 #include <sqlite3.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-extern char **environ;
-
-double bench_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static void start_true(void)
-{
-	char *argv[] = { (char *)"true", NULL };
-	pid_t pid;
-	int r = posix_spawn(&pid, "/bin/true", NULL, NULL, argv, environ);
-
-	if (r)
-		errx(1, "posix_spawn: %s", strerror(r));
-}
-
-double limit_spawn(int in_flight, double seconds)
-{
-	double start = bench_now();
-	int ended = 0;
-
-	for (int i = 0; i < in_flight; i++)
-		start_true();
-	while (bench_now() - start < seconds) {
-		if (wait(NULL) < 0)
-			err(1, "wait");
-		ended++;
-		start_true();
-	}
-	for (int i = 0; i < in_flight; i++, ended++)
-		if (wait(NULL) < 0)
-			err(1, "wait");
-	return ended / (bench_now() - start);
-}
 
 static void sql(sqlite3 *db, const char *text)
 {

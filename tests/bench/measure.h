@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The limits the product is measured against on the same machine, in the same run. */
+/* What is measured beside the product on the same machine, in the same run. */
 #pragma once
 
-double bench_now(void); /* seconds, monotonic */
+#include <sys/types.h>
+
+double bench_now(void);         /* seconds, monotonic */
+double bench_cpu(pid_t pid);    /* seconds of CPU a process has used; 0 when it is gone */
 
 /* Starts and waits for 'true', so many at a time; starts per second. */
 double limit_spawn(int in_flight, double seconds);

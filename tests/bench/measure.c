@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Measures time, CPU and bare process starts. */
+#include "measure.h"
+#include <err.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+double bench_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+double bench_cpu(pid_t pid)
+{
+	char path[64], text[1024], *p;
+	unsigned long user = 0, system = 0;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = 0;
+	p = strrchr(text, ')');
+	if (!p || sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2)
+		return 0;
+	return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+}
+
+static void start_true(void)
+{
+	char *argv[] = {(char *)"true", NULL}, *env[] = {(char *)"PATH=/usr/bin:/bin", NULL};
+	pid_t pid;
+	int r = posix_spawn(&pid, "/bin/true", NULL, NULL, argv, env);
+
+	if (r)
+		errx(1, "posix_spawn: %s", strerror(r));
+}
+
+double limit_spawn(int in_flight, double seconds)
+{
+	double start = bench_now();
+	int ended = 0;
+
+	for (int i = 0; i < in_flight; i++)
+		start_true();
+	while (bench_now() - start < seconds) {
+		if (wait(NULL) < 0)
+			err(1, "wait");
+		ended++;
+		start_true();
+	}
+	for (int i = 0; i < in_flight; i++, ended++)
+		if (wait(NULL) < 0)
+			err(1, "wait");
+	return ended / (bench_now() - start);
+}
