@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Compares what git keeps with what the distribution tarball will contain.
-. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/../tap.sh"
 
 forgotten() {
 	work=$(mktemp -d)

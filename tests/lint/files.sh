@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Keeps the top of every file, and words that mark unfinished work out of it.
-. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/../tap.sh"
 
 cd "$top_srcdir" || exit 1
 all() {

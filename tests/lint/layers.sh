@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Keeps the dependency rule between directories: base <- core <- {store, wire, exec} <- daemon <- cmd.
-. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/../tap.sh"
 
 # what each directory may include, then the headers of others' libraries it may use
 cat >"${TMPDIR:-/tmp}/layers.$$" <<'RULES'

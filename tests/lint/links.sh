@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Looks at which libraries each program is linked with.
-. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/../tap.sh"
 
 # libraries PROGRAM PATTERN: those it needs and must not have
 libraries() {

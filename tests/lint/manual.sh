@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Holds the manual pages against mandoc, and against what the programs say about themselves.
-. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/../tap.sh"
 
 cd "$top_srcdir" || exit 1
 work=$(mktemp -d)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Finds places of the machine it was built on, in the sources and in the programs.
-. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/../tap.sh"
 
 cd "$top_srcdir" || exit 1
 here=$PWD

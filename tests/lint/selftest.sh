@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Plants one violation after another in a small tree and sees that the lints find each of them.
-. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/../tap.sh"
 
 units=$(cd "$top_builddir/systemd" && pwd)
+programs=$(cd "$top_builddir" && pwd)
 lints=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -151,4 +152,19 @@ lint "units.sh finds a setting that systemd does not know" caught units "systemd
 fresh
 sed -i '/^ProtectSystem=/d; /^PrivateNetwork=/d' "$work/build/systemd/jobschedd.service"
 lint "units.sh finds an engine that exposes more" caught units "the engine's exposure is at most 0.6"
+
+fresh
+for name in jobctl jobsched-spawner jobschedd; do
+	cp "$programs/$name" "$work/build/"
+done
+lint "links.sh is content with what was built" clean links
+cp "$programs/jobschedd" "$work/build/jobctl"
+lint "links.sh finds a jobctl with a database" caught links "jobctl is linked with no database and no server"
+cp "$programs/jobctl" "$work/build/"
+cp "$programs/jobctl" "$work/build/jobsched-spawner"
+both() {
+	run links
+	[ "$(grep -c '^not ok.*the spawner is linked' "$work/out")" -eq 2 ] || cat "$work/out"
+}
+lint "links.sh finds a spawner with a parser" both
 finish

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Finds functions that have grown past what a person reads at once.
-. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/../tap.sh"
 
 cd "$top_srcdir" || exit 1
 # A body opens and closes in the first column, which nothing else does.

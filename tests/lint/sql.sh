@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Keeps SQL text in the .sql files.
-. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/../tap.sh"
 
 cd "$top_srcdir" || exit 1
 queries() {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Finds state that nobody owns: mutable externs and variables of a file.
-. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/../tap.sh"
 
 cd "$top_srcdir" || exit 1
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Has systemd judge our units: whether it understands them, and how much they expose.
-. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/../tap.sh"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the lints share: where the sources are, and findings as TAP.
+# What the shell tests share: where the sources are, and findings as TAP.
 
 : "${top_srcdir:=.}" "${top_builddir:=.}"
 cases=0

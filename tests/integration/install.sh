@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+# Installs into a directory and looks at what is there, then uninstalls it again.
+. "$(dirname "$0")/../tap.sh"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+unset MAKEFLAGS MAKELEVEL
+
+# Which of the expected files are missing, whatever the prefix.
+installed() {
+	make -C "$top_builddir" install DESTDIR="$work/root" >"$work/log" 2>&1 || { tail "$work/log"; return; }
+	(cd "$work/root" && find . -type f | sort) >"$work/files"
+	for name in bin/jobctl sbin/jobschedd libexec/jobsched/jobsched-spawner \
+		lib/systemd/system/jobschedd.service lib/systemd/system/jobschedd.socket \
+		lib/systemd/system/jobsched-spawner.service lib/systemd/user/jobschedd.service lib/sysusers.d/jobsched.conf \
+		man/man1/jobctl.1 man/man5/jobschedd.conf.5 man/man8/jobschedd.8 man/man8/jobsched-spawner.8; do
+		grep -q "/$name\$" "$work/files" || echo "$name is missing"
+	done
+	grep -E '\.(a|h|o)$|/test|/bench' "$work/files" | sed 's/$/ should not be installed/'
+}
+uninstalled() {
+	make -C "$top_builddir" uninstall DESTDIR="$work/root" >"$work/log" 2>&1 || tail "$work/log"
+	find "$work/root" -type f
+}
+lint "make install puts every file in its place" installed
+lint "make uninstall leaves nothing" uninstalled
+finish

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+# Runs ./quickstart as a newcomer does, with a home of its own and this build in place of a new one.
+. "$(dirname "$0")/../tap.sh"
+
+# The socket's path must be short, so not below a long $TMPDIR.
+work=$(mktemp -d /tmp/jobsched-qs.XXXXXX)
+top_srcdir=$(cd "$top_srcdir" && pwd)
+mkdir "$work/tree" "$work/home"
+for entry in "$top_srcdir"/* "$top_srcdir"/.ci; do
+	case ${entry##*/} in
+	build*) ;;
+	quickstart) cp "$entry" "$work/tree/" ;;
+	*) ln -s "$entry" "$work/tree/" ;;
+	esac
+done
+[ -e "$work/tree/build-aux" ] || ln -s "$top_srcdir/build-aux" "$work/tree/"
+ln -s "$(cd "$top_builddir" && pwd)" "$work/tree/build"
+unset MAKEFLAGS MAKELEVEL XDG_STATE_HOME XDG_RUNTIME_DIR XDG_CONFIG_HOME JOBSCHED_SOCKET
+export HOME="$work/home"
+
+leave() {
+	"$work/tree/quickstart" stop >/dev/null
+	# its spawner would stay for a minute
+	for dir in /proc/[0-9]*; do
+		tr '\0' ' ' <"$dir/cmdline" 2>/dev/null | grep -q "jobsched-spawner.*$work" && kill "${dir#/proc/}"
+	done
+	rm -rf "$work"
+}
+trap leave EXIT
+
+first() {
+	"$work/tree/quickstart" >"$work/out" 2>&1 </dev/null || { echo "it failed"; cat "$work/out"; return; }
+	for n in 1 2 3; do
+		grep -q "^hello $n from run" "$work/out" || echo "no output of the job: hello $n"
+	done
+	grep -q succeeded "$work/out" || echo "no history"
+	grep -q 'quickstart stop' "$work/out" || echo "it does not say how to stop"
+	[ -f "$work/home/.local/state/jobsched/jobs.db" ] || echo "no store in the caller's state directory"
+}
+again() {
+	began=$(date +%s)
+	"$work/tree/quickstart" >"$work/out" 2>&1 </dev/null || { echo "it failed"; cat "$work/out"; return; }
+	grep -q 'running already' "$work/out" || echo "it started a second daemon"
+	grep -c succeeded "$work/out" | grep -qx 2 || echo "the first job is not in the history any more"
+	[ $(($(date +%s) - began)) -le 30 ] || echo "it took $(($(date +%s) - began)) s"
+}
+stopped() {
+	"$work/tree/quickstart" stop >"$work/out" || echo "it failed"
+	"$top_builddir/jobctl" --user status >/dev/null 2>&1
+	[ $? -eq 5 ] || echo "the daemon still answers"
+	"$work/tree/quickstart" stop | grep -q none || echo "a second stop is not harmless"
+}
+lint "it starts a scheduler, runs a job and shows its history" first
+lint "running it again is quick and harmless" again
+lint "stop ends the scheduler it started" stopped
+finish
