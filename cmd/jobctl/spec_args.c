@@ -109,37 +109,6 @@ static bool set_blob(struct job_spec *s, const struct job_field *f, const char *
 	return true;
 }
 
-static bool set_number(struct job_spec *s, const struct job_field *f, const char *text, struct err *e)
-{
-	int64_t *at = member(s, f), n = 0;
-	char *end;
-
-	switch (f->type) {
-	case FIELD_OCTAL:
-		if (strlen(text) > 8 || !*text || text[strspn(text, "01234567")])
-			return err_set(e, ERR_INVALID, "'%s' is no octal number", text);
-		n = strtol(text, &end, 8);
-		break;
-	case FIELD_SIZE:
-		if (!parse_size(text, &n))
-			return err_set(e, ERR_INVALID, "'%s' is no size; write 4096, 64K, 10M or 1G", text);
-		break;
-	case FIELD_DURATION:
-		/* Nothing at all is a duration only where the field allows it. */
-		if (!(f->min == 0 && (!strcmp(text, "0") || !strcmp(text, "0s"))) &&
-			!parse_duration(text, &n, e))
-			return false;
-		break;
-	default:
-		if (!parse_int(text, INT64_MIN, INT64_MAX, &n))
-			return err_set(e, ERR_INVALID, "'%s' is no whole number", text);
-	}
-	if (n < f->min || n > f->max)
-		return err_set(e, ERR_INVALID, "'%s' is out of range", text);
-	*at = n;
-	return true;
-}
-
 static bool set_any(struct job_spec *s, const struct job_field *f, const char *text, struct err *e)
 {
 	switch (f->type) {
@@ -153,7 +122,7 @@ static bool set_any(struct job_spec *s, const struct job_field *f, const char *t
 	case FIELD_BLOB:
 		return set_blob(s, f, text, e);
 	default:
-		return set_number(s, f, text, e);
+		return job_field_parse(f, text, member(s, f), e);
 	}
 }
 

@@ -52,18 +52,10 @@ static void put_schedule(const struct job_spec *s, struct buf *out)
 
 static void put_number(const struct job_field *f, int64_t n, struct buf *out)
 {
-	AUTO_TEXT text = NULL;
-	char duration[RFC3339_MAX];
+	AUTO_TEXT text = n == f->preset ? NULL : job_field_print(f, n);
 
-	if (n == f->preset)
-		return;
-	if (f->type == FIELD_OCTAL)
-		text = xprintf("%03" PRIo64, (uint64_t)n);
-	else if (f->type == FIELD_DURATION)
-		text = xstrdup(format_duration(n, duration));
-	else
-		text = xprintf("%" PRId64, n);
-	option(out, f->flag, text);
+	if (text)
+		option(out, f->flag, text);
 }
 
 static void put_pairs(const struct job_field *f, const struct strv *pairs, bool (*secret)(const char *),

@@ -104,23 +104,12 @@ static void put_last_run(struct buf *out, const struct ctl *c, const json_t *job
 /* A number of the spec, in the words of its option, when it is not the default. */
 static void put_number(struct buf *out, const struct job_field *f, int64_t n)
 {
-	char text[WORDS_MAX];
+	char size[WORDS_MAX];
+	AUTO_TEXT text = NULL;
 
 	if (n == f->preset)
 		return;
-	switch (f->type) {
-	case FIELD_OCTAL:
-		snprintf(text, sizeof text, "%03" PRIo64, (uint64_t)n);
-		break;
-	case FIELD_SIZE:
-		words_size(n, text);
-		break;
-	case FIELD_DURATION:
-		format_duration(n, text);
-		break;
-	default:
-		snprintf(text, sizeof text, "%" PRId64, n);
-	}
+	text = f->type == FIELD_SIZE ? xstrdup(words_size(n, size)) : job_field_print(f, n);
 	put_line(out, f->flag ? f->flag : f->name, text);
 }
 

@@ -27,6 +27,9 @@ struct job_spec {
 	char *script;           /* run by /bin/sh -c; NULL when command is set */
 	struct strv schedule;   /* see core/schedule.h; never empty once checked */
 	char *tz;               /* IANA zone; NULL until the submitter's is known */
+	int64_t dst_gap, dst_fold; /* enum dst_gap, enum dst_fold */
+	usec_t from, until;     /* no slot before or after; 0: no bound */
+	usec_t jitter;          /* each start is delayed by up to this, drawn once per slot */
 	struct strv env;        /* NAME=value */
 	struct strv tags;       /* key=value */
 	char *cwd;              /* NULL: the owner's home */
@@ -50,6 +53,8 @@ enum field_type {
 	FIELD_OCTAL,    /* int64_t; JSON string "022" */
 	FIELD_SIZE,     /* int64_t bytes; JSON number, text "10M" on the command line */
 	FIELD_DURATION, /* usec_t; JSON number of seconds or text "1h30m"; written as seconds */
+	FIELD_TIME,     /* usec_t; JSON text, RFC 3339; 0: none */
+	FIELD_CHOICE,   /* int64_t, an index of 'choices'; JSON text */
 	FIELD_TYPE_MAX
 };
 
@@ -59,6 +64,7 @@ struct job_field {
 	size_t offset;       /* in struct job_spec */
 	int64_t min, max;    /* of the number; of the length of a text or blob; of the members of a list */
 	int64_t preset;      /* default of a number */
+	const char *const *choices; /* of FIELD_CHOICE: max + 1 words */
 	bool bytes;          /* also accepted and written as NAME_b64 when not UTF-8 */
 	const char *flag;    /* long option of 'jobctl add'; NULL: not an option of its own */
 	char short_flag;     /* 0: none */
@@ -69,6 +75,10 @@ struct job_field {
 extern const struct job_field job_fields[];
 extern const size_t job_fields_count;
 const struct job_field *job_field_find(const char *name);
+
+/* The number of a field from FIELD_INT on, as people write it: 022, 10M, 1h30m, skip … */
+bool job_field_parse(const struct job_field *f, const char *text, int64_t *ret, struct err *e);
+char *job_field_print(const struct job_field *f, int64_t n); /* caller frees */
 
 bool job_name_check(const char *name, struct err *e); /* [A-Za-z0-9._-]{1,128}, not all digits */
 

@@ -2,6 +2,8 @@
 /* The table of what can be asked of a job: JSON, command line, 'show' and help all read it. */
 #include "base/err.h"
 #include "core/job.h"
+#include "core/schedule.h"
+#include <inttypes.h>
 #include <string.h>
 
 bool job_name_check(const char *name, struct err *e)
@@ -79,6 +81,19 @@ const struct job_field job_fields[] = {
 		.help = "when it is due; none means now"},
 	{.name = "tz", .type = FIELD_TEXT, .offset = AT(tz), .min = 1, .max = 64, .flag = "tz",
 		.arg = "ZONE", .help = "time zone of the schedule, as Europe/Berlin"},
+	{.name = "dst_gap", .type = FIELD_CHOICE, .offset = AT(dst_gap), .max = DST_GAP_MAX - 1,
+		.choices = dst_gap_names, .flag = "dst-gap", .arg = "after|skip",
+		.help = "a fixed time that the clock jumps over runs right after, or not"},
+	{.name = "dst_fold", .type = FIELD_CHOICE, .offset = AT(dst_fold), .max = DST_FOLD_MAX - 1,
+		.choices = dst_fold_names, .flag = "dst-fold", .arg = "first|last|both",
+		.help = "a fixed time that comes twice runs at which of them"},
+	{.name = "from", .type = FIELD_TIME, .offset = AT(from), .max = USEC_LAST, .flag = "from",
+		.arg = "TIME", .help = "no slot before this"},
+	{.name = "until", .type = FIELD_TIME, .offset = AT(until), .max = USEC_LAST, .flag = "until",
+		.arg = "TIME", .help = "no slot after this"},
+	{.name = "jitter", .type = FIELD_DURATION, .offset = AT(jitter), .max = USEC_DAY,
+		.flag = "jitter", .arg = "DURATION",
+		.help = "delay each start by a random part of this, drawn once per slot"},
 	{.name = "env", .type = FIELD_MAP, .offset = AT(env), .max = 128, .bytes = true, .flag = "env",
 		.short_flag = 'e', .arg = "NAME=VALUE", .check = check_env,
 		.help = "environment variable of the command; repeatable"},
@@ -113,4 +128,86 @@ const struct job_field *job_field_find(const char *name)
 		if (strcmp(job_fields[i].name, name) == 0)
 			return &job_fields[i];
 	return NULL;
+}
+
+static bool parse_octal(const char *text, int64_t *ret)
+{
+	size_t len = strlen(text);
+
+	if (len == 0 || len > 8 || strspn(text, "01234567") != len)
+		return false;
+	for (*ret = 0; *text; text++)
+		*ret = *ret * 8 + (*text - '0');
+	return true;
+}
+
+static bool parse_choice(const struct job_field *f, const char *text, int64_t *ret, struct err *e)
+{
+	for (int64_t i = 0; i <= f->max; i++)
+		if (strcmp(f->choices[i], text) == 0) {
+			*ret = i;
+			return true;
+		}
+	return err_field(e, f->name, "'%.40s' is not one of %s", text, f->arg);
+}
+
+static bool parse_number(const struct job_field *f, const char *text, int64_t *ret, struct err *e)
+{
+	struct err why = {};
+
+	switch (f->type) {
+	case FIELD_OCTAL:
+		return parse_octal(text, ret) ||
+		       err_field(e, f->name, "'%.40s' is not an octal number like 022", text);
+	case FIELD_SIZE:
+		return parse_size(text, ret) ||
+		       err_field(e, f->name, "'%.40s' is not a size; write 4096, 64K, 10M or 1G", text);
+	case FIELD_DURATION:
+		if (f->min == 0 && (!strcmp(text, "0") || !strcmp(text, "0s"))) {
+			*ret = 0;
+			return true;
+		}
+		return parse_duration(text, ret, &why) || err_field(e, f->name, "%s", why.msg);
+	case FIELD_TIME:
+		return parse_rfc3339(text, ret, &why) || err_field(e, f->name, "%s", why.msg);
+	case FIELD_CHOICE:
+		return parse_choice(f, text, ret, e);
+	default:
+		return parse_int(text, INT64_MIN, INT64_MAX, ret) ||
+		       err_field(e, f->name, "'%.40s' is not a whole number", text);
+	}
+}
+
+bool job_field_parse(const struct job_field *f, const char *text, int64_t *ret, struct err *e)
+{
+	int64_t n = 0;
+
+	if (!parse_number(f, text, &n, e))
+		return false;
+	if (n < f->min || n > f->max) {
+		AUTO_TEXT min = job_field_print(f, f->min);
+		AUTO_TEXT max = job_field_print(f, f->max);
+
+		return err_field(e, f->name, "'%.40s' is out of range: %s to %s", text, min, max);
+	}
+	*ret = n;
+	return true;
+}
+
+char *job_field_print(const struct job_field *f, int64_t n)
+{
+	char text[RFC3339_MAX];
+
+	switch (f->type) {
+	case FIELD_OCTAL:
+		return xprintf("%03" PRIo64, (uint64_t)n);
+	case FIELD_DURATION:
+		return xstrdup(format_duration(n, text));
+	case FIELD_TIME:
+		return xstrdup(format_rfc3339(n, text));
+	case FIELD_CHOICE:
+		return xstrdup(n >= 0 && n <= f->max ? f->choices[n] : "unknown");
+	default:
+		return xprintf("%" PRId64, n);
+	}
 }

@@ -140,6 +140,7 @@ static void take_over_config(struct engine *g, const struct config *fresh)
 	for (size_t i = 0; i < need_restart.n; i++)
 		log_warning("the new value of '%s' needs a restart", need_restart.v[i]);
 	log_set_level((enum log_level)g->o.config->log_level);
+	planner_forget(g->planner); /* tzdata may be new, too */
 	dispatcher_set_max_running(g->dispatcher, (size_t)g->o.config->max_running);
 	limits = limits_of(g->o.config);
 	if (g->server)

@@ -2,25 +2,30 @@
 /* The planner: asks the store for due slots and advances each job by its compiled schedule. */
 #include "daemon/planner.h"
 #include "base/err.h"
+#include "base/io.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/text.h"
+#include "base/tzfile.h"
 #include "core/job.h"
-#include "core/schedule.h"
+#include "core/schedule_set.h"
 #include "core/slots.h"
+#include "core/zone_cache.h"
 #include "daemon/store_thread.h"
 #include "store/op.h"
 #include "wire/codec.h"
 #include <inttypes.h>
+#include <stdatomic.h>
 
 #define PLAN_LIMIT 2000      /* due rows in one transaction */
 #define CACHE_MAX 4096       /* compiled schedules kept */
 #define RETRY_DELAY USEC_SEC /* after the store refused */
 
+/* A job's schedule, ready to be asked. */
 struct compiled {
-	int64_t job, revision;
-	struct schedule *parts[16];
-	size_t n;
+	int64_t revision;
+	usec_t jitter;
+	struct schedule_set *set;
 };
 
 struct planner {
@@ -28,15 +33,17 @@ struct planner {
 	struct store_thread *store;
 	usec_t next_slot, not_before;
 	bool planning, stopped;
-	struct map cache; /* job → struct compiled; touched on the store thread only */
+	atomic_bool forget; /* asked for on the loop, done on the store thread */
+	/* touched on the store thread only */
+	struct map cache; /* job → struct compiled */
+	struct zone_cache *zones;
 };
 
 static void compiled_free(struct compiled *c)
 {
 	if (!c)
 		return;
-	for (size_t i = 0; i < c->n; i++)
-		schedule_free(c->parts[i]);
+	schedule_set_free(c->set);
 	free(c);
 }
 
@@ -49,53 +56,95 @@ static void cache_clear(struct map *cache)
 	map_done(cache);
 }
 
-static struct compiled *compile(const struct due_job *due, struct err *e)
+static struct compiled *compile(struct planner *p, const struct due_job *due, struct err *e)
 {
-	struct schedule_context context = {.anchor = due->created_at, .id = due->name,
-		.accepted = true};
-	struct compiled *c = xcalloc(1, sizeof(*c));
+	AUTO_TEXT number = xprintf("%" PRId64, due->job);
 	AUTO_DONE(job_spec) spec;
-	bool ok;
+	struct schedule_context context;
+	struct schedule_set *set;
+	struct compiled *c;
 
 	job_spec_init(&spec);
-	c->job = due->job;
-	c->revision = due->revision;
-	ok = spec_from_text(due->spec, &spec, e);
-	for (size_t i = 0; ok && i < spec.schedule.n && c->n < ELEMENTS(c->parts); i++) {
-		ok = schedule_parse(spec.schedule.v[i], &context, &c->parts[c->n], e);
-		c->n += ok;
-	}
-	if (ok)
-		return c;
-	compiled_free(c);
-	return NULL;
+	if (!spec_from_text(due->spec, &spec, e))
+		return NULL;
+	context = (struct schedule_context){
+		.anchor = due->created_at,
+		.id = due->name ? due->name : number,
+		.gap = (enum dst_gap)spec.dst_gap,
+		.fold = (enum dst_fold)spec.dst_fold,
+		.from = spec.from,
+		.until = spec.until,
+		.accepted = true,
+	};
+	if (!zone_cache_get(p->zones, spec.tz, &context.zone, e) ||
+		!schedule_set_parse(&spec.schedule, &context, &set, e))
+		return NULL;
+	c = xcalloc(1, sizeof(*c));
+	*c = (struct compiled){due->revision, spec.jitter, set};
+	return c;
+}
+
+static void forget_all(struct planner *p)
+{
+	cache_clear(&p->cache);
+	zone_cache_clear(p->zones); /* nobody is left who holds one */
 }
 
 static struct compiled *compiled_of(struct planner *p, const struct due_job *due, struct err *e)
 {
-	struct compiled *c = map_get(&p->cache, due->job);
+	struct compiled *c;
 
+	if (atomic_exchange(&p->forget, false))
+		forget_all(p);
+	c = map_get(&p->cache, due->job);
 	if (c && c->revision == due->revision)
 		return c;
 	compiled_free(map_take(&p->cache, due->job));
 	if (p->cache.used >= CACHE_MAX)
-		cache_clear(&p->cache);
-	c = compile(due, e);
+		forget_all(p);
+	c = compile(p, due, e);
 	if (c)
 		map_put(&p->cache, due->job, c);
 	return c;
 }
 
-static bool next_of_all(void *arg, usec_t after, usec_t *ret)
+static bool next_slot(void *arg, usec_t after, usec_t *ret)
 {
 	const struct compiled *c = arg;
-	usec_t best = USEC_NEVER, t;
 
-	for (size_t i = 0; i < c->n; i++)
-		if (schedule_next(c->parts[i], after, &t) && t < best)
-			best = t;
-	*ret = best;
-	return best != USEC_NEVER;
+	return schedule_set_next(c->set, after, ret);
+}
+
+/*
+ * Slots are whole seconds. What is not, is the moment from which the first slot is still to be found: of a job
+ * whose number decides it, or of one that counts from the end of its last run.
+ */
+static bool first_slot(const struct compiled *c, usec_t slot, usec_t *ret)
+{
+	if (slot % USEC_SEC == 0) {
+		*ret = slot;
+		return true;
+	}
+	return schedule_set_next_after_finish(c->set, slot, slot, ret);
+}
+
+static usec_t draw_jitter(usec_t jitter)
+{
+	uint64_t random;
+
+	if (jitter == 0)
+		return 0;
+	io_random(&random, sizeof(random));
+	return (usec_t)(random % (uint64_t)(jitter + 1));
+}
+
+/* Without a known slot some jobs still wait for something: a boot, a command, the end of their run. */
+static bool ends_for_good(const struct compiled *c)
+{
+	enum schedule_kind kind = schedule_set_kind(c->set);
+
+	return kind != SCHEDULE_BOOT && kind != SCHEDULE_MANUAL && !schedule_set_boots(c->set) &&
+	       !schedule_set_follows(c->set);
 }
 
 /* On the store thread, inside the transaction. */
@@ -105,15 +154,19 @@ static void advance(const struct due_job *due, usec_t now, usec_t horizon, struc
 	struct slot_plan plan;
 	struct err e = {};
 	struct compiled *c = compiled_of(p, due, &e);
+	usec_t first;
 
 	*ret = (struct planned){};
 	if (!c) {
 		log_line(LOG_LEVEL_ERROR, &(struct log_about){.job = due->job},
-			"suspended job %" PRId64 ", its schedule cannot be read: %s", due->job, e.msg);
-		ret->suspend = "bad_schedule";
+			"suspended job %" PRId64 ", it has no next slot: %s", due->job, e.msg);
+		ret->suspend = text_equal(e.field, "tz") ? "bad_zone" : "bad_schedule";
 		return;
 	}
-	slots_plan(next_of_all, c, due->slot, now, horizon, &plan);
+	ret->next_slot = ends_for_good(c) ? 0 : USEC_NEVER;
+	if (!first_slot(c, due->slot, &first))
+		return;
+	slots_plan(next_slot, c, first, now, horizon, &plan);
 	_Static_assert(ELEMENTS(ret->runs) >= SLOTS_MAX, "a plan must fit");
 	for (size_t i = 0; i < plan.n; i++)
 		ret->runs[ret->n++] = (struct planned_run){
@@ -121,17 +174,19 @@ static void advance(const struct due_job *due, usec_t now, usec_t horizon, struc
 			.slot = plan.v[i].first,
 			.slot_last = plan.v[i].last,
 			.slot_count = plan.v[i].count,
-			.due_at = plan.v[i].first,
+			.due_at = plan.v[i].first + (plan.v[i].missed ? 0 : draw_jitter(c->jitter)),
 			.reason = plan.v[i].missed ? "missed" : NULL,
 		};
-	ret->next_slot = plan.next;
+	if (plan.next)
+		ret->next_slot = plan.next;
 }
 
 struct planner *planner_new(const struct clock *clock, struct store_thread *store)
 {
 	struct planner *p = xcalloc(1, sizeof(*p));
 
-	*p = (struct planner){.clock = clock, .store = store, .next_slot = USEC_NEVER};
+	*p = (struct planner){.clock = clock, .store = store, .next_slot = USEC_NEVER,
+		.zones = zone_cache_new(tzfile_read)};
 	return p;
 }
 
@@ -140,12 +195,18 @@ void planner_free(struct planner *p)
 	if (!p)
 		return;
 	cache_clear(&p->cache);
+	zone_cache_free(p->zones);
 	free(p);
 }
 
 void planner_slot_is(struct planner *p, usec_t next_slot)
 {
 	p->next_slot = next_slot;
+}
+
+void planner_forget(struct planner *p)
+{
+	atomic_store(&p->forget, true);
 }
 
 void planner_stop(struct planner *p)

@@ -17,4 +17,5 @@ AUTO_DEFINE(planner);
 void planner_slot_is(struct planner *p, usec_t next_slot);
 /* Plans what is inside the look-ahead now. Returns when to call again; USEC_NEVER: after the next batch. */
 usec_t planner_pump(struct planner *p);
+void planner_forget(struct planner *p); /* schedules are compiled anew, zones read again */
 void planner_stop(struct planner *p); /* no further planning */

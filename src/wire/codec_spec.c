@@ -52,9 +52,6 @@ static bool check_range(const struct member *m, int64_t n, struct err *e)
 	if (m->field->type == FIELD_DURATION)
 		return err_field(e, m->name, "'%s' is out of range: %g to %g seconds", m->name,
 			(double)m->field->min / USEC_SEC, (double)m->field->max / USEC_SEC);
-	if (m->field->type == FIELD_OCTAL)
-		return err_field(e, m->name, "'%s' is out of range: %llo to %llo", m->name,
-			(unsigned long long)m->field->min, (unsigned long long)m->field->max);
 	return err_field(e, m->name, "'%s' is out of range: %lld to %lld", m->name,
 		(long long)m->field->min, (long long)m->field->max);
 }
@@ -183,20 +180,16 @@ static bool read_int_field(const struct member *m, struct err *e)
 	return true;
 }
 
-static bool read_octal_field(const struct member *m, struct err *e)
+/* A number that is written as a text. */
+static bool read_worded_field(const struct member *m, struct err *e)
 {
-	const char *s = json_string_value(m->value);
-	size_t len = s ? strlen(s) : 0;
-	int64_t n = 0;
+	const char *text = json_string_value(m->value);
 
-	if (len == 0 || len > 8 || strspn(s, "01234567") != len)
-		return wrong_type(m, "octal digits in a text, like \"022\"", e);
-	for (; *s; s++)
-		n = n * 8 + (*s - '0');
-	if (!check_range(m, n, e))
-		return false;
-	*(int64_t *)m->at = n;
-	return true;
+	if (!text)
+		return wrong_type(m, m->field->type == FIELD_OCTAL  ? "octal digits in a text, like \"022\""
+				     : m->field->type == FIELD_TIME ? "a time in a text, like \"2026-11-16T09:00:00Z\""
+								    : m->field->arg, e);
+	return job_field_parse(m->field, text, m->at, e);
 }
 
 static bool read_duration_field(const struct member *m, struct err *e)
@@ -228,9 +221,11 @@ static bool (*const readers[FIELD_TYPE_MAX])(const struct member *m, struct err 
 	[FIELD_MAP] = read_map_field,
 	[FIELD_BLOB] = read_blob_field,
 	[FIELD_INT] = read_int_field,
-	[FIELD_OCTAL] = read_octal_field,
+	[FIELD_OCTAL] = read_worded_field,
 	[FIELD_SIZE] = read_int_field,
 	[FIELD_DURATION] = read_duration_field,
+	[FIELD_TIME] = read_worded_field,
+	[FIELD_CHOICE] = read_worded_field,
 };
 
 /* The row that a member's name means; its _b64 form only where the row has bytes. */

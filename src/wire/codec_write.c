@@ -81,11 +81,24 @@ static json_t *write_map(const struct strv *l, bool b64)
 	return o;
 }
 
-static json_t *write_octal(int64_t n)
+static json_t *write_number(const struct job_field *f, int64_t n)
 {
-	char text[32];
+	AUTO_TEXT text = NULL;
 
-	snprintf(text, sizeof(text), "%03llo", (unsigned long long)n);
+	switch (f->type) {
+	case FIELD_INT:
+	case FIELD_SIZE:
+		return json_integer(n);
+	case FIELD_DURATION:
+		return json_seconds(n);
+	case FIELD_TIME:
+		if (n == 0)
+			return json_null();
+		break;
+	default:
+		break;
+	}
+	text = job_field_print(f, n);
 	return json_string(text);
 }
 
@@ -112,20 +125,10 @@ static json_t *write_field(const struct job_field *f, const void *at, bool *ret_
 	case FIELD_MAP:
 		*ret_b64 = !list_is_plain(list);
 		return list->n > 0 ? write_map(list, *ret_b64) : NULL;
-	case FIELD_INT:
-	case FIELD_SIZE:
-	case FIELD_OCTAL:
-	case FIELD_DURATION:
+	default:
 		n = *(const int64_t *)at;
-		if (n == f->preset)
-			return NULL;
-		return f->type == FIELD_OCTAL	 ? write_octal(n)
-		       : f->type == FIELD_DURATION ? json_seconds(n)
-						   : json_integer(n);
-	case FIELD_TYPE_MAX:
-		break;
+		return n == f->preset ? NULL : write_number(f, n);
 	}
-	return NULL;
 }
 
 static json_t *write_default(const struct job_field *f)
@@ -135,19 +138,12 @@ static json_t *write_default(const struct job_field *f)
 		return json_array();
 	case FIELD_MAP:
 		return json_object();
-	case FIELD_INT:
-	case FIELD_SIZE:
-		return json_integer(f->preset);
-	case FIELD_OCTAL:
-		return write_octal(f->preset);
-	case FIELD_DURATION:
-		return json_seconds(f->preset);
 	case FIELD_TEXT:
 	case FIELD_BLOB:
-	case FIELD_TYPE_MAX:
-		break;
+		return json_null();
+	default:
+		return write_number(f, f->preset);
 	}
-	return json_null();
 }
 
 static void write_spec(json_t *o, const struct job_spec *s, bool defaults)
