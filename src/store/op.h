@@ -33,6 +33,7 @@ struct job_new {
 	usec_t now;
 	usec_t run_at;           /* a run is queued at once for this slot; 0: none */
 	usec_t next_slot;        /* the first slot of 'due'; 0: none */
+	int64_t limit;           /* live jobs this uid may have, this one included; 0: any number */
 	/* results */
 	int64_t id;              /* the job's number */
 	int64_t run;             /* the run queued at once; 0: none */
@@ -100,7 +101,7 @@ struct op_plan {
 
 struct claimed {
 	struct run *run;     /* owned */
-	char *spec;          /* owned JSON of the job */
+	char *spec;          /* owned JSON of the job; empty when its row is damaged or gone */
 };
 struct claimed_list {
 	struct claimed *v;
@@ -127,6 +128,7 @@ struct op_ended {
 	usec_t due_at;               /* when state is RUN_QUEUED */
 	const char *reason;          /* static text, or NULL */
 	/* results */
+	enum run_state became;       /* 'state', but a cancelled job's run is not queued again: RUN_CANCELLED */
 	bool stale;                  /* somebody else has the run: kept as a stale attempt */
 	bool job_finished;
 	int64_t job;

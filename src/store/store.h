@@ -47,6 +47,7 @@ bool store_apply(struct store *s, struct op *const *ops, size_t n, struct store_
 
 /* ---- reading: each call is one short transaction; nothing is held open between calls ---- */
 
+/* By id; with a range of creation by time, then by id. Times are from 'since' to before 'until'. */
 struct job_filter {
 	int64_t uid;          /* -1: every owner */
 	unsigned states;      /* bits 1 << enum job_state; 0: all but removed */
@@ -55,21 +56,24 @@ struct job_filter {
 	int64_t after;        /* cursor: ids beyond it */
 	size_t limit;
 };
+/* Newest first: by slot, then by id. */
 struct run_filter {
 	int64_t uid;          /* -1: every owner */
 	int64_t job;          /* 0: any */
 	unsigned states;      /* bits 1 << enum run_state; 0: all */
 	usec_t slot_since, slot_until;
-	int64_t before;       /* cursor: newest first, ids below it; 0: from the newest */
+	int64_t before;       /* cursor: a run's id; older ones follow. 0: from the newest */
 	size_t limit;
 };
 struct job_list {
 	struct job **v; /* owned */
 	size_t n;
+	int64_t next;   /* cursor of the next page, 0: this was the last. A page may be short and have a next one */
 };
 struct run_list {
-	struct run **v;
+	struct run **v; /* owned */
 	size_t n;
+	int64_t next;
 };
 struct attempt_list {
 	struct attempt **v;

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A batch of operations as one transaction: in groups first, one by one when a group fails. */
+#include "base/text.h"
+#include "store/private.h"
+#include <time.h>
+
+#define TRIES 6           /* of a batch, whatever went wrong with it */
+#define RECONNECT_MS 2000 /* how long a batch waits for a lost connection */
+#define WITNESS_MS 30000  /* ... when it must learn whether it was committed */
+
+enum way { IN_GROUPS, ONE_BY_ONE };
+
+/*
+ * The kinds with a phase are gathered into groups, run in this order between two operations without one. They may
+ * change places: a new job's number is known to nobody yet, a start comes before its end, and a claim names no run.
+ */
+static const struct op_info {
+	op_fn *apply;
+	int phase;   /* 0: runs alone, in its place */
+	bool growth; /* new work: refused while the disk is full */
+} infos[OP_KIND_MAX] = {
+	[OP_JOB_ADD] = {apply_job_add, 1, true},
+	[OP_JOB_BULK] = {apply_job_bulk, 0, true},
+	[OP_JOB_CANCEL] = {apply_job_cancel, 0, false},
+	[OP_JOB_REMOVE] = {apply_job_cancel, 0, false},
+	[OP_RUN_CANCEL] = {apply_run_cancel, 0, false},
+	[OP_PLAN] = {apply_plan, 2, true},
+	[OP_STARTED] = {apply_started, 3, false},
+	[OP_ENDED] = {apply_ended, 4, false},
+	[OP_GIVE_BACK] = {apply_give_back, 5, false},
+	[OP_CLAIM] = {apply_claim, 6, true},
+	[OP_NODE_OPEN] = {apply_node_open, 0, false},
+	[OP_NODE_CLOSE] = {apply_node_close, 0, false},
+};
+#define PHASES 6
+
+struct batch {
+	struct store *s;
+	struct op *const *ops;
+	size_t n;
+	struct op **group; /* room for n */
+	enum way way;
+	bool no_growth;    /* the disk is full */
+	struct store_wake wake;
+};
+
+static const struct op_info *info(const struct op *op)
+{
+	return &infos[op->kind];
+}
+
+/* Errors that end the whole transaction, as against those of one statement. */
+static bool ends_batch(enum err_kind kind)
+{
+	return kind == ERR_BUSY || kind == ERR_FULL || kind == ERR_UNCERTAIN || kind == ERR_UNREACHABLE ||
+	       kind == ERR_REFUSED;
+}
+
+static bool run_phases(struct batch *b, size_t from, size_t to, struct err *e)
+{
+	for (int phase = 1; phase <= PHASES; phase++) {
+		size_t n = 0;
+
+		for (size_t i = from; i < to; i++)
+			if (b->ops[i]->ok && info(b->ops[i])->phase == phase)
+				b->group[n++] = b->ops[i];
+		if (n > 0 && !info(b->group[0])->apply(b->s, b->group, n, e))
+			return false;
+	}
+	return true;
+}
+
+static bool run_in_groups(struct batch *b, struct err *e)
+{
+	size_t from = 0;
+
+	for (size_t i = 0; i < b->n; i++) {
+		if (info(b->ops[i])->phase)
+			continue;
+		if (!run_phases(b, from, i, e))
+			return false;
+		if (b->ops[i]->ok && !info(b->ops[i])->apply(b->s, &b->ops[i], 1, e))
+			return false;
+		from = i + 1;
+	}
+	return run_phases(b, from, b->n, e);
+}
+
+static bool run_one_by_one(struct batch *b, struct err *e)
+{
+	const struct db_ops *db = b->s->db->ops;
+
+	for (size_t i = 0; i < b->n; i++) {
+		struct op *op = b->ops[i];
+		size_t mark = count_mark(b->s);
+
+		if (!op->ok)
+			continue;
+		if (!db->savepoint(b->s->db, e))
+			return false;
+		if (!info(op)->apply(b->s, &op, 1, e)) {
+			if (ends_batch(e->kind))
+				return false;
+			op->ok = false;
+			op->err = *e;
+		}
+		if (!op->ok)
+			count_back_to(b->s, mark);
+		if (!(op->ok ? db->release : db->rollback_to)(b->s->db, e))
+			return false;
+	}
+	return true;
+}
+
+/* The first slot and the first queued run: what the engine must wake up for. */
+static bool look_ahead(struct store *s, struct store_wake *ret, struct err *e)
+{
+	AUTO_QUERY slot = query_start(s->db, Q_DUE_FIRST, e);
+	AUTO_QUERY lanes = query_start(s->db, Q_LANES, e);
+
+	*ret = (struct store_wake){USEC_NEVER, USEC_NEVER};
+	if (query_row(&slot))
+		ret->next_slot = query_get_int(&slot);
+	while (!slot.failed && query_row(&lanes)) {
+		usec_t due;
+
+		query_get_int(&lanes);
+		due = query_get_int(&lanes);
+		if (due < ret->next_due)
+			ret->next_due = due;
+	}
+	return !slot.failed && !lanes.failed;
+}
+
+static bool put_witness(struct store *s, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (!s->db->ops->reconnects)
+		return true;
+	q = query_start(s->db, Q_WRITER_PUT, e);
+	query_text(&q, s->writer);
+	query_int(&q, ++s->batch);
+	query_int(&q, clock_now(&clock_system));
+	return query_finish(&q);
+}
+
+static void reset_all(struct batch *b)
+{
+	for (size_t i = 0; i < b->n; i++) {
+		op_reset(b->ops[i]);
+		if (b->no_growth && info(b->ops[i])->growth)
+			op_refuse(b->ops[i], ERR_FULL, "no space left for the store; "
+				"free some, then try again");
+	}
+}
+
+static bool run_batch(struct batch *b, struct err *e)
+{
+	AUTO_TX tx = {};
+
+	reset_all(b);
+	return tx_begin(&tx, b->s, true, e) &&
+	       (b->way == IN_GROUPS ? run_in_groups(b, e) : run_one_by_one(b, e)) &&
+	       count_write(b->s, e) && put_witness(b->s, e) && look_ahead(b->s, &b->wake, e) &&
+	       tx_commit(&tx, e);
+}
+
+/* Whether the last batch was committed, by its witness; waits for one that is still being committed. */
+static bool read_witness(struct store *s, bool *ret, struct err *e)
+{
+	AUTO_TX tx = {};
+	AUTO_QUERY q = {};
+
+	if (!tx_begin(&tx, s, true, e))
+		return false;
+	q = query_start(s->db, Q_WRITER_GET, e);
+	query_text(&q, s->writer);
+	if (query_row(&q))
+		*ret = query_get_int(&q) == s->batch;
+	else if (!q.failed)
+		return err_set(e, ERR_UNCERTAIN, "the store has forgotten who wrote last");
+	return !q.failed;
+}
+
+static bool learn_outcome(struct store *s, bool *ret, struct err *e)
+{
+	usec_t deadline = clock_boot(&clock_system) + WITNESS_MS * USEC_MSEC;
+	const struct db_ops *db = s->db->ops;
+
+	do {
+		if (db->reconnect(s->db, RECONNECT_MS, e) && read_witness(s, ret, e))
+			return true;
+		if (e->kind == ERR_UNCERTAIN)
+			return false;
+	} while (clock_boot(&clock_system) < deadline);
+	e->kind = ERR_UNCERTAIN;
+	return err_wrap(e, "could not learn whether the last changes were stored");
+}
+
+static void pause_briefly(int try)
+{
+	unsigned char jitter;
+
+	io_random(&jitter, 1);
+	nanosleep(&(struct timespec){.tv_nsec = (1 + jitter % 10) * (try + 1) * 1000000L}, NULL);
+}
+
+enum next { AGAIN, DONE, GIVE_UP };
+
+/* What to do after a batch failed with *e. */
+static enum next next_step(struct batch *b, int try, struct err *e)
+{
+	const struct db_ops *db = b->s->db->ops;
+	bool committed = false;
+
+	switch (e->kind) {
+	case ERR_UNREACHABLE:
+		if (db->reconnect(b->s->db, RECONNECT_MS, e))
+			return AGAIN;
+		e->kind = ERR_BUSY;
+		return GIVE_UP;
+	case ERR_UNCERTAIN:
+		if (!db->reconnects || !learn_outcome(b->s, &committed, e))
+			return GIVE_UP;
+		return committed ? DONE : AGAIN;
+	case ERR_BUSY:
+		if (!db->reconnects)
+			return GIVE_UP; /* the engine has waited already */
+		pause_briefly(try);
+		return AGAIN;
+	case ERR_FULL:
+		if (b->no_growth)
+			return GIVE_UP;
+		db->reserve_release(b->s->db);
+		b->no_growth = true;
+		return AGAIN;
+	case ERR_REFUSED:
+		e->kind = ERR_UNCERTAIN; /* damage found while writing: stop, and refuse at the next start */
+		return GIVE_UP;
+	default:
+		if (b->way == ONE_BY_ONE)
+			return GIVE_UP;
+		b->way = ONE_BY_ONE;
+		return AGAIN;
+	}
+}
+
+bool store_apply(struct store *s, struct op *const *ops, size_t n, struct store_wake *ret, struct err *e)
+{
+	struct batch b = {.s = s, .ops = ops, .n = n, .no_growth = !s->db->ops->reserve_held(s->db)};
+	enum next next = AGAIN;
+	struct err why = {};
+
+	b.group = xcalloc(n ? n : 1, sizeof(*b.group));
+	for (int try = 0; next == AGAIN && try < TRIES; try++)
+		next = run_batch(&b, &why) ? DONE : next_step(&b, try, &why);
+	free(b.group);
+	if (next == DONE) {
+		*ret = b.wake;
+		return true;
+	}
+	if (!ends_batch(why.kind))
+		why.kind = ERR_INTERNAL;
+	for (size_t i = 0; i < n; i++) {
+		op_reset(ops[i]);
+		ops[i]->ok = false;
+		ops[i]->err = why;
+	}
+	if (e)
+		*e = why;
+	return false;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counts per state that are kept, not counted: changes are summed here and written once per transaction. */
+#include "base/text.h"
+#include "store/private.h"
+#include <string.h>
+
+struct count {
+	enum count_what what;
+	int64_t state;
+	char *queue; /* owned */
+	int64_t n;
+};
+
+void count_change(struct store *s, enum count_what what, int64_t state, const char *queue, int64_t n)
+{
+	for (size_t i = s->counts_kept; i < s->n_counts; i++)
+		if (s->counts[i].what == what && s->counts[i].state == state &&
+		    strcmp(s->counts[i].queue, queue) == 0) {
+			s->counts[i].n += n;
+			return;
+		}
+	s->counts = xrealloc(s->counts, (s->n_counts + 1) * sizeof(*s->counts));
+	s->counts[s->n_counts++] = (struct count){what, state, xstrdup(queue), n};
+}
+
+void count_move(struct store *s, enum count_what what, int64_t from, int64_t to, const char *queue)
+{
+	count_change(s, what, from, queue, -1);
+	count_change(s, what, to, queue, 1);
+}
+
+int64_t count_pending(const struct store *s, enum count_what what, int64_t state)
+{
+	int64_t n = 0;
+
+	for (size_t i = 0; i < s->n_counts; i++)
+		if (s->counts[i].what == what && s->counts[i].state == state)
+			n += s->counts[i].n;
+	return n;
+}
+
+size_t count_mark(struct store *s)
+{
+	return s->counts_kept = s->n_counts;
+}
+
+void count_back_to(struct store *s, size_t mark)
+{
+	while (s->n_counts > mark)
+		free(s->counts[--s->n_counts].queue);
+	s->counts_kept = mark;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct count *x = a, *y = b;
+
+	if (x->what != y->what)
+		return x->what < y->what ? -1 : 1;
+	if (x->state != y->state)
+		return x->state < y->state ? -1 : 1;
+	return strcmp(x->queue, y->queue);
+}
+
+bool count_write(struct store *s, struct err *e)
+{
+	AUTO_QUERY q = {};
+	AUTO_SET set = {};
+
+	if (s->n_counts == 0)
+		return true;
+	qsort(s->counts, s->n_counts, sizeof(*s->counts), by_place);
+	for (size_t i = 0, j; i < s->n_counts; i = j) {
+		int64_t sum = 0;
+
+		for (j = i; j < s->n_counts && by_place(&s->counts[i], &s->counts[j]) == 0; j++)
+			sum += s->counts[j].n;
+		if (sum == 0)
+			continue;
+		set_item(&set);
+		set_int(&set, "what", s->counts[i].what);
+		set_int(&set, "state", s->counts[i].state);
+		set_text(&set, "queue", s->counts[i].queue);
+		set_int(&set, "n", sum);
+	}
+	count_back_to(s, 0);
+	if (set.n == 0)
+		return true;
+	q = query_start(s->db, Q_COUNTERS_ADD, e);
+	query_text(&q, s->node_name);
+	query_text(&q, set_json(&set));
+	return query_finish(&q);
+}
+
+static bool sum_up(struct store *s, enum count_what what, int64_t *into, int64_t states, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_COUNTERS_SUM, e);
+
+	query_int(&q, what);
+	while (query_row(&q)) {
+		int64_t state = query_get_int(&q);
+
+		if (state >= 0 && state < states)
+			into[state] = query_get_int(&q);
+	}
+	return !q.failed;
+}
+
+bool store_counts(struct store *s, struct store_counts *ret, struct err *e)
+{
+	struct store_counts c = {};
+	AUTO_TX tx = {};
+
+	if (!tx_begin(&tx, s, false, e) || !sum_up(s, COUNT_JOBS, c.jobs, JOB_STATE_MAX, e) ||
+	    !sum_up(s, COUNT_RUNS, c.runs, RUN_STATE_MAX, e) || !tx_commit(&tx, e))
+		return false;
+	*ret = c;
+	return true;
+}

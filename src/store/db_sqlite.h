@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the SQLite engine share. */
+#pragma once
+#include "store/db.h"
+#include "store/reserve.h"
+#include <sqlite3.h>
+
+struct db_sqlite {
+	struct db db;
+	sqlite3 *h;           /* owned */
+	sqlite3_stmt **stmts; /* owned, one per query */
+	char *path;           /* owned */
+	bool read_only, checkpoints;
+	bool broken;          /* the device failed: nothing is written any more */
+	int wal_pages;        /* in the write-ahead log after the last commit */
+	struct reserve reserve;
+};
+
+/* Sets e from a result code; 'committing' makes an I/O error an unknown outcome. Returns false. */
+bool sqlite_fail(struct db_sqlite *d, int rc, const char *what, struct err *e);
+
+/* Refuses what is not a sound store of ours, and leaves every byte and name beside it as it was. */
+bool sqlite_inspect(const char *path, const struct db_sql *sql, struct err *e);
+
+/* Makes a new store under another name and moves it into place: it is there whole or not at all. */
+bool sqlite_create(const char *path, const struct db_sql *sql, struct err *e);
+
+/* Runs what migrations are missing, each in one transaction; refuses a newer schema. */
+bool sqlite_migrate(sqlite3 *h, const char *path, const struct db_sql *sql, struct err *e);
+bool sqlite_check_schema(sqlite3 *h, const char *path, const struct db_sql *sql, int *ret, struct err *e);
+
+/* "store 'path': why"; and where help is. Returns false with ERR_REFUSED. */
+bool sqlite_refuse(const char *path, const char *why, struct err *e);

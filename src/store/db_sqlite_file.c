@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The SQLite file before it is used: inspected without a trace, created whole, migrated forward. */
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/text.h"
+#include "store/db_sqlite.h"
+#include "store/queries.h"
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define APPLICATION_ID "1785684595" /* 'jobs' in ASCII; sqlite.sql writes it */
+#define QUICK_CHECK_TIME (700 * USEC_MSEC) /* a start may not take longer because the store is big */
+
+bool sqlite_refuse(const char *path, const char *why, struct err *e)
+{
+	return err_set(e, ERR_REFUSED, "store '%s' cannot be used: %s; nothing was changed; "
+		"put a backup in its place with 'jobctl db restore'", path, why);
+}
+
+/* The first column of the first row, or NULL; rc says why. Caller frees. */
+static char *one_value(sqlite3 *h, const char *sql, int *rc)
+{
+	sqlite3_stmt *s = NULL;
+	char *value = NULL;
+
+	*rc = sqlite3_prepare_v2(h, sql, -1, &s, NULL);
+	if (*rc == SQLITE_OK)
+		*rc = sqlite3_step(s);
+	if (*rc == SQLITE_ROW)
+		value = xstrdup((const char *)sqlite3_column_text(s, 0));
+	sqlite3_finalize(s);
+	return value;
+}
+
+/* What keeps a file from being read at this moment, as against what is wrong with its content. */
+static bool fail_open(sqlite3 *h, int rc, const char *path, struct err *e)
+{
+	switch (rc & 0xff) {
+	case SQLITE_NOMEM:
+		abort();
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return err_set(e, ERR_BUSY, "store '%s' is held by another process; try again", path);
+	case SQLITE_FULL:
+		return err_set(e, ERR_FULL, "no space left for the store '%s'", path);
+	case SQLITE_IOERR:
+		return err_set(e, sqlite3_system_errno(h) == ENOSPC ? ERR_FULL : ERR_BUSY,
+			"store '%s': %s", path, sqlite3_errmsg(h));
+	default:
+		return sqlite_refuse(path, sqlite3_errmsg(h), e);
+	}
+}
+
+bool sqlite_check_schema(sqlite3 *h, const char *path, const struct db_sql *sql, int *ret, struct err *e)
+{
+	int rc;
+	AUTO_TEXT id = one_value(h, sql->texts[TEXT_SQLITE_APPLICATION_ID], &rc);
+	AUTO_TEXT version = NULL;
+	int64_t n;
+
+	if (!id)
+		return fail_open(h, rc, path, e);
+	if (strcmp(id, APPLICATION_ID) != 0)
+		return sqlite_refuse(path, "it belongs to another program", e);
+	version = one_value(h, sql->texts[TEXT_SQLITE_SCHEMA_VERSION], &rc);
+	if (!version)
+		return fail_open(h, rc == SQLITE_DONE ? SQLITE_CORRUPT : rc, path, e);
+	if (!parse_int(version, 1, 1000000, &n))
+		return sqlite_refuse(path, "its schema has no number", e);
+	if (n > sql->n_migrations)
+		return err_set(e, ERR_REFUSED, "store '%s' has schema %lld, this jobsched knows %d: it was "
+			"written by a newer version; nothing was changed; install that version, or put a "
+			"backup in its place with 'jobctl db restore'", path, (long long)n, sql->n_migrations);
+	*ret = (int)n;
+	return true;
+}
+
+static bool migrate_once(sqlite3 *h, const char *path, const struct db_sql *sql, int number, struct err *e)
+{
+	int version = 0;
+
+	if (sqlite3_exec(h, sql->texts[TEXT_SQLITE_BEGIN_WRITE], NULL, NULL, NULL) != SQLITE_OK)
+		return fail_open(h, sqlite3_extended_errcode(h), path, e);
+	if ((number == 1 || (sqlite_check_schema(h, path, sql, &version, e) && version == number - 1)) &&
+	    sqlite3_exec(h, sql->migrations[number - 1], NULL, NULL, NULL) == SQLITE_OK &&
+	    sqlite_check_schema(h, path, sql, &version, e) && version == number &&
+	    sqlite3_exec(h, sql->texts[TEXT_SQLITE_COMMIT], NULL, NULL, NULL) == SQLITE_OK)
+		return true;
+	if (version >= number) /* another process was faster, or the commit failed */
+		err_set(e, ERR_BUSY, "store '%s': migration %d: %s", path, number, sqlite3_errmsg(h));
+	else
+		fail_open(h, sqlite3_extended_errcode(h), path, e);
+	if (!sqlite3_get_autocommit(h))
+		sqlite3_exec(h, sql->texts[TEXT_SQLITE_ROLLBACK], NULL, NULL, NULL);
+	return false;
+}
+
+bool sqlite_migrate(sqlite3 *h, const char *path, const struct db_sql *sql, struct err *e)
+{
+	AUTO_TEXT mode = NULL;
+	int version, rc;
+
+	if (!sqlite_check_schema(h, path, sql, &version, e))
+		return false;
+	while (version < sql->n_migrations)
+		if (!migrate_once(h, path, sql, ++version, e))
+			return false;
+	mode = one_value(h, sql->texts[TEXT_SQLITE_JOURNAL_MODE], &rc);
+	if (!mode || strcmp(mode, "wal") != 0)
+		return fail_open(h, mode ? SQLITE_BUSY : rc, path, e);
+	return true;
+}
+
+/* ---- create ---- */
+
+static bool fill_new(const char *temp, const struct db_sql *sql, struct err *e)
+{
+	sqlite3 *h = NULL;
+	bool ok;
+
+	ok = sqlite3_open_v2(temp, &h, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK &&
+	     sqlite3_exec(h, sql->texts[TEXT_SQLITE_SETUP], NULL, NULL, NULL) == SQLITE_OK &&
+	     sqlite3_exec(h, sql->texts[TEXT_SQLITE_CREATE], NULL, NULL, NULL) == SQLITE_OK;
+	if (!ok)
+		fail_open(h, sqlite3_extended_errcode(h), temp, e);
+	for (int n = 1; ok && n <= sql->n_migrations; n++)
+		ok = migrate_once(h, temp, sql, n, e);
+	if (sqlite3_close(h) != SQLITE_OK && ok)
+		ok = err_set(e, ERR_BUSY, "store '%s': could not close the new file", temp);
+	return ok;
+}
+
+static void remove_new(const char *temp)
+{
+	static const char *const ends[] = {"", "-wal", "-shm", "-journal"};
+
+	for (size_t i = 0; i < ELEMENTS(ends); i++) {
+		AUTO_TEXT name = xprintf("%s%s", temp, ends[i]);
+
+		unlink(name);
+	}
+}
+
+static bool sync_directory(const char *path, struct err *e)
+{
+	AUTO_TEXT copy = xstrdup(path);
+	AUTO_FD dir = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (dir < 0 || fsync(dir) < 0)
+		return err_errno(e, errno, "store '%s': its directory", path);
+	return true;
+}
+
+bool sqlite_create(const char *path, const struct db_sql *sql, struct err *e)
+{
+	char id[RANDOM_ID_LEN + 1];
+	AUTO_TEXT temp = NULL;
+	AUTO_FD fd = -1;
+	bool ok;
+
+	io_random_id(id);
+	temp = xprintf("%s.%.8s.new", path, id);
+	fd = open(temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0 && errno == ENOENT)
+		return err_set(e, ERR_REFUSED, "store '%s': its directory does not exist; make it, or set 'store'",
+			path);
+	if (fd < 0 && (errno == EACCES || errno == EPERM))
+		return err_set(e, ERR_REFUSED, "store '%s': its directory may not be written", path);
+	if (fd < 0 && errno == EROFS)
+		return err_set(e, ERR_BUSY, "store '%s': the file system is read-only", path);
+	if (fd < 0)
+		return err_errno(e, errno, "store '%s'", path);
+	close(STEAL_FD(fd)); /* before SQLite has it: closing it later would drop SQLite's locks */
+	ok = fill_new(temp, sql, e);
+	/* A link fails where a rename would replace: somebody else may have made the store meanwhile. */
+	if (ok && link(temp, path) < 0 && errno != EEXIST)
+		ok = err_errno(e, errno, "store '%s'", path);
+	remove_new(temp);
+	return ok && sync_directory(path, e);
+}
+
+/* ---- inspect ---- */
+
+static int on_progress(void *arg)
+{
+	return clock_boot(&clock_system) > *(usec_t *)arg;
+}
+
+static bool quick_check(sqlite3 *h, const char *path, const struct db_sql *sql, struct err *e)
+{
+	usec_t deadline = clock_boot(&clock_system) + QUICK_CHECK_TIME;
+	AUTO_TEXT verdict = NULL;
+	int rc;
+
+	sqlite3_progress_handler(h, 10000, on_progress, &deadline);
+	verdict = one_value(h, sql->texts[TEXT_SQLITE_QUICK_CHECK], &rc);
+	sqlite3_progress_handler(h, 0, NULL, NULL);
+	if ((rc & 0xff) == SQLITE_INTERRUPT)
+		return true; /* sound as far as the time allowed */
+	if (!verdict)
+		return fail_open(h, rc, path, e);
+	return strcmp(verdict, "ok") == 0 || sqlite_refuse(path, verdict, e);
+}
+
+static char *immutable_uri(const char *path)
+{
+	AUTO_DONE(buf) uri = {};
+
+	buf_str(&uri, "file:");
+	for (const char *p = path; *p; p++)
+		if (isalnum((unsigned char)*p) || strchr("/._-", *p))
+			buf_char(&uri, *p);
+		else
+			buf_printf(&uri, "%%%02X", (unsigned char)*p);
+	buf_str(&uri, "?immutable=1");
+	return buf_steal(&uri);
+}
+
+/*
+ * Without a log the file is complete and read as immutable. With one, the log is read too: in exclusive mode its
+ * index lives in memory, and without a checkpoint on close nothing is written. Held by a peer, it is in good hands.
+ */
+bool sqlite_inspect(const char *path, const struct db_sql *sql, struct err *e)
+{
+	AUTO_TEXT wal = xprintf("%s-wal", path);
+	bool logged = access(wal, F_OK) == 0;
+	AUTO_TEXT name = logged ? xstrdup(path) : immutable_uri(path);
+	struct err why = {};
+	sqlite3 *h = NULL;
+	int version, rc;
+	bool ok;
+
+	rc = sqlite3_open_v2(name, &h, SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
+		(logged ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY | SQLITE_OPEN_URI), NULL);
+	if (rc != SQLITE_OK) {
+		ok = sqlite_refuse(path, errno == EACCES ? "permission denied" : sqlite3_errmsg(h), &why);
+	} else {
+		sqlite3_db_config(h, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+		sqlite3_db_config(h, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+		sqlite3_exec(h, sql->texts[TEXT_SQLITE_INSPECT], NULL, NULL, NULL);
+		ok = sqlite_check_schema(h, path, sql, &version, &why) && quick_check(h, path, sql, &why);
+	}
+	sqlite3_close(h);
+	if (!ok && logged && why.kind == ERR_BUSY)
+		return true;
+	if (!ok)
+		*e = why;
+	return ok;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of an operation: made, filled with results, cleared for another try, freed. */
+#include "store/op.h"
+#include "base/text.h"
+#include "store/private.h"
+#include <stdarg.h>
+#include <stdio.h>
+
+struct op *op_new(enum op_kind kind, void (*on_done)(struct op *, void *), void *arg)
+{
+	struct op *op = xcalloc(1, sizeof(*op));
+
+	op->kind = kind;
+	op->on_done = on_done;
+	op->arg = arg;
+	return op;
+}
+
+void claimed_list_done(struct claimed_list *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		run_free(l->v[i].run);
+		free(l->v[i].spec);
+	}
+	free(l->v);
+	*l = (struct claimed_list){};
+}
+
+void job_list_done(struct job_list *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		job_free(l->v[i]);
+	free(l->v);
+	*l = (struct job_list){};
+}
+
+void run_list_done(struct run_list *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		run_free(l->v[i]);
+	free(l->v);
+	*l = (struct run_list){};
+}
+
+void attempt_list_done(struct attempt_list *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		attempt_free(l->v[i]);
+	free(l->v);
+	*l = (struct attempt_list){};
+}
+
+static void reset_add(struct job_new *j)
+{
+	j->id = j->run = 0;
+	j->existed = false;
+}
+
+static void reset_job_cancel(struct op_job_cancel *c)
+{
+	free(STEAL(c->name));
+	c->was = JOB_ACTIVE;
+	c->queued_cancelled = 0;
+	run_list_done(&c->open);
+}
+
+void op_reset(struct op *op)
+{
+	op->ok = true;
+	op->err = (struct err){};
+	switch (op->kind) {
+	case OP_JOB_ADD:
+		reset_add(&op->add);
+		break;
+	case OP_JOB_BULK:
+		for (size_t i = 0; i < op->bulk.n; i++)
+			reset_add(&op->bulk.v[i]);
+		op->bulk.failed = 0;
+		break;
+	case OP_JOB_CANCEL:
+	case OP_JOB_REMOVE:
+		reset_job_cancel(&op->job_cancel);
+		break;
+	case OP_RUN_CANCEL:
+		run_free(STEAL(op->run_cancel.run));
+		op->run_cancel.was_final = false;
+		break;
+	case OP_PLAN:
+		op->plan.jobs = op->plan.runs = 0;
+		break;
+	case OP_CLAIM:
+		claimed_list_done(&op->claim.claimed);
+		break;
+	case OP_ENDED:
+		op->ended.became = op->ended.state;
+		op->ended.stale = op->ended.job_finished = false;
+		op->ended.job = 0;
+		break;
+	case OP_NODE_OPEN:
+		claimed_list_done(&op->node_open.same_spawner);
+		claimed_list_done(&op->node_open.other_spawner);
+		break;
+	default:
+		break;
+	}
+}
+
+void op_free(struct op *op)
+{
+	if (!op)
+		return;
+	op_reset(op);
+	if (op->kind == OP_JOB_BULK)
+		free(op->bulk.v);
+	if (op->kind == OP_ENDED) {
+		free(op->ended.attempt.node);
+		free(op->ended.attempt.spawner);
+		free(op->ended.attempt.error);
+	}
+	free(op);
+}
+
+bool op_refuse(struct op *op, enum err_kind kind, const char *fmt, ...)
+{
+	va_list ap;
+
+	op->ok = false;
+	op->err = (struct err){.kind = kind};
+	va_start(ap, fmt);
+	vsnprintf(op->err.msg, sizeof(op->err.msg), fmt, ap);
+	va_end(ap);
+	return true;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the store share: the handle, sets, counters, rows, and one function per operation. */
+#pragma once
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "store/db.h"
+#include "store/op.h"
+#include "store/queries.h"
+#include "store/store.h"
+
+struct count;
+struct map;
+
+struct store {
+	struct db *db; /* owned */
+	bool read_only;
+	char id[RANDOM_ID_LEN + 1];
+	char writer[RANDOM_ID_LEN + 1]; /* our row in 'writers' */
+	int64_t batch;                  /* its number in that row */
+	char *node_name;                /* owned; whose counters we keep; "" until a node is opened */
+	struct count *counts;           /* owned; changes of the counters in this transaction */
+	size_t n_counts;
+	size_t counts_kept;             /* of these, before the last mark */
+};
+
+/* The same as store_open with an engine of the caller's choice (tests put a failing one in front). */
+bool store_open_with(const struct db_ops *ops, const struct db_options *o, struct store **ret, struct err *e);
+
+#define QUEUE_DEFAULT "default"
+#define KEY_KEPT USEC_DAY /* a removed job's key means that job for at least so long */
+
+/* ---- the one JSON parameter of a set-wise statement ---- */
+struct set {
+	struct buf b;
+	size_t n;
+	bool first;  /* no member of the open item yet */
+	bool closed; /* nothing more can be added */
+};
+#define AUTO_SET AUTO_DONE(set)
+void set_done(struct set *s);
+void set_item(struct set *s); /* opens the next object; closes the one before */
+void set_int(struct set *s, const char *name, int64_t v);
+void set_text(struct set *s, const char *name, const char *v); /* what is not UTF-8 is escaped */
+void set_id(struct set *s, int64_t id);                        /* for arrays of numbers */
+const char *set_json(struct set *s);                           /* closes it; until set_done */
+
+/* Runs a statement that takes one set and gives nothing. An empty set is not sent. */
+bool set_run(struct store *s, int query, struct set *set, struct err *e);
+
+/* ---- counters: deltas are gathered here and written once per transaction ---- */
+enum count_what { COUNT_JOBS, COUNT_RUNS, COUNT_OWNER /* live jobs; the "state" is the uid */ };
+void count_change(struct store *s, enum count_what what, int64_t state, const char *queue, int64_t n);
+void count_move(struct store *s, enum count_what what, int64_t from, int64_t to, const char *queue);
+int64_t count_pending(const struct store *s, enum count_what what, int64_t state); /* not written yet */
+size_t count_mark(struct store *s);
+void count_back_to(struct store *s, size_t mark); /* forgets what came after that mark */
+bool count_write(struct store *s, struct err *e);
+
+/* ---- rows ---- */
+struct run *row_run(struct query *q);
+struct job *row_job(struct query *q, struct err *e); /* NULL: the row is damaged */
+uint64_t job_digest(uint32_t uid, const char *owner, const char *spec);
+bool jobs_read(struct store *s, int64_t uid, const char *ids, struct job_list *ret, struct err *e);
+bool runs_read(struct store *s, const char *ids, struct run_list *ret, struct err *e);
+bool runs_read_claimed(struct store *s, const char *ids, struct claimed_list *ret, struct err *e);
+bool run_read(struct store *s, int64_t uid, int64_t id, struct run **ret, struct err *e);
+void run_list_add(struct run_list *l, struct run *r /* moved */);
+
+/* ---- transactions ---- */
+struct tx {
+	struct store *s; /* NULL: none is open */
+};
+#define AUTO_TX AUTO_DONE(tx)
+bool tx_begin(struct tx *t, struct store *s, bool write, struct err *e);
+bool tx_commit(struct tx *t, struct err *e);
+void tx_done(struct tx *t); /* rolls back unless committed */
+
+/*
+ * One function per kind of operation, for all of that kind in a batch. A refusal is op_refuse()d and has
+ * changed nothing; false means the engine failed and the transaction must be given up.
+ */
+typedef bool op_fn(struct store *s, struct op *const *ops, size_t n, struct err *e);
+op_fn apply_job_add, apply_job_bulk, apply_job_cancel, apply_run_cancel, apply_plan, apply_claim, apply_started,
+	apply_ended, apply_give_back, apply_node_open, apply_node_close;
+bool op_refuse(struct op *op, enum err_kind kind, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4))); /* returns true: the batch goes on */
+void op_reset(struct op *op); /* frees and clears the results */
+
+/* Jobs of this set with no slot left and no open run are finished. 'ret' gets their ids; may be NULL. */
+bool jobs_finish(struct store *s, const char *ids, usec_t now, struct map *ret, struct err *e);
+/* Inserts runs, counts them; 'n' gets how many were new. The set has the ids. */
+bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e);
+bool ids_take(struct store *s, int query, size_t n, int64_t *ids, struct err *e);

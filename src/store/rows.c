@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows become structs. */
+#include "base/text.h"
+#include "store/private.h"
+
+struct run *row_run(struct query *q)
+{
+	struct run *r = xcalloc(1, sizeof(*r));
+
+	r->id = query_get_int(q);
+	r->job = query_get_int(q);
+	r->job_name = query_get_copy(q);
+	r->uid = (uint32_t)query_get_int(q);
+	r->owner = query_get_copy(q);
+	r->kind = (enum run_kind)query_get_int(q);
+	r->state = (enum run_state)query_get_int(q);
+	r->reason = query_get_copy(q);
+	r->slot = query_get_int(q);
+	r->slot_last = query_get_int(q);
+	r->slot_count = query_get_int(q);
+	r->due_at = query_get_int(q);
+	r->revision = query_get_int(q);
+	r->priority = query_get_int(q);
+	r->queue = query_get_copy(q);
+	r->node = query_get_copy(q);
+	r->attempt = query_get_int(q);
+	r->lost = query_get_int(q);
+	r->fence = query_get_int(q);
+	r->cancel_asked = query_get_int(q);
+	r->created_at = query_get_int(q);
+	r->claimed_at = query_get_int(q);
+	r->started_at = query_get_int(q);
+	r->ended_at = query_get_int(q);
+	r->exit_code = query_get_int(q);
+	r->term_signal = query_get_int(q);
+	r->dead_at = query_get_int(q);
+	return r;
+}
+
+/* FNV-1a. It tells a damaged row from a sound one, so that no command is run that nobody wrote. */
+static uint64_t digest_add(uint64_t digest, const char *s)
+{
+	if (!s)
+		return ~digest;
+	do {
+		digest = (digest ^ (unsigned char)*s) * UINT64_C(0x100000001b3);
+	} while (*s++);
+	return digest;
+}
+
+uint64_t job_digest(uint32_t uid, const char *owner, const char *spec)
+{
+	return digest_add(digest_add(UINT64_C(0xcbf29ce484222325) ^ uid, owner), spec);
+}
+
+struct job *row_job(struct query *q, struct err *e)
+{
+	AUTO(job) *j = xcalloc(1, sizeof(*j));
+	uint64_t digest;
+
+	j->id = query_get_int(q);
+	j->uid = (uint32_t)query_get_int(q);
+	j->owner = query_get_copy(q);
+	j->name = query_get_copy(q);
+	j->state = (enum job_state)query_get_int(q);
+	j->reason = query_get_copy(q);
+	j->revision = query_get_int(q);
+	j->segment = query_get_int(q);
+	j->queue = query_get_copy(q);
+	j->priority = query_get_int(q);
+	j->spec = query_get_copy(q);
+	digest = (uint64_t)query_get_int(q);
+	j->created_at = query_get_int(q);
+	j->updated_at = query_get_int(q);
+	j->next_slot = query_get_int(q);
+	j->last_run.id = query_get_int(q);
+	j->last_run.state = (int)query_get_int(q);
+	j->last_run.slot = query_get_int(q);
+	j->last_run.ended_at = query_get_int(q);
+	j->last_run.exit_code = query_get_int(q);
+	j->last_run.term_signal = query_get_int(q);
+	if (digest != job_digest(j->uid, j->owner, j->spec)) {
+		err_set(e, ERR_REFUSED, "job %lld is damaged in the store; "
+			"put a backup in its place with 'jobctl db restore'", (long long)j->id);
+		return NULL;
+	}
+	return STEAL(j);
+}
+
+void run_list_add(struct run_list *l, struct run *r)
+{
+	if ((l->n & (l->n - 1)) == 0) /* room doubles at each power of two */
+		l->v = xrealloc(l->v, (l->n ? l->n * 2 : 1) * sizeof(struct run *));
+	l->v[l->n++] = r;
+}
+
+bool runs_read(struct store *s, const char *ids, struct run_list *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_GET, e);
+
+	query_text(&q, ids);
+	while (query_row(&q))
+		run_list_add(ret, row_run(&q));
+	return !q.failed;
+}
+
+bool run_read(struct store *s, int64_t uid, int64_t id, struct run **ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUN_GET, e);
+
+	query_int(&q, id);
+	query_int(&q, uid);
+	*ret = query_row(&q) ? row_run(&q) : NULL;
+	return !q.failed;
+}
+
+static void claimed_add(struct claimed_list *l, struct query *q)
+{
+	struct run *r = row_run(q);
+	const char *spec = query_get_text(q);
+	bool sound = spec && r->owner &&
+		(uint64_t)query_get_int(q) == job_digest(r->uid, r->owner, spec);
+
+	if ((l->n & (l->n - 1)) == 0)
+		l->v = xrealloc(l->v, (l->n ? l->n * 2 : 1) * sizeof(*l->v));
+	l->v[l->n++] = (struct claimed){r, xstrdup(sound ? spec : "")};
+}
+
+bool runs_read_claimed(struct store *s, const char *ids, struct claimed_list *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_GET_CLAIMED, e);
+
+	query_text(&q, ids);
+	while (query_row(&q))
+		claimed_add(ret, &q);
+	return !q.failed;
+}

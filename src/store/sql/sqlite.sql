@@ -1,0 +1,629 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Every statement for SQLite. postgres.sql has the same names, parameters and columns; see generate.awk.
+-- Times are microseconds UTC, 0 is "none". Rows do not reference each other by constraint: history
+-- outlives what it tells of, and every write checks what it needs by condition.
+
+-- text setup
+PRAGMA trusted_schema = OFF;
+PRAGMA cell_size_check = ON;
+PRAGMA mmap_size = 0;
+PRAGMA synchronous = FULL;
+PRAGMA temp_store = MEMORY;
+PRAGMA cache_size = -16384;
+PRAGMA wal_autocheckpoint = 0;
+
+-- text inspect
+PRAGMA trusted_schema = OFF;
+PRAGMA cell_size_check = ON;
+PRAGMA mmap_size = 0;
+PRAGMA temp_store = MEMORY;
+PRAGMA locking_mode = EXCLUSIVE;
+
+-- text create
+PRAGMA application_id = 0x6a6f6273;
+PRAGMA journal_mode = WAL
+
+-- text application_id
+PRAGMA application_id
+
+-- text journal_mode
+PRAGMA journal_mode = WAL
+
+-- text quick_check
+PRAGMA quick_check(1)
+
+-- text schema_version
+SELECT value FROM meta WHERE key = 'schema'
+
+-- text begin_write
+BEGIN IMMEDIATE
+
+-- text begin_read
+BEGIN
+
+-- text commit
+COMMIT
+
+-- text rollback
+ROLLBACK
+
+-- text savepoint
+SAVEPOINT op
+
+-- text release
+RELEASE op
+
+-- text rollback_to
+ROLLBACK TO op; RELEASE op
+
+-- migration 1
+CREATE TABLE meta (
+	key TEXT NOT NULL PRIMARY KEY,
+	value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT INTO meta (key, value) VALUES
+	('schema', '1'),
+	('store_id', lower(hex(randomblob(16))));
+
+CREATE TABLE writers (
+	id TEXT NOT NULL PRIMARY KEY,
+	batch INT NOT NULL,
+	at INT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE jobs (
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	uid INT NOT NULL,
+	owner TEXT NOT NULL,
+	name TEXT,
+	key TEXT,
+	state INT NOT NULL,
+	reason TEXT,
+	revision INT NOT NULL,
+	segment INT NOT NULL,
+	queue TEXT NOT NULL,
+	priority INT NOT NULL,
+	created_at INT NOT NULL,
+	updated_at INT NOT NULL,
+	removed_at INT NOT NULL DEFAULT 0,
+	digest INT NOT NULL,
+	spec TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX jobs_key ON jobs (uid, key) WHERE key IS NOT NULL;
+CREATE UNIQUE INDEX jobs_live_name ON jobs (uid, name)
+	WHERE name IS NOT NULL AND state < JOB_FINISHED;
+CREATE INDEX jobs_name ON jobs (name, uid, id DESC) WHERE name IS NOT NULL;
+CREATE INDEX jobs_uid ON jobs (uid, id);
+CREATE INDEX jobs_owner ON jobs (owner, id);
+CREATE INDEX jobs_state ON jobs (state, id);
+CREATE INDEX jobs_created ON jobs (created_at, id);
+
+CREATE TABLE job_tags (
+	key TEXT NOT NULL,
+	value TEXT NOT NULL,
+	job INT NOT NULL,
+	PRIMARY KEY (key, value, job)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX job_tags_key ON job_tags (key, job);
+
+CREATE TABLE job_revisions (
+	job INT NOT NULL,
+	revision INT NOT NULL,
+	uid INT NOT NULL,
+	at INT NOT NULL,
+	what TEXT NOT NULL,
+	spec TEXT NOT NULL,
+	PRIMARY KEY (job, revision)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE due (
+	job INTEGER PRIMARY KEY,
+	segment INT NOT NULL,
+	slot INT NOT NULL
+) STRICT;
+CREATE INDEX due_slot ON due (slot, segment);
+
+CREATE TABLE runs (
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	job INT NOT NULL,
+	uid INT NOT NULL,
+	kind INT NOT NULL,
+	state INT NOT NULL,
+	priority INT NOT NULL,
+	slot INT NOT NULL,
+	slot_last INT NOT NULL,
+	slot_count INT NOT NULL,
+	due_at INT NOT NULL,
+	revision INT NOT NULL,
+	attempt INT NOT NULL DEFAULT 0,
+	lost INT NOT NULL DEFAULT 0,
+	fence INT NOT NULL DEFAULT 0,
+	cancel_asked INT NOT NULL DEFAULT 0,
+	exit_code INT NOT NULL DEFAULT -1,
+	term_signal INT NOT NULL DEFAULT 0,
+	created_at INT NOT NULL,
+	claimed_at INT NOT NULL DEFAULT 0,
+	started_at INT NOT NULL DEFAULT 0,
+	ended_at INT NOT NULL DEFAULT 0,
+	dead_at INT NOT NULL DEFAULT 0,
+	queue TEXT NOT NULL,
+	reason TEXT,
+	node TEXT,
+	spawner TEXT
+) STRICT;
+CREATE UNIQUE INDEX runs_slot_once ON runs (job, slot, kind);
+CREATE INDEX runs_slot ON runs (slot);
+CREATE INDEX runs_uid ON runs (uid, slot);
+CREATE INDEX runs_state ON runs (state, slot) WHERE state <> RUN_SUCCEEDED;
+CREATE INDEX runs_due ON runs (priority, due_at) WHERE state = RUN_QUEUED;
+CREATE INDEX runs_open ON runs (job) WHERE state <= RUN_RUNNING;
+
+CREATE TABLE attempts (
+	run INT NOT NULL,
+	fence INT NOT NULL,
+	number INT NOT NULL,
+	node TEXT,
+	spawner TEXT,
+	pid INT NOT NULL,
+	started_at INT NOT NULL,
+	ended_at INT NOT NULL,
+	outcome INT NOT NULL,
+	exit_code INT NOT NULL,
+	term_signal INT NOT NULL,
+	cpu_user INT NOT NULL,
+	cpu_system INT NOT NULL,
+	max_rss INT NOT NULL,
+	output_bytes INT NOT NULL,
+	output_dropped INT NOT NULL,
+	error TEXT,
+	PRIMARY KEY (run, fence)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE outputs (
+	run INT NOT NULL,
+	fence INT NOT NULL,
+	tail BLOB NOT NULL,
+	PRIMARY KEY (run, fence)
+) STRICT;
+
+CREATE TABLE running_jobs (
+	job INTEGER PRIMARY KEY,
+	run INT NOT NULL
+) STRICT;
+
+CREATE TABLE nodes (
+	id TEXT NOT NULL PRIMARY KEY,
+	name TEXT NOT NULL,
+	spawner TEXT NOT NULL,
+	host TEXT NOT NULL,
+	opened_at INT NOT NULL,
+	alive_until INT NOT NULL,
+	closed_at INT NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+CREATE INDEX nodes_name ON nodes (name);
+
+CREATE TABLE leases (
+	name TEXT NOT NULL PRIMARY KEY,
+	holder TEXT NOT NULL,
+	term INT NOT NULL,
+	until INT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE segments (
+	segment INTEGER PRIMARY KEY,
+	holder TEXT NOT NULL,
+	term INT NOT NULL
+) STRICT;
+
+CREATE TABLE events (
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	at INT NOT NULL,
+	uid INT NOT NULL,
+	what TEXT NOT NULL,
+	job INT NOT NULL,
+	run INT NOT NULL,
+	node TEXT,
+	detail TEXT
+) STRICT;
+CREATE INDEX events_job ON events (job, id);
+
+CREATE TABLE counters (
+	node TEXT NOT NULL,
+	what INT NOT NULL,
+	state INT NOT NULL,
+	queue TEXT NOT NULL,
+	n INT NOT NULL,
+	PRIMARY KEY (what, state, queue, node)
+) STRICT, WITHOUT ROWID;
+
+-- ======== the store itself ========
+
+-- query meta_get(key text) -> value text
+SELECT value FROM meta WHERE key = :key
+
+-- query meta_put(key text, value text)
+INSERT INTO meta (key, value) VALUES (:key, :value)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value
+
+-- query writer_open(id text, at int)
+INSERT INTO writers (id, batch, at) VALUES (:id, 0, :at)
+
+-- query writer_put(id text, batch int, at int)
+UPDATE writers SET batch = :batch, at = :at WHERE id = :id
+
+-- query writer_get(id text) -> batch int
+SELECT batch FROM writers WHERE id = :id
+
+-- query writer_close(id text, before int)
+DELETE FROM writers WHERE id = :id OR at < :before
+
+-- query counters_add(node text, set json)
+INSERT INTO counters (node, what, state, queue, n)
+SELECT :node, value ->> 'what', value ->> 'state', value ->> 'queue', value ->> 'n'
+FROM json_each(:set) WHERE true
+ON CONFLICT (what, state, queue, node) DO UPDATE SET n = counters.n + excluded.n
+
+-- query counters_sum(what int) -> state int, n int
+SELECT state, sum(n) AS n FROM counters WHERE what = :what GROUP BY state
+
+-- query counter_get(what int, state int) -> n int
+SELECT coalesce(sum(n), 0) AS n FROM counters WHERE what = :what AND state = :state
+
+-- ======== jobs ========
+
+-- query job_ids(n int) -> id int
+WITH RECURSIVE step(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM step WHERE i < :n)
+SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'jobs'), 0) + i AS id FROM step
+
+-- query jobs_insert(set json) -> id int
+INSERT INTO jobs (id, uid, owner, name, key, state, revision, segment, queue, priority,
+	created_at, updated_at, digest, spec)
+SELECT value ->> 'id', value ->> 'uid', value ->> 'owner', value ->> 'name', value ->> 'key',
+	JOB_ACTIVE, 1, value ->> 'segment', value ->> 'queue', value ->> 'priority',
+	value ->> 'now', value ->> 'now', value ->> 'digest', value ->> 'spec'
+FROM json_each(:set) WHERE true
+ON CONFLICT DO NOTHING
+RETURNING id
+
+-- query tags_insert(set json)
+INSERT INTO job_tags (key, value, job)
+SELECT value ->> 'key', value ->> 'value', value ->> 'job' FROM json_each(:set) WHERE true
+ON CONFLICT DO NOTHING
+
+-- query job_by_key(uid int, key text) -> id int, state int, removed_at int, spec text
+SELECT id, state, removed_at, spec FROM jobs WHERE uid = :uid AND key = :key
+
+-- query job_key_drop(id int)
+UPDATE jobs SET key = NULL WHERE id = :id
+
+-- query job_by_live_name(uid int, name text) -> id int
+SELECT id FROM jobs WHERE uid = :uid AND name = :name AND state < JOB_FINISHED
+
+-- query job_first_run(job int) -> id int
+SELECT id FROM runs WHERE job = :job ORDER BY slot, kind LIMIT 1
+
+-- query job_lock(id int, uid int) -> uid int, name text, state int, queue text
+SELECT uid, name, state, queue FROM jobs
+WHERE id = :id AND (:uid < 0 OR uid = :uid) AND state <> JOB_REMOVED
+
+-- query job_state_set(id int, state int, reason text, now int)
+UPDATE jobs SET state = :state, reason = :reason, updated_at = :now,
+	removed_at = CASE WHEN :state = JOB_REMOVED THEN :now ELSE 0 END
+WHERE id = :id
+
+-- query jobs_suspend(set json, now int) -> uid int, queue text
+UPDATE jobs SET state = JOB_SUSPENDED, updated_at = :now, reason = given.reason
+FROM (SELECT value ->> 'job' AS job, value ->> 'reason' AS reason FROM json_each(:set)) AS given
+WHERE jobs.id = given.job AND +jobs.state = JOB_ACTIVE
+RETURNING uid, queue
+
+-- query jobs_idle(set json) -> id int
+SELECT id FROM jobs
+WHERE id IN (SELECT value FROM json_each(:set)) AND +state = JOB_ACTIVE
+	AND NOT EXISTS (SELECT 1 FROM due WHERE due.job = jobs.id)
+ORDER BY id
+
+-- query jobs_finish(set json, now int) -> id int, uid int, queue text
+UPDATE jobs SET state = JOB_FINISHED, updated_at = :now
+WHERE id IN (SELECT value FROM json_each(:set)) AND +state = JOB_ACTIVE
+	AND NOT EXISTS (SELECT 1 FROM due WHERE due.job = jobs.id)
+	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.job = jobs.id AND runs.state <= RUN_RUNNING)
+RETURNING id, uid, queue
+
+-- ======== the schedule ========
+
+-- query due_insert(set json)
+INSERT INTO due (job, segment, slot)
+SELECT value ->> 'job', value ->> 'segment', value ->> 'slot' FROM json_each(:set)
+
+-- query due_take(horizon int, n int) -> job int, slot int, uid int, revision int, priority int,
+--	queue text, name text, owner text, spec text, digest int, created_at int
+SELECT due.job, due.slot, jobs.uid, jobs.revision, jobs.priority, jobs.queue, jobs.name, jobs.owner,
+	jobs.spec, jobs.digest, jobs.created_at
+FROM due CROSS JOIN jobs
+WHERE due.slot <= :horizon AND jobs.id = due.job
+ORDER BY due.slot LIMIT :n
+
+-- query due_move(set json)
+UPDATE due SET slot = given.slot
+FROM (SELECT value ->> 'job' AS job, value ->> 'slot' AS slot FROM json_each(:set)) AS given
+WHERE due.job = given.job
+
+-- query due_drop(set json)
+DELETE FROM due WHERE job IN (SELECT value FROM json_each(:set))
+
+-- query due_first() -> slot int
+SELECT slot FROM due ORDER BY slot LIMIT 1
+
+-- ======== runs ========
+
+-- query run_ids(n int) -> id int
+WITH RECURSIVE step(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM step WHERE i < :n)
+SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'runs'), 0) + i AS id FROM step
+
+-- query runs_insert(set json) -> id int, state int, queue text
+INSERT INTO runs (id, job, uid, kind, state, reason, slot, slot_last, slot_count, due_at, revision,
+	priority, queue, created_at, ended_at)
+SELECT value ->> 'id', value ->> 'job', value ->> 'uid', value ->> 'kind', value ->> 'state',
+	value ->> 'reason', value ->> 'slot', value ->> 'slot_last', value ->> 'slot_count',
+	value ->> 'due_at', value ->> 'revision', value ->> 'priority', value ->> 'queue',
+	value ->> 'now', CASE WHEN value ->> 'state' = RUN_QUEUED THEN 0 ELSE value ->> 'now' END
+FROM json_each(:set) WHERE true
+ON CONFLICT DO NOTHING
+RETURNING id, state, queue
+
+-- query lanes() -> priority int, due_at int
+WITH RECURSIVE lane(priority) AS (
+	SELECT max(priority) FROM runs WHERE state = RUN_QUEUED
+	UNION ALL
+	SELECT (SELECT max(priority) FROM runs
+		WHERE state = RUN_QUEUED AND priority < lane.priority)
+	FROM lane WHERE lane.priority IS NOT NULL)
+SELECT priority, (SELECT min(due_at) FROM runs
+	WHERE state = RUN_QUEUED AND priority = lane.priority) AS due_at
+FROM lane WHERE priority IS NOT NULL
+
+-- query runs_claim(node text, spawner text, now int, priority int, n int) -> id int, queue text
+UPDATE runs SET state = RUN_CLAIMED, node = :node, spawner = :spawner, fence = fence + 1,
+	claimed_at = :now
+WHERE id IN (SELECT id FROM runs
+	WHERE state = RUN_QUEUED AND priority = :priority AND due_at <= :now
+	ORDER BY due_at, id LIMIT :n)
+RETURNING id, queue
+
+-- query runs_started(set json) -> id int, queue text
+UPDATE runs SET state = RUN_RUNNING, started_at = given.at,
+	attempt = max(runs.attempt, given.attempt)
+FROM (SELECT value ->> 'run' AS run, value ->> 'fence' AS fence, value ->> 'node' AS node,
+	value ->> 'attempt' AS attempt, value ->> 'at' AS at FROM json_each(:set)) AS given
+WHERE runs.id = given.run AND runs.fence = given.fence AND runs.node = given.node
+	AND +runs.state = RUN_CLAIMED
+RETURNING id, queue
+
+-- query runs_lock(set json) -> id int, job int, state int, fence int, node text, queue text,
+--	cancel_asked int, job_state int
+SELECT runs.id, runs.job, runs.state, runs.fence, runs.node, runs.queue, runs.cancel_asked,
+	coalesce((SELECT state FROM jobs WHERE jobs.id = runs.job), JOB_REMOVED) AS job_state
+FROM runs WHERE id IN (SELECT value FROM json_each(:set)) ORDER BY id
+
+-- query runs_end(set json)
+UPDATE runs SET state = given.state, reason = given.reason,
+	attempt = max(runs.attempt, given.attempt), lost = runs.lost + given.lost, spawner = NULL,
+	node = CASE WHEN given.state = RUN_QUEUED THEN NULL ELSE runs.node END,
+	due_at = CASE WHEN given.state = RUN_QUEUED THEN given.due_at ELSE runs.due_at END,
+	claimed_at = CASE WHEN given.state = RUN_QUEUED THEN 0 ELSE runs.claimed_at END,
+	started_at = CASE WHEN given.state = RUN_QUEUED THEN 0
+		WHEN runs.started_at = 0 THEN given.started_at ELSE runs.started_at END,
+	ended_at = CASE WHEN given.state = RUN_QUEUED THEN 0 ELSE given.ended_at END,
+	exit_code = CASE WHEN given.state = RUN_QUEUED THEN -1 ELSE given.exit_code END,
+	term_signal = CASE WHEN given.state = RUN_QUEUED THEN 0 ELSE given.term_signal END
+FROM (SELECT value ->> 'run' AS run, value ->> 'state' AS state, value ->> 'reason' AS reason,
+	value ->> 'attempt' AS attempt, value ->> 'lost' AS lost, value ->> 'due_at' AS due_at,
+	value ->> 'started_at' AS started_at, value ->> 'ended_at' AS ended_at,
+	value ->> 'exit_code' AS exit_code, value ->> 'term_signal' AS term_signal
+	FROM json_each(:set)) AS given
+WHERE runs.id = given.run AND +runs.state IN (RUN_CLAIMED, RUN_RUNNING)
+
+-- query run_give_back(id int, fence int, node text, due_at int) -> id int, queue text
+UPDATE runs SET state = RUN_QUEUED, node = NULL, spawner = NULL, claimed_at = 0, due_at = :due_at
+WHERE id = :id AND fence = :fence AND node = :node AND +state = RUN_CLAIMED
+	AND cancel_asked = 0
+RETURNING id, queue
+
+-- query runs_cancel_queued(set json, reason text, now int) -> id int, queue text
+UPDATE runs SET state = RUN_CANCELLED, reason = :reason, ended_at = :now
+WHERE id IN (SELECT value FROM json_each(:set)) AND +state = RUN_QUEUED
+RETURNING id, queue
+
+-- query runs_ask_cancel(set json)
+UPDATE runs SET cancel_asked = 1
+WHERE id IN (SELECT value FROM json_each(:set)) AND +state IN (RUN_CLAIMED, RUN_RUNNING)
+
+-- query runs_open_of(job int) -> id int, state int
+SELECT id, state FROM runs WHERE job = :job AND state <= RUN_RUNNING ORDER BY id
+
+-- ======== attempts ========
+
+-- query attempts_started(set json)
+INSERT INTO attempts (run, fence, number, node, spawner, pid, started_at, ended_at, outcome,
+	exit_code, term_signal, cpu_user, cpu_system, max_rss, output_bytes, output_dropped)
+SELECT value ->> 'run', value ->> 'fence', value ->> 'attempt', value ->> 'node',
+	value ->> 'spawner', value ->> 'pid', value ->> 'at', 0, ATTEMPT_RUNNING,
+	-1, 0, 0, 0, 0, 0, 0
+FROM json_each(:set) WHERE true
+ON CONFLICT DO NOTHING
+
+-- query attempts_ended(set json)
+INSERT INTO attempts (run, fence, number, node, spawner, pid, started_at, ended_at, outcome,
+	exit_code, term_signal, cpu_user, cpu_system, max_rss, output_bytes, output_dropped, error)
+SELECT value ->> 'run', value ->> 'fence', value ->> 'attempt', value ->> 'node',
+	value ->> 'spawner', value ->> 'pid', value ->> 'started_at', value ->> 'ended_at',
+	value ->> 'outcome', value ->> 'exit_code', value ->> 'term_signal', value ->> 'cpu_user',
+	value ->> 'cpu_system', value ->> 'max_rss', value ->> 'output_bytes',
+	value ->> 'output_dropped', value ->> 'error'
+FROM json_each(:set) WHERE true
+ON CONFLICT (run, fence) DO UPDATE SET ended_at = excluded.ended_at, outcome = excluded.outcome,
+	exit_code = excluded.exit_code, term_signal = excluded.term_signal,
+	cpu_user = excluded.cpu_user, cpu_system = excluded.cpu_system,
+	max_rss = excluded.max_rss, output_bytes = excluded.output_bytes,
+	output_dropped = excluded.output_dropped, error = excluded.error,
+	pid = CASE WHEN attempts.pid = 0 THEN excluded.pid ELSE attempts.pid END,
+	started_at = CASE WHEN attempts.started_at = 0 THEN excluded.started_at
+		ELSE attempts.started_at END
+WHERE attempts.outcome IN (ATTEMPT_RUNNING, ATTEMPT_LOST)
+
+-- query attempt_outcome(run int, fence int) -> outcome int
+SELECT outcome FROM attempts WHERE run = :run AND fence = :fence
+
+-- query attempts_of(run int) -> run int, number int, fence int, node text, spawner text, pid int,
+--	started_at int, ended_at int, outcome int, exit_code int, term_signal int, cpu_user int,
+--	cpu_system int, max_rss int, output_bytes int, output_dropped int, error text
+SELECT run, number, fence, node, spawner, pid, started_at, ended_at, outcome, exit_code, term_signal,
+	cpu_user, cpu_system, max_rss, output_bytes, output_dropped, error
+FROM attempts WHERE run = :run ORDER BY fence
+
+-- ======== nodes ========
+
+-- query node_insert(id text, name text, spawner text, host text, now int)
+INSERT INTO nodes (id, name, spawner, host, opened_at, alive_until)
+VALUES (:id, :name, :spawner, :host, :now, 0)
+ON CONFLICT (id) DO UPDATE SET name = excluded.name, spawner = excluded.spawner,
+	host = excluded.host, closed_at = 0
+
+-- query nodes_displace(name text, id text, now int)
+UPDATE nodes SET closed_at = :now WHERE name = :name AND id <> :id AND closed_at = 0
+
+-- query node_close(id text, now int)
+UPDATE nodes SET closed_at = :now WHERE id = :id AND closed_at = 0
+
+-- query node_open(id text) -> spawner text
+SELECT spawner FROM nodes WHERE id = :id AND closed_at = 0
+
+-- query node_held(name text, id text) -> id int, spawner text
+SELECT id, spawner FROM runs
+WHERE state IN (RUN_CLAIMED, RUN_RUNNING) AND node <> :id
+	AND node IN (SELECT nodes.id FROM nodes WHERE nodes.name = :name)
+ORDER BY id
+
+-- query runs_take_over(node text, set json)
+UPDATE runs SET node = :node WHERE id IN (SELECT value FROM json_each(:set))
+
+-- ======== reading ========
+
+-- define run_row = id int, job int, job_name text, uid int, owner text, kind int, state int, reason text,
+--	slot int, slot_last int, slot_count int, due_at int, revision int, priority int, queue text,
+--	node text, attempt int, lost int, fence int, cancel_asked int, created_at int, claimed_at int,
+--	started_at int, ended_at int, exit_code int, term_signal int, dead_at int
+-- define run_columns = runs.id, runs.job, jobs.name AS job_name, runs.uid, jobs.owner, runs.kind, runs.state,
+--	runs.reason, runs.slot, runs.slot_last, runs.slot_count, runs.due_at, runs.revision, runs.priority,
+--	runs.queue, runs.node, runs.attempt, runs.lost, runs.fence, runs.cancel_asked, runs.created_at,
+--	runs.claimed_at, runs.started_at, runs.ended_at, runs.exit_code, runs.term_signal, runs.dead_at
+
+-- query run_get(id int, uid int) -> {run_row}
+SELECT {run_columns} FROM runs LEFT JOIN jobs ON jobs.id = runs.job
+WHERE runs.id = :id AND (:uid < 0 OR runs.uid = :uid)
+
+-- query runs_get(set json) -> {run_row}
+SELECT {run_columns}
+FROM json_each(:set) AS wanted CROSS JOIN runs LEFT JOIN jobs ON jobs.id = runs.job
+WHERE runs.id = wanted.value
+ORDER BY wanted.key
+
+-- query runs_get_claimed(set json) -> {run_row}, spec text, digest int
+SELECT {run_columns}, jobs.spec, jobs.digest
+FROM json_each(:set) AS wanted CROSS JOIN runs LEFT JOIN jobs ON jobs.id = runs.job
+WHERE runs.id = wanted.value
+ORDER BY runs.priority DESC, runs.due_at, runs.id
+
+-- query jobs_get(set json, uid int) -> id int, uid int, owner text, name text, state int, reason text,
+--	revision int, segment int, queue text, priority int, spec text, digest int, created_at int, updated_at int,
+--	next_slot int, last_id int, last_state int, last_slot int, last_ended_at int,
+--	last_exit_code int, last_term_signal int
+SELECT jobs.id, jobs.uid, jobs.owner, jobs.name, jobs.state, jobs.reason, jobs.revision, jobs.segment,
+	jobs.queue, jobs.priority, jobs.spec, jobs.digest, jobs.created_at, jobs.updated_at, due.slot AS next_slot,
+	last.id AS last_id, last.state AS last_state, last.slot AS last_slot,
+	last.ended_at AS last_ended_at, last.exit_code AS last_exit_code,
+	last.term_signal AS last_term_signal
+FROM json_each(:set) AS wanted CROSS JOIN jobs
+	LEFT JOIN due ON due.job = jobs.id
+	LEFT JOIN runs AS last ON last.id =
+		(SELECT newest.id FROM runs AS newest WHERE newest.job = jobs.id
+		ORDER BY newest.slot DESC, newest.kind DESC LIMIT 1)
+WHERE jobs.id = wanted.value AND (:uid < 0 OR jobs.uid = :uid)
+ORDER BY wanted.key
+
+-- query job_find(name text, uid_low int, uid_high int) -> id int, uid int
+SELECT id, uid FROM jobs
+WHERE name = :name AND uid BETWEEN :uid_low AND :uid_high AND +state <> JOB_REMOVED
+ORDER BY uid, id DESC LIMIT 1
+
+-- query job_names(uid int, n int) -> name text
+SELECT name FROM jobs WHERE uid = :uid AND name IS NOT NULL AND +state <> JOB_REMOVED
+ORDER BY id DESC LIMIT :n
+
+-- query job_names_all(n int) -> name text
+SELECT name FROM jobs WHERE name IS NOT NULL AND +state <> JOB_REMOVED
+ORDER BY id DESC LIMIT :n
+
+-- query job_created_at(id int) -> created_at int
+SELECT created_at FROM jobs WHERE id = :id
+
+-- define job_line = id int, uid int, state int, created_at int, owner text, name text
+-- define job_line_columns = jobs.id, jobs.uid, jobs.state, jobs.created_at, jobs.owner, jobs.name
+
+-- query job_page(after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs WHERE id > :after ORDER BY id LIMIT :n
+
+-- query job_page_uid(uid int, after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs WHERE uid = :uid AND id > :after ORDER BY id LIMIT :n
+
+-- query job_page_owner(owner text, after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs WHERE owner = :owner AND id > :after ORDER BY id LIMIT :n
+
+-- query job_page_state(state int, after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs WHERE state = :state AND id > :after ORDER BY id LIMIT :n
+
+-- query job_page_tag(key text, value text, after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM job_tags CROSS JOIN jobs
+WHERE job_tags.key = :key AND job_tags.value = :value AND job_tags.job > :after
+	AND jobs.id = job_tags.job
+ORDER BY job_tags.job LIMIT :n
+
+-- query job_page_tag_key(key text, after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM job_tags CROSS JOIN jobs
+WHERE job_tags.key = :key AND job_tags.job > :after AND jobs.id = job_tags.job
+ORDER BY job_tags.job LIMIT :n
+
+-- query job_page_created(since int, until int, after_at int, after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs
+WHERE created_at >= :since AND created_at < :until AND (created_at, id) > (:after_at, :after)
+ORDER BY created_at, id LIMIT :n
+
+-- query job_page_prefix(low text, high text, after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs
+WHERE name >= :low AND name < :high AND +id > :after LIMIT :n
+
+-- query run_place(id int) -> slot int, kind int
+SELECT slot, kind FROM runs WHERE id = :id
+
+-- define run_line = id int, uid int, state int, slot int, kind int
+-- define run_line_columns = id, uid, state, slot, kind
+
+-- query run_page(since int, slot int, id int, n int) -> {run_line}
+SELECT {run_line_columns} FROM runs
+WHERE slot >= :since AND (slot, id) < (:slot, :id) ORDER BY slot DESC, id DESC LIMIT :n
+
+-- query run_page_uid(uid int, since int, slot int, id int, n int) -> {run_line}
+SELECT {run_line_columns} FROM runs
+WHERE uid = :uid AND slot >= :since AND (slot, id) < (:slot, :id)
+ORDER BY slot DESC, id DESC LIMIT :n
+
+-- query run_page_job(job int, since int, slot int, kind int, n int) -> {run_line}
+SELECT {run_line_columns} FROM runs
+WHERE job = :job AND slot >= :since AND (slot, kind) < (:slot, :kind)
+ORDER BY slot DESC, kind DESC LIMIT :n
+
+-- query run_page_state(state int, since int, slot int, id int, n int) -> {run_line}
+SELECT {run_line_columns} FROM runs
+WHERE state = :state AND state <> RUN_SUCCEEDED AND slot >= :since AND (slot, id) < (:slot, :id)
+ORDER BY slot DESC, id DESC LIMIT :n

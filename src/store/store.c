@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening and closing the store, and its transactions. */
+#include "store/store.h"
+#include "base/text.h"
+#include "store/private.h"
+#include <stdio.h>
+
+bool tx_begin(struct tx *t, struct store *s, bool write, struct err *e)
+{
+	db_assert_owner(s->db);
+	if (!s->db->ops->begin(s->db, write, e))
+		return false;
+	count_back_to(s, 0);
+	t->s = s;
+	return true;
+}
+
+bool tx_commit(struct tx *t, struct err *e)
+{
+	struct store *s = STEAL(t->s);
+
+	return s->db->ops->commit(s->db, e);
+}
+
+void tx_done(struct tx *t)
+{
+	if (t->s)
+		t->s->db->ops->rollback(t->s->db);
+	t->s = NULL;
+}
+
+static bool read_id(struct store *s, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_META_GET, e);
+
+	query_text(&q, "store_id");
+	if (query_row(&q))
+		snprintf(s->id, sizeof(s->id), "%s", query_get_text(&q));
+	else if (!q.failed)
+		return err_set(e, ERR_REFUSED, "the store has no id: it is damaged; "
+			"put a backup in its place with 'jobctl db restore'");
+	return !q.failed;
+}
+
+/* The row that tells after a lost connection whether our last batch was committed. */
+static bool open_writer(struct store *s, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_WRITER_OPEN, e);
+
+	io_random_id(s->writer);
+	query_text(&q, s->writer);
+	query_int(&q, clock_now(&clock_system));
+	return query_finish(&q);
+}
+
+static void close_writer(struct store *s)
+{
+	struct err ignored;
+	AUTO_TX tx = {};
+	AUTO_QUERY q = {};
+
+	if (!tx_begin(&tx, s, true, &ignored))
+		return;
+	q = query_start(s->db, Q_WRITER_CLOSE, &ignored);
+	query_text(&q, s->writer);
+	query_int(&q, clock_now(&clock_system) - 7 * USEC_DAY);
+	if (query_finish(&q))
+		tx_commit(&tx, &ignored);
+}
+
+static bool open_rows(struct store *s, struct err *e)
+{
+	bool writer = s->db->ops->reconnects && !s->read_only;
+	AUTO_TX tx = {};
+
+	return s->db->ops->prepare(s->db, e) && tx_begin(&tx, s, writer, e) && read_id(s, e) &&
+	       (!writer || open_writer(s, e)) && tx_commit(&tx, e);
+}
+
+bool store_open_with(const struct db_ops *ops, const struct db_options *o, struct store **ret, struct err *e)
+{
+	AUTO(store) *s = xcalloc(1, sizeof(*s));
+
+	s->read_only = o->read_only;
+	s->node_name = xstrdup("");
+	if (!ops->open(o, &s->db, e) || !open_rows(s, e))
+		return false;
+	*ret = STEAL(s);
+	return true;
+}
+
+bool store_open(const struct store_options *o, struct store **ret, struct err *e)
+{
+	const struct db_ops *ops = db_ops_for(o->where, e);
+	const struct db_options options = {
+		.where = o->where,
+		.read_only = o->read_only,
+		.no_checkpoint = o->no_checkpoint,
+	};
+
+	return ops && store_open_with(ops, &options, ret, e);
+}
+
+void store_free(struct store *s)
+{
+	if (!s)
+		return;
+	if (s->db) {
+		db_assert_owner(s->db);
+		if (s->writer[0])
+			close_writer(s);
+		s->db->ops->close(s->db);
+	}
+	count_back_to(s, 0);
+	free(s->counts);
+	free(s->node_name);
+	free(s);
+}
+
+const char *store_id(const struct store *s)
+{
+	return s->id;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs and runs are ended by their owner: cancelled, removed; and jobs finish by themselves. */
+#include "base/map.h"
+#include "base/text.h"
+#include "store/private.h"
+
+static bool live(enum job_state s)
+{
+	return s < JOB_FINISHED;
+}
+
+/* Of these jobs, those that have no slot left; on PostgreSQL their rows are held, so that two last ends meet. */
+static bool jobs_idle(struct store *s, const char *ids, struct set *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOBS_IDLE, e);
+
+	query_text(&q, ids);
+	while (query_row(&q))
+		set_id(ret, query_get_int(&q));
+	return !q.failed;
+}
+
+bool jobs_finish(struct store *s, const char *ids, usec_t now, struct map *ret, struct err *e)
+{
+	AUTO_QUERY q = {};
+	AUTO_SET idle = {};
+
+	if (!jobs_idle(s, ids, &idle, e))
+		return false;
+	if (idle.n == 0)
+		return true;
+	q = query_start(s->db, Q_JOBS_FINISH, e);
+	query_text(&q, set_json(&idle));
+	query_int(&q, now);
+	while (query_row(&q)) {
+		int64_t id = query_get_int(&q);
+
+		count_change(s, COUNT_OWNER, query_get_int(&q), "", -1);
+		count_move(s, COUNT_JOBS, JOB_ACTIVE, JOB_FINISHED, query_get_text(&q));
+		if (ret)
+			map_put(ret, id, s);
+	}
+	return !q.failed;
+}
+
+/* ---- runs ---- */
+
+/* Ends the queued ones of a set; 'n' gets how many. */
+static bool cancel_queued(struct store *s, struct set *set, const char *reason, usec_t now, int64_t *ret_n,
+	struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	*ret_n = 0;
+	if (set->n == 0)
+		return true;
+	q = query_start(s->db, Q_RUNS_CANCEL_QUEUED, e);
+	query_text(&q, set_json(set));
+	query_text(&q, reason);
+	query_int(&q, now);
+	while (query_row(&q)) {
+		query_get_int(&q);
+		count_move(s, COUNT_RUNS, RUN_QUEUED, RUN_CANCELLED, query_get_text(&q));
+		++*ret_n;
+	}
+	return !q.failed;
+}
+
+static bool cancel_run(struct store *s, struct op_run_cancel *c, struct err *e)
+{
+	AUTO_SET run = {};
+	AUTO_SET job = {};
+	int64_t n;
+
+	set_id(&run, c->id);
+	set_id(&job, c->run->job);
+	if (!cancel_queued(s, &run, "cancelled", c->now, &n, e) || !set_run(s, Q_RUNS_ASK_CANCEL, &run, e) ||
+	    (n > 0 && !jobs_finish(s, set_json(&job), c->now, NULL, e)))
+		return false;
+	run_free(STEAL(c->run));
+	return run_read(s, c->uid, c->id, &c->run, e);
+}
+
+bool apply_run_cancel(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct op_run_cancel *c = &ops[i]->run_cancel;
+
+		if (!run_read(s, c->uid, c->id, &c->run, e))
+			return false;
+		if (!c->run) {
+			op_refuse(ops[i], ERR_NOT_FOUND, "no run %lld", (long long)c->id);
+			continue;
+		}
+		c->was_final = run_state_final(c->run->state);
+		if (!c->was_final && !cancel_run(s, c, e))
+			return false;
+	}
+	return true;
+}
+
+/* ---- jobs ---- */
+
+static bool lock_job(struct store *s, struct op_job_cancel *c, uint32_t *ret_uid, char **ret_queue, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOB_LOCK, e);
+
+	query_int(&q, c->id);
+	query_int(&q, c->uid);
+	if (!query_row(&q))
+		return !q.failed;
+	*ret_uid = (uint32_t)query_get_int(&q);
+	c->name = query_get_copy(&q);
+	c->was = (enum job_state)query_get_int(&q);
+	*ret_queue = query_get_copy(&q);
+	return true;
+}
+
+static bool set_job_state(struct store *s, int64_t id, enum job_state state, usec_t now, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOB_STATE_SET, e);
+
+	query_int(&q, id);
+	query_int(&q, state);
+	query_text(&q, NULL);
+	query_int(&q, now);
+	return query_finish(&q);
+}
+
+static bool open_runs(struct store *s, int64_t job, struct set *queued, struct set *active, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_OPEN_OF, e);
+
+	query_int(&q, job);
+	while (query_row(&q)) {
+		int64_t id = query_get_int(&q);
+
+		set_id(query_get_int(&q) == RUN_QUEUED ? queued : active, id);
+	}
+	return !q.failed;
+}
+
+/* A finished job stays finished when it is cancelled: there is nothing to cancel. */
+static enum job_state job_becomes(const struct op *op)
+{
+	if (op->kind == OP_JOB_REMOVE)
+		return JOB_REMOVED;
+	return live(op->job_cancel.was) ? JOB_CANCELLED : op->job_cancel.was;
+}
+
+static bool cancel_job(struct store *s, struct op *op, uint32_t uid, const char *queue, struct err *e)
+{
+	struct op_job_cancel *c = &op->job_cancel;
+	enum job_state becomes = job_becomes(op);
+	AUTO_SET job = {};
+	AUTO_SET queued = {};
+	AUTO_SET active = {};
+
+	set_id(&job, c->id);
+	if (!set_run(s, Q_DUE_DROP, &job, e) || !open_runs(s, c->id, &queued, &active, e) ||
+	    !cancel_queued(s, &queued, op->kind == OP_JOB_REMOVE ? "job removed" : "job cancelled", c->now,
+		    &c->queued_cancelled, e) ||
+	    (c->running && !set_run(s, Q_RUNS_ASK_CANCEL, &active, e)))
+		return false;
+	if (becomes != c->was) {
+		count_move(s, COUNT_JOBS, c->was, becomes, queue);
+		if (live(c->was))
+			count_change(s, COUNT_OWNER, uid, "", -1);
+		if (!set_job_state(s, c->id, becomes, c->now, e))
+			return false;
+	}
+	return active.n == 0 || runs_read(s, set_json(&active), &c->open, e);
+}
+
+bool apply_job_cancel(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		AUTO_TEXT queue = NULL;
+		uint32_t uid = 0;
+
+		if (!lock_job(s, &ops[i]->job_cancel, &uid, &queue, e))
+			return false;
+		if (!queue)
+			op_refuse(ops[i], ERR_NOT_FOUND, "no job %lld", (long long)ops[i]->job_cancel.id);
+		else if (!cancel_job(s, ops[i], uid, queue, e))
+			return false;
+	}
+	return true;
+}

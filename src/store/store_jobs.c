@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs come into the store: one by one in a group, or many together. */
+#include "base/map.h"
+#include "base/text.h"
+#include "store/private.h"
+#include <stdio.h>
+#include <string.h>
+
+#define CHUNK_JOBS 1000
+#define CHUNK_BYTES (4 << 20) /* of specs in one statement */
+
+/* A job on its way in. */
+struct adding {
+	struct job_new *j;
+	struct err err; /* kind ERR_NONE: fine so far */
+	bool inserted;
+};
+
+static bool refuse(struct adding *a, const char *field)
+{
+	a->err.kind = ERR_CONFLICT;
+	snprintf(a->err.field, sizeof(a->err.field), "%s", field);
+	return true;
+}
+
+bool ids_take(struct store *s, int query, size_t n, int64_t *ids, struct err *e)
+{
+	AUTO_QUERY q = {};
+	size_t got = 0;
+
+	if (n == 0)
+		return true;
+	q = query_start(s->db, query, e);
+	query_int(&q, (int64_t)n);
+	while (query_row(&q) && got < n)
+		ids[got++] = query_get_int(&q);
+	return !q.failed && (got == n || err_set(e, ERR_INTERNAL, "the store gave too few numbers"));
+}
+
+static void describe_job(struct set *set, const struct job_new *j)
+{
+	set_item(set);
+	set_int(set, "id", j->id);
+	set_int(set, "uid", j->uid);
+	set_text(set, "owner", j->owner);
+	set_text(set, "name", j->name);
+	set_text(set, "key", j->key);
+	set_int(set, "segment", job_segment((uint64_t)j->id));
+	set_text(set, "queue", QUEUE_DEFAULT);
+	set_int(set, "priority", j->priority);
+	set_int(set, "now", j->now);
+	set_int(set, "digest", (int64_t)job_digest(j->uid, j->owner, j->spec));
+	set_text(set, "spec", j->spec);
+}
+
+/* Tries to insert all that are neither refused nor known; marks those that are in now. */
+static bool insert_rows(struct store *s, struct adding *a, size_t n, struct err *e)
+{
+	AUTO_DONE(map) by_id = {};
+	AUTO_SET set = {};
+	AUTO_QUERY q = query_start(s->db, Q_JOBS_INSERT, e);
+
+	for (size_t i = 0; i < n; i++)
+		if (!a[i].err.kind && !a[i].inserted && !a[i].j->existed) {
+			describe_job(&set, a[i].j);
+			map_put(&by_id, a[i].j->id, &a[i]);
+		}
+	query_text(&q, set_json(&set));
+	while (set.n && query_row(&q)) {
+		struct adding *in = map_get(&by_id, query_get_int(&q));
+
+		if (in)
+			in->inserted = true;
+	}
+	return !q.failed;
+}
+
+/* The job that has this key. ret_id 0: none. */
+static bool look_up_key(struct store *s, struct adding *a, int64_t *ret_id, bool *ret_expired, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOB_BY_KEY, e);
+	enum job_state state;
+	usec_t removed_at;
+
+	*ret_id = 0;
+	query_int(&q, a->j->uid);
+	query_text(&q, a->j->key);
+	if (!query_row(&q))
+		return !q.failed;
+	*ret_id = query_get_int(&q);
+	state = (enum job_state)query_get_int(&q);
+	removed_at = query_get_int(&q);
+	*ret_expired = state == JOB_REMOVED && removed_at + KEY_KEPT < a->j->now;
+	if (!*ret_expired && text_equal(query_get_text(&q), a->j->spec))
+		a->j->existed = true;
+	return true;
+}
+
+static bool first_run(struct store *s, struct job_new *j, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOB_FIRST_RUN, e);
+
+	query_int(&q, j->id);
+	j->run = query_row(&q) ? query_get_int(&q) : 0;
+	return !q.failed;
+}
+
+static bool drop_key(struct store *s, int64_t id, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOB_KEY_DROP, e);
+
+	query_int(&q, id);
+	return query_finish(&q);
+}
+
+static bool explain_name(struct store *s, struct adding *a, struct err *e)
+{
+	AUTO_QUERY q = {};
+	const struct job_new *j = a->j;
+
+	if (!j->name) {
+		err_set(&a->err, ERR_BUSY, "the job met another one on its way in; try again");
+		return true;
+	}
+	q = query_start(s->db, Q_JOB_BY_LIVE_NAME, e);
+	query_int(&q, j->uid);
+	query_text(&q, j->name);
+	if (query_row(&q)) {
+		long long id = query_get_int(&q);
+
+		err_set(&a->err, ERR_CONFLICT, "the name '%s' is taken by job %lld; choose another, or end "
+			"that one with 'jobctl rm %lld'", j->name, id, id);
+		return refuse(a, "name");
+	}
+	err_set(&a->err, ERR_BUSY, "the name '%s' was taken a moment ago; try again", j->name);
+	return !q.failed;
+}
+
+/* Why a row did not go in: its key is known, or its name is taken. An expired key is freed; then it is tried again. */
+static bool explain(struct store *s, struct adding *a, struct err *e)
+{
+	bool expired = false;
+	int64_t id = 0;
+
+	if (a->j->key && !look_up_key(s, a, &id, &expired, e))
+		return false;
+	if (a->j->existed) {
+		a->j->id = id;
+		return !a->j->run_at || first_run(s, a->j, e);
+	}
+	if (id && !expired) {
+		err_set(&a->err, ERR_CONFLICT, "the key '%s' belongs to job %lld, which is another one; "
+			"see 'jobctl show %lld'", a->j->key, (long long)id, (long long)id);
+		return refuse(a, "key");
+	}
+	if (expired && !drop_key(s, id, e))
+		return false;
+	if (expired && !insert_rows(s, a, 1, e))
+		return false;
+	return a->inserted || explain_name(s, a, e);
+}
+
+static void describe_run(struct set *set, const struct job_new *j)
+{
+	set_item(set);
+	set_int(set, "id", j->run);
+	set_int(set, "job", j->id);
+	set_int(set, "uid", j->uid);
+	set_int(set, "kind", RUN_KIND_SCHEDULE);
+	set_int(set, "state", RUN_QUEUED);
+	set_text(set, "reason", NULL);
+	set_int(set, "slot", j->run_at);
+	set_int(set, "slot_last", j->run_at);
+	set_int(set, "slot_count", 1);
+	set_int(set, "due_at", j->run_at);
+	set_int(set, "revision", 1);
+	set_int(set, "priority", j->priority);
+	set_text(set, "queue", QUEUE_DEFAULT);
+	set_int(set, "now", j->now);
+}
+
+static void describe_tags(struct set *set, const struct job_new *j)
+{
+	for (size_t i = 0; j->tags && i < j->tags->n; i++) {
+		const char *equals = strchr(j->tags->v[i], '=');
+		AUTO_TEXT key = equals ? xstrndup(j->tags->v[i], (size_t)(equals - j->tags->v[i]))
+				       : xstrdup(j->tags->v[i]);
+
+		set_item(set);
+		set_text(set, "key", key);
+		set_text(set, "value", equals ? equals + 1 : "");
+		set_int(set, "job", j->id);
+	}
+}
+
+static bool insert_rest(struct store *s, struct adding *a, size_t n, struct err *e)
+{
+	AUTO_SET runs = {};
+	AUTO_SET tags = {};
+	AUTO_SET due = {};
+
+	for (size_t i = 0; i < n; i++) {
+		const struct job_new *j = a[i].j;
+
+		if (!a[i].inserted)
+			continue;
+		count_change(s, COUNT_JOBS, JOB_ACTIVE, QUEUE_DEFAULT, 1);
+		count_change(s, COUNT_OWNER, j->uid, "", 1);
+		describe_tags(&tags, j);
+		if (j->run_at)
+			describe_run(&runs, j);
+		if (j->next_slot) {
+			set_item(&due);
+			set_int(&due, "job", j->id);
+			set_int(&due, "segment", job_segment((uint64_t)j->id));
+			set_int(&due, "slot", j->next_slot);
+		}
+	}
+	return set_run(s, Q_TAGS_INSERT, &tags, e) && set_run(s, Q_DUE_INSERT, &due, e) &&
+	       runs_insert(s, &runs, NULL, e);
+}
+
+static bool number_them(struct store *s, struct adding *a, size_t n, struct err *e)
+{
+	int64_t ids[CHUNK_JOBS], runs[CHUNK_JOBS];
+	size_t with_run = 0;
+
+	for (size_t i = 0; i < n; i++)
+		with_run += a[i].j->run_at != 0;
+	if (!ids_take(s, Q_JOB_IDS, n, ids, e) || !ids_take(s, Q_RUN_IDS, with_run, runs, e))
+		return false;
+	for (size_t i = n; i-- > 0;) {
+		a[i].j->id = ids[i];
+		a[i].j->run = a[i].j->run_at ? runs[--with_run] : 0;
+	}
+	return true;
+}
+
+static bool live_jobs(struct store *s, uint32_t uid, int64_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_COUNTER_GET, e);
+
+	query_int(&q, COUNT_OWNER);
+	query_int(&q, uid);
+	*ret = query_row(&q) ? query_get_int(&q) : 0;
+	*ret += count_pending(s, COUNT_OWNER, uid);
+	return !q.failed;
+}
+
+/* Refuses those beyond their owner's limit, counting the ones before them in this chunk. */
+static bool check_limits(struct store *s, struct adding *a, size_t n, struct err *e)
+{
+	int64_t uid = -1, live = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct job_new *j = a[i].j;
+
+		if (!j->limit)
+			continue;
+		if (j->uid != uid) { /* usually one owner after the other */
+			uid = j->uid;
+			if (!live_jobs(s, j->uid, &live, e))
+				return false;
+			for (size_t k = 0; k < i; k++)
+				live += a[k].j->uid == j->uid && !a[k].err.kind;
+		}
+		if (live < j->limit)
+			live++;
+		else
+			err_set(&a[i].err, ERR_LIMIT, "'%s' has %lld jobs, more than %lld are not allowed; "
+				"remove some with 'jobctl rm'", j->owner, (long long)live,
+				(long long)j->limit);
+	}
+	return true;
+}
+
+static bool add_chunk(struct store *s, struct adding *a, size_t n, struct err *e)
+{
+	if (!check_limits(s, a, n, e) || !number_them(s, a, n, e) || !insert_rows(s, a, n, e))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!a[i].err.kind && !a[i].inserted && !explain(s, &a[i], e))
+			return false;
+	return insert_rest(s, a, n, e);
+}
+
+/* Chunks keep a statement's parameter small; 'stop' ends after the first chunk with a refusal. */
+static bool add_all(struct store *s, struct adding *a, size_t n, bool stop, struct err *e)
+{
+	for (size_t from = 0, to; from < n; from = to) {
+		size_t bytes = 0;
+		bool refused = false;
+
+		for (to = from; to < n && to - from < CHUNK_JOBS && (to == from || bytes < CHUNK_BYTES); to++)
+			bytes += strlen(a[to].j->spec);
+		if (!add_chunk(s, a + from, to - from, e))
+			return false;
+		for (size_t i = from; i < to; i++)
+			refused |= a[i].err.kind != ERR_NONE;
+		if (stop && refused)
+			break;
+	}
+	return true;
+}
+
+static void forget(struct job_new *j)
+{
+	j->id = j->run = 0;
+	j->existed = false;
+}
+
+bool apply_job_add(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	struct adding *a = xcalloc(n, sizeof(*a));
+	bool ok;
+
+	for (size_t i = 0; i < n; i++)
+		a[i].j = &ops[i]->add;
+	ok = add_all(s, a, n, false, e);
+	for (size_t i = 0; ok && i < n; i++)
+		if (a[i].err.kind) {
+			ops[i]->ok = false;
+			ops[i]->err = a[i].err;
+			forget(a[i].j);
+		}
+	free(a);
+	return ok;
+}
+
+static void refuse_bulk(struct op *op, const struct adding *a)
+{
+	for (size_t i = op->bulk.n; i-- > 0;) {
+		if (a[i].err.kind) {
+			op->ok = false;
+			op->err = a[i].err;
+			op->bulk.failed = i;
+		}
+	}
+	for (size_t i = 0; !op->ok && i < op->bulk.n; i++)
+		forget(&op->bulk.v[i]);
+}
+
+bool apply_job_bulk(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	const struct db_ops *db = s->db->ops;
+
+	for (size_t k = 0; k < n; k++) {
+		struct op *op = ops[k];
+		struct adding *a = xcalloc(op->bulk.n ? op->bulk.n : 1, sizeof(*a));
+		size_t mark = count_mark(s);
+		bool ok;
+
+		for (size_t i = 0; i < op->bulk.n; i++)
+			a[i].j = &op->bulk.v[i];
+		ok = db->savepoint(s->db, e) && add_all(s, a, op->bulk.n, true, e);
+		if (ok)
+			refuse_bulk(op, a);
+		free(a);
+		if (!op->ok)
+			count_back_to(s, mark);
+		if (!ok || !(op->ok ? db->release : db->rollback_to)(s->db, e))
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Engines come and go; a new one takes over what earlier ones of its name left behind. */
+#include "base/text.h"
+#include "store/private.h"
+#include <string.h>
+
+static bool insert_node(struct store *s, const struct op_node_open *o, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODE_INSERT, e);
+
+	query_text(&q, o->node);
+	query_text(&q, o->name);
+	query_text(&q, o->spawner);
+	query_text(&q, o->host ? o->host : "");
+	query_int(&q, o->now);
+	return query_finish(&q);
+}
+
+static bool displace(struct store *s, const struct op_node_open *o, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODES_DISPLACE, e);
+
+	query_text(&q, o->name);
+	query_text(&q, o->node);
+	query_int(&q, o->now);
+	return query_finish(&q);
+}
+
+/* What they held, by whether our spawner is the one that has the processes. */
+static bool read_held(struct store *s, const struct op_node_open *o, struct set *same, struct set *other,
+	struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODE_HELD, e);
+
+	query_text(&q, o->name);
+	query_text(&q, o->node);
+	while (query_row(&q)) {
+		int64_t id = query_get_int(&q);
+
+		set_id(text_equal(query_get_text(&q), o->spawner) ? same : other, id);
+	}
+	return !q.failed;
+}
+
+static bool take_over(struct store *s, const char *node, struct set *ids, struct claimed_list *ret, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (ids->n == 0)
+		return true;
+	q = query_start(s->db, Q_RUNS_TAKE_OVER, e);
+	query_text(&q, node);
+	query_text(&q, set_json(ids));
+	return query_finish(&q) && runs_read_claimed(s, set_json(ids), ret, e);
+}
+
+bool apply_node_open(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct op_node_open *o = &ops[i]->node_open;
+		AUTO_SET same = {};
+		AUTO_SET other = {};
+
+		if (!insert_node(s, o, e) || !displace(s, o, e) || !read_held(s, o, &same, &other, e) ||
+		    !take_over(s, o->node, &same, &o->same_spawner, e) ||
+		    !take_over(s, o->node, &other, &o->other_spawner, e))
+			return false;
+		free(s->node_name);
+		s->node_name = xstrdup(o->name);
+	}
+	return true;
+}
+
+bool apply_node_close(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		AUTO_QUERY q = query_start(s->db, Q_NODE_CLOSE, e);
+
+		query_text(&q, ops[i]->node_close.node);
+		query_int(&q, ops[i]->node_close.now);
+		if (!query_finish(&q))
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Due slots become queued runs, and each job moves on to its next slot. */
+#include "base/text.h"
+#include "store/private.h"
+
+/* What one round of planning writes. */
+struct round {
+	struct set runs, moves, drops, suspensions, ended;
+	size_t jobs, made;
+	size_t n_runs;
+	struct due_row *rows; /* owned; n of them */
+	size_t n;
+};
+
+/* A due row as taken, with what its runs inherit from the job. */
+struct due_row {
+	struct due_job due; /* its texts are owned here */
+	char *name, *spec, *queue;
+	uint32_t uid;
+	int64_t priority;
+	bool sound;
+	struct planned planned;
+};
+
+static void round_done(struct round *r)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		free(r->rows[i].name);
+		free(r->rows[i].spec);
+		free(r->rows[i].queue);
+	}
+	free(r->rows);
+	set_done(&r->runs);
+	set_done(&r->moves);
+	set_done(&r->drops);
+	set_done(&r->suspensions);
+	set_done(&r->ended);
+}
+
+static void read_row(struct query *q, struct due_row *row)
+{
+	struct due_job *due = &row->due;
+	AUTO_TEXT owner = NULL;
+
+	due->job = query_get_int(q);
+	due->slot = query_get_int(q);
+	row->uid = (uint32_t)query_get_int(q);
+	due->revision = query_get_int(q);
+	row->priority = query_get_int(q);
+	row->queue = query_get_copy(q);
+	due->name = row->name = query_get_copy(q);
+	owner = query_get_copy(q);
+	due->spec = row->spec = query_get_copy(q);
+	row->sound = (uint64_t)query_get_int(q) == job_digest(row->uid, owner, row->spec);
+	due->created_at = query_get_int(q);
+}
+
+static bool take_due(struct store *s, const struct op_plan *p, struct round *r, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_DUE_TAKE, e);
+
+	query_int(&q, p->horizon);
+	query_int(&q, (int64_t)p->limit);
+	while (query_row(&q)) {
+		if ((r->n & (r->n - 1)) == 0)
+			r->rows = xrealloc(r->rows, (r->n ? r->n * 2 : 1) * sizeof(*r->rows));
+		r->rows[r->n] = (struct due_row){};
+		read_row(&q, &r->rows[r->n++]);
+	}
+	return !q.failed;
+}
+
+static void decide(const struct op_plan *p, struct round *r)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		struct due_row *row = &r->rows[i];
+
+		if (row->sound)
+			p->fn(&row->due, p->now, p->horizon, &row->planned, p->fn_arg);
+		else
+			row->planned.suspend = "its row in the store is damaged";
+		r->n_runs += row->planned.n;
+	}
+}
+
+static void describe_run(struct set *set, const struct due_row *row, const struct planned_run *run, int64_t id,
+	usec_t now)
+{
+	set_item(set);
+	set_int(set, "id", id);
+	set_int(set, "job", row->due.job);
+	set_int(set, "uid", row->uid);
+	set_int(set, "kind", RUN_KIND_SCHEDULE);
+	set_int(set, "state", run->state);
+	set_text(set, "reason", run->reason);
+	set_int(set, "slot", run->slot);
+	set_int(set, "slot_last", run->slot_last ? run->slot_last : run->slot);
+	set_int(set, "slot_count", run->slot_count ? run->slot_count : 1);
+	set_int(set, "due_at", run->due_at);
+	set_int(set, "revision", row->due.revision);
+	set_int(set, "priority", row->priority);
+	set_text(set, "queue", row->queue);
+	set_int(set, "now", now);
+}
+
+static void describe_job(struct round *r, const struct due_row *row)
+{
+	if (row->planned.suspend) {
+		set_item(&r->suspensions);
+		set_int(&r->suspensions, "job", row->due.job);
+		set_text(&r->suspensions, "reason", row->planned.suspend);
+		set_id(&r->drops, row->due.job);
+	} else if (row->planned.next_slot) {
+		set_item(&r->moves);
+		set_int(&r->moves, "job", row->due.job);
+		set_int(&r->moves, "slot", row->planned.next_slot);
+	} else {
+		set_id(&r->drops, row->due.job);
+		set_id(&r->ended, row->due.job);
+	}
+}
+
+static bool suspend(struct store *s, struct set *set, usec_t now, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (set->n == 0)
+		return true;
+	q = query_start(s->db, Q_JOBS_SUSPEND, e);
+	query_text(&q, set_json(set));
+	query_int(&q, now);
+	while (query_row(&q)) {
+		query_get_int(&q);
+		count_move(s, COUNT_JOBS, JOB_ACTIVE, JOB_SUSPENDED, query_get_text(&q));
+	}
+	return !q.failed;
+}
+
+static bool plan_round(struct store *s, struct op_plan *p, struct round *r, struct err *e)
+{
+	int64_t *ids, *next;
+	bool ok;
+
+	if (!take_due(s, p, r, e))
+		return false;
+	decide(p, r);
+	ids = next = xcalloc(r->n_runs ? r->n_runs : 1, sizeof(*ids));
+	ok = ids_take(s, Q_RUN_IDS, r->n_runs, ids, e);
+	for (size_t i = 0; ok && i < r->n; i++) {
+		for (size_t k = 0; k < r->rows[i].planned.n; k++)
+			describe_run(&r->runs, &r->rows[i], &r->rows[i].planned.runs[k], *next++, p->now);
+		describe_job(r, &r->rows[i]);
+	}
+	free(ids);
+	ok = ok && runs_insert(s, &r->runs, &p->runs, e) && set_run(s, Q_DUE_MOVE, &r->moves, e) &&
+	     set_run(s, Q_DUE_DROP, &r->drops, e) && suspend(s, &r->suspensions, p->now, e) &&
+	     (r->ended.n == 0 || jobs_finish(s, set_json(&r->ended), p->now, NULL, e));
+	p->jobs = r->n;
+	return ok;
+}
+
+bool apply_plan(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		AUTO_DONE(round) r = {};
+
+		if (!plan_round(s, &ops[i]->plan, &r, e))
+			return false;
+	}
+	return true;
+}

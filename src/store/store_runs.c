@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The moves of a run: queued, claimed, running, ended; each by condition on what it was. */
+#include "base/map.h"
+#include "base/text.h"
+#include "store/private.h"
+#include <assert.h>
+
+bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (set->n == 0)
+		return true;
+	q = query_start(s->db, Q_RUNS_INSERT, e);
+	query_text(&q, set_json(set));
+	while (query_row(&q)) {
+		int64_t state;
+
+		query_get_int(&q);
+		state = query_get_int(&q);
+		count_change(s, COUNT_RUNS, state, query_get_text(&q), 1);
+		if (ret_n)
+			++*ret_n;
+	}
+	return !q.failed;
+}
+
+/* ---- claim ---- */
+
+struct lane {
+	int64_t priority;
+	usec_t due_at;
+};
+#define LANES_MAX 256 /* more kinds of priority than that are served in later claims */
+
+static bool read_lanes(struct store *s, struct lane *lanes, size_t *ret_n, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_LANES, e);
+
+	*ret_n = 0;
+	while (*ret_n < LANES_MAX && query_row(&q)) {
+		lanes[*ret_n].priority = query_get_int(&q);
+		lanes[(*ret_n)++].due_at = query_get_int(&q);
+	}
+	return !q.failed;
+}
+
+static bool claim_lane(struct store *s, const struct op_claim *c, const char *spawner, int64_t priority,
+	struct set *ids, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_CLAIM, e);
+
+	query_text(&q, c->node);
+	query_text(&q, spawner);
+	query_int(&q, c->now);
+	query_int(&q, priority);
+	query_int(&q, (int64_t)(c->room - ids->n));
+	while (query_row(&q)) {
+		set_id(ids, query_get_int(&q));
+		count_move(s, COUNT_RUNS, RUN_QUEUED, RUN_CLAIMED, query_get_text(&q));
+	}
+	return !q.failed;
+}
+
+static bool claim(struct store *s, struct op_claim *c, const char *spawner, struct err *e)
+{
+	struct lane lanes[LANES_MAX];
+	AUTO_SET ids = {};
+	size_t n;
+
+	if (!read_lanes(s, lanes, &n, e))
+		return false;
+	for (size_t i = 0; i < n && ids.n < c->room; i++)
+		if (lanes[i].due_at <= c->now && !claim_lane(s, c, spawner, lanes[i].priority, &ids, e))
+			return false;
+	return ids.n == 0 || runs_read_claimed(s, set_json(&ids), &c->claimed, e);
+}
+
+/* An engine that was displaced by a newer one of its name, or that left, may not claim (R21). */
+static bool check_node(struct store *s, const char *node, char **ret_spawner, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODE_OPEN, e);
+
+	query_text(&q, node);
+	if (query_row(&q))
+		*ret_spawner = query_get_copy(&q);
+	return !q.failed;
+}
+
+bool apply_claim(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		AUTO_TEXT spawner = NULL;
+
+		if (!check_node(s, ops[i]->claim.node, &spawner, e))
+			return false;
+		if (!spawner)
+			op_refuse(ops[i], ERR_FENCED, "node '%s' is not open in this store: "
+				"another engine has taken its place", ops[i]->claim.node);
+		else if (!claim(s, &ops[i]->claim, spawner, e))
+			return false;
+	}
+	return true;
+}
+
+/* ---- rows as they are, held until the commit ---- */
+
+struct held {
+	int64_t id, job, fence;
+	enum run_state state;
+	char *node, *queue;
+	bool cancel_asked;
+	bool ended; /* in this very group */
+	enum job_state job_state;
+};
+struct held_list {
+	struct held *v;
+	size_t n;
+	struct map by_id;
+};
+
+static void held_list_done(struct held_list *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		free(l->v[i].node);
+		free(l->v[i].queue);
+	}
+	free(l->v);
+	map_done(&l->by_id);
+}
+
+static bool hold_runs(struct store *s, struct set *ids, struct held_list *l, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_LOCK, e);
+
+	l->v = xcalloc(ids->n, sizeof(*l->v));
+	query_text(&q, set_json(ids));
+	while (query_row(&q) && l->n < ids->n) {
+		struct held *h = &l->v[l->n++];
+
+		h->id = query_get_int(&q);
+		h->job = query_get_int(&q);
+		h->state = (enum run_state)query_get_int(&q);
+		h->fence = query_get_int(&q);
+		h->node = query_get_copy(&q);
+		h->queue = query_get_copy(&q);
+		h->cancel_asked = query_get_int(&q);
+		h->job_state = (enum job_state)query_get_int(&q);
+		map_put(&l->by_id, h->id, h);
+	}
+	return !q.failed;
+}
+
+static bool ours(const struct held *h, int64_t fence, const char *node)
+{
+	return (h->state == RUN_CLAIMED || h->state == RUN_RUNNING) && h->fence == fence &&
+	       text_equal(h->node, node);
+}
+
+/* A run of a cancelled job, or one whose end was asked for, does not come back into the queue. */
+static bool wanted(const struct held *h)
+{
+	return !h->cancel_asked && h->job_state != JOB_CANCELLED && h->job_state != JOB_REMOVED;
+}
+
+/* ---- started ---- */
+
+static void describe_start(struct set *set, const struct op_started *o)
+{
+	set_item(set);
+	set_int(set, "run", o->run);
+	set_int(set, "fence", o->fence);
+	set_int(set, "attempt", o->attempt);
+	set_text(set, "node", o->node);
+	set_text(set, "spawner", o->spawner);
+	set_int(set, "pid", o->pid);
+	set_int(set, "at", o->started_at);
+}
+
+/* It was not claimed any more: told again, ended meanwhile, or somebody else's. */
+static bool explain_start(struct store *s, struct op *op, struct err *e)
+{
+	const struct op_started *o = &op->started;
+	AUTO_DONE(held_list) held = {};
+	AUTO_SET id = {};
+	const struct held *h;
+
+	set_id(&id, o->run);
+	if (!hold_runs(s, &id, &held, e))
+		return false;
+	h = map_get(&held.by_id, o->run);
+	if (!h)
+		return op_refuse(op, ERR_NOT_FOUND, "no run %lld", (long long)o->run);
+	if (h->fence != o->fence || h->state == RUN_QUEUED || !text_equal(h->node, o->node))
+		return op_refuse(op, ERR_FENCED, "run %lld is somebody else's now", (long long)o->run);
+	return true;
+}
+
+bool apply_started(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	AUTO_DONE(map) waiting = {};
+	AUTO_SET moves = {};
+	AUTO_SET attempts = {};
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_STARTED, e);
+
+	for (size_t i = 0; i < n; i++)
+		if (!map_get(&waiting, ops[i]->started.run)) {
+			map_put(&waiting, ops[i]->started.run, ops[i]);
+			describe_start(&moves, &ops[i]->started);
+		}
+	query_text(&q, set_json(&moves));
+	while (query_row(&q)) {
+		const struct op *op = map_take(&waiting, query_get_int(&q));
+
+		count_move(s, COUNT_RUNS, RUN_CLAIMED, RUN_RUNNING, query_get_text(&q));
+		if (op)
+			describe_start(&attempts, &op->started);
+	}
+	if (q.failed || !set_run(s, Q_ATTEMPTS_STARTED, &attempts, e))
+		return false;
+	for (size_t i = 0; waiting.used && i < n; i++)
+		if (map_get(&waiting, ops[i]->started.run) == ops[i] && !explain_start(s, ops[i], e))
+			return false;
+	return true;
+}
+
+/* ---- ended ---- */
+
+static void describe_attempt(struct set *set, const struct attempt *a, enum attempt_outcome outcome,
+	const char *node)
+{
+	set_item(set);
+	set_int(set, "run", a->run);
+	set_int(set, "fence", a->fence);
+	set_int(set, "attempt", a->number);
+	set_text(set, "node", a->node ? a->node : node);
+	set_text(set, "spawner", a->spawner);
+	set_int(set, "pid", a->pid);
+	set_int(set, "started_at", a->started_at);
+	set_int(set, "ended_at", a->ended_at);
+	set_int(set, "outcome", outcome);
+	set_int(set, "exit_code", a->exit_code);
+	set_int(set, "term_signal", a->term_signal);
+	set_int(set, "cpu_user", a->cpu_user);
+	set_int(set, "cpu_system", a->cpu_system);
+	set_int(set, "max_rss", a->max_rss);
+	set_int(set, "output_bytes", a->output_bytes);
+	set_int(set, "output_dropped", a->output_dropped);
+	set_text(set, "error", a->error);
+}
+
+static void describe_end(struct set *set, const struct op_ended *o)
+{
+	set_item(set);
+	set_int(set, "run", o->attempt.run);
+	set_int(set, "state", o->became);
+	set_text(set, "reason", o->became == o->state ? o->reason : "cancelled");
+	set_int(set, "attempt", o->attempt.number);
+	set_int(set, "lost", o->attempt.outcome == ATTEMPT_LOST);
+	set_int(set, "due_at", o->due_at);
+	set_int(set, "started_at", o->attempt.started_at);
+	set_int(set, "ended_at", o->attempt.ended_at);
+	set_int(set, "exit_code", o->attempt.exit_code);
+	set_int(set, "term_signal", o->attempt.term_signal);
+}
+
+struct ending {
+	struct held_list held;
+	struct set moves, attempts, stale, jobs;
+	struct map finished;
+	usec_t now;
+};
+
+static void ending_done(struct ending *n)
+{
+	held_list_done(&n->held);
+	set_done(&n->moves);
+	set_done(&n->attempts);
+	set_done(&n->stale);
+	set_done(&n->jobs);
+	map_done(&n->finished);
+}
+
+/* Told twice (the first acknowledgement was lost) is not stale: that end is recorded. */
+static bool told_before(struct store *s, const struct attempt *a, bool *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_ATTEMPT_OUTCOME, e);
+
+	*ret = false;
+	query_int(&q, a->run);
+	query_int(&q, a->fence);
+	if (query_row(&q)) {
+		enum attempt_outcome outcome = (enum attempt_outcome)query_get_int(&q);
+
+		*ret = outcome != ATTEMPT_RUNNING && outcome != ATTEMPT_LOST && outcome != ATTEMPT_STALE;
+	}
+	return !q.failed;
+}
+
+static bool end_stale(struct store *s, struct op_ended *o, const struct held *h, struct ending *n, struct err *e)
+{
+	bool told = h->ended && h->fence == o->attempt.fence;
+
+	if (!told && !told_before(s, &o->attempt, &told, e))
+		return false;
+	o->job = h->job;
+	o->became = h->state;
+	o->stale = !told;
+	if (!told)
+		describe_attempt(&n->stale, &o->attempt, ATTEMPT_STALE, o->node);
+	return true;
+}
+
+static bool end_one(struct store *s, struct op *op, struct ending *n, struct err *e)
+{
+	struct op_ended *o = &op->ended;
+	struct held *h = map_get(&n->held.by_id, o->attempt.run);
+
+	if (!h)
+		return op_refuse(op, ERR_NOT_FOUND, "no run %lld", (long long)o->attempt.run);
+	if (!ours(h, o->attempt.fence, o->node))
+		return end_stale(s, o, h, n, e);
+	o->became = o->state == RUN_QUEUED && !wanted(h) ? RUN_CANCELLED : o->state;
+	o->job = h->job;
+	assert(run_move_allowed(h->state, o->became));
+	count_move(s, COUNT_RUNS, h->state, o->became, h->queue);
+	describe_end(&n->moves, o);
+	describe_attempt(&n->attempts, &o->attempt, o->attempt.outcome, o->node);
+	if (o->became != RUN_QUEUED)
+		set_id(&n->jobs, h->job);
+	if (o->attempt.ended_at > n->now)
+		n->now = o->attempt.ended_at;
+	h->state = o->became;
+	h->ended = true;
+	return true;
+}
+
+bool apply_ended(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	AUTO_DONE(ending) end = {};
+	AUTO_SET ids = {};
+
+	for (size_t i = 0; i < n; i++)
+		set_id(&ids, ops[i]->ended.attempt.run);
+	if (!hold_runs(s, &ids, &end.held, e))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!end_one(s, ops[i], &end, e))
+			return false;
+	if (!set_run(s, Q_RUNS_END, &end.moves, e) || !set_run(s, Q_ATTEMPTS_ENDED, &end.attempts, e) ||
+	    !set_run(s, Q_ATTEMPTS_ENDED, &end.stale, e) ||
+	    (end.jobs.n > 0 && !jobs_finish(s, set_json(&end.jobs), end.now, &end.finished, e)))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		ops[i]->ended.job_finished = map_get(&end.finished, ops[i]->ended.job) != NULL;
+	return true;
+}
+
+/* ---- given back ---- */
+
+static bool give_back(struct store *s, const struct op_give_back *g, const struct held *h, struct err *e)
+{
+	bool again = wanted(h);
+	AUTO_QUERY q = {};
+	AUTO_SET set = {};
+	AUTO_SET job = {};
+
+	count_move(s, COUNT_RUNS, h->state, again ? RUN_QUEUED : RUN_CANCELLED, h->queue);
+	if (again) {
+		q = query_start(s->db, Q_RUN_GIVE_BACK, e);
+		query_int(&q, g->run);
+		query_int(&q, g->fence);
+		query_text(&q, g->node);
+		query_int(&q, g->due_at);
+		return query_finish(&q);
+	}
+	describe_end(&set, &(struct op_ended){
+		.attempt = {.run = g->run, .ended_at = g->due_at, .exit_code = -1},
+		.state = RUN_QUEUED,
+		.became = RUN_CANCELLED,
+	});
+	set_id(&job, h->job);
+	return set_run(s, Q_RUNS_END, &set, e) && jobs_finish(s, set_json(&job), g->due_at, NULL, e);
+}
+
+bool apply_give_back(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct op_give_back *g = &ops[i]->give_back;
+		AUTO_DONE(held_list) held = {};
+		AUTO_SET id = {};
+		const struct held *h;
+
+		set_id(&id, g->run);
+		if (!hold_runs(s, &id, &held, e))
+			return false;
+		h = map_get(&held.by_id, g->run);
+		if (!h || !ours(h, g->fence, g->node) || h->state != RUN_CLAIMED)
+			op_refuse(ops[i], ERR_FENCED, "run %lld is not claimed by us any more",
+				(long long)g->run);
+		else if (!give_back(s, g, h, e))
+			return false;
+	}
+	return true;
+}
