@@ -83,7 +83,8 @@ static bool complain(const struct arg_end *end, struct err *e)
 	const char *text = end->argval[0];
 
 	if (code == ARG_EMISSARG)
-		return err_set(e, ERR_INVALID, "the option '%s' needs a value", text ? text : "");
+		return text && *text ? err_set(e, ERR_INVALID, "the option '%s' needs a value", text)
+				     : err_set(e, ERR_INVALID, "an option was given an empty value");
 	if (code == ARG_ELONGOPT)
 		return err_set(e, ERR_INVALID, "there is no option '%s'", text ? text : "");
 	if (code > ARG_EMISSARG && code < 128 && isalnum(code))
