@@ -10,7 +10,7 @@
 
 static const char add_details[] =
 	"Without a time the job runs now. Several words are run as they are, without a shell;\n"
-	"one word with blanks, pipes or other shell syntax is run by /bin/sh -c. Without a\n"
+	"one word with blanks, pipes or other shell syntax is run by /bin/sh. Without a\n"
 	"command, standard input is read as such a script.\n"
 	"The command starts in the directory where 'jobctl add' was called, with a clean\n"
 	"environment: see 'jobctl show --env JOB'.\n";

@@ -9,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 # mandoc knows only the pages that are installed on this machine, so a reference to another is no finding.
 mandoc_says() {
 	command -v mandoc >/dev/null || { echo "mandoc is missing"; return; }
-	sources '*.[1578]' | xargs -r mandoc -T lint -W style 2>&1 | grep -v 'referenced manual not found'
+	sources '*.[1578]' | xargs -r mandoc -T lint -W style 2>&1 | grep -vE 'referenced manual not found|outdated mandoc.db'
 }
 lint "the manual pages are clean under mandoc" mandoc_says
 
