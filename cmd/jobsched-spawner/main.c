@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -92,11 +93,12 @@ static int parse_options(int argc, char **argv, struct options *o)
 /* Signals come through a descriptor; 0, 1 and 2 exist; nothing inherited stays open. */
 static void settle(void)
 {
+	static const char preset[64]; /* the kernel's struct sigaction, all zero: SIG_DFL */
 	sigset_t all;
 	int fd;
 
-	for (int s = 1; s < NSIG; s++)
-		signal(s, SIG_DFL);
+	for (int s = 1; s < NSIG; s++) /* libc keeps two of them to itself and would not touch these */
+		syscall(SYS_rt_sigaction, s, preset, NULL, (NSIG - 1) / 8);
 	signal(SIGPIPE, SIG_IGN);
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);

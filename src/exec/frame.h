@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What engine and spawner say to each other: one fixed frame per packet of a SOCK_SEQPACKET socket. */
 /*
- * What engine and spawner say to each other: one fixed frame per packet of a SOCK_SEQPACKET socket.
- *
  * The engine says hello with the versions it speaks and gets a welcome with the one both use from then on
  * (or refused, and the end of the connection). After that:
  *   start        is answered by started or not_started, later by ended; a repeated one by what became of the first

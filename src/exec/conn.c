@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connections: a hello makes one the engine, whose frames become calls. */
+#include "exec/conn.h"
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "exec/payload.h"
+#include "exec/worker.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define HELLO_PATIENCE (5 * USEC_SEC)
+#define FRAMES_PER_TURN 8 /* a start takes half a millisecond */
+#define WORKERS_MAX 65536 /* known at a time, unacknowledged ends included */
+
+/* ---- connections ---- */
+
+static void forget_asked(struct worker *w, void *arg)
+{
+	(void)arg;
+	w->asked = false;
+	w->news = w->phase == WORKER_ENDED ? NEWS_ENDED : 0;
+}
+
+/* What it asked for and has not heard yet is kept for the next one, but for what never ran. */
+static void forget_engine(struct conns *cs)
+{
+	struct worker *w;
+
+	while ((w = workers_unpost(cs->workers)))
+		if (w->phase == WORKER_NOT_STARTED)
+			worker_forget(w);
+	workers_each(cs->workers, forget_asked, NULL);
+}
+
+static void conn_close(struct conn *c)
+{
+	struct conns *cs = c->all;
+
+	if (c->source.fd < 0)
+		return;
+	source_close(&c->source);
+	for (size_t i = 0; i < GUESTS_MAX; i++)
+		if (cs->guests[i] == c)
+			cs->guests[i] = NULL;
+	if (cs->engine == c) {
+		cs->engine = NULL;
+		forget_engine(cs);
+	}
+	c->next_dead = cs->dead;
+	cs->dead = c;
+}
+
+bool conn_send(struct conn *c, const struct frame *f)
+{
+	int r;
+
+	if (c->source.fd < 0 || c->full)
+		return false;
+	r = frame_send(c->source.fd, f, NULL, 0);
+	if (r == -EAGAIN) {
+		c->full = true; /* and nothing is read from it meanwhile, so that what we owe it stays bounded */
+		r = source_watch(c->all->ep, &c->source, EPOLL_CTL_MOD, EPOLLOUT) < 0 ? -errno : -EAGAIN;
+	}
+	if (r < 0 && r != -EAGAIN) {
+		log_warning("the engine '%s' is gone: %s; its jobs go on", c->node, strerror(-r));
+		conn_close(c);
+	}
+	return r == 0;
+}
+
+static struct conn **guest_place(struct conns *cs)
+{
+	struct conn **oldest = &cs->guests[0];
+
+	for (size_t i = 0; i < GUESTS_MAX; i++) {
+		if (!cs->guests[i])
+			return &cs->guests[i];
+		if (cs->guests[i]->hello_until < (*oldest)->hello_until)
+			oldest = &cs->guests[i];
+	}
+	conn_close(*oldest);
+	return oldest;
+}
+
+static bool peer_allowed(int fd)
+{
+	struct ucred cred = {};
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
+		return false;
+	if (cred.uid == geteuid() || cred.uid == 0)
+		return true;
+	log_warning("a connection of uid %u was refused", (unsigned)cred.uid);
+	return false;
+}
+
+static void on_frames(struct source *s, uint32_t events);
+
+static void on_connect(struct source *s, uint32_t events)
+{
+	struct conns *cs = SOURCE_OWNER(s, struct conns, listen);
+	AUTO_FD fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct conn *c, **place;
+
+	(void)events;
+	if (fd < 0) {
+		if (errno != EAGAIN && errno != ECONNABORTED)
+			log_warning("could not accept a connection: %s", strerror(errno));
+		return;
+	}
+	if (!peer_allowed(fd))
+		return;
+	place = guest_place(cs);
+	c = xcalloc(1, sizeof(*c));
+	*c = (struct conn){.source = {fd, on_frames}, .all = cs,
+		.hello_until = clock_boot(&clock_system) + HELLO_PATIENCE};
+	if (source_watch(cs->ep, &c->source, EPOLL_CTL_ADD, EPOLLIN) < 0) {
+		free(c);
+		return;
+	}
+	(void)STEAL_FD(fd);
+	*place = c;
+}
+
+/* ---- a new engine ---- */
+
+static void serve(struct conns *cs, struct conn *c)
+{
+	struct frame f;
+
+	if (cs->engine) {
+		log_info("engine '%s' takes over from '%s'", c->node, cs->engine->node);
+		frame_init(&f, FRAME_SUPERSEDED, cs->engine->version);
+		cs->engine->full = false; /* the last word is tried in any case */
+		conn_send(cs->engine, &f);
+		if (cs->engine)
+			conn_close(cs->engine);
+	} else {
+		log_info("serving engine '%s'", c->node);
+	}
+	for (size_t i = 0; i < GUESTS_MAX; i++)
+		if (cs->guests[i] == c)
+			cs->guests[i] = NULL;
+	cs->engine = c;
+}
+
+static void hello(struct conn *c, const struct frame *f)
+{
+	struct frame answer;
+
+	c->version = frame_version_pick(FRAME_VERSION_OLDEST, FRAME_VERSION, f->hello.oldest, f->hello.newest);
+	if (!c->version) {
+		log_warning("an engine speaks versions %u to %u, we speak %d to %d: refused", f->hello.oldest,
+			f->hello.newest, FRAME_VERSION_OLDEST, FRAME_VERSION);
+		frame_init(&answer, FRAME_REFUSED, 0);
+		answer.refused.oldest = FRAME_VERSION_OLDEST;
+		answer.refused.newest = FRAME_VERSION;
+		frame_text(answer.refused.error, FRAME_TEXT_MAX, "no common version of the protocol");
+		conn_send(c, &answer);
+		conn_close(c);
+		return;
+	}
+	frame_text(c->node, sizeof(c->node), f->hello.node);
+	serve(c->all, c);
+	frame_init(&answer, FRAME_WELCOME, 0);
+	answer.welcome.version = c->version;
+	frame_text(answer.welcome.spawner, sizeof(answer.welcome.spawner), c->all->id);
+	conn_send(c, &answer);
+}
+
+/* ---- what an engine asks ---- */
+
+/* The same bytes from the start, for reading only. */
+static int stdin_reopen(int fd, struct err *e)
+{
+	char path[64];
+	size_t size;
+	int in;
+
+	if (!payload_sealed(fd, FRAME_STDIN_MAX, &size, e))
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	in = open(path, O_RDONLY | O_CLOEXEC);
+	if (in < 0)
+		err_errno(e, errno, "could not open the input of a command");
+	return in;
+}
+
+
+static bool start(struct conn *c, const struct frame *f, const int *fds, struct err *e)
+{
+	struct workers *ws = c->all->workers;
+	struct worker *w = workers_find(ws, f->start.run, f->start.fence);
+	AUTO_DONE(payload) p = {};
+	AUTO_FD in = -1;
+
+	if (w) { /* answered by what became of the first one */
+		w->asked = true;
+		worker_post(w, w->phase == WORKER_ENDED		? NEWS_ENDED
+			       : w->phase == WORKER_NOT_STARTED ? NEWS_NOT_STARTED
+								: NEWS_STARTED);
+		return true;
+	}
+	if (!payload_read(&p, fds[0], e))
+		return false;
+	if (f->start.has_stdin && (in = stdin_reopen(fds[1], e)) < 0)
+		return false;
+	if (ws->stopping)
+		w = workers_refuse(ws, &f->start, "the spawner is being stopped");
+	else if (ws->count >= WORKERS_MAX)
+		w = workers_refuse(ws, &f->start, "the spawner has too many workers and ends not yet acknowledged");
+	else
+		w = workers_start(ws, &f->start, &p, in);
+	w->asked = true;
+	worker_post(w, 0);
+	return true;
+}
+
+static bool cancel(struct conn *c, const struct frame *f, const int *fds, struct err *e)
+{
+	struct worker *w = workers_find(c->all->workers, f->run.run, f->run.fence);
+
+	(void)fds;
+	(void)e;
+	if (w)
+		worker_end(w, ATTEMPT_CANCELLED);
+	return true;
+}
+
+static bool ack(struct conn *c, const struct frame *f, const int *fds, struct err *e)
+{
+	struct worker *w = workers_find(c->all->workers, f->run.run, f->run.fence);
+
+	(void)fds;
+	(void)e;
+	if (w && w->phase == WORKER_ENDED)
+		worker_forget(w);
+	return true;
+}
+
+static void list_one(struct worker *w, void *arg)
+{
+	(void)arg;
+	w->asked = true;
+	worker_post(w, w->phase == WORKER_NOT_STARTED || w->phase == WORKER_ENDED ? 0 : NEWS_HAS);
+}
+
+static bool list(struct conn *c, const struct frame *f, const int *fds, struct err *e)
+{
+	(void)f;
+	(void)fds;
+	(void)e;
+	workers_each(c->all->workers, list_one, NULL);
+	c->lists++;
+	return true;
+}
+
+static bool forget_output(struct conn *c, const struct frame *f, const int *fds, struct err *e)
+{
+	struct err ignored = {};
+
+	(void)fds;
+	(void)e;
+	if (!output_remove(c->all->output_dir, f->attempt.run, f->attempt.attempt, &ignored))
+		log_warning("%s", ignored.msg);
+	return true;
+}
+
+static bool (*const requests[FRAME_TYPE_MAX])(struct conn *, const struct frame *, const int *, struct err *) = {
+	[FRAME_START] = start,
+	[FRAME_CANCEL] = cancel,
+	[FRAME_ACK] = ack,
+	[FRAME_LIST] = list,
+	[FRAME_FORGET_OUTPUT] = forget_output,
+};
+
+static void conn_refuse(struct conn *c, const char *why)
+{
+	log_warning("the connection of '%s' was closed: %s", c->version ? c->node : "a stranger", why);
+	conn_close(c);
+}
+
+/* One frame. False: there is no other. */
+static bool conn_frame(struct conn *c)
+{
+	int fds[FRAME_FDS_MAX];
+	struct err e = {};
+	struct frame f;
+	size_t len, n = 0;
+	int r = frame_recv(c->source.fd, &f, &len, fds, &n);
+
+	if (r == -ECONNRESET)
+		return true; /* it left without reading all; what it had said before is still there */
+	if (r == -EAGAIN)
+		return false;
+	if (r < 0) {
+		conn_refuse(c, r == -EBADMSG ? "a packet that is no frame" : strerror(-r));
+		return false;
+	}
+	if (len == 0 && n == 0) {
+		if (c->version)
+			log_info("engine '%s' has left; its jobs go on", c->node);
+		conn_close(c);
+		return false;
+	}
+	if (!frame_check(&f, len, n, FRAME_FROM_ENGINE, c->version, &e))
+		conn_refuse(c, e.msg);
+	else if (f.type == FRAME_HELLO)
+		hello(c, &f);
+	else if (!requests[f.type](c, &f, fds, &e))
+		conn_refuse(c, e.msg);
+	frame_fds_close(fds, n);
+	return c->source.fd >= 0;
+}
+
+static void on_frames(struct source *s, uint32_t events)
+{
+	struct conn *c = SOURCE_OWNER(s, struct conn, source);
+
+	if (s->fd < 0)
+		return;
+	if (c->full && events & EPOLLOUT) {
+		c->full = false;
+		if (source_watch(c->all->ep, s, EPOLL_CTL_MOD, EPOLLIN) < 0)
+			conn_refuse(c, strerror(errno));
+		return;
+	}
+	for (int i = 0; i < FRAMES_PER_TURN && conn_frame(c);)
+		i++;
+}
+
+/* ---- the set ---- */
+
+int conns_watch(struct conns *cs, int listen)
+{
+	cs->listen = (struct source){listen, on_connect};
+	return source_watch(cs->ep, &cs->listen, EPOLL_CTL_ADD, EPOLLIN) < 0 ? -errno : 0;
+}
+
+usec_t conns_turn(struct conns *cs, usec_t now)
+{
+	usec_t next = USEC_NEVER;
+
+	for (size_t i = 0; i < GUESTS_MAX; i++) {
+		struct conn *c = cs->guests[i];
+
+		if (c && c->hello_until <= now)
+			conn_refuse(c, "it said no hello");
+		else if (c && c->hello_until < next)
+			next = c->hello_until;
+	}
+	for (struct conn *c; (c = cs->dead);) {
+		cs->dead = c->next_dead;
+		free(c);
+	}
+	return next;
+}
+
+void conns_done(struct conns *cs)
+{
+	for (size_t i = 0; i < GUESTS_MAX; i++)
+		if (cs->guests[i])
+			conn_close(cs->guests[i]);
+	if (cs->engine)
+		conn_close(cs->engine);
+	conns_turn(cs, 0);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The spawner's side of the socket: who is connected, what the engine asks, what it is told. */
+#pragma once
+#include "base/clock.h"
+#include "exec/frame.h"
+#include "exec/source.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct conns;
+struct workers;
+
+#define GUESTS_MAX 8 /* connections that have not said hello */
+
+struct conn {
+	struct source source;
+	struct conns *all;     /* borrowed */
+	uint32_t version;      /* 0: no hello yet */
+	usec_t hello_until;    /* boottime */
+	bool full;             /* its socket takes no more: we listen again when it does */
+	unsigned lists;        /* list_done frames owed */
+	char node[FRAME_NODE_MAX];
+	struct conn *next_dead;
+};
+
+struct conns {
+	int ep;                   /* borrowed, as are the next three */
+	int output_dir;
+	const char *id;           /* of the spawner */
+	struct workers *workers;
+	struct source listen;     /* its descriptor is borrowed too */
+	struct conn *guests[GUESTS_MAX];
+	struct conn *engine;      /* NULL: none */
+	struct conn *dead;        /* freed at the end of the turn */
+};
+
+int conns_watch(struct conns *cs, int listen);        /* 0, or -errno */
+usec_t conns_turn(struct conns *cs, usec_t now);      /* frees the dead; when the next guest has waited too long */
+void conns_done(struct conns *cs);
+void conns_report(struct conns *cs);                  /* what workers have to tell, as the socket allows */
+
+/* A frame to an engine. False: it was not taken, and none will be before the socket says so. */
+bool conn_send(struct conn *c, const struct frame *f);

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an engine is told of its workers. */
+#include "base/auto.h"
+#include "exec/conn.h"
+#include "exec/worker.h"
+
+static void started_frame(struct frame *f, const struct worker *w)
+{
+	f->started = (struct frame_started){.run = w->run, .fence = w->fence, .attempt = w->attempt,
+		.pid = w->pid, .started_at = w->started_at};
+}
+
+static void not_started_frame(struct frame *f, const struct worker *w)
+{
+	f->not_started = (struct frame_not_started){.run = w->run, .fence = w->fence, .attempt = w->attempt,
+		.transient = w->transient};
+	frame_text(f->not_started.error, FRAME_TEXT_MAX, w->error);
+}
+
+static int64_t usec_of(struct timeval t)
+{
+	return t.tv_sec * USEC_SEC + t.tv_usec;
+}
+
+static void ended_frame(struct frame *f, const struct worker *w)
+{
+	f->ended = (struct frame_ended){
+		.run = w->run,
+		.fence = w->fence,
+		.attempt = w->attempt,
+		.pid = w->pid,
+		.started_at = w->started_at,
+		.ended_at = w->ended_at,
+		.outcome = w->forced != ATTEMPT_RUNNING ? w->forced
+			   : w->exit_code == 0          ? ATTEMPT_SUCCEEDED
+							: ATTEMPT_FAILED,
+		.exit_code = w->exit_code,
+		.term_signal = w->term_signal,
+		.cpu_user = usec_of(w->usage.ru_utime),
+		.cpu_system = usec_of(w->usage.ru_stime),
+		.max_rss = w->usage.ru_maxrss * INT64_C(1024),
+		.output_bytes = output_total(&w->output),
+		.output_dropped = output_dropped(&w->output),
+	};
+	frame_text(f->ended.error, FRAME_TEXT_MAX, w->error);
+}
+
+static const struct {
+	enum worker_news news;
+	enum frame_type type;
+	void (*fill)(struct frame *f, const struct worker *w);
+} reports[] = {
+	{NEWS_STARTED, FRAME_STARTED, started_frame},
+	{NEWS_HAS, FRAME_HAS, started_frame},
+	{NEWS_NOT_STARTED, FRAME_NOT_STARTED, not_started_frame},
+	{NEWS_ENDED, FRAME_ENDED, ended_frame},
+};
+
+/* False: the socket is full, or there is nobody; the rest of the news stays with the worker. */
+static bool report(struct conn *c, struct worker *w)
+{
+	for (size_t i = 0; i < ELEMENTS(reports); i++) {
+		struct frame f;
+
+		if (!(w->news & reports[i].news))
+			continue;
+		frame_init(&f, reports[i].type, c->version);
+		reports[i].fill(&f, w);
+		if (!conn_send(c, &f))
+			return false;
+		w->news &= ~(unsigned)reports[i].news;
+	}
+	if (w->phase == WORKER_NOT_STARTED)
+		worker_forget(w);
+	return true;
+}
+
+void conns_report(struct conns *cs)
+{
+	struct worker *w;
+	struct frame f;
+
+	while (cs->engine && !cs->engine->full && (w = workers_unpost(cs->workers)))
+		if (!report(cs->engine, w)) {
+			if (cs->engine)
+				worker_post(w, 0);
+			else if (w->phase == WORKER_NOT_STARTED)
+				worker_forget(w);
+		}
+	frame_init(&f, FRAME_LIST_DONE, cs->engine ? cs->engine->version : 0);
+	while (cs->engine && !cs->engine->full && cs->engine->lists && conn_send(cs->engine, &f))
+		cs->engine->lists--;
+}
