@@ -22,7 +22,9 @@ lint "every file names its licence" licence
 
 purpose_c() {
 	sources '*.c' '*.h' | xargs awk '
-	FNR == 2 && !/^\/\* ?[\042\047A-Za-z].*[a-z]/ { print FILENAME ": its second line does not say what it is for" }'
+	FNR == 2 { open = /^\/\*$/ }
+	FNR == 2 && !open && !/^\/\* ?[\042\047A-Za-z].*[a-z]/ || FNR == 3 && open && !/^ \* [A-Za-z].*[a-z]/ {
+		print FILENAME ": its second line does not say what it is for" }'
 }
 lint "every C file says in its second line what it is for" purpose_c
 

@@ -5,7 +5,7 @@
 cd "$top_srcdir" || exit 1
 here=$PWD
 in_sources() {
-	sources '*' | grep -v '^tests/lint/' | xargs grep -nIE '(^|[^A-Za-z0-9_.])/(work|home|root|Users)/'
+	sources '*' | grep -v '^tests/lint/' | xargs grep -nIE '(^|[^A-Za-z0-9_.])/(work|root|Users|home/[a-z])[/a-z]'
 }
 lint "no source names a directory of somebody's machine" in_sources
 
