@@ -58,3 +58,13 @@ bool schedule_next_after_finish(const struct schedule *s, usec_t finished, usec_
 
 /* The canonical text: parsing it again, whenever, gives the same slots. Relative phrases become instants. */
 void schedule_print(const struct schedule *s, struct buf *out);
+
+/* In plain English, without a full stop: "at 02:30 on the last Friday of every month, Europe/Berlin". */
+void schedule_explain(const struct schedule *s, struct buf *out);
+
+/* What is probably not meant. Codes are stable words, as "uneven-step"; the text is one line. */
+typedef void schedule_finding_fn(const char *code, const char *text, void *arg);
+void schedule_lint(const struct schedule *s, schedule_finding_fn *fn, void *arg);
+/* The same for a slot that 'jobs' others are due at. */
+void schedule_lint_crowd(const struct schedule *s, usec_t slot, int64_t jobs, schedule_finding_fn *fn,
+	void *arg);

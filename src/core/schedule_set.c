@@ -7,6 +7,7 @@
 #include "base/text.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct schedule_set {
 	size_t n;
@@ -149,5 +150,35 @@ void schedule_set_print(const struct schedule_set *s, struct strv *out)
 
 		schedule_print(s->v[i], &b);
 		strv_take(out, buf_steal(&b));
+	}
+}
+
+void schedule_set_explain(const struct schedule_set *s, struct buf *out)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		if (i)
+			buf_str(out, "; and ");
+		schedule_explain(s->v[i], out);
+	}
+}
+
+static bool seen_before(const struct strv *texts, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (!strcmp(texts->v[k], texts->v[i]))
+			return true;
+	return false;
+}
+
+void schedule_set_lint(const struct schedule_set *s, schedule_finding_fn *fn, void *arg)
+{
+	AUTO_DONE(strv) texts = {};
+
+	schedule_set_print(s, &texts);
+	for (size_t i = 0; i < s->n; i++) {
+		if (!seen_before(&texts, i))
+			schedule_lint(s->v[i], fn, arg);
+		else
+			fn("same-schedule", "two schedules of the job mean the same; one is enough", arg);
 	}
 }
