@@ -24,6 +24,7 @@ struct args {
 	size_t n;
 	char **operands;
 	size_t operands_n;
+	bool dashed;
 };
 
 void args_free(struct args *a)
@@ -92,6 +93,19 @@ static bool complain(const struct arg_end *end, struct err *e)
 	return err_set(e, ERR_INVALID, "an option was given a value that it does not take");
 }
 
+/* argtable takes an empty value for a missing one, so an empty word goes in as this one and comes out empty. */
+static const char empty_word[] = "\1";
+
+static char *word_in(char *word)
+{
+	return *word ? word : (char *)empty_word;
+}
+
+static const char *word_out(const char *word)
+{
+	return word == empty_word ? "" : word;
+}
+
 static void take(struct args *a, const struct table *t, const struct args_how *how)
 {
 	const struct arg_str *operands = t->rows[how->count];
@@ -111,31 +125,58 @@ static void take(struct args *a, const struct table *t, const struct args_how *h
 		v->n = (size_t)s->count;
 		v->texts = xcalloc(v->n, sizeof *v->texts);
 		for (size_t k = 0; k < v->n; k++)
-			v->texts[k] = s->sval[k];
+			v->texts[k] = word_out(s->sval[k]);
 	}
 	a->operands_n = (size_t)operands->count;
 	a->operands = xcalloc(a->operands_n + 1, sizeof *a->operands);
 	for (size_t k = 0; k < a->operands_n; k++)
-		a->operands[k] = (char *)operands->sval[k];
+		a->operands[k] = (char *)word_out(operands->sval[k]);
+}
+
+static bool is_value(const struct args *a, const char *word)
+{
+	for (size_t i = 0; i < a->n; i++)
+		for (size_t k = 0; a->values[i].texts && k < a->values[i].n; k++)
+			if (a->values[i].texts[k] == word)
+				return true;
+	return false;
+}
+
+/* The operands are words of argv, so their place tells what stood before them. */
+static bool find_dashes(const struct args *a, int argc, char **argv)
+{
+	for (int i = 2; i < argc && a->operands_n; i++)
+		if (argv[i] == a->operands[0] || (!*argv[i] && !*a->operands[0]))
+			return strcmp(argv[i - 1], "--") == 0 && !is_value(a, argv[i - 1]);
+	return false;
+}
+
+static void words_done(char ***words)
+{
+	free(*words);
 }
 
 bool args_parse(const struct args_how *how, int argc, char **argv, struct args **ret, struct err *e)
 {
 	__attribute__((cleanup(table_done))) struct table t = {};
+	__attribute__((cleanup(words_done))) char **words = xcalloc((size_t)argc + 1, sizeof *words);
 	const struct arg_end *end;
 
+	for (int i = 0; i < argc; i++)
+		words[i] = word_in(argv[i]);
 	/* The only way to tell argtable's getopt to leave the words after the first operand alone. */
 	if (how->command)
 		setenv("POSIXLY_CORRECT", "1", 1);
 	else
 		unsetenv("POSIXLY_CORRECT");
 	table_init(&t, how, argc);
-	if (arg_parse(argc, argv, t.rows) > 0) {
+	if (arg_parse(argc, words, t.rows) > 0) {
 		end = t.rows[how->count + 1];
 		return complain(end, e);
 	}
 	*ret = xcalloc(1, sizeof **ret);
 	take(*ret, &t, how);
+	(*ret)->dashed = find_dashes(*ret, argc, argv);
 	return true;
 }
 
@@ -175,4 +216,9 @@ size_t args_operands(const struct args *a, char *const **ret)
 {
 	*ret = a->operands;
 	return a->operands_n;
+}
+
+bool args_dashed(const struct args *a)
+{
+	return a->dashed;
 }

@@ -26,3 +26,4 @@ const char *args_last(const struct args *a, const char *name); /* NULL: not give
 bool args_has(const struct args *a, const char *name);
 
 size_t args_operands(const struct args *a, char *const **ret);
+bool args_dashed(const struct args *a); /* '--' stands right before the first operand */

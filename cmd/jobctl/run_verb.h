@@ -13,6 +13,8 @@ int verb_rm(struct ctl *c, const struct args *a);
 int verb_runs(struct ctl *c, const struct args *a);
 int verb_log(struct ctl *c, const struct args *a);
 int verb_wait(struct ctl *c, const struct args *a);
+int verb_next(struct ctl *c, const struct args *a);
+int verb_explain(struct ctl *c, const struct args *a);
 int verb_status(struct ctl *c, const struct args *a);
 int verb_version(struct ctl *c, const struct args *a);
 int verb_help(struct ctl *c, const struct args *a);

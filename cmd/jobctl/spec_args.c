@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "shell.h"
+#include "when_args.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -15,17 +16,6 @@
 #include <unistd.h>
 
 #define ENV_FILE_MAX (4 * 1024 * 1024)
-
-/* WHEN: each option becomes one text of the schedule language. */
-static const struct when {
-	const char *flag, *before;
-} whens[] = {
-	{"at", ""},
-	{"in", "now + "},
-	{"every", "every "},
-	{"cron", ""},
-	{"iso", ""},
-};
 
 static void *member(struct job_spec *s, const struct job_field *f)
 {
@@ -161,28 +151,6 @@ static bool read_env_file(struct job_spec *s, const char *path, struct err *e)
 	return true;
 }
 
-static bool read_when(struct job_spec *s, const struct args *a, struct err *e)
-{
-	const char *kind = NULL;
-
-	for (size_t i = 0; i < ELEMENTS(whens); i++) {
-		size_t n = args_count(a, whens[i].flag);
-
-		if (n == 0)
-			continue;
-		if (kind)
-			return err_set(e, ERR_INVALID, "give either --%s or --%s, not both", kind,
-				whens[i].flag);
-		if (n > 1 && strcmp(whens[i].flag, "cron") != 0)
-			return err_set(e, ERR_INVALID, "--%s can be given only once", whens[i].flag);
-		kind = whens[i].flag;
-		for (size_t k = 0; k < n; k++)
-			strv_take(&s->schedule,
-				xprintf("%s%s", whens[i].before, args_nth(a, whens[i].flag, k)));
-	}
-	return true;
-}
-
 bool spec_from_args(struct job_spec *s, const struct args *a, struct err *e)
 {
 	for (size_t i = 0; i < args_count(a, "env-file"); i++)
@@ -197,7 +165,7 @@ bool spec_from_args(struct job_spec *s, const struct args *a, struct err *e)
 	}
 	if (!s->cwd && !make_absolute(NULL, &s->cwd, e))
 		return false;
-	return read_when(s, a, e);
+	return when_from_args(a, &s->schedule, e);
 }
 
 void spec_take_words(struct job_spec *s, char *const *words, size_t n)

@@ -5,6 +5,7 @@
 #include "base/auto.h"
 #include "core/job.h"
 #include "run_verb.h"
+#include "when_args.h"
 #include <assert.h>
 #include <string.h>
 
@@ -27,12 +28,15 @@ static const char wait_details[] =
 	"succeed: 10 failed, 11 cancelled, 12 skipped or never ran, 13 timed out; 8 when the\n"
 	"waiting took longer than --timeout.\n";
 
+static const char next_details[] =
+	"A job is asked for by number or name; a schedule is given by an option or written after\n"
+	"'--', and needs no daemon. One RFC 3339 instant a line; -o wide adds the local time and\n"
+	"marks the days on which the clock jumps. The language is in jobsched-time(7).\n";
+static const char explain_details[] =
+	"What is probably not meant is said on standard error, each finding with its code.\n";
+
 static const struct opt add_opts[] = {
-	{"at", 0, "TIME", "once, at 2026-11-16T09:00:00Z, @1700000000 or a phrase like 'tomorrow 9am'"},
-	{"in", 0, "DURATION", "once, after 90s, 15m, 3h, 2d"},
-	{"every", 0, "DURATION", "again and again, every 90s, 15m, 1h30m"},
-	{"cron", 0, "EXPR", "when a cron expression says so; repeatable"},
-	{"iso", 0, "INTERVAL", "ISO 8601: PT3H, P1M, R10/2026-01-31T09:00:00Z/PT2H"},
+	WHEN_OPTS,
 	{"env-file", 0, "FILE", "NAME=VALUE lines for the environment; '#' starts a comment line"},
 	{"key", 0, "KEY", "idempotency key: adding twice with it makes one job"},
 	{"wait", 'w', NULL, "wait for its first run to end, exit as 'jobctl wait' does"},
@@ -81,6 +85,26 @@ static const struct opt log_opts[] = {
 	{"raw", 0, NULL, "control characters as they are, on a terminal too"},
 	{},
 };
+static const struct opt next_opts[] = {
+	WHEN_OPTS,
+	{"tz", 0, "ZONE", "time zone of the schedule; yours if not given"},
+	{"from", 0, "TIME", "slots after this time; now if not given"},
+	{"count", 'n', "N", "so many slots (10)"},
+	{"id", 0, "NAME", "what H is hashed from: the job's name"},
+	{"dst-gap", 0, "POLICY", "a fixed time that the clock leaves out: after or skip"},
+	{"dst-fold", 0, "POLICY", "a fixed time that comes twice: first, last or both"},
+	{"batch", 0, NULL, "read rows of schedule, zone, from, count, id with tabs; answer one line each"},
+	{},
+};
+static const struct opt explain_opts[] = {
+	WHEN_OPTS,
+	{"tz", 0, "ZONE", "time zone of the schedule; yours if not given"},
+	{"from", 0, "TIME", "as if it were submitted at this time; now if not given"},
+	{"id", 0, "NAME", "what H is hashed from: the job's name"},
+	{"dst-gap", 0, "POLICY", "a fixed time that the clock leaves out: after or skip"},
+	{"dst-fold", 0, "POLICY", "a fixed time that comes twice: first, last or both"},
+	{},
+};
 static const struct opt wait_opts[] = {
 	{"timeout", 0, "DURATION", "give up after so long, with exit code 8"},
 	{"propagate", 0, NULL, "exit with the exit code of the first command that failed"},
@@ -111,6 +135,10 @@ const struct verb verbs[] = {
 	{"log", "JOB|RUN", "show the output of a run", log_details, log_opts, false, false, 1, 1, verb_log},
 	{"wait", "JOB|RUN…", "wait until runs are over", wait_details, wait_opts, false, false, 1, -1,
 		verb_wait},
+	{"next", "[JOB | -- SCHEDULE]", "when a job or a schedule is due", next_details, next_opts, false,
+		false, 0, -1, verb_next},
+	{"explain", "[SCHEDULE]", "a schedule in plain words", explain_details, explain_opts, false, false, 0,
+		-1, verb_explain},
 	{"status", NULL, "what the daemon is doing", NULL, NULL, false, false, 0, 0, verb_status},
 	{"version", NULL, "versions of jobctl and of the daemon", NULL, NULL, false, false, 0, 0,
 		verb_version},

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options that say when: each becomes a text of the schedule language. */
+#pragma once
+#include <stdbool.h>
+
+struct args;
+struct err;
+struct strv;
+
+/* clang-format off */
+#define WHEN_OPTS \
+	{"at", 0, "TIME", "once, at 2026-11-16T09:00:00Z, @1700000000 or a phrase like 'tomorrow 9am'"}, \
+	{"in", 0, "DURATION", "once, after 90s, 15m, 3h, 2d"}, \
+	{"every", 0, "DURATION", "again and again, every 90s, 15m, 1h30m"}, \
+	{"cron", 0, "EXPR", "when a cron expression says so; repeatable"}, \
+	{"iso", 0, "INTERVAL", "ISO 8601: PT3H, P1M, R10/2026-01-31T09:00:00Z/PT2H"}
+/* clang-format on */
+
+/* Appends what WHEN_OPTS were given; at most one of them. */
+bool when_from_args(const struct args *a, struct strv *schedules, struct err *e);
