@@ -93,20 +93,41 @@ static bool complain(const struct arg_end *end, struct err *e)
 	return err_set(e, ERR_INVALID, "an option was given a value that it does not take");
 }
 
-/* argtable takes an empty value for a missing one, so an empty word goes in as this one and comes out empty. */
-static const char empty_word[] = "\1";
+/* argtable takes an empty value for a missing one, so an empty word goes in as one letter and comes out empty. */
+struct words {
+	int argc;
+	char **argv;       /* borrowed */
+	char **in;         /* what argtable sees */
+	char (*letters)[2]; /* one per word, in place of those that are empty */
+};
 
-static char *word_in(char *word)
+static void words_done(struct words *w)
 {
-	return *word ? word : (char *)empty_word;
+	free(w->in);
+	free(w->letters);
 }
 
-static const char *word_out(const char *word)
+static void words_init(struct words *w, int argc, char **argv)
 {
-	return word == empty_word ? "" : word;
+	w->argc = argc;
+	w->argv = argv;
+	w->in = xcalloc((size_t)argc + 1, sizeof *w->in);
+	w->letters = xcalloc((size_t)argc + 1, sizeof *w->letters);
+	for (int i = 0; i < argc; i++) {
+		w->letters[i][0] = 'e';
+		w->in[i] = *argv[i] ? argv[i] : w->letters[i];
+	}
 }
 
-static void take(struct args *a, const struct table *t, const struct args_how *how)
+static const char *word_out(const struct words *w, const char *word)
+{
+	for (int i = 0; i < w->argc; i++)
+		if (word == w->letters[i])
+			return w->argv[i];
+	return word;
+}
+
+static void take(struct args *a, const struct table *t, const struct args_how *how, const struct words *w)
 {
 	const struct arg_str *operands = t->rows[how->count];
 
@@ -125,12 +146,12 @@ static void take(struct args *a, const struct table *t, const struct args_how *h
 		v->n = (size_t)s->count;
 		v->texts = xcalloc(v->n, sizeof *v->texts);
 		for (size_t k = 0; k < v->n; k++)
-			v->texts[k] = word_out(s->sval[k]);
+			v->texts[k] = word_out(w, s->sval[k]);
 	}
 	a->operands_n = (size_t)operands->count;
 	a->operands = xcalloc(a->operands_n + 1, sizeof *a->operands);
 	for (size_t k = 0; k < a->operands_n; k++)
-		a->operands[k] = (char *)word_out(operands->sval[k]);
+		a->operands[k] = (char *)word_out(w, operands->sval[k]);
 }
 
 static bool is_value(const struct args *a, const char *word)
@@ -146,36 +167,30 @@ static bool is_value(const struct args *a, const char *word)
 static bool find_dashes(const struct args *a, int argc, char **argv)
 {
 	for (int i = 2; i < argc && a->operands_n; i++)
-		if (argv[i] == a->operands[0] || (!*argv[i] && !*a->operands[0]))
+		if (argv[i] == a->operands[0])
 			return strcmp(argv[i - 1], "--") == 0 && !is_value(a, argv[i - 1]);
 	return false;
-}
-
-static void words_done(char ***words)
-{
-	free(*words);
 }
 
 bool args_parse(const struct args_how *how, int argc, char **argv, struct args **ret, struct err *e)
 {
 	__attribute__((cleanup(table_done))) struct table t = {};
-	__attribute__((cleanup(words_done))) char **words = xcalloc((size_t)argc + 1, sizeof *words);
+	AUTO_DONE(words) words = {};
 	const struct arg_end *end;
 
-	for (int i = 0; i < argc; i++)
-		words[i] = word_in(argv[i]);
+	words_init(&words, argc, argv);
 	/* The only way to tell argtable's getopt to leave the words after the first operand alone. */
 	if (how->command)
 		setenv("POSIXLY_CORRECT", "1", 1);
 	else
 		unsetenv("POSIXLY_CORRECT");
 	table_init(&t, how, argc);
-	if (arg_parse(argc, words, t.rows) > 0) {
+	if (arg_parse(argc, words.in, t.rows) > 0) {
 		end = t.rows[how->count + 1];
 		return complain(end, e);
 	}
 	*ret = xcalloc(1, sizeof **ret);
-	take(*ret, &t, how);
+	take(*ret, &t, how, &words);
 	(*ret)->dashed = find_dashes(*ret, argc, argv);
 	return true;
 }

@@ -6,6 +6,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "core/interval.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -26,11 +27,13 @@ static bool as_every(const char *value, char **ret, struct err *e)
 /* A phrase has one number and one unit, a duration may have several: 1h30m are 5400s. */
 static bool as_in(const char *value, char **ret, struct err *e)
 {
+	const char *unit = value + strspn(value, "0123456789");
 	usec_t d;
 
 	if (!parse_duration(value, &d, e))
 		return false;
-	*ret = xprintf("now + %" PRId64 "s", (d + USEC_SEC - 1) / USEC_SEC);
+	*ret = interval_unit_find(unit) ? xprintf("now + %s", value)
+					: xprintf("now + %" PRId64 "s", (d + USEC_SEC - 1) / USEC_SEC);
 	return true;
 }
 

@@ -280,9 +280,35 @@ static void wrong_options_are_named(void **state)
 	assert_non_null(strstr(e.msg, "'-Q'"));
 	assert_false(PARSE_ADD(&a, &e, "--name"));
 	assert_non_null(strstr(e.msg, "'--name'"));
-	assert_false(PARSE_ADD(&a, &e, "--name", "", "--", "x"));
 	assert_false(PARSE_ADD(&a, &e, "--follow=yes"));
 	assert_null(a);
+}
+
+static void an_empty_value_is_a_value(void **state)
+{
+	AUTO(args) *a = NULL;
+	struct err e = {};
+	char *const *words;
+
+	(void)state;
+	assert_true(PARSE_ADD(&a, &e, "--key", "", "--", ""));
+	assert_string_equal(args_last(a, "key"), "");
+	assert_int_equal(args_operands(a, &words), 1);
+	assert_string_equal(words[0], "");
+	assert_true(args_dashed(a));
+}
+
+static void dashes_are_told_from_a_value_that_looks_like_them(void **state)
+{
+	AUTO(args) *a = NULL;
+	AUTO(args) *b = NULL;
+	struct err e = {};
+
+	(void)state;
+	assert_true(PARSE_ADD(&a, &e, "--key", "--", "x"));
+	assert_false(args_dashed(a));
+	assert_true(PARSE_ADD(&b, &e, "--key", "y", "--", "x"));
+	assert_true(args_dashed(b));
 }
 
 static bool spec_of(struct job_spec *s, struct err *e, const char **words)
@@ -322,7 +348,7 @@ static void times_become_texts_of_the_schedule_language(void **state)
 		const char *flag, *value;
 		const char *text;
 	} rows[] = {
-		{"--in", "3h", "now + 3h"}, {"--every", "15m", "every 15m"}, {"--at", "@17", "@17"},
+		{"--in", "3h", "now + 3h"}, {"--in", "1h30m", "now + 5400s"}, {"--every", "15m", "every 15m"}, {"--at", "@17", "@17"},
 		{"--cron", "0 2 * * *", "0 2 * * *"}, {"--iso", "PT3H", "PT3H"},
 	};
 
@@ -635,6 +661,8 @@ int main(void)
 		TEST(options_of_the_command_are_left_alone),
 		TEST(options_may_follow_operands_of_other_verbs),
 		TEST(wrong_options_are_named),
+		TEST(an_empty_value_is_a_value),
+		TEST(dashes_are_told_from_a_value_that_looks_like_them),
 		TEST(options_fill_the_fields_of_the_job),
 		TEST(times_become_texts_of_the_schedule_language),
 		TEST(wrong_values_name_their_option),
