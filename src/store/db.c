@@ -10,9 +10,14 @@ const struct db_ops *db_ops_for(const char *where, struct err *e)
 {
 	if (!text_starts(where, "postgresql://") && !text_starts(where, "postgres://"))
 		return &db_sqlite_ops;
+#ifdef HAVE_POSTGRES
+	(void)e;
+	return &db_postgres_ops;
+#else
 	err_set(e, ERR_INVALID, "store '%s': this jobsched was built without PostgreSQL; "
 		"name a file, or build it with --with-postgres", where);
 	return NULL;
+#endif
 }
 
 void db_assert_owner(const struct db *db)
@@ -69,6 +74,8 @@ bool query_row(struct query *q)
 	step = q->db->ops->step(q->db, q->id, q->e);
 	q->done = step == DB_DONE;
 	q->failed = step == DB_FAILED;
+	if (q->failed && q->e && q->e->kind == ERR_UNREACHABLE && !q->db->writing)
+		q->e->kind = ERR_BUSY; /* a read has nothing to bring to an end: the next one connects again */
 	return step == DB_ROW;
 }
 

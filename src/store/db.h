@@ -45,7 +45,8 @@ enum db_step { DB_ROW, DB_DONE, DB_FAILED };
 struct db {
 	const struct db_ops *ops;
 	const struct db_sql *sql;
-	pid_t pid; /* who opened it: no other process may use it */
+	pid_t pid;    /* who opened it: no other process may use it */
+	bool writing; /* the open transaction is one that writes */
 };
 
 /*

@@ -176,7 +176,7 @@ static struct db_sqlite *new_handle(const struct db_options *o)
 {
 	struct db_sqlite *d = xcalloc(1, sizeof(*d));
 
-	d->db = (struct db){&db_sqlite_ops, o->sql ? o->sql : &sqlite_sql, getpid()};
+	d->db = (struct db){.ops = &db_sqlite_ops, .sql = o->sql ? o->sql : &sqlite_sql, .pid = getpid()};
 	d->path = xprintf("%s%s", o->where[0] == '/' ? "" : "./", o->where);
 	d->read_only = o->read_only;
 	d->checkpoints = !o->read_only && !o->no_checkpoint;

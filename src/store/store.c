@@ -5,11 +5,31 @@
 #include "store/private.h"
 #include <stdio.h>
 
+#define RECONNECT_MS 2000
+
+/* A connection that was lost while nothing happened is made again here. */
+static bool begin(struct store *s, bool write, struct err *e)
+{
+	struct err why = {};
+
+	if (s->db->ops->begin(s->db, write, &why))
+		return true;
+	if (why.kind == ERR_UNREACHABLE) {
+		if (s->db->ops->reconnect(s->db, RECONNECT_MS, &why) && s->db->ops->begin(s->db, write, &why))
+			return true;
+		why.kind = ERR_BUSY;
+	}
+	if (e)
+		*e = why;
+	return false;
+}
+
 bool tx_begin(struct tx *t, struct store *s, bool write, struct err *e)
 {
 	db_assert_owner(s->db);
-	if (!s->db->ops->begin(s->db, write, e))
+	if (!begin(s, write, e))
 		return false;
+	s->db->writing = write;
 	count_back_to(s, 0);
 	t->s = s;
 	return true;

@@ -1,45 +1,43 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Every statement for SQLite. postgres.sql has the same names, parameters and columns; see generate.awk.
--- Times are microseconds UTC, 0 is "none". Rows do not reference each other by constraint: history
--- outlives what it tells of, and every write checks what it needs by condition.
+-- Every statement for PostgreSQL. sqlite.sql has the same names, parameters and columns; see generate.awk.
+-- Times are microseconds UTC, 0 is "none". No extensions, no advisory locks: what speaks the protocol will do.
 
 -- text setup
-PRAGMA trusted_schema = OFF;
-PRAGMA cell_size_check = ON;
-PRAGMA mmap_size = 0;
-PRAGMA synchronous = FULL;
-PRAGMA temp_store = MEMORY;
-PRAGMA cache_size = -16384;
-PRAGMA wal_autocheckpoint = 0;
+SET search_path = jobsched;
+SET client_min_messages = warning;
+SET timezone = 'UTC';
+SET statement_timeout = '10s';
+SET lock_timeout = '5s';
+SET idle_in_transaction_session_timeout = '15s';
+SET default_transaction_isolation = 'read committed';
+SET synchronous_commit = on;
+SET jit = off;
+SET plan_cache_mode = force_generic_plan;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off
 
--- text inspect
-PRAGMA trusted_schema = OFF;
-PRAGMA cell_size_check = ON;
-PRAGMA mmap_size = 0;
-PRAGMA temp_store = MEMORY;
-PRAGMA locking_mode = EXCLUSIVE;
+-- text setup_reader
+SET default_transaction_read_only = on
+
+-- text exists
+SELECT CASE WHEN to_regclass('jobsched.meta') IS NULL THEN '0' ELSE '1' END
 
 -- text create
-PRAGMA application_id = 0x6a6f6273;
-PRAGMA journal_mode = WAL
+CREATE SCHEMA IF NOT EXISTS jobsched
 
--- text application_id
-PRAGMA application_id
-
--- text journal_mode
-PRAGMA journal_mode = WAL
-
--- text quick_check
-PRAGMA quick_check(1)
+-- text hold_schema
+LOCK TABLE jobsched.meta IN ACCESS EXCLUSIVE MODE
 
 -- text schema_version
-SELECT value FROM meta WHERE key = 'schema'
+SELECT value FROM jobsched.meta WHERE key = 'schema'
 
 -- text begin_write
-BEGIN IMMEDIATE
+BEGIN
 
 -- text begin_read
-BEGIN
+BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY
 
 -- text commit
 COMMIT
@@ -51,44 +49,45 @@ ROLLBACK
 SAVEPOINT op
 
 -- text release
-RELEASE op
+RELEASE SAVEPOINT op
 
 -- text rollback_to
-ROLLBACK TO op; RELEASE op
+ROLLBACK TO SAVEPOINT op; RELEASE SAVEPOINT op
 
 -- migration 1
 CREATE TABLE meta (
 	key TEXT NOT NULL PRIMARY KEY,
 	value TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
+);
 INSERT INTO meta (key, value) VALUES
 	('schema', '1'),
-	('store_id', lower(hex(randomblob(16))));
+	('store_id', replace(gen_random_uuid()::text, '-', ''));
 
 CREATE TABLE writers (
-	id TEXT NOT NULL PRIMARY KEY,
-	batch INT NOT NULL,
-	at INT NOT NULL
-) STRICT, WITHOUT ROWID;
+	id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+	batch BIGINT NOT NULL,
+	at BIGINT NOT NULL
+) WITH (fillfactor = 20, autovacuum_vacuum_threshold = 1000);
 
+CREATE SEQUENCE jobs_id;
 CREATE TABLE jobs (
-	id INTEGER PRIMARY KEY AUTOINCREMENT,
-	uid INT NOT NULL,
-	owner TEXT NOT NULL,
-	name TEXT,
-	key TEXT,
-	state INT NOT NULL,
+	id BIGINT NOT NULL PRIMARY KEY,
+	uid BIGINT NOT NULL,
+	owner TEXT COLLATE "C" NOT NULL,
+	name TEXT COLLATE "C",
+	key TEXT COLLATE "C",
+	state BIGINT NOT NULL,
 	reason TEXT,
-	revision INT NOT NULL,
-	segment INT NOT NULL,
-	queue TEXT NOT NULL,
-	priority INT NOT NULL,
-	created_at INT NOT NULL,
-	updated_at INT NOT NULL,
-	removed_at INT NOT NULL DEFAULT 0,
-	digest INT NOT NULL,
+	revision BIGINT NOT NULL,
+	segment BIGINT NOT NULL,
+	queue TEXT COLLATE "C" NOT NULL,
+	priority BIGINT NOT NULL,
+	created_at BIGINT NOT NULL,
+	updated_at BIGINT NOT NULL,
+	removed_at BIGINT NOT NULL DEFAULT 0,
+	digest BIGINT NOT NULL,
 	spec TEXT NOT NULL
-) STRICT;
+) WITH (fillfactor = 90);
 CREATE UNIQUE INDEX jobs_key ON jobs (uid, key) WHERE key IS NOT NULL;
 CREATE UNIQUE INDEX jobs_live_name ON jobs (uid, name)
 	WHERE name IS NOT NULL AND state < JOB_FINISHED;
@@ -99,142 +98,146 @@ CREATE INDEX jobs_state ON jobs (state, id);
 CREATE INDEX jobs_created ON jobs (created_at, id);
 
 CREATE TABLE job_tags (
-	key TEXT NOT NULL,
-	value TEXT NOT NULL,
-	job INT NOT NULL,
+	key TEXT COLLATE "C" NOT NULL,
+	value TEXT COLLATE "C" NOT NULL,
+	job BIGINT NOT NULL,
 	PRIMARY KEY (key, value, job)
-) STRICT, WITHOUT ROWID;
+);
 CREATE INDEX job_tags_key ON job_tags (key, job);
 
 CREATE TABLE job_revisions (
-	job INT NOT NULL,
-	revision INT NOT NULL,
-	uid INT NOT NULL,
-	at INT NOT NULL,
+	job BIGINT NOT NULL,
+	revision BIGINT NOT NULL,
+	uid BIGINT NOT NULL,
+	at BIGINT NOT NULL,
 	what TEXT NOT NULL,
 	spec TEXT NOT NULL,
 	PRIMARY KEY (job, revision)
-) STRICT, WITHOUT ROWID;
+);
 
 CREATE TABLE due (
-	job INTEGER PRIMARY KEY,
-	segment INT NOT NULL,
-	slot INT NOT NULL
-) STRICT;
+	job BIGINT NOT NULL PRIMARY KEY,
+	segment BIGINT NOT NULL,
+	slot BIGINT NOT NULL
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
 CREATE INDEX due_slot ON due (slot, segment);
 
+CREATE SEQUENCE runs_id;
 CREATE TABLE runs (
-	id INTEGER PRIMARY KEY AUTOINCREMENT,
-	job INT NOT NULL,
-	uid INT NOT NULL,
-	kind INT NOT NULL,
-	state INT NOT NULL,
-	priority INT NOT NULL,
-	slot INT NOT NULL,
-	slot_last INT NOT NULL,
-	slot_count INT NOT NULL,
-	due_at INT NOT NULL,
-	revision INT NOT NULL,
-	attempt INT NOT NULL DEFAULT 0,
-	lost INT NOT NULL DEFAULT 0,
-	fence INT NOT NULL DEFAULT 0,
-	cancel_asked INT NOT NULL DEFAULT 0,
-	exit_code INT NOT NULL DEFAULT -1,
-	term_signal INT NOT NULL DEFAULT 0,
-	created_at INT NOT NULL,
-	claimed_at INT NOT NULL DEFAULT 0,
-	started_at INT NOT NULL DEFAULT 0,
-	ended_at INT NOT NULL DEFAULT 0,
-	dead_at INT NOT NULL DEFAULT 0,
-	queue TEXT NOT NULL,
+	id BIGINT NOT NULL PRIMARY KEY,
+	job BIGINT NOT NULL,
+	uid BIGINT NOT NULL,
+	kind BIGINT NOT NULL,
+	state BIGINT NOT NULL,
+	priority BIGINT NOT NULL,
+	slot BIGINT NOT NULL,
+	slot_last BIGINT NOT NULL,
+	slot_count BIGINT NOT NULL,
+	due_at BIGINT NOT NULL,
+	revision BIGINT NOT NULL,
+	attempt BIGINT NOT NULL DEFAULT 0,
+	lost BIGINT NOT NULL DEFAULT 0,
+	fence BIGINT NOT NULL DEFAULT 0,
+	cancel_asked BIGINT NOT NULL DEFAULT 0,
+	exit_code BIGINT NOT NULL DEFAULT -1,
+	term_signal BIGINT NOT NULL DEFAULT 0,
+	created_at BIGINT NOT NULL,
+	claimed_at BIGINT NOT NULL DEFAULT 0,
+	started_at BIGINT NOT NULL DEFAULT 0,
+	ended_at BIGINT NOT NULL DEFAULT 0,
+	dead_at BIGINT NOT NULL DEFAULT 0,
+	queue TEXT COLLATE "C" NOT NULL,
 	reason TEXT,
-	node TEXT,
-	spawner TEXT
-) STRICT;
+	node TEXT COLLATE "C",
+	spawner TEXT COLLATE "C"
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
 CREATE UNIQUE INDEX runs_slot_once ON runs (job, slot, kind);
-CREATE INDEX runs_slot ON runs (slot);
-CREATE INDEX runs_uid ON runs (uid, slot);
-CREATE INDEX runs_state ON runs (state, slot) WHERE state <> RUN_SUCCEEDED;
-CREATE INDEX runs_due ON runs (priority, due_at) WHERE state = RUN_QUEUED;
+CREATE INDEX runs_slot ON runs (slot, id);
+CREATE INDEX runs_uid ON runs (uid, slot, id);
+CREATE INDEX runs_state ON runs (state, slot, id) WHERE state <> RUN_SUCCEEDED;
+CREATE INDEX runs_due ON runs (priority, due_at, id) WHERE state = RUN_QUEUED;
 CREATE INDEX runs_open ON runs (job) WHERE state <= RUN_RUNNING;
 
 CREATE TABLE attempts (
-	run INT NOT NULL,
-	fence INT NOT NULL,
-	number INT NOT NULL,
-	node TEXT,
-	spawner TEXT,
-	pid INT NOT NULL,
-	started_at INT NOT NULL,
-	ended_at INT NOT NULL,
-	outcome INT NOT NULL,
-	exit_code INT NOT NULL,
-	term_signal INT NOT NULL,
-	cpu_user INT NOT NULL,
-	cpu_system INT NOT NULL,
-	max_rss INT NOT NULL,
-	output_bytes INT NOT NULL,
-	output_dropped INT NOT NULL,
+	run BIGINT NOT NULL,
+	fence BIGINT NOT NULL,
+	number BIGINT NOT NULL,
+	node TEXT COLLATE "C",
+	spawner TEXT COLLATE "C",
+	pid BIGINT NOT NULL,
+	started_at BIGINT NOT NULL,
+	ended_at BIGINT NOT NULL,
+	outcome BIGINT NOT NULL,
+	exit_code BIGINT NOT NULL,
+	term_signal BIGINT NOT NULL,
+	cpu_user BIGINT NOT NULL,
+	cpu_system BIGINT NOT NULL,
+	max_rss BIGINT NOT NULL,
+	output_bytes BIGINT NOT NULL,
+	output_dropped BIGINT NOT NULL,
 	error TEXT,
 	PRIMARY KEY (run, fence)
-) STRICT, WITHOUT ROWID;
+) WITH (fillfactor = 80);
 
 CREATE TABLE outputs (
-	run INT NOT NULL,
-	fence INT NOT NULL,
-	tail BLOB NOT NULL,
+	run BIGINT NOT NULL,
+	fence BIGINT NOT NULL,
+	tail BYTEA NOT NULL,
 	PRIMARY KEY (run, fence)
-) STRICT;
+);
 
 CREATE TABLE running_jobs (
-	job INTEGER PRIMARY KEY,
-	run INT NOT NULL
-) STRICT;
+	job BIGINT NOT NULL PRIMARY KEY,
+	run BIGINT NOT NULL
+);
 
 CREATE TABLE nodes (
-	id TEXT NOT NULL PRIMARY KEY,
-	name TEXT NOT NULL,
-	spawner TEXT NOT NULL,
+	id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+	name TEXT COLLATE "C" NOT NULL,
+	spawner TEXT COLLATE "C" NOT NULL,
 	host TEXT NOT NULL,
-	opened_at INT NOT NULL,
-	alive_until INT NOT NULL,
-	closed_at INT NOT NULL DEFAULT 0
-) STRICT, WITHOUT ROWID;
+	opened_at BIGINT NOT NULL,
+	alive_until BIGINT NOT NULL,
+	closed_at BIGINT NOT NULL DEFAULT 0
+);
 CREATE INDEX nodes_name ON nodes (name);
 
 CREATE TABLE leases (
-	name TEXT NOT NULL PRIMARY KEY,
-	holder TEXT NOT NULL,
-	term INT NOT NULL,
-	until INT NOT NULL
-) STRICT, WITHOUT ROWID;
+	name TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+	holder TEXT COLLATE "C" NOT NULL,
+	term BIGINT NOT NULL,
+	until BIGINT NOT NULL
+);
 
 CREATE TABLE segments (
-	segment INTEGER PRIMARY KEY,
-	holder TEXT NOT NULL,
-	term INT NOT NULL
-) STRICT;
+	segment BIGINT NOT NULL PRIMARY KEY,
+	holder TEXT COLLATE "C" NOT NULL,
+	term BIGINT NOT NULL
+);
 
 CREATE TABLE events (
-	id INTEGER PRIMARY KEY AUTOINCREMENT,
-	at INT NOT NULL,
-	uid INT NOT NULL,
+	id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	at BIGINT NOT NULL,
+	uid BIGINT NOT NULL,
 	what TEXT NOT NULL,
-	job INT NOT NULL,
-	run INT NOT NULL,
+	job BIGINT NOT NULL,
+	run BIGINT NOT NULL,
 	node TEXT,
 	detail TEXT
-) STRICT;
+);
 CREATE INDEX events_job ON events (job, id);
 
 CREATE TABLE counters (
-	node TEXT NOT NULL,
-	what INT NOT NULL,
-	state INT NOT NULL,
-	queue TEXT NOT NULL,
-	n INT NOT NULL,
+	node TEXT COLLATE "C" NOT NULL,
+	what BIGINT NOT NULL,
+	state BIGINT NOT NULL,
+	queue TEXT COLLATE "C" NOT NULL,
+	n BIGINT NOT NULL,
 	PRIMARY KEY (what, state, queue, node)
-) STRICT, WITHOUT ROWID;
+) WITH (fillfactor = 20, autovacuum_vacuum_threshold = 1000);
+
+-- The numbers of a JSON array; evaluated once, then looked up one by one.
+-- define ids = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(:set) AS given(value)))
 
 -- ======== the store itself ========
 
@@ -251,43 +254,42 @@ INSERT INTO writers (id, batch, at) VALUES (:id, 0, :at)
 -- query writer_put(id text, batch int, at int)
 UPDATE writers SET batch = :batch, at = :at WHERE id = :id
 
+-- A commit still under way in a session we lost holds this row: waiting for it is the point.
 -- query writer_get(id text) -> batch int
-SELECT batch FROM writers WHERE id = :id
+SELECT batch FROM writers WHERE id = :id FOR UPDATE
 
 -- query writer_close(id text, before int)
 DELETE FROM writers WHERE id = :id OR at < :before
 
 -- query counters_add(node text, set json)
 INSERT INTO counters (node, what, state, queue, n)
-SELECT :node, value ->> 'what', value ->> 'state', value ->> 'queue', value ->> 'n'
-FROM json_each(:set) WHERE true
+SELECT :node, what, state, queue, n
+FROM jsonb_to_recordset(:set) AS given(what bigint, state bigint, queue text, n bigint)
 ON CONFLICT (what, state, queue, node) DO UPDATE SET n = counters.n + excluded.n
 
 -- query counters_sum(what int) -> state int, n int
-SELECT state, sum(n) AS n FROM counters WHERE what = :what GROUP BY state
+SELECT state, sum(n)::bigint AS n FROM counters WHERE what = :what GROUP BY state
 
 -- query counter_get(what int, state int) -> n int
-SELECT coalesce(sum(n), 0) AS n FROM counters WHERE what = :what AND state = :state
+SELECT coalesce(sum(n), 0)::bigint AS n FROM counters WHERE what = :what AND state = :state
 
 -- ======== jobs ========
 
 -- query job_ids(n int) -> id int
-WITH RECURSIVE step(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM step WHERE i < :n)
-SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'jobs'), 0) + i AS id FROM step
+SELECT nextval('jobs_id') AS id FROM generate_series(1, :n)
 
 -- query jobs_insert(set json) -> id int
 INSERT INTO jobs (id, uid, owner, name, key, state, revision, segment, queue, priority,
 	created_at, updated_at, digest, spec)
-SELECT value ->> 'id', value ->> 'uid', value ->> 'owner', value ->> 'name', value ->> 'key',
-	JOB_ACTIVE, 1, value ->> 'segment', value ->> 'queue', value ->> 'priority',
-	value ->> 'now', value ->> 'now', value ->> 'digest', value ->> 'spec'
-FROM json_each(:set) WHERE true
+SELECT id, uid, owner, name, key, JOB_ACTIVE, 1, segment, queue, priority, now, now, digest, spec
+FROM jsonb_to_recordset(:set) AS given(id bigint, uid bigint, owner text, name text, key text,
+	segment bigint, queue text, priority bigint, now bigint, digest bigint, spec text)
 ON CONFLICT DO NOTHING
 RETURNING id
 
 -- query tags_insert(set json)
 INSERT INTO job_tags (key, value, job)
-SELECT value ->> 'key', value ->> 'value', value ->> 'job' FROM json_each(:set) WHERE true
+SELECT key, value, job FROM jsonb_to_recordset(:set) AS given(key text, value text, job bigint)
 ON CONFLICT DO NOTHING
 
 -- query job_by_key(uid int, key text) -> id int, state int, removed_at int, spec text
@@ -305,6 +307,7 @@ SELECT id FROM runs WHERE job = :job ORDER BY slot, kind LIMIT 1
 -- query job_lock(id int, uid int) -> uid int, name text, state int, queue text
 SELECT uid, name, state, queue FROM jobs
 WHERE id = :id AND (:uid < 0 OR uid = :uid) AND state <> JOB_REMOVED
+FOR UPDATE
 
 -- query job_state_set(id int, state int, reason text, now int)
 UPDATE jobs SET state = :state, reason = :reason, updated_at = :now,
@@ -313,19 +316,19 @@ WHERE id = :id
 
 -- query jobs_suspend(set json, now int) -> uid int, queue text
 UPDATE jobs SET state = JOB_SUSPENDED, updated_at = :now, reason = given.reason
-FROM (SELECT value ->> 'job' AS job, value ->> 'reason' AS reason FROM json_each(:set)) AS given
-WHERE jobs.id = given.job AND +jobs.state = JOB_ACTIVE
+FROM jsonb_to_recordset(:set) AS given(job bigint, reason text)
+WHERE jobs.id = given.job AND jobs.state = JOB_ACTIVE
 RETURNING uid, queue
 
 -- query jobs_idle(set json) -> id int
 SELECT id FROM jobs
-WHERE id IN (SELECT value FROM json_each(:set)) AND +state = JOB_ACTIVE
+WHERE id = {ids} AND state = JOB_ACTIVE
 	AND NOT EXISTS (SELECT 1 FROM due WHERE due.job = jobs.id)
-ORDER BY id
+ORDER BY id FOR UPDATE
 
 -- query jobs_finish(set json, now int) -> id int, uid int, queue text
 UPDATE jobs SET state = JOB_FINISHED, updated_at = :now
-WHERE id IN (SELECT value FROM json_each(:set)) AND +state = JOB_ACTIVE
+WHERE id = {ids} AND state = JOB_ACTIVE
 	AND NOT EXISTS (SELECT 1 FROM due WHERE due.job = jobs.id)
 	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.job = jobs.id AND runs.state <= RUN_RUNNING)
 RETURNING id, uid, queue
@@ -334,23 +337,25 @@ RETURNING id, uid, queue
 
 -- query due_insert(set json)
 INSERT INTO due (job, segment, slot)
-SELECT value ->> 'job', value ->> 'segment', value ->> 'slot' FROM json_each(:set)
+SELECT job, segment, slot
+FROM jsonb_to_recordset(:set) AS given(job bigint, segment bigint, slot bigint)
 
 -- query due_take(horizon int, n int) -> job int, slot int, uid int, revision int, priority int,
 --	queue text, name text, owner text, spec text, digest int, created_at int
 SELECT due.job, due.slot, jobs.uid, jobs.revision, jobs.priority, jobs.queue, jobs.name, jobs.owner,
 	jobs.spec, jobs.digest, jobs.created_at
-FROM due CROSS JOIN jobs
-WHERE due.slot <= :horizon AND jobs.id = due.job
+FROM due JOIN jobs ON jobs.id = due.job
+WHERE due.slot <= :horizon
 ORDER BY due.slot LIMIT :n
+FOR UPDATE OF due SKIP LOCKED
 
 -- query due_move(set json)
 UPDATE due SET slot = given.slot
-FROM (SELECT value ->> 'job' AS job, value ->> 'slot' AS slot FROM json_each(:set)) AS given
+FROM jsonb_to_recordset(:set) AS given(job bigint, slot bigint)
 WHERE due.job = given.job
 
 -- query due_drop(set json)
-DELETE FROM due WHERE job IN (SELECT value FROM json_each(:set))
+DELETE FROM due WHERE job = {ids}
 
 -- query due_first() -> slot int
 SELECT slot FROM due ORDER BY slot LIMIT 1
@@ -358,17 +363,16 @@ SELECT slot FROM due ORDER BY slot LIMIT 1
 -- ======== runs ========
 
 -- query run_ids(n int) -> id int
-WITH RECURSIVE step(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM step WHERE i < :n)
-SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'runs'), 0) + i AS id FROM step
+SELECT nextval('runs_id') AS id FROM generate_series(1, :n)
 
 -- query runs_insert(set json) -> id int, state int, queue text
 INSERT INTO runs (id, job, uid, kind, state, reason, slot, slot_last, slot_count, due_at, revision,
 	priority, queue, created_at, ended_at)
-SELECT value ->> 'id', value ->> 'job', value ->> 'uid', value ->> 'kind', value ->> 'state',
-	value ->> 'reason', value ->> 'slot', value ->> 'slot_last', value ->> 'slot_count',
-	value ->> 'due_at', value ->> 'revision', value ->> 'priority', value ->> 'queue',
-	value ->> 'now', CASE WHEN value ->> 'state' = RUN_QUEUED THEN 0 ELSE value ->> 'now' END
-FROM json_each(:set) WHERE true
+SELECT id, job, uid, kind, state, reason, slot, slot_last, slot_count, due_at, revision, priority, queue,
+	now, CASE WHEN state = RUN_QUEUED THEN 0 ELSE now END
+FROM jsonb_to_recordset(:set) AS given(id bigint, job bigint, uid bigint, kind bigint, state bigint,
+	reason text, slot bigint, slot_last bigint, slot_count bigint, due_at bigint, revision bigint,
+	priority bigint, queue text, now bigint)
 ON CONFLICT DO NOTHING
 RETURNING id, state, queue
 
@@ -376,39 +380,41 @@ RETURNING id, state, queue
 WITH RECURSIVE lane(priority) AS (
 	SELECT max(priority) FROM runs WHERE state = RUN_QUEUED
 	UNION ALL
-	SELECT (SELECT max(priority) FROM runs
-		WHERE state = RUN_QUEUED AND priority < lane.priority)
+	SELECT (SELECT max(runs.priority) FROM runs
+		WHERE state = RUN_QUEUED AND runs.priority < lane.priority)
 	FROM lane WHERE lane.priority IS NOT NULL)
-SELECT priority, (SELECT min(due_at) FROM runs
-	WHERE state = RUN_QUEUED AND priority = lane.priority) AS due_at
+SELECT priority, (SELECT min(runs.due_at) FROM runs
+	WHERE state = RUN_QUEUED AND runs.priority = lane.priority) AS due_at
 FROM lane WHERE priority IS NOT NULL
 
 -- query runs_claim(node text, spawner text, now int, priority int, n int) -> id int, queue text
+WITH due AS MATERIALIZED (
+	SELECT id FROM runs
+	WHERE state = RUN_QUEUED AND priority = :priority AND due_at <= :now
+	ORDER BY due_at, id LIMIT :n
+	FOR UPDATE SKIP LOCKED)
 UPDATE runs SET state = RUN_CLAIMED, node = :node, spawner = :spawner, fence = fence + 1,
 	claimed_at = :now
-WHERE id IN (SELECT id FROM runs
-	WHERE state = RUN_QUEUED AND priority = :priority AND due_at <= :now
-	ORDER BY due_at, id LIMIT :n)
-RETURNING id, queue
+FROM due WHERE runs.id = due.id AND runs.state = RUN_QUEUED
+RETURNING runs.id, runs.queue
 
 -- query runs_started(set json) -> id int, queue text
 UPDATE runs SET state = RUN_RUNNING, started_at = given.at,
-	attempt = max(runs.attempt, given.attempt)
-FROM (SELECT value ->> 'run' AS run, value ->> 'fence' AS fence, value ->> 'node' AS node,
-	value ->> 'attempt' AS attempt, value ->> 'at' AS at FROM json_each(:set)) AS given
+	attempt = greatest(runs.attempt, given.attempt)
+FROM jsonb_to_recordset(:set) AS given(run bigint, fence bigint, node text, attempt bigint, at bigint)
 WHERE runs.id = given.run AND runs.fence = given.fence AND runs.node = given.node
-	AND +runs.state = RUN_CLAIMED
+	AND runs.state = RUN_CLAIMED
 RETURNING id, queue
 
 -- query runs_lock(set json) -> id int, job int, state int, fence int, node text, queue text,
 --	cancel_asked int, job_state int
 SELECT runs.id, runs.job, runs.state, runs.fence, runs.node, runs.queue, runs.cancel_asked,
-	coalesce((SELECT state FROM jobs WHERE jobs.id = runs.job), JOB_REMOVED) AS job_state
-FROM runs WHERE id IN (SELECT value FROM json_each(:set)) ORDER BY id
+	coalesce((SELECT jobs.state FROM jobs WHERE jobs.id = runs.job), JOB_REMOVED) AS job_state
+FROM runs WHERE id = {ids} ORDER BY id FOR UPDATE
 
 -- query runs_end(set json)
 UPDATE runs SET state = given.state, reason = given.reason,
-	attempt = max(runs.attempt, given.attempt), lost = runs.lost + given.lost, spawner = NULL,
+	attempt = greatest(runs.attempt, given.attempt), lost = runs.lost + given.lost, spawner = NULL,
 	node = CASE WHEN given.state = RUN_QUEUED THEN NULL ELSE runs.node END,
 	due_at = CASE WHEN given.state = RUN_QUEUED THEN given.due_at ELSE runs.due_at END,
 	claimed_at = CASE WHEN given.state = RUN_QUEUED THEN 0 ELSE runs.claimed_at END,
@@ -417,51 +423,45 @@ UPDATE runs SET state = given.state, reason = given.reason,
 	ended_at = CASE WHEN given.state = RUN_QUEUED THEN 0 ELSE given.ended_at END,
 	exit_code = CASE WHEN given.state = RUN_QUEUED THEN -1 ELSE given.exit_code END,
 	term_signal = CASE WHEN given.state = RUN_QUEUED THEN 0 ELSE given.term_signal END
-FROM (SELECT value ->> 'run' AS run, value ->> 'state' AS state, value ->> 'reason' AS reason,
-	value ->> 'attempt' AS attempt, value ->> 'lost' AS lost, value ->> 'due_at' AS due_at,
-	value ->> 'started_at' AS started_at, value ->> 'ended_at' AS ended_at,
-	value ->> 'exit_code' AS exit_code, value ->> 'term_signal' AS term_signal
-	FROM json_each(:set)) AS given
-WHERE runs.id = given.run AND +runs.state IN (RUN_CLAIMED, RUN_RUNNING)
+FROM jsonb_to_recordset(:set) AS given(run bigint, state bigint, reason text, attempt bigint, lost bigint,
+	due_at bigint, started_at bigint, ended_at bigint, exit_code bigint, term_signal bigint)
+WHERE runs.id = given.run AND runs.state IN (RUN_CLAIMED, RUN_RUNNING)
 
 -- query run_give_back(id int, fence int, node text, due_at int) -> id int, queue text
 UPDATE runs SET state = RUN_QUEUED, node = NULL, spawner = NULL, claimed_at = 0, due_at = :due_at
-WHERE id = :id AND fence = :fence AND node = :node AND +state = RUN_CLAIMED
-	AND cancel_asked = 0
+WHERE id = :id AND fence = :fence AND node = :node AND state = RUN_CLAIMED AND cancel_asked = 0
 RETURNING id, queue
 
 -- query runs_cancel_queued(set json, reason text, now int) -> id int, queue text
 UPDATE runs SET state = RUN_CANCELLED, reason = :reason, ended_at = :now
-WHERE id IN (SELECT value FROM json_each(:set)) AND +state = RUN_QUEUED
+WHERE id = {ids} AND state = RUN_QUEUED
 RETURNING id, queue
 
 -- query runs_ask_cancel(set json)
-UPDATE runs SET cancel_asked = 1
-WHERE id IN (SELECT value FROM json_each(:set)) AND +state IN (RUN_CLAIMED, RUN_RUNNING)
+UPDATE runs SET cancel_asked = 1 WHERE id = {ids} AND state IN (RUN_CLAIMED, RUN_RUNNING)
 
 -- query runs_open_of(job int) -> id int, state int
-SELECT id, state FROM runs WHERE job = :job AND state <= RUN_RUNNING ORDER BY id
+SELECT id, state FROM runs WHERE job = :job AND state <= RUN_RUNNING ORDER BY id FOR UPDATE
 
 -- ======== attempts ========
 
 -- query attempts_started(set json)
 INSERT INTO attempts (run, fence, number, node, spawner, pid, started_at, ended_at, outcome,
 	exit_code, term_signal, cpu_user, cpu_system, max_rss, output_bytes, output_dropped)
-SELECT value ->> 'run', value ->> 'fence', value ->> 'attempt', value ->> 'node',
-	value ->> 'spawner', value ->> 'pid', value ->> 'at', 0, ATTEMPT_RUNNING,
-	-1, 0, 0, 0, 0, 0, 0
-FROM json_each(:set) WHERE true
+SELECT run, fence, attempt, node, spawner, pid, at, 0, ATTEMPT_RUNNING, -1, 0, 0, 0, 0, 0, 0
+FROM jsonb_to_recordset(:set) AS given(run bigint, fence bigint, attempt bigint, node text,
+	spawner text, pid bigint, at bigint)
 ON CONFLICT DO NOTHING
 
 -- query attempts_ended(set json)
 INSERT INTO attempts (run, fence, number, node, spawner, pid, started_at, ended_at, outcome,
 	exit_code, term_signal, cpu_user, cpu_system, max_rss, output_bytes, output_dropped, error)
-SELECT value ->> 'run', value ->> 'fence', value ->> 'attempt', value ->> 'node',
-	value ->> 'spawner', value ->> 'pid', value ->> 'started_at', value ->> 'ended_at',
-	value ->> 'outcome', value ->> 'exit_code', value ->> 'term_signal', value ->> 'cpu_user',
-	value ->> 'cpu_system', value ->> 'max_rss', value ->> 'output_bytes',
-	value ->> 'output_dropped', value ->> 'error'
-FROM json_each(:set) WHERE true
+SELECT run, fence, attempt, node, spawner, pid, started_at, ended_at, outcome, exit_code, term_signal,
+	cpu_user, cpu_system, max_rss, output_bytes, output_dropped, error
+FROM jsonb_to_recordset(:set) AS given(run bigint, fence bigint, attempt bigint, node text,
+	spawner text, pid bigint, started_at bigint, ended_at bigint, outcome bigint,
+	exit_code bigint, term_signal bigint, cpu_user bigint, cpu_system bigint, max_rss bigint,
+	output_bytes bigint, output_dropped bigint, error text)
 ON CONFLICT (run, fence) DO UPDATE SET ended_at = excluded.ended_at, outcome = excluded.outcome,
 	exit_code = excluded.exit_code, term_signal = excluded.term_signal,
 	cpu_user = excluded.cpu_user, cpu_system = excluded.cpu_system,
@@ -496,17 +496,18 @@ UPDATE nodes SET closed_at = :now WHERE name = :name AND id <> :id AND closed_at
 -- query node_close(id text, now int)
 UPDATE nodes SET closed_at = :now WHERE id = :id AND closed_at = 0
 
+-- Held until the commit: an engine that takes our place waits, and then we see it.
 -- query node_open(id text) -> spawner text
-SELECT spawner FROM nodes WHERE id = :id AND closed_at = 0
+SELECT spawner FROM nodes WHERE id = :id AND closed_at = 0 FOR SHARE
 
 -- query node_held(name text, id text) -> id int, spawner text
 SELECT id, spawner FROM runs
-WHERE state IN (RUN_CLAIMED, RUN_RUNNING) AND node <> :id
+WHERE state IN (RUN_CLAIMED, RUN_RUNNING) AND state <> RUN_SUCCEEDED AND node <> :id
 	AND node IN (SELECT nodes.id FROM nodes WHERE nodes.name = :name)
-ORDER BY id
+ORDER BY id FOR UPDATE
 
 -- query runs_take_over(node text, set json)
-UPDATE runs SET node = :node WHERE id IN (SELECT value FROM json_each(:set))
+UPDATE runs SET node = :node WHERE id = {ids}
 
 -- ======== reading ========
 
@@ -518,6 +519,7 @@ UPDATE runs SET node = :node WHERE id IN (SELECT value FROM json_each(:set))
 --	runs.reason, runs.slot, runs.slot_last, runs.slot_count, runs.due_at, runs.revision, runs.priority,
 --	runs.queue, runs.node, runs.attempt, runs.lost, runs.fence, runs.cancel_asked, runs.created_at,
 --	runs.claimed_at, runs.started_at, runs.ended_at, runs.exit_code, runs.term_signal, runs.dead_at
+-- define wanted = jsonb_array_elements_text(:set) WITH ORDINALITY AS wanted(value, place)
 
 -- query run_get(id int, uid int) -> {run_row}
 SELECT {run_columns} FROM runs LEFT JOIN jobs ON jobs.id = runs.job
@@ -525,14 +527,12 @@ WHERE runs.id = :id AND (:uid < 0 OR runs.uid = :uid)
 
 -- query runs_get(set json) -> {run_row}
 SELECT {run_columns}
-FROM json_each(:set) AS wanted CROSS JOIN runs LEFT JOIN jobs ON jobs.id = runs.job
-WHERE runs.id = wanted.value
-ORDER BY wanted.key
+FROM {wanted} JOIN runs ON runs.id = wanted.value::bigint LEFT JOIN jobs ON jobs.id = runs.job
+ORDER BY wanted.place
 
 -- query runs_get_claimed(set json) -> {run_row}, spec text, digest int
 SELECT {run_columns}, jobs.spec, jobs.digest
-FROM json_each(:set) AS wanted CROSS JOIN runs LEFT JOIN jobs ON jobs.id = runs.job
-WHERE runs.id = wanted.value
+FROM {wanted} JOIN runs ON runs.id = wanted.value::bigint LEFT JOIN jobs ON jobs.id = runs.job
 ORDER BY runs.priority DESC, runs.due_at, runs.id
 
 -- query jobs_get(set json, uid int) -> id int, uid int, owner text, name text, state int, reason text,
@@ -540,29 +540,28 @@ ORDER BY runs.priority DESC, runs.due_at, runs.id
 --	next_slot int, last_id int, last_state int, last_slot int, last_ended_at int,
 --	last_exit_code int, last_term_signal int
 SELECT jobs.id, jobs.uid, jobs.owner, jobs.name, jobs.state, jobs.reason, jobs.revision, jobs.segment,
-	jobs.queue, jobs.priority, jobs.spec, jobs.digest, jobs.created_at, jobs.updated_at, due.slot AS next_slot,
-	last.id AS last_id, last.state AS last_state, last.slot AS last_slot,
+	jobs.queue, jobs.priority, jobs.spec, jobs.digest, jobs.created_at, jobs.updated_at,
+	due.slot AS next_slot, last.id AS last_id, last.state AS last_state, last.slot AS last_slot,
 	last.ended_at AS last_ended_at, last.exit_code AS last_exit_code,
 	last.term_signal AS last_term_signal
-FROM json_each(:set) AS wanted CROSS JOIN jobs
+FROM {wanted} JOIN jobs ON jobs.id = wanted.value::bigint
 	LEFT JOIN due ON due.job = jobs.id
-	LEFT JOIN runs AS last ON last.id =
-		(SELECT newest.id FROM runs AS newest WHERE newest.job = jobs.id
-		ORDER BY newest.slot DESC, newest.kind DESC LIMIT 1)
-WHERE jobs.id = wanted.value AND (:uid < 0 OR jobs.uid = :uid)
-ORDER BY wanted.key
+	LEFT JOIN LATERAL (SELECT * FROM runs WHERE runs.job = jobs.id
+		ORDER BY runs.slot DESC, runs.kind DESC LIMIT 1) AS last ON true
+WHERE :uid < 0 OR jobs.uid = :uid
+ORDER BY wanted.place
 
 -- query job_find(name text, uid_low int, uid_high int) -> id int, uid int
 SELECT id, uid FROM jobs
-WHERE name = :name AND uid BETWEEN :uid_low AND :uid_high AND +state <> JOB_REMOVED
+WHERE name = :name AND uid BETWEEN :uid_low AND :uid_high AND state <> JOB_REMOVED
 ORDER BY uid, id DESC LIMIT 1
 
 -- query job_names(uid int, n int) -> name text
-SELECT name FROM jobs WHERE uid = :uid AND name IS NOT NULL AND +state <> JOB_REMOVED
+SELECT name FROM jobs WHERE uid = :uid AND name IS NOT NULL AND state <> JOB_REMOVED
 ORDER BY id DESC LIMIT :n
 
 -- query job_names_all(n int) -> name text
-SELECT name FROM jobs WHERE name IS NOT NULL AND +state <> JOB_REMOVED
+SELECT name FROM jobs WHERE name IS NOT NULL AND state <> JOB_REMOVED
 ORDER BY id DESC LIMIT :n
 
 -- query job_created_at(id int) -> created_at int
@@ -584,14 +583,13 @@ SELECT {job_line_columns} FROM jobs WHERE owner = :owner AND id > :after ORDER B
 SELECT {job_line_columns} FROM jobs WHERE state = :state AND id > :after ORDER BY id LIMIT :n
 
 -- query job_page_tag(key text, value text, after int, n int) -> {job_line}
-SELECT {job_line_columns} FROM job_tags CROSS JOIN jobs
+SELECT {job_line_columns} FROM job_tags JOIN jobs ON jobs.id = job_tags.job
 WHERE job_tags.key = :key AND job_tags.value = :value AND job_tags.job > :after
-	AND jobs.id = job_tags.job
 ORDER BY job_tags.job LIMIT :n
 
 -- query job_page_tag_key(key text, after int, n int) -> {job_line}
-SELECT {job_line_columns} FROM job_tags CROSS JOIN jobs
-WHERE job_tags.key = :key AND job_tags.job > :after AND jobs.id = job_tags.job
+SELECT {job_line_columns} FROM job_tags JOIN jobs ON jobs.id = job_tags.job
+WHERE job_tags.key = :key AND job_tags.job > :after
 ORDER BY job_tags.job LIMIT :n
 
 -- query job_page_created(since int, until int, after_at int, after int, n int) -> {job_line}
@@ -601,7 +599,7 @@ ORDER BY created_at, id LIMIT :n
 
 -- query job_page_prefix(low text, high text, after int, n int) -> {job_line}
 SELECT {job_line_columns} FROM jobs
-WHERE name >= :low AND name < :high AND +id > :after LIMIT :n
+WHERE name >= :low AND name < :high AND id + 0 > :after LIMIT :n
 
 -- query run_place(id int) -> slot int, kind int
 SELECT slot, kind FROM runs WHERE id = :id

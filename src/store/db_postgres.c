@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The PostgreSQL engine: one session, every wait bounded, a lost connection told from a lost commit. */
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "store/db_postgres.h"
+#include "store/queries.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define ANSWER_MS 20000 /* beyond every timeout of the session: whoever is silent so long is gone */
+#define OLDEST_SERVER 130000
+
+static struct db_postgres *of(struct db *db)
+{
+	return (struct db_postgres *)db;
+}
+
+/* ---- errors ---- */
+
+/* Classes (two characters) and codes (five) that mean something to us; the first that fits. */
+static const struct {
+	const char *state;
+	enum err_kind kind;
+} meanings[] = {
+	{"08", ERR_UNREACHABLE},
+	{"57P", ERR_UNREACHABLE},   /* shutdown, crash, cannot connect now, idle too long */
+	{"25P03", ERR_UNREACHABLE}, /* idle in transaction too long: the session is gone */
+	{"40003", ERR_UNREACHABLE},
+	{"40", ERR_BUSY},           /* deadlock, serialisation */
+	{"55P03", ERR_BUSY},        /* lock timeout */
+	{"57014", ERR_BUSY},        /* statement timeout */
+	{"53100", ERR_FULL},
+	{"53", ERR_BUSY},           /* too many connections, out of memory */
+	{"25006", ERR_BUSY},        /* read-only: a standby, or on its way there */
+	{"54", ERR_TOO_LARGE},
+	{"58", ERR_UNREACHABLE},    /* the server's own disk fails: it will restart */
+	{"XX", ERR_REFUSED},        /* damaged data */
+};
+
+static enum err_kind kind_of(const char *sqlstate)
+{
+	for (size_t i = 0; sqlstate && i < ELEMENTS(meanings); i++)
+		if (text_starts(sqlstate, meanings[i].state))
+			return meanings[i].kind;
+	return ERR_INTERNAL;
+}
+
+/* The first line of what libpq says, without its line end. */
+static int line_length(const char *s)
+{
+	return (int)strcspn(s, "\n");
+}
+
+bool postgres_fail(struct db_postgres *d, const PGresult *r, const char *what, struct err *e)
+{
+	const char *state = r ? PQresultErrorField(r, PG_DIAG_SQLSTATE) : NULL;
+	const char *why = r ? PQresultErrorMessage(r) : PQerrorMessage(d->c);
+	enum err_kind kind = kind_of(state);
+
+	if (!d->c || PQstatus(d->c) == CONNECTION_BAD)
+		kind = ERR_UNREACHABLE;
+	if (!why || !why[0])
+		why = "no answer";
+	return err_set(e, kind, "store at PostgreSQL: %s: %.*s", what, line_length(why), why);
+}
+
+/* ---- a request and its answer, never waiting for ever ---- */
+
+static bool wait_for(struct db_postgres *d, short events, usec_t deadline)
+{
+	struct pollfd fd = {.fd = PQsocket(d->c), .events = events};
+
+	for (;;) {
+		usec_t left = deadline - clock_boot(&clock_system);
+		int n;
+
+		if (left <= 0)
+			return false;
+		n = poll(&fd, 1, (int)(left / USEC_MSEC) + 1);
+		if (n > 0)
+			return true;
+		if (n < 0 && errno != EINTR)
+			return false;
+	}
+}
+
+static bool send_all(struct db_postgres *d, usec_t deadline)
+{
+	int r;
+
+	while ((r = PQflush(d->c)) == 1)
+		if (!wait_for(d, POLLIN | POLLOUT, deadline) || !PQconsumeInput(d->c))
+			return false;
+	return r == 0;
+}
+
+/* The last result of what was sent, the first bad one if there is one; NULL: no answer, the session is over. */
+static PGresult *answer(struct db_postgres *d)
+{
+	usec_t deadline = clock_boot(&clock_system) + ANSWER_MS * USEC_MSEC;
+	PGresult *kept = NULL, *r;
+
+	if (!send_all(d, deadline))
+		goto lost;
+	for (;;) {
+		while (PQisBusy(d->c))
+			if (!wait_for(d, POLLIN, deadline) || !PQconsumeInput(d->c))
+				goto lost;
+		r = PQgetResult(d->c);
+		if (!r)
+			return kept;
+		if (kept && PQresultStatus(kept) == PGRES_FATAL_ERROR) {
+			PQclear(r);
+			continue;
+		}
+		PQclear(kept);
+		kept = r;
+	}
+lost:
+	PQclear(kept);
+	PQfinish(STEAL(d->c)); /* a session we no longer understand must not be used again */
+	return NULL;
+}
+
+static bool good(const PGresult *r)
+{
+	return r && (PQresultStatus(r) == PGRES_COMMAND_OK || PQresultStatus(r) == PGRES_TUPLES_OK);
+}
+
+PGresult *postgres_run(struct db_postgres *d, const char *sql, const char *what, struct err *e)
+{
+	PGresult *r;
+
+	if (!d->c || PQstatus(d->c) == CONNECTION_BAD || !PQsendQuery(d->c, sql)) {
+		postgres_fail(d, NULL, what, e);
+		return NULL;
+	}
+	r = answer(d);
+	if (good(r))
+		return r;
+	postgres_fail(d, r, what, e);
+	PQclear(r);
+	return NULL;
+}
+
+static bool run_text(struct db_postgres *d, enum postgres_text text, const char *what, struct err *e)
+{
+	PGresult *r = postgres_run(d, d->db.sql->texts[text], what, e);
+
+	PQclear(r);
+	return r != NULL;
+}
+
+/* ---- connect ---- */
+
+bool postgres_connect(struct db_postgres *d, struct err *e)
+{
+	/* What comes later wins: the place may say otherwise. */
+	const char *const names[] = {"connect_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count",
+		"tcp_user_timeout", "fallback_application_name", "dbname", "client_encoding", NULL};
+	const char *const values[] = {"5", "5", "5", "3", "15000", "jobsched", d->where, "UTF8", NULL};
+
+	PQfinish(d->c);
+	d->c = PQconnectdbParams(names, values, 1);
+	if (PQstatus(d->c) != CONNECTION_OK) {
+		const char *why = PQerrorMessage(d->c);
+
+		err_set(e, ERR_UNREACHABLE, "could not connect to the store at PostgreSQL: %.*s", line_length(why), why);
+		return false;
+	}
+	PQsetnonblocking(d->c, 1);
+	if (PQserverVersion(d->c) < OLDEST_SERVER)
+		return err_set(e, ERR_REFUSED, "the PostgreSQL server is version %d, jobsched needs 13 or newer",
+			PQserverVersion(d->c) / 10000);
+	return run_text(d, TEXT_POSTGRES_SETUP, "set up", e) &&
+	       (!d->read_only || run_text(d, TEXT_POSTGRES_SETUP_READER, "set up", e));
+}
+
+static void clear_statement(struct pg_statement *s)
+{
+	PQclear(s->result);
+	s->result = NULL;
+	s->row = 0;
+}
+
+static void pg_close(struct db *db)
+{
+	struct db_postgres *d = of(db);
+
+	if (!d)
+		return;
+	for (int i = 0; d->statements && i < db->sql->n_queries; i++) {
+		clear_statement(&d->statements[i]);
+		free(d->statements[i].values);
+		free(d->statements[i].numbers);
+	}
+	PQfinish(d->c);
+	free(d->statements);
+	free(d->where);
+	free(d);
+}
+
+static bool pg_open(const struct db_options *o, struct db **ret, struct err *e)
+{
+	struct db_postgres *d = xcalloc(1, sizeof(*d));
+
+	d->db = (struct db){.ops = &db_postgres_ops, .sql = o->sql ? o->sql : &postgres_sql, .pid = getpid()};
+	d->where = xstrdup(o->where);
+	d->read_only = o->read_only;
+	d->statements = xcalloc((size_t)d->db.sql->n_queries, sizeof(*d->statements));
+	if (!postgres_connect(d, e) || !postgres_migrate(d, e)) {
+		pg_close(&d->db);
+		return false;
+	}
+	*ret = &d->db;
+	return true;
+}
+
+/* ---- prepare ---- */
+
+static bool check_shape(const struct db_query *q, const PGresult *r, struct err *e)
+{
+	if (PQnparams(r) != q->n_params || PQnfields(r) != q->n_columns)
+		return err_set(e, ERR_INTERNAL, "statement '%s': %d parameters and %d columns", q->name, PQnparams(r),
+			PQnfields(r));
+	for (int i = 0; i < q->n_columns; i++) {
+		Oid want = q->columns[i].type == DB_INT ? 20 : 25; /* int8, text */
+
+		if (strcmp(PQfname(r, i), q->columns[i].name) != 0 || PQftype(r, i) != want)
+			return err_set(e, ERR_INTERNAL, "statement '%s': column '%s' is '%s' of type %u", q->name,
+				q->columns[i].name, PQfname(r, i), PQftype(r, i));
+	}
+	return true;
+}
+
+static bool prepare_one(struct db_postgres *d, const struct db_query *q, struct err *e)
+{
+	PGresult *r;
+	bool ok;
+
+	if (!d->c || !PQsendPrepare(d->c, q->name, q->sql, 0, NULL))
+		return postgres_fail(d, NULL, q->name, e);
+	r = answer(d);
+	ok = good(r) || postgres_fail(d, r, q->name, e);
+	PQclear(r);
+	if (!ok)
+		return false;
+	if (!PQsendDescribePrepared(d->c, q->name))
+		return postgres_fail(d, NULL, q->name, e);
+	r = answer(d);
+	ok = good(r) ? check_shape(q, r, e) : postgres_fail(d, r, q->name, e);
+	PQclear(r);
+	return ok;
+}
+
+static bool pg_prepare(struct db *db, struct err *e)
+{
+	struct db_postgres *d = of(db);
+
+	for (int i = 0; i < db->sql->n_queries; i++) {
+		const struct db_query *q = &db->sql->queries[i];
+		struct pg_statement *s = &d->statements[i];
+
+		if (!s->values) {
+			s->values = xcalloc((size_t)q->n_params + 1, sizeof(*s->values));
+			s->numbers = xcalloc((size_t)q->n_params + 1, sizeof(*s->numbers));
+		}
+		if (!prepare_one(d, q, e))
+			return false;
+	}
+	return true;
+}
+
+static bool pg_reconnect(struct db *db, int wait_ms, struct err *e)
+{
+	struct db_postgres *d = of(db);
+	usec_t deadline = clock_boot(&clock_system) + wait_ms * USEC_MSEC;
+
+	for (;;) {
+		if (postgres_connect(d, e) && pg_prepare(db, e))
+			return true;
+		if (clock_boot(&clock_system) >= deadline)
+			return false;
+		nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+	}
+}
+
+/* ---- transactions ---- */
+
+static bool pg_begin(struct db *db, bool write, struct err *e)
+{
+	return run_text(of(db), write ? TEXT_POSTGRES_BEGIN_WRITE : TEXT_POSTGRES_BEGIN_READ, "begin", e);
+}
+
+/* Once it is sent, no answer means that nobody knows. */
+static bool pg_commit(struct db *db, struct err *e)
+{
+	struct db_postgres *d = of(db);
+	bool open = d->c && PQtransactionStatus(d->c) == PQTRANS_INTRANS;
+	PGresult *r = postgres_run(d, db->sql->texts[TEXT_POSTGRES_COMMIT], "commit", e);
+	bool committed = r && strcmp(PQcmdStatus(r), "COMMIT") == 0;
+
+	PQclear(r);
+	if (!r && open && e->kind == ERR_UNREACHABLE)
+		e->kind = ERR_UNCERTAIN;
+	if (r && !committed)
+		err_set(e, ERR_INTERNAL, "store at PostgreSQL: the transaction was rolled back");
+	return committed;
+}
+
+static void pg_rollback(struct db *db)
+{
+	struct db_postgres *d = of(db);
+	struct err ignored;
+
+	if (d->c && PQtransactionStatus(d->c) != PQTRANS_IDLE)
+		run_text(d, TEXT_POSTGRES_ROLLBACK, "roll back", &ignored);
+}
+
+static bool pg_savepoint(struct db *db, struct err *e)
+{
+	return run_text(of(db), TEXT_POSTGRES_SAVEPOINT, "savepoint", e);
+}
+
+static bool pg_release(struct db *db, struct err *e)
+{
+	return run_text(of(db), TEXT_POSTGRES_RELEASE, "release", e);
+}
+
+static bool pg_rollback_to(struct db *db, struct err *e)
+{
+	return run_text(of(db), TEXT_POSTGRES_ROLLBACK_TO, "roll back", e);
+}
+
+/* ---- statements ---- */
+
+static void pg_bind_int(struct db *db, int query, int at, int64_t v)
+{
+	struct pg_statement *s = &of(db)->statements[query];
+
+	snprintf(s->numbers[at], sizeof(s->numbers[at]), "%" PRId64, v);
+	s->values[at] = s->numbers[at];
+}
+
+static void pg_bind_text(struct db *db, int query, int at, const char *v)
+{
+	of(db)->statements[query].values[at] = v;
+}
+
+static bool execute(struct db_postgres *d, int query, struct err *e)
+{
+	const struct db_query *q = &d->db.sql->queries[query];
+	struct pg_statement *s = &d->statements[query];
+
+	if (!d->c || PQstatus(d->c) == CONNECTION_BAD ||
+	    !PQsendQueryPrepared(d->c, q->name, q->n_params, s->values, NULL, NULL, 0))
+		return postgres_fail(d, NULL, q->name, e);
+	s->result = answer(d);
+	s->row = -1;
+	if (good(s->result))
+		return true;
+	postgres_fail(d, s->result, q->name, e);
+	clear_statement(s);
+	return false;
+}
+
+static enum db_step pg_step(struct db *db, int query, struct err *e)
+{
+	struct db_postgres *d = of(db);
+	struct pg_statement *s = &d->statements[query];
+
+	if (!s->result && !execute(d, query, e))
+		return DB_FAILED;
+	return ++s->row < PQntuples(s->result) ? DB_ROW : DB_DONE;
+}
+
+static int64_t pg_column_int(struct db *db, int query, int at)
+{
+	const struct pg_statement *s = &of(db)->statements[query];
+
+	return PQgetisnull(s->result, s->row, at) ? 0 : strtoll(PQgetvalue(s->result, s->row, at), NULL, 10);
+}
+
+static const char *pg_column_text(struct db *db, int query, int at)
+{
+	const struct pg_statement *s = &of(db)->statements[query];
+
+	return PQgetisnull(s->result, s->row, at) ? NULL : PQgetvalue(s->result, s->row, at);
+}
+
+static void pg_reset(struct db *db, int query)
+{
+	clear_statement(&of(db)->statements[query]);
+}
+
+/* The server's disk is its administrator's: nothing is held back there. */
+static bool pg_reserve_held(struct db *db)
+{
+	(void)db;
+	return true;
+}
+
+static void pg_reserve_release(struct db *db)
+{
+	(void)db;
+}
+
+const struct db_ops db_postgres_ops = {
+	.name = "postgresql",
+	.reconnects = true,
+	.open = pg_open,
+	.close = pg_close,
+	.prepare = pg_prepare,
+	.reconnect = pg_reconnect,
+	.begin = pg_begin,
+	.commit = pg_commit,
+	.rollback = pg_rollback,
+	.savepoint = pg_savepoint,
+	.release = pg_release,
+	.rollback_to = pg_rollback_to,
+	.bind_int = pg_bind_int,
+	.bind_text = pg_bind_text,
+	.step = pg_step,
+	.column_int = pg_column_int,
+	.column_text = pg_column_text,
+	.reset = pg_reset,
+	.reserve_held = pg_reserve_held,
+	.reserve_release = pg_reserve_release,
+};

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Store tests on PostgreSQL: a server of our own on a Unix socket, one database per store. */
+#include "base/text.h"
+#include "store_fixture.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <libpq-fe.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+const struct db_ops *const fixture_ops = &db_postgres_ops;
+
+/* The one server of this program; cmocka's group functions have no other place for it. */
+static char *server_dir;
+static pid_t server_pid;
+static int databases;
+
+/* The server refuses to run as root: then the child becomes a user that is not. */
+static void become_unprivileged(void)
+{
+	const struct passwd *pw = getpwnam("postgres");
+
+	if (getuid() != 0)
+		return;
+	if (!pw)
+		pw = getpwnam("nobody");
+	if (!pw || setgid(pw->pw_gid) < 0 || setuid(pw->pw_uid) < 0)
+		_exit(126);
+}
+
+static pid_t start(const char *const argv[])
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		AUTO_TEXT log = xprintf("%s/log", server_dir);
+		int fd;
+
+		become_unprivileged();
+		fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+		dup2(fd, 1);
+		dup2(fd, 2);
+		if (chdir(server_dir) < 0)
+			_exit(126);
+		execv(argv[0], (char *const *)(uintptr_t)argv);
+		_exit(127);
+	}
+	return pid;
+}
+
+/* Debian keeps the server's programs per version. */
+static char *program(const char *name)
+{
+	for (int version = 20; version >= 13; version--) {
+		char *path = xprintf("/usr/lib/postgresql/%d/bin/%s", version, name);
+
+		if (access(path, X_OK) == 0)
+			return path;
+		free(path);
+	}
+	return NULL;
+}
+
+static void show_log(void)
+{
+	AUTO_TEXT log = xprintf("%s/log", server_dir);
+	AUTO_DONE(buf) text = {};
+
+	if (io_read_file(log, &text, 1 << 20) == 0)
+		print_error("%s\n", text.data);
+}
+
+static int run_to_end(const char *const argv[])
+{
+	int status = -1;
+	pid_t pid = start(argv);
+
+	waitpid(pid, &status, 0);
+	return status;
+}
+
+static char *place_of(const char *database)
+{
+	return xprintf("postgresql://jobsched@/%s?host=%s", database, server_dir);
+}
+
+static void admin(const char *sql)
+{
+	AUTO_TEXT where = place_of("postgres");
+	PGconn *c = PQconnectdb(where);
+	PGresult *r = PQexec(c, sql);
+
+	if (PQresultStatus(r) != PGRES_COMMAND_OK && PQresultStatus(r) != PGRES_TUPLES_OK)
+		print_error("%s: %s\n", sql, PQerrorMessage(c));
+	PQclear(r);
+	PQfinish(c);
+}
+
+static bool wait_until_up(void)
+{
+	AUTO_TEXT where = place_of("postgres");
+
+	for (int i = 0; i < 300; i++) {
+		if (PQping(where) == PQPING_OK)
+			return true;
+		usleep(50000);
+	}
+	return false;
+}
+
+static void start_server(void)
+{
+	AUTO_TEXT postgres = program("postgres");
+	AUTO_TEXT data = xprintf("%s/data", server_dir);
+	const char *const argv[] = {postgres, "-D", data, "-k", server_dir, "-c", "listen_addresses=", "-c",
+		"fsync=off", "-c", "max_connections=20", "-c", "autovacuum=off", "-c", "shared_buffers=32MB", NULL};
+
+	server_pid = start(argv);
+}
+
+int place_group_setup(void **state)
+{
+	AUTO_TEXT initdb = program("initdb");
+	AUTO_TEXT dir = xprintf("%s/store-test-pg-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+	AUTO_TEXT data = NULL;
+
+	(void)state;
+	if (!initdb || !mkdtemp(dir)) {
+		print_error("PostgreSQL's server programs are needed (Debian: postgresql)\n");
+		return -1;
+	}
+	server_dir = STEAL(dir);
+	if (getuid() == 0) {
+		const struct passwd *pw = getpwnam("postgres");
+
+		if (!pw)
+			pw = getpwnam("nobody");
+		if (!pw || chown(server_dir, pw->pw_uid, pw->pw_gid) < 0)
+			return -1;
+	}
+	data = xprintf("%s/data", server_dir);
+	const char *const argv[] = {initdb, "-D", data, "-U", "jobsched", "-A", "trust", "-E", "UTF8", "--locale=C",
+		"--no-sync", NULL};
+
+	if (run_to_end(argv) != 0) {
+		show_log();
+		return -1;
+	}
+	start_server();
+	if (!wait_until_up()) {
+		show_log();
+		return -1;
+	}
+	return 0;
+}
+
+static void remove_tree(const char *path)
+{
+	DIR *d = opendir(path);
+	struct dirent *entry;
+
+	while (d && (entry = readdir(d))) {
+		AUTO_TEXT name = xprintf("%s/%s", path, entry->d_name);
+		struct stat st;
+
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		if (lstat(name, &st) == 0 && S_ISDIR(st.st_mode))
+			remove_tree(name);
+		else
+			unlink(name);
+	}
+	if (d)
+		closedir(d);
+	rmdir(path);
+}
+
+static void stop_server(void)
+{
+	if (server_pid > 0) {
+		kill(server_pid, SIGINT);
+		waitpid(server_pid, NULL, 0);
+	}
+	server_pid = 0;
+}
+
+int place_group_teardown(void **state)
+{
+	(void)state;
+	stop_server();
+	if (server_dir)
+		remove_tree(server_dir);
+	free(STEAL(server_dir));
+	return 0;
+}
+
+char *place_new(void)
+{
+	AUTO_TEXT name = xprintf("store%d", ++databases);
+	AUTO_TEXT sql = xprintf("CREATE DATABASE %s", name);
+
+	admin(sql);
+	return place_of(name);
+}
+
+void place_drop(const char *where)
+{
+	const char *name = strstr(where, "@/") + 2;
+	AUTO_TEXT sql = xprintf("DROP DATABASE %.*s WITH (FORCE)", (int)strcspn(name, "?"), name);
+
+	admin(sql);
+}
