@@ -200,6 +200,7 @@ static void on_ready(void *arg)
 		.store = g->store,
 		.dispatcher = g->dispatcher,
 		.hub = g->hub,
+		.planner = g->planner,
 		.node_name = g->o.node_name,
 		.node_id = g->node_id,
 		.store_where = g->store_where,

@@ -209,6 +209,11 @@ void planner_forget(struct planner *p)
 	atomic_store(&p->forget, true);
 }
 
+usec_t planner_next_slot(const struct planner *p)
+{
+	return p->next_slot;
+}
+
 void planner_stop(struct planner *p)
 {
 	p->stopped = true;

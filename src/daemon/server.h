@@ -9,6 +9,7 @@ struct clock;
 struct dispatcher;
 struct err;
 struct hub;
+struct planner;
 struct sd_event;
 struct server;
 struct store_thread;
@@ -19,6 +20,7 @@ struct server_context {
 	struct store_thread *store;
 	struct dispatcher *dispatcher;
 	struct hub *hub;
+	const struct planner *planner;
 	const char *node_name, *node_id, *store_where;
 	int output_dir;            /* descriptor of the spawner's output directory */
 	bool user_mode;            /* only our own uid is served, and the quotas do not apply */

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A long list as an answer: read from the store in small steps, as fast as the client takes it. */
+#pragma once
+#include "base/buf.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct err;
+struct request;
+struct store;
+
+#define LIST_STEP 32 /* rows read at a time: bounds the memory of one client */
+
+struct list {
+	const char *name;   /* of the member: "jobs" or "runs" */
+	/*
+	 * Reader's thread: writes up to n rows after the cursor, each behind list_comma(), moves the cursor
+	 * and says how many they were and whether more may follow.
+	 */
+	bool (*step)(struct store *s, struct list *l, size_t n, struct buf *out, size_t *ret_n, bool *ret_more,
+		struct err *e);
+	void (*free)(struct list *l);
+	int64_t scope;
+	int64_t cursor;     /* of the last row written; 0: from the start */
+	size_t left, rows;  /* still wanted; written so far */
+	bool begun, ended, failed;
+};
+
+void list_answer(struct request *r, struct list *l /* moved */);
+void list_comma(struct list *l, struct buf *out);
+bool list_cursor(const struct request *r, int64_t *ret, struct err *e);

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A request's question to the store: worked on by the reader's thread, answered on the loop. */
+#include "daemon/question.h"
+#include "base/auto.h"
+#include "base/text.h"
+#include "core/job.h"
+#include "core/run.h"
+#include "daemon/request.h"
+#include "daemon/server.h"
+#include "store/store.h"
+#include "wire/codec.h"
+#include <string.h>
+
+#define NAMES_MAX 1000   /* of a user's jobs, looked at for "did you mean" */
+#define WORD_MAX 128
+
+static void on_work(struct store *s, struct read_task *task)
+{
+	struct question *q = (struct question *)task;
+
+	q->ok = q->run(s, q, &q->err);
+}
+
+static void on_done(struct read_task *task)
+{
+	struct question *q = (struct question *)task;
+	struct request *r = ticket_redeem(q->ticket);
+
+	q->ticket = NULL;
+	if (r && !q->ok)
+		request_answer_err(r, &q->err);
+	else if (r && q->then)
+		q->then(r, q);
+	else if (r)
+		request_answer_text(r, 200, &q->out);
+	buf_done(&q->out);
+	q->free(q);
+}
+
+void question_start(struct request *r, struct question *q)
+{
+	q->task.work = on_work;
+	q->task.done = on_done;
+	q->ticket = request_ticket(r);
+	q->scope = request_scope(r);
+	store_thread_read(r->context->store, &q->task);
+}
+
+/* ---- "did you mean" ---- */
+
+static size_t least(size_t a, size_t b, size_t c)
+{
+	size_t m = a < b ? a : b;
+
+	return m < c ? m : c;
+}
+
+size_t word_distance(const char *a, const char *b, size_t max)
+{
+	size_t row[WORD_MAX + 1];
+	size_t la = strlen(a), lb = strlen(b);
+
+	if (la > WORD_MAX || lb > WORD_MAX || la > lb + max || lb > la + max)
+		return max + 1;
+	for (size_t j = 0; j <= lb; j++)
+		row[j] = j;
+	for (size_t i = 1; i <= la; i++) {
+		size_t corner = row[0];
+
+		row[0] = i;
+		for (size_t j = 1; j <= lb; j++) {
+			size_t above = row[j];
+
+			row[j] = least(corner + (a[i - 1] != b[j - 1]), above + 1, row[j - 1] + 1);
+			corner = above;
+		}
+	}
+	return row[lb];
+}
+
+static bool no_such_job(struct store *s, int64_t scope, const char *name, struct err *e)
+{
+	AUTO_DONE(strv) names = {};
+	const char *best = NULL;
+	size_t allowed = strlen(name) < 4 ? 1 : 2;
+
+	if (store_job_names(s, scope, NAMES_MAX, &names, NULL)) {
+		for (size_t i = 0; i < names.n; i++) {
+			size_t d = word_distance(name, names.v[i], allowed);
+
+			if (d <= allowed && (!best || d < word_distance(name, best, allowed)))
+				best = names.v[i];
+		}
+	}
+	if (best)
+		return err_set(e, ERR_NOT_FOUND, "no job '%.128s'; did you mean '%s'?", name, best);
+	return err_set(e, ERR_NOT_FOUND, "no job '%.128s'; 'jobctl list' shows yours", name);
+}
+
+bool question_job(struct store *s, int64_t scope, const char *ref, struct job **ret, struct err *e)
+{
+	int64_t id;
+
+	if (strspn(ref, "0123456789") == strlen(ref)) {
+		if (parse_int(ref, 1, INT64_MAX, &id) && store_job_get(s, scope, id, ret, e))
+			return true;
+		if (e && e->kind != ERR_NONE && e->kind != ERR_NOT_FOUND)
+			return false;
+		return err_set(e, ERR_NOT_FOUND, "no job '%.40s'; 'jobctl list' shows yours", ref);
+	}
+	if (!job_name_check(ref, NULL))
+		return err_set(e, ERR_NOT_FOUND, "no job '%.128s'; 'jobctl list' shows yours", ref);
+	if (store_job_find(s, scope, ref, ret, e))
+		return true;
+	return e && e->kind == ERR_NOT_FOUND ? no_such_job(s, scope, ref, e) : false;
+}
+
+bool question_run_id(const char *ref, int64_t *ret, struct err *e)
+{
+	if (parse_int(ref, 1, INT64_MAX, ret))
+		return true;
+	return err_set(e, ERR_NOT_FOUND, "no run '%.40s'; runs have numbers, 'jobctl runs' shows them", ref);
+}
+
+/* ---- rows ---- */
+
+/* One job that cannot be read must not hide the others. */
+static json_t *broken_job(const struct job *j, const struct err *e)
+{
+	return json_pack("{s:I, s:o, s:o, s:I, s:s, s:o}", "id", (json_int_t)j->id, "name", json_text(j->name),
+		"owner", json_text(j->owner), "uid", (json_int_t)j->uid, "state", job_state_name(j->state), "error",
+		json_text(e->msg));
+}
+
+void question_write_job(struct buf *out, const struct job *j)
+{
+	struct err e = {};
+	json_t *o = job_to_json(j, &e);
+
+	if (!o)
+		o = broken_job(j, &e);
+	json_write(o, out);
+	json_decref(o);
+}
+
+void question_write_run(struct buf *out, const struct run *r)
+{
+	json_t *o = run_to_json(r);
+
+	json_write(o, out);
+	json_decref(o);
+}

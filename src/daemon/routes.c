@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The route table, and how a request finds its row and its parameters. */
+#include "daemon/routes.h"
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/job.h"
+#include "core/run.h"
+#include <string.h>
+
+#define CURSOR {"cursor", QUERY_TEXT, 0, 0, "next_cursor of the page before"}
+#define LIMIT {"limit", QUERY_NUMBER, 1, 1000, "rows of a page, 100 by default"}
+
+const struct route routes[] = {
+	{"POST", "/v1/jobs", route_job_submit, VERB_SUBMIT, BODY_ONE, "submit a job", {}},
+	{"POST", "/v1/jobs/bulk", route_job_bulk, VERB_SUBMIT, BODY_BULK, "submit many jobs, all or none", {}},
+	{"GET", "/v1/jobs", route_job_list, VERB_SEE, BODY_NONE, "list jobs", {
+		{"state", QUERY_JOB_STATES, 0, 0, "states, with commas between; may be given again"},
+		{"owner", QUERY_TEXT, 0, 0, "name of the owner"},
+		{"tag", QUERY_TAG, 0, 0, "KEY=VALUE"},
+		{"name", QUERY_TEXT, 0, 0, "pattern with * and ?"},
+		{"since", QUERY_TIME, 0, 0, "created at or after"},
+		{"until", QUERY_TIME, 0, 0, "created before"},
+		{"all", QUERY_BOOL, 0, 0, "removed jobs too"},
+		CURSOR, LIMIT}},
+	{"GET", "/v1/jobs/{job}", route_job_get, VERB_SEE, BODY_NONE, "show a job", {}},
+	{"POST", "/v1/jobs/{job}/cancel", route_job_cancel, VERB_CANCEL, BODY_OPTIONAL,
+		"no more slots; queued runs end, running ones on request", {}},
+	{"DELETE", "/v1/jobs/{job}", route_job_remove, VERB_REMOVE, BODY_NONE,
+		"cancel a job and put it out of sight; its history stays", {}},
+	{"GET", "/v1/runs", route_run_list, VERB_SEE, BODY_NONE, "list runs, newest first", {
+		{"job", QUERY_TEXT, 0, 0, "number or name of a job"},
+		{"state", QUERY_RUN_STATES, 0, 0, "states, with commas between; may be given again"},
+		{"since", QUERY_TIME, 0, 0, "slot at or after"},
+		{"until", QUERY_TIME, 0, 0, "slot before"},
+		CURSOR, LIMIT}},
+	{"GET", "/v1/runs/{run}", route_run_get, VERB_SEE, BODY_NONE, "show a run with its attempts", {
+		{"wait", QUERY_NUMBER, 0, 3600, "seconds to wait for its end"}}},
+	{"GET", "/v1/runs/{run}/attempts", route_run_attempts, VERB_SEE, BODY_NONE, "the attempts of a run", {}},
+	{"POST", "/v1/runs/{run}/cancel", route_run_cancel, VERB_CANCEL, BODY_NONE, "end a run", {}},
+	{"GET", "/v1/runs/{run}/output", route_run_output, VERB_SEE, BODY_NONE, "what the command wrote", {
+		{"attempt", QUERY_NUMBER, 1, INT64_MAX, "which try; the newest by default"},
+		{"from", QUERY_NUMBER, 0, INT64_MAX, "offset of the first byte"},
+		{"tail", QUERY_NUMBER, 0, INT64_MAX, "only so many bytes of the end"},
+		{"follow", QUERY_BOOL, 0, 0, "go on until the attempt has ended"}}},
+	{"GET", "/v1/status", route_status, VERB_STATUS, BODY_NONE, "how the daemon is", {}},
+};
+const size_t routes_count = ELEMENTS(routes);
+
+/* ---- the path ---- */
+
+/* Whether 'path' fits the pattern; the piece for a brace is *ret_piece, borrowed, with its length. */
+static bool path_fits(const char *pattern, const char *path, const char **ret_piece, size_t *ret_len)
+{
+	*ret_piece = NULL;
+	while (*pattern) {
+		if (*pattern == '{') {
+			size_t len = strcspn(path, "/");
+
+			if (len == 0)
+				return false;
+			*ret_piece = path;
+			*ret_len = len;
+			path += len;
+			pattern = strchr(pattern, '}') + 1;
+		} else if (*pattern++ != *path++) {
+			return false;
+		}
+	}
+	return *path == '\0';
+}
+
+static void allow_add(struct buf *allow, const char *method)
+{
+	if (allow->len > 0)
+		buf_str(allow, ", ");
+	buf_str(allow, method);
+	if (strcmp(method, "GET") == 0)
+		buf_str(allow, ", HEAD");
+}
+
+enum route_match route_find(const char *method, const char *path, const struct route **ret,
+	char *params[ROUTE_PARAMS_MAX], struct buf *ret_allow)
+{
+	const char *wanted = strcmp(method, "HEAD") == 0 ? "GET" : method;
+	const struct route *found = NULL;
+	const char *piece = NULL;
+	size_t len = 0;
+
+	for (size_t i = 0; i < routes_count; i++) {
+		const char *p;
+		size_t n = 0;
+
+		if (!path_fits(routes[i].path, path, &p, &n))
+			continue;
+		/* a fixed path comes before one with a brace: 'bulk' is no job's name here */
+		if (strcmp(routes[i].method, wanted) == 0 && (!found || !p)) {
+			found = &routes[i];
+			piece = p;
+			len = n;
+		}
+		allow_add(ret_allow, routes[i].method);
+	}
+	if (!found)
+		return ret_allow->len > 0 ? ROUTE_NO_METHOD : ROUTE_NO_PATH;
+	if (piece)
+		params[0] = xstrndup(piece, len);
+	*ret = found;
+	return ROUTE_FOUND;
+}
+
+/* ---- query parameters ---- */
+
+static bool read_states(const struct query_param *p, const char *text, int64_t *bits, struct err *e)
+{
+	for (;;) {
+		size_t len = strcspn(text, ",");
+		AUTO_TEXT word = xstrndup(text, len);
+		enum job_state job;
+		enum run_state run;
+
+		if (p->type == QUERY_JOB_STATES && job_state_parse(word, &job))
+			*bits |= INT64_C(1) << job;
+		else if (p->type == QUERY_RUN_STATES && run_state_parse(word, &run))
+			*bits |= INT64_C(1) << run;
+		else
+			return err_field(e, p->name, "there is no state '%.40s'", word);
+		if (!text[len])
+			return true;
+		text += len + 1;
+	}
+}
+
+static bool read_bool(const struct query_param *p, const char *text, int64_t *ret, struct err *e)
+{
+	*ret = strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
+	if (*ret || strcmp(text, "false") == 0 || strcmp(text, "0") == 0)
+		return true;
+	return err_field(e, p->name, "'%s' must be true or false", p->name);
+}
+
+static bool read_time(const struct query_param *p, const char *text, int64_t *ret, struct err *e)
+{
+	struct err why = {};
+
+	if (parse_rfc3339(text, ret, &why))
+		return true;
+	return err_field(e, p->name, "'%s': %s", p->name, why.msg);
+}
+
+static bool read_value(const struct query_param *p, struct query_value *v, struct err *e)
+{
+	switch (p->type) {
+	case QUERY_TEXT:
+		return true;
+	case QUERY_NUMBER:
+		if (parse_int(v->text, p->min, p->max, &v->number))
+			return true;
+		return err_field(e, p->name, "'%s' must be a whole number from %lld to %lld", p->name,
+			(long long)p->min, (long long)p->max);
+	case QUERY_BOOL:
+		return read_bool(p, v->text, &v->number, e);
+	case QUERY_TIME:
+		return read_time(p, v->text, &v->number, e);
+	case QUERY_TAG:
+		if (strchr(v->text, '=') && v->text[0] != '=')
+			return true;
+		return err_field(e, p->name, "'%s' must be KEY=VALUE", p->name);
+	case QUERY_JOB_STATES:
+	case QUERY_RUN_STATES:
+		return read_states(p, v->text, &v->number, e);
+	case QUERY_TYPE_MAX:
+		break;
+	}
+	return false;
+}
+
+bool route_query_add(const struct route *route, struct query_value values[ROUTE_QUERY_MAX],
+	const char *name, const char *value, struct err *e)
+{
+	for (size_t i = 0; i < ROUTE_QUERY_MAX && route->query[i].name; i++) {
+		const struct query_param *p = &route->query[i];
+		struct query_value *v = &values[i];
+
+		if (strcmp(p->name, name) != 0)
+			continue;
+		if (v->given && p->type != QUERY_JOB_STATES && p->type != QUERY_RUN_STATES)
+			return err_field(e, p->name, "'%s' is there twice", p->name);
+		v->given = true;
+		free(v->text);
+		v->text = xstrdup(value);
+		return read_value(p, v, e);
+	}
+	return err_field(e, name, "unknown parameter '%.60s'", name);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The route table: what can be asked of the daemon, by which method, with which parameters. */
+#pragma once
+#include "daemon/access.h"
+#include "daemon/request.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+struct err;
+
+enum query_type {
+	QUERY_TEXT,
+	QUERY_NUMBER,
+	QUERY_BOOL,
+	QUERY_TIME,       /* RFC 3339 or @epoch */
+	QUERY_TAG,        /* KEY=VALUE */
+	QUERY_JOB_STATES, /* a list with commas; may be given again */
+	QUERY_RUN_STATES,
+	QUERY_TYPE_MAX
+};
+
+struct query_param {
+	const char *name;
+	enum query_type type;
+	int64_t min, max; /* of a number */
+	const char *help;
+};
+
+enum route_body { BODY_NONE, BODY_OPTIONAL, BODY_ONE, BODY_BULK };
+
+struct route {
+	const char *method;
+	const char *path; /* a piece in braces stands for a reference */
+	void (*handle)(struct request *r); /* answers, or sees to it that somebody will */
+	enum access_verb verb;
+	enum route_body body;
+	const char *summary;
+	struct query_param query[ROUTE_QUERY_MAX];
+};
+extern const struct route routes[];
+extern const size_t routes_count;
+
+enum route_match { ROUTE_FOUND, ROUTE_NO_PATH, ROUTE_NO_METHOD };
+
+/* HEAD finds the route of GET. ROUTE_NO_METHOD: *ret_allow lists what the path knows. */
+enum route_match route_find(const char *method, const char *path, const struct route **ret,
+	char *params[ROUTE_PARAMS_MAX] /* filled, owned */, struct buf *ret_allow);
+
+/* Reads one query parameter into its place; unknown, wrong or twice: ERR_INVALID with its name. */
+bool route_query_add(const struct route *route, struct query_value values[ROUTE_QUERY_MAX],
+	const char *name, const char *value, struct err *e);
+
+/* The handlers, by the noun they serve. */
+void route_job_submit(struct request *r);
+void route_job_bulk(struct request *r);
+void route_job_list(struct request *r);
+void route_job_get(struct request *r);
+void route_job_cancel(struct request *r);
+void route_job_remove(struct request *r);
+void route_run_list(struct request *r);
+void route_run_get(struct request *r);
+void route_run_attempts(struct request *r);
+void route_run_cancel(struct request *r);
+void route_run_output(struct request *r);
+void route_status(struct request *r);

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an attempt wrote, as far as it is kept, and more of it while it runs. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/hub.h"
+#include "daemon/output_watch.h"
+#include "daemon/routes.h"
+#include "daemon/run_look.h"
+#include "daemon/server.h"
+#include "exec/output.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#define PIECE_MAX (64 * 1024) /* read on the loop at a time */
+
+/* The request's data until the answer begins, its stream afterwards. */
+struct tail {
+	struct stream stream;
+	struct output_follower follower; /* of the file, or of the directory before there is one */
+	struct request *request;
+	struct hub_watch *watch;
+	int64_t run, attempt;            /* attempt 0: not decided yet */
+	int fd;                          /* -1: nothing written yet */
+	int64_t offset, end;             /* end -1: as long as there is more */
+	bool watches_file;               /* rather than the directory */
+	bool over;                       /* the attempt has ended: what is there is all */
+	bool again;                      /* the run moved while we were looking */
+};
+
+static void tail_free(void *data)
+{
+	struct tail *t = data;
+
+	output_unfollow(&t->follower);
+	hub_watch_free(t->watch);
+	if (t->fd >= 0)
+		close(t->fd);
+	free(t);
+}
+
+static void stream_free(struct stream *s)
+{
+	tail_free(s);
+}
+
+/* ---- which attempt ---- */
+
+static const struct attempt *find_attempt(const struct attempt_list *l, int64_t number)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->v[i]->number == number)
+			return l->v[i];
+	return NULL;
+}
+
+static int64_t newest_attempt(const struct attempt_list *l)
+{
+	int64_t newest = 0;
+
+	for (size_t i = 0; i < l->n; i++)
+		if (l->v[i]->number > newest)
+			newest = l->v[i]->number;
+	return newest;
+}
+
+/* Decides once which attempt is meant, and every time whether it is over. */
+static bool judge(struct tail *t, const struct run_look *l, const struct attempt **ret, struct err *e)
+{
+	bool final = run_state_final(l->run->state);
+	int64_t newest = newest_attempt(&l->attempts);
+
+	if (t->attempt == 0)
+		t->attempt = request_number(t->request, "attempt", newest > 0 ? newest : 1);
+	*ret = find_attempt(&l->attempts, t->attempt);
+	if (!*ret && request_query(t->request, "attempt") && (final || t->attempt > newest + 1))
+		return err_set(e, ERR_NOT_FOUND, "run %" PRId64 " has no attempt %" PRId64, t->run, t->attempt);
+	t->over = *ret ? (*ret)->outcome != ATTEMPT_RUNNING : final;
+	return true;
+}
+
+/* ---- the bytes ---- */
+
+static bool open_file(struct tail *t)
+{
+	if (t->fd < 0)
+		t->fd = output_open(t->request->context->output_dir, t->run, t->attempt);
+	return t->fd >= 0;
+}
+
+static ssize_t read_piece(struct tail *t, char *out, size_t max)
+{
+	struct err e = {};
+	size_t n = 0;
+
+	if (max > PIECE_MAX)
+		max = PIECE_MAX;
+	if (t->end >= 0 && (int64_t)max > t->end - t->offset)
+		max = t->end > t->offset ? (size_t)(t->end - t->offset) : 0;
+	if (max == 0 || !open_file(t))
+		return 0;
+	if (!output_read(t->fd, t->offset, out, max, &t->offset, &n, &e)) {
+		log_warning("could not read the output of run %" PRId64 ": %s", t->run, e.msg);
+		return STREAM_BROKEN;
+	}
+	t->offset += (int64_t)n;
+	return (ssize_t)n;
+}
+
+/* From here on the file, or the directory while there is none, will wake us. */
+static bool watch_file(struct tail *t)
+{
+	struct err e = {};
+	struct output_watch *w = request_outputs(t->request, &e);
+
+	t->follower.run = t->run;
+	t->follower.attempt = t->attempt;
+	if (w && output_follow(w, &t->follower, t->fd, &e)) {
+		t->watches_file = t->fd >= 0;
+		return true;
+	}
+	log_warning("run %" PRId64 " cannot be followed: %s", t->run, e.msg);
+	return false;
+}
+
+static ssize_t stream_read(struct stream *s, char *out, size_t max)
+{
+	struct tail *t = (struct tail *)s;
+
+	/* what is written between a read and the watch is found by one more read */
+	for (;;) {
+		ssize_t n = read_piece(t, out, max);
+
+		if (n != 0)
+			return n;
+		if (t->over || t->end >= 0)
+			return STREAM_END;
+		if (t->follower.watch && t->watches_file == (t->fd >= 0))
+			return 0;
+		if (!watch_file(t))
+			return STREAM_BROKEN;
+	}
+}
+
+/* ---- moves of the run ---- */
+
+static void on_output(struct output_follower *f)
+{
+	struct tail *t = (struct tail *)((char *)f - offsetof(struct tail, follower));
+
+	request_wake(t->request);
+}
+
+static void looked(struct request *r, struct question *q);
+
+static void on_moved(int64_t job, int64_t run, enum run_state state, void *arg)
+{
+	struct tail *t = arg;
+
+	(void)job;
+	if ((run != t->run && run != 0) || state == RUN_CLAIMED || state == RUN_RUNNING)
+		return;
+	if (t->request->ticket)
+		t->again = true;
+	else
+		run_look_start(t->request, t->run, looked);
+}
+
+/* ---- the answer ---- */
+
+static bool locate(struct tail *t, const struct attempt *a, struct output_state *ret, struct err *e)
+{
+	*ret = (struct output_state){};
+	if (!open_file(t)) {
+		if (t->fd != -ENOENT)
+			return err_errno(e, -t->fd, "could not open the output of run %" PRId64, t->run);
+		if (a && t->over && a->output_bytes > a->output_dropped)
+			return err_set(e, ERR_NOT_FOUND, "the output of run %" PRId64 " is no longer kept", t->run);
+	} else if (!output_stat(t->fd, ret, e)) {
+		return false;
+	}
+	if (a && t->over) {
+		ret->total = a->output_bytes;
+		ret->gap_to = ret->gap_from + a->output_dropped;
+	}
+	return true;
+}
+
+static void answer(struct request *r, struct tail *t, const struct attempt *a)
+{
+	int64_t tail = request_number(r, "tail", -1);
+	struct output_state at;
+	struct err e = {};
+	char total[24], dropped[24], attempt[24];
+	const struct stream_header headers[] = {
+		{ "X-Jobsched-Output-Bytes", total },
+		{ "X-Jobsched-Output-Dropped", dropped },
+		{ "X-Jobsched-Attempt", attempt },
+	};
+
+	if (!locate(t, a, &at, &e)) {
+		request_answer_err(r, &e);
+		return;
+	}
+	t->offset = request_number(r, "from", 0);
+	if (tail >= 0 && at.total - tail > t->offset)
+		t->offset = at.total - tail;
+	t->end = request_number(r, "follow", 0) ? -1 : at.total;
+	snprintf(total, sizeof(total), "%" PRId64, at.total);
+	snprintf(dropped, sizeof(dropped), "%" PRId64, at.gap_to - at.gap_from);
+	snprintf(attempt, sizeof(attempt), "%" PRId64, t->attempt);
+	t->stream = (struct stream){ .read = stream_read, .free = stream_free };
+	r->data = NULL;
+	r->data_free = NULL;
+	request_answer_stream(r, "application/octet-stream", headers, ELEMENTS(headers), &t->stream);
+}
+
+static void looked(struct request *r, struct question *q)
+{
+	struct tail *t = r->stream ? (struct tail *)r->stream : r->data;
+	const struct run_look *l = (const struct run_look *)q;
+	const struct attempt *a = NULL;
+	struct err e = {};
+
+	if (!judge(t, l, &a, &e)) {
+		request_answer_err(r, &e);
+		return;
+	}
+	if (!t->watch && !t->over && request_number(r, "follow", 0)) {
+		/* it may move between this look and the watch: look once more */
+		t->watch = hub_watch_new(r->context->hub, l->run->job, 0, on_moved, t);
+		t->again = true;
+	}
+	if (t->again) {
+		t->again = false;
+		run_look_start(r, t->run, looked);
+	} else if (r->stream) {
+		request_wake(r);
+	} else {
+		answer(r, t, a);
+	}
+}
+
+void route_run_output(struct request *r)
+{
+	struct err e = {};
+	struct tail *t;
+	int64_t run;
+
+	if (!question_run_id(r->params[0], &run, &e)) {
+		request_answer_err(r, &e);
+		return;
+	}
+	t = xcalloc(1, sizeof(*t));
+	t->request = r;
+	t->run = run;
+	t->fd = -1;
+	t->follower.on_change = on_output;
+	r->data = t;
+	r->data_free = tail_free;
+	run_look_start(r, run, looked);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the daemon is: what it counts and what it waits for. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "daemon/dispatcher.h"
+#include "daemon/planner.h"
+#include "daemon/question.h"
+#include "daemon/routes.h"
+#include "daemon/server.h"
+#include "store/store.h"
+#include "wire/codec.h"
+#include <string.h>
+
+struct status_query {
+	struct question q;
+	struct store_counts counts;
+};
+
+static bool run_status(struct store *s, struct question *q, struct err *e)
+{
+	return store_counts(s, &((struct status_query *)q)->counts, e);
+}
+
+static void free_status(struct question *q)
+{
+	free((struct status_query *)q);
+}
+
+/* A password in the place of the store is nobody's business. */
+static json_t *place_to_json(const char *where)
+{
+	const char *scheme = strstr(where, "://"), *start = scheme ? scheme + 3 : NULL;
+	const char *at = start ? strrchr(start, '@') : NULL, *colon = at ? memchr(start, ':', (size_t)(at - start)) : NULL;
+	AUTO_TEXT shown = NULL;
+
+	if (colon)
+		shown = xprintf("%.*s%s", (int)(colon - where), where, at);
+	else
+		shown = xstrdup(where);
+	/* parameters may carry one, too */
+	if (scheme && strchr(shown, '?'))
+		*strchr(shown, '?') = '\0';
+	return json_text(shown);
+}
+
+static json_t *counts_to_json(const struct store_counts *c, bool jobs)
+{
+	json_t *o = json_object();
+
+	for (int i = 0; i < (jobs ? (int)JOB_STATE_MAX : (int)RUN_STATE_MAX); i++)
+		json_object_set_new(o, jobs ? job_state_name((enum job_state)i) : run_state_name((enum run_state)i),
+			json_integer(jobs ? c->jobs[i] : c->runs[i]));
+	return o;
+}
+
+static void answer_status(struct request *r, struct question *q)
+{
+	const struct server_context *c = r->context;
+	const struct store_counts *counts = &((struct status_query *)q)->counts;
+	struct dispatcher_counts d = {};
+	usec_t next = planner_next_slot(c->planner);
+	bool postgres = text_starts(c->store_where, "postgres");
+
+	dispatcher_counts(c->dispatcher, &d);
+	request_answer_json(r, 200,
+		json_pack("{s:s, s:{s:o, s:o}, s:{s:s, s:o}, s:o, s:o, s:o, s:I, s:I, s:b, s:o, s:I}",
+			"version", PACKAGE_VERSION,
+			"node", "name", json_text(c->node_name), "id", json_text(c->node_id),
+			"store", "kind", postgres ? "postgresql" : "sqlite", "place", place_to_json(c->store_where),
+			"uptime", json_seconds(clock_boot(c->clock) - request_started(r)),
+			"jobs", counts_to_json(counts, true),
+			"runs", counts_to_json(counts, false),
+			"in_flight", (json_int_t)d.in_flight,
+			"room", (json_int_t)d.room,
+			"spawner_up", d.spawner_up,
+			"next_slot", json_time(next == USEC_NEVER ? 0 : next),
+			"backlog", (json_int_t)store_thread_backlog(c->store)));
+}
+
+void route_status(struct request *r)
+{
+	struct status_query *s = xcalloc(1, sizeof(*s));
+
+	s->q.run = run_status;
+	s->q.then = answer_status;
+	s->q.free = free_status;
+	question_start(r, &s->q);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs on their way in: one, or many at once. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/job.h"
+#include "core/run.h"
+#include "daemon/peer.h"
+#include "daemon/question.h"
+#include "daemon/routes.h"
+#include "daemon/server.h"
+#include "daemon/submission.h"
+#include "wire/codec.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+#define LOOP_BODY (64 * 1024) /* larger ones are read on the reader's thread, so that the loop goes on */
+
+/* A submission on its way; the query while it is prepared elsewhere, then the op's companion. */
+struct order {
+	struct question q;
+	struct ticket *ticket;
+	struct submission s;
+	struct zone_cache *zones;
+	bool user_mode;
+};
+
+static void order_free(struct order *o)
+{
+	submission_done(&o->s);
+	free(o);
+}
+
+/* ---- answers ---- */
+
+/* The job as the store will show it; known without asking, as it was just made. */
+static void answer_new(struct request *r, const struct job_new *n)
+{
+	struct job j = {
+		.id = n->id,
+		.uid = n->uid,
+		.owner = (char *)n->owner,
+		.name = (char *)n->name,
+		.state = JOB_ACTIVE,
+		.revision = 1,
+		.segment = job_segment((uint64_t)n->id),
+		.queue = (char *)"default",
+		.priority = n->priority,
+		.spec = (char *)n->spec,
+		.created_at = n->now,
+		.updated_at = n->now,
+		.next_slot = n->next_slot,
+	};
+	struct err e = {};
+	json_t *o;
+
+	if (n->run) {
+		j.last_run.id = n->run;
+		j.last_run.state = RUN_QUEUED;
+		j.last_run.slot = n->run_at;
+		j.last_run.exit_code = -1;
+	}
+	o = job_to_json(&j, &e);
+	if (!o) {
+		request_answer_err(r, &e);
+		return;
+	}
+	json_object_set_new(o, "existed", json_false());
+	request_answer_json(r, 201, o);
+}
+
+struct existing {
+	struct question q;
+	int64_t id;
+};
+
+static bool run_existing(struct store *s, struct question *q, struct err *e)
+{
+	AUTO(job) *j = NULL;
+	char ref[32];
+	json_t *o;
+
+	snprintf(ref, sizeof(ref), "%" PRId64, ((struct existing *)q)->id);
+	if (!question_job(s, q->scope, ref, &j, e) || !(o = job_to_json(j, e)))
+		return false;
+	json_object_set_new(o, "existed", json_true());
+	json_write(o, &q->out);
+	buf_char(&q->out, '\n');
+	json_decref(o);
+	return true;
+}
+
+static void free_existing(struct question *q)
+{
+	free((struct existing *)q);
+}
+
+static void answer_existing(struct request *r, int64_t id)
+{
+	struct existing *x = xcalloc(1, sizeof(*x));
+
+	x->id = id;
+	x->q.run = run_existing;
+	x->q.free = free_existing;
+	question_start(r, &x->q);
+}
+
+static void answer_bulk(struct request *r, const struct op_job_bulk *b)
+{
+	AUTO_DONE(buf) out = {};
+
+	buf_str(&out, "{\"jobs\":[");
+	for (size_t i = 0; i < b->n; i++) {
+		buf_printf(&out, "%s{\"existed\":%s,\"id\":%" PRId64 ",\"name\":", i ? "," : "",
+			b->v[i].existed ? "true" : "false", b->v[i].id);
+		buf_json_str(&out, b->v[i].name);
+		buf_char(&out, '}');
+	}
+	buf_str(&out, "]}\n");
+	request_answer_text(r, 201, &out);
+}
+
+/* ---- to the store ---- */
+
+static void on_added(struct op *op, void *arg)
+{
+	struct order *o = arg;
+	struct request *r = ticket_redeem(o->ticket);
+
+	if (r && !op->ok) {
+		if (op->kind == OP_JOB_BULK)
+			submission_field(&op->err, op->bulk.failed);
+		request_answer_err(r, &op->err);
+	} else if (r && op->kind == OP_JOB_BULK) {
+		answer_bulk(r, &op->bulk);
+	} else if (r && op->add.existed) {
+		answer_existing(r, op->add.id);
+	} else if (r) {
+		answer_new(r, &op->add);
+	}
+	op_free(op);
+	order_free(o);
+}
+
+static void send(struct request *r, struct order *o)
+{
+	struct op *op = op_new(o->s.bulk ? OP_JOB_BULK : OP_JOB_ADD, on_added, o);
+
+	submission_own(&o->s);
+	if (o->s.bulk) {
+		op->bulk.v = STEAL(o->s.jobs);
+		op->bulk.n = o->s.n;
+		peer_charge(r, o->s.n - 1);
+	} else {
+		op->add = o->s.jobs[0];
+	}
+	o->ticket = request_ticket(r);
+	store_thread_submit(r->context->store, op);
+}
+
+/* ---- preparing on the reader's thread ---- */
+
+static bool run_prepare(struct store *s, struct question *q, struct err *e)
+{
+	struct order *o = (struct order *)q;
+
+	(void)s;
+	return (o->s.owner || peer_lookup(o->s.uid, o->user_mode, &o->s.owner, e)) &&
+	       submission_prepare(&o->s, o->zones, e);
+}
+
+/* The query's end is not the order's: what was prepared goes on to the store. */
+static void prepared(struct request *r, struct question *q)
+{
+	struct order *from = (struct order *)q, *o = xcalloc(1, sizeof(*o));
+
+	o->s = from->s;
+	submission_init(&from->s);
+	peer_named(r, o->s.owner);
+	send(r, o);
+}
+
+static void free_order_query(struct question *q)
+{
+	order_free((struct order *)q);
+}
+
+static void submit(struct request *r, bool bulk)
+{
+	const struct server_limits *l = request_limits(r);
+	struct err e = {};
+	struct order *o;
+
+	if (!peer_take_submission(r, &e)) {
+		request_answer_err(r, &e);
+		return;
+	}
+	o = xcalloc(1, sizeof(*o));
+	o->user_mode = r->context->user_mode;
+	o->s = (struct submission){
+		.body = r->body,
+		.bulk = bulk,
+		.max_body = bulk ? l->bulk_body : l->body,
+		.max_jobs = l->bulk_jobs,
+		.now = request_now(r),
+		.uid = request_owner(r),
+		.owner = xstrdup(peer_name(r)),
+		.jobs_limit = peer_jobs_limit(r),
+	};
+	r->body = (struct buf){};
+	if (!o->s.owner || o->s.body.len > LOOP_BODY) {
+		o->zones = request_reader_zones(r);
+		o->q.run = run_prepare;
+		o->q.then = prepared;
+		o->q.free = free_order_query;
+		question_start(r, &o->q);
+	} else if (submission_prepare(&o->s, request_zones(r), &e)) {
+		send(r, o);
+	} else {
+		request_answer_err(r, &e);
+		order_free(o);
+	}
+}
+
+void route_job_submit(struct request *r)
+{
+	submit(r, false);
+}
+
+void route_job_bulk(struct request *r)
+{
+	submit(r, true);
+}

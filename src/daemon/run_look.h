@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looks at one run for a request, once or until it has moved far enough. */
+#pragma once
+#include "core/run.h"
+#include "daemon/question.h"
+#include "store/store.h"
+
+struct request;
+
+struct run_look {
+	struct question q;
+	int64_t id;
+	struct run *run;               /* results, owned */
+	struct attempt_list attempts;
+};
+
+/* 'then' on the loop with the results; 'q->out' has the run with its attempts as JSON text. */
+void run_look_start(struct request *r, int64_t id, void (*then)(struct request *r, struct question *q));

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the server share, and nobody else. */
+#pragma once
+#include "base/map.h"
+#include "daemon/access.h"
+#include "daemon/request.h"
+#include "daemon/server.h"
+#include <microhttpd.h>
+#include <sys/queue.h>
+#include <systemd/sd-event.h>
+
+#define HEAD_MAX (16 * 1024)
+
+/* One user, for as long as the daemon lives. */
+struct peer {
+	uint32_t uid;
+	size_t connections;
+	double tokens;       /* submissions it may make at once; below zero after a big one */
+	usec_t refilled;     /* CLOCK_BOOTTIME; 0: never */
+	char *name;          /* owned; NULL: not looked up yet */
+	usec_t name_at;
+};
+
+enum conn_phase { PHASE_HEAD, PHASE_BODY, PHASE_BUSY, PHASE_MAX };
+
+struct conn {
+	struct server *server;
+	struct peer *peer;
+	int fd;                    /* MHD's */
+	enum conn_phase phase;
+	usec_t deadline;           /* of the phase, CLOCK_BOOTTIME */
+	bool bad_escape;           /* %00 or a broken %XX in the target */
+	struct request *request;   /* the current one; NULL: between two */
+	TAILQ_ENTRY(conn) in_phase;
+};
+TAILQ_HEAD(conn_queue, conn);
+
+struct server {
+	sd_event *event;
+	struct server_context context;
+	struct server_limits limits;
+	struct access access;
+	int listen_fd;
+	int reserve_fd;            /* closed to answer one more client when descriptors run out */
+	sd_event_source *on_accept, *on_mhd, *on_timeout, *on_again, *on_deadline, *on_relief;
+	usec_t deadline_armed;     /* what on_deadline waits for, while it is enabled */
+	struct MHD_Daemon *mhd;
+	struct map peers;          /* by uid, owned */
+	struct conn_queue phases[PHASE_MAX]; /* each in order of its deadlines */
+	size_t connections;
+	struct conn *arriving;     /* being handed to MHD */
+	bool stopping, resumed;
+	usec_t started;            /* CLOCK_BOOTTIME */
+	usec_t refusal_logged;
+	struct output_watch *outputs; /* made by the first follower */
+	struct zone_cache *zones;        /* of the loop */
+	struct zone_cache *reader_zones; /* of the reader's thread */
+};
+
+/* server.c */
+void server_run(struct server *s); /* lets MHD work, then sets its timers */
+void server_resumed(struct server *s); /* a connection was resumed: MHD must run soon */
+
+/* server_accept.c */
+bool server_listen(struct server *s, int fd /* moved */, struct err *e);
+void server_unlisten(struct server *s);
+void conn_enter(struct conn *c, enum conn_phase phase); /* and starts its time limit */
+void conn_free(struct conn *c);
+
+/* server_peer.c */
+struct peer *peer_get(struct server *s, uint32_t uid);
+void peers_done(struct server *s);
+
+/* server_request.c */
+enum MHD_Result request_on_call(void *arg, struct MHD_Connection *mhd, const char *url,
+	const char *method, const char *version, const char *upload, size_t *upload_len, void **state);
+void request_on_completed(void *arg, struct MHD_Connection *mhd, void **state,
+	enum MHD_RequestTerminationCode why);
+void request_abandon(struct request *r); /* the daemon stops: 503, or the end of a stream */
+
+/* server_answer.c */
+void request_free(struct request *r);
+void request_resume(struct request *r);
+enum MHD_Result request_queue(struct request *r); /* hands the answer to MHD */

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A request body becomes jobs that the store can take: all the checking before the transaction. */
+#include "daemon/submission.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/schedule_set.h"
+#include "core/zone_cache.h"
+#include "wire/codec.h"
+#include <stdio.h>
+#include <string.h>
+
+#define BULK_MEMBERS 50 /* values per job that a full bulk may have on average */
+
+void submission_init(struct submission *s)
+{
+	*s = (struct submission){};
+}
+
+void submission_done(struct submission *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		job_spec_done(&s->v[i].spec);
+		free(s->v[i].text);
+		free(s->v[i].key);
+	}
+	free(s->v);
+	free(s->jobs);
+	free(s->owner);
+	buf_done(&s->body);
+}
+
+/* ---- one job ---- */
+
+/* What this daemon has nobody for is refused rather than stored and forgotten. */
+static bool check_kind(const struct schedule_set *set, struct err *e)
+{
+	if (schedule_set_boots(set))
+		return err_field(e, "schedule", "this daemon starts no jobs at boot");
+	if (schedule_set_kind(set) == SCHEDULE_MANUAL)
+		return err_field(e, "schedule", "this daemon starts no jobs by hand: give a time, or none to run it at once");
+	if (schedule_set_follows(set))
+		return err_field(e, "schedule",
+			"this daemon does not count from the end of a run; 'every' counts from its start");
+	return true;
+}
+
+/* H takes its value from the name, or else from the number, which only the store will give. */
+static bool needs_number(const struct strv *texts)
+{
+	for (size_t i = 0; i < texts->n; i++)
+		if (strchr(texts->v[i], 'H'))
+			return true;
+	return false;
+}
+
+/* A slot that is no whole second tells the planner to find the first one from there. */
+static usec_t find_later(usec_t now)
+{
+	return now % USEC_SEC ? now : now + 1;
+}
+
+/* "now" is this very moment, and its run is queued with the job; the rest waits for its first slot. */
+static void take_slots(const struct schedule_set *set, struct job_new *new, struct strv *texts)
+{
+	for (size_t i = 0; i < schedule_set_count(set); i++) {
+		const struct schedule *part = schedule_set_at(set, i);
+		AUTO_DONE(buf) text = {};
+		usec_t next;
+
+		if (schedule_kind(part) == SCHEDULE_NOW) {
+			new->run_at = new->now;
+			strv_add(texts, "now");
+			continue;
+		}
+		schedule_print(part, &text);
+		strv_take(texts, buf_steal(&text));
+		if (schedule_next(part, new->now, &next) && (!new->next_slot || next < new->next_slot))
+			new->next_slot = next;
+	}
+}
+
+/* The schedule is read once against this instant and kept as a text that means the same for ever. */
+static bool schedule_job(struct submission_job *j, struct job_new *new, struct zone_cache *zones, struct err *e)
+{
+	struct schedule_context c = {
+		.anchor = new->now,
+		.id = j->spec.name,
+		.gap = (enum dst_gap)j->spec.dst_gap,
+		.fold = (enum dst_fold)j->spec.dst_fold,
+		.from = j->spec.from,
+		.until = j->spec.until,
+	};
+	AUTO(schedule_set) *set = NULL;
+	AUTO_DONE(strv) texts = {};
+
+	if (!zone_cache_get(zones, j->spec.tz, &c.zone, e) ||
+	    !schedule_set_parse(&j->spec.schedule, &c, &set, e) || !check_kind(set, e))
+		return false;
+	take_slots(set, new, &texts);
+	if (new->next_slot && !j->spec.name && needs_number(&texts))
+		new->next_slot = find_later(new->now);
+	if (!new->run_at && !new->next_slot)
+		return err_field(e, "schedule", "the time is in the past; nothing would ever run");
+	strv_done(&j->spec.schedule);
+	j->spec.schedule = texts;
+	texts = (struct strv){};
+	return true;
+}
+
+static bool prepare_job(struct submission *s, size_t i, const json_t *o, struct zone_cache *zones, struct err *e)
+{
+	struct submission_job *j = &s->v[i];
+	struct job_new *new = &s->jobs[i];
+
+	job_spec_init(&j->spec);
+	new->now = s->now;
+	if (!spec_from_json(o, &j->spec, &j->key, e) || !job_spec_check(&j->spec, e) ||
+	    !schedule_job(j, new, zones, e))
+		return false;
+	j->text = spec_to_text(&j->spec);
+	new->uid = s->uid;
+	new->name = j->spec.name;
+	new->spec = j->text;
+	new->key = j->key;
+	new->tags = &j->spec.tags;
+	new->priority = j->spec.priority;
+	new->limit = s->jobs_limit;
+	return true;
+}
+
+/* ---- the body ---- */
+
+static void make_room(struct submission *s, size_t n)
+{
+	s->v = xcalloc(n, sizeof(*s->v));
+	s->jobs = xcalloc(n, sizeof(*s->jobs));
+	s->n = n;
+}
+
+void submission_field(struct err *e, size_t index)
+{
+	char field[sizeof(e->field)];
+
+	if (!e)
+		return;
+	snprintf(field, sizeof(field), "jobs[%zu]%s%.40s", index, e->field[0] ? "." : "", e->field);
+	memcpy(e->field, field, sizeof(field));
+	err_wrap(e, "jobs[%zu]", index);
+}
+
+static bool prepare_bulk(struct submission *s, const json_t *o, struct zone_cache *zones, struct err *e)
+{
+	const json_t *list = json_object_get(o, "jobs"), *job;
+	size_t i, n = json_array_size(list);
+
+	if (!json_is_array(list) || json_object_size(o) != 1)
+		return err_field(e, "jobs", "a bulk is {\"jobs\":[…]} and nothing else");
+	if (n == 0)
+		return err_field(e, "jobs", "the list of jobs is empty");
+	if (n > s->max_jobs) {
+		err_field(e, "jobs", "%zu jobs are too many, at most %zu are taken; split the request", n, s->max_jobs);
+		if (e)
+			e->kind = ERR_TOO_LARGE;
+		return false;
+	}
+	make_room(s, n);
+	json_array_foreach(list, i, job) {
+		if (!prepare_job(s, i, job, zones, e)) {
+			submission_field(e, i);
+			return false;
+		}
+	}
+	return true;
+}
+
+bool submission_prepare(struct submission *s, struct zone_cache *zones, struct err *e)
+{
+	size_t members = s->bulk ? JSON_MEMBERS_MAX + s->max_jobs * BULK_MEMBERS : JSON_MEMBERS_MAX;
+	json_t *o = json_read_bounded(s->body.data, s->body.len, s->max_body, members, e);
+	bool ok;
+
+	if (!o)
+		return false;
+	buf_done(&s->body);
+	if (s->bulk) {
+		ok = prepare_bulk(s, o, zones, e);
+	} else {
+		make_room(s, 1);
+		ok = prepare_job(s, 0, o, zones, e);
+	}
+	json_decref(o);
+	return ok;
+}
+
+void submission_own(struct submission *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		s->jobs[i].owner = s->owner;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A request body becomes jobs that the store can take: all the checking before the transaction. */
+#pragma once
+#include "base/auto.h"
+#include "base/buf.h"
+#include "core/job.h"
+#include "store/op.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct err;
+struct zone_cache;
+
+struct submission_job {
+	struct job_spec spec;
+	char *text;           /* canonical */
+	char *key;            /* NULL: none */
+};
+
+struct submission {
+	struct buf body;      /* in */
+	bool bulk;
+	size_t max_body, max_jobs;
+	usec_t now;
+	uint32_t uid;
+	char *owner;          /* owned; must be known before the jobs go to the store */
+	int64_t jobs_limit;
+
+	struct submission_job *v; /* out */
+	struct job_new *jobs;     /* as many; borrows from v */
+	size_t n;
+};
+
+void submission_init(struct submission *s);
+void submission_done(struct submission *s);
+
+/* Pure but for the zone files; an error's field is a member, behind "jobs[17]." in a bulk. */
+bool submission_prepare(struct submission *s, struct zone_cache *zones, struct err *e);
+void submission_own(struct submission *s); /* the owner is known now */
+void submission_field(struct err *e, size_t index); /* puts "jobs[17]." before the field */
