@@ -125,24 +125,13 @@ static size_t on_unescape(void *arg, struct MHD_Connection *mhd, char *text)
 	return (size_t)(to - text);
 }
 
-static void on_log(void *arg, const char *fmt, va_list ap)
-{
-	char line[400];
-
-	(void)arg;
-	vsnprintf(line, sizeof(line), fmt, ap);
-	line[strcspn(line, "\n")] = '\0';
-	log_debug("http: %s", line);
-}
-
 /* ---- beginning and end ---- */
 
 static bool start_mhd(struct server *s, struct err *e)
 {
-	s->mhd = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME |
-					  MHD_USE_ERROR_LOG,
+	/* no MHD_USE_ERROR_LOG: it would tell of TCP options that a Unix socket does not have, for every answer */
+	s->mhd = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME,
 		0, NULL, NULL, request_on_call, s,
-		MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
 		MHD_OPTION_NOTIFY_COMPLETED, request_on_completed, s,
 		MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
 		MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, s,

@@ -22,6 +22,7 @@ void submission_done(struct submission *s)
 		job_spec_done(&s->v[i].spec);
 		free(s->v[i].text);
 		free(s->v[i].key);
+		free(s->v[i].content);
 	}
 	free(s->v);
 	free(s->jobs);
@@ -114,14 +115,18 @@ static bool prepare_job(struct submission *s, size_t i, const json_t *o, struct 
 
 	job_spec_init(&j->spec);
 	new->now = s->now;
-	if (!spec_from_json(o, &j->spec, &j->key, e) || !job_spec_check(&j->spec, e) ||
-	    !schedule_job(j, new, zones, e))
+	if (!spec_from_json(o, &j->spec, &j->key, e) || !job_spec_check(&j->spec, e))
+		return false;
+	if (j->key)
+		j->content = spec_to_text(&j->spec);
+	if (!schedule_job(j, new, zones, e))
 		return false;
 	j->text = spec_to_text(&j->spec);
 	new->uid = s->uid;
 	new->name = j->spec.name;
 	new->spec = j->text;
 	new->key = j->key;
+	new->content = j->content;
 	new->tags = &j->spec.tags;
 	new->priority = j->spec.priority;
 	new->limit = s->jobs_limit;

@@ -15,6 +15,7 @@ struct submission_job {
 	struct job_spec spec;
 	char *text;           /* canonical */
 	char *key;            /* NULL: none */
+	char *content;        /* canonical, before the schedule was read; with a key only */
 };
 
 struct submission {

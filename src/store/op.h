@@ -28,6 +28,8 @@ struct job_new {
 	const char *name;        /* NULL: none */
 	const char *spec;        /* JSON, canonical */
 	const char *key;         /* idempotency key; NULL: none */
+	const char *content;     /* as submitted, before relative times became instants: the same key with the
+				    same content is the same submission; NULL: the spec says it */
 	const struct strv *tags; /* NULL: none */
 	int64_t priority;
 	usec_t now;

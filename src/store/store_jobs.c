@@ -37,6 +37,11 @@ bool ids_take(struct store *s, int query, size_t n, int64_t *ids, struct err *e)
 	return !q.failed && (got == n || err_set(e, ERR_INTERNAL, "the store gave too few numbers"));
 }
 
+static int64_t content_digest(const struct job_new *j)
+{
+	return (int64_t)job_digest(j->uid, NULL, j->content ? j->content : j->spec);
+}
+
 static void describe_job(struct set *set, const struct job_new *j)
 {
 	set_item(set);
@@ -45,6 +50,8 @@ static void describe_job(struct set *set, const struct job_new *j)
 	set_text(set, "owner", j->owner);
 	set_text(set, "name", j->name);
 	set_text(set, "key", j->key);
+	if (j->key)
+		set_int(set, "content", content_digest(j));
 	set_int(set, "segment", job_segment((uint64_t)j->id));
 	set_text(set, "queue", QUEUE_DEFAULT);
 	set_int(set, "priority", j->priority);
@@ -91,7 +98,7 @@ static bool look_up_key(struct store *s, struct adding *a, int64_t *ret_id, bool
 	state = (enum job_state)query_get_int(&q);
 	removed_at = query_get_int(&q);
 	*ret_expired = state == JOB_REMOVED && removed_at + KEY_KEPT < a->j->now;
-	if (!*ret_expired && text_equal(query_get_text(&q), a->j->spec))
+	if (!*ret_expired && query_get_int(&q) == content_digest(a->j))
 		a->j->existed = true;
 	return true;
 }

@@ -341,6 +341,24 @@ static void a_relative_time_is_kept_as_an_instant(void **state)
 	assert_int_equal(s.jobs[0].next_slot, NOW + 600 * USEC_SEC);
 }
 
+static void the_same_key_with_a_relative_time_is_the_same_submission_later(void **state)
+{
+	static const char body[] = "{\"key\":\"k\",\"command\":[\"true\"],\"schedule\":\"now + 10 minutes\"}";
+	AUTO(zone_cache) *zones = zone_cache_new(tzfile_read);
+	AUTO_DONE(submission) first = {};
+	AUTO_DONE(submission) later = {};
+
+	(void)state;
+	assert_true(prepare(body, false, &first, NULL));
+	submission_init(&later);
+	buf_str(&later.body, body);
+	later.max_body = sizeof(body);
+	later.now = NOW + 5 * USEC_SEC;
+	assert_true(submission_prepare(&later, zones, NULL));
+	assert_string_not_equal(first.jobs[0].spec, later.jobs[0].spec);
+	assert_string_equal(first.jobs[0].content, later.jobs[0].content);
+}
+
 static void a_refused_submission_names_the_member(void **state)
 {
 	static const struct {
@@ -390,6 +408,7 @@ int main(void)
 		TEST(a_word_is_near_when_few_letters_change),
 		TEST(a_job_without_a_schedule_runs_now),
 		TEST(a_relative_time_is_kept_as_an_instant),
+		TEST(the_same_key_with_a_relative_time_is_the_same_submission_later),
 		TEST(a_refused_submission_names_the_member),
 	};
 

@@ -76,6 +76,7 @@ CREATE TABLE jobs (
 	owner TEXT COLLATE "C" NOT NULL,
 	name TEXT COLLATE "C",
 	key TEXT COLLATE "C",
+	content BIGINT, -- digest of what came with the key
 	state BIGINT NOT NULL,
 	reason TEXT,
 	revision BIGINT NOT NULL,
@@ -279,11 +280,11 @@ SELECT coalesce(sum(n), 0)::bigint AS n FROM counters WHERE what = :what AND sta
 SELECT nextval('jobs_id') AS id FROM generate_series(1, :n)
 
 -- query jobs_insert(set json) -> id int
-INSERT INTO jobs (id, uid, owner, name, key, state, revision, segment, queue, priority,
+INSERT INTO jobs (id, uid, owner, name, key, content, state, revision, segment, queue, priority,
 	created_at, updated_at, digest, spec)
-SELECT id, uid, owner, name, key, JOB_ACTIVE, 1, segment, queue, priority, now, now, digest, spec
+SELECT id, uid, owner, name, key, content, JOB_ACTIVE, 1, segment, queue, priority, now, now, digest, spec
 FROM jsonb_to_recordset(:set) AS given(id bigint, uid bigint, owner text, name text, key text,
-	segment bigint, queue text, priority bigint, now bigint, digest bigint, spec text)
+	content bigint, segment bigint, queue text, priority bigint, now bigint, digest bigint, spec text)
 ON CONFLICT DO NOTHING
 RETURNING id
 
@@ -292,8 +293,8 @@ INSERT INTO job_tags (key, value, job)
 SELECT key, value, job FROM jsonb_to_recordset(:set) AS given(key text, value text, job bigint)
 ON CONFLICT DO NOTHING
 
--- query job_by_key(uid int, key text) -> id int, state int, removed_at int, spec text
-SELECT id, state, removed_at, spec FROM jobs WHERE uid = :uid AND key = :key
+-- query job_by_key(uid int, key text) -> id int, state int, removed_at int, content int
+SELECT id, state, removed_at, content FROM jobs WHERE uid = :uid AND key = :key
 
 -- query job_key_drop(id int)
 UPDATE jobs SET key = NULL WHERE id = :id

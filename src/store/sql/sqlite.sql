@@ -77,6 +77,7 @@ CREATE TABLE jobs (
 	owner TEXT NOT NULL,
 	name TEXT,
 	key TEXT,
+	content INT, -- digest of what came with the key
 	state INT NOT NULL,
 	reason TEXT,
 	revision INT NOT NULL,
@@ -276,10 +277,10 @@ WITH RECURSIVE step(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM step WHERE i < :
 SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'jobs'), 0) + i AS id FROM step
 
 -- query jobs_insert(set json) -> id int
-INSERT INTO jobs (id, uid, owner, name, key, state, revision, segment, queue, priority,
+INSERT INTO jobs (id, uid, owner, name, key, content, state, revision, segment, queue, priority,
 	created_at, updated_at, digest, spec)
 SELECT value ->> 'id', value ->> 'uid', value ->> 'owner', value ->> 'name', value ->> 'key',
-	JOB_ACTIVE, 1, value ->> 'segment', value ->> 'queue', value ->> 'priority',
+	value ->> 'content', JOB_ACTIVE, 1, value ->> 'segment', value ->> 'queue', value ->> 'priority',
 	value ->> 'now', value ->> 'now', value ->> 'digest', value ->> 'spec'
 FROM json_each(:set) WHERE true
 ON CONFLICT DO NOTHING
@@ -290,8 +291,8 @@ INSERT INTO job_tags (key, value, job)
 SELECT value ->> 'key', value ->> 'value', value ->> 'job' FROM json_each(:set) WHERE true
 ON CONFLICT DO NOTHING
 
--- query job_by_key(uid int, key text) -> id int, state int, removed_at int, spec text
-SELECT id, state, removed_at, spec FROM jobs WHERE uid = :uid AND key = :key
+-- query job_by_key(uid int, key text) -> id int, state int, removed_at int, content int
+SELECT id, state, removed_at, content FROM jobs WHERE uid = :uid AND key = :key
 
 -- query job_key_drop(id int)
 UPDATE jobs SET key = NULL WHERE id = :id
