@@ -60,6 +60,7 @@ bool phrase_looks_like(const struct scan *s)
 		return false;
 	if (scan_peek(&look) == ':' || (scan_peek(&look) == '-' && digits == 4))
 		return true;
+	scan_blanks(&look);
 	return scan_word(&look, word) == 2 && word[1] == 'm' && strchr("ap", word[0]);
 }
 
