@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Frames, versions, payloads, deadlines: what the spawner believes and what it does not. */
+#include "unit.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/text.h"
+#include "core/plan.h"
+#include "exec/deadline.h"
+#include "exec/frame.h"
+#include "exec/payload.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* A right frame of each type. */
+static void sample(struct frame *f, unsigned type)
+{
+	frame_init(f, (enum frame_type)type, 1);
+	switch (type) {
+	case FRAME_HELLO:
+		f->hello.oldest = f->hello.newest = 1;
+		break;
+	case FRAME_WELCOME:
+		f->welcome.version = 1;
+		break;
+	case FRAME_STARTED:
+	case FRAME_HAS:
+		f->started.pid = 7;
+		break;
+	case FRAME_ENDED:
+		f->ended.pid = 7;
+		f->ended.outcome = ATTEMPT_FAILED;
+		break;
+	default:
+		break;
+	}
+	if (f->size > FRAME_HEAD && f->version)
+		f->start.run = 1; /* all of these begin with it */
+}
+
+static bool right(const struct frame *f, size_t len, size_t fds)
+{
+	enum frame_from from = f->type < FRAME_WELCOME ? FRAME_FROM_ENGINE : FRAME_FROM_SPAWNER;
+
+	return frame_check(f, len, fds, from, f->version, NULL);
+}
+
+static void every_type_has_a_right_frame(void **state)
+{
+	struct frame f;
+
+	(void)state;
+	for (unsigned t = FRAME_HELLO; t < FRAME_TYPE_MAX; t++) {
+		sample(&f, t);
+		assert_true(right(&f, f.size, t == FRAME_START));
+		assert_string_not_equal(frame_type_name(t), "?");
+	}
+	assert_string_equal(frame_type_name(0), "?");
+	assert_string_equal(frame_type_name(FRAME_TYPE_MAX), "?");
+}
+
+static void a_frame_of_another_length_is_refused(void **state)
+{
+	struct frame f;
+
+	(void)state;
+	for (unsigned t = FRAME_HELLO; t < FRAME_TYPE_MAX; t++)
+		for (size_t len = 0; len <= sizeof(f); len++) {
+			sample(&f, t);
+			assert_true(right(&f, len, t == FRAME_START) == (len == f.size));
+			if (len != f.size) {
+				f.size = (uint32_t)len; /* also when it says so itself */
+				assert_false(right(&f, len, t == FRAME_START));
+			}
+		}
+}
+
+static void a_frame_from_the_wrong_side_or_of_no_type_is_refused(void **state)
+{
+	struct frame f;
+
+	(void)state;
+	for (unsigned t = 0; t < 70000; t += t < 40 ? 1 : 997) {
+		bool engine = t >= FRAME_HELLO && t <= FRAME_FORGET_OUTPUT;
+		bool known = t >= FRAME_HELLO && t < FRAME_TYPE_MAX;
+
+		sample(&f, known ? t : FRAME_LIST);
+		f.type = (uint16_t)t;
+		if (f.type != t)
+			continue;
+		assert_true(frame_check(&f, f.size, t == FRAME_START, FRAME_FROM_ENGINE, f.version, NULL) ==
+			    (known && engine));
+		assert_true(frame_check(&f, f.size, t == FRAME_START, FRAME_FROM_SPAWNER, f.version, NULL) ==
+			    (known && !engine));
+	}
+}
+
+static void a_frame_outside_its_place_in_the_talk_is_refused(void **state)
+{
+	struct frame f;
+
+	(void)state;
+	sample(&f, FRAME_HELLO);
+	assert_false(frame_check(&f, f.size, 0, FRAME_FROM_ENGINE, 1, NULL)); /* a second hello */
+	sample(&f, FRAME_LIST);
+	assert_false(frame_check(&f, f.size, 0, FRAME_FROM_ENGINE, 0, NULL)); /* before the hello */
+	assert_false(frame_check(&f, f.size, 0, FRAME_FROM_ENGINE, 2, NULL)); /* another version was agreed */
+	f.version = 0;
+	assert_false(frame_check(&f, f.size, 0, FRAME_FROM_ENGINE, 0, NULL));
+}
+
+static void every_number_has_its_bounds(void **state)
+{
+	(void)state;
+	for (unsigned t = FRAME_START; t < FRAME_TYPE_MAX; t++) {
+		struct frame f;
+
+		sample(&f, t);
+		if (!f.version)
+			continue;
+		/* no member takes the lowest number there is */
+		for (size_t at = FRAME_HEAD; at + 8 <= f.size && at < FRAME_HEAD + 14 * 8; at += 8) {
+			const int64_t lowest = INT64_MIN;
+
+			if (t == FRAME_NOT_STARTED && at >= FRAME_HEAD + 4 * 8)
+				break;
+			sample(&f, t);
+			memcpy((char *)&f + at, &lowest, 8);
+			assert_false(right(&f, f.size, t == FRAME_START));
+		}
+	}
+}
+
+static void texts_must_end_and_hide_nothing(void **state)
+{
+	struct frame f;
+
+	(void)state;
+	sample(&f, FRAME_NOT_STARTED);
+	memset(f.not_started.error, 'x', FRAME_TEXT_MAX);
+	assert_false(right(&f, f.size, 0));
+	f.not_started.error[FRAME_TEXT_MAX - 1] = '\0';
+	assert_true(right(&f, f.size, 0));
+	f.not_started.error[5] = '\0'; /* what comes after the end would be a leak */
+	assert_false(right(&f, f.size, 0));
+	frame_text(f.not_started.error, FRAME_TEXT_MAX, "short");
+	assert_true(right(&f, f.size, 0));
+	memset(f.not_started.error, 0, FRAME_TEXT_MAX);
+	frame_text(f.not_started.error, 4, "much longer");
+	assert_string_equal(f.not_started.error, "muc");
+}
+
+static void descriptors_come_only_with_a_start(void **state)
+{
+	struct frame f;
+
+	(void)state;
+	for (unsigned t = FRAME_HELLO; t < FRAME_TYPE_MAX; t++)
+		for (size_t n = 0; n <= 2; n++) {
+			sample(&f, t);
+			assert_true(right(&f, f.size, n) == (n == (t == FRAME_START)));
+		}
+	sample(&f, FRAME_START);
+	f.start.has_stdin = 1;
+	assert_true(right(&f, f.size, 2));
+	assert_false(right(&f, f.size, 1));
+}
+
+static void the_highest_common_version_is_picked(void **state)
+{
+	(void)state;
+	assert_int_equal(frame_version_pick(1, 1, 1, 1), 1);
+	assert_int_equal(frame_version_pick(1, 2, 2, 3), 2); /* a spawner one behind its engine */
+	assert_int_equal(frame_version_pick(2, 3, 1, 2), 2); /* and the other way round */
+	assert_int_equal(frame_version_pick(2, 3, 2, 3), 3);
+	assert_int_equal(frame_version_pick(1, 1, 2, 3), 0);
+	assert_int_equal(frame_version_pick(3, 4, 1, 2), 0);
+	assert_int_equal(frame_version_pick(1, 2, 1, UINT32_MAX), 2);
+}
+
+static void frames_and_descriptors_pass_a_socket(void **state)
+{
+	int pair[2], fds[FRAME_FDS_MAX], null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct frame f, got;
+	size_t len, n;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(frame_recv(pair[1], &got, &len, fds, &n), -EAGAIN);
+	sample(&f, FRAME_START);
+	assert_int_equal(frame_send(pair[0], &f, (int[]){null, null}, 2), 0);
+	assert_int_equal(frame_recv(pair[1], &got, &len, fds, &n), 0);
+	assert_int_equal(len, f.size);
+	assert_memory_equal(&f, &got, len);
+	assert_int_equal(n, 2);
+	assert_true(fcntl(fds[0], F_GETFD) & FD_CLOEXEC);
+	frame_fds_close(fds, n);
+	close(pair[0]);
+	assert_int_equal(frame_recv(pair[1], &got, &len, fds, &n), 0);
+	assert_int_equal(len, 0);
+	close(pair[1]);
+	close(null);
+}
+
+/* ---- payloads ---- */
+
+static struct plan sample_plan(void)
+{
+	struct plan p = {.cwd = xstrdup("/tmp")};
+
+	strv_add(&p.argv, "/bin/sh");
+	strv_add(&p.argv, "");
+	strv_add(&p.argv, "\x01\xff\n");
+	strv_add(&p.env, "A=1");
+	strv_add(&p.env, "EMPTY=");
+	return p;
+}
+
+static void a_payload_comes_back_as_it_went(void **state)
+{
+	AUTO_DONE(plan) p = sample_plan();
+	AUTO_DONE(payload) got = {};
+	AUTO_FD fd = payload_memfd(&p);
+	struct err e = {};
+
+	(void)state;
+	assert_true(fd >= 0);
+	if (!payload_read(&got, fd, &e))
+		fail_msg("%s", e.msg);
+	assert_int_equal(got.argc, 3);
+	assert_int_equal(got.envc, 2);
+	for (size_t i = 0; i < got.argc; i++)
+		assert_string_equal(got.argv[i], p.argv.v[i]);
+	for (size_t i = 0; i < got.envc; i++)
+		assert_string_equal(got.env[i], p.env.v[i]);
+	assert_null(got.argv[3]);
+	assert_null(got.env[2]);
+	assert_string_equal(got.cwd, "/tmp");
+}
+
+static void payload_bytes(struct buf *b, const struct payload_head *head, const char *texts, size_t len)
+{
+	buf_clear(b);
+	buf_add(b, head, sizeof(*head));
+	buf_add(b, texts, len);
+}
+
+static void a_payload_that_is_not_exact_is_refused(void **state)
+{
+	static const struct {
+		uint32_t argc, envc, has_cwd;
+		const char *texts;
+		size_t len;
+		bool right;
+	} table[] = {
+		{1, 0, 0, "a", 2, true},
+		{1, 1, 1, "a\0B=\0/x", 8, true},
+		{1, 0, 0, "a", 1, false},         /* no end */
+		{1, 0, 0, "a\0b", 4, false},      /* something over */
+		{2, 0, 0, "a", 2, false},         /* something missing */
+		{0, 0, 0, "", 0, false},          /* no command */
+		{1, 0, 0, "", 1, false},          /* an empty one */
+		{1, 1, 0, "a\0B", 4, false},      /* a variable without value */
+		{1, 1, 0, "a\0=x", 5, false},     /* or without name */
+		{1, 0, 1, "a\0x", 4, false},      /* a relative directory */
+		{1, 0, 2, "a\0/\0/", 6, false},   /* two */
+		{UINT32_MAX, 0, 0, "a", 2, false},
+		{1, UINT32_MAX, 0, "a", 2, false},
+	};
+	AUTO_DONE(buf) b = {};
+
+	(void)state;
+	for (size_t i = 0; i < ELEMENTS(table); i++) {
+		AUTO_DONE(payload) p = {};
+
+		payload_bytes(&b, &(struct payload_head){PAYLOAD_MAGIC, table[i].argc, table[i].envc, table[i].has_cwd},
+			table[i].texts, table[i].len);
+		assert_true(payload_parse(&p, b.data, b.len, NULL) == table[i].right);
+		b.data[0] ^= 1;
+		payload_done(&p);
+		assert_false(payload_parse(&p, b.data, b.len, NULL));
+	}
+	assert_false(payload_parse(&(struct payload){}, "", 0, NULL));
+}
+
+static void a_payload_cut_anywhere_is_refused(void **state)
+{
+	AUTO_DONE(plan) p = sample_plan();
+	AUTO_FD fd = payload_memfd(&p);
+	char bytes[256];
+	ssize_t len = pread(fd, bytes, sizeof(bytes), 0);
+
+	(void)state;
+	for (ssize_t n = 0; n < len; n++)
+		assert_false(payload_parse(&(struct payload){}, bytes, (size_t)n, NULL));
+}
+
+static void a_plan_beyond_the_bounds_is_not_sent(void **state)
+{
+	AUTO_DONE(plan) p = sample_plan();
+
+	(void)state;
+	for (int i = 0; i <= PAYLOAD_ENV_MAX; i++)
+		strv_add(&p.env, "X=1");
+	assert_int_equal(payload_memfd(&p), -E2BIG);
+}
+
+/* ---- deadlines ---- */
+
+static void deadlines_come_in_order_whatever_was_set_and_cleared(void **state)
+{
+	struct deadlines h = {};
+	struct deadline d[200] = {};
+	unsigned seed = 3;
+	usec_t last = -1;
+	size_t left = 0, taken = 0;
+
+	(void)state;
+	assert_int_equal(deadlines_next(&h), USEC_NEVER);
+	for (int i = 0; i < 5000; i++) {
+		struct deadline *one = &d[rand_r(&seed) % ELEMENTS(d)];
+
+		if (rand_r(&seed) % 4 == 0)
+			deadline_clear(&h, one);
+		else
+			deadline_set(&h, one, rand_r(&seed) % 1000);
+	}
+	for (size_t i = 0; i < ELEMENTS(d); i++)
+		left += d[i].place != 0;
+	assert_null(deadlines_take(&h, -1));
+	for (struct deadline *one; (one = deadlines_take(&h, 999)); taken++) {
+		assert_true(one->at >= last);
+		assert_int_equal(one->place, 0);
+		last = one->at;
+	}
+	assert_int_equal(taken, left);
+	deadlines_done(&h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(every_type_has_a_right_frame),
+		TEST(a_frame_of_another_length_is_refused),
+		TEST(a_frame_from_the_wrong_side_or_of_no_type_is_refused),
+		TEST(a_frame_outside_its_place_in_the_talk_is_refused),
+		TEST(every_number_has_its_bounds),
+		TEST(texts_must_end_and_hide_nothing),
+		TEST(descriptors_come_only_with_a_start),
+		TEST(the_highest_common_version_is_picked),
+		TEST(frames_and_descriptors_pass_a_socket),
+		TEST(a_payload_comes_back_as_it_went),
+		TEST(a_payload_that_is_not_exact_is_refused),
+		TEST(a_payload_cut_anywhere_is_refused),
+		TEST(a_plan_beyond_the_bounds_is_not_sent),
+		TEST(deadlines_come_in_order_whatever_was_set_and_cleared),
+	};
+
+	return RUN_TESTS(tests);
+}
