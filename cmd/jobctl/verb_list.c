@@ -24,6 +24,7 @@
 /* Rows on their way from the daemon to the screen. */
 struct listing {
 	struct rows rows;
+	const struct args *tags; /* NULL: rows have none to look at */
 	char *const *patterns;
 	size_t patterns_n;
 	size_t limit;           /* 0: none */
@@ -44,11 +45,25 @@ static bool name_matches(const struct listing *l, const json_t *job)
 	return l->patterns_n == 0;
 }
 
+/* The daemon looks at one tag; a job must have all that were asked for. */
+static bool tags_match(const struct listing *l, const json_t *job)
+{
+	for (size_t i = 0; l->tags && i < args_count(l->tags, "tag"); i++) {
+		const char *pair = args_nth(l->tags, "tag", i);
+		AUTO_TEXT key = xstrndup(pair, strcspn(pair, "="));
+		const char *value = member_text(json_object_get(job, "tags"), key);
+
+		if (!value || strcmp(value, pair + strlen(key) + (pair[strlen(key)] == '=')) != 0)
+			return false;
+	}
+	return true;
+}
+
 static bool on_row(const json_t *row, void *arg)
 {
 	struct listing *l = arg;
 
-	if (!name_matches(l, row))
+	if (!name_matches(l, row) || !tags_match(l, row))
 		return true;
 	if (l->kept) {
 		json_array_append(l->kept, (json_t *)row);
@@ -203,7 +218,10 @@ static bool list_path(const struct ctl *c, const struct args *a, const struct li
 		!add_time(path, a, "until", c->now, e))
 		return false;
 	for (size_t i = 0; i < args_count(a, "tag"); i++)
-		query_add(path, "tag", args_nth(a, "tag", i));
+		if (!strchr(args_nth(a, "tag", i), '='))
+			return err_set(e, ERR_INVALID, "--tag: '%s' is not KEY=VALUE", args_nth(a, "tag", i));
+	if (args_last(a, "tag"))
+		query_add(path, "tag", args_nth(a, "tag", 0));
 	if (args_last(a, "owner"))
 		query_add(path, "owner", args_last(a, "owner"));
 	if (args_has(a, "all"))
@@ -219,7 +237,7 @@ static bool list_once(struct ctl *c, const struct args *a, size_t *ret_count, st
 {
 	AUTO_DONE(buf) path = {};
 	json_auto_t *kept = NULL;
-	struct listing l = {};
+	struct listing l = {.tags = a};
 	struct pages pages = {.member = "jobs", .row = on_row, .page = on_page, .arg = &l};
 	order_fn *order;
 	bool ok;

@@ -5,6 +5,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "core/job.h"
+#include "core/run.h"
 #include "ctl.h"
 #include "out.h"
 #include "run_verb.h"
@@ -12,60 +14,63 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Counts by state in the order of the table, those that are not zero: "3 active, 1 finished". */
-static void put_counts(const json_t *counts, struct buf *out)
-{
-	const char *state, *gap = "";
-	const json_t *n;
+typedef const char *state_name_fn(int state);
 
-	json_object_foreach((json_t *)counts, state, n) {
-		if (json_integer_value(n) == 0)
+static const char *job_state_at(int state)
+{
+	return state < JOB_STATE_MAX ? job_state_name((enum job_state)state) : NULL;
+}
+
+static const char *run_state_at(int state)
+{
+	return state < RUN_STATE_MAX ? run_state_name((enum run_state)state) : NULL;
+}
+
+/* Counts by state, those that are not zero: "3 active, 1 finished". */
+static void put_counts(struct buf *out, const char *label, const json_t *counts, state_name_fn *name_at)
+{
+	const char *name, *gap = "";
+
+	buf_printf(out, "%-8s", label);
+	for (int i = 0; (name = name_at(i)); i++) {
+		int64_t n = member_int(counts, name);
+
+		if (n == 0)
 			continue;
-		buf_printf(out, "%s%" JSON_INTEGER_FORMAT " %s", gap, json_integer_value(n), state);
+		buf_printf(out, "%s%" PRId64 " %s", gap, n, name);
 		gap = ", ";
 	}
-	if (!*gap)
-		buf_str(out, "none");
+	buf_str(out, *gap ? "\n" : "none\n");
 }
 
-/* A member and what is in it, whatever kind of value it has. */
-static void put_value(const struct ctl *c, const char *key, const json_t *value, struct buf *out)
+static void put_text(struct buf *out, const char *before, const char *text, const char *after)
 {
-	char words[WORDS_MAX];
-	const char *text = json_string_value(value);
-	usec_t t;
-
-	if (text && parse_rfc3339(text, &t, NULL) && *text != '@')
-		buf_printf(out, "%s (%s)", words_relative(t, c->now, words), text);
-	else if (text)
+	buf_str(out, before);
+	if (text)
 		text_escape(out, text, strlen(text));
-	else if (json_is_object(value))
-		put_counts(value, out);
-	else if (strcmp(key, "uptime") == 0)
-		buf_str(out, words_duration((usec_t)(json_number_value(value) * USEC_SEC), words));
-	else if (json_is_boolean(value))
-		buf_str(out, json_is_true(value) ? "yes" : "no");
-	else if (json_is_integer(value))
-		buf_printf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-	else
-		buf_str(out, "-");
+	buf_str(out, after);
 }
 
-static void put_status(const struct ctl *c, const json_t *status, struct buf *out)
+static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 {
-	const json_t *value;
-	const char *key;
+	const json_t *node = json_object_get(s, "node"), *store = json_object_get(s, "store");
+	usec_t next = member_time(s, "next_slot");
+	usec_t uptime = (usec_t)(json_number_value(json_object_get(s, "uptime")) * USEC_SEC);
+	char words[WORDS_MAX];
 
-	json_object_foreach((json_t *)status, key, value) {
-		AUTO_TEXT label = xstrdup(key);
-
-		for (char *p = strchr(label, '_'); p; p = strchr(p, '_'))
-			*p = ' ';
-		buf_printf(out, "%-14s", label);
-		put_value(c, key, value, out);
-		buf_char(out, '\n');
-	}
-	buf_printf(out, "%-14s%s\n", "socket", c->socket);
+	put_text(out, "jobschedd ", member_text(s, "version"), "");
+	put_text(out, " on ", member_text(node, "name"), "");
+	buf_printf(out, ", up %s\n", words_duration(uptime, words));
+	put_text(out, "socket  ", c->socket, "\n");
+	put_text(out, "store   ", member_text(store, "place"), "\n");
+	put_counts(out, "jobs", json_object_get(s, "jobs"), job_state_at);
+	put_counts(out, "runs", json_object_get(s, "runs"), run_state_at);
+	buf_printf(out, "now     %" PRId64 " in flight, room for %" PRId64 " more%s\n", member_int(s, "in_flight"),
+		member_int(s, "room"), json_is_false(json_object_get(s, "spawner_up")) ? "; the spawner is down" : "");
+	if (member_int(s, "backlog") > 0)
+		buf_printf(out, "backlog %" PRId64 " operations wait for the store\n", member_int(s, "backlog"));
+	if (next)
+		buf_printf(out, "next    %s (%s)\n", words_relative(next, c->now, words), member_text(s, "next_slot"));
 }
 
 int verb_status(struct ctl *c, const struct args *a)

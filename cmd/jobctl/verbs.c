@@ -45,7 +45,7 @@ static const struct opt add_opts[] = {
 };
 static const struct opt list_opts[] = {
 	{"state", 's', "STATE", "only jobs in this state; repeatable, or a comma list"},
-	{"tag", 't', "KEY=VALUE", "only jobs with this tag"},
+	{"tag", 't', "KEY=VALUE", "only jobs with this tag; repeatable"},
 	{"owner", 0, "USER", "only jobs of this user"},
 	{"since", 0, "TIME", "only jobs added at or after this time"},
 	{"until", 0, "TIME", "only jobs added before this time"},

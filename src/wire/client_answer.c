@@ -106,8 +106,8 @@ static bool read_line(struct answer *a, int fd, usec_t until, size_t max, char *
 	size_t seen = 0;
 
 	for (;;) {
-		char *start = a->in.data + a->at;
 		size_t have = a->in.len - a->at;
+		char *start = have ? a->in.data + a->at : NULL;
 		char *nl = have > seen ? memchr(start + seen, '\n', have - seen) : NULL;
 
 		if (nl) {
@@ -187,14 +187,12 @@ static bool read_headers(struct answer *a, int fd, usec_t until, struct err *e)
 /* The n-th header of that name, NULL beyond. */
 static const char *header_nth(const struct answer *a, const char *name, int n)
 {
-	const char *p = a->head.data, *end = p + a->head.len;
+	for (size_t at = 0; at < a->head.len;) {
+		const char *key = a->head.data + at, *value = key + strlen(key) + 1;
 
-	while (p && p < end) {
-		const char *value = p + strlen(p) + 1;
-
-		if (strcasecmp(p, name) == 0 && n-- == 0)
+		if (strcasecmp(key, name) == 0 && n-- == 0)
 			return value;
-		p = value + strlen(value) + 1;
+		at += (size_t)(value - key) + strlen(value) + 1;
 	}
 	return NULL;
 }

@@ -135,7 +135,7 @@ static void server_done(struct server *s)
 #define SERVER(...)                                                                                \
 	AUTO_DONE(server) s;                                                                       \
 	AUTO(client) *c = NULL;                                                                    \
-	json_auto_t *got = NULL;                                                                   \
+	__attribute__((unused)) json_auto_t *got = NULL;                                           \
 	struct err e = {};                                                                         \
 	server_start(&s, (const struct step[STEPS_MAX]){__VA_ARGS__});                             \
 	assert_true(client_open(s.path, &c, &e))
