@@ -208,8 +208,8 @@ static void the_rule_at_the_end_is_worked_out_through_2200(void **state)
 		{ "AAA3BBB,J60/2,J300", 1709182800 - 1, -10800 },      /* 1 March 2024, not the leap day */
 		{ "AAA0BBB,59,300/2", 1709170000, 0 },                 /* day 59 from 0 is 29 February 2024 */
 		{ "AAA0BBB,59,300/2", 1709172000, 3600 },
-		{ "XXX3EDT4,0/0,J365/23", 1709172000, -14400 },        /* summer all year */
-		{ "XXX3EDT4,0/0,J365/23", 1704085200, -14400 },
+		{ "EST3EDT4,0/0,J365/23", 1709172000, -14400 },        /* summer all year */
+		{ "EST3EDT4,0/0,J365/23", 1704085200, -14400 },
 		{ "AAA-3:30:15", 1709172000, 3600 },                   /* no change: the file's own type stays */
 	};
 
