@@ -10,8 +10,11 @@
 #include "suggest.h"
 #include "wire/client.h"
 #include <inttypes.h>
+#include <poll.h>
 #include <string.h>
 
+
+#define BUSY_PAUSE_MS 800 /* the longest pause before asking a busy daemon again */
 
 int64_t member_int(const json_t *o, const char *key)
 {
@@ -46,10 +49,22 @@ void query_add(struct buf *path, const char *key, const char *value)
 	}
 }
 
+/* "busy" means that nothing happened, so that asking again is harmless; mostly it passes at once. */
 bool api_call(struct ctl *c, const char *method, const char *path, const json_t *body, json_t **ret,
 	struct err *e)
 {
-	return ctl_connect(c, e) && client_call(c->client, method, path, body, API_TIMEOUT_MS, ret, e);
+	struct err why = {};
+
+	for (unsigned pause_ms = 50; ctl_connect(c, &why); pause_ms *= 2) {
+		if (client_call(c->client, method, path, body, API_TIMEOUT_MS, ret, &why))
+			return true;
+		if (why.kind != ERR_BUSY || pause_ms > BUSY_PAUSE_MS)
+			break;
+		poll(NULL, 0, (int)pause_ms);
+	}
+	if (e)
+		*e = why;
+	return false;
 }
 
 bool api_pages(struct ctl *c, struct pages *p, struct err *e)

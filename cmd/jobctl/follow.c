@@ -17,6 +17,7 @@
 #define OPEN_STATES "queued,claimed,running"
 #define PAUSE_FIRST (20 * USEC_MSEC)
 #define PAUSE_LAST (2 * USEC_SEC)
+#define AWAY_MAX (30 * USEC_SEC) /* how long a daemon may be away: jobs go on while it restarts */
 
 bool run_is_final(const json_t *run)
 {
@@ -55,6 +56,26 @@ static void pause_for(usec_t *pause, usec_t until, usec_t due)
 static bool timed_out(struct err *e)
 {
 	return err_set(e, ERR_BUSY, "timed out waiting");
+}
+
+/*
+ * Whether to ask again after a failure: the daemon was there and is not. *away is when that was first seen, 0 while it
+ * answers; 'until' as for follow_wait().
+ */
+static bool ask_again(const struct err *e, usec_t *away, usec_t until)
+{
+	usec_t now = clock_boot(&clock_system);
+
+	if (e->kind != ERR_UNREACHABLE && e->kind != ERR_BUSY)
+		return false;
+	if (*away == 0) {
+		*away = now;
+		ctl_say("the daemon is away; waiting for it to come back");
+	}
+	if (now - *away > AWAY_MAX || is_over(until))
+		return false;
+	sleep_for(100 * USEC_MSEC);
+	return true;
 }
 
 /* The oldest of an array that is newest first. */
@@ -99,6 +120,8 @@ bool follow_find(struct ctl *c, int64_t job, usec_t until, json_t **ret, struct 
 
 bool follow_wait(struct ctl *c, int64_t run, usec_t until, json_t **ret, struct err *e)
 {
+	usec_t away = 0;
+
 	for (;;) {
 		json_auto_t *now = NULL;
 		usec_t left = until < 0 ? API_WAIT_MAX * USEC_SEC : until - clock_boot(&clock_system);
@@ -107,8 +130,12 @@ bool follow_wait(struct ctl *c, int64_t run, usec_t until, json_t **ret, struct 
 			left = 0;
 		/* Whole seconds on the wire; the part of one is waited for here. */
 		if (!api_run_wait(c, run, (int)(left / USEC_SEC < API_WAIT_MAX ? left / USEC_SEC : API_WAIT_MAX),
-			    &now, e))
+			    &now, e)) {
+			if (ask_again(e, &away, until))
+				continue;
 			return false;
+		}
+		away = 0;
 		if (run_is_final(now)) {
 			*ret = json_incref(now);
 			return true;
@@ -133,13 +160,16 @@ static bool attempt_begun(const json_t *run, int64_t attempt)
 /* The run once this attempt has begun or the run is final. */
 static bool wait_attempt(struct ctl *c, int64_t run, int64_t attempt, json_t **ret, struct err *e)
 {
-	usec_t pause = PAUSE_FIRST;
+	usec_t pause = PAUSE_FIRST, away = 0;
 
 	for (;;) {
 		json_auto_t *now = NULL;
 
-		if (!api_run_id(c, run, &now, e))
+		if (!api_run_id(c, run, &now, e)) {
+			if (ask_again(e, &away, -1))
+				continue;
 			return false;
+		}
 		if (run_is_final(now) || attempt_begun(now, attempt)) {
 			*ret = json_incref(now);
 			return true;
@@ -148,15 +178,35 @@ static bool wait_attempt(struct ctl *c, int64_t run, int64_t attempt, json_t **r
 	}
 }
 
-bool follow_output(struct ctl *c, int64_t run, int64_t attempt, bool raw, json_t **ret, struct err *e)
+/* One attempt to its end, going on where it stopped when the daemon was away. */
+static bool copy_attempt(struct ctl *c, struct output_place place, bool raw, struct err *e)
 {
-	for (;;) {
-		AUTO_DONE(output) o = {.raw = raw};
-		json_auto_t *now = NULL;
-		int64_t total, dropped;
-		struct output_place place = {.run = run, .attempt = attempt, .follow = true};
+	AUTO_DONE(output) o = {.raw = raw};
+	int64_t from = place.from, total, dropped;
+	usec_t away = 0;
 
-		if (!wait_attempt(c, run, attempt > 0 ? attempt : 1, &now, e))
+	for (;;) {
+		int64_t before = o.bytes;
+
+		place.from = from + o.bytes;
+		if (output_copy(c, &o, &place, &total, &dropped, e))
+			return true;
+		if (o.bytes > before)
+			away = 0;
+		if (!ask_again(e, &away, -1))
+			return false;
+	}
+}
+
+bool follow_output(struct ctl *c, const struct follow_from *f, json_t **ret, struct err *e)
+{
+	int64_t attempt = f->attempt;
+
+	for (;;) {
+		json_auto_t *now = NULL;
+		struct output_place place = {.run = f->run, .attempt = attempt, .follow = true};
+
+		if (!wait_attempt(c, f->run, attempt > 0 ? attempt : 1, &now, e))
 			return false;
 		if (member_int(now, "attempt") < (attempt > 0 ? attempt : 1)) {
 			*ret = json_incref(now);
@@ -164,7 +214,9 @@ bool follow_output(struct ctl *c, int64_t run, int64_t attempt, bool raw, json_t
 		}
 		if (!attempt)
 			place.attempt = member_int(now, "attempt");
-		if (!output_copy(c, &o, &place, &total, &dropped, e))
+		if (place.attempt == f->attempt)
+			place.from = f->offset;
+		if (!copy_attempt(c, place, f->raw, e))
 			return false;
 		attempt = place.attempt + 1;
 	}

@@ -21,8 +21,14 @@ bool follow_find(struct ctl *c, int64_t job, usec_t until, json_t **ret, struct 
 /* Waits until a run is final. ERR_BUSY: 'until' came first. */
 bool follow_wait(struct ctl *c, int64_t run, usec_t until, json_t **ret, struct err *e);
 
-/* Writes the output from the given attempt (0: the newest) on, until the run is final; *ret is the run then. */
-bool follow_output(struct ctl *c, int64_t run, int64_t attempt, bool raw, json_t **ret, struct err *e);
+/* Writes output until the run is final; *ret is the run then. */
+struct follow_from {
+	int64_t run;
+	int64_t attempt; /* and those after it; 0: from the newest on */
+	int64_t offset;  /* in the first of them, where it was named */
+	bool raw;
+};
+bool follow_output(struct ctl *c, const struct follow_from *f, json_t **ret, struct err *e);
 
 /* Says how a final run ended, in one line on standard error. */
 void follow_say(const json_t *run);

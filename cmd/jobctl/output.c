@@ -53,6 +53,7 @@ void output_put(struct output *o, const char *data, size_t len)
 {
 	size_t left;
 
+	o->bytes += (int64_t)len;
 	if (o->raw) {
 		buf_add(&o->out, data, len);
 		return;

@@ -10,6 +10,7 @@ struct err;
 
 struct output {
 	bool raw;        /* bytes as they are */
+	int64_t bytes;   /* taken so far */
 	struct buf part; /* the start of a character whose rest is still to come */
 	struct buf out;
 };

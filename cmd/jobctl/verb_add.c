@@ -118,6 +118,7 @@ static int show_added(const struct ctl *c, const json_t *job, bool follow)
 static int stay(struct ctl *c, const json_t *job, bool follow)
 {
 	json_auto_t *run = NULL, *final = NULL;
+	struct follow_from from = {.attempt = 1, .raw = !c->terminal};
 	struct err e = {};
 
 	if (!follow_find(c, member_int(job, "id"), -1, &run, &e))
@@ -126,9 +127,10 @@ static int stay(struct ctl *c, const json_t *job, bool follow)
 		ctl_say("jobctl: job %" PRId64 " never ran", member_int(job, "id"));
 		return EXIT_RUN_SKIPPED;
 	}
-	if (follow && !follow_output(c, member_int(run, "id"), 1, !c->terminal, &final, &e))
+	from.run = member_int(run, "id");
+	if (follow && !follow_output(c, &from, &final, &e))
 		return ctl_fail(&e);
-	if (!follow && !follow_wait(c, member_int(run, "id"), -1, &final, &e))
+	if (!follow && !follow_wait(c, from.run, -1, &final, &e))
 		return ctl_fail(&e);
 	follow_say(final);
 	return follow_exit(final, false);

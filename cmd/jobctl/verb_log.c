@@ -96,7 +96,7 @@ static void say_dropped(int64_t dropped)
 			words_size(dropped, size));
 }
 
-/* The tail of what is there; *ret_total is where following goes on. */
+/* The tail of what is there; place->from is where following goes on. */
 static bool show_tail(struct ctl *c, const struct wish *w, struct output_place *place, struct err *e)
 {
 	AUTO_DONE(output) o = {.raw = w->raw};
@@ -132,25 +132,18 @@ static bool show_output(struct ctl *c, const struct wish *w, const json_t *run, 
 static bool show_followed(struct ctl *c, const struct wish *w, const json_t *run, struct err *e)
 {
 	json_auto_t *final = NULL;
-	int64_t attempt = w->attempt, id = member_int(run, "id");
+	struct follow_from from = {.run = member_int(run, "id"), .attempt = w->attempt, .raw = w->raw};
+	int64_t tries = member_int(run, "attempt");
 
-	if (w->lines >= 0 && !run_is_final(run) && member_int(run, "attempt") > 0) {
-		AUTO_DONE(output) o = {.raw = w->raw};
-		struct output_place place = {.run = id, .attempt = attempt};
-		int64_t total, dropped;
+	if (w->lines >= 0 && tries > 0) {
+		struct output_place place = {.run = from.run, .attempt = w->attempt ? w->attempt : tries};
 
-		if (!place.attempt)
-			place.attempt = member_int(run, "attempt");
 		if (!show_tail(c, w, &place, e))
 			return false;
-		place.follow = true;
-		if (!output_copy(c, &o, &place, &total, &dropped, e))
-			return false;
-		attempt = place.attempt + 1;
-	} else if (w->lines >= 0 && run_is_final(run)) {
-		return show_output(c, w, run, e);
+		from.attempt = place.attempt;
+		from.offset = place.from;
 	}
-	if (!follow_output(c, id, attempt, w->raw, &final, e))
+	if (!follow_output(c, &from, &final, e))
 		return false;
 	if (isatty(STDERR_FILENO))
 		follow_say(final);
