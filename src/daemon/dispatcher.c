@@ -21,6 +21,12 @@
 #define SPAWN_RETRY_MIN (100 * USEC_MSEC)
 #define SPAWN_RETRY_MAX (30 * USEC_SEC)
 
+/* Is it the store's moment, or the operation itself? */
+static bool worth_retrying(enum err_kind kind)
+{
+	return kind == ERR_BUSY || kind == ERR_FULL || kind == ERR_INTERNAL;
+}
+
 /* ---- recording ends ---- */
 
 static void on_end_recorded(struct op *op, void *arg)
@@ -29,7 +35,7 @@ static void on_end_recorded(struct op *op, void *arg)
 	const struct attempt *a = &op->ended.attempt;
 	struct flight *f = flights_get(&d->flights, a->run, a->fence);
 
-	if (!op->ok) {
+	if (!op->ok && worth_retrying(op->err.kind)) {
 		if (f)
 			f->recording = false;
 		log_warning("could not record the end of run %" PRId64 ", trying again in 1s: %s", a->run,
@@ -40,10 +46,12 @@ static void on_end_recorded(struct op *op, void *arg)
 	}
 	if (d->spawner)
 		spawn_client_ack(d->spawner, a->run, a->fence);
-	if (op->ended.stale)
+	if (!op->ok)
+		log_warning("the end of run %" PRId64 " belongs nowhere: %s", a->run, op->err.msg);
+	else if (op->ended.stale)
 		log_warning("run %" PRId64 " was taken over meanwhile; its end is kept as stale", a->run);
 	else
-		hub_tell(d->o.hub, op->ended.job, a->run, op->ended.state);
+		hub_tell(d->o.hub, op->ended.job, a->run, op->ended.became);
 	if (f)
 		flights_remove(&d->flights, f);
 	op_free(op);
@@ -150,7 +158,7 @@ static void on_given_back(struct op *op, void *arg)
 {
 	struct dispatcher *d = arg;
 
-	if (op->ok) {
+	if (op->ok || !worth_retrying(op->err.kind)) {
 		op_free(op);
 		return;
 	}
@@ -247,7 +255,10 @@ static void on_claimed(struct op *op, void *arg)
 	struct dispatcher *d = arg;
 
 	d->claiming = false;
-	if (!op->ok) {
+	if (!op->ok && op->err.kind == ERR_FENCED) {
+		log_error("leaving: %s", op->err.msg);
+		d->o.on_exit(75, d->o.arg);
+	} else if (!op->ok) {
 		log_warning("could not claim due runs, trying again in 1s: %s", op->err.msg);
 		dispatcher_retry_in(d, RETRY_DELAY);
 	}
@@ -415,6 +426,7 @@ void dispatcher_free(struct dispatcher *d)
 	sd_event_source_disable_unref(d->retry_timer);
 	flights_done(&d->flights);
 	map_done(&d->early_cancels);
+	free(d->last_spawner);
 	free(d->host);
 	free(d);
 }

@@ -22,6 +22,7 @@ struct dispatcher {
 	bool spawner_ready;              /* connected, and what it has is known */
 	bool was_ready;                  /* on_ready was called */
 	unsigned connect_failures;
+	char *last_spawner;              /* owned: the id of the one we had */
 	char *host;                      /* owned */
 };
 

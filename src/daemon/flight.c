@@ -10,6 +10,8 @@ struct flight *flight_new(struct run *run, enum flight_stage stage)
 
 	f->run = run;
 	f->stage = stage;
+	if (run->state == RUN_CLAIMED)
+		run->attempt++; /* the store counts an attempt when it hears that it started */
 	f->start_recorded = run->state == RUN_RUNNING;
 	f->end = (struct attempt){.run = run->id, .number = run->attempt, .fence = run->fence,
 		.exit_code = -1, .started_at = run->started_at};

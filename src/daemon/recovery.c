@@ -29,46 +29,66 @@ static bool connect_spawner(struct dispatcher *d, struct err *e)
 
 /* ---- taking over: the store says what is ours, the spawner what became of it ---- */
 
-static void adopt(struct dispatcher *d, struct claimed *c)
+static void take_over(struct dispatcher *d, struct claimed *c)
 {
-	struct flight *f = flights_get(&d->flights, c->run->id, c->run->fence);
-
-	if (f && f->stage == FLIGHT_ENDED)
-		return; /* its end is known and on its way */
-	f = flight_new(STEAL(c->run), FLIGHT_ADOPTED);
-	flights_add(&d->flights, f);
+	flights_add(&d->flights, flight_new(STEAL(c->run), FLIGHT_ADOPTED));
 }
 
-static void give_up(struct dispatcher *d, struct claimed *c)
+static void give_up(struct dispatcher *d, struct flight *f)
 {
-	struct flight *f = flights_get(&d->flights, c->run->id, c->run->fence);
-	struct log_about about = {.job = c->run->job, .run = c->run->id};
-
-	if (f && f->stage == FLIGHT_ENDED)
-		return;
-	f = flight_new(STEAL(c->run), FLIGHT_ADOPTED);
-	flights_add(&d->flights, f);
-	log_line(LOG_LEVEL_WARNING, &about, "run %" PRId64 " was lost with its spawner", f->run->id);
+	log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = f->run->job, .run = f->run->id},
+		"run %" PRId64 " was lost with its spawner", f->run->id);
 	f->end.outcome = ATTEMPT_LOST;
 	f->end.ended_at = clock_now(d->o.clock);
 	f->end.error = xstrdup("the spawner that held it is gone");
+	f->end.spawner = xstrdup(d->last_spawner);
 	dispatcher_flight_ended(d, f);
+}
+
+/* What we held ourselves when the connection ended: a new spawner has ended it all, the old one still has it. */
+static void settle_own(struct dispatcher *d)
+{
+	bool same = text_equal(d->last_spawner, spawn_client_spawner(d->spawner));
+	struct flight *f;
+
+	for (size_t i = 0; (f = map_next(&d->flights.by_run, &i));) {
+		if (f->stage == FLIGHT_ENDED)
+			continue;
+		if (same)
+			f->stage = FLIGHT_ADOPTED;
+		else
+			give_up(d, f);
+	}
+	if (!same) {
+		free(d->last_spawner);
+		d->last_spawner = xstrdup(spawn_client_spawner(d->spawner));
+	}
+}
+
+static void take_over_all(struct dispatcher *d, struct op_node_open *n)
+{
+	settle_own(d);
+	for (size_t i = 0; i < n->same_spawner.n; i++)
+		take_over(d, &n->same_spawner.v[i]);
+	for (size_t i = 0; i < n->other_spawner.n; i++) {
+		struct run *r = n->other_spawner.v[i].run;
+		int64_t run = r->id, fence = r->fence;
+
+		take_over(d, &n->other_spawner.v[i]);
+		give_up(d, flights_get(&d->flights, run, fence));
+	}
 }
 
 static void on_node_opened(struct op *op, void *arg)
 {
 	struct dispatcher *d = arg;
-	struct op_node_open *n = &op->node_open;
 
 	if (!op->ok) {
 		log_error("could not register with the store, trying again: %s", op->err.msg);
 		spawn_client_free(STEAL(d->spawner));
 		dispatcher_retry_in(d, RECONNECT_MAX);
 	} else if (d->spawner) {
-		for (size_t i = 0; i < n->same_spawner.n; i++)
-			adopt(d, &n->same_spawner.v[i]);
-		for (size_t i = 0; i < n->other_spawner.n; i++)
-			give_up(d, &n->other_spawner.v[i]);
+		take_over_all(d, &op->node_open);
 		spawn_client_list(d->spawner);
 	}
 	op_free(op);
