@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jobschedd: options, configuration, and then the engine. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "daemon/config.h"
+#include "daemon/engine.h"
+#include "daemon/journal.h"
+#include "daemon/places.h"
+#include <getopt.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+
+struct options {
+	bool user_mode, print_config;
+	const char *config, *store, *state_dir, *runtime_dir, *node_name, *log_level;
+};
+
+/* Texts are stored where the table says, flags set. */
+static const struct {
+	const char *name, *arg;
+	size_t offset;
+	const char *help;
+} table[] = {
+	{"user", NULL, offsetof(struct options, user_mode), "run for yourself, on files of your own"},
+	{"config", "FILE", offsetof(struct options, config), "read this configuration"},
+	{"store", "WHERE", offsetof(struct options, store), "SQLite file or postgresql://…"},
+	{"state-dir", "DIR", offsetof(struct options, state_dir), "keep the store and the output here"},
+	{"runtime-dir", "DIR", offsetof(struct options, runtime_dir), "keep sockets and locks here"},
+	{"node-name", "NAME", offsetof(struct options, node_name), "name of this node"},
+	{"log-level", "LEVEL", offsetof(struct options, log_level), "error, warning, info or debug"},
+	{"print-config", NULL, offsetof(struct options, print_config),
+		"show the configuration in force, and leave"},
+	{"help", NULL, 0, "show this help"},
+	{"version", NULL, 0, "show the version"},
+};
+#define OPTION_HELP (ELEMENTS(table) - 2)
+#define OPTION_VERSION (ELEMENTS(table) - 1)
+
+static void print_help(FILE *out)
+{
+	fputs("usage: jobschedd [OPTIONS]\n\nRuns jobs when they are due. See jobschedd(8).\n\n", out);
+	for (size_t i = 0; i < ELEMENTS(table); i++) {
+		char name[48];
+
+		snprintf(name, sizeof(name), "--%s%s%s", table[i].name, table[i].arg ? " " : "",
+			table[i].arg ? table[i].arg : "");
+		fprintf(out, "  %-22s %s\n", name, table[i].help);
+	}
+}
+
+static void take_option(struct options *o, size_t i)
+{
+	char *at = (char *)o + table[i].offset;
+
+	if (table[i].arg)
+		*(const char **)at = optarg;
+	else
+		*(bool *)at = true;
+}
+
+/* -1: go on; else the exit status. */
+static int parse_options(int argc, char **argv, struct options *o)
+{
+	struct option longs[ELEMENTS(table) + 1] = {};
+	int c, i = 0;
+
+	for (size_t k = 0; k < ELEMENTS(table); k++)
+		longs[k] = (struct option){table[k].name, table[k].arg ? required_argument : no_argument, NULL, 0};
+	while ((c = getopt_long(argc, argv, "", longs, &i)) == 0) {
+		if (i == OPTION_HELP) {
+			print_help(stdout);
+			return 0;
+		}
+		if (i == OPTION_VERSION) {
+			puts("jobschedd " PACKAGE_VERSION);
+			return 0;
+		}
+		take_option(o, (size_t)i);
+	}
+	if (c == -1 && optind == argc)
+		return -1;
+	if (c == -1)
+		fprintf(stderr, "jobschedd: unexpected argument '%s'\n", argv[optind]);
+	fputs("try 'jobschedd --help'\n", stderr);
+	return 2;
+}
+
+struct config_source {
+	const struct options *options;
+	const char *path;
+};
+
+/* The file first, then what the command line says. */
+static bool read_config(struct config *c, void *arg, struct err *e)
+{
+	const struct config_source *from = arg;
+	const struct options *o = from->options;
+
+	return config_read(c, from->path, o->config != NULL, e) &&
+	       (!o->store || config_set(c, "store", o->store, e)) &&
+	       (!o->node_name || config_set(c, "node-name", o->node_name, e)) &&
+	       (!o->log_level || config_set(c, "log-level", o->log_level, e));
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = {};
+	int status = parse_options(argc, argv, &o);
+	AUTO_DONE(places) places = {};
+	AUTO_DONE(config) config = {};
+	struct config_source source = {&o, NULL};
+	struct utsname host = {};
+	struct err e = {};
+
+	if (status >= 0)
+		return status;
+	umask(077);
+	uname(&host);
+	config_init(&config);
+	journal_open("jobschedd", host.nodename);
+	if (!places_find(o.user_mode, o.state_dir, o.runtime_dir, &places, &e)) {
+		log_error("%s", e.msg);
+		return EXIT_CONFIG;
+	}
+	source.path = o.config ? o.config : places.config;
+	if (!read_config(&config, &source, &e)) {
+		log_error("%s", e.msg);
+		return EXIT_CONFIG;
+	}
+	if (o.print_config) {
+		config_print(&config, stdout);
+		return 0;
+	}
+	log_set_level((enum log_level)config.log_level);
+	if (config.node_name)
+		log_set_node(config.node_name);
+	return engine_run(&(struct engine_options){
+		.user_mode = o.user_mode,
+		.places = &places,
+		.config = &config,
+		.node_name = config.node_name ? config.node_name : host.nodename,
+		.read_config = read_config,
+		.arg = &source,
+	});
+}
