@@ -249,8 +249,8 @@ static enum next next_step(struct batch *b, int try, struct err *e)
 bool store_apply(struct store *s, struct op *const *ops, size_t n, struct store_wake *ret, struct err *e)
 {
 	struct batch b = {.s = s, .ops = ops, .n = n, .no_growth = !s->db->ops->reserve_held(s->db)};
-	enum next next = AGAIN;
-	struct err why = {};
+	enum next next = s->read_only ? GIVE_UP : AGAIN;
+	struct err why = {.kind = ERR_INTERNAL, .msg = "the store was opened for reading only"};
 
 	b.group = xcalloc(n ? n : 1, sizeof(*b.group));
 	for (int try = 0; next == AGAIN && try < TRIES; try++)

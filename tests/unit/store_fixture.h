@@ -20,6 +20,8 @@ int place_group_setup(void **state);
 int place_group_teardown(void **state);
 char *place_new(void);               /* a place with no store yet; caller frees */
 void place_drop(const char *where);  /* removes what is there */
+void place_clear(const char *where); /* empties the tables; numbers begin at 1 again */
+void place_query(const char *where, const char *sql, struct buf *out); /* appends rows as text; out may be NULL */
 
 /* cmocka's setup and teardown of one test. */
 int fixture_setup(void **state);     /* opens the store and the node NODE */

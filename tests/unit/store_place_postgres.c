@@ -214,3 +214,28 @@ void place_drop(const char *where)
 
 	admin(sql);
 }
+
+void place_query(const char *where, const char *sql, struct buf *out)
+{
+	PGconn *c = PQconnectdb(where);
+	PGresult *r;
+
+	PQclear(PQexec(c, "SET search_path = jobsched; SET client_min_messages = warning"));
+	r = PQexec(c, sql);
+	if (PQresultStatus(r) != PGRES_COMMAND_OK && PQresultStatus(r) != PGRES_TUPLES_OK)
+		fail_msg("%s: %s", sql, PQerrorMessage(c));
+	for (int row = 0; out && row < PQntuples(r); row++) {
+		for (int i = 0; i < PQnfields(r); i++)
+			buf_printf(out, "%s|", PQgetisnull(r, row, i) ? "-" : PQgetvalue(r, row, i));
+		buf_char(out, '\n');
+	}
+	PQclear(r);
+	PQfinish(c);
+}
+
+void place_clear(const char *where)
+{
+	place_query(where, "DELETE FROM jobs; DELETE FROM job_tags; DELETE FROM due; DELETE FROM runs;"
+		"DELETE FROM attempts; DELETE FROM nodes; DELETE FROM counters;"
+		"ALTER SEQUENCE jobs_id RESTART; ALTER SEQUENCE runs_id RESTART", NULL);
+}

@@ -4,6 +4,7 @@
 #include "store_fixture.h"
 #include <dirent.h>
 #include <libgen.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -45,4 +46,33 @@ void place_drop(const char *where)
 	}
 	closedir(d);
 	rmdir(dir);
+}
+
+void place_query(const char *where, const char *sql, struct buf *out)
+{
+	sqlite3 *h = NULL;
+	sqlite3_stmt *stmt = NULL;
+
+	assert_int_equal(sqlite3_open_v2(where, &h, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+	sqlite3_db_config(h, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+	while (*sql) {
+		if (sqlite3_prepare_v2(h, sql, -1, &stmt, &sql) != SQLITE_OK)
+			fail_msg("%s: %s", sql, sqlite3_errmsg(h));
+		while (stmt && sqlite3_step(stmt) == SQLITE_ROW && out) {
+			for (int i = 0; i < sqlite3_column_count(stmt); i++) {
+				const char *text = (const char *)sqlite3_column_text(stmt, i);
+
+				buf_printf(out, "%s|", text ? text : "-");
+			}
+			buf_char(out, '\n');
+		}
+		sqlite3_finalize(stmt);
+	}
+	sqlite3_close(h);
+}
+
+void place_clear(const char *where)
+{
+	place_query(where, "BEGIN; DELETE FROM jobs; DELETE FROM job_tags; DELETE FROM due; DELETE FROM runs;"
+		"DELETE FROM attempts; DELETE FROM nodes; DELETE FROM counters; DELETE FROM sqlite_sequence; COMMIT", NULL);
 }

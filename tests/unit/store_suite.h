@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of the store suite; each engine's program runs them all. */
+#pragma once
+#include "store_fixture.h"
+
+struct suite_part {
+	const struct CMUnitTest *tests;
+	size_t n;
+};
+extern const struct suite_part store_jobs_part, store_runs_part, store_plan_part, store_list_part, store_batch_part,
+	store_faults_part, store_engine_part;

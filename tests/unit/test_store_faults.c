@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every operation with its n-th engine call failing: it is there whole, or not at all, and says which. */
+#include "base/text.h"
+#include "db_faulty.h"
+#include "store_suite.h"
+#include <stdio.h>
+#include <string.h>
+
+/* What the store holds, by names: numbers differ from try to try. */
+static const char *const dump_queries[] = {
+	"SELECT name, uid, key, state, reason, priority, updated_at, removed_at, spec FROM jobs ORDER BY name, id",
+	"SELECT j.name, d.slot FROM due d JOIN jobs j ON j.id = d.job ORDER BY j.name",
+	"SELECT j.name, t.key, t.value FROM job_tags t JOIN jobs j ON j.id = t.job ORDER BY j.name, t.key",
+	"SELECT j.name, r.kind, r.slot, r.state, r.reason, r.due_at, r.attempt, r.lost, r.fence, r.cancel_asked, r.node,"
+	" r.spawner, r.claimed_at, r.started_at, r.ended_at, r.exit_code FROM runs r LEFT JOIN jobs j ON j.id = r.job"
+	" ORDER BY j.name, r.slot",
+	"SELECT j.name, a.fence, a.number, a.node, a.outcome, a.ended_at FROM attempts a JOIN runs r ON r.id = a.run"
+	" JOIN jobs j ON j.id = r.job ORDER BY j.name, a.fence",
+	"SELECT id, name, spawner, closed_at FROM nodes ORDER BY id",
+	"SELECT what, state, queue, sum(n) FROM counters GROUP BY what, state, queue HAVING sum(n) <> 0"
+	" ORDER BY what, state, queue",
+};
+
+static char *dump(const char *where)
+{
+	AUTO_DONE(buf) out = {};
+
+	for (size_t i = 0; i < ELEMENTS(dump_queries); i++)
+		place_query(where, dump_queries[i], &out);
+	return buf_steal(&out);
+}
+
+/* Numbers in the world below, which is built in this order in an empty store. */
+enum { QUEUED = 1, CLAIMED, RUNNING, DUE, WORLD_JOBS };
+
+static void build_world(struct store *s, const char *where)
+{
+	static const char *const names[] = {NULL, "queued", "claimed", "running", "due"};
+	AUTO(op) *node = op_node_open(NODE, "one", SPAWNER);
+
+	place_clear(where);
+	assert_true(apply_one(s, node));
+	for (int i = QUEUED; i < WORLD_JOBS; i++) {
+		AUTO(op) *add = op_add(names[i], NULL, NULL);
+
+		add->add.run_at = i == DUE ? 0 : i == QUEUED ? T0 + 100 : T0 + (i == RUNNING ? 0 : 1);
+		add->add.next_slot = i == DUE ? T0 : 0;
+		assert_true(apply_one(s, add));
+		assert_int_equal(add->add.id, i);
+	}
+	for (int i = 0; i < 2; i++) {
+		AUTO(run) *r = claim_one(s, T0 + 2);
+
+		if (r->job == RUNNING)
+			start_run(s, r, T0 + 3);
+	}
+}
+
+static void plan_two(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg)
+{
+	(void)now;
+	(void)arg;
+	for (; ret->n < 2; ret->n++)
+		ret->runs[ret->n] = (struct planned_run){.state = RUN_QUEUED, .slot = due->slot + (usec_t)ret->n,
+			.due_at = due->slot};
+	ret->next_slot = horizon + 1;
+}
+
+static struct run run_of(int job)
+{
+	return (struct run){.id = job, .job = job, .fence = 1}; /* run numbers follow job numbers in this world */
+}
+
+static struct op *make_bulk(void)
+{
+	struct op *op = op_new(OP_JOB_BULK, NULL, NULL);
+
+	op->bulk.n = 3;
+	op->bulk.v = xcalloc(3, sizeof(*op->bulk.v));
+	for (int i = 0; i < 3; i++)
+		op->bulk.v[i] = (struct job_new){.uid = 5, .owner = "eve", .name = i == 0 ? "x" : i == 1 ? "y" : "z",
+			.spec = "{}", .now = T0, .run_at = T0 + 1000};
+	return op;
+}
+
+static struct op *make(enum op_kind kind)
+{
+	struct run claimed = run_of(CLAIMED), running = run_of(RUNNING);
+	struct op *op = NULL;
+
+	switch (kind) {
+	case OP_JOB_ADD:
+		op = op_add("new", "key", NULL);
+		op->add.run_at = T0 + 1000;
+		op->add.next_slot = T0 + 2000;
+		break;
+	case OP_JOB_BULK:
+		return make_bulk();
+	case OP_JOB_CANCEL:
+	case OP_JOB_REMOVE:
+		op = op_job_cancel(kind, kind == OP_JOB_CANCEL ? QUEUED : RUNNING);
+		op->job_cancel.running = true;
+		break;
+	case OP_RUN_CANCEL:
+		op = op_new(kind, NULL, NULL);
+		op->run_cancel = (struct op_run_cancel){.uid = -1, .id = QUEUED, .now = T0 + 9};
+		break;
+	case OP_PLAN:
+		op = op_new(kind, NULL, NULL);
+		op->plan = (struct op_plan){.now = T0, .horizon = T0 + 5, .limit = 9, .fn = plan_two};
+		break;
+	case OP_CLAIM:
+		return op_claim(5, T0 + 200);
+	case OP_STARTED:
+		return op_started(&claimed, T0 + 9);
+	case OP_ENDED:
+		return op_ended(&running, ATTEMPT_SUCCEEDED, T0 + 9);
+	case OP_GIVE_BACK:
+		op = op_new(kind, NULL, NULL);
+		op->give_back = (struct op_give_back){.node = NODE, .run = CLAIMED, .fence = 1, .due_at = T0 + 9};
+		break;
+	case OP_NODE_OPEN:
+		return op_node_open("node-new", "one", "spawner-new");
+	case OP_NODE_CLOSE:
+		op = op_new(kind, NULL, NULL);
+		op->node_close = (struct op_node_close){.node = NODE, .now = T0 + 9};
+		break;
+	default:
+		break;
+	}
+	return op;
+}
+
+struct trial {
+	const char *where;
+	struct store *s;
+	struct fault *fault;
+	char *before, *after; /* owned dumps */
+};
+
+/* Applies the operation with the fault armed; returns whether the fault was met. */
+static bool try_once(struct trial *t, enum op_kind kind, enum fault_mode mode, int n)
+{
+	AUTO(op) *op = make(kind);
+	AUTO_TEXT found = NULL;
+	struct store_wake wake;
+	struct err e = {};
+	bool applied;
+
+	*t->fault = (struct fault){.mode = mode, .calls_left = n};
+	applied = store_apply(t->s, &op, 1, &wake, &e);
+	t->fault->calls_left = 0;
+	found = dump(t->where);
+	if (applied && op->ok) {
+		assert_string_equal(found, t->after);
+	} else if (!applied && e.kind == ERR_UNCERTAIN) {
+		assert_true(strcmp(found, t->before) == 0 || strcmp(found, t->after) == 0);
+		assert_int_not_equal(mode, FAULT_LOST);
+		assert_int_not_equal(mode, FAULT_COMMITTED);
+	} else {
+		assert_false(op->ok);
+		assert_int_not_equal(op->err.kind, ERR_NONE);
+		assert_string_equal(found, t->before);
+	}
+	if (mode == FAULT_LOST || mode == FAULT_COMMITTED)
+		assert_true(applied && op->ok); /* a connection that comes back costs nobody anything */
+	if (strcmp(found, t->before) != 0)
+		build_world(t->s, t->where);
+	return t->fault->fired;
+}
+
+static void try_kind(struct trial *t, enum op_kind kind, enum fault_mode mode)
+{
+	AUTO(op) *clean = make(kind);
+	int n = 1;
+
+	build_world(t->s, t->where);
+	t->before = dump(t->where);
+	if (!apply_one(t->s, clean))
+		fail_msg("operation %d: %s", kind, clean->err.msg);
+	t->after = dump(t->where);
+	assert_string_not_equal(t->before, t->after);
+	build_world(t->s, t->where);
+	while (try_once(t, kind, mode, n))
+		n++;
+	assert_true(n > (mode == FAULT_COMMITTED ? 1 : 5)); /* it did meet some calls */
+	free(STEAL(t->before));
+	free(STEAL(t->after));
+}
+
+static void try_all(enum fault_mode mode, bool reconnects)
+{
+	AUTO_TEXT where = place_new();
+	struct db_options o = {.where = where};
+	struct fault fault = {};
+	struct trial t = {.where = where, .fault = &fault};
+	struct err e = {};
+
+	if (!store_open_with(db_faulty_ops(fixture_ops, &fault, reconnects), &o, &t.s, &e))
+		fail_msg("%s", e.msg);
+	for (enum op_kind kind = 0; kind < OP_KIND_MAX; kind++)
+		try_kind(&t, kind, mode);
+	store_free(t.s);
+	place_drop(where);
+}
+
+static void a_failing_statement_leaves_nothing_half_done(void **state)
+{
+	(void)state;
+	try_all(FAULT_STATEMENT, fixture_ops->reconnects);
+}
+
+static void a_busy_store_leaves_nothing_half_done(void **state)
+{
+	(void)state;
+	try_all(FAULT_BUSY, fixture_ops->reconnects);
+}
+
+static void a_full_store_leaves_nothing_half_done(void **state)
+{
+	(void)state;
+	try_all(FAULT_FULL, fixture_ops->reconnects);
+}
+
+static void a_failing_device_leaves_nothing_half_done(void **state)
+{
+	(void)state;
+	try_all(FAULT_DEVICE, false);
+}
+
+static void a_lost_connection_is_made_again_and_nothing_is_done_twice(void **state)
+{
+	(void)state;
+	try_all(FAULT_LOST, true);
+}
+
+static void a_commit_that_nobody_confirmed_is_found_by_its_witness(void **state)
+{
+	(void)state;
+	try_all(FAULT_COMMITTED, true);
+}
+
+/* The whole world in one batch, a statement failing somewhere: what says ok is there, the rest is not. */
+static void a_batch_with_a_failing_statement_keeps_its_good_members(void **state)
+{
+	enum { N = 9 };
+	static const enum op_kind kinds[N] = {OP_JOB_ADD, OP_STARTED, OP_ENDED, OP_JOB_CANCEL, OP_PLAN, OP_JOB_BULK,
+		OP_RUN_CANCEL, OP_CLAIM, OP_NODE_CLOSE};
+	AUTO_TEXT where = place_new();
+	struct db_options o = {.where = where};
+	struct fault fault = {};
+	struct store *s = NULL;
+	struct err e = {};
+
+	(void)state;
+	assert_true(store_open_with(db_faulty_ops(fixture_ops, &fault, fixture_ops->reconnects), &o, &s, &e));
+	for (int n = 1; n == 1 || fault.fired; n += 1 + n / 8) {
+		struct op *ops[N], *good[N];
+		AUTO_TEXT faulted = NULL;
+		AUTO_TEXT wanted = NULL;
+		size_t ok = 0;
+
+		build_world(s, where);
+		for (int i = 0; i < N; i++)
+			ops[i] = make(kinds[i]);
+		fault = (struct fault){.mode = FAULT_STATEMENT, .calls_left = n};
+		if (store_apply(s, ops, N, &(struct store_wake){}, &e))
+			for (int i = 0; i < N; i++)
+				if (ops[i]->ok)
+					good[ok++] = make(kinds[i]);
+		fault.calls_left = 0;
+		faulted = dump(where);
+		build_world(s, where);
+		apply_all(s, good, ok);
+		wanted = dump(where);
+		assert_string_equal(faulted, wanted);
+		for (size_t i = 0; i < ok; i++)
+			op_free(good[i]);
+		for (int i = 0; i < N; i++)
+			op_free(ops[i]);
+	}
+	store_free(s);
+	place_drop(where);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(a_failing_statement_leaves_nothing_half_done),
+	cmocka_unit_test(a_busy_store_leaves_nothing_half_done),
+	cmocka_unit_test(a_full_store_leaves_nothing_half_done),
+	cmocka_unit_test(a_failing_device_leaves_nothing_half_done),
+	cmocka_unit_test(a_lost_connection_is_made_again_and_nothing_is_done_twice),
+	cmocka_unit_test(a_commit_that_nobody_confirmed_is_found_by_its_witness),
+	cmocka_unit_test(a_batch_with_a_failing_statement_keeps_its_good_members),
+};
+const struct suite_part store_faults_part = {tests, ELEMENTS(tests)};

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Planning: due slots become runs, once each, and jobs move on. */
+#include "base/text.h"
+#include "store_suite.h"
+#include <string.h>
+
+static struct store *store_of(void **state)
+{
+	return ((struct fixture *)*state)->store;
+}
+
+static int64_t add_due(struct store *s, const char *name, usec_t slot)
+{
+	AUTO(op) *op = op_add(name, NULL, NULL);
+
+	op->add.run_at = 0;
+	op->add.next_slot = slot;
+	op->add.priority = 4;
+	assert_true(apply_one(s, op));
+	return op->add.id;
+}
+
+/* Every second up to the horizon; 'arg' is the last slot there is. */
+static void every_second(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg)
+{
+	usec_t slot = due->slot, end = *(usec_t *)arg;
+
+	(void)now;
+	for (; slot <= horizon && slot <= end && ret->n < 64; slot += USEC_SEC)
+		ret->runs[ret->n++] = (struct planned_run){.state = RUN_QUEUED, .slot = slot, .slot_last = slot,
+			.slot_count = 1, .due_at = slot};
+	ret->next_slot = slot <= end ? slot : 0;
+}
+
+static struct op *op_plan(plan_fn *fn, void *arg, usec_t horizon)
+{
+	struct op *op = op_new(OP_PLAN, NULL, NULL);
+
+	op->plan = (struct op_plan){.now = T0, .horizon = horizon, .limit = 100, .fn = fn, .fn_arg = arg};
+	return op;
+}
+
+static void each_slot_in_the_window_becomes_a_run(void **state)
+{
+	struct store *s = store_of(state);
+	usec_t end = USEC_LAST;
+	int64_t id = add_due(s, "tick", T0);
+	AUTO(op) *plan = op_plan(every_second, &end, T0 + 5 * USEC_SEC);
+	AUTO(op) *claim = op_claim(10, T0 + 2 * USEC_SEC);
+	AUTO(job) *job = NULL;
+	struct store_wake wake;
+
+	wake = apply_all(s, &plan, 1);
+	assert_int_equal(plan->plan.jobs, 1);
+	assert_int_equal(plan->plan.runs, 6);
+	assert_int_equal(wake.next_slot, T0 + 6 * USEC_SEC);
+	assert_int_equal(wake.next_due, T0);
+	job = get_job(s, id);
+	assert_int_equal(job->next_slot, T0 + 6 * USEC_SEC);
+	assert_true(apply_one(s, claim));
+	assert_int_equal(claim->claim.claimed.n, 3);
+	assert_int_equal(claim->claim.claimed.v[2].run->slot, T0 + 2 * USEC_SEC);
+	assert_int_equal(claim->claim.claimed.v[2].run->priority, 4);
+	assert_counts_true(s);
+}
+
+static void the_same_slot(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg)
+{
+	(void)now;
+	(void)horizon;
+	(void)arg;
+	ret->runs[ret->n++] = (struct planned_run){.state = RUN_QUEUED, .slot = T0 + 1, .due_at = T0 + 1};
+	ret->next_slot = due->slot + 1;
+}
+
+static void a_slot_becomes_one_run_however_often_it_is_planned(void **state)
+{
+	struct store *s = store_of(state);
+	struct op *ops[3];
+
+	add_due(s, NULL, T0);
+	for (size_t i = 0; i < 3; i++)
+		ops[i] = op_plan(the_same_slot, NULL, T0 + USEC_SEC);
+	apply_all(s, ops, 3);
+	assert_int_equal(ops[0]->plan.runs, 1);
+	assert_int_equal(ops[1]->plan.runs + ops[2]->plan.runs, 0);
+	assert_int_equal(ops[2]->plan.jobs, 1);
+	assert_counts_true(s);
+	for (size_t i = 0; i < 3; i++)
+		op_free(ops[i]);
+}
+
+static void a_schedule_that_ends_lets_its_job_finish(void **state)
+{
+	struct store *s = store_of(state);
+	usec_t end = T0 + USEC_SEC;
+	int64_t id = add_due(s, NULL, T0);
+	AUTO(op) *plan = op_plan(every_second, &end, T0 + 5 * USEC_SEC);
+	AUTO(job) *before = NULL;
+	AUTO(job) *after = NULL;
+
+	assert_true(apply_one(s, plan));
+	assert_int_equal(plan->plan.runs, 2);
+	for (int i = 0; i < 2; i++) {
+		AUTO(run) *run = claim_one(s, end);
+
+		before = get_job(s, id);
+		assert_int_equal(before->state, JOB_ACTIVE);
+		job_free(STEAL(before));
+		end_run(s, run, ATTEMPT_SUCCEEDED, end + 5);
+	}
+	after = get_job(s, id);
+	assert_int_equal(after->state, JOB_FINISHED);
+	assert_counts_true(s);
+}
+
+static void missed(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg)
+{
+	(void)now;
+	(void)horizon;
+	(void)arg;
+	ret->runs[ret->n++] = (struct planned_run){.state = RUN_SKIPPED, .slot = due->slot, .slot_last = due->slot + 90,
+		.slot_count = 10, .due_at = due->slot, .reason = "missed"};
+}
+
+static void missed_slots_are_one_row_and_end_the_job(void **state)
+{
+	struct store *s = store_of(state);
+	int64_t id = add_due(s, NULL, T0);
+	AUTO(op) *plan = op_plan(missed, NULL, T0 + USEC_SEC);
+	AUTO(job) *job = NULL;
+	AUTO(run) *run = NULL;
+
+	assert_true(apply_one(s, plan));
+	assert_int_equal(plan->plan.runs, 1);
+	job = get_job(s, id);
+	assert_int_equal(job->state, JOB_FINISHED);
+	run = get_run(s, job->last_run.id);
+	assert_int_equal(run->state, RUN_SKIPPED);
+	assert_string_equal(run->reason, "missed");
+	assert_int_equal(run->slot_count, 10);
+	assert_int_equal(run->slot_last, T0 + 90);
+	assert_int_equal(run->ended_at, T0);
+	assert_counts_true(s);
+}
+
+static void no_further(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg)
+{
+	(void)now;
+	(void)horizon;
+	(void)arg;
+	if (due->name && strcmp(due->name, "bad") == 0)
+		ret->suspend = "its zone is unknown";
+	else
+		ret->next_slot = due->slot + USEC_HOUR;
+}
+
+static void a_job_that_cannot_go_on_is_suspended_alone(void **state)
+{
+	struct store *s = store_of(state);
+	int64_t bad = add_due(s, "bad", T0), good = add_due(s, "good", T0);
+	AUTO(op) *plan = op_plan(no_further, NULL, T0 + USEC_SEC);
+	AUTO(job) *suspended = NULL;
+	AUTO(job) *moved = NULL;
+
+	assert_true(apply_one(s, plan));
+	assert_int_equal(plan->plan.jobs, 2);
+	suspended = get_job(s, bad);
+	assert_int_equal(suspended->state, JOB_SUSPENDED);
+	assert_string_equal(suspended->reason, "its zone is unknown");
+	assert_int_equal(suspended->next_slot, 0);
+	moved = get_job(s, good);
+	assert_int_equal(moved->next_slot, T0 + USEC_HOUR);
+	assert_counts_true(s);
+}
+
+static void planning_takes_the_earliest_up_to_its_limit(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *plan = op_plan(no_further, NULL, T0 + USEC_SEC);
+	int64_t last;
+	AUTO(job) *left = NULL;
+
+	last = add_due(s, NULL, T0 + 9);
+	add_due(s, NULL, T0 + 1);
+	add_due(s, NULL, T0 + 2);
+	add_due(s, NULL, T0 + USEC_DAY);
+	plan->plan.limit = 2;
+	assert_true(apply_one(s, plan));
+	assert_int_equal(plan->plan.jobs, 2);
+	left = get_job(s, last);
+	assert_int_equal(left->next_slot, T0 + 9);
+}
+
+static const struct CMUnitTest tests[] = {
+	STORE_TEST(each_slot_in_the_window_becomes_a_run),
+	STORE_TEST(a_slot_becomes_one_run_however_often_it_is_planned),
+	STORE_TEST(a_schedule_that_ends_lets_its_job_finish),
+	STORE_TEST(missed_slots_are_one_row_and_end_the_job),
+	STORE_TEST(a_job_that_cannot_go_on_is_suspended_alone),
+	STORE_TEST(planning_takes_the_earliest_up_to_its_limit),
+};
+const struct suite_part store_plan_part = {tests, ELEMENTS(tests)};
