@@ -14,6 +14,7 @@
 #include <sys/un.h>
 
 #define ACCEPT_BURST 256 /* connections taken before the loop turns to others */
+#define IDLE_FACTOR 6
 #define RELIEF (100 * USEC_MSEC)
 
 /* ---- time limits ---- */
@@ -45,14 +46,21 @@ static void arm_deadline(struct server *s)
 	sd_event_source_set_enabled(s->on_deadline, SD_EVENT_ONESHOT);
 }
 
+/* A client that was served once may think for a while before it asks again. */
+static int phase_seconds(const struct server *s, enum conn_phase phase)
+{
+	return phase == PHASE_HEAD   ? s->limits.head_timeout
+	       : phase == PHASE_IDLE ? IDLE_FACTOR * s->limits.head_timeout
+				     : s->limits.body_timeout;
+}
+
 void conn_enter(struct conn *c, enum conn_phase phase)
 {
 	struct server *s = c->server;
-	int seconds = phase == PHASE_HEAD ? s->limits.head_timeout : s->limits.body_timeout;
 
 	TAILQ_REMOVE(&s->phases[c->phase], c, in_phase);
 	c->phase = phase;
-	c->deadline = boot_now(s) + seconds * USEC_SEC;
+	c->deadline = boot_now(s) + phase_seconds(s, phase) * USEC_SEC;
 	TAILQ_INSERT_TAIL(&s->phases[phase], c, in_phase);
 	if (phase != PHASE_BUSY)
 		arm_deadline(s);

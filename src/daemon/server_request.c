@@ -11,14 +11,26 @@
 
 struct framing {
 	size_t lengths, encodings;
-	bool other_encoding;
+	bool other_encoding, odd_name;
 };
+
+/* "Content-Length : 5" is another header to us and the length to somebody else. */
+static bool is_token(const char *name)
+{
+	static const char odd[] = " \t\"(),/:;<=>?@[\\]{}";
+
+	for (; *name; name++)
+		if (*name <= ' ' || *name >= 127 || strchr(odd, *name))
+			return false;
+	return true;
+}
 
 static enum MHD_Result count_header(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
 {
 	struct framing *f = arg;
 
 	(void)kind;
+	f->odd_name |= !is_token(name);
 	if (strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0)
 		f->lengths++;
 	if (strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0) {
@@ -34,11 +46,12 @@ static bool check_framing(struct request *r, struct err *e)
 	struct framing f = {};
 
 	MHD_get_connection_values(r->mhd, MHD_HEADER_KIND, count_header, &f);
-	if (f.lengths + f.encodings > 1 || f.other_encoding) {
-		r->must_close = true;
+	r->must_close = f.lengths + f.encodings > 1 || f.other_encoding || f.odd_name;
+	if (f.odd_name)
+		return err_set(e, ERR_INVALID, "a header's name has a character that no name has");
+	if (r->must_close)
 		return err_set(e, ERR_INVALID, "the end of the body is not clear: one Content-Length or "
 					       "'Transfer-Encoding: chunked' is taken");
-	}
 	return true;
 }
 
@@ -50,6 +63,12 @@ static uint64_t declared_length(struct request *r)
 	if (!text)
 		return 0;
 	return parse_int(text, 0, INT64_MAX, &n) ? (uint64_t)n : UINT64_MAX;
+}
+
+static bool has_body(struct request *r)
+{
+	return MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_TRANSFER_ENCODING) ||
+	       declared_length(r) > 0;
 }
 
 static size_t body_limit(const struct request *r)
@@ -162,12 +181,13 @@ static enum MHD_Result begin(struct server *s, struct MHD_Connection *mhd, const
 		return MHD_NO;
 	*state = r = request_new(s, c, mhd);
 	conn_enter(c, PHASE_BODY);
-	if (!check_head(r, method, url, version, &e)) {
-		if (!r->answered)
-			request_answer_err(r, &e);
-		return request_queue(r);
-	}
-	return MHD_YES;
+	if (check_head(r, method, url, version, &e))
+		return MHD_YES;
+	if (!r->answered)
+		request_answer_err(r, &e);
+	r->started = true;
+	/* an answer before the body ends the connection; without a body it can wait for its turn and does not */
+	return r->must_close || has_body(r) ? request_queue(r) : MHD_YES;
 }
 
 /* ---- the body, then the route ---- */
@@ -235,13 +255,14 @@ void request_on_completed(void *arg, struct MHD_Connection *mhd, void **state,
 {
 	struct request *r = *state;
 
-	(void)arg;
 	(void)mhd;
-	(void)why;
+	/* what MHD gives up in the middle it closes only when it runs again */
+	if (why != MHD_REQUEST_TERMINATED_COMPLETED_OK)
+		server_resumed(arg);
 	if (!r)
 		return;
 	*state = NULL;
 	r->conn->bad_escape = false;
-	conn_enter(r->conn, PHASE_HEAD);
+	conn_enter(r->conn, PHASE_IDLE);
 	request_free(r);
 }

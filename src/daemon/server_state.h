@@ -21,7 +21,8 @@ struct peer {
 	usec_t name_at;
 };
 
-enum conn_phase { PHASE_HEAD, PHASE_BODY, PHASE_BUSY, PHASE_MAX };
+/* Before the first request, between two, within a body: timed, each in its own way. PHASE_BUSY: our turn. */
+enum conn_phase { PHASE_HEAD, PHASE_IDLE, PHASE_BODY, PHASE_BUSY, PHASE_MAX };
 
 struct conn {
 	struct server *server;
