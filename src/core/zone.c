@@ -34,16 +34,18 @@ int64_t zone_offset(const struct zone *z, int64_t t)
 
 int64_t zone_instant(const struct zone *z, int64_t wall)
 {
-	size_t i = zone_find(z, wall - ZONE_OFFSET_MAX);
+	const struct zone_period *after_gap = NULL;
 
-	for (;; i++) {
-		const struct zone_period *p = &z->v[i];
-
-		if (wall < p->from + p->offset)
-			return p->from;
-		if (wall < p[1].from + p->offset)
+	for (const struct zone_period *p = z->v + zone_find(z, wall - ZONE_OFFSET_MAX);
+		p < z->v + z->n && p->from <= wall + ZONE_OFFSET_MAX; p++) {
+		if (wall < p->from + p->offset) {
+			if (!after_gap)
+				after_gap = p;
+		} else if (wall < p[1].from + p->offset) {
 			return wall - p->offset;
+		}
 	}
+	return after_gap ? after_gap->from : wall;
 }
 
 enum zone_wall zone_wall(const struct zone *z, int64_t wall)

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any text as a moment: refused in words, or an instant that is not past. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/civil.h"
+#include "core/phrase.h"
+#include "core/scan.h"
+#include "core/zone.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const struct zone_period periods[] = {
+	{ -(INT64_C(1) << 60), -12600, -(INT64_C(1) << 60) },
+	{ 1711846800, 37800, 1711834200 },
+	{ 1729990800, 3600, 1730028600 },
+	{ INT64_C(1) << 60, 3600, 0 },
+};
+static const struct zone odd = { .name = "Odd/Zone", .n = 3, .v = periods };
+
+static void try(const char *text, const struct zone *z, int64_t now)
+{
+	struct err e = {};
+	struct scan s = { .text = text, .end = strlen(text), .e = &e };
+	const struct phrase_context c = { .zone = z, .now = now };
+	int64_t t = -1;
+
+	phrase_looks_like(&s);
+	if (phrase_scan(&s, &c, &t) ? t < now || t > TIME_LAST || !scan_done(&s) : t != -1 || !e.msg[0])
+		abort();
+	s.pos = 0;
+	phrase_scan_rfc3339(&s, &t);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const int64_t nows[] = { 0, 1704067200, 1711846799, 1729992000, TIME_LAST };
+	AUTO_TEXT text = NULL;
+
+	if (size > SCHEDULE_TEXT_MAX)
+		return 0;
+	text = xstrndup((const char *)data, size);
+	for (size_t i = 0; i < ELEMENTS(nows); i++) {
+		try(text, &zone_utc, nows[i]);
+		try(text, &odd, nows[i]);
+	}
+	return 0;
+}
