@@ -37,15 +37,31 @@ static bool read_wish(const struct ctl *c, const struct args *a, struct wish *w,
 	return true;
 }
 
-/* The newest run of a job that has started. */
+/* A run that was cancelled while it was queued has nothing to show. */
+static bool on_started(const json_t *run, void *arg)
+{
+	json_t **found = arg;
+
+	if (member_int(run, "attempt") == 0)
+		return true;
+	*found = json_incref((json_t *)run);
+	return false;
+}
+
+/* The newest run of a job that has started; *ret NULL: none. */
 static bool newest_started(struct ctl *c, int64_t job, json_t **ret, struct err *e)
 {
-	json_auto_t *runs = NULL;
+	AUTO_DONE(buf) path = {};
+	json_t *found = NULL;
+	struct pages pages = {.member = "runs", .row = on_started, .arg = &found};
+	bool ok;
 
-	if (!api_runs(c, job, STARTED_STATES, 1, &runs, e))
-		return false;
-	*ret = json_incref(json_array_get(runs, 0));
-	return true;
+	buf_printf(&path, "/v1/runs?job=%" PRId64 "&state=" STARTED_STATES, job);
+	pages.path = path.data;
+	ok = api_pages(c, &pages, e);
+	free(pages.next_cursor);
+	*ret = found;
+	return ok;
 }
 
 static bool find_run(struct ctl *c, const struct ref *ref, const struct wish *w, json_t **ret, struct err *e)

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the tests of the command line share: a daemon of one's own, in directories of its own.
+bats_require_minimum_version 1.5.0
+
+# A name in PATH that is the program just built, and an environment with nothing of the caller in it.
+jobctl_setup() {
+	export DIR=$(mktemp -d "${TMPDIR:-/tmp}/jobctl-bats.XXXXXX")
+	export HOME=$DIR/home XDG_RUNTIME_DIR=$DIR/run XDG_STATE_HOME=$DIR/state
+	export PATH=$top_builddir:$PATH TZ=UTC LC_ALL=C.UTF-8
+	unset JOBSCHED_SOCKET NO_COLOR POSIXLY_CORRECT XDG_CONFIG_HOME
+	mkdir -p "$HOME" "$XDG_RUNTIME_DIR" "$XDG_STATE_HOME"
+	chmod 700 "$XDG_RUNTIME_DIR"
+	cd "$HOME" || return 1
+}
+
+daemon_start() {
+	local i
+
+	jobctl_setup || return 1
+	jobschedd --user </dev/null >"$DIR/log" 2>&1 3>&- &
+	export DAEMON=$!
+	for i in $(seq 200); do
+		if jobctl --user status >/dev/null 2>&1; then
+			return 0
+		fi
+		sleep 0.05
+	done
+	cat "$DIR/log" >&2
+	return 1
+}
+
+# Ends the engine, and the spawner it started: the one whose directory is ours.
+daemon_stop() {
+	local pid
+
+	[ -z "${DAEMON:-}" ] || kill "$DAEMON" 2>/dev/null
+	[ -z "${DAEMON:-}" ] || wait "$DAEMON" 2>/dev/null || true
+	for pid in $(pgrep -f -- "$DIR/run"); do
+		kill "$pid" 2>/dev/null || true
+	done
+	cd / || return 1
+	rm -rf "$DIR"
+}
+
+# on_terminal COLUMNS COMMAND: what a person sees, without the carriage returns of the terminal
+on_terminal() {
+	local columns=$1
+	shift
+	TERM=xterm script -qec "stty cols $columns -echo; $*" /dev/null </dev/null | tr -d '\r'
+}
+
+# field JOB MEMBER: from the JSON of 'show'
+field() {
+	jobctl show --json "$1" | jq -r ".$2"
+}

@@ -1,0 +1,169 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Output and waiting: log, log -f, wait and their exit codes.
+
+setup_file() {
+	load daemon
+	daemon_start
+}
+
+teardown_file() {
+	load daemon
+	daemon_stop
+}
+
+setup() {
+	load daemon
+}
+
+@test "log writes the very bytes to a file" {
+	job=$(jobctl add -- printf 'a\033[31m\r\0\377b')
+	jobctl wait "$job"
+	[ "$(jobctl log "$job" | od -An -tx1)" = " 61 1b 5b 33 31 6d 0d 00 ff 62" ]
+}
+
+@test "log escapes control characters for a terminal unless told otherwise" {
+	job=$(jobctl add -- printf 'a\033[2J\tb\nä\377')
+	jobctl wait "$job"
+	run on_terminal 80 jobctl log "$job"
+	[ "${lines[0]}" = $'a\\x1b[2J\tb' ]
+	[ "${lines[1]}" = 'ä\xff' ]
+	run on_terminal 80 jobctl log --raw "$job"
+	[[ "$output" == *$'\033[2J'* ]]
+}
+
+@test "log shows the last lines" {
+	job=$(jobctl add -- seq 100)
+	jobctl wait "$job"
+	[ "$(jobctl log -n 3 "$job" | xargs)" = "98 99 100" ]
+	[ "$(jobctl log "$job" -n 0 | wc -c)" = 0 ]
+	[ "$(jobctl log "$job" -n 1000 | wc -l)" = 100 ]
+	[ "$(jobctl log -f -n 2 "$job" | xargs)" = "99 100" ]
+}
+
+@test "log of a job is that of its newest run, log of a run its own" {
+	jobctl add -n counted --every 1s -- 'echo $JOBSCHED_RUN'
+	until [ "$(jobctl runs counted --state succeeded -o jsonl | wc -l)" -ge 2 ]; do sleep 0.1; done
+	jobctl cancel counted
+	newest=$(jobctl runs counted --state succeeded --json | jq '.[0].id')
+	oldest=$(jobctl runs counted --state succeeded --json | jq '.[-1].id')
+	[ "$(jobctl log counted)" = "$newest" ]
+	[ "$(jobctl log "counted#$oldest")" = "$oldest" ]
+	[ "$(jobctl log "#$oldest")" = "$oldest" ]
+	[ "$(jobctl log "#$oldest" --attempt 1)" = "$oldest" ]
+	run jobctl log "#$oldest" --attempt 7
+	[ "$status" -eq 3 ]
+}
+
+@test "log -f shows output as it comes, until the run is over" {
+	job=$(jobctl add -- 'echo one; sleep 0.5; echo two')
+	jobctl log -f "$job" >"$DIR/followed" 3>&- &
+	for i in $(seq 100); do
+		[ -s "$DIR/followed" ] && break
+		sleep 0.02
+	done
+	[ "$(cat "$DIR/followed")" = one ]
+	wait $!
+	[ "$(cat "$DIR/followed")" = $'one\ntwo' ]
+}
+
+@test "log -f waits for a run that has not started" {
+	job=$(jobctl add --in 1s -- echo late)
+	[ "$(timeout 10 jobctl log -f "$job")" = late ]
+}
+
+@test "log of a job that has not run says when it will" {
+	jobctl add -n notyet --in 1h -- true
+	run jobctl log notyet
+	[ "$status" -eq 3 ]
+	[[ "$output" == *"has not run yet"*"jobctl log -f notyet"* ]]
+}
+
+@test "a silent run has an empty log" {
+	job=$(jobctl add -- true)
+	jobctl wait "$job"
+	run jobctl log "$job"
+	[ "$status" -eq 0 ]
+	[ -z "$output" ]
+}
+
+@test "what was not kept of the output is said" {
+	job=$(jobctl add --output-limit 1000 -- seq 10000)
+	jobctl wait "$job"
+	run --separate-stderr jobctl log "$job"
+	[ "$status" -eq 0 ]
+	[[ "$stderr" == *"were not kept"* ]]
+	[ "${lines[0]}" = 1 ]
+	[ "${lines[-1]}" = 10000 ]
+}
+
+@test "wait exits with 0, 10, 11 and 13 as the run ended" {
+	ok=$(jobctl add -- true) bad=$(jobctl add -- 'exit 7') slow=$(jobctl add --timeout 1s --grace 1s -- sleep 30)
+	run --separate-stderr jobctl wait "$ok"
+	[ "$status" -eq 0 ]
+	[[ "$stderr" =~ ^run\ $ok#[0-9]+\ succeeded\ after ]]
+	run --separate-stderr jobctl wait "$bad"
+	[ "$status" -eq 10 ]
+	[[ "$stderr" =~ ^run\ $bad#[0-9]+\ failed\ after.*:\ exit\ code\ 7$ ]]
+	run --separate-stderr jobctl wait "$slow"
+	[ "$status" -eq 13 ]
+	gone=$(jobctl add -- sleep 30)
+	jobctl cancel --running "$gone"
+	run jobctl wait "$gone"
+	[ "$status" -eq 11 ]
+}
+
+@test "wait exits with 12 for what never ran" {
+	job=$(jobctl add --in 1h -- true)
+	jobctl cancel "$job"
+	run jobctl wait "$job"
+	[ "$status" -eq 12 ] || [ "$status" -eq 11 ]
+}
+
+@test "wait --propagate passes the command's own code on" {
+	bad=$(jobctl add -- 'exit 7') killed=$(jobctl add -- 'kill -9 $$')
+	run jobctl wait --propagate "$bad"
+	[ "$status" -eq 7 ]
+	run jobctl wait --propagate "$killed"
+	[ "$status" -eq 137 ]
+	[[ "$output" == *SIGKILL* ]]
+}
+
+@test "wait --timeout gives up with 8" {
+	job=$(jobctl add -- sleep 30)
+	run timeout 5 jobctl wait --timeout 300ms "$job"
+	[ "$status" -eq 8 ]
+	jobctl cancel --running "$job"
+	future=$(jobctl add --in 1h -- true)
+	run timeout 5 jobctl wait --timeout 300ms "$future"
+	[ "$status" -eq 8 ]
+}
+
+@test "of several, the first that did not succeed decides" {
+	a=$(jobctl add -- true) b=$(jobctl add -- 'exit 7') c=$(jobctl add -- true)
+	run jobctl wait "$a" "$b" "$c"
+	[ "$status" -eq 10 ]
+	[ "${#lines[@]}" -eq 3 ]
+	run --separate-stderr jobctl wait -o name "$a" "$b"
+	[ "${#lines[@]}" -eq 2 ]
+	[ "$(jobctl wait --json "$a" | jq -r '.[0].state')" = succeeded ]
+}
+
+@test "wait waits for the next run of a job that has none" {
+	job=$(jobctl add --in 1s -- true)
+	run timeout 10 jobctl wait "$job"
+	[ "$status" -eq 0 ]
+}
+
+@test "wait for what is not there is 3" {
+	run jobctl wait nosuch
+	[ "$status" -eq 3 ]
+}
+
+@test "an interrupted wait exits with 130 and leaves the job alone" {
+	job=$(jobctl add -- sleep 30)
+	run bash -c "set -m; jobctl wait $job & sleep 0.3; kill -INT \$!; wait \$!; echo \$?"
+	[ "${lines[-1]}" = 130 ]
+	[ "$(jobctl runs "$job" --json | jq -r '.[0].state')" = running ]
+	jobctl cancel --running "$job"
+}

@@ -1,0 +1,292 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Every verb against a real daemon: what it does, says, and exits with.
+
+setup_file() {
+	load daemon
+	daemon_start
+}
+
+teardown_file() {
+	load daemon
+	daemon_stop
+}
+
+setup() {
+	load daemon
+}
+
+# ---- add ----
+
+@test "add gives a number to a script and a sentence to a person" {
+	run --separate-stderr jobctl add -- true
+	[ "$status" -eq 0 ]
+	[[ "$output" =~ ^[0-9]+$ ]]
+	[ "$stderr" = "added job $output; it runs now (jobctl log -f $output)" ]
+	run on_terminal 80 jobctl add -n person -- true
+	[[ "$output" =~ ^added\ job\ [0-9]+\ \'person\'\;\ it\ runs\ now ]]
+}
+
+@test "add -o name gives what to type" {
+	[ "$(jobctl add -o name -n typed -- true)" = typed ]
+	[[ "$(jobctl add -o name -- true)" =~ ^[0-9]+$ ]]
+}
+
+@test "several words are run without a shell" {
+	job=$(jobctl add -- printf '<%s>' 'a b' '$HOME' '' '*' -n --)
+	jobctl wait "$job"
+	[ "$(jobctl log "$job")" = '<a b><$HOME><><*><-n><-->' ]
+}
+
+@test "one word with shell syntax is run by a shell" {
+	job=$(jobctl add -- 'echo a b | tr a-z A-Z')
+	jobctl wait "$job"
+	[ "$(jobctl log "$job")" = "A B" ]
+	[ "$(field "$job" script)" = 'echo a b | tr a-z A-Z' ]
+}
+
+@test "without a command, standard input is the script" {
+	job=$(printf 'x=5\necho $((x + 1))\n' | jobctl add -n from-stdin)
+	jobctl wait "$job"
+	[ "$(jobctl log "$job")" = 6 ]
+}
+
+@test "bytes that are not UTF-8 reach the command unchanged" {
+	job=$(jobctl add -e $'BYTES=a\xffb' -- sh -c 'printf %s "$BYTES$1" | od -An -tx1' sh $'\xfe')
+	jobctl wait "$job"
+	[ "$(jobctl log "$job")" = " 61 ff 62 fe" ]
+}
+
+@test "standard input of the job comes from a file or from ours" {
+	printf 'a\0b\xff' >"$DIR/payload"
+	job=$(jobctl add --stdin "$DIR/payload" -- od -An -tx1)
+	other=$(printf 'hello' | jobctl add --stdin - -- cat)
+	jobctl wait "$job" "$other"
+	[ "$(jobctl log "$job")" = " 61 00 62 ff" ]
+	[ "$(jobctl log "$other")" = hello ]
+}
+
+@test "the job starts where it was added, or where it was told to" {
+	mkdir -p "$DIR/here/below"
+	cd "$DIR/here"
+	a=$(jobctl add -- pwd) b=$(jobctl add -C below -- pwd) c=$(jobctl add --cwd / -- pwd)
+	jobctl wait "$a" "$b" "$c"
+	[ "$(jobctl log "$a")" = "$DIR/here" ]
+	[ "$(jobctl log "$b")" = "$DIR/here/below" ]
+	[ "$(jobctl log "$c")" = / ]
+}
+
+@test "our environment is not copied, but what was given is" {
+	printf '# comment\n\nA=1\nB=x y\n' >"$DIR/env"
+	export FROM_HERE=mine NOT_COPIED=1
+	job=$(jobctl add --env-file "$DIR/env" -e A=2 -e FROM_HERE -- env)
+	jobctl wait "$job"
+	run jobctl log "$job"
+	grep -qx 'A=2' <<<"$output"
+	grep -qx 'B=x y' <<<"$output"
+	grep -qx 'FROM_HERE=mine' <<<"$output"
+	! grep -q NOT_COPIED <<<"$output"
+}
+
+@test "show --env names the variables the command really gets" {
+	job=$(jobctl add -n enviable -e MINE=1 -- env)
+	jobctl wait "$job"
+	jobctl log "$job" | cut -d= -f1 | sort >"$DIR/real"
+	jobctl show --env "$job" | cut -d= -f1 | sort >"$DIR/shown"
+	diff "$DIR/real" "$DIR/shown"
+	run=$(jobctl runs "$job" -o name)
+	jobctl show --env "$run" | grep -v '=<' | sort >"$DIR/known"
+	[ "$(jobctl log "$job" | sort | comm -13 - "$DIR/known")" = "" ]
+}
+
+@test "the zone of the submitter is written into the job" {
+	job=$(TZ=Europe/Berlin jobctl add -- 'echo $TZ')
+	[ "$(field "$job" tz)" = Europe/Berlin ]
+	jobctl wait "$job"
+	[ "$(jobctl log "$job")" = Europe/Berlin ]
+}
+
+@test "a job in the future waits, and add says when it runs" {
+	run --separate-stderr jobctl add --in 1h -- true
+	[ "$status" -eq 0 ]
+	[[ "$stderr" =~ it\ runs\ in\ (1h|59m59s|1h1s),\ at\ 20 ]]
+	[ "$(field "$output" state)" = active ]
+	run --separate-stderr jobctl add --at 2199-01-01T00:00:00Z -n far -- true
+	[ "$(field far next_at)" = 2199-01-01T00:00:00Z ]
+	run jobctl add --at 2001-01-01T00:00:00Z -- true
+	[ "$status" -eq 2 ]
+	[[ "$output" == *past* ]]
+}
+
+@test "a job can run again and again" {
+	job=$(jobctl add -n again --every 1s -- true)
+	sleep 3.2
+	jobctl cancel again
+	[ "$(jobctl runs "$job" --state succeeded -o jsonl | wc -l)" -ge 2 ]
+}
+
+@test "the same key makes one job, another definition is a conflict" {
+	a=$(jobctl add --key k1 -- true)
+	run --separate-stderr jobctl add --key k1 -- true
+	[ "$status" -eq 0 ]
+	[ "$output" = "$a" ]
+	[ "$stderr" = "job $a was added with this key before" ]
+	run jobctl add --key k1 -- false
+	[ "$status" -eq 6 ]
+}
+
+@test "a name that is taken is a conflict" {
+	jobctl add -n taken --in 1h -- true
+	run jobctl add -n taken --in 1h -- true
+	[ "$status" -eq 6 ]
+	[[ "$output" == *taken* ]]
+}
+
+@test "add --follow shows the output and exits as the run did" {
+	run --separate-stderr jobctl add -f -- 'echo one; sleep 0.2; echo two; exit 3'
+	[ "$status" -eq 10 ]
+	[ "$output" = $'one\ntwo' ]
+	[[ "$stderr" == *"failed after"*"exit code 3"* ]]
+}
+
+@test "add --wait exits as the run did" {
+	run --separate-stderr jobctl add --wait -- true
+	[ "$status" -eq 0 ]
+	run --separate-stderr jobctl add --wait --in 1s -- false
+	[ "$status" -eq 10 ]
+}
+
+# ---- show ----
+
+@test "show tells about a job and about a run" {
+	job=$(jobctl add -n shown -t team=web -e API_TOKEN=hush --timeout 90s -- echo 'a b')
+	jobctl wait "$job"
+	run jobctl show shown
+	[ "$status" -eq 0 ]
+	grep -qx "job           $job 'shown'" <<<"$output"
+	grep -qx "command       echo 'a b'" <<<"$output"
+	grep -qx "timeout       1m30s" <<<"$output"
+	grep -qx "tags          team=web" <<<"$output"
+	grep -qx 'env           API_TOKEN=\*\*\*' <<<"$output"
+	grep -qE "^last run      shown#[0-9]+ succeeded" <<<"$output"
+	run jobctl show --reveal shown
+	grep -qx 'env           API_TOKEN=hush' <<<"$output"
+	run jobctl show "$(jobctl runs shown -o name)"
+	grep -qE '^state         succeeded' <<<"$output"
+	grep -qE '^attempt 1     succeeded, took .*output 4 B' <<<"$output"
+}
+
+@test "show --as-command makes an equal job" {
+	cd /
+	jobctl add -n original -e "A=it's" -t k=v --umask 022 -p 3 --in 1h --stdin - -- printf '%s\n' 'a b' '$x' <<<"text"
+	command=$(jobctl show --as-command original)
+	jobctl rm -y original
+	eval "$command"
+	jobctl rm -y original
+	eval "${command//--at*Z --/--in 1h --}"
+	[ "$(jobctl show --as-command original | sed 's/--at [^ ]*//')" = "$(sed 's/--at [^ ]*//' <<<"$command")" ]
+}
+
+@test "what is not there is exit code 3, with the name that was meant" {
+	jobctl add -n backup --in 1h -- true
+	run --separate-stderr jobctl show bakcup
+	[ "$status" -eq 3 ]
+	[ "$stderr" = "jobctl: no job 'bakcup'; did you mean 'backup'?" ]
+	run jobctl show 999999
+	[ "$status" -eq 3 ]
+	run jobctl show '#999999'
+	[ "$status" -eq 3 ]
+	other=$(jobctl add --wait -n other -- true)
+	run jobctl show "backup#$(jobctl runs other --json | jq '.[0].id')"
+	[ "$status" -eq 3 ]
+	[[ "$output" == *"did you mean 'other#"* ]]
+}
+
+# ---- cancel, rm ----
+
+@test "cancel says what was done to a job and what still runs" {
+	job=$(jobctl add -n long -- sleep 30)
+	until [ "$(jobctl runs long --state running -o name)" ]; do sleep 0.02; done
+	run=$(jobctl runs long -o name)
+	run --separate-stderr jobctl cancel long
+	[ "$status" -eq 0 ]
+	[ "$stderr" = "cancelled job $job 'long'; run $run is still running (jobctl cancel $run)" ]
+	[ "$(field long state)" = cancelled ]
+	run --separate-stderr jobctl cancel "$run"
+	[ "$status" -eq 0 ]
+	[ "$stderr" = "run $run is being ended (jobctl wait $run)" ]
+	run --separate-stderr jobctl wait "$run"
+	[ "$status" -eq 11 ]
+	run --separate-stderr jobctl cancel "$run"
+	[ "$stderr" = "cancelled run $run" ] || [ "$stderr" = "run $run was already over: cancelled" ]
+}
+
+@test "cancel --running ends what runs, children included" {
+	jobctl add -n tree -- 'sleep 31 & echo $!; sleep 32'
+	until [ "$(jobctl log tree 2>/dev/null)" ]; do sleep 0.02; done
+	child=$(jobctl log tree)
+	kill -0 "$child"
+	run --separate-stderr jobctl cancel --running tree
+	[ "$status" -eq 0 ]
+	[[ "$stderr" == *"is being ended" ]]
+	run jobctl wait tree
+	[ "$status" -eq 11 ]
+	! kill -0 "$child" 2>/dev/null
+}
+
+@test "cancel goes on after one that is not there and exits with its code" {
+	jobctl add -n c1 --in 1h -- true
+	run jobctl cancel nosuch c1
+	[ "$status" -eq 3 ]
+	[ "$(field c1 state)" = cancelled ]
+}
+
+@test "rm needs --yes where nobody can be asked" {
+	jobctl add -n removable --in 1h -- true
+	run jobctl rm removable </dev/null
+	[ "$status" -eq 2 ]
+	[[ "$output" == *--yes* ]]
+	[ "$(field removable state)" = active ]
+	run --separate-stderr jobctl rm --yes removable
+	[ "$status" -eq 0 ]
+	[[ "$stderr" =~ ^removed\ job\ [0-9]+\ \'removable\' ]]
+	run jobctl show removable
+	[ "$status" -eq 3 ]
+	jobctl add -n removable --in 1h -- true
+}
+
+@test "rm asks at a terminal" {
+	jobctl add -n asked --in 1h -- true
+	run script -qec "jobctl rm asked" /dev/null <<<"n"
+	[[ "$output" == *"remove 'asked'? [y/N]"* ]]
+	[ "$(field asked state)" = active ]
+	run script -qec "jobctl rm asked" /dev/null <<<"y"
+	run jobctl show asked
+	[ "$status" -eq 3 ]
+}
+
+@test "rm takes no run" {
+	run jobctl rm -y '#1'
+	[ "$status" -eq 2 ]
+}
+
+# ---- status, version ----
+
+@test "status and jobctl alone tell about the daemon" {
+	run --separate-stderr jobctl status
+	[ "$status" -eq 0 ]
+	[[ "${lines[0]}" =~ ^jobschedd\ [0-9] ]]
+	grep -qx "socket  $XDG_RUNTIME_DIR/jobsched/jobsched.sock" <<<"$output"
+	run --separate-stderr jobctl
+	[ "$status" -eq 0 ]
+	[ "$(grep -c '^  jobctl ' <<<"$output")" -eq 5 ]
+	jobctl status --json | jq -e '.version and .jobs and .runs'
+	[[ "$(jobctl version)" == *jobschedd* ]]
+}
+
+@test "the socket can be named" {
+	jobctl --socket "$XDG_RUNTIME_DIR/jobsched/jobsched.sock" list >/dev/null
+	JOBSCHED_SOCKET=$XDG_RUNTIME_DIR/jobsched/jobsched.sock XDG_RUNTIME_DIR=/nowhere jobctl list >/dev/null
+	run jobctl --system list
+	[ "$status" -ne 0 ]
+}
