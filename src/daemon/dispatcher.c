@@ -18,6 +18,9 @@
 #define CLAIM_MAX 512                  /* runs in one claim */
 #define STARTED_DELAY (20 * USEC_MSEC) /* short jobs end before, and their start needs no write of its own */
 #define RETRY_DELAY USEC_SEC           /* after the store refused */
+#define PACE_WINDOW (20 * USEC_MSEC)   /* how far back the pace of ends is counted, once and once again */
+#define HOLD_MAX 64                    /* runs claimed ahead of room */
+#define HOLD_TIME (200 * USEC_MSEC)    /* when nothing ends for so long, what is held goes back */
 #define SPAWN_RETRY_MIN (100 * USEC_MSEC)
 #define SPAWN_RETRY_MAX (30 * USEC_SEC)
 
@@ -74,6 +77,7 @@ void dispatcher_record_end(struct dispatcher *d, const struct run *run, const st
 	op->ended = (struct op_ended){.node = d->o.node_id, .state = v.state, .due_at = v.due_at,
 		.reason = v.reason};
 	copy_attempt(&op->ended.attempt, end);
+	op->patient = true;
 	store_thread_submit(d->o.store, op);
 }
 
@@ -131,6 +135,7 @@ static int on_started_timer(sd_event_source *source, uint64_t usec, void *arg)
 			.spawner = spawn_client_spawner(d->spawner), .run = f->run->id,
 			.fence = f->run->fence, .attempt = f->run->attempt, .pid = f->end.pid,
 			.started_at = f->end.started_at};
+		op->patient = true;
 		store_thread_submit(d->o.store, op);
 	}
 	return 0;
@@ -204,8 +209,9 @@ static usec_t spawn_delay(struct dispatcher *d)
 
 /* ---- starting ---- */
 
-static void start_flight(struct dispatcher *d, struct flight *f, const char *spec_text)
+static void start_flight(struct dispatcher *d, struct flight *f)
 {
+	AUTO_TEXT spec_text = STEAL(f->spec);
 	AUTO_DONE(job_spec) spec;
 	AUTO_DONE(plan) plan = {};
 	struct err e = {};
@@ -230,24 +236,79 @@ not_started:
 	dispatcher_flight_ended(d, f);
 }
 
+static void end_cancelled(struct dispatcher *d, struct flight *f)
+{
+	f->run->cancel_asked = true;
+	f->end.outcome = ATTEMPT_CANCELLED;
+	f->end.ended_at = clock_now(d->o.clock);
+	dispatcher_flight_ended(d, f);
+}
+
+/* ---- holding: with the next run at hand, an end and a start do not wait for the disk between them ---- */
+
+static void count_end(struct dispatcher *d)
+{
+	usec_t now = clock_boot(d->o.clock);
+
+	if (now - d->pace_since >= PACE_WINDOW) {
+		d->pace_before = now - d->pace_since < 2 * PACE_WINDOW ? d->pace_now : 0;
+		d->pace_now = 0;
+		d->pace_since = now;
+	}
+	d->pace_now++;
+}
+
+/* As many as ended lately: none where jobs are long, so that nothing due is kept from another node. */
+static size_t hold_wanted(const struct dispatcher *d)
+{
+	size_t n = clock_boot(d->o.clock) - d->pace_since < 2 * PACE_WINDOW ? d->pace_now + d->pace_before : 0;
+
+	if (n > HOLD_MAX)
+		n = HOLD_MAX;
+	return n < d->max_running ? n : d->max_running;
+}
+
+static void start_held(struct dispatcher *d)
+{
+	while (d->spawner_ready && d->flights.active < d->max_running && d->flights.held)
+		start_flight(d, flights_release(&d->flights, NULL));
+}
+
+static int on_hold_timer(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct dispatcher *d = arg;
+
+	(void)source;
+	(void)usec;
+	while (d->flights.held)
+		dispatcher_give_back(d, d->flights.first_held, 0);
+	return 0;
+}
+
+static void hold(struct dispatcher *d, struct flight *f)
+{
+	flights_hold(&d->flights, f);
+	sd_event_source_set_time_relative(d->hold_timer, (uint64_t)HOLD_TIME);
+	sd_event_source_set_enabled(d->hold_timer, SD_EVENT_ONESHOT);
+}
+
 static void take_claimed(struct dispatcher *d, struct claimed *c)
 {
 	struct flight *f = flight_new(STEAL(c->run), FLIGHT_STARTING);
 	int64_t early = (int64_t)(intptr_t)map_take(&d->early_cancels, f->run->id);
 
+	f->spec = STEAL(c->spec);
 	flights_add(&d->flights, f);
 	if (!d->spawner_ready || d->stopped) {
 		dispatcher_give_back(d, f, 0);
 		return;
 	}
-	if (early == f->run->fence) {
-		f->run->cancel_asked = true;
-		f->end.outcome = ATTEMPT_CANCELLED;
-		f->end.ended_at = clock_now(d->o.clock);
-		dispatcher_flight_ended(d, f);
-		return;
-	}
-	start_flight(d, f, c->spec);
+	if (early == f->run->fence)
+		end_cancelled(d, f);
+	else if (d->flights.active > d->max_running)
+		hold(d, f);
+	else
+		start_flight(d, f);
 }
 
 static void on_claimed(struct op *op, void *arg)
@@ -275,10 +336,12 @@ static size_t room(const struct dispatcher *d)
 
 usec_t dispatcher_pump(struct dispatcher *d)
 {
-	size_t n = room(d);
+	size_t held = d->flights.held, wanted = hold_wanted(d);
+	size_t n = room(d) + (wanted > held ? wanted - held : 0);
 	struct op *op;
 	usec_t now;
 
+	start_held(d);
 	if (d->claiming || d->stopped || !d->spawner_ready || n == 0 || d->next_due == USEC_NEVER)
 		return USEC_NEVER;
 	now = clock_now(d->o.clock);
@@ -286,6 +349,7 @@ usec_t dispatcher_pump(struct dispatcher *d)
 		return d->next_due > d->not_before ? d->next_due : d->not_before;
 	op = op_new(OP_CLAIM, on_claimed, d);
 	op->claim = (struct op_claim){.node = d->o.node_id, .now = now, .room = n < CLAIM_MAX ? n : CLAIM_MAX};
+	op->patient = room(d) == 0;
 	d->claiming = true;
 	store_thread_submit(d->o.store, op);
 	return USEC_NEVER;
@@ -351,6 +415,8 @@ void dispatcher_run_ended(struct dispatcher *d, const struct spawn_report *r)
 	if (f && f->stage != FLIGHT_ENDED) {
 		d->spawn_failures = 0;
 		take_end(d, f, r);
+		count_end(d);
+		start_held(d);
 	} else if (!f) {
 		/* recorded in an earlier life, or no longer ours: the store knows which */
 		struct run *run = xcalloc(1, sizeof(*run));
@@ -405,6 +471,7 @@ bool dispatcher_new(struct sd_event *ev, const struct dispatcher_options *o, str
 	d->max_running = o->max_running;
 	d->next_due = USEC_NEVER;
 	if (!add_timer(ev, &d->started_timer, on_started_timer, d, e) ||
+		!add_timer(ev, &d->hold_timer, on_hold_timer, d, e) ||
 		!add_timer(ev, &d->retry_timer, on_retry_timer, d, e))
 		return false;
 	*ret = STEAL(d);
@@ -423,6 +490,7 @@ void dispatcher_free(struct dispatcher *d)
 	}
 	spawn_client_free(d->spawner);
 	sd_event_source_disable_unref(d->started_timer);
+	sd_event_source_disable_unref(d->hold_timer);
 	sd_event_source_disable_unref(d->retry_timer);
 	flights_done(&d->flights);
 	map_done(&d->early_cancels);
@@ -434,18 +502,22 @@ void dispatcher_free(struct dispatcher *d)
 void dispatcher_stop(struct dispatcher *d)
 {
 	d->stopped = true;
+	while (d->flights.held)
+		dispatcher_give_back(d, d->flights.first_held, 0);
 }
 
 void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret)
 {
-	*ret = (struct dispatcher_counts){d->flights.active, room(d), d->spawner_ready};
+	*ret = (struct dispatcher_counts){d->flights.active + d->flights.held, room(d), d->spawner_ready};
 }
 
 void dispatcher_cancel(struct dispatcher *d, int64_t run, int64_t fence)
 {
 	struct flight *f = flights_get(&d->flights, run, fence);
 
-	if (f) {
+	if (f && f->stage == FLIGHT_HELD) {
+		end_cancelled(d, f);
+	} else if (f) {
 		f->run->cancel_asked = true;
 		if (d->spawner && f->stage != FLIGHT_ENDED)
 			spawn_client_cancel(d->spawner, run, fence);

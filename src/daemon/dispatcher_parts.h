@@ -16,7 +16,9 @@ struct dispatcher {
 	struct map early_cancels;        /* run → fence: cancelled before its claim came back */
 	struct op *refused;              /* to be submitted again */
 	unsigned spawn_failures;         /* transient ones in a row */
-	sd_event_source *started_timer, *retry_timer;
+	sd_event_source *started_timer, *hold_timer, *retry_timer;
+	usec_t pace_since;               /* ends in this window of time, and in the one before */
+	size_t pace_now, pace_before;
 
 	struct spawn_client *spawner;    /* NULL: not connected */
 	bool spawner_ready;              /* connected, and what it has is known */

@@ -26,6 +26,7 @@ void flight_free(struct flight *f)
 	free(f->end.spawner);
 	free(f->end.error);
 	run_free(f->run);
+	free(f->spec);
 	free(f);
 }
 
@@ -36,7 +37,12 @@ void flights_done(struct flights *all)
 	for (size_t i = 0; (f = map_next(&all->by_run, &i));)
 		flight_free(f);
 	map_done(&all->by_run);
-	all->active = 0;
+	*all = (struct flights){};
+}
+
+static bool takes_room(const struct flight *f)
+{
+	return f->stage != FLIGHT_ENDED && f->stage != FLIGHT_HELD;
 }
 
 struct flight *flights_get(const struct flights *all, int64_t run, int64_t fence)
@@ -52,19 +58,58 @@ void flights_add(struct flights *all, struct flight *f)
 
 	if (old)
 		flights_remove(all, old);
-	all->active += f->stage != FLIGHT_ENDED;
+	all->active += takes_room(f);
 	map_put(&all->by_run, f->run->id, f);
 }
 
 void flights_remove(struct flights *all, struct flight *f)
 {
-	all->active -= f->stage != FLIGHT_ENDED;
+	if (f->stage == FLIGHT_HELD)
+		flights_release(all, f);
+	all->active -= takes_room(f);
 	map_take(&all->by_run, f->run->id);
 	flight_free(f);
 }
 
+void flights_hold(struct flights *all, struct flight *f)
+{
+	all->active -= takes_room(f);
+	f->stage = FLIGHT_HELD;
+	f->next_held = NULL;
+	if (all->last_held)
+		all->last_held->next_held = f;
+	else
+		all->first_held = f;
+	all->last_held = f;
+	all->held++;
+}
+
+struct flight *flights_release(struct flights *all, struct flight *f)
+{
+	struct flight *before = NULL;
+
+	if (!f)
+		f = all->first_held;
+	if (!f)
+		return NULL;
+	for (struct flight *h = all->first_held; h != f; h = h->next_held)
+		before = h;
+	if (before)
+		before->next_held = f->next_held;
+	else
+		all->first_held = f->next_held;
+	if (all->last_held == f)
+		all->last_held = before;
+	all->held--;
+	f->stage = FLIGHT_STARTING;
+	all->active++;
+	return f;
+}
+
 void flights_end(struct flights *all, struct flight *f)
 {
-	all->active -= f->stage != FLIGHT_ENDED;
+	if (f->stage == FLIGHT_HELD)
+		flights_release(all, f);
+	all->active -= takes_room(f);
 	f->stage = FLIGHT_ENDED;
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 enum flight_stage {
+	FLIGHT_HELD,     /* claimed a moment early, to start when another ends */
 	FLIGHT_ADOPTED,  /* taken over from an earlier life; the spawner has not yet said what it is */
 	FLIGHT_STARTING, /* the plan was sent */
 	FLIGHT_RUNNING,
@@ -14,7 +15,9 @@ enum flight_stage {
 
 struct flight {
 	struct run *run;         /* owned */
+	char *spec;              /* owned; JSON of the job, until the plan is sent */
 	enum flight_stage stage;
+	struct flight *next_held;
 	bool start_recorded;
 	bool recording;          /* its end is on the way to the store */
 	struct attempt end;      /* owned strings; of a running one: pid and start */
@@ -26,10 +29,14 @@ void flight_free(struct flight *f);
 /* All of them, by run. */
 struct flights {
 	struct map by_run;
-	size_t active; /* not yet FLIGHT_ENDED: these take up room */
+	size_t active;           /* neither held nor ended: these take up room */
+	struct flight *first_held, *last_held;
+	size_t held;
 };
 void flights_done(struct flights *all);
 struct flight *flights_get(const struct flights *all, int64_t run, int64_t fence); /* NULL: not ours */
 void flights_add(struct flights *all, struct flight *f /* moved */);
 void flights_remove(struct flights *all, struct flight *f); /* frees it */
+void flights_hold(struct flights *all, struct flight *f);
+struct flight *flights_release(struct flights *all, struct flight *f); /* NULL: the first one; to FLIGHT_STARTING */
 void flights_end(struct flights *all, struct flight *f);    /* to FLIGHT_ENDED */

@@ -52,7 +52,7 @@ static void settle_own(struct dispatcher *d)
 	struct flight *f;
 
 	for (size_t i = 0; (f = map_next(&d->flights.by_run, &i));) {
-		if (f->stage == FLIGHT_ENDED)
+		if (f->stage == FLIGHT_ENDED || f->stage == FLIGHT_HELD)
 			continue;
 		if (same)
 			f->stage = FLIGHT_ADOPTED;

@@ -10,8 +10,15 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <systemd/sd-event.h>
+#include <time.h>
 
 #define BATCH_MAX 4096 /* bounds how long one transaction holds the write lock */
+
+/*
+ * Under load, operations nobody waits for are gathered over this time, so that a commit serves several: the
+ * processor it saves is what the jobs need. What comes alone after a pause never waits.
+ */
+#define LINGER (3 * USEC_MSEC)
 
 struct op_queue {
 	struct op *first, **last;
@@ -35,7 +42,8 @@ struct store_thread {
 	bool stopping;
 	struct op_queue waiting, done;
 	struct task_queue reads, reads_done;
-	size_t in_batch;
+	size_t in_batch, urgent; /* urgent: of those waiting, the ones that are not patient */
+	usec_t last_commit;
 	struct store_wake wake;
 	bool woken, fatal;
 	struct err fatal_err;
@@ -104,6 +112,31 @@ static void fail_all(struct op **ops, size_t n, const struct err *e)
 	}
 }
 
+static usec_t monotonic_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (usec_t)ts.tv_sec * USEC_SEC + ts.tv_nsec / 1000;
+}
+
+static bool ready_to_go(const struct store_thread *t)
+{
+	return t->waiting.first &&
+	       (t->urgent > 0 || monotonic_now() - t->last_commit >= LINGER);
+}
+
+static void await_company(struct store_thread *t)
+{
+	usec_t until = t->last_commit + LINGER;
+	struct timespec at = {until / USEC_SEC, until % USEC_SEC * 1000};
+
+	if (t->waiting.first)
+		pthread_cond_timedwait(&t->write_wanted, &t->lock, &at);
+	else
+		pthread_cond_wait(&t->write_wanted, &t->lock);
+}
+
 /* Takes what has gathered; false when the thread is to end. */
 static bool gather(struct store_thread *t, struct op **batch, size_t *ret_n)
 {
@@ -111,10 +144,13 @@ static bool gather(struct store_thread *t, struct op **batch, size_t *ret_n)
 
 	pthread_mutex_lock(&t->lock);
 	t->in_batch = 0;
-	while (!t->waiting.first && !t->stopping)
-		pthread_cond_wait(&t->write_wanted, &t->lock);
-	while (n < BATCH_MAX && t->waiting.first)
-		batch[n++] = ops_pop(&t->waiting);
+	t->last_commit = monotonic_now();
+	while (!t->stopping && !ready_to_go(t))
+		await_company(t);
+	while (n < BATCH_MAX && t->waiting.first) {
+		batch[n] = ops_pop(&t->waiting);
+		t->urgent -= !batch[n++]->patient;
+	}
 	t->in_batch = n;
 	pthread_mutex_unlock(&t->lock);
 	*ret_n = n;
@@ -272,6 +308,7 @@ bool store_thread_start(struct sd_event *ev, const struct store_thread_options *
 	struct store_thread **ret, struct err *e)
 {
 	AUTO(store_thread) *t = xcalloc(1, sizeof(*t));
+	pthread_condattr_t monotonic;
 	int r;
 
 	t->o = *o;
@@ -281,7 +318,10 @@ bool store_thread_start(struct sd_event *ev, const struct store_thread_options *
 	tasks_init(&t->reads);
 	tasks_init(&t->reads_done);
 	pthread_mutex_init(&t->lock, NULL);
-	pthread_cond_init(&t->write_wanted, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&t->write_wanted, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 	pthread_cond_init(&t->read_wanted, NULL);
 	t->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (t->done_fd < 0)
@@ -336,6 +376,7 @@ void store_thread_submit(struct store_thread *t, struct op *op)
 {
 	pthread_mutex_lock(&t->lock);
 	ops_push(&t->waiting, op);
+	t->urgent += !op->patient;
 	pthread_cond_signal(&t->write_wanted);
 	pthread_mutex_unlock(&t->lock);
 }

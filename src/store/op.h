@@ -162,6 +162,7 @@ struct op {
 	struct err err;        /* when not ok */
 	void (*on_done)(struct op *op, void *arg); /* on the loop thread, after the commit; then owns the op */
 	void *arg;
+	bool patient;          /* nobody waits for it: it may wait a moment for company */
 	struct op *next;       /* of whatever queue holds it */
 	union {
 		struct job_new add;
