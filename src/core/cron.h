@@ -38,6 +38,7 @@ struct cron {
 	bool any_year;
 	bool star[CRON_YEAR];          /* the field begins with '*' or '?' */
 	bool hashed[CRON_YEAR];        /* H was used */
+	bool every_day;                /* no date is left out */
 	bool wild;                     /* follows the clock on DST days */
 	int fields;                    /* as written: 5, 6 or 7 */
 	uint32_t star_step[CRON_YEAR]; /* n of a leading '*', '/', n; 0: none. For the linter */

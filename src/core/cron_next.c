@@ -112,9 +112,15 @@ bool cron_wall_next(const struct cron *c, int64_t wall, int64_t *ret)
 {
 	int of_day, time, year, month;
 	int64_t day = civil_split(wall, &of_day);
-	struct civil at = civil_from_days(day);
+	struct civil at;
 	uint32_t days;
 
+	if (c->every_day) {
+		time = time_from(c, of_day);
+		*ret = time >= 0 ? day * DAY_SECONDS + time : (day + 1) * DAY_SECONDS + time_from(c, 0);
+		return true;
+	}
+	at = civil_from_days(day);
 	for (year = year_from(c, at.year); year >= 0; year = year_from(c, year + 1)) {
 		month = year == at.year ? at.month : 1;
 		while ((month = bit_from(c->value[CRON_MONTH], month)) >= 0) {

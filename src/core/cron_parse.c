@@ -338,6 +338,14 @@ static bool wrong_count(struct scan *s, size_t n)
 	return scan_fail(s, s->end, "a cron expression has 5, 6 or 7 fields, not %zu", n);
 }
 
+static bool matches_every_day(const struct cron *c)
+{
+	bool day = c->value[CRON_DAY] == UINT64_C(0xfffffffe), weekday = c->value[CRON_WEEKDAY] == 0x7f;
+	bool both = c->star[CRON_DAY] || c->star[CRON_WEEKDAY];
+
+	return c->any_year && c->value[CRON_MONTH] == 0x1ffe && (both ? day && weekday : day || weekday);
+}
+
 bool cron_scan(struct scan *s, const char *id, struct cron *ret)
 {
 	size_t from[8], to[8], n = split(s, from, to), k = 0;
@@ -365,6 +373,7 @@ bool cron_scan(struct scan *s, const char *id, struct cron *ret)
 	if (c.any_year)
 		memset(c.years, 0xff, sizeof c.years);
 	c.years[3] &= (UINT64_C(1) << (CRON_YEARS - 192)) - 1;
+	c.every_day = matches_every_day(&c);
 	c.wild = c.star[CRON_SECOND] || c.star[CRON_MINUTE] || c.star[CRON_HOUR];
 	c.fields = (int)n;
 	s->pos = s->end;

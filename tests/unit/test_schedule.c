@@ -3,10 +3,13 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "core/cron.h"
 #include "core/schedule.h"
 #include "unit.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static usec_t at(const char *text)
 {
@@ -151,6 +154,117 @@ static void bounds_cut_the_slots_at_both_ends(void **state)
 	assert_false(schedule_next(s, t, &t));
 }
 
+/* CPU time of one refusal, the best of some, so that a busy machine does not matter. */
+static double refusal_seconds(const char *text)
+{
+	const struct schedule_context c = { .anchor = at("2024-01-01T00:00:00Z") };
+	double best = 1e9;
+
+	for (int i = 0; i < 5; i++) {
+		clock_t start = clock();
+		double spent;
+
+		for (int k = 0; k < 20; k++) {
+			struct schedule *s = NULL;
+			struct err e = {};
+
+			assert_false(schedule_parse(text, &c, &s, &e));
+			assert_non_null(strstr(e.msg, "never fires before the end of 2199"));
+		}
+		spent = (double)(clock() - start) / CLOCKS_PER_SEC / 20;
+		best = spent < best ? spent : best;
+	}
+	return best;
+}
+
+static void what_never_fires_is_refused_within_a_millisecond(void **state)
+{
+	static const char *const never[] = { "0 0 30 2 *", "0 0 31 4,6,9,11 *", "0 0 31W 4 *", "0 0 L-29 2 *",
+		"0 0 */20 * TUE#2", "0 0 0 29 2 * 2100", "* * * 30 2 */2", "0 0 30 2 */2", "0 0 0 1 1 * 2023" };
+
+	(void)state;
+	for (size_t i = 0; i < ELEMENTS(never); i++)
+		if (refusal_seconds(never[i]) > 0.001)
+			fail_msg("%s takes %g s", never[i], refusal_seconds(never[i]));
+}
+
+static void refusals_point_at_the_field_and_the_character(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} bad[] = {
+		{ "61 * * * *", "minute '61', character 1: minute goes from 0 to 59" },
+		{ "0 24 * * *", "hour '24', character 3: hour goes from 0 to 23" },
+		{ "0 0 1,32 * *", "day-of-month '1,32', character 7" },
+		{ "0 0 1 13 *", "month '13', character 7" },
+		{ "0 0 * * MON-FRIDAY", "day-of-week 'MON-FRIDAY', character 13: not a three-letter name" },
+		{ "0 0 1 MON *", "month 'MON', character 7" },
+		{ "*/0 * * * *", "minute '*/0', character 3: a step of 0" },
+		{ "0~59 * * * *", "character 2: random ranges are not known here; H(a-b)" },
+		{ "0 0 0 1 1 * 2030-2024", "year '2030-2024', character 13: years do not run backwards" },
+		{ "1,,2 * * * *", "character 3: a value is missing" },
+		{ "0 0 L-31 * *", "character 7: a number from 0 to 30" },
+		{ "0 0 * * MON#6", "character 13: a number from 1 to 5" },
+		{ "0 0 1 ? *", "month '?', character 7: '?' stands alone" },
+		{ "* * *", "5, 6 or 7 fields, not 3" },
+		{ "01/02/03", "write YYYY-MM-DD" },
+		{ "H(5-2) * * * *", "does not run backwards" },
+		{ "H/61 * * * *", "character 3: the step of H" },
+		{ "@dayly", "unknown nickname" },
+	};
+	const struct schedule_context c = { .anchor = at("2024-01-31T09:00:00Z") };
+
+	(void)state;
+	for (size_t i = 0; i < ELEMENTS(bad); i++) {
+		struct schedule *s = NULL;
+		struct err e = {};
+
+		assert_false(schedule_parse(bad[i].text, &c, &s, &e));
+		if (!strstr(e.msg, bad[i].says))
+			fail_msg("'%s' is refused with \"%s\"", bad[i].text, e.msg);
+	}
+}
+
+static void h_spreads_jobs_and_stays_where_it_is(void **state)
+{
+	bool minutes[1440] = {};
+	int reached = 0;
+
+	(void)state;
+	for (int i = 0; i < 20000; i++) {
+		char id[16];
+		const struct schedule_context c = { .anchor = at("2024-01-01T00:00:00Z"), .id = id };
+		AUTO(schedule) *s = NULL;
+		usec_t t;
+
+		snprintf(id, sizeof id, "job-%d", i);
+		assert_true(schedule_parse("H H * * *", &c, &s, NULL));
+		assert_true(schedule_next(s, c.anchor, &t));
+		minutes[t / USEC_MIN % 1440] = true;
+	}
+	for (int i = 0; i < 1440; i++)
+		reached += minutes[i];
+	assert_int_equal(reached, 1440);
+	assert_true(cron_hash("backup", CRON_SECOND) == UINT64_C(18269996893647234888));
+	assert_true(cron_hash("backup", CRON_MINUTE) == UINT64_C(16566838417645889307));
+}
+
+static void a_text_that_was_accepted_may_be_over_by_now(void **state)
+{
+	const struct schedule_context later = { .anchor = at("2030-01-01T00:00:00Z"), .accepted = true };
+	static const char *const over[] = { "2024-02-01T00:00:00Z", "@17", "0 0 0 1 1 * 2024",
+		"R2/2024-01-01T00:00:00Z/P1D" };
+
+	(void)state;
+	for (size_t i = 0; i < ELEMENTS(over); i++) {
+		AUTO(schedule) *s = NULL;
+		usec_t t;
+
+		assert_true(schedule_parse(over[i], &later, &s, NULL));
+		assert_false(schedule_next(s, later.anchor, &t));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -159,6 +273,10 @@ int main(void)
 		TEST(a_run_that_ended_is_followed_after_the_delay),
 		TEST(what_is_not_a_schedule_is_refused_with_its_place),
 		TEST(bounds_cut_the_slots_at_both_ends),
+		TEST(what_never_fires_is_refused_within_a_millisecond),
+		TEST(refusals_point_at_the_field_and_the_character),
+		TEST(h_spreads_jobs_and_stays_where_it_is),
+		TEST(a_text_that_was_accepted_may_be_over_by_now),
 	};
 
 	return RUN_TESTS(tests);
