@@ -106,7 +106,7 @@ static void settle(void)
 		fd = open("/dev/null", O_RDWR);
 	while (fd >= 0 && fd < 3);
 	close_range(3, ~0U, 0);
-	umask(077);
+	umask(027); /* the group may read the output of jobs */
 }
 
 /* The log of a spawner that nobody watches; begun anew when it has grown. */

@@ -176,20 +176,29 @@ static void hello(struct conn *c, const struct frame *f)
 
 /* ---- what an engine asks ---- */
 
-/* The same bytes from the start, for reading only. */
-static int stdin_reopen(int fd, struct err *e)
+/* The same bytes from the start, for reading only; -errno. */
+static int stdin_reopen(int fd)
 {
 	char path[64];
-	size_t size;
 	int in;
 
-	if (!payload_sealed(fd, FRAME_STDIN_MAX, &size, e))
-		return -1;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	in = open(path, O_RDONLY | O_CLOEXEC);
-	if (in < 0)
-		err_errno(e, errno, "could not open the input of a command");
-	return in;
+	return in < 0 ? -errno : in;
+}
+
+static struct worker *start_new(struct workers *ws, const struct frame_start *s, const struct payload *p,
+	const int *fds)
+{
+	AUTO_FD in = -1;
+
+	if (ws->stopping)
+		return workers_refuse(ws, s, "the spawner is being stopped");
+	if (ws->count >= WORKERS_MAX || ws->running >= ws->running_max)
+		return workers_refuse(ws, s, "the spawner has as many workers as it can watch");
+	if (s->has_stdin && (in = stdin_reopen(fds[1])) < 0)
+		return workers_refuse(ws, s, "could not open the input of the command");
+	return workers_start(ws, s, p, in);
 }
 
 
@@ -198,7 +207,7 @@ static bool start(struct conn *c, const struct frame *f, const int *fds, struct 
 	struct workers *ws = c->all->workers;
 	struct worker *w = workers_find(ws, f->start.run, f->start.fence);
 	AUTO_DONE(payload) p = {};
-	AUTO_FD in = -1;
+	size_t size;
 
 	if (w) { /* answered by what became of the first one */
 		w->asked = true;
@@ -207,16 +216,10 @@ static bool start(struct conn *c, const struct frame *f, const int *fds, struct 
 								: NEWS_STARTED);
 		return true;
 	}
-	if (!payload_read(&p, fds[0], e))
+	if (!payload_read(&p, fds[0], e) ||
+		(f->start.has_stdin && !payload_sealed(fds[1], FRAME_STDIN_MAX, &size, e)))
 		return false;
-	if (f->start.has_stdin && (in = stdin_reopen(fds[1], e)) < 0)
-		return false;
-	if (ws->stopping)
-		w = workers_refuse(ws, &f->start, "the spawner is being stopped");
-	else if (ws->count >= WORKERS_MAX)
-		w = workers_refuse(ws, &f->start, "the spawner has too many workers and ends not yet acknowledged");
-	else
-		w = workers_start(ws, &f->start, &p, in);
+	w = start_new(ws, &f->start, &p, fds);
 	w->asked = true;
 	worker_post(w, 0);
 	return true;

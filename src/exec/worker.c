@@ -16,6 +16,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#define FDS_PER_WORKER 3                /* process, pipe, output */
+#define FDS_RESERVED 48                 /* for ourselves, connections and what they pass */
 #define CHUNK (64 << 10)
 #define CHUNKS_PER_TURN 4               /* of one worker's output, so that a fast writer delays nobody */
 #define DRAIN_PATIENCE USEC_SEC         /* for output that does not stop after the main process has */
@@ -36,7 +38,9 @@ bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawne
 	if (getrlimit(RLIMIT_NOFILE, &ws->nofile) < 0)
 		return err_errno(e, errno, "could not read the limit of open files");
 	more = (struct rlimit){ws->nofile.rlim_max, ws->nofile.rlim_max};
-	(void)setrlimit(RLIMIT_NOFILE, &more); /* three per worker */
+	if (setrlimit(RLIMIT_NOFILE, &more) < 0)
+		more = ws->nofile;
+	ws->running_max = more.rlim_cur > FDS_RESERVED ? (more.rlim_cur - FDS_RESERVED) / FDS_PER_WORKER : 0;
 	environ_base_init(&ws->base, spawner);
 	ws->chunk = xcalloc(1, CHUNK);
 	return launcher_new(&ws->launcher, e);

@@ -69,6 +69,7 @@ struct workers {
 	struct deadlines deadlines;
 	struct worker *outbox, **outbox_end, *ending, *dead;
 	size_t count, running;              /* known in all; with processes */
+	size_t running_max;                 /* as the limit of open files allows */
 	bool stopping;
 	bool look_wanted;
 	usec_t look_after;                  /* not before: looking costs time with many children */

@@ -20,6 +20,8 @@
 #include <sys/wait.h>
 #include <systemd/sd-event.h>
 
+static void rig_up_here(struct rig *g);
+
 static void on_report(const struct spawn_report *r, void *arg)
 {
 	struct rig *g = arg;
@@ -37,14 +39,19 @@ void rig_spawner_start(struct rig *g)
 	const char *build = getenv("top_builddir");
 	AUTO_TEXT program = xprintf("%s/jobsched-spawner", build ? build : ".");
 	AUTO_TEXT log = xprintf("%s/log", g->dir);
-	char *argv[] = {program, (char *)"--runtime-dir", g->dir, (char *)"--output-dir", g->output,
+	char *own[] = {program, (char *)"--runtime-dir", g->dir, (char *)"--output-dir", g->output,
 		(char *)"--linger", (char *)"20", NULL};
+	char *argv[32];
+	size_t n = 0;
 	posix_spawn_file_actions_t files;
 	int r, fd;
 
+	for (; g->wrapper && g->wrapper[n]; n++)
+		argv[n] = (char *)g->wrapper[n];
+	memcpy(argv + n, own, sizeof(own));
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_addopen(&files, 2, log, O_WRONLY | O_CREAT | O_APPEND, 0600);
-	r = posix_spawn(&g->spawner, program, &files, NULL, argv, environ);
+	r = posix_spawnp(&g->spawner, argv[0], &files, NULL, argv, environ);
 	posix_spawn_file_actions_destroy(&files);
 	assert_int_equal(r, 0);
 	for (int i = 0; i < 2000 && (fd = rig_raw(g)) < 0; i++)
@@ -79,14 +86,38 @@ void rig_disconnect(struct rig *g)
 	g->client = NULL;
 }
 
+bool rig_up_as_nobody(struct rig *g, const char *nproc)
+{
+	const char *build = getenv("top_builddir");
+	AUTO_TEXT limit = xprintf("--nproc=%s", nproc ? nproc : "");
+	AUTO_TEXT can = xprintf("setpriv --reuid 65534 --regid 65534 --clear-groups test -x '%s/jobsched-spawner' 2>/dev/null",
+		build ? build : ".");
+	const char *const wrapper[] = {"prlimit", limit, "setpriv", "--reuid", "65534", "--regid", "65534",
+		"--clear-groups", NULL};
+
+	if (geteuid() != 0 || system(can) != 0)
+		return false;
+	*g = (struct rig){.next_run = 1, .wrapper = nproc ? wrapper : wrapper + 2};
+	rig_up_here(g);
+	g->wrapper = NULL;
+	return true;
+}
+
 void rig_up(struct rig *g)
 {
 	*g = (struct rig){.next_run = 1};
+	rig_up_here(g);
+}
+
+static void rig_up_here(struct rig *g)
+{
 	strcpy(g->dir, "/tmp/rig.XXXXXX");
 	assert_non_null(mkdtemp(g->dir));
 	snprintf(g->sock, sizeof(g->sock), "%s/spawner.sock", g->dir);
 	snprintf(g->output, sizeof(g->output), "%s/output", g->dir);
 	assert_true(sd_event_new(&g->ev) >= 0);
+	if (g->wrapper)
+		assert_int_equal(chown(g->dir, 65534, 65534), 0);
 	rig_spawner_start(g);
 	g->output_dir = open(g->output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(g->output_dir >= 0);

@@ -28,9 +28,11 @@ struct rig {
 	size_t n, seen;
 	int64_t next_run;
 	int output_dir;
+	const char *const *wrapper; /* words before the spawner's own; NULL: none */
 };
 
 void rig_up(struct rig *g);            /* directory, spawner, connection */
+bool rig_up_as_nobody(struct rig *g, const char *nproc); /* nproc NULL: as it is; false: cannot be done */
 void rig_down(struct rig *g);          /* and nothing is left: no process, no file */
 void rig_spawner_start(struct rig *g); /* waits until it listens */
 void rig_spawner_kill(struct rig *g);  /* SIGKILL */

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <systemd/sd-event.h>
 
@@ -457,6 +458,29 @@ static void a_connection_that_says_nothing_does_not_hinder_others(void **state)
 		close(idle[i]);
 }
 
+static void another_user_is_not_served(void **state)
+{
+	struct frame f;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(chmod(g.dir, 0755), 0);
+	assert_int_equal(chmod(g.sock, 0777), 0); /* so that only the spawner is in the way */
+	pid = fork();
+	if (pid == 0) {
+		int fd = setuid(65534) == 0 ? rig_raw(&g) : -1;
+
+		_exit(fd >= 0 && recv(fd, &f, sizeof(f), 0) == 0 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(chmod(g.dir, 0700), 0);
+	expect_alive();
+}
+
 /* ---- spawners ---- */
 
 static void a_second_spawner_leaves_with_69(void **state)
@@ -633,6 +657,7 @@ int main(void)
 		TEST(packets_of_every_length_close_the_connection),
 		TEST(random_frames_are_survived),
 		TEST(a_connection_that_says_nothing_does_not_hinder_others),
+		TEST(another_user_is_not_served),
 		TEST(a_second_spawner_leaves_with_69),
 		TEST(a_new_spawner_ends_what_a_killed_one_left),
 		TEST(a_spawner_that_is_stopped_ends_its_jobs_and_says_so),

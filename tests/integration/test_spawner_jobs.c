@@ -163,10 +163,15 @@ static void without_input_it_is_dev_null(void **state)
 
 static void no_descriptor_but_three_is_open(void **state)
 {
+	AUTO_DONE(plan) p = rig_plan(&g, "");
+	AUTO_TEXT out = NULL;
+
 	(void)state;
-	/* the fourth is the one through which ls reads the directory */
-	rig_expect(&g, "ls /proc/self/fd | tr '\\n' ' '", "0 1 2 3 ");
-	rig_expect(&g, "ls /proc/$$/fd | tr '\\n' ' '", "0 1 2 ");
+	strv_done(&p.argv);
+	strv_add(&p.argv, "ls");
+	strv_add(&p.argv, "/proc/self/fd");
+	out = rig_output(&g, rig_run(&g, &p), NULL);
+	assert_string_equal(out, "0\n1\n2\n3\n"); /* the fourth is the one through which ls reads the directory */
 }
 
 static void the_mask_directory_and_limits_are_those_asked_for(void **state)
@@ -285,6 +290,45 @@ static void the_path_of_the_job_is_searched(void **state)
 	assert_string_equal(out, expected);
 }
 
+static void a_home_that_cannot_be_entered_is_noted(void **state)
+{
+	struct rig nobody;
+
+	(void)state;
+	if (!rig_up_as_nobody(&nobody, NULL))
+		skip();
+	{
+		AUTO_DONE(plan) p = rig_plan(&nobody, "pwd");
+		const struct rig_report *r;
+
+		free(STEAL(p.cwd));
+		r = rig_run(&nobody, &p);
+		assert_int_equal(r->r.outcome, ATTEMPT_SUCCEEDED);
+		assert_non_null(strstr(r->error, "', ran in '/': No such file or directory"));
+		rig_expect(&nobody, "id -u; cd /; pwd", "65534\n/\n");
+	}
+	rig_down(&nobody);
+}
+
+static void no_more_processes_is_worth_another_try(void **state)
+{
+	struct rig nobody;
+
+	(void)state;
+	if (!rig_up_as_nobody(&nobody, "1"))
+		skip();
+	{
+		AUTO_DONE(plan) p = rig_plan(&nobody, "exit 0");
+		const struct rig_report *r;
+
+		rig_start(&nobody, &p);
+		r = rig_wait(&nobody, SPAWN_NOT_STARTED, p.run);
+		assert_true(r->r.transient);
+		assert_string_equal(r->error, "could not start a process (clone): Resource temporarily unavailable");
+	}
+	rig_down(&nobody);
+}
+
 /* ---- what is reported ---- */
 
 static void exit_codes_and_signals_are_reported(void **state)
@@ -341,7 +385,7 @@ static void the_file_is_for_the_owner_and_the_group_to_read(void **state)
 
 	(void)state;
 	assert_int_equal(fstat(fd, &st), 0);
-	assert_int_equal(st.st_mode & 07137, 0);
+	assert_int_equal(st.st_mode & 07777, 0640);
 }
 
 static void of_much_output_the_start_and_the_end_are_kept(void **state)
@@ -490,6 +534,8 @@ int main(void)
 		TEST(a_command_that_cannot_run_is_not_started),
 		TEST(a_program_being_written_is_worth_another_try),
 		TEST(the_path_of_the_job_is_searched),
+		TEST(a_home_that_cannot_be_entered_is_noted),
+		TEST(no_more_processes_is_worth_another_try),
 		TEST(exit_codes_and_signals_are_reported),
 		TEST(time_and_memory_are_reported),
 		TEST(a_silent_job_has_no_file),
