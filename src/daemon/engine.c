@@ -205,6 +205,8 @@ static void on_ready(void *arg)
 		.node_id = g->node_id,
 		.store_where = g->store_where,
 		.output_dir = g->output_dir,
+		/* the system's workers keep the identity of their spawner, which is root's */
+		.workers_uid = g->o.user_mode ? -1 : 0,
 		.user_mode = g->o.user_mode,
 	};
 	struct err e = {};

@@ -4,6 +4,7 @@
 #include "base/auto.h"
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct clock;
 struct dispatcher;
@@ -23,6 +24,7 @@ struct server_context {
 	const struct planner *planner;
 	const char *node_name, *node_id, *store_where;
 	int output_dir;            /* descriptor of the spawner's output directory */
+	int64_t workers_uid;       /* whose jobs the workers can run: a uid, or -1 for everybody's */
 	bool user_mode;            /* only our own uid is served, and the quotas do not apply */
 };
 struct server_limits {             /* config keys of the same names */
