@@ -14,6 +14,7 @@
 #include <string.h>
 
 
+#define PAGE 500 /* rows asked for at a time */
 #define BUSY_PAUSE_MS 800 /* the longest pause before asking a busy daemon again */
 
 int64_t member_int(const json_t *o, const char *key)
@@ -70,29 +71,34 @@ bool api_call(struct ctl *c, const char *method, const char *path, const json_t 
 bool api_pages(struct ctl *c, struct pages *p, struct err *e)
 {
 	AUTO_TEXT cursor = NULL;
+	size_t left = p->limit ? p->limit : SIZE_MAX;
 
 	for (;;) {
 		AUTO_DONE(buf) path = {};
+		AUTO_TEXT size = xprintf("%zu", left < PAGE ? left : (size_t)PAGE);
 		json_auto_t *answer = NULL;
 		const json_t *row;
 		size_t i;
 
 		buf_str(&path, p->path);
+		query_add(&path, "limit", size);
 		if (cursor)
 			query_add(&path, "cursor", cursor);
 		if (!api_call(c, "GET", path.data, NULL, &answer, e))
 			return false;
 		free(cursor);
 		cursor = xstrdup(member_text(answer, "next_cursor"));
-		json_array_foreach(json_object_get(answer, p->member), i, row)
-			if (!p->row(row, p->arg)) {
-				p->next_cursor = STEAL(cursor);
+		json_array_foreach(json_object_get(answer, p->member), i, row) {
+			left--;
+			if (!p->row(row, p->arg))
 				return true;
-			}
+		}
 		if (p->page)
 			p->page(p->arg);
-		if (!cursor)
+		if (!cursor || left == 0) {
+			p->next_cursor = STEAL(cursor);
 			return true;
+		}
 	}
 }
 

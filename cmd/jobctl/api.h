@@ -34,7 +34,8 @@ struct pages {
 	bool (*row)(const json_t *row, void *arg);
 	void (*page)(void *arg);
 	void *arg;
-	char *next_cursor;    /* out: where it stopped; NULL: at the end. Owned by the caller */
+	size_t limit;         /* rows of all pages; 0: no limit */
+	char *next_cursor;    /* out: where the limit ended it; NULL: at the end. Owned by the caller */
 };
 bool api_pages(struct ctl *c, struct pages *p, struct err *e);
 

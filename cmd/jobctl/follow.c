@@ -222,7 +222,7 @@ bool follow_output(struct ctl *c, const struct follow_from *f, json_t **ret, str
 	}
 }
 
-void follow_say(const json_t *run)
+void follow_say(const json_t *run, bool hint)
 {
 	AUTO_DONE(buf) line = {};
 	AUTO_DONE(buf) result = {};
@@ -239,6 +239,11 @@ void follow_say(const json_t *run)
 	words_result(run, &result);
 	if (result.len)
 		buf_printf(&line, ": %s", result.data);
+	if (hint && started && (strcmp(state, "failed") == 0 || strcmp(state, "timed_out") == 0)) {
+		buf_str(&line, " (jobctl log ");
+		ref_of_run(run, &line);
+		buf_char(&line, ')');
+	}
 	ctl_say("%s", line.data);
 }
 

@@ -30,7 +30,7 @@ struct follow_from {
 };
 bool follow_output(struct ctl *c, const struct follow_from *f, json_t **ret, struct err *e);
 
-/* Says how a final run ended, in one line on standard error. */
-void follow_say(const json_t *run);
+/* Says how a final run ended, in one line on standard error; 'hint': and where to look when it failed. */
+void follow_say(const json_t *run, bool hint);
 /* The exit code for it; with 'propagate' that of the command where there is one. */
 int follow_exit(const json_t *run, bool propagate);

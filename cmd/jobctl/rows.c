@@ -79,13 +79,31 @@ CELL_TIME(cell_due, "due_at")
 CELL_TIME(cell_started, "started_at")
 CELL_TIME(cell_ended, "ended_at")
 
+/* PT15M since …: the interval as it was typed, and not what it is counted from. */
+static void put_schedule(const char *text, struct buf *out)
+{
+	AUTO_TEXT interval = xstrndup(text, strcspn(text, " "));
+	char words[RFC3339_MAX];
+	usec_t d;
+
+	/* Days of ISO 8601 follow the wall clock, so they are no number of hours. */
+	if (text_starts(text, "PT") && parse_duration(interval, &d, NULL))
+		buf_printf(out, "every %s", format_duration(d, words));
+	else if (text_starts(text, "P"))
+		buf_str(out, interval);
+	else
+		buf_str(out, text);
+}
+
 void words_of_schedule(const json_t *job, struct buf *out)
 {
 	const json_t *list = json_object_get(job, "schedule"), *text;
 	size_t i;
 
-	json_array_foreach(list, i, text)
-		buf_printf(out, "%s%s", i ? "; " : "", json_string_value(text));
+	json_array_foreach(list, i, text) {
+		buf_str(out, i ? "; " : "");
+		put_schedule(json_string_value(text), out);
+	}
 }
 
 /* Members that are not UTF-8 come as base64 beside an absent plain one. */

@@ -51,8 +51,10 @@ void suggestion_offer(struct suggestion *s, const char *word)
 {
 	size_t d = suggest_distance(s->typed, word);
 
-	/* A third of the letters wrong is still a typo; beyond that it is another word. */
-	if (d > 1 + strlen(s->typed) / 3 || d >= strlen(s->typed) || (s->best && d >= s->distance))
+	/* One letter, or a third of them, may be a typo; beyond that it is another word. */
+	if (d > 1 && d > strlen(s->typed) / 3)
+		return;
+	if (d >= strlen(s->typed) || (s->best && d >= s->distance))
 		return;
 	free(s->best);
 	s->best = xstrdup(word);

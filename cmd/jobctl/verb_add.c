@@ -132,7 +132,7 @@ static int stay(struct ctl *c, const json_t *job, bool follow)
 		return ctl_fail(&e);
 	if (!follow && !follow_wait(c, from.run, -1, &final, &e))
 		return ctl_fail(&e);
-	follow_say(final);
+	follow_say(final, !follow);
 	return follow_exit(final, false);
 }
 

@@ -50,6 +50,24 @@ static void say_job(const char *done, const json_t *answer, bool ending)
 	ctl_say("%s", line.data);
 }
 
+/* A job that had nothing left to cancel. */
+static bool was_over(const json_t *before, const json_t *answer)
+{
+	const char *state = member_text(before, "state");
+
+	return (strcmp(state, "finished") == 0 || strcmp(state, "cancelled") == 0) &&
+	       member_int(answer, "queued_cancelled") == 0 &&
+	       json_array_size(json_object_get(answer, "running")) == 0;
+}
+
+static void say_over(const json_t *before)
+{
+	AUTO_DONE(buf) words = {};
+
+	ref_job_words(before, &words);
+	ctl_say("job %s was already %s", words.data, member_text(before, "state"));
+}
+
 static void say_run(const json_t *run)
 {
 	AUTO_DONE(buf) ref = {};
@@ -94,7 +112,11 @@ static bool cancel_job(struct ctl *c, const struct ref *ref, bool running, json_
 	path = xprintf("/v1/jobs/%" PRId64 "/cancel", member_int(job, "id"));
 	if (!api_call(c, "POST", path, body, ret, e))
 		return false;
-	if (!wants_json(c))
+	if (wants_json(c))
+		return true;
+	if (was_over(job, *ret))
+		say_over(job);
+	else
 		say_job("cancelled", *ret, running);
 	return true;
 }

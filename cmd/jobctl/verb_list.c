@@ -17,7 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PAGE 500
 #define RUNS_DEFAULT 100
 #define WATCH_SECONDS 2
 
@@ -139,14 +138,6 @@ static bool read_limit(const struct args *a, size_t preset, size_t *ret, struct 
 	return true;
 }
 
-static void add_page_size(struct buf *path, size_t limit)
-{
-	char text[32];
-
-	snprintf(text, sizeof text, "%zu", limit && limit < PAGE ? limit : (size_t)PAGE);
-	query_add(path, "limit", text);
-}
-
 /* ---- list ---- */
 
 static int by_next(const void *a, const void *b)
@@ -229,7 +220,28 @@ static bool list_path(const struct ctl *c, const struct args *a, const struct li
 	/* One pattern is for the daemon; several are sorted out here. */
 	if (l->patterns_n == 1 && !parse_int(l->patterns[0], 0, INT64_MAX, &(int64_t){0}))
 		query_add(path, "name", l->patterns[0]);
-	add_page_size(path, l->kept || l->patterns_n > 1 ? 0 : l->limit);
+	return true;
+}
+
+/* One job by its number needs no list. */
+static bool only_number(const struct args *a, const struct listing *l)
+{
+	static const char *const filters[] = {"state", "tag", "owner", "since", "until"};
+
+	for (size_t i = 0; i < ELEMENTS(filters); i++)
+		if (args_has(a, filters[i]))
+			return false;
+	return l->patterns_n == 1 && parse_int(l->patterns[0], 1, INT64_MAX, &(int64_t){0});
+}
+
+static bool list_number(struct ctl *c, struct listing *l, struct err *e)
+{
+	AUTO_TEXT path = xprintf("/v1/jobs/%s", l->patterns[0]);
+	json_auto_t *job = NULL;
+
+	if (!api_call(c, "GET", path, NULL, &job, e))
+		return e->kind == ERR_NOT_FOUND;
+	on_row(job, l);
 	return true;
 }
 
@@ -251,7 +263,10 @@ static bool list_once(struct ctl *c, const struct args *a, size_t *ret_count, st
 		return false;
 	pages.path = path.data;
 	rows_begin(&l.rows, c, &job_rows);
-	ok = api_pages(c, &pages, e);
+	/* Where all that comes is shown, the daemon may stop at the limit. */
+	if (!order && l.patterns_n <= 1 && args_count(a, "tag") <= 1)
+		pages.limit = l.limit;
+	ok = only_number(a, &l) ? list_number(c, &l, e) : api_pages(c, &pages, e);
 	if (ok && order)
 		show_sorted(&l, order);
 	*ret_count = l.rows.count;
@@ -301,12 +316,20 @@ static bool runs_filters(const struct ctl *c, const struct args *a, struct buf *
 	return true;
 }
 
-/* Runs of one job, or of all (job 0). */
+static bool on_run(const json_t *run, void *arg)
+{
+	struct listing *l = arg;
+
+	rows_add(&l->rows, run);
+	return true;
+}
+
+/* Runs of one job, or of all (job 0); each job has its own limit. */
 static bool runs_of(struct ctl *c, const struct args *a, int64_t job, struct listing *l, struct err *e)
 {
 	AUTO_DONE(buf) path = {};
 	AUTO_TEXT cursor = NULL;
-	struct pages pages = {.member = "runs", .row = on_row, .page = on_page, .arg = l};
+	struct pages pages = {.member = "runs", .row = on_run, .page = on_page, .arg = l};
 	bool ok;
 
 	buf_str(&path, "/v1/runs");
@@ -314,11 +337,11 @@ static bool runs_of(struct ctl *c, const struct args *a, int64_t job, struct lis
 		buf_printf(&path, "?job=%" PRId64, job);
 	if (!runs_filters(c, a, &path, e))
 		return false;
-	add_page_size(&path, l->limit);
 	pages.path = path.data;
+	pages.limit = l->limit;
 	ok = api_pages(c, &pages, e);
 	cursor = pages.next_cursor;
-	if (ok && cursor && c->format != FORMAT_JSON)
+	if (ok && cursor)
 		ctl_say("there is more: add --cursor %s, or --limit 0 for all", cursor);
 	return ok;
 }
@@ -339,8 +362,6 @@ static bool runs_operand(struct ctl *c, const struct args *a, const char *text, 
 	}
 	if (!api_job(c, &ref, &o, e))
 		return false;
-	/* Each job has its own limit. */
-	l->limit += l->limit ? l->rows.count : 0;
 	return runs_of(c, a, member_int(o, "id"), l, e);
 }
 
@@ -349,18 +370,15 @@ int verb_runs(struct ctl *c, const struct args *a)
 	struct listing l = {};
 	struct err e = {};
 	char *const *words;
-	size_t n = args_operands(a, &words), limit, count;
+	size_t n = args_operands(a, &words), count;
 	bool ok;
 
-	if (!read_limit(a, RUNS_DEFAULT, &limit, &e))
+	if (!read_limit(a, RUNS_DEFAULT, &l.limit, &e))
 		return ctl_fail(&e);
-	l.limit = limit;
 	rows_begin(&l.rows, c, &run_rows);
 	ok = n > 0 || runs_of(c, a, 0, &l, &e);
-	for (size_t i = 0; ok && i < n; i++) {
-		l.limit = limit;
+	for (size_t i = 0; ok && i < n; i++)
 		ok = runs_operand(c, a, words[i], &l, &e);
-	}
 	count = l.rows.count;
 	rows_end(&l.rows);
 	if (!ok)

@@ -112,6 +112,21 @@ static void say_dropped(int64_t dropped)
 			words_size(dropped, size));
 }
 
+/* Silence may have a cause: the command could not be started. */
+static void say_why(struct ctl *c, int64_t id)
+{
+	json_auto_t *run = NULL;
+	AUTO_DONE(buf) ref = {};
+	AUTO_DONE(buf) why = {};
+
+	if (!api_run_id(c, id, &run, NULL))
+		return;
+	ref_of_run(run, &ref);
+	words_result(run, &why);
+	if (why.len)
+		ctl_say("(run %s wrote nothing: %s)", ref.data, why.data);
+}
+
 /* The tail of what is there; place->from is where following goes on. */
 static bool show_tail(struct ctl *c, const struct wish *w, struct output_place *place, struct err *e)
 {
@@ -142,6 +157,8 @@ static bool show_output(struct ctl *c, const struct wish *w, const json_t *run, 
 	if (!output_copy(c, &o, &place, &total, &dropped, e))
 		return false;
 	say_dropped(dropped);
+	if (total == 0 && run_is_final(run))
+		say_why(c, place.run);
 	return true;
 }
 
@@ -162,7 +179,7 @@ static bool show_followed(struct ctl *c, const struct wish *w, const json_t *run
 	if (!follow_output(c, &from, &final, e))
 		return false;
 	if (isatty(STDERR_FILENO))
-		follow_say(final);
+		follow_say(final, false);
 	return true;
 }
 

@@ -46,9 +46,9 @@ static void put_time_line(struct buf *out, const struct ctl *c, const json_t *o,
 		buf_printf(out, "%-*s%s\n", LABEL, label, member_text(o, key));
 }
 
-static void put_state(struct buf *out, const struct ctl *c, const json_t *o)
+static void put_state(struct buf *out, const struct ctl *c, const json_t *o, const char *reason)
 {
-	const char *state = member_text(o, "state"), *reason = member_text(o, "reason");
+	const char *state = member_text(o, "state");
 	const char *colour = c->colour ? state_colour(state) : "";
 
 	buf_printf(out, "%-*s%s%s%s", LABEL, "state", colour, state, *colour ? COLOUR_END : "");
@@ -163,7 +163,7 @@ static void put_job(struct buf *out, const struct ctl *c, const json_t *job, con
 	ref_job_words(job, &words);
 	put_line(out, "job", words.data);
 	put_line(out, "owner", member_text(job, "owner"));
-	put_state(out, c, job);
+	put_state(out, c, job, member_text(job, "reason"));
 	buf_clear(&words);
 	words_of_command(job, &words);
 	put_line(out, s->script ? "script" : "command", words.data);
@@ -219,7 +219,7 @@ static void put_run(struct buf *out, const struct ctl *c, const json_t *run)
 	ref_of_run(run, &words);
 	put_line(out, "run", words.data);
 	put_line(out, "owner", member_text(run, "owner"));
-	put_state(out, c, run);
+	put_state(out, c, run, NULL); /* the reason is in the result */
 	buf_clear(&words);
 	words_result(run, &words);
 	put_line(out, "result", words.data);

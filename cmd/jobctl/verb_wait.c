@@ -27,7 +27,7 @@ static bool is_talk(const struct ctl *c)
 static int over(struct waiting *w, const json_t *run)
 {
 	if (is_talk(w->c))
-		follow_say(run);
+		follow_say(run, true);
 	else
 		rows_add(&w->rows, run);
 	return follow_exit(run, w->propagate);

@@ -46,8 +46,8 @@ char *words_relative(usec_t t, usec_t now, char out[WORDS_MAX])
 	} else if (away < USEC_SEC) {
 		strcpy(out, "now");
 	} else if (t > now) {
-		/* Rounded up to the second: a run due "in 5s" was just asked for with --in 5s. */
-		snprintf(out, WORDS_MAX, "in %.40s", two_units(away + USEC_SEC - 1, span));
+		/* Rounded: a run due "in 5s" was just asked for with --in 5s. */
+		snprintf(out, WORDS_MAX, "in %.40s", two_units(away + USEC_SEC / 2, span));
 	} else {
 		snprintf(out, WORDS_MAX, "%.40s ago", two_units(away, span));
 	}
@@ -84,10 +84,19 @@ char *words_size(int64_t bytes, char out[WORDS_MAX])
 	return out;
 }
 
+/* What the newest attempt of a run complained about; NULL: nothing, or it was not asked for. */
+static const char *last_error(const json_t *run)
+{
+	const json_t *attempts = json_object_get(run, "attempts");
+	size_t n = json_array_size(attempts);
+
+	return n ? json_string_value(json_object_get(json_array_get(attempts, n - 1), "error")) : NULL;
+}
+
 void words_result(const json_t *run, struct buf *out)
 {
 	const json_t *code = json_object_get(run, "exit_code"), *sig = json_object_get(run, "signal");
-	const char *reason = json_string_value(json_object_get(run, "reason"));
+	const char *reason = json_string_value(json_object_get(run, "reason")), *error;
 
 	if (json_integer_value(sig) > 0) {
 		const char *name = sigabbrev_np((int)json_integer_value(sig));
@@ -99,6 +108,14 @@ void words_result(const json_t *run, struct buf *out)
 	} else if (json_is_integer(code) && json_integer_value(code) != 0) {
 		buf_printf(out, "exit code %d", (int)json_integer_value(code));
 	}
-	if (reason && *reason)
-		buf_printf(out, "%s%s", out->len ? ", " : "", reason);
+	error = last_error(run);
+	if (error) {
+		buf_printf(out, "%s%s", out->len ? ", " : "", error);
+		return;
+	}
+	if (!reason || !*reason)
+		return;
+	buf_str(out, out->len ? ", " : "");
+	for (; *reason; reason++)
+		buf_char(out, *reason == '_' ? ' ' : *reason);
 }

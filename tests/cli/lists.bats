@@ -73,6 +73,12 @@ setup() {
 	[[ "${lines[1]}" == *'"echo '"'"'a,""b""'"'"'"' ]]
 }
 
+@test "an interval is shown as it was typed" {
+	jobctl add -n often --every 90m -- true
+	run jobctl list often
+	[[ "${lines[1]}" == *"every 1h30m  true" ]]
+}
+
 @test "tables off a terminal have whole times and are not cut" {
 	jobctl add -n wide --in 1h -- echo "$(printf 'x%.0s' {1..300})"
 	run jobctl list wide
@@ -137,7 +143,8 @@ setup() {
 	cursor=$(sed -n 's/.*--cursor \([^,]*\),.*/\1/p' "$DIR/more")
 	[ -n "$cursor" ]
 	second=$(jobctl runs --limit 5 --cursor "$cursor" -o name 2>/dev/null)
-	all=$(jobctl runs --limit 0 -o name)
+	all=$(jobctl runs --limit 0 -o name 2>"$DIR/nomore")
+	[ ! -s "$DIR/nomore" ]
 	[ "$(printf '%s\n%s' "$first" "$second")" = "$(head -10 <<<"$all")" ]
 }
 

@@ -87,6 +87,17 @@ setup() {
 	[ -z "$output" ]
 }
 
+@test "log says why a command wrote nothing" {
+	job=$(jobctl add -- ./nosuch-program)
+	run jobctl wait "$job"
+	[ "$status" -eq 10 ]
+	[[ "$output" == *"nosuch-program"*"No such file"* ]]
+	run --separate-stderr jobctl log "$job"
+	[ "$status" -eq 0 ]
+	[ -z "$output" ]
+	[[ "$stderr" == *"No such file"* ]]
+}
+
 @test "what was not kept of the output is said" {
 	job=$(jobctl add --output-limit 1000 -- seq 10000)
 	jobctl wait "$job"
@@ -104,7 +115,7 @@ setup() {
 	[[ "$stderr" =~ ^run\ $ok#[0-9]+\ succeeded\ after ]]
 	run --separate-stderr jobctl wait "$bad"
 	[ "$status" -eq 10 ]
-	[[ "$stderr" =~ ^run\ $bad#[0-9]+\ failed\ after.*:\ exit\ code\ 7$ ]]
+	[[ "$stderr" =~ ^run\ $bad#[0-9]+\ failed\ after.*:\ exit\ code\ 7\ \(jobctl\ log\ $bad#[0-9]+\)$ ]]
 	run --separate-stderr jobctl wait "$slow"
 	[ "$status" -eq 13 ]
 	gone=$(jobctl add -- sleep 30)

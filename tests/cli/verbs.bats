@@ -234,6 +234,17 @@ setup() {
 	! kill -0 "$child" 2>/dev/null
 }
 
+@test "cancel says when there was nothing to cancel" {
+	job=$(jobctl add -n over1 --wait -- true 2>/dev/null)
+	run --separate-stderr jobctl cancel over1
+	[ "$status" -eq 0 ]
+	[ "$stderr" = "job $job 'over1' was already finished" ]
+	jobctl add -n over2 --in 1h -- true
+	jobctl cancel over2
+	run --separate-stderr jobctl cancel over2
+	[[ "$stderr" == *"was already cancelled" ]]
+}
+
 @test "cancel goes on after one that is not there and exits with its code" {
 	jobctl add -n c1 --in 1h -- true
 	run jobctl cancel nosuch c1

@@ -86,6 +86,7 @@ static void the_nearest_name_is_suggested_and_a_far_one_is_not(void **state)
 {
 	AUTO_DONE(suggestion) s = {.typed = "bakcup"};
 	AUTO_DONE(suggestion) far = {.typed = "bakcup"};
+	AUTO_DONE(suggestion) brief = {.typed = "nope"};
 
 	(void)state;
 	suggestion_offer(&s, "report");
@@ -95,6 +96,10 @@ static void the_nearest_name_is_suggested_and_a_far_one_is_not(void **state)
 	assert_string_equal(s.best, "backup");
 	suggestion_offer(&far, "report");
 	assert_null(far.best);
+	suggestion_offer(&brief, "noon");
+	assert_null(brief.best);
+	suggestion_offer(&brief, "node");
+	assert_string_equal(brief.best, "node");
 	assert_int_equal(suggest_distance("ab", "ba"), 1);
 	assert_int_equal(suggest_distance("", "abc"), 3);
 	assert_int_equal(suggest_distance("kitten", "sitting"), 3);
@@ -109,7 +114,7 @@ static void times_are_told_from_now(void **state)
 		const char *words;
 	} rows[] = {
 		{0, "now"}, {999 * USEC_MSEC, "now"}, {-999 * USEC_MSEC, "now"}, {5 * USEC_SEC, "in 5s"},
-		{5 * USEC_SEC - 100 * USEC_MSEC, "in 5s"}, {-5 * USEC_SEC, "5s ago"},
+		{5 * USEC_SEC - 100 * USEC_MSEC, "in 5s"}, {5 * USEC_SEC + 100 * USEC_MSEC, "in 5s"}, {-5 * USEC_SEC, "5s ago"},
 		{90 * USEC_SEC, "in 1m30s"}, {-2 * USEC_HOUR, "2h ago"},
 		{-(2 * USEC_HOUR + 5 * USEC_MIN + 7 * USEC_SEC), "2h5m ago"}, {3 * USEC_DAY + USEC_HOUR, "in 3d1h"},
 		{100 * USEC_DAY, "2024-02-22"},
@@ -147,6 +152,8 @@ static void a_result_says_code_signal_or_reason(void **state)
 		{"{\"exit_code\":0,\"signal\":null,\"reason\":null}", ""},
 		{"{\"exit_code\":null,\"signal\":15,\"reason\":\"replaced\"}", "killed by SIGTERM, replaced"},
 		{"{\"reason\":\"overlap\"}", "overlap"},
+		{"{\"reason\":\"not_started\"}", "not started"},
+		{"{\"reason\":\"not_started\",\"attempts\":[{\"error\":null},{\"error\":\"no x\"}]}", "no x"},
 	};
 
 	(void)state;
