@@ -192,6 +192,7 @@ static bool sq_open(const struct db_options *o, struct db **ret, struct err *e)
 		if (!d->read_only)
 			reserve_init(&d->reserve, d->path);
 		if (open_checked(d, o, &why)) {
+			reserve_take(&d->reserve);
 			*ret = &d->db;
 			return true;
 		}
@@ -210,19 +211,6 @@ static bool sq_open(const struct db_options *o, struct db **ret, struct err *e)
 	}
 }
 
-static bool check_shape(const struct db_query *q, sqlite3_stmt *s, struct err *e)
-{
-	if (sqlite3_bind_parameter_count(s) != q->n_params ||
-	    sqlite3_column_count(s) != q->n_columns)
-		return err_set(e, ERR_INTERNAL, "statement '%s': %d parameters and %d columns", q->name,
-			sqlite3_bind_parameter_count(s), sqlite3_column_count(s));
-	for (int i = 0; i < q->n_columns; i++)
-		if (strcmp(sqlite3_column_name(s, i), q->columns[i].name) != 0)
-			return err_set(e, ERR_INTERNAL, "statement '%s': column '%s' is called '%s'",
-				q->name, q->columns[i].name, sqlite3_column_name(s, i));
-	return true;
-}
-
 static bool sq_prepare(struct db *db, struct err *e)
 {
 	struct db_sqlite *d = of(db);
@@ -236,7 +224,7 @@ static bool sq_prepare(struct db *db, struct err *e)
 			sqlite_fail(d, rc, q->name, e);
 			return false;
 		}
-		if (!check_shape(q, d->stmts[i], e))
+		if (!sqlite_check_shape(q, d->stmts[i], e))
 			return false;
 	}
 	return true;

@@ -16,7 +16,7 @@ struct db_sqlite {
 	struct reserve reserve;
 };
 
-/* Sets e from a result code; 'committing' makes an I/O error an unknown outcome. Returns false. */
+/* Sets e from a result code and remembers a failed device. Returns false. */
 bool sqlite_fail(struct db_sqlite *d, int rc, const char *what, struct err *e);
 
 /* Refuses what is not a sound store of ours, and leaves every byte and name beside it as it was. */
@@ -28,6 +28,9 @@ bool sqlite_create(const char *path, const struct db_sql *sql, struct err *e);
 /* Runs what migrations are missing, each in one transaction; refuses a newer schema. */
 bool sqlite_migrate(sqlite3 *h, const char *path, const struct db_sql *sql, struct err *e);
 bool sqlite_check_schema(sqlite3 *h, const char *path, const struct db_sql *sql, int *ret, struct err *e);
+
+/* Whether a prepared statement has the parameters and columns that the .sql file declares. */
+bool sqlite_check_shape(const struct db_query *q, sqlite3_stmt *s, struct err *e);
 
 /* "store 'path': why"; and where help is. Returns false with ERR_REFUSED. */
 bool sqlite_refuse(const char *path, const char *why, struct err *e);

@@ -209,6 +209,37 @@ static bool quick_check(sqlite3 *h, const char *path, const struct db_sql *sql, 
 	return strcmp(verdict, "ok") == 0 || sqlite_refuse(path, verdict, e);
 }
 
+bool sqlite_check_shape(const struct db_query *q, sqlite3_stmt *s, struct err *e)
+{
+	if (sqlite3_bind_parameter_count(s) != q->n_params ||
+	    sqlite3_column_count(s) != q->n_columns)
+		return err_set(e, ERR_INTERNAL, "statement '%s': %d parameters and %d columns", q->name,
+			sqlite3_bind_parameter_count(s), sqlite3_column_count(s));
+	for (int i = 0; i < q->n_columns; i++)
+		if (strcmp(sqlite3_column_name(s, i), q->columns[i].name) != 0)
+			return err_set(e, ERR_INTERNAL, "statement '%s': column '%s' is called '%s'",
+				q->name, q->columns[i].name, sqlite3_column_name(s, i));
+	return true;
+}
+
+/* Whether our statements fit its tables: damage there is found by no check of pages. */
+static bool check_tables(sqlite3 *h, const char *path, const struct db_sql *sql, int version, struct err *e)
+{
+	for (int i = 0; version == sql->n_migrations && i < sql->n_queries; i++) {
+		sqlite3_stmt *s = NULL;
+		int rc = sqlite3_prepare_v2(h, sql->queries[i].sql, -1, &s, NULL);
+		struct err shape = {};
+		bool fits = rc == SQLITE_OK && sqlite_check_shape(&sql->queries[i], s, &shape);
+
+		sqlite3_finalize(s);
+		if (rc != SQLITE_OK)
+			return fail_open(h, rc, path, e);
+		if (!fits)
+			return sqlite_refuse(path, shape.msg, e);
+	}
+	return true;
+}
+
 static char *immutable_uri(const char *path)
 {
 	AUTO_DONE(buf) uri = {};
@@ -245,7 +276,8 @@ bool sqlite_inspect(const char *path, const struct db_sql *sql, struct err *e)
 		sqlite3_db_config(h, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 		sqlite3_db_config(h, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 		sqlite3_exec(h, sql->texts[TEXT_SQLITE_INSPECT], NULL, NULL, NULL);
-		ok = sqlite_check_schema(h, path, sql, &version, &why) && quick_check(h, path, sql, &why);
+		ok = sqlite_check_schema(h, path, sql, &version, &why) &&
+		     check_tables(h, path, sql, version, &why) && quick_check(h, path, sql, &why);
 	}
 	sqlite3_close(h);
 	if (!ok && logged && why.kind == ERR_BUSY)

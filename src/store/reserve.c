@@ -34,10 +34,6 @@ bool reserve_take(struct reserve *r)
 
 	if (!r->path || r->held)
 		return true;
-	if (complete(r->path)) {
-		r->held = true;
-		return true;
-	}
 	if (!room_for_it(r->path))
 		return false;
 	fd = open(r->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -54,7 +50,7 @@ bool reserve_take(struct reserve *r)
 void reserve_init(struct reserve *r, const char *beside)
 {
 	*r = (struct reserve){.path = xprintf("%s-reserve", beside)};
-	reserve_take(r);
+	r->held = complete(r->path);
 }
 
 void reserve_release(struct reserve *r)

@@ -9,7 +9,7 @@ struct reserve {
 	char *path; /* owned; NULL: no reserve is kept */
 	bool held;
 };
-void reserve_init(struct reserve *r, const char *beside); /* BESIDE-reserve; takes it if there is space */
+void reserve_init(struct reserve *r, const char *beside); /* BESIDE-reserve; held when it is there already */
 void reserve_done(struct reserve *r);                     /* the file stays */
-bool reserve_take(struct reserve *r);                     /* true: held, or none is kept */
+bool reserve_take(struct reserve *r);                     /* makes it if there is space; true: held, or none is kept */
 void reserve_release(struct reserve *r);

@@ -18,6 +18,9 @@ const struct db_ops *const fixture_ops = &db_postgres_ops;
 static char *server_dir;
 static pid_t server_pid;
 static int databases;
+static char *spare; /* a place whose store was dropped */
+static PGconn *side; /* beside the store's own connections, to the place asked last */
+static char *side_where;
 
 /* The server refuses to run as root: then the child becomes a user that is not. */
 static void become_unprivileged(void)
@@ -194,43 +197,36 @@ int place_group_teardown(void **state)
 	stop_server();
 	if (server_dir)
 		remove_tree(server_dir);
+	free(STEAL(spare));
 	free(STEAL(server_dir));
 	return 0;
 }
 
-char *place_new(void)
+static void close_side(void)
 {
-	AUTO_TEXT name = xprintf("store%d", ++databases);
-	AUTO_TEXT sql = xprintf("CREATE DATABASE %s", name);
-
-	admin(sql);
-	return place_of(name);
-}
-
-void place_drop(const char *where)
-{
-	const char *name = strstr(where, "@/") + 2;
-	AUTO_TEXT sql = xprintf("DROP DATABASE %.*s WITH (FORCE)", (int)strcspn(name, "?"), name);
-
-	admin(sql);
+	PQfinish(STEAL(side));
+	free(STEAL(side_where));
 }
 
 void place_query(const char *where, const char *sql, struct buf *out)
 {
-	PGconn *c = PQconnectdb(where);
 	PGresult *r;
 
-	PQclear(PQexec(c, "SET search_path = jobsched; SET client_min_messages = warning"));
-	r = PQexec(c, sql);
+	if (!side || !text_equal(side_where, where)) {
+		close_side();
+		side = PQconnectdb(where);
+		side_where = xstrdup(where);
+		PQclear(PQexec(side, "SET search_path = jobsched; SET client_min_messages = warning"));
+	}
+	r = PQexec(side, sql);
 	if (PQresultStatus(r) != PGRES_COMMAND_OK && PQresultStatus(r) != PGRES_TUPLES_OK)
-		fail_msg("%s: %s", sql, PQerrorMessage(c));
+		fail_msg("%s: %s", sql, PQerrorMessage(side));
 	for (int row = 0; out && row < PQntuples(r); row++) {
 		for (int i = 0; i < PQnfields(r); i++)
 			buf_printf(out, "%s|", PQgetisnull(r, row, i) ? "-" : PQgetvalue(r, row, i));
 		buf_char(out, '\n');
 	}
 	PQclear(r);
-	PQfinish(c);
 }
 
 void place_clear(const char *where)
@@ -238,4 +234,26 @@ void place_clear(const char *where)
 	place_query(where, "DELETE FROM jobs; DELETE FROM job_tags; DELETE FROM due; DELETE FROM runs;"
 		"DELETE FROM attempts; DELETE FROM nodes; DELETE FROM counters;"
 		"ALTER SEQUENCE jobs_id RESTART; ALTER SEQUENCE runs_id RESTART", NULL);
+}
+
+char *place_new(void)
+{
+	AUTO_TEXT name = NULL;
+	AUTO_TEXT sql = NULL;
+
+	if (spare)
+		return STEAL(spare);
+	name = xprintf("store%d", ++databases);
+	sql = xprintf("CREATE DATABASE %s", name);
+	admin(sql);
+	return place_of(name);
+}
+
+/* The database itself is used again: making one takes longer than a test. */
+void place_drop(const char *where)
+{
+	place_query(where, "DROP SCHEMA IF EXISTS jobsched CASCADE", NULL);
+	close_side();
+	free(spare);
+	spare = xstrdup(where);
 }

@@ -557,12 +557,15 @@ SELECT id, uid FROM jobs
 WHERE name = :name AND uid BETWEEN :uid_low AND :uid_high AND state <> JOB_REMOVED
 ORDER BY uid, id DESC LIMIT 1
 
+-- Among the newest ten thousand: these are suggestions, and nothing may scan.
 -- query job_names(uid int, n int) -> name text
-SELECT name FROM jobs WHERE uid = :uid AND name IS NOT NULL AND state <> JOB_REMOVED
+SELECT name FROM (SELECT id, name, state FROM jobs WHERE uid = :uid ORDER BY id DESC LIMIT 10000) AS newest
+WHERE name IS NOT NULL AND state <> JOB_REMOVED
 ORDER BY id DESC LIMIT :n
 
 -- query job_names_all(n int) -> name text
-SELECT name FROM jobs WHERE name IS NOT NULL AND state <> JOB_REMOVED
+SELECT name FROM (SELECT id, name, state FROM jobs ORDER BY id DESC LIMIT 10000) AS newest
+WHERE name IS NOT NULL AND state <> JOB_REMOVED
 ORDER BY id DESC LIMIT :n
 
 -- query job_created_at(id int) -> created_at int
