@@ -107,7 +107,8 @@ static int on_stop_signal(sd_event_source *source, const struct signalfd_siginfo
 	sd_notify(0, "STOPPING=1\nSTATUS=ending; running jobs go on");
 	planner_stop(g->planner);
 	dispatcher_stop(g->dispatcher);
-	server_free(STEAL(g->server));
+	if (g->server)
+		server_stop(g->server);
 	op = op_new(OP_NODE_CLOSE, on_node_closed, g);
 	op->node_close = (struct op_node_close){.node = g->node_id, .now = clock_now(&clock_system)};
 	store_thread_submit(g->store, op);

@@ -41,7 +41,7 @@ void question_start(struct request *r, struct question *q)
 {
 	q->task.work = on_work;
 	q->task.done = on_done;
-	q->ticket = request_ticket(r);
+	q->ticket = request_ticket(r, false);
 	q->scope = request_scope(r);
 	store_thread_read(r->context->store, &q->task);
 }

@@ -46,6 +46,7 @@ struct stream {
 /* Stands for a request while somebody else works for it; the request may be gone when that is done. */
 struct ticket {
 	struct request *request; /* NULL: nobody waits for the answer any more */
+	bool writes;             /* the store is being changed */
 };
 
 struct request {
@@ -85,7 +86,7 @@ void request_answer_stream(struct request *r, const char *type, const struct str
 void request_wake(struct request *r); /* a stream that said "nothing now" has more to say */
 
 /* ---- waiting ---- */
-struct ticket *request_ticket(struct request *r);
+struct ticket *request_ticket(struct request *r, bool writes);
 struct request *ticket_redeem(struct ticket *t /* freed */); /* NULL: the request is gone */
 void request_watch_client(struct request *r); /* notices a client that leaves: on_gone */
 

@@ -215,7 +215,7 @@ static void submit_cancel(struct request *r, int64_t id)
 	struct cancel_order *o = xcalloc(1, sizeof(*o));
 	struct op *op = op_new(r->route->verb == VERB_REMOVE ? OP_JOB_REMOVE : OP_JOB_CANCEL, on_cancelled, o);
 
-	*o = (struct cancel_order){ .ticket = request_ticket(r), .dispatcher = r->context->dispatcher,
+	*o = (struct cancel_order){ .ticket = request_ticket(r, true), .dispatcher = r->context->dispatcher,
 		.hub = r->context->hub };
 	op->job_cancel = (struct op_job_cancel){ .uid = request_scope(r), .id = id, .running = r->data != NULL,
 		.now = request_now(r) };

@@ -319,7 +319,7 @@ void route_run_cancel(struct request *r)
 		return;
 	o = xcalloc(1, sizeof(*o));
 	op = op_new(OP_RUN_CANCEL, on_cancelled, o);
-	*o = (struct cancel_order){ .ticket = request_ticket(r), .dispatcher = r->context->dispatcher,
+	*o = (struct cancel_order){ .ticket = request_ticket(r, true), .dispatcher = r->context->dispatcher,
 		.hub = r->context->hub };
 	op->run_cancel = (struct op_run_cancel){ .uid = request_scope(r), .id = id, .now = request_now(r) };
 	store_thread_submit(r->context->store, op);

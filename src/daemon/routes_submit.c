@@ -154,7 +154,7 @@ static void send(struct request *r, struct order *o)
 	} else {
 		op->add = o->s.jobs[0];
 	}
-	o->ticket = request_ticket(r);
+	o->ticket = request_ticket(r, true);
 	store_thread_submit(r->context->store, op);
 }
 

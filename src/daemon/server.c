@@ -189,12 +189,17 @@ void server_set_limits(struct server *s, const struct server_limits *l)
 	s->limits = *l;
 }
 
+void server_stop(struct server *s)
+{
+	s->stopping = true;
+	server_unlisten(s);
+}
+
 /* MHD aborts when it is stopped with a suspended connection: everyone is woken and answered first. */
 static void abandon_all(struct server *s)
 {
 	struct conn *c;
 
-	s->stopping = true;
 	for (int p = 0; p < PHASE_MAX; p++)
 		TAILQ_FOREACH(c, &s->phases[p], in_phase)
 			if (c->request)
@@ -208,7 +213,7 @@ void server_free(struct server *s)
 {
 	if (!s)
 		return;
-	server_unlisten(s);
+	server_stop(s);
 	if (s->mhd) {
 		abandon_all(s);
 		MHD_stop_daemon(s->mhd);

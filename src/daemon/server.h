@@ -37,5 +37,7 @@ struct server_limits {             /* config keys of the same names */
 bool server_start(struct sd_event *ev, int listen_fd /* moved */, const struct server_context *c,
 	const struct server_limits *l, struct server **ret, struct err *e);
 void server_set_limits(struct server *s, const struct server_limits *l); /* after a reload */
-void server_free(struct server *s); /* open requests are answered with 503 */
+/* No further connections, and requests are answered with 503; what is on its way to the store is answered still. */
+void server_stop(struct server *s);
+void server_free(struct server *s); /* those who still wait are answered with 503, or told that the outcome is unknown */
 AUTO_DEFINE(server);

@@ -118,11 +118,11 @@ void request_wake(struct request *r)
 
 /* ---- waiting ---- */
 
-struct ticket *request_ticket(struct request *r)
+struct ticket *request_ticket(struct request *r, bool writes)
 {
 	struct ticket *t = xcalloc(1, sizeof(*t));
 
-	t->request = r;
+	*t = (struct ticket){ .request = r, .writes = writes };
 	r->ticket = t;
 	return t;
 }
@@ -181,10 +181,13 @@ void request_abandon(struct request *r)
 	}
 	if (r->on_gone)
 		r->on_gone(r);
+	if (r->ticket && r->ticket->writes)
+		err_set(&e, ERR_UNCERTAIN, "the daemon is stopping; look afterwards whether this was done");
+	else
+		err_set(&e, ERR_BUSY, "the daemon is stopping; try again");
 	if (r->ticket)
 		r->ticket->request = NULL;
 	r->ticket = NULL;
-	err_set(&e, ERR_BUSY, "the daemon is stopping; try again");
 	r->must_close = true;
 	request_answer_err(r, &e);
 }

@@ -10,7 +10,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import Api, Connection, Daemon, case, main, need_program, wait_until
+from harness import Api, Connection, Daemon, Unreachable, case, main, need_program, wait_until
 
 TRUE = ["true"]
 LATER = "2199-01-01T00:00:00Z"
@@ -252,6 +252,39 @@ def cancelling_wakes_those_who_wait_for_queued_and_running_runs():
             t.join()
         assert time.monotonic() - began < 20
         assert {a["state"] for a in answers.values()} == {"cancelled"}, answers
+
+
+@case
+def a_daemon_that_ends_says_of_each_submission_what_became_of_it():
+    with Daemon() as d:
+        d.start()
+        answers, go = {}, threading.Barrier(9)
+
+        def submit(number):
+            api = Api(d.socket)
+            go.wait()
+            for i in range(100000):
+                name = "s%d-%d" % (number, i)
+                try:
+                    status, answer = api.call("POST", "/v1/jobs", {"name": name, "command": TRUE, "schedule": LATER})
+                except Unreachable:
+                    return
+                answers[name] = status
+        threads = [threading.Thread(target=submit, args=[n]) for n in range(8)]
+        for t in threads:
+            t.start()
+        go.wait()
+        time.sleep(0.3)
+        assert d.stop() == 0
+        for t in threads:
+            t.join()
+        d.api().close()
+        d.start()
+        stored = {j["name"] for j in d.api().pages("/v1/jobs", "jobs")}
+        taken, refused_ = ({n for n, s in answers.items() if s == want} for want in (201, 503))
+        assert taken and taken <= stored, "acknowledged and lost: %s" % (taken - stored)
+        assert not refused_ & stored, "refused and done: %s" % (refused_ & stored)
+        return "%d taken, %d refused" % (len(taken), len(refused_))
 
 
 @case
