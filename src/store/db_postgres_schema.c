@@ -25,7 +25,7 @@ static bool run_number(struct db_postgres *d, enum postgres_text text, int *ret,
 
 	if (r && !ok)
 		err_set(e, ERR_REFUSED, "the store at PostgreSQL has no schema number: schema 'jobsched' belongs to "
-			"another program or is damaged; nothing was changed; restore a backup with 'jobctl db restore'");
+			"another program or is damaged; nothing was changed; restore a backup");
 	PQclear(r);
 	*ret = (int)n;
 	return ok;
@@ -43,7 +43,7 @@ static bool read_version(struct db_postgres *d, int *ret, struct err *e)
 	if (*ret > d->db.sql->n_migrations)
 		return err_set(e, ERR_REFUSED, "the store at PostgreSQL has schema %d, this jobsched knows %d: it was "
 			"written by a newer version; nothing was changed; install that version, or put a backup in "
-			"its place with 'jobctl db restore'", *ret, d->db.sql->n_migrations);
+			"its place", *ret, d->db.sql->n_migrations);
 	return true;
 }
 

@@ -220,6 +220,8 @@ static bool sq_prepare(struct db *db, struct err *e)
 		const struct db_query *q = &db->sql->queries[i];
 		int rc = sqlite3_prepare_v3(d->h, q->sql, -1, SQLITE_PREPARE_PERSISTENT, &d->stmts[i], NULL);
 
+		if (rc == SQLITE_ERROR) /* a table or column is not there: the number of the schema lies */
+			return sqlite_refuse(d->path, sqlite3_errmsg(d->h), e);
 		if (rc != SQLITE_OK) {
 			sqlite_fail(d, rc, q->name, e);
 			return false;

@@ -21,7 +21,7 @@
 bool sqlite_refuse(const char *path, const char *why, struct err *e)
 {
 	return err_set(e, ERR_REFUSED, "store '%s' cannot be used: %s; nothing was changed; "
-		"put a backup in its place with 'jobctl db restore'", path, why);
+		"put a backup in its place", path, why);
 }
 
 /* The first column of the first row, or NULL; rc says why. Caller frees. */
@@ -77,7 +77,7 @@ bool sqlite_check_schema(sqlite3 *h, const char *path, const struct db_sql *sql,
 	if (n > sql->n_migrations)
 		return err_set(e, ERR_REFUSED, "store '%s' has schema %lld, this jobsched knows %d: it was "
 			"written by a newer version; nothing was changed; install that version, or put a "
-			"backup in its place with 'jobctl db restore'", path, (long long)n, sql->n_migrations);
+			"backup in its place", path, (long long)n, sql->n_migrations);
 	*ret = (int)n;
 	return true;
 }

@@ -58,7 +58,7 @@ static bool read_id(struct store *s, struct err *e)
 		snprintf(s->id, sizeof(s->id), "%s", query_get_text(&q));
 	else if (!q.failed)
 		return err_set(e, ERR_REFUSED, "the store has no id: it is damaged; "
-			"put a backup in its place with 'jobctl db restore'");
+			"put a backup in its place");
 	return !q.failed;
 }
 

@@ -15,6 +15,15 @@ JOBS = 2000
 KILLS = 50
 
 
+def alive(pid):
+    """Whether it runs; one that is dead and waits for its parent does not."""
+    try:
+        with open("/proc/%d/stat" % pid) as f:
+            return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
 class Submitter(threading.Thread):
     """Sends its share of jobs one by one, and again with the same key when no answer came."""
 
@@ -128,7 +137,7 @@ def a_killed_spawner_takes_its_workers_along_and_their_runs_are_tried_again():
             assert [a["outcome"] for a in attempts] == ["lost", "succeeded"], attempts
             assert run["state"] == "succeeded" and run["lost"] == 1, run
         assert d.spawner() not in (None, first)
-        left = [p for p in workers if os.path.exists("/proc/%d" % p)]
+        left = [p for p in workers if alive(p)]
         assert not left, "workers of the dead spawner are alive: %s" % left
         assert not [w for w in d.processes().values() if "sleep 1000" in w], d.processes()
 
@@ -138,15 +147,17 @@ def a_spawner_killed_again_and_again_leaves_no_run_open():
     with Daemon() as d:
         d.start()
         jobs = [d.add(command=["sleep", "1000"])["id"] for _ in range(3)]
-        for _ in range(6):  # more often than a run is started again
-            if all(r["state"] in FINAL for r in d.runs()):
-                break
-            wait_until("they run or are given up", 30,
-                       lambda: all(r["state"] == "running" or r["state"] in FINAL for r in d.runs()))
+        killed = set()
+
+        def given_up():
+            runs = d.runs()
             pid = d.spawner()
-            if pid and any(r["state"] == "running" for r in d.runs()):
+            if pid and pid not in killed and runs and all(r["state"] == "running" for r in runs):
                 os.kill(pid, signal.SIGKILL)
-                wait_until("it is gone", 10, lambda: d.spawner() != pid)
+                killed.add(pid)
+            return all(r["state"] in FINAL for r in runs)
+        wait_until("all are given up", 60, given_up, pause=0.1)
+        assert len(killed) == 4, "started again 3 times, then lost: %d kills" % len(killed)
         for job in jobs:
             run = d.wait_final(job, 60)
             assert run["state"] == "lost", run

@@ -95,7 +95,7 @@ def a_job_for_now_starts_within_100_ms():
 def a_command_is_given_its_job_its_run_and_a_key_of_its_own():
     with Daemon() as d:
         d.start()
-        job = d.add(name="witness", command=["env"], env={"MINE": "own value"})
+        job = d.add(name="witness", command=["env"], tz="Europe/Paris", env={"MINE": "own value"})
         run = d.wait_final(job["id"])
         with subprocess.Popen(["curl", "-s", "--unix-socket", d.socket,
                                "http://localhost/v1/runs/%d/output" % run["id"]], stdout=subprocess.PIPE, text=True) as p:
@@ -109,7 +109,8 @@ def a_command_is_given_its_job_its_run_and_a_key_of_its_own():
         assert moment(given["JOBSCHED_SLOT"]) == moment(run["slot"])
         assert int(given["JOBSCHED_SLOT_MS"]) == int(moment(run["slot"]) * 1000)
         assert given["MINE"] == "own value"
-        assert {"HOME", "LOGNAME", "USER", "SHELL", "PATH", "TZ"} <= set(given)
+        assert given["TZ"] == "Europe/Paris"
+        assert {"HOME", "LOGNAME", "USER", "SHELL", "PATH"} <= set(given)
         strange = {n for n in given if not n.startswith("JOBSCHED_")} - {
             "HOME", "LOGNAME", "USER", "SHELL", "PATH", "LANG", "TZ", "MINE", "PWD", "SHLVL", "_"}
         assert not strange, "the environment is not built from nothing: %s" % strange

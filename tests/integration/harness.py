@@ -199,8 +199,8 @@ class Daemon:
     def add(self, **spec):
         return self.api().post("/v1/jobs", spec)
 
-    def runs(self, job=None, query=""):
-        return self.api().pages("/v1/runs?" + ("job=%s" % job if job else "") + query, "runs")
+    def runs(self, job=None):
+        return self.api().pages("/v1/runs" + ("?job=%s" % job if job else ""), "runs")
 
     def wait_final(self, job, seconds=30):
         """The only run of a job, once it is over."""

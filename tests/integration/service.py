@@ -216,7 +216,7 @@ def valgrind_finds_nothing_in_engine_and_spawner():
         d.api().get("/v1/runs/%d" % run["id"])
         d.jobctl("log", str(job))
         d.jobctl("list")
-        d.jobctl("rm", str(job))
+        d.jobctl("rm", "--yes", str(job))
         d.api().call("POST", "/v1/jobs", {"command": 7})
         wait_until("the rest ran", 60, lambda: d.api().get("/v1/status")["runs"].get("succeeded", 0) == 20)
         assert d.stop() == 0, d.said()
