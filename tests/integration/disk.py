@@ -54,6 +54,7 @@ def on_a_full_disk_submissions_are_refused_and_nothing_acknowledged_is_lost():
         wait_until("it runs", 20, lambda: d.runs(patient) and d.runs(patient)[0]["state"] == "running")
         taken, filler, refused = [], os.path.join(point, "filler"), None
         fill(filler)
+        os.truncate(filler, os.path.getsize(filler) - (1 << 20))
         spec = {"command": ["true"], "schedule": ["2099-01-01T00:00:00Z"], "env": {"PAD": "x" * 30000}}
         for _ in range(2000):
             status, answer = d.api().call("POST", "/v1/jobs", spec)
@@ -61,7 +62,7 @@ def on_a_full_disk_submissions_are_refused_and_nothing_acknowledged_is_lost():
                 refused = status, answer
                 break
             taken.append(answer["id"])
-        assert refused and refused[0] == 507, refused
+        assert taken and refused and refused[0] == 507, (len(taken), refused)
         said = d.jobctl("add", "--env", "PAD=" + "x" * 30000, "--", "true", check=False)
         assert said.returncode != 0 and "space" in said.stderr.lower(), said
         # reading goes on, and the running job ends while nothing can be written
@@ -154,7 +155,8 @@ def a_file_system_that_turns_read_only_ends_the_engine_with_75():
             for pid, words in d.processes().items():
                 if "jobsched-spawner" in words:
                     os.kill(pid, 15)
-            subprocess.run(["umount", point], check=True)
+            wait_until("it can be unmounted", 20,
+                       lambda: subprocess.run(["umount", point], capture_output=True).returncode == 0)
             subprocess.run(["e2fsck", "-p", "-f", image], capture_output=True)
             subprocess.run(["mount", "-o", "loop", image, point], check=True)
             d.start()
