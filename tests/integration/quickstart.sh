@@ -22,7 +22,7 @@ leave() {
 	"$work/tree/quickstart" stop >/dev/null
 	# its spawner would stay for a minute
 	for dir in /proc/[0-9]*; do
-		tr '\0' ' ' <"$dir/cmdline" 2>/dev/null | grep -q "jobsched-spawner.*$work" && kill "${dir#/proc/}"
+		{ tr '\0' ' ' <"$dir/cmdline"; } 2>/dev/null | grep -q "jobsched-spawner.*$work" && kill "${dir#/proc/}"
 	done
 	rm -rf "$work"
 }
@@ -41,7 +41,7 @@ again() {
 	began=$(date +%s)
 	"$work/tree/quickstart" >"$work/out" 2>&1 </dev/null || { echo "it failed"; cat "$work/out"; return; }
 	grep -q 'running already' "$work/out" || echo "it started a second daemon"
-	grep -c succeeded "$work/out" | grep -qx 2 || echo "the first job is not in the history any more"
+	grep -cE '^[0-9]+#[0-9]+ +succeeded' "$work/out" | grep -qx 2 || echo "the first job is not in the history any more"
 	[ $(($(date +%s) - began)) -le 30 ] || echo "it took $(($(date +%s) - began)) s"
 }
 stopped() {
