@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The daemon as a service: sockets, signals, readiness, idleness, memory.
+# The daemon as a service: sockets, signals, readiness, configuration.
 import os
 import re
 import signal
@@ -9,36 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import JOBSCHEDD, Api, Daemon, Skip, Unreachable, case, main, need_program, sanitized, wait_until
-
-
-def switches(pid):
-    """How often the threads of a process went to sleep of their own accord, which is how often they were woken."""
-    total = 0
-    for tid in os.listdir("/proc/%d/task" % pid):
-        with open("/proc/%d/task/%s/status" % (pid, tid)) as f:
-            total += int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", f.read(), re.M).group(1))
-    return total
-
-
-@case
-def an_idle_daemon_wakes_at_most_twice_a_minute():
-    with Daemon() as d:
-        d.start()
-        d.wait_final(d.add(command=["true"])["id"])  # so that everything has been used once
-        d.add(command=["true"], schedule=["2099-01-01T00:00:00Z"])
-        d.api().close()
-        time.sleep(3)
-        seconds = 40
-        if sanitized():
-            # the sanitizers have a thread of their own that sleeps and wakes
-            raise Skip("built with sanitizers")
-        before = switches(d.process.pid), switches(d.spawner())
-        time.sleep(seconds)
-        engine, spawner = (switches(d.process.pid) - before[0], switches(d.spawner()) - before[1])
-        assert engine <= 2 and spawner <= 2, "in %d s the engine woke %d times, the spawner %d" % (
-            seconds, engine, spawner)
-        return "in %d s: engine %d, spawner %d" % (seconds, engine, spawner)
+from harness import Api, Daemon, Unreachable, case, main, need_program, wait_until
 
 
 @case
@@ -196,35 +167,6 @@ def the_store_is_opened_once_per_connection():
                  if os.path.exists("/proc/%d/fd/%s" % (d.process.pid, fd))]
         counts = {end: files.count(d.db_path + end) for end in ("", "-wal", "-shm")}
         assert counts[""] == counts["-wal"] and 1 <= counts[""] <= 2 and counts["-shm"] <= counts[""], counts
-
-
-@case
-def valgrind_finds_nothing_in_engine_and_spawner():
-    need_program("valgrind")
-    if sanitized():
-        raise Skip("built with sanitizers")
-    with Daemon() as d:
-        report = os.path.join(d.dir, "valgrind.%p")
-        d.start(wait=False, before=["valgrind", "-q", "--trace-children=yes", "--trace-children-skip=*/sh,*/true,*/echo",
-                                    "--leak-check=full", "--show-leak-kinds=definite", "--errors-for-leak-kinds=definite",
-                                    "--error-exitcode=99", "--log-file=" + report])
-        d.wait_ready()
-        job = d.add(command=["sh", "-c", "echo out; echo more >&2; exit 3"], tags={"a": "b"}, env={"X": "1"})["id"]
-        run = d.wait_final(job, 60)
-        assert run["exit_code"] == 3
-        d.api().post("/v1/jobs/bulk", {"jobs": [{"command": ["true"]}] * 20})
-        d.api().get("/v1/runs/%d" % run["id"])
-        d.jobctl("log", str(job))
-        d.jobctl("list")
-        d.jobctl("rm", "--yes", str(job))
-        d.api().call("POST", "/v1/jobs", {"command": 7})
-        wait_until("the rest ran", 60, lambda: d.api().get("/v1/status")["runs"].get("succeeded", 0) == 20)
-        assert d.stop() == 0, d.said()
-        for name in os.listdir(d.dir):
-            if name.startswith("valgrind."):
-                with open(os.path.join(d.dir, name)) as f:
-                    said = f.read()
-                assert not said.strip(), said
 
 
 main()
