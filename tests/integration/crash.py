@@ -157,7 +157,9 @@ def a_spawner_killed_again_and_again_leaves_no_run_open():
                 killed.add(pid)
             return all(r["state"] in FINAL for r in runs)
         wait_until("all are given up", 60, given_up, pause=0.1)
-        assert len(killed) == 4, "started again 3 times, then lost: %d kills" % len(killed)
+        for run in d.runs():
+            attempts = d.api().get("/v1/runs/%d/attempts" % run["id"])["attempts"]
+            assert [a["outcome"] for a in attempts] == ["lost"] * 4, "not started again three times: %s" % attempts
         for job in jobs:
             run = d.wait_final(job, 60)
             assert run["state"] == "lost", run

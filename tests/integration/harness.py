@@ -75,7 +75,15 @@ class Api:
         self.connection = Connection(path, timeout)
 
     def call(self, method, path, body=None):
-        """Status and JSON of the answer."""
+        """Status and JSON of the answer. A question is asked again when the daemon had closed the kept connection."""
+        if method == "GET" and self.connection.sock:
+            try:
+                return self.once(method, path, body)
+            except Unreachable:
+                pass
+        return self.once(method, path, body)
+
+    def once(self, method, path, body):
         try:
             data = None if body is None else json.dumps(body)
             self.connection.request(method, path, data, {"Content-Type": "application/json"} if data else {})

@@ -302,7 +302,7 @@ static void a_reader_beside_a_fast_writer_sees_right_bytes_only(void **state)
 		struct output_state s;
 		struct err e = {};
 		int64_t from;
-		size_t n;
+		size_t n = 0;
 
 		if (!output_stat(fd, &s, &e) || !output_read(fd, i % 4 ? s.gap_to : at, buf, sizeof(buf), &from, &n, &e))
 			fail_msg("%s", e.msg); /* mostly the oldest bytes, which are the next to go */

@@ -325,10 +325,10 @@ function print_engine(which,    i, n)
 	}
 	print "};\nstatic const char *const " which "_migrations[] = {"
 	for (i = 1; i <= migrations[which]; i++)
-		print quote(migration[which, i]) ","
+		print "(" quote(migration[which, i]) "),"
 	print "};\nstatic const char *const " which "_texts[] = {"
 	for (i = 1; i <= texts[which]; i++)
-		print "\t[TEXT_" toupper(which) "_" toupper(text_name[which, i]) "] =" quote(text[which, i]) ","
+		print "\t[TEXT_" toupper(which) "_" toupper(text_name[which, i]) "] = (" quote(text[which, i]) "),"
 	print "};"
 	print "const struct db_sql " which "_sql = {"
 	print "\t" which "_queries, Q_MAX, " which "_migrations, " migrations[which] ", " which "_texts,\n};"
