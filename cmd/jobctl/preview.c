@@ -25,6 +25,8 @@ bool preview_open(struct zone_cache *zones, const struct preview *p, const struc
 		.id = p->id,
 		.gap = p->gap,
 		.fold = p->fold,
+		.from = p->bound_from,
+		.until = p->bound_until,
 	};
 
 	if (!zone_cache_get(zones, p->tz, &c.zone, e) || !schedule_set_parse(&p->schedules, &c, ret, e))

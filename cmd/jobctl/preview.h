@@ -21,6 +21,7 @@ struct preview {
 	int64_t count;
 	enum dst_gap gap;
 	enum dst_fold fold;
+	usec_t bound_from, bound_until; /* no slot before or after; 0: no bound */
 };
 void preview_done(struct preview *p);
 

@@ -80,6 +80,27 @@ static bool surely_schedule(const char *word)
 	return word[strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-#")] != '\0';
 }
 
+/* The job's own policy where none was typed. */
+static bool take_policy(const json_t *job, const struct args *a, struct preview *p, struct err *e)
+{
+	const char *gap = member_text(job, "dst_gap"), *fold = member_text(job, "dst_fold");
+	int n = 0;
+
+	if (gap && !args_has(a, "dst-gap")) {
+		if (!read_word("dst-gap", gap, dst_gap_names, DST_GAP_MAX, &n, e))
+			return false;
+		p->gap = (enum dst_gap)n;
+	}
+	if (fold && !args_has(a, "dst-fold")) {
+		if (!read_word("dst-fold", fold, dst_fold_names, DST_FOLD_MAX, &n, e))
+			return false;
+		p->fold = (enum dst_fold)n;
+	}
+	p->bound_from = member_time(job, "from");
+	p->bound_until = member_time(job, "until");
+	return true;
+}
+
 /* A job's schedule as the daemon has it. */
 static bool take_job(struct ctl *c, const char *word, const struct args *a, struct preview *p, struct err *e)
 {
@@ -101,7 +122,7 @@ static bool take_job(struct ctl *c, const char *word, const struct args *a, stru
 	name = member_text(job, "name");
 	if (!p->id)
 		p->id = name ? xstrdup(name) : xprintf("%" PRId64, member_int(job, "id"));
-	return true;
+	return take_policy(job, a, p, e);
 }
 
 static bool read_next(struct ctl *c, const struct args *a, struct preview *p, struct err *e)

@@ -184,11 +184,12 @@ static bool scan_plus(struct scan *s, struct phrase *p)
 /* What follows YYYY-MM-DD. *ret_instant is set when an offset was there; else the phrase goes on. */
 static bool scan_after_date(struct scan *s, struct phrase *p, bool *ret_absolute, int64_t *ret_instant)
 {
+	bool letter = scan_take(s, 'T');
 	struct clocktime t;
 	size_t at;
 	int64_t offset;
 
-	if (!scan_take(s, 'T')) {
+	if (!letter) {
 		scan_blanks(s);
 		if (scan_peek(s) < '0' || scan_peek(s) > '9')
 			return true;
@@ -196,6 +197,8 @@ static bool scan_after_date(struct scan *s, struct phrase *p, bool *ret_absolute
 	at = s->pos;
 	if (!clocktime_scan(s, &t))
 		return false;
+	if (letter && (!t.two_digits || t.half))
+		return scan_fail(s, at, "after a T a time is written HH:MM or HH:MM:SS");
 	if (!scan_done(s) && strchr("zZ+-", scan_peek(s))) {
 		if (!t.two_digits || !t.has_seconds || t.half)
 			return scan_fail(s, at, "with an offset a time is written HH:MM:SS (RFC 3339)");

@@ -90,6 +90,15 @@ bool schedule_first(const struct schedule *s, usec_t *ret)
 	return bounded_next(s, is_once(s) ? 0 : s->start, ret);
 }
 
+bool schedule_hashed(const struct schedule *s)
+{
+	bool any = false;
+
+	for (int f = 0; s->form == FORM_CRON && f < CRON_YEAR; f++)
+		any |= s->cron.hashed[f];
+	return any;
+}
+
 bool schedule_follows(const struct schedule *s)
 {
 	return s->form == FORM_AFTER_FINISH;

@@ -52,6 +52,9 @@ bool schedule_first(const struct schedule *s, usec_t *ret);
 /* The first slot strictly after 'after'; false: there is none up to the end of 2199. */
 bool schedule_next(const struct schedule *s, usec_t after, usec_t *ret);
 
+/* Was H used, so that the slots depend on the context's id? The canonical text has the values it gave. */
+bool schedule_hashed(const struct schedule *s);
+
 /* Does it count from the end of the last run ("after-finish 10m")? Then schedule_next knows the first slot only. */
 bool schedule_follows(const struct schedule *s);
 bool schedule_next_after_finish(const struct schedule *s, usec_t finished, usec_t *ret);

@@ -45,24 +45,21 @@ static bool check_kind(const struct schedule_set *set, struct err *e)
 	return true;
 }
 
-/* H takes its value from the name, or else from the number, which only the store will give. */
-static bool needs_number(const struct strv *texts)
-{
-	for (size_t i = 0; i < texts->n; i++)
-		if (strchr(texts->v[i], 'H'))
-			return true;
-	return false;
-}
-
 /* A slot that is no whole second tells the planner to find the first one from there. */
 static usec_t find_later(usec_t now)
 {
 	return now % USEC_SEC ? now : now + 1;
 }
 
-/* "now" is this very moment, and its run is queued with the job; the rest waits for its first slot. */
-static void take_slots(const struct schedule_set *set, struct job_new *new, struct strv *texts)
+/*
+ * "now" is this very moment, and its run is queued with the job; the rest waits for its first slot. H takes its
+ * value from the name, or else from the number, which only the store will give: then the text stays as it is.
+ */
+static void take_slots(const struct schedule_set *set, const struct job_spec *spec, struct job_new *new,
+	struct strv *texts)
 {
+	bool later = false;
+
 	for (size_t i = 0; i < schedule_set_count(set); i++) {
 		const struct schedule *part = schedule_set_at(set, i);
 		AUTO_DONE(buf) text = {};
@@ -73,11 +70,18 @@ static void take_slots(const struct schedule_set *set, struct job_new *new, stru
 			strv_add(texts, "now");
 			continue;
 		}
+		if (schedule_hashed(part) && !spec->name) {
+			strv_add(texts, spec->schedule.v[i]);
+			later = true;
+			continue;
+		}
 		schedule_print(part, &text);
 		strv_take(texts, buf_steal(&text));
 		if (schedule_next(part, new->now, &next) && (!new->next_slot || next < new->next_slot))
 			new->next_slot = next;
 	}
+	if (later)
+		new->next_slot = find_later(new->now);
 }
 
 /* The schedule is read once against this instant and kept as a text that means the same for ever. */
@@ -97,9 +101,7 @@ static bool schedule_job(struct submission_job *j, struct job_new *new, struct z
 	if (!zone_cache_get(zones, j->spec.tz, &c.zone, e) ||
 	    !schedule_set_parse(&j->spec.schedule, &c, &set, e) || !check_kind(set, e))
 		return false;
-	take_slots(set, new, &texts);
-	if (new->next_slot && !j->spec.name && needs_number(&texts))
-		new->next_slot = find_later(new->now);
+	take_slots(set, &j->spec, new, &texts);
 	if (!new->run_at && !new->next_slot)
 		return err_field(e, "schedule", "the time is in the past; nothing would ever run");
 	strv_done(&j->spec.schedule);
