@@ -9,7 +9,9 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#define LOOK_SHARE 10                 /* at most a tenth of our time goes into looking */
+/* A look takes about 0.3 us per child; with many of them, at most a tenth of our time goes into looking. */
+#define LOOK_PAUSE_PER_CHILD 3
+#define LOOK_FREELY 64
 #define LOOKS_MAX 8                   /* at a time, while there is more to reap */
 #define STRANGER_LOOKS 3              /* a process in the middle of exec shows no environment */
 #define STRANGER_WAIT (20 * USEC_MSEC)
@@ -73,14 +75,13 @@ static bool visit(struct workers *ws, pid_t pid)
 static bool look_once(struct workers *ws, bool *strangers)
 {
 	bool reaped = false;
-	size_t n = 0;
 
 	for (struct worker *w = ws->ending; w; w = w->next_ending)
 		w->left = 0;
 	*strangers = false;
-	if (procfs_children(ws->children, &ws->children_text, &ws->pids, &n, &ws->pids_cap) < 0)
+	if (procfs_children(ws->children, &ws->children_text, &ws->pids, &ws->children_n, &ws->pids_cap) < 0)
 		return true;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < ws->children_n; i++) {
 		siginfo_t si = {};
 
 		if (map_get(&ws->by_pid, ws->pids[i]))
@@ -105,8 +106,9 @@ void workers_look(struct workers *ws, usec_t now)
 	strangers |= !all;
 	for (struct worker *w = ws->ending; w; w = w->next_ending)
 		w->looked = !strangers;
-	ws->look_after = clock_boot(&clock_system);
-	ws->look_after += (ws->look_after - now) * LOOK_SHARE;
+	ws->look_after = now;
+	if (ws->children_n > LOOK_FREELY)
+		ws->look_after += (usec_t)ws->children_n * LOOK_PAUSE_PER_CHILD;
 	if (strangers) {
 		ws->look_wanted = true;
 		ws->look_after = now + STRANGER_WAIT;

@@ -76,7 +76,7 @@ struct workers {
 	char *chunk;                        /* for reading output */
 	struct buf children_text;
 	pid_t *pids;
-	size_t pids_cap;
+	size_t pids_cap, children_n;        /* at the last look */
 };
 
 bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawner, struct err *e);

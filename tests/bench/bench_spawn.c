@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the spawner's protocol costs: runs of 'true' per second, bare and through it, and their ratio. */
+/* What the spawner's protocol costs: runs of 'true' per second, bare and through it, while N others sleep. */
 #include "base/auto.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -33,6 +33,7 @@ struct through {
 	struct plan plan;
 	usec_t until;
 	int flying, done;
+	int sleepers; /* still to be started */
 };
 
 static void start_one(struct through *t)
@@ -49,6 +50,8 @@ static void on_report(const struct spawn_report *r, void *arg)
 {
 	struct through *t = arg;
 
+	if (r->kind == SPAWN_STARTED && t->sleepers && --t->sleepers == 0)
+		sd_event_exit(t->ev, 0);
 	if (r->kind == SPAWN_STARTED)
 		return;
 	if (r->kind != SPAWN_ENDED || r->outcome != ATTEMPT_SUCCEEDED)
@@ -80,6 +83,27 @@ static double through_round(struct through *t, const char *sock)
 	return (double)t->done * USEC_SEC / (double)(clock_boot(&clock_system) - from);
 }
 
+/* Workers that only exist: the cost of a run should not depend on them. */
+static void start_sleepers(struct through *t, const char *sock, int n)
+{
+	struct plan p = {.fence = 1, .attempt = 1, .run = INT32_MAX, .cwd = xstrdup("/")};
+	struct err e = {};
+
+	strv_add(&p.argv, "/bin/sleep");
+	strv_add(&p.argv, "3600");
+	if (sd_event_new(&t->ev) < 0 || !spawn_client_open(t->ev, sock, "bench", on_report, t, &t->client, &e))
+		die("open", &e);
+	t->sleepers = n;
+	for (; n > 0; n--, p.run++)
+		if (!spawn_client_start(t->client, &p, &e))
+			die("start", &e);
+	if (t->sleepers)
+		sd_event_loop(t->ev);
+	spawn_client_free(t->client);
+	t->ev = sd_event_unref(t->ev);
+	plan_done(&p);
+}
+
 static pid_t spawner_start(const char *program, const char *dir, const char *sock)
 {
 	AUTO_TEXT output = xprintf("%s/output", dir);
@@ -93,7 +117,7 @@ static pid_t spawner_start(const char *program, const char *dir, const char *soc
 	return pid;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const char *build = getenv("top_builddir");
 	char dir[] = "/tmp/bench-spawn.XXXXXX";
@@ -101,7 +125,8 @@ int main(void)
 	AUTO_TEXT sock = NULL;
 	AUTO_TEXT clean = NULL;
 	struct through t = {.plan = {.fence = 1, .attempt = 1, .output_limit = 1 << 20, .umask = 022}};
-	double bare = 0, through = 0;
+	int sleepers = argc > 1 ? atoi(argv[1]) : 0;
+	double bare = 0, through = 0, before;
 	pid_t spawner;
 
 	if (!mkdtemp(dir))
@@ -110,6 +135,8 @@ int main(void)
 	spawner = spawner_start(program, dir, sock);
 	strv_add(&t.plan.argv, "/bin/true");
 	strv_add(&t.plan.env, "JOBSCHED_JOB=1");
+	start_sleepers(&t, sock, sleepers);
+	before = bench_cpu(spawner);
 	for (int i = 0; i < ROUNDS; i++) { /* in turns, because the machine is never the same twice */
 		bare += limit_spawn(IN_FLIGHT, (double)ROUND / USEC_SEC) / ROUNDS;
 		through += through_round(&t, sock) / ROUNDS;
@@ -117,8 +144,8 @@ int main(void)
 	printf("bare posix_spawn and wait, %d in flight: %7.0f /s\n", IN_FLIGHT, bare);
 	printf("through the spawner, %d in flight:       %7.0f /s\n", IN_FLIGHT, through);
 	printf("ratio:                                  %7.2f\n", through / bare);
-	printf("spawner's own time per run, vfork included: %.0f us\n",
-		bench_cpu(spawner) * 1e6 / (double)t.plan.run);
+	printf("spawner's own time per run, vfork included, %d others asleep: %.0f us\n", sleepers,
+		(bench_cpu(spawner) - before) * 1e6 / (double)t.plan.run);
 	plan_done(&t.plan);
 	kill(spawner, SIGTERM);
 	waitpid(spawner, NULL, 0);
