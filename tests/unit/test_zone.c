@@ -205,7 +205,8 @@ static void the_rule_at_the_end_is_worked_out_through_2200(void **state)
 		{ "CET-1CEST,M3.5.0,M10.5.0/3", 7258118399, 3600 },    /* 2199-12-31 */
 		{ "<-02>2<-01>,M3.5.0/-1,M10.5.0/0", 1711846799, -7200 }, /* hours before midnight */
 		{ "<-02>2<-01>,M3.5.0/-1,M10.5.0/0", 1711846800, -3600 },
-		{ "AAA3BBB,J60/2,J300", 1709182800 - 1, -10800 },      /* 1 March 2024, not the leap day */
+		{ "AAA3BBB,J60/2,J300", 1709269199, -10800 },          /* 1 March 2024, not the leap day */
+		{ "AAA3BBB,J60/2,J300", 1709269200, -7200 },
 		{ "AAA0BBB,59,300/2", 1709170000, 0 },                 /* day 59 from 0 is 29 February 2024 */
 		{ "AAA0BBB,59,300/2", 1709172000, 3600 },
 		{ "EST3EDT4,0/0,J365/23", 1709172000, -14400 },        /* summer all year */
@@ -225,6 +226,22 @@ static void the_rule_at_the_end_is_worked_out_through_2200(void **state)
 			fail_msg("%s at %lld: %lld", rows[i].rule, (long long)rows[i].t,
 				(long long)zone_offset(z, rows[i].t));
 	}
+}
+
+static void wall_times_count_as_shown_after_jumps_of_up_to_three_hours_back(void **state)
+{
+	static const int64_t times[] = { 1000000, 2000000, 3000000 };
+	static const uint8_t which[] = { 1, 2, 0 };
+	static const int32_t offsets[] = { 8 * 3600, 5 * 3600, 3600 };
+	const struct made m = { .types = 3, .offsets = offsets, .times = times, .which = which, .n = 3, .footer = "" };
+	AUTO(zone) *z = NULL;
+
+	(void)state;
+	assert_true(parse_made(&m, &z, NULL));
+	assert_int_equal(z->n, 4);
+	assert_int_equal(z->v[1].seen, 1000000 + 8 * 3600); /* three hours back */
+	assert_true(z->v[2].seen < 0);                      /* four hours: the clock was corrected */
+	assert_int_equal(z->v[3].seen, 3000000 + 3600);     /* forward: nothing is shown twice */
 }
 
 static void damaged_files_are_refused_with_their_fault(void **state)
@@ -360,6 +377,7 @@ int main(void)
 		TEST(wall_times_are_skipped_and_repeated_where_the_clock_jumps),
 		TEST(a_skipped_wall_time_is_the_first_instant_after_the_jump),
 		TEST(the_rule_at_the_end_is_worked_out_through_2200),
+		TEST(wall_times_count_as_shown_after_jumps_of_up_to_three_hours_back),
 		TEST(damaged_files_are_refused_with_their_fault),
 		TEST(a_file_cut_anywhere_is_refused),
 		TEST(names_that_are_paths_are_refused),
