@@ -151,21 +151,29 @@ static bool look_at_file(struct db_sqlite *d, const struct db_sql *sql, struct e
 	return sqlite_create(d->path, sql, e);
 }
 
+/* Before SQLite tries, and says no more than that it cannot open something. */
 static bool writable(struct db_sqlite *d, struct err *e)
 {
-	if (d->read_only || !sqlite3_db_readonly(d->h, "main"))
+	if (d->read_only || access(d->path, W_OK) == 0)
 		return true;
-	if (access(d->path, W_OK) < 0 && errno == EACCES)
-		return sqlite_refuse(d->path, "it may not be written", e);
-	return err_set(e, ERR_BUSY, "store '%s': the file system is read-only; "
-		"make it writable again, then start", d->path);
+	if (errno == EROFS)
+		return err_set(e, ERR_BUSY, "store '%s': the file system is read-only; "
+			"make it writable again, then start", d->path);
+	return sqlite_refuse(d->path, "it may not be written", e);
+}
+
+static bool written_by_us(struct db_sqlite *d, struct err *e)
+{
+	return d->read_only || !sqlite3_db_readonly(d->h, "main") ||
+	       sqlite_refuse(d->path, "its format is for reading only", e);
 }
 
 static bool open_checked(struct db_sqlite *d, const struct db_options *o, struct err *e)
 {
 	int version;
 
-	if (!look_at_file(d, d->db.sql, e) || !open_handle(d, o->busy_ms, e) || !writable(d, e))
+	if (!look_at_file(d, d->db.sql, e) || !writable(d, e) || !open_handle(d, o->busy_ms, e) ||
+	    !written_by_us(d, e))
 		return false;
 	if (d->read_only)
 		return sqlite_check_schema(d->h, d->path, d->db.sql, &version, e);

@@ -16,6 +16,7 @@ struct fixture {
 
 /* Implemented once per engine. */
 extern const struct db_ops *const fixture_ops;
+extern const struct db_sql *const place_sql;
 int place_group_setup(void **state);
 int place_group_teardown(void **state);
 char *place_new(void);               /* a place with no store yet; caller frees */

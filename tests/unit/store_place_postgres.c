@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Store tests on PostgreSQL: a server of our own on a Unix socket, one database per store. */
 #include "base/text.h"
-#include "store_fixture.h"
+#include "store_suite.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <libpq-fe.h>
@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 
 const struct db_ops *const fixture_ops = &db_postgres_ops;
+const struct db_sql *const place_sql = &postgres_sql;
+const struct suite_part *const store_engine_parts[] = {&store_server_part, NULL};
 
 /* The one server of this program; cmocka's group functions have no other place for it. */
 static char *server_dir;

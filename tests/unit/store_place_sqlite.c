@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Store tests on SQLite: each store is a file in a directory of its own. */
 #include "base/text.h"
-#include "store_fixture.h"
+#include "store_suite.h"
 #include <dirent.h>
 #include <libgen.h>
 #include <sqlite3.h>
@@ -9,6 +9,8 @@
 #include <string.h>
 
 const struct db_ops *const fixture_ops = &db_sqlite_ops;
+const struct db_sql *const place_sql = &sqlite_sql;
+const struct suite_part *const store_engine_parts[] = {&store_file_part, &store_disk_part, NULL};
 
 int place_group_setup(void **state)
 {

@@ -8,4 +8,8 @@ struct suite_part {
 	size_t n;
 };
 extern const struct suite_part store_jobs_part, store_runs_part, store_plan_part, store_list_part, store_batch_part,
-	store_faults_part, store_engine_part;
+	store_faults_part, store_schema_part;
+
+/* What only one engine promises; ends with NULL. */
+extern const struct suite_part *const store_engine_parts[];
+extern const struct suite_part store_disk_part, store_file_part, store_server_part;

@@ -4,19 +4,26 @@
 #include "store_suite.h"
 #include <string.h>
 
+static struct CMUnitTest *join(struct CMUnitTest *all, size_t *n, const struct suite_part *part)
+{
+	all = xrealloc(all, (*n + part->n) * sizeof(*all));
+	memcpy(all + *n, part->tests, part->n * sizeof(*all));
+	*n += part->n;
+	return all;
+}
+
 int main(void)
 {
 	const struct suite_part *const parts[] = {&store_jobs_part, &store_runs_part, &store_plan_part, &store_list_part,
-		&store_batch_part, &store_faults_part, &store_engine_part};
+		&store_batch_part, &store_faults_part, &store_schema_part};
 	struct CMUnitTest *all = NULL;
 	size_t n = 0;
 	int failed;
 
-	for (size_t i = 0; i < ELEMENTS(parts); i++) {
-		all = xrealloc(all, (n + parts[i]->n) * sizeof(*all));
-		memcpy(all + n, parts[i]->tests, parts[i]->n * sizeof(*all));
-		n += parts[i]->n;
-	}
+	for (size_t i = 0; i < ELEMENTS(parts); i++)
+		all = join(all, &n, parts[i]);
+	for (size_t i = 0; store_engine_parts[i]; i++)
+		all = join(all, &n, store_engine_parts[i]);
 	failed = _cmocka_run_group_tests("store", all, n, place_group_setup, place_group_teardown);
 	free(all);
 	return failed;

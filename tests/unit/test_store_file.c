@@ -449,4 +449,4 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(the_log_is_cut_when_it_has_grown_beyond_64_mib),
 	STORE_TEST(a_peer_that_may_not_checkpoint_leaves_the_log_alone),
 };
-const struct suite_part store_engine_part = {tests, ELEMENTS(tests)};
+const struct suite_part store_file_part = {tests, ELEMENTS(tests)};

@@ -2,4 +2,4 @@
 /* What only the SQLite engine promises. */
 #include "store_suite.h"
 static const struct CMUnitTest tests[] = {};
-const struct suite_part store_engine_part = {tests, 0};
+const struct suite_part store_server_part = {tests, 0};

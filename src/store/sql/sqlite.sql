@@ -502,7 +502,7 @@ SELECT spawner FROM nodes WHERE id = :id AND closed_at = 0
 
 -- query node_held(name text, id text) -> id int, spawner text
 SELECT id, spawner FROM runs
-WHERE state IN (RUN_CLAIMED, RUN_RUNNING) AND node <> :id
+WHERE state IN (RUN_CLAIMED, RUN_RUNNING) AND state <> RUN_SUCCEEDED AND node <> :id
 	AND node IN (SELECT nodes.id FROM nodes WHERE nodes.name = :name)
 ORDER BY id
 

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Schemas: migrated forward one by one, each whole or not at all, never backward. */
+#include "base/text.h"
+#include "store_suite.h"
+#include <string.h>
+
+static const char second[] = "CREATE TABLE extra (n INT); INSERT INTO extra VALUES (7);"
+			     "UPDATE meta SET value = '2' WHERE key = 'schema'";
+static const char third_broken[] = "UPDATE meta SET value = '3' WHERE key = 'schema'; INSERT INTO extra VALUES (8);"
+				   "INSERT INTO no_such_table VALUES (1)";
+
+static bool open_with(const char *where, const char *const *migrations, int n, struct store **ret, struct err *e)
+{
+	struct db_sql sql = *place_sql;
+	struct db_options o = {.where = where, .sql = &sql};
+
+	sql.migrations = migrations;
+	sql.n_migrations = n;
+	return store_open_with(fixture_ops, &o, ret, e);
+}
+
+static void migrations_go_forward_and_keep_the_rows(void **state)
+{
+	struct fixture *f = *state;
+	const char *const migrations[] = {place_sql->migrations[0], second, third_broken};
+	int64_t id = add_job(f->store, "old");
+	AUTO_DONE(buf) rows = {};
+	AUTO(job) *job = NULL;
+	struct store *s = NULL;
+	struct err e = {};
+
+	store_free(STEAL(f->store));
+	if (!open_with(f->where, migrations, 2, &s, &e))
+		fail_msg("%s", e.msg);
+	job = get_job(s, id);
+	assert_string_equal(job->name, "old");
+	store_free(STEAL(s));
+	place_query(f->where, "SELECT n FROM extra", &rows);
+	assert_string_equal(rows.data, "7|\n");
+
+	/* A migration that fails leaves the number and the rows of the one before. */
+	assert_false(open_with(f->where, migrations, 3, &s, &e));
+	buf_clear(&rows);
+	place_query(f->where, "SELECT n FROM extra; ", &rows);
+	place_query(f->where, "SELECT value FROM meta WHERE key = 'schema'", &rows);
+	assert_string_equal(rows.data, "7|\n2|\n");
+
+	/* The older program refuses what the newer one made. */
+	assert_false(store_open_with(fixture_ops, &(struct db_options){.where = f->where}, &s, &e));
+	assert_int_equal(e.kind, ERR_REFUSED);
+	assert_non_null(strstr(e.msg, "newer version"));
+}
+
+static void a_new_store_gets_every_migration(void **state)
+{
+	const char *const migrations[] = {place_sql->migrations[0], second};
+	AUTO_TEXT where = place_new();
+	AUTO_DONE(buf) rows = {};
+	struct store *s = NULL;
+	struct err e = {};
+
+	(void)state;
+	if (!open_with(where, migrations, 2, &s, &e))
+		fail_msg("%s", e.msg);
+	store_free(s);
+	place_query(where, "SELECT n FROM extra", &rows);
+	assert_string_equal(rows.data, "7|\n");
+	place_drop(where);
+}
+
+static void a_mistaken_statement_is_found_at_open(void **state)
+{
+	struct fixture *f = *state;
+	struct db_sql sql = *place_sql;
+	struct db_query *queries = xcalloc((size_t)sql.n_queries, sizeof(*queries));
+	struct db_options o = {.where = f->where, .sql = &sql};
+	struct store *s = NULL;
+	struct err e = {};
+
+	memcpy(queries, sql.queries, (size_t)sql.n_queries * sizeof(*queries));
+	queries[Q_JOB_CREATED_AT].sql = "SELECT 1 AS created_at";
+	sql.queries = queries;
+	assert_false(store_open_with(fixture_ops, &o, &s, &e));
+	assert_non_null(strstr(e.msg, "job_created_at"));
+	free(queries);
+}
+
+static const struct CMUnitTest tests[] = {
+	STORE_TEST(migrations_go_forward_and_keep_the_rows),
+	cmocka_unit_test(a_new_store_gets_every_migration),
+	STORE_TEST(a_mistaken_statement_is_found_at_open),
+};
+const struct suite_part store_schema_part = {tests, ELEMENTS(tests)};
