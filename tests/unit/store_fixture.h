@@ -24,6 +24,9 @@ void place_drop(const char *where);  /* removes what is there */
 void place_clear(const char *where); /* empties the tables; numbers begin at 1 again */
 void place_query(const char *where, const char *sql, struct buf *out); /* appends rows as text; out may be NULL */
 
+void place_server_stop(void);        /* where there is a server */
+void place_server_start(void);       /* waits until it answers */
+
 /* cmocka's setup and teardown of one test. */
 int fixture_setup(void **state);     /* opens the store and the node NODE */
 int fixture_teardown(void **state);

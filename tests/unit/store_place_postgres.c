@@ -24,6 +24,12 @@ static char *spare; /* a place whose store was dropped */
 static PGconn *side; /* beside the store's own connections, to the place asked last */
 static char *side_where;
 
+static void close_side(void)
+{
+	PQfinish(STEAL(side));
+	free(STEAL(side_where));
+}
+
 /* The server refuses to run as root: then the child becomes a user that is not. */
 static void become_unprivileged(void)
 {
@@ -117,7 +123,7 @@ static bool wait_until_up(void)
 	return false;
 }
 
-static void start_server(void)
+void place_server_start(void)
 {
 	AUTO_TEXT postgres = program("postgres");
 	AUTO_TEXT data = xprintf("%s/data", server_dir);
@@ -125,6 +131,7 @@ static void start_server(void)
 		"fsync=off", "-c", "max_connections=20", "-c", "autovacuum=off", "-c", "shared_buffers=32MB", NULL};
 
 	server_pid = start(argv);
+	wait_until_up();
 }
 
 int place_group_setup(void **state)
@@ -155,7 +162,7 @@ int place_group_setup(void **state)
 		show_log();
 		return -1;
 	}
-	start_server();
+	place_server_start();
 	if (!wait_until_up()) {
 		show_log();
 		return -1;
@@ -184,8 +191,9 @@ static void remove_tree(const char *path)
 	rmdir(path);
 }
 
-static void stop_server(void)
+void place_server_stop(void)
 {
+	close_side();
 	if (server_pid > 0) {
 		kill(server_pid, SIGINT);
 		waitpid(server_pid, NULL, 0);
@@ -196,18 +204,12 @@ static void stop_server(void)
 int place_group_teardown(void **state)
 {
 	(void)state;
-	stop_server();
+	place_server_stop();
 	if (server_dir)
 		remove_tree(server_dir);
 	free(STEAL(spare));
 	free(STEAL(server_dir));
 	return 0;
-}
-
-static void close_side(void)
-{
-	PQfinish(STEAL(side));
-	free(STEAL(side_where));
 }
 
 void place_query(const char *where, const char *sql, struct buf *out)

@@ -1,5 +1,287 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What only the SQLite engine promises. */
+/* What only the PostgreSQL engine promises: sessions come back, several nodes share one store. */
+#include "base/text.h"
 #include "store_suite.h"
-static const struct CMUnitTest tests[] = {};
-const struct suite_part store_server_part = {tests, 0};
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static void kill_sessions(const char *where)
+{
+	place_query(where, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+			   " WHERE application_name = 'jobsched' AND datname = current_database()", NULL);
+}
+
+static void a_killed_session_is_made_again(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(store) *reader = open_or_fail(f->where, true);
+	struct store_counts c = {};
+	struct err e = {};
+
+	for (int i = 0; i < 3; i++) {
+		kill_sessions(f->where);
+		add_job(f->store, NULL);
+		if (!store_counts(reader, &c, &e))
+			fail_msg("%s", e.msg);
+		assert_int_equal(c.jobs[JOB_ACTIVE], i + 1);
+	}
+	assert_counts_true(f->store);
+}
+
+static void a_store_that_is_away_is_busy_and_comes_back(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(op) *op = op_add("patient", NULL, NULL);
+	struct store_wake wake;
+	struct store_counts c;
+	struct err e = {};
+
+	place_server_stop();
+	assert_false(store_apply(f->store, &op, 1, &wake, &e));
+	assert_int_equal(e.kind, ERR_BUSY);
+	assert_int_equal(op->err.kind, ERR_BUSY);
+	assert_false(store_counts(f->store, &c, &e));
+	assert_int_equal(e.kind, ERR_BUSY);
+	place_server_start();
+	assert_true(apply_one(f->store, op));
+	assert_counts_true(f->store);
+}
+
+static void nobody_at_the_other_end_is_told_at_open(void **state)
+{
+	struct store *s = NULL;
+	struct err e = {};
+
+	(void)state;
+	assert_false(store_open(&(struct store_options){.where = "postgresql:///x?host=/nonexistent"}, &s, &e));
+	assert_int_equal(e.kind, ERR_UNREACHABLE);
+}
+
+/* ---- several nodes ---- */
+
+struct node {
+	const char *where;
+	char name[16];
+	pthread_t thread;
+	int64_t claimed[2000];
+	size_t n;
+	bool failed;
+};
+
+static struct op *claim_as(const struct node *n)
+{
+	struct op *op = op_claim(7, T0);
+
+	op->claim.node = n->name;
+	return op;
+}
+
+static void *claim_until_empty(void *arg)
+{
+	struct node *n = arg;
+	struct db_options o = {.where = n->where};
+	struct store *s = NULL;
+	struct err e = {};
+	AUTO(op) *open = op_node_open(n->name, n->name, n->name);
+	size_t got = 1;
+
+	if (!store_open_with(fixture_ops, &o, &s, &e) || !store_apply(s, &open, 1, &(struct store_wake){}, &e)) {
+		n->failed = true;
+		store_free(s);
+		return NULL;
+	}
+	for (int idle = 0; idle < 3; idle = got ? 0 : idle + 1) { /* what a peer holds is skipped, not waited for */
+		AUTO(op) *op = claim_as(n);
+
+		n->failed |= !store_apply(s, &op, 1, &(struct store_wake){}, &e) || !op->ok;
+		got = op->claim.claimed.n;
+		for (size_t i = 0; i < got; i++)
+			n->claimed[n->n++] = op->claim.claimed.v[i].run->id;
+	}
+	store_free(s);
+	return NULL;
+}
+
+static void two_nodes_never_claim_the_same_run(void **state)
+{
+	enum { NODES = 3, RUNS = 400 };
+	struct fixture *f = *state;
+	struct node nodes[NODES] = {};
+	struct op *ops[RUNS];
+	bool seen[RUNS + 1] = {};
+	size_t total = 0;
+
+	for (int i = 0; i < RUNS; i++)
+		ops[i] = op_add(NULL, NULL, NULL);
+	apply_all(f->store, ops, RUNS);
+	for (int i = 0; i < NODES; i++) {
+		nodes[i].where = f->where;
+		snprintf(nodes[i].name, sizeof(nodes[i].name), "n%d", i);
+		pthread_create(&nodes[i].thread, NULL, claim_until_empty, &nodes[i]);
+	}
+	for (int i = 0; i < NODES; i++) {
+		pthread_join(nodes[i].thread, NULL);
+		assert_false(nodes[i].failed);
+		for (size_t k = 0; k < nodes[i].n; k++) {
+			assert_in_range(nodes[i].claimed[k], 1, RUNS);
+			assert_false(seen[nodes[i].claimed[k]]);
+			seen[nodes[i].claimed[k]] = true;
+		}
+		total += nodes[i].n;
+	}
+	assert_int_equal(total, RUNS);
+	assert_counts_true(f->store);
+	for (int i = 0; i < RUNS; i++)
+		op_free(ops[i]);
+}
+
+/* One thread ends one of a job's runs. */
+struct ender {
+	struct store *s;
+	struct op *op;
+	pthread_t thread;
+	bool ok;
+};
+
+static void *end_it(void *arg)
+{
+	struct ender *e = arg;
+	struct err err = {};
+
+	e->ok = store_apply(e->s, &e->op, 1, &(struct store_wake){}, &err) && e->op->ok;
+	return NULL;
+}
+
+static void two_slots(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg)
+{
+	(void)now;
+	(void)horizon;
+	(void)arg;
+	for (; ret->n < 2; ret->n++)
+		ret->runs[ret->n] = (struct planned_run){.state = RUN_QUEUED, .slot = due->slot + (usec_t)ret->n,
+			.due_at = T0};
+}
+
+static void the_last_two_ends_at_once_finish_the_job(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(store) *other = open_or_fail(f->where, false);
+
+	for (int round = 0; round < 25; round++) {
+		AUTO(op) *add = op_add(NULL, NULL, NULL);
+		AUTO(op) *plan = op_new(OP_PLAN, NULL, NULL);
+		AUTO(op) *claim = op_claim(2, T0);
+		struct ender enders[2];
+		AUTO(job) *job = NULL;
+
+		add->add.run_at = 0;
+		add->add.next_slot = T0;
+		assert_true(apply_one(f->store, add));
+		plan->plan = (struct op_plan){.now = T0, .horizon = T0, .limit = 9, .fn = two_slots};
+		assert_true(apply_one(f->store, plan));
+		assert_true(apply_one(f->store, claim));
+		assert_int_equal(claim->claim.claimed.n, 2);
+		for (int i = 0; i < 2; i++) {
+			enders[i] = (struct ender){.s = i ? other : f->store,
+				.op = op_ended(claim->claim.claimed.v[i].run, ATTEMPT_SUCCEEDED, T0 + 1)};
+			pthread_create(&enders[i].thread, NULL, end_it, &enders[i]);
+		}
+		for (int i = 0; i < 2; i++) {
+			pthread_join(enders[i].thread, NULL);
+			assert_true(enders[i].ok);
+			op_free(enders[i].op);
+		}
+		job = get_job(f->store, add->add.id);
+		assert_int_equal(job->state, JOB_FINISHED);
+	}
+	assert_counts_true(f->store);
+}
+
+static void *just_open(void *arg)
+{
+	struct node *n = arg;
+	struct db_options o = {.where = n->where};
+	struct store *s = NULL;
+	struct err e = {};
+
+	n->failed = !store_open_with(fixture_ops, &o, &s, &e);
+	store_free(s);
+	return NULL;
+}
+
+static void nodes_that_start_together_make_one_schema(void **state)
+{
+	AUTO_TEXT where = place_new();
+	struct node nodes[4] = {};
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		nodes[i].where = where;
+		pthread_create(&nodes[i].thread, NULL, just_open, &nodes[i]);
+	}
+	for (int i = 0; i < 4; i++) {
+		pthread_join(nodes[i].thread, NULL);
+		assert_false(nodes[i].failed);
+	}
+	place_drop(where);
+}
+
+/* ---- the witness ---- */
+
+static void *commit_later(void *arg)
+{
+	nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+	place_query(arg, "COMMIT", NULL);
+	return NULL;
+}
+
+static void a_commit_still_under_way_is_waited_for(void **state)
+{
+	struct fixture *f = *state;
+	struct store *s = f->store;
+	AUTO_TEXT sql = xprintf("BEGIN; UPDATE writers SET batch = 4242 WHERE id = '%s'", s->writer);
+	AUTO_QUERY q = {};
+	AUTO_TX tx = {};
+	pthread_t thread;
+	struct err e = {};
+
+	place_query(f->where, sql, NULL); /* as the session we lost would hold it */
+	pthread_create(&thread, NULL, commit_later, f->where);
+	assert_true(tx_begin(&tx, s, true, &e));
+	q = query_start(s->db, Q_WRITER_GET, &e);
+	query_text(&q, s->writer);
+	assert_true(query_row(&q));
+	assert_int_equal(query_get_int(&q), 4242);
+	pthread_join(thread, NULL);
+}
+
+static void another_programs_schema_is_refused(void **state)
+{
+	AUTO_TEXT where = place_new();
+	AUTO_DONE(buf) rows = {};
+	struct db_options o = {.where = where};
+	struct store *s = NULL;
+	struct err e = {};
+
+	(void)state;
+	place_query(where, "CREATE SCHEMA jobsched; CREATE TABLE jobsched.meta (key TEXT, value TEXT)", NULL);
+	assert_false(store_open_with(fixture_ops, &o, &s, &e));
+	assert_int_equal(e.kind, ERR_REFUSED);
+	place_query(where, "SELECT count(*) FROM pg_tables WHERE schemaname = 'jobsched'", &rows);
+	assert_string_equal(rows.data, "1|\n");
+	place_drop(where);
+}
+
+static const struct CMUnitTest tests[] = {
+	STORE_TEST(a_killed_session_is_made_again),
+	STORE_TEST(a_store_that_is_away_is_busy_and_comes_back),
+	cmocka_unit_test(nobody_at_the_other_end_is_told_at_open),
+	STORE_TEST(two_nodes_never_claim_the_same_run),
+	STORE_TEST(the_last_two_ends_at_once_finish_the_job),
+	cmocka_unit_test(nodes_that_start_together_make_one_schema),
+	STORE_TEST(a_commit_still_under_way_is_waited_for),
+	cmocka_unit_test(another_programs_schema_is_refused),
+};
+const struct suite_part store_server_part = {tests, ELEMENTS(tests)};
