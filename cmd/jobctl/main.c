@@ -10,6 +10,7 @@
 #include "run_verb.h"
 #include "suggest.h"
 #include "verbs.h"
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -80,6 +81,13 @@ static int usage(const struct verb *v, const struct err *e)
 	return EXIT_USAGE;
 }
 
+static bool check_format(const struct verb *v, enum format f, struct err *e)
+{
+	if (v->formats & 1u << f)
+		return true;
+	return err_set(e, ERR_INVALID, "'%s' cannot be shown as %s", v->name, format_name(f));
+}
+
 static bool check_operands(const struct verb *v, const struct args *a, struct err *e)
 {
 	char *const *words;
@@ -109,7 +117,7 @@ static int run_verb(struct ctl *c, const struct verb *v, int argc, char **argv)
 	}
 	if (args_has(a, "version"))
 		return verb_version(c, a);
-	if (!read_globals(c, a, &e) || !check_operands(v, a, &e))
+	if (!read_globals(c, a, &e) || !check_format(v, c->format, &e) || !check_operands(v, a, &e))
 		return usage(v, &e);
 	return v->run(c, a);
 }
@@ -125,6 +133,7 @@ int main(int argc, char **argv)
 	size_t n;
 
 	look_around(&c);
+	json_object_seed(1); /* what we read is our own; a random seed would cost a look at /dev/urandom */
 	if (!parse(NULL, argc, argv, &a, &e) || !read_globals(&c, a, &e))
 		return usage(NULL, &e);
 	if (args_has(a, "help")) {

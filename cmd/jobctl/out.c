@@ -13,15 +13,20 @@
 #define FLUSH_AT (64 * 1024)
 #define REAL_DIGITS 15 /* seconds with microseconds, without the noise of binary fractions */
 
+static const char *const format_names[FORMAT_MAX] = {
+	[FORMAT_TABLE] = "table", [FORMAT_WIDE] = "wide", [FORMAT_JSON] = "json",
+	[FORMAT_JSONL] = "jsonl", [FORMAT_CSV] = "csv", [FORMAT_NAME] = "name",
+};
+
+const char *format_name(enum format f)
+{
+	return format_names[f];
+}
+
 bool format_parse(const char *name, enum format *ret)
 {
-	static const char *const names[FORMAT_MAX] = {
-		[FORMAT_TABLE] = "table", [FORMAT_WIDE] = "wide", [FORMAT_JSON] = "json",
-		[FORMAT_JSONL] = "jsonl", [FORMAT_CSV] = "csv", [FORMAT_NAME] = "name",
-	};
-
 	for (int i = 0; i < FORMAT_MAX; i++)
-		if (strcmp(names[i], name) == 0) {
+		if (strcmp(format_names[i], name) == 0) {
 			*ret = (enum format)i;
 			return true;
 		}

@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 bool format_parse(const char *name, enum format *ret);
+const char *format_name(enum format f);
 
 /* Writes and empties. Ends the program when nobody reads any more (quietly) or the disk is full (not quietly). */
 void out_flush(struct buf *b);

@@ -9,6 +9,7 @@
 #include "ctl.h"
 #include "follow.h"
 #include "out.h"
+#include "rows.h"
 #include "run_verb.h"
 #include "spec_args.h"
 #include "wire/codec.h"
@@ -95,11 +96,17 @@ static void say_added(const struct ctl *c, const json_t *job)
 static int show_added(const struct ctl *c, const json_t *job, bool follow)
 {
 	AUTO_DONE(buf) out = {};
+	struct rows rows;
 
 	switch (c->format) {
 	case FORMAT_JSON:
 	case FORMAT_JSONL:
 		return out_object(c, job);
+	case FORMAT_CSV:
+		rows_begin(&rows, c, &job_rows);
+		rows_add(&rows, job);
+		rows_end(&rows);
+		return EXIT_SUCCESS;
 	case FORMAT_NAME:
 		ref_of_job(job, &out);
 		break;

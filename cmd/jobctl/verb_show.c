@@ -265,6 +265,24 @@ static int show_job(const struct ctl *c, const struct args *a, const json_t *job
 	return out_text(&out);
 }
 
+static bool is_text(const struct ctl *c)
+{
+	return c->format == FORMAT_TABLE || c->format == FORMAT_WIDE;
+}
+
+/* For programs: the object itself, or a row of the list it would be in. */
+static int show_data(const struct ctl *c, const json_t *o, const struct row_kind *kind)
+{
+	struct rows rows;
+
+	if (c->format == FORMAT_JSON)
+		return out_object(c, o);
+	rows_begin(&rows, c, kind);
+	rows_add(&rows, o);
+	rows_end(&rows);
+	return EXIT_SUCCESS;
+}
+
 int verb_show(struct ctl *c, const struct args *a)
 {
 	json_auto_t *job = NULL, *run = NULL;
@@ -275,28 +293,16 @@ int verb_show(struct ctl *c, const struct args *a)
 	bool about_job = args_has(a, "as-command") || args_has(a, "env");
 
 	args_operands(a, &words);
-	if (args_has(a, "as-command") && args_has(a, "env")) {
+	if (args_has(a, "as-command") && args_has(a, "env"))
 		err_set(&e, ERR_INVALID, "give either --env or --as-command, not both");
-		return ctl_fail(&e);
-	}
-	if (!ref_parse(words[0], &ref, &e) || (ref.run && !api_run(c, &ref, &run, &e)) ||
+	else if (about_job && !is_text(c))
+		err_set(&e, ERR_INVALID, "--env and --as-command are text, not %s", format_name(c->format));
+	if (e.kind != ERR_NONE || !ref_parse(words[0], &ref, &e) ||
+		(ref.run && !api_run(c, &ref, &run, &e)) ||
 		((!ref.run || about_job) && !api_job(c, &ref, &job, &e)))
 		return ctl_fail(&e);
-	if (!about_job && c->format == FORMAT_NAME) {
-		(run ? ref_of_run : ref_of_job)(run ? run : job, &out);
-		buf_char(&out, '\n');
-		return out_text(&out);
-	}
-	if (!about_job && (c->format == FORMAT_JSON || c->format == FORMAT_JSONL))
-		return out_object(c, run ? run : job);
-	if (!about_job && c->format == FORMAT_CSV) {
-		struct rows rows;
-
-		rows_begin(&rows, c, run ? &run_rows : &job_rows);
-		rows_add(&rows, run ? run : job);
-		rows_end(&rows);
-		return EXIT_SUCCESS;
-	}
+	if (!is_text(c))
+		return show_data(c, run ? run : job, run ? &run_rows : &job_rows);
 	if (job)
 		return show_job(c, a, job, run);
 	put_run(&out, c, run);

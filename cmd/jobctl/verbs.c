@@ -4,10 +4,15 @@
 
 #include "base/auto.h"
 #include "core/job.h"
+#include "ctl.h"
 #include "run_verb.h"
 #include "when_args.h"
 #include <assert.h>
 #include <string.h>
+
+#define FORMATS_TEXT (1u << FORMAT_TABLE | 1u << FORMAT_WIDE)
+#define FORMATS_OBJECT (FORMATS_TEXT | 1u << FORMAT_JSON | 1u << FORMAT_JSONL)
+#define FORMATS_ALL ((1u << FORMAT_MAX) - 1)
 
 static const char add_details[] =
 	"Without a time the job runs now. Several words are run as they are, without a shell;\n"
@@ -124,25 +129,35 @@ const struct opt global_opts[] = {
 };
 
 const struct verb verbs[] = {
-	{"add", "[--] COMMAND [ARG…]", "add a job", add_details, add_opts, true, true, 0, -1, verb_add},
-	{"list", "[PATTERN…]", "list jobs", list_details, list_opts, false, false, 0, -1, verb_list},
-	{"show", "JOB|RUN", "show all about a job or a run", NULL, show_opts, false, false, 1, 1, verb_show},
-	{"cancel", "JOB|RUN…", "no more slots for a job; end a run", cancel_details, cancel_opts, false,
-		false, 1, -1, verb_cancel},
-	{"rm", "JOB…", "remove jobs; their history stays for a while", NULL, rm_opts, false, false, 1, -1,
-		verb_rm},
-	{"runs", "[JOB|RUN…]", "list runs, newest first", NULL, runs_opts, false, false, 0, -1, verb_runs},
-	{"log", "JOB|RUN", "show the output of a run", log_details, log_opts, false, false, 1, 1, verb_log},
-	{"wait", "JOB|RUN…", "wait until runs are over", wait_details, wait_opts, false, false, 1, -1,
-		verb_wait},
-	{"next", "[JOB | -- SCHEDULE]", "when a job or a schedule is due", next_details, next_opts, false,
-		false, 0, -1, verb_next},
-	{"explain", "[SCHEDULE]", "a schedule in plain words", explain_details, explain_opts, false, false, 0,
-		-1, verb_explain},
-	{"status", NULL, "what the daemon is doing", NULL, NULL, false, false, 0, 0, verb_status},
-	{"version", NULL, "versions of jobctl and of the daemon", NULL, NULL, false, false, 0, 0,
-		verb_version},
-	{"help", "[VERB]", "show help", NULL, NULL, false, false, 0, 1, verb_help},
+	{.name = "add", .operands = "[--] COMMAND [ARG…]", .help = "add a job", .details = add_details,
+		.opts = add_opts, .job_fields = true, .command = true, .max = -1, .formats = FORMATS_ALL,
+		.run = verb_add},
+	{.name = "list", .operands = "[PATTERN…]", .help = "list jobs", .details = list_details,
+		.opts = list_opts, .max = -1, .formats = FORMATS_ALL, .run = verb_list},
+	{.name = "show", .operands = "JOB|RUN", .help = "show all about a job or a run", .opts = show_opts,
+		.min = 1, .max = 1, .formats = FORMATS_ALL, .run = verb_show},
+	{.name = "cancel", .operands = "JOB|RUN…", .help = "no more slots for a job; end a run",
+		.details = cancel_details, .opts = cancel_opts, .min = 1, .max = -1,
+		.formats = FORMATS_OBJECT, .run = verb_cancel},
+	{.name = "rm", .operands = "JOB…", .help = "remove jobs; their history stays for a while",
+		.opts = rm_opts, .min = 1, .max = -1, .formats = FORMATS_OBJECT, .run = verb_rm},
+	{.name = "runs", .operands = "[JOB|RUN…]", .help = "list runs, newest first", .opts = runs_opts,
+		.max = -1, .formats = FORMATS_ALL, .run = verb_runs},
+	{.name = "log", .operands = "JOB|RUN", .help = "show the output of a run", .details = log_details,
+		.opts = log_opts, .min = 1, .max = 1, .formats = FORMATS_TEXT, .run = verb_log},
+	{.name = "wait", .operands = "JOB|RUN…", .help = "wait until runs are over", .details = wait_details,
+		.opts = wait_opts, .min = 1, .max = -1, .formats = FORMATS_ALL, .run = verb_wait},
+	{.name = "next", .operands = "[JOB | -- SCHEDULE]", .help = "when a job or a schedule is due",
+		.details = next_details, .opts = next_opts, .max = -1, .formats = FORMATS_ALL,
+		.run = verb_next},
+	{.name = "explain", .operands = "[SCHEDULE]", .help = "a schedule in plain words",
+		.details = explain_details, .opts = explain_opts, .max = -1, .formats = FORMATS_OBJECT,
+		.run = verb_explain},
+	{.name = "status", .help = "what the daemon is doing", .formats = FORMATS_OBJECT, .run = verb_status},
+	{.name = "version", .help = "versions of jobctl and of the daemon", .formats = FORMATS_OBJECT,
+		.run = verb_version},
+	{.name = "help", .operands = "[VERB]", .help = "show help", .max = 1, .formats = FORMATS_TEXT,
+		.run = verb_help},
 	{},
 };
 

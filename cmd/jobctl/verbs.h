@@ -23,6 +23,7 @@ struct verb {
 	bool job_fields;       /* takes the flags of job_fields[] too */
 	bool command;          /* what follows the first operand is a command, with options of its own */
 	int min, max;          /* operands; max -1: any number */
+	unsigned formats;      /* bits 1 << enum format of what it can write */
 	int (*run)(struct ctl *c, const struct args *a); /* the exit code */
 };
 

@@ -2,11 +2,13 @@
 # What the tests of the command line share: a daemon of one's own, in directories of its own.
 bats_require_minimum_version 1.5.0
 
+: "${top_builddir:=$BATS_TEST_DIRNAME/../../build}"
+
 # A name in PATH that is the program just built, and an environment with nothing of the caller in it.
 jobctl_setup() {
 	export DIR=$(mktemp -d "${TMPDIR:-/tmp}/jobctl-bats.XXXXXX")
 	export HOME=$DIR/home XDG_RUNTIME_DIR=$DIR/run XDG_STATE_HOME=$DIR/state
-	export PATH=$top_builddir:$PATH TZ=UTC LC_ALL=C.UTF-8
+	export PATH=$(cd "$top_builddir" && pwd):$PATH TZ=UTC LC_ALL=C.UTF-8
 	unset JOBSCHED_SOCKET NO_COLOR POSIXLY_CORRECT XDG_CONFIG_HOME
 	mkdir -p "$HOME" "$XDG_RUNTIME_DIR" "$XDG_STATE_HOME"
 	chmod 700 "$XDG_RUNTIME_DIR"
@@ -14,11 +16,16 @@ jobctl_setup() {
 }
 
 daemon_start() {
+	jobctl_setup && engine_start
+}
+
+# The number of the engine's process is in $DIR/pid, which a test that replaces it keeps true.
+engine_start() {
 	local i
 
-	jobctl_setup || return 1
-	jobschedd --user </dev/null >"$DIR/log" 2>&1 3>&- &
-	export DAEMON=$!
+	jobschedd --user </dev/null >>"$DIR/log" 2>&1 3>&- &
+	echo $! >"$DIR/pid"
+	disown
 	for i in $(seq 200); do
 		if jobctl --user status >/dev/null 2>&1; then
 			return 0
@@ -33,10 +40,13 @@ daemon_start() {
 daemon_stop() {
 	local pid
 
-	[ -z "${DAEMON:-}" ] || kill "$DAEMON" 2>/dev/null
-	[ -z "${DAEMON:-}" ] || wait "$DAEMON" 2>/dev/null || true
-	for pid in $(pgrep -f -- "$DIR/run"); do
+	for pid in $(cat "$DIR/pid") $(pgrep -f -- "$DIR/run"); do
 		kill "$pid" 2>/dev/null || true
+	done
+	for pid in $(cat "$DIR/pid") $(pgrep -f -- "$DIR/run"); do
+		while kill -0 "$pid" 2>/dev/null; do
+			sleep 0.02
+		done
 	done
 	cd / || return 1
 	rm -rf "$DIR"

@@ -63,6 +63,13 @@ setup() {
 	[ "$status" -eq 2 ]
 }
 
+@test "a format that a verb does not have is refused" {
+	for words in "status -o csv" "log 1 --json" "cancel 1 -o name" "show 1 --env --json"; do
+		run jobctl $words
+		[ "$status" -eq 2 ]
+	done
+}
+
 @test "invalid values are refused before a daemon is looked for" {
 	run jobctl add --timeout soon -- true
 	[ "$status" -eq 2 ]
@@ -130,4 +137,59 @@ setup() {
 	[[ "$output" =~ ^(0|141)$ ]]
 	run bash -c '(trap "" PIPE; jobctl help; echo "code $?" >&2) | true'
 	[[ "$output" =~ ^code\ (0|141)$ ]]
+}
+
+# fake_daemon STATUS BODY: answers one request and ends
+fake_daemon() {
+	python3 - "$DIR/fake" "$1" "$2" 3>&- <<'PY' &
+import os, socket, sys
+path, status, body = sys.argv[1:]
+s = socket.socket(socket.AF_UNIX)
+s.bind(path + ".new")
+s.listen()
+os.rename(path + ".new", path)
+c = s.accept()[0]
+c.recv(65536)
+c.sendall(("HTTP/1.1 %s x\r\nContent-Length: %d\r\n\r\n%s" % (status, len(body), body)).encode())
+os.unlink(path)
+PY
+	until [ -S "$DIR/fake" ]; do sleep 0.02; done
+}
+
+@test "a limit is exit code 7, a refusal 4, a broken daemon 1" {
+	fake_daemon 429 '{"error":{"code":"limit","message":"too many jobs"}}'
+	run --separate-stderr jobctl --socket "$DIR/fake" add -- true
+	[ "$status" -eq 7 ]
+	[ "$stderr" = "jobctl: too many jobs" ]
+	fake_daemon 403 '{"error":{"code":"denied","message":"not yours"}}'
+	run jobctl --socket "$DIR/fake" add -- true
+	[ "$status" -eq 4 ]
+	fake_daemon 500 'oops'
+	run jobctl --socket "$DIR/fake" list
+	[ "$status" -eq 1 ]
+}
+
+@test "an answer that never came leaves it open whether the job was added" {
+	fake_daemon '' ''
+	run jobctl --socket "$DIR/fake" list
+	[ "$status" -eq 1 ]
+	python3 -c "import socket; s = socket.socket(socket.AF_UNIX); s.bind('$DIR/mute'); s.listen(); s.accept()[0].recv(9)" 3>&- &
+	until [ -S "$DIR/mute" ]; do sleep 0.02; done
+	run jobctl --socket "$DIR/mute" add -- true
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"may have been added or not"*"--key"* ]]
+}
+
+@test "escapes in an answer of the daemon do not reach the terminal" {
+	fake_daemon 400 '{"error":{"code":"invalid","message":"\u001b[2Jx"}}'
+	run jobctl --socket "$DIR/fake" list
+	[ "$output" = 'jobctl: \x1b[2Jx' ]
+}
+
+@test "a socket one may not open is exit code 4" {
+	[ "$(id -u)" -eq 0 ] || skip "needs root to become somebody else"
+	mkdir -m 700 "$DIR/private"
+	chmod 711 "$DIR"
+	run setpriv --reuid 65534 --regid 65534 --clear-groups "$(command -v jobctl)" --socket "$DIR/private/s" list
+	[ "$status" -eq 4 ]
 }

@@ -178,3 +178,22 @@ setup() {
 	[ "$(jobctl runs "$job" --json | jq -r '.[0].state')" = running ]
 	jobctl cancel --running "$job"
 }
+
+@test "waiting and following outlast a restart of the engine" {
+	job=$(jobctl add -- 'for i in 1 2 3 4 5 6; do echo $i; sleep 0.5; done; exit 4')
+	jobctl log -f "$job" >"$DIR/followed" 2>/dev/null 3>&- &
+	log=$!
+	jobctl wait "$job" 2>"$DIR/said" 3>&- &
+	wait=$!
+	until [ -s "$DIR/followed" ] && ls -l /proc/$wait/fd | grep -q socket; do sleep 0.02; done
+	sleep 0.5
+	kill -9 "$(cat "$DIR/pid")"
+	sleep 0.3
+	engine_start
+	wait $log
+	[ "$(xargs <"$DIR/followed")" = "1 2 3 4 5 6" ]
+	code=0
+	wait $wait || code=$?
+	[ "$code" -eq 10 ]
+	grep -q "daemon is away" "$DIR/said"
+}
