@@ -1,0 +1,121 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# jobctl next and jobctl explain, which need no daemon.
+
+setup_file() {
+	load daemon
+	jobctl_setup
+}
+
+teardown_file() {
+	rm -rf "$DIR"
+}
+
+setup() {
+	load daemon
+}
+
+FROM=2024-03-30T00:00:00Z
+
+@test "slots are one instant a line and nothing else" {
+	run --separate-stderr jobctl next --tz Europe/Berlin --from "$FROM" -n 2 -- '30 2 * * *'
+	[ "$status" -eq 0 ]
+	[ -z "$stderr" ]
+	[ "$output" = $'2024-03-30T01:30:00Z\n2024-03-31T01:00:00Z' ]
+}
+
+@test "JSON has the local time and the jump of the clock" {
+	run jobctl next --tz Europe/Berlin --from "$FROM" -n 2 --json -- '30 2 * * *'
+	[ "$(jq -c '.[1]' <<<"$output")" = \
+		'{"at":"2024-03-31T01:00:00Z","local":"2024-03-31T03:00:00+02:00","clock_change":3600}' ]
+	[ "$(jobctl next --tz UTC --json -- @reboot)" = "[]" ]
+}
+
+@test "CSV has a header" {
+	run jobctl next --tz Asia/Kathmandu --from "$FROM" -n 1 -o csv -- '@daily'
+	[ "${lines[0]}" = "at,local,clock_change" ]
+	[ "${lines[1]}" = "2024-03-30T18:15:00Z,2024-03-31T00:00:00+05:45," ]
+}
+
+@test "the zone is that of the caller unless one is given" {
+	[ "$(TZ=Asia/Tokyo jobctl next --from "$FROM" -n 1 -- '0 9 * * *')" = 2024-03-31T00:00:00Z ]
+	[ "$(TZ=Asia/Tokyo jobctl next --tz UTC --from "$FROM" -n 1 -- '0 9 * * *')" = 2024-03-30T09:00:00Z ]
+}
+
+@test "several expressions are united" {
+	run jobctl next --tz UTC --from "$FROM" -n 3 --cron '0 6 * * *' --cron '0 */6 * * *'
+	[ "$output" = $'2024-03-30T06:00:00Z\n2024-03-30T12:00:00Z\n2024-03-30T18:00:00Z' ]
+}
+
+@test "a schedule may be several words" {
+	[ "$(jobctl next --tz UTC --from "$FROM" -n 1 -- every 90 minutes)" = 2024-03-30T01:30:00Z ]
+	[ "$(jobctl explain --tz UTC --from "$FROM" tomorrow 9am)" = "once, at 2024-03-31T09:00:00Z" ]
+}
+
+@test "a refusal prints nothing on standard output and exits 2" {
+	for schedule in '0 0 30 2 *' '*/0 * * * *' 'yesterday' '' '   '; do
+		run --separate-stderr jobctl next --tz UTC --from "$FROM" -- "$schedule"
+		[ "$status" -eq 2 ]
+		[ -z "$output" ]
+		[ -n "$stderr" ]
+	done
+}
+
+@test "wrong options are named" {
+	for words in '--tz Nowhere/Land' '--from yesterday' '--count 0' '--count x' '--dst-gap never' '--dst-fold third'; do
+		run --separate-stderr jobctl next $words -- '@daily'
+		[ "$status" -eq 2 ]
+		word=${words#--}
+		grep -q -- "${word#* }" <<<"$stderr"
+	done
+	run jobctl next
+	[ "$status" -eq 2 ]
+	run jobctl next --every 5m --cron '@daily'
+	[ "$status" -eq 2 ]
+	run jobctl next --every 5m -- '@daily'
+	[ "$status" -eq 2 ]
+}
+
+@test "policies change what happens on the odd days" {
+	next() {
+		jobctl next --tz Europe/Berlin -n 1 "$@" -- '30 2 * * *'
+	}
+	[ "$(next --from 2024-03-31T00:00:00Z --dst-gap skip)" = 2024-04-01T00:30:00Z ]
+	[ "$(next --from 2024-10-27T00:00:00Z --dst-fold last)" = 2024-10-27T01:30:00Z ]
+}
+
+@test "a word without dashes is a job, which needs the daemon" {
+	run --separate-stderr jobctl next nightly
+	[ "$status" -eq 5 ]
+	run jobctl next --tz UTC --from "$FROM" -n 1 -- noon
+	[ "$output" = 2024-03-30T12:00:00Z ]
+}
+
+@test "a batch answers every row, also damaged ones" {
+	run --separate-stderr jobctl next --batch < <(printf '%s\n' $'@daily\tUTC\t2024-01-01T00:00:00Z\t2\t' 'rubbish' \
+		$'@daily\tNo/Where\t2024-01-01T00:00:00Z\t2\t' $'@reboot\tUTC\t2024-01-01T00:00:00Z\t2\t' \
+		$'now\tUTC\t2024-01-01T00:00:00Z\t2')
+	[ "$status" -eq 0 ]
+	mapfile -t rows <<<"$output"
+	[ "${rows[0]}" = 2024-01-02T00:00:00Z,2024-01-03T00:00:00Z ]
+	[[ "${rows[1]}" == "ERROR "* ]]
+	[[ "${rows[2]}" == "ERROR "*No/Where* ]]
+	[ -z "${rows[3]}" ]
+	[ "${rows[4]}" = 2024-01-01T00:00:00Z ]
+}
+
+@test "explain says the schedule and notes what is doubtful" {
+	run --separate-stderr jobctl explain --tz UTC '*/35 * * * *'
+	[ "$status" -eq 0 ]
+	[ "$output" = "at minutes 0 and 35 of every hour, UTC" ]
+	grep -q uneven-step <<<"$stderr"
+	run --separate-stderr jobctl explain --tz UTC '*/15 * * * *'
+	[ -z "$stderr" ]
+}
+
+@test "explain in JSON has the canonical text and the findings" {
+	run jobctl explain --tz UTC --from "$FROM" --json '0 0 13 * fri'
+	[ "$(jq -r '.canonical[0]' <<<"$output")" = "0 0 13 * FRI" ]
+	[ "$(jq -r '.findings[0].code' <<<"$output")" = day-or-weekday ]
+	[ "$(jobctl explain --from "$FROM" --json --every 90m | jq -r '.canonical[0]')" = "PT1H30M since $FROM" ]
+}
