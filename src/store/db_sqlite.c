@@ -83,6 +83,8 @@ static bool open_handle(struct db_sqlite *d, int busy_ms, struct err *e)
 	int rc = sqlite3_open_v2(d->path, &d->h,
 		flags | (d->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE), NULL);
 
+	if (rc == SQLITE_OK)
+		rc = sqlite_add_given(d->h, d->db.sql);
 	if (rc != SQLITE_OK)
 		return sqlite_fail(d, rc, "open", e);
 	sqlite3_busy_timeout(d->h, busy_ms ? busy_ms : BUSY_MS);

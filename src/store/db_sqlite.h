@@ -19,6 +19,9 @@ struct db_sqlite {
 /* Sets e from a result code and remembers a failed device. Returns false. */
 bool sqlite_fail(struct db_sqlite *d, int rc, const char *what, struct err *e);
 
+/* Gives the handle the table-valued function given(:set), which the statements use. */
+int sqlite_add_given(sqlite3 *h, const struct db_sql *sql);
+
 /* Refuses what is not a sound store of ours, and leaves every byte and name beside it as it was. */
 bool sqlite_inspect(const char *path, const struct db_sql *sql, struct err *e);
 

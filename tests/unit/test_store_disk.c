@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Full, failing and read-only disks under the SQLite engine (F-06, F-07, F-08), and plans that never scan. */
 #include "base/text.h"
+#include "store/db_sqlite.h"
 #include "store_suite.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -252,6 +253,7 @@ static void no_statement_scans_a_table_that_grows(void **state)
 	sqlite3 *h = NULL;
 
 	assert_int_equal(sqlite3_open(f->where, &h), SQLITE_OK);
+	assert_int_equal(sqlite_add_given(h, &sqlite_sql), SQLITE_OK);
 	for (int i = 0; i < sqlite_sql.n_queries; i++)
 		check_plan(h, &sqlite_sql.queries[i]);
 	sqlite3_close(h);

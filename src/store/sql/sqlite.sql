@@ -56,6 +56,13 @@ RELEASE op
 -- text rollback_to
 ROLLBACK TO op; RELEASE op
 
+-- The members that a set may have: given(:set) makes rows of it, as jsonb_to_recordset does elsewhere.
+-- text given
+CREATE TABLE given (at, attempt, content, cpu_system, cpu_user, digest, due_at, ended_at, error, exit_code,
+	fence, id, job, key, kind, lost, max_rss, n, name, node, now, outcome, output_bytes, output_dropped,
+	owner, pid, priority, queue, reason, revision, run, segment, slot, slot_count, slot_last, spawner,
+	spec, started_at, state, term_signal, uid, value, what, whole HIDDEN)
+
 -- migration 1
 CREATE TABLE meta (
 	key TEXT NOT NULL PRIMARY KEY,
@@ -260,8 +267,8 @@ DELETE FROM writers WHERE id = :id OR at < :before
 
 -- query counters_add(node text, set json)
 INSERT INTO counters (node, what, state, queue, n)
-SELECT :node, value ->> 'what', value ->> 'state', value ->> 'queue', value ->> 'n'
-FROM json_each(:set) WHERE true
+SELECT :node, what, state, queue, n
+FROM given(:set) WHERE true
 ON CONFLICT (what, state, queue, node) DO UPDATE SET n = counters.n + excluded.n
 
 -- query counters_sum(what int) -> state int, n int
@@ -279,16 +286,14 @@ SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'jobs'), 0) + i AS
 -- query jobs_insert(set json) -> id int
 INSERT INTO jobs (id, uid, owner, name, key, content, state, revision, segment, queue, priority,
 	created_at, updated_at, digest, spec)
-SELECT value ->> 'id', value ->> 'uid', value ->> 'owner', value ->> 'name', value ->> 'key',
-	value ->> 'content', JOB_ACTIVE, 1, value ->> 'segment', value ->> 'queue', value ->> 'priority',
-	value ->> 'now', value ->> 'now', value ->> 'digest', value ->> 'spec'
-FROM json_each(:set) WHERE true
+SELECT id, uid, owner, name, key, content, JOB_ACTIVE, 1, segment, queue, priority, now, now, digest, spec
+FROM given(:set) WHERE true
 ON CONFLICT DO NOTHING
 RETURNING id
 
 -- query tags_insert(set json)
 INSERT INTO job_tags (key, value, job)
-SELECT value ->> 'key', value ->> 'value', value ->> 'job' FROM json_each(:set) WHERE true
+SELECT key, value, job FROM given(:set) WHERE true
 ON CONFLICT DO NOTHING
 
 -- query job_by_key(uid int, key text) -> id int, state int, removed_at int, content int
@@ -314,7 +319,7 @@ WHERE id = :id
 
 -- query jobs_suspend(set json, now int) -> uid int, queue text
 UPDATE jobs SET state = JOB_SUSPENDED, updated_at = :now, reason = given.reason
-FROM (SELECT value ->> 'job' AS job, value ->> 'reason' AS reason FROM json_each(:set)) AS given
+FROM given(:set) AS given
 WHERE jobs.id = given.job AND +jobs.state = JOB_ACTIVE
 RETURNING uid, queue
 
@@ -335,7 +340,7 @@ RETURNING id, uid, queue
 
 -- query due_insert(set json)
 INSERT INTO due (job, segment, slot)
-SELECT value ->> 'job', value ->> 'segment', value ->> 'slot' FROM json_each(:set)
+SELECT job, segment, slot FROM given(:set)
 
 -- query due_take(horizon int, n int) -> job int, slot int, uid int, revision int, priority int,
 --	queue text, name text, owner text, spec text, digest int, created_at int
@@ -347,7 +352,7 @@ ORDER BY due.slot LIMIT :n
 
 -- query due_move(set json)
 UPDATE due SET slot = given.slot
-FROM (SELECT value ->> 'job' AS job, value ->> 'slot' AS slot FROM json_each(:set)) AS given
+FROM given(:set) AS given
 WHERE due.job = given.job
 
 -- query due_drop(set json)
@@ -365,11 +370,9 @@ SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'runs'), 0) + i AS
 -- query runs_insert(set json) -> id int, state int, queue text
 INSERT INTO runs (id, job, uid, kind, state, reason, slot, slot_last, slot_count, due_at, revision,
 	priority, queue, created_at, ended_at)
-SELECT value ->> 'id', value ->> 'job', value ->> 'uid', value ->> 'kind', value ->> 'state',
-	value ->> 'reason', value ->> 'slot', value ->> 'slot_last', value ->> 'slot_count',
-	value ->> 'due_at', value ->> 'revision', value ->> 'priority', value ->> 'queue',
-	value ->> 'now', CASE WHEN value ->> 'state' = RUN_QUEUED THEN 0 ELSE value ->> 'now' END
-FROM json_each(:set) WHERE true
+SELECT id, job, uid, kind, state, reason, slot, slot_last, slot_count, due_at, revision, priority, queue,
+	now, CASE WHEN state = RUN_QUEUED THEN 0 ELSE now END
+FROM given(:set) WHERE true
 ON CONFLICT DO NOTHING
 RETURNING id, state, queue
 
@@ -395,8 +398,7 @@ RETURNING id, queue
 -- query runs_started(set json) -> id int, queue text
 UPDATE runs SET state = RUN_RUNNING, started_at = given.at,
 	attempt = max(runs.attempt, given.attempt)
-FROM (SELECT value ->> 'run' AS run, value ->> 'fence' AS fence, value ->> 'node' AS node,
-	value ->> 'attempt' AS attempt, value ->> 'at' AS at FROM json_each(:set)) AS given
+FROM given(:set) AS given
 WHERE runs.id = given.run AND runs.fence = given.fence AND runs.node = given.node
 	AND +runs.state = RUN_CLAIMED
 RETURNING id, queue
@@ -418,11 +420,7 @@ UPDATE runs SET state = given.state, reason = given.reason,
 	ended_at = CASE WHEN given.state = RUN_QUEUED THEN 0 ELSE given.ended_at END,
 	exit_code = CASE WHEN given.state = RUN_QUEUED THEN -1 ELSE given.exit_code END,
 	term_signal = CASE WHEN given.state = RUN_QUEUED THEN 0 ELSE given.term_signal END
-FROM (SELECT value ->> 'run' AS run, value ->> 'state' AS state, value ->> 'reason' AS reason,
-	value ->> 'attempt' AS attempt, value ->> 'lost' AS lost, value ->> 'due_at' AS due_at,
-	value ->> 'started_at' AS started_at, value ->> 'ended_at' AS ended_at,
-	value ->> 'exit_code' AS exit_code, value ->> 'term_signal' AS term_signal
-	FROM json_each(:set)) AS given
+FROM given(:set) AS given
 WHERE runs.id = given.run AND +runs.state IN (RUN_CLAIMED, RUN_RUNNING)
 
 -- query run_give_back(id int, fence int, node text, due_at int) -> id int, queue text
@@ -448,21 +446,16 @@ SELECT id, state FROM runs WHERE job = :job AND state <= RUN_RUNNING ORDER BY id
 -- query attempts_started(set json)
 INSERT INTO attempts (run, fence, number, node, spawner, pid, started_at, ended_at, outcome,
 	exit_code, term_signal, cpu_user, cpu_system, max_rss, output_bytes, output_dropped)
-SELECT value ->> 'run', value ->> 'fence', value ->> 'attempt', value ->> 'node',
-	value ->> 'spawner', value ->> 'pid', value ->> 'at', 0, ATTEMPT_RUNNING,
-	-1, 0, 0, 0, 0, 0, 0
-FROM json_each(:set) WHERE true
+SELECT run, fence, attempt, node, spawner, pid, at, 0, ATTEMPT_RUNNING, -1, 0, 0, 0, 0, 0, 0
+FROM given(:set) WHERE true
 ON CONFLICT DO NOTHING
 
 -- query attempts_ended(set json)
 INSERT INTO attempts (run, fence, number, node, spawner, pid, started_at, ended_at, outcome,
 	exit_code, term_signal, cpu_user, cpu_system, max_rss, output_bytes, output_dropped, error)
-SELECT value ->> 'run', value ->> 'fence', value ->> 'attempt', value ->> 'node',
-	value ->> 'spawner', value ->> 'pid', value ->> 'started_at', value ->> 'ended_at',
-	value ->> 'outcome', value ->> 'exit_code', value ->> 'term_signal', value ->> 'cpu_user',
-	value ->> 'cpu_system', value ->> 'max_rss', value ->> 'output_bytes',
-	value ->> 'output_dropped', value ->> 'error'
-FROM json_each(:set) WHERE true
+SELECT run, fence, attempt, node, spawner, pid, started_at, ended_at, outcome, exit_code, term_signal,
+	cpu_user, cpu_system, max_rss, output_bytes, output_dropped, error
+FROM given(:set) WHERE true
 ON CONFLICT (run, fence) DO UPDATE SET ended_at = excluded.ended_at, outcome = excluded.outcome,
 	exit_code = excluded.exit_code, term_signal = excluded.term_signal,
 	cpu_user = excluded.cpu_user, cpu_system = excluded.cpu_system,
