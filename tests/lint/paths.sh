@@ -16,5 +16,8 @@ in_programs() {
 			strings -d "$top_builddir/$program" | grep -F "$here" | sed "s/^/$program: /"
 	done
 }
-lint "no program contains the path of its sources" in_programs
+# The sanitizers keep the names of the files for their reports.
+if ! readelf -d "$top_builddir/jobschedd" 2>/dev/null | grep -qE 'lib(asan|tsan)'; then
+	lint "no program contains the path of its sources" in_programs
+fi
 finish

@@ -9,13 +9,15 @@ static const char second[] = "CREATE TABLE extra (n INT); INSERT INTO extra VALU
 static const char third_broken[] = "UPDATE meta SET value = '3' WHERE key = 'schema'; INSERT INTO extra VALUES (8);"
 				   "INSERT INTO no_such_table VALUES (1)";
 
-static bool open_with(const char *where, const char *const *migrations, int n, struct store **ret, struct err *e)
+/* The texts live as long as the store that uses them: 'sql' is the caller's. */
+static bool open_with(const char *where, const char *const *migrations, int n, struct db_sql *sql,
+	struct store **ret, struct err *e)
 {
-	struct db_sql sql = *place_sql;
-	struct db_options o = {.where = where, .sql = &sql};
+	struct db_options o = {.where = where, .sql = sql};
 
-	sql.migrations = migrations;
-	sql.n_migrations = n;
+	*sql = *place_sql;
+	sql->migrations = migrations;
+	sql->n_migrations = n;
 	return store_open_with(fixture_ops, &o, ret, e);
 }
 
@@ -26,11 +28,12 @@ static void migrations_go_forward_and_keep_the_rows(void **state)
 	int64_t id = add_job(f->store, "old");
 	AUTO_DONE(buf) rows = {};
 	AUTO(job) *job = NULL;
+	struct db_sql sql;
 	struct store *s = NULL;
 	struct err e = {};
 
 	store_free(STEAL(f->store));
-	if (!open_with(f->where, migrations, 2, &s, &e))
+	if (!open_with(f->where, migrations, 2, &sql, &s, &e))
 		fail_msg("%s", e.msg);
 	job = get_job(s, id);
 	assert_string_equal(job->name, "old");
@@ -39,7 +42,7 @@ static void migrations_go_forward_and_keep_the_rows(void **state)
 	assert_string_equal(rows.data, "7|\n");
 
 	/* A migration that fails leaves the number and the rows of the one before. */
-	assert_false(open_with(f->where, migrations, 3, &s, &e));
+	assert_false(open_with(f->where, migrations, 3, &sql, &s, &e));
 	buf_clear(&rows);
 	place_query(f->where, "SELECT n FROM extra; ", &rows);
 	place_query(f->where, "SELECT value FROM meta WHERE key = 'schema'", &rows);
@@ -56,11 +59,12 @@ static void a_new_store_gets_every_migration(void **state)
 	const char *const migrations[] = {place_sql->migrations[0], second};
 	AUTO_TEXT where = place_new();
 	AUTO_DONE(buf) rows = {};
+	struct db_sql sql;
 	struct store *s = NULL;
 	struct err e = {};
 
 	(void)state;
-	if (!open_with(where, migrations, 2, &s, &e))
+	if (!open_with(where, migrations, 2, &sql, &s, &e))
 		fail_msg("%s", e.msg);
 	store_free(s);
 	place_query(where, "SELECT n FROM extra", &rows);

@@ -141,7 +141,7 @@ static void a_skipped_wall_time_is_the_first_instant_after_the_jump(void **state
 static void put(struct buf *b, uint64_t v, int bytes)
 {
 	for (int i = bytes - 1; i >= 0; i--)
-		buf_char(b, (char)(v >> (8 * i)));
+		buf_char(b, i < 8 ? (char)(v >> (8 * i)) : 0);
 }
 
 struct made {
