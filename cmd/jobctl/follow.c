@@ -39,7 +39,7 @@ static bool is_over(usec_t until)
 	return until >= 0 && clock_boot(&clock_system) >= until;
 }
 
-/* Pauses before the next question, longer each time, and not beyond 'until' or a time when something is due. */
+/* Pauses before the next question, longer each time; not beyond 'until', nor when something is due. */
 static void pause_for(usec_t *pause, usec_t until, usec_t due)
 {
 	usec_t d = *pause, now = clock_now(&clock_system);
@@ -59,8 +59,8 @@ static bool timed_out(struct err *e)
 }
 
 /*
- * Whether to ask again after a failure: the daemon was there and is not. *away is when that was first seen, 0 while it
- * answers; 'until' as for follow_wait().
+ * Whether to ask again after a failure: the daemon was there and is not. *away is when that was
+ * first seen, 0 while it answers; 'until' as for follow_wait().
  */
 static bool ask_again(const struct err *e, usec_t *away, usec_t until)
 {

@@ -12,9 +12,9 @@ struct err;
 bool run_is_final(const json_t *run);
 
 /*
- * The run of a job to wait for: its oldest open one; without one, its next one once it exists; without a next one,
- * its newest. *ret NULL: it never ran and never will. 'until' is on clock_boot, -1: none;
- * ERR_BUSY when it is over.
+ * The run of a job to wait for: its oldest open one; without one, its next one once it exists;
+ * without a next one, its newest. *ret NULL: it never ran and never will. 'until' is on clock_boot,
+ * -1: none; ERR_BUSY when it is over.
  */
 bool follow_find(struct ctl *c, int64_t job, usec_t until, json_t **ret, struct err *e);
 

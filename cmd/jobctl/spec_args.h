@@ -17,5 +17,5 @@ bool spec_from_args(struct job_spec *s /* initialised */, const struct args *a, 
 /* A script or a command, by what the words look like. */
 void spec_take_words(struct job_spec *s, char *const *words, size_t n);
 
-/* The options and words that make this spec, ready for a shell. 'secret' tells which variables to mask; NULL: none. */
+/* The command that makes this spec, for a shell. 'secret' tells which variables to mask; NULL: none. */
 void spec_to_words(const struct job_spec *s, bool (*secret)(const char *pair), struct buf *out);

@@ -24,7 +24,7 @@ static size_t take_char(const char *s, size_t len, uint32_t *ret)
 	return n;
 }
 
-/* Sorted; what is in none of them is one cell wide. From Unicode's East Asian Width and combining marks, in rough. */
+/* Sorted; the rest is one cell wide. Unicode's East Asian Width and combining marks, in rough. */
 static const struct {
 	uint32_t first, last;
 	unsigned char width;

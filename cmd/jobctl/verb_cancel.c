@@ -210,7 +210,8 @@ int verb_rm(struct ctl *c, const struct args *a)
 
 	if (!args_has(a, "yes")) {
 		if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
-			ctl_say("jobctl: nothing was removed: without a terminal to ask at, 'jobctl rm' needs --yes");
+			ctl_say("jobctl: nothing was removed: "
+				"without a terminal to ask at, 'jobctl rm' needs --yes");
 			return EXIT_USAGE;
 		}
 		if (!confirmed(words, n)) {

@@ -83,8 +83,9 @@ static bool find_run(struct ctl *c, const struct ref *ref, const struct wish *w,
 	if (next) {
 		char when[WORDS_MAX];
 
-		return err_set(e, ERR_NOT_FOUND, "job '%s' has not run yet; its next run is %s (jobctl log -f %s)",
-			ref->text, words_relative(next, c->now, when), ref->text);
+		return err_set(e, ERR_NOT_FOUND,
+			"job '%s' has not run yet; its next run is %s (jobctl log -f %s)", ref->text,
+			words_relative(next, c->now, when), ref->text);
 	}
 	return err_set(e, ERR_NOT_FOUND, "job '%s' has not started a run yet; 'jobctl log -f %s' waits for it",
 		ref->text, ref->text);

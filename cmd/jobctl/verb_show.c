@@ -116,7 +116,8 @@ static void put_number(struct buf *out, const struct job_field *f, int64_t n)
 static void put_pairs(struct buf *out, const struct job_field *f, const struct strv *pairs, bool reveal)
 {
 	for (size_t i = 0; i < pairs->n; i++) {
-		AUTO_TEXT shown = job_env_masked(pairs->v[i], reveal || f->offset != offsetof(struct job_spec, env));
+		bool open = reveal || f->offset != offsetof(struct job_spec, env);
+		AUTO_TEXT shown = job_env_masked(pairs->v[i], open);
 
 		put_line(out, i ? "" : f->name, shown);
 	}
@@ -182,6 +183,11 @@ static void put_job(struct buf *out, const struct ctl *c, const json_t *job, con
 
 /* ---- a run ---- */
 
+static usec_t seconds(const json_t *o, const char *key)
+{
+	return (usec_t)(json_number_value(json_object_get(o, key)) * USEC_SEC);
+}
+
 static void put_attempt(struct buf *out, const json_t *a)
 {
 	usec_t from = member_time(a, "started_at"), to = member_time(a, "ended_at");
@@ -189,6 +195,7 @@ static void put_attempt(struct buf *out, const json_t *a)
 	AUTO_DONE(buf) line = {};
 	AUTO_DONE(buf) result = {};
 	AUTO_TEXT label = xprintf("attempt %" PRId64, member_int(a, "attempt"));
+	usec_t cpu = seconds(a, "cpu_user") + seconds(a, "cpu_system");
 	char words[WORDS_MAX];
 
 	buf_str(&line, member_text(a, "outcome"));
@@ -198,8 +205,7 @@ static void put_attempt(struct buf *out, const json_t *a)
 	if (from && to)
 		buf_printf(&line, ", took %s", words_duration(to - from, words));
 	if (to)
-		buf_printf(&line, ", CPU %s", words_duration((usec_t)((json_number_value(json_object_get(a, "cpu_user")) +
-			json_number_value(json_object_get(a, "cpu_system"))) * USEC_SEC), words));
+		buf_printf(&line, ", CPU %s", words_duration(cpu, words));
 	if (member_int(a, "max_rss"))
 		buf_printf(&line, ", memory %s", words_size(member_int(a, "max_rss"), words));
 	buf_printf(&line, ", output %s", words_size(member_int(a, "output_bytes"), words));

@@ -65,12 +65,15 @@ static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 	put_text(out, "store   ", member_text(store, "place"), "\n");
 	put_counts(out, "jobs", json_object_get(s, "jobs"), job_state_at);
 	put_counts(out, "runs", json_object_get(s, "runs"), run_state_at);
-	buf_printf(out, "now     %" PRId64 " in flight, room for %" PRId64 " more%s\n", member_int(s, "in_flight"),
-		member_int(s, "room"), json_is_false(json_object_get(s, "spawner_up")) ? "; the spawner is down" : "");
+	buf_printf(out, "now     %" PRId64 " in flight, room for %" PRId64 " more%s\n",
+		member_int(s, "in_flight"), member_int(s, "room"),
+		json_is_false(json_object_get(s, "spawner_up")) ? "; the spawner is down" : "");
 	if (member_int(s, "backlog") > 0)
-		buf_printf(out, "backlog %" PRId64 " operations wait for the store\n", member_int(s, "backlog"));
+		buf_printf(out, "backlog %" PRId64 " operations wait for the store\n",
+			member_int(s, "backlog"));
 	if (next)
-		buf_printf(out, "next    %s (%s)\n", words_relative(next, c->now, words), member_text(s, "next_slot"));
+		buf_printf(out, "next    %s (%s)\n", words_relative(next, c->now, words),
+			member_text(s, "next_slot"));
 }
 
 int verb_status(struct ctl *c, const struct args *a)

@@ -22,7 +22,7 @@ char *zone_name_in(const char *text)
 	if (dir)
 		text = dir + strlen(ZONE_DIR);
 	len = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+-/");
-	/* A POSIX rule such as CET-1CEST,M3.5.0 is no name; nor is CET-1CEST, whose sign and digit follow letters. */
+	/* A POSIX rule is no name: neither CET-1CEST,M3.5.0 nor CET-1CEST, letters around a number. */
 	if (len == 0 || len > ZONE_MAX || text[0] == '/' || (text[len] && text[len] != '\n'))
 		return NULL;
 	if (!memchr(text, '/', len) && strcspn(text, "+-0123456789") < len && text[len - 1] >= 'A')

@@ -18,9 +18,10 @@ void client_free(struct client *c);
 AUTO_DEFINE(client);
 
 /*
- * Sends a request and reads the JSON answer. An error answer of the daemon becomes *e with its kind, message and field.
- * The connection is kept for the next call. A connection lost after the request left is ERR_UNCERTAIN, but for a
- * GET, which is sent once more when the daemon had closed the kept connection and is ERR_UNREACHABLE otherwise.
+ * Sends a request and reads the JSON answer. An error answer of the daemon becomes *e with its kind,
+ * message and field. The connection is kept for the next call. A connection lost after the request
+ * left is ERR_UNCERTAIN, but for a GET, which is sent once more when the daemon had closed the kept
+ * connection and is ERR_UNREACHABLE otherwise.
  * 'timeout_ms' is for the whole of it; -1: none.
  */
 bool client_call(struct client *c, const char *method, const char *path, const json_t *body /* NULL: none */,

@@ -100,7 +100,7 @@ static bool nonsense(struct err *e, const char *what)
 	return err_set(e, ERR_INTERNAL, "what answers at the socket does not speak our HTTP: %s", what);
 }
 
-/* The next line without its CRLF, NUL-terminated in place; at most 'max' bytes. Valid until the next receive(). */
+/* The next line without its CRLF, ended by NUL in place; at most 'max' bytes. Valid until receive(). */
 static bool read_line(struct answer *a, int fd, usec_t until, size_t max, char **ret, struct err *e)
 {
 	size_t seen = 0;
