@@ -36,17 +36,20 @@ engine_start() {
 	return 1
 }
 
-# Ends the engine, and the spawner it started: the one whose directory is ours.
+end_process() {
+	kill "$1" 2>/dev/null || true
+	while kill -0 "$1" 2>/dev/null; do
+		sleep 0.02
+	done
+}
+
+# Ends the engine, then the spawner it started (the one whose directory is ours): an engine would start another.
 daemon_stop() {
 	local pid
 
-	for pid in $(cat "$DIR/pid") $(pgrep -f -- "$DIR/run"); do
-		kill "$pid" 2>/dev/null || true
-	done
-	for pid in $(cat "$DIR/pid") $(pgrep -f -- "$DIR/run"); do
-		while kill -0 "$pid" 2>/dev/null; do
-			sleep 0.02
-		done
+	end_process "$(cat "$DIR/pid")"
+	for pid in $(pgrep -f -- "$DIR/run"); do
+		end_process "$pid"
 	done
 	cd / || return 1
 	rm -rf "$DIR"
