@@ -259,7 +259,7 @@ static void describe_end(struct set *set, const struct op_ended *o)
 	set_int(set, "lost", o->attempt.outcome == ATTEMPT_LOST);
 	set_int(set, "due_at", o->due_at);
 	set_int(set, "started_at", o->attempt.started_at);
-	set_int(set, "ended_at", o->attempt.ended_at);
+	set_int(set, "ended_at", o->attempt.ended_at ? o->attempt.ended_at : 1); /* 0 would mean: still open */
 	set_int(set, "exit_code", o->attempt.exit_code);
 	set_int(set, "term_signal", o->attempt.term_signal);
 }

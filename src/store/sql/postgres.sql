@@ -150,14 +150,15 @@ CREATE TABLE runs (
 	queue TEXT COLLATE "C" NOT NULL,
 	reason TEXT,
 	node TEXT COLLATE "C",
-	spawner TEXT COLLATE "C"
+	spawner TEXT COLLATE "C",
+	CHECK ((ended_at = 0) = (state <= RUN_RUNNING))
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
 CREATE UNIQUE INDEX runs_slot_once ON runs (job, slot, kind);
 CREATE INDEX runs_slot ON runs (slot, id);
 CREATE INDEX runs_uid ON runs (uid, slot, id);
 CREATE INDEX runs_state ON runs (state, slot, id) WHERE state <> RUN_SUCCEEDED;
 CREATE INDEX runs_due ON runs (priority, due_at, id) WHERE state = RUN_QUEUED;
-CREATE INDEX runs_open ON runs (job) WHERE state <= RUN_RUNNING;
+CREATE INDEX runs_open ON runs (job) WHERE ended_at = 0;
 
 CREATE TABLE attempts (
 	run BIGINT NOT NULL,
@@ -331,7 +332,7 @@ ORDER BY id FOR UPDATE
 UPDATE jobs SET state = JOB_FINISHED, updated_at = :now
 WHERE id = {ids} AND state = JOB_ACTIVE
 	AND NOT EXISTS (SELECT 1 FROM due WHERE due.job = jobs.id)
-	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.job = jobs.id AND runs.state <= RUN_RUNNING)
+	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.job = jobs.id AND runs.ended_at = 0)
 RETURNING id, uid, queue
 
 -- ======== the schedule ========
@@ -442,7 +443,7 @@ RETURNING id, queue
 UPDATE runs SET cancel_asked = 1 WHERE id = {ids} AND state IN (RUN_CLAIMED, RUN_RUNNING)
 
 -- query runs_open_of(job int) -> id int, state int
-SELECT id, state FROM runs WHERE job = :job AND state <= RUN_RUNNING ORDER BY id FOR UPDATE
+SELECT id, state FROM runs WHERE job = :job AND ended_at = 0 ORDER BY id FOR UPDATE
 
 -- ======== attempts ========
 

@@ -157,14 +157,15 @@ CREATE TABLE runs (
 	queue TEXT NOT NULL,
 	reason TEXT,
 	node TEXT,
-	spawner TEXT
+	spawner TEXT,
+	CHECK ((ended_at = 0) = (state <= RUN_RUNNING))
 ) STRICT;
 CREATE UNIQUE INDEX runs_slot_once ON runs (job, slot, kind);
 CREATE INDEX runs_slot ON runs (slot);
 CREATE INDEX runs_uid ON runs (uid, slot);
 CREATE INDEX runs_state ON runs (state, slot) WHERE state <> RUN_SUCCEEDED;
 CREATE INDEX runs_due ON runs (priority, due_at) WHERE state = RUN_QUEUED;
-CREATE INDEX runs_open ON runs (job) WHERE state <= RUN_RUNNING;
+CREATE INDEX runs_open ON runs (job) WHERE ended_at = 0;
 
 CREATE TABLE attempts (
 	run INT NOT NULL,
@@ -333,7 +334,7 @@ ORDER BY id
 UPDATE jobs SET state = JOB_FINISHED, updated_at = :now
 WHERE id IN (SELECT value FROM json_each(:set)) AND +state = JOB_ACTIVE
 	AND NOT EXISTS (SELECT 1 FROM due WHERE due.job = jobs.id)
-	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.job = jobs.id AND runs.state <= RUN_RUNNING)
+	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.job = jobs.id AND runs.ended_at = 0)
 RETURNING id, uid, queue
 
 -- ======== the schedule ========
@@ -439,7 +440,7 @@ UPDATE runs SET cancel_asked = 1
 WHERE id IN (SELECT value FROM json_each(:set)) AND +state IN (RUN_CLAIMED, RUN_RUNNING)
 
 -- query runs_open_of(job int) -> id int, state int
-SELECT id, state FROM runs WHERE job = :job AND state <= RUN_RUNNING ORDER BY id
+SELECT id, state FROM runs WHERE job = :job AND ended_at = 0 ORDER BY id
 
 -- ======== attempts ========
 
