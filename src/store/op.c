@@ -88,6 +88,9 @@ void op_reset(struct op *op)
 	case OP_PLAN:
 		op->plan.jobs = op->plan.runs = 0;
 		break;
+	case OP_BOOT:
+		op->boot.runs = 0;
+		break;
 	case OP_CLAIM:
 		claimed_list_done(&op->claim.claimed);
 		break;

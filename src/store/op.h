@@ -12,6 +12,7 @@ enum op_kind {
 	OP_JOB_REMOVE, /* the same, and out of sight; history stays */
 	OP_RUN_CANCEL, /* a queued run ends; a running one is marked and must be signalled by the caller */
 	OP_PLAN,       /* due slots become runs */
+	OP_BOOT,       /* a kernel booted: the jobs that wait for that get a run, once per boot and node name */
 	OP_CLAIM,      /* due runs become ours */
 	OP_STARTED,    /* a process exists */
 	OP_ENDED,      /* an attempt is over */
@@ -34,7 +35,8 @@ struct job_new {
 	int64_t priority;
 	usec_t now;
 	usec_t run_at;           /* a run is queued at once for this slot; 0: none */
-	usec_t next_slot;        /* the first slot of 'due'; 0: none */
+	usec_t next_slot;        /* the first slot of 'due'; 0: none; USEC_NEVER: it waits for something else */
+	bool boots;              /* it is due at each boot */
 	int64_t limit;           /* live jobs this uid may have, this one included; 0: any number */
 	/* results */
 	int64_t id;              /* the job's number */
@@ -79,7 +81,7 @@ struct planned {
 		const char *reason;       /* static text, or NULL */
 	} runs[64];
 	size_t n;
-	usec_t next_slot;                 /* 0: the schedule has ended */
+	usec_t next_slot;                 /* 0: the schedule has ended; USEC_NEVER: it waits for its run's end or a boot */
 	const char *suspend;              /* static text: the job can go no further, and why; else NULL */
 };
 struct due_job {
@@ -99,6 +101,12 @@ struct op_plan {
 	void *fn_arg;
 	/* results */
 	size_t jobs, runs;   /* rows moved, runs made; jobs == limit: ask again */
+};
+
+struct op_boot {
+	const char *name, *boot; /* borrowed: the node's name, the kernel's boot id */
+	usec_t now;
+	size_t runs;             /* result: runs made; 0 when this boot was known */
 };
 
 struct claimed {
@@ -170,6 +178,7 @@ struct op {
 		struct op_job_cancel job_cancel;
 		struct op_run_cancel run_cancel;
 		struct op_plan plan;
+		struct op_boot boot;
 		struct op_claim claim;
 		struct op_started started;
 		struct op_ended ended;

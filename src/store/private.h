@@ -81,14 +81,29 @@ void tx_done(struct tx *t); /* rolls back unless committed */
  * changed nothing; false means the engine failed and the transaction must be given up.
  */
 typedef bool op_fn(struct store *s, struct op *const *ops, size_t n, struct err *e);
-op_fn apply_job_add, apply_job_bulk, apply_job_cancel, apply_run_cancel, apply_plan, apply_claim, apply_started,
-	apply_ended, apply_give_back, apply_node_open, apply_node_close;
+op_fn apply_job_add, apply_job_bulk, apply_job_cancel, apply_run_cancel, apply_plan, apply_boot, apply_claim,
+	apply_started, apply_ended, apply_give_back, apply_node_open, apply_node_close;
 bool op_refuse(struct op *op, enum err_kind kind, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4))); /* returns true: the batch goes on */
 void op_reset(struct op *op); /* frees and clears the results */
 
-/* Jobs of this set with no slot left and no open run are finished. 'ret' gets their ids; may be NULL. */
-bool jobs_finish(struct store *s, const char *ids, usec_t now, struct map *ret, struct err *e);
+/*
+ * Runs of these jobs have ended, or their slots have. Those with no slot left and no open run are finished, 'ret' gets
+ * their ids and may be NULL; those that waited for the end are looked at by the planner from 'now' on.
+ */
+bool jobs_settle(struct store *s, const char *ids, usec_t now, struct map *ret, struct err *e);
+
+/* A run to be made. */
+struct run_new {
+	int64_t id, job, revision, priority;
+	uint32_t uid;
+	enum run_kind kind;
+	enum run_state state;
+	const char *reason, *queue;
+	usec_t slot, slot_last, due_at, now;
+	int64_t slot_count;
+};
+void runs_describe(struct set *set, const struct run_new *r);
 /* Inserts runs, counts them; 'n' gets how many were new. The set has the ids. */
 bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e);
 bool ids_take(struct store *s, int query, size_t n, int64_t *ids, struct err *e);

@@ -73,6 +73,8 @@ struct job *row_job(struct query *q, struct err *e)
 	j->created_at = query_get_int(q);
 	j->updated_at = query_get_int(q);
 	j->next_slot = query_get_int(q);
+	if (j->next_slot == USEC_NEVER || j->next_slot % USEC_SEC)
+		j->next_slot = 0; /* not known before something has happened */
 	j->last_run.id = query_get_int(q);
 	j->last_run.state = (int)query_get_int(q);
 	j->last_run.slot = query_get_int(q);

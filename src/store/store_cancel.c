@@ -20,12 +20,23 @@ static bool jobs_idle(struct store *s, const char *ids, struct set *ret, struct 
 	return !q.failed;
 }
 
-bool jobs_finish(struct store *s, const char *ids, usec_t now, struct map *ret, struct err *e)
+/* A slot that is no whole second tells the planner to look for the next one from there. */
+static bool due_resume(struct store *s, const char *ids, usec_t now, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_DUE_RESUME, e);
+
+	query_text(&q, ids);
+	query_int(&q, USEC_NEVER);
+	query_int(&q, now % USEC_SEC ? now : now + 1);
+	return query_finish(&q);
+}
+
+bool jobs_settle(struct store *s, const char *ids, usec_t now, struct map *ret, struct err *e)
 {
 	AUTO_QUERY q = {};
 	AUTO_SET idle = {};
 
-	if (!jobs_idle(s, ids, &idle, e))
+	if (!due_resume(s, ids, now, e) || !jobs_idle(s, ids, &idle, e))
 		return false;
 	if (idle.n == 0)
 		return true;
@@ -75,7 +86,7 @@ static bool cancel_run(struct store *s, struct op_run_cancel *c, struct err *e)
 	set_id(&run, c->id);
 	set_id(&job, c->run->job);
 	if (!cancel_queued(s, &run, "cancelled", c->now, &n, e) || !set_run(s, Q_RUNS_ASK_CANCEL, &run, e) ||
-	    (n > 0 && !jobs_finish(s, set_json(&job), c->now, NULL, e)))
+	    (n > 0 && !jobs_settle(s, set_json(&job), c->now, NULL, e)))
 		return false;
 	run_free(STEAL(c->run));
 	return run_read(s, c->uid, c->id, &c->run, e);

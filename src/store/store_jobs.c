@@ -55,6 +55,7 @@ static void describe_job(struct set *set, const struct job_new *j)
 	set_int(set, "segment", job_segment((uint64_t)j->id));
 	set_text(set, "queue", QUEUE_DEFAULT);
 	set_int(set, "priority", j->priority);
+	set_int(set, "boots", j->boots);
 	set_int(set, "now", j->now);
 	set_int(set, "digest", (int64_t)job_digest(j->uid, j->owner, j->spec));
 	set_text(set, "spec", j->spec);
@@ -169,21 +170,19 @@ static bool explain(struct store *s, struct adding *a, struct err *e)
 
 static void describe_run(struct set *set, const struct job_new *j)
 {
-	set_item(set);
-	set_int(set, "id", j->run);
-	set_int(set, "job", j->id);
-	set_int(set, "uid", j->uid);
-	set_int(set, "kind", RUN_KIND_SCHEDULE);
-	set_int(set, "state", RUN_QUEUED);
-	set_text(set, "reason", NULL);
-	set_int(set, "slot", j->run_at);
-	set_int(set, "slot_last", j->run_at);
-	set_int(set, "slot_count", 1);
-	set_int(set, "due_at", j->run_at);
-	set_int(set, "revision", 1);
-	set_int(set, "priority", j->priority);
-	set_text(set, "queue", QUEUE_DEFAULT);
-	set_int(set, "now", j->now);
+	runs_describe(set, &(struct run_new){
+		.id = j->run,
+		.job = j->id,
+		.uid = j->uid,
+		.kind = RUN_KIND_SCHEDULE,
+		.state = RUN_QUEUED,
+		.slot = j->run_at,
+		.due_at = j->run_at,
+		.revision = 1,
+		.priority = j->priority,
+		.queue = QUEUE_DEFAULT,
+		.now = j->now,
+	});
 }
 
 static void describe_tags(struct set *set, const struct job_new *j)

@@ -86,21 +86,22 @@ static void decide(const struct op_plan *p, struct round *r)
 static void describe_run(struct set *set, const struct due_row *row, const struct planned_run *run, int64_t id,
 	usec_t now)
 {
-	set_item(set);
-	set_int(set, "id", id);
-	set_int(set, "job", row->due.job);
-	set_int(set, "uid", row->uid);
-	set_int(set, "kind", RUN_KIND_SCHEDULE);
-	set_int(set, "state", run->state);
-	set_text(set, "reason", run->reason);
-	set_int(set, "slot", run->slot);
-	set_int(set, "slot_last", run->slot_last ? run->slot_last : run->slot);
-	set_int(set, "slot_count", run->slot_count ? run->slot_count : 1);
-	set_int(set, "due_at", run->due_at);
-	set_int(set, "revision", row->due.revision);
-	set_int(set, "priority", row->priority);
-	set_text(set, "queue", row->queue);
-	set_int(set, "now", now);
+	runs_describe(set, &(struct run_new){
+		.id = id,
+		.job = row->due.job,
+		.uid = row->uid,
+		.kind = RUN_KIND_SCHEDULE,
+		.state = run->state,
+		.reason = run->reason,
+		.slot = run->slot,
+		.slot_last = run->slot_last,
+		.slot_count = run->slot_count,
+		.due_at = run->due_at,
+		.revision = row->due.revision,
+		.priority = row->priority,
+		.queue = row->queue,
+		.now = now,
+	});
 }
 
 static void describe_job(struct round *r, const struct due_row *row)
@@ -154,7 +155,7 @@ static bool plan_round(struct store *s, struct op_plan *p, struct round *r, stru
 	free(ids);
 	ok = ok && runs_insert(s, &r->runs, &p->runs, e) && set_run(s, Q_DUE_MOVE, &r->moves, e) &&
 	     set_run(s, Q_DUE_DROP, &r->drops, e) && suspend(s, &r->suspensions, p->now, e) &&
-	     (r->ended.n == 0 || jobs_finish(s, set_json(&r->ended), p->now, NULL, e));
+	     (r->ended.n == 0 || jobs_settle(s, set_json(&r->ended), p->now, NULL, e));
 	p->jobs = r->n;
 	return ok;
 }

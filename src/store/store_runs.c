@@ -5,6 +5,25 @@
 #include "store/private.h"
 #include <assert.h>
 
+void runs_describe(struct set *set, const struct run_new *r)
+{
+	set_item(set);
+	set_int(set, "id", r->id);
+	set_int(set, "job", r->job);
+	set_int(set, "uid", r->uid);
+	set_int(set, "kind", r->kind);
+	set_int(set, "state", r->state);
+	set_text(set, "reason", r->reason);
+	set_int(set, "slot", r->slot);
+	set_int(set, "slot_last", r->slot_last ? r->slot_last : r->slot);
+	set_int(set, "slot_count", r->slot_count ? r->slot_count : 1);
+	set_int(set, "due_at", r->due_at);
+	set_int(set, "revision", r->revision);
+	set_int(set, "priority", r->priority);
+	set_text(set, "queue", r->queue);
+	set_int(set, "now", r->now);
+}
+
 bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e)
 {
 	AUTO_QUERY q = {};
@@ -349,7 +368,7 @@ bool apply_ended(struct store *s, struct op *const *ops, size_t n, struct err *e
 			return false;
 	if (!set_run(s, Q_RUNS_END, &end.moves, e) || !set_run(s, Q_ATTEMPTS_ENDED, &end.attempts, e) ||
 	    !set_run(s, Q_ATTEMPTS_ENDED, &end.stale, e) ||
-	    (end.jobs.n > 0 && !jobs_finish(s, set_json(&end.jobs), end.now, &end.finished, e)))
+	    (end.jobs.n > 0 && !jobs_settle(s, set_json(&end.jobs), end.now, &end.finished, e)))
 		return false;
 	for (size_t i = 0; i < n; i++)
 		ops[i]->ended.job_finished = map_get(&end.finished, ops[i]->ended.job) != NULL;
@@ -380,7 +399,7 @@ static bool give_back(struct store *s, const struct op_give_back *g, const struc
 		.became = RUN_CANCELLED,
 	});
 	set_id(&job, h->job);
-	return set_run(s, Q_RUNS_END, &set, e) && jobs_finish(s, set_json(&job), g->due_at, NULL, e);
+	return set_run(s, Q_RUNS_END, &set, e) && jobs_settle(s, set_json(&job), g->due_at, NULL, e);
 }
 
 bool apply_give_back(struct store *s, struct op *const *ops, size_t n, struct err *e)

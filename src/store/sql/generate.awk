@@ -101,7 +101,8 @@ function translate(s,    result, c, before, word)
 	while (s != "") {
 		c = substr(s, 1, 1)
 		if (c == "'") {
-			match(s, /^'[^']*'/)
+			if (!match(s, /^'[^']*'/))
+				fail("a quote is not closed")
 			word = substr(s, 1, RLENGTH)
 		} else if (c == ":" && before != ":" && match(s, /^:[a-z][a-z_0-9]*/)) {
 			word = substr(s, 1, RLENGTH)

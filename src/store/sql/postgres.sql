@@ -83,6 +83,7 @@ CREATE TABLE jobs (
 	segment BIGINT NOT NULL,
 	queue TEXT COLLATE "C" NOT NULL,
 	priority BIGINT NOT NULL,
+	boots BIGINT NOT NULL,
 	created_at BIGINT NOT NULL,
 	updated_at BIGINT NOT NULL,
 	removed_at BIGINT NOT NULL DEFAULT 0,
@@ -96,6 +97,7 @@ CREATE INDEX jobs_name ON jobs (name, uid, id DESC) WHERE name IS NOT NULL;
 CREATE INDEX jobs_uid ON jobs (uid, id);
 CREATE INDEX jobs_owner ON jobs (owner, id);
 CREATE INDEX jobs_state ON jobs (state, id);
+CREATE INDEX jobs_boots ON jobs (id) WHERE boots = 1 AND state = JOB_ACTIVE;
 CREATE INDEX jobs_created ON jobs (created_at, id);
 
 CREATE TABLE job_tags (
@@ -204,6 +206,13 @@ CREATE TABLE nodes (
 );
 CREATE INDEX nodes_name ON nodes (name);
 
+CREATE TABLE boots (
+	node TEXT COLLATE "C" NOT NULL,
+	boot TEXT COLLATE "C" NOT NULL,
+	at BIGINT NOT NULL,
+	PRIMARY KEY (node, boot)
+);
+
 CREATE TABLE leases (
 	name TEXT COLLATE "C" NOT NULL PRIMARY KEY,
 	holder TEXT COLLATE "C" NOT NULL,
@@ -282,10 +291,11 @@ SELECT nextval('jobs_id') AS id FROM generate_series(1, :n)
 
 -- query jobs_insert(set json) -> id int
 INSERT INTO jobs (id, uid, owner, name, key, content, state, revision, segment, queue, priority,
-	created_at, updated_at, digest, spec)
-SELECT id, uid, owner, name, key, content, JOB_ACTIVE, 1, segment, queue, priority, now, now, digest, spec
+	boots, created_at, updated_at, digest, spec)
+SELECT id, uid, owner, name, key, content, JOB_ACTIVE, 1, segment, queue, priority, boots, now, now, digest, spec
 FROM jsonb_to_recordset(:set) AS given(id bigint, uid bigint, owner text, name text, key text,
-	content bigint, segment bigint, queue text, priority bigint, now bigint, digest bigint, spec text)
+	content bigint, segment bigint, queue text, priority bigint, boots bigint, now bigint, digest bigint,
+	spec text)
 ON CONFLICT DO NOTHING
 RETURNING id
 
@@ -358,6 +368,11 @@ WHERE due.job = given.job
 
 -- query due_drop(set json)
 DELETE FROM due WHERE job = {ids}
+
+-- query due_resume(set json, never int, at int)
+UPDATE due SET slot = :at
+WHERE job = {ids} AND slot + 0 = :never
+	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.job = due.job AND runs.state <= RUN_RUNNING)
 
 -- query due_first() -> slot int
 SELECT slot FROM due ORDER BY slot LIMIT 1
@@ -483,6 +498,17 @@ SELECT outcome FROM attempts WHERE run = :run AND fence = :fence
 SELECT run, number, fence, node, spawner, pid, started_at, ended_at, outcome, exit_code, term_signal,
 	cpu_user, cpu_system, max_rss, output_bytes, output_dropped, error
 FROM attempts WHERE run = :run ORDER BY fence
+
+-- ======== boots ========
+
+-- query boot_insert(node text, boot text, at int) -> at int
+INSERT INTO boots (node, boot, at) VALUES (:node, :boot, :at)
+ON CONFLICT DO NOTHING
+RETURNING at
+
+-- query boot_jobs() -> id int, uid int, revision int, priority int, queue text
+SELECT id, uid, revision, priority, queue FROM jobs
+WHERE boots = 1 AND state = JOB_ACTIVE ORDER BY id
 
 -- ======== nodes ========
 

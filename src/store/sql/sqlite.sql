@@ -58,7 +58,7 @@ ROLLBACK TO op; RELEASE op
 
 -- The members that a set may have: given(:set) makes rows of it, as jsonb_to_recordset does elsewhere.
 -- text given
-CREATE TABLE given (at, attempt, content, cpu_system, cpu_user, digest, due_at, ended_at, error, exit_code,
+CREATE TABLE given (at, attempt, boots, content, cpu_system, cpu_user, digest, due_at, ended_at, error, exit_code,
 	fence, id, job, key, kind, lost, max_rss, n, name, node, now, outcome, output_bytes, output_dropped,
 	owner, pid, priority, queue, reason, revision, run, segment, slot, slot_count, slot_last, spawner,
 	spec, started_at, state, term_signal, uid, value, what, whole HIDDEN)
@@ -91,6 +91,7 @@ CREATE TABLE jobs (
 	segment INT NOT NULL,
 	queue TEXT NOT NULL,
 	priority INT NOT NULL,
+	boots INT NOT NULL,
 	created_at INT NOT NULL,
 	updated_at INT NOT NULL,
 	removed_at INT NOT NULL DEFAULT 0,
@@ -104,6 +105,7 @@ CREATE INDEX jobs_name ON jobs (name, uid, id DESC) WHERE name IS NOT NULL;
 CREATE INDEX jobs_uid ON jobs (uid, id);
 CREATE INDEX jobs_owner ON jobs (owner, id);
 CREATE INDEX jobs_state ON jobs (state, id);
+CREATE INDEX jobs_boots ON jobs (id) WHERE boots = 1 AND state = JOB_ACTIVE;
 CREATE INDEX jobs_created ON jobs (created_at, id);
 
 CREATE TABLE job_tags (
@@ -211,6 +213,13 @@ CREATE TABLE nodes (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX nodes_name ON nodes (name);
 
+CREATE TABLE boots (
+	node TEXT NOT NULL,
+	boot TEXT NOT NULL,
+	at INT NOT NULL,
+	PRIMARY KEY (node, boot)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE leases (
 	name TEXT NOT NULL PRIMARY KEY,
 	holder TEXT NOT NULL,
@@ -286,8 +295,8 @@ SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'jobs'), 0) + i AS
 
 -- query jobs_insert(set json) -> id int
 INSERT INTO jobs (id, uid, owner, name, key, content, state, revision, segment, queue, priority,
-	created_at, updated_at, digest, spec)
-SELECT id, uid, owner, name, key, content, JOB_ACTIVE, 1, segment, queue, priority, now, now, digest, spec
+	boots, created_at, updated_at, digest, spec)
+SELECT id, uid, owner, name, key, content, JOB_ACTIVE, 1, segment, queue, priority, boots, now, now, digest, spec
 FROM given(:set) WHERE true
 ON CONFLICT DO NOTHING
 RETURNING id
@@ -358,6 +367,11 @@ WHERE due.job = given.job
 
 -- query due_drop(set json)
 DELETE FROM due WHERE job IN (SELECT value FROM json_each(:set))
+
+-- query due_resume(set json, never int, at int)
+UPDATE due SET slot = :at
+WHERE job IN (SELECT value FROM json_each(:set)) AND +slot = :never
+	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.job = due.job AND runs.state <= RUN_RUNNING)
 
 -- query due_first() -> slot int
 SELECT slot FROM due ORDER BY slot LIMIT 1
@@ -476,6 +490,17 @@ SELECT outcome FROM attempts WHERE run = :run AND fence = :fence
 SELECT run, number, fence, node, spawner, pid, started_at, ended_at, outcome, exit_code, term_signal,
 	cpu_user, cpu_system, max_rss, output_bytes, output_dropped, error
 FROM attempts WHERE run = :run ORDER BY fence
+
+-- ======== boots ========
+
+-- query boot_insert(node text, boot text, at int) -> at int
+INSERT INTO boots (node, boot, at) VALUES (:node, :boot, :at)
+ON CONFLICT DO NOTHING
+RETURNING at
+
+-- query boot_jobs() -> id int, uid int, revision int, priority int, queue text
+SELECT id, uid, revision, priority, queue FROM jobs
+WHERE boots = 1 AND state = JOB_ACTIVE ORDER BY id
 
 -- ======== nodes ========
 
