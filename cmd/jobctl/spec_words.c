@@ -30,8 +30,12 @@ static void put_when(const char *text, bool alone, struct buf *out)
 {
 	static const struct {
 		const char *before, *flag;
-	} whens[] = {{"every ", "every"}, {"now + ", "in"}};
+	} whens[] = {{"every ", "every"}, {"now + ", "in"}, {"after-finish ", "after-finish"}};
 
+	if (alone && strcmp(text, "@reboot") == 0) {
+		option(out, "on", "boot");
+		return;
+	}
 	for (size_t k = 0; alone && k < ELEMENTS(whens); k++)
 		if (text_starts(text, whens[k].before)) {
 			option(out, whens[k].flag, text + strlen(whens[k].before));

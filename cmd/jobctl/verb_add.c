@@ -72,6 +72,14 @@ static bool read_submission(const struct args *a, json_t **ret, struct err *e)
 	return true;
 }
 
+static bool waits_for_boot(const json_t *job)
+{
+	const json_t *schedule = json_object_get(job, "schedule");
+	const char *only = json_string_value(json_array_get(schedule, 0));
+
+	return json_array_size(schedule) == 1 && only && strcmp(only, "@reboot") == 0;
+}
+
 /* "added job 12 'backup'; it runs in 15m, at 2026-11-16T09:00:00Z" */
 static void say_added(const struct ctl *c, const json_t *job)
 {
@@ -87,6 +95,8 @@ static void say_added(const struct ctl *c, const json_t *job)
 	else if (next > c->now + USEC_SEC)
 		buf_printf(&line, "; it runs %s, at %s", words_relative(next, c->now, relative),
 			format_rfc3339(next, instant));
+	else if (waits_for_boot(job))
+		buf_str(&line, "; it runs each time the machine has booted");
 	else if (json_is_object(json_object_get(job, "last_run")) || next ||
 		 strcmp(member_text(job, "state"), "active") == 0)
 		buf_printf(&line, "; it runs now (jobctl log -f %" PRId64 ")", member_int(job, "id"));

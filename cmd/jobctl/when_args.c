@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns --at, --in, --every, --cron and --iso into schedules. */
+/* Turns --at, --in, --every, --cron, --iso, --after-finish and --on into schedules. */
 #include "when_args.h"
 
 #include "args.h"
@@ -37,6 +37,21 @@ static bool as_in(const char *value, char **ret, struct err *e)
 	return true;
 }
 
+static bool as_after_finish(const char *value, char **ret, struct err *e)
+{
+	(void)e;
+	*ret = xprintf("after-finish %s", value);
+	return true;
+}
+
+static bool as_on(const char *value, char **ret, struct err *e)
+{
+	if (strcmp(value, "boot") != 0)
+		return err_set(e, ERR_INVALID, "'%s' is no event; there is 'boot'", value);
+	*ret = xstrdup("@reboot");
+	return true;
+}
+
 static const struct when {
 	const char *flag;
 	bool (*make)(const char *value, char **ret, struct err *e);
@@ -47,6 +62,8 @@ static const struct when {
 	{"every", as_every, false},
 	{"cron", as_written, true},
 	{"iso", as_written, false},
+	{"after-finish", as_after_finish, false},
+	{"on", as_on, false},
 };
 
 static bool take(const struct args *a, const struct when *w, struct strv *schedules, struct err *e)

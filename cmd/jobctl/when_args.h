@@ -13,7 +13,9 @@ struct strv;
 	{"in", 0, "DURATION", "once, after 90s, 15m, 3h, 2d"}, \
 	{"every", 0, "DURATION", "again and again, every 90s, 15m, 1h30m"}, \
 	{"cron", 0, "EXPR", "when a cron expression says so; repeatable"}, \
-	{"iso", 0, "INTERVAL", "ISO 8601: PT3H, P1M, R10/2026-01-31T09:00:00Z/PT2H"}
+	{"iso", 0, "INTERVAL", "ISO 8601: PT3H, P1M, R10/2026-01-31T09:00:00Z/PT2H"}, \
+	{"after-finish", 0, "DURATION", "again and again, each time so long after the last run ended"}, \
+	{"on", 0, "boot", "once each time the machine has booted"}
 /* clang-format on */
 
 /* Appends what WHEN_OPTS were given; at most one of them. */

@@ -96,8 +96,8 @@ struct job {
 	int64_t priority;
 	char *spec;             /* JSON */
 	usec_t created_at, updated_at;
-	usec_t next_slot;       /* 0: none */
-	struct {                /* its newest run; id 0: none yet */
+	usec_t next_slot;       /* of its first queued run, else still to be planned; 0: none */
+	struct {                /* its newest run that is not queued; id 0: none yet */
 		int64_t id;
 		int state;      /* enum run_state */
 		usec_t slot, ended_at;

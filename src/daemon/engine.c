@@ -219,6 +219,7 @@ static void on_ready(void *arg)
 		leave(g, 1);
 		return;
 	}
+	planner_boot(g->planner, g->o.node_name);
 	log_info("ready: %s, store %s", g->o.places->socket, g->store_where);
 	sd_notify(0, "READY=1\nSTATUS=ready");
 }

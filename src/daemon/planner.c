@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The planner: asks the store for due slots and advances each job by its compiled schedule. */
 #include "daemon/planner.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/log.h"
@@ -16,9 +17,12 @@
 #include "wire/codec.h"
 #include <inttypes.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
 
 #define PLAN_LIMIT 2000      /* due rows in one transaction */
 #define CACHE_MAX 4096       /* compiled schedules kept */
+#define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
 #define RETRY_DELAY USEC_SEC /* after the store refused */
 
 /* A job's schedule, ready to be asked. */
@@ -33,6 +37,7 @@ struct planner {
 	struct store_thread *store;
 	usec_t next_slot, not_before;
 	bool planning, stopped;
+	char boot_id[64];
 	atomic_bool forget; /* asked for on the loop, done on the store thread */
 	/* touched on the store thread only */
 	struct map cache; /* job → struct compiled */
@@ -202,6 +207,33 @@ void planner_free(struct planner *p)
 void planner_slot_is(struct planner *p, usec_t next_slot)
 {
 	p->next_slot = next_slot;
+}
+
+static void on_booted(struct op *op, void *arg)
+{
+	struct planner *p = arg;
+
+	if (!op->ok && op->err.kind != ERR_UNCERTAIN && !p->stopped)
+		log_error("could not queue the jobs for boots, they wait for a restart: %s", op->err.msg);
+	else if (op->boot.runs)
+		log_info("the machine was booted; %zu jobs wait for that", op->boot.runs);
+	op_free(op);
+}
+
+void planner_boot(struct planner *p, const char *node_name)
+{
+	AUTO_DONE(buf) id = {};
+	struct op *op;
+	int r = io_read_file(BOOT_ID_FILE, &id, 64);
+
+	if (r < 0) {
+		log_warning("jobs for boots are not started, '%s' tells nothing: %s", BOOT_ID_FILE, strerror(-r));
+		return;
+	}
+	snprintf(p->boot_id, sizeof(p->boot_id), "%.*s", (int)strcspn(id.data, "\n"), id.data);
+	op = op_new(OP_BOOT, on_booted, p);
+	op->boot = (struct op_boot){.name = node_name, .boot = p->boot_id, .now = clock_now(p->clock)};
+	store_thread_submit(p->store, op);
 }
 
 void planner_forget(struct planner *p)

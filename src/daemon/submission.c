@@ -35,13 +35,8 @@ void submission_done(struct submission *s)
 /* What this daemon has nobody for is refused rather than stored and forgotten. */
 static bool check_kind(const struct schedule_set *set, struct err *e)
 {
-	if (schedule_set_boots(set))
-		return err_field(e, "schedule", "this daemon starts no jobs at boot");
 	if (schedule_set_kind(set) == SCHEDULE_MANUAL)
 		return err_field(e, "schedule", "this daemon starts no jobs by hand: give a time, or none to run it at once");
-	if (schedule_set_follows(set))
-		return err_field(e, "schedule",
-			"this daemon does not count from the end of a run; 'every' counts from its start");
 	return true;
 }
 
@@ -102,6 +97,9 @@ static bool schedule_job(struct submission_job *j, struct job_new *new, struct z
 	    !schedule_set_parse(&j->spec.schedule, &c, &set, e) || !check_kind(set, e))
 		return false;
 	take_slots(set, &j->spec, new, &texts);
+	new->boots = schedule_set_boots(set);
+	if (new->boots && !new->next_slot)
+		new->next_slot = USEC_NEVER; /* the job stays for the boots to come */
 	if (!new->run_at && !new->next_slot)
 		return err_field(e, "schedule", "the time is in the past; nothing would ever run");
 	strv_done(&j->spec.schedule);

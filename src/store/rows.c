@@ -56,6 +56,7 @@ uint64_t job_digest(uint32_t uid, const char *owner, const char *spec)
 struct job *row_job(struct query *q, struct err *e)
 {
 	AUTO(job) *j = xcalloc(1, sizeof(*j));
+	usec_t queued, due;
 	uint64_t digest;
 
 	j->id = query_get_int(q);
@@ -72,9 +73,12 @@ struct job *row_job(struct query *q, struct err *e)
 	digest = (uint64_t)query_get_int(q);
 	j->created_at = query_get_int(q);
 	j->updated_at = query_get_int(q);
-	j->next_slot = query_get_int(q);
-	if (j->next_slot == USEC_NEVER || j->next_slot % USEC_SEC)
-		j->next_slot = 0; /* not known before something has happened */
+	queued = query_get_int(q);
+	due = query_get_int(q);
+	if (queued)
+		j->next_slot = queued;
+	else if (due != USEC_NEVER && due % USEC_SEC == 0)
+		j->next_slot = due; /* else it is not known before something has happened */
 	j->last_run.id = query_get_int(q);
 	j->last_run.state = (int)query_get_int(q);
 	j->last_run.slot = query_get_int(q);

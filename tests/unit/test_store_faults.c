@@ -109,6 +109,10 @@ static struct op *make(enum op_kind kind)
 		op = op_new(kind, NULL, NULL);
 		op->plan = (struct op_plan){.now = T0, .horizon = T0 + 5, .limit = 9, .fn = plan_two};
 		break;
+	case OP_BOOT:
+		op = op_new(kind, NULL, NULL);
+		op->boot = (struct op_boot){.name = "one", .boot = "b1", .now = T0 + 9};
+		break;
 	case OP_CLAIM:
 		return op_claim(5, T0 + 200);
 	case OP_STARTED:

@@ -56,7 +56,7 @@ static void each_slot_in_the_window_becomes_a_run(void **state)
 	assert_int_equal(wake.next_slot, T0 + 6 * USEC_SEC);
 	assert_int_equal(wake.next_due, T0);
 	job = get_job(s, id);
-	assert_int_equal(job->next_slot, T0 + 6 * USEC_SEC);
+	assert_int_equal(job->next_slot, T0); /* people ask for the next run, planned or not */
 	assert_true(apply_one(s, claim));
 	assert_int_equal(claim->claim.claimed.n, 3);
 	assert_int_equal(claim->claim.claimed.v[2].run->slot, T0 + 2 * USEC_SEC);
@@ -177,19 +177,88 @@ static void a_job_that_cannot_go_on_is_suspended_alone(void **state)
 static void planning_takes_the_earliest_up_to_its_limit(void **state)
 {
 	struct store *s = store_of(state);
-	AUTO(op) *plan = op_plan(no_further, NULL, T0 + USEC_SEC);
+	AUTO(op) *plan = op_plan(no_further, NULL, T0 + USEC_MIN);
 	int64_t last;
 	AUTO(job) *left = NULL;
 
-	last = add_due(s, NULL, T0 + 9);
-	add_due(s, NULL, T0 + 1);
-	add_due(s, NULL, T0 + 2);
+	last = add_due(s, NULL, T0 + 9 * USEC_SEC);
+	add_due(s, NULL, T0 + 1 * USEC_SEC);
+	add_due(s, NULL, T0 + 2 * USEC_SEC);
 	add_due(s, NULL, T0 + USEC_DAY);
 	plan->plan.limit = 2;
 	assert_true(apply_one(s, plan));
 	assert_int_equal(plan->plan.jobs, 2);
 	left = get_job(s, last);
-	assert_int_equal(left->next_slot, T0 + 9);
+	assert_int_equal(left->next_slot, T0 + 9 * USEC_SEC);
+}
+
+static void wait_for_the_end(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg)
+{
+	(void)now;
+	(void)horizon;
+	(void)arg;
+	ret->runs[ret->n++] = (struct planned_run){.state = RUN_QUEUED, .slot = due->slot, .due_at = due->slot};
+	ret->next_slot = USEC_NEVER;
+}
+
+static void a_job_that_waits_for_its_run_is_looked_at_when_that_ended(void **state)
+{
+	struct store *s = store_of(state);
+	int64_t id = add_due(s, "follow", T0);
+	AUTO(op) *plan = op_plan(wait_for_the_end, NULL, T0 + USEC_SEC);
+	AUTO(op) *claim = op_claim(10, T0 + USEC_SEC);
+	AUTO(op) *end = NULL;
+	AUTO(job) *job = NULL;
+	struct store_wake wake;
+
+	wake = apply_all(s, &plan, 1);
+	assert_true(wake.next_slot == USEC_NEVER);
+	assert_true(apply_one(s, claim));
+	assert_int_equal(claim->claim.claimed.n, 1);
+	end = op_ended(claim->claim.claimed.v[0].run, ATTEMPT_SUCCEEDED, T0 + 3 * USEC_SEC);
+	wake = apply_all(s, &end, 1);
+	assert_int_equal(wake.next_slot, T0 + 3 * USEC_SEC + 1); /* no whole second: find the next one from there */
+	job = get_job(s, id);
+	assert_int_equal(job->state, JOB_ACTIVE);
+	assert_int_equal(job->next_slot, 0);
+	assert_counts_true(s);
+}
+
+static struct op *op_boot(const char *name, const char *boot, usec_t now)
+{
+	struct op *op = op_new(OP_BOOT, NULL, NULL);
+
+	op->boot = (struct op_boot){.name = name, .boot = boot, .now = now};
+	return op;
+}
+
+static void a_boot_gives_a_run_once_and_on_each_node(void **state)
+{
+	static const struct {
+		const char *node, *boot;
+		size_t runs;
+	} boots[] = {{"one", "b1", 1}, {"one", "b1", 0}, {"two", "b1", 1}, {"one", "b2", 1}, {"two", "b1", 0}};
+	struct store *s = store_of(state);
+	AUTO(op) *add = op_add("atboot", NULL, NULL);
+	AUTO(op) *cancel = NULL;
+	AUTO(op) *again = op_boot("one", "b3", T0 + 100);
+
+	add->add.run_at = 0;
+	add->add.next_slot = USEC_NEVER;
+	add->add.boots = true;
+	assert_true(apply_one(s, add));
+	for (size_t i = 0; i < ELEMENTS(boots); i++) {
+		AUTO(op) *boot = op_boot(boots[i].node, boots[i].boot, T0 + (usec_t)i);
+
+		assert_true(apply_one(s, boot));
+		assert_int_equal(boot->boot.runs, boots[i].runs);
+	}
+	cancel = op_job_cancel(OP_JOB_CANCEL, add->add.id);
+	assert_true(apply_one(s, cancel));
+	assert_int_equal(cancel->job_cancel.queued_cancelled, 3);
+	assert_true(apply_one(s, again));
+	assert_int_equal(again->boot.runs, 0);
+	assert_counts_true(s);
 }
 
 static const struct CMUnitTest tests[] = {
@@ -199,5 +268,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(missed_slots_are_one_row_and_end_the_job),
 	STORE_TEST(a_job_that_cannot_go_on_is_suspended_alone),
 	STORE_TEST(planning_takes_the_earliest_up_to_its_limit),
+	STORE_TEST(a_job_that_waits_for_its_run_is_looked_at_when_that_ended),
+	STORE_TEST(a_boot_gives_a_run_once_and_on_each_node),
 };
 const struct suite_part store_plan_part = {tests, ELEMENTS(tests)};

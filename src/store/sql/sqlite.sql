@@ -557,17 +557,19 @@ ORDER BY runs.priority DESC, runs.due_at, runs.id
 
 -- query jobs_get(set json, uid int) -> id int, uid int, owner text, name text, state int, reason text,
 --	revision int, segment int, queue text, priority int, spec text, digest int, created_at int, updated_at int,
---	next_slot int, last_id int, last_state int, last_slot int, last_ended_at int,
+--	queued_slot int, due_slot int, last_id int, last_state int, last_slot int, last_ended_at int,
 --	last_exit_code int, last_term_signal int
 SELECT jobs.id, jobs.uid, jobs.owner, jobs.name, jobs.state, jobs.reason, jobs.revision, jobs.segment,
-	jobs.queue, jobs.priority, jobs.spec, jobs.digest, jobs.created_at, jobs.updated_at, due.slot AS next_slot,
+	jobs.queue, jobs.priority, jobs.spec, jobs.digest, jobs.created_at, jobs.updated_at,
+	(SELECT min(queued.slot) FROM runs AS queued WHERE queued.job = jobs.id AND queued.state = RUN_QUEUED
+		AND queued.state <= RUN_RUNNING) AS queued_slot, due.slot AS due_slot,
 	last.id AS last_id, last.state AS last_state, last.slot AS last_slot,
 	last.ended_at AS last_ended_at, last.exit_code AS last_exit_code,
 	last.term_signal AS last_term_signal
 FROM json_each(:set) AS wanted CROSS JOIN jobs
 	LEFT JOIN due ON due.job = jobs.id
 	LEFT JOIN runs AS last ON last.id =
-		(SELECT newest.id FROM runs AS newest WHERE newest.job = jobs.id
+		(SELECT newest.id FROM runs AS newest WHERE newest.job = jobs.id AND +newest.state <> RUN_QUEUED
 		ORDER BY newest.slot DESC, newest.kind DESC LIMIT 1)
 WHERE jobs.id = wanted.value AND (:uid < 0 OR jobs.uid = :uid)
 ORDER BY wanted.key
