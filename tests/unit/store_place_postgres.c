@@ -236,7 +236,7 @@ void place_query(const char *where, const char *sql, struct buf *out)
 void place_clear(const char *where)
 {
 	place_query(where, "DELETE FROM jobs; DELETE FROM job_tags; DELETE FROM due; DELETE FROM runs;"
-		"DELETE FROM attempts; DELETE FROM nodes; DELETE FROM counters;"
+		"DELETE FROM attempts; DELETE FROM nodes; DELETE FROM boots; DELETE FROM counters;"
 		"ALTER SEQUENCE jobs_id RESTART; ALTER SEQUENCE runs_id RESTART", NULL);
 }
 

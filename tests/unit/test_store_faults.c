@@ -45,6 +45,7 @@ static void build_world(struct store *s, const char *where)
 
 		add->add.run_at = i == DUE ? 0 : i == QUEUED ? T0 + 100 : T0 + (i == RUNNING ? 0 : 1);
 		add->add.next_slot = i == DUE ? T0 : 0;
+		add->add.boots = i == DUE;
 		assert_true(apply_one(s, add));
 		assert_int_equal(add->add.id, i);
 	}
