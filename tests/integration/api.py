@@ -335,14 +335,19 @@ def output_is_followed_as_it_is_written_and_ends_with_the_run():
         d.start()
         pause = os.path.join(d.dir, "go")
         os.mkfifo(pause)
-        run = d.add(script="sleep 0.3; echo one; read _ <%s; echo two" % pause)["last_run"]["id"]
+        run = d.add(script="sleep 0.3; for i in one two; do echo $i; read _ <%s; done" % pause)["last_run"]["id"]
         answer = stream(d, "/v1/runs/%d/output?follow=true" % run)
         assert answer.read1() == b"one\n"
+
+        def go_on():
+            with open(pause, "w") as f:
+                f.write("\n")
         began = time.monotonic()
-        with open(pause, "w") as f:
-            f.write("\n")
+        go_on()
+        # it waits again: nothing but the file tells of the second line
         assert answer.read1() == b"two\n"
         took = time.monotonic() - began
+        go_on()
         assert answer.read() == b"" and took < 5, took
         return "second line after %.1f ms" % (took * 1000)
 

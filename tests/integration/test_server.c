@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -101,8 +102,10 @@ static void start_for(struct rig *rig, const struct server_limits *limits, int64
 	assert_int_equal(chmod(rig->dir, 0755), 0);
 	rig->socket = xprintf("%s/sock", rig->dir);
 	rig->server = fork();
-	if (rig->server == 0)
+	if (rig->server == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed case does not stop it */
 		_exit(serve(rig, limits, workers_uid));
+	}
 	for (int i = 0; i < 500 && !client_open(rig->socket, &c, NULL); i++)
 		usleep(20000);
 	assert_non_null(c);
@@ -332,6 +335,7 @@ static pid_t hold(const struct rig *rig, uint32_t uid, int n)
 	if (child == 0) {
 		if (setuid(uid) < 0)
 			_exit(9);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (int i = 0; i < n; i++) {
 			struct client *c = NULL;
 
