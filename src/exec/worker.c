@@ -377,8 +377,10 @@ static bool worker_launch(struct worker *w, const struct child_plan *p)
 {
 	struct child_word word;
 	struct child child;
-	int r = child_launch(w->all->launcher, p, &child, &word);
+	int r;
 
+	w->started_at = clock_now(&clock_system); /* when the launch returns, a short command may be over */
+	r = child_launch(w->all->launcher, p, &child, &word);
 	if (r < 0) {
 		not_started(w, -r, launch_error(&word, p));
 		return false;
@@ -387,7 +389,6 @@ static bool worker_launch(struct worker *w, const struct child_plan *p)
 		w->error = xprintf("could not enter '%s', ran in '/': %s", p->cwd, strerror(word.cwd_error));
 	w->pid = child.pid;
 	w->exit.fd = child.pidfd;
-	w->started_at = clock_now(&clock_system);
 	w->phase = WORKER_RUNNING;
 	w->all->running++;
 	map_put(&w->all->by_pid, w->pid, w);

@@ -14,7 +14,7 @@
 
 #define BUSY_MS 5000
 #define BUSY_TRIES 2
-#define CHECKPOINT_PAGES 1000                    /* copy the log back into the file, gently */
+#define CHECKPOINT_PAGES 4000                    /* 16 MiB: pages written often are copied back once */
 #define TRUNCATE_PAGES (64 * 1024 * 1024 / 4096) /* ... and with force (F-13) */
 
 static struct db_sqlite *of(struct db *db)
