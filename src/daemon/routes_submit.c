@@ -33,6 +33,21 @@ static void order_free(struct order *o)
 
 /* ---- answers ---- */
 
+/* As the store shows it: the queued run is what comes next, and what is not known yet is not shown. */
+static usec_t shown_next(const struct job_new *n)
+{
+	if (n->run)
+		return n->run_at;
+	return n->next_slot == USEC_NEVER || n->next_slot % USEC_SEC ? 0 : n->next_slot;
+}
+
+/* What only the answer to a submission has. */
+static void add_outcome(json_t *o, bool existed, int64_t run)
+{
+	json_object_set_new(o, "existed", json_boolean(existed));
+	json_object_set_new(o, "run", run ? json_integer(run) : json_null());
+}
+
 /* The job as the store will show it; known without asking, as it was just made. */
 static void answer_new(struct request *r, const struct job_new *n)
 {
@@ -49,29 +64,22 @@ static void answer_new(struct request *r, const struct job_new *n)
 		.spec = (char *)n->spec,
 		.created_at = n->now,
 		.updated_at = n->now,
-		.next_slot = n->next_slot,
+		.next_slot = shown_next(n),
 	};
 	struct err e = {};
-	json_t *o;
+	json_t *o = job_to_json(&j, &e);
 
-	if (n->run) {
-		j.last_run.id = n->run;
-		j.last_run.state = RUN_QUEUED;
-		j.last_run.slot = n->run_at;
-		j.last_run.exit_code = -1;
-	}
-	o = job_to_json(&j, &e);
 	if (!o) {
 		request_answer_err(r, &e);
 		return;
 	}
-	json_object_set_new(o, "existed", json_false());
+	add_outcome(o, false, n->run);
 	request_answer_json(r, 201, o);
 }
 
 struct existing {
 	struct question q;
-	int64_t id;
+	int64_t id, run;
 };
 
 static bool run_existing(struct store *s, struct question *q, struct err *e)
@@ -83,7 +91,7 @@ static bool run_existing(struct store *s, struct question *q, struct err *e)
 	snprintf(ref, sizeof(ref), "%" PRId64, ((struct existing *)q)->id);
 	if (!question_job(s, q->scope, ref, &j, e) || !(o = job_to_json(j, e)))
 		return false;
-	json_object_set_new(o, "existed", json_true());
+	add_outcome(o, true, ((struct existing *)q)->run);
 	json_write(o, &q->out);
 	buf_char(&q->out, '\n');
 	json_decref(o);
@@ -95,11 +103,12 @@ static void free_existing(struct question *q)
 	free((struct existing *)q);
 }
 
-static void answer_existing(struct request *r, int64_t id)
+static void answer_existing(struct request *r, const struct job_new *n)
 {
 	struct existing *x = xcalloc(1, sizeof(*x));
 
-	x->id = id;
+	x->id = n->id;
+	x->run = n->run;
 	x->q.run = run_existing;
 	x->q.free = free_existing;
 	question_start(r, &x->q);
@@ -114,7 +123,10 @@ static void answer_bulk(struct request *r, const struct op_job_bulk *b)
 		buf_printf(&out, "%s{\"existed\":%s,\"id\":%" PRId64 ",\"name\":", i ? "," : "",
 			b->v[i].existed ? "true" : "false", b->v[i].id);
 		buf_json_str(&out, b->v[i].name);
-		buf_char(&out, '}');
+		if (b->v[i].run)
+			buf_printf(&out, ",\"run\":%" PRId64 "}", b->v[i].run);
+		else
+			buf_str(&out, ",\"run\":null}");
 	}
 	buf_str(&out, "]}\n");
 	request_answer_text(r, 201, &out);
@@ -134,7 +146,7 @@ static void on_added(struct op *op, void *arg)
 	} else if (r && op->kind == OP_JOB_BULK) {
 		answer_bulk(r, &op->bulk);
 	} else if (r && op->add.existed) {
-		answer_existing(r, op->add.id);
+		answer_existing(r, &op->add);
 	} else if (r) {
 		answer_new(r, &op->add);
 	}

@@ -322,7 +322,7 @@ def clients_that_leave_while_they_wait_are_noticed():
     """F-78"""
     with Daemon() as d:
         d.start()
-        run = d.add(command=["sleep", "60"])["last_run"]["id"]
+        run = d.add(command=["sleep", "60"])["run"]
         with no_descriptor_is_left(d):
             for path in ("/v1/runs/%d?wait=600", "/v1/runs/%d/output?follow=true"):
                 waiting = [connect(d) for _ in range(50)]
@@ -338,7 +338,7 @@ def clients_that_leave_while_they_wait_are_noticed():
 def a_daemon_that_ends_answers_those_who_wait():
     with Daemon() as d:
         d.start()
-        run = d.add(command=["sleep", "60"])["last_run"]["id"]
+        run = d.add(command=["sleep", "60"])["run"]
         waiting, following = connect(d), connect(d)
         waiting.sendall(request(path="/v1/runs/%d?wait=600" % run))
         following.sendall(request(path="/v1/runs/%d/output?follow=true" % run))

@@ -42,8 +42,8 @@ def a_submission_comes_back_as_a_job_that_number_and_name_find():
         status, job = d.api().call("POST", "/v1/jobs", spec)
         assert status == 201 and job["existed"] is False and job["state"] == "active", job
         assert job["command"] == spec["command"] and job["timeout"] == 5400 and job["grace"] == 0.5, job
-        assert job["next_at"] == LATER and job["last_run"] is None, job
-        del job["existed"]
+        assert job["next_at"] == LATER and job["last_run"] is None and job["run"] is None, job
+        del job["existed"], job["run"]
         assert d.api().get("/v1/jobs/%d" % job["id"]) == job
         assert d.api().get("/v1/jobs/backup") == job
         assert d.api().get("/v1/jobs")["jobs"] == [job]
@@ -55,9 +55,10 @@ def the_answer_to_a_job_for_now_is_what_the_store_shows():
         d.start()
         d.add(command=["sleep", "30"])
         status, job = d.api().call("POST", "/v1/jobs", {"command": TRUE})
-        assert status == 201 and job["last_run"]["state"] == "queued", job
-        del job["existed"]
-        assert d.api().get("/v1/jobs/%d" % job["id"]) == job
+        assert status == 201 and d.api().get("/v1/runs/%d" % job["run"])["state"] == "queued", job
+        del job["existed"], job["run"]
+        shown = d.api().get("/v1/jobs/%d" % job["id"])
+        assert shown == job, {k: (job[k], shown[k]) for k in job if job[k] != shown[k]}
 
 
 @case
@@ -203,7 +204,7 @@ def runs_come_newest_first_and_by_job_and_state():
         d.wait_final(bad["id"])
         runs = d.api().get("/v1/runs")["runs"]
         assert [r["job_name"] for r in runs] == ["bad", "good"], runs
-        assert [r["id"] for r in d.api().get("/v1/runs?job=good")["runs"]] == [good["last_run"]["id"]]
+        assert [r["id"] for r in d.api().get("/v1/runs?job=good")["runs"]] == [good["run"]]
         assert [r["job_name"] for r in d.api().get("/v1/runs?state=failed,lost")["runs"]] == ["bad"]
         assert d.api().get("/v1/runs?since=2199-01-01T00:00:00Z")["runs"] == []
         refused(d, 404, "GET", "/v1/runs?job=god", says="did you mean 'good'?")
@@ -213,12 +214,12 @@ def runs_come_newest_first_and_by_job_and_state():
 def a_wait_ends_with_the_run_or_with_its_time():
     with Daemon() as d:
         d.start()
-        run = d.add(command=["sleep", "0.5"])["last_run"]["id"]
+        run = d.add(command=["sleep", "0.5"])["run"]
         began = time.monotonic()
         answer = d.api().get("/v1/runs/%d?wait=60" % run)
         took = time.monotonic() - began
         assert answer["state"] == "succeeded" and len(answer["attempts"]) == 1 and took < 10, (took, answer)
-        run = d.add(command=["sleep", "60"])["last_run"]["id"]
+        run = d.add(command=["sleep", "60"])["run"]
         began = time.monotonic()
         answer = d.api().get("/v1/runs/%d?wait=1" % run)
         took = time.monotonic() - began
@@ -231,12 +232,12 @@ def cancelling_wakes_those_who_wait_for_queued_and_running_runs():
         d.start()
         running, queued, other = (d.add(command=["sleep", "60"]) for _ in range(3))
         wait_until("the first runs", 10, lambda: d.api().get(
-            "/v1/runs/%d" % running["last_run"]["id"])["state"] == "running")
+            "/v1/runs/%d" % running["run"])["state"] == "running")
         answers = {}
 
         def wait(job):
             api = Api(d.socket)
-            answers[job["id"]] = api.get("/v1/runs/%d?wait=60" % job["last_run"]["id"])
+            answers[job["id"]] = api.get("/v1/runs/%d?wait=60" % job["run"])
             api.close()
         threads = [threading.Thread(target=wait, args=[j]) for j in (running, queued, other)]
         for t in threads:
@@ -245,7 +246,7 @@ def cancelling_wakes_those_who_wait_for_queued_and_running_runs():
         began = time.monotonic()
         gone = d.api().post("/v1/jobs/%d/cancel" % queued["id"])
         assert gone["queued_cancelled"] == 1 and gone["running"] == [] and gone["job"]["state"] == "cancelled", gone
-        assert d.api().post("/v1/runs/%d/cancel" % other["last_run"]["id"])["state"] == "cancelled"
+        assert d.api().post("/v1/runs/%d/cancel" % other["run"])["state"] == "cancelled"
         gone = d.api().post("/v1/jobs/%d/cancel" % running["id"], {"running": True})
         assert [r["cancel_asked"] for r in gone["running"]] == [True], gone
         for t in threads:
@@ -335,7 +336,7 @@ def output_is_followed_as_it_is_written_and_ends_with_the_run():
         d.start()
         pause = os.path.join(d.dir, "go")
         os.mkfifo(pause)
-        run = d.add(script="sleep 0.3; for i in one two; do echo $i; read _ <%s; done" % pause)["last_run"]["id"]
+        run = d.add(script="sleep 0.3; for i in one two; do echo $i; read _ <%s; done" % pause)["run"]
         answer = stream(d, "/v1/runs/%d/output?follow=true" % run)
         assert answer.read1() == b"one\n"
 
@@ -360,7 +361,7 @@ def a_run_that_is_not_due_yet_can_be_followed_and_cancelled():
         job = d.add(command=TRUE)
         threads = threading.Timer(0.5, lambda: Api(d.socket).post("/v1/jobs/%d/cancel" % job["id"]))
         threads.start()
-        assert stream(d, "/v1/runs/%d/output?follow=true" % job["last_run"]["id"]).read() == b""
+        assert stream(d, "/v1/runs/%d/output?follow=true" % job["run"]).read() == b""
         threads.join()
 
 
@@ -368,7 +369,7 @@ def a_run_that_is_not_due_yet_can_be_followed_and_cancelled():
 def a_follower_gets_much_output_as_fast_as_it_reads():
     with Daemon() as d:
         d.start()
-        run = d.add(script="head -c 8000000 /dev/zero", output_limit=100000000)["last_run"]["id"]
+        run = d.add(script="head -c 8000000 /dev/zero", output_limit=100000000)["run"]
         answer = stream(d, "/v1/runs/%d/output?follow=true" % run)
         time.sleep(0.5)
         assert sum(len(piece) for piece in iter(lambda: answer.read(100000), b"")) == 8000000
@@ -383,7 +384,7 @@ def curl_over_the_socket_is_enough():
                                              capture_output=True, text=True, check=True).stdout
         answer = curl("http://localhost/v1/jobs", "-d", '{"command":["echo","hi"]}')
         assert answer.endswith("}\n")
-        run = json.loads(answer)["last_run"]["id"]
+        run = json.loads(answer)["run"]
         assert json.loads(curl("http://localhost/v1/runs/%d?wait=20" % run))["state"] == "succeeded"
         assert curl("http://localhost/v1/runs/%d/output" % run) == "hi\n"
 

@@ -163,7 +163,7 @@ static void what_is_written_is_described(void **state)
 	(void)state;
 	for (size_t i = 0; i < job_fields_count; i++)
 		bytes += job_fields[i].bytes;
-	same_members(api, "Job", job_to_json(&j, NULL), bytes + 2); /* existed, error */
+	same_members(api, "Job", job_to_json(&j, NULL), bytes + 3); /* existed, run, error */
 	same_members(api, "Run", run_to_json(&r), 0);
 	same_members(api, "Attempt", attempt_to_json(&a), 0);
 	json_decref(api);
