@@ -200,6 +200,14 @@ static void show_sorted(struct listing *l, order_fn *order)
 	free(v);
 }
 
+/* What is over is noise in a list of what will happen, unless somebody asks for it in any way. */
+static bool live_only(const struct args *a)
+{
+	char *const *patterns;
+
+	return !args_has(a, "all") && !args_has(a, "state") && args_operands(a, &patterns) == 0;
+}
+
 /* The path with all filters. */
 static bool list_path(const struct ctl *c, const struct args *a, const struct listing *l, struct buf *path,
 	struct err *e)
@@ -217,6 +225,8 @@ static bool list_path(const struct ctl *c, const struct args *a, const struct li
 		query_add(path, "owner", args_last(a, "owner"));
 	if (args_has(a, "all"))
 		query_add(path, "all", "true");
+	if (live_only(a))
+		query_add(path, "state", "active,paused,suspended");
 	/* One pattern is for the daemon; several are sorted out here. */
 	if (l->patterns_n == 1 && !parse_int(l->patterns[0], 0, INT64_MAX, &(int64_t){0}))
 		query_add(path, "name", l->patterns[0]);
@@ -283,6 +293,15 @@ static void clear_screen(const struct ctl *c)
 	out_flush(&out);
 }
 
+static void say_what_is_missing(const struct args *a, size_t count)
+{
+	if (live_only(a))
+		ctl_say("%sfinished and cancelled jobs are not shown (jobctl list --all)",
+			count == 0 ? "nothing is waiting; " : "");
+	else if (count == 0)
+		ctl_say("no jobs (jobctl add -- COMMAND)");
+}
+
 int verb_list(struct ctl *c, const struct args *a)
 {
 	struct err e = {};
@@ -297,8 +316,8 @@ int verb_list(struct ctl *c, const struct args *a)
 		c->now = clock_now(&clock_system);
 		clear_screen(c);
 	}
-	if (count == 0 && c->terminal && (c->format == FORMAT_TABLE || c->format == FORMAT_WIDE))
-		ctl_say("no jobs (jobctl add -- COMMAND)");
+	if (c->terminal && (c->format == FORMAT_TABLE || c->format == FORMAT_WIDE))
+		say_what_is_missing(a, count);
 	return EXIT_SUCCESS;
 }
 

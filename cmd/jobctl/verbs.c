@@ -54,7 +54,7 @@ static const struct opt list_opts[] = {
 	{"owner", 0, "USER", "only jobs of this user"},
 	{"since", 0, "TIME", "only jobs added at or after this time"},
 	{"until", 0, "TIME", "only jobs added before this time"},
-	{"all", 'a', NULL, "removed jobs too"},
+	{"all", 'a', NULL, "also what is finished, cancelled or removed"},
 	{"sort", 0, "KEY", "order by next, name or last run instead of number"},
 	{"limit", 0, "N", "at most so many"},
 	{"watch", 0, NULL, "show it again every two seconds until interrupted"},

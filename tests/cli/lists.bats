@@ -45,12 +45,18 @@ setup() {
 
 @test "lists can be sorted and limited" {
 	[ "$(jobctl list 'web-*' db-1 --sort next -o name | xargs)" = "db-1 web-1 web-2 web-3" ]
-	[ "$(jobctl list --sort name -o name | head -1)" = bad ]
-	[ "$(jobctl list --sort last -o name | head -2 | sort | xargs)" = "bad good" ]
+	[ "$(jobctl list --all --sort name -o name | head -1)" = bad ]
+	[ "$(jobctl list --all --sort last -o name | head -2 | sort | xargs)" = "bad good" ]
 	[ "$(jobctl list --limit 2 -o name | wc -l)" = 2 ]
 }
 
-@test "removed jobs are shown on request" {
+@test "what is over is shown on request" {
+	run on_terminal 100 "jobctl list >/dev/null"
+	[ -z "$output" ]
+	run on_terminal 100 "jobctl list | cat; jobctl list"
+	[[ "$output" == *"finished and cancelled jobs are not shown (jobctl list --all)"* ]]
+	[ -z "$(jobctl list -o name | grep -xE "good|bad|web-3")" ]
+	[ "$(jobctl list --all -o name | grep -xcE "good|bad|web-3")" = 3 ]
 	jobctl add -n gone --in 1h -- true
 	jobctl rm -y gone
 	[ -z "$(jobctl list gone -o name)" ]
@@ -58,7 +64,7 @@ setup() {
 }
 
 @test "json is one array, jsonl one object a line, and both have the same" {
-	jobctl list --json | jq -e 'type == "array" and length > 5'
+	jobctl list --all --json | jq -e 'type == "array" and length > 5'
 	[ "$(jobctl list --json | jq -c '.[] | .id')" = "$(jobctl list -o jsonl | jq -c .id)" ]
 	[ "$(jobctl list 'nothing*' --json)" = "[]" ]
 	[ "$(jobctl list 'nothing*' -o jsonl)" = "" ]
@@ -91,7 +97,7 @@ setup() {
 }
 
 @test "tables on a terminal are cut to it and have relative times" {
-	run on_terminal 60 "NO_COLOR=1 jobctl list"
+	run on_terminal 60 "NO_COLOR=1 jobctl list 2>/dev/null"
 	[[ "$output" == *"in 29m"* || "$output" == *"in 30m"* ]]
 	for line in "${lines[@]}"; do
 		[ "${#line}" -le 60 ]
