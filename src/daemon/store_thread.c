@@ -375,9 +375,11 @@ const char *store_thread_store_id(const struct store_thread *t)
 void store_thread_submit(struct store_thread *t, struct op *op)
 {
 	pthread_mutex_lock(&t->lock);
+	/* the company it waits for needs not wake the thread: it has set itself a time */
+	if (!op->patient || !t->waiting.first)
+		pthread_cond_signal(&t->write_wanted);
 	ops_push(&t->waiting, op);
 	t->urgent += !op->patient;
-	pthread_cond_signal(&t->write_wanted);
 	pthread_mutex_unlock(&t->lock);
 }
 
