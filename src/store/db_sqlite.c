@@ -116,18 +116,6 @@ static void sq_close(struct db *db)
 	free(d);
 }
 
-/* True when this process already has the file open: then it was inspected, and a second look could drop locks. */
-static bool open_here(const struct stat *file)
-{
-	struct stat st;
-	long most = sysconf(_SC_OPEN_MAX);
-
-	for (int fd = 0; fd < (most > 0 && most < 65536 ? most : 65536); fd++)
-		if (fstat(fd, &st) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino)
-			return true;
-	return false;
-}
-
 static bool look_at_file(struct db_sqlite *d, const struct db_sql *sql, struct err *e)
 {
 	AUTO_TEXT wal = xprintf("%s-wal", d->path);
@@ -138,7 +126,7 @@ static bool look_at_file(struct db_sqlite *d, const struct db_sql *sql, struct e
 			return sqlite_refuse(d->path, "it is not a regular file", e);
 		if (st.st_size == 0)
 			return sqlite_refuse(d->path, "the file is empty", e);
-		if (d->read_only || open_here(&st))
+		if (d->read_only)
 			return true;
 		return sqlite_inspect(d->path, sql, e);
 	}

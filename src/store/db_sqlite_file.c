@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 
 #define APPLICATION_ID "1785684595" /* 'jobs' in ASCII; sqlite.sql writes it */
-#define QUICK_CHECK_TIME (700 * USEC_MSEC) /* a start may not take longer because the store is big */
+#define QUICK_CHECK_TIME (500 * USEC_MSEC) /* a start may not take longer because the store is big */
 
 bool sqlite_refuse(const char *path, const char *why, struct err *e)
 {
@@ -256,7 +256,8 @@ static char *immutable_uri(const char *path)
 
 /*
  * Without a log the file is complete and read as immutable. With one, the log is read too: in exclusive mode its
- * index lives in memory, and without a checkpoint on close nothing is written. Held by a peer, it is in good hands.
+ * index lives in memory, and without a checkpoint on close nothing is written. Held by a peer, or by another
+ * connection of ours, it has a log and is in good hands.
  */
 bool sqlite_inspect(const char *path, const struct db_sql *sql, struct err *e)
 {

@@ -12,7 +12,8 @@ static struct CMUnitTest *join(struct CMUnitTest *all, size_t *n, const struct s
 	return all;
 }
 
-int main(void)
+/* A pattern as argument runs only the tests it fits. */
+int main(int argc, char **argv)
 {
 	const struct suite_part *const parts[] = {&store_jobs_part, &store_runs_part, &store_plan_part, &store_list_part,
 		&store_batch_part, &store_faults_part, &store_schema_part};
@@ -24,6 +25,8 @@ int main(void)
 		all = join(all, &n, parts[i]);
 	for (size_t i = 0; store_engine_parts[i]; i++)
 		all = join(all, &n, store_engine_parts[i]);
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
 	failed = _cmocka_run_group_tests("store", all, n, place_group_setup, place_group_teardown);
 	free(all);
 	return failed;

@@ -245,12 +245,42 @@ static void a_commit_that_nobody_confirmed_is_found_by_its_witness(void **state)
 	try_all(FAULT_COMMITTED, true);
 }
 
-/* The whole world in one batch, a statement failing somewhere: what says ok is there, the rest is not. */
+/* ---- many kinds in one batch: what says ok is there, the rest is not ---- */
+
+#define WHOLE 9
+static const enum op_kind whole[WHOLE] = {OP_JOB_ADD, OP_STARTED, OP_ENDED, OP_JOB_CANCEL, OP_PLAN, OP_JOB_BULK,
+	OP_RUN_CANCEL, OP_CLAIM, OP_NODE_CLOSE};
+
+static void try_whole(struct store *s, const char *where, struct fault *fault, struct fault armed)
+{
+	struct op *ops[WHOLE], *good[WHOLE];
+	AUTO_TEXT faulted = NULL;
+	AUTO_TEXT wanted = NULL;
+	struct err e = {};
+	size_t ok = 0;
+
+	build_world(s, where);
+	for (int i = 0; i < WHOLE; i++)
+		ops[i] = make(whole[i]);
+	*fault = armed;
+	if (store_apply(s, ops, WHOLE, &(struct store_wake){}, &e))
+		for (int i = 0; i < WHOLE; i++)
+			if (ops[i]->ok)
+				good[ok++] = make(whole[i]);
+	fault->calls_left = 0;
+	faulted = dump(where);
+	build_world(s, where);
+	apply_all(s, good, ok);
+	wanted = dump(where);
+	assert_string_equal(faulted, wanted);
+	for (size_t i = 0; i < ok; i++)
+		op_free(good[i]);
+	for (int i = 0; i < WHOLE; i++)
+		op_free(ops[i]);
+}
+
 static void a_batch_with_a_failing_statement_keeps_its_good_members(void **state)
 {
-	enum { N = 9 };
-	static const enum op_kind kinds[N] = {OP_JOB_ADD, OP_STARTED, OP_ENDED, OP_JOB_CANCEL, OP_PLAN, OP_JOB_BULK,
-		OP_RUN_CANCEL, OP_CLAIM, OP_NODE_CLOSE};
 	AUTO_TEXT where = place_new();
 	struct db_options o = {.where = where};
 	struct fault fault = {};
@@ -259,31 +289,10 @@ static void a_batch_with_a_failing_statement_keeps_its_good_members(void **state
 
 	(void)state;
 	assert_true(store_open_with(db_faulty_ops(fixture_ops, &fault, fixture_ops->reconnects), &o, &s, &e));
-	for (int n = 1; n == 1 || fault.fired; n += 1 + n / 8) {
-		struct op *ops[N], *good[N];
-		AUTO_TEXT faulted = NULL;
-		AUTO_TEXT wanted = NULL;
-		size_t ok = 0;
-
-		build_world(s, where);
-		for (int i = 0; i < N; i++)
-			ops[i] = make(kinds[i]);
-		fault = (struct fault){.mode = FAULT_STATEMENT, .calls_left = n};
-		if (store_apply(s, ops, N, &(struct store_wake){}, &e))
-			for (int i = 0; i < N; i++)
-				if (ops[i]->ok)
-					good[ok++] = make(kinds[i]);
-		fault.calls_left = 0;
-		faulted = dump(where);
-		build_world(s, where);
-		apply_all(s, good, ok);
-		wanted = dump(where);
-		assert_string_equal(faulted, wanted);
-		for (size_t i = 0; i < ok; i++)
-			op_free(good[i]);
-		for (int i = 0; i < N; i++)
-			op_free(ops[i]);
-	}
+	for (int n = 1; n == 1 || fault.fired; n += 1 + n / 8)
+		try_whole(s, where, &fault, (struct fault){.mode = FAULT_STATEMENT, .calls_left = n});
+	for (int query = 0; query < Q_MAX; query++)
+		try_whole(s, where, &fault, (struct fault){.mode = FAULT_QUERY, .query = query, .calls_left = 1});
 	store_free(s);
 	place_drop(where);
 }

@@ -157,9 +157,12 @@ static void make_runs(struct store *s)
 
 		assert_true(apply_one(s, claim));
 		n = claim->claim.claimed.n;
-		for (size_t k = 0; k < n; k++)
-			ends[k] = op_ended(claim->claim.claimed.v[k].run, k % 3 ? ATTEMPT_SUCCEEDED : ATTEMPT_FAILED,
-				T0 + RUNS);
+		for (size_t k = 0; k < n; k++) {
+			static const enum attempt_outcome outcomes[] = {ATTEMPT_TIMED_OUT, ATTEMPT_FAILED,
+				ATTEMPT_SUCCEEDED, ATTEMPT_SUCCEEDED};
+
+			ends[k] = op_ended(claim->claim.claimed.v[k].run, outcomes[k % 4], T0 + RUNS);
+		}
 		if (i < 200)
 			apply_all(s, ends, n);
 		for (size_t k = 0; k < n; k++)
@@ -214,6 +217,7 @@ static void each_filter_of_runs_gives_each_run_once(void **state)
 		{.uid = -1, .states = 1u << RUN_QUEUED | 1u << RUN_FAILED | 1u << RUN_CLAIMED},
 		{.uid = 1000, .states = 1u << RUN_QUEUED | 1u << RUN_FAILED},
 		{.uid = -1, .states = 1u << RUN_SUCCEEDED | 1u << RUN_FAILED},
+		{.uid = -1, .states = 1u << RUN_TIMED_OUT | 1u << RUN_FAILED},
 		{.uid = -1, .slot_since = T0 + 10, .slot_until = T0 + 40},
 		{.uid = 1001, .slot_since = T0 + 11},
 		{.uid = -1, .slot_until = T0 + 9, .states = 1u << RUN_FAILED},
