@@ -38,8 +38,13 @@ bool tx_begin(struct tx *t, struct store *s, bool write, struct err *e)
 bool tx_commit(struct tx *t, struct err *e)
 {
 	struct store *s = STEAL(t->s);
+	struct err why = {};
 
-	return s->db->ops->commit(s->db, e);
+	if (s->db->ops->commit(s->db, &why))
+		return true;
+	if (e)
+		*e = why;
+	return false;
 }
 
 void tx_done(struct tx *t)
@@ -100,7 +105,10 @@ static bool open_rows(struct store *s, struct err *e)
 bool store_open_with(const struct db_ops *ops, const struct db_options *o, struct store **ret, struct err *e)
 {
 	AUTO(store) *s = xcalloc(1, sizeof(*s));
+	struct err ignored;
 
+	if (!e)
+		e = &ignored;
 	s->read_only = o->read_only;
 	s->node_name = xstrdup("");
 	if (!ops->open(o, &s->db, e) || !open_rows(s, e))

@@ -85,7 +85,10 @@ void attempt_list_done(struct attempt_list *l);
 
 /* 'uid' limits what is seen, -1 sees all; a foreign job is ERR_NOT_FOUND like a missing one. */
 bool store_job_get(struct store *s, int64_t uid, int64_t id, struct job **ret, struct err *e);
-/* Names are unique per owner: an administrator may meet several, then ERR_CONFLICT tells to use the number. */
+/*
+ * A name belongs to one live job of its owner. Finished and cancelled jobs keep theirs but do not stand in the way:
+ * the name means the newest that is not removed. Several owners: ERR_CONFLICT tells to use the number.
+ */
 bool store_job_find(struct store *s, int64_t uid, const char *name, struct job **ret, struct err *e);
 bool store_job_names(struct store *s, int64_t uid, size_t limit, struct strv *ret, struct err *e); /* for "did you mean" */
 bool store_job_list(struct store *s, const struct job_filter *f, struct job_list *ret, struct err *e);

@@ -255,10 +255,6 @@ CREATE TABLE counters (
 -- query meta_get(key text) -> value text
 SELECT value FROM meta WHERE key = :key
 
--- query meta_put(key text, value text)
-INSERT INTO meta (key, value) VALUES (:key, :value)
-ON CONFLICT (key) DO UPDATE SET value = excluded.value
-
 -- query writer_open(id text, at int)
 INSERT INTO writers (id, batch, at) VALUES (:id, 0, :at)
 
