@@ -79,20 +79,33 @@ CELL_TIME(cell_due, "due_at")
 CELL_TIME(cell_started, "started_at")
 CELL_TIME(cell_ended, "ended_at")
 
-/* PT15M since …: the interval as it was typed, and not what it is counted from. */
-static void put_schedule(const char *text, struct buf *out)
+/* 15m for PT15M; days of ISO 8601 follow the wall clock, so they are no number of hours. */
+static void put_interval(const char *text, const char *before, struct buf *out)
 {
-	AUTO_TEXT interval = xstrndup(text, strcspn(text, " "));
 	char words[RFC3339_MAX];
 	usec_t d;
 
-	/* Days of ISO 8601 follow the wall clock, so they are no number of hours. */
-	if (text_starts(text, "PT") && parse_duration(interval, &d, NULL))
-		buf_printf(out, "every %s", format_duration(d, words));
-	else if (text_starts(text, "P"))
-		buf_str(out, interval);
+	if (text_starts(text, "PT") && parse_duration(text, &d, NULL))
+		buf_printf(out, "%s%s", before, format_duration(d, words));
 	else
 		buf_str(out, text);
+}
+
+/* PT15M since …: the schedule as it was typed, and not what it is counted from. */
+static void put_schedule(const char *text, struct buf *out)
+{
+	static const char follows[] = "after-finish ";
+	const char *since = strstr(text, " since ");
+	AUTO_TEXT head = since ? xstrndup(text, (size_t)(since - text)) : xstrdup(text);
+
+	if (strcmp(head, "@reboot") == 0) {
+		buf_str(out, "on boot");
+	} else if (text_starts(head, follows)) {
+		buf_str(out, follows);
+		put_interval(head + strlen(follows), "", out);
+	} else {
+		put_interval(head, "every ", out);
+	}
 }
 
 void words_of_schedule(const json_t *job, struct buf *out)

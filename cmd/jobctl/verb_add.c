@@ -12,6 +12,7 @@
 #include "rows.h"
 #include "run_verb.h"
 #include "spec_args.h"
+#include "trial.h"
 #include "wire/codec.h"
 #include "words.h"
 #include "zone_here.h"
@@ -80,26 +81,38 @@ static bool waits_for_boot(const json_t *job)
 	return json_array_size(schedule) == 1 && only && strcmp(only, "@reboot") == 0;
 }
 
-/* "added job 12 'backup'; it runs in 15m, at 2026-11-16T09:00:00Z" */
+/* "added job 12 'backup'; it runs in 15m, at 2026-11-16T09:00:00Z, or up to 1m later" */
+static void put_first(const struct ctl *c, const json_t *job, struct buf *line)
+{
+	usec_t next = member_time(job, "next_at"), jitter;
+	char relative[WORDS_MAX], instant[RFC3339_MAX];
+
+	jitter = (usec_t)(json_number_value(json_object_get(job, "jitter")) * USEC_SEC);
+	if (next > c->now + USEC_SEC) {
+		buf_printf(line, "; it runs %s, at %s", words_relative(next, c->now, relative),
+			format_rfc3339(next, instant));
+		if (jitter)
+			buf_printf(line, ", or up to %s later", format_duration(jitter, relative));
+	} else if (next && jitter) {
+		buf_printf(line, "; it runs within %s", format_duration(jitter, relative));
+	} else if (next) {
+		buf_printf(line, "; it runs now (jobctl log -f %" PRId64 ")", member_int(job, "id"));
+	} else if (waits_for_boot(job)) {
+		buf_str(line, "; it runs each time the machine has booted");
+	}
+}
+
 static void say_added(const struct ctl *c, const json_t *job)
 {
 	AUTO_DONE(buf) line = {};
 	bool existed = json_is_true(json_object_get(job, "existed"));
-	usec_t next = member_time(job, "next_at");
-	char relative[WORDS_MAX], instant[RFC3339_MAX];
 
 	buf_printf(&line, existed ? "job " : "added job ");
 	ref_job_words(job, &line);
 	if (existed)
 		buf_str(&line, " was added with this key before");
-	else if (next > c->now + USEC_SEC)
-		buf_printf(&line, "; it runs %s, at %s", words_relative(next, c->now, relative),
-			format_rfc3339(next, instant));
-	else if (waits_for_boot(job))
-		buf_str(&line, "; it runs each time the machine has booted");
-	else if (json_is_object(json_object_get(job, "last_run")) || next ||
-		 strcmp(member_text(job, "state"), "active") == 0)
-		buf_printf(&line, "; it runs now (jobctl log -f %" PRId64 ")", member_int(job, "id"));
+	else
+		put_first(c, job, &line);
 	ctl_say("%s", line.data);
 }
 
@@ -113,16 +126,19 @@ static int show_added(const struct ctl *c, const json_t *job, bool follow)
 	case FORMAT_JSONL:
 		return out_object(c, job);
 	case FORMAT_CSV:
+		findings_say(json_object_get(job, "findings"));
 		rows_begin(&rows, c, &job_rows);
 		rows_add(&rows, job);
 		rows_end(&rows);
 		return EXIT_SUCCESS;
 	case FORMAT_NAME:
+		findings_say(json_object_get(job, "findings"));
 		ref_of_job(job, &out);
 		break;
 	default:
 		/* On a terminal the sentence is enough; a script reads the number, or the output it asked for. */
 		say_added(c, job);
+		findings_say(json_object_get(job, "findings"));
 		if (c->terminal || follow)
 			return EXIT_SUCCESS;
 		buf_printf(&out, "%" PRId64, member_int(job, "id"));
@@ -153,6 +169,27 @@ static int stay(struct ctl *c, const json_t *job, bool follow)
 	return follow_exit(final, false);
 }
 
+/* A dry run has nothing to wait for, and no row of a list. */
+static bool check_trial(const struct ctl *c, const struct args *a, struct err *e)
+{
+	if (args_has(a, "wait") || args_has(a, "follow"))
+		return err_set(e, ERR_INVALID, "give either --dry-run or --%s, not both",
+			args_has(a, "wait") ? "wait" : "follow");
+	if (c->format == FORMAT_CSV || c->format == FORMAT_NAME)
+		return err_set(e, ERR_INVALID, "--dry-run is shown as text or JSON, not as %s", format_name(c->format));
+	return true;
+}
+
+static int dry_run(struct ctl *c, const struct args *a, const json_t *submission)
+{
+	json_auto_t *job = NULL;
+	struct err e = {};
+
+	if (!check_trial(c, a, &e) || !api_call(c, "POST", "/v1/jobs?dry_run=true", submission, &job, &e))
+		return ctl_fail(&e);
+	return trial_show(c, job);
+}
+
 int verb_add(struct ctl *c, const struct args *a)
 {
 	json_auto_t *submission = NULL, *job = NULL;
@@ -161,6 +198,8 @@ int verb_add(struct ctl *c, const struct args *a)
 
 	if (!read_submission(a, &submission, &e))
 		return ctl_fail(&e);
+	if (args_has(a, "dry-run"))
+		return dry_run(c, a, submission);
 	if (!api_call(c, "POST", "/v1/jobs", submission, &job, &e)) {
 		if (e.kind == ERR_UNCERTAIN)
 			err_set(&e, e.kind,

@@ -10,6 +10,7 @@
 #include "out.h"
 #include "preview.h"
 #include "run_verb.h"
+#include "trial.h"
 #include "when_args.h"
 #include "zone_here.h"
 #include <inttypes.h>
@@ -273,7 +274,7 @@ static void on_finding(const char *code, const char *text, void *arg)
 {
 	json_t *findings = arg;
 
-	json_array_append_new(findings, json_pack("{s:s, s:s}", "code", code, "text", text));
+	json_array_append_new(findings, json_pack("{s:s, s:s}", "code", code, "message", text));
 }
 
 static int show_explained(const struct ctl *c, const struct schedule_set *set)
@@ -281,21 +282,18 @@ static int show_explained(const struct ctl *c, const struct schedule_set *set)
 	AUTO_DONE(buf) words = {};
 	AUTO_DONE(strv) texts = {};
 	json_auto_t *findings = json_array(), *canonical = json_array(), *all = NULL;
-	const json_t *f;
-	size_t i;
 
 	schedule_set_explain(set, &words);
 	schedule_set_lint(set, on_finding, findings);
 	schedule_set_print(set, &texts);
 	if (c->format == FORMAT_JSON || c->format == FORMAT_JSONL) {
-		for (i = 0; i < texts.n; i++)
+		for (size_t i = 0; i < texts.n; i++)
 			json_array_append_new(canonical, json_string(texts.v[i]));
 		all = json_pack("{s:s, s:O, s:O}", "explanation", words.data, "canonical", canonical, "findings",
 			findings);
 		return out_object(c, all);
 	}
-	json_array_foreach(findings, i, f)
-		ctl_say("note: %s (%s)", member_text(f, "text"), member_text(f, "code"));
+	findings_say(findings);
 	buf_char(&words, '\n');
 	return out_text(&words);
 }

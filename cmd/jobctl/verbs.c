@@ -44,6 +44,7 @@ static const struct opt add_opts[] = {
 	WHEN_OPTS,
 	{"env-file", 0, "FILE", "NAME=VALUE lines for the environment; '#' starts a comment line"},
 	{"key", 0, "KEY", "idempotency key: adding twice with it makes one job"},
+	{"dry-run", 0, NULL, "add nothing; show the schedule in words, its next slots and what is doubtful"},
 	{"wait", 'w', NULL, "wait for its first run to end, exit as 'jobctl wait' does"},
 	{"follow", 'f', NULL, "show the output of its first run as it comes, then exit as with --wait"},
 	{},

@@ -148,6 +148,16 @@ void io_random(void *out, size_t len)
 	}
 }
 
+int64_t io_random_upto(int64_t max)
+{
+	uint64_t n;
+
+	if (max <= 0)
+		return 0;
+	io_random(&n, sizeof(n));
+	return (int64_t)(n % ((uint64_t)max + 1)); /* durations are far below 2^64: no value is preferred noticeably */
+}
+
 void io_random_id(char out[RANDOM_ID_LEN + 1])
 {
 	unsigned char bytes[RANDOM_ID_LEN / 2];

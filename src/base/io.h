@@ -16,5 +16,6 @@ int io_set_nonblock(int fd);
 int io_memfd_sealed(const char *name, const void *data, size_t len); /* descriptor, or -errno */
 int io_lock_file(const char *path);  /* descriptor holding an exclusive flock; -EWOULDBLOCK if held */
 void io_random(void *out, size_t len);
+int64_t io_random_upto(int64_t max); /* 0 to max */
 #define RANDOM_ID_LEN 32
 void io_random_id(char out[RANDOM_ID_LEN + 1]); /* 128 random bits in hex */

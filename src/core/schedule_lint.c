@@ -6,12 +6,10 @@
 #include "core/schedule_form.h"
 #include "core/zone.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #define LOOK_AHEAD (2 * 366 * DAY_SECONDS) /* for jumps of the clock */
-#define CROWD 1000
 #define ALL_DAYS UINT64_C(0xfffffffe)
 
 struct lint {
@@ -159,14 +157,14 @@ void schedule_lint(const struct schedule *s, schedule_finding_fn *fn, void *arg)
 	lint_dst(&l);
 }
 
-void schedule_lint_crowd(const struct schedule *s, usec_t slot, int64_t jobs, schedule_finding_fn *fn,
-	void *arg)
+void schedule_lint_crowd(usec_t slot, int64_t jobs, schedule_finding_fn *fn, void *arg)
 {
-	const struct lint l = { .s = s, .fn = fn, .arg = arg };
+	const struct lint l = { .fn = fn, .arg = arg };
 	char text[RFC3339_MAX];
 
-	if (jobs < CROWD)
-		return;
-	found(&l, "crowded-second", "%" PRId64 " other jobs are due at %s; %s", jobs, format_rfc3339(slot, text),
-		s->form == FORM_CRON ? "H for the minute or --jitter spreads them" : "--jitter spreads them");
+	if (jobs >= SCHEDULE_CROWD)
+		found(&l, "crowded-second",
+			"at least %d other jobs are due at %s; --jitter, or H for the minute of a cron expression, "
+			"spreads them",
+			SCHEDULE_CROWD, format_rfc3339(slot, text));
 }

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define GAPS_LOOKED_AT 32 /* a day of hours and some */
+
 struct schedule_set {
 	size_t n;
 	struct schedule *v[SCHEDULE_SET_MAX]; /* owned */
@@ -181,4 +183,21 @@ void schedule_set_lint(const struct schedule_set *s, schedule_finding_fn *fn, vo
 		else
 			fn("same-schedule", "two schedules of the job mean the same; one is enough", arg);
 	}
+}
+
+void schedule_set_lint_jitter(const struct schedule_set *s, usec_t jitter, schedule_finding_fn *fn, void *arg)
+{
+	char text[320], given[RFC3339_MAX], between[RFC3339_MAX];
+	usec_t slot, next, gap = USEC_NEVER;
+
+	if (jitter == 0 || !schedule_set_first(s, &slot))
+		return;
+	for (int i = 0; i < GAPS_LOOKED_AT && schedule_set_next(s, slot, &next); i++, slot = next)
+		if (next - slot < gap)
+			gap = next - slot;
+	if (jitter <= gap)
+		return;
+	snprintf(text, sizeof text, "a jitter of %s is longer than the %s between two slots: their runs may overtake "
+		"each other", format_duration(jitter, given), format_duration(gap, between));
+	fn("wide-jitter", text, arg);
 }

@@ -5,6 +5,24 @@
 #define WALK_MAX 200000 /* slots looked at in one go; the rest comes with the next call */
 #define LATE_MAX USEC_DAY
 
+usec_t slot_search_from(usec_t t)
+{
+	return t % USEC_SEC ? t : t + 1;
+}
+
+/* The look-ahead is added, so that this is looked at when 'until' is over and not before. */
+usec_t slot_boot_wait(usec_t until, usec_t now)
+{
+	if (!until)
+		return USEC_NEVER;
+	return now > until ? 0 : slot_search_from(until + SLOTS_LOOKAHEAD);
+}
+
+bool slot_known(usec_t slot)
+{
+	return slot != 0 && slot != USEC_NEVER && slot % USEC_SEC == 0;
+}
+
 static void add(struct slot_plan *p, usec_t first, usec_t last, int64_t count, bool missed)
 {
 	p->v[p->n++] = (struct slot_range){first, last, count, missed};

@@ -7,6 +7,16 @@
 #include <stdint.h>
 
 #define SLOTS_MAX 64
+#define SLOTS_LOOKAHEAD (5 * USEC_SEC) /* slots become runs so long before they are due */
+
+/*
+ * Slots are whole seconds. What is not, is the moment from which the first slot is still to be found: of a job whose
+ * number decides it, or of one that counts from the end of its last run.
+ */
+usec_t slot_search_from(usec_t t);
+/* For a job that waits for boots up to 'until' (0: for ever); 0: that is over. */
+usec_t slot_boot_wait(usec_t until, usec_t now);
+bool slot_known(usec_t slot); /* neither such a moment, nor 0, nor USEC_NEVER */
 
 struct slot_range {
 	usec_t first, last;

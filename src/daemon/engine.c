@@ -11,6 +11,7 @@
 #include "daemon/planner.h"
 #include "daemon/server.h"
 #include "daemon/store_thread.h"
+#include "daemon/zones.h"
 #include "store/op.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -19,19 +20,19 @@
 #include <sys/resource.h>
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
-#include <unistd.h>
 
 #define STOP_LIMIT (10 * USEC_SEC) /* for what is on its way to the store when we are asked to end */
 
 struct engine {
 	struct engine_options o;
 	char node_id[RANDOM_ID_LEN + 1];
-	char *store_where, *store_shown, *spawner_program;
+	char *store_where, *spawner_program;
 	sd_event *ev;
 	int output_dir;
 	struct listener *listener;
 	struct planner *planner;
 	struct store_thread *store;
+	struct zones *zones;
 	struct alarm *alarm;
 	struct hub *hub;
 	struct dispatcher *dispatcher;
@@ -143,6 +144,7 @@ static void take_over_config(struct engine *g, const struct config *fresh)
 		log_warning("the new value of '%s' needs a restart", need_restart.v[i]);
 	log_set_level((enum log_level)g->o.config->log_level);
 	planner_forget(g->planner); /* tzdata may be new, too */
+	zones_forget(g->zones, g->store);
 	dispatcher_set_max_running(g->dispatcher, (size_t)g->o.config->max_running);
 	limits = limits_of(g->o.config);
 	if (g->server)
@@ -203,12 +205,13 @@ static void on_ready(void *arg)
 		.dispatcher = g->dispatcher,
 		.hub = g->hub,
 		.planner = g->planner,
+		.zones = g->zones,
 		.node_name = g->o.node_name,
 		.node_id = g->node_id,
-		.store_where = g->store_shown,
+		.store_where = g->store_where,
 		.output_dir = g->output_dir,
 		/* the system's workers keep the identity of their spawner, which is root's */
-		.workers_uid = g->o.user_mode ? -1 : (int64_t)getuid(),
+		.workers_uid = g->o.user_mode ? -1 : 0,
 		.user_mode = g->o.user_mode,
 	};
 	struct err e = {};
@@ -221,7 +224,7 @@ static void on_ready(void *arg)
 		return;
 	}
 	planner_boot(g->planner, g->o.node_name);
-	log_info("ready: %s, store %s", g->o.places->socket, g->store_shown);
+	log_info("ready: %s, store %s", g->o.places->socket, g->store_where);
 	sd_notify(0, "READY=1\nSTATUS=ready");
 }
 
@@ -269,6 +272,7 @@ static bool start_parts(struct engine *g, struct err *e)
 		!store_thread_start(g->ev, &store, &g->store, e))
 		return false;
 	g->planner = planner_new(&clock_system, g->store);
+	g->zones = zones_new();
 	g->hub = hub_new();
 	dispatcher.store = g->store;
 	dispatcher.hub = g->hub;
@@ -289,6 +293,7 @@ static void stop_parts(struct engine *g)
 	dispatcher_free(g->dispatcher);
 	hub_free(g->hub);
 	planner_free(g->planner);
+	zones_free(g->zones);
 	alarm_free(g->alarm);
 	listener_free(g->listener);
 	if (g->output_dir >= 0)
@@ -296,7 +301,6 @@ static void stop_parts(struct engine *g)
 	sd_event_unref(g->ev);
 	free(g->spawner_program);
 	free(g->store_where);
-	free(g->store_shown);
 }
 
 /* Which exit status tells a supervisor what to do about it. */
@@ -327,7 +331,6 @@ int engine_run(const struct engine_options *o)
 	io_random_id(g.node_id);
 	g.store_where = o->config->store ? xstrdup(o->config->store)
 					 : xprintf("%s/jobs.db", o->places->state_dir);
-	g.store_shown = config_store_shown(g.store_where);
 	g.spawner_program = o->user_mode ? places_spawner_program() : NULL;
 	raise_descriptor_limit(o->config);
 	status = sd_event_default(&g.ev);

@@ -28,7 +28,7 @@
 /* A job's schedule, ready to be asked. */
 struct compiled {
 	int64_t revision;
-	usec_t jitter;
+	usec_t jitter, until;
 	struct schedule_set *set;
 };
 
@@ -85,7 +85,7 @@ static struct compiled *compile(struct planner *p, const struct due_job *due, st
 		!schedule_set_parse(&spec.schedule, &context, &set, e))
 		return NULL;
 	c = xcalloc(1, sizeof(*c));
-	*c = (struct compiled){due->revision, spec.jitter, set};
+	*c = (struct compiled){due->revision, spec.jitter, spec.until, set};
 	return c;
 }
 
@@ -120,36 +120,23 @@ static bool next_slot(void *arg, usec_t after, usec_t *ret)
 	return schedule_set_next(c->set, after, ret);
 }
 
-/*
- * Slots are whole seconds. What is not, is the moment from which the first slot is still to be found: of a job
- * whose number decides it, or of one that counts from the end of its last run.
- */
 static bool first_slot(const struct compiled *c, usec_t slot, usec_t *ret)
 {
-	if (slot % USEC_SEC == 0) {
+	if (slot_known(slot)) {
 		*ret = slot;
 		return true;
 	}
 	return schedule_set_next_after_finish(c->set, slot, slot, ret);
 }
 
-static usec_t draw_jitter(usec_t jitter)
+/* Without a known slot some jobs still wait for something: the end of their run, or a boot up to a moment. */
+static usec_t wait_for(const struct compiled *c, usec_t now, bool planned)
 {
-	uint64_t random;
-
-	if (jitter == 0)
-		return 0;
-	io_random(&random, sizeof(random));
-	return (usec_t)(random % (uint64_t)(jitter + 1));
-}
-
-/* Without a known slot some jobs still wait for something: a boot, a command, the end of their run. */
-static bool ends_for_good(const struct compiled *c)
-{
-	enum schedule_kind kind = schedule_set_kind(c->set);
-
-	return kind != SCHEDULE_BOOT && kind != SCHEDULE_MANUAL && !schedule_set_boots(c->set) &&
-	       !schedule_set_follows(c->set);
+	if (planned && schedule_set_follows(c->set))
+		return USEC_NEVER;
+	if (schedule_set_boots(c->set))
+		return slot_boot_wait(c->until, now);
+	return schedule_set_kind(c->set) == SCHEDULE_MANUAL ? USEC_NEVER : 0;
 }
 
 /* On the store thread, inside the transaction. */
@@ -168,9 +155,10 @@ static void advance(const struct due_job *due, usec_t now, usec_t horizon, struc
 		ret->suspend = text_equal(e.field, "tz") ? "bad_zone" : "bad_schedule";
 		return;
 	}
-	ret->next_slot = ends_for_good(c) ? 0 : USEC_NEVER;
-	if (!first_slot(c, due->slot, &first))
+	if (!first_slot(c, due->slot, &first)) {
+		ret->next_slot = wait_for(c, now, false);
 		return;
+	}
 	slots_plan(next_slot, c, first, now, horizon, &plan);
 	_Static_assert(ELEMENTS(ret->runs) >= SLOTS_MAX, "a plan must fit");
 	for (size_t i = 0; i < plan.n; i++)
@@ -179,11 +167,10 @@ static void advance(const struct due_job *due, usec_t now, usec_t horizon, struc
 			.slot = plan.v[i].first,
 			.slot_last = plan.v[i].last,
 			.slot_count = plan.v[i].count,
-			.due_at = plan.v[i].first + (plan.v[i].missed ? 0 : draw_jitter(c->jitter)),
+			.due_at = plan.v[i].first + (plan.v[i].missed ? 0 : io_random_upto(c->jitter)),
 			.reason = plan.v[i].missed ? "missed" : NULL,
 		};
-	if (plan.next)
-		ret->next_slot = plan.next;
+	ret->next_slot = plan.next ? plan.next : wait_for(c, now, true);
 }
 
 struct planner *planner_new(const struct clock *clock, struct store_thread *store)
@@ -220,6 +207,26 @@ static void on_booted(struct op *op, void *arg)
 	op_free(op);
 }
 
+/* On the store thread, inside the transaction. A spec that cannot be read is the dispatcher's to complain about. */
+static bool boot_due(int64_t job, const char *text, usec_t now, usec_t *ret, void *arg)
+{
+	AUTO_DONE(job_spec) spec;
+	struct err e = {};
+
+	(void)arg;
+	*ret = now;
+	job_spec_init(&spec);
+	if (!spec_from_text(text, &spec, &e))
+		return true;
+	if (now < spec.from || (spec.until && now > spec.until)) {
+		log_line(LOG_LEVEL_INFO, &(struct log_about){.job = job},
+			"job %" PRId64 " does not run after this boot, which is outside its bounds", job);
+		return false;
+	}
+	*ret = now + io_random_upto(spec.jitter);
+	return true;
+}
+
 void planner_boot(struct planner *p, const char *node_name)
 {
 	AUTO_DONE(buf) id = {};
@@ -232,7 +239,8 @@ void planner_boot(struct planner *p, const char *node_name)
 	}
 	snprintf(p->boot_id, sizeof(p->boot_id), "%.*s", (int)strcspn(id.data, "\n"), id.data);
 	op = op_new(OP_BOOT, on_booted, p);
-	op->boot = (struct op_boot){.name = node_name, .boot = p->boot_id, .now = clock_now(p->clock)};
+	op->boot = (struct op_boot){.name = node_name, .boot = p->boot_id, .now = clock_now(p->clock),
+		.fn = boot_due};
 	store_thread_submit(p->store, op);
 }
 
@@ -270,13 +278,13 @@ usec_t planner_pump(struct planner *p)
 
 	if (p->stopped || p->planning || p->next_slot == USEC_NEVER)
 		return USEC_NEVER;
-	at = p->next_slot - PLANNER_LOOKAHEAD;
+	at = p->next_slot - SLOTS_LOOKAHEAD;
 	if (at < p->not_before)
 		at = p->not_before;
 	if (at > now)
 		return at;
 	op = op_new(OP_PLAN, on_planned, p);
-	op->plan = (struct op_plan){.now = now, .horizon = now + PLANNER_LOOKAHEAD, .limit = PLAN_LIMIT,
+	op->plan = (struct op_plan){.now = now, .horizon = now + SLOTS_LOOKAHEAD, .limit = PLAN_LIMIT,
 		.fn = advance, .fn_arg = p};
 	p->planning = true;
 	store_thread_submit(p->store, op);

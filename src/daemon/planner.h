@@ -7,8 +7,6 @@
 struct planner;
 struct store_thread;
 
-#define PLANNER_LOOKAHEAD (5 * USEC_SEC)
-
 struct planner *planner_new(const struct clock *clock, struct store_thread *store /* borrowed */);
 void planner_free(struct planner *p); /* after the store thread has ended */
 AUTO_DEFINE(planner);

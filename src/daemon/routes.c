@@ -12,7 +12,8 @@
 #define LIMIT {"limit", QUERY_NUMBER, 1, 1000, "rows of a page, 100 by default"}
 
 const struct route routes[] = {
-	{"POST", "/v1/jobs", route_job_submit, VERB_SUBMIT, BODY_ONE, "submit a job", {}},
+	{"POST", "/v1/jobs", route_job_submit, VERB_SUBMIT, BODY_ONE, "submit a job", {
+		{"dry_run", QUERY_BOOL, 0, 0, "check everything and say what would happen; nothing is stored"}}},
 	{"POST", "/v1/jobs/bulk", route_job_bulk, VERB_SUBMIT, BODY_BULK, "submit many jobs, all or none", {}},
 	{"GET", "/v1/jobs", route_job_list, VERB_SEE, BODY_NONE, "list jobs", {
 		{"state", QUERY_JOB_STATES, 0, 0, "states, with commas between; may be given again"},

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "core/job.h"
 #include "core/run.h"
+#include "core/slots.h"
 #include "daemon/peer.h"
 #include "daemon/question.h"
 #include "daemon/routes.h"
@@ -36,20 +37,24 @@ static void order_free(struct order *o)
 /* As the store shows it: the queued run is what comes next, and what is not known yet is not shown. */
 static usec_t shown_next(const struct job_new *n)
 {
-	if (n->run)
+	if (n->run_at)
 		return n->run_at;
-	return n->next_slot == USEC_NEVER || n->next_slot % USEC_SEC ? 0 : n->next_slot;
+	return slot_known(n->next_slot) ? n->next_slot : 0;
 }
 
 /* What only the answer to a submission has. */
-static void add_outcome(json_t *o, bool existed, int64_t run)
+static json_t *add_outcome(json_t *o /* NULL: none */, bool existed, int64_t run, const struct forecast *f)
 {
+	if (!o)
+		return NULL;
 	json_object_set_new(o, "existed", json_boolean(existed));
 	json_object_set_new(o, "run", run ? json_integer(run) : json_null());
+	forecast_put(f, o);
+	return o;
 }
 
-/* The job as the store will show it; known without asking, as it was just made. */
-static void answer_new(struct request *r, const struct job_new *n)
+/* The job as the store will show it; known without asking, as it was just made. NULL: *e says why. */
+static json_t *describe_new(const struct job_new *n, const struct forecast *f, struct err *e)
 {
 	struct job j = {
 		.id = n->id,
@@ -66,15 +71,25 @@ static void answer_new(struct request *r, const struct job_new *n)
 		.updated_at = n->now,
 		.next_slot = shown_next(n),
 	};
-	struct err e = {};
-	json_t *o = job_to_json(&j, &e);
 
-	if (!o) {
+	return add_outcome(job_to_json(&j, e), false, n->run, f);
+}
+
+static void answer_new(struct request *r, struct job_new *n, struct submission *s)
+{
+	struct forecast *f = &s->v[0].forecast;
+	struct err e = {};
+	json_t *o;
+
+	/* The job is in, so nothing can be refused any more; without its zone the answer says less. */
+	if (!f->findings)
+		submission_numbered(s, 0, n, request_zones(r), &e);
+	forecast_crowd(f, n->next_slot, n->crowd);
+	o = describe_new(n, f, &e);
+	if (o)
+		request_answer_json(r, 201, o);
+	else
 		request_answer_err(r, &e);
-		return;
-	}
-	add_outcome(o, false, n->run);
-	request_answer_json(r, 201, o);
 }
 
 struct existing {
@@ -82,20 +97,31 @@ struct existing {
 	int64_t id, run;
 };
 
-static bool run_existing(struct store *s, struct question *q, struct err *e)
+static json_t *describe_existing(struct store *s, const struct existing *x, const struct forecast *f, struct err *e)
 {
 	AUTO(job) *j = NULL;
 	char ref[32];
-	json_t *o;
 
-	snprintf(ref, sizeof(ref), "%" PRId64, ((struct existing *)q)->id);
-	if (!question_job(s, q->scope, ref, &j, e) || !(o = job_to_json(j, e)))
+	snprintf(ref, sizeof(ref), "%" PRId64, x->id);
+	if (!question_job(s, x->q.scope, ref, &j, e))
+		return NULL;
+	return add_outcome(job_to_json(j, e), true, x->run, f);
+}
+
+static bool put_answer(struct question *q, json_t *o /* moved; NULL: none */)
+{
+	if (!o)
 		return false;
-	add_outcome(o, true, ((struct existing *)q)->run);
 	json_write(o, &q->out);
 	buf_char(&q->out, '\n');
 	json_decref(o);
 	return true;
+}
+
+/* What was doubtful about it was said when it was added. */
+static bool run_existing(struct store *s, struct question *q, struct err *e)
+{
+	return put_answer(q, describe_existing(s, (struct existing *)q, &(struct forecast){}, e));
 }
 
 static void free_existing(struct question *q)
@@ -148,7 +174,7 @@ static void on_added(struct op *op, void *arg)
 	} else if (r && op->add.existed) {
 		answer_existing(r, &op->add);
 	} else if (r) {
-		answer_new(r, &op->add);
+		answer_new(r, &op->add, &o->s);
 	}
 	op_free(op);
 	order_free(o);
@@ -197,6 +223,40 @@ static void free_order_query(struct question *q)
 	order_free((struct order *)q);
 }
 
+/* ---- a dry run, on the reader's thread ---- */
+
+/* What only the store would give, nobody has. */
+static json_t *describe_trial(const struct job_new *n, const struct forecast *f, struct err *e)
+{
+	static const char *const unknown[] = {"id", "segment"};
+	json_t *o = describe_new(n, f, e);
+
+	for (size_t i = 0; o && i < ELEMENTS(unknown); i++)
+		json_object_set_new(o, unknown[i], json_null());
+	return o;
+}
+
+static bool run_trial(struct store *s, struct question *q, struct err *e)
+{
+	struct order *o = (struct order *)q;
+	struct existing known;
+	struct forecast *f;
+	struct job_new *n;
+
+	if (!run_prepare(s, q, e))
+		return false;
+	submission_own(&o->s);
+	n = o->s.jobs;
+	f = &o->s.v[0].forecast;
+	if (!store_job_try(s, n, e))
+		return false;
+	forecast_crowd(f, n->next_slot, n->crowd);
+	known = (struct existing){.q.scope = q->scope, .id = n->id, .run = n->run};
+	return put_answer(q, n->existed ? describe_existing(s, &known, f, e) : describe_trial(n, f, e));
+}
+
+/* ---- the routes ---- */
+
 /* Nobody's command may run under an identity that is not his. */
 static bool check_workers(const struct request *r, struct err *e)
 {
@@ -223,6 +283,7 @@ static void submit(struct request *r, bool bulk)
 	o->s = (struct submission){
 		.body = r->body,
 		.bulk = bulk,
+		.dry_run = !bulk && request_number(r, "dry_run", 0),
 		.max_body = bulk ? l->bulk_body : l->body,
 		.max_jobs = l->bulk_jobs,
 		.now = request_now(r),
@@ -231,10 +292,10 @@ static void submit(struct request *r, bool bulk)
 		.jobs_limit = peer_jobs_limit(r),
 	};
 	r->body = (struct buf){};
-	if (!o->s.owner || o->s.body.len > LOOP_BODY) {
+	if (o->s.dry_run || !o->s.owner || o->s.body.len > LOOP_BODY) {
 		o->zones = request_reader_zones(r);
-		o->q.run = run_prepare;
-		o->q.then = prepared;
+		o->q.run = o->s.dry_run ? run_trial : run_prepare;
+		o->q.then = o->s.dry_run ? NULL : prepared;
 		o->q.free = free_order_query;
 		question_start(r, &o->q);
 	} else if (submission_prepare(&o->s, request_zones(r), &e)) {

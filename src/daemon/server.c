@@ -5,8 +5,6 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "base/tzfile.h"
-#include "core/zone_cache.h"
 #include "daemon/output_watch.h"
 #include "daemon/server_state.h"
 #include <errno.h>
@@ -173,8 +171,6 @@ bool server_start(struct sd_event *ev, int listen_fd, const struct server_contex
 	s->started = clock_boot(c->clock);
 	s->access = (struct access){ .user_mode = c->user_mode, .self = getuid() };
 	s->listen_fd = listen_fd;
-	s->zones = zone_cache_new(tzfile_read);
-	s->reader_zones = zone_cache_new(tzfile_read);
 	for (int p = 0; p < PHASE_MAX; p++)
 		TAILQ_INIT(&s->phases[p]);
 	s->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -226,8 +222,6 @@ void server_free(struct server *s)
 	output_watch_free(s->outputs);
 	if (s->reserve_fd >= 0)
 		close(s->reserve_fd);
-	zone_cache_free(s->zones);
-	zone_cache_free(s->reader_zones);
 	peers_done(s);
 	sd_event_unref(s->event);
 	free(s);

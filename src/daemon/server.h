@@ -14,6 +14,7 @@ struct planner;
 struct sd_event;
 struct server;
 struct store_thread;
+struct zones;
 
 /* What the routes may use; everything is borrowed and outlives the server. */
 struct server_context {
@@ -22,8 +23,8 @@ struct server_context {
 	struct dispatcher *dispatcher;
 	struct hub *hub;
 	const struct planner *planner;
-	const char *node_name, *node_id;
-	const char *store_where;   /* as it may be shown: without a password */
+	struct zones *zones;
+	const char *node_name, *node_id, *store_where;
 	int output_dir;            /* descriptor of the spawner's output directory */
 	int64_t workers_uid;       /* whose jobs the workers can run: a uid, or -1 for everybody's */
 	bool user_mode;            /* only our own uid is served, and the quotas do not apply */

@@ -7,6 +7,7 @@
 #include "daemon/output_watch.h"
 #include "daemon/routes.h"
 #include "daemon/server_state.h"
+#include "daemon/zones.h"
 #include "wire/codec.h"
 #include <string.h>
 
@@ -274,12 +275,12 @@ struct peer *request_peer(const struct request *r)
 
 struct zone_cache *request_zones(const struct request *r)
 {
-	return r->server->zones;
+	return r->context->zones->loop;
 }
 
 struct zone_cache *request_reader_zones(const struct request *r)
 {
-	return r->server->reader_zones;
+	return r->context->zones->reader;
 }
 
 struct output_watch *request_outputs(const struct request *r, struct err *e)

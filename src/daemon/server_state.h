@@ -54,8 +54,6 @@ struct server {
 	usec_t started;            /* CLOCK_BOOTTIME */
 	usec_t refusal_logged;
 	struct output_watch *outputs; /* made by the first follower */
-	struct zone_cache *zones;        /* of the loop */
-	struct zone_cache *reader_zones; /* of the reader's thread */
 };
 
 /* server.c */

@@ -2,10 +2,13 @@
 /* A request body becomes jobs that the store can take: all the checking before the transaction. */
 #include "daemon/submission.h"
 #include "base/err.h"
+#include "base/io.h"
 #include "base/text.h"
 #include "core/schedule_set.h"
+#include "core/slots.h"
 #include "core/zone_cache.h"
 #include "wire/codec.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,6 +26,7 @@ void submission_done(struct submission *s)
 		free(s->v[i].text);
 		free(s->v[i].key);
 		free(s->v[i].content);
+		forecast_done(&s->v[i].forecast);
 	}
 	free(s->v);
 	free(s->jobs);
@@ -37,13 +41,17 @@ static bool check_kind(const struct schedule_set *set, struct err *e)
 {
 	if (schedule_set_kind(set) == SCHEDULE_MANUAL)
 		return err_field(e, "schedule", "this daemon starts no jobs by hand: give a time, or none to run it at once");
+	if (schedule_set_follows(set) && schedule_set_count(set) > 1)
+		return err_field(e, "schedule", "'after-finish' goes alone, not together with other schedules");
 	return true;
 }
 
-/* A slot that is no whole second tells the planner to find the first one from there. */
-static usec_t find_later(usec_t now)
+static bool hashed_by_number(const struct schedule_set *set, const struct job_spec *spec)
 {
-	return now % USEC_SEC ? now : now + 1;
+	for (size_t i = 0; i < schedule_set_count(set); i++)
+		if (!spec->name && schedule_hashed(schedule_set_at(set, i)))
+			return true;
+	return false;
 }
 
 /*
@@ -53,55 +61,85 @@ static usec_t find_later(usec_t now)
 static void take_slots(const struct schedule_set *set, const struct job_spec *spec, struct job_new *new,
 	struct strv *texts)
 {
-	bool later = false;
+	bool later = hashed_by_number(set, spec);
 
 	for (size_t i = 0; i < schedule_set_count(set); i++) {
 		const struct schedule *part = schedule_set_at(set, i);
 		AUTO_DONE(buf) text = {};
-		usec_t next;
+		usec_t first;
 
 		if (schedule_kind(part) == SCHEDULE_NOW) {
 			new->run_at = new->now;
+			new->run_delay = io_random_upto(spec->jitter);
 			strv_add(texts, "now");
 			continue;
 		}
 		if (schedule_hashed(part) && !spec->name) {
 			strv_add(texts, spec->schedule.v[i]);
-			later = true;
 			continue;
 		}
 		schedule_print(part, &text);
 		strv_take(texts, buf_steal(&text));
-		if (schedule_next(part, new->now, &next) && (!new->next_slot || next < new->next_slot))
-			new->next_slot = next;
+		if (schedule_first(part, &first) && (!new->next_slot || first < new->next_slot))
+			new->next_slot = first;
 	}
 	if (later)
-		new->next_slot = find_later(new->now);
+		new->next_slot = slot_search_from(new->now);
+}
+
+static bool read_schedule(const struct job_spec *spec, usec_t now, const char *id, struct zone_cache *zones,
+	struct schedule_set **ret, struct err *e)
+{
+	struct schedule_context c = {
+		.anchor = now,
+		.id = id,
+		.gap = (enum dst_gap)spec->dst_gap,
+		.fold = (enum dst_fold)spec->dst_fold,
+		.from = spec->from,
+		.until = spec->until,
+	};
+
+	return zone_cache_get(zones, spec->tz, &c.zone, e) && schedule_set_parse(&spec->schedule, &c, ret, e);
+}
+
+bool submission_numbered(struct submission *s, size_t i, struct job_new *n, struct zone_cache *zones, struct err *e)
+{
+	struct submission_job *j = &s->v[i];
+	AUTO(schedule_set) *set = NULL;
+	char number[32];
+
+	snprintf(number, sizeof(number), "%" PRId64, n->id);
+	if (!read_schedule(&j->spec, n->now, number, zones, &set, e))
+		return false;
+	if (!schedule_set_first(set, &n->next_slot))
+		n->next_slot = 0;
+	forecast_lint(&j->forecast, set, &j->spec, false);
+	return true;
 }
 
 /* The schedule is read once against this instant and kept as a text that means the same for ever. */
-static bool schedule_job(struct submission_job *j, struct job_new *new, struct zone_cache *zones, struct err *e)
+static bool schedule_job(const struct submission *s, struct submission_job *j, struct job_new *new,
+	struct zone_cache *zones, struct err *e)
 {
-	struct schedule_context c = {
-		.anchor = new->now,
-		.id = j->spec.name,
-		.gap = (enum dst_gap)j->spec.dst_gap,
-		.fold = (enum dst_fold)j->spec.dst_fold,
-		.from = j->spec.from,
-		.until = j->spec.until,
-	};
 	AUTO(schedule_set) *set = NULL;
 	AUTO_DONE(strv) texts = {};
+	bool undecided;
 
-	if (!zone_cache_get(zones, j->spec.tz, &c.zone, e) ||
-	    !schedule_set_parse(&j->spec.schedule, &c, &set, e) || !check_kind(set, e))
+	if (!read_schedule(&j->spec, new->now, j->spec.name, zones, &set, e) || !check_kind(set, e))
 		return false;
+	undecided = hashed_by_number(set, &j->spec);
 	take_slots(set, &j->spec, new, &texts);
 	new->boots = schedule_set_boots(set);
 	if (new->boots && !new->next_slot)
-		new->next_slot = USEC_NEVER; /* the job stays for the boots to come */
+		new->next_slot = slot_boot_wait(j->spec.until, new->now); /* the job stays for the boots to come */
 	if (!new->run_at && !new->next_slot)
 		return err_field(e, "schedule", "the time is in the past; nothing would ever run");
+	if (s->dry_run)
+		forecast_look(&j->forecast, set, &j->spec, new->now, undecided);
+	if (s->dry_run || (!s->bulk && !undecided))
+		forecast_lint(&j->forecast, set, &j->spec, undecided);
+	if (!s->bulk && slot_known(new->next_slot) && (s->dry_run || new->next_slot % USEC_MIN == 0))
+		new->crowd_max = SCHEDULE_CROWD;
 	strv_done(&j->spec.schedule);
 	j->spec.schedule = texts;
 	texts = (struct strv){};
@@ -119,7 +157,9 @@ static bool prepare_job(struct submission *s, size_t i, const json_t *o, struct 
 		return false;
 	if (j->key)
 		j->content = spec_to_text(&j->spec);
-	if (!schedule_job(j, new, zones, e))
+	if (!j->spec.tz)
+		j->spec.tz = xstrdup("UTC");
+	if (!schedule_job(s, j, new, zones, e))
 		return false;
 	j->text = spec_to_text(&j->spec);
 	new->uid = s->uid;

@@ -4,6 +4,7 @@
 #include "base/auto.h"
 #include "base/buf.h"
 #include "core/job.h"
+#include "daemon/forecast.h"
 #include "store/op.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,11 +17,13 @@ struct submission_job {
 	char *text;           /* canonical */
 	char *key;            /* NULL: none */
 	char *content;        /* canonical, before the schedule was read; with a key only */
+	struct forecast forecast; /* of a single job */
 };
 
 struct submission {
 	struct buf body;      /* in */
 	bool bulk;
+	bool dry_run;         /* a single job that nobody will store */
 	size_t max_body, max_jobs;
 	usec_t now;
 	uint32_t uid;
@@ -37,5 +40,7 @@ void submission_done(struct submission *s);
 
 /* Pure but for the zone files; an error's field is a member, behind "jobs[17]." in a bulk. */
 bool submission_prepare(struct submission *s, struct zone_cache *zones, struct err *e);
+/* The job got its number, which decides what H is where it has no name: its first slot is known now. */
+bool submission_numbered(struct submission *s, size_t i, struct job_new *n, struct zone_cache *zones, struct err *e);
 void submission_own(struct submission *s); /* the owner is known now */
 void submission_field(struct err *e, size_t index); /* puts "jobs[17]." before the field */

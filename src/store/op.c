@@ -52,7 +52,7 @@ void attempt_list_done(struct attempt_list *l)
 
 static void reset_add(struct job_new *j)
 {
-	j->id = j->run = 0;
+	j->id = j->run = j->crowd = 0;
 	j->existed = false;
 }
 

@@ -35,13 +35,16 @@ struct job_new {
 	int64_t priority;
 	usec_t now;
 	usec_t run_at;           /* a run is queued at once for this slot; 0: none */
+	usec_t run_delay;        /* and is due so long after it */
 	usec_t next_slot;        /* the first slot of 'due'; 0: none; USEC_NEVER: it waits for something else */
 	bool boots;              /* it is due at each boot */
 	int64_t limit;           /* live jobs this uid may have, this one included; 0: any number */
+	int64_t crowd_max;       /* the other jobs due at next_slot are counted up to this; 0: not at all */
 	/* results */
 	int64_t id;              /* the job's number */
 	int64_t run;             /* the run queued at once; 0: none */
 	bool existed;            /* the key was known, with the same content: nothing was added */
+	int64_t crowd;           /* the other jobs at next_slot; 0 in a batch that has too many slots to look at */
 };
 
 struct op_job_bulk {
@@ -103,9 +106,13 @@ struct op_plan {
 	size_t jobs, runs;   /* rows moved, runs made; jobs == limit: ask again */
 };
 
+/* Whether a job with this spec runs after a boot, and when. Pure; on the store thread inside the transaction. */
+typedef bool boot_fn(int64_t job, const char *spec, usec_t now, usec_t *ret_due, void *arg);
 struct op_boot {
 	const char *name, *boot; /* borrowed: the node's name, the kernel's boot id */
 	usec_t now;
+	boot_fn *fn;             /* NULL: at once */
+	void *fn_arg;
 	size_t runs;             /* result: runs made; 0 when this boot was known */
 };
 

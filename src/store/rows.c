@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows become structs. */
 #include "base/text.h"
+#include "core/slots.h"
 #include "store/private.h"
 
 struct run *row_run(struct query *q)
@@ -77,7 +78,7 @@ struct job *row_job(struct query *q, struct err *e)
 	due = query_get_int(q);
 	if (queued)
 		j->next_slot = queued;
-	else if (due != USEC_NEVER && due % USEC_SEC == 0)
+	else if (slot_known(due))
 		j->next_slot = due; /* else it is not known before something has happened */
 	j->last_run.id = query_get_int(q);
 	j->last_run.state = (int)query_get_int(q);

@@ -91,6 +91,9 @@ bool store_job_get(struct store *s, int64_t uid, int64_t id, struct job **ret, s
  */
 bool store_job_find(struct store *s, int64_t uid, const char *name, struct job **ret, struct err *e);
 bool store_job_names(struct store *s, int64_t uid, size_t limit, struct strv *ret, struct err *e); /* for "did you mean" */
+/* What adding would meet: the refusals and results of OP_JOB_ADD, but nothing is added and there are no numbers. */
+struct job_new;
+bool store_job_try(struct store *s, struct job_new *j, struct err *e);
 bool store_job_list(struct store *s, const struct job_filter *f, struct job_list *ret, struct err *e);
 bool store_run_get(struct store *s, int64_t uid, int64_t id, struct run **ret, struct err *e);
 bool store_run_list(struct store *s, const struct run_filter *f, struct run_list *ret, struct err *e);

@@ -29,6 +29,17 @@ static void booted_done(struct booted *b)
 	free(b->v);
 }
 
+static void booted_add(struct booted *b, const struct run_new *r, char *queue /* moved */)
+{
+	if ((b->n & (b->n - 1)) == 0) {
+		b->v = xrealloc(b->v, (b->n ? b->n * 2 : 1) * sizeof(*b->v));
+		b->queues = xrealloc(b->queues, (b->n ? b->n * 2 : 1) * sizeof(*b->queues));
+	}
+	b->v[b->n] = *r;
+	b->v[b->n].queue = b->queues[b->n] = queue;
+	b->n++;
+}
+
 static bool read_jobs(struct store *s, const struct op_boot *o, struct booted *b, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_BOOT_JOBS, e);
@@ -37,16 +48,17 @@ static bool read_jobs(struct store *s, const struct op_boot *o, struct booted *b
 		struct run_new r = {.kind = RUN_KIND_BOOT, .state = RUN_QUEUED, .slot = o->now, .due_at = o->now,
 			.now = o->now};
 
-		if ((b->n & (b->n - 1)) == 0) {
-			b->v = xrealloc(b->v, (b->n ? b->n * 2 : 1) * sizeof(*b->v));
-			b->queues = xrealloc(b->queues, (b->n ? b->n * 2 : 1) * sizeof(*b->queues));
-		}
+		AUTO_TEXT queue = NULL;
+		AUTO_TEXT spec = NULL;
+
 		r.job = query_get_int(&q);
 		r.uid = (uint32_t)query_get_int(&q);
 		r.revision = query_get_int(&q);
 		r.priority = query_get_int(&q);
-		r.queue = b->queues[b->n] = query_get_copy(&q);
-		b->v[b->n++] = r;
+		queue = query_get_copy(&q);
+		spec = query_get_copy(&q);
+		if (!o->fn || o->fn(r.job, spec, o->now, &r.due_at, o->fn_arg))
+			booted_add(b, &r, STEAL(queue));
 	}
 	return !q.failed;
 }

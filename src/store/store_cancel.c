@@ -2,6 +2,7 @@
 /* Jobs and runs are ended by their owner: cancelled, removed; and jobs finish by themselves. */
 #include "base/map.h"
 #include "base/text.h"
+#include "core/slots.h"
 #include "store/private.h"
 
 static bool live(enum job_state s)
@@ -20,14 +21,14 @@ static bool jobs_idle(struct store *s, const char *ids, struct set *ret, struct 
 	return !q.failed;
 }
 
-/* A slot that is no whole second tells the planner to look for the next one from there. */
+/* Those that wait for the end of their run. */
 static bool due_resume(struct store *s, const char *ids, usec_t now, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_DUE_RESUME, e);
 
 	query_text(&q, ids);
 	query_int(&q, USEC_NEVER);
-	query_int(&q, now % USEC_SEC ? now : now + 1);
+	query_int(&q, slot_search_from(now));
 	return query_finish(&q);
 }
 

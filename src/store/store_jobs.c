@@ -8,6 +8,7 @@
 
 #define CHUNK_JOBS 1000
 #define CHUNK_BYTES (4 << 20) /* of specs in one statement */
+#define CROWDS_MAX 8          /* slots of a chunk whose jobs are counted */
 
 /* A job on its way in. */
 struct adding {
@@ -121,15 +122,14 @@ static bool drop_key(struct store *s, int64_t id, struct err *e)
 	return query_finish(&q);
 }
 
-static bool explain_name(struct store *s, struct adding *a, struct err *e)
+/* Refuses a name that a live job has. */
+static bool check_name(struct store *s, struct adding *a, struct err *e)
 {
 	AUTO_QUERY q = {};
 	const struct job_new *j = a->j;
 
-	if (!j->name) {
-		err_set(&a->err, ERR_BUSY, "the job met another one on its way in; try again");
+	if (!j->name)
 		return true;
-	}
 	q = query_start(s->db, Q_JOB_BY_LIVE_NAME, e);
 	query_int(&q, j->uid);
 	query_text(&q, j->name);
@@ -138,10 +138,28 @@ static bool explain_name(struct store *s, struct adding *a, struct err *e)
 
 		err_set(&a->err, ERR_CONFLICT, "the name '%s' is taken by job %lld; choose another, or end "
 			"that one with 'jobctl rm %lld'", j->name, id, id);
-		return refuse(a, "name");
+		refuse(a, "name");
 	}
-	err_set(&a->err, ERR_BUSY, "the name '%s' was taken a moment ago; try again", j->name);
 	return !q.failed;
+}
+
+/* The row met something that is gone again. */
+static bool explain_name(struct store *s, struct adding *a, struct err *e)
+{
+	if (!check_name(s, a, e))
+		return false;
+	if (!a->err.kind && a->j->name)
+		err_set(&a->err, ERR_BUSY, "the name '%s' was taken a moment ago; try again", a->j->name);
+	else if (!a->err.kind)
+		err_set(&a->err, ERR_BUSY, "the job met another one on its way in; try again");
+	return true;
+}
+
+static bool refuse_key(struct adding *a, int64_t id)
+{
+	err_set(&a->err, ERR_CONFLICT, "the key '%s' belongs to job %lld, which is another one; "
+		"see 'jobctl show %lld'", a->j->key, (long long)id, (long long)id);
+	return refuse(a, "key");
 }
 
 /* Why a row did not go in: its key is known, or its name is taken. An expired key is freed; then it is tried again. */
@@ -156,11 +174,8 @@ static bool explain(struct store *s, struct adding *a, struct err *e)
 		a->j->id = id;
 		return !a->j->run_at || first_run(s, a->j, e);
 	}
-	if (id && !expired) {
-		err_set(&a->err, ERR_CONFLICT, "the key '%s' belongs to job %lld, which is another one; "
-			"see 'jobctl show %lld'", a->j->key, (long long)id, (long long)id);
-		return refuse(a, "key");
-	}
+	if (id && !expired)
+		return refuse_key(a, id);
 	if (expired && !drop_key(s, id, e))
 		return false;
 	if (expired && !insert_rows(s, a, 1, e))
@@ -177,7 +192,7 @@ static void describe_run(struct set *set, const struct job_new *j)
 		.kind = RUN_KIND_SCHEDULE,
 		.state = RUN_QUEUED,
 		.slot = j->run_at,
-		.due_at = j->run_at,
+		.due_at = j->run_at + j->run_delay,
 		.revision = 1,
 		.priority = j->priority,
 		.queue = QUEUE_DEFAULT,
@@ -280,6 +295,48 @@ static bool check_limits(struct store *s, struct adding *a, size_t n, struct err
 	return true;
 }
 
+/* ---- crowds ---- */
+
+static bool count_crowd(struct store *s, usec_t slot, int64_t max, int64_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_DUE_CROWD, e);
+
+	query_int(&q, slot);
+	query_int(&q, max);
+	*ret = query_row(&q) ? query_get_int(&q) : 0;
+	return !q.failed;
+}
+
+/* Jobs that come together often have the same slot. What is looked at is bounded, so that a batch is not slowed down. */
+static bool count_crowds(struct store *s, struct adding *a, size_t n, struct err *e)
+{
+	struct {
+		usec_t slot;
+		int64_t jobs;
+	} seen[CROWDS_MAX];
+	size_t known = 0, k;
+
+	for (size_t i = 0; i < n; i++) {
+		struct job_new *j = a[i].j;
+
+		if (!a[i].inserted || !j->crowd_max || !j->next_slot)
+			continue;
+		for (k = 0; k < known && seen[k].slot != j->next_slot; k++)
+			;
+		if (k == CROWDS_MAX)
+			continue;
+		if (k == known) {
+			seen[known++].slot = j->next_slot;
+			if (!count_crowd(s, j->next_slot, j->crowd_max, &seen[k].jobs, e))
+				return false;
+		}
+		j->crowd = seen[k].jobs;
+	}
+	return true;
+}
+
+/* ---- together ---- */
+
 static bool add_chunk(struct store *s, struct adding *a, size_t n, struct err *e)
 {
 	if (!check_limits(s, a, n, e) || !number_them(s, a, n, e) || !insert_rows(s, a, n, e))
@@ -287,7 +344,7 @@ static bool add_chunk(struct store *s, struct adding *a, size_t n, struct err *e
 	for (size_t i = 0; i < n; i++)
 		if (!a[i].err.kind && !a[i].inserted && !explain(s, &a[i], e))
 			return false;
-	return insert_rest(s, a, n, e);
+	return count_crowds(s, a, n, e) && insert_rest(s, a, n, e);
 }
 
 /* Chunks keep a statement's parameter small; 'stop' ends after the first chunk with a refusal. */
@@ -311,8 +368,43 @@ static bool add_all(struct store *s, struct adding *a, size_t n, bool stop, stru
 
 static void forget(struct job_new *j)
 {
-	j->id = j->run = 0;
+	j->id = j->run = j->crowd = 0;
 	j->existed = false;
+}
+
+static bool try_one(struct store *s, struct adding *a, struct err *e)
+{
+	bool expired = false;
+	int64_t id = 0;
+
+	if (!check_limits(s, a, 1, e) || (a->j->key && !look_up_key(s, a, &id, &expired, e)))
+		return false;
+	if (a->err.kind)
+		return true;
+	if (a->j->existed) {
+		a->j->id = id;
+		return !a->j->run_at || first_run(s, a->j, e);
+	}
+	if (id && !expired)
+		return refuse_key(a, id);
+	return check_name(s, a, e) && (!a->j->crowd_max || !a->j->next_slot ||
+		count_crowd(s, a->j->next_slot, a->j->crowd_max, &a->j->crowd, e));
+}
+
+bool store_job_try(struct store *s, struct job_new *j, struct err *e)
+{
+	struct adding a = {.j = j};
+	AUTO_TX tx = {};
+
+	forget(j);
+	if (!tx_begin(&tx, s, false, e) || !try_one(s, &a, e) || !tx_commit(&tx, e))
+		return false;
+	if (!a.err.kind)
+		return true;
+	forget(j);
+	if (e)
+		*e = a.err;
+	return false;
 }
 
 bool apply_job_add(struct store *s, struct op *const *ops, size_t n, struct err *e)

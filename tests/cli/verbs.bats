@@ -32,6 +32,51 @@ setup() {
 	[[ "$(jobctl add -o name -- true)" =~ ^[0-9]+$ ]]
 }
 
+@test "add --dry-run shows words, five slots and what is doubtful, and adds nothing" {
+	before=$(jobctl list --all -o name | wc -l)
+	run --separate-stderr jobctl add --dry-run --tz Europe/Berlin --cron '*/35 2 * * *' -n dry -- true
+	[ "$status" -eq 0 ]
+	[ "${lines[0]}" = "schedule      at 02:00 and 02:35 every day, Europe/Berlin" ]
+	[ "$(grep -cE '^(next)? +[0-9]{4}-[0-9-]+T0[01]:(00|35):00Z  [0-9-]+T02:(00|35):00\+0[12]:00' <<<"$output")" -eq 5 ]
+	[[ "$output" =~ "note          minute '*/35' starts again at 0".*" (uneven-step)" ]]
+	[ "$stderr" = "nothing was added; without --dry-run it would be" ]
+	run jobctl add --dry-run --tz UTC --cron '0 3 * * *' -o json -- true
+	[ "$(jq -r '.explain, (.next | length), (.findings | length), .id' <<<"$output" | xargs)" = \
+		"at 03:00 every day, UTC 5 0 null" ]
+	[ "$(jobctl list --all -o name | wc -l)" -eq "$before" ]
+}
+
+@test "add --dry-run refuses what add would refuse, and what makes no sense with it" {
+	run jobctl add --dry-run --cron '0 0 30 2 *' -- true
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"never fires"* ]]
+	run jobctl add --dry-run --wait -- true
+	[ "$status" -eq 2 ]
+	run jobctl add --dry-run -o csv -- true
+	[ "$status" -eq 2 ]
+}
+
+@test "add notes what is doubtful on standard error, once, and is not hindered" {
+	run --separate-stderr jobctl add --tz UTC --cron '*/35 * * * *' -n doubtful -- true
+	[ "$status" -eq 0 ]
+	[[ "$output" =~ ^[0-9]+$ ]]
+	[ "$(grep -c '^note: .* (uneven-step)$' <<<"$stderr")" -eq 1 ]
+	run --separate-stderr jobctl add --tz UTC --cron '*/35 * * * *' -o json -- true
+	[ "$stderr" = "" ]
+	[ "$(jq -r '.findings[].code' <<<"$output")" = uneven-step ]
+}
+
+@test "a list shows schedules as people write them" {
+	jobctl add -n short1 --after-finish 90s -- true
+	jobctl add -n short2 --every 2d -- true
+	jobctl add -n short3 --on boot -- true
+	jobctl add -n short4 --iso R3/PT1H -- true
+	run jobctl list 'short*' -o csv
+	[ "$(jobctl list 'short*' -o csv | grep -oE '(after-finish|every|on boot|R3/)[^,]*' | xargs)" = \
+		"after-finish 1m30s every 2d on boot R3/PT1H" ]
+	[[ "$(jobctl show short1 -o json | jq -r '.schedule[0]')" == "after-finish PT1M30S since "* ]]
+}
+
 @test "several words are run without a shell" {
 	job=$(jobctl add -- printf '<%s>' 'a b' '$HOME' '' '*' -n --)
 	jobctl wait "$job"

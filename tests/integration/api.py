@@ -43,7 +43,7 @@ def a_submission_comes_back_as_a_job_that_number_and_name_find():
         assert status == 201 and job["existed"] is False and job["state"] == "active", job
         assert job["command"] == spec["command"] and job["timeout"] == 5400 and job["grace"] == 0.5, job
         assert job["next_at"] == LATER and job["last_run"] is None and job["run"] is None, job
-        del job["existed"], job["run"]
+        del job["existed"], job["run"], job["findings"]
         assert d.api().get("/v1/jobs/%d" % job["id"]) == job
         assert d.api().get("/v1/jobs/backup") == job
         assert d.api().get("/v1/jobs")["jobs"] == [job]
@@ -56,9 +56,65 @@ def the_answer_to_a_job_for_now_is_what_the_store_shows():
         d.add(command=["sleep", "30"])
         status, job = d.api().call("POST", "/v1/jobs", {"command": TRUE})
         assert status == 201 and d.api().get("/v1/runs/%d" % job["run"])["state"] == "queued", job
-        del job["existed"], job["run"]
+        del job["existed"], job["run"], job["findings"]
         shown = d.api().get("/v1/jobs/%d" % job["id"])
         assert shown == job, {k: (job[k], shown[k]) for k in job if job[k] != shown[k]}
+
+
+@case
+def a_dry_run_says_what_would_happen_and_stores_nothing():
+    with Daemon() as d:
+        d.start()
+        dry = lambda **spec: d.api().call("POST", "/v1/jobs?dry_run=true", dict(spec, command=TRUE))
+        status, job = dry(name="odd", schedule=["*/35 * * * *"], tz="Europe/Berlin", jitter=7200)
+        assert status == 200 and job["id"] is None and job["name"] == "odd" and not job["existed"], job
+        assert job["explain"] == "at minutes 0 and 35 of every hour, Europe/Berlin", job
+        assert len(job["next"]) == 5 and job["next"] == sorted(job["next"]) and job["next"][0] == job["next_at"], job
+        assert [f["code"] for f in job["findings"]] == ["uneven-step", "wide-jitter"], job
+        assert all(f["message"] for f in job["findings"]), job
+        assert d.api().get("/v1/jobs")["jobs"] == [] and d.runs() == []
+        # what would be refused is refused
+        for field, spec in (("schedule", {"schedule": ["0 0 30 2 *"]}), ("tz", {"tz": "No/Where"}), ("umask", {"umask": "9"})):
+            status, answer = dry(**spec)
+            assert status == 400 and answer["error"]["field"] == field, (field, answer)
+        kept = d.api().call("POST", "/v1/jobs", {"command": TRUE, "schedule": [LATER], "name": "odd", "key": "k"})[1]
+        status, answer = dry(name="odd")
+        assert status == 409 and answer["error"]["field"] == "name", answer
+        status, answer = dry(name="other", key="k")
+        assert status == 409 and answer["error"]["field"] == "key", answer
+        status, answer = dry(name="odd", key="k", schedule=[LATER])
+        assert status == 200 and answer["existed"] and answer["id"] == kept["id"], answer
+        assert d.api().call("POST", "/v1/jobs?dry_run=perhaps", {"command": TRUE})[0] == 400
+        # and now is now
+        status, answer = dry()
+        assert status == 200 and answer["explain"] == "once, now" and len(answer["next"]) == 1, answer
+        assert len(d.api().get("/v1/jobs")["jobs"]) == 1 and d.runs() == []
+
+
+@case
+def what_is_doubtful_is_said_once_and_hinders_nothing():
+    with Daemon() as d:
+        d.start()
+        spec = {"command": TRUE, "schedule": ["*/35 * * * *"], "key": "k"}
+        status, job = d.api().call("POST", "/v1/jobs", spec)
+        assert status == 201 and [f["code"] for f in job["findings"]] == ["uneven-step"], job
+        status, again = d.api().call("POST", "/v1/jobs", spec)
+        assert status == 200 and again["id"] == job["id"] and again["findings"] == [], again
+        assert "findings" not in d.api().get("/v1/jobs/%d" % job["id"])
+        assert d.add(command=TRUE, schedule=["0 3 * * *"])["findings"] == []
+
+
+@case
+def a_crowded_second_is_found_by_those_who_join_it():
+    with Daemon() as d:
+        d.start()
+        codes = lambda job: [f["code"] for f in job["findings"]]
+        crowd = [{"command": TRUE, "schedule": ["0 3 1 1 *"]} for _ in range(1000)]
+        d.api().post("/v1/jobs/bulk", {"jobs": crowd[1:]})
+        assert codes(d.add(**crowd[0])) == [], "999 others"
+        assert codes(d.add(**crowd[0])) == ["crowded-second"]
+        assert codes(d.api().post("/v1/jobs?dry_run=true", crowd[0])) == ["crowded-second"]
+        assert codes(d.add(command=TRUE, schedule=["1 3 1 1 *"])) == []
 
 
 @case

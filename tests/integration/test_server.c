@@ -12,6 +12,7 @@
 #include "daemon/planner.h"
 #include "daemon/server.h"
 #include "daemon/store_thread.h"
+#include "daemon/zones.h"
 #include "unit/unit.h"
 #include "wire/client.h"
 #include "wire/codec.h"
@@ -76,6 +77,7 @@ static int serve(const struct rig *rig, const struct server_limits *limits, int6
 	c.hub = o.hub = hub_new();
 	o.store = c.store;
 	c.planner = planner_new(&clock_system, c.store);
+	c.zones = zones_new();
 	if (!dispatcher_new(ev, &o, &d, &e))
 		return 4;
 	c.dispatcher = d;
@@ -87,6 +89,7 @@ static int serve(const struct rig *rig, const struct server_limits *limits, int6
 	dispatcher_free(d);
 	hub_free(c.hub);
 	planner_free((struct planner *)c.planner);
+	zones_free(c.zones);
 	sd_event_unref(ev);
 	return status;
 }

@@ -151,14 +151,12 @@ static void doubtful_schedules_are_found(void **state)
 
 static void a_crowded_second_is_found_from_a_thousand_jobs_on(void **state)
 {
-	const struct schedule_context c = { .anchor = new_year };
-	AUTO(schedule) *s = parsed("0 0 * * *", &c);
 	AUTO_DONE(buf) b = {};
 
 	(void)state;
-	schedule_lint_crowd(s, new_year, 999, gather, &b);
+	schedule_lint_crowd(new_year, SCHEDULE_CROWD - 1, gather, &b);
 	assert_null(b.data);
-	schedule_lint_crowd(s, new_year, 1000, gather, &b);
+	schedule_lint_crowd(new_year, SCHEDULE_CROWD, gather, &b);
 	assert_string_equal(b.data, "crowded-second");
 }
 
@@ -257,6 +255,35 @@ static void saying_the_same_twice_is_found(void **state)
 	assert_string_equal(words.data, "at 00:00 every day, UTC; and at 00:00 every day, UTC");
 }
 
+static void a_jitter_longer_than_the_shortest_gap_is_found(void **state)
+{
+	static const struct {
+		const char *text;
+		usec_t jitter;
+		bool found;
+	} rows[] = {
+		{"@hourly", USEC_HOUR, false},
+		{"@hourly", USEC_HOUR + 1, true},
+		{"0 9,10,17 * * *", 2 * USEC_HOUR, true},
+		{"every 10m", 9 * USEC_MIN, false},
+		{"every 10m", USEC_DAY, true},
+		{"now + 1 minute", USEC_DAY, false},
+		{"after-finish 10m", USEC_DAY, false},
+		{"@reboot", USEC_DAY, false},
+	};
+	const struct schedule_context c = { .anchor = new_year };
+
+	(void)state;
+	for (size_t i = 0; i < ELEMENTS(rows); i++) {
+		AUTO(schedule_set) *s = SET_OF(&c, rows[i].text);
+		AUTO_DONE(buf) b = {};
+
+		schedule_set_lint_jitter(s, rows[i].jitter, gather, &b);
+		if (text_equal(b.data, "wide-jitter") != rows[i].found)
+			fail_msg("'%s' with row %zu: %s", rows[i].text, i, b.data ? b.data : "nothing");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -269,6 +296,7 @@ int main(void)
 		TEST(after_a_run_the_earlier_of_delay_and_clock_counts),
 		TEST(the_schedule_at_fault_is_named_in_a_set),
 		TEST(saying_the_same_twice_is_found),
+		TEST(a_jitter_longer_than_the_shortest_gap_is_found),
 	};
 
 	return RUN_TESTS(tests);

@@ -7,6 +7,8 @@
 #include "base/tzfile.h"
 #include "core/job.h"
 #include "core/run.h"
+#include "core/schedule.h"
+#include "core/slots.h"
 #include "core/zone_cache.h"
 #include "daemon/access.h"
 #include "daemon/question.h"
@@ -359,6 +361,91 @@ static void the_same_key_with_a_relative_time_is_the_same_submission_later(void 
 	assert_string_equal(first.jobs[0].content, later.jobs[0].content);
 }
 
+static bool prepare_trial(const char *body, struct submission *s)
+{
+	AUTO(zone_cache) *zones = zone_cache_new(tzfile_read);
+
+	submission_init(s);
+	buf_str(&s->body, body);
+	s->max_body = 1 << 20;
+	s->dry_run = true;
+	s->now = NOW;
+	return submission_prepare(s, zones, NULL);
+}
+
+static const char *code_of(const struct submission *s, size_t i)
+{
+	return json_string_value(json_object_get(json_array_get(s->v[0].forecast.findings, i), "code"));
+}
+
+static void a_dry_run_says_the_schedule_its_slots_and_what_is_doubtful(void **state)
+{
+	AUTO_DONE(submission) s = {};
+
+	(void)state;
+	assert_true(prepare_trial("{\"command\":[\"true\"],\"schedule\":\"*/35 * * * *\",\"jitter\":\"1h\"}", &s));
+	assert_string_equal(s.v[0].forecast.explain, "at minutes 0 and 35 of every hour, UTC");
+	assert_int_equal(s.v[0].forecast.n, FORECAST_SLOTS);
+	assert_int_equal(s.v[0].forecast.next[0], s.jobs[0].next_slot);
+	assert_true(s.v[0].forecast.next[1] > s.v[0].forecast.next[0]);
+	assert_string_equal(code_of(&s, 0), "uneven-step");
+	assert_string_equal(code_of(&s, 1), "wide-jitter");
+	assert_null(code_of(&s, 2));
+	assert_int_equal(s.jobs[0].crowd_max, SCHEDULE_CROWD);
+}
+
+static void what_the_number_decides_is_known_with_the_number(void **state)
+{
+	static const char body[] = "{\"command\":[\"true\"],\"schedule\":\"H H * * *\"}";
+	AUTO(zone_cache) *zones = zone_cache_new(tzfile_read);
+	AUTO_DONE(submission) trial = {};
+	AUTO_DONE(submission) s = {};
+
+	(void)state;
+	assert_true(prepare_trial(body, &trial));
+	assert_string_equal(code_of(&trial, 0), "hash-by-number");
+	assert_int_equal(trial.v[0].forecast.n, 0);
+	assert_true(prepare(body, false, &s, NULL));
+	assert_false(slot_known(s.jobs[0].next_slot));
+	assert_null(s.v[0].forecast.findings);
+	s.jobs[0].id = 12;
+	assert_true(submission_numbered(&s, 0, &s.jobs[0], zones, NULL));
+	assert_true(slot_known(s.jobs[0].next_slot));
+	assert_int_equal(json_array_size(s.v[0].forecast.findings), 0);
+}
+
+static void a_time_that_is_this_very_second_is_not_lost(void **state)
+{
+	AUTO_DONE(submission) s = {};
+
+	(void)state;
+	assert_true(prepare("{\"command\":[\"true\"],\"schedule\":\"@1700000000\"}", false, &s, NULL));
+	assert_int_equal(s.jobs[0].next_slot, NOW);
+}
+
+static void a_job_without_a_zone_says_utc(void **state)
+{
+	AUTO_DONE(submission) s = {};
+
+	(void)state;
+	assert_true(prepare("{\"command\":[\"true\"]}", false, &s, NULL));
+	assert_non_null(strstr(s.jobs[0].spec, "\"tz\":\"UTC\""));
+}
+
+static void jobs_for_boots_are_looked_at_when_their_time_is_over(void **state)
+{
+	AUTO_DONE(submission) ever = {};
+	AUTO_DONE(submission) bound = {};
+
+	(void)state;
+	assert_true(prepare("{\"command\":[\"true\"],\"schedule\":\"@reboot\"}", false, &ever, NULL));
+	assert_int_equal(ever.jobs[0].next_slot, USEC_NEVER);
+	assert_true(prepare("{\"command\":[\"true\"],\"schedule\":\"@reboot\",\"until\":\"@1700000060\"}", false, &bound, NULL));
+	assert_true(bound.jobs[0].next_slot > NOW + 60 * USEC_SEC && bound.jobs[0].next_slot < NOW + USEC_HOUR);
+	assert_false(slot_known(bound.jobs[0].next_slot));
+	assert_int_equal(slot_boot_wait(NOW, NOW + 1), 0);
+}
+
 static void a_refused_submission_names_the_member(void **state)
 {
 	static const struct {
@@ -372,6 +459,8 @@ static void a_refused_submission_names_the_member(void **state)
 		{ "{\"command\":[\"a\"],\"schedule\":\"whenever\"}", "schedule", false, ERR_INVALID },
 		{ "{\"command\":[\"a\"],\"tz\":\"Mars/Olympus\"}", "tz", false, ERR_INVALID },
 		{ "{\"command\":[\"a\"],\"tz\":\"../../etc/passwd\"}", "tz", false, ERR_INVALID },
+		{ "{\"command\":[\"a\"],\"schedule\":[\"after-finish 5m\",\"@daily\"]}", "schedule", false, ERR_INVALID },
+		{ "{\"command\":[\"a\"],\"schedule\":[\"@reboot\"],\"until\":\"@1699999999\"}", "schedule", false, ERR_INVALID },
 		{ "{\"command\":[\"a\"]}", "jobs", true, ERR_INVALID },
 		{ "{\"jobs\":[]}", "jobs", true, ERR_INVALID },
 		{ "{\"jobs\":{}}", "jobs", true, ERR_INVALID },
@@ -409,6 +498,11 @@ int main(void)
 		TEST(a_job_without_a_schedule_runs_now),
 		TEST(a_relative_time_is_kept_as_an_instant),
 		TEST(the_same_key_with_a_relative_time_is_the_same_submission_later),
+		TEST(a_dry_run_says_the_schedule_its_slots_and_what_is_doubtful),
+		TEST(what_the_number_decides_is_known_with_the_number),
+		TEST(a_time_that_is_this_very_second_is_not_lost),
+		TEST(a_job_without_a_zone_says_utc),
+		TEST(jobs_for_boots_are_looked_at_when_their_time_is_over),
 		TEST(a_refused_submission_names_the_member),
 	};
 

@@ -384,6 +384,89 @@ static void names_for_a_suggestion_are_the_owners_own(void **state)
 	assert_int_equal(all.n, 3);
 }
 
+/* What adding would be refused for; ERR_NONE: nothing. */
+static enum err_kind try_add(struct store *s, const char *name, const char *key, const char *spec, const char *field)
+{
+	AUTO(op) *op = op_add(name, key, spec);
+	struct err e = {};
+
+	op->add.limit = 3;
+	if (store_job_try(s, &op->add, &e))
+		return ERR_NONE;
+	assert_string_equal(e.field, field);
+	assert_int_equal(op->add.id, 0);
+	return e.kind;
+}
+
+static void trying_meets_what_adding_would_meet_and_changes_nothing(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(store) *reader = NULL;
+	AUTO(op) *first = op_add("n", "k", SPEC_A);
+	AUTO(op) *known = op_add("n", "k", SPEC_A);
+	struct err e = {};
+
+	assert_true(apply_one(f->store, first));
+	reader = open_or_fail(f->where, true);
+	assert_int_equal(try_add(reader, "m", NULL, SPEC_A, ""), ERR_NONE);
+	assert_int_equal(try_add(reader, "m", NULL, SPEC_A, ""), ERR_NONE);
+	assert_int_equal(try_add(reader, "n", NULL, SPEC_A, "name"), ERR_CONFLICT);
+	assert_int_equal(try_add(reader, "m", "k", SPEC_B, "key"), ERR_CONFLICT);
+	assert_true(store_job_try(reader, &known->add, &e));
+	assert_true(known->add.existed);
+	assert_int_equal(known->add.id, first->add.id);
+	add_job(f->store, NULL);
+	add_job(f->store, NULL);
+	assert_int_equal(try_add(reader, "m", NULL, SPEC_A, ""), ERR_LIMIT);
+	assert_counts_true(f->store);
+}
+
+static struct op *op_crowd(usec_t slot)
+{
+	struct op *op = op_add(NULL, NULL, NULL);
+
+	op->add.run_at = 0;
+	op->add.next_slot = slot;
+	op->add.crowd_max = 10;
+	return op;
+}
+
+static void a_job_hears_how_many_others_are_due_at_its_slot(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(store) *reader = NULL;
+	AUTO(op) *trial = op_crowd(T0);
+	struct op *ops[14];
+	struct err e = {};
+
+	for (size_t i = 0; i < ELEMENTS(ops); i++)
+		ops[i] = op_crowd(i < 12 ? T0 : T0 + USEC_MIN);
+	apply_all(f->store, ops, 3);
+	apply_all(f->store, ops + 3, 11);
+	assert_int_equal(ops[2]->add.crowd, 0);
+	assert_int_equal(ops[3]->add.crowd, 3);
+	assert_int_equal(ops[11]->add.crowd, 3);
+	assert_int_equal(ops[13]->add.crowd, 0);
+	reader = open_or_fail(f->where, true);
+	assert_true(store_job_try(reader, &trial->add, &e));
+	assert_int_equal(trial->add.crowd, 10); /* counting ends there */
+	for (size_t i = 0; i < ELEMENTS(ops); i++)
+		op_free(ops[i]);
+}
+
+static void a_run_of_now_may_be_due_later(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *op = op_add(NULL, NULL, NULL);
+	AUTO(run) *run = NULL;
+
+	op->add.run_delay = 5;
+	assert_true(apply_one(s, op));
+	run = get_run(s, op->add.run);
+	assert_int_equal(run->slot, op->add.run_at);
+	assert_int_equal(run->due_at, op->add.run_at + 5);
+}
+
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_key_used_twice_gives_the_same_job),
 	STORE_TEST(a_key_with_other_content_is_a_conflict),
@@ -403,5 +486,8 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(cancelling_a_finished_job_leaves_it_finished),
 	STORE_TEST(a_job_with_slots_to_come_does_not_finish),
 	STORE_TEST(names_for_a_suggestion_are_the_owners_own),
+	STORE_TEST(trying_meets_what_adding_would_meet_and_changes_nothing),
+	STORE_TEST(a_job_hears_how_many_others_are_due_at_its_slot),
+	STORE_TEST(a_run_of_now_may_be_due_later),
 };
 const struct suite_part store_jobs_part = {tests, ELEMENTS(tests)};

@@ -261,6 +261,44 @@ static void a_boot_gives_a_run_once_and_on_each_node(void **state)
 	assert_counts_true(s);
 }
 
+/* The second of two jobs runs, a little later. */
+static bool all_but_the_first(int64_t job, const char *spec, usec_t now, usec_t *ret_due, void *arg)
+{
+	assert_non_null(spec);
+	*ret_due = now + 7;
+	return job != *(int64_t *)arg;
+}
+
+static void a_job_may_leave_a_boot_out_or_be_late(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *boot = op_boot("one", "b1", T0);
+	AUTO(job) *job = NULL;
+	AUTO(run) *run = NULL;
+	int64_t ids[2];
+
+	for (size_t i = 0; i < 2; i++) {
+		AUTO(op) *add = op_add(NULL, NULL, NULL);
+
+		add->add.run_at = 0;
+		add->add.next_slot = USEC_NEVER;
+		add->add.boots = true;
+		assert_true(apply_one(s, add));
+		ids[i] = add->add.id;
+	}
+	boot->boot.fn = all_but_the_first;
+	boot->boot.fn_arg = &ids[0];
+	assert_true(apply_one(s, boot));
+	assert_int_equal(boot->boot.runs, 1);
+	job = get_job(s, ids[0]);
+	assert_int_equal(job->next_slot, 0);
+	run = claim_one(s, T0 + 6);
+	assert_null(run);
+	run = claim_one(s, T0 + 7);
+	assert_int_equal(run->job, ids[1]);
+	assert_int_equal(run->slot, T0);
+}
+
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(each_slot_in_the_window_becomes_a_run),
 	STORE_TEST(a_slot_becomes_one_run_however_often_it_is_planned),
@@ -270,5 +308,6 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(planning_takes_the_earliest_up_to_its_limit),
 	STORE_TEST(a_job_that_waits_for_its_run_is_looked_at_when_that_ended),
 	STORE_TEST(a_boot_gives_a_run_once_and_on_each_node),
+	STORE_TEST(a_job_may_leave_a_boot_out_or_be_late),
 };
 const struct suite_part store_plan_part = {tests, ELEMENTS(tests)};

@@ -370,6 +370,9 @@ UPDATE due SET slot = :at
 WHERE job = {ids} AND slot + 0 = :never
 	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.job = due.job AND runs.state <= RUN_RUNNING)
 
+-- query due_crowd(slot int, n int) -> jobs int
+SELECT count(*) AS jobs FROM (SELECT 1 FROM due WHERE slot = :slot LIMIT :n) AS same
+
 -- query due_first() -> slot int
 SELECT slot FROM due ORDER BY slot LIMIT 1
 
@@ -502,8 +505,8 @@ INSERT INTO boots (node, boot, at) VALUES (:node, :boot, :at)
 ON CONFLICT DO NOTHING
 RETURNING at
 
--- query boot_jobs() -> id int, uid int, revision int, priority int, queue text
-SELECT id, uid, revision, priority, queue FROM jobs
+-- query boot_jobs() -> id int, uid int, revision int, priority int, queue text, spec text
+SELECT id, uid, revision, priority, queue, spec FROM jobs
 WHERE boots = 1 AND state = JOB_ACTIVE ORDER BY id
 
 -- ======== nodes ========

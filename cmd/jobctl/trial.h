@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the daemon found about a schedule: notes on an added job, and the whole of a dry run. */
+#pragma once
+#include <jansson.h>
+
+struct ctl;
+
+void findings_say(const json_t *findings); /* on standard error, a line each */
+int trial_show(const struct ctl *c, const json_t *job); /* the answer to a dry run; the exit code */

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a submitted schedule will do: what is doubtful about it, its words and its first instants. */
+#pragma once
+#include "base/clock.h"
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct job_spec;
+struct schedule_set;
+
+#define FORECAST_SLOTS 5
+
+struct forecast {
+	json_t *findings;  /* owned: array of {code, message}; NULL: nobody looked */
+	char *explain;     /* owned; NULL: nobody asked */
+	usec_t next[FORECAST_SLOTS];
+	size_t n;
+};
+void forecast_done(struct forecast *f);
+
+/* 'undecided': the job has neither a name nor a number yet, so nobody knows what H will be. */
+void forecast_lint(struct forecast *f, const struct schedule_set *set, const struct job_spec *spec, bool undecided);
+void forecast_crowd(struct forecast *f, usec_t slot, int64_t jobs);
+void forecast_look(struct forecast *f, const struct schedule_set *set, const struct job_spec *spec, usec_t now,
+	bool undecided);
+
+/* Into the job's object: "findings" always, "explain" and "next" where somebody asked. */
+void forecast_put(const struct forecast *f, json_t *job);
