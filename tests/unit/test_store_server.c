@@ -274,7 +274,50 @@ static void another_programs_schema_is_refused(void **state)
 	place_drop(where);
 }
 
+/* ---- plans ---- */
+
+static bool has_line(const char *plan, const char *what, const char *table)
+{
+	AUTO_TEXT line = xprintf("%s on %s", what, table);
+
+	return strstr(plan, line) != NULL;
+}
+
+/* As they are made at the start, when the tables are empty: they stay when there are millions of rows. */
+static void check_plan(const char *where, const struct db_query *q)
+{
+	static const char *const big[] = {"jobs", "runs", "due", "attempts", "job_tags"};
+	AUTO_DONE(buf) sql = {};
+	AUTO_DONE(buf) plan = {};
+
+	buf_printf(&sql, "PREPARE q AS %s; EXPLAIN (COSTS OFF) EXECUTE q", q->sql);
+	for (int i = 0; i < q->n_params; i++)
+		buf_printf(&sql, "%s", i ? ", NULL" : "(NULL");
+	buf_str(&sql, q->n_params ? ")" : "");
+	place_query(where, sql.data, &plan);
+	place_query(where, "DEALLOCATE q", NULL);
+	for (size_t i = 0; i < ELEMENTS(big); i++)
+		if (has_line(plan.data, "Seq Scan", big[i]))
+			fail_msg("%s: %s", q->name, plan.data);
+	/* A set and a table meet by the table's index, never by comparing each with each. */
+	if (strstr(plan.data, "Join Filter") || strstr(plan.data, "Materialize"))
+		fail_msg("%s: %s", q->name, plan.data);
+	if (strstr(q->name, "_page") && strstr(plan.data, "Sort"))
+		fail_msg("%s: %s", q->name, plan.data);
+}
+
+static void no_statement_scans_a_table_that_grows(void **state)
+{
+	struct fixture *f = *state;
+
+	place_query(f->where, place_sql->texts[TEXT_POSTGRES_SETUP], NULL);
+	for (int i = 0; i < place_sql->n_queries; i++)
+		if (strcmp(place_sql->queries[i].name, "node_held") != 0) /* few runs, few engines, once per start */
+			check_plan(f->where, &place_sql->queries[i]);
+}
+
 static const struct CMUnitTest tests[] = {
+	STORE_TEST(no_statement_scans_a_table_that_grows),
 	STORE_TEST(a_killed_session_is_made_again),
 	STORE_TEST(a_store_that_is_away_is_busy_and_comes_back),
 	cmocka_unit_test(nobody_at_the_other_end_is_told_at_open),

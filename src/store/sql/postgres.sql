@@ -1,5 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Every statement for PostgreSQL. sqlite.sql has the same names, parameters and columns; see generate.awk.
+-- Plans are made when the tables are empty and must be right when they are big. So where rows are found by their
+-- numbers, nothing else may look like a shorter way: 'state + 0' and coalesce() fit no index and promise no small
+-- number of rows, and OFFSET 0 keeps a subquery where it stands.
 -- Times are microseconds UTC, 0 is "none". No extensions, no advisory locks: what speaks the protocol will do.
 
 -- text setup
@@ -16,7 +19,8 @@ SET plan_cache_mode = force_generic_plan;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 SET enable_hashjoin = off;
-SET enable_mergejoin = off
+SET enable_mergejoin = off;
+SET enable_material = off
 
 -- text setup_reader
 SET default_transaction_read_only = on
@@ -250,6 +254,10 @@ CREATE TABLE counters (
 -- The numbers of a JSON array; evaluated once, then looked up one by one.
 -- define ids = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(:set) AS given(value)))
 
+-- Puts the set first and the table after it, whatever the planner thinks of their sizes.
+-- define each_run = CROSS JOIN LATERAL (SELECT 1 FROM runs AS found WHERE found.id = given.run OFFSET 0) AS sure OFFSET 0
+-- define each_job = CROSS JOIN LATERAL (SELECT 1 FROM jobs AS found WHERE found.id = given.job OFFSET 0) AS sure OFFSET 0
+
 -- ======== the store itself ========
 
 -- query meta_get(key text) -> value text
@@ -324,21 +332,21 @@ WHERE id = :id
 
 -- query jobs_suspend(set json, now int) -> uid int, queue text
 UPDATE jobs SET state = JOB_SUSPENDED, updated_at = :now, reason = given.reason
-FROM jsonb_to_recordset(:set) AS given(job bigint, reason text)
-WHERE jobs.id = given.job AND jobs.state = JOB_ACTIVE
+FROM (SELECT given.* FROM jsonb_to_recordset(:set) AS given(job bigint, reason text) {each_job}) AS given
+WHERE jobs.id = given.job AND coalesce(jobs.state = JOB_ACTIVE, false)
 RETURNING uid, queue
 
 -- query jobs_idle(set json) -> id int
 SELECT id FROM jobs
-WHERE id = {ids} AND state = JOB_ACTIVE
-	AND NOT EXISTS (SELECT 1 FROM due WHERE due.job = jobs.id)
+WHERE id = {ids} AND state + 0 = JOB_ACTIVE
+	AND NOT EXISTS (SELECT 1 FROM due WHERE due.job = jobs.id OFFSET 0)
 ORDER BY id FOR UPDATE
 
 -- query jobs_finish(set json, now int) -> id int, uid int, queue text
 UPDATE jobs SET state = JOB_FINISHED, updated_at = :now
-WHERE id = {ids} AND state = JOB_ACTIVE
-	AND NOT EXISTS (SELECT 1 FROM due WHERE due.job = jobs.id)
-	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.job = jobs.id AND runs.ended_at = 0)
+WHERE id = {ids} AND state + 0 = JOB_ACTIVE
+	AND NOT EXISTS (SELECT 1 FROM due WHERE due.job = jobs.id OFFSET 0)
+	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.job = jobs.id AND runs.ended_at = 0 OFFSET 0)
 RETURNING id, uid, queue
 
 -- ======== the schedule ========
@@ -368,7 +376,7 @@ DELETE FROM due WHERE job = {ids}
 -- query due_resume(set json, never int, at int)
 UPDATE due SET slot = :at
 WHERE job = {ids} AND slot + 0 = :never
-	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.job = due.job AND runs.state <= RUN_RUNNING)
+	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.job = due.job AND runs.ended_at = 0 OFFSET 0)
 
 -- query due_crowd(slot int, n int) -> jobs int
 SELECT count(*) AS jobs FROM (SELECT 1 FROM due WHERE slot = :slot LIMIT :n) AS same
@@ -411,15 +419,16 @@ WITH due AS MATERIALIZED (
 	FOR UPDATE SKIP LOCKED)
 UPDATE runs SET state = RUN_CLAIMED, node = :node, spawner = :spawner, fence = fence + 1,
 	claimed_at = :now
-FROM due WHERE runs.id = due.id AND runs.state = RUN_QUEUED
+FROM due WHERE runs.id = due.id AND runs.state + 0 = RUN_QUEUED
 RETURNING runs.id, runs.queue
 
 -- query runs_started(set json) -> id int, queue text
 UPDATE runs SET state = RUN_RUNNING, started_at = given.at,
 	attempt = greatest(runs.attempt, given.attempt)
-FROM jsonb_to_recordset(:set) AS given(run bigint, fence bigint, node text, attempt bigint, at bigint)
-WHERE runs.id = given.run AND runs.fence = given.fence AND runs.node = given.node
-	AND runs.state = RUN_CLAIMED
+FROM (SELECT given.* FROM jsonb_to_recordset(:set) AS given(run bigint, fence bigint, node text,
+	attempt bigint, at bigint) {each_run}) AS given
+WHERE runs.id = given.run AND coalesce(runs.fence = given.fence AND runs.node = given.node
+	AND runs.state = RUN_CLAIMED, false)
 RETURNING id, queue
 
 -- query runs_lock(set json) -> id int, job int, state int, fence int, node text, queue text,
@@ -439,22 +448,24 @@ UPDATE runs SET state = given.state, reason = given.reason,
 	ended_at = CASE WHEN given.state = RUN_QUEUED THEN 0 ELSE given.ended_at END,
 	exit_code = CASE WHEN given.state = RUN_QUEUED THEN -1 ELSE given.exit_code END,
 	term_signal = CASE WHEN given.state = RUN_QUEUED THEN 0 ELSE given.term_signal END
-FROM jsonb_to_recordset(:set) AS given(run bigint, state bigint, reason text, attempt bigint, lost bigint,
-	due_at bigint, started_at bigint, ended_at bigint, exit_code bigint, term_signal bigint)
-WHERE runs.id = given.run AND runs.state IN (RUN_CLAIMED, RUN_RUNNING)
+FROM (SELECT given.* FROM jsonb_to_recordset(:set) AS given(run bigint, state bigint, reason text,
+	attempt bigint, lost bigint, due_at bigint, started_at bigint, ended_at bigint, exit_code bigint,
+	term_signal bigint) {each_run}) AS given
+WHERE runs.id = given.run AND coalesce(runs.state IN (RUN_CLAIMED, RUN_RUNNING), false)
 
 -- query run_give_back(id int, fence int, node text, due_at int) -> id int, queue text
 UPDATE runs SET state = RUN_QUEUED, node = NULL, spawner = NULL, claimed_at = 0, due_at = :due_at
-WHERE id = :id AND fence = :fence AND node = :node AND state = RUN_CLAIMED AND cancel_asked = 0
+WHERE id = :id AND fence = :fence AND node = :node AND state + 0 = RUN_CLAIMED
+	AND cancel_asked = 0
 RETURNING id, queue
 
 -- query runs_cancel_queued(set json, reason text, now int) -> id int, queue text
 UPDATE runs SET state = RUN_CANCELLED, reason = :reason, ended_at = :now
-WHERE id = {ids} AND state = RUN_QUEUED
+WHERE id = {ids} AND state + 0 = RUN_QUEUED
 RETURNING id, queue
 
 -- query runs_ask_cancel(set json)
-UPDATE runs SET cancel_asked = 1 WHERE id = {ids} AND state IN (RUN_CLAIMED, RUN_RUNNING)
+UPDATE runs SET cancel_asked = 1 WHERE id = {ids} AND state + 0 IN (RUN_CLAIMED, RUN_RUNNING)
 
 -- query runs_open_of(job int) -> id int, state int
 SELECT id, state FROM runs WHERE job = :job AND ended_at = 0 ORDER BY id FOR UPDATE
@@ -568,8 +579,9 @@ ORDER BY runs.priority DESC, runs.due_at, runs.id
 --	last_exit_code int, last_term_signal int
 SELECT jobs.id, jobs.uid, jobs.owner, jobs.name, jobs.state, jobs.reason, jobs.revision, jobs.segment,
 	jobs.queue, jobs.priority, jobs.spec, jobs.digest, jobs.created_at, jobs.updated_at,
-	(SELECT min(queued.slot) FROM runs AS queued WHERE queued.job = jobs.id AND queued.state = RUN_QUEUED
-		AND queued.state <= RUN_RUNNING) AS queued_slot,
+	(SELECT min(slot) FROM (SELECT slot, state FROM runs
+		WHERE runs.job = jobs.id AND runs.ended_at = 0 OFFSET 0) AS open
+		WHERE open.state = RUN_QUEUED) AS queued_slot,
 	due.slot AS due_slot, last.id AS last_id, last.state AS last_state, last.slot AS last_slot,
 	last.ended_at AS last_ended_at, last.exit_code AS last_exit_code,
 	last.term_signal AS last_term_signal

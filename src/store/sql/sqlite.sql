@@ -339,7 +339,8 @@ ORDER BY id
 UPDATE jobs SET state = JOB_FINISHED, updated_at = :now
 WHERE id IN (SELECT value FROM json_each(:set)) AND +state = JOB_ACTIVE
 	AND NOT EXISTS (SELECT 1 FROM due WHERE due.job = jobs.id)
-	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.job = jobs.id AND runs.ended_at = 0)
+	AND NOT EXISTS (SELECT 1 FROM runs INDEXED BY runs_open
+		WHERE runs.job = jobs.id AND runs.ended_at = 0)
 RETURNING id, uid, queue
 
 -- ======== the schedule ========
@@ -367,7 +368,8 @@ DELETE FROM due WHERE job IN (SELECT value FROM json_each(:set))
 -- query due_resume(set json, never int, at int)
 UPDATE due SET slot = :at
 WHERE job IN (SELECT value FROM json_each(:set)) AND +slot = :never
-	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.job = due.job AND runs.state <= RUN_RUNNING)
+	AND NOT EXISTS (SELECT 1 FROM runs INDEXED BY runs_open
+		WHERE runs.job = due.job AND runs.ended_at = 0)
 
 -- query due_crowd(slot int, n int) -> jobs int
 SELECT count(*) AS jobs FROM (SELECT 1 FROM due WHERE slot = :slot LIMIT :n) AS same
@@ -453,7 +455,7 @@ UPDATE runs SET cancel_asked = 1
 WHERE id IN (SELECT value FROM json_each(:set)) AND +state IN (RUN_CLAIMED, RUN_RUNNING)
 
 -- query runs_open_of(job int) -> id int, state int
-SELECT id, state FROM runs WHERE job = :job AND ended_at = 0 ORDER BY id
+SELECT id, state FROM runs INDEXED BY runs_open WHERE job = :job AND ended_at = 0 ORDER BY id
 
 -- ======== attempts ========
 
@@ -560,8 +562,9 @@ ORDER BY runs.priority DESC, runs.due_at, runs.id
 --	last_exit_code int, last_term_signal int
 SELECT jobs.id, jobs.uid, jobs.owner, jobs.name, jobs.state, jobs.reason, jobs.revision, jobs.segment,
 	jobs.queue, jobs.priority, jobs.spec, jobs.digest, jobs.created_at, jobs.updated_at,
-	(SELECT min(queued.slot) FROM runs AS queued WHERE queued.job = jobs.id AND queued.state = RUN_QUEUED
-		AND queued.state <= RUN_RUNNING) AS queued_slot, due.slot AS due_slot,
+	(SELECT min(queued.slot) FROM runs AS queued INDEXED BY runs_open
+		WHERE queued.job = jobs.id AND queued.ended_at = 0 AND queued.state = RUN_QUEUED) AS queued_slot,
+	due.slot AS due_slot,
 	last.id AS last_id, last.state AS last_state, last.slot AS last_slot,
 	last.ended_at AS last_ended_at, last.exit_code AS last_exit_code,
 	last.term_signal AS last_term_signal
