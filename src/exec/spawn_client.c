@@ -325,8 +325,8 @@ static bool greet(struct spawn_client *c, const char *node, struct err *e)
 	f.hello.newest = FRAME_VERSION;
 	frame_text(f.hello.node, sizeof(f.hello.node), node);
 	r = frame_send(c->fd, &f, NULL, 0);
-	if (r < 0)
-		return err_errno(e, -r, "could not greet the spawner");
+	if (r < 0) /* it is just leaving */
+		return err_set(e, ERR_UNREACHABLE, "could not greet the spawner: %s", strerror(-r));
 	if (!wait_readable(c->fd, e))
 		return false;
 	r = receive(c, &f, 0, e);
