@@ -22,6 +22,14 @@
 
 static void rig_up_here(struct rig *g);
 
+void rig_dir(struct rig *g)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	snprintf(g->dir, sizeof(g->dir), "%s/rig.XXXXXX", tmp && strlen(tmp) < 40 ? tmp : "/tmp");
+	assert_non_null(mkdtemp(g->dir));
+}
+
 static void on_report(const struct spawn_report *r, void *arg)
 {
 	struct rig *g = arg;
@@ -112,8 +120,7 @@ void rig_up(struct rig *g)
 
 static void rig_up_here(struct rig *g)
 {
-	strcpy(g->dir, "/tmp/rig.XXXXXX");
-	assert_non_null(mkdtemp(g->dir));
+	rig_dir(g);
 	snprintf(g->sock, sizeof(g->sock), "%s/spawner.sock", g->dir);
 	snprintf(g->output, sizeof(g->output), "%s/output", g->dir);
 	assert_true(sd_event_new(&g->ev) >= 0);
