@@ -62,6 +62,25 @@ void job_spec_done(struct job_spec *s)
 	*s = (struct job_spec){};
 }
 
+/* What exec would refuse is refused before it is stored. */
+static bool check_command_size(const struct strv *command, struct err *e)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < command->n; i++) {
+		size_t len = strlen(command->v[i]);
+
+		if (len > JOB_WORD_MAX)
+			return err_field(e, "command", "word %zu of the command has %zu bytes, the kernel takes %d", i + 1,
+				len, JOB_WORD_MAX);
+		sum += len + 1;
+	}
+	if (sum > JOB_COMMAND_MAX)
+		return err_field(e, "command", "the command has %zu bytes in all, more than %d; give it a file to read", sum,
+			JOB_COMMAND_MAX);
+	return true;
+}
+
 bool job_spec_check(const struct job_spec *s, struct err *e)
 {
 	if (s->command.n > 0 && s->script)
@@ -72,7 +91,7 @@ bool job_spec_check(const struct job_spec *s, struct err *e)
 		return err_field(e, "command", "the first word of the command is empty");
 	if (s->script && !s->script[strspn(s->script, " \t\n")])
 		return err_field(e, "script", "the script is empty");
-	return true;
+	return check_command_size(&s->command, e);
 }
 
 void job_free(struct job *j)

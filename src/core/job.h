@@ -42,6 +42,8 @@ struct job_spec {
 };
 void job_spec_init(struct job_spec *s); /* the defaults of the table */
 void job_spec_done(struct job_spec *s);
+#define JOB_WORD_MAX 131071      /* bytes of one argument, the kernel's limit; a script is one */
+#define JOB_COMMAND_MAX (1 << 20) /* of all together, half of what the kernel takes with the environment */
 bool job_spec_check(const struct job_spec *s, struct err *e); /* rules that span fields */
 
 enum field_type {

@@ -75,7 +75,7 @@ const struct job_field job_fields[] = {
 		.help = "name of the job, unique among your jobs"},
 	{.name = "command", .type = FIELD_LIST, .offset = AT(command), .max = 4096, .bytes = true,
 		.help = "program and arguments, run without a shell"},
-	{.name = "script", .type = FIELD_TEXT, .offset = AT(script), .min = 1, .max = 512 * 1024,
+	{.name = "script", .type = FIELD_TEXT, .offset = AT(script), .min = 1, .max = JOB_WORD_MAX,
 		.bytes = true, .help = "text for /bin/sh -c, instead of a command"},
 	{.name = "schedule", .type = FIELD_LIST, .offset = AT(schedule), .max = 64,
 		.help = "when it is due; none means now"},

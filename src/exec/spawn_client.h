@@ -28,7 +28,7 @@ struct spawn_report {
 	int64_t run, fence, attempt;
 	int64_t pid;
 	usec_t started_at, ended_at;
-	enum attempt_outcome outcome;      /* of SPAWN_ENDED: succeeded, failed, timed_out, cancelled */
+	enum attempt_outcome outcome;      /* of SPAWN_ENDED: succeeded, failed, timed_out, cancelled; lost when the spawner was told to stop */
 	int64_t exit_code, term_signal;
 	usec_t cpu_user, cpu_system;
 	int64_t max_rss, output_bytes, output_dropped;

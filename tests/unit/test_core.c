@@ -118,6 +118,30 @@ static void a_job_has_one_command(void **state)
 	job_spec_done(&s);
 }
 
+static void a_command_the_kernel_would_refuse_is_refused_here(void **state)
+{
+	struct job_spec s;
+	struct err e = {};
+	char *word = xcalloc(JOB_WORD_MAX + 2, 1);
+
+	(void)state;
+	memset(word, 'x', JOB_WORD_MAX + 1);
+	job_spec_init(&s);
+	strv_add(&s.command, "echo");
+	strv_add(&s.command, word);
+	assert_false(job_spec_check(&s, &e));
+	assert_string_equal(e.field, "command");
+	word[JOB_WORD_MAX] = '\0';
+	free(s.command.v[1]);
+	s.command.v[1] = xstrdup(word);
+	assert_true(job_spec_check(&s, &e));
+	for (int i = 0; i < 8; i++)
+		strv_add(&s.command, word);
+	assert_false(job_spec_check(&s, &e));
+	job_spec_done(&s);
+	free(word);
+}
+
 static const char *env_of(const struct plan *p, const char *name)
 {
 	size_t len = strlen(name);
@@ -181,6 +205,7 @@ int main(void)
 		TEST(names_are_checked),
 		TEST(the_field_table_is_whole),
 		TEST(a_job_has_one_command),
+		TEST(a_command_the_kernel_would_refuse_is_refused_here),
 		TEST(a_plan_tells_the_command_which_slot_it_is_for),
 		TEST(segments_are_filled_evenly),
 	};
