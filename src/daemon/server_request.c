@@ -80,7 +80,7 @@ static bool too_large(struct request *r, struct err *e)
 {
 	r->must_close = true;
 	return err_set(e, ERR_TOO_LARGE, "the body is too large: at most %zu bytes are taken%s", body_limit(r),
-		r->route->body == BODY_BULK ? "; split the request" : "");
+		r->route->body == BODY_BULK ? "; split the request" : "; 'body-limit' in jobschedd.conf(5) allows more");
 }
 
 struct query_read {
