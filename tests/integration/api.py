@@ -390,21 +390,23 @@ def what_was_dropped_is_counted_and_the_rest_is_shown():
 def output_is_followed_as_it_is_written_and_ends_with_the_run():
     with Daemon() as d:
         d.start()
-        pause = os.path.join(d.dir, "go")
-        os.mkfifo(pause)
-        run = d.add(script="sleep 0.3; for i in one two; do echo $i; read _ <%s; done" % pause)["run"]
+        # one pipe for each pause: a reader that comes early would hear the end of the writer before
+        pauses = [os.path.join(d.dir, name) for name in ("first", "second")]
+        for pause in pauses:
+            os.mkfifo(pause)
+        run = d.add(script="sleep 0.3; echo one; read _ <%s; echo two; read _ <%s" % tuple(pauses))["run"]
         answer = stream(d, "/v1/runs/%d/output?follow=true" % run)
         assert answer.read1() == b"one\n"
 
-        def go_on():
+        def go_on(pause):
             with open(pause, "w") as f:
                 f.write("\n")
         began = time.monotonic()
-        go_on()
+        go_on(pauses[0])
         # it waits again: nothing but the file tells of the second line
         assert answer.read1() == b"two\n"
         took = time.monotonic() - began
-        go_on()
+        go_on(pauses[1])
         assert answer.read() == b"" and took < 5, took
         return "second line after %.1f ms" % (took * 1000)
 
