@@ -383,7 +383,7 @@ static int on_retry_timer(sd_event_source *source, uint64_t usec, void *arg)
 	retry_records(d);
 	retry_refused(d);
 	d->not_before = 0;
-	dispatcher_pump(d);
+	d->o.on_change(d->o.arg);
 	return 0;
 }
 

@@ -24,6 +24,7 @@ struct dispatcher_options {             /* everything is borrowed and outlives t
 	const char *runtime_dir, *output_dir;
 	size_t max_running;
 	void (*on_ready)(void *arg);                 /* once: what earlier lives left has been taken over */
+	void (*on_change)(void *arg);                /* there may be room or work again: pump soon */
 	void (*on_exit)(int status, void *arg);      /* the daemon must end with this status */
 	void *arg;
 };

@@ -63,6 +63,11 @@ static void on_wake(const struct store_wake *w, void *arg)
 	pump(g);
 }
 
+static void on_change(void *arg)
+{
+	pump(arg);
+}
+
 static void on_alarm(bool clock_set, void *arg)
 {
 	if (clock_set)
@@ -261,6 +266,7 @@ static bool start_parts(struct engine *g, struct err *e)
 		.output_dir = p->output_dir,
 		.max_running = (size_t)g->o.config->max_running,
 		.on_ready = on_ready,
+		.on_change = on_change,
 		.on_exit = on_exit_wanted,
 		.arg = g,
 	};

@@ -132,7 +132,7 @@ static void reconcile(struct dispatcher *d)
 		d->was_ready = true;
 		d->o.on_ready(d->o.arg);
 	}
-	dispatcher_pump(d);
+	d->o.on_change(d->o.arg);
 }
 
 /* ---- reports ---- */
@@ -186,7 +186,7 @@ static void on_report(const struct spawn_report *r, void *arg)
 	case SPAWN_REPORT_MAX:
 		break;
 	}
-	dispatcher_pump(d);
+	d->o.on_change(d->o.arg);
 }
 
 void dispatcher_reconnect(struct dispatcher *d)

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import FINAL, Api, Daemon, Unreachable, case, main, wait_until
+from harness import FINAL, Api, Daemon, Unreachable, case, instant, main, wait_until
 
 JOBS = 2000
 KILLS = 50
@@ -182,6 +182,20 @@ def engine_and_spawner_killed_together_lose_no_job():
             assert d.wait_final(job, 60)["state"] == "succeeded"
         with open(log) as f:
             assert Counter(int(line) for line in f) == Counter(jobs * 2)
+
+
+@case
+def a_killed_spawner_does_not_delay_what_is_due():
+    with Daemon() as d:
+        d.start()
+        job = d.add(schedule=["now + 3 seconds"], command=["true"])["id"]
+        wait_until("the run is queued", 20, lambda: d.runs(job))
+        os.kill(d.spawner(), signal.SIGKILL)
+        run = d.wait_final(job)
+        assert run["state"] == "succeeded" and run["lost"] == 0, run
+        late = instant(run["started_at"]) - instant(run["slot"])
+        assert late < 2, late
+        return "%.0f ms late" % (late * 1000)
 
 
 main()

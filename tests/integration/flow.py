@@ -6,16 +6,11 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from datetime import datetime
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import BUILD, JOBCTL, Daemon, case, main, wait_until
+from harness import BUILD, case, Daemon, instant, JOBCTL, main, wait_until
 
 N = 1000
-
-
-def moment(text):
-    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
 def each_ran_once(d, jobs, log):
@@ -85,7 +80,7 @@ def a_job_for_now_starts_within_100_ms():
         for _ in range(15):
             job = d.add(command=["true"])
             run = d.wait_final(job["id"])
-            delays.append((moment(run["started_at"]) - moment(job["created_at"])) * 1000)
+            delays.append((instant(run["started_at"]) - instant(job["created_at"])) * 1000)
         middle = statistics.median(delays)
         assert middle < 100, delays
         return "median %.1f ms, worst %.1f ms" % (middle, max(delays))
@@ -106,8 +101,8 @@ def a_command_is_given_its_job_its_run_and_a_key_of_its_own():
         assert given["JOBSCHED_ATTEMPT"] == "1"
         assert given["JOBSCHED_FENCE"] == "1"
         assert given["JOBSCHED_NODE"]
-        assert moment(given["JOBSCHED_SLOT"]) == moment(run["slot"])
-        assert int(given["JOBSCHED_SLOT_MS"]) == int(moment(run["slot"]) * 1000)
+        assert instant(given["JOBSCHED_SLOT"]) == instant(run["slot"])
+        assert int(given["JOBSCHED_SLOT_MS"]) == int(instant(run["slot"]) * 1000)
         assert given["MINE"] == "own value"
         assert given["TZ"] == "Europe/Paris"
         assert {"HOME", "LOGNAME", "USER", "SHELL", "PATH"} <= set(given)
@@ -147,11 +142,11 @@ def an_interval_job_runs_at_its_slots_until_it_is_cancelled():
         wait_until("three runs", 20, lambda: len([r for r in d.runs(job["id"]) if r["state"] == "succeeded"]) >= 3)
         d.api().post("/v1/jobs/%d/cancel" % job["id"])
         runs = d.runs(job["id"])
-        slots = [moment(r["slot"]) for r in runs]
+        slots = [instant(r["slot"]) for r in runs]
         assert len(set(slots)) == len(slots), "one slot has two runs"
         gaps = {round(a - b, 3) for a, b in zip(slots, slots[1:])}
         assert gaps == {1.0}, gaps
-        late = [moment(r["started_at"]) - moment(r["slot"]) for r in runs if r["started_at"]]
+        late = [instant(r["started_at"]) - instant(r["slot"]) for r in runs if r["started_at"]]
         assert min(late) >= 0, "one started before its slot"
         time.sleep(2.2)
         assert len([r for r in d.runs(job["id"]) if r["started_at"]]) <= len(runs), "it ran on after the cancellation"

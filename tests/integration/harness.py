@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 import traceback
+from datetime import datetime
 
 BUILD = os.environ.get("top_builddir", "build")
 JOBSCHEDD = os.path.join(BUILD, "jobschedd")
@@ -39,6 +40,11 @@ def need_root():
 def need_program(name):
     if not shutil.which(name):
         raise Skip("needs " + name)
+
+
+def instant(text):
+    """Seconds since 1970 of a time as the API writes it."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
 def wait_until(what, seconds, condition, pause=0.02):
