@@ -22,6 +22,10 @@ struct store {
 	struct count *counts;           /* owned; changes of the counters in this transaction */
 	size_t n_counts;
 	size_t counts_kept;             /* of these, before the last mark */
+	struct {
+		usec_t slot, until;
+	} crowded[8];                   /* slots with as many jobs as anybody wants to know, and how long we believe it */
+	size_t next_crowded;            /* whose place the next one takes */
 };
 
 /* The same as store_open with an engine of the caller's choice (tests put a failing one in front). */
