@@ -224,6 +224,25 @@ static void a_job_that_waits_for_its_run_is_looked_at_when_that_ended(void **sta
 	assert_counts_true(s);
 }
 
+static void a_cancelled_run_does_not_have_its_slot_planned_again(void **state)
+{
+	struct store *s = store_of(state);
+	int64_t id = add_due(s, "follow", T0);
+	AUTO(op) *plan = op_plan(wait_for_the_end, NULL, T0 + USEC_SEC);
+	AUTO(op) *cancel = op_new(OP_RUN_CANCEL, NULL, NULL);
+	struct run_filter filter = {.uid = -1, .job = id, .limit = 1};
+	AUTO_DONE(run_list) runs = {};
+	struct store_wake wake;
+
+	apply_all(s, &plan, 1);
+	assert_true(store_run_list(s, &filter, &runs, NULL));
+	assert_int_equal(runs.n, 1);
+	cancel->run_cancel = (struct op_run_cancel){.uid = -1, .id = runs.v[0]->id, .now = T0 - 3 * USEC_SEC};
+	wake = apply_all(s, &cancel, 1);
+	assert_int_equal(cancel->run_cancel.run->state, RUN_CANCELLED);
+	assert_int_equal(wake.next_slot, runs.v[0]->slot - 1); /* from there, the slot itself counts as the end */
+}
+
 static struct op *op_boot(const char *name, const char *boot, usec_t now)
 {
 	struct op *op = op_new(OP_BOOT, NULL, NULL);
@@ -307,6 +326,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_job_that_cannot_go_on_is_suspended_alone),
 	STORE_TEST(planning_takes_the_earliest_up_to_its_limit),
 	STORE_TEST(a_job_that_waits_for_its_run_is_looked_at_when_that_ended),
+	STORE_TEST(a_cancelled_run_does_not_have_its_slot_planned_again),
 	STORE_TEST(a_boot_gives_a_run_once_and_on_each_node),
 	STORE_TEST(a_job_may_leave_a_boot_out_or_be_late),
 };

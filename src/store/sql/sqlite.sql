@@ -365,8 +365,9 @@ WHERE due.job = given.job
 -- query due_drop(set json)
 DELETE FROM due WHERE job IN (SELECT value FROM json_each(:set))
 
+-- A cancelled run's slot may be yet to come, and is not taken a second time.
 -- query due_resume(set json, never int, at int)
-UPDATE due SET slot = :at
+UPDATE due SET slot = max(:at, coalesce((SELECT max(slot) FROM runs WHERE runs.job = due.job), 0) - 1)
 WHERE job IN (SELECT value FROM json_each(:set)) AND +slot = :never
 	AND NOT EXISTS (SELECT 1 FROM runs INDEXED BY runs_open
 		WHERE runs.job = due.job AND runs.ended_at = 0)
