@@ -284,6 +284,7 @@ def case(function):
 
 def main():
     """Runs the cases of a file, or those named as arguments, and prints TAP."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a test cut short cleans up too
     chosen = [c for c in CASES if not sys.argv[1:] or c.__name__ in sys.argv[1:]]
     seed = int(os.environ.get("SEED", time.time()))
     random.seed(seed)
