@@ -279,6 +279,8 @@ usec_t planner_pump(struct planner *p)
 	if (p->stopped || p->planning || p->next_slot == USEC_NEVER)
 		return USEC_NEVER;
 	at = p->next_slot - SLOTS_LOOKAHEAD;
+	if (p->not_before > now + RETRY_DELAY)
+		p->not_before = 0; /* the clock was set back meanwhile */
 	if (at < p->not_before)
 		at = p->not_before;
 	if (at > now)
