@@ -2,11 +2,14 @@
 /* Walks the slots of schedules that were written on the command line. */
 #include "preview.h"
 
+#include "api.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "core/civil.h"
 #include "core/zone.h"
 #include "core/zone_cache.h"
+#include "spec_args.h"
+#include <inttypes.h>
 #include <string.h>
 
 void preview_done(struct preview *p)
@@ -14,6 +17,26 @@ void preview_done(struct preview *p)
 	strv_done(&p->schedules);
 	free(p->tz);
 	free(p->id);
+}
+
+bool preview_of_job(const json_t *job, struct preview *ret, struct err *e)
+{
+	AUTO_DONE(job_spec) spec;
+
+	job_spec_init(&spec);
+	if (!spec_of_job(job, &spec, e))
+		return false;
+	ret->schedules = spec.schedule;
+	spec.schedule = (struct strv){};
+	ret->tz = STEAL(spec.tz);
+	ret->id = spec.name ? STEAL(spec.name) : xprintf("%" PRId64, member_int(job, "id"));
+	ret->submitted = member_time(job, "created_at");
+	ret->due = member_time(job, "next_at");
+	ret->gap = (enum dst_gap)spec.dst_gap;
+	ret->fold = (enum dst_fold)spec.dst_fold;
+	ret->bound_from = spec.from;
+	ret->bound_until = spec.until;
+	return true;
 }
 
 bool preview_open(struct zone_cache *zones, const struct preview *p, const struct zone **ret_zone,
@@ -45,6 +68,12 @@ bool preview_each(struct zone_cache *zones, const struct preview *p, preview_fn 
 
 	if (!preview_open(zones, p, &z, &set, e))
 		return false;
+	if (p->submitted && schedule_set_follows(set)) {
+		/* only the daemon knows when its last run ended */
+		if (p->due > p->from)
+			fn(p->due, z, arg);
+		return true;
+	}
 	more = p->submitted ? schedule_set_next(set, p->from, &slot) : schedule_set_first(set, &slot);
 	for (int64_t n = 0; more && n < p->count; n++) {
 		fn(slot, z, arg);

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "core/schedule.h"
 #include "core/schedule_set.h"
+#include <jansson.h>
 
 struct buf;
 struct err;
@@ -18,12 +19,14 @@ struct preview {
 	char *id;               /* seed of H; NULL: empty */
 	usec_t from;            /* slots after this */
 	usec_t submitted;       /* of a job that exists; 0: as if it were submitted at 'from' */
+	usec_t due;             /* the next slot of that job as the daemon knows it; 0: none */
 	int64_t count;
 	enum dst_gap gap;
 	enum dst_fold fold;
 	usec_t bound_from, bound_until; /* no slot before or after; 0: no bound */
 };
 void preview_done(struct preview *p);
+bool preview_of_job(const json_t *job, struct preview *ret /* empty */, struct err *e);
 
 /* Compiles the schedules; the zone is the cache's. */
 bool preview_open(struct zone_cache *zones, const struct preview *p, const struct zone **ret_zone,

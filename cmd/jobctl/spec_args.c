@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "shell.h"
+#include "wire/codec.h"
 #include "when_args.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -176,4 +177,22 @@ void spec_take_words(struct job_spec *s, char *const *words, size_t n)
 	}
 	for (size_t i = 0; i < n; i++)
 		strv_add(&s->command, words[i]);
+}
+
+bool spec_of_job(const json_t *job, struct job_spec *s, struct err *e)
+{
+	json_auto_t *members = json_object();
+
+	for (size_t i = 0; i < job_fields_count; i++) {
+		AUTO_TEXT coded = xprintf("%s_b64", job_fields[i].name);
+		const char *const keys[] = {job_fields[i].name, coded};
+
+		for (size_t k = 0; k < ELEMENTS(keys); k++) {
+			json_t *value = json_object_get(job, keys[k]);
+
+			if (value && !json_is_null(value))
+				json_object_set(members, keys[k], value);
+		}
+	}
+	return spec_from_json(members, s, NULL, e);
 }

@@ -2,6 +2,7 @@
 /* From the command line of 'add' to a job's spec, and back. */
 #pragma once
 #include "core/job.h"
+#include <jansson.h>
 #include <stdbool.h>
 
 struct args;
@@ -16,6 +17,9 @@ bool spec_from_args(struct job_spec *s /* initialised */, const struct args *a, 
 
 /* A script or a command, by what the words look like. */
 void spec_take_words(struct job_spec *s, char *const *words, size_t n);
+
+/* The spec of a job object of the API. */
+bool spec_of_job(const json_t *job, struct job_spec *s /* initialised */, struct err *e);
 
 /* The command that makes this spec, for a shell. 'secret' tells which variables to mask; NULL: none. */
 void spec_to_words(const struct job_spec *s, bool (*secret)(const char *pair), struct buf *out);

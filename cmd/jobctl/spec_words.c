@@ -25,6 +25,24 @@ static int fields(const char *text)
 	return n;
 }
 
+/* --every '15m since …' for the canonical text of an interval; its start matters, that of --after-finish does not. */
+static bool put_interval(const char *text, struct buf *out)
+{
+	bool follows = text_starts(text, "after-finish PT");
+	const char *from = follows ? text + strlen("after-finish ") : text;
+	AUTO_TEXT interval = xstrndup(from, strcspn(from, " "));
+	AUTO_TEXT value = NULL;
+	char words[RFC3339_MAX];
+	usec_t d;
+
+	if (!text_starts(from, "PT") || !parse_duration(interval, &d, NULL))
+		return false;
+	format_duration(d, words);
+	value = follows ? xstrdup(words) : xprintf("%s%s", words, from + strlen(interval));
+	option(out, follows ? "after-finish" : "every", value);
+	return true;
+}
+
 /* --at, --cron and --iso all take any text of the schedule language; this is the one a reader expects. */
 static void put_when(const char *text, bool alone, struct buf *out)
 {
@@ -36,6 +54,8 @@ static void put_when(const char *text, bool alone, struct buf *out)
 		option(out, "on", "boot");
 		return;
 	}
+	if (alone && put_interval(text, out))
+		return;
 	for (size_t k = 0; alone && k < ELEMENTS(whens); k++)
 		if (text_starts(text, whens[k].before)) {
 			option(out, whens[k].flag, text + strlen(whens[k].before));

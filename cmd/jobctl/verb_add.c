@@ -5,10 +5,13 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
+#include "base/tzfile.h"
 #include "core/job.h"
+#include "core/zone_cache.h"
 #include "ctl.h"
 #include "follow.h"
 #include "out.h"
+#include "preview.h"
 #include "rows.h"
 #include "run_verb.h"
 #include "spec_args.h"
@@ -81,16 +84,30 @@ static bool waits_for_boot(const json_t *job)
 	return json_array_size(schedule) == 1 && only && strcmp(only, "@reboot") == 0;
 }
 
+/* By the clock of the job's zone, which is the one its owner has in mind. */
+static void put_instant(const json_t *job, usec_t t, struct buf *out)
+{
+	AUTO(zone_cache) *zones = zone_cache_new(tzfile_read);
+	const char *tz = member_text(job, "tz");
+	char text[RFC3339_MAX];
+	const struct zone *z;
+
+	if (tz && strcmp(tz, "UTC") != 0 && zone_cache_get(zones, tz, &z, NULL))
+		preview_local(t, z, out);
+	else
+		buf_str(out, format_rfc3339(t, text));
+}
+
 /* "added job 12 'backup'; it runs in 15m, at 2026-11-16T09:00:00Z, or up to 1m later" */
 static void put_first(const struct ctl *c, const json_t *job, struct buf *line)
 {
 	usec_t next = member_time(job, "next_at"), jitter;
-	char relative[WORDS_MAX], instant[RFC3339_MAX];
+	char relative[WORDS_MAX];
 
 	jitter = (usec_t)(json_number_value(json_object_get(job, "jitter")) * USEC_SEC);
 	if (next > c->now + USEC_SEC) {
-		buf_printf(line, "; it runs %s, at %s", words_relative(next, c->now, relative),
-			format_rfc3339(next, instant));
+		buf_printf(line, "; it runs %s, at ", words_relative(next, c->now, relative));
+		put_instant(job, next, line);
 		if (jitter)
 			buf_printf(line, ", or up to %s later", format_duration(jitter, relative));
 	} else if (next && jitter) {

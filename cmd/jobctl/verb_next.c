@@ -81,49 +81,33 @@ static bool surely_schedule(const char *word)
 	return word[strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-#")] != '\0';
 }
 
-/* The job's own policy where none was typed. */
-static bool take_policy(const json_t *job, const struct args *a, struct preview *p, struct err *e)
+static void swap_text(char **a, char **b)
 {
-	const char *gap = member_text(job, "dst_gap"), *fold = member_text(job, "dst_fold");
-	int n = 0;
+	char *t = *a;
 
-	if (gap && !args_has(a, "dst-gap")) {
-		if (!read_word("dst-gap", gap, dst_gap_names, DST_GAP_MAX, &n, e))
-			return false;
-		p->gap = (enum dst_gap)n;
-	}
-	if (fold && !args_has(a, "dst-fold")) {
-		if (!read_word("dst-fold", fold, dst_fold_names, DST_FOLD_MAX, &n, e))
-			return false;
-		p->fold = (enum dst_fold)n;
-	}
-	p->bound_from = member_time(job, "from");
-	p->bound_until = member_time(job, "until");
-	return true;
+	*a = *b;
+	*b = t;
 }
 
-/* A job's schedule as the daemon has it. */
+/* A job's schedule as the daemon has it; what was typed wins. */
 static bool take_job(struct ctl *c, const char *word, const struct args *a, struct preview *p, struct err *e)
 {
+	AUTO_DONE(preview) typed = *p;
 	json_auto_t *job = NULL;
-	const json_t *list;
-	const char *name;
 	struct ref ref;
 
-	if (!ref_parse(word, &ref, e) || !api_job(c, &ref, &job, e))
+	*p = (struct preview){.from = typed.from, .count = typed.count};
+	if (!ref_parse(word, &ref, e) || !api_job(c, &ref, &job, e) || !preview_of_job(job, p, e))
 		return false;
-	list = json_object_get(job, "schedule");
-	for (size_t i = 0; i < json_array_size(list); i++)
-		strv_add(&p->schedules, json_string_value(json_array_get(list, i)));
-	p->submitted = member_time(job, "created_at");
-	if (!args_has(a, "tz") && member_text(job, "tz")) {
-		free(p->tz);
-		p->tz = xstrdup(member_text(job, "tz"));
-	}
-	name = member_text(job, "name");
-	if (!p->id)
-		p->id = name ? xstrdup(name) : xprintf("%" PRId64, member_int(job, "id"));
-	return take_policy(job, a, p, e);
+	if (args_has(a, "tz"))
+		swap_text(&p->tz, &typed.tz);
+	if (args_has(a, "id"))
+		swap_text(&p->id, &typed.id);
+	if (args_has(a, "dst-gap"))
+		p->gap = typed.gap;
+	if (args_has(a, "dst-fold"))
+		p->fold = typed.fold;
+	return true;
 }
 
 static bool read_next(struct ctl *c, const struct args *a, struct preview *p, struct err *e)
@@ -254,6 +238,19 @@ static int batch(struct zone_cache *zones)
 	return out_text(&out);
 }
 
+/* Why there is nothing to list. */
+static void say_none(struct zone_cache *zones, const struct preview *p)
+{
+	AUTO(schedule_set) *set = NULL;
+	AUTO_DONE(buf) words = {};
+	const struct zone *z;
+
+	if (!preview_open(zones, p, &z, &set, NULL))
+		return;
+	schedule_set_explain(set, &words);
+	ctl_say("no slot is known to come; the schedule is: %s", words.data);
+}
+
 int verb_next(struct ctl *c, const struct args *a)
 {
 	AUTO(zone_cache) *zones = zone_cache_new(tzfile_read);
@@ -265,6 +262,8 @@ int verb_next(struct ctl *c, const struct args *a)
 		return batch(zones);
 	if (!read_next(c, a, &p, &e) || !preview_each(zones, &p, on_slot, &l, &e))
 		return ctl_fail(&e);
+	if (l.n == 0 && (c->format == FORMAT_TABLE || c->format == FORMAT_WIDE))
+		say_none(zones, &p);
 	return c->format == FORMAT_TABLE || c->format == FORMAT_NAME ? show_plain(&l) : show_rows(c, &l);
 }
 

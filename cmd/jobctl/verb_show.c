@@ -6,12 +6,15 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "base/tzfile.h"
 #include "core/job.h"
 #include "core/plan.h"
 #include "core/run.h"
+#include "core/zone_cache.h"
 #include "ctl.h"
 #include "job_env.h"
 #include "out.h"
+#include "preview.h"
 #include "rows.h"
 #include "run_verb.h"
 #include "spec_args.h"
@@ -61,24 +64,6 @@ static void put_state(struct buf *out, const struct ctl *c, const json_t *o, con
 }
 
 /* ---- a job ---- */
-
-static bool spec_of_job(const json_t *job, struct job_spec *s, struct err *e)
-{
-	json_auto_t *members = json_object();
-
-	for (size_t i = 0; i < job_fields_count; i++) {
-		AUTO_TEXT coded = xprintf("%s_b64", job_fields[i].name);
-		const char *const keys[] = {job_fields[i].name, coded};
-
-		for (size_t k = 0; k < ELEMENTS(keys); k++) {
-			json_t *value = json_object_get(job, keys[k]);
-
-			if (value && !json_is_null(value))
-				json_object_set(members, keys[k], value);
-		}
-	}
-	return spec_from_json(members, s, NULL, e);
-}
 
 static void put_last_run(struct buf *out, const struct ctl *c, const json_t *job)
 {
@@ -156,6 +141,35 @@ static void put_spec(struct buf *out, const struct job_spec *s, bool reveal)
 	}
 }
 
+/* The schedule in words, and its next slot by the clock of its zone, too. */
+static void put_meaning(struct buf *out, const struct ctl *c, const json_t *job)
+{
+	AUTO(zone_cache) *zones = zone_cache_new(tzfile_read);
+	AUTO_DONE(preview) p = {};
+	AUTO(schedule_set) *set = NULL;
+	AUTO_DONE(buf) words = {};
+	usec_t next = member_time(job, "next_at");
+	char relative[WORDS_MAX];
+	const struct zone *z;
+	bool known = preview_of_job(job, &p, NULL) && preview_open(zones, &p, &z, &set, NULL);
+
+	/* a moment says it all */
+	if (known && schedule_set_kind(set) != SCHEDULE_NOW && schedule_set_kind(set) != SCHEDULE_ONCE) {
+		schedule_set_explain(set, &words);
+		put_line(out, "meaning", words.data);
+	}
+	if (!next)
+		return;
+	buf_printf(out, "%-*s%s", LABEL, "next", member_text(job, "next_at"));
+	if (known && !text_equal(p.tz, "UTC")) {
+		buf_str(out, "  ");
+		preview_local(next, z, out);
+	}
+	if (c->terminal)
+		buf_printf(out, " (%s)", words_relative(next, c->now, relative));
+	buf_char(out, '\n');
+}
+
 static void put_job(struct buf *out, const struct ctl *c, const json_t *job, const struct job_spec *s,
 	bool reveal)
 {
@@ -171,7 +185,7 @@ static void put_job(struct buf *out, const struct ctl *c, const json_t *job, con
 	buf_clear(&words);
 	words_of_schedule(job, &words);
 	put_line(out, "schedule", words.data);
-	put_time_line(out, c, job, "next", "next_at");
+	put_meaning(out, c, job);
 	put_last_run(out, c, job);
 	put_spec(out, s, reveal);
 	put_time_line(out, c, job, "created", "created_at");

@@ -27,6 +27,13 @@ setup() {
 	[[ "$output" =~ ^added\ job\ [0-9]+\ \'person\'\;\ it\ runs\ now ]]
 }
 
+@test "add says the first slot by the clock of the job's zone, and how late it may be" {
+	run --separate-stderr jobctl add --tz Asia/Kathmandu --cron '30 2 * * *' --jitter 5m -- true
+	[[ "$stderr" =~ ";"\ it\ runs\ in\ .*,\ at\ [0-9-]+T02:30:00\+05:45,\ or\ up\ to\ 5m\ later$ ]]
+	run --separate-stderr jobctl add --jitter 1s -- true
+	[[ "$stderr" == *"; it runs within 1s" ]]
+}
+
 @test "add -o name gives what to type" {
 	[ "$(jobctl add -o name -n typed -- true)" = typed ]
 	[[ "$(jobctl add -o name -- true)" =~ ^[0-9]+$ ]]
@@ -219,6 +226,34 @@ setup() {
 	run jobctl show "$(jobctl runs shown -o name)"
 	grep -qE '^state         succeeded' <<<"$output"
 	grep -qE '^attempt 1     succeeded, took .*output 4 B' <<<"$output"
+}
+
+@test "show says a schedule in words, and the next slot by the clock of its zone" {
+	jobctl add -n spoken --tz Asia/Kathmandu --cron '30 2 * * 5L' -- true
+	run jobctl show spoken
+	grep -qx "schedule      30 2 \* \* FRIL" <<<"$output"
+	grep -qx "meaning       at 02:30 on the last Friday of every month, Asia/Kathmandu" <<<"$output"
+	grep -qE "^next          [0-9-]+T20:45:00Z  [0-9-]+T02:30:00\+05:45$" <<<"$output"
+	grep -qx "tz            Asia/Kathmandu" <<<"$output"
+}
+
+@test "show --as-command writes intervals as people do" {
+	jobctl add -n lap --tz UTC --every 90m -- true
+	jobctl add -n rest --tz UTC --after-finish 10m -- true
+	[[ "$(jobctl show --as-command lap)" == *" --every '1h30m since "*"Z' -- true" ]]
+	[[ "$(jobctl show --as-command rest)" == *" --after-finish 10m -- true" ]]
+	slot=$(jobctl show lap --json | jq -r .next_at)
+	jobctl rm -y lap
+	eval "$(jobctl show --as-command rest | sed 's/rest/rest2/')"
+	[ "$(jobctl next rest2)" = "$(jobctl show rest2 --json | jq -r .next_at)" ]
+	[ "$(jobctl next -n 1 --every "1h30m since $(date -u -d "$slot - 90 minutes" +%Y-%m-%dT%H:%M:%SZ)")" = "$slot" ]
+}
+
+@test "next says why there is no slot" {
+	jobctl add -n kernel --on boot -- true
+	run --separate-stderr jobctl next kernel
+	[ "$status" -eq 0 ] && [ -z "$output" ]
+	[ "$stderr" = "no slot is known to come; the schedule is: once after every boot of the machine" ]
 }
 
 @test "show --as-command makes an equal job" {
