@@ -100,6 +100,9 @@ def a_zone_that_vanishes_suspends_the_job_and_nothing_else():
         soon = (datetime.now(timezone.utc) + timedelta(seconds=8)).strftime("%Y-%m-%dT%H:%M:%SZ")
         job = d.add(command=["true"], schedule=["* * * * * *"], tz="Europe/Berlin", **{"from": soon})["id"]
         other = d.add(command=["true"], schedule=["* * * * * *"], tz="UTC", **{"from": soon})["id"]
+        # known to both threads that read submissions
+        d.api().post("/v1/jobs?dry_run=true", {"command": ["true"], "tz": "Europe/Berlin"})
+        d.add(command=["true"], schedule=["0 0 1 1 *"], tz="Europe/Berlin")
         os.remove(os.path.join(zones, "Europe", "Berlin"))
         d.process.send_signal(signal.SIGHUP)
         wait_until("the job is suspended", 30, lambda: d.api().get("/v1/jobs/%d" % job)["state"] == "suspended")
@@ -107,6 +110,16 @@ def a_zone_that_vanishes_suspends_the_job_and_nothing_else():
         wait_until("the other one runs", 30, lambda: d.runs(other))
         assert d.api().get("/v1/jobs/%d" % other)["state"] == "active"
         assert d.runs(job) == []
+        # those who come now hear of it, on either way in
+        for body in ({"command": ["true"], "tz": "Europe/Berlin"},
+                     {"command": ["true"], "tz": "Europe/Berlin", "stdin": "x" * 100000}):
+            status, answer = d.api().call("POST", "/v1/jobs", body)
+            assert status == 400 and answer["error"]["field"] == "tz", answer
+            status, answer = d.api().call("POST", "/v1/jobs?dry_run=true", body)
+            assert status == 400 and answer["error"]["field"] == "tz", answer
+        shown = d.jobctl("show", str(job)).stdout
+        assert "suspended (bad_zone)" in shown and "Europe/Berlin" in shown, shown
+        assert "tz            UTC" in d.jobctl("show", str(other)).stdout
 
 
 @case
