@@ -22,7 +22,7 @@
 /* The child borrows our memory and runs on a stack the sanitizer does not know. */
 #define IN_CHILD __attribute__((no_sanitize("address", "undefined"), noinline))
 
-struct child_room {
+struct launcher {
 	char *stack;
 	struct child_word *word; /* shared, so that a child with its own memory can write it too */
 };
@@ -174,46 +174,45 @@ IN_CHILD static int child_main(void *arg)
 	return 127;
 }
 
-bool child_room_new(struct child_room **ret, struct err *e)
+bool launcher_new(struct launcher **ret, struct err *e)
 {
-	struct child_room *room = xcalloc(1, sizeof(*room));
+	struct launcher *l = xcalloc(1, sizeof(*l));
 
-	room->stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-	room->word = mmap(NULL, sizeof(*room->word), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (room->stack == MAP_FAILED || room->word == MAP_FAILED ||
-		mprotect(room->stack, GUARD_SIZE, PROT_NONE) < 0) {
-		child_room_free(room);
+	l->stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	l->word = mmap(NULL, sizeof(*l->word), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (l->stack == MAP_FAILED || l->word == MAP_FAILED ||
+		mprotect(l->stack, GUARD_SIZE, PROT_NONE) < 0) {
+		launcher_free(l);
 		return err_errno(e, ENOMEM, "could not prepare for launching");
 	}
-	*ret = room;
+	*ret = l;
 	return true;
 }
 
-void child_room_free(struct child_room *room)
+void launcher_free(struct launcher *l)
 {
-	if (!room)
+	if (!l)
 		return;
-	if (room->stack != MAP_FAILED)
-		munmap(room->stack, STACK_SIZE);
-	if (room->word != MAP_FAILED)
-		munmap(room->word, sizeof(*room->word));
-	free(room);
+	if (l->stack != MAP_FAILED)
+		munmap(l->stack, STACK_SIZE);
+	if (l->word != MAP_FAILED)
+		munmap(l->word, sizeof(*l->word));
+	free(l);
 }
 
-int child_launch(struct child_room *room, const struct child_plan *p, struct child *ret,
-	struct child_word *ret_word)
+int child_launch(struct launcher *l, const struct child_plan *p, struct child *ret, struct child_word *ret_word)
 {
-	struct order o = {.plan = p, .word = room->word};
+	struct order o = {.plan = p, .word = l->word};
 	int pidfd = -1;
 	pid_t pid;
 
-	*room->word = (struct child_word){.stage = STAGE_CLONE};
-	pid = clone(child_main, room->stack + STACK_SIZE, CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &o, &pidfd);
+	*l->word = (struct child_word){.stage = STAGE_CLONE};
+	pid = clone(child_main, l->stack + STACK_SIZE, CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &o, &pidfd);
 	if (pid < 0) {
 		*ret_word = (struct child_word){.stage = STAGE_CLONE, .error = errno};
 		return -ret_word->error;
 	}
-	*ret_word = *room->word;
+	*ret_word = *l->word;
 	if (ret_word->error) {
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 			;

@@ -28,16 +28,15 @@ struct child_word {
 	int cwd_error;    /* the directory could not be entered, the child is in '/' */
 };
 
-struct child_room; /* the stack and the word of a child; one per thread that launches */
-bool child_room_new(struct child_room **ret, struct err *e);
-void child_room_free(struct child_room *room);
+struct launcher; /* the stack and the shared word of children; one is enough, launches do not overlap */
+bool launcher_new(struct launcher **ret, struct err *e);
+void launcher_free(struct launcher *l);
 
 struct child {
 	pid_t pid;  /* ours to reap */
 	int pidfd;  /* owned */
 };
 /* Returns when the command runs, or with the reason why not: 0, or -errno of the step *ret_word names. */
-int child_launch(struct child_room *room, const struct child_plan *p, struct child *ret,
-	struct child_word *ret_word);
+int child_launch(struct launcher *l, const struct child_plan *p, struct child *ret, struct child_word *ret_word);
 const char *child_stage_name(const struct child_word *w); /* "exec", "directory" … */
 bool child_error_transient(int errnum); /* worth another try: EAGAIN, ENOMEM … */

@@ -15,7 +15,6 @@
 
 #define HELLO_PATIENCE (5 * USEC_SEC)
 #define FRAMES_PER_TURN 8 /* a start takes half a millisecond */
-#define LAUNCHING_MAX 16  /* at a time: their payloads are in memory */
 #define WORKERS_MAX 65536 /* known at a time, unacknowledged ends included */
 
 /* ---- connections ---- */
@@ -23,7 +22,7 @@
 static void forget_asked(struct worker *w, void *arg)
 {
 	(void)arg;
-	w->asked = w->listed = false;
+	w->asked = false;
 	w->news = w->phase == WORKER_ENDED ? NEWS_ENDED : 0;
 }
 
@@ -35,7 +34,6 @@ static void forget_engine(struct conns *cs)
 	while ((w = workers_unpost(cs->workers)))
 		if (w->phase == WORKER_NOT_STARTED)
 			worker_forget(w);
-	cs->workers->listed = 0;
 	workers_each(cs->workers, forget_asked, NULL);
 }
 
@@ -45,7 +43,7 @@ static void conn_close(struct conn *c)
 
 	if (c->source.fd < 0)
 		return;
-	source_close(cs->ep, &c->source);
+	source_close(&c->source);
 	for (size_t i = 0; i < GUESTS_MAX; i++)
 		if (cs->guests[i] == c)
 			cs->guests[i] = NULL;
@@ -57,15 +55,6 @@ static void conn_close(struct conn *c)
 	cs->dead = c;
 }
 
-static int conn_watch(struct conn *c, bool full, bool paused)
-{
-	c->full = full;
-	c->paused = paused;
-	return source_watch(c->all->ep, &c->source, EPOLL_CTL_MOD, full ? EPOLLOUT : paused ? 0 : EPOLLIN) < 0
-		       ? -errno
-		       : 0;
-}
-
 bool conn_send(struct conn *c, const struct frame *f)
 {
 	int r;
@@ -74,12 +63,10 @@ bool conn_send(struct conn *c, const struct frame *f)
 		return false;
 	r = frame_send(c->source.fd, f, NULL, 0);
 	if (r == -EAGAIN) {
-		/* nothing is read from it meanwhile, so that what we owe it stays bounded */
-		r = conn_watch(c, true, c->paused);
-		if (r == 0)
-			return false;
+		c->full = true; /* and nothing is read from it meanwhile, so that what we owe it stays bounded */
+		r = source_watch(c->all->ep, &c->source, EPOLL_CTL_MOD, EPOLLOUT) < 0 ? -errno : -EAGAIN;
 	}
-	if (r < 0) {
+	if (r < 0 && r != -EAGAIN) {
 		log_warning("the engine '%s' is gone: %s; its jobs go on", c->node, strerror(-r));
 		conn_close(c);
 	}
@@ -200,9 +187,10 @@ static int stdin_reopen(int fd)
 	return in < 0 ? -errno : in;
 }
 
-static struct worker *start_new(struct workers *ws, const struct frame_start *s, struct payload *p, const int *fds)
+static struct worker *start_new(struct workers *ws, const struct frame_start *s, const struct payload *p,
+	const int *fds)
 {
-	int in = -1;
+	AUTO_FD in = -1;
 
 	if (ws->stopping)
 		return workers_refuse(ws, s, "the spawner is being stopped");
@@ -225,7 +213,6 @@ static bool start(struct conn *c, const struct frame *f, const int *fds, struct 
 		w->asked = true;
 		worker_post(w, w->phase == WORKER_ENDED		? NEWS_ENDED
 			       : w->phase == WORKER_NOT_STARTED ? NEWS_NOT_STARTED
-			       : w->phase == WORKER_LAUNCHING	? 0
 								: NEWS_STARTED);
 		return true;
 	}
@@ -264,11 +251,7 @@ static void list_one(struct worker *w, void *arg)
 {
 	(void)arg;
 	w->asked = true;
-	if (w->phase == WORKER_LAUNCHING && !w->listed) {
-		w->listed = true; /* it is named, one way or the other, before the list is done */
-		w->all->listed++;
-	}
-	worker_post(w, w->phase >= WORKER_RUNNING && w->phase < WORKER_ENDED ? NEWS_HAS : 0);
+	worker_post(w, w->phase == WORKER_NOT_STARTED || w->phase == WORKER_ENDED ? 0 : NEWS_HAS);
 }
 
 static bool list(struct conn *c, const struct frame *f, const int *fds, struct err *e)
@@ -309,7 +292,7 @@ static void conn_refuse(struct conn *c, const char *why)
 /* One frame. False: there is no other. */
 static bool conn_frame(struct conn *c)
 {
-	int fds[PACKET_FDS_MAX];
+	int fds[FRAME_FDS_MAX];
 	struct err e = {};
 	struct frame f;
 	size_t len, n = 0;
@@ -335,7 +318,7 @@ static bool conn_frame(struct conn *c)
 		hello(c, &f);
 	else if (!requests[f.type](c, &f, fds, &e))
 		conn_refuse(c, e.msg);
-	packet_fds_close(fds, n);
+	frame_fds_close(fds, n);
 	return c->source.fd >= 0;
 }
 
@@ -346,15 +329,13 @@ static void on_frames(struct source *s, uint32_t events)
 	if (s->fd < 0)
 		return;
 	if (c->full && events & EPOLLOUT) {
-		if (conn_watch(c, false, c->paused) < 0)
+		c->full = false;
+		if (source_watch(c->all->ep, s, EPOLL_CTL_MOD, EPOLLIN) < 0)
 			conn_refuse(c, strerror(errno));
 		return;
 	}
 	for (int i = 0; i < FRAMES_PER_TURN && conn_frame(c);)
 		i++;
-	if (c->source.fd >= 0 && !c->paused && c->all->workers->launching >= LAUNCHING_MAX &&
-		conn_watch(c, c->full, true) < 0)
-		conn_refuse(c, strerror(errno));
 }
 
 /* ---- the set ---- */
@@ -369,9 +350,6 @@ usec_t conns_turn(struct conns *cs, usec_t now)
 {
 	usec_t next = USEC_NEVER;
 
-	if (cs->engine && cs->engine->paused && cs->workers->launching < LAUNCHING_MAX &&
-		conn_watch(cs->engine, cs->engine->full, false) < 0)
-		conn_refuse(cs->engine, strerror(errno));
 	for (size_t i = 0; i < GUESTS_MAX; i++) {
 		struct conn *c = cs->guests[i];
 

@@ -18,7 +18,6 @@ struct conn {
 	uint32_t version;      /* 0: no hello yet */
 	usec_t hello_until;    /* boottime */
 	bool full;             /* its socket takes no more: we listen again when it does */
-	bool paused;           /* enough is being launched: we listen again when less is */
 	unsigned lists;        /* list_done frames owed */
 	char node[FRAME_NODE_MAX];
 	struct conn *next_dead;

@@ -4,7 +4,6 @@
 #include "base/err.h"
 #include <inttypes.h>
 #include <string.h>
-#include <sys/socket.h>
 
 struct range {
 	size_t offset; /* of an int64_t in struct frame */
@@ -170,14 +169,4 @@ uint32_t frame_version_pick(uint32_t oldest, uint32_t newest, uint32_t their_old
 	uint32_t low = oldest > their_oldest ? oldest : their_oldest;
 
 	return high >= low ? high : 0;
-}
-
-int frame_send(int fd, const struct frame *f, const int *fds, size_t n)
-{
-	return packet_send(fd, f, f->size, fds, n, MSG_DONTWAIT);
-}
-
-int frame_recv(int fd, struct frame *f, size_t *ret_len, int fds[PACKET_FDS_MAX], size_t *ret_n)
-{
-	return packet_recv(fd, f, sizeof(*f), ret_len, fds, ret_n, MSG_DONTWAIT);
 }

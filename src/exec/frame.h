@@ -13,7 +13,6 @@
  */
 #pragma once
 #include "core/run.h"
-#include "exec/packet.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,6 +44,7 @@ enum frame_from { FRAME_FROM_ENGINE, FRAME_FROM_SPAWNER };
 
 #define FRAME_TEXT_MAX 256 /* texts are NUL-terminated and padded with NULs */
 #define FRAME_NODE_MAX 128
+#define FRAME_FDS_MAX 2
 #define FRAME_STDIN_MAX (INT64_C(16) << 20)
 
 struct frame_hello { /* the same in every version, as are welcome and refused */
@@ -124,6 +124,11 @@ bool frame_check(const struct frame *f, size_t len, size_t fds, enum frame_from 
 uint32_t frame_version_pick(uint32_t oldest, uint32_t newest, uint32_t their_oldest,
 	uint32_t their_newest);
 
-/* As packet_send and packet_recv, without waiting. */
-int frame_send(int fd, const struct frame *f, const int *fds, size_t n);
-int frame_recv(int fd, struct frame *f, size_t *ret_len, int fds[PACKET_FDS_MAX], size_t *ret_n);
+/* ---- the socket; all results are 0 or -errno ---- */
+int frame_send(int fd, const struct frame *f, const int *fds, size_t n); /* -EAGAIN: the socket is full */
+/*
+ * One packet. *ret_len 0: the other side is gone. Descriptors are the caller's then, close-on-exec.
+ * -EBADMSG: too long, or with more descriptors than any frame has; they are closed.
+ */
+int frame_recv(int fd, struct frame *f, size_t *ret_len, int fds[FRAME_FDS_MAX], size_t *ret_n);
+void frame_fds_close(int *fds, size_t n);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds and ends what a worker left behind: processes that came to us when their parents died. */
-/* Workers are children of the launcher's thread, orphans become children of the main one: none there, none to look at. */
 #include "base/auto.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -85,6 +84,8 @@ static bool look_once(struct workers *ws, bool *strangers)
 	for (size_t i = 0; i < ws->children_n; i++) {
 		siginfo_t si = {};
 
+		if (map_get(&ws->by_pid, ws->pids[i]))
+			continue;
 		if (waitid(P_PID, (id_t)ws->pids[i], &si, WEXITED | WNOHANG) == 0 && si.si_pid) {
 			free(map_take(&ws->adopted, ws->pids[i]));
 			reaped = true;

@@ -88,6 +88,6 @@ void conns_report(struct conns *cs)
 				worker_forget(w);
 		}
 	frame_init(&f, FRAME_LIST_DONE, cs->engine ? cs->engine->version : 0);
-	while (cs->engine && !cs->engine->full && cs->engine->lists && !cs->workers->listed && conn_send(cs->engine, &f))
+	while (cs->engine && !cs->engine->full && cs->engine->lists && conn_send(cs->engine, &f))
 		cs->engine->lists--;
 }

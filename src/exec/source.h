@@ -19,12 +19,10 @@ static inline int source_watch(int ep, struct source *s, int op, uint32_t events
 	return epoll_ctl(ep, op, s->fd, &ev);
 }
 
-/* Closing alone does not take it out of the set while a child that is being launched has a copy. */
-static inline void source_close(int ep, struct source *s)
+/* No other process has the descriptor, so closing it takes it out of the set. */
+static inline void source_close(struct source *s)
 {
-	if (s->fd < 0)
-		return;
-	epoll_ctl(ep, EPOLL_CTL_DEL, s->fd, NULL);
-	close(s->fd);
+	if (s->fd >= 0)
+		close(s->fd);
 	s->fd = -1;
 }

@@ -19,7 +19,7 @@
 /* A frame that waits for room in the socket. */
 struct outgoing {
 	struct frame frame;
-	int fds[PACKET_FDS_MAX]; /* owned */
+	int fds[FRAME_FDS_MAX]; /* owned */
 	size_t n;
 	struct outgoing *next;
 };
@@ -42,7 +42,7 @@ static void outgoing_free(struct outgoing *o)
 {
 	if (!o)
 		return;
-	packet_fds_close(o->fds, o->n);
+	frame_fds_close(o->fds, o->n);
 	free(o);
 }
 
@@ -106,7 +106,7 @@ static void post(struct spawn_client *c, const struct frame *f, int *fds, size_t
 		watch_room(c, true);
 		return;
 	}
-	packet_fds_close(fds, n);
+	frame_fds_close(fds, n);
 	if (r < 0 && !c->gone)
 		give_up(c);
 }
@@ -114,7 +114,7 @@ static void post(struct spawn_client *c, const struct frame *f, int *fds, size_t
 bool spawn_client_start(struct spawn_client *c, const struct plan *p, struct err *e)
 {
 	struct frame f;
-	int fds[PACKET_FDS_MAX];
+	int fds[FRAME_FDS_MAX];
 	size_t n = 0;
 
 	if (p->stdin_data.data && p->stdin_data.len > (size_t)FRAME_STDIN_MAX)
@@ -130,14 +130,14 @@ bool spawn_client_start(struct spawn_client *c, const struct plan *p, struct err
 	if (f.start.has_stdin) {
 		fds[n] = io_memfd_sealed("jobsched-stdin", p->stdin_data.data, p->stdin_data.len);
 		if (fds[n] < 0) {
-			packet_fds_close(fds, n);
+			frame_fds_close(fds, n);
 			return err_errno(e, -fds[n], "could not hand over the input of run %lld",
 				(long long)p->run);
 		}
 		n++;
 	}
 	if (!frame_check(&f, f.size, n, FRAME_FROM_ENGINE, c->version, e)) {
-		packet_fds_close(fds, n);
+		frame_fds_close(fds, n);
 		return false;
 	}
 	post(c, &f, fds, n);
@@ -229,7 +229,7 @@ static void (*const readers[FRAME_TYPE_MAX])(struct spawn_report *, const struct
 /* One frame that passed every check; anything else but -EAGAIN is the end of the connection. */
 static int receive(struct spawn_client *c, struct frame *f, uint32_t version, struct err *e)
 {
-	int fds[PACKET_FDS_MAX];
+	int fds[FRAME_FDS_MAX];
 	size_t len, n = 0;
 	int r;
 
@@ -238,7 +238,7 @@ static int receive(struct spawn_client *c, struct frame *f, uint32_t version, st
 	while (r == -ECONNRESET); /* told once; what was sent before is still there */
 	if (r < 0)
 		return r;
-	packet_fds_close(fds, n);
+	frame_fds_close(fds, n);
 	if (len == 0)
 		return -EPIPE;
 	return frame_check(f, len, n, FRAME_FROM_SPAWNER, version, e) ? 0 : -EBADMSG;

@@ -31,14 +31,13 @@ struct spawner {
 static void on_signal(struct source *s, uint32_t events)
 {
 	struct spawner *sp = SOURCE_OWNER(s, struct spawner, signals);
-	struct signalfd_siginfo si[4];
-	ssize_t n = read(s->fd, si, sizeof(si));
+	struct signalfd_siginfo si;
 
 	(void)events;
-	for (ssize_t i = 0; i < n / (ssize_t)sizeof(si[0]); i++) {
-		if (si[i].ssi_signo == SIGCHLD) {
+	while (read(s->fd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
+		if (si.ssi_signo == SIGCHLD) {
 			sp->workers.look_wanted = true;
-		} else if ((si[i].ssi_signo == SIGTERM || si[i].ssi_signo == SIGINT) && !sp->workers.stopping) {
+		} else if ((si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT) && !sp->workers.stopping) {
 			log_info("told to stop: ending %zu workers", sp->workers.running);
 			workers_stop(&sp->workers);
 		}
@@ -148,8 +147,8 @@ static void spawner_done(struct spawner *sp)
 {
 	conns_done(&sp->conns);
 	workers_done(&sp->workers);
-	source_close(sp->ep, &sp->signals);
-	source_close(sp->ep, &sp->timer);
+	source_close(&sp->signals);
+	source_close(&sp->timer);
 	if (sp->ep >= 0)
 		close(sp->ep);
 }
@@ -157,7 +156,7 @@ static void spawner_done(struct spawner *sp)
 bool spawner_run(const struct spawner_options *o, struct err *e)
 {
 	__attribute__((cleanup(spawner_done))) struct spawner sp = {.o = o,
-		.signals.fd = -1, .timer.fd = -1, .workers.children = -1};
+		.signals.fd = -1, .timer.fd = -1, .workers = {.null = -1, .children = -1}};
 
 	sp.ep = epoll_create1(EPOLL_CLOEXEC);
 	if (sp.ep < 0)

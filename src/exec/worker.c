@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "exec/child.h"
 #include "exec/frame.h"
-#include "exec/launcher.h"
 #include "exec/procfs.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +16,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define FDS_PER_WORKER 4                /* process, both ends of the pipe, output */
+#define FDS_PER_WORKER 3                /* process, pipe, output */
 #define FDS_RESERVED 48                 /* for ourselves, connections and what they pass */
 #define CHUNK (64 << 10)
 #define CHUNKS_PER_TURN 4               /* of one worker's output, so that a fast writer delays nobody */
@@ -25,17 +24,17 @@
 #define LEFT_PATIENCE (5 * USEC_SEC)    /* for killed processes that do not go */
 #define STOP_GRACE_MAX (30 * USEC_SEC)
 
-static void on_launched(struct source *s, uint32_t events);
-
 bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawner, struct err *e)
 {
 	struct rlimit more;
 
-	*ws = (struct workers){.ep = ep, .output_dir = output_dir, .spawner = spawner, .pid = getpid()};
+	*ws = (struct workers){.ep = ep, .output_dir = output_dir, .spawner = spawner};
 	ws->outbox_end = &ws->outbox;
+	ws->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	ws->children = procfs_children_open();
-	if (ws->children < 0)
-		return err_errno(e, -ws->children, "could not open the list of our children in '/proc'");
+	if (ws->null < 0 || ws->children < 0)
+		return err_errno(e, ws->null < 0 ? errno : -ws->children, "could not open '%s'",
+			ws->null < 0 ? "/dev/null" : "/proc/self/task/…/children");
 	if (getrlimit(RLIMIT_NOFILE, &ws->nofile) < 0)
 		return err_errno(e, errno, "could not read the limit of open files");
 	more = (struct rlimit){ws->nofile.rlim_max, ws->nofile.rlim_max};
@@ -44,25 +43,14 @@ bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawne
 	ws->running_max = more.rlim_cur > FDS_RESERVED ? (more.rlim_cur - FDS_RESERVED) / FDS_PER_WORKER : 0;
 	environ_base_init(&ws->base, spawner);
 	ws->chunk = xcalloc(1, CHUNK);
-	if (!launcher_new(&ws->launcher, e))
-		return false;
-	ws->launched = (struct source){launcher_fd(ws->launcher), on_launched};
-	return source_watch(ep, &ws->launched, EPOLL_CTL_ADD, EPOLLIN) == 0 ||
-	       err_errno(e, errno, "could not watch the launcher");
-}
-
-static void pipe_close(struct worker *w)
-{
-	source_close(w->all->ep, &w->out);
-	auto_fd_close(&w->out_end);
-	w->out_end = -1;
+	return launcher_new(&ws->launcher, e);
 }
 
 static void worker_free(struct worker *w)
 {
 	deadline_clear(&w->all->deadlines, &w->deadline);
-	source_close(w->all->ep, &w->exit);
-	pipe_close(w);
+	source_close(&w->exit);
+	source_close(&w->out);
 	output_writer_done(&w->output);
 	free(w->error);
 	free(w);
@@ -93,6 +81,8 @@ void workers_done(struct workers *ws)
 	buf_done(&ws->children_text);
 	free(ws->pids);
 	free(ws->chunk);
+	if (ws->null >= 0)
+		close(ws->null);
 	if (ws->children >= 0)
 		close(ws->children);
 }
@@ -142,8 +132,7 @@ void worker_post(struct worker *w, unsigned news)
 {
 	struct workers *ws = w->all;
 
-	if (w->asked || news == NEWS_ENDED) /* nobody else waits for the rest */
-		w->news |= news;
+	w->news |= news;
 	if (!w->asked || !w->news || w->posted)
 		return;
 	w->posted = true;
@@ -167,18 +156,23 @@ struct worker *workers_unpost(struct workers *ws)
 
 /* ---- output ---- */
 
-/* False: there is more. The end of the pipe is not seen, since we hold its other end ourselves. */
-static bool worker_drain(struct worker *w)
+enum drained { DRAINED_MORE, DRAINED_EMPTY, DRAINED_END };
+
+static enum drained worker_drain(struct worker *w)
 {
-	for (int i = 0; i < CHUNKS_PER_TURN; i++) {
+	for (int i = 0; i < CHUNKS_PER_TURN && w->out.fd >= 0; i++) {
 		ssize_t n = read(w->out.fd, w->all->chunk, CHUNK);
 
-		if (n > 0)
+		if (n > 0) {
 			output_write(&w->output, w->all->chunk, (size_t)n);
-		else if (n == 0 || errno != EINTR)
-			return true;
+			continue;
+		}
+		if (n < 0 && errno == EAGAIN)
+			return DRAINED_EMPTY;
+		if (n == 0 || errno != EINTR)
+			source_close(&w->out);
 	}
-	return false;
+	return w->out.fd < 0 ? DRAINED_END : DRAINED_MORE;
 }
 
 static void on_output(struct source *s, uint32_t events)
@@ -186,8 +180,7 @@ static void on_output(struct source *s, uint32_t events)
 	struct worker *w = SOURCE_OWNER(s, struct worker, out);
 
 	(void)events;
-	if (s->fd >= 0)
-		(void)worker_drain(w);
+	(void)worker_drain(w);
 }
 
 /* ---- the end ---- */
@@ -220,7 +213,7 @@ static void on_exit_ready(struct source *s, uint32_t events)
 	w->phase = WORKER_ENDING;
 	w->looked = false;
 	map_take(&w->all->by_pid, w->pid);
-	source_close(w->all->ep, &w->exit);
+	source_close(&w->exit);
 	deadline_set(&w->all->deadlines, &w->deadline, w->died + DRAIN_PATIENCE);
 	worker_ending_add(w);
 }
@@ -236,7 +229,7 @@ static void worker_ended(struct worker *w)
 {
 	if (w->left && !w->error)
 		w->error = xprintf("%zu of its processes could not be ended", w->left);
-	pipe_close(w);
+	source_close(&w->out);
 	output_writer_done(&w->output);
 	deadline_clear(&w->all->deadlines, &w->deadline);
 	w->phase = WORKER_ENDED;
@@ -252,7 +245,7 @@ static bool worker_try_end(struct worker *w, usec_t now)
 		deadline_set(&w->all->deadlines, &w->deadline, w->died + LEFT_PATIENCE);
 		return false;
 	}
-	if (!worker_drain(w) && now < w->died + DRAIN_PATIENCE)
+	if (worker_drain(w) == DRAINED_MORE && now < w->died + DRAIN_PATIENCE)
 		return false;
 	worker_ended(w);
 	return true;
@@ -269,8 +262,6 @@ void worker_end(struct worker *w, enum attempt_outcome why)
 {
 	usec_t grace = w->grace;
 
-	if (w->phase == WORKER_LAUNCHING && w->forced == ATTEMPT_RUNNING)
-		w->forced = why; /* and done as soon as it runs */
 	if (w->phase != WORKER_RUNNING)
 		return;
 	if (w->all->stopping && grace > STOP_GRACE_MAX)
@@ -347,8 +338,7 @@ static struct worker *worker_new(struct workers *ws, const struct frame_start *s
 	struct worker *w = xcalloc(1, sizeof(*w));
 
 	*w = (struct worker){.all = ws, .run = s->run, .fence = s->fence, .attempt = s->attempt,
-		.timeout = s->timeout, .grace = s->grace, .exit = {-1, on_exit_ready}, .out = {-1, on_output},
-		.out_end = -1, .exit_code = -1};
+		.grace = s->grace, .exit = {-1, on_exit_ready}, .out = {-1, on_output}, .exit_code = -1};
 	output_writer_init(&w->output, ws->output_dir, s->run, s->attempt, s->output_limit);
 	w->same_run = map_get(&ws->by_run, w->run);
 	map_put(&ws->by_run, w->run, w);
@@ -360,7 +350,6 @@ static void not_started(struct worker *w, int errnum, char *why /* moved */)
 {
 	w->phase = WORKER_NOT_STARTED;
 	w->transient = child_error_transient(errnum);
-	free(w->error);
 	w->error = why;
 	w->news |= NEWS_NOT_STARTED;
 }
@@ -384,100 +373,68 @@ static char *launch_error(const struct child_word *word, const struct child_plan
 	return xprintf("could not start a process (%s): %s", stage, cause);
 }
 
+static bool worker_launch(struct worker *w, const struct child_plan *p)
+{
+	struct child_word word;
+	struct child child;
+	int r;
+
+	w->started_at = clock_now(&clock_system); /* when the launch returns, a short command may be over */
+	r = child_launch(w->all->launcher, p, &child, &word);
+	if (r < 0) {
+		not_started(w, -r, launch_error(&word, p));
+		return false;
+	}
+	if (word.cwd_error)
+		w->error = xprintf("could not enter '%s', ran in '/': %s", p->cwd, strerror(word.cwd_error));
+	w->pid = child.pid;
+	w->exit.fd = child.pidfd;
+	w->phase = WORKER_RUNNING;
+	w->all->running++;
+	map_put(&w->all->by_pid, w->pid, w);
+	w->news |= NEWS_STARTED;
+	return true;
+}
+
 /* Without these we would not learn of its output and end: it must not run then. */
-static bool worker_watch(struct worker *w)
+static void worker_watch(struct worker *w)
 {
 	if (source_watch(w->all->ep, &w->exit, EPOLL_CTL_ADD, EPOLLIN) == 0 &&
 		source_watch(w->all->ep, &w->out, EPOLL_CTL_ADD, EPOLLIN) == 0)
-		return true;
+		return;
 	not_started(w, ENOMEM, xprintf("could not watch the process: %s", strerror(errno)));
+	w->news = NEWS_NOT_STARTED;
 	kill(-w->pid, SIGKILL);
 	syscall(SYS_waitid, P_PIDFD, w->exit.fd, NULL, WEXITED, NULL);
-	source_close(w->all->ep, &w->exit);
-	return false;
+	map_take(&w->all->by_pid, w->pid);
+	w->all->running--;
+	source_close(&w->exit);
 }
 
-static void worker_launched(struct worker *w, const struct launch *one)
-{
-	struct workers *ws = w->all;
-	enum attempt_outcome forced = w->forced;
-
-	ws->launching--;
-	ws->listed -= w->listed;
-	w->listed = false;
-	w->pid = one->child.pid;
-	w->exit.fd = one->child.pidfd;
-	if (one->result < 0)
-		not_started(w, -one->result, launch_error(&one->word, &one->plan));
-	if (one->result < 0 || !worker_watch(w)) {
-		ws->running--;
-		if (w->asked)
-			worker_post(w, 0);
-		else
-			worker_forget(w);
-		return;
-	}
-	if (one->word.cwd_error)
-		w->error = xprintf("could not enter '%s', ran in '/': %s", one->plan.cwd,
-			strerror(one->word.cwd_error));
-	w->started_at = one->started_at;
-	w->phase = WORKER_RUNNING;
-	map_put(&ws->by_pid, w->pid, w);
-	if (w->timeout)
-		deadline_set(&ws->deadlines, &w->deadline, clock_boot(&clock_system) + w->timeout);
-	worker_post(w, NEWS_STARTED);
-	if (forced != ATTEMPT_RUNNING)
-		worker_end(w, forced);
-}
-
-static void on_launched(struct source *s, uint32_t events)
-{
-	struct workers *ws = SOURCE_OWNER(s, struct workers, launched);
-	struct launch *one;
-
-	(void)events;
-	while ((one = launcher_take(ws->launcher))) {
-		worker_launched(one->owner, one);
-		launch_free(one);
-	}
-}
-
-static int pipe_open(struct worker *w)
-{
-	int pipe[2];
-
-	if (pipe2(pipe, O_CLOEXEC) < 0)
-		return -errno;
-	w->out.fd = pipe[0];
-	w->out_end = pipe[1];
-	return fcntl(w->out.fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
-}
-
-struct worker *workers_start(struct workers *ws, const struct frame_start *s, struct payload *p, int stdin_fd)
+struct worker *workers_start(struct workers *ws, const struct frame_start *s, const struct payload *p,
+	int stdin_fd)
 {
 	struct worker *w = worker_new(ws, s);
-	AUTO(launch) *one = xcalloc(1, sizeof(*one));
-	AUTO_FD in = stdin_fd;
-	int r = pipe_open(w);
+	__attribute__((cleanup(environ_vars_done))) struct environ_vars vars;
+	AUTO_FD out = -1;
+	int pipe[2];
 
-	one->payload = *p;
-	*p = (struct payload){};
-	p = &one->payload;
-	environ_build(&one->vars, &ws->base, p, s->run, s->fence);
-	one->owner = w;
-	one->plan = (struct child_plan){.argv = p->argv, .envp = one->vars.envp, .path = environ_get(&one->vars, "PATH"),
-		.cwd = p->cwd ? p->cwd : ws->base.home, .cwd_optional = !p->cwd, .umask = (mode_t)s->umask,
-		.nofile = ws->nofile, .parent = ws->pid};
-	output_remove(ws->output_dir, s->run, s->attempt, NULL); /* of another store */
-	if (r == 0)
-		r = launcher_submit(ws->launcher, one, in, w->out_end);
-	if (r < 0) {
-		not_started(w, -r, xprintf("could not hand over to the launcher: %s", strerror(-r)));
+	environ_build(&vars, &ws->base, p, s->run, s->fence);
+	if (pipe2(pipe, O_CLOEXEC) < 0) {
+		not_started(w, errno, xprintf("could not make a pipe: %s", strerror(errno)));
 		return w;
 	}
-	(void)STEAL(one);
-	w->phase = WORKER_LAUNCHING;
-	ws->running++;
-	ws->launching++;
+	w->out.fd = pipe[0];
+	out = pipe[1];
+	io_set_nonblock(w->out.fd);
+	output_remove(ws->output_dir, s->run, s->attempt, NULL); /* of another store */
+	if (worker_launch(w, &(struct child_plan){.argv = p->argv, .envp = vars.envp,
+				    .path = environ_get(&vars, "PATH"), .cwd = p->cwd ? p->cwd : ws->base.home,
+				    .cwd_optional = !p->cwd, .in = stdin_fd >= 0 ? stdin_fd : ws->null,
+				    .out = out, .umask = (mode_t)s->umask, .nofile = ws->nofile,
+				    .parent = getpid()}))
+		worker_watch(w);
+	if (w->phase == WORKER_RUNNING && s->timeout)
+		deadline_set(&ws->deadlines, &w->deadline, clock_boot(&clock_system) + s->timeout);
 	return w;
 }

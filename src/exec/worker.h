@@ -16,14 +16,12 @@
 
 struct err;
 struct frame_start;
-struct launch;
 struct launcher;
 struct payload;
 struct workers;
 
 enum worker_phase {
 	WORKER_NOT_STARTED, /* until that is reported */
-	WORKER_LAUNCHING,   /* the launcher has it */
 	WORKER_RUNNING,
 	WORKER_TERMINATING, /* SIGTERM was sent, the grace runs */
 	WORKER_KILLED,      /* SIGKILL was sent */
@@ -41,10 +39,8 @@ struct worker {
 	usec_t grace;
 	enum worker_phase phase;
 	enum attempt_outcome forced; /* by us; ATTEMPT_RUNNING: not so far */
-	usec_t timeout;              /* 0: none */
 	pid_t pid;                   /* its process, group and session; ours to reap until WORKER_ENDING */
 	struct source exit, out;     /* pidfd and pipe */
-	int out_end;                 /* the pipe's other end: kept, so that its loss wakes nobody */
 	struct deadline deadline;    /* by phase: timeout, grace, patience */
 	struct output_writer output;
 	usec_t started_at, ended_at; /* realtime */
@@ -58,21 +54,16 @@ struct worker {
 	unsigned news;               /* enum worker_news */
 	bool asked;                  /* this engine has started or listed it, so it is told */
 	bool posted;                 /* is in the outbox */
-	bool listed;                 /* was being launched when the engine asked for the list */
 	struct worker *next_posted, *next_ending, *next_dead;
 	struct worker *same_run;     /* with another fence */
 };
 
 struct workers {
-	int ep, output_dir;                 /* borrowed */
-	int children;                       /* the list of them in /proc; owned */
+	int ep, output_dir, null, children; /* null and children are owned, the others borrowed */
 	const char *spawner;                /* its id; borrowed */
 	struct environ_base base;
 	struct launcher *launcher;
-	struct source launched;
-	size_t launching, listed;           /* with the launcher; of these, to be named before list_done */
 	struct rlimit nofile;               /* what workers get */
-	pid_t pid;                          /* ours */
 	struct map by_run, by_pid;          /* by_pid: mains that are not reaped */
 	struct map adopted;                 /* children that came to us when their parents died */
 	struct deadlines deadlines;
@@ -92,9 +83,9 @@ bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawne
 void workers_done(struct workers *ws);
 
 struct worker *workers_find(const struct workers *ws, int64_t run, int64_t fence);
-/* Always gives a worker; news of what became of it follow. stdin_fd -1: /dev/null. */
-struct worker *workers_start(struct workers *ws, const struct frame_start *s, struct payload *p /* moved */,
-	int stdin_fd /* moved */);
+/* Always gives a worker, with the news of what became of it. stdin_fd -1: /dev/null. Both are the caller's. */
+struct worker *workers_start(struct workers *ws, const struct frame_start *s, const struct payload *p,
+	int stdin_fd);
 struct worker *workers_refuse(struct workers *ws, const struct frame_start *s, const char *why); /* not yet, try later */
 void worker_end(struct worker *w, enum attempt_outcome why); /* SIGTERM, grace, SIGKILL */
 void worker_forget(struct worker *w);                        /* freed at the end of the turn */

@@ -15,7 +15,7 @@ static void frames(const uint8_t *data, size_t size)
 	memcpy(&f, data, size < sizeof(f) ? size : sizeof(f));
 	for (unsigned from = FRAME_FROM_ENGINE; from <= FRAME_FROM_SPAWNER; from++)
 		for (uint32_t version = 0; version <= FRAME_VERSION; version++)
-			for (size_t fds = 0; fds <= PACKET_FDS_MAX; fds++)
+			for (size_t fds = 0; fds <= FRAME_FDS_MAX; fds++)
 				if (frame_check(&f, size, fds, (enum frame_from)from, version, NULL) &&
 					(size != f.size || size > sizeof(f) || frame_type_name(f.type)[0] == '?'))
 					abort();

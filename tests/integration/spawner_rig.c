@@ -22,14 +22,6 @@
 
 static void rig_up_here(struct rig *g);
 
-void rig_dir(struct rig *g)
-{
-	const char *tmp = getenv("TMPDIR");
-
-	snprintf(g->dir, sizeof(g->dir), "%s/rig.XXXXXX", tmp && strlen(tmp) < 40 ? tmp : "/tmp");
-	assert_non_null(mkdtemp(g->dir));
-}
-
 static void on_report(const struct spawn_report *r, void *arg)
 {
 	struct rig *g = arg;
@@ -120,7 +112,8 @@ void rig_up(struct rig *g)
 
 static void rig_up_here(struct rig *g)
 {
-	rig_dir(g);
+	strcpy(g->dir, "/tmp/rig.XXXXXX");
+	assert_non_null(mkdtemp(g->dir));
 	snprintf(g->sock, sizeof(g->sock), "%s/spawner.sock", g->dir);
 	snprintf(g->output, sizeof(g->output), "%s/output", g->dir);
 	assert_true(sd_event_new(&g->ev) >= 0);

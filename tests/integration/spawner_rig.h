@@ -33,7 +33,6 @@ struct rig {
 
 void rig_up(struct rig *g);            /* directory, spawner, connection */
 bool rig_up_as_nobody(struct rig *g, const char *nproc); /* nproc NULL: as it is; false: cannot be done */
-void rig_dir(struct rig *g);           /* only the directory */
 void rig_down(struct rig *g);          /* and nothing is left: no process, no file */
 void rig_spawner_start(struct rig *g); /* waits until it listens */
 void rig_spawner_kill(struct rig *g);  /* SIGKILL */

@@ -569,7 +569,8 @@ static void a_launched_spawner_serves_survives_us_and_leaves_when_idle(void **st
 	int pid = 0;
 
 	(void)state;
-	rig_dir(&other);
+	strcpy(other.dir, "/tmp/rig.XXXXXX");
+	assert_non_null(mkdtemp(other.dir));
 	snprintf(other.sock, sizeof(other.sock), "%s/spawner.sock", other.dir);
 	snprintf(other.output, sizeof(other.output), "%s/output", other.dir);
 	assert_true(spawner_launch(program, other.dir, other.output, &e));
@@ -604,7 +605,8 @@ static void an_idle_spawner_leaves_but_not_with_an_end_to_report(void **state)
 	usec_t from;
 
 	(void)state;
-	rig_dir(&other);
+	strcpy(other.dir, "/tmp/rig.XXXXXX");
+	assert_non_null(mkdtemp(other.dir));
 	snprintf(other.sock, sizeof(other.sock), "%s/spawner.sock", other.dir);
 	snprintf(other.output, sizeof(other.output), "%s/output", other.dir);
 	command = xprintf("'%s/jobsched-spawner' --background --runtime-dir %s --output-dir %s --linger 1",

@@ -315,7 +315,7 @@ static void no_more_processes_is_worth_another_try(void **state)
 	struct rig nobody;
 
 	(void)state;
-	if (!rig_up_as_nobody(&nobody, "2"))
+	if (!rig_up_as_nobody(&nobody, "1"))
 		skip();
 	{
 		AUTO_DONE(plan) p = rig_plan(&nobody, "exit 0");
@@ -326,7 +326,6 @@ static void no_more_processes_is_worth_another_try(void **state)
 		assert_true(r->r.transient);
 		assert_string_equal(r->error, "could not start a process (clone): Resource temporarily unavailable");
 	}
-	rig_spawner_kill(&nobody); /* a leak check at its end would want another process */
 	rig_down(&nobody);
 }
 

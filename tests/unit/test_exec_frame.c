@@ -183,7 +183,7 @@ static void the_highest_common_version_is_picked(void **state)
 
 static void frames_and_descriptors_pass_a_socket(void **state)
 {
-	int pair[2], fds[PACKET_FDS_MAX], null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int pair[2], fds[FRAME_FDS_MAX], null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	struct frame f, got;
 	size_t len, n;
 
@@ -197,7 +197,7 @@ static void frames_and_descriptors_pass_a_socket(void **state)
 	assert_memory_equal(&f, &got, len);
 	assert_int_equal(n, 2);
 	assert_true(fcntl(fds[0], F_GETFD) & FD_CLOEXEC);
-	packet_fds_close(fds, n);
+	frame_fds_close(fds, n);
 	close(pair[0]);
 	assert_int_equal(frame_recv(pair[1], &got, &len, fds, &n), 0);
 	assert_int_equal(len, 0);

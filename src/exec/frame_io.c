@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sends and receives packets and the descriptors beside them. */
-#include "exec/packet.h"
+/* Frames and the descriptors beside them through a socket. */
+#include "exec/frame.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -8,13 +8,13 @@
 
 union control {
 	struct cmsghdr align;
-	char room[CMSG_SPACE(sizeof(int) * PACKET_FDS_MAX)];
+	char room[CMSG_SPACE(sizeof(int) * FRAME_FDS_MAX)];
 };
 
-int packet_send(int fd, const void *data, size_t len, const int *fds, size_t n, int flags)
+int frame_send(int fd, const struct frame *f, const int *fds, size_t n)
 {
 	union control control = {};
-	struct iovec iov = {(void *)data, len};
+	struct iovec iov = {(void *)f, f->size};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	ssize_t sent;
 
@@ -29,12 +29,12 @@ int packet_send(int fd, const void *data, size_t len, const int *fds, size_t n, 
 		memcpy(CMSG_DATA(c), fds, sizeof(int) * n);
 	}
 	do
-		sent = sendmsg(fd, &msg, MSG_NOSIGNAL | flags);
+		sent = sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 	while (sent < 0 && errno == EINTR);
 	return sent < 0 ? -errno : 0;
 }
 
-static size_t take_fds(struct msghdr *msg, int fds[PACKET_FDS_MAX])
+static size_t take_fds(struct msghdr *msg, int fds[FRAME_FDS_MAX])
 {
 	size_t n = 0;
 
@@ -43,35 +43,35 @@ static size_t take_fds(struct msghdr *msg, int fds[PACKET_FDS_MAX])
 
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
 			continue;
-		for (size_t i = 0; i < here && n < PACKET_FDS_MAX; i++)
+		for (size_t i = 0; i < here && n < FRAME_FDS_MAX; i++)
 			memcpy(&fds[n++], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
 	}
 	return n;
 }
 
-int packet_recv(int fd, void *data, size_t size, size_t *ret_len, int fds[PACKET_FDS_MAX], size_t *ret_n, int flags)
+int frame_recv(int fd, struct frame *f, size_t *ret_len, int fds[FRAME_FDS_MAX], size_t *ret_n)
 {
 	union control control = {};
-	struct iovec iov = {data, size};
+	struct iovec iov = {f, sizeof(*f)};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
 		.msg_controllen = sizeof(control)};
 	ssize_t len;
 
 	do
-		len = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC | flags);
+		len = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	while (len < 0 && errno == EINTR);
 	if (len < 0)
 		return -errno;
 	*ret_n = take_fds(&msg, fds);
 	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
-		packet_fds_close(fds, *ret_n);
+		frame_fds_close(fds, *ret_n);
 		return -EBADMSG;
 	}
 	*ret_len = (size_t)len;
 	return 0;
 }
 
-void packet_fds_close(const int *fds, size_t n)
+void frame_fds_close(int *fds, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		close(fds[i]);
