@@ -2,6 +2,7 @@
 /* Reading, checking and printing the configuration by its table. */
 #include "daemon/config.h"
 #include "base/auto.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
 #include <errno.h>
@@ -169,6 +170,30 @@ void config_reload(struct config *running, const struct config *fresh, struct st
 	}
 }
 
+char *config_store_shown(const char *store)
+{
+	const char *host = strstr(store, "://"), *at, *colon, *password;
+	AUTO_DONE(buf) shown = {};
+
+	if (!host)
+		return xstrdup(store);
+	at = memrchr(host + 3, '@', strcspn(host + 3, "/?"));
+	colon = at ? memchr(host + 3, ':', (size_t)(at - host - 3)) : NULL;
+	if (colon) {
+		buf_add(&shown, store, (size_t)(colon + 1 - store));
+		buf_str(&shown, "***");
+		store = at;
+	}
+	password = strstr(store, "password=");
+	if (password) {
+		buf_add(&shown, store, (size_t)(password - store));
+		buf_str(&shown, "password=***");
+		store = password + strcspn(password, "&");
+	}
+	buf_str(&shown, store);
+	return buf_steal(&shown);
+}
+
 void config_print(const struct config *c, FILE *out)
 {
 	struct config *from = (struct config *)c;
@@ -179,7 +204,7 @@ void config_print(const struct config *c, FILE *out)
 
 		fprintf(out, "; %s\n", k->help);
 		if (k->type == CONFIG_TEXT) {
-			const char *text = *text_at(from, k);
+			AUTO_TEXT text = *text_at(from, k) ? config_store_shown(*text_at(from, k)) : NULL;
 
 			fprintf(out, "%s%s = %s\n", text ? "" : ";", k->name, text ? text : "");
 			continue;

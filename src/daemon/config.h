@@ -39,4 +39,5 @@ bool config_read(struct config *c, const char *path, bool must_exist, struct err
 bool config_set(struct config *c, const char *key, const char *value, struct err *e);
 /* Takes over what may change while running; names the keys that differ and may not. */
 void config_reload(struct config *running, const struct config *fresh, struct strv *ret_need_restart);
-void config_print(const struct config *c, FILE *out); /* an INI file that reads back the same */
+char *config_store_shown(const char *store); /* without the password; caller frees */
+void config_print(const struct config *c, FILE *out); /* an INI file that reads back the same, but for a password */

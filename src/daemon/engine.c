@@ -26,7 +26,7 @@
 struct engine {
 	struct engine_options o;
 	char node_id[RANDOM_ID_LEN + 1];
-	char *store_where, *spawner_program;
+	char *store_where, *store_shown, *spawner_program;
 	sd_event *ev;
 	int output_dir;
 	struct listener *listener;
@@ -213,7 +213,7 @@ static void on_ready(void *arg)
 		.zones = g->zones,
 		.node_name = g->o.node_name,
 		.node_id = g->node_id,
-		.store_where = g->store_where,
+		.store_where = g->store_shown,
 		.output_dir = g->output_dir,
 		/* the system's workers keep the identity of their spawner, which is root's */
 		.workers_uid = g->o.user_mode ? -1 : 0,
@@ -229,7 +229,7 @@ static void on_ready(void *arg)
 		return;
 	}
 	planner_boot(g->planner, g->o.node_name);
-	log_info("ready: %s, store %s", g->o.places->socket, g->store_where);
+	log_info("ready: %s, store %s", g->o.places->socket, g->store_shown);
 	sd_notify(0, "READY=1\nSTATUS=ready");
 }
 
@@ -307,6 +307,7 @@ static void stop_parts(struct engine *g)
 	sd_event_unref(g->ev);
 	free(g->spawner_program);
 	free(g->store_where);
+	free(g->store_shown);
 }
 
 /* Which exit status tells a supervisor what to do about it. */
@@ -337,6 +338,7 @@ int engine_run(const struct engine_options *o)
 	io_random_id(g.node_id);
 	g.store_where = o->config->store ? xstrdup(o->config->store)
 					 : xprintf("%s/jobs.db", o->places->state_dir);
+	g.store_shown = config_store_shown(g.store_where);
 	g.spawner_program = o->user_mode ? places_spawner_program() : NULL;
 	raise_descriptor_limit(o->config);
 	status = sd_event_default(&g.ev);

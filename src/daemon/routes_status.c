@@ -27,23 +27,6 @@ static void free_status(struct question *q)
 	free((struct status_query *)q);
 }
 
-/* A password in the place of the store is nobody's business. */
-static json_t *place_to_json(const char *where)
-{
-	const char *scheme = strstr(where, "://"), *start = scheme ? scheme + 3 : NULL;
-	const char *at = start ? strrchr(start, '@') : NULL, *colon = at ? memchr(start, ':', (size_t)(at - start)) : NULL;
-	AUTO_TEXT shown = NULL;
-
-	if (colon)
-		shown = xprintf("%.*s%s", (int)(colon - where), where, at);
-	else
-		shown = xstrdup(where);
-	/* parameters may carry one, too */
-	if (scheme && strchr(shown, '?'))
-		*strchr(shown, '?') = '\0';
-	return json_text(shown);
-}
-
 static json_t *counts_to_json(const struct store_counts *c, bool jobs)
 {
 	json_t *o = json_object();
@@ -67,7 +50,7 @@ static void answer_status(struct request *r, struct question *q)
 		json_pack("{s:s, s:{s:o, s:o}, s:{s:s, s:o}, s:o, s:o, s:o, s:I, s:I, s:b, s:o, s:I}",
 			"version", PACKAGE_VERSION,
 			"node", "name", json_text(c->node_name), "id", json_text(c->node_id),
-			"store", "kind", postgres ? "postgresql" : "sqlite", "place", place_to_json(c->store_where),
+			"store", "kind", postgres ? "postgresql" : "sqlite", "place", json_text(c->store_where),
 			"uptime", json_seconds(clock_boot(c->clock) - request_started(r)),
 			"jobs", counts_to_json(counts, true),
 			"runs", counts_to_json(counts, false),

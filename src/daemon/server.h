@@ -24,7 +24,8 @@ struct server_context {
 	struct hub *hub;
 	const struct planner *planner;
 	struct zones *zones;
-	const char *node_name, *node_id, *store_where;
+	const char *node_name, *node_id;
+	const char *store_where;   /* as it may be shown: without a password */
 	int output_dir;            /* descriptor of the spawner's output directory */
 	int64_t workers_uid;       /* whose jobs the workers can run: a uid, or -1 for everybody's */
 	bool user_mode;            /* only our own uid is served, and the quotas do not apply */

@@ -158,6 +158,13 @@ static bool run_text(struct db_postgres *d, enum postgres_text text, const char 
 
 /* ---- connect ---- */
 
+/* The server's notices say what its errors say again, and would go to stderr past our log. */
+static void drop_notice(void *arg, const PGresult *notice)
+{
+	(void)arg;
+	(void)notice;
+}
+
 bool postgres_connect(struct db_postgres *d, struct err *e)
 {
 	/* What comes later wins: the place may say otherwise. */
@@ -173,6 +180,7 @@ bool postgres_connect(struct db_postgres *d, struct err *e)
 		err_set(e, ERR_UNREACHABLE, "could not connect to the store at PostgreSQL: %.*s", line_length(why), why);
 		return false;
 	}
+	PQsetNoticeReceiver(d->c, drop_notice, NULL);
 	PQsetnonblocking(d->c, 1);
 	if (PQserverVersion(d->c) < OLDEST_SERVER)
 		return err_set(e, ERR_REFUSED, "the PostgreSQL server is version %d, jobsched needs 13 or newer",

@@ -9,7 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import Api, Daemon, Unreachable, case, main, need_program, wait_until
+from harness import Api, Daemon, Unreachable, case, main, need_program, need_root, wait_until
 
 
 @case
@@ -167,6 +167,33 @@ def the_store_is_opened_once_per_connection():
                  if os.path.exists("/proc/%d/fd/%s" % (d.process.pid, fd))]
         counts = {end: files.count(d.db_path + end) for end in ("", "-wal", "-shm")}
         assert counts[""] == counts["-wal"] and 1 <= counts[""] <= 2 and counts["-shm"] <= counts[""], counts
+
+
+@case
+def the_journal_gets_fields_and_a_terminal_gets_lines():
+    need_root()
+    need_program("unshare")
+    with Daemon() as d, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journal:
+        journal.bind(os.path.join(d.dir, "journal"))
+        journal.settimeout(20)
+        open(d.log, "ab").close()
+        place = os.stat(d.log)
+        d.start(before=["unshare", "-m", "sh", "-c", "mount -t tmpfs none /run && mkdir -p /run/systemd/journal && "
+                        'ln -s "$0" /run/systemd/journal/socket && exec "$@"', journal.getsockname()],
+                env={"JOURNAL_STREAM": "%d:%d" % (place.st_dev, place.st_ino)})
+        assert "ready" not in d.said(), d.said()
+        job = d.add(command=["sleep", "60"])
+        wait_until("it runs", 20, lambda: d.runs(job["id"])[0]["state"] == "running")
+        os.kill(d.spawner(), signal.SIGKILL)
+        while True:
+            entry = dict(line.split("=", 1) for line in journal.recv(65536).decode().splitlines() if "=" in line)
+            if "lost" in entry["MESSAGE"]:
+                break
+        assert entry["JOB"] == str(job["id"]) and entry["RUN"] and entry["NODE"] == os.uname().nodename, entry
+        assert entry["PRIORITY"] == "4", entry
+    with Daemon() as d:
+        d.start()
+        assert "jobschedd: ready: " in d.said(), d.said()
 
 
 main()

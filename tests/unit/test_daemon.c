@@ -123,6 +123,26 @@ static void a_printed_configuration_reads_back(void **state)
 	unlink(path);
 }
 
+static void a_password_in_the_stores_address_is_not_shown(void **state)
+{
+	static const struct {
+		const char *store, *shown;
+	} cases[] = {
+		{"/var/lib/jobsched/jobs.db", "/var/lib/jobsched/jobs.db"},
+		{"postgresql://me@db/jobs", "postgresql://me@db/jobs"},
+		{"postgresql://me:secret@db:5432/jobs", "postgresql://me:***@db:5432/jobs"},
+		{"postgresql://db:5432/jobs?user=me&password=secret&sslmode=require",
+			"postgresql://db:5432/jobs?user=me&password=***&sslmode=require"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ELEMENTS(cases); i++) {
+		AUTO_TEXT shown = config_store_shown(cases[i].store);
+
+		assert_string_equal(shown, cases[i].shown);
+	}
+}
+
 static void a_reload_takes_what_it_may_and_names_the_rest(void **state)
 {
 	AUTO_DONE(config) running = {}, fresh = {};
@@ -213,6 +233,7 @@ int main(void)
 		TEST(a_watch_may_end_inside_its_own_call),
 		TEST(bad_configuration_names_line_and_cause),
 		TEST(a_printed_configuration_reads_back),
+		TEST(a_password_in_the_stores_address_is_not_shown),
 		TEST(a_reload_takes_what_it_may_and_names_the_rest),
 		TEST(a_flight_is_found_by_its_fence_only),
 		TEST(a_removed_or_replaced_socket_comes_back),
