@@ -18,7 +18,6 @@
 #define CLAIM_MAX 512                  /* runs in one claim */
 #define STARTED_DELAY (20 * USEC_MSEC) /* short jobs end before, and their start needs no write of its own */
 #define RETRY_DELAY USEC_SEC           /* after the store refused */
-#define PACE_WINDOW (20 * USEC_MSEC)   /* how far back the pace of ends is counted, once and once again */
 #define HOLD_MAX 64                    /* runs claimed ahead of room */
 #define HOLD_TIME (200 * USEC_MSEC)    /* when nothing ends for so long, what is held goes back */
 #define SPAWN_RETRY_MIN (100 * USEC_MSEC)
@@ -246,22 +245,10 @@ static void end_cancelled(struct dispatcher *d, struct flight *f)
 
 /* ---- holding: with the next run at hand, an end and a start do not wait for the disk between them ---- */
 
-static void count_end(struct dispatcher *d)
-{
-	usec_t now = clock_boot(d->o.clock);
-
-	if (now - d->pace_since >= PACE_WINDOW) {
-		d->pace_before = now - d->pace_since < 2 * PACE_WINDOW ? d->pace_now : 0;
-		d->pace_now = 0;
-		d->pace_since = now;
-	}
-	d->pace_now++;
-}
-
 /* As many as ended lately: none where jobs are long, so that nothing due is kept from another node. */
 static size_t hold_wanted(const struct dispatcher *d)
 {
-	size_t n = clock_boot(d->o.clock) - d->pace_since < 2 * PACE_WINDOW ? d->pace_now + d->pace_before : 0;
+	size_t n = pace_recent(&d->ends, clock_boot(d->o.clock));
 
 	if (n > HOLD_MAX)
 		n = HOLD_MAX;
@@ -415,7 +402,7 @@ void dispatcher_run_ended(struct dispatcher *d, const struct spawn_report *r)
 	if (f && f->stage != FLIGHT_ENDED) {
 		d->spawn_failures = 0;
 		take_end(d, f, r);
-		count_end(d);
+		pace_count(&d->ends, clock_boot(d->o.clock));
 		start_held(d);
 	} else if (!f) {
 		/* recorded in an earlier life, or no longer ours: the store knows which */

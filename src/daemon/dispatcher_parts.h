@@ -3,6 +3,7 @@
 #pragma once
 #include "daemon/dispatcher.h"
 #include "daemon/flight.h"
+#include "daemon/pace.h"
 #include "exec/spawn_client.h"
 #include <systemd/sd-event.h>
 
@@ -17,8 +18,7 @@ struct dispatcher {
 	struct op *refused;              /* to be submitted again */
 	unsigned spawn_failures;         /* transient ones in a row */
 	sd_event_source *started_timer, *hold_timer, *retry_timer;
-	usec_t pace_since;               /* ends in this window of time, and in the one before */
-	size_t pace_now, pace_before;
+	struct pace ends;                /* how fast runs end: claims look ahead by it */
 
 	struct spawn_client *spawner;    /* NULL: not connected */
 	bool spawner_ready;              /* connected, and what it has is known */

@@ -7,6 +7,7 @@
 #include "daemon/flight.h"
 #include "daemon/hub.h"
 #include "daemon/listener.h"
+#include "daemon/pace.h"
 #include "unit.h"
 #include <stdio.h>
 #include <string.h>
@@ -160,6 +161,22 @@ static void a_reload_takes_what_it_may_and_names_the_rest(void **state)
 	assert_string_equal(need.v[0], "store");
 }
 
+static void a_pace_is_forgotten_after_a_pause(void **state)
+{
+	struct pace p = {};
+	usec_t t = USEC_HOUR;
+
+	(void)state;
+	assert_int_equal(pace_recent(&p, t), 0);
+	for (int i = 0; i < 40; i++)
+		pace_count(&p, t += USEC_MSEC);
+	assert_in_range(pace_recent(&p, t), 20, 40);
+	assert_in_range(pace_recent(&p, t + PACE_WINDOW), 20, 40);
+	assert_int_equal(pace_recent(&p, t + 2 * PACE_WINDOW), 0);
+	pace_count(&p, t + 3 * PACE_WINDOW);
+	assert_int_equal(pace_recent(&p, t + 3 * PACE_WINDOW), 1);
+}
+
 static struct flight *make_flight(int64_t id, int64_t fence)
 {
 	struct run *r = xcalloc(1, sizeof(*r));
@@ -184,6 +201,29 @@ static void a_flight_is_found_by_its_fence_only(void **state)
 	flights_remove(&all, flights_get(&all, 1, 4));
 	assert_int_equal(all.active, 0);
 	assert_null(flights_get(&all, 1, 4));
+	flights_done(&all);
+}
+
+static void held_flights_start_in_the_order_of_their_claims(void **state)
+{
+	struct flights all = {};
+
+	(void)state;
+	for (int64_t id = 1; id <= 4; id++) {
+		struct flight *f = make_flight(id, 1);
+
+		flights_add(&all, f);
+		flights_hold(&all, f);
+	}
+	assert_int_equal(all.active, 0);
+	assert_int_equal(all.held, 4);
+	flights_remove(&all, flights_get(&all, 2, 1)); /* given back from the middle */
+	flights_end(&all, flights_get(&all, 4, 1));    /* cancelled at the end */
+	assert_int_equal(flights_release(&all, NULL)->run->id, 1);
+	assert_int_equal(flights_release(&all, NULL)->run->id, 3);
+	assert_null(flights_release(&all, NULL));
+	assert_int_equal(all.active, 2);
+	assert_int_equal(all.held, 0);
 	flights_done(&all);
 }
 
@@ -235,6 +275,8 @@ int main(void)
 		TEST(a_printed_configuration_reads_back),
 		TEST(a_password_in_the_stores_address_is_not_shown),
 		TEST(a_reload_takes_what_it_may_and_names_the_rest),
+		TEST(a_pace_is_forgotten_after_a_pause),
+		TEST(held_flights_start_in_the_order_of_their_claims),
 		TEST(a_flight_is_found_by_its_fence_only),
 		TEST(a_removed_or_replaced_socket_comes_back),
 	};
