@@ -20,6 +20,7 @@
 #include <sys/resource.h>
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
+#include <unistd.h>
 
 #define STOP_LIMIT (10 * USEC_SEC) /* for what is on its way to the store when we are asked to end */
 
@@ -216,7 +217,7 @@ static void on_ready(void *arg)
 		.store_where = g->store_shown,
 		.output_dir = g->output_dir,
 		/* the system's workers keep the identity of their spawner, which is root's */
-		.workers_uid = g->o.user_mode ? -1 : 0,
+		.workers_uid = g->o.user_mode ? -1 : (int64_t)getuid(),
 		.user_mode = g->o.user_mode,
 	};
 	struct err e = {};
