@@ -18,7 +18,7 @@
 #define CLAIM_MAX 512                  /* runs in one claim */
 #define STARTED_DELAY (20 * USEC_MSEC) /* short jobs end before, and their start needs no write of its own */
 #define RETRY_DELAY USEC_SEC           /* after the store refused */
-#define HOLD_MAX 64                    /* runs claimed ahead of room */
+#define HOLD_MAX 32                    /* runs claimed ahead of room: more than end during a commit */
 #define HOLD_TIME (200 * USEC_MSEC)    /* when nothing ends for so long, what is held goes back */
 #define SPAWN_RETRY_MIN (100 * USEC_MSEC)
 #define SPAWN_RETRY_MAX (30 * USEC_SEC)
@@ -250,9 +250,7 @@ static size_t hold_wanted(const struct dispatcher *d)
 {
 	size_t n = pace_recent(&d->ends, clock_boot(d->o.clock));
 
-	if (n > HOLD_MAX)
-		n = HOLD_MAX;
-	return n < d->max_running ? n : d->max_running;
+	return n < HOLD_MAX ? n : HOLD_MAX;
 }
 
 static void start_held(struct dispatcher *d)
