@@ -18,7 +18,7 @@
  * Under load, operations nobody waits for are gathered over this time, so that a commit serves several: the
  * processor it saves is what the jobs need. What comes alone after a pause never waits.
  */
-#define LINGER (5 * USEC_MSEC)
+#define LINGER (8 * USEC_MSEC)
 
 struct op_queue {
 	struct op *first, **last;
