@@ -83,7 +83,7 @@ def a_job_outlives_the_server_and_its_end_is_recorded_when_that_is_back():
         status, answer = d.api().call("POST", "/v1/jobs", {"command": ["true"]})
         assert status == 503, (status, answer)
         assert time.monotonic() - began < 20, "the answer took too long"
-        time.sleep(4)
+        wait_until("its end was refused", 60, lambda: "could not record the end" in d.said())
         assert d.process.poll() is None, d.said()
         server.start()
         run = wait_until("the end is recorded", 60, lambda: ended(d, job))
