@@ -32,6 +32,6 @@ extern const struct opt global_opts[]; /* every verb takes them, before or after
 
 const struct verb *verb_find(const char *name);
 
-#define OPTS_MAX 64
+#define OPTS_MAX 96
 /* All options of a verb in the order of its help, global ones last; returns how many. */
 size_t verb_opts(const struct verb *v, struct opt ret[OPTS_MAX]);

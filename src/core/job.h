@@ -39,7 +39,26 @@ struct job_spec {
 	usec_t timeout;         /* per attempt; 0: none */
 	usec_t grace;           /* between SIGTERM and SIGKILL */
 	int64_t output_limit;   /* bytes kept of the output: a tenth from its start, the rest from its end */
+
+	/* policies; the grammars are in core/policy.h, NULL is the default */
+	char *catchup;          /* latest */
+	usec_t deadline;        /* after its slot, for the first attempt; 0: none */
+	usec_t expires;         /* after its slot, for every attempt; 0: never */
+	char *overlap;          /* skip */
+	int64_t max_running;    /* its runs at a time when they may overlap; 0: any number */
+	char *rate;             /* of its starts; NULL: no limit */
+	char *queue;            /* NULL: default */
+	struct strv when;       /* all must hold before a start */
+	int64_t retries;        /* further attempts after a failed one */
+	char *backoff;          /* exp:10s..10m */
+	char *on_exit;          /* NULL: 0 is ok, the rest fails */
+	usec_t run_timeout;     /* over all attempts; 0: none */
+	int64_t on_lost;        /* enum on_lost */
+	struct strv notify;     /* channels */
+	char *template;         /* the name of what it was made from; NULL: none */
+	struct strv params;     /* NAME=value: what stands for {NAME} in the command, and is in the environment */
 };
+enum on_lost { LOST_RERUN, LOST_FAIL, ON_LOST_MAX };
 void job_spec_init(struct job_spec *s); /* the defaults of the table */
 void job_spec_done(struct job_spec *s);
 #define JOB_WORD_MAX 131071      /* bytes of one argument, the kernel's limit; a script is one */

@@ -2,6 +2,7 @@
 /* The table of what can be asked of a job: JSON, command line, 'show' and help all read it. */
 #include "base/err.h"
 #include "core/job.h"
+#include "core/policy.h"
 #include "core/schedule.h"
 #include <inttypes.h>
 #include <string.h>
@@ -67,6 +68,68 @@ static bool check_cwd(const char *path, struct err *e)
 	return true;
 }
 
+static bool check_catchup(const char *text, struct err *e)
+{
+	return catchup_parse(text, &(struct catchup){}, e);
+}
+
+static bool check_overlap(const char *text, struct err *e)
+{
+	return overlap_parse(text, &(struct overlap){}, e);
+}
+
+static bool check_rate(const char *text, struct err *e)
+{
+	return rate_parse(text, &(struct rate){}, e);
+}
+
+static bool check_when(const char *text, struct err *e)
+{
+	return gate_parse(text, &(struct gate){}, e);
+}
+
+static bool check_backoff(const char *text, struct err *e)
+{
+	return backoff_parse(text, &(struct backoff){}, e);
+}
+
+static bool check_on_exit(const char *text, struct err *e)
+{
+	return exit_rules_parse(text, &(struct exit_rules){}, e);
+}
+
+static bool check_notify(const char *text, struct err *e)
+{
+	enum notify_channel channel;
+	const char *target;
+
+	return notify_parse(text, &channel, &target, e);
+}
+
+/* Names of queues and templates are of the same kind as those of jobs. */
+static bool check_queue(const char *name, struct err *e)
+{
+	return job_name_check(name, e) || err_field(e, "queue", "the queue '%.128s' has no valid name", name);
+}
+
+static bool check_template(const char *name, struct err *e)
+{
+	return job_name_check(name, e) || err_field(e, "template", "the template '%.128s' has no valid name", name);
+}
+
+static bool check_param(const char *pair, struct err *e)
+{
+	const char *eq = strchr(pair, '=');
+
+	if (!eq || eq - pair > 64 || !variable_name_valid(pair, (size_t)(eq - pair)))
+		return err_field(e, "params", "'%.64s' is not NAME=VALUE with a name of up to 64 letters, digits and '_'", pair);
+	if (strlen(eq + 1) > 32768)
+		return err_field(e, "params", "the value of '%.*s' is longer than 32768 bytes", (int)(eq - pair), pair);
+	return true;
+}
+
+static const char *const on_lost_names[ON_LOST_MAX] = {[LOST_RERUN] = "rerun", [LOST_FAIL] = "fail"};
+
 #define AT(member) offsetof(struct job_spec, member)
 
 const struct job_field job_fields[] = {
@@ -119,6 +182,47 @@ const struct job_field job_fields[] = {
 	{.name = "output_limit", .type = FIELD_SIZE, .offset = AT(output_limit), .min = 0,
 		.max = INT64_C(1) << 40, .preset = 10 * 1024 * 1024, .flag = "output-limit", .arg = "SIZE",
 		.help = "bytes of output kept: a tenth from its start, the rest from its end"},
+	{.name = "catchup", .type = FIELD_TEXT, .offset = AT(catchup), .min = 1, .max = 16, .flag = "catchup",
+		.arg = "none|latest|all[:N]", .check = check_catchup,
+		.help = "which of the slots that passed while the scheduler was down still run (latest)"},
+	{.name = "deadline", .type = FIELD_DURATION, .offset = AT(deadline), .max = 366 * USEC_DAY,
+		.flag = "deadline", .arg = "DURATION",
+		.help = "a run that has not started so long after its slot is expired"},
+	{.name = "expires", .type = FIELD_DURATION, .offset = AT(expires), .max = 366 * USEC_DAY,
+		.flag = "expires", .arg = "DURATION",
+		.help = "so long after its slot no attempt is started any more, no retry either"},
+	{.name = "overlap", .type = FIELD_TEXT, .offset = AT(overlap), .min = 1, .max = 16, .flag = "overlap",
+		.arg = "skip|queue[:N]|replace|allow", .check = check_overlap,
+		.help = "a slot that is due while an earlier run goes on (skip)"},
+	{.name = "max_running", .type = FIELD_INT, .offset = AT(max_running), .max = 10000,
+		.flag = "max-running", .arg = "N", .help = "with --overlap allow: its runs at a time; 0 is any number"},
+	{.name = "rate", .type = FIELD_TEXT, .offset = AT(rate), .min = 1, .max = 64, .flag = "rate",
+		.arg = "N/DURATION[:BURST]", .check = check_rate, .help = "starts of this job in a time, as 10/1h"},
+	{.name = "queue", .type = FIELD_TEXT, .offset = AT(queue), .min = 1, .max = 128, .flag = "queue",
+		.short_flag = 'q', .arg = "NAME", .check = check_queue, .help = "the queue its runs wait in (default)"},
+	{.name = "when", .type = FIELD_LIST, .offset = AT(when), .max = 8, .flag = "when", .arg = "CONDITION",
+		.check = check_when, .help = "start only while load<N, cpu<N, memory<N or io<N; repeatable"},
+	{.name = "retries", .type = FIELD_INT, .offset = AT(retries), .max = 1000, .flag = "retries", .arg = "N",
+		.help = "further attempts after one that failed or timed out (0)"},
+	{.name = "backoff", .type = FIELD_TEXT, .offset = AT(backoff), .min = 1, .max = 64, .flag = "backoff",
+		.arg = "exp:BASE..CAP|fixed:D", .check = check_backoff,
+		.help = "wait before a retry; exp is drawn from a doubling range (exp:10s..10m)"},
+	{.name = "on_exit", .type = FIELD_TEXT, .offset = AT(on_exit), .min = 1, .max = 1024, .flag = "on-exit",
+		.arg = "CODE=ACTION,…", .check = check_on_exit,
+		.help = "what exit codes mean: ok, fail, retry, dead or pause, as 75=retry,0|2=ok"},
+	{.name = "run_timeout", .type = FIELD_DURATION, .offset = AT(run_timeout), .max = 366 * USEC_DAY,
+		.flag = "run-timeout", .arg = "DURATION", .help = "end a run that takes longer with all its attempts"},
+	{.name = "on_lost", .type = FIELD_CHOICE, .offset = AT(on_lost), .max = ON_LOST_MAX - 1,
+		.choices = on_lost_names, .flag = "on-lost", .arg = "rerun|fail",
+		.help = "what to do when the machine or the spawner died under it (rerun)"},
+	{.name = "notify", .type = FIELD_LIST, .offset = AT(notify), .max = 8, .flag = "notify", .arg = "CHANNEL",
+		.check = check_notify,
+		.help = "tell mail:ADDRESS, webhook:URL or exec:COMMAND when it goes wrong or well again; repeatable"},
+	{.name = "template", .type = FIELD_TEXT, .offset = AT(template), .min = 1, .max = 128, .flag = "template",
+		.arg = "NAME", .check = check_template, .help = "make the job from this template"},
+	{.name = "params", .type = FIELD_MAP, .offset = AT(params), .max = 64, .bytes = true, .flag = "param",
+		.arg = "NAME=VALUE", .check = check_param,
+		.help = "value of {NAME} in the command, also in its environment; repeatable"},
 };
 const size_t job_fields_count = ELEMENTS(job_fields);
 

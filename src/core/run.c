@@ -112,6 +112,7 @@ void run_free(struct run *r)
 	free(r->reason);
 	free(r->queue);
 	free(r->node);
+	free(r->params);
 	free(r);
 }
 

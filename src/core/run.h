@@ -28,6 +28,15 @@ enum run_kind { RUN_KIND_SCHEDULE, RUN_KIND_MANUAL, RUN_KIND_BOOT, RUN_KIND_MAX 
 const char *run_kind_name(enum run_kind k);
 bool run_kind_parse(const char *name, enum run_kind *ret);
 
+/* What keeps a due run out of its lane, beside queues and owners that are full. */
+enum run_hold {
+	HOLD_NONE,
+	HOLD_PLACE,  /* the runs of its job that go on: overlap queue or replace, max_running */
+	HOLD_PAUSED, /* it cannot be skipped: it was begun, or asked for, or is the last there is */
+	HOLD_FROZEN,
+	HOLD_MAX
+};
+
 enum attempt_outcome {
 	ATTEMPT_RUNNING, /* no end known yet */
 	ATTEMPT_SUCCEEDED,
@@ -66,6 +75,11 @@ struct run {
 	int64_t exit_code;   /* -1: none */
 	int64_t term_signal; /* 0: none */
 	usec_t dead_at;      /* 0: no dead letter */
+	int64_t failures;    /* attempts that count against its retries */
+	usec_t first_start;  /* of its first attempt; 0: none yet */
+	enum run_hold hold;
+	bool forced;         /* triggered in spite of a pause and of other runs */
+	char *params;        /* JSON object of what it was triggered with; NULL: nothing */
 };
 void run_free(struct run *r);
 AUTO_DEFINE(run);

@@ -29,6 +29,7 @@
 struct compiled {
 	int64_t revision;
 	usec_t jitter, until;
+	struct start_policy policy;
 	struct schedule_set *set;
 };
 
@@ -85,7 +86,8 @@ static struct compiled *compile(struct planner *p, const struct due_job *due, st
 		!schedule_set_parse(&spec.schedule, &context, &set, e))
 		return NULL;
 	c = xcalloc(1, sizeof(*c));
-	*c = (struct compiled){due->revision, spec.jitter, spec.until, set};
+	*c = (struct compiled){.revision = due->revision, .jitter = spec.jitter, .until = spec.until, .set = set};
+	start_policy_of(&spec, &c->policy);
 	return c;
 }
 
@@ -159,6 +161,7 @@ static void advance(const struct due_job *due, usec_t now, usec_t horizon, struc
 		ret->next_slot = wait_for(c, now, false);
 		return;
 	}
+	ret->policy = c->policy;
 	slots_plan(next_slot, c, first, now, horizon, &plan);
 	_Static_assert(ELEMENTS(ret->runs) >= SLOTS_MAX, "a plan must fit");
 	for (size_t i = 0; i < plan.n; i++)
@@ -208,7 +211,7 @@ static void on_booted(struct op *op, void *arg)
 }
 
 /* On the store thread, inside the transaction. A spec that cannot be read is the dispatcher's to complain about. */
-static bool boot_due(int64_t job, const char *text, usec_t now, usec_t *ret, void *arg)
+static bool boot_due(int64_t job, const char *text, usec_t now, usec_t *ret, struct start_policy *ret_policy, void *arg)
 {
 	AUTO_DONE(job_spec) spec;
 	struct err e = {};
@@ -223,6 +226,7 @@ static bool boot_due(int64_t job, const char *text, usec_t now, usec_t *ret, voi
 			"job %" PRId64 " does not run after this boot, which is outside its bounds", job);
 		return false;
 	}
+	start_policy_of(&spec, ret_policy);
 	*ret = now + io_random_upto(spec.jitter);
 	return true;
 }

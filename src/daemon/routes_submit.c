@@ -64,7 +64,7 @@ static json_t *describe_new(const struct job_new *n, const struct forecast *f, s
 		.state = JOB_ACTIVE,
 		.revision = 1,
 		.segment = job_segment((uint64_t)n->id),
-		.queue = (char *)"default",
+		.queue = (char *)(n->queue ? n->queue : "default"),
 		.priority = n->priority,
 		.spec = (char *)n->spec,
 		.created_at = n->now,

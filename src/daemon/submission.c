@@ -169,6 +169,8 @@ static bool prepare_job(struct submission *s, size_t i, const json_t *o, struct 
 	new->content = j->content;
 	new->tags = &j->spec.tags;
 	new->priority = j->spec.priority;
+	new->queue = j->spec.queue;
+	start_policy_of(&j->spec, &new->policy);
 	new->limit = s->jobs_limit;
 	return true;
 }

@@ -2,6 +2,7 @@
 /* The operations that change the store; each is a message that is owned by whoever holds it. */
 #pragma once
 #include "base/err.h"
+#include "core/policy.h"
 #include "store/store.h"
 #include <stdint.h>
 
@@ -33,6 +34,8 @@ struct job_new {
 				    same content is the same submission; NULL: the spec says it */
 	const struct strv *tags; /* NULL: none */
 	int64_t priority;
+	const char *queue;       /* NULL: default */
+	struct start_policy policy;
 	usec_t now;
 	usec_t run_at;           /* a run is queued at once for this slot; 0: none */
 	usec_t run_delay;        /* and is due so long after it */
@@ -84,6 +87,7 @@ struct planned {
 		const char *reason;       /* static text, or NULL */
 	} runs[64];
 	size_t n;
+	struct start_policy policy;       /* of these runs */
 	usec_t next_slot;                 /* 0: the schedule has ended; USEC_NEVER: it waits for its run's end or a boot */
 	const char *suspend;              /* static text: the job can go no further, and why; else NULL */
 };
@@ -107,7 +111,8 @@ struct op_plan {
 };
 
 /* Whether a job with this spec runs after a boot, and when. Pure; on the store thread inside the transaction. */
-typedef bool boot_fn(int64_t job, const char *spec, usec_t now, usec_t *ret_due, void *arg);
+typedef bool boot_fn(int64_t job, const char *spec, usec_t now, usec_t *ret_due, struct start_policy *ret_policy,
+	void *arg);
 struct op_boot {
 	const char *name, *boot; /* borrowed: the node's name, the kernel's boot id */
 	usec_t now;

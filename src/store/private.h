@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
+#include "core/policy.h"
 #include "store/db.h"
 #include "store/op.h"
 #include "store/queries.h"
@@ -106,6 +107,9 @@ struct run_new {
 	const char *reason, *queue;
 	usec_t slot, slot_last, due_at, now;
 	int64_t slot_count;
+	struct start_policy policy;
+	bool forced;
+	const char *params; /* JSON; NULL: none */
 };
 void runs_describe(struct set *set, const struct run_new *r);
 /* Inserts runs, counts them; 'n' gets how many were new. The set has the ids. */

@@ -35,6 +35,11 @@ struct run *row_run(struct query *q)
 	r->exit_code = query_get_int(q);
 	r->term_signal = query_get_int(q);
 	r->dead_at = query_get_int(q);
+	r->failures = query_get_int(q);
+	r->first_start = query_get_int(q);
+	r->hold = (enum run_hold)query_get_int(q);
+	r->forced = query_get_int(q);
+	r->params = query_get_copy(q);
 	return r;
 }
 

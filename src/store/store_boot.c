@@ -57,7 +57,7 @@ static bool read_jobs(struct store *s, const struct op_boot *o, struct booted *b
 		r.priority = query_get_int(&q);
 		queue = query_get_copy(&q);
 		spec = query_get_copy(&q);
-		if (!o->fn || o->fn(r.job, spec, o->now, &r.due_at, o->fn_arg))
+		if (!o->fn || o->fn(r.job, spec, o->now, &r.due_at, &r.policy, o->fn_arg))
 			booted_add(b, &r, STEAL(queue));
 	}
 	return !q.failed;

@@ -44,6 +44,11 @@ static int64_t content_digest(const struct job_new *j)
 	return (int64_t)job_digest(j->uid, NULL, j->content ? j->content : j->spec);
 }
 
+static const char *queue_of(const struct job_new *j)
+{
+	return j->queue ? j->queue : QUEUE_DEFAULT;
+}
+
 static void describe_job(struct set *set, const struct job_new *j)
 {
 	set_item(set);
@@ -55,7 +60,7 @@ static void describe_job(struct set *set, const struct job_new *j)
 	if (j->key)
 		set_int(set, "content", content_digest(j));
 	set_int(set, "segment", job_segment((uint64_t)j->id));
-	set_text(set, "queue", QUEUE_DEFAULT);
+	set_text(set, "queue", queue_of(j));
 	set_int(set, "priority", j->priority);
 	set_int(set, "boots", j->boots);
 	set_int(set, "now", j->now);
@@ -196,7 +201,8 @@ static void describe_run(struct set *set, const struct job_new *j)
 		.due_at = j->run_at + j->run_delay,
 		.revision = 1,
 		.priority = j->priority,
-		.queue = QUEUE_DEFAULT,
+		.queue = queue_of(j),
+		.policy = j->policy,
 		.now = j->now,
 	});
 }
@@ -226,7 +232,7 @@ static bool insert_rest(struct store *s, struct adding *a, size_t n, struct err 
 
 		if (!a[i].inserted)
 			continue;
-		count_change(s, COUNT_JOBS, JOB_ACTIVE, QUEUE_DEFAULT, 1);
+		count_change(s, COUNT_JOBS, JOB_ACTIVE, queue_of(j), 1);
 		count_change(s, COUNT_OWNER, j->uid, "", 1);
 		describe_tags(&tags, j);
 		if (j->run_at)

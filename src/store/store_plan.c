@@ -100,6 +100,7 @@ static void describe_run(struct set *set, const struct due_row *row, const struc
 		.revision = row->due.revision,
 		.priority = row->priority,
 		.queue = row->queue,
+		.policy = row->planned.policy,
 		.now = now,
 	});
 }

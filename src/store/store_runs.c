@@ -22,6 +22,14 @@ void runs_describe(struct set *set, const struct run_new *r)
 	set_int(set, "priority", r->priority);
 	set_text(set, "queue", r->queue);
 	set_int(set, "now", r->now);
+	set_int(set, "overlap", r->policy.overlap);
+	set_int(set, "overlap_waiting", r->policy.overlap_waiting);
+	set_int(set, "places", r->policy.places);
+	set_int(set, "deadline", r->policy.deadline);
+	set_int(set, "expires", r->policy.expires);
+	set_int(set, "gated", r->policy.gated);
+	set_int(set, "forced", r->forced);
+	set_text(set, "params", r->params);
 }
 
 bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e)

@@ -281,8 +281,9 @@ static void a_boot_gives_a_run_once_and_on_each_node(void **state)
 }
 
 /* The second of two jobs runs, a little later. */
-static bool all_but_the_first(int64_t job, const char *spec, usec_t now, usec_t *ret_due, void *arg)
+static bool all_but_the_first(int64_t job, const char *spec, usec_t now, usec_t *ret_due, struct start_policy *policy, void *arg)
 {
+	(void)policy;
 	assert_non_null(spec);
 	*ret_due = now + 7;
 	return job != *(int64_t *)arg;

@@ -119,7 +119,7 @@ function translate(s,    result, c, before, word)
 				before = "x"
 				continue
 			}
-			if (word ~ /^(RUN|JOB|ATTEMPT)_[A-Z_]+$/)
+			if (word ~ /^(RUN|JOB|ATTEMPT|HOLD|NOTICE)_[A-Z_]+$/)
 				fail("no enum has '" word "'")
 		} else {
 			word = c
@@ -338,7 +338,7 @@ function print_engine(which,    i, n)
 function print_source(    i, n)
 {
 	print "/* Made from sqlite.sql and postgres.sql: their statements. */"
-	print "#include \"store/queries.h\"\n#include \"core/job.h\"\n#include \"core/run.h\"\n#include <stddef.h>\n"
+	print "#include \"store/queries.h\"\n#include \"core/job.h\"\n#include \"core/notice.h\"\n#include \"core/run.h\"\n#include <stddef.h>\n"
 	for (n in mentioned)
 		print "_Static_assert(" n " == " number[n] ", \"the numbers of " n " are on disk\");"
 	for (i = 1; i <= queries["sqlite"]; i++) {

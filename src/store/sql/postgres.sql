@@ -258,6 +258,126 @@ CREATE TABLE counters (
 -- define each_run = CROSS JOIN LATERAL (SELECT 1 FROM runs AS found WHERE found.id = given.run OFFSET 0) AS sure OFFSET 0
 -- define each_job = CROSS JOIN LATERAL (SELECT 1 FROM jobs AS found WHERE found.id = given.job OFFSET 0) AS sure OFFSET 0
 
+-- migration 2
+UPDATE meta SET value = '2' WHERE key = 'schema';
+
+-- How a run may start (core/policy.h), what it waits for, and what it has behind it.
+ALTER TABLE runs
+	ADD COLUMN overlap BIGINT NOT NULL DEFAULT 0,
+	ADD COLUMN overlap_waiting BIGINT NOT NULL DEFAULT 0,
+	ADD COLUMN places BIGINT NOT NULL DEFAULT 0,
+	ADD COLUMN deadline BIGINT NOT NULL DEFAULT 0,
+	ADD COLUMN expires BIGINT NOT NULL DEFAULT 0,
+	ADD COLUMN gated BIGINT NOT NULL DEFAULT 0,
+	ADD COLUMN forced BIGINT NOT NULL DEFAULT 0,
+	ADD COLUMN hold BIGINT NOT NULL DEFAULT 0,
+	ADD COLUMN failures BIGINT NOT NULL DEFAULT 0,
+	ADD COLUMN first_start BIGINT NOT NULL DEFAULT 0,
+	ADD COLUMN params TEXT; -- JSON, of a triggered run
+
+-- A lane is what waits in one queue for one owner with one priority; what waits for its own job is held out of it.
+DROP INDEX runs_due;
+CREATE INDEX runs_due ON runs (queue, uid, priority, due_at) WHERE state = RUN_QUEUED AND hold = 0;
+CREATE INDEX runs_held ON runs (hold, job) WHERE state = RUN_QUEUED AND hold <> 0;
+CREATE INDEX runs_dead ON runs (dead_at) WHERE dead_at <> 0;
+
+-- A job whose runs may not overlap has one place, others have as many as they may use; a run holds its place from its
+-- first start to its final state.
+DROP TABLE running_jobs;
+CREATE TABLE running_jobs (
+	job BIGINT NOT NULL,
+	place BIGINT NOT NULL,
+	run BIGINT NOT NULL,
+	PRIMARY KEY (job, place)
+);
+
+-- What is not to start: all, a queue, an owner or a tag; for the jobs of one uid, or of all (-1). A freeze has
+-- scope 'freeze' and may spare a tag.
+CREATE TABLE pauses (
+	scope TEXT COLLATE "C" NOT NULL,
+	key TEXT COLLATE "C" NOT NULL,
+	uid BIGINT NOT NULL,
+	by_uid BIGINT NOT NULL,
+	by_name TEXT NOT NULL,
+	reason TEXT,
+	at BIGINT NOT NULL,
+	until BIGINT NOT NULL, -- 0: until somebody ends it
+	spared TEXT COLLATE "C" NOT NULL, -- KEY=VALUE, or empty
+	PRIMARY KEY (scope, key, uid)
+);
+CREATE TABLE job_pauses (
+	job BIGINT NOT NULL PRIMARY KEY,
+	by_uid BIGINT NOT NULL,
+	by_name TEXT NOT NULL,
+	at BIGINT NOT NULL,
+	until BIGINT NOT NULL -- 0: until somebody resumes it
+);
+CREATE INDEX job_pauses_until ON job_pauses (until) WHERE until <> 0;
+
+-- Limits of queues ('queue', its name) and owners ('owner', the uid); 0 is none. A queue must be there to be used.
+CREATE TABLE limits (
+	scope TEXT COLLATE "C" NOT NULL,
+	key TEXT COLLATE "C" NOT NULL,
+	running BIGINT NOT NULL,
+	weight BIGINT NOT NULL,
+	rate_n BIGINT NOT NULL,
+	rate_per BIGINT NOT NULL,
+	rate_burst BIGINT NOT NULL,
+	PRIMARY KEY (scope, key)
+);
+INSERT INTO limits (scope, key, running, weight, rate_n, rate_per, rate_burst) VALUES ('queue', 'default', 0, 100, 0, 0, 0);
+-- The bucket of a rate is one moment (rate_take); scope 'queue', 'owner' or 'job'.
+CREATE TABLE buckets (
+	scope TEXT COLLATE "C" NOT NULL,
+	key TEXT COLLATE "C" NOT NULL,
+	full_at BIGINT NOT NULL,
+	PRIMARY KEY (scope, key)
+);
+
+CREATE TABLE templates (
+	uid BIGINT NOT NULL,
+	name TEXT COLLATE "C" NOT NULL,
+	owner TEXT NOT NULL,
+	revision BIGINT NOT NULL,
+	params TEXT NOT NULL, -- JSON: what must and may be given
+	spec TEXT NOT NULL,
+	created_at BIGINT NOT NULL,
+	updated_at BIGINT NOT NULL,
+	PRIMARY KEY (uid, name)
+);
+
+-- What somebody is to be told, once for each channel.
+CREATE TABLE notices (
+	id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	job BIGINT NOT NULL,
+	run BIGINT NOT NULL,
+	uid BIGINT NOT NULL,
+	what TEXT NOT NULL,
+	channel TEXT NOT NULL,
+	state BIGINT NOT NULL, -- NOTICE_…
+	tries BIGINT NOT NULL,
+	created_at BIGINT NOT NULL,
+	due_at BIGINT NOT NULL,
+	done_at BIGINT NOT NULL,
+	detail TEXT, -- JSON
+	error TEXT
+);
+CREATE INDEX notices_due ON notices (due_at) WHERE state = NOTICE_WAITING;
+CREATE INDEX notices_job ON notices (job, id);
+-- How a job that notifies is doing: what "a change of state" and "unusually long" are measured by.
+CREATE TABLE job_health (
+	job BIGINT NOT NULL PRIMARY KEY,
+	bad BIGINT NOT NULL,
+	since BIGINT NOT NULL,
+	last_success BIGINT NOT NULL, -- run, 0: none
+	typical BIGINT NOT NULL -- duration of successful runs, a moving mean; 0: unknown
+);
+
+ALTER TABLE events ADD COLUMN who TEXT;
+ALTER TABLE events ADD COLUMN origin TEXT;
+ALTER TABLE events ADD COLUMN object TEXT;
+ALTER TABLE events ADD COLUMN result TEXT;
+
 -- ======== the store itself ========
 
 -- query meta_get(key text) -> value text
@@ -392,18 +512,20 @@ SELECT nextval('runs_id') AS id FROM generate_series(1, :n)
 
 -- query runs_insert(set json) -> id int, state int, queue text
 INSERT INTO runs (id, job, uid, kind, state, reason, slot, slot_last, slot_count, due_at, revision,
-	priority, queue, created_at, ended_at)
+	priority, queue, created_at, ended_at, overlap, overlap_waiting, places, deadline, expires, gated, forced, params)
 SELECT id, job, uid, kind, state, reason, slot, slot_last, slot_count, due_at, revision, priority, queue,
-	now, CASE WHEN state = RUN_QUEUED THEN 0 ELSE now END
+	now, CASE WHEN state = RUN_QUEUED THEN 0 ELSE now END, overlap, overlap_waiting, places, deadline, expires, gated,
+	forced, params
 FROM jsonb_to_recordset(:set) AS given(id bigint, job bigint, uid bigint, kind bigint, state bigint,
 	reason text, slot bigint, slot_last bigint, slot_count bigint, due_at bigint, revision bigint,
-	priority bigint, queue text, now bigint)
+	priority bigint, queue text, now bigint, overlap bigint, overlap_waiting bigint, places bigint, deadline bigint,
+	expires bigint, gated bigint, forced bigint, params text)
 ON CONFLICT DO NOTHING
 RETURNING id, state, queue
 
 -- query lanes() -> priority int, due_at int
 WITH RECURSIVE lane(priority) AS (
-	SELECT max(priority) FROM runs WHERE state = RUN_QUEUED
+	SELECT max(priority) FROM runs WHERE state = RUN_QUEUED AND hold = 0
 	UNION ALL
 	SELECT (SELECT max(runs.priority) FROM runs
 		WHERE state = RUN_QUEUED AND runs.priority < lane.priority)
@@ -415,7 +537,7 @@ FROM lane WHERE priority IS NOT NULL
 -- query runs_claim(node text, spawner text, now int, priority int, n int) -> id int, queue text
 WITH due AS MATERIALIZED (
 	SELECT id FROM runs
-	WHERE state = RUN_QUEUED AND priority = :priority AND due_at <= :now
+	WHERE state = RUN_QUEUED AND hold = 0 AND priority = :priority AND due_at <= :now
 	ORDER BY due_at, id LIMIT :n
 	FOR UPDATE SKIP LOCKED)
 UPDATE runs SET state = RUN_CLAIMED, node = :node, spawner = :spawner, fence = fence + 1,
@@ -553,11 +675,13 @@ UPDATE runs SET node = :node WHERE id = {ids}
 -- define run_row = id int, job int, job_name text, uid int, owner text, kind int, state int, reason text,
 --	slot int, slot_last int, slot_count int, due_at int, revision int, priority int, queue text,
 --	node text, attempt int, lost int, fence int, cancel_asked int, created_at int, claimed_at int,
---	started_at int, ended_at int, exit_code int, term_signal int, dead_at int
+--	started_at int, ended_at int, exit_code int, term_signal int, dead_at int, failures int,
+--	first_start int, hold int, forced int, params text
 -- define run_columns = runs.id, runs.job, jobs.name AS job_name, runs.uid, jobs.owner, runs.kind, runs.state,
 --	runs.reason, runs.slot, runs.slot_last, runs.slot_count, runs.due_at, runs.revision, runs.priority,
 --	runs.queue, runs.node, runs.attempt, runs.lost, runs.fence, runs.cancel_asked, runs.created_at,
---	runs.claimed_at, runs.started_at, runs.ended_at, runs.exit_code, runs.term_signal, runs.dead_at
+--	runs.claimed_at, runs.started_at, runs.ended_at, runs.exit_code, runs.term_signal, runs.dead_at,
+--	runs.failures, runs.first_start, runs.hold, runs.forced, runs.params
 -- define wanted = jsonb_array_elements_text(:set) WITH ORDINALITY AS wanted(value, place)
 
 -- query run_get(id int, uid int) -> {run_row}

@@ -58,10 +58,10 @@ ROLLBACK TO op; RELEASE op
 
 -- The members that a set may have: given(:set) makes rows of it, as jsonb_to_recordset does elsewhere.
 -- text given
-CREATE TABLE given (at, attempt, boots, content, cpu_system, cpu_user, digest, due_at, ended_at, error, exit_code,
-	fence, id, job, key, kind, lost, max_rss, n, name, node, now, outcome, output_bytes, output_dropped,
-	owner, pid, priority, queue, reason, revision, run, segment, slot, slot_count, slot_last, spawner,
-	spec, started_at, state, term_signal, uid, value, what, whole HIDDEN)
+CREATE TABLE given (at, attempt, boots, content, cpu_system, cpu_user, deadline, digest, due_at, ended_at, error, exit_code,
+	expires, fence, forced, gated, id, job, key, kind, lost, max_rss, n, name, node, now, outcome, output_bytes,
+	output_dropped, overlap, overlap_waiting, owner, params, pid, places, priority, queue, reason, revision, run, segment,
+	slot, slot_count, slot_last, spawner, spec, started_at, state, term_signal, uid, value, what, whole HIDDEN)
 
 -- migration 1
 CREATE TABLE meta (
@@ -254,6 +254,125 @@ CREATE TABLE counters (
 	PRIMARY KEY (what, state, queue, node)
 ) STRICT, WITHOUT ROWID;
 
+-- migration 2
+UPDATE meta SET value = '2' WHERE key = 'schema';
+
+-- How a run may start (core/policy.h), what it waits for, and what it has behind it.
+ALTER TABLE runs ADD COLUMN overlap INT NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN overlap_waiting INT NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN places INT NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN deadline INT NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN expires INT NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN gated INT NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN forced INT NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN hold INT NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN failures INT NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN first_start INT NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN params TEXT; -- JSON, of a triggered run
+
+-- A lane is what waits in one queue for one owner with one priority; what waits for its own job is held out of it.
+DROP INDEX runs_due;
+CREATE INDEX runs_due ON runs (queue, uid, priority, due_at) WHERE state = RUN_QUEUED AND hold = 0;
+CREATE INDEX runs_held ON runs (hold, job) WHERE state = RUN_QUEUED AND hold <> 0;
+CREATE INDEX runs_dead ON runs (dead_at) WHERE dead_at <> 0;
+
+-- A job whose runs may not overlap has one place, others have as many as they may use; a run holds its place from its
+-- first start to its final state.
+DROP TABLE running_jobs;
+CREATE TABLE running_jobs (
+	job INT NOT NULL,
+	place INT NOT NULL,
+	run INT NOT NULL,
+	PRIMARY KEY (job, place)
+) STRICT, WITHOUT ROWID;
+
+-- What is not to start: all, a queue, an owner or a tag; for the jobs of one uid, or of all (-1). A freeze has
+-- scope 'freeze' and may spare a tag.
+CREATE TABLE pauses (
+	scope TEXT NOT NULL,
+	key TEXT NOT NULL,
+	uid INT NOT NULL,
+	by_uid INT NOT NULL,
+	by_name TEXT NOT NULL,
+	reason TEXT,
+	at INT NOT NULL,
+	until INT NOT NULL, -- 0: until somebody ends it
+	spared TEXT NOT NULL, -- KEY=VALUE, or empty
+	PRIMARY KEY (scope, key, uid)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE job_pauses (
+	job INTEGER PRIMARY KEY,
+	by_uid INT NOT NULL,
+	by_name TEXT NOT NULL,
+	at INT NOT NULL,
+	until INT NOT NULL -- 0: until somebody resumes it
+) STRICT;
+CREATE INDEX job_pauses_until ON job_pauses (until) WHERE until <> 0;
+
+-- Limits of queues ('queue', its name) and owners ('owner', the uid); 0 is none. A queue must be there to be used.
+CREATE TABLE limits (
+	scope TEXT NOT NULL,
+	key TEXT NOT NULL,
+	running INT NOT NULL,
+	weight INT NOT NULL,
+	rate_n INT NOT NULL,
+	rate_per INT NOT NULL,
+	rate_burst INT NOT NULL,
+	PRIMARY KEY (scope, key)
+) STRICT, WITHOUT ROWID;
+INSERT INTO limits (scope, key, running, weight, rate_n, rate_per, rate_burst) VALUES ('queue', 'default', 0, 100, 0, 0, 0);
+-- The bucket of a rate is one moment (rate_take); scope 'queue', 'owner' or 'job'.
+CREATE TABLE buckets (
+	scope TEXT NOT NULL,
+	key TEXT NOT NULL,
+	full_at INT NOT NULL,
+	PRIMARY KEY (scope, key)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE templates (
+	uid INT NOT NULL,
+	name TEXT NOT NULL,
+	owner TEXT NOT NULL,
+	revision INT NOT NULL,
+	params TEXT NOT NULL, -- JSON: what must and may be given
+	spec TEXT NOT NULL,
+	created_at INT NOT NULL,
+	updated_at INT NOT NULL,
+	PRIMARY KEY (uid, name)
+) STRICT, WITHOUT ROWID;
+
+-- What somebody is to be told, once for each channel.
+CREATE TABLE notices (
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	job INT NOT NULL,
+	run INT NOT NULL,
+	uid INT NOT NULL,
+	what TEXT NOT NULL,
+	channel TEXT NOT NULL,
+	state INT NOT NULL, -- NOTICE_…
+	tries INT NOT NULL,
+	created_at INT NOT NULL,
+	due_at INT NOT NULL,
+	done_at INT NOT NULL,
+	detail TEXT, -- JSON
+	error TEXT
+) STRICT;
+CREATE INDEX notices_due ON notices (due_at) WHERE state = NOTICE_WAITING;
+CREATE INDEX notices_job ON notices (job, id);
+-- How a job that notifies is doing: what "a change of state" and "unusually long" are measured by.
+CREATE TABLE job_health (
+	job INTEGER PRIMARY KEY,
+	bad INT NOT NULL,
+	since INT NOT NULL,
+	last_success INT NOT NULL, -- run, 0: none
+	typical INT NOT NULL -- duration of successful runs, a moving mean; 0: unknown
+) STRICT;
+
+ALTER TABLE events ADD COLUMN who TEXT;
+ALTER TABLE events ADD COLUMN origin TEXT;
+ALTER TABLE events ADD COLUMN object TEXT;
+ALTER TABLE events ADD COLUMN result TEXT;
+
 -- ======== the store itself ========
 
 -- query meta_get(key text) -> value text
@@ -386,29 +505,30 @@ SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'runs'), 0) + i AS
 
 -- query runs_insert(set json) -> id int, state int, queue text
 INSERT INTO runs (id, job, uid, kind, state, reason, slot, slot_last, slot_count, due_at, revision,
-	priority, queue, created_at, ended_at)
+	priority, queue, created_at, ended_at, overlap, overlap_waiting, places, deadline, expires, gated, forced, params)
 SELECT id, job, uid, kind, state, reason, slot, slot_last, slot_count, due_at, revision, priority, queue,
-	now, CASE WHEN state = RUN_QUEUED THEN 0 ELSE now END
+	now, CASE WHEN state = RUN_QUEUED THEN 0 ELSE now END, overlap, overlap_waiting, places, deadline, expires, gated,
+	forced, params
 FROM given(:set) WHERE true
 ON CONFLICT DO NOTHING
 RETURNING id, state, queue
 
 -- query lanes() -> priority int, due_at int
 WITH RECURSIVE lane(priority) AS (
-	SELECT max(priority) FROM runs WHERE state = RUN_QUEUED
+	SELECT max(priority) FROM runs WHERE state = RUN_QUEUED AND hold = 0
 	UNION ALL
 	SELECT (SELECT max(priority) FROM runs
-		WHERE state = RUN_QUEUED AND priority < lane.priority)
+		WHERE state = RUN_QUEUED AND hold = 0 AND priority < lane.priority)
 	FROM lane WHERE lane.priority IS NOT NULL)
 SELECT priority, (SELECT min(due_at) FROM runs
-	WHERE state = RUN_QUEUED AND priority = lane.priority) AS due_at
+	WHERE state = RUN_QUEUED AND hold = 0 AND priority = lane.priority) AS due_at
 FROM lane WHERE priority IS NOT NULL
 
 -- query runs_claim(node text, spawner text, now int, priority int, n int) -> id int, queue text
 UPDATE runs SET state = RUN_CLAIMED, node = :node, spawner = :spawner, fence = fence + 1,
 	claimed_at = :now
 WHERE id IN (SELECT id FROM runs
-	WHERE state = RUN_QUEUED AND priority = :priority AND due_at <= :now
+	WHERE state = RUN_QUEUED AND hold = 0 AND priority = :priority AND due_at <= :now
 	ORDER BY due_at, id LIMIT :n)
 RETURNING id, queue
 
@@ -535,11 +655,13 @@ UPDATE runs SET node = :node WHERE id IN (SELECT value FROM json_each(:set))
 -- define run_row = id int, job int, job_name text, uid int, owner text, kind int, state int, reason text,
 --	slot int, slot_last int, slot_count int, due_at int, revision int, priority int, queue text,
 --	node text, attempt int, lost int, fence int, cancel_asked int, created_at int, claimed_at int,
---	started_at int, ended_at int, exit_code int, term_signal int, dead_at int
+--	started_at int, ended_at int, exit_code int, term_signal int, dead_at int, failures int,
+--	first_start int, hold int, forced int, params text
 -- define run_columns = runs.id, runs.job, jobs.name AS job_name, runs.uid, jobs.owner, runs.kind, runs.state,
 --	runs.reason, runs.slot, runs.slot_last, runs.slot_count, runs.due_at, runs.revision, runs.priority,
 --	runs.queue, runs.node, runs.attempt, runs.lost, runs.fence, runs.cancel_asked, runs.created_at,
---	runs.claimed_at, runs.started_at, runs.ended_at, runs.exit_code, runs.term_signal, runs.dead_at
+--	runs.claimed_at, runs.started_at, runs.ended_at, runs.exit_code, runs.term_signal, runs.dead_at,
+--	runs.failures, runs.first_start, runs.hold, runs.forced, runs.params
 
 -- query run_get(id int, uid int) -> {run_row}
 SELECT {run_columns} FROM runs LEFT JOIN jobs ON jobs.id = runs.job
