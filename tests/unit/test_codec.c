@@ -258,6 +258,21 @@ static char *random_text(bool bytes)
 	return buf_steal(&b);
 }
 
+/* What each field with a grammar of its own takes. */
+static const char *valid_text(const struct job_field *f)
+{
+	static const struct {
+		const char *field, *text;
+	} valid[] = {{"name", "a-name"}, {"catchup", "all:7"}, {"overlap", "queue:2"}, {"rate", "10/1m:3"}, {"queue", "night"},
+		{"when", "load<1.5"}, {"backoff", "exp:1s..1h"}, {"on_exit", "75=retry,0|2=ok"}, {"notify", "mail:a@b.example"},
+		{"template", "a-template"}};
+
+	for (size_t i = 0; i < ELEMENTS(valid); i++)
+		if (strcmp(valid[i].field, f->name) == 0)
+			return valid[i].text;
+	return NULL;
+}
+
 static void random_field(const struct job_field *f, void *at)
 {
 	bool bytes = f->bytes && random() % 2;
@@ -265,7 +280,7 @@ static void random_field(const struct job_field *f, void *at)
 
 	switch (f->type) {
 	case FIELD_TEXT:
-		*(char **)at = f->check == job_name_check ? xstrdup("a-name") : random_text(bytes);
+		*(char **)at = valid_text(f) ? xstrdup(valid_text(f)) : random_text(bytes);
 		break;
 	case FIELD_BLOB:
 		((struct blob *)at)->data = random_text(bytes);
@@ -274,7 +289,7 @@ static void random_field(const struct job_field *f, void *at)
 	case FIELD_LIST:
 	case FIELD_MAP:
 		for (long i = 0; i < n; i++) {
-			AUTO_TEXT v = random_text(bytes);
+			AUTO_TEXT v = valid_text(f) ? xstrdup(valid_text(f)) : random_text(bytes);
 
 			strv_take(at, f->type == FIELD_MAP ? xprintf("K%ld=%s", i, v) : xstrdup(v));
 		}

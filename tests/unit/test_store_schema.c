@@ -4,10 +4,23 @@
 #include "store_suite.h"
 #include <string.h>
 
-static const char second[] = "CREATE TABLE extra (n INT); INSERT INTO extra VALUES (7);"
-			     "UPDATE meta SET value = '2' WHERE key = 'schema'";
-static const char third_broken[] = "UPDATE meta SET value = '3' WHERE key = 'schema'; INSERT INTO extra VALUES (8);"
-				   "INSERT INTO no_such_table VALUES (1)";
+#define MIGRATIONS_MAX 16
+
+static const char one_more[] = "CREATE TABLE extra (n INT); INSERT INTO extra VALUES (7);"
+			       "UPDATE meta SET value = CAST(CAST(value AS INT) + 1 AS TEXT) WHERE key = 'schema'";
+static const char one_broken[] = "UPDATE meta SET value = '99' WHERE key = 'schema'; INSERT INTO extra VALUES (8);"
+				 "INSERT INTO no_such_table VALUES (1)";
+
+/* Ours, one that adds a table, one that fails. */
+static void more_migrations(const char **ret)
+{
+	int n = place_sql->n_migrations;
+
+	assert_true(n + 2 <= MIGRATIONS_MAX);
+	memcpy(ret, place_sql->migrations, (size_t)n * sizeof(*ret));
+	ret[n] = one_more;
+	ret[n + 1] = one_broken;
+}
 
 /* The texts live as long as the store that uses them: 'sql' is the caller's. */
 static bool open_with(const char *where, const char *const *migrations, int n, struct db_sql *sql,
@@ -24,7 +37,9 @@ static bool open_with(const char *where, const char *const *migrations, int n, s
 static void migrations_go_forward_and_keep_the_rows(void **state)
 {
 	struct fixture *f = *state;
-	const char *const migrations[] = {place_sql->migrations[0], second, third_broken};
+	const char *migrations[MIGRATIONS_MAX];
+	int n = place_sql->n_migrations;
+	AUTO_TEXT after = xprintf("7|\n%d|\n", n + 1);
 	int64_t id = add_job(f->store, "old");
 	AUTO_DONE(buf) rows = {};
 	AUTO(job) *job = NULL;
@@ -32,8 +47,9 @@ static void migrations_go_forward_and_keep_the_rows(void **state)
 	struct store *s = NULL;
 	struct err e = {};
 
+	more_migrations(migrations);
 	store_free(STEAL(f->store));
-	if (!open_with(f->where, migrations, 2, &sql, &s, &e))
+	if (!open_with(f->where, migrations, n + 1, &sql, &s, &e))
 		fail_msg("%s", e.msg);
 	job = get_job(s, id);
 	assert_string_equal(job->name, "old");
@@ -42,11 +58,11 @@ static void migrations_go_forward_and_keep_the_rows(void **state)
 	assert_string_equal(rows.data, "7|\n");
 
 	/* A migration that fails leaves the number and the rows of the one before. */
-	assert_false(open_with(f->where, migrations, 3, &sql, &s, &e));
+	assert_false(open_with(f->where, migrations, n + 2, &sql, &s, &e));
 	buf_clear(&rows);
 	place_query(f->where, "SELECT n FROM extra; ", &rows);
 	place_query(f->where, "SELECT value FROM meta WHERE key = 'schema'", &rows);
-	assert_string_equal(rows.data, "7|\n2|\n");
+	assert_string_equal(rows.data, after);
 
 	/* The older program refuses what the newer one made. */
 	assert_false(store_open_with(fixture_ops, &(struct db_options){.where = f->where}, &s, &e));
@@ -56,7 +72,7 @@ static void migrations_go_forward_and_keep_the_rows(void **state)
 
 static void a_new_store_gets_every_migration(void **state)
 {
-	const char *const migrations[] = {place_sql->migrations[0], second};
+	const char *migrations[MIGRATIONS_MAX];
 	AUTO_TEXT where = place_new();
 	AUTO_DONE(buf) rows = {};
 	struct db_sql sql;
@@ -64,7 +80,8 @@ static void a_new_store_gets_every_migration(void **state)
 	struct err e = {};
 
 	(void)state;
-	if (!open_with(where, migrations, 2, &sql, &s, &e))
+	more_migrations(migrations);
+	if (!open_with(where, migrations, place_sql->n_migrations + 1, &sql, &s, &e))
 		fail_msg("%s", e.msg);
 	store_free(s);
 	place_query(where, "SELECT n FROM extra", &rows);
