@@ -61,10 +61,19 @@ void help_all(struct buf *out)
 	buf_str(out, "Usage: jobctl [OPTION…] VERB [OPTION…] [OPERAND…]\n\n"
 		     "Adds jobs to the scheduler, shows them, and ends them.\n\nVerbs:\n");
 	for (const struct verb *v = verbs; v->name; v++)
-		buf_printf(out, "  %-10s%s\n", v->name, v->help);
+		buf_printf(out, "  %-16s%s\n", v->name, v->help);
 	add_options(out, NULL, true);
 	buf_str(out, "\nA JOB is a number or a name; a RUN is 'backup#17', '12#17' or '#17'.\n"
 		     "'jobctl help VERB' tells more about one of them, jobctl(1) about all.\n");
+}
+
+void help_group(const struct verb *table, const char *word, struct buf *out)
+{
+	buf_printf(out, "Usage: jobctl %s VERB [OPTION…] [OPERAND…]\n\nVerbs:\n", word);
+	for (const struct verb *v = NULL; (v = verb_in_group(table, v, word));)
+		buf_printf(out, "  %-16s%s%s\n", v->name, v->help,
+			v->bare ? "; also without the second word" : "");
+	buf_printf(out, "\n'jobctl help %s VERB' tells more about one of them, jobctl(1) about all.\n", word);
 }
 
 void help_verb(const struct verb *v, struct buf *out)
@@ -82,16 +91,20 @@ int verb_help(struct ctl *c, const struct args *a)
 {
 	AUTO_DONE(buf) text = {};
 	char *const *words;
+	size_t n = args_operands(a, &words), used;
 	const struct verb *v;
 
 	(void)c;
-	if (args_operands(a, &words) == 0) {
+	if (n == 0) {
 		help_all(&text);
 		return out_text(&text);
 	}
-	v = verb_find(words[0]);
-	if (!v)
-		return suggest_verb(words[0]);
-	help_verb(v, &text);
+	v = n == 1 ? verb_find(words[0]) : verb_match(verbs, words, n, &used);
+	if (n == 1 && !v && verb_in_group(verbs, NULL, words[0]))
+		help_group(verbs, words[0], &text);
+	else if (v && (n == 1 || used == n))
+		help_verb(v, &text);
+	else
+		return suggest_verb(verbs, words, n);
 	return out_text(&text);
 }

@@ -98,8 +98,8 @@ static bool check_operands(const struct verb *v, const struct args *a, struct er
 	if (v->max == 0 && n > 0)
 		return err_set(e, ERR_INVALID, "'%s' takes no '%s'", v->name, words[0]);
 	if (v->max > 0 && n > v->max)
-		return err_set(e, ERR_INVALID, "'%s' takes only one %s, not '%s' too", v->name, v->operands,
-			words[v->max]);
+		return err_set(e, ERR_INVALID, "'%s' takes only %s%s, not '%s' too", v->name,
+			v->max == 1 ? "one " : "", v->operands, words[v->max]);
 	return true;
 }
 
@@ -122,6 +122,13 @@ static int run_verb(struct ctl *c, const struct verb *v, int argc, char **argv)
 	return v->run(c, a);
 }
 
+/* 'jobctl queue --help' asks about all of a group, also where 'jobctl queue' is one of its verbs. */
+static bool asks_about_group(char *const *words, size_t n)
+{
+	return n == 2 && (strcmp(words[1], "--help") == 0 || strcmp(words[1], "-h") == 0) &&
+	       !verb_find(words[0]) && verb_in_group(verbs, NULL, words[0]);
+}
+
 int main(int argc, char **argv)
 {
 	AUTO_DONE(ctl) c = {};
@@ -130,7 +137,7 @@ int main(int argc, char **argv)
 	const struct verb *v;
 	struct err e = {};
 	char *const *words;
-	size_t n;
+	size_t n, used;
 
 	look_around(&c);
 	json_object_seed(1); /* what we read is our own; a random seed would cost a look at /dev/urandom */
@@ -145,8 +152,12 @@ int main(int argc, char **argv)
 	n = args_operands(a, &words);
 	if (n == 0)
 		return verb_none(&c);
-	v = verb_find(words[0]);
+	if (asks_about_group(words, n)) {
+		help_group(verbs, words[0], &help);
+		return out_text(&help);
+	}
+	v = verb_match(verbs, words, n, &used);
 	if (!v)
-		return suggest_verb(words[0]);
-	return run_verb(&c, v, (int)n, (char **)words);
+		return suggest_verb(verbs, words, n);
+	return run_verb(&c, v, (int)(n - used + 1), (char **)words + used - 1);
 }

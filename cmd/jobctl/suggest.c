@@ -3,6 +3,7 @@
 #include "suggest.h"
 
 #include "base/auto.h"
+#include "base/buf.h"
 #include "base/text.h"
 #include "ctl.h"
 #include "verbs.h"
@@ -61,15 +62,41 @@ void suggestion_offer(struct suggestion *s, const char *word)
 	s->distance = d;
 }
 
-int suggest_verb(const char *typed)
+/* "'db' is followed by backup, check or prune" */
+static int suggest_second(const struct verb *table, const char *word)
 {
-	AUTO_DONE(suggestion) s = {.typed = typed};
+	AUTO_DONE(buf) line = {};
+	const struct verb *v = verb_in_group(table, NULL, word), *next;
 
-	for (const struct verb *v = verbs; v->name; v++)
-		suggestion_offer(&s, v->name);
+	for (; v; v = next) {
+		next = verb_in_group(table, v, word);
+		buf_printf(&line, "%s%s", line.len == 0 ? "" : next ? ", " : " or ", verb_second_word(v));
+	}
+	ctl_say("jobctl: '%s' is followed by %s; see 'jobctl help %s'", word, line.data, word);
+	return EXIT_USAGE;
+}
+
+int suggest_verb(const struct verb *table, char *const *words, size_t n)
+{
+	bool group = verb_in_group(table, NULL, words[0]) != NULL;
+	bool two = group && n > 1 && words[1][0] != '-';
+	AUTO_TEXT typed = two ? xprintf("%s %s", words[0], words[1]) : xstrdup(words[0]);
+	AUTO_DONE(suggestion) s = {.typed = two ? words[1] : typed};
+
+	if (group && !two)
+		return suggest_second(table, words[0]);
+	for (const struct verb *v = table; v->name && !two; v++) {
+		AUTO_TEXT first = xprintf("%.*s", (int)strcspn(v->name, " "), v->name);
+
+		suggestion_offer(&s, first);
+	}
+	for (const struct verb *v = NULL; two && (v = verb_in_group(table, v, words[0]));)
+		suggestion_offer(&s, verb_second_word(v));
 	if (s.best)
-		ctl_say("jobctl: no verb '%s'; did you mean '%s'?", typed, s.best);
+		ctl_say("jobctl: no verb '%s'; did you mean '%s%s%s'?", typed, two ? words[0] : "",
+			two ? " " : "", s.best);
 	else
-		ctl_say("jobctl: no verb '%s'; 'jobctl help' lists them", typed);
+		ctl_say("jobctl: no verb '%s'; 'jobctl help%s%s' lists them", typed, two ? " " : "",
+			two ? words[0] : "");
 	return EXIT_USAGE;
 }

@@ -14,4 +14,6 @@ void suggestion_offer(struct suggestion *s, const char *word);
 /* Letters to add, drop, change or swap to make b of a. */
 size_t suggest_distance(const char *a, const char *b);
 
-int suggest_verb(const char *typed); /* says that there is no such verb; returns the exit code */
+/* Says that no verb of the table is so named; returns the exit code. */
+struct verb;
+int suggest_verb(const struct verb *table, char *const *words, size_t n);

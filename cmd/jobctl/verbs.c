@@ -157,7 +157,7 @@ const struct verb verbs[] = {
 	{.name = "status", .help = "what the daemon is doing", .formats = FORMATS_OBJECT, .run = verb_status},
 	{.name = "version", .help = "versions of jobctl and of the daemon", .formats = FORMATS_OBJECT,
 		.run = verb_version},
-	{.name = "help", .operands = "[VERB]", .help = "show help", .max = 1, .formats = FORMATS_TEXT,
+	{.name = "help", .operands = "[VERB]", .help = "show help", .max = 2, .formats = FORMATS_TEXT,
 		.run = verb_help},
 	{},
 };
@@ -168,6 +168,43 @@ const struct verb *verb_find(const char *name)
 		if (strcmp(v->name, name) == 0)
 			return v;
 	return NULL;
+}
+
+const char *verb_second_word(const struct verb *v)
+{
+	const char *gap = strchr(v->name, ' ');
+
+	return gap ? gap + 1 : NULL;
+}
+
+const struct verb *verb_in_group(const struct verb *table, const struct verb *v, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (v = v ? v + 1 : table; v->name; v++)
+		if (strncmp(v->name, word, len) == 0 && v->name[len] == ' ')
+			return v;
+	return NULL;
+}
+
+const struct verb *verb_match(const struct verb *table, char *const *words, size_t n, size_t *ret_used)
+{
+	const struct verb *found = NULL;
+
+	for (const struct verb *v = NULL; n > 0 && (v = verb_in_group(table, v, words[0]));) {
+		if (n > 1 && strcmp(verb_second_word(v), words[1]) == 0) {
+			*ret_used = 2;
+			return v;
+		}
+		/* A second word that is no option was meant to be one of the group. */
+		if (v->bare && (n == 1 || words[1][0] == '-'))
+			found = v;
+	}
+	for (const struct verb *v = table; n > 0 && v->name && !found; v++)
+		if (!verb_second_word(v) && strcmp(v->name, words[0]) == 0)
+			found = v;
+	*ret_used = found != NULL;
+	return found;
 }
 
 static size_t append(struct opt *to, size_t n, const struct opt *from)

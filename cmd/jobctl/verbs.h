@@ -15,11 +15,12 @@ struct opt {
 };
 
 struct verb {
-	const char *name;      /* the last row has NULL */
+	const char *name;      /* one word or two ("queue add"); the last row has NULL */
 	const char *operands;  /* as the synopsis shows them; NULL: none */
 	const char *help;      /* one line, lower case */
 	const char *details;   /* paragraphs of 'jobctl help VERB'; NULL: none */
 	const struct opt *opts; /* NULL: none of its own */
+	bool bare;             /* of two words: its first word alone means it too ("queue" is "queue list") */
 	bool job_fields;       /* takes the flags of job_fields[] too */
 	bool command;          /* what follows the first operand is a command, with options of its own */
 	int min, max;          /* operands; max -1: any number */
@@ -30,7 +31,13 @@ struct verb {
 extern const struct verb verbs[];
 extern const struct opt global_opts[]; /* every verb takes them, before or after its name */
 
-const struct verb *verb_find(const char *name);
+const struct verb *verb_find(const char *name); /* by its whole name */
+
+/* The verb that 'words' begin with, and how many of them name it. NULL: none. */
+const struct verb *verb_match(const struct verb *table, char *const *words, size_t n, size_t *ret_used);
+/* The next verb after 'v' (NULL: the first one) whose name begins with this word and has a second; NULL: none. */
+const struct verb *verb_in_group(const struct verb *table, const struct verb *v, const char *word);
+const char *verb_second_word(const struct verb *v); /* NULL: its name is one word */
 
 #define OPTS_MAX 96
 /* All options of a verb in the order of its help, global ones last; returns how many. */

@@ -56,10 +56,10 @@ against() {
 }
 
 verbs_without_help() {
-	awk '/^  [a-z]+( |$)/ { print $1 }' "$work/jobctl" | sort -u >"$work/verbs"
+	sed -nE 's/^  ([a-z]+( [a-z]+)?)(  .*|$)/\1/p' "$work/jobctl" | sort -u >"$work/verbs"
 	[ -s "$work/verbs" ] || echo "jobctl --help names no verb"
 	while read -r verb; do
-		"$top_builddir/jobctl" "$verb" --help >>"$work/jobctl" || echo "jobctl $verb --help fails"
+		"$top_builddir/jobctl" $verb --help >>"$work/jobctl" || echo "jobctl $verb --help fails"
 	done <"$work/verbs"
 }
 

@@ -653,6 +653,64 @@ static void a_command_is_shown_as_one_would_type_it(void **state)
 	}
 }
 
+/* ---- verbs of two words ---- */
+
+static const struct verb shop[] = {
+	{.name = "queue"},
+	{.name = "shelf add", .help = "adds one"},
+	{.name = "shelf list", .help = "lists them", .bare = true},
+	{.name = "box open", .help = "opens it"},
+	{.name = "list"},
+	{},
+};
+
+static void a_verb_of_two_words_is_found_by_both(void **state)
+{
+	static const struct {
+		const char *words[3], *name;
+		size_t used;
+	} rows[] = {
+		{{"shelf", "add", "x"}, "shelf add", 2},
+		{{"shelf", "list"}, "shelf list", 2},
+		{{"shelf"}, "shelf list", 1},
+		{{"shelf", "--json"}, "shelf list", 1},
+		{{"shelf", "lost"}, NULL, 0},
+		{{"shelf add"}, NULL, 0},
+		{{"box"}, NULL, 0},
+		{{"box", "-h"}, NULL, 0},
+		{{"list", "add"}, "list", 1},
+		{{"queue", "add"}, "queue", 1},
+		{{"shel", "add"}, NULL, 0},
+		{{"add"}, NULL, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ELEMENTS(rows); i++) {
+		size_t n = 0, used = 9;
+		const struct verb *v;
+
+		while (n < 3 && rows[i].words[n])
+			n++;
+		v = verb_match(shop, (char *const *)rows[i].words, n, &used);
+		if (rows[i].name)
+			assert_string_equal(v ? v->name : "none", rows[i].name);
+		else
+			assert_null(v);
+		assert_int_equal(used, rows[i].used);
+	}
+}
+
+static void the_help_of_a_group_lists_its_verbs(void **state)
+{
+	AUTO_DONE(buf) out = {};
+
+	(void)state;
+	help_group(shop, "shelf", &out);
+	assert_non_null(strstr(out.data, "\n  shelf add       adds one\n"));
+	assert_non_null(strstr(out.data, "\n  shelf list      lists them; also"));
+	assert_null(strstr(out.data, "box"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -690,6 +748,8 @@ int main(void)
 		TEST(a_character_split_between_two_pieces_stays_whole),
 		TEST(raw_output_is_left_alone),
 		TEST(a_command_is_shown_as_one_would_type_it),
+		TEST(a_verb_of_two_words_is_found_by_both),
+		TEST(the_help_of_a_group_lists_its_verbs),
 	};
 
 	return RUN_TESTS(tests);
