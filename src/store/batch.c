@@ -93,7 +93,7 @@ static bool run_one_by_one(struct batch *b, struct err *e)
 
 	for (size_t i = 0; i < b->n; i++) {
 		struct op *op = b->ops[i];
-		size_t mark = count_mark(b->s);
+		size_t mark = count_mark(b->s), events = event_mark(b->s);
 
 		if (!op->ok)
 			continue;
@@ -105,8 +105,10 @@ static bool run_one_by_one(struct batch *b, struct err *e)
 			op->ok = false;
 			op->err = *e;
 		}
-		if (!op->ok)
+		if (!op->ok) {
 			count_back_to(b->s, mark);
+			event_back_to(b->s, events);
+		}
 		if (!(op->ok ? db->release : db->rollback_to)(b->s->db, e))
 			return false;
 	}
@@ -161,9 +163,10 @@ static bool run_batch(struct batch *b, struct err *e)
 	AUTO_TX tx = {};
 
 	reset_all(b);
+	event_back_to(b->s, 0);
 	return tx_begin(&tx, b->s, true, e) &&
 	       (b->way == IN_GROUPS ? run_in_groups(b, e) : run_one_by_one(b, e)) &&
-	       count_write(b->s, e) && put_witness(b->s, e) && look_ahead(b->s, &b->wake, e) &&
+	       count_write(b->s, e) && event_write(b->s, e) && put_witness(b->s, e) && look_ahead(b->s, &b->wake, e) &&
 	       tx_commit(&tx, e);
 }
 
@@ -261,6 +264,7 @@ bool store_apply(struct store *s, struct op *const *ops, size_t n, struct store_
 		*ret = b.wake;
 		return true;
 	}
+	event_back_to(s, 0);
 	if (!ends_batch(why.kind))
 		why.kind = ERR_INTERNAL;
 	for (size_t i = 0; i < n; i++) {

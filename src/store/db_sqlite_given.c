@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COLUMNS_MAX 64
+#define COLUMNS_MAX 96
 #define MEMBERS_MAX 32
 
 /* The columns are the names that a set's members may have, as sqlite.sql declares them; then the set itself. */

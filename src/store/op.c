@@ -13,6 +13,7 @@ struct op *op_new(enum op_kind kind, void (*on_done)(struct op *, void *), void 
 	op->kind = kind;
 	op->on_done = on_done;
 	op->arg = arg;
+	op->act.by = ACTOR_SYSTEM;
 	return op;
 }
 

@@ -2,6 +2,7 @@
 /* The operations that change the store; each is a message that is owned by whoever holds it. */
 #pragma once
 #include "base/err.h"
+#include "core/event.h"
 #include "core/policy.h"
 #include "store/store.h"
 #include <stdint.h>
@@ -182,6 +183,7 @@ struct op {
 	struct err err;        /* when not ok */
 	void (*on_done)(struct op *op, void *arg); /* on the loop thread, after the commit; then owns the op */
 	void *arg;
+	struct act act;        /* who asks for it; the system unless told otherwise */
 	bool patient;          /* nobody waits for it: it may wait a moment for company */
 	struct op *next;       /* of whatever queue holds it */
 	union {

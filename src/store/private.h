@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
+#include "core/event.h"
 #include "core/policy.h"
 #include "store/db.h"
 #include "store/op.h"
@@ -23,6 +24,7 @@ struct store {
 	struct count *counts;           /* owned; changes of the counters in this transaction */
 	size_t n_counts;
 	size_t counts_kept;             /* of these, before the last mark */
+	struct event_list events;       /* of this batch, or of the last one until they are taken */
 	struct {
 		usec_t slot, until;
 	} crowded[8];                   /* slots with as many jobs as anybody wants to know, and how long we believe it */
@@ -61,6 +63,12 @@ int64_t count_pending(const struct store *s, enum count_what what, int64_t state
 size_t count_mark(struct store *s);
 void count_back_to(struct store *s, size_t mark); /* forgets what came after that mark */
 bool count_write(struct store *s, struct err *e);
+
+/* ---- events: gathered here and written once per transaction; those of a refused operation must not be added ---- */
+void event_add(struct store *s, const struct event_new *n);
+size_t event_mark(const struct store *s);
+void event_back_to(struct store *s, size_t mark); /* forgets what came after that mark */
+bool event_write(struct store *s, struct err *e);
 
 /* ---- rows ---- */
 struct run *row_run(struct query *q);

@@ -141,6 +141,7 @@ void store_free(struct store *s)
 	}
 	count_back_to(s, 0);
 	free(s->counts);
+	event_list_done(&s->events);
 	free(s->node_name);
 	free(s);
 }

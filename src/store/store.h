@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 struct err;
+struct event_list;
 struct op;
 struct store;
 
@@ -44,6 +45,9 @@ struct store_wake {
  */
 bool store_apply(struct store *s, struct op *const *ops, size_t n, struct store_wake *ret,
 	struct err *e);
+
+/* The events that the last batch has written, for the log; no ids. Whoever wants them takes them before the next. */
+void store_events_take(struct store *s, struct event_list *ret /* filled, owned */);
 
 /* ---- reading: each call is one short transaction; nothing is held open between calls ---- */
 

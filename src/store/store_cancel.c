@@ -78,8 +78,9 @@ static bool cancel_queued(struct store *s, struct set *set, const char *reason, 
 	return !q.failed;
 }
 
-static bool cancel_run(struct store *s, struct op_run_cancel *c, struct err *e)
+static bool cancel_run(struct store *s, struct op *op, struct err *e)
 {
+	struct op_run_cancel *c = &op->run_cancel;
 	AUTO_SET run = {};
 	AUTO_SET job = {};
 	int64_t n;
@@ -89,6 +90,9 @@ static bool cancel_run(struct store *s, struct op_run_cancel *c, struct err *e)
 	if (!cancel_queued(s, &run, "cancelled", c->now, &n, e) || !set_run(s, Q_RUNS_ASK_CANCEL, &run, e) ||
 	    (n > 0 && !jobs_settle(s, set_json(&job), c->now, NULL, e)))
 		return false;
+	event_add(s, &(struct event_new){.at = c->now, .by = &op->act.by, .what = EVENT_RUN_CANCEL,
+		.object = c->run->job_name, .job = c->run->job, .run = c->id, .owner = c->run->uid,
+		.detail = n > 0 ? NULL : "asked to end"});
 	run_free(STEAL(c->run));
 	return run_read(s, c->uid, c->id, &c->run, e);
 }
@@ -105,7 +109,7 @@ bool apply_run_cancel(struct store *s, struct op *const *ops, size_t n, struct e
 			continue;
 		}
 		c->was_final = run_state_final(c->run->state);
-		if (!c->was_final && !cancel_run(s, c, e))
+		if (!c->was_final && !cancel_run(s, ops[i], e))
 			return false;
 	}
 	return true;
@@ -167,6 +171,7 @@ static bool cancel_job(struct store *s, struct op *op, uint32_t uid, const char 
 	AUTO_SET job = {};
 	AUTO_SET queued = {};
 	AUTO_SET active = {};
+	AUTO_TEXT detail = NULL;
 
 	set_id(&job, c->id);
 	if (!set_run(s, Q_DUE_DROP, &job, e) || !open_runs(s, c->id, &queued, &active, e) ||
@@ -181,6 +186,11 @@ static bool cancel_job(struct store *s, struct op *op, uint32_t uid, const char 
 		if (!set_job_state(s, c->id, becomes, c->now, e))
 			return false;
 	}
+	if (c->queued_cancelled > 0 || active.n > 0)
+		detail = xprintf("%lld queued, %zu running%s", (long long)c->queued_cancelled, active.n,
+			active.n == 0 ? "" : c->running ? ", asked to end" : ", left alone");
+	event_add(s, &(struct event_new){.at = c->now, .by = &op->act.by, .object = c->name, .job = c->id, .owner = uid,
+		.what = op->kind == OP_JOB_REMOVE ? EVENT_JOB_REMOVE : EVENT_JOB_CANCEL, .detail = detail});
 	return active.n == 0 || runs_read(s, set_json(&active), &c->open, e);
 }
 

@@ -14,6 +14,7 @@
 /* A job on its way in. */
 struct adding {
 	struct job_new *j;
+	const struct actor *by;
 	struct err err; /* kind ERR_NONE: fine so far */
 	bool inserted;
 };
@@ -234,6 +235,8 @@ static bool insert_rest(struct store *s, struct adding *a, size_t n, struct err 
 			continue;
 		count_change(s, COUNT_JOBS, JOB_ACTIVE, queue_of(j), 1);
 		count_change(s, COUNT_OWNER, j->uid, "", 1);
+		event_add(s, &(struct event_new){.at = j->now, .by = a[i].by, .what = EVENT_JOB_ADD, .object = j->name,
+			.job = j->id, .owner = j->uid});
 		describe_tags(&tags, j);
 		if (j->run_at)
 			describe_run(&runs, j);
@@ -445,7 +448,7 @@ bool apply_job_add(struct store *s, struct op *const *ops, size_t n, struct err 
 	bool ok;
 
 	for (size_t i = 0; i < n; i++)
-		a[i].j = &ops[i]->add;
+		a[i] = (struct adding){.j = &ops[i]->add, .by = &ops[i]->act.by};
 	ok = add_all(s, a, n, false, e);
 	for (size_t i = 0; ok && i < n; i++)
 		if (a[i].err.kind) {
@@ -477,17 +480,19 @@ bool apply_job_bulk(struct store *s, struct op *const *ops, size_t n, struct err
 	for (size_t k = 0; k < n; k++) {
 		struct op *op = ops[k];
 		struct adding *a = xcalloc(op->bulk.n ? op->bulk.n : 1, sizeof(*a));
-		size_t mark = count_mark(s);
+		size_t mark = count_mark(s), events = event_mark(s);
 		bool ok;
 
 		for (size_t i = 0; i < op->bulk.n; i++)
-			a[i].j = &op->bulk.v[i];
+			a[i] = (struct adding){.j = &op->bulk.v[i], .by = &op->act.by};
 		ok = db->savepoint(s->db, e) && add_all(s, a, op->bulk.n, true, e);
 		if (ok)
 			refuse_bulk(op, a);
 		free(a);
-		if (!op->ok)
+		if (!op->ok) {
 			count_back_to(s, mark);
+			event_back_to(s, events);
+		}
 		if (!ok || !(op->ok ? db->release : db->rollback_to)(s->db, e))
 			return false;
 	}

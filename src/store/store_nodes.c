@@ -67,6 +67,8 @@ bool apply_node_open(struct store *s, struct op *const *ops, size_t n, struct er
 			return false;
 		free(s->node_name);
 		s->node_name = xstrdup(o->name);
+		event_add(s, &(struct event_new){.at = o->now, .what = EVENT_NODE_OPEN, .object = o->name, .node = o->node,
+			.detail = o->host});
 	}
 	return true;
 }
@@ -80,6 +82,8 @@ bool apply_node_close(struct store *s, struct op *const *ops, size_t n, struct e
 		query_int(&q, ops[i]->node_close.now);
 		if (!query_finish(&q))
 			return false;
+		event_add(s, &(struct event_new){.at = ops[i]->node_close.now, .what = EVENT_NODE_CLOSE,
+			.object = s->node_name, .node = ops[i]->node_close.node});
 	}
 	return true;
 }

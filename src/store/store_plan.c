@@ -132,8 +132,14 @@ static bool suspend(struct store *s, struct set *set, usec_t now, struct err *e)
 	query_text(&q, set_json(set));
 	query_int(&q, now);
 	while (query_row(&q)) {
-		query_get_int(&q);
+		struct event_new ev = {.at = now, .what = EVENT_JOB_SUSPEND};
+
+		ev.job = query_get_int(&q);
+		ev.owner = query_get_int(&q);
 		count_move(s, COUNT_JOBS, JOB_ACTIVE, JOB_SUSPENDED, query_get_text(&q));
+		ev.object = query_get_text(&q);
+		ev.detail = query_get_text(&q);
+		event_add(s, &ev);
 	}
 	return !q.failed;
 }

@@ -377,6 +377,9 @@ ALTER TABLE events ADD COLUMN who TEXT;
 ALTER TABLE events ADD COLUMN origin TEXT;
 ALTER TABLE events ADD COLUMN object TEXT;
 ALTER TABLE events ADD COLUMN result TEXT;
+-- Who may see it beside administrators: the owner of its job, or else who did it.
+ALTER TABLE events ADD COLUMN owner BIGINT NOT NULL DEFAULT -1;
+CREATE INDEX events_owner ON events (owner, id);
 
 -- ======== the store itself ========
 
@@ -450,11 +453,11 @@ UPDATE jobs SET state = :state, reason = :reason, updated_at = :now,
 	removed_at = CASE WHEN :state = JOB_REMOVED THEN :now ELSE 0 END
 WHERE id = :id
 
--- query jobs_suspend(set json, now int) -> uid int, queue text
+-- query jobs_suspend(set json, now int) -> id int, uid int, queue text, name text, reason text
 UPDATE jobs SET state = JOB_SUSPENDED, updated_at = :now, reason = given.reason
 FROM (SELECT given.* FROM jsonb_to_recordset(:set) AS given(job bigint, reason text) {each_job}) AS given
 WHERE jobs.id = given.job AND coalesce(jobs.state = JOB_ACTIVE, false)
-RETURNING uid, queue
+RETURNING id, uid, queue, name, jobs.reason
 
 -- query jobs_idle(set json) -> id int
 SELECT id FROM jobs
@@ -642,6 +645,14 @@ RETURNING at
 -- query boot_jobs() -> id int, uid int, revision int, priority int, queue text, spec text
 SELECT id, uid, revision, priority, queue, spec FROM jobs
 WHERE boots = 1 AND state = JOB_ACTIVE ORDER BY id
+
+-- ======== events ========
+
+-- query events_insert(set json)
+INSERT INTO events (at, uid, owner, who, origin, what, object, job, run, node, result, detail)
+SELECT at, uid, owner, who, origin, what, object, job, run, node, result, detail
+FROM jsonb_to_recordset(:set) AS given(at bigint, uid bigint, owner bigint, who text, origin text, what text, object text, job bigint, run bigint,
+	node text, result text, detail text)
 
 -- ======== nodes ========
 

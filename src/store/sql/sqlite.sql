@@ -58,10 +58,10 @@ ROLLBACK TO op; RELEASE op
 
 -- The members that a set may have: given(:set) makes rows of it, as jsonb_to_recordset does elsewhere.
 -- text given
-CREATE TABLE given (at, attempt, boots, content, cpu_system, cpu_user, deadline, digest, due_at, ended_at, error, exit_code,
-	expires, fence, forced, gated, id, job, key, kind, lost, max_rss, n, name, node, now, outcome, output_bytes,
-	output_dropped, overlap, overlap_waiting, owner, params, pid, places, priority, queue, reason, revision, run, segment,
-	slot, slot_count, slot_last, spawner, spec, started_at, state, term_signal, uid, value, what, whole HIDDEN)
+CREATE TABLE given (at, attempt, boots, content, cpu_system, cpu_user, deadline, detail, digest, due_at, ended_at, error, exit_code,
+	expires, fence, forced, gated, id, job, key, kind, lost, max_rss, n, name, node, now, object, origin, outcome, output_bytes,
+	output_dropped, overlap, overlap_waiting, owner, params, pid, places, priority, queue, reason, result, revision, run, segment,
+	slot, slot_count, slot_last, spawner, spec, started_at, state, term_signal, uid, value, what, who, whole HIDDEN)
 
 -- migration 1
 CREATE TABLE meta (
@@ -372,6 +372,9 @@ ALTER TABLE events ADD COLUMN who TEXT;
 ALTER TABLE events ADD COLUMN origin TEXT;
 ALTER TABLE events ADD COLUMN object TEXT;
 ALTER TABLE events ADD COLUMN result TEXT;
+-- Who may see it beside administrators: the owner of its job, or else who did it.
+ALTER TABLE events ADD COLUMN owner INT NOT NULL DEFAULT -1;
+CREATE INDEX events_owner ON events (owner, id);
 
 -- ======== the store itself ========
 
@@ -442,11 +445,11 @@ UPDATE jobs SET state = :state, reason = :reason, updated_at = :now,
 	removed_at = CASE WHEN :state = JOB_REMOVED THEN :now ELSE 0 END
 WHERE id = :id
 
--- query jobs_suspend(set json, now int) -> uid int, queue text
+-- query jobs_suspend(set json, now int) -> id int, uid int, queue text, name text, reason text
 UPDATE jobs SET state = JOB_SUSPENDED, updated_at = :now, reason = given.reason
 FROM given(:set) AS given
 WHERE jobs.id = given.job AND +jobs.state = JOB_ACTIVE
-RETURNING uid, queue
+RETURNING id, uid, queue, name, jobs.reason
 
 -- query jobs_idle(set json) -> id int
 SELECT id FROM jobs
@@ -623,6 +626,13 @@ RETURNING at
 -- query boot_jobs() -> id int, uid int, revision int, priority int, queue text, spec text
 SELECT id, uid, revision, priority, queue, spec FROM jobs
 WHERE boots = 1 AND state = JOB_ACTIVE ORDER BY id
+
+-- ======== events ========
+
+-- query events_insert(set json)
+INSERT INTO events (at, uid, owner, who, origin, what, object, job, run, node, result, detail)
+SELECT at, uid, owner, who, origin, what, object, job, run, node, result, detail
+FROM given(:set) WHERE true
 
 -- ======== nodes ========
 

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The audit trail is gathered here while a batch runs and written with it by one statement. */
+#include "base/text.h"
+#include "store/private.h"
+
+#define CHUNK 1000 /* events of one statement: a bulk of jobs has many */
+
+void event_add(struct store *s, const struct event_new *n)
+{
+	event_list_add(&s->events, event_make(n));
+}
+
+size_t event_mark(const struct store *s)
+{
+	return s->events.n;
+}
+
+void event_back_to(struct store *s, size_t mark)
+{
+	event_list_cut(&s->events, mark);
+}
+
+static void describe(struct set *set, const struct event *ev)
+{
+	set_item(set);
+	set_int(set, "at", ev->at);
+	set_int(set, "uid", ev->uid);
+	set_int(set, "owner", ev->owner);
+	set_text(set, "who", ev->who);
+	set_text(set, "origin", ev->origin);
+	set_text(set, "what", event_what_name(ev->what));
+	set_text(set, "object", ev->object);
+	set_int(set, "job", ev->job);
+	set_int(set, "run", ev->run);
+	set_text(set, "node", ev->node);
+	set_text(set, "result", ev->result);
+	set_text(set, "detail", ev->detail);
+}
+
+bool event_write(struct store *s, struct err *e)
+{
+	for (size_t from = 0; from < s->events.n; from += CHUNK) {
+		AUTO_SET set = {};
+
+		for (size_t i = from; i < s->events.n && i < from + CHUNK; i++)
+			describe(&set, s->events.v[i]);
+		if (!set_run(s, Q_EVENTS_INSERT, &set, e))
+			return false;
+	}
+	return true;
+}
+
+void store_events_take(struct store *s, struct event_list *ret)
+{
+	*ret = s->events;
+	s->events = (struct event_list){};
+}
