@@ -310,6 +310,10 @@ static void on_claimed(struct op *op, void *arg)
 	}
 	for (size_t i = 0; op->ok && i < op->claim.claimed.n; i++)
 		take_claimed(d, &op->claim.claimed.v[i]);
+	for (size_t i = 0; op->ok && i < op->claim.settled.n; i++)
+		hub_tell(d->o.hub, op->claim.settled.v[i].job, op->claim.settled.v[i].run, op->claim.settled.v[i].state);
+	for (size_t i = 0; op->ok && i < op->claim.replaced.n; i++)
+		dispatcher_cancel(d, op->claim.replaced.v[i].run, op->claim.replaced.v[i].fence);
 	map_done(&d->early_cancels);
 	op_free(op);
 }
@@ -317,6 +321,21 @@ static void on_claimed(struct op *op, void *arg)
 static size_t room(const struct dispatcher *d)
 {
 	return d->flights.active < d->max_running ? d->max_running - d->flights.active : 0;
+}
+
+/* On the store thread. A spec that cannot be read keeps nobody waiting: its start will say what is wrong with it. */
+static void gate_of_spec(const char *text, const struct machine_now *machine, struct gate_says *ret)
+{
+	AUTO_DONE(job_spec) spec;
+	struct err e = {};
+
+	*ret = (struct gate_says){.met = true};
+	job_spec_init(&spec);
+	if (!spec_from_text(text, &spec, &e))
+		return;
+	ret->met = machine_allows(machine, &spec.when);
+	if (spec.rate)
+		rate_parse(spec.rate, &ret->rate, &e);
 }
 
 usec_t dispatcher_pump(struct dispatcher *d)
@@ -333,7 +352,8 @@ usec_t dispatcher_pump(struct dispatcher *d)
 	if (d->next_due > now || d->not_before > now)
 		return d->next_due > d->not_before ? d->next_due : d->not_before;
 	op = op_new(OP_CLAIM, on_claimed, d);
-	op->claim = (struct op_claim){.node = d->o.node_id, .now = now, .room = n < CLAIM_MAX ? n : CLAIM_MAX};
+	op->claim = (struct op_claim){.node = d->o.node_id, .now = now, .room = n < CLAIM_MAX ? n : CLAIM_MAX,
+		.owner_max = d->owner_max, .gate = gate_of_spec, .machine = d->machine};
 	op->patient = room(d) == 0;
 	d->claiming = true;
 	store_thread_submit(d->o.store, op);
@@ -348,6 +368,16 @@ void dispatcher_due_is(struct dispatcher *d, usec_t next_due)
 void dispatcher_set_max_running(struct dispatcher *d, size_t max_running)
 {
 	d->max_running = max_running;
+}
+
+void dispatcher_set_owner_max(struct dispatcher *d, size_t owner_max)
+{
+	d->owner_max = owner_max;
+}
+
+void dispatcher_machine_is(struct dispatcher *d, const struct machine_now *m)
+{
+	d->machine = *m;
 }
 
 void dispatcher_retry_in(struct dispatcher *d, usec_t delay)
@@ -454,6 +484,7 @@ bool dispatcher_new(struct sd_event *ev, const struct dispatcher_options *o, str
 	d->o = *o;
 	d->ev = ev;
 	d->max_running = o->max_running;
+	d->machine = MACHINE_UNKNOWN;
 	d->next_due = USEC_NEVER;
 	if (!add_timer(ev, &d->started_timer, on_started_timer, d, e) ||
 		!add_timer(ev, &d->hold_timer, on_hold_timer, d, e) ||

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the dispatcher's two files share: the flow of runs, and the tie to the spawner. */
 #pragma once
+#include "core/machine.h"
 #include "daemon/dispatcher.h"
 #include "daemon/flight.h"
 #include "daemon/pace.h"
@@ -11,7 +12,8 @@ struct dispatcher {
 	struct dispatcher_options o;
 	sd_event *ev;                    /* borrowed */
 	struct flights flights;
-	size_t max_running;
+	size_t max_running, owner_max;
+	struct machine_now machine;
 	usec_t next_due, not_before;
 	bool claiming, stopped;
 	struct map early_cancels;        /* run → fence: cancelled before its claim came back */

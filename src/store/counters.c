@@ -29,6 +29,18 @@ void count_move(struct store *s, enum count_what what, int64_t from, int64_t to,
 	count_change(s, what, to, queue, 1);
 }
 
+static bool active(enum run_state s)
+{
+	return s == RUN_CLAIMED || s == RUN_RUNNING;
+}
+
+void count_run(struct store *s, enum run_state from, enum run_state to, int64_t uid, const char *queue)
+{
+	count_move(s, COUNT_RUNS, from, to, queue);
+	if (active(from) != active(to))
+		count_change(s, COUNT_ACTIVE, uid, queue, active(to) ? 1 : -1);
+}
+
 int64_t count_pending(const struct store *s, enum count_what what, int64_t state)
 {
 	int64_t n = 0;

@@ -27,6 +27,12 @@ void claimed_list_done(struct claimed_list *l)
 	*l = (struct claimed_list){};
 }
 
+void run_changes_done(struct run_changes *l)
+{
+	free(l->v);
+	*l = (struct run_changes){};
+}
+
 void job_list_done(struct job_list *l)
 {
 	for (size_t i = 0; i < l->n; i++)
@@ -94,6 +100,8 @@ void op_reset(struct op *op)
 		break;
 	case OP_CLAIM:
 		claimed_list_done(&op->claim.claimed);
+		run_changes_done(&op->claim.settled);
+		run_changes_done(&op->claim.replaced);
 		break;
 	case OP_ENDED:
 		op->ended.became = op->ended.state;

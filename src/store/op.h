@@ -3,6 +3,7 @@
 #pragma once
 #include "base/err.h"
 #include "core/event.h"
+#include "core/machine.h"
 #include "core/policy.h"
 #include "store/store.h"
 #include <stdint.h>
@@ -130,11 +131,32 @@ struct claimed_list {
 	struct claimed *v;
 	size_t n;
 };
+/* What the spec of a job with a condition or a rate says. Pure; on the store thread inside the transaction. */
+struct gate_says {
+	bool met;         /* its conditions hold */
+	struct rate rate; /* n 0: none */
+};
+typedef void gate_fn(const char *spec, const struct machine_now *machine, struct gate_says *ret);
+/* A run that a claim changed without starting it. */
+struct run_change {
+	int64_t job, run, fence;
+	enum run_state state;  /* as it is now */
+};
+struct run_changes {
+	struct run_change *v;  /* owned */
+	size_t n;
+};
 struct op_claim {
 	const char *node;    /* borrowed: this engine's id */
 	usec_t now;
 	size_t room;
-	struct claimed_list claimed; /* result: by priority, then due time */
+	size_t owner_max;    /* runs of one owner at a time on this node; 0: no such limit */
+	gate_fn *gate;       /* NULL: conditions and rates of jobs are not asked */
+	struct machine_now machine;
+	/* results */
+	struct claimed_list claimed; /* in the order in which they should start */
+	struct run_changes settled;  /* became final: skipped, expired, cancelled */
+	struct run_changes replaced; /* claimed or running, and to be ended by whoever has them */
 };
 
 struct op_started {
@@ -206,3 +228,4 @@ struct op *op_new(enum op_kind kind, void (*on_done)(struct op *, void *), void 
 void op_free(struct op *op); /* frees the owned results; NULL is fine */
 AUTO_DEFINE(op);
 void claimed_list_done(struct claimed_list *l);
+void run_changes_done(struct run_changes *l);

@@ -56,9 +56,17 @@ const char *set_json(struct set *s);                           /* closes it; unt
 bool set_run(struct store *s, int query, struct set *set, struct err *e);
 
 /* ---- counters: deltas are gathered here and written once per transaction ---- */
-enum count_what { COUNT_JOBS, COUNT_RUNS, COUNT_OWNER /* live jobs; the "state" is the uid */ };
+enum count_what {
+	COUNT_JOBS,
+	COUNT_RUNS,
+	COUNT_OWNER,  /* live jobs; the "state" is the uid */
+	COUNT_ACTIVE, /* claimed and running runs; the "state" is the uid */
+	COUNT_WHAT_MAX
+};
 void count_change(struct store *s, enum count_what what, int64_t state, const char *queue, int64_t n);
 void count_move(struct store *s, enum count_what what, int64_t from, int64_t to, const char *queue);
+/* A run of this owner moves: in COUNT_RUNS, and in COUNT_ACTIVE when it becomes or ceases to be active. */
+void count_run(struct store *s, enum run_state from, enum run_state to, int64_t uid, const char *queue);
 int64_t count_pending(const struct store *s, enum count_what what, int64_t state); /* not written yet */
 size_t count_mark(struct store *s);
 void count_back_to(struct store *s, size_t mark); /* forgets what came after that mark */
