@@ -2,6 +2,7 @@
 /* Jobs: their states, their memory, and the rules that span several fields. */
 #include "core/job.h"
 #include "base/err.h"
+#include "core/params.h"
 #include <string.h>
 
 static const char *const state_names[JOB_STATE_MAX] = {
@@ -62,8 +63,7 @@ void job_spec_done(struct job_spec *s)
 	*s = (struct job_spec){};
 }
 
-/* What exec would refuse is refused before it is stored. */
-static bool check_command_size(const struct strv *command, struct err *e)
+bool job_command_fits(const struct strv *command, struct err *e)
 {
 	size_t sum = 0;
 
@@ -83,6 +83,8 @@ static bool check_command_size(const struct strv *command, struct err *e)
 
 bool job_spec_check(const struct job_spec *s, struct err *e)
 {
+	AUTO_DONE(strv) values = {};
+
 	if (s->command.n > 0 && s->script)
 		return err_field(e, "script", "a job has either 'command' or 'script', not both");
 	if (s->command.n == 0 && !s->script)
@@ -91,7 +93,9 @@ bool job_spec_check(const struct job_spec *s, struct err *e)
 		return err_field(e, "command", "the first word of the command is empty");
 	if (s->script && !s->script[strspn(s->script, " \t\n")])
 		return err_field(e, "script", "the script is empty");
-	return check_command_size(&s->command, e);
+	if (!job_command_fits(&s->command, e) || !params_check(s, &s->params, e))
+		return false;
+	return s->params.n == 0 || params_of_run(s, NULL, &values, e);
 }
 
 void job_free(struct job *j)

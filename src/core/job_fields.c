@@ -2,6 +2,7 @@
 /* The table of what can be asked of a job: JSON, command line, 'show' and help all read it. */
 #include "base/err.h"
 #include "core/job.h"
+#include "core/params.h"
 #include "core/policy.h"
 #include "core/schedule.h"
 #include <inttypes.h>
@@ -121,7 +122,7 @@ static bool check_param(const char *pair, struct err *e)
 {
 	const char *eq = strchr(pair, '=');
 
-	if (!eq || eq - pair > 64 || !variable_name_valid(pair, (size_t)(eq - pair)))
+	if (!eq || !param_name_valid(pair, (size_t)(eq - pair)))
 		return err_field(e, "params", "'%.64s' is not NAME=VALUE with a name of up to 64 letters, digits and '_'", pair);
 	if (strlen(eq + 1) > 32768)
 		return err_field(e, "params", "the value of '%.*s' is longer than 32768 bytes", (int)(eq - pair), pair);

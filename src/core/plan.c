@@ -2,6 +2,7 @@
 /* From a claimed run and its job's spec to the plan the spawner gets. */
 #include "core/plan.h"
 #include "core/job.h"
+#include "core/params.h"
 #include "core/run.h"
 #include <inttypes.h>
 #include <string.h>
@@ -25,7 +26,7 @@ static void env_number(struct plan *p, const char *name, int64_t value)
 	strv_take(&p->env, xprintf("%s=%" PRId64, name, value));
 }
 
-static void build_env(struct plan *p, const struct plan_source *from)
+static void build_env(struct plan *p, const struct plan_source *from, const struct strv *params)
 {
 	const struct run *r = from->run;
 	char slot[RFC3339_MAX];
@@ -42,12 +43,15 @@ static void build_env(struct plan *p, const struct plan_source *from)
 	strv_take(&p->env, xprintf("JOBSCHED_KEY=%s-%" PRId64, from->store_id, r->id));
 	env_number(p, "JOBSCHED_FENCE", r->fence);
 	env_text(p, "JOBSCHED_NODE", from->node);
+	for (size_t i = 0; i < params->n; i++)
+		strv_take(&p->env, xprintf("JOBSCHED_PARAM_%s", params->v[i]));
 	strv_copy(&p->env, &from->spec->env);
 }
 
 void plan_build(struct plan *p, const struct plan_source *from)
 {
 	const struct job_spec *s = from->spec;
+	AUTO_DONE(strv) params = {};
 
 	*p = (struct plan){
 		.run = from->run->id,
@@ -59,14 +63,15 @@ void plan_build(struct plan *p, const struct plan_source *from)
 		.umask = s->umask,
 		.cwd = xstrdup(s->cwd),
 	};
+	params_merge(&s->params, from->params, &params);
 	if (s->script) {
 		strv_add(&p->argv, "/bin/sh");
 		strv_add(&p->argv, "-c");
 		strv_add(&p->argv, s->script);
 	} else {
-		strv_copy(&p->argv, &s->command);
+		params_expand(&s->command, &params, &p->argv);
 	}
-	build_env(p, from);
+	build_env(p, from, &params);
 	if (s->stdin_data.data)
 		p->stdin_data = (struct blob){
 			xstrndup(s->stdin_data.data, s->stdin_data.len), s->stdin_data.len};

@@ -28,5 +28,6 @@ struct plan_source {
 	const struct job_spec *spec;
 	const char *node;     /* its name */
 	const char *store_id; /* makes JOBSCHED_KEY unique between stores */
+	const struct strv *params; /* NAME=value that the run was triggered with, over those of the job; NULL: none */
 };
 void plan_build(struct plan *p, const struct plan_source *from);

@@ -212,16 +212,17 @@ static void start_flight(struct dispatcher *d, struct flight *f)
 {
 	AUTO_TEXT spec_text = STEAL(f->spec);
 	AUTO_DONE(job_spec) spec;
+	AUTO_DONE(strv) params = {};
 	AUTO_DONE(plan) plan = {};
 	struct err e = {};
 
 	job_spec_init(&spec);
-	if (!spec_from_text(spec_text, &spec, &e)) {
+	if (!spec_from_text(spec_text, &spec, &e) || !params_from_text(f->run->params, &params, &e)) {
 		err_wrap(&e, "the stored definition cannot be read");
 		goto not_started;
 	}
 	plan_build(&plan, &(struct plan_source){.run = f->run, .spec = &spec, .node = d->o.node_name,
-		.store_id = store_thread_store_id(d->o.store)});
+		.store_id = store_thread_store_id(d->o.store), .params = &params});
 	if (spawn_client_start(d->spawner, &plan, &e))
 		return;
 	if (e.kind == ERR_BUSY) {

@@ -11,6 +11,7 @@ struct err;
 struct job;
 struct job_spec;
 struct run;
+struct strv;
 
 #define JSON_DEPTH_MAX 64
 #define JSON_MEMBERS_MAX 10000 /* of one request that is no bulk */
@@ -31,6 +32,11 @@ bool spec_from_json(const json_t *o, struct job_spec *s /* initialised */, char 
 json_t *spec_to_json(const struct job_spec *s);          /* members that differ from the default */
 char *spec_to_text(const struct job_spec *s);            /* canonical JSON text: sorted, compact; caller frees */
 bool spec_from_text(const char *text, struct job_spec *s /* initialised */, struct err *e);
+
+/* Parameters as a flat object of texts, as a run keeps them; names are checked. Text that is no UTF-8 is refused. */
+bool params_from_json(const json_t *o, struct strv *ret /* empty */, struct err *e);
+bool params_from_text(const char *text /* NULL: none */, struct strv *ret /* empty */, struct err *e);
+char *params_to_text(const struct strv *params, struct err *e); /* caller frees; NULL: *e says why */
 
 json_t *job_to_json(const struct job *j, struct err *e); /* the spec's members beside id, state, owner … */
 json_t *run_to_json(const struct run *r);

@@ -162,7 +162,7 @@ static void a_plan_tells_the_command_which_slot_it_is_for(void **state)
 	job_spec_init(&s);
 	s.script = xstrdup("echo hi");
 	strv_add(&s.env, "A=b=c");
-	plan_build(&p, &(struct plan_source){&r, &s, "n1", "abc"});
+	plan_build(&p, &(struct plan_source){&r, &s, "n1", "abc", NULL});
 	assert_string_equal(p.argv.v[0], "/bin/sh");
 	assert_string_equal(p.argv.v[2], "echo hi");
 	assert_string_equal(env_of(&p, "JOBSCHED_JOB"), "12");
@@ -176,7 +176,7 @@ static void a_plan_tells_the_command_which_slot_it_is_for(void **state)
 	assert_string_equal(env_of(&p, "A"), "b=c");
 	r.attempt = 3;
 	r.fence = 6;
-	plan_build(&other, &(struct plan_source){&r, &s, "n2", "abc"});
+	plan_build(&other, &(struct plan_source){&r, &s, "n2", "abc", NULL});
 	assert_string_equal(env_of(&p, "JOBSCHED_KEY"), env_of(&other, "JOBSCHED_KEY"));
 	plan_done(&p);
 	plan_done(&other);
