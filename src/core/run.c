@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of moves between the states of a run, and what an attempt's end makes of it. */
+/* The table of moves between the states of a run. */
 #include "core/run.h"
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +75,11 @@ bool run_move_allowed(enum run_state from, enum run_state to)
 	return from < RUN_STATE_MAX && to < RUN_STATE_MAX && moves[from] & TO(to);
 }
 
+bool run_revival_allowed(enum run_state from)
+{
+	return from == RUN_FAILED || from == RUN_TIMED_OUT || from == RUN_LOST;
+}
+
 const char *run_kind_name(enum run_kind k)
 {
 	return k < RUN_KIND_MAX ? kind_names[k] : "unknown";
@@ -124,28 +129,4 @@ void attempt_free(struct attempt *a)
 	free(a->spawner);
 	free(a->error);
 	free(a);
-}
-
-struct run_verdict run_judge(const struct run *r, enum attempt_outcome outcome, usec_t now)
-{
-	switch (outcome) {
-	case ATTEMPT_SUCCEEDED:
-		return (struct run_verdict){RUN_SUCCEEDED, 0, NULL};
-	case ATTEMPT_TIMED_OUT:
-		return (struct run_verdict){RUN_TIMED_OUT, 0, "timeout"};
-	case ATTEMPT_CANCELLED:
-		return (struct run_verdict){RUN_CANCELLED, 0, "cancelled"};
-	case ATTEMPT_NOT_STARTED:
-		return (struct run_verdict){RUN_FAILED, 0, "not_started"};
-	case ATTEMPT_DENIED:
-		return (struct run_verdict){RUN_FAILED, 0, "denied"};
-	case ATTEMPT_LOST:
-		if (r->cancel_asked)
-			return (struct run_verdict){RUN_CANCELLED, 0, "cancelled"};
-		if (r->lost < RUN_LOST_MAX)
-			return (struct run_verdict){RUN_QUEUED, now, "lost"};
-		return (struct run_verdict){RUN_LOST, 0, "lost"};
-	default:
-		return (struct run_verdict){RUN_FAILED, 0, NULL};
-	}
 }

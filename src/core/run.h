@@ -23,6 +23,7 @@ const char *run_state_name(enum run_state s);
 bool run_state_parse(const char *name, enum run_state *ret);
 bool run_state_final(enum run_state s);
 bool run_move_allowed(enum run_state from, enum run_state to);
+bool run_revival_allowed(enum run_state from); /* of a dead letter: to RUN_QUEUED once more, by its owner's word */
 
 enum run_kind { RUN_KIND_SCHEDULE, RUN_KIND_MANUAL, RUN_KIND_BOOT, RUN_KIND_MAX };
 const char *run_kind_name(enum run_kind k);
@@ -99,13 +100,3 @@ struct attempt {
 };
 void attempt_free(struct attempt *a);
 AUTO_DEFINE(attempt);
-
-#define RUN_LOST_MAX 3 /* times a run is started again after its attempt was lost */
-
-/* What becomes of a run whose attempt ended: pure, so that later policies are decided here. */
-struct run_verdict {
-	enum run_state state;  /* RUN_QUEUED: try again */
-	usec_t due_at;         /* of the next try */
-	const char *reason;    /* static text, or NULL */
-};
-struct run_verdict run_judge(const struct run *r, enum attempt_outcome outcome, usec_t now);

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "core/job.h"
+#include "core/judge.h"
 #include "core/plan.h"
 #include "daemon/dispatcher_parts.h"
 #include "daemon/hub.h"
@@ -13,6 +14,7 @@
 #include "store/op.h"
 #include "wire/codec.h"
 #include <inttypes.h>
+#include <string.h>
 #include <systemd/sd-event.h>
 
 #define CLAIM_MAX 512                  /* runs in one claim */
@@ -68,14 +70,34 @@ static void copy_attempt(struct attempt *to, const struct attempt *from)
 	to->error = xstrdup(from->error);
 }
 
-void dispatcher_record_end(struct dispatcher *d, const struct run *run, const struct attempt *end)
+static struct run_verdict judge(const struct dispatcher *d, const struct flight *f)
 {
-	struct run_verdict v = run_judge(run, end->outcome, clock_now(d->o.clock));
+	struct run_case c = {
+		.outcome = f->end.outcome,
+		.stopped = f->stopped,
+		.exit_code = f->end.exit_code,
+		.term_signal = f->end.term_signal,
+		.cancel_asked = f->run->cancel_asked,
+		.failures = f->run->failures,
+		.lost = f->run->lost,
+		.first_start = f->run->first_start ? f->run->first_start : f->end.started_at,
+		.now = clock_now(d->o.clock),
+	};
+
+	io_random(&c.random, sizeof(c.random));
+	return run_judge(&f->retry, &c);
+}
+
+void dispatcher_record_end(struct dispatcher *d, const struct flight *f)
+{
+	struct run_verdict v = judge(d, f);
 	struct op *op = op_new(OP_ENDED, on_end_recorded, d);
 
-	op->ended = (struct op_ended){.node = d->o.node_id, .state = v.state, .due_at = v.due_at,
-		.reason = v.reason};
-	copy_attempt(&op->ended.attempt, end);
+	op->ended = (struct op_ended){.node = d->o.node_id, .state = v.state, .due_at = v.due_at, .failure = v.failure,
+		.lost = v.lost, .dead = v.dead, .pause = v.pause};
+	memcpy(op->ended.reason, v.reason, sizeof(v.reason));
+	copy_attempt(&op->ended.attempt, &f->end);
+	op->ended.attempt.outcome = v.outcome;
 	op->patient = true;
 	store_thread_submit(d->o.store, op);
 }
@@ -88,7 +110,7 @@ void dispatcher_flight_ended(struct dispatcher *d, struct flight *f)
 		f->end.node = xstrdup(d->o.node_id);
 	if (!f->end.spawner)
 		f->end.spawner = xstrdup(d->spawner ? spawn_client_spawner(d->spawner) : "");
-	dispatcher_record_end(d, f->run, &f->end);
+	dispatcher_record_end(d, f);
 }
 
 static void retry_records(struct dispatcher *d)
@@ -98,7 +120,7 @@ static void retry_records(struct dispatcher *d)
 	for (size_t i = 0; (f = map_next(&d->flights.by_run, &i));)
 		if (f->stage == FLIGHT_ENDED && !f->recording) {
 			f->recording = true;
-			dispatcher_record_end(d, f->run, &f->end);
+			dispatcher_record_end(d, f);
 		}
 }
 
@@ -208,12 +230,21 @@ static usec_t spawn_delay(struct dispatcher *d)
 
 /* ---- starting ---- */
 
+static void end_unstarted(struct dispatcher *d, struct flight *f, enum attempt_outcome outcome, const char *why)
+{
+	f->end.outcome = outcome;
+	f->end.error = xstrdup(why);
+	f->end.started_at = f->end.ended_at = clock_now(d->o.clock);
+	dispatcher_flight_ended(d, f);
+}
+
 static void start_flight(struct dispatcher *d, struct flight *f)
 {
 	AUTO_TEXT spec_text = STEAL(f->spec);
 	AUTO_DONE(job_spec) spec;
 	AUTO_DONE(strv) params = {};
 	AUTO_DONE(plan) plan = {};
+	usec_t now = clock_now(d->o.clock), timeout;
 	struct err e = {};
 
 	job_spec_init(&spec);
@@ -221,8 +252,14 @@ static void start_flight(struct dispatcher *d, struct flight *f)
 		err_wrap(&e, "the stored definition cannot be read");
 		goto not_started;
 	}
+	retry_policy_of(&spec, &f->retry);
+	if (!run_time_left(&f->retry, f->run->first_start, spec.timeout, now, &timeout)) {
+		end_unstarted(d, f, ATTEMPT_TIMED_OUT, "the time of the run was over before it could start");
+		return;
+	}
 	plan_build(&plan, &(struct plan_source){.run = f->run, .spec = &spec, .node = d->o.node_name,
 		.store_id = store_thread_store_id(d->o.store), .params = &params});
+	plan.timeout = timeout;
 	if (spawn_client_start(d->spawner, &plan, &e))
 		return;
 	if (e.kind == ERR_BUSY) {
@@ -230,10 +267,7 @@ static void start_flight(struct dispatcher *d, struct flight *f)
 		return;
 	}
 not_started:
-	f->end.outcome = ATTEMPT_NOT_STARTED;
-	f->end.error = xstrdup(e.msg);
-	f->end.started_at = f->end.ended_at = clock_now(d->o.clock);
-	dispatcher_flight_ended(d, f);
+	end_unstarted(d, f, ATTEMPT_NOT_STARTED, e.msg);
 }
 
 static void end_cancelled(struct dispatcher *d, struct flight *f)
@@ -421,6 +455,7 @@ static void take_end(struct dispatcher *d, struct flight *f, const struct spawn_
 	a->output_bytes = r->output_bytes;
 	a->output_dropped = r->output_dropped;
 	a->error = xstrdup(r->error);
+	f->stopped = r->outcome == ATTEMPT_LOST; /* of its own accord it ends them only when it is told to stop */
 	dispatcher_flight_ended(d, f);
 }
 
@@ -459,10 +494,7 @@ void dispatcher_run_not_started(struct dispatcher *d, const struct spawn_report 
 		dispatcher_give_back(d, f, delay);
 		return;
 	}
-	f->end.outcome = f->run->cancel_asked ? ATTEMPT_CANCELLED : ATTEMPT_NOT_STARTED;
-	f->end.error = xstrdup(r->error);
-	f->end.started_at = f->end.ended_at = clock_now(d->o.clock);
-	dispatcher_flight_ended(d, f);
+	end_unstarted(d, f, f->run->cancel_asked ? ATTEMPT_CANCELLED : ATTEMPT_NOT_STARTED, r->error);
 }
 
 /* ---- life ---- */

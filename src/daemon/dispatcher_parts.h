@@ -33,7 +33,7 @@ struct dispatcher {
 /* dispatcher.c */
 void dispatcher_flight_started(struct dispatcher *d, struct flight *f, int64_t pid, usec_t started_at);
 void dispatcher_flight_ended(struct dispatcher *d, struct flight *f); /* f->end is filled */
-void dispatcher_record_end(struct dispatcher *d, const struct run *run, const struct attempt *end);
+void dispatcher_record_end(struct dispatcher *d, const struct flight *f); /* f->end is filled */
 void dispatcher_give_back(struct dispatcher *d, struct flight *f /* freed */, usec_t delay);
 void dispatcher_retry_in(struct dispatcher *d, usec_t delay);
 void dispatcher_run_ended(struct dispatcher *d, const struct spawn_report *r);

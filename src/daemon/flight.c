@@ -2,7 +2,16 @@
 /* The runs this engine holds. */
 #include "daemon/flight.h"
 #include "base/text.h"
+#include "core/job.h"
 #include <stdlib.h>
+
+static void policy_of_nothing(struct retry_policy *ret)
+{
+	AUTO_DONE(job_spec) spec;
+
+	job_spec_init(&spec);
+	retry_policy_of(&spec, ret);
+}
 
 struct flight *flight_new(struct run *run, enum flight_stage stage)
 {
@@ -10,6 +19,7 @@ struct flight *flight_new(struct run *run, enum flight_stage stage)
 
 	f->run = run;
 	f->stage = stage;
+	policy_of_nothing(&f->retry);
 	if (run->state == RUN_CLAIMED)
 		run->attempt++; /* the store counts an attempt when it hears that it started */
 	f->start_recorded = run->state == RUN_RUNNING;

@@ -2,6 +2,7 @@
 /* A run in our hands: from its claim until its end is in the store. */
 #pragma once
 #include "base/map.h"
+#include "core/policy.h"
 #include "core/run.h"
 #include <stdbool.h>
 
@@ -17,6 +18,8 @@ struct flight {
 	struct run *run;         /* owned */
 	char *spec;              /* owned; JSON of the job, until the plan is sent */
 	enum flight_stage stage;
+	struct retry_policy retry; /* nothing asked for, until its spec was read */
+	bool stopped;            /* it ended because the spawner was told to stop */
 	struct flight *next_held;
 	bool start_recorded;
 	bool recording;          /* its end is on the way to the store */

@@ -3,10 +3,12 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "core/job.h"
 #include "daemon/dispatcher_parts.h"
 #include "daemon/hub.h"
 #include "daemon/store_thread.h"
 #include "store/op.h"
+#include "wire/codec.h"
 #include <inttypes.h>
 #include <sys/utsname.h>
 
@@ -29,9 +31,17 @@ static bool connect_spawner(struct dispatcher *d, struct err *e)
 
 /* ---- taking over: the store says what is ours, the spawner what became of it ---- */
 
-static void take_over(struct dispatcher *d, struct claimed *c)
+static struct flight *take_over(struct dispatcher *d, struct claimed *c)
 {
-	flights_add(&d->flights, flight_new(STEAL(c->run), FLIGHT_ADOPTED));
+	struct flight *f = flight_new(STEAL(c->run), FLIGHT_ADOPTED);
+	AUTO_DONE(job_spec) spec;
+	struct err e = {};
+
+	job_spec_init(&spec);
+	if (spec_from_text(c->spec, &spec, &e))
+		retry_policy_of(&spec, &f->retry);
+	flights_add(&d->flights, f);
+	return f;
 }
 
 static void give_up(struct dispatcher *d, struct flight *f)
@@ -70,13 +80,8 @@ static void take_over_all(struct dispatcher *d, struct op_node_open *n)
 	settle_own(d);
 	for (size_t i = 0; i < n->same_spawner.n; i++)
 		take_over(d, &n->same_spawner.v[i]);
-	for (size_t i = 0; i < n->other_spawner.n; i++) {
-		struct run *r = n->other_spawner.v[i].run;
-		int64_t run = r->id, fence = r->fence;
-
-		take_over(d, &n->other_spawner.v[i]);
-		give_up(d, flights_get(&d->flights, run, fence));
-	}
+	for (size_t i = 0; i < n->other_spawner.n; i++)
+		give_up(d, take_over(d, &n->other_spawner.v[i]));
 }
 
 static void on_node_opened(struct op *op, void *arg)

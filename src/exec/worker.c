@@ -200,7 +200,9 @@ static void on_exit_ready(struct source *s, uint32_t events)
 	kill(-w->pid, SIGKILL);
 	if (syscall(SYS_waitid, P_PIDFD, s->fd, &si, WEXITED | WNOHANG, &w->usage) < 0) {
 		log_error("could not learn how process %d ended: %s", (int)w->pid, strerror(errno));
-		w->forced = ATTEMPT_LOST;
+		w->forced = ATTEMPT_FAILED;
+		free(w->error);
+		w->error = xstrdup("how it ended could not be learned");
 	} else if (si.si_pid == 0) {
 		return;
 	}

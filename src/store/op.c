@@ -105,7 +105,7 @@ void op_reset(struct op *op)
 		break;
 	case OP_ENDED:
 		op->ended.became = op->ended.state;
-		op->ended.stale = op->ended.job_finished = false;
+		op->ended.stale = op->ended.job_finished = op->ended.job_paused = false;
 		op->ended.job = 0;
 		break;
 	case OP_NODE_OPEN:

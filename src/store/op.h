@@ -3,6 +3,7 @@
 #pragma once
 #include "base/err.h"
 #include "core/event.h"
+#include "core/judge.h"
 #include "core/machine.h"
 #include "core/policy.h"
 #include "store/store.h"
@@ -171,11 +172,14 @@ struct op_ended {
 	struct attempt attempt;      /* owned strings; run, number, fence say which */
 	enum run_state state;        /* what becomes of the run (run_judge) */
 	usec_t due_at;               /* when state is RUN_QUEUED */
-	const char *reason;          /* static text, or NULL */
+	char reason[RUN_REASON_MAX]; /* empty: nothing to say */
+	bool failure, lost;          /* which count of the run it adds to */
+	bool dead;                   /* it is a dead letter from then on */
+	bool pause;                  /* its exit code says that the job is to be paused */
 	/* results */
 	enum run_state became;       /* 'state', but a cancelled job's run is not queued again: RUN_CANCELLED */
 	bool stale;                  /* somebody else has the run: kept as a stale attempt */
-	bool job_finished;
+	bool job_finished, job_paused;
 	int64_t job;
 };
 

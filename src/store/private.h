@@ -114,6 +114,15 @@ void op_reset(struct op *op); /* frees and clears the results */
  */
 bool jobs_settle(struct store *s, const char *ids, usec_t now, struct map *ret, struct err *e);
 
+/* A job to be paused. */
+struct job_pause {
+	int64_t job, by_uid; /* by_uid -1: we did it ourselves */
+	const char *by_name, *reason;
+	usec_t now, until;   /* until 0: until somebody resumes it */
+};
+/* *ret: whether it was active; others are left as they are. */
+bool job_pause(struct store *s, const struct job_pause *p, bool *ret, struct err *e);
+
 /* A run to be made. */
 struct run_new {
 	int64_t id, job, revision, priority;

@@ -276,17 +276,27 @@ static void describe_attempt(struct set *set, const struct attempt *a, enum atte
 	set_text(set, "error", a->error);
 }
 
+static bool ran(enum attempt_outcome o)
+{
+	return o != ATTEMPT_NOT_STARTED && o != ATTEMPT_DENIED;
+}
+
 static void describe_end(struct set *set, const struct op_ended *o)
 {
+	usec_t ended_at = o->attempt.ended_at ? o->attempt.ended_at : 1; /* 0 would mean: still open */
+
 	set_item(set);
 	set_int(set, "run", o->attempt.run);
 	set_int(set, "state", o->became);
-	set_text(set, "reason", o->became == o->state ? o->reason : "cancelled");
+	set_text(set, "reason", o->became != o->state ? "cancelled" : o->reason[0] ? o->reason : NULL);
 	set_int(set, "attempt", o->attempt.number);
-	set_int(set, "lost", o->attempt.outcome == ATTEMPT_LOST);
+	set_int(set, "lost", o->lost);
+	set_int(set, "failures", o->failure);
+	set_int(set, "first_start", ran(o->attempt.outcome) ? o->attempt.started_at : 0);
+	set_int(set, "dead_at", o->dead && o->became == o->state ? ended_at : 0);
 	set_int(set, "due_at", o->due_at);
 	set_int(set, "started_at", o->attempt.started_at);
-	set_int(set, "ended_at", o->attempt.ended_at ? o->attempt.ended_at : 1); /* 0 would mean: still open */
+	set_int(set, "ended_at", ended_at);
 	set_int(set, "exit_code", o->attempt.exit_code);
 	set_int(set, "term_signal", o->attempt.term_signal);
 }
@@ -362,6 +372,15 @@ static bool end_one(struct store *s, struct op *op, struct ending *n, struct err
 	return true;
 }
 
+/* A job that has finished with this run stays so: there is nothing left to pause. */
+static bool pause_by_exit(struct store *s, struct op_ended *o, usec_t now, struct err *e)
+{
+	AUTO_TEXT reason = xprintf("exit code %lld", (long long)o->attempt.exit_code);
+
+	return job_pause(s, &(struct job_pause){.job = o->job, .by_uid = -1, .by_name = "jobsched", .reason = reason,
+				 .now = now}, &o->job_paused, e);
+}
+
 bool apply_ended(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	AUTO_DONE(ending) end = {};
@@ -378,8 +397,13 @@ bool apply_ended(struct store *s, struct op *const *ops, size_t n, struct err *e
 	    !set_run(s, Q_ATTEMPTS_ENDED, &end.stale, e) ||
 	    (end.jobs.n > 0 && !jobs_settle(s, set_json(&end.jobs), end.now, &end.finished, e)))
 		return false;
-	for (size_t i = 0; i < n; i++)
-		ops[i]->ended.job_finished = map_get(&end.finished, ops[i]->ended.job) != NULL;
+	for (size_t i = 0; i < n; i++) {
+		struct op_ended *o = &ops[i]->ended;
+
+		o->job_finished = map_get(&end.finished, o->job) != NULL;
+		if (o->pause && o->became == RUN_FAILED && !o->stale && !pause_by_exit(s, o, end.now, e))
+			return false;
+	}
 	return true;
 }
 

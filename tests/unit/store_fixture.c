@@ -90,9 +90,14 @@ struct op *op_started(const struct run *r, usec_t at)
 struct op *op_ended(const struct run *r, enum attempt_outcome outcome, usec_t at)
 {
 	struct op *op = op_new(OP_ENDED, NULL, NULL);
-	struct run_verdict v = run_judge(r, outcome, at);
+	const struct run_case c = {.outcome = outcome, .exit_code = outcome == ATTEMPT_SUCCEEDED ? 0 : 1,
+		.cancel_asked = r->cancel_asked, .failures = r->failures, .lost = r->lost, .first_start = at - 10, .now = at};
+	const struct retry_policy p = {.rerun_lost = true, .on_exit.action = {[0] = EXIT_OK, [1] = EXIT_RETRY}};
+	struct run_verdict v = run_judge(&p, &c);
 
-	op->ended = (struct op_ended){.node = NODE, .state = v.state, .due_at = v.due_at, .reason = v.reason};
+	op->ended = (struct op_ended){.node = NODE, .state = v.state, .due_at = v.due_at, .failure = v.failure,
+		.lost = v.lost, .dead = v.dead, .pause = v.pause};
+	memcpy(op->ended.reason, v.reason, sizeof(v.reason));
 	op->ended.attempt = (struct attempt){.run = r->id, .number = r->attempt + 1, .fence = r->fence,
 		.spawner = xstrdup(SPAWNER), .pid = 4711, .started_at = at - 10, .ended_at = at,
 		.outcome = outcome, .exit_code = outcome == ATTEMPT_SUCCEEDED ? 0 : 1,

@@ -39,35 +39,6 @@ static void a_final_run_moves_no_more(void **state)
 	assert_false(run_move_allowed(RUN_QUEUED, RUN_SUCCEEDED));
 }
 
-static void a_lost_run_is_tried_again_three_times(void **state)
-{
-	struct run r = {.attempt = 1};
-
-	(void)state;
-	for (r.lost = 0; r.lost < RUN_LOST_MAX; r.lost++) {
-		assert_int_equal(run_judge(&r, ATTEMPT_LOST, 77).state, RUN_QUEUED);
-		assert_true(run_judge(&r, ATTEMPT_LOST, 77).due_at == 77);
-	}
-	assert_int_equal(run_judge(&r, ATTEMPT_LOST, 77).state, RUN_LOST);
-}
-
-static void a_cancelled_run_that_got_lost_is_not_started_again(void **state)
-{
-	struct run r = {.attempt = 1, .cancel_asked = true};
-
-	(void)state;
-	assert_int_equal(run_judge(&r, ATTEMPT_LOST, 0).state, RUN_CANCELLED);
-}
-
-static void each_verdict_is_an_allowed_move_from_running(void **state)
-{
-	struct run r = {};
-
-	(void)state;
-	for (int o = ATTEMPT_SUCCEEDED; o < ATTEMPT_STALE; o++)
-		assert_true(run_move_allowed(RUN_RUNNING, run_judge(&r, (enum attempt_outcome)o, 0).state));
-}
-
 static void names_are_checked(void **state)
 {
 	static const char *const bad[] = {"", "17", "a b", "a/b", "ü", "a#1", "\x1b"};
@@ -199,9 +170,6 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		TEST(every_state_name_reads_back),
 		TEST(a_final_run_moves_no_more),
-		TEST(a_lost_run_is_tried_again_three_times),
-		TEST(a_cancelled_run_that_got_lost_is_not_started_again),
-		TEST(each_verdict_is_an_allowed_move_from_running),
 		TEST(names_are_checked),
 		TEST(the_field_table_is_whole),
 		TEST(a_job_has_one_command),

@@ -459,6 +459,16 @@ FROM (SELECT given.* FROM jsonb_to_recordset(:set) AS given(job bigint, reason t
 WHERE jobs.id = given.job AND coalesce(jobs.state = JOB_ACTIVE, false)
 RETURNING id, uid, queue, name, jobs.reason
 
+-- query job_pause(id int, reason text, now int) -> queue text
+UPDATE jobs SET state = JOB_PAUSED, reason = :reason, updated_at = :now
+WHERE id = :id AND state + 0 = JOB_ACTIVE
+RETURNING queue
+
+-- query job_pause_put(job int, by_uid int, by_name text, at int, until int)
+INSERT INTO job_pauses (job, by_uid, by_name, at, until) VALUES (:job, :by_uid, :by_name, :at, :until)
+ON CONFLICT (job) DO UPDATE SET by_uid = excluded.by_uid, by_name = excluded.by_name, at = excluded.at,
+	until = excluded.until
+
 -- query jobs_idle(set json) -> id int
 SELECT id FROM jobs
 WHERE id = {ids} AND state + 0 = JOB_ACTIVE
@@ -550,6 +560,7 @@ RETURNING runs.id, runs.queue
 
 -- query runs_started(set json) -> id int, queue text
 UPDATE runs SET state = RUN_RUNNING, started_at = given.at,
+	first_start = CASE WHEN runs.first_start = 0 THEN given.at ELSE runs.first_start END,
 	attempt = greatest(runs.attempt, given.attempt)
 FROM (SELECT given.* FROM jsonb_to_recordset(:set) AS given(run bigint, fence bigint, node text,
 	attempt bigint, at bigint) {each_run}) AS given
@@ -565,7 +576,9 @@ FROM runs WHERE id = {ids} ORDER BY id FOR UPDATE
 
 -- query runs_end(set json)
 UPDATE runs SET state = given.state, reason = given.reason,
-	attempt = greatest(runs.attempt, given.attempt), lost = runs.lost + given.lost, spawner = NULL,
+	attempt = greatest(runs.attempt, given.attempt), lost = runs.lost + given.lost,
+	failures = runs.failures + given.failures, dead_at = given.dead_at, spawner = NULL,
+	first_start = CASE WHEN runs.first_start = 0 THEN given.first_start ELSE runs.first_start END,
 	node = CASE WHEN given.state = RUN_QUEUED THEN NULL ELSE runs.node END,
 	due_at = CASE WHEN given.state = RUN_QUEUED THEN given.due_at ELSE runs.due_at END,
 	claimed_at = CASE WHEN given.state = RUN_QUEUED THEN 0 ELSE runs.claimed_at END,
@@ -575,8 +588,8 @@ UPDATE runs SET state = given.state, reason = given.reason,
 	exit_code = CASE WHEN given.state = RUN_QUEUED THEN -1 ELSE given.exit_code END,
 	term_signal = CASE WHEN given.state = RUN_QUEUED THEN 0 ELSE given.term_signal END
 FROM (SELECT given.* FROM jsonb_to_recordset(:set) AS given(run bigint, state bigint, reason text,
-	attempt bigint, lost bigint, due_at bigint, started_at bigint, ended_at bigint, exit_code bigint,
-	term_signal bigint) {each_run}) AS given
+	attempt bigint, lost bigint, failures bigint, dead_at bigint, first_start bigint, due_at bigint, started_at bigint,
+	ended_at bigint, exit_code bigint, term_signal bigint) {each_run}) AS given
 WHERE runs.id = given.run AND coalesce(runs.state IN (RUN_CLAIMED, RUN_RUNNING), false)
 
 -- query run_give_back(id int, fence int, node text, due_at int) -> id int, queue text
@@ -715,7 +728,7 @@ ORDER BY runs.priority DESC, runs.due_at, runs.id
 --	last_exit_code int, last_term_signal int
 SELECT jobs.id, jobs.uid, jobs.owner, jobs.name, jobs.state, jobs.reason, jobs.revision, jobs.segment,
 	jobs.queue, jobs.priority, jobs.spec, jobs.digest, jobs.created_at, jobs.updated_at,
-	(SELECT min(slot) FROM (SELECT slot, state FROM runs
+	(SELECT min(CASE WHEN attempt > 0 THEN due_at ELSE slot END) FROM (SELECT slot, due_at, attempt, state FROM runs
 		WHERE runs.job = jobs.id AND runs.ended_at = 0 OFFSET 0) AS open
 		WHERE open.state = RUN_QUEUED) AS queued_slot,
 	due.slot AS due_slot, last.id AS last_id, last.state AS last_state, last.slot AS last_slot,

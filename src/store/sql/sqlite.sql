@@ -58,10 +58,11 @@ ROLLBACK TO op; RELEASE op
 
 -- The members that a set may have: given(:set) makes rows of it, as jsonb_to_recordset does elsewhere.
 -- text given
-CREATE TABLE given (at, attempt, boots, content, cpu_system, cpu_user, deadline, detail, digest, due_at, ended_at, error, exit_code,
-	expires, fence, forced, gated, id, job, key, kind, lost, max_rss, n, name, node, now, object, origin, outcome, output_bytes,
-	output_dropped, overlap, overlap_waiting, owner, params, pid, places, priority, queue, reason, result, revision, run, segment,
-	slot, slot_count, slot_last, spawner, spec, started_at, state, term_signal, uid, value, what, who, whole HIDDEN)
+CREATE TABLE given (at, attempt, boots, content, cpu_system, cpu_user, dead_at, deadline, detail, digest, due_at,
+	ended_at, error, exit_code, expires, failures, fence, first_start, forced, gated, id, job, key, kind, lost,
+	max_rss, n, name, node, now, object, origin, outcome, output_bytes, output_dropped, overlap, overlap_waiting,
+	owner, params, pid, places, priority, queue, reason, result, revision, run, segment, slot, slot_count,
+	slot_last, spawner, spec, started_at, state, term_signal, uid, value, what, who, whole HIDDEN)
 
 -- migration 1
 CREATE TABLE meta (
@@ -451,6 +452,16 @@ FROM given(:set) AS given
 WHERE jobs.id = given.job AND +jobs.state = JOB_ACTIVE
 RETURNING id, uid, queue, name, jobs.reason
 
+-- query job_pause(id int, reason text, now int) -> queue text
+UPDATE jobs SET state = JOB_PAUSED, reason = :reason, updated_at = :now
+WHERE id = :id AND +state = JOB_ACTIVE
+RETURNING queue
+
+-- query job_pause_put(job int, by_uid int, by_name text, at int, until int)
+INSERT INTO job_pauses (job, by_uid, by_name, at, until) VALUES (:job, :by_uid, :by_name, :at, :until)
+ON CONFLICT (job) DO UPDATE SET by_uid = excluded.by_uid, by_name = excluded.by_name, at = excluded.at,
+	until = excluded.until
+
 -- query jobs_idle(set json) -> id int
 SELECT id FROM jobs
 WHERE id IN (SELECT value FROM json_each(:set)) AND +state = JOB_ACTIVE
@@ -537,6 +548,7 @@ RETURNING id, queue
 
 -- query runs_started(set json) -> id int, queue text
 UPDATE runs SET state = RUN_RUNNING, started_at = given.at,
+	first_start = CASE WHEN runs.first_start = 0 THEN given.at ELSE runs.first_start END,
 	attempt = max(runs.attempt, given.attempt)
 FROM given(:set) AS given
 WHERE runs.id = given.run AND runs.fence = given.fence AND runs.node = given.node
@@ -551,7 +563,9 @@ FROM runs WHERE id IN (SELECT value FROM json_each(:set)) ORDER BY id
 
 -- query runs_end(set json)
 UPDATE runs SET state = given.state, reason = given.reason,
-	attempt = max(runs.attempt, given.attempt), lost = runs.lost + given.lost, spawner = NULL,
+	attempt = max(runs.attempt, given.attempt), lost = runs.lost + given.lost,
+	failures = runs.failures + given.failures, dead_at = given.dead_at, spawner = NULL,
+	first_start = CASE WHEN runs.first_start = 0 THEN given.first_start ELSE runs.first_start END,
 	node = CASE WHEN given.state = RUN_QUEUED THEN NULL ELSE runs.node END,
 	due_at = CASE WHEN given.state = RUN_QUEUED THEN given.due_at ELSE runs.due_at END,
 	claimed_at = CASE WHEN given.state = RUN_QUEUED THEN 0 ELSE runs.claimed_at END,
@@ -695,7 +709,7 @@ ORDER BY runs.priority DESC, runs.due_at, runs.id
 --	last_exit_code int, last_term_signal int
 SELECT jobs.id, jobs.uid, jobs.owner, jobs.name, jobs.state, jobs.reason, jobs.revision, jobs.segment,
 	jobs.queue, jobs.priority, jobs.spec, jobs.digest, jobs.created_at, jobs.updated_at,
-	(SELECT min(queued.slot) FROM runs AS queued INDEXED BY runs_open
+	(SELECT min(CASE WHEN queued.attempt > 0 THEN queued.due_at ELSE queued.slot END) FROM runs AS queued INDEXED BY runs_open
 		WHERE queued.job = jobs.id AND queued.ended_at = 0 AND queued.state = RUN_QUEUED) AS queued_slot,
 	due.slot AS due_slot,
 	last.id AS last_id, last.state AS last_state, last.slot AS last_slot,
