@@ -32,6 +32,8 @@ static const struct op_info {
 	[OP_CLAIM] = {apply_claim, 6, true},
 	[OP_NODE_OPEN] = {apply_node_open, 0, false},
 	[OP_NODE_CLOSE] = {apply_node_close, 0, false},
+	[OP_PRUNE] = {apply_prune, 0, false},
+	[OP_FORGET] = {apply_forget, 0, false},
 };
 #define PHASES 6
 

@@ -92,6 +92,11 @@ void op_reset(struct op *op)
 		run_free(STEAL(op->run_cancel.run));
 		op->run_cancel.was_final = false;
 		break;
+	case OP_PRUNE:
+		free(STEAL(op->prune.outputs));
+		op->prune.n_outputs = 0;
+		op->prune.runs = op->prune.jobs = op->prune.events = 0;
+		break;
 	case OP_PLAN:
 		op->plan.jobs = op->plan.runs = 0;
 		break;

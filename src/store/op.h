@@ -6,6 +6,7 @@
 #include "core/judge.h"
 #include "core/machine.h"
 #include "core/policy.h"
+#include "store/prune.h"
 #include "store/store.h"
 #include <stdint.h>
 
@@ -23,6 +24,8 @@ enum op_kind {
 	OP_GIVE_BACK,  /* claimed, never started: queued again */
 	OP_NODE_OPEN,  /* this engine and its spawner; takes over what they held */
 	OP_NODE_CLOSE, /* this engine leaves in peace */
+	OP_PRUNE,      /* old runs and ended jobs go, as store_prune_find() found them */
+	OP_FORGET,     /* the kept output of these attempts goes */
 	OP_KIND_MAX
 };
 
@@ -203,6 +206,20 @@ struct op_node_close {
 	usec_t now;
 };
 
+struct op_prune {
+	const struct prune_list *list; /* borrowed */
+	usec_t events_before;          /* audit events older than this go too, a few at a time */
+	/* results */
+	int64_t runs, jobs, events;
+	struct kept_output *outputs;   /* owned: files that nobody needs any more */
+	size_t n_outputs;
+};
+
+struct op_forget {
+	const struct kept_output *v;   /* borrowed */
+	size_t n;
+};
+
 struct op {
 	enum op_kind kind;
 	bool ok;               /* result */
@@ -225,6 +242,8 @@ struct op {
 		struct op_give_back give_back;
 		struct op_node_open node_open;
 		struct op_node_close node_close;
+		struct op_prune prune;
+		struct op_forget forget;
 	};
 };
 

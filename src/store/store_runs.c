@@ -334,6 +334,12 @@ static bool told_before(struct store *s, const struct attempt *a, bool *ret, str
 	return !q.failed;
 }
 
+static void count_output(struct store *s, const struct attempt *a)
+{
+	if (a->output_bytes > a->output_dropped)
+		count_change(s, COUNT_OUTPUT, 0, "", a->output_bytes - a->output_dropped);
+}
+
 static bool end_stale(struct store *s, struct op_ended *o, const struct held *h, struct ending *n, struct err *e)
 {
 	bool told = h->ended && h->fence == o->attempt.fence;
@@ -343,8 +349,10 @@ static bool end_stale(struct store *s, struct op_ended *o, const struct held *h,
 	o->job = h->job;
 	o->became = h->state;
 	o->stale = !told;
-	if (!told)
-		describe_attempt(&n->stale, &o->attempt, ATTEMPT_STALE, o->node);
+	if (told)
+		return true;
+	count_output(s, &o->attempt);
+	describe_attempt(&n->stale, &o->attempt, ATTEMPT_STALE, o->node);
 	return true;
 }
 
@@ -362,6 +370,7 @@ static bool end_one(struct store *s, struct op *op, struct ending *n, struct err
 	assert(run_move_allowed(h->state, o->became));
 	count_move(s, COUNT_RUNS, h->state, o->became, h->queue);
 	describe_end(&n->moves, o);
+	count_output(s, &o->attempt);
 	describe_attempt(&n->attempts, &o->attempt, o->attempt.outcome, o->node);
 	if (o->became != RUN_QUEUED)
 		set_id(&n->jobs, h->job);

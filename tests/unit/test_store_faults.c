@@ -14,7 +14,7 @@ static const char *const dump_queries[] = {
 	"SELECT j.name, r.kind, r.slot, r.state, r.reason, r.due_at, r.attempt, r.lost, r.fence, r.cancel_asked, r.node,"
 	" r.spawner, r.claimed_at, r.started_at, r.ended_at, r.exit_code FROM runs r LEFT JOIN jobs j ON j.id = r.job"
 	" ORDER BY j.name, r.slot",
-	"SELECT j.name, a.fence, a.number, a.node, a.outcome, a.ended_at FROM attempts a JOIN runs r ON r.id = a.run"
+	"SELECT j.name, a.fence, a.number, a.node, a.outcome, a.ended_at, a.output_dropped FROM attempts a JOIN runs r ON r.id = a.run"
 	" JOIN jobs j ON j.id = r.job ORDER BY j.name, a.fence",
 	"SELECT id, name, spawner, closed_at FROM nodes ORDER BY id",
 	"SELECT what, state, queue, sum(n) FROM counters GROUP BY what, state, queue HAVING sum(n) <> 0"
@@ -31,24 +31,32 @@ static char *dump(const char *where)
 }
 
 /* Numbers in the world below, which is built in this order in an empty store. */
-enum { QUEUED = 1, CLAIMED, RUNNING, DUE, WORLD_JOBS };
+enum { QUEUED = 1, CLAIMED, RUNNING, DUE, ENDED, WORLD_JOBS };
+#define ENDED_RUN 4 /* the one before it has no run */
 
 static void build_world(struct store *s, const char *where)
 {
-	static const char *const names[] = {NULL, "queued", "claimed", "running", "due"};
+	static const char *const names[] = {NULL, "queued", "claimed", "running", "due", "ended"};
+	static const usec_t run_at[] = {0, T0 + 100, T0 + 1, T0, 0, T0 - 10};
 	AUTO(op) *node = op_node_open(NODE, "one", SPAWNER);
+	AUTO(run) *old = NULL;
+	AUTO(op) *end = NULL;
 
 	place_clear(where);
 	assert_true(apply_one(s, node));
 	for (int i = QUEUED; i < WORLD_JOBS; i++) {
 		AUTO(op) *add = op_add(names[i], NULL, NULL);
 
-		add->add.run_at = i == DUE ? 0 : i == QUEUED ? T0 + 100 : T0 + (i == RUNNING ? 0 : 1);
+		add->add.run_at = run_at[i];
 		add->add.next_slot = i == DUE ? T0 : 0;
 		add->add.boots = i == DUE;
 		assert_true(apply_one(s, add));
 		assert_int_equal(add->add.id, i);
 	}
+	old = claim_one(s, T0 - 5);
+	end = op_ended(old, ATTEMPT_SUCCEEDED, T0 - 4);
+	end->ended.attempt.output_bytes = 10;
+	assert_true(apply_one(s, end));
 	for (int i = 0; i < 2; i++) {
 		AUTO(run) *r = claim_one(s, T0 + 2);
 
@@ -86,6 +94,9 @@ static struct op *make_bulk(void)
 
 static struct op *make(enum op_kind kind)
 {
+	static int64_t old_runs[] = {ENDED_RUN}, old_jobs[] = {ENDED};
+	static const struct prune_list old = {old_runs, old_jobs, 1, 1};
+	static const struct kept_output output = {.run = ENDED_RUN, .fence = 1, .attempt = 1, .bytes = 10};
 	struct run claimed = run_of(CLAIMED), running = run_of(RUNNING);
 	struct op *op = NULL;
 
@@ -129,6 +140,14 @@ static struct op *make(enum op_kind kind)
 	case OP_NODE_CLOSE:
 		op = op_new(kind, NULL, NULL);
 		op->node_close = (struct op_node_close){.node = NODE, .now = T0 + 9};
+		break;
+	case OP_PRUNE:
+		op = op_new(kind, NULL, NULL);
+		op->prune = (struct op_prune){.list = &old, .events_before = T0};
+		break;
+	case OP_FORGET:
+		op = op_new(kind, NULL, NULL);
+		op->forget = (struct op_forget){&output, 1};
 		break;
 	default:
 		break;

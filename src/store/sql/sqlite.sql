@@ -276,6 +276,9 @@ DROP INDEX runs_due;
 CREATE INDEX runs_due ON runs (queue, uid, priority, due_at) WHERE state = RUN_QUEUED AND hold = 0;
 CREATE INDEX runs_held ON runs (hold, job) WHERE state = RUN_QUEUED AND hold <> 0;
 CREATE INDEX runs_dead ON runs (dead_at) WHERE dead_at <> 0;
+CREATE INDEX jobs_ended ON jobs (updated_at, id) WHERE state >= JOB_FINISHED;
+CREATE INDEX job_tags_job ON job_tags (job);
+CREATE INDEX attempts_kept ON attempts (run, fence) WHERE output_bytes > output_dropped;
 
 -- A job whose runs may not overlap has one place, others have as many as they may use; a run holds its place from its
 -- first start to its final state.
@@ -673,6 +676,79 @@ ORDER BY id
 
 -- query runs_take_over(node text, set json)
 UPDATE runs SET node = :node WHERE id IN (SELECT value FROM json_each(:set))
+
+-- ======== retention ========
+
+-- Ended jobs, those that ended first before the others.
+-- query prune_jobs(before int, after_at int, after int, n int) -> id int, updated_at int
+SELECT id, updated_at FROM jobs
+WHERE state >= JOB_FINISHED AND updated_at < :before AND (updated_at, id) > (:after_at, :after)
+ORDER BY updated_at, id LIMIT :n
+
+-- query prune_job_kept(job int, dead_before int) -> run int
+SELECT id AS run FROM runs WHERE job = :job AND (ended_at = 0 OR dead_at >= :dead_before) LIMIT 1
+
+-- query prune_slots(before int, after_slot int, after int, n int) -> id int, job int, slot int, job_state int
+SELECT runs.id, runs.job, runs.slot,
+	coalesce((SELECT jobs.state FROM jobs WHERE jobs.id = runs.job), JOB_REMOVED) AS job_state
+FROM runs WHERE slot < :before AND (slot, id) > (:after_slot, :after)
+ORDER BY slot, id LIMIT :n
+
+-- query prune_nth(job int, n int) -> slot int
+SELECT slot FROM runs WHERE job = :job ORDER BY slot DESC, kind DESC LIMIT 1 OFFSET :n
+
+-- query prune_runs_of(job int, before int, dead_before int, n int) -> id int
+SELECT id FROM runs WHERE job = :job AND slot < :before AND ended_at <> 0 AND dead_at < :dead_before
+ORDER BY slot, kind LIMIT :n
+
+-- query runs_prune(set json) -> id int, state int, queue text
+DELETE FROM runs WHERE id IN (SELECT value FROM json_each(:set)) AND ended_at <> 0
+RETURNING id, state, queue
+
+-- query attempts_prune(set json) -> run int, number int, kept int
+DELETE FROM attempts WHERE run IN (SELECT value FROM json_each(:set))
+RETURNING run, number, output_bytes - output_dropped AS kept
+
+-- query outputs_prune(set json)
+DELETE FROM outputs WHERE run IN (SELECT value FROM json_each(:set))
+
+-- query jobs_prune(set json) -> id int, state int, queue text
+DELETE FROM jobs WHERE id IN (SELECT value FROM json_each(:set)) AND +state >= JOB_FINISHED
+	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.job = jobs.id)
+RETURNING id, state, queue
+
+-- query tags_prune(set json)
+DELETE FROM job_tags WHERE job IN (SELECT value FROM json_each(:set))
+
+-- query revisions_prune(set json)
+DELETE FROM job_revisions WHERE job IN (SELECT value FROM json_each(:set))
+
+-- query job_pauses_prune(set json)
+DELETE FROM job_pauses WHERE job IN (SELECT value FROM json_each(:set))
+
+-- query health_prune(set json)
+DELETE FROM job_health WHERE job IN (SELECT value FROM json_each(:set))
+
+-- query notices_prune(set json)
+DELETE FROM notices WHERE job IN (SELECT value FROM json_each(:set))
+
+-- query events_prune(before int, n int) -> id int
+DELETE FROM events WHERE id IN (SELECT oldest.id FROM (SELECT id, at FROM events ORDER BY id LIMIT :n) AS oldest
+	WHERE oldest.at < :before)
+RETURNING id
+
+-- query kept_outputs(n int) -> run int, fence int, number int, kept int
+SELECT run, fence, number, output_bytes - output_dropped AS kept FROM attempts
+WHERE output_bytes > output_dropped ORDER BY run, fence LIMIT :n
+
+-- query outputs_forget(set json)
+UPDATE attempts SET output_dropped = attempts.output_bytes
+FROM given(:set) AS given
+WHERE attempts.run = given.run AND attempts.fence = given.fence
+
+-- query store_bytes() -> bytes int
+SELECT (pages.page_count - free.freelist_count) * size.page_size AS bytes
+FROM pragma_page_count AS pages, pragma_freelist_count AS free, pragma_page_size AS size
 
 -- ======== reading ========
 

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What history may go: found a little at a time by reading, so that it can be archived before it is deleted. */
+#pragma once
+#include "base/clock.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf;
+struct err;
+struct store;
+
+/* What is kept: a live job's runs for 'age' or the newest 'runs', whichever is more; an ended job for 'age'. */
+struct prune_rule {
+	usec_t age;
+	int64_t runs;
+	usec_t dead_age; /* of dead letters */
+};
+
+struct prune_list {
+	int64_t *runs, *jobs; /* owned: ids */
+	size_t n_runs, n_jobs;
+};
+void prune_list_done(struct prune_list *l);
+
+/* How far a pass has come; zeroed for a new one. */
+struct prune_pass {
+	usec_t job_at, slot;
+	int64_t job, run;
+	bool done;
+};
+
+/* The next few that may go, and the pass moved on; an empty list may come before it is done. */
+bool store_prune_find(struct store *s, const struct prune_rule *rule, usec_t now, struct prune_pass *pass,
+	struct prune_list *ret, struct err *e);
+/* The oldest ended runs whatever their age, but of each job its newest, and no dead letters; for when the store is over its budget. */
+bool store_prune_oldest(struct store *s, struct prune_pass *pass, struct prune_list *ret, struct err *e);
+
+struct kept_output {
+	int64_t run, fence, attempt, bytes;
+};
+bool store_outputs_oldest(struct store *s, size_t n, struct kept_output *ret, size_t *ret_n, struct err *e);
+
+struct store_sizes {
+	int64_t bytes;   /* in use by the store; 0: the engine does not tell */
+	int64_t outputs; /* kept by the spawner */
+};
+bool store_sizes(struct store *s, struct store_sizes *ret, struct err *e);
