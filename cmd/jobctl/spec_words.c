@@ -54,6 +54,10 @@ static void put_when(const char *text, bool alone, struct buf *out)
 		option(out, "on", "boot");
 		return;
 	}
+	if (alone && strcmp(text, "manual") == 0) {
+		buf_str(out, " --manual");
+		return;
+	}
 	if (alone && put_interval(text, out))
 		return;
 	for (size_t k = 0; alone && k < ELEMENTS(whens); k++)

@@ -68,6 +68,10 @@ static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 	buf_printf(out, "now     %" PRId64 " in flight, room for %" PRId64 " more%s\n",
 		member_int(s, "in_flight"), member_int(s, "room"),
 		json_is_false(json_object_get(s, "spawner_up")) ? "; the spawner is down" : "");
+	if (text_equal(member_text(s, "clock"), "wrong"))
+		buf_str(out, "clock   wrong: it says a time before this program was made; nothing is planned until it is set\n");
+	else if (text_equal(member_text(s, "clock"), "unset"))
+		buf_str(out, "clock   not set since boot; nothing starts until it is, or the wait for that is over\n");
 	if (member_int(s, "backlog") > 0)
 		buf_printf(out, "backlog %" PRId64 " operations wait for the store\n",
 			member_int(s, "backlog"));

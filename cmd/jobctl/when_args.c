@@ -52,6 +52,14 @@ static bool as_on(const char *value, char **ret, struct err *e)
 	return true;
 }
 
+static bool as_manual(const char *value, char **ret, struct err *e)
+{
+	(void)value;
+	(void)e;
+	*ret = xstrdup("manual");
+	return true;
+}
+
 static const struct when {
 	const char *flag;
 	bool (*make)(const char *value, char **ret, struct err *e);
@@ -64,6 +72,7 @@ static const struct when {
 	{"iso", as_written, false},
 	{"after-finish", as_after_finish, false},
 	{"on", as_on, false},
+	{"manual", as_manual, false},
 };
 
 static bool take(const struct args *a, const struct when *w, struct strv *schedules, struct err *e)

@@ -15,7 +15,8 @@ struct strv;
 	{"cron", 0, "EXPR", "when a cron expression says so; repeatable"}, \
 	{"iso", 0, "INTERVAL", "ISO 8601: PT3H, P1M, R10/2026-01-31T09:00:00Z/PT2H"}, \
 	{"after-finish", 0, "DURATION", "again and again, each time so long after the last run ended"}, \
-	{"on", 0, "boot", "once each time the machine has booted"}
+	{"on", 0, "boot", "once each time the machine has booted"}, \
+	{"manual", 0, NULL, "never by itself, only when triggered with 'jobctl run'"}
 /* clang-format on */
 
 /* Appends what WHEN_OPTS were given; at most one of them. */

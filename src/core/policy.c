@@ -86,6 +86,15 @@ bool catchup_parse(const char *text, struct catchup *ret, struct err *e)
 	return true;
 }
 
+void catchup_of(const struct job_spec *s, struct catchup *ret)
+{
+	struct err e = {};
+
+	*ret = (struct catchup){CATCHUP_LATEST, 1};
+	if (s->catchup)
+		catchup_parse(s->catchup, ret, &e);
+}
+
 /* ---- backoff ---- */
 
 static bool duration_of(const char *text, size_t len, usec_t *ret)

@@ -26,6 +26,7 @@ struct catchup {
 	int64_t newest; /* of all: so many run, the older ones are missed */
 };
 bool catchup_parse(const char *text, struct catchup *ret, struct err *e);
+void catchup_of(const struct job_spec *s /* checked */, struct catchup *ret);
 
 /* backoff: exp:BASE..CAP (full jitter) or fixed:D. */
 struct backoff {

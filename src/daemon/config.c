@@ -21,6 +21,8 @@ const struct config_key config_keys[] = {
 		"error, warning, info or debug"},
 	{"max-running", CONFIG_NUMBER, AT(max_running), 1, 10000, 512, true,
 		"runs in flight at the same time on this node"},
+	{"time-sync-wait", CONFIG_NUMBER, AT(time_sync_wait), 0, 3600, 30, true,
+		"seconds after boot that a clock nobody has set is waited for"},
 	{"connections", CONFIG_NUMBER, AT(connections), 1, 60000, 2048, false, "open API connections in all"},
 	{"connections-per-uid", CONFIG_NUMBER, AT(connections_per_uid), 1, 60000, 1024, true,
 		"open API connections of one user"},

@@ -13,6 +13,7 @@ struct config {
 	char *node_name;  /* NULL: the host's name */
 	int64_t log_level;
 	int64_t max_running;
+	int64_t time_sync_wait; /* seconds */
 	int64_t connections, connections_per_uid;
 	int64_t body_limit, bulk_body_limit, bulk_jobs;
 	int64_t jobs_per_uid, submissions_per_second, submissions_burst;

@@ -395,6 +395,11 @@ usec_t dispatcher_pump(struct dispatcher *d)
 	return USEC_NEVER;
 }
 
+usec_t dispatcher_last_seen(const struct dispatcher *d)
+{
+	return d->last_seen;
+}
+
 void dispatcher_due_is(struct dispatcher *d, usec_t next_due)
 {
 	d->next_due = next_due;

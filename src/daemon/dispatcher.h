@@ -39,6 +39,7 @@ AUTO_DEFINE(dispatcher);
 bool dispatcher_start(struct dispatcher *d, struct err *e);
 
 /* The first queued run that waits in the store, after a batch; USEC_NEVER: none. */
+usec_t dispatcher_last_seen(const struct dispatcher *d); /* when an engine was here before this one; 0: never */
 void dispatcher_due_is(struct dispatcher *d, usec_t next_due);
 /* Claims what is due if there is room. Returns when to call again; USEC_NEVER: after the next event. */
 usec_t dispatcher_pump(struct dispatcher *d);

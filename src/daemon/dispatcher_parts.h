@@ -27,6 +27,7 @@ struct dispatcher {
 	bool was_ready;                  /* on_ready was called */
 	unsigned connect_failures;
 	char *last_spawner;              /* owned: the id of the one we had */
+	usec_t last_seen;                /* when an engine was here before this one; 0: never */
 	char *host;                      /* owned */
 };
 

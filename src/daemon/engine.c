@@ -11,6 +11,7 @@
 #include "daemon/planner.h"
 #include "daemon/server.h"
 #include "daemon/store_thread.h"
+#include "daemon/timekeeper.h"
 #include "daemon/zones.h"
 #include "store/op.h"
 #include <errno.h>
@@ -32,6 +33,7 @@ struct engine {
 	int output_dir;
 	struct listener *listener;
 	struct planner *planner;
+	struct timekeeper *timekeeper;
 	struct store_thread *store;
 	struct zones *zones;
 	struct alarm *alarm;
@@ -50,9 +52,13 @@ static void leave(struct engine *g, int status)
 
 static void pump(struct engine *g)
 {
-	usec_t plan = planner_pump(g->planner), claim = dispatcher_pump(g->dispatcher);
+	struct timekeeper_word word = timekeeper_pump(g->timekeeper);
+	usec_t plan = word.plan ? planner_pump(g->planner) : USEC_NEVER;
+	usec_t claim = word.claim ? dispatcher_pump(g->dispatcher) : USEC_NEVER;
+	usec_t at = plan < claim ? plan : claim;
 
-	alarm_set(g->alarm, plan < claim ? plan : claim);
+	timekeeper_armed(g->timekeeper, at);
+	alarm_set(g->alarm, at < word.again ? at : word.again);
 }
 
 static void on_wake(const struct store_wake *w, void *arg)
@@ -151,6 +157,7 @@ static void take_over_config(struct engine *g, const struct config *fresh)
 	log_set_level((enum log_level)g->o.config->log_level);
 	planner_forget(g->planner); /* tzdata may be new, too */
 	zones_forget(g->zones, g->store);
+	timekeeper_set_wait(g->timekeeper, g->o.config->time_sync_wait * USEC_SEC);
 	dispatcher_set_max_running(g->dispatcher, (size_t)g->o.config->max_running);
 	limits = limits_of(g->o.config);
 	if (g->server)
@@ -211,6 +218,7 @@ static void on_ready(void *arg)
 		.dispatcher = g->dispatcher,
 		.hub = g->hub,
 		.planner = g->planner,
+		.timekeeper = g->timekeeper,
 		.zones = g->zones,
 		.node_name = g->o.node_name,
 		.node_id = g->node_id,
@@ -229,6 +237,7 @@ static void on_ready(void *arg)
 		leave(g, 1);
 		return;
 	}
+	timekeeper_start(g->timekeeper, dispatcher_last_seen(g->dispatcher));
 	planner_boot(g->planner, g->o.node_name);
 	log_info("ready: %s, store %s", g->o.places->socket, g->store_shown);
 	sd_notify(0, "READY=1\nSTATUS=ready");
@@ -279,6 +288,9 @@ static bool start_parts(struct engine *g, struct err *e)
 		!store_thread_start(g->ev, &store, &g->store, e))
 		return false;
 	g->planner = planner_new(&clock_system, g->store);
+	g->timekeeper = timekeeper_new(&(struct timekeeper_options){.clock = &clock_system, .store = g->store,
+		.timetable = planner_timetable(g->planner),
+		.wait = g->o.config->time_sync_wait * USEC_SEC, .on_change = on_change, .arg = g});
 	g->zones = zones_new();
 	g->hub = hub_new();
 	dispatcher.store = g->store;
@@ -299,6 +311,7 @@ static void stop_parts(struct engine *g)
 	store_thread_free(g->store); /* finishes what is queued, so before those who own it */
 	dispatcher_free(g->dispatcher);
 	hub_free(g->hub);
+	timekeeper_free(g->timekeeper);
 	planner_free(g->planner);
 	zones_free(g->zones);
 	alarm_free(g->alarm);

@@ -93,6 +93,8 @@ static void on_node_opened(struct op *op, void *arg)
 		spawn_client_free(STEAL(d->spawner));
 		dispatcher_retry_in(d, RECONNECT_MAX);
 	} else if (d->spawner) {
+		if (!d->was_ready)
+			d->last_seen = op->node_open.last_seen;
 		take_over_all(d, &op->node_open);
 		spawn_client_list(d->spawner);
 	}

@@ -8,9 +8,16 @@
 #include "daemon/question.h"
 #include "daemon/routes.h"
 #include "daemon/server.h"
+#include "daemon/timekeeper.h"
 #include "store/store.h"
 #include "wire/codec.h"
 #include <string.h>
+
+static const char *const clock_words[] = {
+	[CLOCK_GOOD] = "ok",
+	[CLOCK_UNSURE] = "unset",
+	[CLOCK_WRONG] = "wrong",
+};
 
 struct status_query {
 	struct question q;
@@ -47,7 +54,7 @@ static void answer_status(struct request *r, struct question *q)
 
 	dispatcher_counts(c->dispatcher, &d);
 	request_answer_json(r, 200,
-		json_pack("{s:s, s:{s:o, s:o}, s:{s:s, s:o}, s:o, s:o, s:o, s:I, s:I, s:b, s:o, s:I}",
+		json_pack("{s:s, s:{s:o, s:o}, s:{s:s, s:o}, s:o, s:o, s:o, s:I, s:I, s:b, s:o, s:s, s:I}",
 			"version", PACKAGE_VERSION,
 			"node", "name", json_text(c->node_name), "id", json_text(c->node_id),
 			"store", "kind", postgres ? "postgresql" : "sqlite", "place", json_text(c->store_where),
@@ -58,6 +65,7 @@ static void answer_status(struct request *r, struct question *q)
 			"room", (json_int_t)d.room,
 			"spawner_up", d.spawner_up,
 			"next_slot", json_time(next == USEC_NEVER ? 0 : next),
+			"clock", clock_words[timekeeper_trust(c->timekeeper)],
 			"backlog", (json_int_t)store_thread_backlog(c->store)));
 }
 

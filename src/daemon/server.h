@@ -14,6 +14,7 @@ struct planner;
 struct sd_event;
 struct server;
 struct store_thread;
+struct timekeeper;
 struct zones;
 
 /* What the routes may use; everything is borrowed and outlives the server. */
@@ -23,6 +24,7 @@ struct server_context {
 	struct dispatcher *dispatcher;
 	struct hub *hub;
 	const struct planner *planner;
+	const struct timekeeper *timekeeper; /* NULL: the clock is right */
 	struct zones *zones;
 	const char *node_name, *node_id;
 	const char *store_where;   /* as it may be shown: without a password */

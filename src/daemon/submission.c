@@ -39,8 +39,6 @@ void submission_done(struct submission *s)
 /* What this daemon has nobody for is refused rather than stored and forgotten. */
 static bool check_kind(const struct schedule_set *set, struct err *e)
 {
-	if (schedule_set_kind(set) == SCHEDULE_MANUAL)
-		return err_field(e, "schedule", "this daemon starts no jobs by hand: give a time, or none to run it at once");
 	if (schedule_set_follows(set) && schedule_set_count(set) > 1)
 		return err_field(e, "schedule", "'after-finish' goes alone, not together with other schedules");
 	return true;
@@ -132,6 +130,8 @@ static bool schedule_job(const struct submission *s, struct submission_job *j, s
 	new->boots = schedule_set_boots(set);
 	if (new->boots && !new->next_slot)
 		new->next_slot = slot_boot_wait(j->spec.until, new->now); /* the job stays for the boots to come */
+	if (schedule_set_kind(set) == SCHEDULE_MANUAL)
+		new->next_slot = USEC_NEVER; /* and for those that trigger it */
 	if (!new->run_at && !new->next_slot)
 		return err_field(e, "schedule", "the time is in the past; nothing would ever run");
 	if (s->dry_run)

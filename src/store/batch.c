@@ -25,6 +25,7 @@ static const struct op_info {
 	[OP_JOB_REMOVE] = {apply_job_cancel, 0, false},
 	[OP_RUN_CANCEL] = {apply_run_cancel, 0, false},
 	[OP_PLAN] = {apply_plan, 2, true},
+	[OP_LATE] = {apply_late, 0, false},
 	[OP_BOOT] = {apply_boot, 0, true},
 	[OP_STARTED] = {apply_started, 3, false},
 	[OP_ENDED] = {apply_ended, 4, false},

@@ -57,6 +57,13 @@ void attempt_list_done(struct attempt_list *l)
 	*l = (struct attempt_list){};
 }
 
+void planned_add(struct planned *p, const struct planned_run *run)
+{
+	if ((p->n & (p->n - 1)) == 0)
+		p->runs = xrealloc(p->runs, (p->n ? p->n * 2 : 1) * sizeof(*p->runs));
+	p->runs[p->n++] = *run;
+}
+
 static void reset_add(struct job_new *j)
 {
 	j->id = j->run = j->crowd = 0;
@@ -100,6 +107,10 @@ void op_reset(struct op *op)
 	case OP_PLAN:
 		op->plan.jobs = op->plan.runs = 0;
 		break;
+	case OP_LATE:
+		op->late.missed = op->late.undone = 0;
+		op->late.more = 0;
+		break;
 	case OP_BOOT:
 		op->boot.runs = 0;
 		break;
@@ -116,6 +127,7 @@ void op_reset(struct op *op)
 	case OP_NODE_OPEN:
 		claimed_list_done(&op->node_open.same_spawner);
 		claimed_list_done(&op->node_open.other_spawner);
+		op->node_open.last_seen = 0;
 		break;
 	default:
 		break;

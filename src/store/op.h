@@ -17,6 +17,7 @@ enum op_kind {
 	OP_JOB_REMOVE, /* the same, and out of sight; history stays */
 	OP_RUN_CANCEL, /* a queued run ends; a running one is marked and must be signalled by the caller */
 	OP_PLAN,       /* due slots become runs */
+	OP_LATE,       /* after a time when nobody was there: catch-up for what had been planned */
 	OP_BOOT,       /* a kernel booted: the jobs that wait for that get a run, once per boot and node name */
 	OP_CLAIM,      /* due runs become ours */
 	OP_STARTED,    /* a process exists */
@@ -91,12 +92,15 @@ struct planned {
 		int64_t slot_count;
 		usec_t due_at;
 		const char *reason;       /* static text, or NULL */
-	} runs[64];
+	} *runs;                          /* owned; see planned_add */
 	size_t n;
 	struct start_policy policy;       /* of these runs */
 	usec_t next_slot;                 /* 0: the schedule has ended; USEC_NEVER: it waits for its run's end or a boot */
 	const char *suspend;              /* static text: the job can go no further, and why; else NULL */
+	int64_t steps;                    /* slots that may be looked at in this round; what was used is taken off */
+	bool later;                       /* they did not suffice: the row stays as it is for the next round */
 };
+void planned_add(struct planned *p, const struct planned_run *run);
 struct due_job {
 	int64_t job, revision;
 	const char *name; /* NULL: none */
@@ -110,10 +114,31 @@ typedef void plan_fn(const struct due_job *due, usec_t now, usec_t horizon, stru
 struct op_plan {
 	usec_t now, horizon;
 	size_t limit;        /* due rows at a time */
+	int64_t steps;       /* slots that passed looked at in all, so that a transaction stays short */
 	plan_fn *fn;
 	void *fn_arg;
 	/* results */
-	size_t jobs, runs;   /* rows moved, runs made; jobs == limit: ask again */
+	size_t jobs, runs;   /* rows moved, runs made */
+};
+
+/* Runs of one job that had been planned and whose slots then passed while nobody was there. */
+struct late_job {
+	struct due_job job;   /* its slot is the next one without a run; 0: none */
+	const usec_t *slots;  /* ascending */
+	size_t n;
+};
+/* How many of them, from the oldest on, are missed. Pure; on the store thread inside the transaction. */
+typedef size_t late_fn(const struct late_job *late, usec_t now, void *arg);
+struct op_late {
+	usec_t since, now;   /* slots from after the one up to the other passed unseen */
+	int64_t after;       /* jobs up to this one were looked at */
+	bool set_back;       /* the clock: what was planned for later than the look-ahead is planned anew */
+	late_fn *fn;
+	void *fn_arg;
+	/* results */
+	size_t missed;       /* runs skipped */
+	size_t undone;       /* jobs planned anew */
+	int64_t more;        /* ask again with this as 'after'; 0: that was all */
 };
 
 /* Whether a job with this spec runs after a boot, and when. Pure; on the store thread inside the transaction. */
@@ -199,6 +224,7 @@ struct op_node_open {
 	/* results: claimed and running runs of earlier engines of this node name, now ours (same fence) */
 	struct claimed_list same_spawner;  /* the spawner knows what became of them */
 	struct claimed_list other_spawner; /* their spawner is gone: lost */
+	usec_t last_seen;                  /* when an engine was last there, as far as rows tell; 0: never */
 };
 
 struct op_node_close {
@@ -235,6 +261,7 @@ struct op {
 		struct op_job_cancel job_cancel;
 		struct op_run_cancel run_cancel;
 		struct op_plan plan;
+		struct op_late late;
 		struct op_boot boot;
 		struct op_claim claim;
 		struct op_started started;

@@ -26,6 +26,15 @@ static bool displace(struct store *s, const struct op_node_open *o, struct err *
 	return query_finish(&q);
 }
 
+static bool read_last_seen(struct store *s, usec_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_LAST_SEEN, e);
+
+	if (query_row(&q))
+		*ret = query_get_int(&q);
+	return !q.failed;
+}
+
 /* What they held, by whether our spawner is the one that has the processes. */
 static bool read_held(struct store *s, const struct op_node_open *o, struct set *same, struct set *other,
 	struct err *e)
@@ -61,7 +70,7 @@ bool apply_node_open(struct store *s, struct op *const *ops, size_t n, struct er
 		AUTO_SET same = {};
 		AUTO_SET other = {};
 
-		if (!insert_node(s, o, e) || !displace(s, o, e) || !read_held(s, o, &same, &other, e) ||
+		if (!read_last_seen(s, &o->last_seen, e) || !insert_node(s, o, e) || !displace(s, o, e) || !read_held(s, o, &same, &other, e) ||
 		    !take_over(s, o->node, &same, &o->same_spawner, e) ||
 		    !take_over(s, o->node, &other, &o->other_spawner, e))
 			return false;

@@ -3,10 +3,13 @@
 #include "base/text.h"
 #include "store/private.h"
 
+#define BEHIND (10 * USEC_SEC) /* a slot so old is of a job that was left behind */
+#define RUNS_MAX 5000          /* rows made in one transaction, and those of one job more */
+
 /* What one round of planning writes. */
 struct round {
 	struct set runs, moves, drops, suspensions, ended;
-	size_t jobs, made;
+	size_t jobs;
 	size_t n_runs;
 	struct due_row *rows; /* owned; n of them */
 	size_t n;
@@ -28,6 +31,7 @@ static void round_done(struct round *r)
 		free(r->rows[i].name);
 		free(r->rows[i].spec);
 		free(r->rows[i].queue);
+		free(r->rows[i].planned.runs);
 	}
 	free(r->rows);
 	set_done(&r->runs);
@@ -55,12 +59,13 @@ static void read_row(struct query *q, struct due_row *row)
 	due->created_at = query_get_int(q);
 }
 
-static bool take_due(struct store *s, const struct op_plan *p, struct round *r, struct err *e)
+static bool take_rows(struct store *s, usec_t since, usec_t until, size_t limit, struct round *r, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_DUE_TAKE, e);
 
-	query_int(&q, p->horizon);
-	query_int(&q, (int64_t)p->limit);
+	query_int(&q, since);
+	query_int(&q, until);
+	query_int(&q, (int64_t)limit);
 	while (query_row(&q)) {
 		if ((r->n & (r->n - 1)) == 0)
 			r->rows = xrealloc(r->rows, (r->n ? r->n * 2 : 1) * sizeof(*r->rows));
@@ -70,15 +75,31 @@ static bool take_due(struct store *s, const struct op_plan *p, struct round *r, 
 	return !q.failed;
 }
 
+/* Those in time come first: jobs that were left behind for long, however many, keep no other one waiting. */
+static bool take_due(struct store *s, const struct op_plan *p, struct round *r, struct err *e)
+{
+	usec_t behind = p->now - BEHIND < p->horizon ? p->now - BEHIND : p->horizon;
+
+	return take_rows(s, behind, p->horizon, p->limit - p->limit / 4, r, e) &&
+	       take_rows(s, 0, behind, p->limit - r->n, r, e);
+}
+
+/* What is left when the round has used up its steps, or is full, comes with the next one. */
 static void decide(const struct op_plan *p, struct round *r)
 {
+	int64_t steps = p->steps ? p->steps : INT64_MAX;
+
 	for (size_t i = 0; i < r->n; i++) {
 		struct due_row *row = &r->rows[i];
 
-		if (row->sound)
+		row->planned.steps = steps;
+		if (steps <= 0 || r->n_runs >= RUNS_MAX)
+			row->planned.later = true;
+		else if (row->sound)
 			p->fn(&row->due, p->now, p->horizon, &row->planned, p->fn_arg);
 		else
 			row->planned.suspend = "its row in the store is damaged";
+		steps = row->planned.steps;
 		r->n_runs += row->planned.n;
 	}
 }
@@ -107,6 +128,10 @@ static void describe_run(struct set *set, const struct due_row *row, const struc
 
 static void describe_job(struct round *r, const struct due_row *row)
 {
+	r->jobs += !row->planned.later;
+	if (row->planned.later) {
+		return;
+	}
 	if (row->planned.suspend) {
 		set_item(&r->suspensions);
 		set_int(&r->suspensions, "job", row->due.job);
@@ -163,7 +188,7 @@ static bool plan_round(struct store *s, struct op_plan *p, struct round *r, stru
 	ok = ok && runs_insert(s, &r->runs, &p->runs, e) && set_run(s, Q_DUE_MOVE, &r->moves, e) &&
 	     set_run(s, Q_DUE_DROP, &r->drops, e) && suspend(s, &r->suspensions, p->now, e) &&
 	     (r->ended.n == 0 || jobs_settle(s, set_json(&r->ended), p->now, NULL, e));
-	p->jobs = r->n;
+	p->jobs = r->jobs;
 	return ok;
 }
 

@@ -69,10 +69,17 @@ static void plan_two(const struct due_job *due, usec_t now, usec_t horizon, stru
 {
 	(void)now;
 	(void)arg;
-	for (; ret->n < 2; ret->n++)
-		ret->runs[ret->n] = (struct planned_run){.state = RUN_QUEUED, .slot = due->slot + (usec_t)ret->n,
-			.due_at = due->slot};
+	while (ret->n < 2)
+		planned_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = due->slot + (usec_t)ret->n,
+			.due_at = due->slot});
 	ret->next_slot = horizon + 1;
+}
+
+static size_t all_late(const struct late_job *late, usec_t now, void *arg)
+{
+	(void)now;
+	(void)arg;
+	return late->n;
 }
 
 static struct run run_of(int job)
@@ -120,6 +127,10 @@ static struct op *make(enum op_kind kind)
 	case OP_PLAN:
 		op = op_new(kind, NULL, NULL);
 		op->plan = (struct op_plan){.now = T0, .horizon = T0 + 5, .limit = 9, .fn = plan_two};
+		break;
+	case OP_LATE:
+		op = op_new(kind, NULL, NULL);
+		op->late = (struct op_late){.now = T0 + 200, .fn = all_late};
 		break;
 	case OP_BOOT:
 		op = op_new(kind, NULL, NULL);

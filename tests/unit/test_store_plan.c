@@ -26,9 +26,9 @@ static void every_second(const struct due_job *due, usec_t now, usec_t horizon, 
 	usec_t slot = due->slot, end = *(usec_t *)arg;
 
 	(void)now;
-	for (; slot <= horizon && slot <= end && ret->n < 64; slot += USEC_SEC)
-		ret->runs[ret->n++] = (struct planned_run){.state = RUN_QUEUED, .slot = slot, .slot_last = slot,
-			.slot_count = 1, .due_at = slot};
+	for (; slot <= horizon && slot <= end; slot += USEC_SEC)
+		planned_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = slot, .slot_last = slot,
+			.slot_count = 1, .due_at = slot});
 	ret->next_slot = slot <= end ? slot : 0;
 }
 
@@ -69,7 +69,7 @@ static void the_same_slot(const struct due_job *due, usec_t now, usec_t horizon,
 	(void)now;
 	(void)horizon;
 	(void)arg;
-	ret->runs[ret->n++] = (struct planned_run){.state = RUN_QUEUED, .slot = T0 + 1, .due_at = T0 + 1};
+	planned_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = T0 + 1, .due_at = T0 + 1});
 	ret->next_slot = due->slot + 1;
 }
 
@@ -119,8 +119,8 @@ static void missed(const struct due_job *due, usec_t now, usec_t horizon, struct
 	(void)now;
 	(void)horizon;
 	(void)arg;
-	ret->runs[ret->n++] = (struct planned_run){.state = RUN_SKIPPED, .slot = due->slot, .slot_last = due->slot + 90,
-		.slot_count = 10, .due_at = due->slot, .reason = "missed"};
+	planned_add(ret, &(struct planned_run){.state = RUN_SKIPPED, .slot = due->slot, .slot_last = due->slot + 90,
+		.slot_count = 10, .due_at = due->slot, .reason = "missed"});
 }
 
 static void missed_slots_are_one_row_and_end_the_job(void **state)
@@ -197,7 +197,7 @@ static void wait_for_the_end(const struct due_job *due, usec_t now, usec_t horiz
 	(void)now;
 	(void)horizon;
 	(void)arg;
-	ret->runs[ret->n++] = (struct planned_run){.state = RUN_QUEUED, .slot = due->slot, .due_at = due->slot};
+	planned_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = due->slot, .due_at = due->slot});
 	ret->next_slot = USEC_NEVER;
 }
 

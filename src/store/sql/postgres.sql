@@ -492,12 +492,12 @@ INSERT INTO due (job, segment, slot)
 SELECT job, segment, slot
 FROM jsonb_to_recordset(:set) AS given(job bigint, segment bigint, slot bigint)
 
--- query due_take(horizon int, n int) -> job int, slot int, uid int, revision int, priority int,
+-- query due_take(since int, until int, n int) -> job int, slot int, uid int, revision int, priority int,
 --	queue text, name text, owner text, spec text, digest int, created_at int
 SELECT due.job, due.slot, jobs.uid, jobs.revision, jobs.priority, jobs.queue, jobs.name, jobs.owner,
 	jobs.spec, jobs.digest, jobs.created_at
 FROM due JOIN jobs ON jobs.id = due.job
-WHERE due.slot <= :horizon
+WHERE due.slot > :since AND due.slot <= :until
 ORDER BY due.slot LIMIT :n
 FOR UPDATE OF due SKIP LOCKED
 
@@ -650,6 +650,44 @@ SELECT outcome FROM attempts WHERE run = :run AND fence = :fence
 SELECT run, number, fence, node, spawner, pid, started_at, ended_at, outcome, exit_code, term_signal,
 	cpu_user, cpu_system, max_rss, output_bytes, output_dropped, error
 FROM attempts WHERE run = :run ORDER BY fence
+
+-- ======== after a time when nobody was there ========
+
+-- The newest run was made by an engine that was there; one that left in peace said when.
+-- query last_seen() -> at int
+SELECT greatest(coalesce((SELECT created_at FROM runs ORDER BY id DESC LIMIT 1), 0),
+	coalesce((SELECT max(closed_at) FROM nodes), 0)) AS at
+
+-- query runs_late(since int, until int, after int, n int) -> id int, job int, slot int, name text, revision int,
+--	spec text, created_at int, due_slot int
+SELECT runs.id, runs.job, runs.slot, jobs.name, jobs.revision, jobs.spec, jobs.created_at,
+	coalesce(due.slot, 0) AS due_slot
+FROM runs JOIN jobs ON jobs.id = runs.job LEFT JOIN due ON due.job = runs.job
+WHERE runs.state = RUN_QUEUED AND runs.state <> RUN_SUCCEEDED AND runs.slot > :since AND runs.slot <= :until
+	AND runs.due_at <= :until AND runs.kind = RUN_KIND_SCHEDULE AND runs.attempt = 0 AND runs.hold = 0
+	AND runs.job > :after
+ORDER BY runs.job, runs.slot LIMIT :n
+
+-- query runs_miss(set json, now int) -> id int, queue text
+UPDATE runs SET state = RUN_SKIPPED, reason = 'missed', ended_at = :now
+WHERE id = {ids} AND state = RUN_QUEUED
+RETURNING id, queue
+
+-- The clock was set back. What was planned for later than the look-ahead goes; the job is planned anew.
+-- query runs_undo(after int) -> job int, queue text
+DELETE FROM runs
+WHERE state = RUN_QUEUED AND state <> RUN_SUCCEEDED AND slot > :after AND kind = RUN_KIND_SCHEDULE AND attempt = 0
+	AND EXISTS (SELECT 1 FROM due WHERE due.job = runs.job)
+RETURNING job, queue
+
+-- What was to run at once when it was submitted need not wait for that moment to come again.
+-- query runs_at_once(after int, now int)
+UPDATE runs SET due_at = :now
+WHERE state = RUN_QUEUED AND state <> RUN_SUCCEEDED AND slot > :after AND created_at >= slot AND due_at > :now
+
+-- query due_undo(set json, after int, never int, at int)
+UPDATE due SET slot = :at
+WHERE (slot > :after AND slot < :never) OR job = {ids}
 
 -- ======== boots ========
 
