@@ -5,6 +5,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "daemon/alarm.h"
+#include "daemon/audit.h"
 #include "daemon/dispatcher.h"
 #include "daemon/hub.h"
 #include "daemon/listener.h"
@@ -34,6 +35,7 @@ struct engine {
 	struct listener *listener;
 	struct planner *planner;
 	struct timekeeper *timekeeper;
+	struct audit *audit;
 	struct store_thread *store;
 	struct zones *zones;
 	struct alarm *alarm;
@@ -68,6 +70,16 @@ static void on_wake(const struct store_wake *w, void *arg)
 	planner_slot_is(g->planner, w->next_slot);
 	dispatcher_due_is(g->dispatcher, w->next_due);
 	pump(g);
+}
+
+static void on_events(const struct event_list *l, void *arg)
+{
+	audit_committed(((struct engine *)arg)->audit, l);
+}
+
+static void on_op(const struct op *op, void *arg)
+{
+	audit_op(((struct engine *)arg)->audit, op);
 }
 
 static void on_change(void *arg)
@@ -215,6 +227,7 @@ static void on_ready(void *arg)
 	struct server_context context = {
 		.clock = &clock_system,
 		.store = g->store,
+		.audit = g->audit,
 		.dispatcher = g->dispatcher,
 		.hub = g->hub,
 		.planner = g->planner,
@@ -265,7 +278,7 @@ static bool start_parts(struct engine *g, struct err *e)
 {
 	const struct places *p = g->o.places;
 	struct store_thread_options store = {.where = g->store_where, .clock = &clock_system,
-		.on_wake = on_wake, .on_fatal = on_fatal, .arg = g};
+		.on_wake = on_wake, .on_fatal = on_fatal, .on_events = on_events, .on_op = on_op, .arg = g};
 	struct dispatcher_options dispatcher = {
 		.clock = &clock_system,
 		.node_id = g->node_id,
@@ -281,12 +294,14 @@ static bool start_parts(struct engine *g, struct err *e)
 		.arg = g,
 	};
 
+	g->audit = audit_new(g->ev, &clock_system);
 	if (!watch_signals(g, e) ||
 		!listener_open(p->runtime_dir, p->socket, g->o.user_mode ? 0600 : 0666, &g->listener, e) ||
 		!listener_watch(g->listener, g->ev, e) ||
 		!alarm_new(g->ev, on_alarm, g, &g->alarm, e) ||
 		!store_thread_start(g->ev, &store, &g->store, e))
 		return false;
+	audit_set_store(g->audit, g->store);
 	g->planner = planner_new(&clock_system, g->store);
 	g->timekeeper = timekeeper_new(&(struct timekeeper_options){.clock = &clock_system, .store = g->store,
 		.timetable = planner_timetable(g->planner),
@@ -308,10 +323,13 @@ static void stop_parts(struct engine *g)
 	server_free(g->server);
 	if (g->dispatcher)
 		dispatcher_stop(g->dispatcher);
+	if (g->audit)
+		audit_set_store(g->audit, NULL);
 	store_thread_free(g->store); /* finishes what is queued, so before those who own it */
 	dispatcher_free(g->dispatcher);
 	hub_free(g->hub);
 	timekeeper_free(g->timekeeper);
+	audit_free(g->audit);
 	planner_free(g->planner);
 	zones_free(g->zones);
 	alarm_free(g->alarm);

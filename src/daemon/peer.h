@@ -18,3 +18,7 @@ int64_t peer_jobs_limit(const struct request *r); /* live jobs the owner may hav
 const char *peer_name(struct request *r);
 bool peer_lookup(uint32_t uid, bool user_mode, char **ret, struct err *e); /* may take long; any thread */
 void peer_named(struct request *r, const char *name);
+
+/* The name of who asks, which in a daemon of one user may be root; NULL: not known. */
+const char *peer_who(const struct request *r);
+void peer_who_is(struct request *r, const char *name);

@@ -12,6 +12,7 @@ struct conn;
 struct err;
 struct MHD_Connection;
 struct MHD_Response;
+struct op;
 struct output_watch;
 struct peer;
 struct request;
@@ -69,6 +70,7 @@ struct request {
 	struct MHD_Response *response;      /* owned: to be queued */
 	int status;
 	bool started, answered, suspended, gone, must_close;
+	bool acted;                         /* an operation carries what is audited */
 	struct ticket *ticket;              /* the open one; NULL: none */
 	struct stream *stream;              /* owned by the response */
 	struct sd_event_source *watch;      /* of the client's end while waiting */
@@ -84,6 +86,9 @@ struct stream_header {
 void request_answer_stream(struct request *r, const char *type, const struct stream_header *headers,
 	size_t n, struct stream *s /* moved */);
 void request_wake(struct request *r); /* a stream that said "nothing now" has more to say */
+
+/* Every operation that changes something on somebody's request passes here on its way to the store. */
+void request_act(struct request *r, struct op *op);
 
 /* ---- waiting ---- */
 struct ticket *request_ticket(struct request *r, bool writes);

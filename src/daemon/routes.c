@@ -13,8 +13,9 @@
 
 const struct route routes[] = {
 	{"POST", "/v1/jobs", route_job_submit, VERB_SUBMIT, BODY_ONE, "submit a job", {
-		{"dry_run", QUERY_BOOL, 0, 0, "check everything and say what would happen; nothing is stored"}}},
-	{"POST", "/v1/jobs/bulk", route_job_bulk, VERB_SUBMIT, BODY_BULK, "submit many jobs, all or none", {}},
+		{"dry_run", QUERY_BOOL, 0, 0, "check everything and say what would happen; nothing is stored"}}, EVENT_JOB_ADD},
+	{"POST", "/v1/jobs/bulk", route_job_bulk, VERB_SUBMIT, BODY_BULK, "submit many jobs, all or none", {},
+		EVENT_JOB_ADD},
 	{"GET", "/v1/jobs", route_job_list, VERB_SEE, BODY_NONE, "list jobs", {
 		{"state", QUERY_JOB_STATES, 0, 0, "states, with commas between; may be given again"},
 		{"owner", QUERY_TEXT, 0, 0, "name of the owner"},
@@ -26,9 +27,9 @@ const struct route routes[] = {
 		CURSOR, LIMIT}},
 	{"GET", "/v1/jobs/{job}", route_job_get, VERB_SEE, BODY_NONE, "show a job", {}},
 	{"POST", "/v1/jobs/{job}/cancel", route_job_cancel, VERB_CANCEL, BODY_OPTIONAL,
-		"no more slots; queued runs end, running ones on request", {}},
+		"no more slots; queued runs end, running ones on request", {}, EVENT_JOB_CANCEL},
 	{"DELETE", "/v1/jobs/{job}", route_job_remove, VERB_REMOVE, BODY_NONE,
-		"cancel a job and put it out of sight; its history stays", {}},
+		"cancel a job and put it out of sight; its history stays", {}, EVENT_JOB_REMOVE},
 	{"GET", "/v1/runs", route_run_list, VERB_SEE, BODY_NONE, "list runs, newest first", {
 		{"job", QUERY_TEXT, 0, 0, "number or name of a job"},
 		{"state", QUERY_RUN_STATES, 0, 0, "states, with commas between; may be given again"},
@@ -38,7 +39,8 @@ const struct route routes[] = {
 	{"GET", "/v1/runs/{run}", route_run_get, VERB_SEE, BODY_NONE, "show a run with its attempts", {
 		{"wait", QUERY_NUMBER, 0, 3600, "seconds to wait for its end"}}},
 	{"GET", "/v1/runs/{run}/attempts", route_run_attempts, VERB_SEE, BODY_NONE, "the attempts of a run", {}},
-	{"POST", "/v1/runs/{run}/cancel", route_run_cancel, VERB_CANCEL, BODY_NONE, "end a run", {}},
+	{"POST", "/v1/runs/{run}/cancel", route_run_cancel, VERB_CANCEL, BODY_NONE, "end a run", {},
+		EVENT_RUN_CANCEL},
 	{"GET", "/v1/runs/{run}/output", route_run_output, VERB_SEE, BODY_NONE, "what the command wrote", {
 		{"attempt", QUERY_NUMBER, 1, INT64_MAX, "which try; the newest by default"},
 		{"from", QUERY_NUMBER, 0, INT64_MAX, "offset of the first byte"},

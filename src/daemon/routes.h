@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The route table: what can be asked of the daemon, by which method, with which parameters. */
 #pragma once
+#include "core/event.h"
 #include "daemon/access.h"
 #include "daemon/request.h"
 #include <stdbool.h>
@@ -36,6 +37,7 @@ struct route {
 	enum route_body body;
 	const char *summary;
 	struct query_param query[ROUTE_QUERY_MAX];
+	enum event_what what; /* of one that changes something: its word in the audit trail */
 };
 extern const struct route routes[];
 extern const size_t routes_count;

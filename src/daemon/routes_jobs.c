@@ -219,6 +219,7 @@ static void submit_cancel(struct request *r, int64_t id)
 		.hub = r->context->hub };
 	op->job_cancel = (struct op_job_cancel){ .uid = request_scope(r), .id = id, .running = r->data != NULL,
 		.now = request_now(r) };
+	request_act(r, op);
 	store_thread_submit(r->context->store, op);
 }
 

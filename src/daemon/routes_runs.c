@@ -322,5 +322,6 @@ void route_run_cancel(struct request *r)
 	*o = (struct cancel_order){ .ticket = request_ticket(r, true), .dispatcher = r->context->dispatcher,
 		.hub = r->context->hub };
 	op->run_cancel = (struct op_run_cancel){ .uid = request_scope(r), .id = id, .now = request_now(r) };
+	request_act(r, op);
 	store_thread_submit(r->context->store, op);
 }

@@ -193,6 +193,7 @@ static void send(struct request *r, struct order *o)
 		op->add = o->s.jobs[0];
 	}
 	o->ticket = request_ticket(r, true);
+	request_act(r, op);
 	store_thread_submit(r->context->store, op);
 }
 

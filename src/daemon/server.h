@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct audit;
 struct clock;
 struct dispatcher;
 struct err;
@@ -21,6 +22,7 @@ struct zones;
 struct server_context {
 	const struct clock *clock;
 	struct store_thread *store;
+	struct audit *audit;       /* NULL: nobody keeps one */
 	struct dispatcher *dispatcher;
 	struct hub *hub;
 	const struct planner *planner;

@@ -151,7 +151,7 @@ static int on_relief(sd_event_source *src, uint64_t when, void *arg)
 /* ---- taking ---- */
 
 /* False: it was refused and closed. */
-static bool admit(struct server *s, int fd, struct peer **ret)
+static bool admit(struct server *s, int fd, struct peer **ret, int64_t *ret_pid)
 {
 	struct ucred who;
 	socklen_t len = sizeof(who);
@@ -172,6 +172,7 @@ static bool admit(struct server *s, int fd, struct peer **ret)
 		return false;
 	}
 	*ret = p;
+	*ret_pid = who.pid;
 	return true;
 }
 
@@ -180,13 +181,15 @@ static void take(struct server *s, int fd)
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	struct peer *peer;
 	struct conn *c;
+	int64_t pid;
 
-	if (!admit(s, fd, &peer))
+	if (!admit(s, fd, &peer, &pid))
 		return;
 	c = xcalloc(1, sizeof(*c));
 	c->server = s;
 	c->peer = peer;
 	c->fd = fd;
+	c->pid = pid;
 	c->phase = PHASE_BUSY;
 	TAILQ_INSERT_TAIL(&s->phases[PHASE_BUSY], c, in_phase);
 	peer->connections++;

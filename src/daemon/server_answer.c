@@ -72,6 +72,7 @@ void request_answer_err(struct request *r, const struct err *e)
 	if (e->kind == ERR_INTERNAL || e->kind == ERR_UNCERTAIN)
 		log_error("%s %s: %s", r->route ? r->route->method : "request", r->route ? r->route->path : "",
 			e->msg);
+	request_refused(r, e);
 	request_answer_json(r, err_kind_info(e->kind)->http, error_to_json(e));
 }
 

@@ -85,14 +85,30 @@ const char *peer_name(struct request *r)
 	return p->name && boot_now(r) - p->name_at < NAME_LIFE ? p->name : NULL;
 }
 
-void peer_named(struct request *r, const char *name)
+static void set_name(struct peer *p, const char *name, usec_t now)
 {
-	struct peer *p = peer_get(r->server, request_owner(r));
 	char *copy = xstrdup(name);
 
 	free(p->name);
 	p->name = copy;
-	p->name_at = boot_now(r);
+	p->name_at = now;
+}
+
+void peer_named(struct request *r, const char *name)
+{
+	set_name(peer_get(r->server, request_owner(r)), name, boot_now(r));
+}
+
+const char *peer_who(const struct request *r)
+{
+	const struct peer *p = request_peer(r);
+
+	return p->name && boot_now(r) - p->name_at < NAME_LIFE ? p->name : NULL;
+}
+
+void peer_who_is(struct request *r, const char *name)
+{
+	set_name(request_peer(r), name, boot_now(r));
 }
 
 bool peer_lookup(uint32_t uid, bool user_mode, char **ret, struct err *e)

@@ -222,7 +222,7 @@ static void start(struct request *r)
 	r->started = true;
 	conn_enter(r->conn, PHASE_BUSY);
 	if (check_gathered(r, &e))
-		r->route->handle(r);
+		request_handle(r);
 	else
 		request_answer_err(r, &e);
 	if (!r->answered) {

@@ -28,6 +28,7 @@ struct conn {
 	struct server *server;
 	struct peer *peer;
 	int fd;                    /* MHD's */
+	int64_t pid;               /* of whoever connected */
 	enum conn_phase phase;
 	usec_t deadline;           /* of the phase, CLOCK_BOOTTIME */
 	bool bad_escape;           /* %00 or a broken %XX in the target */
@@ -76,6 +77,10 @@ enum MHD_Result request_on_call(void *arg, struct MHD_Connection *mhd, const cha
 void request_on_completed(void *arg, struct MHD_Connection *mhd, void **state,
 	enum MHD_RequestTerminationCode why);
 void request_abandon(struct request *r); /* the daemon stops: 503, or the end of a stream */
+
+/* server_audit.c */
+void request_handle(struct request *r); /* calls the route, after it is known who asks */
+void request_refused(const struct request *r, const struct err *why);
 
 /* server_answer.c */
 void request_free(struct request *r);

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "core/event.h"
 #include "store/op.h"
 #include "store/store.h"
 #include <errno.h>
@@ -45,6 +46,7 @@ struct store_thread {
 	size_t in_batch, urgent; /* urgent: of those waiting, the ones that are not patient */
 	usec_t last_commit;
 	struct store_wake wake;
+	struct event_list events; /* committed and not told yet */
 	bool woken, fatal;
 	struct err fatal_err;
 };
@@ -157,10 +159,27 @@ static bool gather(struct store_thread *t, struct op **batch, size_t *ret_n)
 	return n > 0;
 }
 
+static void events_join(struct event_list *to, struct event_list *from)
+{
+	if (to->n == 0) {
+		event_list_done(to);
+		*to = *from;
+	} else {
+		for (size_t i = 0; i < from->n; i++)
+			event_list_add(to, from->v[i]);
+		free(from->v);
+	}
+	*from = (struct event_list){};
+}
+
 static void hand_back(struct store_thread *t, struct op **batch, size_t n, const struct store_wake *wake,
 	const struct err *fatal)
 {
+	struct event_list events;
+
+	store_events_take(t->writer, &events);
 	pthread_mutex_lock(&t->lock);
+	events_join(&t->events, &events);
 	for (size_t i = 0; i < n; i++)
 		ops_push(&t->done, batch[i]);
 	if (wake)
@@ -223,6 +242,7 @@ struct harvest {
 	struct op_queue ops;
 	struct task_queue reads;
 	struct store_wake wake;
+	struct event_list events;
 	bool woken, fatal;
 	struct err fatal_err;
 };
@@ -239,6 +259,8 @@ static void harvest_take(struct store_thread *t, struct harvest *h)
 		ops_push(&h->ops, op);
 	while ((task = tasks_pop(&t->reads_done)))
 		tasks_push(&h->reads, task);
+	h->events = t->events;
+	t->events = (struct event_list){};
 	h->wake = t->wake;
 	h->woken = t->woken;
 	h->fatal = t->fatal;
@@ -254,7 +276,12 @@ static void deliver(struct store_thread *t)
 	struct op *op;
 
 	harvest_take(t, &h);
+	if (h.events.n > 0 && t->o.on_events)
+		t->o.on_events(&h.events, t->o.arg);
+	event_list_done(&h.events);
 	while ((op = ops_pop(&h.ops))) {
+		if (t->o.on_op)
+			t->o.on_op(op, t->o.arg);
 		if (op->on_done)
 			op->on_done(op, op->arg);
 		else
@@ -359,6 +386,7 @@ void store_thread_free(struct store_thread *t)
 	sd_event_source_disable_unref(t->done_source);
 	if (t->done_fd >= 0)
 		close(t->done_fd);
+	event_list_done(&t->events);
 	store_free(t->reader);
 	store_free(t->writer);
 	pthread_cond_destroy(&t->read_wanted);

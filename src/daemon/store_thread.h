@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 struct err;
+struct event_list;
 struct op;
 struct sd_event;
 struct store;
@@ -17,6 +18,8 @@ struct store_thread_options {
 	const struct clock *clock;
 	void (*on_wake)(const struct store_wake *w, void *arg);   /* on the loop, after every batch, failed ones too */
 	void (*on_fatal)(const struct err *e, void *arg);         /* on the loop: the store must not be written any more */
+	void (*on_events)(const struct event_list *l, void *arg); /* on the loop: these were committed */
+	void (*on_op)(const struct op *op, void *arg);            /* on the loop: every operation, before its own on_done */
 	void *arg;
 };
 

@@ -35,6 +35,7 @@ static const struct op_info {
 	[OP_NODE_CLOSE] = {apply_node_close, 0, false},
 	[OP_PRUNE] = {apply_prune, 0, false},
 	[OP_FORGET] = {apply_forget, 0, false},
+	[OP_EVENT] = {apply_event, 0, true},
 };
 #define PHASES 6
 

@@ -55,3 +55,17 @@ void store_events_take(struct store *s, struct event_list *ret)
 	*ret = s->events;
 	s->events = (struct event_list){};
 }
+
+bool apply_event(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	(void)e;
+	for (size_t i = 0; i < n; i++) {
+		const struct op_event *o = &ops[i]->event;
+		const struct act *act = &ops[i]->act;
+
+		event_add(s, &(struct event_new){.at = o->now, .by = &act->by, .what = act->what, .job = o->job, .run = o->run,
+			.owner = o->owner, .object = act->object[0] ? act->object : NULL, .result = o->result,
+			.detail = o->detail[0] ? o->detail : NULL});
+	}
+	return true;
+}

@@ -27,6 +27,7 @@ enum op_kind {
 	OP_NODE_CLOSE, /* this engine leaves in peace */
 	OP_PRUNE,      /* old runs and ended jobs go, as store_prune_find() found them */
 	OP_FORGET,     /* the kept output of these attempts goes */
+	OP_EVENT,      /* an event alone: something was refused */
 	OP_KIND_MAX
 };
 
@@ -246,6 +247,14 @@ struct op_forget {
 	size_t n;
 };
 
+/* What op->act asked for did not happen, or has no other operation. */
+struct op_event {
+	const char *result;  /* static: the error's code; NULL: ok */
+	char detail[200];    /* empty: nothing to add */
+	int64_t job, run, owner;
+	usec_t now;
+};
+
 struct op {
 	enum op_kind kind;
 	bool ok;               /* result */
@@ -271,6 +280,7 @@ struct op {
 		struct op_node_close node_close;
 		struct op_prune prune;
 		struct op_forget forget;
+		struct op_event event;
 	};
 };
 
