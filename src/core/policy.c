@@ -5,6 +5,8 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job.h"
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *const overlap_names[OVERLAP_MAX] = {
@@ -197,6 +199,17 @@ bool rate_parse(const char *text, struct rate *ret, struct err *e)
 		}
 	}
 	return err_field(e, "rate", "'%.40s' is not N/DURATION or N/DURATION:BURST, as 10/1m or 100/1h:20", text);
+}
+
+char *rate_print(const struct rate *r, char out[RATE_TEXT_MAX])
+{
+	char per[RFC3339_MAX];
+
+	if (r->burst == r->n)
+		snprintf(out, RATE_TEXT_MAX, "%" PRId64 "/%s", r->n, format_duration(r->per, per));
+	else
+		snprintf(out, RATE_TEXT_MAX, "%" PRId64 "/%s:%" PRId64, r->n, format_duration(r->per, per), r->burst);
+	return out;
 }
 
 bool rate_take(const struct rate *r, usec_t now, usec_t *bucket, usec_t *ret_again_at)

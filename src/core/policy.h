@@ -52,6 +52,8 @@ struct rate {
 	usec_t per;
 };
 bool rate_parse(const char *text, struct rate *ret, struct err *e);
+#define RATE_TEXT_MAX 96
+char *rate_print(const struct rate *r, char out[RATE_TEXT_MAX]); /* as rate_parse reads it; n is not 0 */
 /*
  * The bucket is one number: the moment up to which starts are spoken for. Whether one more may start at 'now', the
  * bucket after it, and else when it may. Pure; a bucket of 0 is full.

@@ -9,6 +9,8 @@ static const bool allowed[VERB_MAX][ROLE_MAX] = {
 	[VERB_CANCEL] = { true, false, true },
 	[VERB_REMOVE] = { true, false, true },
 	[VERB_STATUS] = { true, true,  true },
+	[VERB_QUEUES] = { true, true,  true },
+	[VERB_LIMIT] =  { false, false, true },
 };
 
 bool access_serves(const struct access *a, uint32_t uid)

@@ -12,6 +12,8 @@ enum access_verb {
 	VERB_CANCEL,
 	VERB_REMOVE,
 	VERB_STATUS,
+	VERB_QUEUES, /* see the queues */
+	VERB_LIMIT,  /* queues and limits are the administrator's to change */
 	VERB_MAX
 };
 enum access_role { ROLE_OWNER, ROLE_OTHER, ROLE_ADMIN, ROLE_MAX };

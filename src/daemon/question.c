@@ -2,6 +2,7 @@
 /* A request's question to the store: worked on by the reader's thread, answered on the loop. */
 #include "daemon/question.h"
 #include "base/auto.h"
+#include "base/near.h"
 #include "base/text.h"
 #include "core/job.h"
 #include "core/run.h"
@@ -12,7 +13,6 @@
 #include <string.h>
 
 #define NAMES_MAX 1000   /* of a user's jobs, looked at for "did you mean" */
-#define WORD_MAX 128
 
 static void on_work(struct store *s, struct read_task *task)
 {
@@ -48,50 +48,13 @@ void question_start(struct request *r, struct question *q)
 
 /* ---- "did you mean" ---- */
 
-static size_t least(size_t a, size_t b, size_t c)
-{
-	size_t m = a < b ? a : b;
-
-	return m < c ? m : c;
-}
-
-size_t word_distance(const char *a, const char *b, size_t max)
-{
-	size_t row[WORD_MAX + 1];
-	size_t la = strlen(a), lb = strlen(b);
-
-	if (la > WORD_MAX || lb > WORD_MAX || la > lb + max || lb > la + max)
-		return max + 1;
-	for (size_t j = 0; j <= lb; j++)
-		row[j] = j;
-	for (size_t i = 1; i <= la; i++) {
-		size_t corner = row[0];
-
-		row[0] = i;
-		for (size_t j = 1; j <= lb; j++) {
-			size_t above = row[j];
-
-			row[j] = least(corner + (a[i - 1] != b[j - 1]), above + 1, row[j - 1] + 1);
-			corner = above;
-		}
-	}
-	return row[lb];
-}
-
 static bool no_such_job(struct store *s, int64_t scope, const char *name, struct err *e)
 {
 	AUTO_DONE(strv) names = {};
 	const char *best = NULL;
-	size_t allowed = strlen(name) < 4 ? 1 : 2;
 
-	if (store_job_names(s, scope, NAMES_MAX, &names, NULL)) {
-		for (size_t i = 0; i < names.n; i++) {
-			size_t d = word_distance(name, names.v[i], allowed);
-
-			if (d <= allowed && (!best || d < word_distance(name, best, allowed)))
-				best = names.v[i];
-		}
-	}
+	if (store_job_names(s, scope, NAMES_MAX, &names, NULL))
+		best = word_near(name, &names);
 	if (best)
 		return err_set(e, ERR_NOT_FOUND, "no job '%.128s'; did you mean '%s'?", name, best);
 	return err_set(e, ERR_NOT_FOUND, "no job '%.128s'; 'jobctl list' shows yours", name);

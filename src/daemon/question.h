@@ -33,5 +33,3 @@ bool question_job(struct store *s, int64_t scope, const char *ref, struct job **
 bool question_run_id(const char *ref, int64_t *ret, struct err *e);
 void question_write_job(struct buf *out, const struct job *j);
 void question_write_run(struct buf *out, const struct run *r);
-/* Bytes that must change to make one word of the other; more than 'max' is all one. */
-size_t word_distance(const char *a, const char *b, size_t max);

@@ -46,6 +46,17 @@ const struct route routes[] = {
 		{"from", QUERY_NUMBER, 0, INT64_MAX, "offset of the first byte"},
 		{"tail", QUERY_NUMBER, 0, INT64_MAX, "only so many bytes of the end"},
 		{"follow", QUERY_BOOL, 0, 0, "go on until the attempt has ended"}}},
+	{"GET", "/v1/queues", route_queue_list, VERB_QUEUES, BODY_NONE, "the queues and what they hold", {}},
+	{"GET", "/v1/queues/{queue}", route_queue_get, VERB_QUEUES, BODY_NONE, "show a queue", {}},
+	{"PUT", "/v1/queues/{queue}", route_queue_put, VERB_LIMIT, BODY_OPTIONAL, "make or change a queue", {
+		{"new", QUERY_BOOL, 0, 0, "true: refuse when there is one already; false: when there is none"}}},
+	{"DELETE", "/v1/queues/{queue}", route_queue_remove, VERB_LIMIT, BODY_NONE, "remove a queue that nobody uses", {}},
+	{"GET", "/v1/owners", route_owner_list, VERB_SEE, BODY_NONE, "the owners with limits of their own", {}},
+	{"GET", "/v1/owners/{owner}", route_owner_get, VERB_SEE, BODY_NONE, "show the limits of an owner", {}},
+	{"PUT", "/v1/owners/{owner}", route_owner_put, VERB_LIMIT, BODY_OPTIONAL, "set the limits of an owner", {
+		{"new", QUERY_BOOL, 0, 0, "true: refuse when there is one already; false: when there is none"}}},
+	{"DELETE", "/v1/owners/{owner}", route_owner_remove, VERB_LIMIT, BODY_NONE,
+		"remove the limits of an owner; the defaults count again", {}},
 	{"GET", "/v1/status", route_status, VERB_STATUS, BODY_NONE, "how the daemon is", {}},
 };
 const size_t routes_count = ELEMENTS(routes);

@@ -36,6 +36,8 @@ static const struct op_info {
 	[OP_PRUNE] = {apply_prune, 0, false},
 	[OP_FORGET] = {apply_forget, 0, false},
 	[OP_EVENT] = {apply_event, 0, true},
+	[OP_LIMIT_SET] = {apply_limit_set, 0, false},
+	[OP_LIMIT_RM] = {apply_limit_rm, 0, false},
 };
 #define PHASES 6
 

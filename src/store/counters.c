@@ -51,6 +51,16 @@ int64_t count_pending(const struct store *s, enum count_what what, int64_t state
 	return n;
 }
 
+int64_t count_pending_in(const struct store *s, enum count_what what, int64_t state, const char *queue)
+{
+	int64_t n = 0;
+
+	for (size_t i = 0; i < s->n_counts; i++)
+		if (s->counts[i].what == what && s->counts[i].state == state && strcmp(s->counts[i].queue, queue) == 0)
+			n += s->counts[i].n;
+	return n;
+}
+
 size_t count_mark(struct store *s)
 {
 	return s->counts_kept = s->n_counts;

@@ -129,6 +129,10 @@ void op_reset(struct op *op)
 		claimed_list_done(&op->node_open.other_spawner);
 		op->node_open.last_seen = 0;
 		break;
+	case OP_LIMIT_SET:
+	case OP_LIMIT_RM:
+		op->limit.created = false;
+		break;
 	default:
 		break;
 	}

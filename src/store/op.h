@@ -28,6 +28,8 @@ enum op_kind {
 	OP_PRUNE,      /* old runs and ended jobs go, as store_prune_find() found them */
 	OP_FORGET,     /* the kept output of these attempts goes */
 	OP_EVENT,      /* an event alone: something was refused */
+	OP_LIMIT_SET,  /* a queue or the limits of an owner are made or changed */
+	OP_LIMIT_RM,   /* ... removed; a queue that is in use stays */
 	OP_KIND_MAX
 };
 
@@ -255,6 +257,18 @@ struct op_event {
 	usec_t now;
 };
 
+/* OP_LIMIT_SET and OP_LIMIT_RM. */
+struct op_limit {
+	enum limit_scope scope;
+	const char *key;      /* borrowed: the queue's name, or the uid in digits */
+	enum limit_be { LIMIT_BE_EITHER, LIMIT_BE_NEW, LIMIT_BE_THERE } be; /* else it is refused */
+	/* what is not given stays as it was, or as it is when nobody says anything */
+	bool running_given, weight_given, rate_given;
+	int64_t running, weight;
+	struct rate rate;
+	bool created;         /* result */
+};
+
 struct op {
 	enum op_kind kind;
 	bool ok;               /* result */
@@ -281,6 +295,7 @@ struct op {
 		struct op_prune prune;
 		struct op_forget forget;
 		struct op_event event;
+		struct op_limit limit;
 	};
 };
 

@@ -69,6 +69,7 @@ void count_move(struct store *s, enum count_what what, int64_t from, int64_t to,
 /* A run of this owner moves: in COUNT_RUNS, and in COUNT_ACTIVE when it becomes or ceases to be active. */
 void count_run(struct store *s, enum run_state from, enum run_state to, int64_t uid, const char *queue);
 int64_t count_pending(const struct store *s, enum count_what what, int64_t state); /* not written yet */
+int64_t count_pending_in(const struct store *s, enum count_what what, int64_t state, const char *queue);
 size_t count_mark(struct store *s);
 void count_back_to(struct store *s, size_t mark); /* forgets what came after that mark */
 bool count_write(struct store *s, struct err *e);
@@ -89,6 +90,12 @@ bool runs_read_claimed(struct store *s, const char *ids, struct claimed_list *re
 bool run_read(struct store *s, int64_t uid, int64_t id, struct run **ret, struct err *e);
 void run_list_add(struct run_list *l, struct run *r /* moved */);
 
+/*
+ * Whether there is such a queue (NULL: the default one, which is always there). If not, *refusal is ERR_INVALID for the
+ * field "queue" and says what may have been meant. In a transaction that writes, the queue stays until it ends.
+ */
+bool queue_check(struct store *s, const char *queue, struct err *refusal, struct err *e);
+
 /* ---- transactions ---- */
 struct tx {
 	struct store *s; /* NULL: none is open */
@@ -105,7 +112,7 @@ void tx_done(struct tx *t); /* rolls back unless committed */
 typedef bool op_fn(struct store *s, struct op *const *ops, size_t n, struct err *e);
 op_fn apply_job_add, apply_job_bulk, apply_job_cancel, apply_run_cancel, apply_plan, apply_boot, apply_claim,
 	apply_started, apply_ended, apply_give_back, apply_node_open, apply_node_close, apply_prune, apply_forget,
-	apply_late, apply_event;
+	apply_late, apply_event, apply_limit_set, apply_limit_rm;
 bool op_refuse(struct op *op, enum err_kind kind, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4))); /* returns true: the batch goes on */
 void op_reset(struct op *op); /* frees and clears the results */

@@ -4,6 +4,7 @@
 #include "base/auto.h"
 #include "base/clock.h"
 #include "core/job.h"
+#include "core/policy.h"
 #include "core/run.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -108,3 +109,27 @@ struct store_counts {
 	int64_t runs[RUN_STATE_MAX];
 };
 bool store_counts(struct store *s, struct store_counts *ret, struct err *e); /* from 'counters', no scan */
+
+/* ---- queues, and limits of owners ---- */
+enum limit_scope { LIMIT_QUEUE, LIMIT_OWNER, LIMIT_SCOPE_MAX };
+#define LIMIT_WEIGHT 100     /* of a queue that nobody gave one */
+#define LIMIT_WEIGHT_MAX 10000
+#define LIMIT_RUNNING_MAX 100000
+struct limit {
+	char *key;              /* owned: the queue's name, or the uid in digits */
+	int64_t running;        /* runs at a time; 0: any number */
+	int64_t weight;         /* of a queue: its share beside the others */
+	struct rate rate;       /* n 0: none */
+	int64_t active;         /* runs that are claimed or running */
+	int64_t queued;         /* runs that wait; of an owner, counted up to LIMIT_QUEUED_MAX */
+	int64_t jobs;           /* live jobs */
+};
+#define LIMIT_QUEUED_MAX 10000
+struct limit_list {
+	struct limit *v;
+	size_t n;
+};
+void limit_list_done(struct limit_list *l);
+/* All of them by key, or the one with this key (ERR_NOT_FOUND names what may have been meant). */
+bool store_limits(struct store *s, enum limit_scope scope, const char *key /* NULL: all */, struct limit_list *ret,
+	struct err *e);

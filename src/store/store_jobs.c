@@ -305,6 +305,41 @@ static bool check_limits(struct store *s, struct adding *a, size_t n, struct err
 	return true;
 }
 
+/* A submission that was taken once is not refused the second time: its queue may be gone since. */
+static bool is_known(struct store *s, struct adding *a, bool *ret, struct err *e)
+{
+	bool expired = false;
+	int64_t id = 0;
+
+	if (a->j->key && !look_up_key(s, a, &id, &expired, e))
+		return false;
+	*ret = id && !expired;
+	return true;
+}
+
+/* Refuses those whose queue nobody made. Jobs that come together are mostly for one queue. */
+static bool check_queues(struct store *s, struct adding *a, size_t n, struct err *e)
+{
+	const char *known = NULL;
+	bool seen;
+
+	for (size_t i = 0; i < n; i++) {
+		if (a[i].err.kind || !a[i].j->queue || (known && strcmp(known, a[i].j->queue) == 0))
+			continue;
+		if (!queue_check(s, a[i].j->queue, &a[i].err, e))
+			return false;
+		if (!a[i].err.kind) {
+			known = a[i].j->queue;
+			continue;
+		}
+		if (!is_known(s, &a[i], &seen, e))
+			return false;
+		if (seen)
+			a[i].err = (struct err){};
+	}
+	return true;
+}
+
 /* ---- crowds ---- */
 
 static bool count_crowd(struct store *s, usec_t slot, int64_t max, int64_t *ret, struct err *e)
@@ -374,7 +409,7 @@ static bool count_crowds(struct store *s, struct adding *a, size_t n, struct err
 
 static bool add_chunk(struct store *s, struct adding *a, size_t n, struct err *e)
 {
-	if (!check_limits(s, a, n, e) || !number_them(s, a, n, e) || !insert_rows(s, a, n, e))
+	if (!check_limits(s, a, n, e) || !check_queues(s, a, n, e) || !number_them(s, a, n, e) || !insert_rows(s, a, n, e))
 		return false;
 	for (size_t i = 0; i < n; i++)
 		if (!a[i].err.kind && !a[i].inserted && !explain(s, &a[i], e))
@@ -412,7 +447,7 @@ static bool try_one(struct store *s, struct adding *a, struct err *e)
 	bool expired = false;
 	int64_t id = 0;
 
-	if (!check_limits(s, a, 1, e) || (a->j->key && !look_up_key(s, a, &id, &expired, e)))
+	if (!check_limits(s, a, 1, e) || !check_queues(s, a, 1, e) || (a->j->key && !look_up_key(s, a, &id, &expired, e)))
 		return false;
 	if (a->err.kind)
 		return true;

@@ -17,6 +17,7 @@ static const char *const dump_queries[] = {
 	"SELECT j.name, a.fence, a.number, a.node, a.outcome, a.ended_at, a.output_dropped FROM attempts a JOIN runs r ON r.id = a.run"
 	" JOIN jobs j ON j.id = r.job ORDER BY j.name, a.fence",
 	"SELECT id, name, spawner, closed_at FROM nodes ORDER BY id",
+	"SELECT * FROM limits ORDER BY scope, key",
 	"SELECT what, state, queue, sum(n) FROM counters GROUP BY what, state, queue HAVING sum(n) <> 0"
 	" ORDER BY what, state, queue",
 };
@@ -41,9 +42,12 @@ static void build_world(struct store *s, const char *where)
 	AUTO(op) *node = op_node_open(NODE, "one", SPAWNER);
 	AUTO(run) *old = NULL;
 	AUTO(op) *end = NULL;
+	AUTO(op) *queue = op_new(OP_LIMIT_SET, NULL, NULL);
 
 	place_clear(where);
 	assert_true(apply_one(s, node));
+	queue->limit = (struct op_limit){.scope = LIMIT_QUEUE, .key = "spare"};
+	assert_true(apply_one(s, queue));
 	for (int i = QUEUED; i < WORLD_JOBS; i++) {
 		AUTO(op) *add = op_add(names[i], NULL, NULL);
 
@@ -159,6 +163,12 @@ static struct op *make(enum op_kind kind)
 	case OP_FORGET:
 		op = op_new(kind, NULL, NULL);
 		op->forget = (struct op_forget){&output, 1};
+		break;
+	case OP_LIMIT_SET:
+	case OP_LIMIT_RM:
+		op = op_new(kind, NULL, NULL);
+		op->limit = (struct op_limit){.scope = LIMIT_QUEUE, .key = kind == OP_LIMIT_RM ? "spare" : "new",
+			.running_given = true, .running = 2, .rate_given = true, .rate = {.n = 1, .per = USEC_SEC, .burst = 1}};
 		break;
 	default:
 		break;

@@ -807,6 +807,43 @@ WHERE attempts.run = given.run AND attempts.fence = given.fence
 -- query store_bytes() -> bytes int
 SELECT 0::bigint AS bytes
 
+-- ======== queues and limits ========
+
+-- query limits_all(scope text) -> key text, running int, weight int, rate_n int, rate_per int, rate_burst int
+SELECT key, running, weight, rate_n, rate_per, rate_burst FROM limits WHERE scope = :scope ORDER BY key
+
+-- query limit_lock(scope text, key text) -> key text, running int, weight int, rate_n int, rate_per int, rate_burst int
+SELECT key, running, weight, rate_n, rate_per, rate_burst FROM limits WHERE scope = :scope AND key = :key FOR UPDATE
+
+-- query limit_put(scope text, key text, running int, weight int, rate_n int, rate_per int, rate_burst int)
+INSERT INTO limits (scope, key, running, weight, rate_n, rate_per, rate_burst)
+VALUES (:scope, :key, :running, :weight, :rate_n, :rate_per, :rate_burst)
+ON CONFLICT (scope, key) DO UPDATE SET running = excluded.running, weight = excluded.weight, rate_n = excluded.rate_n,
+	rate_per = excluded.rate_per, rate_burst = excluded.rate_burst
+
+-- query limit_drop(scope text, key text)
+DELETE FROM limits WHERE scope = :scope AND key = :key
+
+-- query bucket_drop(scope text, key text)
+DELETE FROM buckets WHERE scope = :scope AND key = :key
+
+-- query queue_use(key text) -> key text
+SELECT key FROM limits WHERE scope = 'queue' AND key = :key FOR SHARE
+
+-- query queue_seen(key text) -> key text
+SELECT key FROM limits WHERE scope = 'queue' AND key = :key
+
+-- query counters_in(what int) -> state int, queue text, n int
+SELECT state, queue, sum(n)::bigint AS n FROM counters WHERE what = :what GROUP BY state, queue
+
+-- query counter_in(what int, state int, queue text) -> n int
+SELECT coalesce(sum(n), 0)::bigint AS n FROM counters WHERE what = :what AND state = :state AND queue = :queue
+
+-- query owner_queued(uid int, n int) -> n int
+SELECT count(*) AS n FROM (SELECT 1 FROM limits CROSS JOIN runs
+	WHERE limits.scope = 'queue' AND runs.queue = limits.key AND runs.uid = :uid AND runs.state = RUN_QUEUED
+		AND runs.hold = 0 LIMIT :n) AS waiting
+
 -- ======== reading ========
 
 -- define run_row = id int, job int, job_name text, uid int, owner text, kind int, state int, reason text,
