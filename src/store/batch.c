@@ -121,24 +121,53 @@ static bool run_one_by_one(struct batch *b, struct err *e)
 	return true;
 }
 
-/* The first slot and the first queued run: what the engine must wake up for. */
-static bool look_ahead(struct store *s, struct store_wake *ret, struct err *e)
+/* The first of all lanes; those that are full are among them, and the claim that follows will find that out. */
+static bool read_lanes(struct store *s, struct err *e)
 {
-	AUTO_QUERY slot = query_start(s->db, Q_DUE_FIRST, e);
-	AUTO_QUERY lanes = query_start(s->db, Q_LANES, e);
+	AUTO_QUERY q = query_start(s->db, Q_LANES, e);
+	struct look look = {.known = true, .at = USEC_NEVER};
 
-	*ret = (struct store_wake){USEC_NEVER, USEC_NEVER};
-	if (query_row(&slot))
-		ret->next_slot = query_get_int(&slot);
-	while (!slot.failed && query_row(&lanes)) {
+	while (query_row(&q)) {
 		usec_t due;
 
-		query_get_int(&lanes);
-		due = query_get_int(&lanes);
-		if (due < ret->next_due)
-			ret->next_due = due;
+		query_get_text(&q);
+		query_get_int(&q);
+		query_get_int(&q);
+		due = query_get_int(&q);
+		if (due < look.at)
+			look.at = due;
 	}
-	return !slot.failed && !lanes.failed;
+	if (!q.failed)
+		s->look = look;
+	return !q.failed;
+}
+
+void look_by(struct store *s, usec_t due_at)
+{
+	if (due_at < s->look.at)
+		s->look.at = due_at;
+}
+
+void look_anew(struct store *s)
+{
+	s->look = (struct look){};
+}
+
+/* The first slot and the first run that may be claimed: what the engine must wake up for. */
+static bool look_ahead(struct batch *b, struct err *e)
+{
+	struct store *s = b->s;
+	AUTO_QUERY slot = query_start(s->db, Q_DUE_FIRST, e);
+
+	for (size_t i = 0; i < b->n; i++)
+		if (b->ops[i]->ok && !info(b->ops[i])->phase)
+			look_anew(s);
+	if (!s->look.known && !read_lanes(s, e))
+		return false;
+	b->wake = (struct store_wake){USEC_NEVER, s->look.at};
+	if (query_row(&slot))
+		b->wake.next_slot = query_get_int(&slot);
+	return !slot.failed;
 }
 
 static bool put_witness(struct store *s, struct err *e)
@@ -172,7 +201,7 @@ static bool run_batch(struct batch *b, struct err *e)
 	event_back_to(b->s, 0);
 	return tx_begin(&tx, b->s, true, e) &&
 	       (b->way == IN_GROUPS ? run_in_groups(b, e) : run_one_by_one(b, e)) &&
-	       count_write(b->s, e) && event_write(b->s, e) && put_witness(b->s, e) && look_ahead(b->s, &b->wake, e) &&
+	       count_write(b->s, e) && event_write(b->s, e) && put_witness(b->s, e) && look_ahead(b, e) &&
 	       tx_commit(&tx, e);
 }
 
@@ -263,8 +292,14 @@ bool store_apply(struct store *s, struct op *const *ops, size_t n, struct store_
 	struct err why = {.kind = ERR_INTERNAL, .msg = "the store was opened for reading only"};
 
 	b.group = xcalloc(n ? n : 1, sizeof(*b.group));
-	for (int try = 0; next == AGAIN && try < TRIES; try++)
-		next = run_batch(&b, &why) ? DONE : next_step(&b, try, &why);
+	for (int try = 0; next == AGAIN && try < TRIES; try++) {
+		if (run_batch(&b, &why)) {
+			next = DONE;
+		} else {
+			look_anew(s);
+			next = next_step(&b, try, &why);
+		}
+	}
 	free(b.group);
 	if (next == DONE) {
 		*ret = b.wake;

@@ -37,8 +37,24 @@ static bool active(enum run_state s)
 void count_run(struct store *s, enum run_state from, enum run_state to, int64_t uid, const char *queue)
 {
 	count_move(s, COUNT_RUNS, from, to, queue);
-	if (active(from) != active(to))
-		count_change(s, COUNT_ACTIVE, uid, queue, active(to) ? 1 : -1);
+	if (active(from) == active(to))
+		return;
+	count_change(s, COUNT_ACTIVE, uid, queue, active(to) ? 1 : -1);
+	if (active(from) && s->look.full)
+		look_by(s, 0);
+}
+
+bool count_next_pending(const struct store *s, enum count_what what, size_t *i, int64_t *ret_state, const char **ret_queue,
+	int64_t *ret_n)
+{
+	while (*i < s->n_counts && s->counts[*i].what != what)
+		++*i;
+	if (*i >= s->n_counts)
+		return false;
+	*ret_state = s->counts[*i].state;
+	*ret_queue = s->counts[*i].queue;
+	*ret_n = s->counts[(*i)++].n;
+	return true;
 }
 
 int64_t count_pending(const struct store *s, enum count_what what, int64_t state)

@@ -29,6 +29,11 @@ struct store {
 		usec_t slot, until;
 	} crowded[8];                   /* slots with as many jobs as anybody wants to know, and how long we believe it */
 	size_t next_crowded;            /* whose place the next one takes */
+	struct look {
+		bool known;             /* else the lanes must be asked */
+		usec_t at;              /* nothing can be claimed before */
+		bool full;              /* ... but for runs that end: some wait for room in their queue or of their owner */
+	} look;
 };
 
 /* The same as store_open with an engine of the caller's choice (tests put a failing one in front). */
@@ -68,6 +73,9 @@ void count_change(struct store *s, enum count_what what, int64_t state, const ch
 void count_move(struct store *s, enum count_what what, int64_t from, int64_t to, const char *queue);
 /* A run of this owner moves: in COUNT_RUNS, and in COUNT_ACTIVE when it becomes or ceases to be active. */
 void count_run(struct store *s, enum run_state from, enum run_state to, int64_t uid, const char *queue);
+/* for (size_t i = 0; count_next_pending(...);) walks over what was counted and is not written yet */
+bool count_next_pending(const struct store *s, enum count_what what, size_t *i, int64_t *ret_state, const char **ret_queue,
+	int64_t *ret_n);
 int64_t count_pending(const struct store *s, enum count_what what, int64_t state); /* not written yet */
 int64_t count_pending_in(const struct store *s, enum count_what what, int64_t state, const char *queue);
 size_t count_mark(struct store *s);
@@ -118,7 +126,7 @@ bool op_refuse(struct op *op, enum err_kind kind, const char *fmt, ...)
 void op_reset(struct op *op); /* frees and clears the results */
 
 /*
- * Runs of these jobs have ended, or their slots have. Those with no slot left and no open run are finished, 'ret' gets
+ * Runs of these jobs have ended, or their slots have. Places that came free are settled. Those with no slot left and no open run are finished, 'ret' gets
  * their ids and may be NULL; those that waited for the end are looked at by the planner from 'now' on.
  */
 bool jobs_settle(struct store *s, const char *ids, usec_t now, struct map *ret, struct err *e);
@@ -131,6 +139,16 @@ struct job_pause {
 };
 /* *ret: whether it was active; others are left as they are. */
 bool job_pause(struct store *s, const struct job_pause *p, bool *ret, struct err *e);
+
+/* Frees the places of runs of these jobs that are over; as many of those that wait for one come back into their lanes. */
+bool places_settle(struct store *s, const char *jobs, struct err *e);
+
+/*
+ * When a claim may find something. An operation that queues a run says look_by() when it is due. After one without a
+ * phase (batch.c) the lanes are read anew, and it needs not say anything.
+ */
+void look_by(struct store *s, usec_t due_at);
+void look_anew(struct store *s);
 
 /* A run to be made. */
 struct run_new {

@@ -37,7 +37,7 @@ bool jobs_settle(struct store *s, const char *ids, usec_t now, struct map *ret, 
 	AUTO_QUERY q = {};
 	AUTO_SET idle = {};
 
-	if (!due_resume(s, ids, now, e) || !jobs_idle(s, ids, &idle, e))
+	if (!places_settle(s, ids, e) || !due_resume(s, ids, now, e) || !jobs_idle(s, ids, &idle, e))
 		return false;
 	if (idle.n == 0)
 		return true;
@@ -177,7 +177,7 @@ static bool cancel_job(struct store *s, struct op *op, uint32_t uid, const char 
 	if (!set_run(s, Q_DUE_DROP, &job, e) || !open_runs(s, c->id, &queued, &active, e) ||
 	    !cancel_queued(s, &queued, op->kind == OP_JOB_REMOVE ? "job removed" : "job cancelled", c->now,
 		    &c->queued_cancelled, e) ||
-	    (c->running && !set_run(s, Q_RUNS_ASK_CANCEL, &active, e)))
+	    !places_settle(s, set_json(&job), e) || (c->running && !set_run(s, Q_RUNS_ASK_CANCEL, &active, e)))
 		return false;
 	if (becomes != c->was) {
 		count_move(s, COUNT_JOBS, c->was, becomes, queue);

@@ -46,96 +46,20 @@ bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e)
 		query_get_int(&q);
 		state = query_get_int(&q);
 		count_change(s, COUNT_RUNS, state, query_get_text(&q), 1);
+		if (state == RUN_QUEUED)
+			look_by(s, query_get_int(&q));
 		if (ret_n)
 			++*ret_n;
 	}
 	return !q.failed;
 }
 
-/* ---- claim ---- */
-
-struct lane {
-	int64_t priority;
-	usec_t due_at;
-};
-#define LANES_MAX 256 /* more kinds of priority than that are served in later claims */
-
-static bool read_lanes(struct store *s, struct lane *lanes, size_t *ret_n, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_LANES, e);
-
-	*ret_n = 0;
-	while (*ret_n < LANES_MAX && query_row(&q)) {
-		lanes[*ret_n].priority = query_get_int(&q);
-		lanes[(*ret_n)++].due_at = query_get_int(&q);
-	}
-	return !q.failed;
-}
-
-static bool claim_lane(struct store *s, const struct op_claim *c, const char *spawner, int64_t priority,
-	struct set *ids, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_RUNS_CLAIM, e);
-
-	query_text(&q, c->node);
-	query_text(&q, spawner);
-	query_int(&q, c->now);
-	query_int(&q, priority);
-	query_int(&q, (int64_t)(c->room - ids->n));
-	while (query_row(&q)) {
-		set_id(ids, query_get_int(&q));
-		count_move(s, COUNT_RUNS, RUN_QUEUED, RUN_CLAIMED, query_get_text(&q));
-	}
-	return !q.failed;
-}
-
-static bool claim(struct store *s, struct op_claim *c, const char *spawner, struct err *e)
-{
-	struct lane lanes[LANES_MAX];
-	AUTO_SET ids = {};
-	size_t n;
-
-	if (!read_lanes(s, lanes, &n, e))
-		return false;
-	for (size_t i = 0; i < n && ids.n < c->room; i++)
-		if (lanes[i].due_at <= c->now && !claim_lane(s, c, spawner, lanes[i].priority, &ids, e))
-			return false;
-	return ids.n == 0 || runs_read_claimed(s, set_json(&ids), &c->claimed, e);
-}
-
-/* An engine that was displaced by a newer one of its name, or that left, may not claim (R21). */
-static bool check_node(struct store *s, const char *node, char **ret_spawner, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_NODE_OPEN, e);
-
-	query_text(&q, node);
-	if (query_row(&q))
-		*ret_spawner = query_get_copy(&q);
-	return !q.failed;
-}
-
-bool apply_claim(struct store *s, struct op *const *ops, size_t n, struct err *e)
-{
-	for (size_t i = 0; i < n; i++) {
-		AUTO_TEXT spawner = NULL;
-
-		if (!check_node(s, ops[i]->claim.node, &spawner, e))
-			return false;
-		if (!spawner)
-			op_refuse(ops[i], ERR_FENCED, "node '%s' is not open in this store: "
-				"another engine has taken its place", ops[i]->claim.node);
-		else if (!claim(s, &ops[i]->claim, spawner, e))
-			return false;
-	}
-	return true;
-}
-
 /* ---- rows as they are, held until the commit ---- */
 
 struct held {
-	int64_t id, job, fence;
+	int64_t id, job, uid, fence;
 	enum run_state state;
-	char *node, *queue;
+	char *node, *queue, *reason;
 	bool cancel_asked;
 	bool ended; /* in this very group */
 	enum job_state job_state;
@@ -151,6 +75,7 @@ static void held_list_done(struct held_list *l)
 	for (size_t i = 0; i < l->n; i++) {
 		free(l->v[i].node);
 		free(l->v[i].queue);
+		free(l->v[i].reason);
 	}
 	free(l->v);
 	map_done(&l->by_id);
@@ -167,10 +92,12 @@ static bool hold_runs(struct store *s, struct set *ids, struct held_list *l, str
 
 		h->id = query_get_int(&q);
 		h->job = query_get_int(&q);
+		h->uid = query_get_int(&q);
 		h->state = (enum run_state)query_get_int(&q);
 		h->fence = query_get_int(&q);
 		h->node = query_get_copy(&q);
 		h->queue = query_get_copy(&q);
+		h->reason = query_get_copy(&q);
 		h->cancel_asked = query_get_int(&q);
 		h->job_state = (enum job_state)query_get_int(&q);
 		map_put(&l->by_id, h->id, h);
@@ -281,14 +208,22 @@ static bool ran(enum attempt_outcome o)
 	return o != ATTEMPT_NOT_STARTED && o != ATTEMPT_DENIED;
 }
 
-static void describe_end(struct set *set, const struct op_ended *o)
+/* 'held' is the row as it was; one that was to be replaced says so when it was cancelled. */
+static const char *end_reason(const struct op_ended *o, const struct held *held)
+{
+	if (o->became == RUN_CANCELLED)
+		return held->cancel_asked && text_equal(held->reason, "replaced") ? "replaced" : "cancelled";
+	return o->reason[0] ? o->reason : NULL;
+}
+
+static void describe_end(struct set *set, const struct op_ended *o, const struct held *held)
 {
 	usec_t ended_at = o->attempt.ended_at ? o->attempt.ended_at : 1; /* 0 would mean: still open */
 
 	set_item(set);
 	set_int(set, "run", o->attempt.run);
 	set_int(set, "state", o->became);
-	set_text(set, "reason", o->became != o->state ? "cancelled" : o->reason[0] ? o->reason : NULL);
+	set_text(set, "reason", end_reason(o, held));
 	set_int(set, "attempt", o->attempt.number);
 	set_int(set, "lost", o->lost);
 	set_int(set, "failures", o->failure);
@@ -368,12 +303,14 @@ static bool end_one(struct store *s, struct op *op, struct ending *n, struct err
 	o->became = o->state == RUN_QUEUED && !wanted(h) ? RUN_CANCELLED : o->state;
 	o->job = h->job;
 	assert(run_move_allowed(h->state, o->became));
-	count_move(s, COUNT_RUNS, h->state, o->became, h->queue);
-	describe_end(&n->moves, o);
+	count_run(s, h->state, o->became, h->uid, h->queue);
+	describe_end(&n->moves, o, h);
 	count_output(s, &o->attempt);
 	describe_attempt(&n->attempts, &o->attempt, o->attempt.outcome, o->node);
 	if (o->became != RUN_QUEUED)
 		set_id(&n->jobs, h->job);
+	else
+		look_by(s, o->due_at);
 	if (o->attempt.ended_at > n->now)
 		n->now = o->attempt.ended_at;
 	h->state = o->became;
@@ -425,8 +362,9 @@ static bool give_back(struct store *s, const struct op_give_back *g, const struc
 	AUTO_SET set = {};
 	AUTO_SET job = {};
 
-	count_move(s, COUNT_RUNS, h->state, again ? RUN_QUEUED : RUN_CANCELLED, h->queue);
+	count_run(s, h->state, again ? RUN_QUEUED : RUN_CANCELLED, h->uid, h->queue);
 	if (again) {
+		look_by(s, g->due_at);
 		q = query_start(s->db, Q_RUN_GIVE_BACK, e);
 		query_int(&q, g->run);
 		query_int(&q, g->fence);
@@ -438,7 +376,7 @@ static bool give_back(struct store *s, const struct op_give_back *g, const struc
 		.attempt = {.run = g->run, .ended_at = g->due_at, .exit_code = -1},
 		.state = RUN_QUEUED,
 		.became = RUN_CANCELLED,
-	});
+	}, h);
 	set_id(&job, h->job);
 	return set_run(s, Q_RUNS_END, &set, e) && jobs_settle(s, set_json(&job), g->due_at, NULL, e);
 }

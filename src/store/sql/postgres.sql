@@ -277,12 +277,16 @@ ALTER TABLE runs
 
 -- A lane is what waits in one queue for one owner with one priority; what waits for its own job is held out of it.
 DROP INDEX runs_due;
-CREATE INDEX runs_due ON runs (queue, uid, priority, due_at) WHERE state = RUN_QUEUED AND hold = 0;
-CREATE INDEX runs_held ON runs (hold, job) WHERE state = RUN_QUEUED AND hold <> 0;
+CREATE INDEX runs_due ON runs (queue, uid, priority, due_at, id) WHERE state = RUN_QUEUED AND hold = 0;
+CREATE INDEX runs_held ON runs (hold, job, slot, id) WHERE state = RUN_QUEUED AND hold <> 0;
 CREATE INDEX runs_dead ON runs (dead_at) WHERE dead_at <> 0;
 CREATE INDEX jobs_ended ON jobs (updated_at, id) WHERE state >= JOB_FINISHED;
 CREATE INDEX job_tags_job ON job_tags (job);
 CREATE INDEX attempts_kept ON attempts (run, fence) WHERE output_bytes > output_dropped;
+
+-- Claimed and running runs are counted per owner and queue (COUNT_ACTIVE).
+INSERT INTO counters (node, what, state, queue, n)
+SELECT '', 3, uid, queue, count(*) FROM runs WHERE state IN (RUN_CLAIMED, RUN_RUNNING) GROUP BY uid, queue;
 
 -- A job whose runs may not overlap has one place, others have as many as they may use; a run holds its place from its
 -- first start to its final state.
@@ -526,7 +530,7 @@ SELECT slot FROM due ORDER BY slot LIMIT 1
 -- query run_ids(n int) -> id int
 SELECT nextval('runs_id') AS id FROM generate_series(1, :n)
 
--- query runs_insert(set json) -> id int, state int, queue text
+-- query runs_insert(set json) -> id int, state int, queue text, due_at int
 INSERT INTO runs (id, job, uid, kind, state, reason, slot, slot_last, slot_count, due_at, revision,
 	priority, queue, created_at, ended_at, overlap, overlap_waiting, places, deadline, expires, gated, forced, params)
 SELECT id, job, uid, kind, state, reason, slot, slot_last, slot_count, due_at, revision, priority, queue,
@@ -537,29 +541,142 @@ FROM jsonb_to_recordset(:set) AS given(id bigint, job bigint, uid bigint, kind b
 	priority bigint, queue text, now bigint, overlap bigint, overlap_waiting bigint, places bigint, deadline bigint,
 	expires bigint, gated bigint, forced bigint, params text)
 ON CONFLICT DO NOTHING
-RETURNING id, state, queue
+RETURNING id, state, queue, due_at
 
--- query lanes() -> priority int, due_at int
-WITH RECURSIVE lane(priority) AS (
-	SELECT max(priority) FROM runs WHERE state = RUN_QUEUED AND hold = 0
+-- query lanes() -> queue text, uid int, priority int, due_at int
+WITH RECURSIVE lane(queue, uid, priority, due_at) AS (
+	(SELECT queue, uid, priority, due_at FROM runs WHERE state = RUN_QUEUED AND hold = 0
+	ORDER BY queue, uid, priority, due_at, id LIMIT 1)
 	UNION ALL
-	SELECT (SELECT max(runs.priority) FROM runs
-		WHERE state = RUN_QUEUED AND runs.priority < lane.priority)
-	FROM lane WHERE lane.priority IS NOT NULL)
-SELECT priority, (SELECT min(runs.due_at) FROM runs
-	WHERE state = RUN_QUEUED AND runs.priority = lane.priority) AS due_at
-FROM lane WHERE priority IS NOT NULL
+	SELECT next.queue, next.uid, next.priority, next.due_at
+	FROM lane CROSS JOIN LATERAL (SELECT runs.queue, runs.uid, runs.priority, runs.due_at FROM runs
+		WHERE state = RUN_QUEUED AND hold = 0
+			AND (runs.queue, runs.uid, runs.priority) > (lane.queue, lane.uid, lane.priority)
+		ORDER BY runs.queue, runs.uid, runs.priority, runs.due_at, runs.id LIMIT 1) AS next)
+SELECT queue, uid, priority, due_at FROM lane
 
--- query runs_claim(node text, spawner text, now int, priority int, n int) -> id int, queue text
-WITH due AS MATERIALIZED (
-	SELECT id FROM runs
-	WHERE state = RUN_QUEUED AND hold = 0 AND priority = :priority AND due_at <= :now
-	ORDER BY due_at, id LIMIT :n
-	FOR UPDATE SKIP LOCKED)
-UPDATE runs SET state = RUN_CLAIMED, node = :node, spawner = :spawner, fence = fence + 1,
-	claimed_at = :now
-FROM due WHERE runs.id = due.id AND runs.state + 0 = RUN_QUEUED
-RETURNING runs.id, runs.queue
+-- query lane_runs(queue text, uid int, priority int, due_at int, id int, n int, stops int) -> id int, job int, kind int,
+--	attempt int, slot int, due_at int, reason text, overlap int, overlap_waiting int, places int, deadline int,
+--	expires int, gated int, forced int, revision int, job_state int, paused_until int, recurs int, taken int, place int
+SELECT runs.id, runs.job, runs.kind, runs.attempt, runs.slot, runs.due_at, runs.reason, runs.overlap,
+	runs.overlap_waiting, runs.places, runs.deadline, runs.expires, runs.gated, runs.forced,
+	coalesce(jobs.revision, runs.revision) AS revision, coalesce(jobs.state, JOB_REMOVED) AS job_state,
+	CASE WHEN jobs.state = JOB_PAUSED
+		THEN (SELECT until FROM job_pauses WHERE job_pauses.job = runs.job) END AS paused_until,
+	CASE WHEN jobs.state = JOB_PAUSED OR :stops <> 0
+		THEN (SELECT count(*) FROM due WHERE due.job = runs.job) END AS recurs,
+	CASE WHEN runs.places > 0
+		THEN (SELECT count(*) FROM running_jobs WHERE running_jobs.job = runs.job) END AS taken,
+	CASE WHEN runs.places > 0
+		THEN (SELECT place FROM running_jobs WHERE running_jobs.job = runs.job AND running_jobs.run = runs.id)
+		END AS place
+FROM runs LEFT JOIN jobs ON jobs.id = runs.job
+WHERE runs.state = RUN_QUEUED AND runs.hold = 0 AND runs.queue = :queue AND runs.uid = :uid
+	AND runs.priority = :priority AND (runs.due_at, runs.id) > (:due_at, :id)
+ORDER BY runs.due_at, runs.id LIMIT :n
+FOR UPDATE OF runs
+
+-- query runs_claim(node text, spawner text, now int, set json) -> id int, uid int, queue text
+UPDATE runs SET state = RUN_CLAIMED, node = :node, spawner = :spawner, fence = runs.fence + 1, claimed_at = :now,
+	revision = given.revision, reason = NULL
+FROM (SELECT given.* FROM jsonb_to_recordset(:set) AS given(run bigint, revision bigint) {each_run}) AS given
+WHERE runs.id = given.run AND coalesce(runs.state = RUN_QUEUED, false)
+RETURNING id, uid, queue
+
+-- query runs_settle(set json, now int) -> id int, job int, uid int, queue text, state int, fence int
+UPDATE runs SET state = given.state, reason = given.reason, ended_at = :now
+FROM (SELECT given.* FROM jsonb_to_recordset(:set) AS given(run bigint, state bigint, reason text) {each_run}) AS given
+WHERE runs.id = given.run AND coalesce(runs.state = RUN_QUEUED, false)
+RETURNING id, job, uid, queue, runs.state, fence
+
+-- query runs_put_off(set json)
+UPDATE runs SET hold = given.hold, due_at = given.due_at, reason = given.reason
+FROM (SELECT given.* FROM jsonb_to_recordset(:set) AS given(run bigint, hold bigint, due_at bigint, reason text)
+	{each_run}) AS given
+WHERE runs.id = given.run AND coalesce(runs.state = RUN_QUEUED, false)
+
+-- query runs_replace(set json)
+UPDATE runs SET cancel_asked = 1, reason = 'replaced' WHERE id = {ids} AND state + 0 IN (RUN_CLAIMED, RUN_RUNNING)
+
+-- Those that wait for a place of these jobs.
+-- query runs_awaiting(set json) -> id int
+SELECT id FROM runs WHERE state = RUN_QUEUED AND hold <> 0 AND hold = HOLD_PLACE AND job = {ids} ORDER BY id FOR UPDATE
+
+-- query awaiting_count(set json) -> job int, n int
+SELECT wanted.value::bigint AS job, (SELECT count(*) FROM runs WHERE state = RUN_QUEUED AND hold <> 0
+	AND hold = HOLD_PLACE AND runs.job = wanted.value::bigint) AS n
+FROM jsonb_array_elements_text(:set) AS wanted(value)
+
+-- Slots that nobody began, older than the given one of their job.
+-- query runs_older(set json) -> id int
+SELECT older.id FROM jsonb_to_recordset(:set) AS given(job bigint, slot bigint)
+	CROSS JOIN LATERAL (SELECT runs.id, runs.state, runs.kind, runs.attempt, runs.slot FROM runs
+		WHERE runs.job = given.job AND runs.ended_at = 0 OFFSET 0) AS older
+WHERE older.state = RUN_QUEUED AND older.kind = RUN_KIND_SCHEDULE AND older.attempt = 0 AND older.slot < given.slot
+
+-- The first that waits for a place, of each of these jobs.
+-- query runs_release(set json) -> id int, due_at int
+UPDATE runs SET hold = HOLD_NONE
+WHERE id = ANY (ARRAY(SELECT first.id FROM jsonb_array_elements_text(:set) AS wanted(value)
+	CROSS JOIN LATERAL (SELECT held.id FROM runs AS held
+		WHERE held.state = RUN_QUEUED AND held.hold <> 0 AND held.hold = HOLD_PLACE
+			AND held.job = wanted.value::bigint
+		ORDER BY held.hold, held.job, held.slot, held.id LIMIT 1) AS first))
+RETURNING id, due_at
+
+-- ======== places, limits, pauses ========
+
+-- One claim at a time: what it counts stays true until its commit.
+-- query claim_lock() -> held int
+SELECT 1::bigint AS held FROM meta WHERE key = 'store_id' FOR UPDATE
+
+-- query places_of(set json) -> job int, place int, run int
+SELECT job, place, run FROM running_jobs WHERE job = {ids} ORDER BY job, place
+
+-- query places_lock(set json) -> job int, place int, run int
+SELECT job, place, run FROM running_jobs WHERE job = {ids} ORDER BY job, place FOR UPDATE
+
+-- query places_insert(set json) -> run int
+INSERT INTO running_jobs (job, place, run)
+SELECT job, place, run FROM jsonb_to_recordset(:set) AS given(job bigint, place bigint, run bigint)
+ON CONFLICT DO NOTHING
+RETURNING run
+
+-- query places_free(set json) -> job int
+DELETE FROM running_jobs
+WHERE job = {ids}
+	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = running_jobs.run AND runs.ended_at + 0 = 0 OFFSET 0)
+RETURNING job
+
+-- query active_now(what int, node text) -> uid int, queue text, n int, here int
+SELECT state AS uid, queue, sum(n)::bigint AS n, sum(CASE WHEN node = :node THEN n ELSE 0 END)::bigint AS here
+FROM counters WHERE what = :what GROUP BY state, queue
+
+-- query counters_tidy(what int)
+DELETE FROM counters WHERE what = :what AND n = 0
+
+-- query limits_now() -> scope text, key text, running int, weight int, rate_n int, rate_per int, rate_burst int,
+--	full_at int
+SELECT limits.scope, limits.key, running, weight, rate_n, rate_per, rate_burst, full_at
+FROM limits LEFT JOIN buckets ON buckets.scope = limits.scope AND buckets.key = limits.key
+
+-- query buckets_put(set json)
+INSERT INTO buckets (scope, key, full_at)
+SELECT scope, key, full_at FROM jsonb_to_recordset(:set) AS given(scope text, key text, full_at bigint)
+ON CONFLICT (scope, key) DO UPDATE SET full_at = excluded.full_at
+
+-- query pauses_now(now int) -> scope text, key text, uid int, spared text
+SELECT scope, key, uid, spared FROM pauses WHERE until = 0 OR until > :now
+
+-- query jobs_gated(set json) -> id int, uid int, owner text, spec text, digest int, full_at int
+SELECT jobs.id, jobs.uid, jobs.owner, jobs.spec, jobs.digest, buckets.full_at
+FROM jsonb_array_elements_text(:set) AS wanted(value) JOIN jobs ON jobs.id = wanted.value::bigint
+	LEFT JOIN buckets ON buckets.scope = 'job' AND buckets.key = wanted.value
+
+-- query jobs_tagged(set json, key text, value text) -> job int
+SELECT job FROM job_tags WHERE key = :key AND value = :value AND job = {ids}
+
+-- ======== runs, as they go ========
 
 -- query runs_started(set json) -> id int, queue text
 UPDATE runs SET state = RUN_RUNNING, started_at = given.at,
@@ -571,9 +688,9 @@ WHERE runs.id = given.run AND coalesce(runs.fence = given.fence AND runs.node = 
 	AND runs.state = RUN_CLAIMED, false)
 RETURNING id, queue
 
--- query runs_lock(set json) -> id int, job int, state int, fence int, node text, queue text,
---	cancel_asked int, job_state int
-SELECT runs.id, runs.job, runs.state, runs.fence, runs.node, runs.queue, runs.cancel_asked,
+-- query runs_lock(set json) -> id int, job int, uid int, state int, fence int, node text, queue text,
+--	reason text, cancel_asked int, job_state int
+SELECT runs.id, runs.job, runs.uid, runs.state, runs.fence, runs.node, runs.queue, runs.reason, runs.cancel_asked,
 	coalesce((SELECT jobs.state FROM jobs WHERE jobs.id = runs.job), JOB_REMOVED) AS job_state
 FROM runs WHERE id = {ids} ORDER BY id FOR UPDATE
 
@@ -870,7 +987,7 @@ ORDER BY wanted.place
 -- query runs_get_claimed(set json) -> {run_row}, spec text, digest int
 SELECT {run_columns}, jobs.spec, jobs.digest
 FROM {wanted} JOIN runs ON runs.id = wanted.value::bigint LEFT JOIN jobs ON jobs.id = runs.job
-ORDER BY runs.priority DESC, runs.due_at, runs.id
+ORDER BY wanted.place
 
 -- query jobs_get(set json, uid int) -> id int, uid int, owner text, name text, state int, reason text,
 --	revision int, segment int, queue text, priority int, spec text, digest int, created_at int, updated_at int,

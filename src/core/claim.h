@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What becomes of a run that is due, and whose turn it is. */
+#pragma once
+#include "core/policy.h"
+#include "core/run.h"
+
+/* ---- a run that is due ---- */
+
+#define CLAIM_LOOK_AGAIN (15 * USEC_SEC) /* after a condition did not hold */
+
+struct claim_facts {
+	usec_t now, slot;
+	enum run_kind kind;
+	int64_t attempt;            /* tries so far */
+	bool forced;
+	struct start_policy policy;
+	const char *held_by;        /* the reason it was put off before; NULL: it was not */
+	enum run_hold stopped;      /* its job, as things stand: HOLD_NONE, HOLD_PAUSED or HOLD_FROZEN */
+	bool recurs;                /* the job has slots to come */
+	bool has_place;             /* since an earlier attempt */
+	int64_t taken;              /* places of the job that are in use */
+	int64_t waiting;            /* runs of the job that wait for one */
+	bool unmet;                 /* a condition does not hold */
+	usec_t rate_at;             /* when the job's rate lets it start; now or before: at once */
+};
+
+enum claim_verb {
+	CLAIM_START,
+	CLAIM_SKIP,   /* it ends as skipped */
+	CLAIM_EXPIRE, /* it ends as expired */
+	CLAIM_HOLD,   /* out of its lane, until somebody releases it */
+	CLAIM_WAIT,   /* it is due later */
+	CLAIM_VERB_MAX
+};
+struct claim_verdict {
+	enum claim_verb verb;
+	const char *reason;  /* static; NULL for a start */
+	enum run_hold hold;  /* of CLAIM_HOLD */
+	usec_t at;           /* of CLAIM_WAIT */
+	bool takes_place;    /* of CLAIM_START: it has none yet */
+	bool replaces;       /* of CLAIM_HOLD: runs of its job that go on must end, those that wait are skipped */
+};
+struct claim_verdict claim_decide(const struct claim_facts *f);
+
+/* ---- whose turn ---- */
+
+#define CLAIM_AGE (60 * USEC_SEC) /* of waiting makes up for one point of priority */
+
+/* What waits in one queue for one owner with one priority. */
+struct claim_lane {
+	bool open;                 /* something in it may start */
+	int64_t active, weight;    /* of its queue */
+	int64_t owner_active;      /* of its owner in that queue */
+	int64_t priority;
+	usec_t due_at;             /* of the first in it */
+};
+/* The queue that uses the least of its weight, in it the owner with the fewest runs, of these the oldest. */
+bool claim_pick(const struct claim_lane *v, size_t n, size_t *ret); /* false: none is open */
