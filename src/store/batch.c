@@ -31,6 +31,8 @@ static const struct op_info {
 	[OP_ENDED] = {apply_ended, 4, false},
 	[OP_GIVE_BACK] = {apply_give_back, 5, false},
 	[OP_CLAIM] = {apply_claim, 6, true},
+	[OP_DEAD_RETRY] = {apply_dead, 0, true},
+	[OP_DEAD_PURGE] = {apply_dead, 0, false},
 	[OP_NODE_OPEN] = {apply_node_open, 0, false},
 	[OP_NODE_CLOSE] = {apply_node_close, 0, false},
 	[OP_PRUNE] = {apply_prune, 0, false},

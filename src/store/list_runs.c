@@ -7,7 +7,7 @@
 #define CHUNK 256
 
 struct line {
-	int64_t id, uid, state, kind;
+	int64_t id, uid, job, state, kind;
 	usec_t slot;
 };
 
@@ -37,6 +37,10 @@ static size_t choose(const struct run_filter *f, struct source *sources)
 {
 	size_t n = 0;
 
+	if (f->dead) {
+		sources[0] = (struct source){.query = Q_RUN_PAGE_DEAD};
+		return 1;
+	}
 	if (f->job) {
 		sources[0] = (struct source){.query = Q_RUN_PAGE_JOB, .key = f->job};
 		return 1;
@@ -63,10 +67,13 @@ static bool find_place(struct store *s, struct merge *m, struct err *e)
 		if (query_row(&q)) {
 			slot = query_get_int(&q);
 			kind = query_get_int(&q);
+			if (m->f->dead)
+				slot = query_get_int(&q);
 			id = m->f->before;
 		} else if (q.failed) {
 			return false;
-		} else {
+		}
+		if (id < 0 || (m->f->dead && slot == 0)) {
 			return err_field(e, "cursor", "the run at the cursor is gone; begin with the first page");
 		}
 	}
@@ -82,7 +89,7 @@ static bool fill(struct store *s, const struct run_filter *f, struct source *c, 
 	AUTO_QUERY q = query_start(s->db, c->query, e);
 	size_t want = f->limit + 1 < CHUNK ? f->limit + 1 : CHUNK;
 
-	if (c->query != Q_RUN_PAGE)
+	if (c->query != Q_RUN_PAGE && c->query != Q_RUN_PAGE_DEAD)
 		query_int(&q, c->key);
 	query_int(&q, f->slot_since ? f->slot_since : INT64_MIN);
 	query_int(&q, c->slot);
@@ -94,6 +101,7 @@ static bool fill(struct store *s, const struct run_filter *f, struct source *c, 
 
 		l->id = query_get_int(&q);
 		l->uid = query_get_int(&q);
+		l->job = query_get_int(&q);
 		l->state = query_get_int(&q);
 		l->slot = query_get_int(&q);
 		l->kind = query_get_int(&q);
@@ -126,7 +134,7 @@ static bool newest(struct store *s, struct merge *m, struct source **ret, struct
 
 static bool fits(const struct run_filter *f, const struct line *l)
 {
-	return (f->uid < 0 || l->uid == f->uid) &&
+	return (f->uid < 0 || l->uid == f->uid) && (!f->job || l->job == f->job) &&
 	       (!f->states || (l->state >= 0 && l->state < RUN_STATE_MAX && f->states & 1u << l->state));
 }
 

@@ -78,6 +78,15 @@ static void reset_job_cancel(struct op_job_cancel *c)
 	run_list_done(&c->open);
 }
 
+static void reset_dead(struct op_dead *d)
+{
+	run_list_done(&d->runs);
+	d->refused = d->next = 0;
+	d->why = (struct err){};
+	d->more = false;
+	d->next_at = 0;
+}
+
 void op_reset(struct op *op)
 {
 	op->ok = true;
@@ -123,6 +132,10 @@ void op_reset(struct op *op)
 		op->ended.became = op->ended.state;
 		op->ended.stale = op->ended.job_finished = op->ended.job_paused = false;
 		op->ended.job = 0;
+		break;
+	case OP_DEAD_RETRY:
+	case OP_DEAD_PURGE:
+		reset_dead(&op->dead);
 		break;
 	case OP_NODE_OPEN:
 		claimed_list_done(&op->node_open.same_spawner);

@@ -23,6 +23,8 @@ enum op_kind {
 	OP_STARTED,    /* a process exists */
 	OP_ENDED,      /* an attempt is over */
 	OP_GIVE_BACK,  /* claimed, never started: queued again */
+	OP_DEAD_RETRY, /* dead letters are queued again */
+	OP_DEAD_PURGE, /* they are dead letters no more; the runs stay as they ended */
 	OP_NODE_OPEN,  /* this engine and its spawner; takes over what they held */
 	OP_NODE_CLOSE, /* this engine leaves in peace */
 	OP_PRUNE,      /* old runs and ended jobs go, as store_prune_find() found them */
@@ -220,6 +222,24 @@ struct op_give_back {
 	usec_t due_at;               /* when it may be claimed again */
 };
 
+struct op_dead {                     /* OP_DEAD_RETRY and OP_DEAD_PURGE */
+	int64_t uid;                 /* whose may be touched; -1: all */
+	int64_t id;                  /* this run; 0: all that the rest says, oldest first */
+	int64_t job;                 /* 0: of every job */
+	usec_t since, until;         /* when they died: from 'since' to before 'until'; 0: open */
+	usec_t after_at;             /* cursor: beyond this moment ... */
+	int64_t after;               /* ... and run */
+	size_t limit;                /* rows looked at in one step */
+	usec_t now;
+	/* results */
+	struct run_list runs;        /* those that changed, as they are now */
+	int64_t refused;             /* of those that were meant; the first reason is in 'why' */
+	struct err why;
+	bool more;                   /* go on from next_at and next */
+	usec_t next_at;
+	int64_t next;
+};
+
 struct op_node_open {
 	const char *node, *name, *spawner; /* borrowed: engine id, stable node name, spawner id */
 	const char *host;
@@ -290,6 +310,7 @@ struct op {
 		struct op_started started;
 		struct op_ended ended;
 		struct op_give_back give_back;
+		struct op_dead dead;
 		struct op_node_open node_open;
 		struct op_node_close node_close;
 		struct op_prune prune;

@@ -120,7 +120,7 @@ void tx_done(struct tx *t); /* rolls back unless committed */
 typedef bool op_fn(struct store *s, struct op *const *ops, size_t n, struct err *e);
 op_fn apply_job_add, apply_job_bulk, apply_job_cancel, apply_run_cancel, apply_plan, apply_boot, apply_claim,
 	apply_started, apply_ended, apply_give_back, apply_node_open, apply_node_close, apply_prune, apply_forget,
-	apply_late, apply_event, apply_limit_set, apply_limit_rm;
+	apply_late, apply_event, apply_limit_set, apply_limit_rm, apply_dead;
 bool op_refuse(struct op *op, enum err_kind kind, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4))); /* returns true: the batch goes on */
 void op_reset(struct op *op); /* frees and clears the results */

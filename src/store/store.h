@@ -66,6 +66,7 @@ struct run_filter {
 	int64_t uid;          /* -1: every owner */
 	int64_t job;          /* 0: any */
 	unsigned states;      /* bits 1 << enum run_state; 0: all */
+	bool dead;            /* dead letters only, the last that died first; the times are when they died */
 	usec_t slot_since, slot_until;
 	int64_t before;       /* cursor: a run's id; older ones follow. 0: from the newest */
 	size_t limit;

@@ -279,7 +279,7 @@ ALTER TABLE runs
 DROP INDEX runs_due;
 CREATE INDEX runs_due ON runs (queue, uid, priority, due_at, id) WHERE state = RUN_QUEUED AND hold = 0;
 CREATE INDEX runs_held ON runs (hold, job, slot, id) WHERE state = RUN_QUEUED AND hold <> 0;
-CREATE INDEX runs_dead ON runs (dead_at) WHERE dead_at <> 0;
+CREATE INDEX runs_dead ON runs (dead_at, id) WHERE dead_at <> 0;
 CREATE INDEX jobs_ended ON jobs (updated_at, id) WHERE state >= JOB_FINISHED;
 CREATE INDEX job_tags_job ON job_tags (job);
 CREATE INDEX attempts_kept ON attempts (run, fence) WHERE output_bytes > output_dropped;
@@ -1061,11 +1061,11 @@ ORDER BY created_at, id LIMIT :n
 SELECT {job_line_columns} FROM jobs
 WHERE name >= :low AND name < :high AND id + 0 > :after LIMIT :n
 
--- query run_place(id int) -> slot int, kind int
-SELECT slot, kind FROM runs WHERE id = :id
+-- query run_place(id int) -> slot int, kind int, dead_at int
+SELECT slot, kind, dead_at FROM runs WHERE id = :id
 
--- define run_line = id int, uid int, state int, slot int, kind int
--- define run_line_columns = id, uid, state, slot, kind
+-- define run_line = id int, uid int, job int, state int, slot int, kind int
+-- define run_line_columns = id, uid, job, state, slot, kind
 
 -- query run_page(since int, slot int, id int, n int) -> {run_line}
 SELECT {run_line_columns} FROM runs
@@ -1085,3 +1085,38 @@ ORDER BY slot DESC, kind DESC LIMIT :n
 SELECT {run_line_columns} FROM runs
 WHERE state = :state AND state <> RUN_SUCCEEDED AND slot >= :since AND (slot, id) < (:slot, :id)
 ORDER BY slot DESC, id DESC LIMIT :n
+
+-- Dead letters have the moment they died in the place of their slot.
+-- query run_page_dead(since int, slot int, id int, n int) -> {run_line}
+SELECT id, uid, job, state, dead_at AS slot, kind FROM runs
+WHERE dead_at <> 0 AND dead_at >= :since AND (dead_at, id) < (:slot, :id)
+ORDER BY dead_at DESC, id DESC LIMIT :n
+
+-- ======== dead letters ========
+
+-- query dead_page(since int, until int, after_at int, after int, n int) -> id int, uid int, job int, dead_at int
+SELECT id, uid, job, dead_at FROM runs
+WHERE dead_at <> 0 AND dead_at >= :since AND dead_at < :until AND (dead_at, id) > (:after_at, :after)
+ORDER BY dead_at, id LIMIT :n
+
+-- query dead_lock(set json) -> id int, uid int, job int, state int, queue text, job_state int, job_name text
+SELECT runs.id, runs.uid, runs.job, runs.state, runs.queue, coalesce(jobs.state, JOB_REMOVED) AS job_state, jobs.name AS job_name
+FROM {wanted} JOIN runs ON runs.id = wanted.value::bigint LEFT JOIN jobs ON jobs.id = runs.job
+WHERE runs.dead_at + 0 <> 0
+ORDER BY runs.id FOR UPDATE OF runs
+
+-- query job_reopen(id int, now int) -> uid int, queue text
+UPDATE jobs SET state = JOB_ACTIVE, reason = NULL, updated_at = :now
+WHERE id = :id AND state + 0 = JOB_FINISHED
+	AND NOT EXISTS (SELECT 1 FROM jobs AS other
+		WHERE other.uid = jobs.uid AND other.name = jobs.name AND other.state < JOB_FINISHED)
+RETURNING uid, queue
+
+-- query dead_retry(set json, reason text, now int)
+UPDATE runs SET state = RUN_QUEUED, reason = :reason, due_at = :now, failures = 0, lost = 0, dead_at = 0, first_start = 0,
+	claimed_at = 0, started_at = 0, ended_at = 0, exit_code = -1, term_signal = 0, node = NULL, cancel_asked = 0,
+	hold = 0, deadline = 0, expires = 0
+WHERE id = {ids} AND dead_at + 0 <> 0
+
+-- query dead_purge(set json)
+UPDATE runs SET dead_at = 0 WHERE id = {ids} AND dead_at + 0 <> 0
