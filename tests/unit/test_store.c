@@ -28,8 +28,6 @@ int main(int argc, char **argv)
 		&store_prune_part,
 		&store_late_part,
 	};
-	const struct suite_part *const parts[] = {&store_jobs_part, &store_runs_part, &store_plan_part, &store_list_part,
-		&store_batch_part, &store_faults_part, &store_schema_part, &store_prune_part, &store_dead_part};
 	struct CMUnitTest *all = NULL;
 	size_t n = 0;
 	int failed;

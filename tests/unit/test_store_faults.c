@@ -12,7 +12,7 @@ static const char *const dump_queries[] = {
 	"SELECT j.name, d.slot FROM due d JOIN jobs j ON j.id = d.job ORDER BY j.name",
 	"SELECT j.name, t.key, t.value FROM job_tags t JOIN jobs j ON j.id = t.job ORDER BY j.name, t.key",
 	"SELECT j.name, r.kind, r.slot, r.state, r.reason, r.due_at, r.attempt, r.lost, r.fence, r.cancel_asked, r.node,"
-	" r.spawner, r.claimed_at, r.started_at, r.ended_at, r.exit_code FROM runs r LEFT JOIN jobs j ON j.id = r.job"
+	" r.spawner, r.claimed_at, r.started_at, r.ended_at, r.exit_code, r.failures, r.first_start, r.dead_at FROM runs r LEFT JOIN jobs j ON j.id = r.job"
 	" ORDER BY j.name, r.slot",
 	"SELECT j.name, a.fence, a.number, a.node, a.outcome, a.ended_at, a.output_dropped FROM attempts a JOIN runs r ON r.id = a.run"
 	" JOIN jobs j ON j.id = r.job ORDER BY j.name, a.fence",
@@ -32,16 +32,16 @@ static char *dump(const char *where)
 }
 
 /* Numbers in the world below, which is built in this order in an empty store. */
-enum { QUEUED = 1, CLAIMED, RUNNING, DUE, ENDED, WORLD_JOBS };
+enum { QUEUED = 1, CLAIMED, RUNNING, DUE, ENDED, DEAD, WORLD_JOBS };
 #define ENDED_RUN 4 /* the one before it has no run */
 
 static void build_world(struct store *s, const char *where)
 {
-	static const char *const names[] = {NULL, "queued", "claimed", "running", "due", "ended"};
-	static const usec_t run_at[] = {0, T0 + 100, T0 + 1, T0, 0, T0 - 10};
+	static const char *const names[] = {NULL, "queued", "claimed", "running", "due", "ended", "dead"};
+	static const usec_t run_at[] = {0, T0 + 100, T0 + 1, T0, 0, T0 - 10, T0 - 20};
 	AUTO(op) *node = op_node_open(NODE, "one", SPAWNER);
-	AUTO(run) *old = NULL;
-	AUTO(op) *end = NULL;
+	AUTO(run) *old = NULL, *dead = NULL;
+	AUTO(op) *end = NULL, *failed = NULL;
 	AUTO(op) *queue = op_new(OP_LIMIT_SET, NULL, NULL);
 
 	place_clear(where);
@@ -57,6 +57,10 @@ static void build_world(struct store *s, const char *where)
 		assert_true(apply_one(s, add));
 		assert_int_equal(add->add.id, i);
 	}
+	dead = claim_one(s, T0 - 15);
+	failed = op_ended(dead, ATTEMPT_FAILED, T0 - 14);
+	failed->ended.dead = true;
+	assert_true(apply_one(s, failed));
 	old = claim_one(s, T0 - 5);
 	end = op_ended(old, ATTEMPT_SUCCEEDED, T0 - 4);
 	end->ended.attempt.output_bytes = 10;
@@ -155,6 +159,11 @@ static struct op *make(enum op_kind kind)
 	case OP_NODE_CLOSE:
 		op = op_new(kind, NULL, NULL);
 		op->node_close = (struct op_node_close){.node = NODE, .now = T0 + 9};
+		break;
+	case OP_DEAD_RETRY:
+	case OP_DEAD_PURGE:
+		op = op_new(kind, NULL, NULL);
+		op->dead = (struct op_dead){.uid = -1, .limit = 10, .now = T0 + 9};
 		break;
 	case OP_PRUNE:
 		op = op_new(kind, NULL, NULL);
