@@ -117,6 +117,18 @@ static const struct opt wait_opts[] = {
 	{},
 };
 
+static const struct opt queue_opts[] = {
+	{"running", 0, "N", "runs of the queue at a time; 'none' is any number"},
+	{"weight", 0, "W", "its share beside the other queues while all have work (100)"},
+	{"rate", 0, "N/DURATION[:BURST]", "starts in a time, as 10/1m; 'none' is no limit"},
+	{},
+};
+static const struct opt limit_opts[] = {
+	{"running", 0, "N", "runs of the owner at a time; 'none' is any number"},
+	{"rate", 0, "N/DURATION[:BURST]", "starts in a time, as 10/1m; 'none' is no limit"},
+	{},
+};
+
 const struct opt global_opts[] = {
 	{"output", 'o', "FORMAT", "table, wide, json, jsonl, csv or name"},
 	{"json", 0, NULL, "short for -o json"},
@@ -154,6 +166,20 @@ const struct verb verbs[] = {
 	{.name = "explain", .operands = "[SCHEDULE]", .help = "a schedule in plain words",
 		.details = explain_details, .opts = explain_opts, .max = -1, .formats = FORMATS_OBJECT,
 		.run = verb_explain},
+	{.name = "queue list", .help = "list the queues and what they hold", .bare = true, .formats = FORMATS_ALL,
+		.run = verb_queue_list},
+	{.name = "queue add", .operands = "NAME", .help = "make a queue that jobs can name", .opts = queue_opts, .min = 1,
+		.max = 1, .formats = FORMATS_OBJECT, .run = verb_queue_add},
+	{.name = "queue set", .operands = "NAME", .help = "change the limits of a queue", .opts = queue_opts, .min = 1,
+		.max = 1, .formats = FORMATS_OBJECT, .run = verb_queue_set},
+	{.name = "queue rm", .operands = "NAME…", .help = "remove queues that nobody uses", .min = 1, .max = -1,
+		.formats = FORMATS_OBJECT, .run = verb_queue_rm},
+	{.name = "limit list", .help = "list the owners with limits of their own", .bare = true, .formats = FORMATS_ALL,
+		.run = verb_limit_list},
+	{.name = "limit set", .operands = "OWNER", .help = "limit what one owner has running", .opts = limit_opts, .min = 1,
+		.max = 1, .formats = FORMATS_OBJECT, .run = verb_limit_set},
+	{.name = "limit rm", .operands = "OWNER…", .help = "remove the limits of owners", .min = 1, .max = -1,
+		.formats = FORMATS_OBJECT, .run = verb_limit_rm},
 	{.name = "status", .help = "what the daemon is doing", .formats = FORMATS_OBJECT, .run = verb_status},
 	{.name = "version", .help = "versions of jobctl and of the daemon", .formats = FORMATS_OBJECT,
 		.run = verb_version},

@@ -49,14 +49,15 @@ const struct route routes[] = {
 	{"GET", "/v1/queues", route_queue_list, VERB_QUEUES, BODY_NONE, "the queues and what they hold", {}},
 	{"GET", "/v1/queues/{queue}", route_queue_get, VERB_QUEUES, BODY_NONE, "show a queue", {}},
 	{"PUT", "/v1/queues/{queue}", route_queue_put, VERB_LIMIT, BODY_OPTIONAL, "make or change a queue", {
-		{"new", QUERY_BOOL, 0, 0, "true: refuse when there is one already; false: when there is none"}}},
-	{"DELETE", "/v1/queues/{queue}", route_queue_remove, VERB_LIMIT, BODY_NONE, "remove a queue that nobody uses", {}},
+		{"new", QUERY_BOOL, 0, 0, "true: refuse when there is one already; false: when there is none"}}, EVENT_QUEUE_SET},
+	{"DELETE", "/v1/queues/{queue}", route_queue_remove, VERB_LIMIT, BODY_NONE, "remove a queue that nobody uses", {},
+		EVENT_QUEUE_REMOVE},
 	{"GET", "/v1/owners", route_owner_list, VERB_SEE, BODY_NONE, "the owners with limits of their own", {}},
 	{"GET", "/v1/owners/{owner}", route_owner_get, VERB_SEE, BODY_NONE, "show the limits of an owner", {}},
 	{"PUT", "/v1/owners/{owner}", route_owner_put, VERB_LIMIT, BODY_OPTIONAL, "set the limits of an owner", {
-		{"new", QUERY_BOOL, 0, 0, "true: refuse when there is one already; false: when there is none"}}},
+		{"new", QUERY_BOOL, 0, 0, "true: refuse when there is one already; false: when there is none"}}, EVENT_LIMIT_SET},
 	{"DELETE", "/v1/owners/{owner}", route_owner_remove, VERB_LIMIT, BODY_NONE,
-		"remove the limits of an owner; the defaults count again", {}},
+		"remove the limits of an owner; the defaults count again", {}, EVENT_LIMIT_REMOVE},
 	{"GET", "/v1/status", route_status, VERB_STATUS, BODY_NONE, "how the daemon is", {}},
 };
 const size_t routes_count = ELEMENTS(routes);

@@ -239,6 +239,8 @@ static void send(struct request *r, struct op *op /* moved */, const char *ref, 
 	*c = (struct change){.key = xstrdup(key), .ref = xstrdup(ref), .dispatcher = r->context->dispatcher};
 	c->ticket = request_ticket(r, true);
 	op->limit.key = c->key;
+	op->limit.now = request_now(r);
+	request_act(r, op);
 	op->on_done = on_changed;
 	op->arg = c;
 	store_thread_submit(r->context->store, op);

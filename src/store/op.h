@@ -286,6 +286,7 @@ struct op_limit {
 	bool running_given, weight_given, rate_given;
 	int64_t running, weight;
 	struct rate rate;
+	usec_t now;
 	bool created;         /* result */
 };
 

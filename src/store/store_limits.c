@@ -130,9 +130,33 @@ static bool refuse_missing(struct store *s, struct op *op, struct err *e)
 		o->key);
 }
 
+/* What changed and who asked for it goes into the audit trail. */
+static void tell(struct store *s, const struct op *op, const char *detail)
+{
+	static const enum event_what words[LIMIT_SCOPE_MAX][2] = {
+		[LIMIT_QUEUE] = {EVENT_QUEUE_SET, EVENT_QUEUE_REMOVE},
+		[LIMIT_OWNER] = {EVENT_LIMIT_SET, EVENT_LIMIT_REMOVE},
+	};
+
+	event_add(s, &(struct event_new){.at = op->limit.now, .by = &op->act.by, .object = op->limit.key, .owner = -1,
+		.what = words[op->limit.scope][op->kind == OP_LIMIT_RM], .detail = detail});
+}
+
+static char *limit_words(const struct limit *l, enum limit_scope scope)
+{
+	AUTO_TEXT weight = scope == LIMIT_QUEUE ? xprintf(", weight %" PRId64, l->weight) : xstrdup("");
+	AUTO_TEXT running = l->running ? xprintf("%" PRId64, l->running) : xstrdup("any number");
+	char rate[RATE_TEXT_MAX] = "any";
+
+	if (l->rate.n)
+		rate_print(&l->rate, rate);
+	return xprintf("running %s%s, rate %s", running, weight, rate);
+}
+
 static bool set_one(struct store *s, struct op *op, struct err *e)
 {
 	struct op_limit *o = &op->limit;
+	AUTO_TEXT detail = NULL;
 	struct limit l;
 	bool there;
 
@@ -150,6 +174,8 @@ static bool set_one(struct store *s, struct op *op, struct err *e)
 	if (o->rate_given)
 		l.rate = o->rate;
 	o->created = !there;
+	detail = limit_words(&l, o->scope);
+	tell(s, op, detail);
 	/* Another rate is another bucket: what was spoken for under the old one does not count. */
 	return put(s, o, &l, e) && (!o->rate_given || drop(s, Q_BUCKET_DROP, o, e));
 }
@@ -212,7 +238,10 @@ static bool rm_one(struct store *s, struct op *op, struct err *e)
 		return refuse_missing(s, op, e);
 	if (o->scope == LIMIT_QUEUE && !check_unused(s, op, e))
 		return false;
-	return !op->ok || (drop(s, Q_LIMIT_DROP, o, e) && drop(s, Q_BUCKET_DROP, o, e));
+	if (!op->ok)
+		return true;
+	tell(s, op, NULL);
+	return drop(s, Q_LIMIT_DROP, o, e) && drop(s, Q_BUCKET_DROP, o, e);
 }
 
 bool apply_limit_rm(struct store *s, struct op *const *ops, size_t n, struct err *e)
@@ -266,22 +295,31 @@ static bool count_jobs(struct store *s, struct limit_list *l, struct err *e)
 	return !q.failed;
 }
 
+static bool read_counter(struct store *s, enum count_what what, int64_t state, int64_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_COUNTER_GET, e);
+
+	query_int(&q, what);
+	query_int(&q, state);
+	if (query_row(&q))
+		*ret = query_get_int(&q);
+	return !q.failed;
+}
+
 static bool count_owner(struct store *s, struct limit *l, struct err *e)
 {
-	AUTO_QUERY jobs = query_start(s->db, Q_COUNTER_GET, e);
-	AUTO_QUERY queued = query_start(s->db, Q_OWNER_QUEUED, e);
+	AUTO_QUERY q = {};
 	int64_t uid = 0;
 
 	parse_int(l->key, 0, UINT32_MAX, &uid);
-	query_int(&jobs, COUNT_OWNER);
-	query_int(&jobs, uid);
-	if (query_row(&jobs))
-		l->jobs = query_get_int(&jobs);
-	query_int(&queued, uid);
-	query_int(&queued, LIMIT_QUEUED_MAX);
-	if (!jobs.failed && query_row(&queued))
-		l->queued = query_get_int(&queued);
-	return !jobs.failed && !queued.failed;
+	if (!read_counter(s, COUNT_OWNER, uid, &l->jobs, e) || !read_counter(s, COUNT_ACTIVE, uid, &l->active, e))
+		return false;
+	q = query_start(s->db, Q_OWNER_QUEUED, e);
+	query_int(&q, uid);
+	query_int(&q, LIMIT_QUEUED_MAX);
+	if (query_row(&q))
+		l->queued = query_get_int(&q);
+	return !q.failed;
 }
 
 static bool count_held(struct store *s, enum limit_scope scope, struct limit_list *l, struct err *e)
