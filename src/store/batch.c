@@ -116,6 +116,7 @@ static bool run_one_by_one(struct batch *b, struct err *e)
 		if (!op->ok) {
 			count_back_to(b->s, mark);
 			event_back_to(b->s, events);
+			look_anew(b->s);
 		}
 		if (!(op->ok ? db->release : db->rollback_to)(b->s->db, e))
 			return false;

@@ -2,7 +2,6 @@
 /* The runs of a lane, with all that must be known before they are decided. */
 #include "base/text.h"
 #include "store/claiming.h"
-#include <stdio.h>
 #include <string.h>
 
 static struct job_now *job_of(struct claim *c, int64_t id)
@@ -166,7 +165,7 @@ static void fill_holders(struct job_now *j, const struct map *locked)
 
 static bool count_waiting(struct claim *c, const char *jobs, struct err *e)
 {
-	AUTO_QUERY q = query_start(c->s->db, Q_AWAITING_COUNT, e);
+	AUTO_QUERY q = query_start(c->s->db, Q_PLACES_AWAITED, e);
 
 	query_text(&q, jobs);
 	while (query_row(&q)) {
@@ -269,19 +268,13 @@ static bool read_tagged(struct claim *c, const char *jobs, const char *tag, stru
 	return !q.failed;
 }
 
-static bool covers(const struct pause *p, const struct lane *l)
+/* Whose jobs a pause is about is its uid; an owner's is about nothing else. */
+static bool covers(const struct claim_pause *p, const struct lane *l)
 {
-	char uid[16];
-
-	snprintf(uid, sizeof(uid), "%u", l->uid);
-	if (p->uid >= 0 && p->uid != l->uid)
-		return false;
-	if (text_equal(p->scope, "queue"))
-		return text_equal(p->key, l->queue);
-	return !text_equal(p->scope, "owner") || text_equal(p->key, uid);
+	return (p->uid < 0 || p->uid == l->uid) && (!text_equal(p->scope, "queue") || text_equal(p->key, l->queue));
 }
 
-static bool apply_pause(struct claim *c, const struct pause *p, struct candidate **v, size_t n, const char *jobs,
+static bool apply_pause(struct claim *c, const struct claim_pause *p, struct candidate **v, size_t n, const char *jobs,
 	struct err *e)
 {
 	bool freeze = text_equal(p->scope, "freeze"), tag = text_equal(p->scope, "tag");

@@ -161,7 +161,7 @@ static bool read_pauses(struct claim *c, struct err *e)
 
 	query_int(&q, c->c->now);
 	while (query_row(&q)) {
-		struct pause *p;
+		struct claim_pause *p;
 
 		c->pauses = xrealloc(c->pauses, (c->n_pauses + 1) * sizeof(*c->pauses));
 		p = &c->pauses[c->n_pauses++];

@@ -70,7 +70,7 @@ struct lane {
 	size_t put_off;              /* looked at without a start */
 };
 
-struct pause {
+struct claim_pause {
 	char *scope, *key, *spared;  /* owned */
 	int64_t uid;
 };
@@ -83,7 +83,7 @@ struct claim {
 	struct map owners;           /* uid → owned struct share */
 	struct tally **tallies;      /* owned; by uid and queue */
 	size_t n_tallies;
-	struct pause *pauses;        /* owned; in force */
+	struct claim_pause *pauses;        /* owned; in force */
 	size_t n_pauses;
 	struct lane *lanes;          /* owned; by queue, owner and priority */
 	size_t n_lanes;

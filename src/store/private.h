@@ -126,8 +126,9 @@ bool op_refuse(struct op *op, enum err_kind kind, const char *fmt, ...)
 void op_reset(struct op *op); /* frees and clears the results */
 
 /*
- * Runs of these jobs have ended, or their slots have. Places that came free are settled. Those with no slot left and no open run are finished, 'ret' gets
- * their ids and may be NULL; those that waited for the end are looked at by the planner from 'now' on.
+ * Runs of these jobs have ended, or their slots have. Places that came free are settled. Those with no slot left and
+ * no open run are finished, 'ret' gets their ids and may be NULL; those that waited for the end are looked at by the
+ * planner from 'now' on.
  */
 bool jobs_settle(struct store *s, const char *ids, usec_t now, struct map *ret, struct err *e);
 

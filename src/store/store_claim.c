@@ -265,7 +265,7 @@ static bool settle_all(struct claim *c, struct set *jobs, struct err *e)
 		set_text(&ends, "reason", v->reason);
 	}
 	return settle(c, &ends, jobs, e) && settle(c, &c->cancelled, jobs, e) &&
-	       skip_others(c, Q_RUNS_AWAITING, &waiting, "overlap", &others, e) &&
+	       skip_others(c, Q_PLACES_AWAITING, &waiting, "overlap", &others, e) &&
 	       skip_others(c, Q_RUNS_OLDER, &unmet, "condition", &others, e) && settle(c, &others, jobs, e);
 }
 

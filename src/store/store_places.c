@@ -39,7 +39,7 @@ static bool free_places(struct store *s, const char *jobs, struct freed *ret, st
 
 static bool release(struct store *s, struct set *jobs, size_t *ret_n, struct err *e)
 {
-	AUTO_QUERY q = query_start(s->db, Q_RUNS_RELEASE, e);
+	AUTO_QUERY q = query_start(s->db, Q_PLACES_RELEASE, e);
 
 	*ret_n = 0;
 	query_text(&q, set_json(jobs));

@@ -599,10 +599,10 @@ WHERE runs.id = given.run AND coalesce(runs.state = RUN_QUEUED, false)
 UPDATE runs SET cancel_asked = 1, reason = 'replaced' WHERE id = {ids} AND state + 0 IN (RUN_CLAIMED, RUN_RUNNING)
 
 -- Those that wait for a place of these jobs.
--- query runs_awaiting(set json) -> id int
+-- query places_awaiting(set json) -> id int
 SELECT id FROM runs WHERE state = RUN_QUEUED AND hold <> 0 AND hold = HOLD_PLACE AND job = {ids} ORDER BY id FOR UPDATE
 
--- query awaiting_count(set json) -> job int, n int
+-- query places_awaited(set json) -> job int, n int
 SELECT wanted.value::bigint AS job, (SELECT count(*) FROM runs WHERE state = RUN_QUEUED AND hold <> 0
 	AND hold = HOLD_PLACE AND runs.job = wanted.value::bigint) AS n
 FROM jsonb_array_elements_text(:set) AS wanted(value)
@@ -615,7 +615,7 @@ SELECT older.id FROM jsonb_to_recordset(:set) AS given(job bigint, slot bigint)
 WHERE older.state = RUN_QUEUED AND older.kind = RUN_KIND_SCHEDULE AND older.attempt = 0 AND older.slot < given.slot
 
 -- The first that waits for a place, of each of these jobs.
--- query runs_release(set json) -> id int, due_at int
+-- query places_release(set json) -> id int, due_at int
 UPDATE runs SET hold = HOLD_NONE
 WHERE id = ANY (ARRAY(SELECT first.id FROM jsonb_array_elements_text(:set) AS wanted(value)
 	CROSS JOIN LATERAL (SELECT held.id FROM runs AS held

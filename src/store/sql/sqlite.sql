@@ -590,11 +590,11 @@ UPDATE runs SET cancel_asked = 1, reason = 'replaced'
 WHERE id IN (SELECT value FROM json_each(:set)) AND +state IN (RUN_CLAIMED, RUN_RUNNING)
 
 -- Those that wait for a place of these jobs.
--- query runs_awaiting(set json) -> id int
+-- query places_awaiting(set json) -> id int
 SELECT runs.id FROM json_each(:set) AS wanted CROSS JOIN runs INDEXED BY runs_held
 WHERE runs.state = RUN_QUEUED AND runs.hold <> 0 AND runs.hold = HOLD_PLACE AND runs.job = wanted.value
 
--- query awaiting_count(set json) -> job int, n int
+-- query places_awaited(set json) -> job int, n int
 SELECT wanted.value AS job, (SELECT count(*) FROM runs INDEXED BY runs_held WHERE runs.state = RUN_QUEUED
 	AND runs.hold <> 0 AND runs.hold = HOLD_PLACE AND runs.job = wanted.value) AS n
 FROM json_each(:set) AS wanted
@@ -606,7 +606,7 @@ WHERE runs.job = given.job AND runs.ended_at = 0 AND runs.state = RUN_QUEUED AND
 	AND runs.attempt = 0 AND runs.slot < given.slot
 
 -- The first that waits for a place, of each of these jobs.
--- query runs_release(set json) -> id int, due_at int
+-- query places_release(set json) -> id int, due_at int
 UPDATE runs SET hold = HOLD_NONE
 WHERE id IN (SELECT (SELECT held.id FROM runs AS held INDEXED BY runs_held
 	WHERE held.state = RUN_QUEUED AND held.hold <> 0 AND held.hold = HOLD_PLACE AND held.job = wanted.value
