@@ -67,7 +67,13 @@ void planned_add(struct planned *p, const struct planned_run *run)
 static void reset_add(struct job_new *j)
 {
 	j->id = j->run = j->crowd = 0;
-	j->existed = false;
+	j->existed = j->replaced = false;
+}
+
+static void reset_change(struct op_job_change *c)
+{
+	c->revision = c->unplanned = c->run = 0;
+	c->was = c->state = JOB_ACTIVE;
 }
 
 static void reset_job_cancel(struct op_job_cancel *c)
@@ -103,6 +109,13 @@ void op_reset(struct op *op)
 	case OP_JOB_CANCEL:
 	case OP_JOB_REMOVE:
 		reset_job_cancel(&op->job_cancel);
+		break;
+	case OP_JOB_CHANGE:
+		reset_change(&op->change);
+		break;
+	case OP_TEMPLATE_PUT:
+	case OP_TEMPLATE_REMOVE:
+		op->template.revision = 0;
 		break;
 	case OP_RUN_CANCEL:
 		run_free(STEAL(op->run_cancel.run));

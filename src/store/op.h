@@ -15,6 +15,9 @@ enum op_kind {
 	OP_JOB_BULK,   /* many jobs, all or none */
 	OP_JOB_CANCEL, /* no more slots; queued runs are cancelled */
 	OP_JOB_REMOVE, /* the same, and out of sight; history stays */
+	OP_JOB_CHANGE, /* a new definition under an expected revision */
+	OP_TEMPLATE_PUT,
+	OP_TEMPLATE_REMOVE,
 	OP_RUN_CANCEL, /* a queued run ends; a running one is marked and must be signalled by the caller */
 	OP_PLAN,       /* due slots become runs */
 	OP_LATE,       /* after a time when nobody was there: catch-up for what had been planned */
@@ -35,6 +38,9 @@ enum op_kind {
 	OP_KIND_MAX
 };
 
+/* What to do about a live job that has the name already. */
+enum if_exists { EXISTS_ERROR, EXISTS_KEEP, EXISTS_REPLACE, IF_EXISTS_MAX };
+
 /* A job to be added. Strings are borrowed from the op's owner and live as long as the op. */
 struct job_new {
 	uint32_t uid;
@@ -54,11 +60,15 @@ struct job_new {
 	usec_t next_slot;        /* the first slot of 'due'; 0: none; USEC_NEVER: it waits for something else */
 	bool boots;              /* it is due at each boot */
 	int64_t limit;           /* live jobs this uid may have, this one included; 0: any number */
+	enum if_exists if_exists;
+	const char *asked;       /* as submitted, before relative times became instants: asked for again, it is the
+				    same job; NULL: no way to tell */
 	int64_t crowd_max;       /* the other jobs due at next_slot are counted up to this; 0: not at all */
 	/* results */
 	int64_t id;              /* the job's number */
 	int64_t run;             /* the run queued at once; 0: none */
-	bool existed;            /* the key was known, with the same content: nothing was added */
+	bool existed;            /* the key was known, with the same content, or the name was: nothing was added */
+	bool replaced;           /* ... but that job has this definition now */
 	int64_t crowd;           /* the other jobs at next_slot; 0 in a batch that has too many slots to look at */
 };
 
@@ -78,6 +88,32 @@ struct op_job_cancel {       /* OP_JOB_CANCEL and OP_JOB_REMOVE */
 	enum job_state was;
 	int64_t queued_cancelled;
 	struct run_list open; /* its claimed and running runs */
+};
+
+/* A definition in place of another. Finished jobs with a new schedule come to life again. */
+struct op_job_change {
+	int64_t uid;         /* whose jobs may be touched; -1: all */
+	int64_t id;
+	int64_t expect;      /* the revision that was changed; 0: whichever it is */
+	const char *what;    /* what is new, in words */
+	int64_t origin;      /* the revision that has the same definition, when it is taken up again; 0: none */
+	bool reschedule;     /* 'to' has other slots: what is planned and not due yet goes, and next_slot comes */
+	bool follows;        /* ... but while a run of it is open, its end is waited for instead */
+	struct job_new to;   /* name, spec, tags, queue, policy, slots, now; its results are not used */
+	/* results */
+	int64_t revision;
+	enum job_state was, state;
+	int64_t unplanned;   /* queued runs that are gone; their slots are no more, or are planned again */
+	int64_t run;         /* queued at once; 0: none */
+};
+
+/* A template of one owner, made or replaced. Texts are borrowed. */
+struct op_template {         /* OP_TEMPLATE_PUT and OP_TEMPLATE_REMOVE */
+	uint32_t uid;
+	const char *owner, *name;
+	const char *params, *spec; /* JSON */
+	usec_t now;
+	int64_t revision;    /* result: 1 when it is new */
 };
 
 struct op_run_cancel {
@@ -303,6 +339,8 @@ struct op {
 		struct job_new add;
 		struct op_job_bulk bulk;
 		struct op_job_cancel job_cancel;
+		struct op_job_change change;
+		struct op_template template;
 		struct op_run_cancel run_cancel;
 		struct op_plan plan;
 		struct op_late late;

@@ -121,6 +121,7 @@ typedef bool op_fn(struct store *s, struct op *const *ops, size_t n, struct err 
 op_fn apply_job_add, apply_job_bulk, apply_job_cancel, apply_run_cancel, apply_plan, apply_boot, apply_claim,
 	apply_started, apply_ended, apply_give_back, apply_node_open, apply_node_close, apply_prune, apply_forget,
 	apply_late, apply_event, apply_limit_set, apply_limit_rm, apply_dead;
+op_fn apply_job_change, apply_template;
 bool op_refuse(struct op *op, enum err_kind kind, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4))); /* returns true: the batch goes on */
 void op_reset(struct op *op); /* frees and clears the results */
@@ -150,6 +151,13 @@ bool places_settle(struct store *s, const char *jobs, struct err *e);
  */
 void look_by(struct store *s, usec_t due_at);
 void look_anew(struct store *s);
+/* ---- definitions ---- */
+int64_t content_digest(uint32_t uid, const char *content);
+const char *job_queue(const struct job_new *j);
+bool live_jobs(struct store *s, uint32_t uid, int64_t *ret, struct err *e);
+bool tags_insert(struct store *s, const struct job_new *j, struct err *e);
+/* Why not is in *why and nothing was changed; false means that the engine failed. */
+bool job_change(struct store *s, struct op_job_change *c, const struct actor *by, struct err *why, struct err *e);
 
 /* A run to be made. */
 struct run_new {

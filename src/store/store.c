@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "store/private.h"
 #include <stdio.h>
+#include <string.h>
 
 #define RECONNECT_MS 2000
 
@@ -111,8 +112,10 @@ bool store_open_with(const struct db_ops *ops, const struct db_options *o, struc
 		e = &ignored;
 	s->read_only = o->read_only;
 	s->node_name = xstrdup("");
-	if (!ops->open(o, &s->db, e) || !open_rows(s, e))
+	if (!ops->open(o, &s->db, e))
 		return false;
+	if (!open_rows(s, e)) /* the place of a server may have a password in it */
+		return ops->reconnects || strstr(e->msg, o->where) ? false : err_wrap(e, "'%s'", o->where);
 	*ret = STEAL(s);
 	return true;
 }

@@ -105,6 +105,47 @@ bool store_run_get(struct store *s, int64_t uid, int64_t id, struct run **ret, s
 bool store_run_list(struct store *s, const struct run_filter *f, struct run_list *ret, struct err *e);
 bool store_attempts(struct store *s, int64_t run, struct attempt_list *ret, struct err *e);
 
+/* What a job was: newest first, those before 'before' (0: all). */
+struct revision {
+	int64_t number;
+	int64_t uid;        /* who made it */
+	char *who;          /* by name; NULL: unknown */
+	usec_t at;
+	char *what;         /* in words */
+	int64_t origin;     /* the revision it took up again; 0: none */
+	char *spec;         /* JSON */
+};
+struct revision_list {
+	struct revision *v; /* owned */
+	size_t n;
+};
+void revision_list_done(struct revision_list *l);
+/* The current one is among them even when the job was never changed. A foreign job is ERR_NOT_FOUND. */
+bool store_revisions(struct store *s, const struct job *j, int64_t before, size_t limit, struct revision_list *ret,
+	struct err *e);
+#define REVISIONS_KEPT 100 /* of a job */
+
+struct template {
+	uint32_t uid;
+	char *name, *owner;
+	int64_t revision;
+	char *params;       /* JSON: NAME to its default, or null where a value must be given */
+	char *spec;         /* JSON */
+	usec_t created_at, updated_at;
+};
+struct template_list {
+	struct template *v; /* owned */
+	size_t n;
+};
+void template_done(struct template *t);
+void template_list_done(struct template_list *l);
+/* The owner's own, else the one that root shares with everybody. ERR_NOT_FOUND with field "template". */
+bool store_template_get(struct store *s, uint32_t uid, const char *name, struct template *ret, struct err *e);
+/* Of one owner, by name. */
+bool store_template_list(struct store *s, uint32_t uid, const char *after, size_t limit, struct template_list *ret,
+	struct err *e);
+#define TEMPLATES_MAX 1000 /* of one owner */
+
 struct store_counts {
 	int64_t jobs[JOB_STATE_MAX];
 	int64_t runs[RUN_STATE_MAX];

@@ -16,6 +16,8 @@ struct adding {
 	struct job_new *j;
 	const struct actor *by;
 	struct err err; /* kind ERR_NONE: fine so far */
+	bool met;        /* its name is known, and what to do then */
+	int64_t replace; /* the job that gets this definition instead; 0: none */
 	bool inserted;
 };
 
@@ -40,12 +42,17 @@ bool ids_take(struct store *s, int query, size_t n, int64_t *ids, struct err *e)
 	return !q.failed && (got == n || err_set(e, ERR_INTERNAL, "the store gave too few numbers"));
 }
 
-static int64_t content_digest(const struct job_new *j)
+int64_t content_digest(uint32_t uid, const char *content)
 {
-	return (int64_t)job_digest(j->uid, NULL, j->content ? j->content : j->spec);
+	return content ? (int64_t)job_digest(uid, NULL, content) : 0;
 }
 
-static const char *queue_of(const struct job_new *j)
+static int64_t key_digest(const struct job_new *j)
+{
+	return content_digest(j->uid, j->content ? j->content : j->spec);
+}
+
+const char *job_queue(const struct job_new *j)
 {
 	return j->queue ? j->queue : QUEUE_DEFAULT;
 }
@@ -59,9 +66,10 @@ static void describe_job(struct set *set, const struct job_new *j)
 	set_text(set, "name", j->name);
 	set_text(set, "key", j->key);
 	if (j->key)
-		set_int(set, "content", content_digest(j));
+		set_int(set, "content", key_digest(j));
+	set_int(set, "asked", content_digest(j->uid, j->asked));
 	set_int(set, "segment", job_segment((uint64_t)j->id));
-	set_text(set, "queue", queue_of(j));
+	set_text(set, "queue", job_queue(j));
 	set_int(set, "priority", j->priority);
 	set_int(set, "boots", j->boots);
 	set_int(set, "now", j->now);
@@ -107,7 +115,7 @@ static bool look_up_key(struct store *s, struct adding *a, int64_t *ret_id, bool
 	state = (enum job_state)query_get_int(&q);
 	removed_at = query_get_int(&q);
 	*ret_expired = state == JOB_REMOVED && removed_at + KEY_KEPT < a->j->now;
-	if (!*ret_expired && query_get_int(&q) == content_digest(a->j))
+	if (!*ret_expired && query_get_int(&q) == key_digest(a->j))
 		a->j->existed = true;
 	return true;
 }
@@ -129,6 +137,22 @@ static bool drop_key(struct store *s, int64_t id, struct err *e)
 	return query_finish(&q);
 }
 
+/* A live job has the name, and the submission says what then. */
+static bool meet(struct adding *a, int64_t id, int64_t asked)
+{
+	struct job_new *j = a->j;
+
+	if (j->if_exists == EXISTS_ERROR)
+		return false;
+	j->id = id;
+	j->run = 0;
+	j->existed = true;
+	j->replaced = j->if_exists == EXISTS_REPLACE && (!j->asked || asked != content_digest(j->uid, j->asked));
+	a->replace = j->replaced ? id : 0;
+	a->met = true;
+	return true;
+}
+
 /* Refuses a name that a live job has. */
 static bool check_name(struct store *s, struct adding *a, struct err *e)
 {
@@ -143,8 +167,10 @@ static bool check_name(struct store *s, struct adding *a, struct err *e)
 	if (query_row(&q)) {
 		long long id = query_get_int(&q);
 
+		if (meet(a, id, query_get_int(&q)))
+			return true;
 		err_set(&a->err, ERR_CONFLICT, "the name '%s' is taken by job %lld; choose another, or end "
-			"that one with 'jobctl rm %lld'", j->name, id, id);
+			"that one with 'jobctl rm %lld', or add with --if-exists", j->name, id, id);
 		refuse(a, "name");
 	}
 	return !q.failed;
@@ -155,6 +181,8 @@ static bool explain_name(struct store *s, struct adding *a, struct err *e)
 {
 	if (!check_name(s, a, e))
 		return false;
+	if (a->j->existed)
+		return true;
 	if (!a->err.kind && a->j->name)
 		err_set(&a->err, ERR_BUSY, "the name '%s' was taken a moment ago; try again", a->j->name);
 	else if (!a->err.kind)
@@ -202,7 +230,7 @@ static void describe_run(struct set *set, const struct job_new *j)
 		.due_at = j->run_at + j->run_delay,
 		.revision = 1,
 		.priority = j->priority,
-		.queue = queue_of(j),
+		.queue = job_queue(j),
 		.policy = j->policy,
 		.now = j->now,
 	});
@@ -222,6 +250,29 @@ static void describe_tags(struct set *set, const struct job_new *j)
 	}
 }
 
+bool tags_insert(struct store *s, const struct job_new *j, struct err *e)
+{
+	AUTO_SET tags = {};
+
+	describe_tags(&tags, j);
+	return set_run(s, Q_TAGS_INSERT, &tags, e);
+}
+
+/* Those whose name is taken give that job their definition, once all that is new is complete. */
+static bool replace_them(struct store *s, struct adding *a, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct op_job_change c = {.uid = -1, .id = a[i].replace, .what = "replaced", .reschedule = true, .to = *a[i].j};
+
+		if (!a[i].replace)
+			continue;
+		if (!job_change(s, &c, a[i].by, &a[i].err, e))
+			return false;
+		a[i].j->run = c.run;
+	}
+	return true;
+}
+
 static bool insert_rest(struct store *s, struct adding *a, size_t n, struct err *e)
 {
 	AUTO_SET runs = {};
@@ -233,7 +284,7 @@ static bool insert_rest(struct store *s, struct adding *a, size_t n, struct err 
 
 		if (!a[i].inserted)
 			continue;
-		count_change(s, COUNT_JOBS, JOB_ACTIVE, queue_of(j), 1);
+		count_change(s, COUNT_JOBS, JOB_ACTIVE, job_queue(j), 1);
 		count_change(s, COUNT_OWNER, j->uid, "", 1);
 		event_add(s, &(struct event_new){.at = j->now, .by = a[i].by, .what = EVENT_JOB_ADD, .object = j->name,
 			.job = j->id, .owner = j->uid});
@@ -267,7 +318,7 @@ static bool number_them(struct store *s, struct adding *a, size_t n, struct err 
 	return true;
 }
 
-static bool live_jobs(struct store *s, uint32_t uid, int64_t *ret, struct err *e)
+bool live_jobs(struct store *s, uint32_t uid, int64_t *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_COUNTER_GET, e);
 
@@ -407,14 +458,30 @@ static bool count_crowds(struct store *s, struct adding *a, size_t n, struct err
 
 /* ---- together ---- */
 
+/* An owner who has as many jobs as allowed may still name one that is there. */
+static bool spare_known(struct store *s, struct adding *a, struct err *e)
+{
+	struct err limit = a->err;
+
+	if (a->err.kind != ERR_LIMIT || a->j->if_exists == EXISTS_ERROR)
+		return true;
+	a->err = (struct err){};
+	if (!check_name(s, a, e))
+		return false;
+	if (!a->j->existed)
+		a->err = limit;
+	return true;
+}
+
 static bool add_chunk(struct store *s, struct adding *a, size_t n, struct err *e)
 {
 	if (!check_limits(s, a, n, e) || !check_queues(s, a, n, e) || !number_them(s, a, n, e) || !insert_rows(s, a, n, e))
 		return false;
 	for (size_t i = 0; i < n; i++)
-		if (!a[i].err.kind && !a[i].inserted && !explain(s, &a[i], e))
+		if (!spare_known(s, &a[i], e) ||
+		    (!a[i].err.kind && !a[i].inserted && !a[i].met && !explain(s, &a[i], e)))
 			return false;
-	return count_crowds(s, a, n, e) && insert_rest(s, a, n, e);
+	return count_crowds(s, a, n, e) && insert_rest(s, a, n, e) && replace_them(s, a, n, e);
 }
 
 /* Chunks keep a statement's parameter small; 'stop' ends after the first chunk with a refusal. */
@@ -439,7 +506,7 @@ static bool add_all(struct store *s, struct adding *a, size_t n, bool stop, stru
 static void forget(struct job_new *j)
 {
 	j->id = j->run = j->crowd = 0;
-	j->existed = false;
+	j->existed = j->replaced = false;
 }
 
 static bool try_one(struct store *s, struct adding *a, struct err *e)
@@ -447,11 +514,12 @@ static bool try_one(struct store *s, struct adding *a, struct err *e)
 	bool expired = false;
 	int64_t id = 0;
 
-	if (!check_limits(s, a, 1, e) || !check_queues(s, a, 1, e) || (a->j->key && !look_up_key(s, a, &id, &expired, e)))
+	if (!check_limits(s, a, 1, e) || !check_queues(s, a, 1, e) || !spare_known(s, a, e) ||
+	    (a->j->key && !look_up_key(s, a, &id, &expired, e)))
 		return false;
 	if (a->err.kind)
 		return true;
-	if (a->j->existed) {
+	if (a->j->existed && !a->met) {
 		a->j->id = id;
 		return !a->j->run_at || first_run(s, a->j, e);
 	}

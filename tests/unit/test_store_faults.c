@@ -16,6 +16,8 @@ static const char *const dump_queries[] = {
 	" ORDER BY j.name, r.slot",
 	"SELECT j.name, a.fence, a.number, a.node, a.outcome, a.ended_at, a.output_dropped FROM attempts a JOIN runs r ON r.id = a.run"
 	" JOIN jobs j ON j.id = r.job ORDER BY j.name, a.fence",
+	"SELECT j.name, v.revision, v.what, v.spec FROM job_revisions v JOIN jobs j ON j.id = v.job ORDER BY j.name, v.revision",
+	"SELECT uid, name, revision, spec FROM templates ORDER BY uid, name",
 	"SELECT id, name, spawner, closed_at FROM nodes ORDER BY id",
 	"SELECT * FROM limits ORDER BY scope, key",
 	"SELECT what, state, queue, sum(n) FROM counters GROUP BY what, state, queue HAVING sum(n) <> 0"
@@ -43,6 +45,7 @@ static void build_world(struct store *s, const char *where)
 	AUTO(run) *old = NULL, *dead = NULL;
 	AUTO(op) *end = NULL, *failed = NULL;
 	AUTO(op) *queue = op_new(OP_LIMIT_SET, NULL, NULL);
+	AUTO(op) *template = NULL;
 
 	place_clear(where);
 	assert_true(apply_one(s, node));
@@ -65,6 +68,9 @@ static void build_world(struct store *s, const char *where)
 	end = op_ended(old, ATTEMPT_SUCCEEDED, T0 - 4);
 	end->ended.attempt.output_bytes = 10;
 	assert_true(apply_one(s, end));
+	template = op_new(OP_TEMPLATE_PUT, NULL, NULL);
+	template->template = (struct op_template){.uid = 5, .owner = "eve", .name = "there", .params = "{}", .spec = "{}", .now = T0};
+	assert_true(apply_one(s, template));
 	for (int i = 0; i < 2; i++) {
 		AUTO(run) *r = claim_one(s, T0 + 2);
 
@@ -112,6 +118,8 @@ static struct op *make(enum op_kind kind)
 	static int64_t old_runs[] = {ENDED_RUN}, old_jobs[] = {ENDED};
 	static const struct prune_list old = {old_runs, old_jobs, 1, 1};
 	static const struct kept_output output = {.run = ENDED_RUN, .fence = 1, .attempt = 1, .bytes = 10};
+	static char *tag = (char *)"team=b";
+	static const struct strv tags = {&tag, 1};
 	struct run claimed = run_of(CLAIMED), running = run_of(RUNNING);
 	struct op *op = NULL;
 
@@ -127,6 +135,17 @@ static struct op *make(enum op_kind kind)
 	case OP_JOB_REMOVE:
 		op = op_job_cancel(kind, kind == OP_JOB_CANCEL ? QUEUED : RUNNING);
 		op->job_cancel.running = true;
+		break;
+	case OP_JOB_CHANGE:
+		op = op_new(kind, NULL, NULL);
+		op->change = (struct op_job_change){.uid = -1, .id = DUE, .expect = 1, .what = "changed", .reschedule = true,
+			.to = {.name = "due", .spec = "{\"a\":1}", .tags = &tags, .now = T0 - 1, .next_slot = T0 + 7}};
+		break;
+	case OP_TEMPLATE_PUT:
+	case OP_TEMPLATE_REMOVE:
+		op = op_new(kind, NULL, NULL);
+		op->template = (struct op_template){.uid = 5, .owner = "eve", .name = "there", .params = "{}", .spec = "{\"b\":1}",
+			.now = T0};
 		break;
 	case OP_RUN_CANCEL:
 		op = op_new(kind, NULL, NULL);

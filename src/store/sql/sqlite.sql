@@ -58,7 +58,7 @@ ROLLBACK TO op; RELEASE op
 
 -- The members that a set may have: given(:set) makes rows of it, as jsonb_to_recordset does elsewhere.
 -- text given
-CREATE TABLE given (at, attempt, boots, content, cpu_system, cpu_user, dead_at, deadline, detail, digest, due_at,
+CREATE TABLE given (asked, at, attempt, boots, content, cpu_system, cpu_user, dead_at, deadline, detail, digest, due_at,
 	ended_at, error, exit_code, expires, failures, fence, first_start, forced, full_at, gated, hold, id, job, key,
 	kind, lost, max_rss, n, name, node, now, object, origin, outcome, output_bytes, output_dropped, overlap,
 	overlap_waiting, owner, params, pid, place, places, priority, queue, reason, result, revision, run, scope,
@@ -350,6 +350,12 @@ CREATE TABLE templates (
 	PRIMARY KEY (uid, name)
 ) STRICT, WITHOUT ROWID;
 
+-- What a job was asked for with, as a digest, while it is still that; then adding it again changes nothing.
+ALTER TABLE jobs ADD COLUMN asked INT;
+-- Who made a revision by name, and whose definition it took up again (undo); 0: it is new.
+ALTER TABLE job_revisions ADD COLUMN who TEXT;
+ALTER TABLE job_revisions ADD COLUMN origin INT NOT NULL DEFAULT 0;
+
 -- What somebody is to be told, once for each channel.
 CREATE TABLE notices (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -421,9 +427,9 @@ WITH RECURSIVE step(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM step WHERE i < :
 SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'jobs'), 0) + i AS id FROM step
 
 -- query jobs_insert(set json) -> id int
-INSERT INTO jobs (id, uid, owner, name, key, content, state, revision, segment, queue, priority,
+INSERT INTO jobs (id, uid, owner, name, key, content, asked, state, revision, segment, queue, priority,
 	boots, created_at, updated_at, digest, spec)
-SELECT id, uid, owner, name, key, content, JOB_ACTIVE, 1, segment, queue, priority, boots, now, now, digest, spec
+SELECT id, uid, owner, name, key, content, asked, JOB_ACTIVE, 1, segment, queue, priority, boots, now, now, digest, spec
 FROM given(:set) WHERE true
 ON CONFLICT DO NOTHING
 RETURNING id
@@ -439,8 +445,8 @@ SELECT id, state, removed_at, content FROM jobs WHERE uid = :uid AND key = :key
 -- query job_key_drop(id int)
 UPDATE jobs SET key = NULL WHERE id = :id
 
--- query job_by_live_name(uid int, name text) -> id int
-SELECT id FROM jobs WHERE uid = :uid AND name = :name AND state < JOB_FINISHED
+-- query job_by_live_name(uid int, name text) -> id int, asked int
+SELECT id, coalesce(asked, 0) AS asked FROM jobs WHERE uid = :uid AND name = :name AND state < JOB_FINISHED
 
 -- query job_first_run(job int) -> id int
 SELECT id FROM runs WHERE job = :job ORDER BY slot, kind LIMIT 1
@@ -806,6 +812,79 @@ WHERE boots = 1 AND state = JOB_ACTIVE ORDER BY id
 INSERT INTO events (at, uid, owner, who, origin, what, object, job, run, node, result, detail)
 SELECT at, uid, owner, who, origin, what, object, job, run, node, result, detail
 FROM given(:set) WHERE true
+
+-- ======== changes ========
+
+-- query job_change_lock(id int, uid int) -> uid int, owner text, name text, state int, queue text, revision int,
+--	created_at int, updated_at int, spec text, asked int
+SELECT uid, owner, name, state, queue, revision, created_at, updated_at, spec, coalesce(asked, 0) AS asked FROM jobs
+WHERE id = :id AND (:uid < 0 OR uid = :uid) AND state <> JOB_REMOVED
+
+-- query due_lock(job int) -> slot int
+SELECT slot FROM due WHERE job = :job
+
+-- Slots that are planned, but not due yet, and not begun.
+-- query runs_unplan(job int, now int) -> id int, queue text
+DELETE FROM runs INDEXED BY runs_open
+WHERE job = :job AND ended_at = 0 AND +state = RUN_QUEUED AND kind = RUN_KIND_SCHEDULE AND attempt = 0
+	AND slot > :now AND due_at > :now
+RETURNING id, queue
+
+-- query runs_rewrite(job int, queue text, priority int, overlap int, overlap_waiting int, places int, deadline int,
+--	expires int, gated int) -> id int
+UPDATE runs INDEXED BY runs_open SET queue = :queue, priority = :priority, overlap = :overlap, overlap_waiting = :overlap_waiting,
+	places = :places, deadline = :deadline, expires = :expires, gated = :gated,
+	hold = CASE WHEN hold = HOLD_PLACE THEN HOLD_NONE ELSE hold END
+WHERE job = :job AND ended_at = 0 AND +state = RUN_QUEUED
+RETURNING id
+
+-- query job_rewrite(id int, name text, key text, content int, asked int, state int, revision int, queue text,
+--	priority int, boots int, now int, digest int, spec text)
+UPDATE jobs SET name = :name, key = coalesce(:key, key), content = CASE WHEN :key IS NULL THEN content ELSE :content END,
+	asked = :asked, state = :state, reason = CASE WHEN state = :state THEN reason END, revision = :revision, queue = :queue, priority = :priority,
+	boots = :boots, updated_at = :now, digest = :digest, spec = :spec
+WHERE id = :id
+
+-- query tags_drop(job int)
+DELETE FROM job_tags WHERE job = :job
+
+-- query revision_put(job int, revision int, uid int, who text, at int, what text, origin int, spec text)
+INSERT INTO job_revisions (job, revision, uid, who, at, what, origin, spec)
+VALUES (:job, :revision, :uid, :who, :at, :what, :origin, :spec)
+ON CONFLICT DO NOTHING
+
+-- query revisions_trim(job int, before int)
+DELETE FROM job_revisions WHERE job = :job AND revision < :before
+
+-- query revisions_of(job int, before int, n int) -> revision int, uid int, who text, at int, what text, origin int, spec text
+SELECT revision, uid, who, at, what, origin, spec FROM job_revisions
+WHERE job = :job AND revision < :before
+ORDER BY revision DESC LIMIT :n
+
+-- query template_put(uid int, name text, owner text, params text, spec text, now int) -> revision int
+INSERT INTO templates (uid, name, owner, revision, params, spec, created_at, updated_at)
+VALUES (:uid, :name, :owner, 1, :params, :spec, :now, :now)
+ON CONFLICT (uid, name) DO UPDATE SET owner = excluded.owner, revision = templates.revision + 1,
+	params = excluded.params, spec = excluded.spec, updated_at = excluded.updated_at
+RETURNING revision
+
+-- query template_drop(uid int, name text) -> revision int
+DELETE FROM templates WHERE uid = :uid AND name = :name
+RETURNING revision
+
+-- query template_get(uid int, name text) -> uid int, name text, owner text, revision int, params text, spec text,
+--	created_at int, updated_at int
+SELECT uid, name, owner, revision, params, spec, created_at, updated_at FROM templates
+WHERE uid = :uid AND name = :name
+
+-- query templates_of(uid int, after text, n int) -> uid int, name text, owner text, revision int, params text, spec text,
+--	created_at int, updated_at int
+SELECT uid, name, owner, revision, params, spec, created_at, updated_at FROM templates
+WHERE uid = :uid AND name > :after
+ORDER BY name LIMIT :n
+
+-- query templates_count(uid int, n int) -> n int
+SELECT count(*) AS n FROM (SELECT 1 FROM templates WHERE uid = :uid LIMIT :n) AS own
 
 -- ======== nodes ========
 
