@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two threads beside the loop: one commits what has gathered while it committed, one reads. */
+/* Threads beside the loop: one commits what has gathered while it committed, one reads, one does what takes long. */
 #include "daemon/store_thread.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -30,19 +30,30 @@ struct task_queue {
 	struct read_task *first, **last;
 };
 
+/* A thread that reads, with a connection of its own. */
+struct reader {
+	struct store_thread *t;
+	struct store *store; /* NULL: opened when it is needed first */
+	pthread_t thread;
+	bool runs;
+	pthread_cond_t wanted;
+	struct task_queue tasks; /* guarded by the lock of 't' */
+};
+
 struct store_thread {
 	struct store_thread_options o;
-	struct store *writer, *reader;
-	pthread_t writer_thread, reader_thread;
-	bool writer_runs, reader_runs;
+	struct store *writer;
+	pthread_t writer_thread;
+	bool writer_runs;
+	struct reader questions, chores;
 	int done_fd;
 	sd_event_source *done_source;
 
 	pthread_mutex_t lock; /* guards what follows */
-	pthread_cond_t write_wanted, read_wanted;
+	pthread_cond_t write_wanted;
 	bool stopping;
 	struct op_queue waiting, done;
-	struct task_queue reads, reads_done;
+	struct task_queue reads_done;
 	size_t in_batch, urgent; /* urgent: of those waiting, the ones that are not patient */
 	usec_t last_commit;
 	struct store_wake wake;
@@ -215,26 +226,69 @@ static void *write_batches(void *arg)
 	return NULL;
 }
 
+static bool open_reader(struct reader *r, struct err *e)
+{
+	struct store_options o = {.where = r->t->o.where, .read_only = true};
+
+	return r->store || store_open(&o, &r->store, e);
+}
+
 static void *serve_reads(void *arg)
 {
-	struct store_thread *t = arg;
+	struct reader *r = arg;
+	struct store_thread *t = r->t;
 
 	for (;;) {
 		struct read_task *task;
+		struct err e = {};
 
 		pthread_mutex_lock(&t->lock);
-		while (!t->reads.first && !t->stopping)
-			pthread_cond_wait(&t->read_wanted, &t->lock);
-		task = tasks_pop(&t->reads);
+		while (!r->tasks.first && !t->stopping)
+			pthread_cond_wait(&r->wanted, &t->lock);
+		task = tasks_pop(&r->tasks);
 		pthread_mutex_unlock(&t->lock);
 		if (!task)
 			return NULL;
-		task->work(t->reader, task);
+		if (!open_reader(r, &e))
+			log_warning("could not open the store once more: %s", e.msg);
+		task->work(r->store, task);
 		pthread_mutex_lock(&t->lock);
 		tasks_push(&t->reads_done, task);
 		pthread_mutex_unlock(&t->lock);
 		ring(t);
 	}
+}
+
+static void reader_init(struct reader *r, struct store_thread *t)
+{
+	r->t = t;
+	tasks_init(&r->tasks);
+	pthread_cond_init(&r->wanted, NULL);
+}
+
+static bool reader_start(struct reader *r, struct err *e)
+{
+	int error = r->runs ? 0 : pthread_create(&r->thread, NULL, serve_reads, r);
+
+	r->runs = error == 0;
+	return r->runs || err_errno(e, error, "could not start a reader thread");
+}
+
+/* After 'stopping' was set: what is queued is done first. */
+static void reader_done(struct reader *r)
+{
+	if (r->runs)
+		pthread_join(r->thread, NULL);
+	store_free(r->store);
+	pthread_cond_destroy(&r->wanted);
+}
+
+static void reader_ask(struct reader *r, struct read_task *task)
+{
+	pthread_mutex_lock(&r->t->lock);
+	tasks_push(&r->tasks, task);
+	pthread_cond_signal(&r->wanted);
+	pthread_mutex_unlock(&r->t->lock);
 }
 
 /* Everything that has come back, taken off the shared lists in one go. */
@@ -307,16 +361,6 @@ static int on_done(sd_event_source *source, int fd, uint32_t events, void *arg)
 	return 0;
 }
 
-static bool open_stores(struct store_thread *t, struct err *e)
-{
-	struct store_options o = {.where = t->o.where};
-
-	if (!store_open(&o, &t->writer, e))
-		return false;
-	o.read_only = true;
-	return store_open(&o, &t->reader, e);
-}
-
 static bool start_threads(struct store_thread *t, struct err *e)
 {
 	int r = pthread_create(&t->writer_thread, NULL, write_batches, t);
@@ -324,11 +368,7 @@ static bool start_threads(struct store_thread *t, struct err *e)
 	if (r)
 		return err_errno(e, r, "could not start the store thread");
 	t->writer_runs = true;
-	r = pthread_create(&t->reader_thread, NULL, serve_reads, t);
-	if (r)
-		return err_errno(e, r, "could not start the reader thread");
-	t->reader_runs = true;
-	return true;
+	return reader_start(&t->questions, e);
 }
 
 bool store_thread_start(struct sd_event *ev, const struct store_thread_options *o,
@@ -342,21 +382,22 @@ bool store_thread_start(struct sd_event *ev, const struct store_thread_options *
 	t->wake = (struct store_wake){USEC_NEVER, USEC_NEVER};
 	ops_init(&t->waiting);
 	ops_init(&t->done);
-	tasks_init(&t->reads);
+	reader_init(&t->questions, t);
+	reader_init(&t->chores, t);
 	tasks_init(&t->reads_done);
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&t->write_wanted, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	pthread_cond_init(&t->read_wanted, NULL);
 	t->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (t->done_fd < 0)
 		return err_errno(e, errno, "could not make an eventfd");
 	r = sd_event_add_io(ev, &t->done_source, t->done_fd, EPOLLIN | EPOLLET, on_done, t);
 	if (r < 0)
 		return err_errno(e, -r, "could not watch the store thread");
-	if (!open_stores(t, e) || !start_threads(t, e))
+	if (!store_open(&(struct store_options){.where = o->where, .machine = o->machine, .takeover = o->takeover}, &t->writer, e) ||
+	    !open_reader(&t->questions, e) || !start_threads(t, e))
 		return false;
 	*ret = STEAL(t);
 	return true;
@@ -372,12 +413,13 @@ void store_thread_free(struct store_thread *t)
 	pthread_mutex_lock(&t->lock);
 	t->stopping = true;
 	pthread_cond_broadcast(&t->write_wanted);
-	pthread_cond_broadcast(&t->read_wanted);
+	pthread_cond_broadcast(&t->questions.wanted);
+	pthread_cond_broadcast(&t->chores.wanted);
 	pthread_mutex_unlock(&t->lock);
 	if (t->writer_runs)
 		pthread_join(t->writer_thread, NULL);
-	if (t->reader_runs)
-		pthread_join(t->reader_thread, NULL);
+	reader_done(&t->questions);
+	reader_done(&t->chores);
 	/* committed, but nobody is left to hear of it */
 	while ((op = ops_pop(&t->done)))
 		op_free(op);
@@ -387,9 +429,7 @@ void store_thread_free(struct store_thread *t)
 	if (t->done_fd >= 0)
 		close(t->done_fd);
 	event_list_done(&t->events);
-	store_free(t->reader);
 	store_free(t->writer);
-	pthread_cond_destroy(&t->read_wanted);
 	pthread_cond_destroy(&t->write_wanted);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
@@ -424,8 +464,17 @@ size_t store_thread_backlog(const struct store_thread *t)
 
 void store_thread_read(struct store_thread *t, struct read_task *task)
 {
-	pthread_mutex_lock(&t->lock);
-	tasks_push(&t->reads, task);
-	pthread_cond_signal(&t->read_wanted);
-	pthread_mutex_unlock(&t->lock);
+	reader_ask(&t->questions, task);
+}
+
+void store_thread_chore(struct store_thread *t, struct read_task *task)
+{
+	struct err e = {};
+
+	if (!reader_start(&t->chores, &e)) {
+		log_warning("%s; those who ask meanwhile wait", e.msg);
+		reader_ask(&t->questions, task);
+		return;
+	}
+	reader_ask(&t->chores, task);
 }

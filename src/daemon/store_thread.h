@@ -15,6 +15,8 @@ struct store_wake;
 
 struct store_thread_options {
 	const char *where;   /* borrowed; see store_options */
+	const char *machine; /* borrowed; NULL: not asked */
+	bool takeover;
 	const struct clock *clock;
 	void (*on_wake)(const struct store_wake *w, void *arg);   /* on the loop, after every batch, failed ones too */
 	void (*on_fatal)(const struct err *e, void *arg);         /* on the loop: the store must not be written any more */
@@ -41,3 +43,5 @@ struct read_task {
 	struct read_task *next;
 };
 void store_thread_read(struct store_thread *t, struct read_task *task /* moved */);
+/* The same for what takes long, on a thread and a connection of its own, so that no question waits for it. */
+void store_thread_chore(struct store_thread *t, struct read_task *task /* moved */);

@@ -130,6 +130,14 @@ bool count_write(struct store *s, struct err *e)
 	return query_finish(&q);
 }
 
+bool count_differs(const struct store *s)
+{
+	for (size_t i = 0; i < s->n_counts; i++)
+		if (s->counts[i].n != 0)
+			return true;
+	return false;
+}
+
 static bool sum_up(struct store *s, enum count_what what, int64_t *into, int64_t states, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_COUNTERS_SUM, e);

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 struct err;
+struct strv;
 
 enum db_type { DB_INT, DB_TEXT, DB_JSON };
 
@@ -34,6 +35,8 @@ struct db_sql {
 struct db_options {
 	const char *where;
 	bool read_only, no_checkpoint;
+	const char *machine; /* see store_options */
+	bool takeover;
 	int busy_ms; /* how long to wait for another writer; 0: the usual 5 s */
 	const struct db_sql *sql; /* NULL: the engine's own */
 };
@@ -81,6 +84,11 @@ struct db_ops {
 	/* Space kept for the day the disk is full: given up when it is, taken again when it can be. */
 	bool (*reserve_held)(struct db *db); /* also tries to take it again */
 	void (*reserve_release)(struct db *db);
+
+	/* A whole copy in a new file, while others write. NULL: the engine has tools of its own for that. */
+	bool (*backup)(struct db *db, const char *path, struct err *e);
+	/* Looks at every page; one line for each thing that is wrong. NULL: as above. */
+	bool (*check)(struct db *db, struct strv *ret, struct err *e);
 };
 
 extern const struct db_ops db_sqlite_ops;

@@ -364,6 +364,37 @@ static void sq_reserve_release(struct db *db)
 	reserve_release(&of(db)->reserve);
 }
 
+/* ---- the whole file ---- */
+
+static bool sq_backup(struct db *db, const char *path, struct err *e)
+{
+	struct db_sqlite *d = of(db);
+	int rc = sqlite_copy(d->h, db->sql, path);
+
+	return rc == SQLITE_OK || sqlite_fail(d, rc, "back up", e);
+}
+
+static int on_problem(void *arg, int n, char **values, char **names)
+{
+	(void)n;
+	(void)names;
+	if (values[0] && strcmp(values[0], "ok") != 0)
+		strv_add(arg, values[0]);
+	return 0;
+}
+
+static bool sq_check(struct db *db, struct strv *ret, struct err *e)
+{
+	struct db_sqlite *d = of(db);
+	int rc = sqlite3_exec(d->h, db->sql->texts[TEXT_SQLITE_INTEGRITY_CHECK], on_problem, ret, NULL);
+
+	if ((rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_NOTADB) {
+		strv_add(ret, sqlite3_errmsg(d->h));
+		return true;
+	}
+	return rc == SQLITE_OK || sqlite_fail(d, rc, "check", e);
+}
+
 const struct db_ops db_sqlite_ops = {
 	.name = "sqlite",
 	.open = sq_open,
@@ -384,4 +415,6 @@ const struct db_ops db_sqlite_ops = {
 	.reset = sq_reset,
 	.reserve_held = sq_reserve_held,
 	.reserve_release = sq_reserve_release,
+	.backup = sq_backup,
+	.check = sq_check,
 };

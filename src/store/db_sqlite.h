@@ -32,6 +32,12 @@ bool sqlite_create(const char *path, const struct db_sql *sql, struct err *e);
 bool sqlite_migrate(sqlite3 *h, const char *path, const struct db_sql *sql, struct err *e);
 bool sqlite_check_schema(sqlite3 *h, const char *path, const struct db_sql *sql, int *ret, struct err *e);
 
+/* The whole store into a new file, durable when it returns. A result code. */
+int sqlite_copy(sqlite3 *h, const struct db_sql *sql, const char *path);
+void sqlite_remove(const char *path); /* the file and what SQLite has beside it */
+/* While this file is there, a restore was begun and not finished. Caller frees. */
+char *sqlite_restore_mark(const char *path);
+
 /* Whether a prepared statement has the parameters and columns that the .sql file declares. */
 bool sqlite_check_shape(const struct db_query *q, sqlite3_stmt *s, struct err *e);
 

@@ -21,7 +21,7 @@
 bool sqlite_refuse(const char *path, const char *why, struct err *e)
 {
 	return err_set(e, ERR_REFUSED, "store '%s' cannot be used: %s; nothing was changed; "
-		"put a backup in its place", path, why);
+		"a backup is put in its place by 'jobctl db restore FILE'", path, why);
 }
 
 /* The first column of the first row, or NULL; rc says why. Caller frees. */
@@ -76,8 +76,9 @@ bool sqlite_check_schema(sqlite3 *h, const char *path, const struct db_sql *sql,
 		return sqlite_refuse(path, "its schema has no number", e);
 	if (n > sql->n_migrations)
 		return err_set(e, ERR_REFUSED, "store '%s' has schema %lld, this jobsched knows %d: it was "
-			"written by a newer version; nothing was changed; install that version, or put a "
-			"backup in its place", path, (long long)n, sql->n_migrations);
+			"written by a newer version; nothing was changed; install that version, or go back to the "
+			"copy made before it with 'jobctl db restore %s.schema%d'", path, (long long)n,
+			sql->n_migrations, path, sql->n_migrations);
 	*ret = (int)n;
 	return true;
 }
@@ -102,12 +103,61 @@ static bool migrate_once(sqlite3 *h, const char *path, const struct db_sql *sql,
 	return false;
 }
 
+static bool sync_directory(const char *path, struct err *e)
+{
+	AUTO_TEXT copy = xstrdup(path);
+	AUTO_FD dir = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (dir < 0 || fsync(dir) < 0)
+		return err_errno(e, errno, "store '%s': its directory", path);
+	return true;
+}
+
+int sqlite_copy(sqlite3 *h, const struct db_sql *sql, const char *path)
+{
+	sqlite3_stmt *s = NULL;
+	int rc = sqlite3_prepare_v2(h, sql->texts[TEXT_SQLITE_BACKUP], -1, &s, NULL);
+	AUTO_FD fd = -1;
+
+	if (rc == SQLITE_OK)
+		rc = sqlite3_bind_text(s, 1, path, -1, SQLITE_STATIC);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(s);
+	sqlite3_finalize(s);
+	if (rc != SQLITE_DONE)
+		return rc == SQLITE_OK ? SQLITE_ERROR : rc;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && fsync(fd) == 0 ? SQLITE_OK : SQLITE_IOERR_FSYNC;
+}
+
+/* What an older program would need to go back to; kept until somebody removes it (F-31). */
+static bool keep_copy(sqlite3 *h, const char *path, const struct db_sql *sql, int version, struct err *e)
+{
+	AUTO_TEXT copy = xprintf("%s.schema%d", path, version);
+	AUTO_TEXT temp = xprintf("%s.new", copy);
+	struct err why = {};
+	int rc;
+
+	if (access(copy, F_OK) == 0)
+		return true;
+	sqlite_remove(temp);
+	rc = sqlite_copy(h, sql, temp);
+	if (rc == SQLITE_OK && rename(temp, copy) == 0 && sync_directory(path, &why))
+		return true;
+	sqlite_remove(temp);
+	fail_open(h, rc == SQLITE_OK ? SQLITE_IOERR : rc, path, &why);
+	return err_set(e, why.kind == ERR_FULL ? ERR_FULL : ERR_BUSY, "store '%s' has schema %d and must be migrated, but could not "
+		"be copied to '%s' first; nothing was changed; make room there, then start again", path, version, copy);
+}
+
 bool sqlite_migrate(sqlite3 *h, const char *path, const struct db_sql *sql, struct err *e)
 {
 	AUTO_TEXT mode = NULL;
 	int version, rc;
 
 	if (!sqlite_check_schema(h, path, sql, &version, e))
+		return false;
+	if (version < sql->n_migrations && !keep_copy(h, path, sql, version, e))
 		return false;
 	while (version < sql->n_migrations)
 		if (!migrate_once(h, path, sql, ++version, e))
@@ -137,34 +187,33 @@ static bool fill_new(const char *temp, const struct db_sql *sql, struct err *e)
 	return ok;
 }
 
-static void remove_new(const char *temp)
+void sqlite_remove(const char *path)
 {
 	static const char *const ends[] = {"", "-wal", "-shm", "-journal"};
 
 	for (size_t i = 0; i < ELEMENTS(ends); i++) {
-		AUTO_TEXT name = xprintf("%s%s", temp, ends[i]);
+		AUTO_TEXT name = xprintf("%s%s", path, ends[i]);
 
 		unlink(name);
 	}
 }
 
-static bool sync_directory(const char *path, struct err *e)
+char *sqlite_restore_mark(const char *path)
 {
-	AUTO_TEXT copy = xstrdup(path);
-	AUTO_FD dir = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (dir < 0 || fsync(dir) < 0)
-		return err_errno(e, errno, "store '%s': its directory", path);
-	return true;
+	return xprintf("%s.restoring", path);
 }
 
 bool sqlite_create(const char *path, const struct db_sql *sql, struct err *e)
 {
 	char id[RANDOM_ID_LEN + 1];
+	AUTO_TEXT restoring = sqlite_restore_mark(path);
 	AUTO_TEXT temp = NULL;
 	AUTO_FD fd = -1;
 	bool ok;
 
+	if (access(restoring, F_OK) == 0)
+		return err_set(e, ERR_REFUSED, "store '%s': a restore was begun and not finished; nothing was changed; "
+			"type 'jobctl db restore FILE' again", path);
 	io_random_id(id);
 	temp = xprintf("%s.%.8s.new", path, id);
 	fd = open(temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -182,7 +231,7 @@ bool sqlite_create(const char *path, const struct db_sql *sql, struct err *e)
 	/* A link fails where a rename would replace: somebody else may have made the store meanwhile. */
 	if (ok && link(temp, path) < 0 && errno != EEXIST)
 		ok = err_errno(e, errno, "store '%s'", path);
-	remove_new(temp);
+	sqlite_remove(temp);
 	return ok && sync_directory(path, e);
 }
 

@@ -81,6 +81,7 @@ int64_t count_pending_in(const struct store *s, enum count_what what, int64_t st
 size_t count_mark(struct store *s);
 void count_back_to(struct store *s, size_t mark); /* forgets what came after that mark */
 bool count_write(struct store *s, struct err *e);
+bool count_differs(const struct store *s); /* some of the gathered changes do not come to nothing */
 
 /* ---- events: gathered here and written once per transaction; those of a refused operation must not be added ---- */
 void event_add(struct store *s, const struct event_new *n);
@@ -175,4 +176,6 @@ struct run_new {
 void runs_describe(struct set *set, const struct run_new *r);
 /* Inserts runs, counts them; 'n' gets how many were new. The set has the ids. */
 bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e);
+/* A restored store: what went on is lost, nobody is open, the counts are made anew. */
+bool store_begin_anew(struct store *s, bool from_now, usec_t now, struct err *e);
 bool ids_take(struct store *s, int query, size_t n, int64_t *ids, struct err *e);

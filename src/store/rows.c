@@ -93,7 +93,7 @@ struct job *row_job(struct query *q, struct err *e)
 	j->last_run.term_signal = query_get_int(q);
 	if (digest != job_digest(j->uid, j->owner, j->spec)) {
 		err_set(e, ERR_REFUSED, "job %lld is damaged in the store; "
-			"put a backup in its place", (long long)j->id);
+			"a backup is put in its place by 'jobctl db restore FILE'", (long long)j->id);
 		return NULL;
 	}
 	return STEAL(j);

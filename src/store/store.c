@@ -64,7 +64,7 @@ static bool read_id(struct store *s, struct err *e)
 		snprintf(s->id, sizeof(s->id), "%s", query_get_text(&q));
 	else if (!q.failed)
 		return err_set(e, ERR_REFUSED, "the store has no id: it is damaged; "
-			"put a backup in its place");
+			"a backup is put in its place by 'jobctl db restore FILE'");
 	return !q.failed;
 }
 
@@ -94,13 +94,44 @@ static void close_writer(struct store *s)
 		tx_commit(&tx, &ignored);
 }
 
-static bool open_rows(struct store *s, struct err *e)
+static bool put_machine(struct store *s, const char *machine, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_META_PUT, e);
+
+	query_text(&q, "machine");
+	query_text(&q, machine);
+	return query_finish(&q);
+}
+
+/* A copied file on a second machine would run every job a second time (F-15). A server serves many machines. */
+static bool claim_file(struct store *s, const struct db_options *o, struct err *e)
+{
+	AUTO_TEXT owner = NULL;
+	AUTO_QUERY q = {};
+
+	if (!o->machine || s->read_only || s->db->ops->reconnects)
+		return true;
+	q = query_start(s->db, Q_META_GET, e);
+	query_text(&q, "machine");
+	if (query_row(&q))
+		owner = query_get_copy(&q);
+	if (q.failed)
+		return false;
+	query_done(&q);
+	if (!owner || (o->takeover && strcmp(owner, o->machine) != 0))
+		return put_machine(s, o->machine, e);
+	return strcmp(owner, o->machine) == 0 ||
+	       err_set(e, ERR_REFUSED, "store '%s' belongs to another machine: if both run it, every job runs twice; if it "
+		       "was moved here for good, start once with --takeover", o->where);
+}
+
+static bool open_rows(struct store *s, const struct db_options *o, struct err *e)
 {
 	bool writer = s->db->ops->reconnects && !s->read_only;
 	AUTO_TX tx = {};
 
-	return s->db->ops->prepare(s->db, e) && tx_begin(&tx, s, writer, e) && read_id(s, e) &&
-	       (!writer || open_writer(s, e)) && tx_commit(&tx, e);
+	return s->db->ops->prepare(s->db, e) && tx_begin(&tx, s, writer || (o->machine && !s->read_only), e) && read_id(s, e) &&
+	       claim_file(s, o, e) && (!writer || open_writer(s, e)) && tx_commit(&tx, e);
 }
 
 bool store_open_with(const struct db_ops *ops, const struct db_options *o, struct store **ret, struct err *e)
@@ -114,7 +145,7 @@ bool store_open_with(const struct db_ops *ops, const struct db_options *o, struc
 	s->node_name = xstrdup("");
 	if (!ops->open(o, &s->db, e))
 		return false;
-	if (!open_rows(s, e)) /* the place of a server may have a password in it */
+	if (!open_rows(s, o, e)) /* the place of a server may have a password in it */
 		return ops->reconnects || strstr(e->msg, o->where) ? false : err_wrap(e, "'%s'", o->where);
 	*ret = STEAL(s);
 	return true;
@@ -127,6 +158,8 @@ bool store_open(const struct store_options *o, struct store **ret, struct err *e
 		.where = o->where,
 		.read_only = o->read_only,
 		.no_checkpoint = o->no_checkpoint,
+		.machine = o->machine,
+		.takeover = o->takeover,
 	};
 
 	return ops && store_open_with(ops, &options, ret, e);

@@ -18,6 +18,8 @@ struct store_options {
 	const char *where;    /* a path, or postgresql://… */
 	bool read_only;       /* the reader's connection: never creates, migrates or checkpoints */
 	bool no_checkpoint;   /* another process of this file checkpoints */
+	const char *machine;  /* who we are: a file that belongs to another machine is refused; NULL: not asked */
+	bool takeover;        /* it becomes ours */
 };
 
 /*

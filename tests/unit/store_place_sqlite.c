@@ -10,7 +10,7 @@
 
 const struct db_ops *const fixture_ops = &db_sqlite_ops;
 const struct db_sql *const place_sql = &sqlite_sql;
-const struct suite_part *const store_engine_parts[] = {&store_file_part, &store_disk_part, NULL};
+const struct suite_part *const store_engine_parts[] = {&store_backup_part, &store_file_part, &store_disk_part, NULL};
 
 int place_group_setup(void **state)
 {

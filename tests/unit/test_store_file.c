@@ -72,7 +72,7 @@ static void assert_refused(const char *where, const char *because)
 	assert_false(store_open(&(struct store_options){.where = where}, &s, &e));
 	assert_int_equal(e.kind, ERR_REFUSED);
 	assert_non_null(strstr(e.msg, where));
-	assert_non_null(strstr(e.msg, "backup"));
+	assert_non_null(strstr(e.msg, "jobctl db restore"));
 	if (because && !strstr(e.msg, because))
 		fail_msg("'%s' does not say '%s'", e.msg, because);
 	after = look(where);

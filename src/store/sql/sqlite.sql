@@ -29,6 +29,12 @@ PRAGMA application_id
 -- text journal_mode
 PRAGMA journal_mode = WAL
 
+-- text backup
+VACUUM INTO ?1
+
+-- text integrity_check
+PRAGMA integrity_check(100)
+
 -- text quick_check
 PRAGMA quick_check(1)
 
@@ -985,7 +991,7 @@ WHERE attempts.run = given.run AND attempts.fence = given.fence
 SELECT (pages.page_count - free.freelist_count) * size.page_size AS bytes
 FROM pragma_page_count AS pages, pragma_freelist_count AS free, pragma_page_size AS size
 
--- ======== queues and limits ========
+-- ======== queues and limits =
 
 -- query limits_all(scope text) -> key text, running int, weight int, rate_n int, rate_per int, rate_burst int
 SELECT key, running, weight, rate_n, rate_per, rate_burst FROM limits WHERE scope = :scope ORDER BY key
@@ -1021,6 +1027,55 @@ SELECT coalesce(sum(n), 0) AS n FROM counters WHERE what = :what AND state = :st
 SELECT count(*) AS n FROM (SELECT 1 FROM limits CROSS JOIN runs
 	WHERE limits.scope = 'queue' AND runs.queue = limits.key AND runs.uid = :uid AND runs.state = RUN_QUEUED
 		AND runs.hold = 0 LIMIT :n) AS waiting
+=======
+-- ======== check and restore ========
+
+-- query check_jobs() -> state int, queue text, n int
+SELECT state, queue, count(*) AS n FROM jobs GROUP BY state, queue
+
+-- query check_runs() -> state int, queue text, n int
+SELECT state, queue, count(*) AS n FROM runs GROUP BY state, queue
+
+-- query check_owners() -> state int, queue text, n int
+SELECT uid AS state, '' AS queue, count(*) AS n FROM jobs WHERE state < JOB_FINISHED GROUP BY uid
+
+-- query check_active() -> state int, queue text, n int
+SELECT uid AS state, queue, count(*) AS n FROM runs WHERE state IN (RUN_CLAIMED, RUN_RUNNING) GROUP BY uid, queue
+
+-- query check_outputs() -> state int, queue text, n int
+SELECT 0 AS state, '' AS queue, coalesce(sum(output_bytes - output_dropped), 0) AS n FROM attempts
+WHERE output_bytes > output_dropped
+
+-- query counters_clear()
+DELETE FROM counters
+
+-- A run that went on when the backup was made has ended since, and nobody knows how.
+-- query restore_runs(now int)
+UPDATE runs SET state = RUN_LOST, reason = 'restored', ended_at = :now
+WHERE state IN (RUN_CLAIMED, RUN_RUNNING)
+
+-- query restore_attempts(now int)
+UPDATE attempts SET outcome = ATTEMPT_LOST, ended_at = :now WHERE outcome = ATTEMPT_RUNNING
+
+-- query restore_places()
+DELETE FROM running_jobs WHERE run NOT IN (SELECT id FROM runs WHERE ended_at = 0)
+
+-- query restore_nodes(now int)
+UPDATE nodes SET closed_at = :now WHERE closed_at = 0
+
+-- query restore_missed(now int)
+UPDATE runs SET state = RUN_SKIPPED, reason = 'missed', hold = 0, ended_at = :now
+WHERE state = RUN_QUEUED AND kind = RUN_KIND_SCHEDULE AND attempt = 0 AND due_at <= :now
+
+-- query restore_due(now int, at int)
+UPDATE due SET slot = :at WHERE slot <= :now
+
+-- query meta_put(key text, value text)
+INSERT INTO meta (key, value) VALUES (:key, :value)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value
+
+-- query meta_drop(key text)
+DELETE FROM meta WHERE key = :key
 
 -- ======== reading ========
 

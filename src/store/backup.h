@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The store as a whole: copied, checked, and put back from a copy. */
+#pragma once
+#include "base/clock.h"
+#include <stdbool.h>
+
+struct err;
+struct store;
+struct strv;
+
+/* A copy in a new file, as of one moment, while others go on. ERR_INVALID: the engine has tools of its own for that. */
+bool store_backup(struct store *s, const char *path, struct err *e);
+/* Everything is looked at, so it may take long; one line for each thing that is wrong. */
+bool store_check(struct store *s, struct strv *ret_problems, struct err *e);
+
+struct restore_options {
+	const char *backup, *where;
+	bool from_now; /* slots before now are not made up for */
+	usec_t now;
+};
+/*
+ * With no daemon on the store: puts the backup in its place and keeps what was there beside it (*ret_kept, caller frees;
+ * NULL: nothing was). What went on when the backup was made is lost: it is not run again.
+ */
+bool store_restore(const struct restore_options *o, char **ret_kept, struct err *e);

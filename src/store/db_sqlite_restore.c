@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Puts a backup in the place of a store, so that a crash at any moment leaves the old one, the new one, or a refusal. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/text.h"
+#include "store/backup.h"
+#include "store/db_sqlite.h"
+#include "store/private.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define COPY_PIECE (1 << 20)
+
+static bool copy_bytes(int from, int to, struct err *e)
+{
+	char *piece = xcalloc(1, COPY_PIECE);
+	ssize_t n = 0;
+	int r = 0;
+
+	while (r == 0 && (n = read(from, piece, COPY_PIECE)) > 0)
+		r = io_write_all(to, piece, (size_t)n);
+	free(piece);
+	if (n < 0 || r < 0)
+		return err_errno(e, n < 0 ? errno : -r, "could not copy the backup");
+	return fsync(to) == 0 || err_errno(e, errno, "could not copy the backup");
+}
+
+/* The copy belongs to whom the directory belongs, whoever restores. */
+static bool copy_file(const char *from, const char *to, struct err *e)
+{
+	AUTO_TEXT name = xstrdup(to);
+	AUTO_FD in = open(from, O_RDONLY | O_CLOEXEC);
+	AUTO_FD out = -1;
+	struct stat dir;
+
+	if (in < 0)
+		return err_errno(e, errno, "could not open the backup '%s'", from);
+	out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (out < 0)
+		return err_errno(e, errno, "could not make '%s'", to);
+	if (stat(dirname(name), &dir) < 0 || (geteuid() == 0 && fchown(out, dir.st_uid, dir.st_gid) < 0))
+		return err_errno(e, errno, "could not give '%s' to its owner", to);
+	return copy_bytes(in, out, e);
+}
+
+static bool make_mark(const char *mark, struct err *e)
+{
+	AUTO_FD fd = open(mark, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0 || fsync(fd) < 0)
+		return err_errno(e, errno, "could not make '%s'", mark);
+	return true;
+}
+
+/* The file and its log move together: a log without its file, or with another, would be applied to what it is not of. */
+static bool set_aside(const char *path, const char *kept, struct err *e)
+{
+	static const char *const ends[] = {"-wal", "-shm", ""};
+
+	for (size_t i = 0; i < ELEMENTS(ends); i++) {
+		AUTO_TEXT from = xprintf("%s%s", path, ends[i]);
+		AUTO_TEXT to = xprintf("%s%s", kept, ends[i]);
+
+		if (rename(from, to) < 0 && errno != ENOENT)
+			return err_errno(e, errno, "could not move '%s' aside", from);
+	}
+	return true;
+}
+
+static bool sync_place(const char *path, struct err *e)
+{
+	AUTO_TEXT name = xstrdup(path);
+	AUTO_FD dir = open(dirname(name), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return (dir >= 0 && fsync(dir) == 0) || err_errno(e, errno, "could not write the directory of '%s'", path);
+}
+
+/* A sound store of ours, migrated and made fit for its new life, under another name. */
+static bool prepare(const struct restore_options *o, const char *fresh, struct err *e)
+{
+	AUTO(store) *s = NULL;
+
+	return sqlite_inspect(o->backup, &sqlite_sql, e) && copy_file(o->backup, fresh, e) &&
+	       store_open(&(struct store_options){.where = fresh}, &s, e) && store_begin_anew(s, o->from_now, o->now, e);
+}
+
+static bool swap(const char *path, const char *fresh, const char *mark, char **ret_kept, struct err *e)
+{
+	AUTO_TEXT kept = xprintf("%s.before-restore", path);
+	bool there = access(path, F_OK) == 0;
+
+	for (int n = 2; access(kept, F_OK) == 0; n++) {
+		free(kept);
+		kept = xprintf("%s.before-restore-%d", path, n);
+	}
+	if (!make_mark(mark, e) || !sync_place(path, e) || !set_aside(path, kept, e))
+		return false;
+	if (rename(fresh, path) < 0)
+		return err_errno(e, errno, "could not put the backup in place");
+	if (!sync_place(path, e))
+		return false;
+	if (unlink(mark) < 0)
+		return err_errno(e, errno, "the backup is in place, but '%s' could not be removed", mark);
+	*ret_kept = there ? STEAL(kept) : NULL;
+	return true;
+}
+
+bool store_restore(const struct restore_options *o, char **ret_kept, struct err *e)
+{
+	AUTO_TEXT fresh = xprintf("%s.restore-new", o->where);
+	AUTO_TEXT mark = sqlite_restore_mark(o->where);
+	bool ok;
+
+	if (strstr(o->where, "://"))
+		return err_set(e, ERR_INVALID, "this store is PostgreSQL's; restore it with the tools it was backed up with");
+	sqlite_remove(fresh);
+	ok = prepare(o, fresh, e) && swap(o->where, fresh, mark, ret_kept, e);
+	sqlite_remove(fresh);
+	return ok;
+}
