@@ -8,6 +8,7 @@
 #include "core/job.h"
 #include "core/run.h"
 #include "ctl.h"
+#include "filters.h"
 #include "out.h"
 #include "rows.h"
 #include "run_verb.h"
@@ -108,36 +109,6 @@ static bool add_states(struct buf *path, const struct args *a, state_known_fn *k
 	return true;
 }
 
-/* A duration means so long ago: --since 2h. */
-static bool add_time(struct buf *path, const struct args *a, const char *name, usec_t now, struct err *e)
-{
-	const char *text = args_last(a, name);
-	char instant[RFC3339_MAX];
-	usec_t t;
-
-	if (!text)
-		return true;
-	if (parse_duration(text, &t, NULL) && t < now)
-		t = now - t;
-	else if (!parse_rfc3339(text, &t, NULL))
-		return err_set(e, ERR_INVALID,
-			"--%s: '%s' is no time; write 2026-11-16T09:00:00Z, @1700000000, or 2h for two hours ago",
-			name, text);
-	query_add(path, name, format_rfc3339(t, instant));
-	return true;
-}
-
-static bool read_limit(const struct args *a, size_t preset, size_t *ret, struct err *e)
-{
-	const char *text = args_last(a, "limit");
-	int64_t n = (int64_t)preset;
-
-	if (text && !parse_int(text, 0, INT64_MAX, &n))
-		return err_set(e, ERR_INVALID, "--limit: '%s' is no number of rows", text);
-	*ret = (size_t)n;
-	return true;
-}
-
 /* ---- list ---- */
 
 static int by_next(const void *a, const void *b)
@@ -213,8 +184,8 @@ static bool list_path(const struct ctl *c, const struct args *a, const struct li
 	struct err *e)
 {
 	buf_str(path, "/v1/jobs");
-	if (!add_states(path, a, job_state_known, e) || !add_time(path, a, "since", c->now, e) ||
-		!add_time(path, a, "until", c->now, e))
+	if (!add_states(path, a, job_state_known, e) || !filter_time(path, a, "since", c->now, e) ||
+		!filter_time(path, a, "until", c->now, e))
 		return false;
 	for (size_t i = 0; i < args_count(a, "tag"); i++)
 		if (!strchr(args_nth(a, "tag", i), '='))
@@ -265,7 +236,7 @@ static bool list_once(struct ctl *c, const struct args *a, size_t *ret_count, st
 	bool ok;
 
 	l.patterns_n = args_operands(a, &l.patterns);
-	if (!read_order(a, &order, e) || !read_limit(a, 0, &l.limit, e))
+	if (!read_order(a, &order, e) || !filter_limit(a, 0, &l.limit, e))
 		return false;
 	if (order)
 		l.kept = kept = json_array();
@@ -325,8 +296,8 @@ int verb_list(struct ctl *c, const struct args *a)
 
 static bool runs_filters(const struct ctl *c, const struct args *a, struct buf *path, struct err *e)
 {
-	if (!add_states(path, a, run_state_known, e) || !add_time(path, a, "since", c->now, e) ||
-		!add_time(path, a, "until", c->now, e))
+	if (!add_states(path, a, run_state_known, e) || !filter_time(path, a, "since", c->now, e) ||
+		!filter_time(path, a, "until", c->now, e))
 		return false;
 	if (args_has(a, "failed"))
 		query_add(path, "state", "failed,timed_out,lost");
@@ -392,7 +363,7 @@ int verb_runs(struct ctl *c, const struct args *a)
 	size_t n = args_operands(a, &words), count;
 	bool ok;
 
-	if (!read_limit(a, RUNS_DEFAULT, &l.limit, &e))
+	if (!filter_limit(a, RUNS_DEFAULT, &l.limit, &e))
 		return ctl_fail(&e);
 	rows_begin(&l.rows, c, &run_rows);
 	ok = n > 0 || runs_of(c, a, 0, &l, &e);

@@ -33,6 +33,11 @@ static const char wait_details[] =
 	"succeed: 10 failed, 11 cancelled, 12 skipped or never ran, 13 timed out; 8 when the\n"
 	"waiting took longer than --timeout.\n";
 
+static const char events_details[] =
+	"Who did what to which object, from where, with what result: of your jobs and your own\n"
+	"acts, or of everybody's for an administrator. With -f it goes on until interrupted, and\n"
+	"shows the ends of runs too, as run.end.\n";
+
 static const char next_details[] =
 	"A job is asked for by number or name; a schedule is given by an option or written after\n"
 	"'--', and needs no daemon. One RFC 3339 instant a line; -o wide adds the local time and\n"
@@ -89,6 +94,14 @@ static const struct opt log_opts[] = {
 	{"lines", 'n', "N", "only the last N lines of what is there"},
 	{"attempt", 0, "N", "of this attempt instead of the newest"},
 	{"raw", 0, NULL, "control characters as they are, on a terminal too"},
+	{},
+};
+static const struct opt events_opts[] = {
+	{"follow", 'f', NULL, "go on as things happen, with the ends of runs"},
+	{"what", 0, "WORD", "only these events: job.cancel, or job for all of jobs; repeatable, or a comma list"},
+	{"since", 0, "TIME", "only what happened at or after this time"},
+	{"until", 0, "TIME", "only what happened before this time"},
+	{"limit", 'n', "N", "the newest so many (100; with -f 10); 0 means all"},
 	{},
 };
 static const struct opt next_opts[] = {
@@ -160,6 +173,8 @@ const struct verb verbs[] = {
 		.opts = log_opts, .min = 1, .max = 1, .formats = FORMATS_TEXT, .run = verb_log},
 	{.name = "wait", .operands = "JOB|RUN…", .help = "wait until runs are over", .details = wait_details,
 		.opts = wait_opts, .min = 1, .max = -1, .formats = FORMATS_ALL, .run = verb_wait},
+	{.name = "events", .operands = "[JOB|RUN…]", .help = "who did what, and what came of it",
+		.details = events_details, .opts = events_opts, .max = -1, .formats = FORMATS_ALL, .run = verb_events},
 	{.name = "next", .operands = "[JOB | -- SCHEDULE]", .help = "when a job or a schedule is due",
 		.details = next_details, .opts = next_opts, .max = -1, .formats = FORMATS_ALL,
 		.run = verb_next},

@@ -17,6 +17,7 @@ static const char *const names[EVENT_WHAT_MAX] = {
 	[EVENT_RUN_TRIGGER] = "run.trigger",
 	[EVENT_RUN_CANCEL] = "run.cancel",
 	[EVENT_RUN_DEAD] = "run.dead",
+	[EVENT_RUN_END] = "run.end",
 	[EVENT_DEAD_RETRY] = "dead.retry",
 	[EVENT_DEAD_PURGE] = "dead.purge",
 	[EVENT_PAUSE] = "pause",

@@ -21,6 +21,7 @@ enum event_what {
 	EVENT_RUN_TRIGGER,
 	EVENT_RUN_CANCEL,
 	EVENT_RUN_DEAD,
+	EVENT_RUN_END,      /* is in no store: those who follow hear of it */
 	EVENT_DEAD_RETRY,
 	EVENT_DEAD_PURGE,
 	EVENT_PAUSE,

@@ -143,8 +143,11 @@ void audit_committed(struct audit *a, const struct event_list *l)
 
 struct audit_watch *audit_watch_new(struct audit *a, void (*fn)(void *arg), void *arg)
 {
-	struct audit_watch *w = xcalloc(1, sizeof(*w));
+	struct audit_watch *w;
 
+	if (!a)
+		return NULL;
+	w = xcalloc(1, sizeof(*w));
 	*w = (struct audit_watch){.audit = a, .fn = fn, .arg = arg};
 	LIST_INSERT_HEAD(&a->watches, w, list);
 	return w;

@@ -30,7 +30,7 @@ void audit_committed(struct audit *a, const struct event_list *l);
 void audit_refused(struct audit *a, const struct act *act, const struct err *why);
 void audit_op(struct audit *a, const struct op *op); /* the same for an operation, if it was refused */
 
-/* Called after new events were committed. */
+/* Called after new events were committed; without an audit, never. */
 struct audit_watch *audit_watch_new(struct audit *a, void (*fn)(void *arg), void *arg);
 void audit_watch_free(struct audit_watch *w);
 AUTO_DEFINE(audit_watch);

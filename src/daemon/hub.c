@@ -96,6 +96,7 @@ void hub_tell(struct hub *h, int64_t job, int64_t run, enum run_state state)
 	h->walking++;
 	tell_list(map_get(&h->by_run, run), job, run, state);
 	tell_list(map_get(&h->by_job, job), job, run, state);
+	tell_list(map_get(&h->by_job, 0), job, run, state);
 	if (--h->walking)
 		return;
 	while (h->gone) {

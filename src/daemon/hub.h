@@ -15,7 +15,7 @@ struct hub *hub_new(void);
 void hub_free(struct hub *h); /* no watch may be left */
 AUTO_DEFINE(hub);
 
-/* Watches one run, or every run of a job (run 0). May be ended from inside its own call. */
+/* Watches one run, every run of a job (run 0), or all there are (job 0 too). May be ended from inside its own call. */
 struct hub_watch *hub_watch_new(struct hub *h, int64_t job, int64_t run, hub_fn *fn, void *arg);
 void hub_watch_free(struct hub_watch *w);
 AUTO_DEFINE(hub_watch);

@@ -58,6 +58,15 @@ const struct route routes[] = {
 		{"new", QUERY_BOOL, 0, 0, "true: refuse when there is one already; false: when there is none"}}, EVENT_LIMIT_SET},
 	{"DELETE", "/v1/owners/{owner}", route_owner_remove, VERB_LIMIT, BODY_NONE,
 		"remove the limits of an owner; the defaults count again", {}, EVENT_LIMIT_REMOVE},
+	{"GET", "/v1/events", route_event_list, VERB_SEE, BODY_NONE, "the audit trail, newest first; or follow it", {
+		{"job", QUERY_TEXT, 0, 0, "numbers or names of jobs, with commas between"},
+		{"run", QUERY_NUMBER, 1, INT64_MAX, "about this run"},
+		{"what", QUERY_TEXT, 0, 0, "words as job.cancel, or job for all of them, with commas between"},
+		{"since", QUERY_TIME, 0, 0, "at or after"},
+		{"until", QUERY_TIME, 0, 0, "before"},
+		{"follow", QUERY_BOOL, 0, 0, "lines of JSON, oldest first, from the cursor on and without end"},
+		CURSOR,
+		{"limit", QUERY_NUMBER, 0, 1000, "rows of a page, 100 by default; to follow: older ones first, 10 by default"}}},
 	{"GET", "/v1/status", route_status, VERB_STATUS, BODY_NONE, "how the daemon is", {}},
 };
 const size_t routes_count = ELEMENTS(routes);

@@ -64,6 +64,7 @@ void route_run_get(struct request *r);
 void route_run_attempts(struct request *r);
 void route_run_cancel(struct request *r);
 void route_run_output(struct request *r);
+void route_event_list(struct request *r);
 void route_status(struct request *r);
 void route_queue_list(struct request *r);
 void route_queue_get(struct request *r);

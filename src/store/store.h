@@ -148,6 +148,21 @@ bool store_template_list(struct store *s, uint32_t uid, const char *after, size_
 	struct err *e);
 #define TEMPLATES_MAX 1000 /* of one owner */
 
+/* The audit trail, by number; newest first unless 'ascending'. */
+struct event_filter {
+	int64_t uid;          /* -1: all; else what this uid may see */
+	const int64_t *jobs;  /* borrowed; none: any */
+	size_t n_jobs;
+	int64_t run;          /* 0: any */
+	uint64_t whats;       /* bits 1 << enum event_what; 0: all */
+	usec_t since, until;  /* 0: open */
+	bool ascending;
+	int64_t from;         /* cursor: an event's id, those beyond it follow; 0: from the end that comes first */
+	size_t limit;
+};
+bool store_event_list(struct store *s, const struct event_filter *f, struct event_list *ret, struct err *e);
+bool store_event_newest(struct store *s, int64_t *ret /* 0: none */, struct err *e);
+
 struct store_counts {
 	int64_t jobs[JOB_STATE_MAX];
 	int64_t runs[RUN_STATE_MAX];

@@ -8,6 +8,7 @@
 struct attempt;
 struct buf;
 struct err;
+struct event;
 struct job;
 struct job_spec;
 struct run;
@@ -41,6 +42,7 @@ char *params_to_text(const struct strv *params, struct err *e); /* caller frees;
 json_t *job_to_json(const struct job *j, struct err *e); /* the spec's members beside id, state, owner … */
 json_t *run_to_json(const struct run *r);
 json_t *attempt_to_json(const struct attempt *a);
+json_t *event_to_json(const struct event *ev);
 json_t *error_to_json(const struct err *e);              /* {"error":{"code","message","field"}} */
 bool error_from_json(const json_t *o, struct err *e);    /* fills e; false when it is no error object */
 

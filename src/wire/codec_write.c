@@ -3,6 +3,7 @@
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "core/event.h"
 #include "core/job.h"
 #include "core/run.h"
 #include "wire/codec.h"
@@ -286,6 +287,25 @@ json_t *attempt_to_json(const struct attempt *a)
 	json_object_set_new(o, "output_bytes", json_integer(a->output_bytes));
 	json_object_set_new(o, "output_dropped", json_integer(a->output_dropped));
 	json_object_set_new(o, "error", json_text(a->error));
+	return o;
+}
+
+json_t *event_to_json(const struct event *ev)
+{
+	json_t *o = json_object();
+
+	json_object_set_new(o, "id", ev->id ? json_integer(ev->id) : json_null());
+	json_object_set_new(o, "at", json_time(ev->at));
+	json_object_set_new(o, "uid", ev->uid >= 0 ? json_integer(ev->uid) : json_null());
+	json_object_set_new(o, "who", json_text(ev->who));
+	json_object_set_new(o, "origin", json_text(ev->origin));
+	json_object_set_new(o, "what", json_text(event_what_name(ev->what)));
+	json_object_set_new(o, "object", json_text(ev->object));
+	json_object_set_new(o, "job", ev->job ? json_integer(ev->job) : json_null());
+	json_object_set_new(o, "run", ev->run ? json_integer(ev->run) : json_null());
+	json_object_set_new(o, "node", json_text(ev->node));
+	json_object_set_new(o, "result", json_text(ev->result));
+	json_object_set_new(o, "detail", json_text(ev->detail));
 	return o;
 }
 

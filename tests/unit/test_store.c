@@ -28,6 +28,7 @@ int main(int argc, char **argv)
 		&store_schema_part,
 		&store_prune_part,
 		&store_late_part,
+		&store_events_part,
 	};
 	struct CMUnitTest *all = NULL;
 	size_t n = 0;

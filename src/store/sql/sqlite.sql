@@ -819,7 +819,7 @@ INSERT INTO events (at, uid, owner, who, origin, what, object, job, run, node, r
 SELECT at, uid, owner, who, origin, what, object, job, run, node, result, detail
 FROM given(:set) WHERE true
 
--- ======== changes ========
+-- ======== changes =
 
 -- query job_change_lock(id int, uid int) -> uid int, owner text, name text, state int, queue text, revision int,
 --	created_at int, updated_at int, spec text, asked int
@@ -891,6 +891,31 @@ ORDER BY name LIMIT :n
 
 -- query templates_count(uid int, n int) -> n int
 SELECT count(*) AS n FROM (SELECT 1 FROM templates WHERE uid = :uid LIMIT :n) AS own
+=======
+-- define event_row = id int, at int, uid int, owner int, who text, origin text, what text, object text, job int, run int,
+--	node text, result text, detail text
+-- define event_columns = id, at, uid, owner, who, origin, what, object, job, run, node, result, detail
+
+-- query events_after(after int, n int) -> {event_row}
+SELECT {event_columns} FROM events WHERE id > :after ORDER BY id LIMIT :n
+
+-- query events_after_job(job int, after int, n int) -> {event_row}
+SELECT {event_columns} FROM events WHERE job = :job AND id > :after ORDER BY id LIMIT :n
+
+-- query events_after_owner(owner int, after int, n int) -> {event_row}
+SELECT {event_columns} FROM events WHERE owner = :owner AND id > :after ORDER BY id LIMIT :n
+
+-- query events_before(before int, n int) -> {event_row}
+SELECT {event_columns} FROM events WHERE id < :before ORDER BY id DESC LIMIT :n
+
+-- query events_before_job(job int, before int, n int) -> {event_row}
+SELECT {event_columns} FROM events WHERE job = :job AND id < :before ORDER BY id DESC LIMIT :n
+
+-- query events_before_owner(owner int, before int, n int) -> {event_row}
+SELECT {event_columns} FROM events WHERE owner = :owner AND id < :before ORDER BY id DESC LIMIT :n
+
+-- query event_at_most(id int) -> id int, at int
+SELECT id, at FROM events WHERE id <= :id ORDER BY id DESC LIMIT 1
 
 -- ======== nodes ========
 

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options of lists that several verbs have: times, limits. */
+#pragma once
+#include "base/clock.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+struct args;
+struct buf;
+struct err;
+
+/* Adds --NAME to a path; a duration means so long ago: --since 2h. */
+bool filter_time(struct buf *path, const struct args *a, const char *name, usec_t now, struct err *e);
+bool filter_limit(const struct args *a, size_t preset, size_t *ret, struct err *e); /* --limit */

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Follows the audit trail for one client, as fast as it reads, with the ends of runs between. */
+#pragma once
+#include "base/text.h"
+#include "store/store.h"
+
+struct event;
+struct request;
+
+#define EVENT_JOBS_MAX 16
+
+/* Which events somebody wants. */
+struct event_wish {
+	struct event_filter filter; /* its jobs are ours */
+	struct strv refs;           /* jobs as they were named */
+	int64_t jobs[EVENT_JOBS_MAX];
+};
+void event_wish_done(struct event_wish *w);
+bool event_wish_find(struct store *s, int64_t scope, struct event_wish *w, struct err *e); /* fills in the jobs */
+void event_write_json(struct buf *out, const struct event *ev);
+
+/* Answers with lines of JSON without end: from the cursor on, or from the newest few. */
+void event_feed_start(struct request *r, struct event_wish *w /* emptied */);

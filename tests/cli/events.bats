@@ -1,0 +1,108 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# The audit trail as a person meets it.
+
+setup_file() {
+	load daemon
+	daemon_start
+	jobctl add -n backup --every 1h -- true
+	jobctl add -n other --every 1h -- true
+	jobctl cancel backup
+	jobctl add -n once -- 'exit 3'
+	jobctl wait once || true
+	curl -s --unix-socket "$XDG_RUNTIME_DIR/jobsched/jobsched.sock" -X POST http://x/v1/jobs/999/cancel >/dev/null
+	curl -s --unix-socket "$XDG_RUNTIME_DIR/jobsched/jobsched.sock" http://x/v1/jobs \
+		-d '{"command":["true"],"env":{"PASSWORD":"sesame"},"timeout":"never"}' >/dev/null
+}
+
+teardown_file() {
+	load daemon
+	daemon_stop
+}
+
+setup() {
+	load daemon
+}
+
+# In a batch of its own, which is patient: a moment after the answer.
+refusals() {
+	local i
+
+	for i in $(seq 50); do
+		[ "$(jobctl events --json | jq '[.[] | select(.result != "ok")] | length')" = 2 ] && return
+		sleep 0.05
+	done
+	return 1
+}
+
+@test "events are shown oldest first, with who and what" {
+	run -0 jobctl events backup
+	[ "${#lines[@]}" = 3 ]
+	[[ ${lines[1]} == *"$(id -un)"*job.add*backup*ok* ]]
+	[[ ${lines[2]} == *"$(id -un)"*job.cancel*backup*ok* ]]
+	[[ $(jobctl events --what job.cancel backup -o csv) == *",unix pid "* ]]
+}
+
+@test "words choose events, alone or by their kind" {
+	[ "$(jobctl events --what job.cancel --json | jq '[.[] | select(.result == "ok")] | length')" = 1 ]
+	[ "$(jobctl events --what job --json | jq -r '.[].what' | sort -u | xargs)" = "job.add job.cancel" ]
+	[ "$(jobctl events --what node,job.cancel --json backup | jq -r '.[].what' | xargs)" = job.cancel ]
+	run -2 jobctl events --what job.cancle
+	[[ $output == *"there is no event 'job.cancle'"* ]]
+}
+
+@test "limits and times choose events" {
+	[ "$(jobctl events --limit 1 -o name | wc -l)" = 1 ]
+	[ "$(jobctl events --limit 0 -o name | wc -l)" -gt 3 ]
+	[ -z "$(jobctl events --until 1h -o name)" ]
+	[ -n "$(jobctl events --since 1h -o name)" ]
+	run -2 jobctl events --since nonsense
+}
+
+@test "refused requests are there, without what was in them" {
+	refusals
+	[ "$(jobctl events --what job.cancel --json | jq -r '.[] | select(.result == "not_found") | .object')" = 999 ]
+	[ "$(jobctl events --what job.add --json | jq -r '.[] | select(.result == "invalid") | .detail')" = timeout ]
+	run -1 grep -r sesame "$DIR/log"
+	[[ $(jobctl events --json) != *sesame* ]]
+}
+
+@test "each event is a line of the daemon's log" {
+	grep -q "audit: job.cancel by '$(id -un)' (uid $(id -u)) from unix pid [0-9]* on 'backup': ok job=1$" "$DIR/log"
+}
+
+@test "following shows what happens and how runs end" {
+	timeout 10 jobctl events -f -n 0 --json >"$DIR/followed" 3>&- &
+	local follower=$! i
+	sleep 0.3
+	jobctl add -n live -- 'exit 7'
+	for i in $(seq 100); do
+		grep -q run.end "$DIR/followed" && break
+		sleep 0.05
+	done
+	kill $follower
+	[ "$(jq -r '.what' "$DIR/followed" | xargs)" = "job.add run.end" ]
+	[ "$(jq -r 'select(.what == "run.end") | .result + " " + .detail' "$DIR/followed")" = "failed exit code 7" ]
+}
+
+@test "a follower goes on after a restart of the daemon and misses nothing" {
+	timeout 20 jobctl events -f -n 0 --what job.remove --json >"$DIR/resumed" 3>&- &
+	local follower=$! i
+	sleep 0.3
+	jobctl add -n gone1 --every 1h -- true
+	jobctl add -n gone2 --every 1h -- true
+	jobctl rm -y gone1
+	for i in $(seq 100); do
+		grep -q gone1 "$DIR/resumed" && break
+		sleep 0.05
+	done
+	end_process "$(cat "$DIR/pid")"
+	engine_start
+	jobctl rm -y gone2
+	for i in $(seq 100); do
+		grep -q gone2 "$DIR/resumed" && break
+		sleep 0.05
+	done
+	kill $follower
+	[ "$(jq -r '.object' "$DIR/resumed" | xargs)" = "gone1 gone2" ]
+}
