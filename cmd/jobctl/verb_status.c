@@ -51,6 +51,16 @@ static void put_text(struct buf *out, const char *before, const char *text, cons
 	buf_str(out, after);
 }
 
+/* "limit   64 at a time, by the number of cores; 48 of one owner" */
+static void put_limit(struct buf *out, const json_t *s)
+{
+	buf_printf(out, "limit   %" PRId64 " at a time", member_int(s, "max_running"));
+	put_text(out, ", ", member_text(s, "max_running_why"), "");
+	if (member_int(s, "owner_max_running") > 0)
+		buf_printf(out, "; %" PRId64 " of one owner", member_int(s, "owner_max_running"));
+	buf_char(out, '\n');
+}
+
 static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 {
 	const json_t *node = json_object_get(s, "node"), *store = json_object_get(s, "store");
@@ -72,6 +82,8 @@ static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 		buf_str(out, "clock   wrong: it says a time before this program was made; nothing is planned until it is set\n");
 	else if (text_equal(member_text(s, "clock"), "unset"))
 		buf_str(out, "clock   not set since boot; nothing starts until it is, or the wait for that is over\n");
+	if (member_int(s, "max_running") > 0)
+		put_limit(out, s);
 	if (member_int(s, "backlog") > 0)
 		buf_printf(out, "backlog %" PRId64 " operations wait for the store\n",
 			member_int(s, "backlog"));

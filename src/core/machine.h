@@ -12,5 +12,9 @@ struct machine_now {
 #define MACHINE_UNKNOWN ((struct machine_now){{-1, -1, -1, -1}})
 _Static_assert(MACHINE_FIGURE_MAX == 4, "MACHINE_UNKNOWN has one for each");
 
+/* The figures in the texts of /proc/pressure/… and /proc/loadavg; -1: there is none. */
+int64_t machine_pressure_in(const char *text);
+int64_t machine_load_in(const char *text);
+
 /* Whether all conditions hold. One whose figure is unknown does not: nobody can say that the machine is idle. */
 bool machine_allows(const struct machine_now *m, const struct strv *when /* checked */);

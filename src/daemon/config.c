@@ -19,8 +19,10 @@ const struct config_key config_keys[] = {
 		"name of this node, the same over restarts; default: the host's name"},
 	{"log-level", CONFIG_LEVEL, AT(log_level), 0, 0, LOG_LEVEL_INFO, true,
 		"error, warning, info or debug"},
-	{"max-running", CONFIG_NUMBER, AT(max_running), 1, 10000, 512, true,
-		"runs in flight at the same time on this node"},
+	{"max-running", CONFIG_AUTO, AT(max_running), 1, 10000, 0, true,
+		"runs in flight at the same time on this node; auto follows the machine"},
+	{"owner-max-running", CONFIG_SHARE, AT(owner_max_running), 1, 10000, CONFIG_SHARE_AUTO, true,
+		"of these, of one owner: a number, a share as 75%, none, or auto: 75% in a system service"},
 	{"time-sync-wait", CONFIG_NUMBER, AT(time_sync_wait), 0, 3600, 30, true,
 		"seconds after boot that a clock nobody has set is waited for"},
 	{"connections", CONFIG_NUMBER, AT(connections), 1, 60000, 2048, false, "open API connections in all"},
@@ -94,6 +96,30 @@ static bool set_level(int64_t *at, const char *value, struct err *e)
 	return err_set(e, ERR_INVALID, "'log-level' is '%.40s', not error, warning, info or debug", value);
 }
 
+static bool percent_parse(const char *value, int64_t *ret)
+{
+	size_t len = strlen(value);
+	AUTO_TEXT digits = len > 1 && value[len - 1] == '%' ? xstrndup(value, len - 1) : NULL;
+
+	return digits && parse_int(digits, 1, 100, ret);
+}
+
+/* The words beside numbers; the number behind '%' is negative. */
+static bool set_word(const struct config_key *k, int64_t *at, const char *value)
+{
+	int64_t percent;
+
+	if (strcmp(value, "auto") == 0)
+		*at = k->type == CONFIG_SHARE ? CONFIG_SHARE_AUTO : 0;
+	else if (k->type == CONFIG_SHARE && strcmp(value, "none") == 0)
+		*at = 0;
+	else if (k->type == CONFIG_SHARE && percent_parse(value, &percent))
+		*at = -percent;
+	else
+		return false;
+	return true;
+}
+
 bool config_set(struct config *c, const char *key, const char *value, struct err *e)
 {
 	const struct config_key *k = key_find(key);
@@ -110,6 +136,11 @@ bool config_set(struct config *c, const char *key, const char *value, struct err
 		return true;
 	case CONFIG_LEVEL:
 		return set_level(number_at(c, k), value, e);
+	case CONFIG_AUTO:
+	case CONFIG_SHARE:
+		if (set_word(k, number_at(c, k), value))
+			return true;
+		/* fall through */
 	case CONFIG_NUMBER:
 	case CONFIG_SIZE:
 		if (k->type == CONFIG_SIZE ? !parse_size(value, &n) : !parse_int(value, INT64_MIN, INT64_MAX, &n))
@@ -196,6 +227,19 @@ char *config_store_shown(const char *store)
 	return buf_steal(&shown);
 }
 
+/* Numbers that stand for words are written as these. */
+static void print_number(const struct config_key *k, int64_t n, FILE *out)
+{
+	if (n == (k->type == CONFIG_SHARE ? CONFIG_SHARE_AUTO : 0) && k->type >= CONFIG_AUTO)
+		fprintf(out, "%s = auto\n", k->name);
+	else if (k->type == CONFIG_SHARE && n == 0)
+		fprintf(out, "%s = none\n", k->name);
+	else if (k->type == CONFIG_SHARE && n < 0)
+		fprintf(out, "%s = %" PRId64 "%%\n", k->name, -n);
+	else
+		fprintf(out, "%s = %" PRId64 "\n", k->name, n);
+}
+
 void config_print(const struct config *c, FILE *out)
 {
 	struct config *from = (struct config *)c;
@@ -217,6 +261,6 @@ void config_print(const struct config *c, FILE *out)
 		if (k->type == CONFIG_LEVEL)
 			fprintf(out, "%s = %s\n", k->name, level);
 		else
-			fprintf(out, "%s = %" PRId64 "\n", k->name, *number_at(from, k));
+			print_number(k, *number_at(from, k), out);
 	}
 }

@@ -12,7 +12,8 @@ struct config {
 	char *store;      /* NULL: jobs.db in the state directory */
 	char *node_name;  /* NULL: the host's name */
 	int64_t log_level;
-	int64_t max_running;
+	int64_t max_running;       /* 0: auto, follows the machine */
+	int64_t owner_max_running; /* 0: none; below 0: so many percent; or CONFIG_SHARE_AUTO */
 	int64_t time_sync_wait; /* seconds */
 	int64_t connections, connections_per_uid;
 	int64_t body_limit, bulk_body_limit, bulk_jobs;
@@ -20,7 +21,15 @@ struct config {
 	int64_t head_timeout, body_timeout; /* seconds */
 };
 
-enum config_type { CONFIG_TEXT, CONFIG_NUMBER, CONFIG_SIZE, CONFIG_LEVEL };
+enum config_type {
+	CONFIG_TEXT,
+	CONFIG_NUMBER,
+	CONFIG_SIZE,
+	CONFIG_LEVEL,
+	CONFIG_AUTO,  /* a number, or 'auto', which is 0 */
+	CONFIG_SHARE, /* a number, a share as 75% (which is -75), 'none' (0) or 'auto' */
+};
+#define CONFIG_SHARE_AUTO INT64_MIN
 
 struct config_key {
 	const char *name;

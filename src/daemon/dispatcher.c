@@ -472,6 +472,7 @@ void dispatcher_run_ended(struct dispatcher *d, const struct spawn_report *r)
 		d->spawn_failures = 0;
 		take_end(d, f, r);
 		pace_count(&d->ends, clock_boot(d->o.clock));
+		d->ended++;
 		start_held(d);
 	} else if (!f) {
 		/* recorded in an earlier life, or no longer ours: the store knows which */
@@ -521,7 +522,6 @@ bool dispatcher_new(struct sd_event *ev, const struct dispatcher_options *o, str
 
 	d->o = *o;
 	d->ev = ev;
-	d->max_running = o->max_running;
 	d->machine = MACHINE_UNKNOWN;
 	d->next_due = USEC_NEVER;
 	if (!add_timer(ev, &d->started_timer, on_started_timer, d, e) ||
@@ -562,7 +562,13 @@ void dispatcher_stop(struct dispatcher *d)
 
 void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret)
 {
-	*ret = (struct dispatcher_counts){d->flights.active + d->flights.held, room(d), d->spawner_ready};
+	*ret = (struct dispatcher_counts){
+		.in_flight = d->flights.active + d->flights.held,
+		.room = room(d),
+		.spawner_up = d->spawner_ready,
+		.due = d->next_due != USEC_NEVER && d->next_due <= clock_now(d->o.clock),
+		.ended = d->ended,
+	};
 }
 
 void dispatcher_cancel(struct dispatcher *d, int64_t run, int64_t fence)

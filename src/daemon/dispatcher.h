@@ -23,7 +23,6 @@ struct dispatcher_options {             /* everything is borrowed and outlives t
 	const char *spawner_socket;
 	const char *spawner_program;    /* started when nobody listens; NULL: somebody else's business */
 	const char *runtime_dir, *output_dir;
-	size_t max_running;
 	void (*on_ready)(void *arg);                 /* once: what earlier lives left has been taken over */
 	void (*on_change)(void *arg);                /* there may be room or work again: pump soon */
 	void (*on_exit)(int status, void *arg);      /* the daemon must end with this status */
@@ -55,6 +54,8 @@ struct dispatcher_counts {
 	size_t in_flight;   /* claimed and running here */
 	size_t room;        /* how many more may be claimed */
 	bool spawner_up;
+	bool due;           /* something in the store waits to be claimed */
+	uint64_t ended;     /* runs that ended here in all */
 };
 void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret);
 

@@ -20,6 +20,7 @@ struct dispatcher {
 	struct op *refused;              /* to be submitted again */
 	unsigned spawn_failures;         /* transient ones in a row */
 	sd_event_source *started_timer, *hold_timer, *retry_timer;
+	uint64_t ended;                  /* in all */
 	struct pace ends;                /* how fast runs end: claims look ahead by it */
 
 	struct spawn_client *spawner;    /* NULL: not connected */

@@ -7,6 +7,7 @@
 #include "daemon/alarm.h"
 #include "daemon/audit.h"
 #include "daemon/dispatcher.h"
+#include "daemon/governor.h"
 #include "daemon/hub.h"
 #include "daemon/listener.h"
 #include "daemon/planner.h"
@@ -24,6 +25,7 @@
 #include <systemd/sd-event.h>
 #include <unistd.h>
 
+#define OWNER_PERCENT 75 /* of the node, for one owner, where several are served */
 #define STOP_LIMIT (10 * USEC_SEC) /* for what is on its way to the store when we are asked to end */
 
 struct engine {
@@ -41,6 +43,7 @@ struct engine {
 	struct alarm *alarm;
 	struct hub *hub;
 	struct dispatcher *dispatcher;
+	struct governor *governor;
 	struct server *server;
 	bool stopping;
 };
@@ -52,11 +55,20 @@ static void leave(struct engine *g, int status)
 
 /* ---- pacing: one alarm for whatever comes first ---- */
 
+static usec_t claim_pump(struct engine *g)
+{
+	usec_t wait = governor_pump(g->governor), claim = dispatcher_pump(g->dispatcher), look = USEC_NEVER;
+
+	if (wait != USEC_NEVER)
+		look = clock_now(&clock_system) + wait;
+	return claim < look ? claim : look;
+}
+
 static void pump(struct engine *g)
 {
 	struct timekeeper_word word = timekeeper_pump(g->timekeeper);
 	usec_t plan = word.plan ? planner_pump(g->planner) : USEC_NEVER;
-	usec_t claim = word.claim ? dispatcher_pump(g->dispatcher) : USEC_NEVER;
+	usec_t claim = word.claim ? claim_pump(g) : USEC_NEVER;
 	usec_t at = plan < claim ? plan : claim;
 
 	timekeeper_armed(g->timekeeper, at);
@@ -158,10 +170,21 @@ static struct server_limits limits_of(const struct config *c)
 	};
 }
 
+/* One owner leaves room for the others where there are others. */
+static struct governor_rules rules_of(const struct engine *g)
+{
+	const struct config *c = g->o.config;
+	int64_t share = g->o.user_mode ? 0 : -OWNER_PERCENT;
+
+	return (struct governor_rules){.max_running = c->max_running,
+		.owner_max_running = c->owner_max_running == CONFIG_SHARE_AUTO ? share : c->owner_max_running};
+}
+
 static void take_over_config(struct engine *g, const struct config *fresh)
 {
 	AUTO_DONE(strv) need_restart = {};
 	struct server_limits limits;
+	struct governor_rules rules;
 
 	config_reload(g->o.config, fresh, &need_restart);
 	for (size_t i = 0; i < need_restart.n; i++)
@@ -170,7 +193,8 @@ static void take_over_config(struct engine *g, const struct config *fresh)
 	planner_forget(g->planner); /* tzdata may be new, too */
 	zones_forget(g->zones, g->store);
 	timekeeper_set_wait(g->timekeeper, g->o.config->time_sync_wait * USEC_SEC);
-	dispatcher_set_max_running(g->dispatcher, (size_t)g->o.config->max_running);
+	rules = rules_of(g);
+	governor_set(g->governor, &rules);
 	limits = limits_of(g->o.config);
 	if (g->server)
 		server_set_limits(g->server, &limits);
@@ -229,6 +253,7 @@ static void on_ready(void *arg)
 		.store = g->store,
 		.audit = g->audit,
 		.dispatcher = g->dispatcher,
+		.governor = g->governor,
 		.hub = g->hub,
 		.planner = g->planner,
 		.timekeeper = g->timekeeper,
@@ -279,6 +304,7 @@ static bool start_parts(struct engine *g, struct err *e)
 	const struct places *p = g->o.places;
 	struct store_thread_options store = {.where = g->store_where, .clock = &clock_system,
 		.on_wake = on_wake, .on_fatal = on_fatal, .on_events = on_events, .on_op = on_op, .arg = g};
+	struct governor_rules rules;
 	struct dispatcher_options dispatcher = {
 		.clock = &clock_system,
 		.node_id = g->node_id,
@@ -287,7 +313,6 @@ static bool start_parts(struct engine *g, struct err *e)
 		.spawner_program = g->spawner_program,
 		.runtime_dir = p->runtime_dir,
 		.output_dir = p->output_dir,
-		.max_running = (size_t)g->o.config->max_running,
 		.on_ready = on_ready,
 		.on_change = on_change,
 		.on_exit = on_exit_wanted,
@@ -310,7 +335,11 @@ static bool start_parts(struct engine *g, struct err *e)
 	g->hub = hub_new();
 	dispatcher.store = g->store;
 	dispatcher.hub = g->hub;
-	if (!dispatcher_new(g->ev, &dispatcher, &g->dispatcher, e) || !dispatcher_start(g->dispatcher, e))
+	if (!dispatcher_new(g->ev, &dispatcher, &g->dispatcher, e))
+		return false;
+	rules = rules_of(g);
+	g->governor = governor_new(&clock_system, g->dispatcher, &rules);
+	if (!dispatcher_start(g->dispatcher, e))
 		return false;
 	g->output_dir = open(p->output_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (g->output_dir < 0)
@@ -326,6 +355,7 @@ static void stop_parts(struct engine *g)
 	if (g->audit)
 		audit_set_store(g->audit, NULL);
 	store_thread_free(g->store); /* finishes what is queued, so before those who own it */
+	governor_free(g->governor);
 	dispatcher_free(g->dispatcher);
 	hub_free(g->hub);
 	timekeeper_free(g->timekeeper);

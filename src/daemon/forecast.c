@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/text.h"
 #include "core/job.h"
+#include "core/machine.h"
 #include "core/schedule_set.h"
 #include "wire/codec.h"
 
@@ -30,6 +31,20 @@ void forecast_lint(struct forecast *f, const struct schedule_set *set, const str
 	}
 	schedule_set_lint(set, on_finding, f->findings);
 	schedule_set_lint_jitter(set, spec->jitter, on_finding, f->findings);
+}
+
+void forecast_machine(struct forecast *f, const struct job_spec *spec, const struct machine_now *machine)
+{
+	for (size_t i = 0; f->findings && i < spec->when.n; i++) {
+		AUTO_TEXT text = NULL;
+		struct gate g;
+
+		if (!gate_parse(spec->when.v[i], &g, NULL) || machine->thousandths[g.figure] >= 0)
+			continue;
+		text = xprintf("this machine does not tell its '%s', so '%s' never holds and the job waits until that is changed",
+			machine_figure_name(g.figure), spec->when.v[i]);
+		on_finding("when-unknown", text, f->findings);
+	}
 }
 
 void forecast_crowd(struct forecast *f, usec_t slot, int64_t jobs)

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 struct job_spec;
+struct machine_now;
 struct schedule_set;
 
 #define FORECAST_SLOTS 5
@@ -21,6 +22,8 @@ void forecast_done(struct forecast *f);
 
 /* 'undecided': the job has neither a name nor a number yet, so nobody knows what H will be. */
 void forecast_lint(struct forecast *f, const struct schedule_set *set, const struct job_spec *spec, bool undecided);
+/* Conditions that this machine can never meet. */
+void forecast_machine(struct forecast *f, const struct job_spec *spec, const struct machine_now *machine);
 void forecast_crowd(struct forecast *f, usec_t slot, int64_t jobs);
 void forecast_look(struct forecast *f, const struct schedule_set *set, const struct job_spec *spec, usec_t now,
 	bool undecided);

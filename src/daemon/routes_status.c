@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "daemon/dispatcher.h"
+#include "daemon/governor.h"
 #include "daemon/planner.h"
 #include "daemon/question.h"
 #include "daemon/routes.h"
@@ -44,6 +45,29 @@ static json_t *counts_to_json(const struct store_counts *c, bool jobs)
 	return o;
 }
 
+/* Thousandths to a number with a point; null: this machine does not tell. */
+static json_t *figure(const struct machine_now *m, enum machine_figure f)
+{
+	return m->thousandths[f] < 0 ? json_null() : json_real((double)m->thousandths[f] / 1000);
+}
+
+/* How much goes at a time and why. */
+static void put_limits(json_t *o, struct governor *g)
+{
+	struct governor_view v;
+	json_t *machine = json_object();
+
+	governor_look(g, &v);
+	json_object_set_new(o, "max_running", json_integer((json_int_t)v.max_running));
+	json_object_set_new(o, "max_running_auto", json_boolean(v.why != CAPACITY_PINNED));
+	json_object_set_new(o, "max_running_why", json_string(capacity_why_words(v.why)));
+	json_object_set_new(o, "owner_max_running", v.owner_max ? json_integer((json_int_t)v.owner_max) : json_null());
+	for (int i = 0; i < MACHINE_FIGURE_MAX; i++)
+		json_object_set_new(machine, machine_figure_name((enum machine_figure)i),
+			figure(governor_machine(g), (enum machine_figure)i));
+	json_object_set_new(o, "machine", machine);
+}
+
 static void answer_status(struct request *r, struct question *q)
 {
 	const struct server_context *c = r->context;
@@ -51,22 +75,24 @@ static void answer_status(struct request *r, struct question *q)
 	struct dispatcher_counts d = {};
 	usec_t next = planner_next_slot(c->planner);
 	bool postgres = text_starts(c->store_where, "postgres");
+	json_t *o;
 
 	dispatcher_counts(c->dispatcher, &d);
-	request_answer_json(r, 200,
-		json_pack("{s:s, s:{s:o, s:o}, s:{s:s, s:o}, s:o, s:o, s:o, s:I, s:I, s:b, s:o, s:s, s:I}",
-			"version", PACKAGE_VERSION,
-			"node", "name", json_text(c->node_name), "id", json_text(c->node_id),
-			"store", "kind", postgres ? "postgresql" : "sqlite", "place", json_text(c->store_where),
-			"uptime", json_seconds(clock_boot(c->clock) - request_started(r)),
-			"jobs", counts_to_json(counts, true),
-			"runs", counts_to_json(counts, false),
-			"in_flight", (json_int_t)d.in_flight,
-			"room", (json_int_t)d.room,
-			"spawner_up", d.spawner_up,
-			"next_slot", json_time(next == USEC_NEVER ? 0 : next),
-			"clock", clock_words[timekeeper_trust(c->timekeeper)],
-			"backlog", (json_int_t)store_thread_backlog(c->store)));
+	o = json_pack("{s:s, s:{s:o, s:o}, s:{s:s, s:o}, s:o, s:o, s:o, s:I, s:I, s:b, s:o, s:s, s:I}",
+		"version", PACKAGE_VERSION,
+		"node", "name", json_text(c->node_name), "id", json_text(c->node_id),
+		"store", "kind", postgres ? "postgresql" : "sqlite", "place", json_text(c->store_where),
+		"uptime", json_seconds(clock_boot(c->clock) - request_started(r)),
+		"jobs", counts_to_json(counts, true),
+		"runs", counts_to_json(counts, false),
+		"in_flight", (json_int_t)d.in_flight,
+		"room", (json_int_t)d.room,
+		"spawner_up", d.spawner_up,
+		"next_slot", json_time(next == USEC_NEVER ? 0 : next),
+		"clock", clock_words[timekeeper_trust(c->timekeeper)],
+		"backlog", (json_int_t)store_thread_backlog(c->store));
+	put_limits(o, c->governor);
+	request_answer_json(r, 200, o);
 }
 
 void route_status(struct request *r)

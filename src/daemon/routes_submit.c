@@ -6,6 +6,7 @@
 #include "core/job.h"
 #include "core/run.h"
 #include "core/slots.h"
+#include "daemon/governor.h"
 #include "daemon/peer.h"
 #include "daemon/question.h"
 #include "daemon/routes.h"
@@ -291,6 +292,7 @@ static void submit(struct request *r, bool bulk)
 		.uid = request_owner(r),
 		.owner = xstrdup(peer_name(r)),
 		.jobs_limit = peer_jobs_limit(r),
+		.machine = *governor_machine(r->context->governor),
 	};
 	r->body = (struct buf){};
 	if (o->s.dry_run || !o->s.owner || o->s.body.len > LOOP_BODY) {

@@ -10,6 +10,7 @@ struct audit;
 struct clock;
 struct dispatcher;
 struct err;
+struct governor;
 struct hub;
 struct planner;
 struct sd_event;
@@ -24,6 +25,7 @@ struct server_context {
 	struct store_thread *store;
 	struct audit *audit;       /* NULL: nobody keeps one */
 	struct dispatcher *dispatcher;
+	struct governor *governor;
 	struct hub *hub;
 	const struct planner *planner;
 	const struct timekeeper *timekeeper; /* NULL: the clock is right */

@@ -112,6 +112,7 @@ bool submission_numbered(struct submission *s, size_t i, struct job_new *n, stru
 	if (!schedule_set_first(set, &n->next_slot))
 		n->next_slot = 0;
 	forecast_lint(&j->forecast, set, &j->spec, false);
+	forecast_machine(&j->forecast, &j->spec, &s->machine);
 	return true;
 }
 
@@ -138,6 +139,7 @@ static bool schedule_job(const struct submission *s, struct submission_job *j, s
 		forecast_look(&j->forecast, set, &j->spec, new->now, undecided);
 	if (s->dry_run || (!s->bulk && !undecided))
 		forecast_lint(&j->forecast, set, &j->spec, undecided);
+	forecast_machine(&j->forecast, &j->spec, &s->machine);
 	if (!s->bulk && slot_known(new->next_slot) && (s->dry_run || new->next_slot % USEC_MIN == 0))
 		new->crowd_max = SCHEDULE_CROWD;
 	strv_done(&j->spec.schedule);

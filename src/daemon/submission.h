@@ -4,6 +4,7 @@
 #include "base/auto.h"
 #include "base/buf.h"
 #include "core/job.h"
+#include "core/machine.h"
 #include "daemon/forecast.h"
 #include "store/op.h"
 #include <stdbool.h>
@@ -29,6 +30,7 @@ struct submission {
 	uint32_t uid;
 	char *owner;          /* owned; must be known before the jobs go to the store */
 	int64_t jobs_limit;
+	struct machine_now machine; /* what conditions will be held against */
 
 	struct submission_job *v; /* out */
 	struct job_new *jobs;     /* as many; borrows from v */

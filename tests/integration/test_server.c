@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/dispatcher.h"
+#include "daemon/governor.h"
 #include "daemon/hub.h"
 #include "daemon/planner.h"
 #include "daemon/server.h"
@@ -60,7 +61,8 @@ static int serve(const struct rig *rig, const struct server_limits *limits, int6
 	struct store_thread_options so = { .where = db, .clock = &clock_system };
 	struct server_context c = { .clock = &clock_system, .node_name = "n", .node_id = "i", .store_where = db,
 		.output_dir = -1, .workers_uid = workers_uid };
-	struct dispatcher_options o = { .clock = &clock_system, .node_id = "i", .node_name = "n", .max_running = 1 };
+	struct dispatcher_options o = { .clock = &clock_system, .node_id = "i", .node_name = "n" };
+	struct governor_rules rules = { .max_running = 1 };
 	struct dispatcher *d = NULL;
 	struct server *server = NULL;
 	sd_event *ev = NULL;
@@ -81,11 +83,13 @@ static int serve(const struct rig *rig, const struct server_limits *limits, int6
 	if (!dispatcher_new(ev, &o, &d, &e))
 		return 4;
 	c.dispatcher = d;
+	c.governor = governor_new(&clock_system, d, &rules);
 	if (!server_start(ev, listen_at(rig->socket), &c, limits, &server, &e))
 		return 5;
 	status = sd_event_loop(ev);
 	server_free(server);
 	store_thread_free(c.store);
+	governor_free(c.governor);
 	dispatcher_free(d);
 	hub_free(c.hub);
 	planner_free((struct planner *)c.planner);

@@ -161,6 +161,45 @@ static void a_reload_takes_what_it_may_and_names_the_rest(void **state)
 	assert_string_equal(need.v[0], "store");
 }
 
+static void limits_are_numbers_shares_or_words(void **state)
+{
+	static const struct {
+		const char *key, *value;
+		int64_t n;
+	} cases[] = {
+		{"max-running", "auto", 0},
+		{"max-running", "12", 12},
+		{"owner-max-running", "auto", CONFIG_SHARE_AUTO},
+		{"owner-max-running", "none", 0},
+		{"owner-max-running", "40%", -40},
+		{"owner-max-running", "100%", -100},
+		{"owner-max-running", "7", 7},
+	};
+	static const char *const wrong[] = {"0", "-3", "0%", "101%", "%", "7 %", "half", ""};
+
+	(void)state;
+	for (size_t i = 0; i < ELEMENTS(cases); i++) {
+		AUTO_DONE(config) c = {};
+		AUTO_TEXT line = xprintf("\n%s = %s\n", cases[i].key, cases[i].value);
+		AUTO_TEXT printed = NULL;
+		size_t len;
+		FILE *out = open_memstream(&printed, &len);
+
+		config_init(&c);
+		assert_true(config_set(&c, cases[i].key, cases[i].value, NULL));
+		assert_int_equal(strcmp(cases[i].key, "max-running") == 0 ? c.max_running : c.owner_max_running, cases[i].n);
+		config_print(&c, out);
+		fclose(out);
+		assert_non_null(strstr(printed, line));
+	}
+	for (size_t i = 0; i < ELEMENTS(wrong); i++) {
+		AUTO_DONE(config) c = {};
+
+		config_init(&c);
+		assert_false(config_set(&c, "owner-max-running", wrong[i], NULL));
+	}
+}
+
 static void a_pace_is_forgotten_after_a_pause(void **state)
 {
 	struct pace p = {};
@@ -275,6 +314,7 @@ int main(void)
 		TEST(a_printed_configuration_reads_back),
 		TEST(a_password_in_the_stores_address_is_not_shown),
 		TEST(a_reload_takes_what_it_may_and_names_the_rest),
+		TEST(limits_are_numbers_shares_or_words),
 		TEST(a_pace_is_forgotten_after_a_pause),
 		TEST(held_flights_start_in_the_order_of_their_claims),
 		TEST(a_flight_is_found_by_its_fence_only),
