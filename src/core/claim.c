@@ -43,6 +43,9 @@ static struct claim_verdict stop(const struct claim_facts *f)
 
 static struct claim_verdict no_place(const struct claim_facts *f)
 {
+	/* begun, and without a place: a dead letter that is to be tried again, and stands behind whatever goes on */
+	if (f->attempt > 0)
+		return (struct claim_verdict){.verb = CLAIM_HOLD, .hold = HOLD_PLACE, .reason = "overlap"};
 	switch (f->policy.overlap) {
 	case OVERLAP_QUEUE:
 		if (f->waiting < f->policy.overlap_waiting)

@@ -10,6 +10,7 @@ static const bool allowed[VERB_MAX][ROLE_MAX] = {
 	[VERB_REMOVE] = { true, false, true },
 	[VERB_STATUS] = { true, true,  true },
 	[VERB_QUEUES] = { true, true,  true },
+	[VERB_DEAD] =   { true, false, true },
 	[VERB_LIMIT] =  { false, false, true },
 };
 

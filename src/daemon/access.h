@@ -13,6 +13,7 @@ enum access_verb {
 	VERB_REMOVE,
 	VERB_STATUS,
 	VERB_QUEUES, /* see the queues */
+	VERB_DEAD,    /* try dead letters again, purge them */
 	VERB_LIMIT,  /* queues and limits are the administrator's to change */
 	VERB_MAX
 };

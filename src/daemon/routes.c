@@ -10,6 +10,12 @@
 
 #define CURSOR {"cursor", QUERY_TEXT, 0, 0, "next_cursor of the page before"}
 #define LIMIT {"limit", QUERY_NUMBER, 1, 1000, "rows of a page, 100 by default"}
+#define DEAD_FILTER \
+	{"job", QUERY_TEXT, 0, 0, "number or name of a job"}, \
+	{"since", QUERY_TIME, 0, 0, "died at or after"}, \
+	{"until", QUERY_TIME, 0, 0, "died before; now by default"}, \
+	{"cursor", QUERY_TEXT, 0, 0, "next_cursor of the step before"}, \
+	{"limit", QUERY_NUMBER, 1, 1000, "dead letters that a step looks at, 500 by default"}
 
 const struct route routes[] = {
 	{"POST", "/v1/jobs", route_job_submit, VERB_SUBMIT, BODY_ONE, "submit a job", {
@@ -46,6 +52,19 @@ const struct route routes[] = {
 		{"from", QUERY_NUMBER, 0, INT64_MAX, "offset of the first byte"},
 		{"tail", QUERY_NUMBER, 0, INT64_MAX, "only so many bytes of the end"},
 		{"follow", QUERY_BOOL, 0, 0, "go on until the attempt has ended"}}},
+	{"GET", "/v1/dead", route_dead_list, VERB_SEE, BODY_NONE, "list dead letters, the last that died first", {
+		{"job", QUERY_TEXT, 0, 0, "number or name of a job"},
+		{"since", QUERY_TIME, 0, 0, "died at or after"},
+		{"until", QUERY_TIME, 0, 0, "died before"},
+		CURSOR, LIMIT}},
+	{"POST", "/v1/dead/retry", route_dead_many, VERB_DEAD, BODY_NONE, "try dead letters again, a step at a time", {
+		DEAD_FILTER}, EVENT_DEAD_RETRY},
+	{"POST", "/v1/dead/purge", route_dead_many, VERB_DEAD, BODY_NONE,
+		"forget that runs are dead letters, a step at a time; the runs stay", {DEAD_FILTER}, EVENT_DEAD_PURGE},
+	{"POST", "/v1/runs/{run}/retry", route_dead_one, VERB_DEAD, BODY_NONE, "try a dead letter again", {},
+		EVENT_DEAD_RETRY},
+	{"POST", "/v1/runs/{run}/purge", route_dead_one, VERB_DEAD, BODY_NONE,
+		"forget that a run is a dead letter; the run stays", {}, EVENT_DEAD_PURGE},
 	{"GET", "/v1/queues", route_queue_list, VERB_QUEUES, BODY_NONE, "the queues and what they hold", {}},
 	{"GET", "/v1/queues/{queue}", route_queue_get, VERB_QUEUES, BODY_NONE, "show a queue", {}},
 	{"PUT", "/v1/queues/{queue}", route_queue_put, VERB_LIMIT, BODY_OPTIONAL, "make or change a queue", {

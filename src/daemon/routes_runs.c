@@ -64,7 +64,7 @@ static void free_page(struct list *l)
 	free(l);
 }
 
-void route_run_list(struct request *r)
+static void list_runs(struct request *r, bool dead)
 {
 	struct run_page *p;
 	struct err e = {};
@@ -79,11 +79,22 @@ void route_run_list(struct request *r)
 		.left = (size_t)request_number(r, "limit", 100) };
 	p->job = xstrdup(request_text(r, "job"));
 	p->filter = (struct run_filter){
-		.states = (unsigned)request_number(r, "state", 0),
+		.states = dead ? 0 : (unsigned)request_number(r, "state", 0),
 		.slot_since = request_number(r, "since", 0),
 		.slot_until = request_number(r, "until", 0),
+		.dead = dead,
 	};
 	list_answer(r, &p->list);
+}
+
+void route_run_list(struct request *r)
+{
+	list_runs(r, false);
+}
+
+void route_dead_list(struct request *r)
+{
+	list_runs(r, true);
 }
 
 /* ---- look at one ---- */

@@ -61,7 +61,7 @@ struct held {
 	enum run_state state;
 	char *node, *queue, *reason;
 	bool cancel_asked;
-	bool ended; /* in this very group */
+	const struct op *ender; /* that ended it in this very group; NULL: none */
 	enum job_state job_state;
 };
 struct held_list {
@@ -277,7 +277,7 @@ static void count_output(struct store *s, const struct attempt *a)
 
 static bool end_stale(struct store *s, struct op_ended *o, const struct held *h, struct ending *n, struct err *e)
 {
-	bool told = h->ended && h->fence == o->attempt.fence;
+	bool told = h->ender && h->fence == o->attempt.fence;
 
 	if (!told && !told_before(s, &o->attempt, &told, e))
 		return false;
@@ -314,7 +314,7 @@ static bool end_one(struct store *s, struct op *op, struct ending *n, struct err
 	if (o->attempt.ended_at > n->now)
 		n->now = o->attempt.ended_at;
 	h->state = o->became;
-	h->ended = true;
+	h->ender = op;
 	return true;
 }
 
@@ -325,6 +325,24 @@ static bool pause_by_exit(struct store *s, struct op_ended *o, usec_t now, struc
 
 	return job_pause(s, &(struct job_pause){.job = o->job, .by_uid = -1, .by_name = "jobsched", .reason = reason,
 				 .now = now}, &o->job_paused, e);
+}
+
+/* What is not an ordinary end goes into the audit trail. */
+static void tell_end(struct store *s, const struct op_ended *o, const struct held *h, usec_t now)
+{
+	struct event_new ev = {.at = now, .job = o->job, .run = o->attempt.run, .owner = h->uid, .detail = o->reason};
+
+	if (o->dead && o->became == o->state) {
+		ev.what = EVENT_RUN_DEAD;
+		event_add(s, &ev);
+	}
+	if (o->job_paused) {
+		AUTO_TEXT detail = xprintf("exit code %lld", (long long)o->attempt.exit_code);
+
+		ev.what = EVENT_JOB_PAUSE;
+		ev.detail = detail;
+		event_add(s, &ev);
+	}
 }
 
 bool apply_ended(struct store *s, struct op *const *ops, size_t n, struct err *e)
@@ -345,10 +363,15 @@ bool apply_ended(struct store *s, struct op *const *ops, size_t n, struct err *e
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		struct op_ended *o = &ops[i]->ended;
+		const struct held *h;
 
 		o->job_finished = map_get(&end.finished, o->job) != NULL;
-		if (o->pause && o->became == RUN_FAILED && !o->stale && !pause_by_exit(s, o, end.now, e))
+		h = map_get(&end.held.by_id, o->attempt.run);
+		if (!h || h->ender != ops[i])
+			continue;
+		if (o->pause && o->became == RUN_FAILED && !pause_by_exit(s, o, end.now, e))
 			return false;
+		tell_end(s, o, h, end.now);
 	}
 	return true;
 }

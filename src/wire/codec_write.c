@@ -256,10 +256,12 @@ json_t *run_to_json(const struct run *r)
 	json_object_set_new(o, "node", json_text(r->node));
 	json_object_set_new(o, "attempt", json_integer(r->attempt));
 	json_object_set_new(o, "lost", json_integer(r->lost));
+	json_object_set_new(o, "failures", json_integer(r->failures));
 	json_object_set_new(o, "cancel_asked", json_boolean(r->cancel_asked));
 	json_object_set_new(o, "created_at", json_time(r->created_at));
 	json_object_set_new(o, "claimed_at", json_time(r->claimed_at));
 	json_object_set_new(o, "started_at", json_time(r->started_at));
+	json_object_set_new(o, "first_start", json_time(r->first_start));
 	json_object_set_new(o, "ended_at", json_time(r->ended_at));
 	json_object_set_new(o, "exit_code", write_exit(r->exit_code));
 	json_object_set_new(o, "signal", write_signal(r->term_signal));
