@@ -1030,7 +1030,7 @@ WHERE attempts.run = given.run AND attempts.fence = given.fence
 -- query store_bytes() -> bytes int
 SELECT 0::bigint AS bytes
 
--- ======== queues and limits =
+-- ======== queues and limits ========
 
 -- query limits_all(scope text) -> key text, running int, weight int, rate_n int, rate_per int, rate_burst int
 SELECT key, running, weight, rate_n, rate_per, rate_burst FROM limits WHERE scope = :scope ORDER BY key
@@ -1066,7 +1066,7 @@ SELECT coalesce(sum(n), 0)::bigint AS n FROM counters WHERE what = :what AND sta
 SELECT count(*) AS n FROM (SELECT 1 FROM limits CROSS JOIN runs
 	WHERE limits.scope = 'queue' AND runs.queue = limits.key AND runs.uid = :uid AND runs.state = RUN_QUEUED
 		AND runs.hold = 0 LIMIT :n) AS waiting
-=======
+
 -- ======== check and restore ========
 
 -- query check_jobs() -> state int, queue text, n int

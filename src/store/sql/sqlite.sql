@@ -1016,7 +1016,7 @@ WHERE attempts.run = given.run AND attempts.fence = given.fence
 SELECT (pages.page_count - free.freelist_count) * size.page_size AS bytes
 FROM pragma_page_count AS pages, pragma_freelist_count AS free, pragma_page_size AS size
 
--- ======== queues and limits =
+-- ======== queues and limits ========
 
 -- query limits_all(scope text) -> key text, running int, weight int, rate_n int, rate_per int, rate_burst int
 SELECT key, running, weight, rate_n, rate_per, rate_burst FROM limits WHERE scope = :scope ORDER BY key
@@ -1052,7 +1052,7 @@ SELECT coalesce(sum(n), 0) AS n FROM counters WHERE what = :what AND state = :st
 SELECT count(*) AS n FROM (SELECT 1 FROM limits CROSS JOIN runs
 	WHERE limits.scope = 'queue' AND runs.queue = limits.key AND runs.uid = :uid AND runs.state = RUN_QUEUED
 		AND runs.hold = 0 LIMIT :n) AS waiting
-=======
+
 -- ======== check and restore ========
 
 -- query check_jobs() -> state int, queue text, n int
