@@ -891,7 +891,7 @@ ORDER BY name LIMIT :n
 
 -- query templates_count(uid int, n int) -> n int
 SELECT count(*) AS n FROM (SELECT 1 FROM templates WHERE uid = :uid LIMIT :n) AS own
-=======
+
 -- define event_row = id int, at int, uid int, owner int, who text, origin text, what text, object text, job int, run int,
 --	node text, result text, detail text
 -- define event_columns = id, at, uid, owner, who, origin, what, object, job, run, node, result, detail
