@@ -321,6 +321,7 @@ void start_policy_of(const struct job_spec *s, struct start_policy *ret)
 		.deadline = s->deadline,
 		.expires = s->expires,
 		.gated = s->when.n > 0 || s->rate,
+		.notifies = s->notify.n > 0,
 	};
 }
 

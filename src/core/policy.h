@@ -82,6 +82,7 @@ struct start_policy {
 	usec_t deadline;     /* after its slot a first attempt does not start any more; 0: any time */
 	usec_t expires;      /* ... no attempt at all */
 	bool gated;          /* 'when' or 'rate' must be asked before a start */
+	bool notifies;       /* somebody wants to hear of its runs */
 };
 void start_policy_of(const struct job_spec *s /* checked */, struct start_policy *ret);
 

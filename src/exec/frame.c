@@ -28,7 +28,8 @@ struct layout {
 #define INSTANT_MAX (USEC_LAST * 2)
 #define DURATION_MAX (INT64_C(36525) * USEC_DAY)
 #define PID_MAX (INT64_C(1) << 22)
-#define IDENTITY(body) NUMBER(body, run, 1, INT64_MAX), NUMBER(body, fence, 0, INT64_MAX)
+#define RUN_MIN (-INT64_MAX) /* below 0: a notice that is sent by a command; 0 is no run */
+#define IDENTITY(body) NUMBER(body, run, RUN_MIN, INT64_MAX), NUMBER(body, fence, 0, INT64_MAX)
 #define BODY(member) sizeof(((struct frame *)0)->member)
 
 static const struct layout layouts[FRAME_TYPE_MAX] = {
@@ -42,7 +43,7 @@ static const struct layout layouts[FRAME_TYPE_MAX] = {
 	[FRAME_ACK] = {"ack", BODY(run), FRAME_FROM_ENGINE, false, 1, {}, {IDENTITY(run)}},
 	[FRAME_LIST] = {"list", 0, FRAME_FROM_ENGINE, false, 1, {}, {}},
 	[FRAME_FORGET_OUTPUT] = {"forget_output", BODY(attempt), FRAME_FROM_ENGINE, false, 1, {},
-		{NUMBER(attempt, run, 1, INT64_MAX), NUMBER(attempt, attempt, 0, INT64_MAX)}},
+		{NUMBER(attempt, run, RUN_MIN, INT64_MAX), NUMBER(attempt, attempt, 0, INT64_MAX)}},
 	[FRAME_WELCOME] = {"welcome", BODY(welcome), FRAME_FROM_SPAWNER, true, 0, TEXT(welcome, spawner), {}},
 	[FRAME_REFUSED] = {"refused", BODY(refused), FRAME_FROM_SPAWNER, true, 0, TEXT(refused, error), {}},
 	[FRAME_STARTED] = {"started", BODY(started), FRAME_FROM_SPAWNER, false, 1, {},
@@ -123,7 +124,7 @@ static bool body_check(const struct frame *f, const struct layout *l, struct err
 		int64_t n;
 
 		memcpy(&n, base + r->offset, sizeof(n));
-		if (n < r->min || n > r->max)
+		if (n < r->min || n > r->max || (n == 0 && r->min == RUN_MIN))
 			return err_set(e, ERR_INVALID, "frame '%s': %s %" PRId64 " is out of range", l->name,
 				r->name, n);
 	}

@@ -50,7 +50,7 @@ bool procfs_owner(pid_t pid, const char *spawner, int64_t *ret_run, int64_t *ret
 	id = find_variable(&env, PROCFS_SPAWNER);
 	run = find_variable(&env, PROCFS_RUN);
 	fence = find_variable(&env, PROCFS_FENCE);
-	return id && run && fence && strcmp(id, spawner) == 0 && parse_int(run, 1, INT64_MAX, ret_run) &&
+	return id && run && fence && strcmp(id, spawner) == 0 && parse_int(run, -INT64_MAX, INT64_MAX, ret_run) &&
 	       parse_int(fence, 0, INT64_MAX, ret_fence);
 }
 

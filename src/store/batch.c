@@ -43,6 +43,10 @@ static const struct op_info {
 	[OP_EVENT] = {apply_event, 0, true},
 	[OP_LIMIT_SET] = {apply_limit_set, 0, false},
 	[OP_LIMIT_RM] = {apply_limit_rm, 0, false},
+	[OP_NOTICE_ADD] = {apply_notice_add, 0, true},
+	[OP_NOTICE_TAKE] = {apply_notice_take, 0, false},
+	[OP_NOTICE_DONE] = {apply_notice_done, 0, false},
+	[OP_NOTICE_RESUME] = {apply_notice_resume, 0, false},
 };
 #define PHASES 6
 
@@ -104,13 +108,13 @@ static bool run_one_by_one(struct batch *b, struct err *e)
 
 	for (size_t i = 0; i < b->n; i++) {
 		struct op *op = b->ops[i];
-		size_t mark = count_mark(b->s), events = event_mark(b->s);
+		size_t mark = count_mark(b->s), events = event_mark(b->s), noted = outcome_mark(b->s);
 
 		if (!op->ok)
 			continue;
 		if (!db->savepoint(b->s->db, e))
 			return false;
-		if (!info(op)->apply(b->s, &op, 1, e)) {
+		if (!info(op)->apply(b->s, &op, 1, e) || !outcomes_write(b->s, e)) {
 			if (ends_batch(e->kind))
 				return false;
 			op->ok = false;
@@ -120,6 +124,7 @@ static bool run_one_by_one(struct batch *b, struct err *e)
 			count_back_to(b->s, mark);
 			event_back_to(b->s, events);
 			look_anew(b->s);
+			outcome_back_to(b->s, noted);
 		}
 		if (!(op->ok ? db->release : db->rollback_to)(b->s->db, e))
 			return false;
@@ -164,16 +169,19 @@ static bool look_ahead(struct batch *b, struct err *e)
 {
 	struct store *s = b->s;
 	AUTO_QUERY slot = query_start(s->db, Q_DUE_FIRST, e);
+	AUTO_QUERY notice = query_start(s->db, Q_NOTICES_FIRST, e);
 
 	for (size_t i = 0; i < b->n; i++)
 		if (b->ops[i]->ok && !info(b->ops[i])->phase)
 			look_anew(s);
 	if (!s->look.known && !read_lanes(s, e))
 		return false;
-	b->wake = (struct store_wake){USEC_NEVER, s->look.at};
+	b->wake = (struct store_wake){USEC_NEVER, s->look.at, USEC_NEVER};
 	if (query_row(&slot))
 		b->wake.next_slot = query_get_int(&slot);
-	return !slot.failed;
+	if (!slot.failed && query_row(&notice))
+		b->wake.next_notice = query_get_int(&notice);
+	return !slot.failed && !notice.failed;
 }
 
 static bool put_witness(struct store *s, struct err *e)
@@ -207,7 +215,8 @@ static bool run_batch(struct batch *b, struct err *e)
 	event_back_to(b->s, 0);
 	return tx_begin(&tx, b->s, true, e) &&
 	       (b->way == IN_GROUPS ? run_in_groups(b, e) : run_one_by_one(b, e)) &&
-	       count_write(b->s, e) && event_write(b->s, e) && put_witness(b->s, e) && look_ahead(b, e) &&
+	       outcomes_write(b->s, e) && count_write(b->s, e) && event_write(b->s, e) && put_witness(b->s, e) &&
+	       look_ahead(b, e) &&
 	       tx_commit(&tx, e);
 }
 

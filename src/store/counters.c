@@ -158,7 +158,8 @@ bool store_counts(struct store *s, struct store_counts *ret, struct err *e)
 	AUTO_TX tx = {};
 
 	if (!tx_begin(&tx, s, false, e) || !sum_up(s, COUNT_JOBS, c.jobs, JOB_STATE_MAX, e) ||
-	    !sum_up(s, COUNT_RUNS, c.runs, RUN_STATE_MAX, e) || !tx_commit(&tx, e))
+	    !sum_up(s, COUNT_RUNS, c.runs, RUN_STATE_MAX, e) ||
+	    !sum_up(s, COUNT_NOTICES, c.notices, NOTICE_STATE_MAX, e) || !tx_commit(&tx, e))
 		return false;
 	*ret = c;
 	return true;

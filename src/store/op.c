@@ -57,6 +57,26 @@ void attempt_list_done(struct attempt_list *l)
 	*l = (struct attempt_list){};
 }
 
+void notice_free(struct notice *n)
+{
+	if (!n)
+		return;
+	free(n->job_name);
+	free(n->owner);
+	free(n->channel);
+	free(n->detail);
+	free(n->error);
+	free(n);
+}
+
+void notice_list_done(struct notice_list *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		notice_free(l->v[i]);
+	free(l->v);
+	*l = (struct notice_list){};
+}
+
 void planned_add(struct planned *p, const struct planned_run *run)
 {
 	if ((p->n & (p->n - 1)) == 0)
@@ -159,6 +179,15 @@ void op_reset(struct op *op)
 	case OP_LIMIT_RM:
 		op->limit.created = false;
 		break;
+	case OP_NOTICE_ADD:
+		notice_list_done(&op->notice_add.added);
+		break;
+	case OP_NOTICE_TAKE:
+		notice_list_done(&op->notice_take.taken);
+		break;
+	case OP_NOTICE_DONE:
+		op->notice_done.stale = false;
+		break;
 	default:
 		break;
 	}
@@ -176,6 +205,10 @@ void op_free(struct op *op)
 		free(op->ended.attempt.spawner);
 		free(op->ended.attempt.error);
 	}
+	if (op->kind == OP_NOTICE_DONE)
+		free(op->notice_done.error);
+	if (op->kind == OP_NOTICE_RESUME)
+		free(op->notice_resume.under_way);
 	free(op);
 }
 

@@ -35,6 +35,10 @@ enum op_kind {
 	OP_EVENT,      /* an event alone: something was refused */
 	OP_LIMIT_SET,  /* a queue or the limits of an owner are made or changed */
 	OP_LIMIT_RM,   /* ... removed; a queue that is in use stays */
+	OP_NOTICE_ADD,    /* somebody is to be told of a run that goes on, or on trial */
+	OP_NOTICE_TAKE,   /* notices that are due become ours to send, for a while */
+	OP_NOTICE_DONE,   /* a notice was sent, or not */
+	OP_NOTICE_RESUME, /* what an earlier engine of this node name was sending is due again */
 	OP_KIND_MAX
 };
 
@@ -196,6 +200,7 @@ struct op_boot {
 struct claimed {
 	struct run *run;     /* owned */
 	char *spec;          /* owned JSON of the job; empty when its row is damaged or gone */
+	usec_t typical;      /* how long it usually takes; 0: unknown, or nobody wants to know */
 };
 struct claimed_list {
 	struct claimed *v;
@@ -291,6 +296,38 @@ struct op_node_close {
 	usec_t now;
 };
 
+struct op_notice_add {
+	int64_t uid;                 /* whose jobs may be touched; -1: all */
+	int64_t job, run;            /* run 0: of the job as such */
+	enum notice_kind kind;
+	usec_t now;
+	/* results */
+	struct notice_list added;    /* none: it has been said, or the job has no channels */
+};
+
+struct op_notice_take {
+	const char *node;            /* borrowed */
+	usec_t now;
+	usec_t again_at;             /* when they are due again, should we never say what became of them */
+	size_t limit;
+	struct notice_list taken;    /* result */
+};
+
+struct op_notice_done {
+	int64_t id, try;
+	enum notice_state state;     /* NOTICE_WAITING: to be tried again at due_at */
+	usec_t now, due_at;
+	char *error;                 /* owned; NULL: none */
+	bool stale;                  /* result: it had been taken again, or was done */
+};
+
+struct op_notice_resume {
+	const char *node, *name;     /* borrowed: engine id, node name */
+	usec_t now;
+	int64_t *under_way;          /* owned: those whose sending still goes on */
+	size_t n;
+};
+
 struct op_prune {
 	const struct prune_list *list; /* borrowed */
 	usec_t events_before;          /* audit events older than this go too, a few at a time */
@@ -352,6 +389,10 @@ struct op {
 		struct op_dead dead;
 		struct op_node_open node_open;
 		struct op_node_close node_close;
+		struct op_notice_add notice_add;
+		struct op_notice_take notice_take;
+		struct op_notice_done notice_done;
+		struct op_notice_resume notice_resume;
 		struct op_prune prune;
 		struct op_forget forget;
 		struct op_event event;

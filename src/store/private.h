@@ -12,6 +12,7 @@
 #include "store/store.h"
 
 struct count;
+struct noted;
 struct map;
 
 struct store {
@@ -25,6 +26,8 @@ struct store {
 	size_t n_counts;
 	size_t counts_kept;             /* of these, before the last mark */
 	struct event_list events;       /* of this batch, or of the last one until they are taken */
+	struct noted *noted;            /* owned; ends of runs in this transaction that somebody may be told of */
+	size_t n_noted;
 	struct {
 		usec_t slot, until;
 	} crowded[8];                   /* slots with as many jobs as anybody wants to know, and how long we believe it */
@@ -67,6 +70,7 @@ enum count_what {
 	COUNT_OWNER,  /* live jobs; the "state" is the uid */
 	COUNT_ACTIVE, /* claimed and running runs; the "state" is the uid */
 	COUNT_OUTPUT, /* bytes of output that are kept; the "state" is 0 */
+	COUNT_NOTICES, /* by their state */
 	COUNT_WHAT_MAX
 };
 void count_change(struct store *s, enum count_what what, int64_t state, const char *queue, int64_t n);
@@ -88,6 +92,22 @@ void event_add(struct store *s, const struct event_new *n);
 size_t event_mark(const struct store *s);
 void event_back_to(struct store *s, size_t mark); /* forgets what came after that mark */
 bool event_write(struct store *s, struct err *e);
+
+/* ---- notices: whoever makes a run final notes it; who is told of it is decided once per transaction ---- */
+struct outcome {
+	int64_t job, run;
+	enum run_state state;
+	const char *reason; /* NULL: none */
+	bool notifies;      /* of the run's row: false, and nothing is noted */
+	usec_t slot;        /* slot_last */
+	usec_t at;
+	usec_t took;        /* of an attempt that succeeded */
+};
+void outcome_note(struct store *s, const struct outcome *o);
+size_t outcome_mark(const struct store *s);
+void outcome_back_to(struct store *s, size_t mark); /* forgets what came after that mark */
+bool outcomes_write(struct store *s, struct err *e);
+bool notices_prune(struct store *s, struct set *jobs, struct err *e); /* those of jobs that go */
 
 /* ---- rows ---- */
 struct run *row_run(struct query *q);
@@ -123,6 +143,7 @@ op_fn apply_job_add, apply_job_bulk, apply_job_cancel, apply_run_cancel, apply_p
 	apply_started, apply_ended, apply_give_back, apply_node_open, apply_node_close, apply_prune, apply_forget,
 	apply_late, apply_event, apply_limit_set, apply_limit_rm, apply_dead;
 op_fn apply_job_change, apply_template;
+op_fn apply_notice_add, apply_notice_take, apply_notice_done, apply_notice_resume;
 bool op_refuse(struct op *op, enum err_kind kind, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4))); /* returns true: the batch goes on */
 void op_reset(struct op *op); /* frees and clears the results */

@@ -130,12 +130,13 @@ static void claimed_add(struct claimed_list *l, struct query *q)
 {
 	struct run *r = row_run(q);
 	const char *spec = query_get_text(q);
-	bool sound = spec && r->owner &&
-		(uint64_t)query_get_int(q) == job_digest(r->uid, r->owner, spec);
+	uint64_t digest = (uint64_t)query_get_int(q);
+	usec_t typical = query_get_int(q);
+	bool sound = spec && r->owner && digest == job_digest(r->uid, r->owner, spec);
 
 	if ((l->n & (l->n - 1)) == 0)
 		l->v = xrealloc(l->v, (l->n ? l->n * 2 : 1) * sizeof(*l->v));
-	l->v[l->n++] = (struct claimed){r, xstrdup(sound ? spec : "")};
+	l->v[l->n++] = (struct claimed){r, xstrdup(sound ? spec : ""), typical};
 }
 
 bool runs_read_claimed(struct store *s, const char *ids, struct claimed_list *ret, struct err *e)

@@ -32,6 +32,7 @@ bool tx_begin(struct tx *t, struct store *s, bool write, struct err *e)
 		return false;
 	s->db->writing = write;
 	count_back_to(s, 0);
+	outcome_back_to(s, 0);
 	t->s = s;
 	return true;
 }
@@ -178,6 +179,7 @@ void store_free(struct store *s)
 	count_back_to(s, 0);
 	free(s->counts);
 	event_list_done(&s->events);
+	free(s->noted);
 	free(s->node_name);
 	free(s);
 }

@@ -4,6 +4,7 @@
 #include "base/auto.h"
 #include "base/clock.h"
 #include "core/job.h"
+#include "core/notice.h"
 #include "core/policy.h"
 #include "core/run.h"
 #include <stdbool.h>
@@ -38,6 +39,7 @@ const char *store_id(const struct store *s); /* random, made with the schema, ke
 struct store_wake {
 	usec_t next_slot; /* the first row of 'due' */
 	usec_t next_due;  /* the first queued run */
+	usec_t next_notice; /* the first notice to be sent */
 };
 
 /*
@@ -163,9 +165,44 @@ struct event_filter {
 bool store_event_list(struct store *s, const struct event_filter *f, struct event_list *ret, struct err *e);
 bool store_event_newest(struct store *s, int64_t *ret /* 0: none */, struct err *e);
 
+/* A notice as stored: one for each channel. */
+struct notice {
+	int64_t id, job, run; /* run 0: of the job as such */
+	uint32_t uid;
+	char *job_name, *owner; /* NULL: none, or its job is gone */
+	enum notice_kind kind;
+	char *channel;        /* see notify_parse */
+	enum notice_state state;
+	int64_t tries;
+	usec_t created_at, due_at, done_at;
+	char *detail;         /* JSON: "last_success", "typical" */
+	char *error;          /* of the last try; NULL: none */
+};
+struct notice_list {
+	struct notice **v;    /* owned */
+	size_t n;
+	int64_t next;
+};
+void notice_free(struct notice *n);
+AUTO_DEFINE(notice);
+void notice_list_done(struct notice_list *l);
+
+/* Newest first. */
+struct notice_filter {
+	int64_t uid;          /* -1: every owner */
+	int64_t job;          /* 0: any */
+	unsigned states;      /* bits 1 << enum notice_state; 0: all */
+	int64_t before;       /* cursor: older ones follow. 0: from the newest */
+	size_t limit;
+};
+bool store_notice_list(struct store *s, const struct notice_filter *f, struct notice_list *ret, struct err *e);
+/* The definition of a job as it was; *ret NULL: not kept. */
+bool store_revision_spec(struct store *s, int64_t job, int64_t revision, char **ret, struct err *e);
+
 struct store_counts {
 	int64_t jobs[JOB_STATE_MAX];
 	int64_t runs[RUN_STATE_MAX];
+	int64_t notices[NOTICE_STATE_MAX];
 };
 bool store_counts(struct store *s, struct store_counts *ret, struct err *e); /* from 'counters', no scan */
 

@@ -164,6 +164,7 @@ static bool rewrite_runs(struct store *s, const struct op_job_change *c, const s
 	query_int(&q, p->deadline);
 	query_int(&q, p->expires);
 	query_int(&q, p->gated);
+	query_int(&q, p->notifies);
 	while (query_row(&q)) {
 		count_change(s, COUNT_RUNS, RUN_QUEUED, b->queue, -1);
 		count_change(s, COUNT_RUNS, RUN_QUEUED, job_queue(&c->to), 1);

@@ -186,6 +186,17 @@ static void note_change(struct run_changes *l, const struct run_change *r)
 	l->v[l->n++] = *r;
 }
 
+/* Whether somebody wants to hear of a run that will not happen. */
+static void note_outcome(const struct claim *c, const struct run_change *r, struct query *q)
+{
+	struct outcome o = {.job = r->job, .run = r->run, .state = r->state, .at = c->c->now};
+
+	o.slot = query_get_int(q);
+	o.reason = query_get_text(q);
+	o.notifies = query_get_int(q);
+	outcome_note(c->s, &o);
+}
+
 /* Queued runs become final; 'jobs' gets theirs. */
 static bool settle(struct claim *c, struct set *set, struct set *jobs, struct err *e)
 {
@@ -208,6 +219,7 @@ static bool settle(struct claim *c, struct set *set, struct set *jobs, struct er
 		r.state = (enum run_state)query_get_int(&q);
 		r.fence = query_get_int(&q);
 		count_run(c->s, RUN_QUEUED, r.state, uid, queue);
+		note_outcome(c, &r, &q);
 		note_change(&c->c->settled, &r);
 		set_id(jobs, r.job);
 	}

@@ -85,8 +85,14 @@ static bool skip_missed(struct store *s, struct op_late *o, struct set *missed, 
 	query_text(&q, set_json(missed));
 	query_int(&q, o->now);
 	while (query_row(&q)) {
-		query_get_int(&q);
+		struct outcome m = {.state = RUN_SKIPPED, .reason = "missed", .at = o->now};
+
+		m.run = query_get_int(&q);
 		count_move(s, COUNT_RUNS, RUN_QUEUED, RUN_SKIPPED, query_get_text(&q));
+		m.job = query_get_int(&q);
+		m.slot = query_get_int(&q);
+		m.notifies = query_get_int(&q);
+		outcome_note(s, &m);
 		o->missed++;
 	}
 	return !q.failed && jobs_settle(s, set_json(jobs), o->now, NULL, e);

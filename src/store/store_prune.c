@@ -286,7 +286,7 @@ static bool delete_events(struct store *s, struct op_prune *p, struct err *e)
 
 static bool prune(struct store *s, struct op_prune *p, struct err *e)
 {
-	static const int of_jobs[] = {Q_TAGS_PRUNE, Q_REVISIONS_PRUNE, Q_JOB_PAUSES_PRUNE, Q_HEALTH_PRUNE, Q_NOTICES_PRUNE};
+	static const int of_jobs[] = {Q_TAGS_PRUNE, Q_REVISIONS_PRUNE, Q_JOB_PAUSES_PRUNE, Q_HEALTH_PRUNE};
 	AUTO_SET runs = {};
 	AUTO_SET jobs = {};
 
@@ -294,7 +294,7 @@ static bool prune(struct store *s, struct op_prune *p, struct err *e)
 	describe_ids(&jobs, p->list->jobs, p->list->n_jobs);
 	if (!delete_counted(s, Q_RUNS_PRUNE, COUNT_RUNS, &runs, &p->runs, e) || !delete_attempts(s, p, &runs, e) ||
 	    !set_run(s, Q_OUTPUTS_PRUNE, &runs, e) ||
-	    !delete_counted(s, Q_JOBS_PRUNE, COUNT_JOBS, &jobs, &p->jobs, e))
+	    !delete_counted(s, Q_JOBS_PRUNE, COUNT_JOBS, &jobs, &p->jobs, e) || !notices_prune(s, &jobs, e))
 		return false;
 	for (size_t i = 0; i < ELEMENTS(of_jobs); i++)
 		if (!set_run(s, of_jobs[i], &jobs, e))

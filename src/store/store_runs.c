@@ -28,8 +28,22 @@ void runs_describe(struct set *set, const struct run_new *r)
 	set_int(set, "deadline", r->policy.deadline);
 	set_int(set, "expires", r->policy.expires);
 	set_int(set, "gated", r->policy.gated);
+	set_int(set, "notifies", r->policy.notifies);
 	set_int(set, "forced", r->forced);
 	set_text(set, "params", r->params);
+}
+
+/* A slot that nobody will run: the rest of its row says whether somebody wants to hear of that. */
+static void note_skipped(struct store *s, int64_t id, enum run_state state, struct query *q)
+{
+	struct outcome o = {.run = id, .state = state};
+
+	o.job = query_get_int(q);
+	o.slot = query_get_int(q);
+	o.at = query_get_int(q);
+	o.reason = query_get_text(q);
+	o.notifies = query_get_int(q);
+	outcome_note(s, &o);
 }
 
 bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e)
@@ -41,13 +55,15 @@ bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e)
 	q = query_start(s->db, Q_RUNS_INSERT, e);
 	query_text(&q, set_json(set));
 	while (query_row(&q)) {
-		int64_t state;
+		int64_t id = query_get_int(&q), state = query_get_int(&q);
+		usec_t due_at;
 
-		query_get_int(&q);
-		state = query_get_int(&q);
 		count_change(s, COUNT_RUNS, state, query_get_text(&q), 1);
+		due_at = query_get_int(&q);
 		if (state == RUN_QUEUED)
-			look_by(s, query_get_int(&q));
+			look_by(s, due_at);
+		else
+			note_skipped(s, id, (enum run_state)state, &q);
 		if (ret_n)
 			++*ret_n;
 	}
@@ -63,6 +79,8 @@ struct held {
 	bool cancel_asked;
 	const struct op *ender; /* that ended it in this very group; NULL: none */
 	enum job_state job_state;
+	usec_t slot;   /* the last */
+	bool notifies;
 };
 struct held_list {
 	struct held *v;
@@ -100,6 +118,8 @@ static bool hold_runs(struct store *s, struct set *ids, struct held_list *l, str
 		h->reason = query_get_copy(&q);
 		h->cancel_asked = query_get_int(&q);
 		h->job_state = (enum job_state)query_get_int(&q);
+		h->slot = query_get_int(&q);
+		h->notifies = query_get_int(&q);
 		map_put(&l->by_id, h->id, h);
 	}
 	return !q.failed;
@@ -307,10 +327,14 @@ static bool end_one(struct store *s, struct op *op, struct ending *n, struct err
 	describe_end(&n->moves, o, h);
 	count_output(s, &o->attempt);
 	describe_attempt(&n->attempts, &o->attempt, o->attempt.outcome, o->node);
-	if (o->became != RUN_QUEUED)
+	if (o->became != RUN_QUEUED) {
 		set_id(&n->jobs, h->job);
-	else
+		outcome_note(s, &(struct outcome){.job = h->job, .run = h->id, .state = o->became,
+			.notifies = h->notifies, .slot = h->slot, .at = o->attempt.ended_at,
+			.took = o->attempt.started_at ? o->attempt.ended_at - o->attempt.started_at : 0});
+	} else {
 		look_by(s, o->due_at);
+	}
 	if (o->attempt.ended_at > n->now)
 		n->now = o->attempt.ended_at;
 	h->state = o->became;

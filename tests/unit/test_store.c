@@ -29,6 +29,7 @@ int main(int argc, char **argv)
 		&store_prune_part,
 		&store_late_part,
 		&store_events_part,
+		&store_notices_part,
 	};
 	struct CMUnitTest *all = NULL;
 	size_t n = 0;

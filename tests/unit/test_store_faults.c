@@ -20,6 +20,8 @@ static const char *const dump_queries[] = {
 	"SELECT uid, name, revision, spec FROM templates ORDER BY uid, name",
 	"SELECT id, name, spawner, closed_at FROM nodes ORDER BY id",
 	"SELECT * FROM limits ORDER BY scope, key",
+	"SELECT job, bad, since, last_success, typical FROM job_health ORDER BY job",
+	"SELECT job, run, what, state, tries, due_at, done_at, node, error FROM notices ORDER BY job, what, created_at, id",
 	"SELECT what, state, queue, sum(n) FROM counters GROUP BY what, state, queue HAVING sum(n) <> 0"
 	" ORDER BY what, state, queue",
 };
@@ -37,6 +39,20 @@ static char *dump(const char *where)
 enum { QUEUED = 1, CLAIMED, RUNNING, DUE, ENDED, DEAD, WORLD_JOBS };
 #define ENDED_RUN 4 /* the one before it has no run */
 
+/* One notice is being sent, another waits. */
+static void build_notices(struct store *s)
+{
+	for (int i = 0; i < 2; i++) {
+		AUTO(op) *add = op_new(OP_NOTICE_ADD, NULL, NULL);
+		AUTO(op) *take = op_new(OP_NOTICE_TAKE, NULL, NULL);
+
+		add->notice_add = (struct op_notice_add){.uid = -1, .job = RUNNING, .kind = TELL_TEST, .now = T0 + i};
+		assert_true(apply_one(s, add));
+		take->notice_take = (struct op_notice_take){.node = NODE, .now = T0, .again_at = T0 + 1000, .limit = 1};
+		assert_true(apply_one(s, take));
+	}
+}
+
 static void build_world(struct store *s, const char *where)
 {
 	static const char *const names[] = {NULL, "queued", "claimed", "running", "due", "ended", "dead"};
@@ -52,11 +68,12 @@ static void build_world(struct store *s, const char *where)
 	queue->limit = (struct op_limit){.scope = LIMIT_QUEUE, .key = "spare"};
 	assert_true(apply_one(s, queue));
 	for (int i = QUEUED; i < WORLD_JOBS; i++) {
-		AUTO(op) *add = op_add(names[i], NULL, NULL);
+		AUTO(op) *add = op_add(names[i], NULL, i == RUNNING ? "{\"notify\":[\"mail:ann\"]}" : NULL);
 
 		add->add.run_at = run_at[i];
 		add->add.next_slot = i == DUE ? T0 : 0;
 		add->add.boots = i == DUE;
+		add->add.policy.notifies = i == RUNNING;
 		assert_true(apply_one(s, add));
 		assert_int_equal(add->add.id, i);
 	}
@@ -77,6 +94,7 @@ static void build_world(struct store *s, const char *where)
 		if (r->job == RUNNING)
 			start_run(s, r, T0 + 3);
 	}
+	build_notices(s);
 }
 
 static void plan_two(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg)
@@ -110,6 +128,22 @@ static struct op *make_bulk(void)
 	for (int i = 0; i < 3; i++)
 		op->bulk.v[i] = (struct job_new){.uid = 5, .owner = "eve", .name = i == 0 ? "x" : i == 1 ? "y" : "z",
 			.spec = "{}", .now = T0, .run_at = T0 + 1000};
+	return op;
+}
+
+static struct op *make_notice(enum op_kind kind)
+{
+	struct op *op = op_new(kind, NULL, NULL);
+
+	if (kind == OP_NOTICE_ADD)
+		op->notice_add = (struct op_notice_add){.uid = -1, .job = RUNNING, .run = RUNNING, .kind = TELL_LONG, .now = T0};
+	else if (kind == OP_NOTICE_TAKE)
+		op->notice_take = (struct op_notice_take){.node = NODE, .now = T0 + 9, .again_at = T0 + 99, .limit = 5};
+	else if (kind == OP_NOTICE_DONE)
+		op->notice_done = (struct op_notice_done){.id = 1, .try = 1, .state = NOTICE_FAILED, .now = T0 + 9,
+			.error = xstrdup("no")};
+	else
+		op->notice_resume = (struct op_notice_resume){.node = "node-new", .name = "one", .now = T0 + 9};
 	return op;
 }
 
@@ -198,6 +232,11 @@ static struct op *make(enum op_kind kind)
 		op->limit = (struct op_limit){.scope = LIMIT_QUEUE, .key = kind == OP_LIMIT_RM ? "spare" : "new",
 			.running_given = true, .running = 2, .rate_given = true, .rate = {.n = 1, .per = USEC_SEC, .burst = 1}};
 		break;
+	case OP_NOTICE_ADD:
+	case OP_NOTICE_TAKE:
+	case OP_NOTICE_DONE:
+	case OP_NOTICE_RESUME:
+		return make_notice(kind);
 	default:
 		break;
 	}

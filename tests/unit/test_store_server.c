@@ -286,7 +286,7 @@ static bool has_line(const char *plan, const char *what, const char *table)
 /* As they are made at the start, when the tables are empty: they stay when there are millions of rows. */
 static void check_plan(const char *where, const struct db_query *q)
 {
-	static const char *const big[] = {"jobs", "runs", "due", "attempts", "job_tags"};
+	static const char *const big[] = {"jobs", "runs", "due", "attempts", "job_tags", "notices", "job_health"};
 	AUTO_DONE(buf) sql = {};
 	AUTO_DONE(buf) plan = {};
 

@@ -64,12 +64,12 @@ ROLLBACK TO op; RELEASE op
 
 -- The members that a set may have: given(:set) makes rows of it, as jsonb_to_recordset does elsewhere.
 -- text given
-CREATE TABLE given (asked, at, attempt, boots, content, cpu_system, cpu_user, dead_at, deadline, detail, digest, due_at,
+CREATE TABLE given (asked, at, attempt, bad, boots, content, cpu_system, cpu_user, dead_at, deadline, detail, digest, due_at,
 	ended_at, error, exit_code, expires, failures, fence, first_start, forced, full_at, gated, hold, id, job, key,
-	kind, lost, max_rss, n, name, node, now, object, origin, outcome, output_bytes, output_dropped, overlap,
-	overlap_waiting, owner, params, pid, place, places, priority, queue, reason, result, revision, run, scope,
-	segment, slot, slot_count, slot_last, spawner, spec, started_at, state, term_signal, uid, value, what, who,
-	whole HIDDEN)
+	kind, last_success, lost, max_rss, n, name, node, notifies, now, object, origin, outcome, output_bytes,
+	output_dropped, overlap, overlap_waiting, owner, params, pid, place, places, priority, queue, reason, result,
+	revision, run, scope, segment, since, slot, slot_count, slot_last, spawner, spec, started_at, state,
+	term_signal, typical, uid, value, what, who, whole HIDDEN)
 
 -- migration 1
 CREATE TABLE meta (
@@ -272,6 +272,7 @@ ALTER TABLE runs ADD COLUMN places INT NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN deadline INT NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN expires INT NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN gated INT NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN notifies INT NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN forced INT NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN hold INT NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN failures INT NOT NULL DEFAULT 0;
@@ -375,16 +376,22 @@ CREATE TABLE notices (
 	created_at INT NOT NULL,
 	due_at INT NOT NULL,
 	done_at INT NOT NULL,
+	node TEXT, -- the engine that is sending it
 	detail TEXT, -- JSON
 	error TEXT
 ) STRICT;
 CREATE INDEX notices_due ON notices (due_at) WHERE state = NOTICE_WAITING;
 CREATE INDEX notices_job ON notices (job, id);
+CREATE INDEX notices_uid ON notices (uid, id);
+CREATE INDEX notices_failed ON notices (id) WHERE state = NOTICE_FAILED;
+CREATE INDEX notices_done ON notices (done_at) WHERE state <> NOTICE_WAITING;
+CREATE UNIQUE INDEX notices_long ON notices (run, channel) WHERE what = 'long'; -- said once of a run
 -- How a job that notifies is doing: what "a change of state" and "unusually long" are measured by.
 CREATE TABLE job_health (
 	job INTEGER PRIMARY KEY,
-	bad INT NOT NULL,
+	bad INT NOT NULL, -- HEALTH_…
 	since INT NOT NULL,
+	slot INT NOT NULL, -- the newest that was bad
 	last_success INT NOT NULL, -- run, 0: none
 	typical INT NOT NULL -- duration of successful runs, a moving mean; 0: unknown
 ) STRICT;
@@ -537,15 +544,17 @@ SELECT slot FROM due ORDER BY slot LIMIT 1
 WITH RECURSIVE step(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM step WHERE i < :n)
 SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'runs'), 0) + i AS id FROM step
 
--- query runs_insert(set json) -> id int, state int, queue text, due_at int
+-- query runs_insert(set json) -> id int, state int, queue text, due_at int, job int, slot_last int,
+--	ended_at int, reason text, notifies int
 INSERT INTO runs (id, job, uid, kind, state, reason, slot, slot_last, slot_count, due_at, revision,
-	priority, queue, created_at, ended_at, overlap, overlap_waiting, places, deadline, expires, gated, forced, params)
+	priority, queue, created_at, ended_at, overlap, overlap_waiting, places, deadline, expires, gated, notifies,
+	forced, params)
 SELECT id, job, uid, kind, state, reason, slot, slot_last, slot_count, due_at, revision, priority, queue,
 	now, CASE WHEN state = RUN_QUEUED THEN 0 ELSE now END, overlap, overlap_waiting, places, deadline, expires, gated,
-	forced, params
+	notifies, forced, params
 FROM given(:set) WHERE true
 ON CONFLICT DO NOTHING
-RETURNING id, state, queue, due_at
+RETURNING id, state, queue, due_at, job, slot_last, ended_at, reason, notifies
 
 -- query lanes() -> queue text, uid int, priority int, due_at int
 WITH RECURSIVE lane(id) AS (
@@ -586,11 +595,12 @@ FROM given(:set) AS given
 WHERE runs.id = given.run AND +runs.state = RUN_QUEUED
 RETURNING id, uid, queue
 
--- query runs_settle(set json, now int) -> id int, job int, uid int, queue text, state int, fence int
+-- query runs_settle(set json, now int) -> id int, job int, uid int, queue text, state int, fence int,
+--	slot_last int, reason text, notifies int
 UPDATE runs SET state = given.state, reason = given.reason, ended_at = :now
 FROM given(:set) AS given
 WHERE runs.id = given.run AND +runs.state = RUN_QUEUED
-RETURNING id, job, uid, queue, state, fence
+RETURNING id, job, uid, queue, state, fence, runs.slot_last, runs.reason, runs.notifies
 
 -- query runs_put_off(set json)
 UPDATE runs SET hold = given.hold, due_at = given.due_at, reason = given.reason
@@ -689,9 +699,10 @@ WHERE runs.id = given.run AND runs.fence = given.fence AND runs.node = given.nod
 RETURNING id, queue
 
 -- query runs_lock(set json) -> id int, job int, uid int, state int, fence int, node text, queue text,
---	reason text, cancel_asked int, job_state int
+--	reason text, cancel_asked int, job_state int, slot_last int, notifies int
 SELECT runs.id, runs.job, runs.uid, runs.state, runs.fence, runs.node, runs.queue, runs.reason, runs.cancel_asked,
-	coalesce((SELECT state FROM jobs WHERE jobs.id = runs.job), JOB_REMOVED) AS job_state
+	coalesce((SELECT state FROM jobs WHERE jobs.id = runs.job), JOB_REMOVED) AS job_state,
+	runs.slot_last, runs.notifies
 FROM runs WHERE id IN (SELECT value FROM json_each(:set)) ORDER BY id
 
 -- query runs_end(set json)
@@ -780,10 +791,10 @@ WHERE runs.state = RUN_QUEUED AND runs.state <> RUN_SUCCEEDED AND runs.slot > :s
 	AND runs.job > :after
 ORDER BY runs.job, runs.slot LIMIT :n
 
--- query runs_miss(set json, now int) -> id int, queue text
+-- query runs_miss(set json, now int) -> id int, queue text, job int, slot_last int, notifies int
 UPDATE runs SET state = RUN_SKIPPED, reason = 'missed', ended_at = :now
 WHERE id IN (SELECT value FROM json_each(:set)) AND +state = RUN_QUEUED
-RETURNING id, queue
+RETURNING id, queue, job, slot_last, notifies
 
 -- The clock was set back. What was planned for later than the look-ahead goes; the job is planned anew.
 -- query runs_undo(after int) -> job int, queue text
@@ -837,9 +848,9 @@ WHERE job = :job AND ended_at = 0 AND +state = RUN_QUEUED AND kind = RUN_KIND_SC
 RETURNING id, queue
 
 -- query runs_rewrite(job int, queue text, priority int, overlap int, overlap_waiting int, places int, deadline int,
---	expires int, gated int) -> id int
+--	expires int, gated int, notifies int) -> id int
 UPDATE runs INDEXED BY runs_open SET queue = :queue, priority = :priority, overlap = :overlap, overlap_waiting = :overlap_waiting,
-	places = :places, deadline = :deadline, expires = :expires, gated = :gated,
+	places = :places, deadline = :deadline, expires = :expires, gated = :gated, notifies = :notifies,
 	hold = CASE WHEN hold = HOLD_PLACE THEN HOLD_NONE ELSE hold END
 WHERE job = :job AND ended_at = 0 AND +state = RUN_QUEUED
 RETURNING id
@@ -916,6 +927,91 @@ SELECT {event_columns} FROM events WHERE owner = :owner AND id < :before ORDER B
 
 -- query event_at_most(id int) -> id int, at int
 SELECT id, at FROM events WHERE id <= :id ORDER BY id DESC LIMIT 1
+
+-- ======== notices ========
+
+-- A row per job, made when it is not there, and held until the commit.
+-- query health_take(set json) -> job int, bad int, since int, slot int, last_success int, typical int
+INSERT INTO job_health (job, bad, since, slot, last_success, typical)
+SELECT value, HEALTH_GOOD, 0, 0, 0, 0 FROM json_each(:set) WHERE true
+ON CONFLICT (job) DO UPDATE SET job = excluded.job
+RETURNING job, bad, since, slot, last_success, typical
+
+-- query health_put(set json)
+UPDATE job_health SET bad = given.bad, since = given.since, slot = given.slot,
+	last_success = given.last_success, typical = given.typical
+FROM given(:set) AS given
+WHERE job_health.job = given.job
+
+-- One for each channel of the job as it is now.
+-- query notices_insert(set json) -> id int
+INSERT INTO notices (job, run, uid, what, channel, state, tries, created_at, due_at, done_at, detail)
+SELECT given.job, given.run, jobs.uid, given.what, channels.value, NOTICE_WAITING, 0, given.now, given.now, 0, given.detail
+FROM given(:set) AS given CROSS JOIN jobs
+	CROSS JOIN json_each(CASE WHEN json_valid(jobs.spec) THEN jobs.spec ELSE '{}' END, '$.notify') AS channels
+WHERE jobs.id = given.job
+ON CONFLICT DO NOTHING
+RETURNING id
+
+-- query notices_first() -> due_at int
+SELECT due_at FROM notices WHERE state = NOTICE_WAITING ORDER BY due_at LIMIT 1
+
+-- query notices_take(node text, now int, again_at int, n int) -> id int
+UPDATE notices SET tries = tries + 1, due_at = :again_at, node = :node
+WHERE id IN (SELECT id FROM notices WHERE state = NOTICE_WAITING AND due_at <= :now ORDER BY due_at, id LIMIT :n)
+RETURNING id
+
+-- What engines of this node name were sending when they ended, but for what is still on its way.
+-- query notices_resume(name text, id text, now int, set json)
+UPDATE notices SET due_at = :now
+WHERE state = NOTICE_WAITING AND due_at > :now AND node <> :id
+	AND node IN (SELECT nodes.id FROM nodes WHERE nodes.name = :name)
+	AND notices.id NOT IN (SELECT value FROM json_each(:set))
+
+-- query notice_done(id int, try int, state int, due_at int, now int, error text) -> uid int, job int, run int, channel text
+UPDATE notices SET state = :state, due_at = :due_at, error = :error, node = NULL,
+	done_at = CASE WHEN :state = NOTICE_WAITING THEN 0 ELSE :now END
+WHERE id = :id AND tries = :try AND +state = NOTICE_WAITING
+RETURNING uid, job, run, channel
+
+-- query notices_drop(before int, n int) -> state int
+DELETE FROM notices WHERE id IN (SELECT id FROM notices
+	WHERE state <> NOTICE_WAITING AND done_at < :before ORDER BY done_at LIMIT :n)
+RETURNING state
+
+-- define notice_row = id int, job int, job_name text, run int, uid int, owner text, what text, channel text, state int,
+--	tries int, created_at int, due_at int, done_at int, detail text, error text
+-- define notice_columns = notices.id, notices.job, jobs.name AS job_name, notices.run, notices.uid, jobs.owner, notices.what,
+--	notices.channel, notices.state, notices.tries, notices.created_at, notices.due_at, notices.done_at, notices.detail,
+--	notices.error
+
+-- query notices_get(set json) -> {notice_row}
+SELECT {notice_columns}
+FROM json_each(:set) AS wanted CROSS JOIN notices LEFT JOIN jobs ON jobs.id = notices.job
+WHERE notices.id = wanted.value
+ORDER BY notices.id
+
+-- query notice_page(before int, n int) -> {notice_row}
+SELECT {notice_columns} FROM notices LEFT JOIN jobs ON jobs.id = notices.job
+WHERE notices.id < :before ORDER BY notices.id DESC LIMIT :n
+
+-- query notice_page_uid(uid int, before int, n int) -> {notice_row}
+SELECT {notice_columns} FROM notices LEFT JOIN jobs ON jobs.id = notices.job
+WHERE notices.uid = :uid AND notices.id < :before ORDER BY notices.id DESC LIMIT :n
+
+-- query notice_page_job(job int, before int, n int) -> {notice_row}
+SELECT {notice_columns} FROM notices LEFT JOIN jobs ON jobs.id = notices.job
+WHERE notices.job = :job AND notices.id < :before ORDER BY notices.id DESC LIMIT :n
+
+-- query notice_page_failed(before int, n int) -> {notice_row}
+SELECT {notice_columns} FROM notices LEFT JOIN jobs ON jobs.id = notices.job
+WHERE notices.state = NOTICE_FAILED AND notices.id < :before ORDER BY notices.id DESC LIMIT :n
+
+-- query health_get(job int) -> bad int, since int, slot int, last_success int, typical int
+SELECT bad, since, slot, last_success, typical FROM job_health WHERE job = :job
+
+-- query notice_spec(job int, revision int) -> spec text
+SELECT spec FROM job_revisions WHERE job = :job AND revision = :revision
 
 -- ======== nodes ========
 
@@ -995,8 +1091,9 @@ DELETE FROM job_pauses WHERE job IN (SELECT value FROM json_each(:set))
 -- query health_prune(set json)
 DELETE FROM job_health WHERE job IN (SELECT value FROM json_each(:set))
 
--- query notices_prune(set json)
+-- query notices_prune(set json) -> state int
 DELETE FROM notices WHERE job IN (SELECT value FROM json_each(:set))
+RETURNING state
 
 -- query events_prune(before int, n int) -> id int
 DELETE FROM events WHERE id IN (SELECT oldest.id FROM (SELECT id, at FROM events ORDER BY id LIMIT :n) AS oldest
@@ -1125,8 +1222,9 @@ FROM json_each(:set) AS wanted CROSS JOIN runs LEFT JOIN jobs ON jobs.id = runs.
 WHERE runs.id = wanted.value
 ORDER BY wanted.key
 
--- query runs_get_claimed(set json) -> {run_row}, spec text, digest int
-SELECT {run_columns}, jobs.spec, jobs.digest
+-- query runs_get_claimed(set json) -> {run_row}, spec text, digest int, typical int
+SELECT {run_columns}, jobs.spec, jobs.digest,
+	CASE WHEN runs.notifies = 1 THEN (SELECT typical FROM job_health WHERE job_health.job = runs.job) END AS typical
 FROM json_each(:set) AS wanted CROSS JOIN runs LEFT JOIN jobs ON jobs.id = runs.job
 WHERE runs.id = wanted.value
 ORDER BY wanted.key
