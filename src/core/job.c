@@ -107,6 +107,7 @@ void job_free(struct job *j)
 	free(j->reason);
 	free(j->queue);
 	free(j->spec);
+	free(j->pause.by_name);
 	free(j);
 }
 

@@ -125,6 +125,11 @@ struct job {
 		usec_t slot, ended_at;
 		int64_t exit_code, term_signal;
 	} last_run;
+	struct {                /* of a paused one: 'reason' is why */
+		char *by_name;  /* owned; NULL: nothing is known of it */
+		int64_t by_uid; /* -1: the daemon itself */
+		usec_t at, until;
+	} pause;
 };
 void job_free(struct job *j);
 AUTO_DEFINE(job);

@@ -10,6 +10,7 @@
 #include "daemon/governor.h"
 #include "daemon/hub.h"
 #include "daemon/listener.h"
+#include "daemon/pauses.h"
 #include "daemon/planner.h"
 #include "daemon/server.h"
 #include "daemon/store_thread.h"
@@ -38,6 +39,7 @@ struct engine {
 	struct planner *planner;
 	struct timekeeper *timekeeper;
 	struct audit *audit;
+	struct pauses *pauses;
 	struct store_thread *store;
 	struct zones *zones;
 	struct alarm *alarm;
@@ -55,24 +57,31 @@ static void leave(struct engine *g, int status)
 
 /* ---- pacing: one alarm for whatever comes first ---- */
 
+static usec_t earlier(usec_t a, usec_t b)
+{
+	return a < b ? a : b;
+}
+
 static usec_t claim_pump(struct engine *g)
 {
 	usec_t wait = governor_pump(g->governor), claim = dispatcher_pump(g->dispatcher), look = USEC_NEVER;
 
 	if (wait != USEC_NEVER)
 		look = clock_now(&clock_system) + wait;
-	return claim < look ? claim : look;
+	return earlier(claim, look);
 }
 
 static void pump(struct engine *g)
 {
 	struct timekeeper_word word = timekeeper_pump(g->timekeeper);
-	usec_t plan = word.plan ? planner_pump(g->planner) : USEC_NEVER;
-	usec_t claim = word.claim ? claim_pump(g) : USEC_NEVER;
-	usec_t at = plan < claim ? plan : claim;
+	usec_t at = word.claim ? pauses_pump(g->pauses) : USEC_NEVER;
 
+	if (word.plan)
+		at = earlier(at, planner_pump(g->planner));
+	if (word.claim)
+		at = earlier(at, claim_pump(g));
 	timekeeper_armed(g->timekeeper, at);
-	alarm_set(g->alarm, at < word.again ? at : word.again);
+	alarm_set(g->alarm, earlier(at, word.again));
 }
 
 static void on_wake(const struct store_wake *w, void *arg)
@@ -81,6 +90,7 @@ static void on_wake(const struct store_wake *w, void *arg)
 
 	planner_slot_is(g->planner, w->next_slot);
 	dispatcher_due_is(g->dispatcher, w->next_due);
+	pauses_end_is(g->pauses, w->pause_end);
 	pump(g);
 }
 
@@ -144,6 +154,7 @@ static int on_stop_signal(sd_event_source *source, const struct signalfd_siginfo
 	log_info("ending on signal %u; running jobs go on", si->ssi_signo);
 	sd_notify(0, "STOPPING=1\nSTATUS=ending; running jobs go on");
 	planner_stop(g->planner);
+	pauses_stop(g->pauses);
 	dispatcher_stop(g->dispatcher);
 	if (g->server)
 		server_stop(g->server);
@@ -331,6 +342,7 @@ static bool start_parts(struct engine *g, struct err *e)
 	g->timekeeper = timekeeper_new(&(struct timekeeper_options){.clock = &clock_system, .store = g->store,
 		.timetable = planner_timetable(g->planner),
 		.wait = g->o.config->time_sync_wait * USEC_SEC, .on_change = on_change, .arg = g});
+	g->pauses = pauses_new(&clock_system, g->store);
 	g->zones = zones_new();
 	g->hub = hub_new();
 	dispatcher.store = g->store;
@@ -361,6 +373,7 @@ static void stop_parts(struct engine *g)
 	timekeeper_free(g->timekeeper);
 	audit_free(g->audit);
 	planner_free(g->planner);
+	pauses_free(g->pauses);
 	zones_free(g->zones);
 	alarm_free(g->alarm);
 	listener_free(g->listener);

@@ -212,7 +212,7 @@ static void *write_batches(void *arg)
 	size_t n;
 
 	while (gather(t, batch, &n)) {
-		struct store_wake wake = {USEC_NEVER, USEC_NEVER};
+		struct store_wake wake = STORE_WAKE_NEVER;
 		struct err e = {};
 		bool ok = fatal.kind == ERR_NONE && store_apply(t->writer, batch, n, &wake, &e);
 
@@ -379,7 +379,7 @@ bool store_thread_start(struct sd_event *ev, const struct store_thread_options *
 	int r;
 
 	t->o = *o;
-	t->wake = (struct store_wake){USEC_NEVER, USEC_NEVER};
+	t->wake = STORE_WAKE_NEVER;
 	ops_init(&t->waiting);
 	ops_init(&t->done);
 	reader_init(&t->questions, t);

@@ -27,6 +27,10 @@ static const struct op_info {
 	[OP_TEMPLATE_PUT] = {apply_template, 0, true},
 	[OP_TEMPLATE_REMOVE] = {apply_template, 0, false},
 	[OP_RUN_CANCEL] = {apply_run_cancel, 0, false},
+	[OP_PAUSE] = {apply_pausing, 0, false},
+	[OP_RESUME] = {apply_resume, 0, false},
+	[OP_PAUSES_END] = {apply_pauses_end, 0, false},
+	[OP_TRIGGER] = {apply_trigger, 0, true},
 	[OP_PLAN] = {apply_plan, 2, true},
 	[OP_LATE] = {apply_late, 0, false},
 	[OP_BOOT] = {apply_boot, 0, true},
@@ -164,7 +168,12 @@ void look_anew(struct store *s)
 	s->look = (struct look){};
 }
 
-/* The first slot and the first run that may be claimed: what the engine must wake up for. */
+static usec_t never_if_none(usec_t t)
+{
+	return t ? t : USEC_NEVER;
+}
+
+/* The first slot, the first end of a pause and the first run that may be claimed: what the engine must wake up for. */
 static bool look_ahead(struct batch *b, struct err *e)
 {
 	struct store *s = b->s;
@@ -176,9 +185,12 @@ static bool look_ahead(struct batch *b, struct err *e)
 			look_anew(s);
 	if (!s->look.known && !read_lanes(s, e))
 		return false;
-	b->wake = (struct store_wake){USEC_NEVER, s->look.at, USEC_NEVER};
-	if (query_row(&slot))
-		b->wake.next_slot = query_get_int(&slot);
+	b->wake = STORE_WAKE_NEVER;
+	b->wake.next_due = s->look.at;
+	if (query_row(&slot)) {
+		b->wake.next_slot = never_if_none(query_get_int(&slot));
+		b->wake.pause_end = never_if_none(query_get_int(&slot));
+	}
 	if (!slot.failed && query_row(&notice))
 		b->wake.next_notice = query_get_int(&notice);
 	return !slot.failed && !notice.failed;

@@ -113,6 +113,21 @@ static void reset_dead(struct op_dead *d)
 	d->next_at = 0;
 }
 
+static void reset_pause(struct op_pause *p)
+{
+	free(STEAL(p->name));
+	p->was = JOB_ACTIVE;
+	run_list_done(&p->open);
+}
+
+static void reset_resume(struct op_resume *r)
+{
+	free(STEAL(r->name));
+	r->was = JOB_ACTIVE;
+	r->found = false;
+	r->released = 0;
+}
+
 void op_reset(struct op *op)
 {
 	op->ok = true;
@@ -145,6 +160,18 @@ void op_reset(struct op *op)
 		free(STEAL(op->prune.outputs));
 		op->prune.n_outputs = 0;
 		op->prune.runs = op->prune.jobs = op->prune.events = 0;
+		break;
+	case OP_PAUSE:
+		reset_pause(&op->pause);
+		break;
+	case OP_RESUME:
+		reset_resume(&op->resume);
+		break;
+	case OP_PAUSES_END:
+		op->pauses_end.jobs = op->pauses_end.scopes = op->pauses_end.released = 0;
+		break;
+	case OP_TRIGGER:
+		run_free(STEAL(op->trigger.run));
 		break;
 	case OP_PLAN:
 		op->plan.jobs = op->plan.runs = 0;

@@ -5,6 +5,7 @@
 #include "core/event.h"
 #include "core/judge.h"
 #include "core/machine.h"
+#include "core/pause.h"
 #include "core/policy.h"
 #include "store/prune.h"
 #include "store/store.h"
@@ -19,6 +20,10 @@ enum op_kind {
 	OP_TEMPLATE_PUT,
 	OP_TEMPLATE_REMOVE,
 	OP_RUN_CANCEL, /* a queued run ends; a running one is marked and must be signalled by the caller */
+	OP_PAUSE,      /* a job, or all that a scope covers, does not start */
+	OP_RESUME,     /* ... starts again; what was held back is let go */
+	OP_PAUSES_END, /* the pauses whose time is over */
+	OP_TRIGGER,    /* a run of a job now */
 	OP_PLAN,       /* due slots become runs */
 	OP_LATE,       /* after a time when nobody was there: catch-up for what had been planned */
 	OP_BOOT,       /* a kernel booted: the jobs that wait for that get a run, once per boot and node name */
@@ -63,6 +68,7 @@ struct job_new {
 	usec_t run_delay;        /* and is due so long after it */
 	usec_t next_slot;        /* the first slot of 'due'; 0: none; USEC_NEVER: it waits for something else */
 	bool boots;              /* it is due at each boot */
+	bool paused;             /* by its owner, until it is resumed */
 	int64_t limit;           /* live jobs this uid may have, this one included; 0: any number */
 	enum if_exists if_exists;
 	const char *asked;       /* as submitted, before relative times became instants: asked for again, it is the
@@ -129,6 +135,17 @@ struct op_run_cancel {
 	bool was_final;      /* it had ended before; nothing changed */
 };
 
+struct op_pause {
+	int64_t uid;         /* whose jobs may be touched; -1: all */
+	int64_t job;         /* with scope PAUSE_JOB */
+	struct pause_order pause;  /* what, by whom, why, from when, how long; its texts are borrowed */
+	int64_t limit;       /* pauses there may be for the jobs of its uid, this one included; 0: any number */
+	/* results, of a job */
+	char *name;          /* owned; NULL: none */
+	enum job_state was;
+	struct run_list open; /* its claimed and running runs: they go on */
+};
+
 /* What the planner decides for one due row. Slots ascend. */
 struct planned {
 	struct planned_run {
@@ -156,6 +173,42 @@ struct due_job {
 /* Pure; called on the store thread inside the transaction. */
 typedef void plan_fn(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret,
 	void *arg);
+
+struct op_resume {
+	int64_t uid;         /* whose jobs may be touched; -1: all */
+	int64_t job;         /* with scope PAUSE_JOB */
+	enum pause_scope scope;
+	const char *key;     /* borrowed, as in a pause */
+	int64_t of_uid;      /* whose jobs the pause was for; -1: everybody's */
+	usec_t now;
+	plan_fn *fn;         /* looks whether a suspended job has a schedule again */
+	void *fn_arg;
+	/* results */
+	bool found;          /* there was such a pause, or the job was paused or suspended */
+	char *name;          /* of a job, owned; NULL: none */
+	enum job_state was;  /* of a job */
+	size_t released;     /* runs that were held back */
+};
+
+struct op_pauses_end {
+	usec_t now;
+	size_t jobs, scopes, released; /* results */
+};
+
+struct op_trigger {
+	int64_t uid;         /* whose jobs may be touched; -1: all */
+	int64_t job;
+	int64_t revision;    /* that policy and tags are of; another one by now: ERR_BUSY */
+	struct start_policy policy;
+	const struct strv *tags; /* borrowed */
+	const char *params;  /* borrowed JSON; NULL: none */
+	bool forced;         /* in spite of a pause, and of runs that go on */
+	bool thaws;          /* ... and of a freeze: an administrator asks */
+	int64_t limit;       /* live jobs its owner may have, should it come back to life; 0: any number */
+	usec_t now;
+	struct run *run;     /* result, owned */
+};
+
 struct op_plan {
 	usec_t now, horizon;
 	size_t limit;        /* due rows at a time */
@@ -379,6 +432,10 @@ struct op {
 		struct op_job_change change;
 		struct op_template template;
 		struct op_run_cancel run_cancel;
+		struct op_pause pause;
+		struct op_resume resume;
+		struct op_pauses_end pauses_end;
+		struct op_trigger trigger;
 		struct op_plan plan;
 		struct op_late late;
 		struct op_boot boot;

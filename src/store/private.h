@@ -139,9 +139,9 @@ void tx_done(struct tx *t); /* rolls back unless committed */
  * changed nothing; false means the engine failed and the transaction must be given up.
  */
 typedef bool op_fn(struct store *s, struct op *const *ops, size_t n, struct err *e);
-op_fn apply_job_add, apply_job_bulk, apply_job_cancel, apply_run_cancel, apply_plan, apply_boot, apply_claim,
-	apply_started, apply_ended, apply_give_back, apply_node_open, apply_node_close, apply_prune, apply_forget,
-	apply_late, apply_event, apply_limit_set, apply_limit_rm, apply_dead;
+op_fn apply_job_add, apply_job_bulk, apply_job_cancel, apply_run_cancel, apply_pausing, apply_resume, apply_pauses_end,
+	apply_trigger, apply_plan, apply_boot, apply_claim, apply_started, apply_ended, apply_give_back, apply_node_open,
+	apply_node_close, apply_prune, apply_forget, apply_late, apply_event, apply_limit_set, apply_limit_rm, apply_dead;
 op_fn apply_job_change, apply_template;
 op_fn apply_notice_add, apply_notice_take, apply_notice_done, apply_notice_resume;
 bool op_refuse(struct op *op, enum err_kind kind, const char *fmt, ...)
@@ -155,6 +155,29 @@ void op_reset(struct op *op); /* frees and clears the results */
  */
 bool jobs_settle(struct store *s, const char *ids, usec_t now, struct map *ret, struct err *e);
 
+/* A job row that is held until the commit, to be paused, resumed or triggered. */
+struct job_held {
+	int64_t id;
+	uint32_t uid;
+	char *owner, *name, *reason, *queue, *spec; /* owned */
+	enum job_state state;
+	int64_t revision, priority;
+	usec_t created_at;
+	bool sound; /* nobody but us has written it */
+};
+void job_held_done(struct job_held *j);
+bool job_hold(struct store *s, int64_t uid, int64_t id, struct job_held *ret, struct err *e); /* id 0: no such job */
+void job_held_words(const struct job_held *j, struct buf *out); /* 12 'backup' */
+/* Moves it, and counts the move. */
+bool job_state_move(struct store *s, struct job_held *j, enum job_state to, const char *reason, usec_t now, struct err *e);
+
+/*
+ * Slots that were made runs, but are not due yet, are to be planned again: after this the planner finds the first of
+ * them in 'due'. The caller holds the job's row.
+ */
+bool job_unplan(struct store *s, int64_t job, usec_t now, struct err *e);
+bool due_put(struct store *s, int64_t job, usec_t slot, struct err *e); /* its next slot, whether it had one or not */
+
 /* A job to be paused. */
 struct job_pause {
 	int64_t job, by_uid; /* by_uid -1: we did it ourselves */
@@ -163,6 +186,12 @@ struct job_pause {
 };
 /* *ret: whether it was active; others are left as they are. */
 bool job_pause(struct store *s, const struct job_pause *p, bool *ret, struct err *e);
+/* The pause of a job in state paused; without a row of its own it says no more than the job. */
+bool job_pause_read(struct store *s, const struct job_held *j, struct pause_order *ret, struct err *e);
+bool pauses_read(struct store *s, int64_t uid, struct pause_list *ret, struct err *e);
+/* Writes down that a pause began or ended; 'by' NULL: by itself. */
+void pause_event(struct store *s, const struct actor *by, enum event_what what, const struct pause_order *p, usec_t now,
+	const char *detail);
 
 /* Frees the places of runs of these jobs that are over; as many of those that wait for one come back into their lanes. */
 bool places_settle(struct store *s, const char *jobs, struct err *e);

@@ -91,6 +91,10 @@ struct job *row_job(struct query *q, struct err *e)
 	j->last_run.ended_at = query_get_int(q);
 	j->last_run.exit_code = query_get_int(q);
 	j->last_run.term_signal = query_get_int(q);
+	j->pause.by_uid = query_get_int(q);
+	j->pause.by_name = query_get_copy(q);
+	j->pause.at = query_get_int(q);
+	j->pause.until = query_get_int(q);
 	if (digest != job_digest(j->uid, j->owner, j->spec)) {
 		err_set(e, ERR_REFUSED, "job %lld is damaged in the store; "
 			"a backup is put in its place by 'jobctl db restore FILE'", (long long)j->id);

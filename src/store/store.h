@@ -13,6 +13,7 @@
 struct err;
 struct event_list;
 struct op;
+struct pause_list;
 struct store;
 
 struct store_options {
@@ -40,7 +41,9 @@ struct store_wake {
 	usec_t next_slot; /* the first row of 'due' */
 	usec_t next_due;  /* the first queued run */
 	usec_t next_notice; /* the first notice to be sent */
+	usec_t pause_end; /* the first pause that is over by itself: OP_PAUSES_END */
 };
+#define STORE_WAKE_NEVER ((struct store_wake){USEC_NEVER, USEC_NEVER, USEC_NEVER, USEC_NEVER})
 
 /*
  * Runs all operations in one transaction and leaves each result in its op. One that fails changes
@@ -198,6 +201,9 @@ struct notice_filter {
 bool store_notice_list(struct store *s, const struct notice_filter *f, struct notice_list *ret, struct err *e);
 /* The definition of a job as it was; *ret NULL: not kept. */
 bool store_revision_spec(struct store *s, int64_t job, int64_t revision, char **ret, struct err *e);
+
+/* All pauses but those of single jobs; with a uid those that concern its jobs. */
+bool store_pauses(struct store *s, int64_t uid, struct pause_list *ret, struct err *e);
 
 struct store_counts {
 	int64_t jobs[JOB_STATE_MAX];

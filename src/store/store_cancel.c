@@ -174,7 +174,7 @@ static bool cancel_job(struct store *s, struct op *op, uint32_t uid, const char 
 	AUTO_TEXT detail = NULL;
 
 	set_id(&job, c->id);
-	if (!set_run(s, Q_DUE_DROP, &job, e) || !open_runs(s, c->id, &queued, &active, e) ||
+	if (!set_run(s, Q_DUE_DROP, &job, e) || !set_run(s, Q_JOB_PAUSES_DROP, &job, e) || !open_runs(s, c->id, &queued, &active, e) ||
 	    !cancel_queued(s, &queued, op->kind == OP_JOB_REMOVE ? "job removed" : "job cancelled", c->now,
 		    &c->queued_cancelled, e) ||
 	    !places_settle(s, set_json(&job), e) || (c->running && !set_run(s, Q_RUNS_ASK_CANCEL, &active, e)))

@@ -72,6 +72,7 @@ static void describe_job(struct set *set, const struct job_new *j)
 	set_text(set, "queue", job_queue(j));
 	set_int(set, "priority", j->priority);
 	set_int(set, "boots", j->boots);
+	set_int(set, "state", j->paused ? JOB_PAUSED : JOB_ACTIVE);
 	set_int(set, "now", j->now);
 	set_int(set, "digest", (int64_t)job_digest(j->uid, j->owner, j->spec));
 	set_text(set, "spec", j->spec);
@@ -273,22 +274,46 @@ static bool replace_them(struct store *s, struct adding *a, size_t n, struct err
 	return true;
 }
 
+static void describe_pause(struct set *set, const struct job_new *j)
+{
+	set_item(set);
+	set_int(set, "job", j->id);
+	set_int(set, "uid", j->uid);
+	set_text(set, "owner", j->owner);
+	set_int(set, "now", j->now);
+}
+
+static bool insert_pauses(struct store *s, struct set *set, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (set->n == 0)
+		return true;
+	q = query_start(s->db, Q_JOB_PAUSES_PUT, e);
+	query_text(&q, set_json(set));
+	query_int(&q, 0);
+	return query_finish(&q);
+}
+
 static bool insert_rest(struct store *s, struct adding *a, size_t n, struct err *e)
 {
 	AUTO_SET runs = {};
 	AUTO_SET tags = {};
 	AUTO_SET due = {};
+	AUTO_SET pauses = {};
 
 	for (size_t i = 0; i < n; i++) {
 		const struct job_new *j = a[i].j;
 
 		if (!a[i].inserted)
 			continue;
-		count_change(s, COUNT_JOBS, JOB_ACTIVE, job_queue(j), 1);
+		count_change(s, COUNT_JOBS, j->paused ? JOB_PAUSED : JOB_ACTIVE, job_queue(j), 1);
 		count_change(s, COUNT_OWNER, j->uid, "", 1);
 		event_add(s, &(struct event_new){.at = j->now, .by = a[i].by, .what = EVENT_JOB_ADD, .object = j->name,
 			.job = j->id, .owner = j->uid});
 		describe_tags(&tags, j);
+		if (j->paused)
+			describe_pause(&pauses, j);
 		if (j->run_at)
 			describe_run(&runs, j);
 		if (j->next_slot) {
@@ -298,7 +323,7 @@ static bool insert_rest(struct store *s, struct adding *a, size_t n, struct err 
 			set_int(&due, "slot", j->next_slot);
 		}
 	}
-	return set_run(s, Q_TAGS_INSERT, &tags, e) && set_run(s, Q_DUE_INSERT, &due, e) &&
+	return set_run(s, Q_TAGS_INSERT, &tags, e) && set_run(s, Q_DUE_INSERT, &due, e) && insert_pauses(s, &pauses, e) &&
 	       runs_insert(s, &runs, NULL, e);
 }
 

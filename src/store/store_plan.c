@@ -147,26 +147,30 @@ static void describe_job(struct round *r, const struct due_row *row)
 	}
 }
 
-static bool suspend(struct store *s, struct set *set, usec_t now, struct err *e)
+static bool suspend_those(struct store *s, struct set *set, enum job_state was, usec_t now, struct err *e)
 {
-	AUTO_QUERY q = {};
+	AUTO_QUERY q = query_start(s->db, Q_JOBS_SUSPEND, e);
 
-	if (set->n == 0)
-		return true;
-	q = query_start(s->db, Q_JOBS_SUSPEND, e);
 	query_text(&q, set_json(set));
+	query_int(&q, was);
 	query_int(&q, now);
 	while (query_row(&q)) {
 		struct event_new ev = {.at = now, .what = EVENT_JOB_SUSPEND};
 
 		ev.job = query_get_int(&q);
 		ev.owner = query_get_int(&q);
-		count_move(s, COUNT_JOBS, JOB_ACTIVE, JOB_SUSPENDED, query_get_text(&q));
+		count_move(s, COUNT_JOBS, was, JOB_SUSPENDED, query_get_text(&q));
 		ev.object = query_get_text(&q);
 		ev.detail = query_get_text(&q);
 		event_add(s, &ev);
 	}
 	return !q.failed;
+}
+
+/* A paused job has slots, too; without one it must not look as if it could be resumed just so. */
+static bool suspend(struct store *s, struct set *set, usec_t now, struct err *e)
+{
+	return set->n == 0 || (suspend_those(s, set, JOB_ACTIVE, now, e) && suspend_those(s, set, JOB_PAUSED, now, e));
 }
 
 static bool plan_round(struct store *s, struct op_plan *p, struct round *r, struct err *e)

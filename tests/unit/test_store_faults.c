@@ -18,6 +18,7 @@ static const char *const dump_queries[] = {
 	" JOIN jobs j ON j.id = r.job ORDER BY j.name, a.fence",
 	"SELECT j.name, v.revision, v.what, v.spec FROM job_revisions v JOIN jobs j ON j.id = v.job ORDER BY j.name, v.revision",
 	"SELECT uid, name, revision, spec FROM templates ORDER BY uid, name",
+	"SELECT j.name, p.by_uid, p.by_name, p.at, p.until FROM job_pauses p JOIN jobs j ON j.id = p.job ORDER BY j.name",
 	"SELECT id, name, spawner, closed_at FROM nodes ORDER BY id",
 	"SELECT * FROM limits ORDER BY scope, key",
 	"SELECT job, bad, since, last_success, typical FROM job_health ORDER BY job",
@@ -36,7 +37,7 @@ static char *dump(const char *where)
 }
 
 /* Numbers in the world below, which is built in this order in an empty store. */
-enum { QUEUED = 1, CLAIMED, RUNNING, DUE, ENDED, DEAD, WORLD_JOBS };
+enum { QUEUED = 1, CLAIMED, RUNNING, DUE, ENDED, DEAD, PAUSED, WORLD_JOBS };
 #define ENDED_RUN 4 /* the one before it has no run */
 
 /* One notice is being sent, another waits. */
@@ -55,8 +56,9 @@ static void build_notices(struct store *s)
 
 static void build_world(struct store *s, const char *where)
 {
-	static const char *const names[] = {NULL, "queued", "claimed", "running", "due", "ended", "dead"};
-	static const usec_t run_at[] = {0, T0 + 100, T0 + 1, T0, 0, T0 - 10, T0 - 20};
+	static const char *const names[] = {NULL, "queued", "claimed", "running", "due", "ended", "dead", "paused"};
+	static const usec_t run_at[] = {0, T0 + 100, T0 + 1, T0, 0, T0 - 10, T0 - 20, 0};
+	AUTO(op) *pause = op_new(OP_PAUSE, NULL, NULL);
 	AUTO(op) *node = op_node_open(NODE, "one", SPAWNER);
 	AUTO(run) *old = NULL, *dead = NULL;
 	AUTO(op) *end = NULL, *failed = NULL;
@@ -71,7 +73,7 @@ static void build_world(struct store *s, const char *where)
 		AUTO(op) *add = op_add(names[i], NULL, i == RUNNING ? "{\"notify\":[\"mail:ann\"]}" : NULL);
 
 		add->add.run_at = run_at[i];
-		add->add.next_slot = i == DUE ? T0 : 0;
+		add->add.next_slot = i == DUE ? T0 : i == PAUSED ? T0 + USEC_HOUR : 0;
 		add->add.boots = i == DUE;
 		add->add.policy.notifies = i == RUNNING;
 		assert_true(apply_one(s, add));
@@ -95,6 +97,9 @@ static void build_world(struct store *s, const char *where)
 			start_run(s, r, T0 + 3);
 	}
 	build_notices(s);
+	pause->pause = (struct op_pause){.uid = -1, .job = PAUSED, .pause = {.by_uid = 1, .by_name = (char *)"ann", .at = T0 + 4,
+		.until = T0 + 6}};
+	assert_true(apply_one(s, pause));
 }
 
 static void plan_two(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg)
@@ -184,6 +189,23 @@ static struct op *make(enum op_kind kind)
 	case OP_RUN_CANCEL:
 		op = op_new(kind, NULL, NULL);
 		op->run_cancel = (struct op_run_cancel){.uid = -1, .id = QUEUED, .now = T0 + 9};
+		break;
+	case OP_PAUSE:
+		op = op_new(kind, NULL, NULL);
+		op->pause = (struct op_pause){.uid = -1, .job = DUE, .pause = {.by_uid = 1, .by_name = (char *)"ann", .reason = (char *)"why",
+			.at = T0 + 9}};
+		break;
+	case OP_RESUME:
+		op = op_new(kind, NULL, NULL);
+		op->resume = (struct op_resume){.uid = -1, .job = PAUSED, .now = T0 + 9};
+		break;
+	case OP_PAUSES_END:
+		op = op_new(kind, NULL, NULL);
+		op->pauses_end.now = T0 + 9;
+		break;
+	case OP_TRIGGER:
+		op = op_new(kind, NULL, NULL);
+		op->trigger = (struct op_trigger){.uid = -1, .job = QUEUED, .revision = 1, .now = T0 + 9};
 		break;
 	case OP_PLAN:
 		op = op_new(kind, NULL, NULL);

@@ -325,6 +325,12 @@ CREATE TABLE job_pauses (
 ) STRICT;
 CREATE INDEX job_pauses_until ON job_pauses (until) WHERE until <> 0;
 
+CREATE INDEX pauses_until ON pauses (until) WHERE until <> 0;
+CREATE INDEX pauses_uid ON pauses (uid);
+-- A boot finds those that are paused, too: their runs wait.
+DROP INDEX jobs_boots;
+CREATE INDEX jobs_boots ON jobs (id) WHERE boots = 1 AND state IN (JOB_ACTIVE, JOB_PAUSED);
+
 -- Limits of queues ('queue', its name) and owners ('owner', the uid); 0 is none. A queue must be there to be used.
 CREATE TABLE limits (
 	scope TEXT NOT NULL,
@@ -442,7 +448,7 @@ SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'jobs'), 0) + i AS
 -- query jobs_insert(set json) -> id int
 INSERT INTO jobs (id, uid, owner, name, key, content, asked, state, revision, segment, queue, priority,
 	boots, created_at, updated_at, digest, spec)
-SELECT id, uid, owner, name, key, content, asked, JOB_ACTIVE, 1, segment, queue, priority, boots, now, now, digest, spec
+SELECT id, uid, owner, name, key, content, asked, state, 1, segment, queue, priority, boots, now, now, digest, spec
 FROM given(:set) WHERE true
 ON CONFLICT DO NOTHING
 RETURNING id
@@ -473,21 +479,11 @@ UPDATE jobs SET state = :state, reason = :reason, updated_at = :now,
 	removed_at = CASE WHEN :state = JOB_REMOVED THEN :now ELSE 0 END
 WHERE id = :id
 
--- query jobs_suspend(set json, now int) -> id int, uid int, queue text, name text, reason text
+-- query jobs_suspend(set json, was int, now int) -> id int, uid int, queue text, name text, reason text
 UPDATE jobs SET state = JOB_SUSPENDED, updated_at = :now, reason = given.reason
 FROM given(:set) AS given
-WHERE jobs.id = given.job AND +jobs.state = JOB_ACTIVE
+WHERE jobs.id = given.job AND +jobs.state = :was
 RETURNING id, uid, queue, name, jobs.reason
-
--- query job_pause(id int, reason text, now int) -> queue text
-UPDATE jobs SET state = JOB_PAUSED, reason = :reason, updated_at = :now
-WHERE id = :id AND +state = JOB_ACTIVE
-RETURNING queue
-
--- query job_pause_put(job int, by_uid int, by_name text, at int, until int)
-INSERT INTO job_pauses (job, by_uid, by_name, at, until) VALUES (:job, :by_uid, :by_name, :at, :until)
-ON CONFLICT (job) DO UPDATE SET by_uid = excluded.by_uid, by_name = excluded.by_name, at = excluded.at,
-	until = excluded.until
 
 -- query jobs_idle(set json) -> id int
 SELECT id FROM jobs
@@ -535,8 +531,13 @@ WHERE job IN (SELECT value FROM json_each(:set)) AND +slot = :never
 -- query due_crowd(slot int, n int) -> jobs int
 SELECT count(*) AS jobs FROM (SELECT 1 FROM due WHERE slot = :slot LIMIT :n) AS same
 
--- query due_first() -> slot int
-SELECT slot FROM due ORDER BY slot LIMIT 1
+-- Also when the first pause is over by itself.
+-- query due_first() -> slot int, pause_end int
+SELECT (SELECT slot FROM due ORDER BY slot LIMIT 1) AS slot,
+	(SELECT min(until) FROM (
+		SELECT * FROM (SELECT until FROM pauses WHERE until <> 0 ORDER BY until LIMIT 1) AS scopes
+		UNION ALL
+		SELECT * FROM (SELECT until FROM job_pauses WHERE until <> 0 ORDER BY until LIMIT 1) AS single) AS first) AS pause_end
 
 -- ======== runs ========
 
@@ -812,6 +813,82 @@ WHERE state = RUN_QUEUED AND state <> RUN_SUCCEEDED AND slot > :after AND create
 UPDATE due SET slot = :at
 WHERE (slot > :after AND slot < :never) OR job IN (SELECT value FROM json_each(:set))
 
+-- ======== pauses ========
+
+-- query job_control(id int, uid int) -> uid int, owner text, name text, state int, reason text, queue text,
+--	revision int, priority int, created_at int, spec text, digest int
+SELECT uid, owner, name, state, reason, queue, revision, priority, created_at, spec, digest FROM jobs
+WHERE id = :id AND (:uid < 0 OR uid = :uid) AND state <> JOB_REMOVED
+
+-- query job_pause_get(job int) -> by_uid int, by_name text, at int, until int
+SELECT by_uid, by_name, at, until FROM job_pauses WHERE job = :job
+
+-- query job_pauses_put(set json, until int)
+INSERT INTO job_pauses (job, by_uid, by_name, at, until)
+SELECT job, uid, owner, now, :until FROM given(:set) WHERE true
+ON CONFLICT (job) DO UPDATE SET by_uid = excluded.by_uid, by_name = excluded.by_name, at = excluded.at,
+	until = excluded.until
+
+-- query job_pauses_drop(set json)
+DELETE FROM job_pauses WHERE job IN (SELECT value FROM json_each(:set))
+
+-- query job_pauses_over(now int, n int) -> job int
+SELECT job FROM job_pauses WHERE until <> 0 AND until <= :now ORDER BY until LIMIT :n
+
+-- query job_pauses_end(set json, now int)
+DELETE FROM job_pauses WHERE job IN (SELECT value FROM json_each(:set)) AND until <> 0 AND until <= :now
+
+-- query jobs_lock(set json) -> id int
+SELECT id FROM jobs WHERE id IN (SELECT value FROM json_each(:set)) ORDER BY id
+
+-- query jobs_unpause(set json, now int) -> id int, queue text, uid int, name text
+UPDATE jobs SET state = JOB_ACTIVE, reason = NULL, updated_at = :now
+WHERE id IN (SELECT value FROM json_each(:set)) AND +state = JOB_PAUSED
+	AND EXISTS (SELECT 1 FROM job_pauses WHERE job_pauses.job = jobs.id AND until <> 0 AND until <= :now)
+RETURNING id, queue, uid, name
+
+-- query pause_put(scope text, key text, uid int, by_uid int, by_name text, reason text, at int, until int, spared text)
+INSERT INTO pauses (scope, key, uid, by_uid, by_name, reason, at, until, spared)
+VALUES (:scope, :key, :uid, :by_uid, :by_name, :reason, :at, :until, :spared)
+ON CONFLICT (scope, key, uid) DO UPDATE SET by_uid = excluded.by_uid, by_name = excluded.by_name,
+	reason = excluded.reason, at = excluded.at, until = excluded.until, spared = excluded.spared
+
+-- query pause_drop(scope text, key text, uid int) -> at int
+DELETE FROM pauses WHERE scope = :scope AND key = :key AND uid = :uid
+RETURNING at
+
+-- query pauses_over(now int) -> scope text, key text, uid int, by_name text
+DELETE FROM pauses WHERE until <> 0 AND until <= :now
+RETURNING scope, key, uid, by_name
+
+-- query pauses_count(uid int) -> n int
+SELECT count(*) AS n FROM pauses WHERE uid = :uid
+
+-- query pauses_get(uid int) -> scope text, key text, uid int, by_uid int, by_name text, reason text, at int,
+--	until int, spared text
+SELECT scope, key, uid, by_uid, by_name, reason, at, until, spared FROM pauses
+WHERE :uid < 0 OR uid < 0 OR uid = :uid ORDER BY at, scope, key, uid
+
+-- query runs_unhold(hold int, uid int, queue text) -> id int
+UPDATE runs SET hold = HOLD_NONE, reason = NULL
+WHERE state = RUN_QUEUED AND hold = :hold AND hold <> 0 AND (:uid < 0 OR uid = :uid) AND (:queue = '' OR queue = :queue)
+RETURNING id
+
+-- query runs_unhold_jobs(set json, hold int) -> id int
+UPDATE runs SET hold = HOLD_NONE, reason = NULL
+WHERE state = RUN_QUEUED AND hold = :hold AND hold <> 0 AND job IN (SELECT value FROM json_each(:set))
+RETURNING id
+
+-- query due_put(job int, segment int, slot int)
+INSERT INTO due (job, segment, slot) VALUES (:job, :segment, :slot)
+ON CONFLICT (job) DO UPDATE SET slot = excluded.slot
+
+-- query run_manual_last(job int, slot int) -> slot int
+SELECT slot FROM runs WHERE job = :job AND slot >= :slot AND kind = RUN_KIND_MANUAL ORDER BY slot DESC LIMIT 1
+
+-- query run_last_slot(job int) -> slot_last int
+SELECT slot_last FROM runs WHERE job = :job AND kind = RUN_KIND_SCHEDULE ORDER BY slot DESC LIMIT 1
+
 -- ======== boots ========
 
 -- query boot_insert(node text, boot text, at int) -> at int
@@ -821,7 +898,7 @@ RETURNING at
 
 -- query boot_jobs() -> id int, uid int, revision int, priority int, queue text, spec text
 SELECT id, uid, revision, priority, queue, spec FROM jobs
-WHERE boots = 1 AND state = JOB_ACTIVE ORDER BY id
+WHERE boots = 1 AND state IN (JOB_ACTIVE, JOB_PAUSED) ORDER BY id
 
 -- ======== events ========
 
@@ -830,7 +907,7 @@ INSERT INTO events (at, uid, owner, who, origin, what, object, job, run, node, r
 SELECT at, uid, owner, who, origin, what, object, job, run, node, result, detail
 FROM given(:set) WHERE true
 
--- ======== changes =
+-- ======== changes ========
 
 -- query job_change_lock(id int, uid int) -> uid int, owner text, name text, state int, queue text, revision int,
 --	created_at int, updated_at int, spec text, asked int
@@ -841,11 +918,11 @@ WHERE id = :id AND (:uid < 0 OR uid = :uid) AND state <> JOB_REMOVED
 SELECT slot FROM due WHERE job = :job
 
 -- Slots that are planned, but not due yet, and not begun.
--- query runs_unplan(job int, now int) -> id int, queue text
+-- query runs_unplan(job int, now int) -> slot int, queue text
 DELETE FROM runs INDEXED BY runs_open
 WHERE job = :job AND ended_at = 0 AND +state = RUN_QUEUED AND kind = RUN_KIND_SCHEDULE AND attempt = 0
 	AND slot > :now AND due_at > :now
-RETURNING id, queue
+RETURNING slot, queue
 
 -- query runs_rewrite(job int, queue text, priority int, overlap int, overlap_waiting int, places int, deadline int,
 --	expires int, gated int, notifies int) -> id int
@@ -1232,7 +1309,7 @@ ORDER BY wanted.key
 -- query jobs_get(set json, uid int) -> id int, uid int, owner text, name text, state int, reason text,
 --	revision int, segment int, queue text, priority int, spec text, digest int, created_at int, updated_at int,
 --	queued_slot int, due_slot int, last_id int, last_state int, last_slot int, last_ended_at int,
---	last_exit_code int, last_term_signal int
+--	last_exit_code int, last_term_signal int, pause_by int, pause_name text, pause_at int, pause_until int
 SELECT jobs.id, jobs.uid, jobs.owner, jobs.name, jobs.state, jobs.reason, jobs.revision, jobs.segment,
 	jobs.queue, jobs.priority, jobs.spec, jobs.digest, jobs.created_at, jobs.updated_at,
 	(SELECT min(CASE WHEN queued.attempt > 0 THEN queued.due_at ELSE queued.slot END) FROM runs AS queued INDEXED BY runs_open
@@ -1240,9 +1317,12 @@ SELECT jobs.id, jobs.uid, jobs.owner, jobs.name, jobs.state, jobs.reason, jobs.r
 	due.slot AS due_slot,
 	last.id AS last_id, last.state AS last_state, last.slot AS last_slot,
 	last.ended_at AS last_ended_at, last.exit_code AS last_exit_code,
-	last.term_signal AS last_term_signal
+	last.term_signal AS last_term_signal,
+	job_pauses.by_uid AS pause_by, job_pauses.by_name AS pause_name, job_pauses.at AS pause_at,
+	job_pauses.until AS pause_until
 FROM json_each(:set) AS wanted CROSS JOIN jobs
 	LEFT JOIN due ON due.job = jobs.id
+	LEFT JOIN job_pauses ON job_pauses.job = jobs.id
 	LEFT JOIN runs AS last ON last.id =
 		(SELECT newest.id FROM runs AS newest WHERE newest.job = jobs.id AND +newest.state <> RUN_QUEUED
 		ORDER BY newest.slot DESC, newest.kind DESC LIMIT 1)

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pauses end, by somebody's word or because their time is over; what they held back is let go. */
+#include "base/text.h"
+#include "core/slots.h"
+#include "store/private.h"
+#include <inttypes.h>
+
+#define OVER "its time is over"
+#define STEP 500 /* paused jobs whose time is over, in one transaction; the rest follows at once */
+
+/* ---- held runs ---- */
+
+static bool count_rows(struct query *q, size_t *ret)
+{
+	while (query_row(q)) {
+		query_get_int(q);
+		++*ret;
+	}
+	return !q->failed;
+}
+
+static bool release_jobs(struct store *s, const char *ids, size_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_UNHOLD_JOBS, e);
+
+	query_text(&q, ids);
+	query_int(&q, HOLD_PAUSED);
+	return count_rows(&q, ret);
+}
+
+/* Those that something else still covers are held again when their turn comes. */
+static bool release_scope(struct store *s, enum pause_scope scope, const char *key, int64_t uid, size_t *ret,
+	struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_UNHOLD, e);
+
+	query_int(&q, scope == PAUSE_FREEZE ? HOLD_FROZEN : HOLD_PAUSED);
+	query_int(&q, uid);
+	query_text(&q, scope == PAUSE_QUEUE ? key : "");
+	return count_rows(&q, ret);
+}
+
+/* ---- one job ---- */
+
+static bool last_slot(struct store *s, const struct job_held *j, usec_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUN_LAST_SLOT, e);
+
+	query_int(&q, j->id);
+	*ret = query_row(&q) ? query_get_int(&q) : j->created_at;
+	return !q.failed;
+}
+
+/* The slots since its last one are found again by the planner, and become what the job's catch-up says. */
+static bool restore_due(struct store *s, struct op *op, struct job_held *j, struct err *e)
+{
+	const struct op_resume *r = &op->resume;
+	struct planned planned = {};
+	struct due_job due = {.job = j->id, .revision = j->revision, .name = j->name, .spec = j->spec,
+		.created_at = j->created_at};
+	usec_t since;
+
+	if (!last_slot(s, j, &since, e))
+		return false;
+	due.slot = slot_search_from(since);
+	if (!j->sound)
+		planned.suspend = "its row in the store is damaged";
+	else if (r->fn)
+		r->fn(&due, r->now, r->now, &planned, r->fn_arg);
+	if (planned.suspend) {
+		AUTO_DONE(buf) words = {};
+
+		job_held_words(j, &words);
+		return op_refuse(op, ERR_CONFLICT, "job %s stays suspended, the cause is still there: %s", words.data,
+			planned.suspend);
+	}
+	return due_put(s, j->id, due.slot, e);
+}
+
+static bool resume_held(struct store *s, struct op *op, struct job_held *j, struct err *e)
+{
+	struct op_resume *r = &op->resume;
+	AUTO_SET job = {};
+
+	if (j->state == JOB_SUSPENDED && !restore_due(s, op, j, e))
+		return false;
+	if (!op->ok)
+		return true;
+	set_id(&job, j->id);
+	r->found = true;
+	event_add(s, &(struct event_new){.at = r->now, .by = &op->act.by, .what = EVENT_JOB_RESUME, .object = j->name,
+		.job = j->id, .owner = j->uid});
+	return job_state_move(s, j, JOB_ACTIVE, NULL, r->now, e) && set_run(s, Q_JOB_PAUSES_DROP, &job, e) &&
+	       release_jobs(s, set_json(&job), &r->released, e) && jobs_settle(s, set_json(&job), r->now, NULL, e);
+}
+
+static bool resume_job(struct store *s, struct op *op, struct err *e)
+{
+	struct op_resume *r = &op->resume;
+	AUTO_DONE(job_held) j = {};
+	AUTO_DONE(buf) words = {};
+
+	if (!job_hold(s, r->uid, r->job, &j, e))
+		return false;
+	if (!j.id)
+		return op_refuse(op, ERR_NOT_FOUND, "no job %" PRId64, r->job);
+	r->was = j.state;
+	r->name = xstrdup(j.name);
+	switch (j.state) {
+	case JOB_ACTIVE:
+		return true;
+	case JOB_PAUSED:
+	case JOB_SUSPENDED:
+		return resume_held(s, op, &j, e);
+	default:
+		job_held_words(&j, &words);
+		return op_refuse(op, ERR_CONFLICT, "job %s is %s and has no slots any more; 'jobctl run %" PRId64 "' runs it "
+			"once more, or add it anew", words.data, job_state_name(j.state), j.id);
+	}
+}
+
+/* ---- a scope ---- */
+
+static bool drop_pause(struct store *s, const struct op_resume *r, bool *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_PAUSE_DROP, e);
+
+	query_text(&q, pause_scope_name(r->scope));
+	query_text(&q, r->key ? r->key : "");
+	query_int(&q, r->of_uid);
+	*ret = query_row(&q);
+	return !q.failed;
+}
+
+static bool resume_scope(struct store *s, struct op *op, struct err *e)
+{
+	struct op_resume *r = &op->resume;
+
+	const struct pause_order p = {.scope = r->scope, .key = (char *)r->key, .uid = r->of_uid};
+
+	if (!drop_pause(s, r, &r->found, e))
+		return false;
+	if (!r->found)
+		return true;
+	pause_event(s, &op->act.by, r->scope == PAUSE_FREEZE ? EVENT_THAW : EVENT_RESUME, &p, r->now, NULL);
+	return release_scope(s, r->scope, r->key, r->of_uid, &r->released, e);
+}
+
+bool apply_resume(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!(ops[i]->resume.scope == PAUSE_JOB ? resume_job : resume_scope)(s, ops[i], e))
+			return false;
+	return true;
+}
+
+/* ---- by themselves ---- */
+
+static bool scopes_over(struct store *s, usec_t now, struct pause_list *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_PAUSES_OVER, e);
+
+	query_int(&q, now);
+	while (query_row(&q)) {
+		enum pause_scope scope;
+		struct pause_order *p;
+
+		if (!pause_scope_parse(query_get_text(&q), &scope))
+			continue;
+		p = pause_list_add(ret);
+		p->scope = scope;
+		p->key = query_get_copy(&q);
+		p->uid = query_get_int(&q);
+		p->by_name = query_get_copy(&q);
+	}
+	return !q.failed;
+}
+
+static bool end_scopes(struct store *s, struct op_pauses_end *o, struct err *e)
+{
+	AUTO_DONE(pause_list) over = {};
+
+	if (!scopes_over(s, o->now, &over, e))
+		return false;
+	for (size_t i = 0; i < over.n; i++) {
+		const struct pause_order *p = &over.v[i];
+
+		pause_event(s, NULL, p->scope == PAUSE_FREEZE ? EVENT_THAW : EVENT_RESUME, p, o->now, OVER);
+		if (!release_scope(s, p->scope, p->key, p->uid, &o->released, e))
+			return false;
+	}
+	o->scopes = over.n;
+	return true;
+}
+
+/* Rows of an array, held in order, before what is known of them is looked at. */
+static bool take_ids(struct query *q, struct set *ret)
+{
+	while (query_row(q))
+		set_id(ret, query_get_int(q));
+	return !q->failed;
+}
+
+static bool jobs_over(struct store *s, usec_t now, struct set *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOB_PAUSES_OVER, e);
+
+	query_int(&q, now);
+	query_int(&q, STEP);
+	return take_ids(&q, ret);
+}
+
+static bool lock_jobs(struct store *s, const char *ids, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOBS_LOCK, e);
+
+	query_text(&q, ids);
+	return query_finish(&q);
+}
+
+static bool unpause(struct store *s, const char *ids, usec_t now, struct set *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOBS_UNPAUSE, e);
+
+	query_text(&q, ids);
+	query_int(&q, now);
+	while (query_row(&q)) {
+		struct event_new ev = {.at = now, .what = EVENT_JOB_RESUME, .detail = OVER};
+
+		set_id(ret, ev.job = query_get_int(&q));
+		count_move(s, COUNT_JOBS, JOB_PAUSED, JOB_ACTIVE, query_get_text(&q));
+		ev.owner = query_get_int(&q);
+		ev.object = query_get_text(&q);
+		event_add(s, &ev);
+	}
+	return !q.failed;
+}
+
+static bool forget_pauses(struct store *s, const char *ids, usec_t now, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOB_PAUSES_END, e);
+
+	query_text(&q, ids);
+	query_int(&q, now);
+	return query_finish(&q);
+}
+
+static bool end_jobs(struct store *s, struct op_pauses_end *o, struct err *e)
+{
+	AUTO_SET over = {};
+	AUTO_SET ended = {};
+
+	if (!jobs_over(s, o->now, &over, e))
+		return false;
+	if (over.n == 0)
+		return true;
+	if (!lock_jobs(s, set_json(&over), e) || !unpause(s, set_json(&over), o->now, &ended, e) ||
+	    !forget_pauses(s, set_json(&over), o->now, e))
+		return false;
+	o->jobs = ended.n;
+	return ended.n == 0 || (release_jobs(s, set_json(&ended), &o->released, e) &&
+		jobs_settle(s, set_json(&ended), o->now, NULL, e));
+}
+
+bool apply_pauses_end(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!end_scopes(s, &ops[i]->pauses_end, e) || !end_jobs(s, &ops[i]->pauses_end, e))
+			return false;
+	return true;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Somebody wants a run of a job now. */
+#include "base/text.h"
+#include "store/private.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+static bool refuse_paused(struct op *op, const struct job_held *j, const struct pause_order *p)
+{
+	AUTO_DONE(buf) about = {};
+	AUTO_DONE(buf) why = {};
+	AUTO_DONE(buf) remedy = {};
+	AUTO_TEXT ref = j->name ? xstrdup(j->name) : xprintf("%" PRId64, j->id);
+	bool frozen = p->scope == PAUSE_FREEZE;
+
+	job_held_words(j, &about);
+	pause_words(p, &why);
+	pause_remedy(p, ref, &remedy);
+	return op_refuse(op, ERR_CONFLICT, "job %s is %.200s ('%.100s' ends that%s)", about.data, why.data, remedy.data,
+		frozen && op->trigger.forced ? "; only administrators get past a freeze with --force" :
+		frozen ? "; with --force administrators run it all the same" : "; with --force it runs all the same");
+}
+
+/* What stands in the way; true with op->ok: nothing does. */
+static bool check_pauses(struct store *s, struct op *op, const struct job_held *j, struct err *e)
+{
+	const struct op_trigger *t = &op->trigger;
+	const struct pause_target target = {.uid = j->uid, .queue = j->queue, .tags = t->tags};
+	AUTO_DONE(pause_list) all = {};
+	AUTO_DONE(pause_order) own = {};
+	const struct pause_order *found;
+
+	if (!pauses_read(s, j->uid, &all, e))
+		return false;
+	found = pause_find(&all, &target, t->now);
+	if (found && found->scope == PAUSE_FREEZE && !(t->forced && t->thaws))
+		return refuse_paused(op, j, found);
+	if (t->forced)
+		return true;
+	if (j->state == JOB_PAUSED) {
+		if (!job_pause_read(s, j, &own, e))
+			return false;
+		if (!own.until || own.until > t->now)
+			return refuse_paused(op, j, &own);
+	}
+	return !found || refuse_paused(op, j, found);
+}
+
+static bool check_state(struct op *op, const struct job_held *j)
+{
+	AUTO_DONE(buf) words = {};
+
+	job_held_words(j, &words);
+	if (j->revision != op->trigger.revision)
+		return op_refuse(op, ERR_BUSY, "job %s was changed a moment ago; try again", words.data);
+	if (!j->sound)
+		return op_refuse(op, ERR_CONFLICT, "job %s is damaged in the store; put a backup in its place", words.data);
+	if (j->state == JOB_CANCELLED)
+		return op_refuse(op, ERR_CONFLICT, "job %s is cancelled and runs no more; add it anew", words.data);
+	if (j->state == JOB_SUSPENDED && !op->trigger.forced)
+		return op_refuse(op, ERR_CONFLICT, "job %s is suspended: %s ('jobctl resume %" PRId64 "' looks at it again; with "
+			"--force it runs all the same)", words.data, j->reason ? j->reason : "nobody knows why", j->id);
+	return true;
+}
+
+/* ---- a finished job comes back to life ---- */
+
+static bool name_taken(struct store *s, const struct job_held *j, int64_t *ret, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	*ret = 0;
+	if (!j->name)
+		return true;
+	q = query_start(s->db, Q_JOB_BY_LIVE_NAME, e);
+	query_int(&q, j->uid);
+	query_text(&q, j->name);
+	if (query_row(&q))
+		*ret = query_get_int(&q);
+	return !q.failed;
+}
+
+/* It is finished again when the run has ended: it has no slot. */
+static bool revive(struct store *s, struct op *op, struct job_held *j, struct err *e)
+{
+	int64_t other, live = 0;
+
+	if (!name_taken(s, j, &other, e) || (op->trigger.limit && !live_jobs(s, j->uid, &live, e)))
+		return false;
+	if (other)
+		return op_refuse(op, ERR_CONFLICT, "job %" PRId64 " is finished, and job %" PRId64 " has its name '%s' now; "
+			"trigger that one", j->id, other, j->name);
+	if (op->trigger.limit && live >= op->trigger.limit)
+		return op_refuse(op, ERR_LIMIT, "'%s' has %" PRId64 " jobs, more than %" PRId64 " are not allowed; remove some "
+			"with 'jobctl rm'", j->owner, live, op->trigger.limit);
+	return job_state_move(s, j, JOB_ACTIVE, NULL, op->trigger.now, e);
+}
+
+/* ---- the run ---- */
+
+/* Each trigger is a slot of its own, also when two come in one microsecond. */
+static bool free_slot(struct store *s, const struct op_trigger *t, usec_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUN_MANUAL_LAST, e);
+
+	query_int(&q, t->job);
+	query_int(&q, t->now);
+	*ret = query_row(&q) ? query_get_int(&q) + 1 : t->now;
+	return !q.failed;
+}
+
+static bool make_run(struct store *s, struct op *op, const struct job_held *j, struct err *e)
+{
+	struct op_trigger *t = &op->trigger;
+	struct run_new r = {.job = j->id, .uid = j->uid, .kind = RUN_KIND_MANUAL, .state = RUN_QUEUED, .due_at = t->now,
+		.now = t->now, .revision = j->revision, .priority = j->priority, .queue = j->queue, .policy = t->policy,
+		.forced = t->forced, .params = t->params};
+	AUTO_SET set = {};
+
+	if (!free_slot(s, t, &r.slot, e) || !ids_take(s, Q_RUN_IDS, 1, &r.id, e))
+		return false;
+	runs_describe(&set, &r);
+	event_add(s, &(struct event_new){.at = t->now, .by = &op->act.by, .what = EVENT_RUN_TRIGGER, .object = j->name,
+		.job = j->id, .run = r.id, .owner = j->uid, .detail = t->forced ? "forced" : NULL});
+	return runs_insert(s, &set, NULL, e) && run_read(s, -1, r.id, &t->run, e) &&
+	       (t->run || err_set(e, ERR_INTERNAL, "the triggered run is not there"));
+}
+
+static bool trigger(struct store *s, struct op *op, struct err *e)
+{
+	AUTO_DONE(job_held) j = {};
+
+	if (!job_hold(s, op->trigger.uid, op->trigger.job, &j, e))
+		return false;
+	if (!j.id)
+		return op_refuse(op, ERR_NOT_FOUND, "no job %" PRId64, op->trigger.job);
+	if (!check_state(op, &j) || (op->ok && !check_pauses(s, op, &j, e)))
+		return false;
+	if (op->ok && j.state == JOB_FINISHED && !revive(s, op, &j, e))
+		return false;
+	return !op->ok || make_run(s, op, &j, e);
+}
+
+bool apply_trigger(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!trigger(s, ops[i], e))
+			return false;
+	return true;
+}
