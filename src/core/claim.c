@@ -10,6 +10,7 @@ static const char *const late[][3] = {
 	{"paused", "deadline (paused)", "expires (paused)"},
 	{"frozen", "deadline (frozen)", "expires (frozen)"},
 	{"condition", "deadline (condition)", "expires (condition)"},
+	{"condition unknown", "deadline (condition unknown)", "expires (condition unknown)"},
 	{"rate", "deadline (rate)", "expires (rate)"},
 };
 
@@ -80,7 +81,7 @@ struct claim_verdict claim_decide(const struct claim_facts *f)
 	if (needs_place && !place_free && !f->forced)
 		return no_place(f);
 	if (f->unmet)
-		return wait_until(f->now + CLAIM_LOOK_AGAIN, "condition", last);
+		return wait_until(f->now + CLAIM_LOOK_AGAIN, f->unknown ? "condition unknown" : "condition", last);
 	if (f->rate_at > f->now)
 		return wait_until(f->rate_at, "rate", last);
 	return (struct claim_verdict){.verb = CLAIM_START, .takes_place = place_free};

@@ -21,6 +21,7 @@ struct claim_facts {
 	int64_t taken;              /* places of the job that are in use */
 	int64_t waiting;            /* runs of the job that wait for one */
 	bool unmet;                 /* a condition does not hold */
+	bool unknown;               /* ... because the machine does not tell */
 	usec_t rate_at;             /* when the job's rate lets it start; now or before: at once */
 };
 

@@ -42,3 +42,15 @@ bool machine_allows(const struct machine_now *m, const struct strv *when)
 	}
 	return true;
 }
+
+bool machine_tells(const struct machine_now *m, const struct strv *when)
+{
+	for (size_t i = 0; i < when->n; i++) {
+		struct err e = {};
+		struct gate g;
+
+		if (gate_parse(when->v[i], &g, &e) && m->thousandths[g.figure] < 0)
+			return false;
+	}
+	return true;
+}

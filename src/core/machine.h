@@ -18,3 +18,4 @@ int64_t machine_load_in(const char *text);
 
 /* Whether all conditions hold. One whose figure is unknown does not: nobody can say that the machine is idle. */
 bool machine_allows(const struct machine_now *m, const struct strv *when /* checked */);
+bool machine_tells(const struct machine_now *m, const struct strv *when /* checked */); /* every figure they ask for */

@@ -369,6 +369,7 @@ static void gate_of_spec(const char *text, const struct machine_now *machine, st
 	if (!spec_from_text(text, &spec, &e))
 		return;
 	ret->met = machine_allows(machine, &spec.when);
+	ret->unknown = !machine_tells(machine, &spec.when);
 	if (spec.rate)
 		rate_parse(spec.rate, &ret->rate, &e);
 }

@@ -243,6 +243,7 @@ static bool learn_gates(struct claim *c, struct candidate **v, size_t n, struct 
 			c->c->gate(spec, &c->c->machine, &says);
 		j->bucket = j->reserved = query_get_int(&q);
 		j->unmet = !says.met;
+		j->unknown = says.unknown;
 		j->rate = says.rate;
 	}
 	return !q.failed;

@@ -46,7 +46,7 @@ struct job_now {
 	bool places_known, gate_known;
 	bool skip_waiting;           /* a newer run replaces those that wait */
 	struct candidate *held;      /* the last one that waits to replace, of this claim */
-	bool unmet;
+	bool unmet, unknown;
 	usec_t unmet_slot;           /* the newest slot that a condition put off */
 	struct rate rate;
 	usec_t bucket, reserved;     /* reserved: as if those that wait for the rate had started */

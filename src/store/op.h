@@ -262,6 +262,7 @@ struct claimed_list {
 /* What the spec of a job with a condition or a rate says. Pure; on the store thread inside the transaction. */
 struct gate_says {
 	bool met;         /* its conditions hold */
+	bool unknown;     /* not met, as the machine does not tell what they ask for */
 	struct rate rate; /* n 0: none */
 };
 typedef void gate_fn(const char *spec, const struct machine_now *machine, struct gate_says *ret);

@@ -18,6 +18,7 @@ static struct claim_verdict verdict(const struct candidate *r)
 	f.taken = j->taken;
 	f.waiting = j->waiting;
 	f.unmet = r->gated && j->unmet;
+	f.unknown = j->unknown;
 	if (r->gated && !rate_take(&j->rate, f.now, &bucket, &again))
 		f.rate_at = again;
 	return claim_decide(&f);

@@ -138,7 +138,8 @@ static void tell(struct store *s, const struct op *op, const char *detail)
 		[LIMIT_OWNER] = {EVENT_LIMIT_SET, EVENT_LIMIT_REMOVE},
 	};
 
-	event_add(s, &(struct event_new){.at = op->limit.now, .by = &op->act.by, .object = op->limit.key, .owner = -1,
+	event_add(s, &(struct event_new){.at = op->limit.now, .by = &op->act.by, .owner = -1,
+		.object = op->act.object[0] ? op->act.object : op->limit.key,
 		.what = words[op->limit.scope][op->kind == OP_LIMIT_RM], .detail = detail});
 }
 

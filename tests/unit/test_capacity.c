@@ -242,6 +242,25 @@ static void figures_are_read_from_their_texts(void **state)
 	assert_int_equal(machine_load_in("1e99"), -1);
 }
 
+static void a_condition_on_a_figure_that_is_not_told_neither_holds_nor_is_known(void **state)
+{
+	const struct machine_now now = {{500, 20000, -1, 0}};
+	static const struct {
+		const char *when;
+		bool holds, known;
+	} cases[] = {{"load<1", true, true}, {"load<0.5", false, true}, {"cpu<20", false, true}, {"cpu<20.001", true, true},
+		{"memory<90", false, false}, {"io<1", true, true}};
+
+	(void)state;
+	for (size_t i = 0; i < ELEMENTS(cases); i++) {
+		AUTO_DONE(strv) when = {};
+
+		strv_add(&when, cases[i].when);
+		assert_int_equal(machine_allows(&now, &when), cases[i].holds);
+		assert_int_equal(machine_tells(&now, &when), cases[i].known);
+	}
+}
+
 static void write_text(const char *dir, const char *name, const char *text)
 {
 	AUTO_TEXT path = xprintf("%s/%s", dir, name);
@@ -293,6 +312,7 @@ int main(void)
 		TEST(a_pinned_limit_never_moves),
 		TEST(every_reason_has_words),
 		TEST(figures_are_read_from_their_texts),
+		TEST(a_condition_on_a_figure_that_is_not_told_neither_holds_nor_is_known),
 		TEST(what_a_machine_does_not_tell_is_unknown_and_asked_once_a_second),
 	};
 
