@@ -37,8 +37,8 @@ AUTO_DEFINE(dispatcher);
 /* Connects to the spawner and takes over; on_ready follows. False: no spawner could be had. */
 bool dispatcher_start(struct dispatcher *d, struct err *e);
 
-/* The first queued run that waits in the store, after a batch; USEC_NEVER: none. */
 usec_t dispatcher_last_seen(const struct dispatcher *d); /* when an engine was here before this one; 0: never */
+/* The first queued run that waits in the store, after a batch; USEC_NEVER: none. */
 void dispatcher_due_is(struct dispatcher *d, usec_t next_due);
 /* Claims what is due if there is room. Returns when to call again; USEC_NEVER: after the next event. */
 usec_t dispatcher_pump(struct dispatcher *d);

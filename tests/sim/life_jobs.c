@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random jobs: schedules that the judge can count by itself, and every policy there is. */
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/zone_cache.h"
+#include "daemon/submission.h"
+#include "life.h"
+#include <inttypes.h>
+#include <stdlib.h>
+
+static const char *const queues[QUEUES] = {"default", "bulk", "slow", "night"};
+
+struct life_job *life_job_of(struct life *l, int64_t id)
+{
+	for (size_t i = 0; i < l->n_jobs; i++)
+		if (l->jobs[i].id == id)
+			return &l->jobs[i];
+	abort();
+}
+
+static void put_instant(struct buf *b, const char *name, usec_t t)
+{
+	char text[RFC3339_MAX];
+
+	buf_printf(b, ",\"%s\":\"%s\"", name, format_rfc3339(t, text));
+}
+
+/* Cron fields, intervals, single moments. UTC: zones have their own tests. */
+static void put_schedule(struct life *l, struct buf *b)
+{
+	static const char *const crons[] = {"*/5 * * * *", "* * * * *", "*/10 * * * *", "0 * * * *", "15,45 * * * *",
+		"0 */2 * * *", "30 3 * * *", "0 9-17 * * 1-5", "0 0 * * 0", "10 4 1,15 * *", "*/20 8-20 * * *"};
+	usec_t at = (l->now + life_duration(l, USEC_MIN, l->o.span)) / USEC_SEC * USEC_SEC;
+	char text[RFC3339_MAX];
+
+	switch (life_between(l, 0, 9)) {
+	case 0:
+		buf_printf(b, "[\"every %" PRId64 "s\"]", life_between(l, 30, 7200));
+		break;
+	case 1:
+		buf_printf(b, "[\"%s\"]", format_rfc3339(at, text));
+		break;
+	case 2:
+		buf_printf(b, "[\"%s\",\"%s\"]", crons[life_between(l, 0, 10)], crons[life_between(l, 0, 10)]);
+		break;
+	default:
+		buf_printf(b, "[\"%s\"]", crons[life_between(l, 0, 10)]);
+	}
+}
+
+static void put_start_policy(struct life *l, struct buf *b)
+{
+	static const char *const overlaps[] = {"skip", "queue", "queue:3", "replace", "allow"};
+	static const char *const catchups[] = {"none", "latest", "all", "all:3", "all:20"};
+	const char *overlap = overlaps[life_between(l, 0, 4)];
+
+	if (life_chance(l, 80))
+		buf_printf(b, ",\"overlap\":\"%s\"", overlap);
+	if (text_equal(overlap, "allow") && life_chance(l, 50))
+		buf_printf(b, ",\"max_running\":%" PRId64, life_between(l, 1, 3));
+	if (life_chance(l, 70))
+		buf_printf(b, ",\"catchup\":\"%s\"", catchups[life_between(l, 0, 4)]);
+	if (life_chance(l, 15))
+		buf_printf(b, ",\"deadline\":%" PRId64, life_between(l, 1, 1800));
+	if (life_chance(l, 15))
+		buf_printf(b, ",\"expires\":%" PRId64, life_between(l, 60, 7200));
+	if (life_chance(l, 8))
+		buf_printf(b, ",\"rate\":\"%" PRId64 "/%" PRId64 "m\"", life_between(l, 1, 4), life_between(l, 1, 90));
+	if (life_chance(l, 6))
+		buf_str(b, ",\"when\":[\"load<4\"]");
+}
+
+static void put_retry_policy(struct life *l, struct buf *b)
+{
+	static const char *const backoffs[] = {"fixed:30s", "fixed:10m", "exp:10s..10m", "exp:1s..1h"};
+	static const char *const rules[] = {"75=retry,78=dead", "0|2=ok", "100=pause,1=fail", "2=retry,78=dead,0=ok"};
+
+	if (life_chance(l, 40)) {
+		buf_printf(b, ",\"retries\":%" PRId64, life_between(l, 1, 5));
+		if (life_chance(l, 70))
+			buf_printf(b, ",\"backoff\":\"%s\"", backoffs[life_between(l, 0, 3)]);
+	}
+	if (life_chance(l, 30))
+		buf_printf(b, ",\"on_exit\":\"%s\"", rules[life_between(l, 0, 3)]);
+	if (life_chance(l, 20))
+		buf_str(b, ",\"on_lost\":\"fail\"");
+	if (life_chance(l, 20))
+		buf_printf(b, ",\"timeout\":%" PRId64, life_between(l, 5, 1800));
+	if (life_chance(l, 10))
+		buf_printf(b, ",\"run_timeout\":%" PRId64, life_between(l, 60, 7200));
+}
+
+static void put_spec(struct life *l, const char *queue, struct buf *b)
+{
+	buf_str(b, "{\"command\":[\"x\"],\"tz\":\"UTC\",\"schedule\":");
+	put_schedule(l, b);
+	put_instant(b, "until", l->end);
+	if (life_chance(l, 60))
+		buf_printf(b, ",\"priority\":%" PRId64, life_between(l, -5, 5));
+	if (!text_equal(queue, "default"))
+		buf_printf(b, ",\"queue\":\"%s\"", queue);
+	if (life_chance(l, 40))
+		buf_printf(b, ",\"tags\":{\"team\":\"t%" PRId64 "\"}", life_between(l, 0, 2));
+	put_start_policy(l, b);
+	put_retry_policy(l, b);
+	buf_str(b, "}");
+}
+
+static struct habits habits_of(struct life *l)
+{
+	struct habits h = {.shortest = USEC_MSEC, .longest = 20 * USEC_SEC, .ok = 90, .odd = 30};
+
+	switch (life_between(l, 0, 9)) {
+	case 0: /* longer than its period, often */
+		h.longest = 3 * USEC_HOUR;
+		h.shortest = USEC_MIN;
+		break;
+	case 1:
+		h.ok = 5;
+		break;
+	case 2:
+		h.ok = 50;
+		h.odd = 80;
+		break;
+	case 3:
+		h.longest = 10 * USEC_MIN;
+		break;
+	default:
+		break;
+	}
+	return h;
+}
+
+static bool add_job(struct life *l)
+{
+	static const char *const owners[OWNERS] = {"ann", "bob", "cyd", "dan"};
+	const char *queue = queues[life_chance(l, 50) ? 0 : life_between(l, 0, QUEUES - 1)];
+	uint32_t owner = (uint32_t)life_between(l, 0, OWNERS - 1);
+	AUTO_DONE(submission) s;
+	AUTO(op) *op = op_new(OP_JOB_ADD, NULL, NULL);
+	struct err e = {};
+
+	submission_init(&s);
+	put_spec(l, queue, &s.body);
+	s.max_body = 1 << 20;
+	s.max_jobs = 1;
+	s.now = l->now;
+	s.uid = 1000 + owner;
+	s.owner = xstrdup(owners[owner]);
+	if (!submission_prepare(&s, l->zones, &e)) {
+		if (text_equal(e.field, "schedule"))
+			return false; /* a moment that is just over, or no slot before the end */
+		fprintf(stderr, "refused: %s: %s\n", e.field, e.msg);
+		abort();
+	}
+	submission_own(&s);
+	op->add = s.jobs[0];
+	if (!life_apply_one(l, op)) {
+		fprintf(stderr, "not added: %s\n", op->err.msg);
+		abort();
+	}
+	l->jobs = xrealloc(l->jobs, (l->n_jobs + 1) * sizeof(*l->jobs));
+	l->jobs[l->n_jobs++] = (struct life_job){.id = op->add.id, .uid = s.uid, .queue = queue,
+		.spec = xstrdup(s.v[0].text), .revision = 1, .habits = habits_of(l)};
+	life_say(l, "job", "\"id\":%" PRId64 ",\"uid\":%u,\"spec\":%s", op->add.id, s.uid, s.v[0].text);
+	return true;
+}
+
+void life_add_jobs(struct life *l, int n)
+{
+	for (int i = 0; i < n;)
+		i += add_job(l);
+}
