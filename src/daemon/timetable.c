@@ -31,7 +31,8 @@ struct timetable {
 	atomic_bool forget;
 	struct map cache;        /* job → struct compiled */
 	struct zone_cache *zones;
-	struct slot_walk walk;   /* of the job that is asked */
+	struct slot_walk walk;   /* of the job that is asked, */
+	struct slot_plan plan;   /* and its answer: both are large */
 	struct {
 		int64_t job, revision;
 		struct slot_walk walk;
@@ -218,7 +219,6 @@ static void take_plan(const struct compiled *c, const struct slot_plan *plan, st
 void timetable_plan(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg)
 {
 	struct timetable *t = arg;
-	struct slot_plan plan;
 	struct err e = {};
 	struct compiled *c = compiled_of(t, due, &e);
 	usec_t first;
@@ -234,12 +234,12 @@ void timetable_plan(const struct due_job *due, usec_t now, usec_t horizon, struc
 		return;
 	}
 	ret->policy = c->start;
-	if (!ask(t, due, c, first, now, horizon, &ret->steps, &plan)) {
+	if (!ask(t, due, c, first, now, horizon, &ret->steps, &t->plan)) {
 		ret->later = true;
 		return;
 	}
-	take_plan(c, &plan, ret);
-	ret->next_slot = plan.next ? plan.next : wait_for(c, now, true);
+	take_plan(c, &t->plan, ret);
+	ret->next_slot = t->plan.next ? t->plan.next : wait_for(c, now, true);
 }
 
 size_t timetable_missed(const struct late_job *late, usec_t now, void *arg)

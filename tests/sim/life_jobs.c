@@ -149,7 +149,7 @@ static bool add_job(struct life *l)
 	s.uid = 1000 + owner;
 	s.owner = xstrdup(owners[owner]);
 	if (!submission_prepare(&s, l->zones, &e)) {
-		if (text_equal(e.field, "schedule"))
+		if (text_starts(e.field, "schedule"))
 			return false; /* a moment that is just over, or no slot before the end */
 		fprintf(stderr, "refused: %s: %s\n", e.field, e.msg);
 		abort();

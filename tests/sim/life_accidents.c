@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What comes between: crashes, sleep, limits that change, people who cancel. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/clock_trust.h"
+#include "life.h"
+#include <inttypes.h>
+#include <stdlib.h>
+
+static struct life_job *any_job(struct life *l)
+{
+	return &l->jobs[life_between(l, 0, (int64_t)l->n_jobs - 1)];
+}
+
+/* ---- the machine ---- */
+
+static usec_t time_away(struct life *l)
+{
+	static const usec_t most[] = {USEC_MIN, USEC_MIN, 2 * USEC_HOUR, 3 * USEC_DAY};
+
+	return life_duration(l, 10 * USEC_MSEC, most[life_between(l, 0, 3)]);
+}
+
+static void crash(struct life *l)
+{
+	life_say(l, "down", "\"how\":\"crash\"");
+	life_engine_gone(l);
+	l->up_at = l->now + time_away(l);
+}
+
+static void reboot(struct life *l)
+{
+	life_say(l, "down", "\"how\":\"reboot\"");
+	life_engine_gone(l);
+	life_spawner_new(l);
+	l->up_at = l->now + time_away(l);
+}
+
+static void stop(struct life *l)
+{
+	AUTO(op) *op = op_new(OP_NODE_CLOSE, NULL, NULL);
+
+	op->node_close = (struct op_node_close){.node = l->node, .now = l->now};
+	life_apply_one(l, op);
+	life_say(l, "down", "\"how\":\"stop\"");
+	life_engine_gone(l);
+	l->up_at = l->now + time_away(l);
+}
+
+static void fall_asleep(struct life *l)
+{
+	l->asleep_until = l->now + time_away(l);
+	life_say(l, "sleep", "\"until\":%" PRId64, l->asleep_until);
+}
+
+/* ---- limits ---- */
+
+static void say_limit(struct life *l, const struct op_limit *o)
+{
+	life_say(l, "limit", "\"scope\":\"%s\",\"key\":\"%s\",\"running\":%" PRId64 ",\"n\":%" PRId64 ",\"per\":%" PRId64
+		",\"burst\":%" PRId64, o->scope == LIMIT_QUEUE ? "queue" : "owner", o->key, o->running, o->rate.n, o->rate.per,
+		o->rate.burst);
+}
+
+static void set_limit(struct life *l, enum limit_scope scope, const char *key, int64_t running, struct rate rate)
+{
+	AUTO(op) *op = op_new(OP_LIMIT_SET, NULL, NULL);
+
+	op->limit = (struct op_limit){.scope = scope, .key = key, .running_given = true, .running = running,
+		.weight_given = true, .weight = life_between(l, 1, 300), .rate_given = true, .rate = rate};
+	if (!life_apply_one(l, op)) {
+		fprintf(stderr, "limit: %s\n", op->err.msg);
+		abort();
+	}
+	say_limit(l, &op->limit);
+}
+
+static const char *const queue_names[QUEUES] = {"default", "bulk", "slow", "night"};
+
+static struct rate any_rate(struct life *l)
+{
+	struct rate r = {};
+
+	if (life_chance(l, 70))
+		return r;
+	r.n = life_between(l, 1, 30);
+	r.per = life_between(l, 1, 60) * USEC_MIN;
+	r.burst = life_between(l, 1, 40);
+	return r;
+}
+
+static void limit_queue(struct life *l)
+{
+	set_limit(l, LIMIT_QUEUE, queue_names[life_between(l, 0, QUEUES - 1)],
+		life_chance(l, 30) ? 0 : life_between(l, 1, 20), any_rate(l));
+}
+
+static void limit_owner(struct life *l)
+{
+	AUTO_TEXT uid = xprintf("%" PRId64, 1000 + life_between(l, 0, OWNERS - 1));
+
+	set_limit(l, LIMIT_OWNER, uid, life_chance(l, 30) ? 0 : life_between(l, 1, 20), any_rate(l));
+}
+
+static void limit_node(struct life *l)
+{
+	l->room_max = (size_t)life_between(l, 2, 60);
+	l->owner_max = life_chance(l, 70) ? 0 : (size_t)life_between(l, 1, 30);
+	life_say(l, "node", "\"room\":%zu,\"owner_max\":%zu", l->room_max, l->owner_max);
+}
+
+/* Loaded for a while: what waits for a quiet machine waits. */
+static void load(struct life *l)
+{
+	l->machine.thousandths[MACHINE_LOAD] = life_between(l, 0, 8) * 1000;
+	life_say(l, "load", "\"load\":%" PRId64, l->machine.thousandths[MACHINE_LOAD]);
+}
+
+/* ---- people ---- */
+
+static void cancel_run(struct life *l)
+{
+	struct run_filter f = {.uid = -1, .states = 1 << RUN_QUEUED | 1 << RUN_CLAIMED | 1 << RUN_RUNNING, .limit = 20};
+	struct run_list open = {};
+	AUTO(op) *op = op_new(OP_RUN_CANCEL, NULL, NULL);
+	struct err e = {};
+
+	if (!store_run_list(l->store, &f, &open, &e))
+		abort();
+	if (open.n) {
+		op->run_cancel = (struct op_run_cancel){.uid = -1,
+			.id = open.v[life_between(l, 0, (int64_t)open.n - 1)]->id, .now = l->now};
+		life_say(l, "cancel", "\"run\":%" PRId64, op->run_cancel.id);
+		if (life_apply_one(l, op))
+			life_cancel_worker(l, op->run_cancel.id, op->run_cancel.run->fence);
+	}
+	run_list_done(&open);
+}
+
+static void cancel_job(struct life *l)
+{
+	struct life_job *j = any_job(l);
+	AUTO(op) *op = op_new(OP_JOB_CANCEL, NULL, NULL);
+
+	if (j->over || !life_chance(l, 20))
+		return;
+	op->job_cancel = (struct op_job_cancel){.uid = -1, .id = j->id, .running = life_chance(l, 50), .now = l->now};
+	if (!life_apply_one(l, op))
+		return;
+	j->over = true;
+	life_say(l, "jobcancel", "\"job\":%" PRId64 ",\"running\":%d", j->id, op->job_cancel.running);
+	for (size_t i = 0; op->job_cancel.running && i < op->job_cancel.open.n; i++)
+		life_cancel_worker(l, op->job_cancel.open.v[i]->id, op->job_cancel.open.v[i]->fence);
+}
+
+static void add_some(struct life *l)
+{
+	if (l->now < l->end - USEC_DAY)
+		life_add_jobs(l, 1);
+}
+
+static const struct accident {
+	void (*happen)(struct life *l);
+	int weight;
+} accidents[] = {
+	{crash, 6},
+	{reboot, 3},
+	{stop, 3},
+	{fall_asleep, 4},
+	{limit_queue, 10},
+	{limit_owner, 8},
+	{limit_node, 4},
+	{load, 10},
+	{cancel_run, 8},
+	{cancel_job, 5},
+	{add_some, 4},
+};
+
+void life_accident(struct life *l)
+{
+	int64_t all = 0, at;
+
+	for (size_t i = 0; i < ELEMENTS(accidents); i++)
+		all += accidents[i].weight;
+	at = life_between(l, 0, all - 1);
+	for (size_t i = 0; i < ELEMENTS(accidents); i++) {
+		at -= accidents[i].weight;
+		if (at < 0) {
+			accidents[i].happen(l);
+			return;
+		}
+	}
+}
+
+void life_calm(struct life *l)
+{
+	l->machine.thousandths[MACHINE_LOAD] = 0;
+	life_say(l, "load", "\"load\":0");
+	for (size_t i = 0; i < QUEUES; i++)
+		set_limit(l, LIMIT_QUEUE, queue_names[i], 0, (struct rate){});
+	for (int i = 0; i < OWNERS; i++) {
+		AUTO_TEXT uid = xprintf("%d", 1000 + i);
+
+		set_limit(l, LIMIT_OWNER, uid, 0, (struct rate){});
+	}
+}

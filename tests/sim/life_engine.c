@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An engine without a loop and a spawner without processes: they do what the real ones do, at the time of the clock. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/job.h"
+#include "core/judge.h"
+#include "core/slots.h"
+#include "daemon/timetable.h"
+#include "life.h"
+#include "wire/codec.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PLAN_LIMIT 500
+#define PLAN_STEPS 20000 /* few, so that long stretches take several rounds */
+#define ROUNDS_MAX 20000 /* at one moment: more is a loop that never ends */
+
+/* ---- flights ---- */
+
+static void flight_free(struct flight *f)
+{
+	run_free(f->run);
+	free(f);
+}
+
+static struct flight *flight_add(struct life *l, struct claimed *c)
+{
+	struct flight *f = xcalloc(1, sizeof(*f));
+	AUTO_DONE(job_spec) spec;
+	struct err e = {};
+
+	job_spec_init(&spec);
+	if (!spec_from_text(c->spec, &spec, &e)) {
+		fprintf(stderr, "spec: %s\n", e.msg);
+		abort();
+	}
+	f->run = STEAL(c->run);
+	if (f->run->state == RUN_CLAIMED)
+		f->run->attempt++; /* the store counts an attempt when it hears that it started */
+	retry_policy_of(&spec, &f->retry);
+	f->timeout = spec.timeout;
+	map_put(&l->flights, f->run->id, f);
+	return f;
+}
+
+static void flight_drop(struct life *l, struct flight *f)
+{
+	map_take(&l->flights, f->run->id);
+	flight_free(f);
+}
+
+size_t life_room(const struct life *l)
+{
+	return l->flights.used < l->room_max ? l->room_max - l->flights.used : 0;
+}
+
+void life_engine_gone(struct life *l)
+{
+	struct flight *f;
+
+	for (size_t i = 0; (f = map_next(&l->flights, &i));)
+		flight_free(f);
+	map_done(&l->flights);
+	l->up = false;
+}
+
+/* ---- ends ---- */
+
+struct ending {
+	struct flight *flight;
+	struct worker worker; /* as the spawner tells it */
+	bool began;
+};
+
+static struct op *end_op(struct life *l, const struct ending *end)
+{
+	const struct flight *f = end->flight;
+	const struct worker *w = &end->worker;
+	struct run_case c = {
+		.outcome = w->outcome,
+		.exit_code = w->exit_code,
+		.term_signal = w->term_signal,
+		.cancel_asked = f->run->cancel_asked,
+		.failures = f->run->failures,
+		.lost = f->run->lost,
+		.first_start = f->run->first_start ? f->run->first_start : w->began,
+		.now = l->now,
+		.random = life_random(l),
+	};
+	struct run_verdict v = run_judge(&f->retry, &c);
+	struct op *op = op_new(OP_ENDED, NULL, NULL);
+
+	op->ended = (struct op_ended){.node = l->node, .state = v.state, .due_at = v.due_at, .failure = v.failure,
+		.lost = v.lost, .dead = v.dead, .pause = v.pause};
+	memcpy(op->ended.reason, v.reason, sizeof(v.reason));
+	op->ended.attempt = (struct attempt){.run = f->run->id, .number = f->run->attempt, .fence = f->run->fence,
+		.node = xstrdup(l->node), .spawner = xstrdup(l->spawner), .pid = 1, .started_at = w->began,
+		.ended_at = w->ends < l->now ? w->ends : l->now, .outcome = v.outcome, .exit_code = w->exit_code,
+		.term_signal = w->term_signal};
+	return op;
+}
+
+static void say_end(struct life *l, const struct ending *end, const struct op *op)
+{
+	life_say(l, "end",
+		"\"run\":%" PRId64 ",\"job\":%" PRId64 ",\"fence\":%" PRId64 ",\"outcome\":\"%s\",\"code\":%" PRId64
+		",\"signal\":%" PRId64 ",\"began\":%" PRId64 ",\"at\":%" PRId64 ",\"became\":\"%s\",\"stale\":%d",
+		end->flight->run->id, end->flight->run->job, end->flight->run->fence, attempt_outcome_name(end->worker.outcome),
+		end->worker.exit_code, end->worker.term_signal, end->worker.began, op->ended.attempt.ended_at,
+		run_state_name(op->ended.became), op->ended.stale);
+}
+
+/* Several ends go in one batch, as they do when they come during a commit. */
+static void record_ends(struct life *l, struct ending *v, size_t n)
+{
+	struct op **ops = xcalloc(n ? n : 1, sizeof(struct op *));
+
+	for (size_t i = 0; i < n; i++)
+		ops[i] = end_op(l, &v[i]);
+	if (n)
+		life_apply(l, ops, n);
+	for (size_t i = 0; i < n; i++) {
+		if (!ops[i]->ok) {
+			fprintf(stderr, "end of run %" PRId64 ": %s\n", v[i].flight->run->id, ops[i]->err.msg);
+			abort();
+		}
+		say_end(l, &v[i], ops[i]);
+		free(map_take(&l->workers, v[i].flight->run->id));
+		flight_drop(l, v[i].flight);
+		op_free(ops[i]);
+	}
+	free(ops);
+}
+
+static void end_without_worker(struct life *l, struct flight *f, enum attempt_outcome outcome)
+{
+	struct ending end = {.flight = f, .worker = {.began = l->now, .ends = l->now, .outcome = outcome, .exit_code = -1}};
+
+	record_ends(l, &end, 1);
+}
+
+static void take_ends(struct life *l)
+{
+	struct ending v[64];
+	struct worker *w;
+	size_t n;
+
+	do {
+		n = 0;
+		for (size_t i = 0; n < ELEMENTS(v) && (w = map_next(&l->workers, &i));) {
+			struct flight *f = w->ends <= l->now ? map_get(&l->flights, w->run) : NULL;
+
+			if (f && f->run->fence == w->fence)
+				v[n++] = (struct ending){.flight = f, .worker = *w};
+		}
+		record_ends(l, v, n);
+	} while (n == ELEMENTS(v));
+}
+
+/* ---- starts ---- */
+
+static struct worker *worker_new(struct life *l, const struct flight *f, usec_t timeout)
+{
+	static const int64_t odd_codes[] = {2, 75, 78, 100};
+	const struct habits *h = &life_job_of(l, f->run->job)->habits;
+	struct worker *w = xcalloc(1, sizeof(*w));
+
+	*w = (struct worker){.run = f->run->id, .job = f->run->job, .fence = f->run->fence, .began = l->now,
+		.outcome = ATTEMPT_SUCCEEDED};
+	w->ends = l->now + life_duration(l, h->shortest, h->longest);
+	if (!life_chance(l, h->ok)) {
+		w->outcome = ATTEMPT_FAILED;
+		w->exit_code = life_chance(l, h->odd) ? odd_codes[life_between(l, 0, 3)] : 1;
+		if (life_chance(l, 10)) {
+			w->exit_code = -1;
+			w->term_signal = 9;
+		}
+	}
+	if (timeout && w->ends - l->now > timeout) {
+		w->ends = l->now + timeout;
+		w->outcome = ATTEMPT_TIMED_OUT;
+		w->exit_code = -1;
+		w->term_signal = 15;
+	}
+	return w;
+}
+
+static void record_start(struct life *l, const struct flight *f)
+{
+	AUTO(op) *op = op_new(OP_STARTED, NULL, NULL);
+
+	op->started = (struct op_started){.node = l->node, .spawner = l->spawner, .run = f->run->id, .fence = f->run->fence,
+		.attempt = f->run->attempt, .pid = 1, .started_at = l->now};
+	life_apply_one(l, op);
+}
+
+static void start(struct life *l, struct flight *f)
+{
+	usec_t timeout;
+
+	if (!run_time_left(&f->retry, f->run->first_start, f->timeout, l->now, &timeout)) {
+		end_without_worker(l, f, ATTEMPT_TIMED_OUT);
+		return;
+	}
+	if (life_random(l) % 500 == 0) {
+		end_without_worker(l, f, ATTEMPT_NOT_STARTED);
+		return;
+	}
+	map_put(&l->workers, f->run->id, worker_new(l, f, timeout));
+	if (life_chance(l, 70))
+		record_start(l, f);
+}
+
+void life_cancel_worker(struct life *l, int64_t run, int64_t fence)
+{
+	struct flight *f = map_get(&l->flights, run);
+	struct worker *w = map_get(&l->workers, run);
+	usec_t at = l->now + life_between(l, 0, 5) * USEC_SEC;
+
+	if (f && f->run->fence == fence)
+		f->run->cancel_asked = true;
+	if (w && w->fence == fence && w->ends > at) {
+		w->ends = at;
+		w->outcome = ATTEMPT_CANCELLED;
+		w->exit_code = -1;
+		w->term_signal = 15;
+	}
+}
+
+static void give_back(struct life *l, struct flight *f)
+{
+	AUTO(op) *op = op_new(OP_GIVE_BACK, NULL, NULL);
+
+	op->give_back = (struct op_give_back){.node = l->node, .run = f->run->id, .fence = f->run->fence, .due_at = l->now};
+	life_apply_one(l, op);
+	life_say(l, "back", "\"run\":%" PRId64 ",\"fence\":%" PRId64, f->run->id, f->run->fence);
+	flight_drop(l, f);
+}
+
+/* ---- claims ---- */
+
+static void take_claimed(struct life *l, struct op_claim *c)
+{
+	size_t started = 0, n = c->claimed.n;
+	/* now and then the engine dies between the commit of a claim and the starts */
+	size_t until = !l->draining && n && life_random(l) % 4000 == 0 ? (size_t)life_between(l, 0, (int64_t)n - 1) : n;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct run *r = c->claimed.v[i].run;
+
+		life_say(l, "claim",
+			"\"run\":%" PRId64 ",\"job\":%" PRId64 ",\"fence\":%" PRId64 ",\"attempt\":%" PRId64
+			",\"due\":%" PRId64 ",\"slot\":%" PRId64 ",\"kind\":\"%s\",\"forced\":%d",
+			r->id, r->job, r->fence, r->attempt, r->due_at, r->slot, run_kind_name(r->kind), r->forced);
+		if (started++ < until)
+			start(l, flight_add(l, &c->claimed.v[i]));
+	}
+	if (until < n) {
+		life_say(l, "down", "\"how\":\"crash\"");
+		life_engine_gone(l);
+		l->up_at = l->now + life_duration(l, USEC_SEC, USEC_HOUR);
+	}
+}
+
+static void gate_of_spec(const char *text, const struct machine_now *machine, struct gate_says *ret)
+{
+	AUTO_DONE(job_spec) spec;
+	struct err e = {};
+
+	job_spec_init(&spec);
+	if (!spec_from_text(text, &spec, &e))
+		abort();
+	*ret = (struct gate_says){.met = machine_allows(machine, &spec.when)};
+	if (spec.rate && !rate_parse(spec.rate, &ret->rate, &e))
+		abort();
+}
+
+/* Whether it is of use to claim again at once. */
+static bool claim(struct life *l)
+{
+	AUTO(op) *op = op_new(OP_CLAIM, NULL, NULL);
+	size_t room = life_room(l);
+	usec_t was = l->wake.next_due;
+	bool more;
+
+	op->claim = (struct op_claim){.node = l->node, .now = l->now, .room = room, .owner_max = l->owner_max,
+		.gate = gate_of_spec, .machine = l->machine};
+	if (!life_apply_one(l, op)) {
+		fprintf(stderr, "claim: %s\n", op->err.msg);
+		abort();
+	}
+	l->claims++;
+	for (size_t i = 0; i < op->claim.replaced.n; i++) {
+		const struct run_change *r = &op->claim.replaced.v[i];
+
+		life_say(l, "replaced", "\"run\":%" PRId64 ",\"fence\":%" PRId64, r->run, r->fence);
+		life_cancel_worker(l, r->run, r->fence);
+	}
+	more = op->claim.claimed.n + op->claim.settled.n + op->claim.replaced.n > 0 || l->wake.next_due != was;
+	if (!more)
+		l->spins++;
+	if (op->claim.claimed.n < room)
+		life_say(l, "room", "\"left\":%zu", room - op->claim.claimed.n);
+	take_claimed(l, &op->claim);
+	return more;
+}
+
+/* ---- planning ---- */
+
+static void plan(struct life *l)
+{
+	AUTO(op) *op = op_new(OP_PLAN, NULL, NULL);
+
+	op->plan = (struct op_plan){.now = l->now, .horizon = l->now + SLOTS_LOOKAHEAD, .limit = PLAN_LIMIT,
+		.steps = PLAN_STEPS, .fn = timetable_plan, .fn_arg = l->timetable};
+	if (!life_apply_one(l, op)) {
+		fprintf(stderr, "plan: %s\n", op->err.msg);
+		abort();
+	}
+}
+
+void life_late(struct life *l, usec_t since, bool set_back)
+{
+	int64_t after = 0;
+
+	life_say(l, "late", "\"since\":%" PRId64 ",\"seen\":%" PRId64, since, l->seen);
+	do {
+		AUTO(op) *op = op_new(OP_LATE, NULL, NULL);
+
+		op->late = (struct op_late){.since = since, .now = l->now, .after = after, .set_back = set_back,
+			.fn = timetable_missed, .fn_arg = l->timetable};
+		if (!life_apply_one(l, op)) {
+			fprintf(stderr, "late: %s\n", op->err.msg);
+			abort();
+		}
+		after = op->late.more;
+	} while (after);
+}
+
+/* ---- life ---- */
+
+void life_spawner_new(struct life *l)
+{
+	struct worker *w;
+
+	for (size_t i = 0; (w = map_next(&l->workers, &i));)
+		free(w);
+	map_done(&l->workers);
+	snprintf(l->spawner, sizeof(l->spawner), "spawner-%d", ++l->spawners);
+}
+
+/* As the real one: what its spawner knows goes on, what it never heard of goes back, the rest is lost. */
+void life_engine_open(struct life *l)
+{
+	AUTO(op) *op = op_new(OP_NODE_OPEN, NULL, NULL);
+	struct op_node_open *o = &op->node_open;
+
+	snprintf(l->node, sizeof(l->node), "node-%d", ++l->nodes);
+	*o = (struct op_node_open){.node = l->node, .name = "one", .spawner = l->spawner, .host = "here", .now = l->now};
+	if (!life_apply_one(l, op)) {
+		fprintf(stderr, "open: %s\n", op->err.msg);
+		abort();
+	}
+	l->up = true;
+	life_say(l, "up", "\"spawner\":\"%s\"", l->spawner);
+	for (size_t i = 0; i < o->same_spawner.n; i++) {
+		struct flight *f = flight_add(l, &o->same_spawner.v[i]);
+		const struct worker *w = map_get(&l->workers, f->run->id);
+
+		if (w && f->run->cancel_asked)
+			life_cancel_worker(l, f->run->id, f->run->fence);
+		else if (!w && f->run->cancel_asked)
+			end_without_worker(l, f, ATTEMPT_CANCELLED);
+		else if (!w)
+			give_back(l, f);
+	}
+	for (size_t i = 0; i < o->other_spawner.n; i++)
+		end_without_worker(l, flight_add(l, &o->other_spawner.v[i]), ATTEMPT_LOST);
+	life_late(l, o->last_seen, false);
+}
+
+/* Everything that is due at this moment. */
+void life_engine_pump(struct life *l)
+{
+	bool claimable = true;
+
+	l->seen = l->now;
+	for (int i = 0; l->up; i++) {
+		if (i == ROUNDS_MAX) {
+			fprintf(stderr, "seed %" PRIu64 ": no end at %" PRId64 ", next slot %" PRId64 ", next due %" PRId64 "\n",
+				l->o.seed, l->now, l->wake.next_slot, l->wake.next_due);
+			abort();
+		}
+		take_ends(l);
+		if (l->wake.next_slot != USEC_NEVER && l->wake.next_slot - SLOTS_LOOKAHEAD <= l->now)
+			plan(l);
+		else if (claimable && l->wake.next_due <= l->now && life_room(l) > 0)
+			claimable = claim(l);
+		else
+			break;
+	}
+}
+
+usec_t life_engine_alarm(const struct life *l)
+{
+	usec_t at = USEC_NEVER;
+
+	if (l->wake.next_slot != USEC_NEVER)
+		at = l->wake.next_slot - SLOTS_LOOKAHEAD;
+	if (life_room(l) > 0 && l->wake.next_due < at)
+		at = l->wake.next_due;
+	return at;
+}

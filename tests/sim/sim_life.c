@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Thousands of random jobs over months on a fake clock, through the real store; judged by judge_life.py. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "base/tzfile.h"
+#include "core/clock_trust.h"
+#include "core/zone_cache.h"
+#include "daemon/timetable.h"
+#include "life.h"
+#include <inttypes.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define DRAIN_MAX (400 * USEC_DAY) /* after the end of all schedules */
+
+extern char **environ;
+
+/* ---- chance ---- */
+
+uint64_t life_random(struct life *l)
+{
+	uint64_t x = l->random += UINT64_C(0x9e3779b97f4a7c15); /* splitmix64 */
+
+	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+	return x ^ x >> 31;
+}
+
+int64_t life_between(struct life *l, int64_t low, int64_t high)
+{
+	return low + (int64_t)(life_random(l) % (uint64_t)(high - low + 1));
+}
+
+bool life_chance(struct life *l, int percent)
+{
+	return life_between(l, 0, 99) < percent;
+}
+
+usec_t life_duration(struct life *l, usec_t low, usec_t high)
+{
+	usec_t top = low;
+
+	/* as many doublings as chance wants, then a part of that */
+	while (top < high && life_chance(l, 85))
+		top *= 2;
+	return life_between(l, low, top < high ? top : high);
+}
+
+/* ---- the store ---- */
+
+void life_apply(struct life *l, struct op **ops, size_t n)
+{
+	struct err e = {};
+
+	l->batches++;
+	if (!store_apply(l->store, ops, n, &l->wake, &e)) {
+		fprintf(stderr, "seed %" PRIu64 ": the store failed: %s\n", l->o.seed, e.msg);
+		abort();
+	}
+}
+
+bool life_apply_one(struct life *l, struct op *op)
+{
+	life_apply(l, &op, 1);
+	return op->ok;
+}
+
+/* ---- time ---- */
+
+static usec_t first_end(const struct life *l)
+{
+	usec_t first = USEC_NEVER;
+	const struct worker *w;
+
+	for (size_t i = 0; (w = map_next(&l->workers, &i));)
+		if (w->ends < first && map_get(&l->flights, w->run))
+			first = w->ends;
+	return first;
+}
+
+/* The next moment at which something happens; USEC_NEVER: all is over. */
+static usec_t next_moment(const struct life *l, usec_t accident)
+{
+	usec_t at = accident, alarm, end;
+
+	if (!l->up)
+		return l->up_at;
+	if (l->asleep_until)
+		return l->asleep_until;
+	alarm = life_engine_alarm(l);
+	end = first_end(l);
+	at = alarm < at ? alarm : at;
+	return end < at ? end : at;
+}
+
+static void wake_up(struct life *l, usec_t alarm)
+{
+	l->asleep_until = 0;
+	life_say(l, "awake", "\"alarm\":%" PRId64, alarm == USEC_NEVER ? 0 : alarm);
+	if (clock_jump(l->seen, alarm, l->now) == JUMP_AHEAD)
+		life_late(l, l->seen, false);
+}
+
+static void live(struct life *l)
+{
+	usec_t gap = l->o.span / (l->o.accidents + 1), accident = l->now + gap;
+	usec_t at, alarm = USEC_NEVER;
+
+	for (;;) {
+		at = next_moment(l, accident);
+		if (at == USEC_NEVER || at > l->end + DRAIN_MAX)
+			break;
+		if (at > l->now)
+			l->now = at + life_between(l, 0, 3) * USEC_MSEC; /* no one is exactly in time */
+		if (!l->up)
+			life_engine_open(l);
+		else if (l->asleep_until)
+			wake_up(l, alarm);
+		while (accident <= l->now && l->up && !l->asleep_until) {
+			alarm = life_engine_alarm(l);
+			life_accident(l);
+			accident = l->now + life_between(l, 1, 2 * gap);
+		}
+		if (!l->draining && l->now > l->end) {
+			l->draining = true;
+			accident = USEC_NEVER;
+			if (l->up && !l->asleep_until)
+				life_calm(l);
+			else
+				l->draining = false; /* when it is back */
+		}
+		if (l->up && !l->asleep_until)
+			life_engine_pump(l);
+	}
+}
+
+static void run(const struct life_options *o)
+{
+	struct life l = {.o = *o, .random = o->seed * 7919 + 1, .now = LIFE_START, .end = LIFE_START + o->span,
+		.room_max = 20, .machine = MACHINE_UNKNOWN};
+	struct store_options so = {.where = o->where};
+	struct err e = {};
+
+	l.journal = fopen(o->journal, "we");
+	if (!l.journal || !store_open(&so, &l.store, &e)) {
+		fprintf(stderr, "cannot begin: %s\n", e.msg);
+		exit(99);
+	}
+	l.machine.thousandths[MACHINE_LOAD] = 0;
+	l.timetable = timetable_new();
+	l.zones = zone_cache_new(tzfile_read);
+	life_spawner_new(&l);
+	life_say(&l, "sim", "\"seed\":%" PRIu64 ",\"end\":%" PRId64 ",\"room\":%zu", o->seed, l.end, l.room_max);
+	life_calm(&l); /* makes the queues */
+	life_engine_open(&l);
+	life_add_jobs(&l, o->jobs);
+	live(&l);
+	life_say_rows(&l);
+	life_say(&l, "done", "\"batches\":%ld,\"claims\":%ld,\"spins\":%ld", l.batches, l.claims, l.spins);
+	life_engine_gone(&l);
+	life_spawner_new(&l);
+	timetable_free(l.timetable);
+	zone_cache_free(l.zones);
+	store_free(l.store);
+	for (size_t i = 0; i < l.n_jobs; i++)
+		free(l.jobs[i].spec);
+	free(l.jobs);
+	fclose(l.journal);
+}
+
+/* ---- the test ---- */
+
+static bool judged(const char *journal)
+{
+	const char *source = getenv("top_srcdir");
+	AUTO_TEXT judge = xprintf("%s/tests/sim/judge_life.py", source ? source : ".");
+	char *argv[] = {(char *)"python3", judge, (char *)journal, NULL};
+	int status = -1;
+	pid_t pid;
+
+	fflush(stdout);
+	if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ) != 0 || waitpid(pid, &status, 0) < 0)
+		return false;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static int64_t number(const char *name, int64_t preset)
+{
+	const char *text = getenv(name);
+	int64_t n;
+
+	return text && parse_int(text, 0, INT64_C(1) << 40, &n) ? n : preset;
+}
+
+/* In memory where that is possible: a fake clock does not wait for a real disk. */
+static char *make_place(void)
+{
+	char *place = xstrdup("/dev/shm/sim-life-XXXXXX");
+
+	if (mkdtemp(place))
+		return place;
+	free(place);
+	place = xprintf("%s/sim-life-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+	return mkdtemp(place) ? place : NULL;
+}
+
+static void remove_place(const char *place)
+{
+	static const char *const files[] = {"jobs.db", "jobs.db-wal", "jobs.db-shm", "jobs.db-reserve", "jobs.db.reserve",
+		"jobs.db-lock", "jobs.db.lock", "journal"};
+
+	for (size_t i = 0; i < ELEMENTS(files); i++) {
+		AUTO_TEXT path = xprintf("%s/%s", place, files[i]);
+
+		unlink(path);
+	}
+	rmdir(place);
+}
+
+static bool one_life(uint64_t seed, bool keep)
+{
+	AUTO_TEXT place = make_place();
+	AUTO_TEXT store = xprintf("%s/jobs.db", place);
+	AUTO_TEXT journal = xprintf("%s/journal", place);
+	struct life_options o = {.seed = seed, .jobs = (int)number("JOBS", 150), .span = number("DAYS", 3) * USEC_DAY,
+		.where = getenv("STORE") ? getenv("STORE") : store, .journal = journal};
+	bool ok;
+
+	o.accidents = (int)number("ACCIDENTS", (int64_t)(o.span / USEC_HOUR) * 2);
+	printf("# SEED=%" PRIu64 " JOBS=%d DAYS=%" PRId64 "\n", seed, o.jobs, o.span / USEC_DAY);
+	run(&o);
+	ok = judged(journal);
+	if (keep || getenv("KEEP"))
+		printf("# kept in %s\n", place);
+	else
+		remove_place(place);
+	return ok;
+}
+
+int main(void)
+{
+	int64_t lives = number("LIVES", getenv("SEED") ? 1 : 3), seed = number("SEED", (int64_t)time(NULL));
+	bool failed = false;
+
+	printf("1..%" PRId64 "\n", lives);
+	for (int64_t i = 0; i < lives; i++) {
+		bool ok = one_life((uint64_t)(seed + i), false);
+
+		printf("%sok %" PRId64 " - every_slot_of_a_random_life_has_the_outcome_its_policies_ask_for_%" PRId64 "\n",
+			ok ? "" : "not ", i + 1, i + 1);
+		failed |= !ok;
+	}
+	return failed;
+}
