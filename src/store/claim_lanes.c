@@ -397,5 +397,6 @@ void claim_done(struct claim *c)
 	free(c->views);
 	free(c->decided);
 	set_done(&c->cancelled);
+	map_done(&c->gone);
 	set_done(&c->replaced);
 }

@@ -92,6 +92,7 @@ struct claim {
 	struct candidate **decided;  /* owned array; the candidates are their lanes' */
 	size_t n_decided, started;
 	struct set cancelled;        /* {run, state, reason}: waited for a retry, and were replaced */
+	struct map gone;             /* these runs: they may be due, too */
 	struct set replaced;         /* runs that go on and must end */
 };
 void claim_done(struct claim *c);

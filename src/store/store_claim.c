@@ -71,6 +71,27 @@ static void give_way(struct claim *c, struct candidate *r)
 	r->verdict = (struct claim_verdict){.verb = CLAIM_SKIP, .reason = "overlap"};
 }
 
+/* One that waits for a retry ends here, also when that was to start in this very claim, or still is to be decided. */
+static void end_waiting(struct claim *c, int64_t run)
+{
+	set_item(&c->cancelled);
+	set_int(&c->cancelled, "run", run);
+	set_int(&c->cancelled, "state", RUN_CANCELLED);
+	set_text(&c->cancelled, "reason", "replaced");
+	map_put(&c->gone, run, c);
+	for (size_t i = 0; i < c->n_decided; i++) {
+		struct candidate *r = c->decided[i];
+
+		if (r->id != run)
+			continue;
+		if (r->verdict.verb == CLAIM_START) {
+			claim_count(r->lane, -1);
+			c->started--;
+		}
+		r->verdict.verb = CLAIM_VERB_MAX;
+	}
+}
+
 /* The runs of its job that go on are asked to end; those that only hold a place end here. */
 static void replace(struct claim *c, struct candidate *r)
 {
@@ -87,10 +108,7 @@ static void replace(struct claim *c, struct candidate *r)
 		if (h->here) {
 			give_way(c, h->here);
 		} else if (h->state == RUN_QUEUED) {
-			set_item(&c->cancelled);
-			set_int(&c->cancelled, "run", h->run);
-			set_int(&c->cancelled, "state", RUN_CANCELLED);
-			set_text(&c->cancelled, "reason", "replaced");
+			end_waiting(c, h->run);
 		} else {
 			set_id(&c->replaced, h->run);
 			j->holders[kept++] = *h;
@@ -168,7 +186,10 @@ static bool decide_all(struct claim *c, struct err *e)
 			continue;
 		}
 		r = l->v[l->next++];
-		decide(c, r);
+		if (map_get(&c->gone, r->id))
+			r->verdict.verb = CLAIM_VERB_MAX;
+		else
+			decide(c, r);
 		l->put_off += r->verdict.verb != CLAIM_START;
 		if (l->next < l->n)
 			l->front = l->v[l->next]->due_at;
@@ -344,6 +365,7 @@ static bool take_places(struct claim *c, struct map *placed, struct err *e)
 static bool start_all(struct claim *c, const char *spawner, struct err *e)
 {
 	AUTO_DONE(map) placed = {};
+	AUTO_DONE(map) ours = {};
 	AUTO_SET set = {};
 	AUTO_SET ids = {};
 	AUTO_QUERY q = {};
@@ -358,7 +380,6 @@ static bool start_all(struct claim *c, const char *spawner, struct err *e)
 		set_item(&set);
 		set_int(&set, "run", r->id);
 		set_int(&set, "revision", r->revision);
-		set_id(&ids, r->id);
 	}
 	if (set.n == 0)
 		return true;
@@ -370,10 +391,13 @@ static bool start_all(struct claim *c, const char *spawner, struct err *e)
 	while (query_row(&q)) {
 		int64_t uid;
 
-		query_get_int(&q);
+		map_put(&ours, query_get_int(&q), c);
 		uid = query_get_int(&q);
 		count_run(c->s, RUN_QUEUED, RUN_CLAIMED, uid, query_get_text(&q));
 	}
+	for (size_t i = 0; i < c->n_decided; i++)
+		if (map_get(&ours, c->decided[i]->id))
+			set_id(&ids, c->decided[i]->id);
 	return !q.failed && runs_read_claimed(c->s, set_json(&ids), &c->c->claimed, e);
 }
 
