@@ -106,10 +106,10 @@ static void say_end(struct life *l, const struct ending *end, const struct op *o
 {
 	life_say(l, "end",
 		"\"run\":%" PRId64 ",\"job\":%" PRId64 ",\"fence\":%" PRId64 ",\"outcome\":\"%s\",\"code\":%" PRId64
-		",\"signal\":%" PRId64 ",\"began\":%" PRId64 ",\"at\":%" PRId64 ",\"became\":\"%s\",\"stale\":%d",
+		",\"signal\":%" PRId64 ",\"began\":%" PRId64 ",\"at\":%" PRId64 ",\"became\":\"%s\",\"stale\":%d,\"paused\":%d",
 		end->flight->run->id, end->flight->run->job, end->flight->run->fence, attempt_outcome_name(end->worker.outcome),
 		end->worker.exit_code, end->worker.term_signal, end->worker.began, op->ended.attempt.ended_at,
-		run_state_name(op->ended.became), op->ended.stale);
+		run_state_name(op->ended.became), op->ended.stale, op->ended.job_paused);
 }
 
 /* Several ends go in one batch, as they do when they come during a commit. */

@@ -227,7 +227,7 @@ static bool one_life(uint64_t seed, bool keep)
 	AUTO_TEXT place = make_place();
 	AUTO_TEXT store = xprintf("%s/jobs.db", place);
 	AUTO_TEXT journal = xprintf("%s/journal", place);
-	struct life_options o = {.seed = seed, .jobs = (int)number("JOBS", 150), .span = number("DAYS", 3) * USEC_DAY,
+	struct life_options o = {.seed = seed, .jobs = (int)number("JOBS", 30), .span = number("DAYS", 1) * USEC_DAY,
 		.where = getenv("STORE") ? getenv("STORE") : store, .journal = journal};
 	bool ok;
 
