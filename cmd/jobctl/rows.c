@@ -78,6 +78,7 @@ CELL_TIME(cell_slot, "slot")
 CELL_TIME(cell_due, "due_at")
 CELL_TIME(cell_started, "started_at")
 CELL_TIME(cell_ended, "ended_at")
+CELL_TIME(cell_died, "dead_at")
 
 /* 15m for PT15M; days of ISO 8601 follow the wall clock, so they are no number of hours. */
 static void put_interval(const char *text, const char *before, struct buf *out)
@@ -227,10 +228,14 @@ static void cell_duration(const json_t *row, const struct look *l, struct buf *o
 		buf_printf(out, "%.3f", (double)(to - from) / USEC_SEC);
 }
 
+/* With the moment of the next try, when one is waited for. */
 static void cell_result(const json_t *row, const struct look *l, struct buf *out)
 {
-	(void)l;
 	words_result(row, out);
+	if (!words_waits_for_retry(row) || !member_time(row, "due_at"))
+		return;
+	buf_str(out, l->relative ? ", " : ", at ");
+	put_time(row, "due_at", l, out);
 }
 
 static const struct column job_columns[] = {
@@ -271,5 +276,21 @@ static const struct column run_columns[] = {
 	{{"RESULT", false, false}, "result", false, cell_result},
 };
 
+static const struct column dead_columns[] = {
+	{{"RUN", false, false}, "run", false, cell_run},
+	{{"ID", true, false}, "id", true, cell_id},
+	{{"JOB", true, false}, "job", true, cell_job},
+	{{"NAME", false, false}, "job_name", true, cell_job_name},
+	{{"STATE", false, true}, "state", false, cell_state},
+	{{"OWNER", false, false}, "owner", true, cell_owner},
+	{{"SLOT", false, false}, "slot", false, cell_slot},
+	{{"DIED", false, false}, "dead_at", false, cell_died},
+	{{"TRIES", true, false}, "attempt", false, cell_attempt},
+	{{"EXIT", true, false}, "exit_code", true, cell_exit_code},
+	{{"SIGNAL", true, false}, "signal", true, cell_signal},
+	{{"RESULT", false, false}, "result", false, cell_result},
+};
+
+const struct row_kind dead_rows = {dead_columns, ELEMENTS(dead_columns), ref_of_run};
 const struct row_kind job_rows = {job_columns, ELEMENTS(job_columns), ref_of_job};
 const struct row_kind run_rows = {run_columns, ELEMENTS(run_columns), ref_of_run};

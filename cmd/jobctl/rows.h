@@ -6,7 +6,7 @@
 struct buf;
 struct row_kind;
 
-extern const struct row_kind job_rows, run_rows;
+extern const struct row_kind job_rows, run_rows, dead_rows;
 
 /* The command of a job object on one line: words quoted as for a shell, or the script. */
 void words_of_command(const json_t *job, struct buf *out);

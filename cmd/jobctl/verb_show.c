@@ -249,9 +249,10 @@ static void put_run(struct buf *out, const struct ctl *c, const json_t *run)
 		put_time_line(out, c, run, "last slot", "slot_last");
 		buf_printf(out, "%-*s%" PRId64 "\n", LABEL, "slots", member_int(run, "slot_count"));
 	}
-	put_time_line(out, c, run, "due", "due_at");
+	put_time_line(out, c, run, words_waits_for_retry(run) ? "next try" : "due", "due_at");
 	put_time_line(out, c, run, "started", "started_at");
 	put_time_line(out, c, run, "ended", "ended_at");
+	put_time_line(out, c, run, "dead letter", "dead_at");
 	put_line(out, "node", member_text(run, "node"));
 	if (json_is_true(json_object_get(run, "cancel_asked")))
 		put_line(out, "cancel", "asked for");

@@ -142,6 +142,33 @@ static const struct opt limit_opts[] = {
 	{},
 };
 
+static const char dead_details[] =
+	"A dead letter is a run whose retries are used up, or whose exit code says so (--on-exit).\n"
+	"A job means all of its dead letters, --all those of every job; --since and --until choose\n"
+	"by when they died. Tried again, a run has all its retries anew. Purged, it stays in the\n"
+	"history as it ended.\n";
+#define DEAD_TIMES                                                                                 \
+	{"job", 'j', "JOB", "the dead letters of this job; repeatable"},                           \
+	{"since", 0, "TIME", "only those that died at or after this time"},                        \
+	{"until", 0, "TIME", "only those that died before this time"}
+static const struct opt dead_list_opts[] = {
+	DEAD_TIMES,
+	{"limit", 'n', "N", "at most so many (100); 0 means all"},
+	{"cursor", 0, "CURSOR", "go on where an earlier page ended"},
+	{},
+};
+static const struct opt dead_retry_opts[] = {
+	DEAD_TIMES,
+	{"all", 'a', NULL, "every dead letter"},
+	{},
+};
+static const struct opt dead_purge_opts[] = {
+	DEAD_TIMES,
+	{"all", 'a', NULL, "every dead letter"},
+	{"yes", 'y', NULL, "do not ask"},
+	{},
+};
+
 const struct opt global_opts[] = {
 	{"output", 'o', "FORMAT", "table, wide, json, jsonl, csv or name"},
 	{"json", 0, NULL, "short for -o json"},
@@ -181,6 +208,14 @@ const struct verb verbs[] = {
 	{.name = "explain", .operands = "[SCHEDULE]", .help = "a schedule in plain words",
 		.details = explain_details, .opts = explain_opts, .max = -1, .formats = FORMATS_OBJECT,
 		.run = verb_explain},
+	{.name = "dead list", .operands = "[JOB…]", .help = "list runs that failed for good", .details = dead_details,
+		.opts = dead_list_opts, .bare = true, .max = -1, .formats = FORMATS_ALL, .run = verb_dead_list},
+	{.name = "dead show", .operands = "RUN", .help = "show a dead letter", .min = 1, .max = 1, .formats = FORMATS_ALL,
+		.run = verb_dead_show},
+	{.name = "dead retry", .operands = "[RUN|JOB…]", .help = "try dead letters again", .details = dead_details,
+		.opts = dead_retry_opts, .max = -1, .formats = FORMATS_OBJECT, .run = verb_dead_retry},
+	{.name = "dead purge", .operands = "[RUN|JOB…]", .help = "put dead letters aside", .details = dead_details,
+		.opts = dead_purge_opts, .max = -1, .formats = FORMATS_OBJECT, .run = verb_dead_purge},
 	{.name = "queue list", .help = "list the queues and what they hold", .bare = true, .formats = FORMATS_ALL,
 		.run = verb_queue_list},
 	{.name = "queue add", .operands = "NAME", .help = "make a queue that jobs can name", .opts = queue_opts, .min = 1,

@@ -93,6 +93,13 @@ static const char *last_error(const json_t *run)
 	return n ? json_string_value(json_object_get(json_array_get(attempts, n - 1), "error")) : NULL;
 }
 
+bool words_waits_for_retry(const json_t *run)
+{
+	const char *state = json_string_value(json_object_get(run, "state"));
+
+	return state && strcmp(state, "queued") == 0 && json_integer_value(json_object_get(run, "attempt")) > 0;
+}
+
 void words_result(const json_t *run, struct buf *out)
 {
 	const json_t *code = json_object_get(run, "exit_code"), *sig = json_object_get(run, "signal");
@@ -108,7 +115,7 @@ void words_result(const json_t *run, struct buf *out)
 	} else if (json_is_integer(code) && json_integer_value(code) != 0) {
 		buf_printf(out, "exit code %d", (int)json_integer_value(code));
 	}
-	error = last_error(run);
+	error = words_waits_for_retry(run) ? NULL : last_error(run);
 	if (error) {
 		buf_printf(out, "%s%s", out->len ? ", " : "", error);
 		return;
