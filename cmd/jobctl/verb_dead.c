@@ -201,7 +201,7 @@ static bool change_many(struct change *ch, int64_t job, struct err *e)
 	if (job)
 		json_object_set_new(json_array_get(ch->results, json_array_size(ch->results) - 1), "job", json_integer(job));
 	if (is_talk(ch->c))
-		ctl_say("%" PRId64 " dead letters %s", count, strcmp(ch->verb, "retry") == 0 ? "queued again" : "purged");
+		ctl_say("%" PRId64 " dead letter%s %s", count, count == 1 ? "" : "s", strcmp(ch->verb, "retry") == 0 ? "queued again" : "purged");
 	if (refused)
 		ctl_say("%" PRId64 " not: %s", refused, because ? because : "no reason given");
 	return true;

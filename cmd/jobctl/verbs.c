@@ -210,7 +210,7 @@ const struct verb verbs[] = {
 		.run = verb_explain},
 	{.name = "dead list", .operands = "[JOB…]", .help = "list runs that failed for good", .details = dead_details,
 		.opts = dead_list_opts, .bare = true, .max = -1, .formats = FORMATS_ALL, .run = verb_dead_list},
-	{.name = "dead show", .operands = "RUN", .help = "show a dead letter", .min = 1, .max = 1, .formats = FORMATS_ALL,
+	{.name = "dead show", .operands = "RUN", .help = "show a dead letter", .opts = show_opts, .min = 1, .max = 1, .formats = FORMATS_ALL,
 		.run = verb_dead_show},
 	{.name = "dead retry", .operands = "[RUN|JOB…]", .help = "try dead letters again", .details = dead_details,
 		.opts = dead_retry_opts, .max = -1, .formats = FORMATS_OBJECT, .run = verb_dead_retry},
