@@ -12,6 +12,9 @@ enum access_verb {
 	VERB_CANCEL,
 	VERB_REMOVE,
 	VERB_STATUS,
+	VERB_PAUSE,   /* and resume */
+	VERB_TRIGGER,
+	VERB_FREEZE,  /* and thaw */
 	VERB_QUEUES, /* see the queues */
 	VERB_DEAD,    /* try dead letters again, purge them */
 	VERB_LIMIT,  /* queues and limits are the administrator's to change */

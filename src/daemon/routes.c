@@ -19,7 +19,8 @@
 
 const struct route routes[] = {
 	{"POST", "/v1/jobs", route_job_submit, VERB_SUBMIT, BODY_ONE, "submit a job", {
-		{"dry_run", QUERY_BOOL, 0, 0, "check everything and say what would happen; nothing is stored"}}, EVENT_JOB_ADD},
+		{"dry_run", QUERY_BOOL, 0, 0, "check everything and say what would happen; nothing is stored"},
+		{"paused", QUERY_BOOL, 0, 0, "it starts nothing before it is resumed"}}, EVENT_JOB_ADD},
 	{"POST", "/v1/jobs/bulk", route_job_bulk, VERB_SUBMIT, BODY_BULK, "submit many jobs, all or none", {},
 		EVENT_JOB_ADD},
 	{"GET", "/v1/jobs", route_job_list, VERB_SEE, BODY_NONE, "list jobs", {
@@ -34,6 +35,17 @@ const struct route routes[] = {
 	{"GET", "/v1/jobs/{job}", route_job_get, VERB_SEE, BODY_NONE, "show a job", {}},
 	{"POST", "/v1/jobs/{job}/cancel", route_job_cancel, VERB_CANCEL, BODY_OPTIONAL,
 		"no more slots; queued runs end, running ones on request", {}, EVENT_JOB_CANCEL},
+	{"POST", "/v1/jobs/{job}/pause", route_job_pause, VERB_PAUSE, BODY_OPTIONAL,
+		"a job's slots are skipped; what runs goes on", {}, EVENT_JOB_PAUSE},
+	{"POST", "/v1/jobs/{job}/resume", route_job_resume, VERB_PAUSE, BODY_OPTIONAL,
+		"end a job's pause, or look again at one that is suspended", {}, EVENT_JOB_RESUME},
+	{"POST", "/v1/jobs/{job}/run", route_job_run, VERB_TRIGGER, BODY_OPTIONAL, "run a job now", {}, EVENT_RUN_TRIGGER},
+	{"GET", "/v1/pauses", route_pause_list, VERB_SEE, BODY_NONE, "what is paused or frozen beside single jobs", {}},
+	{"POST", "/v1/pause", route_pause, VERB_PAUSE, BODY_OPTIONAL, "pause all jobs of a scope", {}, EVENT_PAUSE},
+	{"POST", "/v1/resume", route_resume, VERB_PAUSE, BODY_OPTIONAL, "end the pause of a scope", {}, EVENT_RESUME},
+	{"POST", "/v1/freeze", route_freeze, VERB_FREEZE, BODY_OPTIONAL, "nothing starts but what is spared", {},
+		EVENT_FREEZE},
+	{"POST", "/v1/thaw", route_thaw, VERB_FREEZE, BODY_OPTIONAL, "end the freeze", {}, EVENT_THAW},
 	{"DELETE", "/v1/jobs/{job}", route_job_remove, VERB_REMOVE, BODY_NONE,
 		"cancel a job and put it out of sight; its history stays", {}, EVENT_JOB_REMOVE},
 	{"GET", "/v1/runs", route_run_list, VERB_SEE, BODY_NONE, "list runs, newest first", {

@@ -174,6 +174,7 @@ static bool prepare_job(struct submission *s, size_t i, const json_t *o, struct 
 	new->queue = j->spec.queue;
 	start_policy_of(&j->spec, &new->policy);
 	new->limit = s->jobs_limit;
+	new->paused = s->paused;
 	return true;
 }
 

@@ -25,6 +25,7 @@ struct submission {
 	struct buf body;      /* in */
 	bool bulk;
 	bool dry_run;         /* a single job that nobody will store */
+	bool paused;          /* starts nothing before it is resumed */
 	size_t max_body, max_jobs;
 	usec_t now;
 	uint32_t uid;

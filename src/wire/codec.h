@@ -11,6 +11,7 @@ struct err;
 struct event;
 struct job;
 struct job_spec;
+struct pause_order;
 struct run;
 struct strv;
 
@@ -43,6 +44,8 @@ json_t *job_to_json(const struct job *j, struct err *e); /* the spec's members b
 json_t *run_to_json(const struct run *r);
 json_t *attempt_to_json(const struct attempt *a);
 json_t *event_to_json(const struct event *ev);
+json_t *pause_to_json(const struct pause_order *p);
+json_t *job_pause_to_json(const struct job *j);           /* null unless it is paused */
 json_t *error_to_json(const struct err *e);              /* {"error":{"code","message","field"}} */
 bool error_from_json(const json_t *o, struct err *e);    /* fills e; false when it is no error object */
 
