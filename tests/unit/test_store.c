@@ -23,6 +23,8 @@ int main(int argc, char **argv)
 		&store_plan_part,
 		&store_list_part,
 		&store_batch_part,
+		&store_claim_part,
+		&store_lanes_part,
 		&store_dead_part,
 		&store_faults_part,
 		&store_schema_part,

@@ -601,7 +601,7 @@ RETURNING id, uid, queue
 
 -- query runs_settle(set json, now int) -> id int, job int, uid int, queue text, state int, fence int,
 --	slot_last int, reason text, notifies int
-UPDATE runs SET state = given.state, reason = given.reason, ended_at = :now
+UPDATE runs SET state = given.state, reason = given.reason, ended_at = :now, hold = HOLD_NONE
 FROM (SELECT given.* FROM jsonb_to_recordset(:set) AS given(run bigint, state bigint, reason text) {each_run}) AS given
 WHERE runs.id = given.run AND coalesce(runs.state = RUN_QUEUED, false)
 RETURNING id, job, uid, queue, runs.state, fence, runs.slot_last, runs.reason, runs.notifies
@@ -737,7 +737,7 @@ WHERE id = :id AND fence = :fence AND node = :node AND state + 0 = RUN_CLAIMED
 RETURNING id, queue
 
 -- query runs_cancel_queued(set json, reason text, now int) -> id int, queue text
-UPDATE runs SET state = RUN_CANCELLED, reason = :reason, ended_at = :now
+UPDATE runs SET state = RUN_CANCELLED, reason = :reason, ended_at = :now, hold = HOLD_NONE
 WHERE id = {ids} AND state + 0 = RUN_QUEUED
 RETURNING id, queue
 

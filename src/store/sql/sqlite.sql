@@ -598,7 +598,7 @@ RETURNING id, uid, queue
 
 -- query runs_settle(set json, now int) -> id int, job int, uid int, queue text, state int, fence int,
 --	slot_last int, reason text, notifies int
-UPDATE runs SET state = given.state, reason = given.reason, ended_at = :now
+UPDATE runs SET state = given.state, reason = given.reason, ended_at = :now, hold = HOLD_NONE
 FROM given(:set) AS given
 WHERE runs.id = given.run AND +runs.state = RUN_QUEUED
 RETURNING id, job, uid, queue, state, fence, runs.slot_last, runs.reason, runs.notifies
@@ -729,7 +729,7 @@ WHERE id = :id AND fence = :fence AND node = :node AND +state = RUN_CLAIMED
 RETURNING id, queue
 
 -- query runs_cancel_queued(set json, reason text, now int) -> id int, queue text
-UPDATE runs SET state = RUN_CANCELLED, reason = :reason, ended_at = :now
+UPDATE runs SET state = RUN_CANCELLED, reason = :reason, ended_at = :now, hold = HOLD_NONE
 WHERE id IN (SELECT value FROM json_each(:set)) AND +state = RUN_QUEUED
 RETURNING id, queue
 
