@@ -168,6 +168,26 @@ static const struct opt dead_purge_opts[] = {
 	{"yes", 'y', NULL, "do not ask"},
 	{},
 };
+static const char restore_details[] =
+	"The daemon must be stopped. What went on when the backup was made is recorded as lost and\n"
+	"not run again. Slots between then and now are made up for as each job's --catchup says, or\n"
+	"not at all with --from-now. The store that was there is kept beside it.\n";
+static const struct opt db_prune_opts[] = {
+	{"older-than", 0, "DURATION", "delete what is older than this instead of keep-days"},
+	{"keep-runs", 0, "N", "of a live job keep so many runs however old, instead of keep-runs"},
+	{"dead-older-than", 0, "DURATION", "delete dead letters that are older than this instead of keep-dead-days"},
+	{"yes", 'y', NULL, "do not ask"},
+	{},
+};
+static const struct opt db_backup_opts[] = {
+	{"force", 0, NULL, "overwrite the file if it exists"},
+	{},
+};
+static const struct opt db_restore_opts[] = {
+	{"from-now", 0, NULL, "make up for no slot before now"},
+	{"yes", 'y', NULL, "do not ask"},
+	{},
+};
 
 const struct opt global_opts[] = {
 	{"output", 'o', "FORMAT", "table, wide, json, jsonl, csv or name"},
@@ -230,6 +250,14 @@ const struct verb verbs[] = {
 		.max = 1, .formats = FORMATS_OBJECT, .run = verb_limit_set},
 	{.name = "limit rm", .operands = "OWNER…", .help = "remove the limits of owners", .min = 1, .max = -1,
 		.formats = FORMATS_OBJECT, .run = verb_limit_rm},
+	{.name = "db prune", .help = "delete old history now", .opts = db_prune_opts, .formats = FORMATS_OBJECT,
+		.run = verb_db_prune},
+	{.name = "db backup", .operands = "FILE", .help = "write a whole copy of the store to a file", .opts = db_backup_opts,
+		.min = 1, .max = 1, .formats = FORMATS_TEXT, .run = verb_db_backup},
+	{.name = "db check", .help = "look whether everything in the store is sound", .formats = FORMATS_OBJECT,
+		.run = verb_db_check},
+	{.name = "db restore", .operands = "FILE", .help = "put a backup in the store's place", .details = restore_details,
+		.opts = db_restore_opts, .min = 1, .max = 1, .formats = FORMATS_TEXT, .run = verb_db_restore},
 	{.name = "status", .help = "what the daemon is doing", .formats = FORMATS_OBJECT, .run = verb_status},
 	{.name = "version", .help = "versions of jobctl and of the daemon", .formats = FORMATS_OBJECT,
 		.run = verb_version},

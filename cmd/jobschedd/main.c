@@ -2,18 +2,23 @@
 /* jobschedd: options, configuration, and then the engine. */
 #include "base/auto.h"
 #include "base/err.h"
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "daemon/config.h"
 #include "daemon/engine.h"
 #include "daemon/journal.h"
+#include "daemon/listener.h"
 #include "daemon/places.h"
+#include "store/backup.h"
 #include <getopt.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
 struct options {
-	bool user_mode, print_config;
+	bool user_mode, print_config, takeover, from_now;
+	const char *restore;
 	const char *config, *store, *state_dir, *runtime_dir, *node_name, *log_level;
 };
 
@@ -30,6 +35,10 @@ static const struct {
 	{"runtime-dir", "DIR", offsetof(struct options, runtime_dir), "keep sockets and locks here"},
 	{"node-name", "NAME", offsetof(struct options, node_name), "name of this node"},
 	{"log-level", "LEVEL", offsetof(struct options, log_level), "error, warning, info or debug"},
+	{"takeover", NULL, offsetof(struct options, takeover),
+		"the store comes from another machine and is this one's now"},
+	{"restore", "FILE", offsetof(struct options, restore), "put this backup in the store's place, and leave"},
+	{"from-now", NULL, offsetof(struct options, from_now), "with --restore: make up for no slot before now"},
 	{"print-config", NULL, offsetof(struct options, print_config),
 		"show the configuration in force, and leave"},
 	{"help", NULL, 0, "show this help"},
@@ -104,6 +113,29 @@ static bool read_config(struct config *c, void *arg, struct err *e)
 	       (!o->log_level || config_set(c, "log-level", o->log_level, e));
 }
 
+/* No daemon may be on the store meanwhile: the same lock keeps two daemons apart. */
+static int restore(const struct options *o, const struct places *places, const struct config *config)
+{
+	AUTO_TEXT where = config->store ? xstrdup(config->store) : xprintf("%s/jobs.db", places->state_dir);
+	AUTO_TEXT kept = NULL;
+	AUTO_FD lock = -1;
+	struct err e = {};
+
+	if (!listener_lock(places->runtime_dir, &lock, &e)) {
+		log_error("%s; stop it before a restore", e.msg);
+		return EXIT_OTHER_RUNS;
+	}
+	if (!store_restore(&(struct restore_options){.backup = o->restore, .where = where, .from_now = o->from_now,
+			.now = clock_now(&clock_system)}, &kept, &e)) {
+		log_error("%s", e.msg);
+		return e.kind == ERR_REFUSED || e.kind == ERR_INVALID ? EXIT_CONFIG : 1;
+	}
+	printf("restored '%s' from '%s'\n", where, o->restore);
+	if (kept)
+		printf("what was there is kept as '%s'\n", kept);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct options o = {};
@@ -134,10 +166,13 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	log_set_level((enum log_level)config.log_level);
+	if (o.restore)
+		return restore(&o, &places, &config);
 	if (config.node_name)
 		log_set_node(config.node_name);
 	return engine_run(&(struct engine_options){
 		.user_mode = o.user_mode,
+		.takeover = o.takeover,
 		.places = &places,
 		.config = &config,
 		.node_name = config.node_name ? config.node_name : host.nodename,

@@ -15,6 +15,7 @@ static const bool allowed[VERB_MAX][ROLE_MAX] = {
 	[VERB_QUEUES] = { true, true,  true },
 	[VERB_DEAD] =   { true, false, true },
 	[VERB_LIMIT] =  { false, false, true },
+	[VERB_DATABASE] = { false, false, true },
 };
 
 bool access_serves(const struct access *a, uint32_t uid)

@@ -18,6 +18,7 @@ enum access_verb {
 	VERB_QUEUES, /* see the queues */
 	VERB_DEAD,    /* try dead letters again, purge them */
 	VERB_LIMIT,  /* queues and limits are the administrator's to change */
+	VERB_DATABASE, /* prune, back up, check the store as a whole */
 	VERB_MAX
 };
 enum access_role { ROLE_OWNER, ROLE_OTHER, ROLE_ADMIN, ROLE_MAX };

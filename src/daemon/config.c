@@ -43,6 +43,20 @@ const struct config_key config_keys[] = {
 		"seconds a client has for the head of a request"},
 	{"body-timeout", CONFIG_NUMBER, AT(body_timeout), 1, 3600, 30, true,
 		"seconds a client has for the body of a request"},
+	{"keep-days", CONFIG_NUMBER, AT(keep_days), 1, 36500, 30, true,
+		"days of history of a live job, and of an ended one; see keep-runs"},
+	{"keep-runs", CONFIG_NUMBER, AT(keep_runs), 1, 1000000, 1000, true,
+		"runs of a live job that are kept however old they are"},
+	{"keep-dead-days", CONFIG_NUMBER, AT(keep_dead_days), 1, 36500, 90, true,
+		"days that dead letters are kept"},
+	{"store-budget", CONFIG_SIZE, AT(store_budget), 0, INT64_C(1) << 50, INT64_C(2) << 30, true,
+		"bytes the SQLite store may use before its oldest runs go early; 0 is no limit"},
+	{"output-budget", CONFIG_SIZE, AT(output_budget), 0, INT64_C(1) << 50, INT64_C(5) << 30, true,
+		"bytes of output that are kept in all before the oldest goes; 0 is no limit"},
+	{"archive", CONFIG_TEXT, AT(archive), 0, 0, 0, false,
+		"directory where history is written as compressed JSON lines before it is deleted; default: nowhere"},
+	{"machine-id-file", CONFIG_TEXT, AT(machine_id_file), 0, 0, 0, false,
+		"what tells this machine from another one with a copy of the store; default: /etc/machine-id"},
 };
 const size_t config_keys_count = ELEMENTS(config_keys);
 

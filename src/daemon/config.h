@@ -19,6 +19,10 @@ struct config {
 	int64_t body_limit, bulk_body_limit, bulk_jobs;
 	int64_t jobs_per_uid, submissions_per_second, submissions_burst;
 	int64_t head_timeout, body_timeout; /* seconds */
+	int64_t keep_days, keep_runs, keep_dead_days; /* of history */
+	int64_t store_budget, output_budget;          /* bytes; 0: none */
+	char *archive;    /* directory; NULL: nothing is archived */
+	char *machine_id_file;
 };
 
 enum config_type {

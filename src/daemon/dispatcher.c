@@ -572,6 +572,14 @@ void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret
 	};
 }
 
+bool dispatcher_forget_output(struct dispatcher *d, int64_t run, int64_t attempt)
+{
+	if (!d->spawner_ready)
+		return false;
+	spawn_client_forget_output(d->spawner, run, attempt);
+	return true;
+}
+
 void dispatcher_cancel(struct dispatcher *d, int64_t run, int64_t fence)
 {
 	struct flight *f = flights_get(&d->flights, run, fence);

@@ -60,4 +60,6 @@ struct dispatcher_counts {
 void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret);
 
 /* After the commit of a cancellation: ends the worker, if it is one of ours. */
+/* The kept output of an attempt goes; false: there is no spawner to do it now. */
+bool dispatcher_forget_output(struct dispatcher *d, int64_t run, int64_t attempt);
 void dispatcher_cancel(struct dispatcher *d, int64_t run, int64_t fence);

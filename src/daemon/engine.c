@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Puts the parts of the daemon together and keeps them going. */
 #include "daemon/engine.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "daemon/alarm.h"
 #include "daemon/audit.h"
 #include "daemon/dispatcher.h"
@@ -12,6 +14,7 @@
 #include "daemon/listener.h"
 #include "daemon/pauses.h"
 #include "daemon/planner.h"
+#include "daemon/retention.h"
 #include "daemon/server.h"
 #include "daemon/store_thread.h"
 #include "daemon/timekeeper.h"
@@ -21,6 +24,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
@@ -32,6 +36,7 @@
 struct engine {
 	struct engine_options o;
 	char node_id[RANDOM_ID_LEN + 1];
+	char *machine; /* NULL: unknown */
 	char *store_where, *store_shown, *spawner_program;
 	sd_event *ev;
 	int output_dir;
@@ -45,6 +50,7 @@ struct engine {
 	struct alarm *alarm;
 	struct hub *hub;
 	struct dispatcher *dispatcher;
+	struct retention *retention;
 	struct governor *governor;
 	struct server *server;
 	bool stopping;
@@ -191,9 +197,19 @@ static struct governor_rules rules_of(const struct engine *g)
 		.owner_max_running = c->owner_max_running == CONFIG_SHARE_AUTO ? share : c->owner_max_running};
 }
 
+static struct retention_limits retention_of(const struct config *c)
+{
+	return (struct retention_limits){
+		.keep = {.age = c->keep_days * USEC_DAY, .runs = c->keep_runs, .dead_age = c->keep_dead_days * USEC_DAY},
+		.store_budget = c->store_budget,
+		.output_budget = c->output_budget,
+	};
+}
+
 static void take_over_config(struct engine *g, const struct config *fresh)
 {
 	AUTO_DONE(strv) need_restart = {};
+	struct retention_limits keep;
 	struct server_limits limits;
 	struct governor_rules rules;
 
@@ -206,6 +222,9 @@ static void take_over_config(struct engine *g, const struct config *fresh)
 	timekeeper_set_wait(g->timekeeper, g->o.config->time_sync_wait * USEC_SEC);
 	rules = rules_of(g);
 	governor_set(g->governor, &rules);
+	keep = retention_of(g->o.config);
+	if (g->retention)
+		retention_set_limits(g->retention, &keep);
 	limits = limits_of(g->o.config);
 	if (g->server)
 		server_set_limits(g->server, &limits);
@@ -267,6 +286,8 @@ static void on_ready(void *arg)
 		.governor = g->governor,
 		.hub = g->hub,
 		.planner = g->planner,
+		.retention = g->retention,
+		.state_dir = g->o.places->state_dir,
 		.timekeeper = g->timekeeper,
 		.zones = g->zones,
 		.node_name = g->o.node_name,
@@ -310,11 +331,44 @@ static void raise_descriptor_limit(const struct config *c)
 		log_warning("could not raise the limit of open files: %m");
 }
 
+static bool forget_output(int64_t run, int64_t attempt, void *arg)
+{
+	struct engine *g = arg;
+
+	return dispatcher_forget_output(g->dispatcher, run, attempt);
+}
+
+static bool start_retention(struct engine *g, struct err *e)
+{
+	return retention_new(g->ev, &(struct retention_options){
+		.clock = &clock_system,
+		.store = g->store,
+		.limits = retention_of(g->o.config),
+		.archive = g->o.config->archive,
+		.output_dir = g->output_dir,
+		.forget = forget_output,
+		.arg = g,
+	}, &g->retention, e);
+}
+
+/* What tells this machine from another one; without it nobody can tell. */
+static char *read_machine(const struct config *c)
+{
+	const char *path = c->machine_id_file ? c->machine_id_file : "/etc/machine-id";
+	AUTO_DONE(buf) id = {};
+
+	if (io_read_file(path, &id, 256) < 0 || strcspn(id.data ? id.data : "", "\n") == 0) {
+		log_warning("'%s' does not tell which machine this is: a copied store would not be noticed", path);
+		return NULL;
+	}
+	return xstrndup(id.data, strcspn(id.data, "\n"));
+}
+
 static bool start_parts(struct engine *g, struct err *e)
 {
 	const struct places *p = g->o.places;
 	struct store_thread_options store = {.where = g->store_where, .clock = &clock_system,
-		.on_wake = on_wake, .on_fatal = on_fatal, .on_events = on_events, .on_op = on_op, .arg = g};
+		.machine = g->machine, .takeover = g->o.takeover, .on_wake = on_wake, .on_fatal = on_fatal, .on_events = on_events, .on_op = on_op, .arg = g};
 	struct governor_rules rules;
 	struct dispatcher_options dispatcher = {
 		.clock = &clock_system,
@@ -356,7 +410,7 @@ static bool start_parts(struct engine *g, struct err *e)
 	g->output_dir = open(p->output_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (g->output_dir < 0)
 		return err_errno(e, errno, "could not open the output directory '%s'", p->output_dir);
-	return true;
+	return start_retention(g, e);
 }
 
 static void stop_parts(struct engine *g)
@@ -366,8 +420,11 @@ static void stop_parts(struct engine *g)
 		dispatcher_stop(g->dispatcher);
 	if (g->audit)
 		audit_set_store(g->audit, NULL);
+	if (g->retention)
+		retention_stop(g->retention);
 	store_thread_free(g->store); /* finishes what is queued, so before those who own it */
 	governor_free(g->governor);
+	retention_free(g->retention);
 	dispatcher_free(g->dispatcher);
 	hub_free(g->hub);
 	timekeeper_free(g->timekeeper);
@@ -381,6 +438,7 @@ static void stop_parts(struct engine *g)
 		close(g->output_dir);
 	sd_event_unref(g->ev);
 	free(g->spawner_program);
+	free(g->machine);
 	free(g->store_where);
 	free(g->store_shown);
 }
@@ -414,6 +472,7 @@ int engine_run(const struct engine_options *o)
 	g.store_where = o->config->store ? xstrdup(o->config->store)
 					 : xprintf("%s/jobs.db", o->places->state_dir);
 	g.store_shown = config_store_shown(g.store_where);
+	g.machine = read_machine(o->config);
 	g.spawner_program = o->user_mode ? places_spawner_program() : NULL;
 	raise_descriptor_limit(o->config);
 	status = sd_event_default(&g.ev);

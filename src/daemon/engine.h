@@ -10,6 +10,7 @@ struct engine;
 struct err;
 
 struct engine_options {
+	bool takeover;            /* the store becomes this machine's */
 	bool user_mode;
 	const struct places *places;      /* borrowed */
 	struct config *config;            /* borrowed; changed by a reload */

@@ -64,18 +64,27 @@ static bool activated(struct listener *l)
 	return io_set_nonblock(l->fd) == 0;
 }
 
+bool listener_lock(const char *runtime_dir, int *ret, struct err *e)
+{
+	AUTO_TEXT lock = xprintf("%s/jobschedd.lock", runtime_dir);
+	int fd = io_lock_file(lock);
+
+	if (fd == -EWOULDBLOCK)
+		return err_set(e, ERR_CONFLICT, "another jobschedd is running here: '%s' is locked", lock);
+	if (fd < 0)
+		return err_errno(e, -fd, "could not lock '%s'", lock);
+	*ret = fd;
+	return true;
+}
+
 bool listener_open(const char *runtime_dir, const char *socket_path, mode_t mode, struct listener **ret,
 	struct err *e)
 {
 	AUTO(listener) *l = xcalloc(1, sizeof(*l));
-	AUTO_TEXT lock = xprintf("%s/jobschedd.lock", runtime_dir);
 
-	l->fd = l->inotify = -1;
-	l->lock = io_lock_file(lock);
-	if (l->lock == -EWOULDBLOCK)
-		return err_set(e, ERR_CONFLICT, "another jobschedd is running here: '%s' is locked", lock);
-	if (l->lock < 0)
-		return err_errno(e, -l->lock, "could not lock '%s'", lock);
+	l->fd = l->inotify = l->lock = -1;
+	if (!listener_lock(runtime_dir, &l->lock, e))
+		return false;
 	l->path = xstrdup(socket_path);
 	if (!activated(l)) {
 		l->hidden = xprintf("%s/.api", runtime_dir);

@@ -9,7 +9,10 @@ struct err;
 struct listener;
 struct sd_event;
 
-/* Takes the lock of the directory. ERR_CONFLICT: another jobschedd has it (exit 69). */
+/* The lock of the directory, as a descriptor to be closed. ERR_CONFLICT: another jobschedd has it (exit 69). */
+bool listener_lock(const char *runtime_dir, int *ret, struct err *e);
+
+/* Takes the lock, too. */
 bool listener_open(const char *runtime_dir, const char *socket_path, mode_t mode, struct listener **ret,
 	struct err *e);
 void listener_free(struct listener *l); /* removes the socket, if it is still ours */

@@ -18,7 +18,7 @@ static void on_work(struct store *s, struct read_task *task)
 {
 	struct question *q = (struct question *)task;
 
-	q->ok = q->run(s, q, &q->err);
+	q->ok = s ? q->run(s, q, &q->err) : err_set(&q->err, ERR_BUSY, "the store could not be opened once more; try again");
 }
 
 static void on_done(struct read_task *task)
@@ -37,13 +37,24 @@ static void on_done(struct read_task *task)
 	q->free(q);
 }
 
-void question_start(struct request *r, struct question *q)
+static void prepare(struct request *r, struct question *q)
 {
 	q->task.work = on_work;
 	q->task.done = on_done;
 	q->ticket = request_ticket(r, false);
 	q->scope = request_scope(r);
+}
+
+void question_start(struct request *r, struct question *q)
+{
+	prepare(r, q);
 	store_thread_read(r->context->store, &q->task);
+}
+
+void question_start_chore(struct request *r, struct question *q)
+{
+	prepare(r, q);
+	store_thread_chore(r->context->store, &q->task);
 }
 
 /* ---- "did you mean" ---- */

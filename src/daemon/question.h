@@ -26,6 +26,7 @@ struct question {
 };
 
 void question_start(struct request *r, struct question *q /* moved; run, then, free are set */);
+void question_start_chore(struct request *r, struct question *q); /* the same for what takes long */
 
 /* ---- for 'run' functions ---- */
 /* A number or a name; ERR_NOT_FOUND says which name may have been meant. */

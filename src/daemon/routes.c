@@ -98,6 +98,10 @@ const struct route routes[] = {
 		{"follow", QUERY_BOOL, 0, 0, "lines of JSON, oldest first, from the cursor on and without end"},
 		CURSOR,
 		{"limit", QUERY_NUMBER, 0, 1000, "rows of a page, 100 by default; to follow: older ones first, 10 by default"}}},
+	{"POST", "/v1/db/prune", route_db_prune, VERB_DATABASE, BODY_OPTIONAL, "delete old history now", {}, EVENT_DB_PRUNE},
+	{"GET", "/v1/db/backup", route_db_backup, VERB_DATABASE, BODY_NONE, "a whole copy of the store as a file", {},
+		EVENT_DB_BACKUP},
+	{"GET", "/v1/db/check", route_db_check, VERB_DATABASE, BODY_NONE, "look at everything in the store", {}},
 	{"GET", "/v1/status", route_status, VERB_STATUS, BODY_NONE, "how the daemon is", {}},
 };
 const size_t routes_count = ELEMENTS(routes);

@@ -13,6 +13,7 @@ struct err;
 struct governor;
 struct hub;
 struct planner;
+struct retention;
 struct sd_event;
 struct server;
 struct store_thread;
@@ -28,6 +29,8 @@ struct server_context {
 	struct governor *governor;
 	struct hub *hub;
 	const struct planner *planner;
+	struct retention *retention; /* NULL: history is kept for ever */
+	const char *state_dir;
 	const struct timekeeper *timekeeper; /* NULL: the clock is right */
 	struct zones *zones;
 	const char *node_name, *node_id;

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jobctl db: the store as a whole, pruned, backed up, checked, restored. */
+#include "api.h"
+#include "args.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/text.h"
+#include "ctl.h"
+#include "out.h"
+#include "run_verb.h"
+#include "wire/client.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool asked(const char *question)
+{
+	char line[16];
+
+	fprintf(stderr, "%s [y/N] ", question);
+	return fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
+}
+
+/* A dangerous verb asks at a terminal and needs --yes elsewhere. Returns an exit code when it may not go on, else -1. */
+static int may_go_on(const struct args *a, const char *verb, const char *question)
+{
+	if (args_has(a, "yes"))
+		return -1;
+	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
+		ctl_say("jobctl: nothing was done: without a terminal to ask at, 'jobctl %s' needs --yes", verb);
+		return EXIT_USAGE;
+	}
+	if (asked(question))
+		return -1;
+	ctl_say("nothing was done");
+	return EXIT_FAILURE;
+}
+
+/* ---- prune ---- */
+
+static bool prune_body(const struct args *a, json_t **ret, struct err *e)
+{
+	static const char *const durations[][2] = {{"older-than", "older_than"}, {"dead-older-than", "dead_older_than"}};
+	json_auto_t *o = json_object();
+	int64_t n;
+
+	for (size_t i = 0; i < ELEMENTS(durations); i++)
+		if (args_has(a, durations[i][0]))
+			json_object_set_new(o, durations[i][1], json_string(args_last(a, durations[i][0])));
+	if (args_has(a, "keep-runs")) {
+		if (!parse_int(args_last(a, "keep-runs"), 0, INT64_MAX, &n))
+			return err_set(e, ERR_INVALID, "--keep-runs '%s' is not a whole number", args_last(a, "keep-runs"));
+		json_object_set_new(o, "keep_runs", json_integer(n));
+	}
+	*ret = json_incref(o);
+	return true;
+}
+
+int verb_db_prune(struct ctl *c, const struct args *a)
+{
+	json_auto_t *body = NULL, *answer = NULL;
+	struct err e = {};
+	int stop;
+
+	if (!prune_body(a, &body, &e))
+		return ctl_fail(&e);
+	stop = may_go_on(a, "db prune", "delete old history now?");
+	if (stop >= 0)
+		return stop;
+	if (!ctl_connect(c, &e) || !client_call(c->client, "POST", "/v1/db/prune", body, -1, &answer, &e))
+		return ctl_fail(&e);
+	if (c->format == FORMAT_JSON || c->format == FORMAT_JSONL) {
+		out_object(c, answer);
+		return EXIT_SUCCESS;
+	}
+	printf("deleted %" PRId64 " runs, %" PRId64 " jobs, %" PRId64 " events, %" PRId64 " files of output with %" PRId64 " bytes\n",
+		member_int(answer, "runs"), member_int(answer, "jobs"), member_int(answer, "events"),
+		member_int(answer, "outputs"), member_int(answer, "output_bytes"));
+	return EXIT_SUCCESS;
+}
+
+/* ---- backup ---- */
+
+struct receiving {
+	int fd;
+	int64_t bytes;
+	int error;
+};
+
+static bool take_chunk(const char *data, size_t len, void *arg)
+{
+	struct receiving *r = arg;
+
+	r->error = -io_write_all(r->fd, data, len);
+	r->bytes += (int64_t)len;
+	return r->error == 0;
+}
+
+static bool receive(struct ctl *c, const char *temp, int64_t *ret_bytes, struct err *e)
+{
+	struct receiving r = {.fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
+	AUTO_FD fd = r.fd;
+	const char *whole;
+	int64_t bytes;
+
+	if (fd < 0)
+		return err_errno(e, errno, "could not make '%s'", temp);
+	if (!client_stream(c->client, "/v1/db/backup", -1, take_chunk, &r, e))
+		return false;
+	if (r.error == 0 && fsync(fd) < 0)
+		r.error = errno;
+	if (r.error)
+		return err_errno(e, r.error, "could not write '%s'", temp);
+	whole = client_header(c->client, "X-Jobsched-Bytes");
+	if (!whole || !parse_int(whole, 0, INT64_MAX, &bytes) || bytes != r.bytes)
+		return err_set(e, ERR_UNREACHABLE, "the backup broke off after %" PRId64 " bytes", r.bytes);
+	*ret_bytes = r.bytes;
+	return true;
+}
+
+int verb_db_backup(struct ctl *c, const struct args *a)
+{
+	char *const *words;
+	AUTO_TEXT temp = NULL;
+	struct err e = {};
+	int64_t bytes = 0;
+
+	args_operands(a, &words);
+	if (!args_has(a, "force") && access(words[0], F_OK) == 0) {
+		err_set(&e, ERR_CONFLICT, "'%s' exists already; choose another name, or overwrite it with --force", words[0]);
+		return ctl_fail(&e);
+	}
+	temp = xprintf("%s.part", words[0]);
+	unlink(temp);
+	if (!ctl_connect(c, &e) || !receive(c, temp, &bytes, &e) ||
+	    (rename(temp, words[0]) < 0 && !err_errno(&e, errno, "could not name the backup '%s'", words[0]))) {
+		unlink(temp);
+		return ctl_fail(&e);
+	}
+	printf("wrote a backup of %" PRId64 " bytes to '%s'; 'jobctl db restore' puts it back\n", bytes, words[0]);
+	return EXIT_SUCCESS;
+}
+
+/* ---- check ---- */
+
+int verb_db_check(struct ctl *c, const struct args *a)
+{
+	json_auto_t *answer = NULL;
+	const json_t *problem;
+	struct err e = {};
+	size_t i;
+
+	(void)a;
+	if (!ctl_connect(c, &e) || !client_call(c->client, "GET", "/v1/db/check", NULL, -1, &answer, &e))
+		return ctl_fail(&e);
+	if (c->format == FORMAT_JSON || c->format == FORMAT_JSONL)
+		out_object(c, answer);
+	else if (json_is_true(json_object_get(answer, "ok")))
+		puts("the store is sound");
+	json_array_foreach(json_object_get(answer, "problems"), i, problem)
+		ctl_say("jobctl: %s", json_string_value(problem));
+	if (json_is_true(json_object_get(answer, "ok")))
+		return EXIT_SUCCESS;
+	ctl_say("the store is damaged; stop the daemon and type 'jobctl db restore FILE' with a sound backup");
+	return EXIT_FAILURE;
+}
+
+/* ---- restore: done by jobschedd itself, which knows the store; we only find it ---- */
+
+static void start_jobschedd(char **argv)
+{
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	static const char *const beside[] = {"jobschedd", "../sbin/jobschedd"};
+
+	for (size_t i = 0; n > 0 && i < ELEMENTS(beside); i++) {
+		AUTO_TEXT copy = xstrndup(self, (size_t)n);
+		AUTO_TEXT path = xprintf("%s/%s", dirname(copy), beside[i]);
+
+		execv(path, argv);
+	}
+	execvp("jobschedd", argv);
+}
+
+int verb_db_restore(struct ctl *c, const struct args *a)
+{
+	bool user = c->where == WHERE_USER || (c->where == WHERE_ANY && geteuid() != 0);
+	char *argv[8] = {(char *)"jobschedd"};
+	char *const *words;
+	struct err e = {};
+	size_t n = 1;
+	int stop;
+
+	args_operands(a, &words);
+	if (access(words[0], R_OK) < 0) {
+		err_errno(&e, errno, "cannot read the backup '%s'", words[0]);
+		return ctl_fail(&e);
+	}
+	stop = may_go_on(a, "db restore", "put this backup in the store's place? (what is there is kept beside it)");
+	if (stop >= 0)
+		return stop;
+	if (user)
+		argv[n++] = (char *)"--user";
+	if (args_has(a, "from-now"))
+		argv[n++] = (char *)"--from-now";
+	argv[n++] = (char *)"--restore";
+	argv[n++] = words[0];
+	fflush(NULL);
+	start_jobschedd(argv);
+	err_errno(&e, errno, "cannot start 'jobschedd' for the restore");
+	return ctl_fail(&e);
+}

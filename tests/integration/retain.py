@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+# History within its limits, and the store as a whole: pruned, archived, backed up, checked, restored.
+import glob
+import gzip
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import Daemon, case, main, wait_until
+
+DAY = 86400 * 1000000
+
+
+def age(d, days):
+    """Makes everything in the store of a stopped daemon older."""
+    db = sqlite3.connect(d.db_path)
+    for table, columns in {"runs": ("slot", "slot_last", "due_at", "created_at", "started_at", "ended_at"),
+                           "jobs": ("created_at", "updated_at"), "events": ("at",)}.items():
+        for column in columns:
+            db.execute(f"UPDATE {table} SET {column} = {column} - ? WHERE {column} > ?", (days * DAY, 100 * DAY))
+    db.commit()
+    db.close()
+
+
+def outputs(d):
+    return sorted(os.listdir(os.path.join(d.state, "output")))
+
+
+@case
+def old_history_is_archived_and_deleted_with_its_output():
+    with Daemon() as d:
+        archive = os.path.join(d.dir, "archive")
+        d.write_config(f"archive = {archive}\n")
+        d.start()
+        old = d.jobctl("add", "-n", "old", "--wait", "--", "echo", "written long ago").stdout
+        assert outputs(d), old
+        d.stop()
+        age(d, 40)
+        d.start()
+        young = d.add(name="young", script="echo now")["id"]
+        d.wait_final(young)
+        said = d.jobctl("db", "prune", "--yes").stdout
+        assert "deleted 1 runs, 1 jobs" in said and "1 files of output" in said, said
+        lines = [json.loads(line) for name in glob.glob(archive + "/*.gz") for line in gzip.open(name)]
+        assert [list(line) for line in lines] == [["run"], ["job"]], lines
+        assert lines[0]["run"]["attempts"][0]["exit_code"] == 0, lines
+        assert lines[1]["job"]["name"] == "old", lines
+        assert d.api().call("GET", "/v1/jobs/old")[0] == 404
+        assert d.api().get("/v1/jobs/young")["name"] == "young"
+        wait_until("the old file is gone", 10, lambda: len(outputs(d)) == 1)
+        assert d.jobctl("db", "check").stdout == "the store is sound\n"
+        events = d.api().get("/v1/events")["events"]
+        assert any(e["what"] == "db.prune" for e in events), events
+
+
+@case
+def an_archive_that_cannot_be_written_keeps_the_history():
+    with Daemon() as d:
+        blocked = os.path.join(d.dir, "blocked")
+        open(blocked, "w").close()
+        d.write_config(f"archive = {blocked}/archive\n")
+        d.start()
+        d.jobctl("add", "-n", "old", "--wait", "--", "true")
+        d.stop()
+        age(d, 40)
+        d.start()
+        result = d.jobctl("db", "prune", "--yes", check=False)
+        assert result.returncode != 0 and "archive" in result.stderr, result
+        assert d.api().get("/v1/jobs/old")["name"] == "old"
+
+
+@case
+def output_over_its_budget_goes_from_the_oldest():
+    with Daemon("output-budget = 100000\n") as d:
+        d.start()
+        ids = []
+        for i in range(4):
+            ids.append(d.add(name=f"loud{i}", script="head -c 40000 /dev/zero | tr '\\0' x")["id"])
+            d.wait_final(ids[-1])
+        assert len(outputs(d)) == 4
+        d.jobctl("db", "prune", "--yes")
+        wait_until("two files are left", 10, lambda: len(outputs(d)) == 2)
+        runs = {i: d.runs(i)[0]["id"] for i in ids}
+        assert outputs(d) == sorted(f"{runs[i]}.1" for i in ids[2:]), outputs(d)
+        attempt = d.api().get(f"/v1/runs/{runs[ids[0]]}")["attempts"][0]
+        assert attempt["output_bytes"] == attempt["output_dropped"] == 40000, attempt
+
+
+@case
+def a_backup_is_taken_while_jobs_run_and_put_back():
+    with Daemon() as d:
+        d.start()
+        d.jobctl("add", "-n", "before", "--every", "1h", "--", "true")
+        long = d.add(name="long", command=["sleep", "3"])["id"]
+        wait_until("it runs", 20, lambda: d.runs(long) and d.runs(long)[0]["state"] == "running")
+        file = os.path.join(d.dir, "copy.db")
+        d.jobctl("db", "backup", file)
+        again = d.jobctl("db", "backup", file, check=False)
+        assert again.returncode == 6, again
+        d.jobctl("add", "-n", "after", "--every", "1h", "--", "true")
+        busy = d.jobctl("--user", "db", "restore", "--yes", file, check=False)
+        assert busy.returncode == 69 and "stop it" in busy.stderr, busy
+        d.wait_final(long)
+        d.stop()
+        restored = d.jobctl("--user", "db", "restore", "--yes", file)
+        assert "before-restore" in restored.stdout, restored
+        d.start()
+        names = [j["name"] for j in d.api().get("/v1/jobs?all=true")["jobs"]]
+        assert "before" in names and "after" not in names, names
+        # F-14: it went on when the backup was made and has ended since: nobody runs it again
+        run = d.runs(long)[0]
+        assert (run["state"], run["reason"]) == ("lost", "restored"), run
+        assert d.jobctl("db", "check").stdout == "the store is sound\n"
+
+
+@case
+def what_is_no_backup_is_refused_and_changes_nothing():
+    with Daemon() as d:
+        d.start()
+        d.jobctl("add", "-n", "mine", "--every", "1h", "--", "true")
+        d.stop()
+        file = os.path.join(d.dir, "junk")
+        with open(file, "w") as f:
+            f.write("no store " * 1000)
+        result = d.jobctl("--user", "db", "restore", "--yes", file, check=False)
+        assert result.returncode == 78, result
+        d.start()
+        assert d.api().get("/v1/jobs/mine")["name"] == "mine"
+
+
+@case
+def a_copied_store_is_not_run_on_a_second_machine():
+    with Daemon() as d:
+        here, there = os.path.join(d.dir, "here"), os.path.join(d.dir, "there")
+        for path in (here, there):
+            with open(path, "w") as f:
+                f.write(os.path.basename(path) * 8 + "\n")
+        d.write_config(f"machine-id-file = {here}\n")
+        d.start()
+        d.stop()
+        d.write_config(f"machine-id-file = {there}\n")
+        code, said = d.run()
+        assert code == 78 and "--takeover" in said, (code, said)
+        taken = subprocess.Popen(d.command() + ["--takeover"], env=d.env, stderr=subprocess.DEVNULL)
+        try:
+            wait_until("it answers", 20, lambda: os.path.exists(d.socket))
+        finally:
+            taken.terminate()
+            taken.wait(20)
+        d.start()
+
+
+@case
+def a_dangerous_verb_asks_or_wants_yes():
+    with Daemon() as d:
+        d.start()
+        for words in (("db", "prune"), ("db", "restore", d.config)):
+            result = d.jobctl(*words, check=False, stdin=subprocess.DEVNULL)
+            assert result.returncode == 2 and "--yes" in result.stderr, result
+
+
+if __name__ == "__main__":
+    main()
