@@ -193,6 +193,13 @@ static void cell_last_ended(const json_t *row, const struct look *l, struct buf 
 	put_time(json_object_get(row, "last_run"), "ended_at", l, out);
 }
 
+/* One word; 'jobctl why' says the sentence. */
+static void cell_waits(const json_t *row, const struct look *l, struct buf *out)
+{
+	(void)l;
+	put_text(json_object_get(row, "waiting_for"), "code", out);
+}
+
 static void cell_tags(const json_t *row, const struct look *l, struct buf *out)
 {
 	const char *key, *gap = "";
@@ -244,6 +251,7 @@ static const struct column job_columns[] = {
 	{{"STATE", false, true}, "state", false, cell_state},
 	{{"OWNER", false, false}, "owner", true, cell_owner},
 	{{"NEXT", false, false}, "next_at", false, cell_next},
+	{{"WAITS", false, false}, "waits_for", false, cell_waits},
 	{{"LAST", false, false}, "last_state", false, cell_last},
 	{{"ENDED", false, false}, "last_ended_at", true, cell_last_ended},
 	{{"CREATED", false, false}, "created_at", true, cell_created},
@@ -262,6 +270,7 @@ static const struct column run_columns[] = {
 	{{"JOB", true, false}, "job", true, cell_job},
 	{{"NAME", false, false}, "job_name", true, cell_job_name},
 	{{"STATE", false, true}, "state", false, cell_state},
+	{{"WAITS", false, false}, "waits_for", true, cell_waits},
 	{{"KIND", false, false}, "kind", true, cell_kind},
 	{{"OWNER", false, false}, "owner", true, cell_owner},
 	{{"SLOT", false, false}, "slot", false, cell_slot},

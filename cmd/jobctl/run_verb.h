@@ -12,6 +12,7 @@ int verb_cancel(struct ctl *c, const struct args *a);
 int verb_rm(struct ctl *c, const struct args *a);
 int verb_runs(struct ctl *c, const struct args *a);
 int verb_log(struct ctl *c, const struct args *a);
+int verb_why(struct ctl *c, const struct args *a);
 int verb_events(struct ctl *c, const struct args *a);
 int verb_wait(struct ctl *c, const struct args *a);
 int verb_next(struct ctl *c, const struct args *a);

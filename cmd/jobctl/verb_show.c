@@ -63,6 +63,12 @@ static void put_state(struct buf *out, const struct ctl *c, const json_t *o, con
 	buf_char(out, '\n');
 }
 
+/* The sentence of what it waits for; 'jobctl why' knows more. */
+static void put_waits(struct buf *out, const json_t *o)
+{
+	put_line(out, "waits", member_text(json_object_get(o, "waiting_for"), "message"));
+}
+
 /* ---- a job ---- */
 
 static void put_last_run(struct buf *out, const struct ctl *c, const json_t *job)
@@ -179,6 +185,7 @@ static void put_job(struct buf *out, const struct ctl *c, const json_t *job, con
 	put_line(out, "job", words.data);
 	put_line(out, "owner", member_text(job, "owner"));
 	put_state(out, c, job, member_text(job, "reason"));
+	put_waits(out, job);
 	buf_clear(&words);
 	words_of_command(job, &words);
 	put_line(out, s->script ? "script" : "command", words.data);
@@ -240,6 +247,7 @@ static void put_run(struct buf *out, const struct ctl *c, const json_t *run)
 	put_line(out, "run", words.data);
 	put_line(out, "owner", member_text(run, "owner"));
 	put_state(out, c, run, NULL); /* the reason is in the result */
+	put_waits(out, run);
 	buf_clear(&words);
 	words_result(run, &words);
 	put_line(out, "result", words.data);

@@ -33,6 +33,10 @@ static const char wait_details[] =
 	"succeed: 10 failed, 11 cancelled, 12 skipped or never ran, 13 timed out; 8 when the\n"
 	"waiting took longer than --timeout.\n";
 
+static const char why_details[] =
+	"What it waits for now, when it runs next, and what became of its last slots; of a run,\n"
+	"what became of that one. Each reason ends with the command to type next. With --at, what\n"
+	"became of the slot at that time, or which slots are around it.\n";
 static const char events_details[] =
 	"Who did what to which object, from where, with what result: of your jobs and your own\n"
 	"acts, or of everybody's for an administrator. With -f it goes on until interrupted, and\n"
@@ -94,6 +98,11 @@ static const struct opt log_opts[] = {
 	{"lines", 'n', "N", "only the last N lines of what is there"},
 	{"attempt", 0, "N", "of this attempt instead of the newest"},
 	{"raw", 0, NULL, "control characters as they are, on a terminal too"},
+	{},
+};
+static const struct opt why_opts[] = {
+	{"at", 0, "TIME", "the slot at this time: 2026-11-16T09:00:00Z, @1700000000, or 2h for two hours ago"},
+	{"limit", 'n', "N", "so many of the last slots (10)"},
 	{},
 };
 static const struct opt events_opts[] = {
@@ -220,6 +229,8 @@ const struct verb verbs[] = {
 		.opts = log_opts, .min = 1, .max = 1, .formats = FORMATS_TEXT, .run = verb_log},
 	{.name = "wait", .operands = "JOB|RUN…", .help = "wait until runs are over", .details = wait_details,
 		.opts = wait_opts, .min = 1, .max = -1, .formats = FORMATS_ALL, .run = verb_wait},
+	{.name = "why", .operands = "JOB|RUN", .help = "why it ran, did not run or will not run", .details = why_details,
+		.opts = why_opts, .min = 1, .max = 1, .formats = FORMATS_OBJECT, .run = verb_why},
 	{.name = "events", .operands = "[JOB|RUN…]", .help = "who did what, and what came of it",
 		.details = events_details, .opts = events_opts, .max = -1, .formats = FORMATS_ALL, .run = verb_events},
 	{.name = "next", .operands = "[JOB | -- SCHEDULE]", .help = "when a job or a schedule is due",

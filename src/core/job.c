@@ -108,6 +108,9 @@ void job_free(struct job *j)
 	free(j->queue);
 	free(j->spec);
 	free(j->pause.by_name);
+	free(j->waiting.reason);
+	free(j->waiting_code);
+	free(j->waiting_message);
 	free(j);
 }
 

@@ -130,6 +130,14 @@ struct job {
 		int64_t by_uid; /* -1: the daemon itself */
 		usec_t at, until;
 	} pause;
+	struct {                /* its first queued run, where somebody has asked (store_why_waiting); id 0: none */
+		int64_t id;
+		usec_t slot, due_at;
+		int hold;       /* enum run_hold */
+		int64_t attempt;
+		char *reason;
+	} waiting;
+	char *waiting_code, *waiting_message; /* what it waits for (core/why.h); NULL: nothing, or nobody has asked */
 };
 void job_free(struct job *j);
 AUTO_DEFINE(job);

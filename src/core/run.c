@@ -118,6 +118,8 @@ void run_free(struct run *r)
 	free(r->queue);
 	free(r->node);
 	free(r->params);
+	free(r->waiting_code);
+	free(r->waiting_message);
 	free(r);
 }
 

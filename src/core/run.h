@@ -81,6 +81,7 @@ struct run {
 	enum run_hold hold;
 	bool forced;         /* triggered in spite of a pause and of other runs */
 	char *params;        /* JSON object of what it was triggered with; NULL: nothing */
+	char *waiting_code, *waiting_message; /* what it waits for (core/why.h); NULL: nothing, or nobody has asked */
 };
 void run_free(struct run *r);
 AUTO_DEFINE(run);

@@ -416,6 +416,11 @@ void dispatcher_set_owner_max(struct dispatcher *d, size_t owner_max)
 	d->owner_max = owner_max;
 }
 
+void dispatcher_machine(const struct dispatcher *d, struct machine_now *ret)
+{
+	*ret = d->machine;
+}
+
 void dispatcher_machine_is(struct dispatcher *d, const struct machine_now *m)
 {
 	d->machine = *m;
@@ -567,6 +572,7 @@ void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret
 		.in_flight = d->flights.active + d->flights.held,
 		.room = room(d),
 		.spawner_up = d->spawner_ready,
+		.stopping = d->stopped,
 		.due = d->next_due != USEC_NEVER && d->next_due <= clock_now(d->o.clock),
 		.ended = d->ended,
 	};

@@ -46,6 +46,7 @@ void dispatcher_set_max_running(struct dispatcher *d, size_t max_running);
 void dispatcher_set_owner_max(struct dispatcher *d, size_t owner_max); /* of one owner at a time; 0: no such limit */
 /* What conditions are held against from now on; until the first call nothing is known. */
 void dispatcher_machine_is(struct dispatcher *d, const struct machine_now *m);
+void dispatcher_machine(const struct dispatcher *d, struct machine_now *ret);
 
 /* No further claims; what is claimed and not started goes back. Running ones go on. */
 void dispatcher_stop(struct dispatcher *d);
@@ -54,6 +55,7 @@ struct dispatcher_counts {
 	size_t in_flight;   /* claimed and running here */
 	size_t room;        /* how many more may be claimed */
 	bool spawner_up;
+	bool stopping;      /* nothing is claimed any more */
 	bool due;           /* something in the store waits to be claimed */
 	uint64_t ended;     /* runs that ended here in all */
 };

@@ -33,6 +33,11 @@ const struct route routes[] = {
 		{"all", QUERY_BOOL, 0, 0, "removed jobs too"},
 		CURSOR, LIMIT}},
 	{"GET", "/v1/jobs/{job}", route_job_get, VERB_SEE, BODY_NONE, "show a job", {}},
+	{"GET", "/v1/jobs/{job}/why", route_job_why, VERB_SEE, BODY_NONE,
+		"what became of its last slots, what it waits for, when it runs next", {
+		{"at", QUERY_TIME, 0, 0, "what became of the slot at this time"},
+		{"run", QUERY_NUMBER, 1, INT64_MAX, "what became of this run"},
+		{"limit", QUERY_NUMBER, 0, 100, "last slots, 10 by default"}}},
 	{"POST", "/v1/jobs/{job}/cancel", route_job_cancel, VERB_CANCEL, BODY_OPTIONAL,
 		"no more slots; queued runs end, running ones on request", {}, EVENT_JOB_CANCEL},
 	{"POST", "/v1/jobs/{job}/pause", route_job_pause, VERB_PAUSE, BODY_OPTIONAL,

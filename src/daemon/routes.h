@@ -75,6 +75,7 @@ void route_run_get(struct request *r);
 void route_run_attempts(struct request *r);
 void route_run_cancel(struct request *r);
 void route_run_output(struct request *r);
+void route_job_why(struct request *r);
 void route_event_list(struct request *r);
 void route_status(struct request *r);
 void route_db_prune(struct request *r);

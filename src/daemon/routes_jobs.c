@@ -10,6 +10,7 @@
 #include "daemon/question.h"
 #include "daemon/routes.h"
 #include "daemon/server.h"
+#include "daemon/why.h"
 #include "store/op.h"
 #include "store/store.h"
 #include "wire/codec.h"
@@ -22,7 +23,20 @@ struct job_page {
 	struct list list;
 	struct job_filter filter;
 	char *owner, *name, *tag_key, *tag_value; /* owned; the filter borrows them */
+	struct why_live live;
 };
+
+/* What each waits for, as far as its row tells. */
+static bool mark_jobs(struct store *s, const struct why_live *live, struct job **v, size_t n, struct err *e)
+{
+	AUTO_DONE(why_world) world = {};
+
+	if (!store_why_world(s, &world, e) || !store_why_waiting(s, v, n, e))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		why_mark_job(&world, live, v[i]);
+	return true;
+}
 
 static bool step_jobs(struct store *s, struct list *l, size_t n, struct buf *out, size_t *ret_n,
 	bool *ret_more, struct err *e)
@@ -33,7 +47,7 @@ static bool step_jobs(struct store *s, struct list *l, size_t n, struct buf *out
 	p->filter.uid = l->scope;
 	p->filter.after = l->cursor;
 	p->filter.limit = n;
-	if (!store_job_list(s, &p->filter, &rows, e))
+	if (!store_job_list(s, &p->filter, &rows, e) || !mark_jobs(s, &p->live, rows.v, rows.n, e))
 		return false;
 	for (size_t i = 0; i < rows.n; i++) {
 		list_comma(l, out);
@@ -79,6 +93,7 @@ void route_job_list(struct request *r)
 	p = xcalloc(1, sizeof(*p));
 	p->list = (struct list){ .name = "jobs", .step = step_jobs, .free = free_page, .cursor = cursor,
 		.left = (size_t)request_number(r, "limit", 100) };
+	why_live_take(r, &p->live);
 	p->owner = xstrdup(request_text(r, "owner"));
 	p->name = xstrdup(request_text(r, "name"));
 	split_tag(p, request_text(r, "tag"));
@@ -102,6 +117,7 @@ struct job_query {
 	struct question q;
 	char *ref;             /* owned */
 	int64_t id;            /* result */
+	struct why_live live;  /* to show it */
 	/* of a cancellation, to be shown beside the job */
 	int64_t queued_cancelled;
 	struct buf running;    /* JSON array */
@@ -132,7 +148,8 @@ static bool run_show(struct store *s, struct question *q, struct err *e)
 	AUTO(job) *j = NULL;
 	json_t *o;
 
-	if (!question_job(s, q->scope, ((struct job_query *)q)->ref, &j, e))
+	if (!question_job(s, q->scope, ((struct job_query *)q)->ref, &j, e) ||
+	    !mark_jobs(s, &((struct job_query *)q)->live, &j, 1, e))
 		return false;
 	o = job_to_json(j, e);
 	if (!o)
@@ -145,7 +162,10 @@ static bool run_show(struct store *s, struct question *q, struct err *e)
 
 void route_job_get(struct request *r)
 {
-	question_start(r, &job_query_new(r->params[0], run_show)->q);
+	struct job_query *jq = job_query_new(r->params[0], run_show);
+
+	why_live_take(r, &jq->live);
+	question_start(r, &jq->q);
 }
 
 /* ---- cancel, remove ---- */

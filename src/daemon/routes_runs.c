@@ -11,6 +11,7 @@
 #include "daemon/routes.h"
 #include "daemon/run_look.h"
 #include "daemon/server.h"
+#include "daemon/why.h"
 #include "store/op.h"
 #include "wire/codec.h"
 #include <string.h>
@@ -22,6 +23,7 @@ struct run_page {
 	struct list list;
 	struct run_filter filter;
 	char *job; /* owned; NULL: of every job, or found already */
+	struct why_live live;
 };
 
 static bool find_job(struct store *s, struct run_page *p, struct err *e)
@@ -37,6 +39,23 @@ static bool find_job(struct store *s, struct run_page *p, struct err *e)
 	return true;
 }
 
+/* What those that are queued wait for, as far as their rows tell. */
+static bool mark_runs(struct store *s, const struct why_live *live, struct run *const *v, size_t n, struct err *e)
+{
+	AUTO_DONE(why_world) world = {};
+	size_t queued = 0;
+
+	for (size_t i = 0; i < n; i++)
+		queued += v[i]->state == RUN_QUEUED;
+	if (queued == 0)
+		return true;
+	if (!store_why_world(s, &world, e))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		why_mark_run(&world, live, v[i]);
+	return true;
+}
+
 static bool step_runs(struct store *s, struct list *l, size_t n, struct buf *out, size_t *ret_n,
 	bool *ret_more, struct err *e)
 {
@@ -46,7 +65,8 @@ static bool step_runs(struct store *s, struct list *l, size_t n, struct buf *out
 	p->filter.uid = l->scope;
 	p->filter.before = l->cursor;
 	p->filter.limit = n;
-	if (!find_job(s, p, e) || !store_run_list(s, &p->filter, &rows, e))
+	if (!find_job(s, p, e) || !store_run_list(s, &p->filter, &rows, e) ||
+	    !mark_runs(s, &p->live, rows.v, rows.n, e))
 		return false;
 	for (size_t i = 0; i < rows.n; i++) {
 		list_comma(l, out);
@@ -77,6 +97,7 @@ static void list_runs(struct request *r, bool dead)
 	p = xcalloc(1, sizeof(*p));
 	p->list = (struct list){ .name = "runs", .step = step_runs, .free = free_page, .cursor = cursor,
 		.left = (size_t)request_number(r, "limit", 100) };
+	why_live_take(r, &p->live);
 	p->job = xstrdup(request_text(r, "job"));
 	p->filter = (struct run_filter){
 		.states = dead ? 0 : (unsigned)request_number(r, "state", 0),
@@ -117,7 +138,8 @@ static bool run_look(struct store *s, struct question *q, struct err *e)
 {
 	struct run_look *l = (struct run_look *)q;
 
-	if (!store_run_get(s, q->scope, l->id, &l->run, e) || !store_attempts(s, l->id, &l->attempts, e))
+	if (!store_run_get(s, q->scope, l->id, &l->run, e) || !store_attempts(s, l->id, &l->attempts, e) ||
+	    !mark_runs(s, &l->live, &l->run, 1, e))
 		return false;
 	question_write_run(&q->out, l->run);
 	q->out.len--; /* the brace comes again after the attempts */
@@ -141,6 +163,7 @@ void run_look_start(struct request *r, int64_t id, void (*then)(struct request *
 	struct run_look *l = xcalloc(1, sizeof(*l));
 
 	l->id = id;
+	why_live_take(r, &l->live);
 	l->q.run = run_look;
 	l->q.then = then;
 	l->q.free = free_look;

@@ -3,6 +3,7 @@
 #pragma once
 #include "core/run.h"
 #include "daemon/question.h"
+#include "daemon/why.h"
 #include "store/store.h"
 
 struct request;
@@ -10,6 +11,7 @@ struct request;
 struct run_look {
 	struct question q;
 	int64_t id;
+	struct why_live live;
 	struct run *run;               /* results, owned */
 	struct attempt_list attempts;
 };

@@ -193,6 +193,13 @@ static json_t *write_signal(int64_t number)
 	return number <= 0 ? json_null() : json_integer(number);
 }
 
+static json_t *write_waiting(const char *code, const char *message)
+{
+	if (!code)
+		return json_null();
+	return json_pack("{s:s, s:o}", "code", code, "message", json_text(message));
+}
+
 static json_t *write_last_run(const struct job *j)
 {
 	if (j->last_run.id == 0)
@@ -232,6 +239,7 @@ json_t *job_to_json(const struct job *j, struct err *e)
 	json_object_set_new(o, "updated_at", json_time(j->updated_at));
 	json_object_set_new(o, "next_at", json_time(j->next_slot));
 	json_object_set_new(o, "last_run", write_last_run(j));
+	json_object_set_new(o, "waiting_for", write_waiting(j->waiting_code, j->waiting_message));
 	return o;
 }
 
@@ -267,6 +275,7 @@ json_t *run_to_json(const struct run *r)
 	json_object_set_new(o, "exit_code", write_exit(r->exit_code));
 	json_object_set_new(o, "signal", write_signal(r->term_signal));
 	json_object_set_new(o, "dead_at", json_time(r->dead_at));
+	json_object_set_new(o, "waiting_for", write_waiting(r->waiting_code, r->waiting_message));
 	return o;
 }
 

@@ -1345,6 +1345,12 @@ FROM {wanted} JOIN jobs ON jobs.id = wanted.value::bigint
 WHERE :uid < 0 OR jobs.uid = :uid
 ORDER BY wanted.place
 
+-- query jobs_waiting(set json) -> job int, id int, slot int, due_at int, hold int, attempt int, reason text
+SELECT open.job, open.id, open.slot, open.due_at, open.hold, open.attempt, open.reason
+FROM {wanted} JOIN LATERAL (SELECT * FROM (SELECT * FROM runs
+		WHERE runs.job = wanted.value::bigint AND runs.ended_at = 0 OFFSET 0) AS mine
+		WHERE mine.state = RUN_QUEUED ORDER BY mine.due_at, mine.id LIMIT 1) AS open ON true
+
 -- query job_find(name text, uid_low int, uid_high int) -> id int, uid int
 SELECT id, uid FROM jobs
 WHERE name = :name AND uid BETWEEN :uid_low AND :uid_high AND state <> JOB_REMOVED

@@ -1329,6 +1329,12 @@ FROM json_each(:set) AS wanted CROSS JOIN jobs
 WHERE jobs.id = wanted.value AND (:uid < 0 OR jobs.uid = :uid)
 ORDER BY wanted.key
 
+-- query jobs_waiting(set json) -> job int, id int, slot int, due_at int, hold int, attempt int, reason text
+SELECT open.job, open.id, open.slot, open.due_at, open.hold, open.attempt, open.reason
+FROM json_each(:set) AS wanted CROSS JOIN runs AS open
+WHERE open.id = (SELECT mine.id FROM runs AS mine INDEXED BY runs_open
+	WHERE mine.job = wanted.value AND mine.ended_at = 0 AND mine.state = RUN_QUEUED ORDER BY mine.due_at, mine.id LIMIT 1)
+
 -- query job_find(name text, uid_low int, uid_high int) -> id int, uid int
 SELECT id, uid FROM jobs
 WHERE name = :name AND uid BETWEEN :uid_low AND :uid_high AND +state <> JOB_REMOVED

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why a job runs, does not run or will not run: one code, one sentence, and the next command to type. */
+#pragma once
+#include "base/clock.h"
+#include "core/clock_trust.h"
+#include "core/job.h"
+#include "core/run.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct event;
+struct pause_order;
+
+enum why_code {
+	WHY_NONE,
+	/* now */
+	WHY_RUNNING,
+	WHY_SCHEDULED,    /* nothing is due: the next slot is to come */
+	WHY_NOT_DUE,      /* its run is made, and due later */
+	WHY_STARTING,     /* nothing is in its way */
+	WHY_RETRY,
+	WHY_PAUSED,
+	WHY_FROZEN,
+	WHY_OVERLAP,
+	WHY_MAX_RUNNING,
+	WHY_QUEUE_FULL,
+	WHY_OWNER_FULL,
+	WHY_RATE,
+	WHY_CONDITION,
+	WHY_NO_ROOM,
+	WHY_NO_SPAWNER,
+	WHY_DRAINING,
+	WHY_CLOCK,
+	WHY_MANUAL,
+	WHY_BOOT,
+	WHY_FOLLOWS,      /* the next slot counts from the end of a run */
+	WHY_FINISHED,
+	WHY_CANCELLED,
+	WHY_REMOVED,
+	WHY_SUSPENDED,
+	/* what became of a slot */
+	WHY_SUCCEEDED,
+	WHY_FAILED,
+	WHY_DEAD,
+	WHY_TIMED_OUT,
+	WHY_LOST,
+	WHY_REPLACED,
+	WHY_MISSED,
+	WHY_DEADLINE,
+	WHY_EXPIRED,
+	WHY_LIMIT,        /* too many waited */
+	/* a moment somebody asked about */
+	WHY_NO_SLOT,
+	WHY_BEFORE,       /* the job was not there yet */
+	WHY_TO_COME,
+	WHY_NO_RECORD,
+	WHY_CODE_MAX
+};
+const char *why_code_name(enum why_code c);
+
+struct why_reason {
+	enum why_code code;
+	char message[480];
+	char command[200]; /* empty: nothing to type */
+};
+
+/* A queue or an owner. */
+struct why_share {
+	const char *name;
+	int64_t active, running; /* running 0: any number */
+	usec_t rate_at;          /* when its rate lets the next one start; now or before: at once */
+};
+
+/* How this node is, as the loop knows it. */
+struct why_node {
+	bool spawner_up, stopping;
+	int64_t active, room;    /* runs here; how many more may start */
+	enum clock_trust clock;
+};
+
+struct why_facts {
+	usec_t now;
+	const char *ref;                 /* what to type for the job */
+	enum job_state state;
+	const char *state_reason;        /* NULL: none */
+	usec_t next_slot;                /* 0: none known */
+	bool manual, boots, follows;     /* what its slots come from, beside times */
+	const struct pause_order *pause; /* that covers it; NULL: none */
+	const struct event *ended;       /* its cancellation or removal; NULL: not known */
+
+	const struct run *run;           /* its first open run, a waiting one before one that runs; NULL: none */
+	usec_t last_start;               /* after this it will not start any more; 0: any time */
+	const struct run *holder;        /* of the place that the run waits for; NULL: not known */
+	int64_t taken, places;           /* of its places; places 0: any number of its runs may go on */
+	struct why_share queue, owner;
+	usec_t rate_at;                  /* of the job's own rate */
+	const char *unmet;               /* the condition that does not hold, with its figure; NULL: all hold */
+	struct why_node node;
+};
+
+/* What the job waits for, now or for good. */
+void why_now(const struct why_facts *f, struct why_reason *ret);
+/* Whether that is a waiting for something other than its time: worth a word in a list. */
+bool why_is_wait(enum why_code c);
+
+/* What became of a slot. 'ref' is what to type for the job. */
+void why_run(const struct run *r, const char *ref, usec_t now, struct why_reason *ret);
+
+/* A moment that has no run. */
+struct why_moment {
+	usec_t at, now, created_at;
+	const char *ref;
+	usec_t previous, next;           /* slots around it; 0: none */
+	bool is_slot;                    /* the schedule, as it is now, has a slot there */
+	const struct event *paused;      /* the last pause before it, if nothing has ended that before; NULL: none */
+};
+void why_at(const struct why_moment *m, struct why_reason *ret);

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Puts together what the store and the loop know of the reasons why runs wait. */
+#include "daemon/why.h"
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/event.h"
+#include "core/policy.h"
+#include "core/schedule_set.h"
+#include "core/zone_cache.h"
+#include "daemon/dispatcher.h"
+#include "daemon/request.h"
+#include "daemon/server.h"
+#include "daemon/timekeeper.h"
+#include "wire/codec.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+void why_live_take(const struct request *r, struct why_live *ret)
+{
+	struct dispatcher_counts d = {};
+
+	dispatcher_counts(r->context->dispatcher, &d);
+	*ret = (struct why_live){
+		.now = request_now(r),
+		.node = {.spawner_up = d.spawner_up, .stopping = d.stopping, .active = (int64_t)d.in_flight,
+			.room = (int64_t)d.room, .clock = timekeeper_trust(r->context->timekeeper)},
+	};
+	dispatcher_machine(r->context->dispatcher, &ret->machine);
+}
+
+/* ---- in lists ---- */
+
+static const char *ref_of(const struct job *j, char number[24])
+{
+	snprintf(number, 24, "%" PRId64, j->id);
+	return j->name ? j->name : number;
+}
+
+static void mark(const struct why_reason *why, char **ret_code, char **ret_message)
+{
+	if (!why_is_wait(why->code))
+		return;
+	free(*ret_code);
+	free(*ret_message);
+	*ret_code = xstrdup(why_code_name(why->code));
+	*ret_message = xstrdup(why->message);
+}
+
+/* A job's own pause; its texts are borrowed. */
+static bool own_pause(const struct job *j, usec_t now, struct pause_order *ret)
+{
+	if (j->state != JOB_PAUSED || !j->pause.by_name || (j->pause.until && j->pause.until <= now))
+		return false;
+	*ret = (struct pause_order){.scope = PAUSE_JOB, .key = (char *)"", .uid = j->uid, .by_uid = j->pause.by_uid,
+		.by_name = j->pause.by_name, .reason = j->reason, .at = j->pause.at, .until = j->pause.until,
+		.spared = (char *)""};
+	return true;
+}
+
+static const struct pause_order *pause_of(const struct why_world *w, const struct job *j, usec_t now)
+{
+	struct pause_target target = {.uid = j->uid, .queue = j->queue};
+	const struct pause_order *p;
+	struct job_spec spec;
+
+	if (w->pauses.n == 0)
+		return NULL;
+	job_spec_init(&spec);
+	if (j->spec && spec_from_text(j->spec, &spec, NULL))
+		target.tags = &spec.tags;
+	p = pause_find(&w->pauses, &target, now);
+	job_spec_done(&spec);
+	return p;
+}
+
+void why_mark_job(const struct why_world *w, const struct why_live *live, struct job *j)
+{
+	struct run run = {.id = j->waiting.id, .job = j->id, .state = RUN_QUEUED, .slot = j->waiting.slot,
+		.due_at = j->waiting.due_at, .hold = (enum run_hold)j->waiting.hold, .attempt = j->waiting.attempt,
+		.reason = j->waiting.reason};
+	struct why_facts f = {.now = live->now, .state = j->state, .state_reason = j->reason, .next_slot = j->next_slot,
+		.node = live->node, .run = run.id ? &run : NULL};
+	struct pause_order own;
+	struct why_reason why;
+	char number[24];
+
+	if (j->state > JOB_PAUSED && !run.id)
+		return;
+	f.ref = ref_of(j, number);
+	f.pause = pause_of(w, j, live->now);
+	if (!f.pause && own_pause(j, live->now, &own))
+		f.pause = &own;
+	why_world_shares(w, j, live->now, &f.queue, &f.owner);
+	why_now(&f, &why);
+	mark(&why, &j->waiting_code, &j->waiting_message);
+}
+
+void why_mark_run(const struct why_world *w, const struct why_live *live, struct run *r)
+{
+	struct job job = {.id = r->job, .uid = r->uid, .owner = r->owner, .queue = r->queue, .name = r->job_name};
+	struct why_facts f = {.now = live->now, .node = live->node, .run = r};
+	struct why_reason why;
+	char number[24];
+
+	if (r->state != RUN_QUEUED || !r->owner)
+		return;
+	f.ref = ref_of(&job, number);
+	f.pause = pause_of(w, &job, live->now);
+	why_world_shares(w, &job, live->now, &f.queue, &f.owner);
+	why_now(&f, &why);
+	mark(&why, &r->waiting_code, &r->waiting_message);
+}
+
+/* ---- all about one job ---- */
+
+void why_look_done(struct why_look *l)
+{
+	why_world_done(&l->world);
+	why_job_done(&l->job);
+	run_free(l->open);
+	event_list_done(&l->ended);
+	job_spec_done(&l->spec);
+	schedule_set_free(l->set);
+}
+
+static void read_schedule(const struct job *j, struct zone_cache *zones, struct why_look *l)
+{
+	struct schedule_context c;
+	char number[24];
+
+	if (!spec_from_text(j->spec, &l->spec, NULL))
+		return;
+	c = (struct schedule_context){.anchor = j->created_at, .id = ref_of(j, number), .gap = (enum dst_gap)l->spec.dst_gap,
+		.fold = (enum dst_fold)l->spec.dst_fold, .from = l->spec.from, .until = l->spec.until, .accepted = true};
+	if (!zone_cache_get(zones, l->spec.tz, &c.zone, NULL) || !schedule_set_parse(&l->spec.schedule, &c, &l->set, NULL))
+		l->set = NULL;
+}
+
+/* What has to be told first: a run that should go on and does not, before one that does. */
+static bool read_open(struct store *s, const struct job *j, usec_t now, struct run **ret, struct err *e)
+{
+	struct run_filter f = {.uid = -1, .job = j->id, .states = 1u << RUN_CLAIMED | 1u << RUN_RUNNING, .limit = 1};
+	AUTO_DONE(run_list) going = {};
+	AUTO(run) *waiting = NULL;
+
+	if ((j->waiting.id && !store_run_get(s, -1, j->waiting.id, &waiting, e)) || !store_run_list(s, &f, &going, e))
+		return false;
+	if (waiting && waiting->state != RUN_QUEUED)
+		run_free(STEAL(waiting));
+	if (going.n > 0 && (!waiting || (waiting->due_at > now && waiting->attempt == 0 && !waiting->reason)))
+		*ret = STEAL(going.v[0]);
+	else
+		*ret = STEAL(waiting);
+	return true;
+}
+
+static bool read_ended(struct store *s, const struct job *j, struct event_list *ret, struct err *e)
+{
+	struct event_filter f = {.uid = -1, .jobs = &j->id, .n_jobs = 1, .limit = 1};
+
+	f.whats = UINT64_C(1) << (j->state == JOB_REMOVED ? EVENT_JOB_REMOVE : EVENT_JOB_CANCEL);
+	return (j->state != JOB_CANCELLED && j->state != JOB_REMOVED) || store_event_list(s, &f, ret, e);
+}
+
+/* The first condition that does not hold, with its figure. */
+static void unmet_words(const struct strv *when, const struct machine_now *m, struct buf *out)
+{
+	for (size_t i = 0; i < when->n && !out->len; i++) {
+		struct gate g;
+
+		if (!gate_parse(when->v[i], &g, NULL))
+			continue;
+		if (m->thousandths[g.figure] < 0)
+			buf_printf(out, "%s is not known, and must be below %g", machine_figure_name(g.figure),
+				(double)g.below / 1000);
+		else if (m->thousandths[g.figure] >= g.below)
+			buf_printf(out, "%s is %g, and must be below %g", machine_figure_name(g.figure),
+				(double)m->thousandths[g.figure] / 1000, (double)g.below / 1000);
+	}
+}
+
+static usec_t last_start(const struct run *r, const struct start_policy *p)
+{
+	usec_t deadline = p->deadline && r->attempt == 0 ? r->slot + p->deadline : 0;
+	usec_t expires = p->expires ? r->slot + p->expires : 0;
+
+	if (!deadline || !expires)
+		return deadline ? deadline : expires;
+	return deadline < expires ? deadline : expires;
+}
+
+static usec_t rate_at(const struct job_spec *spec, usec_t bucket, usec_t now)
+{
+	struct rate rate;
+	usec_t again = 0;
+
+	if (!spec->rate || !rate_parse(spec->rate, &rate, NULL) || rate_take(&rate, now, &bucket, &again))
+		return 0;
+	return again;
+}
+
+static void judge(const struct why_live *live, const struct job *j, struct why_look *l)
+{
+	struct pause_target target = {.uid = j->uid, .queue = j->queue, .tags = &l->spec.tags};
+	struct why_facts f = {.now = live->now, .state = j->state, .state_reason = j->reason, .next_slot = j->next_slot,
+		.node = live->node, .run = l->open, .holder = l->job.holder, .taken = l->job.taken,
+		.ended = l->ended.n ? l->ended.v[0] : NULL};
+	AUTO_DONE(buf) unmet = {};
+	struct start_policy policy;
+	struct pause_order own;
+	char number[24];
+
+	start_policy_of(&l->spec, &policy);
+	unmet_words(&l->spec.when, &live->machine, &unmet);
+	f.ref = ref_of(j, number);
+	f.places = policy.places;
+	f.unmet = unmet.len ? unmet.data : NULL;
+	f.rate_at = rate_at(&l->spec, l->job.bucket, live->now);
+	f.last_start = l->open ? last_start(l->open, &policy) : 0;
+	f.pause = pause_find(&l->world.pauses, &target, live->now);
+	if (own_pause(j, live->now, &own) && (!f.pause || f.pause->scope != PAUSE_FREEZE))
+		f.pause = &own;
+	if (l->open && l->open->forced && f.pause && f.pause->scope != PAUSE_FREEZE)
+		f.pause = NULL;
+	if (l->set) {
+		f.manual = schedule_set_kind(l->set) == SCHEDULE_MANUAL;
+		f.boots = schedule_set_boots(l->set);
+		f.follows = schedule_set_follows(l->set);
+	}
+	why_world_shares(&l->world, j, live->now, &f.queue, &f.owner);
+	why_now(&f, &l->now);
+}
+
+bool why_look(struct store *s, const struct why_live *live, struct zone_cache *zones, const struct job *j,
+	struct why_look *ret, struct err *e)
+{
+	AUTO_DONE(why_look) l = {};
+
+	job_spec_init(&l.spec);
+	read_schedule(j, zones, &l);
+	if (!store_why_world(s, &l.world, e) || !store_why_job(s, j, &l.job, e) || !read_open(s, j, live->now, &l.open, e) ||
+	    !read_ended(s, j, &l.ended, e))
+		return false;
+	judge(live, j, &l);
+	*ret = l;
+	l = (struct why_look){};
+	return true;
+}

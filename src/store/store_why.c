@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads what keeps runs from starting: pauses, limits and what is in use of them. */
+#include "store/why.h"
+#include "base/text.h"
+#include "core/policy.h"
+#include "store/private.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+struct world_limit {
+	char *scope, *key; /* owned */
+	int64_t running;
+	struct rate rate;
+	usec_t bucket;
+};
+
+struct world_tally {
+	int64_t uid, n;
+	char *queue; /* owned */
+};
+
+void why_world_done(struct why_world *w)
+{
+	for (size_t i = 0; i < w->n_limits; i++) {
+		free(w->limits[i].scope);
+		free(w->limits[i].key);
+	}
+	for (size_t i = 0; i < w->n_tallies; i++)
+		free(w->tallies[i].queue);
+	free(w->limits);
+	free(w->tallies);
+	pause_list_done(&w->pauses);
+	*w = (struct why_world){};
+}
+
+static bool read_limits(struct store *s, struct why_world *w, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_LIMITS_NOW, e);
+
+	while (query_row(&q)) {
+		struct world_limit *l;
+
+		if ((w->n_limits & (w->n_limits - 1)) == 0)
+			w->limits = xrealloc(w->limits, (w->n_limits ? w->n_limits * 2 : 1) * sizeof(*w->limits));
+		l = &w->limits[w->n_limits++];
+		l->scope = query_get_copy(&q);
+		l->key = query_get_copy(&q);
+		l->running = query_get_int(&q);
+		query_get_int(&q);
+		l->rate.n = query_get_int(&q);
+		l->rate.per = query_get_int(&q);
+		l->rate.burst = query_get_int(&q);
+		l->bucket = query_get_int(&q);
+	}
+	return !q.failed;
+}
+
+static bool read_tallies(struct store *s, struct why_world *w, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_ACTIVE_NOW, e);
+
+	query_int(&q, COUNT_ACTIVE);
+	query_text(&q, s->node_name);
+	while (query_row(&q)) {
+		struct world_tally t = {};
+
+		t.uid = query_get_int(&q);
+		t.queue = query_get_copy(&q);
+		t.n = query_get_int(&q);
+		if ((w->n_tallies & (w->n_tallies - 1)) == 0)
+			w->tallies = xrealloc(w->tallies, (w->n_tallies ? w->n_tallies * 2 : 1) * sizeof(*w->tallies));
+		w->tallies[w->n_tallies++] = t;
+	}
+	return !q.failed;
+}
+
+bool store_why_world(struct store *s, struct why_world *ret, struct err *e)
+{
+	AUTO_DONE(why_world) w = {};
+	AUTO_TX tx = {};
+
+	if (!store_pauses(s, -1, &w.pauses, e) || !tx_begin(&tx, s, false, e) || !read_limits(s, &w, e) ||
+	    !read_tallies(s, &w, e) || !tx_commit(&tx, e))
+		return false;
+	*ret = w;
+	w = (struct why_world){};
+	return true;
+}
+
+static void fill_share(const struct why_world *w, const char *scope, const char *key, usec_t now, struct why_share *ret)
+{
+	for (size_t i = 0; i < w->n_limits; i++) {
+		const struct world_limit *l = &w->limits[i];
+		usec_t bucket = l->bucket, again = 0;
+
+		if (strcmp(l->scope, scope) != 0 || strcmp(l->key, key) != 0)
+			continue;
+		ret->running = l->running;
+		if (l->rate.n > 0 && !rate_take(&l->rate, now, &bucket, &again))
+			ret->rate_at = again;
+	}
+}
+
+void why_world_shares(const struct why_world *w, const struct job *j, usec_t now, struct why_share *ret_queue,
+	struct why_share *ret_owner)
+{
+	char uid[16];
+
+	*ret_queue = (struct why_share){.name = j->queue};
+	*ret_owner = (struct why_share){.name = j->owner};
+	for (size_t i = 0; i < w->n_tallies; i++) {
+		if (strcmp(w->tallies[i].queue, j->queue) == 0)
+			ret_queue->active += w->tallies[i].n;
+		if (w->tallies[i].uid == j->uid)
+			ret_owner->active += w->tallies[i].n;
+	}
+	snprintf(uid, sizeof(uid), "%" PRIu32, j->uid);
+	fill_share(w, "queue", j->queue, now, ret_queue);
+	fill_share(w, "owner", uid, now, ret_owner);
+}
+
+static bool read_waiting(struct store *s, struct job *const *v, size_t n, const char *ids, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOBS_WAITING, e);
+	size_t i = 0;
+
+	query_text(&q, ids);
+	while (query_row(&q)) {
+		int64_t job = query_get_int(&q);
+
+		/* usually in the same order, but nobody has promised it */
+		for (size_t k = 0; k < n && v[i]->id != job; k++)
+			i = (i + 1) % n;
+		if (v[i]->id != job)
+			continue;
+		v[i]->waiting.id = query_get_int(&q);
+		v[i]->waiting.slot = query_get_int(&q);
+		v[i]->waiting.due_at = query_get_int(&q);
+		v[i]->waiting.hold = (int)query_get_int(&q);
+		v[i]->waiting.attempt = query_get_int(&q);
+		free(v[i]->waiting.reason);
+		v[i]->waiting.reason = query_get_copy(&q);
+	}
+	return !q.failed;
+}
+
+bool store_why_waiting(struct store *s, struct job *const *v, size_t n, struct err *e)
+{
+	AUTO_SET ids = {};
+	AUTO_TX tx = {};
+
+	for (size_t i = 0; i < n; i++)
+		if (v[i]->state < JOB_FINISHED)
+			set_id(&ids, v[i]->id);
+	return ids.n == 0 || (tx_begin(&tx, s, false, e) && read_waiting(s, v, n, set_json(&ids), e) && tx_commit(&tx, e));
+}
+
+/* ---- of one job ---- */
+
+void why_job_done(struct why_job *w)
+{
+	run_free(w->holder);
+	*w = (struct why_job){};
+}
+
+static bool read_holder(struct store *s, const struct job *j, struct why_job *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_PLACES_OF, e);
+	AUTO_SET ids = {};
+	int64_t run = 0;
+
+	set_id(&ids, j->id);
+	query_text(&q, set_json(&ids));
+	while (query_row(&q)) {
+		query_get_int(&q);
+		query_get_int(&q);
+		if (ret->taken++ == 0)
+			run = query_get_int(&q);
+	}
+	return !q.failed && (run == 0 || run_read(s, -1, run, &ret->holder, e));
+}
+
+static bool read_bucket(struct store *s, const struct job *j, struct why_job *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOBS_GATED, e);
+	AUTO_SET ids = {};
+
+	set_id(&ids, j->id);
+	query_text(&q, set_json(&ids));
+	if (query_row(&q)) {
+		query_get_int(&q);
+		query_get_int(&q);
+		query_get_text(&q);
+		query_get_text(&q);
+		query_get_int(&q);
+		ret->bucket = query_get_int(&q);
+	}
+	return !q.failed;
+}
+
+bool store_why_job(struct store *s, const struct job *j, struct why_job *ret, struct err *e)
+{
+	AUTO_DONE(why_job) w = {};
+	AUTO_TX tx = {};
+
+	if (!tx_begin(&tx, s, false, e) || !read_holder(s, j, &w, e) ||
+	    !read_bucket(s, j, &w, e) || !tx_commit(&tx, e))
+		return false;
+	*ret = w;
+	w = (struct why_job){};
+	return true;
+}

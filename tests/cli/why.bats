@@ -1,0 +1,70 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# 'jobctl why' as a person meets it; every reason is in tests/integration/why.py.
+
+setup_file() {
+	load daemon
+	daemon_start
+	jobctl add -n hourly --every 1h -- true
+	jobctl add -n once -- 'exit 3'
+	jobctl add -n hand --manual -- true
+	jobctl add -n again --retries 2 --backoff fixed:1h -- false
+	jobctl wait once || true
+}
+
+teardown_file() {
+	load daemon
+	daemon_stop
+}
+
+setup() {
+	load daemon
+}
+
+@test "a job says what it waits for, when it runs next and what became of its slots" {
+	run -0 jobctl why hourly
+	[ "${lines[0]}" = "job 1 'hourly' is active" ]
+	[[ ${lines[1]} == "now:   nothing is due; its next slot is "* ]]
+	[ "${lines[2]}" = "       (jobctl next hourly)" ]
+	[[ ${lines[3]} == "next:  "* ]]
+	run -0 jobctl why once
+	[[ $output == *"now:   its schedule is over"*"last slots:"*"failed"*"its command failed: exit code 3"*"(jobctl log once#"* ]]
+}
+
+@test "a run says what became of it" {
+	run -0 jobctl why "once#$(jobctl runs once --json | jq '.[0].id')"
+	[ "${#lines[@]}" = 3 ]
+	[[ ${lines[1]} == *"its command failed: exit code 3" ]]
+}
+
+@test "a moment says whether it is a slot" {
+	[[ $(jobctl why hourly --at 2h) == "the job was not there at "* ]]
+	[[ $(jobctl why hourly --at "$(jobctl next hourly --count 1)") == *"is a slot, and is yet to come"* ]]
+	[[ $(jobctl why once --at "$(jobctl runs once --json | jq -r '.[0].slot')") == *"exit code 3"* ]]
+	run -2 jobctl why hourly --at yesterday-ish
+	[[ $output == *"is no time"* ]]
+}
+
+@test "JSON has codes, sentences and commands" {
+	[ "$(jobctl why hand --json | jq -r '.now.code + " " + .now.command')" = "manual jobctl run hand" ]
+	[ "$(jobctl why again --json | jq -r '.now.code, .runs[0].why.code' | xargs)" = "retry retry" ]
+	[ "$(jobctl why hourly -o jsonl | jq '.next | length')" = 5 ]
+	run -2 jobctl why hourly -o csv
+}
+
+@test "lists and 'show' say what is waited for" {
+	for i in $(seq 50); do
+		[[ $(jobctl list again) == *" retry "* ]] && break
+		sleep 0.1
+	done
+	[[ $(jobctl list again) == *" retry "* ]]
+	[[ $(jobctl show again) == *"waits"*"1 attempt failed; the next one is due at "* ]]
+	[ "$(jobctl runs again --json | jq -r '.[0].waiting_for.code')" = retry ]
+	[ "$(jobctl list hourly --json | jq '.[0].waiting_for')" = null ]
+}
+
+@test "a job that is not there is no reason" {
+	run -3 jobctl why nothing
+	run -3 jobctl why 4711
+	run -2 jobctl why
+}
