@@ -21,6 +21,7 @@
 #define STARTED_DELAY (20 * USEC_MSEC) /* short jobs end before, and their start needs no write of its own */
 #define RETRY_DELAY USEC_SEC           /* after the store refused */
 #define HOLD_MAX 32                    /* runs claimed ahead of room: more than end during a commit */
+#define STARTING_MAX 64                /* starts that wait in the spawner: whoever comes next waits behind them */
 #define HOLD_TIME (200 * USEC_MSEC)    /* when nothing ends for so long, what is held goes back */
 #define SPAWN_RETRY_MIN (100 * USEC_MSEC)
 #define SPAWN_RETRY_MAX (30 * USEC_SEC)
@@ -166,7 +167,7 @@ void dispatcher_flight_started(struct dispatcher *d, struct flight *f, int64_t p
 {
 	int enabled = SD_EVENT_OFF;
 
-	f->stage = FLIGHT_RUNNING;
+	flights_stage(&d->flights, f, FLIGHT_RUNNING);
 	f->end.pid = pid;
 	f->end.started_at = started_at;
 	if (f->start_recorded)
@@ -290,7 +291,8 @@ static size_t hold_wanted(const struct dispatcher *d)
 
 static void start_held(struct dispatcher *d)
 {
-	while (d->spawner_ready && d->flights.active < d->max_running && d->flights.held)
+	while (d->spawner_ready && d->flights.active < d->max_running && d->flights.starting < STARTING_MAX &&
+	       d->flights.held)
 		start_flight(d, flights_release(&d->flights, NULL));
 }
 
@@ -325,7 +327,7 @@ static void take_claimed(struct dispatcher *d, struct claimed *c)
 	}
 	if (early == f->run->fence)
 		end_cancelled(d, f);
-	else if (d->flights.active > d->max_running)
+	else if (d->flights.active > d->max_running || d->flights.starting > STARTING_MAX)
 		hold(d, f);
 	else
 		start_flight(d, f);
@@ -358,6 +360,14 @@ static size_t room(const struct dispatcher *d)
 	return d->flights.active < d->max_running ? d->max_running - d->flights.active : 0;
 }
 
+/* Of the room, as many as the spawner can start soon. */
+static size_t startable(const struct dispatcher *d)
+{
+	size_t n = d->flights.starting < STARTING_MAX ? STARTING_MAX - d->flights.starting : 0;
+
+	return n < room(d) ? n : room(d);
+}
+
 /* On the store thread. A spec that cannot be read keeps nobody waiting: its start will say what is wrong with it. */
 static void gate_of_spec(const char *text, const struct machine_now *machine, struct gate_says *ret)
 {
@@ -377,7 +387,7 @@ static void gate_of_spec(const char *text, const struct machine_now *machine, st
 usec_t dispatcher_pump(struct dispatcher *d)
 {
 	size_t held = d->flights.held, wanted = hold_wanted(d);
-	size_t n = room(d) + (wanted > held ? wanted - held : 0);
+	size_t n = startable(d) + (wanted > held ? wanted - held : 0);
 	struct op *op;
 	usec_t now;
 

@@ -50,9 +50,20 @@ void flights_done(struct flights *all)
 	*all = (struct flights){};
 }
 
-static bool takes_room(const struct flight *f)
+/* What a flight adds to the counts. */
+static void count(struct flights *all, const struct flight *f, bool in)
 {
-	return f->stage != FLIGHT_ENDED && f->stage != FLIGHT_HELD;
+	size_t active = f->stage != FLIGHT_ENDED && f->stage != FLIGHT_HELD, starting = f->stage == FLIGHT_STARTING;
+
+	all->active = in ? all->active + active : all->active - active;
+	all->starting = in ? all->starting + starting : all->starting - starting;
+}
+
+void flights_stage(struct flights *all, struct flight *f, enum flight_stage stage)
+{
+	count(all, f, false);
+	f->stage = stage;
+	count(all, f, true);
 }
 
 struct flight *flights_get(const struct flights *all, int64_t run, int64_t fence)
@@ -68,7 +79,7 @@ void flights_add(struct flights *all, struct flight *f)
 
 	if (old)
 		flights_remove(all, old);
-	all->active += takes_room(f);
+	count(all, f, true);
 	map_put(&all->by_run, f->run->id, f);
 }
 
@@ -76,15 +87,14 @@ void flights_remove(struct flights *all, struct flight *f)
 {
 	if (f->stage == FLIGHT_HELD)
 		flights_release(all, f);
-	all->active -= takes_room(f);
+	count(all, f, false);
 	map_take(&all->by_run, f->run->id);
 	flight_free(f);
 }
 
 void flights_hold(struct flights *all, struct flight *f)
 {
-	all->active -= takes_room(f);
-	f->stage = FLIGHT_HELD;
+	flights_stage(all, f, FLIGHT_HELD);
 	f->next_held = NULL;
 	if (all->last_held)
 		all->last_held->next_held = f;
@@ -111,8 +121,7 @@ struct flight *flights_release(struct flights *all, struct flight *f)
 	if (all->last_held == f)
 		all->last_held = before;
 	all->held--;
-	f->stage = FLIGHT_STARTING;
-	all->active++;
+	flights_stage(all, f, FLIGHT_STARTING);
 	return f;
 }
 
@@ -120,6 +129,5 @@ void flights_end(struct flights *all, struct flight *f)
 {
 	if (f->stage == FLIGHT_HELD)
 		flights_release(all, f);
-	all->active -= takes_room(f);
-	f->stage = FLIGHT_ENDED;
+	flights_stage(all, f, FLIGHT_ENDED);
 }

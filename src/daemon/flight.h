@@ -33,6 +33,7 @@ void flight_free(struct flight *f);
 struct flights {
 	struct map by_run;
 	size_t active;           /* neither held nor ended: these take up room */
+	size_t starting;         /* of these, sent to the spawner and not heard of yet */
 	struct flight *first_held, *last_held;
 	size_t held;
 };
@@ -40,6 +41,7 @@ void flights_done(struct flights *all);
 struct flight *flights_get(const struct flights *all, int64_t run, int64_t fence); /* NULL: not ours */
 void flights_add(struct flights *all, struct flight *f /* moved */);
 void flights_remove(struct flights *all, struct flight *f); /* frees it */
+void flights_stage(struct flights *all, struct flight *f, enum flight_stage stage); /* neither from nor to FLIGHT_HELD */
 void flights_hold(struct flights *all, struct flight *f);
 struct flight *flights_release(struct flights *all, struct flight *f); /* NULL: the first one; to FLIGHT_STARTING */
 void flights_end(struct flights *all, struct flight *f);    /* to FLIGHT_ENDED */

@@ -65,7 +65,7 @@ static void settle_own(struct dispatcher *d)
 		if (f->stage == FLIGHT_ENDED || f->stage == FLIGHT_HELD)
 			continue;
 		if (same)
-			f->stage = FLIGHT_ADOPTED;
+			flights_stage(&d->flights, f, FLIGHT_ADOPTED);
 		else
 			give_up(d, f);
 	}

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+# Queues, limits of owners and of the node, with real processes: never more than allowed, and nobody left behind.
+import json
+import os
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import BUILD, FINAL, Daemon, case, instant, main, sanitized, wait_until
+
+FILL = os.path.join(BUILD, "tests", "integration", "fill_store")
+STRANGER = 4711  # a uid that has no jobs here but those put into the store
+
+
+def put(d, path, body=None, **query):
+    words = "&".join("%s=%s" % pair for pair in query.items())
+    status, answer = d.api().call("PUT", path + ("?" + words if words else ""), body or {})
+    assert status in (200, 201), (path, status, answer)
+    return answer
+
+
+def add_many(d, n, command, **spec):
+    answer = d.api().post("/v1/jobs/bulk", {"jobs": [dict(command=command, **spec) for _ in range(n)]})
+    return [j["id"] for j in answer["jobs"]]
+
+
+def fill(d, uid, count, command, queue="default", priority=0, run_at=0.0, next_slot=0.0, **spec):
+    """Jobs of another owner, while no engine runs."""
+    text = json.dumps(dict(command=command, tz="UTC", **spec), separators=(",", ":"), sort_keys=True)
+    words = [FILL, d.db_path, uid, "user%d" % uid, count, queue, priority, int(run_at * 1000000),
+             int(next_slot * 1000000), text]
+    result = subprocess.run([str(w) for w in words], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return [int(line) for line in result.stdout.split()]
+
+
+def done(d, jobs, seconds=60):
+    """The runs of these jobs, once all are over."""
+    wanted = set(jobs)
+
+    def over():
+        mine = [r for r in d.runs() if r["job"] in wanted]
+        return len(mine) == len(wanted) and all(r["state"] in FINAL for r in mine) and mine
+    runs = wait_until("%d runs are over" % len(wanted), seconds, over, pause=0.2)
+    assert {r["state"] for r in runs} == {"succeeded"}, runs
+    return sorted(runs, key=lambda r: r["started_at"])
+
+
+def most_at_once(runs):
+    marks = [(instant(r["started_at"]), 1) for r in runs] + [(instant(r["ended_at"]), -1) for r in runs]
+    most = now = 0
+    for _, step in sorted(marks):
+        now += step
+        most = max(most, now)
+    return most
+
+
+@case
+def a_queue_runs_as_many_at_a_time_as_it_may_and_no_more():
+    with Daemon() as d:
+        d.start()
+        for name, limit in (("one", 1), ("two", 2)):
+            put(d, "/v1/queues/" + name, {"max_running": limit})
+        jobs = {q: add_many(d, 4, ["sleep", "0.3"], queue=q) for q in ("one", "two")}
+        free = add_many(d, 4, ["sleep", "0.3"])
+        assert most_at_once(done(d, jobs["one"])) == 1
+        assert most_at_once(done(d, jobs["two"])) == 2
+        assert most_at_once(done(d, free)) > 2
+        holds = {q["name"]: (q["active"], q["queued"], q["jobs"]) for q in d.api().get("/v1/queues")["queues"]}
+        assert holds == {"default": (0, 0, 0), "one": (0, 0, 0), "two": (0, 0, 0)}, holds
+
+
+@case
+def a_limit_that_is_lifted_lets_the_waiting_go_at_once():
+    with Daemon() as d:
+        d.start()
+        me = os.geteuid()
+        put(d, "/v1/queues/q", {"max_running": 1})
+        for path, first, then in (("/v1/queues/q", 1, None), ("/v1/owners/%d" % me, 1, 50)):
+            put(d, path, {"max_running": first})
+            jobs = add_many(d, 4, ["sleep", "20"], queue="q")
+
+            def running():
+                return [r for r in d.runs() if r["job"] in jobs and r["state"] in ("claimed", "running")]
+            wait_until("one of them runs", 10, lambda: len(running()) == 1)
+            time.sleep(0.3)
+            assert len(running()) == 1
+            began = time.monotonic()
+            put(d, path, {"max_running": then})
+            wait_until("all run", 5, lambda: len(running()) == 4)
+            assert sanitized() or time.monotonic() - began < 2
+            for job in jobs:
+                d.api().post("/v1/jobs/%d/cancel" % job, {"running": True})
+
+
+@case
+def a_rate_spaces_the_starts():
+    with Daemon() as d:
+        d.start()
+        put(d, "/v1/queues/slow", {"rate": "4/1s:1"})
+        starts = [instant(r["started_at"]) for r in done(d, add_many(d, 7, ["true"], queue="slow"))]
+        # the bucket counts claims; a start follows one by a moment that varies
+        assert starts[-1] - starts[0] > 6 * 0.25 - 0.2, starts
+        assert starts[-1] - starts[0] < 6 or sanitized(), starts
+        put(d, "/v1/queues/slow", {"rate": "1/1h:3"})
+        jobs = add_many(d, 5, ["true"], queue="slow")
+        wait_until("three of five ran", 10, lambda: sum(r["state"] == "succeeded" for r in d.runs() if r["job"] in jobs) == 3)
+        time.sleep(0.5)
+        waiting = [r for r in d.runs() if r["job"] in jobs and r["state"] == "queued"]
+        assert len(waiting) == 2, waiting
+
+
+@case
+def an_owner_has_no_more_running_than_his_limit_in_whatever_queue():
+    with Daemon() as d:
+        d.start()
+        put(d, "/v1/queues/other")
+        put(d, "/v1/owners/%d" % os.geteuid(), {"max_running": 2})
+        jobs = add_many(d, 3, ["sleep", "0.3"]) + add_many(d, 3, ["sleep", "0.3"], queue="other")
+        assert most_at_once(done(d, jobs)) == 2
+
+
+@case
+def queues_share_the_node_by_their_weights():
+    with Daemon("max-running = 8\n") as d:
+        d.start()
+        put(d, "/v1/queues/heavy", {"weight": 300})
+        put(d, "/v1/queues/light", {"weight": 100})
+        jobs = {q: set(add_many(d, 40, ["sleep", "0.1"], queue=q)) for q in ("light", "heavy")}
+        runs = done(d, jobs["heavy"] | jobs["light"])
+        heavy_end = max(instant(r["started_at"]) for r in runs if r["job"] in jobs["heavy"])
+        together = [r for r in runs if instant(r["started_at"]) <= heavy_end]
+        ratio = 40 / sum(r["job"] in jobs["light"] for r in together[8:])  # the first eight were there alone
+        assert 2 <= ratio <= 4.5, ratio
+        return "%.1f runs of weight 300 for one of weight 100" % ratio
+
+
+@case
+def what_waits_long_enough_goes_before_what_is_more_important():
+    with Daemon("max-running = 1\n") as d:
+        d.start()
+        assert d.stop() == 0
+        now = time.time()
+        many = fill(d, 0, 20, ["true"], run_at=now)
+        young = fill(d, 0, 1, ["true"], priority=-5, run_at=now)
+        old = fill(d, 0, 1, ["true"], priority=-5, run_at=now - 600)
+        d.start()
+        order = [r["job"] for r in done(d, many + young + old)]
+        assert order[0] == old[0], order
+        assert order[-1] == young[0], order
+
+
+@case
+def the_node_takes_as_many_as_it_is_told_or_as_it_finds_right():
+    with Daemon("max-running = 3\n") as d:
+        d.start()
+        assert most_at_once(done(d, add_many(d, 9, ["sleep", "0.2"]))) == 3
+        status = d.api().get("/v1/status")
+        assert (status["max_running"], status["max_running_auto"], status["owner_max_running"]) == (3, False, None), status
+        assert "limit   3 at a time, pinned by the configuration" in d.jobctl("status").stdout
+        assert d.stop() == 0
+        d.write_config("owner-max-running = 50%\n")
+        d.start()
+        status = d.api().get("/v1/status")
+        assert status["max_running"] >= 64 and status["max_running_auto"], status
+        assert status["owner_max_running"] == status["max_running"] // 2, status
+        assert status["machine"]["load"] is not None, status
+        assert "by the number of cores" in d.jobctl("status").stdout
+
+
+@case
+def a_run_waits_for_an_idle_machine_and_says_so():
+    with Daemon() as d:
+        d.start()
+        waits = d.add(command=["true"], when=["load<0.001"])["id"]
+        runs = d.add(command=["true"], when=["load<100000"])["id"]
+        assert d.wait_final(runs)["state"] == "succeeded"
+        found = wait_until("it waits", 10, lambda: [r for r in d.runs(waits) if r["reason"] == "condition"])
+        assert found[0]["state"] == "queued"
+        assert 10 < instant(found[0]["due_at"]) - instant(found[0]["slot"]) < 20, found
+
+
+def lateness(d, job, seconds):
+    """How late the runs of a job that is due each second start, over so many seconds; and what waits meanwhile."""
+    began, waiting = time.time(), []
+    while time.time() < began + seconds:
+        waiting.append(d.api().get("/v1/status")["runs"]["queued"])
+        time.sleep(0.25)
+    runs = [r for r in d.runs(job) if r["started_at"] and instant(r["slot"]) >= began and instant(r["slot"]) < began + seconds - 1]
+    assert len(runs) >= seconds - 2, runs
+    late = sorted(instant(r["started_at"]) - instant(r["slot"]) for r in runs)
+    return late, min(waiting)
+
+
+def beside_a_neighbour(config, command, seconds):
+    with Daemon(config) as d:
+        d.start()
+        assert d.stop() == 0
+        now = time.time()
+        fill(d, STRANGER, 10000, command, run_at=now)
+        mine = fill(d, os.geteuid(), 1, ["true"], next_slot=int(now) + 2, schedule=["* * * * * *"])[0]
+        d.start()
+        time.sleep(2)
+        late, waiting = lateness(d, mine, seconds)
+        assert waiting > 1000, waiting
+        assert sanitized() or late[-1] < 1, late
+        return "%d runs of the neighbour waited all the time; late by %.0f ms in the middle, %.0f ms at worst" % (
+            waiting, late[len(late) // 2] * 1000, late[-1] * 1000)
+
+
+@case
+def ten_thousand_short_runs_of_a_neighbour_make_nobody_late():
+    return beside_a_neighbour("", ["sleep", "0.2"], 8)
+
+
+@case
+def ten_thousand_endless_runs_of_a_neighbour_make_nobody_late():
+    return beside_a_neighbour("owner-max-running = 75%\nmax-running = 40\n", ["sleep", "1000"], 6)
+
+
+main()
