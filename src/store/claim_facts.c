@@ -34,6 +34,8 @@ static struct candidate *read_row(struct claim *c, struct lane *l, struct query 
 	f->slot = query_get_int(q);
 	r->due_at = query_get_int(q);
 	f->held_by = r->held_by = query_get_copy(q);
+	if (!f->held_by && l->shut_at >= r->due_at)
+		f->held_by = "limit";
 	f->policy.overlap = (enum overlap_word)query_get_int(q);
 	f->policy.overlap_waiting = query_get_int(q);
 	f->policy.places = query_get_int(q);

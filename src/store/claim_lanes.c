@@ -200,6 +200,33 @@ static bool any_due(const struct claim *c)
 	return false;
 }
 
+/* ---- lanes that a limit closed: a run that expires then is told so, though nothing was written about it ---- */
+
+static usec_t shut_at(const struct store *s, const struct lane *l)
+{
+	for (size_t i = 0; i < ELEMENTS(s->shut); i++)
+		if (s->shut[i].at && s->shut[i].uid == l->uid && text_equal(s->shut[i].queue, l->queue))
+			return s->shut[i].at;
+	return 0;
+}
+
+static void note_shut(struct store *s, const struct lane *l, usec_t now)
+{
+	size_t i = 0;
+
+	while (i < ELEMENTS(s->shut) && !(s->shut[i].at && s->shut[i].uid == l->uid &&
+						text_equal(s->shut[i].queue, l->queue)))
+		i++;
+	if (i == ELEMENTS(s->shut)) {
+		i = s->next_shut;
+		s->next_shut = (i + 1) % ELEMENTS(s->shut);
+		free(s->shut[i].queue);
+		s->shut[i].queue = xstrdup(l->queue);
+		s->shut[i].uid = l->uid;
+	}
+	s->shut[i].at = now;
+}
+
 static void link_lanes(struct claim *c)
 {
 	c->views = xcalloc(c->n_lanes, sizeof(*c->views));
@@ -209,6 +236,7 @@ static void link_lanes(struct claim *c)
 		l->of_queue = queue_share(c, l->queue);
 		l->of_owner = owner_share(c, l->uid);
 		l->tally = tally_of(c, l->uid, l->queue);
+		l->shut_at = shut_at(c->s, l);
 	}
 }
 
@@ -310,9 +338,11 @@ void claim_look(struct claim *c)
 			case FULL:
 				look.full = true;
 				at = USEC_NEVER;
+				note_shut(c->s, l, c->c->now);
 				break;
 			case RATED:
 				at = again;
+				note_shut(c->s, l, c->c->now);
 				break;
 			default:
 				break;

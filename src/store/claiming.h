@@ -68,6 +68,7 @@ struct lane {
 	bool read_all;               /* nothing more of it is due */
 	usec_t then;                 /* when read_all: the first that is due later */
 	size_t put_off;              /* looked at without a start */
+	usec_t shut_at;              /* when a limit was last seen to close it; 0: not lately */
 };
 
 struct claim_pause {

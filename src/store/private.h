@@ -32,6 +32,12 @@ struct store {
 		usec_t slot, until;
 	} crowded[8];                   /* slots with as many jobs as anybody wants to know, and how long we believe it */
 	size_t next_crowded;            /* whose place the next one takes */
+	struct {
+		uint32_t uid;
+		char *queue;            /* owned */
+		usec_t at;
+	} shut[32];                     /* lanes that a limit closed, and when that was last seen */
+	size_t next_shut;               /* whose place the next one takes */
 	struct look {
 		bool known;             /* else the lanes must be asked */
 		usec_t at;              /* nothing can be claimed before */

@@ -178,6 +178,8 @@ void store_free(struct store *s)
 	}
 	count_back_to(s, 0);
 	free(s->counts);
+	for (size_t i = 0; i < ELEMENTS(s->shut); i++)
+		free(s->shut[i].queue);
 	event_list_done(&s->events);
 	free(s->noted);
 	free(s->node_name);

@@ -130,6 +130,23 @@ static void rates_of_queues_and_owners_say_when_to_look_again(void **state)
 	}
 }
 
+static void what_expires_in_a_full_queue_says_so(void **state)
+{
+	struct store *s = store_of(state);
+	struct slots w = {.n = 3, .step = 1, .policy = {.overlap = OVERLAP_ALLOW, .deadline = USEC_MIN}};
+
+	limit(state, "queue", "default", 1, 100, NULL);
+	add_slots(s, &w);
+	claim_is(state, 5, T0 + 10, "1");
+	w.first = T0 + 5 * USEC_MIN; /* due after the limit was last seen */
+	w.n = 1;
+	add_slots(s, &w);
+	end_by_number(s, 1, ATTEMPT_SUCCEEDED, T0 + 10 * USEC_MIN);
+	claim_is(state, 5, T0 + 10 * USEC_MIN, "");
+	states_are(state, "succeeded expired:deadline (limit) expired:deadline (limit) expired:deadline");
+	kept_is_true(state);
+}
+
 /* ---- whose turn ---- */
 
 static void two_owners_share_the_room(void **state)
@@ -447,6 +464,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(an_owner_has_no_more_runs_than_allowed_in_all_queues_together),
 	STORE_TEST(one_owner_leaves_room_for_another),
 	STORE_TEST(rates_of_queues_and_owners_say_when_to_look_again),
+	STORE_TEST(what_expires_in_a_full_queue_says_so),
 	STORE_TEST(two_owners_share_the_room),
 	STORE_TEST(two_queues_share_by_their_weight),
 	STORE_TEST(an_old_run_of_low_priority_goes_before_a_young_one_of_high),
