@@ -57,6 +57,12 @@ const struct config_key config_keys[] = {
 		"directory where history is written as compressed JSON lines before it is deleted; default: nowhere"},
 	{"machine-id-file", CONFIG_TEXT, AT(machine_id_file), 0, 0, 0, false,
 		"what tells this machine from another one with a copy of the store; default: /etc/machine-id"},
+	{"sendmail", CONFIG_TEXT, AT(sendmail), 0, 0, 0, false,
+		"program that takes mail on its standard input; default: " SENDMAIL_DEFAULT},
+	{"webhook-key-file", CONFIG_TEXT, AT(webhook_key_file), 0, 0, 0, false,
+		"file with the key that webhooks are signed with, readable by nobody else; default: they are not signed"},
+	{"notice-retry", CONFIG_NUMBER, AT(notice_retry), 1, 86400, 60, true,
+		"seconds before a notice that could not be sent is tried again, longer each time"},
 };
 const size_t config_keys_count = ELEMENTS(config_keys);
 

@@ -23,7 +23,12 @@ struct config {
 	int64_t store_budget, output_budget;          /* bytes; 0: none */
 	char *archive;    /* directory; NULL: nothing is archived */
 	char *machine_id_file;
+	char *sendmail;         /* NULL: SENDMAIL_DEFAULT */
+	char *webhook_key_file; /* NULL: webhooks are not signed */
+	int64_t notice_retry;   /* seconds */
 };
+
+#define SENDMAIL_DEFAULT "/usr/sbin/sendmail"
 
 enum config_type {
 	CONFIG_TEXT,

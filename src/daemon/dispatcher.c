@@ -170,6 +170,7 @@ void dispatcher_flight_started(struct dispatcher *d, struct flight *f, int64_t p
 	flights_stage(&d->flights, f, FLIGHT_RUNNING);
 	f->end.pid = pid;
 	f->end.started_at = started_at;
+	dispatcher_watch_long(d, f);
 	if (f->start_recorded)
 		return;
 	sd_event_source_get_enabled(d->started_timer, &enabled);
@@ -320,6 +321,7 @@ static void take_claimed(struct dispatcher *d, struct claimed *c)
 	int64_t early = (int64_t)(intptr_t)map_take(&d->early_cancels, f->run->id);
 
 	f->spec = STEAL(c->spec);
+	f->typical = c->typical;
 	flights_add(&d->flights, f);
 	if (!d->spawner_ready || d->stopped) {
 		dispatcher_give_back(d, f, 0);
@@ -542,7 +544,7 @@ bool dispatcher_new(struct sd_event *ev, const struct dispatcher_options *o, str
 	d->next_due = USEC_NEVER;
 	if (!add_timer(ev, &d->started_timer, on_started_timer, d, e) ||
 		!add_timer(ev, &d->hold_timer, on_hold_timer, d, e) ||
-		!add_timer(ev, &d->retry_timer, on_retry_timer, d, e))
+		!add_timer(ev, &d->retry_timer, on_retry_timer, d, e) || !dispatcher_long_timer(d, e))
 		return false;
 	*ret = STEAL(d);
 	return true;
@@ -562,6 +564,7 @@ void dispatcher_free(struct dispatcher *d)
 	sd_event_source_disable_unref(d->started_timer);
 	sd_event_source_disable_unref(d->hold_timer);
 	sd_event_source_disable_unref(d->retry_timer);
+	sd_event_source_disable_unref(d->long_timer);
 	flights_done(&d->flights);
 	map_done(&d->early_cancels);
 	free(d->last_spawner);

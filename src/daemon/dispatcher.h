@@ -11,7 +11,9 @@ struct dispatcher;
 struct err;
 struct hub;
 struct machine_now;
+struct plan;
 struct sd_event;
+struct spawn_report;
 struct store_thread;
 
 struct dispatcher_options {             /* everything is borrowed and outlives the dispatcher */
@@ -23,6 +25,7 @@ struct dispatcher_options {             /* everything is borrowed and outlives t
 	const char *spawner_socket;
 	const char *spawner_program;    /* started when nobody listens; NULL: somebody else's business */
 	const char *runtime_dir, *output_dir;
+	void (*on_notice)(const struct spawn_report *r, void *arg); /* of a notice; a complete list; the spawner's end */
 	void (*on_ready)(void *arg);                 /* once: what earlier lives left has been taken over */
 	void (*on_change)(void *arg);                /* there may be room or work again: pump soon */
 	void (*on_exit)(int status, void *arg);      /* the daemon must end with this status */
@@ -60,6 +63,10 @@ struct dispatcher_counts {
 	uint64_t ended;     /* runs that ended here in all */
 };
 void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret);
+
+/* Has the spawner run the command of a notice (its run is below 0); its reports go to on_notice. */
+bool dispatcher_start_notice(struct dispatcher *d, const struct plan *p, struct err *e);
+void dispatcher_notice_settled(struct dispatcher *d, int64_t run, int64_t fence); /* after the commit of its end */
 
 /* After the commit of a cancellation: ends the worker, if it is one of ours. */
 /* The kept output of an attempt goes; false: there is no spawner to do it now. */

@@ -21,6 +21,8 @@ struct dispatcher {
 	unsigned spawn_failures;         /* transient ones in a row */
 	sd_event_source *started_timer, *hold_timer, *retry_timer;
 	uint64_t ended;                  /* in all */
+	sd_event_source *long_timer;     /* for the first run that will take unusually long */
+	usec_t long_at;                  /* when it is set to */
 	struct pace ends;                /* how fast runs end: claims look ahead by it */
 
 	struct spawn_client *spawner;    /* NULL: not connected */
@@ -40,6 +42,11 @@ void dispatcher_give_back(struct dispatcher *d, struct flight *f /* freed */, us
 void dispatcher_retry_in(struct dispatcher *d, usec_t delay);
 void dispatcher_run_ended(struct dispatcher *d, const struct spawn_report *r);
 void dispatcher_run_not_started(struct dispatcher *d, const struct spawn_report *r);
+
+/* dispatcher_notices.c */
+bool dispatcher_long_timer(struct dispatcher *d, struct err *e);
+void dispatcher_watch_long(struct dispatcher *d, struct flight *f); /* it has started */
+bool dispatcher_notice_report(struct dispatcher *d, const struct spawn_report *r); /* true: it was about a notice only */
 
 /* recovery.c */
 void dispatcher_reconnect(struct dispatcher *d);

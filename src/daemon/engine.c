@@ -12,6 +12,7 @@
 #include "daemon/governor.h"
 #include "daemon/hub.h"
 #include "daemon/listener.h"
+#include "daemon/notifier.h"
 #include "daemon/pauses.h"
 #include "daemon/planner.h"
 #include "daemon/retention.h"
@@ -51,6 +52,7 @@ struct engine {
 	struct hub *hub;
 	struct dispatcher *dispatcher;
 	struct retention *retention;
+	struct notifier *notifier;
 	struct governor *governor;
 	struct server *server;
 	bool stopping;
@@ -81,13 +83,14 @@ static void pump(struct engine *g)
 {
 	struct timekeeper_word word = timekeeper_pump(g->timekeeper);
 	usec_t at = word.claim ? pauses_pump(g->pauses) : USEC_NEVER;
+	usec_t notice = notifier_pump(g->notifier);
 
 	if (word.plan)
 		at = earlier(at, planner_pump(g->planner));
 	if (word.claim)
 		at = earlier(at, claim_pump(g));
 	timekeeper_armed(g->timekeeper, at);
-	alarm_set(g->alarm, earlier(at, word.again));
+	alarm_set(g->alarm, earlier(earlier(at, notice), word.again));
 }
 
 static void on_wake(const struct store_wake *w, void *arg)
@@ -97,6 +100,7 @@ static void on_wake(const struct store_wake *w, void *arg)
 	planner_slot_is(g->planner, w->next_slot);
 	dispatcher_due_is(g->dispatcher, w->next_due);
 	pauses_end_is(g->pauses, w->pause_end);
+	notifier_due_is(g->notifier, w->next_notice);
 	pump(g);
 }
 
@@ -162,6 +166,7 @@ static int on_stop_signal(sd_event_source *source, const struct signalfd_siginfo
 	planner_stop(g->planner);
 	pauses_stop(g->pauses);
 	dispatcher_stop(g->dispatcher);
+	notifier_stop(g->notifier);
 	if (g->server)
 		server_stop(g->server);
 	op = op_new(OP_NODE_CLOSE, on_node_closed, g);
@@ -331,6 +336,30 @@ static void raise_descriptor_limit(const struct config *c)
 		log_warning("could not raise the limit of open files: %m");
 }
 
+/* ---- notices: the dispatcher has the tie to the spawner ---- */
+
+static bool start_notice(const struct plan *p, void *arg, struct err *e)
+{
+	return dispatcher_start_notice(((struct engine *)arg)->dispatcher, p, e);
+}
+
+static void notice_settled(int64_t run, int64_t fence, void *arg)
+{
+	dispatcher_notice_settled(((struct engine *)arg)->dispatcher, run, fence);
+}
+
+static void on_notice(const struct spawn_report *r, void *arg)
+{
+	notifier_report(((struct engine *)arg)->notifier, r);
+}
+
+static bool start_notifier(struct engine *g, struct err *e)
+{
+	return notifier_new(g->ev, &(struct notifier_options){.clock = &clock_system, .store = g->store,
+		.config = g->o.config, .node_id = g->node_id, .node_name = g->o.node_name, .output_dir = -1,
+		.start = start_notice, .settled = notice_settled, .arg = g}, &g->notifier, e);
+}
+
 static bool forget_output(int64_t run, int64_t attempt, void *arg)
 {
 	struct engine *g = arg;
@@ -378,6 +407,7 @@ static bool start_parts(struct engine *g, struct err *e)
 		.spawner_program = g->spawner_program,
 		.runtime_dir = p->runtime_dir,
 		.output_dir = p->output_dir,
+		.on_notice = on_notice,
 		.on_ready = on_ready,
 		.on_change = on_change,
 		.on_exit = on_exit_wanted,
@@ -405,11 +435,12 @@ static bool start_parts(struct engine *g, struct err *e)
 		return false;
 	rules = rules_of(g);
 	g->governor = governor_new(&clock_system, g->dispatcher, &rules);
-	if (!dispatcher_start(g->dispatcher, e))
+	if (!start_notifier(g, e) || !dispatcher_start(g->dispatcher, e))
 		return false;
 	g->output_dir = open(p->output_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (g->output_dir < 0)
 		return err_errno(e, errno, "could not open the output directory '%s'", p->output_dir);
+	notifier_set_output_dir(g->notifier, g->output_dir);
 	return start_retention(g, e);
 }
 
@@ -418,6 +449,8 @@ static void stop_parts(struct engine *g)
 	server_free(g->server);
 	if (g->dispatcher)
 		dispatcher_stop(g->dispatcher);
+	if (g->notifier)
+		notifier_stop(g->notifier);
 	if (g->audit)
 		audit_set_store(g->audit, NULL);
 	if (g->retention)
@@ -425,6 +458,7 @@ static void stop_parts(struct engine *g)
 	store_thread_free(g->store); /* finishes what is queued, so before those who own it */
 	governor_free(g->governor);
 	retention_free(g->retention);
+	notifier_free(g->notifier);
 	dispatcher_free(g->dispatcher);
 	hub_free(g->hub);
 	timekeeper_free(g->timekeeper);

@@ -131,3 +131,21 @@ void flights_end(struct flights *all, struct flight *f)
 		flights_release(all, f);
 	flights_stage(all, f, FLIGHT_ENDED);
 }
+
+usec_t flights_overlong(struct flights *all, usec_t now, void (*tell)(struct flight *f, void *arg), void *arg)
+{
+	usec_t next = USEC_NEVER;
+	struct flight *f;
+
+	for (size_t i = 0; (f = map_next(&all->by_run, &i));) {
+		if (f->stage != FLIGHT_RUNNING || !f->long_at)
+			continue;
+		if (f->long_at <= now) {
+			f->long_at = 0;
+			tell(f, arg);
+		} else if (f->long_at < next) {
+			next = f->long_at;
+		}
+	}
+	return next;
+}

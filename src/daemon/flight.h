@@ -24,6 +24,8 @@ struct flight {
 	bool start_recorded;
 	bool recording;          /* its end is on the way to the store */
 	struct attempt end;      /* owned strings; of a running one: pid and start */
+	usec_t typical;          /* how long it usually takes; 0: nobody wants to know */
+	usec_t long_at;          /* when it takes unusually long; 0: not, or it was said */
 };
 
 struct flight *flight_new(struct run *run /* moved */, enum flight_stage stage);
@@ -45,3 +47,5 @@ void flights_stage(struct flights *all, struct flight *f, enum flight_stage stag
 void flights_hold(struct flights *all, struct flight *f);
 struct flight *flights_release(struct flights *all, struct flight *f); /* NULL: the first one; to FLIGHT_STARTING */
 void flights_end(struct flights *all, struct flight *f);    /* to FLIGHT_ENDED */
+/* Tells each running one that takes unusually long, once. When the next one will; USEC_NEVER: none. */
+usec_t flights_overlong(struct flights *all, usec_t now, void (*tell)(struct flight *f, void *arg), void *arg);

@@ -37,6 +37,7 @@ static struct flight *take_over(struct dispatcher *d, struct claimed *c)
 	AUTO_DONE(job_spec) spec;
 	struct err e = {};
 
+	f->typical = c->typical;
 	job_spec_init(&spec);
 	if (spec_from_text(c->spec, &spec, &e))
 		retry_policy_of(&spec, &f->retry);
@@ -168,6 +169,10 @@ static void on_report(const struct spawn_report *r, void *arg)
 {
 	struct dispatcher *d = arg;
 
+	if (dispatcher_notice_report(d, r)) {
+		d->o.on_change(d->o.arg);
+		return;
+	}
 	switch (r->kind) {
 	case SPAWN_STARTED:
 	case SPAWN_HAS:

@@ -199,6 +199,8 @@ struct notice_filter {
 	size_t limit;
 };
 bool store_notice_list(struct store *s, const struct notice_filter *f, struct notice_list *ret, struct err *e);
+/* The name of the node that an engine belongs to; *ret NULL: not known any more. */
+bool store_node_name(struct store *s, const char *engine, char **ret, struct err *e);
 /* The definition of a job as it was; *ret NULL: not kept. */
 bool store_revision_spec(struct store *s, int64_t job, int64_t revision, char **ret, struct err *e);
 

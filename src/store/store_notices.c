@@ -449,3 +449,23 @@ bool store_revision_spec(struct store *s, int64_t job, int64_t revision, char **
 	*ret = STEAL(spec);
 	return true;
 }
+
+static bool read_name(struct store *s, const char *engine, char **ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NOTICE_NODE, e);
+
+	query_text(&q, engine);
+	*ret = query_row(&q) ? query_get_copy(&q) : NULL;
+	return !q.failed;
+}
+
+bool store_node_name(struct store *s, const char *engine, char **ret, struct err *e)
+{
+	AUTO_TEXT name = NULL;
+	AUTO_TX tx = {};
+
+	if (!tx_begin(&tx, s, false, e) || !read_name(s, engine, &name, e) || !tx_commit(&tx, e))
+		return false;
+	*ret = STEAL(name);
+	return true;
+}

@@ -12,7 +12,7 @@ libraries() {
 }
 lint "the spawner is linked with no parser, database or network library" \
 	libraries jobsched-spawner '^lib(sqlite3|pq|jansson|microhttpd|systemd|curl|argtable|inih|ssl|crypto)'
-lint "jobctl is linked with no database and no server" libraries jobctl '^lib(sqlite3|pq|microhttpd|systemd|inih)'
+lint "jobctl is linked with no database and no server" libraries jobctl '^lib(sqlite3|pq|microhttpd|systemd|inih|curl)'
 
 only_libc() {
 	libraries jobsched-spawner . | grep -vE '^(lib(c|m|gcc_s|asan|tsan|ubsan|pthread)\.so|ld-linux)'

@@ -1087,6 +1087,9 @@ WHERE notices.state = NOTICE_FAILED AND notices.id < :before ORDER BY notices.id
 -- query health_get(job int) -> bad int, since int, slot int, last_success int, typical int
 SELECT bad, since, slot, last_success, typical FROM job_health WHERE job = :job
 
+-- query notice_node(id text) -> name text
+SELECT name FROM nodes WHERE id = :id
+
 -- query notice_spec(job int, revision int) -> spec text
 SELECT spec FROM job_revisions WHERE job = :job AND revision = :revision
 

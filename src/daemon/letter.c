@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gathers what a notice tells, and writes it for each kind of channel. */
+#include "daemon/letter.h"
+#include "base/auto.h"
+#include "base/err.h"
+#include "core/job.h"
+#include "core/plan.h"
+#include "daemon/mail.h"
+#include "exec/output.h"
+#include "wire/codec.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define SEND_TIMEOUT USEC_MIN
+#define SEND_GRACE (5 * USEC_SEC)
+#define SEND_OUTPUT 4096 /* bytes kept of what the command says */
+
+void letter_done(struct letter *l)
+{
+	job_free(l->job);
+	run_free(l->run);
+	run_free(l->last_success);
+	free(l->node);
+	free(l->error);
+	strv_done(&l->changed);
+	buf_done(&l->output);
+	free(l->output_missing);
+	free(l->id);
+	buf_done(&l->subject);
+	buf_done(&l->body);
+	*l = (struct letter){};
+}
+
+/* ---- reading ---- */
+
+/* What is gone is no error: the notice says what is known. */
+static bool or_gone(bool found, struct err *e)
+{
+	if (!found && e->kind == ERR_NOT_FOUND) {
+		*e = (struct err){};
+		return true;
+	}
+	return found;
+}
+
+static bool read_run(struct store *s, int64_t id, struct run **ret, struct err *e)
+{
+	return id == 0 || or_gone(store_run_get(s, -1, id, ret, e), e);
+}
+
+static bool read_error(struct letter *l, struct store *s, struct err *e)
+{
+	AUTO_DONE(attempt_list) tries = {};
+
+	if (!l->run)
+		return true;
+	if (!store_attempts(s, l->run->id, &tries, e))
+		return false;
+	if (tries.n > 0)
+		l->error = xstrdup(tries.v[tries.n - 1]->error);
+	return !l->run->node || store_node_name(s, l->run->node, &l->node, e);
+}
+
+static bool read_spec(const struct letter *l, struct store *s, int64_t revision, struct job_spec *ret, bool *known,
+	struct err *e)
+{
+	AUTO_TEXT old = NULL;
+
+	if (revision != l->job->revision && !store_revision_spec(s, l->job->id, revision, &old, e))
+		return false;
+	*known = revision == l->job->revision ? spec_from_text(l->job->spec, ret, NULL)
+					      : old && spec_from_text(old, ret, NULL);
+	return true;
+}
+
+static bool read_changes(struct letter *l, struct store *s, struct err *e)
+{
+	AUTO_DONE(job_spec) before;
+	AUTO_DONE(job_spec) after;
+	bool known_before = false, known_after = false;
+
+	job_spec_init(&before);
+	job_spec_init(&after);
+	if (!l->job || !l->run || !l->last_success || l->run->revision == l->last_success->revision)
+		return true;
+	if (!read_spec(l, s, l->last_success->revision, &before, &known_before, e) ||
+	    !read_spec(l, s, l->run->revision, &after, &known_after, e))
+		return false;
+	l->changed_known = known_before && known_after;
+	if (l->changed_known)
+		notice_changed_fields(&before, &after, &l->changed);
+	return true;
+}
+
+bool letter_read(struct letter *l, struct store *s, const struct notice *n, struct err *e)
+{
+	json_auto_t *detail = n->detail ? json_read(n->detail, strlen(n->detail), 4096, NULL) : NULL;
+	int64_t last = json_integer_value(json_object_get(detail, "last_success"));
+
+	l->notice = n;
+	l->typical = json_integer_value(json_object_get(detail, "typical"));
+	return or_gone(store_job_get(s, -1, n->job, &l->job, e), e) && read_run(s, n->run, &l->run, e) &&
+	       read_run(s, last, &l->last_success, e) && read_error(l, s, e) && read_changes(l, s, e);
+}
+
+/* ---- the end of the output ---- */
+
+static bool read_tail(struct letter *l, int fd, struct err *e)
+{
+	struct output_state at;
+	int64_t offset;
+
+	if (!output_stat(fd, &at, e))
+		return false;
+	offset = at.total > NOTICE_OUTPUT_MAX ? at.total - NOTICE_OUTPUT_MAX : 0;
+	l->output_cut = offset > 0;
+	while (offset < at.total && l->output.len < NOTICE_OUTPUT_MAX) {
+		char *to = buf_room(&l->output, NOTICE_OUTPUT_MAX);
+		size_t n = 0;
+
+		if (!output_read(fd, offset, to, NOTICE_OUTPUT_MAX - l->output.len, &offset, &n, e))
+			return false;
+		if (n == 0)
+			break;
+		l->output.len += n;
+		offset += (int64_t)n;
+	}
+	return true;
+}
+
+static void read_output(struct letter *l, int output_dir)
+{
+	struct err e = {};
+	AUTO_FD fd = -1;
+
+	if (!l->run || l->run->attempt == 0)
+		return;
+	fd = output_open(output_dir, l->run->id, l->run->attempt);
+	if (fd == -ENOENT)
+		return; /* it said nothing */
+	if (fd < 0)
+		err_errno(&e, -fd, "could not open it");
+	else
+		read_tail(l, fd, &e);
+	if (e.kind != ERR_NONE)
+		l->output_missing = xstrdup(e.msg);
+}
+
+static struct notice_facts facts_of(const struct letter *l)
+{
+	const struct notice *n = l->notice;
+
+	return (struct notice_facts){
+		.kind = n->kind,
+		.job = n->job,
+		.job_name = n->job_name,
+		.owner = n->owner,
+		.node = l->node,
+		.run = l->run,
+		.error = l->error,
+		.at = n->created_at,
+		.typical = l->typical,
+		.job_paused = l->job && l->job->state == JOB_PAUSED && n->kind == TELL_FAILED,
+		.job_reason = l->job ? l->job->reason : NULL,
+		.last_success = l->last_success,
+		.changed = l->changed_known ? &l->changed : NULL,
+		.output = l->output.data,
+		.output_len = l->output.len,
+		.output_cut = l->output_cut,
+		.output_missing = l->output_missing,
+	};
+}
+
+void letter_write(struct letter *l, int output_dir, const char *store_id, const char *node_name)
+{
+	struct notice_facts f;
+
+	read_output(l, output_dir);
+	if (!l->node && l->notice->kind == TELL_TEST)
+		l->node = xstrdup(node_name);
+	l->id = xprintf("%s-%" PRId64, store_id, l->notice->id);
+	f = facts_of(l);
+	notice_subject(&f, &l->subject);
+	notice_body(&f, &l->body);
+}
+
+/* ---- for each kind of channel ---- */
+
+json_t *letter_json(const struct letter *l)
+{
+	const struct notice *n = l->notice;
+	AUTO_DONE(buf) tail = {};
+	json_t *changed = json_array(), *o;
+
+	for (size_t i = 0; i < l->changed.n; i++)
+		json_array_append_new(changed, json_text(l->changed.v[i]));
+	if (l->output.len > 0) {
+		size_t from = notice_last_lines(l->output.data, l->output.len, NOTICE_LINES);
+
+		text_escape(&tail, l->output.data + from, l->output.len - from);
+	}
+	o = json_pack("{s:o, s:s, s:I, s:o, s:{s:I, s:o, s:o, s:I}, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"notice", json_text(l->id), "kind", notice_kind_name(n->kind), "try", (json_int_t)n->tries,
+		"happened_at", json_time(n->created_at),
+		"job", "id", (json_int_t)n->job, "name", json_text(n->job_name), "owner", json_text(n->owner),
+		"uid", (json_int_t)n->uid,
+		"run", l->run ? run_to_json(l->run) : json_null(),
+		"node", json_text(l->node), "subject", json_text(l->subject.data), "text", json_text(l->body.data),
+		"output", json_text(tail.data), "changed", changed);
+	json_object_set_new(o, "last_success", l->last_success ? json_integer((json_int_t)l->last_success->id) : json_null());
+	return o;
+}
+
+static void put_env(struct plan *p, const char *name, const char *value)
+{
+	strv_take(&p->env, xprintf("%s=%s", name, value ? value : ""));
+}
+
+static void put_env_number(struct plan *p, const char *name, int64_t value)
+{
+	strv_take(&p->env, xprintf("%s=%" PRId64, name, value));
+}
+
+static void put_all_env(const struct letter *l, struct plan *p)
+{
+	const struct notice *n = l->notice;
+
+	put_env(p, "JOBSCHED_NOTICE", l->id);
+	put_env(p, "JOBSCHED_NOTICE_KIND", notice_kind_name(n->kind));
+	put_env(p, "JOBSCHED_NOTICE_SUBJECT", l->subject.data);
+	put_env_number(p, "JOBSCHED_NOTICE_TRY", n->tries);
+	put_env_number(p, "JOBSCHED_JOB", n->job);
+	put_env(p, "JOBSCHED_NAME", n->job_name);
+	put_env(p, "JOBSCHED_NODE", l->node);
+	if (!l->run)
+		return;
+	put_env_number(p, "JOBSCHED_NOTICE_RUN", l->run->id);
+	put_env(p, "JOBSCHED_NOTICE_STATE", run_state_name(l->run->state));
+	put_env(p, "JOBSCHED_NOTICE_REASON", l->run->reason);
+	put_env_number(p, "JOBSCHED_NOTICE_EXIT_CODE", l->run->exit_code);
+	put_env_number(p, "JOBSCHED_NOTICE_SIGNAL", l->run->term_signal);
+	put_env_number(p, "JOBSCHED_NOTICE_ATTEMPTS", l->run->attempt);
+}
+
+void letter_plan(const struct letter *l, const struct letter_post *how, struct plan *ret)
+{
+	AUTO_DONE(buf) in = {};
+
+	*ret = (struct plan){.run = -l->notice->id, .fence = l->notice->tries, .attempt = l->notice->tries,
+		.timeout = SEND_TIMEOUT, .grace = SEND_GRACE, .output_limit = SEND_OUTPUT, .umask = 022};
+	put_all_env(l, ret);
+	if (how->command) {
+		strv_add(&ret->argv, "/bin/sh");
+		strv_add(&ret->argv, "-c");
+		strv_add(&ret->argv, how->command);
+		buf_add(&in, l->body.data, l->body.len);
+	} else {
+		strv_add(&ret->argv, how->sendmail);
+		strv_add(&ret->argv, "-oi");
+		strv_add(&ret->argv, "--");
+		strv_add(&ret->argv, how->to);
+		mail_write(&(struct mail){.from_user = l->notice->owner, .from_host = how->host, .to = how->to,
+			.subject = l->subject.data, .id = l->id, .text = l->body.data, .date = how->now}, &in);
+	}
+	ret->stdin_data.len = in.len;
+	ret->stdin_data.data = buf_steal(&in);
+}

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a notice in the store to somebody who was told: take, write out, hand over, record. */
+#include "daemon/notifier.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "core/notice.h"
+#include "core/plan.h"
+#include "core/policy.h"
+#include "daemon/config.h"
+#include "daemon/letter.h"
+#include "daemon/store_thread.h"
+#include "daemon/webhook.h"
+#include "daemon/webhook_sign.h"
+#include "exec/output.h"
+#include "exec/spawn_client.h"
+#include "store/op.h"
+#include "wire/codec.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <systemd/sd-event.h>
+
+#define ROOM 64                   /* notices on their way at a time */
+#define LEASE (3 * USEC_MIN)      /* longer than any try takes: then somebody may try again */
+#define RETRY_DELAY USEC_SEC      /* after the store refused */
+#define ERROR_SHOWN 500           /* bytes of what a failing command said last */
+
+struct notifier {
+	struct notifier_options o;
+	sd_event *ev;             /* borrowed */
+	struct map sendings;      /* by notice */
+	struct map under_way;     /* notice → try: an earlier engine's, that the spawner still runs */
+	struct webhooks *webhooks; /* NULL before the first one */
+	struct op *refused;       /* to be submitted again */
+	sd_event_source *retry_timer;
+	usec_t next, not_before;
+	bool ready, taking, stopped;
+	char host[65];
+};
+
+/* One notice on its way; first a task of the reader's thread. */
+struct sending {
+	struct read_task task;
+	struct notifier *owner;
+	struct notice *notice;    /* owned */
+	struct letter letter;
+	struct err err;
+	bool read, by_command, missing;
+};
+
+static void sending_free(struct sending *g)
+{
+	letter_done(&g->letter);
+	notice_free(g->notice);
+	free(g);
+}
+
+/* ---- recording ---- */
+
+static void on_retry(struct notifier *n)
+{
+	struct op *op = STEAL(n->refused), *next;
+
+	for (; op; op = next) {
+		next = op->next;
+		store_thread_submit(n->o.store, op);
+	}
+}
+
+static int on_retry_timer(sd_event_source *source, uint64_t usec, void *arg)
+{
+	(void)source;
+	(void)usec;
+	on_retry(arg);
+	return 0;
+}
+
+static void submit_later(struct notifier *n, struct op *op)
+{
+	op->next = n->refused;
+	n->refused = op;
+	sd_event_source_set_time_relative(n->retry_timer, (uint64_t)RETRY_DELAY);
+	sd_event_source_set_enabled(n->retry_timer, SD_EVENT_ONESHOT);
+}
+
+static void on_recorded(struct op *op, void *arg)
+{
+	struct notifier *n = arg;
+	const struct op_notice_done *d = &op->notice_done;
+
+	if (!op->ok && op->err.kind != ERR_NOT_FOUND && !n->stopped) {
+		log_warning("could not record what became of notice %" PRId64 ", trying again in 1s: %s", d->id, op->err.msg);
+		submit_later(n, op);
+		return;
+	}
+	op_free(op);
+}
+
+static void on_command_recorded(struct op *op, void *arg)
+{
+	struct notifier *n = arg;
+	int64_t run = -op->notice_done.id, fence = op->notice_done.try;
+	bool again = !op->ok && op->err.kind != ERR_NOT_FOUND && !n->stopped;
+
+	on_recorded(op, arg);
+	if (!again)
+		n->o.settled(run, fence, n->o.arg);
+}
+
+static usec_t retry_at(const struct notifier *n, int64_t try, usec_t now)
+{
+	uint64_t random;
+
+	io_random(&random, sizeof(random));
+	return now + notice_retry_delay(try, n->o.config->notice_retry * USEC_SEC, random);
+}
+
+/* A try that is over. */
+struct sent {
+	int64_t id, try;
+	bool last;       /* there is no further one */
+	bool by_command;
+};
+
+/* error NULL: it was delivered */
+static void record(struct notifier *n, const struct sent *t, const char *error)
+{
+	struct op *op = op_new(OP_NOTICE_DONE, t->by_command ? on_command_recorded : on_recorded, n);
+	usec_t now = clock_now(n->o.clock);
+
+	op->notice_done = (struct op_notice_done){.id = t->id, .try = t->try, .now = now, .error = xstrdup(error),
+		.state = !error ? NOTICE_SENT : t->last || t->try >= NOTICE_TRIES ? NOTICE_FAILED : NOTICE_WAITING};
+	if (op->notice_done.state == NOTICE_WAITING)
+		op->notice_done.due_at = retry_at(n, t->try, now);
+	op->patient = true;
+	store_thread_submit(n->o.store, op);
+}
+
+static void finish(struct notifier *n, struct sending *g, const char *error)
+{
+	const struct notice *notice = g->notice;
+
+	if (error)
+		log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = notice->job, .run = notice->run},
+			"notice %" PRId64 " could not be sent, try %" PRId64 " of %d: %s", notice->id, notice->tries,
+			notice->kind == TELL_TEST ? 1 : NOTICE_TRIES, error);
+	record(n, &(struct sent){notice->id, notice->tries, notice->kind == TELL_TEST, g->by_command}, error);
+	map_take(&n->sendings, notice->id);
+	sending_free(g);
+}
+
+/* ---- handing over ---- */
+
+static void on_posted(int64_t notice, int64_t try, const char *error, void *arg)
+{
+	struct notifier *n = arg;
+	struct sending *g = map_get(&n->sendings, notice);
+
+	if (g && g->notice->tries == try)
+		finish(n, g, error);
+}
+
+static bool post(struct notifier *n, struct sending *g, const char *url, struct err *e)
+{
+	json_auto_t *json = letter_json(&g->letter);
+	AUTO_DONE(strv) headers = {};
+	AUTO_DONE(buf) body = {};
+
+	if (!n->webhooks && !webhooks_new(n->ev, on_posted, n, &n->webhooks, e))
+		return false;
+	json_write(json, &body);
+	strv_add(&headers, "Content-Type: application/json");
+	strv_add(&headers, "Expect:");
+	strv_take(&headers, xprintf("Jobsched-Notice: %s", g->letter.id));
+	if (n->o.config->webhook_key_file &&
+	    !webhook_sign(n->o.config->webhook_key_file, clock_now(n->o.clock) / USEC_SEC, &body, &headers, e))
+		return false;
+	return webhooks_post(n->webhooks, &(struct webhook_post){g->notice->id, g->notice->tries, url, body.data, body.len,
+		&headers}, e);
+}
+
+static bool run_command(struct notifier *n, struct sending *g, enum notify_channel channel, const char *target,
+	struct err *e)
+{
+	const struct config *c = n->o.config;
+	struct letter_post how = {.now = clock_now(n->o.clock), .host = n->host};
+	AUTO_DONE(plan) plan = {};
+
+	if (channel == NOTIFY_EXEC) {
+		how.command = target;
+	} else {
+		how.sendmail = c->sendmail ? c->sendmail : SENDMAIL_DEFAULT;
+		how.to = target;
+	}
+	letter_plan(&g->letter, &how, &plan);
+	g->by_command = true;
+	return n->o.start(&plan, n->o.arg, e);
+}
+
+static void hand_over(struct notifier *n, struct sending *g)
+{
+	enum notify_channel channel;
+	const char *target;
+	struct err e = {};
+
+	letter_write(&g->letter, n->o.output_dir, store_thread_store_id(n->o.store), n->o.node_name);
+	if (notify_parse(g->notice->channel, &channel, &target, &e) &&
+	    (channel == NOTIFY_WEBHOOK ? post(n, g, target, &e) : run_command(n, g, channel, target, &e)))
+		return;
+	finish(n, g, e.msg);
+}
+
+static void on_letter_read(struct store *s, struct read_task *task)
+{
+	struct sending *g = (struct sending *)task;
+
+	g->read = letter_read(&g->letter, s, g->notice, &g->err);
+}
+
+static void on_letter(struct read_task *task)
+{
+	struct sending *g = (struct sending *)task;
+	struct notifier *n = g->owner;
+
+	if (n->stopped) { /* the next engine sends it */
+		map_take(&n->sendings, g->notice->id);
+		sending_free(g);
+	} else if (!g->read) {
+		finish(n, g, g->err.msg);
+	} else {
+		hand_over(n, g);
+	}
+}
+
+/* ---- taking ---- */
+
+static void send_one(struct notifier *n, struct notice *notice)
+{
+	struct sending *g = xcalloc(1, sizeof(*g));
+
+	g->owner = n;
+	g->notice = notice;
+	g->task = (struct read_task){.work = on_letter_read, .done = on_letter};
+	map_put(&n->sendings, notice->id, g);
+	store_thread_read(n->o.store, &g->task);
+}
+
+static void on_taken(struct op *op, void *arg)
+{
+	struct notifier *n = arg;
+
+	n->taking = false;
+	if (!op->ok && !n->stopped) {
+		log_warning("could not take the notices that are due, trying again in 1s: %s", op->err.msg);
+		n->not_before = clock_now(n->o.clock) + RETRY_DELAY;
+	}
+	for (size_t i = 0; op->ok && i < op->notice_take.taken.n; i++) {
+		struct notice **v = &op->notice_take.taken.v[i];
+
+		if (!n->stopped && !map_get(&n->sendings, (*v)->id))
+			send_one(n, STEAL(*v));
+	}
+	op_free(op);
+}
+
+void notifier_due_is(struct notifier *n, usec_t next)
+{
+	n->next = next;
+}
+
+usec_t notifier_pump(struct notifier *n)
+{
+	usec_t now = clock_now(n->o.clock);
+	struct op *op;
+
+	if (!n->ready || n->taking || n->stopped || n->next == USEC_NEVER || n->sendings.used >= ROOM)
+		return USEC_NEVER;
+	if (n->next > now || n->not_before > now)
+		return n->next > n->not_before ? n->next : n->not_before;
+	op = op_new(OP_NOTICE_TAKE, on_taken, n);
+	op->notice_take = (struct op_notice_take){.node = n->o.node_id, .now = now, .again_at = now + LEASE,
+		.limit = ROOM - n->sendings.used};
+	n->taking = true;
+	store_thread_submit(n->o.store, op);
+	return USEC_NEVER;
+}
+
+/* ---- the spawner ---- */
+
+/* The last line of what a failing command said. */
+static void add_last_words(const struct notifier *n, const struct spawn_report *r, struct buf *out)
+{
+	char said[ERROR_SHOWN];
+	struct output_state at;
+	int64_t offset;
+	size_t len = 0;
+	AUTO_FD fd = output_open(n->o.output_dir, r->run, r->attempt);
+
+	if (fd < 0 || !output_stat(fd, &at, NULL))
+		return;
+	offset = at.total > ERROR_SHOWN ? at.total - ERROR_SHOWN : 0;
+	if (!output_read(fd, offset, said, sizeof(said), &offset, &len, NULL))
+		return;
+	while (len > 0 && said[len - 1] == '\n')
+		len--;
+	if (len > 0) {
+		size_t from = notice_last_lines(said, len, 1);
+
+		buf_str(out, ": ");
+		text_escape(out, said + from, len - from);
+	}
+}
+
+static void describe_end(const struct notifier *n, const struct spawn_report *r, struct buf *out)
+{
+	if (r->kind == SPAWN_NOT_STARTED)
+		buf_str(out, r->error ? r->error : "it could not be started");
+	else if (r->outcome == ATTEMPT_TIMED_OUT)
+		buf_str(out, "it took too long");
+	else if (r->term_signal)
+		buf_printf(out, "signal %" PRId64, r->term_signal);
+	else if (r->exit_code > 0)
+		buf_printf(out, "exit code %" PRId64, r->exit_code);
+	else if (r->outcome != ATTEMPT_SUCCEEDED)
+		buf_str(out, r->error ? r->error : attempt_outcome_name(r->outcome));
+	if (out->len > 0 && r->kind == SPAWN_ENDED)
+		add_last_words(n, r, out);
+}
+
+static void command_ended(struct notifier *n, const struct spawn_report *r)
+{
+	struct sending *g = map_get(&n->sendings, -r->run);
+	AUTO_DONE(buf) error = {};
+
+	describe_end(n, r, &error);
+	map_take(&n->under_way, -r->run);
+	if (g && g->notice->tries == r->fence)
+		finish(n, g, error.len ? error.data : NULL);
+	else if (r->kind == SPAWN_ENDED)
+		record(n, &(struct sent){-r->run, r->fence, false, true}, error.len ? error.data : NULL); /* begun by an earlier engine */
+}
+
+static void on_resumed(struct op *op, void *arg)
+{
+	struct notifier *n = arg;
+
+	n->ready = true;
+	if (!op->ok)
+		log_warning("notices of an earlier engine are sent a few minutes late: %s", op->err.msg);
+	op_free(op);
+}
+
+/* All that the spawner has is known: the rest of what an earlier engine was sending is sent again. */
+static void resume(struct notifier *n)
+{
+	struct op *op = op_new(OP_NOTICE_RESUME, on_resumed, n);
+	struct op_notice_resume *r = &op->notice_resume;
+	void *try;
+
+	*r = (struct op_notice_resume){.node = n->o.node_id, .name = n->o.node_name, .now = clock_now(n->o.clock)};
+	r->under_way = xcalloc(n->under_way.used ? n->under_way.used : 1, sizeof(*r->under_way));
+	for (size_t i = 0; (try = map_next(&n->under_way, &i));)
+		r->under_way[r->n++] = (int64_t)(intptr_t)try;
+	map_done(&n->under_way);
+	store_thread_submit(n->o.store, op);
+}
+
+/* A connection that was lost: commands that the spawner does not name any more have ended unheard. */
+static void listed(struct notifier *n)
+{
+	struct sending *g;
+
+	for (size_t i = 0; (g = map_next(&n->sendings, &i));)
+		if (g->missing)
+			finish(n, g, "the spawner that ran it is gone");
+	if (!n->ready)
+		resume(n);
+}
+
+void notifier_report(struct notifier *n, const struct spawn_report *r)
+{
+	struct sending *g;
+
+	switch (r->kind) {
+	case SPAWN_STARTED:
+	case SPAWN_HAS:
+		g = map_get(&n->sendings, -r->run);
+		if (g)
+			g->missing = false;
+		else
+			map_put(&n->under_way, -r->run, (void *)(intptr_t)-r->run);
+		break;
+	case SPAWN_NOT_STARTED:
+	case SPAWN_ENDED:
+		command_ended(n, r);
+		break;
+	case SPAWN_LIST_DONE:
+		listed(n);
+		break;
+	case SPAWN_GONE:
+		for (size_t i = 0; (g = map_next(&n->sendings, &i));)
+			g->missing = g->by_command;
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- life ---- */
+
+bool notifier_new(struct sd_event *ev, const struct notifier_options *o, struct notifier **ret, struct err *e)
+{
+	AUTO(notifier) *n = xcalloc(1, sizeof(*n));
+	struct utsname host;
+	int r = sd_event_add_time(ev, &n->retry_timer, CLOCK_BOOTTIME, 0, 1, on_retry_timer, n);
+
+	if (r < 0 || (r = sd_event_source_set_enabled(n->retry_timer, SD_EVENT_OFF)) < 0)
+		return err_errno(e, -r, "could not make a timer");
+	n->o = *o;
+	n->ev = ev;
+	n->next = USEC_NEVER;
+	snprintf(n->host, sizeof(n->host), "%s", uname(&host) == 0 && host.nodename[0] ? host.nodename : "localhost");
+	*ret = STEAL(n);
+	return true;
+}
+
+void notifier_set_output_dir(struct notifier *n, int fd)
+{
+	n->o.output_dir = fd;
+}
+
+void notifier_stop(struct notifier *n)
+{
+	n->stopped = true;
+}
+
+void notifier_free(struct notifier *n)
+{
+	struct sending *g;
+
+	if (!n)
+		return;
+	webhooks_free(n->webhooks);
+	for (size_t i = 0; (g = map_next(&n->sendings, &i));)
+		sending_free(g);
+	map_done(&n->sendings);
+	map_done(&n->under_way);
+	while (n->refused) {
+		struct op *op = n->refused;
+
+		n->refused = op->next;
+		op_free(op);
+	}
+	sd_event_source_disable_unref(n->retry_timer);
+	free(n);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libcurl's many transfers on our event loop: its sockets are our sources, its one timer is ours. */
+#include "daemon/webhook.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include <curl/curl.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <systemd/sd-event.h>
+
+#define ANSWER_SHOWN 200 /* bytes of an answer that an error quotes */
+
+struct webhooks {
+	sd_event *ev;      /* borrowed */
+	webhook_done_fn *fn;
+	void *arg;
+	CURLM *multi;      /* owned */
+	sd_event_source *timer;
+	struct post *posts; /* those under way */
+};
+
+struct post {
+	int64_t notice, try;
+	CURL *easy;                /* owned */
+	struct curl_slist *headers; /* owned */
+	struct buf body, answer;
+	size_t answer_len;         /* of the whole */
+	char error[CURL_ERROR_SIZE];
+	struct post *next;
+};
+
+static void post_free(struct post *p)
+{
+	curl_easy_cleanup(p->easy);
+	curl_slist_free_all(p->headers);
+	buf_done(&p->body);
+	buf_done(&p->answer);
+	free(p);
+}
+
+static void forget(struct webhooks *w, struct post *p)
+{
+	for (struct post **at = &w->posts; *at; at = &(*at)->next)
+		if (*at == p) {
+			*at = p->next;
+			break;
+		}
+	curl_multi_remove_handle(w->multi, p->easy);
+}
+
+/* ---- how it ended ---- */
+
+static void describe(const struct post *p, CURLcode result, struct buf *out)
+{
+	long status = 0;
+
+	curl_easy_getinfo(p->easy, CURLINFO_RESPONSE_CODE, &status);
+	if (result != CURLE_OK)
+		buf_str(out, p->error[0] ? p->error : curl_easy_strerror(result));
+	else if (status >= 300 && status < 400)
+		buf_printf(out, "the server answered %ld; redirections are not followed, give the place itself", status);
+	else if (status < 200 || status > 299)
+		buf_printf(out, "the server answered %ld", status);
+	if (out->len > 0 && result == CURLE_OK && p->answer.len > 0) {
+		buf_str(out, ": ");
+		text_escape(out, p->answer.data, p->answer.len);
+	}
+}
+
+static void finish(struct webhooks *w, struct post *p, CURLcode result)
+{
+	AUTO_DONE(buf) error = {};
+
+	describe(p, result, &error);
+	forget(w, p);
+	w->fn(p->notice, p->try, error.len ? error.data : NULL, w->arg);
+	post_free(p);
+}
+
+static void look_for_ends(struct webhooks *w)
+{
+	const CURLMsg *m;
+	int left;
+
+	while ((m = curl_multi_info_read(w->multi, &left)))
+		if (m->msg == CURLMSG_DONE) {
+			CURLcode result = m->data.result;
+			void *p = NULL;
+
+			curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &p);
+			finish(w, p, result);
+		}
+}
+
+/* ---- its sockets and its timer ---- */
+
+static int on_socket(sd_event_source *source, int fd, uint32_t events, void *arg)
+{
+	struct webhooks *w = arg;
+	int mask = (events & EPOLLIN ? CURL_CSELECT_IN : 0) | (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
+		   (events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0), running;
+
+	(void)source;
+	curl_multi_socket_action(w->multi, fd, mask, &running);
+	look_for_ends(w);
+	return 0;
+}
+
+static int want_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *mine)
+{
+	struct webhooks *w = arg;
+	sd_event_source *source = mine;
+	uint32_t events = (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0);
+
+	(void)easy;
+	if (what == CURL_POLL_REMOVE) {
+		sd_event_source_disable_unref(source);
+		curl_multi_assign(w->multi, fd, NULL);
+	} else if (source) {
+		sd_event_source_set_io_events(source, events);
+	} else {
+		if (sd_event_add_io(w->ev, &source, fd, events, on_socket, w) < 0)
+			return -1;
+		curl_multi_assign(w->multi, fd, source);
+	}
+	return 0;
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct webhooks *w = arg;
+	int running;
+
+	(void)source;
+	(void)usec;
+	curl_multi_socket_action(w->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+	look_for_ends(w);
+	return 0;
+}
+
+static int want_timer(CURLM *multi, long ms, void *arg)
+{
+	struct webhooks *w = arg;
+
+	(void)multi;
+	if (ms >= 0)
+		sd_event_source_set_time_relative(w->timer, (uint64_t)ms * 1000);
+	sd_event_source_set_enabled(w->timer, ms < 0 ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+	return 0;
+}
+
+/* ---- one post ---- */
+
+static size_t on_answer(char *data, size_t size, size_t n, void *arg)
+{
+	struct post *p = arg;
+	size_t len = size * n;
+
+	p->answer_len += len;
+	if (p->answer.len < ANSWER_SHOWN)
+		buf_add(&p->answer, data, len < ANSWER_SHOWN - p->answer.len ? len : ANSWER_SHOWN - p->answer.len);
+	return p->answer_len > WEBHOOK_ANSWER_MAX ? 0 : len;
+}
+
+static bool set_up(struct post *p, const char *url)
+{
+	CURL *c = p->easy;
+
+	return curl_easy_setopt(c, CURLOPT_URL, url) == CURLE_OK &&
+	       curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
+	       curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L) == CURLE_OK &&
+	       curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+	       curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)WEBHOOK_TIMEOUT_MS) == CURLE_OK &&
+	       curl_easy_setopt(c, CURLOPT_HTTPHEADER, p->headers) == CURLE_OK &&
+	       curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)p->body.len) == CURLE_OK &&
+	       curl_easy_setopt(c, CURLOPT_POSTFIELDS, p->body.data) == CURLE_OK &&
+	       curl_easy_setopt(c, CURLOPT_USERAGENT, "jobsched/" PACKAGE_VERSION) == CURLE_OK &&
+	       curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_answer) == CURLE_OK &&
+	       curl_easy_setopt(c, CURLOPT_WRITEDATA, p) == CURLE_OK &&
+	       curl_easy_setopt(c, CURLOPT_ERRORBUFFER, p->error) == CURLE_OK &&
+#if LIBCURL_VERSION_NUM >= 0x075700
+	       /* a name that is still being looked up is not waited for */
+	       curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L) == CURLE_OK &&
+#endif
+	       curl_easy_setopt(c, CURLOPT_PRIVATE, p) == CURLE_OK;
+}
+
+bool webhooks_post(struct webhooks *w, const struct webhook_post *from, struct err *e)
+{
+	struct post *p = xcalloc(1, sizeof(*p));
+
+	p->notice = from->notice;
+	p->try = from->try;
+	buf_add(&p->body, from->body, from->len);
+	for (size_t i = 0; i < from->headers->n; i++)
+		p->headers = curl_slist_append(p->headers, from->headers->v[i]);
+	p->easy = curl_easy_init();
+	if (!p->easy || !set_up(p, from->url) || curl_multi_add_handle(w->multi, p->easy) != CURLM_OK) {
+		post_free(p);
+		return err_set(e, ERR_INVALID, "'%.80s' cannot be posted to", from->url);
+	}
+	p->next = w->posts;
+	w->posts = p;
+	return true;
+}
+
+/* ---- life ---- */
+
+bool webhooks_new(struct sd_event *ev, webhook_done_fn *fn, void *arg, struct webhooks **ret, struct err *e)
+{
+	AUTO(webhooks) *w = NULL;
+	int r;
+
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+		return err_set(e, ERR_INTERNAL, "could not start libcurl");
+	w = xcalloc(1, sizeof(*w));
+	w->ev = ev;
+	w->fn = fn;
+	w->arg = arg;
+	w->multi = curl_multi_init();
+	r = sd_event_add_time(ev, &w->timer, CLOCK_BOOTTIME, 0, 1, on_timer, w);
+	if (!w->multi || r < 0 || (r = sd_event_source_set_enabled(w->timer, SD_EVENT_OFF)) < 0)
+		return err_errno(e, r < 0 ? -r : ENOMEM, "could not prepare for webhooks");
+	curl_multi_setopt(w->multi, CURLMOPT_SOCKETFUNCTION, want_socket);
+	curl_multi_setopt(w->multi, CURLMOPT_SOCKETDATA, w);
+	curl_multi_setopt(w->multi, CURLMOPT_TIMERFUNCTION, want_timer);
+	curl_multi_setopt(w->multi, CURLMOPT_TIMERDATA, w);
+	*ret = STEAL(w);
+	return true;
+}
+
+void webhooks_free(struct webhooks *w)
+{
+	struct post *p;
+
+	if (!w)
+		return;
+	while ((p = w->posts)) {
+		forget(w, p);
+		post_free(p);
+	}
+	curl_multi_cleanup(w->multi);
+	sd_event_source_disable_unref(w->timer);
+	free(w);
+	curl_global_cleanup();
+}
