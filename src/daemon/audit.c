@@ -71,11 +71,6 @@ void audit_free(struct audit *a)
 	free(a);
 }
 
-void audit_set_store(struct audit *a, struct store_thread *store)
-{
-	a->store = store;
-}
-
 /* ---- the log ---- */
 
 static void say_who(struct buf *b, const struct event *ev)
@@ -206,6 +201,16 @@ static int on_summary(sd_event_source *source, uint64_t usec, void *arg)
 	}
 	a->timer = sd_event_source_disable_unref(a->timer);
 	return 0;
+}
+
+void audit_set_store(struct audit *a, struct store_thread *store)
+{
+	struct tally *t;
+
+	for (size_t i = 0; !store && (t = map_next(&a->tallies, &i));)
+		if (t->left_out > 0)
+			summarise(a, t);
+	a->store = store;
 }
 
 static struct tally *tally_of(struct audit *a, int64_t uid)

@@ -17,7 +17,7 @@ struct audit *audit_new(struct sd_event *ev, const struct clock *clock);
 void audit_free(struct audit *a); /* no watch may be left */
 AUTO_DEFINE(audit);
 
-/* Where refusals are written; NULL from the moment it is not to be used any more. */
+/* Where refusals are written; NULL: what is left to tell is told now, and nothing afterwards. */
 void audit_set_store(struct audit *a, struct store_thread *store);
 
 /* These are in the store now. */

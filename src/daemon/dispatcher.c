@@ -584,6 +584,7 @@ void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret
 	*ret = (struct dispatcher_counts){
 		.in_flight = d->flights.active + d->flights.held,
 		.room = room(d),
+		.owner_max = d->owner_max,
 		.spawner_up = d->spawner_ready,
 		.stopping = d->stopped,
 		.due = d->next_due != USEC_NEVER && d->next_due <= clock_now(d->o.clock),

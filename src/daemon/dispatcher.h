@@ -57,6 +57,7 @@ void dispatcher_stop(struct dispatcher *d);
 struct dispatcher_counts {
 	size_t in_flight;   /* claimed and running here */
 	size_t room;        /* how many more may be claimed */
+	size_t owner_max;   /* runs of one owner at a time; 0: any number */
 	bool spawner_up;
 	bool stopping;      /* nothing is claimed any more */
 	bool due;           /* something in the store waits to be claimed */

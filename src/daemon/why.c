@@ -25,8 +25,17 @@ void why_live_take(const struct request *r, struct why_live *ret)
 		.now = request_now(r),
 		.node = {.spawner_up = d.spawner_up, .stopping = d.stopping, .active = (int64_t)d.in_flight,
 			.room = (int64_t)d.room, .clock = timekeeper_trust(r->context->timekeeper)},
+		.owner_max = (int64_t)d.owner_max,
 	};
 	dispatcher_machine(r->context->dispatcher, &ret->machine);
+}
+
+/* What its queue and its owner have, and may have; the owner here also by the share of this node. */
+static void fill_shares(const struct why_world *w, const struct why_live *live, const struct job *j, struct why_facts *f)
+{
+	why_world_shares(w, j, live->now, &f->queue, &f->owner);
+	if (live->owner_max > 0 && (f->owner.running == 0 || live->owner_max < f->owner.running))
+		f->owner.running = live->owner_max;
 }
 
 /* ---- in lists ---- */
@@ -91,7 +100,7 @@ void why_mark_job(const struct why_world *w, const struct why_live *live, struct
 	f.pause = pause_of(w, j, live->now);
 	if (!f.pause && own_pause(j, live->now, &own))
 		f.pause = &own;
-	why_world_shares(w, j, live->now, &f.queue, &f.owner);
+	fill_shares(w, live, j, &f);
 	why_now(&f, &why);
 	mark(&why, &j->waiting_code, &j->waiting_message);
 }
@@ -107,7 +116,7 @@ void why_mark_run(const struct why_world *w, const struct why_live *live, struct
 		return;
 	f.ref = ref_of(&job, number);
 	f.pause = pause_of(w, &job, live->now);
-	why_world_shares(w, &job, live->now, &f.queue, &f.owner);
+	fill_shares(w, live, &job, &f);
 	why_now(&f, &why);
 	mark(&why, &r->waiting_code, &r->waiting_message);
 }
@@ -228,7 +237,7 @@ static void judge(const struct why_live *live, const struct job *j, struct why_l
 		f.boots = schedule_set_boots(l->set);
 		f.follows = schedule_set_follows(l->set);
 	}
-	why_world_shares(&l->world, j, live->now, &f.queue, &f.owner);
+	fill_shares(&l->world, live, j, &f);
 	why_now(&f, &l->now);
 }
 

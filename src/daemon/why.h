@@ -13,6 +13,7 @@ struct zone_cache;
 struct why_live {
 	usec_t now;
 	struct why_node node;
+	int64_t owner_max; /* runs of one owner at a time here; 0: any number */
 	struct machine_now machine;
 };
 void why_live_take(const struct request *r, struct why_live *ret);

@@ -102,6 +102,19 @@ static void every_route_is_described_with_its_parameters(void **state)
 	json_decref(api);
 }
 
+/* Who changes something is in the audit trail, also when it is refused. */
+static void every_route_that_changes_something_is_audited(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < routes_count; i++) {
+		bool reads = strcmp(routes[i].method, "GET") == 0;
+
+		if (reads != (routes[i].what == EVENT_NONE))
+			fail_msg("%s %s has %s in the audit trail", routes[i].method, routes[i].path,
+				event_what_name(routes[i].what));
+	}
+}
+
 static void everything_described_is_a_route(void **state)
 {
 	json_t *api = load_api(), *path, *op;
@@ -491,6 +504,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(every_route_is_described_with_its_parameters),
 		TEST(everything_described_is_a_route),
+		TEST(every_route_that_changes_something_is_audited),
 		TEST(every_job_field_is_described_and_nothing_else),
 		TEST(what_is_written_is_described),
 		TEST(a_request_finds_its_route),

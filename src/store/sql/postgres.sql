@@ -1352,7 +1352,7 @@ ORDER BY wanted.place
 SELECT open.job, open.id, open.slot, open.due_at, open.hold, open.attempt, open.reason
 FROM {wanted} JOIN LATERAL (SELECT * FROM (SELECT * FROM runs
 		WHERE runs.job = wanted.value::bigint AND runs.ended_at = 0 OFFSET 0) AS mine
-		WHERE mine.state = RUN_QUEUED ORDER BY mine.due_at, mine.id LIMIT 1) AS open ON true
+		WHERE mine.state = RUN_QUEUED ORDER BY mine.slot, mine.id LIMIT 1) AS open ON true
 
 -- query job_find(name text, uid_low int, uid_high int) -> id int, uid int
 SELECT id, uid FROM jobs

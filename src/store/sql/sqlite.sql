@@ -1336,7 +1336,7 @@ ORDER BY wanted.key
 SELECT open.job, open.id, open.slot, open.due_at, open.hold, open.attempt, open.reason
 FROM json_each(:set) AS wanted CROSS JOIN runs AS open
 WHERE open.id = (SELECT mine.id FROM runs AS mine INDEXED BY runs_open
-	WHERE mine.job = wanted.value AND mine.ended_at = 0 AND mine.state = RUN_QUEUED ORDER BY mine.due_at, mine.id LIMIT 1)
+	WHERE mine.job = wanted.value AND mine.ended_at = 0 AND mine.state = RUN_QUEUED ORDER BY mine.slot, mine.id LIMIT 1)
 
 -- query job_find(name text, uid_low int, uid_high int) -> id int, uid int
 SELECT id, uid FROM jobs
