@@ -19,6 +19,7 @@ struct flight {
 	char *spec;              /* owned; JSON of the job, until the plan is sent */
 	enum flight_stage stage;
 	struct retry_policy retry; /* nothing asked for, until its spec was read */
+	bool orphan;             /* its spawner is gone; lost, unless the next one knows how it ended */
 	bool stopped;            /* it ended because the spawner was told to stop */
 	struct flight *next_held;
 	bool start_recorded;

@@ -52,11 +52,13 @@ static void give_up(struct dispatcher *d, struct flight *f)
 	f->end.outcome = ATTEMPT_LOST;
 	f->end.ended_at = clock_now(d->o.clock);
 	f->end.error = xstrdup("the spawner that held it is gone");
-	f->end.spawner = xstrdup(d->last_spawner);
 	dispatcher_flight_ended(d, f);
 }
 
-/* What we held ourselves when the connection ended: a new spawner has ended it all, the old one still has it. */
+/*
+ * What we held ourselves when the connection ended: the old spawner still has it; a new one has ended it all, and knows
+ * how, if the old one was stopped in peace.
+ */
 static void settle_own(struct dispatcher *d)
 {
 	bool same = text_equal(d->last_spawner, spawn_client_spawner(d->spawner));
@@ -65,10 +67,11 @@ static void settle_own(struct dispatcher *d)
 	for (size_t i = 0; (f = map_next(&d->flights.by_run, &i));) {
 		if (f->stage == FLIGHT_ENDED || f->stage == FLIGHT_HELD)
 			continue;
-		if (same)
-			flights_stage(&d->flights, f, FLIGHT_ADOPTED);
-		else
-			give_up(d, f);
+		flights_stage(&d->flights, f, FLIGHT_ADOPTED);
+		if (!same && !f->orphan) {
+			f->orphan = true;
+			f->end.spawner = xstrdup(d->last_spawner);
+		}
 	}
 	if (!same) {
 		free(d->last_spawner);
@@ -82,7 +85,7 @@ static void take_over_all(struct dispatcher *d, struct op_node_open *n)
 	for (size_t i = 0; i < n->same_spawner.n; i++)
 		take_over(d, &n->same_spawner.v[i]);
 	for (size_t i = 0; i < n->other_spawner.n; i++)
-		give_up(d, take_over(d, &n->other_spawner.v[i]));
+		take_over(d, &n->other_spawner.v[i])->orphan = true;
 }
 
 static void on_node_opened(struct op *op, void *arg)
@@ -111,7 +114,7 @@ static void open_node(struct dispatcher *d)
 	store_thread_submit(d->o.store, op);
 }
 
-/* The list is complete: what was claimed and the spawner never heard of has not started. */
+/* The list is complete: what was claimed and the spawner never heard of has not started, or was lost with another. */
 static void reconcile(struct dispatcher *d)
 {
 	struct flight *f;
@@ -119,7 +122,9 @@ static void reconcile(struct dispatcher *d)
 
 	for (size_t i = 0; (f = map_next(&d->flights.by_run, &i));) {
 		if (f->stage == FLIGHT_ADOPTED) {
-			if (f->run->cancel_asked) {
+			if (f->orphan) {
+				give_up(d, f);
+			} else if (f->run->cancel_asked) {
 				f->end.outcome = ATTEMPT_CANCELLED;
 				f->end.ended_at = clock_now(d->o.clock);
 				dispatcher_flight_ended(d, f);

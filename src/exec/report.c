@@ -22,8 +22,12 @@ static int64_t usec_of(struct timeval t)
 	return t.tv_sec * USEC_SEC + t.tv_usec;
 }
 
-static void ended_frame(struct frame *f, const struct worker *w)
+void worker_end_frame(struct frame *f, const struct worker *w)
 {
+	if (w->told) {
+		f->ended = *w->told;
+		return;
+	}
 	f->ended = (struct frame_ended){
 		.run = w->run,
 		.fence = w->fence,
@@ -53,7 +57,7 @@ static const struct {
 	{NEWS_STARTED, FRAME_STARTED, started_frame},
 	{NEWS_HAS, FRAME_HAS, started_frame},
 	{NEWS_NOT_STARTED, FRAME_NOT_STARTED, not_started_frame},
-	{NEWS_ENDED, FRAME_ENDED, ended_frame},
+	{NEWS_ENDED, FRAME_ENDED, worker_end_frame},
 };
 
 /* False: the socket is full, or there is nobody; the rest of the news stays with the worker. */

@@ -164,5 +164,11 @@ bool spawner_run(const struct spawner_options *o, struct err *e)
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		return err_errno(e, errno, "could not become the reaper of orphans");
 	sp.conns = (struct conns){.ep = sp.ep, .output_dir = o->output_dir, .id = o->id, .workers = &sp.workers};
-	return workers_init(&sp.workers, sp.ep, o->output_dir, o->id, e) && watch(&sp, e) && spawner_loop(&sp, e);
+	if (!workers_init(&sp.workers, sp.ep, o->output_dir, o->id, e) || !watch(&sp, e))
+		return false;
+	ends_load(&sp.workers);
+	if (!spawner_loop(&sp, e))
+		return false;
+	ends_save(&sp.workers);
+	return true;
 }

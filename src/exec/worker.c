@@ -53,6 +53,7 @@ static void worker_free(struct worker *w)
 	source_close(&w->out);
 	output_writer_done(&w->output);
 	free(w->error);
+	free(w->told);
 	free(w);
 }
 
@@ -354,6 +355,16 @@ static void not_started(struct worker *w, int errnum, char *why /* moved */)
 	w->transient = child_error_transient(errnum);
 	w->error = why;
 	w->news |= NEWS_NOT_STARTED;
+}
+
+void workers_add_ended(struct workers *ws, const struct frame_ended *end)
+{
+	struct worker *w = worker_new(ws, &(struct frame_start){.run = end->run, .fence = end->fence, .attempt = end->attempt});
+
+	w->phase = WORKER_ENDED;
+	w->told = xcalloc(1, sizeof(*w->told));
+	*w->told = *end;
+	w->news = NEWS_ENDED;
 }
 
 struct worker *workers_refuse(struct workers *ws, const struct frame_start *s, const char *why)

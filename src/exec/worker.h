@@ -15,6 +15,8 @@
 #include <sys/types.h>
 
 struct err;
+struct frame;
+struct frame_ended;
 struct frame_start;
 struct launcher;
 struct payload;
@@ -51,6 +53,7 @@ struct worker {
 	bool looked;                 /* a look was taken since it died */
 	bool transient;
 	char *error;                 /* owned; NULL: nothing to say */
+	struct frame_ended *told;    /* owned; the end of a worker of an earlier spawner; NULL: it is our own */
 	unsigned news;               /* enum worker_news */
 	bool asked;                  /* this engine has started or listed it, so it is told */
 	bool posted;                 /* is in the outbox */
@@ -97,6 +100,12 @@ void workers_stop(struct workers *ws);          /* ends them all and starts no m
 void workers_turn(struct workers *ws);          /* once per turn of the loop: what is due, what has ended */
 usec_t workers_next(const struct workers *ws);  /* boottime of the next turn that is needed */
 
+/* ends.c: what was not acknowledged when the spawner is stopped, for the one that comes after it */
+void ends_save(struct workers *ws);
+void ends_load(struct workers *ws);
+
 /* ---- within the module ---- */
+void worker_end_frame(struct frame *f, const struct worker *w);
+void workers_add_ended(struct workers *ws, const struct frame_ended *end);
 void worker_ending_add(struct worker *w);
 void workers_look(struct workers *ws, usec_t now); /* at our children: what ended workers left is killed */

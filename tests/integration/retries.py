@@ -151,6 +151,26 @@ def a_shutdown_of_the_spawner_uses_up_nothing():
 
 
 @case
+def a_shutdown_of_engine_and_spawner_uses_up_nothing():
+    with Daemon() as d:
+        d.start()
+        hangs = d.add(on_lost="fail", grace=1, command=["sh", "-c", '[ "$JOBSCHED_ATTEMPT" -gt 1 ] || sleep 1000'])["id"]
+        ends = d.add(on_lost="fail", command=["sh", "-c", "sleep 1; exit 9"])["id"]
+        in_state(d, hangs, "running")
+        in_state(d, ends, "running")
+        spawner = d.spawner()
+        assert d.stop() == 0
+        time.sleep(1.5)  # one ends by itself while nobody is there to hear it
+        os.kill(spawner, signal.SIGTERM)
+        wait_until("the spawner has left", 20, lambda: d.spawner() is None)
+        d.start()
+        run = d.wait_final(hangs)
+        assert (run["state"], run["attempt"], run["lost"]) == ("succeeded", 2, 0), run
+        run = d.wait_final(ends)
+        assert (run["state"], run["exit_code"], run["attempt"], run["lost"]) == ("failed", 9, 1, 0), run
+
+
+@case
 def a_killed_spawner_counts_as_a_loss_and_on_lost_fail_ends_it():
     with Daemon() as d:
         d.start()
