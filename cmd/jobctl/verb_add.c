@@ -104,6 +104,10 @@ static void put_first(const struct ctl *c, const json_t *job, struct buf *line)
 	usec_t next = member_time(job, "next_at"), jitter;
 	char relative[WORDS_MAX];
 
+	if (json_is_object(json_object_get(job, "pause"))) {
+		buf_printf(line, "; it is paused (jobctl resume %" PRId64 ")", member_int(job, "id"));
+		return;
+	}
 	jitter = (usec_t)(json_number_value(json_object_get(job, "jitter")) * USEC_SEC);
 	if (next > c->now + USEC_SEC) {
 		buf_printf(line, "; it runs %s, at ", words_relative(next, c->now, relative));
@@ -217,7 +221,7 @@ int verb_add(struct ctl *c, const struct args *a)
 		return ctl_fail(&e);
 	if (args_has(a, "dry-run"))
 		return dry_run(c, a, submission);
-	if (!api_call(c, "POST", "/v1/jobs", submission, &job, &e)) {
+	if (!api_call(c, "POST", args_has(a, "paused") ? "/v1/jobs?paused=true" : "/v1/jobs", submission, &job, &e)) {
 		if (e.kind == ERR_UNCERTAIN)
 			err_set(&e, e.kind,
 				"%s; the job may have been added or not: look with 'jobctl list', and use --key "

@@ -10,6 +10,7 @@
 #include "ctl.h"
 #include "filters.h"
 #include "out.h"
+#include "pauses.h"
 #include "rows.h"
 #include "run_verb.h"
 #include <fnmatch.h>
@@ -279,6 +280,8 @@ int verb_list(struct ctl *c, const struct args *a)
 	size_t count = 0;
 
 	for (;;) {
+		if (c->format == FORMAT_TABLE || c->format == FORMAT_WIDE)
+			pauses_say(c);
 		if (!list_once(c, a, &count, &e))
 			return ctl_fail(&e);
 		if (!args_has(a, "watch"))

@@ -14,6 +14,7 @@
 #include "ctl.h"
 #include "job_env.h"
 #include "out.h"
+#include "pauses.h"
 #include "preview.h"
 #include "rows.h"
 #include "run_verb.h"
@@ -183,8 +184,13 @@ static void put_job(struct buf *out, const struct ctl *c, const json_t *job, con
 
 	ref_job_words(job, &words);
 	put_line(out, "job", words.data);
+	buf_clear(&words);
 	put_line(out, "owner", member_text(job, "owner"));
-	put_state(out, c, job, member_text(job, "reason"));
+	put_state(out, c, job, json_is_object(json_object_get(job, "pause")) ? NULL : member_text(job, "reason"));
+	if (json_is_object(json_object_get(job, "pause"))) {
+		words_of_pause(c, json_object_get(job, "pause"), &words);
+		put_line(out, "pause", words.data);
+	}
 	put_waits(out, job);
 	buf_clear(&words);
 	words_of_command(job, &words);

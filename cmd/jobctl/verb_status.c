@@ -9,6 +9,7 @@
 #include "core/run.h"
 #include "ctl.h"
 #include "out.h"
+#include "pauses.h"
 #include "run_verb.h"
 #include "words.h"
 #include <inttypes.h>
@@ -104,7 +105,9 @@ int verb_status(struct ctl *c, const struct args *a)
 	if (c->format == FORMAT_JSON || c->format == FORMAT_JSONL)
 		return out_object(c, status);
 	put_status(c, status, &out);
-	return out_text(&out);
+	out_flush(&out);
+	pauses_say(c);
+	return EXIT_SUCCESS;
 }
 
 int verb_version(struct ctl *c, const struct args *a)

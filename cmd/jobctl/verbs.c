@@ -25,6 +25,20 @@ static const char list_details[] =
 static const char cancel_details[] =
 	"A cancelled job has no more slots and its queued runs are cancelled; what runs goes on\n"
 	"unless --running is given. A cancelled run gets SIGTERM, and SIGKILL after its grace.\n";
+static const char pause_details[] =
+	"A paused job's slots are skipped, and the record says so; what cannot be skipped (a job that\n"
+	"has no other slot, a retry, a boot) waits for 'jobctl resume'. What runs goes on.\n"
+	"--all and --tag mean your own jobs; an administrator's word counts for everybody's unless\n"
+	"--owner names one. TIME is what 'jobctl add --at' takes, or a duration.\n";
+static const char resume_details[] =
+	"Ends what 'jobctl pause' began with the same words; a job that was paused by name is resumed\n"
+	"by name. A suspended job is looked at again and goes on when the cause is gone.\n";
+static const char freeze_details[] =
+	"For administrators: nothing starts, whoever owns it, but jobs with the tag of --except.\n";
+static const char run_details[] =
+	"The run obeys the job's overlap policy. A paused job is refused unless --force is given, which\n"
+	"also starts it beside runs that go on; past a freeze only administrators can.\n"
+	"The exit codes are those of 'jobctl wait'.\n";
 static const char log_details[] =
 	"Of a job it is the newest run that has started; with -f, a run that waits is waited for.\n";
 static const char wait_details[] =
@@ -53,6 +67,7 @@ static const struct opt add_opts[] = {
 	WHEN_OPTS,
 	{"env-file", 0, "FILE", "NAME=VALUE lines for the environment; '#' starts a comment line"},
 	{"key", 0, "KEY", "idempotency key: adding twice with it makes one job"},
+	{"paused", 0, NULL, "it starts nothing before 'jobctl resume'"},
 	{"dry-run", 0, NULL, "add nothing; show the schedule in words, its next slots and what is doubtful"},
 	{"wait", 'w', NULL, "wait for its first run to end, exit as 'jobctl wait' does"},
 	{"follow", 'f', NULL, "show the output of its first run as it comes, then exit as with --wait"},
@@ -78,6 +93,36 @@ static const struct opt show_opts[] = {
 };
 static const struct opt cancel_opts[] = {
 	{"running", 0, NULL, "of a job: end its running runs too"},
+	{},
+};
+#define PAUSE_SCOPE_OPTS \
+	{"all", 'a', NULL, "all jobs"}, \
+	{"tag", 't', "KEY=VALUE", "the jobs with this tag"}, \
+	{"queue", 'q', "QUEUE", "the jobs in this queue; for administrators"}, \
+	{"owner", 0, "USER", "the jobs of this user, alone or with one of the above"}
+#define PAUSE_TERM_OPTS \
+	{"until", 0, "TIME", "it ends by itself then, or after a duration: 2h"}, \
+	{"reason", 0, "TEXT", "why, for those who wonder"}
+static const struct opt pause_opts[] = {
+	PAUSE_SCOPE_OPTS,
+	PAUSE_TERM_OPTS,
+	{},
+};
+static const struct opt resume_opts[] = {
+	PAUSE_SCOPE_OPTS,
+	{},
+};
+static const struct opt freeze_opts[] = {
+	{"except", 0, "KEY=VALUE", "jobs with this tag go on"},
+	PAUSE_TERM_OPTS,
+	{},
+};
+static const struct opt run_opts[] = {
+	{"param", 'p', "NAME=VALUE", "the value of a parameter for this run; repeatable"},
+	{"force", 0, NULL, "although it is paused, and beside runs that go on"},
+	{"wait", 'w', NULL, "wait for the end, exit as 'jobctl wait' does"},
+	{"follow", 'f', NULL, "show the output as it comes, then exit as with --wait"},
+	{"propagate", 0, NULL, "with --wait or --follow: exit with the command's own code"},
 	{},
 };
 static const struct opt rm_opts[] = {
@@ -223,6 +268,15 @@ const struct verb verbs[] = {
 		.formats = FORMATS_OBJECT, .run = verb_cancel},
 	{.name = "rm", .operands = "JOB…", .help = "remove jobs; their history stays for a while",
 		.opts = rm_opts, .min = 1, .max = -1, .formats = FORMATS_OBJECT, .run = verb_rm},
+	{.name = "run", .operands = "JOB", .help = "run a job now", .details = run_details, .opts = run_opts, .min = 1,
+		.max = 1, .formats = FORMATS_ALL, .run = verb_run},
+	{.name = "pause", .operands = "[JOB…]", .help = "skip the slots of jobs until they are resumed",
+		.details = pause_details, .opts = pause_opts, .max = -1, .formats = FORMATS_OBJECT, .run = verb_pause},
+	{.name = "resume", .operands = "[JOB…]", .help = "end a pause", .details = resume_details, .opts = resume_opts,
+		.max = -1, .formats = FORMATS_OBJECT, .run = verb_resume},
+	{.name = "freeze", .help = "start nothing until 'jobctl thaw'", .details = freeze_details, .opts = freeze_opts,
+		.formats = FORMATS_OBJECT, .run = verb_freeze},
+	{.name = "thaw", .help = "end the freeze", .formats = FORMATS_OBJECT, .run = verb_thaw},
 	{.name = "runs", .operands = "[JOB|RUN…]", .help = "list runs, newest first", .opts = runs_opts,
 		.max = -1, .formats = FORMATS_ALL, .run = verb_runs},
 	{.name = "log", .operands = "JOB|RUN", .help = "show the output of a run", .details = log_details,

@@ -76,7 +76,7 @@ struct claim_verdict claim_decide(const struct claim_facts *f)
 
 	if (f->now > last)
 		return expire(f, expires);
-	if (f->stopped == HOLD_FROZEN || (f->stopped == HOLD_PAUSED && !f->forced))
+	if ((f->stopped == HOLD_FROZEN && !f->thaws) || (f->stopped == HOLD_PAUSED && !f->forced))
 		return stop(f);
 	if (needs_place && !place_free && !f->forced)
 		return no_place(f);

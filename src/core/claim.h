@@ -12,6 +12,7 @@ struct claim_facts {
 	usec_t now, slot;
 	enum run_kind kind;
 	int64_t attempt;            /* tries so far */
+	bool thaws;                 /* forced by an administrator, in spite of a freeze */
 	bool forced;
 	struct start_policy policy;
 	const char *held_by;        /* the reason it was put off before; NULL: it was not */

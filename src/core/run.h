@@ -38,6 +38,14 @@ enum run_hold {
 	HOLD_MAX
 };
 
+/* What a triggered run overrules. */
+enum run_force {
+	FORCE_NONE,
+	FORCE_PAUSE,  /* a pause, and the runs of its job that go on */
+	FORCE_FREEZE, /* a freeze, too */
+	FORCE_MAX
+};
+
 enum attempt_outcome {
 	ATTEMPT_RUNNING, /* no end known yet */
 	ATTEMPT_SUCCEEDED,

@@ -3,6 +3,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "core/pause.h"
 #include "daemon/dispatcher.h"
 #include "daemon/governor.h"
 #include "daemon/planner.h"
@@ -23,15 +24,25 @@ static const char *const clock_words[] = {
 struct status_query {
 	struct question q;
 	struct store_counts counts;
+	json_t *frozen; /* owned: the freeze there is, or null */
 };
 
 static bool run_status(struct store *s, struct question *q, struct err *e)
 {
-	return store_counts(s, &((struct status_query *)q)->counts, e);
+	struct status_query *sq = (struct status_query *)q;
+	AUTO_DONE(pause_list) all = {};
+
+	if (!store_counts(s, &sq->counts, e) || !store_pauses(s, -1, &all, e))
+		return false;
+	for (size_t i = 0; i < all.n && !sq->frozen; i++)
+		if (all.v[i].scope == PAUSE_FREEZE)
+			sq->frozen = pause_to_json(&all.v[i]);
+	return true;
 }
 
 static void free_status(struct question *q)
 {
+	json_decref(((struct status_query *)q)->frozen);
 	free((struct status_query *)q);
 }
 
@@ -75,7 +86,7 @@ static void answer_status(struct request *r, struct question *q)
 	struct dispatcher_counts d = {};
 	usec_t next = planner_next_slot(c->planner);
 	bool postgres = text_starts(c->store_where, "postgres");
-	json_t *o;
+	json_t *o, *frozen = ((struct status_query *)q)->frozen;
 
 	dispatcher_counts(c->dispatcher, &d);
 	o = json_pack("{s:s, s:{s:o, s:o}, s:{s:s, s:o}, s:o, s:o, s:o, s:I, s:I, s:b, s:o, s:s, s:I}",
@@ -92,6 +103,7 @@ static void answer_status(struct request *r, struct question *q)
 		"clock", clock_words[timekeeper_trust(c->timekeeper)],
 		"backlog", (json_int_t)store_thread_backlog(c->store));
 	put_limits(o, c->governor);
+	json_object_set(o, "frozen", frozen ? frozen : json_null());
 	request_answer_json(r, 200, o);
 }
 

@@ -23,6 +23,7 @@ static struct candidate *read_row(struct claim *c, struct lane *l, struct query 
 	struct candidate *r = xcalloc(1, sizeof(*r));
 	struct claim_facts *f = &r->facts;
 	enum job_state job_state;
+	enum run_force force;
 	usec_t paused_until;
 
 	r->lane = l;
@@ -42,7 +43,9 @@ static struct candidate *read_row(struct claim *c, struct lane *l, struct query 
 	f->policy.deadline = query_get_int(q);
 	f->policy.expires = query_get_int(q);
 	r->gated = query_get_int(q);
-	f->forced = query_get_int(q);
+	force = (enum run_force)query_get_int(q);
+	f->forced = force != FORCE_NONE;
+	f->thaws = force == FORCE_FREEZE;
 	r->revision = query_get_int(q);
 	job_state = (enum job_state)query_get_int(q);
 	paused_until = query_get_int(q);

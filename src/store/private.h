@@ -226,7 +226,7 @@ struct run_new {
 	usec_t slot, slot_last, due_at, now;
 	int64_t slot_count;
 	struct start_policy policy;
-	bool forced;
+	enum run_force forced;
 	const char *params; /* JSON; NULL: none */
 };
 void runs_describe(struct set *set, const struct run_new *r);

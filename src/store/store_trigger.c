@@ -114,7 +114,7 @@ static bool make_run(struct store *s, struct op *op, const struct job_held *j, s
 	struct op_trigger *t = &op->trigger;
 	struct run_new r = {.job = j->id, .uid = j->uid, .kind = RUN_KIND_MANUAL, .state = RUN_QUEUED, .due_at = t->now,
 		.now = t->now, .revision = j->revision, .priority = j->priority, .queue = j->queue, .policy = t->policy,
-		.forced = t->forced, .params = t->params};
+		.forced = !t->forced ? FORCE_NONE : t->thaws ? FORCE_FREEZE : FORCE_PAUSE, .params = t->params};
 	AUTO_SET set = {};
 
 	if (!free_slot(s, t, &r.slot, e) || !ids_take(s, Q_RUN_IDS, 1, &r.id, e))

@@ -110,9 +110,11 @@ static void a_pause_skips_slots_that_others_follow_and_holds_the_rest(void **sta
 		f.kind = RUN_KIND_SCHEDULE;
 		f.recurs = false;
 		assert_verdict(&f, CLAIM_HOLD, reason);
-		f.forced = true; /* a pause can be overruled, a freeze cannot */
+		f.forced = true; /* a pause can be overruled, a freeze cannot ... */
 		assert_verdict(&f, stopped == HOLD_FROZEN ? CLAIM_HOLD : CLAIM_START,
 			stopped == HOLD_FROZEN ? reason : NULL);
+		f.thaws = true; /* but by an administrator */
+		assert_verdict(&f, CLAIM_START, NULL);
 	}
 }
 
@@ -203,11 +205,11 @@ static enum claim_verb second_opinion(const struct claim_facts *f)
 	usec_t age = f->now - f->slot;
 	bool late = (f->policy.expires && age > f->policy.expires) ||
 		(f->policy.deadline && f->attempt == 0 && age > f->policy.deadline);
-	bool stopped = f->stopped == HOLD_FROZEN || (f->stopped && !f->forced);
+	bool stopped = (f->stopped == HOLD_FROZEN && !f->thaws) || (f->stopped == HOLD_PAUSED && !f->forced);
 	bool passes_over = f->recurs && f->attempt == 0 && f->kind == RUN_KIND_SCHEDULE;
 	bool crowded = f->policy.places && !f->has_place && !f->forced && f->taken >= f->policy.places;
-	bool skips = f->policy.overlap == OVERLAP_SKIP ||
-		(f->policy.overlap == OVERLAP_QUEUE && f->waiting >= f->policy.overlap_waiting);
+	bool skips = f->attempt == 0 && (f->policy.overlap == OVERLAP_SKIP ||
+		(f->policy.overlap == OVERLAP_QUEUE && f->waiting >= f->policy.overlap_waiting));
 
 	return late ? CLAIM_EXPIRE
 	     : stopped ? (passes_over ? CLAIM_SKIP : CLAIM_HOLD)
@@ -230,7 +232,7 @@ static void all_combinations_are_decided_as_written_down_twice(void **state)
 	size_t seen[CLAIM_VERB_MAX] = {};
 
 	(void)state;
-	for (unsigned n = 0; n < 4u * 3 * 3 * 3 * 3 * 3 * 2 * 2 * 3 * 3 * 2 * 2 * 2 * 2; n++) {
+	for (unsigned n = 0; n < 4u * 3 * 3 * 3 * 3 * 3 * 2 * 2 * 3 * 3 * 2 * 2 * 2 * 2 * 2; n++) {
 		struct claim_facts f = {.slot = T0};
 		struct claim_verdict v;
 		unsigned rest = n;
@@ -243,6 +245,7 @@ static void all_combinations_are_decided_as_written_down_twice(void **state)
 		f.stopped = stops[pick(&rest, 3)];
 		f.attempt = pick(&rest, 2);
 		f.forced = pick(&rest, 2);
+		f.thaws = f.forced && pick(&rest, 2);
 		f.kind = (enum run_kind)pick(&rest, 3);
 		f.taken = pick(&rest, 3);
 		f.recurs = pick(&rest, 2);

@@ -1,0 +1,184 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# pause, resume, freeze, thaw and run, as a person meets them.
+
+setup_file() {
+	load daemon
+	daemon_start
+}
+
+teardown_file() {
+	load daemon
+	daemon_stop
+}
+
+setup() {
+	load daemon
+}
+
+@test "a paused job says by whom, until when and why, and what still runs" {
+	jobctl add -n busy --every 1h -- sleep 30
+	run=$(jobctl run busy)
+	[[ "$run" =~ ^busy#[0-9]+$ ]]
+	while [ "$(jobctl show "$run" -o json | jq -r .state)" != running ]; do sleep 0.02; done
+	run --separate-stderr jobctl pause busy --until 2h --reason 'too loud'
+	[ "$status" -eq 0 ]
+	[ -z "$output" ]
+	[[ "$stderr" =~ ^job\ [0-9]+\ \'busy\'\ is\ paused\ by\ [^\ ]+\ since\ .*\ until\ .*:\ too\ loud\;\ run\ busy#[0-9]+\ is\ still\ running ]]
+	run jobctl show busy
+	[[ "$output" =~ state\ +paused ]]
+	[[ "$output" =~ pause\ +paused\ by\ .*until.*too\ loud ]]
+	[ "$(jobctl list busy -o json | jq -r '.[0].pause.reason')" = "too loud" ]
+	jobctl cancel busy --running
+}
+
+@test "resume says what it did, and that there was nothing to do" {
+	jobctl add -n again --every 1h -- true
+	jobctl pause again
+	run --separate-stderr jobctl resume again
+	[ "$status" -eq 0 ]
+	[[ "$stderr" =~ ^resumed\ job\ [0-9]+\ \'again\'$ ]]
+	run --separate-stderr jobctl resume again
+	[ "$status" -eq 0 ]
+	[[ "$stderr" == "nothing to do: job "*" 'again' was not paused" ]]
+}
+
+@test "until takes a duration, a phrase and an instant, and refuses the past and a repetition" {
+	jobctl add -n terms --every 1h -- true
+	jobctl pause terms --until 90m
+	jobctl pause terms --until 'tomorrow 9am'
+	jobctl pause terms --until 2099-01-01T00:00:00Z
+	[ "$(jobctl show terms -o json | jq -r .pause.until)" = 2099-01-01T00:00:00Z ]
+	run jobctl pause terms --until 2020-01-01T00:00:00Z
+	[ "$status" -eq 2 ]
+	run jobctl pause terms --until 'every 5m'
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"is no single moment"* ]]
+}
+
+@test "pause wants jobs or one scope" {
+	run jobctl pause
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"name a job, or give --all"* ]]
+	run jobctl pause x --all
+	[ "$status" -eq 2 ]
+	run jobctl pause --all --tag a=b
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"either --all or --tag"* ]]
+	run jobctl pause --tag plain
+	[ "$status" -eq 2 ]
+	run jobctl pause nobody
+	[ "$status" -eq 3 ]
+	run jobctl pause --owner nobody-of-this-name
+	[ "$status" -eq 3 ]
+}
+
+@test "what has nothing to pause is refused" {
+	jobctl add -n over --wait -- true
+	run jobctl pause over
+	[ "$status" -eq 6 ]
+	[[ "$output" == *"is finished: there is nothing to pause"* ]]
+	run jobctl resume over
+	[ "$status" -eq 6 ]
+	jobctl pause --all # not of single jobs, so nothing stands in the way
+	jobctl resume --all
+}
+
+@test "a trigger of a paused job is refused with the reason and the way out" {
+	jobctl add -n still --every 1h -- true
+	jobctl pause still --reason audit
+	run jobctl run still
+	[ "$status" -eq 6 ]
+	[[ "$output" == *"paused by "*": audit ('jobctl resume still' ends that; with --force it runs all the same)"* ]]
+	run jobctl run still --force --wait
+	[ "$status" -eq 0 ]
+	[ "$(jobctl show still -o json | jq -r .state)" = paused ]
+}
+
+@test "run --wait exits as wait does, and --propagate as the command" {
+	jobctl add -n seven --every 1h -- sh -c 'echo out; exit 7'
+	run --separate-stderr jobctl run seven --wait
+	[ "$status" -eq 10 ]
+	run --separate-stderr jobctl run seven --follow --propagate
+	[ "$status" -eq 7 ]
+	[ "$output" = out ]
+	run jobctl run nobody
+	[ "$status" -eq 3 ]
+	run jobctl run 'seven#1'
+	[ "$status" -eq 2 ]
+}
+
+@test "run gives a parameter of the job, and refuses one that it does not have" {
+	jobctl add -n plain --every 1h -- true
+	run jobctl run plain --param colour=red
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"'colour'"* ]]
+	run jobctl run plain --param red
+	[ "$status" -eq 2 ]
+	run jobctl run plain --param a=1 --param a=2
+	[ "$status" -eq 2 ]
+}
+
+@test "a cancelled job runs no more, a finished one does, under the name it had" {
+	jobctl add -n gone --every 1h -- true
+	jobctl cancel gone
+	run jobctl run gone
+	[ "$status" -eq 6 ]
+	[[ "$output" == *"is cancelled"* ]]
+	id=$(jobctl add -n done --wait -- true)
+	run jobctl run "$id" --wait
+	[ "$status" -eq 0 ]
+	[ "$(jobctl show "$id" -o json | jq -r .state)" = finished ]
+	jobctl add -n done --every 1h -- true
+	run jobctl run "$id"
+	[ "$status" -eq 6 ]
+	[[ "$output" == *"has its name 'done' now"* ]]
+}
+
+@test "a freeze is shown by list and status, spares a tag, and gives way to force" {
+	jobctl add -n cold --every 1h -- true
+	jobctl add -n warm --every 1h --tag keep=yes -- true
+	run --separate-stderr jobctl freeze --except keep=yes --reason works
+	[[ "$stderr" =~ ^everything\ is\ frozen\ by\ .*keep=yes:\ works$ ]]
+	run --separate-stderr jobctl list
+	[[ "$stderr" == "everything is frozen by "* ]]
+	run --separate-stderr jobctl status
+	[[ "$stderr" == "everything is frozen by "* ]]
+	[ "$(jobctl status -o json | jq -r .frozen.reason)" = works ]
+	run jobctl run cold
+	[ "$status" -eq 6 ]
+	[[ "$output" == *"'jobctl thaw' ends that; with --force administrators"* ]]
+	jobctl run warm --wait
+	jobctl run cold --force --wait
+	run --separate-stderr jobctl thaw
+	[ "$stderr" = "the freeze is over" ]
+	run --separate-stderr jobctl thaw
+	[ "$stderr" = "nothing to do: nothing is frozen" ]
+	[ "$(jobctl status -o json | jq -r .frozen)" = null ]
+}
+
+@test "pause of a scope is shown, and ended by the same words" {
+	jobctl add -n tagged --every 1h --tag env=test -- true
+	run --separate-stderr jobctl pause --tag env=test --reason why
+	[[ "$stderr" =~ ^what\ has\ the\ tag\ env=test\ is\ paused\ by\ .*:\ why$ ]]
+	run jobctl run tagged
+	[ "$status" -eq 6 ]
+	[[ "$output" == *"jobctl resume --tag env=test"* ]]
+	run --separate-stderr jobctl list
+	[[ "$stderr" == "what has the tag env=test is paused"* ]]
+	run --separate-stderr jobctl resume --tag env=other
+	[[ "$stderr" == "nothing to do: there is no such pause"* ]]
+	run --separate-stderr jobctl resume --tag env=test
+	[ "$stderr" = "the pause is over" ]
+	jobctl run tagged --wait
+}
+
+@test "add --paused starts nothing before resume" {
+	run --separate-stderr jobctl add -n later --paused -- true
+	[[ "$stderr" =~ \;\ it\ is\ paused\ \(jobctl\ resume\ [0-9]+\)$ ]]
+	sleep 0.5
+	[ "$(jobctl runs later -o json | jq -r '.[0].state')" = queued ]
+	run --separate-stderr jobctl resume later
+	[[ "$stderr" == *"; 1 run that was held back may start now" ]]
+	jobctl wait later
+}
