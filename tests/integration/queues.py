@@ -7,7 +7,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import BUILD, FINAL, Daemon, case, instant, main, sanitized, wait_until
+from harness import BUILD, FINAL, Daemon, Skip, case, instant, main, need_program, need_root, sanitized, wait_until
 
 FILL = os.path.join(BUILD, "tests", "integration", "fill_store")
 STRANGER = 4711  # a uid that has no jobs here but those put into the store
@@ -103,12 +103,28 @@ def a_rate_spaces_the_starts():
         # the bucket counts claims; a start follows one by a moment that varies
         assert starts[-1] - starts[0] > 6 * 0.25 - 0.2, starts
         assert starts[-1] - starts[0] < 6 or sanitized(), starts
+
+
+@case
+def beyond_its_rate_a_queue_an_owner_and_a_job_wait():
+    with Daemon() as d:
+        d.start()
         put(d, "/v1/queues/slow", {"rate": "1/1h:3"})
-        jobs = add_many(d, 5, ["true"], queue="slow")
-        wait_until("three of five ran", 10, lambda: sum(r["state"] == "succeeded" for r in d.runs() if r["job"] in jobs) == 3)
-        time.sleep(0.5)
-        waiting = [r for r in d.runs() if r["job"] in jobs and r["state"] == "queued"]
-        assert len(waiting) == 2, waiting
+
+        def states(jobs):
+            return sorted(r["state"] for r in d.runs() if r["job"] in jobs)
+        for what in ("queue", "job", "owner"):
+            if what == "owner":
+                put(d, "/v1/owners/%d" % os.geteuid(), {"rate": "1/1h:3"})
+            if what == "job":
+                jobs = [d.add(command=["true"], rate="1/1h:3", overlap="queue:9", schedule=["* * * * * *"])["id"]]
+            else:
+                jobs = add_many(d, 5, ["true"], **({"queue": "slow"} if what == "queue" else {}))
+            wait_until("three ran by the rate of the %s" % what, 15, lambda: states(jobs).count("succeeded") == 3)
+            time.sleep(1.2)
+            assert states(jobs).count("succeeded") == 3 and states(jobs).count("queued") >= 2, (what, states(jobs))
+            for job in jobs:
+                d.api().post("/v1/jobs/%d/cancel" % job)
 
 
 @case
@@ -179,6 +195,24 @@ def a_run_waits_for_an_idle_machine_and_says_so():
         found = wait_until("it waits", 10, lambda: [r for r in d.runs(waits) if r["reason"] == "condition"])
         assert found[0]["state"] == "queued"
         assert 10 < instant(found[0]["due_at"]) - instant(found[0]["slot"]) < 20, found
+
+
+@case
+def a_condition_that_the_machine_cannot_judge_is_told_when_adding_and_while_waiting():
+    need_root()
+    need_program("unshare")
+    hide = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc/pressure && exec "$@"', "sh"]
+    if subprocess.run([*hide, "true"], capture_output=True).returncode != 0:
+        raise Skip("nothing can be mounted here")
+    with Daemon() as d:
+        d.start(before=hide)
+        assert d.api().get("/v1/status")["machine"]["memory"] is None
+        answer = d.add(command=["true"], when=["memory<50"])
+        assert [f["code"] for f in answer["findings"]] == ["when-unknown"], answer
+        found = wait_until("it waits", 10, lambda: [r for r in d.runs(answer["id"]) if r["reason"] == "condition unknown"])
+        assert found[0]["state"] == "queued"
+        said = d.jobctl("add", "--when", "memory<50", "--dry-run", "--", "true").stdout
+        assert "this machine does not tell its 'memory'" in said, said
 
 
 def lateness(d, job, seconds):
