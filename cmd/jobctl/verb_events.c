@@ -206,6 +206,7 @@ struct feed {
 	struct buf line;    /* begun and not complete */
 	int64_t last;       /* number of the newest event; 0: none yet */
 	bool broken;
+	bool there;         /* the daemon has answered once */
 };
 
 static void take_line(struct feed *f, size_t len)
@@ -253,7 +254,10 @@ static bool follow_once(struct feed *f, const struct args *a, const char *path, 
 	if (limit)
 		query_add(&full, "limit", limit);
 	buf_clear(&f->line);
-	return ctl_connect(f->c, e) && client_stream(f->c->client, full.data, -1, on_chunk, f, e);
+	if (!ctl_connect(f->c, e))
+		return false;
+	f->there = true;
+	return client_stream(f->c->client, full.data, -1, on_chunk, f, e);
 }
 
 /* A daemon that restarts is waited for; the cursor says where to go on. */
@@ -273,8 +277,8 @@ static bool follow_events(struct ctl *c, const struct args *a, const char *path,
 		usec_t now;
 
 		*e = (struct err){};
-		ok = follow_once(&f, a, path, e) || e->kind == ERR_UNREACHABLE || e->kind == ERR_BUSY ||
-		     e->kind == ERR_UNCERTAIN;
+		ok = follow_once(&f, a, path, e) || (f.there && (e->kind == ERR_UNREACHABLE || e->kind == ERR_BUSY ||
+			e->kind == ERR_UNCERTAIN));
 		now = clock_boot(&clock_system);
 		if (away == 0 || f.last != before)
 			away = now;

@@ -214,7 +214,8 @@ static bool say_room(const struct why_facts *f, struct why_reason *ret)
 {
 	if (f->node.room > 0)
 		return false;
-	why_say(ret, WHY_NO_ROOM, "this node is full: %" PRId64 " runs go on, and no more may", f->node.active);
+	why_say(ret, WHY_NO_ROOM, "this node is full: %" PRId64 " run%s, and no more may", f->node.active,
+		f->node.active == 1 ? " goes on" : "s go on");
 	why_type(ret, "jobctl status");
 	return true;
 }

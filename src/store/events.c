@@ -20,21 +20,28 @@ void event_back_to(struct store *s, size_t mark)
 	event_list_cut(&s->events, mark);
 }
 
+/* What is not there needs no room: most events have no node and no detail. */
+static void set_some(struct set *set, const char *name, const char *v)
+{
+	if (v)
+		set_text(set, name, v);
+}
+
 static void describe(struct set *set, const struct event *ev)
 {
 	set_item(set);
 	set_int(set, "at", ev->at);
 	set_int(set, "uid", ev->uid);
 	set_int(set, "owner", ev->owner);
-	set_text(set, "who", ev->who);
-	set_text(set, "origin", ev->origin);
+	set_some(set, "who", ev->who);
+	set_some(set, "origin", ev->origin);
 	set_text(set, "what", event_what_name(ev->what));
-	set_text(set, "object", ev->object);
+	set_some(set, "object", ev->object);
 	set_int(set, "job", ev->job);
 	set_int(set, "run", ev->run);
-	set_text(set, "node", ev->node);
+	set_some(set, "node", ev->node);
 	set_text(set, "result", ev->result);
-	set_text(set, "detail", ev->detail);
+	set_some(set, "detail", ev->detail);
 }
 
 bool event_write(struct store *s, struct err *e)

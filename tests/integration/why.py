@@ -136,7 +136,7 @@ def a_full_node_says_so():
         d.start()
         d.add(command=["sleep", "60"])
         job = d.add(command=["true"])["id"]
-        said = expect(d, job, "no_room", "1 runs go on")
+        said = expect(d, job, "no_room", "1 run goes on")
         assert said["command"] == "jobctl status", said
         expect_listed(d, job, "no_room")
 

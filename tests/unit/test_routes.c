@@ -106,13 +106,9 @@ static void every_route_is_described_with_its_parameters(void **state)
 static void every_route_that_changes_something_is_audited(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < routes_count; i++) {
-		bool reads = strcmp(routes[i].method, "GET") == 0;
-
-		if (reads != (routes[i].what == EVENT_NONE))
-			fail_msg("%s %s has %s in the audit trail", routes[i].method, routes[i].path,
-				event_what_name(routes[i].what));
-	}
+	for (size_t i = 0; i < routes_count; i++)
+		if (strcmp(routes[i].method, "GET") != 0 && routes[i].what == EVENT_NONE)
+			fail_msg("%s %s has no word in the audit trail", routes[i].method, routes[i].path);
 }
 
 static void everything_described_is_a_route(void **state)
