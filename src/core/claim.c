@@ -78,6 +78,8 @@ struct claim_verdict claim_decide(const struct claim_facts *f)
 		return expire(f, expires);
 	if ((f->stopped == HOLD_FROZEN && !f->thaws) || (f->stopped == HOLD_PAUSED && !f->forced))
 		return stop(f);
+	if (f->overtaken && f->policy.overlap == OVERLAP_REPLACE && f->kind == RUN_KIND_SCHEDULE && f->attempt == 0)
+		return (struct claim_verdict){.verb = CLAIM_SKIP, .reason = "overlap"};
 	if (needs_place && !place_free && !f->forced)
 		return no_place(f);
 	if (f->unmet)

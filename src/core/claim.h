@@ -19,6 +19,7 @@ struct claim_facts {
 	enum run_hold stopped;      /* its job, as things stand: HOLD_NONE, HOLD_PAUSED or HOLD_FROZEN */
 	bool recurs;                /* the job has slots to come */
 	bool has_place;             /* since an earlier attempt */
+	bool overtaken;             /* it waited for the rate, and a newer slot has come */
 	int64_t taken;              /* places of the job that are in use */
 	int64_t waiting;            /* runs of the job that wait for one */
 	bool unmet;                 /* a condition does not hold */

@@ -58,6 +58,7 @@ static struct candidate *read_row(struct claim *c, struct lane *l, struct query 
 		query_get_int(q); /* this claim has changed it */
 	r->place = query_get_int(q);
 	f->has_place = r->place > 0;
+	f->overtaken = query_get_int(q) > 0;
 	return r;
 }
 
@@ -89,6 +90,7 @@ static bool read_rows(struct claim *c, struct lane *l, size_t n, struct err *e)
 	query_int(&q, l->last_id);
 	query_int(&q, (int64_t)n + 1);
 	query_int(&q, c->n_pauses > 0);
+	query_int(&q, c->c->now);
 	while (!l->read_all && query_row(&q)) {
 		struct candidate *r = read_row(c, l, &q);
 

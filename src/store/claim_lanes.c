@@ -324,6 +324,18 @@ void claim_take_rates(struct lane *l, usec_t now)
 	take_rate(l->of_owner, now);
 }
 
+static void return_rate(struct share *h)
+{
+	if (h->rate.n > 0)
+		h->bucket -= h->rate.per / h->rate.n;
+}
+
+void claim_return_rates(struct lane *l)
+{
+	return_rate(l->of_queue);
+	return_rate(l->of_owner);
+}
+
 /* What is due and stays is either for another claim at once, or waits for a moment, or for a run to end. */
 void claim_look(struct claim *c)
 {

@@ -103,6 +103,7 @@ bool claim_read(struct claim *c, struct err *e);             /* lanes, limits, a
 bool claim_turn(struct claim *c, struct lane **ret);         /* whose turn it is; false: nobody's */
 void claim_count(struct lane *l, int64_t n);                 /* n more runs of that lane are active */
 void claim_take_rates(struct lane *l, usec_t now);
+void claim_return_rates(struct lane *l);                     /* what was to start does not */
 void claim_look(struct claim *c);                            /* tells the store when to look again */
 bool claim_write_buckets(struct claim *c, struct err *e);
 

@@ -61,13 +61,22 @@ static void start(struct claim *c, struct candidate *r)
 	c->started++;
 }
 
+/* It was to start, and does not. */
+static void unstart(struct claim *c, struct candidate *r)
+{
+	if (r->verdict.verb != CLAIM_START)
+		return;
+	if (r->gated && r->job->rate.n > 0)
+		r->job->bucket -= r->job->rate.per / r->job->rate.n;
+	claim_return_rates(r->lane);
+	claim_count(r->lane, -1);
+	c->started--;
+}
+
 /* One that was to start, or waited, in this very claim gives way to a newer one. */
 static void give_way(struct claim *c, struct candidate *r)
 {
-	if (r->verdict.verb == CLAIM_START) {
-		claim_count(r->lane, -1);
-		c->started--;
-	}
+	unstart(c, r);
 	r->verdict = (struct claim_verdict){.verb = CLAIM_SKIP, .reason = "overlap"};
 }
 
@@ -82,13 +91,10 @@ static void end_waiting(struct claim *c, int64_t run)
 	for (size_t i = 0; i < c->n_decided; i++) {
 		struct candidate *r = c->decided[i];
 
-		if (r->id != run)
-			continue;
-		if (r->verdict.verb == CLAIM_START) {
-			claim_count(r->lane, -1);
-			c->started--;
+		if (r->id == run) {
+			unstart(c, r);
+			r->verdict.verb = CLAIM_VERB_MAX;
 		}
-		r->verdict.verb = CLAIM_VERB_MAX;
 	}
 }
 

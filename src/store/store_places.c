@@ -4,36 +4,45 @@
 #include "base/text.h"
 #include "store/private.h"
 
-/* As many rounds as the job has most of: each releases one run of each job that is in it. */
-struct freed {
-	int64_t *jobs; /* one for each place, by job */
+/* A job with places for runs that wait. */
+struct room {
+	int64_t job, n;
+};
+struct rooms {
+	struct room *v; /* owned */
 	size_t n;
 };
 
-static void freed_done(struct freed *f)
+static void rooms_done(struct rooms *r)
 {
-	free(f->jobs);
+	free(r->v);
 }
 
-static int by_number(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static bool free_places(struct store *s, const char *jobs, struct freed *ret, struct err *e)
+static bool free_places(struct store *s, const char *jobs, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_PLACES_FREE, e);
 
 	query_text(&q, jobs);
+	return query_finish(&q);
+}
+
+/* Not only those that were freed just now: a run that was released may have ended without taking its place. */
+static bool read_rooms(struct store *s, const char *jobs, struct rooms *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_PLACES_ROOM, e);
+
+	query_text(&q, jobs);
 	while (query_row(&q)) {
+		struct room r = {};
+
+		r.job = query_get_int(&q);
+		r.n = query_get_int(&q);
+		if (r.n <= 0)
+			continue;
 		if ((ret->n & (ret->n - 1)) == 0)
-			ret->jobs = xrealloc(ret->jobs, (ret->n ? ret->n * 2 : 1) * sizeof(*ret->jobs));
-		ret->jobs[ret->n++] = query_get_int(&q);
+			ret->v = xrealloc(ret->v, (ret->n ? ret->n * 2 : 1) * sizeof(*ret->v));
+		ret->v[ret->n++] = r;
 	}
-	if (ret->n > 1)
-		qsort(ret->jobs, ret->n, sizeof(*ret->jobs), by_number);
 	return !q.failed;
 }
 
@@ -51,20 +60,20 @@ static bool release(struct store *s, struct set *jobs, size_t *ret_n, struct err
 	return !q.failed;
 }
 
+/* Each round releases one run of each job that is in it. */
 bool places_settle(struct store *s, const char *jobs, struct err *e)
 {
-	AUTO_DONE(freed) f = {};
+	AUTO_DONE(rooms) rooms = {};
 	size_t released = 1;
 
-	if (!free_places(s, jobs, &f, e))
+	if (!free_places(s, jobs, e) || !read_rooms(s, jobs, &rooms, e))
 		return false;
-	for (size_t round = 0; released > 0; round++) {
+	for (int64_t round = 0; released > 0; round++) {
 		AUTO_SET set = {};
 
-		/* the job at i has more than 'round' places free if the one 'round' before it is the same */
-		for (size_t i = round; i < f.n; i++)
-			if (f.jobs[i] == f.jobs[i - round] && (i + 1 == f.n || f.jobs[i + 1] != f.jobs[i]))
-				set_id(&set, f.jobs[i]);
+		for (size_t i = 0; i < rooms.n; i++)
+			if (rooms.v[i].n > round)
+				set_id(&set, rooms.v[i].job);
 		if (set.n == 0)
 			return true;
 		if (!release(s, &set, &released, e))

@@ -140,10 +140,14 @@ class Run:
         self.row, self.claims, self.ends, self.attempts = None, [], [], []
         self.cancel_asked = None  # when
         self.replaced = None
+        self.put_off = False      # its job has a rate or a condition
 
     def waits(self):
         """When it was queued and due: (from, to) with its due time."""
         row, events = self.row, sorted([(e["order"], e) for e in self.claims + self.ends])
+        if self.put_off:
+            # its due time moves while it waits, so that only its beginning is sure
+            return [(row["slot"], self.claims[0]["t"] if self.claims else row["ended"], row["slot"])]
         since = max(row["slot"] if row["kind"] == "schedule" else row["made"], row["made"])
         found, due = [], row["slot"]
         for _, e in events:
@@ -204,7 +208,9 @@ class Judge:
             if run.row is None:
                 self.fault("rows", "a claim names a run that has no row: %s", run.claims[:1])
                 continue
-            self.jobs[run.row["job"]].runs.append(run)
+            job = self.jobs[run.row["job"]]
+            job.runs.append(run)
+            run.put_off = bool(job.rate or job.when)
         if self.faults:
             return
         self.pauses = Pauses(self)

@@ -121,6 +121,44 @@ static void a_run_that_waits_for_its_retry_is_replaced_at_once(void **state)
 	kept_is_true(state);
 }
 
+/* One that was let go expires before it gets its turn: the next one is let go. */
+static void a_place_goes_to_the_next_when_the_one_it_was_meant_for_is_over(void **state)
+{
+	struct store *s = store_of(state);
+	struct slots w = {.n = 3, .policy = {.overlap = OVERLAP_QUEUE, .overlap_waiting = 5, .places = 1,
+		.expires = 10 * USEC_SEC}, .step = 5 * USEC_SEC};
+
+	add_slots(s, &w);
+	claim_is(state, 10, T0, "1");
+	claim_is(state, 10, T0 + 5 * USEC_SEC, "");
+	claim_is(state, 10, T0 + 10 * USEC_SEC, "");
+	states_are(state, "claimed held held");
+	end_by_number(s, 1, ATTEMPT_SUCCEEDED, T0 + 12 * USEC_SEC);
+	states_are(state, "succeeded queued:overlap held");
+	claim_is(state, 10, T0 + 16 * USEC_SEC, ""); /* too late for the second */
+	claim_is(state, 10, T0 + 16 * USEC_SEC, "3");
+	kept_is_true(state);
+}
+
+/* The retry is due, too, before the newer slot or after it. */
+static void a_run_whose_retry_is_due_with_a_newer_slot_is_replaced_and_not_started(void **state)
+{
+	static const usec_t retry_at[] = {USEC_SEC / 2, 3 * USEC_SEC / 2};
+	struct store *s = store_of(state);
+
+	for (size_t i = 0; i < ELEMENTS(retry_at); i++) {
+		usec_t first = T0 + (usec_t)i * USEC_HOUR;
+		struct slots w = {.first = first, .n = 2, .policy = {.overlap = OVERLAP_REPLACE, .places = 1}};
+
+		add_slots(s, &w);
+		claim_is(state, 10, first, i ? "3" : "1");
+		requeue(s, i ? 3 : 1, first + retry_at[i]);
+		claim_is(state, 10, first + 2 * USEC_SEC, i ? "4" : "2");
+		states_are(state, i ? "cancelled:replaced claimed cancelled:replaced claimed" : "cancelled:replaced claimed");
+		kept_is_true(state);
+	}
+}
+
 static void a_place_is_kept_through_the_wait_for_a_retry(void **state)
 {
 	struct store *s = store_of(state);
@@ -418,6 +456,8 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_newer_run_replaces_the_one_that_goes_on),
 	STORE_TEST(of_several_that_replace_at_once_the_newest_starts),
 	STORE_TEST(a_run_that_waits_for_its_retry_is_replaced_at_once),
+	STORE_TEST(a_place_goes_to_the_next_when_the_one_it_was_meant_for_is_over),
+	STORE_TEST(a_run_whose_retry_is_due_with_a_newer_slot_is_replaced_and_not_started),
 	STORE_TEST(a_place_is_kept_through_the_wait_for_a_retry),
 	STORE_TEST(a_cancelled_retry_gives_its_place_to_the_next),
 	STORE_TEST(a_run_given_back_keeps_its_place_unless_it_was_cancelled),

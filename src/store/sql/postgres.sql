@@ -571,9 +571,10 @@ WITH RECURSIVE lane(queue, uid, priority, due_at) AS (
 		ORDER BY runs.queue, runs.uid, runs.priority, runs.due_at, runs.id LIMIT 1) AS next)
 SELECT queue, uid, priority, due_at FROM lane
 
--- query lane_runs(queue text, uid int, priority int, due_at int, id int, n int, stops int) -> id int, job int, kind int,
+-- query lane_runs(queue text, uid int, priority int, due_at int, id int, n int, stops int, now int) -> id int, job int, kind int,
 --	attempt int, slot int, due_at int, reason text, overlap int, overlap_waiting int, places int, deadline int,
---	expires int, gated int, forced int, revision int, job_state int, paused_until int, recurs int, taken int, place int
+--	expires int, gated int, forced int, revision int, job_state int, paused_until int, recurs int, taken int, place int,
+--	overtaken int
 SELECT runs.id, runs.job, runs.kind, runs.attempt, runs.slot, runs.due_at, runs.reason, runs.overlap,
 	runs.overlap_waiting, runs.places, runs.deadline, runs.expires, runs.gated, runs.forced,
 	coalesce(jobs.revision, runs.revision) AS revision, coalesce(jobs.state, JOB_REMOVED) AS job_state,
@@ -585,7 +586,10 @@ SELECT runs.id, runs.job, runs.kind, runs.attempt, runs.slot, runs.due_at, runs.
 		THEN (SELECT count(*) FROM running_jobs WHERE running_jobs.job = runs.job) END AS taken,
 	CASE WHEN runs.places > 0
 		THEN (SELECT place FROM running_jobs WHERE running_jobs.job = runs.job AND running_jobs.run = runs.id)
-		END AS place
+		END AS place,
+	CASE WHEN runs.reason = 'rate'
+		THEN (SELECT count(*) FROM runs AS newer WHERE newer.job = runs.job AND newer.slot > runs.slot
+			AND newer.slot <= :now AND newer.kind = RUN_KIND_SCHEDULE) END AS overtaken
 FROM runs LEFT JOIN jobs ON jobs.id = runs.job
 WHERE runs.state = RUN_QUEUED AND runs.hold = 0 AND runs.queue = :queue AND runs.uid = :uid
 	AND runs.priority = :priority AND (runs.due_at, runs.id) > (:due_at, :id)
@@ -630,6 +634,15 @@ SELECT older.id FROM jsonb_to_recordset(:set) AS given(job bigint, slot bigint)
 	CROSS JOIN LATERAL (SELECT runs.id, runs.state, runs.kind, runs.attempt, runs.slot FROM runs
 		WHERE runs.job = given.job AND runs.ended_at = 0 OFFSET 0) AS older
 WHERE older.state = RUN_QUEUED AND older.kind = RUN_KIND_SCHEDULE AND older.attempt = 0 AND older.slot < given.slot
+
+-- How many that wait for a place of these jobs could have one: not used, nor meant for one that was released before.
+-- query places_room(set json) -> job int, n int
+SELECT held.job, held.places - (SELECT count(*) FROM running_jobs WHERE running_jobs.job = held.job)
+	- (SELECT count(*) FROM runs WHERE runs.job = held.job AND runs.ended_at = 0
+		AND runs.state = RUN_QUEUED AND runs.hold = 0 AND runs.attempt = 0 AND runs.reason IS NOT NULL) AS n
+FROM jsonb_array_elements_text(:set) AS wanted(value) JOIN runs AS held ON held.id =
+	(SELECT waits.id FROM runs AS waits WHERE waits.state = RUN_QUEUED AND waits.hold <> 0
+		AND waits.hold = HOLD_PLACE AND waits.job = wanted.value::bigint ORDER BY waits.slot LIMIT 1)
 
 -- The first that waits for a place, of each of these jobs.
 -- query places_release(set json) -> id int, due_at int
@@ -799,7 +812,7 @@ SELECT runs.id, runs.job, runs.slot, jobs.name, jobs.revision, jobs.spec, jobs.c
 	coalesce(due.slot, 0) AS due_slot
 FROM runs JOIN jobs ON jobs.id = runs.job LEFT JOIN due ON due.job = runs.job
 WHERE runs.state = RUN_QUEUED AND runs.state <> RUN_SUCCEEDED AND runs.slot > :since AND runs.slot <= :until
-	AND runs.due_at <= :until AND runs.kind = RUN_KIND_SCHEDULE AND runs.attempt = 0 AND runs.hold = 0
+	AND runs.due_at <= :until AND runs.kind = RUN_KIND_SCHEDULE AND runs.fence = 0 AND runs.hold = 0
 	AND runs.job > :after
 ORDER BY runs.job, runs.slot LIMIT :n
 
