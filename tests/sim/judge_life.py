@@ -658,7 +658,10 @@ class Limits:
             return True
         if self.judge.pauses.stops(job, t, "paused") or self.judge.pauses.stops(job, t, "frozen"):
             return True
-        return job.places > 0 and self.judge.holders(job, t, run.row["run"]) >= job.places
+        if job.places == 0:
+            return False
+        before = sum(1 for r in job.runs if r.row["slot"] < run.row["slot"] and any(a <= t <= b for a, b, _ in r.waits()))
+        return self.judge.holders(job, t, run.row["run"]) + before >= job.places
 
     def full(self, key, t):
         if self.limit.get(key) and self.active[key] >= self.limit[key]:

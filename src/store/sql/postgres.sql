@@ -639,7 +639,9 @@ WHERE older.state = RUN_QUEUED AND older.kind = RUN_KIND_SCHEDULE AND older.atte
 -- query places_room(set json) -> job int, n int
 SELECT held.job, held.places - (SELECT count(*) FROM running_jobs WHERE running_jobs.job = held.job)
 	- (SELECT count(*) FROM runs WHERE runs.job = held.job AND runs.ended_at = 0
-		AND runs.state = RUN_QUEUED AND runs.hold = 0 AND runs.attempt = 0 AND runs.reason IS NOT NULL) AS n
+		AND runs.state = RUN_QUEUED AND runs.hold = 0 AND runs.reason IS NOT NULL
+		AND NOT EXISTS (SELECT 1 FROM running_jobs WHERE running_jobs.job = runs.job
+			AND running_jobs.run = runs.id)) AS n
 FROM jsonb_array_elements_text(:set) AS wanted(value) JOIN runs AS held ON held.id =
 	(SELECT waits.id FROM runs AS waits WHERE waits.state = RUN_QUEUED AND waits.hold <> 0
 		AND waits.hold = HOLD_PLACE AND waits.job = wanted.value::bigint ORDER BY waits.slot LIMIT 1)

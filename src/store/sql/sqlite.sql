@@ -636,7 +636,9 @@ WHERE runs.job = given.job AND runs.ended_at = 0 AND runs.state = RUN_QUEUED AND
 -- query places_room(set json) -> job int, n int
 SELECT held.job, held.places - (SELECT count(*) FROM running_jobs WHERE running_jobs.job = held.job)
 	- (SELECT count(*) FROM runs INDEXED BY runs_open WHERE runs.job = held.job AND runs.ended_at = 0
-		AND runs.state = RUN_QUEUED AND runs.hold = 0 AND runs.attempt = 0 AND runs.reason IS NOT NULL) AS n
+		AND runs.state = RUN_QUEUED AND runs.hold = 0 AND runs.reason IS NOT NULL
+		AND NOT EXISTS (SELECT 1 FROM running_jobs WHERE running_jobs.job = runs.job
+			AND running_jobs.run = runs.id)) AS n
 FROM json_each(:set) AS wanted CROSS JOIN runs AS held
 WHERE held.id =
 	(SELECT waits.id FROM runs AS waits INDEXED BY runs_held WHERE waits.state = RUN_QUEUED AND waits.hold <> 0
