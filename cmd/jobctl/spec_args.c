@@ -152,7 +152,7 @@ static bool read_env_file(struct job_spec *s, const char *path, struct err *e)
 	return true;
 }
 
-bool spec_from_args(struct job_spec *s, const struct args *a, struct err *e)
+bool spec_from_options(struct job_spec *s, const struct args *a, const char *but, struct err *e)
 {
 	for (size_t i = 0; i < args_count(a, "env-file"); i++)
 		if (!read_env_file(s, args_nth(a, "env-file", i), e))
@@ -160,13 +160,18 @@ bool spec_from_args(struct job_spec *s, const struct args *a, struct err *e)
 	for (size_t i = 0; i < job_fields_count; i++) {
 		const struct job_field *f = &job_fields[i];
 
-		for (size_t k = 0; f->flag && k < args_count(a, f->flag); k++)
+		if (!f->flag || (but && strcmp(f->flag, but) == 0))
+			continue;
+		for (size_t k = 0; k < args_count(a, f->flag); k++)
 			if (!spec_set(s, f, args_nth(a, f->flag, k), e))
 				return false;
 	}
-	if (!s->cwd && !make_absolute(NULL, &s->cwd, e))
-		return false;
 	return when_from_args(a, &s->schedule, e);
+}
+
+bool spec_from_args(struct job_spec *s, const struct args *a, struct err *e)
+{
+	return spec_from_options(s, a, NULL, e) && (s->cwd || make_absolute(NULL, &s->cwd, e));
 }
 
 void spec_take_words(struct job_spec *s, char *const *words, size_t n)

@@ -12,7 +12,10 @@ struct err;
 /* Sets one field as its option would: 'text' is a file for a blob, a pair for a map. */
 bool spec_set(struct job_spec *s, const struct job_field *f, const char *text, struct err *e);
 
-/* Options of job_fields[], WHEN, --env-file. */
+/* Options of job_fields[] but one (NULL: all), WHEN, --env-file. */
+bool spec_from_options(struct job_spec *s /* initialised */, const struct args *a, const char *but, struct err *e);
+
+/* The same, in this directory unless another was given. */
 bool spec_from_args(struct job_spec *s /* initialised */, const struct args *a, struct err *e);
 
 /* A script or a command, by what the words look like. */

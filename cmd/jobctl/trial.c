@@ -70,24 +70,49 @@ static void put_line(const char *label, const char *text, struct buf *out)
 	text_escape(out, text, strlen(text));
 }
 
-int trial_show(const struct ctl *c, const json_t *job)
+static void put_outlook(const struct ctl *c, const json_t *job, struct buf *out)
 {
-	AUTO_DONE(buf) out = {};
 	const json_t *f;
 	size_t i;
 
+	if (member_text(job, "explain")) {
+		put_line("schedule", member_text(job, "explain"), out);
+		buf_char(out, '\n');
+	}
+	put_next(c, job, out);
+	json_array_foreach(json_object_get(job, "findings"), i, f) {
+		put_line("note", member_text(f, "message"), out);
+		buf_printf(out, " (%s)\n", member_text(f, "code"));
+	}
+}
+
+int trial_show_change(const struct ctl *c, const json_t *job)
+{
+	AUTO_DONE(buf) out = {};
+	bool changed = json_is_true(json_object_get(job, "changed"));
+
+	if (changed) {
+		put_line("change", member_text(job, "what"), &out);
+		buf_char(&out, '\n');
+	}
+	put_outlook(c, job, &out);
+	out_flush(&out);
+	ctl_say(changed ? "nothing was changed; without --dry-run it would be" : "it is that already; nothing would be changed");
+	return EXIT_SUCCESS;
+}
+
+int trial_show(const struct ctl *c, const json_t *job)
+{
+	AUTO_DONE(buf) out = {};
+
 	if (c->format == FORMAT_JSON || c->format == FORMAT_JSONL)
 		return out_object(c, job);
-	put_line("schedule", member_text(job, "explain"), &out);
-	buf_char(&out, '\n');
-	put_next(c, job, &out);
-	json_array_foreach(json_object_get(job, "findings"), i, f) {
-		put_line("note", member_text(f, "message"), &out);
-		buf_printf(&out, " (%s)\n", member_text(f, "code"));
-	}
+	put_outlook(c, job, &out);
 	out_flush(&out);
-	if (json_is_true(json_object_get(job, "existed")))
-		ctl_say("nothing was added, and nothing would be: job %" PRId64 " has this key", member_int(job, "id"));
+	if (json_is_true(json_object_get(job, "replaced")))
+		ctl_say("nothing was changed; without --dry-run it would take the place of job '%s'", member_text(job, "name"));
+	else if (json_is_true(json_object_get(job, "existed")))
+		ctl_say("nothing was added, and nothing would be: job %" PRId64 " is it already", member_int(job, "id"));
 	else
 		ctl_say("nothing was added; without --dry-run it would be");
 	return EXIT_SUCCESS;

@@ -6,4 +6,5 @@
 struct ctl;
 
 void findings_say(const json_t *findings); /* on standard error, a line each */
+int trial_show_change(const struct ctl *c, const json_t *job); /* the same for a change of a job */
 int trial_show(const struct ctl *c, const json_t *job); /* the answer to a dry run; the exit code */

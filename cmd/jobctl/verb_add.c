@@ -48,8 +48,29 @@ static bool read_script(struct job_spec *s, const struct args *a, struct err *e)
 	return true;
 }
 
-static bool read_submission(const struct args *a, json_t **ret, struct err *e)
+/* What the template says nothing of is as for any job: this directory, this zone. */
+static bool use_template(struct ctl *c, const struct args *a, struct job_spec *s, struct err *e)
 {
+	AUTO_TEXT path = xprintf("/v1/templates/%s", args_last(a, "template"));
+	json_auto_t *t = NULL;
+	const json_t *definition;
+
+	if (!job_name_check(args_last(a, "template"), NULL))
+		return err_set(e, ERR_NOT_FOUND, "no template '%s'; 'jobctl template list' shows those there are",
+			args_last(a, "template"));
+	if (!spec_from_options(s, a, NULL, e) || !api_call(c, "GET", path, NULL, &t, e))
+		return false;
+	definition = json_object_get(t, "definition");
+	if (!s->tz && !json_object_get(definition, "tz"))
+		s->tz = zone_here();
+	if (s->cwd || json_object_get(definition, "cwd") || json_object_get(definition, "cwd_b64"))
+		return true;
+	return spec_set(s, job_field_find("cwd"), ".", e);
+}
+
+static bool read_submission(struct ctl *c, const struct args *a, json_t **ret, struct err *e)
+{
+	const char *if_exists = args_last(a, "if-exists");
 	AUTO_DONE(job_spec) spec;
 	char *const *words;
 	size_t n = args_operands(a, &words);
@@ -57,17 +78,19 @@ static bool read_submission(const struct args *a, json_t **ret, struct err *e)
 	json_t *o;
 
 	job_spec_init(&spec);
-	if (!spec_from_args(&spec, a, e))
+	if (args_has(a, "template") ? !use_template(c, a, &spec, e) : !spec_from_args(&spec, a, e))
 		return false;
 	if (n > 0)
 		spec_take_words(&spec, words, n);
-	else if (!read_script(&spec, a, e))
+	else if (!spec.template && !read_script(&spec, a, e))
 		return false;
-	if (!spec.tz)
+	if (!spec.tz && !spec.template)
 		spec.tz = zone_here();
-	if (!job_spec_check(&spec, e))
+	if (!spec.template && !job_spec_check(&spec, e))
 		return false;
 	o = spec_to_json(&spec);
+	if (if_exists)
+		json_object_set_new(o, "if_exists", json_text(if_exists));
 	if (key && json_object_set_new(o, "key", json_string(key)) < 0) {
 		json_decref(o);
 		return err_set(e, ERR_INVALID, "--key: it must be UTF-8 text");
@@ -128,10 +151,14 @@ static void say_added(const struct ctl *c, const json_t *job)
 	AUTO_DONE(buf) line = {};
 	bool existed = json_is_true(json_object_get(job, "existed"));
 
-	buf_printf(&line, existed ? "job " : "added job ");
+	bool replaced = json_is_true(json_object_get(job, "replaced"));
+
+	buf_str(&line, replaced ? "replaced job " : existed ? "job " : "added job ");
 	ref_job_words(job, &line);
-	if (existed)
-		buf_str(&line, " was added with this key before");
+	if (replaced)
+		buf_printf(&line, " (revision %" PRId64 ")", member_int(job, "revision"));
+	if (existed && !replaced)
+		buf_str(&line, " is there already; nothing was added");
 	else
 		put_first(c, job, &line);
 	ctl_say("%s", line.data);
@@ -217,7 +244,7 @@ int verb_add(struct ctl *c, const struct args *a)
 	struct err e = {};
 	int code;
 
-	if (!read_submission(a, &submission, &e))
+	if (!read_submission(c, a, &submission, &e))
 		return ctl_fail(&e);
 	if (args_has(a, "dry-run"))
 		return dry_run(c, a, submission);

@@ -20,6 +20,20 @@ static const char add_details[] =
 	"command, standard input is read as such a script.\n"
 	"The command starts in the directory where 'jobctl add' was called, with a clean\n"
 	"environment: see 'jobctl show --env JOB'.\n";
+static const char set_details[] =
+	"A KEY is an option of 'jobctl add' without its dashes: priority=5, timeout=1h, cron='0 2 * * *',\n"
+	"every=15m. KEY= alone gives the default back. env.NAME=, tag.KEY= and param.NAME= are single\n"
+	"members. A new command comes after '--'. Options come before JOB. What runs goes on as it is;\n"
+	"what waits follows the new definition, and a new schedule starts nothing by itself.\n";
+static const char edit_details[] =
+	"The definition is opened in $VISUAL, $EDITOR or vi as lines 'key = value'. One that is not valid\n"
+	"is opened again with the error at its top.\n";
+static const char undo_details[] =
+	"Each undo goes one step further back and is a revision of its own; 'undo --to N' goes to any.\n";
+static const char template_add_details[] =
+	"--param NAME must be given for each job made from it, --param NAME=VALUE has that default.\n"
+	"{NAME} stands for the value inside the words of the command, {{ is a brace. A shell gets it as\n"
+	"$JOBSCHED_PARAM_NAME only.\n";
 static const char list_details[] =
 	"A PATTERN is a number, a name, or a name with '*' and '?'; quote it for the shell.\n";
 static const char cancel_details[] =
@@ -66,11 +80,35 @@ static const char explain_details[] =
 static const struct opt add_opts[] = {
 	WHEN_OPTS,
 	{"env-file", 0, "FILE", "NAME=VALUE lines for the environment; '#' starts a comment line"},
+	{"if-exists", 0, "WORD", "a job of yours has the name already: error, keep it, or replace its definition"},
 	{"key", 0, "KEY", "idempotency key: adding twice with it makes one job"},
 	{"paused", 0, NULL, "it starts nothing before 'jobctl resume'"},
 	{"dry-run", 0, NULL, "add nothing; show the schedule in words, its next slots and what is doubtful"},
 	{"wait", 'w', NULL, "wait for its first run to end, exit as 'jobctl wait' does"},
 	{"follow", 'f', NULL, "show the output of its first run as it comes, then exit as with --wait"},
+	{},
+};
+static const struct opt set_opts[] = {
+	{"dry-run", 0, NULL, "change nothing; show what would be different, and the next slots"},
+	{"revision", 0, "N", "only if this is still its revision"},
+	{},
+};
+static const struct opt history_opts[] = {
+	{"diff", 0, "N", "what revision N took away and brought, line by line"},
+	{"reveal", 0, NULL, "show values of variables that look like secrets"},
+	{},
+};
+static const struct opt undo_opts[] = {
+	{"to", 0, "N", "as in revision N, instead of the one before"},
+	{},
+};
+static const struct opt template_add_opts[] = {
+	WHEN_OPTS,
+	{"env-file", 0, "FILE", "NAME=VALUE lines for the environment; '#' starts a comment line"},
+	{},
+};
+static const struct opt template_show_opts[] = {
+	{"reveal", 0, NULL, "show values of variables that look like secrets"},
 	{},
 };
 static const struct opt list_opts[] = {
@@ -277,6 +315,14 @@ const struct verb verbs[] = {
 	{.name = "freeze", .help = "start nothing until 'jobctl thaw'", .details = freeze_details, .opts = freeze_opts,
 		.formats = FORMATS_OBJECT, .run = verb_freeze},
 	{.name = "thaw", .help = "end the freeze", .formats = FORMATS_OBJECT, .run = verb_thaw},
+	{.name = "set", .operands = "JOB KEY=VALUE… [-- COMMAND [ARG…]]", .help = "change a job", .details = set_details,
+		.opts = set_opts, .command = true, .min = 2, .max = -1, .formats = FORMATS_OBJECT, .run = verb_set},
+	{.name = "edit", .operands = "JOB", .help = "change a job in an editor", .details = edit_details, .min = 1, .max = 1,
+		.formats = FORMATS_OBJECT, .run = verb_edit},
+	{.name = "history", .operands = "JOB", .help = "what a job was, and who changed it", .opts = history_opts, .min = 1,
+		.max = 1, .formats = FORMATS_ALL, .run = verb_history},
+	{.name = "undo", .operands = "JOB", .help = "take back the last change of a job", .details = undo_details,
+		.opts = undo_opts, .min = 1, .max = 1, .formats = FORMATS_OBJECT, .run = verb_undo},
 	{.name = "runs", .operands = "[JOB|RUN…]", .help = "list runs, newest first", .opts = runs_opts,
 		.max = -1, .formats = FORMATS_ALL, .run = verb_runs},
 	{.name = "log", .operands = "JOB|RUN", .help = "show the output of a run", .details = log_details,
@@ -323,6 +369,15 @@ const struct verb verbs[] = {
 		.run = verb_db_check},
 	{.name = "db restore", .operands = "FILE", .help = "put a backup in the store's place", .details = restore_details,
 		.opts = db_restore_opts, .min = 1, .max = 1, .formats = FORMATS_TEXT, .run = verb_db_restore},
+	{.name = "template list", .help = "list templates: yours, and those that root shares", .bare = true,
+		.formats = FORMATS_ALL, .run = verb_template_list},
+	{.name = "template add", .operands = "NAME -- COMMAND [ARG…]", .help = "make or replace a template for jobs",
+		.details = template_add_details, .opts = template_add_opts, .job_fields = true, .min = 1,
+		.max = -1, .formats = FORMATS_OBJECT, .run = verb_template_add},
+	{.name = "template show", .operands = "NAME", .help = "show a template", .opts = template_show_opts, .min = 1,
+		.max = 1, .formats = FORMATS_OBJECT, .run = verb_template_show},
+	{.name = "template rm", .operands = "NAME…", .help = "remove templates; jobs made from them stay", .min = 1,
+		.max = -1, .formats = FORMATS_OBJECT, .run = verb_template_rm},
 	{.name = "status", .help = "what the daemon is doing", .formats = FORMATS_OBJECT, .run = verb_status},
 	{.name = "version", .help = "versions of jobctl and of the daemon", .formats = FORMATS_OBJECT,
 		.run = verb_version},

@@ -75,6 +75,14 @@ static const struct when {
 	{"manual", as_manual, false},
 };
 
+bool when_from_word(const char *flag, const char *value, char **ret, struct err *e)
+{
+	for (size_t i = 0; i < ELEMENTS(whens); i++)
+		if (strcmp(whens[i].flag, flag) == 0)
+			return whens[i].make(value, ret, e) || err_wrap(e, "%s", flag);
+	return true;
+}
+
 static bool take(const struct args *a, const struct when *w, struct strv *schedules, struct err *e)
 {
 	for (size_t k = 0; k < args_count(a, w->flag); k++) {

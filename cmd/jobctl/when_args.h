@@ -19,5 +19,8 @@ struct strv;
 	{"manual", 0, NULL, "never by itself, only when triggered with 'jobctl run'"}
 /* clang-format on */
 
+/* What one of them means by a value. *ret stays NULL when there is no such option. */
+bool when_from_word(const char *flag, const char *value, char **ret, struct err *e);
+
 /* Appends what WHEN_OPTS were given; at most one of them. */
 bool when_from_args(const struct args *a, struct strv *schedules, struct err *e);

@@ -11,6 +11,8 @@ enum access_verb {
 	VERB_SEE,
 	VERB_CANCEL,
 	VERB_REMOVE,
+	VERB_CHANGE,
+	VERB_TEMPLATE,
 	VERB_STATUS,
 	VERB_PAUSE,   /* and resume */
 	VERB_TRIGGER,

@@ -53,6 +53,21 @@ const struct route routes[] = {
 	{"POST", "/v1/thaw", route_thaw, VERB_FREEZE, BODY_OPTIONAL, "end the freeze", {}, EVENT_THAW},
 	{"DELETE", "/v1/jobs/{job}", route_job_remove, VERB_REMOVE, BODY_NONE,
 		"cancel a job and put it out of sight; its history stays", {}, EVENT_JOB_REMOVE},
+	{"PATCH", "/v1/jobs/{job}", route_job_change, VERB_CHANGE, BODY_ONE, "change a job: members laid over its definition", {
+		{"dry_run", QUERY_BOOL, 0, 0, "check everything and say what would happen; nothing is stored"}}, EVENT_JOB_CHANGE},
+	{"GET", "/v1/jobs/{job}/revisions", route_job_revisions, VERB_SEE, BODY_NONE, "what a job was, newest first", {
+		{"revision", QUERY_NUMBER, 1, INT64_MAX, "only this one"},
+		{"cursor", QUERY_NUMBER, 1, INT64_MAX, "next_cursor of the page before"},
+		{"limit", QUERY_NUMBER, 1, 100, "revisions of a page, 100 by default"}}},
+	{"POST", "/v1/jobs/{job}/undo", route_job_undo, VERB_CHANGE, BODY_OPTIONAL,
+		"take up the definition before, or an earlier one", {}, EVENT_JOB_UNDO},
+	{"GET", "/v1/templates", route_template_list, VERB_SEE, BODY_NONE, "your templates, and those that root shares", {
+		CURSOR, LIMIT}},
+	{"GET", "/v1/templates/{template}", route_template_get, VERB_SEE, BODY_NONE, "show a template", {}},
+	{"PUT", "/v1/templates/{template}", route_template_put, VERB_TEMPLATE, BODY_ONE, "make or replace a template", {},
+		EVENT_TEMPLATE_PUT},
+	{"DELETE", "/v1/templates/{template}", route_template_remove, VERB_TEMPLATE, BODY_NONE,
+		"remove a template; jobs made from it stay", {}, EVENT_TEMPLATE_REMOVE},
 	{"GET", "/v1/runs", route_run_list, VERB_SEE, BODY_NONE, "list runs, newest first", {
 		{"job", QUERY_TEXT, 0, 0, "number or name of a job"},
 		{"state", QUERY_RUN_STATES, 0, 0, "states, with commas between; may be given again"},

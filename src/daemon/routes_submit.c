@@ -12,6 +12,7 @@
 #include "daemon/routes.h"
 #include "daemon/server.h"
 #include "daemon/submission.h"
+#include "daemon/template_form.h"
 #include "wire/codec.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -44,11 +45,13 @@ static usec_t shown_next(const struct job_new *n)
 }
 
 /* What only the answer to a submission has. */
-static json_t *add_outcome(json_t *o /* NULL: none */, bool existed, int64_t run, const struct forecast *f)
+static json_t *add_outcome(json_t *o /* NULL: none */, bool existed, bool replaced, int64_t run,
+	const struct forecast *f)
 {
 	if (!o)
 		return NULL;
 	json_object_set_new(o, "existed", json_boolean(existed));
+	json_object_set_new(o, "replaced", json_boolean(replaced));
 	json_object_set_new(o, "run", run ? json_integer(run) : json_null());
 	forecast_put(f, o);
 	return o;
@@ -74,7 +77,7 @@ static json_t *describe_new(const struct job_new *n, const struct forecast *f, s
 		.next_slot = shown_next(n),
 	};
 
-	return add_outcome(job_to_json(&j, e), false, n->run, f);
+	return add_outcome(job_to_json(&j, e), n->existed, n->replaced, n->run, f);
 }
 
 static void answer_new(struct request *r, struct job_new *n, struct submission *s)
@@ -97,6 +100,7 @@ static void answer_new(struct request *r, struct job_new *n, struct submission *
 struct existing {
 	struct question q;
 	int64_t id, run;
+	bool replaced;
 };
 
 static json_t *describe_existing(struct store *s, const struct existing *x, const struct forecast *f, struct err *e)
@@ -107,7 +111,7 @@ static json_t *describe_existing(struct store *s, const struct existing *x, cons
 	snprintf(ref, sizeof(ref), "%" PRId64, x->id);
 	if (!question_job(s, x->q.scope, ref, &j, e))
 		return NULL;
-	return add_outcome(job_to_json(j, e), true, x->run, f);
+	return add_outcome(job_to_json(j, e), true, x->replaced, x->run, f);
 }
 
 static bool put_answer(struct question *q, json_t *o /* moved; NULL: none */)
@@ -137,6 +141,7 @@ static void answer_existing(struct request *r, const struct job_new *n)
 
 	x->id = n->id;
 	x->run = n->run;
+	x->replaced = n->replaced;
 	x->q.run = run_existing;
 	x->q.free = free_existing;
 	question_start(r, &x->q);
@@ -148,8 +153,8 @@ static void answer_bulk(struct request *r, const struct op_job_bulk *b)
 
 	buf_str(&out, "{\"jobs\":[");
 	for (size_t i = 0; i < b->n; i++) {
-		buf_printf(&out, "%s{\"existed\":%s,\"id\":%" PRId64 ",\"name\":", i ? "," : "",
-			b->v[i].existed ? "true" : "false", b->v[i].id);
+		buf_printf(&out, "%s{\"existed\":%s,\"replaced\":%s,\"id\":%" PRId64 ",\"name\":", i ? "," : "",
+			b->v[i].existed ? "true" : "false", b->v[i].replaced ? "true" : "false", b->v[i].id);
 		buf_json_str(&out, b->v[i].name);
 		if (b->v[i].run)
 			buf_printf(&out, ",\"run\":%" PRId64 "}", b->v[i].run);
@@ -201,11 +206,20 @@ static void send(struct request *r, struct order *o)
 
 /* ---- preparing on the reader's thread ---- */
 
+static bool from_template(void *arg, uint32_t uid, const json_t *submission, struct job_spec *spec, struct err *e)
+{
+	AUTO_DONE(template) t = {};
+
+	return store_template_get(arg, uid, json_string_value(json_object_get(submission, "template")), &t, e) &&
+	       template_apply(&t, submission, spec, e);
+}
+
 static bool run_prepare(struct store *s, struct question *q, struct err *e)
 {
 	struct order *o = (struct order *)q;
 
-	(void)s;
+	o->s.from_template = from_template;
+	o->s.template_arg = s;
 	return (o->s.owner || peer_lookup(o->s.uid, o->user_mode, &o->s.owner, e)) &&
 	       submission_prepare(&o->s, o->zones, e);
 }
@@ -255,7 +269,7 @@ static bool run_trial(struct store *s, struct question *q, struct err *e)
 		return false;
 	forecast_crowd(f, n->next_slot, n->crowd);
 	known = (struct existing){.q.scope = q->scope, .id = n->id, .run = n->run};
-	return put_answer(q, n->existed ? describe_existing(s, &known, f, e) : describe_trial(n, f, e));
+	return put_answer(q, n->existed && !n->replaced ? describe_existing(s, &known, f, e) : describe_trial(n, f, e));
 }
 
 /* ---- the routes ---- */
@@ -297,7 +311,7 @@ static void submit(struct request *r, bool bulk)
 		.machine = *governor_machine(r->context->governor),
 	};
 	r->body = (struct buf){};
-	if (o->s.dry_run || !o->s.owner || o->s.body.len > LOOP_BODY) {
+	if (o->s.dry_run || !o->s.owner || o->s.body.len > LOOP_BODY || submission_needs_store(&o->s)) {
 		o->zones = request_reader_zones(r);
 		o->q.run = o->s.dry_run ? run_trial : run_prepare;
 		o->q.then = o->s.dry_run ? NULL : prepared;

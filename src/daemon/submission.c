@@ -26,6 +26,7 @@ void submission_done(struct submission *s)
 		free(s->v[i].text);
 		free(s->v[i].key);
 		free(s->v[i].content);
+		free(s->v[i].asked);
 		forecast_done(&s->v[i].forecast);
 	}
 	free(s->v);
@@ -36,8 +37,7 @@ void submission_done(struct submission *s)
 
 /* ---- one job ---- */
 
-/* What this daemon has nobody for is refused rather than stored and forgotten. */
-static bool check_kind(const struct schedule_set *set, struct err *e)
+bool submission_check_kind(const struct schedule_set *set, struct err *e)
 {
 	if (schedule_set_follows(set) && schedule_set_count(set) > 1)
 		return err_field(e, "schedule", "'after-finish' goes alone, not together with other schedules");
@@ -124,7 +124,7 @@ static bool schedule_job(const struct submission *s, struct submission_job *j, s
 	AUTO_DONE(strv) texts = {};
 	bool undecided;
 
-	if (!read_schedule(&j->spec, new->now, j->spec.name, zones, &set, e) || !check_kind(set, e))
+	if (!read_schedule(&j->spec, new->now, j->spec.name, zones, &set, e) || !submission_check_kind(set, e))
 		return false;
 	undecided = hashed_by_number(set, &j->spec);
 	take_slots(set, &j->spec, new, &texts);
@@ -148,17 +148,73 @@ static bool schedule_job(const struct submission *s, struct submission_job *j, s
 	return true;
 }
 
-static bool prepare_job(struct submission *s, size_t i, const json_t *o, struct zone_cache *zones, struct err *e)
+static const char *const if_exists_names[IF_EXISTS_MAX] = {[EXISTS_ERROR] = "error", [EXISTS_KEEP] = "keep",
+	[EXISTS_REPLACE] = "replace"};
+
+/* Takes it out of the submission: it is not of the job. */
+static bool take_if_exists(json_t *o, enum if_exists *ret, struct err *e)
+{
+	const json_t *v = json_object_get(o, "if_exists");
+	const char *word = json_string_value(v);
+
+	if (!v)
+		return true;
+	for (int i = 0; word && i < IF_EXISTS_MAX; i++)
+		if (strcmp(word, if_exists_names[i]) == 0) {
+			*ret = (enum if_exists)i;
+			json_object_del(o, "if_exists");
+			return true;
+		}
+	return err_field(e, "if_exists", "'if_exists' must be error, keep or replace");
+}
+
+/* With the key, a submission is the same when it reads the same, whatever its template says by now. */
+static bool use_template(struct submission *s, struct submission_job *j, json_t *o, struct err *e)
+{
+	AUTO_DONE(buf) text = {};
+	json_t *key = json_object_get(o, "key");
+
+	if (!s->from_template)
+		return err_set(e, ERR_INTERNAL, "templates cannot be read here");
+	if (key) {
+		json_auto_t *alone = json_pack("{s:O}", "key", key);
+
+		if (!spec_from_json(alone, &j->spec, &j->key, e))
+			return false;
+		json_object_del(o, "key");
+	}
+	json_write(o, &text);
+	j->content = buf_steal(&text);
+	return s->from_template(s->template_arg, s->uid, o, &j->spec, e);
+}
+
+static bool read_job(struct submission *s, size_t i, json_t *o, struct err *e)
+{
+	struct submission_job *j = &s->v[i];
+
+	if (json_is_object(o) && !take_if_exists(o, &s->jobs[i].if_exists, e))
+		return false;
+	if (json_is_string(json_object_get(o, "template")) ? !use_template(s, j, o, e)
+							   : !spec_from_json(o, &j->spec, &j->key, e))
+		return false;
+	if (!job_spec_check(&j->spec, e))
+		return false;
+	if (s->jobs[i].if_exists && !j->spec.name)
+		return err_field(e, "if_exists", "only a name can exist already; give the job one");
+	if (j->spec.name || j->key)
+		j->asked = spec_to_text(&j->spec);
+	return true;
+}
+
+static bool prepare_job(struct submission *s, size_t i, json_t *o, struct zone_cache *zones, struct err *e)
 {
 	struct submission_job *j = &s->v[i];
 	struct job_new *new = &s->jobs[i];
 
 	job_spec_init(&j->spec);
 	new->now = s->now;
-	if (!spec_from_json(o, &j->spec, &j->key, e) || !job_spec_check(&j->spec, e))
+	if (!read_job(s, i, o, e))
 		return false;
-	if (j->key)
-		j->content = spec_to_text(&j->spec);
 	if (!j->spec.tz)
 		j->spec.tz = xstrdup("UTC");
 	if (!schedule_job(s, j, new, zones, e))
@@ -168,7 +224,8 @@ static bool prepare_job(struct submission *s, size_t i, const json_t *o, struct 
 	new->name = j->spec.name;
 	new->spec = j->text;
 	new->key = j->key;
-	new->content = j->content;
+	new->content = j->content ? j->content : j->asked;
+	new->asked = j->asked;
 	new->tags = &j->spec.tags;
 	new->priority = j->spec.priority;
 	new->queue = j->spec.queue;
@@ -200,7 +257,7 @@ void submission_field(struct err *e, size_t index)
 
 static bool prepare_bulk(struct submission *s, const json_t *o, struct zone_cache *zones, struct err *e)
 {
-	const json_t *list = json_object_get(o, "jobs"), *job;
+	json_t *list = json_object_get(o, "jobs"), *job;
 	size_t i, n = json_array_size(list);
 
 	if (!json_is_array(list) || json_object_size(o) != 1)
@@ -240,6 +297,12 @@ bool submission_prepare(struct submission *s, struct zone_cache *zones, struct e
 	}
 	json_decref(o);
 	return ok;
+}
+
+/* Only these bytes, or an escape that may stand for one of them, can name the member. */
+bool submission_needs_store(const struct submission *s)
+{
+	return s->body.len && (memmem(s->body.data, s->body.len, "template", 8) || memmem(s->body.data, s->body.len, "\\u00", 4));
 }
 
 void submission_own(struct submission *s)

@@ -11,15 +11,20 @@
 #include <stdint.h>
 
 struct err;
+struct schedule_set;
 struct zone_cache;
 
 struct submission_job {
 	struct job_spec spec;
 	char *text;           /* canonical */
 	char *key;            /* NULL: none */
-	char *content;        /* canonical, before the schedule was read; with a key only */
+	char *content;        /* what the key stands for, where that is not 'asked' */
+	char *asked;          /* canonical, before the schedule was read; with a key or a name only */
 	struct forecast forecast; /* of a single job */
 };
+
+/* The job that a submission makes of the template it names; 'spec' is initialised. */
+typedef bool template_fn(void *arg, uint32_t uid, const json_t *submission, struct job_spec *spec, struct err *e);
 
 struct submission {
 	struct buf body;      /* in */
@@ -27,6 +32,8 @@ struct submission {
 	bool dry_run;         /* a single job that nobody will store */
 	bool paused;          /* starts nothing before it is resumed */
 	size_t max_body, max_jobs;
+	template_fn *from_template; /* NULL: no submission may name one */
+	void *template_arg;
 	usec_t now;
 	uint32_t uid;
 	char *owner;          /* owned; must be known before the jobs go to the store */
@@ -38,6 +45,7 @@ struct submission {
 	size_t n;
 };
 
+bool submission_needs_store(const struct submission *s); /* the body may name a template */
 void submission_init(struct submission *s);
 void submission_done(struct submission *s);
 
@@ -45,5 +53,7 @@ void submission_done(struct submission *s);
 bool submission_prepare(struct submission *s, struct zone_cache *zones, struct err *e);
 /* The job got its number, which decides what H is where it has no name: its first slot is known now. */
 bool submission_numbered(struct submission *s, size_t i, struct job_new *n, struct zone_cache *zones, struct err *e);
+/* What this daemon has nobody for is refused rather than stored and forgotten. */
+bool submission_check_kind(const struct schedule_set *set, struct err *e);
 void submission_own(struct submission *s); /* the owner is known now */
 void submission_field(struct err *e, size_t index); /* puts "jobs[17]." before the field */

@@ -132,6 +132,10 @@ bool store_revisions(struct store *s, const struct job *j, int64_t before, size_
 	struct err *e);
 #define REVISIONS_KEPT 100 /* of a job */
 
+/* What a change would meet: the refusals and results of OP_JOB_CHANGE, but nothing is changed. */
+struct op_job_change;
+bool store_change_try(struct store *s, struct op_job_change *c, struct err *e);
+
 struct template {
 	uint32_t uid;
 	char *name, *owner;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job gets another definition: its slots to come, its waiting runs and its history follow. */
+#include "base/map.h"
 #include "base/text.h"
 #include "core/slots.h"
 #include "store/private.h"
@@ -30,9 +31,9 @@ static bool live(enum job_state s)
 
 /* ---- finding, and what stands in the way ---- */
 
-static bool lock_job(struct store *s, const struct op_job_change *c, struct before *b, struct err *e)
+static bool read_by(struct store *s, int query, const struct op_job_change *c, struct before *b, struct err *e)
 {
-	AUTO_QUERY q = query_start(s->db, Q_JOB_CHANGE_LOCK, e);
+	AUTO_QUERY q = query_start(s->db, query, e);
 
 	query_int(&q, c->id);
 	query_int(&q, c->uid);
@@ -49,6 +50,16 @@ static bool lock_job(struct store *s, const struct op_job_change *c, struct befo
 	b->spec = query_get_copy(&q);
 	b->asked = query_get_int(&q);
 	return true;
+}
+
+static bool read_job(struct store *s, const struct op_job_change *c, struct before *b, struct err *e)
+{
+	return read_by(s, Q_JOB_CHANGE_READ, c, b, e);
+}
+
+static bool lock_job(struct store *s, const struct op_job_change *c, struct before *b, struct err *e)
+{
+	return read_by(s, Q_JOB_CHANGE_LOCK, c, b, e);
 }
 
 static bool lock_due(struct store *s, const struct op_job_change *c, struct before *b, struct err *e)
@@ -288,6 +299,20 @@ static void count_them(struct store *s, const struct op_job_change *c, const str
 		count_change(s, COUNT_OWNER, b->uid, "", 1);
 }
 
+/* An earlier definition may have no slot left: then the job ends with what is open. */
+static bool settle(struct store *s, struct op_job_change *c, struct err *e)
+{
+	AUTO_DONE(map) finished = {};
+	AUTO_SET job = {};
+
+	set_id(&job, c->id);
+	if (!jobs_settle(s, set_json(&job), c->to.now, &finished, e))
+		return false;
+	if (map_get(&finished, c->id))
+		c->state = JOB_FINISHED;
+	return true;
+}
+
 static bool change_rows(struct store *s, struct op_job_change *c, const struct before *b, const struct actor *by,
 	struct err *e)
 {
@@ -299,6 +324,8 @@ static bool change_rows(struct store *s, struct op_job_change *c, const struct b
 	    (c->reschedule && (!run_now(s, c, b, e) || !put_due(s, c, e))))
 		return false;
 	count_them(s, c, b);
+	if (c->reschedule && !c->to.next_slot && !c->follows && live(c->state) && !settle(s, c, e))
+		return false;
 	event_add(s, &(struct event_new){.at = c->to.now, .by = by, .object = c->to.name, .job = c->id, .owner = b->uid,
 		.what = c->origin ? EVENT_JOB_UNDO : EVENT_JOB_CHANGE, .detail = c->what});
 	return true;
@@ -311,6 +338,23 @@ bool job_change(struct store *s, struct op_job_change *c, const struct actor *by
 	if (!lock_job(s, c, &b, e) || !lock_due(s, c, &b, e) || !check(s, c, &b, why, e))
 		return false;
 	return why->kind || change_rows(s, c, &b, by, e);
+}
+
+/* On a connection that reads nothing is locked; that is not needed here either. */
+bool store_change_try(struct store *s, struct op_job_change *c, struct err *e)
+{
+	__attribute__((cleanup(before_done))) struct before b = {};
+	struct err why = {};
+	AUTO_TX tx = {};
+
+	if (!tx_begin(&tx, s, false, e) || !read_job(s, c, &b, e) || !check(s, c, &b, &why, e) || !tx_commit(&tx, e))
+		return false;
+	c->was = b.state;
+	c->state = becomes(c, &b);
+	c->revision = b.revision + 1;
+	if (why.kind && e)
+		*e = why;
+	return !why.kind;
 }
 
 bool apply_job_change(struct store *s, struct op *const *ops, size_t n, struct err *e)

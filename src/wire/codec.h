@@ -35,6 +35,12 @@ json_t *spec_to_json(const struct job_spec *s);          /* members that differ 
 char *spec_to_text(const struct job_spec *s);            /* canonical JSON text: sorted, compact; caller frees */
 bool spec_from_text(const char *text, struct job_spec *s /* initialised */, struct err *e);
 
+/*
+ * Members laid over a definition (RFC 7386): null resets one to its default, an object goes into a map member by
+ * member, a command takes the script away and the other way round.
+ */
+bool spec_merge_json(const json_t *patch, struct job_spec *s, struct err *e);
+
 /* Parameters as a flat object of texts, as a run keeps them; names are checked. Text that is no UTF-8 is refused. */
 bool params_from_json(const json_t *o, struct strv *ret /* empty */, struct err *e);
 bool params_from_text(const char *text /* NULL: none */, struct strv *ret /* empty */, struct err *e);

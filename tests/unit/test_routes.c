@@ -128,10 +128,11 @@ static void everything_described_is_a_route(void **state)
 static void every_job_field_is_described_and_nothing_else(void **state)
 {
 	json_t *api = load_api(), *members = schema_members(api, "Submission"), *job = schema_members(api, "Job");
-	size_t n = 1; /* the key */
+	size_t n = 2; /* the key, and what to do when the name exists */
 
 	(void)state;
 	assert_non_null(json_object_get(members, "key"));
+	assert_non_null(json_object_get(members, "if_exists"));
 	for (size_t i = 0; i < job_fields_count; i++) {
 		const struct job_field *f = &job_fields[i];
 		AUTO_TEXT b64 = xprintf("%s_b64", f->name);

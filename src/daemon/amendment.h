@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Another definition for a job that exists: all the checking before the transaction. */
+#pragma once
+#include "base/auto.h"
+#include "core/job.h"
+#include "daemon/forecast.h"
+#include "store/op.h"
+#include <jansson.h>
+#include <stdbool.h>
+
+struct err;
+struct zone_cache;
+
+struct amendment {
+	/* in */
+	const struct job *job;    /* borrowed: as it is */
+	usec_t now;
+	bool look;                /* the forecast has the next slots, too */
+
+	/* out */
+	struct job_spec spec;     /* as it will be */
+	char *text;               /* canonical */
+	char *what;               /* in words */
+	bool changed;             /* false: it is that already, and nothing else is filled in */
+	struct forecast forecast;
+	struct op_job_change change; /* borrows from here */
+};
+void amendment_done(struct amendment *a);
+
+/* The job with these members laid over it (spec_merge_json). */
+bool amendment_merge(struct amendment *a, const json_t *patch, struct zone_cache *zones, struct err *e);
+
+/* The definition of an earlier revision, taken up again. */
+bool amendment_restore(struct amendment *a, const char *spec, int64_t revision, struct zone_cache *zones,
+	struct err *e);
