@@ -184,7 +184,7 @@ def refuses(d):
     before = digest(d.state)
     code, said = d.run()
     assert code == 78, (code, said)
-    assert d.db_path in said and "backup" in said, said
+    assert d.db_path in said and "jobctl db restore" in said, said
     assert digest(d.state) == before, "it changed what it refused"
     return said
 

@@ -5,7 +5,7 @@
 cd "$top_srcdir" || exit 1
 : "${AWK:=awk}"
 generator=$PWD/src/store/sql/generate.awk
-headers="$PWD/src/core/run.h $PWD/src/core/job.h"
+headers="$PWD/src/core/run.h $PWD/src/core/job.h $PWD/src/core/notice.h"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
