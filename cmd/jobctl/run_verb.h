@@ -48,4 +48,6 @@ int verb_template_rm(struct ctl *c, const struct args *a);
 int verb_status(struct ctl *c, const struct args *a);
 int verb_version(struct ctl *c, const struct args *a);
 int verb_help(struct ctl *c, const struct args *a);
+int verb_notices_list(struct ctl *c, const struct args *a);
+int verb_notices_test(struct ctl *c, const struct args *a);
 int verb_none(struct ctl *c); /* bare 'jobctl' */

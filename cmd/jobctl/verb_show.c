@@ -274,9 +274,27 @@ static void put_run(struct buf *out, const struct ctl *c, const json_t *run)
 		put_attempt(out, attempt);
 }
 
+/* The newest notice that could not be sent, so that somebody who waits for one learns it here. */
+static void put_failed_notice(struct buf *out, struct ctl *c, const json_t *job)
+{
+	AUTO_TEXT path = xprintf("/v1/notices?state=failed&limit=1&job=%" PRId64, member_int(job, "id"));
+	json_auto_t *answer = NULL;
+	const json_t *n;
+	AUTO_TEXT line = NULL;
+
+	if (!api_call(c, "GET", path, NULL, &answer, NULL))
+		return;
+	n = json_array_get(json_object_get(answer, "notices"), 0);
+	if (!n)
+		return;
+	line = xprintf("%s could not be told by %s: %s", member_text(n, "kind"), member_text(n, "channel"),
+		member_text(n, "error") ? member_text(n, "error") : "no reason given");
+	put_line(out, "notice", line);
+}
+
 /* ---- the verb ---- */
 
-static int show_job(const struct ctl *c, const struct args *a, const json_t *job, const json_t *run)
+static int show_job(struct ctl *c, const struct args *a, const json_t *job, const json_t *run)
 {
 	AUTO_DONE(job_spec) spec;
 	AUTO_DONE(buf) out = {};
@@ -296,6 +314,8 @@ static int show_job(const struct ctl *c, const struct args *a, const json_t *job
 		job_env_put(job, run, &spec, reveal, c->terminal, &out);
 	} else {
 		put_job(&out, c, job, &spec, reveal);
+		if (spec.notify.n > 0)
+			put_failed_notice(&out, c, job);
 	}
 	return out_text(&out);
 }

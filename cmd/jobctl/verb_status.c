@@ -85,6 +85,9 @@ static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 		buf_str(out, "clock   not set since boot; nothing starts until it is, or the wait for that is over\n");
 	if (member_int(s, "max_running") > 0)
 		put_limit(out, s);
+	if (member_int(json_object_get(s, "notices"), "failed") > 0)
+		buf_printf(out, "notices %" PRId64 " could not be sent (jobctl notices --failed)\n",
+			member_int(json_object_get(s, "notices"), "failed"));
 	if (member_int(s, "backlog") > 0)
 		buf_printf(out, "backlog %" PRId64 " operations wait for the store\n",
 			member_int(s, "backlog"));

@@ -222,6 +222,11 @@ static const struct opt wait_opts[] = {
 	{},
 };
 
+static const struct opt notices_opts[] = {
+	{"failed", 0, NULL, "only those that were given up"},
+	{"limit", 'n', "N", "at most so many (50); 0 means all"},
+	{},
+};
 static const struct opt queue_opts[] = {
 	{"running", 0, "N", "runs of the queue at a time; 'none' is any number"},
 	{"weight", 0, "W", "its share beside the other queues while all have work (100)"},
@@ -347,6 +352,10 @@ const struct verb verbs[] = {
 		.opts = dead_retry_opts, .max = -1, .formats = FORMATS_OBJECT, .run = verb_dead_retry},
 	{.name = "dead purge", .operands = "[RUN|JOB…]", .help = "put dead letters aside", .details = dead_details,
 		.opts = dead_purge_opts, .max = -1, .formats = FORMATS_OBJECT, .run = verb_dead_purge},
+	{.name = "notices list", .operands = "[JOB]", .help = "what somebody was told, or could not be", .opts = notices_opts,
+		.bare = true, .max = 1, .formats = FORMATS_ALL, .run = verb_notices_list},
+	{.name = "notices test", .operands = "JOB", .help = "send a test notice to all channels of a job", .min = 1, .max = 1,
+		.formats = FORMATS_ALL, .run = verb_notices_test},
 	{.name = "queue list", .help = "list the queues and what they hold", .bare = true, .formats = FORMATS_ALL,
 		.run = verb_queue_list},
 	{.name = "queue add", .operands = "NAME", .help = "make a queue that jobs can name", .opts = queue_opts, .min = 1,

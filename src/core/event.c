@@ -30,6 +30,7 @@ static const char *const names[EVENT_WHAT_MAX] = {
 	[EVENT_LIMIT_REMOVE] = "limit.remove",
 	[EVENT_TEMPLATE_PUT] = "template.put",
 	[EVENT_TEMPLATE_REMOVE] = "template.remove",
+	[EVENT_NOTICE_TEST] = "notice.test",
 	[EVENT_NOTICE_FAILED] = "notice.failed",
 	[EVENT_NODE_OPEN] = "node.open",
 	[EVENT_NODE_CLOSE] = "node.close",

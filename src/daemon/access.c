@@ -10,6 +10,7 @@ static const bool allowed[VERB_MAX][ROLE_MAX] = {
 	[VERB_REMOVE] = { true, false, true },
 	[VERB_CHANGE] = { true, false, true },
 	[VERB_TEMPLATE] = { true, false, true },
+	[VERB_NOTIFY] = { true, false, true },
 	[VERB_STATUS] = { true, true,  true },
 	[VERB_PAUSE] =  { true, false, true },
 	[VERB_TRIGGER] = { true, false, true },

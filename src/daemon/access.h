@@ -21,6 +21,7 @@ enum access_verb {
 	VERB_DEAD,    /* try dead letters again, purge them */
 	VERB_LIMIT,  /* queues and limits are the administrator's to change */
 	VERB_DATABASE, /* prune, back up, check the store as a whole */
+	VERB_NOTIFY,  /* try the channels of a job */
 	VERB_MAX
 };
 enum access_role { ROLE_OWNER, ROLE_OTHER, ROLE_ADMIN, ROLE_MAX };

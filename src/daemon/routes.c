@@ -122,6 +122,12 @@ const struct route routes[] = {
 	{"GET", "/v1/db/backup", route_db_backup, VERB_DATABASE, BODY_NONE, "a whole copy of the store as a file", {},
 		EVENT_DB_BACKUP},
 	{"GET", "/v1/db/check", route_db_check, VERB_DATABASE, BODY_NONE, "look at everything in the store", {}},
+	{"GET", "/v1/notices", route_notice_list, VERB_SEE, BODY_NONE, "list notices, newest first", {
+		{"job", QUERY_TEXT, 0, 0, "number or name of a job"},
+		{"state", QUERY_TEXT, 0, 0, "waiting, sent, failed, with commas between"},
+		CURSOR, LIMIT}},
+	{"POST", "/v1/jobs/{job}/notify-test", route_notice_test, VERB_NOTIFY, BODY_NONE,
+		"send a test notice to all channels of a job", {}, EVENT_NOTICE_TEST},
 	{"GET", "/v1/status", route_status, VERB_STATUS, BODY_NONE, "how the daemon is", {}},
 };
 const size_t routes_count = ELEMENTS(routes);

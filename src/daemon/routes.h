@@ -84,6 +84,8 @@ void route_run_cancel(struct request *r);
 void route_run_output(struct request *r);
 void route_job_why(struct request *r);
 void route_event_list(struct request *r);
+void route_notice_list(struct request *r);
+void route_notice_test(struct request *r);
 void route_status(struct request *r);
 void route_db_prune(struct request *r);
 void route_db_backup(struct request *r);

@@ -102,6 +102,8 @@ static void answer_status(struct request *r, struct question *q)
 		"next_slot", json_time(next == USEC_NEVER ? 0 : next),
 		"clock", clock_words[timekeeper_trust(c->timekeeper)],
 		"backlog", (json_int_t)store_thread_backlog(c->store));
+	json_object_set_new(o, "notices", json_pack("{s:I, s:I}", "waiting",
+		(json_int_t)counts->notices[NOTICE_WAITING], "failed", (json_int_t)counts->notices[NOTICE_FAILED]));
 	put_limits(o, c->governor);
 	json_object_set(o, "frozen", frozen ? frozen : json_null());
 	request_answer_json(r, 200, o);

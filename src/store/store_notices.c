@@ -241,7 +241,12 @@ static bool add_notice(struct store *s, struct op *op, struct err *e)
 	if (!get_health(s, a->job, &health, e))
 		return false;
 	describe_notice(&set, a->job, a->run, a->kind, &health, a->now);
-	return insert_notices(s, &set, &ids, e) && notices_read(s, &ids, &a->added, e);
+	if (!insert_notices(s, &set, &ids, e) || !notices_read(s, &ids, &a->added, e))
+		return false;
+	if (a->kind == TELL_TEST && a->added.n > 0)
+		event_add(s, &(struct event_new){.at = a->now, .by = &op->act.by, .what = EVENT_NOTICE_TEST,
+			.object = a->added.v[0]->job_name, .job = a->job, .owner = a->added.v[0]->uid});
+	return true;
 }
 
 bool apply_notice_add(struct store *s, struct op *const *ops, size_t n, struct err *e)
