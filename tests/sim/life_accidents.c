@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes between: crashes, sleep, limits that change, people who cancel. */
+/* What comes between: crashes, sleep, limits that change, people who pause, trigger and cancel. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "core/clock_trust.h"
+#include "core/pause.h"
+#include "daemon/timetable.h"
 #include "life.h"
+#include "wire/codec.h"
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -154,6 +156,119 @@ static void cancel_job(struct life *l)
 		life_cancel_worker(l, op->job_cancel.open.v[i]->id, op->job_cancel.open.v[i]->fence);
 }
 
+/* ---- pauses ---- */
+
+static const char *const tags[] = {"team=t0", "team=t1", "team=t2"};
+
+/* Key of a scope, any of those there may be; caller frees. */
+static char *any_key(struct life *l, enum pause_scope scope)
+{
+	switch (scope) {
+	case PAUSE_QUEUE:
+		return xstrdup(queue_names[life_between(l, 0, QUEUES - 1)]);
+	case PAUSE_OWNER:
+		return xprintf("%" PRId64, 1000 + life_between(l, 0, OWNERS - 1));
+	case PAUSE_TAG:
+		return xstrdup(tags[life_between(l, 0, 2)]);
+	default:
+		return xstrdup("");
+	}
+}
+
+/* A pause of an owner is about the jobs of that uid. */
+static int64_t uid_of(enum pause_scope scope, const char *key)
+{
+	return scope == PAUSE_OWNER ? atoll(key) : -1;
+}
+
+static void pause_what(struct life *l, enum pause_scope scope, int64_t job)
+{
+	AUTO_TEXT key = any_key(l, scope);
+	AUTO(op) *op = op_new(OP_PAUSE, NULL, NULL);
+	struct pause_order *p = &op->pause.pause;
+
+	op->pause.uid = -1;
+	op->pause.job = job;
+	*p = (struct pause_order){.scope = scope, .key = key, .uid = uid_of(scope, key), .by_uid = 0, .by_name = (char *)"root", .at = l->now,
+		.spared = (char *)(scope == PAUSE_FREEZE && life_chance(l, 50) ? tags[life_between(l, 0, 2)] : "")};
+	if (life_chance(l, 60))
+		p->until = l->now + life_duration(l, USEC_SEC, 6 * USEC_HOUR);
+	if (life_apply_one(l, op))
+		life_say(l, "pause", "\"scope\":\"%s\",\"key\":\"%s\",\"uid\":%" PRId64 ",\"spared\":\"%s\",\"until\":%" PRId64
+			",\"job\":%" PRId64, pause_scope_name(scope), key, p->uid, p->spared, p->until, job);
+}
+
+static void pause_job(struct life *l)
+{
+	pause_what(l, PAUSE_JOB, any_job(l)->id);
+}
+
+static void pause_some(struct life *l)
+{
+	pause_what(l, (enum pause_scope)life_between(l, PAUSE_ALL, PAUSE_FREEZE), 0);
+}
+
+static void resume_what(struct life *l, enum pause_scope scope, const char *key, int64_t job)
+{
+	AUTO(op) *op = op_new(OP_RESUME, NULL, NULL);
+
+	op->resume = (struct op_resume){.uid = -1, .job = job, .scope = scope, .key = key, .of_uid = uid_of(scope, key), .now = l->now,
+		.fn = timetable_plan, .fn_arg = l->timetable};
+	if (life_apply_one(l, op))
+		life_say(l, "resume", "\"scope\":\"%s\",\"key\":\"%s\",\"uid\":%" PRId64 ",\"job\":%" PRId64,
+			pause_scope_name(scope), key, op->resume.of_uid, job);
+}
+
+static void resume_some(struct life *l)
+{
+	for (int i = PAUSE_ALL; i <= PAUSE_FREEZE; i++) {
+		AUTO_TEXT key = any_key(l, (enum pause_scope)i);
+
+		if (life_chance(l, 50))
+			resume_what(l, (enum pause_scope)i, key, 0);
+	}
+	for (size_t i = 0; i < l->n_jobs; i++)
+		if (life_chance(l, 30))
+			resume_what(l, PAUSE_JOB, "", l->jobs[i].id);
+}
+
+static void resume_all(struct life *l)
+{
+	resume_what(l, PAUSE_ALL, "", 0);
+	resume_what(l, PAUSE_FREEZE, "", 0);
+	for (size_t i = 0; i < QUEUES; i++)
+		resume_what(l, PAUSE_QUEUE, queue_names[i], 0);
+	for (int i = 0; i < OWNERS; i++) {
+		AUTO_TEXT uid = xprintf("%d", 1000 + i);
+
+		resume_what(l, PAUSE_OWNER, uid, 0);
+	}
+	for (size_t i = 0; i < ELEMENTS(tags); i++)
+		resume_what(l, PAUSE_TAG, tags[i], 0);
+	for (size_t i = 0; i < l->n_jobs; i++)
+		resume_what(l, PAUSE_JOB, "", l->jobs[i].id);
+}
+
+/* ---- triggers ---- */
+
+static void trigger(struct life *l)
+{
+	struct life_job *j = any_job(l);
+	AUTO(op) *op = op_new(OP_TRIGGER, NULL, NULL);
+	AUTO_DONE(job_spec) spec;
+	struct err e = {};
+
+	job_spec_init(&spec);
+	if (j->over || !spec_from_text(j->spec, &spec, &e))
+		return;
+	op->trigger = (struct op_trigger){.uid = -1, .job = j->id, .revision = 1, .tags = &spec.tags,
+		.forced = life_chance(l, 30), .now = l->now};
+	start_policy_of(&spec, &op->trigger.policy);
+	if (life_apply_one(l, op))
+		life_say(l, "trigger", "\"job\":%" PRId64 ",\"run\":%" PRId64 ",\"forced\":%d", j->id,
+			op->trigger.run->id, op->trigger.forced);
+}
+
 static void add_some(struct life *l)
 {
 	if (l->now < l->end - USEC_DAY)
@@ -172,6 +287,10 @@ static const struct accident {
 	{limit_owner, 8},
 	{limit_node, 4},
 	{load, 10},
+	{pause_job, 10},
+	{pause_some, 6},
+	{resume_some, 10},
+	{trigger, 12},
 	{cancel_run, 8},
 	{cancel_job, 5},
 	{add_some, 4},
@@ -197,6 +316,7 @@ void life_calm(struct life *l)
 {
 	l->machine.thousandths[MACHINE_LOAD] = 0;
 	life_say(l, "load", "\"load\":0");
+	resume_all(l);
 	for (size_t i = 0; i < QUEUES; i++)
 		set_limit(l, LIMIT_QUEUE, queue_names[i], 0, (struct rate){});
 	for (int i = 0; i < OWNERS; i++) {

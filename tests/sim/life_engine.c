@@ -381,6 +381,17 @@ void life_engine_open(struct life *l)
 	life_late(l, o->last_seen, false);
 }
 
+static void end_pauses(struct life *l)
+{
+	AUTO(op) *op = op_new(OP_PAUSES_END, NULL, NULL);
+
+	op->pauses_end.now = l->now;
+	if (!life_apply_one(l, op)) {
+		fprintf(stderr, "pauses: %s\n", op->err.msg);
+		abort();
+	}
+}
+
 /* Everything that is due at this moment. */
 void life_engine_pump(struct life *l)
 {
@@ -394,7 +405,9 @@ void life_engine_pump(struct life *l)
 			abort();
 		}
 		take_ends(l);
-		if (l->wake.next_slot != USEC_NEVER && l->wake.next_slot - SLOTS_LOOKAHEAD <= l->now)
+		if (l->wake.pause_end <= l->now)
+			end_pauses(l);
+		else if (l->wake.next_slot != USEC_NEVER && l->wake.next_slot - SLOTS_LOOKAHEAD <= l->now)
 			plan(l);
 		else if (claimable && l->wake.next_due <= l->now && life_room(l) > 0)
 			claimable = claim(l);
@@ -411,5 +424,5 @@ usec_t life_engine_alarm(const struct life *l)
 		at = l->wake.next_slot - SLOTS_LOOKAHEAD;
 	if (life_room(l) > 0 && l->wake.next_due < at)
 		at = l->wake.next_due;
-	return at;
+	return l->wake.pause_end < at ? l->wake.pause_end : at;
 }

@@ -74,7 +74,7 @@ static void put_start_policy(struct life *l, struct buf *b)
 static void put_retry_policy(struct life *l, struct buf *b)
 {
 	static const char *const backoffs[] = {"fixed:30s", "fixed:10m", "exp:10s..10m", "exp:1s..1h"};
-	static const char *const rules[] = {"75=retry,78=dead", "0|2=ok", "100=fail,1=fail", "2=retry,78=dead,0=ok"};
+	static const char *const rules[] = {"75=retry,78=dead", "0|2=ok", "100=pause,1=fail", "2=retry,78=dead,0=ok"};
 
 	if (life_chance(l, 40)) {
 		buf_printf(b, ",\"retries\":%" PRId64, life_between(l, 1, 5));
