@@ -67,6 +67,7 @@ static bool restore_due(struct store *s, struct op *op, struct job_held *j, stru
 		planned.suspend = "its row in the store is damaged";
 	else if (r->fn)
 		r->fn(&due, r->now, r->now, &planned, r->fn_arg);
+	free(planned.runs); /* what it has now is asked for by the planner */
 	if (planned.suspend) {
 		AUTO_DONE(buf) words = {};
 

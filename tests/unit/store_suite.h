@@ -12,6 +12,7 @@ extern const struct suite_part store_jobs_part, store_runs_part, store_plan_part
 extern const struct suite_part store_dead_part;
 extern const struct suite_part store_limits_part;
 extern const struct suite_part store_change_part;
+extern const struct suite_part store_control_part;
 extern const struct suite_part store_events_part;
 extern const struct suite_part store_notices_part;
 

@@ -18,6 +18,7 @@ int main(int argc, char **argv)
 	const struct suite_part *const parts[] = {
 		&store_jobs_part,
 		&store_change_part,
+		&store_control_part,
 		&store_limits_part,
 		&store_runs_part,
 		&store_plan_part,
