@@ -183,6 +183,7 @@ static void queues_are_shown_with_what_they_hold(void **state)
 	assert_true(apply_one(s, claim));
 	assert_int_equal(claim->claim.claimed.n, 1);
 	assert_true(store_limits(s, LIMIT_QUEUE, "night", &one, &e));
+	assert_int_equal(one.v[0].weight, LIMIT_WEIGHT);
 	assert_int_equal(one.v[0].jobs, 3);
 	assert_int_equal(one.v[0].queued, 2);
 	assert_int_equal(one.v[0].active, 1);
