@@ -62,7 +62,7 @@ static const char wait_details[] =
 	"waiting took longer than --timeout.\n";
 
 static const char why_details[] =
-	"What it waits for now, when it runs next, and what became of its last slots; of a run,\n"
+	"What it waits for, when it runs next, and what became of its last slots; of a run,\n"
 	"what became of that one. Each reason ends with the command to type next. With --at, what\n"
 	"became of the slot at that time, or which slots are around it.\n";
 static const char events_details[] =

@@ -45,7 +45,7 @@ static const char *ref_of(const struct job *j, char number[24])
 	return j->name ? j->name : number;
 }
 
-/* A run with what became of it; what the job waits for now is known better than by the run alone. */
+/* A run with what became of it; of the one that is open the job knows more. */
 static json_t *run_why(const struct why_query *w, const struct job *j, const struct why_look *l, const struct run *r)
 {
 	struct why_reason why;

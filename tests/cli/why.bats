@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# 'jobctl why' as a person meets it; every reason is in tests/integration/why.py.
+# Reasons as a person meets them in 'jobctl why'; every reason is in tests/integration/why.py.
 
 setup_file() {
 	load daemon

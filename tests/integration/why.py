@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# 'jobctl why': each reason with real processes, and the audit trail behind some of them.
+# Each reason of 'jobctl why' with real processes, and the audit trail behind some of them.
 import os
 import pwd
 import shutil
