@@ -191,6 +191,7 @@ void form_write_rest(const struct job_spec *s, struct buf *out)
 		if (!f->flag || strcmp(f->name, "template") == 0 || !is_default(f, s))
 			continue;
 		buf_printf(out, "# %s%s = %s   %s\n", f->name, f->type == FIELD_MAP ? ".NAME" : "",
-			f->type == FIELD_MAP ? "VALUE" : f->type == FIELD_BLOB ? "TEXT" : f->arg, f->help);
+			f->type == FIELD_MAP ? "VALUE" : f->type == FIELD_BLOB ? "TEXT" : f->arg,
+			f->type == FIELD_BLOB ? "what the command reads" : f->help);
 	}
 }

@@ -243,7 +243,17 @@ static void put_attempt(struct buf *out, const json_t *a)
 	put_line(out, label, line.data);
 }
 
-static void put_run(struct buf *out, const struct ctl *c, const json_t *run)
+/* What it ran: the command of its revision, which its job may have left behind. */
+static void put_definition(struct buf *out, const json_t *definition)
+{
+	AUTO_DONE(buf) words = {};
+	bool script = json_object_get(definition, "script") || json_object_get(definition, "script_b64");
+
+	words_of_command(definition, &words);
+	put_line(out, script ? "script" : "command", words.data);
+}
+
+static void put_run(struct buf *out, const struct ctl *c, const json_t *run, const json_t *definition /* NULL: unknown */)
 {
 	AUTO_DONE(buf) words = {};
 	const json_t *attempt;
@@ -267,6 +277,8 @@ static void put_run(struct buf *out, const struct ctl *c, const json_t *run)
 	put_time_line(out, c, run, "started", "started_at");
 	put_time_line(out, c, run, "ended", "ended_at");
 	put_time_line(out, c, run, "dead letter", "dead_at");
+	buf_printf(out, "%-*s%" PRId64 "\n", LABEL, "revision", member_int(run, "revision"));
+	put_definition(out, definition);
 	put_line(out, "node", member_text(run, "node"));
 	if (json_is_true(json_object_get(run, "cancel_asked")))
 		put_line(out, "cancel", "asked for");
@@ -338,9 +350,20 @@ static int show_data(const struct ctl *c, const json_t *o, const struct row_kind
 	return EXIT_SUCCESS;
 }
 
+/* Old revisions are forgotten, and then the run is shown without its command. */
+static const json_t *revision_of(struct ctl *c, const json_t *run, json_t **answer)
+{
+	AUTO_TEXT path = xprintf("/v1/jobs/%" PRId64 "/revisions?revision=%" PRId64, member_int(run, "job"),
+		member_int(run, "revision"));
+
+	if (!api_call(c, "GET", path, NULL, answer, NULL))
+		return NULL;
+	return json_object_get(json_array_get(json_object_get(*answer, "revisions"), 0), "definition");
+}
+
 int verb_show(struct ctl *c, const struct args *a)
 {
-	json_auto_t *job = NULL, *run = NULL;
+	json_auto_t *job = NULL, *run = NULL, *answer = NULL;
 	AUTO_DONE(buf) out = {};
 	struct err e = {};
 	struct ref ref;
@@ -360,6 +383,6 @@ int verb_show(struct ctl *c, const struct args *a)
 		return show_data(c, run ? run : job, run ? &run_rows : &job_rows);
 	if (job)
 		return show_job(c, a, job, run);
-	put_run(&out, c, run);
+	put_run(&out, c, run, revision_of(c, run, &answer));
 	return out_text(&out);
 }
