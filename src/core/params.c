@@ -51,7 +51,7 @@ static enum piece look(const char *at /* "{…" */, size_t *ret_name_len)
 	return at[1 + len] == '}' && param_name_valid(at + 1, len) ? PIECE_NAME : PIECE_PLAIN;
 }
 
-/* The next placeholder of a word from *at on; NULL: there is none. */
+/* The next {NAME} of a word; NULL: there is none. */
 static const char *next_name(const char *at, size_t *ret_len)
 {
 	while ((at = strchr(at, '{'))) {

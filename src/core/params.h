@@ -9,8 +9,8 @@ struct job_spec;
 struct strv;
 
 /*
- * A list of parameters has NAME=value, or NAME alone where a value must still be given. A job without any has no
- * placeholders either: its braces are what they are. With some, {NAME} is one, {{ is a brace, and braces around
+ * A list of parameters has NAME=value, or NAME alone where a value must still be given. In a job without
+ * any, braces are what they are. With some, {NAME} stands for a value, {{ is a brace, and braces around
  * anything else than a name stay as they are.
  */
 #define PARAM_NAME_MAX 64
@@ -18,7 +18,7 @@ bool param_name_valid(const char *s, size_t len); /* letters, digits and '_', no
 const char *param_value(const struct strv *params, const char *name, size_t len); /* borrowed; NULL: none, or no value */
 
 /*
- * Every placeholder of the command is declared, and none stands where a shell would read it: in a script, or in the
+ * Every {NAME} in the command is declared, and none stands where a shell would read it: in a script, or in the
  * text after 'sh -c'. ERR_INVALID with field "command" or "script".
  */
 bool params_check(const struct job_spec *s, const struct strv *declared, struct err *e);
@@ -35,5 +35,5 @@ bool params_of_run(const struct job_spec *s, const struct strv *given, struct st
 /* The same without refusing anything: a run that was queued before its job was changed. */
 void params_merge(const struct strv *declared, const struct strv *given /* NULL: nothing */, struct strv *ret);
 
-/* Appends the words with their placeholders replaced; one that has no value stays as it is. */
+/* Appends the words with each {NAME} replaced; one that has no value stays as it is. */
 void params_expand(const struct strv *words, const struct strv *params, struct strv *ret);
