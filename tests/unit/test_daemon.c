@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The small parts of the daemon: hub, configuration, flights, places, the socket. */
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
@@ -7,6 +8,7 @@
 #include "daemon/flight.h"
 #include "daemon/hub.h"
 #include "daemon/listener.h"
+#include "daemon/mail.h"
 #include "daemon/pace.h"
 #include "unit.h"
 #include <stdio.h>
@@ -305,6 +307,56 @@ static void a_removed_or_replaced_socket_comes_back(void **state)
 	sd_event_unref(ev);
 }
 
+/* ---- notices ---- */
+
+static void a_mail_has_one_line_per_header_whatever_is_in_it(void **state)
+{
+	struct mail m = {.from_user = "a b>\nBcc: x", .from_host = "h\r\n", .to = "ann@example.com", .subject = "plain",
+		.id = "1-2\n", .text = "ends in blank \nFrom me\n.\na=b \xc3\xb6", .date = INT64_C(1800000000000000)};
+	AUTO_DONE(buf) plain = {};
+	AUTO_DONE(buf) encoded = {};
+
+	(void)state;
+	mail_write(&m, &plain);
+	assert_string_equal(plain.data, "From: jobsched <a_b__Bcc__x@h__>\nTo: ann@example.com\nSubject: plain\n"
+		"Date: Fri, 15 Jan 2027 08:00:00 +0000\nMessage-ID: <1-2_@h__>\nAuto-Submitted: auto-generated\n"
+		"MIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: quoted-printable\n\n"
+		"ends in blank=20\n=46rom me\n=2E\na=3Db =C3=B6\n");
+	m.subject = "w\xc3\xb6rld =?x?=";
+	mail_write(&m, &encoded);
+	assert_non_null(strstr(encoded.data, "\nSubject: =?UTF-8?B?d8O2cmxkID0/eD89?=\n"));
+}
+
+static void count_overlong(struct flight *f, void *arg)
+{
+	(void)f;
+	++*(int *)arg;
+}
+
+static void a_run_that_takes_long_is_told_once(void **state)
+{
+	struct flights all = {};
+	struct run *r[3];
+	int told = 0;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		r[i] = calloc(1, sizeof(*r[i]));
+		r[i]->id = i + 1;
+		flights_add(&all, flight_new(r[i], i == 2 ? FLIGHT_STARTING : FLIGHT_RUNNING));
+		flights_get(&all, i + 1, 0)->long_at = 100 * (i + 1);
+	}
+	assert_int_equal(flights_overlong(&all, 99, count_overlong, &told), 100);
+	assert_int_equal(told, 0);
+	assert_int_equal(flights_overlong(&all, 100, count_overlong, &told), 200);
+	assert_int_equal(told, 1);
+	assert_int_equal(flights_overlong(&all, 150, count_overlong, &told), 200);
+	assert_int_equal(told, 1);
+	assert_int_equal(flights_overlong(&all, 900, count_overlong, &told), USEC_NEVER);
+	assert_int_equal(told, 2);
+	flights_done(&all);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -319,6 +371,8 @@ int main(void)
 		TEST(held_flights_start_in_the_order_of_their_claims),
 		TEST(a_flight_is_found_by_its_fence_only),
 		TEST(a_removed_or_replaced_socket_comes_back),
+		TEST(a_mail_has_one_line_per_header_whatever_is_in_it),
+		TEST(a_run_that_takes_long_is_told_once),
 	};
 
 	return RUN_TESTS(tests);

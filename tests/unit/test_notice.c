@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When somebody is told about a job. */
 #include "base/auto.h"
+#include "base/sha256.h"
+#include "base/text.h"
+#include "core/job.h"
 #include "core/notice.h"
+#include "core/notice_text.h"
 #include "unit.h"
 #include <stdio.h>
 #include <string.h>
@@ -194,6 +198,162 @@ static void the_names_read_back(void **state)
 	assert_string_equal(notice_state_name(NOTICE_STATE_MAX), "unknown");
 }
 
+/* ---- the words ---- */
+
+static void assert_subject(const struct notice_facts *f, const char *want)
+{
+	AUTO_DONE(buf) out = {};
+
+	notice_subject(f, &out);
+	assert_string_equal(out.data, want);
+}
+
+static void the_subject_says_what_happened(void **state)
+{
+	struct run r = {.id = 41, .state = RUN_FAILED, .exit_code = 3, .slot_count = 1};
+	struct notice_facts f = {.kind = TELL_FAILED, .job = 12, .job_name = "backup", .node = "x", .run = &r};
+
+	(void)state;
+	assert_subject(&f, "jobsched: backup failed on node x (exit code 3)");
+	r.term_signal = 9;
+	assert_subject(&f, "jobsched: backup failed on node x (signal 9)");
+	r.term_signal = 0;
+	r.state = RUN_TIMED_OUT;
+	assert_subject(&f, "jobsched: backup failed on node x (timed out)");
+	r = (struct run){.id = 41, .state = RUN_FAILED, .exit_code = -1};
+	f.error = "no such file";
+	assert_subject(&f, "jobsched: backup failed on node x (no such file)");
+	f.kind = TELL_RECOVERED;
+	assert_subject(&f, "jobsched: backup succeeded again on node x");
+	f.kind = TELL_MISSED;
+	r = (struct run){.id = 41, .state = RUN_SKIPPED, .reason = (char *)"overlap", .slot_count = 1};
+	assert_subject(&f, "jobsched: backup did not run (overlap)");
+	r.slot_count = 7;
+	assert_subject(&f, "jobsched: backup did not run 7 times (overlap)");
+	r = (struct run){.id = 41, .state = RUN_EXPIRED, .reason = (char *)"deadline"};
+	assert_subject(&f, "jobsched: backup did not run in time (deadline)");
+	r = (struct run){.id = 41, .state = RUN_LOST};
+	assert_subject(&f, "jobsched: backup was lost");
+	f.kind = TELL_LONG;
+	f.typical = 90 * USEC_SEC + 7;
+	assert_subject(&f, "jobsched: backup takes unusually long on node x (usually 1m30s)");
+	f = (struct notice_facts){.kind = TELL_TEST, .job = 12};
+	assert_subject(&f, "jobsched: job 12: a test notice");
+	f.job_name = "a\nBcc: b\x1b";
+	assert_subject(&f, "jobsched: a\\nBcc: b\\x1b: a test notice");
+}
+
+static void assert_has(const struct notice_facts *f, const char *words, bool want)
+{
+	AUTO_DONE(buf) out = {};
+
+	notice_body(f, &out);
+	if ((strstr(out.data, words) != NULL) != want)
+		fail_msg("'%s' is %sin:\n%s", words, want ? "not " : "", out.data);
+}
+
+static void the_text_says_what_changed_and_what_to_type(void **state)
+{
+	struct run r = {.id = 41, .state = RUN_FAILED, .exit_code = 3, .revision = 5, .attempt = 4, .dead_at = 1, .slot = 1};
+	struct run last = {.id = 17, .state = RUN_SUCCEEDED, .revision = 5, .ended_at = 1800000000 * USEC_SEC};
+	struct notice_facts f = {.kind = TELL_FAILED, .job = 12, .job_name = "backup", .run = &r};
+	AUTO_DONE(strv) changed = {};
+
+	(void)state;
+	assert_has(&f, "No earlier run that succeeded is known.", true);
+	assert_has(&f, "attempts      4, this was the last\n", true);
+	assert_has(&f, "    jobctl log backup#41\n", true);
+	assert_has(&f, "    jobctl dead retry backup#41\n", true);
+	assert_has(&f, "    jobctl why backup\n", true);
+	assert_has(&f, "jobctl resume", false);
+	f.last_success = &last;
+	assert_has(&f, "Nothing changed since run backup#17 succeeded at 2027-01-15T08:00:00Z.\n", true);
+	last.revision = 3;
+	assert_has(&f, "revision 3 then, 5 now", true);
+	strv_add(&changed, "command");
+	strv_add(&changed, "timeout");
+	f.changed = &changed;
+	assert_has(&f, "Changed since run backup#17 succeeded at 2027-01-15T08:00:00Z: command, timeout.\n", true);
+	f.job_paused = true;
+	assert_has(&f, "    jobctl resume backup\n", true);
+	r.dead_at = 0;
+	assert_has(&f, "dead", false);
+}
+
+static void only_the_last_lines_are_shown_and_escaped(void **state)
+{
+	struct run r = {.id = 1, .attempt = 1};
+	struct notice_facts f = {.kind = TELL_FAILED, .job = 1, .run = &r};
+	AUTO_DONE(buf) output = {};
+
+	(void)state;
+	for (int i = 1; i <= 30; i++)
+		buf_printf(&output, "line %d\n", i);
+	buf_str(&output, "\x1b[31mred\r");
+	f.output = output.data;
+	f.output_len = output.len;
+	assert_has(&f, "    line 11\n", false);
+	assert_has(&f, "The last lines of its output:\n\n    line 12\n", true);
+	assert_has(&f, "    \\x1b[31mred\\r\n", true);
+	assert_int_equal(notice_last_lines("a\nb\nc\n", 6, 2), 2);
+	assert_int_equal(notice_last_lines("a\nb\nc", 5, 1), 4);
+	assert_int_equal(notice_last_lines("abc", 3, 5), 0);
+	assert_int_equal(notice_last_lines("", 0, 5), 0);
+}
+
+static void the_fields_that_differ_are_named(void **state)
+{
+	AUTO_DONE(job_spec) a;
+	AUTO_DONE(job_spec) b;
+	AUTO_DONE(strv) none = {};
+	AUTO_DONE(strv) some = {};
+
+	(void)state;
+	job_spec_init(&a);
+	job_spec_init(&b);
+	notice_changed_fields(&a, &b, &none);
+	assert_int_equal(none.n, 0);
+	strv_add(&b.command, "x");
+	b.timeout = 5;
+	b.script = xstrdup("y");
+	b.stdin_data = (struct blob){xstrdup("z"), 1};
+	notice_changed_fields(&a, &b, &some);
+	assert_int_equal(some.n, 4);
+}
+
+/* ---- the signature ---- */
+
+static void sums_are_those_of_the_standards(void **state)
+{
+	static const struct {
+		const char *text, *sum;
+	} rows[] = { /* FIPS 180-4 examples */
+		{"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+		{"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+		{"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+			"248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+	};
+	unsigned char out[SHA256_LEN], big[131];
+	char hex[SHA256_HEX];
+	struct sha256 s;
+
+	(void)state;
+	for (size_t i = 0; i < ELEMENTS(rows); i++) {
+		sha256_init(&s);
+		for (const char *p = rows[i].text; *p; p++)
+			sha256_add(&s, p, 1);
+		sha256_end(&s, out);
+		assert_string_equal(sha256_hex(out, hex), rows[i].sum);
+	}
+	/* RFC 4231, cases 2 and 6 */
+	hmac_sha256("Jefe", 4, (struct sha256_part[]){{"what do ya want ", 16}, {"for nothing?", 12}}, 2, out);
+	assert_string_equal(sha256_hex(out, hex), "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+	memset(big, 0xaa, sizeof(big));
+	hmac_sha256(big, sizeof(big),
+		(struct sha256_part[]){{"Test Using Larger Than Block-Size Key - Hash Key First", 54}}, 1, out);
+	assert_string_equal(sha256_hex(out, hex), "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -205,6 +365,11 @@ int main(void)
 		TEST(unusually_long_is_three_times_or_a_minute_more),
 		TEST(tries_are_spread_over_an_hour_with_jitter),
 		TEST(the_names_read_back),
+		TEST(the_subject_says_what_happened),
+		TEST(the_text_says_what_changed_and_what_to_type),
+		TEST(only_the_last_lines_are_shown_and_escaped),
+		TEST(the_fields_that_differ_are_named),
+		TEST(sums_are_those_of_the_standards),
 	};
 
 	return RUN_TESTS(tests);

@@ -1,0 +1,47 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# jobctl notices against a real daemon.
+
+setup_file() {
+	load daemon
+	daemon_start
+	jobctl add -n tells --manual --notify 'exec:exit 3' -- true
+	jobctl add -n silent --manual -- true
+}
+
+teardown_file() {
+	load daemon
+	daemon_stop
+}
+
+setup() {
+	load daemon
+}
+
+@test "a channel that fails is shown with its error" {
+	run jobctl notices test tells
+	[ "$status" -eq 1 ]
+	[[ "${lines[0]}" == ID*WHEN*ABOUT*KIND*STATE*TRIES*CHANNEL*ERROR ]]
+	[[ "${lines[1]}" == *tells*test*failed*"exec:exit 3"*"exit code 3" ]]
+	run jobctl notices --failed
+	[ "$status" -eq 0 ]
+	[[ "${lines[1]}" == *"exit code 3" ]]
+	[ "$(jobctl notices list tells --json | jq -r '.[0].error')" = "exit code 3" ]
+	jobctl show tells | grep -q '^notice .*could not be told by exec:exit 3: exit code 3'
+	jobctl status | grep -q '^notices .*jobctl notices --failed'
+}
+
+@test "a job that notifies nobody has nothing to try" {
+	run jobctl notices test silent
+	[ "$status" -eq 6 ]
+	[[ "$output" == *"notifies nobody"* ]]
+	[ "$(jobctl notices list silent --json)" = "[]" ]
+}
+
+@test "what is no job is refused" {
+	run jobctl notices list 'tells#1'
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"is a run"* ]]
+	run jobctl notices test nobody
+	[ "$status" -eq 3 ]
+}
