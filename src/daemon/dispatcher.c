@@ -14,116 +14,15 @@
 #include "store/op.h"
 #include "wire/codec.h"
 #include <inttypes.h>
-#include <string.h>
 #include <systemd/sd-event.h>
 
 #define CLAIM_MAX 512                  /* runs in one claim */
 #define STARTED_DELAY (20 * USEC_MSEC) /* short jobs end before, and their start needs no write of its own */
-#define RETRY_DELAY USEC_SEC           /* after the store refused */
 #define HOLD_MAX 32                    /* runs claimed ahead of room: more than end during a commit */
 #define STARTING_MAX 64                /* starts that wait in the spawner: whoever comes next waits behind them */
 #define HOLD_TIME (200 * USEC_MSEC)    /* when nothing ends for so long, what is held goes back */
 #define SPAWN_RETRY_MIN (100 * USEC_MSEC)
 #define SPAWN_RETRY_MAX (30 * USEC_SEC)
-
-/* Is it the store's moment, or the operation itself? */
-static bool worth_retrying(enum err_kind kind)
-{
-	return kind == ERR_BUSY || kind == ERR_FULL || kind == ERR_INTERNAL;
-}
-
-/* ---- recording ends ---- */
-
-static void on_end_recorded(struct op *op, void *arg)
-{
-	struct dispatcher *d = arg;
-	const struct attempt *a = &op->ended.attempt;
-	struct flight *f = flights_get(&d->flights, a->run, a->fence);
-
-	if (!op->ok && worth_retrying(op->err.kind)) {
-		if (f)
-			f->recording = false;
-		log_warning("could not record the end of run %" PRId64 ", trying again in 1s: %s", a->run,
-			op->err.msg);
-		dispatcher_retry_in(d, RETRY_DELAY);
-		op_free(op);
-		return;
-	}
-	if (d->spawner)
-		spawn_client_ack(d->spawner, a->run, a->fence);
-	if (!op->ok)
-		log_warning("the end of run %" PRId64 " belongs nowhere: %s", a->run, op->err.msg);
-	else if (op->ended.stale)
-		log_warning("run %" PRId64 " was taken over meanwhile; its end is kept as stale", a->run);
-	else
-		hub_tell(d->o.hub, op->ended.job, a->run, op->ended.became);
-	if (f)
-		flights_remove(&d->flights, f);
-	op_free(op);
-}
-
-/* Copies, because the store may refuse and then it is tried again. */
-static void copy_attempt(struct attempt *to, const struct attempt *from)
-{
-	*to = *from;
-	to->node = xstrdup(from->node);
-	to->spawner = xstrdup(from->spawner);
-	to->error = xstrdup(from->error);
-}
-
-static struct run_verdict judge(const struct dispatcher *d, const struct flight *f)
-{
-	struct run_case c = {
-		.outcome = f->end.outcome,
-		.stopped = f->stopped,
-		.exit_code = f->end.exit_code,
-		.term_signal = f->end.term_signal,
-		.cancel_asked = f->run->cancel_asked,
-		.failures = f->run->failures,
-		.lost = f->run->lost,
-		.first_start = f->run->first_start ? f->run->first_start : f->end.started_at,
-		.now = clock_now(d->o.clock),
-	};
-
-	io_random(&c.random, sizeof(c.random));
-	return run_judge(&f->retry, &c);
-}
-
-void dispatcher_record_end(struct dispatcher *d, const struct flight *f)
-{
-	struct run_verdict v = judge(d, f);
-	struct op *op = op_new(OP_ENDED, on_end_recorded, d);
-
-	op->ended = (struct op_ended){.node = d->o.node_id, .state = v.state, .due_at = v.due_at, .failure = v.failure,
-		.lost = v.lost, .dead = v.dead, .pause = v.pause};
-	memcpy(op->ended.reason, v.reason, sizeof(v.reason));
-	copy_attempt(&op->ended.attempt, &f->end);
-	op->ended.attempt.outcome = v.outcome;
-	op->patient = true;
-	store_thread_submit(d->o.store, op);
-}
-
-void dispatcher_flight_ended(struct dispatcher *d, struct flight *f)
-{
-	flights_end(&d->flights, f);
-	f->recording = true;
-	if (!f->end.node)
-		f->end.node = xstrdup(d->o.node_id);
-	if (!f->end.spawner)
-		f->end.spawner = xstrdup(d->spawner ? spawn_client_spawner(d->spawner) : "");
-	dispatcher_record_end(d, f);
-}
-
-static void retry_records(struct dispatcher *d)
-{
-	struct flight *f;
-
-	for (size_t i = 0; (f = map_next(&d->flights.by_run, &i));)
-		if (f->stage == FLIGHT_ENDED && !f->recording) {
-			f->recording = true;
-			dispatcher_record_end(d, f);
-		}
-}
 
 /* ---- recording starts, a little later, for those still running then ---- */
 
@@ -186,7 +85,7 @@ static void on_given_back(struct op *op, void *arg)
 {
 	struct dispatcher *d = arg;
 
-	if (op->ok || !worth_retrying(op->err.kind)) {
+	if (op->ok || !dispatcher_worth_retrying(op->err.kind)) {
 		op_free(op);
 		return;
 	}
@@ -194,7 +93,7 @@ static void on_given_back(struct op *op, void *arg)
 		op->err.msg);
 	op->next = d->refused;
 	d->refused = op;
-	dispatcher_retry_in(d, RETRY_DELAY);
+	dispatcher_retry_in(d, DISPATCHER_RETRY_DELAY);
 }
 
 static void retry_refused(struct dispatcher *d)
@@ -345,7 +244,7 @@ static void on_claimed(struct op *op, void *arg)
 		d->o.on_exit(75, d->o.arg);
 	} else if (!op->ok) {
 		log_warning("could not claim due runs, trying again in 1s: %s", op->err.msg);
-		dispatcher_retry_in(d, RETRY_DELAY);
+		dispatcher_retry_in(d, DISPATCHER_RETRY_DELAY);
 	}
 	for (size_t i = 0; op->ok && i < op->claim.claimed.n; i++)
 		take_claimed(d, &op->claim.claimed.v[i]);
@@ -453,7 +352,7 @@ static int on_retry_timer(sd_event_source *source, uint64_t usec, void *arg)
 	(void)usec;
 	if (!d->spawner_ready && !d->stopped)
 		dispatcher_reconnect(d);
-	retry_records(d);
+	dispatcher_retry_ends(d);
 	retry_refused(d);
 	d->not_before = 0;
 	d->o.on_change(d->o.arg);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the dispatcher's two files share: the flow of runs, and the tie to the spawner. */
+/* What the dispatcher's files share: the flow of runs, and the tie to the spawner. */
 #pragma once
 #include "core/machine.h"
+#include "base/err.h"
 #include "daemon/dispatcher.h"
 #include "daemon/flight.h"
 #include "daemon/pace.h"
@@ -36,12 +37,16 @@ struct dispatcher {
 
 /* dispatcher.c */
 void dispatcher_flight_started(struct dispatcher *d, struct flight *f, int64_t pid, usec_t started_at);
-void dispatcher_flight_ended(struct dispatcher *d, struct flight *f); /* f->end is filled */
-void dispatcher_record_end(struct dispatcher *d, const struct flight *f); /* f->end is filled */
 void dispatcher_give_back(struct dispatcher *d, struct flight *f /* freed */, usec_t delay);
 void dispatcher_retry_in(struct dispatcher *d, usec_t delay);
 void dispatcher_run_ended(struct dispatcher *d, const struct spawn_report *r);
 void dispatcher_run_not_started(struct dispatcher *d, const struct spawn_report *r);
+
+/* dispatcher_ends.c */
+#define DISPATCHER_RETRY_DELAY USEC_SEC /* after the store refused */
+bool dispatcher_worth_retrying(enum err_kind kind);                   /* the store's moment, or the operation itself? */
+void dispatcher_flight_ended(struct dispatcher *d, struct flight *f); /* f->end is filled */
+void dispatcher_retry_ends(struct dispatcher *d);                     /* those that the store refused */
 
 /* dispatcher_notices.c */
 bool dispatcher_long_timer(struct dispatcher *d, struct err *e);

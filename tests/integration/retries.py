@@ -171,6 +171,18 @@ def a_shutdown_of_engine_and_spawner_uses_up_nothing():
 
 
 @case
+def a_damaged_file_of_ends_harms_nothing():
+    with Daemon() as d:
+        place = os.path.join(d.state, "output")
+        os.makedirs(place)
+        with open(os.path.join(place, "ends"), "wb") as f:
+            f.write(os.urandom(1000))
+        d.start()
+        assert d.wait_final(d.add(command=["true"])["id"])["state"] == "succeeded"
+        assert not os.path.exists(os.path.join(place, "ends"))
+
+
+@case
 def a_killed_spawner_counts_as_a_loss_and_on_lost_fail_ends_it():
     with Daemon() as d:
         d.start()

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How an attempt ended goes into the store, with what that makes of its run. */
+#include "base/err.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "core/judge.h"
+#include "daemon/dispatcher_parts.h"
+#include "daemon/hub.h"
+#include "daemon/store_thread.h"
+#include "store/op.h"
+#include <inttypes.h>
+#include <string.h>
+
+/* Is it the store's moment, or the operation itself? */
+bool dispatcher_worth_retrying(enum err_kind kind)
+{
+	return kind == ERR_BUSY || kind == ERR_FULL || kind == ERR_INTERNAL;
+}
+
+static void on_end_recorded(struct op *op, void *arg)
+{
+	struct dispatcher *d = arg;
+	const struct attempt *a = &op->ended.attempt;
+	struct flight *f = flights_get(&d->flights, a->run, a->fence);
+
+	if (!op->ok && dispatcher_worth_retrying(op->err.kind)) {
+		if (f)
+			f->recording = false;
+		log_warning("could not record the end of run %" PRId64 ", trying again in 1s: %s", a->run,
+			op->err.msg);
+		dispatcher_retry_in(d, DISPATCHER_RETRY_DELAY);
+		op_free(op);
+		return;
+	}
+	if (d->spawner)
+		spawn_client_ack(d->spawner, a->run, a->fence);
+	if (!op->ok)
+		log_warning("the end of run %" PRId64 " belongs nowhere: %s", a->run, op->err.msg);
+	else if (op->ended.stale)
+		log_warning("run %" PRId64 " was taken over meanwhile; its end is kept as stale", a->run);
+	else
+		hub_tell(d->o.hub, op->ended.job, a->run, op->ended.became);
+	if (f)
+		flights_remove(&d->flights, f);
+	op_free(op);
+}
+
+/* Copies, because the store may refuse and then it is tried again. */
+static void copy_attempt(struct attempt *to, const struct attempt *from)
+{
+	*to = *from;
+	to->node = xstrdup(from->node);
+	to->spawner = xstrdup(from->spawner);
+	to->error = xstrdup(from->error);
+}
+
+static struct run_verdict judge(const struct dispatcher *d, const struct flight *f)
+{
+	struct run_case c = {
+		.outcome = f->end.outcome,
+		.stopped = f->stopped,
+		.exit_code = f->end.exit_code,
+		.term_signal = f->end.term_signal,
+		.cancel_asked = f->run->cancel_asked,
+		.failures = f->run->failures,
+		.lost = f->run->lost,
+		.first_start = f->run->first_start ? f->run->first_start : f->end.started_at,
+		.now = clock_now(d->o.clock),
+	};
+
+	io_random(&c.random, sizeof(c.random));
+	return run_judge(&f->retry, &c);
+}
+
+static void record_end(struct dispatcher *d, const struct flight *f)
+{
+	struct run_verdict v = judge(d, f);
+	struct op *op = op_new(OP_ENDED, on_end_recorded, d);
+
+	op->ended = (struct op_ended){.node = d->o.node_id, .state = v.state, .due_at = v.due_at, .failure = v.failure,
+		.lost = v.lost, .dead = v.dead, .pause = v.pause};
+	memcpy(op->ended.reason, v.reason, sizeof(v.reason));
+	copy_attempt(&op->ended.attempt, &f->end);
+	op->ended.attempt.outcome = v.outcome;
+	op->patient = true;
+	store_thread_submit(d->o.store, op);
+}
+
+void dispatcher_flight_ended(struct dispatcher *d, struct flight *f)
+{
+	flights_end(&d->flights, f);
+	f->recording = true;
+	if (!f->end.node)
+		f->end.node = xstrdup(d->o.node_id);
+	if (!f->end.spawner)
+		f->end.spawner = xstrdup(d->spawner ? spawn_client_spawner(d->spawner) : "");
+	record_end(d, f);
+}
+
+void dispatcher_retry_ends(struct dispatcher *d)
+{
+	struct flight *f;
+
+	for (size_t i = 0; (f = map_next(&d->flights.by_run, &i));)
+		if (f->stage == FLIGHT_ENDED && !f->recording) {
+			f->recording = true;
+			record_end(d, f);
+		}
+}
