@@ -43,7 +43,7 @@ def a_submission_comes_back_as_a_job_that_number_and_name_find():
         assert status == 201 and job["existed"] is False and job["state"] == "active", job
         assert job["command"] == spec["command"] and job["timeout"] == 5400 and job["grace"] == 0.5, job
         assert job["next_at"] == LATER and job["last_run"] is None and job["run"] is None, job
-        del job["existed"], job["run"], job["findings"]
+        del job["existed"], job["replaced"], job["run"], job["findings"]
         assert d.api().get("/v1/jobs/%d" % job["id"]) == job
         assert d.api().get("/v1/jobs/backup") == job
         assert d.api().get("/v1/jobs")["jobs"] == [job]
@@ -56,8 +56,9 @@ def the_answer_to_a_job_for_now_is_what_the_store_shows():
         d.add(command=["sleep", "30"])
         status, job = d.api().call("POST", "/v1/jobs", {"command": TRUE})
         assert status == 201 and d.api().get("/v1/runs/%d" % job["run"])["state"] == "queued", job
-        del job["existed"], job["run"], job["findings"]
+        del job["existed"], job["replaced"], job["run"], job["findings"]
         shown = d.api().get("/v1/jobs/%d" % job["id"])
+        assert shown.pop("waiting_for")["code"] == "no_room" and job.pop("waiting_for") is None, (shown, job)
         assert shown == job, {k: (job[k], shown[k]) for k in job if job[k] != shown[k]}
 
 
@@ -160,7 +161,7 @@ def a_wrong_method_says_which_are_right_and_head_is_get_without_a_body():
         connection = Connection(d.socket, 10)
         connection.request("PUT", "/v1/jobs/1")
         answer = connection.getresponse()
-        assert answer.status == 405 and answer.headers["Allow"] == "GET, HEAD, DELETE", answer.headers
+        assert answer.status == 405 and answer.headers["Allow"] == "GET, HEAD, DELETE, PATCH", answer.headers
         answer.read()
         connection.request("HEAD", "/v1/status")
         answer = connection.getresponse()
