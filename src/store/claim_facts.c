@@ -46,7 +46,6 @@ static struct candidate *read_row(struct claim *c, struct lane *l, struct query 
 	force = (enum run_force)query_get_int(q);
 	f->forced = force != FORCE_NONE;
 	f->thaws = force == FORCE_FREEZE;
-	r->revision = query_get_int(q);
 	job_state = (enum job_state)query_get_int(q);
 	paused_until = query_get_int(q);
 	f->recurs = query_get_int(q);

@@ -23,7 +23,7 @@ struct tally {
 
 /* A run that is due, as it was read, and what becomes of it. */
 struct candidate {
-	int64_t id, revision, place; /* place 0: it has none */
+	int64_t id, place;           /* place 0: it has none */
 	usec_t due_at;
 	struct claim_facts facts;
 	char *held_by;               /* owned */

@@ -343,36 +343,48 @@ static bool ask_replaced(struct claim *c, struct err *e)
 	return set_run(c->s, Q_RUNS_REPLACE, &c->replaced, e);
 }
 
-/* Who gets no place after all does not start: somebody has broken the rules, and others must not suffer for it. */
-static bool take_places(struct claim *c, struct map *placed, struct err *e)
+static bool take_place_rows(struct claim *c, int64_t place, struct set *runs, struct map *placed, struct err *e)
 {
-	AUTO_SET set = {};
-	AUTO_QUERY q = {};
+	AUTO_QUERY q = query_start(c->s->db, Q_PLACES_INSERT, e);
 
-	for (size_t i = 0; i < c->n_decided; i++) {
-		const struct candidate *r = c->decided[i];
-
-		if (r->verdict.verb != CLAIM_START || !r->verdict.takes_place)
-			continue;
-		set_item(&set);
-		set_int(&set, "job", r->job->id);
-		set_int(&set, "place", r->place);
-		set_int(&set, "run", r->id);
-	}
-	if (set.n == 0)
-		return true;
-	q = query_start(c->s->db, Q_PLACES_INSERT, e);
-	query_text(&q, set_json(&set));
+	query_text(&q, set_json(runs));
+	query_int(&q, place);
 	while (query_row(&q))
 		map_put(placed, query_get_int(&q), c);
 	return !q.failed;
+}
+
+/*
+ * Most jobs have one place, so all that take the first, then all that take the second … Who gets none after all does
+ * not start: somebody has broken the rules, and others must not suffer for it.
+ */
+static bool take_places(struct claim *c, struct map *placed, struct err *e)
+{
+	for (int64_t place = 1, next; place > 0; place = next) {
+		AUTO_SET runs = {};
+
+		next = 0;
+		for (size_t i = 0; i < c->n_decided; i++) {
+			const struct candidate *r = c->decided[i];
+
+			if (r->verdict.verb != CLAIM_START || !r->verdict.takes_place)
+				continue;
+			if (r->place == place)
+				set_id(&runs, r->id);
+			else if (r->place > place && (next == 0 || r->place < next))
+				next = r->place;
+		}
+		if (runs.n > 0 && !take_place_rows(c, place, &runs, placed, e))
+			return false;
+	}
+	return true;
 }
 
 static bool start_all(struct claim *c, const char *spawner, struct err *e)
 {
 	AUTO_DONE(map) placed = {};
 	AUTO_DONE(map) ours = {};
-	AUTO_SET set = {};
+	AUTO_SET starts = {};
 	AUTO_SET ids = {};
 	AUTO_QUERY q = {};
 
@@ -381,19 +393,16 @@ static bool start_all(struct claim *c, const char *spawner, struct err *e)
 	for (size_t i = 0; i < c->n_decided; i++) {
 		const struct candidate *r = c->decided[i];
 
-		if (r->verdict.verb != CLAIM_START || (r->verdict.takes_place && !map_get(&placed, r->id)))
-			continue;
-		set_item(&set);
-		set_int(&set, "run", r->id);
-		set_int(&set, "revision", r->revision);
+		if (r->verdict.verb == CLAIM_START && (!r->verdict.takes_place || map_get(&placed, r->id)))
+			set_id(&starts, r->id);
 	}
-	if (set.n == 0)
+	if (starts.n == 0)
 		return true;
 	q = query_start(c->s->db, Q_RUNS_CLAIM, e);
 	query_text(&q, c->c->node);
 	query_text(&q, spawner);
 	query_int(&q, c->c->now);
-	query_text(&q, set_json(&set));
+	query_text(&q, set_json(&starts));
 	while (query_row(&q)) {
 		int64_t uid;
 

@@ -280,6 +280,8 @@ ALTER TABLE runs
 DROP INDEX runs_due;
 CREATE INDEX runs_due ON runs (queue, uid, priority, due_at, id) WHERE state = RUN_QUEUED AND hold = 0;
 CREATE INDEX runs_held ON runs (hold, job, slot, id) WHERE state = RUN_QUEUED AND hold <> 0;
+-- Few: released from a hold, put off, or to be tried again.
+CREATE INDEX runs_released ON runs (job) WHERE state = RUN_QUEUED AND hold = 0 AND reason IS NOT NULL;
 CREATE INDEX runs_dead ON runs (dead_at, id) WHERE dead_at <> 0;
 CREATE INDEX jobs_ended ON jobs (updated_at, id) WHERE state >= JOB_FINISHED;
 CREATE INDEX job_tags_job ON job_tags (job);
@@ -571,13 +573,13 @@ WITH RECURSIVE lane(queue, uid, priority, due_at) AS (
 		ORDER BY runs.queue, runs.uid, runs.priority, runs.due_at, runs.id LIMIT 1) AS next)
 SELECT queue, uid, priority, due_at FROM lane
 
--- query lane_runs(queue text, uid int, priority int, due_at int, id int, n int, stops int, now int) -> id int, job int, kind int,
---	attempt int, slot int, due_at int, reason text, overlap int, overlap_waiting int, places int, deadline int,
---	expires int, gated int, forced int, revision int, job_state int, paused_until int, recurs int, taken int, place int,
+-- query lane_runs(queue text, uid int, priority int, due_at int, id int, n int, stops int, now int) -> id int, job int,
+--	kind int, attempt int, slot int, due_at int, reason text, overlap int, overlap_waiting int, places int, deadline int,
+--	expires int, gated int, forced int, job_state int, paused_until int, recurs int, taken int, place int,
 --	overtaken int
 SELECT runs.id, runs.job, runs.kind, runs.attempt, runs.slot, runs.due_at, runs.reason, runs.overlap,
 	runs.overlap_waiting, runs.places, runs.deadline, runs.expires, runs.gated, runs.forced,
-	coalesce(jobs.revision, runs.revision) AS revision, coalesce(jobs.state, JOB_REMOVED) AS job_state,
+	coalesce(jobs.state, JOB_REMOVED) AS job_state,
 	CASE WHEN jobs.state = JOB_PAUSED
 		THEN (SELECT until FROM job_pauses WHERE job_pauses.job = runs.job) END AS paused_until,
 	CASE WHEN jobs.state = JOB_PAUSED OR :stops <> 0
@@ -597,10 +599,9 @@ ORDER BY runs.due_at, runs.id LIMIT :n
 FOR UPDATE OF runs
 
 -- query runs_claim(node text, spawner text, now int, set json) -> id int, uid int, queue text
-UPDATE runs SET state = RUN_CLAIMED, node = :node, spawner = :spawner, fence = runs.fence + 1, claimed_at = :now,
-	revision = given.revision, reason = NULL
-FROM (SELECT given.* FROM jsonb_to_recordset(:set) AS given(run bigint, revision bigint) {each_run}) AS given
-WHERE runs.id = given.run AND coalesce(runs.state = RUN_QUEUED, false)
+UPDATE runs SET state = RUN_CLAIMED, node = :node, spawner = :spawner, fence = fence + 1, claimed_at = :now,
+	revision = coalesce((SELECT jobs.revision FROM jobs WHERE jobs.id = runs.job), revision), reason = NULL
+WHERE id = {ids} AND state + 0 = RUN_QUEUED
 RETURNING id, uid, queue
 
 -- query runs_settle(set json, now int) -> id int, job int, uid int, queue text, state int, fence int,
@@ -638,8 +639,8 @@ WHERE older.state = RUN_QUEUED AND older.kind = RUN_KIND_SCHEDULE AND older.atte
 -- How many that wait for a place of these jobs could have one: not used, nor meant for one that was released before.
 -- query places_room(set json) -> job int, n int
 SELECT held.job, held.places - (SELECT count(*) FROM running_jobs WHERE running_jobs.job = held.job)
-	- (SELECT count(*) FROM runs WHERE runs.job = held.job AND runs.ended_at = 0
-		AND runs.state = RUN_QUEUED AND runs.hold = 0 AND runs.reason IS NOT NULL
+	- (SELECT count(*) FROM runs WHERE runs.job = held.job AND runs.state = RUN_QUEUED
+		AND runs.hold = 0 AND runs.reason IS NOT NULL
 		AND NOT EXISTS (SELECT 1 FROM running_jobs WHERE running_jobs.job = runs.job
 			AND running_jobs.run = runs.id)) AS n
 FROM jsonb_array_elements_text(:set) AS wanted(value) JOIN runs AS held ON held.id =
@@ -668,17 +669,16 @@ SELECT job, place, run FROM running_jobs WHERE job = {ids} ORDER BY job, place
 -- query places_lock(set json) -> job int, place int, run int
 SELECT job, place, run FROM running_jobs WHERE job = {ids} ORDER BY job, place FOR UPDATE
 
--- query places_insert(set json) -> run int
+-- query places_insert(set json, place int) -> run int
 INSERT INTO running_jobs (job, place, run)
-SELECT job, place, run FROM jsonb_to_recordset(:set) AS given(job bigint, place bigint, run bigint)
+SELECT job, :place, id FROM runs WHERE id = {ids}
 ON CONFLICT DO NOTHING
 RETURNING run
 
--- query places_free(set json) -> job int
+-- query places_free(set json)
 DELETE FROM running_jobs
 WHERE job = {ids}
 	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = running_jobs.run AND runs.ended_at + 0 = 0 OFFSET 0)
-RETURNING job
 
 -- query active_now(what int, node text) -> uid int, queue text, n int, here int
 SELECT state AS uid, queue, sum(n)::bigint AS n, sum(CASE WHEN node = :node THEN n ELSE 0 END)::bigint AS here

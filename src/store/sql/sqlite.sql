@@ -283,6 +283,8 @@ ALTER TABLE runs ADD COLUMN params TEXT; -- JSON, of a triggered run
 DROP INDEX runs_due;
 CREATE INDEX runs_due ON runs (queue, uid, priority, due_at) WHERE state = RUN_QUEUED AND hold = 0;
 CREATE INDEX runs_held ON runs (hold, job, slot) WHERE state = RUN_QUEUED AND hold <> 0;
+-- Few: released from a hold, put off, or to be tried again.
+CREATE INDEX runs_released ON runs (job) WHERE state = RUN_QUEUED AND hold = 0 AND reason IS NOT NULL;
 CREATE INDEX runs_dead ON runs (dead_at) WHERE dead_at <> 0;
 CREATE INDEX jobs_ended ON jobs (updated_at, id) WHERE state >= JOB_FINISHED;
 CREATE INDEX job_tags_job ON job_tags (job);
@@ -569,13 +571,13 @@ WITH RECURSIVE lane(id) AS (
 	FROM lane CROSS JOIN runs AS here WHERE here.id = lane.id)
 SELECT queue, uid, priority, due_at FROM lane CROSS JOIN runs WHERE runs.id = lane.id
 
--- query lane_runs(queue text, uid int, priority int, due_at int, id int, n int, stops int, now int) -> id int, job int, kind int,
---	attempt int, slot int, due_at int, reason text, overlap int, overlap_waiting int, places int, deadline int,
---	expires int, gated int, forced int, revision int, job_state int, paused_until int, recurs int, taken int, place int,
+-- query lane_runs(queue text, uid int, priority int, due_at int, id int, n int, stops int, now int) -> id int, job int,
+--	kind int, attempt int, slot int, due_at int, reason text, overlap int, overlap_waiting int, places int, deadline int,
+--	expires int, gated int, forced int, job_state int, paused_until int, recurs int, taken int, place int,
 --	overtaken int
 SELECT runs.id, runs.job, runs.kind, runs.attempt, runs.slot, runs.due_at, runs.reason, runs.overlap,
 	runs.overlap_waiting, runs.places, runs.deadline, runs.expires, runs.gated, runs.forced,
-	coalesce(jobs.revision, runs.revision) AS revision, coalesce(jobs.state, JOB_REMOVED) AS job_state,
+	coalesce(jobs.state, JOB_REMOVED) AS job_state,
 	CASE WHEN jobs.state = JOB_PAUSED
 		THEN (SELECT until FROM job_pauses WHERE job_pauses.job = runs.job) END AS paused_until,
 	CASE WHEN jobs.state = JOB_PAUSED OR :stops <> 0
@@ -594,10 +596,9 @@ WHERE runs.state = RUN_QUEUED AND runs.hold = 0 AND runs.queue = :queue AND runs
 ORDER BY runs.due_at, runs.id LIMIT :n
 
 -- query runs_claim(node text, spawner text, now int, set json) -> id int, uid int, queue text
-UPDATE runs SET state = RUN_CLAIMED, node = :node, spawner = :spawner, fence = runs.fence + 1, claimed_at = :now,
-	revision = given.revision, reason = NULL
-FROM given(:set) AS given
-WHERE runs.id = given.run AND +runs.state = RUN_QUEUED
+UPDATE runs SET state = RUN_CLAIMED, node = :node, spawner = :spawner, fence = fence + 1, claimed_at = :now,
+	revision = coalesce((SELECT jobs.revision FROM jobs WHERE jobs.id = runs.job), revision), reason = NULL
+WHERE id IN (SELECT value FROM json_each(:set)) AND +state = RUN_QUEUED
 RETURNING id, uid, queue
 
 -- query runs_settle(set json, now int) -> id int, job int, uid int, queue text, state int, fence int,
@@ -635,8 +636,8 @@ WHERE runs.job = given.job AND runs.ended_at = 0 AND runs.state = RUN_QUEUED AND
 -- How many that wait for a place of these jobs could have one: not used, nor meant for one that was released before.
 -- query places_room(set json) -> job int, n int
 SELECT held.job, held.places - (SELECT count(*) FROM running_jobs WHERE running_jobs.job = held.job)
-	- (SELECT count(*) FROM runs INDEXED BY runs_open WHERE runs.job = held.job AND runs.ended_at = 0
-		AND runs.state = RUN_QUEUED AND runs.hold = 0 AND runs.reason IS NOT NULL
+	- (SELECT count(*) FROM runs INDEXED BY runs_released WHERE runs.job = held.job AND runs.state = RUN_QUEUED
+		AND runs.hold = 0 AND runs.reason IS NOT NULL
 		AND NOT EXISTS (SELECT 1 FROM running_jobs WHERE running_jobs.job = runs.job
 			AND running_jobs.run = runs.id)) AS n
 FROM json_each(:set) AS wanted CROSS JOIN runs AS held
@@ -664,16 +665,16 @@ SELECT job, place, run FROM running_jobs WHERE job IN (SELECT value FROM json_ea
 -- query places_lock(set json) -> job int, place int, run int
 SELECT job, place, run FROM running_jobs WHERE job IN (SELECT value FROM json_each(:set)) ORDER BY job, place
 
--- query places_insert(set json) -> run int
-INSERT INTO running_jobs (job, place, run) SELECT job, place, run FROM given(:set) WHERE true
+-- query places_insert(set json, place int) -> run int
+INSERT INTO running_jobs (job, place, run)
+SELECT job, :place, id FROM runs WHERE id IN (SELECT value FROM json_each(:set))
 ON CONFLICT DO NOTHING
 RETURNING run
 
--- query places_free(set json) -> job int
+-- query places_free(set json)
 DELETE FROM running_jobs
 WHERE job IN (SELECT value FROM json_each(:set))
 	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = running_jobs.run AND runs.ended_at = 0)
-RETURNING job
 
 -- query active_now(what int, node text) -> uid int, queue text, n int, here int
 SELECT state AS uid, queue, sum(n) AS n, sum(CASE WHEN node = :node THEN n ELSE 0 END) AS here
