@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /proc/loadavg and /proc/pressure; a kernel without the latter, or a container that hides it, has no such figures. */
+/* Reads /proc/loadavg and /proc/pressure; where a kernel or a container has none of it, nothing is known. */
 #include "daemon/machine.h"
 #include "base/auto.h"
 #include "base/buf.h"

@@ -152,6 +152,15 @@ static struct op *make_notice(enum op_kind kind)
 	return op;
 }
 
+static struct op *make_limit(enum op_kind kind)
+{
+	struct op *op = op_new(kind, NULL, NULL);
+
+	op->limit = (struct op_limit){.scope = LIMIT_QUEUE, .key = kind == OP_LIMIT_RM ? "spare" : "new",
+		.running_given = true, .running = 2, .rate_given = true, .rate = {.n = 1, .per = USEC_SEC, .burst = 1}};
+	return op;
+}
+
 static struct op *make(enum op_kind kind)
 {
 	static int64_t old_runs[] = {ENDED_RUN}, old_jobs[] = {ENDED};
@@ -250,10 +259,7 @@ static struct op *make(enum op_kind kind)
 		break;
 	case OP_LIMIT_SET:
 	case OP_LIMIT_RM:
-		op = op_new(kind, NULL, NULL);
-		op->limit = (struct op_limit){.scope = LIMIT_QUEUE, .key = kind == OP_LIMIT_RM ? "spare" : "new",
-			.running_given = true, .running = 2, .rate_given = true, .rate = {.n = 1, .per = USEC_SEC, .burst = 1}};
-		break;
+		return make_limit(kind);
 	case OP_NOTICE_ADD:
 	case OP_NOTICE_TAKE:
 	case OP_NOTICE_DONE:
