@@ -312,7 +312,9 @@ static void no_statement_scans_a_table_that_grows(void **state)
 
 	place_query(f->where, place_sql->texts[TEXT_POSTGRES_SETUP], NULL);
 	for (int i = 0; i < place_sql->n_queries; i++)
-		if (strcmp(place_sql->queries[i].name, "node_held") != 0) /* few runs, few engines, once per start */
+		if (strcmp(place_sql->queries[i].name, "node_held") != 0 && /* few runs, few engines, once per start */
+			!text_starts(place_sql->queries[i].name, "check_") && /* 'jobctl db check' looks at everything */
+			!text_starts(place_sql->queries[i].name, "restore_"))
 			check_plan(f->where, &place_sql->queries[i]);
 }
 

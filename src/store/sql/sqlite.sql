@@ -796,7 +796,7 @@ FROM attempts WHERE run = :run ORDER BY fence
 
 -- The newest run was made by an engine that was there; one that left in peace said when.
 -- query last_seen() -> at int
-SELECT max(coalesce((SELECT created_at FROM runs ORDER BY id DESC LIMIT 1), 0),
+SELECT max(coalesce((SELECT created_at FROM runs WHERE id = (SELECT max(id) FROM runs)), 0),
 	coalesce((SELECT max(closed_at) FROM nodes), 0)) AS at
 
 -- query runs_late(since int, until int, after int, n int) -> id int, job int, slot int, name text, revision int,
