@@ -161,6 +161,30 @@ static struct op *make_limit(enum op_kind kind)
 	return op;
 }
 
+static struct op *make_control(enum op_kind kind)
+{
+	struct op *op = op_new(kind, NULL, NULL);
+
+	switch (kind) {
+	case OP_PAUSE:
+		op->pause = (struct op_pause){.uid = -1, .job = DUE, .pause = {.by_uid = 1, .by_name = (char *)"ann", .reason = (char *)"why",
+			.at = T0 + 9}};
+		break;
+	case OP_RESUME:
+		op->resume = (struct op_resume){.uid = -1, .job = PAUSED, .now = T0 + 9};
+		break;
+	case OP_PAUSES_END:
+		op->pauses_end.now = T0 + 9;
+		break;
+	case OP_TRIGGER:
+		op->trigger = (struct op_trigger){.uid = -1, .job = QUEUED, .revision = 1, .now = T0 + 9};
+		break;
+	default:
+		break;
+	}
+	return op;
+}
+
 static struct op *make(enum op_kind kind)
 {
 	static int64_t old_runs[] = {ENDED_RUN}, old_jobs[] = {ENDED};
@@ -200,22 +224,10 @@ static struct op *make(enum op_kind kind)
 		op->run_cancel = (struct op_run_cancel){.uid = -1, .id = QUEUED, .now = T0 + 9};
 		break;
 	case OP_PAUSE:
-		op = op_new(kind, NULL, NULL);
-		op->pause = (struct op_pause){.uid = -1, .job = DUE, .pause = {.by_uid = 1, .by_name = (char *)"ann", .reason = (char *)"why",
-			.at = T0 + 9}};
-		break;
 	case OP_RESUME:
-		op = op_new(kind, NULL, NULL);
-		op->resume = (struct op_resume){.uid = -1, .job = PAUSED, .now = T0 + 9};
-		break;
 	case OP_PAUSES_END:
-		op = op_new(kind, NULL, NULL);
-		op->pauses_end.now = T0 + 9;
-		break;
 	case OP_TRIGGER:
-		op = op_new(kind, NULL, NULL);
-		op->trigger = (struct op_trigger){.uid = -1, .job = QUEUED, .revision = 1, .now = T0 + 9};
-		break;
+		return make_control(kind);
 	case OP_PLAN:
 		op = op_new(kind, NULL, NULL);
 		op->plan = (struct op_plan){.now = T0, .horizon = T0 + 5, .limit = 9, .fn = plan_two};
