@@ -252,7 +252,7 @@ static void put_next(const struct notice_facts *f, struct buf *out)
 	put_job(f, &job);
 	notice_run_ref(f, &ref);
 	buf_str(out, "\nWhat to type next:\n");
-	if (f->run && f->run->attempt > 0)
+	if (f->run && f->run->attempt > 0 && f->kind != TELL_LONG)
 		buf_printf(out, "    jobctl log %s\n", ref.data);
 	if (f->kind == TELL_LONG)
 		buf_printf(out, "    jobctl log -f %s\n    jobctl cancel %s\n", ref.data, ref.data);

@@ -205,7 +205,7 @@ def a_hanging_channel_delays_nothing():
 def a_killed_engine_sends_what_it_owes_once_it_is_back():
     with Notifying() as d, Web(["hang"]) as web:
         d.start()
-        job, _ = flag_job(d, "webhook:" + web.url, "exec:sleep 2; echo x >>'%s/said'" % d.dir)
+        job, _ = flag_job(d, "webhook:" + web.url, "exec:echo noise; sleep 2; echo x >>'%s/said'" % d.dir)
         d.run_job(job)
         wait_until("the first try is under way", 10, lambda: web.got)
         d.kill()
