@@ -80,14 +80,15 @@ void words_of_scope(const json_t *pause, struct buf *out)
 		buf_printf(out, " of uid %" JSON_INTEGER_FORMAT, json_integer_value(uid));
 }
 
-void pauses_say(struct ctl *c)
+bool pauses_say(struct ctl *c, struct err *e)
 {
 	json_auto_t *answer = NULL;
 	const json_t *pause;
 	size_t i;
 
-	if (!api_call(c, "GET", "/v1/pauses", NULL, &answer, NULL))
-		return;
+	if (!api_call(c, "GET", "/v1/pauses", NULL, &answer, e))
+		/* a daemon that knows no pauses, or none at all: what is asked next will tell */
+		return e->kind == ERR_NOT_FOUND || e->kind == ERR_UNREACHABLE;
 	json_array_foreach(json_object_get(answer, "pauses"), i, pause) {
 		AUTO_DONE(buf) line = {};
 
@@ -96,4 +97,5 @@ void pauses_say(struct ctl *c)
 		words_of_pause(c, pause, &line);
 		ctl_say("%s", line.data);
 	}
+	return true;
 }

@@ -18,4 +18,4 @@ void words_of_pause(const struct ctl *c, const json_t *pause, struct buf *out);
 void words_of_scope(const json_t *pause, struct buf *out);
 
 /* What is paused or frozen beside single jobs, one line each on standard error; a daemon that does not know is quiet. */
-void pauses_say(struct ctl *c);
+bool pauses_say(struct ctl *c, struct err *e);

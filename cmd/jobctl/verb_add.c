@@ -146,11 +146,10 @@ static void put_first(const struct ctl *c, const json_t *job, struct buf *line)
 	}
 }
 
-static void say_added(const struct ctl *c, const json_t *job)
+static void say_added(const struct ctl *c, const json_t *job, bool keyed)
 {
 	AUTO_DONE(buf) line = {};
 	bool existed = json_is_true(json_object_get(job, "existed"));
-
 	bool replaced = json_is_true(json_object_get(job, "replaced"));
 
 	buf_str(&line, replaced ? "replaced job " : existed ? "job " : "added job ");
@@ -158,13 +157,13 @@ static void say_added(const struct ctl *c, const json_t *job)
 	if (replaced)
 		buf_printf(&line, " (revision %" PRId64 ")", member_int(job, "revision"));
 	if (existed && !replaced)
-		buf_str(&line, " is there already; nothing was added");
+		buf_str(&line, keyed ? " was added with this key before" : " is there already; nothing was added");
 	else
 		put_first(c, job, &line);
 	ctl_say("%s", line.data);
 }
 
-static int show_added(const struct ctl *c, const json_t *job, bool follow)
+static int show_added(const struct ctl *c, const json_t *job, bool follow, bool keyed)
 {
 	AUTO_DONE(buf) out = {};
 	struct rows rows;
@@ -185,7 +184,7 @@ static int show_added(const struct ctl *c, const json_t *job, bool follow)
 		break;
 	default:
 		/* On a terminal the sentence is enough; a script reads the number, or the output it asked for. */
-		say_added(c, job);
+		say_added(c, job, keyed);
 		findings_say(json_object_get(job, "findings"));
 		if (c->terminal || follow)
 			return EXIT_SUCCESS;
@@ -256,7 +255,7 @@ int verb_add(struct ctl *c, const struct args *a)
 				e.msg);
 		return ctl_fail(&e);
 	}
-	code = show_added(c, job, args_has(a, "follow"));
+	code = show_added(c, job, args_has(a, "follow"), args_has(a, "key"));
 	if (code == 0 && (args_has(a, "follow") || args_has(a, "wait")))
 		return stay(c, job, args_has(a, "follow"));
 	return code;

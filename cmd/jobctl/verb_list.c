@@ -280,8 +280,8 @@ int verb_list(struct ctl *c, const struct args *a)
 	size_t count = 0;
 
 	for (;;) {
-		if (c->format == FORMAT_TABLE || c->format == FORMAT_WIDE)
-			pauses_say(c);
+		if ((c->format == FORMAT_TABLE || c->format == FORMAT_WIDE) && !pauses_say(c, &e))
+			return ctl_fail(&e);
 		if (!list_once(c, a, &count, &e))
 			return ctl_fail(&e);
 		if (!args_has(a, "watch"))

@@ -109,8 +109,7 @@ int verb_status(struct ctl *c, const struct args *a)
 		return out_object(c, status);
 	put_status(c, status, &out);
 	out_flush(&out);
-	pauses_say(c);
-	return EXIT_SUCCESS;
+	return pauses_say(c, &e) ? EXIT_SUCCESS : ctl_fail(&e);
 }
 
 int verb_version(struct ctl *c, const struct args *a)

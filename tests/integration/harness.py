@@ -92,7 +92,10 @@ class Api:
     def once(self, method, path, body):
         try:
             data = None if body is None else json.dumps(body)
-            self.connection.request(method, path, data, {"Content-Type": "application/json"} if data else {})
+            try:
+                self.connection.request(method, path, data, {"Content-Type": "application/json"} if data else {})
+            except BrokenPipeError:
+                pass  # refused by its head alone: the answer is there all the same
             answer = self.connection.getresponse()
             content = answer.read()
             return answer.status, json.loads(content)

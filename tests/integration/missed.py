@@ -80,7 +80,7 @@ def a_thousand_slots_missed_while_down_for_each_word_of_catch_up():
             late = sorted(instant(r[4]["started_at"]) - r[0] for r in late)
             assert not late or sanitized() or late[0] < 2, late
             assert sum(r[2] for r in rows) >= MISSED, rows
-            started_at = [r[4]["started_at"] for r in ran]
+            started_at = [instant(r[4]["started_at"]) for r in ran]
             assert started_at == sorted(started_at), "out of order"
         assert planned < 10, planned
         return "; ".join(notes)

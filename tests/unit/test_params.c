@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters: what is a placeholder, what is refused, and that values stay one argument. */
+/* Parameters: what stands for one, what is refused, and that values stay one argument. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -60,7 +60,7 @@ static void only_braces_around_a_name_are_replaced(void **state)
 	}
 }
 
-static void a_value_is_not_looked_at_for_placeholders(void **state)
+static void a_value_is_not_looked_at_for_parameters(void **state)
 {
 	AUTO_DONE(strv) params = {};
 	AUTO_TEXT got = NULL;
@@ -159,7 +159,7 @@ static bool accepted(const char *const *words, struct err *e)
 }
 #define COMMAND(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-static void a_placeholder_is_refused_where_a_shell_would_read_it(void **state)
+static void a_parameter_is_refused_where_a_shell_would_read_it(void **state)
 {
 	struct err e = {};
 
@@ -174,7 +174,7 @@ static void a_placeholder_is_refused_where_a_shell_would_read_it(void **state)
 	assert_true(accepted(COMMAND("sh", "-c", "echo {{x}"), NULL));
 }
 
-static void a_placeholder_that_nobody_declared_is_refused_with_those_there_are(void **state)
+static void a_parameter_that_nobody_declared_is_refused_with_those_there_are(void **state)
 {
 	struct err e = {};
 
@@ -261,13 +261,13 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		TEST(only_braces_around_a_name_are_replaced),
-		TEST(a_value_is_not_looked_at_for_placeholders),
+		TEST(a_value_is_not_looked_at_for_parameters),
 		TEST(without_parameters_braces_are_what_they_are),
 		TEST(hostile_values_stay_one_argument),
 		TEST(a_run_lays_its_own_values_over_those_of_its_job),
 		TEST(a_script_is_left_alone_and_gets_the_environment),
-		TEST(a_placeholder_is_refused_where_a_shell_would_read_it),
-		TEST(a_placeholder_that_nobody_declared_is_refused_with_those_there_are),
+		TEST(a_parameter_is_refused_where_a_shell_would_read_it),
+		TEST(a_parameter_that_nobody_declared_is_refused_with_those_there_are),
 		TEST(what_is_given_must_be_declared_and_what_has_no_value_must_be_given),
 		TEST(values_that_make_the_command_too_long_are_refused),
 		TEST(parameters_of_a_run_read_back_from_their_text),
