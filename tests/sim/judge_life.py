@@ -608,7 +608,7 @@ class Limits:
                 self.load = e["load"]
                 room_at = None
             elif kind == "room":
-                room_at = e
+                room_at = e if e["left"] else None
             if kind in ("limit", "pause", "resume", "down", "sleep", "late"):
                 room_at = None
 

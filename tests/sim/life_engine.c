@@ -301,8 +301,7 @@ static bool claim(struct life *l)
 	more = op->claim.claimed.n + op->claim.settled.n + op->claim.replaced.n > 0 || l->wake.next_due != was;
 	if (!more)
 		l->spins++;
-	if (op->claim.claimed.n < room)
-		life_say(l, "room", "\"left\":%zu", room - op->claim.claimed.n);
+	life_say(l, "room", "\"left\":%zu", room - op->claim.claimed.n);
 	take_claimed(l, &op->claim);
 	return more;
 }

@@ -30,22 +30,23 @@ static void put_instant(struct buf *b, const char *name, usec_t t)
 static void put_schedule(struct life *l, struct buf *b)
 {
 	static const char *const crons[] = {"*/5 * * * *", "* * * * *", "*/10 * * * *", "0 * * * *", "15,45 * * * *",
-		"0 */2 * * *", "30 3 * * *", "0 9-17 * * 1-5", "0 0 * * 0", "10 4 1,15 * *", "*/20 8-20 * * *"};
+		"*/20 8-20 * * *", "0 */2 * * *", "30 3 * * *", "0 9-17 * * 1-5", "0 0 * * 0", "10 4 1,15 * *"};
+	int64_t first = l->o.span > 7 * USEC_DAY && life_chance(l, 98) ? 6 : 0; /* over months, the sparse ones */
 	usec_t at = (l->now + life_duration(l, USEC_MIN, l->o.span)) / USEC_SEC * USEC_SEC;
 	char text[RFC3339_MAX];
 
 	switch (life_between(l, 0, 9)) {
 	case 0:
-		buf_printf(b, "[\"every %" PRId64 "s\"]", life_between(l, 30, 7200));
+		buf_printf(b, "[\"every %" PRId64 "s\"]", life_between(l, first ? 7200 : 30, first ? 86400 : 7200));
 		break;
 	case 1:
 		buf_printf(b, "[\"%s\"]", format_rfc3339(at, text));
 		break;
 	case 2:
-		buf_printf(b, "[\"%s\",\"%s\"]", crons[life_between(l, 0, 10)], crons[life_between(l, 0, 10)]);
+		buf_printf(b, "[\"%s\",\"%s\"]", crons[life_between(l, first, 10)], crons[life_between(l, first, 10)]);
 		break;
 	default:
-		buf_printf(b, "[\"%s\"]", crons[life_between(l, 0, 10)]);
+		buf_printf(b, "[\"%s\"]", crons[life_between(l, first, 10)]);
 	}
 }
 
