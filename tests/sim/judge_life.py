@@ -255,7 +255,9 @@ class Judge:
         for slot in job.slots:
             if seen[slot] > 1 or (seen[slot] == 0 and slot <= stop):
                 self.fault("slots", "slot %d of job %d has %d rows", slot, job.id, seen[slot])
-        want = {"cancelled"} if job.cancelled else {"finished"}
+        over = job.cancelled and all(r.row["ended"] <= job.cancelled for r in job.runs) and (
+            not job.slots or job.slots[-1] <= job.cancelled)
+        want = {"finished", "cancelled"} if over else {"cancelled"} if job.cancelled else {"finished"}
         if self.states[job.id] not in want:
             self.fault("jobs", "job %d is %s in the end", job.id, self.states[job.id])
 
@@ -401,6 +403,7 @@ class Pauses:
     def begin(self, e):
         until = e["until"] or 1 << 62
         if e["scope"] == "job":
+            self.end(e)  # the later word counts
             self.of_job[e["job"]].append([e["t"], until])
         else:
             self.end(dict(e))

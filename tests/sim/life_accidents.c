@@ -19,7 +19,7 @@ static struct life_job *any_job(struct life *l)
 
 static usec_t time_away(struct life *l)
 {
-	static const usec_t most[] = {USEC_MIN, USEC_MIN, 2 * USEC_HOUR, 3 * USEC_DAY};
+	const usec_t most[] = {USEC_MIN, USEC_HOUR, 6 * USEC_HOUR, l->o.span / 8};
 
 	return life_duration(l, 10 * USEC_MSEC, most[life_between(l, 0, 3)]);
 }
@@ -279,10 +279,10 @@ static const struct accident {
 	void (*happen)(struct life *l);
 	int weight;
 } accidents[] = {
-	{crash, 6},
-	{reboot, 3},
-	{stop, 3},
-	{fall_asleep, 4},
+	{crash, 14},
+	{reboot, 6},
+	{stop, 8},
+	{fall_asleep, 8},
 	{limit_queue, 10},
 	{limit_owner, 8},
 	{limit_node, 4},

@@ -170,7 +170,7 @@ static struct worker *worker_new(struct life *l, const struct flight *f, usec_t 
 	*w = (struct worker){.run = f->run->id, .job = f->run->job, .fence = f->run->fence, .began = l->now,
 		.outcome = ATTEMPT_SUCCEEDED};
 	w->ends = l->now + life_duration(l, h->shortest, h->longest);
-	if (!life_chance(l, h->ok)) {
+	if (!l->draining && !life_chance(l, h->ok)) {
 		w->outcome = ATTEMPT_FAILED;
 		w->exit_code = life_chance(l, h->odd) ? odd_codes[life_between(l, 0, 3)] : 1;
 		if (life_chance(l, 10)) {
