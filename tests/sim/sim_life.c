@@ -227,7 +227,7 @@ static bool one_life(uint64_t seed, bool keep)
 	AUTO_TEXT place = make_place();
 	AUTO_TEXT store = xprintf("%s/jobs.db", place);
 	AUTO_TEXT journal = xprintf("%s/journal", place);
-	struct life_options o = {.seed = seed, .jobs = (int)number("JOBS", 30), .span = number("DAYS", 1) * USEC_DAY,
+	struct life_options o = {.seed = seed, .jobs = (int)number("JOBS", 12), .span = number("DAYS", 1) * USEC_DAY,
 		.where = getenv("STORE") ? getenv("STORE") : store, .journal = journal};
 	bool ok;
 
@@ -244,7 +244,7 @@ static bool one_life(uint64_t seed, bool keep)
 
 int main(void)
 {
-	int64_t lives = number("LIVES", getenv("SEED") ? 1 : 3), seed = number("SEED", (int64_t)time(NULL));
+	int64_t lives = number("LIVES", getenv("SEED") ? 1 : 2), seed = number("SEED", (int64_t)time(NULL));
 	bool failed = false;
 
 	printf("1..%" PRId64 "\n", lives);
