@@ -241,6 +241,13 @@ static void give_back(struct life *l, struct flight *f)
 
 /* ---- claims ---- */
 
+static void die(struct life *l)
+{
+	life_say(l, "down", "\"how\":\"crash\"");
+	life_engine_gone(l);
+	l->up_at = l->now + life_duration(l, USEC_SEC, USEC_HOUR);
+}
+
 static void take_claimed(struct life *l, struct op_claim *c)
 {
 	size_t started = 0, n = c->claimed.n;
@@ -257,11 +264,8 @@ static void take_claimed(struct life *l, struct op_claim *c)
 		if (started++ < until)
 			start(l, flight_add(l, &c->claimed.v[i]));
 	}
-	if (until < n) {
-		life_say(l, "down", "\"how\":\"crash\"");
-		life_engine_gone(l);
-		l->up_at = l->now + life_duration(l, USEC_SEC, USEC_HOUR);
-	}
+	if (until < n)
+		die(l);
 }
 
 static void gate_of_spec(const char *text, const struct machine_now *machine, struct gate_says *ret)
@@ -318,6 +322,9 @@ static void plan(struct life *l)
 		fprintf(stderr, "plan: %s\n", op->err.msg);
 		abort();
 	}
+	/* or with runs planned for the next seconds */
+	if (!l->draining && op->plan.runs && life_random(l) % 150 == 0)
+		die(l);
 }
 
 void life_late(struct life *l, usec_t since, bool set_back)
