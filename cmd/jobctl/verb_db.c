@@ -145,7 +145,7 @@ int verb_db_backup(struct ctl *c, const struct args *a)
 		unlink(temp);
 		return ctl_fail(&e);
 	}
-	printf("wrote a backup of %" PRId64 " bytes to '%s'; 'jobctl db restore' puts it back\n", bytes, words[0]);
+	ctl_say("wrote a backup of %" PRId64 " bytes to '%s'; 'jobctl db restore' puts it back", bytes, words[0]);
 	return EXIT_SUCCESS;
 }
 

@@ -152,6 +152,7 @@ static void an_ended_job_goes_with_all_that_belongs_to_it(void **state)
 	assert_int_equal(job->state, JOB_FINISHED);
 	assert_true(store_sizes(s, &sizes, NULL));
 	assert_int_equal(sizes.outputs, 70);
+	place_query(f->where, "INSERT INTO buckets (scope, key, full_at) VALUES ('job', '1', 5), ('queue', '1', 5)", NULL);
 	assert_int_equal(prune_all(s, T0 + 29 * DAY).jobs, 0);
 	t = prune_all(s, T0 + 31 * DAY);
 	assert_int_equal(t.jobs, 1);
@@ -163,7 +164,8 @@ static void an_ended_job_goes_with_all_that_belongs_to_it(void **state)
 	place_query(f->where, "SELECT count(*) FROM runs", &rows);
 	place_query(f->where, "SELECT count(*) FROM attempts", &rows);
 	place_query(f->where, "SELECT count(*) FROM job_tags", &rows);
-	assert_string_equal(rows.data, "0|\n0|\n0|\n0|\n");
+	place_query(f->where, "SELECT scope FROM buckets", &rows);
+	assert_string_equal(rows.data, "0|\n0|\n0|\n0|\nqueue|\n");
 	assert_counts_true(s);
 }
 

@@ -1210,6 +1210,9 @@ DELETE FROM job_pauses WHERE job = {ids}
 -- query health_prune(set json)
 DELETE FROM job_health WHERE job = {ids}
 
+-- query buckets_prune(set json)
+DELETE FROM buckets WHERE scope = 'job' AND key = ANY (ARRAY(SELECT value FROM jsonb_array_elements_text(:set) AS given(value)))
+
 -- query notices_prune(set json) -> state int
 DELETE FROM notices WHERE job = {ids}
 RETURNING state

@@ -1193,6 +1193,9 @@ DELETE FROM job_pauses WHERE job IN (SELECT value FROM json_each(:set))
 -- query health_prune(set json)
 DELETE FROM job_health WHERE job IN (SELECT value FROM json_each(:set))
 
+-- query buckets_prune(set json)
+DELETE FROM buckets WHERE scope = 'job' AND key IN (SELECT CAST(value AS TEXT) FROM json_each(:set))
+
 -- query notices_prune(set json) -> state int
 DELETE FROM notices WHERE job IN (SELECT value FROM json_each(:set))
 RETURNING state
