@@ -237,7 +237,7 @@ void place_clear(const char *where)
 {
 	place_query(where, "DELETE FROM jobs; DELETE FROM job_tags; DELETE FROM job_revisions; DELETE FROM templates; DELETE FROM due; DELETE FROM runs;"
 		"DELETE FROM attempts; DELETE FROM nodes; DELETE FROM boots; DELETE FROM counters; DELETE FROM running_jobs; DELETE FROM notices; DELETE FROM job_health;"
-		"ALTER TABLE notices ALTER id RESTART; DELETE FROM pauses; DELETE FROM job_pauses; DELETE FROM buckets; DELETE FROM limits WHERE scope <> 'queue' OR key <> 'default';"
+		"ALTER TABLE notices ALTER id RESTART; DELETE FROM pauses; DELETE FROM job_pauses; DELETE FROM events; DELETE FROM buckets; DELETE FROM limits WHERE scope <> 'queue' OR key <> 'default';"
 		"ALTER SEQUENCE jobs_id RESTART; ALTER SEQUENCE runs_id RESTART", NULL);
 }
 

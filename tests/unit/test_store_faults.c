@@ -21,6 +21,7 @@ static const char *const dump_queries[] = {
 	"SELECT j.name, p.by_uid, p.by_name, p.at, p.until FROM job_pauses p JOIN jobs j ON j.id = p.job ORDER BY j.name",
 	"SELECT id, name, spawner, closed_at FROM nodes ORDER BY id",
 	"SELECT * FROM limits ORDER BY scope, key",
+	"SELECT what, result, object, count(*) FROM events GROUP BY what, result, object ORDER BY what, result, object",
 	"SELECT job, bad, since, last_success, typical FROM job_health ORDER BY job",
 	"SELECT job, run, what, state, tries, due_at, done_at, node, error FROM notices ORDER BY job, what, created_at, id",
 	"SELECT what, state, queue, sum(n) FROM counters GROUP BY what, state, queue HAVING sum(n) <> 0"
@@ -185,6 +186,32 @@ static struct op *make_control(enum op_kind kind)
 	return op;
 }
 
+/* What touches neither jobs nor runs. */
+static struct op *make_other(enum op_kind kind)
+{
+	struct op *op = NULL;
+
+	switch (kind) {
+	case OP_NODE_OPEN:
+		return op_node_open("node-new", "one", "spawner-new");
+	case OP_NODE_CLOSE:
+		op = op_new(kind, NULL, NULL);
+		op->node_close = (struct op_node_close){.node = NODE, .now = T0 + 9};
+		break;
+	case OP_LIMIT_SET:
+	case OP_LIMIT_RM:
+		return make_limit(kind);
+	case OP_EVENT:
+		op = op_new(kind, NULL, NULL);
+		op->act.what = EVENT_JOB_CANCEL;
+		op->event = (struct op_event){.result = "denied", .now = T0 + 9};
+		break;
+	default:
+		break;
+	}
+	return op;
+}
+
 static struct op *make(enum op_kind kind)
 {
 	static int64_t old_runs[] = {ENDED_RUN}, old_jobs[] = {ENDED};
@@ -250,12 +277,6 @@ static struct op *make(enum op_kind kind)
 		op = op_new(kind, NULL, NULL);
 		op->give_back = (struct op_give_back){.node = NODE, .run = CLAIMED, .fence = 1, .due_at = T0 + 9};
 		break;
-	case OP_NODE_OPEN:
-		return op_node_open("node-new", "one", "spawner-new");
-	case OP_NODE_CLOSE:
-		op = op_new(kind, NULL, NULL);
-		op->node_close = (struct op_node_close){.node = NODE, .now = T0 + 9};
-		break;
 	case OP_DEAD_RETRY:
 	case OP_DEAD_PURGE:
 		op = op_new(kind, NULL, NULL);
@@ -269,16 +290,13 @@ static struct op *make(enum op_kind kind)
 		op = op_new(kind, NULL, NULL);
 		op->forget = (struct op_forget){&output, 1};
 		break;
-	case OP_LIMIT_SET:
-	case OP_LIMIT_RM:
-		return make_limit(kind);
 	case OP_NOTICE_ADD:
 	case OP_NOTICE_TAKE:
 	case OP_NOTICE_DONE:
 	case OP_NOTICE_RESUME:
 		return make_notice(kind);
 	default:
-		break;
+		return make_other(kind);
 	}
 	return op;
 }
