@@ -55,9 +55,9 @@ static void put_pairs(json_t *patch, const struct job_field *f, const struct str
 	AUTO_DONE(job_spec) only;
 	json_auto_t *spec = NULL;
 
+	job_spec_init(&only);
 	if (pairs->n == 0)
 		return;
-	job_spec_init(&only);
 	strv_copy(at(&only, f), pairs);
 	spec = spec_to_json(&only);
 	put_member(patch, f, spec);
