@@ -286,7 +286,7 @@ static bool delete_events(struct store *s, struct op_prune *p, struct err *e)
 
 static bool prune(struct store *s, struct op_prune *p, struct err *e)
 {
-	static const int of_jobs[] = {Q_TAGS_PRUNE, Q_REVISIONS_PRUNE, Q_JOB_PAUSES_PRUNE, Q_HEALTH_PRUNE};
+	static const int of_jobs[] = {Q_TAGS_PRUNE, Q_REVISIONS_PRUNE, Q_JOB_PAUSES_PRUNE, Q_HEALTH_PRUNE, Q_BUCKETS_PRUNE};
 	AUTO_SET runs = {};
 	AUTO_SET jobs = {};
 
