@@ -159,9 +159,8 @@ static void two_slots(const struct due_job *due, usec_t now, usec_t horizon, str
 	(void)now;
 	(void)horizon;
 	(void)arg;
-	for (; ret->n < 2; ret->n++)
-		ret->runs[ret->n] = (struct planned_run){.state = RUN_QUEUED, .slot = due->slot + (usec_t)ret->n,
-			.due_at = T0};
+	for (usec_t i = 0; i < 2; i++)
+		planned_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = due->slot + i, .due_at = T0});
 }
 
 static void the_last_two_ends_at_once_finish_the_job(void **state)
