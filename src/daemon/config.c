@@ -140,10 +140,22 @@ static bool set_word(const struct config_key *k, int64_t *at, const char *value)
 	return true;
 }
 
+static bool set_number(const struct config_key *k, int64_t *at, const char *value, struct err *e)
+{
+	int64_t n;
+
+	if (k->type == CONFIG_SIZE ? !parse_size(value, &n) : !parse_int(value, INT64_MIN, INT64_MAX, &n))
+		return err_set(e, ERR_INVALID, "'%s' is '%.40s', not a number", k->name, value);
+	if (n < k->min || n > k->max)
+		return err_set(e, ERR_INVALID, "'%s' is %" PRId64 ", not between %" PRId64 " and %" PRId64,
+			k->name, n, k->min, k->max);
+	*at = n;
+	return true;
+}
+
 bool config_set(struct config *c, const char *key, const char *value, struct err *e)
 {
 	const struct config_key *k = key_find(key);
-	int64_t n;
 
 	if (!k)
 		return err_set(e, ERR_INVALID, "unknown key '%.60s'", key);
@@ -158,18 +170,10 @@ bool config_set(struct config *c, const char *key, const char *value, struct err
 		return set_level(number_at(c, k), value, e);
 	case CONFIG_AUTO:
 	case CONFIG_SHARE:
-		if (set_word(k, number_at(c, k), value))
-			return true;
-		/* fall through */
+		return set_word(k, number_at(c, k), value) || set_number(k, number_at(c, k), value, e);
 	case CONFIG_NUMBER:
 	case CONFIG_SIZE:
-		if (k->type == CONFIG_SIZE ? !parse_size(value, &n) : !parse_int(value, INT64_MIN, INT64_MAX, &n))
-			return err_set(e, ERR_INVALID, "'%s' is '%.40s', not a number", key, value);
-		if (n < k->min || n > k->max)
-			return err_set(e, ERR_INVALID, "'%s' is %" PRId64 ", not between %" PRId64 " and %" PRId64,
-				key, n, k->min, k->max);
-		*number_at(c, k) = n;
-		return true;
+		return set_number(k, number_at(c, k), value, e);
 	}
 	return false;
 }

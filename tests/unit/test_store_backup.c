@@ -155,7 +155,6 @@ static void the_schema_before_is_copied_and_migrated(void **state)
 	struct db_sql sql = *place_sql;
 	AUTO(store) *s = NULL;
 	AUTO_DONE(buf) rows = {};
-	AUTO(job) *job = NULL;
 	struct db *db = NULL;
 	struct err e = {};
 
