@@ -31,7 +31,7 @@ static void put_schedule(struct life *l, struct buf *b)
 {
 	static const char *const crons[] = {"*/5 * * * *", "* * * * *", "*/10 * * * *", "0 * * * *", "15,45 * * * *",
 		"*/20 8-20 * * *", "0 */2 * * *", "30 3 * * *", "0 9-17 * * 1-5", "0 0 * * 0", "10 4 1,15 * *"};
-	int64_t first = l->o.span > 7 * USEC_DAY && life_chance(l, 98) ? 6 : 0; /* over months, the sparse ones */
+	int64_t first = l->o.span > 7 * USEC_DAY ? 6 : 0; /* over months, the sparse ones */
 	usec_t at = (l->now + life_duration(l, USEC_MIN, l->o.span)) / USEC_SEC * USEC_SEC;
 	char text[RFC3339_MAX];
 
