@@ -233,12 +233,20 @@ void place_query(const char *where, const char *sql, struct buf *out)
 	PQclear(r);
 }
 
+#define CLEARS_TO_VACUUM 50
+
 void place_clear(const char *where)
 {
+	static int cleared;
+
 	place_query(where, "DELETE FROM jobs; DELETE FROM job_tags; DELETE FROM job_revisions; DELETE FROM templates; DELETE FROM due; DELETE FROM runs;"
 		"DELETE FROM attempts; DELETE FROM nodes; DELETE FROM boots; DELETE FROM counters; DELETE FROM running_jobs; DELETE FROM notices; DELETE FROM job_health;"
-		"ALTER TABLE notices ALTER id RESTART; DELETE FROM pauses; DELETE FROM job_pauses; DELETE FROM events; DELETE FROM buckets; DELETE FROM limits WHERE scope <> 'queue' OR key <> 'default';"
-		"ALTER SEQUENCE jobs_id RESTART; ALTER SEQUENCE runs_id RESTART", NULL);
+		"DELETE FROM pauses; DELETE FROM job_pauses; DELETE FROM events; DELETE FROM buckets; DELETE FROM limits WHERE scope <> 'queue' OR key <> 'default';"
+		/* not by ALTER, after which every plan would be made again */
+		"SELECT setval('jobs_id', 1, false), setval('runs_id', 1, false), setval(pg_get_serial_sequence('notices', 'id'), 1, false)",
+		NULL);
+	if (++cleared % CLEARS_TO_VACUUM == 0)
+		place_query(where, "VACUUM", NULL);
 }
 
 char *place_new(void)

@@ -100,6 +100,7 @@ static void what_is_no_store_is_not_restored(void **state)
 	struct fixture *f = *state;
 	AUTO_TEXT junk = beside(state, ".junk");
 	AUTO_TEXT kept = NULL;
+	AUTO(job) *job = NULL;
 	struct err e = {};
 	int fd = open(junk, O_WRONLY | O_CREAT, 0600);
 
@@ -109,7 +110,7 @@ static void what_is_no_store_is_not_restored(void **state)
 	store_free(STEAL(f->store));
 	assert_false(store_restore(&(struct restore_options){.backup = junk, .where = f->where, .now = T0}, &kept, &e));
 	f->store = open_or_fail(f->where, false); /* untouched */
-	assert_true(store_job_find(f->store, -1, "mine", &(struct job *){NULL}, &e));
+	assert_true(store_job_find(f->store, -1, "mine", &job, &e));
 }
 
 /* A crash between the old store's leaving and the new one's coming must not end in an empty store. */
