@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Secrets in output. The input is a number of values (1 to 4), each after its length (one byte), then the output in
+ * pieces, each after its length; a piece of length 0 is a moment at which nobody wants to wait. No value may come out,
+ * and without such moments the cuts must not matter.
+ */
+#include "base/buf.h"
+#include "exec/mask.h"
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct input {
+	const uint8_t *p;
+	size_t left;
+};
+
+static size_t take(struct input *in, const uint8_t **ret)
+{
+	size_t n = in->left ? in->p[0] : 0;
+
+	if (!in->left)
+		return 0;
+	in->p++;
+	in->left--;
+	n = n < in->left ? n : in->left;
+	*ret = in->p;
+	in->p += n;
+	in->left -= n;
+	return n;
+}
+
+static void collect(const void *data, size_t len, void *arg)
+{
+	buf_add(arg, data, len);
+}
+
+static void check_hidden(const struct buf *out, const struct mask_value *v)
+{
+	const char *p = v->data;
+	size_t len = v->len;
+
+	while (len && (p[len - 1] == '\n' || p[len - 1] == '\r'))
+		len--;
+	if (len < MASK_MIN || memchr(p, '*', len)) /* what stands for a secret may look like such a one */
+		return;
+	if (out->len && memmem(out->data, out->len, p, len))
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct input in = {data, size};
+	struct mask_value values[4] = {};
+	size_t n = size ? 1 + data[0] % 4 : 0;
+	struct mask *m, *whole;
+	AUTO_DONE(buf) out = {};
+	AUTO_DONE(buf) all = {};
+	AUTO_DONE(buf) out_whole = {};
+	bool released = false;
+
+	if (!size)
+		return 0;
+	in.p++;
+	in.left--;
+	for (size_t i = 0; i < n; i++)
+		values[i].len = take(&in, (const uint8_t **)&values[i].data);
+	m = mask_new(values, n);
+	whole = mask_new(values, n);
+	while (m && in.left) {
+		const uint8_t *piece = NULL;
+		size_t len = take(&in, &piece);
+
+		if (len) {
+			mask_write(m, piece, len, collect, &out);
+			buf_add(&all, piece, len);
+		} else {
+			mask_release(m, collect, &out);
+			released = true;
+		}
+	}
+	if (m) {
+		mask_release(m, collect, &out);
+		mask_write(whole, all.data, all.len, collect, &out_whole);
+		mask_release(whole, collect, &out_whole);
+		if (!released && (out.len != out_whole.len || (out.len && memcmp(out.data, out_whole.data, out.len) != 0)))
+			abort();
+		for (size_t i = 0; i < n; i++)
+			check_hidden(&out, &values[i]);
+	}
+	mask_free(m);
+	mask_free(whole);
+	return 0;
+}
