@@ -6,14 +6,18 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "exec/manager.h"
 #include "exec/procfs.h"
+#include "exec/reexec.h"
 #include "exec/spawner.h"
+#include "exec/state.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -27,6 +31,8 @@ struct options {
 	const char *runtime_dir, *output_dir;
 	usec_t linger;
 	bool background;
+	int resume;         /* a state to go on with; -1: none */
+	char *const *argv;
 };
 
 static const char usage_text[] =
@@ -37,9 +43,11 @@ static const char usage_text[] =
 	"  --output-dir DIR    where the output of jobs is kept\n"
 	"  --linger SECONDS    leave after that long without engine, worker and unreported end (60; 0: never)\n"
 	"  --background        return when it listens; messages go to DIR/spawner.log\n"
+	"  --can-read-state N  say by the exit status whether this program could go on where one has left off\n"
+	"                      that writes version N of its state (SIGHUP makes it do so)\n"
 	"  --help, --version\n";
 
-enum { OPT_RUNTIME = 256, OPT_OUTPUT, OPT_LINGER, OPT_BACKGROUND, OPT_HELP, OPT_VERSION };
+enum { OPT_RUNTIME = 256, OPT_OUTPUT, OPT_LINGER, OPT_BACKGROUND, OPT_CAN_READ, OPT_RESUME, OPT_HELP, OPT_VERSION };
 
 /* -1: go on; else the exit code. */
 static int parse_options(int argc, char **argv, struct options *o)
@@ -49,11 +57,13 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{"output-dir", required_argument, NULL, OPT_OUTPUT},
 		{"linger", required_argument, NULL, OPT_LINGER},
 		{"background", no_argument, NULL, OPT_BACKGROUND},
+		{"can-read-state", required_argument, NULL, OPT_CAN_READ},
+		{"resume", required_argument, NULL, OPT_RESUME}, /* by the program itself only */
 		{"help", no_argument, NULL, OPT_HELP},
 		{"version", no_argument, NULL, OPT_VERSION},
 		{},
 	};
-	int64_t seconds;
+	int64_t seconds, number;
 
 	for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
 		switch (c) {
@@ -73,6 +83,13 @@ static int parse_options(int argc, char **argv, struct options *o)
 		case OPT_BACKGROUND:
 			o->background = true;
 			break;
+		case OPT_CAN_READ:
+			return parse_int(optarg, STATE_VERSION_OLDEST, STATE_VERSION, &number) ? 0 : EXIT_FAILURE;
+		case OPT_RESUME:
+			if (!parse_int(optarg, 3, INT32_MAX, &number))
+				return EXIT_USAGE;
+			o->resume = (int)number;
+			break;
 		case OPT_HELP:
 			fputs(usage_text, stdout);
 			return 0;
@@ -90,8 +107,8 @@ static int parse_options(int argc, char **argv, struct options *o)
 	return EXIT_USAGE;
 }
 
-/* Signals come through a descriptor; 0, 1 and 2 exist; nothing inherited stays open. */
-static void settle(void)
+/* Signals come through a descriptor; 0, 1 and 2 exist; nothing inherited stays open but what a state names. */
+static void settle(bool resume)
 {
 	static const char preset[64]; /* the kernel's struct sigaction, all zero: SIG_DFL */
 	sigset_t all;
@@ -105,7 +122,10 @@ static void settle(void)
 	do
 		fd = open("/dev/null", O_RDWR);
 	while (fd >= 0 && fd < 3);
-	close_range(3, ~0U, 0);
+	if (resume)
+		close(fd);
+	else
+		close_range(3, ~0U, 0);
 	umask(027); /* the group may read the output of jobs */
 }
 
@@ -210,26 +230,6 @@ static bool open_places(const struct options *o, int *ret_lock, int *ret_output,
 	return *ret_lock < 0 ? err_errno(e, -*ret_lock, "could not lock '%s'", lock) : true;
 }
 
-/* The service manager, where there is one, waits for this. */
-static void notify_manager(void)
-{
-	static const char ready[] = "READY=1";
-	const char *path = getenv("NOTIFY_SOCKET");
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	AUTO_FD fd = -1;
-	size_t len;
-
-	if (!path || (path[0] != '/' && path[0] != '@') || (len = strlen(path)) >= sizeof(a.sun_path))
-		return;
-	memcpy(a.sun_path, path, len);
-	if (path[0] == '@')
-		a.sun_path[0] = '\0'; /* an abstract one */
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || sendto(fd, ready, sizeof(ready) - 1, MSG_NOSIGNAL, (struct sockaddr *)&a,
-			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)) < 0)
-		log_warning("could not tell the service manager that we are ready: %s", strerror(errno));
-}
-
 static void say_ready(int *fd, int code)
 {
 	unsigned char word = (unsigned char)code;
@@ -240,15 +240,32 @@ static void say_ready(int *fd, int code)
 	*fd = -1;
 }
 
+/* Serves until it is time to leave. */
+static int live(const struct options *o, struct spawner_options *so)
+{
+	__attribute__((cleanup(reexec_done))) struct reexec program = {};
+	AUTO_TEXT path = xprintf("%s/spawner.sock", o->runtime_dir);
+	struct err e = {};
+	bool ok;
+
+	so->linger = o->linger;
+	so->program = &program;
+	ok = reexec_init(&program, o->argv, &e) && spawner_run(so, &e);
+	unlink(path);
+	if (!ok)
+		log_error("%s", e.msg);
+	else
+		log_info("spawner %s leaves", so->id);
+	return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 static int serve(const struct options *o, int *ready)
 {
 	AUTO_FD lock = -1;
 	AUTO_FD output = -1;
 	AUTO_FD sock = -1;
-	AUTO_TEXT path = xprintf("%s/spawner.sock", o->runtime_dir);
 	char id[RANDOM_ID_LEN + 1];
 	struct err e = {};
-	bool ok;
 
 	if (!open_places(o, &lock, &output, &e)) {
 		log_error("%s", e.msg);
@@ -258,29 +275,45 @@ static int serve(const struct options *o, int *ready)
 		log_error("%s", e.msg);
 		return EXIT_FAILURE;
 	}
-	log_info("spawner %s listens at '%s'", id, path);
-	notify_manager();
+	log_info("spawner %s listens at '%s/spawner.sock'", id, o->runtime_dir);
+	manager_tell("READY=1");
 	say_ready(ready, 0);
-	ok = spawner_run(&(struct spawner_options){.listen = sock, .output_dir = output, .id = id,
-				 .linger = o->linger}, &e);
-	unlink(path);
-	if (!ok)
-		log_error("%s", e.msg);
-	else
-		log_info("spawner %s leaves", id);
-	return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+	return live(o, &(struct spawner_options){.listen = sock, .output_dir = output, .lock = lock, .id = id});
+}
+
+/* The process was a spawner before it became this program, and goes on as the same one. */
+static int serve_on(const struct options *o)
+{
+	struct state *state = NULL;
+	const struct state_head *h;
+	struct err e = {};
+	int code;
+
+	prctl(PR_SET_NAME, "jobsched-spawner"); /* it was run by a descriptor */
+	if (!state_open(o->resume, &state, &e)) {
+		log_error("could not go on with what was here: %s", e.msg);
+		return EXIT_FAILURE;
+	}
+	h = state_head(state);
+	manager_tell("READY=1");
+	code = live(o, &(struct spawner_options){.listen = h->listen, .output_dir = h->output_dir, .lock = h->lock,
+				.id = h->id, .resume = state});
+	state_free(state);
+	return code;
 }
 
 int main(int argc, char **argv)
 {
-	struct options o = {.linger = 60 * USEC_SEC};
+	struct options o = {.linger = 60 * USEC_SEC, .resume = -1, .argv = argv};
 	int code = parse_options(argc, argv, &o);
 	int ready = -1;
 
 	if (code >= 0)
 		return code;
-	settle();
+	settle(o.resume >= 0);
 	log_open("jobsched-spawner", LOG_LEVEL_INFO, NULL);
+	if (o.resume >= 0)
+		return serve_on(&o);
 	if (o.background && (io_mkdirs(o.runtime_dir, 0700) < 0 || (ready = go_background(o.runtime_dir)) < 0)) {
 		log_error("could not go to the background in '%s'", o.runtime_dir);
 		return EXIT_FAILURE;

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "exec/payload.h"
+#include "exec/state.h"
 #include "exec/worker.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -339,6 +340,22 @@ static void on_frames(struct source *s, uint32_t events)
 }
 
 /* ---- the set ---- */
+
+/* A connection of the program that was here before, in the same process. */
+bool conns_adopt(struct conns *cs, const struct state_conn *from, const char *node, struct err *e)
+{
+	struct conn *c = xcalloc(1, sizeof(*c));
+
+	*c = (struct conn){.source = {from->fd, on_frames}, .all = cs, .version = from->version,
+		.hello_until = from->hello_until, .full = from->full, .lists = from->lists};
+	frame_text(c->node, sizeof(c->node), node);
+	if (from->engine)
+		cs->engine = c;
+	else
+		*guest_place(cs) = c;
+	return source_watch(cs->ep, &c->source, EPOLL_CTL_ADD, c->full ? EPOLLOUT : EPOLLIN) == 0 ||
+	       err_errno(e, errno, "could not watch the connection of '%s'", c->node);
+}
 
 int conns_watch(struct conns *cs, int listen)
 {

@@ -8,6 +8,8 @@
 #include <stdint.h>
 
 struct conns;
+struct err;
+struct state_conn;
 struct workers;
 
 #define GUESTS_MAX 8 /* connections that have not said hello */
@@ -35,6 +37,7 @@ struct conns {
 };
 
 int conns_watch(struct conns *cs, int listen);        /* 0, or -errno */
+bool conns_adopt(struct conns *cs, const struct state_conn *from, const char *node, struct err *e);
 usec_t conns_turn(struct conns *cs, usec_t now);      /* frees the dead; when the next guest has waited too long */
 void conns_done(struct conns *cs);
 void conns_report(struct conns *cs);                  /* what workers have to tell, as the socket allows */

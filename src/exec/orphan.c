@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "exec/procfs.h"
+#include "exec/state.h"
 #include "exec/worker.h"
 #include <errno.h>
 #include <signal.h>
@@ -15,11 +16,6 @@
 #define LOOKS_MAX 8                   /* at a time, while there is more to reap */
 #define STRANGER_LOOKS 3              /* a process in the middle of exec shows no environment */
 #define STRANGER_WAIT (20 * USEC_MSEC)
-
-struct adopted {
-	int64_t run, fence; /* run 0: it does not say */
-	int looks;
-};
 
 static struct worker *owner_by_session(const struct workers *ws, pid_t pid)
 {
@@ -48,6 +44,15 @@ static void identify(struct workers *ws, pid_t pid, struct adopted *a)
 	}
 }
 
+void workers_know(struct workers *ws, const struct state_adopted *from)
+{
+	struct adopted *a = xcalloc(1, sizeof(*a));
+
+	*a = (struct adopted){(pid_t)from->pid, from->run, from->fence, from->looks};
+	free(map_take(&ws->adopted, a->pid));
+	map_put(&ws->adopted, a->pid, a);
+}
+
 /* It is our child and not reaped, so the number is its own. Returns whether to wait for it to say who it is. */
 static bool visit(struct workers *ws, pid_t pid)
 {
@@ -56,6 +61,7 @@ static bool visit(struct workers *ws, pid_t pid)
 
 	if (!a) {
 		a = xcalloc(1, sizeof(*a));
+		a->pid = pid;
 		map_put(&ws->adopted, pid, a);
 	}
 	if (!a->run && a->looks < STRANGER_LOOKS)

@@ -36,6 +36,7 @@ struct output_writer {
 	int64_t told;        /* the gap_to that readers can see */
 };
 void output_writer_init(struct output_writer *w, int dir, int64_t run, int64_t attempt, int64_t limit);
+void output_writer_adopt(struct output_writer *w, int dir, int64_t run, int64_t attempt); /* numbers and fd are there */
 void output_writer_done(struct output_writer *w);
 void output_write(struct output_writer *w, const void *data, size_t len); /* never fails the job */
 int64_t output_total(const struct output_writer *w);

@@ -26,10 +26,18 @@ uint64_t output_head_sum(const struct output_head *h)
 	return sum;
 }
 
+void output_writer_adopt(struct output_writer *w, int dir, int64_t run, int64_t attempt)
+{
+	w->dir = dir;
+	w->run = run;
+	w->attempt = attempt;
+	memcpy(w->h.magic, "jobout1\n", sizeof(w->h.magic));
+}
+
 void output_writer_init(struct output_writer *w, int dir, int64_t run, int64_t attempt, int64_t limit)
 {
-	*w = (struct output_writer){.dir = dir, .fd = -1, .run = run, .attempt = attempt};
-	memcpy(w->h.magic, "jobout1\n", sizeof(w->h.magic));
+	*w = (struct output_writer){.fd = -1};
+	output_writer_adopt(w, dir, run, attempt);
 	w->h.head = limit / 10;
 	w->h.tail = limit - w->h.head;
 	w->h.gap_from = w->h.gap_to = w->told = w->h.head;

@@ -5,6 +5,9 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "exec/conn.h"
+#include "exec/manager.h"
+#include "exec/reexec.h"
+#include "exec/state.h"
 #include "exec/worker.h"
 #include <errno.h>
 #include <signal.h>
@@ -26,6 +29,7 @@ struct spawner {
 	usec_t stop_until;   /* 0: not stopping, or workers are left */
 	usec_t armed;        /* what the timer is set to; 0: off */
 	bool leave;
+	bool reload;         /* SIGHUP came */
 };
 
 static void on_signal(struct source *s, uint32_t events)
@@ -37,6 +41,8 @@ static void on_signal(struct source *s, uint32_t events)
 	while (read(s->fd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
 		if (si.ssi_signo == SIGCHLD) {
 			sp->workers.look_wanted = true;
+		} else if (si.ssi_signo == SIGHUP) {
+			sp->reload = true;
 		} else if ((si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT) && !sp->workers.stopping) {
 			log_info("told to stop: ending %zu workers", sp->workers.running);
 			workers_stop(&sp->workers);
@@ -104,6 +110,40 @@ static void turn(struct spawner *sp)
 	arm(sp, earlier(next, workers_next(&sp->workers)));
 }
 
+/* ---- a newer program in our place ---- */
+
+static bool reexec(struct spawner *sp, struct err *e)
+{
+	const struct workers *ws = &sp->workers;
+	struct state_head head = {.listen = sp->o->listen, .output_dir = sp->o->output_dir, .lock = sp->o->lock,
+		.nofile_soft = (int64_t)ws->nofile.rlim_cur, .nofile_hard = (int64_t)ws->nofile.rlim_max,
+		.stopping = ws->stopping, .stop_until = sp->stop_until, .idle_since = sp->idle_since};
+	__attribute__((cleanup(state_fds_done))) struct state_fds fds = {};
+	AUTO_FD program = reexec_check(sp->o->program, e);
+	AUTO_FD state = -1;
+
+	if (program < 0)
+		return false;
+	frame_text(head.id, sizeof(head.id), sp->o->id);
+	state = state_save(&head, &sp->conns, &sp->workers, &fds);
+	if (state < 0)
+		return err_errno(e, -state, "could not write down our state");
+	log_info("becoming '%s' with %zu workers", sp->o->program->path, ws->running);
+	return reexec_go(sp->o->program, program, state, &fds, e);
+}
+
+/* Between two turns nothing is half done. Returns only when the old program goes on. */
+static void reload(struct spawner *sp)
+{
+	struct err e = {};
+
+	sp->reload = false;
+	manager_tell_reloading();
+	if (!reexec(sp, &e))
+		log_error("not reloaded, this program goes on: %s", e.msg);
+	manager_tell("READY=1");
+}
+
 static bool watch(struct spawner *sp, struct err *e)
 {
 	sigset_t set;
@@ -139,7 +179,23 @@ static bool spawner_loop(struct spawner *sp, struct err *e)
 			s->on_ready(s, events[i].events);
 		}
 		turn(sp);
+		if (sp->reload)
+			reload(sp);
 	}
+	return true;
+}
+
+static bool resume(struct spawner *sp, struct err *e)
+{
+	const struct state_head *h = state_head(sp->o->resume);
+
+	if (!state_apply(sp->o->resume, &sp->conns, &sp->workers, e))
+		return false;
+	sp->workers.stopping = h->stopping;
+	sp->workers.look_wanted = true; /* the signal of a child may have gone to the program before us */
+	sp->stop_until = h->stop_until;
+	sp->idle_since = h->idle_since;
+	log_info("went on with %zu workers", sp->workers.running);
 	return true;
 }
 
@@ -166,7 +222,10 @@ bool spawner_run(const struct spawner_options *o, struct err *e)
 	sp.conns = (struct conns){.ep = sp.ep, .output_dir = o->output_dir, .id = o->id, .workers = &sp.workers};
 	if (!workers_init(&sp.workers, sp.ep, o->output_dir, o->id, e) || !watch(&sp, e))
 		return false;
-	ends_load(&sp.workers);
+	if (o->resume && !resume(&sp, e))
+		return err_wrap(e, "could not go on with what was here");
+	if (!o->resume)
+		ends_load(&sp.workers);
 	if (!spawner_loop(&sp, e))
 		return false;
 	ends_save(&sp.workers);

@@ -5,12 +5,17 @@
 #include <stdbool.h>
 
 struct err;
+struct reexec;
+struct state;
 
 struct spawner_options {
 	int listen;          /* a listening SOCK_SEQPACKET socket; borrowed */
 	int output_dir;      /* borrowed */
+	int lock;            /* borrowed: that of the runtime directory */
 	const char *id;      /* of this life; borrowed */
 	usec_t linger;       /* leave after that long with nothing to do; 0: never */
+	const struct reexec *program; /* borrowed: what SIGHUP makes us again */
+	const struct state *resume;   /* borrowed; NULL: a new life */
 };
 
 /* Serves until there is nothing to do or it is told to end (SIGTERM, SIGINT). All signals are blocked by the caller. */

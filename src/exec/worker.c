@@ -451,3 +451,48 @@ struct worker *workers_start(struct workers *ws, const struct frame_start *s, co
 		deadline_set(&ws->deadlines, &w->deadline, clock_boot(&clock_system) + s->timeout);
 	return w;
 }
+
+/* ---- from the program that was here before ---- */
+
+void workers_tell(struct workers *ws, int64_t run, int64_t fence, bool asked, unsigned news)
+{
+	struct worker *w = workers_find(ws, run, fence);
+
+	w->asked = asked;
+	w->news = 0;
+	worker_post(w, news);
+}
+
+static bool watch_adopted(struct worker *w)
+{
+	return (w->exit.fd < 0 || source_watch(w->all->ep, &w->exit, EPOLL_CTL_ADD, EPOLLIN) == 0) &&
+	       (w->out.fd < 0 || source_watch(w->all->ep, &w->out, EPOLL_CTL_ADD, EPOLLIN) == 0);
+}
+
+bool workers_adopt(struct workers *ws, const struct worker *from, char *error, struct err *e)
+{
+	struct worker *w = worker_new(ws, &(struct frame_start){.run = from->run, .fence = from->fence,
+						  .attempt = from->attempt, .grace = from->grace});
+	struct worker fresh = *w;
+
+	*w = *from;
+	w->all = ws;
+	w->same_run = fresh.same_run;
+	w->exit.on_ready = on_exit_ready;
+	w->out.on_ready = on_output;
+	w->deadline = (struct deadline){};
+	w->error = error;
+	output_writer_adopt(&w->output, ws->output_dir, w->run, w->attempt);
+	if (w->phase >= WORKER_RUNNING && w->phase <= WORKER_ENDING)
+		ws->running++;
+	if (w->phase >= WORKER_RUNNING && w->phase < WORKER_ENDING)
+		map_put(&ws->by_pid, w->pid, w);
+	if (w->phase == WORKER_ENDING)
+		worker_ending_add(w);
+	if (from->deadline.at)
+		deadline_set(&ws->deadlines, &w->deadline, from->deadline.at);
+	if (!watch_adopted(w))
+		return err_errno(e, errno, "could not watch the worker of run %lld", (long long)w->run);
+	worker_post(w, 0);
+	return true;
+}

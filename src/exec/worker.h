@@ -20,6 +20,7 @@ struct frame_ended;
 struct frame_start;
 struct launcher;
 struct payload;
+struct state_adopted;
 struct workers;
 
 enum worker_phase {
@@ -59,6 +60,13 @@ struct worker {
 	bool posted;                 /* is in the outbox */
 	struct worker *next_posted, *next_ending, *next_dead;
 	struct worker *same_run;     /* with another fence */
+};
+
+/* A child that came to us when its parent died. */
+struct adopted {
+	pid_t pid;
+	int64_t run, fence; /* run 0: it does not say */
+	int looks;
 };
 
 struct workers {
@@ -103,6 +111,11 @@ usec_t workers_next(const struct workers *ws);  /* boottime of the next turn tha
 /* ends.c: what was not acknowledged when the spawner is stopped, for the one that comes after it */
 void ends_save(struct workers *ws);
 void ends_load(struct workers *ws);
+
+/* state_read.c: workers of the program that was here before, in the same process */
+bool workers_adopt(struct workers *ws, const struct worker *from, char *error /* moved */, struct err *e);
+void workers_tell(struct workers *ws, int64_t run, int64_t fence, bool asked, unsigned news);
+void workers_know(struct workers *ws, const struct state_adopted *a);
 
 /* ---- within the module ---- */
 void worker_end_frame(struct frame *f, const struct worker *w);

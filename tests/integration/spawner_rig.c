@@ -37,7 +37,7 @@ static void on_report(const struct spawn_report *r, void *arg)
 void rig_spawner_start(struct rig *g)
 {
 	const char *build = getenv("top_builddir");
-	AUTO_TEXT program = xprintf("%s/jobsched-spawner", build ? build : ".");
+	AUTO_TEXT program = g->program ? xstrdup(g->program) : xprintf("%s/jobsched-spawner", build ? build : ".");
 	AUTO_TEXT log = xprintf("%s/log", g->dir);
 	char *own[] = {program, (char *)"--runtime-dir", g->dir, (char *)"--output-dir", g->output,
 		(char *)"--linger", (char *)"20", NULL};
@@ -49,6 +49,10 @@ void rig_spawner_start(struct rig *g)
 	for (; g->wrapper && g->wrapper[n]; n++)
 		argv[n] = (char *)g->wrapper[n];
 	memcpy(argv + n, own, sizeof(own));
+	n += ELEMENTS(own) - 1;
+	for (size_t i = 0; g->options && g->options[i]; i++)
+		argv[n++] = (char *)g->options[i];
+	argv[n] = NULL;
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_addopen(&files, 2, log, O_WRONLY | O_CREAT | O_APPEND, 0600);
 	r = posix_spawnp(&g->spawner, argv[0], &files, NULL, argv, environ);
@@ -110,6 +114,18 @@ void rig_up(struct rig *g)
 	rig_up_here(g);
 }
 
+void rig_up_with(struct rig *g, const char *const *options)
+{
+	*g = (struct rig){.next_run = 1, .options = options};
+	rig_up_here(g);
+}
+
+void rig_up_program(struct rig *g, const char *program)
+{
+	*g = (struct rig){.next_run = 1, .program = program};
+	rig_up_here(g);
+}
+
 static void rig_up_here(struct rig *g)
 {
 	strcpy(g->dir, "/tmp/rig.XXXXXX");
@@ -130,6 +146,38 @@ void rig_spawner_kill(struct rig *g)
 	kill(g->spawner, SIGKILL);
 	assert_int_equal(waitpid(g->spawner, NULL, 0), g->spawner);
 	g->spawner = 0;
+}
+
+size_t rig_logged(struct rig *g, const char *words)
+{
+	AUTO_TEXT path = xprintf("%s/log", g->dir);
+	AUTO_DONE(buf) log = {};
+	size_t times = 0;
+
+	if (io_read_file(path, &log, 16 << 20) < 0 || !log.data)
+		return 0;
+	for (const char *at = log.data; (at = strstr(at, words)); at++)
+		times++;
+	return times;
+}
+
+void rig_wait_logged(struct rig *g, const char *words, size_t times)
+{
+	usec_t until = clock_boot(&clock_system) + RIG_PATIENCE;
+
+	while (rig_logged(g, words) < times) {
+		if (clock_boot(&clock_system) >= until)
+			fail_msg("the spawner does not say '%s'", words);
+		sd_event_run(g->ev, 2000);
+	}
+}
+
+void rig_reload(struct rig *g)
+{
+	size_t times = rig_logged(g, "went on with");
+
+	kill(g->spawner, SIGHUP);
+	rig_wait_logged(g, "went on with", times + 1);
 }
 
 void rig_down(struct rig *g)

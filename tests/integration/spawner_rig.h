@@ -29,13 +29,20 @@ struct rig {
 	int64_t next_run;
 	int output_dir;
 	const char *const *wrapper; /* words before the spawner's own; NULL: none */
+	const char *program;        /* NULL: the one that was built */
+	const char *const *options; /* further ones of the spawner; NULL: none */
 };
 
 void rig_up(struct rig *g);            /* directory, spawner, connection */
+void rig_up_with(struct rig *g, const char *const *options);
+void rig_up_program(struct rig *g, const char *program);
 bool rig_up_as_nobody(struct rig *g, const char *nproc); /* nproc NULL: as it is; false: cannot be done */
 void rig_down(struct rig *g);          /* and nothing is left: no process, no file */
 void rig_spawner_start(struct rig *g); /* waits until it listens */
 void rig_spawner_kill(struct rig *g);  /* SIGKILL */
+size_t rig_logged(struct rig *g, const char *words); /* how often so far */
+void rig_wait_logged(struct rig *g, const char *words, size_t times);
+void rig_reload(struct rig *g);        /* SIGHUP, and waits until the new program has gone on */
 void rig_connect(struct rig *g);       /* a new engine */
 void rig_disconnect(struct rig *g);
 
