@@ -77,7 +77,7 @@ struct event *event_make(const struct event_new *n)
 
 	ev->at = n->at;
 	ev->uid = by->uid;
-	ev->owner = n->job ? n->owner : by->uid;
+	ev->owner = n->job ? n->owner : by->number ? by->number : by->uid;
 	ev->who = by->who[0] ? xstrdup(by->who) : NULL;
 	ev->origin = by->origin[0] ? xstrdup(by->origin) : NULL;
 	ev->what = n->what;

@@ -53,6 +53,7 @@ bool event_what_bits(const char *word, uint64_t *ret);
 /* Who acts. By itself the system does. */
 struct actor {
 	int64_t uid;     /* -1: the system */
+	int64_t number;  /* as an owner (core/owner.h), whose trail it is in where there is no job; 0: the uid */
 	char who[48];    /* its name; empty: unknown */
 	char origin[32]; /* 'unix pid 1234' */
 };

@@ -107,7 +107,7 @@ bool job_name_check(const char *name, struct err *e); /* [A-Za-z0-9._-]{1,128}, 
 /* A stored job. The spec is JSON text here: the store keeps it and never looks inside. */
 struct job {
 	int64_t id;
-	uint32_t uid;
+	int64_t uid;            /* the owner's number: core/owner.h */
 	char *owner;
 	char *name;             /* NULL: none */
 	enum job_state state;

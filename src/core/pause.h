@@ -42,7 +42,7 @@ struct pause_order *pause_list_add(struct pause_list *l); /* an empty one */
 
 /* What a pause is asked about. */
 struct pause_target {
-	uint32_t uid;
+	int64_t uid;
 	const char *queue;
 	const struct strv *tags; /* KEY=VALUE; NULL: none */
 };

@@ -64,7 +64,7 @@ bool attempt_outcome_parse(const char *name, enum attempt_outcome *ret);
 struct run {
 	int64_t id, job;
 	char *job_name;      /* NULL: none */
-	uint32_t uid;        /* of the job's owner */
+	int64_t uid;         /* the owner's number: core/owner.h */
 	char *owner;
 	enum run_kind kind;
 	enum run_state state;

@@ -4,6 +4,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "core/job.h"
+#include "core/owner.h"
 #include "core/plan.h"
 #include "daemon/mail.h"
 #include "exec/output.h"
@@ -204,7 +205,7 @@ json_t *letter_json(const struct letter *l)
 		"notice", json_text(l->id), "kind", notice_kind_name(n->kind), "try", (json_int_t)n->tries,
 		"happened_at", json_time(n->created_at),
 		"job", "id", (json_int_t)n->job, "name", json_text(n->job_name), "owner", json_text(n->owner),
-		"uid", (json_int_t)n->uid,
+		"uid", (json_int_t)owner_uid(n->uid),
 		"run", l->run ? run_to_json(l->run) : json_null(),
 		"node", json_text(l->node), "subject", json_text(l->subject.data), "text", json_text(l->body.data),
 		"output", json_text(tail.data), "changed", changed);

@@ -5,6 +5,7 @@
 #include "base/near.h"
 #include "base/text.h"
 #include "core/job.h"
+#include "core/owner.h"
 #include "core/run.h"
 #include "daemon/request.h"
 #include "daemon/server.h"
@@ -102,7 +103,7 @@ bool question_run_id(const char *ref, int64_t *ret, struct err *e)
 static json_t *broken_job(const struct job *j, const struct err *e)
 {
 	return json_pack("{s:I, s:o, s:o, s:I, s:s, s:o}", "id", (json_int_t)j->id, "name", json_text(j->name),
-		"owner", json_text(j->owner), "uid", (json_int_t)j->uid, "state", job_state_name(j->state), "error",
+		"owner", json_text(j->owner), "uid", (json_int_t)owner_uid(j->uid), "state", job_state_name(j->state), "error",
 		json_text(e->msg));
 }
 

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "core/notice.h"
+#include "core/owner.h"
 #include "daemon/list.h"
 #include "daemon/question.h"
 #include "daemon/routes.h"
@@ -16,7 +17,7 @@ static json_t *notice_to_json(const struct notice *n)
 {
 	return json_pack("{s:I, s:I, s:o, s:o, s:I, s:o, s:s, s:o, s:s, s:I, s:o, s:o, s:o, s:o}", "id", (json_int_t)n->id,
 		"job", (json_int_t)n->job, "job_name", json_text(n->job_name),
-		"run", n->run ? json_integer((json_int_t)n->run) : json_null(), "uid", (json_int_t)n->uid,
+		"run", n->run ? json_integer((json_int_t)n->run) : json_null(), "uid", (json_int_t)owner_uid(n->uid),
 		"owner", json_text(n->owner), "kind", notice_kind_name(n->kind), "channel", json_text(n->channel),
 		"state", notice_state_name(n->state), "tries", (json_int_t)n->tries, "created_at", json_time(n->created_at),
 		"due_at", json_time(n->state == NOTICE_WAITING ? n->due_at : 0), "done_at", json_time(n->done_at),

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job.h"
+#include "core/owner.h"
 #include "daemon/question.h"
 #include "daemon/routes.h"
 #include "store/store.h"
@@ -37,7 +38,7 @@ static json_t *definition(const char *text)
 static json_t *revision_to_json(const struct revision *r)
 {
 	return json_pack("{s:I, s:o, s:I, s:o, s:o, s:o, s:o}", "revision", (json_int_t)r->number, "at", json_time(r->at), "uid",
-		(json_int_t)r->uid, "by", json_text(r->who), "what", json_text(r->what), "undo_to",
+		(json_int_t)owner_uid(r->uid), "by", json_text(r->who), "what", json_text(r->what), "undo_to",
 		r->origin ? json_integer(r->origin) : json_null(), "definition", definition(r->spec));
 }
 

@@ -240,7 +240,7 @@ static bool learn_gates(struct claim *c, struct candidate **v, size_t n, struct 
 	query_text(&q, set_json(&jobs));
 	while (query_row(&q)) {
 		struct job_now *j = job_of(c, query_get_int(&q));
-		uint32_t uid = (uint32_t)query_get_int(&q);
+		int64_t uid = query_get_int(&q);
 		AUTO_TEXT owner = query_get_copy(&q);
 		AUTO_TEXT spec = query_get_copy(&q);
 		struct gate_says says = {.met = true};

@@ -60,7 +60,7 @@ static bool read_limits(struct claim *c, struct err *e)
 		struct share *h;
 		int64_t uid = 0;
 
-		if (!queue && (!text_equal(scope, "owner") || !parse_int(key, 0, UINT32_MAX, &uid)))
+		if (!queue && (!text_equal(scope, "owner") || !parse_int(key, 0, INT64_MAX, &uid)))
 			continue;
 		h = queue ? queue_share(c, key) : owner_share(c, uid);
 		h->running = query_get_int(&q);
@@ -185,7 +185,7 @@ static bool read_lanes(struct claim *c, struct err *e)
 		l = &c->lanes[c->n_lanes++];
 		*l = (struct lane){.last_due = -1, .then = USEC_NEVER};
 		l->queue = query_get_copy(&q);
-		l->uid = (uint32_t)query_get_int(&q);
+		l->uid = query_get_int(&q);
 		l->priority = query_get_int(&q);
 		l->front = query_get_int(&q);
 	}

@@ -56,7 +56,7 @@ struct job_now {
 /* What waits in one queue for one owner with one priority. */
 struct lane {
 	char *queue;                 /* owned */
-	uint32_t uid;
+	int64_t uid;
 	int64_t priority;
 	usec_t front;                /* when the first that was not looked at is due; USEC_NEVER: there is none */
 	struct share *of_queue, *of_owner;

@@ -40,6 +40,7 @@ enum op_kind {
 	OP_EVENT,      /* an event alone: something was refused */
 	OP_LIMIT_SET,  /* a queue or the limits of an owner are made or changed */
 	OP_LIMIT_RM,   /* ... removed; a queue that is in use stays */
+	OP_OWNER,      /* somebody came: the number of this uid and name */
 	OP_NOTICE_ADD,    /* somebody is to be told of a run that goes on, or on trial */
 	OP_NOTICE_TAKE,   /* notices that are due become ours to send, for a while */
 	OP_NOTICE_DONE,   /* a notice was sent, or not */
@@ -52,7 +53,7 @@ enum if_exists { EXISTS_ERROR, EXISTS_KEEP, EXISTS_REPLACE, IF_EXISTS_MAX };
 
 /* A job to be added. Strings are borrowed from the op's owner and live as long as the op. */
 struct job_new {
-	uint32_t uid;
+	int64_t uid;             /* the owner's number: core/owner.h */
 	const char *owner;
 	const char *name;        /* NULL: none */
 	const char *spec;        /* JSON, canonical */
@@ -119,7 +120,7 @@ struct op_job_change {
 
 /* A template of one owner, made or replaced. Texts are borrowed. */
 struct op_template {         /* OP_TEMPLATE_PUT and OP_TEMPLATE_REMOVE */
-	uint32_t uid;
+	int64_t uid;
 	const char *owner, *name;
 	const char *params, *spec; /* JSON */
 	usec_t now;
@@ -417,6 +418,13 @@ struct op_limit {
 	bool created;         /* result */
 };
 
+struct op_owner {
+	uint32_t uid;
+	const char *name;     /* borrowed */
+	usec_t now;
+	int64_t number;       /* result: see core/owner.h */
+};
+
 struct op {
 	enum op_kind kind;
 	bool ok;               /* result */
@@ -455,6 +463,7 @@ struct op {
 		struct op_forget forget;
 		struct op_event event;
 		struct op_limit limit;
+		struct op_owner owner;
 	};
 };
 

@@ -33,7 +33,7 @@ struct store {
 	} crowded[8];                   /* slots with as many jobs as anybody wants to know, and how long we believe it */
 	size_t next_crowded;            /* whose place the next one takes */
 	struct {
-		uint32_t uid;
+		int64_t uid;
 		char *queue;            /* owned */
 		usec_t at;
 	} shut[32];                     /* lanes that a limit closed, and when that was last seen */
@@ -118,7 +118,7 @@ bool notices_prune(struct store *s, struct set *jobs, struct err *e); /* those o
 /* ---- rows ---- */
 struct run *row_run(struct query *q);
 struct job *row_job(struct query *q, struct err *e); /* NULL: the row is damaged */
-uint64_t job_digest(uint32_t uid, const char *owner, const char *spec);
+uint64_t job_digest(int64_t uid, const char *owner, const char *spec);
 bool jobs_read(struct store *s, int64_t uid, const char *ids, struct job_list *ret, struct err *e);
 bool runs_read(struct store *s, const char *ids, struct run_list *ret, struct err *e);
 bool runs_read_claimed(struct store *s, const char *ids, struct claimed_list *ret, struct err *e);
@@ -147,7 +147,7 @@ void tx_done(struct tx *t); /* rolls back unless committed */
 typedef bool op_fn(struct store *s, struct op *const *ops, size_t n, struct err *e);
 op_fn apply_job_add, apply_job_bulk, apply_job_cancel, apply_run_cancel, apply_pausing, apply_resume, apply_pauses_end,
 	apply_trigger, apply_plan, apply_boot, apply_claim, apply_started, apply_ended, apply_give_back, apply_node_open,
-	apply_node_close, apply_prune, apply_forget, apply_late, apply_event, apply_limit_set, apply_limit_rm, apply_dead;
+	apply_node_close, apply_prune, apply_forget, apply_late, apply_event, apply_limit_set, apply_limit_rm, apply_dead, apply_owner;
 op_fn apply_job_change, apply_template;
 op_fn apply_notice_add, apply_notice_take, apply_notice_done, apply_notice_resume;
 bool op_refuse(struct op *op, enum err_kind kind, const char *fmt, ...)
@@ -164,7 +164,7 @@ bool jobs_settle(struct store *s, const char *ids, usec_t now, struct map *ret, 
 /* A job row that is held until the commit, to be paused, resumed or triggered. */
 struct job_held {
 	int64_t id;
-	uint32_t uid;
+	int64_t uid;
 	char *owner, *name, *reason, *queue, *spec; /* owned */
 	enum job_state state;
 	int64_t revision, priority;
@@ -209,9 +209,9 @@ bool places_settle(struct store *s, const char *jobs, struct err *e);
 void look_by(struct store *s, usec_t due_at);
 void look_anew(struct store *s);
 /* ---- definitions ---- */
-int64_t content_digest(uint32_t uid, const char *content);
+int64_t content_digest(int64_t uid, const char *content);
 const char *job_queue(const struct job_new *j);
-bool live_jobs(struct store *s, uint32_t uid, int64_t *ret, struct err *e);
+bool live_jobs(struct store *s, int64_t uid, int64_t *ret, struct err *e);
 bool tags_insert(struct store *s, const struct job_new *j, struct err *e);
 /* Why not is in *why and nothing was changed; false means that the engine failed. */
 bool job_change(struct store *s, struct op_job_change *c, const struct actor *by, struct err *why, struct err *e);
@@ -219,7 +219,7 @@ bool job_change(struct store *s, struct op_job_change *c, const struct actor *by
 /* A run to be made. */
 struct run_new {
 	int64_t id, job, revision, priority;
-	uint32_t uid;
+	int64_t uid;
 	enum run_kind kind;
 	enum run_state state;
 	const char *reason, *queue;

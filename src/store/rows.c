@@ -11,7 +11,7 @@ struct run *row_run(struct query *q)
 	r->id = query_get_int(q);
 	r->job = query_get_int(q);
 	r->job_name = query_get_copy(q);
-	r->uid = (uint32_t)query_get_int(q);
+	r->uid = query_get_int(q);
 	r->owner = query_get_copy(q);
 	r->kind = (enum run_kind)query_get_int(q);
 	r->state = (enum run_state)query_get_int(q);
@@ -54,9 +54,9 @@ static uint64_t digest_add(uint64_t digest, const char *s)
 	return digest;
 }
 
-uint64_t job_digest(uint32_t uid, const char *owner, const char *spec)
+uint64_t job_digest(int64_t uid, const char *owner, const char *spec)
 {
-	return digest_add(digest_add(UINT64_C(0xcbf29ce484222325) ^ uid, owner), spec);
+	return digest_add(digest_add(UINT64_C(0xcbf29ce484222325) ^ (uint64_t)uid, owner), spec);
 }
 
 struct job *row_job(struct query *q, struct err *e)
@@ -66,7 +66,7 @@ struct job *row_job(struct query *q, struct err *e)
 	uint64_t digest;
 
 	j->id = query_get_int(q);
-	j->uid = (uint32_t)query_get_int(q);
+	j->uid = query_get_int(q);
 	j->owner = query_get_copy(q);
 	j->name = query_get_copy(q);
 	j->state = (enum job_state)query_get_int(q);

@@ -137,7 +137,7 @@ struct op_job_change;
 bool store_change_try(struct store *s, struct op_job_change *c, struct err *e);
 
 struct template {
-	uint32_t uid;
+	int64_t uid;
 	char *name, *owner;
 	int64_t revision;
 	char *params;       /* JSON: NAME to its default, or null where a value must be given */
@@ -151,9 +151,9 @@ struct template_list {
 void template_done(struct template *t);
 void template_list_done(struct template_list *l);
 /* The owner's own, else the one that root shares with everybody. ERR_NOT_FOUND with field "template". */
-bool store_template_get(struct store *s, uint32_t uid, const char *name, struct template *ret, struct err *e);
+bool store_template_get(struct store *s, int64_t uid, const char *name, struct template *ret, struct err *e);
 /* Of one owner, by name. */
-bool store_template_list(struct store *s, uint32_t uid, const char *after, size_t limit, struct template_list *ret,
+bool store_template_list(struct store *s, int64_t uid, const char *after, size_t limit, struct template_list *ret,
 	struct err *e);
 #define TEMPLATES_MAX 1000 /* of one owner */
 
@@ -175,7 +175,7 @@ bool store_event_newest(struct store *s, int64_t *ret /* 0: none */, struct err 
 /* A notice as stored: one for each channel. */
 struct notice {
 	int64_t id, job, run; /* run 0: of the job as such */
-	uint32_t uid;
+	int64_t uid;
 	char *job_name, *owner; /* NULL: none, or its job is gone */
 	enum notice_kind kind;
 	char *channel;        /* see notify_parse */
@@ -239,5 +239,8 @@ struct limit_list {
 };
 void limit_list_done(struct limit_list *l);
 /* All of them by key, or the one with this key (ERR_NOT_FOUND names what may have been meant). */
+/* The number of an owner (core/owner.h); -1: he has never been here. */
+bool store_owner_find(struct store *s, uint32_t uid, const char *name, int64_t *ret, struct err *e);
+bool store_owner_named(struct store *s, const char *name, int64_t *ret, struct err *e); /* of several the latest */
 bool store_limits(struct store *s, enum limit_scope scope, const char *key /* NULL: all */, struct limit_list *ret,
 	struct err *e);

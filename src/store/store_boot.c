@@ -52,7 +52,7 @@ static bool read_jobs(struct store *s, const struct op_boot *o, struct booted *b
 		AUTO_TEXT spec = NULL;
 
 		r.job = query_get_int(&q);
-		r.uid = (uint32_t)query_get_int(&q);
+		r.uid = query_get_int(&q);
 		r.revision = query_get_int(&q);
 		r.priority = query_get_int(&q);
 		queue = query_get_copy(&q);

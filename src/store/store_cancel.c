@@ -117,7 +117,7 @@ bool apply_run_cancel(struct store *s, struct op *const *ops, size_t n, struct e
 
 /* ---- jobs ---- */
 
-static bool lock_job(struct store *s, struct op_job_cancel *c, uint32_t *ret_uid, char **ret_queue, struct err *e)
+static bool lock_job(struct store *s, struct op_job_cancel *c, int64_t *ret_uid, char **ret_queue, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_JOB_LOCK, e);
 
@@ -125,7 +125,7 @@ static bool lock_job(struct store *s, struct op_job_cancel *c, uint32_t *ret_uid
 	query_int(&q, c->uid);
 	if (!query_row(&q))
 		return !q.failed;
-	*ret_uid = (uint32_t)query_get_int(&q);
+	*ret_uid = query_get_int(&q);
 	c->name = query_get_copy(&q);
 	c->was = (enum job_state)query_get_int(&q);
 	*ret_queue = query_get_copy(&q);
@@ -164,7 +164,7 @@ static enum job_state job_becomes(const struct op *op)
 	return live(op->job_cancel.was) ? JOB_CANCELLED : op->job_cancel.was;
 }
 
-static bool cancel_job(struct store *s, struct op *op, uint32_t uid, const char *queue, struct err *e)
+static bool cancel_job(struct store *s, struct op *op, int64_t uid, const char *queue, struct err *e)
 {
 	struct op_job_cancel *c = &op->job_cancel;
 	enum job_state becomes = job_becomes(op);
@@ -198,7 +198,7 @@ bool apply_job_cancel(struct store *s, struct op *const *ops, size_t n, struct e
 {
 	for (size_t i = 0; i < n; i++) {
 		AUTO_TEXT queue = NULL;
-		uint32_t uid = 0;
+		int64_t uid = 0;
 
 		if (!lock_job(s, &ops[i]->job_cancel, &uid, &queue, e))
 			return false;

@@ -8,7 +8,7 @@
 
 /* The job as it was found, locked. */
 struct before {
-	uint32_t uid;
+	int64_t uid;
 	char *owner, *name, *queue, *spec; /* owned */
 	enum job_state state;
 	int64_t revision, asked;
@@ -39,7 +39,7 @@ static bool read_by(struct store *s, int query, const struct op_job_change *c, s
 	query_int(&q, c->uid);
 	if (!query_row(&q))
 		return !q.failed;
-	b->uid = (uint32_t)query_get_int(&q);
+	b->uid = query_get_int(&q);
 	b->owner = query_get_copy(&q);
 	b->name = query_get_copy(&q);
 	b->state = (enum job_state)query_get_int(&q);

@@ -42,7 +42,7 @@ bool ids_take(struct store *s, int query, size_t n, int64_t *ids, struct err *e)
 	return !q.failed && (got == n || err_set(e, ERR_INTERNAL, "the store gave too few numbers"));
 }
 
-int64_t content_digest(uint32_t uid, const char *content)
+int64_t content_digest(int64_t uid, const char *content)
 {
 	return content ? (int64_t)job_digest(uid, NULL, content) : 0;
 }
@@ -343,7 +343,7 @@ static bool number_them(struct store *s, struct adding *a, size_t n, struct err 
 	return true;
 }
 
-bool live_jobs(struct store *s, uint32_t uid, int64_t *ret, struct err *e)
+bool live_jobs(struct store *s, int64_t uid, int64_t *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_COUNTER_GET, e);
 

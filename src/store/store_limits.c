@@ -312,7 +312,7 @@ static bool count_owner(struct store *s, struct limit *l, struct err *e)
 	AUTO_QUERY q = {};
 	int64_t uid = 0;
 
-	parse_int(l->key, 0, UINT32_MAX, &uid);
+	parse_int(l->key, 0, INT64_MAX, &uid);
 	if (!read_counter(s, COUNT_OWNER, uid, &l->jobs, e) || !read_counter(s, COUNT_ACTIVE, uid, &l->active, e))
 		return false;
 	q = query_start(s->db, Q_OWNER_QUEUED, e);

@@ -168,7 +168,7 @@ static struct notice *row_notice(struct query *q)
 	n->job = query_get_int(q);
 	n->job_name = query_get_copy(q);
 	n->run = query_get_int(q);
-	n->uid = (uint32_t)query_get_int(q);
+	n->uid = query_get_int(q);
 	n->owner = query_get_copy(q);
 	what = query_get_text(q);
 	if (!what || !notice_kind_parse(what, &n->kind))

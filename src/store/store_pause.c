@@ -25,7 +25,7 @@ bool job_hold(struct store *s, int64_t uid, int64_t id, struct job_held *ret, st
 	if (!query_row(&q))
 		return !q.failed;
 	ret->id = id;
-	ret->uid = (uint32_t)query_get_int(&q);
+	ret->uid = query_get_int(&q);
 	ret->owner = query_get_copy(&q);
 	ret->name = query_get_copy(&q);
 	ret->state = (enum job_state)query_get_int(&q);

@@ -19,7 +19,7 @@ struct round {
 struct due_row {
 	struct due_job due; /* its texts are owned here */
 	char *name, *spec, *queue;
-	uint32_t uid;
+	int64_t uid;
 	int64_t priority;
 	bool sound;
 	struct planned planned;
@@ -48,7 +48,7 @@ static void read_row(struct query *q, struct due_row *row)
 
 	due->job = query_get_int(q);
 	due->slot = query_get_int(q);
-	row->uid = (uint32_t)query_get_int(q);
+	row->uid = query_get_int(q);
 	due->revision = query_get_int(q);
 	row->priority = query_get_int(q);
 	row->queue = query_get_copy(q);

@@ -69,8 +69,8 @@ static bool find_job(struct store *s, int64_t uid, const char *name, struct job 
 {
 	int64_t id, owner = -1, other = 0;
 
-	if (!find_id(s, name, uid < 0 ? 0 : uid, uid < 0 ? UINT32_MAX : uid, &id, &owner, e) ||
-	    (id && uid < 0 && !find_id(s, name, owner + 1, UINT32_MAX, &other, &owner, e)))
+	if (!find_id(s, name, uid < 0 ? 0 : uid, uid < 0 ? INT64_MAX : uid, &id, &owner, e) ||
+	    (id && uid < 0 && !find_id(s, name, owner + 1, INT64_MAX, &other, &owner, e)))
 		return false;
 	if (other)
 		return err_set(e, ERR_CONFLICT, "several owners have a job '%s', %lld and %lld among them; use "

@@ -22,7 +22,7 @@ void template_list_done(struct template_list *l)
 
 /* ---- writing ---- */
 
-static bool count_own(struct store *s, uint32_t uid, int64_t *ret, struct err *e)
+static bool count_own(struct store *s, int64_t uid, int64_t *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_TEMPLATES_COUNT, e);
 
@@ -56,7 +56,7 @@ static bool drop(struct store *s, struct op_template *t, struct err *e)
 	return !q.failed;
 }
 
-static bool read_own(struct store *s, uint32_t uid, const char *name, struct template *ret, struct err *e);
+static bool read_own(struct store *s, int64_t uid, const char *name, struct template *ret, struct err *e);
 
 static bool put_checked(struct store *s, struct op *op, struct err *e)
 {
@@ -98,7 +98,7 @@ bool apply_template(struct store *s, struct op *const *ops, size_t n, struct err
 
 static void read_row(struct query *q, struct template *t)
 {
-	t->uid = (uint32_t)query_get_int(q);
+	t->uid = query_get_int(q);
 	t->name = query_get_copy(q);
 	t->owner = query_get_copy(q);
 	t->revision = query_get_int(q);
@@ -108,7 +108,7 @@ static void read_row(struct query *q, struct template *t)
 	t->updated_at = query_get_int(q);
 }
 
-static bool read_own(struct store *s, uint32_t uid, const char *name, struct template *ret, struct err *e)
+static bool read_own(struct store *s, int64_t uid, const char *name, struct template *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_TEMPLATE_GET, e);
 
@@ -119,7 +119,7 @@ static bool read_own(struct store *s, uint32_t uid, const char *name, struct tem
 	return !q.failed;
 }
 
-bool store_template_get(struct store *s, uint32_t uid, const char *name, struct template *ret, struct err *e)
+bool store_template_get(struct store *s, int64_t uid, const char *name, struct template *ret, struct err *e)
 {
 	AUTO_DONE(template) found = {};
 	AUTO_TX tx = {};
@@ -138,7 +138,7 @@ bool store_template_get(struct store *s, uint32_t uid, const char *name, struct 
 	return true;
 }
 
-static bool read_list(struct store *s, uint32_t uid, const char *after, size_t limit, struct template_list *ret,
+static bool read_list(struct store *s, int64_t uid, const char *after, size_t limit, struct template_list *ret,
 	struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_TEMPLATES_OF, e);
@@ -155,7 +155,7 @@ static bool read_list(struct store *s, uint32_t uid, const char *after, size_t l
 	return !q.failed;
 }
 
-bool store_template_list(struct store *s, uint32_t uid, const char *after, size_t limit, struct template_list *ret,
+bool store_template_list(struct store *s, int64_t uid, const char *after, size_t limit, struct template_list *ret,
 	struct err *e)
 {
 	AUTO_DONE(template_list) found = {};

@@ -105,7 +105,7 @@ static void fill_share(const struct why_world *w, const char *scope, const char 
 void why_world_shares(const struct why_world *w, const struct job *j, usec_t now, struct why_share *ret_queue,
 	struct why_share *ret_owner)
 {
-	char uid[16];
+	char uid[24];
 
 	*ret_queue = (struct why_share){.name = j->queue};
 	*ret_owner = (struct why_share){.name = j->owner};
@@ -115,7 +115,7 @@ void why_world_shares(const struct why_world *w, const struct job *j, usec_t now
 		if (w->tallies[i].uid == j->uid)
 			ret_owner->active += w->tallies[i].n;
 	}
-	snprintf(uid, sizeof(uid), "%" PRIu32, j->uid);
+	snprintf(uid, sizeof(uid), "%" PRId64, j->uid);
 	fill_share(w, "queue", j->queue, now, ret_queue);
 	fill_share(w, "owner", uid, now, ret_owner);
 }

@@ -2,6 +2,7 @@
 /* Writes pauses as JSON. */
 #include "base/auto.h"
 #include "core/job.h"
+#include "core/owner.h"
 #include "core/pause.h"
 #include "wire/codec.h"
 
@@ -10,7 +11,7 @@ json_t *pause_to_json(const struct pause_order *p)
 	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"scope", pause_scope_name(p->scope),
 		"key", json_text(p->key && *p->key ? p->key : NULL),
-		"uid", p->uid < 0 ? json_null() : json_integer(p->uid),
+		"uid", p->uid < 0 ? json_null() : json_integer(owner_uid(p->uid)),
 		"by", json_text(p->by_name),
 		"by_uid", p->by_uid < 0 ? json_null() : json_integer(p->by_uid),
 		"reason", json_text(p->reason),

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "core/event.h"
 #include "core/job.h"
+#include "core/owner.h"
 #include "core/run.h"
 #include "wire/codec.h"
 #include <string.h>
@@ -227,7 +228,7 @@ json_t *job_to_json(const struct job *j, struct err *e)
 	json_object_set_new(o, "id", json_integer(j->id));
 	json_object_set_new(o, "name", json_text(j->name));
 	json_object_set_new(o, "owner", json_text(j->owner));
-	json_object_set_new(o, "uid", json_integer(j->uid));
+	json_object_set_new(o, "uid", json_integer(owner_uid(j->uid)));
 	json_object_set_new(o, "state", json_text(job_state_name(j->state)));
 	json_object_set_new(o, "reason", json_text(j->reason));
 	json_object_set_new(o, "pause", job_pause_to_json(j));
@@ -251,7 +252,7 @@ json_t *run_to_json(const struct run *r)
 	json_object_set_new(o, "job", json_integer(r->job));
 	json_object_set_new(o, "job_name", json_text(r->job_name));
 	json_object_set_new(o, "owner", json_text(r->owner));
-	json_object_set_new(o, "uid", json_integer(r->uid));
+	json_object_set_new(o, "uid", json_integer(owner_uid(r->uid)));
 	json_object_set_new(o, "kind", json_text(run_kind_name(r->kind)));
 	json_object_set_new(o, "state", json_text(run_state_name(r->state)));
 	json_object_set_new(o, "reason", json_text(r->reason));

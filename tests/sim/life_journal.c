@@ -47,7 +47,7 @@ static void say_run(struct life *l, const struct run *r)
 		"\"slot\":%" PRId64 ",\"last\":%" PRId64 ",\"count\":%" PRId64 ",\"due\":%" PRId64
 		",\"attempt\":%" PRId64 ",\"lost\":%" PRId64 ",\"failures\":%" PRId64 ",\"made\":%" PRId64
 		",\"ended\":%" PRId64 ",\"dead\":%" PRId64 ",\"forced\":%d,\"hold\":%d,\"prio\":%" PRId64
-		",\"queue\":\"%s\",\"uid\":%u,\"cancel\":%d",
+		",\"queue\":\"%s\",\"uid\":%" PRId64 ",\"cancel\":%d",
 		r->id, r->job, run_kind_name(r->kind), run_state_name(r->state), r->reason ? r->reason : "", r->slot,
 		r->slot_last, r->slot_count, r->due_at, r->attempt, r->lost, r->failures, r->created_at, r->ended_at,
 		r->dead_at, r->forced, r->hold, r->priority, r->queue, r->uid, r->cancel_asked);

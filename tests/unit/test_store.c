@@ -20,6 +20,7 @@ int main(int argc, char **argv)
 		&store_change_part,
 		&store_control_part,
 		&store_limits_part,
+		&store_owners_part,
 		&store_runs_part,
 		&store_plan_part,
 		&store_list_part,

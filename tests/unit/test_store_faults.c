@@ -21,6 +21,7 @@ static const char *const dump_queries[] = {
 	"SELECT j.name, p.by_uid, p.by_name, p.at, p.until FROM job_pauses p JOIN jobs j ON j.id = p.job ORDER BY j.name",
 	"SELECT id, name, spawner, closed_at FROM nodes ORDER BY id",
 	"SELECT * FROM limits ORDER BY scope, key",
+	"SELECT number, uid, name FROM owners ORDER BY number",
 	"SELECT what, result, object, count(*) FROM events GROUP BY what, result, object ORDER BY what, result, object",
 	"SELECT job, bad, since, last_success, typical FROM job_health ORDER BY job",
 	"SELECT job, run, what, state, tries, due_at, done_at, node, error FROM notices ORDER BY job, what, created_at, id",
@@ -201,6 +202,10 @@ static struct op *make_other(enum op_kind kind)
 	case OP_LIMIT_SET:
 	case OP_LIMIT_RM:
 		return make_limit(kind);
+	case OP_OWNER:
+		op = op_new(kind, NULL, NULL);
+		op->owner = (struct op_owner){.uid = 4711, .name = "newcomer", .now = T0 + 9};
+		break;
 	case OP_EVENT:
 		op = op_new(kind, NULL, NULL);
 		op->act.what = EVENT_JOB_CANCEL;

@@ -409,6 +409,21 @@ ALTER TABLE events ADD COLUMN result TEXT;
 ALTER TABLE events ADD COLUMN owner BIGINT NOT NULL DEFAULT -1;
 CREATE INDEX events_owner ON events (owner, id);
 
+-- migration 3
+UPDATE meta SET value = '3' WHERE key = 'schema';
+
+-- Who has been here. Where a row has a uid it is the owner's number: see core/owner.h.
+CREATE TABLE owners (
+	number BIGINT PRIMARY KEY,
+	uid BIGINT NOT NULL,
+	name TEXT NOT NULL,
+	since BIGINT NOT NULL,
+	UNIQUE (uid, name)
+);
+CREATE INDEX owners_name ON owners (name, since);
+INSERT INTO owners (number, uid, name, since)
+SELECT uid, uid, min(owner), min(created_at) FROM jobs GROUP BY uid;
+
 -- ======== the store itself ========
 
 -- query meta_get(key text) -> value text
@@ -438,6 +453,19 @@ SELECT state, sum(n)::bigint AS n FROM counters WHERE what = :what GROUP BY stat
 
 -- query counter_get(what int, state int) -> n int
 SELECT coalesce(sum(n), 0)::bigint AS n FROM counters WHERE what = :what AND state = :state
+
+-- ======== owners ========
+
+-- query owner_find(uid int, name text) -> number int
+SELECT number FROM owners WHERE uid = :uid AND name = :name
+
+-- query owner_named(name text) -> number int
+SELECT number FROM owners WHERE name = :name ORDER BY since DESC LIMIT 1
+
+-- query owner_add(uid int, name text, now int)
+INSERT INTO owners (number, uid, name, since)
+SELECT :uid::bigint + 4294967296 * (SELECT count(*) FROM owners WHERE uid = :uid), :uid::bigint, :name::text, :now::bigint
+ON CONFLICT DO NOTHING
 
 -- ======== jobs ========
 
