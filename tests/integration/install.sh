@@ -13,6 +13,7 @@ installed() {
 	for name in bin/jobctl sbin/jobschedd libexec/jobsched/jobsched-spawner \
 		lib/systemd/system/jobschedd.service lib/systemd/system/jobschedd.socket \
 		lib/systemd/system/jobsched-spawner.service lib/systemd/user/jobschedd.service lib/sysusers.d/jobsched.conf \
+		lib/tmpfiles.d/jobsched.conf doc/jobsched/network.conf \
 		man/man1/jobctl.1 man/man5/jobschedd.conf.5 man/man8/jobschedd.8 man/man8/jobsched-spawner.8; do
 		grep -q "/$name\$" "$work/files" || echo "$name is missing"
 	done
