@@ -68,6 +68,12 @@ static struct claim_verdict wait_until(usec_t at, const char *reason, usec_t las
 	return (struct claim_verdict){.verb = CLAIM_WAIT, .reason = reason, .at = at <= last ? at : last + 1};
 }
 
+/* At the same moments for all that wait: one claim looks at all of them, and not one at each. */
+static usec_t next_look(usec_t now)
+{
+	return (now / CLAIM_LOOK_AGAIN + 1) * CLAIM_LOOK_AGAIN;
+}
+
 struct claim_verdict claim_decide(const struct claim_facts *f)
 {
 	bool needs_place = f->policy.places > 0 && !f->has_place, expires;
@@ -83,7 +89,7 @@ struct claim_verdict claim_decide(const struct claim_facts *f)
 	if (needs_place && !place_free && !f->forced)
 		return no_place(f);
 	if (f->unmet)
-		return wait_until(f->now + CLAIM_LOOK_AGAIN, f->unknown ? "condition unknown" : "condition", last);
+		return wait_until(next_look(f->now), f->unknown ? "condition unknown" : "condition", last);
 	if (f->rate_at > f->now)
 		return wait_until(f->rate_at, "rate", last);
 	return (struct claim_verdict){.verb = CLAIM_START, .takes_place = place_free};

@@ -6,7 +6,7 @@
 
 /* ---- a run that is due ---- */
 
-#define CLAIM_LOOK_AGAIN (15 * USEC_SEC) /* after a condition did not hold */
+#define CLAIM_LOOK_AGAIN (15 * USEC_SEC) /* at most, after a condition did not hold */
 
 struct claim_facts {
 	usec_t now, slot;

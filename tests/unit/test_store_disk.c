@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Full, failing and read-only disks under the SQLite engine (F-06, F-07, F-08), and plans that never scan. */
+/* Full, failing and read-only disks under the SQLite engine (F-06, F-07, F-08), plans that never scan, and the cost of a claim. */
 #include "base/text.h"
+#include "claim_fixture.h"
 #include "store/db_sqlite.h"
-#include "store_suite.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -259,11 +259,49 @@ static void no_statement_scans_a_table_that_grows(void **state)
 	sqlite3_close(h);
 }
 
+/* ---- what waits costs a claim nothing ---- */
+
+/* Instructions of SQLite's machine since it was last asked. */
+static int64_t work(struct store *s)
+{
+	const struct db_sqlite *d = (const struct db_sqlite *)s->db;
+	int64_t n = 0;
+
+	for (int i = 0; i < s->db->sql->n_queries; i++)
+		n += sqlite3_stmt_status(d->stmts[i], SQLITE_STMTSTATUS_VM_STEP, 1);
+	return n;
+}
+
+static void queue_in_all_lanes(struct store *s, size_t n)
+{
+	for (uint32_t owner = 0; owner < 6; owner++)
+		for (int64_t priority = 0; priority < 5; priority++)
+			add_slots(s, &(struct slots){.n = n, .step = 1, .uid = 1000 + owner, .priority = priority});
+}
+
+static void a_claim_costs_what_it_starts_and_not_what_waits(void **state)
+{
+	struct store *s = store_of(state);
+	int64_t few, many;
+
+	queue_in_all_lanes(s, 12);
+	work(s);
+	run_free(claim_one(s, T0 + USEC_MIN));
+	few = work(s);
+	queue_in_all_lanes(s, 300);
+	work(s);
+	run_free(claim_one(s, T0 + USEC_MIN));
+	many = work(s);
+	assert_in_range(few, 1000, 100000);
+	assert_in_range(many, 0, few + few / 4);
+}
+
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(every_failing_write_is_told_and_loses_nothing),
 	STORE_TEST(a_failed_sync_stops_all_writing),
 	cmocka_unit_test(a_full_disk_refuses_new_work_and_still_records_ends),
 	cmocka_unit_test(a_read_only_file_system_is_told_and_nothing_is_changed),
 	STORE_TEST(no_statement_scans_a_table_that_grows),
+	STORE_TEST(a_claim_costs_what_it_starts_and_not_what_waits),
 };
 const struct suite_part store_disk_part = {tests, ELEMENTS(tests)};

@@ -301,6 +301,9 @@ static void check_plan(const char *where, const struct db_query *q)
 	/* A set and a table meet by the table's index, never by comparing each with each. */
 	if (strstr(plan.data, "Join Filter") || strstr(plan.data, "Materialize"))
 		fail_msg("%s: %s", q->name, plan.data);
+	/* Rows compared as a whole are sought by the index as a whole. */
+	if (strstr(q->sql, ") > (") && !strstr(plan.data, "Index Cond: (ROW(") && !strstr(plan.data, "AND (ROW("))
+		fail_msg("%s: %s", q->name, plan.data);
 	if (strstr(q->name, "_page") && strstr(plan.data, "Sort"))
 		fail_msg("%s: %s", q->name, plan.data);
 }

@@ -617,9 +617,8 @@ SELECT runs.id, runs.job, runs.kind, runs.attempt, runs.slot, runs.due_at, runs.
 	CASE WHEN runs.places > 0
 		THEN (SELECT place FROM running_jobs WHERE running_jobs.job = runs.job AND running_jobs.run = runs.id)
 		END AS place,
-	CASE WHEN runs.reason = 'rate'
-		THEN (SELECT count(*) FROM runs AS newer WHERE newer.job = runs.job AND newer.slot > runs.slot
-			AND newer.slot <= :now AND newer.kind = RUN_KIND_SCHEDULE) END AS overtaken
+	CASE WHEN runs.reason = 'rate' AND EXISTS (SELECT 1 FROM runs AS newer WHERE newer.job = runs.job
+		AND newer.slot > runs.slot AND newer.slot <= :now AND newer.kind = RUN_KIND_SCHEDULE) THEN 1::bigint END AS overtaken
 FROM runs LEFT JOIN jobs ON jobs.id = runs.job
 WHERE runs.state = RUN_QUEUED AND runs.hold = 0 AND runs.queue = :queue AND runs.uid = :uid
 	AND runs.priority = :priority AND (runs.due_at, runs.id) > (:due_at, :id)

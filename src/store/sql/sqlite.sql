@@ -587,6 +587,8 @@ FROM given(:set) WHERE true
 ON CONFLICT DO NOTHING
 RETURNING id, state, queue, due_at, job, slot_last, ended_at, reason, notifies
 
+-- From lane to lane, whatever waits in them. A row on the right side is sought as a whole only without types, hence the
+-- plus signs, and what equals it is read, too, hence a due time that nothing has.
 -- query lanes() -> queue text, uid int, priority int, due_at int
 WITH RECURSIVE lane(id) AS (
 	SELECT id FROM (SELECT id FROM runs INDEXED BY runs_due WHERE state = RUN_QUEUED AND hold = 0
@@ -594,7 +596,8 @@ WITH RECURSIVE lane(id) AS (
 	UNION ALL
 	SELECT (SELECT next.id FROM runs AS next INDEXED BY runs_due
 		WHERE next.state = RUN_QUEUED AND next.hold = 0
-			AND (next.queue, next.uid, next.priority) > (here.queue, here.uid, here.priority)
+			AND (next.queue, next.uid, next.priority, next.due_at)
+				> (+here.queue, +here.uid, +here.priority, 9223372036854775807)
 		ORDER BY next.queue, next.uid, next.priority, next.due_at LIMIT 1)
 	FROM lane CROSS JOIN runs AS here WHERE here.id = lane.id)
 SELECT queue, uid, priority, due_at FROM lane CROSS JOIN runs WHERE runs.id = lane.id
@@ -615,9 +618,8 @@ SELECT runs.id, runs.job, runs.kind, runs.attempt, runs.slot, runs.due_at, runs.
 	CASE WHEN runs.places > 0
 		THEN (SELECT place FROM running_jobs WHERE running_jobs.job = runs.job AND running_jobs.run = runs.id)
 		END AS place,
-	CASE WHEN runs.reason = 'rate'
-		THEN (SELECT count(*) FROM runs AS newer WHERE newer.job = runs.job AND newer.slot > runs.slot
-			AND newer.slot <= :now AND newer.kind = RUN_KIND_SCHEDULE) END AS overtaken
+	CASE WHEN runs.reason = 'rate' AND EXISTS (SELECT 1 FROM runs AS newer WHERE newer.job = runs.job
+		AND newer.slot > runs.slot AND newer.slot <= :now AND newer.kind = RUN_KIND_SCHEDULE) THEN 1 END AS overtaken
 FROM runs INDEXED BY runs_due LEFT JOIN jobs ON jobs.id = runs.job
 WHERE runs.state = RUN_QUEUED AND runs.hold = 0 AND runs.queue = :queue AND runs.uid = :uid
 	AND runs.priority = :priority AND (runs.due_at, runs.id) > (:due_at, :id)
