@@ -10,10 +10,13 @@
 #include "exec/procfs.h"
 #include "exec/reexec.h"
 #include "exec/spawner.h"
+#include "exec/spawner_conf.h"
 #include "exec/state.h"
+#include "exec/user.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,29 +28,75 @@
 #include <unistd.h>
 
 #define EXIT_USAGE 2
+#define CONFIG_DEFAULT JOBSCHED_SYSCONFDIR "/spawner.conf"
+#define EXIT_CONFIG 78
 #define EXIT_UNAVAILABLE 69 /* another one serves this directory */
 
 struct options {
-	const char *runtime_dir, *output_dir;
+	const char *runtime_dir, *output_dir, *state_dir, *config;
 	usec_t linger;
-	bool background;
+	bool background, system;
 	int resume;         /* a state to go on with; -1: none */
 	char *const *argv;
+};
+
+/* Of the system's spawner. */
+struct authority {
+	struct spawner_conf conf;
+	struct user engine;
 };
 
 static const char usage_text[] =
 	"usage: jobsched-spawner --runtime-dir DIR --output-dir DIR [OPTION…]\n"
 	"Starts workers for jobschedd and reports how they end. Started by jobschedd in user mode.\n"
 	"\n"
-	"  --runtime-dir DIR   where its socket, lock and id are\n"
+	"  --runtime-dir DIR   where its socket is\n"
 	"  --output-dir DIR    where the output of jobs is kept\n"
+	"  --state-dir DIR     where its lock and id are (the runtime directory)\n"
+	"  --system            as root: every worker becomes the owner of its job\n"
+	"  --config FILE       what the system's spawner may do (" CONFIG_DEFAULT ")\n"
 	"  --linger SECONDS    leave after that long without engine, worker and unreported end (60; 0: never)\n"
 	"  --background        return when it listens; messages go to DIR/spawner.log\n"
 	"  --can-read-state N  say by the exit status whether this program could go on where one has left off\n"
 	"                      that writes version N of its state (SIGHUP makes it do so)\n"
 	"  --help, --version\n";
 
-enum { OPT_RUNTIME = 256, OPT_OUTPUT, OPT_LINGER, OPT_BACKGROUND, OPT_CAN_READ, OPT_RESUME, OPT_HELP, OPT_VERSION };
+enum { OPT_RUNTIME = 256, OPT_OUTPUT, OPT_STATE, OPT_SYSTEM, OPT_CONFIG, OPT_LINGER, OPT_BACKGROUND, OPT_CAN_READ, OPT_RESUME,
+	OPT_HELP, OPT_VERSION };
+
+/* What root says of us, and who the engine is. */
+static bool take_authority(const struct options *o, struct authority *ret, struct err *e)
+{
+	const char *path = o->config ? o->config : CONFIG_DEFAULT;
+	enum start_failure why;
+	const struct passwd *pw;
+
+	if (geteuid() != 0)
+		return err_set(e, ERR_DENIED, "--system is for root; without it a spawner serves one user");
+	spawner_conf_init(&ret->conf);
+	if (!spawner_conf_read(&ret->conf, path, e))
+		return false;
+	pw = getpwnam(ret->conf.engine_user);
+	if (!pw)
+		return err_set(e, ERR_REFUSED, "there is no user '%s' for the engine; name one with 'engine-user' in '%s'",
+			ret->conf.engine_user, path);
+	return user_lookup(pw->pw_uid, &ret->engine, &why, e);
+}
+
+/* Asked by an older program before it becomes this one, with all of its options. */
+static bool can_take_over(const struct options *o, const char *version)
+{
+	struct authority who;
+	struct err e = {};
+	int64_t number;
+
+	if (!parse_int(version, STATE_VERSION_OLDEST, STATE_VERSION, &number))
+		return false;
+	if (!o->system || take_authority(o, &who, &e))
+		return true;
+	fprintf(stderr, "jobsched-spawner: %s\n", e.msg);
+	return false;
+}
 
 /* -1: go on; else the exit code. */
 static int parse_options(int argc, char **argv, struct options *o)
@@ -55,6 +104,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 	static const struct option table[] = {
 		{"runtime-dir", required_argument, NULL, OPT_RUNTIME},
 		{"output-dir", required_argument, NULL, OPT_OUTPUT},
+		{"state-dir", required_argument, NULL, OPT_STATE},
+		{"system", no_argument, NULL, OPT_SYSTEM},
+		{"config", required_argument, NULL, OPT_CONFIG},
 		{"linger", required_argument, NULL, OPT_LINGER},
 		{"background", no_argument, NULL, OPT_BACKGROUND},
 		{"can-read-state", required_argument, NULL, OPT_CAN_READ},
@@ -73,6 +125,15 @@ static int parse_options(int argc, char **argv, struct options *o)
 		case OPT_OUTPUT:
 			o->output_dir = optarg;
 			break;
+		case OPT_STATE:
+			o->state_dir = optarg;
+			break;
+		case OPT_SYSTEM:
+			o->system = true;
+			break;
+		case OPT_CONFIG:
+			o->config = optarg;
+			break;
 		case OPT_LINGER:
 			if (!parse_int(optarg, 0, 366 * 86400, &seconds)) {
 				fprintf(stderr, "jobsched-spawner: '%s' is not a number of seconds\n", optarg);
@@ -84,7 +145,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 			o->background = true;
 			break;
 		case OPT_CAN_READ:
-			return parse_int(optarg, STATE_VERSION_OLDEST, STATE_VERSION, &number) ? 0 : EXIT_FAILURE;
+			return can_take_over(o, optarg) ? 0 : EXIT_FAILURE;
 		case OPT_RESUME:
 			if (!parse_int(optarg, 3, INT32_MAX, &number))
 				return EXIT_USAGE;
@@ -101,7 +162,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 			return EXIT_USAGE;
 		}
 	}
-	if (optind == argc && o->runtime_dir && o->output_dir)
+	if (!o->state_dir)
+		o->state_dir = o->runtime_dir;
+	if (optind == argc && o->runtime_dir && o->output_dir && (o->system || !o->config))
 		return -1;
 	fputs(usage_text, stderr);
 	return EXIT_USAGE;
@@ -167,7 +230,21 @@ static int go_background(const char *dir)
 	return pipe[1];
 }
 
-static bool listen_at(const char *dir, int *ret, struct err *e)
+/* The engine's group may connect, too; nothing is changed by name in a directory that is the engine's. */
+static int bind_for(int fd, const struct sockaddr_un *a, const struct authority *who)
+{
+	mode_t mask = umask(who ? 0117 : 077);
+	int r = who && setegid(who->engine.gid) < 0 ? -1 : bind(fd, (const struct sockaddr *)a, sizeof(*a));
+	int cause = errno;
+
+	if (who && setegid(0) < 0)
+		r = -1;
+	umask(mask);
+	errno = cause;
+	return r;
+}
+
+static bool listen_at(const char *dir, const struct authority *who, int *ret, struct err *e)
 {
 	AUTO_TEXT path = xprintf("%s/spawner.sock", dir);
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -179,7 +256,7 @@ static bool listen_at(const char *dir, int *ret, struct err *e)
 	memcpy(a.sun_path, path, strlen(path));
 	if (unlink(path) < 0 && errno != ENOENT)
 		return err_errno(e, errno, "could not remove the old socket '%s'", path);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 16) < 0)
+	if (fd < 0 || bind_for(fd, &a, who) < 0 || listen(fd, 16) < 0)
 		return err_errno(e, errno, "could not listen at '%s'", path);
 	*ret = STEAL_FD(fd);
 	return true;
@@ -211,22 +288,41 @@ static bool succeed(const char *dir, char id[RANDOM_ID_LEN + 1], struct err *e)
 	return r < 0 ? err_errno(e, -r, "could not write '%s'", path) : true;
 }
 
-static bool open_places(const struct options *o, int *ret_lock, int *ret_output, struct err *e)
+/* A directory of ours; of root's spawner, one that the engine's group may pass and nobody else. */
+static bool open_dir(const char *path, mode_t mode, const struct authority *who, int *ret, struct err *e)
 {
-	AUTO_TEXT lock = xprintf("%s/spawner.lock", o->runtime_dir);
-	int r = io_mkdirs(o->runtime_dir, 0700);
+	struct stat st;
+	int r = io_mkdirs(path, mode);
+
+	if (r < 0)
+		return err_errno(e, -r, "could not make directory '%s'", path);
+	*ret = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (who ? O_NOFOLLOW : 0));
+	if (*ret < 0 || fstat(*ret, &st) < 0)
+		return err_errno(e, errno, "could not open directory '%s'", path);
+	if (!who)
+		return true;
+	if (st.st_uid != 0 || st.st_mode & 022)
+		return err_set(e, ERR_REFUSED, "the directory '%s' must belong to root and be writable by root only", path);
+	if (fchown(*ret, 0, who->engine.gid) < 0 || fchmod(*ret, 02750) < 0)
+		return err_errno(e, errno, "could not give directory '%s' to the group of '%s'", path, who->engine.name);
+	return true;
+}
+
+static bool open_places(const struct options *o, const struct authority *who, int *ret_lock, int *ret_output,
+	struct err *e)
+{
+	AUTO_TEXT lock = xprintf("%s/spawner.lock", o->state_dir);
+	AUTO_FD state = -1;
+	int r = io_mkdirs(o->runtime_dir, who ? 0755 : 0700);
 
 	if (r < 0)
 		return err_errno(e, -r, "could not make directory '%s'", o->runtime_dir);
-	r = io_mkdirs(o->output_dir, 0750);
-	if (r < 0)
-		return err_errno(e, -r, "could not make directory '%s'", o->output_dir);
-	*ret_output = open(o->output_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (*ret_output < 0)
-		return err_errno(e, errno, "could not open directory '%s'", o->output_dir);
+	if (!open_dir(o->state_dir, who ? 0750 : 0700, who, &state, e) ||
+		!open_dir(o->output_dir, 0750, who, ret_output, e))
+		return false;
 	*ret_lock = io_lock_file(lock);
 	if (*ret_lock == -EWOULDBLOCK)
-		return err_set(e, ERR_CONFLICT, "another spawner serves '%s'", o->runtime_dir);
+		return err_set(e, ERR_CONFLICT, "another spawner serves '%s'", o->state_dir);
 	return *ret_lock < 0 ? err_errno(e, -*ret_lock, "could not lock '%s'", lock) : true;
 }
 
@@ -264,40 +360,48 @@ static int serve(const struct options *o, int *ready)
 	AUTO_FD lock = -1;
 	AUTO_FD output = -1;
 	AUTO_FD sock = -1;
+	struct authority authority, *who = o->system ? &authority : NULL;
 	char id[RANDOM_ID_LEN + 1];
 	struct err e = {};
 
-	if (!open_places(o, &lock, &output, &e)) {
+	if (who && !take_authority(o, who, &e)) {
+		log_error("%s", e.msg);
+		return EXIT_CONFIG;
+	}
+	if (!open_places(o, who, &lock, &output, &e)) {
 		log_error("%s", e.msg);
 		return e.kind == ERR_CONFLICT ? EXIT_UNAVAILABLE : EXIT_FAILURE;
 	}
-	if (!succeed(o->runtime_dir, id, &e) || !listen_at(o->runtime_dir, &sock, &e)) {
+	if (!succeed(o->state_dir, id, &e) || !listen_at(o->runtime_dir, who, &sock, &e)) {
 		log_error("%s", e.msg);
 		return EXIT_FAILURE;
 	}
 	log_info("spawner %s listens at '%s/spawner.sock'", id, o->runtime_dir);
 	manager_tell("READY=1");
 	say_ready(ready, 0);
-	return live(o, &(struct spawner_options){.listen = sock, .output_dir = output, .lock = lock, .id = id});
+	return live(o, &(struct spawner_options){.listen = sock, .output_dir = output, .lock = lock, .id = id,
+			       .conf = who ? &who->conf : NULL, .engine = who ? who->engine.uid : geteuid()});
 }
 
 /* The process was a spawner before it became this program, and goes on as the same one. */
 static int serve_on(const struct options *o)
 {
 	struct state *state = NULL;
+	struct authority authority, *who = o->system ? &authority : NULL;
 	const struct state_head *h;
 	struct err e = {};
 	int code;
 
 	prctl(PR_SET_NAME, "jobsched-spawner"); /* it was run by a descriptor */
-	if (!state_open(o->resume, &state, &e)) {
+	if (!state_open(o->resume, &state, &e) || (who && !take_authority(o, who, &e))) {
 		log_error("could not go on with what was here: %s", e.msg);
 		return EXIT_FAILURE;
 	}
 	h = state_head(state);
 	manager_tell("READY=1");
 	code = live(o, &(struct spawner_options){.listen = h->listen, .output_dir = h->output_dir, .lock = h->lock,
-				.id = h->id, .resume = state});
+				.id = h->id, .resume = state, .conf = who ? &who->conf : NULL,
+				.engine = who ? who->engine.uid : geteuid()});
 	state_free(state);
 	return code;
 }

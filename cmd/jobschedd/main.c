@@ -19,7 +19,7 @@
 struct options {
 	bool user_mode, print_config, takeover, from_now;
 	const char *restore;
-	const char *config, *store, *state_dir, *runtime_dir, *node_name, *log_level;
+	const char *config, *store, *state_dir, *runtime_dir, *output_dir, *node_name, *log_level;
 };
 
 /* Texts are stored where the table says, flags set. */
@@ -33,6 +33,7 @@ static const struct {
 	{"store", "WHERE", offsetof(struct options, store), "SQLite file or postgresql://…"},
 	{"state-dir", "DIR", offsetof(struct options, state_dir), "keep the store and the output here"},
 	{"runtime-dir", "DIR", offsetof(struct options, runtime_dir), "keep sockets and locks here"},
+	{"output-dir", "DIR", offsetof(struct options, output_dir), "where the spawner keeps the output of jobs"},
 	{"node-name", "NAME", offsetof(struct options, node_name), "name of this node"},
 	{"log-level", "LEVEL", offsetof(struct options, log_level), "error, warning, info or debug"},
 	{"takeover", NULL, offsetof(struct options, takeover),
@@ -152,7 +153,7 @@ int main(int argc, char **argv)
 	uname(&host);
 	config_init(&config);
 	journal_open("jobschedd", host.nodename);
-	if (!places_find(o.user_mode, o.state_dir, o.runtime_dir, &places, &e)) {
+	if (!places_find(o.user_mode, o.state_dir, o.runtime_dir, o.output_dir, &places, &e)) {
 		log_error("%s", e.msg);
 		return EXIT_CONFIG;
 	}

@@ -2,56 +2,81 @@
 /* From a claimed run and its job's spec to the plan the spawner gets. */
 #include "core/plan.h"
 #include "core/job.h"
-#include "core/params.h"
 #include "core/run.h"
 #include <inttypes.h>
 #include <string.h>
 
+#define VAR_PREFIX "JOBSCHED_"
+
+static const char *const failure_names[START_FAILURE_MAX] = {
+	[START_ERROR] = "error",
+	[START_TRANSIENT] = "transient",
+	[START_NO_SUCH_USER] = "no_such_user",
+	[START_OTHER_USER] = "other_user",
+	[START_NOT_ALLOWED] = "not_allowed",
+	[START_NO_WARRANT] = "no_warrant",
+	[START_ACCOUNT_DENIED] = "account_denied",
+	[START_SANDBOX] = "sandbox",
+	[START_LIMIT] = "limit",
+	[START_SECRET] = "secret",
+	[START_ARTIFACT] = "artifact",
+};
+
+const char *start_failure_name(enum start_failure f)
+{
+	return f < START_FAILURE_MAX ? failure_names[f] : "unknown";
+}
+
 void plan_done(struct plan *p)
 {
-	strv_done(&p->argv);
-	strv_done(&p->env);
-	free(p->cwd);
+	order_done(&p->order);
+	strv_done(&p->vars);
 	blob_done(&p->stdin_data);
 	*p = (struct plan){};
 }
 
-static void env_text(struct plan *p, const char *name, const char *value)
+bool plan_var_valid(const char *var)
 {
-	strv_take(&p->env, xprintf("%s=%s", name, value));
+	size_t prefix = strlen(VAR_PREFIX), name, len = strlen(var);
+
+	if (!text_starts(var, VAR_PREFIX) || text_starts(var, VAR_PREFIX "PARAM_") || len > PLAN_VAR_MAX)
+		return false;
+	name = strspn(var + prefix, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+	if (name == 0 || var[prefix + name] != '=' || !text_utf8_valid(var, len))
+		return false;
+	for (const char *c = var; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			return false;
+	return true;
 }
 
-static void env_number(struct plan *p, const char *name, int64_t value)
+static void var_text(struct plan *p, const char *name, const char *value)
 {
-	strv_take(&p->env, xprintf("%s=%" PRId64, name, value));
+	strv_take(&p->vars, xprintf(VAR_PREFIX "%s=%s", name, value));
 }
 
-static void build_env(struct plan *p, const struct plan_source *from, const struct strv *params)
+static void var_number(struct plan *p, const char *name, int64_t value)
+{
+	strv_take(&p->vars, xprintf(VAR_PREFIX "%s=%" PRId64, name, value));
+}
+
+static void build_vars(struct plan *p, const struct plan_source *from)
 {
 	const struct run *r = from->run;
 	char slot[RFC3339_MAX];
 
-	if (from->spec->tz)
-		env_text(p, "TZ", from->spec->tz);
-	env_number(p, "JOBSCHED_JOB", r->job);
-	env_text(p, "JOBSCHED_NAME", r->job_name ? r->job_name : "");
-	env_number(p, "JOBSCHED_RUN", r->id);
-	env_text(p, "JOBSCHED_SLOT", format_rfc3339(r->slot, slot));
-	env_number(p, "JOBSCHED_SLOT_MS", r->slot / USEC_MSEC);
-	env_number(p, "JOBSCHED_ATTEMPT", r->attempt);
+	var_number(p, "JOB", r->job);
+	var_text(p, "NAME", r->job_name ? r->job_name : "");
+	var_text(p, "SLOT", format_rfc3339(r->slot, slot));
+	var_number(p, "SLOT_MS", r->slot / USEC_MSEC);
 	/* the run's number is one per slot, so all attempts of a slot share the key */
-	strv_take(&p->env, xprintf("JOBSCHED_KEY=%s-%" PRId64, from->store_id, r->id));
-	env_number(p, "JOBSCHED_FENCE", r->fence);
-	env_text(p, "JOBSCHED_NODE", from->node);
-	for (size_t i = 0; i < params->n; i++)
-		strv_take(&p->env, xprintf("JOBSCHED_PARAM_%s", params->v[i]));
-	strv_copy(&p->env, &from->spec->env);
+	strv_take(&p->vars, xprintf(VAR_PREFIX "KEY=%s-%" PRId64, from->store_id, r->id));
+	var_text(p, "NODE", from->node);
 }
 
 void plan_build(struct plan *p, const struct plan_source *from)
 {
 	const struct job_spec *s = from->spec;
-	AUTO_DONE(strv) params = {};
 
 	*p = (struct plan){
 		.run = from->run->id,
@@ -60,18 +85,10 @@ void plan_build(struct plan *p, const struct plan_source *from)
 		.timeout = s->timeout,
 		.grace = s->grace,
 		.output_limit = s->output_limit,
-		.umask = s->umask,
-		.cwd = xstrdup(s->cwd),
 	};
-	params_merge(&s->params, from->params, &params);
-	if (s->script) {
-		strv_add(&p->argv, "/bin/sh");
-		strv_add(&p->argv, "-c");
-		strv_add(&p->argv, s->script);
-	} else {
-		params_expand(&s->command, &params, &p->argv);
-	}
-	build_env(p, from, &params);
+	order_from_spec(&p->order, &(struct order_source){.spec = s, .uid = from->run->uid,
+		.owner = from->run->owner, .params = from->params});
+	build_vars(p, from);
 	if (s->stdin_data.data)
 		p->stdin_data = (struct blob){
 			xstrndup(s->stdin_data.data, s->stdin_data.len), s->stdin_data.len};

@@ -299,8 +299,6 @@ static void on_ready(void *arg)
 		.node_id = g->node_id,
 		.store_where = g->store_shown,
 		.output_dir = g->output_dir,
-		/* the system's workers keep the identity of their spawner, which is root's */
-		.workers_uid = g->o.user_mode ? -1 : (int64_t)getuid(),
 		.user_mode = g->o.user_mode,
 	};
 	struct err e = {};

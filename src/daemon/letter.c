@@ -213,14 +213,24 @@ json_t *letter_json(const struct letter *l)
 	return o;
 }
 
+/* NAME=value of one line, as the spawner takes it. */
+static char *text_line(const char *name, const char *value)
+{
+	AUTO_DONE(buf) b = {};
+
+	buf_printf(&b, "%s=", name);
+	text_escape(&b, value, strnlen(value, PLAN_VAR_MAX / 8));
+	return buf_steal(&b);
+}
+
 static void put_env(struct plan *p, const char *name, const char *value)
 {
-	strv_take(&p->env, xprintf("%s=%s", name, value ? value : ""));
+	strv_take(&p->vars, text_line(name, value ? value : ""));
 }
 
 static void put_env_number(struct plan *p, const char *name, int64_t value)
 {
-	strv_take(&p->env, xprintf("%s=%" PRId64, name, value));
+	strv_take(&p->vars, xprintf("%s=%" PRId64, name, value));
 }
 
 static void put_all_env(const struct letter *l, struct plan *p)
@@ -244,23 +254,64 @@ static void put_all_env(const struct letter *l, struct plan *p)
 	put_env_number(p, "JOBSCHED_NOTICE_ATTEMPTS", l->run->attempt);
 }
 
+/* The order of the job with the part that has this command; false: the job does not have it any more. */
+static bool part_of_job(const struct letter *l, const char *command, struct plan *p)
+{
+	AUTO_DONE(job_spec) spec;
+	struct err e = {};
+
+	job_spec_init(&spec);
+	if (!l->job || !spec_from_text(l->job->spec, &spec, &e))
+		return false;
+	order_from_spec(&p->order, &(struct order_source){.spec = &spec, .uid = l->job->uid, .owner = l->job->owner});
+	for (size_t i = 0; i < p->order.notices.n; i++)
+		if (strcmp(p->order.notices.v[i], command) == 0)
+			p->part = (int64_t)i + 1;
+	if (!p->part)
+		order_done(&p->order);
+	return p->part != 0;
+}
+
+/* A command that is in no job: the mail program, or one the job had before it was changed. */
+static void order_alone(struct order *o, int64_t uid, const char *owner)
+{
+	order_init(o);
+	o->uid = uid;
+	o->owner = xstrdup(owner);
+	o->umask = 022;
+}
+
+static void plan_exec(const struct letter *l, const char *command, struct plan *p)
+{
+	if (part_of_job(l, command, p))
+		return;
+	order_alone(&p->order, l->notice->uid, l->notice->owner);
+	strv_add(&p->order.argv, "/bin/sh");
+	strv_add(&p->order.argv, "-c");
+	strv_add(&p->order.argv, command);
+}
+
+static void plan_mail(const struct letter *l, const struct letter_post *how, struct plan *p)
+{
+	order_alone(&p->order, how->as ? (int64_t)how->as_uid : (int64_t)l->notice->uid, how->as ? how->as : l->notice->owner);
+	strv_add(&p->order.argv, how->sendmail);
+	strv_add(&p->order.argv, "-oi");
+	strv_add(&p->order.argv, "--");
+	strv_add(&p->order.argv, how->to);
+}
+
 void letter_plan(const struct letter *l, const struct letter_post *how, struct plan *ret)
 {
 	AUTO_DONE(buf) in = {};
 
 	*ret = (struct plan){.run = -l->notice->id, .fence = l->notice->tries, .attempt = l->notice->tries,
-		.timeout = SEND_TIMEOUT, .grace = SEND_GRACE, .output_limit = SEND_OUTPUT, .umask = 022};
+		.timeout = SEND_TIMEOUT, .grace = SEND_GRACE, .output_limit = SEND_OUTPUT};
 	put_all_env(l, ret);
 	if (how->command) {
-		strv_add(&ret->argv, "/bin/sh");
-		strv_add(&ret->argv, "-c");
-		strv_add(&ret->argv, how->command);
+		plan_exec(l, how->command, ret);
 		buf_add(&in, l->body.data, l->body.len);
 	} else {
-		strv_add(&ret->argv, how->sendmail);
-		strv_add(&ret->argv, "-oi");
-		strv_add(&ret->argv, "--");
-		strv_add(&ret->argv, how->to);
+		plan_mail(l, how, ret);
 		mail_write(&(struct mail){.from_user = l->notice->owner, .from_host = how->host, .to = how->to,
 			.subject = l->subject.data, .id = l->id, .text = l->body.data, .date = how->now}, &in);
 	}

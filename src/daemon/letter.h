@@ -37,6 +37,8 @@ struct letter_post {
 	const char *command;   /* for exec; NULL: mail */
 	const char *sendmail;  /* for mail, with the address and the host it comes from */
 	const char *to, *host;
+	const char *as;        /* whose process the mail program is; NULL: the owner's */
+	uint32_t as_uid;
 	usec_t now;
 };
 void letter_plan(const struct letter *l, const struct letter_post *how, struct plan *ret);

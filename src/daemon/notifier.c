@@ -10,6 +10,7 @@
 #include "core/policy.h"
 #include "daemon/config.h"
 #include "daemon/letter.h"
+#include "daemon/peer.h"
 #include "daemon/store_thread.h"
 #include "daemon/webhook.h"
 #include "daemon/webhook_sign.h"
@@ -22,6 +23,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 #include <systemd/sd-event.h>
+#include <unistd.h>
 
 #define ROOM 64                   /* notices on their way at a time */
 #define LEASE (3 * USEC_MIN)      /* longer than any try takes: then somebody may try again */
@@ -39,6 +41,7 @@ struct notifier {
 	usec_t next, not_before;
 	bool ready, taking, stopped;
 	char host[65];
+	char *self; /* owned: what the engine's user is called */
 };
 
 /* One notice on its way; first a task of the reader's thread. */
@@ -194,6 +197,10 @@ static bool run_command(struct notifier *n, struct sending *g, enum notify_chann
 	} else {
 		how.sendmail = c->sendmail ? c->sendmail : SENDMAIL_DEFAULT;
 		how.to = target;
+		if (g->notice->uid == 0) { /* root's mail needs no root */
+			how.as = n->self;
+			how.as_uid = getuid();
+		}
 	}
 	letter_plan(&g->letter, &how, &plan);
 	g->by_command = true;
@@ -423,6 +430,8 @@ bool notifier_new(struct sd_event *ev, const struct notifier_options *o, struct 
 	n->ev = ev;
 	n->next = USEC_NEVER;
 	snprintf(n->host, sizeof(n->host), "%s", uname(&host) == 0 && host.nodename[0] ? host.nodename : "localhost");
+	if (!peer_lookup(getuid(), true, &n->self, e))
+		return false;
 	*ret = STEAL(n);
 	return true;
 }
@@ -455,5 +464,6 @@ void notifier_free(struct notifier *n)
 		op_free(op);
 	}
 	sd_event_source_disable_unref(n->retry_timer);
+	free(n->self);
 	free(n);
 }

@@ -72,8 +72,8 @@ static bool fits_a_socket(const char *path, struct err *e)
 		"the socket path '%s' is longer than the kernel takes; give a shorter --runtime-dir", path);
 }
 
-bool places_find(bool user_mode, const char *state_dir, const char *runtime_dir, struct places *ret,
-	struct err *e)
+bool places_find(bool user_mode, const char *state_dir, const char *runtime_dir, const char *output_dir,
+	struct places *ret, struct err *e)
 {
 	AUTO_DONE(places) p = {};
 	const char *runtime = env_path("XDG_RUNTIME_DIR");
@@ -86,7 +86,9 @@ bool places_find(bool user_mode, const char *state_dir, const char *runtime_dir,
 			: !user_mode           ? xstrdup("/run/jobsched")
 			: runtime && !state_dir ? xprintf("%s/jobsched", runtime)
 						: xprintf("%s/run", p.state_dir);
-	p.output_dir = user_mode ? xprintf("%s/output", p.state_dir) : xstrdup(JOBSCHED_STATEDIR "-spawner/output");
+	p.output_dir = output_dir  ? xstrdup(output_dir)
+		       : user_mode ? xprintf("%s/output", p.state_dir)
+				   : xstrdup(JOBSCHED_STATEDIR "-spawner/output");
 	p.socket = xprintf("%s/jobsched.sock", p.runtime_dir);
 	p.spawner_socket = xprintf("%s/spawner.sock", p.runtime_dir);
 	p.config = xprintf("%s/jobschedd.conf", user_mode ? config_dir : JOBSCHED_SYSCONFDIR);

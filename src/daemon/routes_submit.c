@@ -274,24 +274,13 @@ static bool run_trial(struct store *s, struct question *q, struct err *e)
 
 /* ---- the routes ---- */
 
-/* Nobody's command may run under an identity that is not his. */
-static bool check_workers(const struct request *r, struct err *e)
-{
-	int64_t uid = r->context->workers_uid;
-
-	if (uid < 0 || uid == (int64_t)request_owner(r))
-		return true;
-	return err_set(e, ERR_DENIED, "this daemon runs jobs of uid %lld only; start your own with 'jobschedd --user'",
-		(long long)uid);
-}
-
 static void submit(struct request *r, bool bulk)
 {
 	const struct server_limits *l = request_limits(r);
 	struct err e = {};
 	struct order *o;
 
-	if (!check_workers(r, &e) || !peer_take_submission(r, &e)) {
+	if (!peer_take_submission(r, &e)) {
 		request_answer_err(r, &e);
 		return;
 	}

@@ -36,7 +36,6 @@ struct server_context {
 	const char *node_name, *node_id;
 	const char *store_where;   /* as it may be shown: without a password */
 	int output_dir;            /* descriptor of the spawner's output directory */
-	int64_t workers_uid;       /* whose jobs the workers can run: a uid, or -1 for everybody's */
 	bool user_mode;            /* only our own uid is served, and the quotas do not apply */
 };
 struct server_limits {             /* config keys of the same names */

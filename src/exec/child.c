@@ -4,9 +4,12 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "exec/user.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
+#include <linux/keyctl.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -27,31 +30,106 @@ struct launcher {
 	struct child_word *word; /* shared, so that a child with its own memory can write it too */
 };
 
-struct order {
+struct launch {
 	const struct child_plan *plan;
 	struct child_word *word;
 };
 
-IN_CHILD static int step_session(const struct order *o)
+IN_CHILD static int step_session(const struct launch *o)
 {
 	(void)o;
 	return setsid() < 0 ? errno : 0;
 }
 
-IN_CHILD static int step_limits(const struct order *o)
+IN_CHILD static int step_limits(const struct launch *o)
 {
 	static const struct rlimit none = {0, 0};
 
 	return setrlimit(RLIMIT_CORE, &none) < 0 || setrlimit(RLIMIT_NOFILE, &o->plan->nofile) < 0 ? errno : 0;
 }
 
-IN_CHILD static int step_umask(const struct order *o)
+/*
+ * From here to the verification: who the command is. Bare system calls, because the library's would look for threads.
+ * A child without a user stays who we are.
+ */
+IN_CHILD static int step_groups(const struct launch *o)
+{
+	const struct user *u = o->plan->user;
+
+	return u && syscall(SYS_setgroups, (long)u->groups_n, u->groups) < 0 ? errno : 0;
+}
+
+IN_CHILD static int step_gid(const struct launch *o)
+{
+	const struct user *u = o->plan->user;
+
+	return u && syscall(SYS_setresgid, u->gid, u->gid, u->gid) < 0 ? errno : 0;
+}
+
+IN_CHILD static int step_uid(const struct launch *o)
+{
+	const struct user *u = o->plan->user;
+
+	return u && syscall(SYS_setresuid, u->uid, u->uid, u->uid) < 0 ? errno : 0;
+}
+
+IN_CHILD static bool groups_are(const struct user *u)
+{
+	gid_t now[USER_GROUPS_MAX];
+	long n = syscall(SYS_getgroups, (long)USER_GROUPS_MAX, now);
+
+	if (n != (long)u->groups_n)
+		return false;
+	for (long i = 0; i < n; i++) /* both are sorted: ours by the lookup, theirs by the kernel */
+		if (now[i] != u->groups[i])
+			return false;
+	return true;
+}
+
+/* No way back, and nothing of root's is left but the name. */
+IN_CHILD static bool powerless(const struct user *u)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = {};
+
+	if (syscall(SYS_setresuid, -1, 0, -1) == 0 || (u->gid != 0 && syscall(SYS_setresgid, -1, 0, -1) == 0))
+		return false;
+	if (syscall(SYS_capget, &head, caps) < 0)
+		return false;
+	return !(caps[0].effective | caps[0].permitted | caps[1].effective | caps[1].permitted);
+}
+
+IN_CHILD static int step_verify(const struct launch *o)
+{
+	const struct user *u = o->plan->user;
+	uid_t uid[3] = {(uid_t)-1, (uid_t)-1, (uid_t)-1};
+	gid_t gid[3] = {(gid_t)-1, (gid_t)-1, (gid_t)-1};
+
+	if (!u)
+		return 0;
+	if (syscall(SYS_getresuid, &uid[0], &uid[1], &uid[2]) < 0 || syscall(SYS_getresgid, &gid[0], &gid[1], &gid[2]) < 0)
+		return errno;
+	for (int i = 0; i < 3; i++)
+		if (uid[i] != u->uid || gid[i] != u->gid)
+			return EPERM;
+	return groups_are(u) && (u->uid == 0 || powerless(u)) ? 0 : EPERM;
+}
+
+/* Keys of ours are nobody's; a kernel without keyrings, or one that forbids them, has none to inherit. */
+IN_CHILD static int step_keyring(const struct launch *o)
+{
+	if (!o->plan->user || syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) >= 0)
+		return 0;
+	return errno == ENOSYS || errno == EPERM ? 0 : errno;
+}
+
+IN_CHILD static int step_umask(const struct launch *o)
 {
 	umask(o->plan->umask);
 	return 0;
 }
 
-IN_CHILD static int step_directory(const struct order *o)
+IN_CHILD static int step_directory(const struct launch *o)
 {
 	if (chdir(o->plan->cwd) == 0)
 		return 0;
@@ -62,14 +140,14 @@ IN_CHILD static int step_directory(const struct order *o)
 }
 
 /* A worker dies with the spawner, also with one that died before this step. */
-IN_CHILD static int step_parent(const struct order *o)
+IN_CHILD static int step_parent(const struct launch *o)
 {
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		return errno;
 	return getppid() == o->plan->parent ? 0 : ESRCH;
 }
 
-IN_CHILD static int step_descriptors(const struct order *o)
+IN_CHILD static int step_descriptors(const struct launch *o)
 {
 	if (dup2(o->plan->in, 0) < 0 || dup2(o->plan->out, 1) < 0 || dup2(o->plan->out, 2) < 0)
 		return errno;
@@ -77,7 +155,7 @@ IN_CHILD static int step_descriptors(const struct order *o)
 }
 
 /* The spawner ignores SIGPIPE and blocks the rest; handlers it has none. */
-IN_CHILD static int step_signals(const struct order *o)
+IN_CHILD static int step_signals(const struct launch *o)
 {
 	const struct sigaction preset = {.sa_handler = SIG_DFL};
 	sigset_t none;
@@ -111,7 +189,7 @@ IN_CHILD static const char *next_candidate(const char *dir, const char *name, ch
 	return dir[n] ? dir + n + 1 : NULL;
 }
 
-IN_CHILD static int step_exec(const struct order *o)
+IN_CHILD static int step_exec(const struct launch *o)
 {
 	const struct child_plan *p = o->plan;
 	const char *dir = p->path;
@@ -138,16 +216,20 @@ IN_CHILD static int step_exec(const struct order *o)
 }
 
 /*
- * In this order. Rooms for what comes later: cgroup and namespaces after the limits; groups, gid, uid and their
- * verification before the umask; capabilities, no_new_privs, landlock and seccomp after the parent's death signal
- * (which a change of uid clears).
+ * In this order. Rooms for what comes later: cgroup and namespaces after the limits; capabilities, no_new_privs,
+ * landlock and seccomp after the parent's death signal (which a change of uid clears).
  */
 static const struct step {
 	const char *name;
-	int (*run)(const struct order *o); /* 0, or an errno */
+	int (*run)(const struct launch *o); /* 0, or an errno */
 } steps[] = {
 	{"session", step_session},
 	{"limits", step_limits},
+	{"groups", step_groups},
+	{"gid", step_gid},
+	{"uid", step_uid},
+	{"verify", step_verify},
+	{"keyring", step_keyring},
 	{"umask", step_umask},
 	{"directory", step_directory},
 	{"parent", step_parent},
@@ -159,7 +241,7 @@ static const struct step {
 
 IN_CHILD static int child_main(void *arg)
 {
-	const struct order *o = arg;
+	const struct launch *o = arg;
 
 	for (int i = 0; i < (int)ELEMENTS(steps); i++) {
 		int error = steps[i].run(o);
@@ -202,7 +284,7 @@ void launcher_free(struct launcher *l)
 
 int child_launch(struct launcher *l, const struct child_plan *p, struct child *ret, struct child_word *ret_word)
 {
-	struct order o = {.plan = p, .word = l->word};
+	struct launch o = {.plan = p, .word = l->word};
 	int pidfd = -1;
 	pid_t pid;
 

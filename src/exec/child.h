@@ -8,9 +8,11 @@
 #include <sys/types.h>
 
 struct err;
+struct user;
 
 /* Everything the child needs, made before it exists; all borrowed. */
 struct child_plan {
+	const struct user *user; /* who to become; NULL: it stays who we are */
 	char *const *argv, *const *envp;
 	const char *path;   /* where a command without a slash is looked for; NULL: nowhere */
 	const char *cwd;    /* to be entered */

@@ -5,8 +5,10 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "exec/admit.h"
 #include "exec/payload.h"
 #include "exec/state.h"
+#include "exec/user.h"
 #include "exec/worker.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -88,14 +90,14 @@ static struct conn **guest_place(struct conns *cs)
 	return oldest;
 }
 
-static bool peer_allowed(int fd)
+static bool peer_allowed(const struct conns *cs, int fd)
 {
 	struct ucred cred = {};
 	socklen_t len = sizeof(cred);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
 		return false;
-	if (cred.uid == geteuid() || cred.uid == 0)
+	if (cred.uid == cs->engine_uid || cred.uid == 0)
 		return true;
 	log_warning("a connection of uid %u was refused", (unsigned)cred.uid);
 	return false;
@@ -115,7 +117,7 @@ static void on_connect(struct source *s, uint32_t events)
 			log_warning("could not accept a connection: %s", strerror(errno));
 		return;
 	}
-	if (!peer_allowed(fd))
+	if (!peer_allowed(cs, fd))
 		return;
 	place = guest_place(cs);
 	c = xcalloc(1, sizeof(*c));
@@ -188,20 +190,31 @@ static int stdin_reopen(int fd)
 	return in < 0 ? -errno : in;
 }
 
-static struct worker *start_new(struct workers *ws, const struct frame_start *s, const struct payload *p,
+static struct worker *start_new(struct conns *cs, const struct frame_start *s, const struct payload *p,
 	const int *fds)
 {
+	struct workers *ws = cs->workers;
+	enum start_failure why;
 	AUTO_FD in = -1;
+	struct user user;
+	struct err e = {};
 
 	if (ws->stopping)
-		return workers_refuse(ws, s, "the spawner is being stopped");
+		return workers_refuse(ws, s, START_TRANSIENT, "the spawner is being stopped");
 	if (ws->count >= WORKERS_MAX || ws->running >= ws->running_max)
-		return workers_refuse(ws, s, "the spawner has as many workers as it can watch");
+		return workers_refuse(ws, s, START_TRANSIENT, "the spawner has as many workers as it can watch");
+	if (!admit(cs->admission, s, p, &user, &why, &e))
+		return workers_refuse(ws, s, why, e.msg);
 	if (s->has_stdin && (in = stdin_reopen(fds[1])) < 0)
-		return workers_refuse(ws, s, "could not open the input of the command");
-	return workers_start(ws, s, p, in);
+		return workers_refuse(ws, s, START_TRANSIENT, "could not open the input of the command");
+	return workers_start(ws, &(struct worker_start){.frame = s, .payload = p, .user = &user, .in = in});
 }
 
+static bool part_valid(const struct frame_start *s, const struct order *o, struct err *e)
+{
+	return s->part <= (int64_t)o->notices.n ||
+	       err_set(e, ERR_INVALID, "a start of part %lld of an order that has no such", (long long)s->part);
+}
 
 static bool start(struct conn *c, const struct frame *f, const int *fds, struct err *e)
 {
@@ -217,10 +230,10 @@ static bool start(struct conn *c, const struct frame *f, const int *fds, struct 
 								: NEWS_STARTED);
 		return true;
 	}
-	if (!payload_read(&p, fds[0], e) ||
+	if (!payload_read(&p, fds[0], e) || !part_valid(&f->start, &p.order, e) ||
 		(f->start.has_stdin && !payload_sealed(fds[1], FRAME_STDIN_MAX, &size, e)))
 		return false;
-	w = start_new(ws, &f->start, &p, fds);
+	w = start_new(c->all, &f->start, &p, fds);
 	w->asked = true;
 	worker_post(w, 0);
 	return true;

@@ -6,7 +6,9 @@
 #include "exec/source.h"
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
+struct admission;
 struct conns;
 struct err;
 struct state_conn;
@@ -26,10 +28,12 @@ struct conn {
 };
 
 struct conns {
-	int ep;                   /* borrowed, as are the next three */
+	int ep;                   /* borrowed, as are the next four */
 	int output_dir;
 	const char *id;           /* of the spawner */
 	struct workers *workers;
+	const struct admission *admission;
+	uid_t engine_uid;         /* who may connect, beside root */
 	struct source listen;     /* its descriptor is borrowed too */
 	struct conn *guests[GUESTS_MAX];
 	struct conn *engine;      /* NULL: none */

@@ -1,38 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Puts a worker's environment together; a later variable of the same name replaces an earlier one. */
 #include "exec/environ.h"
+#include "exec/frame.h"
 #include "exec/procfs.h"
+#include "exec/user.h"
 #include <inttypes.h>
-#include <pwd.h>
-#include <stdio.h>
 #include <string.h>
 
-void environ_base_init(struct environ_base *b, const char *spawner)
-{
-	const struct passwd *pw = getpwuid(geteuid());
-	const char *lang = getenv("LANG");
-	AUTO_TEXT number = xprintf("%u", (unsigned)geteuid());
-	const char *name = pw && pw->pw_name[0] ? pw->pw_name : number;
-
-	*b = (struct environ_base){
-		.home = xstrdup(pw && pw->pw_dir[0] == '/' ? pw->pw_dir : "/"),
-		.spawner = xprintf(PROCFS_SPAWNER "=%s", spawner),
-	};
-	strv_take(&b->vars, xprintf("HOME=%s", b->home));
-	strv_take(&b->vars, xprintf("LOGNAME=%s", name));
-	strv_take(&b->vars, xprintf("USER=%s", name));
-	strv_take(&b->vars, xprintf("SHELL=%s", pw && pw->pw_shell[0] ? pw->pw_shell : "/bin/sh"));
-	strv_add(&b->vars, "PATH=/usr/local/bin:/usr/bin:/bin");
-	strv_take(&b->vars, xprintf("LANG=%s", lang && lang[0] ? lang : "C.UTF-8"));
-}
-
-void environ_base_done(struct environ_base *b)
-{
-	strv_done(&b->vars);
-	free(b->home);
-	free(b->spawner);
-	*b = (struct environ_base){};
-}
+#define OWN_MAX 16 /* those that are not of the payload */
 
 static void set(struct environ_vars *v, char *var)
 {
@@ -46,23 +21,50 @@ static void set(struct environ_vars *v, char *var)
 	v->envp[v->n++] = var;
 }
 
-void environ_build(struct environ_vars *v, const struct environ_base *b, const struct payload *p,
-	int64_t run, int64_t fence)
+static void make(struct environ_vars *v, char *var /* moved */)
 {
-	*v = (struct environ_vars){.envp = xcalloc(b->vars.n + p->envc + 4, sizeof(*v->envp))};
-	snprintf(v->run, sizeof(v->run), PROCFS_RUN "=%" PRId64, run);
-	snprintf(v->fence, sizeof(v->fence), PROCFS_FENCE "=%" PRId64, fence);
-	for (size_t i = 0; i < b->vars.n; i++)
-		set(v, b->vars.v[i]);
-	for (size_t i = 0; i < p->envc; i++)
-		set(v, p->env[i]);
-	set(v, v->run);
-	set(v, v->fence);
-	set(v, b->spawner);
+	strv_take(&v->owned, var);
+	set(v, var);
+}
+
+static void set_user(struct environ_vars *v, const struct environ_source *from)
+{
+	const struct user *u = from->user;
+
+	make(v, xprintf("HOME=%s", u->home));
+	make(v, xprintf("LOGNAME=%s", u->name));
+	make(v, xprintf("USER=%s", u->name));
+	make(v, xprintf("SHELL=%s", u->shell));
+	make(v, xstrdup("PATH=/usr/local/bin:/usr/bin:/bin"));
+	make(v, xprintf("LANG=%s", from->lang && from->lang[0] ? from->lang : "C.UTF-8"));
+}
+
+void environ_build(struct environ_vars *v, const struct environ_source *from)
+{
+	const struct payload *p = from->payload;
+	const struct order *o = &p->order;
+	const struct frame_start *s = from->start;
+
+	*v = (struct environ_vars){
+		.envp = xcalloc(OWN_MAX + p->vars_n + o->params.n + o->env.n + 1, sizeof(*v->envp))};
+	set_user(v, from);
+	if (o->tz && s->part == 0)
+		make(v, xprintf("TZ=%s", o->tz));
+	for (size_t i = 0; i < p->vars_n; i++)
+		set(v, p->vars[i]);
+	make(v, xprintf("JOBSCHED_ATTEMPT=%" PRId64, s->attempt));
+	for (size_t i = 0; s->part == 0 && i < o->params.n; i++)
+		make(v, xprintf("JOBSCHED_PARAM_%s", o->params.v[i]));
+	for (size_t i = 0; s->part == 0 && i < o->env.n; i++)
+		set(v, o->env.v[i]);
+	make(v, xprintf(PROCFS_RUN "=%" PRId64, s->run));
+	make(v, xprintf(PROCFS_FENCE "=%" PRId64, s->fence));
+	make(v, xprintf(PROCFS_SPAWNER "=%s", from->spawner));
 }
 
 void environ_vars_done(struct environ_vars *v)
 {
+	strv_done(&v->owned);
 	free(v->envp);
 	v->envp = NULL;
 }

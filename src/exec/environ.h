@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The environment of a worker: from nothing, ours first, then the plan's, then who started it. */
+/* The environment of a worker: from nothing, the user's, the run's, then the job's own, then who started it. */
 #pragma once
 #include "base/text.h"
 #include "exec/payload.h"
 #include <stdint.h>
 
-/* Looked up once per spawner. */
-struct environ_base {
-	struct strv vars;   /* HOME LOGNAME USER SHELL PATH LANG */
-	char *home;         /* owned */
-	char *spawner;      /* owned: JOBSCHED_SPAWNER=… */
-};
-void environ_base_init(struct environ_base *b, const char *spawner);
-void environ_base_done(struct environ_base *b);
+struct frame_start;
+struct user;
 
 struct environ_vars {
-	char **envp;        /* owned array; its texts are borrowed from base, payload and here */
+	struct strv owned;  /* those made here */
+	char **envp;        /* owned array; its texts are borrowed from 'owned' and the payload */
 	size_t n;
-	char run[48], fence[48];
 };
-void environ_build(struct environ_vars *v, const struct environ_base *b, const struct payload *p,
-	int64_t run, int64_t fence);
+
+struct environ_source {
+	const struct user *user;
+	const struct payload *payload;
+	const struct frame_start *start;
+	const char *lang;    /* NULL: C.UTF-8 */
+	const char *spawner; /* its id */
+};
+void environ_build(struct environ_vars *v, const struct environ_source *from);
 void environ_vars_done(struct environ_vars *v);
 const char *environ_get(const struct environ_vars *v, const char *name); /* NULL: not set */

@@ -12,6 +12,7 @@
  * engine can take its runs over first. Whoever says hello last is the engine; the one before gets superseded.
  */
 #pragma once
+#include "core/plan.h"
 #include "core/run.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,8 +63,10 @@ struct frame_refused {
 struct frame_start { /* with a payload (see payload.h) and, if so said, the stdin as sealed memfds */
 	int64_t run, fence, attempt;
 	int64_t timeout, grace; /* microseconds */
-	int64_t output_limit, umask;
-	int64_t has_stdin;
+	int64_t output_limit;
+	int64_t part;           /* of the order: 0 its command, n the n-th command of its notices */
+	int64_t has_stdin, has_warrant;
+	unsigned char warrant[WARRANT_LEN]; /* zeroes where there is none */
 };
 struct frame_run { /* cancel, ack */
 	int64_t run, fence;
@@ -77,7 +80,7 @@ struct frame_started { /* started, has */
 };
 struct frame_not_started {
 	int64_t run, fence, attempt;
-	int64_t transient;
+	int64_t reason; /* enum start_failure */
 	char error[FRAME_TEXT_MAX];
 };
 struct frame_ended {

@@ -11,39 +11,35 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static void add_texts(struct buf *b, const struct strv *v)
+int payload_memfd(const struct plan *p, struct err *e)
 {
-	for (size_t i = 0; i < v->n; i++)
-		buf_add(b, v->v[i], strlen(v->v[i]) + 1);
-}
-
-int payload_memfd(const struct plan *p)
-{
+	AUTO_DONE(buf) order = {};
 	AUTO_DONE(buf) b = {};
-	struct payload_head head = {
-		.magic = PAYLOAD_MAGIC,
-		.argc = (uint32_t)p->argv.n,
-		.envc = (uint32_t)p->env.n,
-		.has_cwd = p->cwd != NULL,
-	};
+	struct payload_head head = {.magic = PAYLOAD_MAGIC, .vars = (uint32_t)p->vars.n};
+	int fd;
 
-	if (p->argv.n > PAYLOAD_ARGV_MAX || p->env.n > PAYLOAD_ENV_MAX)
-		return -E2BIG;
+	if (!order_encode(&p->order, &order, e))
+		return -1;
+	head.order_len = (uint32_t)order.len;
 	buf_add(&b, &head, sizeof(head));
-	add_texts(&b, &p->argv);
-	add_texts(&b, &p->env);
-	if (p->cwd)
-		buf_add(&b, p->cwd, strlen(p->cwd) + 1);
-	if (b.len > PAYLOAD_MAX)
-		return -E2BIG;
-	return io_memfd_sealed("jobsched-start", b.data, b.len);
+	buf_add(&b, order.data, order.len);
+	for (size_t i = 0; i < p->vars.n; i++)
+		buf_add(&b, p->vars.v[i], strlen(p->vars.v[i]) + 1);
+	if (p->vars.n > PLAN_VARS_MAX || b.len > sizeof(head) + order.len + PAYLOAD_VARS_BYTES) {
+		err_set(e, ERR_TOO_LARGE, "too many variables for one run");
+		return -1;
+	}
+	fd = io_memfd_sealed("jobsched-start", b.data, b.len);
+	if (fd < 0)
+		err_errno(e, -fd, "could not make a memory file");
+	return fd < 0 ? -1 : fd;
 }
 
 void payload_done(struct payload *p)
 {
 	free(p->data);
-	free(p->argv);
-	free(p->env);
+	order_done(&p->order);
+	free(p->vars);
 	*p = (struct payload){};
 }
 
@@ -64,46 +60,33 @@ static char **take_texts(char **pos, const char *end, size_t n)
 	return v;
 }
 
-static bool env_valid(const struct payload *p)
-{
-	for (size_t i = 0; i < p->envc; i++) {
-		const char *eq = strchr(p->env[i], '=');
-
-		if (!eq || eq == p->env[i])
-			return false;
-	}
-	return true;
-}
-
 bool payload_parse(struct payload *ret, const void *data, size_t len, struct err *e)
 {
 	AUTO_DONE(payload) p = {};
 	struct payload_head head;
-	char *pos, *end, **cwd;
+	char *pos, *end;
 
 	if (len < sizeof(head) || len > PAYLOAD_MAX)
 		return err_set(e, ERR_INVALID, "a payload of %zu bytes", len);
 	memcpy(&head, data, sizeof(head));
-	if (head.magic != PAYLOAD_MAGIC || head.argc < 1 || head.argc > PAYLOAD_ARGV_MAX ||
-		head.envc > PAYLOAD_ENV_MAX || head.has_cwd > 1)
+	len -= sizeof(head);
+	if (head.magic != PAYLOAD_MAGIC || head.order_len > len || head.vars > PLAN_VARS_MAX || head.reserved)
 		return err_set(e, ERR_INVALID, "a payload with a head out of range");
-	p.data = xcalloc(1, len - sizeof(head) + 1);
-	memcpy(p.data, (const char *)data + sizeof(head), len - sizeof(head));
-	pos = p.data;
-	end = p.data + len - sizeof(head);
-	p.argc = head.argc;
-	p.envc = head.envc;
-	p.argv = take_texts(&pos, end, p.argc);
-	p.env = p.argv ? take_texts(&pos, end, p.envc) : NULL;
-	cwd = p.env ? take_texts(&pos, end, head.has_cwd) : NULL;
-	if (cwd)
-		p.cwd = cwd[0];
-	free(cwd);
-	if (!cwd || pos != end)
+	p.data = xcalloc(1, len + 1);
+	memcpy(p.data, (const char *)data + sizeof(head), len);
+	p.bytes = p.data;
+	p.bytes_len = head.order_len;
+	if (!order_parse(&p.order, p.bytes, p.bytes_len, e))
+		return false;
+	pos = p.data + head.order_len;
+	end = p.data + len;
+	p.vars_n = head.vars;
+	p.vars = take_texts(&pos, end, p.vars_n);
+	if (!p.vars || pos != end)
 		return err_set(e, ERR_INVALID, "a payload whose texts do not fill it exactly");
-	if (!p.argv[0][0] || !env_valid(&p) || (p.cwd && p.cwd[0] != '/'))
-		return err_set(e, ERR_INVALID, "a payload with an empty command, a variable without a name, "
-					       "or a directory that is not absolute");
+	for (size_t i = 0; i < p.vars_n; i++)
+		if (!plan_var_valid(p.vars[i]))
+			return err_set(e, ERR_INVALID, "a payload with a variable that is not one of a run");
 	*ret = p;
 	p = (struct payload){};
 	return true;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The texts of a start (arguments, environment, directory) in a sealed memfd. */
+/* What a start has beside its frame: the order's bytes, then the variables of the run, in a sealed memfd. */
 #pragma once
 #include "base/auto.h"
+#include "core/order.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -9,26 +10,28 @@
 struct err;
 struct plan;
 
-#define PAYLOAD_MAX (8 << 20)
-#define PAYLOAD_ARGV_MAX 65536
-#define PAYLOAD_ENV_MAX 1024
+#define PAYLOAD_VARS_BYTES (256 << 10)
 
-/* At the start of the memory; the texts follow, each with its NUL: arguments, environment, directory. */
+/* At the start of the memory; the order follows, then the variables, each with its NUL. */
 struct payload_head {
 	uint32_t magic;
-	uint32_t argc, envc;
-	uint32_t has_cwd;
+	uint32_t order_len;
+	uint32_t vars;      /* how many */
+	uint32_t reserved;  /* 0 */
 };
-#define PAYLOAD_MAGIC UINT32_C(0x316c706a) /* "jpl1" */
+#define PAYLOAD_MAGIC UINT32_C(0x326c706a) /* "jpl2" */
+#define PAYLOAD_MAX (sizeof(struct payload_head) + ORDER_MAX + PAYLOAD_VARS_BYTES)
 
 struct payload {
-	char *data;        /* owned; the texts below lie in it */
-	char **argv, **env; /* owned arrays, each followed by a NULL */
-	size_t argc, envc;
-	const char *cwd;   /* NULL: none was given */
+	char *data;          /* owned; what is below lies in it */
+	const char *bytes;   /* of the order: what a warrant is checked against */
+	size_t bytes_len;
+	struct order order;
+	char **vars;         /* owned array, followed by a NULL */
+	size_t vars_n;
 };
 
-int payload_memfd(const struct plan *p); /* a descriptor, or -errno; -E2BIG beyond the bounds above */
+int payload_memfd(const struct plan *p, struct err *e); /* a descriptor; -1 and *e otherwise */
 bool payload_parse(struct payload *ret, const void *data, size_t len, struct err *e);
 bool payload_read(struct payload *ret, int fd, struct err *e); /* checks the seals first */
 void payload_done(struct payload *p);

@@ -54,13 +54,33 @@ static int wait_for(pid_t pid)
 	return si.si_code == CLD_EXITED ? si.si_status : -1;
 }
 
+/* Our own words, and then this one with its value; the array is the caller's. */
+static char **words_with(const struct reexec *x, char *option, char *value)
+{
+	char **argv;
+	size_t n = 0, kept = 0;
+
+	while (x->argv[n])
+		n++;
+	argv = xcalloc(n + 3, sizeof(*argv));
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(x->argv[i], RESUME) == 0 && x->argv[i + 1])
+			i++;
+		else
+			argv[kept++] = x->argv[i];
+	}
+	argv[kept++] = option;
+	argv[kept] = value;
+	return argv;
+}
+
 /* The same file is asked and then run, whatever happens to its name meanwhile. */
 int reexec_check(const struct reexec *x, struct err *e)
 {
 	AUTO_FD fd = open(x->path, O_PATH | O_CLOEXEC);
 	AUTO_TEXT program = xprintf("/proc/self/fd/%d", fd);
 	AUTO_TEXT version = xprintf("%d", STATE_VERSION);
-	char *const argv[] = {(char *)"jobsched-spawner", (char *)"--can-read-state", version, NULL};
+	char **argv = NULL;
 	pid_t pid;
 	int r;
 
@@ -68,7 +88,9 @@ int reexec_check(const struct reexec *x, struct err *e)
 		err_errno(e, errno, "could not open '%s'", x->path);
 		return -1;
 	}
+	argv = words_with(x, (char *)"--can-read-state", version);
 	r = posix_spawn(&pid, program, NULL, NULL, argv, environ);
+	free(argv);
 	if (r) {
 		err_errno(e, r, "could not run '%s'", x->path);
 		return -1;
@@ -84,20 +106,8 @@ int reexec_check(const struct reexec *x, struct err *e)
 bool reexec_go(const struct reexec *x, int program, int state, const struct state_fds *fds, struct err *e)
 {
 	AUTO_TEXT number = xprintf("%d", state);
-	char **argv;
-	size_t n = 0, kept = 0;
+	char **argv = words_with(x, (char *)RESUME, number);
 
-	while (x->argv[n])
-		n++;
-	argv = xcalloc(n + 3, sizeof(*argv));
-	for (size_t i = 0; i < n; i++) {
-		if (strcmp(x->argv[i], RESUME) == 0 && x->argv[i + 1])
-			i++;
-		else
-			argv[kept++] = x->argv[i];
-	}
-	argv[kept++] = (char *)RESUME;
-	argv[kept] = number;
 	state_fds_inherit(fds, true);
 	syscall(SYS_execveat, program, "", argv, environ, AT_EMPTY_PATH);
 	err_errno(e, errno, "could not become '%s'", x->path);

@@ -13,7 +13,7 @@ static void started_frame(struct frame *f, const struct worker *w)
 static void not_started_frame(struct frame *f, const struct worker *w)
 {
 	f->not_started = (struct frame_not_started){.run = w->run, .fence = w->fence, .attempt = w->attempt,
-		.transient = w->transient};
+		.reason = w->reason};
 	frame_text(f->not_started.error, FRAME_TEXT_MAX, w->error);
 }
 

@@ -121,11 +121,13 @@ bool spawn_client_start(struct spawn_client *c, const struct plan *p, struct err
 		return err_set(e, ERR_TOO_LARGE, "the input of run %lld is larger than 16 MiB", (long long)p->run);
 	frame_init(&f, FRAME_START, c->version);
 	f.start = (struct frame_start){.run = p->run, .fence = p->fence, .attempt = p->attempt,
-		.timeout = p->timeout, .grace = p->grace, .output_limit = p->output_limit, .umask = p->umask,
-		.has_stdin = p->stdin_data.data != NULL};
-	fds[n] = payload_memfd(p);
+		.timeout = p->timeout, .grace = p->grace, .output_limit = p->output_limit, .part = p->part,
+		.has_stdin = p->stdin_data.data != NULL, .has_warrant = p->has_warrant};
+	if (p->has_warrant)
+		memcpy(f.start.warrant, p->warrant, WARRANT_LEN);
+	fds[n] = payload_memfd(p, e);
 	if (fds[n] < 0)
-		return err_errno(e, -fds[n], "could not hand over the command of run %lld", (long long)p->run);
+		return err_wrap(e, "could not hand over the command of run %lld", (long long)p->run);
 	n++;
 	if (f.start.has_stdin) {
 		fds[n] = io_memfd_sealed("jobsched-stdin", p->stdin_data.data, p->stdin_data.len);
@@ -196,7 +198,7 @@ static void report_not_started(struct spawn_report *r, const struct frame *f)
 
 	*r = (struct spawn_report){.kind = SPAWN_NOT_STARTED, .run = s->run, .fence = s->fence,
 		.attempt = s->attempt, .outcome = ATTEMPT_NOT_STARTED, .exit_code = -1,
-		.transient = s->transient != 0, .error = s->error[0] ? s->error : NULL};
+		.reason = (enum start_failure)s->reason, .transient = s->reason == START_TRANSIENT, .error = s->error[0] ? s->error : NULL};
 }
 
 static void report_ended(struct spawn_report *r, const struct frame *f)

@@ -3,6 +3,7 @@
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
+#include "core/plan.h"
 #include "core/run.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,7 +33,8 @@ struct spawn_report {
 	int64_t exit_code, term_signal;
 	usec_t cpu_user, cpu_system;
 	int64_t max_rss, output_bytes, output_dropped;
-	bool transient;                    /* of SPAWN_NOT_STARTED: EAGAIN, ENOMEM … */
+	enum start_failure reason;         /* of SPAWN_NOT_STARTED */
+	bool transient;                    /* the reason is START_TRANSIENT: EAGAIN, ENOMEM … */
 	const char *error;                 /* borrowed; NULL: none */
 };
 typedef void spawn_report_fn(const struct spawn_report *r, void *arg);

@@ -4,6 +4,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "exec/admit.h"
 #include "exec/conn.h"
 #include "exec/manager.h"
 #include "exec/reexec.h"
@@ -23,6 +24,7 @@ struct spawner {
 	const struct spawner_options *o;
 	int ep;
 	struct source signals, timer;
+	struct admission admission;
 	struct conns conns;
 	struct workers workers;
 	usec_t idle_since;   /* boottime; 0: not idle */
@@ -219,13 +221,19 @@ bool spawner_run(const struct spawner_options *o, struct err *e)
 		return err_errno(e, errno, "could not make an epoll set");
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		return err_errno(e, errno, "could not become the reaper of orphans");
-	sp.conns = (struct conns){.ep = sp.ep, .output_dir = o->output_dir, .id = o->id, .workers = &sp.workers};
+	sp.admission.conf = o->conf;
+	if (!o->conf)
+		user_self(&sp.admission.self);
+	sp.conns = (struct conns){.ep = sp.ep, .output_dir = o->output_dir, .id = o->id, .workers = &sp.workers,
+		.admission = &sp.admission, .engine_uid = o->engine};
 	if (!workers_init(&sp.workers, sp.ep, o->output_dir, o->id, e) || !watch(&sp, e))
 		return false;
 	if (o->resume && !resume(&sp, e))
 		return err_wrap(e, "could not go on with what was here");
 	if (!o->resume)
 		ends_load(&sp.workers);
+	sp.workers.change_user = o->conf != NULL;
+	ends_load(&sp.workers);
 	if (!spawner_loop(&sp, e))
 		return false;
 	ends_save(&sp.workers);

@@ -3,16 +3,20 @@
 #pragma once
 #include "base/clock.h"
 #include <stdbool.h>
+#include <sys/types.h>
 
 struct err;
 struct reexec;
 struct state;
+struct spawner_conf;
 
 struct spawner_options {
 	int listen;          /* a listening SOCK_SEQPACKET socket; borrowed */
 	int output_dir;      /* borrowed */
 	int lock;            /* borrowed: that of the runtime directory */
 	const char *id;      /* of this life; borrowed */
+	const struct spawner_conf *conf; /* of the system's spawner, which is root's; NULL: of one user; borrowed */
+	uid_t engine;        /* who may ask, beside root */
 	usec_t linger;       /* leave after that long with nothing to do; 0: never */
 	const struct reexec *program; /* borrowed: what SIGHUP makes us again */
 	const struct state *resume;   /* borrowed; NULL: a new life */

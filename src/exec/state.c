@@ -68,7 +68,7 @@ static const struct state_field worker_fields[] = {
 	NUMBER(worker, usage.ru_stime.tv_sec, COUNT),
 	NUMBER(worker, usage.ru_stime.tv_usec, COUNT),
 	NUMBER(worker, usage.ru_maxrss, COUNT),
-	NUMBER(worker, transient, FLAG),
+	NUMBER(worker, reason, 0, START_FAILURE_MAX - 1),
 	NUMBER(worker, asked, FLAG),
 	NUMBER(worker, news, 0, NEWS_ENDED * 2 - 1),
 };

@@ -7,8 +7,10 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "exec/child.h"
+#include "exec/environ.h"
 #include "exec/frame.h"
 #include "exec/procfs.h"
+#include "exec/user.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -41,7 +43,7 @@ bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawne
 	if (setrlimit(RLIMIT_NOFILE, &more) < 0)
 		more = ws->nofile;
 	ws->running_max = more.rlim_cur > FDS_RESERVED ? (more.rlim_cur - FDS_RESERVED) / FDS_PER_WORKER : 0;
-	environ_base_init(&ws->base, spawner);
+	ws->lang = getenv("LANG");
 	ws->chunk = xcalloc(1, CHUNK);
 	return launcher_new(&ws->launcher, e);
 }
@@ -77,7 +79,6 @@ void workers_done(struct workers *ws)
 	map_done(&ws->by_pid);
 	map_done(&ws->adopted);
 	deadlines_done(&ws->deadlines);
-	environ_base_done(&ws->base);
 	launcher_free(ws->launcher);
 	buf_done(&ws->children_text);
 	free(ws->pids);
@@ -349,10 +350,10 @@ static struct worker *worker_new(struct workers *ws, const struct frame_start *s
 	return w;
 }
 
-static void not_started(struct worker *w, int errnum, char *why /* moved */)
+static void not_started(struct worker *w, enum start_failure reason, char *why /* moved */)
 {
 	w->phase = WORKER_NOT_STARTED;
-	w->transient = child_error_transient(errnum);
+	w->reason = reason;
 	w->error = why;
 	w->news |= NEWS_NOT_STARTED;
 }
@@ -367,11 +368,17 @@ void workers_add_ended(struct workers *ws, const struct frame_ended *end)
 	w->news = NEWS_ENDED;
 }
 
-struct worker *workers_refuse(struct workers *ws, const struct frame_start *s, const char *why)
+static enum start_failure reason_of(int errnum)
+{
+	return child_error_transient(errnum) ? START_TRANSIENT : START_ERROR;
+}
+
+struct worker *workers_refuse(struct workers *ws, const struct frame_start *s, enum start_failure reason,
+	const char *why)
 {
 	struct worker *w = worker_new(ws, s);
 
-	not_started(w, EAGAIN, xstrdup(why));
+	not_started(w, reason, xstrdup(why));
 	return w;
 }
 
@@ -395,7 +402,7 @@ static bool worker_launch(struct worker *w, const struct child_plan *p)
 	w->started_at = clock_now(&clock_system); /* when the launch returns, a short command may be over */
 	r = child_launch(w->all->launcher, p, &child, &word);
 	if (r < 0) {
-		not_started(w, -r, launch_error(&word, p));
+		not_started(w, reason_of(-r), launch_error(&word, p));
 		return false;
 	}
 	if (word.cwd_error)
@@ -415,7 +422,7 @@ static void worker_watch(struct worker *w)
 	if (source_watch(w->all->ep, &w->exit, EPOLL_CTL_ADD, EPOLLIN) == 0 &&
 		source_watch(w->all->ep, &w->out, EPOLL_CTL_ADD, EPOLLIN) == 0)
 		return;
-	not_started(w, ENOMEM, xprintf("could not watch the process: %s", strerror(errno)));
+	not_started(w, START_TRANSIENT, xprintf("could not watch the process: %s", strerror(errno)));
 	w->news = NEWS_NOT_STARTED;
 	kill(-w->pid, SIGKILL);
 	syscall(SYS_waitid, P_PIDFD, w->exit.fd, NULL, WEXITED, NULL);
@@ -424,31 +431,56 @@ static void worker_watch(struct worker *w)
 	source_close(&w->exit);
 }
 
-struct worker *workers_start(struct workers *ws, const struct frame_start *s, const struct payload *p,
-	int stdin_fd)
+/* Which words are run: the order's own, or a command of its notices by the shell. */
+static char *const *words_of(const struct worker_start *s, char *shell[4])
 {
-	struct worker *w = worker_new(ws, s);
+	const struct order *o = &s->payload->order;
+
+	if (s->frame->part == 0)
+		return o->argv.v;
+	shell[0] = (char *)"/bin/sh";
+	shell[1] = (char *)"-c";
+	shell[2] = o->notices.v[s->frame->part - 1];
+	shell[3] = NULL;
+	return shell;
+}
+
+static void launch(struct worker *w, const struct worker_start *s, int out)
+{
+	struct workers *ws = w->all;
+	const struct order *o = &s->payload->order;
+	const char *cwd = s->frame->part == 0 ? o->cwd : NULL;
 	__attribute__((cleanup(environ_vars_done))) struct environ_vars vars;
+	char *shell[4];
+
+	environ_build(&vars, &(struct environ_source){.user = s->user, .payload = s->payload, .start = s->frame,
+		.lang = ws->lang, .spawner = ws->spawner});
+	if (worker_launch(w, &(struct child_plan){.user = ws->change_user ? s->user : NULL,
+				    .argv = words_of(s, shell), .envp = vars.envp,
+				    .path = environ_get(&vars, "PATH"), .cwd = cwd ? cwd : s->user->home,
+				    .cwd_optional = !cwd, .in = s->in >= 0 ? s->in : ws->null,
+				    .out = out, .umask = (mode_t)o->umask, .nofile = ws->nofile,
+				    .parent = getpid()}))
+		worker_watch(w);
+}
+
+struct worker *workers_start(struct workers *ws, const struct worker_start *s)
+{
+	struct worker *w = worker_new(ws, s->frame);
 	AUTO_FD out = -1;
 	int pipe[2];
 
-	environ_build(&vars, &ws->base, p, s->run, s->fence);
 	if (pipe2(pipe, O_CLOEXEC) < 0) {
-		not_started(w, errno, xprintf("could not make a pipe: %s", strerror(errno)));
+		not_started(w, reason_of(errno), xprintf("could not make a pipe: %s", strerror(errno)));
 		return w;
 	}
 	w->out.fd = pipe[0];
 	out = pipe[1];
 	io_set_nonblock(w->out.fd);
-	output_remove(ws->output_dir, s->run, s->attempt, NULL); /* of another store */
-	if (worker_launch(w, &(struct child_plan){.argv = p->argv, .envp = vars.envp,
-				    .path = environ_get(&vars, "PATH"), .cwd = p->cwd ? p->cwd : ws->base.home,
-				    .cwd_optional = !p->cwd, .in = stdin_fd >= 0 ? stdin_fd : ws->null,
-				    .out = out, .umask = (mode_t)s->umask, .nofile = ws->nofile,
-				    .parent = getpid()}))
-		worker_watch(w);
-	if (w->phase == WORKER_RUNNING && s->timeout)
-		deadline_set(&ws->deadlines, &w->deadline, clock_boot(&clock_system) + s->timeout);
+	output_remove(ws->output_dir, w->run, w->attempt, NULL); /* of another store */
+	launch(w, s, out);
+	if (w->phase == WORKER_RUNNING && s->frame->timeout)
+		deadline_set(&ws->deadlines, &w->deadline, clock_boot(&clock_system) + s->frame->timeout);
 	return w;
 }
 

@@ -4,9 +4,9 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/map.h"
+#include "core/plan.h"
 #include "core/run.h"
 #include "exec/deadline.h"
-#include "exec/environ.h"
 #include "exec/output.h"
 #include "exec/source.h"
 #include <stdbool.h>
@@ -21,6 +21,7 @@ struct frame_start;
 struct launcher;
 struct payload;
 struct state_adopted;
+struct user;
 struct workers;
 
 enum worker_phase {
@@ -52,7 +53,7 @@ struct worker {
 	struct rusage usage;
 	size_t left;                 /* processes it left, by the last look */
 	bool looked;                 /* a look was taken since it died */
-	bool transient;
+	enum start_failure reason;   /* of one that was not started */
 	char *error;                 /* owned; NULL: nothing to say */
 	struct frame_ended *told;    /* owned; the end of a worker of an earlier spawner; NULL: it is our own */
 	unsigned news;               /* enum worker_news */
@@ -72,7 +73,8 @@ struct adopted {
 struct workers {
 	int ep, output_dir, null, children; /* null and children are owned, the others borrowed */
 	const char *spawner;                /* its id; borrowed */
-	struct environ_base base;
+	const char *lang;                   /* borrowed; NULL: none */
+	bool change_user;                   /* we are root and become somebody for every worker */
 	struct launcher *launcher;
 	struct rlimit nofile;               /* what workers get */
 	struct map by_run, by_pid;          /* by_pid: mains that are not reaped */
@@ -94,10 +96,16 @@ bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawne
 void workers_done(struct workers *ws);
 
 struct worker *workers_find(const struct workers *ws, int64_t run, int64_t fence);
-/* Always gives a worker, with the news of what became of it. stdin_fd -1: /dev/null. Both are the caller's. */
-struct worker *workers_start(struct workers *ws, const struct frame_start *s, const struct payload *p,
-	int stdin_fd);
-struct worker *workers_refuse(struct workers *ws, const struct frame_start *s, const char *why); /* not yet, try later */
+/* Always gives a worker, with the news of what became of it. All but the frame is the caller's. */
+struct worker_start {
+	const struct frame_start *frame;
+	const struct payload *payload;
+	const struct user *user; /* who it is to be, as admitted */
+	int in;                  /* standard input; -1: /dev/null */
+};
+struct worker *workers_start(struct workers *ws, const struct worker_start *s);
+struct worker *workers_refuse(struct workers *ws, const struct frame_start *s, enum start_failure reason,
+	const char *why);
 void worker_end(struct worker *w, enum attempt_outcome why); /* SIGTERM, grace, SIGKILL */
 void worker_forget(struct worker *w);                        /* freed at the end of the turn */
 void worker_post(struct worker *w, unsigned news);

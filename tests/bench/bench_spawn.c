@@ -86,11 +86,15 @@ static double through_round(struct through *t, const char *sock)
 /* Workers that only exist: the cost of a run should not depend on them. */
 static void start_sleepers(struct through *t, const char *sock, int n)
 {
-	struct plan p = {.fence = 1, .attempt = 1, .run = INT32_MAX, .cwd = xstrdup("/")};
+	struct plan p = {.fence = 1, .attempt = 1, .run = INT32_MAX};
 	struct err e = {};
 
-	strv_add(&p.argv, "/bin/sleep");
-	strv_add(&p.argv, "3600");
+	order_init(&p.order);
+	p.order.uid = geteuid();
+	p.order.owner = xstrdup("bench");
+	p.order.cwd = xstrdup("/");
+	strv_add(&p.order.argv, "/bin/sleep");
+	strv_add(&p.order.argv, "3600");
 	if (sd_event_new(&t->ev) < 0 || !spawn_client_open(t->ev, sock, "bench", on_report, t, &t->client, &e))
 		die("open", &e);
 	t->sleepers = n;
@@ -140,7 +144,7 @@ int main(int argc, char **argv)
 	AUTO_TEXT program = xprintf("%s/jobsched-spawner", build ? build : ".");
 	AUTO_TEXT sock = NULL;
 	AUTO_TEXT clean = NULL;
-	struct through t = {.plan = {.fence = 1, .attempt = 1, .output_limit = 1 << 20, .umask = 022}};
+	struct through t = {.plan = {.fence = 1, .attempt = 1, .output_limit = 1 << 20}};
 	int sleepers = argc > 1 ? atoi(argv[1]) : 0;
 	double bare = 0, through = 0, before, bare_cpu = 0, through_cpu = 0, bare_runs = 0;
 	pid_t spawner;
@@ -149,8 +153,11 @@ int main(int argc, char **argv)
 		die("mkdtemp", NULL);
 	sock = xprintf("%s/spawner.sock", dir);
 	spawner = spawner_start(program, dir, sock);
-	strv_add(&t.plan.argv, "/bin/true");
-	strv_add(&t.plan.env, "JOBSCHED_JOB=1");
+	order_init(&t.plan.order);
+	t.plan.order.uid = geteuid();
+	t.plan.order.owner = xstrdup("bench");
+	strv_add(&t.plan.order.argv, "/bin/true");
+	strv_add(&t.plan.vars, "JOBSCHED_JOB=1");
 	start_sleepers(&t, sock, sleepers);
 	before = bench_cpu(spawner);
 	for (int i = 0; i < ROUNDS; i++) { /* in turns, because the machine is never the same twice */

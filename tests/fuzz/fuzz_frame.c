@@ -27,10 +27,10 @@ static void payloads(const uint8_t *data, size_t size)
 
 	if (!payload_parse(&p, data, size, NULL))
 		return;
-	if (p.argv[p.argc] || p.env[p.envc] || !p.argv[0][0])
+	if (p.vars[p.vars_n] || !p.order.argv.v[0][0])
 		abort();
-	for (size_t i = 0; i < p.envc; i++)
-		if (!strchr(p.env[i], '='))
+	for (size_t i = 0; i < p.vars_n; i++)
+		if (!strchr(p.vars[i], '='))
 			abort();
 	payload_done(&p);
 }

@@ -102,7 +102,7 @@ bool rig_up_as_nobody(struct rig *g, const char *nproc)
 
 	if (geteuid() != 0 || system(can) != 0)
 		return false;
-	*g = (struct rig){.next_run = 1, .wrapper = nproc ? wrapper : wrapper + 4};
+	*g = (struct rig){.next_run = 1, .wrapper = nproc ? wrapper : wrapper + 4, .as_nobody = true};
 	rig_up_here(g);
 	g->wrapper = NULL;
 	return true;
@@ -200,13 +200,18 @@ void rig_down(struct rig *g)
 struct plan rig_plan(struct rig *g, const char *script)
 {
 	struct plan p = {.run = g->next_run++, .fence = 1, .attempt = 1, .grace = 10 * USEC_SEC,
-		.output_limit = 1 << 20, .umask = 022};
+		.output_limit = 1 << 20};
+	struct order *o = &p.order;
 
-	strv_add(&p.argv, "/bin/sh");
-	strv_add(&p.argv, "-c");
-	strv_add(&p.argv, script);
-	strv_take(&p.env, xprintf("RIG=%s", g->dir));
-	p.cwd = xstrdup(g->dir);
+	order_init(o);
+	o->uid = g->as_nobody ? 65534 : geteuid();
+	o->owner = xstrdup("rig");
+	o->umask = 022;
+	strv_add(&o->argv, "/bin/sh");
+	strv_add(&o->argv, "-c");
+	strv_add(&o->argv, script);
+	strv_take(&o->env, xprintf("RIG=%s", g->dir));
+	o->cwd = xstrdup(g->dir);
 	return p;
 }
 

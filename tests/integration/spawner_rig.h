@@ -28,6 +28,7 @@ struct rig {
 	size_t n, seen;
 	int64_t next_run;
 	int output_dir;
+	bool as_nobody;     /* the spawner's user is 65534 */
 	const char *const *wrapper; /* words before the spawner's own; NULL: none */
 	const char *program;        /* NULL: the one that was built */
 	const char *const *options; /* further ones of the spawner; NULL: none */

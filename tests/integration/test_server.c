@@ -55,12 +55,12 @@ static int listen_at(const char *path)
 	return fd;
 }
 
-static int serve(const struct rig *rig, const struct server_limits *limits, int64_t workers_uid)
+static int serve(const struct rig *rig, const struct server_limits *limits)
 {
 	AUTO_TEXT db = xprintf("%s/jobs.db", rig->dir);
 	struct store_thread_options so = { .where = db, .clock = &clock_system };
 	struct server_context c = { .clock = &clock_system, .node_name = "n", .node_id = "i", .store_where = db,
-		.output_dir = -1, .workers_uid = workers_uid };
+		.output_dir = -1 };
 	struct dispatcher_options o = { .clock = &clock_system, .node_id = "i", .node_name = "n" };
 	struct governor_rules rules = { .max_running = 1 };
 	struct dispatcher *d = NULL;
@@ -98,7 +98,7 @@ static int serve(const struct rig *rig, const struct server_limits *limits, int6
 	return status;
 }
 
-static void start_for(struct rig *rig, const struct server_limits *limits, int64_t workers_uid)
+static void start(struct rig *rig, const struct server_limits *limits)
 {
 	struct client *c = NULL;
 
@@ -111,7 +111,7 @@ static void start_for(struct rig *rig, const struct server_limits *limits, int64
 	rig->server = fork();
 	if (rig->server == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed case does not stop it */
-		_exit(serve(rig, limits, workers_uid));
+		_exit(serve(rig, limits));
 	}
 	for (int i = 0; i < 500 && !client_open(rig->socket, &c, NULL); i++)
 		usleep(20000);
@@ -122,11 +122,6 @@ static void start_for(struct rig *rig, const struct server_limits *limits, int64
 static const struct server_limits generous = { .connections = 100, .connections_per_uid = 50, .body = 1 << 20,
 	.bulk_body = 1 << 20, .bulk_jobs = 100, .jobs_per_uid = 1000, .submissions_per_second = 1000,
 	.submissions_burst = 1000, .head_timeout = 10, .body_timeout = 10 };
-
-static void start(struct rig *rig, const struct server_limits *limits)
-{
-	start_for(rig, limits, -1);
-}
 
 static void stop(struct rig *rig)
 {
@@ -276,17 +271,6 @@ static void who_cannot_be_named_is_not_served(void **state)
 	stop(&rig);
 }
 
-static void nobodys_command_runs_under_another_identity(void **state)
-{
-	struct rig rig = {};
-
-	(void)state;
-	start_for(&rig, &generous, ROOT);
-	assert_int_equal(submit(&rig, ANN, ""), ERR_DENIED);
-	assert_int_equal(submit(&rig, ROOT, ""), ERR_NONE);
-	stop(&rig);
-}
-
 static void submissions_beyond_the_rate_are_put_off_for_one_user_only(void **state)
 {
 	struct server_limits l = generous;
@@ -386,7 +370,6 @@ int main(void)
 		TEST(a_job_is_its_owners_and_the_administrators_and_to_others_not_there),
 		TEST(a_foreign_job_is_answered_as_a_missing_one),
 		TEST(who_cannot_be_named_is_not_served),
-		TEST(nobodys_command_runs_under_another_identity),
 		TEST(submissions_beyond_the_rate_are_put_off_for_one_user_only),
 		TEST(jobs_beyond_the_quota_are_refused_until_one_is_gone),
 		TEST(connections_beyond_the_quota_are_refused_for_one_user_only),

@@ -275,8 +275,8 @@ static void nothing_piles_up_after_many_runs(void **state)
 		AUTO_DONE(plan) p = rig_plan(&g, i % 3 ? "(exit 0 &) ; echo x" : "exit 0");
 
 		if (i % 7 == 0) {
-			strv_done(&p.argv);
-			strv_add(&p.argv, "/does/not/exist");
+			strv_done(&p.order.argv);
+			strv_add(&p.order.argv, "/does/not/exist");
 		}
 		rig_start(&g, &p);
 		if (i % 7 == 0)

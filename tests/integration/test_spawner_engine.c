@@ -307,7 +307,7 @@ static void spoil_fence(struct frame *f) { f->start.fence = -1; }
 static void spoil_timeout(struct frame *f) { f->start.timeout = -5; }
 static void spoil_grace(struct frame *f) { f->start.grace = INT64_MAX; }
 static void spoil_limit(struct frame *f) { f->start.output_limit = -1; }
-static void spoil_umask(struct frame *f) { f->start.umask = 01000; }
+static void spoil_part(struct frame *f) { f->start.part = 1; } /* the order has no notice */
 static void spoil_stdin(struct frame *f) { f->start.has_stdin = 2; }
 static void spoil_fds(struct frame *f) { f->start.has_stdin = 1; } /* only one comes */
 static void spoil_again(struct frame *f) { hello_frame(f, 1, 1); }
@@ -315,10 +315,10 @@ static void spoil_again(struct frame *f) { hello_frame(f, 1, 1); }
 static void malformed_frames_close_the_connection_and_nothing_else(void **state)
 {
 	static void (*const spoils[])(struct frame *) = {spoil_short, spoil_cut, spoil_version, spoil_type,
-		spoil_direction, spoil_run, spoil_fence, spoil_timeout, spoil_grace, spoil_limit, spoil_umask,
+		spoil_direction, spoil_run, spoil_fence, spoil_timeout, spoil_grace, spoil_limit, spoil_part,
 		spoil_stdin, spoil_fds, spoil_again};
 	AUTO_DONE(plan) p = rig_plan(&g, "echo never >$RIG/never");
-	AUTO_FD payload = payload_memfd(&p);
+	AUTO_FD payload = payload_memfd(&p, NULL);
 
 	(void)state;
 	for (size_t i = 0; i < ELEMENTS(spoils); i++) {

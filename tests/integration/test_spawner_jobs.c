@@ -40,7 +40,7 @@ static void the_environment_is_built_from_nothing(void **state)
 	const struct passwd *pw = getpwuid(geteuid());
 	const char *lang = getenv("LANG");
 	AUTO_TEXT expected = xprintf("HOME=%s\nLOGNAME=%s\nUSER=%s\nSHELL=%s\n"
-				     "PATH=/usr/local/bin:/usr/bin:/bin\nLANG=%s\nRIG=%s\nA=2\n"
+				     "PATH=/usr/local/bin:/usr/bin:/bin\nLANG=%s\nJOBSCHED_ATTEMPT=1\nRIG=%s\nA=2\n"
 				     "JOBSCHED_RUN=%lld\nJOBSCHED_FENCE=1\nJOBSCHED_SPAWNER=%s\n",
 		pw->pw_dir, pw->pw_name, pw->pw_name, pw->pw_shell, lang && lang[0] ? lang : "C.UTF-8", g.dir,
 		(long long)p.run, spawn_client_spawner(g.client));
@@ -48,10 +48,10 @@ static void the_environment_is_built_from_nothing(void **state)
 
 	(void)state;
 	setenv("STRAY", "from the test", 1);
-	strv_done(&p.argv);
-	strv_add(&p.argv, "/usr/bin/env");
-	strv_add(&p.env, "A=1");
-	strv_add(&p.env, "A=2");
+	strv_done(&p.order.argv);
+	strv_add(&p.order.argv, "/usr/bin/env");
+	strv_add(&p.order.env, "A=1");
+	strv_add(&p.order.env, "A=2");
 	out = rig_output(&g, rig_run(&g, &p), NULL);
 	assert_string_equal(out, expected);
 }
@@ -62,8 +62,8 @@ static void a_variable_of_the_plan_replaces_ours(void **state)
 	AUTO_TEXT out = NULL;
 
 	(void)state;
-	strv_add(&p.env, "HOME=/elsewhere");
-	strv_add(&p.env, "PATH=/bin");
+	strv_add(&p.order.env, "HOME=/elsewhere");
+	strv_add(&p.order.env, "PATH=/bin");
 	out = rig_output(&g, rig_run(&g, &p), NULL);
 	assert_string_equal(out, "/elsewhere /bin\n");
 }
@@ -75,9 +75,9 @@ static void nobody_can_name_another_spawner_or_run(void **state)
 	AUTO_TEXT out = NULL;
 
 	(void)state;
-	strv_add(&p.env, "JOBSCHED_SPAWNER=forged");
-	strv_add(&p.env, "JOBSCHED_RUN=99999");
-	strv_add(&p.env, "JOBSCHED_FENCE=99999");
+	strv_add(&p.vars, "JOBSCHED_SPAWNER=forged");
+	strv_add(&p.vars, "JOBSCHED_RUN=99999");
+	strv_add(&p.vars, "JOBSCHED_FENCE=99999");
 	out = rig_output(&g, rig_run(&g, &p), NULL);
 	assert_string_equal(out, expected);
 }
@@ -93,8 +93,8 @@ static void every_byte_of_an_argument_arrives(void **state)
 	for (int i = 0; i < 255; i++)
 		bytes[i] = (char)(i + 1);
 	bytes[255] = '\0';
-	strv_add(&p.argv, "sh");
-	strv_add(&p.argv, bytes);
+	strv_add(&p.order.argv, "sh");
+	strv_add(&p.order.argv, bytes);
 	out = rig_output(&g, rig_run(&g, &p), &len);
 	assert_int_equal(len, 255);
 	assert_memory_equal(out, bytes, 255);
@@ -106,10 +106,10 @@ static void empty_arguments_stay(void **state)
 	AUTO_TEXT out = NULL;
 
 	(void)state;
-	strv_add(&p.argv, "sh");
-	strv_add(&p.argv, "");
-	strv_add(&p.argv, "x");
-	strv_add(&p.argv, "");
+	strv_add(&p.order.argv, "sh");
+	strv_add(&p.order.argv, "");
+	strv_add(&p.order.argv, "x");
+	strv_add(&p.order.argv, "");
 	out = rig_output(&g, rig_run(&g, &p), NULL);
 	assert_string_equal(out, "3::x:\n");
 }
@@ -167,9 +167,9 @@ static void no_descriptor_but_three_is_open(void **state)
 	AUTO_TEXT out = NULL;
 
 	(void)state;
-	strv_done(&p.argv);
-	strv_add(&p.argv, "ls");
-	strv_add(&p.argv, "/proc/self/fd");
+	strv_done(&p.order.argv);
+	strv_add(&p.order.argv, "ls");
+	strv_add(&p.order.argv, "/proc/self/fd");
 	out = rig_output(&g, rig_run(&g, &p), NULL);
 	assert_string_equal(out, "0\n1\n2\n3\n"); /* the fourth is the one through which ls reads the directory */
 }
@@ -183,7 +183,7 @@ static void the_mask_directory_and_limits_are_those_asked_for(void **state)
 
 	(void)state;
 	getrlimit(RLIMIT_NOFILE, &nofile);
-	p.umask = 027;
+	p.order.umask = 027;
 	expected = xprintf("0027\n%s\n0\n%llu\n", g.dir, (unsigned long long)nofile.rlim_cur);
 	out = rig_output(&g, rig_run(&g, &p), NULL);
 	assert_string_equal(out, expected);
@@ -204,7 +204,7 @@ static void without_a_directory_it_runs_at_home(void **state)
 	AUTO_TEXT out = NULL;
 
 	(void)state;
-	free(STEAL(p.cwd));
+	free(STEAL(p.order.cwd));
 	out = rig_output(&g, rig_run(&g, &p), NULL);
 	assert_string_equal(out, expected);
 }
@@ -238,12 +238,12 @@ static void a_command_that_cannot_run_is_not_started(void **state)
 		AUTO_DONE(plan) p = rig_plan(&g, "");
 		const struct rig_report *r;
 
-		strv_done(&p.argv);
-		strv_add(&p.argv, table[i].argv0);
+		strv_done(&p.order.argv);
+		strv_add(&p.order.argv, table[i].argv0);
 		if (table[i].argv1)
-			strv_add(&p.argv, table[i].argv1);
-		free(p.cwd);
-		p.cwd = xstrdup(table[i].cwd);
+			strv_add(&p.order.argv, table[i].argv1);
+		free(p.order.cwd);
+		p.order.cwd = xstrdup(table[i].cwd);
 		rig_start(&g, &p);
 		r = rig_wait(&g, SPAWN_NOT_STARTED, p.run);
 		assert_non_null(strstr(r->error, table[i].says));
@@ -263,8 +263,8 @@ static void a_program_being_written_is_worth_another_try(void **state)
 	(void)state;
 	assert_int_equal(system(make), 0);
 	writer = open(copy, O_WRONLY | O_CLOEXEC);
-	strv_done(&p.argv);
-	strv_add(&p.argv, copy);
+	strv_done(&p.order.argv);
+	strv_add(&p.order.argv, copy);
 	rig_start(&g, &p);
 	r = rig_wait(&g, SPAWN_NOT_STARTED, p.run);
 	assert_true(r->r.transient);
@@ -283,9 +283,9 @@ static void the_path_of_the_job_is_searched(void **state)
 
 	(void)state;
 	assert_int_equal(system(make), 0);
-	strv_done(&p.argv);
-	strv_add(&p.argv, "hi");
-	strv_take(&p.env, xprintf("PATH=/nowhere:%s/a:%s/b", g.dir, g.dir));
+	strv_done(&p.order.argv);
+	strv_add(&p.order.argv, "hi");
+	strv_take(&p.order.env, xprintf("PATH=/nowhere:%s/a:%s/b", g.dir, g.dir));
 	out = rig_output(&g, rig_run(&g, &p), NULL);
 	assert_string_equal(out, expected);
 }
@@ -301,7 +301,7 @@ static void a_home_that_cannot_be_entered_is_noted(void **state)
 		AUTO_DONE(plan) p = rig_plan(&nobody, "pwd");
 		const struct rig_report *r;
 
-		free(STEAL(p.cwd));
+		free(STEAL(p.order.cwd));
 		r = rig_run(&nobody, &p);
 		assert_int_equal(r->r.outcome, ATTEMPT_SUCCEEDED);
 		assert_non_null(strstr(r->error, "', ran in '/': No such file or directory"));

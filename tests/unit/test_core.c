@@ -117,15 +117,15 @@ static const char *env_of(const struct plan *p, const char *name)
 {
 	size_t len = strlen(name);
 
-	for (size_t i = p->env.n; i-- > 0;)
-		if (strncmp(p->env.v[i], name, len) == 0 && p->env.v[i][len] == '=')
-			return p->env.v[i] + len + 1;
+	for (size_t i = p->vars.n; i-- > 0;)
+		if (strncmp(p->vars.v[i], name, len) == 0 && p->vars.v[i][len] == '=')
+			return p->vars.v[i] + len + 1;
 	return NULL;
 }
 
 static void a_plan_tells_the_command_which_slot_it_is_for(void **state)
 {
-	struct run r = {.id = 17, .job = 12, .slot = INT64_C(1711846800500000), .attempt = 2, .fence = 5};
+	struct run r = {.id = 17, .job = 12, .uid = 1000, .owner = (char *)"ann", .slot = INT64_C(1711846800500000), .attempt = 2, .fence = 5};
 	struct job_spec s;
 	struct plan p, other;
 
@@ -134,17 +134,21 @@ static void a_plan_tells_the_command_which_slot_it_is_for(void **state)
 	s.script = xstrdup("echo hi");
 	strv_add(&s.env, "A=b=c");
 	plan_build(&p, &(struct plan_source){&r, &s, "n1", "abc", NULL});
-	assert_string_equal(p.argv.v[0], "/bin/sh");
-	assert_string_equal(p.argv.v[2], "echo hi");
+	assert_string_equal(p.order.argv.v[0], "/bin/sh");
+	assert_string_equal(p.order.argv.v[2], "echo hi");
 	assert_string_equal(env_of(&p, "JOBSCHED_JOB"), "12");
 	assert_string_equal(env_of(&p, "JOBSCHED_NAME"), "");
-	assert_string_equal(env_of(&p, "JOBSCHED_RUN"), "17");
 	assert_string_equal(env_of(&p, "JOBSCHED_SLOT"), "2024-03-31T01:00:00.500Z");
 	assert_string_equal(env_of(&p, "JOBSCHED_SLOT_MS"), "1711846800500");
-	assert_string_equal(env_of(&p, "JOBSCHED_ATTEMPT"), "2");
-	assert_string_equal(env_of(&p, "JOBSCHED_FENCE"), "5");
 	assert_string_equal(env_of(&p, "JOBSCHED_NODE"), "n1");
-	assert_string_equal(env_of(&p, "A"), "b=c");
+	assert_string_equal(p.order.env.v[0], "A=b=c");
+	assert_int_equal(p.order.uid, 1000);
+	assert_string_equal(p.order.owner, "ann");
+	assert_int_equal(p.run, 17);
+	assert_int_equal(p.attempt, 2);
+	assert_int_equal(p.fence, 5);
+	for (size_t i = 0; i < p.vars.n; i++)
+		assert_true(plan_var_valid(p.vars.v[i]));
 	r.attempt = 3;
 	r.fence = 6;
 	plan_build(&other, &(struct plan_source){&r, &s, "n2", "abc", NULL});

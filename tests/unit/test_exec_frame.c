@@ -127,6 +127,8 @@ static void every_number_has_its_bounds(void **state)
 
 			if (t == FRAME_NOT_STARTED && at >= FRAME_HEAD + 4 * 8)
 				break;
+			if (t == FRAME_START && at >= FRAME_HEAD + offsetof(struct frame_start, warrant))
+				break;
 			sample(&f, t);
 			memcpy((char *)&f + at, &lowest, 8);
 			assert_false(right(&f, f.size, t == FRAME_START));
@@ -209,13 +211,14 @@ static void frames_and_descriptors_pass_a_socket(void **state)
 
 static struct plan sample_plan(void)
 {
-	struct plan p = {.cwd = xstrdup("/tmp")};
+	struct plan p = {};
 
-	strv_add(&p.argv, "/bin/sh");
-	strv_add(&p.argv, "");
-	strv_add(&p.argv, "\x01\xff\n");
-	strv_add(&p.env, "A=1");
-	strv_add(&p.env, "EMPTY=");
+	order_init(&p.order);
+	p.order.uid = 1000;
+	p.order.owner = xstrdup("ann");
+	strv_add(&p.order.argv, "/bin/sh");
+	strv_add(&p.vars, "JOBSCHED_JOB=1");
+	strv_add(&p.vars, "JOBSCHED_NAME=");
 	return p;
 }
 
@@ -223,65 +226,69 @@ static void a_payload_comes_back_as_it_went(void **state)
 {
 	AUTO_DONE(plan) p = sample_plan();
 	AUTO_DONE(payload) got = {};
-	AUTO_FD fd = payload_memfd(&p);
+	AUTO_DONE(buf) order = {};
 	struct err e = {};
+	AUTO_FD fd = payload_memfd(&p, &e);
 
 	(void)state;
 	assert_true(fd >= 0);
 	if (!payload_read(&got, fd, &e))
 		fail_msg("%s", e.msg);
-	assert_int_equal(got.argc, 3);
-	assert_int_equal(got.envc, 2);
-	for (size_t i = 0; i < got.argc; i++)
-		assert_string_equal(got.argv[i], p.argv.v[i]);
-	for (size_t i = 0; i < got.envc; i++)
-		assert_string_equal(got.env[i], p.env.v[i]);
-	assert_null(got.argv[3]);
-	assert_null(got.env[2]);
-	assert_string_equal(got.cwd, "/tmp");
-}
-
-static void payload_bytes(struct buf *b, const struct payload_head *head, const char *texts, size_t len)
-{
-	buf_clear(b);
-	buf_add(b, head, sizeof(*head));
-	buf_add(b, texts, len);
+	assert_true(order_encode(&p.order, &order, &e));
+	assert_int_equal(got.bytes_len, order.len);
+	assert_memory_equal(got.bytes, order.data, order.len);
+	assert_string_equal(got.order.argv.v[0], "/bin/sh");
+	assert_int_equal(got.vars_n, 2);
+	for (size_t i = 0; i < got.vars_n; i++)
+		assert_string_equal(got.vars[i], p.vars.v[i]);
+	assert_null(got.vars[2]);
 }
 
 static void a_payload_that_is_not_exact_is_refused(void **state)
 {
 	static const struct {
-		uint32_t argc, envc, has_cwd;
+		uint32_t vars;
 		const char *texts;
 		size_t len;
 		bool right;
 	} table[] = {
-		{1, 0, 0, "a", 2, true},
-		{1, 1, 1, "a\0B=\0/x", 8, true},
-		{1, 0, 0, "a", 1, false},         /* no end */
-		{1, 0, 0, "a\0b", 4, false},      /* something over */
-		{2, 0, 0, "a", 2, false},         /* something missing */
-		{0, 0, 0, "", 0, false},          /* no command */
-		{1, 0, 0, "", 1, false},          /* an empty one */
-		{1, 1, 0, "a\0B", 4, false},      /* a variable without value */
-		{1, 1, 0, "a\0=x", 5, false},     /* or without name */
-		{1, 0, 1, "a\0x", 4, false},      /* a relative directory */
-		{1, 0, 2, "a\0/\0/", 6, false},   /* two */
-		{UINT32_MAX, 0, 0, "a", 2, false},
-		{1, UINT32_MAX, 0, "a", 2, false},
+		{0, "", 0, true},
+		{1, "JOBSCHED_A=b", 13, true},
+		{2, "JOBSCHED_A=\0JOBSCHED_B=\xc3\xa4", 26, true},
+		{1, "JOBSCHED_A=b", 12, false},       /* no end */
+		{1, "JOBSCHED_A=b\0x", 15, false},    /* something over */
+		{2, "JOBSCHED_A=b", 13, false},       /* something missing */
+		{1, "PATH=/x", 8, false},             /* not one of a run */
+		{1, "JOBSCHED_a=b", 13, false},
+		{1, "JOBSCHED_=b", 12, false},
+		{1, "JOBSCHED_A", 11, false},
+		{1, "JOBSCHED_A=b\nc", 15, false},    /* of two lines */
+		{1, "JOBSCHED_A=\x1b", 13, false},
+		{1, "JOBSCHED_A=\xff", 13, false},    /* not UTF-8 */
+		{1, "JOBSCHED_PARAM_x=b", 19, false}, /* those are the order's */
+		{UINT32_MAX, "JOBSCHED_A=b", 13, false},
 	};
-	AUTO_DONE(buf) b = {};
+	AUTO_DONE(plan) plan = sample_plan();
+	AUTO_DONE(buf) order = {};
 
 	(void)state;
+	assert_true(order_encode(&plan.order, &order, NULL));
 	for (size_t i = 0; i < ELEMENTS(table); i++) {
+		struct payload_head head = {PAYLOAD_MAGIC, (uint32_t)order.len, table[i].vars, 0};
 		AUTO_DONE(payload) p = {};
+		AUTO_DONE(buf) b = {};
 
-		payload_bytes(&b, &(struct payload_head){PAYLOAD_MAGIC, table[i].argc, table[i].envc, table[i].has_cwd},
-			table[i].texts, table[i].len);
-		assert_true(payload_parse(&p, b.data, b.len, NULL) == table[i].right);
-		b.data[0] ^= 1;
+		buf_add(&b, &head, sizeof(head));
+		buf_add(&b, order.data, order.len);
+		buf_add(&b, table[i].texts, table[i].len);
+		if (payload_parse(&p, b.data, b.len, NULL) != table[i].right)
+			fail_msg("row %zu", i);
 		payload_done(&p);
-		assert_false(payload_parse(&p, b.data, b.len, NULL));
+		for (size_t at = 0; at < sizeof(head); at += 4) {
+			b.data[at] ^= 1; /* no member of the head may be otherwise */
+			assert_false(payload_parse(&p, b.data, b.len, NULL));
+			b.data[at] ^= 1;
+		}
 	}
 	assert_false(payload_parse(&(struct payload){}, "", 0, NULL));
 }
@@ -289,7 +296,7 @@ static void a_payload_that_is_not_exact_is_refused(void **state)
 static void a_payload_cut_anywhere_is_refused(void **state)
 {
 	AUTO_DONE(plan) p = sample_plan();
-	AUTO_FD fd = payload_memfd(&p);
+	AUTO_FD fd = payload_memfd(&p, NULL);
 	char bytes[256];
 	ssize_t len = pread(fd, bytes, sizeof(bytes), 0);
 
@@ -301,11 +308,13 @@ static void a_payload_cut_anywhere_is_refused(void **state)
 static void a_plan_beyond_the_bounds_is_not_sent(void **state)
 {
 	AUTO_DONE(plan) p = sample_plan();
+	struct err e = {};
 
 	(void)state;
-	for (int i = 0; i <= PAYLOAD_ENV_MAX; i++)
-		strv_add(&p.env, "X=1");
-	assert_int_equal(payload_memfd(&p), -E2BIG);
+	for (int i = 0; i <= PLAN_VARS_MAX; i++)
+		strv_add(&p.vars, "JOBSCHED_X=1");
+	assert_int_equal(payload_memfd(&p, &e), -1);
+	assert_int_equal(e.kind, ERR_TOO_LARGE);
 }
 
 /* ---- deadlines ---- */

@@ -94,18 +94,18 @@ static void hostile_values_stay_one_argument(void **state)
 	for (size_t i = 0; i < ELEMENTS(values); i++) {
 		AUTO_DONE(job_spec) s;
 		AUTO_DONE(plan) p = {};
-		AUTO_TEXT variable = xprintf("JOBSCHED_PARAM_x=%s", values[i]);
+		AUTO_TEXT variable = xprintf("x=%s", values[i]);
 		bool found = false;
 
 		job_spec_init(&s);
 		LIST(s.command, "prog", "{x}", "end");
 		strv_take(&s.params, xprintf("x=%s", values[i]));
 		plan_build(&p, &(struct plan_source){&r, &s, "n", "s", NULL});
-		assert_int_equal(p.argv.n, 3);
-		assert_string_equal(p.argv.v[1], values[i]);
-		assert_string_equal(p.argv.v[2], "end");
-		for (size_t k = 0; k < p.env.n; k++)
-			found = found || strcmp(p.env.v[k], variable) == 0;
+		assert_int_equal(p.order.argv.n, 3);
+		assert_string_equal(p.order.argv.v[1], values[i]);
+		assert_string_equal(p.order.argv.v[2], "end");
+		for (size_t k = 0; k < p.order.params.n; k++)
+			found = found || strcmp(p.order.params.v[k], variable) == 0;
 		assert_true(found);
 	}
 }
@@ -123,8 +123,8 @@ static void a_run_lays_its_own_values_over_those_of_its_job(void **state)
 	LIST(s.params, "host=db1", "days=7");
 	LIST(given, "host=db2", "gone=1");
 	plan_build(&p, &(struct plan_source){&r, &s, "n", "s", &given});
-	assert_string_equal(p.argv.v[1], "db2");
-	assert_string_equal(p.argv.v[2], "7");
+	assert_string_equal(p.order.argv.v[1], "db2");
+	assert_string_equal(p.order.argv.v[2], "7");
 }
 
 static void a_script_is_left_alone_and_gets_the_environment(void **state)
@@ -140,7 +140,7 @@ static void a_script_is_left_alone_and_gets_the_environment(void **state)
 	LIST(s.params, "x=1");
 	assert_true(job_spec_check(&s, &e));
 	plan_build(&p, &(struct plan_source){&r, &s, "n", "s", NULL});
-	assert_string_equal(p.argv.v[2], s.script);
+	assert_string_equal(p.order.argv.v[2], s.script);
 	free(s.script);
 	s.script = xstrdup("echo {x}");
 	assert_false(job_spec_check(&s, &e));

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An order: what is the same in all runs of a job, as the spawner gets it and as a warrant covers it. */
+#pragma once
+#include "base/auto.h"
+#include "base/text.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct buf;
+struct err;
+struct job_spec;
+
+/* Every member is listed in order_fields[]; nothing reaches the spawner for a job's sake that is not here. */
+struct order {
+	int64_t uid;            /* whose job it is: number and name must belong together when it starts */
+	char *owner;
+	struct strv argv;       /* after parameters */
+	char *tz;               /* NULL: none */
+	struct strv env;        /* NAME=value: the job's own */
+	struct strv params;     /* NAME=value: JOBSCHED_PARAM_NAME in the environment */
+	char *cwd;              /* NULL: the owner's home, or / with a note if that fails */
+	int64_t umask;
+	struct blob stdin_hash; /* SHA-256 of the standard input; absent: /dev/null */
+	struct strv notices;    /* commands of exec: channels, each run by /bin/sh -c */
+};
+void order_init(struct order *o); /* the defaults of the table */
+void order_done(struct order *o);
+
+enum order_type {
+	ORDER_INT,  /* int64_t */
+	ORDER_TEXT, /* char *, without NUL */
+	ORDER_LIST, /* struct strv */
+	ORDER_BLOB, /* struct blob */
+	ORDER_TYPE_MAX
+};
+
+struct order_field {
+	uint16_t tag;        /* for ever; rows are in the order of their tags */
+	enum order_type type;
+	const char *name;
+	size_t offset;       /* in struct order */
+	int64_t min, max;    /* of the number; of the length of a text, blob or member of a list */
+	int64_t preset;      /* of a number: not written when it is this, so that a new field leaves old orders as they are */
+	size_t count;        /* members of a list */
+	bool required;       /* a text that must be there, a list that must not be empty */
+	bool (*check)(const char *text); /* of each text or member; may be NULL */
+};
+extern const struct order_field order_fields[];
+extern const size_t order_fields_count;
+
+#define ORDER_MAX (6 << 20) /* bytes of an encoded one */
+
+/*
+ * Records of tag (2 bytes), length (4) and content, numbers in 8, all little-endian, in the order of the table.
+ * One order has exactly one encoding: whatever else has the same meaning is refused.
+ */
+bool order_encode(const struct order *o, struct buf *out, struct err *e); /* ERR_INVALID: out of bounds */
+bool order_parse(struct order *ret, const void *data, size_t len, struct err *e);
+
+/* Of a job and what its run was triggered with (NULL: nothing). */
+struct order_source {
+	const struct job_spec *spec;
+	int64_t uid;
+	const char *owner;
+	const struct strv *params;
+};
+void order_from_spec(struct order *o, const struct order_source *from);

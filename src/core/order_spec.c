@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a job's spec to its order; who asks for a warrant and who starts the job get the same bytes. */
+#include "base/sha256.h"
+#include "core/job.h"
+#include "core/order.h"
+#include "core/params.h"
+#include "core/policy.h"
+
+static void hash_stdin(struct order *o, const struct blob *in)
+{
+	struct sha256 h;
+
+	if (!in->data)
+		return;
+	o->stdin_hash = (struct blob){xcalloc(1, SHA256_LEN + 1), SHA256_LEN};
+	sha256_init(&h);
+	sha256_add(&h, in->data, in->len);
+	sha256_end(&h, (unsigned char *)o->stdin_hash.data);
+}
+
+static void list_notices(struct order *o, const struct strv *channels)
+{
+	for (size_t i = 0; i < channels->n; i++) {
+		enum notify_channel channel;
+		const char *target;
+
+		if (notify_parse(channels->v[i], &channel, &target, NULL) && channel == NOTIFY_EXEC)
+			strv_add(&o->notices, target);
+	}
+}
+
+void order_from_spec(struct order *o, const struct order_source *from)
+{
+	const struct job_spec *s = from->spec;
+
+	order_init(o);
+	o->uid = from->uid;
+	o->owner = xstrdup(from->owner);
+	o->tz = xstrdup(s->tz);
+	o->cwd = xstrdup(s->cwd);
+	o->umask = s->umask;
+	params_merge(&s->params, from->params, &o->params);
+	if (s->script) {
+		strv_add(&o->argv, "/bin/sh");
+		strv_add(&o->argv, "-c");
+		strv_add(&o->argv, s->script);
+	} else {
+		params_expand(&s->command, &o->params, &o->argv);
+	}
+	strv_copy(&o->env, &s->env);
+	hash_stdin(o, &s->stdin_data);
+	list_notices(o, &s->notify);
+}

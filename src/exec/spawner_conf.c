@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A parser of KEY = VALUE that knows four keys and forgives nothing. */
+#include "exec/spawner_conf.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/text.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define CONF_MAX (64 << 10)
+#define UID_LAST INT64_C(4294967294)
+#define UID_OVERFLOW 65534 /* what the kernel shows for users it cannot name */
+#define BLANK " \t"
+
+static const char *const warrant_words[WARRANT_POLICY_MAX] = {"none", "root", "all"};
+static const char *const pam_words[PAM_POLICY_MAX] = {"off", "account"};
+
+void spawner_conf_init(struct spawner_conf *c)
+{
+	*c = (struct spawner_conf){.engine_user = "jobsched", .uids = {{0, UID_LAST}}, .uids_n = 1,
+		.require_warrant = WARRANT_ROOT, .pam = PAM_POLICY_OFF};
+}
+
+static bool set_word(int64_t *to, const char *const *words, int n, const char *value)
+{
+	for (int i = 0; i < n; i++)
+		if (strcmp(words[i], value) == 0) {
+			*to = i;
+			return true;
+		}
+	return false;
+}
+
+static bool set_engine_user(struct spawner_conf *c, char *value)
+{
+	size_t len = strlen(value);
+
+	if (len == 0 || len >= sizeof(c->engine_user) || strpbrk(value, BLANK ":/"))
+		return false;
+	memcpy(c->engine_user, value, len + 1);
+	return true;
+}
+
+static bool set_require_warrant(struct spawner_conf *c, char *value)
+{
+	return set_word(&c->require_warrant, warrant_words, WARRANT_POLICY_MAX, value);
+}
+
+static bool set_pam(struct spawner_conf *c, char *value)
+{
+	return set_word(&c->pam, pam_words, PAM_POLICY_MAX, value);
+}
+
+static bool parse_range(char *word, struct uid_range *ret)
+{
+	char *dash = strchr(word, '-');
+
+	if (dash)
+		*dash++ = '\0';
+	return parse_int(word, 0, UID_LAST, &ret->first) && parse_int(dash ? dash : word, ret->first, UID_LAST, &ret->last);
+}
+
+/* 0 1000-59999: a list of numbers and ranges. */
+static bool set_allow_uids(struct spawner_conf *c, char *value)
+{
+	char *rest = NULL;
+
+	c->uids_n = 0;
+	for (char *word = strtok_r(value, BLANK, &rest); word; word = strtok_r(NULL, BLANK, &rest))
+		if (c->uids_n == UID_RANGES_MAX || !parse_range(word, &c->uids[c->uids_n++]))
+			return false;
+	return c->uids_n > 0;
+}
+
+static const struct {
+	const char *name;
+	bool (*set)(struct spawner_conf *c, char *value);
+	const char *form;
+} keys[] = {
+	{"engine-user", set_engine_user, "a user's name"},
+	{"allow-uids", set_allow_uids, "numbers and ranges, as 0 1000-59999"},
+	{"require-warrant", set_require_warrant, "root, all or none"},
+	{"pam", set_pam, "off or account"},
+};
+
+static char *trim(char *s)
+{
+	char *end;
+
+	s += strspn(s, BLANK);
+	end = s + strlen(s);
+	while (end > s && strchr(BLANK, end[-1]))
+		*--end = '\0';
+	return s;
+}
+
+static bool set_key(struct spawner_conf *c, const char *name, char *value, unsigned *seen, struct err *e)
+{
+	for (size_t i = 0; i < ELEMENTS(keys); i++) {
+		if (strcmp(keys[i].name, name) != 0)
+			continue;
+		if (*seen & 1U << i)
+			return err_set(e, ERR_INVALID, "'%s' is set twice", name);
+		*seen |= 1U << i;
+		return keys[i].set(c, value) ||
+		       err_set(e, ERR_INVALID, "the value of '%s' is not %s", name, keys[i].form);
+	}
+	return err_set(e, ERR_INVALID, "there is no key '%.40s'", name);
+}
+
+bool spawner_conf_parse(struct spawner_conf *c, char *text, const char *path, struct err *e)
+{
+	unsigned line = 0, seen = 0;
+
+	for (char *next = text; next;) {
+		char *at = strsep(&next, "\n"), *eq;
+
+		line++;
+		at = trim(at);
+		if (!*at || *at == '#')
+			continue;
+		eq = strchr(at, '=');
+		if (!eq)
+			return err_set(e, ERR_INVALID, "%s:%u: not KEY = VALUE", path, line);
+		*eq = '\0';
+		if (!set_key(c, trim(at), trim(eq + 1), &seen, e))
+			return err_wrap(e, "%s:%u", path, line);
+	}
+	return true;
+}
+
+/* Root's and nobody else's to change. */
+static bool trusted(const struct stat *st, const char *what, struct err *e)
+{
+	if (st->st_uid != 0 || st->st_mode & (S_IWGRP | S_IWOTH))
+		return err_set(e, ERR_REFUSED, "'%s' must belong to root and be writable by root only; "
+					       "see 'ls -ld %s'", what, what);
+	return true;
+}
+
+static bool trusted_place(const char *path, struct err *e)
+{
+	AUTO_TEXT copy = xstrdup(path);
+	const char *dir = dirname(copy);
+	struct stat st;
+
+	if (stat(dir, &st) < 0)
+		return err_errno(e, errno, "could not look at '%s'", dir);
+	return trusted(&st, dir, e);
+}
+
+bool spawner_conf_read(struct spawner_conf *c, const char *path, struct err *e)
+{
+	AUTO_FD fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
+	AUTO_DONE(buf) text = {};
+	struct stat st;
+	int r;
+
+	if (fd < 0 && errno == ENOENT)
+		return true;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_errno(e, errno, "could not open '%s'", path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(e, ERR_REFUSED, "'%s' is not a file", path);
+	if (!trusted(&st, path, e) || !trusted_place(path, e))
+		return false;
+	r = io_read_all(fd, &text, CONF_MAX);
+	if (r < 0)
+		return err_errno(e, -r, "could not read '%s'", path);
+	if (memchr(text.data ? text.data : "", '\0', text.len))
+		return err_set(e, ERR_INVALID, "'%s' has a NUL inside", path);
+	return !text.data || spawner_conf_parse(c, text.data, path, e);
+}
+
+bool spawner_conf_uid_allowed(const struct spawner_conf *c, int64_t uid)
+{
+	if (uid == UID_OVERFLOW || uid > UID_LAST)
+		return false;
+	for (size_t i = 0; i < c->uids_n; i++)
+		if (uid >= c->uids[i].first && uid <= c->uids[i].last)
+			return true;
+	return false;
+}

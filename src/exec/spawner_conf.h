@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spawner.conf: what root lets the spawner do. Read once, refused as a whole when anything in it is odd. */
+#pragma once
+#include "base/auto.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct err;
+
+enum warrant_policy {
+	WARRANT_NONE, /* the engine's word is enough */
+	WARRANT_ROOT, /* not for uid 0 */
+	WARRANT_ALL,  /* for nobody */
+	WARRANT_POLICY_MAX
+};
+enum pam_policy { PAM_POLICY_OFF, PAM_POLICY_ACCOUNT, PAM_POLICY_MAX };
+
+struct uid_range {
+	int64_t first, last;
+};
+#define UID_RANGES_MAX 32
+
+struct spawner_conf {
+	char engine_user[64];         /* who may ask, beside root */
+	struct uid_range uids[UID_RANGES_MAX]; /* who may have jobs */
+	size_t uids_n;
+	int64_t require_warrant;      /* enum warrant_policy */
+	int64_t pam;                  /* enum pam_policy */
+};
+void spawner_conf_init(struct spawner_conf *c); /* the defaults */
+bool spawner_conf_parse(struct spawner_conf *c, char *text /* is cut up */, const char *path, struct err *e);
+/* A missing file is all defaults. One that others than root may write, or in a directory they may, is refused. */
+bool spawner_conf_read(struct spawner_conf *c, const char *path, struct err *e);
+bool spawner_conf_uid_allowed(const struct spawner_conf *c, int64_t uid); /* never 65534 or -1 */
