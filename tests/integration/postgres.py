@@ -1,59 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # The daemon on PostgreSQL: the same life, and what happens when the server goes away.
 import os
-import pwd
-import shutil
-import subprocess
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import Daemon, Skip, case, main, wait_until
-
-BIN = "/usr/lib/postgresql"
-
-
-class Server:
-    """A PostgreSQL of our own, on a Unix socket only; it refuses to run as root."""
-
-    def __init__(self):
-        versions = sorted(os.listdir(BIN)) if os.path.isdir(BIN) else []
-        if not versions:
-            raise Skip("needs Debian's postgresql")
-        self.bin = os.path.join(BIN, versions[-1], "bin")
-        self.dir = tempfile.mkdtemp(prefix="jobsched-pg.")
-        self.data = os.path.join(self.dir, "data")
-        self.user = []
-        if os.geteuid() == 0:
-            who = pwd.getpwnam("postgres")
-            os.chown(self.dir, who.pw_uid, who.pw_gid)
-            self.user = ["setpriv", "--reuid", str(who.pw_uid), "--regid", str(who.pw_gid), "--clear-groups"]
-        self.call("initdb", "-D", self.data, "-U", "jobsched", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C")
-        self.url = "postgresql://jobsched@/postgres?host=" + self.dir
-
-    def call(self, program, *words):
-        done = subprocess.run([*self.user, os.path.join(self.bin, program), *words], cwd="/", text=True,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
-        assert done.returncode == 0, (program, done.stdout)
-
-    def start(self):
-        self.call("pg_ctl", "-D", self.data, "-w", "-t", "60", "-l", os.path.join(self.dir, "log"), "-o",
-                  "-c listen_addresses='' -c unix_socket_directories='%s' -c max_connections=20" % self.dir, "start")
-        return self
-
-    def stop(self, mode="immediate"):
-        self.call("pg_ctl", "-D", self.data, "-w", "-t", "60", "-m", mode, "stop")
-
-    def __enter__(self):
-        return self.start()
-
-    def __exit__(self, *what):
-        try:
-            self.stop()
-        except AssertionError:
-            pass  # it is down already
-        shutil.rmtree(self.dir, ignore_errors=True)
+from harness import Daemon, case, main, wait_until
+from pg import Server
 
 
 @case
