@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+# A proxy between nodes and PostgreSQL on Unix sockets, which can hold back, delay or cut what passes.
+import contextlib
+import os
+import selectors
+import socket
+import threading
+import time
+
+CHUNK = 65536
+
+
+class Proxy:
+    """Listens in 'front' as PostgreSQL would, and passes everything on to the server in 'back'."""
+
+    def __init__(self, front, back):
+        self.back = os.path.join(back, ".s.PGSQL.5432")
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(os.path.join(front, ".s.PGSQL.5432"))
+        self.listener.listen(64)
+        self.delay = 0.0          # seconds before each packet is passed on
+        self.open = threading.Event()  # cleared: nothing passes, and nobody is told
+        self.open.set()
+        self.pairs = set()
+        self.closed = False
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while not self.closed:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+
+    def serve(self, client):
+        server = socket.socket(socket.AF_UNIX)
+        try:
+            self.open.wait()
+            server.connect(self.back)
+        except OSError:
+            client.close()
+            return
+        pair = (client, server)
+        self.pairs.add(pair)
+        with contextlib.suppress(OSError), selectors.DefaultSelector() as ready:
+            ready.register(client, selectors.EVENT_READ, server)
+            ready.register(server, selectors.EVENT_READ, client)
+            while self.pass_on(ready):
+                pass
+        self.pairs.discard(pair)
+        for s in pair:
+            s.close()
+
+    def pass_on(self, ready):
+        for key, _ in ready.select(0.5):
+            self.open.wait()
+            data = key.fileobj.recv(CHUNK)
+            if not data:
+                return False
+            if self.delay:
+                time.sleep(self.delay)
+            self.open.wait()
+            key.data.sendall(data)
+        return True
+
+    def cut(self):
+        """Ends every connection in the middle of whatever it is doing."""
+        for pair in list(self.pairs):
+            for s in pair:
+                with contextlib.suppress(OSError):
+                    s.shutdown(socket.SHUT_RDWR)
+
+    def close(self):
+        self.closed = True
+        self.open.set()
+        self.listener.close()
+        self.cut()
