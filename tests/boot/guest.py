@@ -105,8 +105,8 @@ def places_belong_to_the_right_ones(notes):
         "/run/jobsched": ("root", 0o755),
         "/run/jobsched/jobsched.sock": ("root", 0o666),
         "/var/lib/jobsched": ("jobsched", 0o700),
-        "/var/lib/jobsched-spawner": ("root", 0o750),
-        "/var/lib/jobsched-spawner/output": ("root", 0o750),
+        "/var/lib/jobsched-spawner": ("root", 0o2750),
+        "/var/lib/jobsched-spawner/output": ("root", 0o2750),
         "/etc/jobsched": ("root", 0o755),
     }
     for path, (owner, mode) in expected.items():
