@@ -5,7 +5,9 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "base/sha256.h"
 #include "base/text.h"
+#include "exec/cgroup.h"
 #include "exec/manager.h"
 #include "exec/procfs.h"
 #include "exec/reexec.h"
@@ -33,7 +35,7 @@
 #define EXIT_UNAVAILABLE 69 /* another one serves this directory */
 
 struct options {
-	const char *runtime_dir, *output_dir, *state_dir, *config;
+	const char *runtime_dir, *output_dir, *state_dir, *config, *cgroup;
 	usec_t linger;
 	bool background, system;
 	int resume;         /* a state to go on with; -1: none */
@@ -55,13 +57,14 @@ static const char usage_text[] =
 	"  --state-dir DIR     where its lock and id are (the runtime directory)\n"
 	"  --system            as root: every worker becomes the owner of its job\n"
 	"  --config FILE       what the system's spawner may do (" CONFIG_DEFAULT ")\n"
+	"  --cgroup PLACE      where runs have their control groups: a directory, 'none', or 'auto' (auto)\n"
 	"  --linger SECONDS    leave after that long without engine, worker and unreported end (60; 0: never)\n"
 	"  --background        return when it listens; messages go to DIR/spawner.log\n"
 	"  --can-read-state N  say by the exit status whether this program could go on where one has left off\n"
 	"                      that writes version N of its state (SIGHUP makes it do so)\n"
 	"  --help, --version\n";
 
-enum { OPT_RUNTIME = 256, OPT_OUTPUT, OPT_STATE, OPT_SYSTEM, OPT_CONFIG, OPT_LINGER, OPT_BACKGROUND, OPT_CAN_READ, OPT_RESUME,
+enum { OPT_RUNTIME = 256, OPT_OUTPUT, OPT_STATE, OPT_SYSTEM, OPT_CONFIG, OPT_CGROUP, OPT_LINGER, OPT_BACKGROUND, OPT_CAN_READ, OPT_RESUME,
 	OPT_HELP, OPT_VERSION };
 
 /* What root says of us, and who the engine is. */
@@ -107,6 +110,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{"state-dir", required_argument, NULL, OPT_STATE},
 		{"system", no_argument, NULL, OPT_SYSTEM},
 		{"config", required_argument, NULL, OPT_CONFIG},
+		{"cgroup", required_argument, NULL, OPT_CGROUP},
 		{"linger", required_argument, NULL, OPT_LINGER},
 		{"background", no_argument, NULL, OPT_BACKGROUND},
 		{"can-read-state", required_argument, NULL, OPT_CAN_READ},
@@ -133,6 +137,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 			break;
 		case OPT_CONFIG:
 			o->config = optarg;
+			break;
+		case OPT_CGROUP:
+			o->cgroup = optarg;
 			break;
 		case OPT_LINGER:
 			if (!parse_int(optarg, 0, 366 * 86400, &seconds)) {
@@ -336,6 +343,26 @@ static void say_ready(int *fd, int code)
 	*fd = -1;
 }
 
+/* Several spawners may share a place; the runtime directory is what tells them apart. */
+static bool open_groups(const struct options *o, struct cgroups *ret, struct err *e)
+{
+	AUTO_TEXT real = realpath(o->runtime_dir, NULL);
+	const char *of = real ? real : o->runtime_dir;
+	unsigned char sum[SHA256_LEN];
+	char name[SHA256_HEX];
+	struct sha256 hash;
+
+	sha256_init(&hash);
+	sha256_add(&hash, of, strlen(of));
+	sha256_end(&hash, sum);
+	sha256_hex(sum, name)[12] = '\0';
+	if (!cgroups_open(ret, o->cgroup, name, e))
+		return false;
+	if (cgroups_on(ret))
+		log_info("runs have control groups in '%s'", ret->path);
+	return true;
+}
+
 /* Serves until it is time to leave. */
 static int live(const struct options *o, struct spawner_options *so)
 {
@@ -361,6 +388,7 @@ static int serve(const struct options *o, int *ready)
 	AUTO_FD output = -1;
 	AUTO_FD sock = -1;
 	struct authority authority, *who = o->system ? &authority : NULL;
+	AUTO_DONE(cgroups) groups = {.root = -1};
 	char id[RANDOM_ID_LEN + 1];
 	struct err e = {};
 
@@ -372,20 +400,21 @@ static int serve(const struct options *o, int *ready)
 		log_error("%s", e.msg);
 		return e.kind == ERR_CONFLICT ? EXIT_UNAVAILABLE : EXIT_FAILURE;
 	}
-	if (!succeed(o->state_dir, id, &e) || !listen_at(o->runtime_dir, who, &sock, &e)) {
+	if (!succeed(o->state_dir, id, &e) || !open_groups(o, &groups, &e) || !listen_at(o->runtime_dir, who, &sock, &e)) {
 		log_error("%s", e.msg);
 		return EXIT_FAILURE;
 	}
 	log_info("spawner %s listens at '%s/spawner.sock'", id, o->runtime_dir);
 	manager_tell("READY=1");
 	say_ready(ready, 0);
-	return live(o, &(struct spawner_options){.listen = sock, .output_dir = output, .lock = lock, .id = id,
+	return live(o, &(struct spawner_options){.listen = sock, .output_dir = output, .lock = lock, .id = id, .groups = &groups,
 			       .conf = who ? &who->conf : NULL, .engine = who ? who->engine.uid : geteuid()});
 }
 
 /* The process was a spawner before it became this program, and goes on as the same one. */
 static int serve_on(const struct options *o)
 {
+	AUTO_DONE(cgroups) groups = {.root = -1};
 	struct state *state = NULL;
 	struct authority authority, *who = o->system ? &authority : NULL;
 	const struct state_head *h;
@@ -398,9 +427,14 @@ static int serve_on(const struct options *o)
 		return EXIT_FAILURE;
 	}
 	h = state_head(state);
+	if (!cgroups_resume(&groups, h->groups, h->groups_next, &e)) {
+		log_error("%s", e.msg);
+		state_free(state);
+		return EXIT_FAILURE;
+	}
 	manager_tell("READY=1");
 	code = live(o, &(struct spawner_options){.listen = h->listen, .output_dir = h->output_dir, .lock = h->lock,
-				.id = h->id, .resume = state, .conf = who ? &who->conf : NULL,
+				.id = h->id, .groups = &groups, .resume = state, .conf = who ? &who->conf : NULL,
 				.engine = who ? who->engine.uid : geteuid()});
 	state_free(state);
 	return code;
@@ -408,7 +442,7 @@ static int serve_on(const struct options *o)
 
 int main(int argc, char **argv)
 {
-	struct options o = {.linger = 60 * USEC_SEC, .resume = -1, .argv = argv};
+	struct options o = {.cgroup = "auto", .linger = 60 * USEC_SEC, .resume = -1, .argv = argv};
 	int code = parse_options(argc, argv, &o);
 	int ready = -1;
 

@@ -4,6 +4,8 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "exec/cgroup.h"
+#include "exec/clone.h"
 #include "exec/user.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +35,22 @@ struct launcher {
 struct launch {
 	const struct child_plan *plan;
 	struct child_word *word;
+	bool moves; /* into its control group: it could not be born there */
 };
+
+IN_CHILD static int step_cgroup(const struct launch *o)
+{
+	int fd, error = 0;
+
+	if (!o->moves)
+		return 0;
+	fd = openat(o->plan->cgroup->dir, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, "0", 1) < 0)
+		error = errno;
+	if (fd >= 0)
+		close(fd);
+	return error;
+}
 
 IN_CHILD static int step_session(const struct launch *o)
 {
@@ -216,13 +233,14 @@ IN_CHILD static int step_exec(const struct launch *o)
 }
 
 /*
- * In this order. Rooms for what comes later: cgroup and namespaces after the limits; capabilities, no_new_privs,
+ * In this order. Rooms for what comes later: namespaces after the limits; capabilities, no_new_privs,
  * landlock and seccomp after the parent's death signal (which a change of uid clears).
  */
 static const struct step {
 	const char *name;
 	int (*run)(const struct launch *o); /* 0, or an errno */
 } steps[] = {
+	{"cgroup", step_cgroup},
 	{"session", step_session},
 	{"limits", step_limits},
 	{"groups", step_groups},
@@ -282,6 +300,21 @@ void launcher_free(struct launcher *l)
 	free(l);
 }
 
+/* The child's number, or -errno. */
+static pid_t give_birth(struct launcher *l, struct launch *o, int *pidfd)
+{
+	const int flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD;
+	pid_t pid = -ENOSYS;
+
+	if (o->plan->cgroup && o->plan->born)
+		pid = clone_into_cgroup(child_main, l->stack, STACK_SIZE, (uint64_t)flags, o, pidfd, o->plan->cgroup->dir);
+	if (pid != -ENOSYS && pid != -EPERM)
+		return pid;
+	o->moves = o->plan->cgroup;
+	pid = clone(child_main, l->stack + STACK_SIZE, flags | SIGCHLD, o, pidfd);
+	return pid < 0 ? -errno : pid;
+}
+
 int child_launch(struct launcher *l, const struct child_plan *p, struct child *ret, struct child_word *ret_word)
 {
 	struct launch o = {.plan = p, .word = l->word};
@@ -289,10 +322,10 @@ int child_launch(struct launcher *l, const struct child_plan *p, struct child *r
 	pid_t pid;
 
 	*l->word = (struct child_word){.stage = STAGE_CLONE};
-	pid = clone(child_main, l->stack + STACK_SIZE, CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &o, &pidfd);
+	pid = give_birth(l, &o, &pidfd);
 	if (pid < 0) {
-		*ret_word = (struct child_word){.stage = STAGE_CLONE, .error = errno};
-		return -ret_word->error;
+		*ret_word = (struct child_word){.stage = STAGE_CLONE, .error = -pid};
+		return pid;
 	}
 	*ret_word = *l->word;
 	if (ret_word->error) {

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+struct cgroup;
 struct err;
 struct user;
 
@@ -17,6 +18,8 @@ struct child_plan {
 	const char *path;   /* where a command without a slash is looked for; NULL: nowhere */
 	const char *cwd;    /* to be entered */
 	bool cwd_optional;  /* or '/' when that fails */
+	const struct cgroup *cgroup; /* to be in; NULL: where we are */
+	bool born;          /* there; else it has to move */
 	int in, out;        /* become 0, and 1 and 2 */
 	mode_t umask;
 	struct rlimit nofile;

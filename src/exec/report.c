@@ -17,11 +17,6 @@ static void not_started_frame(struct frame *f, const struct worker *w)
 	frame_text(f->not_started.error, FRAME_TEXT_MAX, w->error);
 }
 
-static int64_t usec_of(struct timeval t)
-{
-	return t.tv_sec * USEC_SEC + t.tv_usec;
-}
-
 void worker_end_frame(struct frame *f, const struct worker *w)
 {
 	if (w->told) {
@@ -40,9 +35,9 @@ void worker_end_frame(struct frame *f, const struct worker *w)
 							: ATTEMPT_FAILED,
 		.exit_code = w->exit_code,
 		.term_signal = w->term_signal,
-		.cpu_user = usec_of(w->usage.ru_utime),
-		.cpu_system = usec_of(w->usage.ru_stime),
-		.max_rss = w->usage.ru_maxrss * INT64_C(1024),
+		.cpu_user = w->used.cpu_user,
+		.cpu_system = w->used.cpu_system,
+		.max_rss = w->used.memory,
 		.output_bytes = output_total(&w->output),
 		.output_dropped = output_dropped(&w->output),
 	};

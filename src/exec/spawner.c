@@ -18,6 +18,8 @@
 #include <sys/timerfd.h>
 
 #define STOP_PATIENCE (2 * USEC_SEC) /* for the acknowledgement of the last ends */
+#define TRIM_AFTER (2 * USEC_SEC)    /* without a worker */
+#define TRIM_AGAIN (60 * USEC_SEC)
 #define EVENTS 64
 
 struct spawner {
@@ -29,6 +31,7 @@ struct spawner {
 	struct workers workers;
 	usec_t idle_since;   /* boottime; 0: not idle */
 	usec_t stop_until;   /* 0: not stopping, or workers are left */
+	usec_t trim_at;      /* boottime; 0: groups are in use, or there are none */
 	usec_t armed;        /* what the timer is set to; 0: off */
 	bool leave;
 	bool reload;         /* SIGHUP came */
@@ -85,6 +88,24 @@ static usec_t consider_leaving(struct spawner *sp, usec_t now)
 	return sp->idle_since + sp->o->linger;
 }
 
+/* Groups are kept for the next runs for a while, not for ever. */
+static usec_t consider_trimming(struct spawner *sp, usec_t now)
+{
+	struct cgroups *g = sp->workers.groups;
+
+	if (!cgroups_on(g) || !g->owners.used || sp->workers.running) {
+		sp->trim_at = 0;
+		return USEC_NEVER;
+	}
+	if (!sp->trim_at)
+		sp->trim_at = now + TRIM_AFTER;
+	if (now < sp->trim_at)
+		return sp->trim_at;
+	cgroups_trim(g);
+	sp->trim_at = g->owners.used ? now + TRIM_AGAIN : 0;
+	return sp->trim_at ? sp->trim_at : USEC_NEVER;
+}
+
 /* The timer is only ever moved to an earlier instant; one that comes too early costs a turn. */
 static void arm(struct spawner *sp, usec_t at)
 {
@@ -109,6 +130,7 @@ static void turn(struct spawner *sp)
 	workers_turn(&sp->workers);
 	conns_report(&sp->conns);
 	next = earlier(conns_turn(&sp->conns, now), consider_leaving(sp, now));
+	next = earlier(next, consider_trimming(sp, now));
 	arm(sp, earlier(next, workers_next(&sp->workers)));
 }
 
@@ -117,7 +139,7 @@ static void turn(struct spawner *sp)
 static bool reexec(struct spawner *sp, struct err *e)
 {
 	const struct workers *ws = &sp->workers;
-	struct state_head head = {.listen = sp->o->listen, .output_dir = sp->o->output_dir, .lock = sp->o->lock,
+	struct state_head head = {.listen = sp->o->listen, .output_dir = sp->o->output_dir, .lock = sp->o->lock, .groups = -1,
 		.nofile_soft = (int64_t)ws->nofile.rlim_cur, .nofile_hard = (int64_t)ws->nofile.rlim_max,
 		.stopping = ws->stopping, .stop_until = sp->stop_until, .idle_since = sp->idle_since};
 	__attribute__((cleanup(state_fds_done))) struct state_fds fds = {};
@@ -126,6 +148,11 @@ static bool reexec(struct spawner *sp, struct err *e)
 
 	if (program < 0)
 		return false;
+	if (cgroups_on(ws->groups)) {
+		cgroups_trim(ws->groups); /* so that all that is left belongs to a worker */
+		head.groups = ws->groups->root;
+		head.groups_next = ws->groups->next;
+	}
 	frame_text(head.id, sizeof(head.id), sp->o->id);
 	state = state_save(&head, &sp->conns, &sp->workers, &fds);
 	if (state < 0)
@@ -226,7 +253,7 @@ bool spawner_run(const struct spawner_options *o, struct err *e)
 		user_self(&sp.admission.self);
 	sp.conns = (struct conns){.ep = sp.ep, .output_dir = o->output_dir, .id = o->id, .workers = &sp.workers,
 		.admission = &sp.admission, .engine_uid = o->engine};
-	if (!workers_init(&sp.workers, sp.ep, o->output_dir, o->id, e) || !watch(&sp, e))
+	if (!workers_init(&sp.workers, sp.ep, o->output_dir, o->id, o->groups, e) || !watch(&sp, e))
 		return false;
 	if (o->resume && !resume(&sp, e))
 		return err_wrap(e, "could not go on with what was here");

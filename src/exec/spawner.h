@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+struct cgroups;
 struct err;
 struct reexec;
 struct state;
@@ -14,6 +15,7 @@ struct spawner_options {
 	int listen;          /* a listening SOCK_SEQPACKET socket; borrowed */
 	int output_dir;      /* borrowed */
 	int lock;            /* borrowed: that of the runtime directory */
+	struct cgroups *groups; /* borrowed */
 	const char *id;      /* of this life; borrowed */
 	const struct spawner_conf *conf; /* of the system's spawner, which is root's; NULL: of one user; borrowed */
 	uid_t engine;        /* who may ask, beside root */

@@ -23,6 +23,8 @@ struct workers;
 /* What does not belong to a worker or a connection. */
 struct state_head {
 	int listen, output_dir, lock;
+	int groups;                       /* the directory of control groups; -1: none */
+	int64_t groups_next;
 	int64_t nofile_soft, nofile_hard; /* what workers get: our own were raised */
 	int stopping;
 	int64_t stop_until, idle_since;

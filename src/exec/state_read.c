@@ -112,7 +112,7 @@ static bool reader_open(struct reader *r, const struct state *s, struct err *e)
 
 static bool fd_take(struct state *s, int fd, struct err *e)
 {
-	int flags = fcntl(fd, F_GETFD);
+	int flags = fd < 3 ? -1 : fcntl(fd, F_GETFD);
 
 	if (flags < 0)
 		return err_set(e, ERR_INVALID, "the state names descriptor %d, which is not open", fd);

@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define FDS_PER_WORKER 3                /* process, pipe, output */
+#define FDS_PER_WORKER 5                /* process, pipe, output, control group and its events */
 #define FDS_RESERVED 48                 /* for ourselves, connections and what they pass */
 #define CHUNK (64 << 10)
 #define CHUNKS_PER_TURN 4               /* of one worker's output, so that a fast writer delays nobody */
@@ -26,11 +26,11 @@
 #define LEFT_PATIENCE (5 * USEC_SEC)    /* for killed processes that do not go */
 #define STOP_GRACE_MAX (30 * USEC_SEC)
 
-bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawner, struct err *e)
+bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawner, struct cgroups *groups, struct err *e)
 {
 	struct rlimit more;
 
-	*ws = (struct workers){.ep = ep, .output_dir = output_dir, .spawner = spawner};
+	*ws = (struct workers){.ep = ep, .output_dir = output_dir, .spawner = spawner, .groups = groups};
 	ws->outbox_end = &ws->outbox;
 	ws->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	ws->children = procfs_children_open();
@@ -54,6 +54,7 @@ static void worker_free(struct worker *w)
 	source_close(&w->exit);
 	source_close(&w->out);
 	output_writer_done(&w->output);
+	cgroup_release(w->all->groups, &w->group);
 	free(w->error);
 	free(w->told);
 	free(w);
@@ -187,6 +188,29 @@ static void on_output(struct source *s, uint32_t events)
 
 /* ---- the end ---- */
 
+static int64_t usec_of(struct timeval t)
+{
+	return t.tv_sec * USEC_SEC + t.tv_usec;
+}
+
+/* It is looked at again in the turn that follows. */
+static void on_group_change(struct source *s, uint32_t events)
+{
+	(void)s;
+	(void)events;
+}
+
+/* Whatever of it is not in the process group any more is in the control group. */
+static void end_group(struct worker *w)
+{
+	if (w->group.dir < 0 || !cgroup_populated(&w->group))
+		return;
+	cgroup_kill(&w->group);
+	w->group.events.on_ready = on_group_change;
+	if (source_watch(w->all->ep, &w->group.events, EPOLL_CTL_ADD, EPOLLPRI) < 0)
+		log_warning("could not watch a control group: %s", strerror(errno));
+}
+
 /*
  * The main process is gone but not reaped, so its number is still its own: whatever is left in its group is
  * killed by that number before it is given back.
@@ -194,13 +218,14 @@ static void on_output(struct source *s, uint32_t events)
 static void on_exit_ready(struct source *s, uint32_t events)
 {
 	struct worker *w = SOURCE_OWNER(s, struct worker, exit);
+	struct rusage usage = {};
 	siginfo_t si = {};
 
 	(void)events;
 	if (s->fd < 0)
 		return;
 	kill(-w->pid, SIGKILL);
-	if (syscall(SYS_waitid, P_PIDFD, s->fd, &si, WEXITED | WNOHANG, &w->usage) < 0) {
+	if (syscall(SYS_waitid, P_PIDFD, s->fd, &si, WEXITED | WNOHANG, &usage) < 0) {
 		log_error("could not learn how process %d ended: %s", (int)w->pid, strerror(errno));
 		w->forced = ATTEMPT_FAILED;
 		free(w->error);
@@ -210,6 +235,8 @@ static void on_exit_ready(struct source *s, uint32_t events)
 	}
 	w->exit_code = si.si_code == CLD_EXITED ? si.si_status : -1;
 	w->term_signal = si.si_code == CLD_KILLED || si.si_code == CLD_DUMPED ? si.si_status : 0;
+	w->used = (struct cgroup_usage){.cpu_user = usec_of(usage.ru_utime), .cpu_system = usec_of(usage.ru_stime),
+		.memory = usage.ru_maxrss * INT64_C(1024), .io_read = -1, .io_written = -1};
 	w->ended_at = clock_now(&clock_system);
 	if (w->ended_at < w->started_at)
 		w->ended_at = w->started_at; /* the clock was set back */
@@ -219,6 +246,7 @@ static void on_exit_ready(struct source *s, uint32_t events)
 	map_take(&w->all->by_pid, w->pid);
 	source_close(&w->exit);
 	deadline_set(&w->all->deadlines, &w->deadline, w->died + DRAIN_PATIENCE);
+	end_group(w);
 	worker_ending_add(w);
 }
 
@@ -229,10 +257,25 @@ void worker_ending_add(struct worker *w)
 	w->all->look_wanted = true;
 }
 
+/* The group has counted all that was in it, also what the main process did not wait for. */
+static void group_ended(struct worker *w)
+{
+	struct cgroup_usage u;
+
+	if (w->group.dir < 0)
+		return;
+	cgroup_usage(w->all->groups, &w->group, &u);
+	if (!u.memory)
+		u.memory = w->used.memory;
+	w->used = u;
+	cgroup_release(w->all->groups, &w->group);
+}
+
 static void worker_ended(struct worker *w)
 {
 	if (w->left && !w->error)
-		w->error = xprintf("%zu of its processes could not be ended", w->left);
+		w->error = xstrdup("some of its processes could not be ended");
+	group_ended(w);
 	source_close(&w->out);
 	output_writer_done(&w->output);
 	deadline_clear(&w->all->deadlines, &w->deadline);
@@ -243,7 +286,9 @@ static void worker_ended(struct worker *w)
 
 static bool worker_try_end(struct worker *w, usec_t now)
 {
-	if (!w->looked && now < w->died + LEFT_PATIENCE)
+	if (w->group.dir >= 0)
+		w->left = cgroup_populated(&w->group);
+	else if (!w->looked && now < w->died + LEFT_PATIENCE)
 		return false;
 	if (w->left && now < w->died + LEFT_PATIENCE) {
 		deadline_set(&w->all->deadlines, &w->deadline, w->died + LEFT_PATIENCE);
@@ -284,6 +329,8 @@ static void worker_due(struct worker *w)
 	} else if (w->phase == WORKER_TERMINATING) {
 		w->phase = WORKER_KILLED;
 		signal_group(w, SIGKILL);
+		if (w->group.dir >= 0)
+			cgroup_kill(&w->group);
 	}
 }
 
@@ -342,7 +389,8 @@ static struct worker *worker_new(struct workers *ws, const struct frame_start *s
 	struct worker *w = xcalloc(1, sizeof(*w));
 
 	*w = (struct worker){.all = ws, .run = s->run, .fence = s->fence, .attempt = s->attempt,
-		.grace = s->grace, .exit = {-1, on_exit_ready}, .out = {-1, on_output}, .exit_code = -1};
+		.grace = s->grace, .exit = {-1, on_exit_ready}, .out = {-1, on_output}, .exit_code = -1,
+		.group = {.dir = -1, .events.fd = -1}};
 	output_writer_init(&w->output, ws->output_dir, s->run, s->attempt, s->output_limit);
 	w->same_run = map_get(&ws->by_run, w->run);
 	map_put(&ws->by_run, w->run, w);
@@ -353,6 +401,7 @@ static struct worker *worker_new(struct workers *ws, const struct frame_start *s
 static void not_started(struct worker *w, enum start_failure reason, char *why /* moved */)
 {
 	w->phase = WORKER_NOT_STARTED;
+	cgroup_release(w->all->groups, &w->group);
 	w->reason = reason;
 	w->error = why;
 	w->news |= NEWS_NOT_STARTED;
@@ -422,10 +471,12 @@ static void worker_watch(struct worker *w)
 	if (source_watch(w->all->ep, &w->exit, EPOLL_CTL_ADD, EPOLLIN) == 0 &&
 		source_watch(w->all->ep, &w->out, EPOLL_CTL_ADD, EPOLLIN) == 0)
 		return;
-	not_started(w, START_TRANSIENT, xprintf("could not watch the process: %s", strerror(errno)));
-	w->news = NEWS_NOT_STARTED;
 	kill(-w->pid, SIGKILL);
+	if (w->group.dir >= 0)
+		cgroup_kill(&w->group);
 	syscall(SYS_waitid, P_PIDFD, w->exit.fd, NULL, WEXITED, NULL);
+	not_started(w, START_TRANSIENT, xstrdup("could not watch the process: too many descriptors are watched"));
+	w->news = NEWS_NOT_STARTED;
 	map_take(&w->all->by_pid, w->pid);
 	w->all->running--;
 	source_close(&w->exit);
@@ -459,6 +510,7 @@ static void launch(struct worker *w, const struct worker_start *s, int out)
 				    .argv = words_of(s, shell), .envp = vars.envp,
 				    .path = environ_get(&vars, "PATH"), .cwd = cwd ? cwd : s->user->home,
 				    .cwd_optional = !cwd, .in = s->in >= 0 ? s->in : ws->null,
+				    .cgroup = w->group.dir >= 0 ? &w->group : NULL, .born = ws->groups->births,
 				    .out = out, .umask = (mode_t)o->umask, .nofile = ws->nofile,
 				    .parent = getpid()}))
 		worker_watch(w);
@@ -468,7 +520,7 @@ struct worker *workers_start(struct workers *ws, const struct worker_start *s)
 {
 	struct worker *w = worker_new(ws, s->frame);
 	AUTO_FD out = -1;
-	int pipe[2];
+	int pipe[2], r;
 
 	if (pipe2(pipe, O_CLOEXEC) < 0) {
 		not_started(w, reason_of(errno), xprintf("could not make a pipe: %s", strerror(errno)));
@@ -478,6 +530,11 @@ struct worker *workers_start(struct workers *ws, const struct worker_start *s)
 	out = pipe[1];
 	io_set_nonblock(w->out.fd);
 	output_remove(ws->output_dir, w->run, w->attempt, NULL); /* of another store */
+	r = cgroups_on(ws->groups) ? cgroup_take(ws->groups, s->user->uid, &(struct cgroup_limits){}, &w->group) : 0;
+	if (r < 0) {
+		not_started(w, START_TRANSIENT, xprintf("could not make its control group: %s", strerror(-r)));
+		return w;
+	}
 	launch(w, s, out);
 	if (w->phase == WORKER_RUNNING && s->frame->timeout)
 		deadline_set(&ws->deadlines, &w->deadline, clock_boot(&clock_system) + s->frame->timeout);
@@ -498,7 +555,9 @@ void workers_tell(struct workers *ws, int64_t run, int64_t fence, bool asked, un
 static bool watch_adopted(struct worker *w)
 {
 	return (w->exit.fd < 0 || source_watch(w->all->ep, &w->exit, EPOLL_CTL_ADD, EPOLLIN) == 0) &&
-	       (w->out.fd < 0 || source_watch(w->all->ep, &w->out, EPOLL_CTL_ADD, EPOLLIN) == 0);
+	       (w->out.fd < 0 || source_watch(w->all->ep, &w->out, EPOLL_CTL_ADD, EPOLLIN) == 0) &&
+	       (w->phase != WORKER_ENDING || w->group.dir < 0 ||
+		       source_watch(w->all->ep, &w->group.events, EPOLL_CTL_ADD, EPOLLPRI) == 0);
 }
 
 bool workers_adopt(struct workers *ws, const struct worker *from, char *error, struct err *e)
@@ -512,8 +571,12 @@ bool workers_adopt(struct workers *ws, const struct worker *from, char *error, s
 	w->same_run = fresh.same_run;
 	w->exit.on_ready = on_exit_ready;
 	w->out.on_ready = on_output;
+	w->group.events.on_ready = on_group_change;
+	w->group.spent |= w->phase == WORKER_ENDING;
 	w->deadline = (struct deadline){};
 	w->error = error;
+	if (w->group.dir >= 0 && cgroup_adopt(ws->groups, &w->group) < 0)
+		return err_set(e, ERR_INVALID, "the control group of run %lld is gone", (long long)w->run);
 	output_writer_adopt(&w->output, ws->output_dir, w->run, w->attempt);
 	if (w->phase >= WORKER_RUNNING && w->phase <= WORKER_ENDING)
 		ws->running++;

@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "core/plan.h"
 #include "core/run.h"
+#include "exec/cgroup.h"
 #include "exec/deadline.h"
 #include "exec/output.h"
 #include "exec/source.h"
@@ -50,7 +51,8 @@ struct worker {
 	usec_t started_at, ended_at; /* realtime */
 	usec_t died;                 /* boottime */
 	int exit_code, term_signal;  /* -1 and 0: none */
-	struct rusage usage;
+	struct cgroup group;         /* dir -1: none */
+	struct cgroup_usage used;    /* by the main process and what it waited for; with a group, by all that was in it */
 	size_t left;                 /* processes it left, by the last look */
 	bool looked;                 /* a look was taken since it died */
 	enum start_failure reason;   /* of one that was not started */
@@ -76,6 +78,7 @@ struct workers {
 	const char *lang;                   /* borrowed; NULL: none */
 	bool change_user;                   /* we are root and become somebody for every worker */
 	struct launcher *launcher;
+	struct cgroups *groups;             /* borrowed */
 	struct rlimit nofile;               /* what workers get */
 	struct map by_run, by_pid;          /* by_pid: mains that are not reaped */
 	struct map adopted;                 /* children that came to us when their parents died */
@@ -92,7 +95,7 @@ struct workers {
 	size_t pids_cap, children_n;        /* at the last look */
 };
 
-bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawner, struct err *e);
+bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawner, struct cgroups *groups, struct err *e);
 void workers_done(struct workers *ws);
 
 struct worker *workers_find(const struct workers *ws, int64_t run, int64_t fence);

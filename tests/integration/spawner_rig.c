@@ -120,6 +120,12 @@ void rig_up_with(struct rig *g, const char *const *options)
 	rig_up_here(g);
 }
 
+void rig_up_wrapped(struct rig *g, const char *const *wrapper, const char *const *options)
+{
+	*g = (struct rig){.next_run = 1, .wrapper = wrapper, .options = options};
+	rig_up_here(g);
+}
+
 void rig_up_program(struct rig *g, const char *program)
 {
 	*g = (struct rig){.next_run = 1, .program = program};
@@ -133,7 +139,7 @@ static void rig_up_here(struct rig *g)
 	snprintf(g->sock, sizeof(g->sock), "%s/spawner.sock", g->dir);
 	snprintf(g->output, sizeof(g->output), "%s/output", g->dir);
 	assert_true(sd_event_new(&g->ev) >= 0);
-	if (g->wrapper)
+	if (g->wrapper && !g->options)
 		assert_int_equal(chown(g->dir, 65534, 65534), 0);
 	rig_spawner_start(g);
 	g->output_dir = open(g->output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -36,6 +36,7 @@ struct rig {
 
 void rig_up(struct rig *g);            /* directory, spawner, connection */
 void rig_up_with(struct rig *g, const char *const *options);
+void rig_up_wrapped(struct rig *g, const char *const *wrapper, const char *const *options);
 void rig_up_program(struct rig *g, const char *program);
 bool rig_up_as_nobody(struct rig *g, const char *nproc); /* nproc NULL: as it is; false: cannot be done */
 void rig_down(struct rig *g);          /* and nothing is left: no process, no file */
