@@ -315,6 +315,17 @@ static bool open_dir(const char *path, mode_t mode, const struct authority *who,
 	return true;
 }
 
+/* Where workers find their artifact: each mounts its own over it. */
+static char *artifact_place(const struct options *o)
+{
+	AUTO_TEXT path = o->system ? xprintf("%s/artifact", o->runtime_dir) : NULL;
+	int r = path ? io_mkdirs(path, 0755) : 0;
+
+	if (r < 0)
+		log_warning("could not make directory '%s', jobs with artifacts will not start: %s", path, strerror(-r));
+	return STEAL(path);
+}
+
 static bool open_places(const struct options *o, const struct authority *who, int *ret_lock, int *ret_output,
 	struct err *e)
 {
@@ -368,9 +379,11 @@ static int live(const struct options *o, struct spawner_options *so)
 {
 	__attribute__((cleanup(reexec_done))) struct reexec program = {};
 	AUTO_TEXT path = xprintf("%s/spawner.sock", o->runtime_dir);
+	AUTO_TEXT artifacts = artifact_place(o);
 	struct err e = {};
 	bool ok;
 
+	so->artifact_place = artifacts;
 	so->linger = o->linger;
 	so->program = &program;
 	ok = reexec_init(&program, o->argv, &e) && spawner_run(so, &e);

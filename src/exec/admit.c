@@ -36,6 +36,10 @@ bool admit(const struct admission *a, const struct frame_start *s, const struct 
 		err_set(e, ERR_DENIED, "jobs of uid %lld are not allowed by 'allow-uids' in spawner.conf", (long long)o->uid);
 		return refuse(why, START_NOT_ALLOWED);
 	}
+	if (o->artifact && (o->uid == 0 || a->conf->require_warrant == WARRANT_ALL)) {
+		err_set(e, ERR_DENIED, "a job that needs a warrant can have no artifact: what the engine fetched is not what was approved");
+		return refuse(why, START_ARTIFACT);
+	}
 	if (!user_lookup((uid_t)o->uid, ret, why, e))
 		return false;
 	if (strcmp(ret->name, o->owner) != 0) {

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "exec/admit.h"
 #include "exec/payload.h"
+#include "exec/tree.h"
 #include "exec/state.h"
 #include "exec/user.h"
 #include "exec/worker.h"
@@ -205,15 +206,26 @@ static struct worker *start_new(struct conns *cs, const struct frame_start *s, c
 		return workers_refuse(ws, s, START_TRANSIENT, "the spawner has as many workers as it can watch");
 	if (!admit(cs->admission, s, p, &user, &why, &e))
 		return workers_refuse(ws, s, why, e.msg);
+	if (p->order.secrets.n && s->part == 0)
+		return workers_refuse(ws, s, START_SECRET, "this spawner cannot read secrets");
 	if (s->has_stdin && (in = stdin_reopen(fds[1])) < 0)
 		return workers_refuse(ws, s, START_TRANSIENT, "could not open the input of the command");
-	return workers_start(ws, &(struct worker_start){.frame = s, .payload = p, .user = &user, .in = in});
+	return workers_start(ws, &(struct worker_start){.frame = s, .payload = p, .user = &user, .in = in,
+		.artifact = s->has_artifact ? fds[s->has_stdin ? 2 : 1] : -1});
 }
 
 static bool part_valid(const struct frame_start *s, const struct order *o, struct err *e)
 {
 	return s->part <= (int64_t)o->notices.n ||
 	       err_set(e, ERR_INVALID, "a start of part %lld of an order that has no such", (long long)s->part);
+}
+
+static bool artifact_valid(const struct frame_start *s, const struct order *o, const int *fds, struct err *e)
+{
+	if (s->has_artifact != (o->artifact && s->part == 0))
+		return err_set(e, ERR_INVALID, "a start with an artifact that is not in its order, or the other way round");
+	return !s->has_artifact || tree_valid(fds[s->has_stdin ? 2 : 1]) ||
+	       err_set(e, ERR_INVALID, "a start with an artifact that is no directory");
 }
 
 static bool start(struct conn *c, const struct frame *f, const int *fds, struct err *e)
@@ -231,6 +243,7 @@ static bool start(struct conn *c, const struct frame *f, const int *fds, struct 
 		return true;
 	}
 	if (!payload_read(&p, fds[0], e) || !part_valid(&f->start, &p.order, e) ||
+		!artifact_valid(&f->start, &p.order, fds, e) ||
 		(f->start.has_stdin && !payload_sealed(fds[1], FRAME_STDIN_MAX, &size, e)))
 		return false;
 	w = start_new(c->all, &f->start, &p, fds);

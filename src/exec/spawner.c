@@ -260,6 +260,7 @@ bool spawner_run(const struct spawner_options *o, struct err *e)
 	if (!o->resume)
 		ends_load(&sp.workers);
 	sp.workers.change_user = o->conf != NULL;
+	sp.workers.artifact_place = o->artifact_place;
 	ends_load(&sp.workers);
 	if (!spawner_loop(&sp, e))
 		return false;

@@ -76,6 +76,7 @@ struct workers {
 	int ep, output_dir, null, children; /* null and children are owned, the others borrowed */
 	const char *spawner;                /* its id; borrowed */
 	const char *lang;                   /* borrowed; NULL: none */
+	const char *artifact_place;         /* borrowed: where workers find theirs; NULL: where the engine has it */
 	bool change_user;                   /* we are root and become somebody for every worker */
 	struct launcher *launcher;
 	struct cgroups *groups;             /* borrowed */
@@ -105,6 +106,7 @@ struct worker_start {
 	const struct payload *payload;
 	const struct user *user; /* who it is to be, as admitted */
 	int in;                  /* standard input; -1: /dev/null */
+	int artifact;            /* a directory; -1: none */
 };
 struct worker *workers_start(struct workers *ws, const struct worker_start *s);
 struct worker *workers_refuse(struct workers *ws, const struct frame_start *s, enum start_failure reason,

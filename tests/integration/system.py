@@ -160,9 +160,9 @@ class System:
                 self.spawner_state + "/output", "--linger", "0"]
 
     def start_spawner(self):
-        self.spawner = self.popen([*self.before_spawner, *self.spawner_command()])
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.spawner_socket)
+        self.spawner = self.popen([*self.before_spawner, *self.spawner_command()])
         self.wait_for(self.spawner, "the spawner listens", lambda: os.path.exists(self.spawner_socket))
 
     def start_engine(self):
