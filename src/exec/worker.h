@@ -129,6 +129,7 @@ void ends_load(struct workers *ws);
 bool workers_adopt(struct workers *ws, const struct worker *from, char *error /* moved */, struct err *e);
 void workers_tell(struct workers *ws, int64_t run, int64_t fence, bool asked, unsigned news);
 void workers_know(struct workers *ws, const struct state_adopted *a);
+void workers_know_helper(struct workers *ws, pid_t pid); /* a child of our own that is no worker: reaped, else left alone */
 
 /* ---- within the module ---- */
 void worker_end_frame(struct frame *f, const struct worker *w);

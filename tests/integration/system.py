@@ -139,6 +139,9 @@ class System:
     def uid(self, user):
         return 0 if user == "root" else self.users[user]
 
+    def home(self, user):
+        return "/home/" + user
+
     def gids(self, user):
         return [gid for gid, members in self.groups.values() if user in members]
 
