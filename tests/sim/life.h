@@ -10,7 +10,6 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define LIFE_START INT64_C(1750000000000000) /* 2025-06-15T15:06:40Z */
 #define OWNERS 4
 #define QUEUES 4
 
@@ -57,6 +56,8 @@ struct life {
 	struct life_options o;
 	uint64_t random;
 	usec_t now, end;
+	bool catching_up; /* back, and what passed is not planned yet */
+	size_t room_said; /* the last that was left, as the journal has it */
 	struct store *store;
 	struct store_wake wake;
 	struct timetable *timetable;
@@ -92,6 +93,7 @@ bool life_apply_one(struct life *l, struct op *op);         /* op->ok */
 
 /* ---- jobs ---- */
 void life_add_jobs(struct life *l, int n);
+void life_change_job(struct life *l, struct life_job *j);
 struct life_job *life_job_of(struct life *l, int64_t id);
 
 /* ---- the engine ---- */

@@ -61,8 +61,8 @@ static void fall_asleep(struct life *l)
 static void say_limit(struct life *l, const struct op_limit *o)
 {
 	life_say(l, "limit", "\"scope\":\"%s\",\"key\":\"%s\",\"running\":%" PRId64 ",\"n\":%" PRId64 ",\"per\":%" PRId64
-		",\"burst\":%" PRId64, o->scope == LIMIT_QUEUE ? "queue" : "owner", o->key, o->running, o->rate.n, o->rate.per,
-		o->rate.burst);
+		",\"burst\":%" PRId64 ",\"weight\":%" PRId64, o->scope == LIMIT_QUEUE ? "queue" : "owner", o->key, o->running, o->rate.n, o->rate.per,
+		o->rate.burst, o->weight);
 }
 
 static void set_limit(struct life *l, enum limit_scope scope, const char *key, int64_t running, struct rate rate)
@@ -80,13 +80,19 @@ static void set_limit(struct life *l, enum limit_scope scope, const char *key, i
 
 static const char *const queue_names[QUEUES] = {"default", "bulk", "slow", "night"};
 
+/* Where there are many jobs, limits are wide: they are to be felt, not to choke everything for months. */
+static int64_t crowd(const struct life *l)
+{
+	return 1 + l->o.jobs / 200;
+}
+
 static struct rate any_rate(struct life *l)
 {
 	struct rate r = {};
 
 	if (life_chance(l, 70))
 		return r;
-	r.n = life_between(l, 1, 30);
+	r.n = life_between(l, 1, 30) * crowd(l);
 	r.per = life_between(l, 1, 60) * USEC_MIN;
 	r.burst = life_between(l, 1, 40);
 	return r;
@@ -95,20 +101,20 @@ static struct rate any_rate(struct life *l)
 static void limit_queue(struct life *l)
 {
 	set_limit(l, LIMIT_QUEUE, queue_names[life_between(l, 0, QUEUES - 1)],
-		life_chance(l, 30) ? 0 : life_between(l, 1, 20), any_rate(l));
+		life_chance(l, 30) ? 0 : life_between(l, 1, 20 * crowd(l)), any_rate(l));
 }
 
 static void limit_owner(struct life *l)
 {
 	AUTO_TEXT uid = xprintf("%" PRId64, 1000 + life_between(l, 0, OWNERS - 1));
 
-	set_limit(l, LIMIT_OWNER, uid, life_chance(l, 30) ? 0 : life_between(l, 1, 20), any_rate(l));
+	set_limit(l, LIMIT_OWNER, uid, life_chance(l, 30) ? 0 : life_between(l, 1, 20 * crowd(l)), any_rate(l));
 }
 
 static void limit_node(struct life *l)
 {
-	l->room_max = (size_t)life_between(l, 2, 60);
-	l->owner_max = life_chance(l, 70) ? 0 : (size_t)life_between(l, 1, 30);
+	l->room_max = (size_t)life_between(l, 2, 60 * crowd(l));
+	l->owner_max = life_chance(l, 70) ? 0 : (size_t)life_between(l, 1, 30 * crowd(l));
 	life_say(l, "node", "\"room\":%zu,\"owner_max\":%zu", l->room_max, l->owner_max);
 }
 
@@ -227,9 +233,9 @@ static void resume_some(struct life *l)
 		if (life_chance(l, 50))
 			resume_what(l, (enum pause_scope)i, key, 0);
 	}
-	for (size_t i = 0; i < l->n_jobs; i++)
+	for (size_t i = 0; i < (l->n_jobs < 40 ? l->n_jobs : 40); i++)
 		if (life_chance(l, 30))
-			resume_what(l, PAUSE_JOB, "", l->jobs[i].id);
+			resume_what(l, PAUSE_JOB, "", any_job(l)->id);
 }
 
 static void resume_all(struct life *l)
@@ -261,12 +267,20 @@ static void trigger(struct life *l)
 	job_spec_init(&spec);
 	if (j->over || !spec_from_text(j->spec, &spec, &e))
 		return;
-	op->trigger = (struct op_trigger){.uid = -1, .job = j->id, .revision = 1, .tags = &spec.tags,
+	op->trigger = (struct op_trigger){.uid = -1, .job = j->id, .revision = j->revision, .tags = &spec.tags,
 		.forced = life_chance(l, 30), .now = l->now};
 	start_policy_of(&spec, &op->trigger.policy);
 	if (life_apply_one(l, op))
 		life_say(l, "trigger", "\"job\":%" PRId64 ",\"run\":%" PRId64 ",\"forced\":%d", j->id,
 			op->trigger.run->id, op->trigger.forced);
+}
+
+static void change_job(struct life *l)
+{
+	struct life_job *j = any_job(l);
+
+	if (!j->over && l->now < l->end - USEC_DAY / 4)
+		life_change_job(l, j);
 }
 
 static void add_some(struct life *l)
@@ -293,6 +307,7 @@ static const struct accident {
 	{trigger, 12},
 	{cancel_run, 8},
 	{cancel_job, 5},
+	{change_job, 14},
 	{add_some, 4},
 };
 

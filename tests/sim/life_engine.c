@@ -194,6 +194,8 @@ static void record_start(struct life *l, const struct flight *f)
 	op->started = (struct op_started){.node = l->node, .spawner = l->spawner, .run = f->run->id, .fence = f->run->fence,
 		.attempt = f->run->attempt, .pid = 1, .started_at = l->now};
 	life_apply_one(l, op);
+	if (f->retry.run_timeout)
+		life_say(l, "start", "\"run\":%" PRId64, f->run->id);
 }
 
 static void start(struct life *l, struct flight *f)
@@ -250,7 +252,7 @@ static void die(struct life *l)
 
 static void take_claimed(struct life *l, struct op_claim *c)
 {
-	size_t started = 0, n = c->claimed.n;
+	size_t n = c->claimed.n;
 	/* now and then the engine dies between the commit of a claim and the starts */
 	size_t until = !l->draining && n && life_random(l) % 4000 == 0 ? (size_t)life_between(l, 0, (int64_t)n - 1) : n;
 
@@ -261,9 +263,9 @@ static void take_claimed(struct life *l, struct op_claim *c)
 			"\"run\":%" PRId64 ",\"job\":%" PRId64 ",\"fence\":%" PRId64 ",\"attempt\":%" PRId64
 			",\"due\":%" PRId64 ",\"slot\":%" PRId64 ",\"kind\":\"%s\",\"forced\":%d",
 			r->id, r->job, r->fence, r->attempt, r->due_at, r->slot, run_kind_name(r->kind), r->forced);
-		if (started++ < until)
-			start(l, flight_add(l, &c->claimed.v[i]));
 	}
+	for (size_t i = 0; i < until; i++)
+		start(l, flight_add(l, &c->claimed.v[i]));
 	if (until < n)
 		die(l);
 }
@@ -305,7 +307,9 @@ static bool claim(struct life *l)
 	more = op->claim.claimed.n + op->claim.settled.n + op->claim.replaced.n > 0 || l->wake.next_due != was;
 	if (!more)
 		l->spins++;
-	life_say(l, "room", "\"left\":%zu", room - op->claim.claimed.n);
+	if (l->room_said || room > op->claim.claimed.n)
+		life_say(l, "room", "\"left\":%zu", room - op->claim.claimed.n);
+	l->room_said = room - op->claim.claimed.n;
 	take_claimed(l, &op->claim);
 	return more;
 }
@@ -332,6 +336,7 @@ void life_late(struct life *l, usec_t since, bool set_back)
 	int64_t after = 0;
 
 	life_say(l, "late", "\"since\":%" PRId64 ",\"seen\":%" PRId64, since, l->seen);
+	l->catching_up = true;
 	do {
 		AUTO(op) *op = op_new(OP_LATE, NULL, NULL);
 
@@ -398,10 +403,17 @@ static void end_pauses(struct life *l)
 	}
 }
 
+static void say_planned(struct life *l)
+{
+	if (l->catching_up)
+		life_say(l, "planned", "\"next\":%" PRId64, l->wake.next_slot);
+	l->catching_up = false;
+}
+
 /* Everything that is due at this moment. */
 void life_engine_pump(struct life *l)
 {
-	bool claimable = true;
+	bool claimable = true, planning;
 
 	l->seen = l->now;
 	for (int i = 0; l->up; i++) {
@@ -411,9 +423,12 @@ void life_engine_pump(struct life *l)
 			abort();
 		}
 		take_ends(l);
+		planning = l->wake.next_slot != USEC_NEVER && l->wake.next_slot - SLOTS_LOOKAHEAD <= l->now;
+		if (!planning)
+			say_planned(l);
 		if (l->wake.pause_end <= l->now)
 			end_pauses(l);
-		else if (l->wake.next_slot != USEC_NEVER && l->wake.next_slot - SLOTS_LOOKAHEAD <= l->now)
+		else if (planning)
 			plan(l);
 		else if (claimable && l->wake.next_due <= l->now && life_room(l) > 0)
 			claimable = claim(l);

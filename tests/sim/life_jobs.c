@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "core/zone_cache.h"
+#include "daemon/amendment.h"
 #include "daemon/submission.h"
 #include "life.h"
 #include <inttypes.h>
@@ -13,10 +14,9 @@ static const char *const queues[QUEUES] = {"default", "bulk", "slow", "night"};
 
 struct life_job *life_job_of(struct life *l, int64_t id)
 {
-	for (size_t i = 0; i < l->n_jobs; i++)
-		if (l->jobs[i].id == id)
-			return &l->jobs[i];
-	abort();
+	if (id < 1 || (size_t)id > l->n_jobs || l->jobs[id - 1].id != id)
+		abort(); /* nobody else adds jobs */
+	return &l->jobs[id - 1];
 }
 
 static void put_instant(struct buf *b, const char *name, usec_t t)
@@ -26,11 +26,19 @@ static void put_instant(struct buf *b, const char *name, usec_t t)
 	buf_printf(b, ",\"%s\":\"%s\"", name, format_rfc3339(t, text));
 }
 
-/* Cron fields, intervals, single moments. UTC: zones have their own tests. */
+#define CRONS 15
+
+static int64_t any_cron(struct life *l, int64_t first)
+{
+	return life_between(l, first, CRONS - 1);
+}
+
+/* Cron fields, intervals, single moments. */
 static void put_schedule(struct life *l, struct buf *b)
 {
-	static const char *const crons[] = {"*/5 * * * *", "* * * * *", "*/10 * * * *", "0 * * * *", "15,45 * * * *",
-		"*/20 8-20 * * *", "0 */2 * * *", "30 3 * * *", "0 9-17 * * 1-5", "0 0 * * 0", "10 4 1,15 * *"};
+	static const char *const crons[CRONS] = {"*/5 * * * *", "* * * * *", "*/10 * * * *", "0 * * * *", "15,45 * * * *",
+		"*/20 8-20 * * *", "0 */2 * * *", "30 3 * * *", "0 9-17 * * 1-5", "0 0 * * 0", "10 4 1,15 * *",
+		"30 2 * * *", "15 1-3 * * *", "*/20 2 * * *", "0,30 0-1 * * *"};
 	int64_t first = l->o.span > 7 * USEC_DAY ? 6 : 0; /* over months, the sparse ones */
 	usec_t at = (l->now + life_duration(l, USEC_MIN, l->o.span)) / USEC_SEC * USEC_SEC;
 	char text[RFC3339_MAX];
@@ -43,10 +51,10 @@ static void put_schedule(struct life *l, struct buf *b)
 		buf_printf(b, "[\"%s\"]", format_rfc3339(at, text));
 		break;
 	case 2:
-		buf_printf(b, "[\"%s\",\"%s\"]", crons[life_between(l, first, 10)], crons[life_between(l, first, 10)]);
+		buf_printf(b, "[\"%s\",\"%s\"]", crons[any_cron(l, first)], crons[any_cron(l, first)]);
 		break;
 	default:
-		buf_printf(b, "[\"%s\"]", crons[life_between(l, first, 10)]);
+		buf_printf(b, "[\"%s\"]", crons[any_cron(l, first)]);
 	}
 }
 
@@ -94,8 +102,13 @@ static void put_retry_policy(struct life *l, struct buf *b)
 
 static void put_spec(struct life *l, const char *queue, struct buf *b)
 {
-	buf_str(b, "{\"command\":[\"x\"],\"tz\":\"UTC\",\"schedule\":");
+	static const char *const zones[] = {"UTC", "UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe",
+		"America/Santiago", "Asia/Kathmandu"};
+
+	buf_printf(b, "{\"command\":[\"x\"],\"tz\":\"%s\",\"schedule\":", zones[life_between(l, 0, ELEMENTS(zones) - 1)]);
 	put_schedule(l, b);
+	if (life_chance(l, 10))
+		buf_printf(b, ",\"jitter\":%" PRId64, life_between(l, 1, 900));
 	put_instant(b, "until", l->end);
 	if (life_chance(l, 60))
 		buf_printf(b, ",\"priority\":%" PRId64, life_between(l, -5, 5));
@@ -166,6 +179,69 @@ static bool add_job(struct life *l)
 		.spec = xstrdup(s.v[0].text), .revision = 1, .habits = habits_of(l)};
 	life_say(l, "job", "\"id\":%" PRId64 ",\"uid\":%u,\"spec\":%s", op->add.id, s.uid, s.v[0].text);
 	return true;
+}
+
+/* ---- changes ---- */
+
+static void put_change(struct life *l, struct buf *b)
+{
+	static const char *const overlaps[] = {"skip", "queue", "queue:3", "replace", "allow"};
+	static const char *const catchups[] = {"none", "latest", "all", "all:3", "all:20"};
+
+	switch (life_between(l, 0, 9)) {
+	case 0:
+		buf_printf(b, "{\"overlap\":\"%s\"}", overlaps[life_between(l, 0, 4)]);
+		break;
+	case 1:
+		buf_printf(b, "{\"catchup\":\"%s\"}", catchups[life_between(l, 0, 4)]);
+		break;
+	case 2:
+		buf_printf(b, "{\"priority\":%" PRId64 "}", life_between(l, -5, 5));
+		break;
+	case 3:
+		buf_printf(b, "{\"deadline\":%" PRId64 "}", life_between(l, 1, 1800));
+		break;
+	case 4:
+		buf_printf(b, "{\"retries\":%" PRId64 ",\"backoff\":\"fixed:%" PRId64 "s\"}", life_between(l, 1, 5),
+			life_between(l, 1, 900));
+		break;
+	case 5:
+		buf_printf(b, "{\"jitter\":%" PRId64 "}", life_between(l, 0, 900));
+		break;
+	default:
+		buf_str(b, "{\"schedule\":");
+		put_schedule(l, b);
+		buf_str(b, "}");
+	}
+}
+
+/* What is refused, as a time that is over or a slot that is due this moment, is left as it was. */
+void life_change_job(struct life *l, struct life_job *j)
+{
+	AUTO_DONE(buf) body = {};
+	AUTO(job) *job = NULL;
+	struct amendment a = {.now = l->now};
+	AUTO(op) *op = op_new(OP_JOB_CHANGE, NULL, NULL);
+	struct err e = {};
+	json_t *patch;
+
+	put_change(l, &body);
+	patch = json_loads(body.data, 0, NULL);
+	if (!patch || !store_job_get(l->store, -1, j->id, &job, &e))
+		abort();
+	a.job = job;
+	if (amendment_merge(&a, patch, l->zones, &e) && a.changed) {
+		op->change = a.change;
+		op->change.uid = -1;
+		if (life_apply_one(l, op)) {
+			free(j->spec);
+			j->spec = xstrdup(a.text);
+			j->revision = op->change.revision;
+			life_say(l, "change", "\"job\":%" PRId64 ",\"spec\":%s", j->id, a.text);
+		}
+	}
+	amendment_done(&a);
+	json_decref(patch);
 }
 
 void life_add_jobs(struct life *l, int n)

@@ -12,6 +12,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -22,13 +23,29 @@ extern char **environ;
 
 /* ---- chance ---- */
 
-uint64_t life_random(struct life *l)
+static uint64_t next_random(uint64_t *state)
 {
-	uint64_t x = l->random += UINT64_C(0x9e3779b97f4a7c15); /* splitmix64 */
+	uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15); /* splitmix64 */
 
 	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
 	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
 	return x ^ x >> 31;
+}
+
+uint64_t life_random(struct life *l)
+{
+	return next_random(&l->random);
+}
+
+/* In place of libc's for this program, hence no argument: the jitter of a life comes back with its seed, too. */
+static uint64_t system_random;
+
+ssize_t getrandom(void *out, size_t len, unsigned flags)
+{
+	(void)flags;
+	for (size_t i = 0; i < len; i++)
+		((unsigned char *)out)[i] = (unsigned char)next_random(&system_random);
+	return (ssize_t)len;
 }
 
 int64_t life_between(struct life *l, int64_t low, int64_t high)
@@ -139,13 +156,33 @@ static void live(struct life *l)
 	}
 }
 
+/* Some zone or other moves its clocks in every life: Berlin, New York, Lord Howe, Santiago. */
+static usec_t first_moment(struct life *l)
+{
+	static const usec_t moves[] = {
+		INT64_C(1741503600), /* 2025-03-09, New York goes forward */
+		INT64_C(1743296400), /* 2025-03-30, Berlin goes forward */
+		INT64_C(1743865200), /* 2025-04-05, Lord Howe goes back by half an hour; Santiago at midnight, 12 hours later */
+		INT64_C(1757217600), /* 2025-09-07, Santiago goes forward at midnight */
+		INT64_C(1759591800), /* 2025-10-04, Lord Howe goes forward by half an hour */
+		INT64_C(1761440400), /* 2025-10-26, Berlin goes back */
+		INT64_C(1762063200), /* 2025-11-02, New York goes back */
+	};
+	usec_t move = moves[life_between(l, 0, ELEMENTS(moves) - 1)] * USEC_SEC;
+
+	return move - life_between(l, l->o.span / 8, l->o.span * 3 / 4);
+}
+
 static void run(const struct life_options *o)
 {
-	struct life l = {.o = *o, .random = o->seed * 7919 + 1, .now = LIFE_START, .end = LIFE_START + o->span,
-		.room_max = 20, .machine = MACHINE_UNKNOWN};
+	struct life l = {.o = *o, .random = o->seed * 7919 + 1, .room_max = 20 + (size_t)o->jobs / 20,
+		.machine = MACHINE_UNKNOWN};
 	struct store_options so = {.where = o->where};
 	struct err e = {};
 
+	system_random = o->seed;
+	l.now = first_moment(&l);
+	l.end = l.now + o->span;
 	l.journal = fopen(o->journal, "we");
 	if (!l.journal || !store_open(&so, &l.store, &e)) {
 		fprintf(stderr, "cannot begin: %s\n", e.msg);

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+# Jobs, runs and pauses as the journal of a simulated life tells them.
+import bisect
+import re
+from collections import defaultdict
+
+from judge_slots import SEC, duration, instant, slots_of
+
+ALL_MAX = 1000
+NEVER = 1 << 62
+
+
+class Spans:
+    """Stretches of time, asked whether one of them has a moment in it, and how many do."""
+
+    def __init__(self, spans):
+        spans = sorted(spans)
+        self.begins = [a for a, _ in spans]
+        self.ends = sorted(b for _, b in spans)
+        self.furthest, far = [], -NEVER
+        for _, b in spans:
+            far = max(far, b)
+            self.furthest.append(far)
+
+    def touches(self, t):
+        i = bisect.bisect_right(self.begins, t)
+        return i > 0 and self.furthest[i - 1] >= t
+
+    def has_inside(self, t):
+        i = bisect.bisect_left(self.begins, t)
+        return i > 0 and self.furthest[i - 1] > t
+
+    def count(self, t):
+        return bisect.bisect_right(self.begins, t) - bisect.bisect_left(self.ends, t)
+
+
+class Rate:
+    """A token bucket, kept as the moment up to which starts are spoken for."""
+
+    def __init__(self, n, per, burst):
+        self.step, self.slack = per // n, per // n * (burst - 1)
+        self.loose = self.strict = 0
+
+    @staticmethod
+    def parse(text):
+        n, per, burst = re.fullmatch(r"(\d+)/([^:]+)(?::(\d+))?", text).groups()
+        return Rate(int(n), duration(per), int(burst or n))
+
+    def allows(self, bucket, t):
+        return max(bucket, t) - t <= self.slack
+
+    def take(self, t):
+        self.loose = max(self.loose, t) + self.step
+        self.strict = max(self.strict, t) + self.step
+
+
+class Policy:
+    """One definition of a job: in force from a line of the journal up to the next one."""
+
+    def __init__(self, order, since, spec):
+        self.order, self.since, self.spec = order, since, spec
+        word, _, n = spec.get("catchup", "latest").partition(":")
+        self.catchup, self.newest = word, int(n or ALL_MAX)
+        word, _, n = spec.get("overlap", "skip").partition(":")
+        self.overlap, self.waiting = word, int(n or 1)
+        self.places = spec.get("max_running", 0) if word == "allow" else 1
+        self.deadline, self.expires = spec.get("deadline", 0) * SEC, spec.get("expires", 0) * SEC
+        self.jitter = spec.get("jitter", 0) * SEC
+        self.retries = spec.get("retries", 0)
+        self.backoff = spec.get("backoff", "exp:10s..10m")
+        self.rerun = spec.get("on_lost", "rerun") == "rerun"
+        self.run_timeout = spec.get("run_timeout", 0) * SEC
+        self.priority = spec.get("priority", 0)
+        self.once = len(spec["schedule"]) == 1 and re.match(r"\d{4}-", spec["schedule"][0]) is not None
+        self.rules = {}
+        for rule in filter(None, spec.get("on_exit", "").split(",")):
+            codes, action = rule.split("=")
+            self.rules.update({int(c): action for c in codes.split("|")})
+
+    def too_late(self, row, t):
+        return (self.deadline and t > row["slot"] + self.deadline) or (self.expires and t > row["slot"] + self.expires)
+
+    def same_slots(self, other):
+        return all(self.spec.get(k) == other.spec.get(k) for k in ("schedule", "tz", "until", "jitter"))
+
+    def action(self, code):
+        return self.rules.get(code, "ok" if code == 0 else "retry") if code >= 0 else "retry"
+
+    def delay(self, failures):
+        """The shortest and the longest wait before the try after so many failures."""
+        kind, _, rest = self.backoff.partition(":")
+        if kind == "fixed":
+            return duration(rest), duration(rest)
+        base, cap = map(duration, rest.split(".."))
+        return 0, min(cap, base << (failures - 1))
+
+
+class Job:
+    def __init__(self, event):
+        spec = event["spec"]
+        self.id, self.uid, self.made = event["id"], event["uid"], event["t"]
+        self.policies = [Policy(event["order"], event["t"], spec)]
+        self.until = instant(spec["until"])
+        self.queue = spec.get("queue", "default")
+        self.tags = {"%s=%s" % tag for tag in spec.get("tags", {}).items()}
+        self.rate = Rate.parse(spec["rate"]) if "rate" in spec else None
+        self.when = bool(spec.get("when"))
+        self.gated = bool(self.rate or self.when)
+        self.cancelled = None
+        self.cancelled_unplanned = None  # since when nobody had planned it, when it was cancelled
+        self.runs = []
+
+    def change(self, event):
+        self.policies.append(Policy(event["order"], event["t"], event["spec"]))
+
+    def at(self, order):
+        """The definition in force at a line of the journal."""
+        if len(self.policies) == 1:
+            return self.policies[0]
+        return self.policies[max(0, bisect.bisect_right([p.order for p in self.policies], order) - 1)]
+
+    def around(self, t):
+        """Those in force at a moment; touching ones count, as nobody can tell from outside which was first."""
+        return [p for i, p in enumerate(self.policies)
+                if p.since <= t and (i + 1 == len(self.policies) or t <= self.policies[i + 1].since)]
+
+    def find_slots(self):
+        """Up to the moment of a change the slots of the old schedule, from then on those of the new one."""
+        found, begin = set(), 0
+        for i, p in enumerate(self.policies):
+            if i + 1 < len(self.policies) and p.same_slots(self.policies[i + 1]):
+                continue
+            end = self.policies[i + 1].since if i + 1 < len(self.policies) else self.until
+            for text in p.spec["schedule"]:
+                found.update(slots_of(text, p.spec.get("tz", "UTC"), max(begin, self.made), min(end, self.until)))
+            begin = end
+        self.slots = sorted(found)
+
+    def index(self):
+        """What the questions about its runs are answered from."""
+        self.by_slot = sorted(self.runs, key=lambda r: r.row["slot"])
+        self.slot_keys = [r.row["slot"] for r in self.by_slot]
+        self.waits = Spans([(a, b) for r in self.runs for a, b, _ in r.waits()])
+        self.holding = Spans([r.hold for r in self.runs if r.hold])
+
+    def holders(self, t, but):
+        """How many others may have had a place then."""
+        return self.holding.count(t) - bool(but.hold and but.hold[0] <= t <= but.hold[1])
+
+    def newer_due(self, row, t):
+        i = bisect.bisect_right(self.slot_keys, row["slot"])
+        while i < len(self.by_slot) and self.slot_keys[i] <= t:
+            if self.by_slot[i].row["made"] <= t:
+                return True
+            i += 1
+        return False
+
+
+class Run:
+    __slots__ = ("row", "events", "attempts", "cancel_asked", "gated", "hold", "found", "started")
+
+    def __init__(self):
+        self.row, self.events, self.attempts = None, [], 0
+        self.cancel_asked = None  # when
+        self.gated = False        # its job has a rate or a condition
+        self.started = None       # its first start that was recorded before its end
+        self.hold = self.found = None
+
+    def claims(self):
+        return [e for e in self.events if e["e"] == "claim"]
+
+    def was_begun(self, t):
+        """Waits for a retry then, with the place it had."""
+        return any(e["e"] == "end" and e["t"] < t for e in self.events)
+
+    def waits(self):
+        """When it was queued and due: (from, to) with its due time."""
+        if self.found is None:
+            self.found = self.find_waits()
+        return self.found
+
+    def find_waits(self):
+        row = self.row
+        if self.gated:
+            # its due time moves while it waits, so that only its beginning is sure
+            claims = self.claims()
+            return [(row["slot"], claims[0]["t"] if claims else row["ended"], row["slot"])]
+        since = max(row["slot"] if row["kind"] == "schedule" else row["made"], row["made"])
+        found = []
+        for e in self.events:
+            if e["e"] == "claim":
+                found.append((max(since, e["due"]), e["t"], e["due"]))
+                since = None
+            else:
+                since = e["t"]
+        if since is not None and row["state"] in ("skipped", "expired", "cancelled"):
+            found.append((max(since, min(row["due"], row["ended"])), row["ended"], row["due"]))
+        return found
+
+
+class Pauses:
+    """What was paused when."""
+
+    def __init__(self, events):
+        self.of_job = defaultdict(list)   # job → [from, to]
+        self.scopes = []                  # [scope, key, uid, spared, from, to]
+        self.spans = {}                   # (job, word) → Spans
+        for e in events:
+            if e["e"] == "pause":
+                self.begin(e)
+            elif e["e"] == "resume":
+                self.end(e)
+            elif e["e"] == "end" and e.get("paused"):
+                self.of_job[e["job"]].append([e["t"], NEVER])
+
+    def begin(self, e):
+        until = e["until"] or NEVER
+        self.end(e)  # the later word counts
+        if e["scope"] == "job":
+            self.of_job[e["job"]].append([e["t"], until])
+        else:
+            self.scopes.append([e["scope"], e["key"], e["uid"], e["spared"], e["t"], until])
+
+    def end(self, e):
+        if e["scope"] == "job":
+            for span in self.of_job[e["job"]]:
+                span[1] = min(span[1], e["t"])
+        else:
+            for s in self.scopes:
+                if s[:3] == [e["scope"], e["key"], e["uid"]]:
+                    s[5] = min(s[5], e["t"])
+
+    def of(self, job, word):
+        """The spans in which this job was paused, or frozen."""
+        if (job.id, word) not in self.spans:
+            spans = [tuple(s[4:6]) for s in self.scopes if (s[0] == "freeze") == (word == "frozen") and self.covers(s, job)]
+            if word == "paused":
+                spans += [tuple(s) for s in self.of_job[job.id]]
+            self.spans[job.id, word] = Spans(spans)
+        return self.spans[job.id, word]
+
+    def stops(self, job, t, word):
+        """Touching moments count: what happened first at that moment nobody can tell from outside."""
+        return self.of(job, word).touches(t)
+
+    def surely(self, job, t):
+        """Stopped at this moment, and not only on its edge."""
+        return self.of(job, "paused").has_inside(t) or self.of(job, "frozen").has_inside(t)
+
+    def frozen(self, job, t):
+        return self.of(job, "frozen").has_inside(t)
+
+    @staticmethod
+    def covers(s, job):
+        scope, key, uid, spared = s[:4]
+        if uid >= 0 and uid != job.uid:
+            return False
+        return {"all": True, "queue": key == job.queue, "owner": key == str(job.uid), "tag": key in job.tags,
+                "freeze": not spared or spared not in job.tags}[scope]
