@@ -3,6 +3,7 @@
 #include "core/order.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "core/sandbox.h"
 #include <string.h>
 
 #define UID_MAX INT64_C(4294967294) /* (uid_t)-1 is no user */
@@ -38,22 +39,9 @@ static bool check_absolute(const char *s)
 	return s[0] == '/';
 }
 
-static bool check_secret(const char *s)
+static bool check_sandbox(const char *s)
 {
-	return check_pair(s) && strncmp(strchr(s, '=') + 1, "file:/", 6) == 0;
-}
-
-static bool check_url(const char *s)
-{
-	for (const char *c = s; *c; c++)
-		if (*c <= ' ' || *c == 0x7f)
-			return false;
-	return true;
-}
-
-static bool check_sha256(const char *s)
-{
-	return strspn(s, "abcdef" DIGITS) == strlen(s);
+	return sandbox_name_check(s, NULL);
 }
 
 #define AT(member) offsetof(struct order, member)
@@ -74,10 +62,8 @@ const struct order_field order_fields[] = {
 	{.tag = 8, .type = ORDER_INT, .name = "umask", .offset = AT(umask), .max = 0777, .preset = 077},
 	{.tag = 9, .type = ORDER_BLOB, .name = "stdin_hash", .offset = AT(stdin_hash), .min = 32, .max = 32},
 	{.tag = 10, .type = ORDER_LIST, .name = "notices", .offset = AT(notices), .min = 1, .max = WORD_MAX, .count = 8},
-	{.tag = 40, .type = ORDER_LIST, .name = "secrets", .offset = AT(secrets), .min = 8, .max = 4200, .count = 16,
-		.check = check_secret},
-	{.tag = 41, .type = ORDER_TEXT, .name = "artifact", .offset = AT(artifact), .min = 1, .max = 2048, .check = check_url},
-	{.tag = 42, .type = ORDER_TEXT, .name = "sha256", .offset = AT(sha256), .min = 64, .max = 64, .check = check_sha256},
+	{.tag = 11, .type = ORDER_TEXT, .name = "sandbox", .offset = AT(sandbox), .min = 1, .max = SANDBOX_NAME_MAX - 1,
+		.check = check_sandbox},
 };
 const size_t order_fields_count = ELEMENTS(order_fields);
 

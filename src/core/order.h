@@ -22,9 +22,7 @@ struct order {
 	int64_t umask;
 	struct blob stdin_hash; /* SHA-256 of the standard input; absent: /dev/null */
 	struct strv notices;    /* commands of exec: channels, each run by /bin/sh -c */
-	struct strv secrets;    /* NAME=file:/path, read as the owner */
-	char *artifact;         /* URL of a tree that comes with every start of part 0; NULL: none */
-	char *sha256;           /* of what is behind the URL, in hex; the engine has looked */
+	char *sandbox;          /* the name of a profile; NULL: SANDBOX_PRESET */
 };
 void order_init(struct order *o); /* the defaults of the table */
 void order_done(struct order *o);

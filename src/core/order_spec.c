@@ -39,6 +39,7 @@ void order_from_spec(struct order *o, const struct order_source *from)
 	o->tz = xstrdup(s->tz);
 	o->cwd = xstrdup(s->cwd);
 	o->umask = s->umask;
+	o->sandbox = xstrdup(s->sandbox);
 	params_merge(&s->params, from->params, &o->params);
 	if (s->script) {
 		strv_add(&o->argv, "/bin/sh");
@@ -49,8 +50,5 @@ void order_from_spec(struct order *o, const struct order_source *from)
 	}
 	strv_copy(&o->env, &s->env);
 	hash_stdin(o, &s->stdin_data);
-	strv_copy(&o->secrets, &s->secrets);
-	o->artifact = xstrdup(s->artifact);
-	o->sha256 = xstrdup(s->sha256);
 	list_notices(o, &s->notify);
 }

@@ -37,7 +37,6 @@ void flight_free(struct flight *f)
 	free(f->end.error);
 	run_free(f->run);
 	free(f->spec);
-	free(f->artifact);
 	free(f);
 }
 

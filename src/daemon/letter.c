@@ -294,6 +294,7 @@ static void plan_exec(const struct letter *l, const char *command, struct plan *
 static void plan_mail(const struct letter *l, const struct letter_post *how, struct plan *p)
 {
 	order_alone(&p->order, how->as ? (int64_t)how->as_uid : (int64_t)l->notice->uid, how->as ? how->as : l->notice->owner);
+	p->order.sandbox = xstrdup("compat"); /* mail programs become somebody else to reach their queue */
 	strv_add(&p->order.argv, how->sendmail);
 	strv_add(&p->order.argv, "-oi");
 	strv_add(&p->order.argv, "--");

@@ -12,14 +12,9 @@ struct spawner_conf;
 
 struct admission {
 	const struct spawner_conf *conf; /* we are root and start workers as their owners; NULL: only our own */
-	struct user self;                /* who we are, then */
+	struct user self;                /* who we are */
 };
 
-/* Whether this may be started for its owner, if he is who the order says. */
-bool admit_order(const struct admission *a, const struct frame_start *s, const struct payload *p,
+/* Whether this start may be, and as whom. */
+bool admit(const struct admission *a, const struct frame_start *s, const struct payload *p, struct user *ret,
 	enum start_failure *why, struct err *e);
-/* Whether he is. */
-bool admit_user(const struct order *o, const struct user *u, enum start_failure *why, struct err *e);
-
-const struct user *admission_self(const struct admission *a); /* NULL: owners have to be looked up */
-bool admission_asks_pam(const struct admission *a);

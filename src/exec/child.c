@@ -5,39 +5,21 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "exec/cgroup.h"
-#include "exec/clone.h"
+#include "exec/child_steps.h"
+#include "exec/in_child.h"
+#include "exec/sandbox.h"
 #include "exec/user.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/capability.h>
 #include <linux/keyctl.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-#define STACK_SIZE (128 << 10)
-#define GUARD_SIZE (64 << 10) /* of these, below: a multiple of any page size */
-/* The child borrows our memory and runs on a stack the sanitizer does not know. */
-#define IN_CHILD __attribute__((no_sanitize("address", "undefined"), noinline))
-
-struct launcher {
-	char *stack;
-	struct child_word *word; /* shared, so that a child with its own memory can write it too */
-};
-
-struct launch {
-	const struct child_plan *plan;
-	struct child_word *word;
-	bool moves; /* into its control group: it could not be born there */
-};
 
 IN_CHILD static int step_cgroup(const struct launch *o)
 {
@@ -64,19 +46,6 @@ IN_CHILD static int step_limits(const struct launch *o)
 	static const struct rlimit none = {0, 0};
 
 	return setrlimit(RLIMIT_CORE, &none) < 0 || setrlimit(RLIMIT_NOFILE, &o->plan->nofile) < 0 ? errno : 0;
-}
-
-/* In a mount namespace of its own, which sees what is mounted outside later, and is not seen there. */
-IN_CHILD static int step_artifact(const struct launch *o)
-{
-	const struct child_plan *p = o->plan;
-
-	if (p->artifact < 0)
-		return 0;
-	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 ||
-		move_mount(p->artifact, "", AT_FDCWD, p->artifact_place, MOVE_MOUNT_F_EMPTY_PATH) < 0)
-		return errno;
-	return 0;
 }
 
 /*
@@ -175,6 +144,8 @@ IN_CHILD static int step_parent(const struct launch *o)
 {
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		return errno;
+	if (o->role == LAUNCH_GUEST)
+		return fences_parent_alive(o->plan->fences); /* its number does not show from in here */
 	return getppid() == o->plan->parent ? 0 : ESRCH;
 }
 
@@ -195,6 +166,45 @@ IN_CHILD static int step_signals(const struct launch *o)
 	sigemptyset(&none);
 	return sigaction(SIGPIPE, &preset, NULL) < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0 ? errno : 0;
 }
+
+/* ---- the sandbox ---- */
+
+IN_CHILD static int step_users(const struct launch *o)
+{
+	return fences_users(o->plan->fences);
+}
+
+IN_CHILD static int step_network(const struct launch *o)
+{
+	return fences_network(o->plan->fences);
+}
+
+IN_CHILD static int step_mounts(const struct launch *o)
+{
+	return fences_mounts(o->plan->fences, o->plan->home);
+}
+
+IN_CHILD static int step_capabilities(const struct launch *o)
+{
+	return fences_capabilities(o->plan->fences, geteuid() == 0);
+}
+
+IN_CHILD static int step_privileges(const struct launch *o)
+{
+	return fences_privileges(o->plan->fences);
+}
+
+IN_CHILD static int step_landlock(const struct launch *o)
+{
+	return fences_landlock(o->plan->fences, o->plan->home);
+}
+
+IN_CHILD static int step_calls(const struct launch *o)
+{
+	return fences_calls(o->plan->fences);
+}
+
+/* ---- the command ---- */
 
 /* One directory of PATH; returns where the next one begins, NULL after the last. An empty one is '.'. */
 IN_CHILD static const char *next_candidate(const char *dir, const char *name, char out[PATH_MAX])
@@ -227,6 +237,8 @@ IN_CHILD static int step_exec(const struct launch *o)
 	bool denied = false, slash = false;
 	char candidate[PATH_MAX];
 
+	if (!p->argv)
+		syscall(SYS_exit_group, 0); /* a trial */
 	for (const char *c = p->argv[0]; *c; c++)
 		slash |= *c == '/';
 	if (slash) {
@@ -247,17 +259,20 @@ IN_CHILD static int step_exec(const struct launch *o)
 }
 
 /*
- * In this order. Rooms for what comes later: namespaces after the limits; capabilities, no_new_privs,
- * landlock and seccomp after the parent's death signal (which a change of uid clears).
+ * In this order. What a process cannot do any more under a fence comes before that fence; a change of uid clears the
+ * death signal and gives up the capabilities that mounting needs; the filter of system calls comes last.
  */
 static const struct step {
 	const char *name;
 	int (*run)(const struct launch *o); /* 0, or an errno */
+	bool by_host; /* where the worker is not the first process of its namespaces: done by the one that makes them */
 } steps[] = {
-	{"cgroup", step_cgroup},
+	{"cgroup", step_cgroup, true},
 	{"session", step_session},
 	{"limits", step_limits},
-	{"artifact", step_artifact},
+	{"users", step_users, true},
+	{"network", step_network, true},
+	{"mounts", step_mounts, true},
 	{"groups", step_groups},
 	{"gid", step_gid},
 	{"uid", step_uid},
@@ -265,97 +280,37 @@ static const struct step {
 	{"keyring", step_keyring},
 	{"umask", step_umask},
 	{"directory", step_directory},
+	{"capabilities", step_capabilities},
 	{"parent", step_parent},
+	{"privileges", step_privileges},
+	{"landlock", step_landlock},
 	{"descriptors", step_descriptors},
 	{"signals", step_signals},
+	{"system calls", step_calls},
 	{"exec", step_exec},
 };
-#define STAGE_CLONE (-1)
 
-IN_CHILD static int child_main(void *arg)
+IN_CHILD bool child_steps(const struct launch *o)
 {
-	const struct launch *o = arg;
-
 	for (int i = 0; i < (int)ELEMENTS(steps); i++) {
-		int error = steps[i].run(o);
+		int error = 0;
 
+		if (o->role == LAUNCH_ALONE || steps[i].by_host == (o->role == LAUNCH_HOST))
+			error = steps[i].run(o);
 		if (error) {
 			o->word->stage = i;
 			o->word->error = error;
-			break;
+			return false;
 		}
 	}
-	syscall(SYS_exit_group, 127);
-	return 127;
-}
-
-bool launcher_new(struct launcher **ret, struct err *e)
-{
-	struct launcher *l = xcalloc(1, sizeof(*l));
-
-	l->stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-	l->word = mmap(NULL, sizeof(*l->word), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (l->stack == MAP_FAILED || l->word == MAP_FAILED ||
-		mprotect(l->stack, GUARD_SIZE, PROT_NONE) < 0) {
-		launcher_free(l);
-		return err_errno(e, ENOMEM, "could not prepare for launching");
-	}
-	*ret = l;
 	return true;
-}
-
-void launcher_free(struct launcher *l)
-{
-	if (!l)
-		return;
-	if (l->stack != MAP_FAILED)
-		munmap(l->stack, STACK_SIZE);
-	if (l->word != MAP_FAILED)
-		munmap(l->word, sizeof(*l->word));
-	free(l);
-}
-
-/* The child's number, or -errno. */
-static pid_t give_birth(struct launcher *l, struct launch *o, int *pidfd)
-{
-	const int flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD;
-	pid_t pid = -ENOSYS;
-
-	if (o->plan->cgroup && o->plan->born)
-		pid = clone_into_cgroup(child_main, l->stack, STACK_SIZE, (uint64_t)flags, o, pidfd, o->plan->cgroup->dir);
-	if (pid != -ENOSYS && pid != -EPERM)
-		return pid;
-	o->moves = o->plan->cgroup;
-	pid = clone(child_main, l->stack + STACK_SIZE, flags | SIGCHLD, o, pidfd);
-	return pid < 0 ? -errno : pid;
-}
-
-int child_launch(struct launcher *l, const struct child_plan *p, struct child *ret, struct child_word *ret_word)
-{
-	struct launch o = {.plan = p, .word = l->word};
-	int pidfd = -1;
-	pid_t pid;
-
-	*l->word = (struct child_word){.stage = STAGE_CLONE};
-	pid = give_birth(l, &o, &pidfd);
-	if (pid < 0) {
-		*ret_word = (struct child_word){.stage = STAGE_CLONE, .error = -pid};
-		return pid;
-	}
-	*ret_word = *l->word;
-	if (ret_word->error) {
-		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-			;
-		close(pidfd);
-		return -ret_word->error;
-	}
-	*ret = (struct child){.pid = pid, .pidfd = pidfd};
-	return 0;
 }
 
 const char *child_stage_name(const struct child_word *w)
 {
-	return w->stage == STAGE_CLONE ? "clone" : steps[w->stage].name;
+	static const char *const others[] = {[-STAGE_CLONE] = "clone", [-STAGE_KEEPER] = "keeper"};
+
+	return w->stage < 0 ? others[-w->stage] : steps[w->stage].name;
 }
 
 bool child_error_transient(int errnum)

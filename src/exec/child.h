@@ -9,23 +9,24 @@
 
 struct cgroup;
 struct err;
+struct fences;
 struct user;
 
 /* Everything the child needs, made before it exists; all borrowed. */
 struct child_plan {
 	const struct user *user; /* who to become; NULL: it stays who we are */
-	char *const *argv, *const *envp;
+	char *const *argv, *const *envp; /* no argv: a trial, which ends well where the command would begin */
 	const char *path;   /* where a command without a slash is looked for; NULL: nowhere */
 	const char *cwd;    /* to be entered */
 	bool cwd_optional;  /* or '/' when that fails */
 	const struct cgroup *cgroup; /* to be in; NULL: where we are */
 	bool born;          /* there; else it has to move */
 	int in, out;        /* become 0, and 1 and 2 */
-	int artifact;       /* a mount to be put at 'artifact_place', for this child only; -1: none */
-	const char *artifact_place;
 	mode_t umask;
 	struct rlimit nofile;
 	pid_t parent;
+	const struct fences *fences; /* of its sandbox */
+	const char *home;            /* of its owner, for paths of the sandbox */
 };
 
 /* What the child wrote before it became the command. */
@@ -33,6 +34,7 @@ struct child_word {
 	int stage;        /* of the table, when error is not 0 */
 	int error;
 	int cwd_error;    /* the directory could not be entered, the child is in '/' */
+	pid_t worker, keeper; /* of a PID namespace; 0: none */
 };
 
 struct launcher; /* the stack and the shared word of children; one is enough, launches do not overlap */
@@ -40,10 +42,12 @@ bool launcher_new(struct launcher **ret, struct err *e);
 void launcher_free(struct launcher *l);
 
 struct child {
-	pid_t pid;  /* ours to reap */
-	int pidfd;  /* owned */
+	pid_t pid;    /* ours to reap */
+	int pidfd;    /* owned */
+	pid_t keeper; /* of its PID namespace, ours to reap, too, and to be killed when 'pid' has ended; 0: none */
 };
 /* Returns when the command runs, or with the reason why not: 0, or -errno of the step *ret_word names. */
 int child_launch(struct launcher *l, const struct child_plan *p, struct child *ret, struct child_word *ret_word);
+void child_reap(struct child *c); /* one that ends by itself, and all that goes with it */
 const char *child_stage_name(const struct child_word *w); /* "exec", "directory" … */
 bool child_error_transient(int errnum); /* worth another try: EAGAIN, ENOMEM … */

@@ -4,14 +4,16 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "exec/admit.h"
 #include "exec/conn.h"
 #include "exec/manager.h"
 #include "exec/reexec.h"
-#include "exec/starts.h"
+#include "exec/spawner_conf.h"
 #include "exec/state.h"
 #include "exec/worker.h"
 #include <errno.h>
+#include <libgen.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -28,7 +30,6 @@ struct spawner {
 	int ep;
 	struct source signals, timer;
 	struct admission admission;
-	struct starts starts;
 	struct conns conns;
 	struct workers workers;
 	usec_t idle_since;   /* boottime; 0: not idle */
@@ -52,7 +53,6 @@ static void on_signal(struct source *s, uint32_t events)
 			sp->reload = true;
 		} else if ((si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT) && !sp->workers.stopping) {
 			log_info("told to stop: ending %zu workers", sp->workers.running);
-			starts_refuse(&sp->starts, "the spawner is being stopped");
 			workers_stop(&sp->workers);
 		}
 	}
@@ -130,12 +130,10 @@ static void turn(struct spawner *sp)
 {
 	usec_t now = clock_boot(&clock_system), next;
 
-	users_turn(&sp->starts.users, now);
 	workers_turn(&sp->workers);
 	conns_report(&sp->conns);
 	next = earlier(conns_turn(&sp->conns, now), consider_leaving(sp, now));
 	next = earlier(next, consider_trimming(sp, now));
-	next = earlier(next, users_next(&sp->starts.users));
 	arm(sp, earlier(next, workers_next(&sp->workers)));
 }
 
@@ -158,7 +156,6 @@ static bool reexec(struct spawner *sp, struct err *e)
 		head.groups = ws->groups->root;
 		head.groups_next = ws->groups->next;
 	}
-	starts_refuse(&sp->starts, "the spawner is being upgraded");
 	frame_text(head.id, sizeof(head.id), sp->o->id);
 	state = state_save(&head, &sp->conns, &sp->workers, &fds);
 	if (state < 0)
@@ -237,12 +234,25 @@ static bool resume(struct spawner *sp, struct err *e)
 static void spawner_done(struct spawner *sp)
 {
 	conns_done(&sp->conns);
-	starts_done(&sp->starts);
 	workers_done(&sp->workers);
 	source_close(&sp->signals);
 	source_close(&sp->timer);
 	if (sp->ep >= 0)
 		close(sp->ep);
+}
+
+/* In user mode there is nobody to ask for more than can be had. */
+static bool fence(struct spawner *sp, struct err *e)
+{
+	const struct spawner_options *o = sp->o;
+	AUTO_TEXT path = xstrdup(o->program->path);
+	AUTO_TEXT init = xprintf("%s/jobsched-init", dirname(path));
+	AUTO_DONE(sandbox_list) ours = {};
+
+	if (o->conf)
+		return workers_fence(&sp->workers, &o->conf->sandboxes, o->conf->sandbox_missing == MISSING_REPORT, init, e);
+	sandbox_list_init(&ours);
+	return workers_fence(&sp->workers, &ours, true, init, e);
 }
 
 bool spawner_run(const struct spawner_options *o, struct err *e)
@@ -259,16 +269,15 @@ bool spawner_run(const struct spawner_options *o, struct err *e)
 	if (!o->conf)
 		user_self(&sp.admission.self);
 	sp.conns = (struct conns){.ep = sp.ep, .output_dir = o->output_dir, .id = o->id, .workers = &sp.workers,
-		.starts = &sp.starts, .engine_uid = o->engine};
-	starts_init(&sp.starts, &(struct starts_options){.ep = sp.ep, .workers = &sp.workers, .admission = &sp.admission});
-	if (!workers_init(&sp.workers, sp.ep, o->output_dir, o->id, o->groups, e) || !watch(&sp, e))
+		.admission = &sp.admission, .engine_uid = o->engine};
+	if (!workers_init(&sp.workers, sp.ep, o->output_dir, o->id, o->groups, e) || !fence(&sp, e) || !watch(&sp, e))
 		return false;
 	if (o->resume && !resume(&sp, e))
 		return err_wrap(e, "could not go on with what was here");
 	if (!o->resume)
 		ends_load(&sp.workers);
 	sp.workers.change_user = o->conf != NULL;
-	sp.workers.artifact_place = o->artifact_place;
+	ends_load(&sp.workers);
 	if (!spawner_loop(&sp, e))
 		return false;
 	ends_save(&sp.workers);

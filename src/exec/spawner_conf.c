@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A parser of KEY = VALUE that knows four keys and forgives nothing. */
+/* A parser of KEY = VALUE that knows a few keys and forgives nothing. */
 #include "exec/spawner_conf.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -18,11 +18,18 @@
 
 static const char *const warrant_words[WARRANT_POLICY_MAX] = {"none", "root", "all"};
 static const char *const pam_words[PAM_POLICY_MAX] = {"off", "account"};
+static const char *const missing_words[MISSING_POLICY_MAX] = {"refuse", "report"};
 
 void spawner_conf_init(struct spawner_conf *c)
 {
 	*c = (struct spawner_conf){.engine_user = "jobsched", .uids = {{0, UID_LAST}}, .uids_n = 1,
 		.require_warrant = WARRANT_ROOT, .pam = PAM_POLICY_OFF};
+	sandbox_list_init(&c->sandboxes);
+}
+
+void spawner_conf_done(struct spawner_conf *c)
+{
+	sandbox_list_done(&c->sandboxes);
 }
 
 static bool set_word(int64_t *to, const char *const *words, int n, const char *value)
@@ -55,6 +62,11 @@ static bool set_pam(struct spawner_conf *c, char *value)
 	return set_word(&c->pam, pam_words, PAM_POLICY_MAX, value);
 }
 
+static bool set_sandbox_missing(struct spawner_conf *c, char *value)
+{
+	return set_word(&c->sandbox_missing, missing_words, MISSING_POLICY_MAX, value);
+}
+
 static bool parse_range(char *word, struct uid_range *ret)
 {
 	char *dash = strchr(word, '-');
@@ -85,6 +97,7 @@ static const struct {
 	{"allow-uids", set_allow_uids, "numbers and ranges, as 0 1000-59999"},
 	{"require-warrant", set_require_warrant, "root, all or none"},
 	{"pam", set_pam, "off or account"},
+	{"sandbox-missing", set_sandbox_missing, "refuse or report"},
 };
 
 static char *trim(char *s)
@@ -112,25 +125,44 @@ static bool set_key(struct spawner_conf *c, const char *name, char *value, unsig
 	return err_set(e, ERR_INVALID, "there is no key '%.40s'", name);
 }
 
+/* [sandbox NAME]: the keys that follow are those of a profile. */
+static bool open_section(struct spawner_conf *c, char *at, struct sandbox **ret, struct err *e)
+{
+	static const char kind[] = "[sandbox ";
+	size_t len = strlen(at);
+
+	if (strncmp(at, kind, sizeof(kind) - 1) != 0 || at[len - 1] != ']')
+		return err_set(e, ERR_INVALID, "not a section [sandbox NAME]");
+	at[len - 1] = '\0';
+	return sandbox_list_add(&c->sandboxes, trim(at + sizeof(kind) - 1), ret, e);
+}
+
+static bool parse_line(struct spawner_conf *c, char *at, struct sandbox **section, unsigned *seen, struct err *e)
+{
+	char *eq = strchr(at, '=');
+
+	if (*at == '[')
+		return (!*section || sandbox_check(*section, e)) && open_section(c, at, section, e);
+	if (!eq)
+		return err_set(e, ERR_INVALID, "not KEY = VALUE");
+	*eq = '\0';
+	return *section ? sandbox_list_set(&c->sandboxes, *section, trim(at), trim(eq + 1), e)
+			: set_key(c, trim(at), trim(eq + 1), seen, e);
+}
+
 bool spawner_conf_parse(struct spawner_conf *c, char *text, const char *path, struct err *e)
 {
+	struct sandbox *section = NULL;
 	unsigned line = 0, seen = 0;
 
 	for (char *next = text; next;) {
-		char *at = strsep(&next, "\n"), *eq;
+		char *at = trim(strsep(&next, "\n"));
 
 		line++;
-		at = trim(at);
-		if (!*at || *at == '#')
-			continue;
-		eq = strchr(at, '=');
-		if (!eq)
-			return err_set(e, ERR_INVALID, "%s:%u: not KEY = VALUE", path, line);
-		*eq = '\0';
-		if (!set_key(c, trim(at), trim(eq + 1), &seen, e))
+		if (*at && *at != '#' && !parse_line(c, at, &section, &seen, e))
 			return err_wrap(e, "%s:%u", path, line);
 	}
-	return true;
+	return !section || sandbox_check(section, e) || err_wrap(e, "%s", path);
 }
 
 /* Root's and nobody else's to change. */

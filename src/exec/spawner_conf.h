@@ -2,6 +2,7 @@
 /* spawner.conf: what root lets the spawner do. Read once, refused as a whole when anything in it is odd. */
 #pragma once
 #include "base/auto.h"
+#include "core/sandbox.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,6 +16,7 @@ enum warrant_policy {
 	WARRANT_POLICY_MAX
 };
 enum pam_policy { PAM_POLICY_OFF, PAM_POLICY_ACCOUNT, PAM_POLICY_MAX };
+enum missing_policy { MISSING_REFUSE, MISSING_REPORT, MISSING_POLICY_MAX }; /* when a part of a sandbox cannot be had here */
 
 struct uid_range {
 	int64_t first, last;
@@ -27,8 +29,11 @@ struct spawner_conf {
 	size_t uids_n;
 	int64_t require_warrant;      /* enum warrant_policy */
 	int64_t pam;                  /* enum pam_policy */
+	int64_t sandbox_missing;      /* enum missing_policy */
+	struct sandbox_list sandboxes; /* ours and those of sections [sandbox NAME] */
 };
 void spawner_conf_init(struct spawner_conf *c); /* the defaults */
+void spawner_conf_done(struct spawner_conf *c);
 bool spawner_conf_parse(struct spawner_conf *c, char *text /* is cut up */, const char *path, struct err *e);
 /* A missing file is all defaults. One that others than root may write, or in a directory they may, is refused. */
 bool spawner_conf_read(struct spawner_conf *c, const char *path, struct err *e);

@@ -10,7 +10,7 @@
 #include "exec/environ.h"
 #include "exec/frame.h"
 #include "exec/procfs.h"
-#include "exec/tree.h"
+#include "exec/sandbox.h"
 #include "exec/user.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -49,6 +49,20 @@ bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawne
 	return launcher_new(&ws->launcher, e);
 }
 
+bool workers_fence(struct workers *ws, const struct sandbox_list *profiles, bool report, const char *init, struct err *e)
+{
+	if (!sandboxes_open(&ws->sandboxes, profiles, report, init, ws->launcher, e))
+		return false;
+	for (size_t i = 0; i < ws->sandboxes->n; i++) {
+		const struct fences *f = &ws->sandboxes->v[i];
+
+		if (f->missing)
+			log_warning("sandbox profile '%s' %s: %s", f->profile.name,
+				f->usable ? "does without" : "cannot be had here", f->missing);
+	}
+	return true;
+}
+
 static void worker_free(struct worker *w)
 {
 	deadline_clear(&w->all->deadlines, &w->deadline);
@@ -82,6 +96,7 @@ void workers_done(struct workers *ws)
 	map_done(&ws->adopted);
 	deadlines_done(&ws->deadlines);
 	launcher_free(ws->launcher);
+	sandboxes_free(ws->sandboxes);
 	buf_done(&ws->children_text);
 	free(ws->pids);
 	free(ws->chunk);
@@ -438,8 +453,6 @@ static char *launch_error(const struct child_word *word, const struct child_plan
 
 	if (strcmp(stage, "exec") == 0)
 		return xprintf("could not run '%s': %s", p->argv[0], cause);
-	if (strcmp(stage, "artifact") == 0)
-		return xprintf("could not put the artifact at '%s': %s", p->artifact_place, cause);
 	if (strcmp(stage, "directory") == 0)
 		return xprintf("could not enter directory '%s': %s", p->cwd, cause);
 	return xprintf("could not start a process (%s): %s", stage, cause);
@@ -499,43 +512,33 @@ static char *const *words_of(const struct worker_start *s, char *shell[4])
 	return shell;
 }
 
-/* Where its artifact is, and the mount that gets it there, if it takes one. */
-static bool artifact_prepare(const struct workers *ws, int artifact, char **ret_place, int *ret_mount, struct err *e)
-{
-	if (artifact < 0)
-		return true;
-	if (!ws->artifact_place)
-		return tree_path(artifact, ret_place, e);
-	*ret_place = xstrdup(ws->artifact_place);
-	return tree_mount(artifact, ret_mount, e);
-}
-
 static void launch(struct worker *w, const struct worker_start *s, int out)
 {
 	struct workers *ws = w->all;
 	const struct order *o = &s->payload->order;
 	const char *cwd = s->frame->part == 0 ? o->cwd : NULL;
-	__attribute__((cleanup(environ_vars_done))) struct environ_vars vars = {};
-	AUTO_TEXT place = NULL;
-	AUTO_FD mount = -1;
+	const struct fences *fences;
 	struct err e = {};
+	__attribute__((cleanup(environ_vars_done))) struct environ_vars vars = {};
 	char *shell[4];
 
-	if (!artifact_prepare(ws, s->artifact, &place, &mount, &e)) {
-		not_started(w, START_ARTIFACT, xstrdup(e.msg));
+	fences = sandboxes_use(ws->sandboxes, o->sandbox ? o->sandbox : SANDBOX_PRESET, &e);
+	if (!fences) {
+		not_started(w, START_SANDBOX, xstrdup(e.msg));
 		return;
 	}
 	environ_build(&vars, &(struct environ_source){.user = s->user, .payload = s->payload, .start = s->frame,
-		.artifact = place, .lang = ws->lang, .spawner = ws->spawner});
+		.lang = ws->lang, .spawner = ws->spawner});
 	if (worker_launch(w, &(struct child_plan){.user = ws->change_user ? s->user : NULL,
 				    .argv = words_of(s, shell), .envp = vars.envp,
 				    .path = environ_get(&vars, "PATH"), .cwd = cwd ? cwd : s->user->home,
 				    .cwd_optional = !cwd, .in = s->in >= 0 ? s->in : ws->null,
 				    .cgroup = w->group.dir >= 0 ? &w->group : NULL, .born = ws->groups->births,
-				    .artifact = mount, .artifact_place = place,
 				    .out = out, .umask = (mode_t)o->umask, .nofile = ws->nofile,
-				    .parent = getpid()}))
+				    .parent = getpid(), .fences = fences, .home = s->user->home}))
 		worker_watch(w);
+	if (fences->missing && w->phase == WORKER_RUNNING && !w->error)
+		w->error = xprintf("ran without a part of sandbox '%s': %s", fences->profile.name, fences->missing);
 }
 
 struct worker *workers_start(struct workers *ws, const struct worker_start *s)

@@ -21,6 +21,8 @@ struct frame_ended;
 struct frame_start;
 struct launcher;
 struct payload;
+struct sandbox_list;
+struct sandboxes;
 struct state_adopted;
 struct user;
 struct workers;
@@ -76,10 +78,10 @@ struct workers {
 	int ep, output_dir, null, children; /* null and children are owned, the others borrowed */
 	const char *spawner;                /* its id; borrowed */
 	const char *lang;                   /* borrowed; NULL: none */
-	const char *artifact_place;         /* borrowed: where workers find theirs; NULL: where the engine has it */
 	bool change_user;                   /* we are root and become somebody for every worker */
 	struct launcher *launcher;
 	struct cgroups *groups;             /* borrowed */
+	struct sandboxes *sandboxes;
 	struct rlimit nofile;               /* what workers get */
 	struct map by_run, by_pid;          /* by_pid: mains that are not reaped */
 	struct map adopted;                 /* children that came to us when their parents died */
@@ -97,6 +99,8 @@ struct workers {
 };
 
 bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawner, struct cgroups *groups, struct err *e);
+/* Once, before the first start: what of these profiles can be had; 'report': those that lack something are used. */
+bool workers_fence(struct workers *ws, const struct sandbox_list *profiles, bool report, const char *init, struct err *e);
 void workers_done(struct workers *ws);
 
 struct worker *workers_find(const struct workers *ws, int64_t run, int64_t fence);
@@ -106,7 +110,6 @@ struct worker_start {
 	const struct payload *payload;
 	const struct user *user; /* who it is to be, as admitted */
 	int in;                  /* standard input; -1: /dev/null */
-	int artifact;            /* a directory; -1: none */
 };
 struct worker *workers_start(struct workers *ws, const struct worker_start *s);
 struct worker *workers_refuse(struct workers *ws, const struct frame_start *s, enum start_failure reason,
@@ -129,7 +132,6 @@ void ends_load(struct workers *ws);
 bool workers_adopt(struct workers *ws, const struct worker *from, char *error /* moved */, struct err *e);
 void workers_tell(struct workers *ws, int64_t run, int64_t fence, bool asked, unsigned news);
 void workers_know(struct workers *ws, const struct state_adopted *a);
-void workers_know_helper(struct workers *ws, pid_t pid); /* a child of our own that is no worker: reaped, else left alone */
 
 /* ---- within the module ---- */
 void worker_end_frame(struct frame *f, const struct worker *w);

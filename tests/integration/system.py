@@ -139,9 +139,6 @@ class System:
     def uid(self, user):
         return 0 if user == "root" else self.users[user]
 
-    def home(self, user):
-        return "/home/" + user
-
     def gids(self, user):
         return [gid for gid, members in self.groups.values() if user in members]
 
@@ -163,9 +160,9 @@ class System:
                 self.spawner_state + "/output", "--linger", "0"]
 
     def start_spawner(self):
+        self.spawner = self.popen([*self.before_spawner, *self.spawner_command()])
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.spawner_socket)
-        self.spawner = self.popen([*self.before_spawner, *self.spawner_command()])
         self.wait_for(self.spawner, "the spawner listens", lambda: os.path.exists(self.spawner_socket))
 
     def start_engine(self):

@@ -8,9 +8,10 @@ src/base base | systemd/sd-journal.h
 src/core base core |
 src/store base core store | sqlite3.h libpq-fe.h
 src/wire base core wire | jansson.h
-src/exec base core exec | systemd/
+src/exec base core exec | systemd/ seccomp.h
 src/daemon base core store wire exec daemon | systemd/ microhttpd.h jansson.h ini.h curl/curl.h
 cmd/jobctl base core wire | jansson.h argtable2.h argtable3.h
+cmd/jobsched-init |
 cmd/jobsched-spawner base core exec |
 cmd/jobschedd base core store wire exec daemon | systemd/
 RULES
@@ -51,7 +52,7 @@ own() {
 		name = $0
 		sub(/^[^<]*</, "", name)
 		sub(/>.*/, "", name)
-		if (name !~ /^(sqlite3|libpq|postgres|jansson|microhttpd|systemd\/|argtable|ini\.h|curl\/)/)
+		if (name !~ /^(sqlite3|libpq|postgres|jansson|microhttpd|seccomp|systemd\/|argtable|ini\.h|curl\/)/)
 			next
 		n = split(libs[home], may, " ")
 		for (i = 1; i <= n; i++)

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Makes a worker's process, and where it gets a PID namespace, the process that keeps it. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "exec/cgroup.h"
+#include "exec/child_steps.h"
+#include "exec/clone.h"
+#include "exec/in_child.h"
+#include "exec/procfs.h"
+#include "exec/sandbox.h"
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define STACK_SIZE (128 << 10)
+#define GUARD_SIZE (64 << 10) /* of these, below: a multiple of any page size */
+#define LIKE_VFORK (CLONE_VM | CLONE_VFORK)
+
+struct launcher {
+	char *stack[2];          /* of the child, and of those it makes */
+	struct child_word *word; /* shared, so that a child with its own memory can write it too */
+};
+
+/* ---- in the child ---- */
+
+IN_CHILD static int keeper_main(void *arg)
+{
+	const struct launch *o = arg;
+
+	o->word->error = fences_keep(o->plan->fences, o->marks);
+	o->word->stage = STAGE_KEEPER;
+	syscall(SYS_exit_group, 127);
+	return 127;
+}
+
+IN_CHILD static int child_main(void *arg);
+
+/*
+ * What we make are children of the spawner like ourselves. The first of them is the keeper: process 1, which hears
+ * no signal that it does not want, and the worker, process 2, is one like any other.
+ */
+IN_CHILD static int make_guests(const struct launch *o)
+{
+	const int flags = LIKE_VFORK | CLONE_PARENT | SIGCHLD;
+	struct launch guest = *o;
+	pid_t pid;
+
+	guest.role = LAUNCH_GUEST;
+	o->word->stage = STAGE_KEEPER;
+	if (unshare(CLONE_NEWPID) < 0)
+		return errno;
+	pid = clone(keeper_main, o->stack, flags, &guest);
+	if (pid < 0)
+		return errno;
+	o->word->keeper = pid;
+	if (o->word->error)
+		return o->word->error;
+	o->word->stage = STAGE_CLONE;
+	pid = clone(child_main, o->stack, flags, &guest);
+	if (pid < 0)
+		return errno;
+	o->word->worker = pid;
+	return o->word->error;
+}
+
+IN_CHILD static int child_main(void *arg)
+{
+	const struct launch *o = arg;
+
+	if (child_steps(o))
+		o->word->error = make_guests(o);
+	syscall(SYS_exit_group, 127);
+	return 127;
+}
+
+/* ---- the spawner ---- */
+
+static char *stack_new(void)
+{
+	char *s = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+
+	return s != MAP_FAILED && mprotect(s, GUARD_SIZE, PROT_NONE) == 0 ? s : NULL;
+}
+
+bool launcher_new(struct launcher **ret, struct err *e)
+{
+	struct launcher *l = xcalloc(1, sizeof(*l));
+
+	l->stack[0] = stack_new();
+	l->stack[1] = stack_new();
+	l->word = mmap(NULL, sizeof(*l->word), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (!l->stack[0] || !l->stack[1] || l->word == MAP_FAILED) {
+		launcher_free(l);
+		return err_errno(e, ENOMEM, "could not prepare for launching");
+	}
+	*ret = l;
+	return true;
+}
+
+void launcher_free(struct launcher *l)
+{
+	if (!l)
+		return;
+	for (int i = 0; i < 2; i++)
+		if (l->stack[i])
+			munmap(l->stack[i], STACK_SIZE);
+	if (l->word != MAP_FAILED)
+		munmap(l->word, sizeof(*l->word));
+	free(l);
+}
+
+static void reap(pid_t pid)
+{
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+/* It is our child and not reaped, so the number is its own. It does not end before we have reaped the worker. */
+static void keeper_end(pid_t keeper)
+{
+	if (keeper > 0)
+		kill(keeper, SIGKILL);
+	reap(keeper);
+}
+
+void child_reap(struct child *c)
+{
+	reap(c->pid);
+	close(c->pidfd);
+	keeper_end(c->keeper);
+}
+
+/* The variables by which a keeper is known as one of this run's. */
+static void find_marks(char *const *envp, char *marks[LAUNCH_MARKS + 1])
+{
+	static const char *const names[LAUNCH_MARKS] = {PROCFS_SPAWNER "=", PROCFS_RUN "=", PROCFS_FENCE "="};
+	int n = 0;
+
+	for (; envp && *envp; envp++)
+		for (int i = 0; i < LAUNCH_MARKS && n < LAUNCH_MARKS; i++)
+			if (text_starts(*envp, names[i]))
+				marks[n++] = *envp;
+	marks[n] = NULL;
+}
+
+/* The host is gone; what it has made is ours. */
+static int take_guests(struct child_word *word, pid_t host, struct child *ret)
+{
+	reap(host);
+	if (!word->error) {
+		*ret = (struct child){.pid = word->worker, .keeper = word->keeper};
+		ret->pidfd = (int)syscall(SYS_pidfd_open, ret->pid, 0);
+		if (ret->pidfd >= 0)
+			return 0;
+		*word = (struct child_word){.stage = STAGE_CLONE, .error = errno, .worker = word->worker, .keeper = word->keeper};
+		kill(word->worker, SIGKILL);
+	}
+	reap(word->worker);
+	keeper_end(word->keeper);
+	return -word->error;
+}
+
+/* The child's number, or -errno. What it makes is born where it is. */
+static pid_t give_birth(struct launcher *l, struct launch *o, int *pidfd)
+{
+	const int flags = LIKE_VFORK | CLONE_PIDFD | (o->plan->fences->namespaces & ~CLONE_NEWPID);
+	pid_t pid = -ENOSYS;
+
+	if (o->plan->cgroup && o->plan->born)
+		pid = clone_into_cgroup(child_main, l->stack[0], STACK_SIZE, (uint64_t)flags, o, pidfd, o->plan->cgroup->dir);
+	if (pid != -ENOSYS && pid != -EPERM)
+		return pid;
+	o->moves = o->plan->cgroup;
+	pid = clone(child_main, l->stack[0] + STACK_SIZE, flags | SIGCHLD, o, pidfd);
+	return pid < 0 ? -errno : pid;
+}
+
+int child_launch(struct launcher *l, const struct child_plan *p, struct child *ret, struct child_word *ret_word)
+{
+	struct launch o = {.plan = p, .word = l->word, .stack = l->stack[1] + STACK_SIZE,
+		.role = p->fences->namespaces & CLONE_NEWPID ? LAUNCH_HOST : LAUNCH_ALONE};
+	int pidfd = -1;
+	pid_t pid;
+
+	find_marks(o.role == LAUNCH_HOST ? p->envp : NULL, o.marks);
+	*l->word = (struct child_word){.stage = STAGE_CLONE};
+	pid = give_birth(l, &o, &pidfd);
+	if (pid < 0) {
+		*ret_word = (struct child_word){.stage = STAGE_CLONE, .error = -pid};
+		return pid;
+	}
+	*ret_word = *l->word;
+	if (o.role == LAUNCH_HOST) {
+		close(pidfd);
+		return take_guests(ret_word, pid, ret);
+	}
+	if (ret_word->error) {
+		reap(pid);
+		close(pidfd);
+		return -ret_word->error;
+	}
+	*ret = (struct child){.pid = pid, .pidfd = pidfd};
+	return 0;
+}

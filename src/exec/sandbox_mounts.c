@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What of the file systems a child sees, changed in a mount namespace of its own. */
+#include "exec/in_child.h"
+#include "exec/sandbox.h"
+#include "exec/sandbox_paths.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#define TMP_OPTIONS "mode=1777,size=25%" /* of the machine's memory */
+
+static const struct device {
+	const char *path;
+	unsigned major, minor;
+} devices[] = {{"/dev/null", 1, 3}, {"/dev/zero", 1, 5}, {"/dev/full", 1, 7}, {"/dev/random", 1, 8},
+	{"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0}};
+static const struct {
+	const char *path, *target;
+} links[] = {{"/dev/fd", "/proc/self/fd"}, {"/dev/stdin", "/proc/self/fd/0"}, {"/dev/stdout", "/proc/self/fd/1"},
+	{"/dev/stderr", "/proc/self/fd/2"}};
+
+/* What is not there need not be covered, and what its owner cannot reach he cannot write to either. */
+IN_CHILD static int unless_absent(int error)
+{
+	return error == ENOENT || error == EACCES || error == ENOTDIR ? 0 : error;
+}
+
+IN_CHILD static int set_attr(const char *path, unsigned flags, uint64_t set, uint64_t clear, uint64_t propagation)
+{
+	struct mount_attr a = {.attr_set = set, .attr_clr = clear, .propagation = propagation};
+
+	return mount_setattr(AT_FDCWD, path, flags, &a, sizeof(a)) < 0 ? errno : 0;
+}
+
+IN_CHILD static int bind_to_itself(const char *path)
+{
+	return mount(path, path, NULL, MS_BIND, NULL) < 0 ? unless_absent(errno) : 0;
+}
+
+IN_CHILD static int make_writable(const char *path)
+{
+	return unless_absent(set_attr(path, 0, 0, MOUNT_ATTR_RDONLY, 0));
+}
+
+/* For each path that stays writable on a read-only system. */
+IN_CHILD static int each_writable(const struct fences *f, const char *home, int (*fn)(const char *path))
+{
+	const struct strv *paths = &f->profile.read_write;
+	char path[SANDBOX_PATH_MAX];
+	int error = 0;
+
+	if (!f->profile.part[SANDBOX_TMP] && ((error = fn("/tmp")) || (error = fn("/var/tmp"))))
+		return error;
+	if (!f->profile.part[SANDBOX_DEV] && (error = fn("/dev/shm")))
+		return error;
+	for (size_t i = 0; i < paths->n && !error; i++)
+		if (sandbox_path(paths->v[i], home, path))
+			error = fn(path);
+	return error;
+}
+
+IN_CHILD static int mount_system(const struct fences *f, const char *home)
+{
+	int error = each_writable(f, home, bind_to_itself);
+
+	if (!error)
+		error = set_attr("/", AT_RECURSIVE, MOUNT_ATTR_RDONLY, 0, 0);
+	return error ? error : each_writable(f, home, make_writable);
+}
+
+/* In a user namespace nobody makes devices: those of the machine are shown. */
+IN_CHILD static int device_make(const struct device *d, int tree)
+{
+	int fd;
+
+	if (tree < 0)
+		return mknod(d->path, S_IFCHR | 0666, makedev(d->major, d->minor)) < 0 ? errno : 0;
+	fd = open(d->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return errno;
+	close(fd);
+	return move_mount(tree, "", AT_FDCWD, d->path, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? errno : 0;
+}
+
+IN_CHILD static int mount_dev(const struct fences *f)
+{
+	int trees[ELEMENTS(devices)], error = 0;
+
+	for (size_t i = 0; i < ELEMENTS(devices); i++)
+		trees[i] = f->all->user_ns ? open_tree(AT_FDCWD, devices[i].path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC) : -1;
+	umask(0);
+	if (mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=755,size=25%") < 0)
+		return errno;
+	for (size_t i = 0; i < ELEMENTS(devices) && !error; i++)
+		error = device_make(&devices[i], trees[i]);
+	for (size_t i = 0; i < ELEMENTS(links) && !error; i++)
+		error = symlink(links[i].target, links[i].path) < 0 ? errno : 0;
+	if (!error && mkdir("/dev/shm", 01777) < 0)
+		error = errno;
+	for (size_t i = 0; i < ELEMENTS(devices); i++)
+		if (trees[i] >= 0)
+			close(trees[i]);
+	return error;
+}
+
+IN_CHILD static int mount_tmp(void)
+{
+	if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, TMP_OPTIONS) < 0)
+		return errno;
+	return mount("/tmp", "/var/tmp", NULL, MS_BIND, NULL) < 0 ? unless_absent(errno) : 0;
+}
+
+IN_CHILD int fences_mounts(const struct fences *f, const char *home)
+{
+	const uint8_t *part = f->profile.part;
+	int error;
+
+	if (!(f->namespaces & CLONE_NEWNS))
+		return 0;
+	/* what is mounted later does not come in where all is to be read-only */
+	error = set_attr("/", AT_RECURSIVE, 0, 0, part[SANDBOX_SYSTEM] ? MS_PRIVATE : MS_SLAVE);
+	if (!error && part[SANDBOX_SYSTEM])
+		error = mount_system(f, home);
+	if (!error && part[SANDBOX_DEV])
+		error = mount_dev(f);
+	if (!error && part[SANDBOX_TMP])
+		error = mount_tmp();
+	return error;
+}
+
+/* Read-only: a job of root without capabilities could still write to what root owns in it. */
+IN_CHILD int fences_proc(const struct fences *f)
+{
+	if (!(f->namespaces & CLONE_NEWPID))
+		return 0;
+	return mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, NULL) < 0 ? errno : 0;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What each ingredient of a sandbox adds to a run of 'true', in microseconds of CPU, and its ratio to a bare spawn. */
+#include "base/auto.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "exec/child.h"
+#include "exec/sandbox.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ROUNDS 15
+#define RUNS_PER_ROUND 40
+
+struct row {
+	const char *name;
+	struct sandbox profile;
+	struct sandboxes *made; /* NULL: bare */
+	double cpu[ROUNDS], wall[ROUNDS];
+};
+
+static struct row rows[] = {
+	{"bare posix_spawn", {}},
+	{"our steps, no sandbox", {.capabilities = SANDBOX_CAPS_ALL}},
+	{"no_new_privs", {.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_PRIVILEGES] = 1}}},
+	{"seccomp, standard", {.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_PRIVILEGES] = 1, [SANDBOX_CALLS] = CALLS_STANDARD}}},
+	{"seccomp, strict", {.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_PRIVILEGES] = 1, [SANDBOX_CALLS] = CALLS_STRICT}}},
+	{"landlock, processes",
+		{.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_PRIVILEGES] = 1, [SANDBOX_LANDLOCK] = FENCE_PROCESSES}}},
+	{"landlock, paths",
+		{.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_PRIVILEGES] = 1, [SANDBOX_LANDLOCK] = FENCE_PATHS}}},
+	{"capabilities dropped", {.capabilities = 0}},
+	{"IPC namespace", {.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_IPC] = 1}}},
+	{"network namespace, joined", {.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_NETWORK] = NETWORK_NONE}}},
+	{"network namespace, new", {.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_NETWORK] = NETWORK_LOOPBACK}}},
+	{"mount namespace, read-only", {.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_SYSTEM] = 1}}},
+	{"mount namespace, own /tmp", {.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_TMP] = 1}}},
+	{"mount namespace, own /dev", {.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_DEV] = 1}}},
+	{"PID namespace, its keeper, /proc", {.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_PIDS] = 1}}},
+	{"all of 'standard'", {.name = (char *)"standard"}},
+	{"all of 'strict'", {.name = (char *)"strict"}},
+};
+
+static char *const argv_true[] = {(char *)"/bin/true", NULL};
+static char *const no_env[] = {NULL};
+
+static void die(const char *what, const char *why)
+{
+	fprintf(stderr, "bench_sandbox: %s: %s\n", what, why);
+	exit(1);
+}
+
+static double cpu_now(void)
+{
+	struct rusage self, children;
+
+	getrusage(RUSAGE_SELF, &self);
+	getrusage(RUSAGE_CHILDREN, &children);
+	return (double)(self.ru_utime.tv_sec + self.ru_stime.tv_sec + children.ru_utime.tv_sec + children.ru_stime.tv_sec) * 1e6 +
+	       (double)(self.ru_utime.tv_usec + self.ru_stime.tv_usec + children.ru_utime.tv_usec + children.ru_stime.tv_usec);
+}
+
+static void run_bare(void)
+{
+	pid_t pid;
+
+	if (posix_spawn(&pid, argv_true[0], NULL, NULL, argv_true, no_env))
+		die("posix_spawn", strerror(errno));
+	waitpid(pid, NULL, 0);
+}
+
+static void run_one(const struct row *r, struct launcher *l, int null)
+{
+	const struct child_plan p = {.argv = argv_true, .envp = no_env, .cwd = "/", .in = null, .out = null, .umask = 022,
+		.nofile = {1024, 4096}, .parent = getpid(), .fences = &r->made->v[0]};
+	struct child_word word;
+	struct child child;
+
+	if (child_launch(l, &p, &child, &word) < 0)
+		die(child_stage_name(&word), strerror(word.error));
+	child_reap(&child);
+}
+
+static void prepare(struct row *r, struct launcher *l, const char *init)
+{
+	AUTO_DONE(sandbox_list) ours = {};
+	struct sandbox_list one = {&r->profile, 1};
+	struct err e = {};
+
+	sandbox_list_init(&ours);
+	if (r->profile.name)
+		one.v = sandbox_list_find(&ours, r->profile.name);
+	if (!sandboxes_open(&r->made, &one, false, init, l, &e))
+		die(r->name, e.msg);
+	if (!r->made->v[0].usable)
+		printf("%-34s cannot be had: %s\n", r->name, r->made->v[0].missing);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *v)
+{
+	qsort(v, ROUNDS, sizeof(*v), by_value);
+	return v[ROUNDS / 2];
+}
+
+static void measure(struct row *r, int round, struct launcher *l, int null)
+{
+	double cpu = cpu_now();
+	usec_t wall = clock_boot(&clock_system);
+
+	for (int i = 0; i < RUNS_PER_ROUND; i++) {
+		if (r->made)
+			run_one(r, l, null);
+		else
+			run_bare();
+	}
+	r->cpu[round] = (cpu_now() - cpu) / RUNS_PER_ROUND;
+	r->wall[round] = (double)(clock_boot(&clock_system) - wall) / RUNS_PER_ROUND;
+}
+
+int main(void)
+{
+	const char *build = getenv("top_builddir");
+	AUTO_TEXT init = xprintf("%s/jobsched-init", build ? build : ".");
+	AUTO_FD null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	struct launcher *l;
+	struct err e = {};
+	double bare, steps;
+
+	if (!launcher_new(&l, &e))
+		die("launcher", e.msg);
+	for (size_t i = 1; i < ELEMENTS(rows); i++)
+		prepare(&rows[i], l, init);
+	for (int round = 0; round < ROUNDS; round++) /* in turns, because the machine is never the same twice */
+		for (size_t i = 0; i < ELEMENTS(rows); i++)
+			if (!rows[i].made || rows[i].made->v[0].usable)
+				measure(&rows[i], round, l, null);
+	bare = median(rows[0].cpu);
+	steps = median(rows[1].cpu);
+	printf("%-34s %9s %9s %9s %7s\n", "one run of true, medians", "CPU us", "wall us", "added us", "ratio");
+	for (size_t i = 0; i < ELEMENTS(rows); i++) {
+		double cpu = median(rows[i].cpu);
+
+		printf("%-34s %9.0f %9.0f %9.0f %7.2f\n", rows[i].name, cpu, median(rows[i].wall), cpu - (i > 1 ? steps : bare), bare / cpu);
+		sandboxes_free(rows[i].made);
+	}
+	launcher_free(l);
+	return 0;
+}
