@@ -171,7 +171,8 @@ bool spec_from_options(struct job_spec *s, const struct args *a, const char *but
 
 bool spec_from_args(struct job_spec *s, const struct args *a, struct err *e)
 {
-	return spec_from_options(s, a, NULL, e) && (s->cwd || make_absolute(NULL, &s->cwd, e));
+	/* somebody else's job begins at his home: he may not even be let in here */
+	return spec_from_options(s, a, NULL, e) && (s->cwd || args_has(a, "as") || make_absolute(NULL, &s->cwd, e));
 }
 
 void spec_take_words(struct job_spec *s, char *const *words, size_t n)

@@ -63,7 +63,7 @@ static bool use_template(struct ctl *c, const struct args *a, struct job_spec *s
 	definition = json_object_get(t, "definition");
 	if (!s->tz && !json_object_get(definition, "tz"))
 		s->tz = zone_here();
-	if (s->cwd || json_object_get(definition, "cwd") || json_object_get(definition, "cwd_b64"))
+	if (s->cwd || args_has(a, "as") || json_object_get(definition, "cwd") || json_object_get(definition, "cwd_b64"))
 		return true;
 	return spec_set(s, job_field_find("cwd"), ".", e);
 }
@@ -227,12 +227,24 @@ static bool check_trial(const struct ctl *c, const struct args *a, struct err *e
 	return true;
 }
 
-static int dry_run(struct ctl *c, const struct args *a, const json_t *submission)
+/* Where it is submitted, with what is not of the job itself. */
+static void put_target(const struct args *a, struct buf *path)
+{
+	buf_str(path, "/v1/jobs");
+	if (args_has(a, "as"))
+		query_add(path, "as", args_last(a, "as"));
+	if (args_has(a, "dry-run"))
+		query_add(path, "dry_run", "true");
+	else if (args_has(a, "paused"))
+		query_add(path, "paused", "true");
+}
+
+static int dry_run(struct ctl *c, const struct args *a, const char *path, const json_t *submission)
 {
 	json_auto_t *job = NULL;
 	struct err e = {};
 
-	if (!check_trial(c, a, &e) || !api_call(c, "POST", "/v1/jobs?dry_run=true", submission, &job, &e))
+	if (!check_trial(c, a, &e) || !api_call(c, "POST", path, submission, &job, &e))
 		return ctl_fail(&e);
 	return trial_show(c, job);
 }
@@ -240,14 +252,16 @@ static int dry_run(struct ctl *c, const struct args *a, const json_t *submission
 int verb_add(struct ctl *c, const struct args *a)
 {
 	json_auto_t *submission = NULL, *job = NULL;
+	AUTO_DONE(buf) path = {};
 	struct err e = {};
 	int code;
 
 	if (!read_submission(c, a, &submission, &e))
 		return ctl_fail(&e);
+	put_target(a, &path);
 	if (args_has(a, "dry-run"))
-		return dry_run(c, a, submission);
-	if (!api_call(c, "POST", args_has(a, "paused") ? "/v1/jobs?paused=true" : "/v1/jobs", submission, &job, &e)) {
+		return dry_run(c, a, path.data, submission);
+	if (!api_call(c, "POST", path.data, submission, &job, &e)) {
 		if (e.kind == ERR_UNCERTAIN)
 			err_set(&e, e.kind,
 				"%s; the job may have been added or not: look with 'jobctl list', and use --key "

@@ -82,6 +82,7 @@ static const struct opt add_opts[] = {
 	{"env-file", 0, "FILE", "NAME=VALUE lines for the environment; '#' starts a comment line"},
 	{"if-exists", 0, "WORD", "a job of yours has the name already: error, keep it, or replace its definition"},
 	{"key", 0, "KEY", "idempotency key: adding twice with it makes one job"},
+	{"as", 0, "USER", "the job is this user's; for administrators"},
 	{"paused", 0, NULL, "it starts nothing before 'jobctl resume'"},
 	{"dry-run", 0, NULL, "add nothing; show the schedule in words, its next slots and what is doubtful"},
 	{"wait", 'w', NULL, "wait for its first run to end, exit as 'jobctl wait' does"},

@@ -98,6 +98,41 @@ bool job_spec_check(const struct job_spec *s, struct err *e)
 	return s->params.n == 0 || params_of_run(s, NULL, &values, e);
 }
 
+/* What the loader, the C library and the shell obey before the command has its say; a prefix ends with '*'. */
+static const char *const loaded[] = {"LD_*", "MALLOC_*", "GLIBC_TUNABLES", "GCONV_PATH", "GETCONF_DIR", "HOSTALIASES",
+	"LOCALDOMAIN", "LOCPATH", "NIS_PATH", "NLSPATH", "RESOLV_HOST_CONF", "RES_OPTIONS", "TZDIR", "BASH_ENV", "BASH_FUNC_*",
+	"ENV", "IFS", "SHELLOPTS", "PYTHON*", "PERL5*", "RUBYOPT", "RUBYLIB", "NODE_OPTIONS", "JAVA_TOOL_OPTIONS"};
+
+static bool is_loaded(const char *pair)
+{
+	size_t len = strcspn(pair, "=");
+
+	for (size_t i = 0; i < ELEMENTS(loaded); i++) {
+		size_t n = strcspn(loaded[i], "*");
+
+		if (strncmp(pair, loaded[i], n) == 0 && (loaded[i][n] || len == n))
+			return true;
+	}
+	return false;
+}
+
+static bool has(const struct strv *list, const char *pair)
+{
+	for (size_t i = 0; list && i < list->n; i++)
+		if (strcmp(list->v[i], pair) == 0)
+			return true;
+	return false;
+}
+
+bool job_env_check_foreign(const struct strv *env, const struct strv *had, struct err *e)
+{
+	for (size_t i = 0; i < env->n; i++)
+		if (is_loaded(env->v[i]) && !has(had, env->v[i]))
+			return err_field(e, "env", "'%.*s' may not be set in a job of somebody else",
+				(int)strcspn(env->v[i], "="), env->v[i]);
+	return true;
+}
+
 void job_free(struct job *j)
 {
 	if (!j)

@@ -65,6 +65,8 @@ void job_spec_done(struct job_spec *s);
 #define JOB_WORD_MAX 131071      /* bytes of one argument, the kernel's limit; a script is one */
 #define JOB_COMMAND_MAX (1 << 20) /* of all together, half of what the kernel takes with the environment */
 bool job_spec_check(const struct job_spec *s, struct err *e); /* rules that span fields */
+/* What would let one user run code as another is refused in a job that somebody else writes, unless it was there. */
+bool job_env_check_foreign(const struct strv *env, const struct strv *had /* NULL: none */, struct err *e);
 bool job_command_fits(const struct strv *argv, struct err *e); /* what exec would refuse is refused before */
 
 enum field_type {

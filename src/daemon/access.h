@@ -8,13 +8,15 @@
 
 enum access_verb {
 	VERB_SUBMIT,
+	VERB_SUBMIT_AS, /* for somebody else */
 	VERB_SEE,
 	VERB_CANCEL,
 	VERB_REMOVE,
 	VERB_CHANGE,
 	VERB_TEMPLATE,
 	VERB_STATUS,
-	VERB_PAUSE,   /* and resume */
+	VERB_PAUSE,
+	VERB_RESUME,
 	VERB_TRIGGER,
 	VERB_FREEZE,  /* and thaw */
 	VERB_QUEUES, /* see the queues */
@@ -24,16 +26,27 @@ enum access_verb {
 	VERB_NOTIFY,  /* try the channels of a job */
 	VERB_MAX
 };
-enum access_role { ROLE_OWNER, ROLE_OTHER, ROLE_ADMIN, ROLE_MAX };
+
+/* What somebody is to an object. ROLE_DENIED: its owner, whom the site's lists keep from starting anything. */
+enum access_role { ROLE_OWNER, ROLE_DENIED, ROLE_OTHER, ROLE_ADMIN, ROLE_ROOT, ROLE_MAX };
+const char *access_role_name(enum access_role r);
 
 struct access {
 	bool user_mode;
 	uint32_t self; /* uid of the daemon */
 };
 
-bool access_serves(const struct access *a, uint32_t uid); /* may connect at all */
-enum access_role access_role(const struct access *a, uint32_t uid, uint32_t owner);
-bool access_may(const struct access *a, uint32_t uid, enum access_verb verb, uint32_t owner);
+/* Who asks: the kernel's word, and what follows from it. */
+struct caller {
+	uint32_t uid;
+	int64_t number; /* as an owner: core/owner.h */
+	bool admin;     /* in the group of administrators when he connected */
+	bool denied;    /* by the site's lists */
+};
 
-/* Whose jobs 'verb' reaches, as the store wants it: -1 for everybody's, else the caller's own. */
-int64_t access_scope(const struct access *a, uint32_t uid, enum access_verb verb);
+bool access_serves(const struct access *a, uint32_t uid); /* may connect at all */
+enum access_role access_role(const struct access *a, const struct caller *c, int64_t owner);
+bool access_may(const struct access *a, const struct caller *c, enum access_verb verb, int64_t owner);
+
+/* Whose jobs 'verb' reaches, as the store wants it: OWNER_ALL, OWNER_NOT_ROOT, or the caller's own number. */
+int64_t access_scope(const struct access *a, const struct caller *c, enum access_verb verb);

@@ -63,6 +63,12 @@ const struct config_key config_keys[] = {
 		"file with the key that webhooks are signed with, readable by nobody else; default: they are not signed"},
 	{"notice-retry", CONFIG_NUMBER, AT(notice_retry), 1, 86400, 60, true,
 		"seconds before a notice that could not be sent is tried again, longer each time"},
+	{"admin-group", CONFIG_TEXT, AT(admin_group), 0, 0, 0, false,
+		"whose members see and control the jobs of all users; default: " ADMIN_GROUP_DEFAULT},
+	{"allow-file", CONFIG_TEXT, AT(allow_file), 0, 0, 0, false,
+		"if it is there, only the users it lists may start anything; default: " JOBSCHED_SYSCONFDIR "/allow"},
+	{"deny-file", CONFIG_TEXT, AT(deny_file), 0, 0, 0, false,
+		"else, who it lists may not; default: " JOBSCHED_SYSCONFDIR "/deny"},
 };
 const size_t config_keys_count = ELEMENTS(config_keys);
 

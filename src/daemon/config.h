@@ -26,8 +26,11 @@ struct config {
 	char *sendmail;         /* NULL: SENDMAIL_DEFAULT */
 	char *webhook_key_file; /* NULL: webhooks are not signed */
 	int64_t notice_retry;   /* seconds */
+	char *admin_group;      /* NULL: ADMIN_GROUP_DEFAULT */
+	char *allow_file, *deny_file; /* NULL: beside jobschedd.conf */
 };
 
+#define ADMIN_GROUP_DEFAULT "jobsched-admin"
 #define SENDMAIL_DEFAULT "/usr/sbin/sendmail"
 
 enum config_type {

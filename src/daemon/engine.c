@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/alarm.h"
+#include "daemon/allow.h"
 #include "daemon/audit.h"
 #include "daemon/dispatcher.h"
 #include "daemon/governor.h"
@@ -54,6 +55,7 @@ struct engine {
 	struct retention *retention;
 	struct notifier *notifier;
 	struct governor *governor;
+	struct allow *allow; /* NULL: one user alone */
 	struct server *server;
 	bool stopping;
 };
@@ -231,8 +233,10 @@ static void take_over_config(struct engine *g, const struct config *fresh)
 	if (g->retention)
 		retention_set_limits(g->retention, &keep);
 	limits = limits_of(g->o.config);
-	if (g->server)
+	if (g->server) {
 		server_set_limits(g->server, &limits);
+		server_find_admins(g->server);
+	}
 	log_info("configuration read again");
 }
 
@@ -287,6 +291,8 @@ static void on_ready(void *arg)
 		.clock = &clock_system,
 		.store = g->store,
 		.audit = g->audit,
+		.allow = g->allow,
+		.admin_group = g->o.config->admin_group ? g->o.config->admin_group : ADMIN_GROUP_DEFAULT,
 		.dispatcher = g->dispatcher,
 		.governor = g->governor,
 		.hub = g->hub,
@@ -413,6 +419,9 @@ static bool start_parts(struct engine *g, struct err *e)
 	};
 
 	g->audit = audit_new(g->ev, &clock_system);
+	if (!g->o.user_mode)
+		g->allow = allow_new(g->o.config->allow_file ? g->o.config->allow_file : JOBSCHED_SYSCONFDIR "/allow",
+			g->o.config->deny_file ? g->o.config->deny_file : JOBSCHED_SYSCONFDIR "/deny");
 	if (!watch_signals(g, e) ||
 		!listener_open(p->runtime_dir, p->socket, g->o.user_mode ? 0600 : 0666, &g->listener, e) ||
 		!listener_watch(g->listener, g->ev, e) ||
@@ -466,6 +475,7 @@ static void stop_parts(struct engine *g)
 	zones_free(g->zones);
 	alarm_free(g->alarm);
 	listener_free(g->listener);
+	allow_free(g->allow);
 	if (g->output_dir >= 0)
 		close(g->output_dir);
 	sd_event_unref(g->ev);

@@ -3,6 +3,7 @@
 #pragma once
 #include "base/buf.h"
 #include "base/clock.h"
+#include "daemon/access.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,7 +55,9 @@ struct request {
 	struct server *server;
 	const struct server_context *context;
 	struct conn *conn;
-	uint32_t uid;                       /* who asks */
+	int64_t as_number;                  /* with as_name: core/owner.h */
+	char *as_name;                      /* owned: whom an administrator acts for; NULL: nobody else */
+	struct caller who;                  /* its number and what the lists say are known once it is handled */
 	const struct route *route;
 	char *params[ROUTE_PARAMS_MAX];     /* owned: what stood for {job} or {run} in the path */
 	struct query_value query[ROUTE_QUERY_MAX]; /* in the order of the route's table */
@@ -100,7 +103,8 @@ const struct query_value *request_query(const struct request *r, const char *nam
 int64_t request_number(const struct request *r, const char *name, int64_t preset);
 const char *request_text(const struct request *r, const char *name); /* NULL: not given */
 int64_t request_scope(const struct request *r); /* whose jobs its verb reaches: a uid, or -1 */
-uint32_t request_owner(const struct request *r); /* whose job a submission becomes */
+bool request_sees_all(const struct request *r); /* everybody's jobs */
+int64_t request_owner(const struct request *r); /* whose job a submission becomes: core/owner.h */
 usec_t request_now(const struct request *r);
 const struct server_limits *request_limits(const struct request *r);
 struct sd_event *request_event(const struct request *r);

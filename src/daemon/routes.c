@@ -8,6 +8,7 @@
 #include "core/run.h"
 #include <string.h>
 
+#define AS {"as", QUERY_TEXT, 0, 0, "name of the user they shall belong to; for administrators"}
 #define CURSOR {"cursor", QUERY_TEXT, 0, 0, "next_cursor of the page before"}
 #define LIMIT {"limit", QUERY_NUMBER, 1, 1000, "rows of a page, 100 by default"}
 #define DEAD_FILTER \
@@ -20,8 +21,8 @@
 const struct route routes[] = {
 	{"POST", "/v1/jobs", route_job_submit, VERB_SUBMIT, BODY_ONE, "submit a job", {
 		{"dry_run", QUERY_BOOL, 0, 0, "check everything and say what would happen; nothing is stored"},
-		{"paused", QUERY_BOOL, 0, 0, "it starts nothing before it is resumed"}}, EVENT_JOB_ADD},
-	{"POST", "/v1/jobs/bulk", route_job_bulk, VERB_SUBMIT, BODY_BULK, "submit many jobs, all or none", {},
+		{"paused", QUERY_BOOL, 0, 0, "it starts nothing before it is resumed"}, AS}, EVENT_JOB_ADD},
+	{"POST", "/v1/jobs/bulk", route_job_bulk, VERB_SUBMIT, BODY_BULK, "submit many jobs, all or none", {AS},
 		EVENT_JOB_ADD},
 	{"GET", "/v1/jobs", route_job_list, VERB_SEE, BODY_NONE, "list jobs", {
 		{"state", QUERY_JOB_STATES, 0, 0, "states, with commas between; may be given again"},
@@ -42,12 +43,12 @@ const struct route routes[] = {
 		"no more slots; queued runs end, running ones on request", {}, EVENT_JOB_CANCEL},
 	{"POST", "/v1/jobs/{job}/pause", route_job_pause, VERB_PAUSE, BODY_OPTIONAL,
 		"a job's slots are skipped; what runs goes on", {}, EVENT_JOB_PAUSE},
-	{"POST", "/v1/jobs/{job}/resume", route_job_resume, VERB_PAUSE, BODY_OPTIONAL,
+	{"POST", "/v1/jobs/{job}/resume", route_job_resume, VERB_RESUME, BODY_OPTIONAL,
 		"end a job's pause, or look again at one that is suspended", {}, EVENT_JOB_RESUME},
 	{"POST", "/v1/jobs/{job}/run", route_job_run, VERB_TRIGGER, BODY_OPTIONAL, "run a job now", {}, EVENT_RUN_TRIGGER},
 	{"GET", "/v1/pauses", route_pause_list, VERB_SEE, BODY_NONE, "what is paused or frozen beside single jobs", {}},
 	{"POST", "/v1/pause", route_pause, VERB_PAUSE, BODY_OPTIONAL, "pause all jobs of a scope", {}, EVENT_PAUSE},
-	{"POST", "/v1/resume", route_resume, VERB_PAUSE, BODY_OPTIONAL, "end the pause of a scope", {}, EVENT_RESUME},
+	{"POST", "/v1/resume", route_resume, VERB_RESUME, BODY_OPTIONAL, "end the pause of a scope", {}, EVENT_RESUME},
 	{"POST", "/v1/freeze", route_freeze, VERB_FREEZE, BODY_OPTIONAL, "nothing starts but what is spared", {},
 		EVENT_FREEZE},
 	{"POST", "/v1/thaw", route_thaw, VERB_FREEZE, BODY_OPTIONAL, "end the freeze", {}, EVENT_THAW},

@@ -26,6 +26,7 @@ struct order {
 	int64_t expect;           /* 0: whichever it is */
 	int64_t to;               /* of an undo: the revision; 0: the one before */
 	int64_t limit;
+	int64_t by;               /* who asks, as an owner */
 	usec_t now;
 	bool dry_run;
 	int tries;
@@ -120,6 +121,17 @@ static bool write_trial(struct store *s, struct question *q, struct order *o, st
 	return write_answer(q, &after, o, e);
 }
 
+/* An undo takes up what was there before: the owner's own, or checked when it came. */
+static bool check_foreign(const struct order *o, struct err *e)
+{
+	AUTO_DONE(job_spec) was;
+
+	job_spec_init(&was);
+	if (!o->patch || !o->a.changed || o->by == o->job->uid)
+		return true;
+	return job_env_check_foreign(&o->a.spec.env, spec_from_text(o->job->spec, &was, NULL) ? &was.env : NULL, e);
+}
+
 static bool run_amend(struct store *s, struct question *q, struct err *e)
 {
 	struct order *o = ((struct change_query *)q)->order;
@@ -129,7 +141,7 @@ static bool run_amend(struct store *s, struct question *q, struct err *e)
 	if (!question_job(s, q->scope, o->ref, &o->job, e))
 		return false;
 	o->a = (struct amendment){.job = o->job, .now = o->now, .look = o->dry_run};
-	if (!(o->patch ? amendment_merge(&o->a, o->patch, o->zones, e) : restore(s, o, e)))
+	if (!(o->patch ? amendment_merge(&o->a, o->patch, o->zones, e) : restore(s, o, e)) || !check_foreign(o, e))
 		return false;
 	if (o->expect && o->expect != o->job->revision)
 		return err_set(e, ERR_CONFLICT, "job %" PRId64 " is at revision %" PRId64 " and not at %" PRId64 " any more; look at "
@@ -239,6 +251,7 @@ static struct order *order_new(struct request *r)
 	o->ref = xstrdup(r->params[0]);
 	o->zones = request_reader_zones(r);
 	o->limit = peer_jobs_limit(r);
+	o->by = request_owner(r);
 	o->now = request_now(r);
 	o->dry_run = request_number(r, "dry_run", 0);
 	return o;

@@ -4,16 +4,16 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job.h"
+#include "core/owner.h"
 #include "core/policy.h"
 #include "daemon/dispatcher.h"
 #include "daemon/peer.h"
 #include "daemon/question.h"
 #include "daemon/routes.h"
 #include "daemon/server.h"
+#include "daemon/user.h"
 #include "store/op.h"
 #include "wire/codec.h"
-#include <errno.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,36 +39,20 @@ static void free_query(struct question *q)
 
 /* ---- names ---- */
 
-static bool uid_of_user(const char *name, char **ret_key, struct err *e)
+static bool find_key(struct store *s, struct limit_query *lq, struct err *e)
 {
-	char text[4096];
-	struct passwd pw, *found = NULL;
-	int64_t uid;
-	int r;
+	int64_t number;
 
-	if (parse_int(name, 0, UINT32_MAX - 1, &uid)) {
-		*ret_key = xprintf("%lld", (long long)uid);
-		return true;
-	}
-	r = getpwnam_r(name, &pw, text, sizeof(text), &found);
-	if (found) {
-		*ret_key = xprintf("%u", found->pw_uid);
-		return true;
-	}
-	if (r != 0 && r != ENOENT && r != ESRCH)
-		return err_set(e, ERR_BUSY, "could not look up user '%.64s', try again: %s", name, strerror(r));
-	return err_set(e, ERR_NOT_FOUND, "there is no user '%.64s'", name);
-}
-
-static bool find_key(struct limit_query *lq, struct err *e)
-{
 	if (!lq->ref || lq->key)
 		return true;
 	if (lq->scope == LIMIT_QUEUE) {
 		lq->key = xstrdup(lq->ref);
 		return true;
 	}
-	return uid_of_user(lq->ref, &lq->key, e);
+	if (!user_number(s, lq->ref, &number, e))
+		return false;
+	lq->key = xprintf("%lld", (long long)number);
+	return true;
 }
 
 /* ---- showing ---- */
@@ -93,10 +77,10 @@ static json_t *limit_to_json(const struct limit *l, enum limit_scope scope)
 		json_object_set_new(o, "weight", json_integer(l->weight));
 		return o;
 	}
-	parse_int(l->key, 0, UINT32_MAX, &uid);
-	peer_lookup((uint32_t)uid, true, &name, NULL);
+	parse_int(l->key, 0, INT64_MAX, &uid);
+	peer_lookup(owner_uid(uid), true, &name, NULL);
 	json_object_set_new(o, "name", json_text(name));
-	json_object_set_new(o, "uid", json_integer(uid));
+	json_object_set_new(o, "uid", json_integer(owner_uid(uid)));
 	return o;
 }
 
@@ -106,15 +90,15 @@ static void write_one(struct buf *out, json_t *o /* moved */)
 	json_decref(o);
 }
 
-/* Everybody sees the queues, and of the owners himself. */
-static bool visible(const struct limit_query *lq, const struct limit *l)
+/* Everybody sees the queues, and of the owners himself: others are as if they had no limits. */
+static bool visible(const struct limit_query *lq, const char *key)
 {
 	char own[24];
 
 	if (lq->scope == LIMIT_QUEUE || lq->q.scope < 0)
 		return true;
 	snprintf(own, sizeof(own), "%lld", (long long)lq->q.scope);
-	return strcmp(own, l->key) == 0;
+	return strcmp(own, key) == 0;
 }
 
 static bool run_show(struct store *s, struct question *q, struct err *e)
@@ -123,18 +107,20 @@ static bool run_show(struct store *s, struct question *q, struct err *e)
 	AUTO_DONE(limit_list) all = {};
 	bool any = false;
 
-	if (!find_key(lq, e) || !store_limits(s, lq->scope, lq->key, &all, e))
+	if (!find_key(s, lq, e))
+		return false;
+	if (lq->key && !visible(lq, lq->key))
+		return err_set(e, ERR_NOT_FOUND, "the owner with uid %s has no limits of his own", lq->key);
+	if (!store_limits(s, lq->scope, lq->key, &all, e))
 		return false;
 	if (lq->key) {
-		if (!visible(lq, &all.v[0]))
-			return err_set(e, ERR_DENIED, "your user may not see the limits of others");
 		write_one(&q->out, limit_to_json(&all.v[0], lq->scope));
 		buf_char(&q->out, '\n');
 		return true;
 	}
 	buf_str(&q->out, lq->scope == LIMIT_QUEUE ? "{\"queues\":[" : "{\"owners\":[");
 	for (size_t i = 0; i < all.n; i++) {
-		if (!visible(lq, &all.v[i]))
+		if (!visible(lq, all.v[i].key))
 			continue;
 		if (any)
 			buf_char(&q->out, ',');
@@ -248,8 +234,7 @@ static void send(struct request *r, struct op *op /* moved */, const char *ref, 
 
 static bool run_find(struct store *s, struct question *q, struct err *e)
 {
-	(void)s;
-	return find_key((struct limit_query *)q, e);
+	return find_key(s, (struct limit_query *)q, e);
 }
 
 static void found(struct request *r, struct question *q)

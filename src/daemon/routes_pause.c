@@ -11,11 +11,10 @@
 #include "daemon/routes.h"
 #include "daemon/server.h"
 #include "daemon/timetable.h"
+#include "daemon/user.h"
 #include "store/op.h"
 #include "wire/codec.h"
-#include <errno.h>
 #include <inttypes.h>
-#include <pwd.h>
 #include <string.h>
 
 #define REASON_MAX 200
@@ -152,29 +151,12 @@ static bool read_body(struct wish *w, const struct request *r, bool scoped, stru
 
 /* ---- names, on the reader's thread ---- */
 
-static bool find_user(const char *name, int64_t *ret, struct err *e)
-{
-	char text[4096];
-	struct passwd pw, *found = NULL;
-	int r;
-
-	if (parse_int(name, 0, UINT32_MAX - 1, ret))
-		return true;
-	r = getpwnam_r(name, &pw, text, sizeof(text), &found);
-	if (!found && r != 0 && r != ENOENT && r != ESRCH)
-		return err_set(e, ERR_BUSY, "could not look up user '%.64s', try again: %s", name, strerror(r));
-	if (!found)
-		return err_set(e, ERR_NOT_FOUND, "there is no user '%.64s'", name);
-	*ret = found->pw_uid;
-	return true;
-}
-
 /* Whose jobs it is about: an administrator's word counts for everybody's unless he names one, others' for their own. */
-static bool find_uid(struct wish *w, struct err *e)
+static bool find_uid(struct store *s, struct wish *w, struct err *e)
 {
 	int64_t uid = -1;
 
-	if (w->owner && !find_user(w->owner, &uid, e))
+	if (w->owner && !user_number(s, w->owner, &uid, e))
 		return false;
 	if (w->scope >= 0 && w->owner && uid != w->scope)
 		return err_set(e, ERR_DENIED, "only administrators pause the jobs of others");
@@ -192,7 +174,7 @@ static bool run_find(struct store *s, struct question *q, struct err *e)
 	AUTO(job) *j = NULL;
 
 	if (!w->ref)
-		return find_uid(w, e);
+		return find_uid(s, w, e);
 	if (!question_job(s, w->scope, w->ref, &j, e))
 		return false;
 	w->job = j->id;
@@ -276,8 +258,8 @@ static void send(struct request *r, struct question *q)
 	struct op *op = op_new(w->ends ? OP_RESUME : OP_PAUSE, on_done, w);
 	const char *who = peer_who(r);
 
-	w->pause.by_uid = r->uid;
-	w->pause.by_name = who ? xstrdup(who) : xprintf("uid %u", r->uid);
+	w->pause.by_uid = r->who.uid;
+	w->pause.by_name = who ? xstrdup(who) : xprintf("uid %u", r->who.uid);
 	w->pause.at = request_now(r);
 	if (w->ends)
 		op->resume = (struct op_resume){.uid = w->scope, .job = w->job, .scope = w->pause.scope, .key = w->pause.key,

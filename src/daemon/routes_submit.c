@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job.h"
+#include "core/owner.h"
 #include "core/run.h"
 #include "core/slots.h"
 #include "daemon/governor.h"
@@ -206,7 +207,7 @@ static void send(struct request *r, struct order *o)
 
 /* ---- preparing on the reader's thread ---- */
 
-static bool from_template(void *arg, uint32_t uid, const json_t *submission, struct job_spec *spec, struct err *e)
+static bool from_template(void *arg, int64_t uid, const json_t *submission, struct job_spec *spec, struct err *e)
 {
 	AUTO_DONE(template) t = {};
 
@@ -220,7 +221,7 @@ static bool run_prepare(struct store *s, struct question *q, struct err *e)
 
 	o->s.from_template = from_template;
 	o->s.template_arg = s;
-	return (o->s.owner || peer_lookup(o->s.uid, o->user_mode, &o->s.owner, e)) &&
+	return (o->s.owner || peer_lookup(owner_uid(o->s.uid), o->user_mode, &o->s.owner, e)) &&
 	       submission_prepare(&o->s, o->zones, e);
 }
 
@@ -294,6 +295,7 @@ static void submit(struct request *r, bool bulk)
 		.max_body = bulk ? l->bulk_body : l->body,
 		.max_jobs = l->bulk_jobs,
 		.now = request_now(r),
+		.foreign = !o->user_mode && request_owner(r) != r->who.number,
 		.uid = request_owner(r),
 		.owner = xstrdup(peer_name(r)),
 		.jobs_limit = peer_jobs_limit(r),

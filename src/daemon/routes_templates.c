@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job.h"
+#include "core/owner.h"
 #include "daemon/peer.h"
 #include "daemon/question.h"
 #include "daemon/routes.h"
@@ -17,7 +18,7 @@
 /* A question about one template, or all; or one on its way to the store. */
 struct template_query {
 	struct question q;
-	uint32_t uid;
+	int64_t uid;
 	bool user_mode;
 	usec_t now;
 	char *name;           /* owned */
@@ -82,7 +83,7 @@ void route_template_get(struct request *r)
 }
 
 /* One owner's, from a name on; *left is what the page may still have, 0 with *ret_next the name to go on from. */
-static bool list_of(struct store *s, struct question *q, uint32_t uid, const char *after, size_t *left, char **ret_next,
+static bool list_of(struct store *s, struct question *q, int64_t uid, const char *after, size_t *left, char **ret_next,
 	struct err *e)
 {
 	AUTO_DONE(template_list) l = {};
@@ -173,7 +174,7 @@ static bool run_owner(struct store *s, struct question *q, struct err *e)
 	struct template_query *t = (struct template_query *)q;
 
 	(void)s;
-	return t->owner || peer_lookup(t->uid, t->user_mode, &t->owner, e);
+	return t->owner || peer_lookup(owner_uid(t->uid), t->user_mode, &t->owner, e);
 }
 
 /* The body, as two texts for the store. */

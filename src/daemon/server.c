@@ -171,11 +171,13 @@ bool server_start(struct sd_event *ev, int listen_fd, const struct server_contex
 	s->started = clock_boot(c->clock);
 	s->access = (struct access){ .user_mode = c->user_mode, .self = getuid() };
 	s->listen_fd = listen_fd;
+	s->admin_gid = NO_GROUP;
 	for (int p = 0; p < PHASE_MAX; p++)
 		TAILQ_INIT(&s->phases[p]);
 	s->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (!start_mhd(s, e) || !join_loop(s, e) || !server_listen(s, listen_fd, e))
 		return false;
+	server_find_admins(s);
 	*ret = STEAL(s);
 	return true;
 }
@@ -210,6 +212,7 @@ void server_free(struct server *s)
 	if (!s)
 		return;
 	server_stop(s);
+	server_forget_admins(s);
 	if (s->mhd) {
 		abandon_all(s);
 		MHD_stop_daemon(s->mhd);

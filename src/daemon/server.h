@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct allow;
 struct audit;
 struct clock;
 struct dispatcher;
@@ -25,6 +26,8 @@ struct server_context {
 	const struct clock *clock;
 	struct store_thread *store;
 	struct audit *audit;       /* NULL: nobody keeps one */
+	struct allow *allow;       /* the site's lists; NULL: everybody may */
+	const char *admin_group;   /* NULL: only root is an administrator */
 	struct dispatcher *dispatcher;
 	struct governor *governor;
 	struct hub *hub;
@@ -48,6 +51,7 @@ struct server_limits {             /* config keys of the same names */
 bool server_start(struct sd_event *ev, int listen_fd /* moved */, const struct server_context *c,
 	const struct server_limits *l, struct server **ret, struct err *e);
 void server_set_limits(struct server *s, const struct server_limits *l); /* after a reload */
+void server_find_admins(struct server *s); /* looks the group up again, off the loop */
 /* No further connections, and requests are answered with 503; what is on its way to the store is answered still. */
 void server_stop(struct server *s);
 void server_free(struct server *s); /* those who still wait are answered with 503, or told that the outcome is unknown */

@@ -151,7 +151,7 @@ static int on_relief(sd_event_source *src, uint64_t when, void *arg)
 /* ---- taking ---- */
 
 /* False: it was refused and closed. */
-static bool admit(struct server *s, int fd, struct peer **ret, int64_t *ret_pid)
+static bool admit(struct server *s, int fd, struct peer **ret, struct ucred *ret_who)
 {
 	struct ucred who;
 	socklen_t len = sizeof(who);
@@ -172,7 +172,7 @@ static bool admit(struct server *s, int fd, struct peer **ret, int64_t *ret_pid)
 		return false;
 	}
 	*ret = p;
-	*ret_pid = who.pid;
+	*ret_who = who;
 	return true;
 }
 
@@ -180,16 +180,17 @@ static void take(struct server *s, int fd)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	struct peer *peer;
+	struct ucred who;
 	struct conn *c;
-	int64_t pid;
 
-	if (!admit(s, fd, &peer, &pid))
+	if (!admit(s, fd, &peer, &who))
 		return;
 	c = xcalloc(1, sizeof(*c));
 	c->server = s;
 	c->peer = peer;
 	c->fd = fd;
-	c->pid = pid;
+	c->pid = who.pid;
+	c->gid = who.gid;
 	c->phase = PHASE_BUSY;
 	TAILQ_INSERT_TAIL(&s->phases[PHASE_BUSY], c, in_phase);
 	peer->connections++;

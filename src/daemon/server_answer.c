@@ -209,6 +209,7 @@ void request_free(struct request *r)
 		free(r->params[i]);
 	for (size_t i = 0; i < ROUTE_QUERY_MAX; i++)
 		free(r->query[i].text);
+	free(r->as_name);
 	buf_done(&r->body);
 	r->conn->request = NULL;
 	free(r);
@@ -240,13 +241,18 @@ const char *request_text(const struct request *r, const char *name)
 
 int64_t request_scope(const struct request *r)
 {
-	return access_scope(&r->server->access, r->uid, r->route->verb);
+	return access_scope(&r->server->access, &r->who, r->route->verb);
+}
+
+bool request_sees_all(const struct request *r)
+{
+	return access_scope(&r->server->access, &r->who, VERB_SEE) < 0;
 }
 
 /* A daemon of one user runs everything as that user, even what root hands in. */
-uint32_t request_owner(const struct request *r)
+int64_t request_owner(const struct request *r)
 {
-	return r->context->user_mode ? r->server->access.self : r->uid;
+	return r->as_name ? r->as_number : r->context->user_mode ? r->server->access.self : r->who.number;
 }
 
 usec_t request_now(const struct request *r)

@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include "daemon/audit.h"
 #include "daemon/peer.h"
-#include "daemon/question.h"
 #include "daemon/routes.h"
 #include "daemon/server_state.h"
 #include "store/op.h"
@@ -16,7 +15,7 @@ static void describe(const struct request *r, struct act *ret)
 {
 	const char *who = peer_who(r);
 
-	*ret = (struct act){.by.uid = r->uid, .what = r->route->what};
+	*ret = (struct act){.by.uid = r->who.uid, .by.number = r->who.number, .what = r->route->what};
 	snprintf(ret->by.who, sizeof(ret->by.who), "%s", who ? who : "");
 	snprintf(ret->by.origin, sizeof(ret->by.origin), "unix pid %" PRId64, r->conn->pid);
 	snprintf(ret->object, sizeof(ret->object), "%s", r->params[0] ? r->params[0] : "");
@@ -38,54 +37,4 @@ void request_refused(const struct request *r, const struct err *why)
 		return;
 	describe(r, &act);
 	audit_refused(r->context->audit, &act, why);
-}
-
-/* ---- names are looked up on the reader's thread ---- */
-
-struct name_query {
-	struct question q;
-	uint32_t uid;
-	char *name; /* result, owned; NULL: it has none */
-};
-
-static bool run_name(struct store *s, struct question *q, struct err *e)
-{
-	struct name_query *n = (struct name_query *)q;
-
-	(void)s;
-	(void)e;
-	if (!peer_lookup(n->uid, false, &n->name, NULL))
-		n->name = NULL;
-	return true;
-}
-
-static void named(struct request *r, struct question *q)
-{
-	const struct name_query *n = (const struct name_query *)q;
-
-	if (n->name)
-		peer_who_is(r, n->name);
-	r->route->handle(r);
-}
-
-static void free_name(struct question *q)
-{
-	free(((struct name_query *)q)->name);
-	free(q);
-}
-
-void request_handle(struct request *r)
-{
-	struct name_query *n;
-
-	if (r->route->what == EVENT_NONE || peer_who(r)) {
-		r->route->handle(r);
-		return;
-	}
-	n = xcalloc(1, sizeof(*n));
-	n->uid = r->uid;
-	n->q.run = run_name;
-	n->q.then = named;
-	n->q.free = free_name;
-	question_start(r, &n->q);
 }

@@ -3,6 +3,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "core/owner.h"
 #include "daemon/peer.h"
 #include "daemon/server_state.h"
 #include <errno.h>
@@ -19,6 +20,7 @@ struct peer *peer_get(struct server *s, uint32_t uid)
 		return p;
 	p = xcalloc(1, sizeof(*p));
 	p->uid = uid;
+	p->number = uid;
 	map_put(&s->peers, uid, p);
 	return p;
 }
@@ -36,7 +38,7 @@ void peers_done(struct server *s)
 
 static bool unlimited(const struct request *r)
 {
-	return r->context->user_mode || r->uid == 0;
+	return r->context->user_mode || r->who.uid == 0;
 }
 
 static usec_t boot_now(const struct request *r)
@@ -80,8 +82,10 @@ int64_t peer_jobs_limit(const struct request *r)
 
 const char *peer_name(struct request *r)
 {
-	const struct peer *p = peer_get(r->server, request_owner(r));
+	const struct peer *p = peer_get(r->server, owner_uid(request_owner(r)));
 
+	if (r->as_name)
+		return r->as_name;
 	return p->name && boot_now(r) - p->name_at < NAME_LIFE ? p->name : NULL;
 }
 
@@ -96,7 +100,8 @@ static void set_name(struct peer *p, const char *name, usec_t now)
 
 void peer_named(struct request *r, const char *name)
 {
-	set_name(peer_get(r->server, request_owner(r)), name, boot_now(r));
+	if (!r->as_name)
+		set_name(peer_get(r->server, owner_uid(request_owner(r))), name, boot_now(r));
 }
 
 const char *peer_who(const struct request *r)

@@ -19,6 +19,7 @@ struct peer {
 	usec_t refilled;     /* CLOCK_BOOTTIME; 0: never */
 	char *name;          /* owned; NULL: not looked up yet */
 	usec_t name_at;
+	int64_t number;      /* as an owner, once the name is known: core/owner.h */
 };
 
 /* Before the first request, between two, within a body: timed, each in its own way. PHASE_BUSY: our turn. */
@@ -29,6 +30,7 @@ struct conn {
 	struct peer *peer;
 	int fd;                    /* MHD's */
 	int64_t pid;               /* of whoever connected */
+	gid_t gid;                 /* the first of its groups */
 	enum conn_phase phase;
 	usec_t deadline;           /* of the phase, CLOCK_BOOTTIME */
 	bool bad_escape;           /* %00 or a broken %XX in the target */
@@ -47,6 +49,8 @@ struct server {
 	sd_event_source *on_accept, *on_mhd, *on_timeout, *on_again, *on_deadline, *on_relief;
 	usec_t deadline_armed;     /* what on_deadline waits for, while it is enabled */
 	struct MHD_Daemon *mhd;
+	gid_t admin_gid;           /* NO_GROUP: there is none */
+	struct group_task *group_task; /* looks it up; NULL: nobody does */
 	struct map peers;          /* by uid, owned */
 	struct conn_queue phases[PHASE_MAX]; /* each in order of its deadlines */
 	size_t connections;
@@ -78,8 +82,13 @@ void request_on_completed(void *arg, struct MHD_Connection *mhd, void **state,
 	enum MHD_RequestTerminationCode why);
 void request_abandon(struct request *r); /* the daemon stops: 503, or the end of a stream */
 
+/* server_identity.c */
+#define NO_GROUP ((gid_t)-1)
+void request_handle(struct request *r); /* calls the route, after it is known who asks and that he may */
+void server_forget_admins(struct server *s);
+bool conn_is_admin(const struct conn *c); /* by the kernel's word: the groups it had when it connected */
+
 /* server_audit.c */
-void request_handle(struct request *r); /* calls the route, after it is known who asks */
 void request_refused(const struct request *r, const struct err *why);
 
 /* server_answer.c */

@@ -197,7 +197,7 @@ static bool read_job(struct submission *s, size_t i, json_t *o, struct err *e)
 	if (json_is_string(json_object_get(o, "template")) ? !use_template(s, j, o, e)
 							   : !spec_from_json(o, &j->spec, &j->key, e))
 		return false;
-	if (!job_spec_check(&j->spec, e))
+	if (!job_spec_check(&j->spec, e) || (s->foreign && !job_env_check_foreign(&j->spec.env, NULL, e)))
 		return false;
 	if (s->jobs[i].if_exists && !j->spec.name)
 		return err_field(e, "if_exists", "only a name can exist already; give the job one");

@@ -24,7 +24,7 @@ struct submission_job {
 };
 
 /* The job that a submission makes of the template it names; 'spec' is initialised. */
-typedef bool template_fn(void *arg, uint32_t uid, const json_t *submission, struct job_spec *spec, struct err *e);
+typedef bool template_fn(void *arg, int64_t uid, const json_t *submission, struct job_spec *spec, struct err *e);
 
 struct submission {
 	struct buf body;      /* in */
@@ -35,7 +35,8 @@ struct submission {
 	template_fn *from_template; /* NULL: no submission may name one */
 	void *template_arg;
 	usec_t now;
-	uint32_t uid;
+	bool foreign;         /* by somebody else than the owner */
+	int64_t uid;          /* the owner's number: core/owner.h */
 	char *owner;          /* owned; must be known before the jobs go to the store */
 	int64_t jobs_limit;
 	struct machine_now machine; /* what conditions will be held against */

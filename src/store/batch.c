@@ -47,7 +47,7 @@ static const struct op_info {
 	[OP_EVENT] = {apply_event, 0, true},
 	[OP_LIMIT_SET] = {apply_limit_set, 0, false},
 	[OP_LIMIT_RM] = {apply_limit_rm, 0, false},
-	[OP_OWNER] = {apply_owner, 0, true},
+	[OP_OWNER] = {apply_owner, 0, false},
 	[OP_NOTICE_ADD] = {apply_notice_add, 0, true},
 	[OP_NOTICE_TAKE] = {apply_notice_take, 0, false},
 	[OP_NOTICE_DONE] = {apply_notice_done, 0, false},

@@ -2,6 +2,7 @@
 /* A job gets another definition: its slots to come, its waiting runs and its history follow. */
 #include "base/map.h"
 #include "base/text.h"
+#include "core/owner.h"
 #include "core/slots.h"
 #include "store/private.h"
 #include <string.h>
@@ -127,6 +128,8 @@ static bool check(struct store *s, const struct op_job_change *c, const struct b
 
 	if (!b->owner)
 		err_set(why, ERR_NOT_FOUND, "no job %lld", id);
+	else if (c->uid == OWNER_NOT_ROOT && owner_uid(b->uid) == 0)
+		err_set(why, ERR_DENIED, "job %lld is root's; only root changes it", id);
 	else if (b->state == JOB_CANCELLED)
 		err_set(why, ERR_CONFLICT, "job %lld is cancelled and stays so; 'jobctl show --as-command %lld' tells how to "
 			"add it again", id, id);

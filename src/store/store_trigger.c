@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Somebody wants a run of a job now. */
 #include "base/text.h"
+#include "core/owner.h"
 #include "store/private.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -134,6 +135,8 @@ static bool trigger(struct store *s, struct op *op, struct err *e)
 		return false;
 	if (!j.id)
 		return op_refuse(op, ERR_NOT_FOUND, "no job %" PRId64, op->trigger.job);
+	if (op->trigger.uid == OWNER_NOT_ROOT && owner_uid(j.uid) == 0)
+		return op_refuse(op, ERR_DENIED, "job %" PRId64 " is root's; only root runs it", op->trigger.job);
 	if (!check_state(op, &j) || (op->ok && !check_pauses(s, op, &j, e)))
 		return false;
 	if (op->ok && j.state == JOB_FINISHED && !revive(s, op, &j, e))

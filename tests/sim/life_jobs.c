@@ -177,7 +177,7 @@ static bool add_job(struct life *l)
 	l->jobs = xrealloc(l->jobs, (l->n_jobs + 1) * sizeof(*l->jobs));
 	l->jobs[l->n_jobs++] = (struct life_job){.id = op->add.id, .uid = s.uid, .queue = queue,
 		.spec = xstrdup(s.v[0].text), .revision = 1, .habits = habits_of(l)};
-	life_say(l, "job", "\"id\":%" PRId64 ",\"uid\":%u,\"spec\":%s", op->add.id, s.uid, s.v[0].text);
+	life_say(l, "job", "\"id\":%" PRId64 ",\"uid\":%" PRId64 ",\"spec\":%s", op->add.id, s.uid, s.v[0].text);
 	return true;
 }
 

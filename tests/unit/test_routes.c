@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "base/tzfile.h"
 #include "core/job.h"
+#include "core/owner.h"
 #include "core/run.h"
 #include "core/schedule.h"
 #include "core/slots.h"
@@ -281,24 +282,62 @@ static void states_add_up_and_other_parameters_do_not(void **state)
 
 /* ---- who may ---- */
 
-static void only_owners_and_administrators_may(void **state)
+/* Verb by verb: what the owner, one whom the lists deny, another user, an administrator (of others' jobs, of root's) and root may. */
+static const struct {
+	enum access_verb verb;
+	bool owner, denied, other, admin, admin_root;
+} rights[] = {
+	{VERB_SUBMIT, true, false, false, true, true},
+	{VERB_SUBMIT_AS, false, false, false, true, false},
+	{VERB_SEE, true, true, false, true, true},
+	{VERB_CANCEL, true, true, false, true, true},
+	{VERB_REMOVE, true, true, false, true, true},
+	{VERB_CHANGE, true, false, false, true, false},
+	{VERB_TEMPLATE, true, false, false, true, true},
+	{VERB_STATUS, true, true, true, true, true},
+	{VERB_PAUSE, true, true, false, true, true},
+	{VERB_RESUME, true, false, false, true, true},
+	{VERB_TRIGGER, true, false, false, true, false},
+	{VERB_FREEZE, false, false, false, true, true},
+	{VERB_QUEUES, true, true, true, true, true},
+	{VERB_DEAD, true, false, false, true, true},
+	{VERB_LIMIT, false, false, false, true, true},
+	{VERB_DATABASE, false, false, false, true, true},
+	{VERB_NOTIFY, true, false, false, true, true},
+};
+
+static void every_verb_is_for_whom_it_should_be(void **state)
 {
-	const struct access system = { .user_mode = false, .self = 999 };
-	const struct access user = { .user_mode = true, .self = 1000 };
+	const struct access system = {.user_mode = false, .self = 999}, user = {.user_mode = true, .self = 1000};
+	const struct caller ann = {.uid = 1000, .number = 1000}, denied = {.uid = 1000, .number = 1000, .denied = true};
+	const struct caller admin = {.uid = 1001, .number = 1001, .admin = true}, root = {};
 
 	(void)state;
-	for (int v = 0; v < VERB_MAX; v++) {
-		bool everybodys = v == VERB_STATUS || v == VERB_QUEUES;
+	assert_int_equal(ELEMENTS(rights), VERB_MAX);
+	for (size_t i = 0; i < ELEMENTS(rights); i++) {
+		enum access_verb v = rights[i].verb;
 
-		assert_int_equal(access_may(&system, 1000, (enum access_verb)v, 1000), v != VERB_LIMIT && v != VERB_FREEZE && v != VERB_DATABASE);
-		assert_int_equal(access_may(&system, 1000, (enum access_verb)v, 1001), everybodys);
-		assert_int_equal(access_may(&system, 999, (enum access_verb)v, 1001), everybodys);
-		assert_true(access_may(&system, 0, (enum access_verb)v, 1000));
-		assert_true(access_may(&user, 1000, (enum access_verb)v, 1000));
-		assert_int_equal(access_scope(&system, 0, (enum access_verb)v), -1);
-		assert_int_equal(access_scope(&user, 1000, (enum access_verb)v), -1);
-		assert_int_equal(access_scope(&system, 1000, (enum access_verb)v), everybodys ? -1 : 1000);
+		assert_int_equal(v, i);
+		assert_int_equal(access_may(&system, &ann, v, 1000), rights[i].owner);
+		assert_int_equal(access_may(&system, &denied, v, 1000), rights[i].denied);
+		assert_int_equal(access_may(&system, &ann, v, 2000), rights[i].other);
+		assert_int_equal(access_may(&system, &ann, v, 1000 + OWNER_STEP), rights[i].other);
+		assert_int_equal(access_may(&system, &admin, v, 1000), rights[i].admin);
+		assert_int_equal(access_may(&system, &admin, v, 0), rights[i].admin_root);
+		assert_true(access_may(&system, &root, v, 1000));
+		assert_true(access_may(&user, &ann, v, 1000));
+		assert_int_equal(access_scope(&system, &root, v), OWNER_ALL);
+		assert_int_equal(access_scope(&user, &ann, v), OWNER_ALL);
+		assert_int_equal(access_scope(&system, &ann, v), rights[i].other ? OWNER_ALL : 1000);
+		assert_int_equal(access_scope(&system, &admin, v), rights[i].admin_root ? OWNER_ALL : OWNER_NOT_ROOT);
 	}
+}
+
+static void who_has_no_identity_is_not_served(void **state)
+{
+	const struct access system = {.user_mode = false, .self = 999}, user = {.user_mode = true, .self = 1000};
+
+	(void)state;
 	assert_false(access_serves(&system, UID_OVERFLOW));
 	assert_false(access_serves(&system, UINT32_MAX));
 	assert_true(access_serves(&system, 1234));
@@ -507,7 +546,8 @@ int main(void)
 		TEST(a_request_finds_its_route),
 		TEST(a_bad_parameter_is_refused_under_its_name),
 		TEST(states_add_up_and_other_parameters_do_not),
-		TEST(only_owners_and_administrators_may),
+		TEST(every_verb_is_for_whom_it_should_be),
+		TEST(who_has_no_identity_is_not_served),
 		TEST(a_word_is_near_when_few_letters_change),
 		TEST(a_job_without_a_schedule_runs_now),
 		TEST(a_relative_time_is_kept_as_an_instant),
