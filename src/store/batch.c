@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A batch of operations as one transaction: in groups first, one by one when a group fails. */
 #include "base/text.h"
+#include "core/slots.h"
 #include "store/private.h"
 #include <time.h>
 
 #define TRIES 6           /* of a batch, whatever went wrong with it */
 #define RECONNECT_MS 2000 /* how long a batch waits for a lost connection */
 #define WITNESS_MS 30000  /* ... when it must learn whether it was committed */
+#define NEWS_PAUSE (100 * USEC_MSEC) /* between two times that others hear of ends */
 
 enum way { IN_GROUPS, ONE_BY_ONE };
 
@@ -18,6 +20,7 @@ static const struct op_info {
 	op_fn *apply;
 	int phase;   /* 0: runs alone, in its place */
 	bool growth; /* new work: refused while the disk is full */
+	bool quiet;  /* is of no concern to other nodes */
 } infos[OP_KIND_MAX] = {
 	[OP_JOB_ADD] = {apply_job_add, 1, true},
 	[OP_JOB_BULK] = {apply_job_bulk, 0, true},
@@ -42,9 +45,13 @@ static const struct op_info {
 	[OP_DEAD_PURGE] = {apply_dead, 0, false},
 	[OP_NODE_OPEN] = {apply_node_open, 0, false},
 	[OP_NODE_CLOSE] = {apply_node_close, 0, false},
-	[OP_PRUNE] = {apply_prune, 0, false},
-	[OP_FORGET] = {apply_forget, 0, false},
-	[OP_EVENT] = {apply_event, 0, true},
+	[OP_NODE_ORDER] = {apply_node_order, 0, false},
+	[OP_LEASE] = {apply_lease, 0, false, true},
+	[OP_LEAD] = {apply_lead, 0, false, true},
+	[OP_LOOK] = {apply_look, 0, false, true},
+	[OP_PRUNE] = {apply_prune, 0, false, true},
+	[OP_FORGET] = {apply_forget, 0, false, true},
+	[OP_EVENT] = {apply_event, 0, true, true},
 	[OP_LIMIT_SET] = {apply_limit_set, 0, false},
 	[OP_LIMIT_RM] = {apply_limit_rm, 0, false},
 	[OP_OWNER] = {apply_owner, 0, false},
@@ -162,6 +169,30 @@ void look_by(struct store *s, usec_t due_at)
 {
 	if (due_at < s->look.at)
 		s->look.at = due_at;
+	if (s->others > 0 && due_at <= clock_now(&clock_system) + SLOTS_LOOKAHEAD)
+		news_note(s, false);
+}
+
+void news_note(struct store *s, bool soon)
+{
+	if (s->others > 0 && (!soon || clock_boot(&clock_system) - s->told_at >= NEWS_PAUSE))
+		s->news = true;
+}
+
+/* Once for a batch, and with its commit. */
+static bool tell_news(struct batch *b, struct err *e)
+{
+	struct store *s = b->s;
+	AUTO_QUERY q = {};
+
+	for (size_t i = 0; i < b->n; i++)
+		if (b->ops[i]->ok && !info(b->ops[i])->quiet && (!info(b->ops[i])->phase || b->ops[i]->kind == OP_ENDED))
+			news_note(s, info(b->ops[i])->phase);
+	if (!s->news)
+		return true;
+	s->told_at = clock_boot(&clock_system);
+	q = query_start(s->db, Q_NEWS_TELL, e);
+	return query_finish(&q);
 }
 
 void look_anew(struct store *s)
@@ -188,6 +219,7 @@ static bool look_ahead(struct batch *b, struct err *e)
 		return false;
 	b->wake = STORE_WAKE_NEVER;
 	b->wake.next_due = s->look.at;
+	query_int(&slot, s->segments);
 	if (query_row(&slot)) {
 		b->wake.next_slot = never_if_none(query_get_int(&slot));
 		b->wake.pause_end = never_if_none(query_get_int(&slot));
@@ -197,11 +229,16 @@ static bool look_ahead(struct batch *b, struct err *e)
 	return !slot.failed && !notice.failed;
 }
 
-static bool put_witness(struct store *s, struct err *e)
+/* A batch that only looked has nothing to be sure of. */
+static bool put_witness(const struct batch *b, struct err *e)
 {
+	struct store *s = b->s;
 	AUTO_QUERY q = {};
+	bool looked = true;
 
-	if (!s->db->ops->reconnects)
+	for (size_t i = 0; i < b->n; i++)
+		looked = looked && b->ops[i]->kind == OP_LOOK;
+	if (!s->db->ops->reconnects || looked)
 		return true;
 	q = query_start(s->db, Q_WRITER_PUT, e);
 	query_text(&q, s->writer);
@@ -226,10 +263,11 @@ static bool run_batch(struct batch *b, struct err *e)
 
 	reset_all(b);
 	event_back_to(b->s, 0);
+	b->s->news = false;
 	return tx_begin(&tx, b->s, true, e) &&
 	       (b->way == IN_GROUPS ? run_in_groups(b, e) : run_one_by_one(b, e)) &&
-	       outcomes_write(b->s, e) && count_write(b->s, e) && event_write(b->s, e) && put_witness(b->s, e) &&
-	       look_ahead(b, e) &&
+	       outcomes_write(b->s, e) && count_write(b->s, e) && event_write(b->s, e) && put_witness(b, e) &&
+	       look_ahead(b, e) && tell_news(b, e) &&
 	       tx_commit(&tx, e);
 }
 

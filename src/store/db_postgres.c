@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#define ANSWER_MS 20000 /* beyond every timeout of the session: whoever is silent so long is gone */
+#define ANSWER_MS 8000 /* beyond every timeout of the session: whoever is silent so long is gone */
 #define OLDEST_SERVER 130000
 
 static struct db_postgres *of(struct db *db)
@@ -170,7 +170,7 @@ bool postgres_connect(struct db_postgres *d, struct err *e)
 	/* What comes later wins: the place may say otherwise. */
 	const char *const names[] = {"connect_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count",
 		"tcp_user_timeout", "fallback_application_name", "dbname", "client_encoding", NULL};
-	const char *const values[] = {"5", "5", "5", "3", "15000", "jobsched", d->where, "UTF8", NULL};
+	const char *const values[] = {"5", "5", "5", "3", "8000", "jobsched", d->where, "UTF8", NULL};
 
 	PQfinish(d->c);
 	d->c = PQconnectdbParams(names, values, 1);

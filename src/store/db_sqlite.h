@@ -19,7 +19,7 @@ struct db_sqlite {
 /* Sets e from a result code and remembers a failed device. Returns false. */
 bool sqlite_fail(struct db_sqlite *d, int rc, const char *what, struct err *e);
 
-/* Gives the handle the table-valued function given(:set), which the statements use. */
+/* Gives the handle the functions that the statements use: given(:set), which makes rows, and lease_clock(). */
 int sqlite_add_given(sqlite3 *h, const struct db_sql *sql);
 
 /* Refuses what is not a sound store of ours, and leaves every byte and name beside it as it was. */

@@ -44,8 +44,17 @@ static void describe(struct set *set, const struct event *ev)
 	set_some(set, "detail", ev->detail);
 }
 
+static bool hold_order(struct store *s, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_EVENTS_LOCK, e);
+
+	return query_finish(&q);
+}
+
 bool event_write(struct store *s, struct err *e)
 {
+	if (s->events.n > 0 && !hold_order(s, e))
+		return false;
 	for (size_t from = 0; from < s->events.n; from += CHUNK) {
 		AUTO_SET set = {};
 

@@ -128,6 +128,40 @@ static void reset_resume(struct op_resume *r)
 	r->released = 0;
 }
 
+static void reset_lease(struct op_lease *l)
+{
+	l->displaced = l->leads = l->draining = false;
+	l->now = l->term = l->others = 0;
+	l->segments = 0;
+}
+
+static void reset_of_node(struct op *op)
+{
+	switch (op->kind) {
+	case OP_NODE_OPEN:
+		claimed_list_done(&op->node_open.same_spawner);
+		claimed_list_done(&op->node_open.other_spawner);
+		op->node_open.last_seen = 0;
+		op->node_open.others = 0;
+		break;
+	case OP_NODE_ORDER:
+		op->node_order.changed = false;
+		break;
+	case OP_LEASE:
+		reset_lease(&op->lease);
+		break;
+	case OP_LEAD:
+		claimed_list_done(&op->lead.lost);
+		op->lead.dead = op->lead.live = op->lead.moved = 0;
+		break;
+	case OP_LOOK:
+		run_changes_done(&op->look.to_end);
+		break;
+	default:
+		break;
+	}
+}
+
 void op_reset(struct op *op)
 {
 	op->ok = true;
@@ -197,11 +231,6 @@ void op_reset(struct op *op)
 	case OP_DEAD_PURGE:
 		reset_dead(&op->dead);
 		break;
-	case OP_NODE_OPEN:
-		claimed_list_done(&op->node_open.same_spawner);
-		claimed_list_done(&op->node_open.other_spawner);
-		op->node_open.last_seen = 0;
-		break;
 	case OP_LIMIT_SET:
 	case OP_LIMIT_RM:
 		op->limit.created = false;
@@ -216,6 +245,7 @@ void op_reset(struct op *op)
 		op->notice_done.stale = false;
 		break;
 	default:
+		reset_of_node(op);
 		break;
 	}
 }

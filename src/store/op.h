@@ -35,6 +35,10 @@ enum op_kind {
 	OP_DEAD_PURGE, /* they are dead letters no more; the runs stay as they ended */
 	OP_NODE_OPEN,  /* this engine and its spawner; takes over what they held */
 	OP_NODE_CLOSE, /* this engine leaves in peace */
+	OP_NODE_ORDER, /* what an administrator wants of a node */
+	OP_LEASE,      /* this engine is alive, and may stand for leader */
+	OP_LEAD,       /* the leader: dead nodes are given up, segments spread */
+	OP_LOOK,       /* changes nothing: what others did that concerns us */
 	OP_PRUNE,      /* old runs and ended jobs go, as store_prune_find() found them */
 	OP_FORGET,     /* the kept output of these attempts goes */
 	OP_EVENT,      /* an event alone: something was refused */
@@ -211,6 +215,7 @@ struct op_trigger {
 };
 
 struct op_plan {
+	const char *node;    /* borrowed: this engine's id, which plans its segments; NULL: all, and nobody is asked */
 	usec_t now, horizon;
 	size_t limit;        /* due rows at a time */
 	int64_t steps;       /* slots that passed looked at in all, so that a transaction stays short */
@@ -340,15 +345,63 @@ struct op_node_open {
 	const char *node, *name, *spawner; /* borrowed: engine id, stable node name, spawner id */
 	const char *host;
 	usec_t now;
+	usec_t ttl;                        /* how long it lives without being renewed; 0: for ever */
+	const char *boot;                  /* where the store counts leases from the boot of one host: which boot this is */
 	/* results: claimed and running runs of earlier engines of this node name, now ours (same fence) */
 	struct claimed_list same_spawner;  /* the spawner knows what became of them */
 	struct claimed_list other_spawner; /* their spawner is gone: lost */
 	usec_t last_seen;                  /* when an engine was last there, as far as rows tell; 0: never */
+	int64_t others;                    /* other nodes that are alive */
 };
 
 struct op_node_close {
 	const char *node;
 	usec_t now;
+};
+
+struct op_node_order {
+	const char *name;            /* borrowed: the node's name; NULL with resign: whoever leads */
+	enum node_order { NODE_DRAIN, NODE_UNDRAIN, NODE_RESIGN } order;
+	usec_t now;
+	bool changed;                /* result: it was not so before */
+};
+
+/* All of it is refused with ok false and ERR_FENCED to an engine that was given up, or displaced (then 'displaced'). */
+struct op_lease {
+	const char *node, *name;     /* borrowed: engine id, node name */
+	usec_t ttl;
+	usec_t at;                   /* our clock, for the record */
+	bool stands;                 /* it would lead */
+	bool resigns;                /* it leads no longer */
+	bool guarded;                /* its spawner has a deadline, and ends what must not run twice */
+	usec_t skew;                 /* of its clock, as last measured: shown to people */
+	/* results */
+	bool displaced;              /* a newer engine has this node's name */
+	usec_t now;                  /* the store's clock; 0: it has none but ours */
+	bool leads;
+	int64_t term;                /* of the leader, whoever that is: only ever grows */
+	int64_t others;              /* other nodes that are alive */
+	uint64_t segments;           /* ours, as a mask */
+	bool draining;
+};
+
+struct op_lead {
+	const char *node;            /* borrowed */
+	int64_t term;
+	usec_t now;
+	usec_t unguarded_wait;       /* how much longer a node is waited for whose spawner has no deadline */
+	/* results */
+	struct claimed_list lost;    /* what dead nodes had; it is ours now, to be given up */
+	int64_t dead, live;          /* nodes given up; nodes alive, this one among them */
+	int64_t moved;               /* segments that changed hands */
+};
+
+struct op_look {
+	const char *node;            /* borrowed */
+	/* results */
+	uint64_t segments;
+	int64_t others;
+	struct run_changes to_end;   /* runs of this node that somebody wants to end */
 };
 
 struct op_notice_add {
@@ -455,6 +508,10 @@ struct op {
 		struct op_dead dead;
 		struct op_node_open node_open;
 		struct op_node_close node_close;
+		struct op_node_order node_order;
+		struct op_lease lease;
+		struct op_lead lead;
+		struct op_look look;
 		struct op_notice_add notice_add;
 		struct op_notice_take notice_take;
 		struct op_notice_done notice_done;

@@ -43,6 +43,10 @@ struct store {
 		usec_t at;              /* nothing can be claimed before */
 		bool full;              /* ... but for runs that end: some wait for room in their queue or of their owner */
 	} look;
+	int64_t segments;               /* a mask: those whose slots we wake up for; -1: all */
+	int64_t others;                 /* other nodes that are alive, as last seen: they are told what is new */
+	bool news;                      /* this batch has something for them */
+	usec_t told_at;                 /* when they were last told; boottime */
 };
 
 /* The same as store_open with an engine of the caller's choice (tests put a failing one in front). */
@@ -149,6 +153,7 @@ op_fn apply_job_add, apply_job_bulk, apply_job_cancel, apply_run_cancel, apply_p
 	apply_trigger, apply_plan, apply_boot, apply_claim, apply_started, apply_ended, apply_give_back, apply_node_open,
 	apply_node_close, apply_prune, apply_forget, apply_late, apply_event, apply_limit_set, apply_limit_rm, apply_dead, apply_owner;
 op_fn apply_job_change, apply_template;
+op_fn apply_node_order, apply_lease, apply_lead, apply_look;
 op_fn apply_notice_add, apply_notice_take, apply_notice_done, apply_notice_resume;
 bool op_refuse(struct op *op, enum err_kind kind, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4))); /* returns true: the batch goes on */
@@ -199,6 +204,9 @@ bool pauses_read(struct store *s, int64_t uid, struct pause_list *ret, struct er
 void pause_event(struct store *s, const struct actor *by, enum event_what what, const struct pause_order *p, usec_t now,
 	const char *detail);
 
+/* These runs are this node's from now on (same fence). */
+bool runs_take_over(struct store *s, const char *node, struct set *ids, struct claimed_list *ret, struct err *e);
+
 /* Frees the places of runs of these jobs that are over; as many of those that wait for one come back into their lanes. */
 bool places_settle(struct store *s, const char *jobs, struct err *e);
 
@@ -208,6 +216,11 @@ bool places_settle(struct store *s, const char *jobs, struct err *e);
  */
 void look_by(struct store *s, usec_t due_at);
 void look_anew(struct store *s);
+/* Others have a reason to look, after the commit; 'soon': not at once, if they were told a moment ago. */
+void news_note(struct store *s, bool soon);
+/* Whether this engine is open and its lease not over; it stays so until the commit. NULL in *ret_spawner: it is not. */
+bool node_hold(struct store *s, const char *node, char **ret_spawner, bool *ret_draining, struct err *e);
+bool nodes_others(struct store *s, const char *node, int64_t *ret, struct err *e); /* that are alive; the store tells them news */
 /* ---- definitions ---- */
 int64_t content_digest(int64_t uid, const char *content);
 const char *job_queue(const struct job_new *j);

@@ -144,6 +144,7 @@ bool store_open_with(const struct db_ops *ops, const struct db_options *o, struc
 		e = &ignored;
 	s->read_only = o->read_only;
 	s->node_name = xstrdup("");
+	s->segments = -1;
 	if (!ops->open(o, &s->db, e))
 		return false;
 	if (!open_rows(s, o, e)) /* the place of a server may have a password in it */

@@ -218,6 +218,27 @@ struct store_counts {
 };
 bool store_counts(struct store *s, struct store_counts *ret, struct err *e); /* from 'counters', no scan */
 
+/* ---- nodes ---- */
+struct node_view {
+	char *id, *name, *host; /* owned */
+	usec_t opened_at;
+	usec_t lease_remains;   /* 0 or less: its lease is over */
+	bool guarded;           /* its spawner has a deadline */
+	usec_t skew;            /* of its clock against the store's */
+	bool draining, leads;
+	int64_t segments;       /* how many it plans */
+	int64_t active;         /* runs it has claimed or running */
+};
+struct node_list {
+	struct node_view *v;    /* owned; by name */
+	size_t n;
+	char *leader;           /* owned: its name; NULL: nobody leads */
+	int64_t term;
+	usec_t lease_remains;   /* of the leader */
+};
+void node_list_done(struct node_list *l);
+bool store_nodes(struct store *s, struct node_list *ret, struct err *e); /* those that are open */
+
 /* ---- queues, and limits of owners ---- */
 enum limit_scope { LIMIT_QUEUE, LIMIT_OWNER, LIMIT_SCOPE_MAX };
 #define LIMIT_WEIGHT 100     /* of a queue that nobody gave one */

@@ -116,6 +116,6 @@ bool store_begin_anew(struct store *s, bool from_now, usec_t now, struct err *e)
 	AUTO_TX tx = {};
 
 	return tx_begin(&tx, s, true, e) && run_at(s, Q_RESTORE_RUNS, now, e) && run_at(s, Q_RESTORE_ATTEMPTS, now, e) &&
-	       run_plain(s, Q_RESTORE_PLACES, e) && run_at(s, Q_RESTORE_NODES, now, e) &&
+	       run_plain(s, Q_RESTORE_PLACES, e) && run_plain(s, Q_LEADER_VOID, e) && run_at(s, Q_RESTORE_NODES, now, e) &&
 	       (!from_now || skip_to_now(s, now, e)) && forget_machine(s, e) && recount(s, e) && tx_commit(&tx, e);
 }

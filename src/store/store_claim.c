@@ -428,17 +428,6 @@ static bool write_all(struct claim *c, const char *spawner, struct err *e)
 
 /* ---- the operation ---- */
 
-/* An engine that was displaced by a newer one of its name, or that left, may not claim (R21). */
-static bool check_node(struct store *s, const char *node, char **ret_spawner, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_NODE_OPEN, e);
-
-	query_text(&q, node);
-	if (query_row(&q))
-		*ret_spawner = query_get_copy(&q);
-	return !q.failed;
-}
-
 /* Engines claim one after the other: what was counted stays true until the commit. */
 static bool lock_claims(struct store *s, struct err *e)
 {
@@ -463,13 +452,15 @@ bool apply_claim(struct store *s, struct op *const *ops, size_t n, struct err *e
 {
 	for (size_t i = 0; i < n; i++) {
 		AUTO_TEXT spawner = NULL;
+		bool draining = false;
 
-		if (!check_node(s, ops[i]->claim.node, &spawner, e))
+		/* displaced by a newer one of its name, given up, or gone: it may not claim (R21) */
+		if (!node_hold(s, ops[i]->claim.node, &spawner, &draining, e))
 			return false;
 		if (!spawner)
-			op_refuse(ops[i], ERR_FENCED, "node '%s' is not open in this store: "
+			op_refuse(ops[i], ERR_FENCED, "node '%s' is not open in this store: its lease is over, or "
 				"another engine has taken its place", ops[i]->claim.node);
-		else if (!claim(s, &ops[i]->claim, spawner, e))
+		else if (!draining && !claim(s, &ops[i]->claim, spawner, e))
 			return false;
 	}
 	return true;

@@ -4,6 +4,8 @@
 #include "store/private.h"
 #include <string.h>
 
+#define FOR_EVER (100 * 366 * USEC_DAY) /* a lease that nobody renews */
+
 static bool insert_node(struct store *s, const struct op_node_open *o, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_NODE_INSERT, e);
@@ -13,6 +15,16 @@ static bool insert_node(struct store *s, const struct op_node_open *o, struct er
 	query_text(&q, o->spawner);
 	query_text(&q, o->host ? o->host : "");
 	query_int(&q, o->now);
+	query_int(&q, o->ttl ? o->ttl : FOR_EVER);
+	return query_finish(&q);
+}
+
+/* A claim of theirs that is under way is seen afterwards, among what they held. */
+static bool await_others(struct store *s, const char *name, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODES_NAMED, e);
+
+	query_text(&q, name);
 	return query_finish(&q);
 }
 
@@ -24,6 +36,44 @@ static bool displace(struct store *s, const struct op_node_open *o, struct err *
 	query_text(&q, o->node);
 	query_int(&q, o->now);
 	return query_finish(&q);
+}
+
+static bool run_plain(struct store *s, int query, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, query, e);
+
+	return query_finish(&q);
+}
+
+static bool read_meta(struct store *s, const char *key, char **ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_META_GET, e);
+
+	query_text(&q, key);
+	*ret = query_row(&q) ? query_get_copy(&q) : NULL;
+	return !q.failed;
+}
+
+static bool put_meta(struct store *s, const char *key, const char *value, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_META_PUT, e);
+
+	query_text(&q, key);
+	query_text(&q, value);
+	return query_finish(&q);
+}
+
+/* Leases in a file count from the boot of its host: those of an earlier boot mean nothing. */
+static bool void_leases(struct store *s, const struct op_node_open *o, struct err *e)
+{
+	AUTO_TEXT was = NULL;
+
+	if (!o->boot || s->db->ops->reconnects)
+		return true;
+	if (!read_meta(s, "lease_boot", &was, e))
+		return false;
+	return text_equal(was, o->boot) || (run_plain(s, Q_LEASES_VOID, e) && run_plain(s, Q_LEADER_VOID, e) &&
+						   put_meta(s, "lease_boot", o->boot, e));
 }
 
 static bool read_last_seen(struct store *s, usec_t *ret, struct err *e)
@@ -51,7 +101,7 @@ static bool read_held(struct store *s, const struct op_node_open *o, struct set 
 	return !q.failed;
 }
 
-static bool take_over(struct store *s, const char *node, struct set *ids, struct claimed_list *ret, struct err *e)
+bool runs_take_over(struct store *s, const char *node, struct set *ids, struct claimed_list *ret, struct err *e)
 {
 	AUTO_QUERY q = {};
 
@@ -70,9 +120,10 @@ bool apply_node_open(struct store *s, struct op *const *ops, size_t n, struct er
 		AUTO_SET same = {};
 		AUTO_SET other = {};
 
-		if (!read_last_seen(s, &o->last_seen, e) || !insert_node(s, o, e) || !displace(s, o, e) || !read_held(s, o, &same, &other, e) ||
-		    !take_over(s, o->node, &same, &o->same_spawner, e) ||
-		    !take_over(s, o->node, &other, &o->other_spawner, e))
+		if (!read_last_seen(s, &o->last_seen, e) || !void_leases(s, o, e) ||
+		    !await_others(s, o->name, e) || !insert_node(s, o, e) || !displace(s, o, e) || !read_held(s, o, &same, &other, e) ||
+		    !runs_take_over(s, o->node, &same, &o->same_spawner, e) ||
+		    !runs_take_over(s, o->node, &other, &o->other_spawner, e) || !nodes_others(s, o->node, &o->others, e))
 			return false;
 		free(s->node_name);
 		s->node_name = xstrdup(o->name);
@@ -86,10 +137,12 @@ bool apply_node_close(struct store *s, struct op *const *ops, size_t n, struct e
 {
 	for (size_t i = 0; i < n; i++) {
 		AUTO_QUERY q = query_start(s->db, Q_NODE_CLOSE, e);
+		AUTO_QUERY office = query_start(s->db, Q_LEADER_DROP, e);
 
 		query_text(&q, ops[i]->node_close.node);
 		query_int(&q, ops[i]->node_close.now);
-		if (!query_finish(&q))
+		query_text(&office, ops[i]->node_close.node);
+		if (!query_finish(&q) || !query_finish(&office))
 			return false;
 		event_add(s, &(struct event_new){.at = ops[i]->node_close.now, .what = EVENT_NODE_CLOSE,
 			.object = s->node_name, .node = ops[i]->node_close.node});

@@ -46,8 +46,6 @@ static void read_row(struct query *q, struct due_row *row)
 	struct due_job *due = &row->due;
 	AUTO_TEXT owner = NULL;
 
-	due->job = query_get_int(q);
-	due->slot = query_get_int(q);
 	row->uid = query_get_int(q);
 	due->revision = query_get_int(q);
 	row->priority = query_get_int(q);
@@ -59,29 +57,75 @@ static void read_row(struct query *q, struct due_row *row)
 	due->created_at = query_get_int(q);
 }
 
-static bool take_rows(struct store *s, usec_t since, usec_t until, size_t limit, struct round *r, struct err *e)
+static bool take_rows(struct store *s, usec_t since, usec_t until, size_t limit, int64_t segments, struct round *r,
+	struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_DUE_TAKE, e);
 
 	query_int(&q, since);
 	query_int(&q, until);
 	query_int(&q, (int64_t)limit);
+	query_int(&q, segments);
 	while (query_row(&q)) {
+		struct due_row *row;
+
 		if ((r->n & (r->n - 1)) == 0)
 			r->rows = xrealloc(r->rows, (r->n ? r->n * 2 : 1) * sizeof(*r->rows));
-		r->rows[r->n] = (struct due_row){};
-		read_row(&q, &r->rows[r->n++]);
+		row = &r->rows[r->n++];
+		*row = (struct due_row){};
+		row->due.job = query_get_int(&q);
+		row->due.slot = query_get_int(&q);
 	}
 	return !q.failed;
 }
 
+/* A row without a job is left alone. */
+static bool read_jobs(struct store *s, struct round *r, struct err *e)
+{
+	AUTO_SET jobs = {};
+	AUTO_QUERY q = {};
+	size_t kept = 0, i = 0;
+
+	if (r->n == 0)
+		return true;
+	for (size_t k = 0; k < r->n; k++)
+		set_id(&jobs, r->rows[k].due.job);
+	q = query_start(s->db, Q_DUE_JOBS, e);
+	query_text(&q, set_json(&jobs));
+	while (query_row(&q)) {
+		int64_t job = query_get_int(&q);
+
+		while (i < r->n && r->rows[i].due.job != job)
+			i++;
+		if (i == r->n)
+			break;
+		r->rows[kept] = r->rows[i++];
+		read_row(&q, &r->rows[kept++]);
+	}
+	r->n = kept;
+	return !q.failed;
+}
+
 /* Those in time come first: jobs that were left behind for long, however many, keep no other one waiting. */
-static bool take_due(struct store *s, const struct op_plan *p, struct round *r, struct err *e)
+static bool take_due(struct store *s, const struct op_plan *p, int64_t segments, struct round *r, struct err *e)
 {
 	usec_t behind = p->now - BEHIND < p->horizon ? p->now - BEHIND : p->horizon;
 
-	return take_rows(s, behind, p->horizon, p->limit - p->limit / 4, r, e) &&
-	       take_rows(s, 0, behind, p->limit - r->n, r, e);
+	return take_rows(s, behind, p->horizon, p->limit - p->limit / 4, segments, r, e) &&
+	       take_rows(s, 0, behind, p->limit - r->n, segments, r, e) && read_jobs(s, r, e);
+}
+
+/* The segments that are this engine's to plan, and stay so until the commit. */
+static bool hold_segments(struct store *s, const char *node, int64_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_SEGMENTS_HOLD, e);
+	uint64_t mask = 0;
+
+	query_text(&q, node);
+	while (query_row(&q))
+		mask |= UINT64_C(1) << (query_get_int(&q) & (SEGMENTS - 1));
+	*ret = (int64_t)mask;
+	return !q.failed;
 }
 
 /* What is left when the round has used up its steps, or is full, comes with the next one. */
@@ -173,12 +217,12 @@ static bool suspend(struct store *s, struct set *set, usec_t now, struct err *e)
 	return set->n == 0 || (suspend_those(s, set, JOB_ACTIVE, now, e) && suspend_those(s, set, JOB_PAUSED, now, e));
 }
 
-static bool plan_round(struct store *s, struct op_plan *p, struct round *r, struct err *e)
+static bool plan_round(struct store *s, struct op_plan *p, int64_t segments, struct round *r, struct err *e)
 {
 	int64_t *ids, *next;
 	bool ok;
 
-	if (!take_due(s, p, r, e))
+	if (!take_due(s, p, segments, r, e))
 		return false;
 	decide(p, r);
 	ids = next = xcalloc(r->n_runs ? r->n_runs : 1, sizeof(*ids));
@@ -199,9 +243,23 @@ static bool plan_round(struct store *s, struct op_plan *p, struct round *r, stru
 bool apply_plan(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
+		struct op_plan *p = &ops[i]->plan;
 		AUTO_DONE(round) r = {};
+		AUTO_TEXT spawner = NULL;
+		int64_t segments = -1;
+		bool draining;
 
-		if (!plan_round(s, &ops[i]->plan, &r, e))
+		if (p->node && !node_hold(s, p->node, &spawner, &draining, e))
+			return false;
+		if (p->node && !spawner) {
+			op_refuse(ops[i], ERR_FENCED, "node '%s' may not plan: its lease is over", p->node);
+			continue;
+		}
+		if (p->node && !hold_segments(s, p->node, &segments, e))
+			return false;
+		if (p->node)
+			s->segments = segments;
+		if (segments && !plan_round(s, p, segments, &r, e))
 			return false;
 	}
 	return true;

@@ -34,6 +34,7 @@ int main(int argc, char **argv)
 		&store_late_part,
 		&store_events_part,
 		&store_notices_part,
+		&store_cluster_part,
 	};
 	struct CMUnitTest *all = NULL;
 	size_t n = 0;

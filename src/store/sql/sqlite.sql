@@ -427,6 +427,33 @@ CREATE INDEX owners_name ON owners (name, since);
 INSERT INTO owners (number, uid, name, since)
 SELECT uid, uid, min(owner), min(created_at) FROM jobs GROUP BY uid;
 
+-- migration 4
+UPDATE meta SET value = '4' WHERE key = 'schema';
+
+-- Whether its spawner ends, when the lease is over, what must not run twice; how far its clock is from the store's.
+ALTER TABLE nodes ADD COLUMN guarded INT NOT NULL DEFAULT 0;
+ALTER TABLE nodes ADD COLUMN skew INT NOT NULL DEFAULT 0;
+CREATE INDEX nodes_open ON nodes (id) WHERE closed_at = 0;
+
+-- What administrators want of a node, whichever engine it has: no new runs; to lead no longer than that term.
+CREATE TABLE node_orders (
+	name TEXT NOT NULL PRIMARY KEY,
+	draining INT NOT NULL,
+	resign_term INT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+INSERT INTO leases (name, holder, term, until) VALUES ('leader', '', 0, 0);
+INSERT INTO meta (key, value) VALUES ('events', '');
+
+-- Runs that are to end, by the node that has them.
+CREATE INDEX runs_to_end ON runs (node) WHERE cancel_asked = 1 AND ended_at = 0;
+
+-- The clock of leases: one host's, which never steps; a reboot voids them (leases_void).
+-- define clock = lease_clock()
+
+-- Whether a segment is among those of a mask.
+-- define in_segments = (:segments >> due.segment) & 1 = 1
+
 -- ======== the store itself ========
 
 -- query meta_get(key text) -> value text
@@ -535,13 +562,18 @@ RETURNING id, uid, queue
 INSERT INTO due (job, segment, slot)
 SELECT job, segment, slot FROM given(:set)
 
--- query due_take(since int, until int, n int) -> job int, slot int, uid int, revision int, priority int,
---	queue text, name text, owner text, spec text, digest int, created_at int
-SELECT due.job, due.slot, jobs.uid, jobs.revision, jobs.priority, jobs.queue, jobs.name, jobs.owner,
-	jobs.spec, jobs.digest, jobs.created_at
-FROM due CROSS JOIN jobs
-WHERE due.slot > :since AND due.slot <= :until AND jobs.id = due.job
+-- query due_take(since int, until int, n int, segments int) -> job int, slot int
+SELECT due.job, due.slot FROM due
+WHERE due.slot > :since AND due.slot <= :until AND {in_segments}
 ORDER BY due.slot LIMIT :n
+
+-- Read after their rows of 'due' are held: whoever changes a job holds them, too.
+-- query due_jobs(set json) -> id int, uid int, revision int, priority int, queue text, name text, owner text, spec text,
+--	digest int, created_at int
+SELECT jobs.id, jobs.uid, jobs.revision, jobs.priority, jobs.queue, jobs.name, jobs.owner, jobs.spec, jobs.digest,
+	jobs.created_at
+FROM json_each(:set) AS wanted CROSS JOIN jobs WHERE jobs.id = wanted.value
+ORDER BY wanted.key
 
 -- query due_move(set json)
 UPDATE due SET slot = given.slot
@@ -562,8 +594,8 @@ WHERE job IN (SELECT value FROM json_each(:set)) AND +slot = :never
 SELECT count(*) AS jobs FROM (SELECT 1 FROM due WHERE slot = :slot LIMIT :n) AS same
 
 -- Also when the first pause is over by itself.
--- query due_first() -> slot int, pause_end int
-SELECT (SELECT slot FROM due ORDER BY slot LIMIT 1) AS slot,
+-- query due_first(segments int) -> slot int, pause_end int
+SELECT CASE WHEN :segments <> 0 THEN (SELECT due.slot FROM due WHERE {in_segments} ORDER BY due.slot LIMIT 1) END AS slot,
 	(SELECT min(until) FROM (
 		SELECT * FROM (SELECT until FROM pauses WHERE until <> 0 ORDER BY until LIMIT 1) AS scopes
 		UNION ALL
@@ -949,6 +981,10 @@ WHERE boots = 1 AND state IN (JOB_ACTIVE, JOB_PAUSED) ORDER BY id
 
 -- ======== events ========
 
+-- Numbers are given and seen in one order: who reads up to one of them has seen all before it.
+-- query events_lock() -> held int
+SELECT 1 AS held
+
 -- query events_insert(set json)
 INSERT INTO events (at, uid, owner, who, origin, what, object, job, run, node, result, detail)
 SELECT at, uid, owner, who, origin, what, object, job, run, node, result, detail
@@ -1147,11 +1183,11 @@ SELECT spec FROM job_revisions WHERE job = :job AND revision = :revision
 
 -- ======== nodes ========
 
--- query node_insert(id text, name text, spawner text, host text, now int)
+-- query node_insert(id text, name text, spawner text, host text, now int, ttl int)
 INSERT INTO nodes (id, name, spawner, host, opened_at, alive_until)
-VALUES (:id, :name, :spawner, :host, :now, 0)
+VALUES (:id, :name, :spawner, :host, :now, {clock} + :ttl)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, spawner = excluded.spawner,
-	host = excluded.host, closed_at = 0
+	host = excluded.host, alive_until = excluded.alive_until, guarded = 0, closed_at = 0
 
 -- query nodes_displace(name text, id text, now int)
 UPDATE nodes SET closed_at = :now WHERE name = :name AND id <> :id AND closed_at = 0
@@ -1159,8 +1195,106 @@ UPDATE nodes SET closed_at = :now WHERE name = :name AND id <> :id AND closed_at
 -- query node_close(id text, now int)
 UPDATE nodes SET closed_at = :now WHERE id = :id AND closed_at = 0
 
--- query node_open(id text) -> spawner text
-SELECT spawner FROM nodes WHERE id = :id AND closed_at = 0
+-- Those of this name: whatever they have under way is over when this returns.
+-- query nodes_named(name text) -> id text
+SELECT id FROM nodes WHERE name = :name AND closed_at = 0 ORDER BY id
+
+-- query node_open(id text) -> spawner text, draining int
+SELECT spawner, coalesce((SELECT draining FROM node_orders WHERE node_orders.name = nodes.name), 0) AS draining
+FROM nodes WHERE id = :id AND closed_at = 0 AND alive_until > {clock}
+
+-- query node_renew(id text, ttl int, guarded int, skew int) -> now int
+UPDATE nodes SET alive_until = {clock} + :ttl, guarded = :guarded, skew = :skew
+WHERE id = :id AND closed_at = 0
+RETURNING {clock} AS now
+
+-- query node_order(name text) -> draining int, resign_term int
+SELECT draining, resign_term FROM node_orders WHERE name = :name
+
+-- query node_order_put(name text, draining int, resign_term int)
+INSERT INTO node_orders (name, draining, resign_term) VALUES (:name, :draining, :resign_term)
+ON CONFLICT (name) DO UPDATE SET draining = excluded.draining, resign_term = excluded.resign_term
+
+-- query nodes_live() -> id text, name text, draining int
+SELECT nodes.id, nodes.name, coalesce(node_orders.draining, 0) AS draining
+FROM nodes LEFT JOIN node_orders ON node_orders.name = nodes.name
+WHERE nodes.closed_at = 0 AND nodes.alive_until > {clock} ORDER BY nodes.name, nodes.id
+
+-- query nodes_others(id text) -> n int
+SELECT count(*) AS n FROM nodes WHERE closed_at = 0 AND alive_until > {clock} AND id <> :id
+
+-- query nodes_all() -> id text, name text, host text, opened_at int, lease_remains int, guarded int, skew int, draining int,
+--	leads int, segments int, active int
+SELECT nodes.id, nodes.name, nodes.host, nodes.opened_at, nodes.alive_until - {clock} AS lease_remains, nodes.guarded, nodes.skew,
+	coalesce(node_orders.draining, 0) AS draining,
+	(SELECT count(*) FROM leases WHERE leases.name = 'leader' AND holder = nodes.id AND until > {clock}) AS leads,
+	(SELECT count(*) FROM segments WHERE segments.holder = nodes.id) AS segments,
+	(SELECT coalesce(sum(n), 0) FROM counters WHERE what = 3 AND counters.node = nodes.name) AS active
+FROM nodes LEFT JOIN node_orders ON node_orders.name = nodes.name
+WHERE nodes.closed_at = 0 ORDER BY nodes.name, nodes.id
+
+-- The lease of those is over. Without a guard it is waited longer: nobody ends their workers for them.
+-- query nodes_dead(id text, wait int) -> id text, name text
+SELECT id, name FROM nodes
+WHERE closed_at = 0 AND id <> :id AND alive_until + CASE WHEN guarded = 1 THEN 0 ELSE :wait END <= {clock}
+ORDER BY id
+
+-- query node_runs(id text) -> id int, uid int, queue text
+SELECT id, uid, queue FROM runs
+WHERE state IN (RUN_CLAIMED, RUN_RUNNING) AND state <> RUN_SUCCEEDED AND node = :id
+ORDER BY id
+
+-- query runs_to_end(node text) -> id int, job int, fence int, state int
+SELECT id, job, fence, state FROM runs WHERE cancel_asked = 1 AND ended_at = 0 AND node = :node ORDER BY id
+
+-- ======== the leader ========
+
+-- query leader_get() -> holder text, name text, term int, remains int
+SELECT leases.holder, nodes.name, leases.term, leases.until - {clock} AS remains
+FROM leases LEFT JOIN nodes ON nodes.id = leases.holder WHERE leases.name = 'leader'
+
+-- Whatever the leader before has under way is over when this returns.
+-- query leader_lock() -> holder text, term int, remains int
+SELECT holder, term, until - {clock} AS remains FROM leases WHERE name = 'leader'
+
+-- query leader_put(holder text, term int, ttl int)
+UPDATE leases SET holder = :holder, term = :term, until = {clock} + :ttl WHERE name = 'leader'
+
+-- query leader_renew(holder text, ttl int) -> term int
+UPDATE leases SET until = {clock} + :ttl WHERE name = 'leader' AND holder = :holder
+RETURNING term
+
+-- query leader_hold(holder text, term int) -> term int
+SELECT term FROM leases WHERE name = 'leader' AND holder = :holder AND term = :term AND until > {clock}
+
+-- query leader_drop(holder text) -> term int
+UPDATE leases SET holder = '', until = 0 WHERE name = 'leader' AND holder = :holder
+RETURNING term
+
+-- query segments_all() -> segment int, holder text
+SELECT segment, holder FROM segments ORDER BY segment
+
+-- query segments_of(holder text) -> segment int
+SELECT segment FROM segments WHERE holder = :holder
+
+-- Held until the commit: whoever gives them to another waits.
+-- query segments_hold(holder text) -> segment int
+SELECT segment FROM segments WHERE holder = :holder ORDER BY segment
+
+-- query segments_put(set json)
+INSERT INTO segments (segment, holder, term) SELECT segment, node, 1 FROM given(:set) WHERE true
+ON CONFLICT (segment) DO UPDATE SET holder = excluded.holder, term = segments.term + 1
+
+-- The machine was booted: the clock of leases began anew, and whoever had one is gone.
+-- query leases_void()
+UPDATE nodes SET alive_until = 0 WHERE closed_at = 0
+
+-- query leader_void()
+UPDATE leases SET until = 0
+
+-- Others are told that there is something to look at.
+-- query news_tell() -> told int
+SELECT 1 AS told
 
 -- query node_held(name text, id text) -> id int, spawner text
 SELECT id, spawner FROM runs

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a node among others: its lease, the office of leader, orders to it, and what concerns it. */
+#include "base/text.h"
+#include "store/private.h"
+
+bool node_hold(struct store *s, const char *node, char **ret_spawner, bool *ret_draining, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODE_OPEN, e);
+
+	query_text(&q, node);
+	if (query_row(&q)) {
+		*ret_spawner = query_get_copy(&q);
+		*ret_draining = query_get_int(&q);
+	}
+	return !q.failed;
+}
+
+bool nodes_others(struct store *s, const char *node, int64_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODES_OTHERS, e);
+
+	query_text(&q, node);
+	if (query_row(&q))
+		s->others = *ret = query_get_int(&q);
+	return !q.failed;
+}
+
+static bool read_segments(struct store *s, const char *node, uint64_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_SEGMENTS_OF, e);
+	uint64_t mask = 0;
+
+	query_text(&q, node);
+	while (query_row(&q))
+		mask |= UINT64_C(1) << (query_get_int(&q) & (SEGMENTS - 1));
+	*ret = mask;
+	return !q.failed;
+}
+
+/* ---- lease ---- */
+
+struct office {
+	char *holder; /* owned */
+	int64_t term, remains;
+};
+
+static void office_done(struct office *o)
+{
+	free(o->holder);
+}
+
+static bool read_office(struct store *s, struct office *o, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_LEADER_GET, e);
+
+	if (query_row(&q)) {
+		o->holder = query_get_copy(&q);
+		query_get_text(&q);
+		o->term = query_get_int(&q);
+		o->remains = query_get_int(&q);
+	}
+	return !q.failed;
+}
+
+/* The row is held: who led before us has nothing under way any more, and whoever comes after us sees our term. */
+static bool take_office(struct store *s, struct op_lease *l, struct err *e)
+{
+	AUTO_QUERY lock = query_start(s->db, Q_LEADER_LOCK, e);
+	AUTO_QUERY put = query_start(s->db, Q_LEADER_PUT, e);
+
+	if (!query_row(&lock))
+		return !lock.failed;
+	query_get_text(&lock);
+	l->term = query_get_int(&lock);
+	if (query_get_int(&lock) > 0)
+		return true; /* somebody was faster */
+	query_text(&put, l->node);
+	query_int(&put, ++l->term);
+	query_int(&put, l->ttl);
+	l->leads = true;
+	event_add(s, &(struct event_new){.at = l->at, .what = EVENT_NODE_LEADS, .object = l->name,
+		.node = l->node});
+	return query_finish(&put);
+}
+
+static bool renew_office(struct store *s, struct op_lease *l, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_LEADER_RENEW, e);
+
+	query_text(&q, l->node);
+	query_int(&q, l->ttl);
+	if (query_row(&q)) {
+		l->term = query_get_int(&q);
+		l->leads = true;
+	}
+	return !q.failed;
+}
+
+static bool drop_office(struct store *s, struct op_lease *l, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_LEADER_DROP, e);
+
+	query_text(&q, l->node);
+	return query_finish(&q);
+}
+
+static bool read_order(struct store *s, const char *name, bool *ret_draining, int64_t *ret_resign, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODE_ORDER, e);
+
+	query_text(&q, name);
+	if (query_row(&q)) {
+		*ret_draining = query_get_int(&q);
+		*ret_resign = query_get_int(&q);
+	}
+	return !q.failed;
+}
+
+/* A node that is drained, or was asked to resign, leads no longer. */
+static bool see_to_office(struct store *s, struct op_lease *l, struct err *e)
+{
+	AUTO_DONE(office) now = {};
+	int64_t resign = 0;
+	bool mine;
+
+	if (!read_order(s, l->name, &l->draining, &resign, e) || !read_office(s, &now, e))
+		return false;
+	mine = text_equal(now.holder, l->node);
+	l->term = now.term;
+	if (mine && (l->resigns || l->draining || now.term <= resign))
+		return drop_office(s, l, e);
+	if (mine)
+		return renew_office(s, l, e);
+	return now.remains > 0 || !l->stands || l->draining || take_office(s, l, e);
+}
+
+/* Given up by the leader, or displaced by a newer engine of this name. */
+static bool explain_fenced(struct store *s, struct op *op, struct err *e)
+{
+	struct op_lease *l = &op->lease;
+	AUTO_QUERY q = query_start(s->db, Q_NODES_NAMED, e);
+
+	query_text(&q, l->name);
+	l->displaced = query_row(&q);
+	if (q.failed)
+		return false;
+	return l->displaced ? op_refuse(op, ERR_FENCED, "a newer engine has taken the place of node '%s'", l->name)
+			    : op_refuse(op, ERR_FENCED, "node '%s' was given up: its lease was over", l->name);
+}
+
+static bool renew(struct store *s, struct op *op, struct err *e)
+{
+	struct op_lease *l = &op->lease;
+	AUTO_QUERY q = query_start(s->db, Q_NODE_RENEW, e);
+
+	query_text(&q, l->node);
+	query_int(&q, l->ttl);
+	query_int(&q, l->guarded);
+	query_int(&q, l->skew);
+	if (!query_row(&q))
+		return !q.failed && explain_fenced(s, op, e);
+	l->now = query_get_int(&q);
+	if (!s->db->ops->reconnects)
+		l->now = 0;
+	return see_to_office(s, l, e) && nodes_others(s, l->node, &l->others, e) &&
+	       read_segments(s, l->node, &l->segments, e);
+}
+
+bool apply_lease(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!renew(s, ops[i], e))
+			return false;
+	return true;
+}
+
+/* ---- looking ---- */
+
+static bool read_to_end(struct store *s, const char *node, struct run_changes *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_TO_END, e);
+
+	query_text(&q, node);
+	while (query_row(&q)) {
+		struct run_change r = {};
+
+		r.run = query_get_int(&q);
+		r.job = query_get_int(&q);
+		r.fence = query_get_int(&q);
+		r.state = (enum run_state)query_get_int(&q);
+		if ((ret->n & (ret->n - 1)) == 0)
+			ret->v = xrealloc(ret->v, (ret->n ? ret->n * 2 : 1) * sizeof(*ret->v));
+		ret->v[ret->n++] = r;
+	}
+	return !q.failed;
+}
+
+/* The rest is what the batch does after every operation: it looks when the next slot and the next run are due. */
+bool apply_look(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct op_look *l = &ops[i]->look;
+
+		if (!read_segments(s, l->node, &l->segments, e) || !nodes_others(s, l->node, &l->others, e) ||
+		    !read_to_end(s, l->node, &l->to_end, e))
+			return false;
+		s->segments = (int64_t)l->segments;
+	}
+	return true;
+}
+
+/* ---- orders ---- */
+
+static bool node_known(struct store *s, const char *name, bool *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODES_NAMED, e);
+
+	query_text(&q, name);
+	*ret = query_row(&q);
+	return !q.failed;
+}
+
+static bool put_order(struct store *s, const char *name, bool draining, int64_t resign, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODE_ORDER_PUT, e);
+
+	query_text(&q, name);
+	query_int(&q, draining);
+	query_int(&q, resign);
+	return query_finish(&q);
+}
+
+static bool leader_name(struct store *s, char **ret, int64_t *ret_term, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_LEADER_GET, e);
+
+	if (query_row(&q)) {
+		query_get_text(&q);
+		*ret = query_get_copy(&q);
+		*ret_term = query_get_int(&q);
+	}
+	return !q.failed;
+}
+
+static bool give_order(struct store *s, struct op *op, struct err *e)
+{
+	struct op_node_order *o = &op->node_order;
+	AUTO_TEXT leader = NULL;
+	const char *name;
+	int64_t term = 0, resign = 0;
+	bool draining = false, known;
+
+	if (!leader_name(s, &leader, &term, e))
+		return false;
+	name = o->name ? o->name : leader;
+	if (!name)
+		return op_refuse(op, ERR_CONFLICT, "nobody leads at the moment; see 'jobctl nodes'");
+	if (!node_known(s, name, &known, e) || !read_order(s, name, &draining, &resign, e))
+		return false;
+	if (!known && o->order != NODE_UNDRAIN)
+		return op_refuse(op, ERR_NOT_FOUND, "no node '%s'; see 'jobctl nodes'", name);
+	if (o->order == NODE_RESIGN && !text_equal(name, leader))
+		return op_refuse(op, ERR_CONFLICT, "node '%s' does not lead; see 'jobctl nodes'", name);
+	o->changed = o->order == NODE_RESIGN || draining != (o->order == NODE_DRAIN);
+	if (!o->changed)
+		return true;
+	event_add(s, &(struct event_new){.at = o->now, .by = &op->act.by, .what = EVENT_NODE_SET, .object = name,
+		.detail = o->order == NODE_RESIGN ? "resign" : o->order == NODE_DRAIN ? "drain" : "undrain"});
+	return put_order(s, name, o->order == NODE_RESIGN ? draining : o->order == NODE_DRAIN,
+		o->order == NODE_RESIGN ? term : resign, e);
+}
+
+bool apply_node_order(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!give_order(s, ops[i], e))
+			return false;
+	return true;
+}
+
+/* ---- for people ---- */
+
+void node_list_done(struct node_list *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		free(l->v[i].id);
+		free(l->v[i].name);
+		free(l->v[i].host);
+	}
+	free(l->v);
+	free(l->leader);
+	*l = (struct node_list){};
+}
+
+static bool read_nodes(struct store *s, struct node_list *l, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODES_ALL, e);
+
+	while (query_row(&q)) {
+		struct node_view *v;
+
+		if ((l->n & (l->n - 1)) == 0)
+			l->v = xrealloc(l->v, (l->n ? l->n * 2 : 1) * sizeof(*l->v));
+		v = &l->v[l->n++];
+		v->id = query_get_copy(&q);
+		v->name = query_get_copy(&q);
+		v->host = query_get_copy(&q);
+		v->opened_at = query_get_int(&q);
+		v->lease_remains = query_get_int(&q);
+		v->guarded = query_get_int(&q);
+		v->skew = query_get_int(&q);
+		v->draining = query_get_int(&q);
+		v->leads = query_get_int(&q);
+		v->segments = query_get_int(&q);
+		v->active = query_get_int(&q);
+	}
+	return !q.failed;
+}
+
+static bool read_leader(struct store *s, struct node_list *l, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_LEADER_GET, e);
+
+	if (query_row(&q)) {
+		query_get_text(&q);
+		l->leader = query_get_copy(&q);
+		l->term = query_get_int(&q);
+		l->lease_remains = query_get_int(&q);
+	}
+	if (l->lease_remains <= 0)
+		free(STEAL(l->leader));
+	return !q.failed;
+}
+
+bool store_nodes(struct store *s, struct node_list *ret, struct err *e)
+{
+	AUTO_DONE(node_list) l = {};
+	AUTO_TX tx = {};
+
+	if (!tx_begin(&tx, s, false, e) || !read_nodes(s, &l, e) || !read_leader(s, &l, e) || !tx_commit(&tx, e))
+		return false;
+	*ret = l;
+	l = (struct node_list){};
+	return true;
+}
