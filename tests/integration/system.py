@@ -106,7 +106,7 @@ class System:
         self.write_users()
         self.write_spawner_conf(spawner_conf)
         write(os.path.join(self.conf_dir, "jobschedd.conf"), engine_conf)
-        for program in ("jobschedd", "jobsched-spawner", "jobctl"):
+        for program in ("jobschedd", "jobsched-spawner", "jobsched-init", "jobctl"):
             to = self.jobctl_path if program == "jobctl" else os.path.join(self.sbin, program)
             os.makedirs(os.path.dirname(to), exist_ok=True)
             shutil.copy(os.path.join(BUILD, program), to + ".new")
@@ -160,9 +160,9 @@ class System:
                 self.spawner_state + "/output", "--linger", "0"]
 
     def start_spawner(self):
-        self.spawner = self.popen([*self.before_spawner, *self.spawner_command()])
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.spawner_socket)
+        self.spawner = self.popen([*self.before_spawner, *self.spawner_command()])
         self.wait_for(self.spawner, "the spawner listens", lambda: os.path.exists(self.spawner_socket))
 
     def start_engine(self):
