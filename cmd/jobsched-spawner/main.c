@@ -7,7 +7,9 @@
 #include "base/log.h"
 #include "base/sha256.h"
 #include "base/text.h"
+#include "exec/account.h"
 #include "exec/cgroup.h"
+#include "exec/lookup.h"
 #include "exec/manager.h"
 #include "exec/procfs.h"
 #include "exec/reexec.h"
@@ -18,7 +20,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,8 +65,8 @@ static const char usage_text[] =
 	"                      that writes version N of its state (SIGHUP makes it do so)\n"
 	"  --help, --version\n";
 
-enum { OPT_RUNTIME = 256, OPT_OUTPUT, OPT_STATE, OPT_SYSTEM, OPT_CONFIG, OPT_CGROUP, OPT_LINGER, OPT_BACKGROUND, OPT_CAN_READ, OPT_RESUME,
-	OPT_HELP, OPT_VERSION };
+enum { OPT_RUNTIME = 256, OPT_OUTPUT, OPT_STATE, OPT_SYSTEM, OPT_CONFIG, OPT_CGROUP, OPT_LINGER, OPT_BACKGROUND, OPT_CAN_READ,
+	OPT_RESUME, OPT_LOOKUP, OPT_LOOKUP_ACCOUNT, OPT_HELP, OPT_VERSION };
 
 static void authority_done(struct authority *a)
 {
@@ -76,19 +77,16 @@ static void authority_done(struct authority *a)
 static bool take_authority(const struct options *o, struct authority *ret, struct err *e)
 {
 	const char *path = o->config ? o->config : CONFIG_DEFAULT;
-	enum start_failure why;
-	const struct passwd *pw;
 
 	if (geteuid() != 0)
 		return err_set(e, ERR_DENIED, "--system is for root; without it a spawner serves one user");
 	spawner_conf_init(&ret->conf);
 	if (!spawner_conf_read(&ret->conf, path, e))
 		return false;
-	pw = getpwnam(ret->conf.engine_user);
-	if (!pw)
-		return err_set(e, ERR_REFUSED, "there is no user '%s' for the engine; name one with 'engine-user' in '%s'",
-			ret->conf.engine_user, path);
-	return user_lookup(pw->pw_uid, &ret->engine, &why, e);
+	if (ret->conf.pam != PAM_POLICY_OFF && !account_available())
+		return err_set(e, ERR_REFUSED, "'%s' asks for PAM, and this program was built without it", path);
+	return lookup_wait(&(struct lookup){.whom = ret->conf.engine_user}, &ret->engine, e) ||
+	       err_wrap(e, "who is the engine ('engine-user' in '%s')", path);
 }
 
 /* Asked by an older program before it becomes this one, with all of its options. */
@@ -120,6 +118,8 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{"background", no_argument, NULL, OPT_BACKGROUND},
 		{"can-read-state", required_argument, NULL, OPT_CAN_READ},
 		{"resume", required_argument, NULL, OPT_RESUME}, /* by the program itself only */
+		{"lookup", required_argument, NULL, OPT_LOOKUP}, /* this one and the next, too */
+		{"lookup-account", required_argument, NULL, OPT_LOOKUP_ACCOUNT},
 		{"help", no_argument, NULL, OPT_HELP},
 		{"version", no_argument, NULL, OPT_VERSION},
 		{},
@@ -163,6 +163,10 @@ static int parse_options(int argc, char **argv, struct options *o)
 				return EXIT_USAGE;
 			o->resume = (int)number;
 			break;
+		case OPT_LOOKUP:
+			return lookup_main(optarg, false);
+		case OPT_LOOKUP_ACCOUNT:
+			return lookup_main(optarg, true);
 		case OPT_HELP:
 			fputs(usage_text, stdout);
 			return 0;
@@ -320,6 +324,17 @@ static bool open_dir(const char *path, mode_t mode, const struct authority *who,
 	return true;
 }
 
+/* Where workers find their artifact: each mounts its own over it. */
+static char *artifact_place(const struct options *o)
+{
+	AUTO_TEXT path = o->system ? xprintf("%s/artifact", o->runtime_dir) : NULL;
+	int r = path ? io_mkdirs(path, 0755) : 0;
+
+	if (r < 0)
+		log_warning("could not make directory '%s', jobs with artifacts will not start: %s", path, strerror(-r));
+	return STEAL(path);
+}
+
 static bool open_places(const struct options *o, const struct authority *who, int *ret_lock, int *ret_output,
 	struct err *e)
 {
@@ -373,9 +388,11 @@ static int live(const struct options *o, struct spawner_options *so)
 {
 	__attribute__((cleanup(reexec_done))) struct reexec program = {};
 	AUTO_TEXT path = xprintf("%s/spawner.sock", o->runtime_dir);
+	AUTO_TEXT artifacts = artifact_place(o);
 	struct err e = {};
 	bool ok;
 
+	so->artifact_place = artifacts;
 	so->linger = o->linger;
 	so->program = &program;
 	ok = reexec_init(&program, o->argv, &e) && spawner_run(so, &e);

@@ -93,6 +93,10 @@ bool job_spec_check(const struct job_spec *s, struct err *e)
 		return err_field(e, "command", "the first word of the command is empty");
 	if (s->script && !s->script[strspn(s->script, " \t\n")])
 		return err_field(e, "script", "the script is empty");
+	if (s->artifact && !s->sha256)
+		return err_field(e, "sha256", "an artifact needs its SHA-256, so that nothing else can be run in its place");
+	if (s->sha256 && !s->artifact)
+		return err_field(e, "artifact", "'sha256' is the sum of an artifact, and there is none");
 	if (!job_command_fits(&s->command, e) || !params_check(s, &s->params, e))
 		return false;
 	return s->params.n == 0 || params_of_run(s, NULL, &values, e);

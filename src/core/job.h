@@ -56,6 +56,9 @@ struct job_spec {
 	usec_t run_timeout;     /* over all attempts; 0: none */
 	int64_t on_lost;        /* enum on_lost */
 	struct strv notify;     /* channels */
+	struct strv secrets;    /* NAME=file:/path: where a value is read when it starts, as its owner; never the value */
+	char *artifact;         /* URL of what it brings along; NULL: nothing */
+	char *sha256;           /* of that, in small hex digits */
 	char *template;         /* the name of what it was made from; NULL: none */
 	struct strv params;     /* NAME=value: what stands for {NAME} in the command, and is in the environment */
 };

@@ -130,6 +130,49 @@ static bool check_param(const char *pair, struct err *e)
 	return true;
 }
 
+static bool check_secret(const char *pair, struct err *e)
+{
+	const char *eq = strchr(pair, '=');
+
+	if (!eq || eq - pair > 64 || !variable_name_valid(pair, (size_t)(eq - pair)))
+		return err_field(e, "secrets", "'%.64s' is not NAME=file:PATH with a name of up to 64 letters, digits and '_'", pair);
+	if (!text_starts(eq + 1, "file:/") || strlen(eq + 1) > 4095)
+		return err_field(e, "secrets", "the secret '%.*s' is a file that is read when the job starts: write "
+					       "file: and its absolute path",
+			(int)(eq - pair), pair);
+	return true;
+}
+
+/* No password in it: it is stored and shown. */
+static bool check_artifact(const char *url, struct err *e)
+{
+	static const char *const schemes[] = {"https://", "http://"};
+
+	for (const char *c = url; *c; c++)
+		if (*c <= ' ' || *c == 0x7f)
+			return err_field(e, "artifact", "a URL has no blanks or control characters");
+	for (size_t i = 0; i < ELEMENTS(schemes); i++) {
+		const char *host = url + strlen(schemes[i]);
+
+		if (!text_starts(url, schemes[i]))
+			continue;
+		if (strcspn(host, "/?#") == 0)
+			return err_field(e, "artifact", "'%.200s' has no host", url);
+		if (memchr(host, '@', strcspn(host, "/?#")))
+			return err_field(e, "artifact", "a name or password does not belong in a URL that is stored and shown");
+		return true;
+	}
+	if (text_starts(url, "file:///") || (text_starts(url, "file:/") && url[6] != '/'))
+		return true;
+	return err_field(e, "artifact", "'%.200s' is not https://…, http://… or file:/…", url);
+}
+
+static bool check_sha256(const char *text, struct err *e)
+{
+	return (strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64) ||
+	       err_field(e, "sha256", "'%.80s' is not a SHA-256 in 64 small hex digits; sha256sum(1) prints it", text);
+}
+
 static const char *const on_lost_names[ON_LOST_MAX] = {[LOST_RERUN] = "rerun", [LOST_FAIL] = "fail"};
 
 #define AT(member) offsetof(struct job_spec, member)
@@ -223,6 +266,14 @@ const struct job_field job_fields[] = {
 	{.name = "notify", .type = FIELD_LIST, .offset = AT(notify), .max = 8, .flag = "notify", .arg = "CHANNEL",
 		.check = check_notify,
 		.help = "tell mail:ADDRESS, webhook:URL or exec:COMMAND when it goes wrong or well again; repeatable"},
+	{.name = "secrets", .type = FIELD_MAP, .offset = AT(secrets), .max = 16, .flag = "secret",
+		.arg = "NAME=file:PATH", .check = check_secret,
+		.help = "a file of yours, read at the start; its copy is at $JOBSCHED_SECRET_NAME; repeatable"},
+	{.name = "artifact", .type = FIELD_TEXT, .offset = AT(artifact), .min = 1, .max = 2048, .flag = "artifact",
+		.arg = "URL", .check = check_artifact,
+		.help = "a tar or program, fetched and unpacked before the start, at $JOBSCHED_ARTIFACT; with --sha256"},
+	{.name = "sha256", .type = FIELD_TEXT, .offset = AT(sha256), .min = 1, .max = 128, .flag = "sha256",
+		.arg = "SUM", .check = check_sha256, .help = "the SHA-256 of the artifact"},
 	{.name = "template", .type = FIELD_TEXT, .offset = AT(template), .min = 1, .max = 128, .flag = "template",
 		.arg = "NAME", .check = check_template, .help = "make the job from this template"},
 	{.name = "params", .type = FIELD_MAP, .offset = AT(params), .max = 64, .bytes = true, .flag = "param",

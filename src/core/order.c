@@ -39,6 +39,24 @@ static bool check_absolute(const char *s)
 	return s[0] == '/';
 }
 
+static bool check_secret(const char *s)
+{
+	return check_pair(s) && strncmp(strchr(s, '=') + 1, "file:/", 6) == 0;
+}
+
+static bool check_url(const char *s)
+{
+	for (const char *c = s; *c; c++)
+		if (*c <= ' ' || *c == 0x7f)
+			return false;
+	return true;
+}
+
+static bool check_sha256(const char *s)
+{
+	return strspn(s, "abcdef" DIGITS) == strlen(s);
+}
+
 static bool check_sandbox(const char *s)
 {
 	return sandbox_name_check(s, NULL);
@@ -64,6 +82,10 @@ const struct order_field order_fields[] = {
 	{.tag = 10, .type = ORDER_LIST, .name = "notices", .offset = AT(notices), .min = 1, .max = WORD_MAX, .count = 8},
 	{.tag = 11, .type = ORDER_TEXT, .name = "sandbox", .offset = AT(sandbox), .min = 1, .max = SANDBOX_NAME_MAX - 1,
 		.check = check_sandbox},
+	{.tag = 40, .type = ORDER_LIST, .name = "secrets", .offset = AT(secrets), .min = 8, .max = 4200, .count = 16,
+		.check = check_secret},
+	{.tag = 41, .type = ORDER_TEXT, .name = "artifact", .offset = AT(artifact), .min = 1, .max = 2048, .check = check_url},
+	{.tag = 42, .type = ORDER_TEXT, .name = "sha256", .offset = AT(sha256), .min = 64, .max = 64, .check = check_sha256},
 };
 const size_t order_fields_count = ELEMENTS(order_fields);
 

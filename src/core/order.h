@@ -23,6 +23,9 @@ struct order {
 	struct blob stdin_hash; /* SHA-256 of the standard input; absent: /dev/null */
 	struct strv notices;    /* commands of exec: channels, each run by /bin/sh -c */
 	char *sandbox;          /* the name of a profile; NULL: SANDBOX_PRESET */
+	struct strv secrets;    /* NAME=file:/path, read as the owner */
+	char *artifact;         /* URL of a tree that comes with every start of part 0; NULL: none */
+	char *sha256;           /* of what is behind the URL, in hex; the engine has looked */
 };
 void order_init(struct order *o); /* the defaults of the table */
 void order_done(struct order *o);

@@ -50,5 +50,8 @@ void order_from_spec(struct order *o, const struct order_source *from)
 	}
 	strv_copy(&o->env, &s->env);
 	hash_stdin(o, &s->stdin_data);
+	strv_copy(&o->secrets, &s->secrets);
+	o->artifact = xstrdup(s->artifact);
+	o->sha256 = xstrdup(s->sha256);
 	list_notices(o, &s->notify);
 }

@@ -24,6 +24,7 @@ struct plan {
 	usec_t grace;
 	int64_t output_limit;   /* bytes of output to keep; a tenth of it from the start */
 	struct strv vars;       /* JOBSCHED_NAME=value; the spawner checks them, and puts run, fence and attempt itself */
+	int tree;               /* of the order's artifact, with part 0: a descriptor, borrowed */
 	struct blob stdin_data; /* absent: /dev/null; of part 0 it must have the order's hash */
 };
 void plan_done(struct plan *p);

@@ -131,7 +131,7 @@ static usec_t spawn_delay(struct dispatcher *d)
 
 /* ---- starting ---- */
 
-static void end_unstarted(struct dispatcher *d, struct flight *f, enum attempt_outcome outcome, const char *why)
+void dispatcher_end_unstarted(struct dispatcher *d, struct flight *f, enum attempt_outcome outcome, const char *why)
 {
 	f->end.outcome = outcome;
 	f->end.error = xstrdup(why);
@@ -139,13 +139,14 @@ static void end_unstarted(struct dispatcher *d, struct flight *f, enum attempt_o
 	dispatcher_flight_ended(d, f);
 }
 
-static void start_flight(struct dispatcher *d, struct flight *f)
+void dispatcher_start_flight(struct dispatcher *d, struct flight *f)
 {
 	AUTO_TEXT spec_text = STEAL(f->spec);
 	AUTO_DONE(job_spec) spec;
 	AUTO_DONE(strv) params = {};
 	AUTO_DONE(plan) plan = {};
 	usec_t now = clock_now(d->o.clock), timeout;
+	AUTO_FD tree = -1;
 	struct err e = {};
 
 	job_spec_init(&spec);
@@ -155,12 +156,17 @@ static void start_flight(struct dispatcher *d, struct flight *f)
 	}
 	retry_policy_of(&spec, &f->retry);
 	if (!run_time_left(&f->retry, f->run->first_start, spec.timeout, now, &timeout)) {
-		end_unstarted(d, f, ATTEMPT_TIMED_OUT, "the time of the run was over before it could start");
+		dispatcher_end_unstarted(d, f, ATTEMPT_TIMED_OUT, "the time of the run was over before it could start");
+		return;
+	}
+	if (spec.artifact && (tree = dispatcher_artifact_get(d, f, &spec)) < 0) {
+		f->spec = STEAL(spec_text);
 		return;
 	}
 	plan_build(&plan, &(struct plan_source){.run = f->run, .spec = &spec, .node = d->o.node_name,
 		.store_id = store_thread_store_id(d->o.store), .params = &params});
 	plan.timeout = timeout;
+	plan.tree = tree;
 	if (spawn_client_start(d->spawner, &plan, &e))
 		return;
 	if (e.kind == ERR_BUSY) {
@@ -168,7 +174,7 @@ static void start_flight(struct dispatcher *d, struct flight *f)
 		return;
 	}
 not_started:
-	end_unstarted(d, f, ATTEMPT_NOT_STARTED, e.msg);
+	dispatcher_end_unstarted(d, f, ATTEMPT_NOT_STARTED, e.msg);
 }
 
 static void end_cancelled(struct dispatcher *d, struct flight *f)
@@ -193,7 +199,7 @@ static void start_held(struct dispatcher *d)
 {
 	while (d->spawner_ready && d->flights.active < d->max_running && d->flights.starting < STARTING_MAX &&
 	       d->flights.held)
-		start_flight(d, flights_release(&d->flights, NULL));
+		dispatcher_start_flight(d, flights_release(&d->flights, NULL));
 }
 
 static int on_hold_timer(sd_event_source *source, uint64_t usec, void *arg)
@@ -231,7 +237,7 @@ static void take_claimed(struct dispatcher *d, struct claimed *c)
 	else if (d->flights.active > d->max_running || d->flights.starting > STARTING_MAX)
 		hold(d, f);
 	else
-		start_flight(d, f);
+		dispatcher_start_flight(d, f);
 }
 
 static void on_claimed(struct op *op, void *arg)
@@ -417,7 +423,7 @@ void dispatcher_run_not_started(struct dispatcher *d, const struct spawn_report 
 		dispatcher_give_back(d, f, delay);
 		return;
 	}
-	end_unstarted(d, f, f->run->cancel_asked ? ATTEMPT_CANCELLED : ATTEMPT_NOT_STARTED, r->error);
+	dispatcher_end_unstarted(d, f, f->run->cancel_asked ? ATTEMPT_CANCELLED : ATTEMPT_NOT_STARTED, r->error);
 }
 
 /* ---- life ---- */
@@ -474,6 +480,7 @@ void dispatcher_free(struct dispatcher *d)
 void dispatcher_stop(struct dispatcher *d)
 {
 	d->stopped = true;
+	dispatcher_artifacts_stop(d);
 	while (d->flights.held)
 		dispatcher_give_back(d, d->flights.first_held, 0);
 }
@@ -503,7 +510,7 @@ void dispatcher_cancel(struct dispatcher *d, int64_t run, int64_t fence)
 {
 	struct flight *f = flights_get(&d->flights, run, fence);
 
-	if (f && f->stage == FLIGHT_HELD) {
+	if (f && (f->stage == FLIGHT_HELD || f->stage == FLIGHT_FETCHING)) {
 		end_cancelled(d, f);
 	} else if (f) {
 		f->run->cancel_asked = true;

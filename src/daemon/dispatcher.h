@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct artifacts;
 struct dispatcher;
 struct err;
 struct hub;
@@ -20,6 +21,7 @@ struct dispatcher_options {             /* everything is borrowed and outlives t
 	const struct clock *clock;
 	struct store_thread *store;
 	struct hub *hub;
+	struct artifacts *artifacts;
 	const char *node_id;            /* random, of this life */
 	const char *node_name;          /* stays the same over restarts */
 	const char *spawner_socket;
@@ -64,6 +66,10 @@ struct dispatcher_counts {
 	uint64_t ended;     /* runs that ended here in all */
 };
 void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret);
+
+/* The cache's questions and answers. */
+bool dispatcher_artifact_used(const struct dispatcher *d, const char *key);
+void dispatcher_artifact_done(struct dispatcher *d, const char *key, const struct err *why /* NULL: it is there */);
 
 /* Has the spawner run the command of a notice (its run is below 0); its reports go to on_notice. */
 bool dispatcher_start_notice(struct dispatcher *d, const struct plan *p, struct err *e);

@@ -36,6 +36,8 @@ struct dispatcher {
 };
 
 /* dispatcher.c */
+void dispatcher_start_flight(struct dispatcher *d, struct flight *f);
+void dispatcher_end_unstarted(struct dispatcher *d, struct flight *f, enum attempt_outcome outcome, const char *why);
 void dispatcher_flight_started(struct dispatcher *d, struct flight *f, int64_t pid, usec_t started_at);
 void dispatcher_give_back(struct dispatcher *d, struct flight *f /* freed */, usec_t delay);
 void dispatcher_retry_in(struct dispatcher *d, usec_t delay);
@@ -52,6 +54,13 @@ void dispatcher_retry_ends(struct dispatcher *d);                     /* those t
 bool dispatcher_long_timer(struct dispatcher *d, struct err *e);
 void dispatcher_watch_long(struct dispatcher *d, struct flight *f); /* it has started */
 bool dispatcher_notice_report(struct dispatcher *d, const struct spawn_report *r); /* true: it was about a notice only */
+
+/* dispatcher_artifacts.c */
+struct job_spec;
+void dispatcher_artifact_note(struct flight *f, const struct job_spec *spec); /* what it uses, if anything */
+/* The tree of its artifact, the caller's; -1: it is being fetched, and the flight starts again when that is over. */
+int dispatcher_artifact_get(struct dispatcher *d, struct flight *f, const struct job_spec *spec);
+void dispatcher_artifacts_stop(struct dispatcher *d); /* those who wait go back */
 
 /* recovery.c */
 void dispatcher_reconnect(struct dispatcher *d);

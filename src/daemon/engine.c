@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/alarm.h"
+#include "daemon/artifact.h"
 #include "daemon/allow.h"
 #include "daemon/audit.h"
 #include "daemon/dispatcher.h"
@@ -51,6 +52,7 @@ struct engine {
 	struct zones *zones;
 	struct alarm *alarm;
 	struct hub *hub;
+	struct artifacts *artifacts;
 	struct dispatcher *dispatcher;
 	struct retention *retention;
 	struct notifier *notifier;
@@ -229,6 +231,8 @@ static void take_over_config(struct engine *g, const struct config *fresh)
 	timekeeper_set_wait(g->timekeeper, g->o.config->time_sync_wait * USEC_SEC);
 	rules = rules_of(g);
 	governor_set(g->governor, &rules);
+	artifacts_set_limits(g->artifacts, g->o.config->artifact_limit, g->o.config->artifact_budget,
+		g->o.config->artifact_timeout * USEC_SEC);
 	keep = retention_of(g->o.config);
 	if (g->retention)
 		retention_set_limits(g->retention, &keep);
@@ -364,6 +368,30 @@ static bool start_notifier(struct engine *g, struct err *e)
 		.start = start_notice, .settled = notice_settled, .arg = g}, &g->notifier, e);
 }
 
+/* ---- artifacts: the dispatcher knows which runs want and use them ---- */
+
+static bool artifact_used(const char *key, void *arg)
+{
+	return dispatcher_artifact_used(((struct engine *)arg)->dispatcher, key);
+}
+
+static void on_artifact(const char *key, const struct err *why, void *arg)
+{
+	struct engine *g = arg;
+
+	dispatcher_artifact_done(g->dispatcher, key, why);
+	pump(g);
+}
+
+static bool start_artifacts(struct engine *g, struct err *e)
+{
+	const struct config *c = g->o.config;
+
+	return artifacts_new(g->ev, &(struct artifacts_options){.state_dir = g->o.places->state_dir, .limit = c->artifact_limit,
+		.budget = c->artifact_budget, .timeout = c->artifact_timeout * USEC_SEC, .public_only = !g->o.user_mode,
+		.in_use = artifact_used, .on_done = on_artifact, .arg = g}, &g->artifacts, e);
+}
+
 static bool forget_output(int64_t run, int64_t attempt, void *arg)
 {
 	struct engine *g = arg;
@@ -438,6 +466,9 @@ static bool start_parts(struct engine *g, struct err *e)
 	g->hub = hub_new();
 	dispatcher.store = g->store;
 	dispatcher.hub = g->hub;
+	if (!start_artifacts(g, e))
+		return false;
+	dispatcher.artifacts = g->artifacts;
 	if (!dispatcher_new(g->ev, &dispatcher, &g->dispatcher, e))
 		return false;
 	rules = rules_of(g);
@@ -466,6 +497,7 @@ static void stop_parts(struct engine *g)
 	governor_free(g->governor);
 	retention_free(g->retention);
 	notifier_free(g->notifier);
+	artifacts_free(g->artifacts);
 	dispatcher_free(g->dispatcher);
 	hub_free(g->hub);
 	timekeeper_free(g->timekeeper);

@@ -37,6 +37,7 @@ void flight_free(struct flight *f)
 	free(f->end.error);
 	run_free(f->run);
 	free(f->spec);
+	free(f->artifact);
 	free(f);
 }
 

@@ -9,6 +9,7 @@
 enum flight_stage {
 	FLIGHT_HELD,     /* claimed a moment early, to start when another ends */
 	FLIGHT_ADOPTED,  /* taken over from an earlier life; the spawner has not yet said what it is */
+	FLIGHT_FETCHING, /* waits for its artifact */
 	FLIGHT_STARTING, /* the plan was sent */
 	FLIGHT_RUNNING,
 	FLIGHT_ENDED,    /* the end is known and not yet in the store */
@@ -17,6 +18,7 @@ enum flight_stage {
 struct flight {
 	struct run *run;         /* owned */
 	char *spec;              /* owned; JSON of the job, until the plan is sent */
+	char *artifact;          /* owned; the key of what it uses of the cache; NULL: nothing */
 	enum flight_stage stage;
 	struct retry_policy retry; /* nothing asked for, until its spec was read */
 	bool orphan;             /* its spawner is gone; lost, unless the next one knows how it ended */

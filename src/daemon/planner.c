@@ -14,6 +14,7 @@
 #include "wire/codec.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PLAN_LIMIT 2000      /* due rows in one transaction */
@@ -89,17 +90,33 @@ static bool boot_due(int64_t job, const char *text, usec_t now, usec_t *ret, str
 	return true;
 }
 
-void planner_boot(struct planner *p, const char *node_name)
+/* The service manager's word goes first: it knows the boots of a container, a /proc of our own has those of its host. */
+static bool read_boot_id(struct planner *p)
 {
-	AUTO_DONE(buf) id = {};
-	struct op *op;
-	int r = io_read_file(BOOT_ID_FILE, &id, 64);
+	const char *named = getenv("JOBSCHED_BOOT_ID"), *text = named;
+	AUTO_DONE(buf) file = {};
+	size_t n = 0;
+	int r = named ? 0 : io_read_file(BOOT_ID_FILE, &file, 64);
 
 	if (r < 0) {
 		log_warning("jobs for boots are not started, '%s' tells nothing: %s", BOOT_ID_FILE, strerror(-r));
-		return;
+		return false;
 	}
-	snprintf(p->boot_id, sizeof(p->boot_id), "%.*s", (int)strcspn(id.data, "\n"), id.data);
+	if (!named)
+		text = file.data;
+	for (; *text && *text != '\n' && n < sizeof(p->boot_id) - 1; text++) /* with hyphens or without is the same */
+		if (*text != '-')
+			p->boot_id[n++] = *text;
+	p->boot_id[n] = '\0';
+	return n > 0;
+}
+
+void planner_boot(struct planner *p, const char *node_name)
+{
+	struct op *op;
+
+	if (!read_boot_id(p))
+		return;
 	op = op_new(OP_BOOT, on_booted, p);
 	op->boot = (struct op_boot){.name = node_name, .boot = p->boot_id, .now = clock_now(p->clock),
 		.fn = boot_due};

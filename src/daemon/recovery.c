@@ -39,8 +39,10 @@ static struct flight *take_over(struct dispatcher *d, struct claimed *c)
 
 	f->typical = c->typical;
 	job_spec_init(&spec);
-	if (spec_from_text(c->spec, &spec, &e))
+	if (spec_from_text(c->spec, &spec, &e)) {
 		retry_policy_of(&spec, &f->retry);
+		dispatcher_artifact_note(f, &spec);
+	}
 	flights_add(&d->flights, f);
 	return f;
 }

@@ -12,9 +12,14 @@ struct spawner_conf;
 
 struct admission {
 	const struct spawner_conf *conf; /* we are root and start workers as their owners; NULL: only our own */
-	struct user self;                /* who we are */
+	struct user self;                /* who we are, then */
 };
 
-/* Whether this start may be, and as whom. */
-bool admit(const struct admission *a, const struct frame_start *s, const struct payload *p, struct user *ret,
+/* Whether this may be started for its owner, if he is who the order says. */
+bool admit_order(const struct admission *a, const struct frame_start *s, const struct payload *p,
 	enum start_failure *why, struct err *e);
+/* Whether he is. */
+bool admit_user(const struct order *o, const struct user *u, enum start_failure *why, struct err *e);
+
+const struct user *admission_self(const struct admission *a); /* NULL: owners have to be looked up */
+bool admission_asks_pam(const struct admission *a);

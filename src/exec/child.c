@@ -14,8 +14,10 @@
 #include <limits.h>
 #include <linux/capability.h>
 #include <linux/keyctl.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -46,6 +48,19 @@ IN_CHILD static int step_limits(const struct launch *o)
 	static const struct rlimit none = {0, 0};
 
 	return setrlimit(RLIMIT_CORE, &none) < 0 || setrlimit(RLIMIT_NOFILE, &o->plan->nofile) < 0 ? errno : 0;
+}
+
+/* In a mount namespace of its own, which sees what is mounted outside later, and is not seen there. */
+IN_CHILD static int step_artifact(const struct launch *o)
+{
+	const struct child_plan *p = o->plan;
+
+	if (!p->artifact_place)
+		return 0;
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 ||
+		move_mount(p->artifact, "", AT_FDCWD, p->artifact_place, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return errno;
+	return 0;
 }
 
 /*
@@ -270,6 +285,7 @@ static const struct step {
 	{"cgroup", step_cgroup, true},
 	{"session", step_session},
 	{"limits", step_limits},
+	{"artifact", step_artifact, true},
 	{"users", step_users, true},
 	{"network", step_network, true},
 	{"mounts", step_mounts, true},

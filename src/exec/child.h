@@ -22,6 +22,8 @@ struct child_plan {
 	const struct cgroup *cgroup; /* to be in; NULL: where we are */
 	bool born;          /* there; else it has to move */
 	int in, out;        /* become 0, and 1 and 2 */
+	int artifact;       /* a mount to be put at 'artifact_place', for this child only; -1: none */
+	const char *artifact_place;
 	mode_t umask;
 	struct rlimit nofile;
 	pid_t parent;

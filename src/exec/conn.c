@@ -5,10 +5,10 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "exec/admit.h"
 #include "exec/payload.h"
+#include "exec/starts.h"
 #include "exec/state.h"
-#include "exec/user.h"
+#include "exec/tree.h"
 #include "exec/worker.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -34,6 +34,7 @@ static void forget_engine(struct conns *cs)
 {
 	struct worker *w;
 
+	starts_drop(cs->starts);
 	while ((w = workers_unpost(cs->workers)))
 		if (w->phase == WORKER_NOT_STARTED)
 			worker_forget(w);
@@ -190,30 +191,48 @@ static int stdin_reopen(int fd)
 	return in < 0 ? -errno : in;
 }
 
-static struct worker *start_new(struct conns *cs, const struct frame_start *s, const struct payload *p,
-	const int *fds)
-{
-	struct workers *ws = cs->workers;
-	enum start_failure why;
-	AUTO_FD in = -1;
-	struct user user;
-	struct err e = {};
-
-	if (ws->stopping)
-		return workers_refuse(ws, s, START_TRANSIENT, "the spawner is being stopped");
-	if (ws->count >= WORKERS_MAX || ws->running >= ws->running_max)
-		return workers_refuse(ws, s, START_TRANSIENT, "the spawner has as many workers as it can watch");
-	if (!admit(cs->admission, s, p, &user, &why, &e))
-		return workers_refuse(ws, s, why, e.msg);
-	if (s->has_stdin && (in = stdin_reopen(fds[1])) < 0)
-		return workers_refuse(ws, s, START_TRANSIENT, "could not open the input of the command");
-	return workers_start(ws, &(struct worker_start){.frame = s, .payload = p, .user = &user, .in = in});
-}
-
 static bool part_valid(const struct frame_start *s, const struct order *o, struct err *e)
 {
 	return s->part <= (int64_t)o->notices.n ||
 	       err_set(e, ERR_INVALID, "a start of part %lld of an order that has no such", (long long)s->part);
+}
+
+static bool artifact_valid(const struct frame_start *s, const struct order *o, const int *fds, struct err *e)
+{
+	if (s->has_artifact != (o->artifact && s->part == 0))
+		return err_set(e, ERR_INVALID, "a start with an artifact that is not in its order, or the other way round");
+	return !s->has_artifact || tree_valid(fds[s->has_stdin ? 2 : 1]) ||
+	       err_set(e, ERR_INVALID, "a start with an artifact that is no directory");
+}
+
+/* What keeps any start from being tried now; NULL: nothing. */
+static const char *busy(const struct workers *ws)
+{
+	if (ws->stopping)
+		return "the spawner is being stopped";
+	if (ws->count >= WORKERS_MAX || ws->running >= ws->running_max)
+		return "the spawner has as many workers as it can watch";
+	return NULL;
+}
+
+static void start_new(struct conns *cs, const struct frame_start *s, struct payload *p, const int *fds)
+{
+	const char *why = busy(cs->workers);
+	AUTO_FD in = -1;
+	AUTO_FD artifact = -1;
+	struct worker *w;
+
+	if (!why && s->has_stdin && (in = stdin_reopen(fds[1])) < 0)
+		why = "could not open the input of the command";
+	if (!why && s->has_artifact && (artifact = fcntl(fds[s->has_stdin ? 2 : 1], F_DUPFD_CLOEXEC, 3)) < 0)
+		why = "could not keep the artifact open";
+	if (!why) {
+		starts_add(cs->starts, &(struct start_parts){s, p, STEAL_FD(in), STEAL_FD(artifact)});
+		return;
+	}
+	w = workers_refuse(cs->workers, s, START_TRANSIENT, why);
+	w->asked = true;
+	worker_post(w, 0);
 }
 
 static bool start(struct conn *c, const struct frame *f, const int *fds, struct err *e)
@@ -230,12 +249,13 @@ static bool start(struct conn *c, const struct frame *f, const int *fds, struct 
 								: NEWS_STARTED);
 		return true;
 	}
+	if (starts_has(c->all->starts, f->start.run, f->start.fence))
+		return true;
 	if (!payload_read(&p, fds[0], e) || !part_valid(&f->start, &p.order, e) ||
+		!artifact_valid(&f->start, &p.order, fds, e) ||
 		(f->start.has_stdin && !payload_sealed(fds[1], FRAME_STDIN_MAX, &size, e)))
 		return false;
-	w = start_new(c->all, &f->start, &p, fds);
-	w->asked = true;
-	worker_post(w, 0);
+	start_new(c->all, &f->start, &p, fds);
 	return true;
 }
 
@@ -247,6 +267,8 @@ static bool cancel(struct conn *c, const struct frame *f, const int *fds, struct
 	(void)e;
 	if (w)
 		worker_end(w, ATTEMPT_CANCELLED);
+	else
+		starts_cancel(c->all->starts, f->run.run, f->run.fence);
 	return true;
 }
 

@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct admission;
 struct conns;
+struct starts;
 struct err;
 struct state_conn;
 struct workers;
@@ -32,7 +32,7 @@ struct conns {
 	int output_dir;
 	const char *id;           /* of the spawner */
 	struct workers *workers;
-	const struct admission *admission;
+	struct starts *starts;
 	uid_t engine_uid;         /* who may connect, beside root */
 	struct source listen;     /* its descriptor is borrowed too */
 	struct conn *guests[GUESTS_MAX];

@@ -55,6 +55,8 @@ void environ_build(struct environ_vars *v, const struct environ_source *from)
 	make(v, xprintf("JOBSCHED_ATTEMPT=%" PRId64, s->attempt));
 	for (size_t i = 0; s->part == 0 && i < o->params.n; i++)
 		make(v, xprintf("JOBSCHED_PARAM_%s", o->params.v[i]));
+	if (from->artifact)
+		make(v, xprintf("JOBSCHED_ARTIFACT=%s", from->artifact));
 	for (size_t i = 0; s->part == 0 && i < o->env.n; i++)
 		set(v, o->env.v[i]);
 	make(v, xprintf(PROCFS_RUN "=%" PRId64, s->run));

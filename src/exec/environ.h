@@ -19,6 +19,7 @@ struct environ_source {
 	const struct payload *payload;
 	const struct frame_start *start;
 	const char *lang;    /* NULL: C.UTF-8 */
+	const char *artifact; /* the directory of it; NULL: none */
 	const char *spawner; /* its id */
 };
 void environ_build(struct environ_vars *v, const struct environ_source *from);

@@ -39,7 +39,7 @@ static const struct layout layouts[FRAME_TYPE_MAX] = {
 			NUMBER(start, timeout, 0, DURATION_MAX), NUMBER(start, grace, 0, DURATION_MAX),
 			NUMBER(start, output_limit, 0, INT64_C(1) << 40),
 			NUMBER(start, part, 0, 8), NUMBER(start, has_stdin, 0, 1),
-			NUMBER(start, has_warrant, 0, 1)}},
+			NUMBER(start, has_warrant, 0, 1), NUMBER(start, has_artifact, 0, 1)}},
 	[FRAME_CANCEL] = {"cancel", BODY(run), FRAME_FROM_ENGINE, false, 1, {}, {IDENTITY(run)}},
 	[FRAME_ACK] = {"ack", BODY(run), FRAME_FROM_ENGINE, false, 1, {}, {IDENTITY(run)}},
 	[FRAME_LIST] = {"list", 0, FRAME_FROM_ENGINE, false, 1, {}, {}},
@@ -114,7 +114,7 @@ static bool text_valid(const char *s, size_t size)
 
 static size_t fds_expected(const struct frame *f)
 {
-	return f->type == FRAME_START ? (f->start.has_stdin ? 2 : 1) : 0;
+	return f->type == FRAME_START ? 1 + (size_t)(f->start.has_stdin != 0) + (size_t)(f->start.has_artifact != 0) : 0;
 }
 
 static bool body_check(const struct frame *f, const struct layout *l, struct err *e)

@@ -45,7 +45,7 @@ enum frame_from { FRAME_FROM_ENGINE, FRAME_FROM_SPAWNER };
 
 #define FRAME_TEXT_MAX 256 /* texts are NUL-terminated and padded with NULs */
 #define FRAME_NODE_MAX 128
-#define FRAME_FDS_MAX 2
+#define FRAME_FDS_MAX 3
 #define FRAME_STDIN_MAX (INT64_C(16) << 20)
 
 struct frame_hello { /* the same in every version, as are welcome and refused */
@@ -60,12 +60,12 @@ struct frame_refused {
 	uint32_t oldest, newest;
 	char error[FRAME_TEXT_MAX];
 };
-struct frame_start { /* with a payload (see payload.h) and, if so said, the stdin as sealed memfds */
+struct frame_start { /* with a payload (see payload.h) and, if so said, the stdin as sealed memfds, and a directory */
 	int64_t run, fence, attempt;
 	int64_t timeout, grace; /* microseconds */
 	int64_t output_limit;
 	int64_t part;           /* of the order: 0 its command, n the n-th command of its notices */
-	int64_t has_stdin, has_warrant;
+	int64_t has_stdin, has_warrant, has_artifact;
 	unsigned char warrant[WARRANT_LEN]; /* zeroes where there is none */
 };
 struct frame_run { /* cancel, ack */

@@ -53,6 +53,11 @@ void workers_know(struct workers *ws, const struct state_adopted *from)
 	map_put(&ws->adopted, a->pid, a);
 }
 
+void workers_know_helper(struct workers *ws, pid_t pid)
+{
+	workers_know(ws, &(struct state_adopted){.pid = pid, .looks = STRANGER_LOOKS});
+}
+
 /* It is our child and not reaped, so the number is its own. Returns whether to wait for it to say who it is. */
 static bool visit(struct workers *ws, pid_t pid)
 {

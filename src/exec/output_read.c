@@ -6,14 +6,21 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int output_open(int dir, int64_t run, int64_t attempt)
 {
 	char name[OUTPUT_NAME_MAX];
 	int fd = openat(dir, output_name(run, attempt, name), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
 
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink <= 1) /* 0: removed meanwhile */
+		return fd;
+	close(fd);
+	return -EPERM; /* nothing that a spawner has written */
 }
 
 static bool get(int fd, void *to, size_t len, int64_t at, size_t *ret, struct err *e)

@@ -8,6 +8,7 @@
 #include "exec/frame.h"
 #include "exec/payload.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -111,6 +112,38 @@ static void post(struct spawn_client *c, const struct frame *f, int *fds, size_t
 		give_up(c);
 }
 
+/* The descriptors of a start, in their order; false: none of them is left open. */
+static bool start_fds(const struct plan *p, const struct frame_start *s, int fds[FRAME_FDS_MAX], size_t *ret_n,
+	struct err *e)
+{
+	size_t n = 0;
+
+	fds[n] = payload_memfd(p, e);
+	if (fds[n] < 0)
+		return err_wrap(e, "could not hand over the command of run %lld", (long long)p->run);
+	n++;
+	if (s->has_stdin) {
+		fds[n] = io_memfd_sealed("jobsched-stdin", p->stdin_data.data, p->stdin_data.len);
+		if (fds[n] < 0) {
+			err_errno(e, -fds[n], "could not hand over the input of run %lld", (long long)p->run);
+			frame_fds_close(fds, n);
+			return false;
+		}
+		n++;
+	}
+	if (s->has_artifact) {
+		fds[n] = fcntl(p->tree, F_DUPFD_CLOEXEC, 3);
+		if (fds[n] < 0) {
+			err_errno(e, errno, "could not hand over the artifact of run %lld", (long long)p->run);
+			frame_fds_close(fds, n);
+			return false;
+		}
+		n++;
+	}
+	*ret_n = n;
+	return true;
+}
+
 bool spawn_client_start(struct spawn_client *c, const struct plan *p, struct err *e)
 {
 	struct frame f;
@@ -122,22 +155,12 @@ bool spawn_client_start(struct spawn_client *c, const struct plan *p, struct err
 	frame_init(&f, FRAME_START, c->version);
 	f.start = (struct frame_start){.run = p->run, .fence = p->fence, .attempt = p->attempt,
 		.timeout = p->timeout, .grace = p->grace, .output_limit = p->output_limit, .part = p->part,
-		.has_stdin = p->stdin_data.data != NULL, .has_warrant = p->has_warrant};
+		.has_stdin = p->stdin_data.data != NULL, .has_warrant = p->has_warrant,
+		.has_artifact = p->order.artifact && p->part == 0};
 	if (p->has_warrant)
 		memcpy(f.start.warrant, p->warrant, WARRANT_LEN);
-	fds[n] = payload_memfd(p, e);
-	if (fds[n] < 0)
-		return err_wrap(e, "could not hand over the command of run %lld", (long long)p->run);
-	n++;
-	if (f.start.has_stdin) {
-		fds[n] = io_memfd_sealed("jobsched-stdin", p->stdin_data.data, p->stdin_data.len);
-		if (fds[n] < 0) {
-			frame_fds_close(fds, n);
-			return err_errno(e, -fds[n], "could not hand over the input of run %lld",
-				(long long)p->run);
-		}
-		n++;
-	}
+	if (!start_fds(p, &f.start, fds, &n, e))
+		return false;
 	if (!frame_check(&f, f.size, n, FRAME_FROM_ENGINE, c->version, e)) {
 		frame_fds_close(fds, n);
 		return false;

@@ -10,6 +10,7 @@
 #include "exec/manager.h"
 #include "exec/reexec.h"
 #include "exec/spawner_conf.h"
+#include "exec/starts.h"
 #include "exec/state.h"
 #include "exec/worker.h"
 #include <errno.h>
@@ -30,6 +31,7 @@ struct spawner {
 	int ep;
 	struct source signals, timer;
 	struct admission admission;
+	struct starts starts;
 	struct conns conns;
 	struct workers workers;
 	usec_t idle_since;   /* boottime; 0: not idle */
@@ -53,6 +55,7 @@ static void on_signal(struct source *s, uint32_t events)
 			sp->reload = true;
 		} else if ((si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT) && !sp->workers.stopping) {
 			log_info("told to stop: ending %zu workers", sp->workers.running);
+			starts_refuse(&sp->starts, "the spawner is being stopped");
 			workers_stop(&sp->workers);
 		}
 	}
@@ -130,10 +133,12 @@ static void turn(struct spawner *sp)
 {
 	usec_t now = clock_boot(&clock_system), next;
 
+	users_turn(&sp->starts.users, now);
 	workers_turn(&sp->workers);
 	conns_report(&sp->conns);
 	next = earlier(conns_turn(&sp->conns, now), consider_leaving(sp, now));
 	next = earlier(next, consider_trimming(sp, now));
+	next = earlier(next, users_next(&sp->starts.users));
 	arm(sp, earlier(next, workers_next(&sp->workers)));
 }
 
@@ -156,6 +161,7 @@ static bool reexec(struct spawner *sp, struct err *e)
 		head.groups = ws->groups->root;
 		head.groups_next = ws->groups->next;
 	}
+	starts_refuse(&sp->starts, "the spawner is being upgraded");
 	frame_text(head.id, sizeof(head.id), sp->o->id);
 	state = state_save(&head, &sp->conns, &sp->workers, &fds);
 	if (state < 0)
@@ -234,6 +240,7 @@ static bool resume(struct spawner *sp, struct err *e)
 static void spawner_done(struct spawner *sp)
 {
 	conns_done(&sp->conns);
+	starts_done(&sp->starts);
 	workers_done(&sp->workers);
 	source_close(&sp->signals);
 	source_close(&sp->timer);
@@ -269,7 +276,8 @@ bool spawner_run(const struct spawner_options *o, struct err *e)
 	if (!o->conf)
 		user_self(&sp.admission.self);
 	sp.conns = (struct conns){.ep = sp.ep, .output_dir = o->output_dir, .id = o->id, .workers = &sp.workers,
-		.admission = &sp.admission, .engine_uid = o->engine};
+		.starts = &sp.starts, .engine_uid = o->engine};
+	starts_init(&sp.starts, &(struct starts_options){.ep = sp.ep, .workers = &sp.workers, .admission = &sp.admission});
 	if (!workers_init(&sp.workers, sp.ep, o->output_dir, o->id, o->groups, e) || !fence(&sp, e) || !watch(&sp, e))
 		return false;
 	if (o->resume && !resume(&sp, e))
@@ -277,7 +285,7 @@ bool spawner_run(const struct spawner_options *o, struct err *e)
 	if (!o->resume)
 		ends_load(&sp.workers);
 	sp.workers.change_user = o->conf != NULL;
-	ends_load(&sp.workers);
+	sp.workers.artifact_place = o->artifact_place;
 	if (!spawner_loop(&sp, e))
 		return false;
 	ends_save(&sp.workers);

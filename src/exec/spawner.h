@@ -18,6 +18,7 @@ struct spawner_options {
 	struct cgroups *groups; /* borrowed */
 	const char *id;      /* of this life; borrowed */
 	const struct spawner_conf *conf; /* of the system's spawner, which is root's; NULL: of one user; borrowed */
+	const char *artifact_place; /* borrowed: a directory that workers may find theirs at; NULL: none */
 	uid_t engine;        /* who may ask, beside root */
 	usec_t linger;       /* leave after that long with nothing to do; 0: never */
 	const struct reexec *program; /* borrowed: what SIGHUP makes us again */

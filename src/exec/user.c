@@ -78,6 +78,7 @@ void user_self(struct user *ret)
 	const struct passwd *pw = getpwuid(geteuid());
 
 	memset(ret, 0, sizeof(*ret));
+	ret->unnamed = true;
 	if (pw && take_entry(ret, pw))
 		return;
 	ret->uid = geteuid();

@@ -16,6 +16,7 @@ struct user {
 	uid_t uid;
 	gid_t gid;
 	uint32_t groups_n;
+	bool unnamed;                /* our own, of one user's spawner: what it is called does not matter */
 	char name[USER_NAME_MAX];
 	char home[USER_PATH_MAX];    /* absolute; "/" when the database has none */
 	char shell[USER_PATH_MAX];

@@ -11,6 +11,7 @@
 #include "exec/frame.h"
 #include "exec/procfs.h"
 #include "exec/sandbox.h"
+#include "exec/tree.h"
 #include "exec/user.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -453,6 +454,8 @@ static char *launch_error(const struct child_word *word, const struct child_plan
 
 	if (strcmp(stage, "exec") == 0)
 		return xprintf("could not run '%s': %s", p->argv[0], cause);
+	if (strcmp(stage, "artifact") == 0)
+		return xprintf("could not put the artifact at '%s': %s", p->artifact_place, cause);
 	if (strcmp(stage, "directory") == 0)
 		return xprintf("could not enter directory '%s': %s", p->cwd, cause);
 	return xprintf("could not start a process (%s): %s", stage, cause);
@@ -512,14 +515,27 @@ static char *const *words_of(const struct worker_start *s, char *shell[4])
 	return shell;
 }
 
+/* Where its artifact is, and the mount that gets it there, if it takes one. */
+static bool artifact_prepare(const struct workers *ws, int artifact, char **ret_place, int *ret_mount, struct err *e)
+{
+	if (artifact < 0)
+		return true;
+	if (!ws->artifact_place)
+		return tree_path(artifact, ret_place, e);
+	*ret_place = xstrdup(ws->artifact_place);
+	return tree_mount(artifact, ret_mount, e);
+}
+
 static void launch(struct worker *w, const struct worker_start *s, int out)
 {
 	struct workers *ws = w->all;
 	const struct order *o = &s->payload->order;
 	const char *cwd = s->frame->part == 0 ? o->cwd : NULL;
-	const struct fences *fences;
-	struct err e = {};
 	__attribute__((cleanup(environ_vars_done))) struct environ_vars vars = {};
+	const struct fences *fences;
+	AUTO_TEXT place = NULL;
+	AUTO_FD mount = -1;
+	struct err e = {};
 	char *shell[4];
 
 	fences = sandboxes_use(ws->sandboxes, o->sandbox ? o->sandbox : SANDBOX_PRESET, &e);
@@ -527,13 +543,18 @@ static void launch(struct worker *w, const struct worker_start *s, int out)
 		not_started(w, START_SANDBOX, xstrdup(e.msg));
 		return;
 	}
+	if (!artifact_prepare(ws, s->artifact, &place, &mount, &e)) {
+		not_started(w, START_ARTIFACT, xstrdup(e.msg));
+		return;
+	}
 	environ_build(&vars, &(struct environ_source){.user = s->user, .payload = s->payload, .start = s->frame,
-		.lang = ws->lang, .spawner = ws->spawner});
+		.artifact = place, .lang = ws->lang, .spawner = ws->spawner});
 	if (worker_launch(w, &(struct child_plan){.user = ws->change_user ? s->user : NULL,
 				    .argv = words_of(s, shell), .envp = vars.envp,
 				    .path = environ_get(&vars, "PATH"), .cwd = cwd ? cwd : s->user->home,
 				    .cwd_optional = !cwd, .in = s->in >= 0 ? s->in : ws->null,
 				    .cgroup = w->group.dir >= 0 ? &w->group : NULL, .born = ws->groups->births,
+				    .artifact = mount, .artifact_place = place,
 				    .out = out, .umask = (mode_t)o->umask, .nofile = ws->nofile,
 				    .parent = getpid(), .fences = fences, .home = s->user->home}))
 		worker_watch(w);

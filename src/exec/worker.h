@@ -78,6 +78,7 @@ struct workers {
 	int ep, output_dir, null, children; /* null and children are owned, the others borrowed */
 	const char *spawner;                /* its id; borrowed */
 	const char *lang;                   /* borrowed; NULL: none */
+	const char *artifact_place;         /* borrowed: where workers find theirs; NULL: where the engine has it */
 	bool change_user;                   /* we are root and become somebody for every worker */
 	struct launcher *launcher;
 	struct cgroups *groups;             /* borrowed */
@@ -110,6 +111,7 @@ struct worker_start {
 	const struct payload *payload;
 	const struct user *user; /* who it is to be, as admitted */
 	int in;                  /* standard input; -1: /dev/null */
+	int artifact;            /* a directory; -1: none */
 };
 struct worker *workers_start(struct workers *ws, const struct worker_start *s);
 struct worker *workers_refuse(struct workers *ws, const struct frame_start *s, enum start_failure reason,
@@ -132,6 +134,7 @@ void ends_load(struct workers *ws);
 bool workers_adopt(struct workers *ws, const struct worker *from, char *error /* moved */, struct err *e);
 void workers_tell(struct workers *ws, int64_t run, int64_t fence, bool asked, unsigned news);
 void workers_know(struct workers *ws, const struct state_adopted *a);
+void workers_know_helper(struct workers *ws, pid_t pid); /* a child of our own that is no worker: reaped, else left alone */
 
 /* ---- within the module ---- */
 void worker_end_frame(struct frame *f, const struct worker *w);

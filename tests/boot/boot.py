@@ -109,8 +109,14 @@ def boot_container(root, work, limit):
 mount -t tmpfs -o mode=755,size=1g tmpfs "$2/over"
 mkdir "$2/over/upper" "$2/over/work" "$2/over/root"
 mount -t overlay -o "lowerdir=$1,upperdir=$2/over/upper,workdir=$2/over/work" overlay "$2/over/root"
-exec timeout -k 10 "$3" systemd-nspawn --quiet --directory="$2/over/root" --machine="jobsched-$$" --register=no \\
-    $4 --private-network --bind="$2/payload:/payload" --boot"""
+rc=133 # the machine wants to be booted again
+while [ $rc = 133 ]; do
+    rc=0
+    timeout -k 10 "$3" systemd-nspawn --quiet --directory="$2/over/root" --machine="jobsched-$$" --register=no \\
+        $4 --private-network --bind="$2/payload:/payload" --boot || rc=$?
+done
+rmdir "/run/systemd/nspawn/propagate/jobsched-$$" 2>/dev/null || :
+"""
     os.mkdir(os.path.join(work, "over"))
     keep = "" if os.path.isdir("/run/systemd/system") else "--keep-unit"
     with open(os.path.join(work, "console"), "w") as console:

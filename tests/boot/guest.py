@@ -3,7 +3,6 @@
 import json
 import os
 import pwd
-import signal
 import stat
 import subprocess
 import time
@@ -116,9 +115,194 @@ def places_belong_to_the_right_ones(notes):
     assert st.st_uid == 0 and not st.st_mode & 0o007, st
 
 
+def runs_of(job, user):
+    return ask("runs", str(job), user=user)
+
+
+def run_of(job, user):
+    """Its only run."""
+    runs = runs_of(job, user)
+    assert len(runs) == 1, runs
+    return runs[0]
+
+
+def add(user, *words):
+    return ask("add", *words, user=user)["id"]
+
+
+def final(job, user, seconds=30):
+    return wait_until("job %d of %s is over" % (job, user), seconds,
+                      lambda: [r for r in runs_of(job, user) if r["state"] not in ("queued", "claimed", "running")])[0]
+
+
+def output(job, user):
+    return jobctl("log", str(job), user=user).stdout
+
+
+def a_job_runs_as_the_user_who_submitted_it(notes):
+    job = add("alice", "--cwd", "/tmp", "--", "sh", "-c", "id -un; id -gn; id -Gn; pwd; umask; env")
+    run = final(job, "alice")
+    assert run["state"] == "succeeded", run
+    lines = output(job, "alice").splitlines()
+    assert lines[:2] == ["alice", "alice"] and sorted(lines[2].split()) == ["alice", "games", "users"], lines
+    assert lines[3:5] == ["/tmp", "0077"], lines
+    env = dict(line.split("=", 1) for line in lines[5:])
+    assert env["HOME"] == pwd.getpwnam("alice").pw_dir and env["USER"] == env["LOGNAME"] == "alice" and env["SHELL"] == "/bin/sh", env
+    assert env["JOBSCHED_JOB"] == str(job) and env["JOBSCHED_RUN"] == str(run["id"]), env
+    assert not [name for name in env if name.startswith(("NOTIFY", "LISTEN", "SYSTEMD", "INVOCATION", "JOURNAL"))], env
+
+
+def one_user_sees_nothing_of_another(notes):
+    job = add("alice", "-n", "private", "--manual", "--", "true")
+    assert jobctl("show", str(job), user="bob", check=False).returncode != 0
+    assert not [j for j in ask("list", user="bob") if j["id"] == job]
+
+
+def a_job_of_root_works_out_of_the_box(notes):
+    job = add(None, "--", "id", "-u")
+    run = final(job, None)
+    assert run["state"] == "succeeded" and output(job, None) == "0\n", (run, jobctl("why", str(job), check=False).stdout)
+
+
+def the_units_leave_a_job_what_it_may_have(notes):
+    """The spawner's unit must not show in a job: limits, OOM score, mounts seen from outside."""
+    job = add("alice", "--", "sh", "-c", "ulimit -Sn; cat /proc/self/oom_score_adj; readlink /proc/self/ns/mnt")
+    assert final(job, "alice")["state"] == "succeeded"
+    files, score, mounts = output(job, "alice").split()
+    assert (files, score) == ("1024", "0"), (files, score)
+    assert mounts == os.readlink("/proc/1/ns/mnt"), mounts
+
+
+STARTED, GO = "/var/tmp/started", "/var/tmp/go"
+
+
+def started():
+    with open(STARTED) as f:
+        return [line.split() for line in f]
+
+
+def alive(pid):
+    try:
+        os.kill(int(pid), 0)
+        return True
+    except ProcessLookupError:
+        return False
+
+
+def main_pid(unit):
+    return sh("systemctl", "show", "-P", "MainPID", unit).stdout.strip()
+
+
+def fifty_jobs_survive_ten_restarts_and_an_upgrade(notes):
+    with open("/etc/jobsched/jobschedd.conf", "w") as f:
+        f.write("max-running = 60\nowner-max-running = 60\n")
+    sh("systemctl", "restart", "jobschedd")
+    open(STARTED, "w").close()
+    os.chmod(STARTED, 0o666)
+    os.mkfifo(GO)
+    os.chmod(GO, 0o666)
+    jobs = {}
+    for n in range(50):
+        user = ("alice", "bob")[n % 2]
+        jobs[add(user, "--", "sh", "-c", "echo $JOBSCHED_RUN $$ >>%s; read x <%s; exit %d" % (STARTED, GO, n))] = (user, n)
+    wait_until("fifty run", 60, lambda: len(started()) == 50)
+    spawner, pids = main_pid("jobsched-spawner"), [pid for _, pid in started()]
+    for _ in range(10):
+        sh("systemctl", "restart", "jobschedd")
+    assert all(map(alive, pids)), "a restart of the engine ended a job"
+    sh("dpkg", "-i", PAYLOAD + "/jobsched-2.deb")
+    sh("systemctl", "reload", "jobsched-spawner")
+    wait_until("the engine is back", 30, lambda: jobctl("status", check=False).returncode == 0)
+    assert all(map(alive, pids)), "the upgrade ended a job"
+    assert main_pid("jobsched-spawner") == spawner, "the spawner is another process"
+    states = [r["state"] for job, (user, _) in jobs.items() for r in runs_of(job, user)]
+    assert states == ["running"] * 50, states
+    with open(GO, "w"):
+        pass
+    for job, (user, n) in jobs.items():
+        run = final(job, user)
+        assert (run["exit_code"], run["attempt"], run["lost"]) == (n, 1, 0), run
+        assert run["state"] == ("failed" if n else "succeeded"), run
+    assert len(started()) == 50 == len({run for run, _ in started()}), "a run was started twice"
+
+
+def stopping_the_spawner_ends_the_jobs_and_records_it(notes):
+    """What leaves its session goes, too; the run is not the worse for it."""
+    job = add("alice", "--", "sh", "-c", "[ $JOBSCHED_ATTEMPT = 1 ] || exit 7; setsid sh -c 'trap \"\" TERM; echo $$; exec "
+              "sleep 3600' & wait")
+    wait_until("it runs", 20, lambda: run_of(job, "alice")["state"] == "running")
+    pid = int(wait_until("it has said its number", 20, lambda: output(job, "alice").strip()))
+    sh("systemctl", "stop", "jobsched-spawner")
+    assert not alive(pid), "a process is left"
+    run = wait_until("it waits again", 20, lambda: [r for r in runs_of(job, "alice") if r["state"] == "queued"])[0]
+    assert (run["attempt"], run["failures"], run["lost"]) == (1, 0, 0), run
+    sh("systemctl", "start", "jobsched-spawner")
+    run = final(job, "alice")
+    assert (run["exit_code"], run["attempt"]) == (7, 2), run
+
+
+def the_machine_is_told_to_reboot_under_a_job(notes):
+    notes["boot"] = add("bob", "-n", "at-boot", "--on", "boot", "--", "true")
+    notes["long"] = add("alice", "--", "sh", "-c", "[ $JOBSCHED_ATTEMPT = 1 ] || exit 8; exec sleep 3600")
+    wait_until("it runs", 20, lambda: run_of(notes["long"], "alice")["state"] == "running")
+    assert runs_of(notes["boot"], "bob") == [], "a boot that was before the job is none of its"
+
+
 @boot
 def first(c):
-    c.all([install, places_belong_to_the_right_ones])
+    c.all([install, places_belong_to_the_right_ones, a_job_runs_as_the_user_who_submitted_it,
+           one_user_sees_nothing_of_another, a_job_of_root_works_out_of_the_box, the_units_leave_a_job_what_it_may_have,
+           fifty_jobs_survive_ten_restarts_and_an_upgrade, stopping_the_spawner_ends_the_jobs_and_records_it,
+           the_machine_is_told_to_reboot_under_a_job])
+    sh("systemctl", "--no-block", "reboot")
+
+
+def a_job_for_boots_runs_once(notes):
+    assert final(notes["boot"], "bob")["state"] == "succeeded"
+    assert len(runs_of(notes["boot"], "bob")) == 1
+
+
+def a_job_that_the_reboot_ended_runs_again_at_no_cost(notes):
+    run = final(notes["long"], "alice")
+    assert (run["exit_code"], run["attempt"], run["lost"]) == (8, 2, 0), run
+
+
+def what_was_acknowledged_is_there_when_the_power_fails(notes):
+    notes["running"] = add("alice", "--", "sh", "-c", "[ $JOBSCHED_ATTEMPT = 1 ] || exit 9; exec sleep 3600")
+    wait_until("it runs", 20, lambda: run_of(notes["running"], "alice")["state"] == "running")
+    notes["later"] = add("bob", "--in", "10d", "--", "true")
+
+
+@boot
+def second(c):
+    c.all([a_job_for_boots_runs_once, a_job_that_the_reboot_ended_runs_again_at_no_cost,
+           what_was_acknowledged_is_there_when_the_power_fails])
+    sh("systemctl", "reboot", "-ff")
+
+
+def after_the_power_cut_nothing_is_missing(notes):
+    assert ask("show", str(notes["later"]), user="bob")["state"] == "active"
+    run = final(notes["running"], "alice")
+    assert (run["exit_code"], run["attempt"], run["lost"]) == (9, 2, 1), run
+    jobctl("db", "check")
+
+
+def removing_the_package_ends_it_and_a_purge_leaves_nothing(notes):
+    job = add("alice", "--", "sleep", "3600")
+    wait_until("it runs", 20, lambda: run_of(job, "alice")["state"] == "running")
+    sh("dpkg", "-r", "jobsched")
+    left = sh("pgrep", "-a", "-f", "jobsched|sleep 3600", check=False).stdout
+    assert not left, left
+    assert os.path.exists("/var/lib/jobsched/jobs.db")
+    sh("dpkg", "--purge", "jobsched")
+    for path in ("/var/lib/jobsched", "/var/lib/jobsched-spawner", "/run/jobsched"):
+        assert not os.path.exists(path), path
+    assert os.listdir("/etc/jobsched") == ["jobschedd.conf"], "the administrator's own file stays"
+
+
+@boot
+def third(c):
+    c.all([after_the_power_cut_nothing_is_missing, removing_the_package_ends_it_and_a_purge_leaves_nothing])
 
 
 def main():

@@ -15,9 +15,9 @@ lint "the spawner is linked with no parser, database or network library" \
 lint "jobctl is linked with no database and no server" libraries jobctl '^lib(sqlite3|pq|microhttpd|systemd|inih|curl)'
 
 only_libc() {
-	libraries jobsched-spawner . | grep -vE '^(lib(c|m|gcc_s|asan|tsan|ubsan|pthread)\.so|ld-linux)'
+	libraries jobsched-spawner . | grep -vE '^(lib(c|m|seccomp|gcc_s|asan|tsan|ubsan|pthread)\.so|ld-linux)'
 }
-lint "the spawner is linked with the C library only" only_libc
+lint "the spawner is linked with the C library and libseccomp only" only_libc
 
 hardening() {
 	for program in jobctl jobsched-spawner jobschedd; do

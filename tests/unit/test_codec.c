@@ -265,7 +265,8 @@ static const char *valid_text(const struct job_field *f)
 		const char *field, *text;
 	} valid[] = {{"name", "a-name"}, {"catchup", "all:7"}, {"overlap", "queue:2"}, {"rate", "10/1m:3"}, {"queue", "night"}, {"sandbox", "strict"},
 		{"when", "load<1.5"}, {"backoff", "exp:1s..1h"}, {"on_exit", "75=retry,0|2=ok"}, {"notify", "mail:a@b.example"},
-		{"template", "a-template"}};
+		{"template", "a-template"}, {"secrets", "file:/a b"}, {"artifact", "https://a.example/b"},
+		{"sha256", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}};
 
 	for (size_t i = 0; i < ELEMENTS(valid); i++)
 		if (strcmp(valid[i].field, f->name) == 0)

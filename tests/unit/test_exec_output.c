@@ -317,6 +317,65 @@ static void a_reader_beside_a_fast_writer_sees_right_bytes_only(void **state)
 	assert_true(sum > r.limit);
 }
 
+/* Somebody who can write to the directory puts other things under the name, again and again. */
+static void *swapper(void *arg)
+{
+	struct race *r = arg;
+	int dir = r->place->dir;
+
+	for (unsigned i = 0; !atomic_load(&r->stop); i++) {
+		static const char name[] = "8888.1";
+
+		unlinkat(dir, "swap", 0);
+		if (i % 4 == 0)
+			assert_int_equal(symlinkat("victim", dir, "swap"), 0);
+		else if (i % 4 == 1)
+			assert_int_equal(linkat(dir, "victim", dir, "swap", 0), 0);
+		else if (i % 4 == 2)
+			assert_int_equal(mkfifoat(dir, "swap", 0600), 0);
+		else
+			unlinkat(dir, name, 0);
+		if (i % 4 != 3)
+			renameat(dir, "swap", dir, name);
+	}
+	return NULL;
+}
+
+static void whatever_is_swapped_under_the_name_is_never_written_to_nor_shown(void **state)
+{
+	struct race r = {.place = *state};
+	int dir = r.place->dir;
+	AUTO_FD victim = openat(dir, "victim", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	struct stat victim_st;
+	pthread_t thread;
+	char text[64] = {};
+
+	assert_int_equal(write(victim, "untouched", 9), 9);
+	assert_int_equal(fstat(victim, &victim_st), 0);
+	assert_int_equal(pthread_create(&thread, NULL, swapper, &r), 0);
+	for (int i = 0; i < 10000; i++) {
+		struct output_writer w;
+		struct stat st;
+		int fd;
+
+		output_writer_init(&w, dir, 8888, 1, 1000);
+		output_write(&w, "from a job", 10);
+		assert_true(w.fd < 0 || (fstat(w.fd, &st) == 0 && st.st_ino != victim_st.st_ino));
+		output_writer_done(&w);
+		fd = output_open(dir, 8888, 1);
+		assert_true(fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)));
+		if (fd >= 0 && st.st_ino == victim_st.st_ino) /* a link that was gone before it could be counted */
+			assert_false(output_stat(fd, &(struct output_state){}, NULL));
+		if (fd >= 0)
+			close(fd);
+		output_remove(dir, 8888, 1, NULL);
+	}
+	atomic_store(&r.stop, true);
+	pthread_join(thread, NULL);
+	assert_int_equal(pread(victim, text, sizeof(text), 0), 9);
+	assert_string_equal(text, "untouched");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -327,6 +386,7 @@ int main(void)
 		TEST(a_disk_that_fails_in_the_ring_costs_what_was_before),
 		TEST(nothing_can_be_created_and_nothing_breaks),
 		TEST(a_link_in_the_way_is_not_followed),
+		TEST(whatever_is_swapped_under_the_name_is_never_written_to_nor_shown),
 		TEST(a_damaged_file_is_said_to_be_one),
 		TEST(a_reader_beside_a_fast_writer_sees_right_bytes_only),
 	};

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starts on their way to a process: admitted or refused, and kept while nobody knows yet who their owner is. */
+#pragma once
+#include "exec/frame.h"
+#include "exec/payload.h"
+#include "exec/users.h"
+#include <stdbool.h>
+
+struct admission;
+struct start;
+struct workers;
+
+struct starts {
+	struct workers *workers;           /* borrowed, as is the next */
+	const struct admission *admission;
+	struct users users;
+	struct start *first, **last;       /* those that wait */
+	size_t n;
+};
+
+struct starts_options {
+	int ep;
+	struct workers *workers;
+	const struct admission *admission;
+};
+void starts_init(struct starts *st, const struct starts_options *o);
+void starts_done(struct starts *st);
+
+/* Its worker, or the refusal, is told of now or later. All but the frame is moved. */
+struct start_parts {
+	const struct frame_start *frame;
+	struct payload *payload;
+	int in, artifact; /* descriptors; -1: none */
+};
+void starts_add(struct starts *st, const struct start_parts *parts);
+bool starts_has(const struct starts *st, int64_t run, int64_t fence);
+void starts_cancel(struct starts *st, int64_t run, int64_t fence); /* none of these is fine */
+void starts_drop(struct starts *st);                  /* nobody is left who wants to hear of them */
+void starts_refuse(struct starts *st, const char *why); /* all that wait; worth another try */

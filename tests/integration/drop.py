@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every system call between the birth of a worker and its command is made to fail, or to lie, in turn:
+# the command runs as its owner, whole, or not at all.
+import contextlib
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import Skip, case, main, need_program, wait_until
+from system import System
+
+COMMAND = ["/bin/cat", "/proc/self/status"]
+CALL = re.compile(r"^(\d+)\s+(\w+)\((.*)$")
+
+
+class Traced:
+    """strace on the spawner and its children for a while."""
+
+    def __init__(self, s, *options):
+        self.out = os.path.join(s.dir, "trace")
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.out)
+        self.process = subprocess.Popen(["strace", "-f", "-o", self.out, "-p", str(s.spawner.pid), *options],
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        line = self.process.stderr.readline()
+        if "attached" not in line:
+            self.process.kill()
+            raise Skip("strace cannot attach: " + line.strip())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.communicate()
+
+    def text(self):
+        with open(self.out, errors="replace") as f:
+            return f.read()
+
+
+def birth(text):
+    """The calls of the worker from its first to its execve, each with its place among those of its name."""
+    calls, seen, worker = [], {}, None
+    exec_line = next(l for l in text.splitlines() if 'execve("/bin/cat"' in l)
+    worker = exec_line.split()[0]
+    for line in text.splitlines():
+        m = CALL.match(line)
+        if not m or m.group(1) != worker:
+            continue
+        name = m.group(2)
+        seen[name] = seen.get(name, 0) + 1
+        calls.append((name, seen[name]))
+        if name == "execve":
+            return calls
+    raise AssertionError("no execve")
+
+
+def identity(status):
+    fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    return {"uid": fields["Uid"].split(), "gid": fields["Gid"].split(), "groups": sorted(map(int, fields["Groups"].split())),
+            "caps": [int(fields[n], 16) for n in ("CapPrm", "CapEff", "CapAmb")]}
+
+
+def expected(s, user):
+    uid = str(s.uid(user))
+    return {"uid": [uid] * 4, "gid": [uid] * 4, "groups": sorted([int(uid), *s.gids(user)]), "caps": [0, 0, 0]}
+
+
+def attempt(s, user):
+    """Whether the command ran; if it did, it was its owner."""
+    job = s.add(user, command=COMMAND)["id"]
+    run = wait_until("it is decided", 30, lambda: next((r for r in s.runs(user, job) if r["attempt"] and
+                     r["state"] not in ("claimed", "running", "queued")), None))
+    said = s.output(user, run["id"]) if run["state"] == "succeeded" else ""
+    if "Uid:" not in said:
+        assert run["state"] != "succeeded", (run, said)
+        return s.attempts(user, run["id"])[0]["error"] or ""
+    assert identity(said) == expected(s, user), (identity(said), expected(s, user))
+    return None
+
+
+@case
+def a_call_of_the_drop_that_fails_or_lies_never_makes_a_command_of_the_wrong_user():
+    need_program("strace")
+    with System() as s:
+        s.start()
+        assert attempt(s, "alice") is None  # her entry is remembered from now on: no lookup in the traces
+        with Traced(s) as t:
+            assert attempt(s, "alice") is None
+            wait_until("it is in the trace", 10, lambda: 'execve("/bin/cat"' in t.text())
+        calls = birth(t.text())
+        names = {name for name, _ in calls}
+        for name in ("setsid", "setgroups", "setresgid", "setresuid", "getresuid", "getresgid", "getgroups", "close_range"):
+            assert name in names, (name, calls)
+        refused = []
+        for name, place in calls:
+            for lie in ("error=EPERM", "retval=0"):
+                if (name, lie) in (("execve", "retval=0"), ("dup2", "retval=0")):
+                    continue  # it would go on without a command, or with its output elsewhere
+                with Traced(s, "-e", "trace=" + name, "-e", "inject=%s:%s:when=%d" % (name, lie, place)):
+                    why = attempt(s, "alice")
+                if why is not None:
+                    refused.append((name, place, lie))
+        for name in ("setgroups", "setresgid", "setresuid"):  # the first of each is the drop itself
+            for lie in ("error=EPERM", "retval=0"):
+                assert (name, 1, lie) in refused, (name, lie, refused)
+        assert attempt(s, "alice") is None
+        return "%d calls, each failed and faked: %d refusals, no command of another identity" % (len(calls), len(refused))
+
+
+if __name__ == "__main__":
+    main()
