@@ -55,7 +55,7 @@ IN_CHILD static int step_artifact(const struct launch *o)
 {
 	const struct child_plan *p = o->plan;
 
-	if (!p->artifact_place)
+	if (!p->artifact_place || p->artifact < 0)
 		return 0;
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 ||
 		move_mount(p->artifact, "", AT_FDCWD, p->artifact_place, MOVE_MOUNT_F_EMPTY_PATH) < 0)
