@@ -148,7 +148,7 @@ struct run_verdict run_judge(const struct retry_policy *p, const struct run_case
 		judge_failure(p, c, RUN_FAILED, &v);
 		break;
 	case ATTEMPT_DENIED:
-		SAY(&v, "denied");
+		SAY(&v, "%s", c->denial ? c->denial : "denied");
 		break;
 	case ATTEMPT_LOST:
 		judge_lost(p, c, &v);

@@ -14,6 +14,7 @@ struct retry_policy;
 /* An attempt that ended, and what its run had behind it before. */
 struct run_case {
 	enum attempt_outcome outcome;
+	const char *denial;     /* static, of a denied one: who says no and why, in a word; NULL: nobody knows */
 	bool stopped;           /* lost, because its spawner was told to stop: it uses up nothing */
 	int64_t exit_code;      /* -1: none */
 	int64_t term_signal;    /* 0: none */

@@ -2,6 +2,7 @@
 /* From a claimed run and its job's spec to the plan the spawner gets. */
 #include "core/plan.h"
 #include "core/job.h"
+#include "core/owner.h"
 #include "core/run.h"
 #include <inttypes.h>
 #include <string.h>
@@ -25,6 +26,16 @@ static const char *const failure_names[START_FAILURE_MAX] = {
 const char *start_failure_name(enum start_failure f)
 {
 	return f < START_FAILURE_MAX ? failure_names[f] : "unknown";
+}
+
+bool start_failure_denies(enum start_failure f)
+{
+	return f >= START_NO_SUCH_USER && f <= START_ACCOUNT_DENIED;
+}
+
+bool start_failure_suspends(enum start_failure f)
+{
+	return f == START_NO_SUCH_USER || f == START_OTHER_USER;
 }
 
 void plan_done(struct plan *p)
@@ -86,7 +97,7 @@ void plan_build(struct plan *p, const struct plan_source *from)
 		.grace = s->grace,
 		.output_limit = s->output_limit,
 	};
-	order_from_spec(&p->order, &(struct order_source){.spec = s, .uid = from->run->uid,
+	order_from_spec(&p->order, &(struct order_source){.spec = s, .uid = owner_uid(from->run->uid),
 		.owner = from->run->owner, .params = from->params});
 	build_vars(p, from);
 	if (s->stdin_data.data)

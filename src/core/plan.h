@@ -60,3 +60,5 @@ enum start_failure {
 	START_FAILURE_MAX
 };
 const char *start_failure_name(enum start_failure f);
+bool start_failure_denies(enum start_failure f);    /* it is about who the owner is: trying again changes nothing */
+bool start_failure_suspends(enum start_failure f);  /* ... and no slot of the job would fare better */

@@ -48,6 +48,7 @@ static const char *const names[WHY_CODE_MAX] = {
 	[WHY_DEADLINE] = "deadline",
 	[WHY_EXPIRED] = "expired",
 	[WHY_LIMIT] = "limit",
+	[WHY_DENIED] = "denied",
 	[WHY_NO_SLOT] = "no_slot",
 	[WHY_BEFORE] = "before",
 	[WHY_TO_COME] = "to_come",
@@ -315,6 +316,8 @@ static bool say_state(const struct why_facts *f, struct why_reason *ret)
 		say_ended(f, WHY_REMOVED, "removed", ret);
 		return true;
 	case JOB_SUSPENDED:
+		if (why_denied(WHY_SUSPENDED, f->state_reason, f->owner.name, f->ref, ret))
+			return true;
 		why_say(ret, WHY_SUSPENDED, "it cannot go on: %s", f->state_reason ? f->state_reason : "nobody knows why");
 		why_type(ret, "jobctl edit %s", f->ref);
 		return true;

@@ -49,6 +49,7 @@ enum why_code {
 	WHY_DEADLINE,
 	WHY_EXPIRED,
 	WHY_LIMIT,        /* too many waited */
+	WHY_DENIED,       /* its owner, or what he asked for, is not let through to a process */
 	/* a moment somebody asked about */
 	WHY_NO_SLOT,
 	WHY_BEFORE,       /* the job was not there yet */

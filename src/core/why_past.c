@@ -7,6 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A command of a table, with the job in it. */
+static void type_with(struct why_reason *ret, const char *command, const char *ref)
+{
+	const char *gap = strstr(command, "%s");
+
+	why_type(ret, "%.*s%s%s", (int)(gap - command), command, ref, gap + 2);
+}
+
 /* ---- runs that did not start ---- */
 
 static const struct {
@@ -38,11 +46,9 @@ static void say_skipped(const struct run *r, const char *ref, struct why_reason 
 {
 	for (size_t i = 0; i < ELEMENTS(skips); i++)
 		if (text_equal(r->reason, skips[i].reason)) {
-			const char *gap = strstr(skips[i].command, "%s");
-
 			why_say(ret, skips[i].code, "%s", skips[i].words);
-			if (gap)
-				why_type(ret, "%.*s%s%s", (int)(gap - skips[i].command), skips[i].command, ref, gap + 2);
+			if (strstr(skips[i].command, "%s"))
+				type_with(ret, skips[i].command, ref);
 			else
 				why_type(ret, "%s", skips[i].command);
 			say_missed(r, ref, ret);
@@ -73,6 +79,33 @@ static void say_run_cancelled(const struct run *r, const char *ref, struct why_r
 	why_type(ret, "jobctl events %s#%" PRId64, ref, r->id);
 }
 
+/* ---- runs that were refused ---- */
+
+/* The words of start_failure_name(); %s is the owner, and in the command the job. */
+static const struct {
+	const char *reason, *words, *command;
+} denials[] = {
+	{"no_such_user", "its owner '%s' is no user of this machine any more", "jobctl resume %s"},
+	{"other_user", "the name of its owner, '%s', has another uid now, or that uid another name", "jobctl resume %s"},
+	{"not_allowed", "the spawner's configuration (spawner.conf) does not let '%s' have jobs", "jobctl show %s"},
+	{"no_warrant", "root has not approved what it would run as '%s'", "jobctl show %s"},
+	{"account_denied", "the account of '%s' is locked, expired or not to be used here", "jobctl show %s"},
+};
+
+bool why_denied(enum why_code code, const char *reason, const char *owner, const char *ref, struct why_reason *ret)
+{
+	for (size_t i = 0; reason && i < ELEMENTS(denials); i++)
+		if (strcmp(reason, denials[i].reason) == 0) {
+			const char *gap = strstr(denials[i].words, "%s");
+
+			why_say(ret, code, "%s%.*s%s%s", code == WHY_SUSPENDED ? "it cannot go on: " : "it was not started: ",
+				(int)(gap - denials[i].words), denials[i].words, owner ? owner : "?", gap + 2);
+			type_with(ret, denials[i].command, ref);
+			return true;
+		}
+	return false;
+}
+
 /* ---- runs that did ---- */
 
 static void say_failed(const struct run *r, const char *ref, struct why_reason *ret)
@@ -81,6 +114,8 @@ static void say_failed(const struct run *r, const char *ref, struct why_reason *
 						   : r->state == RUN_LOST ? WHY_LOST : WHY_FAILED;
 	char how[200] = "", tries[64] = "";
 
+	if (why_denied(WHY_DENIED, r->reason, r->owner, ref, ret))
+		return;
 	if (r->term_signal)
 		snprintf(how, sizeof(how), "ended by signal %" PRId64, r->term_signal);
 	else if (r->exit_code > 0)

@@ -423,7 +423,10 @@ void dispatcher_run_not_started(struct dispatcher *d, const struct spawn_report 
 		dispatcher_give_back(d, f, delay);
 		return;
 	}
-	dispatcher_end_unstarted(d, f, f->run->cancel_asked ? ATTEMPT_CANCELLED : ATTEMPT_NOT_STARTED, r->error);
+	if (start_failure_denies(r->reason))
+		f->refused = r->reason;
+	dispatcher_end_unstarted(d, f, f->run->cancel_asked ? ATTEMPT_CANCELLED : f->refused ? ATTEMPT_DENIED : ATTEMPT_NOT_STARTED,
+		r->error);
 }
 
 /* ---- life ---- */

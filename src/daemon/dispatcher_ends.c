@@ -59,6 +59,7 @@ static struct run_verdict judge(const struct dispatcher *d, const struct flight 
 {
 	struct run_case c = {
 		.outcome = f->end.outcome,
+		.denial = f->refused ? start_failure_name(f->refused) : NULL,
 		.stopped = f->stopped,
 		.exit_code = f->end.exit_code,
 		.term_signal = f->end.term_signal,
@@ -79,7 +80,8 @@ static void record_end(struct dispatcher *d, const struct flight *f)
 	struct op *op = op_new(OP_ENDED, on_end_recorded, d);
 
 	op->ended = (struct op_ended){.node = d->o.node_id, .state = v.state, .due_at = v.due_at, .failure = v.failure,
-		.lost = v.lost, .dead = v.dead, .pause = v.pause};
+		.lost = v.lost, .dead = v.dead, .pause = v.pause,
+		.suspend = start_failure_suspends(f->refused) ? start_failure_name(f->refused) : NULL};
 	memcpy(op->ended.reason, v.reason, sizeof(v.reason));
 	copy_attempt(&op->ended.attempt, &f->end);
 	op->ended.attempt.outcome = v.outcome;

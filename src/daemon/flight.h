@@ -2,6 +2,7 @@
 /* A run in our hands: from its claim until its end is in the store. */
 #pragma once
 #include "base/map.h"
+#include "core/plan.h"
 #include "core/policy.h"
 #include "core/run.h"
 #include <stdbool.h>
@@ -25,6 +26,7 @@ struct flight {
 	bool stopped;            /* it ended because the spawner was told to stop */
 	struct flight *next_held;
 	bool start_recorded;
+	enum start_failure refused; /* why it was denied; START_ERROR: it was not */
 	bool recording;          /* its end is on the way to the store */
 	struct attempt end;      /* owned strings; of a running one: pid and start */
 	usec_t typical;          /* how long it usually takes; 0: nobody wants to know */

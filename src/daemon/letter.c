@@ -263,7 +263,7 @@ static bool part_of_job(const struct letter *l, const char *command, struct plan
 	job_spec_init(&spec);
 	if (!l->job || !spec_from_text(l->job->spec, &spec, &e))
 		return false;
-	order_from_spec(&p->order, &(struct order_source){.spec = &spec, .uid = l->job->uid, .owner = l->job->owner});
+	order_from_spec(&p->order, &(struct order_source){.spec = &spec, .uid = owner_uid(l->job->uid), .owner = l->job->owner});
 	for (size_t i = 0; i < p->order.notices.n; i++)
 		if (strcmp(p->order.notices.v[i], command) == 0)
 			p->part = (int64_t)i + 1;
@@ -285,7 +285,7 @@ static void plan_exec(const struct letter *l, const char *command, struct plan *
 {
 	if (part_of_job(l, command, p))
 		return;
-	order_alone(&p->order, l->notice->uid, l->notice->owner);
+	order_alone(&p->order, owner_uid(l->notice->uid), l->notice->owner);
 	strv_add(&p->order.argv, "/bin/sh");
 	strv_add(&p->order.argv, "-c");
 	strv_add(&p->order.argv, command);
@@ -293,7 +293,7 @@ static void plan_exec(const struct letter *l, const char *command, struct plan *
 
 static void plan_mail(const struct letter *l, const struct letter_post *how, struct plan *p)
 {
-	order_alone(&p->order, how->as ? (int64_t)how->as_uid : (int64_t)l->notice->uid, how->as ? how->as : l->notice->owner);
+	order_alone(&p->order, how->as ? (int64_t)how->as_uid : (int64_t)owner_uid(l->notice->uid), how->as ? how->as : l->notice->owner);
 	p->order.sandbox = xstrdup("compat"); /* mail programs become somebody else to reach their queue */
 	strv_add(&p->order.argv, how->sendmail);
 	strv_add(&p->order.argv, "-oi");

@@ -310,6 +310,7 @@ struct op_ended {
 	bool failure, lost;          /* which count of the run it adds to */
 	bool dead;                   /* it is a dead letter from then on */
 	bool pause;                  /* its exit code says that the job is to be paused */
+	const char *suspend;         /* static: the job can go no further, and why; else NULL */
 	/* results */
 	enum run_state became;       /* 'state', but a cancelled job's run is not queued again: RUN_CANCELLED */
 	bool stale;                  /* somebody else has the run: kept as a stale attempt */

@@ -164,6 +164,7 @@ void op_reset(struct op *op); /* frees and clears the results */
  * no open run are finished, 'ret' gets their ids and may be NULL; those that waited for the end are looked at by the
  * planner from 'now' on.
  */
+bool jobs_suspend(struct store *s, struct set *set /* of job and reason */, usec_t now, struct err *e);
 bool jobs_settle(struct store *s, const char *ids, usec_t now, struct map *ret, struct err *e);
 
 /* A job row that is held until the commit, to be paused, resumed or triggered. */

@@ -191,6 +191,8 @@ static void describe_job(struct round *r, const struct due_row *row)
 	}
 }
 
+/* ---- suspending ---- */
+
 static bool suspend_those(struct store *s, struct set *set, enum job_state was, usec_t now, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_JOBS_SUSPEND, e);
@@ -212,7 +214,7 @@ static bool suspend_those(struct store *s, struct set *set, enum job_state was, 
 }
 
 /* A paused job has slots, too; without one it must not look as if it could be resumed just so. */
-static bool suspend(struct store *s, struct set *set, usec_t now, struct err *e)
+bool jobs_suspend(struct store *s, struct set *set, usec_t now, struct err *e)
 {
 	return set->n == 0 || (suspend_those(s, set, JOB_ACTIVE, now, e) && suspend_those(s, set, JOB_PAUSED, now, e));
 }
@@ -234,7 +236,7 @@ static bool plan_round(struct store *s, struct op_plan *p, int64_t segments, str
 	}
 	free(ids);
 	ok = ok && runs_insert(s, &r->runs, &p->runs, e) && set_run(s, Q_DUE_MOVE, &r->moves, e) &&
-	     set_run(s, Q_DUE_DROP, &r->drops, e) && suspend(s, &r->suspensions, p->now, e) &&
+	     set_run(s, Q_DUE_DROP, &r->drops, e) && jobs_suspend(s, &r->suspensions, p->now, e) &&
 	     (r->ended.n == 0 || jobs_settle(s, set_json(&r->ended), p->now, NULL, e));
 	p->jobs = r->jobs;
 	return ok;

@@ -351,6 +351,25 @@ static bool pause_by_exit(struct store *s, struct op_ended *o, usec_t now, struc
 				 .now = now}, &o->job_paused, e);
 }
 
+/* Jobs whose owner is not who he was: no slot of theirs would fare better. One that has finished stays so. */
+static bool suspend_those(struct store *s, struct op *const *ops, size_t n, usec_t now, struct err *e)
+{
+	AUTO_SET jobs = {};
+	AUTO_SET due = {};
+
+	for (size_t i = 0; i < n; i++) {
+		const struct op_ended *o = &ops[i]->ended;
+
+		if (!o->suspend || o->stale || !ops[i]->ok || !o->job)
+			continue;
+		set_item(&jobs);
+		set_int(&jobs, "job", o->job);
+		set_text(&jobs, "reason", o->suspend);
+		set_id(&due, o->job);
+	}
+	return jobs.n == 0 || (set_run(s, Q_DUE_DROP, &due, e) && jobs_suspend(s, &jobs, now, e));
+}
+
 /* What is not an ordinary end goes into the audit trail. */
 static void tell_end(struct store *s, const struct op_ended *o, const struct held *h, usec_t now)
 {
@@ -384,6 +403,8 @@ bool apply_ended(struct store *s, struct op *const *ops, size_t n, struct err *e
 	if (!set_run(s, Q_RUNS_END, &end.moves, e) || !set_run(s, Q_ATTEMPTS_ENDED, &end.attempts, e) ||
 	    !set_run(s, Q_ATTEMPTS_ENDED, &end.stale, e) ||
 	    (end.jobs.n > 0 && !jobs_settle(s, set_json(&end.jobs), end.now, &end.finished, e)))
+		return false;
+	if (!suspend_those(s, ops, n, end.now, e))
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		struct op_ended *o = &ops[i]->ended;

@@ -64,16 +64,19 @@ def write(path, text, mode=0o644):
 class PeerConnection(Connection):
     """Connects as somebody: the kernel tells the daemon who that is."""
 
-    def __init__(self, path, timeout, uid):
+    def __init__(self, path, timeout, uid, gids=()):
         super().__init__(path, timeout)
-        self.uid = uid
+        self.uid, self.gids = uid, list(gids)
 
     def connect(self):
+        ours = os.getgroups()
+        os.setgroups(self.gids)
         os.seteuid(self.uid)
         try:
             super().connect()
         finally:
             os.seteuid(0)
+            os.setgroups(ours)
 
 
 class System:
@@ -228,7 +231,7 @@ class System:
 
     def api(self, user):
         api = Api(self.socket)
-        api.connection = PeerConnection(self.socket, 60, self.uid(user))
+        api.connection = PeerConnection(self.socket, 60, self.uid(user), self.gids(user))
         return api
 
     def add(self, user, **spec):

@@ -57,6 +57,8 @@ static const struct row {
 		{RUN_FAILED, .outcome = ATTEMPT_NOT_STARTED, .failure = true, .reason = "not_started"}},
 	{"what is denied is not tried again", 5, NULL, 0, false, {ATTEMPT_DENIED, .exit_code = -1},
 		{RUN_FAILED, .outcome = ATTEMPT_DENIED, .reason = "denied"}},
+	{"who denied it is the reason", 5, NULL, 0, false, {ATTEMPT_DENIED, .denial = "no_warrant", .exit_code = -1},
+		{RUN_FAILED, .outcome = ATTEMPT_DENIED, .reason = "no_warrant"}},
 	{"what is cancelled is not tried again", 5, NULL, 0, false, {ATTEMPT_CANCELLED, .exit_code = -1, .term_signal = 15},
 		{RUN_CANCELLED, .outcome = ATTEMPT_CANCELLED, .reason = "cancelled"}},
 	{"nor what failed after it was asked to end", 5, NULL, 0, false,

@@ -335,6 +335,32 @@ static void a_job_that_finished_with_its_run_is_not_paused(void **state)
 	assert_counts_true(s);
 }
 
+static void a_job_whose_owner_is_gone_is_suspended_with_the_end_of_its_run(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *add = op_add("a", NULL, NULL), *end = NULL, *resume = op_new(OP_RESUME, NULL, NULL);
+	AUTO(run) *r = NULL;
+	AUTO(job) *j = NULL, *again = NULL;
+
+	add->add.next_slot = T0 + USEC_DAY;
+	assert_true(apply_one(s, add));
+	r = claim_one(s, T0);
+	end = op_failed(r, RUN_FAILED, 0, T0 + 50);
+	end->ended.attempt.outcome = ATTEMPT_DENIED;
+	end->ended.suspend = "no_such_user";
+	assert_true(apply_one(s, end));
+	j = get_job(s, add->add.id);
+	assert_int_equal(j->state, JOB_SUSPENDED);
+	assert_string_equal(j->reason, "no_such_user");
+	assert_int_equal(j->next_slot, 0);
+	assert_counts_true(s);
+	resume->resume = (struct op_resume){.uid = 1000, .job = j->id, .now = T0 + 60};
+	assert_true(apply_one(s, resume));
+	again = get_job(s, add->add.id);
+	assert_int_equal(again->state, JOB_ACTIVE);
+	assert_counts_true(s);
+}
+
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_failed_attempt_waits_for_its_retry_and_is_counted),
 	STORE_TEST(the_first_start_is_known_from_the_end_alone),
@@ -346,5 +372,6 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_foreign_dead_letter_is_no_run),
 	STORE_TEST(an_exit_code_pauses_the_job_with_its_end),
 	STORE_TEST(a_job_that_finished_with_its_run_is_not_paused),
+	STORE_TEST(a_job_whose_owner_is_gone_is_suspended_with_the_end_of_its_run),
 };
 const struct suite_part store_dead_part = {tests, ELEMENTS(tests)};

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "core/event.h"
 #include "core/pause.h"
+#include "core/plan.h"
 #include "core/why.h"
 #include "unit.h"
 #include <string.h>
@@ -185,6 +186,11 @@ static void a_job_without_a_run_says_what_comes_next_or_why_nothing_will(void **
 	f.state = JOB_SUSPENDED;
 	f.state_reason = "no zone 'Mars'";
 	expect(&f, WHY_SUSPENDED, "no zone 'Mars'", "jobctl edit backup");
+	f.state_reason = "no_such_user";
+	f.owner.name = "ann";
+	expect(&f, WHY_SUSPENDED, "it cannot go on: its owner 'ann' is no user", "jobctl resume backup");
+	f.state_reason = "other_user";
+	expect(&f, WHY_SUSPENDED, "another uid now", "jobctl resume backup");
 	f.state = JOB_CANCELLED;
 	expect(&f, WHY_CANCELLED, "it was cancelled", "jobctl show backup --as-command");
 	f.ended = &ev;
@@ -234,6 +240,18 @@ static void what_ran_says_how_it_ended(void **state)
 		"jobctl events backup#17");
 	expect_run((struct run){.state = RUN_RUNNING, .started_at = NOW}, NULL, WHY_RUNNING, "runs since",
 		"jobctl log -f backup#17");
+}
+
+static void what_was_denied_says_by_whom(void **state)
+{
+	struct run denied = {.state = RUN_FAILED, .slot_count = 1, .owner = (char *)"ann"};
+
+	(void)state;
+	for (int f = 0; f < START_FAILURE_MAX; f++)
+		if (start_failure_denies((enum start_failure)f)) /* each has words of its own */
+			expect_run(denied, start_failure_name((enum start_failure)f), WHY_DENIED, "'ann'",
+				start_failure_suspends((enum start_failure)f) ? "jobctl resume backup" : "jobctl show backup");
+	expect_run(denied, "no_warrant", WHY_DENIED, "it was not started: root has not approved", "jobctl show backup");
 }
 
 static void what_did_not_run_says_why(void **state)
@@ -301,6 +319,7 @@ int main(void)
 		TEST(a_job_without_a_run_says_what_comes_next_or_why_nothing_will),
 		TEST(only_a_waiting_is_worth_a_word_in_a_list),
 		TEST(what_ran_says_how_it_ended),
+		TEST(what_was_denied_says_by_whom),
 		TEST(what_did_not_run_says_why),
 		TEST(a_moment_without_a_run_says_what_it_was),
 	};

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+# Many users at one engine, end to end: who sees, stops, starts what; and what one can do to the others.
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import case, main, wait_until
+from system import System, write
+
+
+@case
+def two_users_neither_see_nor_touch_what_the_other_has():
+    with System() as s:
+        s.start()
+        job = s.add("alice", name="secret", command=["echo", "my-word"], schedule="manual")["id"]
+        s.jobctl("alice", "run", "secret", "--wait")
+        run = s.runs("alice", job)[0]["id"]
+        assert s.output("alice", run) == "my-word\n"
+        for words in (["show", str(job)], ["show", "secret"], ["cancel", str(job)], ["rm", "--yes", "secret"], ["log", "#%d" % run],
+                      ["log", "secret"], ["run", "secret"], ["pause", str(job)], ["set", str(job), "priority=1"], ["why", "secret"],
+                      ["history", str(job)], ["undo", str(job)], ["runs", "secret"], ["events", "secret"], ["wait", "#%d" % run],
+                      ["cancel", "#%d" % run], ["dead", "retry", "#%d" % run], ["next", "secret"]):
+            got = s.jobctl("bob", *words, check=False)
+            assert got.returncode == 3, (words, got.returncode, got.stderr)
+            missing = s.jobctl("bob", *[w.replace("secret", "nonesu").replace(str(job), "77").replace("#%d" % run, "#77")
+                                        for w in words], check=False)
+            assert (got.returncode, got.stdout) == (missing.returncode, missing.stdout), words
+            same = got.stderr.replace("secret", "nonesu").replace("'%d'" % job, "'77'").replace("#%d" % run, "#77").replace(
+                "run %d" % run, "run 77").replace("job %d" % job, "job 77").replace("'#%d'" % run, "'#77'")
+            assert same == missing.stderr, (words, got.stderr, missing.stderr)
+        assert "secret" not in s.jobctl("bob", "list", "--all").stdout + s.jobctl("bob", "runs").stdout
+        assert "secret" in s.jobctl("carol", "list").stdout, "an administrator sees all"
+        assert s.jobctl("carol", "log", "#%d" % run).stdout == "my-word\n"
+        assert "secret" in s.jobctl("root", "list").stdout
+        assert json.loads(s.jobctl("alice", "show", "secret", "--json").stdout)["state"] == "active"
+
+
+@case
+def an_administrator_acts_for_others_and_the_trail_says_so():
+    with System() as s:
+        s.start()
+        for by in ("carol", "root"):
+            job = int(s.jobctl(by, "add", "--as", "alice", "--", "sh", "-c", "id -un; pwd").stdout)
+            run = s.wait_final("alice", job)
+            assert s.output("alice", run["id"]) == "alice\n/home/alice\n"
+            [added] = [e for e in s.api("alice").pages("/v1/events?job=%d" % job, "events") if e["what"] == "job.add"]
+            assert (added["who"], added["uid"], added["result"]) == (by, s.uid(by), "ok"), added
+        for words, code in ((["--as", "root", "--", "id"], 4), (["--as", "nonesuch", "--", "id"], 3),
+                            (["--as", "nobody", "--", "id"], 4),
+                            (["--as", "alice", "--env", "LD_PRELOAD=/tmp/x.so", "--", "id"], 2)):
+            assert s.jobctl("carol", "add", *words, check=False).returncode == code, words
+        denied = s.jobctl("bob", "add", "--as", "alice", "--", "id", check=False)
+        assert denied.returncode == 4 and "administrators" in denied.stderr, denied.stderr
+        s.add("root", name="roots", command=["id"], schedule="manual")
+        assert s.jobctl("carol", "set", "roots", "priority=1", check=False).returncode == 4
+        assert s.jobctl("carol", "run", "roots", check=False).returncode == 4
+        s.jobctl("carol", "pause", "roots")
+
+
+@case
+def the_lists_say_who_may_start_something_and_fail_closed():
+    with System() as s:
+        s.start()
+        allow, deny = s.conf_dir + "/allow", s.conf_dir + "/deny"
+        write(s.conf_dir + "/jobschedd.conf", "allow-file = %s\ndeny-file = %s\n" % (allow, deny))
+        s.engine.terminate()
+        s.engine.wait()
+        s.start_engine()
+        kept = s.add("bob", name="kept", command=["true"], schedule="manual")["id"]
+
+        def may(user):
+            got = s.jobctl(user, "add", "--manual", "--", "true", check=False)
+            assert got.returncode in (0, 4), (got.returncode, got.stderr)
+            assert got.returncode == 0 or "ask your administrator" in got.stderr, got.stderr
+            return got.returncode == 0
+        write(deny, "bob # he knows why\n")
+        assert may("alice") and not may("bob") and may("root")
+        write(allow, "bob\n")
+        assert not may("alice") and may("bob") and may("root") and not may("carol")
+        os.unlink(allow)
+        s.jobctl("bob", "show", "kept")
+        assert s.jobctl("bob", "run", "kept", check=False).returncode == 4
+        s.jobctl("bob", "cancel", str(kept))
+        for text, mode in (("bo b\n", 0o644), ("alice\n", 0o600), ("alice\n", 0o666)):
+            write(deny, text, mode)
+            assert not may("alice") and not may("bob") and not may("carol") and may("root"), (text, mode)
+        os.unlink(deny)
+        assert may("bob")
+
+
+@case
+def the_jobs_of_a_user_who_is_gone_are_suspended_until_he_is_back():
+    with System() as s:
+        s.start()
+        job = s.add("alice", name="tick", command=["id", "-un"], schedule="every 1s", catchup="none")["id"]
+        wait_until("it has run", 30, lambda: [r for r in s.runs("root", job) if r["state"] == "succeeded"])
+        uid = s.users.pop("alice")
+        s.write_users()
+        shown = wait_until("it is suspended", 90, lambda: (lambda j: j["state"] == "suspended" and j)(
+            s.api("root").get("/v1/jobs/%d" % job)))
+        assert shown["reason"] == "no_such_user", shown
+        [denied] = [r for r in s.runs("root", job) if r["reason"] == "no_such_user"][:1]
+        assert denied["state"] == "failed" and s.attempts("root", denied["id"])[-1]["outcome"] == "denied"
+        assert "job.suspend" in s.jobctl("root", "events", str(job)).stdout
+        why = s.jobctl("root", "why", str(job)).stdout
+        assert "'alice' is no user of this machine any more" in why and "jobctl resume" in why, why
+        s.users["alice"] = uid
+        s.write_users()
+        before = len(s.runs("root", job))
+        s.jobctl("root", "resume", str(job))
+        wait_until("it runs again", 90, lambda: [r for r in s.runs("root", job)[:-before] if r["state"] == "succeeded"])
+
+
+@case
+def who_comes_to_a_used_uid_neither_sees_nor_inherits_anything():
+    with System() as s:
+        s.start()
+        job = s.add("alice", name="mine", command=["sh", "-c", "id -un; echo word"], schedule="manual")["id"]
+        s.jobctl("alice", "template", "add", "plan", "--", "echo", "word")
+        s.jobctl("alice", "run", "mine", "--wait")
+        run = s.runs("alice", job)[0]["id"]
+        s.users["mallory"] = s.users.pop("alice")
+        s.write_users()
+        s.engine.terminate()  # it would notice after a minute by itself
+        s.engine.wait()
+        s.start_engine()
+        assert s.jobctl("mallory", "list", "--all", "--json").stdout.strip() == "[]"
+        assert "mine" not in s.jobctl("mallory", "events").stdout
+        assert "plan" not in s.jobctl("mallory", "template", "list").stdout
+        for words in (["show", str(job)], ["log", "#%d" % run], ["run", "mine"], ["cancel", str(job)], ["add", "--template", "plan"]):
+            assert s.jobctl("mallory", *words, check=False).returncode == 3, words
+        own = s.add("mallory", name="mine", command=["id", "-un"], schedule="manual")
+        assert own["uid"] == s.uid("mallory") and own["owner"] == "mallory", own
+        s.jobctl("mallory", "run", "mine", "--wait")
+        assert s.output("mallory", s.runs("mallory", own["id"])[0]["id"]) == "mallory\n"
+        s.jobctl("root", "run", str(job))
+        refused = wait_until("it is refused", 90, lambda: (lambda r: r["state"] == "failed" and r)(s.runs("root", job)[0]))
+        assert refused["reason"] == "other_user", refused
+        assert s.api("root").get("/v1/jobs/%d" % job)["state"] == "suspended"
+
+
+if __name__ == "__main__":
+    main()
