@@ -109,7 +109,7 @@ class System:
         self.write_users()
         self.write_spawner_conf(spawner_conf)
         write(os.path.join(self.conf_dir, "jobschedd.conf"), engine_conf)
-        for program in ("jobschedd", "jobsched-spawner", "jobctl"):
+        for program in ("jobschedd", "jobsched-spawner", "jobsched-init", "jobctl"):
             to = self.jobctl_path if program == "jobctl" else os.path.join(self.sbin, program)
             os.makedirs(os.path.dirname(to), exist_ok=True)
             shutil.copy(os.path.join(BUILD, program), to + ".new")

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+# What a job can reach under each sandbox profile: a body that tries everything, and honest programs that still work.
+import os
+import shutil
+import socket
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import BUILD, Skip, case, main, wait_until
+from system import System, mount
+
+CONF = """require-warrant = none
+[sandbox data]
+base = strict
+read-write = /srv/data %h
+[sandbox lo]
+base = standard
+network = loopback
+private-tmp = yes
+[sandbox nothing]
+base = compat
+available = no
+"""
+
+# What gets out, by profile and owner; everything else is stopped. 'standard' leaves files, signals and the network alone.
+FILES = {"write-own", "change-mode", "see-tmp", "see-devices"}
+REACH = {"see-process", "signal-process", "connect-tcp", "connect-abstract", "shared-memory", "unusual-socket", "personality"}
+ROOT = {"write-usr", "write-etc", "write-settings", "make-device", "chroot", "raw-socket", "packet-socket"}
+EXPECTED = {
+    ("alice", "standard"): FILES | REACH,
+    ("root", "standard"): FILES | REACH | ROOT,
+    ("alice", "strict"): set(),
+    ("root", "strict"): set(),
+    ("alice", "data"): {"write-own", "change-mode"},
+}
+# Under 'compat' these must get out, or the attempt is none.
+CAN = {
+    "alice": FILES | REACH | {"trace-process", "read-environment", "read-memory", "take-descriptor", "unshare-users", "clone-users",
+                              "clone3-users", "keyring", "io-uring", "setuid-program", "i386"},
+    "root": FILES | REACH | ROOT | {"trace-process", "read-environment", "read-memory", "take-descriptor", "unshare-users",
+                                    "clone-users", "clone3-users", "keyring", "io-uring", "mount", "fsopen", "join-namespaces",
+                                    "kexec", "bpf", "perf", "userfaultfd", "clock", "reboot", "i386"},
+}
+
+
+class Targets:
+    """What is outside of a job of that user and must not be reached by it."""
+
+    def __init__(self, s, user):
+        uid = s.uid(user)
+        self.dir = "/srv/data/" + user
+        os.makedirs(self.dir + "/mount", exist_ok=True)
+        open(self.dir + "/file", "w").close()
+        shutil.copy("/usr/local/bin/breakout", self.dir + "/whoami")
+        for path in (self.dir, self.dir + "/file", self.dir + "/mount"):
+            os.chown(path, uid, uid)
+        os.chmod(self.dir + "/whoami", 0o4755)
+        self.outside = subprocess.Popen(["sleep", "300"], user=uid, group=uid, extra_groups=[])
+        self.tcp = socket.create_server(("127.0.0.1", 0))
+        self.port = self.tcp.getsockname()[1]
+        self.abstract = socket.socket(socket.AF_UNIX)
+        self.abstract.bind("\0jobsched-%d" % self.port)
+        self.abstract.listen()
+        self.key = 0x10000000 + self.port
+        made = subprocess.run(["python3", "-c", "import ctypes; c = ctypes.CDLL(None); print(c.shmget(%d, 4096, 0o1666))" % self.key],
+                              capture_output=True, text=True, check=True)
+        self.shm = int(made.stdout)
+        self.mark = "/tmp/%d" % self.key
+        open(self.mark, "w").close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *rest):
+        self.outside.kill()
+        self.outside.wait()
+        self.tcp.close()
+        self.abstract.close()
+        os.unlink(self.mark)
+        subprocess.run(["ipcrm", "-m", str(self.shm)], check=True)
+
+    def words(self):
+        return ["/usr/local/bin/breakout", self.dir, str(self.outside.pid), str(self.port), str(self.key)]
+
+
+def prepared(conf=CONF):
+    s = System(spawner_conf=conf)
+    if not os.path.ismount("/srv"):
+        mount("tmpfs", "/srv", "mode=0755")
+        os.makedirs("/srv/data")
+    shutil.copy(os.path.join(BUILD, "tests/integration/breakout"), "/usr/local/bin/breakout")
+    return s.start()
+
+
+def attempts(s, user, profile):
+    with Targets(s, user) as t:
+        said = s.run_job(user, *t.words(), sandbox=profile, cwd="/")
+    return dict(line.split() for line in said.splitlines())
+
+
+@case
+def nothing_gets_out_that_the_profile_keeps_in():
+    with prepared() as s:
+        for (user, profile), may in EXPECTED.items():
+            got = attempts(s, user, profile)
+            out = {name for name, result in got.items() if result == "out"}
+            assert out <= may, "%s under '%s' got out by %s" % (user, profile, sorted(out - may))
+            gone = {name for name in may if got[name] == "stopped"}
+            assert not gone, "%s under '%s' was stopped at %s" % (user, profile, sorted(gone))
+
+
+@case
+def without_a_sandbox_the_same_body_gets_out():
+    with prepared() as s:
+        for user, can in CAN.items():
+            got = attempts(s, user, "compat")
+            stopped = {name for name in can if got.get(name) == "stopped"}
+            assert not stopped, "under compat %s was stopped at %s: these attempts prove nothing" % (user, sorted(stopped))
+
+
+HONEST = {
+    "a pipeline": "seq 1000 | sort -rn | head -1",
+    "background children": "for i in 1 2 3; do (sleep 0.05; :) & done; wait; echo done",
+    "python with threads and a child": "python3 -c 'import subprocess, threading as t; x = t.Thread(target=lambda: "
+                                       "subprocess.run([\"true\"], check=True)); x.start(); x.join(); print(1)'",
+    "a database": "cd $(mktemp -d) && sqlite3 a.db 'pragma journal_mode=wal; create table t(a); insert into t values(7); "
+                  "select a from t'",
+    "a compiler": "cd $(mktemp -d) && echo 'int main(void) { return 7; }' >a.c && cc a.c -o a && { ./a; test $? = 7; }",
+    "a repository": "cd $(mktemp -d) && git init -q . && echo x >f && git add f && git -c user.name=n -c user.email=e@x commit -qm m "
+                    "&& mkdir d && git mv f d/f && git -c user.name=n -c user.email=e@x commit -qm n && git log --oneline | wc -l",
+    "devices": "head -c 8 /dev/urandom | wc -c && echo x >/dev/null && test -r /dev/stdin",
+    "shared memory": "python3 -c 'import multiprocessing as m; print(m.Lock().acquire())'",
+}
+
+
+@case
+def honest_programs_work_under_every_profile():
+    with prepared() as s:
+        for profile in ("standard", "strict", "data", "lo"):
+            for what, script in HONEST.items():
+                if "git " in script and not shutil.which("git") or " cc " in script and not shutil.which("cc"):
+                    continue
+                job = s.add("alice", script=script, sandbox=profile, cwd="/")["id"]
+                run = s.wait_final("alice", job)
+                assert run["state"] == "succeeded", (what, profile, s.output("alice", run["id"]), s.attempts("alice", run["id"]))
+
+
+@case
+def debuggers_work_on_the_jobs_own_processes():
+    if not shutil.which("strace"):
+        raise Skip("needs strace")
+    with prepared() as s:
+        said = s.run_job("alice", "sh", "-c", "strace -f -e trace=execve sh -c /bin/true 2>&1 | grep -c execve", cwd="/")
+        assert int(said) >= 1, said
+
+
+@case
+def in_strict_a_job_is_alone_and_leaves_nothing():
+    with prepared() as s:
+        said = s.run_job("alice", "sh", "-c", "echo $$; ls /proc | grep -c '^[0-9]'; ls -A /tmp /var/tmp /dev/shm | grep -vc :;"
+                         "echo x >/tmp/left; cat /proc/1/comm; cat /proc/1/environ 2>/dev/null | wc -c", sandbox="strict", cwd="/")
+        assert said.split("\n")[:5] == ["2", "4", "2", "jobsched-init", "0"], said
+        assert not os.path.exists("/tmp/left")
+        said = s.run_job("alice", "sh", "-c", "ls /tmp", sandbox="strict", cwd="/")
+        assert said == "", said
+
+
+@case
+def in_strict_a_job_hears_sigterm_and_its_orphans_are_reaped_and_ended():
+    with prepared() as s:
+        job = s.add("alice", script="trap 'echo heard; exit 3' TERM; (setsid sleep 301 &); (sleep 0 &); sleep 0.2;"
+                    "grep -s '^State:.Z' /proc/[0-9]*/status; echo ready; while :; do sleep 0.05; done", sandbox="strict",
+                    cwd="/")["id"]
+        wait_until("it is ready", 20, lambda: s.runs("alice", job) and "ready" in s.jobctl(
+            "alice", "log", str(job), check=False).stdout)
+        s.jobctl("alice", "cancel", str(job), "--running")
+        run = s.wait_final("alice", job)
+        said = s.output("alice", run["id"])
+        assert said.startswith("ready\n") and said.endswith("heard\n"), said  # no zombie before, and the trap was run
+        wait_until("nothing of it is left", 20, lambda: not subprocess.run(
+            ["pgrep", "-u", str(s.uid("alice"))], capture_output=True).stdout and not children_of(s.spawner.pid))
+
+
+def children_of(pid):
+    with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
+        return f.read().split()
+
+
+@case
+def a_run_that_kills_all_it_can_reaches_its_own_processes_only():
+    with prepared() as s:
+        said = s.run_job("root", "sh", "-c", "sleep 300 & { kill -9 1; kill -9 -1; wait; } 2>/dev/null; echo alone", sandbox="strict", cwd="/")
+        assert said == "alone\n", said
+        assert s.spawner.poll() is None
+        assert s.run_job("alice", "echo", "well", sandbox="strict", cwd="/") == "well\n"
+        wait_until("no keeper is left", 20, lambda: not children_of(s.spawner.pid))
+
+
+@case
+def a_job_of_root_has_the_capabilities_of_its_profile():
+    with prepared() as s:
+        caps = {}
+        for profile in ("compat", "standard", "strict"):
+            said = s.run_job("root", "grep", "-E", "^(CapEff|CapBnd|CapInh|CapAmb|NoNewPrivs)", "/proc/self/status", sandbox=profile,
+                             cwd="/")
+            caps[profile] = dict((name, int(value, 16)) for name, value in (line.split(":\t") for line in said.splitlines()))
+        with open("/proc/self/status") as f:
+            ours = next(int(line.split()[1], 16) for line in f if line.startswith("CapEff"))
+        assert caps["compat"]["CapEff"] == ours, caps
+        assert caps["standard"]["CapEff"] == caps["standard"]["CapBnd"] != 0, caps
+        assert not caps["standard"]["CapEff"] & (1 << 21 | 1 << 16 | 1 << 39 | 1 << 19), caps  # admin, module, bpf, ptrace
+        assert caps["strict"]["CapEff"] == 0, caps
+        said = s.run_job("alice", "grep", "-E", "^Cap(Eff|Prm|Inh|Amb)", "/proc/self/status")
+        assert set(line.split()[1] for line in said.splitlines()) == {"0" * 16}, said
+
+
+@case
+def what_a_site_writes_applies():
+    with prepared() as s:
+        said = s.run_job("alice", "sh", "-c", "echo x >~/kept && cat ~/kept; { echo x >/srv/x; } 2>/dev/null || echo refused",
+                         sandbox="data", cwd="/")
+        assert said == "x\nrefused\n", said
+        assert os.path.exists(os.path.join("/home", "alice", "kept"))
+        said = s.run_job("alice", "sh", "-c", "ls -A /tmp | wc -l; python3 -c 'import socket; a = socket.create_server((\"127.0.0.1\", 0));"
+                         "socket.create_connection(a.getsockname()); print(\"connected\")'", sandbox="lo", cwd="/")
+        assert said == "0\nconnected\n", said
+
+
+if __name__ == "__main__":
+    main()
