@@ -13,6 +13,7 @@
 #include "exec/manager.h"
 #include "exec/procfs.h"
 #include "exec/reexec.h"
+#include "exec/secrets.h"
 #include "exec/spawner.h"
 #include "exec/spawner_conf.h"
 #include "exec/state.h"
@@ -66,7 +67,7 @@ static const char usage_text[] =
 	"  --help, --version\n";
 
 enum { OPT_RUNTIME = 256, OPT_OUTPUT, OPT_STATE, OPT_SYSTEM, OPT_CONFIG, OPT_CGROUP, OPT_LINGER, OPT_BACKGROUND, OPT_CAN_READ,
-	OPT_RESUME, OPT_LOOKUP, OPT_LOOKUP_ACCOUNT, OPT_HELP, OPT_VERSION };
+	OPT_RESUME, OPT_LOOKUP, OPT_LOOKUP_ACCOUNT, OPT_READ_SECRETS, OPT_HELP, OPT_VERSION };
 
 static void authority_done(struct authority *a)
 {
@@ -118,8 +119,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{"background", no_argument, NULL, OPT_BACKGROUND},
 		{"can-read-state", required_argument, NULL, OPT_CAN_READ},
 		{"resume", required_argument, NULL, OPT_RESUME}, /* by the program itself only */
-		{"lookup", required_argument, NULL, OPT_LOOKUP}, /* this one and the next, too */
+		{"lookup", required_argument, NULL, OPT_LOOKUP}, /* these three, too */
 		{"lookup-account", required_argument, NULL, OPT_LOOKUP_ACCOUNT},
+		{"read-secrets", no_argument, NULL, OPT_READ_SECRETS},
 		{"help", no_argument, NULL, OPT_HELP},
 		{"version", no_argument, NULL, OPT_VERSION},
 		{},
@@ -167,6 +169,8 @@ static int parse_options(int argc, char **argv, struct options *o)
 			return lookup_main(optarg, false);
 		case OPT_LOOKUP_ACCOUNT:
 			return lookup_main(optarg, true);
+		case OPT_READ_SECRETS:
+			return secrets_main();
 		case OPT_HELP:
 			fputs(usage_text, stdout);
 			return 0;

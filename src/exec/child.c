@@ -57,7 +57,7 @@ IN_CHILD static int step_artifact(const struct launch *o)
 
 	if (!p->artifact_place || p->artifact < 0)
 		return 0;
-	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 ||
+	if ((!(p->fences->namespaces & CLONE_NEWNS) && unshare(CLONE_NEWNS) < 0) || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 ||
 		move_mount(p->artifact, "", AT_FDCWD, p->artifact_place, MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		return errno;
 	return 0;
@@ -166,9 +166,19 @@ IN_CHILD static int step_parent(const struct launch *o)
 
 IN_CHILD static int step_descriptors(const struct launch *o)
 {
+	int up[CHILD_MORE_MAX];
+
 	if (dup2(o->plan->in, 0) < 0 || dup2(o->plan->out, 1) < 0 || dup2(o->plan->out, 2) < 0)
 		return errno;
-	return close_range(3, ~0U, 0) < 0 ? errno : 0;
+	for (size_t i = 0; i < o->plan->more_n; i++) { /* out of the way first: one may lie where another goes */
+		up[i] = fcntl(o->plan->more[i], F_DUPFD, 3 + CHILD_MORE_MAX);
+		if (up[i] < 0)
+			return errno;
+	}
+	for (size_t i = 0; i < o->plan->more_n; i++)
+		if (dup2(up[i], 3 + (int)i) < 0)
+			return errno;
+	return close_range(3 + (unsigned)o->plan->more_n, ~0U, 0) < 0 ? errno : 0;
 }
 
 /* The spawner ignores SIGPIPE and blocks the rest; handlers it has none. */

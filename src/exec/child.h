@@ -12,6 +12,8 @@ struct err;
 struct fences;
 struct user;
 
+#define CHILD_MORE_MAX 16
+
 /* Everything the child needs, made before it exists; all borrowed. */
 struct child_plan {
 	const struct user *user; /* who to become; NULL: it stays who we are */
@@ -22,8 +24,10 @@ struct child_plan {
 	const struct cgroup *cgroup; /* to be in; NULL: where we are */
 	bool born;          /* there; else it has to move */
 	int in, out;        /* become 0, and 1 and 2 */
-	int artifact;       /* a mount to be put at 'artifact_place', for this child only; -1: none */
-	const char *artifact_place;
+	const int *more;    /* become 3 and what follows */
+	size_t more_n;      /* up to CHILD_MORE_MAX */
+	int artifact;       /* a mount to be put at 'artifact_place', for this child only */
+	const char *artifact_place; /* NULL: none */
 	mode_t umask;
 	struct rlimit nofile;
 	pid_t parent;

@@ -46,7 +46,7 @@ void environ_build(struct environ_vars *v, const struct environ_source *from)
 	const struct frame_start *s = from->start;
 
 	*v = (struct environ_vars){
-		.envp = xcalloc(OWN_MAX + p->vars_n + o->params.n + o->env.n + 1, sizeof(*v->envp))};
+		.envp = xcalloc(OWN_MAX + p->vars_n + o->secrets.n + o->params.n + o->env.n + 1, sizeof(*v->envp))};
 	set_user(v, from);
 	if (o->tz && s->part == 0)
 		make(v, xprintf("TZ=%s", o->tz));
@@ -55,6 +55,8 @@ void environ_build(struct environ_vars *v, const struct environ_source *from)
 	make(v, xprintf("JOBSCHED_ATTEMPT=%" PRId64, s->attempt));
 	for (size_t i = 0; s->part == 0 && i < o->params.n; i++)
 		make(v, xprintf("JOBSCHED_PARAM_%s", o->params.v[i]));
+	for (size_t i = 0; s->part == 0 && i < o->secrets.n; i++)
+		make(v, xprintf("JOBSCHED_SECRET_%.*s=/dev/fd/%zu", (int)strcspn(o->secrets.v[i], "="), o->secrets.v[i], 3 + i));
 	if (from->artifact)
 		make(v, xprintf("JOBSCHED_ARTIFACT=%s", from->artifact));
 	for (size_t i = 0; s->part == 0 && i < o->env.n; i++)

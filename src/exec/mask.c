@@ -305,6 +305,12 @@ bool mask_holds(const struct mask *m)
 	return m->base < m->pos;
 }
 
+void mask_held(const struct mask *m, mask_out_fn *out, void *arg)
+{
+	if (mask_holds(m))
+		out(m->held.data + m->taken, (size_t)(m->pos - m->base), arg);
+}
+
 void mask_release(struct mask *m, mask_out_fn *out, void *arg)
 {
 	uint32_t depth = m->states[m->at].depth;

@@ -31,6 +31,7 @@ AUTO_DEFINE(mask);
 /* What cannot be the beginning of a secret any more goes on to 'out'; the time is linear in len, whatever is in it. */
 void mask_write(struct mask *m, const void *data, size_t len, mask_out_fn *out, void *arg);
 bool mask_holds(const struct mask *m); /* something waits for what comes next */
+void mask_held(const struct mask *m, mask_out_fn *out, void *arg); /* that, as it is; it goes on waiting */
 /*
  * Nobody wants to wait any longer: a few held bytes go on as they are, more of them, which may be half a secret,
  * as MASK_TEXT; the rest of the secret is hidden when it comes.

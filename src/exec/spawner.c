@@ -134,11 +134,13 @@ static void turn(struct spawner *sp)
 	usec_t now = clock_boot(&clock_system), next;
 
 	users_turn(&sp->starts.users, now);
+	secrets_readers_turn(&sp->starts.readers, now);
 	workers_turn(&sp->workers);
 	conns_report(&sp->conns);
 	next = earlier(conns_turn(&sp->conns, now), consider_leaving(sp, now));
 	next = earlier(next, consider_trimming(sp, now));
 	next = earlier(next, users_next(&sp->starts.users));
+	next = earlier(next, secrets_readers_next(&sp->starts.readers));
 	arm(sp, earlier(next, workers_next(&sp->workers)));
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a frame to a worker: the order is admitted, its owner looked up, the process launched. */
+/* From a frame to a worker: the order is admitted, its owner looked up, his secrets read, the process launched. */
 #include "exec/starts.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -14,6 +14,9 @@ struct start {
 	struct frame_start frame;
 	struct payload payload; /* owned */
 	int in, artifact;       /* owned; -1: none */
+	struct starts *all;     /* borrowed */
+	struct user *owner;     /* owned; of one whose secrets are being read */
+	struct secrets_reading *reading; /* owned; NULL: not so */
 	struct start *next;
 };
 
@@ -22,6 +25,8 @@ static void start_free(struct start *s)
 	payload_done(&s->payload);
 	auto_fd_close(&s->in);
 	auto_fd_close(&s->artifact);
+	secrets_reading_free(s->reading);
+	free(s->owner);
 	free(s);
 }
 
@@ -36,19 +41,18 @@ static void refuse(struct starts *st, const struct start *s, enum start_failure 
 	tell(workers_refuse(st->workers, &s->frame, why, error));
 }
 
-/* Who the owner is, is known. */
-static void go(struct starts *st, const struct start *s, const struct user_answer *a)
+static void launch(struct starts *st, const struct start *s, const struct user *owner, struct secrets *secrets)
 {
-	enum start_failure why;
-	struct err e = {};
+	tell(workers_start(st->workers, &(struct worker_start){.frame = &s->frame, .payload = &s->payload, .user = owner,
+		.in = s->in, .artifact = s->artifact, .secrets = secrets}));
+}
 
-	if (!a->user)
-		refuse(st, s, a->failure, a->error);
-	else if (!admit_user(&s->payload.order, a->user, &why, &e))
-		refuse(st, s, why, e.msg);
-	else
-		tell(workers_start(st->workers, &(struct worker_start){.frame = &s->frame, .payload = &s->payload,
-			.user = a->user, .in = s->in, .artifact = s->artifact}));
+static void wait_for_it(struct starts *st, struct start *s /* moved */)
+{
+	s->next = NULL;
+	*st->last = s;
+	st->last = &s->next;
+	st->n++;
 }
 
 static struct start *take(struct starts *st, struct start **at)
@@ -62,28 +66,63 @@ static struct start *take(struct starts *st, struct start **at)
 	return s;
 }
 
+static void on_secrets(struct secrets *secrets, const char *error, void *arg)
+{
+	struct start *s = arg, **at = &s->all->first;
+	struct starts *st = s->all;
+
+	while (*at != s)
+		at = &(*at)->next;
+	take(st, at);
+	if (secrets)
+		launch(st, s, s->owner, secrets);
+	else
+		refuse(st, s, START_SECRET, error);
+	start_free(s);
+}
+
+/* Who the owner is, is known. */
+static void go(struct starts *st, struct start *s /* moved */, const struct user_answer *a)
+{
+	const struct order *o = &s->payload.order;
+	enum start_failure why;
+	struct err e = {};
+
+	if (!a->user) {
+		refuse(st, s, a->failure, a->error);
+	} else if (!admit_user(o, a->user, &why, &e)) {
+		refuse(st, s, why, e.msg);
+	} else if (o->secrets.n && s->frame.part == 0) {
+		s->owner = xcalloc(1, sizeof(*s->owner));
+		*s->owner = *a->user;
+		if (secrets_read(&st->readers, o, s->owner, on_secrets, s, &s->reading, &e)) {
+			wait_for_it(st, s);
+			return;
+		}
+		refuse(st, s, START_TRANSIENT, e.msg);
+	} else {
+		launch(st, s, a->user, NULL);
+	}
+	start_free(s);
+}
+
 static void on_known(uid_t uid, const struct user_answer *a, void *arg)
 {
 	struct starts *st = arg;
 
-	for (struct start **at = &st->first; *at;) {
-		struct start *s;
-
-		if ((uid_t)(*at)->payload.order.uid != uid) {
+	for (struct start **at = &st->first; *at;)
+		if ((uid_t)(*at)->payload.order.uid != uid || (*at)->reading)
 			at = &(*at)->next;
-			continue;
-		}
-		s = take(st, at);
-		go(st, s, a);
-		start_free(s);
-	}
+		else
+			go(st, take(st, at), a);
 }
 
 void starts_init(struct starts *st, const struct starts_options *o)
 {
 	*st = (struct starts){.workers = o->workers, .admission = o->admission,
 		.users = {.ep = o->ep, .workers = o->workers, .fn = on_known, .arg = st,
-			.pam = admission_asks_pam(o->admission)}};
+			.pam = admission_asks_pam(o->admission)},
+		.readers = {.ep = o->ep, .workers = o->workers}};
 	st->last = &st->first;
 }
 
@@ -91,6 +130,7 @@ void starts_done(struct starts *st)
 {
 	starts_drop(st);
 	users_done(&st->users);
+	secrets_readers_done(&st->readers);
 }
 
 static void decide(struct starts *st, struct start *s /* moved */)
@@ -98,13 +138,10 @@ static void decide(struct starts *st, struct start *s /* moved */)
 	struct user_answer a = {.user = admission_self(st->admission)};
 
 	if (!a.user && !users_ask(&st->users, (uid_t)s->payload.order.uid, &a)) {
-		*st->last = s;
-		st->last = &s->next;
-		st->n++;
+		wait_for_it(st, s);
 		return;
 	}
 	go(st, s, &a);
-	start_free(s);
 }
 
 void starts_add(struct starts *st, const struct start_parts *parts)
@@ -114,13 +151,13 @@ void starts_add(struct starts *st, const struct start_parts *parts)
 	struct err e = {};
 
 	*s = (struct start){.frame = *parts->frame, .payload = *parts->payload, .in = parts->in,
-		.artifact = parts->artifact};
+		.artifact = parts->artifact, .all = st};
 	*parts->payload = (struct payload){};
 	if (!admit_order(st->admission, &s->frame, &s->payload, &why, &e)) {
 		refuse(st, s, why, e.msg);
 		start_free(s);
 	} else if (st->n >= WAITING_MAX) {
-		refuse(st, s, START_TRANSIENT, "too many starts wait for the user database");
+		refuse(st, s, START_TRANSIENT, "too many starts wait for the user database, or for secrets");
 		start_free(s);
 	} else {
 		decide(st, s);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts on their way to a process: admitted or refused, and kept while nobody knows yet who their owner is. */
+/* Starts on their way to a process: admitted or refused, and kept while nobody knows yet who their owner is, or his secrets. */
 #pragma once
 #include "exec/frame.h"
 #include "exec/payload.h"
+#include "exec/secrets_read.h"
 #include "exec/users.h"
 #include <stdbool.h>
 
@@ -14,6 +15,7 @@ struct starts {
 	struct workers *workers;           /* borrowed, as is the next */
 	const struct admission *admission;
 	struct users users;
+	struct secrets_readers readers;
 	struct start *first, **last;       /* those that wait */
 	size_t n;
 };

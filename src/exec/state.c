@@ -60,6 +60,7 @@ static const struct state_field worker_fields[] = {
 	NUMBER(worker, output.h.gap_from, COUNT),
 	NUMBER(worker, output.h.gap_to, COUNT),
 	NUMBER(worker, output.told, COUNT),
+	FD_OR_NONE(worker, veil.saved),
 	NUMBER(worker, started_at, COUNT),
 	NUMBER(worker, ended_at, COUNT),
 	NUMBER(worker, died, COUNT),
@@ -180,6 +181,7 @@ static void put_worker(struct worker *w, void *arg)
 	}
 	if (!w->deadline.place)
 		w->deadline.at = 0;
+	veil_save(&w->veil);
 	put(s, STATE_WORKER, w, w->error, w->error ? strlen(w->error) : 0);
 }
 

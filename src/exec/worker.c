@@ -67,6 +67,8 @@ bool workers_fence(struct workers *ws, const struct sandbox_list *profiles, bool
 static void worker_free(struct worker *w)
 {
 	deadline_clear(&w->all->deadlines, &w->deadline);
+	deadline_clear(&w->all->veils, &w->veil.release);
+	veil_done(&w->veil);
 	source_close(&w->exit);
 	source_close(&w->out);
 	output_writer_done(&w->output);
@@ -96,6 +98,7 @@ void workers_done(struct workers *ws)
 	map_done(&ws->by_pid);
 	map_done(&ws->adopted);
 	deadlines_done(&ws->deadlines);
+	deadlines_done(&ws->veils);
 	launcher_free(ws->launcher);
 	sandboxes_free(ws->sandboxes);
 	buf_done(&ws->children_text);
@@ -184,7 +187,7 @@ static enum drained worker_drain(struct worker *w)
 		ssize_t n = read(w->out.fd, w->all->chunk, CHUNK);
 
 		if (n > 0) {
-			output_write(&w->output, w->all->chunk, (size_t)n);
+			veil_write(&w->veil, &w->all->veils, &w->output, w->all->chunk, (size_t)n);
 			continue;
 		}
 		if (n < 0 && errno == EAGAIN)
@@ -294,6 +297,8 @@ static void worker_ended(struct worker *w)
 		w->error = xstrdup("some of its processes could not be ended");
 	group_ended(w);
 	source_close(&w->out);
+	veil_release(&w->veil, &w->all->veils, &w->output);
+	veil_done(&w->veil);
 	output_writer_done(&w->output);
 	deadline_clear(&w->all->deadlines, &w->deadline);
 	w->phase = WORKER_ENDED;
@@ -369,8 +374,9 @@ void workers_stop(struct workers *ws)
 
 usec_t workers_next(const struct workers *ws)
 {
-	usec_t next = deadlines_next(&ws->deadlines);
+	usec_t next = deadlines_next(&ws->deadlines), veil = deadlines_next(&ws->veils);
 
+	next = veil < next ? veil : next;
 	return ws->look_wanted && ws->look_after < next ? ws->look_after : next;
 }
 
@@ -381,6 +387,11 @@ void workers_turn(struct workers *ws)
 
 	while ((d = deadlines_take(&ws->deadlines, now)))
 		worker_due(SOURCE_OWNER(d, struct worker, deadline));
+	while ((d = deadlines_take(&ws->veils, now))) {
+		struct worker *w = SOURCE_OWNER(d, struct worker, veil.release);
+
+		veil_release(&w->veil, &ws->veils, &w->output);
+	}
 	if (ws->look_wanted && now >= ws->look_after)
 		workers_look(ws, now);
 	for (struct worker **at = &ws->ending, *w; (w = *at);) {
@@ -409,6 +420,7 @@ static struct worker *worker_new(struct workers *ws, const struct frame_start *s
 		.grace = s->grace, .exit = {-1, on_exit_ready}, .out = {-1, on_output}, .exit_code = -1,
 		.group = {.dir = -1, .events.fd = -1}};
 	output_writer_init(&w->output, ws->output_dir, s->run, s->attempt, s->output_limit);
+	veil_init(&w->veil);
 	w->same_run = map_get(&ws->by_run, w->run);
 	map_put(&ws->by_run, w->run, w);
 	ws->count++;
@@ -526,6 +538,17 @@ static bool artifact_prepare(const struct workers *ws, int artifact, char **ret_
 	return tree_mount(artifact, ret_mount, e);
 }
 
+static bool secrets_prepare(struct worker *w, const struct worker_start *s, struct secrets_files *ret)
+{
+	int r = s->secrets ? secrets_files_make(ret, s->secrets, w->all->change_user ? s->user : NULL) : 0;
+
+	if (r < 0)
+		not_started(w, START_TRANSIENT, xprintf("could not hand over the secrets: %s", strerror(-r)));
+	else if (s->secrets)
+		veil_put(&w->veil, s->secrets);
+	return r == 0;
+}
+
 static void launch(struct worker *w, const struct worker_start *s, int out)
 {
 	struct workers *ws = w->all;
@@ -535,6 +558,7 @@ static void launch(struct worker *w, const struct worker_start *s, int out)
 	const struct fences *fences;
 	AUTO_TEXT place = NULL;
 	AUTO_FD mount = -1;
+	AUTO_DONE(secrets_files) secrets = {};
 	struct err e = {};
 	char *shell[4];
 
@@ -543,6 +567,8 @@ static void launch(struct worker *w, const struct worker_start *s, int out)
 		not_started(w, START_SANDBOX, xstrdup(e.msg));
 		return;
 	}
+	if (!secrets_prepare(w, s, &secrets))
+		return;
 	if (!artifact_prepare(ws, s->artifact, &place, &mount, &e)) {
 		not_started(w, START_ARTIFACT, xstrdup(e.msg));
 		return;
@@ -554,7 +580,8 @@ static void launch(struct worker *w, const struct worker_start *s, int out)
 				    .path = environ_get(&vars, "PATH"), .cwd = cwd ? cwd : s->user->home,
 				    .cwd_optional = !cwd, .in = s->in >= 0 ? s->in : ws->null,
 				    .cgroup = w->group.dir >= 0 ? &w->group : NULL, .born = ws->groups->births,
-				    .artifact = mount, .artifact_place = place,
+				    .artifact = mount, .artifact_place = mount >= 0 ? place : NULL,
+				    .more = secrets.v, .more_n = secrets.n,
 				    .out = out, .umask = (mode_t)o->umask, .nofile = ws->nofile,
 				    .parent = getpid(), .fences = fences, .home = s->user->home}))
 		worker_watch(w);
@@ -624,6 +651,8 @@ bool workers_adopt(struct workers *ws, const struct worker *from, char *error, s
 	if (w->group.dir >= 0 && cgroup_adopt(ws->groups, &w->group) < 0)
 		return err_set(e, ERR_INVALID, "the control group of run %lld is gone", (long long)w->run);
 	output_writer_adopt(&w->output, ws->output_dir, w->run, w->attempt);
+	if (!veil_adopt(&w->veil, &w->output))
+		return err_set(e, ERR_INVALID, "the secrets of run %lld are gone", (long long)w->run);
 	if (w->phase >= WORKER_RUNNING && w->phase <= WORKER_ENDING)
 		ws->running++;
 	if (w->phase >= WORKER_RUNNING && w->phase < WORKER_ENDING)

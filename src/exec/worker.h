@@ -10,6 +10,7 @@
 #include "exec/deadline.h"
 #include "exec/output.h"
 #include "exec/source.h"
+#include "exec/veil.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/resource.h>
@@ -50,6 +51,7 @@ struct worker {
 	struct source exit, out;     /* pidfd and pipe */
 	struct deadline deadline;    /* by phase: timeout, grace, patience */
 	struct output_writer output;
+	struct veil veil;            /* over its output */
 	usec_t started_at, ended_at; /* realtime */
 	usec_t died;                 /* boottime */
 	int exit_code, term_signal;  /* -1 and 0: none */
@@ -87,6 +89,7 @@ struct workers {
 	struct map by_run, by_pid;          /* by_pid: mains that are not reaped */
 	struct map adopted;                 /* children that came to us when their parents died */
 	struct deadlines deadlines;
+	struct deadlines veils;
 	struct worker *outbox, **outbox_end, *ending, *dead;
 	size_t count, running;              /* known in all; with processes */
 	size_t running_max;                 /* as the limit of open files allows */
@@ -112,6 +115,7 @@ struct worker_start {
 	const struct user *user; /* who it is to be, as admitted */
 	int in;                  /* standard input; -1: /dev/null */
 	int artifact;            /* a directory; -1: none */
+	struct secrets *secrets; /* moved; NULL: none */
 };
 struct worker *workers_start(struct workers *ws, const struct worker_start *s);
 struct worker *workers_refuse(struct workers *ws, const struct frame_start *s, enum start_failure reason,

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What comes back from the process that reads secrets: it is its owner's, who may do with it what he likes. */
+#include "base/buf.h"
+#include "exec/secrets.h"
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct secrets s = {};
+	AUTO_DONE(buf) again = {};
+	size_t at, sum = 0;
+	int error;
+
+	if (!secrets_parse(&s, (const char *)data, size, &error, &at)) {
+		if (s.n)
+			abort();
+		return 0;
+	}
+	for (size_t i = 0; i < s.n; i++)
+		sum += s.v[i].len;
+	if (s.n > SECRETS_MAX || sum > SECRETS_BYTES)
+		abort();
+	secrets_encode(&s, &again); /* one meaning has one form */
+	if (again.len != size || (size && memcmp(again.data, data, size) != 0))
+		abort();
+	secrets_done(&s);
+	return 0;
+}

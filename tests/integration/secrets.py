@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+# Secrets: read as their owner, given to the command alone, hidden in what it writes.
+import base64
+import os
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import Daemon, case, main, wait_until
+from system import System
+
+VALUE = "correct-horse-battery"
+
+
+def put(path, text, mode=0o600, uid=None):
+    with open(path, "w") as f:
+        f.write(text)
+    os.chmod(path, mode)
+    if uid is not None:
+        os.chown(path, uid, uid)
+    return "file:" + path
+
+
+def output(d, run):
+    connection = d.api().connection
+    connection.request("GET", "/v1/runs/%d/output" % run)
+    return connection.getresponse().read().decode()
+
+
+def everywhere(d):
+    """Files below a daemon's directory, and the log, that have the value in them."""
+    found = subprocess.run(["grep", "-rlF", VALUE, d.dir], capture_output=True, text=True).stdout.split()
+    return [f for f in found if not f.endswith("/secret")]
+
+
+@case
+def a_command_has_its_secret_and_nothing_else_has():
+    with Daemon() as d:
+        d.start()
+        secret = put(os.path.join(d.dir, "secret"), VALUE + "\n")
+        # its length shows that it is there; words, variables and names of processes do not have it
+        job = d.add(name="keeper", secrets={"API_KEY": secret, "second": secret}, script=(
+            'wc -c <"$JOBSCHED_SECRET_API_KEY"; cat "$JOBSCHED_SECRET_API_KEY"; cat "$JOBSCHED_SECRET_second" >/dev/null; '
+            'cat "$JOBSCHED_SECRET_API_KEY" "$JOBSCHED_SECRET_API_KEY"; base64 "$JOBSCHED_SECRET_API_KEY"; '
+            'env | grep -c "$(cat "$JOBSCHED_SECRET_API_KEY")"; sleep 0.3; ls /proc/self/fd | wc -l; '
+            'echo x >"$JOBSCHED_SECRET_API_KEY"'))["id"]
+        run = d.wait_final(job)
+        lines = output(d, run["id"]).splitlines()
+        assert lines[0] == str(len(VALUE) + 1), lines
+        assert lines[1:4] == ["***", "***", "***"], lines
+        assert lines[4].startswith("***") and base64.b64encode(VALUE.encode()).decode()[:8] not in lines[4], lines
+        assert lines[5:7] == ["0", "6"], lines  # ls has 0, 1, 2, the two secrets and the directory it reads
+        assert run["exit_code"] != 0 and "cannot create" in lines[7], lines
+        shown = d.jobctl("show", "keeper", "--reveal").stdout + d.jobctl("show", "keeper", "--json", "--reveal").stdout
+        assert secret in shown and VALUE not in shown, shown
+        assert VALUE not in d.jobctl("events").stdout and not everywhere(d), everywhere(d)
+
+
+@case
+def a_secret_that_cannot_be_read_keeps_the_attempt_from_starting_and_blocks_nobody():
+    with Daemon() as d:
+        d.start()
+        os.mkfifo(os.path.join(d.dir, "fifo"))
+        large = put(os.path.join(d.dir, "large"), "x" * 65537)
+        half = put(os.path.join(d.dir, "half"), "x" * 40000)
+        for secrets, why in (({"A": "file:%s/nowhere" % d.dir}, "'A' could not be read from"),
+                             ({"A": "file:%s/fifo" % d.dir}, "'A' is not a regular file"),
+                             ({"A": "file:/"}, "'A' is not a regular file"),
+                             ({"A": "file:/dev/zero"}, "'A' is not a regular file"),
+                             ({"A": large}, "'A' is too large"),
+                             ({"A": half, "B": half}, "'B' is too large")):
+            job = d.add(command=["true"], secrets=secrets)["id"]
+            run = d.wait_final(job)
+            attempt = d.api().get("/v1/runs/%d" % run["id"])["attempts"][0]
+            assert run["state"] == "failed" and attempt["outcome"] == "not_started" and why in attempt["error"], attempt
+        assert d.wait_final(d.add(command=["true"])["id"])["state"] == "succeeded"
+        status, answer = d.api().call("POST", "/v1/jobs", {"command": ["true"], "secrets": {"A": "hunter2"}})
+        assert status == 400 and answer["error"]["field"] == "secrets", answer
+        left = [words for words in d.processes().values() if "--read-secrets" in words]
+        assert not left, left
+
+
+@case
+def a_changed_file_counts_from_the_next_attempt_on():
+    with Daemon() as d:
+        d.start()
+        path = os.path.join(d.dir, "secret")
+        secret = put(path, "first-value")
+        job = d.add(secrets={"A": secret}, retries=1, backoff="fixed:1s",
+                    script='wc -c <"$JOBSCHED_SECRET_A"; [ "$JOBSCHED_ATTEMPT" = 2 ]')["id"]
+        wait_until("it failed once", 30, lambda: d.runs(job) and d.runs(job)[0]["failures"] == 1)
+        put(path, "the second value")
+        run = d.wait_final(job)
+        assert run["state"] == "succeeded" and output(d, run["id"]) == "16\n", output(d, run["id"])
+
+
+@case
+def values_stay_hidden_over_a_change_of_the_spawner_s_program():
+    with Daemon() as d:
+        d.start()
+        go = os.path.join(d.dir, "go")
+        secret = put(os.path.join(d.dir, "secret"), VALUE)
+        # half a secret is on its way when the program changes, the other half comes afterwards
+        job = d.add(secrets={"A": secret}, script=(
+            's=$(cat "$JOBSCHED_SECRET_A"); echo "$s"; printf %%s "${s%%-battery}"; '
+            'while [ ! -e "%s" ]; do sleep 0.05; done; echo "-battery"; echo "again $s"' % go))["id"]
+        wait_until("it runs", 30, lambda: [r for r in d.runs(job) if r["state"] == "running"])
+        pid = d.spawner()
+        os.kill(pid, signal.SIGHUP)
+        wait_until("the program was changed", 30, lambda: "jobsched-spawner" in d.processes().get(pid, ""))
+        time.sleep(0.5)
+        with open(go, "w"):
+            pass
+        run = d.wait_final(job)
+        text = output(d, run["id"])
+        assert "horse" not in text and text.startswith("***\n***") and text.endswith("\nagain ***\n"), text
+        assert not everywhere(d), everywhere(d)
+
+
+@case
+def the_beginning_of_a_secret_does_not_hold_up_a_follower():
+    with Daemon() as d:
+        d.start()
+        secret = put(os.path.join(d.dir, "secret"), VALUE)
+        job = d.add(secrets={"A": secret}, script="printf 'continue? co'; sleep 3")["id"]
+        wait_until("it runs", 30, lambda: [r for r in d.runs(job) if r["state"] == "running"])
+        run = d.runs(job)[0]["id"]
+        wait_until("all is there before the end", 2.5, lambda: output(d, run) == "continue? co")
+
+
+@case
+def files_are_opened_as_the_owner_of_the_job_and_as_nobody_else():
+    with System() as s:
+        s.start()
+        own = "/home/%s/secret"
+        mine = put(own % "alice", VALUE, 0o600, s.uid("alice"))
+        theirs = put(own % "bob", "bob-s-own", 0o600, s.uid("bob"))
+        root = put("/etc/root-secret", "root-s-own", 0o600)
+        team = put("/etc/team-secret", "the-team-s", 0o640)
+        os.chown("/etc/team-secret", 0, s.groups["team"][0])
+        engine = put("/etc/engine-secret", "the-engine-s", 0o600, s.uid("jobsched"))
+        read = 'cat "$JOBSCHED_SECRET_A" | tr a-z A-Z; ls -lL "$JOBSCHED_SECRET_A" | cut -d" " -f1,3'
+        assert s.run_job("alice", "sh", "-c", read, secrets={"A": mine}) == VALUE.upper() + "-r-------- alice\n"
+        assert s.run_job("alice", "sh", "-c", read, secrets={"A": team}).startswith("THE-TEAM-S")
+        for secret in (theirs, root, engine, "file:/etc/shadow"):
+            run = s.wait_final("alice", s.add("alice", command=["cat", "/proc/self/fd/3"], secrets={"A": secret})["id"])
+            attempt = s.attempts("alice", run["id"])[0]
+            assert attempt["outcome"] == "not_started" and "Permission denied" in attempt["error"], attempt
+        assert "Permission denied" not in s.said() or VALUE not in s.said()
+        # another user's processes cannot open it through /proc while the job has it
+        job = s.add("alice", command=["sleep", "20"], secrets={"A": mine})["id"]
+        wait_until("it runs", 30, lambda: [r for r in s.runs("alice", job) if r["state"] == "running"])
+        pid = s.attempts("alice", s.runs("alice", job)[0]["id"])[0]["pid"]
+        assert s.run_as("bob", ["cat", "/proc/%d/fd/3" % pid]).returncode != 0
+        s.jobctl("alice", "cancel", "--running", str(job))
+        assert s.wait_final("alice", job)["state"] == "cancelled"
+
+
+main()
