@@ -296,6 +296,7 @@ static void submit(struct request *r, bool bulk)
 		.max_jobs = l->bulk_jobs,
 		.now = request_now(r),
 		.foreign = !o->user_mode && request_owner(r) != r->who.number,
+		.of_root = !o->user_mode && owner_uid(request_owner(r)) == 0,
 		.uid = request_owner(r),
 		.owner = xstrdup(peer_name(r)),
 		.jobs_limit = peer_jobs_limit(r),

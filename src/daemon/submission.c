@@ -199,6 +199,9 @@ static bool read_job(struct submission *s, size_t i, json_t *o, struct err *e)
 		return false;
 	if (!job_spec_check(&j->spec, e) || (s->foreign && !job_env_check_foreign(&j->spec.env, NULL, e)))
 		return false;
+	if (s->of_root && j->spec.artifact)
+		return err_field(e, "artifact", "a job of root can have no artifact: the daemon that fetches it is not root; "
+						"let another user have the job, or install the program");
 	if (s->jobs[i].if_exists && !j->spec.name)
 		return err_field(e, "if_exists", "only a name can exist already; give the job one");
 	if (j->spec.name || j->key)

@@ -36,6 +36,7 @@ struct submission {
 	void *template_arg;
 	usec_t now;
 	bool foreign;         /* by somebody else than the owner */
+	bool of_root;         /* and the owner is root, of the system's daemon */
 	int64_t uid;          /* the owner's number: core/owner.h */
 	char *owner;          /* owned; must be known before the jobs go to the store */
 	int64_t jobs_limit;

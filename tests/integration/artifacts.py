@@ -169,6 +169,8 @@ def the_system_s_workers_see_it_at_a_fixed_place_and_nobody_can_write_to_it():
         assert "Permission denied" in lines[5], out
         assert s.run_job("bob", "/run/jobsched/artifact/bin/tool", "b", **spec) == "tool says b\n"
         assert not os.listdir("/run/jobsched/artifact"), "it is seen outside of the job"
+        status, answer = s.api("root").call("POST", "/v1/jobs", dict(spec, command=["true"]))
+        assert status == 400 and answer["error"]["field"] == "artifact", answer
         os.chmod(path, 0o640)
         os.chown(path, s.uid("jobsched"), 0)  # the engine could read it, alice could not
         other = dict(spec, artifact="file://" + path)
