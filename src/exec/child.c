@@ -341,7 +341,7 @@ const char *child_stage_name(const struct child_word *w)
 
 bool child_error_transient(int errnum)
 {
-	static const int transient[] = {EAGAIN, ENOMEM, EMFILE, ENFILE, ETXTBSY, EINTR};
+	static const int transient[] = {EAGAIN, ENOMEM, EMFILE, ENFILE, ETXTBSY, EINTR, ETIMEDOUT};
 
 	for (size_t i = 0; i < ELEMENTS(transient); i++)
 		if (transient[i] == errnum)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Turns a prepared command into a process: launched like vfork, set up by a table of steps. */
 #pragma once
+#include "base/clock.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,6 +34,8 @@ struct child_plan {
 	pid_t parent;
 	const struct fences *fences; /* of its sandbox */
 	const char *home;            /* of its owner, for paths of the sandbox */
+	usec_t patience;    /* it is killed when it has not become the command by then; 0: however long it takes */
+	bool aside;         /* in memory of its own, nobody waits: what went wrong it says itself, in its output */
 };
 
 /* What the child wrote before it became the command. */
@@ -52,8 +55,11 @@ struct child {
 	int pidfd;    /* owned */
 	pid_t keeper; /* of its PID namespace, ours to reap, too, and to be killed when 'pid' has ended; 0: none */
 };
-/* Returns when the command runs, or with the reason why not: 0, or -errno of the step *ret_word names. */
+/* Returns when the command runs, or with the reason why not: 0, or -errno of the step *ret_word names. Aside: at once. */
 int child_launch(struct launcher *l, const struct child_plan *p, struct child *ret, struct child_word *ret_word);
+/* Whether it was killed for want of patience, before it was the command; 'began' is when it was launched (boottime). */
+bool child_stalled(const struct child *c, const struct child_plan *p, usec_t began);
+bool child_can_aside(const struct child_plan *p); /* not with a PID namespace: we would not learn who it is */
 void child_reap(struct child *c); /* one that ends by itself, and all that goes with it */
 const char *child_stage_name(const struct child_word *w); /* "exec", "directory" … */
 bool child_error_transient(int errnum); /* worth another try: EAGAIN, ENOMEM … */

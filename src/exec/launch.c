@@ -10,16 +10,20 @@
 #include "exec/procfs.h"
 #include "exec/sandbox.h"
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define STACK_SIZE (128 << 10)
 #define GUARD_SIZE (64 << 10) /* of these, below: a multiple of any page size */
+#define STALL_LOOK_MS 20 /* from the kill to where it can be seen */
 #define LIKE_VFORK (CLONE_VM | CLONE_VFORK)
 
 struct launcher {
@@ -28,6 +32,27 @@ struct launcher {
 };
 
 /* ---- in the child ---- */
+
+/* An owner can hold his program or directory back for as long as he likes. Exec takes the timer away. */
+IN_CHILD static int set_patience(const struct launch *o)
+{
+	const usec_t patience = o->role == LAUNCH_HOST ? 2 * o->plan->patience : o->plan->patience; /* its guest goes first */
+	struct sigevent end = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
+	struct itimerspec at = {.it_value = {.tv_sec = patience / USEC_SEC, .tv_nsec = patience % USEC_SEC * 1000}};
+	int timer;
+
+	if (!patience)
+		return 0;
+	return syscall(SYS_timer_create, CLOCK_MONOTONIC, &end, &timer) < 0 ||
+		syscall(SYS_timer_settime, timer, 0, &at, NULL) < 0 ? errno : 0;
+}
+
+/* The memory is our own, and nobody listens but who reads the output. */
+static void say_failure(const struct launch *o)
+{
+	dprintf(o->plan->out, "jobsched: could not run '%s' (%s): %s\n", o->plan->argv[0], child_stage_name(o->word),
+		strerror(o->word->error));
+}
 
 IN_CHILD static int keeper_main(void *arg)
 {
@@ -73,8 +98,11 @@ IN_CHILD static int child_main(void *arg)
 {
 	const struct launch *o = arg;
 
-	if (child_steps(o))
+	o->word->error = set_patience(o);
+	if (!o->word->error && child_steps(o))
 		o->word->error = make_guests(o);
+	if (o->plan->aside)
+		say_failure(o);
 	syscall(SYS_exit_group, 127);
 	return 127;
 }
@@ -169,7 +197,7 @@ static int take_guests(struct child_word *word, pid_t host, struct child *ret)
 /* The child's number, or -errno. What it makes is born where it is. */
 static pid_t give_birth(struct launcher *l, struct launch *o, int *pidfd)
 {
-	const int flags = LIKE_VFORK | CLONE_PIDFD | (o->plan->fences->namespaces & ~CLONE_NEWPID);
+	const int flags = (o->plan->aside ? 0 : LIKE_VFORK) | CLONE_PIDFD | (o->plan->fences->namespaces & ~CLONE_NEWPID);
 	pid_t pid = -ENOSYS;
 
 	if (o->plan->cgroup && o->plan->born)
@@ -181,13 +209,33 @@ static pid_t give_birth(struct launcher *l, struct launch *o, int *pidfd)
 	return pid < 0 ? -errno : pid;
 }
 
+bool child_can_aside(const struct child_plan *p)
+{
+	return !(p->fences->namespaces & CLONE_NEWPID);
+}
+
+bool child_stalled(const struct child *c, const struct child_plan *p, usec_t began)
+{
+	struct pollfd dead = {.fd = c->pidfd, .events = POLLIN};
+	siginfo_t si = {};
+
+	if (!p->patience || clock_boot(&clock_system) - began < p->patience)
+		return false;
+	if (poll(&dead, 1, STALL_LOOK_MS) != 1 || waitid(P_PIDFD, (id_t)c->pidfd, &si, WEXITED | WNOHANG | WNOWAIT) < 0)
+		return false;
+	return si.si_code == CLD_KILLED && si.si_status == SIGKILL;
+}
+
 int child_launch(struct launcher *l, const struct child_plan *p, struct child *ret, struct child_word *ret_word)
 {
 	struct launch o = {.plan = p, .word = l->word, .stack = l->stack[1] + STACK_SIZE,
 		.role = p->fences->namespaces & CLONE_NEWPID ? LAUNCH_HOST : LAUNCH_ALONE};
+	struct child_word apart = {.stage = STAGE_CLONE}; /* ours stays as it is */
 	int pidfd = -1;
 	pid_t pid;
 
+	if (p->aside)
+		o.word = &apart;
 	find_marks(o.role == LAUNCH_HOST ? p->envp : NULL, o.marks);
 	*l->word = (struct child_word){.stage = STAGE_CLONE};
 	pid = give_birth(l, &o, &pidfd);

@@ -15,6 +15,7 @@
 #include "exec/user.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -26,6 +27,9 @@
 #define CHUNKS_PER_TURN 4               /* of one worker's output, so that a fast writer delays nobody */
 #define DRAIN_PATIENCE USEC_SEC         /* for output that does not stop after the main process has */
 #define LEFT_PATIENCE (5 * USEC_SEC)    /* for killed processes that do not go */
+#define START_PATIENCE (250 * USEC_MSEC) /* for a child to become its command, while all others wait */
+#define ASIDE_PATIENCE (60 * USEC_SEC)   /* while nobody does */
+#define SLOW_LIFE 10                   /* seconds for which a user who has used up the former gets the latter */
 #define STOP_GRACE_MAX (30 * USEC_SEC)
 
 bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawner, struct cgroups *groups, struct err *e)
@@ -97,6 +101,7 @@ void workers_done(struct workers *ws)
 	map_done(&ws->by_run);
 	map_done(&ws->by_pid);
 	map_done(&ws->adopted);
+	map_done(&ws->slow);
 	deadlines_done(&ws->deadlines);
 	deadlines_done(&ws->veils);
 	launcher_free(ws->launcher);
@@ -464,6 +469,8 @@ static char *launch_error(const struct child_word *word, const struct child_plan
 {
 	const char *stage = child_stage_name(word), *cause = strerror(word->error);
 
+	if (word->error == ETIMEDOUT)
+		return xstrdup("what this user runs was held up just now, it is tried again a little later");
 	if (strcmp(stage, "exec") == 0)
 		return xprintf("could not run '%s': %s", p->argv[0], cause);
 	if (strcmp(stage, "artifact") == 0)
@@ -473,14 +480,53 @@ static char *launch_error(const struct child_word *word, const struct child_plan
 	return xprintf("could not start a process (%s): %s", stage, cause);
 }
 
-static bool worker_launch(struct worker *w, const struct child_plan *p)
+/*
+ * Every worker begins in our memory, and we wait until it is the command: that is fast, but for a user who holds his own
+ * program back. It is killed then and begins once more, aside, as do all his workers for a while.
+ */
+static bool slow_uid(struct workers *ws, int64_t uid)
+{
+	int64_t until = (int64_t)(intptr_t)map_get(&ws->slow, uid);
+
+	if (until && until <= clock_boot(&clock_system) / USEC_SEC)
+		map_take(&ws->slow, uid);
+	return until > clock_boot(&clock_system) / USEC_SEC;
+}
+
+static int stalled(struct worker *w, struct child_word *word)
+{
+	*word = (struct child_word){.stage = -1, .error = ETIMEDOUT};
+	log_line(LOG_LEVEL_WARNING, &(struct log_about){.run = w->run}, "the start of run %" PRId64 " was held up", w->run);
+	return -ETIMEDOUT;
+}
+
+static int try_launch(struct worker *w, struct child_plan *p, struct child *ret, struct child_word *word)
+{
+	struct workers *ws = w->all;
+	int64_t uid = p->user ? (int64_t)p->user->uid : 0;
+	usec_t began = clock_boot(&clock_system);
+	int r;
+
+	p->aside = slow_uid(ws, uid);
+	p->patience = p->aside ? ASIDE_PATIENCE : START_PATIENCE;
+	if (p->aside && !child_can_aside(p))
+		return stalled(w, word);
+	r = child_launch(ws->launcher, p, ret, word);
+	if (r < 0 || p->aside || !child_stalled(ret, p, began))
+		return r;
+	child_reap(ret);
+	map_put(&ws->slow, uid, (void *)(intptr_t)(clock_boot(&clock_system) / USEC_SEC + SLOW_LIFE));
+	return try_launch(w, p, ret, word);
+}
+
+static bool worker_launch(struct worker *w, struct child_plan *p)
 {
 	struct child_word word;
 	struct child child;
 	int r;
 
 	w->started_at = clock_now(&clock_system); /* when the launch returns, a short command may be over */
-	r = child_launch(w->all->launcher, p, &child, &word);
+	r = try_launch(w, p, &child, &word);
 	if (r < 0) {
 		not_started(w, reason_of(-r), launch_error(&word, p));
 		return false;

@@ -87,6 +87,7 @@ struct workers {
 	struct sandboxes *sandboxes;
 	struct rlimit nofile;               /* what workers get */
 	struct map by_run, by_pid;          /* by_pid: mains that are not reaped */
+	struct map slow;                    /* uid → when (seconds of boottime) its starts may hold us up again */
 	struct map adopted;                 /* children that came to us when their parents died */
 	struct deadlines deadlines;
 	struct deadlines veils;
