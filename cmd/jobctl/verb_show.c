@@ -18,6 +18,7 @@
 #include "preview.h"
 #include "rows.h"
 #include "run_verb.h"
+#include "show_sandbox.h"
 #include "spec_args.h"
 #include "wire/codec.h"
 #include "words.h"
@@ -319,7 +320,10 @@ static int show_job(struct ctl *c, const struct args *a, const json_t *job, cons
 		e.kind = ERR_INTERNAL;
 		return ctl_fail(&e);
 	}
-	if (args_has(a, "as-command")) {
+	if (args_has(a, "sandbox")) {
+		if (!show_sandbox(c, spec.sandbox, &out, &e))
+			return ctl_fail(&e);
+	} else if (args_has(a, "as-command")) {
 		spec_to_words(&spec, reveal ? NULL : job_env_secret, &out);
 		buf_char(&out, '\n');
 	} else if (args_has(a, "env")) {
@@ -368,13 +372,14 @@ int verb_show(struct ctl *c, const struct args *a)
 	struct err e = {};
 	struct ref ref;
 	char *const *words;
-	bool about_job = args_has(a, "as-command") || args_has(a, "env");
+	int views = args_has(a, "as-command") + args_has(a, "env") + args_has(a, "sandbox");
+	bool about_job = views > 0;
 
 	args_operands(a, &words);
-	if (args_has(a, "as-command") && args_has(a, "env"))
-		err_set(&e, ERR_INVALID, "give either --env or --as-command, not both");
+	if (views > 1)
+		err_set(&e, ERR_INVALID, "give one of --env, --sandbox and --as-command");
 	else if (about_job && !is_text(c))
-		err_set(&e, ERR_INVALID, "--env and --as-command are text, not %s", format_name(c->format));
+		err_set(&e, ERR_INVALID, "--env, --sandbox and --as-command are text, not %s", format_name(c->format));
 	if (e.kind != ERR_NONE || !ref_parse(words[0], &ref, &e) ||
 		(ref.run && !api_run(c, &ref, &run, &e)) ||
 		((!ref.run || about_job) && !api_job(c, &ref, &job, &e)))

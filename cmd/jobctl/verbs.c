@@ -126,6 +126,7 @@ static const struct opt list_opts[] = {
 };
 static const struct opt show_opts[] = {
 	{"env", 0, NULL, "the environment its command gets, one NAME=VALUE a line"},
+	{"sandbox", 0, NULL, "what its sandbox profile takes from it on this machine, in words"},
 	{"as-command", 0, NULL, "the 'jobctl add' command that makes such a job"},
 	{"reveal", 0, NULL, "show values of variables that look like secrets"},
 	{},

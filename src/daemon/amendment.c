@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "core/job_diff.h"
+#include "core/sandbox_offer.h"
 #include "core/schedule_set.h"
 #include "core/slots.h"
 #include "core/zone_cache.h"
@@ -173,6 +174,8 @@ static bool amend(struct amendment *a, const struct job_spec *before, bool resto
 	AUTO_DONE(buf) words = {};
 
 	if (!job_spec_check(&a->spec, e))
+		return false;
+	if (!text_equal(before->sandbox, a->spec.sandbox) && !sandbox_offers_check(a->sandboxes, a->spec.sandbox, e))
 		return false;
 	a->changed = differs(before, &a->spec);
 	if (!a->changed)

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 struct err;
+struct sandbox_offers;
 struct zone_cache;
 
 struct amendment {
@@ -16,6 +17,7 @@ struct amendment {
 	const struct job *job;    /* borrowed: as it is */
 	usec_t now;
 	bool look;                /* the forecast has the next slots, too */
+	const struct sandbox_offers *sandboxes; /* borrowed; NULL: nobody knows which there are */
 
 	/* out */
 	struct job_spec spec;     /* as it will be */

@@ -501,6 +501,11 @@ void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret
 	};
 }
 
+struct sandbox_offers *dispatcher_sandboxes(const struct dispatcher *d)
+{
+	return d && d->spawner ? spawn_client_sandboxes(d->spawner) : NULL;
+}
+
 bool dispatcher_forget_output(struct dispatcher *d, int64_t run, int64_t attempt)
 {
 	if (!d->spawner_ready)

@@ -13,6 +13,7 @@ struct err;
 struct hub;
 struct machine_now;
 struct plan;
+struct sandbox_offers;
 struct sd_event;
 struct spawn_report;
 struct store_thread;
@@ -55,6 +56,9 @@ void dispatcher_machine(const struct dispatcher *d, struct machine_now *ret);
 
 /* No further claims; what is claimed and not started goes back. Running ones go on. */
 void dispatcher_stop(struct dispatcher *d);
+
+/* What the spawner says of its sandbox profiles: a reference; NULL: not heard yet. */
+struct sandbox_offers *dispatcher_sandboxes(const struct dispatcher *d);
 
 struct dispatcher_counts {
 	size_t in_flight;   /* claimed and running here */

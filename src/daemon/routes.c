@@ -129,6 +129,7 @@ const struct route routes[] = {
 		CURSOR, LIMIT}},
 	{"POST", "/v1/jobs/{job}/notify-test", route_notice_test, VERB_NOTIFY, BODY_NONE,
 		"send a test notice to all channels of a job", {}, EVENT_NOTICE_TEST},
+	{"GET", "/v1/sandboxes", route_sandbox_list, VERB_STATUS, BODY_NONE, "the sandbox profiles and what they do", {}},
 	{"GET", "/v1/status", route_status, VERB_STATUS, BODY_NONE, "how the daemon is", {}},
 };
 const size_t routes_count = ELEMENTS(routes);

@@ -86,6 +86,7 @@ void route_job_why(struct request *r);
 void route_event_list(struct request *r);
 void route_notice_list(struct request *r);
 void route_notice_test(struct request *r);
+void route_sandbox_list(struct request *r);
 void route_status(struct request *r);
 void route_db_prune(struct request *r);
 void route_db_backup(struct request *r);

@@ -3,7 +3,9 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "core/sandbox_offer.h"
 #include "daemon/amendment.h"
+#include "daemon/dispatcher.h"
 #include "daemon/hub.h"
 #include "daemon/peer.h"
 #include "daemon/question.h"
@@ -30,6 +32,7 @@ struct order {
 	usec_t now;
 	bool dry_run;
 	int tries;
+	struct sandbox_offers *sandboxes; /* owned */
 	struct job *job;          /* owned */
 	struct amendment a;
 };
@@ -39,6 +42,7 @@ static void order_free(struct order *o)
 	if (!o)
 		return;
 	amendment_done(&o->a);
+	sandbox_offers_free(o->sandboxes);
 	job_free(o->job);
 	json_decref(o->patch);
 	free(o->ref);
@@ -140,7 +144,7 @@ static bool run_amend(struct store *s, struct question *q, struct err *e)
 	job_free(STEAL(o->job));
 	if (!question_job(s, q->scope, o->ref, &o->job, e))
 		return false;
-	o->a = (struct amendment){.job = o->job, .now = o->now, .look = o->dry_run};
+	o->a = (struct amendment){.job = o->job, .now = o->now, .look = o->dry_run, .sandboxes = o->sandboxes};
 	if (!(o->patch ? amendment_merge(&o->a, o->patch, o->zones, e) : restore(s, o, e)) || !check_foreign(o, e))
 		return false;
 	if (o->expect && o->expect != o->job->revision)
@@ -254,6 +258,7 @@ static struct order *order_new(struct request *r)
 	o->by = request_owner(r);
 	o->now = request_now(r);
 	o->dry_run = request_number(r, "dry_run", 0);
+	o->sandboxes = dispatcher_sandboxes(r->context->dispatcher);
 	return o;
 }
 

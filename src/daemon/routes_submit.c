@@ -7,6 +7,7 @@
 #include "core/owner.h"
 #include "core/run.h"
 #include "core/slots.h"
+#include "daemon/dispatcher.h"
 #include "daemon/governor.h"
 #include "daemon/peer.h"
 #include "daemon/question.h"
@@ -301,6 +302,7 @@ static void submit(struct request *r, bool bulk)
 		.owner = xstrdup(peer_name(r)),
 		.jobs_limit = peer_jobs_limit(r),
 		.machine = *governor_machine(r->context->governor),
+		.sandboxes = dispatcher_sandboxes(r->context->dispatcher),
 	};
 	r->body = (struct buf){};
 	if (o->s.dry_run || !o->s.owner || o->s.body.len > LOOP_BODY || submission_needs_store(&o->s)) {

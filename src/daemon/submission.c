@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
+#include "core/sandbox_offer.h"
 #include "core/schedule_set.h"
 #include "core/slots.h"
 #include "core/zone_cache.h"
@@ -32,6 +33,7 @@ void submission_done(struct submission *s)
 	free(s->v);
 	free(s->jobs);
 	free(s->owner);
+	sandbox_offers_free(s->sandboxes);
 	buf_done(&s->body);
 }
 
@@ -216,7 +218,7 @@ static bool prepare_job(struct submission *s, size_t i, json_t *o, struct zone_c
 
 	job_spec_init(&j->spec);
 	new->now = s->now;
-	if (!read_job(s, i, o, e))
+	if (!read_job(s, i, o, e) || !sandbox_offers_check(s->sandboxes, j->spec.sandbox, e))
 		return false;
 	if (!j->spec.tz)
 		j->spec.tz = xstrdup("UTC");

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct err;
+struct sandbox_offers;
 struct schedule_set;
 struct zone_cache;
 
@@ -41,6 +42,7 @@ struct submission {
 	char *owner;          /* owned; must be known before the jobs go to the store */
 	int64_t jobs_limit;
 	struct machine_now machine; /* what conditions will be held against */
+	struct sandbox_offers *sandboxes; /* owned; NULL: nobody knows which there are */
 
 	struct submission_job *v; /* out */
 	struct job_new *jobs;     /* as many; borrows from v */

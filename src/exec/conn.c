@@ -61,11 +61,16 @@ static void conn_close(struct conn *c)
 
 bool conn_send(struct conn *c, const struct frame *f)
 {
+	return conn_send_with(c, f, NULL, 0);
+}
+
+bool conn_send_with(struct conn *c, const struct frame *f, const int *fds, size_t n)
+{
 	int r;
 
 	if (c->source.fd < 0 || c->full)
 		return false;
-	r = frame_send(c->source.fd, f, NULL, 0);
+	r = frame_send(c->source.fd, f, fds, n);
 	if (r == -EAGAIN) {
 		c->full = true; /* and nothing is read from it meanwhile, so that what we owe it stays bounded */
 		r = source_watch(c->all->ep, &c->source, EPOLL_CTL_MOD, EPOLLOUT) < 0 ? -errno : -EAGAIN;
@@ -176,6 +181,7 @@ static void hello(struct conn *c, const struct frame *f)
 	answer.welcome.version = c->version;
 	frame_text(answer.welcome.spawner, sizeof(answer.welcome.spawner), c->all->id);
 	conn_send(c, &answer);
+	c->sandboxes_owed = true;
 }
 
 /* ---- what an engine asks ---- */
@@ -382,7 +388,8 @@ bool conns_adopt(struct conns *cs, const struct state_conn *from, const char *no
 	struct conn *c = xcalloc(1, sizeof(*c));
 
 	*c = (struct conn){.source = {from->fd, on_frames}, .all = cs, .version = from->version,
-		.hello_until = from->hello_until, .full = from->full, .lists = from->lists};
+		.hello_until = from->hello_until, .full = from->full, .lists = from->lists,
+		.sandboxes_owed = from->engine};
 	frame_text(c->node, sizeof(c->node), node);
 	if (from->engine)
 		cs->engine = c;

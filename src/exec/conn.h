@@ -23,6 +23,7 @@ struct conn {
 	usec_t hello_until;    /* boottime */
 	bool full;             /* its socket takes no more: we listen again when it does */
 	unsigned lists;        /* list_done frames owed */
+	bool sandboxes_owed;   /* it has not heard which there are */
 	char node[FRAME_NODE_MAX];
 	struct conn *next_dead;
 };
@@ -48,3 +49,4 @@ void conns_report(struct conns *cs);                  /* what workers have to te
 
 /* A frame to an engine. False: it was not taken, and none will be before the socket says so. */
 bool conn_send(struct conn *c, const struct frame *f);
+bool conn_send_with(struct conn *c, const struct frame *f, const int *fds, size_t n);

@@ -67,6 +67,7 @@ static const struct layout layouts[FRAME_TYPE_MAX] = {
 			NUMBER(ended, output_dropped, 0, INT64_MAX)}},
 	[FRAME_LIST_DONE] = {"list_done", 0, FRAME_FROM_SPAWNER, false, 1, {}, {}},
 	[FRAME_SUPERSEDED] = {"superseded", 0, FRAME_FROM_SPAWNER, false, 1, {}, {}},
+	[FRAME_SANDBOXES] = {"sandboxes", 0, FRAME_FROM_SPAWNER, false, 1, {}, {}},
 };
 _Static_assert(FRAME_HEAD == 8 && sizeof(struct frame_ended) == 14 * 8 + FRAME_TEXT_MAX,
 	"frames have no padding");
@@ -114,6 +115,8 @@ static bool text_valid(const char *s, size_t size)
 
 static size_t fds_expected(const struct frame *f)
 {
+	if (f->type == FRAME_SANDBOXES)
+		return 1;
 	return f->type == FRAME_START ? 1 + (size_t)(f->start.has_stdin != 0) + (size_t)(f->start.has_artifact != 0) : 0;
 }
 

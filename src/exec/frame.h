@@ -2,7 +2,8 @@
 /* What engine and spawner say to each other: one fixed frame per packet of a SOCK_SEQPACKET socket. */
 /*
  * The engine says hello with the versions it speaks and gets a welcome with the one both use from then on
- * (or refused, and the end of the connection). After that:
+ * (or refused, and the end of the connection). It hears at once, and again when that changes, which sandboxes there are (see
+ * core/sandbox_offer.h, in a sealed memfd). After that:
  *   start        is answered by started or not_started, later by ended; a repeated one by what became of the first
  *   list         has for everything that runs, ended for what is not acknowledged, then list_done
  *   ack          the end is recorded: the spawner forgets it
@@ -38,6 +39,7 @@ enum frame_type {
 	FRAME_ENDED,
 	FRAME_LIST_DONE,
 	FRAME_SUPERSEDED,
+	FRAME_SANDBOXES,
 	FRAME_TYPE_MAX
 };
 

@@ -2,6 +2,7 @@
 /* What an engine is told of its workers. */
 #include "base/auto.h"
 #include "exec/conn.h"
+#include "exec/sandbox.h"
 #include "exec/worker.h"
 
 static void started_frame(struct frame *f, const struct worker *w)
@@ -74,11 +75,21 @@ static bool report(struct conn *c, struct worker *w)
 	return true;
 }
 
+static void report_sandboxes(struct conn *c, const struct sandboxes *s)
+{
+	struct frame f;
+
+	frame_init(&f, FRAME_SANDBOXES, c->version);
+	c->sandboxes_owed = !conn_send_with(c, &f, &s->offers, 1);
+}
+
 void conns_report(struct conns *cs)
 {
 	struct worker *w;
 	struct frame f;
 
+	if (cs->engine && !cs->engine->full && cs->engine->sandboxes_owed)
+		report_sandboxes(cs->engine, cs->workers->sandboxes);
 	while (cs->engine && !cs->engine->full && (w = workers_unpost(cs->workers)))
 		if (!report(cs->engine, w)) {
 			if (cs->engine)

@@ -3,7 +3,9 @@
 #include "exec/sandbox.h"
 #include "base/auto.h"
 #include "base/err.h"
+#include "base/io.h"
 #include "base/text.h"
+#include "core/sandbox_offer.h"
 #include "exec/child.h"
 #include "exec/sandbox_landlock.h"
 #include <errno.h>
@@ -148,12 +150,21 @@ static bool prepare(struct sandboxes *s, const struct sandbox_list *profiles, co
 	       sandbox_calls_filter(CALLS_STRICT, false, &s->filters[CALLS_STRICT], e);
 }
 
+static int make_offers(const struct sandboxes *s)
+{
+	AUTO_DONE(buf) text = {};
+
+	for (size_t i = 0; i < s->n; i++)
+		sandbox_offer_print(&s->v[i].profile, s->v[i].usable && !s->v[i].profile.unavailable, s->v[i].missing, &text);
+	return io_memfd_sealed("jobsched-sandboxes", text.data, text.len);
+}
+
 bool sandboxes_open(struct sandboxes **ret, const struct sandbox_list *profiles, bool report, const char *init,
 	struct launcher *l, struct err *e)
 {
 	struct sandboxes *s = xcalloc(1, sizeof(*s));
 
-	*s = (struct sandboxes){.landlock = 0, .ruleset = -1, .network = -1, .init = -1, .self = -1};
+	*s = (struct sandboxes){.landlock = 0, .ruleset = -1, .network = -1, .init = -1, .self = -1, .offers = -1};
 	if (!prepare(s, profiles, init, e)) {
 		sandboxes_free(s);
 		return false;
@@ -166,6 +177,12 @@ bool sandboxes_open(struct sandboxes **ret, const struct sandbox_list *profiles,
 		fences_init(&s->v[i], s, copy);
 		fences_fit(&s->v[i], l);
 		s->v[i].usable |= report;
+	}
+	s->offers = make_offers(s);
+	if (s->offers < 0) {
+		err_errno(e, -s->offers, "could not write down the sandbox profiles");
+		sandboxes_free(s);
+		return false;
 	}
 	*ret = s;
 	return true;
@@ -180,7 +197,7 @@ void sandboxes_free(struct sandboxes *s)
 	free(s->v);
 	for (int i = 0; i < CALLS_MAX; i++)
 		free(s->filters[i].filter);
-	for (const int *fd = (const int[]){s->ruleset, s->network, s->init, s->self, -2}; *fd != -2; fd++)
+	for (const int *fd = (const int[]){s->ruleset, s->network, s->init, s->self, s->offers, -2}; *fd != -2; fd++)
 		if (*fd >= 0)
 			close(*fd);
 	free(s);

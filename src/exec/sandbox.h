@@ -28,6 +28,7 @@ struct sandboxes {
 	int network;               /* the namespace in which there is none; -1: made for each run */
 	int init;                  /* the keeper's program; -1: not there */
 	int self;                  /* our own pidfd, for children that do not see our number */
+	int offers;                /* a sealed memfd: what the engine is told of them */
 	bool user_ns;              /* we are nobody special: other namespaces come with one of users */
 	char uid_map[40], gid_map[40];
 };

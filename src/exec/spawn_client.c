@@ -5,6 +5,7 @@
 #include "base/io.h"
 #include "base/text.h"
 #include "core/plan.h"
+#include "core/sandbox_offer.h"
 #include "exec/frame.h"
 #include "exec/payload.h"
 #include <errno.h>
@@ -29,6 +30,7 @@ struct spawn_client {
 	int fd;
 	uint32_t version;
 	char spawner[64];
+	struct sandbox_offers *sandboxes; /* NULL: not heard of yet */
 	sd_event_source *source;
 	struct outgoing *first, **last;
 	spawn_report_fn *fn;
@@ -252,6 +254,25 @@ static void (*const readers[FRAME_TYPE_MAX])(struct spawn_report *, const struct
 };
 
 /* One frame that passed every check; anything else but -EAGAIN is the end of the connection. */
+static bool take_sandboxes(struct spawn_client *c, int fd, struct err *e)
+{
+	AUTO_DONE(buf) text = {};
+	struct sandbox_offers *offers;
+	size_t size;
+	int r;
+
+	if (!payload_sealed(fd, SANDBOX_OFFERS_MAX, &size, e))
+		return false;
+	r = lseek(fd, 0, SEEK_SET) < 0 ? -errno : io_read_all(fd, &text, size);
+	if (r < 0)
+		return err_errno(e, -r, "could not read the list of sandbox profiles");
+	if (!sandbox_offers_parse(text.data ? text.data : "", text.len, &offers, e))
+		return false;
+	sandbox_offers_free(c->sandboxes);
+	c->sandboxes = offers;
+	return true;
+}
+
 static int receive(struct spawn_client *c, struct frame *f, uint32_t version, struct err *e)
 {
 	int fds[FRAME_FDS_MAX];
@@ -263,10 +284,13 @@ static int receive(struct spawn_client *c, struct frame *f, uint32_t version, st
 	while (r == -ECONNRESET); /* told once; what was sent before is still there */
 	if (r < 0)
 		return r;
-	frame_fds_close(fds, n);
 	if (len == 0)
-		return -EPIPE;
-	return frame_check(f, len, n, FRAME_FROM_SPAWNER, version, e) ? 0 : -EBADMSG;
+		r = -EPIPE;
+	else if (!frame_check(f, len, n, FRAME_FROM_SPAWNER, version, e) ||
+		 (f->type == FRAME_SANDBOXES && !take_sandboxes(c, fds[0], e)))
+		r = -EBADMSG;
+	frame_fds_close(fds, n);
+	return r;
 }
 
 static void report_gone(struct spawn_client *c)
@@ -293,6 +317,8 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *arg)
 	while ((r = receive(c, &f, c->version, NULL)) == 0) {
 		struct spawn_report report;
 
+		if (!readers[f.type])
+			continue;
 		readers[f.type](&report, &f);
 		c->fn(&report, c->arg);
 		if (freed)
@@ -401,7 +427,13 @@ void spawn_client_free(struct spawn_client *c)
 	}
 	if (c->fd >= 0)
 		close(c->fd);
+	sandbox_offers_free(c->sandboxes);
 	free(c);
+}
+
+struct sandbox_offers *spawn_client_sandboxes(const struct spawn_client *c)
+{
+	return sandbox_offers_ref(c->sandboxes);
 }
 
 const char *spawn_client_spawner(const struct spawn_client *c)

@@ -10,6 +10,7 @@
 
 struct err;
 struct plan;
+struct sandbox_offers;
 struct sd_event;
 struct spawn_client;
 
@@ -48,6 +49,7 @@ bool spawn_client_open(struct sd_event *ev /* borrowed */, const char *path, con
 void spawn_client_free(struct spawn_client *c); /* workers keep running */
 AUTO_DEFINE(spawn_client);
 
+struct sandbox_offers *spawn_client_sandboxes(const struct spawn_client *c); /* a reference; NULL: not heard of yet */
 const char *spawn_client_spawner(const struct spawn_client *c); /* the spawner's id */
 
 /* Frames are queued and leave as the socket allows; a failure shows up as SPAWN_GONE. */

@@ -2,6 +2,7 @@
 # What a job can reach under each sandbox profile: a body that tries everything, and honest programs that still work.
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -225,6 +226,37 @@ def what_a_site_writes_applies():
         said = s.run_job("alice", "sh", "-c", "ls -A /tmp | wc -l; python3 -c 'import socket; a = socket.create_server((\"127.0.0.1\", 0));"
                          "socket.create_connection(a.getsockname()); print(\"connected\")'", sandbox="lo", cwd="/")
         assert said == "0\nconnected\n", said
+
+
+@case
+def the_daemon_knows_what_the_spawner_has_and_refuses_the_rest():
+    with prepared() as s:
+        found = {p["name"]: p for p in s.api("bob").get("/v1/sandboxes")["sandboxes"]}
+        assert list(found) == ["compat", "standard", "strict", "data", "lo", "nothing"], found
+        assert [name for name, p in found.items() if not p["available"]] == ["nothing"], found
+        for profile, words in (("nothing", "not for jobs of this site"), ("tight", "there are: compat, standard, strict, data, lo")):
+            status, answer = s.api("alice").call("POST", "/v1/jobs", {"command": ["true"], "sandbox": profile})[:2]
+            assert status == 400 and answer["error"]["field"] == "sandbox" and words in answer["error"]["message"], answer
+        job = s.add("alice", command=["true"], schedule=["manual"], sandbox="data")["id"]
+        said = s.jobctl("alice", "show", str(job), "--sandbox").stdout
+        assert said.startswith("sandbox data\n") and "read-write: /srv/data, %h" in said and "no network" in said, said
+        said = s.jobctl("alice", "set", str(job), "sandbox=tight", check=False)
+        assert said.returncode == 2 and "no sandbox profile 'tight'" in said.stderr, said
+        s.jobctl("alice", "set", str(job), "sandbox=standard")
+        assert "sudo" in s.jobctl("alice", "show", str(job), "--sandbox").stdout
+
+
+@case
+def a_profile_that_goes_away_stops_its_jobs_with_the_reason():
+    with prepared() as s:
+        job = s.add("alice", command=["true"], schedule=["manual"], sandbox="data")["id"]
+        s.write_spawner_conf("require-warrant = none\n")
+        os.kill(s.spawner.pid, signal.SIGHUP)
+        wait_until("the daemon has heard of it", 20, lambda: len(s.api("alice").get("/v1/sandboxes")["sandboxes"]) == 3)
+        s.jobctl("alice", "run", str(job))
+        run = s.wait_final("alice", job)
+        assert "no sandbox profile 'data'" in s.attempts("alice", run["id"])[-1]["error"], s.attempts("alice", run["id"])
+        assert s.jobctl("alice", "show", str(job), "--sandbox", check=False).returncode == 3
 
 
 if __name__ == "__main__":

@@ -231,6 +231,8 @@ static int raw_greeted(void)
 	assert_int_equal(frame_send(fd, &f, NULL, 0), 0);
 	assert_true(raw_next(fd, &f) > 0);
 	assert_int_equal(f.type, FRAME_WELCOME);
+	assert_true(raw_next(fd, &f) > 0);
+	assert_int_equal(f.type, FRAME_SANDBOXES);
 	return fd;
 }
 

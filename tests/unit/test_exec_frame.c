@@ -41,6 +41,11 @@ static void sample(struct frame *f, unsigned type)
 		f->start.run = 1; /* all of these begin with it */
 }
 
+static size_t descriptors_of(unsigned type)
+{
+	return type == FRAME_START || type == FRAME_SANDBOXES;
+}
+
 static bool right(const struct frame *f, size_t len, size_t fds)
 {
 	enum frame_from from = f->type < FRAME_WELCOME ? FRAME_FROM_ENGINE : FRAME_FROM_SPAWNER;
@@ -55,7 +60,7 @@ static void every_type_has_a_right_frame(void **state)
 	(void)state;
 	for (unsigned t = FRAME_HELLO; t < FRAME_TYPE_MAX; t++) {
 		sample(&f, t);
-		assert_true(right(&f, f.size, t == FRAME_START));
+		assert_true(right(&f, f.size, descriptors_of(t)));
 		assert_string_not_equal(frame_type_name(t), "?");
 	}
 	assert_string_equal(frame_type_name(0), "?");
@@ -70,10 +75,10 @@ static void a_frame_of_another_length_is_refused(void **state)
 	for (unsigned t = FRAME_HELLO; t < FRAME_TYPE_MAX; t++)
 		for (size_t len = 0; len <= sizeof(f); len++) {
 			sample(&f, t);
-			assert_true(right(&f, len, t == FRAME_START) == (len == f.size));
+			assert_true(right(&f, len, descriptors_of(t)) == (len == f.size));
 			if (len != f.size) {
 				f.size = (uint32_t)len; /* also when it says so itself */
-				assert_false(right(&f, len, t == FRAME_START));
+				assert_false(right(&f, len, descriptors_of(t)));
 			}
 		}
 }
@@ -91,9 +96,9 @@ static void a_frame_from_the_wrong_side_or_of_no_type_is_refused(void **state)
 		f.type = (uint16_t)t;
 		if (f.type != t)
 			continue;
-		assert_true(frame_check(&f, f.size, t == FRAME_START, FRAME_FROM_ENGINE, f.version, NULL) ==
+		assert_true(frame_check(&f, f.size, descriptors_of(t), FRAME_FROM_ENGINE, f.version, NULL) ==
 			    (known && engine));
-		assert_true(frame_check(&f, f.size, t == FRAME_START, FRAME_FROM_SPAWNER, f.version, NULL) ==
+		assert_true(frame_check(&f, f.size, descriptors_of(t), FRAME_FROM_SPAWNER, f.version, NULL) ==
 			    (known && !engine));
 	}
 }
@@ -131,7 +136,7 @@ static void every_number_has_its_bounds(void **state)
 				break;
 			sample(&f, t);
 			memcpy((char *)&f + at, &lowest, 8);
-			assert_false(right(&f, f.size, t == FRAME_START));
+			assert_false(right(&f, f.size, descriptors_of(t)));
 		}
 	}
 }
@@ -155,7 +160,7 @@ static void texts_must_end_and_hide_nothing(void **state)
 	assert_string_equal(f.not_started.error, "muc");
 }
 
-static void descriptors_come_only_with_a_start(void **state)
+static void descriptors_come_only_with_a_start_or_the_sandboxes(void **state)
 {
 	struct frame f;
 
@@ -163,7 +168,7 @@ static void descriptors_come_only_with_a_start(void **state)
 	for (unsigned t = FRAME_HELLO; t < FRAME_TYPE_MAX; t++)
 		for (size_t n = 0; n <= 2; n++) {
 			sample(&f, t);
-			assert_true(right(&f, f.size, n) == (n == (t == FRAME_START)));
+			assert_true(right(&f, f.size, n) == (n == descriptors_of(t)));
 		}
 	sample(&f, FRAME_START);
 	f.start.has_stdin = 1;
@@ -358,7 +363,7 @@ int main(void)
 		TEST(a_frame_outside_its_place_in_the_talk_is_refused),
 		TEST(every_number_has_its_bounds),
 		TEST(texts_must_end_and_hide_nothing),
-		TEST(descriptors_come_only_with_a_start),
+		TEST(descriptors_come_only_with_a_start_or_the_sandboxes),
 		TEST(the_highest_common_version_is_picked),
 		TEST(frames_and_descriptors_pass_a_socket),
 		TEST(a_payload_comes_back_as_it_went),

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "core/sandbox.h"
+#include "core/sandbox_offer.h"
 #include <string.h>
 
 static struct sandbox_list list;
@@ -159,6 +160,67 @@ static void more_paths_than_any_job_needs_are_refused(void **state)
 	SECTION("many", "more than 32 paths", {"read-write", paths.data});
 }
 
+/* ---- what a spawner says of them ---- */
+
+static struct sandbox_offers *offers_of(const char *text, const char *error)
+{
+	struct sandbox_offers *o = NULL;
+	struct err e = {};
+
+	assert_int_equal(sandbox_offers_parse(text, strlen(text), &o, &e), !error);
+	if (error && !strstr(e.msg, error))
+		assert_string_equal(e.msg, error);
+	return o;
+}
+
+static void what_is_said_of_profiles_is_read_back(void **state)
+{
+	AUTO_DONE(buf) text = {};
+	AUTO(sandbox_offers) *o = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < list.n; i++)
+		sandbox_offer_print(&list.v[i], i != 1, i == 1 ? "landlock (none)" : NULL, &text);
+	o = offers_of(text.data, NULL);
+	assert_int_equal(o->n, 3);
+	assert_string_equal(o->v[2].name, "strict");
+	assert_true(o->v[2].available);
+	assert_null(o->v[2].missing);
+	assert_true(o->v[2].applies.n >= 9);
+	assert_false(o->v[1].available);
+	assert_string_equal(o->v[1].missing, "landlock (none)");
+	assert_int_equal(o->v[0].applies.n, 1);
+}
+
+static void a_list_that_is_none_is_refused(void **state)
+{
+	static const char *const bad[] = {"profile x\n", "profile x maybe\n", "profile ../x yes\n", "applies before\n",
+		"profile x yes\nmissing a\nmissing b\n", "profile x yes\nother word\n", "profile x yes\n\n", "\xff\n"};
+
+	(void)state;
+	for (size_t i = 0; i < ELEMENTS(bad); i++)
+		assert_null(offers_of(bad[i], "a list of sandbox profiles"));
+}
+
+static void a_job_is_refused_with_the_reason_and_what_there_is(void **state)
+{
+	AUTO(sandbox_offers) *o = offers_of("profile standard yes\nprofile tight no\nmissing x (y)\nprofile compat no\n", NULL);
+	static const char *const cases[][2] = {{"other", "there is no sandbox profile 'other' here; there are: standard"},
+		{"tight", "cannot be had here: x (y); choose another"}, {"compat", "is not for jobs of this site"}};
+
+	(void)state;
+	assert_true(sandbox_offers_check(NULL, "anything", NULL));
+	assert_true(sandbox_offers_check(o, NULL, NULL));
+	assert_true(sandbox_offers_check(o, "standard", NULL));
+	for (size_t i = 0; i < ELEMENTS(cases); i++) {
+		struct err e = {};
+
+		assert_false(sandbox_offers_check(o, cases[i][0], &e));
+		assert_non_null(strstr(e.msg, cases[i][1]));
+		assert_string_equal(e.field, "sandbox");
+	}
+}
+
 #define FRESH(name) cmocka_unit_test_setup_teardown(name, up, down)
 
 int main(void)
@@ -173,6 +235,9 @@ int main(void)
 		FRESH(what_makes_no_sense_is_refused_with_the_reason),
 		FRESH(a_path_may_contain_dots_that_lead_nowhere),
 		FRESH(more_paths_than_any_job_needs_are_refused),
+		FRESH(what_is_said_of_profiles_is_read_back),
+		FRESH(a_list_that_is_none_is_refused),
+		FRESH(a_job_is_refused_with_the_reason_and_what_there_is),
 	};
 
 	return RUN_TESTS(tests);
