@@ -62,6 +62,38 @@ static void put_limit(struct buf *out, const json_t *s)
 	buf_char(out, '\n');
 }
 
+/* "you     alice, user; 3 jobs, 1 run now" */
+static void put_you(struct buf *out, const json_t *s)
+{
+	const json_t *you = json_object_get(s, "you");
+	int64_t jobs = member_int(you, "jobs"), running = member_int(you, "running");
+
+	if (!json_is_object(you))
+		return;
+	if (member_text(you, "name"))
+		put_text(out, "you     ", member_text(you, "name"), "");
+	else
+		buf_printf(out, "you     uid %" PRId64, member_int(you, "uid"));
+	put_text(out, ", ", member_text(you, "role"), "");
+	if (text_equal(member_text(you, "role"), "denied"))
+		buf_str(out, ": you may see and stop what you have, and start nothing");
+	buf_printf(out, "; %" PRId64 " job%s, %" PRId64 " running\n", jobs, jobs == 1 ? "" : "s", running);
+}
+
+static void put_totals(struct buf *out, const json_t *s)
+{
+	bool down = json_is_false(json_object_get(s, "spawner_up"));
+
+	if (json_is_object(json_object_get(s, "jobs"))) {
+		put_counts(out, "jobs", json_object_get(s, "jobs"), job_state_at);
+		put_counts(out, "runs", json_object_get(s, "runs"), run_state_at);
+		buf_printf(out, "now     %" PRId64 " in flight, room for %" PRId64 " more%s\n", member_int(s, "in_flight"),
+			member_int(s, "room"), down ? "; the spawner is down" : "");
+	} else if (down) {
+		buf_str(out, "now     the spawner is down\n");
+	}
+}
+
 static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 {
 	const json_t *node = json_object_get(s, "node"), *store = json_object_get(s, "store");
@@ -72,13 +104,10 @@ static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 	put_text(out, "jobschedd ", member_text(s, "version"), "");
 	put_text(out, " on ", member_text(node, "name"), "");
 	buf_printf(out, ", up %s\n", words_duration(uptime, words));
-	put_text(out, "socket  ", c->socket, "\n");
+	put_text(out, "socket  ", c->socket, text_equal(member_text(s, "mode"), "system") ? " (of the system)\n" : "\n");
 	put_text(out, "store   ", member_text(store, "place"), "\n");
-	put_counts(out, "jobs", json_object_get(s, "jobs"), job_state_at);
-	put_counts(out, "runs", json_object_get(s, "runs"), run_state_at);
-	buf_printf(out, "now     %" PRId64 " in flight, room for %" PRId64 " more%s\n",
-		member_int(s, "in_flight"), member_int(s, "room"),
-		json_is_false(json_object_get(s, "spawner_up")) ? "; the spawner is down" : "");
+	put_you(out, s);
+	put_totals(out, s);
 	if (text_equal(member_text(s, "clock"), "wrong"))
 		buf_str(out, "clock   wrong: it says a time before this program was made; nothing is planned until it is set\n");
 	else if (text_equal(member_text(s, "clock"), "unset"))

@@ -103,6 +103,7 @@ const struct query_value *request_query(const struct request *r, const char *nam
 int64_t request_number(const struct request *r, const char *name, int64_t preset);
 const char *request_text(const struct request *r, const char *name); /* NULL: not given */
 int64_t request_scope(const struct request *r); /* whose jobs its verb reaches: a uid, or -1 */
+enum access_role request_role(const struct request *r); /* to what is his own */
 bool request_sees_all(const struct request *r); /* everybody's jobs */
 int64_t request_owner(const struct request *r); /* whose job a submission becomes: core/owner.h */
 usec_t request_now(const struct request *r);

@@ -23,6 +23,7 @@ struct limit_query {
 	enum limit_scope scope;
 	char *ref;       /* owned: as it stood in the path; NULL: all */
 	char *key;       /* owned, result: as the store has it */
+	bool counts;     /* what all users have in it is shown */
 	int status;      /* of the answer */
 	struct op *op;   /* owned: to be sent once the key is known; NULL: none */
 };
@@ -64,7 +65,7 @@ static json_t *rate_to_json(const struct rate *r)
 	return r->n ? json_string(rate_print(r, text)) : json_null();
 }
 
-static json_t *limit_to_json(const struct limit *l, enum limit_scope scope)
+static json_t *limit_to_json(const struct limit *l, const struct limit_query *lq)
 {
 	json_t *o = json_pack("{s:o, s:o, s:I, s:I, s:I}",
 		"max_running", l->running ? json_integer(l->running) : json_null(), "rate", rate_to_json(&l->rate),
@@ -72,7 +73,12 @@ static json_t *limit_to_json(const struct limit *l, enum limit_scope scope)
 	AUTO_TEXT name = NULL;
 	int64_t uid = 0;
 
-	if (scope == LIMIT_QUEUE) {
+	if (lq->scope == LIMIT_QUEUE && !lq->counts) {
+		json_object_set_new(o, "active", json_null());
+		json_object_set_new(o, "queued", json_null());
+		json_object_set_new(o, "jobs", json_null());
+	}
+	if (lq->scope == LIMIT_QUEUE) {
 		json_object_set_new(o, "name", json_text(l->key));
 		json_object_set_new(o, "weight", json_integer(l->weight));
 		return o;
@@ -114,7 +120,7 @@ static bool run_show(struct store *s, struct question *q, struct err *e)
 	if (!store_limits(s, lq->scope, lq->key, &all, e))
 		return false;
 	if (lq->key) {
-		write_one(&q->out, limit_to_json(&all.v[0], lq->scope));
+		write_one(&q->out, limit_to_json(&all.v[0], lq));
 		buf_char(&q->out, '\n');
 		return true;
 	}
@@ -125,7 +131,7 @@ static bool run_show(struct store *s, struct question *q, struct err *e)
 		if (any)
 			buf_char(&q->out, ',');
 		any = true;
-		write_one(&q->out, limit_to_json(&all.v[i], lq->scope));
+		write_one(&q->out, limit_to_json(&all.v[i], lq));
 	}
 	buf_str(&q->out, "]}\n");
 	return true;
@@ -141,6 +147,7 @@ static void show(struct request *r, enum limit_scope scope, const char *ref)
 	struct limit_query *lq = xcalloc(1, sizeof(*lq));
 
 	lq->scope = scope;
+	lq->counts = request_sees_all(r);
 	lq->ref = xstrdup(ref);
 	lq->status = 200;
 	lq->q.run = run_show;
@@ -196,6 +203,7 @@ static void answer_changed(struct request *r, struct change *c, const struct op 
 	}
 	lq = xcalloc(1, sizeof(*lq));
 	lq->scope = op->limit.scope;
+	lq->counts = request_sees_all(r);
 	lq->ref = xstrdup(c->ref);
 	lq->key = STEAL(c->key);
 	lq->status = op->limit.created ? 201 : 200;
@@ -256,6 +264,7 @@ static void change(struct request *r, enum limit_scope scope, struct op *op /* m
 	}
 	lq = xcalloc(1, sizeof(*lq));
 	lq->scope = scope;
+	lq->counts = request_sees_all(r);
 	lq->ref = xstrdup(r->params[0]);
 	lq->op = op;
 	lq->q.run = run_find;

@@ -6,6 +6,7 @@
 #include "core/pause.h"
 #include "daemon/dispatcher.h"
 #include "daemon/governor.h"
+#include "daemon/peer.h"
 #include "daemon/planner.h"
 #include "daemon/question.h"
 #include "daemon/routes.h"
@@ -24,6 +25,8 @@ static const char *const clock_words[] = {
 struct status_query {
 	struct question q;
 	struct store_counts counts;
+	int64_t number;      /* who asks, as an owner */
+	int64_t jobs, active; /* his */
 	json_t *frozen; /* owned: the freeze there is, or null */
 };
 
@@ -32,7 +35,8 @@ static bool run_status(struct store *s, struct question *q, struct err *e)
 	struct status_query *sq = (struct status_query *)q;
 	AUTO_DONE(pause_list) all = {};
 
-	if (!store_counts(s, &sq->counts, e) || !store_pauses(s, -1, &all, e))
+	if (!store_counts(s, &sq->counts, e) || !store_pauses(s, -1, &all, e) ||
+	    !store_owner_counts(s, sq->number, &sq->jobs, &sq->active, e))
 		return false;
 	for (size_t i = 0; i < all.n && !sq->frozen; i++)
 		if (all.v[i].scope == PAUSE_FREEZE)
@@ -79,6 +83,25 @@ static void put_limits(json_t *o, struct governor *g)
 	json_object_set_new(o, "machine", machine);
 }
 
+/* Who asks, as he is seen here. */
+static json_t *you_to_json(const struct request *r, const struct status_query *q)
+{
+	const char *name = peer_who(r);
+
+	return json_pack("{s:o, s:I, s:s, s:I, s:I}", "name", json_text(name), "uid", (json_int_t)r->who.uid, "role",
+		r->context->user_mode ? "owner" : access_role_name(request_role(r)), "jobs", (json_int_t)q->jobs, "running",
+		(json_int_t)q->active);
+}
+
+/* How much there is of everybody's tells what others do. */
+static void hide_totals(json_t *o)
+{
+	static const char *const totals[] = {"jobs", "runs", "in_flight", "room", "next_slot", "backlog", "notices"};
+
+	for (size_t i = 0; i < ELEMENTS(totals); i++)
+		json_object_set_new(o, totals[i], json_null());
+}
+
 static void answer_status(struct request *r, struct question *q)
 {
 	const struct server_context *c = r->context;
@@ -106,6 +129,10 @@ static void answer_status(struct request *r, struct question *q)
 		(json_int_t)counts->notices[NOTICE_WAITING], "failed", (json_int_t)counts->notices[NOTICE_FAILED]));
 	put_limits(o, c->governor);
 	json_object_set(o, "frozen", frozen ? frozen : json_null());
+	json_object_set_new(o, "mode", json_string(c->user_mode ? "user" : "system"));
+	json_object_set_new(o, "you", you_to_json(r, (struct status_query *)q));
+	if (!request_sees_all(r))
+		hide_totals(o);
 	request_answer_json(r, 200, o);
 }
 
@@ -113,6 +140,7 @@ void route_status(struct request *r)
 {
 	struct status_query *s = xcalloc(1, sizeof(*s));
 
+	s->number = request_owner(r);
 	s->q.run = run_status;
 	s->q.then = answer_status;
 	s->q.free = free_status;

@@ -244,6 +244,11 @@ int64_t request_scope(const struct request *r)
 	return access_scope(&r->server->access, &r->who, r->route->verb);
 }
 
+enum access_role request_role(const struct request *r)
+{
+	return access_role(&r->server->access, &r->who, r->who.number);
+}
+
 bool request_sees_all(const struct request *r)
 {
 	return access_scope(&r->server->access, &r->who, VERB_SEE) < 0;

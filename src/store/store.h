@@ -262,6 +262,7 @@ void limit_list_done(struct limit_list *l);
 /* All of them by key, or the one with this key (ERR_NOT_FOUND names what may have been meant). */
 /* The number of an owner (core/owner.h); -1: he has never been here. */
 bool store_owner_find(struct store *s, uint32_t uid, const char *name, int64_t *ret, struct err *e);
+bool store_owner_counts(struct store *s, int64_t number, int64_t *ret_jobs, int64_t *ret_active, struct err *e); /* live ones */
 bool store_owner_named(struct store *s, const char *name, int64_t *ret, struct err *e); /* of several the latest */
 bool store_limits(struct store *s, enum limit_scope scope, const char *key /* NULL: all */, struct limit_list *ret,
 	struct err *e);

@@ -68,3 +68,21 @@ bool store_owner_named(struct store *s, const char *name, int64_t *ret, struct e
 
 	return tx_begin(&tx, s, false, e) && named(s, name, ret, e) && tx_commit(&tx, e);
 }
+
+static bool count(struct store *s, enum count_what what, int64_t number, int64_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_COUNTER_GET, e);
+
+	query_int(&q, what);
+	query_int(&q, number);
+	*ret = query_row(&q) ? query_get_int(&q) : 0;
+	return !q.failed;
+}
+
+bool store_owner_counts(struct store *s, int64_t number, int64_t *ret_jobs, int64_t *ret_active, struct err *e)
+{
+	AUTO_TX tx = {};
+
+	return tx_begin(&tx, s, false, e) && count(s, COUNT_OWNER, number, ret_jobs, e) &&
+	       count(s, COUNT_ACTIVE, number, ret_active, e) && tx_commit(&tx, e);
+}

@@ -30,6 +30,13 @@ def two_users_neither_see_nor_touch_what_the_other_has():
                 "run %d" % run, "run 77").replace("job %d" % job, "job 77").replace("'#%d'" % run, "'#77'")
             assert same == missing.stderr, (words, got.stderr, missing.stderr)
         assert "secret" not in s.jobctl("bob", "list", "--all").stdout + s.jobctl("bob", "runs").stdout
+        seen = s.api("bob").get("/v1/status")
+        assert all(seen[k] is None for k in ("jobs", "runs", "in_flight", "room", "next_slot", "backlog", "notices")), seen
+        assert seen["you"] == {"name": "bob", "uid": s.uid("bob"), "role": "user", "jobs": 0, "running": 0}, seen
+        assert [q["jobs"] for q in s.api("bob").get("/v1/queues")["queues"]] == [None]
+        assert s.api("alice").get("/v1/status")["you"]["jobs"] == 1
+        assert s.api("carol").get("/v1/status")["jobs"]["active"] == 1
+        assert "you     carol, administrator" in s.jobctl("carol", "status").stdout
         assert "secret" in s.jobctl("carol", "list").stdout, "an administrator sees all"
         assert s.jobctl("carol", "log", "#%d" % run).stdout == "my-word\n"
         assert "secret" in s.jobctl("root", "list").stdout
