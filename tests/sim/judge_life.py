@@ -237,7 +237,7 @@ class Judge:
             ok = any(n and t > row["slot"] + n for n in limits) and (word == "expires" or row["attempt"] == 0)
         elif row["state"] == "cancelled":
             ok = run.cancel_asked is not None or (job.cancelled is not None and job.cancelled <= t) or (
-                row["reason"] == "replaced" and any(p.overlap == "replace" for p in job.around(t)) and job.newer_due(row, t))
+                row["reason"] == "replaced" and any(p.overlap == "replace" for p in job.around(t)) and job.newer_due(run, t))
         if not ok:
             self.fault("outcome", "run %d of job %d (%s): %s (%s) at %d does not follow", row["run"], job.id,
                        ", ".join(p.overlap for p in job.around(t)), row["state"], row["reason"], t)
@@ -249,14 +249,14 @@ class Judge:
         if reason in ("paused", "frozen"):
             return row["kind"] == "schedule" and self.pauses.stops(job, t, reason)
         for p in job.around(t):
-            if reason == "overlap" and p.overlap == "replace" and job.newer_due(row, t):
+            if reason == "overlap" and p.overlap == "replace" and job.newer_due(run, t):
                 return True
             if reason == "overlap" and p.overlap == "skip" and job.holders(t, run) >= p.places:
                 return True
             if reason == "limit" and p.overlap == "queue" and job.holders(t, run) >= 1 and (
                     job.waits.count(t) - any(a <= t <= b for a, b, _ in run.waits()) >= p.waiting):
                 return True
-        return reason == "condition" and job.when and job.newer_due(row, t)
+        return reason == "condition" and job.when and job.newer_due(run, t)
 
     # ---- the store's own counts ----
 

@@ -147,10 +147,14 @@ class Job:
         """How many others may have had a place then."""
         return self.holding.count(t) - bool(but.hold and but.hold[0] <= t <= but.hold[1])
 
-    def newer_due(self, row, t):
-        i = bisect.bisect_right(self.slot_keys, row["slot"])
+    def newer_due(self, run, t):
+        """One of a later slot; or one that was due later, as a jitter may be wider than the gap between two slots."""
+        jitter = max(p.jitter for p in self.policies)
+        i = bisect.bisect_right(self.slot_keys, run.row["slot"] - jitter)
         while i < len(self.by_slot) and self.slot_keys[i] <= t:
-            if self.by_slot[i].row["made"] <= t:
+            other = self.by_slot[i]
+            newer = self.slot_keys[i] > run.row["slot"] or other.first_due() > run.first_due()
+            if newer and other.row["made"] <= t:
                 return True
             i += 1
         return False
@@ -168,6 +172,9 @@ class Run:
 
     def claims(self):
         return [e for e in self.events if e["e"] == "claim"]
+
+    def first_due(self):
+        return self.events[0]["due"] if self.events else self.row["due"]
 
     def was_begun(self, t):
         """Waits for a retry then, with the place it had."""
