@@ -3,13 +3,16 @@
 #include "core/clock_trust.h"
 
 #define LATE (5 * USEC_SEC) /* an alarm that comes later than this was slept through */
+#define BOOTING (3 * USEC_MIN) /* who starts later than this after a boot need not wait for what boots with him */
 #define BACK USEC_MIN       /* less is what time servers correct */
 
-enum clock_trust clock_judge(usec_t now, usec_t up, bool synchronised, usec_t wait)
+enum clock_trust clock_judge(usec_t now, usec_t up, usec_t began, bool synchronised, usec_t wait)
 {
 	if (now < CLOCK_FLOOR)
 		return CLOCK_WRONG;
-	return !synchronised && up < wait ? CLOCK_UNSURE : CLOCK_GOOD;
+	if (synchronised || began >= BOOTING)
+		return CLOCK_GOOD;
+	return up - began < wait ? CLOCK_UNSURE : CLOCK_GOOD;
 }
 
 enum clock_jump clock_jump(usec_t seen, usec_t alarm, usec_t now)

@@ -11,8 +11,8 @@ enum clock_trust {
 	CLOCK_UNSURE, /* just booted, and the kernel says that nobody has set it yet */
 	CLOCK_WRONG,  /* before this program was made */
 };
-/* 'up' is the time since boot; after 'wait' of it an unsynchronised clock is taken as it is. */
-enum clock_trust clock_judge(usec_t now, usec_t up, bool synchronised, usec_t wait);
+/* 'up' is the time since boot, 'began' what that was when we began; 'wait' later an unsynchronised clock is taken as it is. */
+enum clock_trust clock_judge(usec_t now, usec_t up, usec_t began, bool synchronised, usec_t wait);
 
 enum clock_jump {
 	JUMP_NONE,

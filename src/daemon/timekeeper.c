@@ -18,6 +18,7 @@
 struct timekeeper {
 	struct timekeeper_options o;
 	enum clock_trust trust;
+	usec_t began;         /* on the clock that does not step */
 	bool started, asking; /* asking: an operation is under way */
 	bool caught_up;
 	bool set_back;
@@ -42,7 +43,7 @@ struct timekeeper *timekeeper_new(const struct timekeeper_options *o)
 {
 	struct timekeeper *t = xcalloc(1, sizeof(*t));
 
-	*t = (struct timekeeper){.o = *o, .alarm = USEC_NEVER};
+	*t = (struct timekeeper){.o = *o, .began = clock_boot(o->clock), .alarm = USEC_NEVER};
 	if (!t->o.synchronised)
 		t->o.synchronised = kernel_synchronised;
 	return t;
@@ -115,7 +116,7 @@ static void judge(struct timekeeper *t, usec_t now)
 	enum clock_trust was = t->trust;
 	char text[RFC3339_MAX];
 
-	t->trust = clock_judge(now, clock_boot(t->o.clock), t->o.synchronised(), t->o.wait);
+	t->trust = clock_judge(now, clock_boot(t->o.clock), t->began, t->o.synchronised(), t->o.wait);
 	if (t->trust == was)
 		return;
 	if (t->trust == CLOCK_WRONG)
@@ -123,7 +124,7 @@ static void judge(struct timekeeper *t, usec_t now)
 			"until it is set", format_rfc3339(now, text));
 	else if (t->trust == CLOCK_UNSURE)
 		log_info("nobody has set the clock since boot; waiting up to %" PRId64 "s for that",
-			(t->o.wait - clock_boot(t->o.clock)) / USEC_SEC);
+			(t->o.wait - (clock_boot(t->o.clock) - t->began)) / USEC_SEC);
 	else
 		log_info("the clock is taken as right: %s", format_rfc3339(now, text));
 }

@@ -15,7 +15,7 @@ struct timekeeper_options {
 	bool (*synchronised)(void);   /* what the kernel says; NULL: ask it */
 	struct store_thread *store;   /* borrowed */
 	struct timetable *timetable;  /* borrowed; asked on the store thread */
-	usec_t wait;                  /* so long after boot an unsynchronised clock is waited for */
+	usec_t wait;                  /* so long an unsynchronised clock is waited for, soon after a boot */
 	void (*on_change)(void *arg); /* it is time to pump again */
 	void *arg;
 };

@@ -236,21 +236,25 @@ static void the_slot_before_is_found_by_looking_back(void **state)
 static void a_clock_is_waited_for_after_a_boot_and_never_believed_before_2025(void **state)
 {
 	static const struct {
-		usec_t now, up;
+		usec_t now, up, began;
 		bool synchronised;
 		enum clock_trust trust;
 	} rows[] = {
-		{CLOCK_FLOOR, 0, true, CLOCK_GOOD},
-		{CLOCK_FLOOR, 0, false, CLOCK_UNSURE},
-		{CLOCK_FLOOR, 30 * SEC - 1, false, CLOCK_UNSURE},
-		{CLOCK_FLOOR, 30 * SEC, false, CLOCK_GOOD},
-		{CLOCK_FLOOR - 1, USEC_DAY, true, CLOCK_WRONG},
-		{0, 0, false, CLOCK_WRONG},
+		{CLOCK_FLOOR, 0, 0, true, CLOCK_GOOD},
+		{CLOCK_FLOOR, 0, 0, false, CLOCK_UNSURE},
+		{CLOCK_FLOOR, 30 * SEC - 1, 0, false, CLOCK_UNSURE},
+		{CLOCK_FLOOR, 30 * SEC, 0, false, CLOCK_GOOD},
+		{CLOCK_FLOOR, 119 * SEC, 90 * SEC, false, CLOCK_UNSURE}, /* the boot took long: the wait begins with us */
+		{CLOCK_FLOOR, 120 * SEC, 90 * SEC, false, CLOCK_GOOD},
+		{CLOCK_FLOOR, 180 * SEC, 180 * SEC, false, CLOCK_GOOD},  /* no time service will come any more */
+		{CLOCK_FLOOR - 1, USEC_DAY, USEC_DAY, true, CLOCK_WRONG},
+		{0, 0, 0, false, CLOCK_WRONG},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ELEMENTS(rows); i++)
-		assert_int_equal(clock_judge(rows[i].now, rows[i].up, rows[i].synchronised, 30 * SEC), rows[i].trust);
+		assert_int_equal(clock_judge(rows[i].now, rows[i].up, rows[i].began, rows[i].synchronised, 30 * SEC),
+			rows[i].trust);
 }
 
 static void a_jump_is_an_alarm_slept_through_or_a_clock_set_back(void **state)
