@@ -61,6 +61,7 @@ static void try_again(const struct retry_policy *p, const struct run_case *c, us
 		SAY(v, "cancelled");
 	} else if (due_at >= run_end(p, c->first_start)) {
 		v->state = RUN_TIMED_OUT;
+		v->dead = p->retries > 0;
 		SAY(v, "run timeout");
 	} else {
 		v->state = RUN_QUEUED;
@@ -75,6 +76,7 @@ static void judge_failure(const struct retry_policy *p, const struct run_case *c
 	v->failure = true;
 	if (c->outcome == ATTEMPT_TIMED_OUT && c->now >= run_end(p, c->first_start)) {
 		v->state = state;
+		v->dead = p->retries > 0;
 		SAY(v, "run timeout");
 		return;
 	}
@@ -128,6 +130,7 @@ static void judge_lost(const struct retry_policy *p, const struct run_case *c, s
 		try_again(p, c, c->now, v);
 	} else {
 		v->state = RUN_LOST;
+		v->dead = p->retries > 0;
 		SAY(v, "lost");
 	}
 }

@@ -195,7 +195,7 @@ def a_killed_spawner_counts_as_a_loss_and_on_lost_fail_ends_it():
         assert (run["state"], run["attempt"], run["failures"], run["lost"]) == ("succeeded", 2, 0, 1), run
         run = d.wait_final(never, 60)
         assert (run["state"], run["attempt"], run["failures"], run["lost"]) == ("lost", 1, 0, 1), run
-        assert run["dead_at"] is None
+        assert run["dead_at"]
         shown = d.jobctl("wait", "#%d" % run["id"], check=False)
         assert shown.returncode == 10 and " lost" in shown.stderr, shown
 
@@ -208,11 +208,11 @@ def the_time_of_a_run_is_for_all_its_attempts():
         hangs = d.add(retries=3, backoff="fixed:300ms", timeout=30, run_timeout=1.5, grace=0.2,
                       command=["sh", "-c", 'trap "" TERM; [ "$JOBSCHED_ATTEMPT" -gt 1 ] || exit 1; sleep 1000'])["id"]
         run = d.wait_final(many)
-        assert (run["state"], run["reason"], run["dead_at"]) == ("timed_out", "run timeout", None), run
+        assert (run["state"], run["reason"], bool(run["dead_at"])) == ("timed_out", "run timeout", True), run
         assert 3 <= run["attempt"] <= 5, run
         assert instant(run["ended_at"]) < instant(run["first_start"]) + 2.2, run
         run = d.wait_final(hangs)
-        assert (run["state"], run["reason"], run["attempt"], run["dead_at"]) == ("timed_out", "run timeout", 2, None), run
+        assert (run["state"], run["reason"], run["attempt"], bool(run["dead_at"])) == ("timed_out", "run timeout", 2, True), run
         assert 1.5 <= instant(run["ended_at"]) - instant(run["first_start"]) < 3, run
         assert outcomes(d, run["id"]) == ["failed", "timed_out"]
 

@@ -350,6 +350,7 @@ class Replay:
             return {"cancelled"}, None
         if policy.run_timeout and self.first_start is not None:
             over = self.first_start + policy.run_timeout
+            self.dead = policy.retries > 0 and e["became"] == "timed_out"
             if e["t"] + low >= over:
                 return {"timed_out"}, None
             if e["t"] + high >= over:
@@ -360,6 +361,7 @@ class Replay:
         policy = self.policy
         self.failures += 1
         if state == "timed_out" and policy.run_timeout and e["t"] >= self.first_start + policy.run_timeout:
+            self.dead = policy.retries > 0
             return {"timed_out"}, None
         if self.failures <= policy.retries:
             return self.again(e, *policy.delay(self.failures))
@@ -383,6 +385,7 @@ class Replay:
             asked = self.run.cancel_asked is not None and self.run.cancel_asked <= e["t"]
             if asked or (policy.rerun and self.lost <= LOST_MAX):
                 return self.again(e, 0, 0)
+            self.dead = policy.retries > 0
             return {"lost"}, None
         action = policy.action(e["code"])
         if action == "ok":

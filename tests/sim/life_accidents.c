@@ -197,7 +197,7 @@ static void pause_what(struct life *l, enum pause_scope scope, int64_t job)
 	op->pause.job = job;
 	*p = (struct pause_order){.scope = scope, .key = key, .uid = uid_of(scope, key), .by_uid = 0, .by_name = (char *)"root", .at = l->now,
 		.spared = (char *)(scope == PAUSE_FREEZE && life_chance(l, 50) ? tags[life_between(l, 0, 2)] : "")};
-	if (life_chance(l, 60))
+	if (life_chance(l, 85))
 		p->until = l->now + life_duration(l, USEC_SEC, 6 * USEC_HOUR);
 	if (life_apply_one(l, op))
 		life_say(l, "pause", "\"scope\":\"%s\",\"key\":\"%s\",\"uid\":%" PRId64 ",\"spared\":\"%s\",\"until\":%" PRId64

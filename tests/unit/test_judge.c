@@ -88,10 +88,12 @@ static const struct row {
 		{RUN_QUEUED, 0, ATTEMPT_LOST, .lost = true, .reason = "rerun 1 of 3 after loss"}},
 	{"a third loss is the last that is forgiven", 0, NULL, 0, false, {ATTEMPT_LOST, .exit_code = -1, .lost = 2},
 		{RUN_QUEUED, 0, ATTEMPT_LOST, .lost = true, .reason = "rerun 3 of 3 after loss"}},
-	{"a fourth is not", 9, NULL, 0, false, {ATTEMPT_LOST, .exit_code = -1, .lost = 3},
+	{"a fourth is not", 0, NULL, 0, false, {ATTEMPT_LOST, .exit_code = -1, .lost = 3},
 		{RUN_LOST, .outcome = ATTEMPT_LOST, .lost = true, .reason = "lost"}},
+	{"a fourth, where retries were asked for, is a dead letter", 9, NULL, 0, false, {ATTEMPT_LOST, .exit_code = -1, .lost = 3},
+		{RUN_LOST, .outcome = ATTEMPT_LOST, .lost = true, .dead = true, .reason = "lost"}},
 	{"on_lost fail", 9, NULL, 0, true, {ATTEMPT_LOST, .exit_code = -1},
-		{RUN_LOST, .outcome = ATTEMPT_LOST, .lost = true, .reason = "lost"}},
+		{RUN_LOST, .outcome = ATTEMPT_LOST, .lost = true, .dead = true, .reason = "lost"}},
 	{"lost after it was asked to end", 0, NULL, 0, false, {ATTEMPT_LOST, .exit_code = -1, .cancel_asked = true},
 		{RUN_CANCELLED, .outcome = ATTEMPT_LOST, .lost = true, .reason = "cancelled"}},
 	{"lost for the fourth time after it was asked to end", 0, NULL, 0, true,
@@ -104,12 +106,14 @@ static const struct row {
 		{RUN_CANCELLED, .outcome = ATTEMPT_LOST, .reason = "cancelled"}},
 
 	{"run timeout: a retry that would begin after it is none", 9, NULL, 130 * USEC_SEC, false,
-		{ATTEMPT_FAILED, .exit_code = 1}, {RUN_TIMED_OUT, .outcome = ATTEMPT_FAILED, .failure = true, .reason = "run timeout"}},
+		{ATTEMPT_FAILED, .exit_code = 1},
+		{RUN_TIMED_OUT, .outcome = ATTEMPT_FAILED, .failure = true, .dead = true, .reason = "run timeout"}},
 	{"run timeout: one that begins just before it is one", 9, NULL, 130 * USEC_SEC + 1, false,
 		{ATTEMPT_FAILED, .exit_code = 1},
 		{RUN_QUEUED, 30 * USEC_SEC, ATTEMPT_FAILED, .failure = true, .reason = "retry 1 of 9 after exit code 1"}},
 	{"run timeout: ends the attempt that runs then, for good", 9, NULL, 100 * USEC_SEC, false,
-		{ATTEMPT_TIMED_OUT, .exit_code = -1}, {RUN_TIMED_OUT, .outcome = ATTEMPT_TIMED_OUT, .failure = true, .reason = "run timeout"}},
+		{ATTEMPT_TIMED_OUT, .exit_code = -1},
+		{RUN_TIMED_OUT, .outcome = ATTEMPT_TIMED_OUT, .failure = true, .dead = true, .reason = "run timeout"}},
 	{"run timeout: says so without retries too", 0, NULL, 100 * USEC_SEC, false,
 		{ATTEMPT_TIMED_OUT, .exit_code = -1}, {RUN_TIMED_OUT, .outcome = ATTEMPT_TIMED_OUT, .failure = true, .reason = "run timeout"}},
 	{"run timeout: retries may be used up first", 1, NULL, 110 * USEC_SEC, false,
@@ -180,7 +184,7 @@ static void a_verdict_is_consistent(void **state)
 		assert_true(v.state != RUN_QUEUED || (!c.cancel_asked && !v.dead && !v.pause && v.due_at >= NOW));
 		assert_true(v.state != RUN_QUEUED || !v.failure || c.failures < p.retries);
 		assert_true(v.state != RUN_QUEUED || !v.lost || c.lost < RUN_LOST_MAX);
-		assert_true(!v.dead || v.state == RUN_FAILED || v.state == RUN_TIMED_OUT);
+		assert_true(!v.dead || v.state == RUN_FAILED || v.state == RUN_TIMED_OUT || v.state == RUN_LOST);
 		assert_true(!p.run_timeout || v.due_at < FIRST + p.run_timeout);
 		n++;
 	}
