@@ -253,13 +253,15 @@ int follow_exit(const json_t *run, bool propagate)
 		const char *state;
 		int code;
 	} codes[] = {
-		{"succeeded", 0}, {"cancelled", EXIT_RUN_CANCELLED}, {"skipped", EXIT_RUN_SKIPPED},
-		{"expired", EXIT_RUN_SKIPPED}, {"timed_out", EXIT_RUN_TIMED_OUT},
+		{"cancelled", EXIT_RUN_CANCELLED}, {"skipped", EXIT_RUN_SKIPPED}, {"expired", EXIT_RUN_SKIPPED},
+		{"timed_out", EXIT_RUN_TIMED_OUT},
 	};
 	const json_t *code = json_object_get(run, "exit_code");
 	int64_t sig = member_int(run, "signal");
 	const char *state = member_text(run, "state");
 
+	if (state && strcmp(state, "succeeded") == 0)
+		return 0; /* whatever its code: --on-exit may call it a success */
 	if (propagate && sig > 0)
 		return 128 + (int)sig;
 	if (propagate && json_is_integer(code) && json_integer_value(code) >= 0)

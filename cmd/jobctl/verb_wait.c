@@ -41,6 +41,14 @@ static int gave_up(const struct waiting *w, const char *what, const struct err *
 	return EXIT_WAIT_TIMEOUT;
 }
 
+/* It was there when we began to wait: only what was planned and not due yet goes. */
+static int taken_back(const char *what)
+{
+	ctl_say("jobctl: '%s' was planned, and has been taken back: its job was changed or paused; 'jobctl why' with the job "
+		"tells what comes now", what);
+	return EXIT_RUN_SKIPPED;
+}
+
 /* All open runs of a job, the oldest first; or the one that follow_find() finds. */
 static int wait_job(struct waiting *w, const struct ref *ref)
 {
@@ -69,9 +77,12 @@ static int wait_job(struct waiting *w, const struct ref *ref)
 		json_auto_t *final = NULL;
 		int one;
 
-		if (!follow_wait(w->c, member_int(json_array_get(open, i), "id"), w->until, &final, &e))
+		if (follow_wait(w->c, member_int(json_array_get(open, i), "id"), w->until, &final, &e))
+			one = over(w, final);
+		else if (e.kind == ERR_NOT_FOUND)
+			one = taken_back(ref->text);
+		else
 			return gave_up(w, ref->text, &e);
-		one = over(w, final);
 		code = code ? code : one;
 	}
 	return code;
@@ -89,9 +100,9 @@ static int wait_operand(struct waiting *w, const char *text)
 		return wait_job(w, &ref);
 	if (!api_run(w->c, &ref, &run, &e))
 		return ctl_fail(&e);
-	if (!follow_wait(w->c, ref.run, w->until, &final, &e))
-		return gave_up(w, text, &e);
-	return over(w, final);
+	if (follow_wait(w->c, ref.run, w->until, &final, &e))
+		return over(w, final);
+	return e.kind == ERR_NOT_FOUND ? taken_back(text) : gave_up(w, text, &e);
 }
 
 int verb_wait(struct ctl *c, const struct args *a)

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "core/job.h"
 #include "core/pause.h"
+#include "daemon/hub.h"
 #include "daemon/peer.h"
 #include "daemon/planner.h"
 #include "daemon/question.h"
@@ -29,6 +30,7 @@ struct wish {
 	int64_t job;              /* found by 'ref' */
 	int64_t scope;            /* of the request: a uid, or -1 */
 	/* while the store works */
+	struct hub *hub;
 	struct ticket *ticket;
 };
 struct wish_query {
@@ -237,6 +239,8 @@ static void on_done(struct op *op, void *arg)
 	struct wish *w = arg;
 	struct request *r = ticket_redeem(w->ticket);
 
+	if (op->ok && w->job && !w->ends)
+		hub_tell(w->hub, w->job, 0, RUN_CANCELLED); /* what was planned ahead is taken back */
 	if (r && !op->ok)
 		request_answer_err(r, &op->err);
 	else if (r && w->job)
@@ -268,6 +272,7 @@ static void send(struct request *r, struct question *q)
 	else
 		op->pause = (struct op_pause){.uid = w->scope, .job = w->job, .pause = w->pause,
 			.limit = w->scope < 0 ? 0 : PAUSES_MAX};
+	w->hub = r->context->hub;
 	w->ticket = request_ticket(r, true);
 	request_act(r, op);
 	store_thread_submit(r->context->store, op);

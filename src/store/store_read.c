@@ -115,13 +115,28 @@ bool store_job_names(struct store *s, int64_t uid, size_t limit, struct strv *re
 	return true;
 }
 
+static bool read_newest(struct store *s, int64_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUN_NEWEST, e);
+
+	if (query_row(&q))
+		*ret = query_get_int(&q);
+	return !q.failed;
+}
+
 bool store_run_get(struct store *s, int64_t uid, int64_t id, struct run **ret, struct err *e)
 {
 	AUTO(run) *run = NULL;
 	AUTO_TX tx = {};
 
-	if (!tx_begin(&tx, s, false, e) || !run_read(s, uid, id, &run, e) || !tx_commit(&tx, e))
+	int64_t newest = 0;
+
+	if (!tx_begin(&tx, s, false, e) || !run_read(s, uid, id, &run, e) ||
+	    (!run && !read_newest(s, &newest, e)) || !tx_commit(&tx, e))
 		return false;
+	if (!run && id > 0 && id < newest)
+		return err_set(e, ERR_NOT_FOUND, "no run %lld, or none any more: one that was planned is taken back when its "
+			"job is changed or paused, and old ones are not kept for ever", (long long)id);
 	if (!run)
 		return err_set(e, ERR_NOT_FOUND, "no run %lld", (long long)id);
 	*ret = STEAL(run);

@@ -140,6 +140,24 @@ setup() {
 	[[ "$output" == *SIGKILL* ]]
 }
 
+@test "wait --propagate passes on no code that is called a success" {
+	job=$(jobctl add --on-exit '0|3=ok' -- 'exit 3')
+	run jobctl wait --propagate "$job"
+	[ "$status" -eq 0 ]
+}
+
+@test "who waits for a planned run that is taken back is told so" {
+	job=$(jobctl add --in 4s -- true)
+	until [ -n "$(jobctl runs "$job" -o name)" ]; do sleep 0.1; done
+	ref=$(jobctl runs "$job" -o name)
+	jobctl wait --timeout 30s "$ref" > "$BATS_TEST_TMPDIR/said" 2>&1 &
+	sleep 0.3
+	jobctl set "$job" in=1h
+	wait $! && status=0 || status=$?
+	[ "$status" -eq 12 ]
+	[[ "$(cat "$BATS_TEST_TMPDIR/said")" == *"taken back"* ]]
+}
+
 @test "wait --timeout gives up with 8" {
 	job=$(jobctl add -- sleep 30)
 	run timeout 5 jobctl wait --timeout 300ms "$job"

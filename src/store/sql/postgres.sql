@@ -1500,6 +1500,9 @@ DELETE FROM meta WHERE key = :key
 SELECT {run_columns} FROM runs LEFT JOIN jobs ON jobs.id = runs.job
 WHERE runs.id = :id AND (:uid < 0 OR runs.uid = :uid)
 
+-- query run_newest() -> id int
+SELECT coalesce(max(id), 0) AS id FROM runs
+
 -- query runs_get(set json) -> {run_row}
 SELECT {run_columns}
 FROM {wanted} JOIN runs ON runs.id = wanted.value::bigint LEFT JOIN jobs ON jobs.id = runs.job

@@ -1485,6 +1485,9 @@ DELETE FROM meta WHERE key = :key
 SELECT {run_columns} FROM runs LEFT JOIN jobs ON jobs.id = runs.job
 WHERE runs.id = :id AND (:uid < 0 OR runs.uid = :uid)
 
+-- query run_newest() -> id int
+SELECT coalesce(max(id), 0) AS id FROM runs
+
 -- query runs_get(set json) -> {run_row}
 SELECT {run_columns}
 FROM json_each(:set) AS wanted CROSS JOIN runs LEFT JOIN jobs ON jobs.id = runs.job
