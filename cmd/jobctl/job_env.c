@@ -81,6 +81,10 @@ static void set_ours(struct strv *env, const json_t *job, const json_t *run, con
 	set(env, xstrdup("JOBSCHED_KEY=<equal for all attempts of a slot>"));
 	set(env, xstrdup("JOBSCHED_FENCE=<grows with every start of the run>"));
 	set(env, xstrdup("JOBSCHED_NODE=<name of the node>"));
+	for (size_t i = 0; i < s->secrets.n; i++)
+		set(env, xprintf("JOBSCHED_SECRET_%.*s=/dev/fd/%zu", (int)strcspn(s->secrets.v[i], "="), s->secrets.v[i], 3 + i));
+	if (s->artifact)
+		set(env, xstrdup("JOBSCHED_ARTIFACT=<directory of the artifact>"));
 	for (size_t i = 0; i < s->env.n; i++)
 		set(env, xstrdup(s->env.v[i]));
 	set(env, xstrdup("JOBSCHED_SPAWNER=<id of the spawner>"));

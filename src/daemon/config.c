@@ -53,6 +53,8 @@ const struct config_key config_keys[] = {
 		"bytes the SQLite store may use before its oldest runs go early; 0 is no limit"},
 	{"output-budget", CONFIG_SIZE, AT(output_budget), 0, INT64_C(1) << 50, INT64_C(5) << 30, true,
 		"bytes of output that are kept in all before the oldest goes; 0 is no limit"},
+	{"output-limit", CONFIG_SIZE, AT(output_limit), 0, INT64_C(1) << 40, INT64_C(1) << 30, true,
+		"bytes of output that are kept of one attempt, whatever a job asks for"},
 	{"artifact-limit", CONFIG_SIZE, AT(artifact_limit), 4096, INT64_C(1) << 50, INT64_C(1) << 30, true,
 		"bytes of one artifact, as it is fetched and when it is unpacked"},
 	{"artifact-budget", CONFIG_SIZE, AT(artifact_budget), 0, INT64_C(1) << 50, INT64_C(4) << 30, true,

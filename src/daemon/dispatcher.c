@@ -167,6 +167,8 @@ void dispatcher_start_flight(struct dispatcher *d, struct flight *f)
 		.store_id = store_thread_store_id(d->o.store), .params = &params});
 	plan.timeout = timeout;
 	plan.tree = tree;
+	if (plan.output_limit > d->output_max)
+		plan.output_limit = d->output_max;
 	if (spawn_client_start(d->spawner, &plan, &e))
 		return;
 	if (e.kind == ERR_BUSY) {
@@ -326,6 +328,11 @@ void dispatcher_due_is(struct dispatcher *d, usec_t next_due)
 void dispatcher_set_max_running(struct dispatcher *d, size_t max_running)
 {
 	d->max_running = max_running;
+}
+
+void dispatcher_set_output_max(struct dispatcher *d, int64_t bytes)
+{
+	d->output_max = bytes;
 }
 
 void dispatcher_set_owner_max(struct dispatcher *d, size_t owner_max)

@@ -49,6 +49,7 @@ void dispatcher_due_is(struct dispatcher *d, usec_t next_due);
 /* Claims what is due if there is room. Returns when to call again; USEC_NEVER: after the next event. */
 usec_t dispatcher_pump(struct dispatcher *d);
 void dispatcher_set_max_running(struct dispatcher *d, size_t max_running);
+void dispatcher_set_output_max(struct dispatcher *d, int64_t bytes);  /* kept of one attempt */
 void dispatcher_set_owner_max(struct dispatcher *d, size_t owner_max); /* of one owner at a time; 0: no such limit */
 /* What conditions are held against from now on; until the first call nothing is known. */
 void dispatcher_machine_is(struct dispatcher *d, const struct machine_now *m);

@@ -14,6 +14,7 @@ struct dispatcher {
 	sd_event *ev;                    /* borrowed */
 	struct flights flights;
 	size_t max_running, owner_max;
+	int64_t output_max;              /* bytes */
 	struct machine_now machine;
 	usec_t next_due, not_before;
 	bool claiming, stopped;

@@ -231,6 +231,7 @@ static void take_over_config(struct engine *g, const struct config *fresh)
 	timekeeper_set_wait(g->timekeeper, g->o.config->time_sync_wait * USEC_SEC);
 	rules = rules_of(g);
 	governor_set(g->governor, &rules);
+	dispatcher_set_output_max(g->dispatcher, g->o.config->output_limit);
 	artifacts_set_limits(g->artifacts, g->o.config->artifact_limit, g->o.config->artifact_budget,
 		g->o.config->artifact_timeout * USEC_SEC);
 	keep = retention_of(g->o.config);
@@ -471,6 +472,7 @@ static bool start_parts(struct engine *g, struct err *e)
 	dispatcher.artifacts = g->artifacts;
 	if (!dispatcher_new(g->ev, &dispatcher, &g->dispatcher, e))
 		return false;
+	dispatcher_set_output_max(g->dispatcher, g->o.config->output_limit);
 	rules = rules_of(g);
 	g->governor = governor_new(&clock_system, g->dispatcher, &rules);
 	if (!start_notifier(g, e) || !dispatcher_start(g->dispatcher, e))

@@ -110,6 +110,16 @@ def output_survives_restarts_of_the_engine_and_of_the_spawner_s_program():
 
 
 @case
+def no_job_keeps_more_output_than_the_daemon_allows():
+    with Daemon(config="output-limit = 100K\n") as d:
+        d.start()
+        for asked, kept in ((1 << 30, 100 << 10), (50 << 10, 50 << 10)):
+            run = d.wait_final(d.add(command=["head", "-c", "300000", "/dev/zero"], output_limit=asked)["id"])
+            attempt = d.api().get("/v1/runs/%d" % run["id"])["attempts"][0]
+            assert attempt["output_bytes"] == 300000 and attempt["output_dropped"] == 300000 - kept, attempt
+
+
+@case
 def a_job_finishes_while_the_engine_stands_still():
     with Daemon() as d:
         d.start()

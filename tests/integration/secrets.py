@@ -55,6 +55,7 @@ def a_command_has_its_secret_and_nothing_else_has():
         assert run["exit_code"] != 0 and "cannot create" in lines[7], lines
         shown = d.jobctl("show", "keeper", "--reveal").stdout + d.jobctl("show", "keeper", "--json", "--reveal").stdout
         assert secret in shown and VALUE not in shown, shown
+        assert "\nJOBSCHED_SECRET_API_KEY=/dev/fd/3\n" in d.jobctl("show", "keeper", "--env").stdout
         assert VALUE not in d.jobctl("events").stdout and not everywhere(d), everywhere(d)
 
 
