@@ -18,7 +18,7 @@
 
 #define CLAIM_MAX 512                  /* runs in one claim */
 #define STARTED_DELAY (20 * USEC_MSEC) /* short jobs end before, and their start needs no write of its own */
-#define HOLD_MAX 32                    /* runs claimed ahead of room: more than end during a commit */
+#define HOLD_MAX 64                    /* runs claimed ahead of room: more than end during a commit */
 #define STARTING_MAX 64                /* starts that wait in the spawner: whoever comes next waits behind them */
 #define HOLD_TIME (200 * USEC_MSEC)    /* when nothing ends for so long, what is held goes back */
 #define SPAWN_RETRY_MIN (100 * USEC_MSEC)

@@ -114,9 +114,11 @@ void timekeeper_start(struct timekeeper *t, usec_t last_seen)
 static void judge(struct timekeeper *t, usec_t now)
 {
 	enum clock_trust was = t->trust;
+	usec_t up = clock_boot(t->o.clock);
 	char text[RFC3339_MAX];
 
-	t->trust = clock_judge(now, clock_boot(t->o.clock), t->began, t->o.synchronised(), t->o.wait);
+	/* judged with every run, so the kernel is not asked when its word cannot matter any more */
+	t->trust = clock_judge(now, up, t->began, up - t->began >= t->o.wait || t->o.synchronised(), t->o.wait);
 	if (t->trust == was)
 		return;
 	if (t->trust == CLOCK_WRONG)
