@@ -216,6 +216,18 @@ static usec_t seconds(const json_t *o, const char *key)
 	return (usec_t)(json_number_value(json_object_get(o, key)) * USEC_SEC);
 }
 
+/* Of devices, and only where a control group has counted. */
+static void put_io(struct buf *line, const json_t *a)
+{
+	int64_t in = member_int(a, "io_read"), out = member_int(a, "io_written");
+	char words[WORDS_MAX];
+
+	if (in)
+		buf_printf(line, ", read %s", words_size(in, words));
+	if (out)
+		buf_printf(line, ", wrote %s", words_size(out, words));
+}
+
 static void put_attempt(struct buf *out, const json_t *a)
 {
 	usec_t from = member_time(a, "started_at"), to = member_time(a, "ended_at");
@@ -236,6 +248,7 @@ static void put_attempt(struct buf *out, const json_t *a)
 		buf_printf(&line, ", CPU %s", words_duration(cpu, words));
 	if (member_int(a, "max_rss"))
 		buf_printf(&line, ", memory %s", words_size(member_int(a, "max_rss"), words));
+	put_io(&line, a);
 	buf_printf(&line, ", output %s", words_size(member_int(a, "output_bytes"), words));
 	if (member_int(a, "output_dropped"))
 		buf_printf(&line, " (%s not kept)", words_size(member_int(a, "output_dropped"), words));

@@ -367,8 +367,28 @@ static void say_ready(int *fd, int code)
 	*fd = -1;
 }
 
+/* What root allows all runs of one owner together. */
+static bool limit_owners(struct cgroups *g, const struct authority *who, struct err *e)
+{
+	const struct spawner_conf *c = who ? &who->conf : NULL;
+	unsigned wanted, there = cgroups_on(g) ? g->controllers : 0;
+
+	if (!c)
+		return true;
+	g->owner_limits = (struct cgroup_limits){.memory = c->owner_memory, .cpu = c->owner_cpu, .pids = c->owner_pids};
+	wanted = (c->owner_memory ? CGROUP_MEMORY : 0U) | (c->owner_cpu ? CGROUP_CPU : 0U) | (c->owner_pids ? CGROUP_PIDS : 0U);
+	if (!(wanted & ~there))
+		return true;
+	err_set(e, ERR_REFUSED, "spawner.conf limits owners, and there are no control groups here that do all of that; "
+				"delegate them to the service (Delegate=yes), or set limit-missing = report");
+	if (c->limit_missing == MISSING_REFUSE)
+		return false;
+	log_warning("%s", e->msg);
+	return true;
+}
+
 /* Several spawners may share a place; the runtime directory is what tells them apart. */
-static bool open_groups(const struct options *o, struct cgroups *ret, struct err *e)
+static bool open_groups(const struct options *o, const struct authority *who, struct cgroups *ret, struct err *e)
 {
 	AUTO_TEXT real = realpath(o->runtime_dir, NULL);
 	const char *of = real ? real : o->runtime_dir;
@@ -384,7 +404,7 @@ static bool open_groups(const struct options *o, struct cgroups *ret, struct err
 		return false;
 	if (cgroups_on(ret))
 		log_info("runs have control groups in '%s'", ret->path);
-	return true;
+	return limit_owners(ret, who, e);
 }
 
 /* Serves until it is time to leave. */
@@ -427,7 +447,7 @@ static int serve(const struct options *o, int *ready)
 		log_error("%s", e.msg);
 		return e.kind == ERR_CONFLICT ? EXIT_UNAVAILABLE : EXIT_FAILURE;
 	}
-	if (!succeed(o->state_dir, id, &e) || !open_groups(o, &groups, &e) || !listen_at(o->runtime_dir, who, &sock, &e)) {
+	if (!succeed(o->state_dir, id, &e) || !open_groups(o, who, &groups, &e) || !listen_at(o->runtime_dir, who, &sock, &e)) {
 		log_error("%s", e.msg);
 		return EXIT_FAILURE;
 	}
@@ -455,7 +475,7 @@ static int serve_on(const struct options *o)
 		return EXIT_FAILURE;
 	}
 	h = state_head(state);
-	if (!cgroups_resume(&groups, h->groups, h->groups_next, &e)) {
+	if (!cgroups_resume(&groups, h->groups, h->groups_next, &e) || !limit_owners(&groups, who, &e)) {
 		log_error("%s", e.msg);
 		state_free(state);
 		return EXIT_FAILURE;

@@ -2,6 +2,7 @@
 /* Jobs: their states, their memory, and the rules that span several fields. */
 #include "core/job.h"
 #include "base/err.h"
+#include "core/limits.h"
 #include "core/params.h"
 #include <string.h>
 
@@ -97,7 +98,7 @@ bool job_spec_check(const struct job_spec *s, struct err *e)
 		return err_field(e, "sha256", "an artifact needs its SHA-256, so that nothing else can be run in its place");
 	if (s->sha256 && !s->artifact)
 		return err_field(e, "artifact", "'sha256' is the sum of an artifact, and there is none");
-	if (!job_command_fits(&s->command, e) || !params_check(s, &s->params, e))
+	if (!limits_check(s, 0, e) || !job_command_fits(&s->command, e) || !params_check(s, &s->params, e))
 		return false;
 	return s->params.n == 0 || params_of_run(s, NULL, &values, e);
 }

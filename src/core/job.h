@@ -39,6 +39,12 @@ struct job_spec {
 	int64_t priority;       /* higher goes first */
 	usec_t timeout;         /* per attempt; 0: none */
 	usec_t grace;           /* between SIGTERM and SIGKILL */
+	int64_t mem;            /* bytes of memory all its processes may have; 0: any */
+	char *cpu;              /* share of processors; NULL: any */
+	int64_t pids;           /* processes at a time; 0: any */
+	int64_t nice;
+	char *ionice;           /* NULL: as the machine has it */
+	struct strv limits;     /* NAME=N, of each of its processes */
 	int64_t output_limit;   /* bytes kept of the output: a tenth from its start, the rest from its end */
 
 	/* policies; the grammars are in core/policy.h, NULL is the default */

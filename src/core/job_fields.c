@@ -2,6 +2,7 @@
 /* The table of what can be asked of a job: JSON, command line, 'show' and help all read it. */
 #include "base/err.h"
 #include "core/job.h"
+#include "core/limits.h"
 #include "core/params.h"
 #include "core/policy.h"
 #include "core/sandbox.h"
@@ -119,6 +120,28 @@ static bool check_template(const char *name, struct err *e)
 	return job_name_check(name, e) || err_field(e, "template", "the template '%.128s' has no valid name", name);
 }
 
+static bool check_cpu(const char *text, struct err *e)
+{
+	int64_t percent;
+
+	return limit_cpu_parse(text, &percent, e);
+}
+
+static bool check_ionice(const char *text, struct err *e)
+{
+	int64_t level;
+
+	return limit_ionice_parse(text, &level, e);
+}
+
+static bool check_limit(const char *pair, struct err *e)
+{
+	int64_t value;
+	int resource;
+
+	return limit_resource_parse(pair, &resource, &value, e);
+}
+
 static bool check_param(const char *pair, struct err *e)
 {
 	const char *eq = strchr(pair, '=');
@@ -227,6 +250,18 @@ const struct job_field job_fields[] = {
 	{.name = "grace", .type = FIELD_DURATION, .offset = AT(grace), .min = 0, .max = USEC_HOUR,
 		.preset = 10 * USEC_SEC, .flag = "grace", .arg = "DURATION",
 		.help = "time between SIGTERM and SIGKILL"},
+	{.name = "mem", .type = FIELD_SIZE, .offset = AT(mem), .max = LIMIT_MEMORY_MAX, .flag = "mem", .arg = "SIZE",
+		.help = "memory that a run may use, all its processes together"},
+	{.name = "cpu", .type = FIELD_TEXT, .offset = AT(cpu), .min = 1, .max = 16, .flag = "cpu", .arg = "SHARE",
+		.check = check_cpu, .help = "share of processors that a run may use: 50% of one, or 1.5 of them"},
+	{.name = "pids", .type = FIELD_INT, .offset = AT(pids), .max = LIMIT_PIDS_MAX, .flag = "pids", .arg = "N",
+		.help = "processes and threads that a run may have at a time"},
+	{.name = "nice", .type = FIELD_INT, .offset = AT(nice), .max = LIMIT_NICE_MAX, .flag = "nice", .arg = "N",
+		.help = "0 to 19; the higher, the more others go first"},
+	{.name = "ionice", .type = FIELD_TEXT, .offset = AT(ionice), .min = 1, .max = 16, .flag = "ionice",
+		.arg = "idle|best-effort[:N]", .check = check_ionice, .help = "how soon its input and output is served"},
+	{.name = "limits", .type = FIELD_MAP, .offset = AT(limits), .max = 16, .flag = "limit", .arg = "NAME=N",
+		.check = check_limit, .help = "limit of each of its processes, as nofile=1024 or fsize=1G; repeatable"},
 	{.name = "output_limit", .type = FIELD_SIZE, .offset = AT(output_limit), .min = 0,
 		.max = INT64_C(1) << 40, .preset = 10 * 1024 * 1024, .flag = "output-limit", .arg = "SIZE",
 		.help = "bytes of output kept: a tenth from its start, the rest from its end"},

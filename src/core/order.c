@@ -3,6 +3,7 @@
 #include "core/order.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "core/limits.h"
 #include "core/sandbox.h"
 #include <string.h>
 
@@ -82,6 +83,13 @@ const struct order_field order_fields[] = {
 	{.tag = 10, .type = ORDER_LIST, .name = "notices", .offset = AT(notices), .min = 1, .max = WORD_MAX, .count = 8},
 	{.tag = 11, .type = ORDER_TEXT, .name = "sandbox", .offset = AT(sandbox), .min = 1, .max = SANDBOX_NAME_MAX - 1,
 		.check = check_sandbox},
+	{.tag = 20, .type = ORDER_INT, .name = "mem", .offset = AT(mem), .max = LIMIT_MEMORY_MAX},
+	{.tag = 21, .type = ORDER_INT, .name = "cpu", .offset = AT(cpu), .max = LIMIT_CPU_MAX},
+	{.tag = 22, .type = ORDER_INT, .name = "pids", .offset = AT(pids), .max = LIMIT_PIDS_MAX},
+	{.tag = 23, .type = ORDER_INT, .name = "nice", .offset = AT(nice), .max = LIMIT_NICE_MAX},
+	{.tag = 24, .type = ORDER_INT, .name = "ionice", .offset = AT(ionice), .max = LIMIT_IONICE_IDLE},
+	{.tag = 25, .type = ORDER_LIST, .name = "limits", .offset = AT(limits), .min = 3, .max = 64, .count = 16,
+		.check = limit_resource_plain},
 	{.tag = 40, .type = ORDER_LIST, .name = "secrets", .offset = AT(secrets), .min = 8, .max = 4200, .count = 16,
 		.check = check_secret},
 	{.tag = 41, .type = ORDER_TEXT, .name = "artifact", .offset = AT(artifact), .min = 1, .max = 2048, .check = check_url},

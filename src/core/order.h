@@ -21,6 +21,9 @@ struct order {
 	char *cwd;              /* NULL: the owner's home, or / with a note if that fails */
 	int64_t umask;
 	struct blob stdin_hash; /* SHA-256 of the standard input; absent: /dev/null */
+	int64_t mem, cpu, pids; /* bytes, percent of a processor, number; 0: any */
+	int64_t nice, ionice;   /* ionice as limit_ionice_parse() gives it; 0: as it is */
+	struct strv limits;     /* NAME=N, as limit_resource_print() writes it */
 	struct strv notices;    /* commands of exec: channels, each run by /bin/sh -c */
 	char *sandbox;          /* the name of a profile; NULL: SANDBOX_PRESET */
 	struct strv secrets;    /* NAME=file:/path, read as the owner */

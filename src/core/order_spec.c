@@ -2,6 +2,7 @@
 /* From a job's spec to its order; who asks for a warrant and who starts the job get the same bytes. */
 #include "base/sha256.h"
 #include "core/job.h"
+#include "core/limits.h"
 #include "core/order.h"
 #include "core/params.h"
 #include "core/policy.h"
@@ -29,6 +30,24 @@ static void list_notices(struct order *o, const struct strv *channels)
 	}
 }
 
+/* All were checked when the job came in; what does not parse now limits nothing, and cannot be there. */
+static void take_limits(struct order *o, const struct job_spec *s)
+{
+	o->mem = s->mem;
+	o->pids = s->pids;
+	o->nice = s->nice;
+	if (s->cpu)
+		(void)limit_cpu_parse(s->cpu, &o->cpu, NULL);
+	if (s->ionice)
+		(void)limit_ionice_parse(s->ionice, &o->ionice, NULL);
+	for (size_t i = 0; i < s->limits.n; i++) {
+		char *plain = limit_resource_print(s->limits.v[i]);
+
+		if (plain)
+			strv_take(&o->limits, plain);
+	}
+}
+
 void order_from_spec(struct order *o, const struct order_source *from)
 {
 	const struct job_spec *s = from->spec;
@@ -40,6 +59,7 @@ void order_from_spec(struct order *o, const struct order_source *from)
 	o->cwd = xstrdup(s->cwd);
 	o->umask = s->umask;
 	o->sandbox = xstrdup(s->sandbox);
+	take_limits(o, s);
 	params_merge(&s->params, from->params, &o->params);
 	if (s->script) {
 		strv_add(&o->argv, "/bin/sh");

@@ -103,6 +103,7 @@ struct attempt {
 	int64_t exit_code, term_signal;
 	usec_t cpu_user, cpu_system;
 	int64_t max_rss;          /* bytes */
+	int64_t io_read, io_written; /* bytes; -1: not known */
 	int64_t output_bytes;     /* written by the command */
 	int64_t output_dropped;   /* of these, not kept */
 	char *error;              /* why it did not start, or what else went wrong; NULL: nothing */

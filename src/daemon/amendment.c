@@ -3,6 +3,7 @@
 #include "daemon/amendment.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "core/limits.h"
 #include "core/job_diff.h"
 #include "core/sandbox_offer.h"
 #include "core/schedule_set.h"
@@ -173,7 +174,7 @@ static bool amend(struct amendment *a, const struct job_spec *before, bool resto
 	AUTO_DONE(reading) r = {.before = before, .restored = restored};
 	AUTO_DONE(buf) words = {};
 
-	if (!job_spec_check(&a->spec, e))
+	if (!job_spec_check(&a->spec, e) || (!restored && !limits_check(&a->spec, a->limits_refused, e)))
 		return false;
 	if (!text_equal(before->sandbox, a->spec.sandbox) && !sandbox_offers_check(a->sandboxes, a->spec.sandbox, e))
 		return false;

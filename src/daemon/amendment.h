@@ -18,6 +18,7 @@ struct amendment {
 	usec_t now;
 	bool look;                /* the forecast has the next slots, too */
 	const struct sandbox_offers *sandboxes; /* borrowed; NULL: nobody knows which there are */
+	unsigned limits_refused;  /* enum limit_kind: what the spawner cannot enforce */
 
 	/* out */
 	struct job_spec spec;     /* as it will be */

@@ -340,6 +340,11 @@ void dispatcher_set_owner_max(struct dispatcher *d, size_t owner_max)
 	d->owner_max = owner_max;
 }
 
+unsigned dispatcher_limits_refused(const struct dispatcher *d)
+{
+	return d && d->spawner ? spawn_client_limits_refused(d->spawner) : 0;
+}
+
 void dispatcher_machine(const struct dispatcher *d, struct machine_now *ret)
 {
 	*ret = d->machine;
@@ -387,6 +392,8 @@ static void take_end(struct dispatcher *d, struct flight *f, const struct spawn_
 	a->cpu_user = r->cpu_user;
 	a->cpu_system = r->cpu_system;
 	a->max_rss = r->max_rss;
+	a->io_read = r->io_read;
+	a->io_written = r->io_written;
 	a->output_bytes = r->output_bytes;
 	a->output_dropped = r->output_dropped;
 	a->error = xstrdup(r->error);

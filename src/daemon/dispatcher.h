@@ -55,6 +55,9 @@ void dispatcher_set_owner_max(struct dispatcher *d, size_t owner_max); /* of one
 void dispatcher_machine_is(struct dispatcher *d, const struct machine_now *m);
 void dispatcher_machine(const struct dispatcher *d, struct machine_now *ret);
 
+/* enum limit_kind: what the spawner cannot enforce and refuses; nothing while there is none. */
+unsigned dispatcher_limits_refused(const struct dispatcher *d);
+
 /* No further claims; what is claimed and not started goes back. Running ones go on. */
 void dispatcher_stop(struct dispatcher *d);
 

@@ -29,6 +29,7 @@ struct order {
 	int64_t to;               /* of an undo: the revision; 0: the one before */
 	int64_t limit;
 	int64_t by;               /* who asks, as an owner */
+	unsigned limits_refused;
 	usec_t now;
 	bool dry_run;
 	int tries;
@@ -144,7 +145,8 @@ static bool run_amend(struct store *s, struct question *q, struct err *e)
 	job_free(STEAL(o->job));
 	if (!question_job(s, q->scope, o->ref, &o->job, e))
 		return false;
-	o->a = (struct amendment){.job = o->job, .now = o->now, .look = o->dry_run, .sandboxes = o->sandboxes};
+	o->a = (struct amendment){.job = o->job, .now = o->now, .look = o->dry_run, .sandboxes = o->sandboxes,
+		.limits_refused = o->limits_refused};
 	if (!(o->patch ? amendment_merge(&o->a, o->patch, o->zones, e) : restore(s, o, e)) || !check_foreign(o, e))
 		return false;
 	if (o->expect && o->expect != o->job->revision)
@@ -256,6 +258,7 @@ static struct order *order_new(struct request *r)
 	o->zones = request_reader_zones(r);
 	o->limit = peer_jobs_limit(r);
 	o->by = request_owner(r);
+	o->limits_refused = dispatcher_limits_refused(r->context->dispatcher);
 	o->now = request_now(r);
 	o->dry_run = request_number(r, "dry_run", 0);
 	o->sandboxes = dispatcher_sandboxes(r->context->dispatcher);

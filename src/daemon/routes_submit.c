@@ -303,6 +303,7 @@ static void submit(struct request *r, bool bulk)
 		.jobs_limit = peer_jobs_limit(r),
 		.machine = *governor_machine(r->context->governor),
 		.sandboxes = dispatcher_sandboxes(r->context->dispatcher),
+		.limits_refused = dispatcher_limits_refused(r->context->dispatcher),
 	};
 	r->body = (struct buf){};
 	if (o->s.dry_run || !o->s.owner || o->s.body.len > LOOP_BODY || submission_needs_store(&o->s)) {

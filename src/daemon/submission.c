@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
+#include "core/limits.h"
 #include "core/sandbox_offer.h"
 #include "core/schedule_set.h"
 #include "core/slots.h"
@@ -199,7 +200,8 @@ static bool read_job(struct submission *s, size_t i, json_t *o, struct err *e)
 	if (json_is_string(json_object_get(o, "template")) ? !use_template(s, j, o, e)
 							   : !spec_from_json(o, &j->spec, &j->key, e))
 		return false;
-	if (!job_spec_check(&j->spec, e) || (s->foreign && !job_env_check_foreign(&j->spec.env, NULL, e)))
+	if (!job_spec_check(&j->spec, e) || !limits_check(&j->spec, s->limits_refused, e) ||
+		(s->foreign && !job_env_check_foreign(&j->spec.env, NULL, e)))
 		return false;
 	if (s->of_root && j->spec.artifact)
 		return err_field(e, "artifact", "a job of root can have no artifact: the daemon that fetches it is not root; "

@@ -43,6 +43,7 @@ struct submission {
 	int64_t jobs_limit;
 	struct machine_now machine; /* what conditions will be held against */
 	struct sandbox_offers *sandboxes; /* owned; NULL: nobody knows which there are */
+	unsigned limits_refused; /* enum limit_kind: what the spawner cannot enforce */
 
 	struct submission_job *v; /* out */
 	struct job_new *jobs;     /* as many; borrows from v */

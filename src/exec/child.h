@@ -15,6 +15,17 @@ struct user;
 
 #define CHILD_MORE_MAX 16
 
+#define CHILD_RESOURCES_MAX 20
+struct child_limits {
+	struct {
+		int resource; /* RLIMIT_… */
+		struct rlimit limit;
+	} v[CHILD_RESOURCES_MAX];
+	size_t n;
+	int nice;             /* 0: as we are */
+	int ioprio;           /* as the kernel wants it; 0: as we are */
+};
+
 /* Everything the child needs, made before it exists; all borrowed. */
 struct child_plan {
 	const struct user *user; /* who to become; NULL: it stays who we are */
@@ -30,7 +41,7 @@ struct child_plan {
 	int artifact;       /* a mount to be put at 'artifact_place', for this child only */
 	const char *artifact_place; /* NULL: none */
 	mode_t umask;
-	struct rlimit nofile;
+	const struct child_limits *limits;
 	pid_t parent;
 	const struct fences *fences; /* of its sandbox */
 	const char *home;            /* of its owner, for paths of the sandbox */

@@ -179,6 +179,7 @@ static void hello(struct conn *c, const struct frame *f)
 	serve(c->all, c);
 	frame_init(&answer, FRAME_WELCOME, 0);
 	answer.welcome.version = c->version;
+	answer.welcome.limits_refused = workers_limits_refused(c->all->workers);
 	frame_text(answer.welcome.spawner, sizeof(answer.welcome.spawner), c->all->id);
 	conn_send(c, &answer);
 	c->sandboxes_owed = true;

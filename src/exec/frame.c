@@ -20,7 +20,7 @@ struct layout {
 	bool handshake;
 	uint32_t since; /* the first version that has it */
 	struct text text;
-	struct range ranges[14];
+	struct range ranges[16];
 };
 
 #define NUMBER(body, member, lo, hi) {offsetof(struct frame, body.member), lo, hi, #member}
@@ -63,13 +63,14 @@ static const struct layout layouts[FRAME_TYPE_MAX] = {
 			NUMBER(ended, outcome, ATTEMPT_SUCCEEDED, ATTEMPT_LOST),
 			NUMBER(ended, exit_code, -1, 255), NUMBER(ended, term_signal, 0, 64),
 			NUMBER(ended, cpu_user, 0, INT64_MAX), NUMBER(ended, cpu_system, 0, INT64_MAX),
-			NUMBER(ended, max_rss, 0, INT64_MAX), NUMBER(ended, output_bytes, 0, INT64_MAX),
+			NUMBER(ended, max_rss, 0, INT64_MAX), NUMBER(ended, io_read, -1, INT64_MAX),
+			NUMBER(ended, io_written, -1, INT64_MAX), NUMBER(ended, output_bytes, 0, INT64_MAX),
 			NUMBER(ended, output_dropped, 0, INT64_MAX)}},
 	[FRAME_LIST_DONE] = {"list_done", 0, FRAME_FROM_SPAWNER, false, 1, {}, {}},
 	[FRAME_SUPERSEDED] = {"superseded", 0, FRAME_FROM_SPAWNER, false, 1, {}, {}},
 	[FRAME_SANDBOXES] = {"sandboxes", 0, FRAME_FROM_SPAWNER, false, 1, {}, {}},
 };
-_Static_assert(FRAME_HEAD == 8 && sizeof(struct frame_ended) == 14 * 8 + FRAME_TEXT_MAX,
+_Static_assert(FRAME_HEAD == 8 && sizeof(struct frame_ended) == 16 * 8 + FRAME_TEXT_MAX,
 	"frames have no padding");
 
 static const struct layout *layout_of(unsigned type)
@@ -124,7 +125,7 @@ static bool body_check(const struct frame *f, const struct layout *l, struct err
 {
 	const char *base = (const char *)f;
 
-	for (const struct range *r = l->ranges; r < l->ranges + 14 && r->name; r++) {
+	for (const struct range *r = l->ranges; r < l->ranges + 16 && r->name; r++) {
 		int64_t n;
 
 		memcpy(&n, base + r->offset, sizeof(n));

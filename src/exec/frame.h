@@ -55,7 +55,8 @@ struct frame_hello { /* the same in every version, as are welcome and refused */
 	char node[FRAME_NODE_MAX];
 };
 struct frame_welcome {
-	uint32_t version, reserved;
+	uint32_t version;
+	uint32_t limits_refused; /* enum limit_kind: what this spawner cannot enforce, and refuses */
 	char spawner[64];
 };
 struct frame_refused {
@@ -91,6 +92,7 @@ struct frame_ended {
 	int64_t outcome; /* enum attempt_outcome */
 	int64_t exit_code, term_signal;
 	int64_t cpu_user, cpu_system, max_rss;
+	int64_t io_read, io_written; /* -1: not known */
 	int64_t output_bytes, output_dropped;
 	char error[FRAME_TEXT_MAX];
 };

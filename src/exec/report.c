@@ -39,6 +39,8 @@ void worker_end_frame(struct frame *f, const struct worker *w)
 		.cpu_user = w->used.cpu_user,
 		.cpu_system = w->used.cpu_system,
 		.max_rss = w->used.memory,
+		.io_read = w->used.io_read,
+		.io_written = w->used.io_written,
 		.output_bytes = output_total(&w->output),
 		.output_dropped = output_dropped(&w->output),
 	};

@@ -50,7 +50,8 @@ static void fences_done(struct fences *f)
 /* A worker's way under these fences, without a command at its end. */
 static int try(const struct fences *f, struct launcher *l, const char **ret_stage)
 {
-	const struct child_plan trial = {.fences = f, .cwd = "/", .parent = getpid(), .nofile = {TRIAL_FILES, TRIAL_FILES}};
+	const struct child_limits limits = {.v = {{RLIMIT_NOFILE, {TRIAL_FILES, TRIAL_FILES}}}, .n = 1};
+	const struct child_plan trial = {.fences = f, .cwd = "/", .parent = getpid(), .limits = &limits};
 	struct child_word word;
 	struct child child;
 	int r = child_launch(l, &trial, &child, &word);

@@ -125,6 +125,7 @@ static int launch(struct secrets_reading *r, const struct user *owner)
 	/* whatever profile the job has: it sees the files of its owner, and gets no more rights than these */
 	const struct fences plain = {.all = ws->sandboxes,
 		.profile = {.capabilities = SANDBOX_CAPS_ALL, .part[SANDBOX_PRIVILEGES] = 1}};
+	const struct child_limits limits = {.v = {{RLIMIT_CORE, {0, 0}}, {RLIMIT_NOFILE, ws->nofile}}, .n = 2};
 	struct child_word word;
 	struct child child;
 	int pipe[2], error;
@@ -135,7 +136,7 @@ static int launch(struct secrets_reading *r, const struct user *owner)
 	out = pipe[1];
 	io_set_nonblock(r->pipe.fd);
 	error = child_launch(ws->launcher, &(struct child_plan){.user = ws->change_user ? owner : NULL, .argv = argv,
-		.envp = none, .cwd = "/", .in = in, .out = out, .umask = 077, .nofile = ws->nofile, .parent = getpid(),
+		.envp = none, .cwd = "/", .in = in, .out = out, .umask = 077, .limits = &limits, .parent = getpid(),
 		.fences = &plain, .home = "/"}, &child, &word);
 	if (error < 0)
 		return error;

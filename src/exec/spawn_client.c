@@ -31,6 +31,7 @@ struct spawn_client {
 	uint32_t version;
 	char spawner[64];
 	struct sandbox_offers *sandboxes; /* NULL: not heard of yet */
+	unsigned limits_refused;
 	sd_event_source *source;
 	struct outgoing *first, **last;
 	spawn_report_fn *fn;
@@ -234,7 +235,8 @@ static void report_ended(struct spawn_report *r, const struct frame *f)
 		.attempt = s->attempt, .pid = s->pid, .started_at = s->started_at, .ended_at = s->ended_at,
 		.outcome = (enum attempt_outcome)s->outcome, .exit_code = s->exit_code,
 		.term_signal = s->term_signal, .cpu_user = s->cpu_user, .cpu_system = s->cpu_system,
-		.max_rss = s->max_rss, .output_bytes = s->output_bytes, .output_dropped = s->output_dropped,
+		.max_rss = s->max_rss, .io_read = s->io_read, .io_written = s->io_written,
+		.output_bytes = s->output_bytes, .output_dropped = s->output_dropped,
 		.error = s->error[0] ? s->error : NULL};
 }
 
@@ -390,6 +392,7 @@ static bool greet(struct spawn_client *c, const char *node, struct err *e)
 					       "to %d: restart the older of the two",
 			f.refused.oldest, f.refused.newest, FRAME_VERSION_OLDEST, FRAME_VERSION);
 	c->version = f.welcome.version;
+	c->limits_refused = f.welcome.limits_refused;
 	frame_text(c->spawner, sizeof(c->spawner), f.welcome.spawner);
 	return true;
 }
@@ -439,4 +442,9 @@ struct sandbox_offers *spawn_client_sandboxes(const struct spawn_client *c)
 const char *spawn_client_spawner(const struct spawn_client *c)
 {
 	return c->spawner;
+}
+
+unsigned spawn_client_limits_refused(const struct spawn_client *c)
+{
+	return c->limits_refused;
 }

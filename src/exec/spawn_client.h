@@ -33,7 +33,7 @@ struct spawn_report {
 	enum attempt_outcome outcome;      /* of SPAWN_ENDED: succeeded, failed, timed_out, cancelled; lost when the spawner was told to stop */
 	int64_t exit_code, term_signal;
 	usec_t cpu_user, cpu_system;
-	int64_t max_rss, output_bytes, output_dropped;
+	int64_t max_rss, io_read, io_written, output_bytes, output_dropped; /* io -1: not known */
 	enum start_failure reason;         /* of SPAWN_NOT_STARTED */
 	bool transient;                    /* the reason is START_TRANSIENT: EAGAIN, ENOMEM … */
 	const char *error;                 /* borrowed; NULL: none */
@@ -51,6 +51,8 @@ AUTO_DEFINE(spawn_client);
 
 struct sandbox_offers *spawn_client_sandboxes(const struct spawn_client *c); /* a reference; NULL: not heard of yet */
 const char *spawn_client_spawner(const struct spawn_client *c); /* the spawner's id */
+
+unsigned spawn_client_limits_refused(const struct spawn_client *c); /* enum limit_kind */
 
 /* Frames are queued and leave as the socket allows; a failure shows up as SPAWN_GONE. */
 bool spawn_client_start(struct spawn_client *c, const struct plan *p, struct err *e);

@@ -287,6 +287,7 @@ bool spawner_run(const struct spawner_options *o, struct err *e)
 	if (!o->resume)
 		ends_load(&sp.workers);
 	sp.workers.change_user = o->conf != NULL;
+	sp.workers.limits_report = o->conf && o->conf->limit_missing == MISSING_REPORT;
 	sp.workers.artifact_place = o->artifact_place;
 	if (!spawner_loop(&sp, e))
 		return false;

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
+#include "core/limits.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -67,6 +68,26 @@ static bool set_sandbox_missing(struct spawner_conf *c, char *value)
 	return set_word(&c->sandbox_missing, missing_words, MISSING_POLICY_MAX, value);
 }
 
+static bool set_limit_missing(struct spawner_conf *c, char *value)
+{
+	return set_word(&c->limit_missing, missing_words, MISSING_POLICY_MAX, value);
+}
+
+static bool set_owner_memory(struct spawner_conf *c, char *value)
+{
+	return parse_size(value, &c->owner_memory) && c->owner_memory >= LIMIT_MEMORY_MIN && c->owner_memory <= LIMIT_MEMORY_MAX;
+}
+
+static bool set_owner_cpu(struct spawner_conf *c, char *value)
+{
+	return limit_cpu_parse(value, &c->owner_cpu, NULL);
+}
+
+static bool set_owner_pids(struct spawner_conf *c, char *value)
+{
+	return parse_int(value, 1, LIMIT_PIDS_MAX, &c->owner_pids);
+}
+
 static bool parse_range(char *word, struct uid_range *ret)
 {
 	char *dash = strchr(word, '-');
@@ -98,6 +119,10 @@ static const struct {
 	{"require-warrant", set_require_warrant, "root, all or none"},
 	{"pam", set_pam, "off or account"},
 	{"sandbox-missing", set_sandbox_missing, "refuse or report"},
+	{"limit-missing", set_limit_missing, "refuse or report"},
+	{"owner-memory", set_owner_memory, "a size of 1M or more"},
+	{"owner-cpu", set_owner_cpu, "a share of processors, as 150% or 1.5"},
+	{"owner-pids", set_owner_pids, "a number of processes"},
 };
 
 static char *trim(char *s)

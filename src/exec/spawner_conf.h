@@ -16,7 +16,7 @@ enum warrant_policy {
 	WARRANT_POLICY_MAX
 };
 enum pam_policy { PAM_POLICY_OFF, PAM_POLICY_ACCOUNT, PAM_POLICY_MAX };
-enum missing_policy { MISSING_REFUSE, MISSING_REPORT, MISSING_POLICY_MAX }; /* when a part of a sandbox cannot be had here */
+enum missing_policy { MISSING_REFUSE, MISSING_REPORT, MISSING_POLICY_MAX }; /* when something cannot be had here */
 
 struct uid_range {
 	int64_t first, last;
@@ -31,6 +31,8 @@ struct spawner_conf {
 	int64_t pam;                  /* enum pam_policy */
 	int64_t sandbox_missing;      /* enum missing_policy */
 	struct sandbox_list sandboxes; /* ours and those of sections [sandbox NAME] */
+	int64_t limit_missing;        /* enum missing_policy: a limit of a job that cannot be enforced here */
+	int64_t owner_memory, owner_cpu, owner_pids; /* of all runs of one owner: bytes, percent, number; 0: any */
 };
 void spawner_conf_init(struct spawner_conf *c); /* the defaults */
 void spawner_conf_done(struct spawner_conf *c);

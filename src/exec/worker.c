@@ -293,6 +293,8 @@ static void group_ended(struct worker *w)
 	if (!u.memory)
 		u.memory = w->used.memory;
 	w->used = u;
+	if (u.out_of_memory && !w->error)
+		w->error = xstrdup("out of memory: it was killed for its limit, or for that of its owner");
 	cgroup_release(w->all->groups, &w->group);
 }
 
@@ -595,7 +597,7 @@ static bool secrets_prepare(struct worker *w, const struct worker_start *s, stru
 	return r == 0;
 }
 
-static void launch(struct worker *w, const struct worker_start *s, int out)
+static void launch(struct worker *w, const struct worker_start *s, const struct child_limits *limits, int out)
 {
 	struct workers *ws = w->all;
 	const struct order *o = &s->payload->order;
@@ -628,7 +630,7 @@ static void launch(struct worker *w, const struct worker_start *s, int out)
 				    .cgroup = w->group.dir >= 0 ? &w->group : NULL, .born = ws->groups->births,
 				    .artifact = mount, .artifact_place = mount >= 0 ? place : NULL,
 				    .more = secrets.v, .more_n = secrets.n,
-				    .out = out, .umask = (mode_t)o->umask, .nofile = ws->nofile,
+				    .out = out, .umask = (mode_t)o->umask, .limits = limits,
 				    .parent = getpid(), .fences = fences, .home = s->user->home}))
 		worker_watch(w);
 	if (fences->missing && w->phase == WORKER_RUNNING && !w->error)
@@ -639,8 +641,14 @@ struct worker *workers_start(struct workers *ws, const struct worker_start *s)
 {
 	struct worker *w = worker_new(ws, s->frame);
 	AUTO_FD out = -1;
+	__attribute__((cleanup(worker_limits_done))) struct worker_limits limits = {};
+	struct err e = {};
 	int pipe[2], r;
 
+	if (!worker_limits(ws, &s->payload->order, &limits, &e)) {
+		not_started(w, START_LIMIT, xstrdup(e.msg));
+		return w;
+	}
 	if (pipe2(pipe, O_CLOEXEC) < 0) {
 		not_started(w, reason_of(errno), xprintf("could not make a pipe: %s", strerror(errno)));
 		return w;
@@ -649,12 +657,14 @@ struct worker *workers_start(struct workers *ws, const struct worker_start *s)
 	out = pipe[1];
 	io_set_nonblock(w->out.fd);
 	output_remove(ws->output_dir, w->run, w->attempt, NULL); /* of another store */
-	r = cgroups_on(ws->groups) ? cgroup_take(ws->groups, s->user->uid, &(struct cgroup_limits){}, &w->group) : 0;
+	r = cgroups_on(ws->groups) ? cgroup_take(ws->groups, s->user->uid, &limits.group, &w->group) : 0;
 	if (r < 0) {
 		not_started(w, START_TRANSIENT, xprintf("could not make its control group: %s", strerror(-r)));
 		return w;
 	}
-	launch(w, s, out);
+	launch(w, s, &limits.child, out);
+	if (w->phase == WORKER_RUNNING && !w->error)
+		w->error = STEAL(limits.note);
 	if (w->phase == WORKER_RUNNING && s->frame->timeout)
 		deadline_set(&ws->deadlines, &w->deadline, clock_boot(&clock_system) + s->frame->timeout);
 	return w;

@@ -7,6 +7,7 @@
 #include "core/plan.h"
 #include "core/run.h"
 #include "exec/cgroup.h"
+#include "exec/child.h"
 #include "exec/deadline.h"
 #include "exec/output.h"
 #include "exec/source.h"
@@ -21,6 +22,7 @@ struct frame;
 struct frame_ended;
 struct frame_start;
 struct launcher;
+struct order;
 struct payload;
 struct sandbox_list;
 struct sandboxes;
@@ -86,6 +88,7 @@ struct workers {
 	struct cgroups *groups;             /* borrowed */
 	struct sandboxes *sandboxes;
 	struct rlimit nofile;               /* what workers get */
+	bool limits_report;                 /* what cannot be enforced is reported, not refused */
 	struct map by_run, by_pid;          /* by_pid: mains that are not reaped */
 	struct map slow;                    /* uid → when (seconds of boottime) its starts may hold us up again */
 	struct map adopted;                 /* children that came to us when their parents died */
@@ -140,6 +143,16 @@ bool workers_adopt(struct workers *ws, const struct worker *from, char *error /*
 void workers_tell(struct workers *ws, int64_t run, int64_t fence, bool asked, unsigned news);
 void workers_know(struct workers *ws, const struct state_adopted *a);
 void workers_know_helper(struct workers *ws, pid_t pid); /* a child of our own that is no worker: reaped, else left alone */
+
+/* worker_limits.c */
+struct worker_limits {
+	struct child_limits child;
+	struct cgroup_limits group;
+	char *note; /* owned: what is not enforced; NULL: all is */
+};
+void worker_limits_done(struct worker_limits *l);
+unsigned workers_limits_refused(const struct workers *ws); /* enum limit_kind */
+bool worker_limits(const struct workers *ws, const struct order *o, struct worker_limits *ret, struct err *e);
 
 /* ---- within the module ---- */
 void worker_end_frame(struct frame *f, const struct worker *w);

@@ -161,6 +161,8 @@ static struct attempt *row_attempt(struct query *q)
 	a->cpu_user = query_get_int(q);
 	a->cpu_system = query_get_int(q);
 	a->max_rss = query_get_int(q);
+	a->io_read = query_get_int(q);
+	a->io_written = query_get_int(q);
 	a->output_bytes = query_get_int(q);
 	a->output_dropped = query_get_int(q);
 	a->error = query_get_copy(q);

@@ -218,6 +218,8 @@ static void describe_attempt(struct set *set, const struct attempt *a, enum atte
 	set_int(set, "cpu_user", a->cpu_user);
 	set_int(set, "cpu_system", a->cpu_system);
 	set_int(set, "max_rss", a->max_rss);
+	set_int(set, "io_read", a->io_read);
+	set_int(set, "io_written", a->io_written);
 	set_int(set, "output_bytes", a->output_bytes);
 	set_int(set, "output_dropped", a->output_dropped);
 	set_text(set, "error", a->error);

@@ -297,6 +297,8 @@ json_t *attempt_to_json(const struct attempt *a)
 	json_object_set_new(o, "cpu_user", json_seconds(a->cpu_user));
 	json_object_set_new(o, "cpu_system", json_seconds(a->cpu_system));
 	json_object_set_new(o, "max_rss", json_integer(a->max_rss));
+	json_object_set_new(o, "io_read", a->io_read < 0 ? json_null() : json_integer(a->io_read));
+	json_object_set_new(o, "io_written", a->io_written < 0 ? json_null() : json_integer(a->io_written));
 	json_object_set_new(o, "output_bytes", json_integer(a->output_bytes));
 	json_object_set_new(o, "output_dropped", json_integer(a->output_dropped));
 	json_object_set_new(o, "error", json_text(a->error));

@@ -265,7 +265,8 @@ static const char *valid_text(const struct job_field *f)
 		const char *field, *text;
 	} valid[] = {{"name", "a-name"}, {"catchup", "all:7"}, {"overlap", "queue:2"}, {"rate", "10/1m:3"}, {"queue", "night"}, {"sandbox", "strict"},
 		{"when", "load<1.5"}, {"backoff", "exp:1s..1h"}, {"on_exit", "75=retry,0|2=ok"}, {"notify", "mail:a@b.example"},
-		{"template", "a-template"}, {"secrets", "file:/a b"}, {"artifact", "https://a.example/b"},
+		{"template", "a-template"}, {"cpu", "1.5"}, {"ionice", "best-effort:3"}, {"limits", "4096"},
+		{"secrets", "file:/a b"}, {"artifact", "https://a.example/b"},
 		{"sha256", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}};
 
 	for (size_t i = 0; i < ELEMENTS(valid); i++)
@@ -292,7 +293,10 @@ static void random_field(const struct job_field *f, void *at)
 		for (long i = 0; i < n; i++) {
 			AUTO_TEXT v = valid_text(f) ? xstrdup(valid_text(f)) : random_text(bytes);
 
-			strv_take(at, f->type == FIELD_MAP ? xprintf("K%ld=%s", i, v) : xstrdup(v));
+			if (strcmp(f->name, "limits") == 0) /* whose names are given */
+				strv_take(at, xprintf("%s=%s", i == 0 ? "core" : i == 1 ? "fsize" : "nofile", v));
+			else
+				strv_take(at, f->type == FIELD_MAP ? xprintf("K%ld=%s", i, v) : xstrdup(v));
 		}
 		break;
 	default:

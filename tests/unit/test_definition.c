@@ -139,7 +139,7 @@ static void random_field(struct job_spec *s, const struct job_field *f)
 			strv_take(at, random_text(8, f->bytes));
 		break;
 	case FIELD_MAP:
-		for (size_t i = draw(4); i > 0; i--)
+		for (size_t i = draw(4); strcmp(f->name, "limits") != 0 && strcmp(f->name, "secrets") != 0 && i > 0; i--)
 			strv_take(at, xprintf("%c%zu=%s", (char)('a' + draw(20)), i, text));
 		break;
 	case FIELD_TIME:

@@ -424,6 +424,10 @@ CREATE INDEX owners_name ON owners (name, since);
 INSERT INTO owners (number, uid, name, since)
 SELECT uid, uid, min(owner), min(created_at) FROM jobs GROUP BY uid;
 
+-- What a run's control group has counted; -1: nobody did.
+ALTER TABLE attempts ADD COLUMN io_read BIGINT NOT NULL DEFAULT -1;
+ALTER TABLE attempts ADD COLUMN io_written BIGINT NOT NULL DEFAULT -1;
+
 -- migration 4
 UPDATE meta SET value = '4' WHERE key = 'schema';
 
@@ -833,17 +837,17 @@ ON CONFLICT DO NOTHING
 
 -- query attempts_ended(set json)
 INSERT INTO attempts (run, fence, number, node, spawner, pid, started_at, ended_at, outcome,
-	exit_code, term_signal, cpu_user, cpu_system, max_rss, output_bytes, output_dropped, error)
+	exit_code, term_signal, cpu_user, cpu_system, max_rss, io_read, io_written, output_bytes, output_dropped, error)
 SELECT run, fence, attempt, node, spawner, pid, started_at, ended_at, outcome, exit_code, term_signal,
-	cpu_user, cpu_system, max_rss, output_bytes, output_dropped, error
+	cpu_user, cpu_system, max_rss, io_read, io_written, output_bytes, output_dropped, error
 FROM jsonb_to_recordset(:set) AS given(run bigint, fence bigint, attempt bigint, node text,
 	spawner text, pid bigint, started_at bigint, ended_at bigint, outcome bigint,
-	exit_code bigint, term_signal bigint, cpu_user bigint, cpu_system bigint, max_rss bigint,
+	exit_code bigint, term_signal bigint, cpu_user bigint, cpu_system bigint, max_rss bigint, io_read bigint, io_written bigint,
 	output_bytes bigint, output_dropped bigint, error text)
 ON CONFLICT (run, fence) DO UPDATE SET ended_at = excluded.ended_at, outcome = excluded.outcome,
 	exit_code = excluded.exit_code, term_signal = excluded.term_signal,
 	cpu_user = excluded.cpu_user, cpu_system = excluded.cpu_system,
-	max_rss = excluded.max_rss, output_bytes = excluded.output_bytes,
+	max_rss = excluded.max_rss, io_read = excluded.io_read, io_written = excluded.io_written, output_bytes = excluded.output_bytes,
 	output_dropped = excluded.output_dropped, error = excluded.error,
 	pid = CASE WHEN attempts.pid = 0 THEN excluded.pid ELSE attempts.pid END,
 	started_at = CASE WHEN attempts.started_at = 0 THEN excluded.started_at
@@ -855,9 +859,9 @@ SELECT outcome FROM attempts WHERE run = :run AND fence = :fence
 
 -- query attempts_of(run int) -> run int, number int, fence int, node text, spawner text, pid int,
 --	started_at int, ended_at int, outcome int, exit_code int, term_signal int, cpu_user int,
---	cpu_system int, max_rss int, output_bytes int, output_dropped int, error text
+--	cpu_system int, max_rss int, io_read int, io_written int, output_bytes int, output_dropped int, error text
 SELECT run, number, fence, node, spawner, pid, started_at, ended_at, outcome, exit_code, term_signal,
-	cpu_user, cpu_system, max_rss, output_bytes, output_dropped, error
+	cpu_user, cpu_system, max_rss, io_read, io_written, output_bytes, output_dropped, error
 FROM attempts WHERE run = :run ORDER BY fence
 
 -- ======== after a time when nobody was there ========

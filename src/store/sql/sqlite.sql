@@ -65,7 +65,7 @@ ROLLBACK TO op; RELEASE op
 -- The members that a set may have: given(:set) makes rows of it, as jsonb_to_recordset does elsewhere.
 -- text given
 CREATE TABLE given (asked, at, attempt, bad, boots, content, cpu_system, cpu_user, dead_at, deadline, detail, digest, due_at,
-	ended_at, error, exit_code, expires, failures, fence, first_start, forced, full_at, gated, hold, id, job, key,
+	ended_at, error, exit_code, expires, failures, fence, first_start, forced, full_at, gated, hold, id, io_read, io_written, job, key,
 	kind, last_success, lost, max_rss, n, name, node, notifies, now, object, origin, outcome, output_bytes,
 	output_dropped, overlap, overlap_waiting, owner, params, pid, place, places, priority, queue, reason, result,
 	revision, run, scope, segment, since, slot, slot_count, slot_last, spawner, spec, started_at, state,
@@ -426,6 +426,10 @@ CREATE TABLE owners (
 CREATE INDEX owners_name ON owners (name, since);
 INSERT INTO owners (number, uid, name, since)
 SELECT uid, uid, min(owner), min(created_at) FROM jobs GROUP BY uid;
+
+-- What a run's control group has counted; -1: nobody did.
+ALTER TABLE attempts ADD COLUMN io_read INT NOT NULL DEFAULT -1;
+ALTER TABLE attempts ADD COLUMN io_written INT NOT NULL DEFAULT -1;
 
 -- migration 4
 UPDATE meta SET value = '4' WHERE key = 'schema';
@@ -830,14 +834,14 @@ ON CONFLICT DO NOTHING
 
 -- query attempts_ended(set json)
 INSERT INTO attempts (run, fence, number, node, spawner, pid, started_at, ended_at, outcome,
-	exit_code, term_signal, cpu_user, cpu_system, max_rss, output_bytes, output_dropped, error)
+	exit_code, term_signal, cpu_user, cpu_system, max_rss, io_read, io_written, output_bytes, output_dropped, error)
 SELECT run, fence, attempt, node, spawner, pid, started_at, ended_at, outcome, exit_code, term_signal,
-	cpu_user, cpu_system, max_rss, output_bytes, output_dropped, error
+	cpu_user, cpu_system, max_rss, io_read, io_written, output_bytes, output_dropped, error
 FROM given(:set) WHERE true
 ON CONFLICT (run, fence) DO UPDATE SET ended_at = excluded.ended_at, outcome = excluded.outcome,
 	exit_code = excluded.exit_code, term_signal = excluded.term_signal,
 	cpu_user = excluded.cpu_user, cpu_system = excluded.cpu_system,
-	max_rss = excluded.max_rss, output_bytes = excluded.output_bytes,
+	max_rss = excluded.max_rss, io_read = excluded.io_read, io_written = excluded.io_written, output_bytes = excluded.output_bytes,
 	output_dropped = excluded.output_dropped, error = excluded.error,
 	pid = CASE WHEN attempts.pid = 0 THEN excluded.pid ELSE attempts.pid END,
 	started_at = CASE WHEN attempts.started_at = 0 THEN excluded.started_at
@@ -849,9 +853,9 @@ SELECT outcome FROM attempts WHERE run = :run AND fence = :fence
 
 -- query attempts_of(run int) -> run int, number int, fence int, node text, spawner text, pid int,
 --	started_at int, ended_at int, outcome int, exit_code int, term_signal int, cpu_user int,
---	cpu_system int, max_rss int, output_bytes int, output_dropped int, error text
+--	cpu_system int, max_rss int, io_read int, io_written int, output_bytes int, output_dropped int, error text
 SELECT run, number, fence, node, spawner, pid, started_at, ended_at, outcome, exit_code, term_signal,
-	cpu_user, cpu_system, max_rss, output_bytes, output_dropped, error
+	cpu_user, cpu_system, max_rss, io_read, io_written, output_bytes, output_dropped, error
 FROM attempts WHERE run = :run ORDER BY fence
 
 -- ======== after a time when nobody was there ========
