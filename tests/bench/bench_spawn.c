@@ -55,7 +55,7 @@ static void on_report(const struct spawn_report *r, void *arg)
 	if (r->kind == SPAWN_STARTED)
 		return;
 	if (r->kind != SPAWN_ENDED || r->outcome != ATTEMPT_SUCCEEDED)
-		die("a run failed", &(struct err){.msg = "see spawner.log"});
+		die(r->error ? r->error : "a run failed", &(struct err){.msg = "see spawner.log"});
 	spawn_client_ack(t->client, r->run, r->fence);
 	t->flying--;
 	t->done++;
@@ -145,7 +145,7 @@ int main(int argc, char **argv)
 	AUTO_TEXT sock = NULL;
 	AUTO_TEXT clean = NULL;
 	struct through t = {.plan = {.fence = 1, .attempt = 1, .output_limit = 1 << 20}};
-	int sleepers = argc > 1 ? atoi(argv[1]) : 0;
+	int sleepers = argc > 1 ? atoi(argv[1]) : 0; /* and a sandbox profile after it */
 	double bare = 0, through = 0, before, bare_cpu = 0, through_cpu = 0, bare_runs = 0;
 	pid_t spawner;
 
@@ -158,6 +158,7 @@ int main(int argc, char **argv)
 	t.plan.order.owner = xstrdup("bench");
 	strv_add(&t.plan.order.argv, "/bin/true");
 	strv_add(&t.plan.vars, "JOBSCHED_JOB=1");
+	t.plan.order.sandbox = xstrdup(argc > 2 ? argv[2] : NULL);
 	start_sleepers(&t, sock, sleepers);
 	before = bench_cpu(spawner);
 	for (int i = 0; i < ROUNDS; i++) { /* in turns, because the machine is never the same twice */

@@ -120,15 +120,16 @@ def without_a_sandbox_the_same_body_gets_out():
             assert not stopped, "under compat %s was stopped at %s: these attempts prove nothing" % (user, sorted(stopped))
 
 
+IN_ROOM = "d=$(mktemp -d) && trap 'rm -rf $d' EXIT && cd $d && "
 HONEST = {
     "a pipeline": "seq 1000 | sort -rn | head -1",
     "background children": "for i in 1 2 3; do (sleep 0.05; :) & done; wait; echo done",
     "python with threads and a child": "python3 -c 'import subprocess, threading as t; x = t.Thread(target=lambda: "
                                        "subprocess.run([\"true\"], check=True)); x.start(); x.join(); print(1)'",
-    "a database": "cd $(mktemp -d) && sqlite3 a.db 'pragma journal_mode=wal; create table t(a); insert into t values(7); "
+    "a database": IN_ROOM + "sqlite3 a.db 'pragma journal_mode=wal; create table t(a); insert into t values(7); "
                   "select a from t'",
-    "a compiler": "cd $(mktemp -d) && echo 'int main(void) { return 7; }' >a.c && cc a.c -o a && { ./a; test $? = 7; }",
-    "a repository": "cd $(mktemp -d) && git init -q . && echo x >f && git add f && git -c user.name=n -c user.email=e@x commit -qm m "
+    "a compiler": IN_ROOM + "echo 'int main(void) { return 7; }' >a.c && cc a.c -o a && { ./a; test $? = 7; }",
+    "a repository": IN_ROOM + "git init -q . && echo x >f && git add f && git -c user.name=n -c user.email=e@x commit -qm m "
                     "&& mkdir d && git mv f d/f && git -c user.name=n -c user.email=e@x commit -qm n && git log --oneline | wc -l",
     "devices": "head -c 8 /dev/urandom | wc -c && echo x >/dev/null && test -r /dev/stdin",
     "shared memory": "python3 -c 'import multiprocessing as m; print(m.Lock().acquire())'",
@@ -257,6 +258,57 @@ def a_profile_that_goes_away_stops_its_jobs_with_the_reason():
         run = s.wait_final("alice", job)
         assert "no sandbox profile 'data'" in s.attempts("alice", run["id"])[-1]["error"], s.attempts("alice", run["id"])
         assert s.jobctl("alice", "show", str(job), "--sandbox", check=False).returncode == 3
+
+
+def without_keeper(conf):
+    """A system on which a PID namespace cannot be had: its first process is not installed."""
+    s = System(spawner_conf=conf)
+    os.unlink(os.path.join(s.sbin, "jobsched-init"))
+    return s.start()
+
+
+@case
+def what_is_missing_is_refused_when_a_job_is_submitted():
+    with without_keeper("require-warrant = none\n") as s:
+        status, answer = s.api("alice").call("POST", "/v1/jobs", {"command": ["true"], "sandbox": "strict"})[:2]
+        assert status == 400 and "cannot be had here: private-pids (keeper:" in answer["error"]["message"], answer
+        assert s.run_job("alice", "echo", "well") == "well\n"
+        assert "sandbox profile 'strict' cannot be had here: private-pids" in s.said(), s.said()
+
+
+@case
+def what_is_missing_is_reported_where_the_site_says_so():
+    with without_keeper("require-warrant = none\nsandbox-missing = report\n") as s:
+        job = s.add("alice", script="ls /tmp | wc -l; test -e /proc/$PPID/status && echo $$", sandbox="strict", cwd="/")["id"]
+        run = s.wait_final("alice", job)
+        said = s.output("alice", run["id"]).split()
+        assert said[0] == "0" and int(said[1]) > 2, said  # the rest of the profile applies
+        assert "ran without a part of sandbox 'strict': private-pids" in s.attempts("alice", run["id"])[0]["error"]
+        assert "missing on this machine: private-pids" in s.jobctl("alice", "show", str(job), "--sandbox").stdout
+
+
+@case
+def a_users_own_spawner_has_the_profiles_as_far_as_the_kernel_lets_it():
+    with prepared() as s, Targets(s, "bob") as t:
+        place = os.path.join(s.dir, "bob")
+        os.makedirs(place)
+        os.chown(place, s.uid("bob"), s.uid("bob"))
+        s.env.update(XDG_STATE_HOME=place, XDG_RUNTIME_DIR=place, JOBSCHED_SOCKET=place + "/jobsched/jobsched.sock")
+        daemon = subprocess.Popen([s.sbin + "/jobschedd", "--user"], user=s.uid("bob"),
+                                  group=s.uid("bob"), extra_groups=[], env=s.env, cwd="/", stderr=subprocess.DEVNULL)
+        try:
+            wait_until("it serves", 30, lambda: s.jobctl("bob", "status", check=False).returncode == 0)
+            for profile, may in (("standard", FILES | REACH), ("strict", set())):
+                s.jobctl("bob", "add", "-n", profile, "--manual", "--sandbox", profile, "--", "true")
+                if "missing" in s.jobctl("bob", "show", profile, "--sandbox").stdout:
+                    continue
+                said = s.jobctl("bob", "add", "--sandbox", profile, "--follow", "--", *t.words()).stdout
+                got = dict(line.split() for line in said.splitlines() if line.count(" ") == 1)
+                out = {name for name, result in got.items() if result == "out"}
+                assert len(got) > 30 and out <= may, "under '%s' got out by %s" % (profile, sorted(out - may))
+        finally:
+            daemon.terminate()
+            daemon.wait()
 
 
 if __name__ == "__main__":
