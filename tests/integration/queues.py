@@ -10,7 +10,6 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import BUILD, FINAL, Daemon, Skip, case, instant, main, need_program, need_root, sanitized, wait_until
 
 FILL = os.path.join(BUILD, "tests", "integration", "fill_store")
-STRANGER = 4711  # a uid that has no jobs here but those put into the store
 
 
 def put(d, path, body=None, **query):
@@ -213,44 +212,6 @@ def a_condition_that_the_machine_cannot_judge_is_told_when_adding_and_while_wait
         assert found[0]["state"] == "queued"
         said = d.jobctl("add", "--when", "memory<50", "--dry-run", "--", "true").stdout
         assert "this machine does not tell its 'memory'" in said, said
-
-
-def lateness(d, job, seconds):
-    """How late the runs of a job that is due each second start, over so many seconds; and what waits meanwhile."""
-    began, waiting = time.time(), []
-    while time.time() < began + seconds:
-        waiting.append(d.api().get("/v1/status")["runs"]["queued"])
-        time.sleep(0.25)
-    runs = [r for r in d.runs(job) if r["started_at"] and instant(r["slot"]) >= began and instant(r["slot"]) < began + seconds - 1]
-    assert len(runs) >= seconds - 2, runs
-    late = sorted(instant(r["started_at"]) - instant(r["slot"]) for r in runs)
-    return late, min(waiting)
-
-
-def beside_a_neighbour(config, command, seconds):
-    with Daemon(config) as d:
-        d.start()
-        assert d.stop() == 0
-        now = time.time()
-        fill(d, STRANGER, 10000, command, run_at=now)
-        mine = fill(d, os.geteuid(), 1, ["true"], next_slot=int(now) + 2, schedule=["* * * * * *"])[0]
-        d.start()
-        time.sleep(2)
-        late, waiting = lateness(d, mine, seconds)
-        assert waiting > 1000, waiting
-        assert sanitized() or late[-1] < 1, late
-        return "%d runs of the neighbour waited all the time; late by %.0f ms in the middle, %.0f ms at worst" % (
-            waiting, late[len(late) // 2] * 1000, late[-1] * 1000)
-
-
-@case
-def ten_thousand_short_runs_of_a_neighbour_make_nobody_late():
-    return beside_a_neighbour("", ["sleep", "0.2"], 8)
-
-
-@case
-def ten_thousand_endless_runs_of_a_neighbour_make_nobody_late():
-    return beside_a_neighbour("owner-max-running = 75%\nmax-running = 40\n", ["sleep", "1000"], 6)
 
 
 main()
