@@ -8,6 +8,7 @@
 struct source {
 	int fd; /* owned; -1: none */
 	void (*on_ready)(struct source *s, uint32_t events);
+	int watched; /* the epoll set it is in, plus one; 0: none */
 };
 
 #define SOURCE_OWNER(s, type, member) ((type *)((char *)(s) - offsetof(type, member)))
@@ -16,13 +17,20 @@ static inline int source_watch(int ep, struct source *s, int op, uint32_t events
 {
 	struct epoll_event ev = {.events = events, .data.ptr = s};
 
+	s->watched = op == EPOLL_CTL_DEL ? 0 : ep + 1;
 	return epoll_ctl(ep, op, s->fd, &ev);
 }
 
-/* No other process has the descriptor, so closing it takes it out of the set. */
+/*
+ * A process that was made a moment ago may still have the descriptor, too: closing alone would leave it in the set, with
+ * a pointer to what is gone.
+ */
 static inline void source_close(struct source *s)
 {
+	if (s->fd >= 0 && s->watched)
+		epoll_ctl(s->watched - 1, EPOLL_CTL_DEL, s->fd, NULL);
 	if (s->fd >= 0)
 		close(s->fd);
 	s->fd = -1;
+	s->watched = 0;
 }

@@ -9,6 +9,7 @@
 #include "core/plan.h"
 #include "exec/deadline.h"
 #include "exec/frame.h"
+#include "exec/source.h"
 #include "exec/payload.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -354,9 +355,37 @@ static void deadlines_come_in_order_whatever_was_set_and_cleared(void **state)
 	deadlines_done(&h);
 }
 
+/* ---- descriptors that are waited for ---- */
+
+static void on_nothing(struct source *s, uint32_t events)
+{
+	(void)s;
+	(void)events;
+}
+
+static void what_is_closed_is_waited_for_no_more_even_if_a_child_still_has_it(void **state)
+{
+	int ep = epoll_create1(EPOLL_CLOEXEC), ends[2], childs;
+	struct epoll_event found;
+	struct source s;
+
+	(void)state;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	childs = dup(ends[0]); /* as in a process that has not got so far as to close it */
+	s = (struct source){ends[0], on_nothing};
+	assert_int_equal(source_watch(ep, &s, EPOLL_CTL_ADD, EPOLLIN), 0);
+	source_close(&s);
+	assert_int_equal(write(ends[1], "x", 1), 1);
+	assert_int_equal(epoll_wait(ep, &found, 1, 0), 0);
+	close(childs);
+	close(ends[1]);
+	close(ep);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(what_is_closed_is_waited_for_no_more_even_if_a_child_still_has_it),
 		TEST(every_type_has_a_right_frame),
 		TEST(a_frame_of_another_length_is_refused),
 		TEST(a_frame_from_the_wrong_side_or_of_no_type_is_refused),
