@@ -31,6 +31,8 @@ static const struct part {
 	[SANDBOX_TMP] = {"private-tmp", {{"no"}, {"yes", "/tmp and /var/tmp are its own, empty, in memory, gone with the run"}}},
 	[SANDBOX_DEV] = {"private-dev",
 		{{"no"}, {"yes", "/dev is its own: null, zero, full, random, urandom, tty and shm"}}},
+	[SANDBOX_RUN] = {"private-run",
+		{{"no"}, {"yes", "/run is empty: no service and nothing of the owner's session can be asked to act for it"}}},
 	[SANDBOX_PIDS] = {"private-pids", {{"no"}, {"yes", "it sees and signals its own processes only; all end with the run"}}},
 	[SANDBOX_IPC] = {"private-ipc", {{"no"}, {"yes", "System V and POSIX message queues and shared memory are its own"}}},
 	[SANDBOX_NETWORK] = {"network",
@@ -62,7 +64,7 @@ static const struct sandbox ours[] = {
 		.part = {[SANDBOX_PRIVILEGES] = 1, [SANDBOX_CALLS] = CALLS_STANDARD, [SANDBOX_LANDLOCK] = FENCE_PROCESSES}},
 	{.name = (char *)"strict", .capabilities = 0,
 		.part = {[SANDBOX_PRIVILEGES] = 1, [SANDBOX_CALLS] = CALLS_STRICT, [SANDBOX_LANDLOCK] = FENCE_PATHS,
-			[SANDBOX_SYSTEM] = 1, [SANDBOX_TMP] = 1, [SANDBOX_DEV] = 1, [SANDBOX_PIDS] = 1, [SANDBOX_IPC] = 1,
+			[SANDBOX_SYSTEM] = 1, [SANDBOX_TMP] = 1, [SANDBOX_DEV] = 1, [SANDBOX_RUN] = 1, [SANDBOX_PIDS] = 1, [SANDBOX_IPC] = 1,
 			[SANDBOX_NETWORK] = NETWORK_NONE}},
 };
 

@@ -22,7 +22,8 @@ static int namespaces_of(const struct sandboxes *all, const struct sandbox *p)
 {
 	int flags = 0;
 
-	if (p->part[SANDBOX_SYSTEM] || p->part[SANDBOX_TMP] || p->part[SANDBOX_DEV] || p->part[SANDBOX_PIDS])
+	if (p->part[SANDBOX_SYSTEM] || p->part[SANDBOX_TMP] || p->part[SANDBOX_DEV] || p->part[SANDBOX_RUN] ||
+		p->part[SANDBOX_PIDS])
 		flags |= CLONE_NEWNS;
 	if (p->part[SANDBOX_PIDS])
 		flags |= CLONE_NEWPID;

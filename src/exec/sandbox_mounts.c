@@ -113,6 +113,13 @@ IN_CHILD static int mount_tmp(void)
 	return mount("/tmp", "/var/tmp", NULL, MS_BIND, NULL) < 0 ? unless_absent(errno) : 0;
 }
 
+/* Where sockets of services are, ours among them: whoever reaches one may have things done outside. */
+IN_CHILD static int mount_run(void)
+{
+	return mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, "mode=755,size=4k") < 0
+		? unless_absent(errno) : 0;
+}
+
 IN_CHILD int fences_mounts(const struct fences *f, const char *home)
 {
 	const uint8_t *part = f->profile.part;
@@ -128,6 +135,8 @@ IN_CHILD int fences_mounts(const struct fences *f, const char *home)
 		error = mount_dev(f);
 	if (!error && part[SANDBOX_TMP])
 		error = mount_tmp();
+	if (!error && part[SANDBOX_RUN])
+		error = mount_run();
 	return error;
 }
 

@@ -47,6 +47,7 @@ static struct row rows[] = {
 	{"mount namespace, read-only", {.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_SYSTEM] = 1}}},
 	{"mount namespace, own /tmp", {.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_TMP] = 1}}},
 	{"mount namespace, own /dev", {.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_DEV] = 1}}},
+	{"mount namespace, empty /run", {.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_RUN] = 1}}},
 	{"PID namespace, its keeper, /proc", {.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_PIDS] = 1}}},
 	{"all of 'standard'", {.name = (char *)"standard"}},
 	{"all of 'strict'", {.name = (char *)"strict"}},

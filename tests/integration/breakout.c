@@ -2,7 +2,7 @@
 /* A job that tries to get out of its sandbox in every way we know, and says of each how far it came. */
 /*
  * breakout DIR PID PORT KEY: a directory that is its owner's, a process of his outside, a TCP port of 127.0.0.1 where
- * somebody listens (and the abstract Unix socket of that name), the key of a shared memory segment.
+ * somebody listens (and abstract and other Unix sockets of that name), the key of a shared memory segment.
  * One line for each attempt: its name, and out, stopped or skipped. Nothing of the machine is changed, whatever succeeds.
  */
 #include <arpa/inet.h>
@@ -329,6 +329,15 @@ static int connect_abstract(void)
 	return out_if(fd >= 0 && connect(fd, (struct sockaddr *)&a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) == 0);
 }
 
+static int connect_service(void)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	snprintf(a.sun_path, sizeof(a.sun_path), "/run/jobsched-%s", port);
+	return out_if(fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0);
+}
+
 static int raw_socket(void)
 {
 	return out_if(socket(AF_INET, SOCK_RAW, IPPROTO_ICMP) >= 0);
@@ -389,6 +398,7 @@ static const struct {
 #endif
 	{"connect-tcp", connect_tcp},
 	{"connect-abstract", connect_abstract},
+	{"connect-service", connect_service},
 	{"raw-socket", raw_socket},
 	{"packet-socket", packet_socket},
 	{"unusual-socket", unusual_socket},

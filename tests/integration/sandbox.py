@@ -26,7 +26,7 @@ available = no
 
 # What gets out, by profile and owner; everything else is stopped. 'standard' leaves files, signals and the network alone.
 FILES = {"write-own", "change-mode", "see-tmp", "see-devices"}
-REACH = {"see-process", "signal-process", "connect-tcp", "connect-abstract", "shared-memory", "unusual-socket", "personality"}
+REACH = {"see-process", "signal-process", "connect-tcp", "connect-abstract", "connect-service", "shared-memory", "unusual-socket", "personality"}
 ROOT = {"write-usr", "write-etc", "write-settings", "make-device", "chroot", "raw-socket", "packet-socket"}
 EXPECTED = {
     ("alice", "standard"): FILES | REACH,
@@ -63,6 +63,10 @@ class Targets:
         self.abstract = socket.socket(socket.AF_UNIX)
         self.abstract.bind("\0jobsched-%d" % self.port)
         self.abstract.listen()
+        self.service = socket.socket(socket.AF_UNIX)
+        self.service.bind("/run/jobsched-%d" % self.port)
+        os.chmod("/run/jobsched-%d" % self.port, 0o666)
+        self.service.listen()
         self.key = 0x10000000 + self.port
         made = subprocess.run(["python3", "-c", "import ctypes; c = ctypes.CDLL(None); print(c.shmget(%d, 4096, 0o1666))" % self.key],
                               capture_output=True, text=True, check=True)
@@ -78,6 +82,7 @@ class Targets:
         self.outside.wait()
         self.tcp.close()
         self.abstract.close()
+        self.service.close()
         os.unlink(self.mark)
         subprocess.run(["ipcrm", "-m", str(self.shm)], check=True)
 
