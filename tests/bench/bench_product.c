@@ -29,8 +29,10 @@ extern char **environ;
 /* One daemon of our own in a directory of our own. */
 struct bench {
 	char dir[64], socket[128];
-	pid_t pid;
-	double seconds; /* of each measurement */
+	pid_t pid, spawner;  /* the engine; 0: the spawner is to be found */
+	uid_t owner;         /* who submits the jobs that run */
+	const char *sandbox; /* of these; NULL: the default */
+	double seconds;      /* of each measurement */
 	int runs;
 };
 
@@ -51,6 +53,19 @@ static struct client *connected(const struct bench *b)
 
 	if (!client_open(b->socket, &c, &e))
 		errx(1, "%s", e.msg);
+	return c;
+}
+
+/* The daemon sees who it was when the connection was made. */
+static struct client *connected_as_owner(const struct bench *b)
+{
+	struct client *c;
+
+	if (seteuid(b->owner) < 0)
+		err(1, "seteuid");
+	c = connected(b);
+	if (seteuid(getuid()) < 0)
+		err(1, "seteuid");
 	return c;
 }
 
@@ -152,12 +167,13 @@ static double submit_by_many(struct bench *b)
 	return sum;
 }
 
-static void submit_bulk(struct client *c, const char *schedule, int n)
+static void submit_bulk(struct client *c, const char *schedule, const char *sandbox, int n)
 {
 	json_t *body, *list = json_array();
 
 	for (int i = 0; i < n; i++)
-		json_array_append_new(list, json_pack("{s:[s], s:[s]}", "command", "true", "schedule", schedule));
+		json_array_append_new(list, json_pack("{s:[s], s:[s], s:s*}", "command", "true", "schedule", schedule,
+						    "sandbox", sandbox));
 	body = json_pack("{s:o}", "jobs", list);
 	json_decref(call(c, "POST", "/v1/jobs/bulk", body));
 	json_decref(body);
@@ -170,7 +186,7 @@ static double submit_in_bulk(const struct bench *b)
 	long n = 0;
 
 	do {
-		submit_bulk(c, "2099-01-01T00:00:00Z", BULK);
+		submit_bulk(c, "2099-01-01T00:00:00Z", NULL, BULK);
 		n += BULK;
 		spent = bench_now() - start;
 	} while (spent < b->seconds);
@@ -213,41 +229,70 @@ static pid_t spawner_of(const struct bench *b)
 }
 
 struct run_rate {
-	double per_second, engine, spawner; /* the latter: CPU microseconds per run */
+	double per_second, engine, spawner, all; /* the latter: CPU microseconds per run; all: with the jobs' own */
 };
+
+/* The limit, and what it costs; the latter does not depend on who else uses the machine. */
+struct bare {
+	double per_second, cpu;
+};
+
+static struct bare bare_starts(double seconds)
+{
+	double before = bench_cpu_tree(getpid()), rate = limit_spawn(IN_FLIGHT, seconds);
+
+	return (struct bare){rate, (bench_cpu_tree(getpid()) - before) / (rate * seconds) * 1e6};
+}
+
+static struct bare between(struct bare a, struct bare b)
+{
+	return (struct bare){(a.per_second + b.per_second) / 2, (a.cpu + b.cpu) / 2};
+}
+
+/* Asks seldom until the end is near: each question costs the engine as much as several runs. */
+static void await_runs(const struct bench *b, struct client *c, json_int_t before, double start)
+{
+	json_int_t done;
+
+	while ((done = succeeded(c) - before) < b->runs) {
+		double spent = bench_now() - start, left = done ? spent * (double)(b->runs - done) / (double)done : 1;
+
+		if (spent > 120)
+			errx(1, "only %" JSON_INTEGER_FORMAT " of %d runs ended within 120 s", done, b->runs);
+		usleep(left > 1 ? 500000 : left > 0.02 ? (useconds_t)(left * 500000) : 10000);
+	}
+}
 
 /* All are due at one instant; the time until the last of them is recorded counts. */
 static struct run_rate run_all(const struct bench *b)
 {
 	AUTO(client) *c = connected(b);
+	AUTO(client) *owner = connected_as_owner(b);
 	time_t due = time(NULL) + 4;
-	pid_t spawner = spawner_of(b);
+	pid_t spawner = b->spawner ? b->spawner : spawner_of(b);
 	char schedule[32];
 	json_int_t before = succeeded(c);
-	double engine_cpu, spawner_cpu, start;
+	double engine_cpu, spawner_cpu, tree_cpu, start;
 	struct timespec wait;
 
 	snprintf(schedule, sizeof(schedule), "@%lld", (long long)due);
 	for (int n = 0; n < b->runs; n += BULK)
-		submit_bulk(c, schedule, BULK);
+		submit_bulk(owner, schedule, b->sandbox, BULK);
 	clock_gettime(CLOCK_REALTIME, &wait);
 	if (wait.tv_sec >= due)
 		errx(1, "the submissions took too long to measure the runs");
 	engine_cpu = bench_cpu(b->pid);
 	spawner_cpu = bench_cpu(spawner);
+	tree_cpu = bench_cpu_tree(spawner);
 	wait = (struct timespec){ .tv_sec = due };
 	clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &wait, NULL);
 	start = bench_now();
-	while (succeeded(c) - before < b->runs) {
-		if (bench_now() - start > 120)
-			errx(1, "only %" JSON_INTEGER_FORMAT " of %d runs ended within 120 s", succeeded(c) - before,
-				b->runs);
-		usleep(20000);
-	}
+	await_runs(b, c, before, start);
 	return (struct run_rate){
 		.per_second = b->runs / (bench_now() - start),
 		.engine = (bench_cpu(b->pid) - engine_cpu) / b->runs * 1e6,
 		.spawner = (bench_cpu(spawner) - spawner_cpu) / b->runs * 1e6,
+		.all = (bench_cpu(b->pid) - engine_cpu + bench_cpu_tree(spawner) - tree_cpu) / b->runs * 1e6,
 	};
 }
 
@@ -282,33 +327,74 @@ static void line(const char *what, double value, const char *of, double limit)
 	fflush(stdout);
 }
 
+static void print_runs(const char *what, const struct run_rate *r, struct bare limit)
+{
+	line(what, r->per_second, "bare starts", limit.per_second);
+	printf("%-52s %10.0f us of CPU per run   %5.2f: bare starts take %.0f us\n", "  with engine and spawner", r->all,
+		limit.cpu / r->all, limit.cpu);
+	printf("%-52s %10.0f us of CPU per run\n", "  engine", r->engine);
+	printf("%-52s %10.0f us of CPU per run\n", "  spawner", r->spawner);
+}
+
+/* A daemon that others have started; one profile after the other, each between two measurements of the limit. */
+static int measure_profiles(struct bench *b, char **profiles)
+{
+	struct bare before = bare_starts(b->seconds), after;
+
+	for (; *profiles; profiles++, before = after) {
+		struct run_rate r;
+		char what[64];
+
+		b->sandbox = *profiles;
+		r = run_all(b);
+		after = bare_starts(b->seconds);
+		snprintf(what, sizeof(what), "runs of 'true', durable, 8 in flight, '%s'", b->sandbox);
+		line("limit: posix_spawn and wait of 'true', 8 in flight", between(before, after).per_second, "", 0);
+		print_runs(what, &r, between(before, after));
+	}
+	return 0;
+}
+
+/* bench_product --at SOCKET ENGINE SPAWNER UID RUNS PROFILE... */
+static int measure_at(char **argv)
+{
+	struct bench b = {.seconds = 2, .pid = (pid_t)atoi(argv[1]), .spawner = (pid_t)atoi(argv[2]),
+		.owner = (uid_t)atoi(argv[3]), .runs = atoi(argv[4])};
+
+	snprintf(b.socket, sizeof(b.socket), "%s", argv[0]);
+	return measure_profiles(&b, argv + 5);
+}
+
 int main(int argc, char **argv)
 {
-	struct bench b = { .seconds = argc > 1 ? atof(argv[1]) : 3, .runs = argc > 2 ? atoi(argv[2]) : 4000 };
-	double spawn, one, many, single;
+	struct bench b = { .seconds = argc > 1 ? atof(argv[1]) : 3, .runs = argc > 2 ? atoi(argv[2]) : 4000,
+		.owner = geteuid() };
+	double one, many, single;
+	struct bare spawn;
 	struct run_rate r;
 
+	if (argc > 7 && strcmp(argv[1], "--at") == 0)
+		return measure_at(argv + 2);
 	if (b.seconds <= 0 || b.runs < BULK) {
-		fprintf(stderr, "usage: bench_product [SECONDS [RUNS]]   (at least %d runs)\n", BULK);
+		fprintf(stderr, "usage: bench_product [SECONDS [RUNS]]   (at least %d runs)\n"
+				"       bench_product --at SOCKET ENGINE SPAWNER UID RUNS PROFILE...\n", BULK);
 		return 2;
 	}
 	daemon_start(&b);
 	one = limit_commit(b.dir, 1, b.seconds);
 	many = limit_commit(b.dir, BULK, b.seconds);
-	spawn = limit_spawn(IN_FLIGHT, b.seconds);
+	spawn = bare_starts(b.seconds);
 	line("limit: SQLite commits of one row, FULL", one, "", 0);
 	line("limit: SQLite rows in commits of 1000, FULL", many, "", 0);
-	line("limit: posix_spawn and wait of 'true', 8 in flight", spawn, "", 0);
+	line("limit: posix_spawn and wait of 'true', 8 in flight", spawn.per_second, "", 0);
 
 	single = submit_one_by_one(&b);
 	line("submissions one by one", single, "commits of one row", one);
 	line("submissions by 64 clients", submit_by_many(&b), "one by one", single);
 	line("submissions in requests of 1000", submit_in_bulk(&b), "rows in commits of 1000", many);
 	r = run_all(&b);
-	spawn = (spawn + limit_spawn(IN_FLIGHT, b.seconds)) / 2; /* the machine is not alone: before and after */
-	line("runs of 'true', durable, 8 in flight", r.per_second, "bare starts", spawn);
-	printf("%-52s %10.0f us of CPU per run\n", "engine", r.engine);
-	printf("%-52s %10.0f us of CPU per run\n", "spawner", r.spawner);
+	spawn = between(spawn, bare_starts(b.seconds)); /* the machine is not alone: before and after */
+	print_runs("runs of 'true', durable, 8 in flight", &r, spawn);
 	printf("%-52s %10.1f ms\n", "submission to recorded end of 'true', worst of 20", start_delay(&b));
 	daemon_stop(&b);
 	return 0;

@@ -108,22 +108,6 @@ static void start_sleepers(struct through *t, const char *sock, int n)
 	plan_done(&p);
 }
 
-/* Seconds of CPU of a process and of the children it has waited for; unlike a rate, other people's load does not touch it. */
-static double cpu_with_children(pid_t pid)
-{
-	AUTO_TEXT path = xprintf("/proc/%d/stat", (int)pid);
-	FILE *f = fopen(path, "re");
-	unsigned long t[4] = {};
-
-	if (f) {
-		if (fscanf(f, "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %lu %lu", &t[0], &t[1],
-			    &t[2], &t[3]) != 4)
-			memset(t, 0, sizeof(t));
-		fclose(f);
-	}
-	return (double)(t[0] + t[1] + t[2] + t[3]) / (double)sysconf(_SC_CLK_TCK);
-}
-
 static pid_t spawner_start(const char *program, const char *dir, const char *sock)
 {
 	AUTO_TEXT output = xprintf("%s/output", dir);
@@ -162,15 +146,15 @@ int main(int argc, char **argv)
 	start_sleepers(&t, sock, sleepers);
 	before = bench_cpu(spawner);
 	for (int i = 0; i < ROUNDS; i++) { /* in turns, because the machine is never the same twice */
-		double rate, from = cpu_with_children(getpid());
+		double rate, from = bench_cpu_tree(getpid());
 
 		rate = limit_spawn(IN_FLIGHT, (double)ROUND / USEC_SEC);
 		bare += rate / ROUNDS;
 		bare_runs += rate * (double)ROUND / USEC_SEC;
-		bare_cpu += cpu_with_children(getpid()) - from;
-		from = cpu_with_children(getpid()) + cpu_with_children(spawner);
+		bare_cpu += bench_cpu_tree(getpid()) - from;
+		from = bench_cpu_tree(getpid()) + bench_cpu_tree(spawner);
 		through += through_round(&t, sock) / ROUNDS;
-		through_cpu += cpu_with_children(getpid()) + cpu_with_children(spawner) - from;
+		through_cpu += bench_cpu_tree(getpid()) + bench_cpu_tree(spawner) - from;
 	}
 	printf("bare posix_spawn and wait, %d in flight: %7.0f /s\n", IN_FLIGHT, bare);
 	printf("through the spawner, %d in flight:       %7.0f /s\n", IN_FLIGHT, through);
