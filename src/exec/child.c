@@ -233,7 +233,7 @@ IN_CHILD static int step_network(const struct launch *o)
 
 IN_CHILD static int step_mounts(const struct launch *o)
 {
-	return fences_mounts(o->plan->fences, o->plan->home);
+	return fences_mounts(o->plan->fences, o->plan->home, o->plan->artifact_place);
 }
 
 IN_CHILD static int step_capabilities(const struct launch *o)
@@ -322,10 +322,10 @@ static const struct step {
 	{"cgroup", step_cgroup, true},
 	{"session", step_session},
 	{"priorities", step_priorities, true},
-	{"artifact", step_artifact, true},
 	{"users", step_users, true},
 	{"network", step_network, true},
 	{"mounts", step_mounts, true},
+	{"artifact", step_artifact, true},
 	{"groups", step_groups},
 	{"gid", step_gid},
 	{"uid", step_uid},

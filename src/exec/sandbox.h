@@ -46,7 +46,7 @@ const struct fences *sandboxes_use(const struct sandboxes *s, const char *name, 
 /* ---- in the child; all return 0 or an errno, and have nothing to do when the profile does not ask for it ---- */
 int fences_users(const struct fences *f);                     /* maps us to ourselves in a new user namespace */
 int fences_network(const struct fences *f);
-int fences_mounts(const struct fences *f, const char *home);
+int fences_mounts(const struct fences *f, const char *home, const char *keep /* a directory to mount on; NULL: none */);
 int fences_proc(const struct fences *f);                      /* by a process of the new PID namespace */
 int fences_capabilities(const struct fences *f, bool root);
 int fences_privileges(const struct fences *f);

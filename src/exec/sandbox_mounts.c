@@ -113,14 +113,32 @@ IN_CHILD static int mount_tmp(void)
 	return mount("/tmp", "/var/tmp", NULL, MS_BIND, NULL) < 0 ? unless_absent(errno) : 0;
 }
 
-/* Where sockets of services are, ours among them: whoever reaches one may have things done outside. */
-IN_CHILD static int mount_run(void)
+/* Outside of /run it is there, and who cannot mount on it will say so. */
+IN_CHILD static void make_directories(const char *path)
 {
-	return mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, "mode=755,size=4k") < 0
-		? unless_absent(errno) : 0;
+	char part[SANDBOX_PATH_MAX];
+
+	if (!path || !sandbox_path(path, NULL, part))
+		return;
+	for (char *at = part + 1; *at; at++)
+		if (*at == '/') {
+			*at = '\0';
+			(void)mkdir(part, 0755);
+			*at = '/';
+		}
+	(void)mkdir(part, 0755);
 }
 
-IN_CHILD int fences_mounts(const struct fences *f, const char *home)
+/* Where sockets of services are, ours among them: whoever reaches one may have things done outside. */
+IN_CHILD static int mount_run(const char *keep)
+{
+	if (mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=755,size=4k") < 0)
+		return unless_absent(errno);
+	make_directories(keep);
+	return set_attr("/run", 0, MOUNT_ATTR_RDONLY, 0, 0);
+}
+
+IN_CHILD int fences_mounts(const struct fences *f, const char *home, const char *keep)
 {
 	const uint8_t *part = f->profile.part;
 	int error;
@@ -136,7 +154,7 @@ IN_CHILD int fences_mounts(const struct fences *f, const char *home)
 	if (!error && part[SANDBOX_TMP])
 		error = mount_tmp();
 	if (!error && part[SANDBOX_RUN])
-		error = mount_run();
+		error = mount_run(keep);
 	return error;
 }
 

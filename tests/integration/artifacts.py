@@ -168,6 +168,8 @@ def the_system_s_workers_see_it_at_a_fixed_place_and_nobody_can_write_to_it():
         assert "Read-only file system" in lines[3] and "ro,nosuid,nodev" in lines[4], out
         assert "Permission denied" in lines[5], out
         assert s.run_job("bob", "/run/jobsched/artifact/bin/tool", "b", **spec) == "tool says b\n"
+        assert s.run_job("bob", "sh", "-c", "$JOBSCHED_ARTIFACT/bin/tool s; find /run -type f -o -type s | wc -l", sandbox="strict",
+                         cwd="/", **spec) == "tool says s\n1\n"
         assert not os.listdir("/run/jobsched/artifact"), "it is seen outside of the job"
         status, answer = s.api("root").call("POST", "/v1/jobs", dict(spec, command=["true"]))
         assert status == 400 and answer["error"]["field"] == "artifact", answer

@@ -176,7 +176,8 @@ def in_strict_a_job_is_alone_and_leaves_nothing():
 @case
 def in_strict_a_job_hears_sigterm_and_its_orphans_are_reaped_and_ended():
     with prepared() as s:
-        job = s.add("alice", script="trap 'echo heard; exit 3' TERM; (setsid sleep 301 &); (sleep 0 &); sleep 0.2;"
+        orphan = "sleep 301.%d" % os.getpid()  # others may have jobs of their own alice
+        job = s.add("alice", script="trap 'echo heard; exit 3' TERM; (setsid " + orphan + " &); (sleep 0 &); sleep 0.2;"
                     "grep -s '^State:.Z' /proc/[0-9]*/status; echo ready; while :; do sleep 0.05; done", sandbox="strict",
                     cwd="/")["id"]
         wait_until("it is ready", 20, lambda: s.runs("alice", job) and "ready" in s.jobctl(
@@ -186,7 +187,7 @@ def in_strict_a_job_hears_sigterm_and_its_orphans_are_reaped_and_ended():
         said = s.output("alice", run["id"])
         assert said.startswith("ready\n") and said.endswith("heard\n"), said  # no zombie before, and the trap was run
         wait_until("nothing of it is left", 20, lambda: not subprocess.run(
-            ["pgrep", "-u", str(s.uid("alice"))], capture_output=True).stdout and not children_of(s.spawner.pid))
+            ["pgrep", "-fx", orphan], capture_output=True).stdout and not children_of(s.spawner.pid))
 
 
 def children_of(pid):
