@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "ctl.h"
 #include "suggest.h"
+#include "warrant.h"
 #include "wire/client.h"
 #include <inttypes.h>
 #include <poll.h>
@@ -51,7 +52,7 @@ void query_add(struct buf *path, const char *key, const char *value)
 }
 
 /* "busy" means that nothing happened, so that asking again is harmless; mostly it passes at once. */
-bool api_call(struct ctl *c, const char *method, const char *path, const json_t *body, json_t **ret,
+static bool call(struct ctl *c, const char *method, const char *path, const json_t *body, json_t **ret,
 	struct err *e)
 {
 	struct err why = {};
@@ -63,6 +64,23 @@ bool api_call(struct ctl *c, const char *method, const char *path, const json_t 
 			break;
 		poll(NULL, 0, (int)pause_ms);
 	}
+	if (e)
+		*e = why;
+	return false;
+}
+
+bool api_call(struct ctl *c, const char *method, const char *path, const json_t *body, json_t **ret,
+	struct err *e)
+{
+	json_auto_t *approved = NULL;
+	struct err why = {};
+
+	if (call(c, method, path, body, ret, &why))
+		return true;
+	if (warrant_is_missing(&why) &&
+	    warrant_supply(c, &(struct warrant_case){method, path, body}, &approved, &why) &&
+	    call(c, method, path, approved, ret, &why))
+		return true;
 	if (e)
 		*e = why;
 	return false;

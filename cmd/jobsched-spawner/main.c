@@ -18,6 +18,7 @@
 #include "exec/spawner_conf.h"
 #include "exec/state.h"
 #include "exec/user.h"
+#include "exec/warrant.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -34,6 +35,8 @@
 #define EXIT_USAGE 2
 #define CONFIG_DEFAULT JOBSCHED_SYSCONFDIR "/spawner.conf"
 #define EXIT_CONFIG 78
+#define SOCKET "spawner.sock"
+#define SOCKET_FOR_ALL "warrant.sock" /* where owners approve their own jobs */
 #define EXIT_UNAVAILABLE 69 /* another one serves this directory */
 
 struct options {
@@ -48,6 +51,7 @@ struct options {
 struct authority {
 	struct spawner_conf conf;
 	struct user engine;
+	struct warrant_key key;
 };
 
 static const char usage_text[] =
@@ -251,9 +255,9 @@ static int go_background(const char *dir)
 }
 
 /* The engine's group may connect, too; nothing is changed by name in a directory that is the engine's. */
-static int bind_for(int fd, const struct sockaddr_un *a, const struct authority *who)
+static int bind_for(int fd, const struct sockaddr_un *a, const struct authority *who, mode_t mode)
 {
-	mode_t mask = umask(who ? 0117 : 077);
+	mode_t mask = umask(0777 & ~mode);
 	int r = who && setegid(who->engine.gid) < 0 ? -1 : bind(fd, (const struct sockaddr *)a, sizeof(*a));
 	int cause = errno;
 
@@ -264,9 +268,9 @@ static int bind_for(int fd, const struct sockaddr_un *a, const struct authority 
 	return r;
 }
 
-static bool listen_at(const char *dir, const struct authority *who, int *ret, struct err *e)
+static bool listen_at(const struct options *o, bool for_all, const struct authority *who, int *ret, struct err *e)
 {
-	AUTO_TEXT path = xprintf("%s/spawner.sock", dir);
+	AUTO_TEXT path = xprintf("%s/%s", o->runtime_dir, for_all ? SOCKET_FOR_ALL : SOCKET);
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	AUTO_FD fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
@@ -276,7 +280,7 @@ static bool listen_at(const char *dir, const struct authority *who, int *ret, st
 	memcpy(a.sun_path, path, strlen(path));
 	if (unlink(path) < 0 && errno != ENOENT)
 		return err_errno(e, errno, "could not remove the old socket '%s'", path);
-	if (fd < 0 || bind_for(fd, &a, who) < 0 || listen(fd, 16) < 0)
+	if (fd < 0 || bind_for(fd, &a, who, for_all ? 0666 : who ? 0660 : 0700) < 0 || listen(fd, 16) < 0)
 		return err_errno(e, errno, "could not listen at '%s'", path);
 	*ret = STEAL_FD(fd);
 	return true;
@@ -407,9 +411,21 @@ static bool open_groups(const struct options *o, const struct authority *who, st
 	return limit_owners(ret, who, e);
 }
 
-/* Serves until it is time to leave. */
-static int live(const struct options *o, struct spawner_options *so)
+/* What warrants are made with, and the socket for those who may approve only their own. */
+static bool take_key(const struct options *o, struct authority *who, int *ret_asks, struct err *e)
 {
+	AUTO_FD state = open(o->state_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (state < 0)
+		return err_errno(e, errno, "could not open directory '%s'", o->state_dir);
+	return warrant_key_open(&who->key, state, e) &&
+	       (who->conf.require_warrant != WARRANT_ALL || listen_at(o, true, who, ret_asks, e));
+}
+
+/* Serves until it is time to leave. */
+static int live(const struct options *o, struct authority *who, struct spawner_options *so)
+{
+	AUTO_FD asks = -1;
 	__attribute__((cleanup(reexec_done))) struct reexec program = {};
 	AUTO_TEXT path = xprintf("%s/spawner.sock", o->runtime_dir);
 	AUTO_TEXT artifacts = artifact_place(o);
@@ -419,6 +435,14 @@ static int live(const struct options *o, struct spawner_options *so)
 	so->artifact_place = artifacts;
 	so->linger = o->linger;
 	so->program = &program;
+	so->conf = who ? &who->conf : NULL;
+	so->engine = who ? who->engine.uid : geteuid();
+	if (who && !take_key(o, who, &asks, &e)) {
+		log_error("%s", e.msg);
+		return EXIT_CONFIG;
+	}
+	so->key = who ? &who->key : NULL;
+	so->asks = asks;
 	ok = reexec_init(&program, o->argv, &e) && spawner_run(so, &e);
 	unlink(path);
 	if (!ok)
@@ -447,15 +471,15 @@ static int serve(const struct options *o, int *ready)
 		log_error("%s", e.msg);
 		return e.kind == ERR_CONFLICT ? EXIT_UNAVAILABLE : EXIT_FAILURE;
 	}
-	if (!succeed(o->state_dir, id, &e) || !open_groups(o, who, &groups, &e) || !listen_at(o->runtime_dir, who, &sock, &e)) {
+	if (!succeed(o->state_dir, id, &e) || !open_groups(o, who, &groups, &e) || !listen_at(o, false, who, &sock, &e)) {
 		log_error("%s", e.msg);
 		return EXIT_FAILURE;
 	}
 	log_info("spawner %s listens at '%s/spawner.sock'", id, o->runtime_dir);
 	manager_tell("READY=1");
 	say_ready(ready, 0);
-	return live(o, &(struct spawner_options){.listen = sock, .output_dir = output, .lock = lock, .id = id, .groups = &groups,
-			       .conf = who ? &who->conf : NULL, .engine = who ? who->engine.uid : geteuid()});
+	return live(o, who, &(struct spawner_options){.listen = sock, .output_dir = output, .lock = lock, .id = id,
+			       .groups = &groups});
 }
 
 /* The process was a spawner before it became this program, and goes on as the same one. */
@@ -481,9 +505,8 @@ static int serve_on(const struct options *o)
 		return EXIT_FAILURE;
 	}
 	manager_tell("READY=1");
-	code = live(o, &(struct spawner_options){.listen = h->listen, .output_dir = h->output_dir, .lock = h->lock,
-				.id = h->id, .groups = &groups, .resume = state, .conf = who ? &who->conf : NULL,
-				.engine = who ? who->engine.uid : geteuid()});
+	code = live(o, who, &(struct spawner_options){.listen = h->listen, .output_dir = h->output_dir, .lock = h->lock,
+				.id = h->id, .groups = &groups, .resume = state});
 	state_free(state);
 	return code;
 }

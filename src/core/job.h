@@ -66,6 +66,7 @@ struct job_spec {
 	char *artifact;         /* URL of what it brings along; NULL: nothing */
 	char *sha256;           /* of that, in small hex digits */
 	char *template;         /* the name of what it was made from; NULL: none */
+	char *warrant;          /* the word of root, or of its owner, for what it starts; NULL: none */
 	struct strv params;     /* NAME=value: what stands for {NAME} in the command, and is in the environment */
 };
 enum on_lost { LOST_RERUN, LOST_FAIL, ON_LOST_MAX };
@@ -105,6 +106,7 @@ struct job_field {
 	const char *arg;     /* NAME, DURATION, K=V … */
 	const char *help;    /* one line, lower case */
 	bool (*check)(const char *value, struct err *e); /* of each text or member; may be NULL */
+	bool quiet;          /* follows from the others: not told as a change */
 };
 extern const struct job_field job_fields[];
 extern const size_t job_fields_count;

@@ -166,7 +166,7 @@ void job_diff_words(const struct job_spec *a, const struct job_spec *b, struct b
 	size_t begin = out->len;
 
 	for (size_t i = 0; i < job_fields_count; i++) {
-		if (job_field_equal(&job_fields[i], a, b))
+		if (job_fields[i].quiet || job_field_equal(&job_fields[i], a, b))
 			continue;
 		if (out->len - begin > WORDS_MAX) {
 			buf_str(out, " and more");

@@ -7,6 +7,7 @@
 #include "core/policy.h"
 #include "core/sandbox.h"
 #include "core/schedule.h"
+#include "core/warrant.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -140,6 +141,13 @@ static bool check_limit(const char *pair, struct err *e)
 	int resource;
 
 	return limit_resource_parse(pair, &resource, &value, e);
+}
+
+static bool check_warrant(const char *hex, struct err *e)
+{
+	unsigned char bytes[WARRANT_LEN];
+
+	return warrant_parse(hex, bytes) || err_field(e, "warrant", "'%.80s' is no warrant: 64 small hex digits", hex);
 }
 
 static bool check_param(const char *pair, struct err *e)
@@ -311,6 +319,9 @@ const struct job_field job_fields[] = {
 		.arg = "SUM", .check = check_sha256, .help = "the SHA-256 of the artifact"},
 	{.name = "template", .type = FIELD_TEXT, .offset = AT(template), .min = 1, .max = 128, .flag = "template",
 		.arg = "NAME", .check = check_template, .help = "make the job from this template"},
+	{.name = "warrant", .type = FIELD_TEXT, .offset = AT(warrant), .min = 64, .max = 64, .check = check_warrant,
+		.quiet = true,
+		.help = "the word of root, or of its owner, for just this command; jobctl gets it where it is needed"},
 	{.name = "params", .type = FIELD_MAP, .offset = AT(params), .max = 64, .bytes = true, .flag = "param",
 		.arg = "NAME=VALUE", .check = check_param,
 		.help = "value of {NAME} in the command, also in its environment; repeatable"},

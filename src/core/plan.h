@@ -4,12 +4,11 @@
 #include "base/auto.h"
 #include "base/text.h"
 #include "core/order.h"
+#include "core/warrant.h"
 #include <stdint.h>
 
 struct job_spec;
 struct run;
-
-#define WARRANT_LEN 32
 
 struct plan {
 	struct order order;     /* the same in all runs of the job; what a warrant covers */

@@ -10,6 +10,7 @@
 #include "core/slots.h"
 #include "core/zone_cache.h"
 #include "daemon/submission.h"
+#include "daemon/warrants.h"
 #include "wire/codec.h"
 #include <inttypes.h>
 #include <string.h>
@@ -209,6 +210,8 @@ bool amendment_merge(struct amendment *a, const json_t *patch, struct zone_cache
 			"'jobctl add --template'");
 	if (!a->spec.tz)
 		a->spec.tz = xstrdup("UTC");
+	if (!a->look && !warrants_check_change(a->warrants, a->job, &before, &a->spec, e))
+		return false;
 	if (a->spec.schedule.n == 0)
 		strv_copy(&a->spec.schedule, &before.schedule); /* there is no default that a change could mean */
 	return amend(a, &before, false, zones, e);

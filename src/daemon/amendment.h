@@ -3,6 +3,7 @@
 #pragma once
 #include "base/auto.h"
 #include "core/job.h"
+#include "core/warrant.h"
 #include "daemon/forecast.h"
 #include "store/op.h"
 #include <jansson.h>
@@ -16,6 +17,7 @@ struct amendment {
 	/* in */
 	const struct job *job;    /* borrowed: as it is */
 	usec_t now;
+	enum warrant_policy warrants; /* for whose jobs the spawner wants one */
 	bool look;                /* the forecast has the next slots, too */
 	const struct sandbox_offers *sandboxes; /* borrowed; NULL: nobody knows which there are */
 	unsigned limits_refused;  /* enum limit_kind: what the spawner cannot enforce */

@@ -11,6 +11,7 @@
 #include "daemon/dispatcher_parts.h"
 #include "daemon/hub.h"
 #include "daemon/store_thread.h"
+#include "daemon/warrants.h"
 #include "store/op.h"
 #include "wire/codec.h"
 #include <inttypes.h>
@@ -144,13 +145,14 @@ void dispatcher_start_flight(struct dispatcher *d, struct flight *f)
 	AUTO_TEXT spec_text = STEAL(f->spec);
 	AUTO_DONE(job_spec) spec;
 	AUTO_DONE(strv) params = {};
+	AUTO_TEXT warrant = NULL;
 	AUTO_DONE(plan) plan = {};
 	usec_t now = clock_now(d->o.clock), timeout;
 	AUTO_FD tree = -1;
 	struct err e = {};
 
 	job_spec_init(&spec);
-	if (!spec_from_text(spec_text, &spec, &e) || !params_from_text(f->run->params, &params, &e)) {
+	if (!spec_from_text(spec_text, &spec, &e) || !run_params_from_text(f->run->params, &params, &warrant, &e)) {
 		err_wrap(&e, "the stored definition cannot be read");
 		goto not_started;
 	}
@@ -166,6 +168,7 @@ void dispatcher_start_flight(struct dispatcher *d, struct flight *f)
 	plan_build(&plan, &(struct plan_source){.run = f->run, .spec = &spec, .node = d->o.node_name,
 		.store_id = store_thread_store_id(d->o.store), .params = &params});
 	plan.timeout = timeout;
+	warrants_put(&plan, warrant ? warrant : spec.warrant);
 	plan.tree = tree;
 	if (plan.output_limit > d->output_max)
 		plan.output_limit = d->output_max;
@@ -323,6 +326,11 @@ usec_t dispatcher_last_seen(const struct dispatcher *d)
 void dispatcher_due_is(struct dispatcher *d, usec_t next_due)
 {
 	d->next_due = next_due;
+}
+
+enum warrant_policy dispatcher_warrants(const struct dispatcher *d)
+{
+	return d->warrants;
 }
 
 void dispatcher_set_max_running(struct dispatcher *d, size_t max_running)

@@ -3,6 +3,7 @@
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
+#include "core/warrant.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -48,6 +49,7 @@ usec_t dispatcher_last_seen(const struct dispatcher *d); /* when an engine was h
 void dispatcher_due_is(struct dispatcher *d, usec_t next_due);
 /* Claims what is due if there is room. Returns when to call again; USEC_NEVER: after the next event. */
 usec_t dispatcher_pump(struct dispatcher *d);
+enum warrant_policy dispatcher_warrants(const struct dispatcher *d); /* of the spawner, the last that was there */
 void dispatcher_set_max_running(struct dispatcher *d, size_t max_running);
 void dispatcher_set_output_max(struct dispatcher *d, int64_t bytes);  /* kept of one attempt */
 void dispatcher_set_owner_max(struct dispatcher *d, size_t owner_max); /* of one owner at a time; 0: no such limit */

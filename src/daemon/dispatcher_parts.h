@@ -20,6 +20,7 @@ struct dispatcher {
 	bool claiming, stopped;
 	struct map early_cancels;        /* run → fence: cancelled before its claim came back */
 	struct op *refused;              /* to be submitted again */
+	enum warrant_policy warrants;    /* of the spawner, the last that was there */
 	unsigned spawn_failures;         /* transient ones in a row */
 	sd_event_source *started_timer, *hold_timer, *retry_timer;
 	uint64_t ended;                  /* in all */

@@ -352,6 +352,11 @@ static bool start_notice(const struct plan *p, void *arg, struct err *e)
 	return dispatcher_start_notice(((struct engine *)arg)->dispatcher, p, e);
 }
 
+static enum warrant_policy warrants(void *arg)
+{
+	return dispatcher_warrants(((struct engine *)arg)->dispatcher);
+}
+
 static void notice_settled(int64_t run, int64_t fence, void *arg)
 {
 	dispatcher_notice_settled(((struct engine *)arg)->dispatcher, run, fence);
@@ -366,7 +371,7 @@ static bool start_notifier(struct engine *g, struct err *e)
 {
 	return notifier_new(g->ev, &(struct notifier_options){.clock = &clock_system, .store = g->store,
 		.config = g->o.config, .node_id = g->node_id, .node_name = g->o.node_name, .output_dir = -1,
-		.start = start_notice, .settled = notice_settled, .arg = g}, &g->notifier, e);
+		.start = start_notice, .warrants = warrants, .settled = notice_settled, .arg = g}, &g->notifier, e);
 }
 
 /* ---- artifacts: the dispatcher knows which runs want and use them ---- */

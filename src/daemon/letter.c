@@ -7,6 +7,7 @@
 #include "core/owner.h"
 #include "core/plan.h"
 #include "daemon/mail.h"
+#include "daemon/warrants.h"
 #include "exec/output.h"
 #include "wire/codec.h"
 #include <errno.h>
@@ -269,6 +270,8 @@ static bool part_of_job(const struct letter *l, const char *command, struct plan
 			p->part = (int64_t)i + 1;
 	if (!p->part)
 		order_done(&p->order);
+	else
+		warrants_put(p, spec.warrant);
 	return p->part != 0;
 }
 
@@ -293,7 +296,7 @@ static void plan_exec(const struct letter *l, const char *command, struct plan *
 
 static void plan_mail(const struct letter *l, const struct letter_post *how, struct plan *p)
 {
-	order_alone(&p->order, how->as ? (int64_t)how->as_uid : (int64_t)owner_uid(l->notice->uid), how->as ? how->as : l->notice->owner);
+	order_alone(&p->order, how->as ? how->as_uid : owner_uid(l->notice->uid), how->as ? how->as : l->notice->owner);
 	p->order.sandbox = xstrdup("compat"); /* mail programs become somebody else to reach their queue */
 	strv_add(&p->order.argv, how->sendmail);
 	strv_add(&p->order.argv, "-oi");

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "core/notice.h"
+#include "core/owner.h"
 #include "core/plan.h"
 #include "core/policy.h"
 #include "daemon/config.h"
@@ -197,7 +198,8 @@ static bool run_command(struct notifier *n, struct sending *g, enum notify_chann
 	} else {
 		how.sendmail = c->sendmail ? c->sendmail : SENDMAIL_DEFAULT;
 		how.to = target;
-		if (g->notice->uid == 0) { /* root's mail needs no root */
+		if (warrant_needed(n->o.warrants(n->o.arg), owner_uid(g->notice->uid)) || owner_uid(g->notice->uid) == 0) {
+			/* the text of a mail is nobody's order, and root's needs no root */
 			how.as = n->self;
 			how.as_uid = getuid();
 		}

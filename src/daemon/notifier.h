@@ -3,6 +3,7 @@
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
+#include "core/warrant.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,6 +23,7 @@ struct notifier_options {               /* everything is borrowed and outlives t
 	int output_dir;                 /* descriptor of the spawner's output directory */
 	/* The spawner, as far as it concerns us. */
 	bool (*start)(const struct plan *p, void *arg, struct err *e);
+	enum warrant_policy (*warrants)(void *arg); /* of the spawner */
 	void (*settled)(int64_t run, int64_t fence, void *arg); /* its end is recorded, its output not needed */
 	void *arg;
 };

@@ -19,14 +19,21 @@ static void on_report(const struct spawn_report *r, void *arg);
 
 /* ---- connecting ---- */
 
+static bool open_client(struct dispatcher *d, struct err *e)
+{
+	if (!spawn_client_open(d->ev, d->o.spawner_socket, d->o.node_id, on_report, d, &d->spawner, e))
+		return false;
+	d->warrants = spawn_client_warrants(d->spawner);
+	return true;
+}
+
 static bool connect_spawner(struct dispatcher *d, struct err *e)
 {
-	if (spawn_client_open(d->ev, d->o.spawner_socket, d->o.node_id, on_report, d, &d->spawner, e))
+	if (open_client(d, e))
 		return true;
 	if (!d->o.spawner_program || e->kind != ERR_UNREACHABLE)
 		return false;
-	return spawner_launch(d->o.spawner_program, d->o.runtime_dir, d->o.output_dir, e) &&
-	       spawn_client_open(d->ev, d->o.spawner_socket, d->o.node_id, on_report, d, &d->spawner, e);
+	return spawner_launch(d->o.spawner_program, d->o.runtime_dir, d->o.output_dir, e) && open_client(d, e);
 }
 
 /* ---- taking over: the store says what is ours, the spawner what became of it ---- */

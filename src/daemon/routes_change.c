@@ -32,6 +32,7 @@ struct order {
 	unsigned limits_refused;
 	usec_t now;
 	bool dry_run;
+	enum warrant_policy warrants;
 	int tries;
 	struct sandbox_offers *sandboxes; /* owned */
 	struct job *job;          /* owned */
@@ -146,7 +147,7 @@ static bool run_amend(struct store *s, struct question *q, struct err *e)
 	if (!question_job(s, q->scope, o->ref, &o->job, e))
 		return false;
 	o->a = (struct amendment){.job = o->job, .now = o->now, .look = o->dry_run, .sandboxes = o->sandboxes,
-		.limits_refused = o->limits_refused};
+		.limits_refused = o->limits_refused, .warrants = o->warrants};
 	if (!(o->patch ? amendment_merge(&o->a, o->patch, o->zones, e) : restore(s, o, e)) || !check_foreign(o, e))
 		return false;
 	if (o->expect && o->expect != o->job->revision)
@@ -262,6 +263,7 @@ static struct order *order_new(struct request *r)
 	o->now = request_now(r);
 	o->dry_run = request_number(r, "dry_run", 0);
 	o->sandboxes = dispatcher_sandboxes(r->context->dispatcher);
+	o->warrants = dispatcher_warrants(r->context->dispatcher);
 	return o;
 }
 

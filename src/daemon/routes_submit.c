@@ -301,6 +301,7 @@ static void submit(struct request *r, bool bulk)
 		.uid = request_owner(r),
 		.owner = xstrdup(peer_name(r)),
 		.jobs_limit = peer_jobs_limit(r),
+		.warrants = dispatcher_warrants(r->context->dispatcher),
 		.machine = *governor_machine(r->context->governor),
 		.sandboxes = dispatcher_sandboxes(r->context->dispatcher),
 		.limits_refused = dispatcher_limits_refused(r->context->dispatcher),

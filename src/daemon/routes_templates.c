@@ -5,11 +5,13 @@
 #include "base/text.h"
 #include "core/job.h"
 #include "core/owner.h"
+#include "daemon/dispatcher.h"
 #include "daemon/peer.h"
 #include "daemon/question.h"
 #include "daemon/routes.h"
 #include "daemon/server.h"
 #include "daemon/template_form.h"
+#include "daemon/warrants.h"
 #include "store/op.h"
 #include "store/store.h"
 #include "wire/codec.h"
@@ -188,6 +190,8 @@ static bool read_template(const struct request *r, struct template_query *t, str
 
 	job_spec_init(&spec);
 	if (!body || !template_read(body, &spec, &params, e))
+		return false;
+	if (!warrants_check(dispatcher_warrants(r->context->dispatcher), t->uid, spec.warrant, e))
 		return false;
 	declared = template_params_write(&params);
 	json_write(declared, &text);

@@ -5,10 +5,12 @@
 #include "base/text.h"
 #include "core/job.h"
 #include "core/params.h"
+#include "daemon/dispatcher.h"
 #include "daemon/peer.h"
 #include "daemon/question.h"
 #include "daemon/routes.h"
 #include "daemon/server.h"
+#include "daemon/warrants.h"
 #include "store/op.h"
 #include "wire/codec.h"
 
@@ -17,6 +19,9 @@ struct order {
 	char *ref;               /* owned: the job */
 	json_t *given;           /* owned: parameters; NULL: none */
 	char *params;            /* owned: the same as text */
+	char *warrant;           /* owned: for the command with these parameters; NULL: none */
+	enum warrant_policy warrants;
+	int64_t owner;
 	struct job_spec spec;    /* its tags are asked about pauses */
 	struct op_trigger trigger;
 	struct ticket *ticket;
@@ -33,6 +38,7 @@ static void order_free(struct order *o)
 	free(o->ref);
 	json_decref(o->given);
 	free(o->params);
+	free(o->warrant);
 	job_spec_done(&o->spec);
 	free(o);
 }
@@ -57,6 +63,10 @@ static bool check_params(struct order *o, struct err *e)
 		return false;
 	if (given.n == 0)
 		return true;
+	if (!warrants_check(o->warrants, o->owner, o->warrant, e))
+		return false;
+	if (o->warrant)
+		json_object_set_new(o->given, "", json_string(o->warrant)); /* beside the names, which are never empty */
 	json_write(o->given, &text);
 	o->params = buf_steal(&text);
 	return true;
@@ -67,7 +77,10 @@ static bool run_find(struct store *s, struct question *q, struct err *e)
 	struct order *o = ((struct order_query *)q)->order;
 	AUTO(job) *j = NULL;
 
-	if (!question_job(s, o->trigger.uid, o->ref, &j, e) || !spec_from_text(j->spec, &o->spec, e) || !check_params(o, e))
+	if (!question_job(s, o->trigger.uid, o->ref, &j, e) || !spec_from_text(j->spec, &o->spec, e))
+		return false;
+	o->owner = j->uid;
+	if (!check_params(o, e))
 		return false;
 	start_policy_of(&o->spec, &o->trigger.policy);
 	o->trigger.job = j->id;
@@ -107,6 +120,7 @@ static void send(struct request *r, struct question *q)
 static bool read_body(const struct request *r, struct order *o, struct err *e)
 {
 	json_t *body, *params = NULL;
+	const char *warrant = NULL;
 	json_error_t je;
 	int force = 0;
 	bool ok;
@@ -116,9 +130,13 @@ static bool read_body(const struct request *r, struct order *o, struct err *e)
 	body = json_read_bounded(r->body.data, r->body.len, r->body.len, JSON_MEMBERS_MAX, e);
 	if (!body)
 		return false;
-	ok = json_unpack_ex(body, &je, JSON_STRICT, "{s?o, s?b}", "params", &params, "force", &force) == 0;
+	ok = json_unpack_ex(body, &je, JSON_STRICT, "{s?o, s?b, s?s}", "params", &params, "force", &force, "warrant",
+		&warrant) == 0;
 	if (!ok)
 		err_set(e, ERR_INVALID, "the body may be {\"params\":{…},\"force\":true}: %s", je.text);
+	if (ok && warrant && !job_field_find("warrant")->check(warrant, e))
+		ok = false;
+	o->warrant = ok ? xstrdup(warrant) : NULL;
 	o->given = json_incref(params);
 	o->trigger.forced = force;
 	json_decref(body);
@@ -133,6 +151,7 @@ void route_job_run(struct request *r)
 	q->order = xcalloc(1, sizeof(*q->order));
 	job_spec_init(&q->order->spec);
 	q->order->ref = xstrdup(r->params[0]);
+	q->order->warrants = dispatcher_warrants(r->context->dispatcher);
 	q->order->trigger.uid = request_scope(r);
 	q->order->trigger.thaws = request_scope(r) < 0;
 	q->order->trigger.limit = peer_jobs_limit(r);

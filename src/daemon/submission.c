@@ -9,6 +9,7 @@
 #include "core/schedule_set.h"
 #include "core/slots.h"
 #include "core/zone_cache.h"
+#include "daemon/warrants.h"
 #include "wire/codec.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -206,6 +207,8 @@ static bool read_job(struct submission *s, size_t i, json_t *o, struct err *e)
 	if (s->of_root && j->spec.artifact)
 		return err_field(e, "artifact", "a job of root can have no artifact: the daemon that fetches it is not root; "
 						"let another user have the job, or install the program");
+	if (!s->dry_run && !warrants_check(s->warrants, s->uid, j->spec.warrant, e))
+		return false;
 	if (s->jobs[i].if_exists && !j->spec.name)
 		return err_field(e, "if_exists", "only a name can exist already; give the job one");
 	if (j->spec.name || j->key)

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "core/job.h"
 #include "core/machine.h"
+#include "core/warrant.h"
 #include "daemon/forecast.h"
 #include "store/op.h"
 #include <stdbool.h>
@@ -41,6 +42,7 @@ struct submission {
 	int64_t uid;          /* the owner's number: core/owner.h */
 	char *owner;          /* owned; must be known before the jobs go to the store */
 	int64_t jobs_limit;
+	enum warrant_policy warrants; /* for whose jobs the spawner wants one */
 	struct machine_now machine; /* what conditions will be held against */
 	struct sandbox_offers *sandboxes; /* owned; NULL: nobody knows which there are */
 	unsigned limits_refused; /* enum limit_kind: what the spawner cannot enforce */

@@ -94,6 +94,7 @@ bool template_apply(const struct template *t, const json_t *submission, struct j
 
 	if (!params || !template_params_read(params, &declared, e) || !spec_from_text(t->spec, spec, e))
 		return err_wrap(e, "the template '%s' cannot be read", t->name);
+	free(STEAL(spec->warrant)); /* the template's: a job needs its own */
 	if (!spec_merge_json(submission, spec, e) || !params_overlay(&declared, &spec->params, &values, e))
 		return false;
 	strv_done(&spec->params);

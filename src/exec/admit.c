@@ -2,10 +2,14 @@
 /* Decides who may have workers. */
 #include "exec/admit.h"
 #include "base/err.h"
+#include "base/sha256.h"
 #include "exec/frame.h"
 #include "exec/payload.h"
 #include "exec/spawner_conf.h"
+#include "exec/warrant.h"
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 static bool refuse(enum start_failure *why, enum start_failure reason)
 {
@@ -13,12 +17,54 @@ static bool refuse(enum start_failure *why, enum start_failure reason)
 	return false;
 }
 
-static bool needs_warrant(const struct spawner_conf *c, int64_t uid)
+enum warrant_policy admission_policy(const struct admission *a)
 {
-	return c->require_warrant == WARRANT_ALL || (c->require_warrant == WARRANT_ROOT && uid == 0);
+	return a->conf ? (enum warrant_policy)a->conf->require_warrant : WARRANT_NONE;
 }
 
-bool admit_order(const struct admission *a, const struct frame_start *s, const struct payload *p,
+static bool needs_warrant(const struct admission *a, int64_t uid)
+{
+	return warrant_needed(admission_policy(a), uid) && uid != (int64_t)a->engine;
+}
+
+/* What the command reads is as much of what it does as its arguments are. */
+static bool stdin_is(int in, const struct blob *hash)
+{
+	unsigned char sum[SHA256_LEN];
+	struct sha256 h;
+	struct stat st;
+	void *data;
+
+	if (in < 0 || !hash->data)
+		return in < 0 && !hash->data;
+	if (fstat(in, &st) < 0)
+		return false;
+	data = st.st_size ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, in, 0) : NULL;
+	if (data == MAP_FAILED)
+		return false;
+	sha256_init(&h);
+	sha256_add(&h, data, (size_t)st.st_size);
+	sha256_end(&h, sum);
+	if (data)
+		munmap(data, (size_t)st.st_size);
+	return memcmp(sum, hash->data, SHA256_LEN) == 0;
+}
+
+static bool warranted(const struct admission *a, const struct frame_start *s, const struct payload *p, int in,
+	struct err *e)
+{
+	const struct warrant_thing order = {.kind = WARRANT_OF_ORDER, .data = p->bytes, .len = p->bytes_len};
+	const char *who = p->order.uid == 0 ? "root" : "its owner";
+
+	if (!s->has_warrant || !a->key)
+		return err_set(e, ERR_DENIED, "it has no warrant: %s has to submit it with 'jobctl'", who);
+	if (!warrant_holds(a->key, &order, s->warrant))
+		return err_set(e, ERR_DENIED, "its warrant is for another order: %s has to submit it again with 'jobctl'", who);
+	return s->part != 0 || stdin_is(in, &p->order.stdin_hash) ||
+	       err_set(e, ERR_DENIED, "its standard input is not the one that its warrant is for");
+}
+
+bool admit_order(const struct admission *a, const struct frame_start *s, const struct payload *p, int in,
 	enum start_failure *why, struct err *e)
 {
 	int64_t uid = p->order.uid;
@@ -32,7 +78,9 @@ bool admit_order(const struct admission *a, const struct frame_start *s, const s
 		err_set(e, ERR_DENIED, "jobs of uid %lld are not allowed by 'allow-uids' in spawner.conf", (long long)uid);
 		return refuse(why, START_NOT_ALLOWED);
 	}
-	if (a->conf && p->order.artifact && needs_warrant(a->conf, uid)) {
+	if (needs_warrant(a, uid) && !warranted(a, s, p, in, e))
+		return refuse(why, START_NO_WARRANT);
+	if (p->order.artifact && needs_warrant(a, uid)) {
 		err_set(e, ERR_DENIED, "a job that needs a warrant can have no artifact: what the engine fetched is not what was approved");
 		return refuse(why, START_ARTIFACT);
 	}

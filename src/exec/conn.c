@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "exec/admit.h"
 #include "exec/payload.h"
 #include "exec/starts.h"
 #include "exec/state.h"
@@ -41,16 +42,19 @@ static void forget_engine(struct conns *cs)
 	workers_each(cs->workers, forget_asked, NULL);
 }
 
-static void conn_close(struct conn *c)
+void conn_close(struct conn *c)
 {
 	struct conns *cs = c->all;
 
 	if (c->source.fd < 0)
 		return;
 	source_close(&c->source);
-	for (size_t i = 0; i < GUESTS_MAX; i++)
+	for (size_t i = 0; i < GUESTS_MAX; i++) {
 		if (cs->guests[i] == c)
 			cs->guests[i] = NULL;
+		if (cs->askers[i] == c)
+			cs->askers[i] = NULL;
+	}
 	if (cs->engine == c) {
 		cs->engine = NULL;
 		forget_engine(cs);
@@ -82,28 +86,29 @@ bool conn_send_with(struct conn *c, const struct frame *f, const int *fds, size_
 	return r == 0;
 }
 
-static struct conn **guest_place(struct conns *cs)
+static struct conn **guest_place(struct conn *guests[GUESTS_MAX])
 {
-	struct conn **oldest = &cs->guests[0];
+	struct conn **oldest = &guests[0];
 
 	for (size_t i = 0; i < GUESTS_MAX; i++) {
-		if (!cs->guests[i])
-			return &cs->guests[i];
-		if (cs->guests[i]->hello_until < (*oldest)->hello_until)
-			oldest = &cs->guests[i];
+		if (!guests[i])
+			return &guests[i];
+		if (guests[i]->hello_until < (*oldest)->hello_until)
+			oldest = &guests[i];
 	}
 	conn_close(*oldest);
 	return oldest;
 }
 
-static bool peer_allowed(const struct conns *cs, int fd)
+static bool peer_allowed(const struct conns *cs, int fd, bool asks_only, uid_t *ret)
 {
 	struct ucred cred = {};
 	socklen_t len = sizeof(cred);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
 		return false;
-	if (cred.uid == cs->engine_uid || cred.uid == 0)
+	*ret = cred.uid;
+	if (asks_only || cred.uid == cs->engine_uid || cred.uid == 0)
 		return true;
 	log_warning("a connection of uid %u was refused", (unsigned)cred.uid);
 	return false;
@@ -111,23 +116,22 @@ static bool peer_allowed(const struct conns *cs, int fd)
 
 static void on_frames(struct source *s, uint32_t events);
 
-static void on_connect(struct source *s, uint32_t events)
+static void welcome_guest(struct conns *cs, int listen, bool asks_only)
 {
-	struct conns *cs = SOURCE_OWNER(s, struct conns, listen);
-	AUTO_FD fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	AUTO_FD fd = accept4(listen, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct conn *c, **place;
+	uid_t peer;
 
-	(void)events;
 	if (fd < 0) {
 		if (errno != EAGAIN && errno != ECONNABORTED)
 			log_warning("could not accept a connection: %s", strerror(errno));
 		return;
 	}
-	if (!peer_allowed(cs, fd))
+	if (!peer_allowed(cs, fd, asks_only, &peer))
 		return;
-	place = guest_place(cs);
+	place = guest_place(asks_only ? cs->askers : cs->guests);
 	c = xcalloc(1, sizeof(*c));
-	*c = (struct conn){.source = {fd, on_frames}, .all = cs,
+	*c = (struct conn){.source = {fd, on_frames}, .all = cs, .peer = peer, .asks_only = asks_only,
 		.hello_until = clock_boot(&clock_system) + HELLO_PATIENCE};
 	if (source_watch(cs->ep, &c->source, EPOLL_CTL_ADD, EPOLLIN) < 0) {
 		free(c);
@@ -135,6 +139,18 @@ static void on_connect(struct source *s, uint32_t events)
 	}
 	(void)STEAL_FD(fd);
 	*place = c;
+}
+
+static void on_connect(struct source *s, uint32_t events)
+{
+	(void)events;
+	welcome_guest(SOURCE_OWNER(s, struct conns, listen), s->fd, false);
+}
+
+static void on_asker(struct source *s, uint32_t events)
+{
+	(void)events;
+	welcome_guest(SOURCE_OWNER(s, struct conns, asks), s->fd, true);
 }
 
 /* ---- a new engine ---- */
@@ -180,6 +196,7 @@ static void hello(struct conn *c, const struct frame *f)
 	frame_init(&answer, FRAME_WELCOME, 0);
 	answer.welcome.version = c->version;
 	answer.welcome.limits_refused = workers_limits_refused(c->all->workers);
+	answer.welcome.warrants = (uint32_t)admission_policy(c->all->admission);
 	frame_text(answer.welcome.spawner, sizeof(answer.welcome.spawner), c->all->id);
 	conn_send(c, &answer);
 	c->sandboxes_owed = true;
@@ -357,6 +374,10 @@ static bool conn_frame(struct conn *c)
 	}
 	if (!frame_check(&f, len, n, FRAME_FROM_ENGINE, c->version, &e))
 		conn_refuse(c, e.msg);
+	else if (f.type == FRAME_ASK_WARRANT)
+		conn_ask_warrant(c, &f, fds[0]);
+	else if (c->asks_only)
+		conn_refuse(c, "it said something else where only warrants are given");
 	else if (f.type == FRAME_HELLO)
 		hello(c, &f);
 	else if (!requests[f.type](c, &f, fds, &e))
@@ -395,14 +416,17 @@ bool conns_adopt(struct conns *cs, const struct state_conn *from, const char *no
 	if (from->engine)
 		cs->engine = c;
 	else
-		*guest_place(cs) = c;
+		*guest_place(cs->guests) = c;
 	return source_watch(cs->ep, &c->source, EPOLL_CTL_ADD, c->full ? EPOLLOUT : EPOLLIN) == 0 ||
 	       err_errno(e, errno, "could not watch the connection of '%s'", c->node);
 }
 
-int conns_watch(struct conns *cs, int listen)
+int conns_watch(struct conns *cs, int listen, int asks)
 {
 	cs->listen = (struct source){listen, on_connect};
+	cs->asks = (struct source){asks, on_asker};
+	if (asks >= 0 && source_watch(cs->ep, &cs->asks, EPOLL_CTL_ADD, EPOLLIN) < 0)
+		return -errno;
 	return source_watch(cs->ep, &cs->listen, EPOLL_CTL_ADD, EPOLLIN) < 0 ? -errno : 0;
 }
 
@@ -410,8 +434,8 @@ usec_t conns_turn(struct conns *cs, usec_t now)
 {
 	usec_t next = USEC_NEVER;
 
-	for (size_t i = 0; i < GUESTS_MAX; i++) {
-		struct conn *c = cs->guests[i];
+	for (size_t i = 0; i < 2 * (size_t)GUESTS_MAX; i++) {
+		struct conn *c = i < GUESTS_MAX ? cs->guests[i] : cs->askers[i - GUESTS_MAX];
 
 		if (c && c->hello_until <= now)
 			conn_refuse(c, "it said no hello");
@@ -427,9 +451,12 @@ usec_t conns_turn(struct conns *cs, usec_t now)
 
 void conns_done(struct conns *cs)
 {
-	for (size_t i = 0; i < GUESTS_MAX; i++)
+	for (size_t i = 0; i < GUESTS_MAX; i++) {
 		if (cs->guests[i])
 			conn_close(cs->guests[i]);
+		if (cs->askers[i])
+			conn_close(cs->askers[i]);
+	}
 	if (cs->engine)
 		conn_close(cs->engine);
 	conns_turn(cs, 0);

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct admission;
 struct conns;
 struct starts;
 struct err;
@@ -21,6 +22,8 @@ struct conn {
 	struct conns *all;     /* borrowed */
 	uint32_t version;      /* 0: no hello yet */
 	usec_t hello_until;    /* boottime */
+	uid_t peer;            /* whose process it is, by the kernel's word */
+	bool asks_only;        /* came through the socket for warrants */
 	bool full;             /* its socket takes no more: we listen again when it does */
 	unsigned lists;        /* list_done frames owed */
 	bool sandboxes_owed;   /* it has not heard which there are */
@@ -34,18 +37,24 @@ struct conns {
 	const char *id;           /* of the spawner */
 	struct workers *workers;
 	struct starts *starts;
+	const struct admission *admission;
 	uid_t engine_uid;         /* who may connect, beside root */
 	struct source listen;     /* its descriptor is borrowed too */
+	struct source asks;       /* for everybody, and for warrants only; -1: there is none; borrowed */
 	struct conn *guests[GUESTS_MAX];
+	struct conn *askers[GUESTS_MAX]; /* who came to the socket for warrants */
 	struct conn *engine;      /* NULL: none */
 	struct conn *dead;        /* freed at the end of the turn */
 };
 
-int conns_watch(struct conns *cs, int listen);        /* 0, or -errno */
+int conns_watch(struct conns *cs, int listen, int asks /* -1: none */); /* 0, or -errno */
 bool conns_adopt(struct conns *cs, const struct state_conn *from, const char *node, struct err *e);
 usec_t conns_turn(struct conns *cs, usec_t now);      /* frees the dead; when the next guest has waited too long */
 void conns_done(struct conns *cs);
 void conns_report(struct conns *cs);                  /* what workers have to tell, as the socket allows */
+
+void conn_close(struct conn *c);                      /* twice is fine; freed at the end of the turn */
+void conn_ask_warrant(struct conn *c, const struct frame *f, int fd); /* answered, and closed */
 
 /* A frame to an engine. False: it was not taken, and none will be before the socket says so. */
 bool conn_send(struct conn *c, const struct frame *f);

@@ -45,6 +45,10 @@ static const struct layout layouts[FRAME_TYPE_MAX] = {
 	[FRAME_LIST] = {"list", 0, FRAME_FROM_ENGINE, false, 1, {}, {}},
 	[FRAME_FORGET_OUTPUT] = {"forget_output", BODY(attempt), FRAME_FROM_ENGINE, false, 1, {},
 		{NUMBER(attempt, run, RUN_MIN, INT64_MAX), NUMBER(attempt, attempt, 0, INT64_MAX)}},
+	[FRAME_ASK_WARRANT] = {"ask_warrant", BODY(ask_warrant), FRAME_FROM_ENGINE, true, 0, {},
+		{NUMBER(ask_warrant, kind, 0, 1), NUMBER(ask_warrant, check, 0, 1)}},
+	[FRAME_WARRANT] = {"warrant", BODY(warrant), FRAME_FROM_SPAWNER, true, 0, TEXT(warrant, error),
+		{NUMBER(warrant, given, 0, 1)}},
 	[FRAME_WELCOME] = {"welcome", BODY(welcome), FRAME_FROM_SPAWNER, true, 0, TEXT(welcome, spawner), {}},
 	[FRAME_REFUSED] = {"refused", BODY(refused), FRAME_FROM_SPAWNER, true, 0, TEXT(refused, error), {}},
 	[FRAME_STARTED] = {"started", BODY(started), FRAME_FROM_SPAWNER, false, 1, {},
@@ -116,7 +120,7 @@ static bool text_valid(const char *s, size_t size)
 
 static size_t fds_expected(const struct frame *f)
 {
-	if (f->type == FRAME_SANDBOXES)
+	if (f->type == FRAME_SANDBOXES || f->type == FRAME_ASK_WARRANT)
 		return 1;
 	return f->type == FRAME_START ? 1 + (size_t)(f->start.has_stdin != 0) + (size_t)(f->start.has_artifact != 0) : 0;
 }
@@ -138,8 +142,8 @@ static bool body_check(const struct frame *f, const struct layout *l, struct err
 	if (f->type == FRAME_HELLO && (f->hello.oldest < 1 || f->hello.newest < f->hello.oldest))
 		return err_set(e, ERR_INVALID, "frame 'hello': versions %u to %u", f->hello.oldest,
 			f->hello.newest);
-	if (f->type == FRAME_WELCOME &&
-		(f->welcome.version < FRAME_VERSION_OLDEST || f->welcome.version > FRAME_VERSION))
+	if (f->type == FRAME_WELCOME && (f->welcome.version < FRAME_VERSION_OLDEST ||
+		f->welcome.version > FRAME_VERSION || f->welcome.warrants >= WARRANT_POLICY_MAX))
 		return err_set(e, ERR_INVALID, "frame 'welcome': version %u was not offered",
 			f->welcome.version);
 	return true;

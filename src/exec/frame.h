@@ -9,6 +9,7 @@
  *   ack          the end is recorded: the spawner forgets it
  *   cancel       SIGTERM, the grace of the plan, SIGKILL; the end is reported like any other
  *   forget_output  the kept output of an attempt is removed
+ * Who says ask_warrant instead of hello gets a warrant or the reason why not, and the end of the connection.
  * A new connection hears nothing of older workers before it has listed them or started them again, so that an
  * engine can take its runs over first. Whoever says hello last is the engine; the one before gets superseded.
  */
@@ -31,6 +32,7 @@ enum frame_type {
 	FRAME_ACK,
 	FRAME_LIST,
 	FRAME_FORGET_OUTPUT,
+	FRAME_ASK_WARRANT,
 	FRAME_WELCOME,
 	FRAME_REFUSED,
 	FRAME_STARTED,
@@ -40,6 +42,7 @@ enum frame_type {
 	FRAME_LIST_DONE,
 	FRAME_SUPERSEDED,
 	FRAME_SANDBOXES,
+	FRAME_WARRANT,
 	FRAME_TYPE_MAX
 };
 
@@ -57,6 +60,8 @@ struct frame_hello { /* the same in every version, as are welcome and refused */
 struct frame_welcome {
 	uint32_t version;
 	uint32_t limits_refused; /* enum limit_kind: what this spawner cannot enforce, and refuses */
+	uint32_t warrants; /* enum warrant_policy */
+	uint32_t reserved;
 	char spawner[64];
 };
 struct frame_refused {
@@ -70,6 +75,16 @@ struct frame_start { /* with a payload (see payload.h) and, if so said, the stdi
 	int64_t part;           /* of the order: 0 its command, n the n-th command of its notices */
 	int64_t has_stdin, has_warrant, has_artifact;
 	unsigned char warrant[WARRANT_LEN]; /* zeroes where there is none */
+};
+struct frame_ask_warrant { /* instead of a hello, with what is to be approved as a sealed memfd */
+	int64_t kind;  /* enum warrant_kind */
+	int64_t check; /* whether the one below holds; else a new one is wanted */
+	unsigned char warrant[WARRANT_LEN];
+};
+struct frame_warrant {
+	int64_t given; /* or: it holds */
+	unsigned char warrant[WARRANT_LEN];
+	char error[FRAME_TEXT_MAX];
 };
 struct frame_run { /* cancel, ack */
 	int64_t run, fence;
@@ -105,6 +120,8 @@ struct frame {
 		struct frame_welcome welcome;
 		struct frame_refused refused;
 		struct frame_start start;
+		struct frame_ask_warrant ask_warrant;
+		struct frame_warrant warrant;
 		struct frame_run run;
 		struct frame_attempt attempt;
 		struct frame_started started;

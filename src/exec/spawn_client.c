@@ -29,6 +29,7 @@ struct outgoing {
 struct spawn_client {
 	int fd;
 	uint32_t version;
+	enum warrant_policy warrants;
 	char spawner[64];
 	struct sandbox_offers *sandboxes; /* NULL: not heard of yet */
 	unsigned limits_refused;
@@ -393,6 +394,7 @@ static bool greet(struct spawn_client *c, const char *node, struct err *e)
 			f.refused.oldest, f.refused.newest, FRAME_VERSION_OLDEST, FRAME_VERSION);
 	c->version = f.welcome.version;
 	c->limits_refused = f.welcome.limits_refused;
+	c->warrants = (enum warrant_policy)f.welcome.warrants;
 	frame_text(c->spawner, sizeof(c->spawner), f.welcome.spawner);
 	return true;
 }
@@ -437,6 +439,11 @@ void spawn_client_free(struct spawn_client *c)
 struct sandbox_offers *spawn_client_sandboxes(const struct spawn_client *c)
 {
 	return sandbox_offers_ref(c->sandboxes);
+}
+
+enum warrant_policy spawn_client_warrants(const struct spawn_client *c)
+{
+	return c->warrants;
 }
 
 const char *spawn_client_spawner(const struct spawn_client *c)

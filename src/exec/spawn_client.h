@@ -51,6 +51,7 @@ AUTO_DEFINE(spawn_client);
 
 struct sandbox_offers *spawn_client_sandboxes(const struct spawn_client *c); /* a reference; NULL: not heard of yet */
 const char *spawn_client_spawner(const struct spawn_client *c); /* the spawner's id */
+enum warrant_policy spawn_client_warrants(const struct spawn_client *c); /* for whose jobs it wants warrants */
 
 unsigned spawn_client_limits_refused(const struct spawn_client *c); /* enum limit_kind */
 

@@ -199,7 +199,7 @@ static bool watch(struct spawner *sp, struct err *e)
 	if (sp->signals.fd < 0 || sp->timer.fd < 0 || source_watch(sp->ep, &sp->signals, EPOLL_CTL_ADD, EPOLLIN) < 0 ||
 		source_watch(sp->ep, &sp->timer, EPOLL_CTL_ADD, EPOLLIN) < 0)
 		return err_errno(e, errno, "could not watch signals and timer");
-	r = conns_watch(&sp->conns, sp->o->listen);
+	r = conns_watch(&sp->conns, sp->o->listen, sp->o->asks);
 	return r < 0 ? err_errno(e, -r, "could not watch the socket") : true;
 }
 
@@ -275,10 +275,12 @@ bool spawner_run(const struct spawner_options *o, struct err *e)
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		return err_errno(e, errno, "could not become the reaper of orphans");
 	sp.admission.conf = o->conf;
+	sp.admission.key = o->key;
+	sp.admission.engine = o->engine;
 	if (!o->conf)
 		user_self(&sp.admission.self);
 	sp.conns = (struct conns){.ep = sp.ep, .output_dir = o->output_dir, .id = o->id, .workers = &sp.workers,
-		.starts = &sp.starts, .engine_uid = o->engine};
+		.starts = &sp.starts, .admission = &sp.admission, .engine_uid = o->engine};
 	starts_init(&sp.starts, &(struct starts_options){.ep = sp.ep, .workers = &sp.workers, .admission = &sp.admission});
 	if (!workers_init(&sp.workers, sp.ep, o->output_dir, o->id, o->groups, e) || !fence(&sp, e) || !watch(&sp, e))
 		return false;

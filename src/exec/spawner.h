@@ -10,6 +10,7 @@ struct err;
 struct reexec;
 struct state;
 struct spawner_conf;
+struct warrant_key;
 
 struct spawner_options {
 	int listen;          /* a listening SOCK_SEQPACKET socket; borrowed */
@@ -20,6 +21,8 @@ struct spawner_options {
 	const struct spawner_conf *conf; /* of the system's spawner, which is root's; NULL: of one user; borrowed */
 	const char *artifact_place; /* borrowed: a directory that workers may find theirs at; NULL: none */
 	uid_t engine;        /* who may ask, beside root */
+	const struct warrant_key *key; /* NULL: none; borrowed */
+	int asks;            /* a listening socket for whoever wants a warrant; -1: none; borrowed */
 	usec_t linger;       /* leave after that long with nothing to do; 0: never */
 	const struct reexec *program; /* borrowed: what SIGHUP makes us again */
 	const struct state *resume;   /* borrowed; NULL: a new life */

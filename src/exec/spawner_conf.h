@@ -2,6 +2,7 @@
 /* spawner.conf: what root lets the spawner do. Read once, refused as a whole when anything in it is odd. */
 #pragma once
 #include "base/auto.h"
+#include "core/warrant.h"
 #include "core/sandbox.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,12 +10,6 @@
 
 struct err;
 
-enum warrant_policy {
-	WARRANT_NONE, /* the engine's word is enough */
-	WARRANT_ROOT, /* not for uid 0 */
-	WARRANT_ALL,  /* for nobody */
-	WARRANT_POLICY_MAX
-};
 enum pam_policy { PAM_POLICY_OFF, PAM_POLICY_ACCOUNT, PAM_POLICY_MAX };
 enum missing_policy { MISSING_REFUSE, MISSING_REPORT, MISSING_POLICY_MAX }; /* when something cannot be had here */
 

@@ -153,7 +153,7 @@ void starts_add(struct starts *st, const struct start_parts *parts)
 	*s = (struct start){.frame = *parts->frame, .payload = *parts->payload, .in = parts->in,
 		.artifact = parts->artifact, .all = st};
 	*parts->payload = (struct payload){};
-	if (!admit_order(st->admission, &s->frame, &s->payload, &why, &e)) {
+	if (!admit_order(st->admission, &s->frame, &s->payload, s->in, &why, &e)) {
 		refuse(st, s, why, e.msg);
 		start_free(s);
 	} else if (st->n >= WAITING_MAX) {

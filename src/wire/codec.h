@@ -44,6 +44,9 @@ bool spec_merge_json(const json_t *patch, struct job_spec *s, struct err *e);
 /* Parameters as a flat object of texts, as a run keeps them; names are checked. Text that is no UTF-8 is refused. */
 bool params_from_json(const json_t *o, struct strv *ret /* empty */, struct err *e);
 bool params_from_text(const char *text /* NULL: none */, struct strv *ret /* empty */, struct err *e);
+/* Those of a run, which may have a warrant of its own beside them: the member whose name is empty. */
+bool run_params_from_text(const char *text /* NULL: none */, struct strv *ret /* empty */, char **ret_warrant,
+	struct err *e);
 char *params_to_text(const struct strv *params, struct err *e); /* caller frees; NULL: *e says why */
 
 json_t *job_to_json(const struct job *j, struct err *e); /* the spec's members beside id, state, owner … */

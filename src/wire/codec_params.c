@@ -48,6 +48,23 @@ bool params_from_text(const char *text, struct strv *ret, struct err *e)
 	return ok;
 }
 
+bool run_params_from_text(const char *text, struct strv *ret, char **ret_warrant, struct err *e)
+{
+	json_t *o;
+	bool ok;
+
+	if (!text)
+		return true;
+	o = json_read(text, strlen(text), strlen(text), e);
+	if (!o)
+		return false;
+	*ret_warrant = xstrdup(json_string_value(json_object_get(o, "")));
+	json_object_del(o, "");
+	ok = params_from_json(o, ret, e);
+	json_decref(o);
+	return ok;
+}
+
 char *params_to_text(const struct strv *params, struct err *e)
 {
 	json_auto_t *o = json_object();

@@ -267,7 +267,8 @@ static const char *valid_text(const struct job_field *f)
 		{"when", "load<1.5"}, {"backoff", "exp:1s..1h"}, {"on_exit", "75=retry,0|2=ok"}, {"notify", "mail:a@b.example"},
 		{"template", "a-template"}, {"cpu", "1.5"}, {"ionice", "best-effort:3"}, {"limits", "4096"},
 		{"secrets", "file:/a b"}, {"artifact", "https://a.example/b"},
-		{"sha256", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}};
+		{"sha256", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"},
+		{"warrant", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}};
 
 	for (size_t i = 0; i < ELEMENTS(valid); i++)
 		if (strcmp(valid[i].field, f->name) == 0)

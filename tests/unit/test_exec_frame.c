@@ -44,7 +44,7 @@ static void sample(struct frame *f, unsigned type)
 
 static size_t descriptors_of(unsigned type)
 {
-	return type == FRAME_START || type == FRAME_SANDBOXES;
+	return type == FRAME_START || type == FRAME_SANDBOXES || type == FRAME_ASK_WARRANT;
 }
 
 static bool right(const struct frame *f, size_t len, size_t fds)
@@ -90,7 +90,7 @@ static void a_frame_from_the_wrong_side_or_of_no_type_is_refused(void **state)
 
 	(void)state;
 	for (unsigned t = 0; t < 70000; t += t < 40 ? 1 : 997) {
-		bool engine = t >= FRAME_HELLO && t <= FRAME_FORGET_OUTPUT;
+		bool engine = t >= FRAME_HELLO && t <= FRAME_ASK_WARRANT;
 		bool known = t >= FRAME_HELLO && t < FRAME_TYPE_MAX;
 
 		sample(&f, known ? t : FRAME_LIST);
@@ -161,7 +161,7 @@ static void texts_must_end_and_hide_nothing(void **state)
 	assert_string_equal(f.not_started.error, "muc");
 }
 
-static void descriptors_come_only_with_a_start_or_the_sandboxes(void **state)
+static void descriptors_come_only_with_a_start_the_sandboxes_or_what_is_to_be_approved(void **state)
 {
 	struct frame f;
 
@@ -392,7 +392,7 @@ int main(void)
 		TEST(a_frame_outside_its_place_in_the_talk_is_refused),
 		TEST(every_number_has_its_bounds),
 		TEST(texts_must_end_and_hide_nothing),
-		TEST(descriptors_come_only_with_a_start_or_the_sandboxes),
+		TEST(descriptors_come_only_with_a_start_the_sandboxes_or_what_is_to_be_approved),
 		TEST(the_highest_common_version_is_picked),
 		TEST(frames_and_descriptors_pass_a_socket),
 		TEST(a_payload_comes_back_as_it_went),

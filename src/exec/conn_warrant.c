@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Warrants at the spawner's socket: who may approve what. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "core/order.h"
+#include "exec/admit.h"
+#include "exec/conn.h"
+#include "exec/payload.h"
+#include "exec/warrant.h"
+#include <string.h>
+#include <sys/mman.h>
+
+/* Root approves anything; an owner his own jobs, where even these need it. */
+static bool may_approve(const struct conn *c, const struct warrant_thing *t, struct err *e)
+{
+	AUTO_DONE(order) o = {};
+
+	if (t->kind == WARRANT_OF_ORDER && !order_parse(&o, t->data, t->len, e))
+		return false;
+	if (c->peer == 0 || (admission_policy(c->all->admission) == WARRANT_ALL &&
+				    (t->kind == WARRANT_OF_TEXT || o.uid == (int64_t)c->peer)))
+		return true;
+	return err_set(e, ERR_DENIED, "only root, or the owner of a job, can approve it");
+}
+
+static bool decide(const struct conn *c, const struct frame_ask_warrant *ask, const struct warrant_thing *t,
+	unsigned char ret[WARRANT_LEN], struct err *e)
+{
+	const struct admission *a = c->all->admission;
+
+	if (!a->key)
+		return err_set(e, ERR_DENIED, "this spawner serves one user and knows no warrants");
+	if (ask->check) {
+		struct warrant_thing roots = *t;
+
+		roots.uid = 0; /* whose templates are everybody's */
+		memcpy(ret, ask->warrant, WARRANT_LEN);
+		return warrant_holds(a->key, t, ask->warrant) || warrant_holds(a->key, &roots, ask->warrant) ||
+		       err_set(e, ERR_DENIED, "it was never approved as it is");
+	}
+	if (!may_approve(c, t, e))
+		return false;
+	warrant_make(a->key, t, ret);
+	log_info("uid %u has approved %s", (unsigned)c->peer, t->kind == WARRANT_OF_ORDER ? "an order" : "a template");
+	return true;
+}
+
+void conn_ask_warrant(struct conn *c, const struct frame *f, int fd)
+{
+	struct warrant_thing t = {.kind = (enum warrant_kind)f->ask_warrant.kind, .uid = c->peer, .data = MAP_FAILED};
+	size_t max = t.kind == WARRANT_OF_ORDER ? ORDER_MAX : WARRANT_TEXT_MAX;
+	struct frame answer;
+	struct err e = {};
+
+	frame_init(&answer, FRAME_WARRANT, 0);
+	if (payload_sealed(fd, max, &t.len, &e) && t.len == 0)
+		err_set(&e, ERR_INVALID, "nothing to approve");
+	if (!e.kind && (t.data = mmap(NULL, t.len, PROT_READ, MAP_PRIVATE, fd, 0)) == MAP_FAILED)
+		err_set(&e, ERR_BUSY, "what is to be approved could not be read");
+	if (!e.kind)
+		answer.warrant.given = decide(c, &f->ask_warrant, &t, answer.warrant.warrant, &e);
+	if (!answer.warrant.given) {
+		memset(answer.warrant.warrant, 0, WARRANT_LEN);
+		frame_text(answer.warrant.error, FRAME_TEXT_MAX, e.msg);
+	}
+	if (t.data != MAP_FAILED)
+		munmap((void *)t.data, t.len);
+	conn_send(c, &answer);
+	conn_close(c);
+}

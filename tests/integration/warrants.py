@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+# Warrants: what root, or an owner, has approved at the spawner starts, and nothing else does, whatever the engine says.
+import array
+import fcntl
+import hashlib
+import os
+import re
+import socket
+import struct
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import case, main, wait_until
+from system import System
+
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/exec/frame.h")) as header:
+    TYPES = re.search(r"FRAME_HELLO = 1,(.*?)FRAME_TYPE_MAX", header.read(), re.S).group(1).replace(" ", "").split(",\n")
+HELLO = 1
+START, ASK, WELCOME, NOT_STARTED, ENDED, WARRANT = (
+    2 + [t.strip() for t in TYPES if t.strip()].index("FRAME_" + name)
+    for name in ("START", "ASK_WARRANT", "WELCOME", "NOT_STARTED", "ENDED", "WARRANT"))
+NO_WARRANT = 5
+SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+
+
+def record(tag, data):
+    return struct.pack("<HI", tag, len(data)) + data
+
+
+def order(uid, owner, *argv, stdin=None, notices=(), umask=0o77):
+    """An order as the spawner reads it, written without any code of ours."""
+    text = record(1, struct.pack("<q", uid)) + record(2, owner.encode())
+    text += b"".join(record(3, word.encode()) for word in argv) + record(4, b"UTC")
+    if umask != 0o77:
+        text += record(8, struct.pack("<q", umask))
+    if stdin is not None:
+        text += record(9, hashlib.sha256(stdin).digest())
+    return text + b"".join(record(10, n.encode()) for n in notices)
+
+
+def sealed(data):
+    fd = os.memfd_create("test", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.write(fd, data)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, SEALS)
+    return fd
+
+
+class Spawner:
+    """A connection to the spawner as somebody: a captured engine, or one who asks for a warrant."""
+
+    def __init__(self, s, uid, name="spawner.sock"):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.settimeout(20)
+        os.setegid(uid)
+        os.seteuid(uid)
+        try:
+            self.socket.connect(os.path.join(s.runtime, name))
+        finally:
+            os.seteuid(0)
+            os.setegid(0)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def send(self, kind, version, body, fds=()):
+        frame = struct.pack("<HHI", kind, version, 8 + len(body)) + body
+        self.socket.sendmsg([frame], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else [])
+        for fd in fds:
+            os.close(fd)
+
+    def receive(self, *kinds):
+        while True:
+            data = self.socket.recv(65536)
+            assert data, "the spawner has closed the connection"
+            kind = struct.unpack("<H", data[:2])[0]
+            if kind in kinds:
+                return kind, data[8:]
+
+    def hello(self):
+        self.send(HELLO, 0, struct.pack("<II", 1, 1) + b"captured".ljust(128, b"\0"))
+        return struct.unpack("<III", self.receive(WELCOME)[1][:12])[2]
+
+    def ask(self, thing, check=None, kind=0):
+        """The warrant, or None and why not."""
+        self.send(ASK, 0, struct.pack("<qq", kind, check is not None) + (check or bytes(32)), [sealed(thing)])
+        body = self.receive(WARRANT)[1]
+        given = struct.unpack("<q", body[:8])[0]
+        return (body[8:40], "") if given else (None, body[40:].rstrip(b"\0").decode())
+
+    def start(self, run, text, warrant=None, stdin=None, part=0):
+        """How the attempt ended, or the reason and the words with which it was refused."""
+        payload = struct.pack("<IIII", 0x326c706a, len(text), 0, 0) + text
+        body = struct.pack("<10q", run, 1, 1, 0, 0, 65536, part, stdin is not None, warrant is not None, 0)
+        body += warrant or bytes(32)
+        self.send(START, 1, body, [sealed(payload)] + ([sealed(stdin)] if stdin is not None else []))
+        kind, answer = self.receive(NOT_STARTED, ENDED)
+        if kind == NOT_STARTED:
+            return struct.unpack("<4q", answer[:32])[3], answer[32:].rstrip(b"\0").decode()
+        return "ended", struct.unpack("<8q", answer[:64])[7]
+
+
+@case
+def a_captured_engine_starts_nothing_of_root_but_what_root_approved():
+    with System() as s:
+        s.start_spawner()
+        mine, other = order(0, "root", "/bin/true"), order(0, "root", "/bin/false")
+        with Spawner(s, 0) as root:
+            warrant, _ = root.ask(mine)
+        assert warrant
+        with Spawner(s, 990) as e:
+            assert e.hello() == 1  # it wants warrants for root
+            assert e.start(1, mine)[0] == NO_WARRANT
+            assert e.start(2, mine, bytes(32))[0] == NO_WARRANT
+            for place in (0, 15, 31):
+                assert e.start(3 + place, mine, bytes(b ^ (i == place) for i, b in enumerate(warrant)))[0] == NO_WARRANT
+            assert e.start(100, other, warrant)[0] == NO_WARRANT
+            assert e.start(101, order(0, "root", "/bin/true", umask=0), warrant)[0] == NO_WARRANT
+            assert e.start(102, mine, warrant, stdin=b"more")[0] == NO_WARRANT  # it was approved with none
+            assert e.start(103, mine, warrant) == ("ended", 0)
+            assert e.start(104, order(4001, "alice", "/bin/true")) == ("ended", 0)  # the engine's word is enough for these
+
+
+@case
+def the_input_and_the_commands_of_notices_are_part_of_what_was_approved():
+    with System() as s:
+        s.start_spawner()
+        mine = order(0, "root", "/bin/sh", "-c", "read x; exit $x", stdin=b"7\n", notices=["exit 3", "exit 4"])
+        with Spawner(s, 0) as root:
+            warrant, _ = root.ask(mine)
+        with Spawner(s, 990) as e:
+            e.hello()
+            assert e.start(1, mine, warrant, stdin=b"7\n") == ("ended", 7)
+            assert e.start(2, mine, warrant, stdin=b"8\n")[0] == NO_WARRANT
+            assert e.start(3, mine, warrant)[0] == NO_WARRANT
+            assert e.start(4, mine, warrant, stdin=b"anything", part=1) == ("ended", 3)
+            assert e.start(5, mine, warrant, part=2) == ("ended", 4)
+            assert e.start(6, mine, stdin=b"x", part=1)[0] == NO_WARRANT
+
+
+@case
+def nobody_but_root_gets_a_warrant_for_root():
+    with System() as s:
+        s.start_spawner()
+        mine = order(0, "root", "/bin/true")
+        with Spawner(s, 990) as e:
+            given, why = e.ask(mine)
+            assert not given and "only root" in why, why
+        with Spawner(s, 0) as root:
+            warrant, _ = root.ask(mine)
+        with Spawner(s, 990) as e:
+            assert e.ask(mine, check=warrant)[0]  # to look is no harm
+        with Spawner(s, 990) as e:
+            assert not e.ask(order(0, "root", "/bin/false"), check=warrant)[0]
+        with Spawner(s, 0) as root:
+            assert not root.ask(b"\1\2\3")[0]  # no order at all
+        with Spawner(s, 0) as root:
+            text, _ = root.ask(mine, kind=1)
+            assert text and text != warrant  # what is approved as a text is no order
+        with Spawner(s, 990) as e:
+            e.hello()
+            assert e.start(1, mine, text)[0] == NO_WARRANT
+        assert not os.path.exists(s.runtime + "/warrant.sock")
+        assert os.stat(s.spawner_state + "/warrant.key").st_mode & 0o777 == 0o600
+
+
+@case
+def where_all_need_one_an_owner_approves_his_own_jobs_only():
+    with System(spawner_conf="require-warrant = all\n") as s:
+        s.start()
+        hers = order(4001, "alice", "/bin/true")
+        with Spawner(s, 4001, "warrant.sock") as a:
+            warrant, _ = a.ask(hers)
+            assert warrant
+        with Spawner(s, 4002, "warrant.sock") as b:
+            assert not b.ask(hers)[0]
+        with Spawner(s, 4002, "warrant.sock") as b:
+            b.send(HELLO, 0, struct.pack("<II", 1, 1) + b"engine".ljust(128, b"\0"))
+            assert b.socket.recv(4096) == b"", "it was taken for an engine"
+        status, answer = s.api("alice").call("POST", "/v1/jobs", {"command": ["true"]})
+        assert (status, answer["error"]["field"]) == (403, "warrant"), answer
+        job = s.jobctl("alice", "add", "--wait", "--", "sh", "-c", "id -un").stdout.split()[0]
+        assert s.jobctl("alice", "log", job).stdout == "alice\n"
+        s.engine.terminate()
+        s.engine.wait(20)
+        with Spawner(s, 990) as e:
+            e.hello()
+            assert e.start(1000, order(4002, "bob", "/bin/true"))[0] == NO_WARRANT
+            assert e.start(1001, hers, warrant) == ("ended", 0)
+            assert e.start(1002, order(990, "jobsched", "/bin/true")) == ("ended", 0)  # what it can do itself anyway
+
+
+@case
+def jobctl_gets_roots_warrants_by_itself():
+    with System() as s:
+        s.start()
+        status, answer = s.api("root").call("POST", "/v1/jobs", {"command": ["id"]})
+        assert (status, answer["error"]["field"]) == (403, "warrant"), answer
+        assert "jobctl" in answer["error"]["message"]
+
+        def out(*words):
+            s.jobctl("root", *words)
+            return s.jobctl("root", "log", "r").stdout
+        s.jobctl("root", "add", "-n", "r", "--manual", "-e", "B=2", "-e", "A=1", "--param", "x=1", "--", "sh", "-c",
+                 'echo "$(id -u) $A$B $1"', "sh", "{x}")
+        assert out("run", "r", "--wait") == "0 12 1\n"
+        s.jobctl("root", "set", "r", "env.A=5")
+        assert out("run", "r", "--wait") == "0 52 1\n"
+        s.jobctl("root", "set", "r", "priority=5")  # nothing that is started: no new one is needed
+        assert out("run", "r", "--wait") == "0 52 1\n"
+        assert out("run", "r", "--param", "x=two words", "--wait") == "0 52 two words\n"
+        s.jobctl("root", "undo", "r", "--to", "1")
+        assert out("run", "r", "--wait") == "0 12 1\n"
+        s.env["EDITOR"] = "sed -i s/B.=.2/B\\ =\\ 3/"
+        s.jobctl("root", "edit", "r")
+        assert out("run", "r", "--wait") == "0 13 1\n"
+        assert "warrant" not in s.jobctl("root", "history", "r").stdout
+
+
+@case
+def a_template_of_root_is_taken_as_root_wrote_it_or_not_at_all():
+    with System() as s:
+        s.start()
+        s.jobctl("root", "template", "add", "t", "--param", "host", "--param", "days=7", "--", "echo", "{host}", "{days}")
+        s.jobctl("root", "add", "--template", "t", "--param", "host=db", "-n", "j", "--wait")
+        assert s.jobctl("root", "log", "j").stdout == "db 7\n"
+        s.jobctl("bob", "add", "--template", "t", "--param", "host=b", "-n", "j", "--wait")
+        assert s.jobctl("bob", "log", "j").stdout == "b 7\n"
+        # the daemon has another one by now, with the approval of the first
+        good = s.api("root").get("/v1/templates/t")
+        body = dict(good["definition"], params=good["params"], command=["echo", "worse", "{host}", "{days}"])
+        assert s.api("root").call("PUT", "/v1/templates/t", body)[0] == 200
+        result = s.jobctl("root", "add", "--template", "t", "--param", "host=db", check=False)
+        assert result.returncode == 4 and "never approved" in result.stderr, result
+
+
+@case
+def what_root_never_approved_is_not_built_upon():
+    with System(spawner_conf="require-warrant = none\n") as s:
+        s.start()
+        s.api("root").post("/v1/jobs", {"command": ["id", "-u"], "name": "r", "schedule": ["manual"]})
+        s.jobctl("root", "run", "r", "--wait")
+        for process in (s.engine, s.spawner):
+            process.terminate()
+            process.wait(20)
+        s.write_spawner_conf("require-warrant = root\n")
+        s.start()
+        result = s.jobctl("root", "set", "r", "umask=022", check=False)
+        assert result.returncode == 4 and "as the daemon has it is not taken" in result.stderr, result
+        s.jobctl("root", "run", "r")
+        wait_until("it is refused", 20, lambda: any("no warrant" in (a["error"] or "") for r in s.runs("root", 1)
+                                                    for a in s.attempts("root", r["id"])))
+
+
+if __name__ == "__main__":
+    main()
