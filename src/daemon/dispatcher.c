@@ -54,7 +54,7 @@ static int on_started_timer(sd_event_source *source, uint64_t usec, void *arg)
 		f->start_recorded = true;
 		op = op_new(OP_STARTED, on_start_recorded, d);
 		op->started = (struct op_started){.node = d->o.node_id,
-			.spawner = spawn_client_spawner(d->spawner), .run = f->run->id,
+			.spawner = d->spawners.v[d->spawners.n - 1], .run = f->run->id,
 			.fence = f->run->fence, .attempt = f->run->attempt, .pid = f->end.pid,
 			.started_at = f->end.started_at};
 		op->patient = true;
@@ -498,6 +498,7 @@ void dispatcher_free(struct dispatcher *d)
 	flights_done(&d->flights);
 	map_done(&d->early_cancels);
 	free(d->last_spawner);
+	strv_done(&d->spawners);
 	free(d->host);
 	free(d);
 }

@@ -33,6 +33,7 @@ struct dispatcher {
 	bool was_ready;                  /* on_ready was called */
 	unsigned connect_failures;
 	char *last_spawner;              /* owned: the id of the one we had */
+	struct strv spawners;            /* the ids of all we had: operations that name one may outlive the connection */
 	usec_t last_seen;                /* when an engine was here before this one; 0: never */
 	char *host;                      /* owned */
 };

@@ -118,8 +118,10 @@ static void open_node(struct dispatcher *d)
 {
 	struct op *op = op_new(OP_NODE_OPEN, on_node_opened, d);
 
+	if (d->spawners.n == 0 || !text_equal(d->spawners.v[d->spawners.n - 1], spawn_client_spawner(d->spawner)))
+		strv_add(&d->spawners, spawn_client_spawner(d->spawner));
 	op->node_open = (struct op_node_open){.node = d->o.node_id, .name = d->o.node_name,
-		.spawner = spawn_client_spawner(d->spawner), .host = d->host, .now = clock_now(d->o.clock)};
+		.spawner = d->spawners.v[d->spawners.n - 1], .host = d->host, .now = clock_now(d->o.clock)};
 	store_thread_submit(d->o.store, op);
 }
 

@@ -7,7 +7,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import case, instant, main, sanitized, wait_until
+from harness import FINAL, case, instant, main, sanitized, wait_until
 from system import System, write
 
 
@@ -147,6 +147,23 @@ def who_comes_to_a_used_uid_neither_sees_nor_inherits_anything():
         refused = wait_until("it is refused", 90, lambda: (lambda r: r["state"] == "failed" and r)(s.runs("root", job)[0]))
         assert refused["reason"] == "other_user", refused
         assert s.api("root").get("/v1/jobs/%d" % job)["state"] == "suspended"
+
+
+@case
+def the_engine_outlives_a_spawner_that_dies_at_work():
+    with System() as s:
+        s.start()
+        jobs = s.api("bob").post("/v1/jobs/bulk", {"jobs": [{"command": ["sleep", "0.1"], "on_lost": "rerun"}] * 1000})["jobs"]
+        for _ in range(8):
+            before = s.api("root").get("/v1/status")["runs"]["queued"]
+            wait_until("runs start", 30, lambda: s.api("root").get("/v1/status")["runs"]["queued"] < max(before - 30, 1))
+            s.spawner.kill()
+            s.spawner.wait()
+            s.start_spawner()
+            assert s.engine.poll() is None, s.said()[-2000:]
+        ids = {j["id"] for j in jobs}
+        wait_until("all are over", 60, lambda: all(r["state"] in FINAL for r in s.api("root").pages("/v1/runs", "runs")))
+        assert {r["job"] for r in s.api("root").pages("/v1/runs", "runs")} == ids
 
 
 # ---- one user against another ----
