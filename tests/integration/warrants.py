@@ -5,13 +5,14 @@ import fcntl
 import hashlib
 import os
 import re
+import signal
 import socket
 import struct
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import case, main, wait_until
-from system import System
+from system import System, write
 
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/exec/frame.h")) as header:
     TYPES = re.search(r"FRAME_HELLO = 1,(.*?)FRAME_TYPE_MAX", header.read(), re.S).group(1).replace(" ", "").split(",\n")
@@ -217,6 +218,47 @@ def jobctl_gets_roots_warrants_by_itself():
         s.jobctl("root", "edit", "r")
         assert out("run", "r", "--wait") == "0 13 1\n"
         assert "warrant" not in s.jobctl("root", "history", "r").stdout
+
+
+@case
+def notices_of_root_are_commands_of_root_and_mail_of_the_engine():
+    with System() as s:
+        mailer = os.path.join(s.dir, "mailer")
+        write(mailer, "#!/bin/sh\nid -u >%s/mailed\ncat >>%s/mailed\n" % (s.dir, s.dir), 0o755)
+        os.chmod(s.dir, 0o1777)
+        write(s.conf_dir + "/jobschedd.conf", "sendmail = %s\n" % mailer)
+        s.start()
+        s.jobctl("root", "add", "-n", "r", "--notify", "exec:id -u >%s/told; cat >>%s/told" % (s.dir, s.dir), "--notify",
+                 "mail:root@localhost", "--", "false")
+
+        def read(name):
+            try:
+                with open(os.path.join(s.dir, name)) as f:
+                    return f.read()
+            except FileNotFoundError:
+                return ""
+        wait_until("its command was run", 20, lambda: "failed" in read("told"))
+        wait_until("its mail was sent", 20, lambda: "failed" in read("mailed"))
+        assert read("told").startswith("0\n") and read("mailed").startswith("990\n"), (read("told"), read("mailed"))
+
+
+@case
+def an_upgrade_of_the_spawner_keeps_its_warrants_and_a_bad_configuration_stops_none():
+    with System(spawner_conf="require-warrant = all\n") as s:
+        s.start()
+        s.jobctl("alice", "add", "-n", "a", "--manual", "--", "true")
+        job = s.jobctl("alice", "add", "-n", "long", "--", "sleep", "600").stdout.strip()
+        wait_until("it runs", 20, lambda: s.runs("alice", job)[0]["state"] == "running")
+        s.write_spawner_conf("require-warrant = some\n")
+        s.spawner.send_signal(signal.SIGHUP)
+        wait_until("it is refused", 20, lambda: "not reloaded" in s.said())
+        s.write_spawner_conf("require-warrant = all\n")
+        s.spawner.send_signal(signal.SIGHUP)
+        wait_until("it is the next program", 20, lambda: "went on with 1 workers" in s.said())
+        s.jobctl("alice", "run", "a", "--wait")
+        s.jobctl("alice", "add", "--wait", "--", "true")
+        assert s.runs("alice", job)[0]["state"] == "running"
+        s.jobctl("alice", "cancel", "--running", "long")
 
 
 @case
