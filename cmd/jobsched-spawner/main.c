@@ -28,6 +28,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -343,6 +344,19 @@ static char *artifact_place(const struct options *o)
 	return STEAL(path);
 }
 
+/* Of one that was killed a child may still have the lock, for as long as it takes to become a job. */
+static int lock_patiently(const char *path)
+{
+	const struct timespec moment = {.tv_nsec = 50000000};
+	int fd = io_lock_file(path);
+
+	for (int i = 0; i < 20 && fd == -EWOULDBLOCK; i++) {
+		nanosleep(&moment, NULL);
+		fd = io_lock_file(path);
+	}
+	return fd;
+}
+
 static bool open_places(const struct options *o, const struct authority *who, int *ret_lock, int *ret_output,
 	struct err *e)
 {
@@ -355,7 +369,7 @@ static bool open_places(const struct options *o, const struct authority *who, in
 	if (!open_dir(o->state_dir, who ? 0750 : 0700, who, &state, e) ||
 		!open_dir(o->output_dir, 0750, who, ret_output, e))
 		return false;
-	*ret_lock = io_lock_file(lock);
+	*ret_lock = lock_patiently(lock);
 	if (*ret_lock == -EWOULDBLOCK)
 		return err_set(e, ERR_CONFLICT, "another spawner serves '%s'", o->state_dir);
 	return *ret_lock < 0 ? err_errno(e, -*ret_lock, "could not lock '%s'", lock) : true;
