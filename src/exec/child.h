@@ -71,6 +71,6 @@ int child_launch(struct launcher *l, const struct child_plan *p, struct child *r
 /* Whether it was killed for want of patience, before it was the command; 'began' is when it was launched (boottime). */
 bool child_stalled(const struct child *c, const struct child_plan *p, usec_t began);
 bool child_can_aside(const struct child_plan *p); /* not with a PID namespace: we would not learn who it is */
-void child_reap(struct child *c); /* one that ends by itself, and all that goes with it */
+int child_reap(struct child *c); /* one that ends by itself, and all that goes with it; its status, as of waitpid */
 const char *child_stage_name(const struct child_word *w); /* "exec", "directory" … */
 bool child_error_transient(int errnum); /* worth another try: EAGAIN, ENOMEM … */

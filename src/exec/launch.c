@@ -143,10 +143,13 @@ void launcher_free(struct launcher *l)
 	free(l);
 }
 
-static void reap(pid_t pid)
+static int reap(pid_t pid)
 {
-	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+	int status = 0;
+
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
+	return status;
 }
 
 /* It is our child and not reaped, so the number is its own. It does not end before we have reaped the worker. */
@@ -157,11 +160,13 @@ static void keeper_end(pid_t keeper)
 	reap(keeper);
 }
 
-void child_reap(struct child *c)
+int child_reap(struct child *c)
 {
-	reap(c->pid);
+	int status = reap(c->pid);
+
 	close(c->pidfd);
 	keeper_end(c->keeper);
+	return status;
 }
 
 /* The variables by which a keeper is known as one of this run's. */
@@ -181,6 +186,12 @@ static void find_marks(char *const *envp, char *marks[LAUNCH_MARKS + 1])
 static int take_guests(struct child_word *word, pid_t host, struct child *ret)
 {
 	reap(host);
+	if (!word->error && word->worker <= 0) { /* it was killed; what it had made ends, and is reaped when it comes up */
+		if (word->keeper > 0)
+			kill(word->keeper, SIGKILL);
+		word->error = EINTR;
+		return -word->error;
+	}
 	if (!word->error) {
 		*ret = (struct child){.pid = word->worker, .keeper = word->keeper};
 		ret->pidfd = (int)syscall(SYS_pidfd_open, ret->pid, 0);

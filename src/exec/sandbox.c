@@ -57,9 +57,11 @@ static int try(const struct fences *f, struct launcher *l, const char **ret_stag
 	struct child child;
 	int r = child_launch(l, &trial, &child, &word);
 
+	if (r == 0 && child_reap(&child) != 0) {
+		*ret_stage = "killed";
+		return -EINTR;
+	}
 	*ret_stage = r < 0 ? child_stage_name(&word) : NULL;
-	if (r == 0)
-		child_reap(&child);
 	return r;
 }
 

@@ -294,6 +294,20 @@ def what_is_missing_is_reported_where_the_site_says_so():
 
 
 @case
+def who_is_killed_while_it_makes_a_sandbox_harms_nobody_else():
+    if not shutil.which("strace"):
+        raise Skip("needs strace")
+    s = System(spawner_conf="require-warrant = none\n")
+    s.before_spawner = ["strace", "-f", "-o", "/dev/null", "-e", "trace=mount_setattr", "-e", "inject=mount_setattr:signal=SIGKILL"]
+    with s.start():
+        status, answer = s.api("alice").call("POST", "/v1/jobs", {"command": ["true"], "sandbox": "strict"})[:2]
+        assert status == 400 and "private-pids (clone: Interrupted" in answer["error"]["message"], answer
+        assert s.run_job("alice", "echo", "well", cwd="/") == "well\n"
+        os.kill(int(children_of(s.spawner.pid)[0]), signal.SIGTERM)  # strace itself would not pass it on
+        s.spawner.wait(20)
+
+
+@case
 def a_users_own_spawner_has_the_profiles_as_far_as_the_kernel_lets_it():
     with prepared() as s, Targets(s, "bob") as t:
         place = os.path.join(s.dir, "bob")
