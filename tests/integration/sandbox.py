@@ -266,6 +266,20 @@ def a_profile_that_goes_away_stops_its_jobs_with_the_reason():
         assert s.jobctl("alice", "show", str(job), "--sandbox", check=False).returncode == 3
 
 
+@case
+def many_runs_in_strict_leave_no_process_no_descriptor_and_no_file():
+    with prepared() as s:
+        s.run_job("alice", "true", sandbox="strict", cwd="/")
+        wait_until("its keeper is gone", 20, lambda: not children_of(s.spawner.pid))
+        fds = len(os.listdir("/proc/%d/fd" % s.spawner.pid))
+        body = [{"script": "(setsid sleep 300 &) ; exit %d" % (i % 2), "sandbox": "strict", "cwd": "/"} for i in range(150)]
+        body += [{"command": ["/does/not/exist"], "sandbox": "strict", "cwd": "/"} for i in range(10)]
+        s.api("alice").post("/v1/jobs/bulk", {"jobs": body})
+        wait_until("all are over", 60, lambda: s.api("root").get("/v1/status")["runs"]["failed"] == 85)
+        wait_until("nothing is left", 20, lambda: not children_of(s.spawner.pid))
+        wait_until("nothing is open", 20, lambda: len(os.listdir("/proc/%d/fd" % s.spawner.pid)) <= fds)
+
+
 def without_keeper(conf):
     """A system on which a PID namespace cannot be had: its first process is not installed."""
     s = System(spawner_conf=conf)
@@ -298,6 +312,7 @@ def who_is_killed_while_it_makes_a_sandbox_harms_nobody_else():
     if not shutil.which("strace"):
         raise Skip("needs strace")
     s = System(spawner_conf="require-warrant = none\n")
+    s.env["ASAN_OPTIONS"] = "detect_leaks=0"  # it cannot look under strace
     s.before_spawner = ["strace", "-f", "-o", "/dev/null", "-e", "trace=mount_setattr", "-e", "inject=mount_setattr:signal=SIGKILL"]
     with s.start():
         status, answer = s.api("alice").call("POST", "/v1/jobs", {"command": ["true"], "sandbox": "strict"})[:2]
