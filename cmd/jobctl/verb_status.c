@@ -15,6 +15,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define OVERDUE_SHOWN 30.0 /* seconds */
+
 typedef const char *state_name_fn(int state);
 
 static const char *job_state_at(int state)
@@ -94,6 +96,22 @@ static void put_totals(struct buf *out, const json_t *s)
 	}
 }
 
+/* "cluster n2 leads in term 7; 3 nodes; 21 segments are planned here" */
+static void put_cluster(struct buf *out, const json_t *c)
+{
+	const char *leader = member_text(c, "leader");
+	double overdue = json_number_value(json_object_get(c, "overdue"));
+
+	if (member_int(c, "nodes") < 2 && leader && overdue < OVERDUE_SHOWN && !json_is_true(json_object_get(c, "draining")))
+		return; /* one node is nothing to speak of */
+	put_text(out, "cluster ", leader ? leader : "nobody", "");
+	buf_printf(out, " leads in term %" PRId64 "; %" PRId64 " nodes; %" PRId64 " segments are planned here%s\n", member_int(c, "term"),
+		member_int(c, "nodes"), member_int(c, "segments"),
+		json_is_true(json_object_get(c, "draining")) ? "; this one is drained" : "");
+	if (overdue >= OVERDUE_SHOWN)
+		buf_printf(out, "overdue the first slot has been waiting for %.0f s: nobody plans it\n", overdue);
+}
+
 static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 {
 	const json_t *node = json_object_get(s, "node"), *store = json_object_get(s, "store");
@@ -106,6 +124,7 @@ static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 	buf_printf(out, ", up %s\n", words_duration(uptime, words));
 	put_text(out, "socket  ", c->socket, text_equal(member_text(s, "mode"), "system") ? " (of the system)\n" : "\n");
 	put_text(out, "store   ", member_text(store, "place"), "\n");
+	put_cluster(out, json_object_get(s, "cluster"));
 	put_you(out, s);
 	put_totals(out, s);
 	if (text_equal(member_text(s, "clock"), "wrong"))

@@ -21,6 +21,7 @@ struct plan {
 	int64_t attempt;
 	usec_t timeout;         /* 0: none */
 	usec_t grace;
+	bool ends_with_lease;   /* it must not run twice: see frame.h */
 	int64_t output_limit;   /* bytes of output to keep; a tenth of it from the start */
 	struct strv vars;       /* JOBSCHED_NAME=value; the spawner checks them, and puts run, fence and attempt itself */
 	int tree;               /* of the order's artifact, with part 0: a descriptor, borrowed */

@@ -27,6 +27,7 @@ static const unsigned char allowed[VERB_MAX][ROLE_MAX] = {
 	[VERB_DEAD] =       { YES,  NO,    NO,   YES,       YES },
 	[VERB_LIMIT] =      { NO,   NO,    NO,   YES,       YES },
 	[VERB_DATABASE] =   { NO,   NO,    NO,   YES,       YES },
+	[VERB_NODES] =      { NO,   NO,    NO,   YES,       YES },
 	[VERB_NOTIFY] =     { YES,  NO,    NO,   YES,       YES },
 };
 

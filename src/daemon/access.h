@@ -23,6 +23,7 @@ enum access_verb {
 	VERB_DEAD,    /* try dead letters again, purge them */
 	VERB_LIMIT,  /* queues and limits are the administrator's to change */
 	VERB_DATABASE, /* prune, back up, check the store as a whole */
+	VERB_NODES,    /* orders to nodes */
 	VERB_NOTIFY,  /* try the channels of a job */
 	VERB_MAX
 };

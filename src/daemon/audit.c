@@ -117,10 +117,18 @@ static void log_many(const struct event *first, const struct event *last, size_t
 	log_line(LOG_LEVEL_INFO, NULL, "%s", b.data);
 }
 
-void audit_committed(struct audit *a, const struct event_list *l)
+void audit_stir(struct audit *a)
 {
 	struct audit_watch *w, *next;
 
+	for (w = LIST_FIRST(&a->watches); w; w = next) {
+		next = LIST_NEXT(w, list);
+		w->fn(w->arg);
+	}
+}
+
+void audit_committed(struct audit *a, const struct event_list *l)
+{
 	for (size_t i = 0, j; i < l->n; i = j) {
 		for (j = i + 1; j < l->n && alike(l->v[i], l->v[j]); j++)
 			;
@@ -130,10 +138,7 @@ void audit_committed(struct audit *a, const struct event_list *l)
 			for (size_t k = i; k < j; k++)
 				log_one(l->v[k]);
 	}
-	for (w = LIST_FIRST(&a->watches); w; w = next) {
-		next = LIST_NEXT(w, list);
-		w->fn(w->arg);
-	}
+	audit_stir(a);
 }
 
 struct audit_watch *audit_watch_new(struct audit *a, void (*fn)(void *arg), void *arg)

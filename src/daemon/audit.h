@@ -30,6 +30,8 @@ void audit_committed(struct audit *a, const struct event_list *l);
 void audit_refused(struct audit *a, const struct act *act, const struct err *why);
 void audit_op(struct audit *a, const struct op *op); /* the same for an operation, if it was refused */
 
+void audit_stir(struct audit *a); /* other nodes may have committed some: those who follow look */
+
 /* Called after new events were committed; without an audit, never. */
 struct audit_watch *audit_watch_new(struct audit *a, void (*fn)(void *arg), void *arg);
 void audit_watch_free(struct audit_watch *w);

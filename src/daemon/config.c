@@ -25,6 +25,8 @@ const struct config_key config_keys[] = {
 		"of these, of one owner: a number, a share as 75%, none, or auto: 75% in a system service"},
 	{"time-sync-wait", CONFIG_NUMBER, AT(time_sync_wait), 0, 3600, 30, true,
 		"seconds after boot that a clock nobody has set is waited for"},
+	{"lease", CONFIG_NUMBER, AT(lease), 2, 3600, 15, false,
+		"seconds after which a node that nobody hears of is given up; the same on all nodes of a store"},
 	{"connections", CONFIG_NUMBER, AT(connections), 1, 60000, 2048, false, "open API connections in all"},
 	{"connections-per-uid", CONFIG_NUMBER, AT(connections_per_uid), 1, 60000, 1024, true,
 		"open API connections of one user"},

@@ -157,6 +157,7 @@ void dispatcher_start_flight(struct dispatcher *d, struct flight *f)
 		goto not_started;
 	}
 	retry_policy_of(&spec, &f->retry);
+	f->keeps = flight_keeps(&spec);
 	if (!run_time_left(&f->retry, f->run->first_start, spec.timeout, now, &timeout)) {
 		dispatcher_end_unstarted(d, f, ATTEMPT_TIMED_OUT, "the time of the run was over before it could start");
 		return;
@@ -169,6 +170,7 @@ void dispatcher_start_flight(struct dispatcher *d, struct flight *f)
 		.store_id = store_thread_store_id(d->o.store), .params = &params});
 	plan.timeout = timeout;
 	warrants_put(&plan, warrant ? warrant : spec.warrant);
+	plan.ends_with_lease = !f->keeps;
 	plan.tree = tree;
 	if (plan.output_limit > d->output_max)
 		plan.output_limit = d->output_max;
@@ -202,7 +204,7 @@ static size_t hold_wanted(const struct dispatcher *d)
 
 static void start_held(struct dispatcher *d)
 {
-	while (d->spawner_ready && d->flights.active < d->max_running && d->flights.starting < STARTING_MAX &&
+	while (d->spawner_ready && d->o.trusted(d->o.arg) && d->flights.active < d->max_running && d->flights.starting < STARTING_MAX &&
 	       d->flights.held)
 		dispatcher_start_flight(d, flights_release(&d->flights, NULL));
 }
@@ -233,7 +235,8 @@ static void take_claimed(struct dispatcher *d, struct claimed *c)
 	f->spec = STEAL(c->spec);
 	f->typical = c->typical;
 	flights_add(&d->flights, f);
-	if (!d->spawner_ready || d->stopped) {
+	/* a pause between the claim and here may have cost us the lease (F-60) */
+	if (!d->spawner_ready || d->stopped || !d->o.trusted(d->o.arg)) {
 		dispatcher_give_back(d, f, 0);
 		return;
 	}
@@ -251,8 +254,9 @@ static void on_claimed(struct op *op, void *arg)
 
 	d->claiming = false;
 	if (!op->ok && op->err.kind == ERR_FENCED) {
-		log_error("leaving: %s", op->err.msg);
-		d->o.on_exit(75, d->o.arg);
+		log_warning("could not claim due runs: %s", op->err.msg);
+		dispatcher_retry_in(d, DISPATCHER_RETRY_DELAY);
+		d->o.on_fenced(d->o.arg);
 	} else if (!op->ok) {
 		log_warning("could not claim due runs, trying again in 1s: %s", op->err.msg);
 		dispatcher_retry_in(d, DISPATCHER_RETRY_DELAY);
@@ -497,6 +501,7 @@ void dispatcher_free(struct dispatcher *d)
 	sd_event_source_disable_unref(d->long_timer);
 	flights_done(&d->flights);
 	map_done(&d->early_cancels);
+	map_done(&d->disowned);
 	free(d->last_spawner);
 	strv_done(&d->spawners);
 	free(d->host);
@@ -527,6 +532,12 @@ void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret
 struct sandbox_offers *dispatcher_sandboxes(const struct dispatcher *d)
 {
 	return d && d->spawner ? spawn_client_sandboxes(d->spawner) : NULL;
+}
+
+void dispatcher_deadline(struct dispatcher *d, usec_t end_at, usec_t kill_at)
+{
+	if (d->spawner)
+		spawn_client_lease(d->spawner, end_at, kill_at);
 }
 
 bool dispatcher_forget_output(struct dispatcher *d, int64_t run, int64_t attempt)

@@ -29,6 +29,11 @@ struct dispatcher_options {             /* everything is borrowed and outlives t
 	const char *spawner_socket;
 	const char *spawner_program;    /* started when nobody listens; NULL: somebody else's business */
 	const char *runtime_dir, *output_dir;
+	usec_t lease;                   /* how long this node lives without a renewal */
+	const char *boot_id;            /* of the kernel; NULL: unknown */
+	bool (*trusted)(void *arg);     /* whether runs may be started now */
+	void (*on_opened)(int64_t others, void *arg); /* the node is in the store, with so many others */
+	void (*on_fenced)(void *arg);   /* the store says that we have no lease */
 	void (*on_notice)(const struct spawn_report *r, void *arg); /* of a notice; a complete list; the spawner's end */
 	void (*on_ready)(void *arg);                 /* once: what earlier lives left has been taken over */
 	void (*on_change)(void *arg);                /* there may be room or work again: pump soon */
@@ -87,5 +92,12 @@ void dispatcher_notice_settled(struct dispatcher *d, int64_t run, int64_t fence)
 
 /* After the commit of a cancellation: ends the worker, if it is one of ours. */
 /* The kept output of an attempt goes; false: there is no spawner to do it now. */
+/* A run of a dead node, which the store has made ours: it is recorded as lost. */
+struct claimed;
+void dispatcher_give_up(struct dispatcher *d, struct claimed *c);
+/* The store has given this node up: what we had is not ours; the node is opened again. */
+void dispatcher_rejoin(struct dispatcher *d);
+/* By then (boottime) the spawner ends what must not run twice, unless it is told again; 0: no such moment. */
+void dispatcher_deadline(struct dispatcher *d, usec_t end_at, usec_t kill_at);
 bool dispatcher_forget_output(struct dispatcher *d, int64_t run, int64_t attempt);
 void dispatcher_cancel(struct dispatcher *d, int64_t run, int64_t fence);

@@ -19,6 +19,7 @@ struct dispatcher {
 	usec_t next_due, not_before;
 	bool claiming, stopped;
 	struct map early_cancels;        /* run → fence: cancelled before its claim came back */
+	struct map disowned;             /* run → fence: given up with this node, and left to go on */
 	struct op *refused;              /* to be submitted again */
 	enum warrant_policy warrants;    /* of the spawner, the last that was there */
 	unsigned spawn_failures;         /* transient ones in a row */

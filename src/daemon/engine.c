@@ -10,6 +10,7 @@
 #include "daemon/artifact.h"
 #include "daemon/allow.h"
 #include "daemon/audit.h"
+#include "daemon/cluster.h"
 #include "daemon/dispatcher.h"
 #include "daemon/governor.h"
 #include "daemon/hub.h"
@@ -21,6 +22,7 @@
 #include "daemon/server.h"
 #include "daemon/store_thread.h"
 #include "daemon/timekeeper.h"
+#include "daemon/watcher.h"
 #include "daemon/zones.h"
 #include "store/op.h"
 #include <errno.h>
@@ -39,6 +41,12 @@
 struct engine {
 	struct engine_options o;
 	char node_id[RANDOM_ID_LEN + 1];
+	struct clock clock; /* the store's time of day */
+	char *boot_id;      /* NULL: unknown */
+	char *term_file;
+	struct store_thread *leases; /* renewals do not wait behind a batch; of a file, which has one writer, the same as 'store' */
+	struct cluster *cluster;
+	struct watcher *watcher; /* NULL: this node has been alone so far */
 	char *machine; /* NULL: unknown */
 	char *store_where, *store_shown, *spawner_program;
 	sd_event *ev;
@@ -79,13 +87,21 @@ static usec_t claim_pump(struct engine *g)
 	usec_t wait = governor_pump(g->governor), claim = dispatcher_pump(g->dispatcher), look = USEC_NEVER;
 
 	if (wait != USEC_NEVER)
-		look = clock_now(&clock_system) + wait;
+		look = clock_now(&g->clock) + wait;
 	return earlier(claim, look);
 }
 
+/* The alarm is of this machine's clock. */
+static void set_alarm(struct engine *g, usec_t at)
+{
+	alarm_set(g->alarm, at == USEC_NEVER ? at : at - cluster_offset(g->cluster));
+}
+
+/* Without a lease nothing is planned or started: somebody else may be doing it. */
 static void pump(struct engine *g)
 {
-	struct timekeeper_word word = timekeeper_pump(g->timekeeper);
+	bool trusted = cluster_trusted(g->cluster);
+	struct timekeeper_word word = trusted ? timekeeper_pump(g->timekeeper) : (struct timekeeper_word){.again = USEC_NEVER};
 	usec_t at = word.claim ? pauses_pump(g->pauses) : USEC_NEVER;
 	usec_t notice = notifier_pump(g->notifier);
 
@@ -93,8 +109,9 @@ static void pump(struct engine *g)
 		at = earlier(at, planner_pump(g->planner));
 	if (word.claim)
 		at = earlier(at, claim_pump(g));
-	timekeeper_armed(g->timekeeper, at);
-	alarm_set(g->alarm, earlier(earlier(at, notice), word.again));
+	if (trusted)
+		timekeeper_armed(g->timekeeper, at);
+	set_alarm(g, earlier(earlier(at, notice), word.again));
 }
 
 static void on_wake(const struct store_wake *w, void *arg)
@@ -136,6 +153,108 @@ static void on_fatal(const struct err *e, void *arg)
 	leave(arg, EXIT_TRY_AGAIN);
 }
 
+static void on_exit_wanted(int status, void *arg)
+{
+	leave(arg, status);
+}
+
+/* ---- among other nodes ---- */
+
+static usec_t store_realtime(void *arg)
+{
+	const struct engine *g = arg;
+
+	return clock_now(&clock_system) + (g->cluster ? cluster_offset(g->cluster) : 0);
+}
+
+static usec_t own_boottime(void *arg)
+{
+	(void)arg;
+	return clock_boot(&clock_system);
+}
+
+static bool is_trusted(void *arg)
+{
+	return cluster_trusted(((struct engine *)arg)->cluster);
+}
+
+static bool others_were_there(void *arg)
+{
+	return cluster_others(((struct engine *)arg)->cluster) > 0;
+}
+
+static bool leads(void *arg)
+{
+	return cluster_leads(((struct engine *)arg)->cluster);
+}
+
+static void on_opened(int64_t others, void *arg)
+{
+	cluster_opened(((struct engine *)arg)->cluster, others);
+}
+
+static void on_fenced(void *arg)
+{
+	cluster_doubt(((struct engine *)arg)->cluster);
+}
+
+static void on_news(void *arg)
+{
+	cluster_look(((struct engine *)arg)->cluster);
+}
+
+static void on_looked(void *arg)
+{
+	struct engine *g = arg;
+
+	hub_stir(g->hub);
+	audit_stir(g->audit);
+}
+
+static void on_lost(struct claimed *c, void *arg)
+{
+	dispatcher_give_up(((struct engine *)arg)->dispatcher, c);
+}
+
+static void on_to_end(const struct run_change *r, void *arg)
+{
+	dispatcher_cancel(((struct engine *)arg)->dispatcher, r->run, r->fence);
+}
+
+static void on_given_up(void *arg)
+{
+	dispatcher_rejoin(((struct engine *)arg)->dispatcher);
+}
+
+/* Alone, nobody changes the store but us: it needs no watching. */
+static void on_company(void *arg)
+{
+	struct engine *g = arg;
+	struct err e = {};
+
+	if (!g->watcher && !watcher_new(g->ev, g->store_where, on_news, g, &g->watcher, &e))
+		log_warning("what other nodes do is seen late: %s", e.msg);
+}
+
+static void on_deadline(usec_t end_at, usec_t kill_at, void *arg)
+{
+	dispatcher_deadline(((struct engine *)arg)->dispatcher, end_at, kill_at);
+}
+
+static bool start_cluster(struct engine *g, struct err *e)
+{
+	bool server = text_starts(g->store_where, "postgres");
+
+	if (server && !store_thread_start(g->ev, &(struct store_thread_options){.where = g->store_where, .clock = &g->clock,
+			.writer_only = true, .on_fatal = on_fatal, .arg = g}, &g->leases, e))
+		return false;
+	g->term_file = server ? xprintf("%s/term", g->o.places->state_dir) : NULL;
+	return cluster_new(g->ev, &(struct cluster_options){.store = g->store, .leases = server ? g->leases : g->store,
+		.node_id = g->node_id, .node_name = g->o.node_name, .ttl = g->o.config->lease * USEC_SEC,
+		.term_file = g->term_file, .on_change = on_change, .on_lost = on_lost, .on_to_end = on_to_end, .on_looked = on_looked,
+		.on_given_up = on_given_up, .on_company = on_company, .on_deadline = on_deadline, .on_exit = on_exit_wanted, .arg = g}, &g->cluster, e);
+}
+
 /* ---- signals ---- */
 
 static void on_node_closed(struct op *op, void *arg)
@@ -167,6 +286,7 @@ static int on_stop_signal(sd_event_source *source, const struct signalfd_siginfo
 	g->stopping = true;
 	log_info("ending on signal %u; running jobs go on", si->ssi_signo);
 	sd_notify(0, "STOPPING=1\nSTATUS=ending; running jobs go on");
+	cluster_stop(g->cluster);
 	planner_stop(g->planner);
 	pauses_stop(g->pauses);
 	dispatcher_stop(g->dispatcher);
@@ -174,7 +294,7 @@ static int on_stop_signal(sd_event_source *source, const struct signalfd_siginfo
 	if (g->server)
 		server_stop(g->server);
 	op = op_new(OP_NODE_CLOSE, on_node_closed, g);
-	op->node_close = (struct op_node_close){.node = g->node_id, .now = clock_now(&clock_system)};
+	op->node_close = (struct op_node_close){.node = g->node_id, .now = clock_now(&g->clock)};
 	store_thread_submit(g->store, op);
 	sd_event_add_time_relative(g->ev, NULL, CLOCK_MONOTONIC, (uint64_t)STOP_LIMIT, 1, on_stop_limit, g);
 	return 0;
@@ -293,11 +413,12 @@ static void on_ready(void *arg)
 	struct engine *g = arg;
 	struct server_limits limits = limits_of(g->o.config);
 	struct server_context context = {
-		.clock = &clock_system,
+		.clock = &g->clock,
 		.store = g->store,
 		.audit = g->audit,
 		.allow = g->allow,
 		.admin_group = g->o.config->admin_group ? g->o.config->admin_group : ADMIN_GROUP_DEFAULT,
+		.cluster = g->cluster,
 		.dispatcher = g->dispatcher,
 		.governor = g->governor,
 		.hub = g->hub,
@@ -325,11 +446,6 @@ static void on_ready(void *arg)
 	planner_boot(g->planner, g->o.node_name);
 	log_info("ready: %s, store %s", g->o.places->socket, g->store_shown);
 	sd_notify(0, "READY=1\nSTATUS=ready");
-}
-
-static void on_exit_wanted(int status, void *arg)
-{
-	leave(arg, status);
 }
 
 /* Descriptors for the clients; the spawner has its own for the workers. */
@@ -369,7 +485,7 @@ static void on_notice(const struct spawn_report *r, void *arg)
 
 static bool start_notifier(struct engine *g, struct err *e)
 {
-	return notifier_new(g->ev, &(struct notifier_options){.clock = &clock_system, .store = g->store,
+	return notifier_new(g->ev, &(struct notifier_options){.clock = &g->clock, .store = g->store,
 		.config = g->o.config, .node_id = g->node_id, .node_name = g->o.node_name, .output_dir = -1,
 		.start = start_notice, .warrants = warrants, .settled = notice_settled, .arg = g}, &g->notifier, e);
 }
@@ -408,10 +524,11 @@ static bool forget_output(int64_t run, int64_t attempt, void *arg)
 static bool start_retention(struct engine *g, struct err *e)
 {
 	return retention_new(g->ev, &(struct retention_options){
-		.clock = &clock_system,
+		.clock = &g->clock,
 		.store = g->store,
 		.limits = retention_of(g->o.config),
 		.archive = g->o.config->archive,
+		.may = leads,
 		.output_dir = g->output_dir,
 		.forget = forget_output,
 		.arg = g,
@@ -431,20 +548,33 @@ static char *read_machine(const struct config *c)
 	return xstrndup(id.data, strcspn(id.data, "\n"));
 }
 
+/* Which boot of the kernel this is: leases in a file count from there. */
+static char *read_boot(void)
+{
+	AUTO_DONE(buf) id = {};
+
+	return io_read_file("/proc/sys/kernel/random/boot_id", &id, 64) < 0 ? NULL : xstrndup(id.data, strcspn(id.data, "\n"));
+}
+
 static bool start_parts(struct engine *g, struct err *e)
 {
 	const struct places *p = g->o.places;
-	struct store_thread_options store = {.where = g->store_where, .clock = &clock_system,
-		.machine = g->machine, .takeover = g->o.takeover, .on_wake = on_wake, .on_fatal = on_fatal, .on_events = on_events, .on_op = on_op, .arg = g};
+	struct store_thread_options store = {.where = g->store_where, .clock = &g->clock,
+		.machine = g->machine, .takeover = g->o.takeover, .no_checkpoint = true, .on_wake = on_wake, .on_fatal = on_fatal, .on_events = on_events, .on_op = on_op, .arg = g};
 	struct governor_rules rules;
 	struct dispatcher_options dispatcher = {
-		.clock = &clock_system,
+		.clock = &g->clock,
 		.node_id = g->node_id,
 		.node_name = g->o.node_name,
 		.spawner_socket = p->spawner_socket,
 		.spawner_program = g->spawner_program,
 		.runtime_dir = p->runtime_dir,
 		.output_dir = p->output_dir,
+		.lease = g->o.config->lease * USEC_SEC,
+		.boot_id = g->boot_id,
+		.trusted = is_trusted,
+		.on_opened = on_opened,
+		.on_fenced = on_fenced,
 		.on_notice = on_notice,
 		.on_ready = on_ready,
 		.on_change = on_change,
@@ -452,7 +582,7 @@ static bool start_parts(struct engine *g, struct err *e)
 		.arg = g,
 	};
 
-	g->audit = audit_new(g->ev, &clock_system);
+	g->audit = audit_new(g->ev, &g->clock);
 	if (!g->o.user_mode)
 		g->allow = allow_new(g->o.config->allow_file ? g->o.config->allow_file : JOBSCHED_SYSCONFDIR "/allow",
 			g->o.config->deny_file ? g->o.config->deny_file : JOBSCHED_SYSCONFDIR "/deny");
@@ -463,11 +593,13 @@ static bool start_parts(struct engine *g, struct err *e)
 		!store_thread_start(g->ev, &store, &g->store, e))
 		return false;
 	audit_set_store(g->audit, g->store);
-	g->planner = planner_new(&clock_system, g->store);
-	g->timekeeper = timekeeper_new(&(struct timekeeper_options){.clock = &clock_system, .store = g->store,
+	if (!start_cluster(g, e))
+		return false;
+	g->planner = planner_new(&g->clock, g->store, g->node_id);
+	g->timekeeper = timekeeper_new(&(struct timekeeper_options){.clock = &g->clock, .store = g->store,
 		.timetable = planner_timetable(g->planner),
-		.wait = g->o.config->time_sync_wait * USEC_SEC, .on_change = on_change, .arg = g});
-	g->pauses = pauses_new(&clock_system, g->store);
+		.wait = g->o.config->time_sync_wait * USEC_SEC, .others = others_were_there, .on_change = on_change, .arg = g});
+	g->pauses = pauses_new(&g->clock, g->store);
 	g->zones = zones_new();
 	g->hub = hub_new();
 	dispatcher.store = g->store;
@@ -479,7 +611,7 @@ static bool start_parts(struct engine *g, struct err *e)
 		return false;
 	dispatcher_set_output_max(g->dispatcher, g->o.config->output_limit);
 	rules = rules_of(g);
-	g->governor = governor_new(&clock_system, g->dispatcher, &rules);
+	g->governor = governor_new(&g->clock, g->dispatcher, &rules);
 	if (!start_notifier(g, e) || !dispatcher_start(g->dispatcher, e))
 		return false;
 	g->output_dir = open(p->output_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -500,7 +632,10 @@ static void stop_parts(struct engine *g)
 		audit_set_store(g->audit, NULL);
 	if (g->retention)
 		retention_stop(g->retention);
+	watcher_free(g->watcher);
+	store_thread_free(g->leases);
 	store_thread_free(g->store); /* finishes what is queued, so before those who own it */
+	cluster_free(g->cluster);
 	governor_free(g->governor);
 	retention_free(g->retention);
 	notifier_free(g->notifier);
@@ -520,6 +655,8 @@ static void stop_parts(struct engine *g)
 	sd_event_unref(g->ev);
 	free(g->spawner_program);
 	free(g->machine);
+	free(g->boot_id);
+	free(g->term_file);
 	free(g->store_where);
 	free(g->store_shown);
 }
@@ -554,6 +691,8 @@ int engine_run(const struct engine_options *o)
 					 : xprintf("%s/jobs.db", o->places->state_dir);
 	g.store_shown = config_store_shown(g.store_where);
 	g.machine = read_machine(o->config);
+	g.boot_id = read_boot();
+	g.clock = (struct clock){store_realtime, own_boottime, &g};
 	g.spawner_program = o->user_mode ? places_spawner_program() : NULL;
 	raise_descriptor_limit(o->config);
 	status = sd_event_default(&g.ev);

@@ -13,6 +13,14 @@ static void policy_of_nothing(struct retry_policy *ret)
 	retry_policy_of(&spec, ret);
 }
 
+bool flight_keeps(const struct job_spec *spec)
+{
+	struct start_policy p = {};
+
+	start_policy_of(spec, &p);
+	return p.overlap == OVERLAP_ALLOW;
+}
+
 struct flight *flight_new(struct run *run, enum flight_stage stage)
 {
 	struct flight *f = xcalloc(1, sizeof(*f));

@@ -23,6 +23,7 @@ struct flight {
 	enum flight_stage stage;
 	struct retry_policy retry; /* nothing asked for, until its spec was read */
 	bool orphan;             /* its spawner is gone; lost, unless the next one knows how it ended */
+	bool keeps;              /* its job may overlap: it goes on when the lease is lost */
 	bool stopped;            /* it ended because the spawner was told to stop */
 	struct flight *next_held;
 	bool start_recorded;
@@ -33,6 +34,8 @@ struct flight {
 	usec_t long_at;          /* when it takes unusually long; 0: not, or it was said */
 };
 
+struct job_spec;
+bool flight_keeps(const struct job_spec *spec);
 struct flight *flight_new(struct run *run /* moved */, enum flight_stage stage);
 void flight_free(struct flight *f);
 

@@ -91,12 +91,8 @@ static void tell_list(struct hub_watch *first, int64_t job, int64_t run, enum ru
 			w->fn(job, run, state, w->arg);
 }
 
-void hub_tell(struct hub *h, int64_t job, int64_t run, enum run_state state)
+static void walked(struct hub *h)
 {
-	h->walking++;
-	tell_list(map_get(&h->by_run, run), job, run, state);
-	tell_list(map_get(&h->by_job, job), job, run, state);
-	tell_list(map_get(&h->by_job, 0), job, run, state);
 	if (--h->walking)
 		return;
 	while (h->gone) {
@@ -105,4 +101,25 @@ void hub_tell(struct hub *h, int64_t job, int64_t run, enum run_state state)
 		h->gone = w->next_gone;
 		unlink_watch(h, w);
 	}
+}
+
+void hub_tell(struct hub *h, int64_t job, int64_t run, enum run_state state)
+{
+	h->walking++;
+	tell_list(map_get(&h->by_run, run), job, run, state);
+	tell_list(map_get(&h->by_job, job), job, run, state);
+	tell_list(map_get(&h->by_job, 0), job, run, state);
+	walked(h);
+}
+
+/* As when all queued runs of a job have moved. */
+void hub_stir(struct hub *h)
+{
+	struct hub_watch *w;
+
+	h->walking++;
+	for (size_t i = 0; (w = map_next(&h->by_job, &i));)
+		if (w->job)
+			tell_list(w, w->job, 0, RUN_SUCCEEDED);
+	walked(h);
 }

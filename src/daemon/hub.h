@@ -21,3 +21,4 @@ void hub_watch_free(struct hub_watch *w);
 AUTO_DEFINE(hub_watch);
 
 void hub_tell(struct hub *h, int64_t job, int64_t run, enum run_state state);
+void hub_stir(struct hub *h); /* anything may have moved elsewhere: whoever watches a job looks again */

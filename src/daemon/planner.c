@@ -25,17 +25,18 @@
 struct planner {
 	const struct clock *clock;
 	struct store_thread *store;
+	const char *node_id;
 	usec_t next_slot, not_before;
 	bool planning, stopped;
 	char boot_id[64];
 	struct timetable *timetable; /* asked on the store thread */
 };
 
-struct planner *planner_new(const struct clock *clock, struct store_thread *store)
+struct planner *planner_new(const struct clock *clock, struct store_thread *store, const char *node_id)
 {
 	struct planner *p = xcalloc(1, sizeof(*p));
 
-	*p = (struct planner){.clock = clock, .store = store, .next_slot = USEC_NEVER,
+	*p = (struct planner){.clock = clock, .store = store, .node_id = node_id, .next_slot = USEC_NEVER,
 		.timetable = timetable_new()};
 	return p;
 }
@@ -165,7 +166,7 @@ usec_t planner_pump(struct planner *p)
 	if (at > now)
 		return at;
 	op = op_new(OP_PLAN, on_planned, p);
-	op->plan = (struct op_plan){.now = now, .horizon = now + SLOTS_LOOKAHEAD, .limit = PLAN_LIMIT,
+	op->plan = (struct op_plan){.node = p->node_id, .now = now, .horizon = now + SLOTS_LOOKAHEAD, .limit = PLAN_LIMIT,
 		.steps = PLAN_STEPS, .fn = timetable_plan, .fn_arg = p->timetable};
 	p->planning = true;
 	store_thread_submit(p->store, op);

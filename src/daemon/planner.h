@@ -8,7 +8,8 @@ struct planner;
 struct store_thread;
 struct timetable;
 
-struct planner *planner_new(const struct clock *clock, struct store_thread *store /* borrowed */);
+struct planner *planner_new(const struct clock *clock, struct store_thread *store /* borrowed */,
+	const char *node_id /* borrowed; NULL: it plans all segments */);
 struct timetable *planner_timetable(const struct planner *p); /* borrowed */
 void planner_free(struct planner *p); /* after the store thread has ended */
 AUTO_DEFINE(planner);

@@ -16,6 +16,7 @@
 #define RECONNECT_MAX (5 * USEC_SEC)
 
 static void on_report(const struct spawn_report *r, void *arg);
+static void open_node(struct dispatcher *d);
 
 /* ---- connecting ---- */
 
@@ -49,19 +50,45 @@ static struct flight *take_over(struct dispatcher *d, struct claimed *c)
 	if (spec_from_text(c->spec, &spec, &e)) {
 		retry_policy_of(&spec, &f->retry);
 		dispatcher_artifact_note(f, &spec);
+		f->keeps = flight_keeps(&spec);
 	}
 	flights_add(&d->flights, f);
 	return f;
 }
 
-static void give_up(struct dispatcher *d, struct flight *f)
+static void give_up(struct dispatcher *d, struct flight *f, const char *with_what)
 {
 	log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = f->run->job, .run = f->run->id},
-		"run %" PRId64 " was lost with its spawner", f->run->id);
+		"run %" PRId64 " was lost with its %s", f->run->id, with_what);
 	f->end.outcome = ATTEMPT_LOST;
 	f->end.ended_at = clock_now(d->o.clock);
-	f->end.error = xstrdup("the spawner that held it is gone");
+	f->end.error = xprintf("the %s that held it is gone", with_what);
 	dispatcher_flight_ended(d, f);
+}
+
+void dispatcher_give_up(struct dispatcher *d, struct claimed *c)
+{
+	give_up(d, take_over(d, c), "node");
+}
+
+/* Jobs that may overlap go on, and what comes of them is recorded as stale; the spawner ends the others. */
+void dispatcher_rejoin(struct dispatcher *d)
+{
+	struct flight *f;
+
+	d->spawner_ready = false;
+	for (size_t i = 0; (f = map_next(&d->flights.by_run, &i));) {
+		if (f->stage == FLIGHT_ENDED)
+			continue;
+		if (f->keeps)
+			map_put(&d->disowned, f->run->id, (void *)(intptr_t)f->run->fence);
+		flights_remove(&d->flights, f);
+		i = 0;
+	}
+	if (d->spawner)
+		open_node(d);
+	else
+		dispatcher_reconnect(d);
 }
 
 /*
@@ -108,6 +135,7 @@ static void on_node_opened(struct op *op, void *arg)
 	} else if (d->spawner) {
 		if (!d->was_ready)
 			d->last_seen = op->node_open.last_seen;
+		d->o.on_opened(op->node_open.others, d->o.arg);
 		take_over_all(d, &op->node_open);
 		spawn_client_list(d->spawner);
 	}
@@ -121,7 +149,8 @@ static void open_node(struct dispatcher *d)
 	if (d->spawners.n == 0 || !text_equal(d->spawners.v[d->spawners.n - 1], spawn_client_spawner(d->spawner)))
 		strv_add(&d->spawners, spawn_client_spawner(d->spawner));
 	op->node_open = (struct op_node_open){.node = d->o.node_id, .name = d->o.node_name,
-		.spawner = d->spawners.v[d->spawners.n - 1], .host = d->host, .now = clock_now(d->o.clock)};
+		.spawner = d->spawners.v[d->spawners.n - 1], .host = d->host, .now = clock_now(d->o.clock),
+		.ttl = d->o.lease, .boot = d->o.boot_id};
 	store_thread_submit(d->o.store, op);
 }
 
@@ -134,7 +163,7 @@ static void reconcile(struct dispatcher *d)
 	for (size_t i = 0; (f = map_next(&d->flights.by_run, &i));) {
 		if (f->stage == FLIGHT_ADOPTED) {
 			if (f->orphan) {
-				give_up(d, f);
+				give_up(d, f, "spawner");
 			} else if (f->run->cancel_asked) {
 				f->end.outcome = ATTEMPT_CANCELLED;
 				f->end.ended_at = clock_now(d->o.clock);
@@ -167,7 +196,7 @@ static void take_running(struct dispatcher *d, const struct spawn_report *r)
 
 	if (f && f->stage != FLIGHT_ENDED) {
 		dispatcher_flight_started(d, f, r->pid, r->started_at);
-	} else if (!f) {
+	} else if (!f && (int64_t)(intptr_t)map_get(&d->disowned, r->run) != r->fence) {
 		log_warning("ending run %" PRId64 ": the store does not count it as ours", r->run);
 		spawn_client_cancel(d->spawner, r->run, r->fence);
 	}

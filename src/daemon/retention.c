@@ -183,6 +183,8 @@ static void sleep_for(struct retention *r, usec_t delay)
 	sd_event_source_set_enabled(r->timer, SD_EVENT_ONESHOT);
 }
 
+static void next_stage(struct retention *r);
+
 static void begin(struct retention *r)
 {
 	free(r->archive_name);
@@ -192,7 +194,12 @@ static void begin(struct retention *r)
 	r->pass = r->served ? (struct prune_pass){} : r->usual;
 	r->pass.done = false;
 	r->stage = STAGE_HISTORY;
-	step(r);
+	if (r->served || !r->o.may || r->o.may(r->o.arg)) {
+		step(r);
+		return;
+	}
+	r->stage = STAGE_OUTPUTS; /* what follows is every node's own */
+	next_stage(r);
 }
 
 static void end(struct retention *r)

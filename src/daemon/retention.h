@@ -22,6 +22,7 @@ struct retention_options {
 	struct store_thread *store;
 	struct retention_limits limits;
 	const char *archive;    /* borrowed: directory; NULL: nothing is archived */
+	bool (*may)(void *arg); /* whether passes are this node's to do: the leader's */
 	int output_dir;         /* to find what no run owns any more */
 	/* The spawner removes a file of output; false: it is not there, try later. */
 	bool (*forget)(int64_t run, int64_t attempt, void *arg);

@@ -130,6 +130,13 @@ const struct route routes[] = {
 	{"POST", "/v1/jobs/{job}/notify-test", route_notice_test, VERB_NOTIFY, BODY_NONE,
 		"send a test notice to all channels of a job", {}, EVENT_NOTICE_TEST},
 	{"GET", "/v1/sandboxes", route_sandbox_list, VERB_STATUS, BODY_NONE, "the sandbox profiles and what they do", {}},
+	{"GET", "/v1/nodes", route_node_list, VERB_STATUS, BODY_NONE, "the nodes of this store, and who leads", {}},
+	{"POST", "/v1/nodes/{node}/drain", route_node_drain, VERB_NODES, BODY_NONE,
+		"start nothing new on a node; what it runs goes on", {}, EVENT_NODE_SET},
+	{"POST", "/v1/nodes/{node}/undrain", route_node_undrain, VERB_NODES, BODY_NONE,
+		"let a node take new work again", {}, EVENT_NODE_SET},
+	{"POST", "/v1/nodes/{node}/resign", route_node_resign, VERB_NODES, BODY_NONE,
+		"have the leader hand over to another node", {}, EVENT_NODE_SET},
 	{"GET", "/v1/status", route_status, VERB_STATUS, BODY_NONE, "how the daemon is", {}},
 };
 const size_t routes_count = ELEMENTS(routes);

@@ -54,6 +54,10 @@ bool route_query_add(const struct route *route, struct query_value values[ROUTE_
 
 /* The handlers, by the noun they serve. */
 void route_job_submit(struct request *r);
+void route_node_list(struct request *r);
+void route_node_drain(struct request *r);
+void route_node_undrain(struct request *r);
+void route_node_resign(struct request *r);
 void route_dead_list(struct request *r);
 void route_dead_many(struct request *r);
 void route_dead_one(struct request *r);

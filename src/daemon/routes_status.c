@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "core/pause.h"
+#include "daemon/cluster.h"
 #include "daemon/dispatcher.h"
 #include "daemon/governor.h"
 #include "daemon/peer.h"
@@ -27,6 +28,7 @@ struct status_query {
 	struct store_counts counts;
 	int64_t number;      /* who asks, as an owner */
 	int64_t jobs, active; /* his */
+	struct node_list nodes;
 	json_t *frozen; /* owned: the freeze there is, or null */
 };
 
@@ -36,7 +38,7 @@ static bool run_status(struct store *s, struct question *q, struct err *e)
 	AUTO_DONE(pause_list) all = {};
 
 	if (!store_counts(s, &sq->counts, e) || !store_pauses(s, -1, &all, e) ||
-	    !store_owner_counts(s, sq->number, &sq->jobs, &sq->active, e))
+	    !store_owner_counts(s, sq->number, &sq->jobs, &sq->active, e) || !store_nodes(s, &sq->nodes, e))
 		return false;
 	for (size_t i = 0; i < all.n && !sq->frozen; i++)
 		if (all.v[i].scope == PAUSE_FREEZE)
@@ -47,6 +49,7 @@ static bool run_status(struct store *s, struct question *q, struct err *e)
 static void free_status(struct question *q)
 {
 	json_decref(((struct status_query *)q)->frozen);
+	node_list_done(&((struct status_query *)q)->nodes);
 	free((struct status_query *)q);
 }
 
@@ -102,6 +105,29 @@ static void hide_totals(json_t *o)
 		json_object_set_new(o, totals[i], json_null());
 }
 
+/* Who leads, and what this node has of the schedule. */
+static json_t *cluster_to_json(const struct server_context *c, const struct node_list *l)
+{
+	const struct node_view *mine = NULL;
+	json_int_t alive = 0;
+	json_t *o;
+
+	for (size_t i = 0; i < l->n; i++) {
+		alive += l->v[i].lease_remains > 0;
+		if (text_equal(l->v[i].id, c->node_id))
+			mine = &l->v[i];
+	}
+	o = json_pack("{s:o, s:I, s:o, s:I}", "leader", json_text(l->leader), "term", (json_int_t)l->term, "leader_lease_remains",
+		l->leader ? json_seconds(l->lease_remains) : json_null(), "nodes", alive);
+	json_object_set_new(o, "leads", json_boolean(mine && mine->leads));
+	json_object_set_new(o, "draining", json_boolean(mine && mine->draining));
+	json_object_set_new(o, "segments", json_integer(mine ? mine->segments : 0));
+	json_object_set_new(o, "lease_remains", json_seconds(mine && mine->lease_remains > 0 ? mine->lease_remains : 0));
+	json_object_set_new(o, "clock_offset", json_seconds(mine ? mine->skew : 0));
+	json_object_set_new(o, "overdue", json_seconds(cluster_overdue(c->cluster)));
+	return o;
+}
+
 static void answer_status(struct request *r, struct question *q)
 {
 	const struct server_context *c = r->context;
@@ -125,6 +151,7 @@ static void answer_status(struct request *r, struct question *q)
 		"next_slot", json_time(next == USEC_NEVER ? 0 : next),
 		"clock", clock_words[timekeeper_trust(c->timekeeper)],
 		"backlog", (json_int_t)store_thread_backlog(c->store));
+	json_object_set_new(o, "cluster", cluster_to_json(c, &((struct status_query *)q)->nodes));
 	json_object_set_new(o, "notices", json_pack("{s:I, s:I}", "waiting",
 		(json_int_t)counts->notices[NOTICE_WAITING], "failed", (json_int_t)counts->notices[NOTICE_FAILED]));
 	put_limits(o, c->governor);

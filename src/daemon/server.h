@@ -9,6 +9,7 @@
 struct allow;
 struct audit;
 struct clock;
+struct cluster;
 struct dispatcher;
 struct err;
 struct governor;
@@ -28,6 +29,7 @@ struct server_context {
 	struct audit *audit;       /* NULL: nobody keeps one */
 	struct allow *allow;       /* the site's lists; NULL: everybody may */
 	const char *admin_group;   /* NULL: only root is an administrator */
+	const struct cluster *cluster; /* NULL: there is none */
 	struct dispatcher *dispatcher;
 	struct governor *governor;
 	struct hub *hub;

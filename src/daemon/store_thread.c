@@ -371,7 +371,7 @@ static bool start_threads(struct store_thread *t, struct err *e)
 	if (r)
 		return err_errno(e, r, "could not start the store thread");
 	t->writer_runs = true;
-	return reader_start(&t->questions, e);
+	return t->o.writer_only || reader_start(&t->questions, e);
 }
 
 bool store_thread_start(struct sd_event *ev, const struct store_thread_options *o,
@@ -399,8 +399,9 @@ bool store_thread_start(struct sd_event *ev, const struct store_thread_options *
 	r = sd_event_add_io(ev, &t->done_source, t->done_fd, EPOLLIN | EPOLLET, on_done, t);
 	if (r < 0)
 		return err_errno(e, -r, "could not watch the store thread");
-	if (!store_open(&(struct store_options){.where = o->where, .machine = o->machine, .takeover = o->takeover}, &t->writer, e) ||
-	    !open_reader(&t->questions, e) || !start_threads(t, e))
+	if (!store_open(&(struct store_options){.where = o->where, .machine = o->machine, .takeover = o->takeover,
+		    .no_checkpoint = o->no_checkpoint}, &t->writer, e) ||
+	    (!o->writer_only && !open_reader(&t->questions, e)) || !start_threads(t, e))
 		return false;
 	*ret = STEAL(t);
 	return true;

@@ -17,6 +17,8 @@ struct store_thread_options {
 	const char *where;   /* borrowed; see store_options */
 	const char *machine; /* borrowed; NULL: not asked */
 	bool takeover;
+	bool writer_only;    /* nobody reads through it */
+	bool no_checkpoint;  /* not before we lead: see db_ops */
 	const struct clock *clock;
 	void (*on_wake)(const struct store_wake *w, void *arg);   /* on the loop, after every batch, failed ones too */
 	void (*on_fatal)(const struct err *e, void *arg);         /* on the loop: the store must not be written any more */

@@ -162,6 +162,10 @@ struct timekeeper_word timekeeper_pump(struct timekeeper *t)
 	if (!t->caught_up && clock_jump(t->since, USEC_NEVER, now) == JUMP_BACK)
 		t->set_back = true; /* while we were away */
 	notice_jump(t, now);
+	if (!t->caught_up && t->o.others && t->o.others(t->o.arg)) {
+		t->caught_up = true;
+		t->set_back = false;
+	}
 	if (!t->caught_up) {
 		catch_up(t, now);
 		return wait;

@@ -16,6 +16,7 @@ struct timekeeper_options {
 	struct store_thread *store;   /* borrowed */
 	struct timetable *timetable;  /* borrowed; asked on the store thread */
 	usec_t wait;                  /* so long an unsynchronised clock is waited for, soon after a boot */
+	bool (*others)(void *arg);    /* other nodes were there while we were not: nothing is to be caught up. NULL: never */
 	void (*on_change)(void *arg); /* it is time to pump again */
 	void *arg;
 };

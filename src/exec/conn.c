@@ -250,6 +250,8 @@ static void start_new(struct conns *cs, const struct frame_start *s, struct payl
 		why = "could not open the input of the command";
 	if (!why && s->has_artifact && (artifact = fcntl(fds[s->has_stdin ? 2 : 1], F_DUPFD_CLOEXEC, 3)) < 0)
 		why = "could not keep the artifact open";
+	if (!why && workers_lease_over(cs->workers))
+		why = "the lease of this node is over";
 	if (!why) {
 		starts_add(cs->starts, &(struct start_parts){s, p, STEAL_FD(in), STEAL_FD(artifact)});
 		return;
@@ -324,6 +326,14 @@ static bool list(struct conn *c, const struct frame *f, const int *fds, struct e
 	return true;
 }
 
+static bool lease(struct conn *c, const struct frame *f, const int *fds, struct err *e)
+{
+	(void)fds;
+	(void)e;
+	workers_lease(c->all->workers, f->lease.end_at, f->lease.kill_at);
+	return true;
+}
+
 static bool forget_output(struct conn *c, const struct frame *f, const int *fds, struct err *e)
 {
 	struct err ignored = {};
@@ -340,6 +350,7 @@ static bool (*const requests[FRAME_TYPE_MAX])(struct conn *, const struct frame 
 	[FRAME_CANCEL] = cancel,
 	[FRAME_ACK] = ack,
 	[FRAME_LIST] = list,
+	[FRAME_LEASE] = lease,
 	[FRAME_FORGET_OUTPUT] = forget_output,
 };
 

@@ -8,6 +8,8 @@
  *   list         has for everything that runs, ended for what is not acknowledged, then list_done
  *   ack          the end is recorded: the spawner forgets it
  *   cancel       SIGTERM, the grace of the plan, SIGKILL; the end is reported like any other
+ *   lease        until when the engine may have workers that must not run twice: they are ended by then, whatever has
+ *                become of the engine, and none is started after it; told anew while all is well
  *   forget_output  the kept output of an attempt is removed
  * Who says ask_warrant instead of hello gets a warrant or the reason why not, and the end of the connection.
  * A new connection hears nothing of older workers before it has listed them or started them again, so that an
@@ -31,6 +33,7 @@ enum frame_type {
 	FRAME_CANCEL,
 	FRAME_ACK,
 	FRAME_LIST,
+	FRAME_LEASE,
 	FRAME_FORGET_OUTPUT,
 	FRAME_ASK_WARRANT,
 	FRAME_WELCOME,
@@ -74,6 +77,7 @@ struct frame_start { /* with a payload (see payload.h) and, if so said, the stdi
 	int64_t output_limit;
 	int64_t part;           /* of the order: 0 its command, n the n-th command of its notices */
 	int64_t has_stdin, has_warrant, has_artifact;
+	int64_t ends_with_lease;
 	unsigned char warrant[WARRANT_LEN]; /* zeroes where there is none */
 };
 struct frame_ask_warrant { /* instead of a hello, with what is to be approved as a sealed memfd */
@@ -88,6 +92,10 @@ struct frame_warrant {
 };
 struct frame_run { /* cancel, ack */
 	int64_t run, fence;
+};
+struct frame_lease { /* boottime, microseconds; both 0: for ever */
+	int64_t end_at;  /* SIGTERM, and no more starts */
+	int64_t kill_at; /* SIGKILL */
 };
 struct frame_attempt { /* forget_output */
 	int64_t run, attempt;
@@ -124,6 +132,7 @@ struct frame {
 		struct frame_warrant warrant;
 		struct frame_run run;
 		struct frame_attempt attempt;
+		struct frame_lease lease;
 		struct frame_started started;
 		struct frame_not_started not_started;
 		struct frame_ended ended;

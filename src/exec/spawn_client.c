@@ -160,7 +160,7 @@ bool spawn_client_start(struct spawn_client *c, const struct plan *p, struct err
 	f.start = (struct frame_start){.run = p->run, .fence = p->fence, .attempt = p->attempt,
 		.timeout = p->timeout, .grace = p->grace, .output_limit = p->output_limit, .part = p->part,
 		.has_stdin = p->stdin_data.data != NULL, .has_warrant = p->has_warrant,
-		.has_artifact = p->order.artifact && p->part == 0};
+		.has_artifact = p->order.artifact && p->part == 0, .ends_with_lease = p->ends_with_lease};
 	if (p->has_warrant)
 		memcpy(f.start.warrant, p->warrant, WARRANT_LEN);
 	if (!start_fds(p, &f.start, fds, &n, e))
@@ -197,6 +197,15 @@ void spawn_client_list(struct spawn_client *c)
 	struct frame f;
 
 	frame_init(&f, FRAME_LIST, c->version);
+	post(c, &f, NULL, 0);
+}
+
+void spawn_client_lease(struct spawn_client *c, usec_t end_at, usec_t kill_at)
+{
+	struct frame f;
+
+	frame_init(&f, FRAME_LEASE, c->version);
+	f.lease = (struct frame_lease){.end_at = end_at, .kill_at = kill_at};
 	post(c, &f, NULL, 0);
 }
 

@@ -60,6 +60,8 @@ bool spawn_client_start(struct spawn_client *c, const struct plan *p, struct err
 void spawn_client_cancel(struct spawn_client *c, int64_t run, int64_t fence); /* SIGTERM, grace, SIGKILL */
 void spawn_client_ack(struct spawn_client *c, int64_t run, int64_t fence);    /* after the commit of its end */
 void spawn_client_list(struct spawn_client *c);
+/* By then (boottime) what must not run twice is ended, unless it is told anew; 0: no such moment. */
+void spawn_client_lease(struct spawn_client *c, usec_t end_at, usec_t kill_at);
 void spawn_client_forget_output(struct spawn_client *c, int64_t run, int64_t attempt);
 
 /* User mode: starts a spawner in its own session unless one already holds the lock of that directory. */

@@ -151,7 +151,7 @@ static bool reexec(struct spawner *sp, struct err *e)
 	const struct workers *ws = &sp->workers;
 	struct state_head head = {.listen = sp->o->listen, .output_dir = sp->o->output_dir, .lock = sp->o->lock, .groups = -1,
 		.nofile_soft = (int64_t)ws->nofile.rlim_cur, .nofile_hard = (int64_t)ws->nofile.rlim_max,
-		.stopping = ws->stopping, .stop_until = sp->stop_until, .idle_since = sp->idle_since};
+		.lease_end = ws->lease_end, .lease_kill = ws->lease_kill, .stopping = ws->stopping, .stop_until = sp->stop_until, .idle_since = sp->idle_since};
 	__attribute__((cleanup(state_fds_done))) struct state_fds fds = {};
 	AUTO_FD program = reexec_check(sp->o->program, e);
 	AUTO_FD state = -1;
@@ -233,6 +233,7 @@ static bool resume(struct spawner *sp, struct err *e)
 		return false;
 	sp->workers.stopping = h->stopping;
 	sp->workers.look_wanted = true; /* the signal of a child may have gone to the program before us */
+	workers_lease(&sp->workers, h->lease_end, h->lease_kill);
 	sp->stop_until = h->stop_until;
 	sp->idle_since = h->idle_since;
 	log_info("went on with %zu workers", sp->workers.running);

@@ -26,6 +26,7 @@ struct state_head {
 	int groups;                       /* the directory of control groups; -1: none */
 	int64_t groups_next;
 	int64_t nofile_soft, nofile_hard; /* what workers get: our own were raised */
+	int64_t lease_end, lease_kill;
 	int stopping;
 	int64_t stop_until, idle_since;
 	char id[64];

@@ -377,6 +377,44 @@ void workers_stop(struct workers *ws)
 	workers_each(ws, stop_one, NULL);
 }
 
+/* ---- the lease of the engine, which may be stopped, or gone ---- */
+
+void workers_lease(struct workers *ws, usec_t end_at, usec_t kill_at)
+{
+	ws->lease_end = end_at;
+	ws->lease_kill = kill_at;
+	ws->lease_over = false;
+}
+
+bool workers_lease_over(const struct workers *ws)
+{
+	return ws->lease_end && clock_boot(&clock_system) >= ws->lease_end;
+}
+
+/* Killed in time, whatever grace it was promised: somebody else may start it after that. */
+static void end_with_lease(struct worker *w, void *arg)
+{
+	(void)arg;
+	if (!w->ends_with_lease)
+		return;
+	if (w->phase == WORKER_RUNNING) {
+		worker_end(w, ATTEMPT_LOST);
+		if (!w->error)
+			w->error = xstrdup("ended because the lease of its node was over");
+	}
+	if (w->phase == WORKER_TERMINATING && w->deadline.at > w->all->lease_kill)
+		deadline_set(&w->all->deadlines, &w->deadline, w->all->lease_kill);
+}
+
+static void watch_lease(struct workers *ws)
+{
+	if (ws->lease_over || !workers_lease_over(ws))
+		return;
+	ws->lease_over = true;
+	log_warning("the lease of this node is over: what must not run twice is ended");
+	workers_each(ws, end_with_lease, NULL);
+}
+
 /* ---- the loop ---- */
 
 usec_t workers_next(const struct workers *ws)
@@ -384,6 +422,8 @@ usec_t workers_next(const struct workers *ws)
 	usec_t next = deadlines_next(&ws->deadlines), veil = deadlines_next(&ws->veils);
 
 	next = veil < next ? veil : next;
+	if (ws->lease_end && !ws->lease_over && ws->running && ws->lease_end < next)
+		next = ws->lease_end;
 	return ws->look_wanted && ws->look_after < next ? ws->look_after : next;
 }
 
@@ -392,6 +432,7 @@ void workers_turn(struct workers *ws)
 	usec_t now = clock_boot(&clock_system);
 	struct deadline *d;
 
+	watch_lease(ws);
 	while ((d = deadlines_take(&ws->deadlines, now)))
 		worker_due(SOURCE_OWNER(d, struct worker, deadline));
 	while ((d = deadlines_take(&ws->veils, now))) {
@@ -424,7 +465,7 @@ static struct worker *worker_new(struct workers *ws, const struct frame_start *s
 	struct worker *w = xcalloc(1, sizeof(*w));
 
 	*w = (struct worker){.all = ws, .run = s->run, .fence = s->fence, .attempt = s->attempt,
-		.grace = s->grace, .exit = {-1, on_exit_ready}, .out = {-1, on_output}, .exit_code = -1,
+		.grace = s->grace, .ends_with_lease = s->ends_with_lease, .exit = {-1, on_exit_ready}, .out = {-1, on_output}, .exit_code = -1,
 		.group = {.dir = -1, .events.fd = -1}};
 	output_writer_init(&w->output, ws->output_dir, s->run, s->attempt, s->output_limit);
 	veil_init(&w->veil);

@@ -47,6 +47,7 @@ struct worker {
 	struct workers *all;         /* borrowed */
 	int64_t run, fence, attempt;
 	usec_t grace;
+	bool ends_with_lease;        /* it must not run twice */
 	enum worker_phase phase;
 	enum attempt_outcome forced; /* by us; ATTEMPT_RUNNING: not so far */
 	pid_t pid;                   /* its process, group and session; ours to reap until WORKER_ENDING */
@@ -97,6 +98,8 @@ struct workers {
 	struct worker *outbox, **outbox_end, *ending, *dead;
 	size_t count, running;              /* known in all; with processes */
 	size_t running_max;                 /* as the limit of open files allows */
+	usec_t lease_end, lease_kill;       /* boottime; 0: none. See frame.h */
+	bool lease_over;                    /* they have been ended for it */
 	bool stopping;
 	bool look_wanted;
 	usec_t look_after;                  /* not before: looking costs time with many children */
@@ -130,6 +133,8 @@ void worker_post(struct worker *w, unsigned news);
 struct worker *workers_unpost(struct workers *ws);           /* the first of the outbox; NULL: empty */
 void workers_each(struct workers *ws, void (*fn)(struct worker *w, void *arg), void *arg);
 
+void workers_lease(struct workers *ws, usec_t end_at, usec_t kill_at);
+bool workers_lease_over(const struct workers *ws);
 void workers_stop(struct workers *ws);          /* ends them all and starts no more */
 void workers_turn(struct workers *ws);          /* once per turn of the loop: what is due, what has ended */
 usec_t workers_next(const struct workers *ws);  /* boottime of the next turn that is needed */

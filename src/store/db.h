@@ -87,6 +87,8 @@ struct db_ops {
 
 	/* A whole copy in a new file, while others write. NULL: the engine has tools of its own for that. */
 	bool (*backup)(struct db *db, const char *path, struct err *e);
+	/* Whether this handle copies the log back into the file: of all who write it, one does. NULL: there is no such thing. */
+	void (*set_checkpoints)(struct db *db, bool on);
 	/* Looks at every page; one line for each thing that is wrong. NULL: as above. */
 	bool (*check)(struct db *db, struct strv *ret, struct err *e);
 };

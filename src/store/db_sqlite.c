@@ -374,6 +374,16 @@ static bool sq_backup(struct db *db, const char *path, struct err *e)
 	return rc == SQLITE_OK || sqlite_fail(d, rc, "back up", e);
 }
 
+static void sq_set_checkpoints(struct db *db, bool on)
+{
+	struct db_sqlite *d = of(db);
+
+	if (d->checkpoints == on)
+		return;
+	d->checkpoints = on;
+	sqlite3_db_config(d->h, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !on, NULL);
+}
+
 static int on_problem(void *arg, int n, char **values, char **names)
 {
 	(void)n;
@@ -416,5 +426,6 @@ const struct db_ops db_sqlite_ops = {
 	.reserve_held = sq_reserve_held,
 	.reserve_release = sq_reserve_release,
 	.backup = sq_backup,
+	.set_checkpoints = sq_set_checkpoints,
 	.check = sq_check,
 };

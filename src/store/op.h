@@ -381,15 +381,18 @@ struct op_lease {
 	usec_t now;                  /* the store's clock; 0: it has none but ours */
 	bool leads;
 	int64_t term;                /* of the leader, whoever that is: only ever grows */
+	usec_t office_remains;       /* until the leader's lease ends, whoever that is */
 	int64_t others;              /* other nodes that are alive */
 	uint64_t segments;           /* ours, as a mask */
 	bool draining;
+	usec_t first_slot;           /* of all segments, whoever plans them; 0: none */
 };
 
 struct op_lead {
 	const char *node;            /* borrowed */
 	int64_t term;
 	usec_t now;
+	bool spares;                 /* nobody is given up yet: the store was away, for others perhaps as well */
 	usec_t unguarded_wait;       /* how much longer a node is waited for whose spawner has no deadline */
 	/* results */
 	struct claimed_list lost;    /* what dead nodes had; it is ours now, to be given up */

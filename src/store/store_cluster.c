@@ -37,6 +37,17 @@ static bool read_segments(struct store *s, const char *node, uint64_t *ret, stru
 	return !q.failed;
 }
 
+/* Whoever plans it: one that is long past says that nobody does. */
+static bool read_first_slot(struct store *s, usec_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_DUE_FIRST, e);
+
+	query_int(&q, -1);
+	if (query_row(&q))
+		*ret = query_get_int(&q);
+	return !q.failed;
+}
+
 /* ---- lease ---- */
 
 struct office {
@@ -127,6 +138,7 @@ static bool see_to_office(struct store *s, struct op_lease *l, struct err *e)
 		return false;
 	mine = text_equal(now.holder, l->node);
 	l->term = now.term;
+	l->office_remains = now.remains;
 	if (mine && (l->resigns || l->draining || now.term <= resign))
 		return drop_office(s, l, e);
 	if (mine)
@@ -162,8 +174,12 @@ static bool renew(struct store *s, struct op *op, struct err *e)
 	l->now = query_get_int(&q);
 	if (!s->db->ops->reconnects)
 		l->now = 0;
-	return see_to_office(s, l, e) && nodes_others(s, l->node, &l->others, e) &&
-	       read_segments(s, l->node, &l->segments, e);
+	if (!see_to_office(s, l, e) || !nodes_others(s, l->node, &l->others, e) ||
+	    !read_segments(s, l->node, &l->segments, e) || !read_first_slot(s, &l->first_slot, e))
+		return false;
+	if (s->db->ops->set_checkpoints) /* F-11: two who did it at a time would lose pages */
+		s->db->ops->set_checkpoints(s->db, l->leads);
+	return true;
 }
 
 bool apply_lease(struct store *s, struct op *const *ops, size_t n, struct err *e)

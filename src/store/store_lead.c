@@ -217,7 +217,7 @@ static bool lead(struct store *s, struct op *op, struct err *e)
 		return false;
 	if (!leads)
 		return op_refuse(op, ERR_FENCED, "term %lld is over: somebody else leads", (long long)l->term);
-	if (!bury(s, l, e) || !read_live(s, &live, e) || !spread(s, l, &live, e))
+	if ((!l->spares && !bury(s, l, e)) || !read_live(s, &live, e) || !spread(s, l, &live, e))
 		return false;
 	l->live = (int64_t)live.n;
 	if (l->dead > 0 || l->moved > 0)

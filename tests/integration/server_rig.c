@@ -65,7 +65,7 @@ static int serve(const struct rig *rig, const struct server_limits *limits)
 		return 3;
 	c.hub = o.hub = hub_new();
 	o.store = c.store;
-	c.planner = planner_new(&clock_system, c.store);
+	c.planner = planner_new(&clock_system, c.store, NULL);
 	c.zones = zones_new();
 	if (!dispatcher_new(ev, &o, &d, &e))
 		return 4;

@@ -303,6 +303,7 @@ static const struct {
 	{VERB_DEAD, true, false, false, true, true},
 	{VERB_LIMIT, false, false, false, true, true},
 	{VERB_DATABASE, false, false, false, true, true},
+	{VERB_NODES, false, false, false, true, true},
 	{VERB_NOTIFY, true, false, false, true, true},
 };
 

@@ -25,6 +25,9 @@ SET enable_material = off
 -- text setup_reader
 SET default_transaction_read_only = on
 
+-- text listen
+LISTEN jobsched
+
 -- text exists
 SELECT CASE WHEN to_regclass('jobsched.meta') IS NULL THEN '0' ELSE '1' END
 

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jobctl nodes, node drain, node undrain, node resign: who shares the store, and orders to them. */
+#include "api.h"
+#include "args.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "ctl.h"
+#include "out.h"
+#include "run_verb.h"
+#include <inttypes.h>
+#include <string.h>
+
+static void cell_text(const json_t *row, const char *key, struct buf *out)
+{
+	const char *text = member_text(row, key);
+
+	buf_str(out, text ? text : "");
+}
+
+#define CELL(fn, key, put)                                                                         \
+	static void fn(const json_t *row, const struct look *l, struct buf *out)                   \
+	{                                                                                          \
+		(void)l;                                                                           \
+		put(row, key, out);                                                                \
+	}
+
+static void cell_number(const json_t *row, const char *key, struct buf *out)
+{
+	buf_printf(out, "%" PRId64, member_int(row, key));
+}
+
+static void cell_seconds(const json_t *row, const char *key, struct buf *out)
+{
+	buf_printf(out, "%.1fs", json_number_value(json_object_get(row, key)));
+}
+
+static void cell_role(const json_t *row, const char *key, struct buf *out)
+{
+	buf_str(out, json_is_true(json_object_get(row, key)) ? "leader" : "");
+}
+
+CELL(cell_name, "name", cell_text)
+CELL(cell_host, "host", cell_text)
+CELL(cell_state, "state", cell_text)
+CELL(cell_leads, "leads", cell_role)
+CELL(cell_segments, "segments", cell_number)
+CELL(cell_active, "in_flight", cell_number)
+CELL(cell_lease, "lease_remains", cell_seconds)
+CELL(cell_offset, "clock_offset", cell_seconds)
+
+static void put_name(const json_t *row, struct buf *out)
+{
+	cell_text(row, "name", out);
+}
+
+static const struct column columns[] = {
+	{{"NODE", false, false}, "name", false, cell_name},
+	{{"STATE", false, false}, "state", false, cell_state},
+	{{"ROLE", false, false}, "leads", false, cell_leads},
+	{{"HOST", false, false}, "host", false, cell_host},
+	{{"SEGMENTS", true, false}, "segments", false, cell_segments},
+	{{"RUNNING", true, false}, "in_flight", false, cell_active},
+	{{"LEASE", true, false}, "lease_remains", false, cell_lease},
+	{{"CLOCK", true, false}, "clock_offset", false, cell_offset},
+};
+static const struct row_kind nodes = {columns, ELEMENTS(columns), put_name};
+
+int verb_nodes(struct ctl *c, const struct args *a)
+{
+	json_auto_t *answer = NULL;
+	struct rows rows = {};
+	const json_t *row;
+	struct err e = {};
+	size_t i;
+
+	(void)a;
+	if (!api_call(c, "GET", "/v1/nodes", NULL, &answer, &e))
+		return ctl_fail(&e);
+	rows_begin(&rows, c, &nodes);
+	json_array_foreach(json_object_get(answer, "nodes"), i, row)
+		rows_add(&rows, row);
+	rows_end(&rows);
+	return EXIT_SUCCESS;
+}
+
+static int give_order(struct ctl *c, const struct args *a, const char *order, const char *done, const char *same)
+{
+	json_auto_t *answer = NULL;
+	AUTO_TEXT path = NULL;
+	struct err e = {};
+	char *const *words;
+
+	args_operands(a, &words);
+	if (strspn(words[0], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != strlen(words[0])) {
+		err_set(&e, ERR_INVALID, "'%.128s' is no name of a node; see 'jobctl nodes'", words[0]);
+		return ctl_fail(&e);
+	}
+	path = xprintf("/v1/nodes/%s/%s", words[0], order);
+	if (!api_call(c, "POST", path, NULL, &answer, &e))
+		return ctl_fail(&e);
+	if (c->format == FORMAT_JSON || c->format == FORMAT_JSONL)
+		return out_object(c, answer);
+	ctl_say("node '%s' %s", words[0], json_is_true(json_object_get(answer, "changed")) ? done : same);
+	return EXIT_SUCCESS;
+}
+
+int verb_node_drain(struct ctl *c, const struct args *a)
+{
+	return give_order(c, a, "drain", "starts nothing new; what it runs goes on", "was drained already");
+}
+
+int verb_node_undrain(struct ctl *c, const struct args *a)
+{
+	return give_order(c, a, "undrain", "takes new work again", "was not drained");
+}
+
+int verb_node_resign(struct ctl *c, const struct args *a)
+{
+	return give_order(c, a, "resign", "will lead no longer; another one takes over", "leads no more");
+}

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Leases kept in time, and what follows when one is not. */
+#include "daemon/cluster.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/engine.h"
+#include "daemon/highest_term.h"
+#include "daemon/store_thread.h"
+#include "store/op.h"
+#include <inttypes.h>
+#include <systemd/sd-event.h>
+
+#define MARGIN 5                       /* this part of a lease is not trusted at its end */
+#define RENEW 3                        /* in this part of it, it is renewed */
+#define RETRY (500 * USEC_MSEC)        /* after a renewal failed, and up to twice that */
+#define STAND_AFTER (50 * USEC_MSEC)   /* the end of the lease of a leader, and up to twice that */
+#define UNGUARDED 4                    /* so many leases a node is waited for whose spawner has no deadline */
+#define SKEW_SHOWN USEC_SEC
+#define STEADY (2 * USEC_MSEC)         /* clocks that differ by no more than that, and the way there, agree */
+#define OVERDUE (10 * USEC_SEC)        /* longer than a lease: the schedule stands still */
+#define LOOK_PAUSE (20 * USEC_MSEC)    /* between two looks */
+
+struct cluster {
+	struct cluster_options o;
+	sd_event_source *timer, *look_timer;
+	bool opened, stopped;
+	bool renewing, leading, looking;   /* an operation is under way */
+	bool look_again;
+	usec_t sent, sent_wall;            /* the renewal under way: boottime, and the clock on the wall */
+	usec_t trusted_until, office_until;
+	usec_t unbroken_since;             /* since then the lease has been renewed in time, each time */
+	usec_t led_at;                     /* when the leader's work was last done whole */
+	usec_t stand_after;                /* after resigning */
+	bool leads, resigning, draining;
+	bool armed, unsure;                /* the spawner has a deadline; perhaps has one */
+	bool catching_up;                  /* nothing has been heard since we were opened */
+	int64_t term, others;
+	uint64_t segments;
+	_Atomic usec_t offset;             /* read by other threads, too */
+	usec_t looked_at;
+	bool skewed;
+	usec_t overdue;
+	bool alarmed;                      /* it was said */
+};
+
+static usec_t now_boot(void)
+{
+	return clock_boot(&clock_system);
+}
+
+bool cluster_trusted(const struct cluster *c)
+{
+	return c->opened && now_boot() < c->trusted_until;
+}
+
+bool cluster_leads(const struct cluster *c)
+{
+	return c->leads && now_boot() < c->office_until && cluster_trusted(c);
+}
+
+int64_t cluster_others(const struct cluster *c)
+{
+	return c->others;
+}
+
+usec_t cluster_overdue(const struct cluster *c)
+{
+	return c ? c->overdue : 0;
+}
+
+usec_t cluster_offset(const struct cluster *c)
+{
+	return c->offset;
+}
+
+static void set_timer(sd_event_source *timer, usec_t delay)
+{
+	sd_event_source_set_time_relative(timer, (uint64_t)delay);
+	sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
+}
+
+/* ---- the leader's work ---- */
+
+static void on_led(struct op *op, void *arg)
+{
+	struct cluster *c = arg;
+	struct op_lead *l = &op->lead;
+
+	c->leading = false;
+	if (op->ok) {
+		c->led_at = now_boot();
+		if (l->dead > 0)
+			log_warning("%" PRId64 " nodes are gone, their lease was over; %zu runs of theirs are given up", l->dead,
+				l->lost.n);
+		if (l->moved > 0)
+			log_info("%" PRId64 " segments moved; %" PRId64 " nodes are alive", l->moved, l->live);
+		for (size_t i = 0; i < l->lost.n; i++)
+			c->o.on_lost(&l->lost.v[i], c->o.arg);
+		if (l->moved > 0)
+			cluster_look(c);
+	} else if (op->err.kind == ERR_FENCED) {
+		c->leads = false;
+	} else {
+		log_warning("could not do the leader's work: %s", op->err.msg);
+		if (now_boot() - c->led_at > c->o.ttl && !c->resigning) {
+			log_error("the leader's work could not be done for a whole lease; resigning");
+			c->resigning = true;
+		}
+	}
+	op_free(op);
+}
+
+static void lead(struct cluster *c)
+{
+	struct op *op;
+
+	if (c->leading || c->stopped || !cluster_leads(c))
+		return;
+	op = op_new(OP_LEAD, on_led, c);
+	op->lead = (struct op_lead){.node = c->o.node_id, .term = c->term, .now = clock_now(&clock_system) + c->offset,
+		.spares = now_boot() - c->unbroken_since < c->o.ttl, .unguarded_wait = UNGUARDED * c->o.ttl};
+	c->leading = true;
+	store_thread_submit(c->o.store, op);
+}
+
+/* ---- looking ---- */
+
+static void on_looked(struct op *op, void *arg)
+{
+	struct cluster *c = arg;
+	bool changed = false;
+
+	c->looking = false;
+	if (op->ok) {
+		changed = op->look.others != c->others;
+		c->others = op->look.others;
+		c->segments = op->look.segments;
+		for (size_t i = 0; i < op->look.to_end.n; i++)
+			c->o.on_to_end(&op->look.to_end.v[i], c->o.arg);
+	}
+	op_free(op);
+	if (changed)
+		lead(c);
+	if (c->look_again)
+		cluster_look(c);
+	c->o.on_looked(c->o.arg);
+	c->o.on_change(c->o.arg);
+}
+
+void cluster_look(struct cluster *c)
+{
+	usec_t since = now_boot() - c->looked_at;
+	struct op *op;
+
+	if (c->stopped || !c->opened)
+		return;
+	c->look_again = c->looking || since < LOOK_PAUSE;
+	if (c->look_again) {
+		if (!c->looking)
+			set_timer(c->look_timer, LOOK_PAUSE - since);
+		return;
+	}
+	op = op_new(OP_LOOK, on_looked, c);
+	op->look.node = c->o.node_id;
+	c->looking = true;
+	c->looked_at = now_boot();
+	store_thread_submit(c->o.store, op);
+}
+
+static int on_look_timer(sd_event_source *source, uint64_t usec, void *arg)
+{
+	(void)source;
+	(void)usec;
+	cluster_look(arg);
+	return 0;
+}
+
+/* ---- renewing ---- */
+
+/* Half the way there and back is what we cannot know of the other clock. */
+static void measure_clock(struct cluster *c, usec_t theirs)
+{
+	usec_t trip = now_boot() - c->sent, offset = theirs - (c->sent_wall + trip / 2), change = offset - c->offset;
+	bool skewed;
+
+	if (theirs == 0 || trip > USEC_SEC)
+		return;
+	if (change < 0)
+		change = -change;
+	if (change > trip / 2 + STEADY)
+		c->offset = offset;
+	skewed = c->offset > SKEW_SHOWN || c->offset < -SKEW_SHOWN;
+	if (skewed && !c->skewed)
+		log_warning("this machine's clock is %" PRId64 " ms %s the store's, which is the one that counts; set it",
+			(c->offset > 0 ? c->offset : -c->offset) / USEC_MSEC, c->offset > 0 ? "behind" : "ahead of");
+	c->skewed = skewed;
+}
+
+/*
+ * The spawner has a deadline while others could do our work. It is taken back only after the store knows that we have
+ * none: so nobody believes in a guard that is not there.
+ */
+static void guard(struct cluster *c, bool was_guarded)
+{
+	if (c->others > 0) {
+		c->o.on_deadline(c->trusted_until, c->sent + c->o.ttl - c->o.ttl / (2 * MARGIN), c->o.arg);
+		c->armed = true;
+	} else if ((c->armed || c->unsure) && !was_guarded) {
+		c->o.on_deadline(0, 0, c->o.arg);
+		c->armed = c->unsure = false;
+	}
+}
+
+static void take_office(struct cluster *c, const struct op_lease *l)
+{
+	if (l->leads && !c->leads) {
+		log_info("this node leads, in term %" PRId64, l->term);
+		c->led_at = now_boot();
+	} else if (!l->leads && c->leads) {
+		log_info("this node does not lead any more");
+		c->stand_after = c->resigning ? now_boot() + 2 * c->o.ttl : 0;
+		c->resigning = false;
+	}
+	c->leads = l->leads;
+	c->term = l->term;
+	c->office_until = c->sent + c->o.ttl - c->o.ttl / MARGIN;
+}
+
+/* The dead man's switch: every node watches whether somebody plans, not only whoever should. */
+static void watch_planning(struct cluster *c, usec_t first_slot)
+{
+	usec_t now = clock_now(&clock_system) + c->offset;
+	bool late;
+
+	c->overdue = first_slot && first_slot < now ? now - first_slot : 0;
+	late = c->overdue > c->o.ttl + OVERDUE;
+	if (late && !c->alarmed)
+		log_error("the first slot of the schedule has been waiting for %" PRId64 "s: nobody plans it; see 'jobctl nodes'",
+			c->overdue / USEC_SEC);
+	c->alarmed = late;
+}
+
+static void take_renewal(struct cluster *c, const struct op_lease *l)
+{
+	bool look = l->segments != c->segments || (l->others > 0) != (c->others > 0) || c->catching_up;
+	struct err e = {};
+
+	if (!highest_term_check(c->o.term_file, store_thread_store_id(c->o.store), l->term, &e)) {
+		log_error("%s", e.msg);
+		c->o.on_exit(EXIT_CONFIG, c->o.arg);
+		return;
+	}
+	if (!cluster_trusted(c))
+		c->unbroken_since = now_boot();
+	c->trusted_until = c->sent + c->o.ttl - c->o.ttl / MARGIN;
+	c->others = l->others;
+	measure_clock(c, l->now);
+	take_office(c, l);
+	if (l->draining != c->draining)
+		log_info(l->draining ? "this node is drained: it starts nothing new" : "this node takes new work again");
+	c->draining = l->draining;
+	c->catching_up = false;
+	if (c->others > 0)
+		c->o.on_company(c->o.arg);
+	watch_planning(c, l->first_slot);
+	guard(c, l->guarded);
+	lead(c);
+	if (look)
+		cluster_look(c);
+}
+
+static void be_given_up(struct cluster *c, const struct op *op)
+{
+	log_error("%s", op->err.msg);
+	c->trusted_until = 0;
+	c->leads = false;
+	if (op->lease.displaced) {
+		c->o.on_exit(EXIT_TRY_AGAIN, c->o.arg);
+		return;
+	}
+	c->opened = false;
+	c->o.on_given_up(c->o.arg);
+}
+
+/* In good time, or when the leader's lease is over, should it not be renewed until then. */
+static usec_t next_renewal(const struct cluster *c, const struct op_lease *l)
+{
+	usec_t next = c->o.ttl / RENEW, office = l->office_remains + STAND_AFTER + io_random_upto(STAND_AFTER);
+	usec_t spent = now_boot() - c->sent;
+
+	if (!l->leads && l->office_remains > 0 && office < next)
+		next = office;
+	return next > spent ? next - spent : 1;
+}
+
+static void on_renewed(struct op *op, void *arg)
+{
+	struct cluster *c = arg;
+
+	c->renewing = false;
+	if (op->ok) {
+		take_renewal(c, &op->lease);
+		set_timer(c->timer, next_renewal(c, &op->lease));
+	} else if (op->err.kind == ERR_FENCED) {
+		if (c->opened && !c->stopped)
+			be_given_up(c, op);
+	} else {
+		if (!cluster_trusted(c))
+			log_warning("the lease is not renewed, so nothing is started; trying again: %s", op->err.msg);
+		set_timer(c->timer, RETRY + io_random_upto(RETRY));
+	}
+	op_free(op);
+	c->o.on_change(c->o.arg);
+}
+
+static void renew(struct cluster *c)
+{
+	struct op *op;
+
+	if (c->renewing || c->stopped || !c->opened)
+		return;
+	op = op_new(OP_LEASE, on_renewed, c);
+	c->sent = now_boot();
+	c->sent_wall = clock_now(&clock_system);
+	op->lease = (struct op_lease){.node = c->o.node_id, .name = c->o.node_name, .ttl = c->o.ttl,
+		.at = c->sent_wall + c->offset, .stands = c->sent >= c->stand_after, .resigns = c->resigning,
+		.guarded = c->armed && c->others > 0, .skew = c->offset};
+	c->renewing = true;
+	store_thread_submit(c->o.leases, op);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *arg)
+{
+	(void)source;
+	(void)usec;
+	renew(arg);
+	return 0;
+}
+
+void cluster_doubt(struct cluster *c)
+{
+	renew(c);
+}
+
+void cluster_opened(struct cluster *c, int64_t others)
+{
+	c->opened = true;
+	c->armed = false; /* it may be another spawner */
+	c->unsure = true; /* ... or have a deadline of an engine before us */
+	c->others = others;
+	c->catching_up = true;
+	renew(c);
+}
+
+void cluster_stop(struct cluster *c)
+{
+	c->stopped = true;
+	if (c->armed)
+		c->o.on_deadline(0, 0, c->o.arg); /* we leave in peace, and come back for what goes on */
+	c->armed = false;
+}
+
+/* ---- life ---- */
+
+static bool add_timer(struct sd_event *ev, sd_event_source **ret, sd_event_time_handler_t fn, struct cluster *c,
+	struct err *e)
+{
+	int r = sd_event_add_time(ev, ret, CLOCK_BOOTTIME, 0, 1, fn, c);
+
+	if (r < 0 || (r = sd_event_source_set_enabled(*ret, SD_EVENT_OFF)) < 0)
+		return err_errno(e, -r, "could not make a timer");
+	return true;
+}
+
+bool cluster_new(struct sd_event *ev, const struct cluster_options *o, struct cluster **ret, struct err *e)
+{
+	AUTO(cluster) *c = xcalloc(1, sizeof(*c));
+
+	c->o = *o;
+	if (!add_timer(ev, &c->timer, on_timer, c, e) || !add_timer(ev, &c->look_timer, on_look_timer, c, e))
+		return false;
+	*ret = STEAL(c);
+	return true;
+}
+
+void cluster_free(struct cluster *c)
+{
+	if (!c)
+		return;
+	sd_event_source_disable_unref(c->timer);
+	sd_event_source_disable_unref(c->look_timer);
+	free(c);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* This engine among others: keeps its lease, leads when it is its turn, and says whether work may go on. */
+#pragma once
+#include "base/auto.h"
+#include "base/clock.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct claimed;
+struct cluster;
+struct err;
+struct run_change;
+struct sd_event;
+struct store_thread;
+
+struct cluster_options {                /* everything is borrowed and outlives the cluster */
+	struct store_thread *store;     /* the writer of the engine */
+	struct store_thread *leases;    /* whose batches are renewals only, where that can be had; else the same */
+	const char *node_id, *node_name;
+	usec_t ttl;                     /* how long a lease lasts */
+	const char *term_file;          /* the highest term we saw of this store; NULL: not kept */
+	void (*on_change)(void *arg);   /* pump soon */
+	void (*on_lost)(struct claimed *c, void *arg);               /* a dead node had it: to be given up */
+	void (*on_to_end)(const struct run_change *r, void *arg);    /* a run of ours, which somebody wants to end */
+	void (*on_looked)(void *arg);   /* others may have changed anything that people wait for */
+	void (*on_given_up)(void *arg); /* the leader thought us dead: what we had is not ours any more; open the node again */
+	void (*on_company)(void *arg);  /* there are other nodes */
+	/* Boottime: what must not run twice is to be ended then, and to be gone then; 0: no such moment. */
+	void (*on_deadline)(usec_t end_at, usec_t kill_at, void *arg);
+	void (*on_exit)(int status, void *arg);
+	void *arg;
+};
+
+bool cluster_new(struct sd_event *ev, const struct cluster_options *o, struct cluster **ret, struct err *e);
+void cluster_free(struct cluster *c); /* after the store threads have ended */
+AUTO_DEFINE(cluster);
+
+void cluster_opened(struct cluster *c, int64_t others); /* the node is in the store: leases are kept from now on */
+void cluster_stop(struct cluster *c);                   /* no more renewals */
+
+/* Whether our lease is good for sure: counted from before it was asked for, less a margin (design: Cluster). */
+bool cluster_trusted(const struct cluster *c);
+bool cluster_leads(const struct cluster *c);   /* ... and the office, too */
+int64_t cluster_others(const struct cluster *c); /* other nodes alive, as last seen */
+usec_t cluster_overdue(const struct cluster *c); /* how long the first slot of all has waited to be planned; NULL: 0 */
+usec_t cluster_offset(const struct cluster *c);  /* the store's clock less ours */
+void cluster_look(struct cluster *c);          /* somebody changed something: see what concerns us */
+void cluster_doubt(struct cluster *c);         /* the store refused us: renew now, and learn why */

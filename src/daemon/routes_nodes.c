@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The nodes of the store, and orders to them. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "daemon/question.h"
+#include "daemon/request.h"
+#include "daemon/routes.h"
+#include "daemon/server.h"
+#include "store/op.h"
+#include "wire/codec.h"
+#include <string.h>
+
+/* ---- list ---- */
+
+struct nodes_query {
+	struct question q;
+	struct node_list nodes;
+};
+
+static bool run_nodes(struct store *s, struct question *q, struct err *e)
+{
+	return store_nodes(s, &((struct nodes_query *)q)->nodes, e);
+}
+
+static void free_nodes(struct question *q)
+{
+	node_list_done(&((struct nodes_query *)q)->nodes);
+	free((struct nodes_query *)q);
+}
+
+static const char *state_of(const struct node_view *v)
+{
+	return v->lease_remains <= 0 ? "silent" : v->draining ? "draining" : "alive";
+}
+
+/* How much others run is not everybody's to know. */
+static json_t *node_to_json(const struct node_view *v, bool sees_all)
+{
+	return json_pack("{s:o, s:o, s:o, s:s, s:b, s:I, s:o, s:o, s:o, s:o}",
+		"name", json_text(v->name), "id", json_text(v->id), "host", json_text(v->host),
+		"state", state_of(v), "leads", v->leads,
+		"segments", (json_int_t)v->segments, "in_flight", sees_all ? json_integer(v->active) : json_null(),
+		"lease_remains", json_seconds(v->lease_remains > 0 ? v->lease_remains : 0),
+		"clock_offset", json_seconds(v->skew), "since", json_time(v->opened_at));
+}
+
+static void answer_nodes(struct request *r, struct question *q)
+{
+	const struct node_list *l = &((struct nodes_query *)q)->nodes;
+	json_t *nodes = json_array();
+
+	for (size_t i = 0; i < l->n; i++)
+		json_array_append_new(nodes, node_to_json(&l->v[i], request_sees_all(r)));
+	request_answer_json(r, 200, json_pack("{s:o, s:I, s:o}", "leader", json_text(l->leader), "term",
+		(json_int_t)l->term, "nodes", nodes));
+}
+
+void route_node_list(struct request *r)
+{
+	struct nodes_query *n = xcalloc(1, sizeof(*n));
+
+	n->q.run = run_nodes;
+	n->q.then = answer_nodes;
+	n->q.free = free_nodes;
+	question_start(r, &n->q);
+}
+
+/* ---- orders ---- */
+
+struct order_given {
+	struct ticket *ticket;
+	char *name; /* owned */
+};
+
+static void on_ordered(struct op *op, void *arg)
+{
+	struct order_given *o = arg;
+	struct request *r = ticket_redeem(o->ticket);
+
+	if (r && !op->ok)
+		request_answer_err(r, &op->err);
+	else if (r)
+		request_answer_json(r, 200, json_pack("{s:o, s:b}", "name", json_text(o->name), "changed",
+			op->node_order.changed));
+	op_free(op);
+	free(o->name);
+	free(o);
+}
+
+static void give_order(struct request *r, enum node_order order)
+{
+	struct order_given *o = xcalloc(1, sizeof(*o));
+	struct op *op = op_new(OP_NODE_ORDER, on_ordered, o);
+
+	*o = (struct order_given){.ticket = request_ticket(r, true), .name = xstrdup(r->params[0])};
+	op->node_order = (struct op_node_order){.name = o->name, .order = order, .now = request_now(r)};
+	request_act(r, op);
+	store_thread_submit(r->context->store, op);
+}
+
+void route_node_drain(struct request *r)
+{
+	give_order(r, NODE_DRAIN);
+}
+
+void route_node_undrain(struct request *r)
+{
+	give_order(r, NODE_UNDRAIN);
+}
+
+void route_node_resign(struct request *r)
+{
+	give_order(r, NODE_RESIGN);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A thread that hears when other nodes have changed the store, and tells the loop. */
+#pragma once
+#include "base/auto.h"
+#include <stdbool.h>
+
+struct err;
+struct sd_event;
+struct watcher;
+
+/* on_news: on the loop; also now and then without any, in case one was not heard. */
+bool watcher_new(struct sd_event *ev, const char *where /* borrowed */, void (*on_news)(void *arg), void *arg,
+	struct watcher **ret, struct err *e);
+void watcher_free(struct watcher *w);
+AUTO_DEFINE(watcher);

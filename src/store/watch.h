@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hears that another process has changed the store. */
+#pragma once
+#include "base/auto.h"
+#include <stdbool.h>
+
+struct err;
+struct store_watch;
+
+/* Connecting takes its time: not on a loop. A file is watched from outside, none of it is opened. */
+bool store_watch_open(const char *where, struct store_watch **ret, struct err *e);
+void store_watch_free(struct store_watch *w);
+AUTO_DEFINE(store_watch);
+
+int store_watch_fd(const struct store_watch *w); /* readable: take what is there */
+/* *ret: somebody changed something; perhaps we did. False: it hears nothing any more, open another. */
+bool store_watch_take(struct store_watch *w, bool *ret, struct err *e);

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+# Several nodes on one store: who leads, what becomes of nodes that die or stand still, and that nothing runs twice.
+import atexit
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import Daemon, Unreachable, case, instant, main, wait_until
+from pg import Server
+
+LEASE = 3
+# Says when it began and ended, in one write each; fails if another of its job is there.
+BODY = r"""say() { read -r up _ </proc/uptime; echo "$1 $JOBSCHED_NAME $JOBSCHED_SLOT_MS $JOBSCHED_ATTEMPT $up" >>"$LEDGER"; }
+say S; exec 9>>"$LEDGER.$JOBSCHED_NAME"; flock -n 9 || say O; sleep "$SECONDS_LONG"; say E"""
+
+
+SERVERS = []
+
+
+def server():
+    """One for all cases; making it takes longer than most of them."""
+    if not SERVERS:
+        SERVERS.append(Server().start())
+        atexit.register(SERVERS[0].__exit__)
+    return SERVERS[0]
+
+
+class Cluster:
+    """Nodes of one host on one store, each with directories and a spawner of its own."""
+
+    def __init__(self, n, postgres=False, config=""):
+        self.dir = tempfile.mkdtemp(prefix="jobsched-cl.")
+        self.server = server() if postgres else None
+        self.store = self.server.url if postgres else os.path.join(self.dir, "jobs.db")
+        self.ledger = os.path.join(self.dir, "ledger")
+        self.nodes = [Daemon("store = %s\nnode-name = n%d\nlease = %d\nmax-running = 20\n%s" % (self.store, i, LEASE, config))
+                      for i in range(n)]
+
+    def __enter__(self):
+        for d in self.nodes:
+            d.start()
+        wait_until("all know each other", 30, lambda: all(self.segments(d) in range(64 // len(self.nodes), 64 // len(self.nodes) + 2)
+                                                         for d in self.nodes))
+        return self
+
+    def __exit__(self, kind, *rest):
+        for d in self.nodes:
+            if d.process and d.process.poll() is None:
+                d.process.send_signal(signal.SIGCONT)
+        with contextlib.ExitStack() as stack:
+            for d in self.nodes:
+                stack.callback(d.close, failed=kind is not None)
+        if self.server:
+            self.server.call("psql", "-X", "-q", "-h", self.server.dir, "-U", "jobsched", "-c", "DROP SCHEMA jobsched CASCADE", "postgres")
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def segments(self, d):
+        with contextlib.suppress(Unreachable):
+            status, answer = d.api().call("GET", "/v1/status")
+            return answer["cluster"]["segments"] if status == 200 else None
+
+    def leader(self, asked=None):
+        """The node that leads, as one of the others sees it; None: nobody."""
+        for d in [asked] if asked else self.nodes:
+            with contextlib.suppress(Unreachable):
+                status, answer = d.api().call("GET", "/v1/status")
+                if status == 200 and answer["cluster"]["leader"]:
+                    return self.nodes[int(answer["cluster"]["leader"][1:])]
+        return None
+
+    def others(self, d):
+        return [x for x in self.nodes if x is not d]
+
+    def add(self, d, name, seconds, **more):
+        spec = dict(name=name, command=["bash", "-c", BODY], env={"LEDGER": self.ledger, "SECONDS_LONG": "%g" % seconds},
+                    retries=0, **more)
+        return d.add(**spec)["id"]
+
+    def lines(self):
+        if not os.path.exists(self.ledger):
+            return []
+        with open(self.ledger) as f:
+            return [line.split() for line in f]
+
+    def bodies(self, name, what="S"):
+        """(slot, attempt, when) of all that began, ended or met another."""
+        return [(int(v[2]), int(v[3]), float(v[4])) for v in self.lines() if v[0] == what and v[1] == name]
+
+    def node_of(self, job, asked):
+        """The node that runs it; None: none does."""
+        for r in asked.runs(job):
+            if r["state"] == "running":
+                status, answer = asked.api().call("GET", "/v1/nodes")
+                names = {v["id"]: v["name"] for v in answer["nodes"]}
+                if status == 200 and r["node"] in names:
+                    return self.nodes[int(names[r["node"]][1:])]
+        return None
+
+
+def each_slot_once(c, asked, job, name, seconds):
+    """Every slot that is over ran once, but for what a node had in hand when it was given up, and that one after the other."""
+    runs = [r for r in asked.runs(job) if instant(r["slot"]) < time.time() - seconds]
+    assert runs and all(r["state"] == "succeeded" for r in runs), runs
+    slots = sorted(int(instant(r["slot"]) * 1000) for r in runs)
+    assert slots == list(range(slots[0], slots[-1] + 1, 1000)), slots
+    began = [slot for slot, _, _ in c.bodies(name)]
+    twice = {slot for slot in began if began.count(slot) > 1}
+    for r in runs:
+        if int(instant(r["slot"]) * 1000) in twice:
+            words = [a["outcome"] for a in asked.api().get("/v1/runs/%d" % r["id"])["attempts"]]
+            assert words[-1] == "succeeded" and set(words[:-1]) <= {"lost", "stale"}, words
+    assert set(slots) <= set(began), set(slots) - set(began)
+    assert not c.bodies(name, "O"), "two at a time"
+
+
+def tick_through(postgres, strike):
+    """A job each second while 'strike' happens; then all of it is looked at."""
+    with Cluster(3, postgres) as c:
+        asked = c.others(c.leader())[0]
+        jobs = [(c.add(asked, "tick%d" % i, 0, schedule=["every 1s"], catchup="all", overlap="queue:100"), "tick%d" % i)
+                for i in range(6)]
+        wait_until("some have run", 30, lambda: len(c.lines()) > 20)
+        took = strike(c, asked)
+        time.sleep(2)
+        now = time.time()
+        wait_until("it goes on", 60, lambda: all(max(s for s, _, _ in c.bodies(n)) / 1000 > now for _, n in jobs))
+        for job, name in jobs:
+            each_slot_once(c, asked, job, name, 3)
+        return took
+
+
+def kill_leader(c, asked):
+    leader = c.leader()
+    began = time.monotonic()
+    leader.kill()
+    wait_until("another leads", 60, lambda: c.leader(asked) not in (None, leader), 0.05)
+    return "another led after %.1f s" % (time.monotonic() - began)
+
+
+def stop_leader_in_peace(c, asked):
+    leader = c.leader()
+    began = time.monotonic()
+    leader.stop()
+    wait_until("another leads", 60, lambda: c.leader(asked) not in (None, leader), 0.05)
+    return "another led after %.1f s" % (time.monotonic() - began)
+
+
+def pause_leader(c, asked):
+    leader = c.leader()
+    leader.process.send_signal(signal.SIGSTOP)
+    wait_until("another leads", 60, lambda: c.leader(asked) not in (None, leader), 0.05)
+    time.sleep(LEASE)
+    leader.process.send_signal(signal.SIGCONT)
+    wait_until("it is one of them again", 60, lambda: c.segments(leader))
+
+
+def kill_all(c, asked):
+    for d in c.nodes:
+        d.kill()
+    time.sleep(2)
+    for d in c.nodes:
+        d.start()
+
+
+for postgres, strike in ((False, kill_leader), (False, stop_leader_in_peace), (False, pause_leader), (False, kill_all),
+                         (True, kill_leader), (True, pause_leader)):
+    def run(postgres=postgres, strike=strike):
+        return tick_through(postgres, strike)
+    run.__name__ = "no_slot_is_lost_or_doubled_by_%s_on_%s" % (strike.__name__, "postgresql" if postgres else "sqlite")
+    case(run)
+
+
+def dead_node(postgres):
+    with Cluster(3, postgres) as c:
+        follower = c.others(c.leader())[0]
+        asked = c.others(follower)[0]
+        # run where we want it: the only one that is not drained
+        for d in c.others(follower):
+            asked.api().post("/v1/nodes/n%d/drain" % c.nodes.index(d))
+        long = c.add(asked, "long", 6)
+        wait_until("it runs", 30, lambda: c.node_of(long, asked) is follower)
+        for d in c.others(follower):
+            asked.api().post("/v1/nodes/n%d/undrain" % c.nodes.index(d))
+        time.sleep(LEASE)  # its spawner has a deadline by then
+        killed = time.monotonic()
+        follower.kill()
+        run = wait_until("it is run elsewhere", 60, lambda: [r for r in asked.runs(long) if r["state"] == "running" and r["attempt"] == 2])
+        after = time.monotonic() - killed
+        assert after > LEASE - LEASE / 3 - 1, "given up before the lease had ended"
+        run = wait_until("it is over", 60, lambda: [r for r in asked.runs(long) if r["state"] == "succeeded"])[0]
+        assert not c.bodies("long", "O"), "the first one was there still"
+        assert len(c.bodies("long")) == 2 and len(c.bodies("long", "E")) == 1, c.lines()
+        follower.start()
+        attempts = asked.api().get("/v1/runs/%d" % run["id"])["attempts"]
+        assert [a["outcome"] for a in attempts][1] == "succeeded", attempts
+        return "run again after %.1f s" % after
+
+
+@case
+def a_dead_nodes_run_is_run_elsewhere_after_its_lease_and_never_twice_at_a_time_sqlite():
+    return dead_node(False)
+
+
+@case
+def a_dead_nodes_run_is_run_elsewhere_after_its_lease_and_never_twice_at_a_time_postgresql():
+    return dead_node(True)
+
+
+@case
+def one_node_alone_never_ends_a_job_for_its_lease():
+    with Cluster(1) as c:
+        d = c.nodes[0]
+        job = c.add(d, "alone", 2 * LEASE)
+        wait_until("it runs", 30, lambda: c.bodies("alone"))
+        d.process.send_signal(signal.SIGSTOP)
+        time.sleep(2 * LEASE)
+        d.process.send_signal(signal.SIGCONT)
+        assert d.wait_final(job, 60)["state"] == "succeeded"
+        assert len(c.bodies("alone")) == 1
+
+
+@case
+def a_node_that_left_in_peace_finds_its_jobs_again():
+    with Cluster(2) as c:
+        asked = c.nodes[1]
+        asked.api().post("/v1/nodes/n1/drain")
+        job = c.add(asked, "stays", 3 * LEASE)
+        wait_until("it runs", 30, lambda: c.node_of(job, asked) is c.nodes[0])
+        time.sleep(LEASE)
+        c.nodes[0].stop()
+        time.sleep(LEASE + 1)
+        c.nodes[0].start()
+        assert asked.wait_final(job, 60)["state"] == "succeeded"
+        assert len(c.bodies("stays")) == 1, c.lines()
+
+
+def through_any_node(postgres):
+    with Cluster(2, postgres) as c:
+        here, there = c.nodes
+        there.api().post("/v1/nodes/n1/drain")
+        late = []
+        for i in range(10):
+            job = c.add(there, "now%d" % i, 0)
+            run = there.wait_final(job)
+            late.append(instant(run["started_at"]) - instant(run["created_at"]))
+        job = c.add(there, "endless", 600)
+        wait_until("it runs", 30, lambda: c.node_of(job, there) is here)
+        run = there.runs(job)[0]["id"]
+        there.api().post("/v1/runs/%d/cancel" % run)
+        assert there.wait_final(job)["state"] == "cancelled"
+        return "median %.0f ms from the submission on one node to the start on another" % (sorted(late)[5] * 1000)
+
+
+@case
+def a_job_given_to_one_node_starts_and_is_cancelled_on_another_sqlite():
+    return through_any_node(False)
+
+
+@case
+def a_job_given_to_one_node_starts_and_is_cancelled_on_another_postgresql():
+    return through_any_node(True)
+
+
+main()
