@@ -43,6 +43,8 @@ struct conns {
 	struct source asks;       /* for everybody, and for warrants only; -1: there is none; borrowed */
 	struct conn *guests[GUESTS_MAX];
 	struct conn *askers[GUESTS_MAX]; /* who came to the socket for warrants */
+	int64_t asked;            /* bytes that were looked at for them lately */
+	usec_t asked_at;          /* boottime */
 	struct conn *engine;      /* NULL: none */
 	struct conn *dead;        /* freed at the end of the turn */
 };

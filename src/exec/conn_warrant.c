@@ -11,6 +11,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+/* What all who are not root may have looked at; a hash of it takes a tenth of our time at most. */
+#define ASKED_PER_SECOND (INT64_C(16) << 20)
+#define ASKED_MAX (1 << 20) /* bytes of one order */
+
 /* Root approves anything; an owner his own jobs, where even these need it. */
 static bool may_approve(const struct conn *c, const struct warrant_thing *t, struct err *e)
 {
@@ -42,20 +46,41 @@ static bool decide(const struct conn *c, const struct frame_ask_warrant *ask, co
 	if (!may_approve(c, t, e))
 		return false;
 	warrant_make(a->key, t, ret);
-	log_info("uid %u has approved %s", (unsigned)c->peer, t->kind == WARRANT_OF_ORDER ? "an order" : "a template");
+	log_info("uid %u has approved %s %02x%02x%02x%02x…", (unsigned)c->peer,
+		t->kind == WARRANT_OF_ORDER ? "order" : "template", ret[0], ret[1], ret[2], ret[3]);
+	return true;
+}
+
+/* Nobody keeps us busy with approving. */
+static bool affordable(struct conn *c, size_t len, struct err *e)
+{
+	struct conns *cs = c->all;
+	usec_t now = clock_boot(&clock_system);
+
+	if (c->peer == 0)
+		return true;
+	cs->asked -= (now - cs->asked_at) * ASKED_PER_SECOND / USEC_SEC;
+	if (cs->asked < 0 || now - cs->asked_at > USEC_SEC)
+		cs->asked = 0;
+	cs->asked_at = now;
+	if (cs->asked + (int64_t)len > ASKED_PER_SECOND)
+		return err_set(e, ERR_BUSY, "too much is to be approved at once, try again in a second");
+	cs->asked += (int64_t)len;
 	return true;
 }
 
 void conn_ask_warrant(struct conn *c, const struct frame *f, int fd)
 {
 	struct warrant_thing t = {.kind = (enum warrant_kind)f->ask_warrant.kind, .uid = c->peer, .data = MAP_FAILED};
-	size_t max = t.kind == WARRANT_OF_ORDER ? ORDER_MAX : WARRANT_TEXT_MAX;
+	size_t max = t.kind == WARRANT_OF_TEXT ? WARRANT_TEXT_MAX : c->peer == 0 ? ORDER_MAX : ASKED_MAX;
 	struct frame answer;
 	struct err e = {};
 
 	frame_init(&answer, FRAME_WARRANT, 0);
 	if (payload_sealed(fd, max, &t.len, &e) && t.len == 0)
 		err_set(&e, ERR_INVALID, "nothing to approve");
+	if (!e.kind)
+		affordable(c, t.len, &e);
 	if (!e.kind && (t.data = mmap(NULL, t.len, PROT_READ, MAP_PRIVATE, fd, 0)) == MAP_FAILED)
 		err_set(&e, ERR_BUSY, "what is to be approved could not be read");
 	if (!e.kind)

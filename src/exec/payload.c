@@ -23,8 +23,13 @@ int payload_memfd(const struct plan *p, struct err *e)
 	head.order_len = (uint32_t)order.len;
 	buf_add(&b, &head, sizeof(head));
 	buf_add(&b, order.data, order.len);
-	for (size_t i = 0; i < p->vars.n; i++)
+	for (size_t i = 0; i < p->vars.n; i++) {
+		if (!plan_var_valid(p->vars.v[i])) { /* the spawner would close the connection */
+			err_set(e, ERR_INVALID, "the variable '%.40s' of the run is not one line of text", p->vars.v[i]);
+			return -1;
+		}
 		buf_add(&b, p->vars.v[i], strlen(p->vars.v[i]) + 1);
+	}
 	if (p->vars.n > PLAN_VARS_MAX || b.len > sizeof(head) + order.len + PAYLOAD_VARS_BYTES) {
 		err_set(e, ERR_TOO_LARGE, "too many variables for one run");
 		return -1;

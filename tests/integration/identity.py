@@ -241,6 +241,28 @@ def a_user_database_that_hangs_delays_nobody_who_is_known():
 
 
 @case
+def a_start_that_waits_for_the_user_database_can_be_cancelled_and_leaves_with_its_engine():
+    with System() as s:
+        slow_nss(s)
+        s.start()
+        s.add("alice", command=["true"], schedule=["manual"])  # the engine knows her name from now on
+        write("/etc/jslow-hangs", "")
+        marks = [os.path.join(s.home("alice"), name) for name in ("one", "two")]
+        first, second = (s.add("alice", command=["/bin/touch", mark])["id"] for mark in marks)
+        wait_until("both wait", 20, lambda: all(s.runs("alice", j)[0]["state"] == "claimed" for j in (first, second)))
+        began = time.monotonic()
+        s.api("alice").post("/v1/runs/%d/cancel" % s.runs("alice", first)[0]["id"])
+        run = s.wait_final("alice", first)
+        assert run["state"] == "cancelled" and time.monotonic() - began < 4, run
+        s.engine.kill()
+        s.engine.wait()
+        s.start_engine()
+        os.unlink("/etc/jslow-hangs")
+        assert s.wait_final("alice", second, 60)["state"] == "succeeded"
+        assert [os.path.exists(mark) for mark in marks] == [False, True]
+
+
+@case
 def pam_decides_about_accounts():
     with System(spawner_conf="pam = account\n") as s:
         write("/etc/pam.d/jobsched", "account required pam_access.so accessfile=/etc/jobsched/access\n")

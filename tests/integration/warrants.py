@@ -9,6 +9,7 @@ import signal
 import socket
 import struct
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import case, main, wait_until
@@ -182,6 +183,14 @@ def where_all_need_one_an_owner_approves_his_own_jobs_only():
             assert b.socket.recv(4096) == b"", "it was taken for an engine"
         status, answer = s.api("alice").call("POST", "/v1/jobs", {"command": ["true"]})
         assert (status, answer["error"]["field"]) == (403, "warrant"), answer
+        big, said = order(4001, "alice", "/bin/echo", "x" * 1000000), set()
+        for _ in range(100):  # nobody keeps the spawner busy with approving
+            with Spawner(s, 4001, "warrant.sock") as a:
+                said.add(a.ask(big)[1])
+        assert any("too much" in words for words in said), said
+        with Spawner(s, 0) as root:
+            assert root.ask(big)[0]
+        time.sleep(1.1)
         job = s.jobctl("alice", "add", "--wait", "--", "sh", "-c", "id -un").stdout.split()[0]
         assert s.jobctl("alice", "log", job).stdout == "alice\n"
         s.engine.terminate()

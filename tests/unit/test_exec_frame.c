@@ -317,6 +317,10 @@ static void a_plan_beyond_the_bounds_is_not_sent(void **state)
 	struct err e = {};
 
 	(void)state;
+	strv_add(&p.vars, "JOBSCHED_X=a\nb");
+	assert_int_equal(payload_memfd(&p, &e), -1);
+	assert_int_equal(e.kind, ERR_INVALID);
+	strv_done(&p.vars);
 	for (int i = 0; i <= PLAN_VARS_MAX; i++)
 		strv_add(&p.vars, "JOBSCHED_X=1");
 	assert_int_equal(payload_memfd(&p, &e), -1);
