@@ -11,6 +11,7 @@
 #include "exec/frame.h"
 #include "exec/procfs.h"
 #include "exec/sandbox.h"
+#include "exec/state.h"
 #include "exec/tree.h"
 #include "exec/user.h"
 #include <errno.h>
@@ -581,6 +582,8 @@ static bool worker_launch(struct worker *w, struct child_plan *p)
 	w->phase = WORKER_RUNNING;
 	w->all->running++;
 	map_put(&w->all->by_pid, w->pid, w);
+	if (child.keeper) /* it cannot say yet whose it is: its program has not begun */
+		workers_know(w->all, &(struct state_adopted){.pid = child.keeper, .run = w->run, .fence = w->fence});
 	w->news |= NEWS_STARTED;
 	return true;
 }

@@ -276,8 +276,24 @@ def many_runs_in_strict_leave_no_process_no_descriptor_and_no_file():
         body += [{"command": ["/does/not/exist"], "sandbox": "strict", "cwd": "/"} for i in range(10)]
         s.api("alice").post("/v1/jobs/bulk", {"jobs": body})
         wait_until("all are over", 60, lambda: s.api("root").get("/v1/status")["runs"]["failed"] == 85)
+        assert "does not say whose it is" not in s.said(), s.said()
         wait_until("nothing is left", 20, lambda: not children_of(s.spawner.pid))
         wait_until("nothing is open", 20, lambda: len(os.listdir("/proc/%d/fd" % s.spawner.pid)) <= fds)
+
+
+@case
+def a_run_in_strict_goes_on_while_the_spawner_is_reloaded():
+    with prepared() as s:
+        job = s.add("alice", script="echo one; while ! test -e /srv/data/go; do sleep 0.05; done; echo two; exit 7", sandbox="strict",
+                    cwd="/")["id"]
+        wait_until("it runs", 20, lambda: s.runs("alice", job) and s.jobctl("alice", "log", str(job), check=False).stdout)
+        os.kill(s.spawner.pid, signal.SIGHUP)
+        wait_until("it was reloaded", 20, lambda: "went on with 1 workers" in s.said())
+        open("/srv/data/go", "w").close()
+        run = s.wait_final("alice", job)
+        os.unlink("/srv/data/go")
+        assert run["exit_code"] == 7 and s.output("alice", run["id"]) == "one\ntwo\n", run
+        wait_until("its keeper is gone", 20, lambda: not children_of(s.spawner.pid))
 
 
 def without_keeper(conf):
