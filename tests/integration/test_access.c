@@ -67,6 +67,7 @@ static const struct row {
 	{"GET", "/v1/db/check", 'D', 'D', 'D', 'A', 'A', NULL},
 	{"GET", "/v1/notices", 'A', 'E', 'A', 'A', 'A', NULL},
 	{"POST", "/v1/jobs/{job}/notify-test", 'A', 'N', 'D', 'A', 'A', NULL},
+	{"GET", "/v1/sandboxes", 'E', 'E', 'E', 'E', 'E', NULL},
 	{"GET", "/v1/status", 'E', 'E', 'E', 'E', 'E', NULL},
 	{"POST", "/v1/runs/{run}/cancel", 'A', 'N', 'A', 'A', 'A', NULL},
 	{"POST", "/v1/jobs/{job}/cancel", 'A', 'N', 'A', 'A', 'A', NULL},
