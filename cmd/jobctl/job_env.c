@@ -15,7 +15,7 @@
 bool job_env_secret(const char *pair)
 {
 	static const char *const patterns[] = {
-		"*_TOKEN", "TOKEN", "*PASSWORD", "*_PASS", "*_KEY", "*SECRET", "*_SECRET_*"};
+		"*_TOKEN", "TOKEN", "*PASSWORD", "*_PASS", "*_KEY", "*SECRET*"};
 	AUTO_TEXT name = xstrndup(pair, strcspn(pair, "="));
 
 	for (size_t i = 0; i < ELEMENTS(patterns); i++)

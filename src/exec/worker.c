@@ -563,6 +563,14 @@ static int try_launch(struct worker *w, struct child_plan *p, struct child *ret,
 	return try_launch(w, p, ret, word);
 }
 
+/* Whoever starts something as somebody else says so. */
+static void tell_start(const struct worker *w, const struct user *u)
+{
+	if (u && u->uid != geteuid())
+		log_line(LOG_LEVEL_INFO, &(struct log_about){.run = w->run}, "audit: run %" PRId64 " starts as '%s' (uid %u), pid %d",
+			w->run, u->name, (unsigned)u->uid, (int)w->pid);
+}
+
 static bool worker_launch(struct worker *w, struct child_plan *p)
 {
 	struct child_word word;
@@ -585,6 +593,7 @@ static bool worker_launch(struct worker *w, struct child_plan *p)
 	if (child.keeper) /* it cannot say yet whose it is: its program has not begun */
 		workers_know(w->all, &(struct state_adopted){.pid = child.keeper, .run = w->run, .fence = w->fence});
 	w->news |= NEWS_STARTED;
+	tell_start(w, p->user);
 	return true;
 }
 

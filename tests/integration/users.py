@@ -32,6 +32,8 @@ def two_users_neither_see_nor_touch_what_the_other_has():
                 "run %d" % run, "run 77").replace("job %d" % job, "job 77").replace("'#%d'" % run, "'#77'")
             assert same == missing.stderr, (words, got.stderr, missing.stderr)
         assert "secret" not in s.jobctl("bob", "list", "--all").stdout + s.jobctl("bob", "runs").stdout
+        assert "audit: run %d starts as 'alice' (uid %d), pid " % (run, s.uid("alice")) in s.said()
+        assert "my-word" not in s.said(), "what is run and what it says is in no log"
         seen = s.api("bob").get("/v1/status")
         assert all(seen[k] is None for k in ("jobs", "runs", "in_flight", "room", "next_slot", "backlog", "notices")), seen
         assert seen["you"] == {"name": "bob", "uid": s.uid("bob"), "role": "user", "jobs": 0, "running": 0}, seen
