@@ -108,6 +108,7 @@ size_t life_room(const struct life *l);
 
 /* ---- accidents ---- */
 void life_accident(struct life *l);
+void life_meddle(struct life *l); /* somebody changes or pauses a job that has just been planned */
 void life_calm(struct life *l); /* ends pauses and limits, so that all can come to its end */
 
 /* ---- the journal: a JSON object a line ---- */

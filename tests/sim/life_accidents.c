@@ -283,6 +283,28 @@ static void change_job(struct life *l)
 		life_change_job(l, j);
 }
 
+/* Between the planning of a slot and the slot itself. */
+void life_meddle(struct life *l)
+{
+	struct run_filter f = {.uid = -1, .states = 1 << RUN_QUEUED, .limit = 20};
+	struct run_list planned = {};
+	struct life_job *j = NULL;
+	struct err e = {};
+
+	if (!store_run_list(l->store, &f, &planned, &e))
+		abort();
+	for (size_t i = 0; i < planned.n; i++)
+		if (planned.v[i]->slot > l->now)
+			j = life_job_of(l, planned.v[i]->job);
+	run_list_done(&planned);
+	if (!j || j->over || l->now > l->end - USEC_DAY / 4)
+		return;
+	if (life_chance(l, 70))
+		life_change_job(l, j);
+	else
+		pause_what(l, PAUSE_JOB, j->id);
+}
+
 static void add_some(struct life *l)
 {
 	if (l->now < l->end - USEC_DAY)

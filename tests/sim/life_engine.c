@@ -326,6 +326,8 @@ static void plan(struct life *l)
 		fprintf(stderr, "plan: %s\n", op->err.msg);
 		abort();
 	}
+	if (!l->draining && op->plan.runs && life_random(l) % 60 == 0)
+		life_meddle(l);
 	/* or with runs planned for the next seconds */
 	if (!l->draining && op->plan.runs && life_random(l) % 150 == 0)
 		die(l);
