@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "core/event.h"
+#include "cells.h"
 #include "ctl.h"
 #include "filters.h"
 #include "out.h"
@@ -26,29 +27,9 @@
 
 static void cell_at(const json_t *row, const struct look *l, struct buf *out)
 {
-	usec_t t = member_time(row, "at");
-	char text[WORDS_MAX];
-
-	if (t)
-		buf_str(out, l->relative ? words_relative(t, l->now, text) : member_text(row, "at"));
+	cell_put_time(row, "at", l, out);
 }
 
-static void put(const json_t *row, const char *key, struct buf *out)
-{
-	const json_t *v = json_object_get(row, key);
-
-	if (json_is_string(v))
-		buf_str(out, json_string_value(v));
-	else if (json_is_integer(v))
-		buf_printf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
-}
-
-#define CELL(key)                                                                                  \
-	static void cell_##key(const json_t *row, const struct look *l, struct buf *out)           \
-	{                                                                                          \
-		(void)l;                                                                           \
-		put(row, #key, out);                                                               \
-	}
 CELL(id)
 CELL(what)
 CELL(uid)
@@ -63,7 +44,7 @@ static void cell_who(const json_t *row, const struct look *l, struct buf *out)
 {
 	(void)l;
 	if (member_text(row, "who"))
-		put(row, "who", out);
+		cell_put(row, "who", out);
 	else if (json_is_integer(json_object_get(row, "uid")))
 		buf_printf(out, "uid %" PRId64, member_int(row, "uid"));
 	else
@@ -75,16 +56,16 @@ static void cell_object(const json_t *row, const struct look *l, struct buf *out
 {
 	(void)l;
 	if (member_text(row, "object"))
-		put(row, "object", out);
+		cell_put(row, "object", out);
 	else
-		put(row, "job", out);
+		cell_put(row, "job", out);
 	if (member_int(row, "run"))
 		buf_printf(out, "#%" PRId64, member_int(row, "run"));
 }
 
 static void name_of_event(const json_t *row, struct buf *out)
 {
-	put(row, "id", out);
+	cell_put(row, "id", out);
 }
 
 static const struct column event_columns[] = {

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "cells.h"
 #include "ctl.h"
 #include "out.h"
 #include "ref.h"
@@ -19,22 +20,6 @@
 #define TEST_WAIT (75 * USEC_SEC) /* a command has a minute */
 #define TEST_LOOK (200 * USEC_MSEC)
 
-static void put(const json_t *row, const char *key, struct buf *out)
-{
-	const json_t *v = json_object_get(row, key);
-
-	if (json_is_string(v))
-		buf_str(out, json_string_value(v));
-	else if (json_is_integer(v))
-		buf_printf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
-}
-
-#define CELL(key)                                                                                  \
-	static void cell_##key(const json_t *row, const struct look *l, struct buf *out)           \
-	{                                                                                          \
-		(void)l;                                                                           \
-		put(row, #key, out);                                                               \
-	}
 CELL(id)
 CELL(kind)
 CELL(channel)
@@ -43,37 +28,28 @@ CELL(tries)
 CELL(owner)
 CELL(error)
 
-static void put_time(const json_t *row, const char *key, const struct look *l, struct buf *out)
-{
-	usec_t t = member_time(row, key);
-	char text[WORDS_MAX];
-
-	if (t)
-		buf_str(out, l->relative ? words_relative(t, l->now, text) : member_text(row, key));
-}
-
 static void cell_created_at(const json_t *row, const struct look *l, struct buf *out)
 {
-	put_time(row, "created_at", l, out);
+	cell_put_time(row, "created_at", l, out);
 }
 
 static void cell_due_at(const json_t *row, const struct look *l, struct buf *out)
 {
-	put_time(row, "due_at", l, out);
+	cell_put_time(row, "due_at", l, out);
 }
 
 /* backup#17, or the job alone */
 static void cell_about(const json_t *row, const struct look *l, struct buf *out)
 {
 	(void)l;
-	put(row, member_text(row, "job_name") ? "job_name" : "job", out);
+	cell_put(row, member_text(row, "job_name") ? "job_name" : "job", out);
 	if (member_int(row, "run"))
 		buf_printf(out, "#%" PRId64, member_int(row, "run"));
 }
 
 static void name_of(const json_t *row, struct buf *out)
 {
-	put(row, "id", out);
+	cell_put(row, "id", out);
 }
 
 static const struct column columns[] = {

@@ -225,6 +225,9 @@ bool nodes_others(struct store *s, const char *node, int64_t *ret, struct err *e
 /* ---- definitions ---- */
 int64_t content_digest(int64_t uid, const char *content);
 const char *job_queue(const struct job_new *j);
+/* Jobs due at a slot, counted up to 'max'; crowd_join() believes for a while what it found. */
+bool crowd_count(struct store *s, usec_t slot, int64_t max, int64_t *ret, struct err *e);
+bool crowd_join(struct store *s, const struct job_new *j, int64_t *ret, struct err *e);
 bool live_jobs(struct store *s, int64_t uid, int64_t *ret, struct err *e);
 bool tags_insert(struct store *s, const struct job_new *j, struct err *e);
 /* Why not is in *why and nothing was changed; false means that the engine failed. */

@@ -9,7 +9,6 @@
 #define CHUNK_JOBS 1000
 #define CHUNK_BYTES (4 << 20) /* of specs in one statement */
 #define CROWDS_MAX 8          /* slots of a chunk whose jobs are counted */
-#define CROWD_BELIEVED USEC_MIN
 
 /* A job on its way in. */
 struct adding {
@@ -418,41 +417,6 @@ static bool check_queues(struct store *s, struct adding *a, size_t n, struct err
 
 /* ---- crowds ---- */
 
-static bool count_crowd(struct store *s, usec_t slot, int64_t max, int64_t *ret, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_DUE_CROWD, e);
-
-	query_int(&q, slot);
-	query_int(&q, max);
-	*ret = query_row(&q) ? query_get_int(&q) : 0;
-	return !q.failed;
-}
-
-/* Counting to the end takes a tenth of a millisecond; those who join a crowd one by one need not pay it each. */
-static bool known_crowd(const struct store *s, const struct job_new *j)
-{
-	for (size_t i = 0; i < ELEMENTS(s->crowded); i++)
-		if (s->crowded[i].slot == j->next_slot && s->crowded[i].until > j->now)
-			return true;
-	return false;
-}
-
-static bool crowd_of(struct store *s, const struct job_new *j, int64_t *ret, struct err *e)
-{
-	if (known_crowd(s, j)) {
-		*ret = j->crowd_max;
-		return true;
-	}
-	if (!count_crowd(s, j->next_slot, j->crowd_max, ret, e))
-		return false;
-	if (*ret >= j->crowd_max) {
-		s->crowded[s->next_crowded].slot = j->next_slot;
-		s->crowded[s->next_crowded].until = j->now + CROWD_BELIEVED;
-		s->next_crowded = (s->next_crowded + 1) % ELEMENTS(s->crowded);
-	}
-	return true;
-}
-
 /* Jobs that come together often have the same slot. What is looked at is bounded, so that a batch is not slowed down. */
 static bool count_crowds(struct store *s, struct adding *a, size_t n, struct err *e)
 {
@@ -473,7 +437,7 @@ static bool count_crowds(struct store *s, struct adding *a, size_t n, struct err
 			continue;
 		if (k == known) {
 			seen[known++].slot = j->next_slot;
-			if (!crowd_of(s, j, &seen[k].jobs, e))
+			if (!crowd_join(s, j, &seen[k].jobs, e))
 				return false;
 		}
 		j->crowd = seen[k].jobs;
@@ -551,7 +515,7 @@ static bool try_one(struct store *s, struct adding *a, struct err *e)
 	if (id && !expired)
 		return refuse_key(a, id);
 	return check_name(s, a, e) && (!a->j->crowd_max || !a->j->next_slot ||
-		count_crowd(s, a->j->next_slot, a->j->crowd_max, &a->j->crowd, e));
+		crowd_count(s, a->j->next_slot, a->j->crowd_max, &a->j->crowd, e));
 }
 
 bool store_job_try(struct store *s, struct job_new *j, struct err *e)

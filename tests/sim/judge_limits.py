@@ -3,7 +3,7 @@
 import heapq
 from collections import Counter, defaultdict
 
-from judge_model import NEVER, Rate
+from judge_model import Rate
 
 AGE = 60 * 1000000  # a point of priority
 WEIGHT = 100        # of a queue that was given none
@@ -62,8 +62,8 @@ class Limits:
         room_at = None
         for e in self.events:
             kind = e["e"]
-            if room_at is not None and e["t"] != room_at:
-                self.nobody_waits(room_at)
+            if room_at is not None and e["t"] != room_at["t"]:
+                self.nobody_waits(room_at["t"], room_at["order"])
                 room_at = None
             self.debt -= 8
             if kind == "claim":
@@ -77,7 +77,7 @@ class Limits:
             elif kind == "load":
                 self.load = e["load"]
             elif kind == "room":
-                room_at = e["t"] if e["left"] else None
+                room_at = e if e["left"] else None
             if kind in ("limit", "node", "load", "pause", "resume", "down", "sleep", "late", "change"):
                 room_at = None
 
@@ -139,7 +139,7 @@ class Limits:
         for number, waits in lane.jobs.items():
             job = self.jobs[number]
             self.debt += 1
-            if job.gated or self.pauses.stops(job, t, "paused") or self.pauses.stops(job, t, "frozen"):
+            if job.gated or self.pauses.stopped(job, t):
                 continue
             policy = job.at(order)
             if any(p is not policy for p in job.around(t)):
@@ -196,8 +196,8 @@ class Limits:
                            my_weight, self.active[job.queue, job.uid], e["t"])
                 break
 
-    def nobody_waits(self, t):
-        """The claim at this moment left room: whoever still waits has a reason."""
+    def nobody_waits(self, t, order):
+        """The claim at this moment left room: whoever still waits has a reason, and all that was due was looked at."""
         if self.debt > 0:
             return
         self.looks["room"] += 1
@@ -205,5 +205,16 @@ class Limits:
             lane.move(t)
             if self.closed(queue, uid, t) or self.tired(lane):
                 continue
-            for _, (since, to, _, number, run) in self.free_runs(lane, t, NEVER):
+            for _, (since, to, _, number, run) in self.free_runs(lane, t, order):
                 self.fault("run %d of job %d waits since %d to %d, with room at %d", run.row["run"], number, since, to, t)
+            for number, waits in lane.jobs.items():
+                self.no_more_wait_than_may(self.jobs[number], waits, t)
+
+    def no_more_wait_than_may(self, job, waits, t):
+        """Behind the run that goes on, as --overlap queue:N allows."""
+        policies = job.around(t)
+        if len(policies) > 1 or policies[0].overlap != "queue" or job.gated or self.pauses.stopped(job, t):
+            return
+        new = [w for w in waits.values() if not w[4].events and not policies[0].too_late(w[4].row, t)]
+        if len(new) > policies[0].waiting:
+            self.fault("%d runs of job %d wait at %d, where %d may", len(new), job.id, t, policies[0].waiting)

@@ -250,6 +250,9 @@ class Pauses:
         """Touching moments count: what happened first at that moment nobody can tell from outside."""
         return self.of(job, word).touches(t)
 
+    def stopped(self, job, t):
+        return self.stops(job, t, "paused") or self.stops(job, t, "frozen")
+
     def surely(self, job, t):
         """Stopped at this moment, and not only on its edge."""
         return self.of(job, "paused").has_inside(t) or self.of(job, "frozen").has_inside(t)
