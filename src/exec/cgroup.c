@@ -34,6 +34,16 @@ struct owner {
 	size_t stuck_n;
 };
 
+/* Whatever our umask: programs look there for what they may use. */
+static int make_dir(int at, const char *name)
+{
+	mode_t mask = umask(022);
+	int r = mkdirat(at, name, 0755);
+
+	umask(mask);
+	return r;
+}
+
 /* ---- the place ---- */
 
 static unsigned controllers_of(int dir, const char *file)
@@ -70,7 +80,7 @@ static void step_aside(int base)
 	AUTO_FD leaf = -1;
 	int r;
 
-	if (mkdirat(base, "spawner", 0755) < 0 && errno != EEXIST)
+	if (make_dir(base, "spawner") < 0 && errno != EEXIST)
 		return;
 	leaf = openat(base, "spawner", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	r = leaf < 0 ? -errno : cgroup_write(leaf, "cgroup.procs", "0");
@@ -90,7 +100,7 @@ static bool open_root(struct cgroups *c, const char *base, const char *name, boo
 	if (own && there)
 		step_aside(dir);
 	pass_down(dir, there);
-	if (mkdir(path, 0755) < 0 && errno != EEXIST)
+	if (make_dir(AT_FDCWD, path) < 0 && errno != EEXIST)
 		return err_errno(e, errno, "could not make the control group '%s'", path);
 	c->root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (c->root < 0)
@@ -112,7 +122,7 @@ static bool births_work(const struct cgroups *c)
 	AUTO_FD dir = -1;
 	pid_t pid;
 
-	if (mkdirat(c->root, name, 0755) < 0)
+	if (make_dir(c->root, name) < 0)
 		return false;
 	dir = openat(c->root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	pid = dir < 0 ? -1 : clone_fork_into_cgroup(dir);
@@ -217,7 +227,7 @@ static int owner_open(struct cgroups *c, int64_t uid, struct owner **ret)
 		*ret = o;
 		return 0;
 	}
-	if (mkdirat(c->root, owner_name(uid, name), 0755) < 0 && errno != EEXIST)
+	if (make_dir(c->root, owner_name(uid, name)) < 0 && errno != EEXIST)
 		return -errno;
 	dir = openat(c->root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
@@ -318,7 +328,7 @@ static int group_make(struct cgroups *c, struct owner *o, struct cgroup *g)
 
 	do
 		g->number = c->next++;
-	while (mkdirat(o->dir, number_name(g->number, name), 0755) < 0 && errno == EEXIST);
+	while (make_dir(o->dir, number_name(g->number, name)) < 0 && errno == EEXIST);
 	g->dir = openat(o->dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (g->dir >= 0)
 		g->events.fd = openat(g->dir, "cgroup.events", O_RDONLY | O_CLOEXEC);

@@ -115,6 +115,8 @@ static char *own_place(void)
 bool cgroup_place(const char *where, char **ret, struct err *e)
 {
 	struct statfs fs;
+	mode_t mask;
+	int r;
 
 	*ret = NULL;
 	if (strcmp(where, "none") == 0)
@@ -125,7 +127,10 @@ bool cgroup_place(const char *where, char **ret, struct err *e)
 	}
 	if (where[0] != '/')
 		return err_set(e, ERR_INVALID, "the control group '%s' is not 'auto', 'none' or an absolute path", where);
-	if (mkdir(where, 0755) < 0 && errno != EEXIST)
+	mask = umask(022);
+	r = mkdir(where, 0755);
+	umask(mask);
+	if (r < 0 && errno != EEXIST)
 		return err_errno(e, errno, "could not make the control group '%s'", where);
 	if (statfs(where, &fs) < 0 || fs.f_type != CGROUP2_MAGIC)
 		return err_set(e, ERR_INVALID, "'%s' is not in a cgroup2 file system", where);

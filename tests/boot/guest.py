@@ -169,7 +169,7 @@ def the_units_leave_a_job_what_it_may_have(notes):
     job = add("alice", "--", "sh", "-c", "ulimit -Sn; cat /proc/self/oom_score_adj; readlink /proc/self/ns/mnt")
     assert final(job, "alice")["state"] == "succeeded"
     files, score, mounts = output(job, "alice").split()
-    assert (files, score) == ("1024", "0"), (files, score)
+    assert (files, score) == ("1024", "200"), (files, score)
     assert mounts == os.readlink("/proc/1/ns/mnt"), mounts
 
 

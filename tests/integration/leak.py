@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+# Many runs leave nothing behind: no process, no descriptor, no control group, no file, no memory.
+# RUNS=100000 is the long one.
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from grouped import Grouped, children
+from harness import case, main, sanitized, wait_until
+
+RUNS = int(os.environ.get("RUNS", "2000"))
+WARM = 600           # caches, pools and buffers have their size after these
+AT_A_TIME = 500      # in one submission
+MEMORY_KB = 4096     # what may be more after all than after the warm ones, per process
+
+
+def body(i):
+    """Mostly silent ones; some that fail, write, leave daemons, are killed, or are no command at all."""
+    if i % 100 == 1:
+        return dict(script="setsid env -i sh -c 'setsid sleep 300 &' & exit 1", sandbox="compat")
+    if i % 50 == 2:
+        return dict(command=["echo", "some output"])
+    if i % 100 == 3:
+        return dict(command=["/nonexistent/command"])
+    if i % 100 == 4:
+        return dict(script="sleep 300", timeout=0.1, grace=0)
+    return dict(command=["/bin/true"])
+
+
+def figures(s):
+    spawner, engine = s.spawner.pid, s.engine.pid
+    return dict(processes=len(children(spawner)), spawner_fds=len(os.listdir("/proc/%d/fd" % spawner)),
+                engine_fds=len(os.listdir("/proc/%d/fd" % engine)), threads=len(os.listdir("/proc/%d/task" % engine)),
+                groups=len(s.control_groups()), files=len(os.listdir(s.spawner_state + "/output")))
+
+
+def more(s, before):
+    """What there is more of than there was; connections of clients that have just left may be fewer."""
+    return {name: count for name, count in figures(s).items() if count > before[name]}
+
+
+def memory(pid):
+    with open("/proc/%d/status" % pid) as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("RssAnon:"))
+
+
+def ended(s):
+    counts = s.api("root").get("/v1/status")["runs"]
+    return sum(counts[state] for state in ("succeeded", "failed", "timed_out"))
+
+
+def run_all(s, first, n):
+    for at in range(first, first + n, AT_A_TIME):
+        jobs = [body(i) for i in range(at, min(at + AT_A_TIME, first + n))]
+        code, answer = s.api("alice" if at // AT_A_TIME % 2 else "bob").call("POST", "/v1/jobs/bulk", {"jobs": jobs})
+        assert code in (200, 201), (code, answer)
+        wait_until("most of them have ended", 600, lambda: ended(s) > at + len(jobs) - AT_A_TIME // 2, pause=0.05)
+    wait_until("all have ended", 600, lambda: ended(s) == first + n, pause=0.05)
+
+
+@case
+def many_runs_leave_nothing_behind():
+    with Grouped() as s:
+        s.start()
+        began = time.monotonic()
+        before = figures(s)
+        run_all(s, 0, WARM)
+        warm = memory(s.spawner.pid), memory(s.engine.pid)
+        run_all(s, WARM, RUNS - WARM)
+        took = time.monotonic() - began
+        before["files"] = len([i for i in range(RUNS) if i % 50 == 2])  # what was written is kept, and nothing else
+        wait_until("nothing is more than before: %r" % before, 60, lambda: not more(s, before), pause=1)
+        after = memory(s.spawner.pid), memory(s.engine.pid)
+        if not sanitized():
+            assert after[0] - warm[0] < MEMORY_KB and after[1] - warm[1] < MEMORY_KB, (warm, after)
+        return "%d runs, %.0f/s; memory of spawner %d to %d kB, of engine %d to %d kB" % (RUNS, RUNS / took, warm[0], after[0],
+                                                                                        warm[1], after[1])
+
+
+main()
