@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs inside the machine that boot.py boots, once per boot: installs the package, uses it as its users do, prints TAP.
+import hashlib
 import json
 import os
 import pwd
@@ -166,11 +167,32 @@ def a_job_of_root_works_out_of_the_box(notes):
 
 def the_units_leave_a_job_what_it_may_have(notes):
     """The spawner's unit must not show in a job: limits, OOM score, mounts seen from outside."""
-    job = add("alice", "--", "sh", "-c", "ulimit -Sn; cat /proc/self/oom_score_adj; readlink /proc/self/ns/mnt")
+    job = add("alice", "--sandbox", "compat", "--", "sh", "-c", "ulimit -Sn; cat /proc/self/oom_score_adj; readlink /proc/self/ns/mnt")
     assert final(job, "alice")["state"] == "succeeded"
     files, score, mounts = output(job, "alice").split()
     assert (files, score) == ("1024", "200"), (files, score)
     assert mounts == os.readlink("/proc/1/ns/mnt"), mounts
+
+
+def a_sandboxed_job_has_its_secret_and_its_artifact(notes):
+    tool, secret = "/srv/tool", os.path.join(pwd.getpwnam("alice").pw_dir, "key")
+    with open(tool, "w") as f:
+        f.write("#!/bin/sh\necho from the artifact\n")
+    with open(tool, "rb") as f:
+        digest = hashlib.sha256(f.read()).hexdigest()
+    with open(secret, "w") as f:
+        f.write("correct-horse-battery")
+    os.chmod(secret, 0o600)
+    os.chown(secret, pwd.getpwnam("alice").pw_uid, -1)
+    job = add("alice", "--sandbox", "strict", "--artifact", "file:" + tool, "--sha256", digest, "--secret", "KEY=file:" + secret,
+              "--", "sh", "-c", "$JOBSCHED_ARTIFACT/tool; wc -c <$JOBSCHED_SECRET_KEY; cat $JOBSCHED_SECRET_KEY; echo; "
+              "touch /usr/x 2>/dev/null && echo the system can be written; id -un")
+    run = final(job, "alice")
+    said = output(job, "alice")
+    assert run["state"] == "succeeded", (run, said)
+    lines = said.splitlines()
+    assert lines[:2] == ["from the artifact", "21"] and lines[-1] == "alice" and len(lines) == 4, said
+    assert "correct-horse" not in said, said
 
 
 STARTED, GO = "/var/tmp/started", "/var/tmp/go"
@@ -234,9 +256,10 @@ def stopping_the_spawner_ends_the_jobs_and_records_it(notes):
     pid = int(wait_until("it has said its number", 20, lambda: output(job, "alice").strip()))
     sh("systemctl", "stop", "jobsched-spawner")
     assert not alive(pid), "a process is left"
-    run = wait_until("it waits again", 20, lambda: [r for r in runs_of(job, "alice") if r["state"] == "queued"])[0]
-    assert (run["attempt"], run["failures"], run["lost"]) == (1, 0, 0), run
+    run = wait_until("the end is recorded", 20, lambda: [r for r in runs_of(job, "alice") if r["state"] != "running"])[0]
     sh("systemctl", "start", "jobsched-spawner")
+    # it may have been claimed again before the engine knew that nobody is there to start it
+    assert run["state"] in ("queued", "claimed") and (run["attempt"], run["failures"], run["lost"]) == (1, 0, 0), run
     run = final(job, "alice")
     assert (run["exit_code"], run["attempt"]) == (7, 2), run
 
@@ -252,6 +275,7 @@ def the_machine_is_told_to_reboot_under_a_job(notes):
 def first(c):
     c.all([install, places_belong_to_the_right_ones, a_job_runs_as_the_user_who_submitted_it,
            one_user_sees_nothing_of_another, a_job_of_root_works_out_of_the_box, the_units_leave_a_job_what_it_may_have,
+           a_sandboxed_job_has_its_secret_and_its_artifact,
            fifty_jobs_survive_ten_restarts_and_an_upgrade, stopping_the_spawner_ends_the_jobs_and_records_it,
            the_machine_is_told_to_reboot_under_a_job])
     sh("systemctl", "--no-block", "reboot")
