@@ -85,10 +85,11 @@ static void run_bare(void)
 static void run_one(const struct row *r, struct launcher *l, int null)
 {
 	static const struct user nobody = {.uid = 65534, .gid = 65534, .groups_n = 1, .groups = {65534}};
+	static const struct child_limits limits = {.v = {{RLIMIT_CORE, {0, 0}}, {RLIMIT_NOFILE, {1024, 4096}}}, .n = 2};
 	struct cgroup group = {.dir = -1, .events.fd = -1};
 	const struct child_plan p = {.user = r->as_nobody ? &nobody : NULL, .cgroup = r->in_group ? &group : NULL,
 		.born = r->in_group && groups.births, .argv = argv_true, .envp = no_env, .cwd = "/", .in = null, .out = null, .umask = 022,
-		.nofile = {1024, 4096}, .parent = getpid(), .fences = &r->made->v[0]};
+		.limits = &limits, .parent = getpid(), .fences = &r->made->v[0]};
 	struct child_word word;
 	struct child child;
 
