@@ -19,7 +19,7 @@
 struct options {
 	bool user_mode, print_config, takeover, from_now;
 	const char *restore;
-	const char *config, *store, *state_dir, *runtime_dir, *output_dir, *node_name, *log_level;
+	const char *config, *store, *state_dir, *runtime_dir, *output_dir, *instance, *node_name, *log_level;
 };
 
 /* Texts are stored where the table says, flags set. */
@@ -34,6 +34,7 @@ static const struct {
 	{"state-dir", "DIR", offsetof(struct options, state_dir), "keep the store and the output here"},
 	{"runtime-dir", "DIR", offsetof(struct options, runtime_dir), "keep sockets and locks here"},
 	{"output-dir", "DIR", offsetof(struct options, output_dir), "where the spawner keeps the output of jobs"},
+	{"instance", "NAME", offsetof(struct options, instance), "one of several on this host that share the store"},
 	{"node-name", "NAME", offsetof(struct options, node_name), "name of this node"},
 	{"log-level", "LEVEL", offsetof(struct options, log_level), "error, warning, info or debug"},
 	{"takeover", NULL, offsetof(struct options, takeover),
@@ -144,6 +145,7 @@ int main(int argc, char **argv)
 	AUTO_DONE(places) places = {};
 	AUTO_DONE(config) config = {};
 	struct config_source source = {&o, NULL};
+	AUTO_TEXT own_name = NULL;
 	struct utsname host = {};
 	struct err e = {};
 
@@ -153,7 +155,7 @@ int main(int argc, char **argv)
 	uname(&host);
 	config_init(&config);
 	journal_open("jobschedd", host.nodename);
-	if (!places_find(o.user_mode, o.state_dir, o.runtime_dir, o.output_dir, &places, &e)) {
+	if (!places_find(o.user_mode, o.instance, o.state_dir, o.runtime_dir, o.output_dir, &places, &e)) {
 		log_error("%s", e.msg);
 		return EXIT_CONFIG;
 	}
@@ -169,6 +171,7 @@ int main(int argc, char **argv)
 	log_set_level((enum log_level)config.log_level);
 	if (o.restore)
 		return restore(&o, &places, &config);
+	own_name = o.instance ? xprintf("%s-%s", host.nodename, o.instance) : xstrdup(host.nodename);
 	if (config.node_name)
 		log_set_node(config.node_name);
 	return engine_run(&(struct engine_options){
@@ -176,7 +179,7 @@ int main(int argc, char **argv)
 		.takeover = o.takeover,
 		.places = &places,
 		.config = &config,
-		.node_name = config.node_name ? config.node_name : host.nodename,
+		.node_name = config.node_name ? config.node_name : own_name,
 		.read_config = read_config,
 		.arg = &source,
 	});

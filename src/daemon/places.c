@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#define INSTANCE_MAX 32
+
 void places_done(struct places *p)
 {
 	free(p->state_dir);
@@ -72,23 +74,35 @@ static bool fits_a_socket(const char *path, struct err *e)
 		"the socket path '%s' is longer than the kernel takes; give a shorter --runtime-dir", path);
 }
 
-bool places_find(bool user_mode, const char *state_dir, const char *runtime_dir, const char *output_dir,
+static bool instance_valid(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > 0 && len <= INSTANCE_MAX && name[0] != '.' &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == len;
+}
+
+bool places_find(bool user_mode, const char *instance, const char *state_dir, const char *runtime_dir, const char *output_dir,
 	struct places *ret, struct err *e)
 {
 	AUTO_DONE(places) p = {};
 	const char *runtime = env_path("XDG_RUNTIME_DIR");
+	AUTO_TEXT own = instance ? xprintf("-%s", instance) : xstrdup(""); /* instances share the store and nothing else */
 	AUTO_TEXT config_dir = user_mode ? xdg_dir("XDG_CONFIG_HOME", ".config") : NULL;
 
+	if (instance && !instance_valid(instance))
+		return err_set(e, ERR_INVALID, "'%.80s' is no name of an instance: letters, digits, '.', '_' and '-', at most %d",
+			instance, INSTANCE_MAX);
 	p.state_dir = state_dir  ? xstrdup(state_dir)
 		      : user_mode ? xdg_dir("XDG_STATE_HOME", ".local/state")
 				  : xstrdup(JOBSCHED_STATEDIR);
 	p.runtime_dir = runtime_dir            ? xstrdup(runtime_dir)
-			: !user_mode           ? xstrdup("/run/jobsched")
-			: runtime && !state_dir ? xprintf("%s/jobsched", runtime)
-						: xprintf("%s/run", p.state_dir);
+			: !user_mode           ? xprintf("/run/jobsched%s", own)
+			: runtime && !state_dir ? xprintf("%s/jobsched%s", runtime, own)
+						: xprintf("%s/run%s", p.state_dir, own);
 	p.output_dir = output_dir  ? xstrdup(output_dir)
-		       : user_mode ? xprintf("%s/output", p.state_dir)
-				   : xstrdup(JOBSCHED_STATEDIR "-spawner/output");
+		       : user_mode ? xprintf("%s/output%s", p.state_dir, own)
+				   : xprintf("%s-spawner%s/output", JOBSCHED_STATEDIR, own);
 	p.socket = xprintf("%s/jobsched.sock", p.runtime_dir);
 	p.spawner_socket = xprintf("%s/spawner.sock", p.runtime_dir);
 	p.config = xprintf("%s/jobschedd.conf", user_mode ? config_dir : JOBSCHED_SYSCONFDIR);

@@ -16,7 +16,7 @@ struct places {
 void places_done(struct places *p);
 
 /* NULL: the usual place. Directories of user mode are made, 0700, and refused if they are somebody else's. */
-bool places_find(bool user_mode, const char *state_dir, const char *runtime_dir, const char *output_dir,
+bool places_find(bool user_mode, const char *instance, const char *state_dir, const char *runtime_dir, const char *output_dir,
 	struct places *ret, struct err *e);
 
 /* The spawner's program: $JOBSCHED_SPAWNER_PATH, beside our own binary, or where it is installed. Caller frees. */

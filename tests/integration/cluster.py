@@ -239,6 +239,22 @@ def a_node_that_left_in_peace_finds_its_jobs_again():
         assert len(c.bodies("stays")) == 1, c.lines()
 
 
+@case
+def instances_of_one_user_share_the_store_in_his_state_directory():
+    with Daemon("lease = %d\n" % LEASE) as d:
+        d.start()
+        other = Daemon("lease = %d\n" % LEASE, state=d.state_home)
+        with other:
+            other.env.update(XDG_RUNTIME_DIR=d.runtime)
+            other.socket = os.path.join(d.runtime, "jobsched-b", "jobsched.sock")
+            other.command = lambda: [*Daemon.command(other), "--instance", "b"]
+            other.start()
+            wait_until("they share the segments", 30, lambda: [v["segments"] for v in d.api().get("/v1/nodes")["nodes"]] == [32, 32])
+            names = [v["name"] for v in other.api().get("/v1/nodes")["nodes"]]
+            assert names[1] == names[0] + "-b", names
+            other.stop()
+
+
 def through_any_node(postgres):
     with Cluster(2, postgres) as c:
         here, there = c.nodes
