@@ -56,6 +56,7 @@ struct job_spec {
 	char *rate;             /* of its starts; NULL: no limit */
 	char *queue;            /* NULL: default */
 	struct strv when;       /* all must hold before a start */
+	struct strv node_labels; /* KEY=VALUE; a node that starts it has them all */
 	int64_t retries;        /* further attempts after a failed one */
 	char *backoff;          /* exp:10s..10m */
 	char *on_exit;          /* NULL: 0 is ok, the rest fails */

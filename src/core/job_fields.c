@@ -92,6 +92,11 @@ static bool check_when(const char *text, struct err *e)
 	return gate_parse(text, &(struct gate){}, e);
 }
 
+static bool check_node_label(const char *text, struct err *e)
+{
+	return node_label_check(text, e);
+}
+
 static bool check_backoff(const char *text, struct err *e)
 {
 	return backoff_parse(text, &(struct backoff){}, e);
@@ -293,6 +298,8 @@ const struct job_field job_fields[] = {
 		.short_flag = 'q', .arg = "NAME", .check = check_queue, .help = "the queue its runs wait in (default)"},
 	{.name = "when", .type = FIELD_LIST, .offset = AT(when), .max = 8, .flag = "when", .arg = "CONDITION",
 		.check = check_when, .help = "start only while load<N, cpu<N, memory<N or io<N; repeatable"},
+	{.name = "node_labels", .type = FIELD_LIST, .offset = AT(node_labels), .max = 8, .flag = "node-label", .arg = "KEY=VALUE",
+		.check = check_node_label, .help = "start only on nodes with this label; repeatable"},
 	{.name = "retries", .type = FIELD_INT, .offset = AT(retries), .max = 1000, .flag = "retries", .arg = "N",
 		.help = "further attempts after one that failed or timed out (0)"},
 	{.name = "backoff", .type = FIELD_TEXT, .offset = AT(backoff), .min = 1, .max = 64, .flag = "backoff",

@@ -305,6 +305,19 @@ bool notify_parse(const char *text, enum notify_channel *ret_channel, const char
 	return true;
 }
 
+/* ---- labels ---- */
+
+bool node_label_check(const char *text, struct err *e)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/";
+	size_t key = strspn(text, letters);
+
+	if (key > 0 && text[key] == '=' && strlen(text) <= NODE_LABEL_MAX && text[key + 1] &&
+	    text[key + 1 + strspn(text + key + 1, letters)] == '\0')
+		return true;
+	return err_field(e, "node_labels", "'%.40s' is no label: write KEY=VALUE with letters, digits, '.', '_', '-' and '/'", text);
+}
+
 /* ---- of a whole job ---- */
 
 void start_policy_of(const struct job_spec *s, struct start_policy *ret)
@@ -320,7 +333,7 @@ void start_policy_of(const struct job_spec *s, struct start_policy *ret)
 		.places = o.word == OVERLAP_ALLOW ? s->max_running : 1,
 		.deadline = s->deadline,
 		.expires = s->expires,
-		.gated = s->when.n > 0 || s->rate,
+		.gated = (s->when.n > 0 || s->rate ? GATED_ASK : 0u) | (s->node_labels.n > 0 ? GATED_LABELS : 0u),
 		.notifies = s->notify.n > 0,
 	};
 }

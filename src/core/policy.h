@@ -74,6 +74,13 @@ enum notify_channel { NOTIFY_MAIL, NOTIFY_WEBHOOK, NOTIFY_EXEC, NOTIFY_CHANNEL_M
 const char *notify_channel_name(enum notify_channel c);
 bool notify_parse(const char *text, enum notify_channel *ret_channel, const char **ret_target /* in text */, struct err *e);
 
+/* A label of a node, KEY=VALUE: letters, digits, '.', '_', '-', '/'. */
+#define NODE_LABEL_MAX 128
+bool node_label_check(const char *text, struct err *e);
+
+/* What must be asked before a start: 'when' and 'rate'; whether the node has the labels. SQL knows these numbers. */
+enum gated { GATED_ASK = 1, GATED_LABELS = 2 };
+
 /* The start policy of a job's runs, as the store keeps it beside each queued run. */
 struct start_policy {
 	enum overlap_word overlap;
@@ -81,7 +88,7 @@ struct start_policy {
 	int64_t places;      /* runs of the job at a time; 0: any number. Without overlap it is 1 */
 	usec_t deadline;     /* after its slot a first attempt does not start any more; 0: any time */
 	usec_t expires;      /* ... no attempt at all */
-	bool gated;          /* 'when' or 'rate' must be asked before a start */
+	unsigned gated;      /* bits of enum gated */
 	bool notifies;       /* somebody wants to hear of its runs */
 };
 void start_policy_of(const struct job_spec *s /* checked */, struct start_policy *ret);

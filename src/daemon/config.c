@@ -27,6 +27,8 @@ const struct config_key config_keys[] = {
 		"seconds after boot that a clock nobody has set is waited for"},
 	{"lease", CONFIG_NUMBER, AT(lease), 2, 3600, 15, false,
 		"seconds after which a node that nobody hears of is given up; the same on all nodes of a store"},
+	{"node-labels", CONFIG_TEXT, AT(labels), 0, 0, 0, false,
+		"labels of this node, as zone=a,gpu=yes; jobs may ask for them; default: none"},
 	{"connections", CONFIG_NUMBER, AT(connections), 1, 60000, 2048, false, "open API connections in all"},
 	{"connections-per-uid", CONFIG_NUMBER, AT(connections_per_uid), 1, 60000, 1024, true,
 		"open API connections of one user"},

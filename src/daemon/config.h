@@ -16,6 +16,7 @@ struct config {
 	int64_t owner_max_running; /* 0: none; below 0: so many percent; or CONFIG_SHARE_AUTO */
 	int64_t time_sync_wait; /* seconds */
 	int64_t lease;          /* seconds */
+	char *labels;           /* of this node */
 	int64_t connections, connections_per_uid;
 	int64_t body_limit, bulk_body_limit, bulk_jobs;
 	int64_t jobs_per_uid, submissions_per_second, submissions_burst;

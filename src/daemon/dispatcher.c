@@ -315,7 +315,7 @@ usec_t dispatcher_pump(struct dispatcher *d)
 		return d->next_due > d->not_before ? d->next_due : d->not_before;
 	op = op_new(OP_CLAIM, on_claimed, d);
 	op->claim = (struct op_claim){.node = d->o.node_id, .now = now, .room = n < CLAIM_MAX ? n : CLAIM_MAX,
-		.owner_max = d->owner_max, .gate = gate_of_spec, .machine = d->machine};
+		.owner_max = d->owner_max, .labels = d->o.labels, .gate = gate_of_spec, .machine = d->machine};
 	op->patient = room(d) == 0;
 	d->claiming = true;
 	store_thread_submit(d->o.store, op);

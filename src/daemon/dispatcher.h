@@ -30,6 +30,7 @@ struct dispatcher_options {             /* everything is borrowed and outlives t
 	const char *spawner_program;    /* started when nobody listens; NULL: somebody else's business */
 	const char *runtime_dir, *output_dir;
 	usec_t lease;                   /* how long this node lives without a renewal */
+	const char *labels;             /* of this node, as op_claim wants them; NULL: none */
 	const char *boot_id;            /* of the kernel; NULL: unknown */
 	bool (*trusted)(void *arg);     /* whether runs may be started now */
 	void (*on_opened)(int64_t others, void *arg); /* the node is in the store, with so many others */

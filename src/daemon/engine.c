@@ -6,6 +6,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "core/policy.h"
 #include "daemon/alarm.h"
 #include "daemon/artifact.h"
 #include "daemon/allow.h"
@@ -42,6 +43,7 @@ struct engine {
 	struct engine_options o;
 	char node_id[RANDOM_ID_LEN + 1];
 	struct clock clock; /* the store's time of day */
+	char *labels;       /* see op_claim; NULL: none */
 	char *boot_id;      /* NULL: unknown */
 	char *term_file;
 	struct store_thread *leases; /* renewals do not wait behind a batch; of a file, which has one writer, the same as 'store' */
@@ -556,6 +558,25 @@ static char *read_boot(void)
 	return io_read_file("/proc/sys/kernel/random/boot_id", &id, 64) < 0 ? NULL : xstrndup(id.data, strcspn(id.data, "\n"));
 }
 
+/* zone=a,gpu=yes becomes lines, so that a label is found whole. */
+static bool read_labels(struct engine *g, struct err *e)
+{
+	AUTO_DONE(buf) lines = {};
+	const char *at = g->o.config->labels;
+
+	while (at && *at) {
+		size_t len = strcspn(at, ",");
+		AUTO_TEXT label = xstrndup(at, len);
+
+		if (!node_label_check(label, e))
+			return err_wrap(e, "'node-labels'");
+		buf_printf(&lines, "%s%s\n", lines.len ? "" : "\n", label);
+		at += len + (at[len] == ',');
+	}
+	g->labels = lines.len ? buf_steal(&lines) : NULL;
+	return true;
+}
+
 static bool start_parts(struct engine *g, struct err *e)
 {
 	const struct places *p = g->o.places;
@@ -571,6 +592,7 @@ static bool start_parts(struct engine *g, struct err *e)
 		.runtime_dir = p->runtime_dir,
 		.output_dir = p->output_dir,
 		.lease = g->o.config->lease * USEC_SEC,
+		.labels = g->labels,
 		.boot_id = g->boot_id,
 		.trusted = is_trusted,
 		.on_opened = on_opened,
@@ -656,6 +678,7 @@ static void stop_parts(struct engine *g)
 	free(g->spawner_program);
 	free(g->machine);
 	free(g->boot_id);
+	free(g->labels);
 	free(g->term_file);
 	free(g->store_where);
 	free(g->store_shown);
@@ -701,7 +724,7 @@ int engine_run(const struct engine_options *o)
 		return 1;
 	}
 	sd_event_set_watchdog(g.ev, true);
-	if (start_parts(&g, &e)) {
+	if (read_labels(&g, &e) && start_parts(&g, &e)) {
 		status = sd_event_loop(g.ev);
 	} else {
 		log_error("%s", e.msg);

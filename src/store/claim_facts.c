@@ -42,7 +42,7 @@ static struct candidate *read_row(struct claim *c, struct lane *l, struct query 
 	f->policy.places = query_get_int(q);
 	f->policy.deadline = query_get_int(q);
 	f->policy.expires = query_get_int(q);
-	r->gated = query_get_int(q);
+	r->gated = query_get_int(q) & GATED_ASK;
 	force = (enum run_force)query_get_int(q);
 	f->forced = force != FORCE_NONE;
 	f->thaws = force == FORCE_FREEZE;
@@ -90,6 +90,7 @@ static bool read_rows(struct claim *c, struct lane *l, size_t n, struct err *e)
 	query_int(&q, (int64_t)n + 1);
 	query_int(&q, c->n_pauses > 0);
 	query_int(&q, c->c->now);
+	query_text(&q, c->c->labels ? c->c->labels : "");
 	while (!l->read_all && query_row(&q)) {
 		struct candidate *r = read_row(c, l, &q);
 

@@ -286,6 +286,7 @@ struct op_claim {
 	usec_t now;
 	size_t room;
 	size_t owner_max;    /* runs of one owner at a time on this node; 0: no such limit */
+	const char *labels;  /* borrowed: of this node, a line break before, between and after; NULL: none */
 	gate_fn *gate;       /* NULL: conditions and rates of jobs are not asked */
 	struct machine_now machine;
 	/* results */

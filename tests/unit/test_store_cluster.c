@@ -519,6 +519,30 @@ static void people_see_the_nodes_and_who_leads(void **state)
 	assert_in_range(l.v[1].lease_remains, TTL / 2, TTL);
 }
 
+static size_t claim_with(struct store *s, const char *labels)
+{
+	AUTO(op) *claim = op_claim(5, T0);
+
+	claim->claim.labels = labels;
+	assert_true(apply_one(s, claim));
+	return claim->claim.claimed.n;
+}
+
+static void a_run_with_labels_waits_for_a_node_that_has_them_all(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *op = op_add(NULL, NULL, "{\"node_labels\":[\"zone=a\",\"gpu=yes\"]}");
+
+	op->add.policy.gated = GATED_LABELS;
+	assert_true(apply_one(s, op));
+	assert_int_equal(claim_with(s, NULL), 0);
+	assert_int_equal(claim_with(s, "\nzone=a\n"), 0);
+	assert_int_equal(claim_with(s, "\nzone=ab\ngpu=yes\n"), 0);
+	add_job(s, "anywhere");
+	assert_int_equal(claim_with(s, "\nzone=b\n"), 1); /* it does not stand in the way of others */
+	assert_int_equal(claim_with(s, "\ngpu=yes\nzone=a\nmore=x\n"), 1);
+}
+
 /* ---- at the same time ---- */
 
 struct beside {
@@ -617,6 +641,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(orders_to_nobody_are_refused),
 	STORE_TEST(a_node_sees_which_of_its_runs_are_to_end),
 	STORE_TEST(people_see_the_nodes_and_who_leads),
+	STORE_TEST(a_run_with_labels_waits_for_a_node_that_has_them_all),
 	STORE_TEST(a_claim_under_way_is_waited_for),
 	STORE_TEST(a_renewal_does_not_wait_for_a_claim),
 };

@@ -640,7 +640,7 @@ WITH RECURSIVE lane(queue, uid, priority, due_at) AS (
 		ORDER BY runs.queue, runs.uid, runs.priority, runs.due_at, runs.id LIMIT 1) AS next)
 SELECT queue, uid, priority, due_at FROM lane
 
--- query lane_runs(queue text, uid int, priority int, due_at int, id int, n int, stops int, now int) -> id int, job int,
+-- query lane_runs(queue text, uid int, priority int, due_at int, id int, n int, stops int, now int, labels text) -> id int, job int,
 --	kind int, attempt int, slot int, due_at int, reason text, overlap int, overlap_waiting int, places int, deadline int,
 --	expires int, gated int, forced int, job_state int, paused_until int, recurs int, taken int, place int,
 --	overtaken int
@@ -661,6 +661,8 @@ SELECT runs.id, runs.job, runs.kind, runs.attempt, runs.slot, runs.due_at, runs.
 FROM runs LEFT JOIN jobs ON jobs.id = runs.job
 WHERE runs.state = RUN_QUEUED AND runs.hold = 0 AND runs.queue = :queue AND runs.uid = :uid
 	AND runs.priority = :priority AND (runs.due_at, runs.id) > (:due_at, :id)
+	AND NOT EXISTS (SELECT 1 FROM json_array_elements_text(CASE WHEN runs.gated & 2 <> 0 THEN jobs.spec::json -> 'node_labels' END)
+		AS need(label) WHERE position(chr(10) || need.label || chr(10) IN :labels) = 0)
 ORDER BY runs.due_at, runs.id LIMIT :n
 FOR UPDATE OF runs SKIP LOCKED
 

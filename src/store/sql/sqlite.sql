@@ -638,7 +638,7 @@ WITH RECURSIVE lane(id) AS (
 	FROM lane CROSS JOIN runs AS here WHERE here.id = lane.id)
 SELECT queue, uid, priority, due_at FROM lane CROSS JOIN runs WHERE runs.id = lane.id
 
--- query lane_runs(queue text, uid int, priority int, due_at int, id int, n int, stops int, now int) -> id int, job int,
+-- query lane_runs(queue text, uid int, priority int, due_at int, id int, n int, stops int, now int, labels text) -> id int, job int,
 --	kind int, attempt int, slot int, due_at int, reason text, overlap int, overlap_waiting int, places int, deadline int,
 --	expires int, gated int, forced int, job_state int, paused_until int, recurs int, taken int, place int,
 --	overtaken int
@@ -659,6 +659,8 @@ SELECT runs.id, runs.job, runs.kind, runs.attempt, runs.slot, runs.due_at, runs.
 FROM runs INDEXED BY runs_due LEFT JOIN jobs ON jobs.id = runs.job
 WHERE runs.state = RUN_QUEUED AND runs.hold = 0 AND runs.queue = :queue AND runs.uid = :uid
 	AND runs.priority = :priority AND (runs.due_at, runs.id) > (:due_at, :id)
+	AND (runs.gated & 2 = 0 OR NOT EXISTS (SELECT 1 FROM json_each(jobs.spec, '$.node_labels') AS need
+		WHERE instr(:labels, char(10) || need.value || char(10)) = 0))
 ORDER BY runs.due_at, runs.id LIMIT :n
 
 -- query runs_claim(node text, spawner text, now int, set json) -> id int, uid int, queue text
