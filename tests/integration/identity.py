@@ -258,7 +258,8 @@ def a_start_that_waits_for_the_user_database_can_be_cancelled_and_leaves_with_it
         s.engine.wait()
         s.start_engine()
         os.unlink("/etc/jslow-hangs")
-        assert s.wait_final("alice", second, 60)["state"] == "succeeded"
+        run = s.wait_final("alice", second, 60)
+        assert run["state"] == "succeeded", (run, s.attempts("alice", run["id"]))
         assert [os.path.exists(mark) for mark in marks] == [False, True]
 
 

@@ -138,6 +138,7 @@ class System:
             home = "/home/" + name
             os.makedirs(home, mode=0o700, exist_ok=True)
             os.chown(home, uid, uid)
+            os.chmod(home, 0o700)
 
     def uid(self, user):
         return 0 if user == "root" else self.users[user]
