@@ -4,42 +4,15 @@
 import contextlib
 import os
 import re
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import Skip, case, main, need_program, wait_until
-from system import System
+from harness import case, main, need_program, wait_until
+from system import System, Traced
 
 # It says who it is in a file, whatever became of its output.
 COMMAND = ["/bin/sh", "-c", "cat /proc/self/status >~/ids"]
 CALL = re.compile(r"^(\d+)\s+(\w+)\((.*)$")
-
-
-class Traced:
-    """strace on the spawner and its children for a while."""
-
-    def __init__(self, s, *options):
-        self.out = os.path.join(s.dir, "trace")
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.out)
-        self.process = subprocess.Popen(["strace", "-f", "-o", self.out, "-p", str(s.spawner.pid), *options],
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        line = self.process.stderr.readline()
-        if "attached" not in line:
-            self.process.kill()
-            raise Skip("strace cannot attach: " + line.strip())
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        self.process.communicate()
-
-    def text(self):
-        with open(self.out, errors="replace") as f:
-            return f.read()
 
 
 def birth(text):

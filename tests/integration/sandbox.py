@@ -8,8 +8,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import BUILD, Skip, case, main, wait_until
-from system import System, mount
+from harness import BUILD, Skip, case, main, need_program, wait_until
+from system import System, Traced, mount
 
 CONF = """require-warrant = none
 [sandbox data]
@@ -336,6 +336,28 @@ def who_is_killed_while_it_makes_a_sandbox_harms_nobody_else():
         assert s.run_job("alice", "echo", "well", cwd="/") == "well\n"
         os.kill(int(children_of(s.spawner.pid)[0]), signal.SIGTERM)  # strace itself would not pass it on
         s.spawner.wait(20)
+
+
+# Calls by which a worker, its host or its keeper puts up a fence, with the place among those of one process.
+FENCE_CALLS = ("mount_setattr:1", "mount_setattr:2", "mount:1", "mount:2", "mount:3", "mknodat:1", "setns:1", "unshare:1", "prctl:1",
+               "prctl:2", "prctl:3", "capset:1", "landlock_create_ruleset:1", "landlock_add_rule:2", "landlock_restrict_self:1",
+               "seccomp:1", "execveat:1")
+
+
+@case
+def a_fence_that_cannot_be_put_up_keeps_the_command_from_running():
+    need_program("strace")
+    with prepared() as s:
+        for call in FENCE_CALLS:
+            name, place = call.split(":")
+            with Traced(s, "-e", "trace=" + name, "-e", "inject=%s:error=EDOM:when=%s" % (name, place)):
+                job = s.add("alice", command=["echo", "it ran"], sandbox="strict", cwd="/")["id"]
+                run = s.wait_final("alice", job)
+            why = s.attempts("alice", run["id"])[-1]["error"]
+            assert run["state"] == "failed" and "Numerical argument out of domain" in (why or ""), (call, run["state"], why)
+            assert s.output("alice", run["id"]) == "", call
+        assert s.run_job("alice", "echo", "well", sandbox="strict", cwd="/") == "well\n"
+        wait_until("nobody is left", 20, lambda: not children_of(s.spawner.pid))
 
 
 @case

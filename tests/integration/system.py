@@ -260,3 +260,29 @@ class System:
         run = self.wait_final(user, job)
         assert run["state"] == "succeeded", (run, self.attempts(user, run["id"]))
         return self.output(user, run["id"])
+
+
+class Traced:
+    """strace on the spawner and its children for a while."""
+
+    def __init__(self, s, *options):
+        self.out = os.path.join(s.dir, "trace")
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.out)
+        self.process = subprocess.Popen(["strace", "-f", "-o", self.out, "-p", str(s.spawner.pid), *options],
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        line = self.process.stderr.readline()
+        if "attached" not in line:
+            self.process.kill()
+            raise Skip("strace cannot attach: " + line.strip())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.communicate()
+
+    def text(self):
+        with open(self.out, errors="replace") as f:
+            return f.read()
