@@ -21,4 +21,5 @@ void peer_named(struct request *r, const char *name);
 
 /* The name of who asks, which in a daemon of one user may be root; NULL: not known. */
 const char *peer_who(const struct request *r);
+bool peer_is(const struct request *r, const char *ref); /* by his name or his uid */
 void peer_who_is(struct request *r, const char *name);

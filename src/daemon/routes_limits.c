@@ -96,7 +96,7 @@ static void write_one(struct buf *out, json_t *o /* moved */)
 	json_decref(o);
 }
 
-/* Everybody sees the queues, and of the owners himself: others are as if they had no limits. */
+/* Everybody sees the queues, and of the owners himself. */
 static bool visible(const struct limit_query *lq, const char *key)
 {
 	char own[24];
@@ -113,11 +113,7 @@ static bool run_show(struct store *s, struct question *q, struct err *e)
 	AUTO_DONE(limit_list) all = {};
 	bool any = false;
 
-	if (!find_key(s, lq, e))
-		return false;
-	if (lq->key && !visible(lq, lq->key))
-		return err_set(e, ERR_NOT_FOUND, "the owner with uid %s has no limits of his own", lq->key);
-	if (!store_limits(s, lq->scope, lq->key, &all, e))
+	if (!find_key(s, lq, e) || !store_limits(s, lq->scope, lq->key, &all, e))
 		return false;
 	if (lq->key) {
 		write_one(&q->out, limit_to_json(&all.v[0], lq));
@@ -145,6 +141,7 @@ static void answer(struct request *r, struct question *q)
 static void show(struct request *r, enum limit_scope scope, const char *ref)
 {
 	struct limit_query *lq = xcalloc(1, sizeof(*lq));
+	struct err e = {};
 
 	lq->scope = scope;
 	lq->counts = request_sees_all(r);
@@ -153,7 +150,16 @@ static void show(struct request *r, enum limit_scope scope, const char *ref)
 	lq->q.run = run_show;
 	lq->q.then = answer;
 	lq->q.free = free_query;
-	question_start(r, &lq->q);
+	if (scope == LIMIT_OWNER && ref && peer_is(r, ref))
+		lq->key = xprintf("%lld", (long long)request_owner(r));
+	if (scope == LIMIT_QUEUE || !ref || lq->key || request_sees_all(r)) {
+		question_start(r, &lq->q);
+		return;
+	}
+	/* others are as if they had none, and nobody is looked up for that */
+	err_set(&e, ERR_NOT_FOUND, "the owner '%.64s' has no limits of his own", ref);
+	request_answer_err(r, &e);
+	free_query(&lq->q);
 }
 
 void route_queue_list(struct request *r)

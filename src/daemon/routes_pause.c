@@ -158,10 +158,10 @@ static bool find_uid(struct store *s, struct wish *w, struct err *e)
 {
 	int64_t uid = -1;
 
-	if (w->owner && !user_number(s, w->owner, &uid, e))
+	if (w->scope >= 0)
+		uid = w->scope;
+	else if (w->owner && !user_number(s, w->owner, &uid, e))
 		return false;
-	if (w->scope >= 0 && w->owner && uid != w->scope)
-		return err_set(e, ERR_DENIED, "only administrators pause the jobs of others");
 	w->pause.uid = w->owner ? uid : w->scope;
 	if (w->pause.scope == PAUSE_OWNER) {
 		free(w->pause.key);
@@ -278,6 +278,18 @@ static void send(struct request *r, struct question *q)
 	store_thread_submit(r->context->store, op);
 }
 
+/* What is not for users they are told before anybody is looked up. */
+static bool check_own(const struct request *r, const struct wish *w, struct err *e)
+{
+	if (w->scope < 0)
+		return true;
+	if (w->pause.scope == PAUSE_QUEUE)
+		return err_set(e, ERR_DENIED, "only administrators pause a queue; 'jobctl pause --all' pauses your jobs");
+	if (w->owner && !peer_is(r, w->owner))
+		return err_set(e, ERR_DENIED, "only administrators pause the jobs of others");
+	return true;
+}
+
 static void wish(struct request *r, enum pause_scope scope, bool ends)
 {
 	struct wish_query *q = xcalloc(1, sizeof(*q));
@@ -290,9 +302,7 @@ static void wish(struct request *r, enum pause_scope scope, bool ends)
 	q->q.run = run_find;
 	q->q.then = send;
 	q->q.free = free_query;
-	if (!read_body(q->wish, r, scoped, &e) ||
-	    (q->wish->pause.scope == PAUSE_QUEUE && q->wish->scope >= 0 &&
-		    !err_set(&e, ERR_DENIED, "only administrators pause a queue; 'jobctl pause --all' pauses your jobs"))) {
+	if (!read_body(q->wish, r, scoped, &e) || !check_own(r, q->wish, &e)) {
 		request_answer_err(r, &e);
 		free_query(&q->q);
 		return;

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/names.h"
 #include "daemon/output_watch.h"
 #include "daemon/server_state.h"
 #include <errno.h>
@@ -175,7 +176,7 @@ bool server_start(struct sd_event *ev, int listen_fd, const struct server_contex
 	for (int p = 0; p < PHASE_MAX; p++)
 		TAILQ_INIT(&s->phases[p]);
 	s->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (!start_mhd(s, e) || !join_loop(s, e) || !server_listen(s, listen_fd, e))
+	if (!names_new(ev, &s->names, e) || !start_mhd(s, e) || !join_loop(s, e) || !server_listen(s, listen_fd, e))
 		return false;
 	server_find_admins(s);
 	*ret = STEAL(s);
@@ -225,6 +226,7 @@ void server_free(struct server *s)
 	output_watch_free(s->outputs);
 	if (s->reserve_fd >= 0)
 		close(s->reserve_fd);
+	names_free(s->names);
 	peers_done(s);
 	sd_event_unref(s->event);
 	free(s);

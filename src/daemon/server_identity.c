@@ -6,11 +6,11 @@
 #include "base/text.h"
 #include "core/owner.h"
 #include "daemon/allow.h"
+#include "daemon/names.h"
 #include "daemon/peer.h"
 #include "daemon/question.h"
 #include "daemon/routes.h"
 #include "daemon/server_state.h"
-#include "daemon/user.h"
 #include "store/op.h"
 #include "store/store.h"
 #include <errno.h>
@@ -143,11 +143,11 @@ static void enter(struct request *r)
 
 /* ---- the name, and the number as an owner ---- */
 
+/* What is asked of the store: the number of a uid and a name. */
 struct identity {
 	struct question q;
 	uint32_t uid;
-	bool user_mode;
-	bool as;        /* it is not who asks, but whom he acts for: looked up by the name */
+	bool as;        /* it is not who asks, but whom he acts for */
 	char *name;     /* owned; NULL: it has none */
 	int64_t number; /* result; -1: never seen */
 };
@@ -158,28 +158,11 @@ static void free_identity(struct question *q)
 	free(q);
 }
 
-/* Root is root, and the one user of a daemon is that user, named or not. */
-static bool run_identify(struct store *s, struct question *q, struct err *e)
-{
-	struct identity *i = (struct identity *)q;
-	bool sure = i->user_mode || i->uid == 0;
-
-	i->number = i->uid;
-	if (!peer_lookup(i->uid, false, &i->name, sure ? NULL : e)) {
-		i->name = NULL;
-		return sure;
-	}
-	return sure || store_owner_find(s, i->uid, i->name, &i->number, e);
-}
-
-static bool run_find(struct store *s, struct question *q, struct err *e)
+static bool run_number(struct store *s, struct question *q, struct err *e)
 {
 	struct identity *i = (struct identity *)q;
 
-	if (!user_find(i->name, &i->uid, e))
-		return false;
-	i->number = i->uid;
-	return i->user_mode || i->uid == 0 || store_owner_find(s, i->uid, i->name, &i->number, e);
+	return store_owner_find(s, i->uid, i->name, &i->number, e);
 }
 
 static void take(struct request *r, const char *name, int64_t number)
@@ -249,18 +232,52 @@ static void identified(struct request *r, struct question *q)
 	store_thread_submit(r->context->store, op);
 }
 
-static void identify(struct request *r, const char *as)
+/* Root is root, and the one user of a daemon is that user, named or not: nobody need be asked. */
+static bool numbered_by_uid(const struct request *r, uint32_t uid)
+{
+	return r->context->user_mode || uid == 0;
+}
+
+/* What is asked of the user database. */
+struct naming {
+	struct name_task task;
+	struct ticket *ticket;
+};
+
+static void find_number(struct request *r, const struct name_task *t)
 {
 	struct identity *i = xcalloc(1, sizeof(*i));
 
-	i->uid = r->who.uid;
-	i->user_mode = r->context->user_mode;
-	i->as = as != NULL;
-	i->name = xstrdup(as);
-	i->q.run = as ? run_find : run_identify;
+	i->uid = t->uid;
+	i->as = t->by_name;
+	i->name = xstrdup(t->name);
+	i->q.run = run_number;
 	i->q.then = identified;
 	i->q.free = free_identity;
 	question_start(r, &i->q);
+}
+
+static void on_named(struct name_task *t)
+{
+	struct request *r = ticket_redeem(((struct naming *)t)->ticket);
+
+	if (r && !t->ok && (t->by_name || !numbered_by_uid(r, t->uid)))
+		request_answer_err(r, &t->err);
+	else if (r && numbered_by_uid(r, t->uid))
+		(t->by_name ? take_as : take)(r, t->name, t->uid);
+	else if (r)
+		find_number(r, t);
+	free(t->name);
+	free(t);
+}
+
+static void identify(struct request *r, const char *as)
+{
+	struct naming *n = xcalloc(1, sizeof(*n));
+
+	n->task = (struct name_task){.by_name = as != NULL, .uid = r->who.uid, .name = xstrdup(as), .done = on_named};
+	n->ticket = request_ticket(r, false);
+	names_ask(r->server->names, &n->task);
 }
 
 /* Only those who may at all learn whether there is such a user. */

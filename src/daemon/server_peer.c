@@ -111,6 +111,13 @@ const char *peer_who(const struct request *r)
 	return p->name && boot_now(r) - p->name_at < NAME_LIFE ? p->name : NULL;
 }
 
+bool peer_is(const struct request *r, const char *ref)
+{
+	int64_t uid;
+
+	return text_equal(ref, peer_who(r)) || (parse_int(ref, 0, UINT32_MAX, &uid) && uid == r->who.uid);
+}
+
 void peer_who_is(struct request *r, const char *name)
 {
 	set_name(request_peer(r), name, boot_now(r));

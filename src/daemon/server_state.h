@@ -51,6 +51,7 @@ struct server {
 	struct MHD_Daemon *mhd;
 	gid_t admin_gid;           /* NO_GROUP: there is none */
 	struct group_task *group_task; /* looks it up; NULL: nobody does */
+	struct names *names;       /* the user database */
 	struct map peers;          /* by uid, owned */
 	struct conn_queue phases[PHASE_MAX]; /* each in order of its deadlines */
 	size_t connections;
