@@ -436,6 +436,13 @@ static bool take_key(const struct options *o, struct authority *who, int *ret_as
 	       (who->conf.require_warrant != WARRANT_ALL || listen_at(o, true, who, ret_asks, e));
 }
 
+static void leave_nothing(const struct options *o)
+{
+	AUTO_TEXT path = xprintf("%s/" SOCKET_FOR_ALL, o->runtime_dir);
+
+	unlink(path);
+}
+
 /* Serves until it is time to leave. */
 static int live(const struct options *o, struct authority *who, struct spawner_options *so)
 {
@@ -459,6 +466,8 @@ static int live(const struct options *o, struct authority *who, struct spawner_o
 	so->asks = asks;
 	ok = reexec_init(&program, o->argv, &e) && spawner_run(so, &e);
 	unlink(path);
+	if (asks >= 0)
+		leave_nothing(o);
 	if (!ok)
 		log_error("%s", e.msg);
 	else
