@@ -19,6 +19,7 @@
 #define UNGUARDED 4                    /* so many leases a node is waited for whose spawner has no deadline */
 #define SKEW_SHOWN USEC_SEC
 #define STEADY (2 * USEC_MSEC)         /* clocks that differ by no more than that, and the way there, agree */
+#define AWAY_MAX USEC_HOUR             /* a node that left in peace may take so long to come back for its jobs */
 #define OVERDUE (10 * USEC_SEC)        /* longer than a lease: the schedule stands still */
 #define LOOK_PAUSE (20 * USEC_MSEC)    /* between two looks */
 
@@ -114,12 +115,13 @@ static void on_led(struct op *op, void *arg)
 
 static void lead(struct cluster *c)
 {
+	usec_t now = clock_now(&clock_system) + c->offset;
 	struct op *op;
 
 	if (c->leading || c->stopped || !cluster_leads(c))
 		return;
 	op = op_new(OP_LEAD, on_led, c);
-	op->lead = (struct op_lead){.node = c->o.node_id, .term = c->term, .now = clock_now(&clock_system) + c->offset,
+	op->lead = (struct op_lead){.node = c->o.node_id, .term = c->term, .now = now, .away_before = now - AWAY_MAX,
 		.spares = now_boot() - c->unbroken_since < c->o.ttl, .unguarded_wait = UNGUARDED * c->o.ttl};
 	c->leading = true;
 	store_thread_submit(c->o.store, op);

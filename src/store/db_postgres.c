@@ -213,6 +213,28 @@ static void pg_close(struct db *db)
 	free(d);
 }
 
+/*
+ * F-6A: behind a pooler that deals out single transactions, another connection gets the server process that ours had a
+ * moment ago. Prepared statements, settings and notifications would be anybody's there.
+ */
+static bool session_is_ours(struct db_postgres *d, struct err *e)
+{
+	struct db_postgres beside = {.db = d->db, .where = d->where};
+	PGresult *mine = postgres_run(d, d->db.sql->texts[TEXT_POSTGRES_PROCESS], "ask for the session", e);
+	PGresult *other = mine && postgres_connect(&beside, e)
+				  ? postgres_run(&beside, d->db.sql->texts[TEXT_POSTGRES_PROCESS], "ask for the session", e)
+				  : NULL;
+	bool ok = other != NULL;
+
+	if (ok && strcmp(PQgetvalue(mine, 0, 0), PQgetvalue(other, 0, 0)) == 0)
+		ok = err_set(e, ERR_REFUSED, "the store at PostgreSQL is behind a pooler that deals out single transactions; "
+			"connect to the server itself, or have the pooler keep sessions");
+	PQclear(mine);
+	PQclear(other);
+	PQfinish(beside.c);
+	return ok;
+}
+
 static bool pg_open(const struct db_options *o, struct db **ret, struct err *e)
 {
 	struct db_postgres *d = xcalloc(1, sizeof(*d));
@@ -221,7 +243,7 @@ static bool pg_open(const struct db_options *o, struct db **ret, struct err *e)
 	d->where = xstrdup(o->where);
 	d->read_only = o->read_only;
 	d->statements = xcalloc((size_t)d->db.sql->n_queries, sizeof(*d->statements));
-	if (!postgres_connect(d, e) || !postgres_migrate(d, e)) {
+	if (!postgres_connect(d, e) || (!o->read_only && !session_is_ours(d, e)) || !postgres_migrate(d, e)) {
 		pg_close(&d->db);
 		return false;
 	}

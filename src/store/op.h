@@ -395,6 +395,7 @@ struct op_lead {
 	usec_t now;
 	bool spares;                 /* nobody is given up yet: the store was away, for others perhaps as well */
 	usec_t unguarded_wait;       /* how much longer a node is waited for whose spawner has no deadline */
+	usec_t away_before;          /* who left in peace before that is not expected back for its runs; 0: everybody is */
 	/* results */
 	struct claimed_list lost;    /* what dead nodes had; it is ours now, to be given up */
 	int64_t dead, live;          /* nodes given up; nodes alive, this one among them */

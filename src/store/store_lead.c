@@ -60,6 +60,20 @@ static bool read_dead(struct store *s, const struct op_lead *l, struct members *
 	return !q.failed;
 }
 
+static bool read_away(struct store *s, const struct op_lead *l, struct members *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODES_AWAY, e);
+
+	query_int(&q, l->away_before);
+	while (query_row(&q)) {
+		struct member *m = members_add(ret);
+
+		m->id = query_get_copy(&q);
+		m->name = query_get_copy(&q);
+	}
+	return !q.failed;
+}
+
 static bool close_node(struct store *s, const char *id, usec_t now, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_NODE_CLOSE, e);
@@ -117,7 +131,7 @@ static bool bury(struct store *s, struct op_lead *l, struct err *e)
 {
 	AUTO_DONE(members) dead = {};
 
-	if (!read_dead(s, l, &dead, e))
+	if (!read_dead(s, l, &dead, e) || !read_away(s, l, &dead, e))
 		return false;
 	for (size_t i = 0; i < dead.n; i++) {
 		if (!close_node(s, dead.v[i].id, l->now, e) || !take_runs(s, l, &dead.v[i], e))

@@ -301,6 +301,26 @@ static void who_was_given_up_renews_nothing_and_its_late_end_is_stale(void **sta
 	assert_counts_true(s);
 }
 
+static void who_left_in_peace_is_waited_for_and_not_for_ever(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(run) *run = run_elsewhere(s);
+	AUTO(op) *leave = op_new(OP_NODE_CLOSE, NULL, NULL);
+	AUTO(op) *soon = op_lead(NODE, 1);
+	AUTO(op) *late = op_lead(NODE, 1);
+
+	leave->node_close = (struct op_node_close){.node = OTHER, .now = T0};
+	assert_true(apply_one(s, leave));
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	soon->lead.away_before = T0 - USEC_HOUR;
+	assert_true(apply_one(s, soon));
+	assert_int_equal(soon->lead.lost.n, 0);
+	late->lead.away_before = T0 + USEC_HOUR;
+	assert_true(apply_one(s, late));
+	assert_int_equal(late->lead.lost.n, 1);
+	assert_counts_true(s);
+}
+
 static void who_was_given_up_can_come_back(void **state)
 {
 	struct store *s = store_of(state);
@@ -630,6 +650,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_node_is_given_up_only_after_its_lease),
 	STORE_TEST(a_node_without_a_guard_is_waited_for_longer),
 	STORE_TEST(who_was_given_up_renews_nothing_and_its_late_end_is_stale),
+	STORE_TEST(who_left_in_peace_is_waited_for_and_not_for_ever),
 	STORE_TEST(who_was_given_up_can_come_back),
 	STORE_TEST(who_was_displaced_is_told_so),
 	STORE_TEST(a_boot_of_the_host_ends_the_leases_in_a_file),

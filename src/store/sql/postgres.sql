@@ -25,6 +25,9 @@ SET enable_material = off
 -- text setup_reader
 SET default_transaction_read_only = on
 
+-- text process
+SELECT pg_backend_pid()::text
+
 -- text listen
 LISTEN jobsched
 
@@ -1262,6 +1265,12 @@ WHERE nodes.closed_at = 0 ORDER BY nodes.name, nodes.id
 SELECT id, name FROM nodes
 WHERE closed_at = 0 AND id <> :id AND alive_until + CASE WHEN guarded = 1 THEN 0 ELSE :wait END <= {clock}
 ORDER BY id FOR UPDATE
+
+-- Those that left in peace, and have not come back for what they left running.
+-- query nodes_away(before int) -> id text, name text
+SELECT DISTINCT nodes.id, nodes.name FROM runs JOIN nodes ON nodes.id = runs.node
+WHERE runs.state IN (RUN_CLAIMED, RUN_RUNNING) AND runs.state <> RUN_SUCCEEDED
+	AND nodes.closed_at <> 0 AND nodes.closed_at < :before
 
 -- query node_runs(id text) -> id int, uid int, queue text
 SELECT id, uid, queue FROM runs

@@ -1245,6 +1245,12 @@ SELECT id, name FROM nodes
 WHERE closed_at = 0 AND id <> :id AND alive_until + CASE WHEN guarded = 1 THEN 0 ELSE :wait END <= {clock}
 ORDER BY id
 
+-- Those that left in peace, and have not come back for what they left running.
+-- query nodes_away(before int) -> id text, name text
+SELECT DISTINCT nodes.id, nodes.name FROM runs CROSS JOIN nodes ON nodes.id = runs.node
+WHERE runs.state IN (RUN_CLAIMED, RUN_RUNNING) AND runs.state <> RUN_SUCCEEDED
+	AND nodes.closed_at <> 0 AND nodes.closed_at < :before
+
 -- query node_runs(id text) -> id int, uid int, queue text
 SELECT id, uid, queue FROM runs
 WHERE state IN (RUN_CLAIMED, RUN_RUNNING) AND state <> RUN_SUCCEEDED AND node = :id
