@@ -38,7 +38,7 @@ static void identify(struct workers *ws, pid_t pid, struct adopted *a)
 		a->fence = w->fence;
 	} else if (!procfs_owner(pid, ws->spawner, &a->run, &a->fence)) {
 		a->run = 0;
-		if (a->looks == STRANGER_LOOKS)
+		if (a->looks == STRANGER_LOOKS && !cgroups_on(ws->groups)) /* else its group knows */
 			log_warning("process %d came to us and does not say whose it is: it is left alone",
 				(int)pid);
 	}
