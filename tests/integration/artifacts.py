@@ -170,6 +170,10 @@ def the_system_s_workers_see_it_at_a_fixed_place_and_nobody_can_write_to_it():
         assert s.run_job("bob", "/run/jobsched/artifact/bin/tool", "b", **spec) == "tool says b\n"
         assert s.run_job("bob", "sh", "-c", "$JOBSCHED_ARTIFACT/bin/tool s; find /run -type f -o -type s | wc -l", sandbox="strict",
                          cwd="/", **spec) == "tool says s\n1\n"
+        for profile in ("compat", "strict"):
+            out = s.run_job("bob", "sh", "-c", '"$JOBSCHED_ARTIFACT/bin/tool" c; touch "$JOBSCHED_ARTIFACT/x" 2>&1; true',
+                            sandbox=profile, **spec)
+            assert out.startswith("tool says c\n") and "Read-only file system" in out, (profile, out)
         assert not os.listdir("/run/jobsched/artifact"), "it is seen outside of the job"
         status, answer = s.api("root").call("POST", "/v1/jobs", dict(spec, command=["true"]))
         assert status == 400 and answer["error"]["field"] == "artifact", answer

@@ -145,6 +145,9 @@ def files_are_opened_as_the_owner_of_the_job_and_as_nobody_else():
         read = 'cat "$JOBSCHED_SECRET_A" | tr a-z A-Z; ls -lL "$JOBSCHED_SECRET_A" | cut -d" " -f1,3'
         assert s.run_job("alice", "sh", "-c", read, secrets={"A": mine}) == VALUE.upper() + "-r-------- alice\n"
         assert s.run_job("alice", "sh", "-c", read, secrets={"A": team}).startswith("THE-TEAM-S")
+        for profile in ("compat", "strict"):
+            out = s.run_job("alice", "sh", "-c", read + "; cat $JOBSCHED_SECRET_A", secrets={"A": mine}, sandbox=profile)
+            assert out == VALUE.upper() + "-r-------- alice\n***", (profile, out)
         for secret in (theirs, root, engine, "file:/etc/shadow"):
             run = s.wait_final("alice", s.add("alice", command=["cat", "/proc/self/fd/3"], secrets={"A": secret})["id"])
             attempt = s.attempts("alice", run["id"])[0]

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -75,6 +76,7 @@ static int from_elsewhere(const char *path, const char *hide, pid_t *ret_pid)
 	*ret_pid = fork();
 	if (*ret_pid == 0) {
 		fd = -1;
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
 		if (unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
 			(!hide || mount(hide, path, NULL, MS_BIND, NULL) == 0))
 			fd = open(path, O_RDONLY | O_DIRECTORY);
