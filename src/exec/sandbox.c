@@ -102,6 +102,7 @@ static void fences_fit(struct fences *f, struct launcher *l)
 		if (one < 0) {
 			add_missing(f, sandbox_part_key((enum sandbox_part)p), stage, -one);
 			f->profile.part[p] = 0;
+			f->reduced = true;
 			f->usable = false;
 		}
 	}

@@ -16,6 +16,7 @@ struct fences {
 	int namespaces;                  /* CLONE_NEW…; with CLONE_NEWPID a keeper is their first process */
 	const struct sock_fprog *filter; /* borrowed; NULL: none */
 	char *missing;                   /* in words; NULL: nothing is */
+	bool reduced;                    /* a part is not applied at all: runs say so */
 	bool usable;
 };
 

@@ -686,7 +686,7 @@ static void launch(struct worker *w, const struct worker_start *s, const struct 
 				    .out = out, .umask = (mode_t)o->umask, .limits = limits,
 				    .parent = getpid(), .fences = fences, .home = s->user->home}))
 		worker_watch(w);
-	if (fences->missing && w->phase == WORKER_RUNNING && !w->error)
+	if (fences->reduced && w->phase == WORKER_RUNNING && !w->error)
 		w->error = xprintf("ran without a part of sandbox '%s': %s", fences->profile.name, fences->missing);
 }
 

@@ -90,13 +90,13 @@ class Targets:
         return ["/usr/local/bin/breakout", self.dir, str(self.outside.pid), str(self.port), str(self.key)]
 
 
-def prepared(conf=CONF):
+def prepared(conf=CONF, start=True):
     s = System(spawner_conf=conf)
     if not os.path.ismount("/srv"):
         mount("tmpfs", "/srv", "mode=0755")
         os.makedirs("/srv/data")
     shutil.copy(os.path.join(BUILD, "tests/integration/breakout"), "/usr/local/bin/breakout")
-    return s.start()
+    return s.start() if start else s
 
 
 def attempts(s, user, profile):
@@ -335,6 +335,25 @@ def who_is_killed_while_it_makes_a_sandbox_harms_nobody_else():
         assert status == 400 and "private-pids (clone: Interrupted" in answer["error"]["message"], answer
         assert s.run_job("alice", "echo", "well", cwd="/") == "well\n"
         os.kill(int(children_of(s.spawner.pid)[0]), signal.SIGTERM)  # strace itself would not pass it on
+        s.spawner.wait(20)
+
+
+@case
+def without_landlock_standard_refuses_to_trace_others_all_the_same():
+    need_program("strace")
+    s = prepared(start=False)
+    s.env["ASAN_OPTIONS"] = "detect_leaks=0"
+    s.before_spawner = ["strace", "-f", "-o", "/dev/null", "-e", "trace=landlock_create_ruleset", "-e",
+                        "inject=landlock_create_ruleset:error=ENOSYS"]
+    with s.start():
+        got = attempts(s, "alice", "standard")
+        out = {name for name, result in got.items() if result == "out"}
+        assert out <= FILES | REACH | {"read-memory", "read-environment"}, sorted(out)
+        assert got["trace-process"] == got["take-descriptor"] == "stopped", got
+        assert "landlock (this kernel has none" in s.said()
+        status, answer = s.api("alice").call("POST", "/v1/jobs", {"command": ["true"], "sandbox": "strict"})[:2]
+        assert status == 400 and "cannot be had here: landlock (landlock:" in answer["error"]["message"], answer
+        os.kill(int(children_of(s.spawner.pid)[0]), signal.SIGTERM)
         s.spawner.wait(20)
 
 
