@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of a worker: its output, its time limits, its end. */
 #include "exec/worker.h"
-#include "base/auto.h"
 #include "base/err.h"
-#include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "exec/child.h"
-#include "exec/environ.h"
 #include "exec/frame.h"
 #include "exec/procfs.h"
 #include "exec/sandbox.h"
 #include "exec/state.h"
-#include "exec/tree.h"
-#include "exec/user.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -28,9 +23,6 @@
 #define CHUNKS_PER_TURN 4               /* of one worker's output, so that a fast writer delays nobody */
 #define DRAIN_PATIENCE USEC_SEC         /* for output that does not stop after the main process has */
 #define LEFT_PATIENCE (5 * USEC_SEC)    /* for killed processes that do not go */
-#define START_PATIENCE (250 * USEC_MSEC) /* for a child to become its command, while all others wait */
-#define ASIDE_PATIENCE (60 * USEC_SEC)   /* while nobody does */
-#define SLOW_LIFE 10                   /* seconds for which a user who has used up the former gets the latter */
 #define STOP_GRACE_MAX (30 * USEC_SEC)
 
 bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawner, struct cgroups *groups, struct err *e)
@@ -459,9 +451,9 @@ void workers_turn(struct workers *ws)
 	}
 }
 
-/* ---- the start ---- */
+/* ---- how one comes to be known ---- */
 
-static struct worker *worker_new(struct workers *ws, const struct frame_start *s)
+struct worker *worker_new(struct workers *ws, const struct frame_start *s)
 {
 	struct worker *w = xcalloc(1, sizeof(*w));
 
@@ -476,15 +468,6 @@ static struct worker *worker_new(struct workers *ws, const struct frame_start *s
 	return w;
 }
 
-static void not_started(struct worker *w, enum start_failure reason, char *why /* moved */)
-{
-	w->phase = WORKER_NOT_STARTED;
-	cgroup_release(w->all->groups, &w->group);
-	w->reason = reason;
-	w->error = why;
-	w->news |= NEWS_NOT_STARTED;
-}
-
 void workers_add_ended(struct workers *ws, const struct frame_ended *end)
 {
 	struct worker *w = worker_new(ws, &(struct frame_start){.run = end->run, .fence = end->fence, .attempt = end->attempt});
@@ -493,234 +476,6 @@ void workers_add_ended(struct workers *ws, const struct frame_ended *end)
 	w->told = xcalloc(1, sizeof(*w->told));
 	*w->told = *end;
 	w->news = NEWS_ENDED;
-}
-
-static enum start_failure reason_of(int errnum)
-{
-	return child_error_transient(errnum) ? START_TRANSIENT : START_ERROR;
-}
-
-struct worker *workers_refuse(struct workers *ws, const struct frame_start *s, enum start_failure reason,
-	const char *why)
-{
-	struct worker *w = worker_new(ws, s);
-
-	not_started(w, reason, xstrdup(why));
-	return w;
-}
-
-static char *launch_error(const struct child_word *word, const struct child_plan *p)
-{
-	const char *stage = child_stage_name(word), *cause = strerror(word->error);
-
-	if (word->error == ETIMEDOUT)
-		return xstrdup("what this user runs was held up just now, it is tried again a little later");
-	if (strcmp(stage, "exec") == 0)
-		return xprintf("could not run '%s': %s", p->argv[0], cause);
-	if (strcmp(stage, "artifact") == 0)
-		return xprintf("could not put the artifact at '%s': %s", p->artifact_place, cause);
-	if (strcmp(stage, "directory") == 0)
-		return xprintf("could not enter directory '%s': %s", p->cwd, cause);
-	return xprintf("could not start a process (%s): %s", stage, cause);
-}
-
-/*
- * Every worker begins in our memory, and we wait until it is the command: that is fast, but for a user who holds his own
- * program back. It is killed then and begins once more, aside, as do all his workers for a while.
- */
-static bool slow_uid(struct workers *ws, int64_t uid)
-{
-	int64_t until = (int64_t)(intptr_t)map_get(&ws->slow, uid);
-
-	if (until && until <= clock_boot(&clock_system) / USEC_SEC)
-		map_take(&ws->slow, uid);
-	return until > clock_boot(&clock_system) / USEC_SEC;
-}
-
-static int stalled(struct worker *w, struct child_word *word)
-{
-	*word = (struct child_word){.stage = -1, .error = ETIMEDOUT};
-	log_line(LOG_LEVEL_WARNING, &(struct log_about){.run = w->run}, "the start of run %" PRId64 " was held up", w->run);
-	return -ETIMEDOUT;
-}
-
-static int try_launch(struct worker *w, struct child_plan *p, struct child *ret, struct child_word *word)
-{
-	struct workers *ws = w->all;
-	int64_t uid = p->user ? (int64_t)p->user->uid : 0;
-	usec_t began = clock_boot(&clock_system);
-	int r;
-
-	p->aside = slow_uid(ws, uid);
-	p->patience = p->aside ? ASIDE_PATIENCE : START_PATIENCE;
-	if (p->aside && !child_can_aside(p))
-		return stalled(w, word);
-	r = child_launch(ws->launcher, p, ret, word);
-	if (r < 0 || p->aside || !child_stalled(ret, p, began))
-		return r;
-	child_reap(ret);
-	map_put(&ws->slow, uid, (void *)(intptr_t)(clock_boot(&clock_system) / USEC_SEC + SLOW_LIFE));
-	return try_launch(w, p, ret, word);
-}
-
-/* Whoever starts something as somebody else says so. */
-static void tell_start(const struct worker *w, const struct user *u)
-{
-	if (u && u->uid != geteuid())
-		log_line(LOG_LEVEL_INFO, &(struct log_about){.run = w->run}, "audit: run %" PRId64 " starts as '%s' (uid %u), pid %d",
-			w->run, u->name, (unsigned)u->uid, (int)w->pid);
-}
-
-static bool worker_launch(struct worker *w, struct child_plan *p)
-{
-	struct child_word word;
-	struct child child;
-	int r;
-
-	w->started_at = clock_now(&clock_system); /* when the launch returns, a short command may be over */
-	r = try_launch(w, p, &child, &word);
-	if (r < 0) {
-		not_started(w, reason_of(-r), launch_error(&word, p));
-		return false;
-	}
-	if (word.cwd_error)
-		w->error = xprintf("could not enter '%s', ran in '/': %s", p->cwd, strerror(word.cwd_error));
-	w->pid = child.pid;
-	w->exit.fd = child.pidfd;
-	w->phase = WORKER_RUNNING;
-	w->all->running++;
-	map_put(&w->all->by_pid, w->pid, w);
-	if (child.keeper) /* it cannot say yet whose it is: its program has not begun */
-		workers_know(w->all, &(struct state_adopted){.pid = child.keeper, .run = w->run, .fence = w->fence});
-	w->news |= NEWS_STARTED;
-	tell_start(w, p->user);
-	return true;
-}
-
-/* Without these we would not learn of its output and end: it must not run then. */
-static void worker_watch(struct worker *w)
-{
-	if (source_watch(w->all->ep, &w->exit, EPOLL_CTL_ADD, EPOLLIN) == 0 &&
-		source_watch(w->all->ep, &w->out, EPOLL_CTL_ADD, EPOLLIN) == 0)
-		return;
-	kill(-w->pid, SIGKILL);
-	if (w->group.dir >= 0)
-		cgroup_kill(&w->group);
-	syscall(SYS_waitid, P_PIDFD, w->exit.fd, NULL, WEXITED, NULL);
-	not_started(w, START_TRANSIENT, xstrdup("could not watch the process: too many descriptors are watched"));
-	w->news = NEWS_NOT_STARTED;
-	map_take(&w->all->by_pid, w->pid);
-	w->all->running--;
-	source_close(&w->exit);
-}
-
-/* Which words are run: the order's own, or a command of its notices by the shell. */
-static char *const *words_of(const struct worker_start *s, char *shell[4])
-{
-	const struct order *o = &s->payload->order;
-
-	if (s->frame->part == 0)
-		return o->argv.v;
-	shell[0] = (char *)"/bin/sh";
-	shell[1] = (char *)"-c";
-	shell[2] = o->notices.v[s->frame->part - 1];
-	shell[3] = NULL;
-	return shell;
-}
-
-/* Where its artifact is, and the mount that gets it there, if it takes one. */
-static bool artifact_prepare(const struct workers *ws, int artifact, char **ret_place, int *ret_mount, struct err *e)
-{
-	if (artifact < 0)
-		return true;
-	if (!ws->artifact_place)
-		return tree_path(artifact, ret_place, e);
-	*ret_place = xstrdup(ws->artifact_place);
-	return tree_mount(artifact, ret_mount, e);
-}
-
-static bool secrets_prepare(struct worker *w, const struct worker_start *s, struct secrets_files *ret)
-{
-	int r = s->secrets ? secrets_files_make(ret, s->secrets, w->all->change_user ? s->user : NULL) : 0;
-
-	if (r < 0)
-		not_started(w, START_TRANSIENT, xprintf("could not hand over the secrets: %s", strerror(-r)));
-	else if (s->secrets)
-		veil_put(&w->veil, s->secrets);
-	return r == 0;
-}
-
-static void launch(struct worker *w, const struct worker_start *s, const struct child_limits *limits, int out)
-{
-	struct workers *ws = w->all;
-	const struct order *o = &s->payload->order;
-	const char *cwd = s->frame->part == 0 ? o->cwd : NULL;
-	__attribute__((cleanup(environ_vars_done))) struct environ_vars vars = {};
-	const struct fences *fences;
-	AUTO_TEXT place = NULL;
-	AUTO_FD mount = -1;
-	AUTO_DONE(secrets_files) secrets = {};
-	struct err e = {};
-	char *shell[4];
-
-	fences = sandboxes_use(ws->sandboxes, o->sandbox ? o->sandbox : SANDBOX_PRESET, &e);
-	if (!fences) {
-		not_started(w, START_SANDBOX, xstrdup(e.msg));
-		return;
-	}
-	if (!secrets_prepare(w, s, &secrets))
-		return;
-	if (!artifact_prepare(ws, s->artifact, &place, &mount, &e)) {
-		not_started(w, START_ARTIFACT, xstrdup(e.msg));
-		return;
-	}
-	environ_build(&vars, &(struct environ_source){.user = s->user, .payload = s->payload, .start = s->frame,
-		.artifact = place, .lang = ws->lang, .spawner = ws->spawner});
-	if (worker_launch(w, &(struct child_plan){.user = ws->change_user ? s->user : NULL,
-				    .argv = words_of(s, shell), .envp = vars.envp,
-				    .path = environ_get(&vars, "PATH"), .cwd = cwd ? cwd : s->user->home,
-				    .cwd_optional = !cwd, .in = s->in >= 0 ? s->in : ws->null,
-				    .cgroup = w->group.dir >= 0 ? &w->group : NULL, .born = ws->groups->births,
-				    .artifact = mount, .artifact_place = mount >= 0 ? place : NULL,
-				    .more = secrets.v, .more_n = secrets.n,
-				    .out = out, .umask = (mode_t)o->umask, .limits = limits,
-				    .parent = getpid(), .fences = fences, .home = s->user->home}))
-		worker_watch(w);
-	if (fences->reduced && w->phase == WORKER_RUNNING && !w->error)
-		w->error = xprintf("ran without a part of sandbox '%s': %s", fences->profile.name, fences->missing);
-}
-
-struct worker *workers_start(struct workers *ws, const struct worker_start *s)
-{
-	struct worker *w = worker_new(ws, s->frame);
-	AUTO_FD out = -1;
-	__attribute__((cleanup(worker_limits_done))) struct worker_limits limits = {};
-	struct err e = {};
-	int pipe[2], r;
-
-	if (!worker_limits(ws, &s->payload->order, &limits, &e)) {
-		not_started(w, START_LIMIT, xstrdup(e.msg));
-		return w;
-	}
-	if (pipe2(pipe, O_CLOEXEC) < 0) {
-		not_started(w, reason_of(errno), xprintf("could not make a pipe: %s", strerror(errno)));
-		return w;
-	}
-	w->out.fd = pipe[0];
-	out = pipe[1];
-	io_set_nonblock(w->out.fd);
-	output_remove(ws->output_dir, w->run, w->attempt, NULL); /* of another store */
-	r = cgroups_on(ws->groups) ? cgroup_take(ws->groups, s->user->uid, &limits.group, &w->group) : 0;
-	if (r < 0) {
-		not_started(w, START_TRANSIENT, xprintf("could not make its control group: %s", strerror(-r)));
-		return w;
-	}
-	launch(w, s, &limits.child, out);
-	if (w->phase == WORKER_RUNNING && !w->error)
-		w->error = STEAL(limits.note);
-	if (w->phase == WORKER_RUNNING && s->frame->timeout)
-		deadline_set(&ws->deadlines, &w->deadline, clock_boot(&clock_system) + s->frame->timeout);
-	return w;
 }
 
 /* ---- from the program that was here before ---- */

@@ -162,5 +162,6 @@ bool worker_limits(const struct workers *ws, const struct order *o, struct worke
 /* ---- within the module ---- */
 void worker_end_frame(struct frame *f, const struct worker *w);
 void workers_add_ended(struct workers *ws, const struct frame_ended *end);
+struct worker *worker_new(struct workers *ws, const struct frame_start *s);
 void worker_ending_add(struct worker *w);
 void workers_look(struct workers *ws, usec_t now); /* at our children: what ended workers left is killed */
