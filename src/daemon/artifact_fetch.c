@@ -194,8 +194,7 @@ static bool download_once(struct fetch *f, struct err *e)
 		return err_set(e, ERR_BUSY, "the scheduler is being stopped");
 	return err_set(e, network_to_blame(result, status) ? ERR_BUSY : ERR_INVALID, "%s%s",
 		f->text[0] ? f->text : curl_easy_strerror(result),
-		network_here() ? "" : "; this service has no network: 'systemctl edit jobschedd' with PrivateNetwork=no and "
-				      "the address families it needs gives it one, see jobschedd(8)");
+		network_here() ? "" : "; this service has no network, network.conf gives it one: see jobschedd(8)");
 }
 
 /* 1 s, then 4 s, unless somebody wants to leave. */
