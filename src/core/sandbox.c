@@ -260,8 +260,11 @@ bool sandbox_list_set(struct sandbox_list *l, struct sandbox *s, const char *key
 
 bool sandbox_check(const struct sandbox *s, struct err *e)
 {
-	if (!s->part[SANDBOX_PRIVILEGES] && (s->part[SANDBOX_CALLS] || s->part[SANDBOX_LANDLOCK]))
-		return err_set(e, ERR_INVALID, "sandbox profile '%s': system-calls and landlock need no-new-privileges = yes", s->name);
+	if (s->part[SANDBOX_PRIVILEGES])
+		return true;
+	if (s->part[SANDBOX_CALLS] || s->part[SANDBOX_LANDLOCK] || s->capabilities != SANDBOX_CAPS_ALL)
+		return err_set(e, ERR_INVALID, "sandbox profile '%s': system-calls, landlock and capabilities other than all need "
+					       "no-new-privileges = yes", s->name);
 	return true;
 }
 

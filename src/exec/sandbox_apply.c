@@ -121,7 +121,7 @@ IN_CHILD int fences_capabilities(const struct fences *f, bool root)
 	if (f->namespaces & CLONE_NEWUSER)
 		return prctl(PR_SET_SECUREBITS, plain) < 0 ? errno : drop_held();
 	if (!root)
-		return f->profile.part[SANDBOX_PRIVILEGES] ? drop_held() : 0;
+		return drop_held();
 	if (f->profile.capabilities == 0)
 		return prctl(PR_SET_SECUREBITS, plain) < 0 ? errno : drop_held();
 	return drop_bounding(f->profile.capabilities);

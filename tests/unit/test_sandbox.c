@@ -139,6 +139,7 @@ static void what_makes_no_sense_is_refused_with_the_reason(void **state)
 	SECTION("x", "'fly' is no capability", {"capabilities", "chown fly"});
 	SECTION("x", "'perhaps' is not yes or no", {"available", "perhaps"});
 	SECTION("x", "need no-new-privileges = yes", {"no-new-privileges", "no"});
+	SECTION("c", "need no-new-privileges = yes", {"base", "compat"}, {"capabilities", "none"});
 	SECTION("../x", "no name of a sandbox profile", {"private-tmp", "yes"});
 	SECTION("7", "no name of a sandbox profile", {"private-tmp", "yes"});
 }
