@@ -38,6 +38,19 @@ static bool displace(struct store *s, const struct op_node_open *o, struct err *
 	return query_finish(&q);
 }
 
+/* It need not wait for their leases to end: they are closed, and can do nothing any more. */
+static bool inherit(struct store *s, const struct op_node_open *o, struct err *e)
+{
+	AUTO_QUERY segments = query_start(s->db, Q_SEGMENTS_INHERIT, e);
+	AUTO_QUERY office = query_start(s->db, Q_LEADER_VACATE, e);
+
+	query_text(&segments, o->name);
+	query_text(&segments, o->node);
+	query_text(&office, o->name);
+	query_text(&office, o->node);
+	return query_finish(&segments) && query_finish(&office);
+}
+
 static bool run_plain(struct store *s, int query, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, query, e);
@@ -121,7 +134,7 @@ bool apply_node_open(struct store *s, struct op *const *ops, size_t n, struct er
 		AUTO_SET other = {};
 
 		if (!read_last_seen(s, &o->last_seen, e) || !void_leases(s, o, e) ||
-		    !await_others(s, o->name, e) || !insert_node(s, o, e) || !displace(s, o, e) || !read_held(s, o, &same, &other, e) ||
+		    !await_others(s, o->name, e) || !insert_node(s, o, e) || !displace(s, o, e) || !inherit(s, o, e) || !read_held(s, o, &same, &other, e) ||
 		    !runs_take_over(s, o->node, &same, &o->same_spawner, e) ||
 		    !runs_take_over(s, o->node, &other, &o->other_spawner, e) || !nodes_others(s, o->node, &o->others, e))
 			return false;

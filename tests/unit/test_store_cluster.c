@@ -351,6 +351,24 @@ static void who_was_displaced_is_told_so(void **state)
 	assert_true(lease->lease.displaced);
 }
 
+/* A restart need not wait for the lease of the life before. */
+static void a_new_engine_of_a_node_plans_and_leads_at_once(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *plan = op_plan(OTHER);
+	AUTO(op) *old = op_lead(NODE, 1);
+
+	add_due(s, T0);
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	lead_once(s, NODE, 1);
+	open_node(s, OTHER, "one");
+	assert_true(apply_one(s, plan));
+	assert_int_equal(plan->plan.runs, 1);
+	assert_int_equal(renew(s, OTHER, "one"), 2);
+	assert_false(apply_one(s, old));
+	assert_int_equal(old->err.kind, ERR_FENCED);
+}
+
 static void a_boot_of_the_host_ends_the_leases_in_a_file(void **state)
 {
 	struct store *s = store_of(state);
@@ -653,6 +671,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(who_left_in_peace_is_waited_for_and_not_for_ever),
 	STORE_TEST(who_was_given_up_can_come_back),
 	STORE_TEST(who_was_displaced_is_told_so),
+	STORE_TEST(a_new_engine_of_a_node_plans_and_leads_at_once),
 	STORE_TEST(a_boot_of_the_host_ends_the_leases_in_a_file),
 	STORE_TEST(each_node_plans_its_own_segments_only),
 	STORE_TEST(the_segments_of_the_dead_are_planned_by_the_living),

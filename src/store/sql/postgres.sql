@@ -1314,6 +1314,16 @@ SELECT segment FROM segments WHERE holder = :holder
 -- query segments_hold(holder text) -> segment int
 SELECT segment FROM segments WHERE holder = :holder ORDER BY segment FOR SHARE
 
+-- What earlier engines of a node planned, its new one plans.
+-- query segments_inherit(name text, id text)
+UPDATE segments SET holder = :id, term = term + 1
+WHERE holder = ANY (ARRAY(SELECT nodes.id FROM nodes WHERE nodes.name = :name AND nodes.id <> :id))
+
+-- They lead no more; whoever is first follows.
+-- query leader_vacate(name text, id text)
+UPDATE leases SET holder = '', until = 0
+WHERE leases.name = 'leader' AND holder = ANY (ARRAY(SELECT nodes.id FROM nodes WHERE nodes.name = :name AND nodes.id <> :id))
+
 -- query segments_put(set json)
 INSERT INTO segments (segment, holder, term) SELECT segment, node, 1 FROM jsonb_to_recordset(:set) AS given(segment bigint, node text)
 ON CONFLICT (segment) DO UPDATE SET holder = excluded.holder, term = segments.term + 1
