@@ -32,6 +32,7 @@ struct dispatcher_options {             /* everything is borrowed and outlives t
 	usec_t lease;                   /* how long this node lives without a renewal */
 	const char *labels;             /* of this node, as op_claim wants them; NULL: none */
 	const char *boot_id;            /* of the kernel; NULL: unknown */
+	bool (*others)(void *arg);      /* there are other nodes, which may be asked for what ran here */
 	bool (*trusted)(void *arg);     /* whether runs may be started now */
 	void (*on_opened)(int64_t others, void *arg); /* the node is in the store, with so many others */
 	void (*on_fenced)(void *arg);   /* the store says that we have no lease */

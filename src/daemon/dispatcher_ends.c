@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How an attempt ended goes into the store, with what that makes of its run. */
+#include "base/auto.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/log.h"
@@ -8,9 +10,13 @@
 #include "daemon/dispatcher_parts.h"
 #include "daemon/hub.h"
 #include "daemon/store_thread.h"
+#include "exec/output.h"
 #include "store/op.h"
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+
+#define TAIL_MAX 8192 /* bytes of output that every node can show */
 
 /* Is it the store's moment, or the operation itself? */
 bool dispatcher_worth_retrying(enum err_kind kind)
@@ -74,6 +80,35 @@ static struct run_verdict judge(const struct dispatcher *d, const struct flight 
 	return run_judge(&f->retry, &c);
 }
 
+/* Other nodes show the end of it, from the store. */
+static char *read_tail(const struct dispatcher *d, const struct flight *f)
+{
+	AUTO_FD dir = -1;
+	AUTO_FD file = -1;
+	AUTO_DONE(buf) text = {};
+	int64_t from = f->end.output_bytes - TAIL_MAX;
+	struct err e = {};
+	size_t n = 0;
+	char *bytes;
+
+	if (f->end.output_bytes <= f->end.output_dropped || !d->o.others || !d->o.others(d->o.arg))
+		return NULL;
+	dir = open(d->o.output_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	file = dir >= 0 ? output_open(dir, f->run->id, f->end.number) : -1;
+	bytes = xcalloc(1, TAIL_MAX);
+	for (size_t more = 1; file >= 0 && more > 0 && n < TAIL_MAX; n += more) {
+		int64_t at = from > 0 ? from : 0;
+
+		if (!output_read(file, at + (int64_t)n, bytes + n, TAIL_MAX - n, &at, &more, &e))
+			break;
+		if (n == 0)
+			from = at;
+	}
+	buf_base64(&text, bytes, n);
+	free(bytes);
+	return n > 0 ? buf_steal(&text) : NULL;
+}
+
 static void record_end(struct dispatcher *d, const struct flight *f)
 {
 	struct run_verdict v = judge(d, f);
@@ -85,6 +120,7 @@ static void record_end(struct dispatcher *d, const struct flight *f)
 	memcpy(op->ended.reason, v.reason, sizeof(v.reason));
 	copy_attempt(&op->ended.attempt, &f->end);
 	op->ended.attempt.outcome = v.outcome;
+	op->ended.tail = read_tail(d, f);
 	op->patient = true;
 	store_thread_submit(d->o.store, op);
 }

@@ -48,6 +48,7 @@ struct engine {
 	char *term_file;
 	struct store_thread *leases; /* renewals do not wait behind a batch; of a file, which has one writer, the same as 'store' */
 	struct cluster *cluster;
+	bool taken_over, looked; /* what earlier lives left is ours; we have a lease, and our part of the schedule */
 	struct watcher *watcher; /* NULL: this node has been alone so far */
 	char *machine; /* NULL: unknown */
 	char *store_where, *store_shown, *spawner_program;
@@ -162,6 +163,8 @@ static void on_exit_wanted(int status, void *arg)
 
 /* ---- among other nodes ---- */
 
+static void serve(struct engine *g);
+
 static usec_t store_realtime(void *arg)
 {
 	const struct engine *g = arg;
@@ -211,6 +214,9 @@ static void on_looked(void *arg)
 
 	hub_stir(g->hub);
 	audit_stir(g->audit);
+	g->looked = true;
+	if (g->taken_over && !g->server && !g->stopping)
+		serve(g);
 }
 
 static void on_lost(struct claimed *c, void *arg)
@@ -410,9 +416,8 @@ static bool watch_signals(struct engine *g, struct err *e)
 
 /* ---- starting ---- */
 
-static void on_ready(void *arg)
+static void serve(struct engine *g)
 {
-	struct engine *g = arg;
 	struct server_limits limits = limits_of(g->o.config);
 	struct server_context context = {
 		.clock = &g->clock,
@@ -448,6 +453,16 @@ static void on_ready(void *arg)
 	planner_boot(g->planner, g->o.node_name);
 	log_info("ready: %s, store %s", g->o.places->socket, g->store_shown);
 	sd_notify(0, "READY=1\nSTATUS=ready");
+}
+
+/* Who submits something right after we are ready finds it planned at once. */
+static void on_ready(void *arg)
+{
+	struct engine *g = arg;
+
+	g->taken_over = true;
+	if (g->looked && !g->server)
+		serve(g);
 }
 
 /* Descriptors for the clients; the spawner has its own for the workers. */
@@ -594,6 +609,7 @@ static bool start_parts(struct engine *g, struct err *e)
 		.lease = g->o.config->lease * USEC_SEC,
 		.labels = g->labels,
 		.boot_id = g->boot_id,
+		.others = others_were_there,
 		.trusted = is_trusted,
 		.on_opened = on_opened,
 		.on_fenced = on_fenced,

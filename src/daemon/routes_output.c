@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an attempt wrote, as far as it is kept, and more of it while it runs. */
 #include "base/auto.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -13,6 +14,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #define PIECE_MAX (64 * 1024) /* read on the loop at a time */
 
@@ -27,6 +29,9 @@ struct tail {
 	int64_t offset, end;             /* end -1: as long as there is more */
 	bool watches_file;               /* rather than the directory */
 	bool over;                       /* the attempt has ended: what is there is all */
+	char *held;                      /* owned: the end of it, from the store; NULL: the file is here, or will be */
+	int64_t held_from, held_len;
+	bool asked;                      /* the store was asked for it */
 	bool again;                      /* the run moved while we were looking */
 };
 
@@ -36,6 +41,7 @@ static void tail_free(void *data)
 
 	output_unfollow(&t->follower);
 	hub_watch_free(t->watch);
+	free(t->held);
 	if (t->fd >= 0)
 		close(t->fd);
 	free(t);
@@ -90,6 +96,19 @@ static bool open_file(struct tail *t)
 	return t->fd >= 0;
 }
 
+static ssize_t read_held(struct tail *t, char *out, size_t max)
+{
+	int64_t at = t->offset > t->held_from ? t->offset - t->held_from : 0, n = t->held_len - at;
+
+	if (n <= 0)
+		return 0;
+	if (n > (int64_t)max)
+		n = (int64_t)max;
+	memcpy(out, t->held + at, (size_t)n);
+	t->offset = t->held_from + at + n;
+	return (ssize_t)n;
+}
+
 static ssize_t read_piece(struct tail *t, char *out, size_t max)
 {
 	struct err e = {};
@@ -99,6 +118,8 @@ static ssize_t read_piece(struct tail *t, char *out, size_t max)
 		max = PIECE_MAX;
 	if (t->end >= 0 && (int64_t)max > t->end - t->offset)
 		max = t->end > t->offset ? (size_t)(t->end - t->offset) : 0;
+	if (max > 0 && t->held)
+		return read_held(t, out, max);
 	if (max == 0 || !open_file(t))
 		return 0;
 	if (!output_read(t->fd, t->offset, out, max, &t->offset, &n, &e)) {
@@ -176,7 +197,7 @@ static bool locate(struct tail *t, const struct attempt *a, struct output_state 
 	if (!open_file(t)) {
 		if (t->fd != -ENOENT)
 			return err_errno(e, -t->fd, "could not open the output of run %" PRId64, t->run);
-		if (a && t->over && a->output_bytes > a->output_dropped)
+		if (a && t->over && a->output_bytes > a->output_dropped && !t->held)
 			return err_set(e, ERR_NOT_FOUND, "the output of run %" PRId64 " is no longer kept", t->run);
 	} else if (!output_stat(t->fd, ret, e)) {
 		return false;
@@ -184,6 +205,10 @@ static bool locate(struct tail *t, const struct attempt *a, struct output_state 
 	if (a && t->over) {
 		ret->total = a->output_bytes;
 		ret->gap_to = ret->gap_from + a->output_dropped;
+	}
+	if (t->held) { /* what lies before it is on the node where it ran */
+		ret->gap_from = 0;
+		ret->gap_to = t->held_from;
 	}
 	return true;
 }
@@ -217,6 +242,71 @@ static void answer(struct request *r, struct tail *t, const struct attempt *a)
 	request_answer_stream(r, "application/octet-stream", headers, ELEMENTS(headers), &t->stream);
 }
 
+/* ---- what ran on another node: its end is in the store when it is over ---- */
+
+struct held_query {
+	struct question q;
+	int64_t run, fence;
+	struct attempt at; /* only numbers */
+	char *tail;        /* owned, base64 */
+};
+
+static bool run_held(struct store *s, struct question *q, struct err *e)
+{
+	struct held_query *h = (struct held_query *)q;
+
+	return store_output_tail(s, h->run, h->fence, &h->tail, e);
+}
+
+static void free_held(struct question *q)
+{
+	free(((struct held_query *)q)->tail);
+	free((struct held_query *)q);
+}
+
+static void take_held(struct request *r, struct question *q)
+{
+	const struct held_query *h = (const struct held_query *)q;
+	struct tail *t = r->data;
+	AUTO_DONE(buf) bytes = {};
+
+	if (h->tail && base64_decode(h->tail, strlen(h->tail), &bytes)) {
+		t->held_len = (int64_t)bytes.len;
+		t->held = buf_steal(&bytes);
+		t->held_from = h->at.output_bytes - t->held_len;
+	}
+	answer(r, t, &h->at);
+}
+
+static bool ran_elsewhere(const struct request *r, struct tail *t, const struct attempt *a)
+{
+	return a && !t->asked && a->node && !text_equal(a->node, r->context->node_id) && !open_file(t) && t->fd == -ENOENT;
+}
+
+static void ask_store(struct request *r, struct tail *t, const struct attempt *a)
+{
+	struct held_query *h = xcalloc(1, sizeof(*h));
+
+	t->asked = true;
+	h->run = t->run;
+	h->fence = a->fence;
+	h->at = (struct attempt){.run = a->run, .number = a->number, .fence = a->fence, .outcome = a->outcome,
+		.output_bytes = a->output_bytes, .output_dropped = a->output_dropped};
+	h->q.run = run_held;
+	h->q.then = take_held;
+	h->q.free = free_held;
+	question_start(r, &h->q);
+}
+
+static void not_here(struct request *r, const struct tail *t, const struct run *run)
+{
+	struct err e = {};
+
+	err_set(&e, ERR_NOT_FOUND, "run %" PRId64 " goes on on another node (%s), which has its output; follow it there, or ask when it "
+		"is over", t->run, run->node ? run->node : "unknown");
+	request_answer_err(r, &e);
+}
+
 static void looked(struct request *r, struct question *q)
 {
 	struct tail *t = r->stream ? (struct tail *)r->stream : r->data;
@@ -236,6 +326,11 @@ static void looked(struct request *r, struct question *q)
 	if (t->again) {
 		t->again = false;
 		run_look_start(r, t->run, looked);
+	} else if (!r->stream && ran_elsewhere(r, t, a)) {
+		if (t->over)
+			ask_store(r, t, a);
+		else if (!t->watch)
+			not_here(r, t, l->run);
 	} else if (r->stream) {
 		request_wake(r);
 	} else {

@@ -259,6 +259,7 @@ void op_free(struct op *op)
 	if (op->kind == OP_JOB_BULK)
 		free(op->bulk.v);
 	if (op->kind == OP_ENDED) {
+		free(op->ended.tail);
 		free(op->ended.attempt.node);
 		free(op->ended.attempt.spawner);
 		free(op->ended.attempt.error);

@@ -310,6 +310,7 @@ struct op_ended {
 	char reason[RUN_REASON_MAX]; /* empty: nothing to say */
 	bool failure, lost;          /* which count of the run it adds to */
 	bool dead;                   /* it is a dead letter from then on */
+	char *tail;                  /* owned, base64: the end of what it wrote, for other nodes to show; NULL: it stays where it is */
 	bool pause;                  /* its exit code says that the job is to be paused */
 	const char *suspend;         /* static: the job can go no further, and why; else NULL */
 	/* results */

@@ -112,6 +112,9 @@ bool store_run_get(struct store *s, int64_t uid, int64_t id, struct run **ret, s
 bool store_run_list(struct store *s, const struct run_filter *f, struct run_list *ret, struct err *e);
 bool store_attempts(struct store *s, int64_t run, struct attempt_list *ret, struct err *e);
 
+/* The end of what an attempt wrote, as base64; *ret NULL: the store has none. */
+bool store_output_tail(struct store *s, int64_t run, int64_t fence, char **ret, struct err *e);
+
 /* What a job was: newest first, those before 'before' (0: all). */
 struct revision {
 	int64_t number;

@@ -193,3 +193,25 @@ bool store_attempts(struct store *s, int64_t run, struct attempt_list *ret, stru
 	found = (struct attempt_list){};
 	return true;
 }
+
+bool store_output_tail(struct store *s, int64_t run, int64_t fence, char **ret, struct err *e)
+{
+	AUTO_TEXT tail = NULL;
+	AUTO_QUERY q = {};
+	AUTO_TX tx = {};
+
+	if (!tx_begin(&tx, s, false, e))
+		return false;
+	q = query_start(s->db, Q_OUTPUT_GET, e);
+	query_int(&q, run);
+	query_int(&q, fence);
+	if (query_row(&q))
+		tail = query_get_copy(&q);
+	if (q.failed)
+		return false;
+	query_done(&q);
+	if (!tx_commit(&tx, e))
+		return false;
+	*ret = STEAL(tail);
+	return true;
+}

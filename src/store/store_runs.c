@@ -260,7 +260,7 @@ static void describe_end(struct set *set, const struct op_ended *o, const struct
 
 struct ending {
 	struct held_list held;
-	struct set moves, attempts, stale, jobs;
+	struct set moves, attempts, stale, jobs, tails;
 	struct map finished;
 	usec_t now;
 };
@@ -272,6 +272,7 @@ static void ending_done(struct ending *n)
 	set_done(&n->attempts);
 	set_done(&n->stale);
 	set_done(&n->jobs);
+	set_done(&n->tails);
 	map_done(&n->finished);
 }
 
@@ -390,6 +391,16 @@ static void tell_end(struct store *s, const struct op_ended *o, const struct hel
 	}
 }
 
+static void describe_tail(struct set *set, const struct op *op)
+{
+	if (!op->ok || !op->ended.tail)
+		return;
+	set_item(set);
+	set_int(set, "run", op->ended.attempt.run);
+	set_int(set, "fence", op->ended.attempt.fence);
+	set_text(set, "value", op->ended.tail);
+}
+
 bool apply_ended(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	AUTO_DONE(ending) end = {};
@@ -399,10 +410,12 @@ bool apply_ended(struct store *s, struct op *const *ops, size_t n, struct err *e
 		set_id(&ids, ops[i]->ended.attempt.run);
 	if (!hold_runs(s, &ids, &end.held, e))
 		return false;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		if (!end_one(s, ops[i], &end, e))
 			return false;
-	if (!set_run(s, Q_RUNS_END, &end.moves, e) || !set_run(s, Q_ATTEMPTS_ENDED, &end.attempts, e) ||
+		describe_tail(&end.tails, ops[i]);
+	}
+	if (!set_run(s, Q_OUTPUTS_PUT, &end.tails, e) || !set_run(s, Q_RUNS_END, &end.moves, e) || !set_run(s, Q_ATTEMPTS_ENDED, &end.attempts, e) ||
 	    !set_run(s, Q_ATTEMPTS_ENDED, &end.stale, e) ||
 	    (end.jobs.n > 0 && !jobs_settle(s, set_json(&end.jobs), end.now, &end.finished, e)))
 		return false;

@@ -862,6 +862,15 @@ ON CONFLICT (run, fence) DO UPDATE SET ended_at = excluded.ended_at, outcome = e
 		ELSE attempts.started_at END
 WHERE attempts.outcome IN (ATTEMPT_RUNNING, ATTEMPT_LOST)
 
+-- The end of what it wrote, as base64, for other nodes to show.
+-- query outputs_put(set json)
+INSERT INTO outputs (run, fence, tail)
+SELECT run, fence, convert_to(value, 'UTF8') FROM jsonb_to_recordset(:set) AS given(run bigint, fence bigint, value text)
+ON CONFLICT DO NOTHING
+
+-- query output_get(run int, fence int) -> tail text
+SELECT convert_from(tail, 'UTF8') AS tail FROM outputs WHERE run = :run AND fence = :fence
+
 -- query attempt_outcome(run int, fence int) -> outcome int
 SELECT outcome FROM attempts WHERE run = :run AND fence = :fence
 
