@@ -57,6 +57,7 @@ static void what_is_not_given_stays_as_it_was(void **state)
 	struct store *s = store_of(state);
 	AUTO(op) *first = op_limit(OP_LIMIT_SET, LIMIT_QUEUE, "night");
 	AUTO(op) *second = op_limit(OP_LIMIT_SET, LIMIT_QUEUE, "night");
+	AUTO(op) *third = op_limit(OP_LIMIT_SET, LIMIT_QUEUE, "night");
 	AUTO_DONE(limit_list) all = {};
 	struct err e = {};
 
@@ -69,6 +70,7 @@ static void what_is_not_given_stays_as_it_was(void **state)
 	second->limit.weight = 300;
 	assert_true(apply_one(s, second));
 	assert_false(second->limit.created);
+	assert_true(apply_one(s, third));
 	assert_true(store_limits(s, LIMIT_QUEUE, "night", &all, &e));
 	assert_int_equal(all.n, 1);
 	assert_int_equal(all.v[0].running, 2);
@@ -151,10 +153,18 @@ static void a_queue_in_use_is_not_removed(void **state)
 	AUTO(op) *late = op_limit(OP_LIMIT_RM, LIMIT_QUEUE, "night");
 	AUTO(op) *gone = op_limit(OP_LIMIT_RM, LIMIT_QUEUE, "night");
 	AUTO(op) *adding = op_add(NULL, NULL, NULL);
+	AUTO(op) *idle = op_add(NULL, NULL, NULL);
+	AUTO(op) *meanwhile = op_limit(OP_LIMIT_RM, LIMIT_QUEUE, "quiet");
 	struct op *together[] = {adding, early};
 	AUTO(run) *run = NULL;
 	struct err e = {};
 
+	make_queue(s, "quiet");
+	idle->add.queue = "quiet";
+	idle->add.run_at = 0;
+	idle->add.next_slot = T0 + USEC_DAY;
+	assert_true(apply_one(s, idle));
+	assert_false(apply_one(s, meanwhile)); /* no run waits, and one will */
 	make_queue(s, "night");
 	adding->add.queue = "night";
 	apply_all(s, together, 2); /* the job came first, though its count is not written yet */

@@ -93,8 +93,8 @@ static void a_held_run_says_by_what(void **state)
 	expect(&f, WHY_OVERLAP, "run 9, which runs since 2027-01-15T07:00:00Z", "jobctl cancel backup#9");
 	holder = (struct run){.id = 9, .state = RUN_QUEUED, .due_at = NOW + USEC_HOUR};
 	expect(&f, WHY_OVERLAP, "another attempt at 2027-01-15T09:00:00Z", "jobctl cancel backup#9");
-	f.places = f.taken = 4;
-	expect(&f, WHY_MAX_RUNNING, "4 of 4", "jobctl runs backup --state running");
+	f.places = f.taken = 2;
+	expect(&f, WHY_MAX_RUNNING, "2 of 2", "jobctl runs backup --state running");
 }
 
 static void a_run_that_is_due_later_says_why(void **state)
@@ -227,8 +227,8 @@ static void what_ran_says_how_it_ended(void **state)
 {
 	(void)state;
 	expect_run((struct run){.state = RUN_SUCCEEDED}, NULL, WHY_SUCCEEDED, "2027-01-15T08:00:00Z", "jobctl log backup#17");
-	expect_run((struct run){.state = RUN_FAILED, .exit_code = 3, .attempt = 5}, NULL, WHY_FAILED,
-		"after 5 attempts: exit code 3", "jobctl log backup#17");
+	expect_run((struct run){.state = RUN_FAILED, .exit_code = 3, .attempt = 2}, NULL, WHY_FAILED,
+		"after 2 attempts: exit code 3", "jobctl log backup#17");
 	expect_run((struct run){.state = RUN_FAILED, .term_signal = 9, .exit_code = -1}, NULL, WHY_FAILED, "signal 9",
 		"jobctl log backup#17");
 	expect_run((struct run){.state = RUN_FAILED, .exit_code = 3, .dead_at = NOW}, NULL, WHY_DEAD, "dead letter",
