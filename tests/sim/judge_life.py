@@ -348,10 +348,10 @@ class Replay:
         states = {"queued"}
         if (run.cancel_asked is not None and run.cancel_asked <= e["t"]) or (job.cancelled and job.cancelled <= e["t"]):
             return {"cancelled"}, None
-        if policy.run_timeout and self.first_start is not None:
-            over = self.first_start + policy.run_timeout
+        if policy.run_timeout:
+            over = (self.first_start or e["t"]) + policy.run_timeout
             self.dead = policy.retries > 0 and e["became"] == "timed_out"
-            if e["t"] + low >= over:
+            if e["t"] + low >= over and self.first_start is not None:
                 return {"timed_out"}, None
             if e["t"] + high >= over:
                 states = {"queued", "timed_out"}
@@ -360,7 +360,7 @@ class Replay:
     def failure(self, e, state):
         policy = self.policy
         self.failures += 1
-        if state == "timed_out" and policy.run_timeout and e["t"] >= self.first_start + policy.run_timeout:
+        if state == "timed_out" and policy.run_timeout and e["t"] >= (self.first_start or e["t"]) + policy.run_timeout:
             self.dead = policy.retries > 0
             return {"timed_out"}, None
         if self.failures <= policy.retries:
@@ -372,7 +372,7 @@ class Replay:
         """The states that may follow, and when it is tried again."""
         policy, outcome = self.policy, e["outcome"]
         self.ended += 1
-        if self.first_start is None and (e["began"] or self.run.started):
+        if self.first_start is None and outcome != "not_started" and (e["began"] or self.run.started):
             self.first_start = min(e["began"] or NEVER, self.run.started or NEVER)
         if outcome == "cancelled":
             return {"cancelled"}, None
