@@ -174,6 +174,25 @@ def the_units_leave_a_job_what_it_may_have(notes):
     assert mounts == os.readlink("/proc/1/ns/mnt"), mounts
 
 
+def limits_hold_where_the_machine_has_them_and_are_refused_elsewhere(notes):
+    """A container has what its host delegates, often nothing; a machine of its own (VM=1) has all."""
+    try:
+        with open("/sys/fs/cgroup/system.slice/jobsched-spawner.service/cgroup.subtree_control") as f:
+            have = f.read().split()
+    except FileNotFoundError:
+        have = []
+    if "pids" in have:
+        job = add("alice", "--pids", "8", "--timeout", "3s", "--grace", "0s", "--", "sh", "-c", "f() { f | f & }; f; sleep 100")
+        assert final(job, "alice", 60)["state"] == "timed_out" and "fork" in output(job, "alice")
+    else:
+        assert jobctl("add", "--pids", "8", "--", "true", user="alice", check=False).returncode == 2
+    if "memory" in have:
+        job = add("alice", "--mem", "32M", "--", "sh", "-c", "x=$(head -c 100000000 /dev/zero | tr '\\0' a)")
+        run = final(job, "alice", 120)
+        assert (run["state"], run["signal"]) == ("failed", 9), run
+        assert "out of memory" in jobctl("show", "#%d" % run["id"], user="alice").stdout
+
+
 def a_sandboxed_job_has_its_secret_and_its_artifact(notes):
     tool, secret = "/srv/tool", os.path.join(pwd.getpwnam("alice").pw_dir, "key")
     with open(tool, "w") as f:
@@ -275,7 +294,7 @@ def the_machine_is_told_to_reboot_under_a_job(notes):
 def first(c):
     c.all([install, places_belong_to_the_right_ones, a_job_runs_as_the_user_who_submitted_it,
            one_user_sees_nothing_of_another, a_job_of_root_works_out_of_the_box, the_units_leave_a_job_what_it_may_have,
-           a_sandboxed_job_has_its_secret_and_its_artifact,
+           limits_hold_where_the_machine_has_them_and_are_refused_elsewhere, a_sandboxed_job_has_its_secret_and_its_artifact,
            fifty_jobs_survive_ten_restarts_and_an_upgrade, stopping_the_spawner_ends_the_jobs_and_records_it,
            the_machine_is_told_to_reboot_under_a_job])
     sh("systemctl", "--no-block", "reboot")
