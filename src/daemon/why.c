@@ -8,6 +8,7 @@
 #include "core/policy.h"
 #include "core/schedule_set.h"
 #include "core/zone_cache.h"
+#include "daemon/cluster.h"
 #include "daemon/dispatcher.h"
 #include "daemon/request.h"
 #include "daemon/server.h"
@@ -18,6 +19,7 @@
 
 void why_live_take(const struct request *r, struct why_live *ret)
 {
+	const struct cluster *c = r->context->cluster;
 	struct dispatcher_counts d = {};
 
 	dispatcher_counts(r->context->dispatcher, &d);
@@ -25,7 +27,8 @@ void why_live_take(const struct request *r, struct why_live *ret)
 		.now = request_now(r),
 		.node = {.spawner_up = d.spawner_up, .stopping = d.stopping, .active = (int64_t)d.in_flight,
 			.room = (int64_t)d.room, .clock = timekeeper_trust(r->context->timekeeper)},
-		.owner_max = (int64_t)d.owner_max,
+		/* what an owner has is counted on all nodes, his share is of this one: with others it says nothing */
+		.owner_max = c && cluster_others(c) > 0 ? 0 : (int64_t)d.owner_max,
 	};
 	dispatcher_machine(r->context->dispatcher, &ret->machine);
 }
