@@ -14,6 +14,7 @@
 
 #define MARGIN 5                       /* this part of a lease is not trusted at its end */
 #define RENEW 3                        /* in this part of it, it is renewed */
+#define ALONE_RENEW 2                  /* ... where nobody waits for its end */
 #define RETRY (500 * USEC_MSEC)        /* after a renewal failed, and up to twice that */
 #define STAND_AFTER (50 * USEC_MSEC)   /* the end of the lease of a leader, and up to twice that */
 #define UNGUARDED 4                    /* so many leases a node is waited for whose spawner has no deadline */
@@ -30,6 +31,7 @@ struct cluster {
 	bool renewing, leading, looking;   /* an operation is under way */
 	bool look_again;
 	usec_t sent, sent_wall;            /* the renewal under way: boottime, and the clock on the wall */
+	usec_t ttl;                        /* that it asked for */
 	usec_t trusted_until, office_until;
 	usec_t unbroken_since;             /* since then the lease has been renewed in time, each time */
 	usec_t led_at;                     /* when the leader's work was last done whole */
@@ -82,6 +84,14 @@ static void set_timer(sd_event_source *timer, usec_t delay)
 	sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
 }
 
+/* A node that is alone, and is told when it is not any more, needs to say seldom that it is there. */
+static usec_t lease_wanted(const struct cluster *c)
+{
+	return c->others == 0 && c->o.alone_ttl ? c->o.alone_ttl : c->o.ttl;
+}
+
+static void renew(struct cluster *c);
+
 /* ---- the leader's work ---- */
 
 static void on_led(struct op *op, void *arg)
@@ -105,7 +115,7 @@ static void on_led(struct op *op, void *arg)
 		c->leads = false;
 	} else {
 		log_warning("could not do the leader's work: %s", op->err.msg);
-		if (now_boot() - c->led_at > c->o.ttl && !c->resigning) {
+		if (now_boot() - c->led_at > c->ttl && !c->resigning) {
 			log_error("the leader's work could not be done for a whole lease; resigning");
 			c->resigning = true;
 		}
@@ -145,6 +155,8 @@ static void on_looked(struct op *op, void *arg)
 	op_free(op);
 	if (changed)
 		lead(c);
+	if (c->ttl != lease_wanted(c))
+		renew(c);
 	if (c->look_again)
 		cluster_look(c);
 	c->o.on_looked(c->o.arg);
@@ -207,7 +219,7 @@ static void measure_clock(struct cluster *c, usec_t theirs)
 static void guard(struct cluster *c, bool was_guarded)
 {
 	if (c->others > 0) {
-		c->o.on_deadline(c->trusted_until, c->sent + c->o.ttl - c->o.ttl / (2 * MARGIN), c->o.arg);
+		c->o.on_deadline(c->trusted_until, c->sent + c->ttl - c->ttl / (2 * MARGIN), c->o.arg);
 		c->armed = true;
 	} else if ((c->armed || c->unsure) && !was_guarded) {
 		c->o.on_deadline(0, 0, c->o.arg);
@@ -227,7 +239,7 @@ static void take_office(struct cluster *c, const struct op_lease *l)
 	}
 	c->leads = l->leads;
 	c->term = l->term;
-	c->office_until = c->sent + c->o.ttl - c->o.ttl / MARGIN;
+	c->office_until = c->sent + c->ttl - c->ttl / MARGIN;
 }
 
 /* The dead man's switch: every node watches whether somebody plans, not only whoever should. */
@@ -256,7 +268,7 @@ static void take_renewal(struct cluster *c, const struct op_lease *l)
 	}
 	if (!cluster_trusted(c))
 		c->unbroken_since = now_boot();
-	c->trusted_until = c->sent + c->o.ttl - c->o.ttl / MARGIN;
+	c->trusted_until = c->sent + c->ttl - c->ttl / MARGIN;
 	c->others = l->others;
 	measure_clock(c, l->now);
 	take_office(c, l);
@@ -289,9 +301,11 @@ static void be_given_up(struct cluster *c, const struct op *op)
 /* In good time, or when the leader's lease is over, should it not be renewed until then. */
 static usec_t next_renewal(const struct cluster *c, const struct op_lease *l)
 {
-	usec_t next = c->o.ttl / RENEW, office = l->office_remains + STAND_AFTER + io_random_upto(STAND_AFTER);
+	usec_t next = c->others == 0 ? c->ttl / ALONE_RENEW : c->ttl / RENEW, office = l->office_remains + STAND_AFTER + io_random_upto(STAND_AFTER);
 	usec_t spent = now_boot() - c->sent;
 
+	if (c->ttl != lease_wanted(c))
+		return 1; /* we are alone no more: nobody is to wait for the end of a long one */
 	if (!l->leads && l->office_remains > 0 && office < next)
 		next = office;
 	return next > spent ? next - spent : 1;
@@ -326,7 +340,8 @@ static void renew(struct cluster *c)
 	op = op_new(OP_LEASE, on_renewed, c);
 	c->sent = now_boot();
 	c->sent_wall = clock_now(&clock_system);
-	op->lease = (struct op_lease){.node = c->o.node_id, .name = c->o.node_name, .ttl = c->o.ttl,
+	c->ttl = lease_wanted(c);
+	op->lease = (struct op_lease){.node = c->o.node_id, .name = c->o.node_name, .ttl = c->ttl,
 		.at = c->sent_wall + c->offset, .stands = c->sent >= c->stand_after, .resigns = c->resigning,
 		.guarded = c->armed && c->others > 0, .skew = c->offset};
 	c->renewing = true;

@@ -18,6 +18,7 @@ struct cluster_options {                /* everything is borrowed and outlives t
 	struct store_thread *leases;    /* whose batches are renewals only, where that can be had; else the same */
 	const char *node_id, *node_name;
 	usec_t ttl;                     /* how long a lease lasts */
+	usec_t alone_ttl;               /* while no other node is there, whose coming we hear of (cluster_doubt); 0: no such */
 	const char *term_file;          /* the highest term we saw of this store; NULL: not kept */
 	void (*on_change)(void *arg);   /* pump soon */
 	void (*on_lost)(struct claimed *c, void *arg);               /* a dead node had it: to be given up */

@@ -11,6 +11,7 @@
 #include "daemon/artifact.h"
 #include "daemon/allow.h"
 #include "daemon/audit.h"
+#include "daemon/bell.h"
 #include "daemon/cluster.h"
 #include "daemon/dispatcher.h"
 #include "daemon/governor.h"
@@ -36,6 +37,7 @@
 #include <systemd/sd-event.h>
 #include <unistd.h>
 
+#define ALONE_LEASES 8   /* the lease of a node that is alone on its file is so much longer */
 #define OWNER_PERCENT 75 /* of the node, for one owner, where several are served */
 #define STOP_LIMIT (10 * USEC_SEC) /* for what is on its way to the store when we are asked to end */
 
@@ -49,6 +51,7 @@ struct engine {
 	struct store_thread *leases; /* renewals do not wait behind a batch; of a file, which has one writer, the same as 'store' */
 	struct cluster *cluster;
 	bool taken_over, looked; /* what earlier lives left is ours; we have a lease, and our part of the schedule */
+	struct bell *bell;       /* NULL: many hosts, where it cannot be heard */
 	struct watcher *watcher; /* NULL: this node has been alone so far */
 	char *machine; /* NULL: unknown */
 	char *store_where, *store_shown, *spawner_program;
@@ -195,7 +198,16 @@ static bool leads(void *arg)
 
 static void on_opened(int64_t others, void *arg)
 {
-	cluster_opened(((struct engine *)arg)->cluster, others);
+	struct engine *g = arg;
+
+	cluster_opened(g->cluster, others);
+	if (g->bell)
+		bell_ring(g->bell);
+}
+
+static void on_ring(void *arg)
+{
+	cluster_doubt(((struct engine *)arg)->cluster);
 }
 
 static void on_fenced(void *arg)
@@ -257,7 +269,10 @@ static bool start_cluster(struct engine *g, struct err *e)
 			.writer_only = true, .on_fatal = on_fatal, .arg = g}, &g->leases, e))
 		return false;
 	g->term_file = server ? xprintf("%s/term", g->o.places->state_dir) : NULL;
+	if (!server && !bell_new(g->ev, g->store_where, on_ring, g, &g->bell, e))
+		return false;
 	return cluster_new(g->ev, &(struct cluster_options){.store = g->store, .leases = server ? g->leases : g->store,
+		.alone_ttl = server ? 0 : ALONE_LEASES * g->o.config->lease * USEC_SEC,
 		.node_id = g->node_id, .node_name = g->o.node_name, .ttl = g->o.config->lease * USEC_SEC,
 		.term_file = g->term_file, .on_change = on_change, .on_lost = on_lost, .on_to_end = on_to_end, .on_looked = on_looked,
 		.on_given_up = on_given_up, .on_company = on_company, .on_deadline = on_deadline, .on_exit = on_exit_wanted, .arg = g}, &g->cluster, e);
@@ -670,6 +685,7 @@ static void stop_parts(struct engine *g)
 		audit_set_store(g->audit, NULL);
 	if (g->retention)
 		retention_stop(g->retention);
+	bell_free(g->bell);
 	watcher_free(g->watcher);
 	store_thread_free(g->leases);
 	store_thread_free(g->store); /* finishes what is queued, so before those who own it */

@@ -202,6 +202,17 @@ def dead_node(postgres):
 
 
 @case
+def a_node_that_was_alone_has_a_short_lease_as_soon_as_another_comes():
+    with Cluster(2) as c:
+        first, second = c.nodes
+        second.stop()
+        left = lambda: next(v["lease_remains"] for v in first.api().get("/v1/nodes")["nodes"] if v["name"] == "n0")
+        wait_until("it knows that it is alone", 30, lambda: left() > 2 * LEASE)
+        second.start()
+        wait_until("its lease is short again", 5, lambda: left() <= LEASE)
+
+
+@case
 def a_dead_nodes_run_is_run_elsewhere_after_its_lease_and_never_twice_at_a_time_sqlite():
     return dead_node(False)
 
