@@ -22,6 +22,7 @@
 #include <sys/timerfd.h>
 
 #define STOP_PATIENCE (2 * USEC_SEC) /* for the acknowledgement of the last ends */
+#define STOP_QUIET (200 * USEC_MSEC) /* the engine starts again at once what we have ended: it is told not to */
 #define TRIM_AFTER (2 * USEC_SEC)    /* without a worker */
 #define TRIM_AGAIN (60 * USEC_SEC)
 #define EVENTS 64
@@ -36,6 +37,7 @@ struct spawner {
 	struct workers workers;
 	usec_t idle_since;   /* boottime; 0: not idle */
 	usec_t stop_until;   /* 0: not stopping, or workers are left */
+	usec_t quiet_until;  /* 0: something is still to be told or acknowledged */
 	usec_t trim_at;      /* boottime; 0: groups are in use, or there are none */
 	usec_t armed;        /* what the timer is set to; 0: off */
 	bool leave;
@@ -71,6 +73,11 @@ static void on_timer(struct source *s, uint32_t events)
 		sp->armed = 0;
 }
 
+static usec_t earlier(usec_t a, usec_t b)
+{
+	return a < b ? a : b;
+}
+
 /* Whether it is time to leave, or when it may be. */
 static usec_t consider_leaving(struct spawner *sp, usec_t now)
 {
@@ -81,8 +88,12 @@ static usec_t consider_leaving(struct spawner *sp, usec_t now)
 			return USEC_NEVER;
 		if (!sp->stop_until)
 			sp->stop_until = now + STOP_PATIENCE;
-		sp->leave = ws->count == 0 || !sp->conns.engine || now >= sp->stop_until;
-		return sp->stop_until;
+		if (ws->count)
+			sp->quiet_until = 0;
+		else if (!sp->quiet_until)
+			sp->quiet_until = now + STOP_QUIET;
+		sp->leave = !sp->conns.engine || now >= sp->stop_until || (sp->quiet_until && now >= sp->quiet_until);
+		return sp->quiet_until ? earlier(sp->quiet_until, sp->stop_until) : sp->stop_until;
 	}
 	if (sp->conns.engine || ws->count || !sp->o->linger) {
 		sp->idle_since = 0;
@@ -122,11 +133,6 @@ static void arm(struct spawner *sp, usec_t at)
 	if (timerfd_settime(sp->timer.fd, TFD_TIMER_ABSTIME, &t, NULL) < 0)
 		log_error("could not set the timer: %s", strerror(errno));
 	sp->armed = at;
-}
-
-static usec_t earlier(usec_t a, usec_t b)
-{
-	return a < b ? a : b;
 }
 
 static void turn(struct spawner *sp)

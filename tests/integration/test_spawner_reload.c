@@ -178,6 +178,29 @@ static void with_no_program_or_one_that_cannot_read_its_state_it_goes_on_as_it_i
 	assert_int_equal(system(clean), 0);
 }
 
+/* The engine starts again at once what was ended by a stop; lost with the spawner, that would count. */
+static void what_is_started_while_it_stops_is_refused_for_now(void **state)
+{
+	struct rig own;
+
+	(void)state;
+	rig_up(&own);
+	{
+		AUTO_DONE(plan) p = rig_plan(&own, "sleep 300");
+		AUTO_DONE(plan) again = rig_plan(&own, "echo again");
+
+		rig_start(&own, &p);
+		rig_wait(&own, SPAWN_STARTED, p.run);
+		kill(own.spawner, SIGTERM);
+		assert_int_equal(rig_wait(&own, SPAWN_ENDED, p.run)->r.outcome, ATTEMPT_LOST);
+		spawn_client_ack(own.client, p.run, p.fence);
+		rig_spin(&own, 20 * USEC_MSEC);
+		rig_start(&own, &again);
+		assert_true(rig_wait(&own, SPAWN_NOT_STARTED, again.run)->r.transient);
+	}
+	rig_down(&own);
+}
+
 static void it_says_which_versions_it_reads(void **state)
 {
 	const char *build = getenv("top_builddir");
@@ -375,6 +398,7 @@ int main(void)
 		TEST(it_stays_the_same_spawner),
 		TEST(a_job_it_took_over_can_be_cancelled_with_all_it_left),
 		TEST(with_no_program_or_one_that_cannot_read_its_state_it_goes_on_as_it_is),
+		TEST(what_is_started_while_it_stops_is_refused_for_now),
 		TEST(it_says_which_versions_it_reads),
 		TEST(fifty_jobs_and_twenty_new_programs_lose_nothing),
 		TEST(new_programs_at_every_moment_lose_nothing),
