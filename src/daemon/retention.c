@@ -102,10 +102,11 @@ static bool look_for_budget(struct store *s, struct look *l)
 	return !l->more || (store_prune_oldest(s, &l->pass, &l->list, &l->err) && archive_list(s, l));
 }
 
+/* The owner who has most gives first, down to who has most after him: nobody's is lost to another's flood. */
 static bool look_for_outputs(struct store *s, struct look *l)
 {
 	struct store_sizes sizes;
-	int64_t over, freed = 0;
+	int64_t over, his, freed = 0;
 	size_t n;
 
 	if (!store_sizes(s, &sizes, &l->err))
@@ -113,12 +114,13 @@ static bool look_for_outputs(struct store *s, struct look *l)
 	if (!l->limits.output_budget || sizes.outputs <= l->limits.output_budget)
 		return true;
 	over = sizes.outputs - ENOUGH(l->limits.output_budget);
+	his = sizes.most - sizes.second + 1 < over ? sizes.most - sizes.second + 1 : over;
 	l->outputs = xcalloc(OUTPUTS_STEP, sizeof(*l->outputs));
-	if (!store_outputs_oldest(s, OUTPUTS_STEP, l->outputs, &n, &l->err))
+	if (!store_outputs_oldest(s, sizes.most_uid, OUTPUTS_STEP, l->outputs, &n, &l->err))
 		return false;
-	while (l->n_outputs < n && freed < over)
+	while (l->n_outputs < n && freed < his)
 		freed += l->outputs[l->n_outputs++].bytes;
-	l->more = n == OUTPUTS_STEP && freed < over;
+	l->more = n > 0 && freed < over;
 	return true;
 }
 

@@ -79,7 +79,7 @@ enum count_what {
 	COUNT_RUNS,
 	COUNT_OWNER,  /* live jobs; the "state" is the uid */
 	COUNT_ACTIVE, /* claimed and running runs; the "state" is the uid */
-	COUNT_OUTPUT, /* bytes of output that are kept; the "state" is 0 */
+	COUNT_OUTPUT, /* bytes of output that are kept; the "state" is the uid */
 	COUNT_NOTICES, /* by their state */
 	COUNT_WHAT_MAX
 };

@@ -38,11 +38,14 @@ bool store_prune_oldest(struct store *s, struct prune_pass *pass, struct prune_l
 
 struct kept_output {
 	int64_t run, fence, attempt, bytes;
+	int64_t uid; /* of the owner */
 };
-bool store_outputs_oldest(struct store *s, size_t n, struct kept_output *ret, size_t *ret_n, struct err *e);
+bool store_outputs_oldest(struct store *s, int64_t uid, size_t n, struct kept_output *ret, size_t *ret_n, struct err *e);
 
 struct store_sizes {
 	int64_t bytes;   /* in use by the store; 0: the engine does not tell */
 	int64_t outputs; /* kept by the spawner */
+	int64_t most_uid;    /* the owner who has most of them */
+	int64_t most, second; /* his, and of who has most after him */
 };
 bool store_sizes(struct store *s, struct store_sizes *ret, struct err *e);

@@ -261,9 +261,10 @@ static bool delete_attempts(struct store *s, struct op_prune *p, struct set *run
 		o.run = query_get_int(&q);
 		o.attempt = query_get_int(&q);
 		o.bytes = query_get_int(&q);
+		o.uid = query_get_int(&q);
 		if (o.bytes <= 0)
 			continue;
-		count_change(s, COUNT_OUTPUT, 0, "", -o.bytes);
+		count_change(s, COUNT_OUTPUT, o.uid, "", -o.bytes);
 		if ((p->n_outputs & (p->n_outputs - 1)) == 0)
 			p->outputs = xrealloc(p->outputs, (p->n_outputs ? p->n_outputs * 2 : 1) * sizeof(o));
 		p->outputs[p->n_outputs++] = o;
@@ -292,7 +293,8 @@ static bool prune(struct store *s, struct op_prune *p, struct err *e)
 
 	describe_ids(&runs, p->list->runs, p->list->n_runs);
 	describe_ids(&jobs, p->list->jobs, p->list->n_jobs);
-	if (!delete_counted(s, Q_RUNS_PRUNE, COUNT_RUNS, &runs, &p->runs, e) || !delete_attempts(s, p, &runs, e) ||
+	/* the attempts first: whose they are is in their runs */
+	if (!delete_attempts(s, p, &runs, e) || !delete_counted(s, Q_RUNS_PRUNE, COUNT_RUNS, &runs, &p->runs, e) ||
 	    !set_run(s, Q_OUTPUTS_PRUNE, &runs, e) ||
 	    !delete_counted(s, Q_JOBS_PRUNE, COUNT_JOBS, &jobs, &p->jobs, e) || !notices_prune(s, &jobs, e))
 		return false;
@@ -323,12 +325,12 @@ bool apply_forget(struct store *s, struct op *const *ops, size_t n, struct err *
 			set_item(&set);
 			set_int(&set, "run", o->run);
 			set_int(&set, "fence", o->fence);
-			count_change(s, COUNT_OUTPUT, 0, "", -o->bytes);
+			count_change(s, COUNT_OUTPUT, o->uid, "", -o->bytes);
 		}
 	return set_run(s, Q_OUTPUTS_FORGET, &set, e);
 }
 
-bool store_outputs_oldest(struct store *s, size_t n, struct kept_output *ret, size_t *ret_n, struct err *e)
+bool store_outputs_oldest(struct store *s, int64_t uid, size_t n, struct kept_output *ret, size_t *ret_n, struct err *e)
 {
 	AUTO_TX tx = {};
 	AUTO_QUERY q = {};
@@ -337,6 +339,7 @@ bool store_outputs_oldest(struct store *s, size_t n, struct kept_output *ret, si
 	if (!tx_begin(&tx, s, false, e))
 		return false;
 	q = query_start(s->db, Q_KEPT_OUTPUTS, e);
+	query_int(&q, uid);
 	query_int(&q, (int64_t)n);
 	while (*ret_n < n && query_row(&q)) {
 		struct kept_output *o = &ret[(*ret_n)++];
@@ -345,6 +348,7 @@ bool store_outputs_oldest(struct store *s, size_t n, struct kept_output *ret, si
 		o->fence = query_get_int(&q);
 		o->attempt = query_get_int(&q);
 		o->bytes = query_get_int(&q);
+		o->uid = uid;
 	}
 	query_done(&q);
 	return !q.failed && tx_commit(&tx, e);
@@ -364,11 +368,20 @@ bool store_sizes(struct store *s, struct store_sizes *ret, struct err *e)
 		z.bytes = query_get_int(&bytes);
 	if (bytes.failed)
 		return false;
-	outputs = query_start(s->db, Q_COUNTER_GET, e);
+	outputs = query_start(s->db, Q_COUNTERS_SUM, e);
 	query_int(&outputs, COUNT_OUTPUT);
-	query_int(&outputs, 0);
-	if (query_row(&outputs))
-		z.outputs = query_get_int(&outputs);
+	while (query_row(&outputs)) {
+		int64_t uid = query_get_int(&outputs), n = query_get_int(&outputs);
+
+		z.outputs += n;
+		if (n > z.most) {
+			z.second = z.most;
+			z.most = n;
+			z.most_uid = uid;
+		} else if (n > z.second) {
+			z.second = n;
+		}
+	}
 	if (outputs.failed)
 		return false;
 	query_done(&bytes);

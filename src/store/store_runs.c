@@ -292,10 +292,10 @@ static bool told_before(struct store *s, const struct attempt *a, bool *ret, str
 	return !q.failed;
 }
 
-static void count_output(struct store *s, const struct attempt *a)
+static void count_output(struct store *s, int64_t uid, const struct attempt *a)
 {
 	if (a->output_bytes > a->output_dropped)
-		count_change(s, COUNT_OUTPUT, 0, "", a->output_bytes - a->output_dropped);
+		count_change(s, COUNT_OUTPUT, uid, "", a->output_bytes - a->output_dropped);
 }
 
 static bool end_stale(struct store *s, struct op_ended *o, const struct held *h, struct ending *n, struct err *e)
@@ -309,7 +309,7 @@ static bool end_stale(struct store *s, struct op_ended *o, const struct held *h,
 	o->stale = !told;
 	if (told)
 		return true;
-	count_output(s, &o->attempt);
+	count_output(s, h->uid, &o->attempt);
 	describe_attempt(&n->stale, &o->attempt, ATTEMPT_STALE, o->node);
 	return true;
 }
@@ -328,7 +328,7 @@ static bool end_one(struct store *s, struct op *op, struct ending *n, struct err
 	assert(run_move_allowed(h->state, o->became));
 	count_run(s, h->state, o->became, h->uid, h->queue);
 	describe_end(&n->moves, o, h);
-	count_output(s, &o->attempt);
+	count_output(s, h->uid, &o->attempt);
 	describe_attempt(&n->attempts, &o->attempt, o->attempt.outcome, o->node);
 	if (o->became != RUN_QUEUED) {
 		set_id(&n->jobs, h->job);

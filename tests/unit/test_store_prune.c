@@ -227,12 +227,12 @@ static void output_can_go_before_its_run(void **state)
 	(void)id;
 	end->ended.attempt.output_bytes = 5000;
 	assert_true(apply_one(s, end));
-	assert_true(store_outputs_oldest(s, 4, kept, &n, NULL));
+	assert_true(store_outputs_oldest(s, 1000, 4, kept, &n, NULL));
 	assert_int_equal(n, 1);
 	assert_int_equal(kept[0].bytes, 5000);
 	forget->forget = (struct op_forget){kept, n};
 	assert_true(apply_one(s, forget));
-	assert_true(store_outputs_oldest(s, 4, kept, &n, NULL));
+	assert_true(store_outputs_oldest(s, 1000, 4, kept, &n, NULL));
 	assert_int_equal(n, 0);
 	assert_true(store_sizes(s, &sizes, NULL));
 	assert_int_equal(sizes.outputs, 0);
@@ -242,6 +242,46 @@ static void output_can_go_before_its_run(void **state)
 	attempt_list_done(&attempts);
 }
 
+/* A run of somebody, with so much output. */
+static void write_as(struct store *s, int64_t uid, int64_t bytes, usec_t at)
+{
+	AUTO(op) *add = op_add(NULL, NULL, NULL), *end = NULL;
+	AUTO(run) *r = NULL;
+
+	add->add.uid = uid;
+	add->add.owner = "somebody";
+	add->add.run_at = at;
+	assert_true(apply_one(s, add));
+	r = claim_one(s, at);
+	assert_non_null(r);
+	end = op_ended(r, ATTEMPT_SUCCEEDED, at + 2);
+	end->ended.attempt.output_bytes = bytes;
+	assert_true(apply_one(s, end));
+}
+
+static void output_is_counted_by_owner_and_who_has_most_is_known(void **state)
+{
+	struct store *s = store_of(state);
+	struct kept_output kept[4];
+	struct store_sizes sizes;
+	size_t n;
+
+	write_as(s, 2001, 100, T0);
+	write_as(s, 2002, 5000, T0 + 10);
+	write_as(s, 2001, 200, T0 + 20);
+	write_as(s, 2002, 6000, T0 + 30);
+	assert_true(store_sizes(s, &sizes, NULL));
+	assert_int_equal(sizes.outputs, 11300);
+	assert_int_equal(sizes.most_uid, 2002);
+	assert_int_equal(sizes.most, 11000);
+	assert_int_equal(sizes.second, 300);
+	assert_true(store_outputs_oldest(s, 2002, 4, kept, &n, NULL));
+	assert_int_equal(n, 2);
+	assert_int_equal(kept[0].bytes, 5000);
+	assert_int_equal(kept[0].uid, 2002);
+	assert_counts_true(s);
+}
+
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_live_job_keeps_thirty_days_or_so_many_whichever_is_more),
 	STORE_TEST(small_steps_come_to_the_end),
@@ -249,6 +289,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(an_ended_job_goes_with_all_that_belongs_to_it),
 	STORE_TEST(an_open_run_and_a_dead_letter_keep_their_job),
 	STORE_TEST(over_the_budget_the_oldest_go_but_each_job_keeps_its_last),
+	STORE_TEST(output_is_counted_by_owner_and_who_has_most_is_known),
 	STORE_TEST(output_can_go_before_its_run),
 };
 const struct suite_part store_prune_part = {tests, ELEMENTS(tests)};

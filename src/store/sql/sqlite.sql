@@ -431,6 +431,12 @@ SELECT uid, uid, min(owner), min(created_at) FROM jobs GROUP BY uid;
 ALTER TABLE attempts ADD COLUMN io_read INT NOT NULL DEFAULT -1;
 ALTER TABLE attempts ADD COLUMN io_written INT NOT NULL DEFAULT -1;
 
+-- Kept output is counted per owner (COUNT_OUTPUT).
+DELETE FROM counters WHERE what = 4;
+INSERT INTO counters (node, what, state, queue, n)
+SELECT '', 4, runs.uid, '', sum(attempts.output_bytes - attempts.output_dropped)
+FROM attempts JOIN runs ON runs.id = attempts.run WHERE attempts.output_bytes > attempts.output_dropped GROUP BY runs.uid;
+
 -- migration 4
 UPDATE meta SET value = '4' WHERE key = 'schema';
 
@@ -1364,9 +1370,10 @@ ORDER BY slot, kind LIMIT :n
 DELETE FROM runs WHERE id IN (SELECT value FROM json_each(:set)) AND ended_at <> 0
 RETURNING id, state, queue
 
--- query attempts_prune(set json) -> run int, number int, kept int
+-- query attempts_prune(set json) -> run int, number int, kept int, uid int
 DELETE FROM attempts WHERE run IN (SELECT value FROM json_each(:set))
-RETURNING run, number, output_bytes - output_dropped AS kept
+RETURNING run, number, output_bytes - output_dropped AS kept,
+	coalesce((SELECT runs.uid FROM runs WHERE runs.id = attempts.run), -1) AS uid
 
 -- query outputs_prune(set json)
 DELETE FROM outputs WHERE run IN (SELECT value FROM json_each(:set))
@@ -1400,9 +1407,10 @@ DELETE FROM events WHERE id IN (SELECT oldest.id FROM (SELECT id, at FROM events
 	WHERE oldest.at < :before)
 RETURNING id
 
--- query kept_outputs(n int) -> run int, fence int, number int, kept int
-SELECT run, fence, number, output_bytes - output_dropped AS kept FROM attempts
-WHERE output_bytes > output_dropped ORDER BY run, fence LIMIT :n
+-- query kept_outputs(uid int, n int) -> run int, fence int, number int, kept int
+SELECT attempts.run, attempts.fence, attempts.number, attempts.output_bytes - attempts.output_dropped AS kept
+FROM attempts CROSS JOIN runs
+WHERE runs.id = attempts.run AND attempts.output_bytes > attempts.output_dropped AND runs.uid = :uid ORDER BY attempts.run, attempts.fence LIMIT :n
 
 -- query outputs_forget(set json)
 UPDATE attempts SET output_dropped = attempts.output_bytes
@@ -1465,8 +1473,8 @@ SELECT uid AS state, '' AS queue, count(*) AS n FROM jobs WHERE state < JOB_FINI
 SELECT uid AS state, queue, count(*) AS n FROM runs WHERE state IN (RUN_CLAIMED, RUN_RUNNING) GROUP BY uid, queue
 
 -- query check_outputs() -> state int, queue text, n int
-SELECT 0 AS state, '' AS queue, coalesce(sum(output_bytes - output_dropped), 0) AS n FROM attempts
-WHERE output_bytes > output_dropped
+SELECT runs.uid AS state, '' AS queue, sum(attempts.output_bytes - attempts.output_dropped) AS n
+FROM attempts JOIN runs ON runs.id = attempts.run WHERE attempts.output_bytes > attempts.output_dropped GROUP BY runs.uid
 
 -- query counters_clear()
 DELETE FROM counters
