@@ -23,6 +23,7 @@
 
 #define STACK_SIZE (128 << 10)
 #define GUARD_SIZE (64 << 10) /* of these, below: a multiple of any page size */
+#define HOST_PATIENCE 40 /* times that of its guests: while one of them is in our memory the host must not go */
 #define STALL_LOOK_MS 20 /* from the kill to where it can be seen */
 #define LIKE_VFORK (CLONE_VM | CLONE_VFORK)
 
@@ -36,7 +37,7 @@ struct launcher {
 /* An owner can hold his program or directory back for as long as he likes. Exec takes the timer away. */
 IN_CHILD static int set_patience(const struct launch *o)
 {
-	const usec_t patience = o->role == LAUNCH_HOST ? 2 * o->plan->patience : o->plan->patience; /* its guest goes first */
+	const usec_t patience = o->role == LAUNCH_HOST ? HOST_PATIENCE * o->plan->patience : o->plan->patience;
 	struct sigevent end = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
 	struct itimerspec at = {.it_value = {.tv_sec = patience / USEC_SEC, .tv_nsec = patience % USEC_SEC * 1000}};
 	int timer;
