@@ -14,6 +14,7 @@
 #include "daemon/bell.h"
 #include "daemon/cluster.h"
 #include "daemon/dispatcher.h"
+#include "daemon/engine_parts.h"
 #include "daemon/governor.h"
 #include "daemon/hub.h"
 #include "daemon/listener.h"
@@ -37,44 +38,8 @@
 #include <systemd/sd-event.h>
 #include <unistd.h>
 
-#define ALONE_LEASES 8   /* the lease of a node that is alone on its file is so much longer */
 #define OWNER_PERCENT 75 /* of the node, for one owner, where several are served */
 #define STOP_LIMIT (10 * USEC_SEC) /* for what is on its way to the store when we are asked to end */
-
-struct engine {
-	struct engine_options o;
-	char node_id[RANDOM_ID_LEN + 1];
-	struct clock clock; /* the store's time of day */
-	char *labels;       /* see op_claim; NULL: none */
-	char *boot_id;      /* NULL: unknown */
-	char *term_file;
-	struct store_thread *leases; /* renewals do not wait behind a batch; of a file, which has one writer, the same as 'store' */
-	struct cluster *cluster;
-	bool taken_over, looked; /* what earlier lives left is ours; we have a lease, and our part of the schedule */
-	struct bell *bell;       /* NULL: many hosts, where it cannot be heard */
-	struct watcher *watcher; /* NULL: this node has been alone so far */
-	char *machine; /* NULL: unknown */
-	char *store_where, *store_shown, *spawner_program;
-	sd_event *ev;
-	int output_dir;
-	struct listener *listener;
-	struct planner *planner;
-	struct timekeeper *timekeeper;
-	struct audit *audit;
-	struct pauses *pauses;
-	struct store_thread *store;
-	struct zones *zones;
-	struct alarm *alarm;
-	struct hub *hub;
-	struct artifacts *artifacts;
-	struct dispatcher *dispatcher;
-	struct retention *retention;
-	struct notifier *notifier;
-	struct governor *governor;
-	struct allow *allow; /* NULL: one user alone */
-	struct server *server;
-	bool stopping;
-};
 
 static void leave(struct engine *g, int status)
 {
@@ -141,7 +106,7 @@ static void on_op(const struct op *op, void *arg)
 	audit_op(((struct engine *)arg)->audit, op);
 }
 
-static void on_change(void *arg)
+void engine_on_change(void *arg)
 {
 	pump(arg);
 }
@@ -153,129 +118,15 @@ static void on_alarm(bool clock_set, void *arg)
 	pump(arg);
 }
 
-static void on_fatal(const struct err *e, void *arg)
+void engine_on_fatal(const struct err *e, void *arg)
 {
 	log_error("the store must not be written any more, leaving: %s", e->msg);
 	leave(arg, EXIT_TRY_AGAIN);
 }
 
-static void on_exit_wanted(int status, void *arg)
+void engine_on_exit(int status, void *arg)
 {
 	leave(arg, status);
-}
-
-/* ---- among other nodes ---- */
-
-static void serve(struct engine *g);
-
-static usec_t store_realtime(void *arg)
-{
-	const struct engine *g = arg;
-
-	return clock_now(&clock_system) + (g->cluster ? cluster_offset(g->cluster) : 0);
-}
-
-static usec_t own_boottime(void *arg)
-{
-	(void)arg;
-	return clock_boot(&clock_system);
-}
-
-static bool is_trusted(void *arg)
-{
-	return cluster_trusted(((struct engine *)arg)->cluster);
-}
-
-static bool others_were_there(void *arg)
-{
-	return cluster_others(((struct engine *)arg)->cluster) > 0;
-}
-
-static bool leads(void *arg)
-{
-	return cluster_leads(((struct engine *)arg)->cluster);
-}
-
-static void on_opened(int64_t others, void *arg)
-{
-	struct engine *g = arg;
-
-	cluster_opened(g->cluster, others);
-	if (g->bell)
-		bell_ring(g->bell);
-}
-
-static void on_ring(void *arg)
-{
-	cluster_doubt(((struct engine *)arg)->cluster);
-}
-
-static void on_fenced(void *arg)
-{
-	cluster_doubt(((struct engine *)arg)->cluster);
-}
-
-static void on_news(void *arg)
-{
-	cluster_look(((struct engine *)arg)->cluster);
-}
-
-static void on_looked(void *arg)
-{
-	struct engine *g = arg;
-
-	hub_stir(g->hub);
-	audit_stir(g->audit);
-	g->looked = true;
-	if (g->taken_over && !g->server && !g->stopping)
-		serve(g);
-}
-
-static void on_lost(struct claimed *c, void *arg)
-{
-	dispatcher_give_up(((struct engine *)arg)->dispatcher, c);
-}
-
-static void on_to_end(const struct run_change *r, void *arg)
-{
-	dispatcher_cancel(((struct engine *)arg)->dispatcher, r->run, r->fence);
-}
-
-static void on_given_up(void *arg)
-{
-	dispatcher_rejoin(((struct engine *)arg)->dispatcher);
-}
-
-/* Alone, nobody changes the store but us: it needs no watching. */
-static void on_company(void *arg)
-{
-	struct engine *g = arg;
-	struct err e = {};
-
-	if (!g->watcher && !watcher_new(g->ev, g->store_where, on_news, g, &g->watcher, &e))
-		log_warning("what other nodes do is seen late: %s", e.msg);
-}
-
-static void on_deadline(usec_t end_at, usec_t kill_at, void *arg)
-{
-	dispatcher_deadline(((struct engine *)arg)->dispatcher, end_at, kill_at);
-}
-
-static bool start_cluster(struct engine *g, struct err *e)
-{
-	bool server = text_starts(g->store_where, "postgres");
-
-	if (server && !store_thread_start(g->ev, &(struct store_thread_options){.where = g->store_where, .clock = &g->clock,
-			.writer_only = true, .on_fatal = on_fatal, .arg = g}, &g->leases, e))
-		return false;
-	g->term_file = server ? xprintf("%s/term", g->o.places->state_dir) : NULL;
-	if (!server && !bell_new(g->ev, g->store_where, on_ring, g, &g->bell, e))
-		return false;
-	return cluster_new(g->ev, &(struct cluster_options){.store = g->store, .leases = server ? g->leases : g->store,
-		.alone_ttl = server ? 0 : ALONE_LEASES * g->o.config->lease * USEC_SEC,
-		.node_id = g->node_id, .node_name = g->o.node_name, .ttl = g->o.config->lease * USEC_SEC,
-		.term_file = g->term_file, .on_change = on_change, .on_lost = on_lost, .on_to_end = on_to_end, .on_looked = on_looked,
-		.on_given_up = on_given_up, .on_company = on_company, .on_deadline = on_deadline, .on_exit = on_exit_wanted, .arg = g}, &g->cluster, e);
 }
 
 /* ---- signals ---- */
@@ -431,7 +282,7 @@ static bool watch_signals(struct engine *g, struct err *e)
 
 /* ---- starting ---- */
 
-static void serve(struct engine *g)
+void engine_serve(struct engine *g)
 {
 	struct server_limits limits = limits_of(g->o.config);
 	struct server_context context = {
@@ -477,7 +328,7 @@ static void on_ready(void *arg)
 
 	g->taken_over = true;
 	if (g->looked && !g->server)
-		serve(g);
+		engine_serve(g);
 }
 
 /* Descriptors for the clients; the spawner has its own for the workers. */
@@ -560,7 +411,7 @@ static bool start_retention(struct engine *g, struct err *e)
 		.store = g->store,
 		.limits = retention_of(g->o.config),
 		.archive = g->o.config->archive,
-		.may = leads,
+		.may = engine_leads,
 		.output_dir = g->output_dir,
 		.forget = forget_output,
 		.arg = g,
@@ -611,7 +462,7 @@ static bool start_parts(struct engine *g, struct err *e)
 {
 	const struct places *p = g->o.places;
 	struct store_thread_options store = {.where = g->store_where, .clock = &g->clock,
-		.machine = g->machine, .takeover = g->o.takeover, .no_checkpoint = true, .on_wake = on_wake, .on_fatal = on_fatal, .on_events = on_events, .on_op = on_op, .arg = g};
+		.machine = g->machine, .takeover = g->o.takeover, .no_checkpoint = true, .on_wake = on_wake, .on_fatal = engine_on_fatal, .on_events = on_events, .on_op = on_op, .arg = g};
 	struct governor_rules rules;
 	struct dispatcher_options dispatcher = {
 		.clock = &g->clock,
@@ -624,14 +475,14 @@ static bool start_parts(struct engine *g, struct err *e)
 		.lease = g->o.config->lease * USEC_SEC,
 		.labels = g->labels,
 		.boot_id = g->boot_id,
-		.others = others_were_there,
-		.trusted = is_trusted,
-		.on_opened = on_opened,
-		.on_fenced = on_fenced,
+		.others = engine_in_company,
+		.trusted = engine_trusted,
+		.on_opened = engine_on_opened,
+		.on_fenced = engine_on_fenced,
 		.on_notice = on_notice,
 		.on_ready = on_ready,
-		.on_change = on_change,
-		.on_exit = on_exit_wanted,
+		.on_change = engine_on_change,
+		.on_exit = engine_on_exit,
 		.arg = g,
 	};
 
@@ -646,12 +497,12 @@ static bool start_parts(struct engine *g, struct err *e)
 		!store_thread_start(g->ev, &store, &g->store, e))
 		return false;
 	audit_set_store(g->audit, g->store);
-	if (!start_cluster(g, e))
+	if (!engine_join(g, e))
 		return false;
 	g->planner = planner_new(&g->clock, g->store, g->node_id);
 	g->timekeeper = timekeeper_new(&(struct timekeeper_options){.clock = &g->clock, .store = g->store,
 		.timetable = planner_timetable(g->planner),
-		.wait = g->o.config->time_sync_wait * USEC_SEC, .others = others_were_there, .on_change = on_change, .arg = g});
+		.wait = g->o.config->time_sync_wait * USEC_SEC, .others = engine_in_company, .on_change = engine_on_change, .arg = g});
 	g->pauses = pauses_new(&g->clock, g->store);
 	g->zones = zones_new();
 	g->hub = hub_new();
@@ -747,7 +598,7 @@ int engine_run(const struct engine_options *o)
 	g.store_shown = config_store_shown(g.store_where);
 	g.machine = read_machine(o->config);
 	g.boot_id = read_boot();
-	g.clock = (struct clock){store_realtime, own_boottime, &g};
+	g.clock = (struct clock){engine_realtime, engine_boottime, &g};
 	g.spawner_program = o->user_mode ? places_spawner_program() : NULL;
 	raise_descriptor_limit(o->config);
 	status = sd_event_default(&g.ev);

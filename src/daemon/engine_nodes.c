@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine among other nodes: what its cluster tells it, and what its parts ask. */
+#include "base/err.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/audit.h"
+#include "daemon/bell.h"
+#include "daemon/cluster.h"
+#include "daemon/config.h"
+#include "daemon/dispatcher.h"
+#include "daemon/engine_parts.h"
+#include "daemon/hub.h"
+#include "daemon/places.h"
+#include "daemon/store_thread.h"
+#include "daemon/watcher.h"
+#include "store/op.h"
+
+#define ALONE_LEASES 8   /* the lease of a node that is alone on its file is so much longer */
+
+usec_t engine_realtime(void *arg)
+{
+	const struct engine *g = arg;
+
+	return clock_now(&clock_system) + (g->cluster ? cluster_offset(g->cluster) : 0);
+}
+
+usec_t engine_boottime(void *arg)
+{
+	(void)arg;
+	return clock_boot(&clock_system);
+}
+
+bool engine_trusted(void *arg)
+{
+	return cluster_trusted(((struct engine *)arg)->cluster);
+}
+
+bool engine_in_company(void *arg)
+{
+	return cluster_others(((struct engine *)arg)->cluster) > 0;
+}
+
+bool engine_leads(void *arg)
+{
+	return cluster_leads(((struct engine *)arg)->cluster);
+}
+
+void engine_on_opened(int64_t others, void *arg)
+{
+	struct engine *g = arg;
+
+	cluster_opened(g->cluster, others);
+	if (g->bell)
+		bell_ring(g->bell);
+}
+
+static void on_ring(void *arg)
+{
+	cluster_doubt(((struct engine *)arg)->cluster);
+}
+
+void engine_on_fenced(void *arg)
+{
+	cluster_doubt(((struct engine *)arg)->cluster);
+}
+
+static void on_news(void *arg)
+{
+	cluster_look(((struct engine *)arg)->cluster);
+}
+
+static void on_looked(void *arg)
+{
+	struct engine *g = arg;
+
+	hub_stir(g->hub);
+	audit_stir(g->audit);
+	g->looked = true;
+	if (g->taken_over && !g->server && !g->stopping)
+		engine_serve(g);
+}
+
+static void on_lost(struct claimed *c, void *arg)
+{
+	dispatcher_give_up(((struct engine *)arg)->dispatcher, c);
+}
+
+static void on_to_end(const struct run_change *r, void *arg)
+{
+	dispatcher_cancel(((struct engine *)arg)->dispatcher, r->run, r->fence);
+}
+
+static void on_given_up(void *arg)
+{
+	dispatcher_rejoin(((struct engine *)arg)->dispatcher);
+}
+
+/* Alone, nobody changes the store but us: it needs no watching. */
+static void on_company(void *arg)
+{
+	struct engine *g = arg;
+	struct err e = {};
+
+	if (!g->watcher && !watcher_new(g->ev, g->store_where, on_news, g, &g->watcher, &e))
+		log_warning("what other nodes do is seen late: %s", e.msg);
+}
+
+static void on_deadline(usec_t end_at, usec_t kill_at, void *arg)
+{
+	dispatcher_deadline(((struct engine *)arg)->dispatcher, end_at, kill_at);
+}
+
+bool engine_join(struct engine *g, struct err *e)
+{
+	bool server = text_starts(g->store_where, "postgres");
+
+	if (server && !store_thread_start(g->ev, &(struct store_thread_options){.where = g->store_where, .clock = &g->clock,
+			.writer_only = true, .on_fatal = engine_on_fatal, .arg = g}, &g->leases, e))
+		return false;
+	g->term_file = server ? xprintf("%s/term", g->o.places->state_dir) : NULL;
+	if (!server && !bell_new(g->ev, g->store_where, on_ring, g, &g->bell, e))
+		return false;
+	return cluster_new(g->ev, &(struct cluster_options){.store = g->store, .leases = server ? g->leases : g->store,
+		.alone_ttl = server ? 0 : ALONE_LEASES * g->o.config->lease * USEC_SEC,
+		.node_id = g->node_id, .node_name = g->o.node_name, .ttl = g->o.config->lease * USEC_SEC,
+		.term_file = g->term_file, .on_change = engine_on_change, .on_lost = on_lost, .on_to_end = on_to_end, .on_looked = on_looked,
+		.on_given_up = on_given_up, .on_company = on_company, .on_deadline = on_deadline, .on_exit = engine_on_exit, .arg = g}, &g->cluster, e);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the engine's files share: its parts, and what they tell it. */
+#pragma once
+#include "base/clock.h"
+#include "base/io.h"
+#include "daemon/engine.h"
+#include <stdbool.h>
+#include <systemd/sd-event.h>
+
+struct err;
+
+struct engine {
+	struct engine_options o;
+	char node_id[RANDOM_ID_LEN + 1];
+	struct clock clock; /* the store's time of day */
+	char *labels;       /* see op_claim; NULL: none */
+	char *boot_id;      /* NULL: unknown */
+	char *term_file;
+	struct store_thread *leases; /* renewals do not wait behind a batch; of a file, which has one writer, the same as 'store' */
+	struct cluster *cluster;
+	bool taken_over, looked; /* what earlier lives left is ours; we have a lease, and our part of the schedule */
+	struct bell *bell;       /* NULL: many hosts, where it cannot be heard */
+	struct watcher *watcher; /* NULL: this node has been alone so far */
+	char *machine; /* NULL: unknown */
+	char *store_where, *store_shown, *spawner_program;
+	sd_event *ev;
+	int output_dir;
+	struct listener *listener;
+	struct planner *planner;
+	struct timekeeper *timekeeper;
+	struct audit *audit;
+	struct pauses *pauses;
+	struct store_thread *store;
+	struct zones *zones;
+	struct alarm *alarm;
+	struct hub *hub;
+	struct artifacts *artifacts;
+	struct dispatcher *dispatcher;
+	struct retention *retention;
+	struct notifier *notifier;
+	struct governor *governor;
+	struct allow *allow; /* NULL: one user alone */
+	struct server *server;
+	bool stopping;
+};
+
+/* engine.c; all of these get the engine */
+void engine_serve(struct engine *g);
+void engine_on_change(void *arg);
+void engine_on_exit(int status, void *arg);
+void engine_on_fatal(const struct err *e, void *arg);
+
+/* engine_nodes.c */
+bool engine_join(struct engine *g, struct err *e);
+usec_t engine_realtime(void *arg); /* the store's time of day */
+usec_t engine_boottime(void *arg); /* our own */
+bool engine_trusted(void *arg);
+bool engine_leads(void *arg);
+bool engine_in_company(void *arg);
+void engine_on_opened(int64_t others, void *arg);
+void engine_on_fenced(void *arg);
