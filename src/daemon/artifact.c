@@ -289,7 +289,8 @@ static void keep_budget(struct artifacts *a)
 
 	for (size_t i = 0; i < n; i++)
 		sum += v[i].bytes;
-	qsort(v, n, sizeof(*v), by_use);
+	if (n > 0)
+		qsort(v, n, sizeof(*v), by_use);
 	for (size_t i = 0; i < n; i++) {
 		if (sum > a->o.budget && !a->o.in_use(v[i].name, a->o.arg)) {
 			sum -= v[i].bytes;
