@@ -160,7 +160,7 @@ IN_CHILD static int step_verify(const struct launch *o)
 /* Keys of ours are nobody's; a kernel without keyrings, or one that forbids them, has none to inherit. */
 IN_CHILD static int step_keyring(const struct launch *o)
 {
-	if (!o->plan->user || syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) >= 0)
+	if (!o->plan->user || o->plan->keyring || syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) >= 0)
 		return 0;
 	return errno == ENOSYS || errno == EPERM ? 0 : errno;
 }

@@ -20,6 +20,7 @@ struct child_limits {
 	struct {
 		int resource; /* RLIMIT_… */
 		struct rlimit limit;
+		bool ours; /* a default, which the session of a user may replace */
 	} v[CHILD_RESOURCES_MAX];
 	size_t n;
 	int nice;             /* 0: as we are */
@@ -46,6 +47,8 @@ struct child_plan {
 	const struct fences *fences; /* of its sandbox */
 	const char *home;            /* of its owner, for paths of the sandbox */
 	usec_t patience;    /* it is killed when it has not become the command by then; 0: however long it takes */
+	bool beside;        /* a child of our parent, as we are: see child_make() */
+	bool keyring;       /* we have one for it, which it keeps */
 	bool aside;         /* in memory of its own, nobody waits: what went wrong it says itself, in its output */
 };
 
@@ -68,6 +71,17 @@ struct child {
 };
 /* Returns when the command runs, or with the reason why not: 0, or -errno of the step *ret_word names. Aside: at once. */
 int child_launch(struct launcher *l, const struct child_plan *p, struct child *ret, struct child_word *ret_word);
+/*
+ * The same in two halves: the first is done by a process between us and the child, which inherits from it (plan.beside),
+ * the second by us, with what the first has returned. Whatever became of it, it is reaped or ours afterwards.
+ */
+struct child_made {
+	pid_t pid;
+	bool host;             /* it was gone again when its guests were made */
+	struct child_word word;
+};
+int child_make(struct launcher *l, const struct child_plan *p, struct child_made *ret, int *ret_pidfd);
+int child_take(struct child_made *m, struct child *ret); /* -ECHILD: it is no child of ours */
 /* Whether it was killed for want of patience, before it was the command; 'began' is when it was launched (boottime). */
 bool child_stalled(const struct child *c, const struct child_plan *p, usec_t began);
 bool child_can_aside(const struct child_plan *p); /* not with a PID namespace: we would not learn who it is */

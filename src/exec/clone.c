@@ -61,7 +61,7 @@ static long clone3_call(struct clone_args *args, int (*fn)(void *), void *arg)
 
 pid_t clone_into_cgroup(int (*fn)(void *), void *stack, size_t stack_size, uint64_t flags, void *arg, int *pidfd, int cgroup)
 {
-	struct clone_args args = {.flags = flags | CLONE_INTO_CGROUP, .exit_signal = SIGCHLD,
+	struct clone_args args = {.flags = flags | CLONE_INTO_CGROUP, .exit_signal = flags & CLONE_PARENT ? 0 : SIGCHLD, /* else ours */
 		.pidfd = (uint64_t)(uintptr_t)pidfd, .stack = (uint64_t)(uintptr_t)stack, .stack_size = stack_size,
 		.cgroup = (uint64_t)cgroup};
 

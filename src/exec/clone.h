@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 /*
- * Like clone(2) with these flags (CLONE_VM, CLONE_VFORK, CLONE_PIDFD and namespaces), SIGCHLD at its end, and the group of
+ * Like clone(2) with these flags (CLONE_VM, CLONE_VFORK, CLONE_PARENT, CLONE_PIDFD and namespaces), SIGCHLD at its end, and the group of
  * which 'cgroup' is the directory. -ENOSYS: not on this machine; the child has to move there itself.
  */
 pid_t clone_into_cgroup(int (*fn)(void *), void *stack, size_t stack_size, uint64_t flags, void *arg, int *pidfd,

@@ -36,6 +36,7 @@ static void forget_engine(struct conns *cs)
 	struct worker *w;
 
 	starts_drop(cs->starts);
+	workers_give_up(cs->workers, "nobody is left who wanted it");
 	while ((w = workers_unpost(cs->workers)))
 		if (w->phase == WORKER_NOT_STARTED)
 			worker_forget(w);
@@ -272,6 +273,7 @@ static bool start(struct conn *c, const struct frame *f, const int *fds, struct 
 		w->asked = true;
 		worker_post(w, w->phase == WORKER_ENDED		? NEWS_ENDED
 			       : w->phase == WORKER_NOT_STARTED ? NEWS_NOT_STARTED
+			       : w->phase == WORKER_OPENING	? 0
 								: NEWS_STARTED);
 		return true;
 	}
@@ -313,7 +315,7 @@ static void list_one(struct worker *w, void *arg)
 {
 	(void)arg;
 	w->asked = true;
-	worker_post(w, w->phase == WORKER_NOT_STARTED || w->phase == WORKER_ENDED ? 0 : NEWS_HAS);
+	worker_post(w, w->phase <= WORKER_OPENING || w->phase == WORKER_ENDED ? 0 : NEWS_HAS);
 }
 
 static bool list(struct conn *c, const struct frame *f, const int *fds, struct err *e)

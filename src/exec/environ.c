@@ -46,8 +46,10 @@ void environ_build(struct environ_vars *v, const struct environ_source *from)
 	const struct frame_start *s = from->start;
 
 	*v = (struct environ_vars){
-		.envp = xcalloc(OWN_MAX + p->vars_n + o->secrets.n + o->params.n + o->env.n + 1, sizeof(*v->envp))};
+		.envp = xcalloc(OWN_MAX + (from->session ? from->session->n : 0) + p->vars_n + o->secrets.n + o->params.n + o->env.n + 1, sizeof(*v->envp))};
 	set_user(v, from);
+	for (size_t i = 0; from->session && i < from->session->n; i++)
+		set(v, from->session->v[i]);
 	if (o->tz && s->part == 0)
 		make(v, xprintf("TZ=%s", o->tz));
 	for (size_t i = 0; i < p->vars_n; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The environment of a worker: from nothing, the user's, the run's, then the job's own, then who started it. */
+/* The environment of a worker: from nothing, the user's, his session's, the run's, then the job's own, then who started it. */
 #pragma once
 #include "base/text.h"
 #include "exec/payload.h"
@@ -21,6 +21,7 @@ struct environ_source {
 	const char *lang;    /* NULL: C.UTF-8 */
 	const char *artifact; /* the directory of it; NULL: none */
 	const char *spawner; /* its id */
+	const struct strv *session; /* NAME=value of the user's session; NULL: none */
 };
 void environ_build(struct environ_vars *v, const struct environ_source *from);
 void environ_vars_done(struct environ_vars *v);

@@ -209,7 +209,8 @@ static int take_guests(struct child_word *word, pid_t host, struct child *ret)
 /* The child's number, or -errno. What it makes is born where it is. */
 static pid_t give_birth(struct launcher *l, struct launch *o, int *pidfd)
 {
-	const int flags = (o->plan->aside ? 0 : LIKE_VFORK) | CLONE_PIDFD | (o->plan->fences->namespaces & ~CLONE_NEWPID);
+	const int flags = (o->plan->aside ? 0 : LIKE_VFORK) | CLONE_PIDFD | (o->plan->beside ? CLONE_PARENT : 0) |
+			  (o->plan->fences->namespaces & ~CLONE_NEWPID);
 	pid_t pid = -ENOSYS;
 
 	if (o->plan->cgroup && o->plan->born)
@@ -238,33 +239,68 @@ bool child_stalled(const struct child *c, const struct child_plan *p, usec_t beg
 	return si.si_code == CLD_KILLED && si.si_status == SIGKILL;
 }
 
-int child_launch(struct launcher *l, const struct child_plan *p, struct child *ret, struct child_word *ret_word)
+int child_make(struct launcher *l, const struct child_plan *p, struct child_made *ret, int *ret_pidfd)
 {
 	struct launch o = {.plan = p, .word = l->word, .stack = l->stack[1] + STACK_SIZE,
 		.role = p->fences->namespaces & CLONE_NEWPID ? LAUNCH_HOST : LAUNCH_ALONE};
 	struct child_word apart = {.stage = STAGE_CLONE}; /* ours stays as it is */
-	int pidfd = -1;
-	pid_t pid;
 
+	*ret = (struct child_made){.host = o.role == LAUNCH_HOST};
 	if (p->aside)
 		o.word = &apart;
-	find_marks(o.role == LAUNCH_HOST ? p->envp : NULL, o.marks);
+	find_marks(ret->host ? p->envp : NULL, o.marks);
 	*l->word = (struct child_word){.stage = STAGE_CLONE};
-	pid = give_birth(l, &o, &pidfd);
-	if (pid < 0) {
-		*ret_word = (struct child_word){.stage = STAGE_CLONE, .error = -pid};
-		return pid;
-	}
-	*ret_word = *l->word;
-	if (o.role == LAUNCH_HOST) {
+	ret->pid = give_birth(l, &o, ret_pidfd);
+	ret->word = ret->pid < 0 ? (struct child_word){.stage = STAGE_CLONE, .error = -ret->pid} : *l->word;
+	return ret->pid < 0 ? ret->pid : 0;
+}
+
+static int take(struct child_made *m, int pidfd, struct child *ret)
+{
+	if (m->host) {
 		close(pidfd);
-		return take_guests(ret_word, pid, ret);
+		return take_guests(&m->word, m->pid, ret);
 	}
-	if (ret_word->error) {
-		reap(pid);
+	if (m->word.error) {
+		reap(m->pid);
 		close(pidfd);
-		return -ret_word->error;
+		return -m->word.error;
 	}
-	*ret = (struct child){.pid = pid, .pidfd = pidfd};
+	*ret = (struct child){.pid = m->pid, .pidfd = pidfd};
 	return 0;
+}
+
+static bool our_child(pid_t pid)
+{
+	siginfo_t si;
+
+	return pid == 0 || (pid > 0 && waitid(P_PID, (id_t)pid, &si, WEXITED | WNOHANG | WNOWAIT) == 0);
+}
+
+int child_take(struct child_made *m, struct child *ret)
+{
+	int pidfd;
+
+	if (m->pid <= 0 || !our_child(m->pid) || !our_child(m->word.worker) || !our_child(m->word.keeper))
+		return -ECHILD;
+	pidfd = (int)syscall(SYS_pidfd_open, m->pid, 0);
+	if (pidfd < 0) {
+		int error = errno;
+
+		kill(m->pid, SIGKILL);
+		reap(m->pid);
+		return -error;
+	}
+	return take(m, pidfd, ret);
+}
+
+int child_launch(struct launcher *l, const struct child_plan *p, struct child *ret, struct child_word *ret_word)
+{
+	struct child_made m;
+	int pidfd = -1, r = child_make(l, p, &m, &pidfd);
+
+	if (r == 0)
+		r = take(&m, pidfd, ret);
+	*ret_word = m.word;
+	return r;
 }

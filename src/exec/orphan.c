@@ -15,6 +15,7 @@
 #define LOOK_FREELY 64
 #define LOOKS_MAX 8                   /* at a time, while there is more to reap */
 #define STRANGER_LOOKS 3              /* a process in the middle of exec shows no environment */
+#define HELPER_LOOKS (STRANGER_LOOKS + 1)
 #define STRANGER_WAIT (20 * USEC_MSEC)
 
 static struct worker *owner_by_session(const struct workers *ws, pid_t pid)
@@ -32,13 +33,14 @@ static void identify(struct workers *ws, pid_t pid, struct adopted *a)
 {
 	struct worker *w = owner_by_session(ws, pid);
 
-	a->looks++;
+	if (!ws->opening) /* else it may be on its way to be a worker */
+		a->looks++;
 	if (w) {
 		a->run = w->run;
 		a->fence = w->fence;
 	} else if (!procfs_owner(pid, ws->spawner, &a->run, &a->fence)) {
 		a->run = 0;
-		if (a->looks == STRANGER_LOOKS && !cgroups_on(ws->groups)) /* else its group knows */
+		if (!ws->opening && a->looks == STRANGER_LOOKS && !cgroups_on(ws->groups)) /* else its group knows */
 			log_warning("process %d came to us and does not say whose it is: it is left alone",
 				(int)pid);
 	}
@@ -55,7 +57,7 @@ void workers_know(struct workers *ws, const struct state_adopted *from)
 
 void workers_know_helper(struct workers *ws, pid_t pid)
 {
-	workers_know(ws, &(struct state_adopted){.pid = pid, .looks = STRANGER_LOOKS});
+	workers_know(ws, &(struct state_adopted){.pid = pid, .looks = HELPER_LOOKS});
 }
 
 /* It is our child and not reaped, so the number is its own. Returns whether to wait for it to say who it is. */
@@ -72,14 +74,28 @@ static bool visit(struct workers *ws, pid_t pid)
 	if (!a->run && a->looks < STRANGER_LOOKS)
 		identify(ws, pid, a);
 	if (!a->run)
-		return a->looks < STRANGER_LOOKS;
+		return !ws->opening && a->looks < STRANGER_LOOKS;
 	w = workers_find(ws, a->run, a->fence);
-	if (w && w->phase < WORKER_ENDING)
+	if (w && w->phase != WORKER_NOT_STARTED && w->phase < WORKER_ENDING)
 		return false; /* its run goes on, and so may it */
 	kill(pid, SIGKILL);
 	if (w)
 		w->left++;
 	return false;
+}
+
+/* Perhaps the worker of a session which we have not been told of yet: its end is not to be lost. */
+static bool awaited(const struct workers *ws, pid_t pid)
+{
+	const struct adopted *a = map_get(&ws->adopted, pid);
+	const struct worker *w;
+
+	if (!ws->opening || (a && a->looks >= HELPER_LOOKS))
+		return false;
+	if (!a || !a->run)
+		return true;
+	w = workers_find(ws, a->run, a->fence);
+	return w && w->phase == WORKER_OPENING;
 }
 
 /* False: something was reaped, whose children may have come to us behind what we have read. */
@@ -94,10 +110,14 @@ static bool look_once(struct workers *ws, bool *strangers)
 		return true;
 	for (size_t i = 0; i < ws->children_n; i++) {
 		siginfo_t si = {};
+		bool leave;
 
 		if (map_get(&ws->by_pid, ws->pids[i]))
 			continue;
-		if (waitid(P_PID, (id_t)ws->pids[i], &si, WEXITED | WNOHANG) == 0 && si.si_pid) {
+		leave = awaited(ws, ws->pids[i]);
+		if (waitid(P_PID, (id_t)ws->pids[i], &si, WEXITED | WNOHANG | (leave ? WNOWAIT : 0)) == 0 && si.si_pid) {
+			if (leave)
+				continue;
 			free(map_take(&ws->adopted, ws->pids[i]));
 			reaped = true;
 			continue;

@@ -125,7 +125,7 @@ static int launch(struct secrets_reading *r, const struct user *owner)
 	/* whatever profile the job has: it sees the files of its owner, and gets no more rights than these */
 	const struct fences plain = {.all = ws->sandboxes,
 		.profile = {.capabilities = SANDBOX_CAPS_ALL, .part[SANDBOX_PRIVILEGES] = 1}};
-	const struct child_limits limits = {.v = {{RLIMIT_CORE, {0, 0}}, {RLIMIT_NOFILE, ws->nofile}}, .n = 2};
+	const struct child_limits limits = {.v = {{RLIMIT_CORE, {0, 0}, true}, {RLIMIT_NOFILE, ws->nofile, true}}, .n = 2};
 	struct child_word word;
 	struct child child;
 	int pipe[2], error;

@@ -58,6 +58,7 @@ static void on_signal(struct source *s, uint32_t events)
 		} else if ((si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT) && !sp->workers.stopping) {
 			log_info("told to stop: ending %zu workers", sp->workers.running);
 			starts_refuse(&sp->starts, "the spawner is being stopped");
+			workers_give_up(&sp->workers, "the spawner is being stopped");
 			workers_stop(&sp->workers);
 		}
 	}
@@ -170,6 +171,7 @@ static bool reexec(struct spawner *sp, struct err *e)
 		head.groups_next = ws->groups->next;
 	}
 	starts_refuse(&sp->starts, "the spawner is being upgraded");
+	workers_give_up(&sp->workers, "the spawner is being upgraded");
 	frame_text(head.id, sizeof(head.id), sp->o->id);
 	state = state_save(&head, &sp->conns, &sp->workers, &fds);
 	if (state < 0)
@@ -297,6 +299,9 @@ bool spawner_run(const struct spawner_options *o, struct err *e)
 		ends_load(&sp.workers);
 	sp.workers.change_user = o->conf != NULL;
 	sp.workers.limits_report = o->conf && o->conf->limit_missing == MISSING_REPORT;
+	sp.workers.sessions = o->conf && o->conf->pam == PAM_POLICY_SESSION;
+	if (sp.workers.sessions)
+		sp.workers.running_max -= sp.workers.running_max / 6; /* each has one descriptor more */
 	sp.workers.artifact_place = o->artifact_place;
 	if (!spawner_loop(&sp, e))
 		return false;

@@ -18,7 +18,7 @@
 #define BLANK " \t"
 
 static const char *const warrant_words[WARRANT_POLICY_MAX] = {"none", "root", "all"};
-static const char *const pam_words[PAM_POLICY_MAX] = {"off", "account"};
+static const char *const pam_words[PAM_POLICY_MAX] = {"off", "account", "session"};
 static const char *const missing_words[MISSING_POLICY_MAX] = {"refuse", "report"};
 
 void spawner_conf_init(struct spawner_conf *c)
@@ -117,7 +117,7 @@ static const struct {
 	{"engine-user", set_engine_user, "a user's name"},
 	{"allow-uids", set_allow_uids, "numbers and ranges, as 0 1000-59999"},
 	{"require-warrant", set_require_warrant, "root, all or none"},
-	{"pam", set_pam, "off or account"},
+	{"pam", set_pam, "off, account or session"},
 	{"sandbox-missing", set_sandbox_missing, "refuse or report"},
 	{"limit-missing", set_limit_missing, "refuse or report"},
 	{"owner-memory", set_owner_memory, "a size of 1M or more"},

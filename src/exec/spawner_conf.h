@@ -10,7 +10,7 @@
 
 struct err;
 
-enum pam_policy { PAM_POLICY_OFF, PAM_POLICY_ACCOUNT, PAM_POLICY_MAX };
+enum pam_policy { PAM_POLICY_OFF, PAM_POLICY_ACCOUNT, PAM_POLICY_SESSION, PAM_POLICY_MAX };
 enum missing_policy { MISSING_REFUSE, MISSING_REPORT, MISSING_POLICY_MAX }; /* when something cannot be had here */
 
 struct uid_range {

@@ -55,6 +55,7 @@ static const struct state_field worker_fields[] = {
 	NUMBER(worker, pid, 0, INT32_MAX),
 	FD_OR_NONE(worker, exit.fd),
 	FD_OR_NONE(worker, out.fd),
+	FD_OR_NONE(worker, session.fd),
 	NUMBER(worker, deadline.at, COUNT),
 	FD_OR_NONE(worker, output.fd),
 	NUMBER(worker, output.h.head, COUNT),
@@ -89,7 +90,7 @@ static const struct state_field worker_fields[] = {
 
 /* What a new program has to know is in the table, or it loses it; the rest is made anew. */
 #if defined(__x86_64__)
-_Static_assert(sizeof(struct worker) == 736, "a new member of struct worker? look whether it belongs above");
+_Static_assert(sizeof(struct worker) == 776, "a new member of struct worker? look whether it belongs above");
 #endif
 
 static const struct state_field told_fields[] = {

@@ -166,7 +166,7 @@ static bool worker_check(const struct worker *w, struct err *e)
 {
 	bool main = w->phase >= WORKER_RUNNING && w->phase <= WORKER_KILLED;
 
-	if (w->run == 0 || main != (w->exit.fd >= 0) || (main && w->pid <= 0))
+	if (w->run == 0 || w->phase == WORKER_OPENING || main != (w->exit.fd >= 0) || (main && w->pid <= 0))
 		return err_set(e, ERR_INVALID, "state 'worker': run %" PRId64 " does not fit its phase", w->run);
 	return true;
 }

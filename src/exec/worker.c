@@ -68,6 +68,7 @@ static void worker_free(struct worker *w)
 	veil_done(&w->veil);
 	source_close(&w->exit);
 	source_close(&w->out);
+	source_close(&w->session);
 	output_writer_done(&w->output);
 	cgroup_release(w->all->groups, &w->group);
 	free(w->error);
@@ -318,6 +319,8 @@ static bool worker_try_end(struct worker *w, usec_t now)
 	}
 	if (worker_drain(w) == DRAINED_MORE && now < w->died + DRAIN_PATIENCE)
 		return false;
+	if (!worker_session_closed(w, now))
+		return false;
 	worker_ended(w);
 	return true;
 }
@@ -333,6 +336,8 @@ void worker_end(struct worker *w, enum attempt_outcome why)
 {
 	usec_t grace = w->grace;
 
+	if (w->phase == WORKER_OPENING)
+		worker_session_give_up(w, why == ATTEMPT_CANCELLED ? START_ERROR : START_TRANSIENT, "ended before it was started");
 	if (w->phase != WORKER_RUNNING)
 		return;
 	if (w->all->stopping && grace > STOP_GRACE_MAX)
@@ -390,7 +395,9 @@ static void end_with_lease(struct worker *w, void *arg)
 	(void)arg;
 	if (!w->ends_with_lease)
 		return;
-	if (w->phase == WORKER_RUNNING) {
+	if (w->phase == WORKER_OPENING) {
+		worker_session_give_up(w, START_TRANSIENT, "the lease of its node is over");
+	} else if (w->phase == WORKER_RUNNING) {
 		worker_end(w, ATTEMPT_LOST);
 		if (!w->error)
 			w->error = xstrdup("ended because the lease of its node was over");
@@ -458,7 +465,7 @@ struct worker *worker_new(struct workers *ws, const struct frame_start *s)
 	struct worker *w = xcalloc(1, sizeof(*w));
 
 	*w = (struct worker){.all = ws, .run = s->run, .fence = s->fence, .attempt = s->attempt,
-		.grace = s->grace, .ends_with_lease = s->ends_with_lease, .exit = {-1, on_exit_ready}, .out = {-1, on_output}, .exit_code = -1,
+		.grace = s->grace, .ends_with_lease = s->ends_with_lease, .exit = {-1, on_exit_ready}, .out = {-1, on_output}, .session.fd = -1, .exit_code = -1,
 		.group = {.dir = -1, .events.fd = -1}};
 	output_writer_init(&w->output, ws->output_dir, s->run, s->attempt, s->output_limit);
 	veil_init(&w->veil);
@@ -493,6 +500,7 @@ static bool watch_adopted(struct worker *w)
 {
 	return (w->exit.fd < 0 || source_watch(w->all->ep, &w->exit, EPOLL_CTL_ADD, EPOLLIN) == 0) &&
 	       (w->out.fd < 0 || source_watch(w->all->ep, &w->out, EPOLL_CTL_ADD, EPOLLIN) == 0) &&
+	       (w->session.fd < 0 || source_watch(w->all->ep, &w->session, EPOLL_CTL_ADD, EPOLLIN) == 0) &&
 	       (w->phase != WORKER_ENDING || w->group.dir < 0 ||
 		       source_watch(w->all->ep, &w->group.events, EPOLL_CTL_ADD, EPOLLPRI) == 0);
 }
@@ -508,6 +516,7 @@ bool workers_adopt(struct workers *ws, const struct worker *from, char *error, s
 	w->same_run = fresh.same_run;
 	w->exit.on_ready = on_exit_ready;
 	w->out.on_ready = on_output;
+	worker_session_adopt(w);
 	w->group.events.on_ready = on_group_change;
 	w->group.spent |= w->phase == WORKER_ENDING;
 	w->deadline = (struct deadline){};

@@ -32,6 +32,7 @@ struct workers;
 
 enum worker_phase {
 	WORKER_NOT_STARTED, /* until that is reported */
+	WORKER_OPENING,     /* a process opens its user's session, and makes it then */
 	WORKER_RUNNING,
 	WORKER_TERMINATING, /* SIGTERM was sent, the grace runs */
 	WORKER_KILLED,      /* SIGKILL was sent */
@@ -52,6 +53,9 @@ struct worker {
 	enum attempt_outcome forced; /* by us; ATTEMPT_RUNNING: not so far */
 	pid_t pid;                   /* its process, group and session; ours to reap until WORKER_ENDING */
 	struct source exit, out;     /* pidfd and pipe */
+	struct source session;       /* a socket to the process that keeps its PAM session open; see session.h */
+	usec_t timeout;              /* until it runs, then it is the deadline; 0: none */
+	usec_t closing;              /* boottime since when its session is being closed; 0: it is not */
 	struct deadline deadline;    /* by phase: timeout, grace, patience */
 	struct output_writer output;
 	struct veil veil;            /* over its output */
@@ -85,6 +89,7 @@ struct workers {
 	const char *lang;                   /* borrowed; NULL: none */
 	const char *artifact_place;         /* borrowed: where workers find theirs; NULL: where the engine has it */
 	bool change_user;                   /* we are root and become somebody for every worker */
+	bool sessions;                      /* each worker is in a PAM session of its user */
 	struct launcher *launcher;
 	struct cgroups *groups;             /* borrowed */
 	struct sandboxes *sandboxes;
@@ -96,6 +101,7 @@ struct workers {
 	struct deadlines deadlines;
 	struct deadlines veils;
 	struct worker *outbox, **outbox_end, *ending, *dead;
+	size_t opening;                     /* in WORKER_OPENING; they count as running */
 	size_t count, running;              /* known in all; with processes */
 	size_t running_max;                 /* as the limit of open files allows */
 	usec_t lease_end, lease_kill;       /* boottime; 0: none. See frame.h */
@@ -128,6 +134,7 @@ struct worker *workers_start(struct workers *ws, const struct worker_start *s);
 struct worker *workers_refuse(struct workers *ws, const struct frame_start *s, enum start_failure reason,
 	const char *why);
 void worker_end(struct worker *w, enum attempt_outcome why); /* SIGTERM, grace, SIGKILL */
+void workers_give_up(struct workers *ws, const char *why);    /* those that are opening: worth another try */
 void worker_forget(struct worker *w);                        /* freed at the end of the turn */
 void worker_post(struct worker *w, unsigned news);
 struct worker *workers_unpost(struct workers *ws);           /* the first of the outbox; NULL: empty */
@@ -164,4 +171,15 @@ void worker_end_frame(struct frame *f, const struct worker *w);
 void workers_add_ended(struct workers *ws, const struct frame_ended *end);
 struct worker *worker_new(struct workers *ws, const struct frame_start *s);
 void worker_ending_add(struct worker *w);
+void worker_not_started(struct worker *w, enum start_failure reason, char *why /* moved */);
+void worker_started(struct worker *w, const struct child *c);
+char *worker_launch_error(const struct child_word *word, const struct child_plan *p);
+enum start_failure worker_launch_reason(int errnum);
+
+/* worker_session.c */
+struct session_plan;
+void worker_session_open(struct worker *w, const struct session_plan *p);
+void worker_session_adopt(struct worker *w);
+void worker_session_give_up(struct worker *w, enum start_failure reason, const char *why);
+bool worker_session_closed(struct worker *w, usec_t now); /* tells it to, first; or it has taken too long */
 void workers_look(struct workers *ws, usec_t now); /* at our children: what ended workers left is killed */

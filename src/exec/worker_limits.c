@@ -33,6 +33,7 @@ static void set(struct child_limits *l, int resource, rlim_t value)
 	if (i == l->n)
 		l->v[l->n++].resource = resource;
 	l->v[i].limit = (struct rlimit){value, value};
+	l->v[i].ours = false;
 }
 
 /* We may be root, the job is not: nobody gets more than we were given ourselves. */
@@ -61,6 +62,7 @@ static bool set_resources(const struct workers *ws, const struct order *o, struc
 	set(l, RLIMIT_CORE, 0);
 	set(l, RLIMIT_NOFILE, ws->nofile.rlim_cur);
 	l->v[1].limit = ws->nofile;
+	l->v[0].ours = l->v[1].ours = true;
 	if (o->ionice)
 		l->ioprio = o->ionice == LIMIT_IONICE_IDLE ? IOPRIO(IOPRIO_IDLE, 0) : IOPRIO(IOPRIO_BEST_EFFORT, (int)o->ionice - 1);
 	if (o->mem && !(cgroups_on(ws->groups) && ws->groups->controllers & CGROUP_MEMORY))

@@ -10,6 +10,7 @@
 #include "exec/environ.h"
 #include "exec/frame.h"
 #include "exec/sandbox.h"
+#include "exec/session.h"
 #include "exec/state.h"
 #include "exec/tree.h"
 #include "exec/user.h"
@@ -25,16 +26,18 @@
 #define ASIDE_PATIENCE (60 * USEC_SEC)   /* while nobody does */
 #define SLOW_LIFE 10                   /* seconds for which a user who has used up the former gets the latter */
 
-static void not_started(struct worker *w, enum start_failure reason, char *why /* moved */)
+void worker_not_started(struct worker *w, enum start_failure reason, char *why /* moved */)
 {
 	w->phase = WORKER_NOT_STARTED;
+	source_close(&w->session);
 	cgroup_release(w->all->groups, &w->group);
 	w->reason = reason;
+	free(w->error);
 	w->error = why;
 	w->news |= NEWS_NOT_STARTED;
 }
 
-static enum start_failure reason_of(int errnum)
+enum start_failure worker_launch_reason(int errnum)
 {
 	return child_error_transient(errnum) ? START_TRANSIENT : START_ERROR;
 }
@@ -44,11 +47,11 @@ struct worker *workers_refuse(struct workers *ws, const struct frame_start *s, e
 {
 	struct worker *w = worker_new(ws, s);
 
-	not_started(w, reason, xstrdup(why));
+	worker_not_started(w, reason, xstrdup(why));
 	return w;
 }
 
-static char *launch_error(const struct child_word *word, const struct child_plan *p)
+char *worker_launch_error(const struct child_word *word, const struct child_plan *p)
 {
 	const char *stage = child_stage_name(word), *cause = strerror(word->error);
 
@@ -110,32 +113,6 @@ static void tell_start(const struct worker *w, const struct user *u)
 			w->run, u->name, (unsigned)u->uid, (int)w->pid);
 }
 
-static bool worker_launch(struct worker *w, struct child_plan *p)
-{
-	struct child_word word;
-	struct child child;
-	int r;
-
-	w->started_at = clock_now(&clock_system); /* when the launch returns, a short command may be over */
-	r = try_launch(w, p, &child, &word);
-	if (r < 0) {
-		not_started(w, reason_of(-r), launch_error(&word, p));
-		return false;
-	}
-	if (word.cwd_error)
-		w->error = xprintf("could not enter '%s', ran in '/': %s", p->cwd, strerror(word.cwd_error));
-	w->pid = child.pid;
-	w->exit.fd = child.pidfd;
-	w->phase = WORKER_RUNNING;
-	w->all->running++;
-	map_put(&w->all->by_pid, w->pid, w);
-	if (child.keeper) /* it cannot say yet whose it is: its program has not begun */
-		workers_know(w->all, &(struct state_adopted){.pid = child.keeper, .run = w->run, .fence = w->fence});
-	w->news |= NEWS_STARTED;
-	tell_start(w, p->user);
-	return true;
-}
-
 /* Without these we would not learn of its output and end: it must not run then. */
 static void worker_watch(struct worker *w)
 {
@@ -146,11 +123,47 @@ static void worker_watch(struct worker *w)
 	if (w->group.dir >= 0)
 		cgroup_kill(&w->group);
 	syscall(SYS_waitid, P_PIDFD, w->exit.fd, NULL, WEXITED, NULL);
-	not_started(w, START_TRANSIENT, xstrdup("could not watch the process: too many descriptors are watched"));
+	worker_not_started(w, START_TRANSIENT, xstrdup("could not watch the process: too many descriptors are watched"));
 	w->news = NEWS_NOT_STARTED;
 	map_take(&w->all->by_pid, w->pid);
 	w->all->running--;
 	source_close(&w->exit);
+}
+
+/* It counts as running already. */
+void worker_started(struct worker *w, const struct child *c)
+{
+	w->pid = c->pid;
+	w->exit.fd = c->pidfd;
+	w->phase = WORKER_RUNNING;
+	free(map_take(&w->all->adopted, w->pid)); /* of one that was seen before we knew */
+	map_put(&w->all->by_pid, w->pid, w);
+	if (c->keeper) /* it cannot say yet whose it is: its program has not begun */
+		workers_know(w->all, &(struct state_adopted){.pid = c->keeper, .run = w->run, .fence = w->fence});
+	w->news |= NEWS_STARTED;
+	worker_watch(w);
+	if (w->timeout && w->phase == WORKER_RUNNING)
+		deadline_set(&w->all->deadlines, &w->deadline, clock_boot(&clock_system) + w->timeout);
+}
+
+static void worker_launch(struct worker *w, struct child_plan *p)
+{
+	struct child_word word;
+	struct child child;
+	int r;
+
+	w->started_at = clock_now(&clock_system); /* when the launch returns, a short command may be over */
+	r = try_launch(w, p, &child, &word);
+	if (r < 0) {
+		worker_not_started(w, worker_launch_reason(-r), worker_launch_error(&word, p));
+		return;
+	}
+	if (word.cwd_error)
+		w->error = xprintf("could not enter '%s', ran in '/': %s", p->cwd, strerror(word.cwd_error));
+	w->all->running++;
+	w->pid = child.pid;
+	tell_start(w, p->user);
+	worker_started(w, &child);
 }
 
 /* Which words are run: the order's own, or a command of its notices by the shell. */
@@ -183,10 +196,30 @@ static bool secrets_prepare(struct worker *w, const struct worker_start *s, stru
 	int r = s->secrets ? secrets_files_make(ret, s->secrets, w->all->change_user ? s->user : NULL) : 0;
 
 	if (r < 0)
-		not_started(w, START_TRANSIENT, xprintf("could not hand over the secrets: %s", strerror(-r)));
+		worker_not_started(w, START_TRANSIENT, xprintf("could not hand over the secrets: %s", strerror(-r)));
 	else if (s->secrets)
 		veil_put(&w->veil, s->secrets);
 	return r == 0;
+}
+
+/* At once, or by the process of its session. */
+static void begin(struct worker *w, struct child_plan *p, const struct environ_source *from)
+{
+	__attribute__((cleanup(environ_vars_done))) struct environ_vars vars = {};
+
+	if (w->all->sessions) {
+		worker_session_open(w, &(struct session_plan){.run = w->run, .child = p, .environ = from});
+		return;
+	}
+	environ_build(&vars, from);
+	p->envp = vars.envp;
+	p->path = environ_get(&vars, "PATH");
+	worker_launch(w, p);
+}
+
+static bool worker_begun(const struct worker *w)
+{
+	return w->phase == WORKER_RUNNING || w->phase == WORKER_OPENING;
 }
 
 static void launch(struct worker *w, const struct worker_start *s, const struct child_limits *limits, int out)
@@ -194,8 +227,8 @@ static void launch(struct worker *w, const struct worker_start *s, const struct 
 	struct workers *ws = w->all;
 	const struct order *o = &s->payload->order;
 	const char *cwd = s->frame->part == 0 ? o->cwd : NULL;
-	__attribute__((cleanup(environ_vars_done))) struct environ_vars vars = {};
 	const struct fences *fences;
+	struct child_plan plan;
 	AUTO_TEXT place = NULL;
 	AUTO_FD mount = -1;
 	AUTO_DONE(secrets_files) secrets = {};
@@ -204,28 +237,26 @@ static void launch(struct worker *w, const struct worker_start *s, const struct 
 
 	fences = sandboxes_use(ws->sandboxes, o->sandbox ? o->sandbox : SANDBOX_PRESET, &e);
 	if (!fences) {
-		not_started(w, START_SANDBOX, xstrdup(e.msg));
+		worker_not_started(w, START_SANDBOX, xstrdup(e.msg));
 		return;
 	}
 	if (!secrets_prepare(w, s, &secrets))
 		return;
 	if (!artifact_prepare(ws, s->artifact, &place, &mount, &e)) {
-		not_started(w, START_ARTIFACT, xstrdup(e.msg));
+		worker_not_started(w, START_ARTIFACT, xstrdup(e.msg));
 		return;
 	}
-	environ_build(&vars, &(struct environ_source){.user = s->user, .payload = s->payload, .start = s->frame,
+	plan = (struct child_plan){.user = ws->change_user ? s->user : NULL,
+		.argv = words_of(s, shell), .cwd = cwd ? cwd : s->user->home,
+		.cwd_optional = !cwd, .in = s->in >= 0 ? s->in : ws->null,
+		.cgroup = w->group.dir >= 0 ? &w->group : NULL, .born = ws->groups->births,
+		.artifact = mount, .artifact_place = mount >= 0 ? place : NULL,
+		.more = secrets.v, .more_n = secrets.n,
+		.out = out, .umask = (mode_t)o->umask, .limits = limits,
+		.parent = getpid(), .fences = fences, .home = s->user->home};
+	begin(w, &plan, &(struct environ_source){.user = s->user, .payload = s->payload, .start = s->frame,
 		.artifact = place, .lang = ws->lang, .spawner = ws->spawner});
-	if (worker_launch(w, &(struct child_plan){.user = ws->change_user ? s->user : NULL,
-				    .argv = words_of(s, shell), .envp = vars.envp,
-				    .path = environ_get(&vars, "PATH"), .cwd = cwd ? cwd : s->user->home,
-				    .cwd_optional = !cwd, .in = s->in >= 0 ? s->in : ws->null,
-				    .cgroup = w->group.dir >= 0 ? &w->group : NULL, .born = ws->groups->births,
-				    .artifact = mount, .artifact_place = mount >= 0 ? place : NULL,
-				    .more = secrets.v, .more_n = secrets.n,
-				    .out = out, .umask = (mode_t)o->umask, .limits = limits,
-				    .parent = getpid(), .fences = fences, .home = s->user->home}))
-		worker_watch(w);
-	if (fences->reduced && w->phase == WORKER_RUNNING && !w->error)
+	if (fences->reduced && worker_begun(w) && !w->error)
 		w->error = xprintf("ran without a part of sandbox '%s': %s", fences->profile.name, fences->missing);
 }
 
@@ -238,11 +269,11 @@ struct worker *workers_start(struct workers *ws, const struct worker_start *s)
 	int pipe[2], r;
 
 	if (!worker_limits(ws, &s->payload->order, &limits, &e)) {
-		not_started(w, START_LIMIT, xstrdup(e.msg));
+		worker_not_started(w, START_LIMIT, xstrdup(e.msg));
 		return w;
 	}
 	if (pipe2(pipe, O_CLOEXEC) < 0) {
-		not_started(w, reason_of(errno), xprintf("could not make a pipe: %s", strerror(errno)));
+		worker_not_started(w, worker_launch_reason(errno), xprintf("could not make a pipe: %s", strerror(errno)));
 		return w;
 	}
 	w->out.fd = pipe[0];
@@ -251,13 +282,12 @@ struct worker *workers_start(struct workers *ws, const struct worker_start *s)
 	output_remove(ws->output_dir, w->run, w->attempt, NULL); /* of another store */
 	r = cgroups_on(ws->groups) ? cgroup_take(ws->groups, s->user->uid, &limits.group, &w->group) : 0;
 	if (r < 0) {
-		not_started(w, START_TRANSIENT, xprintf("could not make its control group: %s", strerror(-r)));
+		worker_not_started(w, START_TRANSIENT, xprintf("could not make its control group: %s", strerror(-r)));
 		return w;
 	}
+	w->timeout = s->frame->timeout;
 	launch(w, s, &limits.child, out);
-	if (w->phase == WORKER_RUNNING && !w->error)
+	if (worker_begun(w) && !w->error)
 		w->error = STEAL(limits.note);
-	if (w->phase == WORKER_RUNNING && s->frame->timeout)
-		deadline_set(&ws->deadlines, &w->deadline, clock_boot(&clock_system) + s->frame->timeout);
 	return w;
 }

@@ -311,7 +311,7 @@ static void new_programs_at_every_moment_lose_nothing(void **state)
 
 static int sample(struct buf *ret)
 {
-	struct worker w = {.run = 5, .fence = 1, .attempt = 1, .phase = WORKER_ENDED, .exit = {-1, NULL}, .out = {-1, NULL},
+	struct worker w = {.run = 5, .fence = 1, .attempt = 1, .phase = WORKER_ENDED, .exit = {-1, NULL}, .out = {-1, NULL}, .session = {-1, NULL},
 		.output.fd = -1, .group = {.dir = -1, .events.fd = -1}, .exit_code = 3, .error = (char *)"a text"};
 	struct state_head h = {.listen = open("/dev/null", O_RDONLY | O_CLOEXEC), .output_dir = open("/", O_RDONLY | O_CLOEXEC),
 		.lock = open("/dev/null", O_RDONLY | O_CLOEXEC), .groups = -1, .id = "abc"};
