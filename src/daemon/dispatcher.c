@@ -19,7 +19,7 @@
 
 #define CLAIM_MAX 512                  /* runs in one claim */
 #define STARTED_DELAY (20 * USEC_MSEC) /* short jobs end before, and their start needs no write of its own */
-#define HOLD_MAX 64                    /* runs claimed ahead of room: more than end during a commit */
+#define HOLD_MAX 32                    /* runs claimed ahead of room: more than end during a commit */
 #define STARTING_MAX 64                /* starts that wait in the spawner: whoever comes next waits behind them */
 #define HOLD_TIME (200 * USEC_MSEC)    /* when nothing ends for so long, what is held goes back */
 #define SPAWN_RETRY_MIN (100 * USEC_MSEC)
@@ -107,12 +107,14 @@ static void retry_refused(struct dispatcher *d)
 	}
 }
 
+/* Without a delay it has its turn where it had it before. */
 void dispatcher_give_back(struct dispatcher *d, struct flight *f, usec_t delay)
 {
 	struct op *op = op_new(OP_GIVE_BACK, on_given_back, d);
+	usec_t now = clock_now(d->o.clock);
 
-	op->give_back = (struct op_give_back){.node = d->o.node_id, .run = f->run->id,
-		.fence = f->run->fence, .due_at = clock_now(d->o.clock) + delay};
+	op->give_back = (struct op_give_back){.node = d->o.node_id, .run = f->run->id, .fence = f->run->fence,
+		.due_at = delay || !f->run->due_at ? now + delay : f->run->due_at, .now = now};
 	flights_remove(&d->flights, f);
 	store_thread_submit(d->o.store, op);
 }

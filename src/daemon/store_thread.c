@@ -17,11 +17,9 @@
 
 /*
  * Under load, operations nobody waits for are gathered over this time, so that a commit serves several: the
- * processor it saves is what the jobs need. What comes alone after a pause never waits, what comes in a crowd longer.
+ * processor it saves is what the jobs need. What comes alone after a pause never waits.
  */
 #define LINGER (8 * USEC_MSEC)
-#define LINGER_CROWD (20 * USEC_MSEC)
-#define CROWD 6 /* operations in one batch */
 
 struct op_queue {
 	struct op *first, **last;
@@ -57,7 +55,7 @@ struct store_thread {
 	struct op_queue waiting, done;
 	struct task_queue reads_done;
 	size_t in_batch, urgent; /* urgent: of those waiting, the ones that are not patient */
-	usec_t last_commit, linger;
+	usec_t last_commit;
 	struct store_wake wake;
 	struct event_list events; /* committed and not told yet */
 	bool woken, fatal;
@@ -138,12 +136,12 @@ static usec_t monotonic_now(void)
 static bool ready_to_go(const struct store_thread *t)
 {
 	return t->waiting.first &&
-	       (t->urgent > 0 || monotonic_now() - t->last_commit >= t->linger);
+	       (t->urgent > 0 || monotonic_now() - t->last_commit >= LINGER);
 }
 
 static void await_company(struct store_thread *t)
 {
-	usec_t until = t->last_commit + t->linger;
+	usec_t until = t->last_commit + LINGER;
 	struct timespec at = {until / USEC_SEC, until % USEC_SEC * 1000};
 
 	if (t->waiting.first)
@@ -158,7 +156,6 @@ static bool gather(struct store_thread *t, struct op **batch, size_t *ret_n)
 	size_t n = 0;
 
 	pthread_mutex_lock(&t->lock);
-	t->linger = t->in_batch >= CROWD ? LINGER_CROWD : LINGER;
 	t->in_batch = 0;
 	t->last_commit = monotonic_now();
 	while (!t->stopping && !ready_to_go(t))

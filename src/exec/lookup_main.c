@@ -33,7 +33,7 @@ int lookup_main(const char *whom, bool pam)
 	struct lookup_answer *a = xcalloc(1, sizeof(*a));
 	enum start_failure why = START_ERROR;
 	struct err e = {};
-	bool found;
+	bool found, failed;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	alarm(2 * LOOKUP_PATIENCE / USEC_SEC); /* should nobody be left to end us */
@@ -41,5 +41,7 @@ int lookup_main(const char *whom, bool pam)
 	a->magic = LOOKUP_MAGIC;
 	a->failure = found ? LOOKUP_FOUND : (int32_t)why;
 	snprintf(a->error, sizeof(a->error), "%.*s", (int)sizeof(a->error) - 1, found ? "" : e.msg);
-	return io_write_all(1, a, sizeof(*a)) < 0;
+	failed = io_write_all(1, a, sizeof(*a)) < 0;
+	free(a);
+	return failed;
 }

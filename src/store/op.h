@@ -324,6 +324,7 @@ struct op_give_back {
 	const char *node;
 	int64_t run, fence;
 	usec_t due_at;               /* when it may be claimed again */
+	usec_t now;                  /* when it ended, if nobody wants it any more */
 };
 
 struct op_dead {                     /* OP_DEAD_RETRY and OP_DEAD_PURGE */

@@ -456,12 +456,12 @@ static bool give_back(struct store *s, const struct op_give_back *g, const struc
 		return query_finish(&q);
 	}
 	describe_end(&set, &(struct op_ended){
-		.attempt = {.run = g->run, .ended_at = g->due_at, .exit_code = -1},
+		.attempt = {.run = g->run, .ended_at = g->now, .exit_code = -1},
 		.state = RUN_QUEUED,
 		.became = RUN_CANCELLED,
 	}, h);
 	set_id(&job, h->job);
-	return set_run(s, Q_RUNS_END, &set, e) && jobs_settle(s, set_json(&job), g->due_at, NULL, e);
+	return set_run(s, Q_RUNS_END, &set, e) && jobs_settle(s, set_json(&job), g->now, NULL, e);
 }
 
 bool apply_give_back(struct store *s, struct op *const *ops, size_t n, struct err *e)

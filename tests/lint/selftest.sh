@@ -46,7 +46,8 @@ fresh() {
 	sed -e 's/JOBCTL 1/JOBSCHEDD.CONF 5/' -e 's/jobctl/jobschedd.conf/' -e 's/^\.It Fl -help/.It Ic store/' \
 		-e 's/^\.It Fl n.*/.It Ic log-level Pq reload/' tree/man/jobctl.1 >tree/man/jobschedd.conf.5
 	chmod +x build/job*
-	cp "$units"/*.service "$units"/*.socket build/systemd/
+	cp "$units"/*.service "$units"/*.socket "$units"/*.tmpfiles build/systemd/
+	cp "$top_srcdir/systemd/network.conf" tree/systemd/
 }
 run() {
 	(export top_srcdir="$work/tree" top_builddir="$work/build"; sh "$lints/$1.sh") >"$work/out" 2>&1

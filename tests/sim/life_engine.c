@@ -235,7 +235,7 @@ static void give_back(struct life *l, struct flight *f)
 {
 	AUTO(op) *op = op_new(OP_GIVE_BACK, NULL, NULL);
 
-	op->give_back = (struct op_give_back){.node = l->node, .run = f->run->id, .fence = f->run->fence, .due_at = l->now};
+	op->give_back = (struct op_give_back){.node = l->node, .run = f->run->id, .fence = f->run->fence, .due_at = l->now, .now = l->now};
 	life_apply_one(l, op);
 	life_say(l, "back", "\"run\":%" PRId64 ",\"fence\":%" PRId64, f->run->id, f->run->fence);
 	flight_drop(l, f);

@@ -147,7 +147,7 @@ void give_back(struct store *s, int64_t run, usec_t due_at)
 	AUTO(run) *r = get_run(s, run);
 	AUTO(op) *op = op_new(OP_GIVE_BACK, NULL, NULL);
 
-	op->give_back = (struct op_give_back){.node = r->node, .run = run, .fence = r->fence, .due_at = due_at};
+	op->give_back = (struct op_give_back){.node = r->node, .run = run, .fence = r->fence, .due_at = due_at, .now = due_at};
 	assert_true(apply_one(s, op));
 }
 

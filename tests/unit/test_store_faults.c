@@ -311,7 +311,7 @@ static struct op *make(enum op_kind kind)
 		return op_ended(&running, ATTEMPT_SUCCEEDED, T0 + 9);
 	case OP_GIVE_BACK:
 		op = op_new(kind, NULL, NULL);
-		op->give_back = (struct op_give_back){.node = NODE, .run = CLAIMED, .fence = 1, .due_at = T0 + 9};
+		op->give_back = (struct op_give_back){.node = NODE, .run = CLAIMED, .fence = 1, .due_at = T0 + 9, .now = T0 + 9};
 		break;
 	case OP_DEAD_RETRY:
 	case OP_DEAD_PURGE:

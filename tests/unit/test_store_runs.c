@@ -246,7 +246,7 @@ static struct op *op_back(const struct run *r)
 {
 	struct op *op = op_new(OP_GIVE_BACK, NULL, NULL);
 
-	op->give_back = (struct op_give_back){.node = NODE, .run = r->id, .fence = r->fence, .due_at = T0 + 20};
+	op->give_back = (struct op_give_back){.node = NODE, .run = r->id, .fence = r->fence, .due_at = T0 + 20, .now = T0 + 20};
 	return op;
 }
 
