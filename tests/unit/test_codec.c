@@ -266,7 +266,7 @@ static const char *valid_text(const struct job_field *f)
 	} valid[] = {{"name", "a-name"}, {"catchup", "all:7"}, {"overlap", "queue:2"}, {"rate", "10/1m:3"}, {"queue", "night"}, {"sandbox", "strict"},
 		{"when", "load<1.5"}, {"backoff", "exp:1s..1h"}, {"on_exit", "75=retry,0|2=ok"}, {"notify", "mail:a@b.example"},
 		{"template", "a-template"}, {"cpu", "1.5"}, {"ionice", "best-effort:3"}, {"limits", "4096"},
-		{"secrets", "file:/a b"}, {"artifact", "https://a.example/b"},
+		{"secrets", "file:/a b"}, {"node_labels", "zone=a"}, {"artifact", "https://a.example/b"},
 		{"sha256", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"},
 		{"warrant", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}};
 
