@@ -13,6 +13,7 @@
 #include "exec/user.h"
 #include "exec/worker.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <linux/keyctl.h>
 #include <poll.h>
@@ -28,13 +29,14 @@
 #include <unistd.h>
 
 #define KEPT_MAX (CHILD_MORE_MAX + 16)
+#define ENDS 2 /* of patience: for us and our helpers, then without any choice */
 #define WORKER_END_MS 2000 /* for the worker to die with the spawner */
 
 struct session {
 	const struct session_plan *plan;
 	int socket;
 	bool timed;
-	int timer;               /* the kernel's number of it, when timed */
+	int timers[ENDS];        /* the kernel's numbers of them, when timed */
 	int worker;              /* pidfd; -1: none */
 	struct account_session *account;
 	struct strv env;
@@ -95,16 +97,47 @@ static void become_our_own(void)
 		_exit(1);
 }
 
-/* SIGKILL, because a module may do with any other signal as it likes. */
+/* Helpers that modules wait for would outlive us; such as lead a group go with all of it. System calls only. */
+static void end_with_helpers(int sig)
+{
+	char text[4096];
+	int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text));
+	pid_t pid = 0;
+
+	(void)sig;
+	for (ssize_t i = 0; i < n; i++) {
+		if (text[i] >= '0' && text[i] <= '9') {
+			pid = pid * 10 + (text[i] - '0');
+		} else if (pid > 0) { /* our child and not reaped, so the number is its own */
+			kill(-pid, SIGKILL);
+			kill(pid, SIGKILL);
+			pid = 0;
+		}
+	}
+	kill(getpid(), SIGKILL);
+}
+
+/* The second comes as SIGKILL, because a module may do with any other signal as it likes. */
 static bool set_patience(struct session *s, usec_t patience)
 {
-	const struct itimerspec at = {.it_value = {.tv_sec = patience / USEC_SEC, .tv_nsec = patience % USEC_SEC * 1000}};
-	struct sigevent end = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
+	const int signals[ENDS] = {SIGRTMAX - 1, SIGKILL};
+	const struct sigaction end = {.sa_handler = end_with_helpers};
 
-	if (!s->timed && syscall(SYS_timer_create, CLOCK_MONOTONIC, &end, &s->timer) < 0)
+	if (sigaction(signals[0], &end, NULL) < 0)
 		return false;
+	for (int i = 0; i < ENDS; i++) {
+		const usec_t after = patience ? patience + i * USEC_SEC : 0;
+		const struct itimerspec at = {.it_value = {.tv_sec = after / USEC_SEC, .tv_nsec = after % USEC_SEC * 1000}};
+		struct sigevent how = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = signals[i]};
+
+		if (!s->timed && syscall(SYS_timer_create, CLOCK_MONOTONIC, &how, &s->timers[i]) < 0)
+			return false;
+		if (syscall(SYS_timer_settime, s->timers[i], 0, &at, NULL) < 0)
+			return false;
+	}
 	s->timed = true;
-	return syscall(SYS_timer_settime, s->timer, 0, &at, NULL) == 0;
+	return true;
 }
 
 /* ---- the start ---- */

@@ -267,6 +267,41 @@ def a_start_whose_session_hangs_can_be_cancelled_and_holds_up_nobody():
         os.unlink("/etc/jobsched/hang")
         assert not os.path.exists(s.home("alice") + "/ran")
         assert s.wait_final("alice", job, 60)["state"] == "succeeded"
+        wait_until("what hung is gone", 20, lambda: not children_of(s.spawner.pid))
+
+
+@case
+def a_start_whose_session_hangs_is_made_anew_after_a_reload_and_by_a_new_engine():
+    with prepared() as s:
+        write("/etc/jobsched/hang", "")
+        job = s.add("alice", script="echo >>ran")["id"]
+        wait_until("a module hangs", 20, lambda: len(marks()) == 1)
+        s.spawner.send_signal(signal.SIGHUP)
+        wait_until("it is tried again", 30, lambda: len(marks()) == 2)
+        assert "the spawner is being upgraded" in s.said()
+        s.engine.kill()
+        s.engine.wait()
+        os.unlink("/etc/jobsched/hang")
+        s.start_engine()
+        assert s.wait_final("alice", job, 60)["state"] == "succeeded"
+        with open(s.home("alice") + "/ran") as f:
+            assert f.read() == "\n"
+        wait_until("each session was closed, or its process killed", 30, lambda: not keepers(s))
+        assert marks().count(ONCE[1]) == 1, marks()
+
+
+@case
+def secrets_and_a_module_that_crashes_are_no_trouble():
+    with prepared() as s:
+        write(s.home("alice") + "/secret", "hush", 0o600)
+        os.chown(s.home("alice") + "/secret", s.uid("alice"), s.uid("alice"))
+        said = s.run_job("alice", "sh", "-c", "wc -c <$JOBSCHED_SECRET_K; cat $JOBSCHED_SECRET_K", secrets={"K": "file:%s/secret" % s.home("alice")})
+        assert said.startswith("4\n") and "hush" not in said, said
+        write("/etc/jobsched/mark", "kill -9 $PPID\n")
+        job = s.add("alice", command=["id", "-un"])["id"]
+        wait_until("it was tried", 20, lambda: "was not opened" in s.said())
+        write("/etc/jobsched/mark", "exit 0\n")
+        assert s.wait_final("alice", job, 60)["state"] == "succeeded"
 
 
 if __name__ == "__main__":
