@@ -147,6 +147,8 @@ class Limits:
             self.debt += len(waits)
             begun = [w for w in waits.values() if w[4].was_begun(t)]
             new = [w for w in waits.values() if not w[4].events or w[4].events[0]["t"] >= t]
+            if policy.places and len(begun) > policy.places:
+                continue  # begun while they might overlap: which of them has the place now does not show
             if policy.places:
                 new = sorted(new, key=lambda w: w[4].row["slot"])[:max(0, policy.places - job.holding.count(t))]
             for wait in begun + new:

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#define SUITE_SEED 5001            /* what the suite tells is to be about the change at hand; others by hand */
 #define DRAIN_MAX (400 * USEC_DAY) /* after the end of all schedules */
 
 extern char **environ;
@@ -281,7 +282,7 @@ static bool one_life(uint64_t seed, bool keep)
 
 int main(void)
 {
-	int64_t lives = number("LIVES", getenv("SEED") ? 1 : 2), seed = number("SEED", (int64_t)time(NULL));
+	int64_t lives = number("LIVES", getenv("SEED") ? 1 : 2), seed = number("SEED", SUITE_SEED);
 	bool failed = false;
 
 	printf("1..%" PRId64 "\n", lives);
