@@ -15,7 +15,6 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #define SUITE_SEED 5001            /* what the suite tells is to be about the change at hand; others by hand */
 #define DRAIN_MAX (400 * USEC_DAY) /* after the end of all schedules */
