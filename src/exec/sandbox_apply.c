@@ -144,6 +144,8 @@ IN_CHILD int fences_parent_alive(const struct fences *f)
 {
 	struct pollfd p = {.fd = f->all->self, .events = POLLIN};
 
+	if (p.fd < 0)
+		return ENOSYS;
 	return poll(&p, 1, 0) == 0 ? 0 : ESRCH;
 }
 

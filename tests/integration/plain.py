@@ -63,7 +63,9 @@ def valgrind_finds_nothing_in_engine_and_spawner():
             if name.startswith("valgrind."):
                 with open(os.path.join(d.dir, name)) as f:
                     said = f.read()
-                assert not said.strip(), said
+                # lines with -- are about valgrind itself: calls of the sandbox that it does not know
+                found = [line for line in said.splitlines() if line.startswith("==")]
+                assert not found, said
 
 
 main()
