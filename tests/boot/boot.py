@@ -55,7 +55,8 @@ def packages(work):
     """The package of this build, twice: the second is an upgrade of the first."""
     found = []
     for version in ("0.1.0-1", "0.1.0-2"):
-        made = run("make", "-s", "--no-print-directory", "-C", BUILD, "deb", "DEB_VERSION=" + version).split()[-1]
+        said = run("make", "-s", "-C", BUILD, "deb", "DEB_VERSION=" + version)  # and what a make above us makes it say
+        made = next(word for word in said.split() if word.endswith(".deb"))
         found.append(shutil.move(made, os.path.join(work, "jobsched-%s.deb" % version[-1])))
     return found
 
