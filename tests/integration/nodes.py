@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the tests with several nodes share: the nodes of one store, and a ledger that the bodies of jobs write.
+import atexit
+import contextlib
+import os
+import shutil
+import signal
+import tempfile
+import time
+
+from harness import Daemon, Unreachable, instant, wait_until
+from pg import Server
+
+LEASE = 3
+# Says when it began and ended, in one write each; fails if another of its job is there.
+BODY = r"""say() { read -r up _ </proc/uptime; echo "$1 $JOBSCHED_NAME $JOBSCHED_SLOT_MS $JOBSCHED_ATTEMPT $up" >>"$LEDGER"; }
+say S; exec 9>>"$LEDGER.$JOBSCHED_NAME"; flock -n 9 || say O; sleep "$SECONDS_LONG"; say E"""
+
+
+SERVERS = []
+
+
+def server():
+    """One for all cases; making it takes longer than most of them."""
+    if not SERVERS:
+        SERVERS.append(Server().start())
+        atexit.register(SERVERS[0].__exit__)
+    return SERVERS[0]
+
+
+class Cluster:
+    """Nodes of one host on one store, each with directories and a spawner of its own."""
+
+    def __init__(self, n, postgres=False, config=""):
+        self.dir = tempfile.mkdtemp(prefix="jobsched-cl.")
+        self.server = server() if postgres else None
+        self.store = self.server.url if postgres else os.path.join(self.dir, "jobs.db")
+        self.ledger = os.path.join(self.dir, "ledger")
+        self.nodes = [Daemon("store = %s\nnode-name = n%d\nlease = %d\nmax-running = 20\n%s" % (self.store, i, LEASE, config))
+                      for i in range(n)]
+
+    def __enter__(self):
+        for d in self.nodes:
+            d.start()
+        wait_until("all know each other", 30, lambda: all(self.segments(d) in range(64 // len(self.nodes), 64 // len(self.nodes) + 2)
+                                                         for d in self.nodes))
+        return self
+
+    def __exit__(self, kind, *rest):
+        for d in self.nodes:
+            if d.process and d.process.poll() is None:
+                d.process.send_signal(signal.SIGCONT)
+        with contextlib.ExitStack() as stack:
+            for d in self.nodes:
+                stack.callback(d.close, failed=kind is not None)
+        if self.server:
+            self.server.call("psql", "-X", "-q", "-h", self.server.dir, "-U", "jobsched", "-c", "DROP SCHEMA jobsched CASCADE", "postgres")
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def segments(self, d):
+        with contextlib.suppress(Unreachable):
+            status, answer = d.api().call("GET", "/v1/status")
+            return answer["cluster"]["segments"] if status == 200 else None
+
+    def leader(self, asked=None):
+        """The node that leads, as one of the others sees it; None: nobody."""
+        for d in [asked] if asked else self.nodes:
+            with contextlib.suppress(Unreachable):
+                status, answer = d.api().call("GET", "/v1/status")
+                if status == 200 and answer["cluster"]["leader"]:
+                    return self.nodes[int(answer["cluster"]["leader"][1:])]
+        return None
+
+    def others(self, d):
+        return [x for x in self.nodes if x is not d]
+
+    def add(self, d, name, seconds, **more):
+        spec = dict(name=name, command=["bash", "-c", BODY], env={"LEDGER": self.ledger, "SECONDS_LONG": "%g" % seconds},
+                    retries=0, **more)
+        return d.add(**spec)["id"]
+
+    def lines(self):
+        if not os.path.exists(self.ledger):
+            return []
+        with open(self.ledger) as f:
+            return [line.split() for line in f]
+
+    def bodies(self, name, what="S"):
+        """(slot, attempt, when) of all that began, ended or met another."""
+        return [(int(v[2]), int(v[3]), float(v[4])) for v in self.lines() if v[0] == what and v[1] == name]
+
+    def node_of(self, job, asked):
+        """The node that runs it; None: none does."""
+        for r in asked.runs(job):
+            if r["state"] == "running":
+                status, answer = asked.api().call("GET", "/v1/nodes")
+                names = {v["id"]: v["name"] for v in answer["nodes"]}
+                if status == 200 and r["node"] in names:
+                    return self.nodes[int(names[r["node"]][1:])]
+        return None
+
+
+def each_slot_once(c, asked, job, name, seconds):
+    """Every slot that is over ran once, but for what a node had in hand when it was given up, and that one after the other."""
+    runs = [r for r in asked.runs(job) if instant(r["slot"]) < time.time() - seconds]
+    assert runs and all(r["state"] == "succeeded" for r in runs), runs
+    slots = sorted(int(instant(r["slot"]) * 1000) for r in runs)
+    assert slots == list(range(slots[0], slots[-1] + 1, 1000)), slots
+    began = [slot for slot, _, _ in c.bodies(name)]
+    twice = {slot for slot in began if began.count(slot) > 1}
+    for r in runs:
+        if int(instant(r["slot"]) * 1000) in twice:
+            words = [a["outcome"] for a in asked.api().get("/v1/runs/%d" % r["id"])["attempts"]]
+            assert words[-1] == "succeeded" and set(words[:-1]) <= {"lost", "stale"}, words
+    assert set(slots) <= set(began), set(slots) - set(began)
+    assert not c.bodies(name, "O"), "two at a time"
