@@ -3,6 +3,7 @@
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/failpoint.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "base/sha256.h"
@@ -538,12 +539,17 @@ int main(int argc, char **argv)
 {
 	struct options o = {.cgroup = "auto", .linger = 60 * USEC_SEC, .resume = -1, .argv = argv};
 	int code = parse_options(argc, argv, &o);
+	struct err e = {};
 	int ready = -1;
 
 	if (code >= 0)
 		return code;
 	settle(o.resume >= 0);
 	log_open("jobsched-spawner", LOG_LEVEL_INFO, NULL);
+	if (!failpoints_open(&e)) {
+		log_error("%s", e.msg);
+		return EXIT_CONFIG;
+	}
 	if (o.resume >= 0)
 		return serve_on(&o);
 	if (o.background && (io_mkdirs(o.runtime_dir, 0700) < 0 || (ready = go_background(o.runtime_dir)) < 0)) {

@@ -3,6 +3,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/config.h"
@@ -155,7 +156,7 @@ int main(int argc, char **argv)
 	uname(&host);
 	config_init(&config);
 	journal_open("jobschedd", host.nodename);
-	if (!places_find(o.user_mode, o.instance, o.state_dir, o.runtime_dir, o.output_dir, &places, &e)) {
+	if (!failpoints_open(&e) || !places_find(o.user_mode, o.instance, o.state_dir, o.runtime_dir, o.output_dir, &places, &e)) {
 		log_error("%s", e.msg);
 		return EXIT_CONFIG;
 	}

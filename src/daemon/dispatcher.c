@@ -2,6 +2,7 @@
 /* The dispatcher: claim, start, record. What is owned by whom is decided in the store. */
 #include "daemon/dispatcher.h"
 #include "base/err.h"
+#include "base/failpoint.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -176,7 +177,7 @@ void dispatcher_start_flight(struct dispatcher *d, struct flight *f)
 	plan.tree = tree;
 	if (plan.output_limit > d->output_max)
 		plan.output_limit = d->output_max;
-	if (spawn_client_start(d->spawner, &plan, &e))
+	if (failpoint_ok(FP_GRANT_SEND, &e) && spawn_client_start(d->spawner, &plan, &e))
 		return;
 	if (e.kind == ERR_BUSY) {
 		dispatcher_give_back(d, f, spawn_delay(d));

@@ -3,6 +3,7 @@
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/failpoint.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -39,6 +40,7 @@ static void on_end_recorded(struct op *op, void *arg)
 		op_free(op);
 		return;
 	}
+	failpoint_pass(FP_RESULT_ACK);
 	if (d->spawner)
 		spawn_client_ack(d->spawner, a->run, a->fence);
 	if (!op->ok)

@@ -3,6 +3,7 @@
 #include "exec/child.h"
 #include "base/auto.h"
 #include "base/err.h"
+#include "base/failpoint.h"
 #include "base/text.h"
 #include "exec/cgroup.h"
 #include "exec/child_steps.h"
@@ -97,7 +98,10 @@ IN_CHILD static int step_artifact(const struct launch *o)
 IN_CHILD static int step_groups(const struct launch *o)
 {
 	const struct user *u = o->plan->user;
+	int error = o->plan->argv ? failpoint(FP_SPAWN_DROP) : 0;
 
+	if (error)
+		return error;
 	return u && syscall(SYS_setgroups, (long)u->groups_n, u->groups) < 0 ? errno : 0;
 }
 
@@ -288,9 +292,13 @@ IN_CHILD static int step_exec(const struct launch *o)
 	const char *dir = p->path;
 	bool denied = false, slash = false;
 	char candidate[PATH_MAX];
+	int error;
 
 	if (!p->argv)
 		syscall(SYS_exit_group, 0); /* a trial */
+	error = failpoint(FP_SPAWN_EXEC);
+	if (error)
+		return error;
 	for (const char *c = p->argv[0]; *c; c++)
 		slash |= *c == '/';
 	if (slash) {

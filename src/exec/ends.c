@@ -2,6 +2,7 @@
 /* Ends that no engine has heard of when the spawner is stopped: kept in a file for the next life to report. */
 #include "base/auto.h"
 #include "base/err.h"
+#include "base/failpoint.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -47,6 +48,8 @@ static int write_file(int dir, const struct buf *b)
 	r = io_write_all(fd, b->data, b->len);
 	if (r < 0)
 		return r;
+	if (failpoint(FP_ENDS_RENAME))
+		return -EIO;
 	return fsync(fd) < 0 || renameat(dir, NAME_NEW, dir, NAME) < 0 || fsync(dir) < 0 ? -errno : 0;
 }
 

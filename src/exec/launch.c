@@ -2,6 +2,7 @@
 /* Makes a worker's process, and where it gets a PID namespace, the process that keeps it. */
 #include "base/auto.h"
 #include "base/err.h"
+#include "base/failpoint.h"
 #include "base/text.h"
 #include "exec/cgroup.h"
 #include "exec/child_steps.h"
@@ -212,7 +213,10 @@ static pid_t give_birth(struct launcher *l, struct launch *o, int *pidfd)
 	const int flags = (o->plan->aside ? 0 : LIKE_VFORK) | CLONE_PIDFD | (o->plan->beside ? CLONE_PARENT : 0) |
 			  (o->plan->fences->namespaces & ~CLONE_NEWPID);
 	pid_t pid = -ENOSYS;
+	int error = o->plan->argv ? failpoint(FP_SPAWN_FORK) : 0;
 
+	if (error)
+		return -error;
 	if (o->plan->cgroup && o->plan->born)
 		pid = clone_into_cgroup(child_main, l->stack[0], STACK_SIZE, (uint64_t)flags, o, pidfd, o->plan->cgroup->dir);
 	if (pid != -ENOSYS && pid != -EPERM)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an engine is told of its workers. */
 #include "base/auto.h"
+#include "base/failpoint.h"
 #include "exec/conn.h"
 #include "exec/sandbox.h"
 #include "exec/worker.h"
@@ -66,6 +67,10 @@ static bool report(struct conn *c, struct worker *w)
 
 		if (!(w->news & reports[i].news))
 			continue;
+		if (reports[i].news == NEWS_STARTED)
+			failpoint_pass(FP_SPAWN_TELL);
+		else if (reports[i].news == NEWS_ENDED)
+			failpoint_pass(FP_END_TELL);
 		frame_init(&f, reports[i].type, c->version);
 		reports[i].fill(&f, w);
 		if (!conn_send(c, &f))

@@ -3,6 +3,7 @@
 #include "exec/spawner.h"
 #include "base/auto.h"
 #include "base/err.h"
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "exec/admit.h"
@@ -177,7 +178,7 @@ static bool reexec(struct spawner *sp, struct err *e)
 	if (state < 0)
 		return err_errno(e, -state, "could not write down our state");
 	log_info("becoming '%s' with %zu workers", sp->o->program->path, ws->running);
-	return reexec_go(sp->o->program, program, state, &fds, e);
+	return failpoint_ok(FP_RELOAD, e) && reexec_go(sp->o->program, program, state, &fds, e);
 }
 
 /* Between two turns nothing is half done. Returns only when the old program goes on. */

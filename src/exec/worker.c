@@ -2,6 +2,7 @@
 /* The life of a worker: its output, its time limits, its end. */
 #include "exec/worker.h"
 #include "base/err.h"
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "exec/child.h"
@@ -252,6 +253,7 @@ static void on_exit_ready(struct source *s, uint32_t events)
 	} else if (si.si_pid == 0) {
 		return;
 	}
+	failpoint_pass(FP_END_WAITED);
 	w->exit_code = si.si_code == CLD_EXITED ? si.si_status : -1;
 	w->term_signal = si.si_code == CLD_KILLED || si.si_code == CLD_DUMPED ? si.si_status : 0;
 	w->used = (struct cgroup_usage){.cpu_user = usec_of(usage.ru_utime), .cpu_system = usec_of(usage.ru_stime),
@@ -344,8 +346,12 @@ void worker_end(struct worker *w, enum attempt_outcome why)
 		grace = STOP_GRACE_MAX;
 	w->forced = why;
 	w->phase = WORKER_TERMINATING;
+	if (why == ATTEMPT_CANCELLED)
+		failpoint_pass(FP_CANCEL_SIGNAL);
 	signal_group(w, SIGTERM);
 	signal_group(w, SIGCONT); /* a stopped process hears nothing else */
+	if (why == ATTEMPT_CANCELLED)
+		failpoint_pass(FP_CANCEL_SIGNALLED);
 	deadline_set(&w->all->deadlines, &w->deadline, clock_boot(&clock_system) + grace);
 }
 

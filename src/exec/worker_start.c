@@ -3,6 +3,7 @@
 #include "exec/worker.h"
 #include "base/auto.h"
 #include "base/err.h"
+#include "base/failpoint.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -160,6 +161,7 @@ static void worker_launch(struct worker *w, struct child_plan *p)
 	}
 	if (word.cwd_error)
 		w->error = xprintf("could not enter '%s', ran in '/': %s", p->cwd, strerror(word.cwd_error));
+	failpoint_pass(FP_SPAWN_FORKED);
 	w->all->running++;
 	w->pid = child.pid;
 	tell_start(w, p->user);

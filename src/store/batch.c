@@ -267,8 +267,8 @@ static bool run_batch(struct batch *b, struct err *e)
 	return tx_begin(&tx, b->s, true, e) &&
 	       (b->way == IN_GROUPS ? run_in_groups(b, e) : run_one_by_one(b, e)) &&
 	       outcomes_write(b->s, e) && count_write(b->s, e) && event_write(b->s, e) && put_witness(b, e) &&
-	       look_ahead(b, e) && tell_news(b, e) &&
-	       tx_commit(&tx, e);
+	       look_ahead(b, e) && tell_news(b, e) && batch_points(b->ops, b->n, false, e) &&
+	       tx_commit(&tx, e) && batch_points(b->ops, b->n, true, e);
 }
 
 /* Whether the last batch was committed, by its witness; waits for one that is still being committed. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The schema at PostgreSQL: made once by whoever is first, then migrated forward. */
 #include "base/err.h"
+#include "base/failpoint.h"
 #include "base/text.h"
 #include "store/db_postgres.h"
 #include "store/queries.h"
@@ -62,6 +63,7 @@ static bool migrate_once(struct db_postgres *d, int number, struct err *e)
 	if (ok && version == number - 1)
 		ok = run(d, sql->migrations[number - 1], "migrate", e) && read_version(d, &version, e) &&
 		     (version == number || err_set(e, ERR_INTERNAL, "migration %d left schema %d", number, version));
+	ok = ok && failpoint_ok(FP_MIGRATE, e);
 	if (ok)
 		return run(d, sql->texts[TEXT_POSTGRES_COMMIT], "commit", e);
 	if (d->c && PQtransactionStatus(d->c) != PQTRANS_IDLE) {

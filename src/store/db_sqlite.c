@@ -3,6 +3,7 @@
 #include "store/db_sqlite.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/failpoint.h"
 #include "base/io.h"
 #include "base/text.h"
 #include "store/queries.h"
@@ -14,7 +15,11 @@
 
 #define BUSY_MS 5000
 #define BUSY_TRIES 2
+#ifdef JOBSCHED_FAILPOINTS
+#define CHECKPOINT_PAGES 200                     /* so that a short test gets there */
+#else
 #define CHECKPOINT_PAGES 4000                    /* 16 MiB: pages written often are copied back once */
+#endif
 #define TRUNCATE_PAGES (64 * 1024 * 1024 / 4096) /* ... and with force (F-13) */
 
 static struct db_sqlite *of(struct db *db)
@@ -273,7 +278,9 @@ static void checkpoint(struct db_sqlite *d)
 
 	if (!d->checkpoints || d->wal_pages < CHECKPOINT_PAGES)
 		return;
-	rc = sqlite3_wal_checkpoint_v2(d->h, NULL, mode, NULL, NULL);
+	rc = failpoint(FP_CHECKPOINT_PRE) ? SQLITE_IOERR : sqlite3_wal_checkpoint_v2(d->h, NULL, mode, NULL, NULL);
+	if (failpoint(FP_CHECKPOINT_POST))
+		rc = SQLITE_IOERR;
 	if (device_failed(rc & 0xff) && sqlite3_system_errno(d->h) != ENOSPC)
 		d->broken = true;
 }

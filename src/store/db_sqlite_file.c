@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/failpoint.h"
 #include "base/io.h"
 #include "base/text.h"
 #include "store/db_sqlite.h"
@@ -91,7 +92,7 @@ static bool migrate_once(sqlite3 *h, const char *path, const struct db_sql *sql,
 		return fail_open(h, sqlite3_extended_errcode(h), path, e);
 	if ((number == 1 || (sqlite_check_schema(h, path, sql, &version, e) && version == number - 1)) &&
 	    sqlite3_exec(h, sql->migrations[number - 1], NULL, NULL, NULL) == SQLITE_OK &&
-	    sqlite_check_schema(h, path, sql, &version, e) && version == number &&
+	    sqlite_check_schema(h, path, sql, &version, e) && version == number && failpoint_ok(FP_MIGRATE, e) &&
 	    sqlite3_exec(h, sql->texts[TEXT_SQLITE_COMMIT], NULL, NULL, NULL) == SQLITE_OK)
 		return true;
 	if (version >= number) /* another process was faster, or the commit failed */

@@ -130,7 +130,7 @@ static void reset_resume(struct op_resume *r)
 
 static void reset_lease(struct op_lease *l)
 {
-	l->displaced = l->leads = l->draining = false;
+	l->displaced = l->leads = l->took = l->draining = false;
 	l->now = l->term = l->others = l->office_remains = 0;
 	l->segments = 0;
 	l->first_slot = 0;

@@ -382,7 +382,7 @@ struct op_lease {
 	/* results */
 	bool displaced;              /* a newer engine has this node's name */
 	usec_t now;                  /* the store's clock; 0: it has none but ours */
-	bool leads;
+	bool leads, took;            /* took: it did not before */
 	int64_t term;                /* of the leader, whoever that is: only ever grows */
 	usec_t office_remains;       /* until the leader's lease ends, whoever that is */
 	int64_t others;              /* other nodes that are alive */

@@ -155,6 +155,11 @@ op_fn apply_job_add, apply_job_bulk, apply_job_cancel, apply_run_cancel, apply_p
 op_fn apply_job_change, apply_template;
 op_fn apply_node_order, apply_lease, apply_lead, apply_look;
 op_fn apply_notice_add, apply_notice_take, apply_notice_done, apply_notice_resume;
+#ifdef JOBSCHED_FAILPOINTS
+bool batch_points(struct op *const *ops, size_t n, bool committed, struct err *e);
+#else
+#define batch_points(ops, n, committed, e) true
+#endif
 bool op_refuse(struct op *op, enum err_kind kind, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4))); /* returns true: the batch goes on */
 void op_reset(struct op *op); /* frees and clears the results */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of a node among others: its lease, the office of leader, orders to it, and what concerns it. */
+#include "base/failpoint.h"
 #include "base/text.h"
 #include "store/private.h"
 
@@ -85,10 +86,12 @@ static bool take_office(struct store *s, struct op_lease *l, struct err *e)
 	l->term = query_get_int(&lock);
 	if (query_get_int(&lock) > 0)
 		return true; /* somebody was faster */
+	if (!failpoint_ok(FP_LEAD_TAKE, e))
+		return false;
 	query_text(&put, l->node);
 	query_int(&put, ++l->term);
 	query_int(&put, l->ttl);
-	l->leads = true;
+	l->leads = l->took = true;
 	event_add(s, &(struct event_new){.at = l->at, .what = EVENT_NODE_LEADS, .object = l->name,
 		.node = l->node});
 	return query_finish(&put);
@@ -98,6 +101,8 @@ static bool renew_office(struct store *s, struct op_lease *l, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_LEADER_RENEW, e);
 
+	if (!failpoint_ok(FP_LEAD_RENEW, e))
+		return false;
 	query_text(&q, l->node);
 	query_int(&q, l->ttl);
 	if (query_row(&q)) {

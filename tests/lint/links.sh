@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Looks at which libraries each program is linked with.
+# Looks at which libraries each program is linked with, and at what must not be in it.
 . "$(dirname "$0")/../tap.sh"
 
 # libraries PROGRAM PATTERN: those it needs and must not have
@@ -29,6 +29,24 @@ hardening() {
 		readelf -lW "$file" | grep GNU_STACK | grep -q RWE && echo "$program: executable stack"
 	done
 }
+# traces: what failpoints leave in a program, one line per program and trace
+traces() {
+	for program in jobctl jobsched-init jobsched-spawner jobschedd; do
+		file=$top_builddir/$program
+		[ -x "$file" ] || { echo "$program is not built"; continue; }
+		readelf -Ws "$file" | grep -q failpoint && echo "$program: a symbol of failpoints"
+		grep -aq -e JOBSCHED_FAILPOINTS -e 'grant\.pre_commit' "$file" && echo "$program: names of failpoints"
+	done
+}
+untraced() {
+	[ "$(traces | grep -cE '^jobsched(d|-spawner): ')" = 4 ] || traces
+}
+if grep -q '^#define JOBSCHED_FAILPOINTS 1' "$top_builddir/config.h" 2>/dev/null; then
+	lint "failpoints would be seen in a program that has them" untraced
+else
+	lint "the programs have no failpoints" traces
+fi
+
 # The sanitizers take the place of hardening.
 if ! readelf -d "$top_builddir/jobschedd" 2>/dev/null | grep -qE 'lib(asan|tsan)'; then
 	lint "the programs are hardened" hardening
