@@ -155,7 +155,7 @@ sed -i '/^ProtectSystem=/d; /^PrivateNetwork=/d' "$work/build/systemd/jobschedd.
 lint "units.sh finds an engine that exposes more" caught units "the engine's exposure is at most 0.6"
 
 fresh
-for name in jobctl jobsched-spawner jobschedd; do
+for name in config.h jobctl jobsched-init jobsched-spawner jobschedd; do
 	cp "$programs/$name" "$work/build/"
 done
 lint "links.sh is content with what was built" clean links
@@ -168,4 +168,9 @@ both() {
 	[ "$(grep -c '^not ok.*the spawner is linked' "$work/out")" -eq 2 ] || cat "$work/out"
 }
 lint "links.sh finds a spawner with a parser" both
+rm "$work/build/config.h"
+cp "$programs/jobctl" "$work/build/jobschedd"
+cp "$programs/jobctl" "$work/build/jobsched-spawner"
+echo grant.pre_commit >>"$work/build/jobschedd"
+lint "links.sh finds a program with failpoints" caught links "the programs have no failpoints"
 finish
