@@ -7,9 +7,9 @@
 #include "wire/client.h"
 #include <string.h>
 
-#define SYSTEM_SOCKET "/run/jobsched/jobsched.sock"
 #define START_USER "start one with 'jobschedd --user'"
 #define START_SYSTEM "start it with 'systemctl start jobschedd'"
+#define ONE_OF_SEVERAL "; one of several is named with --instance"
 
 static bool is_set(const char *s)
 {
@@ -17,17 +17,17 @@ static bool is_set(const char *s)
 }
 
 /* Where 'jobschedd --user' listens for this environment; NULL when even HOME is unknown. */
-static char *user_socket(void)
+static char *user_socket(const char *own)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR"), *state = getenv("XDG_STATE_HOME");
 	const char *home = getenv("HOME");
 
 	if (is_set(runtime))
-		return xprintf("%s/jobsched/jobsched.sock", runtime);
+		return xprintf("%s/jobsched%s/jobsched.sock", runtime, own);
 	if (is_set(state))
-		return xprintf("%s/jobsched/run/jobsched.sock", state);
+		return xprintf("%s/jobsched/run%s/jobsched.sock", state, own);
 	if (is_set(home))
-		return xprintf("%s/.local/state/jobsched/run/jobsched.sock", home);
+		return xprintf("%s/.local/state/jobsched/run%s/jobsched.sock", home, own);
 	return NULL;
 }
 
@@ -46,9 +46,31 @@ static bool advise(struct err *e, const char *advice)
 	return false;
 }
 
+static bool connect_user(struct ctl *c, const char *path, struct err *e)
+{
+	if (!path)
+		return err_set(e, ERR_UNREACHABLE,
+			"cannot tell where your daemon listens: neither XDG_RUNTIME_DIR nor HOME "
+			"is set; name it with --socket");
+	return try_socket(c, path, e) || advise(e, START_USER);
+}
+
+/* The user's own if it answers, else the system's. */
+static bool connect_either(struct ctl *c, const char *user, const char *system, struct err *e)
+{
+	if ((user && try_socket(c, user, NULL)) || try_socket(c, system, e))
+		return true;
+	if (!e || e->kind != ERR_UNREACHABLE)
+		return false;
+	return err_set(e, ERR_UNREACHABLE, "no daemon answers at '%s' or '%s'; " START_USER " or 'systemctl start jobschedd'%s",
+		user ? user : "(no user socket)", system, c->instance ? "" : ONE_OF_SEVERAL);
+}
+
 bool ctl_connect(struct ctl *c, struct err *e)
 {
-	AUTO_TEXT user = NULL;
+	AUTO_TEXT own = c->instance ? xprintf("-%s", c->instance) : xstrdup("");
+	AUTO_TEXT user = user_socket(own);
+	AUTO_TEXT system = xprintf("/run/jobsched%s/jobsched.sock", own);
 
 	if (c->client)
 		return true;
@@ -56,23 +78,6 @@ bool ctl_connect(struct ctl *c, struct err *e)
 		return try_socket(c, c->socket_given, e) ||
 		       advise(e, START_USER " or 'systemctl start jobschedd', or name another --socket");
 	if (c->where == WHERE_SYSTEM)
-		return try_socket(c, SYSTEM_SOCKET, e) || advise(e, START_SYSTEM);
-	user = user_socket();
-	if (c->where == WHERE_USER) {
-		if (!user)
-			return err_set(e, ERR_UNREACHABLE,
-				"cannot tell where your daemon listens: neither XDG_RUNTIME_DIR nor HOME "
-				"is set; name it with --socket");
-		return try_socket(c, user, e) || advise(e, START_USER);
-	}
-	if (user && try_socket(c, user, NULL))
-		return true;
-	if (try_socket(c, SYSTEM_SOCKET, e))
-		return true;
-	if (!e || e->kind != ERR_UNREACHABLE)
-		return false;
-	return err_set(e, ERR_UNREACHABLE,
-		"no daemon answers at '%s' or '" SYSTEM_SOCKET "'; " START_USER
-		" or 'systemctl start jobschedd'",
-		user ? user : "(no user socket)");
+		return try_socket(c, system, e) || advise(e, START_SYSTEM);
+	return c->where == WHERE_USER ? connect_user(c, user, e) : connect_either(c, user, system, e);
 }

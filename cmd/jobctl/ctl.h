@@ -24,6 +24,7 @@ enum exit_code {
 
 struct ctl {
 	const char *socket_given;  /* --socket or the environment; NULL: search */
+	const char *instance;      /* one of several on this host; NULL: the one without a name */
 	enum where where;
 	enum format format;
 	bool terminal;             /* standard output is one */

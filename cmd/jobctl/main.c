@@ -54,6 +54,12 @@ static bool read_globals(struct ctl *c, const struct args *a, struct err *e)
 		c->where = args_has(a, "user") ? WHERE_USER : WHERE_SYSTEM;
 		c->socket_given = NULL; /* stronger than the environment */
 	}
+	if (args_last(a, "instance")) {
+		if (strchr(args_last(a, "instance"), '/'))
+			return err_set(e, ERR_INVALID, "--instance: '%s' is no name of an instance", args_last(a, "instance"));
+		c->instance = args_last(a, "instance");
+		c->socket_given = NULL;
+	}
 	if (args_last(a, "socket"))
 		c->socket_given = args_last(a, "socket");
 	return true;

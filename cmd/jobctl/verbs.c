@@ -295,6 +295,7 @@ const struct opt global_opts[] = {
 	{"socket", 0, "PATH", "socket of the daemon"},
 	{"user", 0, NULL, "talk to your own daemon only"},
 	{"system", 0, NULL, "talk to the system's daemon only"},
+	{"instance", 0, "NAME", "talk to that one of several on this host"},
 	{"help", 'h', NULL, "show this help"},
 	{"version", 'V', NULL, "show versions"},
 	{},

@@ -110,6 +110,11 @@ setup() {
 	JOBSCHED_SOCKET=$DIR/other run jobctl list
 	[ "$status" -eq 5 ]
 	[[ "$output" == *"$DIR/other"* ]]
+	JOBSCHED_SOCKET=$DIR/other run jobctl --instance two list
+	[ "$status" -eq 5 ]
+	[[ "$output" == *"$XDG_RUNTIME_DIR/jobsched-two/jobsched.sock' or '/run/jobsched-two/jobsched.sock'"* ]]
+	run jobctl --instance ../two list
+	[ "$status" -eq 2 ]
 }
 
 @test "jobctl alone shows five commands to try even then" {
