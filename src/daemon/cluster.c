@@ -26,7 +26,7 @@
 
 struct cluster {
 	struct cluster_options o;
-	sd_event_source *timer, *look_timer;
+	sd_event_source *timer, *look_timer, *end_timer; /* ..., the last for the end of our trust */
 	bool opened, stopped;
 	bool renewing, leading, looking;   /* an operation is under way */
 	bool look_again;
@@ -269,6 +269,7 @@ static void take_renewal(struct cluster *c, const struct op_lease *l)
 	if (!cluster_trusted(c))
 		c->unbroken_since = now_boot();
 	c->trusted_until = c->sent + c->ttl - c->ttl / MARGIN;
+	set_timer(c->end_timer, c->trusted_until > now_boot() ? c->trusted_until - now_boot() : 1);
 	c->others = l->others;
 	measure_clock(c, l->now);
 	take_office(c, l);
@@ -324,7 +325,7 @@ static void on_renewed(struct op *op, void *arg)
 			be_given_up(c, op);
 	} else {
 		if (!cluster_trusted(c))
-			log_warning("the lease is not renewed, so nothing is started; trying again: %s", op->err.msg);
+			log_warning("the lease is not renewed; trying again: %s", op->err.msg);
 		set_timer(c->timer, RETRY + io_random_upto(RETRY));
 	}
 	op_free(op);
@@ -353,6 +354,18 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *arg)
 	(void)source;
 	(void)usec;
 	renew(arg);
+	return 0;
+}
+
+/* A store that is silent fails no call for a while; people hear of it when it matters. */
+static int on_end(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct cluster *c = arg;
+
+	(void)source;
+	(void)usec;
+	if (c->opened && !c->stopped && !cluster_trusted(c))
+		log_warning("the lease could not be renewed in time: nothing is planned or started until it is");
 	return 0;
 }
 
@@ -396,7 +409,8 @@ bool cluster_new(struct sd_event *ev, const struct cluster_options *o, struct cl
 	AUTO(cluster) *c = xcalloc(1, sizeof(*c));
 
 	c->o = *o;
-	if (!add_timer(ev, &c->timer, on_timer, c, e) || !add_timer(ev, &c->look_timer, on_look_timer, c, e))
+	if (!add_timer(ev, &c->timer, on_timer, c, e) || !add_timer(ev, &c->look_timer, on_look_timer, c, e) ||
+	    !add_timer(ev, &c->end_timer, on_end, c, e))
 		return false;
 	*ret = STEAL(c);
 	return true;
@@ -408,5 +422,6 @@ void cluster_free(struct cluster *c)
 		return;
 	sd_event_source_disable_unref(c->timer);
 	sd_event_source_disable_unref(c->look_timer);
+	sd_event_source_disable_unref(c->end_timer);
 	free(c);
 }

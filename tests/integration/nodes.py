@@ -13,8 +13,8 @@ from pg import Server
 
 LEASE = 3
 # Says when it began and ended, in one write each; fails if another of its job is there.
-BODY = r"""say() { read -r up _ </proc/uptime; echo "$1 $JOBSCHED_NAME $JOBSCHED_SLOT_MS $JOBSCHED_ATTEMPT $up" >>"$LEDGER"; }
-say S; exec 9>>"$LEDGER.$JOBSCHED_NAME"; flock -n 9 || say O; sleep "$SECONDS_LONG"; say E"""
+BODY = r"""say() { read -r up _ </proc/uptime; echo "$1 $JOBSCHED_NAME $JOBSCHED_SLOT_MS $JOBSCHED_ATTEMPT $up $JOBSCHED_NODE" >>"$LEDGER"; }
+say S; exec 9>>"$LEDGER.$JOBSCHED_NAME"; flock -n 9 || say O; sleep "$SECONDS_LONG"; while [ -e "$HOLD" ]; do sleep 0.1; done; say E"""
 
 
 SERVERS = []
@@ -29,19 +29,21 @@ def server():
 
 
 class Cluster:
-    """Nodes of one host on one store, each with directories and a spawner of its own."""
+    """Nodes on one store, each with directories and a spawner of its own."""
 
-    def __init__(self, n, postgres=False, config=""):
+    def __init__(self, n, postgres=False, config="", before=()):
+        """'postgres' may be a server; 'before' is what each node is started with, as nsenter."""
         self.dir = tempfile.mkdtemp(prefix="jobsched-cl.")
-        self.server = server() if postgres else None
+        self.server = (server() if postgres is True else postgres) or None
         self.store = self.server.url if postgres else os.path.join(self.dir, "jobs.db")
+        self.before = before
         self.ledger = os.path.join(self.dir, "ledger")
         self.nodes = [Daemon("store = %s\nnode-name = n%d\nlease = %d\nmax-running = 20\n%s" % (self.store, i, LEASE, config))
                       for i in range(n)]
 
     def __enter__(self):
-        for d in self.nodes:
-            d.start()
+        for i, d in enumerate(self.nodes):
+            d.start(before=self.before[i] if self.before else ())
         wait_until("all know each other", 30, lambda: all(self.segments(d) in range(64 // len(self.nodes), 64 // len(self.nodes) + 2)
                                                          for d in self.nodes))
         return self
@@ -54,7 +56,7 @@ class Cluster:
             for d in self.nodes:
                 stack.callback(d.close, failed=kind is not None)
         if self.server:
-            self.server.call("psql", "-X", "-q", "-h", self.server.dir, "-U", "jobsched", "-c", "DROP SCHEMA jobsched CASCADE", "postgres")
+            self.server.sql("DROP SCHEMA jobsched CASCADE")
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def segments(self, d):
@@ -74,8 +76,9 @@ class Cluster:
     def others(self, d):
         return [x for x in self.nodes if x is not d]
 
-    def add(self, d, name, seconds, **more):
-        spec = dict(name=name, command=["bash", "-c", BODY], env={"LEDGER": self.ledger, "SECONDS_LONG": "%g" % seconds},
+    def add(self, d, name, seconds, hold="", **more):
+        """A job whose body takes so long, and as long as the file 'hold' is there."""
+        spec = dict(name=name, command=["bash", "-c", BODY], env={"LEDGER": self.ledger, "SECONDS_LONG": "%g" % seconds, "HOLD": hold},
                     retries=0, **more)
         return d.add(**spec)["id"]
 
@@ -84,6 +87,10 @@ class Cluster:
             return []
         with open(self.ledger) as f:
             return [line.split() for line in f]
+
+    def begun_by(self, d):
+        """When bodies began on this node, on the clock that counts from boot."""
+        return [float(v[4]) for v in self.lines() if v[0] == "S" and v[5] == "n%d" % self.nodes.index(d)]
 
     def bodies(self, name, what="S"):
         """(slot, attempt, when) of all that began, ended or met another."""

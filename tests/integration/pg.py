@@ -12,15 +12,18 @@ BIN = "/usr/lib/postgresql"
 
 
 class Server:
-    """A PostgreSQL of our own, on a Unix socket only; it refuses to run as root."""
+    """A PostgreSQL of our own, on a Unix socket only unless told otherwise; it refuses to run as root."""
 
-    def __init__(self):
+    def __init__(self, listen="", before=()):
+        """'before' is what its programs are started with, as nsenter."""
         versions = sorted(os.listdir(BIN)) if os.path.isdir(BIN) else []
         if not versions:
             raise Skip("needs Debian's postgresql")
         self.bin = os.path.join(BIN, versions[-1], "bin")
         self.dir = tempfile.mkdtemp(prefix="jobsched-pg.")
         self.data = os.path.join(self.dir, "data")
+        self.listen = listen
+        self.before = list(before)
         self.user = []
         if os.geteuid() == 0:
             who = pwd.getpwnam("postgres")
@@ -30,13 +33,19 @@ class Server:
         self.url = "postgresql://jobsched@/postgres?host=" + self.dir
 
     def call(self, program, *words):
-        done = subprocess.run([*self.user, os.path.join(self.bin, program), *words], cwd="/", text=True,
+        done = subprocess.run([*self.before, *self.user, os.path.join(self.bin, program), *words], cwd="/", text=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
         assert done.returncode == 0, (program, done.stdout)
+        return done.stdout
+
+    def sql(self, text):
+        """Rows of columns, as text."""
+        out = self.call("psql", "-X", "-q", "-A", "-t", "-F", "\t", "-h", self.dir, "-U", "jobsched", "-c", text, "postgres")
+        return [line.split("\t") for line in out.splitlines()]
 
     def start(self):
         self.call("pg_ctl", "-D", self.data, "-w", "-t", "60", "-l", os.path.join(self.dir, "log"), "-o",
-                  "-c listen_addresses='' -c unix_socket_directories='%s' -c max_connections=20" % self.dir, "start")
+                  "-c listen_addresses='%s' -c unix_socket_directories='%s' -c max_connections=40" % (self.listen, self.dir), "start")
         return self
 
     def stop(self, mode="immediate"):
