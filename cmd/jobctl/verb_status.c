@@ -124,7 +124,12 @@ static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 	buf_printf(out, ", up %s\n", words_duration(uptime, words));
 	put_text(out, "socket  ", c->socket, text_equal(member_text(s, "mode"), "system") ? " (of the system)\n" : "\n");
 	put_text(out, "store   ", member_text(store, "place"), "\n");
-	put_cluster(out, json_object_get(s, "cluster"));
+	if (member_time(store, "away_since")) {
+		put_text(out, "away    since ", member_text(store, "away_since"), "");
+		put_text(out, ": ", member_text(store, "away_why"), "\n");
+	}
+	if (json_is_object(json_object_get(s, "cluster")))
+		put_cluster(out, json_object_get(s, "cluster"));
 	put_you(out, s);
 	put_totals(out, s);
 	if (text_equal(member_text(s, "clock"), "wrong"))
@@ -149,14 +154,21 @@ int verb_status(struct ctl *c, const struct args *a)
 	AUTO_DONE(buf) out = {};
 	json_auto_t *status = NULL;
 	struct err e = {};
+	bool away;
+	int code;
 
 	(void)a;
 	if (!api_call(c, "GET", "/v1/status", NULL, &status, &e))
 		return ctl_fail(&e);
-	if (c->format == FORMAT_JSON || c->format == FORMAT_JSONL)
-		return out_object(c, status);
+	away = member_time(json_object_get(status, "store"), "away_since");
+	if (c->format == FORMAT_JSON || c->format == FORMAT_JSONL) {
+		code = out_object(c, status);
+		return away ? EXIT_FAILURE : code;
+	}
 	put_status(c, status, &out);
 	out_flush(&out);
+	if (away) /* and with it all that else were to be said */
+		return EXIT_FAILURE;
 	return pauses_say(c, &e) ? EXIT_SUCCESS : ctl_fail(&e);
 }
 

@@ -266,6 +266,7 @@ static void take_renewal(struct cluster *c, const struct op_lease *l)
 		c->o.on_exit(EXIT_CONFIG, c->o.arg);
 		return;
 	}
+	store_thread_expect_term(c->o.store, l->term);
 	if (!cluster_trusted(c))
 		c->unbroken_since = now_boot();
 	c->trusted_until = c->sent + c->ttl - c->ttl / MARGIN;

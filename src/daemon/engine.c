@@ -19,6 +19,7 @@
 #include "daemon/hub.h"
 #include "daemon/listener.h"
 #include "daemon/notifier.h"
+#include "daemon/outage.h"
 #include "daemon/pauses.h"
 #include "daemon/planner.h"
 #include "daemon/retention.h"
@@ -120,8 +121,21 @@ static void on_alarm(bool clock_set, void *arg)
 
 void engine_on_fatal(const struct err *e, void *arg)
 {
-	log_error("the store must not be written any more, leaving: %s", e->msg);
-	leave(arg, EXIT_TRY_AGAIN);
+	const struct engine *g = arg;
+
+	if (e->kind == ERR_REFUSED)
+		log_error("%s; or, if it was restored on purpose, remove '%s'", e->msg, g->term_file);
+	else
+		log_error("the store must not be written any more, leaving: %s", e->msg);
+	leave(arg, e->kind == ERR_REFUSED ? EXIT_CONFIG : EXIT_TRY_AGAIN);
+}
+
+void engine_on_busy(void *arg)
+{
+	struct engine *g = arg;
+
+	if (g->outage)
+		outage_watch(g->outage);
 }
 
 void engine_on_exit(int status, void *arg)
@@ -292,6 +306,7 @@ void engine_serve(struct engine *g)
 		.allow = g->allow,
 		.admin_group = g->o.config->admin_group ? g->o.config->admin_group : ADMIN_GROUP_DEFAULT,
 		.cluster = g->cluster,
+		.outage = g->outage,
 		.dispatcher = g->dispatcher,
 		.governor = g->governor,
 		.hub = g->hub,
@@ -462,7 +477,7 @@ static bool start_parts(struct engine *g, struct err *e)
 {
 	const struct places *p = g->o.places;
 	struct store_thread_options store = {.where = g->store_where, .clock = &g->clock,
-		.machine = g->machine, .takeover = g->o.takeover, .no_checkpoint = true, .on_wake = on_wake, .on_fatal = engine_on_fatal, .on_events = on_events, .on_op = on_op, .arg = g};
+		.machine = g->machine, .takeover = g->o.takeover, .no_checkpoint = true, .on_wake = on_wake, .on_fatal = engine_on_fatal, .on_events = on_events, .on_op = on_op, .on_busy = engine_on_busy, .arg = g};
 	struct governor_rules rules;
 	struct dispatcher_options dispatcher = {
 		.clock = &g->clock,
@@ -538,6 +553,7 @@ static void stop_parts(struct engine *g)
 		retention_stop(g->retention);
 	bell_free(g->bell);
 	watcher_free(g->watcher);
+	outage_free(STEAL(g->outage));
 	store_thread_free(g->leases);
 	store_thread_free(g->store); /* finishes what is queued, so before those who own it */
 	cluster_free(g->cluster);

@@ -9,12 +9,16 @@
 #include "daemon/config.h"
 #include "daemon/dispatcher.h"
 #include "daemon/engine_parts.h"
+#include "daemon/highest_term.h"
 #include "daemon/hub.h"
+#include "daemon/outage.h"
 #include "daemon/places.h"
+#include "daemon/server.h"
 #include "daemon/store_thread.h"
 #include "daemon/watcher.h"
 #include "store/op.h"
 
+#define HOLD_MARGIN 5    /* so much of a lease beyond it a peer may hold the file and stand still */
 #define ALONE_LEASES 8   /* the lease of a node that is alone on its file is so much longer */
 
 usec_t engine_realtime(void *arg)
@@ -110,14 +114,36 @@ static void on_deadline(usec_t end_at, usec_t kill_at, void *arg)
 	dispatcher_deadline(((struct engine *)arg)->dispatcher, end_at, kill_at);
 }
 
+/* Who has to wait for the store is told so; the engine's own work goes on trying. */
+static void on_away(const struct err *why, bool unknown, void *arg)
+{
+	struct engine *g = arg;
+
+	store_thread_shed(g->store, why);
+	if (g->server)
+		server_refuse_waiting(g->server, why, unknown);
+}
+
+static bool watch_store(struct engine *g, struct err *e)
+{
+	usec_t lease = g->o.config->lease * USEC_SEC;
+
+	return outage_new(g->ev, &(struct outage_options){.threads = {g->store, g->leases}, .where = g->store_where,
+		.hold_max = lease + lease / HOLD_MARGIN, .on_away = on_away, .arg = g}, &g->outage, e);
+}
+
 bool engine_join(struct engine *g, struct err *e)
 {
 	bool server = text_starts(g->store_where, "postgres");
 
 	if (server && !store_thread_start(g->ev, &(struct store_thread_options){.where = g->store_where, .clock = &g->clock,
-			.writer_only = true, .on_fatal = engine_on_fatal, .arg = g}, &g->leases, e))
+			.writer_only = true, .on_fatal = engine_on_fatal, .on_busy = engine_on_busy, .arg = g}, &g->leases, e))
 		return false;
 	g->term_file = server ? xprintf("%s/term", g->o.places->state_dir) : NULL;
+	if (server)
+		store_thread_expect_term(g->store, highest_term_read(g->term_file, store_thread_store_id(g->store)));
+	if (!watch_store(g, e))
+		return false;
 	if (!server && !bell_new(g->ev, g->store_where, on_ring, g, &g->bell, e))
 		return false;
 	return cluster_new(g->ev, &(struct cluster_options){.store = g->store, .leases = server ? g->leases : g->store,

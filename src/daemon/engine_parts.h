@@ -21,6 +21,7 @@ struct engine {
 	bool taken_over, looked; /* what earlier lives left is ours; we have a lease, and our part of the schedule */
 	struct bell *bell;       /* NULL: many hosts, where it cannot be heard */
 	struct watcher *watcher; /* NULL: this node has been alone so far */
+	struct outage *outage;
 	char *machine; /* NULL: unknown */
 	char *store_where, *store_shown, *spawner_program;
 	sd_event *ev;
@@ -49,6 +50,7 @@ void engine_serve(struct engine *g);
 void engine_on_change(void *arg);
 void engine_on_exit(int status, void *arg);
 void engine_on_fatal(const struct err *e, void *arg);
+void engine_on_busy(void *arg);
 
 /* engine_nodes.c */
 bool engine_join(struct engine *g, struct err *e);

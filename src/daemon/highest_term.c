@@ -11,8 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* 0: nothing is known of this store. */
-static int64_t read_term(const char *file, const char *store_id)
+int64_t highest_term_read(const char *file, const char *store_id)
 {
 	AUTO_DONE(buf) text = {};
 	int64_t term = 0;
@@ -32,7 +31,7 @@ bool highest_term_check(const char *file, const char *store_id, int64_t term, st
 
 	if (!file)
 		return true;
-	highest = read_term(file, store_id);
+	highest = highest_term_read(file, store_id);
 	if (term < highest)
 		return err_set(e, ERR_REFUSED, "the store has gone back to term %" PRId64 ", after %" PRId64 ": the server lost "
 			"commits, so runs may be forgotten; bring it up to date, or if it was restored on purpose remove '%s'",

@@ -137,7 +137,7 @@ const struct route routes[] = {
 		"let a node take new work again", {}, EVENT_NODE_SET},
 	{"POST", "/v1/nodes/{node}/resign", route_node_resign, VERB_NODES, BODY_NONE,
 		"have the leader hand over to another node", {}, EVENT_NODE_SET},
-	{"GET", "/v1/status", route_status, VERB_STATUS, BODY_NONE, "how the daemon is", {}},
+	{"GET", "/v1/status", route_status, VERB_STATUS, BODY_NONE, "how the daemon is", {}, .storeless = true},
 };
 const size_t routes_count = ELEMENTS(routes);
 

@@ -38,6 +38,7 @@ struct route {
 	const char *summary;
 	struct query_param query[ROUTE_QUERY_MAX];
 	enum event_what what; /* of one that changes something: its word in the audit trail */
+	bool storeless;       /* it has an answer while the store is away */
 };
 extern const struct route routes[];
 extern const size_t routes_count;

@@ -7,6 +7,7 @@
 #include "daemon/cluster.h"
 #include "daemon/dispatcher.h"
 #include "daemon/governor.h"
+#include "daemon/outage.h"
 #include "daemon/peer.h"
 #include "daemon/planner.h"
 #include "daemon/question.h"
@@ -128,45 +129,81 @@ static json_t *cluster_to_json(const struct server_context *c, const struct node
 	return o;
 }
 
-static void answer_status(struct request *r, struct question *q)
+/* Where it is, and since when it has been away. */
+static json_t *store_to_json(const struct server_context *c)
+{
+	struct err why = {};
+	usec_t since = outage_since(c->outage, &why);
+
+	return json_pack("{s:s, s:o, s:o, s:o}", "kind", text_starts(c->store_where, "postgres") ? "postgresql" : "sqlite",
+		"place", json_text(c->store_where), "away_since", json_time(since), "away_why", since ? json_text(why.msg) : json_null());
+}
+
+/* What the engine knows by itself. */
+static json_t *own_status(const struct request *r)
 {
 	const struct server_context *c = r->context;
-	const struct store_counts *counts = &((struct status_query *)q)->counts;
 	struct dispatcher_counts d = {};
 	usec_t next = planner_next_slot(c->planner);
-	bool postgres = text_starts(c->store_where, "postgres");
-	json_t *o, *frozen = ((struct status_query *)q)->frozen;
+	json_t *o;
 
 	dispatcher_counts(c->dispatcher, &d);
-	o = json_pack("{s:s, s:{s:o, s:o}, s:{s:s, s:o}, s:o, s:o, s:o, s:I, s:I, s:b, s:o, s:s, s:I}",
+	o = json_pack("{s:s, s:{s:o, s:o}, s:o, s:o, s:I, s:I, s:b, s:o, s:s, s:I, s:s}",
 		"version", PACKAGE_VERSION,
 		"node", "name", json_text(c->node_name), "id", json_text(c->node_id),
-		"store", "kind", postgres ? "postgresql" : "sqlite", "place", json_text(c->store_where),
+		"store", store_to_json(c),
 		"uptime", json_seconds(clock_boot(c->clock) - request_started(r)),
-		"jobs", counts_to_json(counts, true),
-		"runs", counts_to_json(counts, false),
 		"in_flight", (json_int_t)d.in_flight,
 		"room", (json_int_t)d.room,
 		"spawner_up", d.spawner_up,
 		"next_slot", json_time(next == USEC_NEVER ? 0 : next),
 		"clock", clock_words[timekeeper_trust(c->timekeeper)],
-		"backlog", (json_int_t)store_thread_backlog(c->store));
+		"backlog", (json_int_t)store_thread_backlog(c->store),
+		"mode", c->user_mode ? "user" : "system");
+	put_limits(o, c->governor);
+	return o;
+}
+
+static void answer_status(struct request *r, struct question *q)
+{
+	const struct server_context *c = r->context;
+	const struct store_counts *counts = &((struct status_query *)q)->counts;
+	json_t *o = own_status(r), *frozen = ((struct status_query *)q)->frozen;
+
+	json_object_set_new(o, "jobs", counts_to_json(counts, true));
+	json_object_set_new(o, "runs", counts_to_json(counts, false));
 	json_object_set_new(o, "cluster", cluster_to_json(c, &((struct status_query *)q)->nodes));
 	json_object_set_new(o, "notices", json_pack("{s:I, s:I}", "waiting",
 		(json_int_t)counts->notices[NOTICE_WAITING], "failed", (json_int_t)counts->notices[NOTICE_FAILED]));
-	put_limits(o, c->governor);
 	json_object_set(o, "frozen", frozen ? frozen : json_null());
-	json_object_set_new(o, "mode", json_string(c->user_mode ? "user" : "system"));
 	json_object_set_new(o, "you", you_to_json(r, (struct status_query *)q));
 	if (!request_sees_all(r))
 		hide_totals(o);
 	request_answer_json(r, 200, o);
 }
 
+/* The store is away: what is in it is not shown; nor who asks, where his name is known by the store alone. */
+static void answer_away(struct request *r)
+{
+	static const char *const unknown[] = {"jobs", "runs", "cluster", "notices", "frozen", "you"};
+	json_t *o = own_status(r);
+
+	if (!r->context->user_mode && r->who.uid != 0 && !r->who.admin)
+		hide_totals(o);
+	for (size_t i = 0; i < ELEMENTS(unknown); i++)
+		json_object_set_new(o, unknown[i], json_null());
+	request_answer_json(r, 200, o);
+}
+
 void route_status(struct request *r)
 {
-	struct status_query *s = xcalloc(1, sizeof(*s));
+	struct status_query *s;
 
+	if (outage_since(r->context->outage, NULL)) {
+		answer_away(r);
+		return;
+	}
+	s = xcalloc(1, sizeof(*s));
 	s->number = request_owner(r);
 	s->q.run = run_status;
 	s->q.then = answer_status;

@@ -194,6 +194,15 @@ void server_stop(struct server *s)
 	server_unlisten(s);
 }
 
+void server_refuse_waiting(struct server *s, const struct err *why, bool unknown)
+{
+	struct conn *c;
+
+	TAILQ_FOREACH(c, &s->phases[PHASE_BUSY], in_phase)
+		if (c->request)
+			request_refuse_waiting(c->request, why, unknown);
+}
+
 /* MHD aborts when it is stopped with a suspended connection: everyone is woken and answered first. */
 static void abandon_all(struct server *s)
 {

@@ -14,6 +14,7 @@ struct dispatcher;
 struct err;
 struct governor;
 struct hub;
+struct outage;
 struct planner;
 struct retention;
 struct sd_event;
@@ -30,6 +31,7 @@ struct server_context {
 	struct allow *allow;       /* the site's lists; NULL: everybody may */
 	const char *admin_group;   /* NULL: only root is an administrator */
 	const struct cluster *cluster; /* NULL: there is none */
+	const struct outage *outage;   /* NULL: the store always answers */
 	struct dispatcher *dispatcher;
 	struct governor *governor;
 	struct hub *hub;
@@ -56,5 +58,7 @@ void server_set_limits(struct server *s, const struct server_limits *l); /* afte
 void server_find_admins(struct server *s); /* looks the group up again, off the loop */
 /* No further connections, and requests are answered with 503; what is on its way to the store is answered still. */
 void server_stop(struct server *s);
+/* The store is away: those who wait for it are told why; those whose change is under way once nobody can know what came of it. */
+void server_refuse_waiting(struct server *s, const struct err *why, bool unknown);
 void server_free(struct server *s); /* those who still wait are answered with 503, or told that the outcome is unknown */
 AUTO_DEFINE(server);

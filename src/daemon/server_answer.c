@@ -44,7 +44,7 @@ static void answer(struct request *r, int status, struct MHD_Response *response,
 	r->status = status;
 	r->response = response;
 	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-	if (status == MHD_HTTP_TOO_MANY_REQUESTS || status == MHD_HTTP_SERVICE_UNAVAILABLE)
+	if (status == MHD_HTTP_TOO_MANY_REQUESTS || status == MHD_HTTP_SERVICE_UNAVAILABLE || status == MHD_HTTP_GATEWAY_TIMEOUT)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
 	request_resume(r);
 }
@@ -171,6 +171,17 @@ void request_watch_client(struct request *r)
 		log_warning("could not watch a waiting client, it is dropped by its time limit: %s", strerror(-e));
 }
 
+/* Whoever works for it is not waited for any more. */
+static void answer_without(struct request *r, const struct err *e)
+{
+	if (r->on_gone)
+		r->on_gone(r);
+	if (r->ticket)
+		r->ticket->request = NULL;
+	r->ticket = NULL;
+	request_answer_err(r, e);
+}
+
 void request_abandon(struct request *r)
 {
 	struct err e = {};
@@ -181,17 +192,31 @@ void request_abandon(struct request *r)
 		request_drop(r);
 		return;
 	}
-	if (r->on_gone)
-		r->on_gone(r);
 	if (r->ticket && r->ticket->writes)
 		err_set(&e, ERR_UNCERTAIN, "the daemon is stopping; look afterwards whether this was done");
 	else
 		err_set(&e, ERR_BUSY, "the daemon is stopping; try again");
-	if (r->ticket)
-		r->ticket->request = NULL;
-	r->ticket = NULL;
 	r->must_close = true;
-	request_answer_err(r, &e);
+	answer_without(r, &e);
+}
+
+void request_refuse_waiting(struct request *r, const struct err *why, bool unknown)
+{
+	struct err e = *why;
+
+	if (!r->suspended || r->answered || !r->ticket || (r->ticket->writes && !unknown))
+		return;
+	if (r->route->storeless) {
+		r->ticket->request = NULL;
+		r->ticket = NULL;
+		r->route->handle(r);
+		return;
+	}
+	if (r->ticket->writes) {
+		e.kind = ERR_UNCERTAIN;
+		err_wrap(&e, "this may be done yet; look, or give it a key and ask again");
+	}
+	answer_without(r, &e);
 }
 
 void request_free(struct request *r)

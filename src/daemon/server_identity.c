@@ -7,6 +7,7 @@
 #include "core/owner.h"
 #include "daemon/allow.h"
 #include "daemon/names.h"
+#include "daemon/outage.h"
 #include "daemon/peer.h"
 #include "daemon/question.h"
 #include "daemon/routes.h"
@@ -303,7 +304,9 @@ static bool is_known(const struct request *r)
 
 void request_handle(struct request *r)
 {
-	if (is_known(r))
+	if (r->route->storeless && outage_since(r->context->outage, NULL))
+		r->route->handle(r);
+	else if (is_known(r))
 		enter(r);
 	else
 		identify(r, NULL);

@@ -3,6 +3,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "daemon/outage.h"
 #include "daemon/routes.h"
 #include "daemon/server_state.h"
 #include <string.h>
@@ -210,7 +211,7 @@ static bool check_gathered(struct request *r, struct err *e)
 		return err_set(e, ERR_INVALID, "the request has no body; a JSON object is wanted");
 	if (r->server->stopping)
 		return err_set(e, ERR_BUSY, "the daemon is stopping; try again");
-	return true;
+	return r->route->storeless || !outage_since(r->context->outage, e);
 }
 
 static void start(struct request *r)

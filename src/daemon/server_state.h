@@ -82,6 +82,7 @@ enum MHD_Result request_on_call(void *arg, struct MHD_Connection *mhd, const cha
 void request_on_completed(void *arg, struct MHD_Connection *mhd, void **state,
 	enum MHD_RequestTerminationCode why);
 void request_abandon(struct request *r); /* the daemon stops: 503, or the end of a stream */
+void request_refuse_waiting(struct request *r, const struct err *why, bool unknown); /* server_refuse_waiting() */
 
 /* server_identity.c */
 #define NO_GROUP ((gid_t)-1)

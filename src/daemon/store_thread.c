@@ -2,6 +2,7 @@
 /* Threads beside the loop: one commits what has gathered while it committed, one reads, one does what takes long. */
 #include "daemon/store_thread.h"
 #include "base/err.h"
+#include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "core/event.h"
@@ -9,6 +10,8 @@
 #include "store/store.h"
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <systemd/sd-event.h>
 #include <time.h>
@@ -20,6 +23,8 @@
  * processor it saves is what the jobs need. What comes alone after a pause never waits.
  */
 #define LINGER (8 * USEC_MSEC)
+
+#define PROBE_PAUSE (500 * USEC_MSEC) /* and up to twice that: after a batch failed and while nothing else is asked of the store */
 
 struct op_queue {
 	struct op *first, **last;
@@ -35,7 +40,7 @@ struct reader {
 	struct store_thread *t;
 	struct store *store; /* NULL: opened when it is needed first */
 	pthread_t thread;
-	bool runs;
+	bool runs, works;
 	pthread_cond_t wanted;
 	struct task_queue tasks; /* guarded by the lock of 't' */
 };
@@ -56,6 +61,9 @@ struct store_thread {
 	struct task_queue reads_done;
 	size_t in_batch, urgent; /* urgent: of those waiting, the ones that are not patient */
 	usec_t last_commit;
+	usec_t probe_at;         /* with fails_since: an empty batch then */
+	usec_t fails_since;      /* boottime; 0: the last batch went through */
+	char why[512];           /* what it met */
 	struct store_wake wake;
 	struct event_list events; /* committed and not told yet */
 	bool woken, fatal;
@@ -135,22 +143,23 @@ static usec_t monotonic_now(void)
 
 static bool ready_to_go(const struct store_thread *t)
 {
-	return t->waiting.first &&
-	       (t->urgent > 0 || monotonic_now() - t->last_commit >= LINGER);
+	usec_t now = monotonic_now();
+
+	return t->waiting.first ? t->urgent > 0 || now - t->last_commit >= LINGER : t->fails_since && now >= t->probe_at;
 }
 
 static void await_company(struct store_thread *t)
 {
-	usec_t until = t->last_commit + LINGER;
+	usec_t until = t->waiting.first ? t->last_commit + LINGER : t->probe_at;
 	struct timespec at = {until / USEC_SEC, until % USEC_SEC * 1000};
 
-	if (t->waiting.first)
+	if (t->waiting.first || t->fails_since)
 		pthread_cond_timedwait(&t->write_wanted, &t->lock, &at);
 	else
 		pthread_cond_wait(&t->write_wanted, &t->lock);
 }
 
-/* Takes what has gathered; false when the thread is to end. */
+/* Takes what has gathered, or nothing to see whether the store is back; false when the thread is to end. */
 static bool gather(struct store_thread *t, struct op **batch, size_t *ret_n)
 {
 	size_t n = 0;
@@ -165,9 +174,25 @@ static bool gather(struct store_thread *t, struct op **batch, size_t *ret_n)
 		t->urgent -= !batch[n++]->patient;
 	}
 	t->in_batch = n;
-	pthread_mutex_unlock(&t->lock);
 	*ret_n = n;
+	n += !t->stopping;
+	pthread_mutex_unlock(&t->lock);
 	return n > 0;
+}
+
+static void note_health(struct store_thread *t, bool ok, const struct err *e)
+{
+	bool away = !ok && (e->kind == ERR_BUSY || e->kind == ERR_UNREACHABLE);
+
+	pthread_mutex_lock(&t->lock);
+	if (!away)
+		t->fails_since = 0;
+	else if (!t->fails_since)
+		t->fails_since = clock_boot(&clock_system);
+	if (away)
+		snprintf(t->why, sizeof(t->why), "%s", e->msg);
+	t->probe_at = monotonic_now() + PROBE_PAUSE + io_random_upto(PROBE_PAUSE);
+	pthread_mutex_unlock(&t->lock);
 }
 
 static void events_join(struct event_list *to, struct event_list *from)
@@ -216,8 +241,9 @@ static void *write_batches(void *arg)
 		struct err e = {};
 		bool ok = fatal.kind == ERR_NONE && store_apply(t->writer, batch, n, &wake, &e);
 
-		if (!ok && e.kind == ERR_UNCERTAIN)
+		if (!ok && (e.kind == ERR_UNCERTAIN || e.kind == ERR_REFUSED))
 			fatal = e;
+		note_health(t, ok, &e);
 		if (fatal.kind != ERR_NONE)
 			fail_all(batch, n, &fatal); /* not one more write after an unknown one */
 		hand_back(t, batch, n, ok ? &wake : NULL, fatal.kind != ERR_NONE ? &fatal : NULL);
@@ -246,6 +272,7 @@ static void *serve_reads(void *arg)
 		while (!r->tasks.first && !t->stopping)
 			pthread_cond_wait(&r->wanted, &t->lock);
 		task = tasks_pop(&r->tasks);
+		r->works = task != NULL;
 		pthread_mutex_unlock(&t->lock);
 		if (!task)
 			return NULL;
@@ -254,6 +281,7 @@ static void *serve_reads(void *arg)
 		task->work(r->store, task);
 		pthread_mutex_lock(&t->lock);
 		tasks_push(&t->reads_done, task);
+		r->works = false;
 		pthread_mutex_unlock(&t->lock);
 		ring(t);
 	}
@@ -289,6 +317,12 @@ static void reader_ask(struct reader *r, struct read_task *task)
 	tasks_push(&r->tasks, task);
 	pthread_cond_signal(&r->wanted);
 	pthread_mutex_unlock(&r->t->lock);
+}
+
+static void tell_busy(const struct store_thread *t)
+{
+	if (t->o.on_busy)
+		t->o.on_busy(t->o.arg);
 }
 
 /* Everything that has come back, taken off the shared lists in one go. */
@@ -417,6 +451,8 @@ void store_thread_free(struct store_thread *t)
 	pthread_cond_broadcast(&t->questions.wanted);
 	pthread_cond_broadcast(&t->chores.wanted);
 	pthread_mutex_unlock(&t->lock);
+	if (t->writer)
+		store_leave(t->writer);
 	if (t->writer_runs)
 		pthread_join(t->writer_thread, NULL);
 	reader_done(&t->questions);
@@ -450,6 +486,54 @@ void store_thread_submit(struct store_thread *t, struct op *op)
 	ops_push(&t->waiting, op);
 	t->urgent += !op->patient;
 	pthread_mutex_unlock(&t->lock);
+	tell_busy(t);
+}
+
+static bool awaited(const struct op *op)
+{
+	return (op->act.what != EVENT_NONE && !op->patient) || op->kind == OP_OWNER;
+}
+
+void store_thread_shed(struct store_thread *t, const struct err *why)
+{
+	struct op_queue all;
+	struct op *op;
+	size_t n = 0;
+
+	ops_init(&all);
+	pthread_mutex_lock(&t->lock);
+	while ((op = ops_pop(&t->waiting)))
+		ops_push(&all, op);
+	while ((op = ops_pop(&all))) {
+		if (!awaited(op)) {
+			ops_push(&t->waiting, op);
+			continue;
+		}
+		t->urgent--;
+		fail_all(&op, 1, why);
+		ops_push(&t->done, op);
+		n++;
+	}
+	pthread_mutex_unlock(&t->lock);
+	if (n > 0)
+		ring(t);
+}
+
+void store_thread_health(const struct store_thread *t, struct store_health *ret)
+{
+	struct store_thread *m = (struct store_thread *)t;
+	usec_t writes = store_waits_since(t->writer), reads = t->questions.store ? store_waits_since(t->questions.store) : 0;
+
+	pthread_mutex_lock(&m->lock);
+	*ret = (struct store_health){.busy = t->waiting.n + t->in_batch + t->done.n > 0 || t->questions.works || t->questions.tasks.first,
+		.waits_since = writes && (!reads || writes < reads) ? writes : reads, .fails_since = t->fails_since};
+	memcpy(ret->why, t->why, sizeof(ret->why));
+	pthread_mutex_unlock(&m->lock);
+}
+
+void store_thread_expect_term(struct store_thread *t, int64_t term)
+{
+	store_expect_term(t->writer, term);
 }
 
 size_t store_thread_backlog(const struct store_thread *t)
@@ -466,6 +550,7 @@ size_t store_thread_backlog(const struct store_thread *t)
 void store_thread_read(struct store_thread *t, struct read_task *task)
 {
 	reader_ask(&t->questions, task);
+	tell_busy(t);
 }
 
 void store_thread_chore(struct store_thread *t, struct read_task *task)

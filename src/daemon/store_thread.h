@@ -13,6 +13,13 @@ struct store;
 struct store_thread;
 struct store_wake;
 
+struct store_health {
+	bool busy;           /* something is under way */
+	usec_t waits_since;  /* boottime: one of the threads waits for the store; 0: none does */
+	usec_t fails_since;  /* boottime: no batch has gone through since then; 0: the last one has */
+	char why[512];       /* with fails_since: what the last one met */
+};
+
 struct store_thread_options {
 	const char *where;   /* borrowed; see store_options */
 	const char *machine; /* borrowed; NULL: not asked */
@@ -24,6 +31,7 @@ struct store_thread_options {
 	void (*on_fatal)(const struct err *e, void *arg);         /* on the loop: the store must not be written any more */
 	void (*on_events)(const struct event_list *l, void *arg); /* on the loop: these were committed */
 	void (*on_op)(const struct op *op, void *arg);            /* on the loop: every operation, before its own on_done */
+	void (*on_busy)(void *arg);                               /* on the loop: something is given to it */
 	void *arg;
 };
 
@@ -37,6 +45,11 @@ const char *store_thread_store_id(const struct store_thread *t);
 /* The op belongs to the thread until op->on_done is called on the loop, after the commit that covers it. */
 void store_thread_submit(struct store_thread *t, struct op *op /* moved */);
 size_t store_thread_backlog(const struct store_thread *t); /* operations waiting or in the batch */
+
+void store_thread_health(const struct store_thread *t, struct store_health *ret);
+/* Those who wait for a change that is not under way yet hear at once that nothing came of it. */
+void store_thread_shed(struct store_thread *t, const struct err *why);
+void store_thread_expect_term(struct store_thread *t, int64_t term); /* store_expect_term() */
 
 /* A read: 'work' on the reader's thread with the reader's connection, then 'done' on the loop. */
 struct read_task {

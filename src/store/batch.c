@@ -6,8 +6,7 @@
 #include <time.h>
 
 #define TRIES 6           /* of a batch, whatever went wrong with it */
-#define RECONNECT_MS 2000 /* how long a batch waits for a lost connection */
-#define WITNESS_MS 30000  /* ... when it must learn whether it was committed */
+#define RECONNECT_MS 1000 /* how long a batch waits for a lost connection */
 #define NEWS_PAUSE (100 * USEC_MSEC) /* between two times that others hear of ends */
 
 enum way { IN_GROUPS, ONE_BY_ONE };
@@ -271,7 +270,7 @@ static bool run_batch(struct batch *b, struct err *e)
 	       tx_commit(&tx, e) && batch_points(b->ops, b->n, true, e);
 }
 
-/* Whether the last batch was committed, by its witness; waits for one that is still being committed. */
+/* Whether the last batch was committed, by its witness; waits for one that is still being committed (by our old session). */
 static bool read_witness(struct store *s, bool *ret, struct err *e)
 {
 	AUTO_TX tx = {};
@@ -288,17 +287,18 @@ static bool read_witness(struct store *s, bool *ret, struct err *e)
 	return !q.failed;
 }
 
+/* Nothing else can be done before that, however long the store is away. */
 static bool learn_outcome(struct store *s, bool *ret, struct err *e)
 {
-	usec_t deadline = clock_boot(&clock_system) + WITNESS_MS * USEC_MSEC;
-	const struct db_ops *db = s->db->ops;
+	bool known = false;
 
-	do {
-		if (db->reconnect(s->db, RECONNECT_MS, e) && read_witness(s, ret, e))
-			return true;
-		if (e->kind == ERR_UNCERTAIN)
-			return false;
-	} while (clock_boot(&clock_system) < deadline);
+	db_waits(s->db, true);
+	do
+		known = store_reconnect(s, RECONNECT_MS, e) && read_witness(s, ret, e);
+	while (!known && e->kind != ERR_UNCERTAIN && e->kind != ERR_REFUSED && !s->leaving);
+	db_waits(s->db, false);
+	if (known || e->kind == ERR_UNCERTAIN || e->kind == ERR_REFUSED)
+		return known;
 	e->kind = ERR_UNCERTAIN;
 	return err_wrap(e, "could not learn whether the last changes were stored");
 }
@@ -321,7 +321,7 @@ static enum next next_step(struct batch *b, int try, struct err *e)
 
 	switch (e->kind) {
 	case ERR_UNREACHABLE:
-		if (db->reconnect(b->s->db, RECONNECT_MS, e))
+		if (store_reconnect(b->s, RECONNECT_MS, e))
 			return AGAIN;
 		e->kind = ERR_BUSY;
 		return GIVE_UP;
@@ -341,7 +341,8 @@ static enum next next_step(struct batch *b, int try, struct err *e)
 		b->no_growth = true;
 		return AGAIN;
 	case ERR_REFUSED:
-		e->kind = ERR_UNCERTAIN; /* damage found while writing: stop, and refuse at the next start */
+		if (!b->s->gone_back)
+			e->kind = ERR_UNCERTAIN; /* damage found while writing: stop, and refuse at the next start */
 		return GIVE_UP;
 	default:
 		if (b->way == ONE_BY_ONE)

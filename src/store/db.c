@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The use of one statement, checked against what the .sql files declare. */
 #include "store/db.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/text.h"
 #include <assert.h>
@@ -18,6 +19,13 @@ const struct db_ops *db_ops_for(const char *where, struct err *e)
 		"name a file, or build it with --with-postgres", where);
 	return NULL;
 #endif
+}
+
+void db_waits(struct db *db, bool on)
+{
+	db->waits += on ? 1 : -1;
+	if (db->waits == on)
+		db->waits_since = on ? clock_boot(&clock_system) : 0;
 }
 
 void db_assert_owner(const struct db *db)

@@ -2,6 +2,7 @@
 /* The PostgreSQL engine: one session, every wait bounded, a lost connection told from a lost commit. */
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/io.h"
 #include "base/text.h"
 #include "store/db_postgres.h"
 #include "store/queries.h"
@@ -105,6 +106,7 @@ static PGresult *answer(struct db_postgres *d)
 	usec_t deadline = clock_boot(&clock_system) + ANSWER_MS * USEC_MSEC;
 	PGresult *kept = NULL, *r;
 
+	db_waits(&d->db, true);
 	if (!send_all(d, deadline))
 		goto lost;
 	for (;;) {
@@ -112,8 +114,10 @@ static PGresult *answer(struct db_postgres *d)
 			if (!wait_for(d, POLLIN, deadline) || !PQconsumeInput(d->c))
 				goto lost;
 		r = PQgetResult(d->c);
-		if (!r)
+		if (!r) {
+			db_waits(&d->db, false);
 			return kept;
+		}
 		if (kept && PQresultStatus(kept) == PGRES_FATAL_ERROR) {
 			PQclear(r);
 			continue;
@@ -122,6 +126,7 @@ static PGresult *answer(struct db_postgres *d)
 		kept = r;
 	}
 lost:
+	db_waits(&d->db, false);
 	PQclear(kept);
 	PQfinish(STEAL(d->c)); /* a session we no longer understand must not be used again */
 	return NULL;
@@ -170,10 +175,12 @@ bool postgres_connect(struct db_postgres *d, struct err *e)
 	/* What comes later wins: the place may say otherwise. */
 	const char *const names[] = {"connect_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count",
 		"tcp_user_timeout", "fallback_application_name", "dbname", "client_encoding", NULL};
-	const char *const values[] = {"5", "5", "5", "3", "8000", "jobsched", d->where, "UTF8", NULL};
+	const char *const values[] = {"5", "3", "2", "3", "8000", "jobsched", d->where, "UTF8", NULL};
 
 	PQfinish(d->c);
+	db_waits(&d->db, true);
 	d->c = PQconnectdbParams(names, values, 1);
+	db_waits(&d->db, false);
 	if (PQstatus(d->c) != CONNECTION_OK) {
 		const char *why = PQerrorMessage(d->c);
 
@@ -310,14 +317,13 @@ static bool pg_reconnect(struct db *db, int wait_ms, struct err *e)
 {
 	struct db_postgres *d = of(db);
 	usec_t deadline = clock_boot(&clock_system) + wait_ms * USEC_MSEC;
+	bool there;
 
-	for (;;) {
-		if (postgres_connect(d, e) && pg_prepare(db, e))
-			return true;
-		if (clock_boot(&clock_system) >= deadline)
-			return false;
-		nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
-	}
+	db_waits(db, true);
+	while (!(there = postgres_connect(d, e) && pg_prepare(db, e)) && clock_boot(&clock_system) < deadline)
+		nanosleep(&(struct timespec){.tv_nsec = (50 + io_random_upto(100)) * 1000000L}, NULL); /* not all nodes at once */
+	db_waits(db, false);
+	return there;
 }
 
 /* ---- transactions ---- */

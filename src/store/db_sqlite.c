@@ -243,13 +243,8 @@ static bool sq_reconnect(struct db *db, int wait_ms, struct err *e)
 
 /* ---- transactions ---- */
 
-static bool sq_begin(struct db *db, bool write, struct err *e)
+static bool begin_in_turn(struct db_sqlite *d, bool write, struct err *e)
 {
-	struct db_sqlite *d = of(db);
-
-	db_assert_owner(db);
-	if (write && d->broken)
-		return err_set(e, ERR_UNCERTAIN, "store '%s' failed before; nothing more is written", d->path);
 	for (int try = 1;; try++) {
 		unsigned char jitter;
 
@@ -260,6 +255,20 @@ static bool sq_begin(struct db *db, bool write, struct err *e)
 		io_random(&jitter, 1);
 		nanosleep(&(struct timespec){.tv_nsec = (10 + jitter % 40) * 1000000L}, NULL);
 	}
+}
+
+static bool sq_begin(struct db *db, bool write, struct err *e)
+{
+	struct db_sqlite *d = of(db);
+	bool begun;
+
+	db_assert_owner(db);
+	if (write && d->broken)
+		return err_set(e, ERR_UNCERTAIN, "store '%s' failed before; nothing more is written", d->path);
+	db_waits(db, true);
+	begun = begin_in_turn(d, write, e);
+	db_waits(db, false);
+	return begun;
 }
 
 static void sq_rollback(struct db *db)

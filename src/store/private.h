@@ -46,11 +46,17 @@ struct store {
 	int64_t segments;               /* a mask: those whose slots we wake up for; -1: all */
 	int64_t others;                 /* other nodes that are alive, as last seen: they are told what is new */
 	bool news;                      /* this batch has something for them */
+	_Atomic bool leaving;           /* nobody waits for an unknown commit any more; set by any thread */
+	_Atomic int64_t term;           /* no lower one may be found here; set by any thread */
+	int64_t term_checked;           /* ... of this connection */
+	bool gone_back;                 /* a lower one was found */
 	usec_t told_at;                 /* when they were last told; boottime */
 };
 
 /* The same as store_open with an engine of the caller's choice (tests put a failing one in front). */
 bool store_open_with(const struct db_ops *ops, const struct db_options *o, struct store **ret, struct err *e);
+
+bool store_reconnect(struct store *s, int wait_ms, struct err *e);
 
 #define QUEUE_DEFAULT "default"
 #define KEY_KEPT USEC_DAY /* a removed job's key means that job for at least so long */

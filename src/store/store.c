@@ -3,12 +3,17 @@
 #include "store/store.h"
 #include "base/text.h"
 #include "store/private.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#define RECONNECT_MS 2000
+bool store_reconnect(struct store *s, int wait_ms, struct err *e)
+{
+	s->term_checked = 0; /* it may be another server, which has taken its place */
+	return s->db->ops->reconnect(s->db, wait_ms, e);
+}
 
-/* A connection that was lost while nothing happened is made again here. */
+/* A connection that was lost while nothing happened is made again here, if that takes no time. */
 static bool begin(struct store *s, bool write, struct err *e)
 {
 	struct err why = {};
@@ -16,13 +21,57 @@ static bool begin(struct store *s, bool write, struct err *e)
 	if (s->db->ops->begin(s->db, write, &why))
 		return true;
 	if (why.kind == ERR_UNREACHABLE) {
-		if (s->db->ops->reconnect(s->db, RECONNECT_MS, &why) && s->db->ops->begin(s->db, write, &why))
+		if (store_reconnect(s, 0, &why) && s->db->ops->begin(s->db, write, &why))
 			return true;
-		why.kind = ERR_BUSY;
+		if (!write || why.kind != ERR_UNREACHABLE)
+			why.kind = ERR_BUSY;
 	}
 	if (e)
 		*e = why;
 	return false;
+}
+
+/*
+ * F-63: terms only grow. Where a lower one is found, the server has lost commits (a replica took its place, an older
+ * copy was put there), and what we know of our runs is not known there.
+ */
+static bool check_term(struct store *s, struct err *e)
+{
+	AUTO_QUERY q = {};
+	int64_t expected = s->term, term = 0;
+
+	if (s->term_checked >= expected)
+		return true;
+	q = query_start(s->db, Q_LEADER_GET, e);
+	if (query_row(&q)) {
+		query_get_text(&q);
+		query_get_text(&q);
+		term = query_get_int(&q);
+	}
+	if (q.failed)
+		return false;
+	s->gone_back = term < expected;
+	if (s->gone_back)
+		return err_set(e, ERR_REFUSED, "the store has gone back to term %" PRId64 ", after %" PRId64 ": the server lost "
+			"commits, so runs may be forgotten; bring it up to date", term, expected);
+	s->term_checked = term;
+	return true;
+}
+
+void store_expect_term(struct store *s, int64_t term)
+{
+	if (s->db->ops->reconnects)
+		s->term = term;
+}
+
+usec_t store_waits_since(const struct store *s)
+{
+	return s->db->waits_since;
+}
+
+void store_leave(struct store *s)
+{
+	s->leaving = true;
 }
 
 bool tx_begin(struct tx *t, struct store *s, bool write, struct err *e)
@@ -34,7 +83,7 @@ bool tx_begin(struct tx *t, struct store *s, bool write, struct err *e)
 	count_back_to(s, 0);
 	outcome_back_to(s, 0);
 	t->s = s;
-	return true;
+	return !write || check_term(s, e);
 }
 
 bool tx_commit(struct tx *t, struct err *e)

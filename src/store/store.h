@@ -34,6 +34,11 @@ AUTO_DEFINE(store);
 
 const char *store_id(const struct store *s); /* random, made with the schema, kept for ever */
 
+/* These three may be called by any thread. */
+usec_t store_waits_since(const struct store *s); /* boottime: for a server's answer, or another process's lock; 0: it does not */
+void store_leave(struct store *s);               /* we are ending: it waits no longer to learn of an unknown commit */
+void store_expect_term(struct store *s, int64_t term); /* a server with a lower one has lost commits: nothing is written there */
+
 /* ---- writing: one batch, one transaction (see op.h) ---- */
 
 /* When something must be looked at next; USEC_NEVER: nothing is waiting. */
@@ -50,6 +55,7 @@ struct store_wake {
  * nothing and does not disturb the others. False: nobody may be answered as done; every op carries the error.
  *   ERR_BUSY, ERR_FULL  nothing happened
  *   ERR_UNCERTAIN       the outcome could not be learned: the caller must stop (exit 75)
+ *   ERR_REFUSED         the server has lost commits: the caller must stop (exit 78)
  */
 bool store_apply(struct store *s, struct op *const *ops, size_t n, struct store_wake *ret,
 	struct err *e);

@@ -103,13 +103,22 @@ class Api:
             self.connection.close()
             raise Unreachable(str(e)) from e
 
+    def patiently(self, method, path, body=None):
+        """Asked again while the store is too slow for it, which a busy machine may be: then nothing has happened."""
+        end = time.monotonic() + 20
+        while True:
+            status, answer = self.call(method, path, body)
+            if status != 503 or answer["error"]["code"] != "busy" or time.monotonic() > end:
+                return status, answer
+            time.sleep(0.2)
+
     def get(self, path):
-        status, answer = self.call("GET", path)
+        status, answer = self.patiently("GET", path)
         assert status == 200, (path, status, answer)
         return answer
 
     def post(self, path, body=None):
-        status, answer = self.call("POST", path, body)
+        status, answer = self.patiently("POST", path, body)
         assert status in (200, 201), (path, status, answer)
         return answer
 
