@@ -28,7 +28,8 @@ static void cell_text(const json_t *row, const char *key, struct buf *out)
 
 static void cell_number(const json_t *row, const char *key, struct buf *out)
 {
-	buf_printf(out, "%" PRId64, member_int(row, key));
+	if (json_is_integer(json_object_get(row, key))) /* else it is not ours to know */
+		buf_printf(out, "%" PRId64, member_int(row, key));
 }
 
 static void cell_seconds(const json_t *row, const char *key, struct buf *out)
@@ -38,7 +39,19 @@ static void cell_seconds(const json_t *row, const char *key, struct buf *out)
 
 static void cell_role(const json_t *row, const char *key, struct buf *out)
 {
-	buf_str(out, json_is_true(json_object_get(row, key)) ? "leader" : "");
+	if (json_is_true(json_object_get(row, key)))
+		buf_printf(out, "leader, term %" PRId64, member_int(row, "term"));
+	else
+		buf_str(out, json_is_false(json_object_get(row, "may_lead")) ? "never leads" : "");
+}
+
+static void cell_words(const json_t *row, const char *key, struct buf *out)
+{
+	const json_t *word;
+	size_t i;
+
+	json_array_foreach(json_object_get(row, key), i, word)
+		buf_printf(out, "%s%s", i ? "," : "", json_string_value(word));
 }
 
 CELL(cell_name, "name", cell_text)
@@ -49,6 +62,7 @@ CELL(cell_segments, "segments", cell_number)
 CELL(cell_active, "in_flight", cell_number)
 CELL(cell_lease, "lease_remains", cell_seconds)
 CELL(cell_offset, "clock_offset", cell_seconds)
+CELL(cell_labels, "labels", cell_words)
 
 static void put_name(const json_t *row, struct buf *out)
 {
@@ -64,6 +78,7 @@ static const struct column columns[] = {
 	{{"RUNNING", true, false}, "in_flight", false, cell_active},
 	{{"LEASE", true, false}, "lease_remains", false, cell_lease},
 	{{"CLOCK", true, false}, "clock_offset", false, cell_offset},
+	{{"LABELS", false, false}, "labels", false, cell_labels},
 };
 static const struct row_kind nodes = {columns, ELEMENTS(columns), put_name};
 
@@ -71,16 +86,19 @@ int verb_nodes(struct ctl *c, const struct args *a)
 {
 	json_auto_t *answer = NULL;
 	struct rows rows = {};
-	const json_t *row;
 	struct err e = {};
+	json_t *row;
 	size_t i;
 
 	(void)a;
 	if (!api_call(c, "GET", "/v1/nodes", NULL, &answer, &e))
 		return ctl_fail(&e);
 	rows_begin(&rows, c, &nodes);
-	json_array_foreach(json_object_get(answer, "nodes"), i, row)
+	json_array_foreach(json_object_get(answer, "nodes"), i, row) {
+		if (json_is_true(json_object_get(row, "leads")))
+			json_object_set(row, "term", json_object_get(answer, "term"));
 		rows_add(&rows, row);
+	}
 	rows_end(&rows);
 	return EXIT_SUCCESS;
 }

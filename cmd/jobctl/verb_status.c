@@ -16,6 +16,7 @@
 #include <string.h>
 
 #define OVERDUE_SHOWN 30.0 /* seconds */
+#define OFFSET_SHOWN 1.0
 
 typedef const char *state_name_fn(int state);
 
@@ -96,18 +97,40 @@ static void put_totals(struct buf *out, const json_t *s)
 	}
 }
 
-/* "cluster n2 leads in term 7; 3 nodes; 21 segments are planned here" */
+static double seconds_of(const json_t *o, const char *key)
+{
+	return json_number_value(json_object_get(o, key));
+}
+
+static void put_offset(struct buf *out, double offset)
+{
+	if (offset >= OFFSET_SHOWN || offset <= -OFFSET_SHOWN)
+		buf_printf(out, "clock   this machine's is %.1f s %s the store's, which is the one that counts: set it\n",
+			offset > 0 ? offset : -offset, offset > 0 ? "behind" : "ahead of");
+}
+
+/*
+ * "cluster n2 leads in term 7, its lease lasts 9.8 s; 3 nodes
+ *  here    21 segments are planned, the lease is 2.1 s old"
+ */
 static void put_cluster(struct buf *out, const json_t *c)
 {
 	const char *leader = member_text(c, "leader");
-	double overdue = json_number_value(json_object_get(c, "overdue"));
+	double overdue = seconds_of(c, "overdue");
+	bool draining = json_is_true(json_object_get(c, "draining"));
 
-	if (member_int(c, "nodes") < 2 && leader && overdue < OVERDUE_SHOWN && !json_is_true(json_object_get(c, "draining")))
+	put_offset(out, seconds_of(c, "clock_offset"));
+	if (member_int(c, "nodes") < 2 && leader && overdue < OVERDUE_SHOWN && !draining)
 		return; /* one node is nothing to speak of */
-	put_text(out, "cluster ", leader ? leader : "nobody", "");
-	buf_printf(out, " leads in term %" PRId64 "; %" PRId64 " nodes; %" PRId64 " segments are planned here%s\n", member_int(c, "term"),
-		member_int(c, "nodes"), member_int(c, "segments"),
-		json_is_true(json_object_get(c, "draining")) ? "; this one is drained" : "");
+	if (leader) {
+		put_text(out, "cluster ", leader, "");
+		buf_printf(out, " leads in term %" PRId64 ", its lease lasts %.1f s", member_int(c, "term"), seconds_of(c, "leader_lease_remains"));
+	} else {
+		buf_printf(out, "cluster nobody leads since term %" PRId64, member_int(c, "term"));
+	}
+	buf_printf(out, "; %" PRId64 " node%s\n", member_int(c, "nodes"), member_int(c, "nodes") == 1 ? "" : "s");
+	buf_printf(out, "here    %" PRId64 " segments are planned, the lease is %.1f s old%s\n", member_int(c, "segments"),
+		seconds_of(c, "lease_age"), draining ? "; drained: nothing new is started" : "");
 	if (overdue >= OVERDUE_SHOWN)
 		buf_printf(out, "overdue the first slot has been waiting for %.0f s: nobody plans it\n", overdue);
 }

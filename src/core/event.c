@@ -37,6 +37,7 @@ static const char *const names[EVENT_WHAT_MAX] = {
 	[EVENT_NODE_SET] = "node.set",
 	[EVENT_NODE_LEADS] = "node.leads",
 	[EVENT_NODE_LOST] = "node.lost",
+	[EVENT_NODE_ALARM] = "node.alarm",
 	[EVENT_DB_PRUNE] = "db.prune",
 	[EVENT_DB_BACKUP] = "db.backup",
 	[EVENT_DB_RESTORE] = "db.restore",

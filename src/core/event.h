@@ -41,6 +41,7 @@ enum event_what {
 	EVENT_NODE_SET,
 	EVENT_NODE_LEADS,
 	EVENT_NODE_LOST,
+	EVENT_NODE_ALARM,   /* one that others rely on does not do its part */
 	EVENT_DB_PRUNE,
 	EVENT_DB_BACKUP,
 	EVENT_DB_RESTORE,

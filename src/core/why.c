@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define UNPLANNED (5 * USEC_SEC) /* what is not planned so long after its time is late */
+
 static const char *const names[WHY_CODE_MAX] = {
 	[WHY_NONE] = "none",
 	[WHY_RUNNING] = "running",
@@ -30,10 +32,13 @@ static const char *const names[WHY_CODE_MAX] = {
 	[WHY_NO_ROOM] = "no_room",
 	[WHY_NO_SPAWNER] = "no_spawner",
 	[WHY_DRAINING] = "draining",
+	[WHY_NO_NODE] = "no_node",
+	[WHY_DRAINED] = "drained",
 	[WHY_CLOCK] = "clock",
 	[WHY_MANUAL] = "manual",
 	[WHY_BOOT] = "boot",
 	[WHY_FOLLOWS] = "follows",
+	[WHY_UNPLANNED] = "unplanned",
 	[WHY_FINISHED] = "finished",
 	[WHY_CANCELLED] = "cancelled",
 	[WHY_REMOVED] = "removed",
@@ -197,9 +202,30 @@ static bool say_share(const struct why_share *s, enum why_code code, const char 
 	return false;
 }
 
+/* No node will take it, this one or another. */
+static bool say_nodes(const struct why_facts *f, struct why_reason *ret)
+{
+	const struct why_nodes *n = &f->nodes;
+
+	if (n->alive == 0 || n->fit_awake > 0)
+		return false;
+	if (n->fit > 0) {
+		why_say(ret, WHY_DRAINED, "every node%s%s is drained, and starts nothing new", n->wanted ? " with " : "",
+			n->wanted ? n->wanted : "");
+		why_type(ret, "jobctl node undrain %s", n->drained ? n->drained : "NODE");
+	} else {
+		why_say(ret, WHY_NO_NODE, "no node that is there has %s; %s%s", n->wanted, n->offered ? "there is " : "no node has any label",
+			n->offered ? n->offered : "");
+		why_type(ret, "jobctl nodes");
+	}
+	return true;
+}
+
 static bool say_node(const struct why_facts *f, struct why_reason *ret)
 {
-	if (f->node.stopping) {
+	if (f->nodes.elsewhere) {
+		return false;
+	} else if (f->node.stopping) {
 		why_say(ret, WHY_DRAINING, "this node starts nothing any more: it is ending");
 		why_type(ret, "jobctl status");
 	} else if (!f->node.spawner_up) {
@@ -213,7 +239,7 @@ static bool say_node(const struct why_facts *f, struct why_reason *ret)
 
 static bool say_room(const struct why_facts *f, struct why_reason *ret)
 {
-	if (f->node.room > 0)
+	if (f->node.room > 0 || f->nodes.elsewhere)
 		return false;
 	why_say(ret, WHY_NO_ROOM, "this node is full: %" PRId64 " run%s, and no more may", f->node.active,
 		f->node.active == 1 ? " goes on" : "s go on");
@@ -235,7 +261,7 @@ static bool say_overlap_to_come(const struct why_facts *f, struct why_reason *re
 
 static void say_due(const struct why_facts *f, struct why_reason *ret)
 {
-	if (say_pause(f, ret) || say_node(f, ret) ||
+	if (say_pause(f, ret) || say_nodes(f, ret) || say_node(f, ret) ||
 	    say_share(&f->queue, WHY_QUEUE_FULL, "queue", "jobctl queue list", f->now, ret) ||
 	    say_share(&f->owner, WHY_OWNER_FULL, "owner", "jobctl limit list", f->now, ret) ||
 	    say_overlap_to_come(f, ret) || say_room(f, ret))
@@ -332,11 +358,23 @@ static bool say_state(const struct why_facts *f, struct why_reason *ret)
 	}
 }
 
+/* A slot is planned before its time; one that is past waits for somebody who does it. */
+static void say_unplanned(const struct why_facts *f, struct why_reason *ret)
+{
+	char at[RFC3339_MAX];
+
+	why_say(ret, WHY_UNPLANNED, "its slot at %s has passed, and nobody has planned it yet: %s", format_rfc3339(f->next_slot, at),
+		f->nodes.leader ? "the node that has to does not" : "no node leads, so what another had is not given to a new one");
+	why_type(ret, "jobctl nodes");
+}
+
 static void say_next(const struct why_facts *f, struct why_reason *ret)
 {
 	char at[RFC3339_MAX];
 
-	if (f->next_slot) {
+	if (f->next_slot && f->nodes.alive > 0 && f->next_slot < f->now - UNPLANNED) {
+		say_unplanned(f, ret);
+	} else if (f->next_slot) {
 		why_say(ret, WHY_SCHEDULED, "nothing is due; its next slot is %s", format_rfc3339(f->next_slot, at));
 		why_type(ret, "jobctl next %s", f->ref);
 	} else if (f->follows) {

@@ -30,10 +30,13 @@ enum why_code {
 	WHY_NO_ROOM,
 	WHY_NO_SPAWNER,
 	WHY_DRAINING,
+	WHY_NO_NODE,      /* that has its labels */
+	WHY_DRAINED,      /* are all nodes that have them */
 	WHY_CLOCK,
 	WHY_MANUAL,
 	WHY_BOOT,
 	WHY_FOLLOWS,      /* the next slot counts from the end of a run */
+	WHY_UNPLANNED,    /* its slot has passed, and is not planned yet */
 	WHY_FINISHED,
 	WHY_CANCELLED,
 	WHY_REMOVED,
@@ -79,6 +82,17 @@ struct why_node {
 	enum clock_trust clock;
 };
 
+/* The nodes of the store that are alive. */
+struct why_nodes {
+	int64_t alive, awake;      /* awake: not drained */
+	int64_t fit, fit_awake;    /* of these, with the labels that the job wants; all if it wants none */
+	bool elsewhere;            /* this node is drained, or has not its labels: what is in the way here, is not */
+	const char *wanted;        /* labels; NULL: any node will do */
+	const char *offered;       /* "zone=a on n1, gpu=yes on n2"; NULL: no node has any */
+	const char *drained;       /* a node to undrain; NULL: none */
+	const char *leader;        /* NULL: nobody leads */
+};
+
 struct why_facts {
 	usec_t now;
 	const char *ref;                 /* what to type for the job */
@@ -97,6 +111,7 @@ struct why_facts {
 	usec_t rate_at;                  /* of the job's own rate */
 	const char *unmet;               /* the condition that does not hold, with its figure; NULL: all hold */
 	struct why_node node;
+	struct why_nodes nodes;          /* alive 0: not known */
 };
 
 /* What the job waits for, now or for good. */

@@ -5,11 +5,13 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "core/event.h"
 #include "daemon/engine.h"
 #include "daemon/highest_term.h"
 #include "daemon/store_thread.h"
 #include "store/op.h"
 #include <inttypes.h>
+#include <stdio.h>
 #include <systemd/sd-event.h>
 
 #define MARGIN 5                       /* this part of a lease is not trusted at its end */
@@ -21,7 +23,8 @@
 #define SKEW_SHOWN USEC_SEC
 #define STEADY (2 * USEC_MSEC)         /* clocks that differ by no more than that, and the way there, agree */
 #define AWAY_MAX USEC_HOUR             /* a node that left in peace may take so long to come back for its jobs */
-#define OVERDUE (10 * USEC_SEC)        /* longer than a lease: the schedule stands still */
+#define OVERDUE (10 * USEC_SEC)        /* longer than a lease: somebody stands still */
+#define HUNG 8                         /* after so many leases without an answer the leader's work is not to be had */
 #define LOOK_PAUSE (20 * USEC_MSEC)    /* between two looks */
 
 struct cluster {
@@ -32,6 +35,7 @@ struct cluster {
 	bool look_again;
 	usec_t sent, sent_wall;            /* the renewal under way: boottime, and the clock on the wall */
 	usec_t ttl;                        /* that it asked for */
+	usec_t renewed;                    /* when the lease that we have was asked for */
 	usec_t trusted_until, office_until;
 	usec_t unbroken_since;             /* since then the lease has been renewed in time, each time */
 	usec_t led_at;                     /* when the leader's work was last done whole */
@@ -45,7 +49,9 @@ struct cluster {
 	usec_t looked_at;
 	bool skewed;
 	usec_t overdue;
-	bool alarmed;                      /* it was said */
+	usec_t worked, worked_seen;        /* by the leader: what it wrote, and when we saw that first, boottime */
+	int64_t worked_term;
+	bool alarmed_planning, alarmed_leader; /* it was said */
 };
 
 static usec_t now_boot(void)
@@ -71,6 +77,11 @@ int64_t cluster_others(const struct cluster *c)
 usec_t cluster_overdue(const struct cluster *c)
 {
 	return c ? c->overdue : 0;
+}
+
+usec_t cluster_lease_age(const struct cluster *c)
+{
+	return c && c->renewed ? now_boot() - c->renewed : 0;
 }
 
 usec_t cluster_offset(const struct cluster *c)
@@ -128,6 +139,10 @@ static void lead(struct cluster *c)
 	usec_t now = clock_now(&clock_system) + c->offset;
 	struct op *op;
 
+	if (c->leading && c->leads && !c->resigning && now_boot() - c->led_at > HUNG * c->ttl) {
+		log_error("the leader's work has had no answer for %" PRId64 "s; resigning", (now_boot() - c->led_at) / USEC_SEC);
+		c->resigning = true;
+	}
 	if (c->leading || c->stopped || !cluster_leads(c))
 		return;
 	op = op_new(OP_LEAD, on_led, c);
@@ -242,19 +257,58 @@ static void take_office(struct cluster *c, const struct op_lease *l)
 	c->office_until = c->sent + c->ttl - c->ttl / MARGIN;
 }
 
-/* The dead man's switch: every node watches whether somebody plans, not only whoever should. */
-static void watch_planning(struct cluster *c, usec_t first_slot)
+/* ---- the dead man's switch: every node watches the others ---- */
+
+static void raise_alarm(struct cluster *c, const char *node, const char *words)
+{
+	struct op *op = op_new(OP_EVENT, NULL, NULL);
+
+	log_error("%s; see 'jobctl nodes'", words);
+	op->act = (struct act){.by = ACTOR_SYSTEM, .what = EVENT_NODE_ALARM};
+	snprintf(op->act.object, sizeof(op->act.object), "%s", node);
+	op->event = (struct op_event){.result = "stalled", .now = clock_now(&clock_system) + c->offset};
+	snprintf(op->event.detail, sizeof(op->event.detail), "%s", words);
+	store_thread_submit(c->o.store, op);
+}
+
+/* Whether somebody plans. */
+static void watch_planning(struct cluster *c, const struct op_lease *l)
 {
 	usec_t now = clock_now(&clock_system) + c->offset;
+	char words[200];
 	bool late;
 
-	c->overdue = first_slot && first_slot < now ? now - first_slot : 0;
+	c->overdue = l->first_slot && l->first_slot < now ? now - l->first_slot : 0;
 	late = c->overdue > c->o.ttl + OVERDUE;
-	if (late && !c->alarmed)
-		log_error("the first slot of the schedule has been waiting for %" PRId64 "s: nobody plans it; see 'jobctl nodes'",
-			c->overdue / USEC_SEC);
-	c->alarmed = late;
+	if (late && !c->alarmed_planning) {
+		snprintf(words, sizeof(words), "the first slot of the schedule has been waiting for %" PRId64 "s, and node '%s' does not plan it",
+			c->overdue / USEC_SEC, l->planner);
+		raise_alarm(c, l->planner, words);
+	}
+	c->alarmed_planning = late;
 }
+
+/* Whether the leader works, which it could say of itself only while it does. */
+static void watch_leader(struct cluster *c, const struct op_lease *l)
+{
+	usec_t now = now_boot();
+	char words[200];
+	bool still;
+
+	if (l->worked != c->worked || l->term != c->worked_term || l->leads || !l->leader[0] || c->catching_up)
+		c->worked_seen = now;
+	c->worked = l->worked;
+	c->worked_term = l->term;
+	still = now - c->worked_seen > c->o.ttl + OVERDUE;
+	if (still && !c->alarmed_leader) {
+		snprintf(words, sizeof(words), "the leader, node '%s', has not done its work for %" PRId64 "s, though it is there", l->leader,
+			(now - c->worked_seen) / USEC_SEC);
+		raise_alarm(c, l->leader, words);
+	}
+	c->alarmed_leader = still;
+}
+
+/* ---- what a renewal says ---- */
 
 static void take_renewal(struct cluster *c, const struct op_lease *l)
 {
@@ -269,6 +323,7 @@ static void take_renewal(struct cluster *c, const struct op_lease *l)
 	store_thread_expect_term(c->o.store, l->term);
 	if (!cluster_trusted(c))
 		c->unbroken_since = now_boot();
+	c->renewed = c->sent;
 	c->trusted_until = c->sent + c->ttl - c->ttl / MARGIN;
 	set_timer(c->end_timer, c->trusted_until > now_boot() ? c->trusted_until - now_boot() : 1);
 	c->others = l->others;
@@ -277,10 +332,11 @@ static void take_renewal(struct cluster *c, const struct op_lease *l)
 	if (l->draining != c->draining)
 		log_info(l->draining ? "this node is drained: it starts nothing new" : "this node takes new work again");
 	c->draining = l->draining;
+	watch_planning(c, l);
+	watch_leader(c, l);
 	c->catching_up = false;
 	if (c->others > 0)
 		c->o.on_company(c->o.arg);
-	watch_planning(c, l->first_slot);
 	guard(c, l->guarded);
 	lead(c);
 	if (look)
@@ -344,7 +400,7 @@ static void renew(struct cluster *c)
 	c->sent_wall = clock_now(&clock_system);
 	c->ttl = lease_wanted(c);
 	op->lease = (struct op_lease){.node = c->o.node_id, .name = c->o.node_name, .ttl = c->ttl,
-		.at = c->sent_wall + c->offset, .stands = c->sent >= c->stand_after, .resigns = c->resigning,
+		.at = c->sent_wall + c->offset, .stands = !c->o.barred && c->sent >= c->stand_after, .resigns = c->resigning,
 		.guarded = c->armed && c->others > 0, .skew = c->offset};
 	c->renewing = true;
 	store_thread_submit(c->o.leases, op);

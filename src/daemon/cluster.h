@@ -19,6 +19,7 @@ struct cluster_options {                /* everything is borrowed and outlives t
 	const char *node_id, *node_name;
 	usec_t ttl;                     /* how long a lease lasts */
 	usec_t alone_ttl;               /* while no other node is there, whose coming we hear of (cluster_doubt); 0: no such */
+	bool barred;                    /* it never leads */
 	const char *term_file;          /* the highest term we saw of this store; NULL: not kept */
 	void (*on_change)(void *arg);   /* pump soon */
 	void (*on_lost)(struct claimed *c, void *arg);               /* a dead node had it: to be given up */
@@ -44,6 +45,7 @@ bool cluster_trusted(const struct cluster *c);
 bool cluster_leads(const struct cluster *c);   /* ... and the office, too */
 int64_t cluster_others(const struct cluster *c); /* other nodes alive, as last seen */
 usec_t cluster_overdue(const struct cluster *c); /* how long the first slot of all has waited to be planned; NULL: 0 */
+usec_t cluster_lease_age(const struct cluster *c); /* since it was asked for; NULL: 0 */
 usec_t cluster_offset(const struct cluster *c);  /* the store's clock less ours */
 void cluster_look(struct cluster *c);          /* somebody changed something: see what concerns us */
 void cluster_doubt(struct cluster *c);         /* the store refused us: renew now, and learn why */

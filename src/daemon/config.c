@@ -29,6 +29,8 @@ const struct config_key config_keys[] = {
 		"seconds after which a node that nobody hears of is given up; the same on all nodes of a store"},
 	{"node-labels", CONFIG_TEXT, AT(labels), 0, 0, 0, false,
 		"labels of this node, as zone=a,gpu=yes; jobs may ask for them; default: none"},
+	{"may-lead", CONFIG_YES, AT(may_lead), 0, 0, 1, false,
+		"yes, or no: this node never leads; one of a store has to"},
 	{"connections", CONFIG_NUMBER, AT(connections), 1, 60000, 2048, false, "open API connections in all"},
 	{"connections-per-uid", CONFIG_NUMBER, AT(connections_per_uid), 1, 60000, 1024, true,
 		"open API connections of one user"},
@@ -134,6 +136,14 @@ static bool set_level(int64_t *at, const char *value, struct err *e)
 	return err_set(e, ERR_INVALID, "'log-level' is '%.40s', not error, warning, info or debug", value);
 }
 
+static bool set_yes(const struct config_key *k, int64_t *at, const char *value, struct err *e)
+{
+	if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
+		return err_set(e, ERR_INVALID, "'%s' is '%.40s', not yes or no", k->name, value);
+	*at = value[0] == 'y';
+	return true;
+}
+
 static bool percent_parse(const char *value, int64_t *ret)
 {
 	size_t len = strlen(value);
@@ -186,6 +196,8 @@ bool config_set(struct config *c, const char *key, const char *value, struct err
 		return true;
 	case CONFIG_LEVEL:
 		return set_level(number_at(c, k), value, e);
+	case CONFIG_YES:
+		return set_yes(k, number_at(c, k), value, e);
 	case CONFIG_AUTO:
 	case CONFIG_SHARE:
 		return set_word(k, number_at(c, k), value) || set_number(k, number_at(c, k), value, e);
@@ -272,7 +284,9 @@ char *config_store_shown(const char *store)
 /* Numbers that stand for words are written as these. */
 static void print_number(const struct config_key *k, int64_t n, FILE *out)
 {
-	if (n == (k->type == CONFIG_SHARE ? CONFIG_SHARE_AUTO : 0) && k->type >= CONFIG_AUTO)
+	if (k->type == CONFIG_YES)
+		fprintf(out, "%s = %s\n", k->name, n ? "yes" : "no");
+	else if (n == (k->type == CONFIG_SHARE ? CONFIG_SHARE_AUTO : 0) && k->type >= CONFIG_AUTO)
 		fprintf(out, "%s = auto\n", k->name);
 	else if (k->type == CONFIG_SHARE && n == 0)
 		fprintf(out, "%s = none\n", k->name);

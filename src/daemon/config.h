@@ -17,6 +17,7 @@ struct config {
 	int64_t time_sync_wait; /* seconds */
 	int64_t lease;          /* seconds */
 	char *labels;           /* of this node */
+	int64_t may_lead;       /* 0: never */
 	int64_t connections, connections_per_uid;
 	int64_t body_limit, bulk_body_limit, bulk_jobs;
 	int64_t jobs_per_uid, submissions_per_second, submissions_burst;
@@ -43,6 +44,7 @@ enum config_type {
 	CONFIG_NUMBER,
 	CONFIG_SIZE,
 	CONFIG_LEVEL,
+	CONFIG_YES,   /* yes or no */
 	CONFIG_AUTO,  /* a number, or 'auto', which is 0 */
 	CONFIG_SHARE, /* a number, a share as 75% (which is -75), 'none' (0) or 'auto' */
 };

@@ -489,6 +489,7 @@ static bool start_parts(struct engine *g, struct err *e)
 		.output_dir = p->output_dir,
 		.lease = g->o.config->lease * USEC_SEC,
 		.labels = g->labels,
+		.barred = !g->o.config->may_lead,
 		.boot_id = g->boot_id,
 		.others = engine_in_company,
 		.trusted = engine_trusted,

@@ -34,15 +34,28 @@ static const char *state_of(const struct node_view *v)
 	return v->lease_remains <= 0 ? "silent" : v->draining ? "draining" : "alive";
 }
 
+static json_t *labels_to_json(const char *lines)
+{
+	json_t *v = json_array();
+
+	for (size_t len; *(lines += strspn(lines, "\n")); lines += len) {
+		AUTO_TEXT label = xstrndup(lines, len = strcspn(lines, "\n"));
+
+		json_array_append_new(v, json_text(label));
+	}
+	return v;
+}
+
 /* How much others run is not everybody's to know. */
 static json_t *node_to_json(const struct node_view *v, bool sees_all)
 {
-	return json_pack("{s:o, s:o, s:o, s:s, s:b, s:I, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:o, s:o, s:o, s:s, s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:b}",
 		"name", json_text(v->name), "id", json_text(v->id), "host", json_text(v->host),
 		"state", state_of(v), "leads", v->leads,
 		"segments", (json_int_t)v->segments, "in_flight", sees_all ? json_integer(v->active) : json_null(),
 		"lease_remains", json_seconds(v->lease_remains > 0 ? v->lease_remains : 0),
-		"clock_offset", json_seconds(v->skew), "since", json_time(v->opened_at));
+		"clock_offset", json_seconds(v->skew), "since", json_time(v->opened_at),
+		"labels", labels_to_json(v->labels), "may_lead", !v->barred);
 }
 
 static void answer_nodes(struct request *r, struct question *q)
@@ -52,8 +65,8 @@ static void answer_nodes(struct request *r, struct question *q)
 
 	for (size_t i = 0; i < l->n; i++)
 		json_array_append_new(nodes, node_to_json(&l->v[i], request_sees_all(r)));
-	request_answer_json(r, 200, json_pack("{s:o, s:I, s:o}", "leader", json_text(l->leader), "term",
-		(json_int_t)l->term, "nodes", nodes));
+	request_answer_json(r, 200, json_pack("{s:o, s:I, s:o, s:o}", "leader", json_text(l->leader), "term",
+		(json_int_t)l->term, "leader_worked_at", json_time(l->worked), "nodes", nodes));
 }
 
 void route_node_list(struct request *r)

@@ -16,6 +16,7 @@
 #include "wire/codec.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 void why_live_take(const struct request *r, struct why_live *ret)
 {
@@ -25,6 +26,7 @@ void why_live_take(const struct request *r, struct why_live *ret)
 	dispatcher_counts(r->context->dispatcher, &d);
 	*ret = (struct why_live){
 		.now = request_now(r),
+		.node_id = r->context->node_id,
 		.node = {.spawner_up = d.spawner_up, .stopping = d.stopping, .active = (int64_t)d.in_flight,
 			.room = (int64_t)d.room, .clock = timekeeper_trust(r->context->timekeeper)},
 		/* what an owner has is counted on all nodes, his share is of this one: with others it says nothing */
@@ -86,6 +88,18 @@ static const struct pause_order *pause_of(const struct why_world *w, const struc
 	return p;
 }
 
+/* Which nodes the job may run on, if it is in its spec. */
+static void fill_nodes(const struct why_world *w, const struct why_live *live, const struct job *j, struct why_nodes_text *ret)
+{
+	struct job_spec spec;
+
+	job_spec_init(&spec);
+	if (j->spec && strstr(j->spec, "node_labels") && !spec_from_text(j->spec, &spec, NULL))
+		job_spec_init(&spec);
+	why_world_nodes(w, &spec.node_labels, live->node_id, ret);
+	job_spec_done(&spec);
+}
+
 void why_mark_job(const struct why_world *w, const struct why_live *live, struct job *j)
 {
 	struct run run = {.id = j->waiting.id, .job = j->id, .state = RUN_QUEUED, .slot = j->waiting.slot,
@@ -93,12 +107,15 @@ void why_mark_job(const struct why_world *w, const struct why_live *live, struct
 		.reason = j->waiting.reason};
 	struct why_facts f = {.now = live->now, .state = j->state, .state_reason = j->reason, .next_slot = j->next_slot,
 		.node = live->node, .run = run.id ? &run : NULL};
+	AUTO_DONE(why_nodes_text) nodes = {};
 	struct pause_order own;
 	struct why_reason why;
 	char number[24];
 
 	if (j->state > JOB_PAUSED && !run.id)
 		return;
+	fill_nodes(w, live, j, &nodes);
+	f.nodes = nodes.facts;
 	f.ref = ref_of(j, number);
 	f.pause = pause_of(w, j, live->now);
 	if (!f.pause && own_pause(j, live->now, &own))
@@ -112,11 +129,14 @@ void why_mark_run(const struct why_world *w, const struct why_live *live, struct
 {
 	struct job job = {.id = r->job, .uid = r->uid, .owner = r->owner, .queue = r->queue, .name = r->job_name};
 	struct why_facts f = {.now = live->now, .node = live->node, .run = r};
+	AUTO_DONE(why_nodes_text) nodes = {};
 	struct why_reason why;
 	char number[24];
 
 	if (r->state != RUN_QUEUED || !r->owner)
 		return;
+	fill_nodes(w, live, &job, &nodes);
+	f.nodes = nodes.facts;
 	f.ref = ref_of(&job, number);
 	f.pause = pause_of(w, &job, live->now);
 	fill_shares(w, live, &job, &f);
@@ -219,6 +239,7 @@ static void judge(const struct why_live *live, const struct job *j, struct why_l
 		.node = live->node, .run = l->open, .holder = l->job.holder, .taken = l->job.taken,
 		.ended = l->ended.n ? l->ended.v[0] : NULL};
 	AUTO_DONE(buf) unmet = {};
+	AUTO_DONE(why_nodes_text) nodes = {};
 	struct start_policy policy;
 	struct pause_order own;
 	char number[24];
@@ -240,6 +261,8 @@ static void judge(const struct why_live *live, const struct job *j, struct why_l
 		f.boots = schedule_set_boots(l->set);
 		f.follows = schedule_set_follows(l->set);
 	}
+	why_world_nodes(&l->world, &l->spec.node_labels, live->node_id, &nodes);
+	f.nodes = nodes.facts;
 	fill_shares(&l->world, live, j, &f);
 	why_now(&f, &l->now);
 }

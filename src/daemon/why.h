@@ -13,6 +13,7 @@ struct zone_cache;
 struct why_live {
 	usec_t now;
 	struct why_node node;
+	const char *node_id; /* borrowed */
 	int64_t owner_max; /* runs of one owner at a time here; 0: any number */
 	struct machine_now machine;
 };

@@ -133,7 +133,8 @@ static void reset_lease(struct op_lease *l)
 	l->displaced = l->leads = l->took = l->draining = false;
 	l->now = l->term = l->others = l->office_remains = 0;
 	l->segments = 0;
-	l->first_slot = 0;
+	l->first_slot = l->worked = 0;
+	l->planner[0] = l->leader[0] = '\0';
 }
 
 static void reset_of_node(struct op *op)

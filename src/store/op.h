@@ -348,6 +348,8 @@ struct op_dead {                     /* OP_DEAD_RETRY and OP_DEAD_PURGE */
 struct op_node_open {
 	const char *node, *name, *spawner; /* borrowed: engine id, stable node name, spawner id */
 	const char *host;
+	const char *labels;                /* as op_claim has them; NULL: none */
+	bool barred;                       /* it never leads */
 	usec_t now;
 	usec_t ttl;                        /* how long it lives without being renewed; 0: for ever */
 	const char *boot;                  /* where the store counts leases from the boot of one host: which boot this is */
@@ -371,6 +373,7 @@ struct op_node_order {
 };
 
 /* All of it is refused with ok false and ERR_FENCED to an engine that was given up, or displaced (then 'displaced'). */
+#define NODE_NAME_SHOWN 80
 struct op_lease {
 	const char *node, *name;     /* borrowed: engine id, node name */
 	usec_t ttl;
@@ -389,6 +392,9 @@ struct op_lease {
 	uint64_t segments;           /* ours, as a mask */
 	bool draining;
 	usec_t first_slot;           /* of all segments, whoever plans them; 0: none */
+	char planner[NODE_NAME_SHOWN]; /* the node that is to plan it; empty: none */
+	char leader[NODE_NAME_SHOWN];  /* empty: nobody leads */
+	usec_t worked;               /* when the leader's work was last done whole, as it wrote down */
 };
 
 struct op_lead {

@@ -232,6 +232,7 @@ void look_anew(struct store *s);
 void news_note(struct store *s, bool soon);
 /* Whether this engine is open and its lease not over; it stays so until the commit. NULL in *ret_spawner: it is not. */
 bool node_hold(struct store *s, const char *node, char **ret_spawner, bool *ret_draining, struct err *e);
+bool leader_worked(struct store *s, usec_t at, struct err *e); /* for those who watch the leader */
 bool nodes_others(struct store *s, const char *node, int64_t *ret, struct err *e); /* that are alive; the store tells them news */
 /* ---- definitions ---- */
 int64_t content_digest(int64_t uid, const char *content);

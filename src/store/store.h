@@ -237,6 +237,8 @@ struct node_view {
 	bool draining, leads;
 	int64_t segments;       /* how many it plans */
 	int64_t active;         /* runs it has claimed or running */
+	char *labels;           /* owned: as op_claim has them; empty: none */
+	bool barred;            /* it never leads */
 };
 struct node_list {
 	struct node_view *v;    /* owned; by name */
@@ -244,6 +246,7 @@ struct node_list {
 	char *leader;           /* owned: its name; NULL: nobody leads */
 	int64_t term;
 	usec_t lease_remains;   /* of the leader */
+	usec_t worked;          /* when the leader last said that its work is done; 0: never, nobody watched */
 };
 void node_list_done(struct node_list *l);
 bool store_nodes(struct store *s, struct node_list *ret, struct err *e); /* those that are open */

@@ -3,6 +3,7 @@
 #include "base/failpoint.h"
 #include "base/text.h"
 #include "store/private.h"
+#include <stdio.h>
 
 bool node_hold(struct store *s, const char *node, char **ret_spawner, bool *ret_draining, struct err *e)
 {
@@ -38,27 +39,35 @@ static bool read_segments(struct store *s, const char *node, uint64_t *ret, stru
 	return !q.failed;
 }
 
-/* Whoever plans it: one that is long past says that nobody does. */
-static bool read_first_slot(struct store *s, usec_t *ret, struct err *e)
+static void copy_name(char to[NODE_NAME_SHOWN], const char *name)
 {
-	AUTO_QUERY q = query_start(s->db, Q_DUE_FIRST, e);
+	snprintf(to, NODE_NAME_SHOWN, "%s", name ? name : "");
+}
 
-	query_int(&q, -1);
-	if (query_row(&q))
-		*ret = query_get_int(&q);
+/* Whoever plans it: one that is long past says that nobody does. */
+static bool read_first_slot(struct store *s, struct op_lease *l, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_DUE_HOLDER, e);
+
+	if (query_row(&q)) {
+		l->first_slot = query_get_int(&q);
+		copy_name(l->planner, query_get_text(&q));
+	}
 	return !q.failed;
 }
 
 /* ---- lease ---- */
 
 struct office {
-	char *holder; /* owned */
+	char *holder, *name; /* owned */
 	int64_t term, remains;
+	usec_t worked;
 };
 
 static void office_done(struct office *o)
 {
 	free(o->holder);
+	free(o->name);
 }
 
 static bool read_office(struct store *s, struct office *o, struct err *e)
@@ -67,9 +76,10 @@ static bool read_office(struct store *s, struct office *o, struct err *e)
 
 	if (query_row(&q)) {
 		o->holder = query_get_copy(&q);
-		query_get_text(&q);
+		o->name = query_get_copy(&q);
 		o->term = query_get_int(&q);
 		o->remains = query_get_int(&q);
+		o->worked = query_get_int(&q);
 	}
 	return !q.failed;
 }
@@ -94,7 +104,7 @@ static bool take_office(struct store *s, struct op_lease *l, struct err *e)
 	l->leads = l->took = true;
 	event_add(s, &(struct event_new){.at = l->at, .what = EVENT_NODE_LEADS, .object = l->name,
 		.node = l->node});
-	return query_finish(&put);
+	return query_finish(&put) && leader_worked(s, l->at, e);
 }
 
 static bool renew_office(struct store *s, struct op_lease *l, struct err *e)
@@ -144,6 +154,8 @@ static bool see_to_office(struct store *s, struct op_lease *l, struct err *e)
 	mine = text_equal(now.holder, l->node);
 	l->term = now.term;
 	l->office_remains = now.remains;
+	l->worked = now.worked;
+	copy_name(l->leader, now.remains > 0 ? now.name : NULL);
 	if (mine && (l->resigns || l->draining || now.term <= resign))
 		return drop_office(s, l, e);
 	if (mine)
@@ -180,7 +192,7 @@ static bool renew(struct store *s, struct op *op, struct err *e)
 	if (!s->db->ops->reconnects)
 		l->now = 0;
 	if (!see_to_office(s, l, e) || !nodes_others(s, l->node, &l->others, e) ||
-	    !read_segments(s, l->node, &l->segments, e) || !read_first_slot(s, &l->first_slot, e))
+	    !read_segments(s, l->node, &l->segments, e) || !read_first_slot(s, l, e))
 		return false;
 	if (s->db->ops->set_checkpoints) /* F-11: two who did it at a time would lose pages */
 		s->db->ops->set_checkpoints(s->db, l->leads);
@@ -307,6 +319,7 @@ void node_list_done(struct node_list *l)
 		free(l->v[i].id);
 		free(l->v[i].name);
 		free(l->v[i].host);
+		free(l->v[i].labels);
 	}
 	free(l->v);
 	free(l->leader);
@@ -323,6 +336,7 @@ static bool read_nodes(struct store *s, struct node_list *l, struct err *e)
 		if ((l->n & (l->n - 1)) == 0)
 			l->v = xrealloc(l->v, (l->n ? l->n * 2 : 1) * sizeof(*l->v));
 		v = &l->v[l->n++];
+		*v = (struct node_view){};
 		v->id = query_get_copy(&q);
 		v->name = query_get_copy(&q);
 		v->host = query_get_copy(&q);
@@ -334,6 +348,8 @@ static bool read_nodes(struct store *s, struct node_list *l, struct err *e)
 		v->leads = query_get_int(&q);
 		v->segments = query_get_int(&q);
 		v->active = query_get_int(&q);
+		v->labels = query_get_copy(&q);
+		v->barred = query_get_int(&q);
 	}
 	return !q.failed;
 }
@@ -347,6 +363,7 @@ static bool read_leader(struct store *s, struct node_list *l, struct err *e)
 		l->leader = query_get_copy(&q);
 		l->term = query_get_int(&q);
 		l->lease_remains = query_get_int(&q);
+		l->worked = query_get_int(&q);
 	}
 	if (l->lease_remains <= 0)
 		free(STEAL(l->leader));

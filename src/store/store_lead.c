@@ -221,6 +221,15 @@ static bool spread(struct store *s, struct op_lead *l, const struct members *liv
 
 /* ---- the operation ---- */
 
+/* Those who follow see by it that somebody works; alone nobody watches, and nothing is written. */
+bool leader_worked(struct store *s, usec_t at, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_LEADER_WORKED, e);
+
+	query_int(&q, at);
+	return query_finish(&q);
+}
+
 static bool lead(struct store *s, struct op *op, struct err *e)
 {
 	struct op_lead *l = &op->lead;
@@ -234,6 +243,8 @@ static bool lead(struct store *s, struct op *op, struct err *e)
 	if ((!l->spares && !bury(s, l, e)) || !read_live(s, &live, e) || !spread(s, l, &live, e))
 		return false;
 	l->live = (int64_t)live.n;
+	if (live.n > 1 && !leader_worked(s, l->now, e))
+		return false;
 	if (l->dead > 0 || l->moved > 0)
 		news_note(s, false);
 	return true;

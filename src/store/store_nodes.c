@@ -16,6 +16,8 @@ static bool insert_node(struct store *s, const struct op_node_open *o, struct er
 	query_text(&q, o->host ? o->host : "");
 	query_int(&q, o->now);
 	query_int(&q, o->ttl ? o->ttl : FOR_EVER);
+	query_text(&q, o->labels ? o->labels : "");
+	query_int(&q, o->barred);
 	return query_finish(&q);
 }
 

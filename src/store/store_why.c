@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define OFFERED_MAX 200 /* more labels than that help nobody */
+
 struct world_limit {
 	char *scope, *key; /* owned */
 	int64_t running;
@@ -20,8 +22,20 @@ struct world_tally {
 	char *queue; /* owned */
 };
 
+struct world_node {
+	char *id, *name, *labels; /* owned */
+	bool drained;
+};
+
 void why_world_done(struct why_world *w)
 {
+	for (size_t i = 0; i < w->n_nodes; i++) {
+		free(w->nodes[i].id);
+		free(w->nodes[i].name);
+		free(w->nodes[i].labels);
+	}
+	free(w->nodes);
+	free(w->leader);
 	for (size_t i = 0; i < w->n_limits; i++) {
 		free(w->limits[i].scope);
 		free(w->limits[i].key);
@@ -75,13 +89,45 @@ static bool read_tallies(struct store *s, struct why_world *w, struct err *e)
 	return !q.failed;
 }
 
+static bool read_nodes(struct store *s, struct why_world *w, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODES_LIVE, e);
+
+	while (query_row(&q)) {
+		struct world_node *n;
+
+		if ((w->n_nodes & (w->n_nodes - 1)) == 0)
+			w->nodes = xrealloc(w->nodes, (w->n_nodes ? w->n_nodes * 2 : 1) * sizeof(*w->nodes));
+		n = &w->nodes[w->n_nodes++];
+		n->id = query_get_copy(&q);
+		n->name = query_get_copy(&q);
+		n->drained = query_get_int(&q);
+		n->labels = query_get_copy(&q);
+	}
+	return !q.failed;
+}
+
+static bool read_leader(struct store *s, struct why_world *w, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_LEADER_GET, e);
+
+	if (query_row(&q)) {
+		query_get_text(&q);
+		w->leader = query_get_copy(&q);
+		query_get_int(&q);
+		if (query_get_int(&q) <= 0)
+			free(STEAL(w->leader));
+	}
+	return !q.failed;
+}
+
 bool store_why_world(struct store *s, struct why_world *ret, struct err *e)
 {
 	AUTO_DONE(why_world) w = {};
 	AUTO_TX tx = {};
 
 	if (!store_pauses(s, -1, &w.pauses, e) || !tx_begin(&tx, s, false, e) || !read_limits(s, &w, e) ||
-	    !read_tallies(s, &w, e) || !tx_commit(&tx, e))
+	    !read_tallies(s, &w, e) || !read_nodes(s, &w, e) || !read_leader(s, &w, e) || !tx_commit(&tx, e))
 		return false;
 	*ret = w;
 	w = (struct why_world){};
@@ -118,6 +164,61 @@ void why_world_shares(const struct why_world *w, const struct job *j, usec_t now
 	snprintf(uid, sizeof(uid), "%" PRId64, j->uid);
 	fill_share(w, "queue", j->queue, now, ret_queue);
 	fill_share(w, "owner", uid, now, ret_owner);
+}
+
+/* ---- nodes ---- */
+
+void why_nodes_text_done(struct why_nodes_text *t)
+{
+	buf_done(&t->wanted);
+	buf_done(&t->offered);
+}
+
+static bool has_labels(const struct world_node *n, const struct strv *labels)
+{
+	for (size_t i = 0; labels && i < labels->n; i++) {
+		AUTO_TEXT line = xprintf("\n%s\n", labels->v[i]);
+
+		if (!strstr(n->labels, line))
+			return false;
+	}
+	return true;
+}
+
+static void offer(const struct world_node *n, struct buf *out)
+{
+	const char *at = n->labels;
+
+	for (size_t len; *(at += strspn(at, "\n")) && out->len < OFFERED_MAX; at += len) {
+		len = strcspn(at, "\n");
+		buf_printf(out, "%s%.*s on %s", out->len ? ", " : "", (int)len, at, n->name);
+	}
+}
+
+void why_world_nodes(const struct why_world *w, const struct strv *labels, const char *node, struct why_nodes_text *ret)
+{
+	struct why_nodes *f = &ret->facts;
+
+	*ret = (struct why_nodes_text){};
+	f->alive = (int64_t)w->n_nodes;
+	f->leader = w->leader;
+	for (size_t i = 0; i < w->n_nodes; i++) {
+		const struct world_node *n = &w->nodes[i];
+		bool fits = has_labels(n, labels);
+
+		f->awake += !n->drained;
+		f->fit += fits;
+		f->fit_awake += fits && !n->drained;
+		if (fits && n->drained)
+			f->drained = n->name;
+		if (text_equal(n->id, node))
+			f->elsewhere = !fits || n->drained;
+		offer(n, &ret->offered);
+	}
+	for (size_t i = 0; labels && i < labels->n; i++)
+		buf_printf(&ret->wanted, "%s%s", i ? " and " : "", labels->v[i]);
+	f->wanted = ret->wanted.len ? ret->wanted.data : NULL;
+	f->offered = ret->offered.len ? ret->offered.data : NULL;
 }
 
 static bool read_waiting(struct store *s, struct job *const *v, size_t n, const char *ids, struct err *e)

@@ -141,6 +141,46 @@ static void who_does_not_stand_does_not_lead(void **state)
 	assert_false(op->lease.leads);
 }
 
+static void those_who_follow_see_whether_the_leader_works(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *alone = op_lead(NODE, 1);
+	AUTO(op) *watched = op_lead(NODE, 1);
+	AUTO(op) *before = op_lease(OTHER, "two", true);
+	AUTO(op) *after = op_lease(OTHER, "two", true);
+	usec_t taken;
+
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	alone->lead.now = T0 + 2 * USEC_SEC;
+	assert_true(apply_one(s, alone)); /* nobody watches, nothing is written */
+	open_node(s, OTHER, "two");
+	assert_true(apply_one(s, before));
+	assert_string_equal(before->lease.leader, "one");
+	taken = before->lease.worked;
+	assert_true(taken < alone->lead.now);
+	watched->lead.now = T0 + 3 * USEC_SEC;
+	assert_true(apply_one(s, watched));
+	assert_true(apply_one(s, after));
+	assert_int_equal(after->lease.worked, T0 + 3 * USEC_SEC);
+	office_ends(where_of(state));
+	assert_int_equal(renew(s, OTHER, "two"), 2);
+}
+
+static void the_first_slot_of_all_names_the_node_that_is_to_plan_it(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *op = op_lease(OTHER, "two", true);
+
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	lead_once(s, NODE, 1);
+	add_due(s, T0 + USEC_MIN);
+	add_due(s, T0 + USEC_SEC);
+	open_node(s, OTHER, "two");
+	assert_true(apply_one(s, op));
+	assert_int_equal(op->lease.first_slot, T0 + USEC_SEC);
+	assert_string_equal(op->lease.planner, "one");
+}
+
 static void a_leader_that_resigns_is_followed_at_once(void **state)
 {
 	struct store *s = store_of(state);
@@ -662,6 +702,8 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(another_leads_only_after_the_lease_and_with_a_greater_term),
 	STORE_TEST(a_leader_that_nobody_replaced_goes_on_under_its_term),
 	STORE_TEST(who_does_not_stand_does_not_lead),
+	STORE_TEST(those_who_follow_see_whether_the_leader_works),
+	STORE_TEST(the_first_slot_of_all_names_the_node_that_is_to_plan_it),
 	STORE_TEST(a_leader_that_resigns_is_followed_at_once),
 	STORE_TEST(a_leader_that_leaves_is_followed_at_once),
 	STORE_TEST(a_deposed_leader_changes_nothing),

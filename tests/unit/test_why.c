@@ -151,6 +151,43 @@ static void limits_say_whose_and_how_many(void **state)
 	expect(&f, WHY_CLOCK, "before 2025", "timedatectl");
 }
 
+static void nodes_that_may_not_run_it_are_told_from_nodes_that_do_not_exist(void **state)
+{
+	struct why_facts f = due();
+
+	(void)state;
+	f.nodes = (struct why_nodes){.alive = 2, .awake = 2, .wanted = "gpu=yes and zone=b", .offered = "zone=a on n1", .leader = "n1"};
+	expect(&f, WHY_NO_NODE, "no node that is there has gpu=yes and zone=b; there is zone=a on n1", "jobctl nodes");
+	f.nodes.offered = NULL;
+	expect(&f, WHY_NO_NODE, "no node has any label", "jobctl nodes");
+	f.nodes.fit = 1;
+	f.nodes.drained = "n1";
+	expect(&f, WHY_DRAINED, "every node with gpu=yes and zone=b is drained", "jobctl node undrain n1");
+	f.nodes.wanted = NULL;
+	expect(&f, WHY_DRAINED, "every node is drained", "jobctl node undrain n1");
+	f.nodes.fit_awake = 1;
+	f.node.room = 0;
+	expect(&f, WHY_NO_ROOM, "this node is full", "jobctl status");
+	f.nodes.elsewhere = true;
+	f.node.spawner_up = false;
+	expect(&f, WHY_STARTING, "when its turn comes", "jobctl queue list");
+}
+
+static void a_slot_that_nobody_plans_is_told_from_one_to_come(void **state)
+{
+	struct why_facts f = due();
+
+	(void)state;
+	f.run = NULL;
+	f.next_slot = NOW - USEC_MIN;
+	f.nodes = (struct why_nodes){.alive = 1, .awake = 1, .fit = 1, .fit_awake = 1};
+	expect(&f, WHY_UNPLANNED, "its slot at 2027-01-15T07:59:00Z has passed, and nobody has planned it yet: no node leads", "jobctl nodes");
+	f.nodes.leader = "n1";
+	expect(&f, WHY_UNPLANNED, "the node that has to does not", "jobctl nodes");
+	f.next_slot = NOW - USEC_SEC;
+	expect(&f, WHY_SCHEDULED, "nothing is due", "jobctl next backup");
+}
+
 static void a_run_that_goes_on_says_since_when(void **state)
 {
 	struct run run = {.id = 17, .state = RUN_RUNNING, .started_at = NOW - USEC_MIN};
@@ -315,6 +352,8 @@ int main(void)
 		TEST(a_held_run_says_by_what),
 		TEST(a_run_that_is_due_later_says_why),
 		TEST(limits_say_whose_and_how_many),
+		TEST(nodes_that_may_not_run_it_are_told_from_nodes_that_do_not_exist),
+		TEST(a_slot_that_nobody_plans_is_told_from_one_to_come),
 		TEST(a_run_that_goes_on_says_since_when),
 		TEST(a_job_without_a_run_says_what_comes_next_or_why_nothing_will),
 		TEST(only_a_waiting_is_worth_a_word_in_a_list),

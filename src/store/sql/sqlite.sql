@@ -458,6 +458,16 @@ INSERT INTO meta (key, value) VALUES ('events', '');
 -- Runs that are to end, by the node that has them.
 CREATE INDEX runs_to_end ON runs (node) WHERE cancel_asked = 1 AND ended_at = 0;
 
+-- migration 5
+UPDATE meta SET value = '5' WHERE key = 'schema';
+
+-- Labels of a node, as op_claim has them; whether it is never to lead.
+ALTER TABLE nodes ADD COLUMN labels TEXT NOT NULL DEFAULT '';
+ALTER TABLE nodes ADD COLUMN barred INT NOT NULL DEFAULT 0;
+
+-- When the leader's work was last done whole, while others were there to watch.
+INSERT INTO meta (key, value) VALUES ('led_at', '0');
+
 -- The clock of leases: one host's, which never steps; a reboot voids them (leases_void).
 -- define clock = lease_clock()
 
@@ -1204,9 +1214,9 @@ SELECT spec FROM job_revisions WHERE job = :job AND revision = :revision
 
 -- ======== nodes ========
 
--- query node_insert(id text, name text, spawner text, host text, now int, ttl int)
-INSERT INTO nodes (id, name, spawner, host, opened_at, alive_until)
-VALUES (:id, :name, :spawner, :host, :now, {clock} + :ttl)
+-- query node_insert(id text, name text, spawner text, host text, now int, ttl int, labels text, barred int)
+INSERT INTO nodes (id, name, spawner, host, opened_at, alive_until, labels, barred)
+VALUES (:id, :name, :spawner, :host, :now, {clock} + :ttl, :labels, :barred)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, spawner = excluded.spawner,
 	host = excluded.host, alive_until = excluded.alive_until, guarded = 0, closed_at = 0
 
@@ -1236,8 +1246,8 @@ SELECT draining, resign_term FROM node_orders WHERE name = :name
 INSERT INTO node_orders (name, draining, resign_term) VALUES (:name, :draining, :resign_term)
 ON CONFLICT (name) DO UPDATE SET draining = excluded.draining, resign_term = excluded.resign_term
 
--- query nodes_live() -> id text, name text, draining int
-SELECT nodes.id, nodes.name, coalesce(node_orders.draining, 0) AS draining
+-- query nodes_live() -> id text, name text, draining int, labels text
+SELECT nodes.id, nodes.name, coalesce(node_orders.draining, 0) AS draining, nodes.labels
 FROM nodes LEFT JOIN node_orders ON node_orders.name = nodes.name
 WHERE nodes.closed_at = 0 AND nodes.alive_until > {clock} ORDER BY nodes.name, nodes.id
 
@@ -1245,12 +1255,13 @@ WHERE nodes.closed_at = 0 AND nodes.alive_until > {clock} ORDER BY nodes.name, n
 SELECT count(*) AS n FROM nodes WHERE closed_at = 0 AND alive_until > {clock} AND id <> :id
 
 -- query nodes_all() -> id text, name text, host text, opened_at int, lease_remains int, guarded int, skew int, draining int,
---	leads int, segments int, active int
+--	leads int, segments int, active int, labels text, barred int
 SELECT nodes.id, nodes.name, nodes.host, nodes.opened_at, nodes.alive_until - {clock} AS lease_remains, nodes.guarded, nodes.skew,
 	coalesce(node_orders.draining, 0) AS draining,
 	(SELECT count(*) FROM leases WHERE leases.name = 'leader' AND holder = nodes.id AND until > {clock}) AS leads,
 	(SELECT count(*) FROM segments WHERE segments.holder = nodes.id) AS segments,
-	(SELECT coalesce(sum(n), 0) FROM counters WHERE what = 3 AND counters.node = nodes.name) AS active
+	(SELECT coalesce(sum(n), 0) FROM counters WHERE what = 3 AND counters.node = nodes.name) AS active,
+	nodes.labels, nodes.barred
 FROM nodes LEFT JOIN node_orders ON node_orders.name = nodes.name
 WHERE nodes.closed_at = 0 ORDER BY nodes.name, nodes.id
 
@@ -1276,9 +1287,18 @@ SELECT id, job, fence, state FROM runs WHERE cancel_asked = 1 AND ended_at = 0 A
 
 -- ======== the leader ========
 
--- query leader_get() -> holder text, name text, term int, remains int
-SELECT leases.holder, nodes.name, leases.term, leases.until - {clock} AS remains
+-- query leader_get() -> holder text, name text, term int, remains int, worked int
+SELECT leases.holder, nodes.name, leases.term, leases.until - {clock} AS remains,
+	(SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'led_at') AS worked
 FROM leases LEFT JOIN nodes ON nodes.id = leases.holder WHERE leases.name = 'leader'
+
+-- The first slot of all, and who is to plan it.
+-- query due_holder() -> slot int, node text
+SELECT first.slot, nodes.name AS node FROM (SELECT slot, segment FROM due ORDER BY slot LIMIT 1) AS first
+LEFT JOIN segments ON segments.segment = first.segment LEFT JOIN nodes ON nodes.id = segments.holder
+
+-- query leader_worked(at int)
+UPDATE meta SET value = CAST(:at AS TEXT) WHERE key = 'led_at'
 
 -- Whatever the leader before has under way is over when this returns.
 -- query leader_lock() -> holder text, term int, remains int
