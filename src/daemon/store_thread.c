@@ -402,6 +402,7 @@ static bool start_threads(struct store_thread *t, struct err *e)
 	if (r)
 		return err_errno(e, r, "could not start the store thread");
 	t->writer_runs = true;
+	pthread_setname_np(t->writer_thread, t->o.writer_only ? "leases" : "writer"); /* for those who look inside */
 	return t->o.writer_only || reader_start(&t->questions, e);
 }
 

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+# What people see of several nodes: who leads, who stands still, whose clock is wrong, which node a job waits for.
+import contextlib
+import ctypes
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import Skip, case, main, need_program, sanitized, wait_until
+from nodes import LEASE, Cluster
+
+AHEAD = 3  # seconds
+# A clock on the wall that is wrong, for one process and those it starts.
+CLOCK = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <time.h>
+int clock_gettime(clockid_t which, struct timespec *t)
+{
+	int (*real)(clockid_t, struct timespec *) = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+	int r = real(which, t);
+
+	if (which == CLOCK_REALTIME)
+		t->tv_sec += %d;
+	return r;
+}
+""" % AHEAD
+PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
+
+
+def why(d, job):
+    return d.api().get("/v1/jobs/%s/why" % job)["now"]
+
+
+@contextlib.contextmanager
+def standing_still(d, name):
+    """One thread of it is stopped, as by a disk that never answers; the others go on."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    threads = {}
+    for tid in os.listdir("/proc/%d/task" % d.process.pid):
+        with open("/proc/%d/task/%s/comm" % (d.process.pid, tid)) as f:
+            threads.setdefault(f.read().strip(), int(tid))
+    tid = threads[name]
+    if libc.ptrace(PTRACE_SEIZE, tid, None, None) != 0 or libc.ptrace(PTRACE_INTERRUPT, tid, None, None) != 0:
+        raise Skip("a thread cannot be stopped here: " + os.strerror(ctypes.get_errno()))
+    os.waitpid(tid, 0x40000000)  # __WALL
+    try:
+        yield
+    finally:
+        libc.ptrace(PTRACE_DETACH, tid, None, None)
+
+
+def code_of(d, *words):
+    done = d.jobctl(*words, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+@case
+def orders_to_nodes_do_what_they_say_or_say_why_not():
+    with Cluster(2) as c:
+        leader = c.leader()
+        other = c.others(leader)[0]
+        first, second = ("n%d" % c.nodes.index(d) for d in (leader, other))
+        for words, code, said in ((("node", "drain", "nowhere"), 3, "no node 'nowhere'; see 'jobctl nodes'"),
+                                  (("node", "drain", "no/where"), 2, "no name of a node"),
+                                  (("node", "resign", second), 6, "node '%s' does not lead" % second),
+                                  (("node", "undrain", second), 0, "was not drained"),
+                                  (("node", "drain", second), 0, "starts nothing new"),
+                                  (("node", "drain", second), 0, "was drained already"),
+                                  (("node", "undrain", second), 0, "takes new work again")):
+            got = code_of(other, *words)
+            assert got[0] == code and said in got[1], (words, got)
+        c.add(other, "tick", 0, schedule=["every 1s"], overlap="queue:100")
+        wait_until("it ticks", 30, lambda: len(c.bodies("tick")) > 1)
+        assert code_of(other, "node", "resign", first)[0] == 0
+        wait_until("the other leads", 2 * LEASE, lambda: c.leader(leader) is other)
+        wait_until("it goes on", 30, lambda: len(c.bodies("tick")) > 5)
+        slots = [s for s, _, _ in c.bodies("tick")]
+        assert slots == list(range(slots[0], slots[0] + 1000 * len(slots), 1000)), slots
+        table = other.jobctl("nodes").stdout.splitlines()
+        assert table[0].split()[:3] == ["NODE", "STATE", "ROLE"] and "leader, term 2" in table[1 + c.nodes.index(other)], table
+        assert {"name", "state", "leads", "segments", "lease_remains", "clock_offset", "labels", "may_lead"} <= set(
+            json.loads(other.jobctl("nodes", "--json").stdout)[0])
+        status = leader.jobctl("status").stdout
+        assert "cluster %s leads in term 2, its lease lasts " % second in status and "the lease is " in status, status
+
+
+@case
+def a_job_that_no_node_takes_says_which_labels_there_are_or_whom_to_undrain():
+    with Cluster(2, config="node-labels = zone=a,disk=fast\n") as c:
+        d = c.nodes[0]
+        job = c.add(d, "picky", 0, node_labels=["zone=b"])
+        now = wait_until("it waits", 10, lambda: why(d, job)["code"] == "no_node" and why(d, job))
+        assert "no node that is there has zone=b; there is zone=a on n0, disk=fast on n0, zone=a on n1" in now["message"], now
+        assert now["command"] == "jobctl nodes", now
+        shown = d.jobctl("list").stdout
+        assert "no node that is there" in shown or "no_node" in d.jobctl("list", "--json").stdout, shown
+        d.api().post("/v1/nodes/n0/drain")
+        d.api().post("/v1/nodes/n1/drain")
+        plain = c.add(d, "plain", 0)
+        fast = c.add(d, "fast", 0, node_labels=["disk=fast"])
+        assert why(d, plain)["code"] == "drained" and "every node is drained" in why(d, plain)["message"], why(d, plain)
+        assert "every node with disk=fast is drained" in why(d, fast)["message"], why(d, fast)
+        words = why(d, fast)["command"].split()
+        assert words[:3] == ["jobctl", "node", "undrain"], words
+        d.jobctl(*words[1:])
+        assert d.wait_final(fast)["state"] == "succeeded" and d.wait_final(plain)["state"] == "succeeded"
+
+
+@case
+def a_node_that_may_not_lead_does_not_and_people_see_that_nobody_does():
+    with Cluster(2) as c:
+        for d in c.nodes:
+            d.stop()
+        with open(c.nodes[1].config, "a") as f:
+            f.write("may-lead = no\n")
+        for d in c.nodes:
+            d.start()
+        barred = c.nodes[1]
+        wait_until("both plan", 30, lambda: c.segments(barred) == 32)
+        assert "never leads" in barred.jobctl("nodes").stdout
+        job = c.add(barred, "tick", 0, schedule=["every 1s"], catchup="all")
+        c.nodes[0].kill()
+        wait_until("nobody leads", 30, lambda: c.leader(barred) is None)
+        time.sleep(LEASE)
+        assert c.leader(barred) is None
+        assert "nobody leads since term" in barred.jobctl("status").stdout
+        # one of many is in a part of the schedule that nobody plans now
+        more = [c.add(barred, "more%d" % i, 0, schedule=["every 1s"]) for i in range(12)]
+        wait_until("why says it", 30, lambda: any(why(barred, j)["code"] == "unplanned" and "no node leads" in why(barred, j)["message"]
+                                                  for j in [job, *more]), 0.2)
+
+
+@case
+def a_leader_that_keeps_its_lease_and_does_nothing_is_told_of_by_the_others():
+    with Cluster(2, postgres=True) as c:
+        leader = c.leader()
+        other = c.others(leader)[0]
+        name = "n%d" % c.nodes.index(leader)
+        jobs = [c.add(other, "tick%d" % i, 0, schedule=["every 1s"]) for i in range(20)]
+        with standing_still(leader, "writer"):
+            def told():
+                return {e["detail"] for e in other.api().get("/v1/events?what=node.alarm")["events"] if e["object"] == name}
+            wait_until("there is an alarm for the leader", 60, lambda: any("has not done its work" in t for t in told()), 0.5)
+            wait_until("and for what it should plan", 60, lambda: any("does not plan it" in t for t in told()), 0.5)
+            assert "see 'jobctl nodes'" in other.said()
+            assert any(why(other, j)["code"] == "unplanned" for j in jobs)
+            assert other.api().get("/v1/status")["cluster"]["overdue"] > 10
+        return "; ".join(sorted(told()))
+
+
+@case
+def a_clock_that_is_wrong_is_shown_and_the_stores_is_the_one_that_counts():
+    if sanitized():
+        raise Skip("a sanitizer wants to be the first library")
+    need_program("cc")
+    with tempfile.TemporaryDirectory(prefix="jobsched-clock.") as made:
+        library = os.path.join(made, "clock.so")
+        subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-o", library, "-", "-ldl"], input=CLOCK, text=True, check=True)
+        with Cluster(2, postgres=True, before=[(), ("env", "LD_PRELOAD=" + library)]) as c:
+            good, wrong = c.nodes
+            offset = lambda: {v["name"]: v["clock_offset"] for v in good.api().get("/v1/nodes")["nodes"]}
+            wait_until("it is measured and told", 30, lambda: offset()["n1"] < -AHEAD + 0.5)
+            assert abs(offset()["n0"]) < 0.5, offset()
+            assert "ms ahead of the store's" in wrong.said(), wrong.said()
+            assert "this machine's is %.1f s ahead of the store's" % AHEAD in wrong.jobctl("status").stdout
+            assert "ahead of" not in good.jobctl("status").stdout
+            good.api().post("/v1/nodes/n0/drain")  # the one with the wrong clock does all
+            c.add(good, "tick", 0, schedule=["every 1s"])
+            wait_until("it ticks there", 30, lambda: len(c.bodies("tick")) > 3)
+            with open("/proc/uptime") as f:
+                boot = time.time() - float(f.read().split()[0])
+            late = [boot + up - slot / 1000 for slot, _, up in c.bodies("tick")]
+            assert all(-0.1 < t < AHEAD - 0.5 for t in late), late
+            return "late by %s s" % ", ".join("%.2f" % t for t in late)
+
+
+main()
