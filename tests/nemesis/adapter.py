@@ -7,6 +7,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
+import time
 from datetime import datetime, timezone
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
@@ -18,6 +20,10 @@ from proxy import Proxy
 RUNS = """SELECT j.name, r.slot / 1000, r.id, r.state, r.dead_at FROM runs r JOIN jobs j ON j.id = r.job"""
 ATTEMPTS = """SELECT j.name, r.slot / 1000, r.id, a.number, a.fence, a.outcome
     FROM attempts a JOIN runs r ON r.id = a.run JOIN jobs j ON j.id = r.job"""
+LEASE = 3  # seconds: most faults last longer
+# Who is alive until when, and which runs each node holds: "claimed" is before the attempt is counted. 3 is overlap "allow".
+LEASES = "SELECT id, name, alive_until - %s FROM nodes WHERE closed_at = 0"
+HELD = "SELECT node, id, attempt + CASE WHEN state = 1 THEN 1 ELSE 0 END, overlap = 3 FROM runs WHERE state IN (1, 2)"
 # enum run_state and enum attempt_outcome, in the judge's words
 RUN_WORDS = {3: "success", 4: "dead", 5: "dead", 6: "cancelled", 7: "lost", 8: "skipped", 9: "expired"}
 OUTCOME_WORDS = {1: "success", 2: "failed", 3: "failed", 4: "cancelled", 5: "lost", 6: "lost", 7: "denied", 8: "stale"}
@@ -58,7 +64,7 @@ class Base(nemesis.Adapter):
 
     def start(self, node):
         if node not in self.node:
-            self.node[node] = Node(self.work, node, "node-name = %s\nmax-running = 64\n%s" % (node, self.config(node)))
+            self.node[node] = Node(self.work, node, "node-name = %s\nmax-running = 64\nlease = %d\n%s" % (node, LEASE, self.config(node)))
         self.procs[node] = self.node[node].start()
 
     def api(self, node):
@@ -96,19 +102,45 @@ class Base(nemesis.Adapter):
             rows.append(dict(job=job, slot=slot, run=str(run), attempt=0, fence=0, state=RUN_WORDS.get(state, "open")))
         return rows
 
+    def leases(self):
+        """[(id, name, seconds that remain)] of the nodes that have not left."""
+        raise NotImplementedError
+
+    def held(self):
+        """{node id: [(run/attempt, whether its job may overlap)]}"""
+        out = {}
+        for node, run, attempt, keeps in self.query(HELD):
+            out.setdefault(node, []).append(("%d/%d" % (run, attempt), keeps in (1, "t")))
+        return out
+
+    def backlog(self):
+        """Whether anything that is due has waited for half a second."""
+        late = (time.time_ns() - 5 * 10**8) // 1000
+        return any(self.query(text % late) for text in ("SELECT 1 FROM runs WHERE state = 0 AND due_at < %d LIMIT 1",
+                                                        "SELECT 1 FROM due WHERE slot < %d LIMIT 1"))
+
+    def spawner(self, node):
+        """The process id of a node's spawner, which outlives its engines."""
+        mark = os.path.join(self.node[node].dir, "run").encode()
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                with open("/proc/%s/cmdline" % pid, "rb") as f:
+                    words = f.read()
+                if b"jobsched-spawner" in words and mark in words:
+                    return int(pid)
+        return None
+
     def stop(self):
         for p in self.procs.values():
             if p.poll() is None:
                 p.send_signal(signal.SIGCONT)
                 p.kill()
                 p.wait()
-        mark = os.path.abspath(self.work).encode()
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            with contextlib.suppress(OSError):
-                with open("/proc/%s/cmdline" % pid, "rb") as f:
-                    words = f.read()
-                if b"jobsched-spawner" in words and mark in words:
-                    os.kill(int(pid), signal.SIGKILL)
+        for node in self.node:
+            pid = self.spawner(node)
+            if pid:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
 
 
 class Sqlite(Base):
@@ -124,51 +156,100 @@ class Sqlite(Base):
         with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % self.path(), uri=True, timeout=20)) as db:
             return db.execute(text).fetchall()
 
+    def leases(self):
+        return [(i, name, (left - time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000) / 1e6)
+                for i, name, left in self.query(LEASES % 0)]
+
     def integrity(self):
         word = self.query("PRAGMA integrity_check")[0][0]
         return [] if word == "ok" else [word]
 
 
 class Postgres(Base):
-    """Nodes on one PostgreSQL, each with directories of its own, through one proxy."""
+    """Nodes on one PostgreSQL, each with directories of its own and a proxy of its own."""
+
+    CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
     def __init__(self, work, nodes):
         super().__init__(work, nodes)
         self.server = Server().start()
-        self.front = os.path.join(work, "pg")
-        os.makedirs(self.front, exist_ok=True)
-        self.proxy = Proxy(self.front, self.server.dir)
+        self.asking, self.psql = threading.Lock(), None
+        self.proxies = {}
+        for node in nodes:
+            os.makedirs(self.front(node), exist_ok=True)
+            self.proxies[node] = Proxy(self.front(node), self.server.dir)
+
+    def front(self, node):
+        return os.path.join(self.work, "pg-" + node)
 
     def config(self, node):
-        return "store = postgresql://jobsched@/postgres?host=%s\n" % self.front
+        return "store = postgresql://jobsched@/postgres?host=%s\n" % self.front(node)
 
     def query(self, text):
-        out = subprocess.run([os.path.join(self.server.bin, "psql"), "-X", "-A", "-t", "-F", "\t", "-h", self.server.dir,
-                              "-U", "jobsched", "-c", text, "postgres"], check=True, capture_output=True, text=True).stdout
-        return [[int(v) if v.lstrip("-").isdigit() else v for v in line.split("\t")] for line in out.splitlines()]
+        """Asks the server, past all proxies. One psql for all questions, because they are many."""
+        with self.asking:
+            if not self.psql or self.psql.poll() is not None:
+                self.psql = subprocess.Popen([os.path.join(self.server.bin, "psql"), "-X", "-q", "-A", "-t", "-F", "\t", "-h", self.server.dir,
+                                              "-U", "jobsched", "postgres"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                             stderr=subprocess.DEVNULL, text=True)
+            with contextlib.suppress(BrokenPipeError):
+                self.psql.stdin.write("%s;\n\\echo :ERROR the end\n" % text)
+                self.psql.stdin.flush()
+            lines = []
+            for line in self.psql.stdout:
+                if line.endswith(" the end\n"):
+                    if line.startswith("true"):
+                        raise RuntimeError("the store does not answer")
+                    return [[int(v) if v.lstrip("-").isdigit() else v for v in row.split("\t")] for row in lines]
+                lines.append(line.rstrip("\n"))
+            self.psql.wait()
+            raise RuntimeError("the store does not answer")
+
+    def leases(self):
+        return [(i, name, left / 1e6) for i, name, left in self.query(LEASES % self.CLOCK)]
 
     def store_fault(self, kind):
-        if kind == "down":
-            self.server.stop()
-            return self.server.start
-        if kind == "restart":
-            self.server.stop("fast")
-            self.server.start()
-            return lambda: None
+        """For all nodes."""
+        each = self.proxies.values()
+        if kind in ("down", "restart"):
+            self.server.stop("fast" if kind == "restart" else "immediate")
+            return self.come_back() if kind == "restart" else self.come_back
         if kind == "cut":
-            self.proxy.cut()
+            for p in each:
+                p.cut()
             return lambda: None
         if kind == "blackhole":
-            self.proxy.open.clear()
-            return self.proxy.open.set
+            for p in each:
+                p.open.clear()
+            return self.let_in
         if kind == "slow":
-            self.proxy.delay = 0.2
-            return lambda: setattr(self.proxy, "delay", 0.0)
+            for p in each:
+                p.delay = 0.05
+            return lambda: [setattr(p, "delay", 0.0) for p in each]
         raise ValueError(kind)
+
+    def come_back(self):
+        for p in self.proxies.values():
+            p.open.clear()  # until it is known who holds what
+        self.server.start()
+        return self.let_in()
+
+    def let_in(self):
+        self.before_return()
+        for p in self.proxies.values():
+            p.open.set()
+        return lambda: None
+
+    def before_return(self):
+        """For who wants to look before the nodes can act."""
 
     def stop(self):
         super().stop()
-        self.proxy.close()
+        for p in self.proxies.values():
+            p.close()
+        if self.psql:
+            self.psql.kill()
+            self.psql.wait()
         with contextlib.suppress(AssertionError):
             self.server.stop()
         shutil.rmtree(self.server.dir, ignore_errors=True)

@@ -8,6 +8,7 @@ import threading
 import time
 
 CHUNK = 65536
+COMMIT = b"COMMIT\0"  # as a simple query ends
 
 
 class Proxy:
@@ -19,6 +20,7 @@ class Proxy:
         self.listener.bind(os.path.join(front, ".s.PGSQL.5432"))
         self.listener.listen(64)
         self.delay = 0.0          # seconds before each packet is passed on
+        self.cut_commits = None   # a function that says of a COMMIT whether it is "before", "after" or None
         self.open = threading.Event()  # cleared: nothing passes, and nobody is told
         self.open.set()
         self.pairs = set()
@@ -46,13 +48,13 @@ class Proxy:
         with contextlib.suppress(OSError), selectors.DefaultSelector() as ready:
             ready.register(client, selectors.EVENT_READ, server)
             ready.register(server, selectors.EVENT_READ, client)
-            while self.pass_on(ready):
+            while self.pass_on(ready, client):
                 pass
         self.pairs.discard(pair)
         for s in pair:
             s.close()
 
-    def pass_on(self, ready):
+    def pass_on(self, ready, client):
         for key, _ in ready.select(0.5):
             self.open.wait()
             data = key.fileobj.recv(CHUNK)
@@ -61,7 +63,13 @@ class Proxy:
             if self.delay:
                 time.sleep(self.delay)
             self.open.wait()
+            where = self.cut_commits and key.fileobj is client and COMMIT in data and self.cut_commits()
+            if where == "before":
+                return False
             key.data.sendall(data)
+            if where == "after":  # it is carried out, and nobody hears of it
+                key.data.recv(CHUNK)
+                return False
         return True
 
     def cut(self):

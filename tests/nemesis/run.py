@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+# The judge's own faults and some of ours, and who is struck by a fault that goes past the lease; arguments as nemesis.py.
+import contextlib
+import os
+import random
+import signal
+import sys
+import threading
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import nemesis
+from adapter import LEASE
+
+TRUST = LEASE / 5      # when so little of a lease is left, the spawner has begun to end what may not overlap
+SLACK = 0.2            # between two looks, and between the clocks of engine and store
+LOOK = 0.05
+RECORDED = 1.0         # whoever ended so long before the fault must have been recorded: no excuse
+ALL = {"all-down", "down", "restart", "cut", "blackhole", "slow"}  # these strike every node
+HARMLESS = {"term", "kill-worker", "kill-one"}  # ... and these take no lease away
+
+
+ALWAYS = 99
+CALM = os.environ.get("CALM") == "1"
+
+
+class Watch:
+    """
+    One fault, and what the nodes that it keeps from renewing hold when their lease is over.
+
+    Such a node is given up, and what it held is begun again elsewhere, be it that its body goes on (its job may overlap, and
+    its end will be stale), was ended by the spawner in time, or has ended and nobody could record it. Nothing else is excused:
+    neither runs of nodes that were not struck, nor of one whose lease was renewed in time, nor what ended well before.
+    """
+
+    def __init__(self, fault, names):
+        self.fault, self.names = fault, names
+        self.seen = {}            # node id: (when its lease ends, what it holds), as of the last look
+        self.victims = set()
+        self.over = False
+
+    def strike(self, node, now):
+        until, held = self.seen[node]
+        for run, keeps in held:
+            if now > until - SLACK - (0 if keeps else TRUST):
+                self.victims.add(run)
+
+    def look(self, leases, held, now):
+        open_now = set()
+        renewed = set()
+        for node, name, left in leases:
+            if name not in self.names:
+                continue
+            open_now.add(node)
+            self.seen[node] = (now + left, held.get(node, []))
+            self.strike(node, now)
+            if left > LEASE / 2:
+                renewed.add(name)
+        for node in set(self.seen) - open_now:  # given up since, or displaced by its next engine
+            self.strike(node, now)
+        self.over = self.fault["end"] > 0 and renewed == set(self.names)
+
+
+class Driver(nemesis.Nemesis):
+    """Adds faults: NAME-past goes on past the lease; see the methods do_*."""
+
+    def __init__(self, *given):
+        super().__init__(*given)
+        self.watches, self.watched, self.lock = [], [], threading.Lock()
+        self.watcher = threading.Thread(target=self.watch, daemon=True)
+        self.watcher.start()
+        self.ad.before_return = self.look
+
+    # ---- who is struck ----
+
+    def look(self):
+        with self.lock:
+            if not self.watches:
+                return
+            with contextlib.suppress(RuntimeError):  # the store is away: nobody can act, either
+                before = time.time()
+                leases, held = self.ad.leases(), self.ad.held()
+                for w in self.watches:
+                    w.look(leases, held, before)
+                self.watches = [w for w in self.watches if not w.over]
+
+    def watch(self):
+        while not self.quit.wait(LOOK):
+            self.look()
+
+    def join(self, *given):
+        """Everything is over: who was struck is known now."""
+        super().join(*given)
+        end = time.time() + 4 * LEASE
+        while self.watches and time.time() < end:
+            self.look()
+            time.sleep(LOOK)
+        bodies, _ = nemesis.read_ledger(self.ad.work + "/ledger")
+        ended = {b["id"]: b["e"] for b in bodies if b["e"]}
+        for w in self.watched:
+            mine = {run for run in w.victims if ended.get(run, w.fault["t"]) > w.fault["t"] - RECORDED}
+            w.fault["victims"] = sorted(mine | set(w.fault["victims"]))
+
+    # ---- faults ----
+
+    def run(self):
+        """
+        With CALM=1 each fault comes when what the one before delayed has been done. The judge excuses lateness by faults around
+        the slot's own time; a run that waited for its predecessors through one and meets the next would be called late.
+        """
+        while not self.quit.wait(self.rng.expovariate(1 / self.every)):
+            while CALM and self.backlog() and not self.quit.wait(0.1):
+                pass
+            if not self.quit.is_set():
+                self.once(self.rng.choice(self.ops), self.rng.choice(self.ad.nodes), self.rng.uniform(*self.hold))
+
+    def backlog(self):
+        with contextlib.suppress(RuntimeError):
+            return self.ad.backlog()
+        return True
+
+    def once(self, op, node, hold):
+        kind, past = (op[:-5], True) if op.endswith("-past") else (op, False)
+        if past:
+            hold = LEASE * self.rng.uniform(1.3, 2.5)
+        if kind not in HARMLESS:
+            threading.Thread(target=self.begin, args=(len(self.faults), kind, node), daemon=True).start()
+        own = getattr(self, "do_" + kind.replace("-", "_"), None)
+        if own:
+            f = dict(kind=kind, node=node, t=time.time(), end=0, outage=len(self.ad.nodes) == 1, victims=[])
+            self.faults.append(f)
+            own(f, node, hold)
+            f["end"] = time.time()
+        else:
+            super().once(kind, node, hold)
+        self.faults[-1]["kind"] = op
+
+    def begin(self, index, kind, node):
+        while len(self.faults) <= index:
+            time.sleep(0.001)
+        w = Watch(self.faults[index], set(self.ad.nodes) if kind in ALL else {node})
+        with self.lock:
+            self.watches.append(w)
+            self.watched.append(w)
+
+    def do_pause_claim(self, f, node, hold):
+        """Stopped while it claims or has just claimed what is due with the second."""
+        self.quit.wait(1 - time.time() % 1 + self.rng.uniform(0, 0.03))
+        f["t"] = time.time()
+        pid = self.ad.procs[node].pid
+        self.sig([pid], signal.SIGSTOP)
+        self.quit.wait(max(hold, 1.3 * LEASE))
+        self.sig([pid], signal.SIGCONT)
+
+    def do_kill_host(self, f, node, hold):
+        """The machine: engine, spawner and workers."""
+        doomed = self.ad.workers(node)
+        self.sig([self.ad.procs[node].pid, self.ad.spawner(node)], signal.SIGKILL)
+        self.sig(doomed, signal.SIGKILL)
+        self.ad.procs[node].wait()
+        late = self.ad.workers(node)
+        self.sig(late, signal.SIGKILL)
+        f["victims"] = sorted({*doomed.values(), *late.values()})
+        self.quit.wait(hold)
+        self.ad.start(node)
+
+    def do_cut_off(self, f, node, hold):
+        """Nothing passes between this node and the store, and nobody is told."""
+        self.ad.proxies[node].open.clear()
+        self.quit.wait(hold)
+        self.ad.proxies[node].open.set()
+
+    def do_flap(self, f, node, hold):
+        """A second with the store, a second without."""
+        end = time.time() + hold
+        while time.time() < end and not self.quit.is_set():
+            self.do_cut_off(f, node, 1)
+            self.quit.wait(1)
+
+    def do_cut_commit(self, f, node, hold):
+        """The connection ends between a COMMIT and its answer, or just before; some of them."""
+        rng = random.Random(self.rng.random())  # asked by other threads
+        self.ad.proxies[node].cut_commits = lambda: rng.choice([None, None, "before", "after"])
+        self.quit.wait(hold)
+        self.ad.proxies[node].cut_commits = None
+
+
+# ---- what the judge is told ----
+
+def make_jobs(*given, make=nemesis.make_jobs):
+    """A job that always fails does so however many of its attempts are lost."""
+    jobs = make(*given)
+    for j in jobs:
+        if j["fails"] >= j["max_attempts"]:
+            j["fails"] = ALWAYS
+    return jobs
+
+
+def check(jobs, bodies, history, faults, *given, judge=nemesis.check):
+    """
+    For the judge every attempt counts against the limit; with us one that was lost uses up no retry. So of slots that must fail,
+    attempts that we struck and that the history calls lost are left out, and the others are numbered without them.
+    """
+    doomed = {j["name"] for j in jobs if j["fails"] == ALWAYS}
+    hit = {run for f in faults for run in f["victims"]}
+    lost = {"%s/%d" % (h["run"], h["attempt"]) for h in history if h["job"] in doomed and h["state"] in ("lost", "stale")} & hit
+
+    def number(run, attempt):
+        return attempt - sum("%s/%d" % (run, a) in lost for a in range(1, attempt))
+
+    def name(which):
+        run, attempt = which.split("/")
+        return "%s/%d" % (run, number(run, int(attempt)))
+
+    bodies = [dict(b, att=number(b["run"], b["att"]), id=name(b["id"])) for b in bodies if b["id"] not in lost]
+    history = [dict(h, attempt=number(h["run"], h["attempt"])) for h in history if "%s/%d" % (h["run"], h["attempt"]) not in lost]
+    faults = [dict(f, victims=[name(v) for v in f["victims"] if v not in lost]) for f in faults]
+    return judge(jobs, bodies, history, faults, *given)
+
+
+if __name__ == "__main__":
+    nemesis.Nemesis, nemesis.make_jobs, nemesis.check = Driver, make_jobs, check
+    nemesis.main()
