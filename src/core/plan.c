@@ -21,6 +21,7 @@ static const char *const failure_names[START_FAILURE_MAX] = {
 	[START_LIMIT] = "limit",
 	[START_SECRET] = "secret",
 	[START_ARTIFACT] = "artifact",
+	[START_LEASE] = "lease",
 };
 
 const char *start_failure_name(enum start_failure f)

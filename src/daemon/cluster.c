@@ -229,11 +229,12 @@ static void measure_clock(struct cluster *c, usec_t theirs)
 
 /*
  * The spawner has a deadline while others could do our work. It is taken back only after the store knows that we have
- * none: so nobody believes in a guard that is not there.
+ * none: so nobody believes in a guard that is not there. Until then it moves on with each renewal, or it would pass while
+ * the lease is good.
  */
 static void guard(struct cluster *c, bool was_guarded)
 {
-	if (c->others > 0) {
+	if (c->others > 0 || (c->armed && was_guarded)) {
 		c->o.on_deadline(c->trusted_until, c->sent + c->ttl - c->ttl / (2 * MARGIN), c->o.arg);
 		c->armed = true;
 	} else if ((c->armed || c->unsure) && !was_guarded) {

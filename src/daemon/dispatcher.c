@@ -25,6 +25,7 @@
 #define HOLD_TIME (200 * USEC_MSEC)    /* when nothing ends for so long, what is held goes back */
 #define SPAWN_RETRY_MIN (100 * USEC_MSEC)
 #define SPAWN_RETRY_MAX (30 * USEC_SEC)
+#define LEASE_RETRY_DELAY (100 * USEC_MSEC) /* after the spawner refused for the lease */
 
 /* ---- recording starts, a little later, for those still running then ---- */
 
@@ -437,12 +438,24 @@ void dispatcher_run_ended(struct dispatcher *d, const struct spawn_report *r)
 	}
 }
 
+/* It keeps its turn, and any node may have it; we go on when the spawner has heard of a renewal. */
+static void give_back_for_lease(struct dispatcher *d, struct flight *f)
+{
+	dispatcher_give_back(d, f, 0);
+	dispatcher_retry_in(d, LEASE_RETRY_DELAY);
+	d->o.on_fenced(d->o.arg);
+}
+
 void dispatcher_run_not_started(struct dispatcher *d, const struct spawn_report *r)
 {
 	struct flight *f = flights_get(&d->flights, r->run, r->fence);
 
 	if (!f || f->stage == FLIGHT_ENDED)
 		return;
+	if (r->reason == START_LEASE && !f->run->cancel_asked) {
+		give_back_for_lease(d, f);
+		return;
+	}
 	if (r->transient && !f->run->cancel_asked) {
 		usec_t delay = spawn_delay(d);
 

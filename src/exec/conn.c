@@ -251,8 +251,6 @@ static void start_new(struct conns *cs, const struct frame_start *s, struct payl
 		why = "could not open the input of the command";
 	if (!why && s->has_artifact && (artifact = fcntl(fds[s->has_stdin ? 2 : 1], F_DUPFD_CLOEXEC, 3)) < 0)
 		why = "could not keep the artifact open";
-	if (!why && workers_lease_over(cs->workers))
-		why = "the lease of this node is over";
 	if (!why) {
 		starts_add(cs->starts, &(struct start_parts){s, p, STEAL_FD(in), STEAL_FD(artifact)});
 		return;

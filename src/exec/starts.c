@@ -41,8 +41,13 @@ static void refuse(struct starts *st, const struct start *s, enum start_failure 
 	tell(workers_refuse(st->workers, &s->frame, why, error));
 }
 
+/* The lease is looked at last: who the owner is, and his secrets, may have taken long. */
 static void launch(struct starts *st, const struct start *s, const struct user *owner, struct secrets *secrets)
 {
+	if (workers_lease_over(st->workers)) {
+		refuse(st, s, START_LEASE, "the lease of this node is over");
+		return;
+	}
 	tell(workers_start(st->workers, &(struct worker_start){.frame = &s->frame, .payload = &s->payload, .user = owner,
 		.in = s->in, .artifact = s->artifact, .secrets = secrets}));
 }

@@ -402,7 +402,7 @@ static void end_with_lease(struct worker *w, void *arg)
 	if (!w->ends_with_lease)
 		return;
 	if (w->phase == WORKER_OPENING) {
-		worker_session_give_up(w, START_TRANSIENT, "the lease of its node is over");
+		worker_session_give_up(w, START_LEASE, "the lease of its node is over");
 	} else if (w->phase == WORKER_RUNNING) {
 		worker_end(w, ATTEMPT_LOST);
 		if (!w->error)

@@ -120,6 +120,28 @@ static void a_start_that_is_repeated_starts_once(void **state)
 	assert_int_equal(runs_of("once"), 2);
 }
 
+/* It says so in a word of its own: the engine gives such a run back at once, and nobody waits longer each time. */
+static void without_a_lease_nothing_is_started_and_nothing_is_held_against_the_run(void **state)
+{
+	AUTO_DONE(plan) p = rig_plan(&g, "printf x >>$RIG/leased");
+	usec_t now = clock_boot(&clock_system);
+	const struct rig_report *r;
+
+	(void)state;
+	spawn_client_lease(g.client, now, now + USEC_SEC);
+	rig_start(&g, &p);
+	r = rig_wait(&g, SPAWN_NOT_STARTED, p.run);
+	assert_int_equal(r->r.reason, START_LEASE);
+	assert_false(r->r.transient);
+	assert_string_equal(r->error, "the lease of this node is over");
+	spawn_client_ack(g.client, p.run, p.fence);
+	spawn_client_lease(g.client, now + USEC_HOUR, now + USEC_HOUR);
+	p.fence++;
+	rig_run(&g, &p);
+	spawn_client_lease(g.client, 0, 0);
+	assert_int_equal(runs_of("leased"), 1);
+}
+
 static void two_claims_of_one_run_are_told_apart(void **state)
 {
 	AUTO_DONE(plan) p = rig_plan(&g, "sleep 300");
@@ -647,6 +669,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_job_survives_its_engine_and_its_end_is_kept),
 		TEST(a_start_that_is_repeated_starts_once),
+		TEST(without_a_lease_nothing_is_started_and_nothing_is_held_against_the_run),
 		TEST(two_claims_of_one_run_are_told_apart),
 		TEST(a_newer_engine_displaces_the_older),
 		TEST(many_starts_in_one_breath_all_run),
