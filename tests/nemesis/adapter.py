@@ -119,6 +119,10 @@ class Base(nemesis.Adapter):
         return any(self.query(text % late) for text in ("SELECT 1 FROM runs WHERE state = 0 AND due_at < %d LIMIT 1",
                                                         "SELECT 1 FROM due WHERE slot < %d LIMIT 1"))
 
+    def holds_store(self, pid):
+        """Whether a process that stands still keeps everybody else from writing."""
+        return False
+
     def spawner(self, node):
         """The process id of a node's spawner, which outlives its engines."""
         mark = os.path.join(self.node[node].dir, "run").encode()
@@ -159,6 +163,19 @@ class Sqlite(Base):
     def leases(self):
         return [(i, name, (left - time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000) / 1e6)
                 for i, name, left in self.query(LEASES % 0)]
+
+    def holds_store(self, pid):
+        """By what the kernel says: the 120th byte of the shared memory is SQLite's lock for writers."""
+        with contextlib.suppress(OSError):
+            with open("/proc/%d/stat" % pid) as f:
+                if f.read().rsplit(") ", 1)[1][0] != "T":
+                    return False
+            inode = os.stat(self.path() + "-shm").st_ino
+            with open("/proc/locks") as f:
+                locks = [line.split() for line in f]
+            return any(v[3] == "WRITE" and int(v[4]) == pid and v[5].endswith(":%d" % inode) and int(v[6]) <= 120 <= int(v[7])
+                       for v in locks if v[1] == "POSIX" and v[7].isdigit())
+        return False
 
     def integrity(self):
         word = self.query("PRAGMA integrity_check")[0][0]

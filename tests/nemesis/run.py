@@ -82,8 +82,15 @@ class Driver(nemesis.Nemesis):
                 before = time.time()
                 leases, held = self.ad.leases(), self.ad.held()
                 for w in self.watches:
+                    self.widen(w)
                     w.look(leases, held, before)
                 self.watches = [w for w in self.watches if not w.over]
+
+    def widen(self, w):
+        """Who is stopped while it writes to a file that all share, keeps all of them from it."""
+        if w.fault["end"] == 0 and self.ad.holds_store(self.ad.procs[w.fault["node"]].pid):
+            w.names = set(self.ad.nodes)
+            w.fault["outage"] = True
 
     def watch(self):
         while not self.quit.wait(LOOK):
