@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+# Limits that hold on all nodes together: many short runs on three of them, counted by what the bodies themselves wrote.
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import FINAL, case, main, wait_until
+from nodes import Cluster
+
+# One line when it begins and one before it ends, each in one write: their order is the order of what happened.
+BODY = 'read -r up _ </proc/uptime; echo "S $KIND $up $JOBSCHED_NODE" >>"$LEDGER"; sleep "$LONG"; echo "E $KIND" >>"$LEDGER"'
+LIMITS = {"queue": 3, "owner": 5, "job": 2, "single": 1}
+RATE, BURST, SPACED = 20, 1, 40
+
+
+def submit(c, n, kind, long=0.05, **more):
+    env = {"KIND": kind, "LEDGER": c.ledger, "LONG": "%g" % long}
+    return [c.nodes[i % len(c.nodes)].add(command=["bash", "-c", BODY], env=env, **more)["id"] for i in range(n)]
+
+
+def most_at_once(lines, kinds):
+    now = most = 0
+    for v in lines:
+        if v[1] in kinds:
+            now += 1 if v[0] == "S" else -1
+            most = max(most, now)
+    assert now == 0, "some have not ended"
+    return most
+
+
+def put(d, path, body):
+    status, answer = d.api().call("PUT", path, body)
+    assert status in (200, 201), (path, status, answer)
+
+
+def trigger(c, job, n):
+    for i in range(n):
+        c.nodes[i % len(c.nodes)].api().post("/v1/jobs/%d/run" % job)
+
+
+def all_over(c, seconds):
+    def open_runs():
+        runs = c.nodes[0].api().get("/v1/status")["runs"]
+        return sum(n for state, n in runs.items() if state not in FINAL)
+    wait_until("all is over", seconds, lambda: open_runs() == 0, 0.1)
+
+
+def never_more(postgres):
+    with Cluster(3, postgres) as c:
+        d = c.nodes[0]
+        for name in ("narrow", "slow", "wide"):
+            put(d, "/v1/queues/" + name, {})
+        put(d, "/v1/queues/narrow", {"max_running": LIMITS["queue"]})
+        put(d, "/v1/queues/slow", {"rate": "%d/1s:%d" % (RATE, BURST)})
+        jobs = {kind: submit(c, 1, kind, queue="wide", schedule=["manual"], **more)[0]
+                for kind, more in (("job", {"overlap": "allow", "max_running": LIMITS["job"]}), ("single", {"overlap": "queue:1000"}))}
+        submit(c, SPACED, "spaced", 0, queue="slow")
+        submit(c, 45, "queue", queue="narrow")
+        for job in jobs.values():
+            trigger(c, job, 30)
+        all_over(c, 120)
+        lines = c.lines()
+        most = {kind: most_at_once(lines, {kind}) for kind in ("queue", "job", "single")}
+        assert all(most[kind] <= LIMITS[kind] for kind in most), most
+        assert most["queue"] == LIMITS["queue"], "the limit was never reached: it says nothing"
+        began = sorted(float(v[2]) for v in lines if v[:2] == ["S", "spaced"])
+        assert len(began) == SPACED
+        took = began[-1] - began[0]
+        assert took > 0.7 * (SPACED - BURST) / RATE, "faster than its rate: %.2f s" % took
+        assert len({v[3] for v in lines if v[0] == "S"}) == 3, "not all nodes took part"
+
+        put(d, "/v1/owners/%d" % os.geteuid(), {"max_running": LIMITS["owner"]})
+        before = len(lines)
+        submit(c, 60, "owner", queue="wide")
+        all_over(c, 120)
+        lines = c.lines()[before:]
+        most["owner"] = most_at_once(lines, {"owner"})
+        assert most["owner"] <= LIMITS["owner"], most
+        assert most["owner"] == LIMITS["owner"], "the limit was never reached: it says nothing"
+        return "at once: %s; %d starts at %d a second took %.2f s" % (most, SPACED, RATE, took)
+
+
+@case
+def no_limit_is_exceeded_by_three_nodes_sqlite():
+    return never_more(False)
+
+
+@case
+def no_limit_is_exceeded_by_three_nodes_postgresql():
+    return never_more(True)
+
+
+main()
