@@ -20,6 +20,7 @@ static const struct op_info {
 	int phase;   /* 0: runs alone, in its place */
 	bool growth; /* new work: refused while the disk is full */
 	bool quiet;  /* is of no concern to other nodes */
+	bool free;   /* waits for no turn: it writes what no other engine writes, or must not be kept waiting */
 } infos[OP_KIND_MAX] = {
 	[OP_JOB_ADD] = {apply_job_add, 1, true},
 	[OP_JOB_BULK] = {apply_job_bulk, 0, true},
@@ -45,12 +46,12 @@ static const struct op_info {
 	[OP_NODE_OPEN] = {apply_node_open, 0, false},
 	[OP_NODE_CLOSE] = {apply_node_close, 0, false},
 	[OP_NODE_ORDER] = {apply_node_order, 0, false},
-	[OP_LEASE] = {apply_lease, 0, false, true},
+	[OP_LEASE] = {apply_lease, 0, false, true, true},
 	[OP_LEAD] = {apply_lead, 0, false, true},
-	[OP_LOOK] = {apply_look, 0, false, true},
+	[OP_LOOK] = {apply_look, 0, false, true, true},
 	[OP_PRUNE] = {apply_prune, 0, false, true},
 	[OP_FORGET] = {apply_forget, 0, false, true},
-	[OP_EVENT] = {apply_event, 0, true, true},
+	[OP_EVENT] = {apply_event, 0, true, true, true},
 	[OP_LIMIT_SET] = {apply_limit_set, 0, false},
 	[OP_LIMIT_RM] = {apply_limit_rm, 0, false},
 	[OP_OWNER] = {apply_owner, 0, false},
@@ -81,6 +82,24 @@ static bool ends_batch(enum err_kind kind)
 {
 	return kind == ERR_BUSY || kind == ERR_FULL || kind == ERR_UNCERTAIN || kind == ERR_UNREACHABLE ||
 	       kind == ERR_REFUSED;
+}
+
+/*
+ * On a server, engines write one after the other, as they do in a file: jobs, runs and places are locked in whatever
+ * order a batch needs them, and what was counted stays true until the commit. Taken before any other lock, so that
+ * nobody who waits for it holds what its holder waits for.
+ */
+static bool take_turn(const struct batch *b, struct err *e)
+{
+	AUTO_QUERY q = {};
+	bool free = true;
+
+	for (size_t i = 0; i < b->n; i++)
+		free = free && info(b->ops[i])->free;
+	if (free || !b->s->db->ops->reconnects)
+		return true;
+	q = query_start(b->s->db, Q_TURN_TAKE, e);
+	return query_finish(&q);
 }
 
 static bool run_phases(struct batch *b, size_t from, size_t to, struct err *e)
@@ -263,7 +282,7 @@ static bool run_batch(struct batch *b, struct err *e)
 	reset_all(b);
 	event_back_to(b->s, 0);
 	b->s->news = false;
-	return tx_begin(&tx, b->s, true, e) &&
+	return tx_begin(&tx, b->s, true, e) && take_turn(b, e) &&
 	       (b->way == IN_GROUPS ? run_in_groups(b, e) : run_one_by_one(b, e)) &&
 	       outcomes_write(b->s, e) && count_write(b->s, e) && event_write(b->s, e) && put_witness(b, e) &&
 	       look_ahead(b, e) && tell_news(b, e) && batch_points(b->ops, b->n, false, e) &&

@@ -428,21 +428,13 @@ static bool write_all(struct claim *c, const char *spawner, struct err *e)
 
 /* ---- the operation ---- */
 
-/* Engines claim one after the other: what was counted stays true until the commit. */
-static bool lock_claims(struct store *s, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_CLAIM_LOCK, e);
-
-	return query_finish(&q);
-}
-
 static bool claim(struct store *s, struct op_claim *o, const char *spawner, struct err *e)
 {
 	AUTO_DONE(claim) c = {.s = s, .c = o};
 
 	if (o->room == 0)
 		return true;
-	if (!lock_claims(s, e) || !claim_read(&c, e) || !decide_all(&c, e))
+	if (!claim_read(&c, e) || !decide_all(&c, e))
 		return false;
 	claim_look(&c); /* before the places that come free by this very claim */
 	return write_all(&c, spawner, e);

@@ -14,7 +14,7 @@
 
 const struct db_ops *const fixture_ops = &db_postgres_ops;
 const struct db_sql *const place_sql = &postgres_sql;
-const struct suite_part *const store_engine_parts[] = {&store_server_part, NULL};
+const struct suite_part *const store_engine_parts[] = {&store_server_part, &store_rivals_part, NULL};
 
 /* The one server of this program; cmocka's group functions have no other place for it. */
 static char *server_dir;

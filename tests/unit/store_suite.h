@@ -20,4 +20,4 @@ extern const struct suite_part store_cluster_part;
 
 /* What only one engine promises; ends with NULL. */
 extern const struct suite_part *const store_engine_parts[];
-extern const struct suite_part store_backup_part, store_disk_part, store_file_part, store_server_part;
+extern const struct suite_part store_backup_part, store_disk_part, store_file_part, store_server_part, store_rivals_part;

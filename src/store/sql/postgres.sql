@@ -750,8 +750,8 @@ RETURNING id, due_at
 
 -- ======== places, limits, pauses ========
 
--- One claim at a time: what it counts stays true until its commit.
--- query claim_lock() -> held int
+-- One who writes at a time (batch.c).
+-- query turn_take() -> held int
 SELECT 1::bigint AS held FROM meta WHERE key = 'store_id' FOR UPDATE
 
 -- query places_of(set json) -> job int, place int, run int

@@ -739,8 +739,8 @@ RETURNING id, due_at
 
 -- ======== places, limits, pauses ========
 
--- One claim at a time: what it counts stays true until its commit.
--- query claim_lock() -> held int
+-- One who writes at a time (batch.c).
+-- query turn_take() -> held int
 SELECT 1 AS held
 
 -- query places_of(set json) -> job int, place int, run int
