@@ -32,13 +32,14 @@ struct cluster {
 	sd_event_source *timer, *look_timer, *end_timer; /* ..., the last for the end of our trust */
 	bool opened, stopped;
 	bool renewing, leading, looking;   /* an operation is under way */
-	bool look_again;
+	bool renew_again, look_again;      /* ... and was asked for anew meanwhile */
 	usec_t sent, sent_wall;            /* the renewal under way: boottime, and the clock on the wall */
 	usec_t ttl;                        /* that it asked for */
 	usec_t renewed;                    /* when the lease that we have was asked for */
 	usec_t trusted_until, office_until;
 	usec_t unbroken_since;             /* since then the lease has been renewed in time, each time */
-	usec_t led_at;                     /* when the leader's work was last done whole */
+	usec_t led_at;                     /* when the leader's work was last done whole, or we began to lead */
+	usec_t lead_sent;                  /* the leader's work under way */
 	usec_t stand_after;                /* after resigning */
 	bool leads, resigning, draining;
 	bool armed, unsure;                /* the spawner has a deadline; perhaps has one */
@@ -105,6 +106,15 @@ static void renew(struct cluster *c);
 
 /* ---- the leader's work ---- */
 
+/* All or nothing: whoever follows may be able to do what we cannot. */
+static void resign(struct cluster *c)
+{
+	if (c->resigning)
+		return;
+	log_error("the leader's work could not be done for a whole lease; resigning");
+	c->resigning = true;
+}
+
 static void on_led(struct op *op, void *arg)
 {
 	struct cluster *c = arg;
@@ -126,10 +136,8 @@ static void on_led(struct op *op, void *arg)
 		c->leads = false;
 	} else {
 		log_warning("could not do the leader's work: %s", op->err.msg);
-		if (now_boot() - c->led_at > c->ttl && !c->resigning) {
-			log_error("the leader's work could not be done for a whole lease; resigning");
-			c->resigning = true;
-		}
+		if (now_boot() - c->led_at > c->ttl)
+			resign(c);
 	}
 	op_free(op);
 }
@@ -139,16 +147,15 @@ static void lead(struct cluster *c)
 	usec_t now = clock_now(&clock_system) + c->offset;
 	struct op *op;
 
-	if (c->leading && c->leads && !c->resigning && now_boot() - c->led_at > HUNG * c->ttl) {
-		log_error("the leader's work has had no answer for %" PRId64 "s; resigning", (now_boot() - c->led_at) / USEC_SEC);
-		c->resigning = true;
-	}
+	if (c->leading && c->leads && c->others > 0 && now_boot() - c->lead_sent > HUNG * c->ttl)
+		resign(c); /* leases are renewed, but the store does nothing else for us */
 	if (c->leading || c->stopped || !cluster_leads(c))
 		return;
 	op = op_new(OP_LEAD, on_led, c);
 	op->lead = (struct op_lead){.node = c->o.node_id, .term = c->term, .now = now, .away_before = now - AWAY_MAX,
 		.spares = now_boot() - c->unbroken_since < c->o.ttl, .unguarded_wait = UNGUARDED * c->o.ttl};
 	c->leading = true;
+	c->lead_sent = now_boot();
 	store_thread_submit(c->o.store, op);
 }
 
@@ -363,7 +370,7 @@ static usec_t next_renewal(const struct cluster *c, const struct op_lease *l)
 	usec_t next = c->others == 0 ? c->ttl / ALONE_RENEW : c->ttl / RENEW, office = l->office_remains + STAND_AFTER + io_random_upto(STAND_AFTER);
 	usec_t spent = now_boot() - c->sent;
 
-	if (c->ttl != lease_wanted(c))
+	if (c->renew_again || c->ttl != lease_wanted(c))
 		return 1; /* we are alone no more: nobody is to wait for the end of a long one */
 	if (!l->leads && l->office_remains > 0 && office < next)
 		next = office;
@@ -394,6 +401,7 @@ static void renew(struct cluster *c)
 {
 	struct op *op;
 
+	c->renew_again = c->renewing;
 	if (c->renewing || c->stopped || !c->opened)
 		return;
 	op = op_new(OP_LEASE, on_renewed, c);
@@ -445,9 +453,14 @@ void cluster_opened(struct cluster *c, int64_t others)
 void cluster_stop(struct cluster *c)
 {
 	c->stopped = true;
-	if (c->armed)
-		c->o.on_deadline(0, 0, c->o.arg); /* we leave in peace, and come back for what goes on */
-	c->armed = false;
+}
+
+/* We come back for what goes on. Not before the store knows: others would take us for dead, and run it again. */
+void cluster_left(struct cluster *c)
+{
+	if (c->armed || c->unsure)
+		c->o.on_deadline(0, 0, c->o.arg);
+	c->armed = c->unsure = false;
 }
 
 /* ---- life ---- */

@@ -39,6 +39,7 @@ AUTO_DEFINE(cluster);
 
 void cluster_opened(struct cluster *c, int64_t others); /* the node is in the store: leases are kept from now on */
 void cluster_stop(struct cluster *c);                   /* no more renewals */
+void cluster_left(struct cluster *c);                   /* the store knows that we leave in peace */
 
 /* Whether our lease is good for sure: counted from before it was asked for, less a margin (design: Cluster). */
 bool cluster_trusted(const struct cluster *c);

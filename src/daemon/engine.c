@@ -147,8 +147,12 @@ void engine_on_exit(int status, void *arg)
 
 static void on_node_closed(struct op *op, void *arg)
 {
+	struct engine *g = arg;
+
+	if (op->ok)
+		cluster_left(g->cluster);
 	op_free(op);
-	leave(arg, 0);
+	leave(g, 0);
 }
 
 static int on_stop_limit(sd_event_source *source, uint64_t usec, void *arg)
