@@ -22,7 +22,7 @@ HARMLESS = {"term", "kill-worker", "kill-one"}  # ... and these take no lease aw
 
 
 ALWAYS = 99
-CALM = os.environ.get("CALM") == "1"
+DENSE = os.environ.get("DENSE") == "1"
 
 
 class Watch:
@@ -113,11 +113,12 @@ class Driver(nemesis.Nemesis):
 
     def run(self):
         """
-        With CALM=1 each fault comes when what the one before delayed has been done. The judge excuses lateness by faults around
-        the slot's own time; a run that waited for its predecessors through one and meets the next would be called late.
+        Each fault comes when what the one before delayed has been done. The judge excuses lateness by faults around the slot's own
+        time; a run that waited for its predecessors through one and meets the next would be called late. With DENSE=1 they
+        come at any time, and nothing should be called late.
         """
         while not self.quit.wait(self.rng.expovariate(1 / self.every)):
-            while CALM and self.backlog() and not self.quit.wait(0.1):
+            while not DENSE and self.backlog() and not self.quit.wait(0.1):
                 pass
             if not self.quit.is_set():
                 self.once(self.rng.choice(self.ops), self.rng.choice(self.ad.nodes), self.rng.uniform(*self.hold))
