@@ -116,7 +116,7 @@ static bool read_config(struct config *c, void *arg, struct err *e)
 	       (!o->log_level || config_set(c, "log-level", o->log_level, e));
 }
 
-/* No daemon may be on the store meanwhile: the same lock keeps two daemons apart. */
+/* No daemon may be on the store meanwhile: the lock keeps ours away, the store knows of others. */
 static int restore(const struct options *o, const struct places *places, const struct config *config)
 {
 	AUTO_TEXT where = config->store ? xstrdup(config->store) : xprintf("%s/jobs.db", places->state_dir);
@@ -131,7 +131,7 @@ static int restore(const struct options *o, const struct places *places, const s
 	if (!store_restore(&(struct restore_options){.backup = o->restore, .where = where, .from_now = o->from_now,
 			.now = clock_now(&clock_system)}, &kept, &e)) {
 		log_error("%s", e.msg);
-		return e.kind == ERR_REFUSED || e.kind == ERR_INVALID ? EXIT_CONFIG : 1;
+		return e.kind == ERR_CONFLICT ? EXIT_OTHER_RUNS : e.kind == ERR_REFUSED || e.kind == ERR_INVALID ? EXIT_CONFIG : 1;
 	}
 	printf("restored '%s' from '%s'\n", where, o->restore);
 	if (kept)

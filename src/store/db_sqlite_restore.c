@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "store/backup.h"
 #include "store/db_sqlite.h"
+#include "store/holder.h"
 #include "store/private.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -90,6 +91,18 @@ static bool prepare(const struct restore_options *o, const char *fresh, struct e
 	       store_open(&(struct store_options){.where = fresh}, &s, e) && store_begin_anew(s, o->from_now, o->now, e);
 }
 
+/* It would go on with the file that was set aside, and what it writes there would be lost. */
+static bool nobody_uses(const char *path, struct err *e)
+{
+	pid_t user;
+
+	if (!store_holder_user(path, &user))
+		return true;
+	if (user)
+		return err_set(e, ERR_CONFLICT, "store '%s' is in use by pid %d; stop every daemon that uses it before a restore", path, user);
+	return err_set(e, ERR_CONFLICT, "store '%s' is in use; stop every daemon that uses it before a restore", path);
+}
+
 static bool swap(const char *path, const char *fresh, const char *mark, char **ret_kept, struct err *e)
 {
 	AUTO_TEXT kept = xprintf("%s.before-restore", path);
@@ -99,7 +112,13 @@ static bool swap(const char *path, const char *fresh, const char *mark, char **r
 		free(kept);
 		kept = xprintf("%s.before-restore-%d", path, n);
 	}
-	if (!make_mark(mark, e) || !sync_place(path, e) || !set_aside(path, kept, e))
+	if (!make_mark(mark, e) || !sync_place(path, e))
+		return false;
+	if (!nobody_uses(path, e)) { /* came meanwhile; nobody else can, with the mark there */
+		unlink(mark);
+		return false;
+	}
+	if (!set_aside(path, kept, e))
 		return false;
 	if (rename(fresh, path) < 0)
 		return err_errno(e, errno, "could not put the backup in place");
@@ -119,6 +138,8 @@ bool store_restore(const struct restore_options *o, char **ret_kept, struct err 
 
 	if (strstr(o->where, "://"))
 		return err_set(e, ERR_INVALID, "this store is PostgreSQL's; restore it with the tools it was backed up with");
+	if (!nobody_uses(o->where, e))
+		return false;
 	sqlite_remove(fresh);
 	ok = prepare(o, fresh, e) && swap(o->where, fresh, mark, ret_kept, e);
 	sqlite_remove(fresh);

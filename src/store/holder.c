@@ -28,7 +28,7 @@ static bool stat_index(const char *where, struct stat *ret)
 }
 
 /* One line of /proc/locks: "7: POSIX  ADVISORY  WRITE 4711 fe:01:1234 120 120"; the end may be EOF. */
-static bool line_holds(const char *line, ino_t inode, int64_t byte, bool write, pid_t *ret)
+static bool line_holds(const char *line, ino_t inode, pid_t *ret)
 {
 	char kind[16], mode[16], end[24];
 	uintmax_t ino;
@@ -37,13 +37,13 @@ static bool line_holds(const char *line, ino_t inode, int64_t byte, bool write, 
 
 	if (sscanf(line, "%*s %15s %*s %15s %d %*x:%*x:%ju %" SCNd64 " %23s", kind, mode, &pid, &ino, &from, end) != 6)
 		return false;
-	if (strcmp(kind, "POSIX") != 0 || (write && strcmp(mode, "WRITE") != 0) || ino != (uintmax_t)inode || pid <= 0 || pid == getpid())
+	if (strcmp(kind, "POSIX") != 0 || strcmp(mode, "WRITE") != 0 || ino != (uintmax_t)inode || pid <= 0 || pid == getpid())
 		return false;
 	*ret = pid;
-	return from <= byte && (strcmp(end, "EOF") == 0 || strtoll(end, NULL, 10) >= byte);
+	return from <= BYTE_WRITE && (strcmp(end, "EOF") == 0 || strtoll(end, NULL, 10) >= BYTE_WRITE);
 }
 
-static bool find_lock(const struct stat *index, int64_t byte, bool write, pid_t *ret)
+static bool find_writer(const struct stat *index, pid_t *ret)
 {
 	AUTO_DONE(buf) locks = {};
 	char *save = NULL;
@@ -51,7 +51,7 @@ static bool find_lock(const struct stat *index, int64_t byte, bool write, pid_t 
 	if (io_read_file("/proc/locks", &locks, LOCKS_MAX) < 0 || !locks.data)
 		return false;
 	for (char *line = strtok_r(locks.data, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-		if (line_holds(line, index->st_ino, byte, write, ret))
+		if (line_holds(line, index->st_ino, ret))
 			return true;
 	return false;
 }
@@ -112,7 +112,7 @@ bool store_holder_find(const char *where, struct store_holder *ret)
 	struct store_holder h = {};
 	struct stat index;
 
-	if (!stat_index(where, &index) || !find_lock(&index, BYTE_WRITE, true, &h.pid) || !read_process(&h))
+	if (!stat_index(where, &index) || !find_writer(&index, &h.pid) || !read_process(&h))
 		return false;
 	h.ours = is_ours(h.pid, &index);
 	*ret = h;
@@ -121,9 +121,14 @@ bool store_holder_find(const char *where, struct store_holder *ret)
 
 bool store_holder_user(const char *where, pid_t *ret)
 {
-	struct stat index;
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = BYTE_ALIVE, .l_len = 1};
+	AUTO_TEXT index = xprintf("%s-shm", where);
+	AUTO_FD fd = open(index, O_RDONLY | O_CLOEXEC);
 
-	return stat_index(where, &index) && find_lock(&index, BYTE_ALIVE, false, ret);
+	if (fd < 0 || fcntl(fd, F_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
+		return false;
+	*ret = lock.l_pid > 0 ? lock.l_pid : 0;
+	return true;
 }
 
 bool store_holder_kill(const char *where, const struct store_holder *h)

@@ -14,7 +14,7 @@ struct store_holder {
 
 /* Who holds the right to write. False: nobody, we ourselves, or it cannot be seen. A server's store has none. */
 bool store_holder_find(const char *where, struct store_holder *ret);
-/* Who has it open at all, but for us. */
+/* Whether another process has it open; 0: one that has no number here. Only for a process that has not: this opens a part. */
 bool store_holder_user(const char *where, pid_t *ret);
 /* Ends it with SIGKILL if it still is the one that holds the file, stopped, and ours. */
 bool store_holder_kill(const char *where, const struct store_holder *h);

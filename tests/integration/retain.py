@@ -117,6 +117,27 @@ def a_backup_is_taken_while_jobs_run_and_put_back():
 
 
 @case
+def a_store_that_another_daemon_uses_is_not_replaced():
+    with Daemon() as d, Daemon(state=d.state_home) as other:
+        d.start()
+        file = os.path.join(d.dir, "copy.db")
+        d.jobctl("db", "backup", file)
+        other.command = lambda: [*Daemon.command(other), "--instance", "b"]
+        other.socket = os.path.join(other.runtime, "jobsched-b", "jobsched.sock")
+        other.start()
+        d.stop()
+        job = other.add(command=["true"])["id"]
+        refused = d.jobctl("--user", "db", "restore", "--yes", file, check=False)
+        assert refused.returncode == 69 and "in use by pid %d" % other.process.pid in refused.stderr, refused
+        assert not glob.glob(d.db_path + ".*"), "something was left"
+        assert other.wait_final(job)["state"] == "succeeded"
+        other.stop()
+        d.jobctl("--user", "db", "restore", "--yes", file)
+        other.start()
+        assert not other.runs()
+
+
+@case
 def what_is_no_backup_is_refused_and_changes_nothing():
     with Daemon() as d:
         d.start()
