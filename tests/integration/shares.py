@@ -77,6 +77,9 @@ def never_more(postgres):
         most["owner"] = most_at_once(lines, {"owner"})
         assert most["owner"] <= LIMITS["owner"], most
         assert most["owner"] == LIMITS["owner"], "the limit was never reached: it says nothing"
+        if postgres:
+            with open(os.path.join(c.server.dir, "log")) as f:
+                assert "deadlock detected" not in f.read(), "nodes wait for each other"
         return "at once: %s; %d starts at %d a second took %.2f s" % (most, SPACED, RATE, took)
 
 
