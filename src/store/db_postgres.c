@@ -220,24 +220,30 @@ static void pg_close(struct db *db)
 	free(d);
 }
 
+/* The server process that answers us now; false: none does. */
+static bool ask_process(struct db_postgres *d, char ret[static 24], struct err *e)
+{
+	PGresult *r = postgres_run(d, d->db.sql->texts[TEXT_POSTGRES_PROCESS], "ask for the session", e);
+
+	if (r)
+		snprintf(ret, 24, "%s", PQgetvalue(r, 0, 0));
+	PQclear(r);
+	return r != NULL;
+}
+
 /*
  * F-6A: behind a pooler that deals out single transactions, another connection gets the server process that ours had a
- * moment ago. Prepared statements, settings and notifications would be anybody's there.
+ * moment ago, or we get another one. Prepared statements, settings and notifications would be anybody's there.
  */
 static bool session_is_ours(struct db_postgres *d, struct err *e)
 {
 	struct db_postgres beside = {.db = d->db, .where = d->where};
-	PGresult *mine = postgres_run(d, d->db.sql->texts[TEXT_POSTGRES_PROCESS], "ask for the session", e);
-	PGresult *other = mine && postgres_connect(&beside, e)
-				  ? postgres_run(&beside, d->db.sql->texts[TEXT_POSTGRES_PROCESS], "ask for the session", e)
-				  : NULL;
-	bool ok = other != NULL;
+	char mine[24], again[24], other[24];
+	bool ok = ask_process(d, mine, e) && postgres_connect(&beside, e) && ask_process(&beside, other, e) && ask_process(d, again, e);
 
-	if (ok && strcmp(PQgetvalue(mine, 0, 0), PQgetvalue(other, 0, 0)) == 0)
+	if (ok && (strcmp(mine, other) == 0 || strcmp(mine, again) != 0))
 		ok = err_set(e, ERR_REFUSED, "the store at PostgreSQL is behind a pooler that deals out single transactions; "
 			"connect to the server itself, or have the pooler keep sessions");
-	PQclear(mine);
-	PQclear(other);
 	PQfinish(beside.c);
 	return ok;
 }

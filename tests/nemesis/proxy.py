@@ -20,7 +20,9 @@ class Proxy:
         self.listener.bind(os.path.join(front, ".s.PGSQL.5432"))
         self.listener.listen(64)
         self.delay = 0.0          # seconds before each packet is passed on
-        self.cut_commits = None   # a function that says of a COMMIT whether it is "before", "after" or None
+        # a function that says of a COMMIT whether the connection ends "before", "after", after so many bytes of it and of its
+        # answer, or not at all (None)
+        self.cut_commits = None
         self.open = threading.Event()  # cleared: nothing passes, and nobody is told
         self.open.set()
         self.pairs = set()
@@ -66,11 +68,19 @@ class Proxy:
             where = self.cut_commits and key.fileobj is client and COMMIT in data and self.cut_commits()
             if where == "before":
                 return False
+            if type(where) is int:
+                return self.cut_at(where, data, client, key.data)
             key.data.sendall(data)
             if where == "after":  # it is carried out, and nobody hears of it
                 key.data.recv(CHUNK)
                 return False
         return True
+
+    def cut_at(self, where, data, client, server):
+        server.sendall(data[:where])
+        if where >= len(data):  # it is carried out, and less than all is heard of it
+            client.sendall(server.recv(CHUNK)[:where - len(data)])
+        return False
 
     def cut(self):
         """Ends every connection in the middle of whatever it is doing."""
