@@ -30,6 +30,7 @@ struct dispatcher_options {             /* everything is borrowed and outlives t
 	const char *spawner_program;    /* started when nobody listens; NULL: somebody else's business */
 	const char *runtime_dir, *output_dir;
 	usec_t lease;                   /* how long this node lives without a renewal */
+	usec_t (*offset)(void *arg);    /* of the store's clock against this host's; NULL: none */
 	bool barred;                    /* this node never leads */
 	const char *labels;             /* of this node, as op_claim wants them; NULL: none */
 	const char *boot_id;            /* of the kernel; NULL: unknown */

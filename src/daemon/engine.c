@@ -494,6 +494,7 @@ static bool start_parts(struct engine *g, struct err *e)
 		.lease = g->o.config->lease * USEC_SEC,
 		.labels = g->labels,
 		.barred = !g->o.config->may_lead,
+		.offset = engine_offset,
 		.boot_id = g->boot_id,
 		.others = engine_in_company,
 		.trusted = engine_trusted,

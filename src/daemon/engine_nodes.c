@@ -21,11 +21,16 @@
 #define HOLD_MARGIN 5    /* so much of a lease beyond it a peer may hold the file and stand still */
 #define ALONE_LEASES 8   /* the lease of a node that is alone on its file is so much longer */
 
-usec_t engine_realtime(void *arg)
+usec_t engine_offset(void *arg)
 {
 	const struct engine *g = arg;
 
-	return clock_now(&clock_system) + (g->cluster ? cluster_offset(g->cluster) : 0);
+	return g->cluster ? cluster_offset(g->cluster) : 0;
+}
+
+usec_t engine_realtime(void *arg)
+{
+	return clock_now(&clock_system) + engine_offset(arg);
 }
 
 usec_t engine_boottime(void *arg)

@@ -56,6 +56,7 @@ void engine_on_busy(void *arg);
 bool engine_join(struct engine *g, struct err *e);
 usec_t engine_realtime(void *arg); /* the store's time of day */
 usec_t engine_boottime(void *arg); /* our own */
+usec_t engine_offset(void *arg);   /* the store's time of day less our own */
 bool engine_trusted(void *arg);
 bool engine_leads(void *arg);
 bool engine_in_company(void *arg);

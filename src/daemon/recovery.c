@@ -210,10 +210,23 @@ static void spawner_gone(struct dispatcher *d)
 	dispatcher_reconnect(d);
 }
 
-static void on_report(const struct spawn_report *r, void *arg)
+/* The spawner has the clock of its host, history has the store's. */
+static void to_store_time(const struct dispatcher *d, struct spawn_report *r)
 {
+	usec_t offset = d->o.offset ? d->o.offset(d->o.arg) : 0;
+
+	if (r->started_at)
+		r->started_at += offset;
+	if (r->ended_at)
+		r->ended_at += offset;
+}
+
+static void on_report(const struct spawn_report *as_seen_there, void *arg)
+{
+	struct spawn_report here = *as_seen_there, *r = &here;
 	struct dispatcher *d = arg;
 
+	to_store_time(d, r);
 	if (dispatcher_notice_report(d, r)) {
 		d->o.on_change(d->o.arg);
 		return;

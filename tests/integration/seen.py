@@ -10,7 +10,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import Skip, case, main, need_program, sanitized, wait_until
+from harness import Skip, case, instant, main, need_program, sanitized, wait_until
 from nodes import LEASE, Cluster
 
 AHEAD = 3  # seconds
@@ -177,6 +177,9 @@ def a_clock_that_is_wrong_is_shown_and_the_stores_is_the_one_that_counts():
                 boot = time.time() - float(f.read().split()[0])
             late = [boot + up - slot / 1000 for slot, _, up in c.bodies("tick")]
             assert all(-0.1 < t < AHEAD - 0.5 for t in late), late
+            run = good.wait_final(good.add(command=["sleep", "0.1"])["id"])
+            assert run["created_at"] <= run["started_at"] < run["ended_at"], run
+            assert instant(run["ended_at"]) - instant(run["created_at"]) < AHEAD - 0.5, "history has the wrong clock: %s" % run
             return "late by %s s" % ", ".join("%.2f" % t for t in late)
 
 
