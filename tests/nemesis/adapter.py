@@ -119,6 +119,10 @@ class Base(nemesis.Adapter):
         return any(self.query(text % late) for text in ("SELECT 1 FROM runs WHERE state = 0 AND due_at < %d LIMIT 1",
                                                         "SELECT 1 FROM due WHERE slot < %d LIMIT 1"))
 
+    def tired(self):
+        """Whether a run has been lost so often that it would not be begun again (judge.h, RUN_LOST_MAX)."""
+        return bool(self.query("SELECT 1 FROM runs WHERE lost >= 3 AND state < 3 LIMIT 1"))
+
     def holds_store(self, pid):
         """Whether a process that stands still keeps everybody else from writing."""
         return False

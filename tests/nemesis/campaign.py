@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 HERE = os.path.dirname(os.path.abspath(__file__))
 NODE = ("kill-daemon,kill-node,term,pause,pause-node,kill-worker,kill-one,all-down,pause-past,pause-node-past,pause-claim,"
         "kill-daemon-past,kill-host")
-STORE = "down,restart,cut,blackhole,slow,cut-off,cut-off-past,flap,cut-commit,down-past,blackhole-past"
+STORE = "down,restart,cut,blackhole,slow,cut-off,cut-off-past,flap,cut-commit,cut-claim,down-past,blackhole-past"
 # Faults that meet what the ones before left to do: the judge cannot know what is late then, and looks at the rest.
 DENSE = ["--every", "2", "--eps", "120"]
 # name, adapter, nodes, faults, what else

@@ -9,6 +9,7 @@ import time
 
 CHUNK = 65536
 COMMIT = b"COMMIT\0"  # as a simple query ends
+CLAIM = b"\0runs_claim\0"  # as a prepared statement is named
 
 
 class Proxy:
@@ -23,6 +24,8 @@ class Proxy:
         # a function that says of a COMMIT whether the connection ends "before", "after", after so many bytes of it and of its
         # answer, or not at all (None)
         self.cut_commits = None
+        self.after_claim = None   # called when the COMMIT of a claim has been passed on, before its answer is
+        self.claims = set()       # the clients that are at one
         self.open = threading.Event()  # cleared: nothing passes, and nobody is told
         self.open.set()
         self.pairs = set()
@@ -53,6 +56,7 @@ class Proxy:
             while self.pass_on(ready, client):
                 pass
         self.pairs.discard(pair)
+        self.claims.discard(client)
         for s in pair:
             s.close()
 
@@ -71,6 +75,8 @@ class Proxy:
             if type(where) is int:
                 return self.cut_at(where, data, client, key.data)
             key.data.sendall(data)
+            if key.fileobj is client:
+                self.note_claim(client, data)
             if where == "after":  # it is carried out, and nobody hears of it
                 key.data.recv(CHUNK)
                 return False
@@ -81,6 +87,14 @@ class Proxy:
         if where >= len(data):  # it is carried out, and less than all is heard of it
             client.sendall(server.recv(CHUNK)[:where - len(data)])
         return False
+
+    def note_claim(self, client, data):
+        if CLAIM in data:
+            self.claims.add(client)
+        if COMMIT in data and client in self.claims:
+            self.claims.discard(client)
+            if self.after_claim:
+                self.after_claim()
 
     def cut(self):
         """Ends every connection in the middle of whatever it is doing."""

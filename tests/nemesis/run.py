@@ -16,12 +16,14 @@ from adapter import LEASE
 TRUST = LEASE / 5      # when so little of a lease is left, the spawner has begun to end what may not overlap
 SLACK = 0.2            # between two looks, and between the clocks of engine and store
 LOOK = 0.05
+PATIENCE = 3           # for the moment that a fault waits for
 RECORDED = 1.0         # whoever ended so long before the fault must have been recorded: no excuse
 ALL = {"all-down", "down", "restart", "cut", "blackhole", "slow"}  # these strike every node
 HARMLESS = {"term", "kill-worker", "kill-one"}  # ... and these take no lease away
 
 
 ALWAYS = 99
+LONG, LONG_EACH = 2.2, 4  # leases; one of so many jobs
 DENSE = os.environ.get("DENSE") == "1"
 
 
@@ -118,14 +120,22 @@ class Driver(nemesis.Nemesis):
         come at any time, and nothing should be called late.
         """
         while not self.quit.wait(self.rng.expovariate(1 / self.every)):
-            while not DENSE and self.backlog() and not self.quit.wait(0.1):
+            while self.unready() and not self.quit.wait(0.1):
                 pass
             if not self.quit.is_set():
-                self.once(self.rng.choice(self.ops), self.rng.choice(self.ad.nodes), self.rng.uniform(*self.hold))
+                op, node, hold = self.rng.choice(self.ops), self.rng.choice(self.ad.nodes), self.rng.uniform(*self.hold)
+                self.once(op, self.busiest(node) if self.rng.random() < 0.5 else node, hold)
 
-    def backlog(self):
+    def busiest(self, other):
+        """Who holds most runs; they gather where room is, and a node that has none is no victim."""
         with contextlib.suppress(RuntimeError):
-            return self.ad.backlog()
+            held = self.ad.held()
+            return max((len(held.get(i, [])), name) for i, name, _ in self.ad.leases())[1]
+        return other
+
+    def unready(self):
+        with contextlib.suppress(RuntimeError):
+            return self.ad.tired() or not DENSE and self.ad.backlog()
         return True
 
     def once(self, op, node, hold):
@@ -179,6 +189,22 @@ class Driver(nemesis.Nemesis):
         self.quit.wait(hold)
         self.ad.proxies[node].open.set()
 
+    def do_cut_claim(self, f, node, hold):
+        """Cut off when the store has made runs its own, and it has not heard of it: not before they are somebody else's."""
+        proxy, cut = self.ad.proxies[node], threading.Event()
+
+        def strike():
+            proxy.after_claim = None
+            proxy.open.clear()
+            cut.set()
+
+        proxy.after_claim = strike
+        cut.wait(PATIENCE)
+        proxy.after_claim = None
+        f["t"] = time.time()
+        self.quit.wait(max(hold, 1.5 * LEASE) if cut.is_set() else 0)
+        proxy.open.set()
+
     def do_flap(self, f, node, hold):
         """A second with the store, a second without."""
         end = time.time() + hold
@@ -197,11 +223,15 @@ class Driver(nemesis.Nemesis):
 # ---- what the judge is told ----
 
 def make_jobs(*given, make=nemesis.make_jobs):
-    """A job that always fails does so however many of its attempts are lost."""
+    """A job that always fails does so however many of its attempts are lost. Some are at work for longer than two leases."""
     jobs = make(*given)
-    for j in jobs:
+    seconds = given[2]
+    for i, j in enumerate(jobs):
         if j["fails"] >= j["max_attempts"]:
             j["fails"] = ALWAYS
+        elif i % LONG_EACH == 0 and not j["fails"]:
+            period = int(LONG * LEASE / 0.7)
+            j.update(period_ms=period * 1000, dur=LONG * LEASE, count=max(1, int((seconds - 6) / period)))
     return jobs
 
 

@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "integration"))
 from harness import Skip, case, main
 from pg import BIN
 
-COMMON = ["--nodes", "3", "--jobs", "24", "--seconds", "24", "--every", "0.5", "--hold", "1-2", "--eps", "200", "--grace", "90"]
+COMMON = ["--nodes", "3", "--jobs", "30", "--seconds", "20", "--every", "0.5", "--hold", "1-2", "--eps", "200", "--grace", "90"]
 RUNS = {}
 
 
@@ -62,5 +62,5 @@ if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     begin("Sqlite", 1, "pause-past,kill-host,kill-daemon")
     if os.path.isdir(BIN):
-        begin("Postgres", 1, "cut-off-past,cut-commit,kill-daemon-past")
+        begin("Postgres", 1, "cut-off-past,cut-claim,cut-commit,kill-daemon-past")
     main()
