@@ -8,6 +8,8 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from behind import Behind, away, back, timed
 from harness import case, main, wait_until
+from nodes import LEASE, Cluster
+from pg import Server
 
 AT_ONCE = 3.0  # seconds that an answer may take on a machine that does many other things; without a stall noticed it is 8
 
@@ -72,6 +74,37 @@ def a_server_that_is_down_is_named_and_what_ran_is_recorded_when_it_is_back():
         run = d.wait_final(job)
         assert run["exit_code"] == 7 and run["attempt"] == 1, run
         assert "the store answers again" in d.said()
+
+
+@case
+def what_ran_when_the_server_went_away_from_all_nodes_is_theirs_again_when_it_is_back():
+    with Server() as s, Cluster(3, s) as c:
+        asked, hold = c.nodes[0], os.path.join(c.dir, "hold")
+        open(hold, "w").close()
+        short = [c.add(asked, "short%d" % i, LEASE, overlap="allow") for i in range(6)]  # ends while nobody can write it down
+        long = [c.add(asked, "long%d" % i, 0, hold, overlap="allow") for i in range(6)]
+        single = [c.add(asked, "single%d" % i, 0, hold, overlap="skip") for i in range(3)]
+        wait_until("all run", 60, lambda: sum(v[0] == "S" for v in c.lines()) == 15)
+        wait_until("and the store knows", 30, lambda: sum(r["state"] == "running" for r in asked.runs()) >= 9)
+        s.stop()
+        time.sleep(3 * LEASE)
+        assert len([v for v in c.lines() if v[0] == "E" and v[1].startswith("short")]) == 6, c.lines()
+        began = time.monotonic()
+        s.start()
+        for d in c.nodes:
+            wait_until("it is back", 60, lambda: back(d))
+        os.unlink(hold)
+        for job in short + long:
+            run = asked.wait_final(job, 60)
+            assert run["state"] == "succeeded" and run["attempt"] == 1, run
+        for job in single:  # no two may be at a time: somebody else could have had it
+            run = asked.wait_final(job, 60)
+            first = asked.api().get("/v1/runs/%d" % run["id"])["attempts"][0]
+            assert run["state"] == "succeeded" and run["attempt"] == 2 and first["outcome"] in ("lost", "stale"), (run, first)
+        assert not [v for v in c.lines() if v[0] == "E" and v[1].startswith("single") and v[3] == "1"], c.lines()
+        assert not [v for v in c.lines() if v[0] == "O"]
+        assert "are gone" not in "".join(d.said() for d in c.nodes)
+        return "back after %.1f s" % (time.monotonic() - began)
 
 
 main()
