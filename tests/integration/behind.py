@@ -2,6 +2,7 @@
 # A node whose PostgreSQL is behind a proxy that cuts, delays and swallows, for tests of a store that is away.
 import contextlib
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -15,14 +16,31 @@ from proxy import Proxy
 LEASE = 3
 
 
+class Front:
+    """A server as it is seen through a proxy."""
+
+    def __init__(self, server):
+        self.dir = tempfile.mkdtemp(prefix="jobsched-px.")
+        self.proxy = Proxy(self.dir, server.dir)
+        self.url = "postgresql://jobsched@/postgres?host=" + self.dir
+        self.sql = server.sql
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *what):
+        self.proxy.close()
+        shutil.rmtree(self.dir)
+
+
 class Behind:
     """A node whose PostgreSQL is behind a proxy."""
 
     def __init__(self, config=""):
         self.server = Server().start()
-        self.front = tempfile.mkdtemp(prefix="jobsched-px.")
-        self.proxy = Proxy(self.front, self.server.dir)
-        self.d = Daemon("store = postgresql://jobsched@/postgres?host=%s\nlease = %d\n%s" % (self.front, LEASE, config))
+        self.front = Front(self.server)
+        self.proxy = self.front.proxy
+        self.d = Daemon("store = %s\nlease = %d\n%s" % (self.front.url, LEASE, config))
 
     def __enter__(self):
         self.d.start()
@@ -32,10 +50,8 @@ class Behind:
         self.proxy.delay = 0
         self.proxy.open.set()
         with contextlib.ExitStack() as stack:
-            stack.callback(os.rmdir, self.front)
-            stack.callback(os.unlink, os.path.join(self.front, ".s.PGSQL.5432"))
             stack.callback(self.server.__exit__)
-            stack.callback(self.proxy.close)
+            stack.callback(self.front.__exit__)
             stack.callback(self.d.close, failed=kind is not None)
 
 

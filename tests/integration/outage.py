@@ -6,9 +6,9 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from behind import Behind, away, back, timed
+from behind import Behind, Front, away, back, timed
 from harness import case, main, wait_until
-from nodes import LEASE, Cluster
+from nodes import LEASE, Cluster, each_slot_once, server
 from pg import Server
 
 AT_ONCE = 3.0  # seconds that an answer may take on a machine that does many other things; without a stall noticed it is 8
@@ -105,6 +105,25 @@ def what_ran_when_the_server_went_away_from_all_nodes_is_theirs_again_when_it_is
         assert not [v for v in c.lines() if v[0] == "O"]
         assert "are gone" not in "".join(d.said() for d in c.nodes)
         return "back after %.1f s" % (time.monotonic() - began)
+
+
+@case
+def a_server_that_comes_and_goes_each_second_loses_no_slot_and_no_term():
+    with Front(server()) as f, Cluster(2, f) as c:
+        job = c.add(c.nodes[0], "tick", 0, schedule=["every 1s"], catchup="all", overlap="queue:100")
+        wait_until("it runs", 30, lambda: len(c.lines()) > 4)
+        for i in range(12):
+            f.proxy.down = i % 2 == 0
+            f.proxy.cut()
+            time.sleep(1)
+        for d in c.nodes:
+            wait_until("it is back", 60, lambda: back(d))
+        now = time.time()
+        wait_until("it goes on", 60, lambda: max(s for s, _, _ in c.bodies("tick")) / 1000 > now + 1)
+        each_slot_once(c, c.nodes[0], job, "tick", 2)
+        taken = [int(at) for at, in f.sql("SELECT at FROM jobsched.events WHERE what = 'node.leads' ORDER BY id")]
+        assert f.sql("SELECT term FROM jobsched.leases WHERE name = 'leader'") == [["%d" % len(taken)]], taken
+        return "%d terms" % len(taken)
 
 
 main()

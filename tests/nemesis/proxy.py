@@ -26,6 +26,7 @@ class Proxy:
         self.cut_commits = None
         self.after_claim = None   # called when the COMMIT of a claim has been passed on, before its answer is
         self.claims = set()       # the clients that are at one
+        self.down = False         # whoever connects is refused
         self.open = threading.Event()  # cleared: nothing passes, and nobody is told
         self.open.set()
         self.pairs = set()
@@ -44,6 +45,8 @@ class Proxy:
         server = socket.socket(socket.AF_UNIX)
         try:
             self.open.wait()
+            if self.down:
+                raise ConnectionRefusedError
             server.connect(self.back)
         except OSError:
             client.close()
