@@ -35,6 +35,7 @@ int main(int argc, char **argv)
 		&store_events_part,
 		&store_notices_part,
 		&store_cluster_part,
+		&store_held_part,
 	};
 	struct CMUnitTest *all = NULL;
 	size_t n = 0;
