@@ -67,7 +67,7 @@ static void lease_ends(const char *where, const char *node)
 /* ---- another engine, at the same time ---- */
 
 struct beside {
-	const char *where;
+	struct store *s;
 	struct op *op;
 	bool ok;
 	_Atomic bool done;
@@ -77,10 +77,9 @@ struct beside {
 static void *apply_beside(void *arg)
 {
 	struct beside *b = arg;
-	AUTO(store) *s = open_or_fail(b->where, false);
 	struct err e = {};
 
-	b->ok = store_apply(s, &b->op, 1, &(struct store_wake){}, &e) && b->op->ok;
+	b->ok = store_apply(b->s, &b->op, 1, &(struct store_wake){}, &e) && b->op->ok;
 	b->done = true;
 	return NULL;
 }
@@ -91,9 +90,9 @@ static void pause_ms(long ms)
 }
 
 /* It is kept waiting by what 's' has under way, and goes on after its commit. */
-static void must_wait(struct store *s, struct tx *tx, const char *where, struct op *op)
+static void must_wait(struct store *s, struct tx *tx, struct store *beside, struct op *op)
 {
-	struct beside b = {.where = where, .op = op};
+	struct beside b = {.s = beside, .op = op};
 	struct err e = {};
 
 	assert_int_equal(pthread_create(&b.thread, NULL, apply_beside, &b), 0);
@@ -119,6 +118,7 @@ static void a_new_engine_takes_over_what_its_old_self_is_claiming(void **state)
 	struct store *s = store_of(state);
 	AUTO(op) *claim = op_claim(1, T0);
 	AUTO(op) *open = op_node_open(OTHER, "one", SPAWNER);
+	AUTO(store) *beside = open_or_fail(where_of(state), false);
 	AUTO_TX tx = {};
 	struct err e = {};
 
@@ -127,7 +127,7 @@ static void a_new_engine_takes_over_what_its_old_self_is_claiming(void **state)
 	assert_true(tx_begin(&tx, s, true, &e));
 	assert_true(apply_claim(s, &claim, 1, &e));
 	assert_int_equal(claim->claim.claimed.n, 1);
-	must_wait(s, &tx, where_of(state), open);
+	must_wait(s, &tx, beside, open);
 	assert_int_equal(open->node_open.same_spawner.n, 1);
 }
 
@@ -136,6 +136,7 @@ static void segments_that_are_being_planned_are_not_given_away(void **state)
 	struct store *s = store_of(state);
 	AUTO(op) *plan = op_new(OP_PLAN, NULL, NULL);
 	AUTO(op) *lead = op_lead(NODE, 1);
+	AUTO(store) *beside = open_or_fail(where_of(state), false);
 	AUTO_TX tx = {};
 	struct err e = {};
 
@@ -146,7 +147,7 @@ static void segments_that_are_being_planned_are_not_given_away(void **state)
 	plan->ok = true;
 	assert_true(tx_begin(&tx, s, true, &e));
 	assert_true(apply_plan(s, &plan, 1, &e));
-	must_wait(s, &tx, where_of(state), lead);
+	must_wait(s, &tx, beside, lead);
 	assert_int_equal(lead->lead.moved, 32);
 }
 
@@ -156,6 +157,7 @@ static void nobody_leads_before_the_last_leaders_work_is_over(void **state)
 	struct store *s = store_of(state);
 	AUTO(op) *lead = op_lead(NODE, 1);
 	AUTO(op) *lease = op_lease(OTHER, "two");
+	AUTO(store) *beside = open_or_fail(where_of(state), false);
 	AUTO_TX tx = {};
 	struct err e = {};
 
@@ -167,7 +169,7 @@ static void nobody_leads_before_the_last_leaders_work_is_over(void **state)
 	assert_true(tx_begin(&tx, s, true, &e));
 	assert_true(apply_lead(s, &lead, 1, &e));
 	place_query(where_of(state), "UPDATE leases SET until = 1", NULL);
-	must_wait(s, &tx, where_of(state), lease);
+	must_wait(s, &tx, beside, lease);
 	assert_true(lease->lease.leads);
 	assert_int_equal(lease->lease.term, 2);
 }
