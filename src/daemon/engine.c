@@ -437,46 +437,6 @@ static bool start_retention(struct engine *g, struct err *e)
 	}, &g->retention, e);
 }
 
-/* What tells this machine from another one; without it nobody can tell. */
-static char *read_machine(const struct config *c)
-{
-	const char *path = c->machine_id_file ? c->machine_id_file : "/etc/machine-id";
-	AUTO_DONE(buf) id = {};
-
-	if (io_read_file(path, &id, 256) < 0 || strcspn(id.data ? id.data : "", "\n") == 0) {
-		log_warning("'%s' does not tell which machine this is: a copied store would not be noticed", path);
-		return NULL;
-	}
-	return xstrndup(id.data, strcspn(id.data, "\n"));
-}
-
-/* Which boot of the kernel this is: leases in a file count from there. */
-static char *read_boot(void)
-{
-	AUTO_DONE(buf) id = {};
-
-	return io_read_file("/proc/sys/kernel/random/boot_id", &id, 64) < 0 ? NULL : xstrndup(id.data, strcspn(id.data, "\n"));
-}
-
-/* zone=a,gpu=yes becomes lines, so that a label is found whole. */
-static bool read_labels(struct engine *g, struct err *e)
-{
-	AUTO_DONE(buf) lines = {};
-	const char *at = g->o.config->labels;
-
-	while (at && *at) {
-		size_t len = strcspn(at, ",");
-		AUTO_TEXT label = xstrndup(at, len);
-
-		if (!node_label_check(label, e))
-			return err_wrap(e, "'node-labels'");
-		buf_printf(&lines, "%s%s\n", lines.len ? "" : "\n", label);
-		at += len + (at[len] == ',');
-	}
-	g->labels = lines.len ? buf_steal(&lines) : NULL;
-	return true;
-}
-
 static bool start_parts(struct engine *g, struct err *e)
 {
 	const struct places *p = g->o.places;
@@ -618,8 +578,8 @@ int engine_run(const struct engine_options *o)
 	g.store_where = o->config->store ? xstrdup(o->config->store)
 					 : xprintf("%s/jobs.db", o->places->state_dir);
 	g.store_shown = config_store_shown(g.store_where);
-	g.machine = read_machine(o->config);
-	g.boot_id = read_boot();
+	g.machine = engine_machine(o->config);
+	g.boot_id = engine_boot();
 	g.clock = (struct clock){engine_realtime, engine_boottime, &g};
 	g.spawner_program = o->user_mode ? places_spawner_program() : NULL;
 	raise_descriptor_limit(o->config);
@@ -629,7 +589,7 @@ int engine_run(const struct engine_options *o)
 		return 1;
 	}
 	sd_event_set_watchdog(g.ev, true);
-	if (read_labels(&g, &e) && start_parts(&g, &e)) {
+	if (engine_labels(g.o.config->labels, &g.labels, &e) && start_parts(&g, &e)) {
 		status = sd_event_loop(g.ev);
 	} else {
 		log_error("%s", e.msg);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <systemd/sd-event.h>
 
+struct config;
 struct err;
 
 struct engine {
@@ -62,3 +63,8 @@ bool engine_leads(void *arg);
 bool engine_in_company(void *arg);
 void engine_on_opened(int64_t others, void *arg);
 void engine_on_fenced(void *arg);
+
+/* engine_self.c; texts are the caller's, NULL: unknown, or none */
+char *engine_machine(const struct config *c);
+char *engine_boot(void);
+bool engine_labels(const char *labels, char **ret, struct err *e); /* as lines */

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the engine knows of itself before it starts: machine, boot, labels. */
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "core/policy.h"
+#include "daemon/config.h"
+#include "daemon/engine_parts.h"
+#include <string.h>
+
+/* What tells this machine from another one; without it nobody can tell. */
+char *engine_machine(const struct config *c)
+{
+	const char *path = c->machine_id_file ? c->machine_id_file : "/etc/machine-id";
+	AUTO_DONE(buf) id = {};
+
+	if (io_read_file(path, &id, 256) < 0 || strcspn(id.data ? id.data : "", "\n") == 0) {
+		log_warning("'%s' does not tell which machine this is: a copied store would not be noticed", path);
+		return NULL;
+	}
+	return xstrndup(id.data, strcspn(id.data, "\n"));
+}
+
+/* Which boot of the kernel this is: leases in a file count from there. */
+char *engine_boot(void)
+{
+	AUTO_DONE(buf) id = {};
+
+	return io_read_file("/proc/sys/kernel/random/boot_id", &id, 64) < 0 ? NULL : xstrndup(id.data, strcspn(id.data, "\n"));
+}
+
+/* zone=a,gpu=yes becomes lines, so that a label is found whole. */
+bool engine_labels(const char *labels, char **ret, struct err *e)
+{
+	AUTO_DONE(buf) lines = {};
+	const char *at = labels;
+
+	while (at && *at) {
+		size_t len = strcspn(at, ",");
+		AUTO_TEXT label = xstrndup(at, len);
+
+		if (!node_label_check(label, e))
+			return err_wrap(e, "'node-labels'");
+		buf_printf(&lines, "%s%s\n", lines.len ? "" : "\n", label);
+		at += len + (at[len] == ',');
+	}
+	*ret = lines.len ? buf_steal(&lines) : NULL;
+	return true;
+}
