@@ -196,7 +196,7 @@ def hosts_that_are_cut_off_start_nothing_and_what_they_ran_is_rerun_after_their_
             v.check_idle(cut)
             hosts.heal(v.host, v.how)
         healed = uptime()
-        wait_until("they are some of them again", 30, lambda: all(c.segments(d) in (12, 13) for d in c.nodes), 0.1)
+        wait_until("they are some of them again", 60, lambda: all(c.segments(d) in (12, 13) for d in c.nodes), 0.1)
         back = uptime() - healed
         wait_until("all is over", 60, lambda: all(r["state"] == "succeeded" for v in lost for job in v.jobs.values() for r in asked.runs(job)), 0.1)
         now = time.time()

@@ -62,14 +62,14 @@ class Cluster:
     def segments(self, d):
         with contextlib.suppress(Unreachable):
             status, answer = d.api().call("GET", "/v1/status")
-            return answer["cluster"]["segments"] if status == 200 else None
+            return answer["cluster"]["segments"] if status == 200 and answer["cluster"] else None
 
     def leader(self, asked=None):
         """The node that leads, as one of the others sees it; None: nobody."""
         for d in [asked] if asked else self.nodes:
             with contextlib.suppress(Unreachable):
                 status, answer = d.api().call("GET", "/v1/status")
-                if status == 200 and answer["cluster"]["leader"]:
+                if status == 200 and answer["cluster"] and answer["cluster"]["leader"]:
                     return self.nodes[int(answer["cluster"]["leader"][1:])]
         return None
 
