@@ -2,9 +2,7 @@
 /* Failpoints: which are set, how often each was passed, and what then happens. */
 #include "base/failpoint.h"
 #include "base/auto.h"
-#include "base/buf.h"
 #include "base/err.h"
-#include "base/io.h"
 #include "base/text.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +16,6 @@
 
 #define ARMED_MAX 16
 #define TEXT_MAX 80
-#define LOG_MAX (1 << 20)
 #define PATH_LEN 1024
 
 /* A child that borrows our memory runs on a stack the sanitizer does not know. */
@@ -99,13 +96,13 @@ struct armed {
 	enum action action;
 	int64_t arg, nth;
 	char text[TEXT_MAX]; /* as it was asked for */
+	char mark[PATH_LEN]; /* a file to make; empty: none */
 };
 
 /* The steps are in every part: there is nobody who could hand this down to them. Written before the first thread. */
 static struct {
 	struct armed v[ARMED_MAX];
 	size_t n;
-	char log[PATH_LEN]; /* empty: none */
 	_Atomic int64_t passed[FAILPOINT_MAX];
 } set;
 
@@ -161,51 +158,30 @@ static bool read_item(const char *item, struct armed *a, struct err *e)
 	return read_action(a, action, item, e);
 }
 
-/* A line of the log begins with what was asked for. */
-static bool happened(const struct buf *log, const char *item)
+/* Where it leaves its mark. */
+static bool place_mark(struct armed *a, const char *dir, struct err *e)
 {
-	size_t len = strlen(item);
+	AUTO_TEXT path = dir ? xprintf("%s/%s", dir, a->text) : xstrdup("");
 
-	for (const char *at = log->data; at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
-		if (strncmp(at, item, len) == 0 && at[len] == ' ')
-			return true;
-	return false;
-}
-
-static bool read_log(struct buf *ret, struct err *e)
-{
-	const char *path = getenv("JOBSCHED_FAILPOINTS_LOG");
-	int r;
-
-	if (!path)
-		return true;
 	if (strlen(path) >= PATH_LEN)
-		return err_set(e, ERR_INVALID, "the name of the failpoints' log is too long");
-	strcpy(set.log, path);
-	r = io_read_file(path, ret, LOG_MAX);
-	return r >= 0 || r == -ENOENT || err_errno(e, -r, "could not read '%s'", path);
+		return err_set(e, ERR_INVALID, "the name of the failpoints' directory is too long");
+	strcpy(a->mark, path);
+	return true;
 }
 
 bool failpoints_open(struct err *e)
 {
 	AUTO_TEXT text = xstrdup(getenv("JOBSCHED_FAILPOINTS"));
-	AUTO_DONE(buf) log = {};
+	const char *dir = getenv("JOBSCHED_FAILPOINTS_DIR");
 	char *save = NULL;
 
 	memset(&set, 0, sizeof(set));
-	if (!text)
-		return true;
-	if (!read_log(&log, e))
-		return false;
-	for (char *item = strtok_r(text, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
-		struct armed a;
-
-		if (!read_item(item, &a, e))
-			return false;
+	for (char *item = text ? strtok_r(text, ",", &save) : NULL; item; item = strtok_r(NULL, ",", &save)) {
 		if (set.n == ARMED_MAX)
 			return err_set(e, ERR_INVALID, "more than %d failpoints", ARMED_MAX);
-		if (!happened(&log, item))
-			set.v[set.n++] = a;
+		if (!read_item(item, &set.v[set.n], e) || !place_mark(&set.v[set.n], dir, e))
+			return false;
+		set.n++;
 	}
 	return true;
 }
@@ -226,24 +202,20 @@ BARE static size_t put_number(char *to, int64_t v)
 	return n;
 }
 
-BARE static void write_log(const struct armed *a)
+/* False: it has happened, to us in an earlier life or to another. */
+BARE static bool leave_mark(const struct armed *a)
 {
-	char line[TEXT_MAX + 32];
-	size_t n = 0;
+	char number[20];
 	long fd;
 
-	if (!set.log[0])
-		return;
-	for (; a->text[n]; n++)
-		line[n] = a->text[n];
-	line[n++] = ' ';
-	n += put_number(line + n, syscall(SYS_getpid));
-	line[n++] = '\n';
-	fd = syscall(SYS_openat, AT_FDCWD, set.log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	if (!a->mark[0])
+		return true;
+	fd = syscall(SYS_openat, AT_FDCWD, a->mark, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0)
-		return;
-	syscall(SYS_write, fd, line, n);
+		return false;
+	syscall(SYS_write, fd, number, put_number(number, syscall(SYS_getpid)));
 	syscall(SYS_close, fd);
+	return true;
 }
 
 /* A timer of our own resumes us: nobody else needs to know that we stand still. */
@@ -269,7 +241,8 @@ BARE static void wait_for(int64_t ms)
 
 BARE static int happen(const struct armed *a)
 {
-	write_log(a);
+	if (!leave_mark(a))
+		return 0;
 	switch (a->action) {
 	case ACT_KILL:
 		syscall(SYS_kill, syscall(SYS_getpid), SIGKILL);

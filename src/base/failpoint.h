@@ -37,8 +37,9 @@ enum failpoint {
 
 /*
  * What $JOBSCHED_FAILPOINTS asks for: NAME=ACTION[@N],... with kill, exit, stop:SECONDS, delay:MS or error:ERRNO at the
- * N-th passage of this process, and only then. What happened is written to $JOBSCHED_FAILPOINTS_LOG; it does not happen
- * again in a later life that has the same one. False: there is no such point or action.
+ * N-th passage of this process, and only then. What happens leaves a file of that name, with our number in it, in the
+ * directory $JOBSCHED_FAILPOINTS_DIR, and happens to one of the processes that share it only. False: there is no such
+ * point or action.
  */
 bool failpoints_open(struct err *e);
 

@@ -3,6 +3,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/failpoint.h"
+#include "base/text.h"
 #include "unit.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -37,16 +38,16 @@ int main(void)
 
 #else
 
-static bool ask(const char *text, const char *log)
+static bool ask(const char *text, const char *dir)
 {
 	struct err e = {};
 	bool ok;
 
 	setenv("JOBSCHED_FAILPOINTS", text, 1);
-	if (log)
-		setenv("JOBSCHED_FAILPOINTS_LOG", log, 1);
+	if (dir)
+		setenv("JOBSCHED_FAILPOINTS_DIR", dir, 1);
 	else
-		unsetenv("JOBSCHED_FAILPOINTS_LOG");
+		unsetenv("JOBSCHED_FAILPOINTS_DIR");
 	ok = failpoints_open(&e);
 	if (!ok)
 		assert_int_equal(e.kind, ERR_INVALID);
@@ -147,27 +148,31 @@ static void a_process_is_killed_leaves_waits_or_stands_still_for_a_while(void **
 	assert_true(now_ms() - began >= 200);
 }
 
-static void what_happened_is_written_down_and_does_not_happen_again_in_the_next_life(void **state)
+static void what_happened_leaves_a_mark_and_does_not_happen_again_in_another_life(void **state)
 {
-	char path[] = "/tmp/failpoint.XXXXXX", line[128], want[128];
-	int fd = mkstemp(path);
+	char dir[] = "/tmp/failpoint.XXXXXX", line[128] = "", want[128];
+	AUTO_TEXT mark = NULL;
 	FILE *f;
 
 	(void)state;
-	assert_true(fd >= 0);
-	close(fd);
-	assert_true(ask("mat.pre_commit=error:EIO,mat.post_commit=error:EIO", path));
+	assert_non_null(mkdtemp(dir));
+	assert_true(ask("mat.pre_commit=error:EIO,mat.post_commit=error:EIO", dir));
 	assert_int_equal(failpoint(FP_MAT_PRE), EIO);
-	f = fopen(path, "r");
+	mark = xprintf("%s/mat.pre_commit=error:EIO", dir);
+	f = fopen(mark, "r");
 	assert_non_null(f);
 	assert_non_null(fgets(line, sizeof(line), f));
 	fclose(f);
-	snprintf(want, sizeof(want), "mat.pre_commit=error:EIO %d\n", (int)getpid());
+	snprintf(want, sizeof(want), "%d", (int)getpid());
 	assert_string_equal(line, want);
-	assert_true(ask("mat.pre_commit=error:EIO,mat.post_commit=error:EIO", path));
+	assert_true(ask("mat.pre_commit=error:EIO,mat.post_commit=error:EIO", dir));
 	assert_int_equal(failpoint(FP_MAT_PRE), 0);
+	unlink(mark);
 	assert_int_equal(failpoint(FP_MAT_POST), EIO);
-	unlink(path);
+	free(mark);
+	mark = xprintf("%s/mat.post_commit=error:EIO", dir);
+	assert_int_equal(unlink(mark), 0);
+	assert_int_equal(rmdir(dir), 0);
 }
 
 int main(void)
@@ -177,7 +182,7 @@ int main(void)
 		cmocka_unit_test(it_happens_at_the_passage_that_was_asked_for_and_no_other),
 		cmocka_unit_test(an_error_is_of_the_kind_a_library_would_give),
 		cmocka_unit_test(a_process_is_killed_leaves_waits_or_stands_still_for_a_while),
-		cmocka_unit_test(what_happened_is_written_down_and_does_not_happen_again_in_the_next_life),
+		cmocka_unit_test(what_happened_leaves_a_mark_and_does_not_happen_again_in_another_life),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
