@@ -40,6 +40,10 @@ static void on_end_recorded(struct op *op, void *arg)
 		op_free(op);
 		return;
 	}
+	if (!op->ok && op->err.kind == ERR_UNCERTAIN) {
+		op_free(op); /* we leave; the spawner keeps it for our next life, which sees whether it was stored */
+		return;
+	}
 	failpoint_pass(FP_RESULT_ACK);
 	if (d->spawner)
 		spawn_client_ack(d->spawner, a->run, a->fence);

@@ -154,7 +154,7 @@ static void open_node(struct dispatcher *d)
 	store_thread_submit(d->o.store, op);
 }
 
-/* The list is complete: what was claimed and the spawner never heard of has not started, or was lost with another. */
+/* The list is complete: what was claimed and the spawner never heard of has not started, or was lost. */
 static void reconcile(struct dispatcher *d)
 {
 	struct flight *f;
@@ -162,8 +162,8 @@ static void reconcile(struct dispatcher *d)
 
 	for (size_t i = 0; (f = map_next(&d->flights.by_run, &i));) {
 		if (f->stage == FLIGHT_ADOPTED) {
-			if (f->orphan) {
-				give_up(d, f, "spawner");
+			if (f->orphan || f->start_recorded) {
+				give_up(d, f, f->orphan ? "spawner" : "worker");
 			} else if (f->run->cancel_asked) {
 				f->end.outcome = ATTEMPT_CANCELLED;
 				f->end.ended_at = clock_now(d->o.clock);
