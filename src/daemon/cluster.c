@@ -250,11 +250,23 @@ static void guard(struct cluster *c, bool was_guarded)
 	}
 }
 
+static void tell_of_office(struct cluster *c)
+{
+	struct op *op = op_new(OP_EVENT, NULL, NULL);
+
+	op->act = (struct act){.by = ACTOR_SYSTEM, .what = EVENT_NODE_LEADS};
+	snprintf(op->act.object, sizeof(op->act.object), "%s", c->o.node_name);
+	op->event.now = clock_now(&clock_system) + c->offset;
+	store_thread_submit(c->o.store, op);
+}
+
 static void take_office(struct cluster *c, const struct op_lease *l)
 {
 	if (l->leads && !c->leads) {
 		log_info("this node leads, in term %" PRId64, l->term);
 		c->led_at = now_boot();
+		if (l->took)
+			tell_of_office(c);
 	} else if (!l->leads && c->leads) {
 		log_info("this node does not lead any more");
 		c->stand_after = c->resigning ? now_boot() + 2 * c->o.ttl : 0;

@@ -387,7 +387,7 @@ void workers_lease(struct workers *ws, usec_t end_at, usec_t kill_at)
 {
 	ws->lease_end = end_at;
 	ws->lease_kill = kill_at;
-	ws->lease_over = false;
+	ws->lease_over = ws->lease_late = false;
 }
 
 bool workers_lease_over(const struct workers *ws)
@@ -415,6 +415,10 @@ static void end_with_lease(struct worker *w, void *arg)
 static void watch_lease(struct workers *ws)
 {
 	if (ws->lease_over || !workers_lease_over(ws))
+		return;
+	/* we may have stood still ourselves: what has come meanwhile, a renewal or the end of a worker, is heard first */
+	ws->lease_late = !ws->lease_late;
+	if (ws->lease_late)
 		return;
 	ws->lease_over = true;
 	log_warning("the lease of this node is over: what must not run twice is ended");

@@ -105,6 +105,7 @@ struct workers {
 	size_t count, running;              /* known in all; with processes */
 	size_t running_max;                 /* as the limit of open files allows */
 	usec_t lease_end, lease_kill;       /* boottime; 0: none. See frame.h */
+	bool lease_late;                    /* seen to be over once */
 	bool lease_over;                    /* they have been ended for it */
 	bool stopping;
 	bool look_wanted;

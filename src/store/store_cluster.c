@@ -84,7 +84,11 @@ static bool read_office(struct store *s, struct office *o, struct err *e)
 	return !q.failed;
 }
 
-/* The row is held: who led before us has nothing under way any more, and whoever comes after us sees our term. */
+/*
+ * The row is held: who led before us has nothing under way any more, and whoever comes after us sees our term. Who waited
+ * here for somebody who stands still would lose the lease that is renewed with it: it is tried again at the next renewal,
+ * and the event, which is written in turn, is left to the engine.
+ */
 static bool take_office(struct store *s, struct op_lease *l, struct err *e)
 {
 	AUTO_QUERY lock = query_start(s->db, Q_LEADER_LOCK, e);
@@ -102,8 +106,6 @@ static bool take_office(struct store *s, struct op_lease *l, struct err *e)
 	query_int(&put, ++l->term);
 	query_int(&put, l->ttl);
 	l->leads = l->took = true;
-	event_add(s, &(struct event_new){.at = l->at, .what = EVENT_NODE_LEADS, .object = l->name,
-		.node = l->node});
 	return query_finish(&put) && leader_worked(s, l->at, e);
 }
 

@@ -1325,9 +1325,9 @@ LEFT JOIN segments ON segments.segment = first.segment LEFT JOIN nodes ON nodes.
 -- query leader_worked(at int)
 UPDATE meta SET value = CAST(:at AS TEXT) WHERE key = 'led_at'
 
--- Whatever the leader before has under way is over when this returns.
+-- Whatever the leader before has under way is over when this returns a row.
 -- query leader_lock() -> holder text, term int, remains int
-SELECT holder, term, until - {clock} AS remains FROM leases WHERE name = 'leader' FOR UPDATE
+SELECT holder, term, until - {clock} AS remains FROM leases WHERE name = 'leader' FOR UPDATE SKIP LOCKED
 
 -- query leader_put(holder text, term int, ttl int)
 UPDATE leases SET holder = :holder, term = :term, until = {clock} + :ttl WHERE name = 'leader'
