@@ -59,8 +59,10 @@ static const struct op_info {
 	[OP_NOTICE_TAKE] = {apply_notice_take, 0, false},
 	[OP_NOTICE_DONE] = {apply_notice_done, 0, false},
 	[OP_NOTICE_RESUME] = {apply_notice_resume, 0, false},
+	[OP_RELAY_ADD] = {apply_relay, 7, true, true},
+	[OP_RELAY] = {apply_relay, 8, false, true},
 };
-#define PHASES 6
+#define PHASES 8
 
 struct batch {
 	struct store *s;

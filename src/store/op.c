@@ -137,6 +137,15 @@ static void reset_lease(struct op_lease *l)
 	l->planner[0] = l->leader[0] = '\0';
 }
 
+static void reset_relay(struct op_relay *r)
+{
+	free(STEAL(r->holder));
+	free(STEAL(r->name));
+	r->gone = false;
+	if (r->verb == RELAY_TAKE)
+		relay_part_done(&r->part);
+}
+
 static void reset_of_node(struct op *op)
 {
 	switch (op->kind) {
@@ -158,6 +167,10 @@ static void reset_of_node(struct op *op)
 		break;
 	case OP_LOOK:
 		run_changes_done(&op->look.to_end);
+		break;
+	case OP_RELAY_ADD:
+	case OP_RELAY:
+		reset_relay(&op->relay);
 		break;
 	default:
 		break;
@@ -264,6 +277,10 @@ void op_free(struct op *op)
 		free(op->ended.attempt.node);
 		free(op->ended.attempt.spawner);
 		free(op->ended.attempt.error);
+	}
+	if (op->kind == OP_RELAY_ADD || op->kind == OP_RELAY) {
+		free(op->relay.ran_on);
+		relay_part_done(&op->relay.part);
 	}
 	if (op->kind == OP_NOTICE_DONE)
 		free(op->notice_done.error);

@@ -49,6 +49,8 @@ enum op_kind {
 	OP_NOTICE_TAKE,   /* notices that are due become ours to send, for a while */
 	OP_NOTICE_DONE,   /* a notice was sent, or not */
 	OP_NOTICE_RESUME, /* what an earlier engine of this node name was sending is due again */
+	OP_RELAY_ADD,  /* output is asked for, or a part of it handed over */
+	OP_RELAY,      /* ... taken, still wanted, or not any more */
 	OP_KIND_MAX
 };
 
@@ -464,6 +466,23 @@ struct op_forget {
 	size_t n;
 };
 
+/* Output of an attempt on its way from the node that has it, the holder, to one where somebody reads it. */
+struct op_relay {
+	enum relay_verb { RELAY_ASK, RELAY_PUT, RELAY_KEEP, RELAY_TAKE, RELAY_DROP } verb; /* the first two: OP_RELAY_ADD */
+	int64_t id;                  /* random */
+	const char *node;            /* borrowed: this engine */
+	usec_t ttl;                  /* how long it lives unless it is kept or taken from */
+	bool follow;                 /* ask, keep: more is to come when there is more */
+	bool changed;                /* keep: 'follow' is another one now */
+	char *ran_on;                /* ask: owned, the engine that ran it, perhaps not the one that is there now */
+	int64_t run, attempt;        /* ask */
+	int64_t from, tail;          /* ask: first offset, but no more than so many bytes of the end; tail -1: all */
+	struct relay_part part;      /* put: what is given; take: what was got, number 0: nothing */
+	/* results */
+	bool gone;                   /* there is no such relay any more; ask: nobody is there who has it */
+	char *holder, *name;         /* ask: owned, the engine that has it, and its node's name; NULL: unknown */
+};
+
 /* What op->act asked for did not happen, or has no other operation. */
 struct op_event {
 	const char *result;  /* static: the error's code; NULL: ok */
@@ -530,6 +549,7 @@ struct op {
 		struct op_notice_take notice_take;
 		struct op_notice_done notice_done;
 		struct op_notice_resume notice_resume;
+		struct op_relay relay;
 		struct op_prune prune;
 		struct op_forget forget;
 		struct op_event event;

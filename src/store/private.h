@@ -160,6 +160,7 @@ op_fn apply_job_add, apply_job_bulk, apply_job_cancel, apply_run_cancel, apply_p
 	apply_node_close, apply_prune, apply_forget, apply_late, apply_event, apply_limit_set, apply_limit_rm, apply_dead, apply_owner;
 op_fn apply_job_change, apply_template;
 op_fn apply_node_order, apply_lease, apply_lead, apply_look;
+op_fn apply_relay;
 op_fn apply_notice_add, apply_notice_take, apply_notice_done, apply_notice_resume;
 #ifdef JOBSCHED_FAILPOINTS
 bool batch_points(struct op *const *ops, size_t n, bool committed, struct err *e);
@@ -234,6 +235,7 @@ void news_note(struct store *s, bool soon);
 bool node_hold(struct store *s, const char *node, char **ret_spawner, bool *ret_draining, struct err *e);
 bool leader_worked(struct store *s, usec_t at, struct err *e); /* for those who watch the leader */
 bool nodes_others(struct store *s, const char *node, int64_t *ret, struct err *e); /* that are alive; the store tells them news */
+bool relays_prune(struct store *s, struct err *e); /* those that nobody wants any more */
 /* ---- definitions ---- */
 int64_t content_digest(int64_t uid, const char *content);
 const char *job_queue(const struct job_new *j);

@@ -251,6 +251,33 @@ struct node_list {
 void node_list_done(struct node_list *l);
 bool store_nodes(struct store *s, struct node_list *ret, struct err *e); /* those that are open */
 
+/* ---- output on its way from node to node ---- */
+#define RELAYS_MAX 64    /* that one node reads, and that one serves */
+#define RELAY_WINDOW 2   /* parts of one that wait to be taken */
+struct relay_part {
+	int64_t number;         /* from 1 on */
+	int64_t at;             /* offset of its first byte in what the command wrote */
+	int64_t total, dropped; /* as they were when it was read */
+	bool last;
+	char *note;             /* owned: why there is nothing; NULL: there is */
+	char *data;             /* owned: base64 */
+};
+void relay_part_done(struct relay_part *p);
+struct relay_view {
+	int64_t id;
+	bool serves;            /* this engine has the output; else it reads it */
+	int64_t run, attempt, from, tail, taken; /* of one it serves */
+	bool follow;
+	int64_t ready;          /* of one it reads: parts that wait */
+	bool alive;             /* ... and whether who serves it has a lease */
+};
+struct relay_list {
+	struct relay_view *v;   /* owned */
+	size_t n;
+};
+void relay_list_done(struct relay_list *l);
+bool store_relays(struct store *s, const char *node, struct relay_list *ret, struct err *e); /* of this engine */
+
 /* ---- queues, and limits of owners ---- */
 enum limit_scope { LIMIT_QUEUE, LIMIT_OWNER, LIMIT_SCOPE_MAX };
 #define LIMIT_WEIGHT 100     /* of a queue that nobody gave one */

@@ -242,6 +242,8 @@ static bool lead(struct store *s, struct op *op, struct err *e)
 		return op_refuse(op, ERR_FENCED, "term %lld is over: somebody else leads", (long long)l->term);
 	if ((!l->spares && !bury(s, l, e)) || !read_live(s, &live, e) || !spread(s, l, &live, e))
 		return false;
+	if (!relays_prune(s, e))
+		return false;
 	l->live = (int64_t)live.n;
 	if (live.n > 1 && !leader_worked(s, l->now, e))
 		return false;

@@ -138,7 +138,7 @@ bool apply_node_open(struct store *s, struct op *const *ops, size_t n, struct er
 		if (!read_last_seen(s, &o->last_seen, e) || !void_leases(s, o, e) ||
 		    !await_others(s, o->name, e) || !insert_node(s, o, e) || !displace(s, o, e) || !inherit(s, o, e) || !read_held(s, o, &same, &other, e) ||
 		    !runs_take_over(s, o->node, &same, &o->same_spawner, e) ||
-		    !runs_take_over(s, o->node, &other, &o->other_spawner, e) || !nodes_others(s, o->node, &o->others, e))
+		    !runs_take_over(s, o->node, &other, &o->other_spawner, e) || !relays_prune(s, e) || !nodes_others(s, o->node, &o->others, e))
 			return false;
 		free(s->node_name);
 		s->node_name = xstrdup(o->name);
@@ -157,7 +157,7 @@ bool apply_node_close(struct store *s, struct op *const *ops, size_t n, struct e
 		query_text(&q, ops[i]->node_close.node);
 		query_int(&q, ops[i]->node_close.now);
 		query_text(&office, ops[i]->node_close.node);
-		if (!query_finish(&q) || !query_finish(&office))
+		if (!query_finish(&q) || !query_finish(&office) || !relays_prune(s, e))
 			return false;
 		event_add(s, &(struct event_new){.at = ops[i]->node_close.now, .what = EVENT_NODE_CLOSE,
 			.object = s->node_name, .node = ops[i]->node_close.node});

@@ -17,6 +17,7 @@ extern const struct suite_part store_control_part;
 extern const struct suite_part store_events_part;
 extern const struct suite_part store_notices_part;
 extern const struct suite_part store_cluster_part, store_held_part;
+extern const struct suite_part store_relay_part;
 
 /* What only one engine promises; ends with NULL. */
 extern const struct suite_part *const store_engine_parts[];

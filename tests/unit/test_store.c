@@ -36,6 +36,7 @@ int main(int argc, char **argv)
 		&store_notices_part,
 		&store_cluster_part,
 		&store_held_part,
+		&store_relay_part,
 	};
 	struct CMUnitTest *all = NULL;
 	size_t n = 0;

@@ -28,6 +28,8 @@ static const char *const dump_queries[] = {
 	"SELECT what, result, object, count(*) FROM events GROUP BY what, result, object ORDER BY what, result, object",
 	"SELECT job, bad, since, last_success, typical FROM job_health ORDER BY job",
 	"SELECT job, run, what, state, tries, due_at, done_at, node, error FROM notices ORDER BY job, what, created_at, id",
+	"SELECT id, reader, holder, follow, taken FROM relays ORDER BY id",
+	"SELECT relay, number, data FROM relay_parts ORDER BY relay, number",
 	"SELECT what, state, queue, sum(n) FROM counters GROUP BY what, state, queue HAVING sum(n) <> 0"
 	" ORDER BY what, state, queue",
 };
@@ -74,6 +76,25 @@ static void build_nodes(struct store *s)
 	assert_true(lease->lease.leads);
 }
 
+static struct op *make_relay(enum relay_verb verb, int64_t id, int64_t number)
+{
+	struct op *op = op_new(verb <= RELAY_PUT ? OP_RELAY_ADD : OP_RELAY, NULL, NULL);
+
+	op->relay = (struct op_relay){.verb = verb, .id = id, .node = verb == RELAY_PUT ? NODE : "node-two", .ttl = USEC_HOUR,
+		.ran_on = verb == RELAY_ASK ? xstrdup(NODE) : NULL, .run = RUNNING, .attempt = 1, .tail = -1};
+	op->relay.part.number = number;
+	return op;
+}
+
+/* One node reads what another has; a part waits. */
+static void build_relay(struct store *s)
+{
+	AUTO(op) *ask = make_relay(RELAY_ASK, 1, 0), *put = make_relay(RELAY_PUT, 1, 1);
+
+	assert_true(apply_one(s, ask) && apply_one(s, put));
+	assert_false(ask->relay.gone || put->relay.gone);
+}
+
 static void build_world(struct store *s, const char *where)
 {
 	static const char *const names[] = {NULL, "queued", "claimed", "running", "due", "ended", "dead", "paused"};
@@ -118,6 +139,7 @@ static void build_world(struct store *s, const char *where)
 			start_run(s, r, T0 + 3);
 	}
 	build_notices(s);
+	build_relay(s);
 	pause->pause = (struct op_pause){.uid = -1, .job = PAUSED, .pause = {.by_uid = 1, .by_name = (char *)"ann", .at = T0 + 4,
 		.until = T0 + 6}};
 	assert_true(apply_one(s, pause));
@@ -226,6 +248,10 @@ static struct op *make_other(enum op_kind kind)
 		op = op_new(kind, NULL, NULL);
 		op->lead = (struct op_lead){.node = "node-two", .term = 1, .now = T0 + 9};
 		break;
+	case OP_RELAY_ADD:
+		return make_relay(RELAY_PUT, 1, 2);
+	case OP_RELAY:
+		return make_relay(RELAY_TAKE, 1, 0);
 	case OP_NODE_CLOSE:
 		op = op_new(kind, NULL, NULL);
 		op->node_close = (struct op_node_close){.node = NODE, .now = T0 + 9};

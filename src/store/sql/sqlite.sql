@@ -468,6 +468,33 @@ ALTER TABLE nodes ADD COLUMN barred INT NOT NULL DEFAULT 0;
 -- When the leader's work was last done whole, while others were there to watch.
 INSERT INTO meta (key, value) VALUES ('led_at', '0');
 
+-- What a node wants of the output that another keeps, and the parts of it that wait to be taken.
+CREATE TABLE relays (
+	id INTEGER PRIMARY KEY,
+	reader TEXT NOT NULL, -- engines
+	holder TEXT NOT NULL,
+	run INT NOT NULL,
+	attempt INT NOT NULL,
+	start INT NOT NULL,
+	tail INT NOT NULL,
+	follow INT NOT NULL,
+	taken INT NOT NULL,
+	until INT NOT NULL
+) STRICT;
+CREATE INDEX relays_reader ON relays (reader);
+CREATE INDEX relays_holder ON relays (holder);
+CREATE TABLE relay_parts (
+	relay INT NOT NULL,
+	number INT NOT NULL,
+	at INT NOT NULL,
+	total INT NOT NULL,
+	dropped INT NOT NULL,
+	last INT NOT NULL,
+	note TEXT,
+	data TEXT NOT NULL, -- base64
+	PRIMARY KEY (relay, number)
+) STRICT;
+
 -- The clock of leases: one host's, which never steps; a reboot voids them (leases_void).
 -- define clock = lease_clock()
 
@@ -1361,6 +1388,69 @@ ORDER BY id
 
 -- query runs_take_over(node text, set json)
 UPDATE runs SET node = :node WHERE id IN (SELECT value FROM json_each(:set))
+
+-- ======== output on its way from node to node ========
+
+-- The engine that has what an engine of its node wrote: the one that is there now. NULL: none is.
+-- query relay_holder(node text) -> name text, holder text
+SELECT was.name, (SELECT nodes.id FROM nodes WHERE nodes.name = was.name AND nodes.closed_at = 0 AND nodes.alive_until > {clock}
+	ORDER BY nodes.opened_at DESC LIMIT 1) AS holder
+FROM nodes AS was WHERE was.id = :node
+
+-- query relay_load(holder text) -> n int
+SELECT count(*) AS n FROM relays WHERE holder = :holder AND until > {clock}
+
+-- query relay_add(id int, reader text, holder text, run int, attempt int, start int, tail int, follow int, ttl int)
+INSERT INTO relays (id, reader, holder, run, attempt, start, tail, follow, taken, until)
+VALUES (:id, :reader, :holder, :run, :attempt, :start, :tail, :follow, 0, {clock} + :ttl)
+
+-- query relay_keep(id int, follow int, ttl int) -> holder text
+UPDATE relays SET follow = :follow, until = {clock} + :ttl WHERE id = :id
+RETURNING holder
+
+-- query relay_reader(id int, holder text) -> reader text
+SELECT reader FROM relays WHERE id = :id AND holder = :holder AND until > {clock}
+
+-- query relay_part_put(relay int, number int, at int, total int, dropped int, last int, note text, data text)
+INSERT INTO relay_parts (relay, number, at, total, dropped, last, note, data)
+VALUES (:relay, :number, :at, :total, :dropped, :last, :note, :data)
+ON CONFLICT DO NOTHING
+
+-- query relay_part_take(relay int) -> number int, at int, total int, dropped int, last int, note text, data text
+DELETE FROM relay_parts
+WHERE relay = :relay AND number = (SELECT min(first.number) FROM relay_parts AS first WHERE first.relay = :relay)
+RETURNING number, at, total, dropped, last, note, data
+
+-- query relay_taken(id int, number int, ttl int) -> holder text
+UPDATE relays SET taken = :number, until = {clock} + :ttl WHERE id = :id
+RETURNING holder
+
+-- query relay_drop(id int) -> holder text
+DELETE FROM relays WHERE id = :id
+RETURNING holder
+
+-- query relay_parts_drop(relay int)
+DELETE FROM relay_parts WHERE relay = :relay
+
+-- query relays_to_serve(holder text, n int) -> id int, run int, attempt int, start int, tail int, follow int, taken int
+SELECT id, run, attempt, start, tail, follow, taken FROM relays WHERE holder = :holder AND until > {clock} ORDER BY id LIMIT :n
+
+-- query relays_to_read(reader text) -> id int, ready int, alive int
+SELECT relays.id, (SELECT count(*) FROM relay_parts WHERE relay_parts.relay = relays.id) AS ready,
+	(SELECT count(*) FROM nodes WHERE nodes.id = relays.holder AND nodes.closed_at = 0 AND nodes.alive_until > {clock}) AS alive
+FROM relays WHERE relays.reader = :reader
+
+-- Whoever wanted them is gone, or has stopped saying so.
+-- query relays_prune()
+DELETE FROM relays
+WHERE until <= {clock} OR NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = relays.reader AND nodes.closed_at = 0)
+
+-- query relay_parts_prune()
+DELETE FROM relay_parts WHERE NOT EXISTS (SELECT 1 FROM relays WHERE relays.id = relay_parts.relay)
+
+-- One node is told, and nobody else needs to look.
+-- query relay_tell(node text) -> told int
+SELECT 1 AS told WHERE :node <> ''
 
 -- ======== retention ========
 
