@@ -70,7 +70,10 @@ static bool ask_again(const struct err *e, usec_t *away, usec_t until)
 		return false;
 	if (*away == 0) {
 		*away = now;
-		ctl_say("the daemon is away; waiting for it to come back");
+		if (e->kind == ERR_BUSY)
+			ctl_say("%s", e->msg);
+		else
+			ctl_say("the daemon is away; waiting for it to come back");
 	}
 	if (now - *away > AWAY_MAX || is_over(until))
 		return false;
@@ -189,8 +192,10 @@ static bool copy_attempt(struct ctl *c, struct output_place place, bool raw, str
 		int64_t before = o.bytes;
 
 		place.from = from + o.bytes;
-		if (output_copy(c, &o, &place, &total, &dropped, e))
+		if (output_copy(c, &o, &place, &total, &dropped, e)) {
+			output_say_note(c);
 			return true;
+		}
 		if (o.bytes > before)
 			away = 0;
 		if (!ask_again(e, &away, -1))

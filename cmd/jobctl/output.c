@@ -112,6 +112,18 @@ static bool stream(struct ctl *c, const struct output_place *p, client_chunk_fn 
 	return true;
 }
 
+bool output_say_note(struct ctl *c)
+{
+	const char *note = client_header(c->client, "X-Jobsched-Output-Note");
+	AUTO_DONE(buf) text = {};
+
+	if (!note)
+		return false;
+	text_escape(&text, note, strlen(note));
+	ctl_say("(%s)", text.data);
+	return true;
+}
+
 bool output_copy(struct ctl *c, struct output *o, const struct output_place *p, int64_t *ret_total,
 	int64_t *ret_dropped, struct err *e)
 {

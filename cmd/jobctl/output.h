@@ -25,6 +25,8 @@ struct output_place {
 	int64_t from;     /* offset */
 	bool follow;
 };
+/* Says what the daemon notes about the last answer, if it does. */
+bool output_say_note(struct ctl *c);
 /* Streams to standard output. *ret_total: bytes the command has written, *ret_dropped: of these not kept. */
 bool output_copy(struct ctl *c, struct output *o, const struct output_place *p, int64_t *ret_total,
 	int64_t *ret_dropped, struct err *e);

@@ -144,6 +144,7 @@ static bool show_tail(struct ctl *c, const struct wish *w, struct output_place *
 	output_end(&o);
 	out_flush(&o.out);
 	place->from = total;
+	output_say_note(c);
 	return true;
 }
 
@@ -157,7 +158,8 @@ static bool show_output(struct ctl *c, const struct wish *w, const json_t *run, 
 		return show_tail(c, w, &place, e);
 	if (!output_copy(c, &o, &place, &total, &dropped, e))
 		return false;
-	say_dropped(dropped);
+	if (!output_say_note(c))
+		say_dropped(dropped);
 	if (total == 0 && run_is_final(run))
 		say_why(c, place.run);
 	return true;

@@ -22,6 +22,7 @@
 #include "daemon/outage.h"
 #include "daemon/pauses.h"
 #include "daemon/planner.h"
+#include "daemon/relay.h"
 #include "daemon/retention.h"
 #include "daemon/server.h"
 #include "daemon/store_thread.h"
@@ -315,6 +316,7 @@ void engine_serve(struct engine *g)
 		.governor = g->governor,
 		.hub = g->hub,
 		.planner = g->planner,
+		.relays = g->relays,
 		.retention = g->retention,
 		.state_dir = g->o.places->state_dir,
 		.timekeeper = g->timekeeper,
@@ -503,12 +505,14 @@ static bool start_parts(struct engine *g, struct err *e)
 	if (g->output_dir < 0)
 		return err_errno(e, errno, "could not open the output directory '%s'", p->output_dir);
 	notifier_set_output_dir(g->notifier, g->output_dir);
-	return start_retention(g, e);
+	return engine_start_relays(g, e) && start_retention(g, e);
 }
 
 static void stop_parts(struct engine *g)
 {
 	server_free(g->server);
+	if (g->relays)
+		relays_stop(g->relays);
 	if (g->dispatcher)
 		dispatcher_stop(g->dispatcher);
 	if (g->notifier)
@@ -523,6 +527,7 @@ static void stop_parts(struct engine *g)
 	store_thread_free(g->leases);
 	store_thread_free(g->store); /* finishes what is queued, so before those who own it */
 	cluster_free(g->cluster);
+	relays_free(g->relays);
 	governor_free(g->governor);
 	retention_free(g->retention);
 	notifier_free(g->notifier);

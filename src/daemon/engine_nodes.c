@@ -13,6 +13,7 @@
 #include "daemon/hub.h"
 #include "daemon/outage.h"
 #include "daemon/places.h"
+#include "daemon/relay.h"
 #include "daemon/server.h"
 #include "daemon/store_thread.h"
 #include "daemon/watcher.h"
@@ -78,12 +79,20 @@ static void on_news(void *arg)
 	cluster_look(((struct engine *)arg)->cluster);
 }
 
+bool engine_start_relays(struct engine *g, struct err *e)
+{
+	return relays_new(g->ev, &(struct relays_options){.store = g->store, .node_id = g->node_id, .output_dir = g->output_dir,
+		.in_company = engine_in_company, .look = on_news, .arg = g}, &g->relays, e);
+}
+
 static void on_looked(void *arg)
 {
 	struct engine *g = arg;
 
 	hub_stir(g->hub);
 	audit_stir(g->audit);
+	if (g->relays)
+		relays_stir(g->relays);
 	g->looked = true;
 	if (g->taken_over && !g->server && !g->stopping)
 		engine_serve(g);
@@ -110,7 +119,7 @@ static void on_company(void *arg)
 	struct engine *g = arg;
 	struct err e = {};
 
-	if (!g->watcher && !watcher_new(g->ev, g->store_where, on_news, g, &g->watcher, &e))
+	if (!g->watcher && !watcher_new(g->ev, g->store_where, g->node_id, on_news, g, &g->watcher, &e))
 		log_warning("what other nodes do is seen late: %s", e.msg);
 }
 

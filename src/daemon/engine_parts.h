@@ -41,6 +41,7 @@ struct engine {
 	struct retention *retention;
 	struct notifier *notifier;
 	struct governor *governor;
+	struct relays *relays;
 	struct allow *allow; /* NULL: one user alone */
 	struct server *server;
 	bool stopping;
@@ -63,6 +64,7 @@ bool engine_leads(void *arg);
 bool engine_in_company(void *arg);
 void engine_on_opened(int64_t others, void *arg);
 void engine_on_fenced(void *arg);
+bool engine_start_relays(struct engine *g, struct err *e);
 
 /* engine_self.c; texts are the caller's, NULL: unknown, or none */
 char *engine_machine(const struct config *c);

@@ -16,6 +16,7 @@ struct governor;
 struct hub;
 struct outage;
 struct planner;
+struct relays;
 struct retention;
 struct sd_event;
 struct server;
@@ -36,6 +37,7 @@ struct server_context {
 	struct governor *governor;
 	struct hub *hub;
 	const struct planner *planner;
+	struct relays *relays;     /* NULL: this node is always alone */
 	struct retention *retention; /* NULL: history is kept for ever */
 	const char *state_dir;
 	const struct timekeeper *timekeeper; /* NULL: the clock is right */

@@ -17,7 +17,7 @@
 #define POLL_MS 10000      /* otherwise */
 
 struct watcher {
-	const char *where;
+	const char *where, *node;
 	void (*on_news)(void *arg);
 	void *arg;
 	int stop_fd, news_fd;
@@ -63,7 +63,7 @@ static void *watch(void *arg)
 		AUTO(store_watch) *from = NULL;
 		struct err e = {};
 
-		if (store_watch_open(w->where, &from, &e)) {
+		if (store_watch_open(w->where, w->node, &from, &e)) {
 			if (deaf)
 				log_info("news of the store are heard again");
 			deaf = false;
@@ -93,13 +93,13 @@ static int on_ring(sd_event_source *source, int fd, uint32_t events, void *arg)
 	return 0;
 }
 
-bool watcher_new(struct sd_event *ev, const char *where, void (*on_news)(void *arg), void *arg, struct watcher **ret,
-	struct err *e)
+bool watcher_new(struct sd_event *ev, const char *where, const char *node, void (*on_news)(void *arg), void *arg,
+	struct watcher **ret, struct err *e)
 {
 	AUTO(watcher) *w = xcalloc(1, sizeof(*w));
 	int r;
 
-	*w = (struct watcher){.where = where, .on_news = on_news, .arg = arg};
+	*w = (struct watcher){.where = where, .node = node, .on_news = on_news, .arg = arg};
 	w->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	w->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (w->stop_fd < 0 || w->news_fd < 0)

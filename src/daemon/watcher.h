@@ -9,7 +9,7 @@ struct sd_event;
 struct watcher;
 
 /* on_news: on the loop; also now and then without any, in case one was not heard. */
-bool watcher_new(struct sd_event *ev, const char *where /* borrowed */, void (*on_news)(void *arg), void *arg,
+bool watcher_new(struct sd_event *ev, const char *where, const char *node /* borrowed */, void (*on_news)(void *arg), void *arg,
 	struct watcher **ret, struct err *e);
 void watcher_free(struct watcher *w);
 AUTO_DEFINE(watcher);

@@ -59,8 +59,8 @@ static const struct op_info {
 	[OP_NOTICE_TAKE] = {apply_notice_take, 0, false},
 	[OP_NOTICE_DONE] = {apply_notice_done, 0, false},
 	[OP_NOTICE_RESUME] = {apply_notice_resume, 0, false},
-	[OP_RELAY_ADD] = {apply_relay, 7, true, true},
-	[OP_RELAY] = {apply_relay, 8, false, true},
+	[OP_RELAY_ADD] = {apply_relay, 7, true, true, true},
+	[OP_RELAY] = {apply_relay, 8, false, true, true},
 };
 #define PHASES 8
 
@@ -199,18 +199,33 @@ void news_note(struct store *s, bool soon)
 		s->news = true;
 }
 
+/* Of starts others hear less urgently: somebody there may follow the output. They do not count as news of ends. */
+static bool tells_start(struct store *s, const struct op *op)
+{
+	usec_t now = clock_boot(&clock_system);
+
+	if (s->others == 0 || op->kind != OP_STARTED || !op->ok || now - s->told_start_at < NEWS_PAUSE)
+		return false;
+	s->told_start_at = now;
+	return true;
+}
+
 /* Once for a batch, and with its commit. */
 static bool tell_news(struct batch *b, struct err *e)
 {
 	struct store *s = b->s;
+	bool start = false;
 	AUTO_QUERY q = {};
 
 	for (size_t i = 0; i < b->n; i++)
+		start = tells_start(s, b->ops[i]) || start;
+	for (size_t i = 0; i < b->n; i++)
 		if (b->ops[i]->ok && !info(b->ops[i])->quiet && (!info(b->ops[i])->phase || b->ops[i]->kind == OP_ENDED))
 			news_note(s, info(b->ops[i])->phase);
-	if (!s->news)
+	if (!s->news && !start)
 		return true;
-	s->told_at = clock_boot(&clock_system);
+	if (s->news)
+		s->told_at = clock_boot(&clock_system);
 	q = query_start(s->db, Q_NEWS_TELL, e);
 	return query_finish(&q);
 }

@@ -51,6 +51,7 @@ struct store {
 	int64_t term_checked;           /* ... of this connection */
 	bool gone_back;                 /* a lower one was found */
 	usec_t told_at;                 /* when they were last told; boottime */
+	usec_t told_start_at;           /* ... that a run has started */
 };
 
 /* The same as store_open with an engine of the caller's choice (tests put a failing one in front). */

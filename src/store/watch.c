@@ -18,6 +18,7 @@ struct store_watch {
 	int inotify;        /* of a file; -1: a server */
 	char *log;          /* owned: the name of the file's log, without its directory */
 	struct db *server;  /* owned; NULL: a file */
+	char *node;         /* owned: the engine that listens */
 };
 
 void store_watch_free(struct store_watch *w)
@@ -29,6 +30,7 @@ void store_watch_free(struct store_watch *w)
 	if (w->inotify >= 0)
 		close(w->inotify);
 	free(w->log);
+	free(w->node);
 	free(w);
 }
 
@@ -90,19 +92,20 @@ static bool take_notifications(struct store_watch *w, bool *ret, struct err *e)
 	if (!PQconsumeInput(session(w)->c) || PQstatus(session(w)->c) != CONNECTION_OK)
 		return postgres_fail(session(w), NULL, "listen", e);
 	while ((n = PQnotifies(session(w)->c))) {
-		*ret = true;
+		*ret = *ret || !*n->extra || text_equal(n->extra, w->node);
 		PQfreemem(n);
 	}
 	return true;
 }
 #endif
 
-bool store_watch_open(const char *where, struct store_watch **ret, struct err *e)
+bool store_watch_open(const char *where, const char *node, struct store_watch **ret, struct err *e)
 {
 	AUTO(store_watch) *w = xcalloc(1, sizeof(*w));
 	const struct db_ops *ops = db_ops_for(where, e);
 
 	w->inotify = -1;
+	w->node = xstrdup(node);
 	if (!ops)
 		return false;
 #ifdef HAVE_POSTGRES

@@ -7,8 +7,11 @@
 struct err;
 struct store_watch;
 
-/* Connecting takes its time: not on a loop. A file is watched from outside, none of it is opened. */
-bool store_watch_open(const char *where, struct store_watch **ret, struct err *e);
+/*
+ * Connecting takes its time: not on a loop. A file is watched from outside, none of it is opened. Of a server, what is meant
+ * for another engine than 'node' is not heard.
+ */
+bool store_watch_open(const char *where, const char *node, struct store_watch **ret, struct err *e);
 void store_watch_free(struct store_watch *w);
 AUTO_DEFINE(store_watch);
 

@@ -173,9 +173,7 @@ def through_any_node(postgres):
         words = there.add(command=["sh", "-c", "seq 1 3000; echo the end"])["id"]
         run = there.wait_final(words)
         shown = there.jobctl("log", str(words)).stdout
-        assert shown.endswith("2999\n3000\nthe end\n") and len(shown) == 8192, (len(shown), shown[-40:])
-        whole = here.jobctl("log", str(words)).stdout
-        assert whole.startswith("1\n2\n") and whole.endswith(shown), len(whole)
+        assert shown.startswith("1\n2\n") and shown.endswith("2999\n3000\nthe end\n"), (len(shown), shown[-40:])
         job = c.add(there, "endless", 600)
         wait_until("it runs", 30, lambda: c.node_of(job, there) is here)
         run = there.runs(job)[0]["id"]

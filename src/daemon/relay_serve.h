@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hands output that this node keeps to others who asked for it, through the store. */
+#pragma once
+#include "base/auto.h"
+#include <stdbool.h>
+
+struct err;
+struct relay_list;
+struct relay_serve;
+struct sd_event;
+struct store_thread;
+
+bool relay_serve_new(struct sd_event *ev, struct store_thread *store, const char *node_id, int output_dir /* all borrowed */,
+	struct relay_serve **ret, struct err *e);
+void relay_serve_stop(struct relay_serve *s); /* nothing more is given to the store */
+void relay_serve_free(struct relay_serve *s); /* after the store threads have ended */
+AUTO_DEFINE(relay_serve);
+
+void relay_serve_list(struct relay_serve *s, const struct relay_list *l); /* all that is asked of us now */
