@@ -14,7 +14,7 @@ NODE = ("kill-daemon,kill-node,term,pause,pause-node,kill-worker,kill-one,all-do
         "kill-daemon-past,kill-host")
 STORE = "down,restart,cut,blackhole,slow,cut-off,cut-off-past,flap,cut-commit,cut-claim,down-past,blackhole-past"
 # Faults that meet what the ones before left to do: the judge cannot know what is late then, and looks at the rest.
-DENSE = ["--every", "2", "--eps", "120"]
+DENSE = ["--every", "2", "--eps", "120", "--grace", "150"]
 # name, adapter, nodes, faults, what else
 ROWS = [
     ("one-sqlite", "Sqlite", 1, NODE, []),
@@ -30,7 +30,7 @@ SUMMED = ("slots", "bodies", "retries", "dups_excused", "dups_unexcused")
 def run(a, row, seed):
     """One run in a process of its own; its evidence, output and verdict stay in its directory."""
     name, adapter, nodes, ops, more = row
-    where = os.path.join(a.dir, "%s-%d" % (name, seed))
+    where = os.path.join(a.dir, "%s-%03d" % (name, seed))  # none begins with another's: that is how workers are told apart
     os.makedirs(where)
     words = [sys.executable, os.path.join(HERE, "run.py"), "run", where, "--adapter", "adapter:" + adapter, "--nodes", str(nodes),
              "--ops", ops, "--seed", str(seed), "--jobs", str(a.jobs), "--seconds", str(a.seconds), *more]

@@ -24,7 +24,7 @@ HARMLESS = {"term", "kill-worker", "kill-one"}  # ... and these take no lease aw
 
 ALWAYS = 99
 LONG, LONG_EACH = 2.2, 4  # leases; one of so many jobs
-DENSE = os.environ.get("DENSE") == "1"
+DENSE, LOADED = os.environ.get("DENSE") == "1", os.environ.get("LOADED") == "1"
 
 
 class Watch:
@@ -48,7 +48,8 @@ class Watch:
             if now > until - SLACK - (0 if keeps else TRUST):
                 self.victims.add(run)
 
-    def look(self, leases, held, now):
+    def look(self, leases, held, now, after):
+        """By what the store said between 'now' and 'after'."""
         open_now = set()
         renewed = set()
         for node, name, left in leases:
@@ -60,7 +61,8 @@ class Watch:
             if left > LEASE / 2:
                 renewed.add(name)
         for node in set(self.seen) - open_now:  # given up since, or displaced by its next engine
-            self.strike(node, now)
+            self.strike(node, after)
+            del self.seen[node]
         self.over = self.fault["end"] > 0 and renewed == set(self.names)
 
 
@@ -69,7 +71,13 @@ class Driver(nemesis.Nemesis):
 
     def __init__(self, *given):
         super().__init__(*given)
-        self.watches, self.watched, self.lock = [], [], threading.Lock()
+        self.deck, self.watches, self.watched, self.lock = [], [], [], threading.Lock()
+        # Where others use the machine, a lease can end without us: that is a fault like others, and shown as one. A node that
+        # is given up before its lease has ended is not excused by it.
+        self.load = Watch(dict(kind="load", node=self.ad.nodes[0], t=time.time(), end=0, outage=True, victims=[]), set(self.ad.nodes))
+        if LOADED:
+            self.watches.append(self.load)
+            self.watched.append(self.load)
         self.watcher = threading.Thread(target=self.watch, daemon=True)
         self.watcher.start()
         self.ad.before_return = self.look
@@ -83,9 +91,10 @@ class Driver(nemesis.Nemesis):
             with contextlib.suppress(RuntimeError):  # the store is away: nobody can act, either
                 before = time.time()
                 leases, held = self.ad.leases(), self.ad.held()
+                after = time.time()
                 for w in self.watches:
                     self.widen(w)
-                    w.look(leases, held, before)
+                    w.look(leases, held, before, after)
                 self.watches = [w for w in self.watches if not w.over]
 
     def widen(self, w):
@@ -102,6 +111,7 @@ class Driver(nemesis.Nemesis):
         """Everything is over: who was struck is known now."""
         super().join(*given)
         end = time.time() + 4 * LEASE
+        self.load.fault["end"] = time.time()
         while self.watches and time.time() < end:
             self.look()
             time.sleep(LOOK)
@@ -110,6 +120,8 @@ class Driver(nemesis.Nemesis):
         for w in self.watched:
             mine = {run for run in w.victims if ended.get(run, w.fault["t"]) > w.fault["t"] - RECORDED}
             w.fault["victims"] = sorted(mine | set(w.fault["victims"]))
+        if self.load.victims - {run for f in self.faults for run in f["victims"]}:
+            self.faults.append(self.load.fault)
 
     # ---- faults ----
 
@@ -123,7 +135,8 @@ class Driver(nemesis.Nemesis):
             while self.unready() and not self.quit.wait(0.1):
                 pass
             if not self.quit.is_set():
-                op, node, hold = self.rng.choice(self.ops), self.rng.choice(self.ad.nodes), self.rng.uniform(*self.hold)
+                self.deck = self.deck or self.rng.sample(self.ops, len(self.ops))  # each once before one comes again
+                op, node, hold = self.deck.pop(), self.rng.choice(self.ad.nodes), self.rng.uniform(*self.hold)
                 self.once(op, self.busiest(node) if self.rng.random() < 0.5 else node, hold)
 
     def busiest(self, other):
@@ -172,14 +185,19 @@ class Driver(nemesis.Nemesis):
         self.sig([pid], signal.SIGCONT)
 
     def do_kill_host(self, f, node, hold):
-        """The machine: engine, spawner and workers."""
-        doomed = self.ad.workers(node)
-        self.sig([self.ad.procs[node].pid, self.ad.spawner(node)], signal.SIGKILL)
-        self.sig(doomed, signal.SIGKILL)
+        """The machine: engine, spawner and workers. Whatever is not recorded then is lost with it, also if it has ended."""
+        pids = [self.ad.procs[node].pid, self.ad.spawner(node)]
+        f["t"] = time.time()
+        self.sig(pids, signal.SIGKILL)
         self.ad.procs[node].wait()
-        late = self.ad.workers(node)
-        self.sig(late, signal.SIGKILL)
-        f["victims"] = sorted({*doomed.values(), *late.values()})
+        doomed = self.ad.workers(node)
+        self.sig(doomed, signal.SIGKILL)
+        f["victims"] = sorted(set(doomed.values()))
+        w = Watch(f, {node})
+        with contextlib.suppress(RuntimeError):
+            ids = {i for i, name, _ in self.ad.leases() if name == node}
+            w.victims = {run for i, runs in self.ad.held().items() if i in ids for run, _ in runs}
+        self.watched.append(w)
         self.quit.wait(hold)
         self.ad.start(node)
 

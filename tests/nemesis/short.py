@@ -21,7 +21,7 @@ def begin(adapter, seed, ops):
     where = tempfile.mkdtemp(prefix="jobsched-nm.")
     out = open(os.path.join(where, "out"), "w+")
     words = [sys.executable, os.path.join(HERE, "run.py"), "run", where, "--adapter", "adapter:" + adapter, "--seed", str(seed), "--ops", ops]
-    process = subprocess.Popen(words + COMMON, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=dict(os.environ, DENSE="1"))
+    process = subprocess.Popen(words + COMMON, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=dict(os.environ, DENSE="1", LOADED="1"))
     RUNS[adapter] = (process, where, out)
 
 
