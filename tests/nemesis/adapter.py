@@ -138,6 +138,13 @@ class Base(nemesis.Adapter):
                     return int(pid)
         return None
 
+    def children(self, pid):
+        """Each leads a process group, if it is a worker."""
+        with contextlib.suppress(OSError):
+            with open("/proc/%s/task/%s/children" % (pid, pid)) as f:
+                return [int(word) for word in f.read().split()]
+        return []
+
     def stop(self):
         for p in self.procs.values():
             if p.poll() is None:

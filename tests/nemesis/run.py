@@ -186,13 +186,16 @@ class Driver(nemesis.Nemesis):
 
     def do_kill_host(self, f, node, hold):
         """The machine: engine, spawner and workers. Whatever is not recorded then is lost with it, also if it has ended."""
-        pids = [self.ad.procs[node].pid, self.ad.spawner(node)]
+        spawner = self.ad.spawner(node)
+        pids = [self.ad.procs[node].pid, *([spawner] if spawner else [])]
         f["t"] = time.time()
+        self.sig(pids, signal.SIGSTOP)
+        for worker in self.ad.children(spawner):  # at once: to look through all processes takes long where there are many
+            with contextlib.suppress(OSError):
+                os.killpg(worker, signal.SIGKILL)
         self.sig(pids, signal.SIGKILL)
         self.ad.procs[node].wait()
-        doomed = self.ad.workers(node)
-        self.sig(doomed, signal.SIGKILL)
-        f["victims"] = sorted(set(doomed.values()))
+        self.sig(self.ad.workers(node), signal.SIGKILL)
         w = Watch(f, {node})
         with contextlib.suppress(RuntimeError):
             ids = {i for i, name, _ in self.ad.leases() if name == node}
