@@ -71,6 +71,8 @@ struct batch {
 	struct op **group; /* room for n */
 	enum way way;
 	bool no_growth;    /* the disk is full */
+	bool repeatable;   /* done once or twice, it is the same: nobody needs to learn what became of it */
+	bool leases;       /* nothing else: nobody wakes up for what they change, and they must not take long */
 	struct store_wake wake;
 };
 
@@ -247,12 +249,14 @@ static bool look_ahead(struct batch *b, struct err *e)
 	AUTO_QUERY slot = query_start(s->db, Q_DUE_FIRST, e);
 	AUTO_QUERY notice = query_start(s->db, Q_NOTICES_FIRST, e);
 
+	b->wake = STORE_WAKE_NEVER;
+	if (b->leases && s->db->ops->reconnects)
+		return true;
 	for (size_t i = 0; i < b->n; i++)
 		if (b->ops[i]->ok && !info(b->ops[i])->phase)
 			look_anew(s);
 	if (!s->look.known && !read_lanes(s, e))
 		return false;
-	b->wake = STORE_WAKE_NEVER;
 	b->wake.next_due = s->look.at;
 	query_int(&slot, s->segments);
 	if (query_row(&slot)) {
@@ -264,16 +268,12 @@ static bool look_ahead(struct batch *b, struct err *e)
 	return !slot.failed && !notice.failed;
 }
 
-/* A batch that only looked has nothing to be sure of. */
 static bool put_witness(const struct batch *b, struct err *e)
 {
 	struct store *s = b->s;
 	AUTO_QUERY q = {};
-	bool looked = true;
 
-	for (size_t i = 0; i < b->n; i++)
-		looked = looked && b->ops[i]->kind == OP_LOOK;
-	if (!s->db->ops->reconnects || looked)
+	if (!s->db->ops->reconnects || b->repeatable)
 		return true;
 	q = query_start(s->db, Q_WRITER_PUT, e);
 	query_text(&q, s->writer);
@@ -349,6 +349,14 @@ static void pause_briefly(int try)
 
 enum next { AGAIN, DONE, GIVE_UP };
 
+static enum next reach_again(struct batch *b, struct err *e)
+{
+	if (store_reconnect(b->s, RECONNECT_MS, e))
+		return AGAIN;
+	e->kind = ERR_BUSY;
+	return GIVE_UP;
+}
+
 /* What to do after a batch failed with *e. */
 static enum next next_step(struct batch *b, int try, struct err *e)
 {
@@ -357,11 +365,10 @@ static enum next next_step(struct batch *b, int try, struct err *e)
 
 	switch (e->kind) {
 	case ERR_UNREACHABLE:
-		if (store_reconnect(b->s, RECONNECT_MS, e))
-			return AGAIN;
-		e->kind = ERR_BUSY;
-		return GIVE_UP;
+		return reach_again(b, e);
 	case ERR_UNCERTAIN:
+		if (db->reconnects && b->repeatable)
+			return reach_again(b, e);
 		if (!db->reconnects || !learn_outcome(b->s, &committed, e))
 			return GIVE_UP;
 		return committed ? DONE : AGAIN;
@@ -388,6 +395,16 @@ static enum next next_step(struct batch *b, int try, struct err *e)
 	}
 }
 
+static void characterise(struct batch *b)
+{
+	b->leases = b->n > 0;
+	b->repeatable = true;
+	for (size_t i = 0; i < b->n; i++) {
+		b->leases = b->leases && b->ops[i]->kind == OP_LEASE;
+		b->repeatable = b->repeatable && (b->ops[i]->kind == OP_LEASE || b->ops[i]->kind == OP_LOOK);
+	}
+}
+
 bool store_apply(struct store *s, struct op *const *ops, size_t n, struct store_wake *ret, struct err *e)
 {
 	struct batch b = {.s = s, .ops = ops, .n = n, .no_growth = !s->db->ops->reserve_held(s->db)};
@@ -395,6 +412,7 @@ bool store_apply(struct store *s, struct op *const *ops, size_t n, struct store_
 	struct err why = {.kind = ERR_INTERNAL, .msg = "the store was opened for reading only"};
 
 	b.group = xcalloc(n ? n : 1, sizeof(*b.group));
+	characterise(&b);
 	for (int try = 0; next == AGAIN && try < TRIES; try++) {
 		if (run_batch(&b, &why)) {
 			next = DONE;

@@ -44,43 +44,35 @@ static void copy_name(char to[NODE_NAME_SHOWN], const char *name)
 	snprintf(to, NODE_NAME_SHOWN, "%s", name ? name : "");
 }
 
-/* Whoever plans it: one that is long past says that nobody does. */
-static bool read_first_slot(struct store *s, struct op_lease *l, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_DUE_HOLDER, e);
-
-	if (query_row(&q)) {
-		l->first_slot = query_get_int(&q);
-		copy_name(l->planner, query_get_text(&q));
-	}
-	return !q.failed;
-}
-
 /* ---- lease ---- */
 
-struct office {
-	char *holder, *name; /* owned */
-	int64_t term, remains;
-	usec_t worked;
+/* What a renewal must know, in one question: a server may be far away. */
+struct facts {
+	int64_t resign;  /* the term in which it is to lead no more */
+	bool mine;       /* the office */
 };
 
-static void office_done(struct office *o)
+static bool read_facts(struct store *s, struct op_lease *l, struct facts *ret, struct err *e)
 {
-	free(o->holder);
-	free(o->name);
-}
+	AUTO_QUERY q = query_start(s->db, Q_LEASE_FACTS, e);
 
-static bool read_office(struct store *s, struct office *o, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_LEADER_GET, e);
-
+	query_text(&q, l->node);
+	query_text(&q, l->name);
 	if (query_row(&q)) {
-		o->holder = query_get_copy(&q);
-		o->name = query_get_copy(&q);
-		o->term = query_get_int(&q);
-		o->remains = query_get_int(&q);
-		o->worked = query_get_int(&q);
+		l->draining = query_get_int(&q);
+		ret->resign = query_get_int(&q);
+		ret->mine = text_equal(query_get_text(&q), l->node);
+		copy_name(l->leader, query_get_text(&q));
+		l->term = query_get_int(&q);
+		l->office_remains = query_get_int(&q);
+		l->worked = query_get_int(&q);
+		s->others = l->others = query_get_int(&q);
+		l->segments = (uint64_t)query_get_int(&q);
+		l->first_slot = query_get_int(&q); /* whoever plans it: one that is long past says that nobody does */
+		copy_name(l->planner, query_get_text(&q));
 	}
+	if (l->office_remains <= 0)
+		l->leader[0] = '\0';
 	return !q.failed;
 }
 
@@ -132,37 +124,18 @@ static bool drop_office(struct store *s, struct op_lease *l, struct err *e)
 	return query_finish(&q);
 }
 
-static bool read_order(struct store *s, const char *name, bool *ret_draining, int64_t *ret_resign, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_NODE_ORDER, e);
-
-	query_text(&q, name);
-	if (query_row(&q)) {
-		*ret_draining = query_get_int(&q);
-		*ret_resign = query_get_int(&q);
-	}
-	return !q.failed;
-}
-
 /* A node that is drained, or was asked to resign, leads no longer. */
 static bool see_to_office(struct store *s, struct op_lease *l, struct err *e)
 {
-	AUTO_DONE(office) now = {};
-	int64_t resign = 0;
-	bool mine;
+	struct facts f = {};
 
-	if (!read_order(s, l->name, &l->draining, &resign, e) || !read_office(s, &now, e))
+	if (!read_facts(s, l, &f, e))
 		return false;
-	mine = text_equal(now.holder, l->node);
-	l->term = now.term;
-	l->office_remains = now.remains;
-	l->worked = now.worked;
-	copy_name(l->leader, now.remains > 0 ? now.name : NULL);
-	if (mine && (l->resigns || l->draining || now.term <= resign))
+	if (f.mine && (l->resigns || l->draining || l->term <= f.resign))
 		return drop_office(s, l, e);
-	if (mine)
+	if (f.mine)
 		return renew_office(s, l, e);
-	return now.remains > 0 || !l->stands || l->draining || take_office(s, l, e);
+	return l->office_remains > 0 || !l->stands || l->draining || take_office(s, l, e);
 }
 
 /* Given up by the leader, or displaced by a newer engine of this name. */
@@ -193,8 +166,7 @@ static bool renew(struct store *s, struct op *op, struct err *e)
 	l->now = query_get_int(&q);
 	if (!s->db->ops->reconnects)
 		l->now = 0;
-	if (!see_to_office(s, l, e) || !nodes_others(s, l->node, &l->others, e) ||
-	    !read_segments(s, l->node, &l->segments, e) || !read_first_slot(s, l, e))
+	if (!see_to_office(s, l, e))
 		return false;
 	if (s->db->ops->set_checkpoints) /* F-11: two who did it at a time would lose pages */
 		s->db->ops->set_checkpoints(s->db, l->leads);
@@ -252,6 +224,18 @@ static bool node_known(struct store *s, const char *name, bool *ret, struct err 
 
 	query_text(&q, name);
 	*ret = query_row(&q);
+	return !q.failed;
+}
+
+static bool read_order(struct store *s, const char *name, bool *ret_draining, int64_t *ret_resign, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODE_ORDER, e);
+
+	query_text(&q, name);
+	if (query_row(&q)) {
+		*ret_draining = query_get_int(&q);
+		*ret_resign = query_get_int(&q);
+	}
 	return !q.failed;
 }
 

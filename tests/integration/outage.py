@@ -126,4 +126,22 @@ def a_server_that_comes_and_goes_each_second_loses_no_slot_and_no_term():
         return "%d terms" % len(taken)
 
 
+@case
+def a_slow_server_costs_nobody_his_lease():
+    with Front(server()) as f, Cluster(2, f) as c:
+        hold = os.path.join(c.dir, "hold")
+        open(hold, "w").close()
+        job = c.add(c.nodes[0], "single", 0, hold, overlap="skip")
+        wait_until("it runs", 30, lambda: c.lines())
+        wait_until("and the store knows", 30, lambda: c.nodes[0].runs(job)[0]["state"] == "running")
+        f.proxy.delay = LEASE / 50  # each way: a renewal that asked one thing after the other would take two thirds of a lease
+        time.sleep(4 * LEASE)
+        f.proxy.delay = 0
+        os.unlink(hold)
+        run = c.nodes[0].wait_final(job, 60)
+        assert run["state"] == "succeeded" and run["attempt"] == 1, run
+        said = "".join(d.said() for d in c.nodes)
+        assert "could not be renewed in time" not in said and "are gone" not in said, said
+
+
 main()

@@ -1345,10 +1345,17 @@ SELECT leases.holder, nodes.name, leases.term, leases.until - {clock} AS remains
 	(SELECT value::bigint FROM meta WHERE key = 'led_at') AS worked
 FROM leases LEFT JOIN nodes ON nodes.id = leases.holder WHERE leases.name = 'leader'
 
--- The first slot of all, and who is to plan it.
--- query due_holder() -> slot int, node text
-SELECT first.slot, nodes.name AS node FROM (SELECT slot, segment FROM due ORDER BY slot LIMIT 1) AS first
-LEFT JOIN segments ON segments.segment = first.segment LEFT JOIN nodes ON nodes.id = segments.holder
+-- All that a node must know when it has renewed its lease; the slot is the first of all, with who is to plan it.
+-- query lease_facts(id text, name text) -> draining int, resign int, holder text, leader text, term int, remains int, worked int, others int, segments int, slot int, planner text
+SELECT coalesce(orders.draining, 0) AS draining, coalesce(orders.resign_term, 0) AS resign, leases.holder, leader.name AS leader,
+	leases.term, leases.until - {clock} AS remains, (SELECT value::bigint FROM meta WHERE key = 'led_at') AS worked,
+	(SELECT count(*) FROM nodes WHERE closed_at = 0 AND alive_until > {clock} AND id <> :id) AS others,
+	(SELECT coalesce(bit_or(1::bigint << segment::int), 0) FROM segments WHERE holder = :id) AS segments,
+	coalesce(first.slot, 0) AS slot, planner.name AS planner
+FROM leases LEFT JOIN nodes AS leader ON leader.id = leases.holder LEFT JOIN node_orders AS orders ON orders.name = :name
+LEFT JOIN (SELECT slot, segment FROM due ORDER BY slot LIMIT 1) AS first ON 1 = 1
+LEFT JOIN segments ON segments.segment = first.segment LEFT JOIN nodes AS planner ON planner.id = segments.holder
+WHERE leases.name = 'leader'
 
 -- query leader_worked(at int)
 UPDATE meta SET value = CAST(:at AS TEXT) WHERE key = 'led_at'
