@@ -114,8 +114,8 @@ class Base(nemesis.Adapter):
         return out
 
     def backlog(self):
-        """Whether anything that is due has waited for half a second."""
-        late = (time.time_ns() - 5 * 10**8) // 1000
+        """Whether anything that is due has waited for a quarter of a second."""
+        late = (time.time_ns() - 25 * 10**7) // 1000
         return any(self.query(text % late) for text in ("SELECT 1 FROM runs WHERE state = 0 AND due_at < %d LIMIT 1",
                                                         "SELECT 1 FROM due WHERE slot < %d LIMIT 1"))
 

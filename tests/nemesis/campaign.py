@@ -35,7 +35,9 @@ def run(a, row, seed):
     words = [sys.executable, os.path.join(HERE, "run.py"), "run", where, "--adapter", "adapter:" + adapter, "--nodes", str(nodes),
              "--ops", ops, "--seed", str(seed), "--jobs", str(a.jobs), "--seconds", str(a.seconds), *more]
     with open(os.path.join(where, "out"), "wb") as out:
-        code = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=dict(os.environ, DENSE=str(int(more is DENSE)))).returncode
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=dict(os.environ, DENSE=str(int(more is DENSE))))
+        a.running.append(process)
+        code = process.wait()
     try:
         with open(os.path.join(where, "report.json")) as f:
             report = json.load(f)
@@ -76,7 +78,15 @@ def main():
     a = p.parse_args()
     a.dir = os.path.abspath(a.dir)
     os.makedirs(a.dir)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    a.running = []
+
+    def stop(*_):
+        for process in a.running:
+            if process.poll() is None:
+                process.terminate()  # it takes its nodes with it
+        os._exit(143)
+
+    signal.signal(signal.SIGTERM, stop)
     rows = [r for r in ROWS if not a.only or r[0] in a.only.split(",")]
     with ThreadPoolExecutor(a.at_once) as pool:
         each = [pool.submit(run, a, row, seed) for seed in range(a.first, a.first + a.seeds) for row in rows]

@@ -16,7 +16,7 @@ from adapter import LEASE
 TRUST = LEASE / 5      # when so little of a lease is left, the spawner has begun to end what may not overlap
 SLACK = 0.2            # between two looks, and between the clocks of engine and store
 LOOK = 0.05
-PATIENCE = 3           # for the moment that a fault waits for
+PATIENCE = 0.7         # for the moment that a fault waits for; with what had begun to wait, less than is called late
 RECORDED = 1.0         # whoever ended so long before the fault must have been recorded: no excuse
 ALL = {"all-down", "down", "restart", "cut", "blackhole", "slow"}  # these strike every node
 HARMLESS = {"term", "kill-worker", "kill-one"}  # ... and these take no lease away
@@ -175,9 +175,15 @@ class Driver(nemesis.Nemesis):
             self.watches.append(w)
             self.watched.append(w)
 
+    def wait_second(self):
+        """Until much is due at once; nothing may have begun to wait meanwhile, see run()."""
+        while not self.quit.wait(1 - time.time() % 1) and self.unready():
+            pass
+
     def do_pause_claim(self, f, node, hold):
         """Stopped while it claims or has just claimed what is due with the second."""
-        self.quit.wait(1 - time.time() % 1 + self.rng.uniform(0, 0.03))
+        self.wait_second()
+        self.quit.wait(self.rng.uniform(0, 0.03))
         f["t"] = time.time()
         pid = self.ad.procs[node].pid
         self.sig([pid], signal.SIGSTOP)
@@ -219,6 +225,7 @@ class Driver(nemesis.Nemesis):
             proxy.open.clear()
             cut.set()
 
+        self.wait_second()
         proxy.after_claim = strike
         cut.wait(PATIENCE)
         proxy.after_claim = None
