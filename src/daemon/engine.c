@@ -524,6 +524,8 @@ static void stop_parts(struct engine *g)
 	bell_free(g->bell);
 	watcher_free(g->watcher);
 	outage_free(STEAL(g->outage));
+	store_thread_leave(g->leases); /* both at a time */
+	store_thread_leave(g->store);
 	store_thread_free(g->leases);
 	store_thread_free(g->store); /* finishes what is queued, so before those who own it */
 	cluster_free(g->cluster);

@@ -439,6 +439,14 @@ bool store_thread_start(struct sd_event *ev, const struct store_thread_options *
 	return true;
 }
 
+void store_thread_leave(struct store_thread *t)
+{
+	if (t && t->writer)
+		store_leave(t->writer);
+	if (t && t->questions.store)
+		store_leave(t->questions.store);
+}
+
 void store_thread_free(struct store_thread *t)
 {
 	struct read_task *task;
@@ -452,8 +460,7 @@ void store_thread_free(struct store_thread *t)
 	pthread_cond_broadcast(&t->questions.wanted);
 	pthread_cond_broadcast(&t->chores.wanted);
 	pthread_mutex_unlock(&t->lock);
-	if (t->writer)
-		store_leave(t->writer);
+	store_thread_leave(t);
 	if (t->writer_runs)
 		pthread_join(t->writer_thread, NULL);
 	reader_done(&t->questions);

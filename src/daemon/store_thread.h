@@ -37,7 +37,8 @@ struct store_thread_options {
 
 bool store_thread_start(struct sd_event *ev, const struct store_thread_options *o,
 	struct store_thread **ret, struct err *e);
-void store_thread_free(struct store_thread *t); /* what is queued is finished first */
+void store_thread_free(struct store_thread *t); /* what is queued is finished first, unless the store is away */
+void store_thread_leave(struct store_thread *t); /* what is under way is not waited for much longer */
 AUTO_DEFINE(store_thread);
 
 const char *store_thread_store_id(const struct store_thread *t);

@@ -331,7 +331,7 @@ static bool learn_outcome(struct store *s, bool *ret, struct err *e)
 	db_waits(s->db, true);
 	do
 		known = store_reconnect(s, RECONNECT_MS, e) && read_witness(s, ret, e);
-	while (!known && e->kind != ERR_UNCERTAIN && e->kind != ERR_REFUSED && !s->leaving);
+	while (!known && e->kind != ERR_UNCERTAIN && e->kind != ERR_REFUSED && !s->db->leave_by);
 	db_waits(s->db, false);
 	if (known || e->kind == ERR_UNCERTAIN || e->kind == ERR_REFUSED)
 		return known;

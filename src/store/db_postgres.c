@@ -14,6 +14,7 @@
 #include <time.h>
 
 #define ANSWER_MS 8000 /* beyond every timeout of the session: whoever is silent so long is gone */
+#define SLICE_MS 250   /* so often it is looked whether anybody still waits */
 #define OLDEST_SERVER 130000
 
 static struct db_postgres *of(struct db *db)
@@ -77,12 +78,13 @@ static bool wait_for(struct db_postgres *d, short events, usec_t deadline)
 	struct pollfd fd = {.fd = PQsocket(d->c), .events = events};
 
 	for (;;) {
-		usec_t left = deadline - clock_boot(&clock_system);
+		usec_t leave_by = d->db.leave_by;
+		usec_t left = (leave_by && leave_by < deadline ? leave_by : deadline) - clock_boot(&clock_system);
 		int n;
 
 		if (left <= 0)
 			return false;
-		n = poll(&fd, 1, (int)(left / USEC_MSEC) + 1);
+		n = poll(&fd, 1, left > SLICE_MS * USEC_MSEC ? SLICE_MS : (int)(left / USEC_MSEC) + 1);
 		if (n > 0)
 			return true;
 		if (n < 0 && errno != EINTR)
@@ -326,7 +328,7 @@ static bool pg_reconnect(struct db *db, int wait_ms, struct err *e)
 	bool there;
 
 	db_waits(db, true);
-	while (!(there = postgres_connect(d, e) && pg_prepare(db, e)) && clock_boot(&clock_system) < deadline)
+	while (!(there = postgres_connect(d, e) && pg_prepare(db, e)) && clock_boot(&clock_system) < deadline && !db->leave_by)
 		nanosleep(&(struct timespec){.tv_nsec = (50 + io_random_upto(100)) * 1000000L}, NULL); /* not all nodes at once */
 	db_waits(db, false);
 	return there;

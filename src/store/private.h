@@ -46,7 +46,6 @@ struct store {
 	int64_t segments;               /* a mask: those whose slots we wake up for; -1: all */
 	int64_t others;                 /* other nodes that are alive, as last seen: they are told what is new */
 	bool news;                      /* this batch has something for them */
-	_Atomic bool leaving;           /* nobody waits for an unknown commit any more; set by any thread */
 	_Atomic int64_t term;           /* no lower one may be found here; set by any thread */
 	int64_t term_checked;           /* ... of this connection */
 	bool gone_back;                 /* a lower one was found */

@@ -7,8 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LEAVE_WAIT (2 * USEC_SEC) /* for what is under way when the store is left */
+
 bool store_reconnect(struct store *s, int wait_ms, struct err *e)
 {
+	if (s->db->leave_by)
+		return err_set(e, ERR_UNREACHABLE, "the store is being left");
 	s->term_checked = 0; /* it may be another server, which has taken its place */
 	return s->db->ops->reconnect(s->db, wait_ms, e);
 }
@@ -71,7 +75,7 @@ usec_t store_waits_since(const struct store *s)
 
 void store_leave(struct store *s)
 {
-	s->leaving = true;
+	s->db->leave_by = clock_boot(&clock_system) + LEAVE_WAIT;
 }
 
 bool tx_begin(struct tx *t, struct store *s, bool write, struct err *e)
