@@ -174,8 +174,9 @@ class Case:
 
     def away_from(self, nodes):
         for node in nodes:
-            if node:
-                self.away[node] = (time.time(), self.held([node]))
+            if node:  # who goes again before it is back has been away all the time
+                since, held = self.away.get(node, (time.time(), set()))
+                self.away[node] = (since, held | self.held([node]))
 
     def supervise(self):
         """As a supervisor would: whoever ends is started again, after a while."""
