@@ -139,6 +139,7 @@ def holder_killed(postgres):
         except http.client.IncompleteRead:
             pass
         noticed = time.monotonic() - began
+        assert "which has the output of run %d, is not there any more" % going in reader.said(), "it was not the lease that told"
         shown = reader.jobctl("log", "ended")
         assert shown.stdout and all_of_it.decode().endswith(shown.stdout) and len(shown.stdout) == 8192, len(shown.stdout)
         assert "only the end is shown: node 'n1', which has the output of run" in shown.stderr, shown.stderr
@@ -149,7 +150,8 @@ def holder_killed(postgres):
         assert "n1" in said, said
         holder.start()
         assert wait_until("it is whole again", 30, lambda: whole(reader, run)[0] == all_of_it)
-        assert whole(reader, going, "?attempt=1")[0] == b"attempt 1\n", "a lost attempt shows what it wrote"
+        lost = [whole(d, going, "?attempt=1") for d in c.nodes]
+        assert lost[0][0] == b"attempt 1\n" and lost[1:] == lost[:1] * 2, lost  # also of one that was lost
         nothing_is_left(c)
         return "the end of the holder was noticed after %.1f s" % noticed
 
