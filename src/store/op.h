@@ -354,7 +354,7 @@ struct op_node_open {
 	bool barred;                       /* it never leads */
 	usec_t now;
 	usec_t ttl;                        /* how long it lives without being renewed; 0: for ever */
-	const char *boot;                  /* where the store counts leases from the boot of one host: which boot this is */
+	const char *boot;                  /* which boot of which machine this is; NULL: unknown */
 	/* results: claimed and running runs of earlier engines of this node name, now ours (same fence) */
 	struct claimed_list same_spawner;  /* the spawner knows what became of them */
 	struct claimed_list other_spawner; /* their spawner is gone: lost */

@@ -18,6 +18,7 @@ static bool insert_node(struct store *s, const struct op_node_open *o, struct er
 	query_int(&q, o->ttl ? o->ttl : FOR_EVER);
 	query_text(&q, o->labels ? o->labels : "");
 	query_int(&q, o->barred);
+	query_text(&q, o->boot ? o->boot : "");
 	return query_finish(&q);
 }
 
@@ -28,6 +29,22 @@ static bool await_others(struct store *s, const char *name, struct err *e)
 
 	query_text(&q, name);
 	return query_finish(&q);
+}
+
+/* Two machines of one name would take each other's runs away for ever; one that was booted again only waits a while. */
+static bool lives_elsewhere(struct store *s, const struct op_node_open *o, char **ret_host, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	*ret_host = NULL;
+	if (!o->boot)
+		return true;
+	q = query_start(s->db, Q_NODE_ELSEWHERE, e);
+	query_text(&q, o->name);
+	query_text(&q, o->boot);
+	if (query_row(&q))
+		*ret_host = query_get_copy(&q);
+	return !q.failed;
 }
 
 static bool displace(struct store *s, const struct op_node_open *o, struct err *e)
@@ -128,23 +145,36 @@ bool runs_take_over(struct store *s, const char *node, struct set *ids, struct c
 	return query_finish(&q) && runs_read_claimed(s, set_json(ids), ret, e);
 }
 
+static bool open_node(struct store *s, struct op *op, struct err *e)
+{
+	struct op_node_open *o = &op->node_open;
+	AUTO_SET same = {};
+	AUTO_SET other = {};
+	AUTO_TEXT host = NULL;
+
+	if (!read_last_seen(s, &o->last_seen, e) || !void_leases(s, o, e) || !await_others(s, o->name, e) ||
+	    !lives_elsewhere(s, o, &host, e))
+		return false;
+	if (host)
+		return op_refuse(op, ERR_CONFLICT, "a node '%s' is alive on another machine ('%s'); if it is not this one before a "
+			"boot, give one of them another node-name", o->name, host);
+	if (!insert_node(s, o, e) || !displace(s, o, e) || !inherit(s, o, e) || !read_held(s, o, &same, &other, e) ||
+	    !runs_take_over(s, o->node, &same, &o->same_spawner, e) ||
+	    !runs_take_over(s, o->node, &other, &o->other_spawner, e) || !relays_prune(s, e) ||
+	    !nodes_others(s, o->node, &o->others, e))
+		return false;
+	free(s->node_name);
+	s->node_name = xstrdup(o->name);
+	event_add(s, &(struct event_new){.at = o->now, .what = EVENT_NODE_OPEN, .object = o->name, .node = o->node,
+		.detail = o->host});
+	return true;
+}
+
 bool apply_node_open(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
-	for (size_t i = 0; i < n; i++) {
-		struct op_node_open *o = &ops[i]->node_open;
-		AUTO_SET same = {};
-		AUTO_SET other = {};
-
-		if (!read_last_seen(s, &o->last_seen, e) || !void_leases(s, o, e) ||
-		    !await_others(s, o->name, e) || !insert_node(s, o, e) || !displace(s, o, e) || !inherit(s, o, e) || !read_held(s, o, &same, &other, e) ||
-		    !runs_take_over(s, o->node, &same, &o->same_spawner, e) ||
-		    !runs_take_over(s, o->node, &other, &o->other_spawner, e) || !relays_prune(s, e) || !nodes_others(s, o->node, &o->others, e))
+	for (size_t i = 0; i < n; i++)
+		if (!open_node(s, ops[i], e))
 			return false;
-		free(s->node_name);
-		s->node_name = xstrdup(o->name);
-		event_add(s, &(struct event_new){.at = o->now, .what = EVENT_NODE_OPEN, .object = o->name, .node = o->node,
-			.detail = o->host});
-	}
 	return true;
 }
 

@@ -391,6 +391,30 @@ static void who_was_displaced_is_told_so(void **state)
 	assert_true(lease->lease.displaced);
 }
 
+static bool open_on(struct store *s, const char *node, const char *boot)
+{
+	AUTO(op) *op = op_node_open(node, "one", "spawner-of-it");
+
+	op->node_open.ttl = TTL;
+	op->node_open.boot = boot;
+	return apply_one(s, op);
+}
+
+/* Two machines by one name; in a file there is but one machine, which was booted again. */
+static void a_name_that_is_alive_on_another_machine_is_not_taken(void **state)
+{
+	struct store *s = store_of(state);
+	bool server = text_starts(where_of(state), "postgres");
+	AUTO(op) *lease = op_lease("first", "one", true);
+
+	assert_true(open_on(s, "first", "boot-one"));
+	assert_int_equal(open_on(s, "second", "boot-two"), !server);
+	assert_int_equal(apply_one(s, lease), server);
+	lease_ends(where_of(state), "first");
+	assert_true(open_on(s, "second", "boot-two"));
+	assert_true(open_on(s, "third", "boot-two"));
+}
+
 /* A restart need not wait for the lease of the life before. */
 static void a_new_engine_of_a_node_plans_and_leads_at_once(void **state)
 {
@@ -714,6 +738,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(who_left_in_peace_is_waited_for_and_not_for_ever),
 	STORE_TEST(who_was_given_up_can_come_back),
 	STORE_TEST(who_was_displaced_is_told_so),
+	STORE_TEST(a_name_that_is_alive_on_another_machine_is_not_taken),
 	STORE_TEST(a_new_engine_of_a_node_plans_and_leads_at_once),
 	STORE_TEST(a_boot_of_the_host_ends_the_leases_in_a_file),
 	STORE_TEST(each_node_plans_its_own_segments_only),

@@ -472,6 +472,9 @@ UPDATE meta SET value = '5' WHERE key = 'schema';
 ALTER TABLE nodes ADD COLUMN labels TEXT NOT NULL DEFAULT '';
 ALTER TABLE nodes ADD COLUMN barred BIGINT NOT NULL DEFAULT 0;
 
+-- Which boot of which machine it is on; '': unknown.
+ALTER TABLE nodes ADD COLUMN boot TEXT NOT NULL DEFAULT '';
+
 -- When the leader's work was last done whole, while others were there to watch.
 INSERT INTO meta (key, value) VALUES ('led_at', '0');
 
@@ -1265,11 +1268,16 @@ SELECT spec FROM job_revisions WHERE job = :job AND revision = :revision
 
 -- ======== nodes ========
 
--- query node_insert(id text, name text, spawner text, host text, now int, ttl int, labels text, barred int)
-INSERT INTO nodes (id, name, spawner, host, opened_at, alive_until, labels, barred)
-VALUES (:id, :name, :spawner, :host, :now, {clock} + :ttl, :labels, :barred)
+-- query node_insert(id text, name text, spawner text, host text, now int, ttl int, labels text, barred int, boot text)
+INSERT INTO nodes (id, name, spawner, host, opened_at, alive_until, labels, barred, boot)
+VALUES (:id, :name, :spawner, :host, :now, {clock} + :ttl, :labels, :barred, :boot)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, spawner = excluded.spawner,
 	host = excluded.host, alive_until = excluded.alive_until, guarded = 0, closed_at = 0
+
+-- One of this name that is alive, and on another machine.
+-- query node_elsewhere(name text, boot text) -> host text
+SELECT host FROM nodes WHERE name = :name AND closed_at = 0 AND alive_until > {clock} AND boot <> '' AND boot <> :boot
+ORDER BY opened_at DESC LIMIT 1
 
 -- query nodes_displace(name text, id text, now int)
 UPDATE nodes SET closed_at = :now WHERE name = :name AND id <> :id AND closed_at = 0
