@@ -26,6 +26,7 @@
 #define OVERDUE (10 * USEC_SEC)        /* longer than a lease: somebody stands still */
 #define HUNG 8                         /* after so many leases without an answer the leader's work is not to be had */
 #define LOOK_PAUSE (20 * USEC_MSEC)    /* between two looks */
+#define SOON (100 * USEC_MSEC)
 
 struct cluster {
 	struct cluster_options o;
@@ -203,6 +204,16 @@ void cluster_look(struct cluster *c)
 	c->looking = true;
 	c->looked_at = now_boot();
 	store_thread_submit(c->o.store, op);
+}
+
+/* Whoever is owed news hears it with the commit of that look. */
+void cluster_look_soon(struct cluster *c)
+{
+	int enabled = SD_EVENT_OFF;
+
+	sd_event_source_get_enabled(c->look_timer, &enabled);
+	if (enabled == SD_EVENT_OFF && !c->stopped)
+		set_timer(c->look_timer, SOON);
 }
 
 static int on_look_timer(sd_event_source *source, uint64_t usec, void *arg)

@@ -49,4 +49,5 @@ usec_t cluster_overdue(const struct cluster *c); /* how long the first slot of a
 usec_t cluster_lease_age(const struct cluster *c); /* since it was asked for; NULL: 0 */
 usec_t cluster_offset(const struct cluster *c);  /* the store's clock less ours */
 void cluster_look(struct cluster *c);          /* somebody changed something: see what concerns us */
+void cluster_look_soon(struct cluster *c);     /* we owe the others news */
 void cluster_doubt(struct cluster *c);         /* the store refused us: renew now, and learn why */

@@ -95,6 +95,8 @@ static void on_wake(const struct store_wake *w, void *arg)
 	dispatcher_due_is(g->dispatcher, w->next_due);
 	pauses_end_is(g->pauses, w->pause_end);
 	notifier_due_is(g->notifier, w->next_notice);
+	if (w->owes_news && g->cluster)
+		cluster_look_soon(g->cluster);
 	pump(g);
 }
 

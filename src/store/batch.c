@@ -195,9 +195,17 @@ void look_by(struct store *s, usec_t due_at)
 		news_note(s, false);
 }
 
+static bool told_lately(const struct store *s)
+{
+	return clock_boot(&clock_system) - s->told_at < NEWS_PAUSE;
+}
+
+/* A file that changes is news by itself. */
 void news_note(struct store *s, bool soon)
 {
-	if (s->others > 0 && (!soon || clock_boot(&clock_system) - s->told_at >= NEWS_PAUSE))
+	if (s->others > 0 && soon && told_lately(s))
+		s->owes_news = s->db->ops->reconnects;
+	else if (s->others > 0)
 		s->news = true;
 }
 
@@ -224,10 +232,14 @@ static bool tell_news(struct batch *b, struct err *e)
 	for (size_t i = 0; i < b->n; i++)
 		if (b->ops[i]->ok && !info(b->ops[i])->quiet && (!info(b->ops[i])->phase || b->ops[i]->kind == OP_ENDED))
 			news_note(s, info(b->ops[i])->phase);
+	if (s->owes_news && !told_lately(s))
+		s->news = true;
 	if (!s->news && !start)
 		return true;
-	if (s->news)
+	if (s->news) {
 		s->told_at = clock_boot(&clock_system);
+		s->owes_news = false;
+	}
 	q = query_start(s->db, Q_NEWS_TELL, e);
 	return query_finish(&q);
 }
@@ -424,6 +436,7 @@ bool store_apply(struct store *s, struct op *const *ops, size_t n, struct store_
 	free(b.group);
 	if (next == DONE) {
 		*ret = b.wake;
+		ret->owes_news = s->owes_news;
 		return true;
 	}
 	event_back_to(s, 0);

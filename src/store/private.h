@@ -50,6 +50,7 @@ struct store {
 	int64_t term_checked;           /* ... of this connection */
 	bool gone_back;                 /* a lower one was found */
 	usec_t told_at;                 /* when they were last told; boottime */
+	bool owes_news;                 /* there was something since then */
 	usec_t told_start_at;           /* ... that a run has started */
 };
 

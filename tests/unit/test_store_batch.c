@@ -2,6 +2,7 @@
 /* Batches: order, independence of their members, and what is there after the store is opened again. */
 #include "base/text.h"
 #include "store_suite.h"
+#include <time.h>
 #include <string.h>
 
 static struct store *store_of(void **state)
@@ -132,6 +133,38 @@ static void a_thousand_lives_leave_true_counts(void **state)
 	assert_counts_true(s);
 }
 
+static struct store_wake end_one(struct store *s, const struct run *r)
+{
+	struct op *op = op_ended(r, ATTEMPT_SUCCEEDED, T0 + USEC_SEC);
+	struct store_wake wake = apply_all(s, &op, 1);
+
+	assert_true(op->ok);
+	op_free(op);
+	return wake;
+}
+
+/* A file that changes is news by itself; a server is told at most ten times a second, and of the last end, too. */
+static void ends_soon_after_another_are_told_with_the_next_look(void **state)
+{
+	struct store *s = store_of(state);
+	bool server = fixture_ops->reconnects;
+	AUTO(op) *company = op_node_open("node-two-engine", "two", "spawner-of-it");
+	struct op *look = op_new(OP_LOOK, NULL, NULL);
+	AUTO(run) *first = NULL, *second = NULL;
+
+	add_job(s, "first");
+	add_job(s, "second");
+	first = claim_one(s, T0);
+	second = claim_one(s, T0);
+	assert_true(apply_one(s, company));
+	end_one(s, first);
+	assert_int_equal(end_one(s, second).owes_news, server);
+	nanosleep(&(struct timespec){.tv_nsec = 110000000}, NULL);
+	look->look.node = NODE;
+	assert_false(apply_all(s, &look, 1).owes_news);
+	op_free(look);
+}
+
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(what_was_applied_is_there_after_opening_again),
 	STORE_TEST(a_claim_sees_the_jobs_of_its_own_batch),
@@ -140,5 +173,6 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(every_refusal_leaves_the_others_alone),
 	STORE_TEST(an_empty_batch_is_fine),
 	STORE_TEST(a_thousand_lives_leave_true_counts),
+	STORE_TEST(ends_soon_after_another_are_told_with_the_next_look),
 };
 const struct suite_part store_batch_part = {tests, ELEMENTS(tests)};
