@@ -22,6 +22,7 @@ static const char *const failure_names[START_FAILURE_MAX] = {
 	[START_SECRET] = "secret",
 	[START_ARTIFACT] = "artifact",
 	[START_LEASE] = "lease",
+	[START_STOPPING] = "stopping",
 };
 
 const char *start_failure_name(enum start_failure f)

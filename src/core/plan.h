@@ -58,6 +58,7 @@ enum start_failure {
 	START_SECRET,         /* a secret cannot be read */
 	START_ARTIFACT,       /* the artifact is not there or not what was promised */
 	START_LEASE,          /* the node's lease is over at the spawner: nothing is wrong with the run */
+	START_STOPPING,       /* the spawner leaves; nor is it with this one */
 	START_FAILURE_MAX
 };
 const char *start_failure_name(enum start_failure f);

@@ -453,7 +453,9 @@ static int on_end(sd_event_source *source, uint64_t usec, void *arg)
 
 	(void)source;
 	(void)usec;
-	if (c->opened && !c->stopped && !cluster_trusted(c))
+	if (cluster_trusted(c)) /* a timer counts from when its turn of the loop began */
+		set_timer(c->end_timer, c->trusted_until - now_boot() + USEC_MSEC);
+	else if (c->opened && !c->stopped)
 		log_warning("the lease could not be renewed in time: nothing is planned or started until it is");
 	return 0;
 }

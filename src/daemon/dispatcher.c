@@ -206,9 +206,14 @@ static size_t hold_wanted(const struct dispatcher *d)
 	return n < HOLD_MAX ? n : HOLD_MAX;
 }
 
+static bool may_start(const struct dispatcher *d)
+{
+	return d->spawner_ready && !d->spawner_leaves;
+}
+
 static void start_held(struct dispatcher *d)
 {
-	while (d->spawner_ready && d->o.trusted(d->o.arg) && d->flights.active < d->max_running && d->flights.starting < STARTING_MAX &&
+	while (may_start(d) && d->o.trusted(d->o.arg) && d->flights.active < d->max_running && d->flights.starting < STARTING_MAX &&
 	       d->flights.held)
 		dispatcher_start_flight(d, flights_release(&d->flights, NULL));
 }
@@ -240,7 +245,7 @@ static void take_claimed(struct dispatcher *d, struct claimed *c)
 	f->typical = c->typical;
 	flights_add(&d->flights, f);
 	/* a pause between the claim and here may have cost us the lease (F-60) */
-	if (!d->spawner_ready || d->stopped || !d->o.trusted(d->o.arg)) {
+	if (!may_start(d) || d->stopped || !d->o.trusted(d->o.arg)) {
 		dispatcher_give_back(d, f, 0);
 		return;
 	}
@@ -312,7 +317,7 @@ usec_t dispatcher_pump(struct dispatcher *d)
 	usec_t now;
 
 	start_held(d);
-	if (d->claiming || d->stopped || !d->spawner_ready || n == 0 || d->next_due == USEC_NEVER)
+	if (d->claiming || d->stopped || !may_start(d) || n == 0 || d->next_due == USEC_NEVER)
 		return USEC_NEVER;
 	now = clock_now(d->o.clock);
 	if (d->next_due > now || d->not_before > now)
@@ -454,6 +459,11 @@ void dispatcher_run_not_started(struct dispatcher *d, const struct spawn_report 
 		return;
 	if (r->reason == START_LEASE && !f->run->cancel_asked) {
 		give_back_for_lease(d, f);
+		return;
+	}
+	if (r->reason == START_STOPPING && !f->run->cancel_asked) {
+		d->spawner_leaves = true; /* what it did not hear before it left would be lost */
+		dispatcher_give_back(d, f, 0);
 		return;
 	}
 	if (r->transient && !f->run->cancel_asked) {

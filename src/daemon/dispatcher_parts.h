@@ -31,6 +31,7 @@ struct dispatcher {
 
 	struct spawn_client *spawner;    /* NULL: not connected */
 	bool spawner_ready;              /* connected, and what it has is known */
+	bool spawner_leaves;             /* it takes no starts any more */
 	bool was_ready;                  /* on_ready was called */
 	unsigned connect_failures;
 	char *last_spawner;              /* owned: the id of the one we had */

@@ -180,6 +180,7 @@ static void reconcile(struct dispatcher *d)
 	if (running)
 		log_info("took over %zu running jobs", running);
 	d->spawner_ready = true;
+	d->spawner_leaves = false;
 	d->connect_failures = 0;
 	if (!d->was_ready) {
 		d->was_ready = true;

@@ -255,7 +255,7 @@ static void start_new(struct conns *cs, const struct frame_start *s, struct payl
 		starts_add(cs->starts, &(struct start_parts){s, p, STEAL_FD(in), STEAL_FD(artifact)});
 		return;
 	}
-	w = workers_refuse(cs->workers, s, START_TRANSIENT, why);
+	w = workers_refuse(cs->workers, s, cs->workers->stopping ? START_STOPPING : START_TRANSIENT, why);
 	w->asked = true;
 	worker_post(w, 0);
 }

@@ -58,7 +58,7 @@ static void on_signal(struct source *s, uint32_t events)
 			sp->reload = true;
 		} else if ((si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT) && !sp->workers.stopping) {
 			log_info("told to stop: ending %zu workers", sp->workers.running);
-			starts_refuse(&sp->starts, "the spawner is being stopped");
+			starts_refuse(&sp->starts, START_STOPPING, "the spawner is being stopped");
 			workers_give_up(&sp->workers, "the spawner is being stopped");
 			workers_stop(&sp->workers);
 		}
@@ -171,7 +171,7 @@ static bool reexec(struct spawner *sp, struct err *e)
 		head.groups = ws->groups->root;
 		head.groups_next = ws->groups->next;
 	}
-	starts_refuse(&sp->starts, "the spawner is being upgraded");
+	starts_refuse(&sp->starts, START_TRANSIENT, "the spawner is being upgraded");
 	workers_give_up(&sp->workers, "the spawner is being upgraded");
 	frame_text(head.id, sizeof(head.id), sp->o->id);
 	state = state_save(&head, &sp->conns, &sp->workers, &fds);

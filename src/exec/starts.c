@@ -195,12 +195,12 @@ void starts_drop(struct starts *st)
 		start_free(take(st, &st->first));
 }
 
-void starts_refuse(struct starts *st, const char *why)
+void starts_refuse(struct starts *st, enum start_failure reason, const char *why)
 {
 	while (st->first) {
 		struct start *s = take(st, &st->first);
 
-		refuse(st, s, START_TRANSIENT, why);
+		refuse(st, s, reason, why);
 		start_free(s);
 	}
 }

@@ -38,4 +38,4 @@ void starts_add(struct starts *st, const struct start_parts *parts);
 bool starts_has(const struct starts *st, int64_t run, int64_t fence);
 void starts_cancel(struct starts *st, int64_t run, int64_t fence); /* none of these is fine */
 void starts_drop(struct starts *st);                  /* nobody is left who wants to hear of them */
-void starts_refuse(struct starts *st, const char *why); /* all that wait; worth another try */
+void starts_refuse(struct starts *st, enum start_failure reason, const char *why); /* all that wait */

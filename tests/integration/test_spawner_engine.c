@@ -559,7 +559,7 @@ static void a_spawner_that_is_stopped_ends_its_jobs_and_says_so(void **state)
 	assert_int_equal(r->r.outcome, ATTEMPT_LOST);
 	assert_string_equal(r->error, "ended because the spawner was stopped");
 	rig_start(&g, &late);
-	assert_true(rig_wait(&g, SPAWN_NOT_STARTED, late.run)->r.transient);
+	assert_true(rig_wait(&g, SPAWN_NOT_STARTED, late.run)->r.reason == START_STOPPING);
 	spawn_client_ack(g.client, p.run, p.fence);
 	rig_wait(&g, SPAWN_GONE, 0);
 	assert_int_equal(waitpid(g.spawner, NULL, 0), g.spawner);
