@@ -319,7 +319,7 @@ static bool run_batch(struct batch *b, struct err *e)
 }
 
 /* Whether the last batch was committed, by its witness; waits for one that is still being committed (by our old session). */
-static bool read_witness(struct store *s, bool *ret, struct err *e)
+static bool read_witness(struct store *s, bool *ret, bool *ret_forgotten, struct err *e)
 {
 	AUTO_TX tx = {};
 	AUTO_QUERY q = {};
@@ -330,22 +330,25 @@ static bool read_witness(struct store *s, bool *ret, struct err *e)
 	query_text(&q, s->writer);
 	if (query_row(&q))
 		*ret = query_get_int(&q) == s->batch;
-	else if (!q.failed)
-		return err_set(e, ERR_UNCERTAIN, "the store has forgotten who wrote last");
-	return !q.failed;
+	else
+		*ret_forgotten = !q.failed;
+	return !q.failed && !*ret_forgotten;
 }
 
 /* Nothing else can be done before that, however long the store is away. */
 static bool learn_outcome(struct store *s, bool *ret, struct err *e)
 {
-	bool known = false;
+	bool known = false, forgotten = false;
 
 	db_waits(s->db, true);
-	do
-		known = store_reconnect(s, RECONNECT_MS, e) && read_witness(s, ret, e);
-	while (!known && e->kind != ERR_UNCERTAIN && e->kind != ERR_REFUSED && !s->db->leave_by);
+	do {
+		*e = (struct err){}; /* that the commit is unknown is no answer to this question */
+		known = store_reconnect(s, RECONNECT_MS, e) && read_witness(s, ret, &forgotten, e);
+	} while (!known && !forgotten && e->kind != ERR_REFUSED && !s->db->leave_by);
 	db_waits(s->db, false);
-	if (known || e->kind == ERR_UNCERTAIN || e->kind == ERR_REFUSED)
+	if (forgotten)
+		return err_set(e, ERR_UNCERTAIN, "the store has forgotten who wrote last");
+	if (known || e->kind == ERR_REFUSED)
 		return known;
 	e->kind = ERR_UNCERTAIN;
 	return err_wrap(e, "could not learn whether the last changes were stored");
@@ -383,6 +386,7 @@ static enum next next_step(struct batch *b, int try, struct err *e)
 			return reach_again(b, e);
 		if (!db->reconnects || !learn_outcome(b->s, &committed, e))
 			return GIVE_UP;
+		err_set(e, ERR_BUSY, "the connection was lost again and again"); /* should this have been the last try */
 		return committed ? DONE : AGAIN;
 	case ERR_BUSY:
 		if (!db->reconnects)
