@@ -382,8 +382,10 @@ static enum next next_step(struct batch *b, int try, struct err *e)
 	case ERR_UNREACHABLE:
 		return reach_again(b, e);
 	case ERR_UNCERTAIN:
-		if (db->reconnects && b->repeatable)
+		if (db->reconnects && b->repeatable) {
+			e->kind = ERR_UNREACHABLE; /* it does not matter whether it was stored */
 			return reach_again(b, e);
+		}
 		if (!db->reconnects || !learn_outcome(b->s, &committed, e))
 			return GIVE_UP;
 		err_set(e, ERR_BUSY, "the connection was lost again and again"); /* should this have been the last try */

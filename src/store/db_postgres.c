@@ -61,7 +61,7 @@ static int line_length(const char *s)
 bool postgres_fail(struct db_postgres *d, const PGresult *r, const char *what, struct err *e)
 {
 	const char *state = r ? PQresultErrorField(r, PG_DIAG_SQLSTATE) : NULL;
-	const char *why = r ? PQresultErrorMessage(r) : PQerrorMessage(d->c);
+	const char *why = r ? PQresultErrorMessage(r) : d->c ? PQerrorMessage(d->c) : "the connection was lost";
 	enum err_kind kind = kind_of(state);
 
 	if (!d->c || PQstatus(d->c) == CONNECTION_BAD)
