@@ -227,8 +227,14 @@ static bool prepare_job(struct submission *s, size_t i, json_t *o, struct zone_c
 		return false;
 	if (!j->spec.tz)
 		j->spec.tz = xstrdup("UTC");
-	if (!schedule_job(s, j, new, zones, e))
-		return false;
+	if (!schedule_job(s, j, new, zones, &j->late)) {
+		if (!j->key || s->dry_run) {
+			if (e)
+				*e = j->late;
+			return false;
+		}
+		new->late = &j->late; /* what was taken once may be asked for again when its time is over */
+	}
 	j->text = spec_to_text(&j->spec);
 	new->uid = s->uid;
 	new->name = j->spec.name;

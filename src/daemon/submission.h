@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A request body becomes jobs that the store can take: all the checking before the transaction. */
 #pragma once
+#include "base/err.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "core/job.h"
@@ -23,6 +24,7 @@ struct submission_job {
 	char *content;        /* what the key stands for, where that is not 'asked' */
 	char *asked;          /* canonical, before the schedule was read; with a key or a name only */
 	struct forecast forecast; /* of a single job */
+	struct err late;      /* what is wrong with its schedule, if its key is new */
 };
 
 /* The job that a submission makes of the template it names; 'spec' is initialised. */

@@ -80,6 +80,7 @@ struct job_new {
 	enum if_exists if_exists;
 	const char *asked;       /* as submitted, before relative times became instants: asked for again, it is the
 				    same job; NULL: no way to tell */
+	const struct err *late;  /* borrowed: why it could not be added now, if its key is not known; NULL: it can */
 	int64_t crowd_max;       /* the other jobs due at next_slot are counted up to this; 0: not at all */
 	/* results */
 	int64_t id;              /* the job's number */

@@ -380,7 +380,7 @@ static bool check_limits(struct store *s, struct adding *a, size_t n, struct err
 	return true;
 }
 
-/* A submission that was taken once is not refused the second time: its queue may be gone since. */
+/* A submission that was taken once is not refused the second time: its queue may be gone since, its time over. */
 static bool is_known(struct store *s, struct adding *a, bool *ret, struct err *e)
 {
 	bool expired = false;
@@ -389,6 +389,21 @@ static bool is_known(struct store *s, struct adding *a, bool *ret, struct err *e
 	if (a->j->key && !look_up_key(s, a, &id, &expired, e))
 		return false;
 	*ret = id && !expired;
+	return true;
+}
+
+static bool check_late(struct store *s, struct adding *a, size_t n, struct err *e)
+{
+	bool seen;
+
+	for (size_t i = 0; i < n; i++) {
+		if (a[i].err.kind || !a[i].j->late)
+			continue;
+		if (!is_known(s, &a[i], &seen, e))
+			return false;
+		if (!seen)
+			a[i].err = *a[i].j->late;
+	}
 	return true;
 }
 
@@ -464,7 +479,7 @@ static bool spare_known(struct store *s, struct adding *a, struct err *e)
 
 static bool add_chunk(struct store *s, struct adding *a, size_t n, struct err *e)
 {
-	if (!check_limits(s, a, n, e) || !check_queues(s, a, n, e) || !number_them(s, a, n, e) || !insert_rows(s, a, n, e))
+	if (!check_limits(s, a, n, e) || !check_late(s, a, n, e) || !check_queues(s, a, n, e) || !number_them(s, a, n, e) || !insert_rows(s, a, n, e))
 		return false;
 	for (size_t i = 0; i < n; i++)
 		if (!spare_known(s, &a[i], e) ||

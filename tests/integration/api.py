@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from datetime import datetime, timedelta, timezone
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import Api, Connection, Daemon, Unreachable, case, main, need_program, wait_until
@@ -176,6 +177,21 @@ def the_nearest_name_is_offered():
         d.add(name="backup", command=TRUE, schedule=LATER)
         refused(d, 404, "GET", "/v1/jobs/bakcup", says="no job 'bakcup'; did you mean 'backup'?")
         refused(d, 404, "DELETE", "/v1/jobs/bakup", says="did you mean 'backup'?")
+
+
+@case
+def who_asks_again_after_the_time_of_his_job_gets_that_job():
+    with Daemon() as d:
+        d.start()
+        soon = (datetime.now(timezone.utc) + timedelta(seconds=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        body = {"key": "k", "command": TRUE, "schedule": [soon], "tz": "UTC"}
+        number = d.add(**body)["id"]
+        d.wait_final(number)
+        status, job = d.api().call("POST", "/v1/jobs", body)
+        assert (status, job["id"], job["existed"]) == (200, number, True), job
+        refused(d, 409, "POST", "/v1/jobs", dict(body, command=["false"]), field="key")
+        refused(d, 400, "POST", "/v1/jobs", dict(body, key="other"), field="schedule")
+        refused(d, 400, "POST", "/v1/jobs", {k: v for k, v in body.items() if k != "key"}, field="schedule")
 
 
 @case
