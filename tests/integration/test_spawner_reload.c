@@ -196,7 +196,7 @@ static void what_is_started_while_it_stops_is_refused_for_now(void **state)
 		spawn_client_ack(own.client, p.run, p.fence);
 		rig_spin(&own, 20 * USEC_MSEC);
 		rig_start(&own, &again);
-		assert_true(rig_wait(&own, SPAWN_NOT_STARTED, again.run)->r.transient);
+		assert_true(rig_wait(&own, SPAWN_NOT_STARTED, again.run)->r.reason == START_STOPPING);
 	}
 	rig_down(&own);
 }
