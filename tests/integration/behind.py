@@ -43,7 +43,11 @@ class Behind:
         self.d = Daemon("store = %s\nlease = %d\n%s" % (self.front.url, LEASE, config))
 
     def __enter__(self):
-        self.d.start()
+        try:
+            self.d.start()
+        except BaseException as e:
+            self.__exit__(type(e))
+            raise
         return self
 
     def __exit__(self, kind, *rest):
