@@ -177,6 +177,29 @@ static void reset_of_node(struct op *op)
 	}
 }
 
+/* Of limits, notices and nodes. */
+static void reset_of_house(struct op *op)
+{
+	switch (op->kind) {
+	case OP_LIMIT_SET:
+	case OP_LIMIT_RM:
+		op->limit.created = false;
+		break;
+	case OP_NOTICE_ADD:
+		notice_list_done(&op->notice_add.added);
+		break;
+	case OP_NOTICE_TAKE:
+		notice_list_done(&op->notice_take.taken);
+		break;
+	case OP_NOTICE_DONE:
+		op->notice_done.stale = false;
+		break;
+	default:
+		reset_of_node(op);
+		break;
+	}
+}
+
 void op_reset(struct op *op)
 {
 	op->ok = true;
@@ -246,21 +269,8 @@ void op_reset(struct op *op)
 	case OP_DEAD_PURGE:
 		reset_dead(&op->dead);
 		break;
-	case OP_LIMIT_SET:
-	case OP_LIMIT_RM:
-		op->limit.created = false;
-		break;
-	case OP_NOTICE_ADD:
-		notice_list_done(&op->notice_add.added);
-		break;
-	case OP_NOTICE_TAKE:
-		notice_list_done(&op->notice_take.taken);
-		break;
-	case OP_NOTICE_DONE:
-		op->notice_done.stale = false;
-		break;
 	default:
-		reset_of_node(op);
+		reset_of_house(op);
 		break;
 	}
 }

@@ -131,16 +131,6 @@ class Case:
             env.update(JOBSCHED_FAILPOINTS=self.item() + more, JOBSCHED_FAILPOINTS_DIR=self.marks)
         self.ad.procs[node] = self.ad.node[node].start()
 
-    def spawner(self, node):
-        mark = os.path.join(self.ad.node[node].dir, "run").encode()
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            with contextlib.suppress(OSError):
-                with open("/proc/%s/cmdline" % pid, "rb") as f:
-                    words = f.read()
-                if b"jobsched-spawner" in words and mark in words:
-                    return int(pid)
-        return None
-
     def held(self, nodes):
         """What the store, and the processes, say that these nodes have: "run/attempt"."""
         found = set()
@@ -184,7 +174,7 @@ class Case:
             self.see_mark()
             for node in list(self.ad.node):
                 if not os.path.exists("/proc/%s" % self.spawners.get(node)):
-                    self.spawners[node] = self.spawner(node)
+                    self.spawners[node] = self.ad.spawner(node)
             for node, p in list(self.ad.procs.items()):
                 if p.poll() is None:
                     continue
@@ -233,13 +223,13 @@ class Case:
         elif self.how == "engine-leaves":
             self.ad.procs[node].terminate()
         elif self.how == "spawner-reloads":
-            os.kill(self.spawner(node), signal.SIGHUP)
+            os.kill(self.ad.spawner(node), signal.SIGHUP)
         elif self.how == "spawner-dies":
-            pid = self.spawner(node)
+            pid = self.ad.spawner(node)
             self.hit |= self.held([node])
             os.kill(pid, signal.SIGKILL)
         elif self.how == "spawner-stops":  # without an engine, so that it keeps the ends itself
-            pid = self.spawner(node)
+            pid = self.ad.spawner(node)
             self.hit |= self.held([node])
             self.holds[node] = 2.0
             self.ad.procs[node].kill()
