@@ -6,11 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-struct store *store_of(void **state)
-{
-	return ((struct fixture *)*state)->store;
-}
-
 void sql(void **state, const char *fmt, ...)
 {
 	char text[1024];
@@ -19,7 +14,7 @@ void sql(void **state, const char *fmt, ...)
 	va_start(ap, fmt);
 	assert_true(vsnprintf(text, sizeof(text), fmt, ap) < (int)sizeof(text));
 	va_end(ap);
-	place_query(((struct fixture *)*state)->where, text, NULL);
+	place_query(where_of(state), text, NULL);
 }
 
 char *ask(void **state, const char *text)
@@ -27,7 +22,7 @@ char *ask(void **state, const char *text)
 	AUTO_DONE(buf) rows = {};
 
 	buf_str(&rows, "");
-	place_query(((struct fixture *)*state)->where, text, &rows);
+	place_query(where_of(state), text, &rows);
 	return xstrdup(rows.data ? rows.data : "");
 }
 

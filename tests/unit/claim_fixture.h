@@ -3,7 +3,6 @@
 #pragma once
 #include "store_suite.h"
 
-struct store *store_of(void **state);
 void sql(void **state, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 char *ask(void **state, const char *text); /* rows as text; caller frees */
 

@@ -39,6 +39,16 @@ int fixture_teardown(void **state)
 	return 0;
 }
 
+struct store *store_of(void **state)
+{
+	return ((struct fixture *)*state)->store;
+}
+
+const char *where_of(void **state)
+{
+	return ((struct fixture *)*state)->where;
+}
+
 void reopen(struct fixture *f)
 {
 	store_free(f->store);
@@ -67,6 +77,23 @@ struct op *op_add(const char *name, const char *key, const char *spec)
 
 	op->add = (struct job_new){.uid = 1000, .owner = "ann", .name = name, .key = key,
 		.spec = spec ? spec : "{\"command\":[\"true\"]}", .now = T0, .run_at = T0};
+	return op;
+}
+
+struct op *op_due(const char *name, usec_t slot)
+{
+	struct op *op = op_add(name, NULL, NULL);
+
+	op->add.run_at = 0;
+	op->add.next_slot = slot;
+	return op;
+}
+
+struct op *op_plan(plan_fn *fn, void *arg, usec_t horizon)
+{
+	struct op *op = op_new(OP_PLAN, NULL, NULL);
+
+	op->plan = (struct op_plan){.now = T0, .horizon = horizon, .limit = 100, .fn = fn, .fn_arg = arg};
 	return op;
 }
 
@@ -128,6 +155,25 @@ int64_t add_job(struct store *s, const char *name)
 
 	assert_true(apply_one(s, op));
 	return op->add.id;
+}
+
+int64_t add_due(struct store *s, const char *name, usec_t slot)
+{
+	AUTO(op) *op = op_due(name, slot);
+
+	assert_true(apply_one(s, op));
+	return op->add.id;
+}
+
+void every_second(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg)
+{
+	usec_t slot = due->slot, end = *(usec_t *)arg;
+
+	(void)now;
+	for (; slot <= horizon && slot <= end; slot += USEC_SEC)
+		planned_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = slot, .slot_last = slot,
+			.slot_count = 1, .due_at = slot});
+	ret->next_slot = slot <= end ? slot : 0;
 }
 
 struct run *claim_one(struct store *s, usec_t now)

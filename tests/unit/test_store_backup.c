@@ -9,7 +9,7 @@
 
 static char *beside(void **state, const char *end)
 {
-	return xprintf("%s%s", ((struct fixture *)*state)->where, end);
+	return xprintf("%s%s", where_of(state), end);
 }
 
 static void restore_or_fail(const struct restore_options *o, char **kept)

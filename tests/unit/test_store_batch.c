@@ -5,11 +5,6 @@
 #include <time.h>
 #include <string.h>
 
-static struct store *store_of(void **state)
-{
-	return ((struct fixture *)*state)->store;
-}
-
 static void what_was_applied_is_there_after_opening_again(void **state)
 {
 	struct fixture *f = *state;

@@ -10,17 +10,11 @@
 #define SPEC3 "{\"command\":[\"three\"]}"
 #define SEC USEC_SEC
 
-static struct store *store_of(void **state)
+static int64_t add_one(struct store *s, const char *name, usec_t slot)
 {
-	return ((struct fixture *)*state)->store;
-}
+	AUTO(op) *op = op_due(name, slot);
 
-static int64_t add_due(struct store *s, const char *name, usec_t slot)
-{
-	AUTO(op) *op = op_add(name, NULL, SPEC1);
-
-	op->add.run_at = 0;
-	op->add.next_slot = slot;
+	op->add.spec = SPEC1;
 	assert_true(apply_one(s, op));
 	return op->add.id;
 }
@@ -83,7 +77,7 @@ static void assert_slots(struct store *s, int64_t job, const char *expected)
 static void a_change_needs_the_revision_it_was_made_from(void **state)
 {
 	struct store *s = store_of(state);
-	int64_t id = add_due(s, "tick", T0 + 3600 * SEC);
+	int64_t id = add_one(s, "tick", T0 + 3600 * SEC);
 	AUTO(op) *first = op_change(id, 1, "tick", SPEC2);
 	AUTO(op) *late = op_change(id, 1, "tick", SPEC3);
 	AUTO(job) *job = NULL;
@@ -103,7 +97,7 @@ static void a_change_needs_the_revision_it_was_made_from(void **state)
 static void a_change_that_is_not_of_the_schedule_leaves_the_slots_alone(void **state)
 {
 	struct store *s = store_of(state);
-	int64_t id = add_due(s, "tick", T0 + 1 * SEC);
+	int64_t id = add_one(s, "tick", T0 + 1 * SEC);
 	AUTO(op) *op = op_change(id, 1, "tick", SPEC2);
 	AUTO(run) *before = NULL;
 
@@ -122,7 +116,7 @@ static void a_change_that_is_not_of_the_schedule_leaves_the_slots_alone(void **s
 static void a_new_schedule_takes_the_place_of_what_was_planned_and_not_due(void **state)
 {
 	struct store *s = store_of(state);
-	int64_t id = add_due(s, "tick", T0);
+	int64_t id = add_one(s, "tick", T0);
 	AUTO(op) *op = op_reschedule(id, "tick", T0 + 2 * SEC, T0 + 4 * SEC);
 	struct store_wake wake;
 
@@ -155,7 +149,7 @@ static void a_run_that_waits_for_its_jitter_is_not_planned_away(void **state)
 static void a_slot_that_is_due_and_not_planned_yet_makes_the_change_wait(void **state)
 {
 	struct store *s = store_of(state);
-	int64_t id = add_due(s, "tick", T0 + 1 * SEC);
+	int64_t id = add_one(s, "tick", T0 + 1 * SEC);
 	AUTO(op) *op = op_reschedule(id, "tick", T0 + 1 * SEC, T0 + 4 * SEC);
 	AUTO(op) *other = op_change(id, 0, "tick", SPEC3);
 
@@ -171,7 +165,7 @@ static void a_slot_that_is_due_and_not_planned_yet_makes_the_change_wait(void **
 static void running_runs_are_left_alone(void **state)
 {
 	struct store *s = store_of(state);
-	int64_t id = add_due(s, "tick", T0);
+	int64_t id = add_one(s, "tick", T0);
 	AUTO(op) *op = op_reschedule(id, "tick", T0 + 1 * SEC, T0 + 9 * SEC);
 	AUTO(run) *run = NULL, *after = NULL;
 
@@ -245,7 +239,7 @@ static void a_revived_job_counts_against_the_limit_and_for_its_name(void **state
 	AUTO(op) *named = op_reschedule(id, "once", T0 + 5 * SEC, T0 + 9 * SEC);
 
 	end_run(s, run, ATTEMPT_SUCCEEDED, T0 + 1);
-	add_due(s, "once", T0 + 50 * SEC);
+	add_one(s, "once", T0 + 50 * SEC);
 	full->change.to.limit = 1;
 	assert_false(apply_one(s, full));
 	assert_int_equal(full->err.kind, ERR_LIMIT);
@@ -260,7 +254,7 @@ static void a_revived_job_counts_against_the_limit_and_for_its_name(void **state
 static void a_cancelled_job_is_refused_with_advice(void **state)
 {
 	struct store *s = store_of(state);
-	int64_t id = add_due(s, "tick", T0 + 9 * SEC);
+	int64_t id = add_one(s, "tick", T0 + 9 * SEC);
 	AUTO(op) *cancel = op_job_cancel(OP_JOB_CANCEL, id);
 	AUTO(op) *op = op_change(id, 0, "tick", SPEC2);
 	AUTO(op) *missing = op_change(id + 1, 0, NULL, SPEC2);
@@ -280,13 +274,13 @@ static void a_cancelled_job_is_refused_with_advice(void **state)
 static void a_name_that_another_job_has_is_refused(void **state)
 {
 	struct store *s = store_of(state);
-	int64_t id = add_due(s, "one", T0 + 9 * SEC);
+	int64_t id = add_one(s, "one", T0 + 9 * SEC);
 	AUTO(op) *op = op_change(id, 0, "two", SPEC2);
 	AUTO(op) *free_name = op_change(id, 0, "three", SPEC2);
 	AUTO(job) *job = NULL;
 	struct err e = {};
 
-	add_due(s, "two", T0 + 9 * SEC);
+	add_one(s, "two", T0 + 9 * SEC);
 	assert_false(apply_one(s, op));
 	assert_int_equal(op->err.kind, ERR_CONFLICT);
 	assert_true(apply_one(s, free_name));
@@ -340,7 +334,7 @@ static void tags_are_replaced(void **state)
 static void history_has_the_first_definition_and_who_changed_it(void **state)
 {
 	struct store *s = store_of(state);
-	int64_t id = add_due(s, "tick", T0 + 9 * SEC);
+	int64_t id = add_one(s, "tick", T0 + 9 * SEC);
 	AUTO(op) *op = op_change(id, 1, "tick", SPEC2);
 	AUTO(op) *undo = op_change(id, 2, "tick", SPEC1);
 	AUTO(job) *fresh = get_job(s, id);
@@ -373,7 +367,7 @@ static void history_has_the_first_definition_and_who_changed_it(void **state)
 static void old_revisions_are_forgotten(void **state)
 {
 	struct store *s = store_of(state);
-	int64_t id = add_due(s, "tick", T0 + 9 * SEC);
+	int64_t id = add_one(s, "tick", T0 + 9 * SEC);
 	AUTO_DONE(revision_list) all = {};
 	AUTO(job) *job = NULL;
 	struct err e = {};

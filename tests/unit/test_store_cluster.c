@@ -9,16 +9,6 @@
 #define OTHER "node-two-engine"
 #define TTL (60 * USEC_SEC)
 
-static struct store *store_of(void **state)
-{
-	return ((struct fixture *)*state)->store;
-}
-
-static const char *where_of(void **state)
-{
-	return ((struct fixture *)*state)->where;
-}
-
 static void open_node(struct store *s, const char *node, const char *name)
 {
 	AUTO(op) *op = op_node_open(node, name, "spawner-of-it");
@@ -71,16 +61,6 @@ static void office_ends(const char *where)
 	place_query(where, "UPDATE leases SET until = 1", NULL);
 }
 
-static int64_t add_due(struct store *s, usec_t slot)
-{
-	AUTO(op) *op = op_add(NULL, NULL, NULL);
-
-	op->add.run_at = 0;
-	op->add.next_slot = slot;
-	assert_true(apply_one(s, op));
-	return op->add.id;
-}
-
 static void once(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg)
 {
 	(void)now;
@@ -90,7 +70,7 @@ static void once(const struct due_job *due, usec_t now, usec_t horizon, struct p
 	ret->next_slot = due->slot + USEC_DAY;
 }
 
-static struct op *op_plan(const char *node)
+static struct op *op_plan_on(const char *node)
 {
 	struct op *op = op_new(OP_PLAN, NULL, NULL);
 
@@ -173,8 +153,8 @@ static void the_first_slot_of_all_names_the_node_that_is_to_plan_it(void **state
 
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	lead_once(s, NODE, 1);
-	add_due(s, T0 + USEC_MIN);
-	add_due(s, T0 + USEC_SEC);
+	add_due(s, NULL, T0 + USEC_MIN);
+	add_due(s, NULL, T0 + USEC_SEC);
 	open_node(s, OTHER, "two");
 	assert_true(apply_one(s, op));
 	assert_int_equal(op->lease.first_slot, T0 + USEC_SEC);
@@ -233,10 +213,10 @@ static void without_a_lease_nothing_is_claimed_or_planned(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO(op) *claim = op_claim(5, T0);
-	AUTO(op) *plan = op_plan(NODE);
+	AUTO(op) *plan = op_plan_on(NODE);
 
 	add_job(s, NULL);
-	add_due(s, T0);
+	add_due(s, NULL, T0);
 	lead_once(s, NODE, renew(s, NODE, "one"));
 	lease_ends(where_of(state), NODE);
 	assert_false(apply_one(s, claim));
@@ -419,10 +399,10 @@ static void a_name_that_is_alive_on_another_machine_is_not_taken(void **state)
 static void a_new_engine_of_a_node_plans_and_leads_at_once(void **state)
 {
 	struct store *s = store_of(state);
-	AUTO(op) *plan = op_plan(OTHER);
+	AUTO(op) *plan = op_plan_on(OTHER);
 	AUTO(op) *old = op_lead(NODE, 1);
 
-	add_due(s, T0);
+	add_due(s, NULL, T0);
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	lead_once(s, NODE, 1);
 	open_node(s, OTHER, "one");
@@ -459,12 +439,12 @@ static void a_boot_of_the_host_ends_the_leases_in_a_file(void **state)
 static void each_node_plans_its_own_segments_only(void **state)
 {
 	struct store *s = store_of(state);
-	AUTO(op) *one = op_plan(NODE);
-	AUTO(op) *two = op_plan(OTHER);
-	AUTO(op) *again = op_plan(NODE);
+	AUTO(op) *one = op_plan_on(NODE);
+	AUTO(op) *two = op_plan_on(OTHER);
+	AUTO(op) *again = op_plan_on(NODE);
 
 	for (int i = 0; i < 200; i++)
-		add_due(s, T0);
+		add_due(s, NULL, T0);
 	open_node(s, OTHER, "two");
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	assert_true(apply_one(s, one));
@@ -483,11 +463,11 @@ static void the_segments_of_the_dead_are_planned_by_the_living(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO(op) *lead = op_lead(NODE, 1);
-	AUTO(op) *plan = op_plan(NODE);
-	AUTO(op) *old = op_plan(OTHER);
+	AUTO(op) *plan = op_plan_on(NODE);
+	AUTO(op) *old = op_plan_on(OTHER);
 
 	for (int i = 0; i < 50; i++)
-		add_due(s, T0);
+		add_due(s, NULL, T0);
 	open_node(s, OTHER, "two");
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	assert_int_equal(renew(s, OTHER, "two"), 0);
@@ -507,7 +487,7 @@ static void the_next_slot_to_wake_up_for_is_one_of_our_own(void **state)
 	AUTO(op) *nothing = op_new(OP_LOOK, NULL, NULL);
 	struct store_wake wake;
 
-	add_due(s, T0 + USEC_HOUR);
+	add_due(s, NULL, T0 + USEC_HOUR);
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	lead_once(s, NODE, 1);
 	open_node(s, OTHER, "two");

@@ -6,11 +6,6 @@
 
 #define HOUR USEC_HOUR
 
-static struct store *store_of(void **state)
-{
-	return ((struct fixture *)*state)->store;
-}
-
 /* A job with a slot now and others to follow; its run is queued as the planner would. */
 static int64_t add_recurring(struct store *s, const char *name, const struct strv *tags)
 {

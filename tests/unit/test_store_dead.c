@@ -5,11 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct store *store_of(void **state)
-{
-	return ((struct fixture *)*state)->store;
-}
-
 /* The end of a failed attempt as somebody judged it. */
 static struct op *op_failed(const struct run *r, enum run_state becomes, usec_t due_at, usec_t at)
 {

@@ -8,11 +8,6 @@
 static const struct act alice = {.by = {.uid = 1000, .who = "alice", .origin = "unix pid 7"}, .what = EVENT_JOB_CANCEL,
 	.object = "backup"};
 
-static struct store *store_of(void **state)
-{
-	return ((struct fixture *)*state)->store;
-}
-
 static void read_events(struct store *s, struct event_filter f, struct event_list *ret)
 {
 	struct err e = {};

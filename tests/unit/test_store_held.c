@@ -8,16 +8,6 @@
 #define OTHER "node-two-engine"
 #define TTL (60 * USEC_SEC)
 
-static struct store *store_of(void **state)
-{
-	return ((struct fixture *)*state)->store;
-}
-
-static const char *where_of(void **state)
-{
-	return ((struct fixture *)*state)->where;
-}
-
 static void open_node(struct store *s, const char *node, const char *name)
 {
 	AUTO(op) *op = op_node_open(node, name, "spawner-of-it");

@@ -7,11 +7,6 @@
 #define SPEC_A "{\"command\":[\"a\"]}"
 #define SPEC_B "{\"command\":[\"b\"]}"
 
-static struct store *store_of(void **state)
-{
-	return ((struct fixture *)*state)->store;
-}
-
 static void a_key_used_twice_gives_the_same_job(void **state)
 {
 	struct store *s = store_of(state);

@@ -4,46 +4,11 @@
 #include "store_suite.h"
 #include <string.h>
 
-static struct store *store_of(void **state)
-{
-	return ((struct fixture *)*state)->store;
-}
-
-static int64_t add_due(struct store *s, const char *name, usec_t slot)
-{
-	AUTO(op) *op = op_add(name, NULL, NULL);
-
-	op->add.run_at = 0;
-	op->add.next_slot = slot;
-	assert_true(apply_one(s, op));
-	return op->add.id;
-}
-
-/* Every second up to the horizon; 'arg' is the last slot there is. */
-static void every_second(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg)
-{
-	usec_t slot = due->slot, end = *(usec_t *)arg;
-
-	(void)now;
-	for (; slot <= horizon && slot <= end; slot += USEC_SEC)
-		planned_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = slot, .slot_last = slot,
-			.slot_count = 1, .due_at = slot});
-	ret->next_slot = slot <= end ? slot : 0;
-}
-
 static size_t every_one(const struct late_job *late, usec_t now, void *arg)
 {
 	(void)now;
 	(void)arg;
 	return late->n;
-}
-
-static struct op *op_plan(plan_fn *fn, void *arg, usec_t horizon)
-{
-	struct op *op = op_new(OP_PLAN, NULL, NULL);
-
-	op->plan = (struct op_plan){.now = T0, .horizon = horizon, .limit = 100, .fn = fn, .fn_arg = arg};
-	return op;
 }
 
 /* ---- rounds ---- */
@@ -201,7 +166,7 @@ static void runs_that_were_begun_held_or_asked_for_are_not_missed(void **state)
 	hold = xprintf("UPDATE runs SET hold = %d WHERE slot = %lld; UPDATE runs SET attempt = 1, fence = 1 WHERE slot = %lld; "
 		       "UPDATE runs SET kind = %d WHERE slot = %lld", HOLD_PLACE, (long long)T0,
 		(long long)(T0 + USEC_SEC), RUN_KIND_MANUAL, (long long)(T0 + 2 * USEC_SEC));
-	place_query(((struct fixture *)*state)->where, hold, NULL);
+	place_query(where_of(state), hold, NULL);
 	assert_true(apply_one(s, late));
 	assert_int_equal(asked, 0);
 	(void)id;

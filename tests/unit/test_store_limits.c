@@ -4,11 +4,6 @@
 #include "store_suite.h"
 #include <string.h>
 
-static struct store *store_of(void **state)
-{
-	return ((struct fixture *)*state)->store;
-}
-
 static struct op *op_limit(enum op_kind kind, enum limit_scope scope, const char *key)
 {
 	struct op *op = op_new(kind, NULL, NULL);

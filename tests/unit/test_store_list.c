@@ -8,11 +8,6 @@
 #define JOBS 120
 #define RUNS 300
 
-static struct store *store_of(void **state)
-{
-	return ((struct fixture *)*state)->store;
-}
-
 /* Jobs that differ in everything a filter looks at. */
 static void add_many(struct store *s)
 {

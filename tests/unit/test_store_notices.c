@@ -7,11 +7,6 @@
 #define SPEC "{\"command\":[\"true\"],\"notify\":[\"mail:ann\",\"exec:say it\"]}"
 #define LEASE (3 * USEC_MIN)
 
-static struct store *store_of(void **state)
-{
-	return ((struct fixture *)*state)->store;
-}
-
 /* One run per letter, a second apart: q queued, m a slot that was missed, p one of a paused job. */
 static void by_letters(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg)
 {

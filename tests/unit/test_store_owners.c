@@ -5,11 +5,6 @@
 #include "store_suite.h"
 #include <string.h>
 
-static struct store *store_of(void **state)
-{
-	return ((struct fixture *)*state)->store;
-}
-
 static int64_t number_of(struct store *s, uint32_t uid, const char *name, usec_t now)
 {
 	AUTO(op) *op = op_new(OP_OWNER, NULL, NULL);

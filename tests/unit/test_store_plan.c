@@ -4,58 +4,24 @@
 #include "store_suite.h"
 #include <string.h>
 
-static struct store *store_of(void **state)
-{
-	return ((struct fixture *)*state)->store;
-}
-
-static int64_t add_due(struct store *s, const char *name, usec_t slot)
-{
-	AUTO(op) *op = op_add(name, NULL, NULL);
-
-	op->add.run_at = 0;
-	op->add.next_slot = slot;
-	op->add.priority = 4;
-	assert_true(apply_one(s, op));
-	return op->add.id;
-}
-
-/* Every second up to the horizon; 'arg' is the last slot there is. */
-static void every_second(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg)
-{
-	usec_t slot = due->slot, end = *(usec_t *)arg;
-
-	(void)now;
-	for (; slot <= horizon && slot <= end; slot += USEC_SEC)
-		planned_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = slot, .slot_last = slot,
-			.slot_count = 1, .due_at = slot});
-	ret->next_slot = slot <= end ? slot : 0;
-}
-
-static struct op *op_plan(plan_fn *fn, void *arg, usec_t horizon)
-{
-	struct op *op = op_new(OP_PLAN, NULL, NULL);
-
-	op->plan = (struct op_plan){.now = T0, .horizon = horizon, .limit = 100, .fn = fn, .fn_arg = arg};
-	return op;
-}
-
 static void each_slot_in_the_window_becomes_a_run(void **state)
 {
 	struct store *s = store_of(state);
 	usec_t end = USEC_LAST;
-	int64_t id = add_due(s, "tick", T0);
+	AUTO(op) *add = op_due("tick", T0);
 	AUTO(op) *plan = op_plan(every_second, &end, T0 + 5 * USEC_SEC);
 	AUTO(op) *claim = op_claim(10, T0 + 2 * USEC_SEC);
 	AUTO(job) *job = NULL;
 	struct store_wake wake;
 
+	add->add.priority = 4;
+	assert_true(apply_one(s, add));
 	wake = apply_all(s, &plan, 1);
 	assert_int_equal(plan->plan.jobs, 1);
 	assert_int_equal(plan->plan.runs, 6);
 	assert_int_equal(wake.next_slot, T0 + 6 * USEC_SEC);
 	assert_int_equal(wake.next_due, T0);
-	job = get_job(s, id);
+	job = get_job(s, add->add.id);
 	assert_int_equal(job->next_slot, T0); /* people ask for the next run, planned or not */
 	assert_true(apply_one(s, claim));
 	assert_int_equal(claim->claim.claimed.n, 3);

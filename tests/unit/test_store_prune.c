@@ -7,11 +7,6 @@
 #define DAY USEC_DAY
 static const struct prune_rule rule = {.age = 30 * DAY, .runs = 5, .dead_age = 90 * DAY};
 
-static struct store *store_of(void **state)
-{
-	return ((struct fixture *)*state)->store;
-}
-
 /* 'n' ended runs of a job, 'step' apart, the first at 'first'. */
 static void make_runs(struct store *s, int64_t job, size_t n, usec_t first, usec_t step)
 {

@@ -9,11 +9,6 @@
 #define TTL (60 * USEC_SEC)
 #define RELAY 4711
 
-static struct store *store_of(void **state)
-{
-	return ((struct fixture *)*state)->store;
-}
-
 static void open_node(struct store *s, const char *node, const char *name)
 {
 	AUTO(op) *op = op_node_open(node, name, "spawner-of-it");
@@ -79,8 +74,8 @@ static void assert_rows(void **state, const char *relays, const char *parts)
 {
 	struct buf n = {}, m = {};
 
-	place_query(((struct fixture *)*state)->where, "SELECT count(*) FROM relays", &n);
-	place_query(((struct fixture *)*state)->where, "SELECT count(*) FROM relay_parts", &m);
+	place_query(where_of(state), "SELECT count(*) FROM relays", &n);
+	place_query(where_of(state), "SELECT count(*) FROM relay_parts", &m);
 	assert_true(text_starts(n.data, relays) && text_starts(m.data, parts));
 	buf_done(&n);
 	buf_done(&m);
@@ -122,7 +117,7 @@ static void a_node_without_a_lease_is_not_asked(void **state)
 	AUTO(op) *unknown = op_ask(RELAY, NODE, "nobody");
 
 	open_node(s, OTHER, "two");
-	place_query(((struct fixture *)*state)->where, "UPDATE nodes SET alive_until = 1 WHERE id = '" OTHER "'", NULL);
+	place_query(where_of(state), "UPDATE nodes SET alive_until = 1 WHERE id = '" OTHER "'", NULL);
 	assert_true(apply_one(s, op));
 	assert_true(op->relay.gone);
 	assert_string_equal(op->relay.name, "two");
@@ -205,7 +200,7 @@ static void a_relay_that_is_kept_lives_and_can_cease_to_follow(void **state)
 
 	open_node(s, OTHER, "two");
 	ask(s, RELAY);
-	place_query(((struct fixture *)*state)->where, "UPDATE relays SET until = 1, follow = 1", NULL);
+	place_query(where_of(state), "UPDATE relays SET until = 1, follow = 1", NULL);
 	op->relay.changed = true;
 	assert_true(apply_one(s, op) && !op->relay.gone);
 	l = look(s, OTHER);
@@ -223,7 +218,7 @@ static void whoever_stops_asking_is_not_served_and_is_forgotten(void **state)
 	ask(s, RELAY);
 	assert_true(put(s, RELAY, OTHER, 1, false));
 	ask(s, RELAY + 1);
-	place_query(((struct fixture *)*state)->where, "UPDATE relays SET until = 1 WHERE id = 4711", NULL);
+	place_query(where_of(state), "UPDATE relays SET until = 1 WHERE id = 4711", NULL);
 	l = look(s, OTHER);
 	assert_true(l.n == 1 && l.v[0].id == RELAY + 1);
 	assert_false(put(s, RELAY, OTHER, 2, false));

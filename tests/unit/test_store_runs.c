@@ -4,11 +4,6 @@
 #include "store_suite.h"
 #include <string.h>
 
-static struct store *store_of(void **state)
-{
-	return ((struct fixture *)*state)->store;
-}
-
 static void a_job_for_now_goes_through_its_whole_life(void **state)
 {
 	struct store *s = store_of(state);
