@@ -16,7 +16,7 @@ extern const struct suite_part store_change_part;
 extern const struct suite_part store_control_part;
 extern const struct suite_part store_events_part;
 extern const struct suite_part store_notices_part;
-extern const struct suite_part store_cluster_part, store_held_part;
+extern const struct suite_part store_leases_part, store_leader_part, store_segments_part, store_nodes_part, store_held_part;
 extern const struct suite_part store_relay_part;
 
 /* What only one engine promises; ends with NULL. */

@@ -39,7 +39,10 @@ int main(int argc, char **argv)
 		&store_late_part,
 		&store_events_part,
 		&store_notices_part,
-		&store_cluster_part,
+		&store_leases_part,
+		&store_leader_part,
+		&store_segments_part,
+		&store_nodes_part,
 		&store_held_part,
 		&store_relay_part,
 	};

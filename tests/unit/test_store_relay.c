@@ -1,21 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Output on its way from node to node: asked for, handed over, taken, and gone when nobody wants it. */
 #include "base/text.h"
-#include "store_suite.h"
+#include "nodes_fixture.h"
 #include <string.h>
 
-#define OTHER "node-two-engine"
 #define AGAIN "node-two-engine-again"
-#define TTL (60 * USEC_SEC)
 #define RELAY 4711
-
-static void open_node(struct store *s, const char *node, const char *name)
-{
-	AUTO(op) *op = op_node_open(node, name, "spawner-of-it");
-
-	op->node_open.ttl = TTL;
-	assert_true(apply_one(s, op));
-}
 
 static struct op *op_relay(enum relay_verb verb, int64_t id, const char *node)
 {
@@ -117,7 +107,7 @@ static void a_node_without_a_lease_is_not_asked(void **state)
 	AUTO(op) *unknown = op_ask(RELAY, NODE, "nobody");
 
 	open_node(s, OTHER, "two");
-	place_query(where_of(state), "UPDATE nodes SET alive_until = 1 WHERE id = '" OTHER "'", NULL);
+	lease_ends(where_of(state), OTHER);
 	assert_true(apply_one(s, op));
 	assert_true(op->relay.gone);
 	assert_string_equal(op->relay.name, "two");
@@ -211,7 +201,6 @@ static void a_relay_that_is_kept_lives_and_can_cease_to_follow(void **state)
 static void whoever_stops_asking_is_not_served_and_is_forgotten(void **state)
 {
 	struct store *s = store_of(state);
-	AUTO(op) *lease = op_new(OP_LEASE, NULL, NULL), *lead = op_new(OP_LEAD, NULL, NULL);
 	AUTO_DONE(relay_list) l = {};
 
 	open_node(s, OTHER, "two");
@@ -222,10 +211,8 @@ static void whoever_stops_asking_is_not_served_and_is_forgotten(void **state)
 	l = look(s, OTHER);
 	assert_true(l.n == 1 && l.v[0].id == RELAY + 1);
 	assert_false(put(s, RELAY, OTHER, 2, false));
-	lease->lease = (struct op_lease){.node = NODE, .name = "one", .ttl = TTL, .stands = true};
-	assert_true(apply_one(s, lease) && lease->lease.leads);
-	lead->lead = (struct op_lead){.node = NODE, .term = lease->lease.term, .now = T0, .unguarded_wait = TTL};
-	assert_true(apply_one(s, lead));
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	lead_once(s, NODE, 1);
 	assert_rows(state, "1", "0");
 }
 

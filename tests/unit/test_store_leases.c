@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a node may not do without its lease, when it is given up, and how it comes back. */
+#include "base/buf.h"
+#include "base/text.h"
+#include "nodes_fixture.h"
+
+static void without_a_lease_nothing_is_claimed_or_planned(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *claim = op_claim(5, T0);
+	AUTO(op) *plan = op_plan_on(NODE);
+
+	add_job(s, NULL);
+	add_due(s, NULL, T0);
+	lead_once(s, NODE, renew(s, NODE, "one"));
+	lease_ends(where_of(state), NODE);
+	assert_false(apply_one(s, claim));
+	assert_int_equal(claim->err.kind, ERR_FENCED);
+	assert_false(apply_one(s, plan));
+	assert_int_equal(plan->err.kind, ERR_FENCED);
+	assert_int_equal(renew(s, NODE, "one"), 1); /* nobody gave it up meanwhile */
+	assert_true(apply_one(s, claim));
+	assert_int_equal(claim->claim.claimed.n, 1);
+	assert_true(apply_one(s, plan));
+	assert_int_equal(plan->plan.runs, 1);
+}
+
+static void a_node_is_given_up_only_after_its_lease(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(run) *run = run_elsewhere(s);
+	AUTO(op) *early = op_lead(NODE, 1);
+	AUTO(op) *late = op_lead(NODE, 1);
+	AUTO(run) *ours = NULL;
+
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	assert_int_equal(renew(s, OTHER, "two"), 0);
+	assert_true(apply_one(s, early));
+	assert_int_equal(early->lead.dead, 0);
+	assert_int_equal(early->lead.live, 2);
+	lease_ends(where_of(state), OTHER);
+	assert_true(apply_one(s, late));
+	assert_int_equal(late->lead.dead, 1);
+	assert_int_equal(late->lead.live, 1);
+	assert_int_equal(late->lead.lost.n, 1);
+	assert_int_equal(late->lead.lost.v[0].run->id, run->id);
+	ours = get_run(s, run->id);
+	assert_string_equal(ours->node, NODE);
+	assert_int_equal(ours->fence, run->fence);
+	assert_counts_true(s);
+}
+
+static void a_node_without_a_guard_is_waited_for_longer(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(run) *run = run_elsewhere(s);
+	AUTO(op) *early = op_lead(NODE, 1);
+	AUTO(op) *late = op_lead(NODE, 1);
+
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	early->lead.unguarded_wait = TTL;
+	place_query(where_of(state), "UPDATE nodes SET alive_until = alive_until - 61000000, guarded = 0 WHERE id = '" OTHER "'", NULL);
+	assert_true(apply_one(s, early));
+	assert_int_equal(early->lead.dead, 0);
+	assert_true(apply_one(s, late));
+	assert_int_equal(late->lead.dead, 1);
+}
+
+static void a_leader_does_not_give_itself_up(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *lead = op_lead(NODE, 1);
+
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	lease_ends(where_of(state), NODE);
+	assert_true(apply_one(s, lead));
+	assert_int_equal(lead->lead.dead, 0);
+}
+
+static void whom_the_leader_spares_lives(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *lead = op_lead(NODE, 1);
+
+	open_node(s, OTHER, "two");
+	assert_int_equal(renew(s, OTHER, "two"), 1);
+	office_ends(where_of(state));
+	lead->lead.term = renew(s, NODE, "one");
+	lease_ends(where_of(state), OTHER);
+	lead->lead.spares = true;
+	assert_true(apply_one(s, lead));
+	assert_int_equal(lead->lead.dead, 0);
+	assert_int_equal(renew(s, OTHER, "two"), 0);
+}
+
+static void who_was_given_up_renews_nothing_and_its_late_end_is_stale(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(run) *run = run_elsewhere(s);
+	AUTO(op) *lost = NULL;
+	AUTO(op) *late = NULL;
+	AUTO(op) *lease = op_lease(OTHER, "two", true);
+	AUTO(run) *ours = NULL;
+	AUTO_DONE(attempt_list) attempts = {};
+	struct err e = {};
+
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	assert_int_equal(renew(s, OTHER, "two"), 0);
+	lease_ends(where_of(state), OTHER);
+	lead_once(s, NODE, 1);
+	assert_false(apply_one(s, lease));
+	assert_int_equal(lease->err.kind, ERR_FENCED);
+	assert_false(lease->lease.displaced);
+	lost = op_ended(run, ATTEMPT_LOST, T0 + 5);
+	assert_true(apply_one(s, lost));
+	assert_int_equal(lost->ended.became, RUN_QUEUED);
+	late = op_ended(run, ATTEMPT_SUCCEEDED, T0 + 9);
+	late->ended.node = OTHER;
+	assert_true(apply_one(s, late));
+	assert_true(late->ended.stale);
+	ours = get_run(s, run->id);
+	assert_int_equal(ours->state, RUN_QUEUED);
+	assert_true(store_attempts(s, run->id, &attempts, &e));
+	assert_int_equal(attempts.n, 1);
+	assert_int_equal(attempts.v[0]->outcome, ATTEMPT_STALE);
+	assert_counts_true(s);
+}
+
+static void what_the_dead_had_running_is_counted_where_it_is_now(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *claim = op_claim(1, T0);
+	AUTO(op) *lead = op_lead(NODE, 1);
+	AUTO_DONE(buf) rows = {};
+
+	open_node(s, OTHER, "two");
+	add_job(s, NULL);
+	claim->claim.node = OTHER;
+	assert_true(apply_one(s, claim));
+	open_node(s, NODE, "one"); /* this connection counts as node 'one' from now on */
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	lease_ends(where_of(state), OTHER);
+	assert_true(apply_one(s, lead));
+	assert_int_equal(lead->lead.lost.n, 1);
+	place_query(where_of(state), "SELECT node, n FROM counters WHERE what = 3 AND n <> 0", &rows);
+	assert_string_equal(rows.data, "one|1|\n");
+}
+
+static void who_left_in_peace_is_waited_for_and_not_for_ever(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(run) *run = run_elsewhere(s);
+	AUTO(op) *leave = op_new(OP_NODE_CLOSE, NULL, NULL);
+	AUTO(op) *soon = op_lead(NODE, 1);
+	AUTO(op) *late = op_lead(NODE, 1);
+
+	leave->node_close = (struct op_node_close){.node = OTHER, .now = T0};
+	assert_true(apply_one(s, leave));
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	soon->lead.away_before = T0 - USEC_HOUR;
+	assert_true(apply_one(s, soon));
+	assert_int_equal(soon->lead.lost.n, 0);
+	late->lead.away_before = T0 + USEC_HOUR;
+	assert_true(apply_one(s, late));
+	assert_int_equal(late->lead.lost.n, 1);
+	assert_counts_true(s);
+}
+
+static void who_was_given_up_can_come_back(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *claim = op_claim(1, T0);
+
+	open_node(s, OTHER, "two");
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	assert_int_equal(renew(s, OTHER, "two"), 0);
+	lease_ends(where_of(state), OTHER);
+	lead_once(s, NODE, 1);
+	claim->claim.node = OTHER;
+	assert_false(apply_one(s, claim));
+	open_node(s, OTHER, "two");
+	assert_int_equal(renew(s, OTHER, "two"), 0);
+	add_job(s, NULL);
+	assert_true(apply_one(s, claim));
+	assert_int_equal(claim->claim.claimed.n, 1);
+}
+
+static void who_was_displaced_is_told_so(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *lease = op_lease(NODE, "one", true);
+
+	open_node(s, OTHER, "one");
+	assert_false(apply_one(s, lease));
+	assert_int_equal(lease->err.kind, ERR_FENCED);
+	assert_true(lease->lease.displaced);
+}
+
+static bool open_on(struct store *s, const char *node, const char *boot)
+{
+	AUTO(op) *op = op_node_open(node, "one", "spawner-of-it");
+
+	op->node_open.ttl = TTL;
+	op->node_open.boot = boot;
+	return apply_one(s, op);
+}
+
+/* Two machines by one name; in a file there is but one machine, which was booted again. */
+static void a_name_that_is_alive_on_another_machine_is_not_taken(void **state)
+{
+	struct store *s = store_of(state);
+	bool server = text_starts(where_of(state), "postgres");
+	AUTO(op) *lease = op_lease("first", "one", true);
+
+	assert_true(open_on(s, "first", "boot-one"));
+	assert_int_equal(open_on(s, "second", "boot-two"), !server);
+	assert_int_equal(apply_one(s, lease), server);
+	lease_ends(where_of(state), "first");
+	assert_true(open_on(s, "second", "boot-two"));
+	assert_true(open_on(s, "third", "boot-two"));
+}
+
+/* A restart need not wait for the lease of the life before. */
+static void a_new_engine_of_a_node_plans_and_leads_at_once(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *plan = op_plan_on(OTHER);
+	AUTO(op) *old = op_lead(NODE, 1);
+
+	add_due(s, NULL, T0);
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	lead_once(s, NODE, 1);
+	open_node(s, OTHER, "one");
+	assert_true(apply_one(s, plan));
+	assert_int_equal(plan->plan.runs, 1);
+	assert_int_equal(renew(s, OTHER, "one"), 2);
+	assert_false(apply_one(s, old));
+	assert_int_equal(old->err.kind, ERR_FENCED);
+}
+
+static void a_boot_of_the_host_ends_the_leases_in_a_file(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *first = op_node_open(NODE, "one", SPAWNER);
+	AUTO(op) *again = op_node_open(OTHER, "two", SPAWNER);
+
+	first->node_open.boot = "boot-1";
+	first->node_open.ttl = TTL;
+	assert_true(apply_one(s, first));
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	again->node_open.boot = "boot-2";
+	again->node_open.ttl = TTL;
+	assert_true(apply_one(s, again));
+	if (s->db->ops->reconnects) { /* a server has a clock of its own */
+		assert_int_equal(again->node_open.others, 1);
+		return;
+	}
+	assert_int_equal(again->node_open.others, 0);
+	assert_int_equal(renew(s, OTHER, "two"), 2);
+}
+
+static const struct CMUnitTest tests[] = {
+	STORE_TEST(without_a_lease_nothing_is_claimed_or_planned),
+	STORE_TEST(a_node_is_given_up_only_after_its_lease),
+	STORE_TEST(a_node_without_a_guard_is_waited_for_longer),
+	STORE_TEST(a_leader_does_not_give_itself_up),
+	STORE_TEST(whom_the_leader_spares_lives),
+	STORE_TEST(who_was_given_up_renews_nothing_and_its_late_end_is_stale),
+	STORE_TEST(what_the_dead_had_running_is_counted_where_it_is_now),
+	STORE_TEST(who_left_in_peace_is_waited_for_and_not_for_ever),
+	STORE_TEST(who_was_given_up_can_come_back),
+	STORE_TEST(who_was_displaced_is_told_so),
+	STORE_TEST(a_name_that_is_alive_on_another_machine_is_not_taken),
+	STORE_TEST(a_new_engine_of_a_node_plans_and_leads_at_once),
+	STORE_TEST(a_boot_of_the_host_ends_the_leases_in_a_file),
+};
+const struct suite_part store_leases_part = {tests, ELEMENTS(tests)};
