@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobsched-spawner: options, the lock, what an earlier life left, the socket; then the loop. */
+/* jobsched-spawner: options, who it serves, and then the loop, as a new spawner or as the one it was. */
 #include "base/auto.h"
-#include "base/buf.h"
 #include "base/err.h"
 #include "base/failpoint.h"
 #include "base/io.h"
@@ -12,7 +11,6 @@
 #include "exec/cgroup.h"
 #include "exec/lookup.h"
 #include "exec/manager.h"
-#include "exec/procfs.h"
 #include "exec/reexec.h"
 #include "exec/secrets.h"
 #include "exec/spawner.h"
@@ -20,6 +18,7 @@
 #include "exec/state.h"
 #include "exec/user.h"
 #include "exec/warrant.h"
+#include "places.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -27,22 +26,19 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#define GO_ON (-1) /* no exit status */
 #define EXIT_USAGE 2
 #define CONFIG_DEFAULT JOBSCHED_SYSCONFDIR "/spawner.conf"
 #define EXIT_CONFIG 78
-#define SOCKET "spawner.sock"
-#define SOCKET_FOR_ALL "warrant.sock" /* where owners approve their own jobs */
 #define EXIT_UNAVAILABLE 69 /* another one serves this directory */
 
 struct options {
-	const char *runtime_dir, *output_dir, *state_dir, *config, *cgroup;
+	struct places places;
+	const char *config, *cgroup;
 	usec_t linger;
 	bool background, system;
 	int resume;         /* a state to go on with; -1: none */
@@ -55,25 +51,6 @@ struct authority {
 	struct user engine;
 	struct warrant_key key;
 };
-
-static const char usage_text[] =
-	"usage: jobsched-spawner --runtime-dir DIR --output-dir DIR [OPTION…]\n"
-	"Starts workers for jobschedd and reports how they end. Started by jobschedd in user mode.\n"
-	"\n"
-	"  --runtime-dir DIR   where its socket is\n"
-	"  --output-dir DIR    where the output of jobs is kept\n"
-	"  --state-dir DIR     where its lock and id are (the runtime directory)\n"
-	"  --system            as root: every worker becomes the owner of its job\n"
-	"  --config FILE       what the system's spawner may do (" CONFIG_DEFAULT ")\n"
-	"  --cgroup PLACE      where runs have their control groups: a directory, 'none', or 'auto' (auto)\n"
-	"  --linger SECONDS    leave after that long without engine, worker and unreported end (60; 0: never)\n"
-	"  --background        return when it listens; messages go to DIR/spawner.log\n"
-	"  --can-read-state N  say by the exit status whether this program could go on where one has left off\n"
-	"                      that writes version N of its state (SIGHUP makes it do so)\n"
-	"  --help, --version\n";
-
-enum { OPT_RUNTIME = 256, OPT_OUTPUT, OPT_STATE, OPT_SYSTEM, OPT_CONFIG, OPT_CGROUP, OPT_LINGER, OPT_BACKGROUND, OPT_CAN_READ,
-	OPT_RESUME, OPT_LOOKUP, OPT_LOOKUP_ACCOUNT, OPT_READ_SECRETS, OPT_HELP, OPT_VERSION };
 
 static void authority_done(struct authority *a)
 {
@@ -96,105 +73,159 @@ static bool take_authority(const struct options *o, struct authority *ret, struc
 	       err_wrap(e, "who is the engine ('engine-user' in '%s')", path);
 }
 
+/* ---- options ---- */
+
 /* Asked by an older program before it becomes this one, with all of its options. */
-static bool can_take_over(const struct options *o, const char *version)
+static int can_take_over(struct options *o, const char *version)
 {
 	AUTO_DONE(authority) who = {};
 	struct err e = {};
 	int64_t number;
 
 	if (!parse_int(version, STATE_VERSION_OLDEST, STATE_VERSION, &number))
-		return false;
+		return EXIT_FAILURE;
 	if (!o->system || take_authority(o, &who, &e))
-		return true;
+		return EXIT_SUCCESS;
 	fprintf(stderr, "jobsched-spawner: %s\n", e.msg);
-	return false;
+	return EXIT_FAILURE;
 }
 
-/* -1: go on; else the exit code. */
+static int take_linger(struct options *o, const char *text)
+{
+	int64_t seconds;
+
+	if (!parse_int(text, 0, 366 * 86400, &seconds)) {
+		fprintf(stderr, "jobsched-spawner: '%s' is not a number of seconds\n", text);
+		return EXIT_USAGE;
+	}
+	o->linger = seconds * USEC_SEC;
+	return GO_ON;
+}
+
+static int take_resume(struct options *o, const char *text)
+{
+	int64_t fd;
+
+	if (!parse_int(text, 3, INT32_MAX, &fd))
+		return EXIT_USAGE;
+	o->resume = (int)fd;
+	return GO_ON;
+}
+
+static int look_up(struct options *o, const char *whom)
+{
+	(void)o;
+	return lookup_main(whom, false);
+}
+
+static int look_up_account(struct options *o, const char *whom)
+{
+	(void)o;
+	return lookup_main(whom, true);
+}
+
+static int read_secrets(struct options *o, const char *none)
+{
+	(void)o;
+	(void)none;
+	return secrets_main();
+}
+
+static int print_version(struct options *o, const char *none)
+{
+	(void)o;
+	(void)none;
+	puts("jobsched-spawner " PACKAGE_VERSION);
+	return EXIT_SUCCESS;
+}
+
+static int print_help(struct options *o, const char *none);
+
+/* Texts are stored where the table says, flags set; or 'fn' says what becomes of it: GO_ON, or an exit status. */
+static const struct {
+	const char *name, *arg;
+	size_t offset;
+	int (*fn)(struct options *o, const char *value);
+	const char *help; /* NULL: it is not for people */
+} table[] = {
+	{"runtime-dir", "DIR", offsetof(struct options, places.runtime_dir), NULL, "where its socket is"},
+	{"output-dir", "DIR", offsetof(struct options, places.output_dir), NULL, "where the output of jobs is kept"},
+	{"state-dir", "DIR", offsetof(struct options, places.state_dir), NULL, "where its lock and id are (the runtime directory)"},
+	{"system", NULL, offsetof(struct options, system), NULL, "as root: every worker becomes the owner of its job"},
+	{"config", "FILE", offsetof(struct options, config), NULL, "what the system's spawner may do (" CONFIG_DEFAULT ")"},
+	{"cgroup", "PLACE", offsetof(struct options, cgroup), NULL,
+		"where runs have their control groups: a directory, 'none', or 'auto' (auto)"},
+	{"linger", "SECONDS", 0, take_linger, "leave after that long without engine, worker and unreported end (60; 0: never)"},
+	{"background", NULL, offsetof(struct options, background), NULL, "return when it listens; messages go to DIR/spawner.log"},
+	{"can-read-state", "N", 0, can_take_over,
+		"say by the exit status whether this program could go on where one has left off\n"
+		"                      that writes version N of its state (SIGHUP makes it do so)"},
+	{"help", NULL, 0, print_help, "show this help"},
+	{"version", NULL, 0, print_version, "show the version"},
+	/* by the program itself only */
+	{"resume", "FD", 0, take_resume, NULL},
+	{"lookup", "WHOM", 0, look_up, NULL},
+	{"lookup-account", "WHOM", 0, look_up_account, NULL},
+	{"read-secrets", NULL, 0, read_secrets, NULL},
+};
+
+static void print_usage(FILE *out)
+{
+	fputs("usage: jobsched-spawner --runtime-dir DIR --output-dir DIR [OPTION…]\n"
+	      "Starts workers for jobschedd and reports how they end. Started by jobschedd in user mode.\n\n", out);
+	for (size_t i = 0; i < ELEMENTS(table); i++) {
+		AUTO_TEXT name = xprintf("--%s %s", table[i].name, table[i].arg ? table[i].arg : "");
+
+		if (table[i].help)
+			fprintf(out, "  %-18s  %s\n", name, table[i].help);
+	}
+}
+
+static int print_help(struct options *o, const char *none)
+{
+	(void)o;
+	(void)none;
+	print_usage(stdout);
+	return EXIT_SUCCESS;
+}
+
+static int take_option(struct options *o, size_t i, const char *value)
+{
+	char *at = (char *)o + table[i].offset;
+
+	if (table[i].fn)
+		return table[i].fn(o, value);
+	if (table[i].arg)
+		*(const char **)at = value;
+	else
+		*(bool *)at = true;
+	return GO_ON;
+}
+
+/* GO_ON, or the exit status. */
 static int parse_options(int argc, char **argv, struct options *o)
 {
-	static const struct option table[] = {
-		{"runtime-dir", required_argument, NULL, OPT_RUNTIME},
-		{"output-dir", required_argument, NULL, OPT_OUTPUT},
-		{"state-dir", required_argument, NULL, OPT_STATE},
-		{"system", no_argument, NULL, OPT_SYSTEM},
-		{"config", required_argument, NULL, OPT_CONFIG},
-		{"cgroup", required_argument, NULL, OPT_CGROUP},
-		{"linger", required_argument, NULL, OPT_LINGER},
-		{"background", no_argument, NULL, OPT_BACKGROUND},
-		{"can-read-state", required_argument, NULL, OPT_CAN_READ},
-		{"resume", required_argument, NULL, OPT_RESUME}, /* by the program itself only */
-		{"lookup", required_argument, NULL, OPT_LOOKUP}, /* these three, too */
-		{"lookup-account", required_argument, NULL, OPT_LOOKUP_ACCOUNT},
-		{"read-secrets", no_argument, NULL, OPT_READ_SECRETS},
-		{"help", no_argument, NULL, OPT_HELP},
-		{"version", no_argument, NULL, OPT_VERSION},
-		{},
-	};
-	int64_t seconds, number;
+	struct option longs[ELEMENTS(table) + 1] = {};
+	int c, i = 0, code = GO_ON;
 
-	for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
-		switch (c) {
-		case OPT_RUNTIME:
-			o->runtime_dir = optarg;
-			break;
-		case OPT_OUTPUT:
-			o->output_dir = optarg;
-			break;
-		case OPT_STATE:
-			o->state_dir = optarg;
-			break;
-		case OPT_SYSTEM:
-			o->system = true;
-			break;
-		case OPT_CONFIG:
-			o->config = optarg;
-			break;
-		case OPT_CGROUP:
-			o->cgroup = optarg;
-			break;
-		case OPT_LINGER:
-			if (!parse_int(optarg, 0, 366 * 86400, &seconds)) {
-				fprintf(stderr, "jobsched-spawner: '%s' is not a number of seconds\n", optarg);
-				return EXIT_USAGE;
-			}
-			o->linger = seconds * USEC_SEC;
-			break;
-		case OPT_BACKGROUND:
-			o->background = true;
-			break;
-		case OPT_CAN_READ:
-			return can_take_over(o, optarg) ? 0 : EXIT_FAILURE;
-		case OPT_RESUME:
-			if (!parse_int(optarg, 3, INT32_MAX, &number))
-				return EXIT_USAGE;
-			o->resume = (int)number;
-			break;
-		case OPT_LOOKUP:
-			return lookup_main(optarg, false);
-		case OPT_LOOKUP_ACCOUNT:
-			return lookup_main(optarg, true);
-		case OPT_READ_SECRETS:
-			return secrets_main();
-		case OPT_HELP:
-			fputs(usage_text, stdout);
-			return 0;
-		case OPT_VERSION:
-			puts("jobsched-spawner " PACKAGE_VERSION);
-			return 0;
-		default:
-			fputs("try 'jobsched-spawner --help'\n", stderr);
-			return EXIT_USAGE;
-		}
+	for (size_t k = 0; k < ELEMENTS(table); k++)
+		longs[k] = (struct option){table[k].name, table[k].arg ? required_argument : no_argument, NULL, 0};
+	while ((c = getopt_long(argc, argv, "", longs, &i)) == 0)
+		if ((code = take_option(o, (size_t)i, optarg)) != GO_ON)
+			return code;
+	if (c != -1) {
+		fputs("try 'jobsched-spawner --help'\n", stderr);
+		return EXIT_USAGE;
 	}
-	if (!o->state_dir)
-		o->state_dir = o->runtime_dir;
-	if (optind == argc && o->runtime_dir && o->output_dir && (o->system || !o->config))
-		return -1;
-	fputs(usage_text, stderr);
+	if (!o->places.state_dir)
+		o->places.state_dir = o->places.runtime_dir;
+	if (optind == argc && o->places.runtime_dir && o->places.output_dir && (o->system || !o->config))
+		return GO_ON;
+	print_usage(stderr);
 	return EXIT_USAGE;
 }
+
+/* ---- becoming a spawner ---- */
 
 /* Signals come through a descriptor; 0, 1 and 2 exist; nothing inherited stays open but what a state names. */
 static void settle(bool resume)
@@ -256,126 +287,6 @@ static int go_background(const char *dir)
 	return pipe[1];
 }
 
-/* The engine's group may connect, too; nothing is changed by name in a directory that is the engine's. */
-static int bind_for(int fd, const struct sockaddr_un *a, const struct authority *who, mode_t mode)
-{
-	mode_t mask = umask(0777 & ~mode);
-	int r = who && setegid(who->engine.gid) < 0 ? -1 : bind(fd, (const struct sockaddr *)a, sizeof(*a));
-	int cause = errno;
-
-	if (who && setegid(0) < 0)
-		r = -1;
-	umask(mask);
-	errno = cause;
-	return r;
-}
-
-static bool listen_at(const struct options *o, bool for_all, const struct authority *who, int *ret, struct err *e)
-{
-	AUTO_TEXT path = xprintf("%s/%s", o->runtime_dir, for_all ? SOCKET_FOR_ALL : SOCKET);
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	AUTO_FD fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (strlen(path) >= sizeof(a.sun_path))
-		return err_set(e, ERR_INVALID, "the socket path '%s' is longer than %zu bytes: choose a shorter "
-					       "--runtime-dir", path, sizeof(a.sun_path) - 1);
-	memcpy(a.sun_path, path, strlen(path));
-	if (unlink(path) < 0 && errno != ENOENT)
-		return err_errno(e, errno, "could not remove the old socket '%s'", path);
-	if (fd < 0 || bind_for(fd, &a, who, for_all ? 0666 : who ? 0660 : 0700) < 0 || listen(fd, 16) < 0)
-		return err_errno(e, errno, "could not listen at '%s'", path);
-	*ret = STEAL_FD(fd);
-	return true;
-}
-
-/* Ends what a spawner that died left behind, then takes its place under a new name. */
-static bool succeed(const char *dir, char id[RANDOM_ID_LEN + 1], struct err *e)
-{
-	AUTO_TEXT path = xprintf("%s/spawner.id", dir);
-	AUTO_DONE(buf) old = {};
-	int r = io_read_file(path, &old, 4096);
-
-	if (r < 0 && r != -ENOENT)
-		return err_errno(e, -r, "could not read '%s'", path);
-	if (r == 0)
-		old.data[strcspn(old.data, "\n")] = '\0';
-	if (r == 0 && old.data[0]) {
-		int n = procfs_sweep(old.data);
-
-		if (n > 0)
-			log_warning("ended %d processes that an earlier spawner had left", n);
-		else if (n < 0)
-			log_error("some processes of an earlier spawner could not be ended; going on");
-	}
-	io_random_id(id);
-	buf_clear(&old);
-	buf_printf(&old, "%s\n", id);
-	r = io_write_file(path, old.data, old.len, 0600);
-	return r < 0 ? err_errno(e, -r, "could not write '%s'", path) : true;
-}
-
-/* A directory of ours; of root's spawner, one that the engine's group may pass and nobody else. */
-static bool open_dir(const char *path, mode_t mode, const struct authority *who, int *ret, struct err *e)
-{
-	struct stat st;
-	int r = io_mkdirs(path, mode);
-
-	if (r < 0)
-		return err_errno(e, -r, "could not make directory '%s'", path);
-	*ret = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (who ? O_NOFOLLOW : 0));
-	if (*ret < 0 || fstat(*ret, &st) < 0)
-		return err_errno(e, errno, "could not open directory '%s'", path);
-	if (!who)
-		return true;
-	if (st.st_uid != 0 || st.st_mode & 022)
-		return err_set(e, ERR_REFUSED, "the directory '%s' must belong to root and be writable by root only", path);
-	if (fchown(*ret, 0, who->engine.gid) < 0 || fchmod(*ret, 02750) < 0)
-		return err_errno(e, errno, "could not give directory '%s' to the group of '%s'", path, who->engine.name);
-	return true;
-}
-
-/* Where workers find their artifact: each mounts its own over it. */
-static char *artifact_place(const struct options *o)
-{
-	AUTO_TEXT path = o->system ? xprintf("%s/artifact", o->runtime_dir) : NULL;
-	int r = path ? io_mkdirs(path, 0755) : 0;
-
-	if (r < 0)
-		log_warning("could not make directory '%s', jobs with artifacts will not start: %s", path, strerror(-r));
-	return STEAL(path);
-}
-
-/* Of one that was killed a child may still have the lock, for as long as it takes to become a job. */
-static int lock_patiently(const char *path)
-{
-	const struct timespec moment = {.tv_nsec = 50000000};
-	int fd = io_lock_file(path);
-
-	for (int i = 0; i < 20 && fd == -EWOULDBLOCK; i++) {
-		nanosleep(&moment, NULL);
-		fd = io_lock_file(path);
-	}
-	return fd;
-}
-
-static bool open_places(const struct options *o, const struct authority *who, int *ret_lock, int *ret_output,
-	struct err *e)
-{
-	AUTO_TEXT lock = xprintf("%s/spawner.lock", o->state_dir);
-	AUTO_FD state = -1;
-	int r = io_mkdirs(o->runtime_dir, who ? 0755 : 0700);
-
-	if (r < 0)
-		return err_errno(e, -r, "could not make directory '%s'", o->runtime_dir);
-	if (!open_dir(o->state_dir, who ? 0750 : 0700, who, &state, e) ||
-		!open_dir(o->output_dir, 0750, who, ret_output, e))
-		return false;
-	*ret_lock = lock_patiently(lock);
-	if (*ret_lock == -EWOULDBLOCK)
-		return err_set(e, ERR_CONFLICT, "another spawner serves '%s'", o->state_dir);
-	return *ret_lock < 0 ? err_errno(e, -*ret_lock, "could not lock '%s'", lock) : true;
-}
-
 static void say_ready(int *fd, int code)
 {
 	unsigned char word = (unsigned char)code;
@@ -409,8 +320,8 @@ static bool limit_owners(struct cgroups *g, const struct authority *who, struct 
 /* Several spawners may share a place; the runtime directory is what tells them apart. */
 static bool open_groups(const struct options *o, const struct authority *who, struct cgroups *ret, struct err *e)
 {
-	AUTO_TEXT real = realpath(o->runtime_dir, NULL);
-	const char *of = real ? real : o->runtime_dir;
+	AUTO_TEXT real = realpath(o->places.runtime_dir, NULL);
+	const char *of = real ? real : o->places.runtime_dir;
 	unsigned char sum[SHA256_LEN];
 	char name[SHA256_HEX];
 	struct sha256 hash;
@@ -426,22 +337,23 @@ static bool open_groups(const struct options *o, const struct authority *who, st
 	return limit_owners(ret, who, e);
 }
 
-/* What warrants are made with, and the socket for those who may approve only their own. */
-static bool take_key(const struct options *o, struct authority *who, int *ret_asks, struct err *e)
+static struct places places_of(const struct options *o, const struct authority *who)
 {
-	AUTO_FD state = open(o->state_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct places p = o->places;
 
-	if (state < 0)
-		return err_errno(e, errno, "could not open directory '%s'", o->state_dir);
-	return warrant_key_open(&who->key, state, e) &&
-	       (who->conf.require_warrant != WARRANT_ALL || listen_at(o, true, who, ret_asks, e));
+	p.engine = who ? &who->engine : NULL;
+	return p;
 }
 
-static void leave_nothing(const struct options *o)
+/* What warrants are made with, and the socket for those who may approve only their own. */
+static bool take_key(const struct places *p, struct authority *who, int *ret_asks, struct err *e)
 {
-	AUTO_TEXT path = xprintf("%s/" SOCKET_FOR_ALL, o->runtime_dir);
+	AUTO_FD state = open(p->state_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	unlink(path);
+	if (state < 0)
+		return err_errno(e, errno, "could not open directory '%s'", p->state_dir);
+	return warrant_key_open(&who->key, state, e) &&
+	       (who->conf.require_warrant != WARRANT_ALL || places_listen(p, SOCKET_FOR_ALL, ret_asks, e));
 }
 
 /* Serves until it is time to leave. */
@@ -449,8 +361,8 @@ static int live(const struct options *o, struct authority *who, struct spawner_o
 {
 	AUTO_FD asks = -1;
 	__attribute__((cleanup(reexec_done))) struct reexec program = {};
-	AUTO_TEXT path = xprintf("%s/spawner.sock", o->runtime_dir);
-	AUTO_TEXT artifacts = artifact_place(o);
+	const struct places p = places_of(o, who);
+	AUTO_TEXT artifacts = places_artifact(&p);
 	struct err e = {};
 	bool ok;
 
@@ -459,16 +371,16 @@ static int live(const struct options *o, struct authority *who, struct spawner_o
 	so->program = &program;
 	so->conf = who ? &who->conf : NULL;
 	so->engine = who ? who->engine.uid : geteuid();
-	if (who && !take_key(o, who, &asks, &e)) {
+	if (who && !take_key(&p, who, &asks, &e)) {
 		log_error("%s", e.msg);
 		return EXIT_CONFIG;
 	}
 	so->key = who ? &who->key : NULL;
 	so->asks = asks;
 	ok = reexec_init(&program, o->argv, &e) && spawner_run(so, &e);
-	unlink(path);
+	places_forget(&p, SOCKET);
 	if (asks >= 0)
-		leave_nothing(o);
+		places_forget(&p, SOCKET_FOR_ALL);
 	if (!ok)
 		log_error("%s", e.msg);
 	else
@@ -485,21 +397,23 @@ static int serve(const struct options *o, int *ready)
 	AUTO_DONE(cgroups) groups = {.root = -1};
 	struct authority *who = o->system ? &authority : NULL;
 	char id[RANDOM_ID_LEN + 1];
+	struct places p;
 	struct err e = {};
 
 	if (who && !take_authority(o, who, &e)) {
 		log_error("%s", e.msg);
 		return EXIT_CONFIG;
 	}
-	if (!open_places(o, who, &lock, &output, &e)) {
+	p = places_of(o, who);
+	if (!places_open(&p, &lock, &output, &e)) {
 		log_error("%s", e.msg);
 		return e.kind == ERR_CONFLICT ? EXIT_UNAVAILABLE : EXIT_FAILURE;
 	}
-	if (!succeed(o->state_dir, id, &e) || !open_groups(o, who, &groups, &e) || !listen_at(o, false, who, &sock, &e)) {
+	if (!places_succeed(&p, id, &e) || !open_groups(o, who, &groups, &e) || !places_listen(&p, SOCKET, &sock, &e)) {
 		log_error("%s", e.msg);
 		return EXIT_FAILURE;
 	}
-	log_info("spawner %s listens at '%s/spawner.sock'", id, o->runtime_dir);
+	log_info("spawner %s listens at '%s/" SOCKET "'", id, p.runtime_dir);
 	manager_tell("READY=1");
 	say_ready(ready, 0);
 	return live(o, who, &(struct spawner_options){.listen = sock, .output_dir = output, .lock = lock, .id = id,
@@ -542,7 +456,7 @@ int main(int argc, char **argv)
 	struct err e = {};
 	int ready = -1;
 
-	if (code >= 0)
+	if (code != GO_ON)
 		return code;
 	settle(o.resume >= 0);
 	log_open("jobsched-spawner", LOG_LEVEL_INFO, NULL);
@@ -552,8 +466,8 @@ int main(int argc, char **argv)
 	}
 	if (o.resume >= 0)
 		return serve_on(&o);
-	if (o.background && (io_mkdirs(o.runtime_dir, 0700) < 0 || (ready = go_background(o.runtime_dir)) < 0)) {
-		log_error("could not go to the background in '%s'", o.runtime_dir);
+	if (o.background && (io_mkdirs(o.places.runtime_dir, 0700) < 0 || (ready = go_background(o.places.runtime_dir)) < 0)) {
+		log_error("could not go to the background in '%s'", o.places.runtime_dir);
 		return EXIT_FAILURE;
 	}
 	code = serve(&o, &ready);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a spawner lives: its directories, its lock, its id and its sockets. */
+#pragma once
+#include "base/io.h"
+#include <stdbool.h>
+
+struct err;
+struct user;
+
+#define SOCKET "spawner.sock"
+#define SOCKET_FOR_ALL "warrant.sock" /* where owners approve their own jobs */
+
+struct places {
+	const char *runtime_dir, *output_dir, *state_dir; /* borrowed */
+	const struct user *engine; /* of the system's spawner, which is root's; NULL: of one user; borrowed */
+};
+
+bool places_open(const struct places *p, int *ret_lock, int *ret_output, struct err *e); /* ERR_CONFLICT: it has a spawner */
+/* Ends what a spawner that died left behind, then takes its place under a new name. */
+bool places_succeed(const struct places *p, char id[RANDOM_ID_LEN + 1], struct err *e);
+bool places_listen(const struct places *p, const char *socket, int *ret, struct err *e);
+void places_forget(const struct places *p, const char *socket); /* takes its name away */
+/* Where workers find their artifact: each mounts its own over it. NULL: nowhere; caller frees. */
+char *places_artifact(const struct places *p);
