@@ -364,12 +364,13 @@ static void pause_briefly(int try)
 
 enum next { AGAIN, DONE, GIVE_UP };
 
+/* Nothing happened, also when this was the last try. */
 static enum next reach_again(struct batch *b, struct err *e)
 {
-	if (store_reconnect(b->s, RECONNECT_MS, e))
-		return AGAIN;
+	enum next next = store_reconnect(b->s, RECONNECT_MS, e) ? AGAIN : GIVE_UP;
+
 	e->kind = ERR_BUSY;
-	return GIVE_UP;
+	return next;
 }
 
 /* What to do after a batch failed with *e. */
@@ -382,10 +383,8 @@ static enum next next_step(struct batch *b, int try, struct err *e)
 	case ERR_UNREACHABLE:
 		return reach_again(b, e);
 	case ERR_UNCERTAIN:
-		if (db->reconnects && b->repeatable) {
-			e->kind = ERR_UNREACHABLE; /* it does not matter whether it was stored */
-			return reach_again(b, e);
-		}
+		if (db->reconnects && b->repeatable)
+			return reach_again(b, e); /* it does not matter whether it was stored */
 		if (!db->reconnects || !learn_outcome(b->s, &committed, e))
 			return GIVE_UP;
 		err_set(e, ERR_BUSY, "the connection was lost again and again"); /* should this have been the last try */

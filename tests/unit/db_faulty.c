@@ -42,7 +42,7 @@ static bool passes(struct db *db, bool committing, struct err *e)
 
 	if (d->lost)
 		return err_set(e, ERR_UNREACHABLE, "there is no connection");
-	if ((fault->mode == FAULT_COMMITTED && !committing) || fault->mode == FAULT_QUERY || !fires())
+	if ((fault->mode == FAULT_COMMITTED && !committing) || fault->mode >= FAULT_QUERY || !fires())
 		return true;
 	switch (fault->mode) {
 	case FAULT_BUSY:
@@ -142,8 +142,12 @@ static void f_bind_text(struct db *db, int query, int at, const char *s)
 
 static enum db_step f_step(struct db *db, int query, struct err *e)
 {
-	if (fault->mode == FAULT_QUERY && fault->calls_left && fault->query == query) {
+	if (fault->mode >= FAULT_QUERY && fault->calls_left && fault->query == query) {
 		fault->fired = true;
+		if (fault->mode == FAULT_CUT) {
+			lose(of(db), e);
+			return DB_FAILED;
+		}
 		err_set(e, ERR_INTERNAL, "this query always fails");
 		return DB_FAILED;
 	}

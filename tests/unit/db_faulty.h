@@ -12,13 +12,14 @@ enum fault_mode {
 	FAULT_LOST,          /* the connection is gone, and with it the transaction */
 	FAULT_COMMITTED,     /* the connection is lost after a commit went through */
 	FAULT_QUERY,         /* one query fails every time */
+	FAULT_CUT,           /* one query loses the connection every time */
 	FAULT_MODE_MAX
 };
 
 struct fault {
 	enum fault_mode mode;
 	int calls_left; /* 0: no fault */
-	int query;      /* of FAULT_QUERY */
+	int query;      /* of FAULT_QUERY and FAULT_CUT */
 	bool fired;
 };
 

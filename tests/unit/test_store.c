@@ -13,12 +13,14 @@ static struct CMUnitTest *join(struct CMUnitTest *all, size_t *n, const struct s
 }
 
 /* Every call that an operation makes fails once: these are long, and run beside the others (store_faults_*.sh). */
-static int run_faults(void)
+static int run_faults(const char *pattern)
 {
+	if (pattern)
+		cmocka_set_test_filter(pattern);
 	return _cmocka_run_group_tests("store", store_faults_part.tests, store_faults_part.n, place_group_setup, place_group_teardown);
 }
 
-/* A pattern as argument runs only the tests it fits; "faults", those. */
+/* A pattern as argument runs only the tests it fits; "faults", those, and after it such a pattern. */
 int main(int argc, char **argv)
 {
 	const struct suite_part *const parts[] = {
@@ -51,7 +53,7 @@ int main(int argc, char **argv)
 	int failed;
 
 	if (argc > 1 && strcmp(argv[1], "faults") == 0)
-		return run_faults();
+		return run_faults(argv[2]);
 	for (size_t i = 0; i < ELEMENTS(parts); i++)
 		all = join(all, &n, parts[i]);
 	for (size_t i = 0; store_engine_parts[i]; i++)

@@ -525,6 +525,38 @@ static void a_batch_with_a_failing_statement_keeps_its_good_members(void **state
 	place_drop(where);
 }
 
+/* Whoever did it keeps what it did, and tries again: an end that is taken for refused would be forgotten. */
+static void a_connection_that_is_lost_each_time_means_that_nothing_happened(void **state)
+{
+	static const enum op_kind kinds[] = {OP_ENDED, OP_GIVE_BACK, OP_JOB_ADD};
+	AUTO_TEXT where = place_new();
+	struct db_options o = {.where = where};
+	struct fault fault = {};
+	struct store *s = NULL;
+	struct err e = {};
+
+	(void)state;
+	assert_true(store_open_with(db_faulty_ops(fixture_ops, &fault, true), &o, &s, &e));
+	build_world(s, where);
+	for (size_t i = 0; i < ELEMENTS(kinds); i++) {
+		AUTO_TEXT before = dump(where);
+		AUTO_TEXT after = NULL;
+		AUTO(op) *op = make(kinds[i]);
+
+		fault = (struct fault){.mode = FAULT_CUT, .query = Q_DUE_FIRST, .calls_left = 1};
+		assert_false(store_apply(s, &op, 1, &(struct store_wake){}, &e));
+		assert_true(fault.fired);
+		assert_int_equal(e.kind, ERR_BUSY);
+		assert_int_equal(op->err.kind, ERR_BUSY);
+		fault.calls_left = 0;
+		after = dump(where);
+		assert_string_equal(before, after);
+		assert_true(apply_one(s, op));
+	}
+	store_free(s);
+	place_drop(where);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_failing_statement_leaves_nothing_half_done),
 	cmocka_unit_test(a_busy_store_leaves_nothing_half_done),
@@ -533,5 +565,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_lost_connection_is_made_again_and_nothing_is_done_twice),
 	cmocka_unit_test(a_commit_that_nobody_confirmed_is_found_by_its_witness),
 	cmocka_unit_test(a_batch_with_a_failing_statement_keeps_its_good_members),
+	cmocka_unit_test(a_connection_that_is_lost_each_time_means_that_nothing_happened),
 };
 const struct suite_part store_faults_part = {tests, ELEMENTS(tests)};
