@@ -29,13 +29,27 @@
 
 /* ---- recording starts, a little later, for those still running then ---- */
 
+static void record_starts_in(struct dispatcher *d, usec_t delay)
+{
+	int enabled = SD_EVENT_OFF;
+
+	sd_event_source_get_enabled(d->started_timer, &enabled);
+	if (enabled != SD_EVENT_OFF)
+		return;
+	sd_event_source_set_time_relative(d->started_timer, (uint64_t)delay);
+	sd_event_source_set_enabled(d->started_timer, SD_EVENT_ONESHOT);
+}
+
 static void on_start_recorded(struct op *op, void *arg)
 {
 	struct dispatcher *d = arg;
 	struct flight *f = flights_get(&d->flights, op->started.run, op->started.fence);
 
-	if (!op->ok && f)
-		f->start_recorded = false; /* its end will tell all the same */
+	if (!op->ok && f) {
+		f->start_recorded = false;
+		if (dispatcher_worth_retrying(op->err.kind))
+			record_starts_in(d, DISPATCHER_RETRY_DELAY);
+	}
 	if (op->ok && f && f->stage == FLIGHT_RUNNING)
 		hub_tell(d->o.hub, f->run->job, f->run->id, RUN_RUNNING);
 	op_free(op);
@@ -67,22 +81,22 @@ static int on_started_timer(sd_event_source *source, uint64_t usec, void *arg)
 
 void dispatcher_flight_started(struct dispatcher *d, struct flight *f, int64_t pid, usec_t started_at)
 {
-	int enabled = SD_EVENT_OFF;
-
 	flights_stage(&d->flights, f, FLIGHT_RUNNING);
 	f->end.pid = pid;
 	f->end.started_at = started_at;
 	dispatcher_watch_long(d, f);
-	if (f->start_recorded)
-		return;
-	sd_event_source_get_enabled(d->started_timer, &enabled);
-	if (enabled != SD_EVENT_OFF)
-		return;
-	sd_event_source_set_time_relative(d->started_timer, (uint64_t)STARTED_DELAY);
-	sd_event_source_set_enabled(d->started_timer, SD_EVENT_ONESHOT);
+	if (!f->start_recorded)
+		record_starts_in(d, STARTED_DELAY);
 }
 
 /* ---- giving back what never started ---- */
+
+void dispatcher_submit_later(struct dispatcher *d, struct op *op)
+{
+	op->next = d->refused;
+	d->refused = op;
+	dispatcher_retry_in(d, DISPATCHER_RETRY_DELAY);
+}
 
 static void on_given_back(struct op *op, void *arg)
 {
@@ -94,9 +108,7 @@ static void on_given_back(struct op *op, void *arg)
 	}
 	log_warning("could not give back run %" PRId64 ", trying again in 1s: %s", op->give_back.run,
 		op->err.msg);
-	op->next = d->refused;
-	d->refused = op;
-	dispatcher_retry_in(d, DISPATCHER_RETRY_DELAY);
+	dispatcher_submit_later(d, op);
 }
 
 static void retry_refused(struct dispatcher *d)
@@ -400,7 +412,7 @@ static int on_retry_timer(sd_event_source *source, uint64_t usec, void *arg)
 
 /* ---- what the spawner says of a run ---- */
 
-static void take_end(struct dispatcher *d, struct flight *f, const struct spawn_report *r)
+static void take_end(struct flight *f, const struct spawn_report *r)
 {
 	struct attempt *a = &f->end;
 
@@ -419,7 +431,6 @@ static void take_end(struct dispatcher *d, struct flight *f, const struct spawn_
 	a->output_dropped = r->output_dropped;
 	a->error = xstrdup(r->error);
 	f->stopped = r->outcome == ATTEMPT_LOST; /* of its own accord it ends them only when it is told to stop */
-	dispatcher_flight_ended(d, f);
 }
 
 void dispatcher_run_ended(struct dispatcher *d, const struct spawn_report *r)
@@ -428,18 +439,19 @@ void dispatcher_run_ended(struct dispatcher *d, const struct spawn_report *r)
 
 	if (f && f->stage != FLIGHT_ENDED) {
 		d->spawn_failures = 0;
-		take_end(d, f, r);
+		take_end(f, r);
+		dispatcher_flight_ended(d, f);
 		pace_count(&d->ends, clock_boot(d->o.clock));
 		d->ended++;
 		start_held(d);
 	} else if (!f) {
-		/* recorded in an earlier life, or no longer ours: the store knows which */
+		/* recorded in an earlier life, or no longer ours, though a later attempt may be: the store knows which */
 		struct run *run = xcalloc(1, sizeof(*run));
 
 		*run = (struct run){.id = r->run, .fence = r->fence, .attempt = r->attempt};
-		f = flight_new(run, FLIGHT_ADOPTED);
-		flights_add(&d->flights, f);
-		take_end(d, f, r);
+		f = flight_new(run, FLIGHT_ENDED);
+		take_end(f, r);
+		dispatcher_stranger_ended(d, f);
 	}
 }
 

@@ -43,7 +43,7 @@ void dispatcher_artifact_done(struct dispatcher *d, const char *key, const struc
 		flights_stage(&d->flights, f, FLIGHT_STARTING);
 		if (why)
 			dispatcher_end_unstarted(d, f, ATTEMPT_NOT_STARTED, why->msg);
-		else if (d->spawner_ready && !d->stopped)
+		else if (d->spawner_ready && !d->stopped && d->o.trusted(d->o.arg)) /* it may have taken longer than a lease */
 			dispatcher_start_flight(d, f);
 		else
 			dispatcher_give_back(d, f, 0);

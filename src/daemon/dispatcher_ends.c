@@ -19,10 +19,16 @@
 
 #define TAIL_MAX 8192 /* bytes of output that every node can show */
 
+/* After these we leave: what the spawner was not told to forget, our next life sees to. */
+static bool ends_our_life(enum err_kind kind)
+{
+	return kind == ERR_UNCERTAIN || kind == ERR_REFUSED;
+}
+
 /* Is it the store's moment, or the operation itself? */
 bool dispatcher_worth_retrying(enum err_kind kind)
 {
-	return kind == ERR_BUSY || kind == ERR_FULL || kind == ERR_INTERNAL;
+	return kind != ERR_NOT_FOUND && kind != ERR_FENCED && !ends_our_life(kind);
 }
 
 static void on_end_recorded(struct op *op, void *arg)
@@ -32,16 +38,19 @@ static void on_end_recorded(struct op *op, void *arg)
 	struct flight *f = flights_get(&d->flights, a->run, a->fence);
 
 	if (!op->ok && dispatcher_worth_retrying(op->err.kind)) {
-		if (f)
-			f->recording = false;
 		log_warning("could not record the end of run %" PRId64 ", trying again in 1s: %s", a->run,
 			op->err.msg);
+		if (!f) {
+			dispatcher_submit_later(d, op);
+			return;
+		}
+		f->recording = false;
 		dispatcher_retry_in(d, DISPATCHER_RETRY_DELAY);
 		op_free(op);
 		return;
 	}
-	if (!op->ok && op->err.kind == ERR_UNCERTAIN) {
-		op_free(op); /* we leave; the spawner keeps it for our next life, which sees whether it was stored */
+	if (!op->ok && ends_our_life(op->err.kind)) {
+		op_free(op);
 		return;
 	}
 	failpoint_pass(FP_RESULT_ACK);
@@ -131,15 +140,27 @@ static void record_end(struct dispatcher *d, const struct flight *f)
 	store_thread_submit(d->o.store, op);
 }
 
-void dispatcher_flight_ended(struct dispatcher *d, struct flight *f)
+static void sign(const struct dispatcher *d, struct flight *f)
 {
-	flights_end(&d->flights, f);
-	f->recording = true;
 	if (!f->end.node)
 		f->end.node = xstrdup(d->o.node_id);
 	if (!f->end.spawner)
 		f->end.spawner = xstrdup(d->spawner ? spawn_client_spawner(d->spawner) : "");
+}
+
+void dispatcher_flight_ended(struct dispatcher *d, struct flight *f)
+{
+	flights_end(&d->flights, f);
+	f->recording = true;
+	sign(d, f);
 	record_end(d, f);
+}
+
+void dispatcher_stranger_ended(struct dispatcher *d, struct flight *f)
+{
+	sign(d, f);
+	record_end(d, f);
+	flight_free(f);
 }
 
 void dispatcher_retry_ends(struct dispatcher *d)

@@ -32,6 +32,7 @@ struct dispatcher {
 	struct spawn_client *spawner;    /* NULL: not connected */
 	bool spawner_ready;              /* connected, and what it has is known */
 	bool spawner_leaves;             /* it takes no starts any more */
+	bool was_open;                   /* the store has heard of us */
 	bool was_ready;                  /* on_ready was called */
 	unsigned connect_failures;
 	char *last_spawner;              /* owned: the id of the one we had */
@@ -46,6 +47,7 @@ void dispatcher_end_unstarted(struct dispatcher *d, struct flight *f, enum attem
 void dispatcher_flight_started(struct dispatcher *d, struct flight *f, int64_t pid, usec_t started_at);
 void dispatcher_give_back(struct dispatcher *d, struct flight *f /* freed */, usec_t delay);
 void dispatcher_retry_in(struct dispatcher *d, usec_t delay);
+void dispatcher_submit_later(struct dispatcher *d, struct op *op /* moved */);
 void dispatcher_run_ended(struct dispatcher *d, const struct spawn_report *r);
 void dispatcher_run_not_started(struct dispatcher *d, const struct spawn_report *r);
 
@@ -53,6 +55,7 @@ void dispatcher_run_not_started(struct dispatcher *d, const struct spawn_report 
 #define DISPATCHER_RETRY_DELAY USEC_SEC /* after the store refused */
 bool dispatcher_worth_retrying(enum err_kind kind);                   /* the store's moment, or the operation itself? */
 void dispatcher_flight_ended(struct dispatcher *d, struct flight *f); /* f->end is filled */
+void dispatcher_stranger_ended(struct dispatcher *d, struct flight *f /* moved; not one of ours */);
 void dispatcher_retry_ends(struct dispatcher *d);                     /* those that the store refused */
 
 /* dispatcher_notices.c */

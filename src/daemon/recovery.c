@@ -80,7 +80,9 @@ void dispatcher_rejoin(struct dispatcher *d)
 	for (size_t i = 0; (f = map_next(&d->flights.by_run, &i));) {
 		if (f->stage == FLIGHT_ENDED)
 			continue;
-		if (f->keeps)
+		if (f->stage == FLIGHT_STARTING && d->spawner)
+			spawn_client_cancel(d->spawner, f->run->id, f->run->fence); /* not under the lease that we get next */
+		else if (f->keeps)
 			map_put(&d->disowned, f->run->id, (void *)(intptr_t)f->run->fence);
 		flights_remove(&d->flights, f);
 		i = 0;
@@ -115,11 +117,11 @@ static void settle_own(struct dispatcher *d)
 	}
 }
 
-static void take_over_all(struct dispatcher *d, struct op_node_open *n)
+/* The store has made them ours and does not say so again, whatever has become of the spawner since we asked. */
+static void take_over_all(struct dispatcher *d, struct op_node_open *n, bool same)
 {
-	settle_own(d);
 	for (size_t i = 0; i < n->same_spawner.n; i++)
-		take_over(d, &n->same_spawner.v[i]);
+		take_over(d, &n->same_spawner.v[i])->orphan = !same;
 	for (size_t i = 0; i < n->other_spawner.n; i++)
 		take_over(d, &n->other_spawner.v[i])->orphan = true;
 }
@@ -127,16 +129,23 @@ static void take_over_all(struct dispatcher *d, struct op_node_open *n)
 static void on_node_opened(struct op *op, void *arg)
 {
 	struct dispatcher *d = arg;
+	bool same = d->spawner && text_equal(op->node_open.spawner, spawn_client_spawner(d->spawner));
 
 	if (!op->ok) {
 		log_error("could not register with the store, trying again: %s", op->err.msg);
 		spawn_client_free(STEAL(d->spawner));
 		dispatcher_retry_in(d, RECONNECT_MAX);
-	} else if (d->spawner) {
-		if (!d->was_ready)
-			d->last_seen = op->node_open.last_seen;
+		op_free(op);
+		return;
+	}
+	if (!d->was_open)
+		d->last_seen = op->node_open.last_seen;
+	d->was_open = true;
+	if (same)
+		settle_own(d);
+	take_over_all(d, &op->node_open, same);
+	if (same) { /* else another opening follows, with whoever is there then */
 		d->o.on_opened(op->node_open.others, d->o.arg);
-		take_over_all(d, &op->node_open);
 		spawn_client_list(d->spawner);
 	}
 	op_free(op);

@@ -1,0 +1,616 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs between store and spawner: a real store whose thread is this test's hand, and a spawner that is this test. */
+#include "base/err.h"
+#include "base/text.h"
+#include "daemon/artifact.h"
+#include "daemon/dispatcher.h"
+#include "daemon/hub.h"
+#include "daemon/store_thread.h"
+#include "exec/spawn_client.h"
+#include "store/op.h"
+#include "store/store.h"
+#include "unit.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-event.h>
+#include <unistd.h>
+
+#define ARTIFACT "{\"command\":[\"true\"],\"artifact\":\"https://example.org/a.tar\"," \
+	"\"sha256\":\"0123456701234567012345670123456701234567012345670123456701234567\"}"
+#define RETRIES "{\"command\":[\"true\"],\"retries\":3,\"overlap\":\"allow\"}"
+
+struct store_thread {
+	struct op *ops[32];
+	size_t n;
+	enum err_kind fails; /* with this, whatever it is asked; ERR_NONE: it works */
+};
+
+/* What the dispatcher asked of the spawner, in order. */
+enum asked { START, CANCEL, ACK, LIST };
+struct request {
+	enum asked what;
+	int64_t run, fence;
+};
+
+struct spawn_client {
+	char id[16];
+	spawn_report_fn *fn;
+	void *arg;
+};
+
+struct world {
+	char dir[64];
+	sd_event *ev;
+	struct store *store;
+	struct store_thread thread;
+	struct hub *hub;
+	struct dispatcher *d;
+	const char *spawner_id;       /* of whoever answers next */
+	struct spawn_client *client;  /* NULL: not connected */
+	struct request requests[64];
+	size_t n;
+	usec_t next_due;
+	bool untrusted;
+	bool no_spawner;              /* nobody answers */
+	bool fetched;                 /* the artifact is there */
+};
+
+/* The stubs have no argument of their own. */
+static struct world *world;
+
+/* ---- the store's thread ---- */
+
+void store_thread_submit(struct store_thread *t, struct op *op)
+{
+	assert_true(t->n < ELEMENTS(t->ops));
+	t->ops[t->n++] = op;
+}
+
+const char *store_thread_store_id(const struct store_thread *t)
+{
+	(void)t;
+	return "store";
+}
+
+static void apply(struct world *w, struct op *op)
+{
+	struct store_wake wake = {};
+	struct err e = {};
+
+	if (!store_apply(w->store, &op, 1, &wake, &e))
+		fail_msg("%s", e.msg);
+	w->next_due = wake.next_due;
+}
+
+/* The first operation of this kind that waits, taken out. */
+static struct op *take(struct world *w, enum op_kind kind)
+{
+	struct store_thread *t = &w->thread;
+
+	for (size_t i = 0; i < t->n; i++)
+		if (t->ops[i]->kind == kind) {
+			struct op *op = t->ops[i];
+
+			t->n--;
+			for (; i < t->n; i++)
+				t->ops[i] = t->ops[i + 1];
+			return op;
+		}
+	return NULL;
+}
+
+static void answer(struct world *w, struct op *op)
+{
+	assert_non_null(op);
+	if (w->thread.fails) {
+		op->ok = false;
+		op->err = (struct err){.kind = w->thread.fails, .msg = "as the test wants it"};
+	} else {
+		apply(w, op);
+	}
+	if (op->on_done)
+		op->on_done(op, op->arg);
+	else
+		op_free(op);
+}
+
+static void serve(struct world *w)
+{
+	while (w->thread.n > 0)
+		answer(w, take(w, w->thread.ops[0]->kind));
+}
+
+/* ---- the spawner ---- */
+
+static void ask(enum asked what, int64_t run, int64_t fence)
+{
+	assert_true(world->n < ELEMENTS(world->requests));
+	world->requests[world->n++] = (struct request){what, run, fence};
+}
+
+bool spawn_client_open(struct sd_event *ev, const char *path, const char *node, spawn_report_fn *fn, void *arg,
+	struct spawn_client **ret, struct err *e)
+{
+	struct spawn_client *c = xcalloc(1, sizeof(*c));
+
+	(void)ev;
+	(void)path;
+	(void)node;
+	if (world->no_spawner) {
+		free(c);
+		return err_set(e, ERR_UNREACHABLE, "there is none");
+	}
+	snprintf(c->id, sizeof(c->id), "%s", world->spawner_id);
+	c->fn = fn;
+	c->arg = arg;
+	*ret = world->client = c;
+	return true;
+}
+
+void spawn_client_free(struct spawn_client *c)
+{
+	if (c && world->client == c)
+		world->client = NULL;
+	free(c);
+}
+
+struct sandbox_offers *spawn_client_sandboxes(const struct spawn_client *c)
+{
+	(void)c;
+	return NULL;
+}
+
+const char *spawn_client_spawner(const struct spawn_client *c)
+{
+	return c->id;
+}
+
+enum warrant_policy spawn_client_warrants(const struct spawn_client *c)
+{
+	(void)c;
+	return WARRANT_NONE;
+}
+
+unsigned spawn_client_limits_refused(const struct spawn_client *c)
+{
+	(void)c;
+	return 0;
+}
+
+bool spawn_client_start(struct spawn_client *c, const struct plan *p, struct err *e)
+{
+	(void)c;
+	(void)e;
+	ask(START, p->run, p->fence);
+	return true;
+}
+
+void spawn_client_cancel(struct spawn_client *c, int64_t run, int64_t fence)
+{
+	(void)c;
+	ask(CANCEL, run, fence);
+}
+
+void spawn_client_ack(struct spawn_client *c, int64_t run, int64_t fence)
+{
+	(void)c;
+	ask(ACK, run, fence);
+}
+
+void spawn_client_list(struct spawn_client *c)
+{
+	(void)c;
+	ask(LIST, 0, 0);
+}
+
+void spawn_client_lease(struct spawn_client *c, usec_t end_at, usec_t kill_at)
+{
+	(void)c;
+	(void)end_at;
+	(void)kill_at;
+}
+
+void spawn_client_forget_output(struct spawn_client *c, int64_t run, int64_t attempt)
+{
+	(void)c;
+	(void)run;
+	(void)attempt;
+}
+
+bool spawner_launch(const char *program, const char *runtime_dir, const char *output_dir, struct err *e)
+{
+	(void)program;
+	(void)runtime_dir;
+	(void)output_dir;
+	return err_set(e, ERR_UNREACHABLE, "there is none");
+}
+
+static size_t asked(const struct world *w, enum asked what, int64_t run, int64_t fence)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < w->n; i++)
+		n += w->requests[i].what == what && w->requests[i].run == run && w->requests[i].fence == fence;
+	return n;
+}
+
+static void report(struct world *w, const struct spawn_report *r)
+{
+	w->client->fn(r, w->client->arg);
+}
+
+static void report_started(struct world *w, int64_t run, int64_t fence)
+{
+	report(w, &(struct spawn_report){.kind = SPAWN_STARTED, .run = run, .fence = fence, .attempt = fence, .pid = 4711,
+		.started_at = clock_now(&clock_system)});
+}
+
+static void report_ended(struct world *w, int64_t run, int64_t fence, int64_t exit_code)
+{
+	report(w, &(struct spawn_report){.kind = SPAWN_ENDED, .run = run, .fence = fence, .attempt = fence, .pid = 4711,
+		.outcome = exit_code ? ATTEMPT_FAILED : ATTEMPT_SUCCEEDED, .exit_code = exit_code,
+		.started_at = clock_now(&clock_system), .ended_at = clock_now(&clock_system)});
+}
+
+/* ---- artifacts: fetched when the test says so ---- */
+
+char *artifact_key(const char *url, const char *sha256, char out[ARTIFACT_KEY_MAX])
+{
+	(void)url;
+	snprintf(out, ARTIFACT_KEY_MAX, "%.8s", sha256);
+	return out;
+}
+
+int artifacts_get(struct artifacts *a, const char *url, const char *sha256, uint32_t uid)
+{
+	(void)a;
+	(void)url;
+	(void)sha256;
+	(void)uid;
+	return world->fetched ? open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+}
+
+/* ---- the engine around it ---- */
+
+static bool trusted(void *arg)
+{
+	return !((struct world *)arg)->untrusted;
+}
+
+static void on_opened(int64_t others, void *arg)
+{
+	(void)others;
+	(void)arg;
+}
+
+static void on_notice(const struct spawn_report *r, void *arg)
+{
+	(void)r;
+	(void)arg;
+}
+
+static void on_exit_asked(int status, void *arg)
+{
+	(void)status;
+	(void)arg;
+}
+
+static void on_nothing(void *arg)
+{
+	(void)arg;
+}
+
+static int setup(void **state)
+{
+	struct world *w = xcalloc(1, sizeof(*w));
+	AUTO_TEXT path = NULL;
+	struct err e = {};
+
+	world = w;
+	snprintf(w->dir, sizeof(w->dir), "%s/dispatcher-test-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+	if (!mkdtemp(w->dir) || sd_event_new(&w->ev) < 0)
+		return -1;
+	path = xprintf("%s/jobs.db", w->dir);
+	w->hub = hub_new();
+	w->spawner_id = "first";
+	if (!store_open(&(struct store_options){.where = path}, &w->store, &e) ||
+	    !dispatcher_new(w->ev, &(struct dispatcher_options){.clock = &clock_system, .store = &w->thread, .hub = w->hub,
+		.node_id = "one-id", .node_name = "one", .spawner_socket = "none", .output_dir = w->dir, .trusted = trusted,
+		.on_opened = on_opened, .on_fenced = on_nothing, .on_notice = on_notice, .on_ready = on_nothing,
+		.on_change = on_nothing, .on_exit = on_exit_asked, .arg = w}, &w->d, &e)) {
+		print_error("%s\n", e.msg);
+		return -1;
+	}
+	dispatcher_set_max_running(w->d, 8);
+	dispatcher_set_output_max(w->d, 1 << 20);
+	*state = w;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	static const char *const files[] = {"jobs.db", "jobs.db-wal", "jobs.db-shm", "jobs.db.reserve", "jobs.db-reserve"};
+	struct world *w = *state;
+
+	for (size_t i = 0; i < w->thread.n; i++)
+		op_free(w->thread.ops[i]);
+	dispatcher_free(w->d);
+	hub_free(w->hub);
+	store_free(w->store);
+	sd_event_unref(w->ev);
+	for (size_t i = 0; i < ELEMENTS(files); i++) {
+		AUTO_TEXT path = xprintf("%s/%s", w->dir, files[i]);
+
+		unlink(path);
+	}
+	rmdir(w->dir);
+	free(w);
+	return 0;
+}
+
+/* ---- steps ---- */
+
+static void begin(struct world *w)
+{
+	struct err e = {};
+
+	if (!dispatcher_start(w->d, &e))
+		fail_msg("%s", e.msg);
+}
+
+static void begin_ready(struct world *w)
+{
+	begin(w);
+	serve(w);
+	report(w, &(struct spawn_report){.kind = SPAWN_LIST_DONE});
+}
+
+static void add_job(struct world *w, const char *spec, enum overlap_word overlap)
+{
+	AUTO(op) *op = op_new(OP_JOB_ADD, NULL, NULL);
+	usec_t now = clock_now(&clock_system);
+
+	op->add = (struct job_new){.uid = 1000, .owner = "ann", .spec = spec, .now = now, .run_at = now,
+		.policy = {.overlap = overlap, .places = 1}};
+	apply(w, op);
+	assert_true(op->ok);
+}
+
+static void pump(struct world *w)
+{
+	dispatcher_due_is(w->d, w->next_due);
+	dispatcher_pump(w->d);
+}
+
+static void claim(struct world *w)
+{
+	pump(w);
+	answer(w, take(w, OP_CLAIM));
+}
+
+static void open_node(struct world *w, const char *id, const char *name, const char *spawner)
+{
+	AUTO(op) *op = op_new(OP_NODE_OPEN, NULL, NULL);
+
+	op->node_open = (struct op_node_open){.node = id, .name = name, .spawner = spawner, .now = 1};
+	apply(w, op);
+	assert_true(op->ok);
+}
+
+static void claim_for(struct world *w, const char *node)
+{
+	AUTO(op) *op = op_new(OP_CLAIM, NULL, NULL);
+
+	op->claim = (struct op_claim){.node = node, .now = clock_now(&clock_system), .room = 1};
+	apply(w, op);
+	assert_int_equal(op->claim.claimed.n, 1);
+}
+
+/* Somebody else was given run 1 of ours, and has recorded it as lost: it waits again. */
+static void lose_it(struct world *w)
+{
+	AUTO(op) *op = op_new(OP_ENDED, NULL, NULL);
+
+	open_node(w, "newer-id", "one", "other");
+	op->ended = (struct op_ended){.node = "newer-id", .state = RUN_QUEUED, .lost = true, .due_at = clock_now(&clock_system)};
+	op->ended.attempt = (struct attempt){.run = 1, .number = 1, .fence = 1, .outcome = ATTEMPT_LOST, .exit_code = -1,
+		.ended_at = clock_now(&clock_system)};
+	apply(w, op);
+	assert_true(op->ok && !op->ended.stale);
+}
+
+/* The loop, until an operation of this kind waits; at most ten seconds. */
+static struct op *await(struct world *w, enum op_kind kind)
+{
+	struct op *op = NULL;
+
+	for (int i = 0; i < 1000 && !(op = take(w, kind)); i++)
+		sd_event_run(w->ev, 10 * USEC_MSEC);
+	assert_non_null(op);
+	return op;
+}
+
+/* ---- ends ---- */
+
+static void an_end_that_the_store_did_not_take_is_not_acknowledged(void **state)
+{
+	static const enum err_kind kinds[] = {ERR_BUSY, ERR_FULL, ERR_INTERNAL, ERR_UNCERTAIN, ERR_REFUSED, ERR_UNREACHABLE,
+		ERR_TOO_LARGE};
+	struct world *w = *state;
+
+	begin_ready(w);
+	for (size_t i = 0; i < ELEMENTS(kinds); i++)
+		add_job(w, RETRIES, OVERLAP_ALLOW);
+	claim(w);
+	for (size_t i = 0; i < ELEMENTS(kinds); i++) {
+		int64_t run = (int64_t)i + 1;
+
+		assert_int_equal(asked(w, START, run, 1), 1);
+		report_started(w, run, 1);
+		report_ended(w, run, 1, 0);
+		w->thread.fails = kinds[i];
+		answer(w, take(w, OP_ENDED));
+		w->thread.fails = ERR_NONE;
+		assert_int_equal(asked(w, ACK, run, 1), 0);
+	}
+}
+
+static void an_end_of_a_run_that_is_not_there_any_more_is_acknowledged(void **state)
+{
+	struct world *w = *state;
+
+	begin_ready(w);
+	report_ended(w, 77, 1, 0);
+	answer(w, take(w, OP_ENDED));
+	assert_int_equal(asked(w, ACK, 77, 1), 1);
+}
+
+/* Both are the spawner's: the one that was given up with this node, and the one that we were given since. */
+static void the_end_of_an_older_attempt_leaves_the_newer_one_in_our_hands(void **state)
+{
+	struct world *w = *state;
+	struct op *end;
+
+	begin_ready(w);
+	add_job(w, RETRIES, OVERLAP_ALLOW);
+	claim(w);
+	report_started(w, 1, 1);
+	lose_it(w);
+	dispatcher_rejoin(w->d);
+	serve(w);
+	report(w, &(struct spawn_report){.kind = SPAWN_HAS, .run = 1, .fence = 1, .attempt = 1, .pid = 4711});
+	report(w, &(struct spawn_report){.kind = SPAWN_LIST_DONE});
+	claim(w);
+	assert_int_equal(asked(w, START, 1, 2), 1);
+	report_started(w, 1, 2);
+	report_ended(w, 1, 1, 0);
+	end = take(w, OP_ENDED);
+	assert_int_equal(end->ended.attempt.fence, 1);
+	w->thread.fails = ERR_BUSY;
+	answer(w, end);
+	w->thread.fails = ERR_NONE;
+	assert_int_equal(asked(w, ACK, 1, 1), 0);
+	end = await(w, OP_ENDED); /* it is told again */
+	assert_int_equal(end->ended.attempt.fence, 1);
+	answer(w, end);
+	assert_int_equal(asked(w, ACK, 1, 1), 1);
+	report_ended(w, 1, 2, 1);
+	end = take(w, OP_ENDED);
+	assert_int_equal(end->ended.attempt.fence, 2);
+	assert_int_equal(end->ended.state, RUN_QUEUED); /* it has retries left */
+	answer(w, end);
+	assert_int_equal(asked(w, ACK, 1, 2), 1);
+}
+
+/* ---- starts ---- */
+
+static void a_start_that_was_not_recorded_is_recorded_later(void **state)
+{
+	struct world *w = *state;
+
+	begin_ready(w);
+	add_job(w, RETRIES, OVERLAP_ALLOW);
+	claim(w);
+	report_started(w, 1, 1);
+	w->thread.fails = ERR_BUSY;
+	answer(w, await(w, OP_STARTED));
+	w->thread.fails = ERR_NONE;
+	answer(w, await(w, OP_STARTED));
+}
+
+static void what_waited_for_its_artifact_does_not_start_without_a_lease(void **state)
+{
+	struct world *w = *state;
+
+	begin_ready(w);
+	add_job(w, ARTIFACT, OVERLAP_ALLOW);
+	claim(w);
+	assert_int_equal(asked(w, START, 1, 1), 0);
+	w->fetched = w->untrusted = true;
+	dispatcher_artifact_done(w->d, "01234567", NULL);
+	assert_int_equal(asked(w, START, 1, 1), 0);
+	answer(w, take(w, OP_GIVE_BACK));
+	w->untrusted = false;
+	claim(w);
+	assert_int_equal(asked(w, START, 1, 2), 1);
+}
+
+/* It may wait there for the user database, and the lease that it is held against is a new one by then. */
+static void what_a_given_up_node_was_starting_is_cancelled(void **state)
+{
+	struct world *w = *state;
+
+	begin_ready(w);
+	add_job(w, RETRIES, OVERLAP_ALLOW);
+	claim(w);
+	lose_it(w);
+	dispatcher_rejoin(w->d);
+	assert_int_equal(asked(w, CANCEL, 1, 1), 1);
+}
+
+/* ---- taking over ---- */
+
+/* The store has made them ours, and says so only once. */
+static void what_was_taken_over_is_not_forgotten_when_the_spawner_leaves_meanwhile(void **state)
+{
+	struct world *w = *state;
+	struct op *end;
+
+	open_node(w, "old-id", "one", "first");
+	add_job(w, RETRIES, OVERLAP_SKIP);
+	claim_for(w, "old-id");
+	begin(w);
+	w->no_spawner = true;
+	report(w, &(struct spawn_report){.kind = SPAWN_GONE});
+	answer(w, take(w, OP_NODE_OPEN));
+	w->no_spawner = false;
+	w->spawner_id = "second";
+	answer(w, await(w, OP_NODE_OPEN));
+	serve(w);
+	report(w, &(struct spawn_report){.kind = SPAWN_LIST_DONE});
+	end = take(w, OP_ENDED);
+	assert_non_null(end);
+	assert_int_equal(end->ended.attempt.run, 1);
+	assert_int_equal(end->ended.attempt.outcome, ATTEMPT_LOST);
+	answer(w, end);
+}
+
+static void what_was_taken_over_for_a_spawner_that_another_has_followed_is_lost_with_it(void **state)
+{
+	struct world *w = *state;
+	struct op *end;
+
+	open_node(w, "old-id", "one", "first");
+	add_job(w, RETRIES, OVERLAP_SKIP);
+	claim_for(w, "old-id");
+	begin(w);
+	w->spawner_id = "second";
+	report(w, &(struct spawn_report){.kind = SPAWN_GONE});
+	serve(w); /* both openings: the first one asked for what the first spawner had */
+	report(w, &(struct spawn_report){.kind = SPAWN_LIST_DONE});
+	assert_null(take(w, OP_GIVE_BACK));
+	end = take(w, OP_ENDED);
+	assert_non_null(end);
+	assert_int_equal(end->ended.attempt.outcome, ATTEMPT_LOST);
+	answer(w, end);
+}
+
+#define DISPATCHER_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		DISPATCHER_TEST(an_end_that_the_store_did_not_take_is_not_acknowledged),
+		DISPATCHER_TEST(an_end_of_a_run_that_is_not_there_any_more_is_acknowledged),
+		DISPATCHER_TEST(the_end_of_an_older_attempt_leaves_the_newer_one_in_our_hands),
+		DISPATCHER_TEST(a_start_that_was_not_recorded_is_recorded_later),
+		DISPATCHER_TEST(what_waited_for_its_artifact_does_not_start_without_a_lease),
+		DISPATCHER_TEST(what_a_given_up_node_was_starting_is_cancelled),
+		DISPATCHER_TEST(what_was_taken_over_is_not_forgotten_when_the_spawner_leaves_meanwhile),
+		DISPATCHER_TEST(what_was_taken_over_for_a_spawner_that_another_has_followed_is_lost_with_it),
+	};
+
+	return RUN_TESTS(tests);
+}
