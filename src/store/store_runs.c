@@ -262,6 +262,7 @@ struct ending {
 	struct held_list held;
 	struct set moves, attempts, stale, jobs, tails;
 	struct map finished;
+	struct map late; /* run → fence: written as stale in this group */
 	usec_t now;
 };
 
@@ -274,43 +275,61 @@ static void ending_done(struct ending *n)
 	set_done(&n->jobs);
 	set_done(&n->tails);
 	map_done(&n->finished);
+	map_done(&n->late);
 }
 
-/* Told twice (the first acknowledgement was lost) is not stale: that end is recorded. */
-static bool told_before(struct store *s, const struct attempt *a, bool *ret, struct err *e)
+/* An attempt as it was recorded before. */
+struct recorded {
+	bool there;
+	enum attempt_outcome outcome;
+	int64_t kept; /* bytes of output */
+};
+
+static bool read_recorded(struct store *s, const struct attempt *a, struct recorded *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_ATTEMPT_OUTCOME, e);
 
-	*ret = false;
 	query_int(&q, a->run);
 	query_int(&q, a->fence);
 	if (query_row(&q)) {
-		enum attempt_outcome outcome = (enum attempt_outcome)query_get_int(&q);
-
-		*ret = outcome != ATTEMPT_RUNNING && outcome != ATTEMPT_LOST && outcome != ATTEMPT_STALE;
+		ret->there = true;
+		ret->outcome = (enum attempt_outcome)query_get_int(&q);
+		ret->kept = query_get_int(&q);
 	}
 	return !q.failed;
 }
 
-static void count_output(struct store *s, int64_t uid, const struct attempt *a)
+/* Told twice (the first acknowledgement was lost) is not stale: that end is recorded. */
+static bool told_before(const struct recorded *r)
 {
-	if (a->output_bytes > a->output_dropped)
-		count_change(s, COUNT_OUTPUT, uid, "", a->output_bytes - a->output_dropped);
+	return r->there && r->outcome != ATTEMPT_RUNNING && r->outcome != ATTEMPT_LOST && r->outcome != ATTEMPT_STALE;
+}
+
+static void count_output(struct store *s, int64_t uid, const struct attempt *a, int64_t kept_before)
+{
+	int64_t kept = a->output_bytes > a->output_dropped ? a->output_bytes - a->output_dropped : 0;
+
+	if (kept != kept_before)
+		count_change(s, COUNT_OUTPUT, uid, "", kept - kept_before);
 }
 
 static bool end_stale(struct store *s, struct op_ended *o, const struct held *h, struct ending *n, struct err *e)
 {
-	bool told = h->ender && h->fence == o->attempt.fence;
+	int64_t fence_before = (int64_t)(intptr_t)map_get(&n->late, o->attempt.run);
+	struct recorded was = {};
 
-	if (!told && !told_before(s, &o->attempt, &told, e))
-		return false;
 	o->job = h->job;
 	o->became = h->state;
-	o->stale = !told;
-	if (told)
+	if (h->ender && h->fence == o->attempt.fence)
 		return true;
-	count_output(s, h->uid, &o->attempt);
+	if (!read_recorded(s, &o->attempt, &was, e))
+		return false;
+	o->stale = !told_before(&was);
+	if (!o->stale || was.outcome == ATTEMPT_STALE || fence_before == o->attempt.fence)
+		return true;
+	count_output(s, h->uid, &o->attempt, was.kept > 0 ? was.kept : 0);
 	describe_attempt(&n->stale, &o->attempt, ATTEMPT_STALE, o->node);
+	map_put(&n->late, o->attempt.run, (void *)(intptr_t)o->attempt.fence);
 	return true;
 }
 
@@ -328,7 +347,7 @@ static bool end_one(struct store *s, struct op *op, struct ending *n, struct err
 	assert(run_move_allowed(h->state, o->became));
 	count_run(s, h->state, o->became, h->uid, h->queue);
 	describe_end(&n->moves, o, h);
-	count_output(s, h->uid, &o->attempt);
+	count_output(s, h->uid, &o->attempt, 0);
 	describe_attempt(&n->attempts, &o->attempt, o->attempt.outcome, o->node);
 	if (o->became != RUN_QUEUED) {
 		set_id(&n->jobs, h->job);

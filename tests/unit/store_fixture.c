@@ -2,6 +2,7 @@
 /* What every store test needs, whatever the engine. */
 #include "store_fixture.h"
 #include "base/text.h"
+#include "store/backup.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -251,6 +252,18 @@ static void count_runs(struct store *s, struct store_counts *c)
 	} while (f.before);
 }
 
+/* By its own check, which counts what else is kept as a number: what owners have, and the bytes of output. */
+static void assert_sound(struct store *s)
+{
+	AUTO_DONE(strv) problems = {};
+	struct err e = {};
+
+	if (!store_check(s, &problems, &e))
+		fail_msg("%s", e.msg);
+	if (problems.n > 0)
+		fail_msg("%s", problems.v[0]);
+}
+
 void assert_counts_true(struct store *s)
 {
 	struct store_counts kept = {}, counted = {};
@@ -263,4 +276,5 @@ void assert_counts_true(struct store *s)
 		assert_int_equal(kept.jobs[i], counted.jobs[i]);
 	for (int i = 0; i < RUN_STATE_MAX; i++)
 		assert_int_equal(kept.runs[i], counted.runs[i]);
+	assert_sound(s);
 }

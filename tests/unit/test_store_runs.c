@@ -187,6 +187,39 @@ static void an_end_told_twice_is_recorded_once(void **state)
 	assert_counts_true(s);
 }
 
+/* Whether of a lost one whose end came after all, or of one that its spawner gave as lost. */
+static void what_a_late_end_kept_of_its_output_is_counted_once(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(run) *first = NULL;
+	AUTO(run) *second = NULL;
+	struct op *twice[2];
+
+	add_job(s, NULL);
+	first = claim_one(s, T0);
+	start_run(s, first, T0 + 1);
+	end_run(s, first, ATTEMPT_LOST, T0 + 50); /* with 12 bytes */
+	second = claim_one(s, T0 + 50);
+	start_run(s, second, T0 + 51);
+	for (int i = 0; i < 3; i++) {
+		AUTO(op) *late = op_ended(first, ATTEMPT_LOST, T0 + 50);
+
+		assert_true(apply_one(s, late));
+		assert_true(late->ended.stale);
+		assert_counts_true(s);
+	}
+	twice[0] = op_ended(second, ATTEMPT_SUCCEEDED, T0 + 60);
+	twice[1] = op_ended(second, ATTEMPT_SUCCEEDED, T0 + 60);
+	for (int i = 0; i < 2; i++)
+		twice[i]->ended.node = "who-had-it-before";
+	apply_all(s, twice, 2);
+	for (int i = 0; i < 2; i++) {
+		assert_true(twice[i]->ok && twice[i]->ended.stale);
+		op_free(twice[i]);
+	}
+	assert_counts_true(s);
+}
+
 static void start_and_end_may_share_a_batch_and_come_twice(void **state)
 {
 	struct store *s = store_of(state);
@@ -428,6 +461,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(an_engine_that_left_claims_nothing),
 	STORE_TEST(a_lost_attempt_is_queued_again_under_a_new_fence),
 	STORE_TEST(a_late_end_of_a_lost_attempt_is_stale),
+	STORE_TEST(what_a_late_end_kept_of_its_output_is_counted_once),
 	STORE_TEST(an_end_told_twice_is_recorded_once),
 	STORE_TEST(start_and_end_may_share_a_batch_and_come_twice),
 	STORE_TEST(a_start_under_an_old_fence_is_refused),

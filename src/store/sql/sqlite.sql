@@ -905,8 +905,8 @@ ON CONFLICT DO NOTHING
 -- query output_get(run int, fence int) -> tail text
 SELECT CAST(tail AS TEXT) AS tail FROM outputs WHERE run = :run AND fence = :fence
 
--- query attempt_outcome(run int, fence int) -> outcome int
-SELECT outcome FROM attempts WHERE run = :run AND fence = :fence
+-- query attempt_outcome(run int, fence int) -> outcome int, kept int
+SELECT outcome, output_bytes - output_dropped AS kept FROM attempts WHERE run = :run AND fence = :fence
 
 -- query attempts_of(run int) -> run int, number int, fence int, node text, spawner text, pid int,
 --	started_at int, ended_at int, outcome int, exit_code int, term_signal int, cpu_user int,
