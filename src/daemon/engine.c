@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "core/policy.h"
 #include "daemon/alarm.h"
+#include "daemon/anteroom.h"
 #include "daemon/artifact.h"
 #include "daemon/allow.h"
 #include "daemon/audit.h"
@@ -40,6 +41,7 @@
 #include <systemd/sd-event.h>
 #include <unistd.h>
 
+#define STORE_RETRY USEC_SEC /* between two tries to reach it at the start */
 #define OWNER_PERCENT 75 /* of the node, for one owner, where several are served */
 #define STOP_LIMIT (10 * USEC_SEC) /* for what is on its way to the store when we are asked to end */
 
@@ -181,6 +183,10 @@ static int on_stop_signal(sd_event_source *source, const struct signalfd_siginfo
 	g->stopping = true;
 	log_info("ending on signal %u; running jobs go on", si->ssi_signo);
 	sd_notify(0, "STOPPING=1\nSTATUS=ending; running jobs go on");
+	if (!g->store) { /* it could not be opened yet */
+		leave(g, 0);
+		return 0;
+	}
 	cluster_stop(g->cluster);
 	planner_stop(g->planner);
 	pauses_stop(g->pauses);
@@ -268,6 +274,10 @@ static int on_reload_signal(sd_event_source *source, const struct signalfd_sigin
 
 	(void)source;
 	(void)si;
+	if (!g->store) {
+		log_warning("the store is away: restart rather than reload");
+		return 0;
+	}
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)clock_boot(&clock_system));
 	config_init(&fresh);
 	if (g->o.read_config(&fresh, g->o.arg, &e))
@@ -441,6 +451,33 @@ static bool start_retention(struct engine *g, struct err *e)
 	}, &g->retention, e);
 }
 
+/*
+ * A store that cannot be reached is waited for. To the service manager we are ready then: those who ask hear the reason,
+ * and a machine that boots before its server does not have a unit that failed. False without an error: told to stop.
+ */
+static bool open_store(struct engine *g, const struct store_thread_options *o, struct err *e)
+{
+	AUTO(anteroom) *room = NULL;
+
+	while (!store_thread_start(g->ev, o, &g->store, e)) {
+		usec_t until = clock_boot(&clock_system) + STORE_RETRY, now;
+		struct err why = *e;
+
+		if (e->kind != ERR_UNREACHABLE || (!room && !anteroom_new(g->ev, listener_fd(g->listener), &room, e)))
+			return false;
+		if (anteroom_say(room, &why)) {
+			log_error("%s; trying again until it answers", why.msg);
+			sd_notifyf(0, "READY=1\nSTATUS=%s", why.msg);
+		}
+		while ((now = clock_boot(&clock_system)) < until && !g->stopping)
+			sd_event_run(g->ev, (uint64_t)(until - now));
+		*e = (struct err){};
+		if (g->stopping)
+			return false;
+	}
+	return true;
+}
+
 static bool start_parts(struct engine *g, struct err *e)
 {
 	const struct places *p = g->o.places;
@@ -479,7 +516,7 @@ static bool start_parts(struct engine *g, struct err *e)
 		!listener_open(p->runtime_dir, p->socket, g->o.user_mode ? 0600 : 0666, &g->listener, e) ||
 		!listener_watch(g->listener, g->ev, e) ||
 		!alarm_new(g->ev, on_alarm, g, &g->alarm, e) ||
-		!store_thread_start(g->ev, &store, &g->store, e))
+		!open_store(g, &store, e))
 		return false;
 	audit_set_store(g->audit, g->store);
 	if (!engine_join(g, e))
@@ -600,6 +637,8 @@ int engine_run(const struct engine_options *o)
 	sd_event_set_watchdog(g.ev, true);
 	if (engine_labels(g.o.config->labels, &g.labels, &e) && start_parts(&g, &e)) {
 		status = sd_event_loop(g.ev);
+	} else if (g.stopping) {
+		status = 0;
 	} else {
 		log_error("%s", e.msg);
 		status = status_of(e.kind);

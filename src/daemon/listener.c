@@ -124,6 +124,11 @@ void listener_free(struct listener *l)
 	free(l);
 }
 
+int listener_fd(const struct listener *l)
+{
+	return l->fd;
+}
+
 int listener_take_fd(struct listener *l)
 {
 	return STEAL_FD(l->fd);

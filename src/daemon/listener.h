@@ -18,5 +18,6 @@ bool listener_open(const char *runtime_dir, const char *socket_path, mode_t mode
 void listener_free(struct listener *l); /* removes the socket, if it is still ours */
 AUTO_DEFINE(listener);
 
-int listener_take_fd(struct listener *l); /* the listening descriptor; the caller's from now on */
+int listener_fd(const struct listener *l); /* the listening descriptor */
+int listener_take_fd(struct listener *l);  /* the same; the caller's from now on */
 bool listener_watch(struct listener *l, struct sd_event *ev, struct err *e);

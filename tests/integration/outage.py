@@ -7,7 +7,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from behind import Behind, Front, away, back, timed
-from harness import case, main, wait_until
+from harness import Daemon, case, main, wait_until
 from nodes import LEASE, Cluster, each_slot_once, server
 from pg import Server
 
@@ -77,6 +77,25 @@ def a_server_that_is_down_is_named_and_what_ran_is_recorded_when_it_is_back():
         run = d.wait_final(job)
         assert run["exit_code"] == 7 and run["attempt"] == 1, run
         assert "the store answers again" in d.said()
+
+
+@case
+def a_node_that_starts_before_its_server_says_so_and_serves_when_it_is_there():
+    with Server() as s, Daemon("store = %s\nlease = %d\n" % (s.url, LEASE)) as d:
+        def told(*words):
+            answer = d.jobctl(*words, check=False)
+            return answer.returncode == 1 and "could not connect to the store at PostgreSQL" in answer.stderr
+        s.stop()
+        d.start(wait=False)
+        wait_until("it answers", 30, lambda: told("list"))
+        assert d.stop() == 0, d.said()
+        d.start(wait=False)
+        wait_until("it answers", 30, lambda: told("status"))
+        assert told("add", "--", "true") and d.process.poll() is None, d.said()
+        s.start()
+        d.wait_ready()
+        assert d.wait_final(d.add(command=["true"])["id"])["state"] == "succeeded"
+        assert d.said().count("No such file or directory") == 2, d.said()  # once for each life, not for each try
 
 
 @case
