@@ -86,7 +86,10 @@ static void end(struct outage *o)
 	o->holder = (struct store_holder){};
 }
 
-/* Since when this thread has been held up; 0: it has not. A pause of ours looks like one of the store's: hence twice. */
+/*
+ * Since when this thread has been held up; 0: it has not. A pause of ours looks like one of the store's: hence twice. And one
+ * wait that gives way to the next, as when a connection is found dead and there is no other, is no answer.
+ */
 static usec_t stalled_since(struct outage *o, size_t i, const struct store_health *h)
 {
 	bool stays = h->waits_since && h->waits_since == o->seen[i] && now_boot() - h->waits_since >= STALL;
@@ -94,6 +97,8 @@ static usec_t stalled_since(struct outage *o, size_t i, const struct store_healt
 	o->seen[i] = h->waits_since;
 	if (h->fails_since)
 		return h->fails_since;
+	if (o->since && h->busy && h->answered < o->since)
+		return o->since;
 	return stays ? h->waits_since : 0;
 }
 

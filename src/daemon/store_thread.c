@@ -63,6 +63,7 @@ struct store_thread {
 	usec_t last_commit;
 	usec_t probe_at;         /* with fails_since: an empty batch then */
 	usec_t fails_since;      /* boottime; 0: the last batch went through */
+	usec_t answered;         /* boottime: one went through */
 	char why[512];           /* what it met */
 	struct store_wake wake;
 	struct event_list events; /* committed and not told yet */
@@ -185,6 +186,8 @@ static void note_health(struct store_thread *t, bool ok, const struct err *e)
 	bool away = !ok && (e->kind == ERR_BUSY || e->kind == ERR_UNREACHABLE);
 
 	pthread_mutex_lock(&t->lock);
+	if (ok)
+		t->answered = clock_boot(&clock_system);
 	if (!away)
 		t->fails_since = 0;
 	else if (!t->fails_since)
@@ -534,7 +537,8 @@ void store_thread_health(const struct store_thread *t, struct store_health *ret)
 
 	pthread_mutex_lock(&m->lock);
 	*ret = (struct store_health){.busy = t->waiting.n + t->in_batch + t->done.n > 0 || t->questions.works || t->questions.tasks.first,
-		.waits_since = writes && (!reads || writes < reads) ? writes : reads, .fails_since = t->fails_since};
+		.waits_since = writes && (!reads || writes < reads) ? writes : reads, .answered = t->answered,
+		.fails_since = t->fails_since};
 	memcpy(ret->why, t->why, sizeof(ret->why));
 	pthread_mutex_unlock(&m->lock);
 }

@@ -16,6 +16,7 @@ struct store_wake;
 struct store_health {
 	bool busy;           /* something is under way */
 	usec_t waits_since;  /* boottime: one of the threads waits for the store; 0: none does */
+	usec_t answered;     /* boottime: the end of the last batch that went through */
 	usec_t fails_since;  /* boottime: no batch has gone through since then; 0: the last one has */
 	char why[512];       /* with fails_since: what the last one met */
 };

@@ -154,6 +154,7 @@ class Lost:
     def check_idle(self, cut):
         late = [t for t in self.c.begun_by(self.node) if t > cut + LEASE + MARGIN]
         assert not late, "it began something without a lease: %s" % late
+        assert "answers again" not in self.node.said(), "one wait after the other is no answer"
 
     def check_history(self, asked):
         assert not self.c.bodies(self.name("skip"), "O"), "two at a time"
