@@ -420,6 +420,22 @@ static void on_renewed(struct op *op, void *arg)
 	c->o.on_change(c->o.arg);
 }
 
+/*
+ * The store may take the shorter lease long before we hear of it, and count by it from then on. So it is the one that
+ * counts for us, and for the spawner, from when it is asked for.
+ */
+static void shorten(struct cluster *c)
+{
+	usec_t until = c->sent + c->ttl - c->ttl / MARGIN;
+
+	if (c->trusted_until <= until)
+		return;
+	c->trusted_until = until;
+	set_timer(c->end_timer, until - now_boot());
+	if (c->armed)
+		c->o.on_deadline(until, c->sent + c->ttl - c->ttl / (2 * MARGIN), c->o.arg);
+}
+
 static void renew(struct cluster *c)
 {
 	struct op *op;
@@ -431,6 +447,7 @@ static void renew(struct cluster *c)
 	c->sent = now_boot();
 	c->sent_wall = clock_now(&clock_system);
 	c->ttl = lease_wanted(c);
+	shorten(c);
 	op->lease = (struct op_lease){.node = c->o.node_id, .name = c->o.node_name, .ttl = c->ttl,
 		.at = c->sent_wall + c->offset, .stands = !c->o.barred && c->sent >= c->stand_after, .resigns = c->resigning,
 		.guarded = c->armed && c->others > 0, .skew = c->offset};

@@ -72,11 +72,10 @@ void dispatcher_give_up(struct dispatcher *d, struct claimed *c)
 }
 
 /* Jobs that may overlap go on, and what comes of them is recorded as stale; the spawner ends the others. */
-void dispatcher_rejoin(struct dispatcher *d)
+static void disown_all(struct dispatcher *d)
 {
 	struct flight *f;
 
-	d->spawner_ready = false;
 	for (size_t i = 0; (f = map_next(&d->flights.by_run, &i));) {
 		if (f->stage == FLIGHT_ENDED)
 			continue;
@@ -87,6 +86,12 @@ void dispatcher_rejoin(struct dispatcher *d)
 		flights_remove(&d->flights, f);
 		i = 0;
 	}
+}
+
+void dispatcher_rejoin(struct dispatcher *d)
+{
+	d->spawner_ready = false;
+	disown_all(d);
 	if (d->spawner)
 		open_node(d);
 	else
@@ -141,6 +146,8 @@ static void on_node_opened(struct op *op, void *arg)
 	if (!d->was_open)
 		d->last_seen = op->node_open.last_seen;
 	d->was_open = true;
+	if (op->node_open.given_up)
+		disown_all(d); /* before we knew */
 	if (same)
 		settle_own(d);
 	take_over_all(d, &op->node_open, same);

@@ -359,6 +359,7 @@ struct op_node_open {
 	/* results: claimed and running runs of earlier engines of this node name, now ours (same fence) */
 	struct claimed_list same_spawner;  /* the spawner knows what became of them */
 	struct claimed_list other_spawner; /* their spawner is gone: lost */
+	bool given_up;                     /* this very engine had been: what it held is not its own any more */
 	usec_t last_seen;                  /* when an engine was last there, as far as rows tell; 0: never */
 	int64_t others;                    /* other nodes that are alive */
 };

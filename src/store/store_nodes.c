@@ -47,6 +47,15 @@ static bool lives_elsewhere(struct store *s, const struct op_node_open *o, char 
 	return !q.failed;
 }
 
+static bool read_given_up(struct store *s, const struct op_node_open *o, bool *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODE_CLOSED, e);
+
+	query_text(&q, o->node);
+	*ret = query_row(&q);
+	return !q.failed;
+}
+
 static bool displace(struct store *s, const struct op_node_open *o, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_NODES_DISPLACE, e);
@@ -158,7 +167,7 @@ static bool open_node(struct store *s, struct op *op, struct err *e)
 	if (host)
 		return op_refuse(op, ERR_CONFLICT, "a node '%s' is alive on another machine ('%s'); if it is not this one before a "
 			"boot, give one of them another node-name", o->name, host);
-	if (!insert_node(s, o, e) || !displace(s, o, e) || !inherit(s, o, e) || !read_held(s, o, &same, &other, e) ||
+	if (!read_given_up(s, o, &o->given_up, e) || !insert_node(s, o, e) || !displace(s, o, e) || !inherit(s, o, e) || !read_held(s, o, &same, &other, e) ||
 	    !runs_take_over(s, o->node, &same, &o->same_spawner, e) ||
 	    !runs_take_over(s, o->node, &other, &o->other_spawner, e) || !relays_prune(s, e) ||
 	    !nodes_others(s, o->node, &o->others, e))

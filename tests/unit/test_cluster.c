@@ -415,6 +415,35 @@ static void a_long_lease_is_made_short_when_another_comes(void **state)
 	op_free(op);
 }
 
+/* Stopped after the store has taken the shorter one and before we hear of it, we would be given up and not know. */
+static void who_asks_for_a_shorter_lease_trusts_no_longer_one_from_then_on(void **state)
+{
+	struct world *w = *state;
+	struct op *op;
+	usec_t before;
+
+	w->o.ttl = 5 * SHORT;
+	w->o.alone_ttl = 1000 * SHORT;
+	begin(w, 0);
+	serve(w);
+	open_other(w, "two-id", "two");
+	cluster_doubt(w->c);
+	answer(w, take(w, OP_LEASE));
+	before = clock_boot(&clock_system);
+	assert_in_range(w->end_at, before + 100 * SHORT, before + 1000 * SHORT); /* of the one that we have */
+	op = await(w, OP_LEASE);
+	assert_int_equal(op->lease.ttl, 5 * SHORT);
+	assert_true(op->lease.guarded);
+	assert_in_range(w->end_at, 1, clock_boot(&clock_system) + 5 * SHORT); /* the spawner knows before the store */
+	assert_in_range(w->kill_at, w->end_at + 1, clock_boot(&clock_system) + 5 * SHORT);
+	pause_for(5 * SHORT);
+	assert_false(cluster_trusted(w->c));
+	answer(w, op);
+	serve(w);
+	renew_once(w);
+	assert_true(cluster_trusted(w->c));
+}
+
 /* ---- leading ---- */
 
 static void a_leader_does_its_work_with_each_renewal_and_no_other_node_does(void **state)
@@ -548,6 +577,7 @@ int main(void)
 		CLUSTER_TEST(who_leaves_takes_its_deadline_back_only_after_the_store_knows),
 		CLUSTER_TEST(what_is_doubted_during_a_renewal_is_renewed_once_more),
 		CLUSTER_TEST(a_long_lease_is_made_short_when_another_comes),
+		CLUSTER_TEST(who_asks_for_a_shorter_lease_trusts_no_longer_one_from_then_on),
 		CLUSTER_TEST(a_leader_does_its_work_with_each_renewal_and_no_other_node_does),
 		CLUSTER_TEST(the_dead_are_given_up_once_our_own_lease_was_unbroken_for_as_long),
 		CLUSTER_TEST(who_hears_that_its_term_is_over_leads_no_more),

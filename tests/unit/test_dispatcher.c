@@ -550,6 +550,25 @@ static void what_a_given_up_node_was_starting_is_cancelled(void **state)
 	assert_int_equal(asked(w, CANCEL, 1, 1), 1);
 }
 
+/* The connection breaks before the store could say that we were given up: opened anew, the node has its name back only. */
+static void what_was_given_up_is_not_ours_because_the_node_was_opened_again(void **state)
+{
+	struct world *w = *state;
+
+	begin_ready(w);
+	add_job(w, "{\"command\":[\"true\"]}", OVERLAP_SKIP);
+	claim(w);
+	report_started(w, 1, 1);
+	lose_it(w);
+	report(w, &(struct spawn_report){.kind = SPAWN_GONE});
+	serve(w);
+	report(w, &(struct spawn_report){.kind = SPAWN_HAS, .run = 1, .fence = 1, .attempt = 1, .pid = 4711});
+	report(w, &(struct spawn_report){.kind = SPAWN_LIST_DONE});
+	assert_int_equal(asked(w, CANCEL, 1, 1), 1);
+	claim(w);
+	assert_int_equal(asked(w, START, 1, 2), 1);
+}
+
 /* ---- taking over ---- */
 
 /* The store has made them ours, and says so only once. */
@@ -608,6 +627,7 @@ int main(void)
 		DISPATCHER_TEST(a_start_that_was_not_recorded_is_recorded_later),
 		DISPATCHER_TEST(what_waited_for_its_artifact_does_not_start_without_a_lease),
 		DISPATCHER_TEST(what_a_given_up_node_was_starting_is_cancelled),
+		DISPATCHER_TEST(what_was_given_up_is_not_ours_because_the_node_was_opened_again),
 		DISPATCHER_TEST(what_was_taken_over_is_not_forgotten_when_the_spawner_leaves_meanwhile),
 		DISPATCHER_TEST(what_was_taken_over_for_a_spawner_that_another_has_followed_is_lost_with_it),
 	};

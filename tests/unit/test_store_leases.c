@@ -185,6 +185,35 @@ static void who_was_given_up_can_come_back(void **state)
 	assert_int_equal(claim->claim.claimed.n, 1);
 }
 
+/* As it is when a spawner is found again. The engine relies on the lease that it has, and must not be given up before. */
+static void who_is_opened_again_keeps_the_longer_lease_and_hears_if_it_was_given_up(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *shorter = op_node_open(OTHER, "two", "spawner-two");
+	AUTO(op) *again = op_node_open(OTHER, "two", "spawner-two");
+	AUTO(op) *lead = op_lead(NODE, 1);
+	AUTO_DONE(node_list) l = {};
+	struct err e = {};
+
+	open_node(s, OTHER, "two");
+	shorter->node_open.ttl = again->node_open.ttl = TTL / 4;
+	assert_true(apply_one(s, shorter));
+	assert_false(shorter->node_open.given_up);
+	assert_true(store_nodes(s, &l, &e));
+	assert_int_equal(l.n, 2);
+	assert_in_range(l.v[1].lease_remains, TTL / 2, TTL);
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	lease_ends(where_of(state), OTHER);
+	assert_true(apply_one(s, lead));
+	assert_int_equal(lead->lead.dead, 1);
+	assert_true(apply_one(s, again));
+	assert_true(again->node_open.given_up);
+	node_list_done(&l);
+	assert_true(store_nodes(s, &l, &e));
+	assert_int_equal(l.n, 2);
+	assert_in_range(l.v[1].lease_remains, 1, TTL / 4);
+}
+
 static void who_was_displaced_is_told_so(void **state)
 {
 	struct store *s = store_of(state);
@@ -269,6 +298,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(what_the_dead_had_running_is_counted_where_it_is_now),
 	STORE_TEST(who_left_in_peace_is_waited_for_and_not_for_ever),
 	STORE_TEST(who_was_given_up_can_come_back),
+	STORE_TEST(who_is_opened_again_keeps_the_longer_lease_and_hears_if_it_was_given_up),
 	STORE_TEST(who_was_displaced_is_told_so),
 	STORE_TEST(a_name_that_is_alive_on_another_machine_is_not_taken),
 	STORE_TEST(a_new_engine_of_a_node_plans_and_leads_at_once),

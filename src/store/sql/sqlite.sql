@@ -1244,11 +1244,16 @@ SELECT spec FROM job_revisions WHERE job = :job AND revision = :revision
 
 -- ======== nodes ========
 
+-- Opened once more, it keeps the longer lease, which it may rely on.
 -- query node_insert(id text, name text, spawner text, host text, now int, ttl int, labels text, barred int, boot text)
 INSERT INTO nodes (id, name, spawner, host, opened_at, alive_until, labels, barred, boot)
 VALUES (:id, :name, :spawner, :host, :now, {clock} + :ttl, :labels, :barred, :boot)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, spawner = excluded.spawner,
-	host = excluded.host, alive_until = excluded.alive_until, guarded = 0, closed_at = 0
+	host = excluded.host, guarded = 0, closed_at = 0,
+	alive_until = CASE WHEN nodes.closed_at = 0 THEN max(nodes.alive_until, excluded.alive_until) ELSE excluded.alive_until END
+
+-- query node_closed(id text) -> closed_at int
+SELECT closed_at FROM nodes WHERE id = :id AND closed_at <> 0
 
 -- One of this name that is alive, and on another machine.
 -- query node_elsewhere(name text, boot text) -> host text
