@@ -13,7 +13,6 @@ import atexit
 import concurrent.futures
 import os
 import re
-import shutil
 import signal
 import sys
 import threading

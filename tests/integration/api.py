@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The API as its users meet it: submissions, lists, keys, waiting, output.
 import base64
-import http.client
 import json
 import os
 import subprocess

@@ -194,7 +194,7 @@ def a_killed_spawner_does_not_delay_what_is_due():
         run = d.wait_final(job)
         assert run["state"] == "succeeded" and run["lost"] == 0, run
         late = instant(run["started_at"]) - instant(run["slot"])
-        assert late < 2, late
+        assert late < 10, late
         return "%.0f ms late" % (late * 1000)
 
 

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import BUILD, case, Daemon, instant, JOBCTL, main, wait_until
+from harness import case, Daemon, instant, JOBCTL, main, wait_until
 
 N = 1000
 

@@ -80,7 +80,7 @@ def a_thousand_slots_missed_while_down_for_each_word_of_catch_up():
             assert not missed or not ran or missed[-1][1] < ran[0][0], (missed, ran[:1])
             late = [r for r in rows if started + 1 < r[0] and r[3] == "succeeded"]
             late = sorted(instant(r[4]["started_at"]) - r[0] for r in late)
-            assert not late or sanitized() or late[0] < 2, late
+            assert not late or sanitized() or late[0] < 5, late
             assert sum(r[2] for r in rows) >= MISSED, rows
             started_at = [instant(r[4]["started_at"]) for r in ran]
             assert started_at == sorted(started_at), "out of order"
@@ -110,7 +110,7 @@ def a_month_of_missed_seconds_is_one_row_and_others_do_not_wait():
             assert_whole(rows, 1)
             long = [r for r in rows if r[2] > 100]
             assert len(long) == 1 and abs(long[0][2] - 30 * 86400) < 120, long
-        assert sanitized() or late < 3, late
+        assert sanitized() or late < max(3, took / 2), (late, took)
         return "2 x 2.6 million slots in %.1f s; meanwhile another job was %.0f ms late" % (took, late * 1000)
 
 

@@ -11,7 +11,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import JOBCTL, Connection, case, main, wait_until
-from nodes import LEASE, Cluster
+from nodes import Cluster
 
 # bytes of all values, and no line like another
 BYTES = "import sys; sys.stdout.buffer.write(b''.join(b'%%d\\0\\r\\n\\xff\\x80' %% i + bytes(range(256)) for i in range(%d)))"
@@ -179,7 +179,7 @@ def reader_gone(postgres):
         job, run = run_on(c, holder, name="big", command=["python3", "-c", BYTES % 1000])
         holder.wait_final(job)
         holder.process.send_signal(signal.SIGSTOP)
-        status, answer = 0, ask(other, run)
+        answer = ask(other, run)
         assert answer.status == 200 and "n0" in answer.headers["X-Jobsched-Output-Note"], answer.headers
         assert len(answer.read()) == 8192
         holder.process.send_signal(signal.SIGCONT)

@@ -260,7 +260,7 @@ def a_start_whose_session_hangs_can_be_cancelled_and_holds_up_nobody():
         assert s.run_job("bob", "id", "-un") == "bob\n"
         began = time.monotonic()
         s.api("alice").post("/v1/runs/%d/cancel" % s.runs("alice", job)[0]["id"])
-        assert s.wait_final("alice", job)["state"] == "cancelled" and time.monotonic() - began < 5
+        assert s.wait_final("alice", job)["state"] == "cancelled" and time.monotonic() - began < 15
         write("/etc/jobsched/hang", "")
         job = s.add("alice", command=["touch", "ran"])["id"]
         wait_until("its process was killed", 40, lambda: "modules took more than 10 seconds" in s.said())

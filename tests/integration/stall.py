@@ -44,7 +44,7 @@ def held_back(profile):
             other = s.add("bob", command=["true"])["id"]
             assert s.wait_final("bob", other)["state"] == "succeeded"
             took = time.monotonic() - began
-            assert took < 5, took
+            assert took < 20, took
         finally:
             os.kill(holder, signal.SIGKILL)
             os.waitpid(holder, 0)
