@@ -13,7 +13,7 @@
 
 #define LOOK (500 * USEC_MSEC)
 #define STALL USEC_SEC           /* a statement that takes longer is believed to have met no one */
-#define CONTENTION (3 * USEC_SEC) /* ... but others who write a file, and do not stand still, may take so long */
+#define PATIENCE (3 * USEC_SEC)   /* ... but a busy disk, and others who write the file and do not stand still, take so long */
 #define UNKNOWN (3 * USEC_SEC)   /* then those who wait for what is under way are told that nobody knows */
 
 struct outage {
@@ -32,6 +32,11 @@ struct outage {
 static usec_t now_boot(void)
 {
 	return clock_boot(&clock_system);
+}
+
+static bool is_server(const struct outage *o)
+{
+	return strstr(o->o.where, "://") != NULL;
 }
 
 /* ---- a file that another process holds ---- */
@@ -69,7 +74,7 @@ static void explain(struct outage *o, const struct store_health *h)
 	else if (h->fails_since)
 		snprintf(o->why, sizeof(o->why), "%.*s", (int)sizeof(o->why) - 1, h->why);
 	else
-		snprintf(o->why, sizeof(o->why), "no answer from %s", strstr(o->o.where, "://") ? "PostgreSQL" : "its file system");
+		snprintf(o->why, sizeof(o->why), "no answer from %s", is_server(o) ? "PostgreSQL" : "its file system");
 }
 
 static void begin(struct outage *o, usec_t since)
@@ -123,7 +128,7 @@ static void look(struct outage *o)
 	}
 	if (since)
 		watch_holder(o);
-	if (since && !was_away && !worst.fails_since && o->holder.pid && o->holder.state != 'T' && now_boot() - since < CONTENTION)
+	if (since && !was_away && !worst.fails_since && !is_server(o) && o->holder.state != 'T' && now_boot() - since < PATIENCE)
 		since = 0;
 	if (since && !was_away)
 		begin(o, since);

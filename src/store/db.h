@@ -50,7 +50,7 @@ struct db {
 	const struct db_sql *sql;
 	pid_t pid;    /* who opened it: no other process may use it */
 	int waits;    /* depth of db_waits() */
-	_Atomic int64_t waits_since; /* boottime: for an answer, a connection, a lock of others; 0: no such. Any thread reads it */
+	_Atomic int64_t waits_since; /* boottime: for an answer, a connection, a lock of others, the disk; 0: no such. Any thread reads it */
 	_Atomic int64_t leave_by;    /* boottime: waits for nothing longer than that; 0: stays. Set by any thread */
 	bool writing; /* the open transaction is one that writes */
 };

@@ -297,13 +297,16 @@ static void checkpoint(struct db_sqlite *d)
 static bool sq_commit(struct db *db, struct err *e)
 {
 	struct db_sqlite *d = of(db);
+	bool done;
 
-	if (!run_text(d, TEXT_SQLITE_COMMIT, "commit", e)) {
+	db_waits(db, true); /* for the disk */
+	done = run_text(d, TEXT_SQLITE_COMMIT, "commit", e);
+	if (done)
+		checkpoint(d);
+	else
 		sq_rollback(db);
-		return false;
-	}
-	checkpoint(d);
-	return true;
+	db_waits(db, false);
+	return done;
 }
 
 static bool sq_savepoint(struct db *db, struct err *e)

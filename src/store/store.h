@@ -35,7 +35,7 @@ AUTO_DEFINE(store);
 const char *store_id(const struct store *s); /* random, made with the schema, kept for ever */
 
 /* These three may be called by any thread. */
-usec_t store_waits_since(const struct store *s); /* boottime: for a server's answer, or another process's lock; 0: it does not */
+usec_t store_waits_since(const struct store *s); /* boottime: for a server's answer, another process's lock, the disk; 0: it does not */
 void store_leave(struct store *s);               /* we are ending: it waits no longer to learn of an unknown commit */
 void store_expect_term(struct store *s, int64_t term); /* a server with a lower one has lost commits: nothing is written there */
 

@@ -4,15 +4,15 @@ import contextlib
 import hashlib
 import os
 import random
-import shutil
 import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import Daemon, Skip, Unreachable, case, main, need_program, need_root, wait_until
+from harness import Api, Daemon, Skip, Unreachable, case, main, need_program, need_root, wait_until
 
 
 @contextlib.contextmanager
@@ -34,6 +34,31 @@ def mounted(*options):
         else:
             subprocess.run(["umount", "-l", point], check=True)
         os.rmdir(point)
+
+
+@contextlib.contextmanager
+def ext4(*options):
+    """A disk of our own: the mount point of a file system that can be broken and stopped, and its image."""
+    need_root()
+    need_program("mkfs.ext4")
+    with tempfile.TemporaryDirectory(prefix="jobsched-img.") as work:
+        image = os.path.join(work, "image")
+        with open(image, "wb") as f:
+            f.truncate(64 << 20)
+        subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
+        with mounted("-o", ",".join(("loop", *options)), image) as point:
+            yield point, image
+
+
+@contextlib.contextmanager
+def standing_still(point):
+    """Who writes or syncs there waits until it goes on."""
+    if subprocess.run(["fsfreeze", "-f", point], capture_output=True).returncode:
+        raise Skip("cannot stop a file system")
+    try:
+        yield
+    finally:
+        subprocess.run(["fsfreeze", "-u", point], check=True)
 
 
 def fill(path):
@@ -129,15 +154,8 @@ def an_error_of_fsync_ends_the_engine_with_75_and_the_next_one_recovers():
 
 @case
 def a_file_system_that_turns_read_only_ends_the_engine_with_75():
-    need_root()
-    need_program("mkfs.ext4")
-    work = tempfile.mkdtemp(prefix="jobsched-img.")
-    try:
-        image = os.path.join(work, "image")
-        with open(image, "wb") as f:
-            f.truncate(64 << 20)
-        subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
-        with mounted("-o", "loop,errors=remount-ro", image) as point, Daemon(state=point) as d:
+    with ext4("errors=remount-ro") as (point, image):
+        with Daemon(state=point) as d:
             device = os.path.basename(subprocess.check_output(["findmnt", "-no", "SOURCE", point], text=True).strip())
             trigger = "/sys/fs/ext4/%s/trigger_fs_error" % device
             if not os.path.exists(trigger):
@@ -164,8 +182,35 @@ def a_file_system_that_turns_read_only_ends_the_engine_with_75():
             assert d.stop() == 0
             for pid in d.processes():
                 os.kill(pid, 9)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+
+
+@case
+def a_disk_that_stands_still_is_waited_for_and_if_that_lasts_told_of():
+    with ext4() as (point, _), Daemon(state=point) as d:
+        d.start()
+        done = []
+        asking = threading.Thread(target=lambda: done.append(d.add(command=["true"], key="short")))
+        with standing_still(point):
+            asking.start()
+            time.sleep(2)
+        asking.join()
+        assert d.wait_final(done[0]["id"])["state"] == "succeeded"
+        assert "is away" not in d.said(), d.said()
+        job = d.add(command=["sh", "-c", "exit 7"], schedule=["now + 2s"])["id"]
+        with standing_still(point):
+            asking = threading.Thread(target=lambda: done.append(Api(d.socket).call("POST", "/v1/jobs", {"command": ["true"], "key": "long"})))
+            asking.start()
+            wait_until("it is told", 30, lambda: d.api().call("GET", "/v1/jobs")[0] == 503)
+            status, answer = d.api().call("POST", "/v1/jobs", {"command": ["true"]})
+            assert status == 503 and "no answer from its file system" in answer["error"]["message"], answer
+            asking.join()
+            assert done[1][0] == 504 and done[1][1]["error"]["code"] == "uncertain", done[1]
+        run = d.wait_final(job)
+        assert (run["state"], run["exit_code"], run["attempt"]) == ("failed", 7, 1), run
+        assert "the store answers again" in d.said()
+        # what nobody knew of was done after all, once
+        d.wait_final(d.add(command=["true"], key="long")["id"])
+        assert len(d.runs()) == 3, d.runs()
 
 
 def digest(directory):

@@ -40,8 +40,8 @@ def trigger(c, job, n):
 
 def all_over(c, seconds):
     def open_runs():
-        runs = c.nodes[0].api().get("/v1/status")["runs"]
-        return sum(n for state, n in runs.items() if state not in FINAL)
+        runs = c.nodes[0].api().get("/v1/status")["runs"]  # None: the store is too slow to say
+        return sum(n for state, n in runs.items() if state not in FINAL) if runs else None
     wait_until("all is over", seconds, lambda: open_runs() == 0, 0.1)
 
 
