@@ -44,10 +44,53 @@
 #define STORE_RETRY USEC_SEC /* between two tries to reach it at the start */
 #define OWNER_PERCENT 75 /* of the node, for one owner, where several are served */
 #define STOP_LIMIT (10 * USEC_SEC) /* for what is on its way to the store when we are asked to end */
+#define LAST_ENDS (2 * USEC_SEC) /* runs that end this soon are told to other nodes, which would wait for us to come back */
 
 static void leave(struct engine *g, int status)
 {
 	sd_event_exit(g->ev, status);
+}
+
+/* ---- leaving ---- */
+
+static void on_node_closed(struct op *op, void *arg)
+{
+	struct engine *g = arg;
+
+	if (op->ok)
+		cluster_left(g->cluster);
+	op_free(op);
+	leave(g, 0);
+}
+
+/* The last operation in the queue ends the loop. */
+static void close_node(struct engine *g)
+{
+	struct op *op = op_new(OP_NODE_CLOSE, on_node_closed, g);
+
+	g->closing = true;
+	op->node_close = (struct op_node_close){.node = g->node_id, .now = clock_now(&g->clock)};
+	store_thread_submit(g->store, op);
+}
+
+static void close_if_quiet(struct engine *g)
+{
+	struct dispatcher_counts counts;
+
+	dispatcher_counts(g->dispatcher, &counts);
+	if (g->stopping && !g->closing && (counts.in_flight == 0 || !counts.spawner_up || !engine_in_company(g)))
+		close_node(g);
+}
+
+static int on_last_ends(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct engine *g = arg;
+
+	(void)source;
+	(void)usec;
+	if (!g->closing)
+		close_node(g);
+	return 0;
 }
 
 /* ---- pacing: one alarm for whatever comes first ---- */
@@ -100,6 +143,7 @@ static void on_wake(const struct store_wake *w, void *arg)
 	if (w->owes_news && g->cluster)
 		cluster_look_soon(g->cluster);
 	pump(g);
+	close_if_quiet(g);
 }
 
 static void on_events(const struct event_list *l, void *arg)
@@ -150,16 +194,6 @@ void engine_on_exit(int status, void *arg)
 
 /* ---- signals ---- */
 
-static void on_node_closed(struct op *op, void *arg)
-{
-	struct engine *g = arg;
-
-	if (op->ok)
-		cluster_left(g->cluster);
-	op_free(op);
-	leave(g, 0);
-}
-
 static int on_stop_limit(sd_event_source *source, uint64_t usec, void *arg)
 {
 	(void)source;
@@ -169,11 +203,10 @@ static int on_stop_limit(sd_event_source *source, uint64_t usec, void *arg)
 	return 0;
 }
 
-/* No new work; what was claimed goes back; the last operation in the queue ends the loop. */
+/* No new work; what was claimed goes back. */
 static int on_stop_signal(sd_event_source *source, const struct signalfd_siginfo *si, void *arg)
 {
 	struct engine *g = arg;
-	struct op *op;
 
 	(void)source;
 	if (g->stopping) {
@@ -194,9 +227,8 @@ static int on_stop_signal(sd_event_source *source, const struct signalfd_siginfo
 	notifier_stop(g->notifier);
 	if (g->server)
 		server_stop(g->server);
-	op = op_new(OP_NODE_CLOSE, on_node_closed, g);
-	op->node_close = (struct op_node_close){.node = g->node_id, .now = clock_now(&g->clock)};
-	store_thread_submit(g->store, op);
+	close_if_quiet(g);
+	sd_event_add_time_relative(g->ev, NULL, CLOCK_MONOTONIC, (uint64_t)LAST_ENDS, 1, on_last_ends, g);
 	sd_event_add_time_relative(g->ev, NULL, CLOCK_MONOTONIC, (uint64_t)STOP_LIMIT, 1, on_stop_limit, g);
 	return 0;
 }

@@ -44,7 +44,7 @@ struct engine {
 	struct relays *relays;
 	struct allow *allow; /* NULL: one user alone */
 	struct server *server;
-	bool stopping;
+	bool stopping, closing;
 };
 
 /* engine.c; all of these get the engine */

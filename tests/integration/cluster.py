@@ -40,7 +40,9 @@ def stop_leader_in_peace(c, asked):
     began = time.monotonic()
     leader.stop()
     wait_until("another leads", 60, lambda: c.leader(asked) not in (None, leader), 0.05)
-    return "another led after %.1f s" % (time.monotonic() - began)
+    took = time.monotonic() - began
+    leader.start()  # what it left running is waited for
+    return "another led after %.1f s" % took
 
 
 def pause_leader(c, asked):
@@ -48,7 +50,10 @@ def pause_leader(c, asked):
     leader.process.send_signal(signal.SIGSTOP)
     wait_until("another leads", 60, lambda: c.leader(asked) not in (None, leader), 0.05)
     time.sleep(LEASE)
-    leader.process.send_signal(signal.SIGCONT)
+    if leader.process.poll() is None:
+        leader.process.send_signal(signal.SIGCONT)
+    else:
+        leader.start()  # it held the file, and was ended for that
     wait_until("it is one of them again", 60, lambda: c.segments(leader))
 
 
@@ -143,6 +148,23 @@ def a_node_that_left_in_peace_finds_its_jobs_again():
         c.nodes[0].start()
         assert asked.wait_final(job, 60)["state"] == "succeeded"
         assert len(c.bodies("stays")) == 1, c.lines()
+
+
+@case
+def what_ends_while_its_node_leaves_is_known_to_the_others():
+    with Cluster(2) as c:
+        leaving, asked = c.nodes
+        hold = os.path.join(c.dir, "hold")
+        open(hold, "w").close()
+        asked.api().post("/v1/nodes/n1/drain")
+        job = c.add(asked, "short", 0, hold)
+        wait_until("it runs", 30, lambda: c.node_of(job, asked) is leaving)
+        leaving.process.send_signal(signal.SIGTERM)
+        wait_until("it leaves", 30, lambda: "ending on signal" in leaving.said())
+        os.unlink(hold)
+        assert leaving.ended() == 0
+        run = asked.runs(job)[0]
+        assert run["state"] == "succeeded", run
 
 
 @case
