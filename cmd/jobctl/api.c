@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "ctl.h"
+#include "silence.h"
 #include "suggest.h"
 #include "warrant.h"
 #include "wire/client.h"
@@ -51,6 +52,20 @@ void query_add(struct buf *path, const char *key, const char *value)
 	}
 }
 
+static bool ask(struct ctl *c, const char *method, const char *path, const json_t *body, json_t **ret, struct err *e)
+{
+	usec_t asked = clock_boot(&clock_system);
+	bool ok;
+
+	silence_watch(c);
+	ok = client_call(c->client, method, path, body, API_TIMEOUT_MS, ret, e);
+	silence_forget(c);
+	if (!ok && (e->kind == ERR_UNREACHABLE || e->kind == ERR_UNCERTAIN) &&
+	    clock_boot(&clock_system) - asked >= API_TIMEOUT_MS * USEC_MSEC)
+		silence_explain(c, e);
+	return ok;
+}
+
 /* "busy" means that nothing happened, so that asking again is harmless; mostly it passes at once. */
 static bool call(struct ctl *c, const char *method, const char *path, const json_t *body, json_t **ret,
 	struct err *e)
@@ -58,7 +73,7 @@ static bool call(struct ctl *c, const char *method, const char *path, const json
 	struct err why = {};
 
 	for (unsigned pause_ms = 50; ctl_connect(c, &why); pause_ms *= 2) {
-		if (client_call(c->client, method, path, body, API_TIMEOUT_MS, ret, &why))
+		if (ask(c, method, path, body, ret, &why))
 			return true;
 		if (why.kind != ERR_BUSY || pause_ms > BUSY_PAUSE_MS)
 			break;

@@ -7,7 +7,7 @@
 #include "wire/client.h"
 #include <string.h>
 
-#define START_USER "start one with 'jobschedd --user'"
+#define START_USER "start one with 'jobschedd --user"
 #define START_SYSTEM "start it with 'systemctl start jobschedd'"
 #define ONE_OF_SEVERAL "; one of several is named with --instance"
 
@@ -52,7 +52,7 @@ static bool connect_user(struct ctl *c, const char *path, struct err *e)
 		return err_set(e, ERR_UNREACHABLE,
 			"cannot tell where your daemon listens: neither XDG_RUNTIME_DIR nor HOME "
 			"is set; name it with --socket");
-	return try_socket(c, path, e) || advise(e, START_USER);
+	return try_socket(c, path, e) || advise(e, START_USER "'");
 }
 
 /* The user's own if it answers, else the system's. */
@@ -62,8 +62,11 @@ static bool connect_either(struct ctl *c, const char *user, const char *system, 
 		return true;
 	if (!e || e->kind != ERR_UNREACHABLE)
 		return false;
-	return err_set(e, ERR_UNREACHABLE, "no daemon answers at '%s' or '%s'; " START_USER " or 'systemctl start jobschedd'%s",
-		user ? user : "(no user socket)", system, c->instance ? "" : ONE_OF_SEVERAL);
+	if (c->instance)
+		return err_set(e, ERR_UNREACHABLE, "no daemon answers at '%s' or '%s'; " START_USER " --instance %s'",
+			user ? user : "(no user socket)", system, c->instance);
+	return err_set(e, ERR_UNREACHABLE, "no daemon answers at '%s' or '%s'; " START_USER "' or 'systemctl start jobschedd'" ONE_OF_SEVERAL,
+		user ? user : "(no user socket)", system);
 }
 
 bool ctl_connect(struct ctl *c, struct err *e)
@@ -76,7 +79,7 @@ bool ctl_connect(struct ctl *c, struct err *e)
 		return true;
 	if (c->socket_given)
 		return try_socket(c, c->socket_given, e) ||
-		       advise(e, START_USER " or 'systemctl start jobschedd', or name another --socket");
+		       advise(e, START_USER "' or 'systemctl start jobschedd', or name another --socket");
 	if (c->where == WHERE_SYSTEM)
 		return try_socket(c, system, e) || advise(e, START_SYSTEM);
 	return c->where == WHERE_USER ? connect_user(c, user, e) : connect_either(c, user, system, e);

@@ -3,6 +3,7 @@
 #pragma once
 #include "base/clock.h"
 #include <stdbool.h>
+#include <sys/types.h>
 
 struct client;
 struct err;
@@ -33,6 +34,7 @@ struct ctl {
 	usec_t now;                /* when the command started, for relative times */
 	struct client *client;     /* NULL until ctl_connect() */
 	char *socket;              /* where the client is connected */
+	pid_t daemon;              /* who was there when it was last asked; 0: not known */
 };
 void ctl_done(struct ctl *c);
 

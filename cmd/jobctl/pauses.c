@@ -88,7 +88,7 @@ bool pauses_say(struct ctl *c, struct err *e)
 
 	if (!api_call(c, "GET", "/v1/pauses", NULL, &answer, e))
 		/* a daemon that knows no pauses, or none at all: what is asked next will tell */
-		return e->kind == ERR_NOT_FOUND || e->kind == ERR_UNREACHABLE;
+		return e->kind == ERR_NOT_FOUND || (e->kind == ERR_UNREACHABLE && !c->client);
 	json_array_foreach(json_object_get(answer, "pauses"), i, pause) {
 		AUTO_DONE(buf) line = {};
 

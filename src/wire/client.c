@@ -23,6 +23,9 @@ struct client {
 	int fd;        /* -1: to be connected again */
 	bool fresh;    /* no request has been answered on this connection yet */
 	struct answer answer;
+	client_silence_fn *on_silence; /* NULL: nobody wants to know */
+	void *silence_arg;
+	int silence_ms;
 };
 
 void client_free(struct client *c)
@@ -134,6 +137,14 @@ static void request_text(struct buf *out, const char *method, const char *path, 
 		buf_str(out, body);
 }
 
+static void listen_for_silence(struct client *c, usec_t until)
+{
+	usec_t first = answer_deadline(c->silence_ms);
+
+	if (c->on_silence && (until < 0 || first < until) && !answer_poll(c->fd, POLLIN, first, NULL))
+		c->on_silence(c->silence_arg);
+}
+
 /* One try on the connection there is: sends, reads the head of the answer. */
 static bool exchange_once(struct client *c, const struct buf *request, usec_t until, bool *ret_sent,
 	struct err *e)
@@ -144,6 +155,8 @@ static bool exchange_once(struct client *c, const struct buf *request, usec_t un
 	answer_reset(&c->answer);
 	*ret_sent = false;
 	all_sent = send_all(c->fd, request->data, request->len, until, ret_sent, &sending);
+	if (all_sent)
+		listen_for_silence(c, until);
 	/* A request that was refused half-way has its answer waiting all the same. */
 	if (answer_read_head(&c->answer, c->fd, all_sent ? until : 0, e)) {
 		if (!all_sent)
@@ -263,6 +276,21 @@ bool client_stream(struct client *c, const char *path, int timeout_ms, client_ch
 	else
 		hang_up(c);
 	return all;
+}
+
+void client_on_silence(struct client *c, int after_ms, client_silence_fn *fn, void *arg)
+{
+	c->silence_ms = after_ms;
+	c->on_silence = fn;
+	c->silence_arg = arg;
+}
+
+pid_t client_peer(const struct client *c)
+{
+	struct ucred who = {};
+	socklen_t size = sizeof who;
+
+	return c->fd >= 0 && getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 ? who.pid : 0;
 }
 
 const char *client_header(const struct client *c, const char *name)

@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 struct client;
 struct err;
@@ -31,6 +32,11 @@ bool client_call(struct client *c, const char *method, const char *path, const j
 typedef bool client_chunk_fn(const char *data, size_t len, void *arg);
 bool client_stream(struct client *c, const char *path, int timeout_ms, client_chunk_fn *fn, void *arg,
 	struct err *e);
+
+/* 'fn' is called once for each request that has no answer after so long; NULL: for none. It goes on waiting. */
+typedef void client_silence_fn(void *arg);
+void client_on_silence(struct client *c, int after_ms, client_silence_fn *fn, void *arg);
+pid_t client_peer(const struct client *c); /* the process that listens; 0: not known */
 
 /* Of the last answer: NULL when absent. Valid until the next request. */
 const char *client_header(const struct client *c, const char *name);

@@ -381,3 +381,18 @@ setup() {
 	run jobctl --system list
 	[ "$status" -ne 0 ]
 }
+
+@test "a daemon that is stopped and does not answer is told of, and its answer is still taken" {
+	pid=$(cat "$DIR/pid")
+	kill -STOP "$pid"
+	jobctl status >"$DIR/silent.out" 2>"$DIR/silent.err" 3>&- &
+	asking=$!
+	for i in $(seq 600); do
+		[ ! -s "$DIR/silent.err" ] || break
+		sleep 0.1
+	done
+	kill -CONT "$pid"
+	wait "$asking"
+	[[ "$(cat "$DIR/silent.err")" == "the daemon at '$DIR/run/jobsched/jobsched.sock' is stopped ('kill -CONT $pid' lets it go on) and has not answered for 3 s"* ]]
+	grep -q "^jobschedd " "$DIR/silent.out"
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a person is told about a daemon that is there and does not answer. */
+#pragma once
+#include <stdbool.h>
+
+struct ctl;
+struct err;
+
+/* Around a request that is answered soon: it is said once when it is not. */
+void silence_watch(struct ctl *c);
+void silence_forget(struct ctl *c);
+
+/* Of a request that nobody answered in time: who it was, and what to type. */
+bool silence_explain(const struct ctl *c, struct err *e);
