@@ -231,7 +231,7 @@ static void put_io(struct buf *line, const json_t *a)
 static void put_attempt(struct buf *out, const json_t *a)
 {
 	usec_t from = member_time(a, "started_at"), to = member_time(a, "ended_at");
-	const char *error = member_text(a, "error");
+	const char *error = member_text(a, "error"), *node = member_text(a, "node_name");
 	AUTO_DONE(buf) line = {};
 	AUTO_DONE(buf) result = {};
 	AUTO_TEXT label = xprintf("attempt %" PRId64, member_int(a, "attempt"));
@@ -239,6 +239,8 @@ static void put_attempt(struct buf *out, const json_t *a)
 	char words[WORDS_MAX];
 
 	buf_str(&line, member_text(a, "outcome"));
+	if (node)
+		buf_printf(&line, " on %s", node);
 	words_result(a, &result);
 	if (result.len)
 		buf_printf(&line, ", %s", result.data);
@@ -293,7 +295,7 @@ static void put_run(struct buf *out, const struct ctl *c, const json_t *run, con
 	put_time_line(out, c, run, "dead letter", "dead_at");
 	buf_printf(out, "%-*s%" PRId64 "\n", LABEL, "revision", member_int(run, "revision"));
 	put_definition(out, definition);
-	put_line(out, "node", member_text(run, "node"));
+	put_line(out, "node", member_text(run, "node_name"));
 	if (json_is_true(json_object_get(run, "cancel_asked")))
 		put_line(out, "cancel", "asked for");
 	json_array_foreach(json_object_get(run, "attempts"), i, attempt)

@@ -117,6 +117,7 @@ void run_free(struct run *r)
 	free(r->reason);
 	free(r->queue);
 	free(r->node);
+	free(r->node_name);
 	free(r->params);
 	free(r->waiting_code);
 	free(r->waiting_message);
@@ -128,6 +129,7 @@ void attempt_free(struct attempt *a)
 	if (!a)
 		return;
 	free(a->node);
+	free(a->node_name);
 	free(a->spawner);
 	free(a->error);
 	free(a);

@@ -76,6 +76,7 @@ struct run {
 	int64_t revision, priority;
 	char *queue;
 	char *node;          /* id of the engine that claimed it; NULL: none */
+	char *node_name;     /* what people call it; NULL: not known, or nobody has asked */
 	int64_t attempt;     /* tries so far */
 	int64_t lost;        /* of these, lost ones */
 	int64_t fence;       /* grows by one with every claim */
@@ -97,6 +98,7 @@ AUTO_DEFINE(run);
 struct attempt {
 	int64_t run, number, fence;
 	char *node, *spawner;
+	char *node_name;          /* as in struct run */
 	int64_t pid;
 	usec_t started_at, ended_at;
 	enum attempt_outcome outcome;

@@ -43,6 +43,14 @@ struct run *row_run(struct query *q)
 	return r;
 }
 
+static struct run *row_run_named(struct query *q)
+{
+	struct run *r = row_run(q);
+
+	r->node_name = query_get_copy(q);
+	return r;
+}
+
 /* FNV-1a. It tells a damaged row from a sound one, so that no command is run that nobody wrote. */
 static uint64_t digest_add(uint64_t digest, const char *s)
 {
@@ -116,7 +124,7 @@ bool runs_read(struct store *s, const char *ids, struct run_list *ret, struct er
 
 	query_text(&q, ids);
 	while (query_row(&q))
-		run_list_add(ret, row_run(&q));
+		run_list_add(ret, row_run_named(&q));
 	return !q.failed;
 }
 
@@ -126,7 +134,7 @@ bool run_read(struct store *s, int64_t uid, int64_t id, struct run **ret, struct
 
 	query_int(&q, id);
 	query_int(&q, uid);
-	*ret = query_row(&q) ? row_run(&q) : NULL;
+	*ret = query_row(&q) ? row_run_named(&q) : NULL;
 	return !q.failed;
 }
 

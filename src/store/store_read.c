@@ -166,6 +166,7 @@ static struct attempt *row_attempt(struct query *q)
 	a->output_bytes = query_get_int(q);
 	a->output_dropped = query_get_int(q);
 	a->error = query_get_copy(q);
+	a->node_name = query_get_copy(q);
 	return a;
 }
 

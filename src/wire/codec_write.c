@@ -264,6 +264,7 @@ json_t *run_to_json(const struct run *r)
 	json_object_set_new(o, "priority", json_integer(r->priority));
 	json_object_set_new(o, "queue", json_text(r->queue));
 	json_object_set_new(o, "node", json_text(r->node));
+	json_object_set_new(o, "node_name", json_text(r->node_name));
 	json_object_set_new(o, "attempt", json_integer(r->attempt));
 	json_object_set_new(o, "lost", json_integer(r->lost));
 	json_object_set_new(o, "failures", json_integer(r->failures));
@@ -287,6 +288,7 @@ json_t *attempt_to_json(const struct attempt *a)
 	json_object_set_new(o, "run", json_integer(a->run));
 	json_object_set_new(o, "attempt", json_integer(a->number));
 	json_object_set_new(o, "node", json_text(a->node));
+	json_object_set_new(o, "node_name", json_text(a->node_name));
 	json_object_set_new(o, "spawner", json_text(a->spawner));
 	json_object_set_new(o, "pid", a->pid > 0 ? json_integer(a->pid) : json_null());
 	json_object_set_new(o, "started_at", json_time(a->started_at));

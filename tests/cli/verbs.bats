@@ -225,7 +225,9 @@ setup() {
 	grep -qx 'env           API_TOKEN=hush' <<<"$output"
 	run jobctl show "$(jobctl runs shown -o name)"
 	grep -qE '^state         succeeded' <<<"$output"
-	grep -qE '^attempt 1     succeeded, took .*output 4 B' <<<"$output"
+	grep -qE "^attempt 1     succeeded on $(uname -n), took .*output 4 B" <<<"$output"
+	grep -qx "node          $(uname -n)" <<<"$output"
+	[ "$(jobctl runs shown -o csv | tail -1 | cut -d, -f15)" = "$(uname -n)" ]
 }
 
 @test "show says a schedule in words, and the next slot by the clock of its zone" {

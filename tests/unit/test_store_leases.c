@@ -46,6 +46,7 @@ static void a_node_is_given_up_only_after_its_lease(void **state)
 	assert_int_equal(late->lead.lost.v[0].run->id, run->id);
 	ours = get_run(s, run->id);
 	assert_string_equal(ours->node, NODE);
+	assert_string_equal(ours->node_name, "one"); /* for people */
 	assert_int_equal(ours->fence, run->fence);
 	assert_counts_true(s);
 }

@@ -38,6 +38,7 @@ static void a_job_for_now_goes_through_its_whole_life(void **state)
 	assert_int_equal(attempts.v[0]->outcome, ATTEMPT_SUCCEEDED);
 	assert_int_equal(attempts.v[0]->pid, 4711);
 	assert_int_equal(attempts.v[0]->started_at, T0 + 1);
+	assert_string_equal(attempts.v[0]->node_name, "one");
 	assert_string_equal(attempts.v[0]->spawner, SPAWNER);
 	assert_counts_true(s);
 }

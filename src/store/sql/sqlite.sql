@@ -910,9 +910,10 @@ SELECT outcome, output_bytes - output_dropped AS kept FROM attempts WHERE run = 
 
 -- query attempts_of(run int) -> run int, number int, fence int, node text, spawner text, pid int,
 --	started_at int, ended_at int, outcome int, exit_code int, term_signal int, cpu_user int,
---	cpu_system int, max_rss int, io_read int, io_written int, output_bytes int, output_dropped int, error text
+--	cpu_system int, max_rss int, io_read int, io_written int, output_bytes int, output_dropped int, error text, node_name text
 SELECT run, number, fence, node, spawner, pid, started_at, ended_at, outcome, exit_code, term_signal,
-	cpu_user, cpu_system, max_rss, io_read, io_written, output_bytes, output_dropped, error
+	cpu_user, cpu_system, max_rss, io_read, io_written, output_bytes, output_dropped, error,
+	(SELECT nodes.name FROM nodes WHERE nodes.id = attempts.node) AS node_name
 FROM attempts WHERE run = :run ORDER BY fence
 
 -- ======== after a time when nobody was there ========
@@ -1649,16 +1650,17 @@ DELETE FROM meta WHERE key = :key
 --	runs.queue, runs.node, runs.attempt, runs.lost, runs.fence, runs.cancel_asked, runs.created_at,
 --	runs.claimed_at, runs.started_at, runs.ended_at, runs.exit_code, runs.term_signal, runs.dead_at,
 --	runs.failures, runs.first_start, runs.hold, runs.forced, runs.params
+-- define node_named = (SELECT nodes.name FROM nodes WHERE nodes.id = runs.node) AS node_name
 
--- query run_get(id int, uid int) -> {run_row}
-SELECT {run_columns} FROM runs LEFT JOIN jobs ON jobs.id = runs.job
+-- query run_get(id int, uid int) -> {run_row}, node_name text
+SELECT {run_columns}, {node_named} FROM runs LEFT JOIN jobs ON jobs.id = runs.job
 WHERE runs.id = :id AND (:uid < 0 OR runs.uid = :uid)
 
 -- query run_newest() -> id int
 SELECT coalesce(max(id), 0) AS id FROM runs
 
--- query runs_get(set json) -> {run_row}
-SELECT {run_columns}
+-- query runs_get(set json) -> {run_row}, node_name text
+SELECT {run_columns}, {node_named}
 FROM json_each(:set) AS wanted CROSS JOIN runs LEFT JOIN jobs ON jobs.id = runs.job
 WHERE runs.id = wanted.value
 ORDER BY wanted.key
