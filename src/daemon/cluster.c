@@ -232,7 +232,7 @@ static void measure_clock(struct cluster *c, usec_t theirs)
 	usec_t trip = now_boot() - c->sent, offset = theirs - (c->sent_wall + trip / 2), change = offset - c->offset;
 	bool skewed;
 
-	if (theirs == 0 || trip > USEC_SEC)
+	if (theirs == 0)
 		return;
 	if (change < 0)
 		change = -change;

@@ -307,6 +307,37 @@ static void who_was_displaced_leaves(void **state)
 	assert_int_equal(w->given_up, 0);
 }
 
+/* ---- the store's clock ---- */
+
+/* A renewal that takes so long, and the store's clock, which is ahead by so much, read at its end or at its beginning. */
+static usec_t measured(struct world *w, usec_t takes, usec_t ahead, bool late)
+{
+	struct op *op;
+	usec_t theirs;
+
+	cluster_doubt(w->c);
+	op = take(w, OP_LEASE);
+	theirs = clock_now(&clock_system) + ahead;
+	pause_for(takes);
+	apply(w, op);
+	op->lease.now = late ? clock_now(&clock_system) + ahead : theirs;
+	op->on_done(op, op->arg);
+	serve(w);
+	return cluster_offset(w->c);
+}
+
+static void a_clock_that_is_wrong_is_seen_through_a_slow_store_too(void **state)
+{
+	struct world *w = *state;
+
+	begin(w, 0);
+	serve(w);
+	assert_int_equal(measured(w, 1100 * USEC_MSEC, 0, false), 0); /* the way there may have taken no time, ... */
+	assert_int_equal(measured(w, 1100 * USEC_MSEC, 0, true), 0);  /* ... or the way back */
+	assert_in_range(measured(w, 1100 * USEC_MSEC, USEC_HOUR, true), USEC_HOUR - USEC_MIN, USEC_HOUR + USEC_MIN);
+	assert_in_range(measured(w, 0, USEC_HOUR, true), USEC_HOUR - 500 * USEC_MSEC, USEC_HOUR + 500 * USEC_MSEC);
+}
+
 /* ---- the spawner's deadline ---- */
 
 static void alone_there_is_no_deadline(void **state)
@@ -571,6 +602,7 @@ int main(void)
 		CLUSTER_TEST(trust_ends_by_itself),
 		CLUSTER_TEST(who_was_given_up_trusts_nothing_and_says_so_once),
 		CLUSTER_TEST(who_was_displaced_leaves),
+		CLUSTER_TEST(a_clock_that_is_wrong_is_seen_through_a_slow_store_too),
 		CLUSTER_TEST(alone_there_is_no_deadline),
 		CLUSTER_TEST(the_store_hears_of_a_guard_only_when_there_is_one),
 		CLUSTER_TEST(who_is_left_alone_puts_its_deadline_off_until_the_store_knows),
