@@ -29,6 +29,8 @@ struct planner {
 	usec_t next_slot, not_before;
 	bool planning, stopped;
 	char boot_id[64];
+	struct op *boot;             /* owned: the store was away, it is submitted again at boot_at; NULL: it is not */
+	usec_t boot_at;
 	struct timetable *timetable; /* asked on the store thread */
 };
 
@@ -51,6 +53,7 @@ void planner_free(struct planner *p)
 	if (!p)
 		return;
 	timetable_free(p->timetable);
+	op_free(p->boot);
 	free(p);
 }
 
@@ -63,11 +66,28 @@ static void on_booted(struct op *op, void *arg)
 {
 	struct planner *p = arg;
 
-	if (!op->ok && op->err.kind != ERR_UNCERTAIN && !p->stopped)
-		log_error("could not queue the jobs for boots, they wait for a restart: %s", op->err.msg);
-	else if (op->boot.runs)
+	if (!op->ok && op->err.kind != ERR_UNCERTAIN && op->err.kind != ERR_REFUSED && !p->stopped) {
+		log_error("could not queue the jobs for boots, trying again in 1s: %s", op->err.msg);
+		p->boot = op;
+		p->boot_at = clock_now(p->clock) + RETRY_DELAY;
+		return;
+	}
+	if (op->boot.runs)
 		log_info("the machine was booted; %zu jobs wait for that", op->boot.runs);
 	op_free(op);
+}
+
+/* When to call again; USEC_NEVER: it is stored, or under way. */
+static usec_t boot_again(struct planner *p, usec_t now)
+{
+	if (!p->boot)
+		return USEC_NEVER;
+	if (p->boot_at > now + RETRY_DELAY)
+		p->boot_at = now; /* the clock was set back meanwhile */
+	if (p->boot_at > now)
+		return p->boot_at;
+	store_thread_submit(p->store, STEAL(p->boot));
+	return USEC_NEVER;
 }
 
 /* On the store thread, inside the transaction. A spec that cannot be read is the dispatcher's to complain about. */
@@ -151,12 +171,12 @@ static void on_planned(struct op *op, void *arg)
 	op_free(op);
 }
 
-usec_t planner_pump(struct planner *p)
+static usec_t plan(struct planner *p, usec_t now)
 {
-	usec_t now = clock_now(p->clock), at;
 	struct op *op;
+	usec_t at;
 
-	if (p->stopped || p->planning || p->next_slot == USEC_NEVER)
+	if (p->planning || p->next_slot == USEC_NEVER)
 		return USEC_NEVER;
 	at = p->next_slot - SLOTS_LOOKAHEAD;
 	if (p->not_before > now + RETRY_DELAY)
@@ -171,4 +191,15 @@ usec_t planner_pump(struct planner *p)
 	p->planning = true;
 	store_thread_submit(p->store, op);
 	return USEC_NEVER;
+}
+
+usec_t planner_pump(struct planner *p)
+{
+	usec_t now = clock_now(p->clock), boot, at;
+
+	if (p->stopped)
+		return USEC_NEVER;
+	boot = boot_again(p, now);
+	at = plan(p, now);
+	return boot < at ? boot : at;
 }
