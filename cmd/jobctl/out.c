@@ -23,6 +23,11 @@ const char *format_name(enum format f)
 	return format_names[f];
 }
 
+bool wants_json(const struct ctl *c)
+{
+	return c->format == FORMAT_JSON || c->format == FORMAT_JSONL;
+}
+
 bool format_parse(const char *name, enum format *ret)
 {
 	for (int i = 0; i < FORMAT_MAX; i++)

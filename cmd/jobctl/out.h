@@ -10,6 +10,7 @@
 
 bool format_parse(const char *name, enum format *ret);
 const char *format_name(enum format f);
+bool wants_json(const struct ctl *c); /* an object rather than words; a line of it, or several */
 
 /* Writes and empties. Ends the program when nobody reads any more (quietly) or the disk is full (not quietly). */
 void out_flush(struct buf *b);

@@ -105,7 +105,7 @@ int trial_show(const struct ctl *c, const json_t *job)
 {
 	AUTO_DONE(buf) out = {};
 
-	if (c->format == FORMAT_JSON || c->format == FORMAT_JSONL)
+	if (wants_json(c))
 		return out_object(c, job);
 	put_outlook(c, job, &out);
 	out_flush(&out);

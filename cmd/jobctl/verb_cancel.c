@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "ctl.h"
+#include "each.h"
 #include "follow.h"
 #include "out.h"
 #include "run_verb.h"
@@ -14,11 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-static bool wants_json(const struct ctl *c)
-{
-	return c->format == FORMAT_JSON || c->format == FORMAT_JSONL;
-}
 
 /* "; run backup#41 is still running (jobctl cancel backup#41)" */
 static void say_running(const json_t *runs, bool ending, struct buf *line)
@@ -121,58 +117,28 @@ static bool cancel_job(struct ctl *c, const struct ref *ref, bool running, json_
 	return true;
 }
 
-/* One thing after the other; a failure is said and the rest goes on. The first exit code counts. */
-typedef bool each_fn(struct ctl *c, const struct ref *ref, const struct args *a, json_t **ret, struct err *e);
-
-static int for_each(struct ctl *c, const struct args *a, each_fn *fn)
-{
-	json_auto_t *results = json_array();
-	char *const *words;
-	size_t n = args_operands(a, &words);
-	int code = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		struct err e = {};
-		struct ref ref;
-		json_t *result = NULL;
-
-		if (ref_parse(words[i], &ref, &e) && fn(c, &ref, a, &result, &e)) {
-			if (c->format == FORMAT_JSONL)
-				out_object(c, result);
-			json_array_append_new(results, result);
-			continue;
-		}
-		int failed = ctl_fail(&e);
-
-		code = code ? code : failed;
-		if (e.kind == ERR_UNREACHABLE)
-			break;
-	}
-	if (c->format == FORMAT_JSON)
-		out_object(c, results);
-	return code;
-}
-
-static bool cancel_each(struct ctl *c, const struct ref *ref, const struct args *a, json_t **ret, struct err *e)
+static bool cancel_each(struct ctl *c, const struct ref *ref, void *running, json_t **ret, struct err *e)
 {
 	if (ref->run)
 		return cancel_run(c, ref, ret, e);
-	return cancel_job(c, ref, args_has(a, "running"), ret, e);
+	return cancel_job(c, ref, *(bool *)running, ret, e);
 }
 
 int verb_cancel(struct ctl *c, const struct args *a)
 {
-	return for_each(c, a, cancel_each);
+	bool running = args_has(a, "running");
+
+	return each_operand(c, a, cancel_each, &running);
 }
 
 /* ---- rm ---- */
 
-static bool rm_each(struct ctl *c, const struct ref *ref, const struct args *a, json_t **ret, struct err *e)
+static bool rm_each(struct ctl *c, const struct ref *ref, void *none, json_t **ret, struct err *e)
 {
 	json_auto_t *job = NULL;
 	AUTO_TEXT path = NULL;
 
-	(void)a;
+	(void)none;
 	if (ref->run)
 		return err_set(e, ERR_INVALID,
 			"'%s' is a run, and only jobs can be removed; 'jobctl cancel %s' ends it", ref->text,
@@ -219,5 +185,5 @@ int verb_rm(struct ctl *c, const struct args *a)
 			return EXIT_FAILURE;
 		}
 	}
-	return for_each(c, a, rm_each);
+	return each_operand(c, a, rm_each, NULL);
 }

@@ -77,7 +77,7 @@ int verb_db_prune(struct ctl *c, const struct args *a)
 		return stop;
 	if (!ctl_connect(c, &e) || !client_call(c->client, "POST", "/v1/db/prune", body, -1, &answer, &e))
 		return ctl_fail(&e);
-	if (c->format == FORMAT_JSON || c->format == FORMAT_JSONL) {
+	if (wants_json(c)) {
 		out_object(c, answer);
 		return EXIT_SUCCESS;
 	}
@@ -161,7 +161,7 @@ int verb_db_check(struct ctl *c, const struct args *a)
 	(void)a;
 	if (!ctl_connect(c, &e) || !client_call(c->client, "GET", "/v1/db/check", NULL, -1, &answer, &e))
 		return ctl_fail(&e);
-	if (c->format == FORMAT_JSON || c->format == FORMAT_JSONL)
+	if (wants_json(c))
 		out_object(c, answer);
 	else if (json_is_true(json_object_get(answer, "ok")))
 		puts("the store is sound");

@@ -285,7 +285,7 @@ static int show_explained(const struct ctl *c, const struct schedule_set *set)
 	schedule_set_explain(set, &words);
 	schedule_set_lint(set, on_finding, findings);
 	schedule_set_print(set, &texts);
-	if (c->format == FORMAT_JSON || c->format == FORMAT_JSONL) {
+	if (wants_json(c)) {
 		for (size_t i = 0; i < texts.n; i++)
 			json_array_append_new(canonical, json_string(texts.v[i]));
 		all = json_pack("{s:s, s:O, s:O}", "explanation", words.data, "canonical", canonical, "findings",

@@ -118,7 +118,7 @@ static int give_order(struct ctl *c, const struct args *a, const char *order, co
 	path = xprintf("/v1/nodes/%s/%s", words[0], order);
 	if (!api_call(c, "POST", path, NULL, &answer, &e))
 		return ctl_fail(&e);
-	if (c->format == FORMAT_JSON || c->format == FORMAT_JSONL)
+	if (wants_json(c))
 		return out_object(c, answer);
 	ctl_say("node '%s' %s", words[0], json_is_true(json_object_get(answer, "changed")) ? done : same);
 	return EXIT_SUCCESS;

@@ -7,16 +7,12 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "ctl.h"
+#include "each.h"
 #include "out.h"
 #include "pauses.h"
 #include "run_verb.h"
 #include <inttypes.h>
 #include <string.h>
-
-static bool wants_json(const struct ctl *c)
-{
-	return c->format == FORMAT_JSON || c->format == FORMAT_JSONL;
-}
 
 /* --until and --reason, into the body. */
 static bool put_terms(const struct ctl *c, const struct args *a, json_t *body, struct err *e)
@@ -78,54 +74,32 @@ static void say_resumed(const json_t *answer)
 	ctl_say("%s", line.data);
 }
 
-static bool one_job(struct ctl *c, const char *word, const char *what, const json_t *body, json_t **ret, struct err *e)
+struct order {
+	const char *what; /* pause or resume */
+	const json_t *body;
+};
+
+static bool one_job(struct ctl *c, const struct ref *ref, void *arg, json_t **ret, struct err *e)
 {
+	const struct order *o = arg;
 	json_auto_t *job = NULL;
 	AUTO_TEXT path = NULL;
-	struct ref ref;
 
-	if (!ref_parse(word, &ref, e))
+	if (ref->run)
+		return err_set(e, ERR_INVALID, "'%s' is a run, and only jobs are paused; 'jobctl cancel %s' ends it", ref->text,
+			ref->text);
+	if (!api_job(c, ref, &job, e))
 		return false;
-	if (ref.run)
-		return err_set(e, ERR_INVALID, "'%s' is a run, and only jobs are paused; 'jobctl cancel %s' ends it", word, word);
-	if (!api_job(c, &ref, &job, e))
+	path = xprintf("/v1/jobs/%" PRId64 "/%s", member_int(job, "id"), o->what);
+	if (!api_call(c, "POST", path, o->body, ret, e))
 		return false;
-	path = xprintf("/v1/jobs/%" PRId64 "/%s", member_int(job, "id"), what);
-	return api_call(c, "POST", path, body, ret, e);
-}
-
-/* One after the other; a failure is said and the rest goes on. The first exit code counts. */
-static int each_job(struct ctl *c, const struct args *a, const char *what, const json_t *body)
-{
-	bool pausing = strcmp(what, "pause") == 0;
-	json_auto_t *results = json_array();
-	char *const *words;
-	size_t n = args_operands(a, &words);
-	int code = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		struct err e = {};
-		json_t *answer = NULL;
-		int failed;
-
-		if (one_job(c, words[i], what, body, &answer, &e)) {
-			if (c->format == FORMAT_JSONL)
-				out_object(c, answer);
-			else if (!wants_json(c) && pausing)
-				say_paused(c, answer);
-			else if (!wants_json(c))
-				say_resumed(answer);
-			json_array_append_new(results, answer);
-			continue;
-		}
-		failed = ctl_fail(&e);
-		code = code ? code : failed;
-		if (e.kind == ERR_UNREACHABLE)
-			break;
-	}
-	if (c->format == FORMAT_JSON)
-		out_object(c, results);
-	return code;
+	if (wants_json(c))
+		return true;
+	if (strcmp(o->what, "pause") == 0)
+		say_paused(c, *ret);
+	else
+		say_resumed(*ret);
+	return true;
 }
 
 /* ---- scopes ---- */
@@ -204,7 +178,7 @@ static int pause_or_resume(struct ctl *c, const struct args *a, const char *what
 	}
 	if (strcmp(what, "pause") == 0 && !put_terms(c, a, body, &e))
 		return ctl_fail(&e);
-	return scope ? one_scope(c, a, what, scope, key, body) : each_job(c, a, what, body);
+	return scope ? one_scope(c, a, what, scope, key, body) : each_operand(c, a, one_job, &(struct order){what, body});
 }
 
 int verb_pause(struct ctl *c, const struct args *a)

@@ -200,7 +200,7 @@ static int put(struct ctl *c, const struct args *a, const struct kind *kind, con
 	path = xprintf("%s/%s%s", kind->path, words[0], how);
 	if (!api_call(c, "PUT", path, body, &answer, &e))
 		return ctl_fail(&e);
-	if (c->format == FORMAT_JSON || c->format == FORMAT_JSONL)
+	if (wants_json(c))
 		return out_object(c, answer);
 	put_limits(answer, &line);
 	if (kind == &queues)
@@ -241,7 +241,7 @@ static int rm(struct ctl *c, const struct args *a, const struct kind *kind)
 		int failed;
 
 		if (read_name(kind, words[i], &e) && api_call(c, "DELETE", path, NULL, &answer, &e)) {
-			if (c->format == FORMAT_JSON || c->format == FORMAT_JSONL)
+			if (wants_json(c))
 				out_object(c, answer);
 			else
 				ctl_say(kind == &queues ? "removed queue '%s'" : "removed the limits of '%s'", words[i]);

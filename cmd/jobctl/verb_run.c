@@ -64,7 +64,7 @@ static int show_run(const struct ctl *c, const json_t *run, bool quiet)
 	struct rows rows;
 
 	ref_of_run(run, &ref);
-	if (c->format == FORMAT_JSON || c->format == FORMAT_JSONL)
+	if (wants_json(c))
 		return out_object(c, run);
 	if (c->format == FORMAT_CSV) {
 		rows_begin(&rows, c, &run_rows);

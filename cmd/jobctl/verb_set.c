@@ -51,7 +51,7 @@ static void say_changed(const struct ctl *c, const json_t *job)
 
 int change_show(const struct ctl *c, const json_t *answer, bool dry_run)
 {
-	if (c->format == FORMAT_JSON || c->format == FORMAT_JSONL)
+	if (wants_json(c))
 		return out_object(c, answer);
 	if (dry_run)
 		return trial_show_change(c, answer);

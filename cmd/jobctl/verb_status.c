@@ -184,7 +184,7 @@ int verb_status(struct ctl *c, const struct args *a)
 	if (!api_call(c, "GET", "/v1/status", NULL, &status, &e))
 		return ctl_fail(&e);
 	away = member_time(json_object_get(status, "store"), "away_since");
-	if (c->format == FORMAT_JSON || c->format == FORMAT_JSONL) {
+	if (wants_json(c)) {
 		code = out_object(c, status);
 		return away ? EXIT_FAILURE : code;
 	}
@@ -204,7 +204,7 @@ int verb_version(struct ctl *c, const struct args *a)
 	(void)a;
 	if (api_call(c, "GET", "/v1/status", NULL, &status, NULL))
 		daemon = member_text(status, "version");
-	if (c->format == FORMAT_JSON || c->format == FORMAT_JSONL) {
+	if (wants_json(c)) {
 		json_auto_t *o = json_pack("{s:s, s:s?}", "jobctl", PACKAGE_VERSION, "jobschedd", daemon);
 
 		return out_object(c, o);

@@ -73,7 +73,7 @@ int verb_template_add(struct ctl *c, const struct args *a)
 	if (!template_path(words[0], &path, &e) || !read_template(a, &body, &e) ||
 	    !api_call(c, "PUT", path.data, body, &answer, &e))
 		return ctl_fail(&e);
-	if (c->format == FORMAT_JSON || c->format == FORMAT_JSONL)
+	if (wants_json(c))
 		return out_object(c, answer);
 	if (member_int(answer, "revision") == 1)
 		ctl_say("added template '%s'; use it with 'jobctl add --template %s'", words[0], words[0]);
@@ -197,7 +197,7 @@ int verb_template_show(struct ctl *c, const struct args *a)
 	args_operands(a, &words);
 	if (!template_path(words[0], &path, &e) || !api_call(c, "GET", path.data, NULL, &t, &e))
 		return ctl_fail(&e);
-	if (c->format == FORMAT_JSON || c->format == FORMAT_JSONL)
+	if (wants_json(c))
 		return out_object(c, t);
 	return show_text(t, args_has(a, "reveal"));
 }
@@ -219,7 +219,7 @@ int verb_template_rm(struct ctl *c, const struct args *a)
 			int failed = ctl_fail(&e);
 
 			code = code ? code : failed;
-		} else if (c->format == FORMAT_JSON || c->format == FORMAT_JSONL) {
+		} else if (wants_json(c)) {
 			out_object(c, answer);
 		} else {
 			ctl_say("removed template '%s'; jobs made from it stay", words[i]);

@@ -85,6 +85,19 @@ static size_t utf8_take(const char *text, size_t len, uint32_t *ret)
 	return n;
 }
 
+bool text_is_name(const char *s, size_t len)
+{
+	if (len == 0 || (s[0] >= '0' && s[0] <= '9'))
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		char c = s[i];
+
+		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'))
+			return false;
+	}
+	return true;
+}
+
 bool text_utf8_valid(const char *s, size_t len)
 {
 	while (len) {

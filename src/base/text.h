@@ -18,6 +18,7 @@ char *xprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 bool text_equal(const char *a, const char *b); /* NULL equals NULL only */
 bool text_starts(const char *s, const char *prefix);
+bool text_is_name(const char *s, size_t len); /* of a variable: letters, digits and '_', not a digit first */
 bool text_utf8_valid(const char *s, size_t len); /* strict: no overlong, surrogate or > U+10FFFF */
 
 /* A list of owned strings. */

@@ -24,24 +24,11 @@ bool job_name_check(const char *name, struct err *e)
 	return true;
 }
 
-static bool variable_name_valid(const char *s, size_t len)
-{
-	if (len == 0 || (s[0] >= '0' && s[0] <= '9'))
-		return false;
-	for (size_t i = 0; i < len; i++) {
-		char c = s[i];
-
-		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'))
-			return false;
-	}
-	return true;
-}
-
 static bool check_env(const char *pair, struct err *e)
 {
 	const char *eq = strchr(pair, '=');
 
-	if (!eq || !variable_name_valid(pair, (size_t)(eq - pair)))
+	if (!eq || !text_is_name(pair, (size_t)(eq - pair)))
 		return err_field(e, "env", "'%.64s' is not NAME=VALUE with a name of letters, digits and '_'", pair);
 	if (text_starts(pair, "JOBSCHED_"))
 		return err_field(e, "env", "'%.*s' is ours: names with JOBSCHED_ are set by the scheduler",
@@ -170,7 +157,7 @@ static bool check_secret(const char *pair, struct err *e)
 {
 	const char *eq = strchr(pair, '=');
 
-	if (!eq || eq - pair > 64 || !variable_name_valid(pair, (size_t)(eq - pair)))
+	if (!eq || eq - pair > 64 || !text_is_name(pair, (size_t)(eq - pair)))
 		return err_field(e, "secrets", "'%.64s' is not NAME=file:PATH with a name of up to 64 letters, digits and '_'", pair);
 	if (!text_starts(eq + 1, "file:/") || strlen(eq + 1) > 4095)
 		return err_field(e, "secrets", "the secret '%.*s' is a file that is read when the job starts: write "

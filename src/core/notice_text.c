@@ -4,6 +4,7 @@
 #include "base/auto.h"
 #include "base/text.h"
 #include "core/job.h"
+#include "core/job_diff.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -283,39 +284,9 @@ void notice_body(const struct notice_facts *f, struct buf *out)
 
 /* ---- what changed ---- */
 
-static bool same_list(const struct strv *a, const struct strv *b)
-{
-	if (a->n != b->n)
-		return false;
-	for (size_t i = 0; i < a->n; i++)
-		if (strcmp(a->v[i], b->v[i]) != 0)
-			return false;
-	return true;
-}
-
-static bool same_field(const struct job_field *f, const void *a, const void *b)
-{
-	const struct blob *x = a, *y = b;
-
-	switch (f->type) {
-	case FIELD_TEXT:
-		return text_equal(*(char *const *)a, *(char *const *)b);
-	case FIELD_LIST:
-	case FIELD_MAP:
-		return same_list(a, b);
-	case FIELD_BLOB:
-		return !x->data == !y->data && x->len == y->len && (x->len == 0 || memcmp(x->data, y->data, x->len) == 0);
-	default:
-		return *(const int64_t *)a == *(const int64_t *)b;
-	}
-}
-
 void notice_changed_fields(const struct job_spec *before, const struct job_spec *after, struct strv *ret)
 {
-	for (size_t i = 0; i < job_fields_count; i++) {
-		const struct job_field *f = &job_fields[i];
-
-		if (!same_field(f, (const char *)before + f->offset, (const char *)after + f->offset))
-			strv_add(ret, f->name);
-	}
+	for (size_t i = 0; i < job_fields_count; i++)
+		if (!job_field_equal(&job_fields[i], before, after))
+			strv_add(ret, job_fields[i].name);
 }

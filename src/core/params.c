@@ -4,20 +4,13 @@
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "core/job.h"
 #include <string.h>
 
 bool param_name_valid(const char *s, size_t len)
 {
-	if (len == 0 || len > PARAM_NAME_MAX || (s[0] >= '0' && s[0] <= '9'))
-		return false;
-	for (size_t i = 0; i < len; i++) {
-		char c = s[i];
-
-		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'))
-			return false;
-	}
-	return true;
+	return len <= PARAM_NAME_MAX && text_is_name(s, len);
 }
 
 static const char *find(const struct strv *params, const char *name, size_t len)

@@ -14,7 +14,7 @@ struct strv;
  * anything else than a name stay as they are.
  */
 #define PARAM_NAME_MAX 64
-bool param_name_valid(const char *s, size_t len); /* letters, digits and '_', not a digit first */
+bool param_name_valid(const char *s, size_t len);
 const char *param_value(const struct strv *params, const char *name, size_t len); /* borrowed; NULL: none, or no value */
 
 /*
