@@ -2,18 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Jobs that change: set, edit, history, undo, templates, names that are taken.
 
-setup_file() {
-	load daemon
-	daemon_start
-}
-
-teardown_file() {
-	load daemon
-	daemon_stop
-}
+load daemon
 
 setup() {
-	load daemon
 	unset VISUAL
 }
 

@@ -2,19 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # pause, resume, freeze, thaw and run, as a person meets them.
 
-setup_file() {
-	load daemon
-	daemon_start
-}
-
-teardown_file() {
-	load daemon
-	daemon_stop
-}
-
-setup() {
-	load daemon
-}
+load daemon
 
 @test "a paused job says by whom, until when and why, and what still runs" {
 	jobctl add -n busy --every 1h -- sleep 30

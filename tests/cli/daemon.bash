@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the tests of the command line share: a daemon of one's own, in directories of its own.
+# 'load daemon' at the top of a file gives it one; setup_file after that can say something else.
 bats_require_minimum_version 1.5.0
 
 : "${top_builddir:=$BATS_TEST_DIRNAME/../../build}"
@@ -65,4 +66,12 @@ on_terminal() {
 # field JOB MEMBER: from the JSON of 'show'
 field() {
 	jobctl show --json "$1" | jq -r ".$2"
+}
+
+setup_file() {
+	daemon_start
+}
+
+teardown_file() {
+	daemon_stop
 }

@@ -2,19 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # jobctl dead, and how retries look to a person, against a real daemon.
 
-setup_file() {
-	load daemon
-	daemon_start
-}
-
-teardown_file() {
-	load daemon
-	daemon_stop
-}
-
-setup() {
-	load daemon
-}
+load daemon
 
 # dead_job NAME: its run is a dead letter
 dead_job() {

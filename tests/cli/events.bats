@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # The audit trail as a person meets it.
 
+load daemon
+
 setup_file() {
-	load daemon
 	daemon_start
 	jobctl add -n backup --every 1h -- true
 	jobctl add -n other --every 1h -- true
@@ -13,15 +14,6 @@ setup_file() {
 	curl -s --unix-socket "$XDG_RUNTIME_DIR/jobsched/jobsched.sock" -X POST http://x/v1/jobs/999/cancel >/dev/null
 	curl -s --unix-socket "$XDG_RUNTIME_DIR/jobsched/jobsched.sock" http://x/v1/jobs \
 		-d '{"command":["true"],"env":{"PASSWORD":"sesame"},"timeout":"never"}' >/dev/null
-}
-
-teardown_file() {
-	load daemon
-	daemon_stop
-}
-
-setup() {
-	load daemon
 }
 
 # In a batch of its own, which is patient: a moment after the answer.

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Lists of jobs and runs: filters, pages, formats, and nothing raw on a terminal.
 
+load daemon
+
 setup_file() {
-	load daemon
 	daemon_start
 	for i in 1 2 3; do
 		jobctl add -n "web-$i" -t team=web -t n=$i --in ${i}h -- echo "$i"
@@ -14,15 +15,6 @@ setup_file() {
 	jobctl add -n bad -- 'exit 3'
 	jobctl wait good bad || true
 	jobctl cancel web-3
-}
-
-teardown_file() {
-	load daemon
-	daemon_stop
-}
-
-setup() {
-	load daemon
 }
 
 @test "patterns choose jobs by name or number" {

@@ -2,17 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # jobctl next and jobctl explain, which need no daemon.
 
+load daemon
+
 setup_file() {
-	load daemon
 	jobctl_setup
 }
 
 teardown_file() {
 	rm -rf "$DIR"
-}
-
-setup() {
-	load daemon
 }
 
 FROM=2024-03-30T00:00:00Z

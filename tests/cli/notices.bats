@@ -2,20 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # jobctl notices against a real daemon.
 
+load daemon
+
 setup_file() {
-	load daemon
 	daemon_start
 	jobctl add -n tells --manual --notify 'exec:exit 3' -- true
 	jobctl add -n silent --manual -- true
-}
-
-teardown_file() {
-	load daemon
-	daemon_stop
-}
-
-setup() {
-	load daemon
 }
 
 @test "a channel that fails is shown with its error" {

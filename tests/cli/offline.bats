@@ -2,17 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # jobctl where no daemon is: help, usage, exit codes, advice.
 
+load daemon
+
 setup_file() {
-	load daemon
 	jobctl_setup
 }
 
 teardown_file() {
 	rm -rf "$DIR"
-}
-
-setup() {
-	load daemon
 }
 
 @test "help goes to standard output and lists every verb" {

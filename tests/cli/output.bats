@@ -2,19 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Output and waiting: log, log -f, wait and their exit codes.
 
-setup_file() {
-	load daemon
-	daemon_start
-}
-
-teardown_file() {
-	load daemon
-	daemon_stop
-}
-
-setup() {
-	load daemon
-}
+load daemon
 
 @test "log writes the very bytes to a file" {
 	job=$(jobctl add -- printf 'a\033[31m\r\0\377b')

@@ -2,19 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # jobctl queue and jobctl limit against a real daemon.
 
-setup_file() {
-	load daemon
-	daemon_start
-}
-
-teardown_file() {
-	load daemon
-	daemon_stop
-}
-
-setup() {
-	load daemon
-}
+load daemon
 
 # member QUEUE MEMBER
 member() {

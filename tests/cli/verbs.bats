@@ -2,19 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every verb against a real daemon: what it does, says, and exits with.
 
-setup_file() {
-	load daemon
-	daemon_start
-}
-
-teardown_file() {
-	load daemon
-	daemon_stop
-}
-
-setup() {
-	load daemon
-}
+load daemon
 
 # ---- add ----
 

@@ -2,23 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Reasons as a person meets them in 'jobctl why'; every reason is in tests/integration/why.py.
 
+load daemon
+
 setup_file() {
-	load daemon
 	daemon_start
 	jobctl add -n hourly --every 1h -- true
 	jobctl add -n once -- 'exit 3'
 	jobctl add -n hand --manual -- true
 	jobctl add -n again --retries 2 --backoff fixed:1h -- false
 	jobctl wait once || true
-}
-
-teardown_file() {
-	load daemon
-	daemon_stop
-}
-
-setup() {
-	load daemon
 }
 
 @test "a job says what it waits for, when it runs next and what became of its slots" {
