@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "cells.h"
 #include "ctl.h"
 #include "out.h"
 #include "run_verb.h"
@@ -19,7 +20,7 @@ static void cell_text(const json_t *row, const char *key, struct buf *out)
 	buf_str(out, text ? text : "");
 }
 
-#define CELL(fn, key, put)                                                                         \
+#define NODE_CELL(fn, key, put)                                                                    \
 	static void fn(const json_t *row, const struct look *l, struct buf *out)                   \
 	{                                                                                          \
 		(void)l;                                                                           \
@@ -32,8 +33,15 @@ static void cell_number(const json_t *row, const char *key, struct buf *out)
 		buf_printf(out, "%" PRId64, member_int(row, key));
 }
 
+static bool is_gone(const json_t *row)
+{
+	return json_is_string(json_object_get(row, "left_at"));
+}
+
 static void cell_seconds(const json_t *row, const char *key, struct buf *out)
 {
+	if (is_gone(row))
+		return;
 	buf_printf(out, "%.1fs", json_number_value(json_object_get(row, key)));
 }
 
@@ -54,15 +62,21 @@ static void cell_words(const json_t *row, const char *key, struct buf *out)
 		buf_printf(out, "%s%s", i ? "," : "", json_string_value(word));
 }
 
-CELL(cell_name, "name", cell_text)
-CELL(cell_host, "host", cell_text)
-CELL(cell_state, "state", cell_text)
-CELL(cell_leads, "leads", cell_role)
-CELL(cell_segments, "segments", cell_number)
-CELL(cell_active, "in_flight", cell_number)
-CELL(cell_lease, "lease_remains", cell_seconds)
-CELL(cell_offset, "clock_offset", cell_seconds)
-CELL(cell_labels, "labels", cell_words)
+NODE_CELL(cell_name, "name", cell_text)
+NODE_CELL(cell_host, "host", cell_text)
+NODE_CELL(cell_state, "state", cell_text)
+NODE_CELL(cell_leads, "leads", cell_role)
+NODE_CELL(cell_segments, "segments", cell_number)
+NODE_CELL(cell_active, "in_flight", cell_number)
+NODE_CELL(cell_lease, "lease_remains", cell_seconds)
+NODE_CELL(cell_offset, "clock_offset", cell_seconds)
+NODE_CELL(cell_labels, "labels", cell_words)
+
+/* When its state began: that of an engine that is here, or its absence. */
+static void cell_since(const json_t *row, const struct look *l, struct buf *out)
+{
+	cell_put_time(row, is_gone(row) ? "left_at" : "since", l, out);
+}
 
 static void put_name(const json_t *row, struct buf *out)
 {
@@ -78,6 +92,7 @@ static const struct column columns[] = {
 	{{"RUNNING", true, false}, "in_flight", false, cell_active},
 	{{"LEASE", true, false}, "lease_remains", false, cell_lease},
 	{{"CLOCK", true, false}, "clock_offset", false, cell_offset},
+	{{"SINCE", false, false}, "since", false, cell_since},
 	{{"LABELS", false, false}, "labels", false, cell_labels},
 };
 static const struct row_kind nodes = {columns, ELEMENTS(columns), put_name};
@@ -99,6 +114,8 @@ int verb_nodes(struct ctl *c, const struct args *a)
 			json_object_set(row, "term", json_object_get(answer, "term"));
 		rows_add(&rows, row);
 	}
+	json_array_foreach(json_object_get(answer, "gone"), i, row)
+		rows_add(&rows, row);
 	rows_end(&rows);
 	return EXIT_SUCCESS;
 }

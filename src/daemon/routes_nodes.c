@@ -15,22 +15,28 @@
 
 struct nodes_query {
 	struct question q;
-	struct node_list nodes;
+	usec_t now;
+	struct node_list nodes, gone;
 };
 
 static bool run_nodes(struct store *s, struct question *q, struct err *e)
 {
-	return store_nodes(s, &((struct nodes_query *)q)->nodes, e);
+	struct nodes_query *n = (struct nodes_query *)q;
+
+	return store_nodes(s, &n->nodes, e) && store_nodes_gone(s, n->now, &n->gone, e);
 }
 
 static void free_nodes(struct question *q)
 {
 	node_list_done(&((struct nodes_query *)q)->nodes);
+	node_list_done(&((struct nodes_query *)q)->gone);
 	free((struct nodes_query *)q);
 }
 
 static const char *state_of(const struct node_view *v)
 {
+	if (v->left_at)
+		return v->lost ? "lost" : "stopped";
 	return v->lease_remains <= 0 ? "silent" : v->draining ? "draining" : "alive";
 }
 
@@ -49,30 +55,39 @@ static json_t *labels_to_json(const char *lines)
 /* How much others run is not everybody's to know. */
 static json_t *node_to_json(const struct node_view *v, bool sees_all)
 {
-	return json_pack("{s:o, s:o, s:o, s:s, s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:b}",
+	return json_pack("{s:o, s:o, s:o, s:s, s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:b}",
 		"name", json_text(v->name), "id", json_text(v->id), "host", json_text(v->host),
 		"state", state_of(v), "leads", v->leads,
 		"segments", (json_int_t)v->segments, "in_flight", sees_all ? json_integer(v->active) : json_null(),
 		"lease_remains", json_seconds(v->lease_remains > 0 ? v->lease_remains : 0),
-		"clock_offset", json_seconds(v->skew), "since", json_time(v->opened_at),
+		"clock_offset", json_seconds(v->skew), "since", json_time(v->opened_at), "left_at", json_time(v->left_at),
 		"labels", labels_to_json(v->labels), "may_lead", !v->barred);
+}
+
+static json_t *nodes_to_json(const struct node_list *l, bool sees_all)
+{
+	json_t *v = json_array();
+
+	for (size_t i = 0; i < l->n; i++)
+		json_array_append_new(v, node_to_json(&l->v[i], sees_all));
+	return v;
 }
 
 static void answer_nodes(struct request *r, struct question *q)
 {
-	const struct node_list *l = &((struct nodes_query *)q)->nodes;
-	json_t *nodes = json_array();
+	const struct nodes_query *n = (const struct nodes_query *)q;
+	bool sees_all = request_sees_all(r);
 
-	for (size_t i = 0; i < l->n; i++)
-		json_array_append_new(nodes, node_to_json(&l->v[i], request_sees_all(r)));
-	request_answer_json(r, 200, json_pack("{s:o, s:I, s:o, s:o}", "leader", json_text(l->leader), "term",
-		(json_int_t)l->term, "leader_worked_at", json_time(l->worked), "nodes", nodes));
+	request_answer_json(r, 200, json_pack("{s:o, s:I, s:o, s:o, s:o}", "leader", json_text(n->nodes.leader), "term",
+		(json_int_t)n->nodes.term, "leader_worked_at", json_time(n->nodes.worked),
+		"nodes", nodes_to_json(&n->nodes, sees_all), "gone", nodes_to_json(&n->gone, sees_all)));
 }
 
 void route_node_list(struct request *r)
 {
 	struct nodes_query *n = xcalloc(1, sizeof(*n));
 
+	n->now = request_now(r);
 	n->q.run = run_nodes;
 	n->q.then = answer_nodes;
 	n->q.free = free_nodes;

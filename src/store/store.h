@@ -240,6 +240,8 @@ struct node_view {
 	int64_t active;         /* runs it has claimed or running */
 	char *labels;           /* owned: as op_claim has them; empty: none */
 	bool barred;            /* it never leads */
+	usec_t left_at;         /* 0: it is here */
+	bool lost;              /* with left_at: it was given up */
 };
 struct node_list {
 	struct node_view *v;    /* owned; by name */
@@ -251,6 +253,8 @@ struct node_list {
 };
 void node_list_done(struct node_list *l);
 bool store_nodes(struct store *s, struct node_list *ret, struct err *e); /* those that are open */
+/* Those that left in the day before 'now', or were lost in the week, and have not come back. There is no leader in it. */
+bool store_nodes_gone(struct store *s, usec_t now, struct node_list *ret, struct err *e);
 
 /* ---- output on its way from node to node ---- */
 #define RELAYS_MAX 64    /* that one node reads, and that one serves */

@@ -5,6 +5,9 @@
 #include "store/private.h"
 #include <stdio.h>
 
+#define LOST_SHOWN (7 * USEC_DAY) /* over a long weekend */
+#define LEFT_SHOWN USEC_DAY
+
 bool node_hold(struct store *s, const char *node, char **ret_spawner, bool *ret_draining, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_NODE_OPEN, e);
@@ -312,17 +315,21 @@ void node_list_done(struct node_list *l)
 	*l = (struct node_list){};
 }
 
+static struct node_view *node_list_add(struct node_list *l)
+{
+	if ((l->n & (l->n - 1)) == 0)
+		l->v = xrealloc(l->v, (l->n ? l->n * 2 : 1) * sizeof(*l->v));
+	l->v[l->n] = (struct node_view){};
+	return &l->v[l->n++];
+}
+
 static bool read_nodes(struct store *s, struct node_list *l, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_NODES_ALL, e);
 
 	while (query_row(&q)) {
-		struct node_view *v;
+		struct node_view *v = node_list_add(l);
 
-		if ((l->n & (l->n - 1)) == 0)
-			l->v = xrealloc(l->v, (l->n ? l->n * 2 : 1) * sizeof(*l->v));
-		v = &l->v[l->n++];
-		*v = (struct node_view){};
 		v->id = query_get_copy(&q);
 		v->name = query_get_copy(&q);
 		v->host = query_get_copy(&q);
@@ -362,6 +369,32 @@ bool store_nodes(struct store *s, struct node_list *ret, struct err *e)
 	AUTO_TX tx = {};
 
 	if (!tx_begin(&tx, s, false, e) || !read_nodes(s, &l, e) || !read_leader(s, &l, e) || !tx_commit(&tx, e))
+		return false;
+	*ret = l;
+	l = (struct node_list){};
+	return true;
+}
+
+bool store_nodes_gone(struct store *s, usec_t now, struct node_list *ret, struct err *e)
+{
+	AUTO_DONE(node_list) l = {};
+	AUTO_QUERY q = query_start(s->db, Q_NODES_GONE, e);
+
+	query_int(&q, now - LOST_SHOWN);
+	query_int(&q, now - LEFT_SHOWN);
+	while (query_row(&q)) {
+		struct node_view *v = node_list_add(&l);
+
+		v->id = query_get_copy(&q);
+		v->name = query_get_copy(&q);
+		v->host = query_get_copy(&q);
+		v->opened_at = query_get_int(&q);
+		v->left_at = query_get_int(&q);
+		v->lost = query_get_int(&q);
+		v->active = query_get_int(&q);
+		v->labels = query_get_copy(&q);
+	}
+	if (q.failed)
 		return false;
 	*ret = l;
 	l = (struct node_list){};

@@ -74,9 +74,9 @@ static bool read_away(struct store *s, const struct op_lead *l, struct members *
 	return !q.failed;
 }
 
-static bool close_node(struct store *s, const char *id, usec_t now, struct err *e)
+static bool give_up(struct store *s, const char *id, usec_t now, struct err *e)
 {
-	AUTO_QUERY q = query_start(s->db, Q_NODE_CLOSE, e);
+	AUTO_QUERY q = query_start(s->db, Q_NODE_LOST, e);
 
 	query_text(&q, id);
 	query_int(&q, now);
@@ -134,7 +134,7 @@ static bool bury(struct store *s, struct op_lead *l, struct err *e)
 	if (!read_dead(s, l, &dead, e) || !read_away(s, l, &dead, e))
 		return false;
 	for (size_t i = 0; i < dead.n; i++) {
-		if (!close_node(s, dead.v[i].id, l->now, e) || !take_runs(s, l, &dead.v[i], e))
+		if (!give_up(s, dead.v[i].id, l->now, e) || !take_runs(s, l, &dead.v[i], e))
 			return false;
 		event_add(s, &(struct event_new){.at = l->now, .what = EVENT_NODE_LOST, .object = dead.v[i].name,
 			.node = dead.v[i].id});

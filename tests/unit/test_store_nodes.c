@@ -98,6 +98,45 @@ static void people_see_the_nodes_and_who_leads(void **state)
 	assert_in_range(l.v[1].lease_remains, TTL / 2, TTL);
 }
 
+/* The first one that has left, of so many. */
+static struct node_view *first_gone(struct store *s, usec_t now, size_t n, struct node_list *l)
+{
+	struct err e = {};
+
+	node_list_done(l);
+	assert_true(store_nodes_gone(s, now, l, &e));
+	assert_int_equal(l->n, n);
+	return l->v;
+}
+
+static void a_node_that_left_or_was_lost_is_shown_until_it_is_back_or_long_gone(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO_DONE(node_list) l = {};
+	AUTO(op) *close = op_new(OP_NODE_CLOSE, NULL, NULL);
+	const struct node_view *v;
+
+	open_node(s, OTHER, "two");
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	first_gone(s, T0, 0, &l);
+	close->node_close = (struct op_node_close){.node = OTHER, .now = T0};
+	assert_true(apply_one(s, close));
+	v = first_gone(s, T0 + USEC_HOUR, 1, &l);
+	assert_string_equal(v->name, "two");
+	assert_true(v->left_at == T0 && !v->lost);
+	first_gone(s, T0 + 2 * USEC_DAY, 0, &l);
+	open_node(s, OTHER, "two");
+	first_gone(s, T0, 0, &l);
+	lease_ends(where_of(state), OTHER);
+	lead_once(s, NODE, 1);
+	v = first_gone(s, T0 + 6 * USEC_DAY, 1, &l);
+	assert_string_equal(v->name, "two");
+	assert_true(v->left_at && v->lost);
+	first_gone(s, T0 + 8 * USEC_DAY, 0, &l);
+	open_node(s, OTHER, "two");
+	first_gone(s, T0, 0, &l);
+}
+
 static size_t claim_with(struct store *s, const char *labels)
 {
 	AUTO(op) *claim = op_claim(5, T0);
@@ -128,6 +167,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(orders_to_nobody_are_refused),
 	STORE_TEST(a_node_sees_which_of_its_runs_are_to_end),
 	STORE_TEST(people_see_the_nodes_and_who_leads),
+	STORE_TEST(a_node_that_left_or_was_lost_is_shown_until_it_is_back_or_long_gone),
 	STORE_TEST(a_run_with_labels_waits_for_a_node_that_has_them_all),
 };
 const struct suite_part store_nodes_part = {tests, ELEMENTS(tests)};

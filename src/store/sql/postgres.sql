@@ -506,6 +506,12 @@ CREATE UNLOGGED TABLE relay_parts (
 	PRIMARY KEY (relay, number)
 );
 
+-- migration 6
+UPDATE meta SET value = '6' WHERE key = 'schema';
+
+-- Whether it was given up, and did not leave by itself.
+ALTER TABLE nodes ADD COLUMN lost BIGINT NOT NULL DEFAULT 0;
+
 -- The clock of leases: the server's, read when a row is at hand and its lock is held.
 -- define clock = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 
@@ -1274,7 +1280,7 @@ SELECT spec FROM job_revisions WHERE job = :job AND revision = :revision
 INSERT INTO nodes (id, name, spawner, host, opened_at, alive_until, labels, barred, boot)
 VALUES (:id, :name, :spawner, :host, :now, {clock} + :ttl, :labels, :barred, :boot)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, spawner = excluded.spawner,
-	host = excluded.host, guarded = 0, closed_at = 0,
+	host = excluded.host, guarded = 0, closed_at = 0, lost = 0,
 	alive_until = CASE WHEN nodes.closed_at = 0 THEN greatest(nodes.alive_until, excluded.alive_until) ELSE excluded.alive_until END
 
 -- query node_closed(id text) -> closed_at int
@@ -1290,6 +1296,9 @@ UPDATE nodes SET closed_at = :now WHERE name = :name AND id <> :id AND closed_at
 
 -- query node_close(id text, now int)
 UPDATE nodes SET closed_at = :now WHERE id = :id AND closed_at = 0
+
+-- query node_lost(id text, now int)
+UPDATE nodes SET closed_at = :now, lost = 1 WHERE id = :id AND closed_at = 0
 
 -- Those of this name: whatever they have under way is over when this returns.
 -- query nodes_named(name text) -> id text
@@ -1331,6 +1340,18 @@ SELECT nodes.id, nodes.name, nodes.host, nodes.opened_at, nodes.alive_until - {c
 	nodes.labels, nodes.barred
 FROM nodes LEFT JOIN node_orders ON node_orders.name = nodes.name
 WHERE nodes.closed_at = 0 ORDER BY nodes.name, nodes.id
+
+-- Names that no engine has now: the last one that had each.
+-- query nodes_gone(lost_since int, left_since int) -> id text, name text, host text, opened_at int, closed_at int, lost int,
+--	active int, labels text
+SELECT last.id, last.name, last.host, last.opened_at, last.closed_at, last.lost,
+	(SELECT coalesce(sum(n), 0)::bigint FROM counters WHERE what = 3 AND counters.node = last.name) AS active, last.labels
+FROM nodes AS last
+WHERE last.closed_at > CASE WHEN last.lost = 1 THEN :lost_since ELSE :left_since END
+	AND NOT EXISTS (SELECT 1 FROM nodes AS later WHERE later.name = last.name AND later.id <> last.id
+		AND (later.closed_at = 0 OR later.closed_at > last.closed_at
+			OR (later.closed_at = last.closed_at AND later.opened_at > last.opened_at)))
+ORDER BY last.name, last.id
 
 -- The lease of those is over. Without a guard it is waited longer: nobody ends their workers for them.
 -- query nodes_dead(id text, wait int) -> id text, name text
