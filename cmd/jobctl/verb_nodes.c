@@ -137,7 +137,8 @@ static int give_order(struct ctl *c, const struct args *a, const char *order, co
 		return ctl_fail(&e);
 	if (wants_json(c))
 		return out_object(c, answer);
-	ctl_say("node '%s' %s", words[0], json_is_true(json_object_get(answer, "changed")) ? done : same);
+	ctl_say("node '%s' %s%s", words[0], json_is_true(json_object_get(answer, "changed")) ? done : same,
+		strcmp(order, "drain") == 0 && member_int(answer, "others") == 0 ? "; no other node starts anything either" : "");
 	return EXIT_SUCCESS;
 }
 
@@ -153,5 +154,5 @@ int verb_node_undrain(struct ctl *c, const struct args *a)
 
 int verb_node_resign(struct ctl *c, const struct args *a)
 {
-	return give_order(c, a, "resign", "will lead no longer; another one takes over", "leads no more");
+	return give_order(c, a, "resign", "hands over with its next renewals: see 'jobctl nodes'", "leads no more");
 }

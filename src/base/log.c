@@ -70,3 +70,11 @@ void log_line(enum log_level level, const struct log_about *about, const char *f
 		write_stderr(about, shown.data ? shown.data : "");
 	buf_done(&shown);
 }
+
+enum log_level log_repeat(struct log_repeat *r, usec_t now)
+{
+	if (r->next && now < r->next)
+		return LOG_LEVEL_DEBUG;
+	r->next = now + USEC_MIN;
+	return LOG_LEVEL_WARNING;
+}

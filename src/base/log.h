@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One line per event: to the journal with fields under systemd, to stderr otherwise. */
 #pragma once
+#include "base/clock.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -21,6 +22,12 @@ void log_set_node(const char *name /* borrowed for ever */);
 
 void log_line(enum log_level level, const struct log_about *about, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4))); /* control characters are escaped, length is capped */
+
+/* For what is said at each of many tries: a warning at first and once a minute, else for debugging. */
+struct log_repeat {
+	usec_t next; /* 0: it is new */
+};
+enum log_level log_repeat(struct log_repeat *r, usec_t now);
 
 #define log_error(...) log_line(LOG_LEVEL_ERROR, NULL, __VA_ARGS__)
 #define log_warning(...) log_line(LOG_LEVEL_WARNING, NULL, __VA_ARGS__)

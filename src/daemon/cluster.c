@@ -54,6 +54,7 @@ struct cluster {
 	usec_t worked, worked_seen;        /* by the leader: what it wrote, and when we saw that first, boottime */
 	int64_t worked_term;
 	bool alarmed_planning, alarmed_leader; /* it was said */
+	struct log_repeat not_renewed;
 };
 
 static usec_t now_boot(void)
@@ -125,10 +126,10 @@ static void on_led(struct op *op, void *arg)
 	if (op->ok) {
 		c->led_at = now_boot();
 		if (l->dead > 0)
-			log_warning("%" PRId64 " nodes are gone, their lease was over; %zu runs of theirs are given up", l->dead,
-				l->lost.n);
+			log_warning("%" PRId64 " node%s gone, the lease was over; %zu run%s given up", l->dead, l->dead == 1 ? " is" : "s are",
+				l->lost.n, l->lost.n == 1 ? " is" : "s are");
 		if (l->moved > 0)
-			log_info("%" PRId64 " segments moved; %" PRId64 " nodes are alive", l->moved, l->live);
+			log_info("%" PRId64 " segments moved; %" PRId64 " node%s alive", l->moved, l->live, l->live == 1 ? " is" : "s are");
 		for (size_t i = 0; i < l->lost.n; i++)
 			c->o.on_lost(&l->lost.v[i], c->o.arg);
 		if (l->moved > 0)
@@ -406,6 +407,7 @@ static void on_renewed(struct op *op, void *arg)
 
 	c->renewing = false;
 	if (op->ok) {
+		c->not_renewed = (struct log_repeat){};
 		take_renewal(c, &op->lease);
 		set_timer(c->timer, next_renewal(c, &op->lease));
 	} else if (op->err.kind == ERR_FENCED) {
@@ -413,7 +415,8 @@ static void on_renewed(struct op *op, void *arg)
 			be_given_up(c, op);
 	} else {
 		if (!cluster_trusted(c))
-			log_warning("the lease is not renewed; trying again: %s", op->err.msg);
+			log_line(log_repeat(&c->not_renewed, now_boot()), NULL, "the lease is not renewed; trying again every second: %s",
+				op->err.msg);
 		set_timer(c->timer, RETRY + io_random_upto(RETRY));
 	}
 	op_free(op);

@@ -38,7 +38,8 @@ static void on_end_recorded(struct op *op, void *arg)
 	struct flight *f = flights_get(&d->flights, a->run, a->fence);
 
 	if (!op->ok && dispatcher_worth_retrying(op->err.kind)) {
-		log_warning("could not record the end of run %" PRId64 ", trying again in 1s: %s", a->run,
+		log_line(log_repeat(&d->not_recorded, clock_boot(&clock_system)), NULL,
+			"could not record the end of run %" PRId64 ", trying again every second, as with all that end meanwhile: %s", a->run,
 			op->err.msg);
 		if (!f) {
 			dispatcher_submit_later(d, op);
@@ -53,6 +54,7 @@ static void on_end_recorded(struct op *op, void *arg)
 		op_free(op);
 		return;
 	}
+	d->not_recorded = (struct log_repeat){};
 	failpoint_pass(FP_RESULT_ACK);
 	if (d->spawner)
 		spawn_client_ack(d->spawner, a->run, a->fence);
@@ -73,6 +75,7 @@ static void copy_attempt(struct attempt *to, const struct attempt *from)
 	*to = *from;
 	to->node = xstrdup(from->node);
 	to->spawner = xstrdup(from->spawner);
+	to->node_name = xstrdup(from->node_name);
 	to->error = xstrdup(from->error);
 }
 

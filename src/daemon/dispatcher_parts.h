@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the dispatcher's files share: the flow of runs, and the tie to the spawner. */
 #pragma once
+#include "base/log.h"
 #include "core/machine.h"
 #include "base/err.h"
 #include "daemon/dispatcher.h"
@@ -27,6 +28,7 @@ struct dispatcher {
 	uint64_t ended;                  /* in all */
 	sd_event_source *long_timer;     /* for the first run that will take unusually long */
 	usec_t long_at;                  /* when it is set to */
+	struct log_repeat not_recorded;  /* ends that the store did not take */
 	struct pace ends;                /* how fast runs end: claims look ahead by it */
 
 	struct spawn_client *spawner;    /* NULL: not connected */

@@ -109,8 +109,8 @@ static void on_ordered(struct op *op, void *arg)
 	if (r && !op->ok)
 		request_answer_err(r, &op->err);
 	else if (r)
-		request_answer_json(r, 200, json_pack("{s:o, s:b}", "name", json_text(o->name), "changed",
-			op->node_order.changed));
+		request_answer_json(r, 200, json_pack("{s:o, s:b, s:I}", "name", json_text(o->name), "changed",
+			op->node_order.changed, "others", (json_int_t)op->node_order.others));
 	op_free(op);
 	free(o->name);
 	free(o);

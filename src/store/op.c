@@ -157,6 +157,7 @@ static void reset_of_node(struct op *op)
 		break;
 	case OP_NODE_ORDER:
 		op->node_order.changed = false;
+		op->node_order.others = 0;
 		break;
 	case OP_LEASE:
 		reset_lease(&op->lease);

@@ -373,7 +373,9 @@ struct op_node_order {
 	const char *name;            /* borrowed: the node's name; NULL with resign: whoever leads */
 	enum node_order { NODE_DRAIN, NODE_UNDRAIN, NODE_RESIGN } order;
 	usec_t now;
-	bool changed;                /* result: it was not so before */
+	/* results */
+	bool changed;                /* it was not so before */
+	int64_t others;              /* other nodes that start runs */
 };
 
 /* All of it is refused with ok false and ERR_FENCED to an engine that was given up, or displaced (then 'displaced'). */

@@ -124,6 +124,8 @@ static bool drop_office(struct store *s, struct op_lease *l, struct err *e)
 	AUTO_QUERY q = query_start(s->db, Q_LEADER_DROP, e);
 
 	query_text(&q, l->node);
+	l->office_remains = 0;
+	l->leader[0] = '\0';
 	return query_finish(&q);
 }
 
@@ -264,44 +266,6 @@ static bool leader_name(struct store *s, char **ret, int64_t *ret_term, struct e
 	return !q.failed;
 }
 
-static bool give_order(struct store *s, struct op *op, struct err *e)
-{
-	struct op_node_order *o = &op->node_order;
-	AUTO_TEXT leader = NULL;
-	const char *name;
-	int64_t term = 0, resign = 0;
-	bool draining = false, known;
-
-	if (!leader_name(s, &leader, &term, e))
-		return false;
-	name = o->name ? o->name : leader;
-	if (!name)
-		return op_refuse(op, ERR_CONFLICT, "nobody leads at the moment; see 'jobctl nodes'");
-	if (!node_known(s, name, &known, e) || !read_order(s, name, &draining, &resign, e))
-		return false;
-	if (!known && o->order != NODE_UNDRAIN)
-		return op_refuse(op, ERR_NOT_FOUND, "no node '%s'; see 'jobctl nodes'", name);
-	if (o->order == NODE_RESIGN && !text_equal(name, leader))
-		return op_refuse(op, ERR_CONFLICT, "node '%s' does not lead; see 'jobctl nodes'", name);
-	o->changed = o->order == NODE_RESIGN || draining != (o->order == NODE_DRAIN);
-	if (!o->changed)
-		return true;
-	event_add(s, &(struct event_new){.at = o->now, .by = &op->act.by, .what = EVENT_NODE_SET, .object = name,
-		.detail = o->order == NODE_RESIGN ? "resign" : o->order == NODE_DRAIN ? "drain" : "undrain"});
-	return put_order(s, name, o->order == NODE_RESIGN ? draining : o->order == NODE_DRAIN,
-		o->order == NODE_RESIGN ? term : resign, e);
-}
-
-bool apply_node_order(struct store *s, struct op *const *ops, size_t n, struct err *e)
-{
-	for (size_t i = 0; i < n; i++)
-		if (!give_order(s, ops[i], e))
-			return false;
-	return true;
-}
-
-/* ---- for people ---- */
-
 void node_list_done(struct node_list *l)
 {
 	for (size_t i = 0; i < l->n; i++) {
@@ -346,6 +310,63 @@ static bool read_nodes(struct store *s, struct node_list *l, struct err *e)
 	}
 	return !q.failed;
 }
+
+/* How many other nodes start runs, and how many of them could lead. */
+static bool count_able(struct store *s, const char *but, int64_t *ret_starting, int64_t *ret_leading, struct err *e)
+{
+	AUTO_DONE(node_list) l = {};
+
+	if (!read_nodes(s, &l, e))
+		return false;
+	for (size_t i = 0; i < l.n; i++) {
+		bool able = !text_equal(l.v[i].name, but) && !l.v[i].draining && l.v[i].lease_remains > 0;
+
+		*ret_starting += able;
+		*ret_leading += able && !l.v[i].barred;
+	}
+	return true;
+}
+
+static bool give_order(struct store *s, struct op *op, struct err *e)
+{
+	struct op_node_order *o = &op->node_order;
+	AUTO_TEXT leader = NULL;
+	const char *name;
+	int64_t term = 0, resign = 0, successors = 0;
+	bool draining = false, known;
+
+	if (!leader_name(s, &leader, &term, e))
+		return false;
+	name = o->name ? o->name : leader;
+	if (!name)
+		return op_refuse(op, ERR_CONFLICT, "nobody leads at the moment; see 'jobctl nodes'");
+	if (!node_known(s, name, &known, e) || !read_order(s, name, &draining, &resign, e) ||
+	    !count_able(s, name, &o->others, &successors, e))
+		return false;
+	if (!known && o->order != NODE_UNDRAIN)
+		return op_refuse(op, ERR_NOT_FOUND, "no node '%s'; see 'jobctl nodes'", name);
+	if (o->order == NODE_RESIGN && !text_equal(name, leader))
+		return op_refuse(op, ERR_CONFLICT, "node '%s' does not lead; see 'jobctl nodes'", name);
+	if (o->order == NODE_RESIGN && successors == 0)
+		return op_refuse(op, ERR_CONFLICT, "no other node could lead: none is alive, not drained and allowed to; see 'jobctl nodes'");
+	o->changed = o->order == NODE_RESIGN || draining != (o->order == NODE_DRAIN);
+	if (!o->changed)
+		return true;
+	event_add(s, &(struct event_new){.at = o->now, .by = &op->act.by, .what = EVENT_NODE_SET, .object = name,
+		.detail = o->order == NODE_RESIGN ? "resign" : o->order == NODE_DRAIN ? "drain" : "undrain"});
+	return put_order(s, name, o->order == NODE_RESIGN ? draining : o->order == NODE_DRAIN,
+		o->order == NODE_RESIGN ? term : resign, e);
+}
+
+bool apply_node_order(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!give_order(s, ops[i], e))
+			return false;
+	return true;
+}
+
+/* ---- for people ---- */
 
 static bool read_leader(struct store *s, struct node_list *l, struct err *e)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs between store and spawner: a real store whose thread is this test's hand, and a spawner that is this test. */
 #include "base/err.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "daemon/artifact.h"
 #include "daemon/dispatcher.h"
@@ -457,6 +458,38 @@ static void an_end_that_the_store_did_not_take_is_not_acknowledged(void **state)
 	}
 }
 
+static int said;
+
+static void count_line(enum log_level level, const struct log_about *about, const char *line)
+{
+	(void)level;
+	(void)about;
+	said += strstr(line, "could not record the end") != NULL;
+}
+
+/* F-62: with hundreds of them that were hundreds of lines a second. */
+static void ends_that_the_store_does_not_take_are_told_of_once(void **state)
+{
+	struct world *w = *state;
+
+	begin_ready(w);
+	for (int i = 0; i < 3; i++)
+		add_job(w, RETRIES, OVERLAP_ALLOW);
+	claim(w);
+	said = 0;
+	log_open("test", LOG_LEVEL_WARNING, count_line);
+	for (int64_t run = 1; run <= 3; run++) {
+		report_started(w, run, 1);
+		report_ended(w, run, 1, 0);
+		w->thread.fails = run == 2 ? ERR_NONE : ERR_BUSY;
+		for (int tries = 0; tries < (run == 2 ? 1 : 3); tries++)
+			answer(w, tries ? await(w, OP_ENDED) : take(w, OP_ENDED));
+		assert_int_equal(said, run == 3 ? 2 : 1); /* and again after it was over */
+	}
+	w->thread.fails = ERR_NONE;
+	log_open("test", LOG_LEVEL_INFO, NULL);
+}
+
 static void an_end_of_a_run_that_is_not_there_any_more_is_acknowledged(void **state)
 {
 	struct world *w = *state;
@@ -622,6 +655,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		DISPATCHER_TEST(an_end_that_the_store_did_not_take_is_not_acknowledged),
+		DISPATCHER_TEST(ends_that_the_store_does_not_take_are_told_of_once),
 		DISPATCHER_TEST(an_end_of_a_run_that_is_not_there_any_more_is_acknowledged),
 		DISPATCHER_TEST(the_end_of_an_older_attempt_leaves_the_newer_one_in_our_hands),
 		DISPATCHER_TEST(a_start_that_was_not_recorded_is_recorded_later),

@@ -94,6 +94,8 @@ static void a_leader_that_resigns_is_followed_at_once(void **state)
 	resign->lease.resigns = true;
 	assert_true(apply_one(s, resign));
 	assert_false(resign->lease.leads);
+	assert_string_equal(resign->lease.leader, ""); /* else it would be watched, and found idle */
+	assert_int_equal(resign->lease.office_remains, 0);
 	assert_int_equal(renew(s, OTHER, "two"), 2);
 }
 

@@ -40,11 +40,36 @@ static void an_order_to_resign_ends_this_term_and_no_later_one(void **state)
 {
 	struct store *s = store_of(state);
 
+	open_node(s, OTHER, "two");
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	give_order(s, NULL, NODE_RESIGN, true);
 	assert_int_equal(renew(s, NODE, "one"), 0);
 	assert_int_equal(renew(s, NODE, "one"), 2);
 	assert_int_equal(renew(s, NODE, "one"), 2);
+}
+
+static void nobody_resigns_for_want_of_another(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *resign = op_new(OP_NODE_ORDER, NULL, NULL);
+	AUTO(op) *drain = op_new(OP_NODE_ORDER, NULL, NULL);
+
+	resign->node_order = (struct op_node_order){.order = NODE_RESIGN, .now = T0};
+	drain->node_order = (struct op_node_order){.name = "one", .order = NODE_DRAIN, .now = T0};
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	assert_false(apply_one(s, resign)); /* alone */
+	assert_int_equal(resign->err.kind, ERR_CONFLICT);
+	open_node(s, OTHER, "two");
+	give_order(s, "two", NODE_DRAIN, true);
+	assert_false(apply_one(s, resign)); /* the other one takes no work */
+	assert_true(apply_one(s, drain));
+	assert_int_equal(drain->node_order.others, 0);
+	give_order(s, "two", NODE_UNDRAIN, true);
+	assert_true(apply_one(s, drain));
+	assert_int_equal(drain->node_order.others, 1);
+	assert_true(apply_one(s, resign));
+	lease_ends(where_of(state), OTHER);
+	assert_false(apply_one(s, resign)); /* gone */
 }
 
 static void orders_to_nobody_are_refused(void **state)
@@ -164,6 +189,7 @@ static void a_run_with_labels_waits_for_a_node_that_has_them_all(void **state)
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_drained_node_claims_plans_and_leads_nothing),
 	STORE_TEST(an_order_to_resign_ends_this_term_and_no_later_one),
+	STORE_TEST(nobody_resigns_for_want_of_another),
 	STORE_TEST(orders_to_nobody_are_refused),
 	STORE_TEST(a_node_sees_which_of_its_runs_are_to_end),
 	STORE_TEST(people_see_the_nodes_and_who_leads),
