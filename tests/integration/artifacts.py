@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # Jobs that bring something along: fetched over HTTP and from files, verified, unpacked, shown read-only.
 import hashlib
-import http.server
 import io
 import os
 import sys
 import tarfile
 import tempfile
-import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import Daemon, case, main, wait_until
 from system import System
+from web import Web
 
 
 def tar_of(compression="gz", **files):
@@ -31,37 +30,24 @@ def sum_of(data):
     return hashlib.sha256(data).hexdigest()
 
 
-class Server:
-    """A web server on the loopback, with one list of what to answer."""
+class Server(Web):
+    """Serves one archive; 'answers' says with what status first, then 200."""
 
     def __init__(self, data, answers=(), slow=0.0):
         self.asked, left = [], list(answers)
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(handler):
-                self.asked.append(handler.path)
-                status = left.pop(0) if left else 200
-                time.sleep(slow)
-                handler.send_response(status)
-                if status == 302:
-                    handler.send_header("Location", "/elsewhere" if len(self.asked) < 3 else "file:///etc/passwd")
-                handler.send_header("Content-Length", str(len(data)))
-                handler.end_headers()
-                handler.wfile.write(data)
-
-            def log_message(handler, *words):
-                pass
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.url = "http://127.0.0.1:%d/tool.tar.gz" % self.server.server_port
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *rest):
-        self.server.shutdown()
-        self.server.server_close()
+        def answer(request):
+            self.asked.append(request.path)
+            status = left.pop(0) if left else 200
+            time.sleep(slow)
+            request.send_response(status)
+            if status == 302:
+                request.send_header("Location", "/elsewhere" if len(self.asked) < 3 else "file:///etc/passwd")
+            request.send_header("Content-Length", str(len(data)))
+            request.end_headers()
+            request.wfile.write(data)
+        super().__init__(do_GET=answer)
+        self.url += "/tool.tar.gz"
 
 
 def said(d, run):

@@ -134,7 +134,7 @@ def a_running_run_goes_on_and_is_named():
     with Daemon() as d:
         d.start()
         job = d.add(name="busy", command=["sleep", "3"])["id"]
-        wait_until("it runs", 20, lambda: d.runs(job)[0]["state"] == "running")
+        d.wait_running(job)
         said = d.jobctl("pause", "busy").stderr
         assert "run busy#%d is still running" % d.runs(job)[0]["id"] in said, said
         assert d.wait_final(job)["state"] == "succeeded"
@@ -186,7 +186,7 @@ def a_trigger_obeys_overlap_unless_forced():
         d.start()
         d.add(name="one", command=["sleep", "2"], schedule=["manual"])
         first = d.jobctl("run", "one").stdout.strip()
-        wait_until("it runs", 20, lambda: d.runs("one")[0]["state"] == "running")
+        d.wait_running("one")
         assert d.jobctl("run", "one", "--wait", check=False).returncode == 12
         d.jobctl("run", "one", "--force")
         wait_until("two at a time", 20, lambda: sum(r["state"] == "running" for r in d.runs("one")) == 2)

@@ -94,9 +94,7 @@ def an_engine_killed_fifty_times_loses_no_job_and_runs_none_twice():
             [j for j, n in ran.items() if n > 1], set(acknowledged.values()) - set(ran))
         assert {(r["job"], r["id"], r["attempt"]) for r in runs} == set(written), "history and commands disagree"
         assert d.stop() == 0
-        store = d.database()
-        assert store.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        store.close()
+        d.assert_intact()
         return "%d jobs, %d kills" % (JOBS, KILLS)
 
 

@@ -76,7 +76,7 @@ def on_a_full_disk_submissions_are_refused_and_nothing_acknowledged_is_lost():
         d.start()
         go = os.path.join(d.dir, "go")
         patient = d.add(command=["sh", "-c", 'while [ ! -e "$1" ]; do sleep 0.1; done; exit 7', "sh", go])["id"]
-        wait_until("it runs", 20, lambda: d.runs(patient) and d.runs(patient)[0]["state"] == "running")
+        d.wait_running(patient)
         taken, filler, refused = [], os.path.join(point, "filler"), None
         fill(filler)
         os.truncate(filler, os.path.getsize(filler) - (1 << 20))
@@ -99,8 +99,8 @@ def on_a_full_disk_submissions_are_refused_and_nothing_acknowledged_is_lost():
         assert (run["state"], run["exit_code"]) == ("failed", 7), run
         d.add(command=["true"])
         assert d.stop() == 0
+        d.assert_intact()
         store = d.database()
-        assert store.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         kept = {row[0] for row in store.execute("SELECT id FROM jobs")}
         store.close()
         assert set(taken) <= kept, "acknowledged and gone: %s" % (set(taken) - kept)
@@ -147,9 +147,7 @@ def an_error_of_fsync_ends_the_engine_with_75_and_the_next_one_recovers():
             again = d.api().call("POST", "/v1/jobs", {"command": ["true"], "key": "k%d" % len(taken)})
             assert again[0] in (200, 201), again
             assert d.stop() == 0
-            store = d.database()
-            assert store.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-            store.close()
+            d.assert_intact()
 
 
 @case

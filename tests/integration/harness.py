@@ -235,6 +235,10 @@ class Daemon:
             return found and found[0]["state"] in FINAL and found[0]
         return wait_until("job %s is over" % job, seconds, final)
 
+    def wait_running(self, job, seconds=30):
+        """A run of a job, once it runs."""
+        return wait_until("job %s runs" % job, seconds, lambda: [r for r in self.runs(job) if r["state"] == "running"])[0]
+
     def said(self):
         with open(self.log, errors="replace") as f:
             return f.read()
@@ -242,6 +246,11 @@ class Daemon:
     def database(self):
         """The store as it is, read without our programs. Only while no engine runs."""
         return sqlite3.connect("file:%s?mode=ro" % self.db_path, uri=True)
+
+    def assert_intact(self):
+        """No engine runs, and every page of the store is well."""
+        with contextlib.closing(self.database()) as store:
+            assert store.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
     def processes(self):
         """Ours that are alive, by pid: the engine, its spawner, and workers with our runtime directory."""

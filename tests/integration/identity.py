@@ -196,7 +196,8 @@ def a_configuration_that_is_not_roots_alone_or_not_understood_stops_the_spawner(
         os.chmod(s.conf_dir, 0o755)
 
 
-def slow_nss(s):
+def start_with_slow_nss(s):
+    """A user database that hangs or is down while a file says so. The engine knows alice, the spawner does not yet."""
     need_program("cc")
     write("/usr/local/lib/jslow.c", NSS_MODULE)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", "/usr/local/lib/libnss_jslow.so.2", "/usr/local/lib/jslow.c"], check=True)
@@ -205,14 +206,14 @@ def slow_nss(s):
     for name in ("/etc/jslow-hangs", "/etc/jslow-down"):
         if os.path.exists(name):
             os.unlink(name)
+    s.start()
+    s.add("alice", command=["true"], schedule=["manual"])
 
 
 @case
 def a_user_database_that_is_down_is_asked_again_and_nobody_is_called_absent():
     with System() as s:
-        slow_nss(s)
-        s.start()
-        s.add("alice", command=["true"], schedule=["manual"])  # the engine knows her name from now on
+        start_with_slow_nss(s)
         write("/etc/jslow-down", "")
         job = s.add("alice", command=["id", "-un"])["id"]
         wait_until("it was tried", 20, lambda: "could not be looked up" in s.said())
@@ -225,10 +226,8 @@ def a_user_database_that_is_down_is_asked_again_and_nobody_is_called_absent():
 @case
 def a_user_database_that_hangs_delays_nobody_who_is_known():
     with System() as s:
-        slow_nss(s)
-        s.start()
+        start_with_slow_nss(s)
         assert s.run_job("bob", "true") == ""
-        s.add("alice", command=["true"], schedule=["manual"])  # the engine knows her name from now on
         write("/etc/jslow-hangs", "")
         job = s.add("alice", command=["true"])["id"]
         time.sleep(0.2)
@@ -243,9 +242,7 @@ def a_user_database_that_hangs_delays_nobody_who_is_known():
 @case
 def a_start_that_waits_for_the_user_database_can_be_cancelled_and_leaves_with_its_engine():
     with System() as s:
-        slow_nss(s)
-        s.start()
-        s.add("alice", command=["true"], schedule=["manual"])  # the engine knows her name from now on
+        start_with_slow_nss(s)
         write("/etc/jslow-hangs", "")
         marks = [os.path.join(s.home("alice"), name) for name in ("one", "two")]
         first, second = (s.add("alice", command=["/bin/touch", mark])["id"] for mark in marks)

@@ -4,7 +4,6 @@ import email
 import email.policy
 import hashlib
 import hmac
-import http.server
 import json
 import os
 import sys
@@ -13,50 +12,39 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import Daemon, case, main, wait_until
+from web import Web
 
 KEY = "0123456789abcdef0123456789abcdef"
 NOTHING_MORE = 1.5  # seconds in which a second one would have come
 
 
-class Web:
-    """A web server on the loopback that keeps what it gets. 'plan' says what to answer next; then 200."""
+class Hook(Web):
+    """Keeps what it gets. 'plan' says what to answer next; then 200."""
 
     def __init__(self, plan=()):
         self.got, self.plan, self.gate = [], list(plan), threading.Event()
-        web = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                web.got.append((dict(self.headers), body))
-                answer = web.plan.pop(0) if web.plan else 200
-                if answer == "hang":
-                    web.gate.wait(30)
-                    answer = 200
-                try:
-                    self.send_response(answer)
-                    if answer == 302:
-                        self.send_header("Location", "file:///etc/passwd")
-                    self.end_headers()
-                    self.wfile.write(b"x" * (200000 if answer == 201 else 10))
-                except OSError:
-                    pass
-
-            def log_message(self, *_):
+        def take(request):
+            body = request.rfile.read(int(request.headers["Content-Length"]))
+            self.got.append((dict(request.headers), body))
+            answer = self.plan.pop(0) if self.plan else 200
+            if answer == "hang":
+                self.gate.wait(30)
+                answer = 200
+            try:
+                request.send_response(answer)
+                if answer == 302:
+                    request.send_header("Location", "file:///etc/passwd")
+                request.end_headers()
+                request.wfile.write(b"x" * (200000 if answer == 201 else 10))
+            except OSError:
                 pass
+        super().__init__(do_POST=take)
+        self.url += "/hook"
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.url = "http://127.0.0.1:%d/hook" % self.server.server_port
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
+    def __exit__(self, *rest):
         self.gate.set()
-        self.server.shutdown()
-        self.server.server_close()
+        super().__exit__(*rest)
 
     def bodies(self):
         return [json.loads(body) for _, body in self.got]
@@ -109,7 +97,7 @@ def flag_job(d, *notify, name="backup"):
 
 @case
 def only_changes_of_state_are_told_by_all_channels():
-    with Notifying() as d, Web() as web:
+    with Notifying() as d, Hook() as web:
         d.start()
         said = os.path.join(d.dir, "said")
         job, flag = flag_job(d, "mail:ann@example.com", "webhook:" + web.url,
@@ -146,7 +134,7 @@ def only_changes_of_state_are_told_by_all_channels():
 
 @case
 def a_change_of_the_job_is_named():
-    with Notifying() as d, Web() as web:
+    with Notifying() as d, Hook() as web:
         d.start()
         job, flag = flag_job(d, "webhook:" + web.url)
         open(flag, "w").close()
@@ -161,7 +149,7 @@ def a_change_of_the_job_is_named():
 
 @case
 def a_failing_webhook_is_tried_again_and_given_up():
-    with Notifying() as d, Web([500, 302, 503]) as web:
+    with Notifying() as d, Hook([500, 302, 503]) as web:
         d.start()
         job, _ = flag_job(d, "webhook:" + web.url)
         d.run_job(job)
@@ -185,7 +173,7 @@ def a_failing_webhook_is_tried_again_and_given_up():
 
 @case
 def a_hanging_channel_delays_nothing():
-    with Notifying(sendmail="sleep 30") as d, Web(["hang"] * 50) as web:
+    with Notifying(sendmail="sleep 30") as d, Hook(["hang"] * 50) as web:
         d.start()
         for i in range(10):
             job, _ = flag_job(d, "webhook:" + web.url, "mail:ann", "exec:sleep 30", name="slow%d" % i)
@@ -203,7 +191,7 @@ def a_hanging_channel_delays_nothing():
 
 @case
 def a_killed_engine_sends_what_it_owes_once_it_is_back():
-    with Notifying() as d, Web(["hang"]) as web:
+    with Notifying() as d, Hook(["hang"]) as web:
         d.start()
         job, _ = flag_job(d, "webhook:" + web.url, "exec:echo noise; sleep 2; echo x >>'%s/said'" % d.dir)
         d.run_job(job)
@@ -235,7 +223,7 @@ def a_run_that_did_not_happen_is_told_once():
 
 @case
 def what_a_job_writes_cannot_forge_a_mail():
-    with Notifying() as d, Web() as web:
+    with Notifying() as d, Hook() as web:
         d.start()
         evil = os.path.join(d.dir, "evil")
         with open(evil, "wb") as f:
@@ -254,7 +242,7 @@ def what_a_job_writes_cannot_forge_a_mail():
 
 @case
 def a_test_notice_says_what_works():
-    with Notifying() as d, Web([404]) as web:
+    with Notifying() as d, Hook([404]) as web:
         d.start()
         flag_job(d, "mail:ann@example.com", "webhook:" + web.url, "exec:echo it is broken; exit 7")
         flag_job(d, name="quiet")
@@ -271,7 +259,7 @@ def a_test_notice_says_what_works():
 
 @case
 def a_key_that_others_can_read_signs_nothing():
-    with Notifying() as d, Web() as web:
+    with Notifying() as d, Hook() as web:
         os.chmod(d.key, 0o644)
         d.start()
         job, _ = flag_job(d, "webhook:" + web.url)

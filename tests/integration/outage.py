@@ -32,7 +32,7 @@ def a_black_hole_is_answered_with_503_at_once_also_to_those_who_wait():
     with Behind() as b:
         d = b.d
         job = d.add(command=["sh", "-c", "sleep 2; exit 7"])["id"]
-        wait_until("it runs", 30, lambda: [r for r in d.runs(job) if r["state"] == "running"])
+        d.wait_running(job)
         b.proxy.open.clear()
         answers = []
         threads = [threading.Thread(target=lambda m=m, p=p, x=x: answers.append((m, timed(d, m, p, x))))
@@ -67,7 +67,7 @@ def a_server_that_is_down_is_named_and_what_ran_is_recorded_when_it_is_back():
     with Behind() as b:
         d = b.d
         job = d.add(command=["sh", "-c", "sleep 1; exit 7"])["id"]
-        wait_until("it runs", 30, lambda: [r for r in d.runs(job) if r["state"] == "running"])
+        d.wait_running(job)
         b.server.stop()
         b.proxy.cut()
         refused_at_once(d, "PostgreSQL")

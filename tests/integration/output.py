@@ -35,10 +35,6 @@ def follow(d, run):
     return s
 
 
-def running(d, job):
-    return wait_until("job %d runs" % job, 30, lambda: [r for r in d.runs(job) if r["state"] == "running"])[0]["id"]
-
-
 @case
 def much_output_leaves_memory_flat_and_others_start():
     with Daemon() as d:
@@ -46,7 +42,7 @@ def much_output_leaves_memory_flat_and_others_start():
         d.wait_final(d.add(command=["sh", "-c", "yes | head -c 20000000"])["id"])
         before = memory(d.process.pid), memory(d.spawner())
         job = d.add(command=["sh", "-c", "sleep 0.5; yes 'some line of a log' | head -c %d" % MUCH], output_limit=1 << 20)["id"]
-        running(d, job)
+        d.wait_running(job)
         others = [d.add(command=["true"])["id"] for _ in range(20)]
         late = []
         for other in others:
@@ -71,7 +67,7 @@ def a_follower_that_does_not_read_blocks_neither_the_job_nor_the_daemon():
         d.start()
         # it waits, so that all are there before the first byte
         job = d.add(command=["sh", "-c", "sleep 1; yes | head -c 50000000"])["id"]
-        run = running(d, job)
+        run = d.wait_running(job)["id"]
         before = memory(d.process.pid)
         lazy = [follow(d, run) for _ in range(20)]
         done = d.wait_final(job, 120)
@@ -96,7 +92,7 @@ def output_survives_restarts_of_the_engine_and_of_the_spawner_s_program():
     with Daemon() as d:
         d.start()
         job = d.add(command=["sh", "-c", "for i in $(seq 40); do echo line $i; sleep 0.1; done"])["id"]
-        run = running(d, job)
+        run = d.wait_running(job)["id"]
         for turn in range(3):
             time.sleep(0.5)
             if turn == 1:
@@ -125,7 +121,7 @@ def a_job_finishes_while_the_engine_stands_still():
         d.start()
         mark = os.path.join(d.dir, "written")
         job = d.add(command=["sh", "-c", "sleep 0.5; yes | head -c 5000000; : >'%s'" % mark])["id"]
-        running(d, job)
+        d.wait_running(job)
         d.process.send_signal(signal.SIGSTOP)
         try:
             wait_until("the job has written all", 60, lambda: os.path.exists(mark))

@@ -30,7 +30,7 @@ def a_job_outlives_the_server_and_its_end_is_recorded_when_that_is_back():
     with Server() as server, Daemon("store = %s\n" % server.url) as d:
         d.start()
         job = d.add(command=["sh", "-c", "sleep 3; exit 7"])["id"]
-        wait_until("it runs", 30, lambda: [r for r in d.runs(job) if r["state"] == "running"])
+        d.wait_running(job)
         server.stop()
         began = time.monotonic()
         status, answer = d.api().call("POST", "/v1/jobs", {"command": ["true"]})

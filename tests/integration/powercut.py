@@ -82,9 +82,7 @@ def one_cut(work, number):
             return not any(runs.get(s) for s in ("queued", "claimed", "running"))
         wait_until("every run is over", 60, settled, pause=0.1)
         assert after.stop() == 0
-        store = after.database()
-        assert store.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        store.close()
+        after.assert_intact()
     finally:
         after.close()
         unmount(point)

@@ -95,7 +95,7 @@ def a_backup_is_taken_while_jobs_run_and_put_back():
         d.start()
         d.jobctl("add", "-n", "before", "--every", "1h", "--", "true")
         long = d.add(name="long", command=["sleep", "3"])["id"]
-        wait_until("it runs", 20, lambda: d.runs(long) and d.runs(long)[0]["state"] == "running")
+        d.wait_running(long)
         file = os.path.join(d.dir, "copy.db")
         d.jobctl("db", "backup", file)
         again = d.jobctl("db", "backup", file, check=False)

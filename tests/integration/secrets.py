@@ -107,7 +107,7 @@ def values_stay_hidden_over_a_change_of_the_spawner_s_program():
         job = d.add(secrets={"A": secret}, script=(
             's=$(cat "$JOBSCHED_SECRET_A"); echo "$s"; printf %%s "${s%%-battery}"; '
             'while [ ! -e "%s" ]; do sleep 0.05; done; echo "-battery"; echo "again $s"' % go))["id"]
-        wait_until("it runs", 30, lambda: [r for r in d.runs(job) if r["state"] == "running"])
+        d.wait_running(job)
         pid = d.spawner()
         os.kill(pid, signal.SIGHUP)
         wait_until("the program was changed", 30, lambda: "jobsched-spawner" in d.processes().get(pid, ""))
@@ -126,8 +126,7 @@ def the_beginning_of_a_secret_does_not_hold_up_a_follower():
         d.start()
         secret = put(os.path.join(d.dir, "secret"), VALUE)
         job = d.add(secrets={"A": secret}, script="printf 'continue? co'; sleep 3")["id"]
-        wait_until("it runs", 30, lambda: [r for r in d.runs(job) if r["state"] == "running"])
-        run = d.runs(job)[0]["id"]
+        run = d.wait_running(job)["id"]
         wait_until("all is there before the end", 2.5, lambda: output(d, run) == "continue? co")
 
 

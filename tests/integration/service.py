@@ -57,7 +57,7 @@ def sigterm_ends_the_engine_and_leaves_the_jobs_alone():
         done = os.path.join(d.dir, "done")
         go = os.path.join(d.dir, "go")
         job = d.add(command=["sh", "-c", 'until [ -e "$2" ]; do sleep 0.1; done; echo yes >"$1"', "sh", done, go])["id"]
-        wait_until("it runs", 20, lambda: d.runs(job) and d.runs(job)[0]["state"] == "running")
+        d.wait_running(job)
         assert d.stop() == 0, "it waited for the job?"
         open(go, "w").close()
         assert not os.path.exists(d.socket), "it left its socket"
@@ -182,7 +182,7 @@ def the_journal_gets_fields_and_a_terminal_gets_lines():
                 env={"JOURNAL_STREAM": "%d:%d" % (place.st_dev, place.st_ino)})
         assert "ready" not in d.said(), d.said()
         job = d.add(command=["sleep", "60"])
-        wait_until("it runs", 20, lambda: d.runs(job["id"])[0]["state"] == "running")
+        d.wait_running(job["id"])
         os.kill(d.spawner(), signal.SIGKILL)
         while True:
             entry = dict(line.split("=", 1) for line in journal.recv(65536).decode().splitlines() if "=" in line)
