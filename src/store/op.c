@@ -84,7 +84,7 @@ void planned_add(struct planned *p, const struct planned_run *run)
 	p->runs[p->n++] = *run;
 }
 
-static void reset_add(struct job_new *j)
+void job_new_reset(struct job_new *j)
 {
 	j->id = j->run = j->crowd = 0;
 	j->existed = j->replaced = false;
@@ -207,11 +207,11 @@ void op_reset(struct op *op)
 	op->err = (struct err){};
 	switch (op->kind) {
 	case OP_JOB_ADD:
-		reset_add(&op->add);
+		job_new_reset(&op->add);
 		break;
 	case OP_JOB_BULK:
 		for (size_t i = 0; i < op->bulk.n; i++)
-			reset_add(&op->bulk.v[i]);
+			job_new_reset(&op->bulk.v[i]);
 		op->bulk.failed = 0;
 		break;
 	case OP_JOB_CANCEL:

@@ -266,4 +266,5 @@ void runs_describe(struct set *set, const struct run_new *r);
 bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e);
 /* A restored store: what went on is lost, nobody is open, the counts are made anew. */
 bool store_begin_anew(struct store *s, bool from_now, usec_t now, struct err *e);
+void job_new_reset(struct job_new *j); /* forgets the results */
 bool ids_take(struct store *s, int query, size_t n, int64_t *ids, struct err *e);

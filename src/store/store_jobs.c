@@ -1,31 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs come into the store: one by one in a group, or many together. */
+/* Jobs come into the store: one by one in a group, or many together. Which may is in store_jobs_check.c. */
 #include "base/map.h"
 #include "base/text.h"
+#include "store/adding.h"
 #include "store/private.h"
-#include <stdio.h>
 #include <string.h>
 
 #define CHUNK_JOBS 1000
 #define CHUNK_BYTES (4 << 20) /* of specs in one statement */
 #define CROWDS_MAX 8          /* slots of a chunk whose jobs are counted */
-
-/* A job on its way in. */
-struct adding {
-	struct job_new *j;
-	const struct actor *by;
-	struct err err; /* kind ERR_NONE: fine so far */
-	bool met;        /* its name is known, and what to do then */
-	int64_t replace; /* the job that gets this definition instead; 0: none */
-	bool inserted;
-};
-
-static bool refuse(struct adding *a, const char *field)
-{
-	a->err.kind = ERR_CONFLICT;
-	snprintf(a->err.field, sizeof(a->err.field), "%s", field);
-	return true;
-}
 
 bool ids_take(struct store *s, int query, size_t n, int64_t *ids, struct err *e)
 {
@@ -46,7 +29,7 @@ int64_t content_digest(int64_t uid, const char *content)
 	return content ? (int64_t)job_digest(uid, NULL, content) : 0;
 }
 
-static int64_t key_digest(const struct job_new *j)
+int64_t job_key_digest(const struct job_new *j)
 {
 	return content_digest(j->uid, j->content ? j->content : j->spec);
 }
@@ -65,7 +48,7 @@ static void describe_job(struct set *set, const struct job_new *j)
 	set_text(set, "name", j->name);
 	set_text(set, "key", j->key);
 	if (j->key)
-		set_int(set, "content", key_digest(j));
+		set_int(set, "content", job_key_digest(j));
 	set_int(set, "asked", content_digest(j->uid, j->asked));
 	set_int(set, "segment", job_segment((uint64_t)j->id));
 	set_text(set, "queue", job_queue(j));
@@ -99,36 +82,6 @@ static bool insert_rows(struct store *s, struct adding *a, size_t n, struct err 
 	return !q.failed;
 }
 
-/* The job that has this key. ret_id 0: none. */
-static bool look_up_key(struct store *s, struct adding *a, int64_t *ret_id, bool *ret_expired, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_JOB_BY_KEY, e);
-	enum job_state state;
-	usec_t removed_at;
-
-	*ret_id = 0;
-	query_int(&q, a->j->uid);
-	query_text(&q, a->j->key);
-	if (!query_row(&q))
-		return !q.failed;
-	*ret_id = query_get_int(&q);
-	state = (enum job_state)query_get_int(&q);
-	removed_at = query_get_int(&q);
-	*ret_expired = state == JOB_REMOVED && removed_at + KEY_KEPT < a->j->now;
-	if (!*ret_expired && query_get_int(&q) == key_digest(a->j))
-		a->j->existed = true;
-	return true;
-}
-
-static bool first_run(struct store *s, struct job_new *j, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_JOB_FIRST_RUN, e);
-
-	query_int(&q, j->id);
-	j->run = query_row(&q) ? query_get_int(&q) : 0;
-	return !q.failed;
-}
-
 static bool drop_key(struct store *s, int64_t id, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_JOB_KEY_DROP, e);
@@ -137,49 +90,10 @@ static bool drop_key(struct store *s, int64_t id, struct err *e)
 	return query_finish(&q);
 }
 
-/* A live job has the name, and the submission says what then. */
-static bool meet(struct adding *a, int64_t id, int64_t asked)
-{
-	struct job_new *j = a->j;
-
-	if (j->if_exists == EXISTS_ERROR)
-		return false;
-	j->id = id;
-	j->run = 0;
-	j->existed = true;
-	j->replaced = j->if_exists == EXISTS_REPLACE && (!j->asked || asked != content_digest(j->uid, j->asked));
-	a->replace = j->replaced ? id : 0;
-	a->met = true;
-	return true;
-}
-
-/* Refuses a name that a live job has. */
-static bool check_name(struct store *s, struct adding *a, struct err *e)
-{
-	AUTO_QUERY q = {};
-	const struct job_new *j = a->j;
-
-	if (!j->name)
-		return true;
-	q = query_start(s->db, Q_JOB_BY_LIVE_NAME, e);
-	query_int(&q, j->uid);
-	query_text(&q, j->name);
-	if (query_row(&q)) {
-		long long id = query_get_int(&q);
-
-		if (meet(a, id, query_get_int(&q)))
-			return true;
-		err_set(&a->err, ERR_CONFLICT, "the name '%s' is taken by job %lld; choose another, or end "
-			"that one with 'jobctl rm %lld', or add with --if-exists", j->name, id, id);
-		refuse(a, "name");
-	}
-	return !q.failed;
-}
-
 /* The row met something that is gone again. */
 static bool explain_name(struct store *s, struct adding *a, struct err *e)
 {
-	if (!check_name(s, a, e))
+	if (!adding_check_name(s, a, e))
 		return false;
 	if (a->j->existed)
 		return true;
@@ -190,27 +104,20 @@ static bool explain_name(struct store *s, struct adding *a, struct err *e)
 	return true;
 }
 
-static bool refuse_key(struct adding *a, int64_t id)
-{
-	err_set(&a->err, ERR_CONFLICT, "the key '%s' belongs to job %lld, which is another one; "
-		"see 'jobctl show %lld'", a->j->key, (long long)id, (long long)id);
-	return refuse(a, "key");
-}
-
 /* Why a row did not go in: its key is known, or its name is taken. An expired key is freed; then it is tried again. */
 static bool explain(struct store *s, struct adding *a, struct err *e)
 {
 	bool expired = false;
 	int64_t id = 0;
 
-	if (a->j->key && !look_up_key(s, a, &id, &expired, e))
+	if (a->j->key && !adding_find_key(s, a, &id, &expired, e))
 		return false;
 	if (a->j->existed) {
 		a->j->id = id;
-		return !a->j->run_at || first_run(s, a->j, e);
+		return !a->j->run_at || adding_first_run(s, a->j, e);
 	}
 	if (id && !expired)
-		return refuse_key(a, id);
+		return adding_refuse_key(a, id);
 	if (expired && !drop_key(s, id, e))
 		return false;
 	if (expired && !insert_rows(s, a, 1, e))
@@ -342,94 +249,6 @@ static bool number_them(struct store *s, struct adding *a, size_t n, struct err 
 	return true;
 }
 
-bool live_jobs(struct store *s, int64_t uid, int64_t *ret, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_COUNTER_GET, e);
-
-	query_int(&q, COUNT_OWNER);
-	query_int(&q, uid);
-	*ret = query_row(&q) ? query_get_int(&q) : 0;
-	*ret += count_pending(s, COUNT_OWNER, uid);
-	return !q.failed;
-}
-
-/* Refuses those beyond their owner's limit, counting the ones before them in this chunk. */
-static bool check_limits(struct store *s, struct adding *a, size_t n, struct err *e)
-{
-	int64_t uid = -1, live = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		const struct job_new *j = a[i].j;
-
-		if (!j->limit)
-			continue;
-		if (j->uid != uid) { /* usually one owner after the other */
-			uid = j->uid;
-			if (!live_jobs(s, j->uid, &live, e))
-				return false;
-			for (size_t k = 0; k < i; k++)
-				live += a[k].j->uid == j->uid && !a[k].err.kind;
-		}
-		if (live < j->limit)
-			live++;
-		else
-			err_set(&a[i].err, ERR_LIMIT, "'%s' has %lld jobs, more than %lld are not allowed; "
-				"remove some with 'jobctl rm'", j->owner, (long long)live,
-				(long long)j->limit);
-	}
-	return true;
-}
-
-/* A submission that was taken once is not refused the second time: its queue may be gone since, its time over. */
-static bool is_known(struct store *s, struct adding *a, bool *ret, struct err *e)
-{
-	bool expired = false;
-	int64_t id = 0;
-
-	if (a->j->key && !look_up_key(s, a, &id, &expired, e))
-		return false;
-	*ret = id && !expired;
-	return true;
-}
-
-static bool check_late(struct store *s, struct adding *a, size_t n, struct err *e)
-{
-	bool seen;
-
-	for (size_t i = 0; i < n; i++) {
-		if (a[i].err.kind || !a[i].j->late)
-			continue;
-		if (!is_known(s, &a[i], &seen, e))
-			return false;
-		if (!seen)
-			a[i].err = *a[i].j->late;
-	}
-	return true;
-}
-
-/* Refuses those whose queue nobody made. Jobs that come together are mostly for one queue. */
-static bool check_queues(struct store *s, struct adding *a, size_t n, struct err *e)
-{
-	const char *known = NULL;
-	bool seen;
-
-	for (size_t i = 0; i < n; i++) {
-		if (a[i].err.kind || !a[i].j->queue || (known && strcmp(known, a[i].j->queue) == 0))
-			continue;
-		if (!queue_check(s, a[i].j->queue, &a[i].err, e))
-			return false;
-		if (!a[i].err.kind) {
-			known = a[i].j->queue;
-			continue;
-		}
-		if (!is_known(s, &a[i], &seen, e))
-			return false;
-		if (seen)
-			a[i].err = (struct err){};
-	}
-	return true;
-}
-
 /* ---- crowds ---- */
 
 /* Jobs that come together often have the same slot. What is looked at is bounded, so that a batch is not slowed down. */
@@ -462,27 +281,12 @@ static bool count_crowds(struct store *s, struct adding *a, size_t n, struct err
 
 /* ---- together ---- */
 
-/* An owner who has as many jobs as allowed may still name one that is there. */
-static bool spare_known(struct store *s, struct adding *a, struct err *e)
-{
-	struct err limit = a->err;
-
-	if (a->err.kind != ERR_LIMIT || a->j->if_exists == EXISTS_ERROR)
-		return true;
-	a->err = (struct err){};
-	if (!check_name(s, a, e))
-		return false;
-	if (!a->j->existed)
-		a->err = limit;
-	return true;
-}
-
 static bool add_chunk(struct store *s, struct adding *a, size_t n, struct err *e)
 {
-	if (!check_limits(s, a, n, e) || !check_late(s, a, n, e) || !check_queues(s, a, n, e) || !number_them(s, a, n, e) || !insert_rows(s, a, n, e))
+	if (!adding_check(s, a, n, e) || !number_them(s, a, n, e) || !insert_rows(s, a, n, e))
 		return false;
 	for (size_t i = 0; i < n; i++)
-		if (!spare_known(s, &a[i], e) ||
+		if (!adding_spare_known(s, &a[i], e) ||
 		    (!a[i].err.kind && !a[i].inserted && !a[i].met && !explain(s, &a[i], e)))
 			return false;
 	return count_crowds(s, a, n, e) && insert_rest(s, a, n, e) && replace_them(s, a, n, e);
@@ -507,48 +311,6 @@ static bool add_all(struct store *s, struct adding *a, size_t n, bool stop, stru
 	return true;
 }
 
-static void forget(struct job_new *j)
-{
-	j->id = j->run = j->crowd = 0;
-	j->existed = j->replaced = false;
-}
-
-static bool try_one(struct store *s, struct adding *a, struct err *e)
-{
-	bool expired = false;
-	int64_t id = 0;
-
-	if (!check_limits(s, a, 1, e) || !check_queues(s, a, 1, e) || !spare_known(s, a, e) ||
-	    (a->j->key && !look_up_key(s, a, &id, &expired, e)))
-		return false;
-	if (a->err.kind)
-		return true;
-	if (a->j->existed && !a->met) {
-		a->j->id = id;
-		return !a->j->run_at || first_run(s, a->j, e);
-	}
-	if (id && !expired)
-		return refuse_key(a, id);
-	return check_name(s, a, e) && (!a->j->crowd_max || !a->j->next_slot ||
-		crowd_count(s, a->j->next_slot, a->j->crowd_max, &a->j->crowd, e));
-}
-
-bool store_job_try(struct store *s, struct job_new *j, struct err *e)
-{
-	struct adding a = {.j = j};
-	AUTO_TX tx = {};
-
-	forget(j);
-	if (!tx_begin(&tx, s, false, e) || !try_one(s, &a, e) || !tx_commit(&tx, e))
-		return false;
-	if (!a.err.kind)
-		return true;
-	forget(j);
-	if (e)
-		*e = a.err;
-	return false;
-}
-
 bool apply_job_add(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	struct adding *a = xcalloc(n, sizeof(*a));
@@ -561,7 +323,7 @@ bool apply_job_add(struct store *s, struct op *const *ops, size_t n, struct err 
 		if (a[i].err.kind) {
 			ops[i]->ok = false;
 			ops[i]->err = a[i].err;
-			forget(a[i].j);
+			job_new_reset(a[i].j);
 		}
 	free(a);
 	return ok;
@@ -577,7 +339,7 @@ static void refuse_bulk(struct op *op, const struct adding *a)
 		}
 	}
 	for (size_t i = 0; !op->ok && i < op->bulk.n; i++)
-		forget(&op->bulk.v[i]);
+		job_new_reset(&op->bulk.v[i]);
 }
 
 bool apply_job_bulk(struct store *s, struct op *const *ops, size_t n, struct err *e)
