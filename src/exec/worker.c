@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a worker: its output, its time limits, its end. */
+/* The life of one worker: its output, its time limits, its end. */
 #include "exec/worker.h"
 #include "base/err.h"
 #include "base/failpoint.h"
@@ -7,62 +7,19 @@
 #include "base/text.h"
 #include "exec/child.h"
 #include "exec/frame.h"
-#include "exec/procfs.h"
-#include "exec/sandbox.h"
 #include "exec/state.h"
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define FDS_PER_WORKER 5                /* process, pipe, output, control group and its events */
-#define FDS_RESERVED 48                 /* for ourselves, connections and what they pass */
-#define CHUNK (64 << 10)
 #define CHUNKS_PER_TURN 4               /* of one worker's output, so that a fast writer delays nobody */
 #define DRAIN_PATIENCE USEC_SEC         /* for output that does not stop after the main process has */
 #define LEFT_PATIENCE (5 * USEC_SEC)    /* for killed processes that do not go */
 #define STOP_GRACE_MAX (30 * USEC_SEC)
 
-bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawner, struct cgroups *groups, struct err *e)
-{
-	struct rlimit more;
-
-	*ws = (struct workers){.ep = ep, .output_dir = output_dir, .spawner = spawner, .groups = groups};
-	ws->outbox_end = &ws->outbox;
-	ws->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	ws->children = procfs_children_open();
-	if (ws->null < 0 || ws->children < 0)
-		return err_errno(e, ws->null < 0 ? errno : -ws->children, "could not open '%s'",
-			ws->null < 0 ? "/dev/null" : "/proc/self/task/…/children");
-	if (getrlimit(RLIMIT_NOFILE, &ws->nofile) < 0)
-		return err_errno(e, errno, "could not read the limit of open files");
-	more = (struct rlimit){ws->nofile.rlim_max, ws->nofile.rlim_max};
-	if (setrlimit(RLIMIT_NOFILE, &more) < 0)
-		more = ws->nofile;
-	ws->running_max = more.rlim_cur > FDS_RESERVED ? (more.rlim_cur - FDS_RESERVED) / FDS_PER_WORKER : 0;
-	ws->lang = getenv("LANG");
-	ws->chunk = xcalloc(1, CHUNK);
-	return launcher_new(&ws->launcher, e);
-}
-
-bool workers_fence(struct workers *ws, const struct sandbox_list *profiles, bool report, const char *init, struct err *e)
-{
-	if (!sandboxes_open(&ws->sandboxes, profiles, report, init, ws->launcher, e))
-		return false;
-	for (size_t i = 0; i < ws->sandboxes->n; i++) {
-		const struct fences *f = &ws->sandboxes->v[i];
-
-		if (f->missing)
-			log_warning("sandbox profile '%s' %s: %s", f->profile.name,
-				f->usable ? "does without" : "cannot be had here", f->missing);
-	}
-	return true;
-}
-
-static void worker_free(struct worker *w)
+void worker_free(struct worker *w)
 {
 	deadline_clear(&w->all->deadlines, &w->deadline);
 	deadline_clear(&w->all->veils, &w->veil.release);
@@ -77,106 +34,6 @@ static void worker_free(struct worker *w)
 	free(w);
 }
 
-void workers_done(struct workers *ws)
-{
-	struct worker *w, *next;
-	void *known;
-
-	for (size_t i = 0; (w = map_next(&ws->by_run, &i));)
-		for (; w; w = next) {
-			next = w->same_run;
-			worker_free(w);
-		}
-	for (w = ws->dead; w; w = next) {
-		next = w->next_dead;
-		worker_free(w);
-	}
-	for (size_t i = 0; (known = map_next(&ws->adopted, &i));)
-		free(known);
-	map_done(&ws->by_run);
-	map_done(&ws->by_pid);
-	map_done(&ws->adopted);
-	map_done(&ws->slow);
-	deadlines_done(&ws->deadlines);
-	deadlines_done(&ws->veils);
-	launcher_free(ws->launcher);
-	sandboxes_free(ws->sandboxes);
-	buf_done(&ws->children_text);
-	free(ws->pids);
-	free(ws->chunk);
-	if (ws->null >= 0)
-		close(ws->null);
-	if (ws->children >= 0)
-		close(ws->children);
-}
-
-struct worker *workers_find(const struct workers *ws, int64_t run, int64_t fence)
-{
-	struct worker *w = map_get(&ws->by_run, run);
-
-	while (w && w->fence != fence)
-		w = w->same_run;
-	return w;
-}
-
-void workers_each(struct workers *ws, void (*fn)(struct worker *w, void *arg), void *arg)
-{
-	struct worker *w;
-
-	for (size_t i = 0; (w = map_next(&ws->by_run, &i));)
-		for (; w; w = w->same_run)
-			fn(w, arg);
-}
-
-void worker_forget(struct worker *w)
-{
-	struct workers *ws = w->all;
-	struct worker *first = map_get(&ws->by_run, w->run);
-
-	if (first != w) {
-		while (first->same_run != w)
-			first = first->same_run;
-		first->same_run = w->same_run;
-	} else if (w->same_run) {
-		map_put(&ws->by_run, w->run, w->same_run);
-	} else {
-		map_take(&ws->by_run, w->run);
-	}
-	ws->count--;
-	w->same_run = NULL;
-	w->news = 0;
-	w->next_dead = ws->dead;
-	ws->dead = w;
-}
-
-/* ---- what the engine is to be told ---- */
-
-void worker_post(struct worker *w, unsigned news)
-{
-	struct workers *ws = w->all;
-
-	w->news |= news;
-	if (!w->asked || !w->news || w->posted)
-		return;
-	w->posted = true;
-	w->next_posted = NULL;
-	*ws->outbox_end = w;
-	ws->outbox_end = &w->next_posted;
-}
-
-struct worker *workers_unpost(struct workers *ws)
-{
-	struct worker *w = ws->outbox;
-
-	if (!w)
-		return NULL;
-	ws->outbox = w->next_posted;
-	if (!ws->outbox)
-		ws->outbox_end = &ws->outbox;
-	w->posted = false;
-	return w;
-}
-
 /* ---- output ---- */
 
 enum drained { DRAINED_MORE, DRAINED_EMPTY, DRAINED_END };
@@ -184,7 +41,7 @@ enum drained { DRAINED_MORE, DRAINED_EMPTY, DRAINED_END };
 static enum drained worker_drain(struct worker *w)
 {
 	for (int i = 0; i < CHUNKS_PER_TURN && w->out.fd >= 0; i++) {
-		ssize_t n = read(w->out.fd, w->all->chunk, CHUNK);
+		ssize_t n = read(w->out.fd, w->all->chunk, WORKER_CHUNK);
 
 		if (n > 0) {
 			veil_write(&w->veil, &w->all->veils, &w->output, w->all->chunk, (size_t)n);
@@ -309,7 +166,7 @@ static void worker_ended(struct worker *w)
 	worker_post(w, NEWS_ENDED);
 }
 
-static bool worker_try_end(struct worker *w, usec_t now)
+bool worker_try_end(struct worker *w, usec_t now)
 {
 	if (w->group.dir >= 0)
 		w->left = cgroup_populated(&w->group);
@@ -355,7 +212,7 @@ void worker_end(struct worker *w, enum attempt_outcome why)
 	deadline_set(&w->all->deadlines, &w->deadline, clock_boot(&clock_system) + grace);
 }
 
-static void worker_due(struct worker *w)
+void worker_due(struct worker *w)
 {
 	if (w->phase == WORKER_RUNNING) {
 		worker_end(w, ATTEMPT_TIMED_OUT);
@@ -364,107 +221,6 @@ static void worker_due(struct worker *w)
 		signal_group(w, SIGKILL);
 		if (w->group.dir >= 0)
 			cgroup_kill(&w->group);
-	}
-}
-
-static void stop_one(struct worker *w, void *arg)
-{
-	(void)arg;
-	worker_end(w, ATTEMPT_LOST);
-	if (w->forced == ATTEMPT_LOST && !w->error)
-		w->error = xstrdup("ended because the spawner was stopped");
-}
-
-void workers_stop(struct workers *ws)
-{
-	ws->stopping = true;
-	workers_each(ws, stop_one, NULL);
-}
-
-/* ---- the lease of the engine, which may be stopped, or gone ---- */
-
-void workers_lease(struct workers *ws, usec_t end_at, usec_t kill_at)
-{
-	ws->lease_end = end_at;
-	ws->lease_kill = kill_at;
-	ws->lease_over = ws->lease_late = false;
-}
-
-bool workers_lease_over(const struct workers *ws)
-{
-	return ws->lease_end && clock_boot(&clock_system) >= ws->lease_end;
-}
-
-/* Killed in time, whatever grace it was promised: somebody else may start it after that. */
-static void end_with_lease(struct worker *w, void *arg)
-{
-	(void)arg;
-	if (!w->ends_with_lease)
-		return;
-	if (w->phase == WORKER_OPENING) {
-		worker_session_give_up(w, START_LEASE, "the lease of its node is over");
-	} else if (w->phase == WORKER_RUNNING) {
-		worker_end(w, ATTEMPT_LOST);
-		if (!w->error)
-			w->error = xstrdup("ended because the lease of its node was over");
-	}
-	if (w->phase == WORKER_TERMINATING && w->deadline.at > w->all->lease_kill)
-		deadline_set(&w->all->deadlines, &w->deadline, w->all->lease_kill);
-}
-
-static void watch_lease(struct workers *ws)
-{
-	if (ws->lease_over || !workers_lease_over(ws))
-		return;
-	/* we may have stood still ourselves: what has come meanwhile, a renewal or the end of a worker, is heard first */
-	ws->lease_late = !ws->lease_late;
-	if (ws->lease_late)
-		return;
-	ws->lease_over = true;
-	log_warning("the lease of this node is over: what must not run twice is ended");
-	workers_each(ws, end_with_lease, NULL);
-}
-
-/* ---- the loop ---- */
-
-usec_t workers_next(const struct workers *ws)
-{
-	usec_t next = deadlines_next(&ws->deadlines), veil = deadlines_next(&ws->veils);
-
-	next = veil < next ? veil : next;
-	if (ws->lease_end && !ws->lease_over && ws->running && ws->lease_end < next)
-		next = ws->lease_end;
-	return ws->look_wanted && ws->look_after < next ? ws->look_after : next;
-}
-
-void workers_turn(struct workers *ws)
-{
-	usec_t now = clock_boot(&clock_system);
-	struct deadline *d;
-
-	watch_lease(ws);
-	while ((d = deadlines_take(&ws->deadlines, now)))
-		worker_due(SOURCE_OWNER(d, struct worker, deadline));
-	while ((d = deadlines_take(&ws->veils, now))) {
-		struct worker *w = SOURCE_OWNER(d, struct worker, veil.release);
-
-		veil_release(&w->veil, &ws->veils, &w->output);
-	}
-	if (ws->look_wanted && now >= ws->look_after)
-		workers_look(ws, now);
-	for (struct worker **at = &ws->ending, *w; (w = *at);) {
-		if (worker_try_end(w, now))
-			*at = w->next_ending;
-		else
-			at = &w->next_ending;
-	}
-	for (struct worker **at = &ws->dead, *w; (w = *at);) {
-		if (w->posted) {
-			at = &w->next_dead;
-			continue;
-		}
-		*at = w->next_dead;
-		worker_free(w);
 	}
 }
 
@@ -485,26 +241,7 @@ struct worker *worker_new(struct workers *ws, const struct frame_start *s)
 	return w;
 }
 
-void workers_add_ended(struct workers *ws, const struct frame_ended *end)
-{
-	struct worker *w = worker_new(ws, &(struct frame_start){.run = end->run, .fence = end->fence, .attempt = end->attempt});
-
-	w->phase = WORKER_ENDED;
-	w->told = xcalloc(1, sizeof(*w->told));
-	*w->told = *end;
-	w->news = NEWS_ENDED;
-}
-
 /* ---- from the program that was here before ---- */
-
-void workers_tell(struct workers *ws, int64_t run, int64_t fence, bool asked, unsigned news)
-{
-	struct worker *w = workers_find(ws, run, fence);
-
-	w->asked = asked;
-	w->news = 0;
-	worker_post(w, news);
-}
 
 static bool watch_adopted(struct worker *w)
 {

@@ -168,6 +168,10 @@ unsigned workers_limits_refused(const struct workers *ws); /* enum limit_kind */
 bool worker_limits(const struct workers *ws, const struct order *o, struct worker_limits *ret, struct err *e);
 
 /* ---- within the module ---- */
+#define WORKER_CHUNK (64 << 10) /* of output, read at a time */
+void worker_free(struct worker *w);
+void worker_due(struct worker *w);                 /* its deadline is over */
+bool worker_try_end(struct worker *w, usec_t now); /* WORKER_ENDING: true when nothing of it is left */
 void worker_end_frame(struct frame *f, const struct worker *w);
 void workers_add_ended(struct workers *ws, const struct frame_ended *end);
 struct worker *worker_new(struct workers *ws, const struct frame_start *s);
