@@ -132,7 +132,9 @@ def holder_killed(postgres):
         assert follower.stdout.readline() == "attempt 1\n"
         raw = ask(reader, going, "?follow=true")
         assert raw.read1() == b"attempt 1\n"
+        spawner = holder.spawner()
         holder.kill()
+        os.kill(spawner, signal.SIGKILL)  # so nobody can say what the attempt wrote
         began = time.monotonic()
         try:
             assert raw.read() == b"" and False, "it ended as if that were all"
@@ -150,6 +152,7 @@ def holder_killed(postgres):
         assert "n1" in said, said
         holder.start()
         assert wait_until("it is whole again", 30, lambda: whole(reader, run)[0] == all_of_it)
+        assert reader.api().get("/v1/runs/%d" % going)["attempts"][0]["outcome"] == "lost"
         lost = [whole(d, going, "?attempt=1") for d in c.nodes]
         assert lost[0][0] == b"attempt 1\n" and lost[1:] == lost[:1] * 2, lost  # also of one that was lost
         nothing_is_left(c)
