@@ -35,6 +35,24 @@ static void a_leader_that_nobody_replaced_goes_on_under_its_term(void **state)
 	assert_int_equal(renew(s, NODE, "one"), 1);
 }
 
+static void who_leaves_ends_no_office_but_its_own(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *follower = op_new(OP_NODE_CLOSE, NULL, NULL);
+	AUTO(op) *leader = op_new(OP_NODE_CLOSE, NULL, NULL);
+
+	open_node(s, OTHER, "two");
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	follower->node_close = (struct op_node_close){.node = OTHER, .now = T0};
+	assert_true(apply_one(s, follower));
+	lead_once(s, NODE, 1);
+	open_node(s, OTHER, "two");
+	assert_int_equal(renew(s, OTHER, "two"), 0);
+	leader->node_close = (struct op_node_close){.node = NODE, .now = T0};
+	assert_true(apply_one(s, leader));
+	assert_int_equal(renew(s, OTHER, "two"), 2);
+}
+
 static void who_does_not_stand_does_not_lead(void **state)
 {
 	struct store *s = store_of(state);
@@ -159,6 +177,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(one_node_leads_and_its_term_stays),
 	STORE_TEST(another_leads_only_after_the_lease_and_with_a_greater_term),
 	STORE_TEST(a_leader_that_nobody_replaced_goes_on_under_its_term),
+	STORE_TEST(who_leaves_ends_no_office_but_its_own),
 	STORE_TEST(who_does_not_stand_does_not_lead),
 	STORE_TEST(those_who_follow_see_whether_the_leader_works),
 	STORE_TEST(the_first_slot_of_all_names_the_node_that_is_to_plan_it),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The segments of what is due: each has one node that plans it. */
+#include "base/buf.h"
 #include "base/text.h"
 #include "nodes_fixture.h"
 
@@ -45,6 +46,47 @@ static void the_segments_of_the_dead_are_planned_by_the_living(void **state)
 	assert_true(apply_one(s, plan));
 	assert_int_equal(plan->plan.runs, 50);
 	assert_false(apply_one(s, old));
+}
+
+/* It may be waited for much longer, for what it had running. */
+static void a_node_whose_lease_is_over_plans_nothing_even_if_it_is_not_given_up(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *lead = op_lead(NODE, 1);
+
+	open_node(s, OTHER, "two");
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	assert_int_equal(renew(s, OTHER, "two"), 0);
+	lead_once(s, NODE, 1);
+	lease_ends(where_of(state), OTHER);
+	lead->lead.spares = true;
+	assert_true(apply_one(s, lead));
+	assert_int_equal(lead->lead.dead, 0);
+	assert_int_equal(lead->lead.live, 1);
+	assert_int_equal(lead->lead.moved, 32);
+}
+
+static void assert_terms(const char *where, const char *wanted)
+{
+	AUTO_DONE(buf) out = {};
+
+	place_query(where, "SELECT count(*), min(term), max(term) FROM segments", &out);
+	assert_string_equal(out.data, wanted);
+}
+
+static void the_term_of_a_segment_grows_whenever_it_changes_hands(void **state)
+{
+	struct store *s = store_of(state);
+
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	lead_once(s, NODE, 1);
+	assert_terms(where_of(state), "64|1|1|\n");
+	open_node(s, OTHER, "one"); /* a new engine of this node */
+	assert_terms(where_of(state), "64|2|2|\n");
+	open_node(s, NODE, "two");
+	assert_int_equal(renew(s, OTHER, "one"), 2);
+	lead_once(s, OTHER, 2);
+	assert_terms(where_of(state), "64|2|3|\n");
 }
 
 static void the_next_slot_to_wake_up_for_is_one_of_our_own(void **state)
@@ -100,6 +142,8 @@ static void few_segments_move_when_a_node_joins_dies_or_comes_back(void **state)
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(each_node_plans_its_own_segments_only),
 	STORE_TEST(the_segments_of_the_dead_are_planned_by_the_living),
+	STORE_TEST(a_node_whose_lease_is_over_plans_nothing_even_if_it_is_not_given_up),
+	STORE_TEST(the_term_of_a_segment_grows_whenever_it_changes_hands),
 	STORE_TEST(the_next_slot_to_wake_up_for_is_one_of_our_own),
 	STORE_TEST(few_segments_move_when_a_node_joins_dies_or_comes_back),
 };
