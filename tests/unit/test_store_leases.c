@@ -25,6 +25,28 @@ static void without_a_lease_nothing_is_claimed_or_planned(void **state)
 	assert_int_equal(plan->plan.runs, 1);
 }
 
+/* Whoever is alone keeps no deadline at its spawner, and whoever is not must. */
+static void those_without_a_lease_are_no_company(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *before = op_lease(NODE, "one", true);
+	AUTO(op) *after = op_lease(NODE, "one", true);
+	AUTO(op) *left = op_lease(NODE, "one", true);
+	AUTO(op) *close = op_new(OP_NODE_CLOSE, NULL, NULL);
+
+	open_node(s, OTHER, "two");
+	open_node(s, "node-three-engine", "three");
+	assert_true(apply_one(s, before));
+	assert_int_equal(before->lease.others, 2);
+	lease_ends(where_of(state), OTHER);
+	assert_true(apply_one(s, after));
+	assert_int_equal(after->lease.others, 1);
+	close->node_close = (struct op_node_close){.node = "node-three-engine", .now = T0};
+	assert_true(apply_one(s, close));
+	assert_true(apply_one(s, left));
+	assert_int_equal(left->lease.others, 0);
+}
+
 static void a_node_is_given_up_only_after_its_lease(void **state)
 {
 	struct store *s = store_of(state);
@@ -291,6 +313,7 @@ static void a_boot_of_the_host_ends_the_leases_in_a_file(void **state)
 
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(without_a_lease_nothing_is_claimed_or_planned),
+	STORE_TEST(those_without_a_lease_are_no_company),
 	STORE_TEST(a_node_is_given_up_only_after_its_lease),
 	STORE_TEST(a_node_without_a_guard_is_waited_for_longer),
 	STORE_TEST(a_leader_does_not_give_itself_up),

@@ -49,6 +49,52 @@ static void a_store_that_is_away_is_busy_and_comes_back(void **state)
 	assert_counts_true(f->store);
 }
 
+/* What the server says of itself, and whether trying again may help. */
+static const struct {
+	const char *state;
+	enum err_kind kind;
+} sayings[] = {
+	{"53200", ERR_BUSY},        /* out of memory */
+	{"53300", ERR_BUSY},        /* too many connections */
+	{"53100", ERR_FULL},
+	{"40001", ERR_BUSY},        /* serialisation */
+	{"40P01", ERR_BUSY},        /* deadlock */
+	{"55P03", ERR_BUSY},        /* lock timeout */
+	{"57014", ERR_BUSY},        /* statement timeout */
+	{"25006", ERR_BUSY},        /* it has become a standby */
+	{"58030", ERR_BUSY},        /* its disk fails */
+	{"57P03", ERR_BUSY},        /* it is starting */
+	{"08006", ERR_BUSY},
+	{"54000", ERR_TOO_LARGE},
+	{"22012", ERR_INTERNAL},
+	{"XX001", ERR_UNCERTAIN},   /* damaged: nothing more is written */
+};
+
+static void what_the_server_says_is_understood(void **state)
+{
+	struct store *s = store_of(state);
+	const char *where = where_of(state);
+
+	for (size_t i = 0; i < ELEMENTS(sayings); i++) {
+		AUTO_TEXT says = xprintf("CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
+			"$$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '%s'; END $$", sayings[i].state);
+		AUTO(op) *op = op_add(NULL, NULL, NULL);
+		struct op *ops[] = {op};
+		struct err e = {};
+		bool applied;
+
+		place_query(where, says, NULL);
+		place_query(where, "CREATE TRIGGER refuse BEFORE INSERT ON jobs FOR EACH ROW EXECUTE FUNCTION refuse()", NULL);
+		applied = store_apply(s, ops, 1, &(struct store_wake){}, &e);
+		assert_false(op->ok);
+		if (op->err.kind != sayings[i].kind || (applied && sayings[i].kind == ERR_BUSY))
+			fail_msg("%s: %d, not %d: %s", sayings[i].state, op->err.kind, sayings[i].kind, op->err.msg);
+		place_query(where, "DROP TRIGGER refuse ON jobs", NULL);
+	}
+	add_job(s, NULL); /* and it is none the worse for it */
+	assert_counts_true(s);
+}
+
 static void nobody_at_the_other_end_is_told_at_open(void **state)
 {
 	struct store *s = NULL;
@@ -324,6 +370,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(no_statement_scans_a_table_that_grows),
 	STORE_TEST(a_killed_session_is_made_again),
 	STORE_TEST(a_store_that_is_away_is_busy_and_comes_back),
+	STORE_TEST(what_the_server_says_is_understood),
 	cmocka_unit_test(nobody_at_the_other_end_is_told_at_open),
 	STORE_TEST(two_nodes_never_claim_the_same_run),
 	STORE_TEST(the_last_two_ends_at_once_finish_the_job),
