@@ -17,7 +17,8 @@
 #define MARGIN 5                       /* this part of a lease is not trusted at its end */
 #define RENEW 3                        /* in this part of it, it is renewed */
 #define ALONE_RENEW 2                  /* ... where nobody waits for its end */
-#define RETRY (500 * USEC_MSEC)        /* after a renewal failed, and up to twice that */
+#define RETRY (500 * USEC_MSEC)        /* after a renewal failed, and up to twice that; less ... */
+#define RETRY_PART 20                  /* ... where this part of the lease is less */
 #define STAND_AFTER (50 * USEC_MSEC)   /* the end of the lease of a leader, and up to twice that */
 #define UNGUARDED 4                    /* so many leases a node is waited for whose spawner has no deadline */
 #define SKEW_SHOWN USEC_SEC
@@ -391,7 +392,7 @@ static void be_given_up(struct cluster *c, const struct op *op)
 /* In good time, or when the leader's lease is over, should it not be renewed until then. */
 static usec_t next_renewal(const struct cluster *c, const struct op_lease *l)
 {
-	usec_t next = c->others == 0 ? c->ttl / ALONE_RENEW : c->ttl / RENEW, office = l->office_remains + STAND_AFTER + io_random_upto(STAND_AFTER);
+	usec_t next = c->ttl == c->o.alone_ttl ? c->ttl / ALONE_RENEW : c->ttl / RENEW, office = l->office_remains + STAND_AFTER + io_random_upto(STAND_AFTER);
 	usec_t spent = now_boot() - c->sent;
 
 	if (c->renew_again || c->ttl != lease_wanted(c))
@@ -404,6 +405,7 @@ static usec_t next_renewal(const struct cluster *c, const struct op_lease *l)
 static void on_renewed(struct op *op, void *arg)
 {
 	struct cluster *c = arg;
+	usec_t retry = c->ttl / RETRY_PART < RETRY ? c->ttl / RETRY_PART : RETRY;
 
 	c->renewing = false;
 	if (op->ok) {
@@ -415,9 +417,8 @@ static void on_renewed(struct op *op, void *arg)
 			be_given_up(c, op);
 	} else {
 		if (!cluster_trusted(c))
-			log_line(log_repeat(&c->not_renewed, now_boot()), NULL, "the lease is not renewed; trying again every second: %s",
-				op->err.msg);
-		set_timer(c->timer, RETRY + io_random_upto(RETRY));
+			log_line(log_repeat(&c->not_renewed, now_boot()), NULL, "the lease is not renewed; trying again: %s", op->err.msg);
+		set_timer(c->timer, retry + io_random_upto(retry));
 	}
 	op_free(op);
 	c->o.on_change(c->o.arg);

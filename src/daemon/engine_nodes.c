@@ -151,7 +151,7 @@ bool engine_join(struct engine *g, struct err *e)
 	bool server = text_starts(g->store_where, "postgres");
 
 	if (server && !store_thread_start(g->ev, &(struct store_thread_options){.where = g->store_where, .clock = &g->clock,
-			.writer_only = true, .on_fatal = engine_on_fatal, .on_busy = engine_on_busy, .arg = g}, &g->leases, e))
+			.writer_only = true, .lease = g->o.config->lease * USEC_SEC, .on_fatal = engine_on_fatal, .on_busy = engine_on_busy, .arg = g}, &g->leases, e))
 		return false;
 	g->term_file = server ? xprintf("%s/term", g->o.places->state_dir) : NULL;
 	if (server)

@@ -142,11 +142,17 @@ static usec_t monotonic_now(void)
 	return (usec_t)ts.tv_sec * USEC_SEC + ts.tv_nsec / 1000;
 }
 
+/* Renewals come again by themselves, and must not wait behind a question. */
+static bool probes(const struct store_thread *t)
+{
+	return t->fails_since && !t->o.lease;
+}
+
 static bool ready_to_go(const struct store_thread *t)
 {
 	usec_t now = monotonic_now();
 
-	return t->waiting.first ? t->urgent > 0 || now - t->last_commit >= LINGER : t->fails_since && now >= t->probe_at;
+	return t->waiting.first ? t->urgent > 0 || now - t->last_commit >= LINGER : probes(t) && now >= t->probe_at;
 }
 
 static void await_company(struct store_thread *t)
@@ -154,7 +160,7 @@ static void await_company(struct store_thread *t)
 	usec_t until = t->waiting.first ? t->last_commit + LINGER : t->probe_at;
 	struct timespec at = {until / USEC_SEC, until % USEC_SEC * 1000};
 
-	if (t->waiting.first || t->fails_since)
+	if (t->waiting.first || probes(t))
 		pthread_cond_timedwait(&t->write_wanted, &t->lock, &at);
 	else
 		pthread_cond_wait(&t->write_wanted, &t->lock);
@@ -435,7 +441,7 @@ bool store_thread_start(struct sd_event *ev, const struct store_thread_options *
 	if (r < 0)
 		return err_errno(e, -r, "could not watch the store thread");
 	if (!store_open(&(struct store_options){.where = o->where, .machine = o->machine, .takeover = o->takeover,
-		    .no_checkpoint = o->no_checkpoint}, &t->writer, e) ||
+		    .no_checkpoint = o->no_checkpoint, .lease = o->lease}, &t->writer, e) ||
 	    (!o->writer_only && !open_reader(&t->questions, e)) || !start_threads(t, e))
 		return false;
 	*ret = STEAL(t);

@@ -26,6 +26,7 @@ struct store_thread_options {
 	const char *machine; /* borrowed; NULL: not asked */
 	bool takeover;
 	bool writer_only;    /* nobody reads through it */
+	usec_t lease;        /* see store_options */
 	bool no_checkpoint;  /* not before we lead: see db_ops */
 	const struct clock *clock;
 	void (*on_wake)(const struct store_wake *w, void *arg);   /* on the loop, after every batch, failed ones too */

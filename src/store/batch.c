@@ -311,6 +311,10 @@ static bool run_batch(struct batch *b, struct err *e)
 	reset_all(b);
 	event_back_to(b->s, 0);
 	b->s->news = false;
+	if (b->leases && b->s->db->ops->transact) {
+		b->wake = STORE_WAKE_NEVER;
+		return batch_points(b->ops, b->n, false, e) && leases_renew(b->s, b->ops, b->n, e) && batch_points(b->ops, b->n, true, e);
+	}
 	return tx_begin(&tx, b->s, true, e) && take_turn(b, e) &&
 	       (b->way == IN_GROUPS ? run_in_groups(b, e) : run_one_by_one(b, e)) &&
 	       outcomes_write(b->s, e) && count_write(b->s, e) && event_write(b->s, e) && put_witness(b, e) &&
@@ -364,13 +368,21 @@ static void pause_briefly(int try)
 
 enum next { AGAIN, DONE, GIVE_UP };
 
+/* A renewal that can still be of use: a later one is trusted longer. */
+static bool in_time(const struct batch *b)
+{
+	const struct store *s = b->s;
+
+	return !s->db->give_up_at || clock_boot(&clock_system) < s->db->give_up_at - s->lease / 4;
+}
+
 /* Nothing happened, also when this was the last try. */
 static enum next reach_again(struct batch *b, struct err *e)
 {
-	enum next next = store_reconnect(b->s, RECONNECT_MS, e) ? AGAIN : GIVE_UP;
+	bool there = store_reconnect(b->s, b->s->db->give_up_at ? 0 : RECONNECT_MS, e);
 
 	e->kind = ERR_BUSY;
-	return next;
+	return there && in_time(b) ? AGAIN : GIVE_UP;
 }
 
 /* What to do after a batch failed with *e. */
@@ -393,7 +405,7 @@ static enum next next_step(struct batch *b, int try, struct err *e)
 		if (!db->reconnects)
 			return GIVE_UP; /* the engine has waited already */
 		pause_briefly(try);
-		return AGAIN;
+		return in_time(b) ? AGAIN : GIVE_UP;
 	case ERR_FULL:
 		if (b->no_growth)
 			return GIVE_UP;
@@ -430,6 +442,7 @@ bool store_apply(struct store *s, struct op *const *ops, size_t n, struct store_
 
 	b.group = xcalloc(n ? n : 1, sizeof(*b.group));
 	characterise(&b);
+	s->db->give_up_at = b.leases && s->lease ? clock_boot(&clock_system) + s->lease * 3 / 4 : 0;
 	for (int try = 0; next == AGAIN && try < TRIES; try++) {
 		if (run_batch(&b, &why)) {
 			next = DONE;
@@ -439,6 +452,7 @@ bool store_apply(struct store *s, struct op *const *ops, size_t n, struct store_
 		}
 	}
 	free(b.group);
+	s->db->give_up_at = 0;
 	if (next == DONE) {
 		*ret = b.wake;
 		ret->owes_news = s->owes_news;

@@ -2,6 +2,7 @@
 /* Statements on an engine: bind, step, read columns; one interface, SQLite and PostgreSQL behind it. */
 #pragma once
 #include "base/auto.h"
+#include "base/clock.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,6 +38,7 @@ struct db_options {
 	bool read_only, no_checkpoint;
 	const char *machine; /* see store_options */
 	bool takeover;
+	usec_t lease; /* kept through it, so what it waits for ends well before that; 0: no such */
 	int busy_ms; /* how long to wait for another writer; 0: the usual 5 s */
 	const struct db_sql *sql; /* NULL: the engine's own */
 };
@@ -52,6 +54,7 @@ struct db {
 	int waits;    /* depth of db_waits() */
 	_Atomic int64_t waits_since; /* boottime: for an answer, a connection, a lock of others, the disk; 0: no such. Any thread reads it */
 	_Atomic int64_t leave_by;    /* boottime: waits for nothing longer than that; 0: stays. Set by any thread */
+	int64_t give_up_at;          /* boottime: no statement is waited for longer than that; 0: no such */
 	bool writing; /* the open transaction is one that writes */
 };
 
@@ -73,6 +76,11 @@ struct db_ops {
 	bool (*begin)(struct db *db, bool write, struct err *e);
 	bool (*commit)(struct db *db, struct err *e);
 	void (*rollback)(struct db *db); /* harmless when there is nothing to roll back */
+	/*
+	 * Those queries, bound before, as a transaction of their own that is sent as a whole: one way there and back. Their rows are read
+	 * afterwards. ERR_UNCERTAIN: it may have happened. NULL: the engine is no way away.
+	 */
+	bool (*transact)(struct db *db, const int *queries, size_t n, struct err *e);
 	bool (*savepoint)(struct db *db, struct err *e);
 	bool (*release)(struct db *db, struct err *e);
 	bool (*rollback_to)(struct db *db, struct err *e); /* and releases it */

@@ -13,9 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-#define ANSWER_MS 8000 /* beyond every timeout of the session: whoever is silent so long is gone */
 #define SLICE_MS 250   /* so often it is looked whether anybody still waits */
-#define OLDEST_SERVER 130000
 
 static struct db_postgres *of(struct db *db)
 {
@@ -73,7 +71,7 @@ bool postgres_fail(struct db_postgres *d, const PGresult *r, const char *what, s
 
 /* ---- a request and its answer, never waiting for ever ---- */
 
-static bool wait_for(struct db_postgres *d, short events, usec_t deadline)
+bool postgres_wait(struct db_postgres *d, short events, usec_t deadline)
 {
 	struct pollfd fd = {.fd = PQsocket(d->c), .events = events};
 
@@ -92,12 +90,20 @@ static bool wait_for(struct db_postgres *d, short events, usec_t deadline)
 	}
 }
 
+/* When whoever has not answered is gone. */
+static usec_t answer_by(const struct db_postgres *d)
+{
+	usec_t by = clock_boot(&clock_system) + d->bounds.answer_ms * USEC_MSEC;
+
+	return d->db.give_up_at && d->db.give_up_at < by ? d->db.give_up_at : by;
+}
+
 static bool send_all(struct db_postgres *d, usec_t deadline)
 {
 	int r;
 
 	while ((r = PQflush(d->c)) == 1)
-		if (!wait_for(d, POLLIN | POLLOUT, deadline) || !PQconsumeInput(d->c))
+		if (!postgres_wait(d, POLLIN | POLLOUT, deadline) || !PQconsumeInput(d->c))
 			return false;
 	return r == 0;
 }
@@ -105,7 +111,7 @@ static bool send_all(struct db_postgres *d, usec_t deadline)
 /* The last result of what was sent, the first bad one if there is one; NULL: no answer, the session is over. */
 static PGresult *answer(struct db_postgres *d)
 {
-	usec_t deadline = clock_boot(&clock_system) + ANSWER_MS * USEC_MSEC;
+	usec_t deadline = answer_by(d);
 	PGresult *kept = NULL, *r;
 
 	db_waits(&d->db, true);
@@ -113,7 +119,7 @@ static PGresult *answer(struct db_postgres *d)
 		goto lost;
 	for (;;) {
 		while (PQisBusy(d->c))
-			if (!wait_for(d, POLLIN, deadline) || !PQconsumeInput(d->c))
+			if (!postgres_wait(d, POLLIN, deadline) || !PQconsumeInput(d->c))
 				goto lost;
 		r = PQgetResult(d->c);
 		if (!r) {
@@ -139,20 +145,31 @@ static bool good(const PGresult *r)
 	return r && (PQresultStatus(r) == PGRES_COMMAND_OK || PQresultStatus(r) == PGRES_TUPLES_OK);
 }
 
-PGresult *postgres_run(struct db_postgres *d, const char *sql, const char *what, struct err *e)
+/* What was sent, if it was. */
+static PGresult *answer_to(struct db_postgres *d, bool sent, const char *what, struct err *e)
 {
-	PGresult *r;
+	PGresult *r = sent ? answer(d) : NULL;
 
-	if (!d->c || PQstatus(d->c) == CONNECTION_BAD || !PQsendQuery(d->c, sql)) {
-		postgres_fail(d, NULL, what, e);
-		return NULL;
-	}
-	r = answer(d);
 	if (good(r))
 		return r;
 	postgres_fail(d, r, what, e);
 	PQclear(r);
 	return NULL;
+}
+
+static bool usable(const struct db_postgres *d)
+{
+	return d->c && PQstatus(d->c) != CONNECTION_BAD;
+}
+
+PGresult *postgres_run(struct db_postgres *d, const char *sql, const char *what, struct err *e)
+{
+	return answer_to(d, usable(d) && PQsendQuery(d->c, sql), what, e);
+}
+
+PGresult *postgres_run_with(struct db_postgres *d, const char *sql, int n, const char *const *values, const char *what, struct err *e)
+{
+	return answer_to(d, usable(d) && PQsendQueryParams(d->c, sql, n, NULL, values, NULL, NULL, 0), what, e);
 }
 
 static bool run_text(struct db_postgres *d, enum postgres_text text, const char *what, struct err *e)
@@ -163,40 +180,7 @@ static bool run_text(struct db_postgres *d, enum postgres_text text, const char 
 	return r != NULL;
 }
 
-/* ---- connect ---- */
-
-/* The server's notices say what its errors say again, and would go to stderr past our log. */
-static void drop_notice(void *arg, const PGresult *notice)
-{
-	(void)arg;
-	(void)notice;
-}
-
-bool postgres_connect(struct db_postgres *d, struct err *e)
-{
-	/* What comes later wins: the place may say otherwise. */
-	const char *const names[] = {"connect_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count",
-		"tcp_user_timeout", "fallback_application_name", "dbname", "client_encoding", NULL};
-	const char *const values[] = {"5", "3", "2", "3", "8000", "jobsched", d->where, "UTF8", NULL};
-
-	PQfinish(d->c);
-	db_waits(&d->db, true);
-	d->c = PQconnectdbParams(names, values, 1);
-	db_waits(&d->db, false);
-	if (PQstatus(d->c) != CONNECTION_OK) {
-		const char *why = PQerrorMessage(d->c);
-
-		err_set(e, ERR_UNREACHABLE, "could not connect to the store at PostgreSQL: %.*s", line_length(why), why);
-		return false;
-	}
-	PQsetNoticeReceiver(d->c, drop_notice, NULL);
-	PQsetnonblocking(d->c, 1);
-	if (PQserverVersion(d->c) < OLDEST_SERVER)
-		return err_set(e, ERR_REFUSED, "the PostgreSQL server is version %d, jobsched needs 13 or newer",
-			PQserverVersion(d->c) / 10000);
-	return run_text(d, TEXT_POSTGRES_SETUP, "set up", e) &&
-	       (!d->read_only || run_text(d, TEXT_POSTGRES_SETUP_READER, "set up", e));
-}
+/* ---- open ---- */
 
 static void clear_statement(struct pg_statement *s)
 {
@@ -239,7 +223,7 @@ static bool ask_process(struct db_postgres *d, char ret[static 24], struct err *
  */
 static bool session_is_ours(struct db_postgres *d, struct err *e)
 {
-	struct db_postgres beside = {.db = d->db, .where = d->where};
+	struct db_postgres beside = {.db = d->db, .where = d->where, .lease = d->lease, .bounds = d->bounds};
 	char mine[24], again[24], other[24];
 	bool ok = ask_process(d, mine, e) && postgres_connect(&beside, e) && ask_process(&beside, other, e) && ask_process(d, again, e);
 
@@ -257,6 +241,8 @@ static bool pg_open(const struct db_options *o, struct db **ret, struct err *e)
 	d->db = (struct db){.ops = &db_postgres_ops, .sql = o->sql ? o->sql : &postgres_sql, .pid = getpid()};
 	d->where = xstrdup(o->where);
 	d->read_only = o->read_only;
+	d->lease = o->lease;
+	d->bounds = postgres_bounds(o->lease);
 	d->statements = xcalloc((size_t)d->db.sql->n_queries, sizeof(*d->statements));
 	if (!postgres_connect(d, e) || (!o->read_only && !session_is_ours(d, e)) || !postgres_migrate(d, e)) {
 		pg_close(&d->db);
@@ -283,22 +269,22 @@ static bool check_shape(const struct db_query *q, const PGresult *r, struct err 
 	return true;
 }
 
-static bool prepare_one(struct db_postgres *d, const struct db_query *q, struct err *e)
+static bool prepare_one(struct db_postgres *d, int query, struct err *e)
 {
-	PGresult *r;
-	bool ok;
+	const struct db_query *q = &d->db.sql->queries[query];
+	PGresult *r = answer_to(d, usable(d) && PQsendPrepare(d->c, q->name, q->sql, 0, NULL), q->name, e);
 
-	if (!d->c || !PQsendPrepare(d->c, q->name, q->sql, 0, NULL))
-		return postgres_fail(d, NULL, q->name, e);
-	r = answer(d);
-	ok = good(r) || postgres_fail(d, r, q->name, e);
+	d->statements[query].prepared = r != NULL;
 	PQclear(r);
-	if (!ok)
-		return false;
-	if (!PQsendDescribePrepared(d->c, q->name))
-		return postgres_fail(d, NULL, q->name, e);
-	r = answer(d);
-	ok = good(r) ? check_shape(q, r, e) : postgres_fail(d, r, q->name, e);
+	return r != NULL;
+}
+
+static bool check_one(struct db_postgres *d, int query, struct err *e)
+{
+	const struct db_query *q = &d->db.sql->queries[query];
+	PGresult *r = answer_to(d, usable(d) && PQsendDescribePrepared(d->c, q->name), q->name, e);
+	bool ok = r && check_shape(q, r, e);
+
 	PQclear(r);
 	return ok;
 }
@@ -315,22 +301,32 @@ static bool pg_prepare(struct db *db, struct err *e)
 			s->values = xcalloc((size_t)q->n_params + 1, sizeof(*s->values));
 			s->numbers = xcalloc((size_t)q->n_params + 1, sizeof(*s->numbers));
 		}
-		if (!prepare_one(d, q, e))
+		if (!prepare_one(d, i, e) || !check_one(d, i, e))
 			return false;
 	}
 	return true;
 }
 
+/* Anew. What was prepared is prepared again when it is needed: all at once is hundreds of ways there and back. */
+static bool connect_again(struct db_postgres *d, struct err *e)
+{
+	for (int i = 0; i < d->db.sql->n_queries; i++)
+		d->statements[i].prepared = false;
+	return postgres_connect(d, e);
+}
+
 static bool pg_reconnect(struct db *db, int wait_ms, struct err *e)
 {
 	struct db_postgres *d = of(db);
-	usec_t deadline = clock_boot(&clock_system) + wait_ms * USEC_MSEC;
+	usec_t deadline = clock_boot(&clock_system) + wait_ms * USEC_MSEC, give_up_at = db->give_up_at;
 	bool there;
 
+	db->give_up_at = 0; /* a server that answers slowly is better than none: it would take as long the next time */
 	db_waits(db, true);
-	while (!(there = postgres_connect(d, e) && pg_prepare(db, e)) && clock_boot(&clock_system) < deadline && !db->leave_by)
+	while (!(there = connect_again(d, e)) && clock_boot(&clock_system) < deadline && !db->leave_by)
 		nanosleep(&(struct timespec){.tv_nsec = (50 + io_random_upto(100)) * 1000000L}, NULL); /* not all nodes at once */
 	db_waits(db, false);
+	db->give_up_at = give_up_at;
 	return there;
 }
 
@@ -401,15 +397,114 @@ static bool execute(struct db_postgres *d, int query, struct err *e)
 	const struct db_query *q = &d->db.sql->queries[query];
 	struct pg_statement *s = &d->statements[query];
 
-	if (!d->c || PQstatus(d->c) == CONNECTION_BAD ||
-	    !PQsendQueryPrepared(d->c, q->name, q->n_params, s->values, NULL, NULL, 0))
-		return postgres_fail(d, NULL, q->name, e);
-	s->result = answer(d);
+	if (!s->prepared && !prepare_one(d, query, e))
+		return false;
+	s->result = answer_to(d, usable(d) && PQsendQueryPrepared(d->c, q->name, q->n_params, s->values, NULL, NULL, 0), q->name, e);
 	s->row = -1;
-	if (good(s->result))
-		return true;
-	postgres_fail(d, s->result, q->name, e);
-	clear_statement(s);
+	return s->result != NULL;
+}
+
+/* ---- a transaction that is sent as a whole ---- */
+
+static bool send_statement(struct db_postgres *d, int query)
+{
+	const struct db_query *q = &d->db.sql->queries[query];
+	const struct pg_statement *s = &d->statements[query];
+
+	return (s->prepared || PQsendPrepare(d->c, q->name, q->sql, 0, NULL)) &&
+	       PQsendQueryPrepared(d->c, q->name, q->n_params, s->values, NULL, NULL, 0);
+}
+
+static bool send_transaction(struct db_postgres *d, const int *queries, size_t n)
+{
+	const char *const *texts = d->db.sql->texts;
+	bool ok = PQenterPipelineMode(d->c) && PQsendQueryParams(d->c, texts[TEXT_POSTGRES_BEGIN_WRITE], 0, NULL, NULL, NULL, NULL, 0);
+
+	for (size_t i = 0; i < n && ok; i++)
+		ok = send_statement(d, queries[i]);
+	return ok && PQsendQueryParams(d->c, texts[TEXT_POSTGRES_COMMIT], 0, NULL, NULL, NULL, NULL, 0) && PQpipelineSync(d->c);
+}
+
+/* The next result of what was sent together; between two of them there is an empty one. NULL: no answer. */
+static PGresult *next_answer(struct db_postgres *d, usec_t deadline)
+{
+	for (int empty = 0; empty < 2; empty++) {
+		PGresult *r;
+
+		while (PQisBusy(d->c))
+			if (!postgres_wait(d, POLLIN, deadline) || !PQconsumeInput(d->c))
+				return NULL;
+		r = PQgetResult(d->c);
+		if (r)
+			return r;
+	}
+	return NULL;
+}
+
+/* The next one is good; it is kept in 'ret', or not at all. */
+static bool take_answer(struct db_postgres *d, usec_t deadline, const char *what, PGresult **ret, struct err *e)
+{
+	PGresult *r = next_answer(d, deadline);
+	bool ok = good(r) || postgres_fail(d, r, what, e);
+
+	if (ok && ret)
+		*ret = STEAL(r);
+	PQclear(r);
+	return ok;
+}
+
+static bool take_answers(struct db_postgres *d, const int *queries, size_t n, usec_t deadline, struct err *e)
+{
+	bool ok = take_answer(d, deadline, "begin", NULL, e);
+
+	for (size_t i = 0; i < n && ok; i++) {
+		struct pg_statement *s = &d->statements[queries[i]];
+		const char *name = d->db.sql->queries[queries[i]].name;
+
+		s->prepared = s->prepared || take_answer(d, deadline, name, NULL, e);
+		ok = s->prepared && take_answer(d, deadline, name, &s->result, e);
+		s->row = -1;
+	}
+	return ok && take_answer(d, deadline, "commit", NULL, e);
+}
+
+/* What comes after a failure, up to the end: then the session can be used again. */
+static bool end_pipeline(struct db_postgres *d, usec_t deadline)
+{
+	PGresult *r;
+
+	while ((r = next_answer(d, deadline))) {
+		bool end = PQresultStatus(r) == PGRES_PIPELINE_SYNC;
+
+		PQclear(r);
+		if (end)
+			return PQexitPipelineMode(d->c);
+	}
+	return false;
+}
+
+static bool pg_transact(struct db *db, const int *queries, size_t n, struct err *e)
+{
+	struct db_postgres *d = of(db);
+	usec_t deadline = answer_by(d);
+	bool ok, whole;
+
+	if (!usable(d) || !send_transaction(d, queries, n)) {
+		PQfinish(STEAL(d->c));
+		return postgres_fail(d, NULL, "begin", e);
+	}
+	db_waits(db, true);
+	ok = send_all(d, deadline) ? take_answers(d, queries, n, deadline, e) : postgres_fail(d, NULL, "begin", e);
+	whole = end_pipeline(d, deadline);
+	db_waits(db, false);
+	if (whole) {
+		pg_rollback(db);
+		return ok;
+	}
+	PQfinish(STEAL(d->c));
+	if (ok)
+		err_set(e, ERR_UNCERTAIN, "store at PostgreSQL: no answer");
+	e->kind = ERR_UNCERTAIN;
 	return false;
 }
 
@@ -464,6 +559,7 @@ const struct db_ops db_postgres_ops = {
 	.begin = pg_begin,
 	.commit = pg_commit,
 	.rollback = pg_rollback,
+	.transact = pg_transact,
 	.savepoint = pg_savepoint,
 	.release = pg_release,
 	.rollback_to = pg_rollback_to,

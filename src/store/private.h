@@ -44,6 +44,9 @@ struct store {
 		bool full;              /* ... but for runs that end: some wait for room in their queue or of their owner */
 	} look;
 	int64_t segments;               /* a mask: those whose slots we wake up for; -1: all */
+	usec_t office_ends;             /* boottime, as last seen: the leader's lease; 0: not seen yet */
+	bool leads;                     /* ... and it was ours */
+	usec_t lease;                   /* what is kept through it, see store_options */
 	int64_t others;                 /* other nodes that are alive, as last seen: they are told what is new */
 	bool news;                      /* this batch has something for them */
 	_Atomic int64_t term;           /* no lower one may be found here; set by any thread */
@@ -162,6 +165,7 @@ op_fn apply_job_add, apply_job_bulk, apply_job_cancel, apply_run_cancel, apply_p
 op_fn apply_job_change, apply_template;
 op_fn apply_node_order, apply_lease, apply_lead, apply_look;
 op_fn apply_relay;
+op_fn leases_renew; /* as apply_lease, without a transaction around it: each is one of its own, sent as a whole (db_ops.transact) */
 op_fn apply_notice_add, apply_notice_take, apply_notice_done, apply_notice_resume;
 #ifdef JOBSCHED_FAILPOINTS
 bool batch_points(struct op *const *ops, size_t n, bool committed, struct err *e);

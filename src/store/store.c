@@ -196,6 +196,7 @@ bool store_open_with(const struct db_ops *ops, const struct db_options *o, struc
 	if (!e)
 		e = &ignored;
 	s->read_only = o->read_only;
+	s->lease = o->lease;
 	s->node_name = xstrdup("");
 	s->segments = -1;
 	if (!ops->open(o, &s->db, e))
@@ -215,6 +216,7 @@ bool store_open(const struct store_options *o, struct store **ret, struct err *e
 		.no_checkpoint = o->no_checkpoint,
 		.machine = o->machine,
 		.takeover = o->takeover,
+		.lease = o->lease,
 	};
 
 	return ops && store_open_with(ops, &options, ret, e);

@@ -49,98 +49,100 @@ static void copy_name(char to[NODE_NAME_SHOWN], const char *name)
 
 /* ---- lease ---- */
 
-/* What a renewal must know, in one question: a server may be far away. */
-struct facts {
-	int64_t resign;  /* the term in which it is to lead no more */
-	bool mine;       /* the office */
+/*
+ * What renews a lease, each statement deciding by itself what it does: a server may be far away, and they are sent to it
+ * together. The office is kept, taken where it is free, given up by who is to lead no longer.
+ */
+struct renewal {
+	struct query node, keep, take, began, yield, facts;
 };
 
-static bool read_facts(struct store *s, struct op_lease *l, struct facts *ret, struct err *e)
+static void renewal_done(struct renewal *r)
 {
-	AUTO_QUERY q = query_start(s->db, Q_LEASE_FACTS, e);
+	query_done(&r->node);
+	query_done(&r->keep);
+	query_done(&r->take);
+	query_done(&r->began);
+	query_done(&r->yield);
+	query_done(&r->facts);
+}
 
-	query_text(&q, l->node);
-	query_text(&q, l->name);
-	if (query_row(&q)) {
-		l->draining = query_get_int(&q);
-		ret->resign = query_get_int(&q);
-		ret->mine = text_equal(query_get_text(&q), l->node);
-		copy_name(l->leader, query_get_text(&q));
-		l->term = query_get_int(&q);
-		l->office_remains = query_get_int(&q);
-		l->worked = query_get_int(&q);
-		s->others = l->others = query_get_int(&q);
-		l->segments = (uint64_t)query_get_int(&q);
-		l->first_slot = query_get_int(&q); /* whoever plans it: one that is long past says that nobody does */
-		copy_name(l->planner, query_get_text(&q));
+static void bind_node(struct query *q, const struct op_lease *l)
+{
+	query_text(q, l->node);
+	query_int(q, l->ttl);
+	query_int(q, l->guarded);
+	query_int(q, l->skew);
+}
+
+static void bind_office(struct renewal *r, const struct op_lease *l)
+{
+	query_text(&r->keep, l->node);
+	query_int(&r->keep, l->ttl);
+	query_text(&r->take, l->node);
+	query_text(&r->take, l->name);
+	query_int(&r->take, l->ttl);
+	query_text(&r->began, l->node);
+	query_int(&r->began, l->at);
+	query_text(&r->yield, l->node);
+	query_text(&r->yield, l->name);
+	query_int(&r->yield, l->resigns);
+}
+
+static void renewal_bind(struct renewal *r, struct store *s, const struct op_lease *l, struct err *e)
+{
+	*r = (struct renewal){.node = query_start(s->db, Q_NODE_RENEW, e), .keep = query_start(s->db, Q_LEADER_RENEW, e),
+		.take = query_start(s->db, Q_LEADER_TAKE, e), .began = query_start(s->db, Q_LEADER_BEGAN, e),
+		.yield = query_start(s->db, Q_LEADER_YIELD, e), .facts = query_start(s->db, Q_LEASE_FACTS, e)};
+	bind_node(&r->node, l);
+	bind_office(r, l);
+	query_text(&r->facts, l->node);
+	query_text(&r->facts, l->name);
+}
+
+static bool renewal_send(struct store *s, bool takes, struct err *e)
+{
+	static const int follow[] = {Q_NODE_RENEW, Q_LEADER_RENEW, Q_LEADER_YIELD, Q_LEASE_FACTS};
+	static const int stand[] = {Q_NODE_RENEW, Q_LEADER_RENEW, Q_LEADER_TAKE, Q_LEADER_BEGAN, Q_LEADER_YIELD, Q_LEASE_FACTS};
+
+	return takes ? s->db->ops->transact(s->db, stand, ELEMENTS(stand), e) : s->db->ops->transact(s->db, follow, ELEMENTS(follow), e);
+}
+
+static bool read_facts(struct store *s, struct op_lease *l, struct query *q)
+{
+	if (query_row(q)) {
+		l->draining = query_get_int(q);
+		copy_name(l->leader, query_get_text(q));
+		l->term = query_get_int(q);
+		l->office_remains = query_get_int(q);
+		l->worked = query_get_int(q);
+		s->others = l->others = query_get_int(q);
+		l->segments = (uint64_t)query_get_int(q);
+		l->first_slot = query_get_int(q); /* whoever plans it: one that is long past says that nobody does */
+		copy_name(l->planner, query_get_text(q));
 	}
-	if (l->office_remains <= 0)
+	if (l->office_remains <= 0) {
+		l->office_remains = 0;
 		l->leader[0] = '\0';
-	return !q.failed;
-}
-
-/*
- * The row is held: who led before us has nothing under way any more, and whoever comes after us sees our term. Who waited
- * here for somebody who stands still would lose the lease that is renewed with it: it is tried again at the next renewal,
- * and the event, which is written in turn, is left to the engine.
- */
-static bool take_office(struct store *s, struct op_lease *l, struct err *e)
-{
-	AUTO_QUERY lock = query_start(s->db, Q_LEADER_LOCK, e);
-	AUTO_QUERY put = query_start(s->db, Q_LEADER_PUT, e);
-
-	if (!query_row(&lock))
-		return !lock.failed;
-	query_get_text(&lock);
-	l->term = query_get_int(&lock);
-	if (query_get_int(&lock) > 0)
-		return true; /* somebody was faster */
-	if (!failpoint_ok(FP_LEAD_TAKE, e))
-		return false;
-	query_text(&put, l->node);
-	query_int(&put, ++l->term);
-	query_int(&put, l->ttl);
-	l->leads = l->took = true;
-	return query_finish(&put) && leader_worked(s, l->at, e);
-}
-
-static bool renew_office(struct store *s, struct op_lease *l, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_LEADER_RENEW, e);
-
-	if (!failpoint_ok(FP_LEAD_RENEW, e))
-		return false;
-	query_text(&q, l->node);
-	query_int(&q, l->ttl);
-	if (query_row(&q)) {
-		l->term = query_get_int(&q);
-		l->leads = true;
 	}
-	return !q.failed;
+	s->office_ends = clock_boot(&clock_system) + l->office_remains;
+	return !q->failed;
 }
 
-static bool drop_office(struct store *s, struct op_lease *l, struct err *e)
+/* The event of it, which is written in turn, is left to the engine. */
+static bool read_office(struct renewal *r, struct store *s, struct op_lease *l, bool takes, bool *ret_yields)
 {
-	AUTO_QUERY q = query_start(s->db, Q_LEADER_DROP, e);
-
-	query_text(&q, l->node);
-	l->office_remains = 0;
-	l->leader[0] = '\0';
-	return query_finish(&q);
-}
-
-/* A node that is drained, or was asked to resign, leads no longer. */
-static bool see_to_office(struct store *s, struct op_lease *l, struct err *e)
-{
-	struct facts f = {};
-
-	if (!read_facts(s, l, &f, e))
+	l->leads = query_row(&r->keep);
+	if (!r->keep.failed && takes) {
+		l->took = query_row(&r->take);
+		l->leads = l->leads || l->took;
+	}
+	if (r->keep.failed || r->take.failed || (takes && !query_finish(&r->began)))
 		return false;
-	if (f.mine && (l->resigns || l->draining || l->term <= f.resign))
-		return drop_office(s, l, e);
-	if (f.mine)
-		return renew_office(s, l, e);
-	return l->office_remains > 0 || !l->stands || l->draining || take_office(s, l, e);
+	*ret_yields = query_row(&r->yield);
+	l->leads = l->leads && !*ret_yields;
+	s->leads = l->leads;
+	return !r->yield.failed;
 }
 
 /* Given up by the leader, or displaced by a newer engine of this name. */
@@ -157,23 +159,38 @@ static bool explain_fenced(struct store *s, struct op *op, struct err *e)
 			    : op_refuse(op, ERR_FENCED, "node '%s' was given up: its lease was over", l->name);
 }
 
-static bool renew(struct store *s, struct op *op, struct err *e)
+/* Once with what is known of the office. *ret_free: it is free, and this one would have it. */
+static bool renew_once(struct store *s, struct op *op, bool at_once, bool takes, bool *ret_free, struct err *e)
 {
 	struct op_lease *l = &op->lease;
-	AUTO_QUERY q = query_start(s->db, Q_NODE_RENEW, e);
+	__attribute__((cleanup(renewal_done))) struct renewal r = {};
+	bool yields = false;
 
-	query_text(&q, l->node);
-	query_int(&q, l->ttl);
-	query_int(&q, l->guarded);
-	query_int(&q, l->skew);
-	if (!query_row(&q))
-		return !q.failed && explain_fenced(s, op, e);
-	l->now = query_get_int(&q);
-	if (!s->db->ops->reconnects)
-		l->now = 0;
-	if (!see_to_office(s, l, e))
+	*ret_free = false;
+	renewal_bind(&r, s, l, e);
+	if ((s->leads && !failpoint_ok(FP_LEAD_RENEW, e)) || (takes && !failpoint_ok(FP_LEAD_TAKE, e)) ||
+	    (at_once && !renewal_send(s, takes, e)))
 		return false;
-	if (s->db->ops->set_checkpoints) /* F-11: two who did it at a time would lose pages */
+	if (!query_row(&r.node)) {
+		s->leads = false;
+		return !r.node.failed && explain_fenced(s, op, e);
+	}
+	l->now = s->db->ops->reconnects ? query_get_int(&r.node) : 0;
+	if (!read_office(&r, s, l, takes, &yields) || !read_facts(s, l, &r.facts))
+		return false;
+	*ret_free = l->office_remains == 0 && l->stands && !l->resigns && !l->draining && !yields;
+	return true;
+}
+
+/* Nobody looks for a free office each time: who finds it so comes back for it. */
+static bool renew(struct store *s, struct op *op, bool at_once, struct err *e)
+{
+	const struct op_lease *l = &op->lease;
+	bool takes = l->stands && !l->resigns && s->office_ends && clock_boot(&clock_system) >= s->office_ends, free;
+
+	if (!renew_once(s, op, at_once, takes, &free, e) || (free && !takes && !renew_once(s, op, at_once, true, &free, e)))
+		return false;
+	if (op->ok && s->db->ops->set_checkpoints) /* F-11: two who did it at a time would lose pages */
 		s->db->ops->set_checkpoints(s->db, l->leads);
 	return true;
 }
@@ -181,7 +198,15 @@ static bool renew(struct store *s, struct op *op, struct err *e)
 bool apply_lease(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!renew(s, ops[i], e))
+		if (!renew(s, ops[i], false, e))
+			return false;
+	return true;
+}
+
+bool leases_renew(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++)
+		if (ops[i]->ok && !renew(s, ops[i], true, e))
 			return false;
 	return true;
 }

@@ -156,7 +156,9 @@ def a_slow_server_costs_nobody_his_lease():
         job = c.add(c.nodes[0], "single", 0, hold, overlap="skip")
         wait_until("it runs", 30, lambda: c.lines())
         wait_until("and the store knows", 30, lambda: c.nodes[0].runs(job)[0]["state"] == "running")
-        f.proxy.delay = LEASE / 50  # each way: a renewal that asked one thing after the other would take two thirds of a lease
+        # each way, as two seconds there and back at a lease of 15: a renewal that asked one thing after the other would take longer
+        # than it is trusted
+        f.proxy.delay = LEASE / 15
         time.sleep(4 * LEASE)
         f.proxy.delay = 0
         os.unlink(hold)
@@ -164,6 +166,23 @@ def a_slow_server_costs_nobody_his_lease():
         assert run["state"] == "succeeded" and run["attempt"] == 1, run
         said = "".join(d.said() for d in c.nodes)
         assert "could not be renewed in time" not in said and "are gone" not in said, said
+
+
+def renewed(f):
+    return f.sql("SELECT name, alive_until FROM jobsched.nodes ORDER BY name")
+
+
+@case
+def a_session_that_falls_silent_is_given_up_within_the_lease():
+    with Front(server()) as f, Cluster(1, f) as c:
+        f.proxy.swallow()
+        began = time.monotonic()
+        time.sleep(LEASE / 6)  # what was under way is there
+        before = renewed(f)
+        wait_until("it renews through another session", 30, lambda: renewed(f) != before)
+        took = time.monotonic() - began  # a third of the lease to the renewal, a third for the answer; it was eight seconds
+        assert took < 2 * LEASE, took
+        return "after %.1f s" % took
 
 
 main()

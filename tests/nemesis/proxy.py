@@ -30,6 +30,7 @@ class Proxy:
         self.open = threading.Event()  # cleared: nothing passes, and nobody is told
         self.open.set()
         self.pairs = set()
+        self.mute = set()         # those of them that nothing passes through any more
         self.closed = False
         threading.Thread(target=self.accept, daemon=True).start()
 
@@ -59,6 +60,7 @@ class Proxy:
             while self.pass_on(ready, client):
                 pass
         self.pairs.discard(pair)
+        self.mute.discard(client)
         self.claims.discard(client)
         for s in pair:
             s.close()
@@ -69,6 +71,8 @@ class Proxy:
             data = key.fileobj.recv(CHUNK)
             if not data:
                 return False
+            if client in self.mute:
+                continue
             if self.delay:
                 time.sleep(self.delay)
             self.open.wait()
@@ -105,6 +109,10 @@ class Proxy:
             for s in pair:
                 with contextlib.suppress(OSError):
                     s.shutdown(socket.SHUT_RDWR)
+
+    def swallow(self):
+        """Nothing passes any more through the connections that are there, and nobody is told; new ones work."""
+        self.mute.update(client for client, _ in list(self.pairs))
 
     def close(self):
         self.closed = True

@@ -2,6 +2,7 @@
 /* What one engine holds until its commit, tried by another on a connection of its own. */
 #include "nodes_fixture.h"
 #include <pthread.h>
+#include <string.h>
 #include <time.h>
 
 struct beside {
@@ -144,11 +145,38 @@ static void nobody_leads_before_the_last_leaders_work_is_over(void **state)
 	assert_int_equal(renew(beside, OTHER, "two"), 2);
 }
 
+/* Somebody is about to give us up, and stands still: the wait for him is shorter than the lease, and its end is no end of the session. */
+static void a_renewal_that_is_held_up_fails_within_the_lease_and_the_next_one_succeeds(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *op = op_lease(NODE, "one", true);
+	AUTO(store) *leases = NULL;
+	struct store_wake wake;
+	AUTO_TX tx = {};
+	AUTO_QUERY q = {};
+	struct err e = {};
+
+	if (!s->db->ops->reconnects)
+		return; /* a file has one writer at a time */
+	assert_true(store_open(&(struct store_options){.where = where_of(state), .lease = 2 * USEC_SEC}, &leases, &e));
+	assert_int_equal(renew(leases, NODE, "one"), 1);
+	assert_true(tx_begin(&tx, s, true, &e));
+	q = query_start(s->db, Q_NODES_NAMED, &e);
+	query_text(&q, "one");
+	assert_true(query_row(&q));
+	assert_false(store_apply(leases, &op, 1, &wake, &e));
+	assert_int_equal(e.kind, ERR_BUSY);
+	assert_non_null(strstr(e.msg, "lock timeout")); /* ours was still there to hear it: the server has shorter waits than we have */
+	assert_true(tx_commit(&tx, &e));
+	assert_int_equal(renew(leases, NODE, "one"), 1);
+}
+
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_claim_under_way_is_waited_for),
 	STORE_TEST(a_renewal_does_not_wait_for_a_claim),
 	STORE_TEST(a_new_engine_takes_over_what_its_old_self_is_claiming),
 	STORE_TEST(segments_that_are_being_planned_are_not_given_away),
 	STORE_TEST(nobody_leads_before_the_last_leaders_work_is_over),
+	STORE_TEST(a_renewal_that_is_held_up_fails_within_the_lease_and_the_next_one_succeeds),
 };
 const struct suite_part store_held_part = {tests, ELEMENTS(tests)};

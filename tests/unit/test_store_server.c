@@ -5,7 +5,10 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
+#include <unistd.h>
 
 static void kill_sessions(const char *where)
 {
@@ -103,6 +106,67 @@ static void nobody_at_the_other_end_is_told_at_open(void **state)
 	(void)state;
 	assert_false(store_open(&(struct store_options){.where = "postgresql:///x?host=/nonexistent"}, &s, &e));
 	assert_int_equal(e.kind, ERR_UNREACHABLE);
+}
+
+/* ---- servers that take a connection and say nothing ---- */
+
+/* Listens as a server would. Returns its directory, caller frees. */
+static char *silent_server(int *ret_fd)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char *dir = xstrdup("/tmp/jobsched-silent.XXXXXX");
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/.s.PGSQL.5432", dir);
+	*ret_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(*ret_fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(*ret_fd, 16), 0);
+	return dir;
+}
+
+static void silent_server_end(char *dir, int fd)
+{
+	AUTO_TEXT socket = xprintf("%s/.s.PGSQL.5432", dir);
+
+	close(fd);
+	unlink(socket);
+	rmdir(dir);
+	free(dir);
+}
+
+static void a_silent_server_is_given_up_well_within_the_lease(void **state)
+{
+	int fd;
+	char *dir = silent_server(&fd);
+	AUTO_TEXT where = xprintf("postgresql:///x?host=%s", dir);
+	usec_t began = clock_boot(&clock_system), took;
+	struct store *s = NULL;
+	struct err e = {};
+
+	(void)state;
+	assert_false(store_open(&(struct store_options){.where = where, .lease = 2 * USEC_SEC}, &s, &e));
+	took = clock_boot(&clock_system) - began;
+	assert_int_equal(e.kind, ERR_UNREACHABLE);
+	assert_non_null(strstr(e.msg, "no answer"));
+	assert_true(took >= 600 * USEC_MSEC); /* a third of it */
+	assert_true(took < 4 * USEC_SEC);     /* without a lease it is eight seconds */
+	silent_server_end(dir, fd);
+}
+
+static void a_silent_server_is_passed_over_for_the_next_one(void **state)
+{
+	struct fixture *f = *state;
+	const char *hosts = strstr(f->where, "host=") + strlen("host=");
+	int fd;
+	char *dir = silent_server(&fd);
+	AUTO_TEXT where = xprintf("%.*s%s,%s", (int)(hosts - f->where), f->where, dir, hosts);
+	AUTO(store) *s = NULL;
+	struct err e = {};
+
+	if (!store_open(&(struct store_options){.where = where, .lease = 2 * USEC_SEC}, &s, &e))
+		fail_msg("%s", e.msg);
+	add_job(s, NULL);
+	silent_server_end(dir, fd);
 }
 
 /* ---- several nodes ---- */
@@ -372,6 +436,8 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_store_that_is_away_is_busy_and_comes_back),
 	STORE_TEST(what_the_server_says_is_understood),
 	cmocka_unit_test(nobody_at_the_other_end_is_told_at_open),
+	cmocka_unit_test(a_silent_server_is_given_up_well_within_the_lease),
+	STORE_TEST(a_silent_server_is_passed_over_for_the_next_one),
 	STORE_TEST(two_nodes_never_claim_the_same_run),
 	STORE_TEST(the_last_two_ends_at_once_finish_the_job),
 	cmocka_unit_test(nodes_that_start_together_make_one_schema),

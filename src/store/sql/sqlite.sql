@@ -1355,8 +1355,8 @@ SELECT leases.holder, nodes.name, leases.term, leases.until - {clock} AS remains
 FROM leases LEFT JOIN nodes ON nodes.id = leases.holder WHERE leases.name = 'leader'
 
 -- All that a node must know when it has renewed its lease; the slot is the first of all, with who is to plan it.
--- query lease_facts(id text, name text) -> draining int, resign int, holder text, leader text, term int, remains int, worked int, others int, segments int, slot int, planner text
-SELECT coalesce(orders.draining, 0) AS draining, coalesce(orders.resign_term, 0) AS resign, leases.holder, leader.name AS leader,
+-- query lease_facts(id text, name text) -> draining int, leader text, term int, remains int, worked int, others int, segments int, slot int, planner text
+SELECT coalesce(orders.draining, 0) AS draining, leader.name AS leader,
 	leases.term, leases.until - {clock} AS remains, (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'led_at') AS worked,
 	(SELECT count(*) FROM nodes WHERE closed_at = 0 AND alive_until > {clock} AND id <> :id) AS others,
 	(SELECT coalesce(sum(1 << segment), 0) FROM segments WHERE holder = :id) AS segments,
@@ -1369,15 +1369,29 @@ WHERE leases.name = 'leader'
 -- query leader_worked(at int)
 UPDATE meta SET value = CAST(:at AS TEXT) WHERE key = 'led_at'
 
--- Whatever the leader before has under way is over when this returns.
--- query leader_lock() -> holder text, term int, remains int
-SELECT holder, term, until - {clock} AS remains FROM leases WHERE name = 'leader'
+-- Where the office is free.
+-- query leader_take(holder text, name text, ttl int) -> term int
+UPDATE leases SET holder = :holder, term = term + 1, until = {clock} + :ttl
+WHERE leases.name = 'leader' AND until <= {clock}
+	AND EXISTS (SELECT 1 FROM nodes WHERE nodes.id = :holder AND nodes.closed_at = 0)
+	AND NOT EXISTS (SELECT 1 FROM node_orders WHERE node_orders.name = :name AND draining = 1)
+RETURNING term
 
--- query leader_put(holder text, term int, ttl int)
-UPDATE leases SET holder = :holder, term = :term, until = {clock} + :ttl WHERE name = 'leader'
+-- Who has just taken the office counts as one who works.
+-- query leader_began(holder text, at int)
+UPDATE meta SET value = CAST(:at AS TEXT)
+WHERE key = 'led_at' AND EXISTS (SELECT 1 FROM leases WHERE leases.name = 'leader' AND leases.holder = :holder)
 
 -- query leader_renew(holder text, ttl int) -> term int
 UPDATE leases SET until = {clock} + :ttl WHERE name = 'leader' AND holder = :holder
+	AND EXISTS (SELECT 1 FROM nodes WHERE nodes.id = :holder AND nodes.closed_at = 0)
+RETURNING term
+
+-- A node that is drained, or was asked to resign, leads no longer.
+-- query leader_yield(holder text, name text, resigns int) -> term int
+UPDATE leases SET holder = '', until = 0
+WHERE leases.name = 'leader' AND holder = :holder AND (:resigns = 1 OR EXISTS (SELECT 1 FROM node_orders
+	WHERE node_orders.name = :name AND (draining = 1 OR resign_term >= leases.term)))
 RETURNING term
 
 -- query leader_hold(holder text, term int) -> term int
