@@ -44,14 +44,17 @@ struct dispatcher {
 };
 
 /* dispatcher.c */
-void dispatcher_start_flight(struct dispatcher *d, struct flight *f);
-void dispatcher_end_unstarted(struct dispatcher *d, struct flight *f, enum attempt_outcome outcome, const char *why);
-void dispatcher_flight_started(struct dispatcher *d, struct flight *f, int64_t pid, usec_t started_at);
 void dispatcher_give_back(struct dispatcher *d, struct flight *f /* freed */, usec_t delay);
 void dispatcher_retry_in(struct dispatcher *d, usec_t delay);
 void dispatcher_submit_later(struct dispatcher *d, struct op *op /* moved */);
 void dispatcher_run_ended(struct dispatcher *d, const struct spawn_report *r);
+
+/* dispatcher_starts.c */
+void dispatcher_start_flight(struct dispatcher *d, struct flight *f);
+void dispatcher_end_unstarted(struct dispatcher *d, struct flight *f, enum attempt_outcome outcome, const char *why);
 void dispatcher_run_not_started(struct dispatcher *d, const struct spawn_report *r);
+void dispatcher_flight_started(struct dispatcher *d, struct flight *f, int64_t pid, usec_t started_at);
+int dispatcher_on_started_timer(sd_event_source *source, uint64_t usec, void *arg); /* records those that still run */
 
 /* dispatcher_ends.c */
 #define DISPATCHER_RETRY_DELAY USEC_SEC /* after the store refused */
