@@ -9,6 +9,12 @@
 
 struct config;
 struct err;
+struct event_list;
+struct governor_rules;
+struct op;
+struct retention_limits;
+struct server_limits;
+struct store_wake;
 
 struct engine {
 	struct engine_options o;
@@ -47,8 +53,23 @@ struct engine {
 	bool stopping, closing;
 };
 
-/* engine.c; all of these get the engine */
+/* engine_start.c */
+bool engine_start(struct engine *g, struct err *e); /* false without an error: told to stop */
+void engine_end(struct engine *g);                  /* whatever of it there is */
 void engine_serve(struct engine *g);
+
+/* engine_config.c */
+struct server_limits engine_limits(const struct config *c);
+struct governor_rules engine_rules(const struct engine *g);
+struct retention_limits engine_keeps(const struct config *c);
+void engine_take_config(struct engine *g, const struct config *fresh);
+
+/* engine.c; all of these get the engine */
+bool engine_watch_signals(struct engine *g, struct err *e);
+void engine_on_wake(const struct store_wake *w, void *arg);
+void engine_on_events(const struct event_list *l, void *arg);
+void engine_on_op(const struct op *op, void *arg);
+void engine_on_alarm(bool clock_set, void *arg);
 void engine_on_change(void *arg);
 void engine_on_exit(int status, void *arg);
 void engine_on_fatal(const struct err *e, void *arg);

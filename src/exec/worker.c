@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "exec/child.h"
 #include "exec/frame.h"
-#include "exec/state.h"
 #include <errno.h>
 #include <signal.h>
 #include <string.h>

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the configuration says to the engine's parts: at the start, and when it is read again. */
+#include "base/auto.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/artifact.h"
+#include "daemon/config.h"
+#include "daemon/dispatcher.h"
+#include "daemon/engine_parts.h"
+#include "daemon/governor.h"
+#include "daemon/planner.h"
+#include "daemon/retention.h"
+#include "daemon/server.h"
+#include "daemon/timekeeper.h"
+#include "daemon/zones.h"
+
+#define OWNER_PERCENT 75 /* of the node, for one owner, where several are served */
+
+struct server_limits engine_limits(const struct config *c)
+{
+	return (struct server_limits){
+		.connections = (size_t)c->connections,
+		.connections_per_uid = (size_t)c->connections_per_uid,
+		.body = (size_t)c->body_limit,
+		.bulk_body = (size_t)c->bulk_body_limit,
+		.bulk_jobs = (size_t)c->bulk_jobs,
+		.jobs_per_uid = (size_t)c->jobs_per_uid,
+		.submissions_per_second = (size_t)c->submissions_per_second,
+		.submissions_burst = (size_t)c->submissions_burst,
+		.head_timeout = (int)c->head_timeout,
+		.body_timeout = (int)c->body_timeout,
+	};
+}
+
+/* One owner leaves room for the others where there are others. */
+struct governor_rules engine_rules(const struct engine *g)
+{
+	const struct config *c = g->o.config;
+	int64_t share = g->o.user_mode ? 0 : -OWNER_PERCENT;
+
+	return (struct governor_rules){.max_running = c->max_running,
+		.owner_max_running = c->owner_max_running == CONFIG_SHARE_AUTO ? share : c->owner_max_running};
+}
+
+struct retention_limits engine_keeps(const struct config *c)
+{
+	return (struct retention_limits){
+		.keep = {.age = c->keep_days * USEC_DAY, .runs = c->keep_runs, .dead_age = c->keep_dead_days * USEC_DAY},
+		.store_budget = c->store_budget,
+		.output_budget = c->output_budget,
+	};
+}
+
+void engine_take_config(struct engine *g, const struct config *fresh)
+{
+	AUTO_DONE(strv) need_restart = {};
+	struct retention_limits keep;
+	struct server_limits limits;
+	struct governor_rules rules;
+
+	config_reload(g->o.config, fresh, &need_restart);
+	for (size_t i = 0; i < need_restart.n; i++)
+		log_warning("the new value of '%s' needs a restart", need_restart.v[i]);
+	log_set_level((enum log_level)g->o.config->log_level);
+	planner_forget(g->planner); /* tzdata may be new, too */
+	zones_forget(g->zones, g->store);
+	timekeeper_set_wait(g->timekeeper, g->o.config->time_sync_wait * USEC_SEC);
+	rules = engine_rules(g);
+	governor_set(g->governor, &rules);
+	dispatcher_set_output_max(g->dispatcher, g->o.config->output_limit);
+	artifacts_set_limits(g->artifacts, g->o.config->artifact_limit, g->o.config->artifact_budget,
+		g->o.config->artifact_timeout * USEC_SEC);
+	keep = engine_keeps(g->o.config);
+	if (g->retention)
+		retention_set_limits(g->retention, &keep);
+	limits = engine_limits(g->o.config);
+	if (g->server) {
+		server_set_limits(g->server, &limits);
+		server_find_admins(g->server);
+	}
+	log_info("configuration read again");
+}

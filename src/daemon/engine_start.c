@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine's parts: made in order, told of each other, and ended in reverse. */
+#include "base/err.h"
+#include "base/log.h"
+#include "daemon/alarm.h"
+#include "daemon/anteroom.h"
+#include "daemon/artifact.h"
+#include "daemon/allow.h"
+#include "daemon/audit.h"
+#include "daemon/bell.h"
+#include "daemon/cluster.h"
+#include "daemon/dispatcher.h"
+#include "daemon/engine_parts.h"
+#include "daemon/governor.h"
+#include "daemon/hub.h"
+#include "daemon/listener.h"
+#include "daemon/notifier.h"
+#include "daemon/outage.h"
+#include "daemon/pauses.h"
+#include "daemon/planner.h"
+#include "daemon/relay.h"
+#include "daemon/retention.h"
+#include "daemon/server.h"
+#include "daemon/store_thread.h"
+#include "daemon/timekeeper.h"
+#include "daemon/watcher.h"
+#include "daemon/zones.h"
+#include "store/op.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <systemd/sd-daemon.h>
+#include <systemd/sd-event.h>
+#include <unistd.h>
+
+#define STORE_RETRY USEC_SEC /* between two tries to reach it at the start */
+
+void engine_serve(struct engine *g)
+{
+	struct server_limits limits = engine_limits(g->o.config);
+	struct server_context context = {
+		.clock = &g->clock,
+		.store = g->store,
+		.audit = g->audit,
+		.allow = g->allow,
+		.admin_group = g->o.config->admin_group ? g->o.config->admin_group : ADMIN_GROUP_DEFAULT,
+		.cluster = g->cluster,
+		.outage = g->outage,
+		.dispatcher = g->dispatcher,
+		.governor = g->governor,
+		.hub = g->hub,
+		.planner = g->planner,
+		.relays = g->relays,
+		.retention = g->retention,
+		.state_dir = g->o.places->state_dir,
+		.timekeeper = g->timekeeper,
+		.zones = g->zones,
+		.node_name = g->o.node_name,
+		.node_id = g->node_id,
+		.store_where = g->store_shown,
+		.output_dir = g->output_dir,
+		.user_mode = g->o.user_mode,
+	};
+	struct err e = {};
+
+	if (g->stopping)
+		return;
+	if (!server_start(g->ev, listener_take_fd(g->listener), &context, &limits, &g->server, &e)) {
+		log_error("%s", e.msg);
+		engine_on_exit(1, g);
+		return;
+	}
+	timekeeper_start(g->timekeeper, dispatcher_last_seen(g->dispatcher));
+	planner_boot(g->planner, g->o.node_name);
+	log_info("ready: %s, store %s", g->o.places->socket, g->store_shown);
+	sd_notify(0, "READY=1\nSTATUS=ready");
+}
+
+/* Who submits something right after we are ready finds it planned at once. */
+static void on_ready(void *arg)
+{
+	struct engine *g = arg;
+
+	g->taken_over = true;
+	if (g->looked && !g->server)
+		engine_serve(g);
+}
+
+/* ---- notices: the dispatcher has the tie to the spawner ---- */
+
+static bool start_notice(const struct plan *p, void *arg, struct err *e)
+{
+	return dispatcher_start_notice(((struct engine *)arg)->dispatcher, p, e);
+}
+
+static enum warrant_policy warrants(void *arg)
+{
+	return dispatcher_warrants(((struct engine *)arg)->dispatcher);
+}
+
+static void notice_settled(int64_t run, int64_t fence, void *arg)
+{
+	dispatcher_notice_settled(((struct engine *)arg)->dispatcher, run, fence);
+}
+
+static void on_notice(const struct spawn_report *r, void *arg)
+{
+	notifier_report(((struct engine *)arg)->notifier, r);
+}
+
+static bool start_notifier(struct engine *g, struct err *e)
+{
+	return notifier_new(g->ev, &(struct notifier_options){.clock = &g->clock, .store = g->store,
+		.config = g->o.config, .node_id = g->node_id, .node_name = g->o.node_name, .output_dir = -1,
+		.start = start_notice, .warrants = warrants, .settled = notice_settled, .arg = g}, &g->notifier, e);
+}
+
+/* ---- artifacts: the dispatcher knows which runs want and use them ---- */
+
+static bool artifact_used(const char *key, void *arg)
+{
+	return dispatcher_artifact_used(((struct engine *)arg)->dispatcher, key);
+}
+
+static void on_artifact(const char *key, const struct err *why, void *arg)
+{
+	struct engine *g = arg;
+
+	dispatcher_artifact_done(g->dispatcher, key, why);
+	engine_on_change(g);
+}
+
+static bool start_artifacts(struct engine *g, struct err *e)
+{
+	const struct config *c = g->o.config;
+
+	return artifacts_new(g->ev, &(struct artifacts_options){.state_dir = g->o.places->state_dir, .limit = c->artifact_limit,
+		.budget = c->artifact_budget, .timeout = c->artifact_timeout * USEC_SEC, .public_only = !g->o.user_mode,
+		.in_use = artifact_used, .on_done = on_artifact, .arg = g}, &g->artifacts, e);
+}
+
+/* ---- output ---- */
+
+static bool forget_output(int64_t run, int64_t attempt, void *arg)
+{
+	struct engine *g = arg;
+
+	return dispatcher_forget_output(g->dispatcher, run, attempt);
+}
+
+static bool start_retention(struct engine *g, struct err *e)
+{
+	return retention_new(g->ev, &(struct retention_options){
+		.clock = &g->clock,
+		.store = g->store,
+		.limits = engine_keeps(g->o.config),
+		.archive = g->o.config->archive,
+		.may = engine_leads,
+		.output_dir = g->output_dir,
+		.forget = forget_output,
+		.arg = g,
+	}, &g->retention, e);
+}
+
+/* ---- all of them ---- */
+
+/*
+ * A store that cannot be reached is waited for. To the service manager we are ready then: those who ask hear the reason,
+ * and a machine that boots before its server does not have a unit that failed. False without an error: told to stop.
+ */
+static bool open_store(struct engine *g, const struct store_thread_options *o, struct err *e)
+{
+	AUTO(anteroom) *room = NULL;
+
+	while (!store_thread_start(g->ev, o, &g->store, e)) {
+		usec_t until = clock_boot(&clock_system) + STORE_RETRY, now;
+		struct err why = *e;
+
+		if (e->kind != ERR_UNREACHABLE || (!room && !anteroom_new(g->ev, listener_fd(g->listener), &room, e)))
+			return false;
+		if (anteroom_say(room, &why)) {
+			log_error("%s; trying again until it answers", why.msg);
+			sd_notifyf(0, "READY=1\nSTATUS=%s", why.msg);
+		}
+		while ((now = clock_boot(&clock_system)) < until && !g->stopping)
+			sd_event_run(g->ev, (uint64_t)(until - now));
+		*e = (struct err){};
+		if (g->stopping)
+			return false;
+	}
+	return true;
+}
+
+bool engine_start(struct engine *g, struct err *e)
+{
+	const struct places *p = g->o.places;
+	struct store_thread_options store = {.where = g->store_where, .clock = &g->clock,
+		.machine = g->machine, .takeover = g->o.takeover, .no_checkpoint = true, .on_wake = engine_on_wake, .on_fatal = engine_on_fatal, .on_events = engine_on_events, .on_op = engine_on_op, .on_busy = engine_on_busy, .arg = g};
+	struct governor_rules rules;
+	struct dispatcher_options dispatcher = {
+		.clock = &g->clock,
+		.node_id = g->node_id,
+		.node_name = g->o.node_name,
+		.spawner_socket = p->spawner_socket,
+		.spawner_program = g->spawner_program,
+		.runtime_dir = p->runtime_dir,
+		.output_dir = p->output_dir,
+		.lease = g->o.config->lease * USEC_SEC,
+		.labels = g->labels,
+		.barred = !g->o.config->may_lead,
+		.offset = engine_offset,
+		.boot_id = g->boot_id,
+		.others = engine_in_company,
+		.trusted = engine_trusted,
+		.on_opened = engine_on_opened,
+		.on_fenced = engine_on_fenced,
+		.on_notice = on_notice,
+		.on_ready = on_ready,
+		.on_change = engine_on_change,
+		.on_exit = engine_on_exit,
+		.arg = g,
+	};
+
+	g->audit = audit_new(g->ev, &g->clock);
+	if (!g->o.user_mode)
+		g->allow = allow_new(g->o.config->allow_file ? g->o.config->allow_file : JOBSCHED_SYSCONFDIR "/allow",
+			g->o.config->deny_file ? g->o.config->deny_file : JOBSCHED_SYSCONFDIR "/deny");
+	if (!engine_watch_signals(g, e) ||
+		!listener_open(p->runtime_dir, p->socket, g->o.user_mode ? 0600 : 0666, &g->listener, e) ||
+		!listener_watch(g->listener, g->ev, e) ||
+		!alarm_new(g->ev, engine_on_alarm, g, &g->alarm, e) ||
+		!open_store(g, &store, e))
+		return false;
+	audit_set_store(g->audit, g->store);
+	if (!engine_join(g, e))
+		return false;
+	g->planner = planner_new(&g->clock, g->store, g->node_id);
+	g->timekeeper = timekeeper_new(&(struct timekeeper_options){.clock = &g->clock, .store = g->store,
+		.timetable = planner_timetable(g->planner),
+		.wait = g->o.config->time_sync_wait * USEC_SEC, .others = engine_in_company, .on_change = engine_on_change, .arg = g});
+	g->pauses = pauses_new(&g->clock, g->store);
+	g->zones = zones_new();
+	g->hub = hub_new();
+	dispatcher.store = g->store;
+	dispatcher.hub = g->hub;
+	if (!start_artifacts(g, e))
+		return false;
+	dispatcher.artifacts = g->artifacts;
+	if (!dispatcher_new(g->ev, &dispatcher, &g->dispatcher, e))
+		return false;
+	dispatcher_set_output_max(g->dispatcher, g->o.config->output_limit);
+	rules = engine_rules(g);
+	g->governor = governor_new(&g->clock, g->dispatcher, &rules);
+	if (!start_notifier(g, e) || !dispatcher_start(g->dispatcher, e))
+		return false;
+	g->output_dir = open(p->output_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (g->output_dir < 0)
+		return err_errno(e, errno, "could not open the output directory '%s'", p->output_dir);
+	notifier_set_output_dir(g->notifier, g->output_dir);
+	return engine_start_relays(g, e) && start_retention(g, e);
+}
+
+void engine_end(struct engine *g)
+{
+	server_free(g->server);
+	if (g->relays)
+		relays_stop(g->relays);
+	if (g->dispatcher)
+		dispatcher_stop(g->dispatcher);
+	if (g->notifier)
+		notifier_stop(g->notifier);
+	if (g->audit)
+		audit_set_store(g->audit, NULL);
+	if (g->retention)
+		retention_stop(g->retention);
+	bell_free(g->bell);
+	watcher_free(g->watcher);
+	outage_free(STEAL(g->outage));
+	store_thread_leave(g->leases); /* both at a time */
+	store_thread_leave(g->store);
+	store_thread_free(g->leases);
+	store_thread_free(g->store); /* finishes what is queued, so before those who own it */
+	cluster_free(g->cluster);
+	relays_free(g->relays);
+	governor_free(g->governor);
+	retention_free(g->retention);
+	notifier_free(g->notifier);
+	artifacts_free(g->artifacts);
+	dispatcher_free(g->dispatcher);
+	hub_free(g->hub);
+	timekeeper_free(g->timekeeper);
+	audit_free(g->audit);
+	planner_free(g->planner);
+	pauses_free(g->pauses);
+	zones_free(g->zones);
+	alarm_free(g->alarm);
+	listener_free(g->listener);
+	allow_free(g->allow);
+	if (g->output_dir >= 0)
+		close(g->output_dir);
+	sd_event_unref(g->ev);
+	free(g->spawner_program);
+	free(g->machine);
+	free(g->boot_id);
+	free(g->labels);
+	free(g->term_file);
+	free(g->store_where);
+	free(g->store_shown);
+}
