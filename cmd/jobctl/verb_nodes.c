@@ -62,9 +62,19 @@ static void cell_words(const json_t *row, const char *key, struct buf *out)
 		buf_printf(out, "%s%s", i ? "," : "", json_string_value(word));
 }
 
+/* It stays drained while it is away. */
+static void cell_whether_drained(const json_t *row, const char *key, struct buf *out)
+{
+	const char *state = member_text(row, key);
+
+	cell_text(row, key, out);
+	if (state && strcmp(state, "draining") != 0 && json_is_true(json_object_get(row, "drained")))
+		buf_str(out, ", drained");
+}
+
 NODE_CELL(cell_name, "name", cell_text)
 NODE_CELL(cell_host, "host", cell_text)
-NODE_CELL(cell_state, "state", cell_text)
+NODE_CELL(cell_node_state, "state", cell_whether_drained)
 NODE_CELL(cell_leads, "leads", cell_role)
 NODE_CELL(cell_segments, "segments", cell_number)
 NODE_CELL(cell_active, "in_flight", cell_number)
@@ -85,7 +95,7 @@ static void put_name(const json_t *row, struct buf *out)
 
 static const struct column columns[] = {
 	{{"NODE", false, false}, "name", false, cell_name},
-	{{"STATE", false, false}, "state", false, cell_state},
+	{{"STATE", false, false}, "state", false, cell_node_state},
 	{{"ROLE", false, false}, "leads", false, cell_leads},
 	{{"HOST", false, false}, "host", false, cell_host},
 	{{"SEGMENTS", true, false}, "segments", false, cell_segments},

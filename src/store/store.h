@@ -254,7 +254,7 @@ struct node_list {
 };
 void node_list_done(struct node_list *l);
 bool store_nodes(struct store *s, struct node_list *ret, struct err *e); /* those that are open */
-/* Those that left in the day before 'now', or were lost in the week, and have not come back. There is no leader in it. */
+/* Those that left in the day before 'now', or were lost in the week, or are drained, and have not come back. There is no leader in it. */
 bool store_nodes_gone(struct store *s, usec_t now, struct node_list *ret, struct err *e);
 
 /* ---- output on its way from node to node ---- */

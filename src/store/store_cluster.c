@@ -155,7 +155,8 @@ static bool explain_fenced(struct store *s, struct op *op, struct err *e)
 	l->displaced = query_row(&q);
 	if (q.failed)
 		return false;
-	return l->displaced ? op_refuse(op, ERR_FENCED, "a newer engine has taken the place of node '%s'", l->name)
+	return l->displaced ? op_refuse(op, ERR_FENCED, "a newer engine has taken the place of node '%s'; if two are meant, give one "
+			"of them another node-name", l->name)
 			    : op_refuse(op, ERR_FENCED, "node '%s' was given up: its lease was over", l->name);
 }
 
@@ -248,12 +249,13 @@ bool apply_look(struct store *s, struct op *const *ops, size_t n, struct err *e)
 
 /* ---- orders ---- */
 
+/* One that is away may be drained, too: it is when it comes back. */
 static bool node_known(struct store *s, const char *name, bool *ret, struct err *e)
 {
-	AUTO_QUERY q = query_start(s->db, Q_NODES_NAMED, e);
+	AUTO_QUERY q = query_start(s->db, Q_NODE_EVER, e);
 
 	query_text(&q, name);
-	*ret = query_row(&q);
+	*ret = query_row(&q) && query_get_int(&q);
 	return !q.failed;
 }
 
@@ -368,7 +370,7 @@ static bool give_order(struct store *s, struct op *op, struct err *e)
 	if (!node_known(s, name, &known, e) || !read_order(s, name, &draining, &resign, e) ||
 	    !count_able(s, name, &o->others, &successors, e))
 		return false;
-	if (!known && o->order != NODE_UNDRAIN)
+	if (!known && !draining)
 		return op_refuse(op, ERR_NOT_FOUND, "no node '%s'; see 'jobctl nodes'", name);
 	if (o->order == NODE_RESIGN && !text_equal(name, leader))
 		return op_refuse(op, ERR_CONFLICT, "node '%s' does not lead; see 'jobctl nodes'", name);
@@ -439,6 +441,7 @@ bool store_nodes_gone(struct store *s, usec_t now, struct node_list *ret, struct
 		v->lost = query_get_int(&q);
 		v->active = query_get_int(&q);
 		v->labels = query_get_copy(&q);
+		v->draining = query_get_int(&q);
 	}
 	if (q.failed)
 		return false;

@@ -162,6 +162,26 @@ static void a_node_that_left_or_was_lost_is_shown_until_it_is_back_or_long_gone(
 	first_gone(s, T0, 0, &l);
 }
 
+static void a_node_that_is_away_can_be_drained_and_is_shown_as_that(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO_DONE(node_list) l = {};
+	AUTO(op) *close = op_new(OP_NODE_CLOSE, NULL, NULL);
+	AUTO(op) *nowhere = op_new(OP_NODE_ORDER, NULL, NULL);
+
+	open_node(s, OTHER, "two");
+	close->node_close = (struct op_node_close){.node = OTHER, .now = T0};
+	assert_true(apply_one(s, close));
+	assert_false(first_gone(s, T0 + USEC_HOUR, 1, &l)->draining);
+	give_order(s, "two", NODE_DRAIN, true);
+	assert_true(first_gone(s, T0 + 60 * USEC_DAY, 1, &l)->draining);
+	give_order(s, "two", NODE_UNDRAIN, true);
+	first_gone(s, T0 + 60 * USEC_DAY, 0, &l);
+	nowhere->node_order = (struct op_node_order){.name = "tow", .order = NODE_UNDRAIN, .now = T0};
+	assert_false(apply_one(s, nowhere));
+	assert_int_equal(nowhere->err.kind, ERR_NOT_FOUND);
+}
+
 static size_t claim_with(struct store *s, const char *labels)
 {
 	AUTO(op) *claim = op_claim(5, T0);
@@ -193,6 +213,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(orders_to_nobody_are_refused),
 	STORE_TEST(a_node_sees_which_of_its_runs_are_to_end),
 	STORE_TEST(people_see_the_nodes_and_who_leads),
+	STORE_TEST(a_node_that_is_away_can_be_drained_and_is_shown_as_that),
 	STORE_TEST(a_node_that_left_or_was_lost_is_shown_until_it_is_back_or_long_gone),
 	STORE_TEST(a_run_with_labels_waits_for_a_node_that_has_them_all),
 };

@@ -1292,6 +1292,9 @@ RETURNING {clock} AS now
 -- query node_order(name text) -> draining int, resign_term int
 SELECT draining, resign_term FROM node_orders WHERE name = :name
 
+-- query node_ever(name text) -> known int
+SELECT count(*) AS known FROM nodes WHERE name = :name
+
 -- query node_order_put(name text, draining int, resign_term int)
 INSERT INTO node_orders (name, draining, resign_term) VALUES (:name, :draining, :resign_term)
 ON CONFLICT (name) DO UPDATE SET draining = excluded.draining, resign_term = excluded.resign_term
@@ -1317,11 +1320,12 @@ WHERE nodes.closed_at = 0 ORDER BY nodes.name, nodes.id
 
 -- Names that no engine has now: the last one that had each.
 -- query nodes_gone(lost_since int, left_since int) -> id text, name text, host text, opened_at int, closed_at int, lost int,
---	active int, labels text
+--	active int, labels text, draining int
 SELECT last.id, last.name, last.host, last.opened_at, last.closed_at, last.lost,
-	(SELECT coalesce(sum(n), 0) FROM counters WHERE what = 3 AND counters.node = last.name) AS active, last.labels
-FROM nodes AS last
-WHERE last.closed_at > CASE WHEN last.lost = 1 THEN :lost_since ELSE :left_since END
+	(SELECT coalesce(sum(n), 0) FROM counters WHERE what = 3 AND counters.node = last.name) AS active, last.labels,
+	coalesce(node_orders.draining, 0) AS draining
+FROM nodes AS last LEFT JOIN node_orders ON node_orders.name = last.name
+WHERE last.closed_at > CASE WHEN node_orders.draining = 1 THEN 0 WHEN last.lost = 1 THEN :lost_since ELSE :left_since END
 	AND NOT EXISTS (SELECT 1 FROM nodes AS later WHERE later.name = last.name AND later.id <> last.id
 		AND (later.closed_at = 0 OR later.closed_at > last.closed_at
 			OR (later.closed_at = last.closed_at AND later.opened_at > last.opened_at)))
