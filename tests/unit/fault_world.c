@@ -35,8 +35,7 @@ char *world_dump(const char *where)
 {
 	AUTO_DONE(buf) out = {};
 
-	for (size_t i = 0; i < ELEMENTS(dump_queries); i++)
-		place_query(where, dump_queries[i], &out);
+	place_queries(where, dump_queries, ELEMENTS(dump_queries), &out);
 	return buf_steal(&out);
 }
 

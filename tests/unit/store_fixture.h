@@ -23,6 +23,7 @@ char *place_new(void);               /* a place with no store yet; caller frees 
 void place_drop(const char *where);  /* removes what is there */
 void place_clear(const char *where); /* empties the tables; numbers begin at 1 again */
 void place_query(const char *where, const char *sql, struct buf *out); /* appends rows as text; out may be NULL */
+void place_queries(const char *where, const char *const *sql, size_t n, struct buf *out); /* ... one after the other */
 
 void place_server_stop(void);        /* where there is a server */
 void place_server_start(void);       /* waits until it answers */

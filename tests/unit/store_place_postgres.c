@@ -233,6 +233,12 @@ void place_query(const char *where, const char *sql, struct buf *out)
 	PQclear(r);
 }
 
+void place_queries(const char *where, const char *const *sql, size_t n, struct buf *out)
+{
+	for (size_t i = 0; i < n; i++)
+		place_query(where, sql[i], out);
+}
+
 #define CLEARS_TO_VACUUM 50
 
 void place_clear(const char *where)

@@ -50,13 +50,10 @@ void place_drop(const char *where)
 	rmdir(dir);
 }
 
-void place_query(const char *where, const char *sql, struct buf *out)
+static void query(sqlite3 *h, const char *sql, struct buf *out)
 {
-	sqlite3 *h = NULL;
 	sqlite3_stmt *stmt = NULL;
 
-	assert_int_equal(sqlite3_open_v2(where, &h, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
-	sqlite3_db_config(h, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	while (*sql) {
 		if (sqlite3_prepare_v2(h, sql, -1, &stmt, &sql) != SQLITE_OK)
 			fail_msg("%s: %s", sql, sqlite3_errmsg(h));
@@ -70,7 +67,23 @@ void place_query(const char *where, const char *sql, struct buf *out)
 		}
 		sqlite3_finalize(stmt);
 	}
+}
+
+/* Reading the schema, which each connection does, takes longer than most questions. */
+void place_queries(const char *where, const char *const *sql, size_t n, struct buf *out)
+{
+	sqlite3 *h = NULL;
+
+	assert_int_equal(sqlite3_open_v2(where, &h, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+	sqlite3_db_config(h, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+	for (size_t i = 0; i < n; i++)
+		query(h, sql[i], out);
 	sqlite3_close(h);
+}
+
+void place_query(const char *where, const char *sql, struct buf *out)
+{
+	place_queries(where, &sql, 1, out);
 }
 
 void place_clear(const char *where)
