@@ -26,6 +26,11 @@ void *xrealloc(void *p, size_t size)
 	return q;
 }
 
+void *xgrow(void *list, size_t n, size_t size)
+{
+	return (n & (n - 1)) == 0 ? xrealloc(list, (n ? n * 2 : 1) * size) : list;
+}
+
 char *xstrdup(const char *s)
 {
 	return s ? xstrndup(s, strlen(s)) : NULL;

@@ -12,6 +12,7 @@ struct err;
 /* Out of memory aborts. */
 void *xcalloc(size_t n, size_t size);
 void *xrealloc(void *p, size_t size);
+void *xgrow(void *list, size_t n, size_t size); /* room for one after n of that size; it doubles at each power of two */
 char *xstrdup(const char *s); /* NULL gives NULL */
 char *xstrndup(const char *s, size_t len);
 char *xprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -108,8 +108,7 @@ void event_free(struct event *ev)
 
 void event_list_add(struct event_list *l, struct event *ev)
 {
-	if ((l->n & (l->n - 1)) == 0) /* room doubles at each power of two */
-		l->v = xrealloc(l->v, (l->n ? l->n * 2 : 1) * sizeof(struct event *));
+	l->v = xgrow(l->v, l->n, sizeof(*l->v));
 	l->v[l->n++] = ev;
 }
 

@@ -50,8 +50,7 @@ void pause_list_done(struct pause_list *l)
 
 struct pause_order *pause_list_add(struct pause_list *l)
 {
-	if ((l->n & (l->n - 1)) == 0) /* room doubles at each power of two */
-		l->v = xrealloc(l->v, (l->n ? l->n * 2 : 1) * sizeof(*l->v));
+	l->v = xgrow(l->v, l->n, sizeof(*l->v));
 	l->v[l->n] = (struct pause_order){};
 	return &l->v[l->n++];
 }

@@ -27,8 +27,7 @@ static bool name_read(const char *name, struct output_file *ret)
 
 static void add(struct output_names *l, const struct output_file *f)
 {
-	if ((l->n & (l->n - 1)) == 0)
-		l->v = xrealloc(l->v, (l->n ? l->n * 2 : 1) * sizeof(*l->v));
+	l->v = xgrow(l->v, l->n, sizeof(*l->v));
 	l->v[l->n++] = *f;
 }
 

@@ -69,8 +69,7 @@ void candidate_free(struct candidate *r)
 
 static void add_candidate(struct lane *l, struct candidate *r)
 {
-	if ((l->n & (l->n - 1)) == 0)
-		l->v = xrealloc(l->v, (l->n ? l->n * 2 : 1) * sizeof(struct candidate *));
+	l->v = xgrow(l->v, l->n, sizeof(*l->v));
 	l->v[l->n++] = r;
 	l->last_due = r->due_at;
 	l->last_id = r->id;
@@ -114,8 +113,7 @@ static bool read_rows(struct claim *c, struct lane *l, size_t n, struct err *e)
 
 static void add_holder(struct job_now *j, const struct holder *h)
 {
-	if ((j->n_holders & (j->n_holders - 1)) == 0)
-		j->holders = xrealloc(j->holders, (j->n_holders ? j->n_holders * 2 : 1) * sizeof(*j->holders));
+	j->holders = xgrow(j->holders, j->n_holders, sizeof(*j->holders));
 	j->holders[j->n_holders++] = *h;
 }
 

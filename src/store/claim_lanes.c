@@ -99,8 +99,7 @@ static struct tally *tally_of(struct claim *c, int64_t uid, const char *queue)
 		else
 			high = middle;
 	}
-	if ((c->n_tallies & (c->n_tallies - 1)) == 0)
-		c->tallies = xrealloc(c->tallies, (c->n_tallies ? c->n_tallies * 2 : 1) * sizeof(struct tally *));
+	c->tallies = xgrow(c->tallies, c->n_tallies, sizeof(*c->tallies));
 	memmove(c->tallies + low + 1, c->tallies + low, (c->n_tallies - low) * sizeof(struct tally *));
 	c->n_tallies++;
 	t = c->tallies[low] = xcalloc(1, sizeof(*t));
@@ -180,8 +179,7 @@ static bool read_lanes(struct claim *c, struct err *e)
 	while (query_row(&q)) {
 		struct lane *l;
 
-		if ((c->n_lanes & (c->n_lanes - 1)) == 0)
-			c->lanes = xrealloc(c->lanes, (c->n_lanes ? c->n_lanes * 2 : 1) * sizeof(*c->lanes));
+		c->lanes = xgrow(c->lanes, c->n_lanes, sizeof(*c->lanes));
 		l = &c->lanes[c->n_lanes++];
 		*l = (struct lane){.last_due = -1, .then = USEC_NEVER};
 		l->queue = query_get_copy(&q);

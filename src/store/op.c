@@ -79,8 +79,7 @@ void notice_list_done(struct notice_list *l)
 
 void planned_add(struct planned *p, const struct planned_run *run)
 {
-	if ((p->n & (p->n - 1)) == 0)
-		p->runs = xrealloc(p->runs, (p->n ? p->n * 2 : 1) * sizeof(*p->runs));
+	p->runs = xgrow(p->runs, p->n, sizeof(*p->runs));
 	p->runs[p->n++] = *run;
 }
 

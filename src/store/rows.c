@@ -113,8 +113,7 @@ struct job *row_job(struct query *q, struct err *e)
 
 void run_list_add(struct run_list *l, struct run *r)
 {
-	if ((l->n & (l->n - 1)) == 0) /* room doubles at each power of two */
-		l->v = xrealloc(l->v, (l->n ? l->n * 2 : 1) * sizeof(struct run *));
+	l->v = xgrow(l->v, l->n, sizeof(*l->v));
 	l->v[l->n++] = r;
 }
 
@@ -146,8 +145,7 @@ static void claimed_add(struct claimed_list *l, struct query *q)
 	usec_t typical = query_get_int(q);
 	bool sound = spec && r->owner && digest == job_digest(r->uid, r->owner, spec);
 
-	if ((l->n & (l->n - 1)) == 0)
-		l->v = xrealloc(l->v, (l->n ? l->n * 2 : 1) * sizeof(*l->v));
+	l->v = xgrow(l->v, l->n, sizeof(*l->v));
 	l->v[l->n++] = (struct claimed){r, xstrdup(sound ? spec : ""), typical};
 }
 

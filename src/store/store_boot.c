@@ -31,10 +31,8 @@ static void booted_done(struct booted *b)
 
 static void booted_add(struct booted *b, const struct run_new *r, char *queue /* moved */)
 {
-	if ((b->n & (b->n - 1)) == 0) {
-		b->v = xrealloc(b->v, (b->n ? b->n * 2 : 1) * sizeof(*b->v));
-		b->queues = xrealloc(b->queues, (b->n ? b->n * 2 : 1) * sizeof(*b->queues));
-	}
+	b->v = xgrow(b->v, b->n, sizeof(*b->v));
+	b->queues = xgrow(b->queues, b->n, sizeof(*b->queues));
 	b->v[b->n] = *r;
 	b->v[b->n].queue = b->queues[b->n] = queue;
 	b->n++;

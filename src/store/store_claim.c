@@ -39,8 +39,7 @@ static void take_place(struct candidate *r)
 	r->place = 1;
 	while (place_used(j, r->place))
 		r->place++;
-	if ((j->n_holders & (j->n_holders - 1)) == 0)
-		j->holders = xrealloc(j->holders, (j->n_holders ? j->n_holders * 2 : 1) * sizeof(*j->holders));
+	j->holders = xgrow(j->holders, j->n_holders, sizeof(*j->holders));
 	j->holders[j->n_holders++] = (struct holder){.place = r->place, .run = r->id, .state = RUN_CLAIMED, .here = r};
 	j->taken++;
 }
@@ -160,8 +159,7 @@ static void decide(struct claim *c, struct candidate *r)
 	default:
 		break;
 	}
-	if ((c->n_decided & (c->n_decided - 1)) == 0)
-		c->decided = xrealloc(c->decided, (c->n_decided ? c->n_decided * 2 : 1) * sizeof(struct candidate *));
+	c->decided = xgrow(c->decided, c->n_decided, sizeof(*c->decided));
 	c->decided[c->n_decided++] = r;
 }
 
@@ -209,8 +207,7 @@ static bool decide_all(struct claim *c, struct err *e)
 
 static void note_change(struct run_changes *l, const struct run_change *r)
 {
-	if ((l->n & (l->n - 1)) == 0)
-		l->v = xrealloc(l->v, (l->n ? l->n * 2 : 1) * sizeof(*l->v));
+	l->v = xgrow(l->v, l->n, sizeof(*l->v));
 	l->v[l->n++] = *r;
 }
 

@@ -38,8 +38,7 @@ static bool read_all(struct store *s, enum limit_scope scope, struct limit_list 
 
 	query_text(&q, scopes[scope]);
 	while (query_row(&q)) {
-		if ((ret->n & (ret->n - 1)) == 0)
-			ret->v = xrealloc(ret->v, (ret->n ? ret->n * 2 : 1) * sizeof(*ret->v));
+		ret->v = xgrow(ret->v, ret->n, sizeof(*ret->v));
 		ret->v[ret->n++] = row_limit(&q);
 	}
 	return !q.failed;

@@ -24,8 +24,7 @@ void outcome_note(struct store *s, const struct outcome *o)
 
 	if (!o->notifies || !health_of(o->state, o->reason, &health))
 		return;
-	if ((s->n_noted & (s->n_noted - 1)) == 0)
-		s->noted = xrealloc(s->noted, (s->n_noted ? s->n_noted * 2 : 1) * sizeof(*s->noted));
+	s->noted = xgrow(s->noted, s->n_noted, sizeof(*s->noted));
 	s->noted[s->n_noted++] = (struct noted){o->job, {o->run, health, o->slot, o->at, o->took}};
 }
 
@@ -186,8 +185,7 @@ static struct notice *row_notice(struct query *q)
 
 static void notice_list_add(struct notice_list *l, struct notice *n)
 {
-	if ((l->n & (l->n - 1)) == 0)
-		l->v = xrealloc(l->v, (l->n ? l->n * 2 : 1) * sizeof(struct notice *));
+	l->v = xgrow(l->v, l->n, sizeof(*l->v));
 	l->v[l->n++] = n;
 }
 

@@ -39,8 +39,7 @@ static bool read_rooms(struct store *s, const char *jobs, struct rooms *ret, str
 		r.n = query_get_int(&q);
 		if (r.n <= 0)
 			continue;
-		if ((ret->n & (ret->n - 1)) == 0)
-			ret->v = xrealloc(ret->v, (ret->n ? ret->n * 2 : 1) * sizeof(*ret->v));
+		ret->v = xgrow(ret->v, ret->n, sizeof(*ret->v));
 		ret->v[ret->n++] = r;
 	}
 	return !q.failed;

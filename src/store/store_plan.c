@@ -69,8 +69,7 @@ static bool take_rows(struct store *s, usec_t since, usec_t until, size_t limit,
 	while (query_row(&q)) {
 		struct due_row *row;
 
-		if ((r->n & (r->n - 1)) == 0)
-			r->rows = xrealloc(r->rows, (r->n ? r->n * 2 : 1) * sizeof(*r->rows));
+		r->rows = xgrow(r->rows, r->n, sizeof(*r->rows));
 		row = &r->rows[r->n++];
 		*row = (struct due_row){};
 		row->due.job = query_get_int(&q);

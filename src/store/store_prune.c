@@ -19,8 +19,7 @@ void prune_list_done(struct prune_list *l)
 
 static void add_id(int64_t **ids, size_t *n, int64_t id)
 {
-	if ((*n & (*n - 1)) == 0)
-		*ids = xrealloc(*ids, (*n ? *n * 2 : 1) * sizeof(**ids));
+	*ids = xgrow(*ids, *n, sizeof(**ids));
 	(*ids)[(*n)++] = id;
 }
 
@@ -265,8 +264,7 @@ static bool delete_attempts(struct store *s, struct op_prune *p, struct set *run
 		if (o.bytes <= 0)
 			continue;
 		count_change(s, COUNT_OUTPUT, o.uid, "", -o.bytes);
-		if ((p->n_outputs & (p->n_outputs - 1)) == 0)
-			p->outputs = xrealloc(p->outputs, (p->n_outputs ? p->n_outputs * 2 : 1) * sizeof(o));
+		p->outputs = xgrow(p->outputs, p->n_outputs, sizeof(*p->outputs));
 		p->outputs[p->n_outputs++] = o;
 	}
 	return !q.failed;

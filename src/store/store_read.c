@@ -15,8 +15,7 @@ bool jobs_read(struct store *s, int64_t uid, const char *ids, struct job_list *r
 
 		if (!j)
 			return false;
-		if ((ret->n & (ret->n - 1)) == 0)
-			ret->v = xrealloc(ret->v, (ret->n ? ret->n * 2 : 1) * sizeof(struct job *));
+		ret->v = xgrow(ret->v, ret->n, sizeof(*ret->v));
 		ret->v[ret->n++] = j;
 	}
 	return !q.failed;
@@ -176,8 +175,7 @@ static bool read_attempts(struct store *s, int64_t run, struct attempt_list *ret
 
 	query_int(&q, run);
 	while (query_row(&q)) {
-		if ((ret->n & (ret->n - 1)) == 0)
-			ret->v = xrealloc(ret->v, (ret->n ? ret->n * 2 : 1) * sizeof(struct attempt *));
+		ret->v = xgrow(ret->v, ret->n, sizeof(*ret->v));
 		ret->v[ret->n++] = row_attempt(&q);
 	}
 	return !q.failed;

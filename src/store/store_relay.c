@@ -225,8 +225,7 @@ bool relays_prune(struct store *s, struct err *e)
 
 static struct relay_view *list_add(struct relay_list *l)
 {
-	if ((l->n & (l->n - 1)) == 0)
-		l->v = xrealloc(l->v, (l->n ? l->n * 2 : 1) * sizeof(*l->v));
+	l->v = xgrow(l->v, l->n, sizeof(*l->v));
 	l->v[l->n] = (struct relay_view){};
 	return &l->v[l->n++];
 }

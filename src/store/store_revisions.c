@@ -16,8 +16,7 @@ void revision_list_done(struct revision_list *l)
 
 static struct revision *list_grow(struct revision_list *l)
 {
-	if ((l->n & (l->n - 1)) == 0)
-		l->v = xrealloc(l->v, (l->n ? l->n * 2 : 1) * sizeof(*l->v));
+	l->v = xgrow(l->v, l->n, sizeof(*l->v));
 	l->v[l->n] = (struct revision){};
 	return &l->v[l->n++];
 }

@@ -147,8 +147,7 @@ static bool read_list(struct store *s, int64_t uid, const char *after, size_t li
 	query_text(&q, after);
 	query_int(&q, (int64_t)limit);
 	while (query_row(&q)) {
-		if ((ret->n & (ret->n - 1)) == 0)
-			ret->v = xrealloc(ret->v, (ret->n ? ret->n * 2 : 1) * sizeof(*ret->v));
+		ret->v = xgrow(ret->v, ret->n, sizeof(*ret->v));
 		ret->v[ret->n] = (struct template){};
 		read_row(&q, &ret->v[ret->n++]);
 	}

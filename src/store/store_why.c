@@ -55,8 +55,7 @@ static bool read_limits(struct store *s, struct why_world *w, struct err *e)
 	while (query_row(&q)) {
 		struct world_limit *l;
 
-		if ((w->n_limits & (w->n_limits - 1)) == 0)
-			w->limits = xrealloc(w->limits, (w->n_limits ? w->n_limits * 2 : 1) * sizeof(*w->limits));
+		w->limits = xgrow(w->limits, w->n_limits, sizeof(*w->limits));
 		l = &w->limits[w->n_limits++];
 		l->scope = query_get_copy(&q);
 		l->key = query_get_copy(&q);
@@ -82,8 +81,7 @@ static bool read_tallies(struct store *s, struct why_world *w, struct err *e)
 		t.uid = query_get_int(&q);
 		t.queue = query_get_copy(&q);
 		t.n = query_get_int(&q);
-		if ((w->n_tallies & (w->n_tallies - 1)) == 0)
-			w->tallies = xrealloc(w->tallies, (w->n_tallies ? w->n_tallies * 2 : 1) * sizeof(*w->tallies));
+		w->tallies = xgrow(w->tallies, w->n_tallies, sizeof(*w->tallies));
 		w->tallies[w->n_tallies++] = t;
 	}
 	return !q.failed;
@@ -96,8 +94,7 @@ static bool read_nodes(struct store *s, struct why_world *w, struct err *e)
 	while (query_row(&q)) {
 		struct world_node *n;
 
-		if ((w->n_nodes & (w->n_nodes - 1)) == 0)
-			w->nodes = xrealloc(w->nodes, (w->n_nodes ? w->n_nodes * 2 : 1) * sizeof(*w->nodes));
+		w->nodes = xgrow(w->nodes, w->n_nodes, sizeof(*w->nodes));
 		n = &w->nodes[w->n_nodes++];
 		n->id = query_get_copy(&q);
 		n->name = query_get_copy(&q);
