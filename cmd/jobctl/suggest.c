@@ -76,6 +76,21 @@ static int suggest_second(const struct verb *table, const char *word)
 	return EXIT_USAGE;
 }
 
+/* What the same is called by crontab(1), at(1), systemctl(1), pueue, docker or kubectl. */
+static const struct {
+	const char *word, *here;
+} elsewhere[] = {
+	{"atq", "jobctl list"}, {"atrm", "jobctl rm JOB"}, {"clean", "jobctl db prune"},
+	{"delete", "jobctl rm JOB"}, {"describe", "jobctl show JOB"}, {"disable", "jobctl pause JOB"},
+	{"drain", "jobctl node drain NODE"}, {"enable", "jobctl resume JOB"}, {"follow", "jobctl log -f JOB"},
+	{"get", "jobctl show JOB"}, {"info", "jobctl show JOB"}, {"jobs", "jobctl list"},
+	{"kill", "jobctl cancel RUN"}, {"ls", "jobctl list"}, {"ps", "jobctl runs --state running"},
+	{"queues", "jobctl queue list"}, {"remove", "jobctl rm JOB"}, {"resign", "jobctl node resign NODE"},
+	{"restart", "jobctl run JOB"}, {"retry", "jobctl dead retry RUN', or 'jobctl run JOB"}, {"start", "jobctl run JOB"},
+	{"stop", "jobctl cancel RUN', or 'jobctl pause JOB"}, {"tail", "jobctl log -f JOB"}, {"trigger", "jobctl run JOB"},
+	{"undrain", "jobctl node undrain NODE"}, {"unpause", "jobctl resume JOB"}, {"update", "jobctl set JOB KEY=VALUE"},
+};
+
 int suggest_verb(const struct verb *table, char *const *words, size_t n)
 {
 	bool group = verb_in_group(table, NULL, words[0]) != NULL;
@@ -92,6 +107,11 @@ int suggest_verb(const struct verb *table, char *const *words, size_t n)
 	}
 	for (const struct verb *v = NULL; two && (v = verb_in_group(table, v, words[0]));)
 		suggestion_offer(&s, verb_second_word(v));
+	for (size_t i = 0; !two && i < ELEMENTS(elsewhere); i++)
+		if (strcmp(typed, elsewhere[i].word) == 0) {
+			ctl_say("jobctl: no verb '%s'; here it is '%s'", typed, elsewhere[i].here);
+			return EXIT_USAGE;
+		}
 	if (s.best)
 		ctl_say("jobctl: no verb '%s'; did you mean '%s%s%s'?", typed, two ? words[0] : "",
 			two ? " " : "", s.best);

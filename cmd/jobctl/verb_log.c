@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STARTED_STATES "running,succeeded,failed,timed_out,cancelled,lost"
+#define STARTED_STATES "queued,running,succeeded,failed,timed_out,cancelled,lost"
 
 struct wish {
 	bool follow, raw;

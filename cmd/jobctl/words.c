@@ -104,6 +104,7 @@ void words_result(const json_t *run, struct buf *out)
 {
 	const json_t *code = json_object_get(run, "exit_code"), *sig = json_object_get(run, "signal");
 	const char *reason = json_string_value(json_object_get(run, "reason")), *error;
+	const char *state = json_string_value(json_object_get(run, "state"));
 
 	if (json_integer_value(sig) > 0) {
 		const char *name = sigabbrev_np((int)json_integer_value(sig));
@@ -116,6 +117,8 @@ void words_result(const json_t *run, struct buf *out)
 		buf_printf(out, "exit code %d", (int)json_integer_value(code));
 	}
 	error = words_waits_for_retry(run) ? NULL : last_error(run);
+	if (!error && out->len == 0 && state && strcmp(state, "failed") == 0 && reason && strcmp(reason, "retries used up") == 0)
+		buf_str(out, "not started");
 	if (error) {
 		buf_printf(out, "%s%s", out->len ? ", " : "", error);
 		return;

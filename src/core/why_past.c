@@ -112,6 +112,7 @@ static void say_failed(const struct run *r, const char *ref, struct why_reason *
 {
 	enum why_code code = r->dead_at ? WHY_DEAD : r->state == RUN_TIMED_OUT ? WHY_TIMED_OUT
 						   : r->state == RUN_LOST ? WHY_LOST : WHY_FAILED;
+	bool started = r->state != RUN_FAILED || r->term_signal || r->exit_code >= 0;
 	char how[200] = "", tries[64] = "";
 
 	if (why_denied(WHY_DENIED, r->reason, r->owner, ref, ret))
@@ -120,13 +121,14 @@ static void say_failed(const struct run *r, const char *ref, struct why_reason *
 		snprintf(how, sizeof(how), "ended by signal %" PRId64, r->term_signal);
 	else if (r->exit_code > 0)
 		snprintf(how, sizeof(how), "exit code %" PRId64, r->exit_code);
-	if (r->reason)
+	if (r->reason && strcmp(r->reason, "not_started") != 0)
 		snprintf(how + strlen(how), sizeof(how) - strlen(how), "%s%s", how[0] ? ", " : "", r->reason);
 	if (r->attempt > 1)
 		snprintf(tries, sizeof(tries), " after %" PRId64 " attempts", r->attempt);
 	why_say(ret, code, "%s%s%s%s%s",
 		r->state == RUN_TIMED_OUT ? "it took too long and was ended" : r->state == RUN_LOST
-			? "nobody knows its end: its node or spawner vanished" : "its command failed",
+			? "nobody knows its end: its node or spawner vanished"
+			: started ? "its command failed" : "its command could not be started",
 		tries, how[0] ? ": " : "", how, r->dead_at ? "; it is a dead letter" : "");
 	if (r->dead_at)
 		why_type(ret, "jobctl dead show %s#%" PRId64, ref, r->id);

@@ -5,10 +5,13 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/near.h"
 #include <errno.h>
 #include <ini.h>
 #include <inttypes.h>
 #include <string.h>
+
+#define NODE_NAME_MAX 64 /* as a host's */
 
 #define AT(member) offsetof(struct config, member)
 
@@ -181,16 +184,42 @@ static bool set_number(const struct config_key *k, int64_t *at, const char *valu
 	return true;
 }
 
+static bool unknown_key(const char *key, struct err *e)
+{
+	AUTO_DONE(strv) names = {};
+	const char *meant;
+
+	for (size_t i = 0; i < config_keys_count; i++)
+		strv_add(&names, config_keys[i].name);
+	meant = word_near(key, &names);
+	if (meant)
+		return err_set(e, ERR_INVALID, "unknown key '%.60s'; did you mean '%s'?", key, meant);
+	return err_set(e, ERR_INVALID, "unknown key '%.60s'; 'jobschedd --print-config' shows all", key);
+}
+
+/* It is a word of paths and of command lines. */
+static bool node_name_valid(const char *name, struct err *e)
+{
+	size_t len = strlen(name);
+
+	if (len <= NODE_NAME_MAX && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == len)
+		return true;
+	return err_set(e, ERR_INVALID, "'node-name' is '%.80s': it has letters, digits, '.', '_' and '-', at most %d", name,
+		NODE_NAME_MAX);
+}
+
 bool config_set(struct config *c, const char *key, const char *value, struct err *e)
 {
 	const struct config_key *k = key_find(key);
 
 	if (!k)
-		return err_set(e, ERR_INVALID, "unknown key '%.60s'", key);
+		return unknown_key(key, e);
 	switch (k->type) {
 	case CONFIG_TEXT:
 		if (!*value)
-			return err_set(e, ERR_INVALID, "'%s' is empty", key);
+			return err_set(e, ERR_INVALID, "'%s' is empty; leave the line out for the default", key);
+		if (k->offset == AT(node_name) && !node_name_valid(value, e))
+			return false;
 		free(*text_at(c, k));
 		*text_at(c, k) = xstrdup(value);
 		return true;

@@ -39,6 +39,17 @@ teardown_file() {
 	[ "$stderr" = "jobctl: no verb 'lits'; did you mean 'list'?" ]
 }
 
+@test "a verb of another tool is answered with the one that does it here" {
+	run --separate-stderr jobctl kill 1
+	[ "$status" -eq 2 ]
+	[ "$stderr" = "jobctl: no verb 'kill'; here it is 'jobctl cancel RUN'" ]
+	for word in atq delete describe disable drain enable jobs ls ps queues retry start stop tail undrain update; do
+		run --separate-stderr jobctl $word
+		read -ra here <<<"$(tr -d "'" <<<"${stderr#*here it is \'jobctl }")"
+		jobctl help "${here[0]}" >/dev/null
+	done
+}
+
 @test "an unknown option is named, with where to look" {
 	run --separate-stderr jobctl list --bogus
 	[ "$status" -eq 2 ]

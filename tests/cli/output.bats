@@ -203,3 +203,10 @@ load daemon
 	[ "$code" -eq 10 ]
 	grep -q "daemon is away" "$DIR/said"
 }
+
+@test "the log of a job that waits for its retry is that of its last attempt" {
+	jobctl add -n patient --retries 1 --backoff fixed:1h -- sh -c 'echo tried; exit 3'
+	while [ "$(jobctl runs patient -o json | jq -r '.[0] | select(.state == "queued") | .attempt')" != 1 ]; do sleep 0.05; done
+	[ "$(jobctl log patient)" = tried ]
+	jobctl cancel patient
+}

@@ -81,7 +81,9 @@ static void bad_configuration_names_line_and_cause(void **state)
 		const char *text, *want;
 	} cases[] = {
 		{"max-running = 0\n", ":1: 'max-running' is 0, not between 1 and 10000"},
-		{"\nmax-runing = 5\n", ":2: unknown key 'max-runing'"},
+		{"\nmax-runing = 5\n", ":2: unknown key 'max-runing'; did you mean 'max-running'?"},
+		{"colour = red\n", ":1: unknown key 'colour'; 'jobschedd --print-config' shows all"},
+		{"node-name = a b\n", ":1: 'node-name' is 'a b': it has letters, digits, '.', '_' and '-', at most 64"},
 		{"log-level = loud\n", ":1: 'log-level' is 'loud', not error, warning, info or debug"},
 		{"[jobs]\nmax-running = 5\n", ":2: there are no sections, but '[jobs]' begins one"},
 		{"body-limit = 1X\n", ":1: 'body-limit' is '1X', not a number"},
