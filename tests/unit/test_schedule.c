@@ -104,6 +104,19 @@ static void a_run_that_ended_is_followed_after_the_delay(void **state)
 	assert_int_equal(next, at("2024-01-31T11:10:01Z"));
 }
 
+static void assert_refused(const char *text, const char *says)
+{
+	const struct schedule_context c = { .anchor = at("2024-01-31T09:00:00Z") };
+	struct schedule *s = NULL;
+	struct err e = {};
+
+	assert_false(schedule_parse(text, &c, &s, &e));
+	assert_null(s);
+	assert_string_equal(e.field, "schedule");
+	if (!strstr(e.msg, says))
+		fail_msg("'%s' is refused with \"%s\"", text, e.msg);
+}
+
 static void what_is_not_a_schedule_is_refused_with_its_place(void **state)
 {
 	static const struct {
@@ -120,19 +133,10 @@ static void what_is_not_a_schedule_is_refused_with_its_place(void **state)
 		{ "2024-06-01T12:00:00+0200", "character 21" },
 		{ "R0/PT1H", "character 2" },
 	};
-	const struct schedule_context c = { .anchor = at("2024-01-31T09:00:00Z") };
 
 	(void)state;
-	for (size_t i = 0; i < ELEMENTS(bad); i++) {
-		struct schedule *s = NULL;
-		struct err e = {};
-
-		assert_false(schedule_parse(bad[i].text, &c, &s, &e));
-		assert_null(s);
-		assert_string_equal(e.field, "schedule");
-		if (!strstr(e.msg, bad[i].says))
-			fail_msg("'%s' is refused with \"%s\"", bad[i].text, e.msg);
-	}
+	for (size_t i = 0; i < ELEMENTS(bad); i++)
+		assert_refused(bad[i].text, bad[i].says);
 }
 
 static void bounds_cut_the_slots_at_both_ends(void **state)
@@ -212,17 +216,10 @@ static void refusals_point_at_the_field_and_the_character(void **state)
 		{ "H/61 * * * *", "character 3: the step of H" },
 		{ "@dayly", "unknown nickname" },
 	};
-	const struct schedule_context c = { .anchor = at("2024-01-31T09:00:00Z") };
 
 	(void)state;
-	for (size_t i = 0; i < ELEMENTS(bad); i++) {
-		struct schedule *s = NULL;
-		struct err e = {};
-
-		assert_false(schedule_parse(bad[i].text, &c, &s, &e));
-		if (!strstr(e.msg, bad[i].says))
-			fail_msg("'%s' is refused with \"%s\"", bad[i].text, e.msg);
-	}
+	for (size_t i = 0; i < ELEMENTS(bad); i++)
+		assert_refused(bad[i].text, bad[i].says);
 }
 
 static void h_spreads_jobs_and_stays_where_it_is(void **state)

@@ -63,16 +63,23 @@ static void try_kind(struct trial *t, enum op_kind kind, enum fault_mode mode)
 	free(STEAL(t->after));
 }
 
+static struct store *open_faulty(const char *where, struct fault *fault, bool reconnects)
+{
+	struct db_options o = {.where = where};
+	struct store *s = NULL;
+	struct err e = {};
+
+	if (!store_open_with(db_faulty_ops(fixture_ops, fault, reconnects), &o, &s, &e))
+		fail_msg("%s", e.msg);
+	return s;
+}
+
 static void try_all(enum fault_mode mode, bool reconnects)
 {
 	AUTO_TEXT where = place_new();
-	struct db_options o = {.where = where};
 	struct fault fault = {};
-	struct trial t = {.where = where, .fault = &fault};
-	struct err e = {};
+	struct trial t = {.where = where, .s = open_faulty(where, &fault, reconnects), .fault = &fault};
 
-	if (!store_open_with(db_faulty_ops(fixture_ops, &fault, reconnects), &o, &t.s, &e))
-		fail_msg("%s", e.msg);
 	for (enum op_kind kind = 0; kind < OP_KIND_MAX; kind++)
 		if (kind != OP_LOOK) /* it changes nothing */
 			try_kind(&t, kind, mode);
@@ -153,13 +160,10 @@ static void try_whole(struct store *s, const char *where, struct fault *fault, s
 static void a_batch_with_a_failing_statement_keeps_its_good_members(void **state)
 {
 	AUTO_TEXT where = place_new();
-	struct db_options o = {.where = where};
 	struct fault fault = {};
-	struct store *s = NULL;
-	struct err e = {};
+	struct store *s = open_faulty(where, &fault, fixture_ops->reconnects);
 
 	(void)state;
-	assert_true(store_open_with(db_faulty_ops(fixture_ops, &fault, fixture_ops->reconnects), &o, &s, &e));
 	for (int n = 1; n == 1 || fault.fired; n += 1 + n / 8)
 		try_whole(s, where, &fault, (struct fault){.mode = FAULT_STATEMENT, .calls_left = n});
 	for (int query = 0; query < Q_MAX; query++)
@@ -173,13 +177,11 @@ static void a_connection_that_is_lost_each_time_means_that_nothing_happened(void
 {
 	static const enum op_kind kinds[] = {OP_ENDED, OP_GIVE_BACK, OP_JOB_ADD};
 	AUTO_TEXT where = place_new();
-	struct db_options o = {.where = where};
 	struct fault fault = {};
-	struct store *s = NULL;
+	struct store *s = open_faulty(where, &fault, true);
 	struct err e = {};
 
 	(void)state;
-	assert_true(store_open_with(db_faulty_ops(fixture_ops, &fault, true), &o, &s, &e));
 	world_build(s, where);
 	for (size_t i = 0; i < ELEMENTS(kinds); i++) {
 		AUTO_TEXT before = world_dump(where);
