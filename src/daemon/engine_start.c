@@ -190,14 +190,14 @@ static bool open_store(struct engine *g, const struct store_thread_options *o, s
 	return true;
 }
 
-bool engine_start(struct engine *g, struct err *e)
+static bool make_dispatcher(struct engine *g, struct err *e)
 {
 	const struct places *p = g->o.places;
-	struct store_thread_options store = {.where = g->store_where, .clock = &g->clock,
-		.machine = g->machine, .takeover = g->o.takeover, .no_checkpoint = true, .on_wake = engine_on_wake, .on_fatal = engine_on_fatal, .on_events = engine_on_events, .on_op = engine_on_op, .on_busy = engine_on_busy, .arg = g};
-	struct governor_rules rules;
-	struct dispatcher_options dispatcher = {
+	const struct dispatcher_options o = {
 		.clock = &g->clock,
+		.store = g->store,
+		.hub = g->hub,
+		.artifacts = g->artifacts,
 		.node_id = g->node_id,
 		.node_name = g->o.node_name,
 		.spawner_socket = p->spawner_socket,
@@ -220,6 +220,20 @@ bool engine_start(struct engine *g, struct err *e)
 		.arg = g,
 	};
 
+	if (!dispatcher_new(g->ev, &o, &g->dispatcher, e))
+		return false;
+	dispatcher_set_output_max(g->dispatcher, g->o.config->output_limit);
+	return true;
+}
+
+/* The store, and what is there before it: signals are blocked before a thread is made, and who asks meanwhile is heard. */
+static bool start_store(struct engine *g, struct err *e)
+{
+	const struct places *p = g->o.places;
+	const struct store_thread_options o = {.where = g->store_where, .clock = &g->clock, .machine = g->machine,
+		.takeover = g->o.takeover, .no_checkpoint = true, .on_wake = engine_on_wake, .on_fatal = engine_on_fatal,
+		.on_events = engine_on_events, .on_op = engine_on_op, .on_busy = engine_on_busy, .arg = g};
+
 	g->audit = audit_new(g->ev, &g->clock);
 	if (!g->o.user_mode)
 		g->allow = allow_new(g->o.config->allow_file ? g->o.config->allow_file : JOBSCHED_SYSCONFDIR "/allow",
@@ -228,10 +242,18 @@ bool engine_start(struct engine *g, struct err *e)
 		!listener_open(p->runtime_dir, p->socket, g->o.user_mode ? 0600 : 0666, &g->listener, e) ||
 		!listener_watch(g->listener, g->ev, e) ||
 		!alarm_new(g->ev, engine_on_alarm, g, &g->alarm, e) ||
-		!open_store(g, &store, e))
+		!open_store(g, &o, e))
 		return false;
 	audit_set_store(g->audit, g->store);
-	if (!engine_join(g, e))
+	return true;
+}
+
+bool engine_start(struct engine *g, struct err *e)
+{
+	const char *output = g->o.places->output_dir;
+	struct governor_rules rules;
+
+	if (!start_store(g, e) || !engine_join(g, e))
 		return false;
 	g->planner = planner_new(&g->clock, g->store, g->node_id);
 	g->timekeeper = timekeeper_new(&(struct timekeeper_options){.clock = &g->clock, .store = g->store,
@@ -240,21 +262,15 @@ bool engine_start(struct engine *g, struct err *e)
 	g->pauses = pauses_new(&g->clock, g->store);
 	g->zones = zones_new();
 	g->hub = hub_new();
-	dispatcher.store = g->store;
-	dispatcher.hub = g->hub;
-	if (!start_artifacts(g, e))
+	if (!start_artifacts(g, e) || !make_dispatcher(g, e))
 		return false;
-	dispatcher.artifacts = g->artifacts;
-	if (!dispatcher_new(g->ev, &dispatcher, &g->dispatcher, e))
-		return false;
-	dispatcher_set_output_max(g->dispatcher, g->o.config->output_limit);
 	rules = engine_rules(g);
 	g->governor = governor_new(&g->clock, g->dispatcher, &rules);
 	if (!start_notifier(g, e) || !dispatcher_start(g->dispatcher, e))
 		return false;
-	g->output_dir = open(p->output_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	g->output_dir = open(output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (g->output_dir < 0)
-		return err_errno(e, errno, "could not open the output directory '%s'", p->output_dir);
+		return err_errno(e, errno, "could not open the output directory '%s'", output);
 	notifier_set_output_dir(g->notifier, g->output_dir);
 	return engine_start_relays(g, e) && start_retention(g, e);
 }
