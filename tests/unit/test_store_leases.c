@@ -149,6 +149,38 @@ static void who_was_given_up_renews_nothing_and_its_late_end_is_stale(void **sta
 	assert_counts_true(s);
 }
 
+/* The fence stays the same until somebody claims it again: the node counts, too. */
+static void who_was_given_up_starts_nothing_that_it_had_claimed(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *claim = op_claim(1, T0);
+	AUTO(op) *lead = op_lead(NODE, 1);
+	AUTO(op) *back = op_new(OP_GIVE_BACK, NULL, NULL);
+	AUTO(op) *start = NULL;
+	AUTO(run) *now = NULL;
+
+	open_node(s, OTHER, "two");
+	add_job(s, NULL);
+	claim->claim.node = OTHER;
+	assert_true(apply_one(s, claim));
+	assert_int_equal(claim->claim.claimed.n, 1);
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	lease_ends(where_of(state), OTHER);
+	assert_true(apply_one(s, lead));
+	assert_int_equal(lead->lead.lost.n, 1);
+	start = op_started(claim->claim.claimed.v[0].run, T0 + 1);
+	start->started.node = OTHER;
+	assert_false(apply_one(s, start));
+	assert_int_equal(start->err.kind, ERR_FENCED);
+	back->give_back = (struct op_give_back){.node = OTHER, .run = start->started.run, .fence = 1, .due_at = T0, .now = T0};
+	assert_false(apply_one(s, back));
+	assert_int_equal(back->err.kind, ERR_FENCED);
+	now = get_run(s, start->started.run);
+	assert_int_equal(now->state, RUN_CLAIMED);
+	assert_string_equal(now->node, NODE);
+	assert_counts_true(s);
+}
+
 static void what_the_dead_had_running_is_counted_where_it_is_now(void **state)
 {
 	struct store *s = store_of(state);
@@ -319,6 +351,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_leader_does_not_give_itself_up),
 	STORE_TEST(whom_the_leader_spares_lives),
 	STORE_TEST(who_was_given_up_renews_nothing_and_its_late_end_is_stale),
+	STORE_TEST(who_was_given_up_starts_nothing_that_it_had_claimed),
 	STORE_TEST(what_the_dead_had_running_is_counted_where_it_is_now),
 	STORE_TEST(who_left_in_peace_is_waited_for_and_not_for_ever),
 	STORE_TEST(who_was_given_up_can_come_back),
