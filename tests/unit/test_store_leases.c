@@ -247,13 +247,14 @@ static void who_is_opened_again_keeps_the_longer_lease_and_hears_if_it_was_given
 	AUTO(op) *shorter = op_node_open(OTHER, "two", "spawner-two");
 	AUTO(op) *again = op_node_open(OTHER, "two", "spawner-two");
 	AUTO(op) *lead = op_lead(NODE, 1);
+	AUTO(run) *run = run_elsewhere(s);
 	AUTO_DONE(node_list) l = {};
 	struct err e = {};
 
-	open_node(s, OTHER, "two");
 	shorter->node_open.ttl = again->node_open.ttl = TTL / 4;
 	assert_true(apply_one(s, shorter));
 	assert_false(shorter->node_open.given_up);
+	assert_int_equal(shorter->node_open.same_spawner.n + shorter->node_open.other_spawner.n, 0); /* it has that in its hands */
 	assert_true(store_nodes(s, &l, &e));
 	assert_int_equal(l.n, 2);
 	assert_in_range(l.v[1].lease_remains, TTL / 2, TTL);
@@ -263,6 +264,7 @@ static void who_is_opened_again_keeps_the_longer_lease_and_hears_if_it_was_given
 	assert_int_equal(lead->lead.dead, 1);
 	assert_true(apply_one(s, again));
 	assert_true(again->node_open.given_up);
+	assert_int_equal(again->node_open.same_spawner.n + again->node_open.other_spawner.n, 0);
 	node_list_done(&l);
 	assert_true(store_nodes(s, &l, &e));
 	assert_int_equal(l.n, 2);

@@ -130,6 +130,7 @@ static void a_lost_attempt_is_queued_again_under_a_new_fence(void **state)
 	assert_int_equal(waiting->attempt, 1);
 	assert_int_equal(waiting->lost, 1);
 	assert_null(waiting->node);
+	assert_int_equal(waiting->claimed_at, 0);
 	assert_int_equal(waiting->started_at, 0);
 	assert_null(claim_one(s, T0 + 49)); /* not before its time */
 	second = claim_one(s, T0 + 50);
