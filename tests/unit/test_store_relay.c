@@ -198,6 +198,23 @@ static void a_relay_that_is_kept_lives_and_can_cease_to_follow(void **state)
 	assert_false(l.v[0].follow);
 }
 
+static void whoever_takes_parts_says_by_that_that_it_is_there(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *taken = NULL;
+	AUTO_DONE(relay_list) l = {};
+
+	open_node(s, OTHER, "two");
+	ask(s, RELAY);
+	assert_true(put(s, RELAY, OTHER, 1, false));
+	place_query(where_of(state), "UPDATE relays SET until = 1", NULL);
+	taken = take(s, RELAY);
+	assert_int_equal(taken->relay.part.number, 1);
+	l = look(s, OTHER);
+	assert_int_equal(l.n, 1);
+	assert_int_equal(l.v[0].taken, 1);
+}
+
 static void whoever_stops_asking_is_not_served_and_is_forgotten(void **state)
 {
 	struct store *s = store_of(state);
@@ -240,6 +257,8 @@ static void a_node_is_not_asked_by_too_many(void **state)
 	assert_false(apply_one(s, op));
 	assert_int_equal(op->err.kind, ERR_BUSY);
 	assert_non_null(strstr(op->err.msg, "'two'"));
+	place_query(where_of(state), "UPDATE relays SET until = 1 WHERE id = 1", NULL);
+	ask(s, 1001); /* one of them has stopped asking */
 }
 
 static const struct CMUnitTest tests[] = {
@@ -251,6 +270,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(only_the_node_that_was_asked_hands_over),
 	STORE_TEST(what_is_not_wanted_any_more_goes_with_its_parts),
 	STORE_TEST(a_relay_that_is_kept_lives_and_can_cease_to_follow),
+	STORE_TEST(whoever_takes_parts_says_by_that_that_it_is_there),
 	STORE_TEST(whoever_stops_asking_is_not_served_and_is_forgotten),
 	STORE_TEST(an_engine_that_leaves_takes_its_wishes_along),
 	STORE_TEST(a_node_is_not_asked_by_too_many),
