@@ -83,6 +83,9 @@ static bool find_run(struct ctl *c, const struct ref *ref, const struct wish *w,
 	if (next) {
 		char when[WORDS_MAX];
 
+		if (next < c->now)
+			return err_set(e, ERR_NOT_FOUND, "job '%s' has not run yet; it has been due for %s (jobctl why %s)", ref->text,
+				words_duration(c->now - next, when), ref->text);
 		return err_set(e, ERR_NOT_FOUND,
 			"job '%s' has not run yet; its next run is %s (jobctl log -f %s)", ref->text,
 			words_relative(next, c->now, when), ref->text);

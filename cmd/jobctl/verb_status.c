@@ -151,6 +151,10 @@ static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 		put_text(out, "away    since ", member_text(store, "away_since"), "");
 		put_text(out, ": ", member_text(store, "away_why"), "\n");
 	}
+	if (member_time(s, "stuck_since")) {
+		put_text(out, "stuck   nothing is started since ", member_text(s, "stuck_since"), "");
+		put_text(out, ": ", member_text(s, "stuck_why"), "\n");
+	}
 	if (json_is_object(json_object_get(s, "cluster")))
 		put_cluster(out, json_object_get(s, "cluster"));
 	put_you(out, s);
@@ -165,8 +169,8 @@ static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 		buf_printf(out, "notices %" PRId64 " could not be sent (jobctl notices --failed)\n",
 			member_int(json_object_get(s, "notices"), "failed"));
 	if (member_int(s, "backlog") > 0)
-		buf_printf(out, "backlog %" PRId64 " operations wait for the store\n",
-			member_int(s, "backlog"));
+		buf_printf(out, "backlog %" PRId64 " operation%s for the store\n", member_int(s, "backlog"),
+			member_int(s, "backlog") == 1 ? " waits" : "s wait");
 	if (next)
 		buf_printf(out, "next    %s (%s)\n", words_relative(next, c->now, words),
 			member_text(s, "next_slot"));
@@ -177,22 +181,25 @@ int verb_status(struct ctl *c, const struct args *a)
 	AUTO_DONE(buf) out = {};
 	json_auto_t *status = NULL;
 	struct err e = {};
-	bool away;
+	bool away, well;
 	int code;
 
 	(void)a;
 	if (!api_call(c, "GET", "/v1/status", NULL, &status, &e))
 		return ctl_fail(&e);
 	away = member_time(json_object_get(status, "store"), "away_since");
+	well = !away && !member_time(status, "stuck_since");
 	if (wants_json(c)) {
 		code = out_object(c, status);
-		return away ? EXIT_FAILURE : code;
+		return well ? code : EXIT_FAILURE;
 	}
 	put_status(c, status, &out);
 	out_flush(&out);
 	if (away) /* and with it all that else were to be said */
 		return EXIT_FAILURE;
-	return pauses_say(c, &e) ? EXIT_SUCCESS : ctl_fail(&e);
+	if (!pauses_say(c, &e))
+		return ctl_fail(&e);
+	return well ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int verb_version(struct ctl *c, const struct args *a)

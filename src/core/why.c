@@ -31,6 +31,7 @@ static const char *const names[WHY_CODE_MAX] = {
 	[WHY_CONDITION] = "condition",
 	[WHY_NO_ROOM] = "no_room",
 	[WHY_NO_SPAWNER] = "no_spawner",
+	[WHY_STORE] = "store",
 	[WHY_DRAINING] = "draining",
 	[WHY_NO_NODE] = "no_node",
 	[WHY_DRAINED] = "drained",
@@ -231,6 +232,9 @@ static bool say_node(const struct why_facts *f, struct why_reason *ret)
 	} else if (!f->node.spawner_up) {
 		why_say(ret, WHY_NO_SPAWNER, "nothing can be started: the spawner does not answer");
 		why_type(ret, "systemctl status jobsched-spawner");
+	} else if (f->node.refused[0]) {
+		why_say(ret, WHY_STORE, "nothing can be started: %s", f->node.refused);
+		why_type(ret, "jobctl status");
 	} else {
 		return false;
 	}
@@ -364,7 +368,7 @@ static void say_unplanned(const struct why_facts *f, struct why_reason *ret)
 	char at[RFC3339_MAX];
 
 	why_say(ret, WHY_UNPLANNED, "its slot at %s has passed, and nobody has planned it yet: %s", format_rfc3339(f->next_slot, at),
-		f->nodes.leader ? "the node that has to does not" : "no node leads, so what another had is not given to a new one");
+		f->node.refused[0] ? f->node.refused : f->nodes.leader ? "the node that has to does not" : "no node leads, so what another had is not given to a new one");
 	why_type(ret, "jobctl nodes");
 }
 

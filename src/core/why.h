@@ -29,6 +29,7 @@ enum why_code {
 	WHY_CONDITION,
 	WHY_NO_ROOM,
 	WHY_NO_SPAWNER,
+	WHY_STORE,        /* does not take what has to be written first */
 	WHY_DRAINING,
 	WHY_NO_NODE,      /* that has its labels */
 	WHY_DRAINED,      /* are all nodes that have them */
@@ -75,11 +76,13 @@ struct why_share {
 	usec_t rate_at;          /* when its rate lets the next one start; now or before: at once */
 };
 
+#define WHY_REFUSED_MAX 160
 /* How this node is, as the loop knows it. */
 struct why_node {
 	bool spawner_up, stopping;
 	int64_t active, room;    /* runs here; how many more may start */
 	enum clock_trust clock;
+	char refused[WHY_REFUSED_MAX]; /* why the store takes no starts; empty: it does */
 };
 
 /* The nodes of the store that are alive. */

@@ -33,6 +33,7 @@ struct cluster {
 	struct cluster_options o;
 	sd_event_source *timer, *look_timer, *end_timer; /* ..., the last for the end of our trust */
 	bool opened, stopped;
+	usec_t opened_at;                  /* boottime */
 	bool renewing, leading, looking;   /* an operation is under way */
 	bool renew_again, look_again;      /* ... and was asked for anew meanwhile */
 	usec_t sent, sent_wall;            /* the renewal under way: boottime, and the clock on the wall */
@@ -312,7 +313,8 @@ static void watch_planning(struct cluster *c, const struct op_lease *l)
 	bool late;
 
 	c->overdue = l->first_slot && l->first_slot < now ? now - l->first_slot : 0;
-	late = c->overdue > c->o.ttl + OVERDUE;
+	/* when nobody was there, nobody stands still: those who come get as long */
+	late = c->overdue > c->o.ttl + OVERDUE && now_boot() - c->opened_at > c->o.ttl + OVERDUE;
 	if (late && !c->alarmed_planning) {
 		snprintf(words, sizeof(words), "the first slot of the schedule has been waiting for %" PRId64 "s, and node '%s' does not plan it",
 			c->overdue / USEC_SEC, l->planner);
@@ -489,6 +491,7 @@ void cluster_doubt(struct cluster *c)
 void cluster_opened(struct cluster *c, int64_t others)
 {
 	c->opened = true;
+	c->opened_at = now_boot();
 	c->armed = false; /* it may be another spawner */
 	c->unsure = true; /* ... or have a deadline of an engine before us */
 	c->others = others;

@@ -141,8 +141,15 @@ static void on_claimed(struct op *op, void *arg)
 		dispatcher_retry_in(d, DISPATCHER_RETRY_DELAY);
 		d->o.on_fenced(d->o.arg);
 	} else if (!op->ok) {
-		log_warning("could not claim due runs, trying again in 1s: %s", op->err.msg);
+		log_line(log_repeat(&d->not_claimed, clock_boot(&clock_system)), NULL, "could not claim due runs, trying again every second: %s",
+			op->err.msg);
+		if (!d->claim_refused.kind)
+			d->claim_refused_since = clock_now(d->o.clock);
+		d->claim_refused = op->err;
 		dispatcher_retry_in(d, DISPATCHER_RETRY_DELAY);
+	} else {
+		d->claim_refused = (struct err){};
+		d->not_claimed = (struct log_repeat){};
 	}
 	for (size_t i = 0; op->ok && i < op->claim.claimed.n; i++)
 		take_claimed(d, &op->claim.claimed.v[i]);
@@ -388,6 +395,8 @@ void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret
 		.stopping = d->stopped,
 		.due = d->next_due != USEC_NEVER && d->next_due <= clock_now(d->o.clock),
 		.ended = d->ended,
+		.refused = d->claim_refused.kind ? d->claim_refused.msg : NULL,
+		.refused_since = d->claim_refused_since,
 	};
 }
 

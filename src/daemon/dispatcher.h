@@ -83,6 +83,8 @@ struct dispatcher_counts {
 	bool stopping;      /* nothing is claimed any more */
 	bool due;           /* something in the store waits to be claimed */
 	uint64_t ended;     /* runs that ended here in all */
+	const char *refused; /* borrowed: why the last claim was; NULL: it was not */
+	usec_t refused_since;
 };
 void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret);
 

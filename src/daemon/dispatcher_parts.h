@@ -28,6 +28,9 @@ struct dispatcher {
 	uint64_t ended;                  /* in all */
 	sd_event_source *long_timer;     /* for the first run that will take unusually long */
 	usec_t long_at;                  /* when it is set to */
+	struct err claim_refused;        /* why nothing was claimed; ERR_NONE: it was */
+	usec_t claim_refused_since;
+	struct log_repeat not_claimed;
 	struct log_repeat not_recorded;  /* ends that the store did not take */
 	struct pace ends;                /* how fast runs end: claims look ahead by it */
 

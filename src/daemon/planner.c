@@ -28,6 +28,9 @@ struct planner {
 	const char *node_id;
 	usec_t next_slot, not_before;
 	bool planning, stopped;
+	struct err refused;          /* why nothing was planned; ERR_NONE: it was */
+	usec_t refused_since;
+	struct log_repeat not_planned;
 	char boot_id[64];
 	struct op *boot;             /* owned: the store was away, it is submitted again at boot_at; NULL: it is not */
 	usec_t boot_at;
@@ -149,6 +152,12 @@ void planner_forget(struct planner *p)
 	timetable_forget(p->timetable);
 }
 
+const char *planner_refused(const struct planner *p, usec_t *ret_since)
+{
+	*ret_since = p->refused_since;
+	return p->refused.kind ? p->refused.msg : NULL;
+}
+
 usec_t planner_next_slot(const struct planner *p)
 {
 	return p->next_slot;
@@ -166,7 +175,14 @@ static void on_planned(struct op *op, void *arg)
 	p->planning = false;
 	if (!op->ok) {
 		p->not_before = clock_now(p->clock) + RETRY_DELAY;
-		log_warning("could not plan due jobs, trying again in 1s: %s", op->err.msg);
+		log_line(log_repeat(&p->not_planned, clock_boot(&clock_system)), NULL, "could not plan due jobs, trying again every second: %s",
+			op->err.msg);
+		if (!p->refused.kind)
+			p->refused_since = clock_now(p->clock);
+		p->refused = op->err;
+	} else {
+		p->refused = (struct err){};
+		p->not_planned = (struct log_repeat){};
 	}
 	op_free(op);
 }

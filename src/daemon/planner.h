@@ -21,5 +21,6 @@ usec_t planner_pump(struct planner *p);
 /* Once at start: jobs for boots get a run if this is a new boot of the kernel, as the store knows. */
 void planner_boot(struct planner *p, const char *node_name /* borrowed for ever */);
 void planner_forget(struct planner *p); /* schedules are compiled anew, zones read again */
+const char *planner_refused(const struct planner *p, usec_t *ret_since); /* why nothing is planned; NULL: it is */
 usec_t planner_next_slot(const struct planner *p); /* the first slot that waits; USEC_NEVER: none */
 void planner_stop(struct planner *p); /* no further planning */

@@ -161,6 +161,10 @@ static json_t *own_status(const struct request *r)
 		"clock", clock_words[timekeeper_trust(c->timekeeper)],
 		"backlog", (json_int_t)store_thread_backlog(c->store),
 		"mode", c->user_mode ? "user" : "system");
+	if (!d.refused)
+		d.refused = planner_refused(c->planner, &d.refused_since);
+	json_object_set_new(o, "stuck_since", json_time(d.refused ? d.refused_since : 0));
+	json_object_set_new(o, "stuck_why", json_text(d.refused));
 	put_limits(o, c->governor);
 	return o;
 }

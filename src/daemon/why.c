@@ -10,6 +10,7 @@
 #include "core/zone_cache.h"
 #include "daemon/cluster.h"
 #include "daemon/dispatcher.h"
+#include "daemon/planner.h"
 #include "daemon/request.h"
 #include "daemon/server.h"
 #include "daemon/timekeeper.h"
@@ -32,6 +33,10 @@ void why_live_take(const struct request *r, struct why_live *ret)
 		/* what an owner has is counted on all nodes, his share is of this one: with others it says nothing */
 		.owner_max = c && cluster_others(c) > 0 ? 0 : (int64_t)d.owner_max,
 	};
+	if (!d.refused)
+		d.refused = planner_refused(r->context->planner, &d.refused_since);
+	if (d.refused)
+		snprintf(ret->node.refused, sizeof(ret->node.refused), "%s", d.refused);
 	dispatcher_machine(r->context->dispatcher, &ret->machine);
 }
 

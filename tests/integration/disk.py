@@ -107,6 +107,24 @@ def on_a_full_disk_submissions_are_refused_and_nothing_acknowledged_is_lost():
         return "%d jobs were taken before the disk was full" % len(taken)
 
 
+@case
+def on_a_full_disk_status_and_why_say_that_nothing_starts():
+    with mounted("-t", "tmpfs", "-o", "size=40m", "none") as point, Daemon(state=point) as d:
+        d.start()
+        d.jobctl("add", "-n", "tick", "--every", "1s", "--overlap", "allow", "--", "true")
+        filler = os.path.join(point, "filler")
+
+        def stuck():
+            fill(filler)  # what was freed meanwhile, too
+            return d.jobctl("status", check=False).returncode == 1
+        wait_until("nothing can be started", 60, stuck)
+        said = d.jobctl("status", check=False)
+        assert "nothing is started since" in said.stdout and "no space left for the store" in said.stdout, said
+        wait_until("why says so", 60, lambda: "no space left for the store" in d.jobctl("why", "tick").stdout)
+        os.unlink(filler)
+        wait_until("it goes on", 60, lambda: d.jobctl("status", check=False).returncode == 0)
+
+
 def injected(d, what):
     """Has the kernel answer some system calls of the running engine with an error."""
     need_program("strace")

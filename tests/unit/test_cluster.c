@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
+#include "core/event.h"
 #include "daemon/cluster.h"
 #include "daemon/store_thread.h"
 #include "store/op.h"
@@ -593,6 +594,22 @@ static void a_leader_whose_work_hangs_resigns_too(void **state)
 	op_free(lease);
 }
 
+/* A whole cluster was down for a while: nobody stands still for that. */
+static void who_comes_to_a_late_schedule_raises_no_alarm(void **state)
+{
+	struct world *w = *state;
+	struct op *lease;
+
+	begin(w, 0);
+	lease = take(w, OP_LEASE);
+	apply(w, lease);
+	lease->lease.first_slot = USEC_SEC; /* long ago */
+	lease->on_done(lease, lease->arg);
+	assert_true(cluster_overdue(w->c) > TTL);
+	for (size_t i = 0; i < w->thread.n; i++)
+		assert_false(w->thread.ops[i]->kind == OP_EVENT && w->thread.ops[i]->act.what == EVENT_NODE_ALARM);
+}
+
 #define CLUSTER_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -615,6 +632,7 @@ int main(void)
 		CLUSTER_TEST(who_hears_that_its_term_is_over_leads_no_more),
 		CLUSTER_TEST(a_leader_that_cannot_do_its_work_for_a_whole_lease_resigns),
 		CLUSTER_TEST(a_leader_whose_work_hangs_resigns_too),
+		CLUSTER_TEST(who_comes_to_a_late_schedule_raises_no_alarm),
 	};
 
 	return RUN_TESTS(tests);

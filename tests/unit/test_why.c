@@ -143,6 +143,11 @@ static void limits_say_whose_and_how_many(void **state)
 	expect(&f, WHY_QUEUE_FULL, "queue 'mail' is full: 8 of 8", "jobctl queue list");
 	f.node.spawner_up = false;
 	expect(&f, WHY_NO_SPAWNER, "spawner does not answer", "systemctl status jobsched-spawner");
+	f.node.spawner_up = true;
+	strcpy(f.node.refused, "no space left for the store");
+	expect(&f, WHY_STORE, "nothing can be started: no space left for the store", "jobctl status");
+	f.node.refused[0] = '\0';
+	f.node.spawner_up = false;
 	f.node.stopping = true;
 	expect(&f, WHY_DRAINING, "starts nothing any more", "jobctl status");
 	f.node.clock = CLOCK_UNSURE;
