@@ -32,11 +32,12 @@ static void on_given_back(struct op *op, void *arg)
 	struct dispatcher *d = arg;
 
 	if (op->ok || !dispatcher_worth_retrying(op->err.kind)) {
+		d->not_given_back = (struct log_repeat){};
 		op_free(op);
 		return;
 	}
-	log_warning("could not give back run %" PRId64 ", trying again in 1s: %s", op->give_back.run,
-		op->err.msg);
+	log_line(log_repeat(&d->not_given_back, clock_boot(&clock_system)), NULL,
+		"could not give back run %" PRId64 ", trying again every second: %s", op->give_back.run, op->err.msg);
 	dispatcher_submit_later(d, op);
 }
 

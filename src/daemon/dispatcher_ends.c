@@ -31,6 +31,32 @@ bool dispatcher_worth_retrying(enum err_kind kind)
 	return kind != ERR_NOT_FOUND && kind != ERR_FENCED && !ends_our_life(kind);
 }
 
+/* Said of the first and of all together, not of each. */
+static void note_late(struct dispatcher *d, struct flight *f, const struct op *op)
+{
+	log_line(log_repeat(&d->not_recorded, clock_boot(&clock_system)), NULL,
+		"could not record the end of run %" PRId64 ", trying again every second, as with all that end meanwhile: %s",
+		op->ended.attempt.run, op->err.msg);
+	d->late_ends += f && !f->late;
+	if (f)
+		f->late = true;
+}
+
+static void note_recorded(struct dispatcher *d, const struct flight *f)
+{
+	const struct flight *other;
+
+	if (!f || !f->late)
+		return;
+	for (size_t i = 0; (other = map_next(&d->flights.by_run, &i));)
+		if (other->late && other != f)
+			return;
+	log_info("what the store did not take at once is recorded: the end%s of %zu run%s", d->late_ends == 1 ? "" : "s", d->late_ends,
+		d->late_ends == 1 ? "" : "s");
+	d->not_recorded = (struct log_repeat){};
+	d->late_ends = 0;
+}
+
 static void on_end_recorded(struct op *op, void *arg)
 {
 	struct dispatcher *d = arg;
@@ -38,9 +64,7 @@ static void on_end_recorded(struct op *op, void *arg)
 	struct flight *f = flights_get(&d->flights, a->run, a->fence);
 
 	if (!op->ok && dispatcher_worth_retrying(op->err.kind)) {
-		log_line(log_repeat(&d->not_recorded, clock_boot(&clock_system)), NULL,
-			"could not record the end of run %" PRId64 ", trying again every second, as with all that end meanwhile: %s", a->run,
-			op->err.msg);
+		note_late(d, f, op);
 		if (!f) {
 			dispatcher_submit_later(d, op);
 			return;
@@ -54,7 +78,7 @@ static void on_end_recorded(struct op *op, void *arg)
 		op_free(op);
 		return;
 	}
-	d->not_recorded = (struct log_repeat){};
+	note_recorded(d, f);
 	failpoint_pass(FP_RESULT_ACK);
 	if (d->spawner)
 		spawn_client_ack(d->spawner, a->run, a->fence);

@@ -32,6 +32,8 @@ struct dispatcher {
 	usec_t claim_refused_since;
 	struct log_repeat not_claimed;
 	struct log_repeat not_recorded;  /* ends that the store did not take */
+	size_t late_ends;                /* so many, since it was first said */
+	struct log_repeat not_given_back;
 	struct pace ends;                /* how fast runs end: claims look ahead by it */
 
 	struct spawn_client *spawner;    /* NULL: not connected */

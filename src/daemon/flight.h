@@ -29,6 +29,7 @@ struct flight {
 	bool start_recorded;
 	enum start_failure refused; /* why it was denied; START_ERROR: it was not */
 	bool recording;          /* its end is on the way to the store */
+	bool late;               /* ... which did not take it before */
 	struct attempt end;      /* owned strings; of a running one: pid and start */
 	usec_t typical;          /* how long it usually takes; 0: nobody wants to know */
 	usec_t long_at;          /* when it takes unusually long; 0: not, or it was said */

@@ -39,6 +39,7 @@ struct notifier {
 	struct webhooks *webhooks; /* NULL before the first one */
 	struct op *refused;       /* to be submitted again */
 	sd_event_source *retry_timer;
+	struct log_repeat not_recorded;
 	usec_t next, not_before;
 	bool ready, taking, stopped;
 	char host[65];
@@ -96,10 +97,12 @@ static void on_recorded(struct op *op, void *arg)
 	const struct op_notice_done *d = &op->notice_done;
 
 	if (!op->ok && op->err.kind != ERR_NOT_FOUND && !n->stopped) {
-		log_warning("could not record what became of notice %" PRId64 ", trying again in 1s: %s", d->id, op->err.msg);
+		log_line(log_repeat(&n->not_recorded, clock_boot(&clock_system)), NULL,
+			"could not record what became of notice %" PRId64 ", trying again every second: %s", d->id, op->err.msg);
 		submit_later(n, op);
 		return;
 	}
+	n->not_recorded = (struct log_repeat){};
 	op_free(op);
 }
 
