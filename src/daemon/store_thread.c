@@ -456,6 +456,21 @@ void store_thread_leave(struct store_thread *t)
 		store_leave(t->questions.store);
 }
 
+/* Somebody's request, which its route brings to an end, whether he is still there or not. */
+static bool awaited(const struct op *op)
+{
+	return (op->act.what != EVENT_NONE && !op->patient) || op->kind == OP_OWNER;
+}
+
+/* Committed or not, nobody is left to act on it; but who asked has memory of his own for it. */
+static void drop(struct op *op)
+{
+	if (op->on_done && awaited(op))
+		op->on_done(op, op->arg);
+	else
+		op_free(op);
+}
+
 void store_thread_free(struct store_thread *t)
 {
 	struct read_task *task;
@@ -474,8 +489,9 @@ void store_thread_free(struct store_thread *t)
 		pthread_join(t->writer_thread, NULL);
 	reader_done(&t->questions);
 	reader_done(&t->chores);
-	/* committed, but nobody is left to hear of it */
 	while ((op = ops_pop(&t->done)))
+		drop(op);
+	while ((op = ops_pop(&t->waiting))) /* what came of that */
 		op_free(op);
 	while ((task = tasks_pop(&t->reads_done)))
 		task->done(task);
@@ -504,11 +520,6 @@ void store_thread_submit(struct store_thread *t, struct op *op)
 	t->urgent += !op->patient;
 	pthread_mutex_unlock(&t->lock);
 	tell_busy(t);
-}
-
-static bool awaited(const struct op *op)
-{
-	return (op->act.what != EVENT_NONE && !op->patient) || op->kind == OP_OWNER;
 }
 
 void store_thread_shed(struct store_thread *t, const struct err *why)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The store away, slow or held: those who ask are told at once, jobs go on, and nothing is lost, doubled or wrongly answered.
+import contextlib
 import os
 import sys
 import threading
@@ -7,7 +8,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from behind import Behind, Front, away, back, timed
-from harness import Daemon, case, main, wait_until
+from harness import Daemon, Unreachable, case, main, wait_until
 from nodes import LEASE, Cluster, each_slot_once, server
 from pg import Server
 
@@ -25,6 +26,11 @@ def refused_at_once(d, words):
         assert words in answer["error"]["message"] and "has been away for" in answer["error"]["message"], answer
     shown = d.jobctl("status", check=False)
     assert shown.returncode == 1 and "away    since" in shown.stdout and words in shown.stdout, shown
+
+
+def ask_in_vain(d):
+    with contextlib.suppress(Unreachable, OSError):
+        timed(d, "POST", "/v1/jobs", {"command": ["true"], "key": "two"})
 
 
 @case
@@ -57,8 +63,11 @@ def a_black_hole_is_answered_with_503_at_once_also_to_those_who_wait():
         assert d.add(command=["true"], key="one")["id"] == first
         assert d.wait_final(first)["state"] == "succeeded"
         b.proxy.open.clear()
+        asks = threading.Thread(target=ask_in_vain, args=(d,))
+        asks.start()  # it is under way when the daemon leaves
         began = time.monotonic()
         assert d.stop() == 0  # within the 30 s that it may take
+        asks.join()
         return "left after %.1f s; slowest answer %.1f s" % (time.monotonic() - began, max(t for _, (_, _, t) in answers))
 
 
