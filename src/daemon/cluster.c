@@ -399,6 +399,8 @@ static usec_t next_renewal(const struct cluster *c, const struct op_lease *l)
 
 	if (c->renew_again || c->ttl != lease_wanted(c))
 		return 1; /* we are alone no more: nobody is to wait for the end of a long one */
+	if (c->armed && c->others > 0 && !l->guarded)
+		return 1; /* the spawner has a deadline now; until the store knows, we would be waited for much longer */
 	if (!l->leads && l->office_remains > 0 && office < next)
 		next = office;
 	return next > spent ? next - spent : 1;

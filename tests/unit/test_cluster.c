@@ -351,7 +351,7 @@ static void alone_there_is_no_deadline(void **state)
 	assert_int_equal(w->deadlines, 1); /* an engine before us may have given one */
 }
 
-static void the_store_hears_of_a_guard_only_when_there_is_one(void **state)
+static void the_store_hears_of_a_guard_only_when_there_is_one_and_then_at_once(void **state)
 {
 	struct world *w = *state;
 	struct op *first, *second;
@@ -363,8 +363,7 @@ static void the_store_hears_of_a_guard_only_when_there_is_one(void **state)
 	answer(w, first);
 	assert_true(w->end_at > 0);
 	serve(w);
-	cluster_doubt(w->c);
-	second = take(w, OP_LEASE);
+	second = await(w, OP_LEASE);
 	assert_true(second->lease.guarded);
 	answer(w, second);
 }
@@ -621,7 +620,7 @@ int main(void)
 		CLUSTER_TEST(who_was_displaced_leaves),
 		CLUSTER_TEST(a_clock_that_is_wrong_is_seen_through_a_slow_store_too),
 		CLUSTER_TEST(alone_there_is_no_deadline),
-		CLUSTER_TEST(the_store_hears_of_a_guard_only_when_there_is_one),
+		CLUSTER_TEST(the_store_hears_of_a_guard_only_when_there_is_one_and_then_at_once),
 		CLUSTER_TEST(who_is_left_alone_puts_its_deadline_off_until_the_store_knows),
 		CLUSTER_TEST(who_leaves_takes_its_deadline_back_only_after_the_store_knows),
 		CLUSTER_TEST(what_is_doubted_during_a_renewal_is_renewed_once_more),
