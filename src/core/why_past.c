@@ -88,7 +88,7 @@ static const struct {
 	{"no_such_user", "its owner '%s' is no user of this machine any more", "jobctl resume %s"},
 	{"other_user", "the name of its owner, '%s', has another uid now, or that uid another name", "jobctl resume %s"},
 	{"not_allowed", "the spawner's configuration (spawner.conf) does not let '%s' have jobs", "jobctl show %s"},
-	{"no_warrant", "root has not approved what it would run as '%s'", "jobctl show %s"},
+	{"no_warrant", "root has not approved what it would run as '%s', or its node has another warrant.key", "jobctl show %s"},
 	{"account_denied", "the account of '%s' is locked, expired or not to be used here", "jobctl show %s"},
 };
 
