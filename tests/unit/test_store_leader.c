@@ -53,6 +53,63 @@ static void who_leaves_ends_no_office_but_its_own(void **state)
 	assert_int_equal(renew(s, OTHER, "two"), 2);
 }
 
+/* A store of another engine, which has seen that the office is free, and does not know what became of that. */
+static struct store *store_that_saw_it_free(const char *where)
+{
+	struct store *s = open_or_fail(where, false);
+	AUTO(op) *look = op_lease(OTHER, "two", false);
+
+	office_ends(where);
+	assert_true(apply_one(s, look));
+	assert_true(look->lease.office_remains == 0 && !look->lease.leads);
+	return s;
+}
+
+static void assert_office(const char *where, const char *wanted)
+{
+	AUTO_DONE(buf) out = {};
+
+	place_query(where, "SELECT holder, term FROM leases WHERE name = 'leader'", &out);
+	assert_string_equal(out.data, wanted);
+}
+
+static void an_office_that_was_free_a_moment_ago_is_not_taken(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(store) *theirs = NULL;
+
+	open_node(s, OTHER, "two");
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	theirs = store_that_saw_it_free(where_of(state));
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	assert_int_equal(renew(theirs, OTHER, "two"), 0);
+	assert_office(where_of(state), NODE "|1|\n");
+}
+
+static void who_was_given_up_or_is_drained_takes_no_free_office(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(store) *theirs = NULL;
+	AUTO(op) *drain = op_new(OP_NODE_ORDER, NULL, NULL);
+	AUTO(op) *close = op_new(OP_NODE_CLOSE, NULL, NULL);
+	AUTO(op) *lease = op_lease(OTHER, "two", true);
+
+	open_node(s, OTHER, "two");
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	theirs = store_that_saw_it_free(where_of(state));
+	drain->node_order = (struct op_node_order){.name = "two", .order = NODE_DRAIN, .now = T0};
+	assert_true(apply_one(s, drain));
+	assert_int_equal(renew(theirs, OTHER, "two"), 0);
+	assert_office(where_of(state), NODE "|1|\n");
+	drain->node_order.order = NODE_UNDRAIN;
+	assert_true(apply_one(s, drain));
+	close->node_close = (struct op_node_close){.node = OTHER, .now = T0};
+	assert_true(apply_one(s, close));
+	assert_false(apply_one(theirs, lease));
+	assert_int_equal(lease->err.kind, ERR_FENCED);
+	assert_office(where_of(state), NODE "|1|\n");
+}
+
 static void who_does_not_stand_does_not_lead(void **state)
 {
 	struct store *s = store_of(state);
@@ -178,6 +235,8 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(another_leads_only_after_the_lease_and_with_a_greater_term),
 	STORE_TEST(a_leader_that_nobody_replaced_goes_on_under_its_term),
 	STORE_TEST(who_leaves_ends_no_office_but_its_own),
+	STORE_TEST(an_office_that_was_free_a_moment_ago_is_not_taken),
+	STORE_TEST(who_was_given_up_or_is_drained_takes_no_free_office),
 	STORE_TEST(who_does_not_stand_does_not_lead),
 	STORE_TEST(those_who_follow_see_whether_the_leader_works),
 	STORE_TEST(the_first_slot_of_all_names_the_node_that_is_to_plan_it),
