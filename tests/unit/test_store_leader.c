@@ -76,13 +76,17 @@ static void assert_office(const char *where, const char *wanted)
 static void an_office_that_was_free_a_moment_ago_is_not_taken(void **state)
 {
 	struct store *s = store_of(state);
+	AUTO(op) *lease = op_lease(OTHER, "two", true);
 	AUTO(store) *theirs = NULL;
 
 	open_node(s, OTHER, "two");
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	theirs = store_that_saw_it_free(where_of(state));
 	assert_int_equal(renew(s, NODE, "one"), 1);
-	assert_int_equal(renew(theirs, OTHER, "two"), 0);
+	lease->lease.at = T0 + 9 * USEC_SEC;
+	assert_true(apply_one(theirs, lease));
+	assert_false(lease->lease.leads);
+	assert_true(lease->lease.worked < T0 + 9 * USEC_SEC); /* it did not begin, either */
 	assert_office(where_of(state), NODE "|1|\n");
 }
 
@@ -126,6 +130,7 @@ static void those_who_follow_see_whether_the_leader_works(void **state)
 	AUTO(op) *watched = op_lead(NODE, 1);
 	AUTO(op) *before = op_lease(OTHER, "two", true);
 	AUTO(op) *after = op_lease(OTHER, "two", true);
+	AUTO(op) *next = op_lease(OTHER, "two", true);
 	usec_t taken;
 
 	assert_int_equal(renew(s, NODE, "one"), 1);
@@ -141,7 +146,10 @@ static void those_who_follow_see_whether_the_leader_works(void **state)
 	assert_true(apply_one(s, after));
 	assert_int_equal(after->lease.worked, T0 + 3 * USEC_SEC);
 	office_ends(where_of(state));
-	assert_int_equal(renew(s, OTHER, "two"), 2);
+	next->lease.at = T0 + 4 * USEC_SEC;
+	assert_true(apply_one(s, next));
+	assert_true(next->lease.leads && next->lease.term == 2);
+	assert_int_equal(next->lease.worked, T0 + 4 * USEC_SEC); /* who has just begun */
 }
 
 static void the_first_slot_of_all_names_the_node_that_is_to_plan_it(void **state)
