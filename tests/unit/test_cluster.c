@@ -1,59 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One engine among others: the cluster's decisions, on a real store whose thread is this test's hand. */
-#include "base/err.h"
-#include "base/io.h"
 #include "base/text.h"
 #include "core/event.h"
 #include "daemon/cluster.h"
-#include "daemon/store_thread.h"
-#include "store/op.h"
-#include "store/store.h"
-#include "unit.h"
-#include <stdio.h>
+#include "hand_store.h"
 #include <stdlib.h>
-#include <systemd/sd-event.h>
 #include <time.h>
-#include <unistd.h>
 
 #define TTL (60 * USEC_SEC)   /* nothing lapses by itself */
 #define SHORT (200 * USEC_MSEC)
 
-/* What the engine's thread would be: it keeps what it is given until the test wants it done. */
-struct store_thread {
-	struct op *ops[16];
-	size_t n;
-	enum err_kind fails; /* with this, whatever it is asked; ERR_NONE: it works */
-};
-
 struct world {
-	char dir[64];
-	sd_event *ev;
-	struct store *store;
-	struct store_thread thread;
+	struct store_thread hand;
 	struct cluster_options o;
 	struct cluster *c;
 	/* what the cluster said */
 	usec_t end_at, kill_at;
 	int deadlines, given_up, company, exits;
 };
-
-void store_thread_submit(struct store_thread *t, struct op *op)
-{
-	assert_true(t->n < ELEMENTS(t->ops));
-	t->ops[t->n++] = op;
-}
-
-const char *store_thread_store_id(const struct store_thread *t)
-{
-	(void)t;
-	return "store";
-}
-
-void store_thread_expect_term(struct store_thread *t, int64_t term)
-{
-	(void)t;
-	(void)term;
-}
 
 /* ---- the engine around it ---- */
 
@@ -99,20 +63,12 @@ static void on_exit_asked(int status, void *arg)
 	((struct world *)arg)->exits++;
 }
 
-static void apply(struct world *w, struct op *op)
-{
-	struct err e = {};
-
-	if (!store_apply(w->store, &op, 1, &(struct store_wake){}, &e))
-		fail_msg("%s", e.msg);
-}
-
 static void open_other(struct world *w, const char *id, const char *name)
 {
 	AUTO(op) *op = op_new(OP_NODE_OPEN, NULL, NULL);
 
 	op->node_open = (struct op_node_open){.node = id, .name = name, .spawner = "s", .ttl = TTL, .now = 1};
-	apply(w, op);
+	hand_apply(&w->hand, op);
 }
 
 static void close_other(struct world *w, const char *id)
@@ -120,24 +76,16 @@ static void close_other(struct world *w, const char *id)
 	AUTO(op) *op = op_new(OP_NODE_CLOSE, NULL, NULL);
 
 	op->node_close = (struct op_node_close){.node = id, .now = 2};
-	apply(w, op);
+	hand_apply(&w->hand, op);
 }
 
 static int setup(void **state)
 {
 	struct world *w = xcalloc(1, sizeof(*w));
-	AUTO_TEXT path = NULL;
-	struct err e = {};
 
-	snprintf(w->dir, sizeof(w->dir), "%s/cluster-test-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-	if (!mkdtemp(w->dir) || sd_event_new(&w->ev) < 0)
+	if (!hand_open(&w->hand))
 		return -1;
-	path = xprintf("%s/jobs.db", w->dir);
-	if (!store_open(&(struct store_options){.where = path}, &w->store, &e)) {
-		print_error("%s\n", e.msg);
-		return -1;
-	}
-	w->o = (struct cluster_options){.store = &w->thread, .leases = &w->thread, .node_id = "one-id", .node_name = "one",
+	w->o = (struct cluster_options){.store = &w->hand, .leases = &w->hand, .node_id = "one-id", .node_name = "one",
 		.ttl = TTL, .on_change = on_change, .on_lost = on_lost, .on_to_end = on_to_end, .on_looked = on_change,
 		.on_given_up = on_given_up, .on_company = on_company, .on_deadline = on_deadline, .on_exit = on_exit_asked,
 		.arg = w};
@@ -147,75 +95,12 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	static const char *const files[] = {"jobs.db", "jobs.db-wal", "jobs.db-shm", "jobs.db.reserve", "jobs.db-reserve"};
 	struct world *w = *state;
 
-	for (size_t i = 0; i < w->thread.n; i++)
-		op_free(w->thread.ops[i]);
 	cluster_free(w->c);
-	store_free(w->store);
-	sd_event_unref(w->ev);
-	for (size_t i = 0; i < ELEMENTS(files); i++) {
-		AUTO_TEXT path = xprintf("%s/%s", w->dir, files[i]);
-
-		unlink(path);
-	}
-	rmdir(w->dir);
+	hand_close(&w->hand);
 	free(w);
 	return 0;
-}
-
-/* ---- the thread's work ---- */
-
-/* The first operation of this kind that waits, taken out; NULL: none does. */
-static struct op *take(struct world *w, enum op_kind kind)
-{
-	struct store_thread *t = &w->thread;
-
-	for (size_t i = 0; i < t->n; i++)
-		if (t->ops[i]->kind == kind) {
-			struct op *op = t->ops[i];
-
-			t->n--;
-			for (; i < t->n; i++)
-				t->ops[i] = t->ops[i + 1];
-			return op;
-		}
-	return NULL;
-}
-
-static void answer(struct world *w, struct op *op)
-{
-	if (w->thread.fails) {
-		op->ok = false;
-		op->err = (struct err){.kind = w->thread.fails, .msg = "as the test wants it"};
-	} else {
-		apply(w, op);
-	}
-	if (op->on_done)
-		op->on_done(op, op->arg);
-	else
-		op_free(op);
-}
-
-static void serve(struct world *w)
-{
-	while (w->thread.n > 0) {
-		struct op *op = w->thread.ops[0];
-
-		answer(w, take(w, op->kind));
-	}
-}
-
-/* The loop, until an operation of this kind waits; at most ten seconds. */
-static struct op *await(struct world *w, enum op_kind kind)
-{
-	struct op *op = NULL;
-
-	for (int i = 0; i < 1000 && !(op = take(w, kind)); i++)
-		sd_event_run(w->ev, 10 * USEC_MSEC);
-	assert_non_null(op);
-	return op;
 }
 
 static void pause_for(usec_t time)
@@ -229,7 +114,7 @@ static void begin(struct world *w, int64_t others)
 	struct err e = {};
 
 	open_other(w, "one-id", "one");
-	if (!cluster_new(w->ev, &w->o, &w->c, &e))
+	if (!cluster_new(w->hand.ev, &w->o, &w->c, &e))
 		fail_msg("%s", e.msg);
 	cluster_opened(w->c, others);
 }
@@ -237,7 +122,7 @@ static void begin(struct world *w, int64_t others)
 static void renew_once(struct world *w)
 {
 	cluster_doubt(w->c);
-	serve(w);
+	hand_serve(&w->hand);
 }
 
 /* ---- trust ---- */
@@ -253,7 +138,7 @@ static void a_lease_is_trusted_from_before_it_was_asked_for_and_less_a_margin(vo
 	after = clock_boot(&clock_system);
 	before = after - USEC_SEC;
 	pause_for(SHORT); /* the store takes its time */
-	serve(w);
+	hand_serve(&w->hand);
 	assert_true(cluster_trusted(w->c));
 	assert_in_range(w->end_at, before + TTL - TTL / 5, after + TTL - TTL / 5);
 	assert_in_range(w->kill_at, w->end_at + 1, after + TTL - 1);
@@ -265,12 +150,12 @@ static void trust_ends_by_itself(void **state)
 
 	w->o.ttl = SHORT;
 	begin(w, 0);
-	serve(w);
+	hand_serve(&w->hand);
 	pause_for(SHORT);
 	assert_false(cluster_trusted(w->c));
 	assert_false(cluster_leads(w->c));
 	renew_once(w);
-	w->thread.fails = ERR_BUSY;
+	w->hand.fails = ERR_BUSY;
 	pause_for(SHORT);
 	renew_once(w);
 	assert_false(cluster_trusted(w->c)); /* asked for is not given */
@@ -281,7 +166,7 @@ static void who_was_given_up_trusts_nothing_and_says_so_once(void **state)
 	struct world *w = *state;
 
 	begin(w, 0);
-	serve(w);
+	hand_serve(&w->hand);
 	close_other(w, "one-id");
 	renew_once(w);
 	assert_false(cluster_trusted(w->c));
@@ -291,7 +176,7 @@ static void who_was_given_up_trusts_nothing_and_says_so_once(void **state)
 	assert_int_equal(w->given_up, 1);
 	open_other(w, "one-id", "one");
 	cluster_opened(w->c, 0);
-	serve(w);
+	hand_serve(&w->hand);
 	assert_true(cluster_trusted(w->c));
 }
 
@@ -300,7 +185,7 @@ static void who_was_displaced_leaves(void **state)
 	struct world *w = *state;
 
 	begin(w, 0);
-	serve(w);
+	hand_serve(&w->hand);
 	open_other(w, "newer-id", "one");
 	renew_once(w);
 	assert_false(cluster_trusted(w->c));
@@ -317,13 +202,13 @@ static usec_t measured(struct world *w, usec_t takes, usec_t ahead, bool late)
 	usec_t theirs;
 
 	cluster_doubt(w->c);
-	op = take(w, OP_LEASE);
+	op = hand_take(&w->hand, OP_LEASE);
 	theirs = clock_now(&clock_system) + ahead;
 	pause_for(takes);
-	apply(w, op);
+	hand_apply(&w->hand, op);
 	op->lease.now = late ? clock_now(&clock_system) + ahead : theirs;
 	op->on_done(op, op->arg);
-	serve(w);
+	hand_serve(&w->hand);
 	return cluster_offset(w->c);
 }
 
@@ -332,7 +217,7 @@ static void a_clock_that_is_wrong_is_seen_through_a_slow_store_too(void **state)
 	struct world *w = *state;
 
 	begin(w, 0);
-	serve(w);
+	hand_serve(&w->hand);
 	assert_int_equal(measured(w, 1100 * USEC_MSEC, 0, false), 0); /* the way there may have taken no time, ... */
 	assert_int_equal(measured(w, 1100 * USEC_MSEC, 0, true), 0);  /* ... or the way back */
 	assert_in_range(measured(w, 1100 * USEC_MSEC, USEC_HOUR, true), USEC_HOUR - USEC_MIN, USEC_HOUR + USEC_MIN);
@@ -346,7 +231,7 @@ static void alone_there_is_no_deadline(void **state)
 	struct world *w = *state;
 
 	begin(w, 0);
-	serve(w);
+	hand_serve(&w->hand);
 	assert_int_equal(w->end_at, 0);
 	assert_int_equal(w->deadlines, 1); /* an engine before us may have given one */
 }
@@ -358,14 +243,14 @@ static void the_store_hears_of_a_guard_only_when_there_is_one_and_then_at_once(v
 
 	open_other(w, "two-id", "two");
 	begin(w, 1);
-	first = take(w, OP_LEASE);
+	first = hand_take(&w->hand, OP_LEASE);
 	assert_false(first->lease.guarded);
-	answer(w, first);
+	hand_answer(&w->hand, first);
 	assert_true(w->end_at > 0);
-	serve(w);
-	second = await(w, OP_LEASE);
+	hand_serve(&w->hand);
+	second = hand_await(&w->hand, OP_LEASE);
 	assert_true(second->lease.guarded);
-	answer(w, second);
+	hand_answer(&w->hand, second);
 }
 
 /* One node alone never ends a job for its lease, nor one that has been left alone. */
@@ -377,20 +262,20 @@ static void who_is_left_alone_puts_its_deadline_off_until_the_store_knows(void *
 
 	open_other(w, "two-id", "two");
 	begin(w, 1);
-	serve(w);
+	hand_serve(&w->hand);
 	end_at = w->end_at;
 	close_other(w, "two-id");
 	cluster_doubt(w->c);
-	op = take(w, OP_LEASE);
+	op = hand_take(&w->hand, OP_LEASE);
 	assert_true(op->lease.guarded);
-	answer(w, op);
+	hand_answer(&w->hand, op);
 	assert_true(w->end_at > end_at);
-	serve(w);
+	hand_serve(&w->hand);
 	cluster_doubt(w->c);
-	op = take(w, OP_LEASE);
+	op = hand_take(&w->hand, OP_LEASE);
 	assert_false(op->lease.guarded);
 	assert_true(w->end_at > 0); /* not before it was committed */
-	answer(w, op);
+	hand_answer(&w->hand, op);
 	assert_int_equal(w->end_at, 0);
 }
 
@@ -400,7 +285,7 @@ static void who_leaves_takes_its_deadline_back_only_after_the_store_knows(void *
 
 	open_other(w, "two-id", "two");
 	begin(w, 1);
-	serve(w);
+	hand_serve(&w->hand);
 	cluster_stop(w->c);
 	assert_true(w->end_at > 0);
 	cluster_left(w->c);
@@ -416,14 +301,14 @@ static void what_is_doubted_during_a_renewal_is_renewed_once_more(void **state)
 
 	w->o.alone_ttl = 8 * TTL;
 	begin(w, 0);
-	serve(w);
+	hand_serve(&w->hand);
 	cluster_doubt(w->c);
-	op = take(w, OP_LEASE);
-	apply(w, op);
+	op = hand_take(&w->hand, OP_LEASE);
+	hand_apply(&w->hand, op);
 	open_other(w, "two-id", "two"); /* rings, and the answer under way does not know of it */
 	cluster_doubt(w->c);
 	op->on_done(op, op->arg);
-	op_free(await(w, OP_LEASE));
+	op_free(hand_await(&w->hand, OP_LEASE));
 }
 
 static void a_long_lease_is_made_short_when_another_comes(void **state)
@@ -433,15 +318,15 @@ static void a_long_lease_is_made_short_when_another_comes(void **state)
 
 	w->o.alone_ttl = 8 * TTL;
 	begin(w, 0);
-	op = take(w, OP_LEASE);
+	op = hand_take(&w->hand, OP_LEASE);
 	assert_int_equal(op->lease.ttl, 8 * TTL);
-	answer(w, op);
-	serve(w);
+	hand_answer(&w->hand, op);
+	hand_serve(&w->hand);
 	open_other(w, "two-id", "two");
 	cluster_doubt(w->c);
-	answer(w, take(w, OP_LEASE));
+	hand_answer(&w->hand, hand_take(&w->hand, OP_LEASE));
 	assert_int_equal(w->company, 1);
-	op = await(w, OP_LEASE);
+	op = hand_await(&w->hand, OP_LEASE);
 	assert_int_equal(op->lease.ttl, TTL);
 	op_free(op);
 }
@@ -456,21 +341,21 @@ static void who_asks_for_a_shorter_lease_trusts_no_longer_one_from_then_on(void 
 	w->o.ttl = 5 * SHORT;
 	w->o.alone_ttl = 1000 * SHORT;
 	begin(w, 0);
-	serve(w);
+	hand_serve(&w->hand);
 	open_other(w, "two-id", "two");
 	cluster_doubt(w->c);
-	answer(w, take(w, OP_LEASE));
+	hand_answer(&w->hand, hand_take(&w->hand, OP_LEASE));
 	before = clock_boot(&clock_system);
 	assert_in_range(w->end_at, before + 100 * SHORT, before + 1000 * SHORT); /* of the one that we have */
-	op = await(w, OP_LEASE);
+	op = hand_await(&w->hand, OP_LEASE);
 	assert_int_equal(op->lease.ttl, 5 * SHORT);
 	assert_true(op->lease.guarded);
 	assert_in_range(w->end_at, 1, clock_boot(&clock_system) + 5 * SHORT); /* the spawner knows before the store */
 	assert_in_range(w->kill_at, w->end_at + 1, clock_boot(&clock_system) + 5 * SHORT);
 	pause_for(5 * SHORT);
 	assert_false(cluster_trusted(w->c));
-	answer(w, op);
-	serve(w);
+	hand_answer(&w->hand, op);
+	hand_serve(&w->hand);
 	renew_once(w);
 	assert_true(cluster_trusted(w->c));
 }
@@ -483,27 +368,27 @@ static void a_leader_does_its_work_with_each_renewal_and_no_other_node_does(void
 	struct op *lead;
 
 	begin(w, 0);
-	answer(w, take(w, OP_LEASE));
-	lead = take(w, OP_LEAD);
+	hand_answer(&w->hand, hand_take(&w->hand, OP_LEASE));
+	lead = hand_take(&w->hand, OP_LEAD);
 	assert_non_null(lead);
 	assert_int_equal(lead->lead.term, 1);
 	assert_true(lead->lead.spares); /* those who were away with us have time to come back */
-	answer(w, lead);
-	serve(w);
+	hand_answer(&w->hand, lead);
+	hand_serve(&w->hand);
 	close_other(w, "one-id"); /* gives the office up, too */
 	open_other(w, "two-id", "two");
 	{
 		AUTO(op) *other = op_new(OP_LEASE, NULL, NULL);
 
 		other->lease = (struct op_lease){.node = "two-id", .name = "two", .ttl = TTL, .stands = true};
-		apply(w, other);
+		hand_apply(&w->hand, other);
 		assert_true(other->lease.leads);
 	}
 	open_other(w, "one-id", "one");
 	cluster_doubt(w->c);
-	answer(w, take(w, OP_LEASE));
+	hand_answer(&w->hand, hand_take(&w->hand, OP_LEASE));
 	assert_false(cluster_leads(w->c));
-	assert_null(take(w, OP_LEAD));
+	assert_null(hand_take(&w->hand, OP_LEAD));
 }
 
 static void the_dead_are_given_up_once_our_own_lease_was_unbroken_for_as_long(void **state)
@@ -517,21 +402,21 @@ static void the_dead_are_given_up_once_our_own_lease_was_unbroken_for_as_long(vo
 		struct op *lead;
 
 		cluster_doubt(w->c);
-		answer(w, take(w, OP_LEASE));
-		lead = take(w, OP_LEAD);
+		hand_answer(&w->hand, hand_take(&w->hand, OP_LEASE));
+		lead = hand_take(&w->hand, OP_LEAD);
 		if (lead) {
 			spares = lead->lead.spares;
-			answer(w, lead);
+			hand_answer(&w->hand, lead);
 		}
-		serve(w);
+		hand_serve(&w->hand);
 		pause_for(SHORT / 8);
 	}
 	assert_false(spares);
 	pause_for(w->o.ttl); /* it is broken: they may have been away with us */
 	cluster_doubt(w->c);
-	answer(w, take(w, OP_LEASE));
+	hand_answer(&w->hand, hand_take(&w->hand, OP_LEASE));
 	{
-		AUTO(op) *lead = take(w, OP_LEAD);
+		AUTO(op) *lead = hand_take(&w->hand, OP_LEAD);
 
 		assert_true(lead->lead.spares);
 	}
@@ -542,10 +427,10 @@ static void who_hears_that_its_term_is_over_leads_no_more(void **state)
 	struct world *w = *state;
 
 	begin(w, 0);
-	answer(w, take(w, OP_LEASE));
+	hand_answer(&w->hand, hand_take(&w->hand, OP_LEASE));
 	assert_true(cluster_leads(w->c));
-	w->thread.fails = ERR_FENCED;
-	answer(w, take(w, OP_LEAD));
+	w->hand.fails = ERR_FENCED;
+	hand_answer(&w->hand, hand_take(&w->hand, OP_LEAD));
 	assert_false(cluster_leads(w->c));
 }
 
@@ -556,20 +441,20 @@ static void a_leader_that_cannot_do_its_work_for_a_whole_lease_resigns(void **st
 
 	w->o.ttl = SHORT;
 	begin(w, 0);
-	answer(w, take(w, OP_LEASE));
+	hand_answer(&w->hand, hand_take(&w->hand, OP_LEASE));
 	pause_for(SHORT + 1);
-	w->thread.fails = ERR_BUSY;
-	answer(w, take(w, OP_LEAD));
-	w->thread.fails = ERR_NONE;
-	serve(w);
+	w->hand.fails = ERR_BUSY;
+	hand_answer(&w->hand, hand_take(&w->hand, OP_LEAD));
+	w->hand.fails = ERR_NONE;
+	hand_serve(&w->hand);
 	cluster_doubt(w->c);
-	lease = take(w, OP_LEASE);
+	lease = hand_take(&w->hand, OP_LEASE);
 	assert_true(lease->lease.resigns);
-	answer(w, lease);
+	hand_answer(&w->hand, lease);
 	assert_false(cluster_leads(w->c));
-	serve(w);
+	hand_serve(&w->hand);
 	cluster_doubt(w->c);
-	lease = take(w, OP_LEASE);
+	lease = hand_take(&w->hand, OP_LEASE);
 	assert_false(lease->lease.resigns);
 	assert_false(lease->lease.stands); /* not at once again */
 	op_free(lease);
@@ -583,12 +468,12 @@ static void a_leader_whose_work_hangs_resigns_too(void **state)
 	w->o.ttl = SHORT / 4;
 	open_other(w, "two-id", "two");
 	begin(w, 1);
-	answer(w, take(w, OP_LEASE));
+	hand_answer(&w->hand, hand_take(&w->hand, OP_LEASE));
 	pause_for(3 * SHORT); /* nobody answers OP_LEAD */
 	cluster_doubt(w->c);
-	answer(w, take(w, OP_LEASE));
+	hand_answer(&w->hand, hand_take(&w->hand, OP_LEASE));
 	cluster_doubt(w->c);
-	lease = take(w, OP_LEASE);
+	lease = hand_take(&w->hand, OP_LEASE);
 	assert_true(lease->lease.resigns);
 	op_free(lease);
 }
@@ -600,13 +485,13 @@ static void who_comes_to_a_late_schedule_raises_no_alarm(void **state)
 	struct op *lease;
 
 	begin(w, 0);
-	lease = take(w, OP_LEASE);
-	apply(w, lease);
+	lease = hand_take(&w->hand, OP_LEASE);
+	hand_apply(&w->hand, lease);
 	lease->lease.first_slot = USEC_SEC; /* long ago */
 	lease->on_done(lease, lease->arg);
 	assert_true(cluster_overdue(w->c) > TTL);
-	for (size_t i = 0; i < w->thread.n; i++)
-		assert_false(w->thread.ops[i]->kind == OP_EVENT && w->thread.ops[i]->act.what == EVENT_NODE_ALARM);
+	for (size_t i = 0; i < w->hand.n; i++)
+		assert_false(w->hand.ops[i]->kind == OP_EVENT && w->hand.ops[i]->act.what == EVENT_NODE_ALARM);
 }
 
 #define CLUSTER_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

@@ -1,32 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs between store and spawner: a real store whose thread is this test's hand, and a spawner that is this test. */
-#include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/artifact.h"
 #include "daemon/dispatcher.h"
 #include "daemon/hub.h"
-#include "daemon/store_thread.h"
 #include "exec/spawn_client.h"
-#include "store/op.h"
-#include "store/store.h"
-#include "unit.h"
+#include "hand_store.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <systemd/sd-event.h>
-#include <unistd.h>
 
 #define ARTIFACT "{\"command\":[\"true\"],\"artifact\":\"https://example.org/a.tar\"," \
 	"\"sha256\":\"0123456701234567012345670123456701234567012345670123456701234567\"}"
 #define RETRIES "{\"command\":[\"true\"],\"retries\":3,\"overlap\":\"allow\"}"
-
-struct store_thread {
-	struct op *ops[32];
-	size_t n;
-	enum err_kind fails; /* with this, whatever it is asked; ERR_NONE: it works */
-};
 
 /* What the dispatcher asked of the spawner, in order. */
 enum asked { START, CANCEL, ACK, LIST };
@@ -42,17 +30,13 @@ struct spawn_client {
 };
 
 struct world {
-	char dir[64];
-	sd_event *ev;
-	struct store *store;
-	struct store_thread thread;
+	struct store_thread hand;
 	struct hub *hub;
 	struct dispatcher *d;
 	const char *spawner_id;       /* of whoever answers next */
 	struct spawn_client *client;  /* NULL: not connected */
 	struct request requests[64];
 	size_t n;
-	usec_t next_due;
 	bool untrusted;
 	bool no_spawner;              /* nobody answers */
 	bool fetched;                 /* the artifact is there */
@@ -60,68 +44,6 @@ struct world {
 
 /* The stubs have no argument of their own. */
 static struct world *world;
-
-/* ---- the store's thread ---- */
-
-void store_thread_submit(struct store_thread *t, struct op *op)
-{
-	assert_true(t->n < ELEMENTS(t->ops));
-	t->ops[t->n++] = op;
-}
-
-const char *store_thread_store_id(const struct store_thread *t)
-{
-	(void)t;
-	return "store";
-}
-
-static void apply(struct world *w, struct op *op)
-{
-	struct store_wake wake = {};
-	struct err e = {};
-
-	if (!store_apply(w->store, &op, 1, &wake, &e))
-		fail_msg("%s", e.msg);
-	w->next_due = wake.next_due;
-}
-
-/* The first operation of this kind that waits, taken out. */
-static struct op *take(struct world *w, enum op_kind kind)
-{
-	struct store_thread *t = &w->thread;
-
-	for (size_t i = 0; i < t->n; i++)
-		if (t->ops[i]->kind == kind) {
-			struct op *op = t->ops[i];
-
-			t->n--;
-			for (; i < t->n; i++)
-				t->ops[i] = t->ops[i + 1];
-			return op;
-		}
-	return NULL;
-}
-
-static void answer(struct world *w, struct op *op)
-{
-	assert_non_null(op);
-	if (w->thread.fails) {
-		op->ok = false;
-		op->err = (struct err){.kind = w->thread.fails, .msg = "as the test wants it"};
-	} else {
-		apply(w, op);
-	}
-	if (op->on_done)
-		op->on_done(op, op->arg);
-	else
-		op_free(op);
-}
-
-static void serve(struct world *w)
-{
-	while (w->thread.n > 0)
-		answer(w, take(w, w->thread.ops[0]->kind));
-}
 
 /* ---- the spawner ---- */
 
@@ -306,19 +228,15 @@ static void on_nothing(void *arg)
 static int setup(void **state)
 {
 	struct world *w = xcalloc(1, sizeof(*w));
-	AUTO_TEXT path = NULL;
 	struct err e = {};
 
 	world = w;
-	snprintf(w->dir, sizeof(w->dir), "%s/dispatcher-test-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-	if (!mkdtemp(w->dir) || sd_event_new(&w->ev) < 0)
-		return -1;
-	path = xprintf("%s/jobs.db", w->dir);
 	w->hub = hub_new();
 	w->spawner_id = "first";
-	if (!store_open(&(struct store_options){.where = path}, &w->store, &e) ||
-	    !dispatcher_new(w->ev, &(struct dispatcher_options){.clock = &clock_system, .store = &w->thread, .hub = w->hub,
-		.node_id = "one-id", .node_name = "one", .spawner_socket = "none", .output_dir = w->dir, .trusted = trusted,
+	if (!hand_open(&w->hand))
+		return -1;
+	if (!dispatcher_new(w->hand.ev, &(struct dispatcher_options){.clock = &clock_system, .store = &w->hand, .hub = w->hub,
+		.node_id = "one-id", .node_name = "one", .spawner_socket = "none", .output_dir = w->hand.dir, .trusted = trusted,
 		.on_opened = on_opened, .on_fenced = on_nothing, .on_notice = on_notice, .on_ready = on_nothing,
 		.on_change = on_nothing, .on_exit = on_exit_asked, .arg = w}, &w->d, &e)) {
 		print_error("%s\n", e.msg);
@@ -332,21 +250,11 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	static const char *const files[] = {"jobs.db", "jobs.db-wal", "jobs.db-shm", "jobs.db.reserve", "jobs.db-reserve"};
 	struct world *w = *state;
 
-	for (size_t i = 0; i < w->thread.n; i++)
-		op_free(w->thread.ops[i]);
 	dispatcher_free(w->d);
 	hub_free(w->hub);
-	store_free(w->store);
-	sd_event_unref(w->ev);
-	for (size_t i = 0; i < ELEMENTS(files); i++) {
-		AUTO_TEXT path = xprintf("%s/%s", w->dir, files[i]);
-
-		unlink(path);
-	}
-	rmdir(w->dir);
+	hand_close(&w->hand);
 	free(w);
 	return 0;
 }
@@ -364,7 +272,7 @@ static void begin(struct world *w)
 static void begin_ready(struct world *w)
 {
 	begin(w);
-	serve(w);
+	hand_serve(&w->hand);
 	report(w, &(struct spawn_report){.kind = SPAWN_LIST_DONE});
 }
 
@@ -375,20 +283,20 @@ static void add_job(struct world *w, const char *spec, enum overlap_word overlap
 
 	op->add = (struct job_new){.uid = 1000, .owner = "ann", .spec = spec, .now = now, .run_at = now,
 		.policy = {.overlap = overlap, .places = 1}};
-	apply(w, op);
+	hand_apply(&w->hand, op);
 	assert_true(op->ok);
 }
 
 static void pump(struct world *w)
 {
-	dispatcher_due_is(w->d, w->next_due);
+	dispatcher_due_is(w->d, w->hand.next_due);
 	dispatcher_pump(w->d);
 }
 
 static void claim(struct world *w)
 {
 	pump(w);
-	answer(w, take(w, OP_CLAIM));
+	hand_answer(&w->hand, hand_take(&w->hand, OP_CLAIM));
 }
 
 static void open_node(struct world *w, const char *id, const char *name, const char *spawner)
@@ -396,7 +304,7 @@ static void open_node(struct world *w, const char *id, const char *name, const c
 	AUTO(op) *op = op_new(OP_NODE_OPEN, NULL, NULL);
 
 	op->node_open = (struct op_node_open){.node = id, .name = name, .spawner = spawner, .now = 1};
-	apply(w, op);
+	hand_apply(&w->hand, op);
 	assert_true(op->ok);
 }
 
@@ -405,7 +313,7 @@ static void claim_for(struct world *w, const char *node)
 	AUTO(op) *op = op_new(OP_CLAIM, NULL, NULL);
 
 	op->claim = (struct op_claim){.node = node, .now = clock_now(&clock_system), .room = 1};
-	apply(w, op);
+	hand_apply(&w->hand, op);
 	assert_int_equal(op->claim.claimed.n, 1);
 }
 
@@ -418,19 +326,8 @@ static void lose_it(struct world *w)
 	op->ended = (struct op_ended){.node = "newer-id", .state = RUN_QUEUED, .lost = true, .due_at = clock_now(&clock_system)};
 	op->ended.attempt = (struct attempt){.run = 1, .number = 1, .fence = 1, .outcome = ATTEMPT_LOST, .exit_code = -1,
 		.ended_at = clock_now(&clock_system)};
-	apply(w, op);
+	hand_apply(&w->hand, op);
 	assert_true(op->ok && !op->ended.stale);
-}
-
-/* The loop, until an operation of this kind waits; at most ten seconds. */
-static struct op *await(struct world *w, enum op_kind kind)
-{
-	struct op *op = NULL;
-
-	for (int i = 0; i < 1000 && !(op = take(w, kind)); i++)
-		sd_event_run(w->ev, 10 * USEC_MSEC);
-	assert_non_null(op);
-	return op;
 }
 
 /* ---- ends ---- */
@@ -451,9 +348,9 @@ static void an_end_that_the_store_did_not_take_is_not_acknowledged(void **state)
 		assert_int_equal(asked(w, START, run, 1), 1);
 		report_started(w, run, 1);
 		report_ended(w, run, 1, 0);
-		w->thread.fails = kinds[i];
-		answer(w, take(w, OP_ENDED));
-		w->thread.fails = ERR_NONE;
+		w->hand.fails = kinds[i];
+		hand_answer(&w->hand, hand_take(&w->hand, OP_ENDED));
+		w->hand.fails = ERR_NONE;
 		assert_int_equal(asked(w, ACK, run, 1), 0);
 	}
 }
@@ -484,22 +381,22 @@ static void ends_that_the_store_does_not_take_are_told_of_once(void **state)
 	for (int64_t run = 1; run <= 3; run++) {
 		report_started(w, run, 1);
 		report_ended(w, run, 1, 0);
-		w->thread.fails = run == 2 ? ERR_NONE : ERR_BUSY;
+		w->hand.fails = run == 2 ? ERR_NONE : ERR_BUSY;
 		for (int tries = 0; tries < (run == 2 ? 1 : 3); tries++)
-			answer(w, tries ? await(w, OP_ENDED) : take(w, OP_ENDED));
+			hand_answer(&w->hand, tries ? hand_await(&w->hand, OP_ENDED) : hand_take(&w->hand, OP_ENDED));
 		assert_int_equal(said, 1);
 	}
-	w->thread.fails = ERR_NONE;
-	answer(w, await(w, OP_ENDED));
+	w->hand.fails = ERR_NONE;
+	hand_answer(&w->hand, hand_await(&w->hand, OP_ENDED));
 	assert_string_equal(over, ""); /* one of them is not there yet */
-	answer(w, await(w, OP_ENDED));
+	hand_answer(&w->hand, hand_await(&w->hand, OP_ENDED));
 	assert_non_null(strstr(over, "the ends of 2 runs"));
 	report_started(w, 4, 1);
 	report_ended(w, 4, 1, 0);
-	w->thread.fails = ERR_BUSY;
-	answer(w, take(w, OP_ENDED));
+	w->hand.fails = ERR_BUSY;
+	hand_answer(&w->hand, hand_take(&w->hand, OP_ENDED));
 	assert_int_equal(said, 2); /* and again after it was over */
-	w->thread.fails = ERR_NONE;
+	w->hand.fails = ERR_NONE;
 	log_open("test", LOG_LEVEL_INFO, NULL);
 }
 
@@ -509,7 +406,7 @@ static void an_end_of_a_run_that_is_not_there_any_more_is_acknowledged(void **st
 
 	begin_ready(w);
 	report_ended(w, 77, 1, 0);
-	answer(w, take(w, OP_ENDED));
+	hand_answer(&w->hand, hand_take(&w->hand, OP_ENDED));
 	assert_int_equal(asked(w, ACK, 77, 1), 1);
 }
 
@@ -525,28 +422,28 @@ static void the_end_of_an_older_attempt_leaves_the_newer_one_in_our_hands(void *
 	report_started(w, 1, 1);
 	lose_it(w);
 	dispatcher_rejoin(w->d);
-	serve(w);
+	hand_serve(&w->hand);
 	report(w, &(struct spawn_report){.kind = SPAWN_HAS, .run = 1, .fence = 1, .attempt = 1, .pid = 4711});
 	report(w, &(struct spawn_report){.kind = SPAWN_LIST_DONE});
 	claim(w);
 	assert_int_equal(asked(w, START, 1, 2), 1);
 	report_started(w, 1, 2);
 	report_ended(w, 1, 1, 0);
-	end = take(w, OP_ENDED);
+	end = hand_take(&w->hand, OP_ENDED);
 	assert_int_equal(end->ended.attempt.fence, 1);
-	w->thread.fails = ERR_BUSY;
-	answer(w, end);
-	w->thread.fails = ERR_NONE;
+	w->hand.fails = ERR_BUSY;
+	hand_answer(&w->hand, end);
+	w->hand.fails = ERR_NONE;
 	assert_int_equal(asked(w, ACK, 1, 1), 0);
-	end = await(w, OP_ENDED); /* it is told again */
+	end = hand_await(&w->hand, OP_ENDED); /* it is told again */
 	assert_int_equal(end->ended.attempt.fence, 1);
-	answer(w, end);
+	hand_answer(&w->hand, end);
 	assert_int_equal(asked(w, ACK, 1, 1), 1);
 	report_ended(w, 1, 2, 1);
-	end = take(w, OP_ENDED);
+	end = hand_take(&w->hand, OP_ENDED);
 	assert_int_equal(end->ended.attempt.fence, 2);
 	assert_int_equal(end->ended.state, RUN_QUEUED); /* it has retries left */
-	answer(w, end);
+	hand_answer(&w->hand, end);
 	assert_int_equal(asked(w, ACK, 1, 2), 1);
 }
 
@@ -560,10 +457,10 @@ static void a_start_that_was_not_recorded_is_recorded_later(void **state)
 	add_job(w, RETRIES, OVERLAP_ALLOW);
 	claim(w);
 	report_started(w, 1, 1);
-	w->thread.fails = ERR_BUSY;
-	answer(w, await(w, OP_STARTED));
-	w->thread.fails = ERR_NONE;
-	answer(w, await(w, OP_STARTED));
+	w->hand.fails = ERR_BUSY;
+	hand_answer(&w->hand, hand_await(&w->hand, OP_STARTED));
+	w->hand.fails = ERR_NONE;
+	hand_answer(&w->hand, hand_await(&w->hand, OP_STARTED));
 }
 
 static void what_waited_for_its_artifact_does_not_start_without_a_lease(void **state)
@@ -577,7 +474,7 @@ static void what_waited_for_its_artifact_does_not_start_without_a_lease(void **s
 	w->fetched = w->untrusted = true;
 	dispatcher_artifact_done(w->d, "01234567", NULL);
 	assert_int_equal(asked(w, START, 1, 1), 0);
-	answer(w, take(w, OP_GIVE_BACK));
+	hand_answer(&w->hand, hand_take(&w->hand, OP_GIVE_BACK));
 	w->untrusted = false;
 	claim(w);
 	assert_int_equal(asked(w, START, 1, 2), 1);
@@ -607,7 +504,7 @@ static void what_was_given_up_is_not_ours_because_the_node_was_opened_again(void
 	report_started(w, 1, 1);
 	lose_it(w);
 	report(w, &(struct spawn_report){.kind = SPAWN_GONE});
-	serve(w);
+	hand_serve(&w->hand);
 	report(w, &(struct spawn_report){.kind = SPAWN_HAS, .run = 1, .fence = 1, .attempt = 1, .pid = 4711});
 	report(w, &(struct spawn_report){.kind = SPAWN_LIST_DONE});
 	assert_int_equal(asked(w, CANCEL, 1, 1), 1);
@@ -629,17 +526,17 @@ static void what_was_taken_over_is_not_forgotten_when_the_spawner_leaves_meanwhi
 	begin(w);
 	w->no_spawner = true;
 	report(w, &(struct spawn_report){.kind = SPAWN_GONE});
-	answer(w, take(w, OP_NODE_OPEN));
+	hand_answer(&w->hand, hand_take(&w->hand, OP_NODE_OPEN));
 	w->no_spawner = false;
 	w->spawner_id = "second";
-	answer(w, await(w, OP_NODE_OPEN));
-	serve(w);
+	hand_answer(&w->hand, hand_await(&w->hand, OP_NODE_OPEN));
+	hand_serve(&w->hand);
 	report(w, &(struct spawn_report){.kind = SPAWN_LIST_DONE});
-	end = take(w, OP_ENDED);
+	end = hand_take(&w->hand, OP_ENDED);
 	assert_non_null(end);
 	assert_int_equal(end->ended.attempt.run, 1);
 	assert_int_equal(end->ended.attempt.outcome, ATTEMPT_LOST);
-	answer(w, end);
+	hand_answer(&w->hand, end);
 }
 
 static void what_was_taken_over_for_a_spawner_that_another_has_followed_is_lost_with_it(void **state)
@@ -653,13 +550,13 @@ static void what_was_taken_over_for_a_spawner_that_another_has_followed_is_lost_
 	begin(w);
 	w->spawner_id = "second";
 	report(w, &(struct spawn_report){.kind = SPAWN_GONE});
-	serve(w); /* both openings: the first one asked for what the first spawner had */
+	hand_serve(&w->hand); /* both openings: the first one asked for what the first spawner had */
 	report(w, &(struct spawn_report){.kind = SPAWN_LIST_DONE});
-	assert_null(take(w, OP_GIVE_BACK));
-	end = take(w, OP_ENDED);
+	assert_null(hand_take(&w->hand, OP_GIVE_BACK));
+	end = hand_take(&w->hand, OP_ENDED);
 	assert_non_null(end);
 	assert_int_equal(end->ended.attempt.outcome, ATTEMPT_LOST);
-	answer(w, end);
+	hand_answer(&w->hand, end);
 }
 
 #define DISPATCHER_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
