@@ -107,13 +107,34 @@ static size_t last_lines(const struct buf *text, int64_t lines)
 	return at;
 }
 
-static void say_dropped(int64_t dropped)
+/* What else there is to say of an attempt, the newest if it is 0; NULL: nothing. */
+static const char *attempt_error(const json_t *run, int64_t number)
 {
+	const char *error = NULL;
+	const json_t *attempt;
+	size_t i;
+
+	json_array_foreach(json_object_get(run, "attempts"), i, attempt)
+		if (number == 0 || member_int(attempt, "attempt") == number)
+			error = member_text(attempt, "error");
+	return error;
+}
+
+/* Over the limit, or the disk was full. */
+static void say_dropped(struct ctl *c, const struct output_place *place, int64_t dropped)
+{
+	json_auto_t *run = NULL;
+	const char *error = NULL;
 	char size[WORDS_MAX];
 
-	if (dropped > 0)
-		ctl_say("(%s of this output were not kept; --output-limit sets how much is)",
-			words_size(dropped, size));
+	if (dropped <= 0)
+		return;
+	if (api_run_id(c, place->run, &run, NULL))
+		error = attempt_error(run, place->attempt);
+	if (error && strstr(error, "output could not be written"))
+		ctl_say("(%s of this output were not kept: %s)", words_size(dropped, size), error);
+	else
+		ctl_say("(%s of this output were not kept; --output-limit sets how much is)", words_size(dropped, size));
 }
 
 /* Silence may have a cause: the command could not be started. */
@@ -162,7 +183,7 @@ static bool show_output(struct ctl *c, const struct wish *w, const json_t *run, 
 	if (!output_copy(c, &o, &place, &total, &dropped, e))
 		return false;
 	if (!output_say_note(c))
-		say_dropped(dropped);
+		say_dropped(c, &place, dropped);
 	if (total == 0 && run_is_final(run))
 		say_why(c, place.run);
 	return true;

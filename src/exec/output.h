@@ -34,6 +34,7 @@ struct output_writer {
 	int64_t run, attempt;
 	struct output_head h;
 	int64_t told;        /* the gap_to that readers can see */
+	int failed;          /* errno of the first bytes that could not be written; 0: all could */
 };
 void output_writer_init(struct output_writer *w, int dir, int64_t run, int64_t attempt, int64_t limit);
 void output_writer_adopt(struct output_writer *w, int dir, int64_t run, int64_t attempt); /* numbers and fd are there */

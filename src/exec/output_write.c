@@ -83,6 +83,8 @@ static bool put(int fd, const void *data, size_t len, int64_t at)
 
 		if (n < 0 && errno == EINTR)
 			continue;
+		if (n == 0)
+			errno = EIO;
 		if (n <= 0)
 			return false;
 		p += n;
@@ -147,6 +149,8 @@ static void keep(struct output_writer *w, const char *data, size_t len)
 	if (ok && w->h.gap_to > w->told)
 		ok = publish(w); /* or readers would take the new bytes for the old ones */
 	ok = ok && put_kept(w, data, len);
+	if (!ok && !w->failed)
+		w->failed = errno;
 	if (!ok)
 		drop_to(w, end);
 	w->h.total = end;

@@ -158,6 +158,8 @@ static void worker_ended(struct worker *w)
 	source_close(&w->out);
 	veil_release(&w->veil, &w->all->veils, &w->output);
 	veil_done(&w->veil);
+	if (w->output.failed && !w->error)
+		w->error = xprintf("its output could not be written: %s", strerror(w->output.failed));
 	output_writer_done(&w->output);
 	deadline_clear(&w->all->deadlines, &w->deadline);
 	w->phase = WORKER_ENDED;

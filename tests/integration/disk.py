@@ -108,6 +108,18 @@ def on_a_full_disk_submissions_are_refused_and_nothing_acknowledged_is_lost():
 
 
 @case
+def output_that_a_full_disk_did_not_take_is_told_of_with_the_cause():
+    with mounted("-t", "tmpfs", "-o", "size=1m", "none") as point, Daemon() as d:
+        plain = d.command()
+        d.command = lambda: plain + ["--output-dir", os.path.join(point, "output")]
+        d.start()
+        job = d.add(name="loud", command=["sh", "-c", "yes | head -c 4M"])["id"]
+        assert d.wait_final(job)["state"] == "succeeded"
+        said = d.jobctl("log", "loud").stderr
+        assert "were not kept: its output could not be written: No space left on device" in said, said
+
+
+@case
 def on_a_full_disk_status_and_why_say_that_nothing_starts():
     with mounted("-t", "tmpfs", "-o", "size=40m", "none") as point, Daemon(state=point) as d:
         d.start()

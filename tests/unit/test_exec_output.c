@@ -188,6 +188,7 @@ static void what_a_full_disk_did_not_take_is_counted(void **state)
 	write_more(&w, 3000);
 	assert_int_equal(output_total(&w), 4000);
 	assert_int_equal(output_dropped(&w), 450);
+	assert_int_equal(w.failed, EFBIG);
 	fd = output_open(p->dir, 1, 4);
 	assert_true(output_stat(fd, &s, NULL));
 	assert_int_equal(s.gap_from, 300);
