@@ -71,7 +71,7 @@ static bool ask_again(const struct err *e, usec_t *away, usec_t until)
 	if (*away == 0) {
 		*away = now;
 		if (e->kind == ERR_BUSY)
-			ctl_say("%s", e->msg);
+			ctl_say("still waiting: %s", e->msg);
 		else
 			ctl_say("the daemon is away; waiting for it to come back");
 	}

@@ -13,8 +13,10 @@
 #include "daemon/server.h"
 #include <inttypes.h>
 #include <string.h>
+#include <systemd/sd-event.h>
 
 #define STEP 64          /* events, and ends of runs, read at a time */
+#define AGAIN (500 * USEC_MSEC)
 #define ENDS_MAX 4096    /* ends that wait for a slow client; more are only counted */
 
 /* The request's data until the answer begins, its stream afterwards. */
@@ -30,6 +32,7 @@ struct feed {
 	int64_t ended[ENDS_MAX];  /* runs whose end is to be told */
 	size_t n_ended;
 	int64_t untold;           /* ends beyond these */
+	sd_event_source *again;   /* the store was away: it is asked once more */
 };
 
 static void feed_free(void *data)
@@ -38,6 +41,7 @@ static void feed_free(void *data)
 
 	audit_watch_free(f->events);
 	hub_watch_free(f->ends);
+	sd_event_source_disable_unref(f->again);
 	event_wish_done(&f->wish);
 	buf_done(&f->text);
 	free(f);
@@ -158,6 +162,7 @@ static void free_feed_query(struct question *q)
 /* ---- the loop ---- */
 
 static void looked(struct request *r, struct question *q);
+static void not_looked(struct request *r, struct question *q);
 
 static void look(struct feed *f, bool first)
 {
@@ -165,6 +170,7 @@ static void look(struct feed *f, bool first)
 
 	q->q.run = run_feed;
 	q->q.then = looked;
+	q->q.failed = first ? NULL : not_looked;
 	q->q.free = free_feed_query;
 	q->wish = f->wish;
 	q->wish.refs = (struct strv){};
@@ -222,6 +228,33 @@ static void looked(struct request *r, struct question *q)
 	r->data = NULL;
 	r->data_free = NULL;
 	request_answer_stream(r, "application/x-ndjson", NULL, 0, &f->stream);
+}
+
+static int on_again(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct feed *f = arg;
+
+	(void)source;
+	(void)usec;
+	f->again = sd_event_source_disable_unref(f->again);
+	f->reading = false;
+	f->news = true;
+	request_wake(f->request);
+	return 0;
+}
+
+/* Nothing was told: the same is asked for again, and nobody who follows notices but that it is late. */
+static void not_looked(struct request *r, struct question *q)
+{
+	struct feed *f = (struct feed *)r->stream;
+	struct feed_query *fq = (struct feed_query *)q;
+	size_t room = ENDS_MAX - f->n_ended, n = fq->n_ended < room ? fq->n_ended : room;
+
+	memmove(f->ended + n, f->ended, f->n_ended * sizeof(*f->ended));
+	memcpy(f->ended, fq->ended, n * sizeof(*f->ended));
+	f->n_ended += n;
+	f->untold += fq->untold + (int64_t)(fq->n_ended - n);
+	sd_event_add_time_relative(request_event(r), &f->again, CLOCK_MONOTONIC, AGAIN, 0, on_again, f);
 }
 
 static void on_events(void *arg)

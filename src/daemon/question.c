@@ -28,7 +28,9 @@ static void on_done(struct read_task *task)
 	struct request *r = ticket_redeem(q->ticket);
 
 	q->ticket = NULL;
-	if (r && !q->ok)
+	if (r && !q->ok && q->failed)
+		q->failed(r, q);
+	else if (r && !q->ok)
 		request_answer_err(r, &q->err);
 	else if (r && q->then)
 		q->then(r, q);

@@ -18,6 +18,7 @@ struct question {
 	struct ticket *ticket;
 	bool (*run)(struct store *s, struct question *q, struct err *e); /* reader's thread: no request here */
 	void (*then)(struct request *r, struct question *q); /* loop; NULL: answers 200 with 'out' */
+	void (*failed)(struct request *r, struct question *q); /* loop; NULL: answers with 'err'. For what is answered already */
 	void (*free)(struct question *q);                    /* frees the whole */
 	int64_t scope;                                    /* of the request: a uid, or -1 */
 	struct buf out;                                   /* JSON text */

@@ -2,13 +2,14 @@
 # The store away, slow or held: those who ask are told at once, jobs go on, and nothing is lost, doubled or wrongly answered.
 import contextlib
 import os
+import subprocess
 import sys
 import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from behind import Behind, Front, away, back, timed
-from harness import Daemon, Unreachable, case, main, wait_until
+from harness import JOBCTL, Daemon, Unreachable, case, main, wait_until
 from nodes import LEASE, Cluster, each_slot_once, server
 from pg import Server
 
@@ -117,6 +118,11 @@ def what_ran_when_the_server_went_away_from_all_nodes_is_theirs_again_when_it_is
         single = [c.add(asked, "single%d" % i, 0, hold, overlap="skip") for i in range(3)]
         wait_until("all run", 60, lambda: sum(v[0] == "S" for v in c.lines()) == 15)
         wait_until("and the store knows", 30, lambda: sum(r["state"] == "running" for r in asked.runs()) >= 9)
+        heard = os.path.join(c.dir, "events")
+        with open(heard, "w") as out:
+            follower = subprocess.Popen([JOBCTL, "events", "-f"], env=asked.env, stdout=out, stderr=out)
+        told = lambda word: word in open(heard).read()
+        wait_until("events are followed", 30, lambda: told("job.add"))
         s.stop()
         time.sleep(3 * LEASE)
         assert len([v for v in c.lines() if v[0] == "E" and v[1].startswith("short")]) == 6, c.lines()
@@ -134,7 +140,11 @@ def what_ran_when_the_server_went_away_from_all_nodes_is_theirs_again_when_it_is
             assert run["state"] == "succeeded" and run["attempt"] == 2 and first["outcome"] in ("lost", "stale"), (run, first)
         assert not [v for v in c.lines() if v[0] == "E" and v[1].startswith("single") and v[3] == "1"], c.lines()
         assert not [v for v in c.lines() if v[0] == "O"]
-        assert "are gone" not in "".join(d.said() for d in c.nodes)
+        assert "the lease was over" not in "".join(d.said() for d in c.nodes)
+        asked.add(name="later", command=["true"])
+        wait_until("events are followed through all that", 30, lambda: told("later") and told("run.end"))
+        follower.terminate()
+        follower.wait()
         return "back after %.1f s" % (time.monotonic() - began)
 
 
@@ -174,7 +184,7 @@ def a_slow_server_costs_nobody_his_lease():
         run = c.nodes[0].wait_final(job, 60)
         assert run["state"] == "succeeded" and run["attempt"] == 1, run
         said = "".join(d.said() for d in c.nodes)
-        assert "could not be renewed in time" not in said and "are gone" not in said, said
+        assert "could not be renewed in time" not in said and "the lease was over" not in said, said
 
 
 def renewed(f):
