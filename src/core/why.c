@@ -378,6 +378,10 @@ static void say_next(const struct why_facts *f, struct why_reason *ret)
 
 	if (f->next_slot && f->nodes.alive > 0 && f->next_slot < f->now - UNPLANNED) {
 		say_unplanned(f, ret);
+	} else if (f->next_slot && f->nodes.fit > 0 && f->nodes.fit_awake == 0) {
+		why_say(ret, WHY_DRAINED, "nothing is due; its next slot is %s, and every node that could take it is drained",
+			format_rfc3339(f->next_slot, at));
+		why_type(ret, "jobctl node undrain %s", f->nodes.drained ? f->nodes.drained : "NODE");
 	} else if (f->next_slot) {
 		why_say(ret, WHY_SCHEDULED, "nothing is due; its next slot is %s", format_rfc3339(f->next_slot, at));
 		why_type(ret, "jobctl next %s", f->ref);

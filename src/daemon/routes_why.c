@@ -77,7 +77,8 @@ static void next_slots(const struct why_look *l, const struct job *j, usec_t now
 {
 	usec_t slot = now;
 
-	if (j->state >= JOB_FINISHED || j->state == JOB_SUSPENDED || !l->set || schedule_set_follows(l->set))
+	if (j->state >= JOB_FINISHED || j->state == JOB_SUSPENDED || !l->set || schedule_set_follows(l->set) ||
+	    schedule_set_kind(l->set) == SCHEDULE_NOW) /* it had its slot, which was no whole second */
 		return;
 	for (int i = 0; i < NEXT_SLOTS && schedule_set_next(l->set, slot, &slot); i++)
 		json_array_append_new(to, json_time(slot));

@@ -67,3 +67,16 @@ setup_file() {
 	[[ "$(jobctl why absent)" == *"its command could not be started after 2 attempts: retries used up; it is a dead letter"* ]]
 	[[ "$(jobctl runs absent)" == *"not started, retries used up"* ]]
 }
+
+@test "a job for now that waits has no next slot" {
+	jobctl add -n nowhere --node-label no=where -- true
+	[[ "$(jobctl why nowhere)" != *"next:"* ]]
+	jobctl cancel nowhere
+}
+
+@test "while every node is drained, a job that is not due says so, too" {
+	jobctl node drain "$(jobctl nodes -o name)"
+	[[ "$(jobctl why hourly)" == *"every node that could take it is drained"*"(jobctl node undrain "* ]]
+	jobctl node undrain "$(jobctl nodes -o name)"
+	[[ "$(jobctl why hourly)" != *"drained"* ]]
+}
