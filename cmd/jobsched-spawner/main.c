@@ -273,6 +273,7 @@ static int go_background(const char *dir)
 	int pipe[2];
 	pid_t pid;
 
+	unsetenv("NOTIFY_SOCKET"); /* of the engine that starts us: its manager would hear that it is ready */
 	if (null < 0 || pipe2(pipe, O_CLOEXEC) < 0 || (pid = fork()) < 0)
 		return -errno;
 	if (pid > 0) {

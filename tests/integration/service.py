@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -104,11 +105,14 @@ def systemd_hears_of_readiness_reload_stop_and_the_watchdog():
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
             listener.bind(path)
             listener.settimeout(30)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
             d.start(wait=False, env={"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "1000000"})
 
             def heard(word):
                 while True:
-                    lines = listener.recv(4096).decode().splitlines()
+                    data, ((_, _, who),), _, _ = listener.recvmsg(4096, 1000)
+                    assert struct.unpack("3i", who)[0] == d.process.pid, "the spawner is no service of its own: %s" % data
+                    lines = data.decode().splitlines()
                     if any(line.startswith(word) for line in lines):
                         return
             heard("READY=1")
