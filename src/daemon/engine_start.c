@@ -28,6 +28,7 @@
 #include "store/op.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
 #include <unistd.h>
@@ -163,6 +164,12 @@ static bool start_retention(struct engine *g, struct err *e)
 
 /* ---- all of them ---- */
 
+/* What the libraries say of a unit that may not use the network; those who forgot that do not see it in their words. */
+static bool lacks_network(const struct engine *g, const struct err *why)
+{
+	return !g->o.user_mode && (strstr(why->msg, "Address family not supported") || strstr(why->msg, "could not translate host name"));
+}
+
 /*
  * A store that cannot be reached is waited for. To the service manager we are ready then: those who ask hear the reason,
  * and a machine that boots before its server does not have a unit that failed. False without an error: told to stop.
@@ -177,6 +184,8 @@ static bool open_store(struct engine *g, const struct store_thread_options *o, s
 
 		if (e->kind != ERR_UNREACHABLE || (!room && !anteroom_new(g->ev, listener_fd(g->listener), &room, e)))
 			return false;
+		if (lacks_network(g, &why))
+			err_set(&why, why.kind, "%s (may its unit use the network? see network.conf in jobschedd(8))", e->msg);
 		if (anteroom_say(room, &why)) {
 			log_error("%s; trying again until it answers", why.msg);
 			sd_notifyf(0, "READY=1\nSTATUS=%s", why.msg);
