@@ -10,7 +10,7 @@ import json
 import os
 import re
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
 import time
@@ -25,7 +25,7 @@ NODES = ("n1", "n2", "n3")
 PASSWORD = "sesame"
 LEASE = 15       # the default
 PATIENCE = 90    # seconds; this machine may have other things to do
-BASE = {"systemd", "systemd-sysv", "dbus", "sudo", "iproute2", "procps"}
+BASE = {"systemd", "systemd-sysv", "libpam-systemd", "dbus", "sudo", "iproute2", "procps"}
 CASES = []
 
 
@@ -310,6 +310,52 @@ def machines_that_boot_before_their_server_say_why_they_wait(c):
 
 
 @case
+def a_node_with_no_leave_to_use_the_network_says_what_it_lacks(c):
+    place = "/etc/systemd/system/jobschedd.service.d/network.conf"
+    c["n3"].sh("mv %s /root/ && systemctl daemon-reload && systemctl restart jobschedd" % place)
+    said = c["n3"].sh("jobctl nodes", check=False)
+    assert said.returncode == 1 and "network.conf" in said.stderr, said
+    c["n3"].sh("mv /root/network.conf %s && systemctl daemon-reload && systemctl restart jobschedd" % place)
+    c.wait_alive()
+
+
+@case
+def a_person_has_a_scheduler_of_his_own_beside_it(c):
+    own = "export XDG_RUNTIME_DIR=/run/user/1101; "
+    c["n1"].sh("loginctl enable-linger alice")
+    wait_until("alice has a manager", PATIENCE, lambda: c["n1"].sh(own + "systemctl --user is-system-running", user="alice",
+                                                                   check=False).stdout.strip() == "running")
+    c["n1"].sh(own + "systemctl --user enable --now jobschedd && jobctl --user add -n own -- sleep 3600", user="alice")
+    wait_until("it runs", PATIENCE, lambda: "running" in c["n1"].sh(own + "jobctl --user runs own", user="alice").stdout)
+    c["n1"].sh(own + "systemctl --user restart jobschedd", user="alice")
+    runs = json.loads(c["n1"].sh(own + "jobctl --user --json runs own", user="alice").stdout)
+    assert [(r["state"], r["attempt"]) for r in runs] == [("running", 1)], runs
+    assert "only permitted for main PID" not in c["n1"].sh("journalctl -q -b").stdout
+    assert "own" not in c["n1"].sh("jobctl --system list").stdout
+    c["n1"].sh(own + "jobctl --user cancel --running own && systemctl --user disable --now jobschedd", user="alice")
+    c["n1"].sh("loginctl disable-linger alice")
+
+
+@case
+def where_everybody_needs_a_warrant_jobctl_gets_it(c):
+    anew = "systemctl reload jobsched-spawner && systemctl restart jobschedd"
+    for name in NODES:
+        c[name].write("/etc/jobsched/spawner.conf", "require-warrant = all\n")
+        c[name].sh(anew)
+    c.wait_alive()
+    for at in NODES:
+        job = c.add(at, "", "id -un")
+        run = wait_until("it is over", PATIENCE, lambda: [r for r in [c.run(at, job)] if r["ended_at"]])[0]
+        assert run["state"] == "succeeded", run
+        assert "uid 1101 has approved" in c[at].sh("journalctl -q -b -u jobsched-spawner -o cat").stdout
+        c.forget(job)
+    for name in NODES:
+        os.unlink(c[name].path("/etc/jobsched/spawner.conf"))
+        c[name].sh(anew)
+    c.wait_alive()
+
+
+@case
 def what_a_removed_node_ran_is_run_elsewhere_and_a_purge_leaves_the_others_alone(c):
     jobs = c.on_each()
     c["n3"].sh("sudo apt-get remove -q -y jobsched", user="admin")
@@ -368,6 +414,7 @@ def stay(c):
 
 def main():
     wanted, payload, machines = sys.argv[1:], os.environ.get("JOBSCHED_BOOT_PAYLOAD"), None
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         need("ip", "bridge", "nsenter", "unshare")
         if not payload:
