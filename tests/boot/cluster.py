@@ -214,7 +214,7 @@ def trial(c, victim, ticks):
     since = time.time()
     c[victim].cut_power()
     wait_until("it is given up", PATIENCE, lambda: c.nodes(at).get(victim, {}).get("state") == "lost", 0.3)
-    run = wait_until("it runs again", PATIENCE, lambda: [r for r in [c.run(at, jobs[victim])] 
+    run = wait_until("it runs again", PATIENCE, lambda: [r for r in [c.run(at, jobs[victim])]
                                                             if r["attempt"] == 2 and r["started_at"]], 0.3)[0]
     assert run["lost"] == 1 and run["node_name"] != victim, run
     assert "lost on " + victim in c[at].sh("jobctl show '#%d'" % run["id"]).stdout

@@ -68,7 +68,7 @@ setup_file() {
 	[[ "$(jobctl runs absent)" == *"not started, retries used up"* ]]
 }
 
-@test "a job for now that waits has no next slot" {
+@test "a job that is due at once and waits has no next slot" {
 	jobctl add -n nowhere --node-label no=where -- true
 	[[ "$(jobctl why nowhere)" != *"next:"* ]]
 	jobctl cancel nowhere
