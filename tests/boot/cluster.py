@@ -312,10 +312,10 @@ def machines_that_boot_before_their_server_say_why_they_wait(c):
 @case
 def a_node_with_no_leave_to_use_the_network_says_what_it_lacks(c):
     place = "/etc/systemd/system/jobschedd.service.d/network.conf"
-    c["n3"].sh("mv %s /root/ && systemctl daemon-reload && systemctl restart jobschedd" % place)
+    c["n3"].sh("mv %s /var/tmp/ && systemctl daemon-reload && systemctl restart jobschedd" % place)
     said = c["n3"].sh("jobctl nodes", check=False)
     assert said.returncode == 1 and "network.conf" in said.stderr, said
-    c["n3"].sh("mv /root/network.conf %s && systemctl daemon-reload && systemctl restart jobschedd" % place)
+    c["n3"].sh("mv /var/tmp/network.conf %s && systemctl daemon-reload && systemctl restart jobschedd" % place)
     c.wait_alive()
 
 
