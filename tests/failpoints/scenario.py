@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -36,6 +37,11 @@ def built():
     """Whether the programs have failpoints."""
     with open(os.path.join(BUILD, "config.h")) as f:
         return "#define JOBSCHED_FAILPOINTS 1" in f.read()
+
+
+def sockets(directory, names):
+    """Those that no copy can be made of."""
+    return [n for n in names if stat.S_ISSOCK(os.lstat(os.path.join(directory, n)).st_mode)]
 
 
 class Lane:
@@ -455,8 +461,7 @@ class Case:
         if self.found and self.lane.keep:
             to = os.path.join(self.lane.keep, self.label)
             shutil.rmtree(to, ignore_errors=True)
-            os.makedirs(self.lane.keep, exist_ok=True)
-            shutil.move(self.work, to)
+            shutil.copytree(self.work, to, symlinks=True, ignore=sockets)
             with open(os.path.join(to, "case.json"), "w") as f:
                 json.dump(dict(found=[str(v) for v in self.found], fired=self.fired, node=self.fired_node, hit=sorted(self.hit), at=self.at), f, indent=1)
         shutil.rmtree(self.work, ignore_errors=True)

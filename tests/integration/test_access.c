@@ -70,7 +70,7 @@ static const struct row {
 	{"GET", "/v1/sandboxes", 'E', 'E', 'E', 'E', 'E', NULL},
 	{"GET", "/v1/nodes", 'E', 'E', 'E', 'E', 'E', NULL},
 	{"POST", "/v1/nodes/{node}/drain", 'D', 'D', 'D', 'N', 'N', NULL}, /* there is none of that name */
-	{"POST", "/v1/nodes/{node}/undrain", 'D', 'D', 'D', 'E', 'E', NULL},
+	{"POST", "/v1/nodes/{node}/undrain", 'D', 'D', 'D', 'N', 'N', NULL},
 	{"POST", "/v1/nodes/{node}/resign", 'D', 'D', 'D', 'N', 'N', NULL},
 	{"GET", "/v1/status", 'E', 'E', 'E', 'E', 'E', NULL},
 	{"POST", "/v1/runs/{run}/cancel", 'A', 'N', 'A', 'A', 'A', NULL},
