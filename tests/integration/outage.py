@@ -193,7 +193,7 @@ def renewed(f):
 
 @case
 def a_session_that_falls_silent_is_given_up_within_the_lease():
-    with Front(server()) as f, Cluster(1, f) as c:
+    with Front(server()) as f, Cluster(1, f):
         f.proxy.swallow()
         began = time.monotonic()
         time.sleep(LEASE / 6)  # what was under way is there
