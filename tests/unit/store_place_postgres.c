@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -52,6 +53,7 @@ static pid_t start(const char *const argv[])
 		int fd;
 
 		become_unprivileged();
+		prctl(PR_SET_PDEATHSIG, SIGQUIT); /* a test that is cut short leaves no server */
 		fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
 		dup2(fd, 1);
 		dup2(fd, 2);
