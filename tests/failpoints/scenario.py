@@ -323,7 +323,7 @@ class Case:
         for node in nodes[1:]:
             self.start(node)
         self.wait("all serve", lambda: all(self.ad.ready(n) for n in nodes))
-        early = self.action == "stop" and self.name.startswith("submit.")  # it strikes before the first slot
+        early = self.action == "stop" and self.name.startswith(("submit.", "mat."))  # it may strike before all are there
         self.begin = (int(time.time()) + 3 + early * (STOP + 1)) * 1000
         self.jobs = make_jobs(self.begin)
         threads = [threading.Thread(target=self.people), threading.Thread(target=self.provoke)]
