@@ -244,7 +244,7 @@ static bool pg_open(const struct db_options *o, struct db **ret, struct err *e)
 	d->lease = o->lease;
 	d->bounds = postgres_bounds(o->lease);
 	d->statements = xcalloc((size_t)d->db.sql->n_queries, sizeof(*d->statements));
-	if (!postgres_connect(d, e) || (!o->read_only && !session_is_ours(d, e)) || !postgres_migrate(d, e)) {
+	if (!postgres_place_is_sound(d->where, e) || !postgres_connect(d, e) || (!o->read_only && !session_is_ours(d, e)) || !postgres_migrate(d, e)) {
 		pg_close(&d->db);
 		return false;
 	}

@@ -31,6 +31,7 @@ struct db_postgres {
 	struct pg_bounds bounds;
 };
 
+bool postgres_place_is_sound(const char *where, struct err *e);
 bool postgres_connect(struct db_postgres *d, struct err *e); /* anew; session settings made */
 bool postgres_wait(struct db_postgres *d, short events, usec_t deadline); /* false: nothing came */
 PGresult *postgres_run_with(struct db_postgres *d, const char *sql, int n, const char *const *values, const char *what, struct err *e);

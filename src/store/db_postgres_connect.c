@@ -91,6 +91,22 @@ static void server_nth(PGconn *c, size_t n, struct server *ret)
 	PQconninfoFree(all);
 }
 
+/* The whole of it may be quoted in why it is none, with the password. */
+bool postgres_place_is_sound(const char *where, struct err *e)
+{
+	char *why = NULL;
+	PQconninfoOption *all = PQconninfoParse(where, &why);
+	const char *quoted = why ? strstr(why, ": \"postgres") : NULL;
+	bool sound = all != NULL;
+
+	if (!sound)
+		err_set(e, ERR_INVALID, "the place of the store is no address of a PostgreSQL server: %.*s",
+			quoted ? (int)(quoted - why) : why ? (int)strcspn(why, "\n") : 0, why ? why : "");
+	PQfreemem(why);
+	PQconninfoFree(all);
+	return sound;
+}
+
 /* ---- one server ---- */
 
 static PGconn *start(const struct db_postgres *d, const struct server *s)

@@ -60,6 +60,16 @@ def a_connection_that_dies_at_any_byte_of_a_commit_loses_and_doubles_nothing():
 
 
 @case
+def a_place_that_is_no_address_of_a_server_is_refused_without_its_password():
+    for place, words in (("ann:sesame@db/jobs?nonsense=1", 'invalid URI query parameter: "nonsense"'), ("ann:sesame@[::1/jobs", "IPv6"),
+                         ("ann:sesame@db:one/jobs x=y%%", "")):
+        with Daemon("store = postgresql://%s\n" % place) as d:
+            code, said = d.run()
+            assert code == REFUSED and words in said and "no address of a PostgreSQL server" in said, (place, code, said)
+            assert "sesame" not in said, said
+
+
+@case
 def a_transaction_that_its_node_forgot_is_ended_by_the_server():
     with Behind() as b:
         go_on = threading.Event()
