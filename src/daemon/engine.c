@@ -54,6 +54,7 @@ static void close_node(struct engine *g)
 	struct op *op = op_new(OP_NODE_CLOSE, on_node_closed, g);
 
 	g->closing = true;
+	cluster_stop(g->cluster); /* not before: without a lease what runs here would be ended */
 	op->node_close = (struct op_node_close){.node = g->node_id, .now = clock_now(&g->clock)};
 	store_thread_submit(g->store, op);
 }
@@ -205,7 +206,6 @@ static int on_stop_signal(sd_event_source *source, const struct signalfd_siginfo
 		leave(g, 0);
 		return 0;
 	}
-	cluster_stop(g->cluster);
 	planner_stop(g->planner);
 	pauses_stop(g->pauses);
 	dispatcher_stop(g->dispatcher);
