@@ -150,33 +150,36 @@ def a_node_that_left_in_peace_finds_its_jobs_again():
         assert len(c.bodies("stays")) == 1, c.lines()
 
 
+def held_on(c, node, asked):
+    """A job that runs on this node until the file that is returned with it is gone."""
+    hold = os.path.join(c.dir, "hold")
+    open(hold, "w").close()
+    for d in c.others(node):
+        asked.api().post("/v1/nodes/n%d/drain" % c.nodes.index(d))
+    job = c.add(asked, "held", 0, hold)
+    wait_until("it runs", 30, lambda: c.node_of(job, asked) is node)
+    return job, hold
+
+
 @case
 def a_node_that_takes_its_time_to_leave_keeps_its_lease_meanwhile():
     with Cluster(2) as c:
         leaving, asked = c.nodes
-        hold = os.path.join(c.dir, "hold")
-        open(hold, "w").close()
-        asked.api().post("/v1/nodes/n1/drain")
-        job = c.add(asked, "long", 0, hold)
-        wait_until("it runs", 30, lambda: c.node_of(job, asked) is leaving)
+        job, hold = held_on(c, leaving, asked)
         for part in (0.3, 0.6, 0.9):  # of the time between two renewals, the last of which may be nearly over
             time.sleep(LEASE + part * LEASE / 3)
             assert leaving.stop() == 0
             leaving.start()
         os.unlink(hold)
         assert asked.wait_final(job)["state"] == "succeeded"
-        assert len(c.bodies("long")) == 1, c.lines()
+        assert len(c.bodies("held")) == 1, c.lines()
 
 
 @case
 def what_ends_while_its_node_leaves_is_known_to_the_others():
     with Cluster(2) as c:
         leaving, asked = c.nodes
-        hold = os.path.join(c.dir, "hold")
-        open(hold, "w").close()
-        asked.api().post("/v1/nodes/n1/drain")
-        job = c.add(asked, "short", 0, hold)
-        wait_until("it runs", 30, lambda: c.node_of(job, asked) is leaving)
+        job, hold = held_on(c, leaving, asked)
         leaving.process.send_signal(signal.SIGTERM)
         wait_until("it leaves", 30, lambda: "ending on signal" in leaving.said())
         os.unlink(hold)
