@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #define HELLO_PATIENCE (5 * USEC_SEC)
 #define FRAMES_PER_TURN 8 /* a start takes half a millisecond */
@@ -101,45 +102,51 @@ static struct conn **guest_place(struct conn *guests[GUESTS_MAX])
 	return oldest;
 }
 
-static bool peer_allowed(const struct conns *cs, int fd, bool asks_only, uid_t *ret)
-{
-	struct ucred cred = {};
-	socklen_t len = sizeof(cred);
-
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
-		return false;
-	*ret = cred.uid;
-	if (asks_only || cred.uid == cs->engine_uid || cred.uid == 0)
-		return true;
-	log_warning("a connection of uid %u was refused", (unsigned)cred.uid);
-	return false;
-}
-
 static void on_frames(struct source *s, uint32_t events);
+
+/*
+ * The only constructor of a connection: the peer's uid always comes from the kernel (SO_PEERCRED), for an accepted descriptor as
+ * for one that was kept over a re-exec. NULL: the uid cannot be read or may not connect; the descriptor stays the caller's.
+ */
+static struct conn *conn_new(struct conns *cs, int fd, bool asks_only)
+{
+	struct ucred cred = {.uid = (uid_t)-1};
+	socklen_t len = sizeof(cred);
+	struct conn *c;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 || cred.uid == (uid_t)-1) {
+		log_warning("a connection whose peer the kernel does not name was refused");
+		return NULL;
+	}
+	if (!asks_only && cred.uid != cs->engine_uid && cred.uid != 0) {
+		log_warning("a connection of uid %u was refused", (unsigned)cred.uid);
+		return NULL;
+	}
+	c = xcalloc(1, sizeof(*c));
+	*c = (struct conn){.source = {fd, on_frames}, .all = cs, .peer = cred.uid, .asks_only = asks_only};
+	return c;
+}
 
 static void welcome_guest(struct conns *cs, int listen, bool asks_only)
 {
 	AUTO_FD fd = accept4(listen, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	struct conn *c, **place;
-	uid_t peer;
+	struct conn *c;
 
 	if (fd < 0) {
 		if (errno != EAGAIN && errno != ECONNABORTED)
 			log_warning("could not accept a connection: %s", strerror(errno));
 		return;
 	}
-	if (!peer_allowed(cs, fd, asks_only, &peer))
+	c = conn_new(cs, fd, asks_only);
+	if (!c)
 		return;
-	place = guest_place(asks_only ? cs->askers : cs->guests);
-	c = xcalloc(1, sizeof(*c));
-	*c = (struct conn){.source = {fd, on_frames}, .all = cs, .peer = peer, .asks_only = asks_only,
-		.hello_until = clock_boot(&clock_system) + HELLO_PATIENCE};
+	c->hello_until = clock_boot(&clock_system) + HELLO_PATIENCE;
 	if (source_watch(cs->ep, &c->source, EPOLL_CTL_ADD, EPOLLIN) < 0) {
 		free(c);
 		return;
 	}
 	(void)STEAL_FD(fd);
-	*place = c;
+	*guest_place(asks_only ? cs->askers : cs->guests) = c;
 }
 
 static void on_connect(struct source *s, uint32_t events)
@@ -415,14 +422,20 @@ static void on_frames(struct source *s, uint32_t events)
 
 /* ---- the set ---- */
 
-/* A connection of the program that was here before, in the same process. */
+/* Takes over a connection of the program that this one replaced in the same process. One whose peer may not connect is closed. */
 bool conns_adopt(struct conns *cs, const struct state_conn *from, const char *node, struct err *e)
 {
-	struct conn *c = xcalloc(1, sizeof(*c));
+	struct conn *c = conn_new(cs, from->fd, false);
 
-	*c = (struct conn){.source = {from->fd, on_frames}, .all = cs, .version = from->version,
-		.hello_until = from->hello_until, .full = from->full, .lists = from->lists,
-		.sandboxes_owed = from->engine};
+	if (!c) {
+		close(from->fd);
+		return true;
+	}
+	c->version = from->version;
+	c->hello_until = from->hello_until;
+	c->full = from->full;
+	c->lists = from->lists;
+	c->sandboxes_owed = from->engine;
 	frame_text(c->node, sizeof(c->node), node);
 	if (from->engine)
 		cs->engine = c;

@@ -22,7 +22,7 @@ struct conn {
 	struct conns *all;     /* borrowed */
 	uint32_t version;      /* 0: no hello yet */
 	usec_t hello_until;    /* boottime */
-	uid_t peer;            /* whose process it is, by the kernel's word */
+	uid_t peer;            /* uid of the peer, from SO_PEERCRED; set by the constructor and never later */
 	bool asks_only;        /* came through the socket for warrants */
 	bool full;             /* its socket takes no more: we listen again when it does */
 	unsigned lists;        /* list_done frames owed */

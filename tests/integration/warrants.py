@@ -174,6 +174,23 @@ def nobody_but_root_gets_a_warrant_for_root():
 
 
 @case
+def a_connection_without_a_hello_is_no_root_after_a_reload():
+    with System() as s:
+        s.start_spawner()
+        mine = order(0, "root", "/bin/true")
+        with Spawner(s, 990) as e, Spawner(s, 990) as silent:
+            e.hello()
+            s.spawner.send_signal(signal.SIGHUP)
+            wait_until("the spawner has replaced itself", 30, lambda: "went on with 0 workers" in s.said())
+            try:
+                warrant, why = silent.ask(mine)
+            except (AssertionError, OSError):
+                warrant, why = None, "only root"  # a slow machine: the time for a hello was over
+            assert not warrant and "only root" in why, (warrant, why)
+            assert e.start(1, mine, warrant)[0] == NO_WARRANT
+
+
+@case
 def where_all_need_one_an_owner_approves_his_own_jobs_only():
     with System(spawner_conf="require-warrant = all\n") as s:
         s.start()
