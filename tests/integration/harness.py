@@ -303,8 +303,28 @@ def case(function):
     return function
 
 
+def own_pid_namespace():
+    """Whether this process runs in the PID namespace that enter_pid_namespace() made for it."""
+    return os.environ.get("JOBSCHED_TEST_PID_NAMESPACE") == os.readlink("/proc/self/ns/pid")
+
+
+def enter_pid_namespace():
+    """Starts this program again in a PID namespace of its own, if we may make one.
+
+    Signals sent to every process of a user then reach the processes of this test only, and no process of the test
+    outlives it. A shell is the first process of the namespace, because it reaps orphans.
+    """
+    make = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+    if own_pid_namespace() or os.geteuid() != 0 or not shutil.which("unshare") or \
+            subprocess.run(make + ["true"], capture_output=True).returncode != 0:
+        return
+    script = 'export JOBSCHED_TEST_PID_NAMESPACE="$(readlink /proc/self/ns/pid)"; "$@"; exit "$?"'
+    os.execvp(make[0], make + ["sh", "-c", script, "sh", sys.executable, *sys.argv])
+
+
 def main():
     """Runs the cases of a file, or those named as arguments, and prints TAP."""
+    enter_pid_namespace()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a test cut short cleans up too
     chosen = [c for c in CASES if not sys.argv[1:] or c.__name__ in sys.argv[1:]]
     seed = int(os.environ.get("SEED", time.time()))
