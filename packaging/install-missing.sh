@@ -56,7 +56,7 @@ done
 
 if [ "$(id -u)" -ne 0 ] && ! command -v sudo >/dev/null; then
 	echo "packages are missing and there is no sudo; as root, type:" >&2
-	echo "  apt-get install --no-install-recommends$missing" >&2
+	echo "  apt-get update && apt-get install --no-install-recommends$missing" >&2
 	exit 1
 fi
 
