@@ -20,7 +20,7 @@ struct rig_report {
 };
 
 struct rig {
-	char dir[64], sock[96], output[96];
+	char dir[64], sock[96], output[96], copy[96];
 	pid_t spawner;      /* 0: none */
 	struct sd_event *ev;
 	struct spawn_client *client;
