@@ -421,15 +421,25 @@ static int64_t value_of(const struct buf *text, const char *key)
 	return -1;
 }
 
-static void cpu_read(const struct cgroup *g, int64_t *user, int64_t *system)
+/* False: the file cannot be read, or a number is missing. */
+static bool cpu_read(const struct cgroup *g, int64_t *user, int64_t *system)
 {
 	AUTO_DONE(buf) text = {};
 
-	*user = *system = 0;
 	if (cgroup_read(g->dir, "cpu.stat", &text) < 0)
-		return;
+		return false;
 	*user = value_of(&text, "user_usec");
 	*system = value_of(&text, "system_usec");
+	return *user >= 0 && *system >= 0;
+}
+
+/* The time since 'from', which becomes 'to'. A counter that went back counts as unchanged. */
+static int64_t cpu_advance(int64_t *from, int64_t to)
+{
+	int64_t used = to > *from ? to - *from : 0;
+
+	*from = to;
+	return used;
 }
 
 /* Lines of "8:0 rbytes=1 wbytes=2 …", one per device. */
@@ -446,11 +456,13 @@ void cgroup_usage(const struct cgroups *c, struct cgroup *g, struct cgroup_usage
 {
 	int64_t user, system;
 
-	cpu_read(g, &user, &system);
-	*ret = (struct cgroup_usage){.cpu_user = user - g->cpu_user, .cpu_system = system - g->cpu_system,
-		.io_read = -1, .io_written = -1};
-	g->cpu_user = user; /* the next run in it begins from here */
-	g->cpu_system = system;
+	*ret = (struct cgroup_usage){.cpu_user = -1, .cpu_system = -1, .io_read = -1, .io_written = -1};
+	if (cpu_read(g, &user, &system)) { /* the next run in this group is counted from these numbers on */
+		ret->cpu_user = cpu_advance(&g->cpu_user, user);
+		ret->cpu_system = cpu_advance(&g->cpu_system, system);
+	} else {
+		g->spent = true;
+	}
 	if (c->controllers & CGROUP_MEMORY) {
 		AUTO_DONE(buf) peak = {};
 		AUTO_DONE(buf) events = {};

@@ -46,7 +46,7 @@ struct cgroup {
 };
 
 struct cgroup_usage {
-	int64_t cpu_user, cpu_system; /* microseconds */
+	int64_t cpu_user, cpu_system; /* microseconds; -1: not known */
 	int64_t memory;               /* the most at a time; 0: not known */
 	int64_t io_read, io_written;  /* bytes; -1: not known */
 	bool out_of_memory;           /* something in it was killed for its memory limit */

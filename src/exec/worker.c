@@ -134,7 +134,7 @@ void worker_ending_add(struct worker *w)
 	w->all->look_wanted = true;
 }
 
-/* The group has counted all that was in it, also what the main process did not wait for. */
+/* The control group counts all processes of the run. What it does not know is taken from the main process. */
 static void group_ended(struct worker *w)
 {
 	struct cgroup_usage u;
@@ -144,6 +144,10 @@ static void group_ended(struct worker *w)
 	cgroup_usage(w->all->groups, &w->group, &u);
 	if (!u.memory)
 		u.memory = w->used.memory;
+	if (u.cpu_user < 0) {
+		u.cpu_user = w->used.cpu_user;
+		u.cpu_system = w->used.cpu_system;
+	}
 	w->used = u;
 	if (u.out_of_memory && !w->error)
 		w->error = xstrdup("out of memory: it was killed for its limit, or for that of its owner");
