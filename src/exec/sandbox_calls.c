@@ -69,6 +69,7 @@ static const struct refusal {
 	{"socket", STRICT, EPERM, EQUAL, 0, AF_X25}, {"socket", STRICT, EPERM, EQUAL, 0, AF_ROSE},
 	{"socket", STRICT, EPERM, EQUAL, 0, AF_DECnet}, {"socket", STRICT, EPERM, EQUAL, 0, AF_NETBEUI},
 	{"socket", STRICT, EPERM, EQUAL, 0, AF_SECURITY}, {"socket", STRICT, EPERM, EQUAL, 0, AF_KEY},
+	{"socketpair", STRICT, EPERM, ABOVE, 0, AF_UNIX}, /* the other families reach the same protocol code as socket() */
 	/* where landlock does not keep a job's hands off others: it traces only what it starts itself */
 	{"ptrace", NO_TRACE, EPERM, EQUAL, 0, PTRACE_ATTACH}, {"ptrace", NO_TRACE, EPERM, EQUAL, 0, PTRACE_SEIZE},
 	{"process_vm_readv", NO_TRACE, EPERM}, {"process_vm_writev", NO_TRACE, EPERM}, {"pidfd_getfd", NO_TRACE, EPERM},

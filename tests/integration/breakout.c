@@ -355,6 +355,16 @@ static int unusual_socket(void)
 	return fd < 0 && errno == EAFNOSUPPORT ? SKIPPED : out_if(fd >= 0);
 }
 
+/* TCP has no socket pairs: EOPNOTSUPP comes from the protocol's own code, EPERM from the filter. */
+static int unusual_socketpair(void)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0)
+		return SKIPPED;
+	return out_if(socketpair(AF_INET, SOCK_STREAM, 0, pair) == 0 || errno != EPERM);
+}
+
 static const struct {
 	const char *name;
 	int (*try)(void);
@@ -402,6 +412,7 @@ static const struct {
 	{"raw-socket", raw_socket},
 	{"packet-socket", packet_socket},
 	{"unusual-socket", unusual_socket},
+	{"unusual-socketpair", unusual_socketpair},
 };
 
 /* Each in a process of its own, because some are their last. */

@@ -26,7 +26,7 @@ available = no
 
 # What gets out, by profile and owner; everything else is stopped. 'standard' leaves files, signals and the network alone.
 FILES = {"write-own", "change-mode", "see-tmp", "see-devices"}
-REACH = {"see-process", "signal-process", "connect-tcp", "connect-abstract", "connect-service", "shared-memory", "unusual-socket", "personality"}
+REACH = {"see-process", "signal-process", "connect-tcp", "connect-abstract", "connect-service", "shared-memory", "unusual-socket", "unusual-socketpair", "personality"}
 ROOT = {"write-usr", "write-etc", "write-settings", "make-device", "chroot", "raw-socket", "packet-socket"}
 EXPECTED = {
     ("alice", "standard"): FILES | REACH,
