@@ -111,8 +111,9 @@ for round in $(seq "$rounds"); do
 	room || impossible "cannot mount a file system for the root"
 	make_root || impossible "mmdebstrap could not make a root file system"
 	if [ -z "$only" ]; then
-		echo "fresh-root: round $round of $rounds: ./quickstart"
-		enter sh -c './quickstart && ./quickstart stop' || { failed=1; echo "fresh-root: ./quickstart failed"; }
+		echo "fresh-root: round $round of $rounds: ./quickstart, then make deb"
+		enter sh -c './quickstart && ./quickstart stop && make -s -C build deb' ||
+			{ failed=1; echo "fresh-root: ./quickstart or make deb failed"; }
 	fi
 	echo "fresh-root: round $round of $rounds: ./runtests $*"
 	enter ./runtests "$@" || failed=1
