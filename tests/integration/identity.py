@@ -247,10 +247,12 @@ def a_start_that_waits_for_the_user_database_can_be_cancelled_and_leaves_with_it
         marks = [os.path.join(s.home("alice"), name) for name in ("one", "two")]
         first, second = (s.add("alice", command=["/bin/touch", mark])["id"] for mark in marks)
         wait_until("both wait", 20, lambda: all(s.runs("alice", j)[0]["state"] == "claimed" for j in (first, second)))
-        began = time.monotonic()
+        began, timeouts = time.monotonic(), s.said().count("did not answer in time")
         s.api("alice").post("/v1/runs/%d/cancel" % s.runs("alice", first)[0]["id"])
         run = s.wait_final("alice", first)
-        assert run["state"] == "cancelled" and time.monotonic() - began < 4, run
+        assert run["state"] == "cancelled", run
+        # A cancellation that waits for the lookup takes its 5 s and is preceded by its timeout.
+        assert time.monotonic() - began < 4 or s.said().count("did not answer in time") == timeouts
         s.engine.kill()
         s.engine.wait()
         s.start_engine()
