@@ -78,6 +78,8 @@ const struct config_key config_keys[] = {
 		"program that takes mail on its standard input; default: " SENDMAIL_DEFAULT},
 	{"webhook-key-file", CONFIG_TEXT, AT(webhook_key_file), 0, 0, 0, false,
 		"file with the key that webhooks are signed with, readable by nobody else; default: they are not signed"},
+	{"notice-slots", CONFIG_NUMBER, AT(notice_slots), 1, 10000, 64, true,
+		"notices that this node sends at the same time; one owner may use as many as are still free"},
 	{"notice-retry", CONFIG_NUMBER, AT(notice_retry), 1, 86400, 60, true,
 		"seconds before a notice that could not be sent is tried again, longer each time"},
 	{"admin-group", CONFIG_TEXT, AT(admin_group), 0, 0, 0, false,

@@ -31,6 +31,7 @@ struct config {
 	char *machine_id_file;
 	char *sendmail;         /* NULL: SENDMAIL_DEFAULT */
 	char *webhook_key_file; /* NULL: webhooks are not signed */
+	int64_t notice_slots;   /* notices under way at a time */
 	int64_t notice_retry;   /* seconds */
 	char *admin_group;      /* NULL: ADMIN_GROUP_DEFAULT */
 	char *allow_file, *deny_file; /* NULL: beside jobschedd.conf */

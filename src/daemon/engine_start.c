@@ -111,7 +111,7 @@ static void on_notice(const struct spawn_report *r, void *arg)
 static bool start_notifier(struct engine *g, struct err *e)
 {
 	return notifier_new(g->ev, &(struct notifier_options){.clock = &g->clock, .store = g->store,
-		.config = g->o.config, .node_id = g->node_id, .node_name = g->o.node_name, .output_dir = -1,
+		.config = g->o.config, .node_id = g->node_id, .node_name = g->o.node_name, .shared = !g->o.user_mode, .output_dir = -1,
 		.start = start_notice, .warrants = warrants, .settled = notice_settled, .arg = g}, &g->notifier, e);
 }
 

@@ -26,7 +26,6 @@
 #include <systemd/sd-event.h>
 #include <unistd.h>
 
-#define ROOM 64                   /* notices on their way at a time */
 #define LEASE (3 * USEC_MIN)      /* longer than any try takes: then somebody may try again */
 #define RETRY_DELAY USEC_SEC      /* after the store refused */
 #define ERROR_SHOWN 500           /* bytes of what a failing command said last */
@@ -41,6 +40,8 @@ struct notifier {
 	sd_event_source *retry_timer;
 	struct log_repeat not_recorded;
 	usec_t next, not_before;
+	bool held;                /* due notices wait for a slot: the end of any notice is a reason to take again */
+	bool again;               /* take now, whatever 'next' says */
 	bool ready, taking, stopped;
 	char host[65];
 	char *self; /* owned: what the engine's user is called */
@@ -157,6 +158,7 @@ static void finish(struct notifier *n, struct sending *g, const char *error)
 	record(n, &(struct sent){notice->id, notice->tries, notice->kind == TELL_TEST, g->by_command}, error);
 	map_take(&n->sendings, notice->id);
 	sending_free(g);
+	n->again |= n->held;
 }
 
 /* ---- handing over ---- */
@@ -268,7 +270,9 @@ static void on_taken(struct op *op, void *arg)
 	if (!op->ok && !n->stopped) {
 		log_warning("could not take the notices that are due, trying again in 1s: %s", op->err.msg);
 		n->not_before = clock_now(n->o.clock) + RETRY_DELAY;
+		n->again = true;
 	}
+	n->held = op->ok && op->notice_take.held;
 	for (size_t i = 0; op->ok && i < op->notice_take.taken.n; i++) {
 		struct notice **v = &op->notice_take.taken.v[i];
 
@@ -283,19 +287,39 @@ void notifier_due_is(struct notifier *n, usec_t next)
 	n->next = next;
 }
 
+/* Counts the notices under way by owner. */
+static void count_in_use(const struct notifier *n, struct op_notice_take *t)
+{
+	struct sending *g;
+
+	t->in_use = xcalloc(n->sendings.used ? n->sendings.used : 1, sizeof(*t->in_use));
+	for (size_t i = 0; (g = map_next(&n->sendings, &i));) {
+		size_t k = 0;
+
+		while (k < t->n_in_use && t->in_use[k].uid != g->notice->uid)
+			k++;
+		if (k == t->n_in_use)
+			t->in_use[t->n_in_use++].uid = g->notice->uid;
+		t->in_use[k].n++;
+	}
+}
+
 usec_t notifier_pump(struct notifier *n)
 {
-	usec_t now = clock_now(n->o.clock);
+	usec_t now = clock_now(n->o.clock), next = n->again ? 0 : n->next;
+	size_t slots = (size_t)n->o.config->notice_slots;
 	struct op *op;
 
-	if (!n->ready || n->taking || n->stopped || n->next == USEC_NEVER || n->sendings.used >= ROOM)
+	if (!n->ready || n->taking || n->stopped || next == USEC_NEVER || n->sendings.used >= slots)
 		return USEC_NEVER;
-	if (n->next > now || n->not_before > now)
-		return n->next > n->not_before ? n->next : n->not_before;
+	if (next > now || n->not_before > now)
+		return next > n->not_before ? next : n->not_before;
 	op = op_new(OP_NOTICE_TAKE, on_taken, n);
 	op->notice_take = (struct op_notice_take){.node = n->o.node_id, .now = now, .again_at = now + LEASE,
-		.limit = ROOM - n->sendings.used};
+		.limit = slots, .shared = n->o.shared};
+	count_in_use(n, &op->notice_take);
 	n->taking = true;
+	n->again = false;
 	store_thread_submit(n->o.store, op);
 	return USEC_NEVER;
 }

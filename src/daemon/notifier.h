@@ -20,6 +20,7 @@ struct notifier_options {               /* everything is borrowed and outlives t
 	struct store_thread *store;
 	const struct config *config;
 	const char *node_id, *node_name;
+	bool shared;                    /* several users are served: the slots are divided between owners */
 	int output_dir;                 /* descriptor of the spawner's output directory */
 	/* The spawner, as far as it concerns us. */
 	bool (*start)(const struct plan *p, void *arg, struct err *e);

@@ -259,7 +259,6 @@ static bool look_ahead(struct batch *b, struct err *e)
 {
 	struct store *s = b->s;
 	AUTO_QUERY slot = query_start(s->db, Q_DUE_FIRST, e);
-	AUTO_QUERY notice = query_start(s->db, Q_NOTICES_FIRST, e);
 
 	b->wake = STORE_WAKE_NEVER;
 	if (b->leases && s->db->ops->reconnects)
@@ -275,9 +274,7 @@ static bool look_ahead(struct batch *b, struct err *e)
 		b->wake.next_slot = never_if_none(query_get_int(&slot));
 		b->wake.pause_end = never_if_none(query_get_int(&slot));
 	}
-	if (!slot.failed && query_row(&notice))
-		b->wake.next_notice = query_get_int(&notice);
-	return !slot.failed && !notice.failed;
+	return !slot.failed && notices_first_due(s, &b->wake.next_notice, e);
 }
 
 static bool put_witness(const struct batch *b, struct err *e)

@@ -190,6 +190,7 @@ static void reset_of_house(struct op *op)
 		break;
 	case OP_NOTICE_TAKE:
 		notice_list_done(&op->notice_take.taken);
+		op->notice_take.held = false;
 		break;
 	case OP_NOTICE_DONE:
 		op->notice_done.stale = false;
@@ -292,6 +293,8 @@ void op_free(struct op *op)
 		free(op->relay.ran_on);
 		relay_part_done(&op->relay.part);
 	}
+	if (op->kind == OP_NOTICE_TAKE)
+		free(op->notice_take.in_use);
 	if (op->kind == OP_NOTICE_DONE)
 		free(op->notice_done.error);
 	if (op->kind == OP_NOTICE_RESUME)

@@ -437,8 +437,15 @@ struct op_notice_take {
 	const char *node;            /* borrowed */
 	usec_t now;
 	usec_t again_at;             /* when they are due again, should we never say what became of them */
-	size_t limit;
+	size_t limit;                /* slots of this node; those in use by an earlier take count */
+	bool shared;                 /* the slots are divided between owners (core/fair_share.h); root is exempt */
+	struct notice_use {
+		int64_t uid;
+		int64_t n;
+	} *in_use;                   /* owned: notices under way on this node, by owner */
+	size_t n_in_use;
 	struct notice_list taken;    /* result */
+	bool held;                   /* result: due notices were left, because no slot is free or their owner has its share */
 };
 
 struct op_notice_done {

@@ -28,6 +28,8 @@ struct store {
 	struct event_list events;       /* of this batch, or of the last one until they are taken */
 	struct noted *noted;            /* owned; ends of runs in this transaction that somebody may be told of */
 	size_t n_noted;
+	int64_t *notices_held;          /* owned; owners whose due notices wait for a slot, since the last OP_NOTICE_TAKE */
+	size_t n_notices_held;
 	struct {
 		usec_t slot, until;
 	} crowded[8];                   /* slots with as many jobs as anybody wants to know, and how long we believe it */
@@ -128,6 +130,10 @@ size_t outcome_mark(const struct store *s);
 void outcome_back_to(struct store *s, size_t mark); /* forgets what came after that mark */
 bool outcomes_write(struct store *s, struct err *e);
 bool notices_prune(struct store *s, struct set *jobs, struct err *e); /* those of jobs that go */
+bool notices_read(struct store *s, struct set *ids, struct notice_list *ret, struct err *e);
+bool notices_drop_old(struct store *s, usec_t now, struct err *e); /* some of those that were sent long ago */
+/* When the next waiting notice is due, without those of 'notices_held'; USEC_NEVER: none. */
+bool notices_first_due(struct store *s, usec_t *ret, struct err *e);
 
 /* ---- rows ---- */
 struct run *row_run(struct query *q);

@@ -238,6 +238,7 @@ void store_free(struct store *s)
 		free(s->shut[i].queue);
 	event_list_done(&s->events);
 	free(s->noted);
+	free(s->notices_held);
 	free(s->node_name);
 	free(s);
 }

@@ -189,7 +189,7 @@ static void notice_list_add(struct notice_list *l, struct notice *n)
 	l->v[l->n++] = n;
 }
 
-static bool notices_read(struct store *s, struct set *ids, struct notice_list *ret, struct err *e)
+bool notices_read(struct store *s, struct set *ids, struct notice_list *ret, struct err *e)
 {
 	AUTO_QUERY q = {};
 
@@ -255,8 +255,7 @@ bool apply_notice_add(struct store *s, struct op *const *ops, size_t n, struct e
 	return true;
 }
 
-/* Old ones go in small steps, while new ones come. */
-static bool prune(struct store *s, usec_t now, struct err *e)
+bool notices_drop_old(struct store *s, usec_t now, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_NOTICES_DROP, e);
 
@@ -278,28 +277,6 @@ bool notices_prune(struct store *s, struct set *jobs, struct err *e)
 	while (query_row(&q))
 		count_change(s, COUNT_NOTICES, query_get_int(&q), "", -1);
 	return !q.failed;
-}
-
-static bool take(struct store *s, struct op_notice_take *t, struct err *e)
-{
-	AUTO_SET ids = {};
-	AUTO_QUERY q = query_start(s->db, Q_NOTICES_TAKE, e);
-
-	query_text(&q, t->node);
-	query_int(&q, t->now);
-	query_int(&q, t->again_at);
-	query_int(&q, (int64_t)t->limit);
-	while (query_row(&q))
-		set_id(&ids, query_get_int(&q));
-	return !q.failed && notices_read(s, &ids, &t->taken, e) && prune(s, t->now, e);
-}
-
-bool apply_notice_take(struct store *s, struct op *const *ops, size_t n, struct err *e)
-{
-	for (size_t i = 0; i < n; i++)
-		if (!take(s, &ops[i]->notice_take, e))
-			return false;
-	return true;
 }
 
 /* The channel is named by its kind only: a URL or a command may hold a secret. */

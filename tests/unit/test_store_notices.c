@@ -249,6 +249,86 @@ static struct op *op_tell(int64_t uid, int64_t job, int64_t run, enum notice_kin
 	return op;
 }
 
+/* A job of this owner with 'n' due notices. */
+static void have_due(struct store *s, int64_t uid, const char *name, int n)
+{
+	AUTO(op) *add = op_add(name, NULL, "{\"command\":[\"true\"],\"notify\":[\"mail:ann\"]}");
+
+	add->add.uid = uid;
+	add->add.run_at = 0;
+	assert_true(apply_one(s, add));
+	while (n-- > 0) {
+		AUTO(op) *tell = op_tell(uid, add->add.id, 0, TELL_TEST);
+
+		assert_true(apply_one(s, tell));
+	}
+}
+
+static struct store_wake take_shared(struct store *s, struct op **op, usec_t now, int64_t uid, int64_t in_use)
+{
+	*op = op_take(now);
+	(*op)->notice_take.shared = true;
+	(*op)->notice_take.limit = 8;
+	(*op)->notice_take.in_use = xcalloc(1, sizeof(struct notice_use));
+	(*op)->notice_take.in_use[0] = (struct notice_use){uid, in_use};
+	(*op)->notice_take.n_in_use = in_use > 0;
+	return apply_all(s, op, 1);
+}
+
+static size_t taken_of(const struct op *op, int64_t uid)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < op->notice_take.taken.n; i++)
+		n += op->notice_take.taken.v[i]->uid == uid;
+	return n;
+}
+
+static void an_owner_with_many_notices_leaves_slots_to_others(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *first = NULL;
+	AUTO(op) *second = NULL;
+	AUTO(op) *third = NULL;
+	struct store_wake wake;
+
+	have_due(s, 1000, "flood", 20);
+	wake = take_shared(s, &first, T0, 0, 0);
+	assert_int_equal(taken_of(first, 1000), 4); /* of 8 slots as many as remain free */
+	assert_true(first->notice_take.held);
+	assert_int_equal(wake.next_notice, USEC_NEVER); /* no time helps, only a slot */
+	have_due(s, 1001, "alert", 1);
+	wake = take_shared(s, &second, T0, 1000, 4);
+	assert_int_equal(taken_of(second, 1001), 1);
+	assert_int_equal(taken_of(second, 1000), 0);
+	assert_int_equal(wake.next_notice, T0 + LEASE); /* the alert, if it is never recorded */
+	take_shared(s, &third, T0, 1000, 1);
+	assert_int_equal(taken_of(third, 1000), 3);
+	assert_true(third->notice_take.held);
+}
+
+static void root_may_use_every_slot(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *all = NULL;
+
+	have_due(s, 0, "of-root", 20);
+	take_shared(s, &all, T0, 0, 0);
+	assert_int_equal(taken_of(all, 0), 8);
+}
+
+static void owners_take_turns(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *both = NULL;
+
+	have_due(s, 1000, "old", 20);
+	have_due(s, 1001, "new", 20);
+	take_shared(s, &both, T0, 0, 0);
+	assert_int_equal(taken_of(both, 1000), 3);
+	assert_int_equal(taken_of(both, 1001), 3); /* two slots stay free for a third owner */
+}
+
 static void that_a_run_takes_long_is_said_once(void **state)
 {
 	struct store *s = store_of(state);
@@ -356,6 +436,9 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(nothing_is_written_for_a_job_that_does_not_notify),
 	STORE_TEST(a_notice_is_tried_again_and_given_up),
 	STORE_TEST(a_new_engine_sends_what_the_old_one_was_sending),
+	STORE_TEST(an_owner_with_many_notices_leaves_slots_to_others),
+	STORE_TEST(owners_take_turns),
+	STORE_TEST(root_may_use_every_slot),
 	STORE_TEST(that_a_run_takes_long_is_said_once),
 	STORE_TEST(a_test_notice_is_for_the_owners_job),
 	STORE_TEST(what_a_run_usually_takes_comes_with_its_claim),

@@ -517,6 +517,13 @@ UPDATE meta SET value = '6' WHERE key = 'schema';
 -- Whether it was given up, and did not leave by itself.
 ALTER TABLE nodes ADD COLUMN lost BIGINT NOT NULL DEFAULT 0;
 
+-- migration 7
+UPDATE meta SET value = '7' WHERE key = 'schema';
+
+-- Waiting notices are taken owner by owner.
+DROP INDEX notices_due;
+CREATE INDEX notices_owner ON notices (uid, due_at, id) WHERE state = NOTICE_WAITING;
+
 -- The clock of leases: the server's, read when a row is at hand and its lock is held.
 -- define clock = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 
@@ -1214,12 +1221,32 @@ FROM jsonb_to_recordset(:set) AS given(job bigint, run bigint, what text, now bi
 ON CONFLICT DO NOTHING
 RETURNING id
 
--- query notices_first() -> due_at int
-SELECT due_at FROM notices WHERE state = NOTICE_WAITING ORDER BY due_at LIMIT 1
+-- The owners with waiting notices, and when the first of each is due. Skips from owner to owner in the index.
+-- query notices_owners() -> uid int, due_at int
+WITH RECURSIVE owner(uid) AS (
+	SELECT (SELECT uid FROM notices WHERE state = NOTICE_WAITING ORDER BY uid LIMIT 1)
+	UNION ALL
+	SELECT (SELECT next.uid FROM notices AS next WHERE next.state = NOTICE_WAITING AND next.uid > owner.uid
+		ORDER BY next.uid LIMIT 1)
+	FROM owner WHERE owner.uid IS NOT NULL)
+SELECT owner.uid, (SELECT notices.due_at FROM notices
+	WHERE notices.state = NOTICE_WAITING AND notices.uid = owner.uid ORDER BY notices.due_at LIMIT 1) AS due_at
+FROM owner WHERE owner.uid IS NOT NULL
 
--- query notices_take(node text, now int, again_at int, n int) -> id int
+-- The first due notices of each of these owners.
+-- query notices_due(set json, now int, n int) -> uid int, id int
+SELECT due.uid, due.id
+FROM jsonb_array_elements_text(:set) AS given CROSS JOIN LATERAL (SELECT first.uid, first.id, first.due_at
+	FROM notices AS first
+	WHERE first.state = NOTICE_WAITING AND first.uid = given.value::bigint AND first.due_at <= :now
+	ORDER BY first.due_at, first.id LIMIT :n) AS due
+ORDER BY due.due_at, due.id
+
+-- query notices_take(node text, now int, again_at int, set json) -> id int
 UPDATE notices SET tries = tries + 1, due_at = :again_at, node = :node
-WHERE id IN (SELECT id FROM notices WHERE state = NOTICE_WAITING AND due_at <= :now ORDER BY due_at, id LIMIT :n
+WHERE id IN (SELECT id FROM notices
+	WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(:set) AS value))
+		AND state = NOTICE_WAITING AND due_at <= :now
 	FOR UPDATE SKIP LOCKED)
 RETURNING id
 
