@@ -165,6 +165,8 @@ static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 		buf_str(out, "clock   not set since boot; nothing starts until it is, or the wait for that is over\n");
 	if (member_int(s, "max_running") > 0)
 		put_limit(out, s);
+	if (member_text(json_object_get(s, "net"), "why"))
+		put_text(out, "net     ", member_text(json_object_get(s, "net"), "why"), "; webhooks and artifacts wait\n");
 	if (member_int(json_object_get(s, "notices"), "failed") > 0)
 		buf_printf(out, "notices %" PRId64 " could not be sent (jobctl notices --failed)\n",
 			member_int(json_object_get(s, "notices"), "failed"));

@@ -43,6 +43,8 @@ struct engine {
 	struct alarm *alarm;
 	struct hub *hub;
 	struct artifacts *artifacts;
+	struct net_client *net;
+	char *net_program; /* owned; NULL: systemd starts it */
 	struct dispatcher *dispatcher;
 	struct retention *retention;
 	struct notifier *notifier;

@@ -5,6 +5,7 @@
 #include "daemon/alarm.h"
 #include "daemon/anteroom.h"
 #include "daemon/artifact.h"
+#include "daemon/net_client.h"
 #include "daemon/allow.h"
 #include "daemon/audit.h"
 #include "daemon/bell.h"
@@ -49,6 +50,7 @@ void engine_serve(struct engine *g)
 		.dispatcher = g->dispatcher,
 		.governor = g->governor,
 		.hub = g->hub,
+		.net = g->net,
 		.planner = g->planner,
 		.relays = g->relays,
 		.retention = g->retention,
@@ -110,9 +112,26 @@ static void on_notice(const struct spawn_report *r, void *arg)
 
 static bool start_notifier(struct engine *g, struct err *e)
 {
-	return notifier_new(g->ev, &(struct notifier_options){.clock = &g->clock, .store = g->store,
+	return notifier_new(g->ev, &(struct notifier_options){.clock = &g->clock, .store = g->store, .net = g->net,
 		.config = g->o.config, .node_id = g->node_id, .node_name = g->o.node_name, .shared = !g->o.user_mode, .output_dir = -1,
 		.start = start_notice, .warrants = warrants, .settled = notice_settled, .arg = g}, &g->notifier, e);
+}
+
+/* ---- jobsched-net ---- */
+
+static void on_net_synced(void *arg)
+{
+	notifier_net_synced(((struct engine *)arg)->notifier);
+}
+
+static bool start_net(struct engine *g, struct err *e)
+{
+	const struct places *p = g->o.places;
+
+	g->net_program = g->o.user_mode ? places_net_program() : NULL;
+	return net_client_new(g->ev, &(struct net_client_options){.node = g->node_id, .socket = p->net_socket,
+		.program = g->net_program, .runtime_dir = p->net_dir, .state_dir = p->net_state,
+		.budget = g->o.config->artifact_budget, .synced = on_net_synced, .arg = g}, &g->net, e);
 }
 
 /* ---- artifacts: the dispatcher knows which runs want and use them ---- */
@@ -271,11 +290,14 @@ bool engine_start(struct engine *g, struct err *e)
 	g->pauses = pauses_new(&g->clock, g->store);
 	g->zones = zones_new();
 	g->hub = hub_new();
-	if (!start_artifacts(g, e) || !make_dispatcher(g, e))
+	if (!start_net(g, e) || !start_artifacts(g, e) || !make_dispatcher(g, e))
 		return false;
 	rules = engine_rules(g);
 	g->governor = governor_new(&g->clock, g->dispatcher, &rules);
-	if (!start_notifier(g, e) || !dispatcher_start(g->dispatcher, e))
+	if (!start_notifier(g, e))
+		return false;
+	net_client_connect(g->net);
+	if (!dispatcher_start(g->dispatcher, e))
 		return false;
 	g->output_dir = open(output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (g->output_dir < 0)
@@ -310,6 +332,8 @@ void engine_end(struct engine *g)
 	retention_free(g->retention);
 	notifier_free(g->notifier);
 	artifacts_free(g->artifacts);
+	net_client_free(g->net);
+	free(g->net_program);
 	dispatcher_free(g->dispatcher);
 	hub_free(g->hub);
 	timekeeper_free(g->timekeeper);

@@ -189,19 +189,36 @@ void letter_write(struct letter *l, int output_dir, const char *store_id, const 
 
 /* ---- for each kind of channel ---- */
 
+/* The last lines of the output. JSON does the escaping; bytes that are not UTF-8 become U+FFFD. */
+static json_t *output_json(const struct letter *l)
+{
+	size_t from = l->output.len ? notice_last_lines(l->output.data, l->output.len, NOTICE_LINES) : 0;
+	AUTO_DONE(buf) text = {};
+
+	while (from < l->output.len) {
+		const char *at = l->output.data + from;
+		size_t n = 1;
+
+		while (n < 4 && from + n < l->output.len && !text_utf8_valid(at, n))
+			n++;
+		if (!text_utf8_valid(at, n)) {
+			buf_str(&text, "\xef\xbf\xbd");
+			n = 1;
+		} else {
+			buf_add(&text, at, n);
+		}
+		from += n;
+	}
+	return text.len ? json_stringn(text.data, text.len) : json_null();
+}
+
 json_t *letter_json(const struct letter *l)
 {
 	const struct notice *n = l->notice;
-	AUTO_DONE(buf) tail = {};
 	json_t *changed = json_array(), *o;
 
 	for (size_t i = 0; i < l->changed.n; i++)
 		json_array_append_new(changed, json_text(l->changed.v[i]));
-	if (l->output.len > 0) {
-		size_t from = notice_last_lines(l->output.data, l->output.len, NOTICE_LINES);
-
-		text_escape(&tail, l->output.data + from, l->output.len - from);
-	}
 	o = json_pack("{s:o, s:s, s:I, s:o, s:{s:I, s:o, s:o, s:I}, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"notice", json_text(l->id), "kind", notice_kind_name(n->kind), "try", (json_int_t)n->tries,
 		"happened_at", json_time(n->created_at),
@@ -209,7 +226,7 @@ json_t *letter_json(const struct letter *l)
 		"uid", (json_int_t)owner_uid(n->uid),
 		"run", l->run ? run_to_json(l->run) : json_null(),
 		"node", json_text(l->node), "subject", json_text(l->subject.data), "text", json_text(l->body.data),
-		"output", json_text(tail.data), "changed", changed);
+		"output", output_json(l), "changed", changed);
 	json_object_set_new(o, "last_success", l->last_success ? json_integer((json_int_t)l->last_success->id) : json_null());
 	return o;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a notice in the store to somebody who was told: take, write out, hand over, record. */
+/* Delivers notices: takes due ones from the store, hands them to jobsched-net or the spawner, records the result. */
 #include "daemon/notifier.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -13,7 +13,7 @@
 #include "daemon/letter.h"
 #include "daemon/peer.h"
 #include "daemon/store_thread.h"
-#include "daemon/webhook.h"
+#include "daemon/net_client.h"
 #include "daemon/webhook_sign.h"
 #include "exec/output.h"
 #include "exec/spawn_client.h"
@@ -28,33 +28,38 @@
 
 #define LEASE (3 * USEC_MIN)      /* longer than any try takes: then somebody may try again */
 #define RETRY_DELAY USEC_SEC      /* after the store refused */
+#define WEBHOOK_TIMEOUT (10 * USEC_SEC)
+#define NET_DELAY (5 * USEC_SEC) /* before the next try, when jobsched-net is not running */
 #define ERROR_SHOWN 500           /* bytes of what a failing command said last */
 
 struct notifier {
 	struct notifier_options o;
 	sd_event *ev;             /* borrowed */
 	struct map sendings;      /* by notice */
-	struct map under_way;     /* notice → try: an earlier engine's, that the spawner still runs */
-	struct webhooks *webhooks; /* NULL before the first one */
+	struct map under_way;     /* notices that an earlier daemon began and the spawner or jobsched-net still delivers */
 	struct op *refused;       /* to be submitted again */
 	sd_event_source *retry_timer;
-	struct log_repeat not_recorded;
+	struct log_repeat not_recorded, not_sent;
 	usec_t next, not_before;
 	bool held;                /* due notices wait for a slot: the end of any notice is a reason to take again */
 	bool again;               /* take now, whatever 'next' says */
-	bool ready, taking, stopped;
+	bool listed;              /* the spawner has named its commands */
+	bool ready, resuming, taking, stopped;
 	char host[65];
 	char *self; /* owned: what the engine's user is called */
 };
 
-/* One notice on its way; first a task of the reader's thread. */
+enum sent_by { BY_NOBODY, BY_COMMAND, BY_NET };
+
+/* One notice that is being delivered. The reader's thread fills in the letter first. */
 struct sending {
 	struct read_task task;
 	struct notifier *owner;
 	struct notice *notice;    /* owned */
 	struct letter letter;
 	struct err err;
-	bool read, by_command, missing;
+	enum sent_by by;
+	bool read, missing;
 };
 
 static void sending_free(struct sending *g)
@@ -118,6 +123,17 @@ static void on_command_recorded(struct op *op, void *arg)
 		n->o.settled(run, fence, n->o.arg);
 }
 
+static void on_webhook_recorded(struct op *op, void *arg)
+{
+	struct notifier *n = arg;
+	const struct net_id id = {NET_KIND_WEBHOOK, op->notice_done.id, op->notice_done.try};
+	bool again = !op->ok && op->err.kind != ERR_NOT_FOUND && !n->stopped;
+
+	on_recorded(op, arg);
+	if (!again)
+		net_client_ack(n->o.net, &id);
+}
+
 static usec_t retry_at(const struct notifier *n, int64_t try, usec_t now)
 {
 	uint64_t random;
@@ -129,20 +145,24 @@ static usec_t retry_at(const struct notifier *n, int64_t try, usec_t now)
 /* A try that is over. */
 struct sent {
 	int64_t id, try;
-	bool last;       /* there is no further one */
-	bool by_command;
+	bool last;    /* no further try follows */
+	enum sent_by by;
+	bool untried; /* nothing was sent: it does not count as a try */
 };
 
-/* error NULL: it was delivered */
+/* The notice was delivered if 'error' is NULL. */
 static void record(struct notifier *n, const struct sent *t, const char *error)
 {
-	struct op *op = op_new(OP_NOTICE_DONE, t->by_command ? on_command_recorded : on_recorded, n);
+	static void (*const recorded[])(struct op *, void *) = {
+		[BY_NOBODY] = on_recorded, [BY_COMMAND] = on_command_recorded, [BY_NET] = on_webhook_recorded};
+	struct op *op = op_new(OP_NOTICE_DONE, recorded[t->by], n);
 	usec_t now = clock_now(n->o.clock);
 
 	op->notice_done = (struct op_notice_done){.id = t->id, .try = t->try, .now = now, .error = xstrdup(error),
-		.state = !error ? NOTICE_SENT : t->last || t->try >= NOTICE_TRIES ? NOTICE_FAILED : NOTICE_WAITING};
+		.untried = t->untried,
+		.state = !error ? NOTICE_SENT : !t->untried && (t->last || t->try >= NOTICE_TRIES) ? NOTICE_FAILED : NOTICE_WAITING};
 	if (op->notice_done.state == NOTICE_WAITING)
-		op->notice_done.due_at = retry_at(n, t->try, now);
+		op->notice_done.due_at = t->untried ? now + NET_DELAY : retry_at(n, t->try, now);
 	op->patient = true;
 	store_thread_submit(n->o.store, op);
 }
@@ -155,7 +175,24 @@ static void finish(struct notifier *n, struct sending *g, const char *error)
 		log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = notice->job, .run = notice->run},
 			"notice %" PRId64 " could not be sent, try %" PRId64 " of %d: %s", notice->id, notice->tries,
 			notice->kind == TELL_TEST ? 1 : NOTICE_TRIES, error);
-	record(n, &(struct sent){notice->id, notice->tries, notice->kind == TELL_TEST, g->by_command}, error);
+	record(n, &(struct sent){.id = notice->id, .try = notice->tries, .last = notice->kind == TELL_TEST, .by = g->by}, error);
+	map_take(&n->sendings, notice->id);
+	sending_free(g);
+	n->again |= n->held;
+}
+
+/* jobsched-net could not take it. The notice waits; a test notice fails, because its sender waits for the answer. */
+static void put_off(struct notifier *n, struct sending *g, const char *why)
+{
+	const struct notice *notice = g->notice;
+
+	if (notice->kind == TELL_TEST) {
+		finish(n, g, why);
+		return;
+	}
+	log_line(log_repeat(&n->not_sent, clock_boot(&clock_system)), &(struct log_about){.job = notice->job, .run = notice->run},
+		"notice %" PRId64 " is not sent yet, trying again every %d s: %s", notice->id, (int)(NET_DELAY / USEC_SEC), why);
+	record(n, &(struct sent){.id = notice->id, .try = notice->tries, .by = g->by, .untried = true}, why);
 	map_take(&n->sendings, notice->id);
 	sending_free(g);
 	n->again |= n->held;
@@ -163,13 +200,29 @@ static void finish(struct notifier *n, struct sending *g, const char *error)
 
 /* ---- handing over ---- */
 
-static void on_posted(int64_t notice, int64_t try, const char *error, void *arg)
+/* The result of a webhook. One without a sending was begun by an earlier daemon. */
+static void on_net_result(const struct net_result *r, int fd, void *arg)
 {
 	struct notifier *n = arg;
-	struct sending *g = map_get(&n->sendings, notice);
+	struct sending *g = map_get(&n->sendings, r->id.id);
+	const char *error = r->outcome == NET_DONE ? NULL : r->error;
 
-	if (g && g->notice->tries == try)
+	if (fd >= 0)
+		close(fd);
+	if (!g || g->notice->tries != r->id.attempt)
+		record(n, &(struct sent){.id = r->id.id, .try = r->id.attempt, .by = BY_NET}, error);
+	else if (r->outcome == NET_BUSY)
+		put_off(n, g, error);
+	else
 		finish(n, g, error);
+}
+
+static void on_net_has(const struct net_id *id, void *arg)
+{
+	struct notifier *n = arg;
+
+	if (!n->ready)
+		map_put(&n->under_way, id->id, (void *)(intptr_t)id->id);
 }
 
 static bool post(struct notifier *n, struct sending *g, const char *url, struct err *e)
@@ -177,9 +230,9 @@ static bool post(struct notifier *n, struct sending *g, const char *url, struct 
 	json_auto_t *json = letter_json(&g->letter);
 	AUTO_DONE(strv) headers = {};
 	AUTO_DONE(buf) body = {};
+	const char *texts[8];
+	int payload;
 
-	if (!n->webhooks && !webhooks_new(n->ev, on_posted, n, &n->webhooks, e))
-		return false;
 	json_write(json, &body);
 	strv_add(&headers, "Content-Type: application/json");
 	strv_add(&headers, "Expect:");
@@ -187,8 +240,16 @@ static bool post(struct notifier *n, struct sending *g, const char *url, struct 
 	if (n->o.config->webhook_key_file &&
 	    !webhook_sign(n->o.config->webhook_key_file, clock_now(n->o.clock) / USEC_SEC, &body, &headers, e))
 		return false;
-	return webhooks_post(n->webhooks, &(struct webhook_post){g->notice->id, g->notice->tries, url, body.data, body.len,
-		&headers}, e);
+	texts[0] = url;
+	for (size_t i = 0; i < headers.n; i++)
+		texts[i + 1] = headers.v[i];
+	payload = net_payload_memfd(texts, headers.n + 1, body.data, body.len, e);
+	if (payload < 0)
+		return false;
+	g->by = BY_NET;
+	net_client_request(n->o.net, &(struct net_request){.id = {NET_KIND_WEBHOOK, g->notice->id, g->notice->tries},
+		.uid = owner_uid(g->notice->uid), .timeout = WEBHOOK_TIMEOUT}, payload);
+	return true;
 }
 
 static bool run_command(struct notifier *n, struct sending *g, enum notify_channel channel, const char *target,
@@ -210,7 +271,7 @@ static bool run_command(struct notifier *n, struct sending *g, enum notify_chann
 		}
 	}
 	letter_plan(&g->letter, &how, &plan);
-	g->by_command = true;
+	g->by = BY_COMMAND;
 	return n->o.start(&plan, n->o.arg, e);
 }
 
@@ -376,7 +437,7 @@ static void command_ended(struct notifier *n, const struct spawn_report *r)
 	if (g && g->notice->tries == r->fence)
 		finish(n, g, error.len ? error.data : NULL);
 	else if (r->kind == SPAWN_ENDED)
-		record(n, &(struct sent){-r->run, r->fence, false, true}, error.len ? error.data : NULL); /* begun by an earlier engine */
+		record(n, &(struct sent){.id = -r->run, .try = r->fence, .by = BY_COMMAND}, error.len ? error.data : NULL); /* begun by an earlier engine */
 }
 
 static void on_resumed(struct op *op, void *arg)
@@ -389,8 +450,7 @@ static void on_resumed(struct op *op, void *arg)
 	op_free(op);
 }
 
-/* All that the spawner has is known: the rest of what an earlier engine was sending is sent again. */
-static void resume(struct notifier *n)
+static void submit_resume(struct notifier *n)
 {
 	struct op *op = op_new(OP_NOTICE_RESUME, on_resumed, n);
 	struct op_notice_resume *r = &op->notice_resume;
@@ -404,6 +464,15 @@ static void resume(struct notifier *n)
 	store_thread_submit(n->o.store, op);
 }
 
+/* Notices of an earlier daemon that neither the spawner nor jobsched-net still delivers are sent again. */
+static void resume(struct notifier *n)
+{
+	if (n->ready || n->resuming || !n->listed || net_client_syncing(n->o.net))
+		return;
+	n->resuming = true;
+	submit_resume(n);
+}
+
 /* A connection that was lost: commands that the spawner does not name any more have ended unheard. */
 static void listed(struct notifier *n)
 {
@@ -412,8 +481,13 @@ static void listed(struct notifier *n)
 	for (size_t i = 0; (g = map_next(&n->sendings, &i));)
 		if (g->missing)
 			finish(n, g, "the spawner that ran it is gone");
-	if (!n->ready)
-		resume(n);
+	n->listed = true;
+	resume(n);
+}
+
+void notifier_net_synced(struct notifier *n)
+{
+	resume(n);
 }
 
 void notifier_report(struct notifier *n, const struct spawn_report *r)
@@ -438,7 +512,7 @@ void notifier_report(struct notifier *n, const struct spawn_report *r)
 		break;
 	case SPAWN_GONE:
 		for (size_t i = 0; (g = map_next(&n->sendings, &i));)
-			g->missing = g->by_command;
+			g->missing = g->by == BY_COMMAND;
 		break;
 	default:
 		break;
@@ -461,6 +535,8 @@ bool notifier_new(struct sd_event *ev, const struct notifier_options *o, struct 
 	snprintf(n->host, sizeof(n->host), "%s", uname(&host) == 0 && host.nodename[0] ? host.nodename : "localhost");
 	if (!peer_lookup(getuid(), true, &n->self, e))
 		return false;
+	net_client_kind(o->net, NET_KIND_WEBHOOK,
+		&(struct net_client_kind){.result = on_net_result, .has = on_net_has, .arg = n});
 	*ret = STEAL(n);
 	return true;
 }
@@ -481,7 +557,6 @@ void notifier_free(struct notifier *n)
 
 	if (!n)
 		return;
-	webhooks_free(n->webhooks);
 	for (size_t i = 0; (g = map_next(&n->sendings, &i));)
 		sending_free(g);
 	map_done(&n->sendings);

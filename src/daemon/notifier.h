@@ -9,6 +9,7 @@
 
 struct config;
 struct err;
+struct net_client;
 struct notifier;
 struct plan;
 struct sd_event;
@@ -18,6 +19,7 @@ struct store_thread;
 struct notifier_options {               /* everything is borrowed and outlives the notifier */
 	const struct clock *clock;
 	struct store_thread *store;
+	struct net_client *net;
 	const struct config *config;
 	const char *node_id, *node_name;
 	bool shared;                    /* several users are served: the slots are divided between owners */
@@ -39,5 +41,6 @@ void notifier_due_is(struct notifier *n, usec_t next);
 usec_t notifier_pump(struct notifier *n);
 /* A report of the spawner: of a command of ours (run below 0), a list that is complete, or that it is gone. */
 void notifier_report(struct notifier *n, const struct spawn_report *r);
+void notifier_net_synced(struct notifier *n); /* jobsched-net has named what it still delivers, or is gone */
 void notifier_set_output_dir(struct notifier *n, int fd /* borrowed */);
 void notifier_stop(struct notifier *n); /* takes no more */

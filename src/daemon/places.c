@@ -23,6 +23,9 @@ void places_done(struct places *p)
 	free(p->output_dir);
 	free(p->socket);
 	free(p->spawner_socket);
+	free(p->net_dir);
+	free(p->net_socket);
+	free(p->net_state);
 	free(p->config);
 	*p = (struct places){};
 }
@@ -105,8 +108,11 @@ bool places_find(bool user_mode, const char *instance, const char *state_dir, co
 				   : xprintf("%s-spawner%s/output", JOBSCHED_STATEDIR, own);
 	p.socket = xprintf("%s/jobsched.sock", p.runtime_dir);
 	p.spawner_socket = xprintf("%s/spawner.sock", p.runtime_dir);
+	p.net_dir = xprintf("%s/net", p.runtime_dir);
+	p.net_socket = xprintf("%s/net.sock", p.net_dir);
+	p.net_state = user_mode ? xprintf("%s/artifacts%s", p.state_dir, own) : xprintf("%s-net%s", JOBSCHED_STATEDIR, own);
 	p.config = xprintf("%s/jobschedd.conf", user_mode ? config_dir : JOBSCHED_SYSCONFDIR);
-	if (!fits_a_socket(p.spawner_socket, e) || !fits_a_socket(p.socket, e))
+	if (!fits_a_socket(p.spawner_socket, e) || !fits_a_socket(p.net_socket, e) || !fits_a_socket(p.socket, e))
 		return false;
 	if (user_mode && (!own_directory(p.state_dir, e) || !own_directory(p.runtime_dir, e) ||
 				 !own_directory(p.output_dir, e)))
@@ -116,20 +122,30 @@ bool places_find(bool user_mode, const char *instance, const char *state_dir, co
 	return true;
 }
 
-char *places_spawner_program(void)
+static char *program(const char *variable, const char *name)
 {
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	const char *named = env_path("JOBSCHED_SPAWNER_PATH");
+	const char *named = env_path(variable);
 	AUTO_TEXT beside = NULL;
 
 	if (named)
 		return xstrdup(named);
 	if (n > 0) {
 		self[n] = '\0';
-		beside = xprintf("%s/jobsched-spawner", dirname(self));
+		beside = xprintf("%s/%s", dirname(self), name);
 		if (access(beside, X_OK) == 0)
 			return STEAL(beside);
 	}
-	return xstrdup(JOBSCHED_LIBEXECDIR "/jobsched-spawner");
+	return xprintf(JOBSCHED_LIBEXECDIR "/%s", name);
+}
+
+char *places_spawner_program(void)
+{
+	return program("JOBSCHED_SPAWNER_PATH", "jobsched-spawner");
+}
+
+char *places_net_program(void)
+{
+	return program("JOBSCHED_NET_PATH", "jobsched-net");
 }

@@ -11,6 +11,9 @@ struct places {
 	char *output_dir;     /* written by the spawner */
 	char *socket;         /* the API's */
 	char *spawner_socket;
+	char *net_dir;        /* runtime directory of jobsched-net */
+	char *net_socket;
+	char *net_state;      /* its state directory: the artifact cache */
 	char *config;         /* jobschedd.conf */
 };
 void places_done(struct places *p);
@@ -19,5 +22,9 @@ void places_done(struct places *p);
 bool places_find(bool user_mode, const char *instance, const char *state_dir, const char *runtime_dir, const char *output_dir,
 	struct places *ret, struct err *e);
 
-/* The spawner's program: $JOBSCHED_SPAWNER_PATH, beside our own binary, or where it is installed. Caller frees. */
+/*
+ * The programs that a user's daemon starts: the one named in the environment ($JOBSCHED_SPAWNER_PATH, $JOBSCHED_NET_PATH),
+ * the one beside this binary, or the installed one. The caller frees the result.
+ */
 char *places_spawner_program(void);
+char *places_net_program(void);

@@ -7,6 +7,7 @@
 #include "daemon/cluster.h"
 #include "daemon/dispatcher.h"
 #include "daemon/governor.h"
+#include "daemon/net_client.h"
 #include "daemon/outage.h"
 #include "daemon/peer.h"
 #include "daemon/planner.h"
@@ -140,6 +141,14 @@ static json_t *store_to_json(const struct server_context *c)
 		"place", json_text(c->store_where), "away_since", json_time(since), "away_why", since ? json_text(why.msg) : json_null());
 }
 
+/* In user mode the daemon starts jobsched-net when it is needed, so that it may be down without a fault. */
+static json_t *net_to_json(const struct server_context *c)
+{
+	const char *down = c->net ? net_client_down(c->net) : NULL;
+
+	return json_pack("{s:b, s:o}", "up", c->net && !down, "why", c->user_mode || !down ? json_null() : json_text(down));
+}
+
 /* What the engine knows by itself. */
 static json_t *own_status(const struct request *r)
 {
@@ -163,6 +172,7 @@ static json_t *own_status(const struct request *r)
 		"mode", c->user_mode ? "user" : "system");
 	if (!d.refused)
 		d.refused = planner_refused(c->planner, &d.refused_since);
+	json_object_set_new(o, "net", net_to_json(c));
 	json_object_set_new(o, "stuck_since", json_time(d.refused ? d.refused_since : 0));
 	json_object_set_new(o, "stuck_why", json_text(d.refused));
 	put_limits(o, c->governor);

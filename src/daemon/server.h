@@ -36,6 +36,7 @@ struct server_context {
 	struct dispatcher *dispatcher;
 	struct governor *governor;
 	struct hub *hub;
+	const struct net_client *net; /* NULL: there is none */
 	const struct planner *planner;
 	struct relays *relays;     /* NULL: this node is always alone */
 	struct retention *retention; /* NULL: history is kept for ever */

@@ -451,6 +451,7 @@ struct op_notice_take {
 struct op_notice_done {
 	int64_t id, try;
 	enum notice_state state;     /* NOTICE_WAITING: to be tried again at due_at */
+	bool untried;                /* nothing was sent: the try is not counted */
 	usec_t now, due_at;
 	char *error;                 /* owned; NULL: none */
 	bool stale;                  /* result: it had been taken again, or was done */

@@ -302,6 +302,7 @@ static bool done(struct store *s, struct op_notice_done *d, struct err *e)
 
 	query_int(&q, d->id);
 	query_int(&q, d->try);
+	query_int(&q, d->untried);
 	query_int(&q, d->state);
 	query_int(&q, d->due_at);
 	query_int(&q, d->now);

@@ -364,7 +364,7 @@ def what_a_removed_node_ran_is_run_elsewhere_and_a_purge_leaves_the_others_alone
                                                        if r["attempt"] == 2 and r["state"] == "running" and not r["lost"]], 0.3)
     assert c.nodes("n1")["n3"]["state"] == "stopped", c.nodes("n1")
     c["n3"].sh("sudo apt-get purge -q -y jobsched", user="admin")
-    for path in ("/var/lib/jobsched", "/var/lib/jobsched-spawner", "/run/jobsched"):
+    for path in ("/var/lib/jobsched", "/var/lib/jobsched-net", "/var/lib/jobsched-spawner", "/run/jobsched"):
         assert not os.path.exists(c["n3"].path(path)) or not c["n3"].sh("ls -A " + path, check=False).stdout, path
     assert c["n1"].sh("jobctl log " + jobs["n1"]).stdout == "n1 1\n"
     c["n3"].sh("sudo apt-get install -q -y /payload/jobsched-2.deb", user="admin")

@@ -80,7 +80,7 @@ class Cases:
             say("not ok %d - %s" % (self.kept["cases"], name))
             for line in traceback.format_exc().splitlines():
                 say("# " + line)
-            for line in sh("journalctl", "-q", "-b", "-n", "30", "--no-pager", "-u", "jobschedd", "-u", "jobsched-spawner",
+            for line in sh("journalctl", "-q", "-b", "-n", "30", "--no-pager", "-u", "jobschedd", "-u", "jobsched-spawner", "-u", "jobsched-net",
                            check=False).stdout.splitlines():
                 say("# journal: " + line)
         keep(self.kept)
@@ -92,7 +92,7 @@ class Cases:
 
 def install(notes):
     said = sh("dpkg", "-i", PAYLOAD + "/jobsched-1.deb")
-    for unit in ("jobsched-spawner", "jobschedd", "jobschedd.socket"):
+    for unit in ("jobsched-spawner", "jobsched-net", "jobschedd", "jobschedd.socket"):
         assert sh("systemctl", "is-enabled", unit, check=False).stdout.strip() == "enabled", unit
         assert sh("systemctl", "is-active", unit, check=False).stdout.strip() == "active", (unit, said.stdout, said.stderr)
     sh("systemctl", "enable", "--now", "jobschedd")
@@ -105,6 +105,7 @@ def places_belong_to_the_right_ones(notes):
         "/run/jobsched": ("root", 0o755),
         "/run/jobsched/jobsched.sock": ("root", 0o666),
         "/var/lib/jobsched": ("jobsched", 0o700),
+        "/var/lib/jobsched-net": ("jobsched-net", 0o700),
         "/var/lib/jobsched-spawner": ("root", 0o2750),
         "/var/lib/jobsched-spawner/output": ("root", 0o2750),
         "/etc/jobsched": ("root", 0o755),
@@ -338,7 +339,7 @@ def removing_the_package_ends_it_and_a_purge_leaves_nothing(notes):
     assert not left, left
     assert os.path.exists("/var/lib/jobsched/jobs.db")
     sh("dpkg", "--purge", "jobsched")
-    for path in ("/var/lib/jobsched", "/var/lib/jobsched-spawner", "/run/jobsched"):
+    for path in ("/var/lib/jobsched", "/var/lib/jobsched-net", "/var/lib/jobsched-spawner", "/run/jobsched"):
         assert not os.path.exists(path), path
     assert os.listdir("/etc/jobsched") == ["jobschedd.conf"], "the administrator's own file stays"
 

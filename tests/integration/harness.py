@@ -266,12 +266,16 @@ class Daemon:
                     found[int(pid)] = words.replace(b"\0", b" ").decode(errors="replace").strip()
         return found
 
-    def spawner(self):
+    def spawner(self, program="jobsched-spawner"):
         """The pid of the spawner, or None."""
         for pid, words in self.processes().items():
-            if os.path.basename(words.split(" ")[0]) == "jobsched-spawner":
+            if os.path.basename(words.split(" ")[0]) == program:
                 return pid
         return None
+
+    def net(self):
+        """The pid of jobsched-net, or None."""
+        return self.spawner("jobsched-net")
 
     def close(self, failed=False):
         if self.api_:
@@ -287,6 +291,9 @@ class Daemon:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         said = self.said() if os.path.exists(self.log) else ""
+        with contextlib.suppress(OSError):
+            with open(os.path.join(self.runtime, "jobsched", "net", "net.log"), errors="replace") as f:
+                said += f.read()
         shutil.rmtree(self.dir, ignore_errors=True)
         if failed:
             sys.stdout.writelines("# daemon: %s\n" % line for line in said.splitlines()[-40:])

@@ -6,12 +6,14 @@ import hashlib
 import hmac
 import json
 import os
+import signal
 import sys
 import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import Daemon, case, main, wait_until
+from system import System
 from web import Web
 
 KEY = "0123456789abcdef0123456789abcdef"
@@ -200,12 +202,48 @@ def a_killed_engine_sends_what_it_owes_once_it_is_back():
         web.gate.set()
         d.start()
         wait_until("both are sent", 20, lambda: len(d.notices(state="sent")) == 2)
-        assert len(web.got) == 2 and len({h["Jobsched-Notice"] for h, _ in web.got}) == 1
         time.sleep(NOTHING_MORE)
+        assert len(web.got) == 1, "jobsched-net went on with it: it is not posted again"
         with open(os.path.join(d.dir, "said")) as f:
             assert f.read() == "x\n"  # the spawner still had it: it was not begun again
         for path in os.listdir(os.path.join(d.state, "output")):
             assert not path.startswith("-"), path
+
+
+@case
+def a_webhook_survives_the_death_of_jobsched_net():
+    with Notifying() as d, Hook(["hang"]) as web:
+        d.start()
+        job, _ = flag_job(d, "webhook:" + web.url)
+        d.run_job(job)
+        wait_until("the first try is under way", 10, lambda: web.got)
+        os.kill(d.net(), signal.SIGKILL)
+        wait_until("it is sent again", 30, lambda: len(d.notices(state="sent")) == 1)
+        assert len({h["Jobsched-Notice"] for h, _ in web.got}) == 1 and len(web.got) == 2, web.got
+        assert [b["try"] for b in web.bodies()] == [1, 1], "a restart of jobsched-net uses up no try"
+
+
+@case
+def webhooks_wait_for_jobsched_net_and_the_reason_names_the_command():
+    with System() as s, Hook() as web:
+        s.start()
+        s.net.terminate()
+        s.net.wait()
+        job = s.add("alice", schedule=["manual"], name="backup", notify=["webhook:" + web.url], command=["false"])["id"]
+        s.api("alice").post("/v1/jobs/%s/run" % job, {})
+
+        def waits():
+            found = s.api("alice").get("/v1/notices")["notices"]
+            return found and found[0]["error"] and found[0]
+        notice = wait_until("the notice waits", 30, waits)
+        assert notice["state"] == "waiting" and "systemctl start jobsched-net" in notice["error"], notice
+        status = s.jobctl("alice", "status").stdout
+        assert "systemctl start jobsched-net" in status and not web.got, status
+        assert s.api("alice").get("/v1/status")["net"]["up"] is False
+        s.start_net()
+        wait_until("it is delivered", 40, lambda: web.got)
+        assert web.bodies()[0]["try"] == 1, web.bodies()
+        assert "jobsched-net" not in s.jobctl("alice", "status").stdout
 
 
 @case
@@ -237,7 +275,8 @@ def what_a_job_writes_cannot_forge_a_mail():
         text = m.get_content()
         assert "    Bcc: all@example.com" in text and "\\x1b[31m" in text and "\x1b" not in text and "\\u202e" in text
         assert all(len(line) < 78 for line in m.as_string().split("\n"))
-        assert web.bodies()[0]["output"].count("\\x1b") == 1
+        output = web.bodies()[0]["output"]
+        assert '\n\x1b[31m\0\ufffd\ufffd "},{" \u202exxx' in output and "\\" not in output, output
 
 
 @case

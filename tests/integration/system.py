@@ -24,7 +24,7 @@ CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 1 << 18
 PR_SET_PDEATHSIG = 1
 libc = ctypes.CDLL(None, use_errno=True)
 
-USERS = {"jobsched": 990, "alice": 4001, "bob": 4002, "carol": 4003}  # a group of the same name and number each
+USERS = {"jobsched": 990, "jobsched-net": 989, "alice": 4001, "bob": 4002, "carol": 4003}  # a group of the same name and number each
 GROUPS = {"jobsched-admin": (4100, ["carol"]), "team": (4101, ["alice", "bob"]), "extra": (4102, ["alice"])}
 
 
@@ -83,13 +83,14 @@ class System:
     entered = False
     sbin, conf_dir, state_dir = "/usr/local/sbin", "/etc/jobsched", "/var/lib/jobsched"
     spawner_state, runtime = "/var/lib/jobsched-spawner", "/run/jobsched"
+    net_state, net_runtime = "/var/lib/jobsched-net", "/run/jobsched/net"
     jobctl_path = "/usr/local/bin/jobctl"
 
     def __init__(self, spawner_conf="", engine_conf=""):
         if not System.entered:
             enter_namespace()
             System.entered = True
-        self.spawner = self.engine = None
+        self.spawner = self.engine = self.net = None
         self.dir = tempfile.mkdtemp(prefix="jobsched-system.")
         os.chmod(self.dir, 0o755)
         self.log = os.path.join(self.dir, "log")
@@ -99,17 +100,20 @@ class System:
         self.env = {k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")}
         self.env.update(PATH="/usr/local/bin:/usr/bin:/bin", LC_ALL="C.UTF-8", JOBSCHED_SOCKET=self.socket)
         self.before_spawner = []  # words before the spawner's own, as strace and its options
-        for place in (self.conf_dir, self.state_dir, self.spawner_state, self.runtime):
+        for place in (self.conf_dir, self.state_dir, self.spawner_state, self.net_state, self.runtime, self.net_runtime):
             shutil.rmtree(place, ignore_errors=True)
             os.makedirs(place, mode=0o755)
         os.chown(self.state_dir, USERS["jobsched"], USERS["jobsched"])
         os.chmod(self.state_dir, 0o700)
         os.chown(self.runtime, USERS["jobsched"], USERS["jobsched"])
+        for place in (self.net_state, self.net_runtime):
+            os.chown(place, USERS["jobsched-net"], USERS["jobsched-net"])
+        os.chmod(self.net_state, 0o700)
         write("/etc/nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\n")
         self.write_users()
         self.write_spawner_conf(spawner_conf)
         write(os.path.join(self.conf_dir, "jobschedd.conf"), engine_conf)
-        for program in ("jobschedd", "jobsched-spawner", "jobsched-init", "jobctl"):
+        for program in ("jobschedd", "jobsched-spawner", "jobsched-net", "jobsched-init", "jobctl"):
             to = self.jobctl_path if program == "jobctl" else os.path.join(self.sbin, program)
             os.makedirs(os.path.dirname(to), exist_ok=True)
             shutil.copy(os.path.join(BUILD, program), to + ".new")
@@ -172,6 +176,13 @@ class System:
         self.spawner = self.popen([*self.before_spawner, *self.spawner_command()])
         self.wait_for(self.spawner, "the spawner listens", lambda: os.path.exists(self.spawner_socket))
 
+    def start_net(self):
+        """The program for webhooks and artifacts, as a user of its own."""
+        self.net = self.popen([os.path.join(self.sbin, "jobsched-net"), "--system", "--runtime-dir", self.net_runtime,
+                               "--state-dir", self.net_state, "--linger", "0"], user=USERS["jobsched-net"],
+                              group=USERS["jobsched-net"], extra_groups=[])
+        self.wait_for(self.net, "jobsched-net listens", lambda: os.path.exists(self.net_runtime + "/net.sock"))
+
     def start_engine(self):
         self.engine = self.popen([os.path.join(self.sbin, "jobschedd"), "--config", self.conf_dir + "/jobschedd.conf",
                                   "--state-dir", self.state_dir, "--runtime-dir", self.runtime, "--output-dir",
@@ -193,6 +204,7 @@ class System:
 
     def start(self):
         self.start_spawner()
+        self.start_net()
         self.start_engine()
         return self
 
@@ -201,7 +213,7 @@ class System:
             return f.read()
 
     def close(self, failed=False):
-        for process in (self.engine, self.spawner):
+        for process in (self.engine, self.spawner, self.net):
             if process and process.poll() is None:
                 process.terminate()
                 try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Keeps the dependency rule between directories: base <- core <- {store, wire, exec} <- daemon <- cmd.
+# Keeps the dependency rule between directories: base <- core <- {store, wire, exec, net} <- daemon <- cmd.
 . "$(dirname "$0")/../tap.sh"
 
 # what each directory may include, then the headers of others' libraries it may use
@@ -9,9 +9,11 @@ src/core base core |
 src/store base core store | sqlite3.h libpq-fe.h
 src/wire base core wire | jansson.h
 src/exec base core exec | systemd/ seccomp.h
-src/daemon base core store wire exec daemon | systemd/ microhttpd.h jansson.h ini.h curl/curl.h
+src/net base core net | systemd/ curl/curl.h archive.h archive_entry.h seccomp.h
+src/daemon base core store wire exec net daemon | systemd/ microhttpd.h jansson.h ini.h curl/curl.h archive
 cmd/jobctl base core wire exec | jansson.h argtable2.h argtable3.h
 cmd/jobsched-init |
+cmd/jobsched-net base core net | systemd/
 cmd/jobsched-spawner base core exec |
 cmd/jobschedd base core store wire exec daemon | systemd/
 RULES
@@ -52,7 +54,7 @@ own() {
 		name = $0
 		sub(/^[^<]*</, "", name)
 		sub(/>.*/, "", name)
-		if (name !~ /^(sqlite3|libpq|postgres|jansson|microhttpd|seccomp|systemd\/|argtable|ini\.h|curl\/)/)
+		if (name !~ /^(sqlite3|libpq|postgres|jansson|microhttpd|seccomp|systemd\/|argtable|ini\.h|curl\/|archive)/)
 			next
 		n = split(libs[home], may, " ")
 		for (i = 1; i <= n; i++)

@@ -20,7 +20,7 @@ only_libc() {
 lint "the spawner is linked with the C library and libseccomp only" only_libc
 
 hardening() {
-	for program in jobctl jobsched-spawner jobschedd; do
+	for program in jobctl jobsched-net jobsched-spawner jobschedd; do
 		file=$top_builddir/$program
 		[ -x "$file" ] || continue
 		readelf -h "$file" | grep -q 'Type: *DYN' || echo "$program: not position independent"
@@ -31,7 +31,7 @@ hardening() {
 }
 # traces: what failpoints leave in a program, one line per program and trace
 traces() {
-	for program in jobctl jobsched-init jobsched-spawner jobschedd; do
+	for program in jobctl jobsched-init jobsched-net jobsched-spawner jobschedd; do
 		file=$top_builddir/$program
 		[ -x "$file" ] || { echo "$program is not built"; continue; }
 		readelf -Ws "$file" | grep -q failpoint && echo "$program: a symbol of failpoints"

@@ -76,7 +76,7 @@ config_keys() {
 }
 lint "jobschedd.conf(5) describes the keys there are" config_keys
 
-for program in jobctl jobsched-spawner jobschedd; do
+for program in jobctl jobsched-net jobsched-spawner jobschedd; do
 	page=man/$program.8
 	lint "$program --help answers on stdout" help_missing "$program"
 	if [ "$program" = jobctl ]; then

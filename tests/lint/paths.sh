@@ -11,7 +11,7 @@ lint "no source names a directory of somebody's machine" in_sources
 
 # The debugging information may name the build directory, the program itself may not.
 in_programs() {
-	for program in jobctl jobsched-spawner jobschedd; do
+	for program in jobctl jobsched-net jobsched-spawner jobschedd; do
 		[ ! -x "$top_builddir/$program" ] ||
 			strings -d "$top_builddir/$program" | grep -F "$here" | sed "s/^/$program: /"
 	done

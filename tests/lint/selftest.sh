@@ -13,7 +13,7 @@ fresh() {
 	rm -rf "$work/tree" "$work/build"
 	mkdir -p "$work/build/systemd"
 	cd "$work" || exit 1
-	for dir in src/base src/core src/store src/wire src/exec src/daemon cmd/jobctl cmd/jobsched-spawner cmd/jobschedd man; do
+	for dir in src/base src/core src/store src/wire src/exec src/net src/daemon cmd/jobctl cmd/jobsched-net cmd/jobsched-spawner cmd/jobschedd man; do
 		mkdir -p "tree/$dir"
 		printf '%s\n/* An innocent file. */\n#include "base/err.h"\n\nint f(void)\n{\n\treturn 0;\n}\n' "$spdx" >"tree/$dir/a.c"
 	done
@@ -33,7 +33,7 @@ fresh() {
 	Name.
 	.El
 	PAGE
-	for page in jobschedd jobsched-spawner; do
+	for page in jobschedd jobsched-net jobsched-spawner; do
 		sed -e "s/JOBCTL 1/$(echo $page | tr a-z A-Z) 8/" -e "s/jobctl/$page/" tree/man/jobctl.1 >"tree/man/$page.8"
 	done
 	cat >build/jobctl <<-'PROGRAM'
@@ -41,6 +41,7 @@ fresh() {
 	printf 'usage: jobctl VERB\n  add   adds\n  --help  this\n  -n, --name NAME\n'
 	PROGRAM
 	cp build/jobctl build/jobsched-spawner
+	cp build/jobctl build/jobsched-net
 	cp build/jobctl build/jobschedd
 	echo '[ "$2" != --print-config ] || printf "log-level = info\n;store = \n"' >>build/jobschedd
 	sed -e 's/JOBCTL 1/JOBSCHEDD.CONF 5/' -e 's/jobctl/jobschedd.conf/' -e 's/^\.It Fl -help/.It Ic store/' \
@@ -155,7 +156,7 @@ sed -i '/^ProtectSystem=/d; /^PrivateNetwork=/d' "$work/build/systemd/jobschedd.
 lint "units.sh finds an engine that exposes more" caught units "the engine's exposure is at most 0.6"
 
 fresh
-for name in config.h jobctl jobsched-init jobsched-spawner jobschedd; do
+for name in config.h jobctl jobsched-init jobsched-net jobsched-spawner jobschedd; do
 	cp "$programs/$name" "$work/build/"
 done
 lint "links.sh is content with what was built" clean links

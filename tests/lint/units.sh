@@ -5,7 +5,7 @@
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-for unit in jobsched-spawner.service jobschedd-user.service jobschedd.service jobschedd.socket; do
+for unit in jobsched-net.service jobsched-spawner.service jobschedd-user.service jobschedd.service jobschedd.socket; do
 	# the programs of this build are not installed, and whether they exist is not the question
 	sed 's|^ExecStart=[^ ]*|ExecStart=/bin/true|' "$top_builddir/systemd/$unit" >"$work/$unit"
 done
@@ -36,6 +36,7 @@ if command -v systemd-analyze >/dev/null; then
 	lint "systemd understands the units" understood
 	lint "the engine's exposure is at most 0.6" exposed jobschedd.service 6
 	lint "with network it is at most 1.5" exposed jobschedd-network.service 15
+	lint "the exposure of jobsched-net is at most 1.5" exposed jobsched-net.service 15
 	lint "the spawner's exposure is at most 8.4" exposed jobsched-spawner.service 84
 else
 	skipped "systemd understands the units" "no systemd-analyze"

@@ -1226,8 +1226,8 @@ WHERE state = NOTICE_WAITING AND due_at > :now AND node <> :id
 	AND node IN (SELECT nodes.id FROM nodes WHERE nodes.name = :name)
 	AND notices.id NOT IN (SELECT value FROM json_each(:set))
 
--- query notice_done(id int, try int, state int, due_at int, now int, error text) -> uid int, job int, run int, channel text
-UPDATE notices SET state = :state, due_at = :due_at, error = :error, node = NULL,
+-- query notice_done(id int, try int, untried int, state int, due_at int, now int, error text) -> uid int, job int, run int, channel text
+UPDATE notices SET state = :state, due_at = :due_at, error = :error, node = NULL, tries = tries - :untried,
 	done_at = CASE WHEN :state = NOTICE_WAITING THEN 0 ELSE :now END
 WHERE id = :id AND tries = :try AND +state = NOTICE_WAITING
 RETURNING uid, job, run, channel

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libcurl's many transfers on our event loop: its sockets are our sources, its one timer is ours. */
-#include "daemon/webhook.h"
+/* Runs libcurl's multi interface on an sd-event loop. */
+#include "net/webhook.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/text.h"
 #include <curl/curl.h>
 #include <errno.h>
 #include <string.h>
@@ -17,14 +18,14 @@ struct webhooks {
 	void *arg;
 	CURLM *multi;      /* owned */
 	sd_event_source *timer;
-	struct post *posts; /* those under way */
+	struct post *posts; /* under way */
 };
 
 struct post {
-	int64_t notice, try;
+	void *owner;
 	CURL *easy;                /* owned */
 	struct curl_slist *headers; /* owned */
-	struct buf body, answer;
+	struct buf answer;
 	size_t answer_len;         /* of the whole */
 	char error[CURL_ERROR_SIZE];
 	struct post *next;
@@ -34,7 +35,6 @@ static void post_free(struct post *p)
 {
 	curl_easy_cleanup(p->easy);
 	curl_slist_free_all(p->headers);
-	buf_done(&p->body);
 	buf_done(&p->answer);
 	free(p);
 }
@@ -49,7 +49,7 @@ static void forget(struct webhooks *w, struct post *p)
 	curl_multi_remove_handle(w->multi, p->easy);
 }
 
-/* ---- how it ended ---- */
+/* ---- the end of a post ---- */
 
 static void describe(const struct post *p, CURLcode result, struct buf *out)
 {
@@ -74,7 +74,7 @@ static void finish(struct webhooks *w, struct post *p, CURLcode result)
 
 	describe(p, result, &error);
 	forget(w, p);
-	w->fn(p->notice, p->try, error.len ? error.data : NULL, w->arg);
+	w->fn(p->owner, error.len ? error.data : NULL, w->arg);
 	post_free(p);
 }
 
@@ -93,7 +93,7 @@ static void look_for_ends(struct webhooks *w)
 		}
 }
 
-/* ---- its sockets and its timer ---- */
+/* ---- libcurl's sockets and its timer ---- */
 
 static int on_socket(sd_event_source *source, int fd, uint32_t events, void *arg)
 {
@@ -163,24 +163,24 @@ static size_t on_answer(char *data, size_t size, size_t n, void *arg)
 	return p->answer_len > WEBHOOK_ANSWER_MAX ? 0 : len;
 }
 
-static bool set_up(struct post *p, const char *url)
+static bool set_up(struct post *p, const struct webhook_post *from)
 {
 	CURL *c = p->easy;
 
-	return curl_easy_setopt(c, CURLOPT_URL, url) == CURLE_OK &&
+	return curl_easy_setopt(c, CURLOPT_URL, from->url) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)WEBHOOK_TIMEOUT_MS) == CURLE_OK &&
+	       curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(from->timeout / USEC_MSEC)) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_HTTPHEADER, p->headers) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)p->body.len) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_POSTFIELDS, p->body.data) == CURLE_OK &&
+	       curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)from->len) == CURLE_OK &&
+	       curl_easy_setopt(c, CURLOPT_POSTFIELDS, from->body) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_USERAGENT, "jobsched/" PACKAGE_VERSION) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_answer) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_WRITEDATA, p) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_ERRORBUFFER, p->error) == CURLE_OK &&
 #if LIBCURL_VERSION_NUM >= 0x075700
-	       /* a name that is still being looked up is not waited for */
+	       /* cleanup does not wait for a name that is still being resolved */
 	       curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L) == CURLE_OK &&
 #endif
 	       curl_easy_setopt(c, CURLOPT_PRIVATE, p) == CURLE_OK;
@@ -190,19 +190,29 @@ bool webhooks_post(struct webhooks *w, const struct webhook_post *from, struct e
 {
 	struct post *p = xcalloc(1, sizeof(*p));
 
-	p->notice = from->notice;
-	p->try = from->try;
-	buf_add(&p->body, from->body, from->len);
-	for (size_t i = 0; i < from->headers->n; i++)
-		p->headers = curl_slist_append(p->headers, from->headers->v[i]);
+	p->owner = from->owner;
+	for (size_t i = 0; i < from->headers_n; i++)
+		p->headers = curl_slist_append(p->headers, from->headers[i]);
 	p->easy = curl_easy_init();
-	if (!p->easy || !set_up(p, from->url) || curl_multi_add_handle(w->multi, p->easy) != CURLM_OK) {
+	if (!p->easy || !set_up(p, from) || curl_multi_add_handle(w->multi, p->easy) != CURLM_OK) {
 		post_free(p);
 		return err_set(e, ERR_INVALID, "'%.80s' cannot be posted to", from->url);
 	}
 	p->next = w->posts;
 	w->posts = p;
 	return true;
+}
+
+void webhooks_cancel(struct webhooks *w, const void *owner)
+{
+	struct post *p = w->posts;
+
+	while (p && p->owner != owner)
+		p = p->next;
+	if (!p)
+		return;
+	forget(w, p);
+	post_free(p);
 }
 
 /* ---- life ---- */

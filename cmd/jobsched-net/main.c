@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jobsched-net: options, its socket, and the loop that serves the daemon. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "net/server.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <systemd/sd-daemon.h>
+#include <systemd/sd-event.h>
+
+#define EXIT_USAGE 2
+#define EXIT_UNAVAILABLE 69 /* another process serves this directory */
+#define EXIT_CONFIG 78
+#define GO_ON (-1)
+
+struct options {
+	const char *runtime_dir, *state_dir, *client, *linger;
+	bool system, background;
+};
+
+static const struct {
+	const char *name, *arg;
+	size_t offset;
+	const char *help;
+} table[] = {
+	{"runtime-dir", "DIR", offsetof(struct options, runtime_dir), "directory of its socket, net.sock"},
+	{"state-dir", "DIR", offsetof(struct options, state_dir), "directory of the artifact cache"},
+	{"system", NULL, offsetof(struct options, system), "serve the daemon of the system (not as root)"},
+	{"client-user", "NAME", offsetof(struct options, client), "with --system: user of the daemon (jobsched)"},
+	{"linger", "SECONDS", offsetof(struct options, linger), "exit after this time without a daemon (60; 0: never)"},
+	{"background", NULL, offsetof(struct options, background), "return when the socket is open; log to DIR/net.log"},
+	{"help", NULL, 0, "show this help"},
+	{"version", NULL, 0, "show the version"},
+};
+#define OPTION_HELP (ELEMENTS(table) - 2)
+#define OPTION_VERSION (ELEMENTS(table) - 1)
+
+static void print_help(FILE *out)
+{
+	fputs("usage: jobsched-net --runtime-dir DIR --state-dir DIR [OPTION…]\n"
+	      "Delivers webhooks and fetches artifacts for jobschedd. See jobsched-net(8).\n\n", out);
+	for (size_t i = 0; i < ELEMENTS(table); i++) {
+		AUTO_TEXT name = xprintf("--%s %s", table[i].name, table[i].arg ? table[i].arg : "");
+
+		fprintf(out, "  %-20s  %s\n", name, table[i].help);
+	}
+}
+
+/* GO_ON, or the exit status. */
+static int parse_options(int argc, char **argv, struct options *o)
+{
+	struct option longs[ELEMENTS(table) + 1] = {};
+	int c, i = 0;
+
+	for (size_t k = 0; k < ELEMENTS(table); k++)
+		longs[k] = (struct option){table[k].name, table[k].arg ? required_argument : no_argument, NULL, 0};
+	while ((c = getopt_long(argc, argv, "", longs, &i)) == 0) {
+		char *at = (char *)o + table[i].offset;
+
+		if (i == OPTION_HELP) {
+			print_help(stdout);
+			return EXIT_SUCCESS;
+		}
+		if (i == OPTION_VERSION) {
+			puts("jobsched-net " PACKAGE_VERSION);
+			return EXIT_SUCCESS;
+		}
+		if (table[i].arg)
+			*(const char **)at = optarg;
+		else
+			*(bool *)at = true;
+	}
+	if (c == -1 && optind == argc && o->runtime_dir && o->state_dir)
+		return GO_ON;
+	fputs("try 'jobsched-net --help'\n", stderr);
+	return EXIT_USAGE;
+}
+
+/* ---- the socket ---- */
+
+static bool socket_listen(const struct options *o, int *ret, struct err *e)
+{
+	AUTO_TEXT path = xprintf("%s/net.sock", o->runtime_dir);
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	AUTO_FD fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	/* In system mode the daemon is another user. The kernel tells who connects, so the mode need not. */
+	mode_t mask = umask(o->system ? 0111 : 0177);
+	int r;
+
+	if (strlen(path) >= sizeof(a.sun_path)) {
+		umask(mask);
+		return err_set(e, ERR_INVALID, "the socket path '%s' is longer than %zu bytes: choose a shorter --runtime-dir",
+			path, sizeof(a.sun_path) - 1);
+	}
+	memcpy(a.sun_path, path, strlen(path));
+	unlink(path);
+	r = fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 16) < 0 ? errno : 0;
+	umask(mask);
+	if (r)
+		return err_errno(e, r, "could not listen at '%s'", path);
+	*ret = STEAL_FD(fd);
+	return true;
+}
+
+/* The lock ends with the process, so that a socket file without a process is never mistaken for a running one. */
+static bool lock_take(const struct options *o, int *ret, struct err *e)
+{
+	AUTO_TEXT path = xprintf("%s/net.lock", o->runtime_dir);
+	int r = io_mkdirs(o->runtime_dir, o->system ? 0755 : 0700);
+
+	if (r >= 0)
+		r = *ret = io_lock_file(path);
+	if (r == -EWOULDBLOCK)
+		return err_set(e, ERR_CONFLICT, "another jobsched-net serves '%s'", o->runtime_dir);
+	return r >= 0 || err_errno(e, -r, "could not lock '%s'", path);
+}
+
+static bool client_uid(const struct options *o, uid_t *ret, struct err *e)
+{
+	const char *name = o->client ? o->client : "jobsched";
+	const struct passwd *pw;
+
+	*ret = geteuid();
+	if (!o->system)
+		return true;
+	if (geteuid() == 0)
+		return err_set(e, ERR_REFUSED, "jobsched-net does not run as root; run it as user jobsched-net "
+			"(systemctl start jobsched-net)");
+	pw = getpwnam(name);
+	if (!pw)
+		return err_set(e, ERR_NOT_FOUND, "there is no user '%s' (--client-user)", name);
+	*ret = pw->pw_uid;
+	return true;
+}
+
+/* ---- the process ---- */
+
+/* The caller waits for one byte, the exit status of the start; this process continues in a session of its own. */
+static int go_background(const struct options *o)
+{
+	AUTO_TEXT log_path = xprintf("%s/net.log", o->runtime_dir);
+	AUTO_FD null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	AUTO_FD log = -1;
+	unsigned char word = EXIT_FAILURE;
+	int pipe[2];
+	pid_t pid;
+
+	unsetenv("NOTIFY_SOCKET"); /* READY=1 is the daemon's to say */
+	if (io_mkdirs(o->runtime_dir, 0700) < 0)
+		return -errno;
+	log = open(log_path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (null < 0 || pipe2(pipe, O_CLOEXEC) < 0 || (pid = fork()) < 0)
+		return -errno;
+	if (pid > 0) {
+		close(pipe[1]);
+		_exit(read(pipe[0], &word, 1) == 1 ? word : EXIT_FAILURE);
+	}
+	close(pipe[0]);
+	setsid();
+	dup2(null, 0);
+	dup2(null, 1);
+	dup2(log >= 0 ? log : null, 2);
+	return pipe[1];
+}
+
+static void say_ready(int *fd, int code)
+{
+	unsigned char word = (unsigned char)code;
+
+	if (*fd >= 0)
+		(void)io_write_all(*fd, &word, 1);
+	auto_fd_close(fd);
+	*fd = -1;
+}
+
+static bool watch_signals(sd_event *ev, struct err *e)
+{
+	static const int ends[] = {SIGTERM, SIGINT};
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < ELEMENTS(ends); i++)
+		r = sd_event_add_signal(ev, NULL, ends[i] | SD_EVENT_SIGNAL_PROCMASK, NULL, NULL); /* ends the loop */
+	return r >= 0 || err_errno(e, -r, "could not watch signals");
+}
+
+static int serve(const struct options *o, int64_t linger, int *ready)
+{
+	__attribute__((cleanup(sd_event_unrefp))) sd_event *ev = NULL;
+	AUTO(net_server) *server = NULL;
+	AUTO_TEXT path = xprintf("%s/net.sock", o->runtime_dir);
+	AUTO_FD lock = -1;
+	AUTO_FD sock = -1;
+	struct err e = {};
+	uid_t client = 0;
+	int r;
+
+	if (!client_uid(o, &client, &e)) {
+		log_error("%s", e.msg);
+		return EXIT_CONFIG;
+	}
+	if (!lock_take(o, &lock, &e)) {
+		log_error("%s", e.msg);
+		return e.kind == ERR_CONFLICT ? EXIT_UNAVAILABLE : EXIT_FAILURE;
+	}
+	r = sd_event_new(&ev);
+	if (r < 0)
+		err_errno(&e, -r, "could not make an event loop");
+	else if (watch_signals(ev, &e) && socket_listen(o, &sock, &e))
+		net_server_new(ev, &(struct net_server_options){.listen = sock, .client = client, .linger = linger * USEC_SEC}, &server, &e);
+	if (!server) {
+		log_error("%s", e.msg);
+		return EXIT_FAILURE;
+	}
+	log_info("listening at '%s'", path);
+	sd_notify(0, "READY=1");
+	say_ready(ready, EXIT_SUCCESS);
+	r = sd_event_loop(ev);
+	unlink(path);
+	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = {.linger = "60"};
+	int code = parse_options(argc, argv, &o), ready = -1;
+	int64_t linger = 0;
+
+	if (code != GO_ON)
+		return code;
+	if (!parse_int(o.linger, 0, 366 * 86400, &linger)) {
+		fprintf(stderr, "jobsched-net: '%s' is not a number of seconds\n", o.linger);
+		return EXIT_USAGE;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	setrlimit(RLIMIT_CORE, &(struct rlimit){}); /* requests may contain tokens */
+	umask(077);
+	log_open("jobsched-net", LOG_LEVEL_INFO, NULL);
+	if (o.background && (ready = go_background(&o)) < 0) {
+		log_error("could not go to the background in '%s'", o.runtime_dir);
+		return EXIT_FAILURE;
+	}
+	code = serve(&o, linger, &ready);
+	say_ready(&ready, code);
+	return code;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon's connection to jobsched-net: keeps each request until it has a result, over restarts of jobsched-net. */
+#pragma once
+#include "base/auto.h"
+#include "base/clock.h"
+#include "net/net_frame.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct err;
+struct net_client;
+struct sd_event;
+
+/* What the daemon does with each kind of request. All functions are called from the loop. */
+struct net_client_kind {
+	/* The result of a request, or NET_BUSY because jobsched-net is not running. The descriptor is moved; -1: none. */
+	void (*result)(const struct net_result *r, int fd, void *arg);
+	void (*has)(const struct net_id *id, void *arg);               /* a request of an earlier daemon is under way; or NULL */
+	void (*need_file)(const struct net_id *id, int fd, void *arg); /* the descriptor is moved; or NULL */
+	void (*hold)(struct net_client *c, void *arg);                 /* calls net_client_hold() for each; or NULL */
+	void *arg;
+};
+
+struct net_client_options {
+	const char *node;        /* borrowed, as are the next four */
+	const char *socket;
+	const char *program;     /* user mode: started when it is needed; NULL: systemd starts it */
+	const char *runtime_dir; /* of jobsched-net */
+	const char *state_dir;
+	int64_t budget;          /* bytes of artifacts on the disk */
+	void (*synced)(void *arg); /* all requests of an earlier daemon have been named, or the connection is gone */
+	void *arg;
+};
+bool net_client_new(struct sd_event *ev /* borrowed */, const struct net_client_options *o, struct net_client **ret, struct err *e);
+void net_client_free(struct net_client *c); /* jobsched-net continues what is under way */
+AUTO_DEFINE(net_client);
+
+void net_client_kind(struct net_client *c, enum net_kind kind, const struct net_client_kind *how /* copied */);
+void net_client_connect(struct net_client *c); /* once all kinds are known; does not start jobsched-net */
+bool net_client_connected(const struct net_client *c);
+bool net_client_syncing(const struct net_client *c); /* connected, and 'synced' has not been called yet */
+const char *net_client_down(const struct net_client *c); /* why it is not connected, with the command to type; NULL: it is */
+void net_client_set_budget(struct net_client *c, int64_t bytes);
+
+/* A repeated request is ignored. The payload is a descriptor of net_payload_memfd(), moved. */
+void net_client_request(struct net_client *c, const struct net_request *r, int payload);
+void net_client_cancel(struct net_client *c, const struct net_id *id); /* without a result */
+void net_client_ack(struct net_client *c, const struct net_id *id);    /* after the result has been recorded */
+void net_client_hold(struct net_client *c, const struct net_hold *h);
+
+/* User mode: starts jobsched-net and waits until it listens, unless one already holds the lock of that directory. */
+bool net_launch(const char *program, const char *runtime_dir, const char *state_dir, struct err *e);

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The protocol between the daemon and jobsched-net: one fixed frame per packet of a SOCK_SEQPACKET socket. */
+/*
+ * The daemon sends hello with the versions it speaks. The answer is welcome with the version both sides use from then on,
+ * or refused and the end of the connection. After that the daemon sends, in this order:
+ *   settings     limits that apply to all requests; sent again when the configuration changes
+ *   hold         one per artifact that a run of an earlier connection still uses
+ *   request      one per request that has no result yet; a repeated request continues the first one
+ *   sync         everything that is still wanted has been named
+ * and later request, cancel, ack and settings as needed. A request is identified by (kind, id, attempt). jobsched-net
+ * answers each request with one result, and repeats the result when the request is repeated, until ack. After sync it sends
+ * 'has' for each webhook request of an earlier connection that is under way, a result for each one that has ended, and
+ * synced. Artifact requests of an earlier connection that were neither held nor repeated are given up.
+ * need_file asks for the file of a 'file:' artifact: the daemon passes the socket that comes with it to the spawner.
+ * A newer hello displaces the connection before it, which gets superseded.
+ */
+#pragma once
+#include "base/clock.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf;
+struct err;
+struct strv;
+
+#define NET_FRAME_VERSION 1
+#define NET_FRAME_VERSION_OLDEST 1 /* NET_FRAME_VERSION - 1, once that exists */
+
+enum net_frame_type {
+	NET_HELLO = 1,
+	NET_SETTINGS,
+	NET_HOLD,
+	NET_REQUEST,
+	NET_SYNC,
+	NET_CANCEL,
+	NET_ACK,
+	NET_WELCOME,
+	NET_REFUSED,
+	NET_RESULT,
+	NET_HAS,
+	NET_SYNCED,
+	NET_NEED_FILE,
+	NET_SUPERSEDED,
+	NET_FRAME_TYPE_MAX
+};
+
+enum net_frame_from { NET_FROM_DAEMON, NET_FROM_NET };
+
+enum net_kind {
+	NET_KIND_WEBHOOK = 1, /* id: notice, attempt: try. Texts: URL, then headers; body: what is posted */
+	NET_KIND_ARTIFACT,    /* id: run, attempt: fence. Texts: URL, SHA-256 */
+	NET_KIND_MAX
+};
+
+enum net_outcome {
+	NET_DONE,   /* of an artifact with a descriptor of its directory */
+	NET_FAILED, /* trying again would give the same result, as far as is known */
+	NET_BUSY,   /* nothing is wrong with the request; it can be tried again later */
+	NET_OUTCOME_MAX
+};
+
+#define NET_TEXT_MAX 512 /* texts are NUL-terminated and padded with NULs */
+#define NET_KEY_MAX 96
+#define NET_NODE_MAX 128
+#define NET_FDS_MAX 1
+#define NET_TEXTS_MAX 64
+#define NET_PAYLOAD_MAX ((size_t)4 << 20)
+
+struct net_id {
+	int64_t kind, id, attempt;
+};
+struct net_hello { /* the same in every version, as are welcome and refused */
+	uint32_t oldest, newest;
+	char node[NET_NODE_MAX];
+};
+struct net_welcome {
+	uint32_t version, reserved;
+};
+struct net_refused {
+	uint32_t oldest, newest;
+	char error[NET_TEXT_MAX];
+};
+struct net_settings {
+	int64_t budget; /* bytes of all artifacts on the disk */
+};
+struct net_hold {
+	struct net_id id;
+	int64_t uid;
+	char key[NET_KEY_MAX];
+};
+struct net_request { /* with a payload (net_payload_memfd) as a sealed memfd */
+	struct net_id id;
+	int64_t uid;     /* the owner */
+	int64_t limit;   /* bytes of one artifact, fetched and unpacked; 0 for other kinds */
+	int64_t timeout; /* microseconds */
+};
+struct net_result { /* with a descriptor if it is an artifact that is done */
+	struct net_id id;
+	int64_t outcome; /* enum net_outcome */
+	char error[NET_TEXT_MAX];
+};
+
+struct net_frame {
+	uint16_t type, version; /* the version is 0 in hello, welcome and refused */
+	uint32_t size;          /* of the whole frame */
+	union {
+		struct net_hello hello;
+		struct net_welcome welcome;
+		struct net_refused refused;
+		struct net_settings settings;
+		struct net_hold hold;
+		struct net_request request;
+		struct net_result result;
+		struct net_id id; /* cancel, ack, has, need_file */
+	};
+};
+#define NET_FRAME_HEAD offsetof(struct net_frame, hello)
+
+void net_frame_init(struct net_frame *f, enum net_frame_type type, uint32_t version);
+void net_frame_text(char *to, size_t size, const char *text); /* cut to fit; NULL is empty */
+bool net_id_equal(const struct net_id *a, const struct net_id *b);
+
+/* Whether 'len' bytes from that side are a valid frame of this version (0: a handshake) with as many descriptors as it needs. */
+bool net_frame_check(const struct net_frame *f, size_t len, size_t fds, enum net_frame_from from, uint32_t version,
+	struct err *e);
+
+/* The results are 0 or -errno; -EAGAIN: the socket is full, or empty. */
+int net_frame_send(int fd, const struct net_frame *f, int passed /* -1: none */);
+/* *ret_len 0: the other side has closed the connection. *ret_fd is the caller's, -1: none came. */
+int net_frame_recv(int fd, struct net_frame *f, size_t *ret_len, int *ret_fd);
+
+/* The variable part of a request. */
+struct net_payload {
+	char *data;                      /* owned; the texts and the body are in it */
+	const char *texts[NET_TEXTS_MAX];
+	size_t n;
+	const char *body;
+	size_t body_len;
+};
+int net_payload_memfd(const char *const *texts, size_t n, const void *body, size_t len, struct err *e); /* -1 and *e */
+bool net_payload_read(struct net_payload *ret, int fd, struct err *e); /* a sealed memfd only */
+void net_payload_done(struct net_payload *p);
+
+/* The name of an artifact in the cache. Files are opened with the rights of their owner, so their key depends on the owner. */
+char *net_artifact_key(const char *url, const char *sha256, int64_t uid, char out[NET_KEY_MAX]);

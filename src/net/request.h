@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One request of the daemon, from its arrival to the acknowledgement of its result. */
+#pragma once
+#include "net/net_frame.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct net_server;
+
+enum request_stage {
+	REQUEST_UNDER_WAY,
+	REQUEST_ENDED, /* has its result; an artifact stays in use until the request is acknowledged */
+};
+
+enum request_owes { /* frames that the daemon has not been sent yet */
+	OWES_RESULT = 1 << 0,
+	OWES_HAS = 1 << 1,
+	OWES_FILE = 1 << 2,
+};
+
+struct request {
+	struct net_server *server;  /* borrowed */
+	struct net_id id;
+	int64_t uid, limit;
+	usec_t timeout;
+	struct net_payload payload; /* owned */
+	enum request_stage stage;
+	bool wanted;                /* named by the daemon on this connection */
+	unsigned owes;              /* enum request_owes */
+	enum net_outcome outcome;
+	char error[NET_TEXT_MAX];
+	char key[NET_KEY_MAX];      /* of an artifact; empty otherwise */
+	int result_fd;              /* owned; the directory of an artifact; -1: none */
+	int file_socket;            /* owned; where the spawner sends the file; -1: none */
+	struct request *next;
+};
+
+/* Called by the kinds when a request has ended. A descriptor is moved. */
+void request_end(struct request *r, enum net_outcome outcome, const char *error, int fd);
+/* Asks the daemon for the file of a 'file:' artifact; it arrives at the other end of this socket, which is moved. */
+void request_need_file(struct request *r, int socket);

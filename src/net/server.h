@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Serves one daemon: takes its requests, keeps their results until they are acknowledged. */
+#pragma once
+#include "base/auto.h"
+#include "base/clock.h"
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct err;
+struct net_server;
+struct sd_event;
+
+struct net_server_options {
+	int listen;             /* borrowed */
+	uid_t client;           /* the uid that may connect, beside root */
+	usec_t linger;          /* leaves after this time without a daemon; 0: never */
+};
+bool net_server_new(struct sd_event *ev /* borrowed */, const struct net_server_options *o, struct net_server **ret, struct err *e);
+void net_server_free(struct net_server *s); /* gives up what is under way */
+AUTO_DEFINE(net_server);
