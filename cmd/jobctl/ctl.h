@@ -31,6 +31,8 @@ struct ctl {
 	bool terminal;             /* standard output is one */
 	bool colour;
 	int width;                 /* of the terminal; 0: do not cut */
+	bool yes;                  /* --yes: approve without asking */
+	const char *job_typed;     /* the operand that names the job to change or run; NULL: none. Borrowed */
 	usec_t now;                /* when the command started, for relative times */
 	struct client *client;     /* NULL until ctl_connect() */
 	char *socket;              /* where the client is connected */

@@ -42,6 +42,7 @@ int verb_db_backup(struct ctl *c, const struct args *a);
 int verb_db_check(struct ctl *c, const struct args *a);
 int verb_db_restore(struct ctl *c, const struct args *a);
 int verb_set(struct ctl *c, const struct args *a);
+int verb_approve(struct ctl *c, const struct args *a);
 int verb_edit(struct ctl *c, const struct args *a);
 int verb_history(struct ctl *c, const struct args *a);
 int verb_undo(struct ctl *c, const struct args *a);

@@ -256,6 +256,7 @@ int verb_add(struct ctl *c, const struct args *a)
 	struct err e = {};
 	int code;
 
+	c->yes = args_has(a, "yes");
 	if (!read_submission(c, a, &submission, &e))
 		return ctl_fail(&e);
 	put_target(a, &path);

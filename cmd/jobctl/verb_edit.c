@@ -219,6 +219,8 @@ int verb_edit(struct ctl *c, const struct args *a)
 	char *const *words;
 
 	args_operands(a, &words);
+	c->job_typed = words[0];
+	c->yes = args_has(a, "yes");
 	job_spec_init(&s.before);
 	if (!ref_parse(words[0], &ref, &e) || !api_job(c, &ref, &s.job, &e) || !read_spec(&s, &e))
 		return ctl_fail(&e);

@@ -46,6 +46,8 @@ static bool trigger(struct ctl *c, const struct args *a, json_t **ret, struct er
 	struct ref ref;
 
 	args_operands(a, &words);
+	c->job_typed = words[0];
+	c->yes = args_has(a, "yes");
 	if (!ref_parse(words[0], &ref, e) || !put_params(a, body, e))
 		return false;
 	if (ref.run)

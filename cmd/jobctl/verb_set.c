@@ -77,6 +77,8 @@ int verb_set(struct ctl *c, const struct args *a)
 	bool dry_run = args_has(a, "dry-run");
 	int64_t revision = 0;
 
+	c->job_typed = words[0];
+	c->yes = args_has(a, "yes");
 	if (args_has(a, "revision") && !parse_int(args_last(a, "revision"), 1, INT64_MAX, &revision))
 		err_set(&e, ERR_INVALID, "--revision: '%s' is not the number of a revision", args_last(a, "revision"));
 	if (e.kind || !patch_from_words(words + 1, n - 1, &patch, &e) || !find_job(c, words[0], &job, &e) ||

@@ -28,6 +28,11 @@ static const char set_details[] =
 static const char edit_details[] =
 	"The definition is opened in $VISUAL, $EDITOR or vi as lines 'key = value'. One that is not valid\n"
 	"is opened again with the error at its top.\n";
+static const char approve_details[] =
+	"Root's jobs, and with 'require-warrant = all' everybody's, start only what root or their owner has approved at\n"
+	"the spawner. 'add', 'set', 'edit' and 'run --param' request the approval themselves. 'approve' is for a job\n"
+	"without a valid one: after a new warrant.key, a restored store, or an upgrade from a version whose approvals do not cover the name. It shows the\n"
+	"job and asks.\n";
 static const char undo_details[] =
 	"Each undo goes one step further back and is a revision of its own; 'undo --to N' goes to any.\n";
 static const char template_add_details[] =
@@ -84,14 +89,21 @@ static const struct opt add_opts[] = {
 	{"key", 0, "KEY", "idempotency key: adding twice with it makes one job"},
 	{"as", 0, "USER", "the job is this user's; for administrators"},
 	{"paused", 0, NULL, "it starts nothing before 'jobctl resume'"},
+	{"yes", 'y', NULL, "with --template: approve the job without asking, where a warrant is needed"},
 	{"dry-run", 0, NULL, "add nothing; show the schedule in words, its next slots and what is doubtful"},
 	{"wait", 'w', NULL, "wait for its first run to end, exit as 'jobctl wait' does"},
 	{"follow", 'f', NULL, "show the output of its first run as it comes, then exit as with --wait"},
 	{},
 };
+#define APPROVE_OPT {"yes", 'y', NULL, "approve it without asking, where a warrant is needed"}
 static const struct opt set_opts[] = {
 	{"dry-run", 0, NULL, "change nothing; show what would be different, and the next slots"},
 	{"revision", 0, "N", "only if this is still its revision"},
+	APPROVE_OPT,
+	{},
+};
+static const struct opt edit_opts[] = {
+	APPROVE_OPT,
 	{},
 };
 static const struct opt history_opts[] = {
@@ -163,6 +175,7 @@ static const struct opt run_opts[] = {
 	{"wait", 'w', NULL, "wait for the end, exit as 'jobctl wait' does"},
 	{"follow", 'f', NULL, "show the output as it comes, then exit as with --wait"},
 	{"propagate", 0, NULL, "with --wait or --follow: exit with the command's own code"},
+	{"yes", 'y', NULL, "with --param: approve it without asking, where a warrant is needed"},
 	{},
 };
 static const struct opt rm_opts[] = {
@@ -325,8 +338,10 @@ const struct verb verbs[] = {
 	{.name = "thaw", .help = "end the freeze", .formats = FORMATS_OBJECT, .run = verb_thaw},
 	{.name = "set", .operands = "JOB KEY=VALUE… [-- COMMAND [ARG…]]", .help = "change a job", .details = set_details,
 		.opts = set_opts, .command = true, .min = 2, .max = -1, .formats = FORMATS_OBJECT, .run = verb_set},
-	{.name = "edit", .operands = "JOB", .help = "change a job in an editor", .details = edit_details, .min = 1, .max = 1,
+	{.name = "edit", .operands = "JOB", .help = "change a job in an editor", .details = edit_details, .opts = edit_opts, .min = 1, .max = 1,
 		.formats = FORMATS_OBJECT, .run = verb_edit},
+	{.name = "approve", .operands = "JOB…", .help = "approve what jobs start, as they are now", .details = approve_details,
+		.opts = edit_opts, .min = 1, .max = -1, .formats = FORMATS_OBJECT, .run = verb_approve},
 	{.name = "history", .operands = "JOB", .help = "what a job was, and who changed it", .opts = history_opts, .min = 1,
 		.max = 1, .formats = FORMATS_ALL, .run = verb_history},
 	{.name = "undo", .operands = "JOB", .help = "take back the last change of a job", .details = undo_details,

@@ -135,11 +135,12 @@ static bool check_limit(const char *pair, struct err *e)
 	return limit_resource_parse(pair, &resource, &value, e);
 }
 
-static bool check_warrant(const char *hex, struct err *e)
+static bool check_warrant(const char *text, struct err *e)
 {
 	unsigned char bytes[WARRANT_LEN];
 
-	return warrant_parse(hex, bytes) || err_field(e, "warrant", "'%.80s' is no warrant: 64 small hex digits", hex);
+	return warrant_parse(text, bytes) ||
+	       err_field(e, "warrant", "'%.100s' is no warrant: it must have 96 lower-case hexadecimal digits", text);
 }
 
 static bool check_param(const char *pair, struct err *e)
@@ -313,9 +314,9 @@ const struct job_field job_fields[] = {
 		.arg = "SUM", .check = check_sha256, .help = "the SHA-256 of the artifact"},
 	{.name = "template", .type = FIELD_TEXT, .offset = AT(template), .min = 1, .max = 128, .flag = "template",
 		.arg = "NAME", .check = check_template, .help = "make the job from this template"},
-	{.name = "warrant", .type = FIELD_TEXT, .offset = AT(warrant), .min = 64, .max = 64, .check = check_warrant,
+	{.name = "warrant", .type = FIELD_TEXT, .offset = AT(warrant), .min = WARRANT_TEXT_FIRST, .max = WARRANT_TEXT, .check = check_warrant,
 		.quiet = true,
-		.help = "the word of root, or of its owner, for just this command; jobctl gets it where it is needed"},
+		.help = "approval by root, or by the owner, of what the job starts; jobctl requests it where one is needed"},
 	{.name = "params", .type = FIELD_MAP, .offset = AT(params), .max = 64, .bytes = true, .flag = "param",
 		.arg = "NAME=VALUE", .check = check_param,
 		.help = "value of {NAME} in the command, also in its environment; repeatable"},

@@ -3,8 +3,10 @@
 #include "core/order.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "core/job.h"
 #include "core/limits.h"
 #include "core/sandbox.h"
+#include "core/warrant.h"
 #include <string.h>
 
 #define UID_MAX INT64_C(4294967294) /* (uid_t)-1 is no user */
@@ -58,6 +60,11 @@ static bool check_sha256(const char *s)
 	return strspn(s, "abcdef" DIGITS) == strlen(s);
 }
 
+static bool check_name(const char *s)
+{
+	return job_name_check(s, NULL);
+}
+
 static bool check_sandbox(const char *s)
 {
 	return sandbox_name_check(s, NULL);
@@ -94,6 +101,8 @@ const struct order_field order_fields[] = {
 		.check = check_secret},
 	{.tag = 41, .type = ORDER_TEXT, .name = "artifact", .offset = AT(artifact), .min = 1, .max = 2048, .check = check_url},
 	{.tag = 42, .type = ORDER_TEXT, .name = "sha256", .offset = AT(sha256), .min = 64, .max = 64, .check = check_sha256},
+	{.tag = 43, .type = ORDER_TEXT, .name = "name", .offset = AT(name), .min = 1, .max = 128, .check = check_name},
+	{.tag = 44, .type = ORDER_BLOB, .name = "job", .offset = AT(job), .min = WARRANT_JOB_LEN, .max = WARRANT_JOB_LEN},
 };
 const size_t order_fields_count = ELEMENTS(order_fields);
 
@@ -158,6 +167,8 @@ static bool complete(const struct order *o, struct err *e)
 		if (f->required && (f->type == ORDER_LIST ? ((const struct strv *)at)->n == 0 : !*(char *const *)at))
 			return wrong(e, f, "is missing");
 	}
+	if (o->name && !o->job.data)
+		return err_set(e, ERR_INVALID, "an order that names a job without its identity");
 	return o->argv.v[0][0] || err_set(e, ERR_INVALID, "an order with an empty command");
 }
 

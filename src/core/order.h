@@ -29,6 +29,8 @@ struct order {
 	struct strv secrets;    /* NAME=file:/path, read as the owner */
 	char *artifact;         /* URL of a tree that comes with every start of part 0; NULL: none */
 	char *sha256;           /* of what is behind the URL, in hex; the engine has looked */
+	char *name;             /* of the job, only together with its identity; NULL: none */
+	struct blob job;        /* its identity: WARRANT_JOB_LEN bytes that its first approval gave it; absent: never approved */
 };
 void order_init(struct order *o); /* the defaults of the table */
 void order_done(struct order *o);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a job's spec to its order; who asks for a warrant and who starts the job get the same bytes. */
+/* Makes the order of a job from its spec: jobctl, which requests the warrant, and the daemon, which starts the job, get the same bytes. */
 #include "base/sha256.h"
 #include "core/job.h"
 #include "core/limits.h"
 #include "core/order.h"
 #include "core/params.h"
 #include "core/policy.h"
+#include "core/warrant.h"
+#include <string.h>
 
 static void hash_stdin(struct order *o, const struct blob *in)
 {
@@ -48,6 +50,18 @@ static void take_limits(struct order *o, const struct job_spec *s)
 	}
 }
 
+/* An order with an approval carries the identity and the name that the approval covers. Other orders have the same bytes as ever. */
+static void take_identity(struct order *o, const struct job_spec *s)
+{
+	unsigned char job[WARRANT_JOB_LEN];
+
+	if (!warrant_job(s->warrant, job))
+		return;
+	o->job = (struct blob){xcalloc(1, WARRANT_JOB_LEN + 1), WARRANT_JOB_LEN};
+	memcpy(o->job.data, job, WARRANT_JOB_LEN);
+	o->name = xstrdup(s->name);
+}
+
 void order_from_spec(struct order *o, const struct order_source *from)
 {
 	const struct job_spec *s = from->spec;
@@ -74,4 +88,5 @@ void order_from_spec(struct order *o, const struct order_source *from)
 	o->artifact = xstrdup(s->artifact);
 	o->sha256 = xstrdup(s->sha256);
 	list_notices(o, &s->notify);
+	take_identity(o, s);
 }

@@ -79,7 +79,8 @@ static void build_vars(struct plan *p, const struct plan_source *from)
 	char slot[RFC3339_MAX];
 
 	var_number(p, "JOB", r->job);
-	var_text(p, "NAME", r->job_name ? r->job_name : "");
+	if (!p->order.job.data) /* the spawner takes an approved name from the order */
+		var_text(p, "NAME", r->job_name ? r->job_name : "");
 	var_text(p, "SLOT", format_rfc3339(r->slot, slot));
 	var_number(p, "SLOT_MS", r->slot / USEC_MSEC);
 	/* the run's number is one per slot, so all attempts of a slot share the key */

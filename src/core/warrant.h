@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A warrant: the word of root, or of an owner, that the spawner may start exactly this order. */
+/* A warrant: the approval by root, or by an owner, of one order of one job. The spawner starts no other bytes with it. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -7,7 +7,10 @@
 struct err;
 
 #define WARRANT_LEN 32
-#define WARRANT_HEX (2 * WARRANT_LEN + 1)
+#define WARRANT_JOB_LEN 16 /* the identity of the job, see struct order */
+#define WARRANT_TEXT (2 * (WARRANT_JOB_LEN + WARRANT_LEN))
+#define WARRANT_TEXT_FIRST (2 * WARRANT_LEN) /* digits in the first version, which covered neither identity nor name */
+#define WARRANT_HEX (WARRANT_TEXT + 1)
 
 /* For whom the spawner wants one; root's configuration says so. */
 enum warrant_policy {
@@ -18,6 +21,11 @@ enum warrant_policy {
 };
 bool warrant_needed(enum warrant_policy p, int64_t uid);
 
-/* As it is kept in a definition: 64 hexadecimal digits, lower case. */
-bool warrant_parse(const char *hex, unsigned char ret[WARRANT_LEN]);
-char *warrant_print(const unsigned char warrant[WARRANT_LEN], char out[WARRANT_HEX]);
+/*
+ * The text form, kept in the job's definition: the identity of the job and the warrant, 96 lower-case hexadecimal digits. A warrant of
+ * the first version has 64: its order has neither identity nor name.
+ */
+bool warrant_parse(const char *text, unsigned char ret[WARRANT_LEN]);
+bool warrant_job(const char *text /* NULL: none */, unsigned char ret[WARRANT_JOB_LEN]); /* false: none, or of the first version */
+char *warrant_print(const unsigned char job[WARRANT_JOB_LEN] /* NULL: a template's */, const unsigned char warrant[WARRANT_LEN],
+	char out[WARRANT_HEX]);

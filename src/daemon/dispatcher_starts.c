@@ -68,10 +68,14 @@ void dispatcher_start_flight(struct dispatcher *d, struct flight *f)
 		f->spec = STEAL(spec_text);
 		return;
 	}
+	if (warrant) { /* of this run and its parameters: its order has the identity that this warrant is for */
+		free(spec.warrant);
+		spec.warrant = STEAL(warrant);
+	}
 	plan_build(&plan, &(struct plan_source){.run = f->run, .spec = &spec, .node = d->o.node_name,
 		.store_id = store_thread_store_id(d->o.store), .params = &params});
 	plan.timeout = timeout;
-	warrants_put(&plan, warrant ? warrant : spec.warrant);
+	warrants_put(&plan, spec.warrant);
 	plan.ends_with_lease = !f->keeps;
 	plan.tree = tree;
 	if (plan.output_limit > d->output_max)

@@ -57,9 +57,10 @@ static bool warranted(const struct admission *a, const struct frame_start *s, co
 	const char *who = p->order.uid == 0 ? "root" : "its owner";
 
 	if (!s->has_warrant || !a->key)
-		return err_set(e, ERR_DENIED, "it has no warrant: %s has to submit it with 'jobctl'", who);
+		return err_set(e, ERR_DENIED, "it has no warrant: %s has to approve it with 'jobctl approve'", who);
 	if (!warrant_holds(a->key, &order, s->warrant))
-		return err_set(e, ERR_DENIED, "its warrant is for another order: %s has to submit it again with 'jobctl'", who);
+		return err_set(e, ERR_DENIED, "its warrant is for another order: after a look at it %s has to run "
+						"'jobctl approve'", who);
 	return s->part != 0 || stdin_is(in, &p->order.stdin_hash) ||
 	       err_set(e, ERR_DENIED, "its standard input is not the one that its warrant is for");
 }

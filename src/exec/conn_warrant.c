@@ -15,13 +15,18 @@
 #define ASKED_PER_SECOND (INT64_C(16) << 20)
 #define ASKED_MAX (1 << 20) /* bytes of one order */
 
-/* Root approves anything; an owner his own jobs, where even these need it. */
+/*
+ * Root approves any order, an owner the orders of his own jobs where these need it. A new approval always covers the identity and the
+ * name of the job, so that the daemon cannot use it for another one.
+ */
 static bool may_approve(const struct conn *c, const struct warrant_thing *t, struct err *e)
 {
 	AUTO_DONE(order) o = {};
 
 	if (t->kind == WARRANT_OF_ORDER && !order_parse(&o, t->data, t->len, e))
 		return false;
+	if (t->kind == WARRANT_OF_ORDER && !o.job.data)
+		return err_set(e, ERR_DENIED, "an approval must name the job that it is for: use the jobctl of this version");
 	if (c->peer == 0 || (admission_policy(c->all->admission) == WARRANT_ALL &&
 				    (t->kind == WARRANT_OF_TEXT || o.uid == (int64_t)c->peer)))
 		return true;

@@ -54,6 +54,8 @@ void environ_build(struct environ_vars *v, const struct environ_source *from)
 		make(v, xprintf("TZ=%s", o->tz));
 	for (size_t i = 0; i < p->vars_n; i++)
 		set(v, p->vars[i]);
+	if (o->job.data) /* the approved name, whatever the daemon says */
+		make(v, xprintf("JOBSCHED_NAME=%s", o->name ? o->name : ""));
 	make(v, xprintf("JOBSCHED_ATTEMPT=%" PRId64, s->attempt));
 	for (size_t i = 0; s->part == 0 && i < o->params.n; i++)
 		make(v, xprintf("JOBSCHED_PARAM_%s", o->params.v[i]));

@@ -2,13 +2,19 @@
 # Warrants: what root, or an owner, has approved at the spawner starts, and nothing else does, whatever the engine says.
 import array
 import fcntl
+import contextlib
 import hashlib
+import hmac
+import json
 import os
 import re
 import signal
+import pty
 import socket
 import struct
+import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -32,15 +38,28 @@ def record(tag, data):
     return struct.pack("<HI", tag, len(data)) + data
 
 
-def order(uid, owner, *argv, stdin=None, notices=(), umask=0o77):
-    """An order as the spawner reads it, written without any code of ours."""
+JOB = bytes(range(16))
+
+
+def order(uid, owner, *argv, stdin=None, notices=(), umask=0o77, name=None, job=JOB, env=()):
+    """An order as the spawner reads it, written without any code of ours. job=None: as before version 2 of warrants."""
     text = record(1, struct.pack("<q", uid)) + record(2, owner.encode())
     text += b"".join(record(3, word.encode()) for word in argv) + record(4, b"UTC")
+    text += b"".join(record(5, pair.encode()) for pair in env)
     if umask != 0o77:
         text += record(8, struct.pack("<q", umask))
     if stdin is not None:
         text += record(9, hashlib.sha256(stdin).digest())
-    return text + b"".join(record(10, n.encode()) for n in notices)
+    text += b"".join(record(10, n.encode()) for n in notices)
+    if name is not None:
+        text += record(43, name.encode())
+    return text + (record(44, job) if job is not None else b"")
+
+
+def first_version(s, text):
+    """The warrant that an earlier version of the spawner gave for an order."""
+    with open(s.spawner_state + "/warrant.key", "rb") as f:
+        return hmac.new(f.read(), b"jobsched order 1\0" + text, hashlib.sha256).digest()
 
 
 def sealed(data):
@@ -95,9 +114,10 @@ class Spawner:
         given = struct.unpack("<q", body[:8])[0]
         return (body[8:40], "") if given else (None, body[40:].rstrip(b"\0").decode())
 
-    def start(self, run, text, warrant=None, stdin=None, part=0):
+    def start(self, run, text, warrant=None, stdin=None, part=0, variables=()):
         """How the attempt ended, or the reason and the words with which it was refused."""
-        payload = struct.pack("<IIII", 0x326c706a, len(text), 0, 0) + text
+        payload = struct.pack("<IIII", 0x326c706a, len(text), len(variables), 0) + text
+        payload += b"".join(v.encode() + b"\0" for v in variables)
         numbers = dict.fromkeys(START_NUMBERS, 0)
         numbers.update(run=run, fence=1, attempt=1, output_limit=65536, part=part, has_stdin=stdin is not None,
                        has_warrant=warrant is not None)
@@ -238,16 +258,29 @@ def jobctl_gets_roots_warrants_by_itself():
         s.jobctl("root", "add", "-n", "r", "--manual", "-e", "B=2", "-e", "A=1", "--param", "x=1", "--", "sh", "-c",
                  'echo "$(id -u) $A$B $1"', "sh", "{x}")
         assert out("run", "r", "--wait") == "0 12 1\n"
-        s.jobctl("root", "set", "r", "env.A=5")
+        refused = s.jobctl("root", "set", "r", "env.A=5", check=False)  # there is no terminal to ask at
+        assert refused.returncode == 4 and "--yes" in refused.stderr and "env: A=5" in refused.stderr, refused
+        assert "job 'r', to run as root (uid 0)" in refused.stderr and "echo" in refused.stderr, refused
+        assert out("run", "r", "--wait") == "0 12 1\n"
+        s.jobctl("root", "set", "--yes", "r", "env.A=5")
         assert out("run", "r", "--wait") == "0 52 1\n"
         s.jobctl("root", "set", "r", "priority=5")  # nothing that is started: no new one is needed
         assert out("run", "r", "--wait") == "0 52 1\n"
-        assert out("run", "r", "--param", "x=two words", "--wait") == "0 52 two words\n"
+        assert s.jobctl("root", "run", "r", "--param", "x=two words", check=False).returncode == 4
+        assert out("run", "r", "--param", "x=two words", "--wait", "--yes") == "0 52 two words\n"
         s.jobctl("root", "undo", "r", "--to", "1")
         assert out("run", "r", "--wait") == "0 12 1\n"
         s.env["EDITOR"] = "sed -i s/B.=.2/B\\ =\\ 3/"
-        s.jobctl("root", "edit", "r")
+        s.jobctl("root", "edit", "--yes", "r")
         assert out("run", "r", "--wait") == "0 13 1\n"
+        s.jobctl("root", "set", "--yes", "r", "name=q")  # the name is part of what is approved
+        s.jobctl("root", "run", "q", "--wait")
+        s.jobctl("root", "set", "--yes", "q", "name=r")
+        for _ in range(2):  # the same submission again has the same warrant: nothing is changed by it
+            s.jobctl("root", "add", "-n", "twice", "--if-exists", "replace", "--manual", "--", "true")
+        assert s.api("root").get("/v1/jobs/twice")["revision"] == 1
+        one, two = (s.jobctl("root", "add", "--key", "k", "--manual", "--", "true").stdout for _ in range(2))
+        assert one == two, (one, two)
         assert "warrant" not in s.jobctl("root", "history", "r").stdout
 
 
@@ -297,15 +330,22 @@ def a_template_of_root_is_taken_as_root_wrote_it_or_not_at_all():
     with System() as s:
         s.start()
         s.jobctl("root", "template", "add", "t", "--param", "host", "--param", "days=7", "--", "echo", "{host}", "{days}")
-        s.jobctl("root", "add", "--template", "t", "--param", "host=db", "-n", "j", "--wait")
+        refused = s.jobctl("root", "add", "--template", "t", "--param", "host=db", check=False)
+        assert refused.returncode == 4 and "command: echo db 7" in refused.stderr and "--yes" in refused.stderr, refused
+        s.jobctl("root", "add", "--template", "t", "--param", "host=db", "-n", "j", "--wait", "--yes")
         assert s.jobctl("root", "log", "j").stdout == "db 7\n"
         s.jobctl("bob", "add", "--template", "t", "--param", "host=b", "-n", "j", "--wait")
         assert s.jobctl("bob", "log", "j").stdout == "b 7\n"
-        # the daemon has another one by now, with the approval of the first
+        # the daemon answers with another template of root's, which was approved under its own name
         good = s.api("root").get("/v1/templates/t")
+        body = dict(good["definition"], params=good["params"])
+        assert s.api("root").call("PUT", "/v1/templates/other", body)[0] == 201
+        result = s.jobctl("root", "add", "--template", "other", "--param", "host=db", "--yes", check=False)
+        assert result.returncode == 4 and "never approved" in result.stderr, result
+        # the daemon has another one by now, with the approval of the first
         body = dict(good["definition"], params=good["params"], command=["echo", "worse", "{host}", "{days}"])
         assert s.api("root").call("PUT", "/v1/templates/t", body)[0] == 200
-        result = s.jobctl("root", "add", "--template", "t", "--param", "host=db", check=False)
+        result = s.jobctl("root", "add", "--template", "t", "--param", "host=db", "--yes", check=False)
         assert result.returncode == 4 and "never approved" in result.stderr, result
 
 
@@ -320,11 +360,147 @@ def what_root_never_approved_is_not_built_upon():
             process.wait(20)
         s.write_spawner_conf("require-warrant = root\n")
         s.start()
-        result = s.jobctl("root", "set", "r", "umask=022", check=False)
+        result = s.jobctl("root", "set", "--yes", "r", "env.A=1", check=False)
         assert result.returncode == 4 and "as the daemon has it is not taken" in result.stderr, result
+        assert "jobctl approve 1" in result.stderr, result
         s.jobctl("root", "run", "r")
         wait_until("it is refused", 20, lambda: any("no warrant" in (a["error"] or "") for r in s.runs("root", 1)
                                                     for a in s.attempts("root", r["id"])))
+        s.jobctl("root", "approve", "--yes", "r")
+        s.jobctl("root", "run", "r", "--wait")
+        s.jobctl("root", "set", "--yes", "r", "env.A=1")
+
+
+@case
+def an_approval_holds_for_one_job_with_one_name():
+    with System() as s:
+        s.start_spawner()
+        argv = ["/bin/sh", "-c", 'test "$JOBSCHED_NAME" = mine']
+        mine = order(0, "root", *argv, name="mine")
+        with Spawner(s, 0) as root:
+            warrant, _ = root.ask(mine)
+        with Spawner(s, 990) as e:
+            e.hello()
+            assert e.start(1, mine, warrant) == ("ended", 0)
+            assert e.start(2, order(0, "root", *argv, name="other"), warrant)[0] == NO_WARRANT
+            assert e.start(3, order(0, "root", *argv), warrant)[0] == NO_WARRANT
+            assert e.start(4, order(0, "root", *argv, name="mine", job=bytes(16)), warrant)[0] == NO_WARRANT
+            assert e.start(5, order(0, "root", *argv, job=None), warrant)[0] == NO_WARRANT
+            assert e.start(6, mine, warrant, variables=["JOBSCHED_NAME=other"]) == ("ended", 0)  # the approved name counts
+        with Spawner(s, 0) as root:
+            assert not root.ask(order(0, "root", *argv, name="mine", job=None))[0]  # a name without an identity
+        with Spawner(s, 0) as root:
+            given, why = root.ask(order(0, "root", *argv, job=None))
+            assert not given and "jobctl of this version" in why, why
+
+
+@case
+def an_approval_of_an_earlier_version_starts_its_job_and_is_not_built_upon():
+    with System(spawner_conf="require-warrant = none\n") as s:
+        s.start()
+        old = first_version(s, order(0, "root", "id", "-u", job=None)).hex()
+        s.api("root").post("/v1/jobs", {"command": ["id", "-u"], "name": "r", "schedule": ["manual"], "warrant": old,
+                                        "umask": "077", "tz": "UTC"})
+        for process in (s.engine, s.spawner):
+            process.terminate()
+            process.wait(20)
+        s.write_spawner_conf("")
+        s.start()
+        s.jobctl("root", "run", "r", "--wait")
+        result = s.jobctl("root", "set", "--yes", "r", "env.A=1", check=False)
+        assert result.returncode == 4 and "earlier version" in result.stderr and "jobctl approve 1" in result.stderr, result
+        assert s.jobctl("root", "approve", "r", check=False).returncode == 4
+        s.jobctl("root", "approve", "--yes", "1")
+        s.jobctl("root", "set", "--yes", "r", "env.A=1")
+        s.jobctl("root", "run", "r", "--wait")
+
+
+@case
+def jobctl_asks_before_it_approves_what_was_not_typed():
+    with System() as s:
+        s.start()
+        s.jobctl("root", "add", "-n", "r", "--manual", "-e", "A=1", "--", "sh", "-c", "exit $A")
+
+        def answer(text):
+            main_end, end = pty.openpty()
+            process = subprocess.Popen([s.jobctl_path, "set", "r", "env.A=0"], stdin=end, stdout=subprocess.DEVNULL, stderr=end,
+                                       env=s.env, cwd="/")
+            os.close(end)
+            said = b""
+            with contextlib.suppress(OSError):  # EIO: the process is gone
+                while chunk := os.read(main_end, 4096):
+                    said += chunk
+                    if b"[y/N]" in chunk:
+                        os.write(main_end, text)
+            os.close(main_end)
+            return process.wait(20), said.decode()
+        code, said = answer(b"n\n")
+        assert code == 4 and "env: A=0" in said and "not approved" in said, (code, said)
+        code, said = answer(b"y\n")
+        assert code == 0 and "to run as root (uid 0)" in said, (code, said)
+        s.jobctl("root", "run", "r", "--wait")
+
+
+class FakeDaemon:
+    """A captured daemon at its own socket: it answers every GET with 'shown' and wants a warrant for every change."""
+
+    def __init__(self, s, shown):
+        self.shown, self.got = shown, []
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(s.socket)
+        self.listen = socket.socket(socket.AF_UNIX)
+        self.listen.bind(s.socket)
+        os.chmod(s.socket, 0o666)
+        self.listen.listen(8)
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            connection, _ = self.listen.accept()
+            with connection, connection.makefile("rb") as f:
+                while line := f.readline():
+                    length = 0
+                    while (head := f.readline()) not in (b"\r\n", b""):
+                        if head.lower().startswith(b"content-length:"):
+                            length = int(head.split(b":")[1])
+                    self.answer(connection, line.split()[0], f.read(length))
+
+    def answer(self, connection, method, body):
+        status, answer = b"200 OK", self.shown
+        if method != b"GET" and b'"warrant"' not in body:
+            status, answer = b"403 Forbidden", {"error": {"code": "denied", "field": "warrant", "message": "a warrant is needed"}}
+        elif method != b"GET":
+            self.got.append(json.loads(body))
+        data = json.dumps(answer).encode()
+        connection.sendall(b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % (status, len(data)) +
+                           data)
+
+
+@case
+def a_captured_daemon_gets_no_approval_for_roots_job_in_place_of_anothers():
+    with System() as s:
+        s.start()
+        roots = s.jobctl("root", "add", "--name", "harmless", "--every", "1h", "--", "true").stdout.split()[0]
+        hers = s.jobctl("alice", "add", "--name", "report", "--every", "1h", "--", "/srv/report").stdout.split()[0]
+        approved, other = (s.api("root").get("/v1/jobs/" + job) for job in (roots, hers))
+        s.engine.kill()
+        s.engine.wait()
+        command = ["--", "/srv/report2"]
+        fake = FakeDaemon(s, dict(approved, id=other["id"], name="report"))
+        for words, why in ((["set", "--yes", "report", *command], "never approved"),
+                           (["run", "--yes", "report", "--param", "x=1"], "never approved")):
+            result = s.jobctl("root", *words, check=False)
+            assert result.returncode == 4 and why in result.stderr and not fake.got, (result, fake.got)
+        fake.shown = dict(approved, id=other["id"])  # with the name that was approved
+        result = s.jobctl("root", "set", "--yes", "report", *command, check=False)
+        assert result.returncode == 4 and "when asked for 'report'" in result.stderr and not fake.got, (result, fake.got)
+        # by number, the daemon can show any approved job: root sees which it is, and is asked
+        result = s.jobctl("root", "set", hers, *command, check=False)
+        assert result.returncode == 4 and "job 'harmless', to run as root (uid 0)" in result.stderr, result
+        assert "command: /srv/report2" in result.stderr and not fake.got, (result, fake.got)
+        fake.shown = dict(other, warrant=approved["warrant"])  # hers, with a warrant that is not hers
+        result = s.jobctl("root", "set", "--yes", "report", *command, check=False)
+        assert result.returncode == 4 and not fake.got, (result, fake.got)
 
 
 if __name__ == "__main__":

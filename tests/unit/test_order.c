@@ -6,6 +6,7 @@
 #include "base/sha256.h"
 #include "core/job.h"
 #include "core/order.h"
+#include "core/warrant.h"
 #include <string.h>
 
 static void sample(struct order *o)
@@ -220,6 +221,32 @@ static void what_a_job_asks_is_in_its_order(void **state)
 	assert_memory_equal(o.stdin_hash.data, hash, SHA256_LEN);
 }
 
+static void an_approved_order_has_the_identity_and_the_name_of_its_job(void **state)
+{
+	const unsigned char job[WARRANT_JOB_LEN] = {1, 2, 3}, warrant[WARRANT_LEN] = {4};
+	AUTO_DONE(job_spec) s;
+	AUTO_DONE(order) plain = {};
+	AUTO_DONE(order) o = {};
+	AUTO_DONE(buf) b = {};
+	char text[WARRANT_HEX];
+
+	(void)state;
+	job_spec_init(&s);
+	strv_add(&s.command, "true");
+	s.name = xstrdup("backup");
+	s.warrant = xstrdup(warrant_print(NULL, warrant, text)); /* of the first version */
+	order_from_spec(&plain, &(struct order_source){.spec = &s, .uid = 5, .owner = "ann"});
+	assert_null(plain.name);
+	assert_null(plain.job.data);
+	free(s.warrant);
+	s.warrant = xstrdup(warrant_print(job, warrant, text));
+	order_from_spec(&o, &(struct order_source){.spec = &s, .uid = 5, .owner = "ann"});
+	assert_string_equal(o.name, "backup");
+	assert_memory_equal(o.job.data, job, WARRANT_JOB_LEN);
+	blob_done(&o.job);
+	assert_false(order_encode(&o, &b, NULL)); /* a name goes with an identity only */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -230,6 +257,7 @@ int main(void)
 		TEST(lists_have_their_bounds),
 		TEST(the_table_is_in_the_order_of_its_tags),
 		TEST(what_a_job_asks_is_in_its_order),
+		TEST(an_approved_order_has_the_identity_and_the_name_of_its_job),
 	};
 
 	return RUN_TESTS(tests);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Warrants: what they are written as, what they hold for, and the key they are made with. */
+/* Warrants: their text form, what they cover, and their key. */
 #include "unit.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -16,14 +16,22 @@ static void a_warrant_reads_back_as_it_was_written(void **state)
 		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdefa",
 		"0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef",
 		"0123456789abcdeg0123456789abcdef0123456789abcdef0123456789abcdef"};
-	unsigned char w[WARRANT_LEN], got[WARRANT_LEN];
+	unsigned char w[WARRANT_LEN], got[WARRANT_LEN], job[WARRANT_JOB_LEN], got_job[WARRANT_JOB_LEN];
 	char hex[WARRANT_HEX];
 
 	(void)state;
 	for (int i = 0; i < WARRANT_LEN; i++)
 		w[i] = (unsigned char)(i * 37);
-	assert_true(warrant_parse(warrant_print(w, hex), got));
+	for (int i = 0; i < WARRANT_JOB_LEN; i++)
+		job[i] = (unsigned char)(200 + i * 11);
+	assert_true(warrant_parse(warrant_print(job, w, hex), got));
 	assert_memory_equal(w, got, WARRANT_LEN);
+	assert_true(warrant_job(hex, got_job));
+	assert_memory_equal(job, got_job, WARRANT_JOB_LEN);
+	assert_true(warrant_parse(warrant_print(NULL, w, hex), got)); /* a template's, or of the first version */
+	assert_memory_equal(w, got, WARRANT_LEN);
+	assert_false(warrant_job(hex, got_job));
+	assert_false(warrant_job(NULL, got_job));
 	for (size_t i = 0; i < ELEMENTS(wrong); i++)
 		assert_false(warrant_parse(wrong[i], got));
 }

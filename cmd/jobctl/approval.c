@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shows an order field by field on standard error and asks whether it is approved. */
+#include "approval.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/sha256.h"
+#include "core/order.h"
+#include "ctl.h"
+#include "shell.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The words of the command as a shell would read them, all of them: what is cut off would be approved unseen. */
+static void show_command(const struct strv *argv)
+{
+	AUTO_DONE(buf) line = {};
+
+	for (size_t i = 0; i < argv->n; i++) {
+		if (i)
+			buf_char(&line, ' ');
+		shell_quote(&line, argv->v[i]);
+	}
+	ctl_say("  command: %s", line.data);
+}
+
+static void show_field(const struct order_field *f, const void *at)
+{
+	const struct strv *list = at;
+	const struct blob *blob = at;
+	char hex[SHA256_HEX];
+
+	switch (f->type) {
+	case ORDER_INT:
+		if (*(const int64_t *)at != f->preset)
+			ctl_say(strcmp(f->name, "umask") == 0 ? "  %s: 0%" PRIo64 : "  %s: %" PRId64, f->name, *(const int64_t *)at);
+		return;
+	case ORDER_TEXT:
+		if (*(char *const *)at)
+			ctl_say("  %s: %s", f->name, *(char *const *)at);
+		return;
+	case ORDER_LIST:
+		for (size_t i = 0; i < list->n; i++)
+			ctl_say("  %s: %s", f->name, list->v[i]);
+		return;
+	default:
+		if (blob->data && blob->len == SHA256_LEN)
+			ctl_say("  stdin: SHA-256 %s", sha256_hex((const unsigned char *)blob->data, hex));
+	}
+}
+
+static void show(const struct order *o)
+{
+	static const char *const apart[] = {"uid", "owner", "argv", "name", "job"};
+
+	ctl_say("to be approved, %s%s%sto run as %s (uid %" PRId64 "):", o->name ? "job '" : "a job without a name, ",
+		o->name ? o->name : "", o->name ? "', " : "", o->owner, o->uid);
+	show_command(&o->argv);
+	for (size_t i = 0; i < order_fields_count; i++) {
+		const struct order_field *f = &order_fields[i];
+		bool shown = false;
+
+		for (size_t k = 0; k < ELEMENTS(apart); k++)
+			shown = shown || strcmp(f->name, apart[k]) == 0;
+		if (!shown)
+			show_field(f, (const char *)o + f->offset);
+	}
+}
+
+bool approval_confirm(const struct ctl *c, const struct order *o, struct err *e)
+{
+	char line[16];
+
+	show(o);
+	if (c->yes)
+		return true;
+	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+		return err_set(e, ERR_DENIED, "not approved: part of this was not typed here but comes from the daemon, and there is no "
+					      "terminal to ask at; if it is right, repeat the command with --yes");
+	fprintf(stderr, "Approve it? [y/N] ");
+	if (fgets(line, sizeof line, stdin) && (line[0] == 'y' || line[0] == 'Y'))
+		return true;
+	return err_set(e, ERR_DENIED, "not approved; nothing was changed");
+}
