@@ -4,6 +4,7 @@
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/text.h"
+#include "core/owner.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -53,6 +54,12 @@ struct pause_order *pause_list_add(struct pause_list *l)
 	l->v = xgrow(l->v, l->n, sizeof(*l->v));
 	l->v[l->n] = (struct pause_order){};
 	return &l->v[l->n++];
+}
+
+/* The daemon (-1) pauses by an exit code that the job asks for. Jobs added with --paused have the owner's number here. */
+bool pause_is_imposed(const struct pause_order *p, int64_t owner)
+{
+	return p->by_uid >= 0 && p->by_uid != owner && p->by_uid != (int64_t)owner_uid(owner);
 }
 
 static bool has_tag(const struct pause_target *t, const char *tag)

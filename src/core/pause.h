@@ -46,6 +46,8 @@ struct pause_target {
 	const char *queue;
 	const struct strv *tags; /* KEY=VALUE; NULL: none */
 };
+/* Somebody other than 'owner' (core/owner.h) set it, which only an administrator can. The owner may not end or change it. */
+bool pause_is_imposed(const struct pause_order *p, int64_t owner);
 /* Not of one job: its state says that. A pause whose time is over covers nothing. */
 bool pause_covers(const struct pause_order *p, const struct pause_target *t, usec_t now);
 /* The one that weighs most, a freeze before any other; NULL: none covers it. */

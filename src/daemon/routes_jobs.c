@@ -195,8 +195,7 @@ static void tell_cancelled(const struct op *op, const struct cancel_order *o)
 {
 	const struct op_job_cancel *c = &op->job_cancel;
 
-	if (c->queued_cancelled > 0)
-		hub_tell(o->hub, c->id, 0, RUN_CANCELLED);
+	hub_tell(o->hub, c->id, 0, RUN_CANCELLED); /* also for runs that were planned ahead and are gone */
 	for (size_t i = 0; c->running && i < c->open.n; i++)
 		dispatcher_cancel(o->dispatcher, c->open.v[i]->id, c->open.v[i]->fence);
 }

@@ -268,7 +268,7 @@ static void send(struct request *r, struct question *q)
 	if (w->ends)
 		op->resume = (struct op_resume){.uid = w->scope, .job = w->job, .scope = w->pause.scope, .key = w->pause.key,
 			.of_uid = w->pause.uid, .now = w->pause.at, .fn = timetable_plan,
-			.fn_arg = planner_timetable(r->context->planner)};
+			.fn_arg = planner_timetable(r->context->planner), .limit = peer_jobs_limit(r)};
 	else
 		op->pause = (struct op_pause){.uid = w->scope, .job = w->job, .pause = w->pause,
 			.limit = w->scope < 0 ? 0 : PAUSES_MAX};

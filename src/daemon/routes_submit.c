@@ -296,6 +296,7 @@ static void submit(struct request *r, bool bulk)
 		.max_body = bulk ? l->bulk_body : l->body,
 		.max_jobs = l->bulk_jobs,
 		.now = request_now(r),
+		.admin = request_sees_all(r),
 		.foreign = !o->user_mode && request_owner(r) != r->who.number,
 		.of_root = !o->user_mode && owner_uid(request_owner(r)) == 0,
 		.uid = request_owner(r),

@@ -248,6 +248,7 @@ static bool prepare_job(struct submission *s, size_t i, json_t *o, struct zone_c
 	start_policy_of(&j->spec, &new->policy);
 	new->limit = s->jobs_limit;
 	new->paused = s->paused;
+	new->by_admin = s->admin;
 	return true;
 }
 

@@ -39,6 +39,7 @@ struct submission {
 	template_fn *from_template; /* NULL: no submission may name one */
 	void *template_arg;
 	usec_t now;
+	bool admin;           /* by an administrator */
 	bool foreign;         /* by somebody else than the owner */
 	bool of_root;         /* and the owner is root, of the system's daemon */
 	int64_t uid;          /* the owner's number: core/owner.h */

@@ -76,6 +76,7 @@ struct job_new {
 	usec_t next_slot;        /* the first slot of 'due'; 0: none; USEC_NEVER: it waits for something else */
 	bool boots;              /* it is due at each boot */
 	bool paused;             /* by its owner, until it is resumed */
+	bool by_admin;           /* may take the name of a cancelled job that an administrator had paused */
 	int64_t limit;           /* live jobs this uid may have, this one included; 0: any number */
 	enum if_exists if_exists;
 	const char *asked;       /* as submitted, before relative times became instants: asked for again, it is the
@@ -189,10 +190,11 @@ struct op_resume {
 	const char *key;     /* borrowed, as in a pause */
 	int64_t of_uid;      /* whose jobs the pause was for; -1: everybody's */
 	usec_t now;
-	plan_fn *fn;         /* looks whether a suspended job has a schedule again */
+	plan_fn *fn;         /* finds the next slot of a job that was suspended or cancelled */
 	void *fn_arg;
+	int64_t limit;       /* live jobs the owner may have, with this one; 0: any number */
 	/* results */
-	bool found;          /* there was such a pause, or the job was paused or suspended */
+	bool found;          /* there was such a pause, or the job was paused, suspended or cancelled */
 	char *name;          /* of a job, owned; NULL: none */
 	enum job_state was;  /* of a job */
 	size_t released;     /* runs that were held back */

@@ -203,6 +203,7 @@ struct job_held {
 void job_held_done(struct job_held *j);
 bool job_hold(struct store *s, int64_t uid, int64_t id, struct job_held *ret, struct err *e); /* id 0: no such job */
 void job_held_words(const struct job_held *j, struct buf *out); /* 12 'backup' */
+bool job_name_taken(struct store *s, const struct job_held *j, int64_t *ret, struct err *e); /* by that live job; 0: it is free */
 /* Moves it, and counts the move. */
 bool job_state_move(struct store *s, struct job_held *j, enum job_state to, const char *reason, usec_t now, struct err *e);
 
@@ -224,6 +225,18 @@ bool job_pause(struct store *s, const struct job_pause *p, bool *ret, struct err
 /* The pause of a job in state paused; without a row of its own it says no more than the job. */
 bool job_pause_read(struct store *s, const struct job_held *j, struct pause_order *ret, struct err *e);
 bool pauses_read(struct store *s, int64_t uid, struct pause_list *ret, struct err *e);
+/*
+ * The pause of this job that an administrator set and that is not over. 'uid' is the scope of an operation: an
+ * administrator (below 0) is not bound by it, and *ret_found is false. The row outlives a cancellation by the owner.
+ */
+bool job_pause_imposed(struct store *s, int64_t uid, const struct job_held *j, usec_t now, struct pause_order *ret,
+	bool *ret_found, struct err *e);
+/* "job 12 is paused by root since …: reason; only an administrator can end that". False. */
+bool pause_deny(struct err *e, const char *subject, const struct pause_order *p);
+/* The same, for an operation; true. */
+bool op_deny_pause(struct op *op, const struct job_held *j, const struct pause_order *p);
+/* Refuses an ordinary user ('uid' 0 or more) who would change or end this pause when an administrator set it. */
+bool scope_pause_check(struct store *s, struct op *op, int64_t uid, const struct pause_order *wanted, struct err *e);
 /* Writes down that a pause began or ended; 'by' NULL: by itself. */
 void pause_event(struct store *s, const struct actor *by, enum event_what what, const struct pause_order *p, usec_t now,
 	const char *detail);

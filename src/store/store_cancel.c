@@ -117,32 +117,6 @@ bool apply_run_cancel(struct store *s, struct op *const *ops, size_t n, struct e
 
 /* ---- jobs ---- */
 
-static bool lock_job(struct store *s, struct op_job_cancel *c, int64_t *ret_uid, char **ret_queue, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_JOB_LOCK, e);
-
-	query_int(&q, c->id);
-	query_int(&q, c->uid);
-	if (!query_row(&q))
-		return !q.failed;
-	*ret_uid = query_get_int(&q);
-	c->name = query_get_copy(&q);
-	c->was = (enum job_state)query_get_int(&q);
-	*ret_queue = query_get_copy(&q);
-	return true;
-}
-
-static bool set_job_state(struct store *s, int64_t id, enum job_state state, usec_t now, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_JOB_STATE_SET, e);
-
-	query_int(&q, id);
-	query_int(&q, state);
-	query_text(&q, NULL);
-	query_int(&q, now);
-	return query_finish(&q);
-}
-
 static bool open_runs(struct store *s, int64_t job, struct set *queued, struct set *active, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_RUNS_OPEN_OF, e);
@@ -164,48 +138,67 @@ static enum job_state job_becomes(const struct op *op)
 	return live(op->job_cancel.was) ? JOB_CANCELLED : op->job_cancel.was;
 }
 
-static bool cancel_job(struct store *s, struct op *op, int64_t uid, const char *queue, struct err *e)
+/*
+ * Ends what waits. Runs that were planned ahead and are not due leave no row: their slots never came. 'imposed': an
+ * administrator paused the job, and the owner cancels it; the pause stays for the time when the owner resumes it.
+ */
+static bool end_slots(struct store *s, struct op *op, const struct job_held *j, bool imposed, struct set *ret_active,
+	struct err *e)
+{
+	struct op_job_cancel *c = &op->job_cancel;
+	AUTO_SET job = {};
+	AUTO_SET queued = {};
+
+	set_id(&job, c->id);
+	return job_unplan(s, j->id, c->now, e) && set_run(s, Q_DUE_DROP, &job, e) &&
+	       (imposed || set_run(s, Q_JOB_PAUSES_DROP, &job, e)) && open_runs(s, c->id, &queued, ret_active, e) &&
+	       cancel_queued(s, &queued, op->kind == OP_JOB_REMOVE ? "job removed" : "job cancelled", c->now,
+		       &c->queued_cancelled, e) &&
+	       places_settle(s, set_json(&job), e) && (!c->running || set_run(s, Q_RUNS_ASK_CANCEL, ret_active, e));
+}
+
+static bool cancel_job(struct store *s, struct op *op, struct job_held *j, bool imposed, struct err *e)
 {
 	struct op_job_cancel *c = &op->job_cancel;
 	enum job_state becomes = job_becomes(op);
-	AUTO_SET job = {};
-	AUTO_SET queued = {};
 	AUTO_SET active = {};
 	AUTO_TEXT detail = NULL;
 
-	set_id(&job, c->id);
-	if (!set_run(s, Q_DUE_DROP, &job, e) || !set_run(s, Q_JOB_PAUSES_DROP, &job, e) || !open_runs(s, c->id, &queued, &active, e) ||
-	    !cancel_queued(s, &queued, op->kind == OP_JOB_REMOVE ? "job removed" : "job cancelled", c->now,
-		    &c->queued_cancelled, e) ||
-	    !places_settle(s, set_json(&job), e) || (c->running && !set_run(s, Q_RUNS_ASK_CANCEL, &active, e)))
+	if (!end_slots(s, op, j, imposed, &active, e) ||
+	    (becomes != c->was && !job_state_move(s, j, becomes, imposed ? j->reason : NULL, c->now, e)))
 		return false;
-	if (becomes != c->was) {
-		count_move(s, COUNT_JOBS, c->was, becomes, queue);
-		if (live(c->was))
-			count_change(s, COUNT_OWNER, uid, "", -1);
-		if (!set_job_state(s, c->id, becomes, c->now, e))
-			return false;
-	}
 	if (c->queued_cancelled > 0 || active.n > 0)
 		detail = xprintf("%lld queued, %zu running%s", (long long)c->queued_cancelled, active.n,
 			active.n == 0 ? "" : c->running ? ", asked to end" : ", left alone");
-	event_add(s, &(struct event_new){.at = c->now, .by = &op->act.by, .object = c->name, .job = c->id, .owner = uid,
+	event_add(s, &(struct event_new){.at = c->now, .by = &op->act.by, .object = c->name, .job = c->id, .owner = j->uid,
 		.what = op->kind == OP_JOB_REMOVE ? EVENT_JOB_REMOVE : EVENT_JOB_CANCEL, .detail = detail});
 	return active.n == 0 || runs_read(s, set_json(&active), &c->open, e);
 }
 
+static bool find_and_cancel(struct store *s, struct op *op, struct err *e)
+{
+	struct op_job_cancel *c = &op->job_cancel;
+	AUTO_DONE(pause_order) pause = {};
+	AUTO_DONE(job_held) j = {};
+	bool imposed;
+
+	if (!job_hold(s, c->uid, c->id, &j, e))
+		return false;
+	if (!j.id)
+		return op_refuse(op, ERR_NOT_FOUND, "no job %lld", (long long)c->id);
+	c->name = xstrdup(j.name);
+	c->was = j.state;
+	if (!job_pause_imposed(s, c->uid, &j, c->now, &pause, &imposed, e))
+		return false;
+	if (imposed && op->kind == OP_JOB_REMOVE)
+		return op_deny_pause(op, &j, &pause);
+	return cancel_job(s, op, &j, imposed, e);
+}
+
 bool apply_job_cancel(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
-	for (size_t i = 0; i < n; i++) {
-		AUTO_TEXT queue = NULL;
-		int64_t uid = 0;
-
-		if (!lock_job(s, &ops[i]->job_cancel, &uid, &queue, e))
+	for (size_t i = 0; i < n; i++)
+		if (!find_and_cancel(s, ops[i], e))
 			return false;
-		if (!queue)
-			op_refuse(ops[i], ERR_NOT_FOUND, "no job %lld", (long long)ops[i]->job_cancel.id);
-		else if (!cancel_job(s, ops[i], uid, queue, e))
-			return false;
-	}
 	return true;
 }

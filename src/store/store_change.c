@@ -116,6 +116,24 @@ static bool check_limit(struct store *s, const struct op_job_change *c, const st
 	return true;
 }
 
+/* A new name would let a new job take the old one; a new schedule would bring a suspended job back without its pause. */
+static bool check_pause(struct store *s, const struct op_job_change *c, const struct before *b, struct err *why,
+	struct err *e)
+{
+	const struct job_held j = {.id = c->id, .uid = b->uid};
+	AUTO_TEXT subject = xprintf("job %lld", (long long)c->id);
+	AUTO_DONE(pause_order) imposed = {};
+	bool found;
+
+	if (text_equal(b->name, c->to.name) && becomes(c, b) == b->state)
+		return true;
+	if (!job_pause_imposed(s, c->uid, &j, c->to.now, &imposed, &found, e))
+		return false;
+	if (found)
+		pause_deny(why, subject, &imposed);
+	return true;
+}
+
 /* A slot that is due and not planned yet belongs to the definition as it is: it must become a run first. */
 static bool being_planned(const struct op_job_change *c, const struct before *b)
 {
@@ -131,8 +149,8 @@ static bool check(struct store *s, const struct op_job_change *c, const struct b
 	else if (c->uid == OWNER_NOT_ROOT && owner_uid(b->uid) == 0)
 		err_set(why, ERR_DENIED, "job %lld is root's; only root changes it", id);
 	else if (b->state == JOB_CANCELLED)
-		err_set(why, ERR_CONFLICT, "job %lld is cancelled and stays so; 'jobctl show --as-command %lld' tells how to "
-			"add it again", id, id);
+		err_set(why, ERR_CONFLICT, "job %lld is cancelled; 'jobctl resume %lld' brings it back, then it can be changed", id,
+			id);
 	else if (c->expect && c->expect != b->revision)
 		err_set(why, ERR_CONFLICT, "job %lld is at revision %lld and not at %lld any more; look at it again with "
 			"'jobctl show %lld'", id, (long long)b->revision, (long long)c->expect, id);
@@ -141,6 +159,10 @@ static bool check(struct store *s, const struct op_job_change *c, const struct b
 	if (why->kind)
 		return true;
 	if (c->to.queue && strcmp(c->to.queue, b->queue) != 0 && !queue_check(s, c->to.queue, why, e))
+		return false;
+	if (why->kind)
+		return true;
+	if (!check_pause(s, c, b, why, e))
 		return false;
 	if (why->kind)
 		return true;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which jobs may come in: keys that are known, names that are taken, limits of owners, queues that nobody made. */
+#include "base/text.h"
+#include "core/pause.h"
 #include "store/adding.h"
 #include "store/private.h"
 #include <stdio.h>
@@ -174,9 +176,68 @@ static bool check_queues(struct store *s, struct adding *a, size_t n, struct err
 	return true;
 }
 
+static void deny_name(struct adding *a, int64_t job, const struct pause_order *p)
+{
+	AUTO_TEXT subject = xprintf("job %lld '%s', which you cancelled,", (long long)job, a->j->name);
+
+	pause_deny(&a->err, subject, p);
+	snprintf(a->err.field, sizeof(a->err.field), "name");
+}
+
+/* A submission whose key is known adds nothing, so there is nothing to deny. */
+static bool spare_known_keys(struct store *s, struct adding *a, size_t n, struct err *e)
+{
+	bool known;
+
+	for (size_t i = 0; i < n; i++) {
+		if (a[i].err.kind != ERR_DENIED || !a[i].j->key)
+			continue;
+		if (!is_known(s, &a[i], &known, e))
+			return false;
+		if (known)
+			a[i].err = (struct err){};
+	}
+	return true;
+}
+
+/* An owner who cancels a paused job and adds it again does not lift the pause of an administrator. */
+static bool check_paused_names(struct store *s, struct adding *a, size_t n, struct err *e)
+{
+	AUTO_SET names = {};
+	AUTO_QUERY q = {};
+
+	for (size_t i = 0; i < n; i++) {
+		if (a[i].err.kind || !a[i].j->name || a[i].j->by_admin)
+			continue;
+		set_item(&names);
+		set_int(&names, "id", (int64_t)i);
+		set_int(&names, "uid", a[i].j->uid);
+		set_text(&names, "name", a[i].j->name);
+	}
+	if (names.n == 0)
+		return true;
+	q = query_start(s->db, Q_NAMES_PAUSED, e);
+	query_text(&q, set_json(&names));
+	query_int(&q, a->j->now);
+	while (query_row(&q)) {
+		struct pause_order p = {.scope = PAUSE_JOB};
+		int64_t i = query_get_int(&q), job = query_get_int(&q), owner = query_get_int(&q);
+
+		p.by_uid = query_get_int(&q);
+		p.by_name = (char *)query_get_text(&q);
+		p.at = query_get_int(&q);
+		p.until = query_get_int(&q);
+		p.reason = (char *)query_get_text(&q);
+		if (i >= 0 && (size_t)i < n && pause_is_imposed(&p, owner))
+			deny_name(&a[i], job, &p);
+	}
+	return !q.failed && spare_known_keys(s, a, n, e);
+}
+
 bool adding_check(struct store *s, struct adding *a, size_t n, struct err *e)
 {
-	return check_limits(s, a, n, e) && check_late(s, a, n, e) && check_queues(s, a, n, e);
+	return check_limits(s, a, n, e) && check_late(s, a, n, e) && check_queues(s, a, n, e) &&
+	       check_paused_names(s, a, n, e);
 }
 
 bool adding_spare_known(struct store *s, struct adding *a, struct err *e)
@@ -200,7 +261,7 @@ static bool try_one(struct store *s, struct adding *a, struct err *e)
 	bool expired = false;
 	int64_t id = 0;
 
-	if (!check_limits(s, a, 1, e) || !check_queues(s, a, 1, e) || !adding_spare_known(s, a, e) ||
+	if (!check_limits(s, a, 1, e) || !check_queues(s, a, 1, e) || !check_paused_names(s, a, 1, e) || !adding_spare_known(s, a, e) ||
 	    (a->j->key && !adding_find_key(s, a, &id, &expired, e)))
 		return false;
 	if (a->err.kind)

@@ -177,14 +177,19 @@ static bool pause_job(struct store *s, struct op *op, struct err *e)
 	struct op_pause *o = &op->pause;
 	const struct job_pause p = {.job = o->job, .by_uid = o->pause.by_uid, .by_name = o->pause.by_name,
 		.reason = o->pause.reason, .now = o->pause.at, .until = o->pause.until};
+	AUTO_DONE(pause_order) imposed = {};
 	AUTO_DONE(job_held) j = {};
-	bool done;
+	bool done, denied;
 
 	if (!job_hold(s, o->uid, o->job, &j, e))
 		return false;
 	if (!j.id)
 		return op_refuse(op, ERR_NOT_FOUND, "no job %" PRId64, o->job);
 	o->was = j.state;
+	if (!job_pause_imposed(s, o->uid, &j, p.now, &imposed, &denied, e))
+		return false;
+	if (denied)
+		return op_deny_pause(op, &j, &imposed);
 	if (!pause_held(s, &j, &p, &done, e))
 		return false;
 	if (!done)
@@ -209,6 +214,36 @@ bool job_pause_read(struct store *s, const struct job_held *j, struct pause_orde
 		ret->until = query_get_int(&q);
 	}
 	return !q.failed;
+}
+
+bool job_pause_imposed(struct store *s, int64_t uid, const struct job_held *j, usec_t now, struct pause_order *ret,
+	bool *ret_found, struct err *e)
+{
+	*ret_found = false;
+	if (uid < 0)
+		return true;
+	if (!job_pause_read(s, j, ret, e))
+		return false;
+	*ret_found = pause_is_imposed(ret, j->uid) && (!ret->until || ret->until > now);
+	return true;
+}
+
+bool pause_deny(struct err *e, const char *subject, const struct pause_order *p)
+{
+	AUTO_DONE(buf) words = {};
+
+	pause_words(p, &words);
+	return err_set(e, ERR_DENIED, "%.120s is %.300s; only an administrator can end that", subject, words.data);
+}
+
+bool op_deny_pause(struct op *op, const struct job_held *j, const struct pause_order *p)
+{
+	AUTO_DONE(buf) subject = {};
+
+	buf_str(&subject, "job ");
+	job_held_words(j, &subject);
+	op->ok = pause_deny(&op->err, subject.data, p);
+	return true;
 }
 
 /* ---- a scope ---- */
@@ -285,11 +320,34 @@ void pause_event(struct store *s, const struct actor *by, enum event_what what, 
 		.owner = p->uid, .detail = detail});
 }
 
+bool scope_pause_check(struct store *s, struct op *op, int64_t uid, const struct pause_order *wanted, struct err *e)
+{
+	AUTO_DONE(pause_list) all = {};
+
+	if (uid < 0)
+		return true;
+	if (!pauses_read(s, uid, &all, e))
+		return false;
+	for (size_t i = 0; i < all.n && op->ok; i++) {
+		const struct pause_order *p = &all.v[i];
+		AUTO_TEXT tag = xprintf("what has the tag %s", p->key);
+
+		if (p->scope == wanted->scope && p->uid == wanted->uid && text_equal(p->key, wanted->key ? wanted->key : "") &&
+		    pause_is_imposed(p, uid))
+			op->ok = pause_deny(&op->err, p->scope == PAUSE_TAG ? tag : "everything of yours", p);
+	}
+	return true;
+}
+
 static bool pause_scope(struct store *s, struct op *op, struct err *e)
 {
 	const struct op_pause *o = &op->pause;
 	int64_t there = 0;
 
+	if (!scope_pause_check(s, op, o->uid, &o->pause, e))
+		return false;
+	if (!op->ok)
+		return true;
 	if (o->limit && !count_pauses(s, o->pause.uid, &there, e))
 		return false;
 	if (o->limit && there >= o->limit)

@@ -51,6 +51,15 @@ static bool last_slot(struct store *s, const struct job_held *j, usec_t *ret, st
 	return !q.failed;
 }
 
+static bool refuse_suspended(struct op *op, const struct job_held *j, const char *why)
+{
+	AUTO_DONE(buf) words = {};
+
+	job_held_words(j, &words);
+	return op_refuse(op, ERR_CONFLICT, "job %s stays %s, its schedule cannot be used: %s; 'jobctl show --as-command %" PRId64
+		"' prints the command that adds it again", words.data, job_state_name(j->state), why, j->id);
+}
+
 /* The slots since its last one are found again by the planner, and become what the job's catch-up says. */
 static bool restore_due(struct store *s, struct op *op, struct job_held *j, struct err *e)
 {
@@ -68,14 +77,53 @@ static bool restore_due(struct store *s, struct op *op, struct job_held *j, stru
 	else if (r->fn)
 		r->fn(&due, r->now, r->now, &planned, r->fn_arg);
 	free(planned.runs); /* what it has now is asked for by the planner */
-	if (planned.suspend) {
-		AUTO_DONE(buf) words = {};
-
-		job_held_words(j, &words);
-		return op_refuse(op, ERR_CONFLICT, "job %s stays suspended, the cause is still there: %s", words.data,
-			planned.suspend);
-	}
+	if (planned.suspend)
+		return refuse_suspended(op, j, planned.suspend);
 	return due_put(s, j->id, due.slot, e);
+}
+
+/* ---- a cancelled job ---- */
+
+/* A live job of the same owner may have the name by now, and the owner may have as many jobs as allowed. */
+static bool check_revival(struct store *s, struct op *op, const struct job_held *j, struct err *e)
+{
+	const struct op_resume *r = &op->resume;
+	int64_t other, live = 0;
+
+	if (!job_name_taken(s, j, &other, e) || (r->limit && !live_jobs(s, j->uid, &live, e)))
+		return false;
+	if (other)
+		return op_refuse(op, ERR_CONFLICT, "job %" PRId64 " stays cancelled: job %" PRId64 " has its name '%s' now; "
+			"'jobctl set %" PRId64 " name=OTHER' frees it", j->id, other, j->name, other);
+	if (r->limit && live >= r->limit)
+		return op_refuse(op, ERR_LIMIT, "'%s' has %" PRId64 " jobs, more than %" PRId64 " are not allowed; remove some "
+			"with 'jobctl rm'", j->owner, live, r->limit);
+	return true;
+}
+
+/*
+ * The schedule goes on with its first slot after now: slots that passed while the job was cancelled are not caught up.
+ * A schedule that has no slot left leaves no row in 'due', and the job becomes finished.
+ */
+static bool revive_due(struct store *s, struct op *op, struct job_held *j, struct err *e)
+{
+	const struct op_resume *r = &op->resume;
+	struct planned planned = {.steps = 1};
+	const struct due_job due = {.job = j->id, .revision = j->revision, .name = j->name, .spec = j->spec,
+		.created_at = j->created_at, .slot = slot_search_from(r->now)};
+
+	if (!check_revival(s, op, j, e))
+		return false;
+	if (!op->ok)
+		return true;
+	if (!j->sound)
+		planned.suspend = "its row in the store is damaged";
+	else if (r->fn)
+		r->fn(&due, r->now, r->now, &planned, r->fn_arg);
+	free(planned.runs);
+	if (planned.suspend)
+		return refuse_suspended(op, j, planned.suspend);
+	return !planned.next_slot || due_put(s, j->id, planned.next_slot, e);
 }
 
 static bool resume_held(struct store *s, struct op *op, struct job_held *j, struct err *e)
@@ -84,6 +132,8 @@ static bool resume_held(struct store *s, struct op *op, struct job_held *j, stru
 	AUTO_SET job = {};
 
 	if (j->state == JOB_SUSPENDED && !restore_due(s, op, j, e))
+		return false;
+	if (j->state == JOB_CANCELLED && !revive_due(s, op, j, e))
 		return false;
 	if (!op->ok)
 		return true;
@@ -98,8 +148,10 @@ static bool resume_held(struct store *s, struct op *op, struct job_held *j, stru
 static bool resume_job(struct store *s, struct op *op, struct err *e)
 {
 	struct op_resume *r = &op->resume;
+	AUTO_DONE(pause_order) imposed = {};
 	AUTO_DONE(job_held) j = {};
 	AUTO_DONE(buf) words = {};
+	bool denied;
 
 	if (!job_hold(s, r->uid, r->job, &j, e))
 		return false;
@@ -107,16 +159,21 @@ static bool resume_job(struct store *s, struct op *op, struct err *e)
 		return op_refuse(op, ERR_NOT_FOUND, "no job %" PRId64, r->job);
 	r->was = j.state;
 	r->name = xstrdup(j.name);
+	if (!job_pause_imposed(s, r->uid, &j, r->now, &imposed, &denied, e))
+		return false;
+	if (denied)
+		return op_deny_pause(op, &j, &imposed);
 	switch (j.state) {
 	case JOB_ACTIVE:
 		return true;
 	case JOB_PAUSED:
 	case JOB_SUSPENDED:
+	case JOB_CANCELLED:
 		return resume_held(s, op, &j, e);
 	default:
 		job_held_words(&j, &words);
-		return op_refuse(op, ERR_CONFLICT, "job %s is %s and has no slots any more; 'jobctl run %" PRId64 "' runs it "
-			"once more, or add it anew", words.data, job_state_name(j.state), j.id);
+		return op_refuse(op, ERR_CONFLICT, "job %s is %s: its schedule has no slot left; 'jobctl run %" PRId64 "' runs it "
+			"once more", words.data, job_state_name(j.state), j.id);
 	}
 }
 
@@ -136,9 +193,12 @@ static bool drop_pause(struct store *s, const struct op_resume *r, bool *ret, st
 static bool resume_scope(struct store *s, struct op *op, struct err *e)
 {
 	struct op_resume *r = &op->resume;
-
 	const struct pause_order p = {.scope = r->scope, .key = (char *)r->key, .uid = r->of_uid};
 
+	if (!scope_pause_check(s, op, r->uid, &p, e))
+		return false;
+	if (!op->ok)
+		return true;
 	if (!drop_pause(s, r, &r->found, e))
 		return false;
 	if (!r->found)

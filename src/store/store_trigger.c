@@ -12,14 +12,32 @@ static bool refuse_paused(struct op *op, const struct job_held *j, const struct 
 	AUTO_DONE(buf) why = {};
 	AUTO_DONE(buf) remedy = {};
 	AUTO_TEXT ref = j->name ? xstrdup(j->name) : xprintf("%" PRId64, j->id);
-	bool frozen = p->scope == PAUSE_FREEZE;
 
 	job_held_words(j, &about);
 	pause_words(p, &why);
 	pause_remedy(p, ref, &remedy);
-	return op_refuse(op, ERR_CONFLICT, "job %s is %.200s ('%.100s' ends that%s)", about.data, why.data, remedy.data,
-		frozen && op->trigger.forced ? "; only administrators get past a freeze with --force" :
-		frozen ? "; with --force administrators run it all the same" : "; with --force it runs all the same");
+	return op_refuse(op, ERR_CONFLICT, "job %s is %.200s ('%.100s' ends that; with --force it runs all the same)", about.data,
+		why.data, remedy.data);
+}
+
+/* Only an administrator's --force gets past a freeze and past a pause that an administrator set. */
+static bool check_imposed(struct store *s, struct op *op, const struct job_held *j, const struct pause_list *all,
+	const struct pause_target *target, struct err *e)
+{
+	AUTO_DONE(pause_order) own = {};
+	bool found;
+
+	if (!job_pause_imposed(s, op->trigger.thaws ? OWNER_ALL : j->uid, j, op->trigger.now, &own, &found, e))
+		return false;
+	if (found)
+		return op_deny_pause(op, j, &own);
+	for (size_t i = 0; i < all->n && !op->trigger.thaws; i++) {
+		const struct pause_order *p = &all->v[i];
+
+		if (pause_covers(p, target, op->trigger.now) && (p->scope == PAUSE_FREEZE || pause_is_imposed(p, j->uid)))
+			return op_deny_pause(op, j, p);
+	}
+	return true;
 }
 
 /* What stands in the way; true with op->ok: nothing does. */
@@ -31,13 +49,13 @@ static bool check_pauses(struct store *s, struct op *op, const struct job_held *
 	AUTO_DONE(pause_order) own = {};
 	const struct pause_order *found;
 
-	if (!pauses_read(s, j->uid, &all, e))
+	if (!pauses_read(s, j->uid, &all, e) || !check_imposed(s, op, j, &all, &target, e))
 		return false;
-	found = pause_find(&all, &target, t->now);
-	if (found && found->scope == PAUSE_FREEZE && !(t->forced && t->thaws))
-		return refuse_paused(op, j, found);
-	if (t->forced)
+	if (!op->ok || t->forced)
 		return true;
+	found = pause_find(&all, &target, t->now);
+	if (found && found->scope == PAUSE_FREEZE)
+		return refuse_paused(op, j, found);
 	if (j->state == JOB_PAUSED) {
 		if (!job_pause_read(s, j, &own, e))
 			return false;
@@ -57,7 +75,8 @@ static bool check_state(struct op *op, const struct job_held *j)
 	if (!j->sound)
 		return op_refuse(op, ERR_CONFLICT, "job %s is damaged in the store; put a backup in its place", words.data);
 	if (j->state == JOB_CANCELLED)
-		return op_refuse(op, ERR_CONFLICT, "job %s is cancelled and runs no more; add it anew", words.data);
+		return op_refuse(op, ERR_CONFLICT, "job %s is cancelled; 'jobctl resume %" PRId64 "' brings it back", words.data,
+			j->id);
 	if (j->state == JOB_SUSPENDED && !op->trigger.forced)
 		return op_refuse(op, ERR_CONFLICT, "job %s is suspended: %s ('jobctl resume %" PRId64 "' looks at it again; with "
 			"--force it runs all the same)", words.data, j->reason ? j->reason : "nobody knows why", j->id);
@@ -66,7 +85,7 @@ static bool check_state(struct op *op, const struct job_held *j)
 
 /* ---- a finished job comes back to life ---- */
 
-static bool name_taken(struct store *s, const struct job_held *j, int64_t *ret, struct err *e)
+bool job_name_taken(struct store *s, const struct job_held *j, int64_t *ret, struct err *e)
 {
 	AUTO_QUERY q = {};
 
@@ -86,7 +105,7 @@ static bool revive(struct store *s, struct op *op, struct job_held *j, struct er
 {
 	int64_t other, live = 0;
 
-	if (!name_taken(s, j, &other, e) || (op->trigger.limit && !live_jobs(s, j->uid, &live, e)))
+	if (!job_name_taken(s, j, &other, e) || (op->trigger.limit && !live_jobs(s, j->uid, &live, e)))
 		return false;
 	if (other)
 		return op_refuse(op, ERR_CONFLICT, "job %" PRId64 " is finished, and job %" PRId64 " has its name '%s' now; "

@@ -135,7 +135,7 @@ load daemon
 	[ "$(jobctl status -o json | jq -r .frozen.reason)" = works ]
 	run jobctl run cold
 	[ "$status" -eq 6 ]
-	[[ "$output" == *"'jobctl thaw' ends that; with --force administrators"* ]]
+	[[ "$output" == *"'jobctl thaw' ends that; with --force it runs all the same"* ]]
 	jobctl run warm --wait
 	jobctl run cold --force --wait
 	run --separate-stderr jobctl thaw

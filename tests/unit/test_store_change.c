@@ -266,7 +266,7 @@ static void a_cancelled_job_is_refused_with_advice(void **state)
 	assert_true(apply_one(s, cancel));
 	assert_false(apply_one(s, op));
 	assert_int_equal(op->err.kind, ERR_CONFLICT);
-	assert_non_null(strstr(op->err.msg, "--as-command"));
+	assert_non_null(strstr(op->err.msg, "jobctl resume"));
 	assert_false(apply_one(s, missing));
 	assert_int_equal(missing->err.kind, ERR_NOT_FOUND);
 }

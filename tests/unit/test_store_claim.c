@@ -220,6 +220,7 @@ static void a_cancelled_job_leaves_no_place_behind(void **state)
 	claim_is(state, 10, T0, "1");
 	requeue(s, 1, T0 + 60 * USEC_SEC);
 	claim_is(state, 10, T0 + USEC_SEC, "");
+	cancel->job_cancel.now = T0 + 2 * USEC_SEC;
 	assert_true(apply_one(s, cancel));
 	states_are(state, "cancelled:job cancelled cancelled:job cancelled");
 	kept_is_true(state);

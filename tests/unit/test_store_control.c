@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define HOUR USEC_HOUR
+#define ANN 1000 /* owns the jobs; eve, who has uid 7, is an administrator */
 
 /* A job with a slot now and others to follow; its run is queued as the planner would. */
 static int64_t add_recurring(struct store *s, const char *name, const struct strv *tags)
@@ -395,13 +396,15 @@ static void force_overrules_a_pause_and_a_freeze_only_for_administrators(void **
 	struct store *s = store_of(state);
 	int64_t id = add_recurring(s, "held", NULL);
 	AUTO(run) *first = claim_one(s, T0);
+	AUTO(op) *pause = op_pause(id, T0, 0);
 	AUTO(op) *plain = op_trigger(id, T0 + 1);
 	AUTO(op) *forced = op_trigger(id, T0 + 1);
 	AUTO(op) *frozen = op_trigger(id, T0 + 2);
 	AUTO(op) *thawing = op_trigger(id, T0 + 3);
 
 	end_run(s, first, ATTEMPT_SUCCEEDED, T0 + 1);
-	assert_true(pause_job(s, id, T0, 0));
+	pause->pause.pause.by_uid = ANN;
+	assert_true(apply_one(s, pause));
 	assert_false(apply_one(s, plain));
 	assert_int_equal(plain->err.kind, ERR_CONFLICT);
 	assert_non_null(strstr(plain->err.msg, "paused by eve"));
@@ -412,7 +415,7 @@ static void force_overrules_a_pause_and_a_freeze_only_for_administrators(void **
 	assert_claimed(s, forced->trigger.run->id, T0 + 1, RUN_CLAIMED, NULL);
 	put_scope(s, PAUSE_FREEZE, "", -1);
 	assert_false(apply_one(s, frozen));
-	assert_non_null(strstr(frozen->err.msg, "administrators"));
+	assert_non_null(strstr(frozen->err.msg, "administrator"));
 	assert_true(apply_one(s, thawing));
 	assert_claimed(s, thawing->trigger.run->id, T0 + 3, RUN_CLAIMED, NULL);
 }
@@ -547,6 +550,231 @@ static void a_boot_finds_paused_jobs_and_their_runs_wait(void **state)
 	assert_claimed(s, only_run(s, add->add.id), T0 + 8, RUN_CLAIMED, NULL);
 }
 
+/* ---- a pause that an administrator set ---- */
+
+static void assert_denied(struct store *s, struct op *op /* moved */)
+{
+	assert_false(apply_one(s, op));
+	assert_int_equal(op->err.kind, ERR_DENIED);
+	assert_non_null(strstr(op->err.msg, "paused by eve"));
+	assert_non_null(strstr(op->err.msg, "only an administrator"));
+	op_free(op);
+	assert_counts_true(s);
+}
+
+static struct op *ann_pauses(struct op *op)
+{
+	op->pause.uid = op->pause.pause.by_uid = ANN;
+	op->pause.pause.by_name = (char *)"ann";
+	return op;
+}
+
+static struct op *ann_resumes(struct op *op)
+{
+	op->resume.uid = ANN;
+	return op;
+}
+
+static struct op *ann_triggers(int64_t id, bool forced)
+{
+	struct op *op = op_trigger(id, T0 + 3);
+
+	op->trigger.uid = ANN;
+	op->trigger.forced = forced;
+	return op;
+}
+
+static struct op *ann_ends(enum op_kind kind, int64_t id)
+{
+	struct op *op = op_job_cancel(kind, id);
+
+	op->job_cancel.uid = ANN;
+	return op;
+}
+
+static struct op *ann_renames(int64_t id, const char *name)
+{
+	struct op *op = op_new(OP_JOB_CHANGE, NULL, NULL);
+
+	op->change = (struct op_job_change){.uid = ANN, .id = id, .what = "name",
+		.to = {.name = name, .spec = "{}", .now = T0 + 3}};
+	return op;
+}
+
+static void an_owner_does_not_lift_an_administrators_pause_of_a_job(void **state)
+{
+	struct store *s = store_of(state);
+	int64_t id = add_recurring(s, "held", NULL);
+	AUTO(op) *lift = op_resume(id, T0 + 9);
+
+	assert_true(pause_job(s, id, T0, 0));
+	assert_denied(s, ann_resumes(op_resume(id, T0 + 2)));
+	assert_denied(s, ann_pauses(op_pause(id, T0 + 2, T0 + 3))); /* and does not replace it by a shorter one */
+	assert_denied(s, ann_triggers(id, false));
+	assert_denied(s, ann_triggers(id, true));
+	assert_denied(s, ann_renames(id, "other"));
+	assert_denied(s, ann_ends(OP_JOB_REMOVE, id));
+	assert_int_equal(state_of(s, id), JOB_PAUSED);
+	assert_true(apply_one(s, lift));
+	assert_int_equal(state_of(s, id), JOB_ACTIVE);
+	assert_counts_true(s);
+}
+
+static void an_administrators_pause_outlives_a_cancellation_by_the_owner(void **state)
+{
+	struct store *s = store_of(state);
+	int64_t id = add_recurring(s, "held", NULL);
+	AUTO(op) *cancel = ann_ends(OP_JOB_CANCEL, id);
+	AUTO(op) *other = op_add("free", NULL, NULL);
+	AUTO(op) *same = op_add("held", NULL, NULL);
+
+	assert_true(pause_job(s, id, T0, T0 + HOUR));
+	assert_true(apply_one(s, cancel));
+	assert_int_equal(state_of(s, id), JOB_CANCELLED);
+	assert_denied(s, ann_resumes(op_resume(id, T0 + 2)));
+	assert_denied(s, ann_ends(OP_JOB_REMOVE, id));
+	assert_denied(s, op_add("held", NULL, NULL));
+	assert_true(apply_one(s, other));
+	same->add.now = T0 + HOUR; /* the pause is over by then */
+	assert_true(apply_one(s, same));
+	assert_counts_true(s);
+}
+
+static void an_administrator_gives_a_paused_name_away(void **state)
+{
+	struct store *s = store_of(state);
+	int64_t id = add_recurring(s, "held", NULL);
+	AUTO(op) *cancel = ann_ends(OP_JOB_CANCEL, id);
+	AUTO(op) *add = op_add("held", NULL, NULL);
+
+	assert_true(pause_job(s, id, T0, 0));
+	assert_true(apply_one(s, cancel));
+	add->add.by_admin = true;
+	assert_true(apply_one(s, add));
+}
+
+static void an_owner_does_not_lift_an_administrators_pause_of_the_owner(void **state)
+{
+	static const struct {
+		enum pause_scope scope;
+		const char *key;
+	} cases[] = {{PAUSE_OWNER, "1000"}, {PAUSE_ALL, ""}, {PAUSE_TAG, "a=1"}};
+	struct store *s = store_of(state);
+	AUTO_DONE(strv) tags = {};
+	int64_t id;
+
+	strv_add(&tags, "a=1");
+	id = add_recurring(s, "held", &tags);
+	for (size_t i = 0; i < ELEMENTS(cases); i++) {
+		struct op *trigger = ann_triggers(id, true);
+
+		put_scope(s, cases[i].scope, cases[i].key, ANN);
+		assert_denied(s, ann_resumes(op_unscope(cases[i].scope, cases[i].key, ANN)));
+		assert_denied(s, ann_pauses(op_scope(cases[i].scope, cases[i].key, ANN, T0 + 5)));
+		trigger->trigger.tags = &tags;
+		assert_denied(s, trigger);
+		drop_scope(s, cases[i].scope, cases[i].key, ANN);
+	}
+}
+
+static void an_owner_ends_pauses_of_his_own_and_of_an_exit_code(void **state)
+{
+	struct store *s = store_of(state);
+	int64_t id = add_recurring(s, "mine", NULL);
+	AUTO(op) *pause = ann_pauses(op_pause(id, T0, 0));
+	AUTO(op) *resume = ann_resumes(op_resume(id, T0 + 1));
+	AUTO(op) *by_exit = op_pause(id, T0 + 2, 0);
+	AUTO(op) *again = ann_resumes(op_resume(id, T0 + 3));
+	AUTO(op) *scope = ann_pauses(op_scope(PAUSE_ALL, "", ANN, 0));
+	AUTO(op) *unscope = ann_resumes(op_unscope(PAUSE_ALL, "", ANN));
+
+	assert_true(apply_one(s, pause));
+	assert_true(apply_one(s, resume));
+	by_exit->pause.pause.by_uid = -1;
+	assert_true(apply_one(s, by_exit));
+	assert_true(apply_one(s, again));
+	assert_true(apply_one(s, scope));
+	assert_true(apply_one(s, unscope));
+	assert_int_equal(state_of(s, id), JOB_ACTIVE);
+}
+
+/* ---- cancelled, and back ---- */
+
+/* The schedule has a slot each full hour, up to the last one. */
+static void hourly_until(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg)
+{
+	usec_t next = due->slot / HOUR * HOUR + HOUR;
+
+	(void)now;
+	(void)horizon;
+	ret->next_slot = next <= *(const usec_t *)arg ? next : 0;
+}
+
+static struct op *op_revive(int64_t job, usec_t now, usec_t *last)
+{
+	struct op *op = op_resume(job, now);
+
+	op->resume.fn = hourly_until;
+	op->resume.fn_arg = last;
+	return op;
+}
+
+static void a_cancelled_job_that_is_resumed_goes_on_with_its_next_slot(void **state)
+{
+	struct store *s = store_of(state);
+	int64_t id = add_recurring(s, "tick", NULL);
+	usec_t last = USEC_NEVER, later = T0 + 10 * HOUR;
+	AUTO(op) *cancel = op_job_cancel(OP_JOB_CANCEL, id);
+	AUTO(op) *resume = op_revive(id, later, &last);
+	struct store_wake wake;
+
+	assert_true(apply_one(s, cancel));
+	wake = apply_all(s, &resume, 1);
+	assert_true(resume->ok && resume->resume.found);
+	assert_int_equal(resume->resume.was, JOB_CANCELLED);
+	assert_int_equal(state_of(s, id), JOB_ACTIVE);
+	assert_int_equal(wake.next_slot, later / HOUR * HOUR + HOUR); /* what passed meanwhile is not caught up */
+	assert_counts_true(s);
+}
+
+static void a_cancelled_job_without_a_slot_left_becomes_finished(void **state)
+{
+	struct store *s = store_of(state);
+	int64_t id = add_job(s, "once");
+	usec_t last = T0;
+	AUTO(op) *cancel = op_job_cancel(OP_JOB_CANCEL, id);
+	AUTO(op) *resume = op_revive(id, T0 + 5, &last);
+	AUTO(op) *trigger = op_trigger(id, T0 + 6);
+
+	assert_true(apply_one(s, cancel));
+	assert_true(apply_one(s, resume));
+	assert_int_equal(state_of(s, id), JOB_FINISHED);
+	assert_counts_true(s);
+	assert_true(apply_one(s, trigger)); /* which is what jobctl advises */
+}
+
+static void a_cancelled_job_whose_name_is_taken_stays_cancelled(void **state)
+{
+	struct store *s = store_of(state);
+	int64_t id = add_recurring(s, "tick", NULL);
+	usec_t last = USEC_NEVER;
+	AUTO(op) *cancel = op_job_cancel(OP_JOB_CANCEL, id);
+	AUTO(op) *resume = op_revive(id, T0 + 5, &last);
+	AUTO(op) *full = op_revive(add_recurring(s, "more", NULL), T0 + 5, &last);
+	AUTO(op) *cancel_more = op_job_cancel(OP_JOB_CANCEL, full->resume.job);
+
+	assert_true(apply_one(s, cancel));
+	add_recurring(s, "tick", NULL);
+	assert_false(apply_one(s, resume));
+	assert_int_equal(resume->err.kind, ERR_CONFLICT);
+	assert_int_equal(state_of(s, id), JOB_CANCELLED);
+	assert_true(apply_one(s, cancel_more));
+	full->resume.limit = 1;
+	assert_false(apply_one(s, full));
+	assert_int_equal(full->err.kind, ERR_LIMIT);
+	assert_counts_true(s);
+}
+
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_slot_that_is_due_while_its_job_is_paused_is_skipped),
 	STORE_TEST(what_is_planned_but_not_due_is_planned_again),
@@ -568,5 +796,13 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_suspended_job_is_resumed_when_the_cause_is_gone),
 	STORE_TEST(a_job_added_paused_starts_nothing),
 	STORE_TEST(a_boot_finds_paused_jobs_and_their_runs_wait),
+	STORE_TEST(an_owner_does_not_lift_an_administrators_pause_of_a_job),
+	STORE_TEST(an_administrators_pause_outlives_a_cancellation_by_the_owner),
+	STORE_TEST(an_administrator_gives_a_paused_name_away),
+	STORE_TEST(an_owner_does_not_lift_an_administrators_pause_of_the_owner),
+	STORE_TEST(an_owner_ends_pauses_of_his_own_and_of_an_exit_code),
+	STORE_TEST(a_cancelled_job_that_is_resumed_goes_on_with_its_next_slot),
+	STORE_TEST(a_cancelled_job_without_a_slot_left_becomes_finished),
+	STORE_TEST(a_cancelled_job_whose_name_is_taken_stays_cancelled),
 };
 const struct suite_part store_control_part = {tests, ELEMENTS(tests)};

@@ -524,6 +524,12 @@ UPDATE meta SET value = '7' WHERE key = 'schema';
 DROP INDEX notices_due;
 CREATE INDEX notices_owner ON notices (uid, due_at, id) WHERE state = NOTICE_WAITING;
 
+-- migration 8
+UPDATE meta SET value = '8' WHERE key = 'schema';
+
+-- Finds cancelled jobs that an administrator had paused, when a new job asks for their name.
+CREATE INDEX jobs_cancelled_name ON jobs (uid, name) WHERE name IS NOT NULL AND state = JOB_CANCELLED;
+
 -- The clock of leases: the server's, read when a row is at hand and its lock is held.
 -- define clock = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 
@@ -601,6 +607,15 @@ UPDATE jobs SET key = NULL WHERE id = :id
 
 -- query job_by_live_name(uid int, name text) -> id int, asked int
 SELECT id, coalesce(asked, 0) AS asked FROM jobs WHERE uid = :uid AND name = :name AND state < JOB_FINISHED
+
+-- query names_paused(set json, now int) -> place int, job int, uid int, by_uid int, by_name text, at int, until int, reason text
+SELECT given.id AS place, held.id AS job, held.uid AS uid, pause.by_uid AS by_uid, pause.by_name AS by_name,
+	pause.at AS at, pause.until AS until, held.reason AS reason
+FROM jsonb_to_recordset(:set) AS given(id bigint, uid bigint, name text)
+	CROSS JOIN LATERAL (SELECT id, uid, reason FROM jobs
+		WHERE jobs.uid = given.uid AND jobs.name = given.name AND jobs.state = JOB_CANCELLED OFFSET 0) AS held
+	CROSS JOIN LATERAL (SELECT by_uid, by_name, at, until FROM job_pauses WHERE job_pauses.job = held.id OFFSET 0) AS pause
+WHERE pause.until = 0 OR pause.until > :now
 
 -- query job_first_run(job int) -> id int
 SELECT id FROM runs WHERE job = :job ORDER BY slot, kind LIMIT 1

@@ -511,6 +511,12 @@ UPDATE meta SET value = '7' WHERE key = 'schema';
 DROP INDEX notices_due;
 CREATE INDEX notices_owner ON notices (uid, due_at, id) WHERE state = NOTICE_WAITING;
 
+-- migration 8
+UPDATE meta SET value = '8' WHERE key = 'schema';
+
+-- Finds cancelled jobs that an administrator had paused, when a new job asks for their name.
+CREATE INDEX jobs_cancelled_name ON jobs (uid, name) WHERE name IS NOT NULL AND state = JOB_CANCELLED;
+
 -- The clock of leases: one host's, which never steps; a reboot voids them (leases_void).
 -- define clock = lease_clock()
 
@@ -586,6 +592,14 @@ UPDATE jobs SET key = NULL WHERE id = :id
 
 -- query job_by_live_name(uid int, name text) -> id int, asked int
 SELECT id, coalesce(asked, 0) AS asked FROM jobs WHERE uid = :uid AND name = :name AND state < JOB_FINISHED
+
+-- query names_paused(set json, now int) -> place int, job int, uid int, by_uid int, by_name text, at int, until int, reason text
+SELECT given.id AS place, jobs.id AS job, jobs.uid AS uid, job_pauses.by_uid AS by_uid, job_pauses.by_name AS by_name,
+	job_pauses.at AS at, job_pauses.until AS until, jobs.reason AS reason
+FROM given(:set) AS given
+	CROSS JOIN jobs ON jobs.uid = given.uid AND jobs.name = given.name AND jobs.state = JOB_CANCELLED
+	CROSS JOIN job_pauses ON job_pauses.job = jobs.id
+WHERE job_pauses.until = 0 OR job_pauses.until > :now
 
 -- query job_first_run(job int) -> id int
 SELECT id FROM runs WHERE job = :job ORDER BY slot, kind LIMIT 1
