@@ -16,33 +16,54 @@
 #include <string.h>
 #include <unistd.h>
 
+#define RUNS_NAMED 3 /* running runs that are named one by one */
+
 /* "; run backup#41 is still running (jobctl cancel backup#41)" */
-static void say_running(const json_t *runs, bool ending, struct buf *line)
+static void say_running(const json_t *job, const json_t *runs, bool ending, bool removed, struct buf *line)
 {
+	size_t n = json_array_size(runs);
 	const json_t *run;
 	size_t i;
 
+	if (n == 0)
+		return;
+	buf_str(line, n == 1 ? "; run" : "; runs");
 	json_array_foreach(runs, i, run) {
-		AUTO_DONE(buf) ref = {};
-
-		ref_of_run(run, &ref);
-		if (ending)
-			buf_printf(line, "; run %s is being ended", ref.data);
-		else
-			buf_printf(line, "; run %s is still running (jobctl cancel %s)", ref.data, ref.data);
+		if (i == RUNS_NAMED)
+			break;
+		buf_str(line, i ? ", " : " ");
+		ref_of_run(run, line);
 	}
+	if (n > RUNS_NAMED)
+		buf_printf(line, " and %zu more", n - RUNS_NAMED);
+	if (ending) {
+		buf_str(line, n == 1 ? " is being ended" : " are being ended");
+		return;
+	}
+	buf_printf(line, " %s still running (jobctl cancel ", n == 1 ? "is" : "are");
+	for (i = 0; i < n && (n == 1 || removed) && i < RUNS_NAMED; i++) { /* a removed job is not found any more */
+		buf_str(line, i ? " " : "");
+		ref_of_run(json_array_get(runs, i), line);
+	}
+	if (n > 1 && !removed)
+		buf_printf(line, "--running %" PRId64, member_int(job, "id"));
+	buf_char(line, ')');
 }
 
 static void say_job(const char *done, const json_t *answer, bool ending)
 {
+	const json_t *job = json_object_get(answer, "job");
+	bool removed = text_equal(member_text(job, "state"), "removed");
 	AUTO_DONE(buf) line = {};
 	int64_t queued = member_int(answer, "queued_cancelled");
 
 	buf_printf(&line, "%s job ", done);
-	ref_job_words(json_object_get(answer, "job"), &line);
+	ref_job_words(job, &line);
 	if (queued > 0)
 		buf_printf(&line, " and %" PRId64 " queued run%s", queued, queued == 1 ? "" : "s");
-	say_running(json_object_get(answer, "running"), ending, &line);
+	say_running(job, json_object_get(answer, "running"), ending, removed, &line);
+	if (text_equal(member_text(job, "state"), "cancelled"))
+		buf_printf(&line, "; to undo: jobctl resume %" PRId64, member_int(job, "id"));
 	ctl_say("%s", line.data);
 }
 
@@ -59,9 +80,11 @@ static bool was_over(const json_t *before, const json_t *answer)
 static void say_over(const json_t *before)
 {
 	AUTO_DONE(buf) words = {};
+	bool cancelled = strcmp(member_text(before, "state"), "cancelled") == 0;
 
 	ref_job_words(before, &words);
-	ctl_say("job %s was already %s", words.data, member_text(before, "state"));
+	ctl_say("job %s was already %s; 'jobctl %s %" PRId64 "' %s", words.data, member_text(before, "state"),
+		cancelled ? "resume" : "run", member_int(before, "id"), cancelled ? "brings it back" : "runs it once more");
 }
 
 static void say_run(const json_t *run)

@@ -70,6 +70,9 @@ static void say_resumed(const json_t *answer)
 	ref_job_words(job, &line);
 	if (!json_is_true(json_object_get(answer, "was_paused")))
 		buf_str(&line, " was not paused");
+	else if (text_equal(member_text(job, "state"), "finished"))
+		buf_printf(&line, "; its schedule has no slot left ('jobctl run %" PRId64 "' runs it once more)",
+			member_int(job, "id"));
 	put_released(answer, &line);
 	ctl_say("%s", line.data);
 }

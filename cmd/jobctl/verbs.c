@@ -42,8 +42,9 @@ static const char template_add_details[] =
 static const char list_details[] =
 	"A PATTERN is a number, a name, or a name with '*' and '?'; quote it for the shell.\n";
 static const char cancel_details[] =
-	"A cancelled job has no more slots and its queued runs are cancelled; what runs goes on\n"
-	"unless --running is given. A cancelled run gets SIGTERM, and SIGKILL after its grace.\n";
+	"A cancelled job has no more slots and its queued runs are cancelled. Running runs continue\n"
+	"unless --running is given. A cancelled run gets SIGTERM, and SIGKILL after its grace.\n"
+	"'jobctl resume JOB' reactivates a cancelled job.\n";
 static const char pause_details[] =
 	"A paused job's slots are skipped, and the record says so; what cannot be skipped (a job that\n"
 	"has no other slot, a retry, a boot) waits for 'jobctl resume'. What runs goes on.\n"
@@ -51,12 +52,14 @@ static const char pause_details[] =
 	"--owner names one. TIME is what 'jobctl add --at' takes, or a duration.\n";
 static const char resume_details[] =
 	"Ends what 'jobctl pause' began with the same words; a job that was paused by name is resumed\n"
-	"by name. A suspended job is looked at again and goes on when the cause is gone.\n";
+	"by name. A suspended job is looked at again and goes on when the cause is gone. A cancelled\n"
+	"job is active again. A pause that an administrator set is ended by administrators only.\n";
 static const char freeze_details[] =
 	"For administrators: nothing starts, whoever owns it, but jobs with the tag of --except.\n";
 static const char run_details[] =
 	"The run obeys the job's overlap policy. A paused job is refused unless --force is given, which\n"
-	"also starts it beside runs that go on; past a freeze only administrators can.\n"
+	"also starts it beside other runs of the job. During a freeze, or a pause that an administrator\n"
+	"set, only administrators can do that.\n"
 	"The exit codes are those of 'jobctl wait'.\n";
 static const char log_details[] =
 	"Of a job it is the newest run that has started; with -f, a run that waits is waited for.\n";
@@ -322,7 +325,7 @@ const struct verb verbs[] = {
 		.opts = list_opts, .max = -1, .formats = FORMATS_ALL, .run = verb_list},
 	{.name = "show", .operands = "JOB|RUN", .help = "show all about a job or a run", .opts = show_opts,
 		.min = 1, .max = 1, .formats = FORMATS_ALL, .run = verb_show},
-	{.name = "cancel", .operands = "JOB|RUN…", .help = "no more slots for a job; end a run",
+	{.name = "cancel", .operands = "JOB|RUN…", .help = "stop a job's schedule, or end a run",
 		.details = cancel_details, .opts = cancel_opts, .min = 1, .max = -1,
 		.formats = FORMATS_OBJECT, .run = verb_cancel},
 	{.name = "rm", .operands = "JOB…", .help = "remove jobs; their history stays for a while",
@@ -331,7 +334,7 @@ const struct verb verbs[] = {
 		.max = 1, .formats = FORMATS_ALL, .run = verb_run},
 	{.name = "pause", .operands = "[JOB…]", .help = "skip the slots of jobs until they are resumed",
 		.details = pause_details, .opts = pause_opts, .max = -1, .formats = FORMATS_OBJECT, .run = verb_pause},
-	{.name = "resume", .operands = "[JOB…]", .help = "end a pause", .details = resume_details, .opts = resume_opts,
+	{.name = "resume", .operands = "[JOB…]", .help = "end a pause, reactivate a cancelled job", .details = resume_details, .opts = resume_opts,
 		.max = -1, .formats = FORMATS_OBJECT, .run = verb_resume},
 	{.name = "freeze", .help = "start nothing until 'jobctl thaw'", .details = freeze_details, .opts = freeze_opts,
 		.formats = FORMATS_OBJECT, .run = verb_freeze},

@@ -101,7 +101,10 @@ static bool say_pause(const struct why_facts *f, struct why_reason *ret)
 	if (!f->pause)
 		return false;
 	pause_words(f->pause, &words);
-	pause_remedy(f->pause, f->ref, &remedy);
+	if (f->bound && (f->pause->scope == PAUSE_FREEZE || pause_is_imposed(f->pause, f->owner_number)))
+		buf_str(&words, "; only an administrator can end that");
+	else
+		pause_remedy(f->pause, f->ref, &remedy);
 	why_say(ret, f->pause->scope == PAUSE_FREEZE ? WHY_FROZEN : WHY_PAUSED, "%s", words.data);
 	why_type(ret, "%s", remedy.data ? remedy.data : "");
 	return true;
@@ -327,7 +330,7 @@ static void say_ended(const struct why_facts *f, enum why_code code, const char 
 	else
 		why_say(ret, code, "it was %s", word);
 	if (code == WHY_CANCELLED)
-		why_type(ret, "jobctl show %s --as-command", f->ref);
+		why_type(ret, "jobctl resume %s", f->ref);
 	else
 		why_type(ret, "jobctl events %s", f->ref);
 }

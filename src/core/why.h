@@ -104,6 +104,8 @@ struct why_facts {
 	usec_t next_slot;                /* 0: none known */
 	bool manual, boots, follows;     /* what its slots come from, beside times */
 	const struct pause_order *pause; /* that covers it; NULL: none */
+	int64_t owner_number;            /* whose job it is (core/owner.h) */
+	bool bound;                      /* an ordinary user asks, who gets no advice that only administrators can follow */
 	const struct event *ended;       /* its cancellation or removal; NULL: not known */
 
 	const struct run *run;           /* its first open run, a waiting one before one that runs; NULL: none */

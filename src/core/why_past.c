@@ -7,6 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A run is found by its number, so its name can be used also after the job has ended. */
+static const char *run_ref(const struct run *r, const char *ref)
+{
+	return r->job_name ? r->job_name : ref;
+}
+
 /* A command of a table, with the job in it. */
 static void type_with(struct why_reason *ret, const char *command, const char *ref)
 {
@@ -76,7 +82,7 @@ static void say_run_cancelled(const struct run *r, const char *ref, struct why_r
 	else
 		why_say(ret, WHY_CANCELLED, "it was cancelled%s%s", r->reason && strcmp(r->reason, "cancelled") != 0 ? ": " : "",
 			r->reason && strcmp(r->reason, "cancelled") != 0 ? r->reason : "");
-	why_type(ret, "jobctl events %s#%" PRId64, ref, r->id);
+	why_type(ret, "jobctl events %s#%" PRId64, run_ref(r, ref), r->id);
 }
 
 /* ---- runs that were refused ---- */
@@ -131,9 +137,9 @@ static void say_failed(const struct run *r, const char *ref, struct why_reason *
 			: started ? "its command failed" : "its command could not be started",
 		tries, how[0] ? ": " : "", how, r->dead_at ? "; it is a dead letter" : "");
 	if (r->dead_at)
-		why_type(ret, "jobctl dead show %s#%" PRId64, ref, r->id);
+		why_type(ret, "jobctl dead show %s#%" PRId64, run_ref(r, ref), r->id);
 	else
-		why_type(ret, "jobctl log %s#%" PRId64, ref, r->id);
+		why_type(ret, "jobctl log %s#%" PRId64, run_ref(r, ref), r->id);
 }
 
 static void say_open(const struct run *r, const char *ref, usec_t now, struct why_reason *ret)
@@ -151,7 +157,7 @@ void why_run(const struct run *r, const char *ref, usec_t now, struct why_reason
 	switch (r->state) {
 	case RUN_SUCCEEDED:
 		why_say(ret, WHY_SUCCEEDED, "it succeeded, and ended at %s", format_rfc3339(r->ended_at, at));
-		why_type(ret, "jobctl log %s#%" PRId64, ref, r->id);
+		why_type(ret, "jobctl log %s#%" PRId64, run_ref(r, ref), r->id);
 		break;
 	case RUN_FAILED:
 	case RUN_TIMED_OUT:

@@ -44,7 +44,7 @@ const struct route routes[] = {
 	{"POST", "/v1/jobs/{job}/pause", route_job_pause, VERB_PAUSE, BODY_OPTIONAL,
 		"a job's slots are skipped; what runs goes on", {}, EVENT_JOB_PAUSE},
 	{"POST", "/v1/jobs/{job}/resume", route_job_resume, VERB_RESUME, BODY_OPTIONAL,
-		"end a job's pause, or look again at one that is suspended", {}, EVENT_JOB_RESUME},
+		"end a job's pause, look again at one that is suspended, or reactivate a cancelled one", {}, EVENT_JOB_RESUME},
 	{"POST", "/v1/jobs/{job}/run", route_job_run, VERB_TRIGGER, BODY_OPTIONAL, "run a job now", {}, EVENT_RUN_TRIGGER},
 	{"GET", "/v1/pauses", route_pause_list, VERB_SEE, BODY_NONE, "what is paused or frozen beside single jobs", {}},
 	{"POST", "/v1/pause", route_pause, VERB_PAUSE, BODY_OPTIONAL, "pause all jobs of a scope", {}, EVENT_PAUSE},

@@ -39,10 +39,11 @@ static json_t *reason_to_json(const struct why_reason *r)
 		json_text(r->command[0] ? r->command : NULL));
 }
 
+/* The name of a job that has ended may belong to another job by now, so the number is used. */
 static const char *ref_of(const struct job *j, char number[24])
 {
 	snprintf(number, 24, "%" PRId64, j->id);
-	return j->name ? j->name : number;
+	return j->name && j->state < JOB_FINISHED ? j->name : number;
 }
 
 /* A run with what became of it; of the one that is open the job knows more. */

@@ -27,6 +27,7 @@ void why_live_take(const struct request *r, struct why_live *ret)
 	dispatcher_counts(r->context->dispatcher, &d);
 	*ret = (struct why_live){
 		.now = request_now(r),
+		.bound = !request_sees_all(r),
 		.node_id = r->context->node_id,
 		.node = {.spawner_up = d.spawner_up, .stopping = d.stopping, .active = (int64_t)d.in_flight,
 			.room = (int64_t)d.room, .clock = timekeeper_trust(r->context->timekeeper)},
@@ -50,10 +51,11 @@ static void fill_shares(const struct why_world *w, const struct why_live *live, 
 
 /* ---- in lists ---- */
 
+/* The name of a job that has ended may belong to another job by now, so the number is used. */
 static const char *ref_of(const struct job *j, char number[24])
 {
 	snprintf(number, 24, "%" PRId64, j->id);
-	return j->name ? j->name : number;
+	return j->name && j->state < JOB_FINISHED ? j->name : number;
 }
 
 static void mark(const struct why_reason *why, char **ret_code, char **ret_message)
@@ -111,7 +113,7 @@ void why_mark_job(const struct why_world *w, const struct why_live *live, struct
 		.due_at = j->waiting.due_at, .hold = (enum run_hold)j->waiting.hold, .attempt = j->waiting.attempt,
 		.reason = j->waiting.reason};
 	struct why_facts f = {.now = live->now, .state = j->state, .state_reason = j->reason, .next_slot = j->next_slot,
-		.node = live->node, .run = run.id ? &run : NULL};
+		.owner_number = j->uid, .bound = live->bound, .node = live->node, .run = run.id ? &run : NULL};
 	AUTO_DONE(why_nodes_text) nodes = {};
 	struct pause_order own;
 	struct why_reason why;
@@ -133,7 +135,7 @@ void why_mark_job(const struct why_world *w, const struct why_live *live, struct
 void why_mark_run(const struct why_world *w, const struct why_live *live, struct run *r)
 {
 	struct job job = {.id = r->job, .uid = r->uid, .owner = r->owner, .queue = r->queue, .name = r->job_name};
-	struct why_facts f = {.now = live->now, .node = live->node, .run = r};
+	struct why_facts f = {.now = live->now, .owner_number = r->uid, .bound = live->bound, .node = live->node, .run = r};
 	AUTO_DONE(why_nodes_text) nodes = {};
 	struct why_reason why;
 	char number[24];
@@ -241,7 +243,7 @@ static void judge(const struct why_live *live, const struct job *j, struct why_l
 {
 	struct pause_target target = {.uid = j->uid, .queue = j->queue, .tags = &l->spec.tags};
 	struct why_facts f = {.now = live->now, .state = j->state, .state_reason = j->reason, .next_slot = j->next_slot,
-		.node = live->node, .run = l->open, .holder = l->job.holder, .taken = l->job.taken,
+		.owner_number = j->uid, .bound = live->bound, .node = live->node, .run = l->open, .holder = l->job.holder, .taken = l->job.taken,
 		.ended = l->ended.n ? l->ended.v[0] : NULL};
 	AUTO_DONE(buf) unmet = {};
 	AUTO_DONE(why_nodes_text) nodes = {};

@@ -11,6 +11,7 @@ struct zone_cache;
 
 /* How things are at the moment of the request; taken on the loop, used on the reader's thread. */
 struct why_live {
+	bool bound;       /* an ordinary user asks */
 	usec_t now;
 	struct why_node node;
 	const char *node_id; /* borrowed */

@@ -10,7 +10,7 @@
 /* The job as it was found, locked. */
 struct before {
 	int64_t uid;
-	char *owner, *name, *queue, *spec; /* owned */
+	char *owner, *name, *queue, *spec, *reason; /* owned */
 	enum job_state state;
 	int64_t revision, asked;
 	usec_t created_at, updated_at;
@@ -23,6 +23,7 @@ static void before_done(struct before *b)
 	free(b->name);
 	free(b->queue);
 	free(b->spec);
+	free(b->reason);
 }
 
 static bool live(enum job_state s)
@@ -50,6 +51,7 @@ static bool read_by(struct store *s, int query, const struct op_job_change *c, s
 	b->updated_at = query_get_int(&q);
 	b->spec = query_get_copy(&q);
 	b->asked = query_get_int(&q);
+	b->reason = query_get_copy(&q);
 	return true;
 }
 
@@ -120,7 +122,7 @@ static bool check_limit(struct store *s, const struct op_job_change *c, const st
 static bool check_pause(struct store *s, const struct op_job_change *c, const struct before *b, struct err *why,
 	struct err *e)
 {
-	const struct job_held j = {.id = c->id, .uid = b->uid};
+	const struct job_held j = {.id = c->id, .uid = b->uid, .reason = b->reason};
 	AUTO_TEXT subject = xprintf("job %lld", (long long)c->id);
 	AUTO_DONE(pause_order) imposed = {};
 	bool found;

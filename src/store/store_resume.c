@@ -108,9 +108,11 @@ static bool check_revival(struct store *s, struct op *op, const struct job_held 
 static bool revive_due(struct store *s, struct op *op, struct job_held *j, struct err *e)
 {
 	const struct op_resume *r = &op->resume;
+	/* The schedule 'now' seems to have a slot up to the first full second after the job was added. */
+	usec_t from = r->now < j->created_at + USEC_SEC ? j->created_at + USEC_SEC : r->now;
 	struct planned planned = {.steps = 1};
 	const struct due_job due = {.job = j->id, .revision = j->revision, .name = j->name, .spec = j->spec,
-		.created_at = j->created_at, .slot = slot_search_from(r->now)};
+		.created_at = j->created_at, .slot = slot_search_from(from)};
 
 	if (!check_revival(s, op, j, e))
 		return false;

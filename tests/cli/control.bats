@@ -107,12 +107,72 @@ load daemon
 	[ "$status" -eq 2 ]
 }
 
-@test "a cancelled job runs no more, a finished one does, under the name it had" {
-	jobctl add -n gone --every 1h -- true
-	jobctl cancel gone
-	run jobctl run gone
+@test "a cancelled job is refused until it is resumed" {
+	id=$(jobctl add -n back --every 1h -- true)
+	run --separate-stderr jobctl cancel back
+	[ "$stderr" = "cancelled job $id 'back'; to undo: jobctl resume $id" ]
+	run --separate-stderr jobctl cancel back
+	[ "$stderr" = "job $id 'back' was already cancelled; 'jobctl resume $id' brings it back" ]
+	for words in "run back" "set back priority=3"; do
+		run jobctl $words
+		[ "$status" -eq 6 ]
+		[[ "$output" == *"'jobctl resume $id' brings it back"* ]]
+	done
+	[[ "$(jobctl why "$id")" == *"(jobctl resume $id)"* ]]
+	run --separate-stderr jobctl resume back
+	[ "$stderr" = "resumed job $id 'back'" ]
+	[ "$(field back state)" = active ]
+	[ "$(field back next_at)" != null ]
+	jobctl set back priority=3
+	jobctl run back --wait
+	jobctl cancel back
+	jobctl add -n back --every 2h -- true
+	run jobctl resume "$id"
 	[ "$status" -eq 6 ]
-	[[ "$output" == *"is cancelled"* ]]
+	[[ "$output" == *"has its name 'back' now"* ]]
+}
+
+@test "a cancelled job without a slot left is finished after resume, and runs by hand" {
+	id=$(jobctl add -n late --in 1h -- true)
+	jobctl cancel late
+	jobctl resume late
+	[ "$(field late state)" = active ]
+	id=$(jobctl add -n past --paused -- true)
+	jobctl cancel past
+	run --separate-stderr jobctl resume past
+	[ "$stderr" = "resumed job $id 'past'; its schedule has no slot left ('jobctl run $id' runs it once more)" ]
+	run jobctl resume past
+	[ "$status" -eq 6 ]
+	[[ "$output" == *"'jobctl run $id' runs it once more"* ]]
+	jobctl run "$id" --wait
+}
+
+@test "cancel leaves no run for slots that were planned ahead" {
+	jobctl add -n soon --in 4s -- true
+	for i in $(seq 100); do
+		[ "$(jobctl runs soon --json | jq length)" = 0 ] || break
+		sleep 0.1
+	done
+	jobctl cancel soon
+	[ "$(jobctl runs soon --json | jq length)" = 0 ]
+}
+
+@test "cancel names several running runs and the one command that ends them" {
+	id=$(jobctl add -n many --manual --overlap allow -- sleep 60)
+	for i in 1 2 3 4 5; do
+		jobctl run many
+	done
+	for i in $(seq 100); do
+		[ "$(jobctl runs many --state running --json | jq length)" = 5 ] && break
+		sleep 0.1
+	done
+	run --separate-stderr jobctl cancel many
+	[[ "$stderr" == *" and 2 more are still running (jobctl cancel --running $id); to undo: "* ]]
+	run --separate-stderr jobctl cancel --running "$id"
+	[[ "$stderr" == *" are being ended"* ]]
+}
+
+@test "a finished job runs again under the name it had" {
 	id=$(jobctl add -n done --wait -- true)
 	run jobctl run "$id" --wait
 	[ "$status" -eq 0 ]

@@ -280,7 +280,7 @@ load daemon
 	run=$(jobctl runs long -o name)
 	run --separate-stderr jobctl cancel long
 	[ "$status" -eq 0 ]
-	[ "$stderr" = "cancelled job $job 'long'; run $run is still running (jobctl cancel $run)" ]
+	[ "$stderr" = "cancelled job $job 'long'; run $run is still running (jobctl cancel $run); to undo: jobctl resume $job" ]
 	[ "$(field long state)" = cancelled ]
 	run --separate-stderr jobctl cancel "$run"
 	[ "$status" -eq 0 ]
@@ -298,7 +298,7 @@ load daemon
 	kill -0 "$child"
 	run --separate-stderr jobctl cancel --running tree
 	[ "$status" -eq 0 ]
-	[[ "$stderr" == *"is being ended" ]]
+	[[ "$stderr" == *"is being ended; to undo: jobctl resume "* ]]
 	run jobctl wait tree
 	[ "$status" -eq 11 ]
 	! kill -0 "$child" 2>/dev/null
@@ -308,11 +308,11 @@ load daemon
 	job=$(jobctl add -n over1 --wait -- true 2>/dev/null)
 	run --separate-stderr jobctl cancel over1
 	[ "$status" -eq 0 ]
-	[ "$stderr" = "job $job 'over1' was already finished" ]
+	[ "$stderr" = "job $job 'over1' was already finished; 'jobctl run $job' runs it once more" ]
 	jobctl add -n over2 --in 1h -- true
 	jobctl cancel over2
 	run --separate-stderr jobctl cancel over2
-	[[ "$stderr" == *"was already cancelled" ]]
+	[[ "$stderr" == *"was already cancelled; 'jobctl resume "*"' brings it back" ]]
 }
 
 @test "cancel goes on after one that is not there and exits with its code" {

@@ -160,7 +160,7 @@ def a_finished_job_comes_to_life_with_a_schedule_and_a_cancelled_one_does_not():
         other = d.add(name="gone", schedule=["0 0 1 1 *"], command=["true"])["id"]
         d.api().post("/v1/jobs/%d/cancel" % other)
         status, answer = d.api().call("PATCH", "/v1/jobs/%d" % other, {"priority": 1})
-        assert status == 409 and "--as-command" in answer["error"]["message"], answer
+        assert status == 409 and "jobctl resume" in answer["error"]["message"], answer
 
 
 HOSTILE = ["; rm -rf /", "'\"`$(touch owned)`\"'", "a\nb\n\nc", "--help", "-", "", " ", "{x}", "%s%n", "ünï", "\t\\", "$HOME"]

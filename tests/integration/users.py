@@ -70,6 +70,45 @@ def an_administrator_acts_for_others_and_the_trail_says_so():
 
 
 @case
+def an_owner_cannot_lift_an_administrators_pause():
+    with System() as s:
+        s.start()
+        job = s.add("alice", name="heavy", command=["true"], schedule="every 1h", tags={"team": "a"})["id"]
+
+        def denied(*words):
+            got = s.jobctl("alice", *words, check=False)
+            assert got.returncode == 4, (words, got.returncode, got.stderr)
+            assert "by carol" in got.stderr and "disk full" in got.stderr and "only an administrator" in got.stderr, (words, got.stderr)
+        s.jobctl("carol", "pause", "heavy", "--reason", "disk full")
+        for words in (["resume", "heavy"], ["pause", "heavy", "--until", "1s"], ["run", "heavy"], ["run", "heavy", "--force"],
+                      ["rm", "--yes", "heavy"], ["set", "heavy", "name=other"]):
+            denied(*words)
+        why = s.api("alice").get("/v1/jobs/%d/why" % job)["now"]
+        assert why["code"] == "paused" and "only an administrator" in why["message"] and why["command"] is None, why
+        assert s.api("carol").get("/v1/jobs/%d/why" % job)["now"]["command"] == "jobctl resume heavy"
+        s.jobctl("alice", "set", "heavy", "priority=1", "schedule=every 2h")
+        s.jobctl("alice", "add", "-n", "heavy", "--if-exists", "replace", "--every", "3h", "--", "true")
+        s.jobctl("alice", "undo", "heavy")
+        assert s.api("alice").get("/v1/jobs/%d" % job)["state"] == "paused"
+        assert s.jobctl("alice", "thaw", check=False).returncode == 4
+        s.jobctl("alice", "cancel", "heavy")
+        denied("resume", str(job))
+        denied("rm", "--yes", str(job))
+        denied("add", "-n", "heavy", "--every", "1h", "--", "true")
+        s.jobctl("carol", "resume", str(job))
+        s.jobctl("alice", "pause", "heavy")
+        s.jobctl("alice", "resume", "heavy")
+        for scope in (["--owner", "alice"], ["--all", "--owner", "alice"], ["--tag", "team=a", "--owner", "alice"]):
+            own = scope if scope[0] == "--owner" else scope[:-2]
+            s.jobctl("carol", "pause", *scope, "--reason", "disk full")
+            denied("resume", *own)
+            denied("pause", *own, "--until", "1s")
+            denied("run", "heavy", "--force")
+            s.jobctl("carol", "resume", *scope)
+        s.jobctl("alice", "run", "heavy")
+
+
+@case
 def the_lists_say_who_may_start_something_and_fail_closed():
     with System() as s:
         s.start()

@@ -170,7 +170,7 @@ def what_is_over_says_by_whom():
         gone = d.add(name="gone", command=["true"], schedule=["every 1h"])["id"]
         d.api().post("/v1/jobs/%d/cancel" % gone)
         said = expect(d, gone, "cancelled", "by %s at 20" % ME)
-        assert said["command"] == "jobctl show gone --as-command", said
+        assert said["command"] == "jobctl resume %d" % gone, said
         status, _ = d.api().call("DELETE", "/v1/jobs/%d" % gone)
         assert status == 200
         expect(d, gone, "removed", "by %s at 20" % ME)

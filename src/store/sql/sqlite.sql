@@ -1082,13 +1082,13 @@ FROM given(:set) WHERE true
 -- ======== changes ========
 
 -- query job_change_lock(id int, uid int) -> uid int, owner text, name text, state int, queue text, revision int,
---	created_at int, updated_at int, spec text, asked int
-SELECT uid, owner, name, state, queue, revision, created_at, updated_at, spec, coalesce(asked, 0) AS asked FROM jobs
+--	created_at int, updated_at int, spec text, asked int, reason text
+SELECT uid, owner, name, state, queue, revision, created_at, updated_at, spec, coalesce(asked, 0) AS asked, reason FROM jobs
 WHERE id = :id AND (:uid < 0 OR uid = :uid) AND state <> JOB_REMOVED
 
 -- query job_change_read(id int, uid int) -> uid int, owner text, name text, state int, queue text, revision int,
---	created_at int, updated_at int, spec text, asked int
-SELECT uid, owner, name, state, queue, revision, created_at, updated_at, spec, coalesce(asked, 0) AS asked FROM jobs
+--	created_at int, updated_at int, spec text, asked int, reason text
+SELECT uid, owner, name, state, queue, revision, created_at, updated_at, spec, coalesce(asked, 0) AS asked, reason FROM jobs
 WHERE id = :id AND (:uid < 0 OR uid = :uid) AND state <> JOB_REMOVED
 
 -- query due_lock(job int) -> slot int
