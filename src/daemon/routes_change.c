@@ -66,32 +66,41 @@ static void free_change(struct question *q)
 
 /* ---- on the reader's thread ---- */
 
-/* Undo goes one step further back each time: what it made counts as the revision whose definition it took. */
-static const struct revision *find_target(const struct order *o, const struct revision_list *l, struct err *e)
+static bool no_target(const struct order *o, struct err *e)
 {
-	int64_t base = l->n ? l->v[0].origin ? l->v[0].origin : l->v[0].number : 0;
-
-	for (size_t i = 0; i < l->n; i++)
-		if (o->to ? l->v[i].number == o->to : l->v[i].number < base)
-			return &l->v[i];
 	if (o->to)
-		err_set(e, ERR_NOT_FOUND, "job %" PRId64 " has no revision %" PRId64 "; 'jobctl history %" PRId64
+		return err_set(e, ERR_NOT_FOUND, "job %" PRId64 " has no revision %" PRId64 "; 'jobctl history %" PRId64
 			"' shows those there are", o->job->id, o->to, o->job->id);
-	else
-		err_set(e, ERR_CONFLICT, "nothing to undo: job %" PRId64 " is what it was first; 'jobctl history %" PRId64
-			"' shows the rest", o->job->id, o->job->id);
-	return NULL;
+	return err_set(e, ERR_CONFLICT, "nothing to undo: job %" PRId64 " is what it was first; 'jobctl history %" PRId64
+		"' shows the rest", o->job->id, o->job->id);
+}
+
+/*
+ * The revision before the current one. A revision that was made by an undo counts as the one whose definition it took, so
+ * that each further undo goes one step back.
+ */
+static bool find_base(struct store *s, const struct order *o, int64_t *ret, struct err *e)
+{
+	AUTO_DONE(revision_list) newest = {};
+
+	if (!store_revisions(s, o->job, 0, 1, &newest, e))
+		return false;
+	*ret = newest.n == 0 ? 1 : newest.v[0].origin ? newest.v[0].origin : newest.v[0].number;
+	return true;
 }
 
 static bool restore(struct store *s, struct order *o, struct err *e)
 {
 	AUTO_DONE(revision_list) l = {};
+	int64_t before = o->to + 1;
 	const struct revision *target;
 
-	if (!store_revisions(s, o->job, 0, REVISIONS_KEPT, &l, e))
+	if ((!o->to && !find_base(s, o, &before, e)) || !store_revisions(s, o->job, before, 1, &l, e))
 		return false;
-	target = find_target(o, &l, e);
-	return target && amendment_restore(&o->a, target->spec, target->origin ? target->origin : target->number, o->zones, e);
+	target = l.n > 0 ? &l.v[0] : NULL;
+	if (!target || (o->to && target->number != o->to))
+		return no_target(o, e);
+	return amendment_restore(&o->a, target->spec, target->origin ? target->origin : target->number, o->zones, e);
 }
 
 /* The job, and what only the answer to a change has. */

@@ -64,7 +64,7 @@ static bool run_revisions(struct store *s, struct question *q, struct err *e)
 		json_write(o, &q->out);
 		json_decref(o);
 	}
-	if (n < l.n)
+	if (n < l.n || l.more)
 		buf_printf(&q->out, "],\"next_cursor\":\"%" PRId64 "\"}\n", l.v[n - 1].number);
 	else
 		buf_str(&q->out, "],\"next_cursor\":null}\n");

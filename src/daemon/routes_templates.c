@@ -99,6 +99,8 @@ static bool list_of(struct store *s, struct question *q, int64_t uid, const char
 	}
 	if (l.n > *left)
 		*ret_next = xstrdup(*left ? l.v[*left - 1].name : after);
+	else if (l.more)
+		*ret_next = xstrdup(l.v[l.n - 1].name);
 	*left -= l.n < *left ? l.n : *left;
 	return true;
 }

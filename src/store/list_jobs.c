@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define EXAMINE_MAX 20000 /* lines looked at for one page; then it is given out short, with a cursor */
+#define CHUNK_FIRST 2     /* rows that are read first where a page is bounded in bytes */
 #define PREFIX_MAX 5000   /* names with a common beginning that are sorted rather than searched */
 #define NAME_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 
@@ -37,10 +38,18 @@ struct page {
 	usec_t at;          /* where we are: creation */
 	int64_t after;      /* ... and id */
 	size_t examined;
-	struct set ids;     /* what is given out */
+	int64_t *ids;       /* owned: of the page */
+	size_t n_ids;
 	int64_t last;       /* the last of them */
 	bool more;          /* one further line would fit the filter */
 };
+
+static void page_add(struct page *p, int64_t id)
+{
+	p->ids = xgrow(p->ids, p->n_ids, sizeof(*p->ids));
+	p->ids[p->n_ids++] = id;
+	p->last = id;
+}
 
 static int single_state(unsigned states)
 {
@@ -125,17 +134,15 @@ static bool read_lines(struct store *s, struct page *p, bool *ret_end, struct er
 		bool fit = fits(&q, p->f, &id, &at);
 
 		got++;
-		if (fit && p->ids.n == p->f->limit) {
+		if (fit && p->n_ids == p->f->limit) {
 			p->more = true;
 			break;
 		}
 		p->examined++;
 		p->after = id;
 		p->at = at;
-		if (fit) {
-			set_id(&p->ids, id);
-			p->last = id;
-		}
+		if (fit)
+			page_add(p, id);
 	}
 	*ret_end = p->more || got < n;
 	return !q.failed;
@@ -209,8 +216,40 @@ static bool by_prefix(struct store *s, struct page *p, int64_t *ret_next, bool *
 		return true;
 	qsort(ids, n, sizeof(*ids), by_id);
 	for (size_t i = 0; i < n && i < p->f->limit; i++)
-		set_id(&p->ids, p->last = ids[i]);
+		page_add(p, ids[i]);
 	*ret_next = n > p->f->limit ? p->last : 0;
+	return true;
+}
+
+size_t page_chunk(size_t rows, size_t bytes, size_t wanted, size_t bytes_max)
+{
+	size_t n = rows == 0 ? CHUNK_FIRST : 3 * rows;
+
+	if (bytes_max > 0 && bytes >= bytes_max)
+		return 0;
+	if (bytes_max > 0 && bytes > 0 && n > (bytes_max - bytes) * rows / bytes + 1)
+		n = (bytes_max - bytes) * rows / bytes + 1;
+	return bytes_max == 0 || n > wanted - rows ? wanted - rows : n;
+}
+
+/* Reads the jobs of the page in growing parts: the size of a definition is known only when it has been read. */
+static bool read_page(struct store *s, const struct page *p, struct job_list *ret, struct err *e)
+{
+	size_t at = 0, bytes = 0, n;
+
+	while (at < p->n_ids && (n = page_chunk(at, bytes, p->n_ids, p->f->bytes)) > 0) {
+		size_t from = ret->n;
+		AUTO_SET ids = {};
+
+		for (size_t i = 0; i < n; i++)
+			set_id(&ids, p->ids[at++]);
+		if (!jobs_read(s, -1, set_json(&ids), ret, e))
+			return false;
+		for (size_t i = from; i < ret->n; i++)
+			bytes += strlen(ret->v[i]->spec);
+	}
+	if (at < p->n_ids)
+		ret->next = p->ids[at - 1];
 	return true;
 }
 
@@ -226,7 +265,7 @@ static bool list(struct store *s, struct page *p, struct job_list *ret, struct e
 		return false;
 	if (many && !walk(s, p, &ret->next, e))
 		return false;
-	return p->ids.n == 0 || jobs_read(s, -1, set_json(&p->ids), ret, e);
+	return read_page(s, p, ret, e);
 }
 
 bool store_job_list(struct store *s, const struct job_filter *f, struct job_list *ret, struct err *e)
@@ -237,7 +276,7 @@ bool store_job_list(struct store *s, const struct job_filter *f, struct job_list
 	bool ok;
 
 	ok = tx_begin(&tx, s, false, e) && list(s, &p, &found, e) && tx_commit(&tx, e);
-	set_done(&p.ids);
+	free(p.ids);
 	if (!ok)
 		return false;
 	*ret = found;

@@ -129,6 +129,11 @@ void outcome_note(struct store *s, const struct outcome *o);
 size_t outcome_mark(const struct store *s);
 void outcome_back_to(struct store *s, size_t mark); /* forgets what came after that mark */
 bool outcomes_write(struct store *s, struct err *e);
+/*
+ * How many rows of a page to read next, after 'rows' of 'wanted' with 'bytes' in all, so that the page ends near 'bytes_max'
+ * (0: no bound) without one statement per row; 0: the page is full.
+ */
+size_t page_chunk(size_t rows, size_t bytes, size_t wanted, size_t bytes_max);
 bool notices_prune(struct store *s, struct set *jobs, struct err *e); /* those of jobs that go */
 bool notices_read(struct store *s, struct set *ids, struct notice_list *ret, struct err *e);
 bool notices_drop_old(struct store *s, usec_t now, struct err *e); /* some of those that were sent long ago */

@@ -75,6 +75,7 @@ struct job_filter {
 	usec_t created_since, created_until; /* 0: open */
 	int64_t after;        /* cursor: ids beyond it */
 	size_t limit;
+	size_t bytes;         /* the page ends with the job whose definition reaches this; 0: no such bound */
 };
 /* Newest first: by slot, then by id. */
 struct run_filter {
@@ -136,8 +137,10 @@ struct revision {
 struct revision_list {
 	struct revision *v; /* owned */
 	size_t n;
+	bool more;          /* the page was ended by its size: further ones follow the last */
 };
 void revision_list_done(struct revision_list *l);
+#define PAGE_BYTES (4 * 1024 * 1024) /* a page of revisions or templates ends with the one that reaches this */
 /* The current one is among them even when the job was never changed. A foreign job is ERR_NOT_FOUND. */
 bool store_revisions(struct store *s, const struct job *j, int64_t before, size_t limit, struct revision_list *ret,
 	struct err *e);
@@ -158,6 +161,7 @@ struct template {
 struct template_list {
 	struct template *v; /* owned */
 	size_t n;
+	bool more;          /* as of a revision_list */
 };
 void template_done(struct template *t);
 void template_list_done(struct template_list *l);

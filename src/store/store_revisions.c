@@ -2,6 +2,7 @@
 /* Reads what a job was. */
 #include "base/text.h"
 #include "store/private.h"
+#include <string.h>
 
 void revision_list_done(struct revision_list *l)
 {
@@ -21,8 +22,7 @@ static struct revision *list_grow(struct revision_list *l)
 	return &l->v[l->n++];
 }
 
-static bool read_revisions(struct store *s, int64_t job, int64_t before, size_t limit, struct revision_list *ret,
-	struct err *e)
+static bool read_part(struct store *s, int64_t job, int64_t before, size_t limit, struct revision_list *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_REVISIONS_OF, e);
 
@@ -41,6 +41,25 @@ static bool read_revisions(struct store *s, int64_t job, int64_t before, size_t 
 		r->spec = query_get_copy(&q);
 	}
 	return !q.failed;
+}
+
+static bool read_revisions(struct store *s, int64_t job, int64_t before, size_t limit, struct revision_list *ret,
+	struct err *e)
+{
+	size_t bytes = 0, n = 0;
+
+	while (ret->n < limit && (n = page_chunk(ret->n, bytes, limit, PAGE_BYTES)) > 0) {
+		size_t from = ret->n;
+
+		if (!read_part(s, job, from ? ret->v[from - 1].number : before, n, ret, e))
+			return false;
+		for (size_t i = from; i < ret->n; i++)
+			bytes += strlen(ret->v[i].spec);
+		if (ret->n < from + n)
+			return true;
+	}
+	ret->more = ret->n < limit;
+	return true;
 }
 
 /* Adding a job writes no row of this kind: what it was added as is what it is. */

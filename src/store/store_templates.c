@@ -2,6 +2,7 @@
 /* Templates: made, replaced, removed and read. */
 #include "base/text.h"
 #include "store/private.h"
+#include <string.h>
 
 void template_done(struct template *t)
 {
@@ -138,7 +139,7 @@ bool store_template_get(struct store *s, int64_t uid, const char *name, struct t
 	return true;
 }
 
-static bool read_list(struct store *s, int64_t uid, const char *after, size_t limit, struct template_list *ret,
+static bool read_part(struct store *s, int64_t uid, const char *after, size_t limit, struct template_list *ret,
 	struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_TEMPLATES_OF, e);
@@ -152,6 +153,25 @@ static bool read_list(struct store *s, int64_t uid, const char *after, size_t li
 		read_row(&q, &ret->v[ret->n++]);
 	}
 	return !q.failed;
+}
+
+static bool read_list(struct store *s, int64_t uid, const char *after, size_t limit, struct template_list *ret,
+	struct err *e)
+{
+	size_t bytes = 0, n = 0;
+
+	while (ret->n < limit && (n = page_chunk(ret->n, bytes, limit, PAGE_BYTES)) > 0) {
+		size_t from = ret->n;
+
+		if (!read_part(s, uid, from ? ret->v[from - 1].name : after, n, ret, e))
+			return false;
+		for (size_t i = from; i < ret->n; i++)
+			bytes += strlen(ret->v[i].spec) + strlen(ret->v[i].params);
+		if (ret->n < from + n)
+			return true;
+	}
+	ret->more = ret->n < limit;
+	return true;
 }
 
 bool store_template_list(struct store *s, int64_t uid, const char *after, size_t limit, struct template_list *ret,

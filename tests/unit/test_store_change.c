@@ -383,6 +383,31 @@ static void old_revisions_are_forgotten(void **state)
 	assert_int_equal(all.v[0].number, REVISIONS_KEPT + 6);
 }
 
+static void a_page_of_revisions_ends_with_the_one_that_reaches_its_bytes(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO_TEXT large = xprintf("{\"command\":[\"true\"],\"stdin\":\"%01000000d\"}", 0);
+	AUTO_TEXT other = xprintf("{\"command\":[\"false\"],\"stdin\":\"%01000000d\"}", 0);
+	int64_t id = add_one(s, "tick", T0 + 9 * SEC);
+	AUTO_DONE(revision_list) first = {};
+	AUTO_DONE(revision_list) second = {};
+	AUTO(job) *job = NULL;
+	struct err e = {};
+
+	for (int i = 0; i < 7; i++) {
+		AUTO(op) *op = op_change(id, 0, "tick", i % 2 ? large : other);
+
+		assert_true(apply_one(s, op));
+	}
+	job = get_job(s, id);
+	assert_true(store_revisions(s, job, 0, 100, &first, &e));
+	assert_int_equal(first.n, 5); /* of about a megabyte each */
+	assert_true(first.more);
+	assert_true(store_revisions(s, job, first.v[4].number, 100, &second, &e));
+	assert_int_equal(second.n, 3);
+	assert_false(second.more);
+}
+
 /* ---- names that are taken ---- */
 
 static struct op *op_add_again(enum if_exists what, const char *spec)
@@ -576,6 +601,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(tags_are_replaced),
 	STORE_TEST(history_has_the_first_definition_and_who_changed_it),
 	STORE_TEST(old_revisions_are_forgotten),
+	STORE_TEST(a_page_of_revisions_ends_with_the_one_that_reaches_its_bytes),
 	STORE_TEST(a_taken_name_is_an_error_or_kept_or_replaced),
 	STORE_TEST(after_a_change_the_first_submission_is_new_again),
 	STORE_TEST(a_key_with_other_content_stays_a_conflict),

@@ -108,8 +108,13 @@ static void each_filter_of_jobs_gives_each_job_once(void **state)
 	assert_true(store_job_list(s, &every, &all, &e));
 	assert_int_equal(all.n, JOBS);
 	assert_int_equal(all.next, 0);
-	for (size_t i = 0; i < ELEMENTS(filters); i++)
+	for (size_t i = 0; i < ELEMENTS(filters); i++) {
+		struct job_filter short_pages = filters[i];
+
+		short_pages.bytes = 60; /* three definitions, of those of add_many() */
 		check_job_filter(s, filters[i], &all);
+		check_job_filter(s, short_pages, &all);
+	}
 }
 
 static void stars_and_question_marks_are_the_whole_glob_language(void **state)
@@ -268,10 +273,34 @@ static void a_reader_sees_what_was_committed_and_writes_nothing(void **state)
 	assert_true(store_job_get(reader, -1, id, &job, &e));
 }
 
+static void a_page_ends_with_the_job_that_reaches_its_bytes(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO_TEXT large = xprintf("{\"command\":[\"true\"],\"stdin\":\"%01000d\"}", 0);
+	struct job_filter f = {.uid = -1, .limit = 60, .bytes = 10000};
+	AUTO_DONE(job_list) small = {};
+	AUTO_DONE(job_list) rest = {};
+	struct err e = {};
+
+	for (int i = 0; i < 60; i++) {
+		AUTO(op) *op = op_add(NULL, NULL, i < 5 ? NULL : large);
+
+		assert_true(apply_one(s, op));
+	}
+	assert_true(store_job_list(s, &f, &small, &e));
+	assert_in_range(small.n, 10, 27); /* extrapolated from the small ones */
+	assert_int_equal(small.next, small.v[small.n - 1]->id);
+	f.after = small.next;
+	assert_true(store_job_list(s, &f, &rest, &e));
+	assert_in_range(rest.n, 9, 11);
+	assert_true(rest.next > 0);
+}
+
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(each_filter_of_jobs_gives_each_job_once),
 	STORE_TEST(stars_and_question_marks_are_the_whole_glob_language),
 	STORE_TEST(each_filter_of_runs_gives_each_run_once),
+	STORE_TEST(a_page_ends_with_the_job_that_reaches_its_bytes),
 	STORE_TEST(a_cursor_that_is_gone_is_told),
 	STORE_TEST(a_reader_sees_what_was_committed_and_writes_nothing),
 };
