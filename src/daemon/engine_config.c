@@ -11,6 +11,7 @@
 #include "daemon/planner.h"
 #include "daemon/retention.h"
 #include "daemon/server.h"
+#include "daemon/store_thread.h"
 #include "daemon/timekeeper.h"
 #include "daemon/zones.h"
 
@@ -30,6 +31,13 @@ struct server_limits engine_limits(const struct config *c)
 		.head_timeout = (int)c->head_timeout,
 		.body_timeout = (int)c->body_timeout,
 	};
+}
+
+void engine_bound_results(struct engine *g)
+{
+	const struct config *c = g->o.config;
+
+	store_thread_bound_results(g->store, c->answers_per_uid, g->o.user_mode ? 0 : c->answers_total);
 }
 
 /* One owner leaves room for the others where there are others. */
@@ -73,6 +81,7 @@ void engine_take_config(struct engine *g, const struct config *fresh)
 	keep = engine_keeps(g->o.config);
 	if (g->retention)
 		retention_set_limits(g->retention, &keep);
+	engine_bound_results(g);
 	limits = engine_limits(g->o.config);
 	if (g->server) {
 		server_set_limits(g->server, &limits);

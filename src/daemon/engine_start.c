@@ -273,6 +273,7 @@ static bool start_store(struct engine *g, struct err *e)
 		!open_store(g, &o, e))
 		return false;
 	audit_set_store(g->audit, g->store);
+	engine_bound_results(g);
 	return true;
 }
 

@@ -172,6 +172,7 @@ static void look(struct feed *f, bool first)
 	q->q.then = looked;
 	q->q.failed = first ? NULL : not_looked;
 	q->q.free = free_feed_query;
+	q->q.task.item.begun = !first;
 	q->wish = f->wish;
 	q->wish.refs = (struct strv){};
 	if (first) {

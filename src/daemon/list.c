@@ -40,6 +40,8 @@ static bool run_step(struct store *s, struct question *q, struct err *e)
 		buf_printf(&q->out, "],\"next_cursor\":\"%" PRId64 "\"}\n", l->cursor);
 	else if (l->ended)
 		buf_str(&q->out, "],\"next_cursor\":null}\n");
+	else
+		q->reserve = LIST_BYTES;
 	return true;
 }
 
@@ -141,6 +143,7 @@ static void start_step(struct request *r, struct list *l, struct list_stream *st
 	lq->q.run = stream ? run_later_step : run_step;
 	lq->q.then = stream ? stepped : first_stepped;
 	lq->q.free = free_query;
+	lq->q.task.item.begun = stream != NULL;
 	question_start(r, &lq->q);
 }
 

@@ -10,13 +10,14 @@ struct err;
 struct request;
 struct store;
 
-#define LIST_STEP 32 /* rows read at a time: bounds the memory of one client */
+#define LIST_STEP 32               /* rows read at a time */
+#define LIST_BYTES (256 * 1024)    /* a step ends with the row that reaches this: bounds the memory of one client */
 
 struct list {
 	const char *name;   /* of the member: "jobs" or "runs" */
 	/*
-	 * Reader's thread: writes up to n rows after the cursor, each behind list_comma(), moves the cursor
-	 * and says how many they were and whether more may follow.
+	 * Reader's thread: writes up to n rows after the cursor, about LIST_BYTES of them, each behind list_comma(),
+	 * moves the cursor and returns how many they were and whether more may follow.
 	 */
 	bool (*step)(struct store *s, struct list *l, size_t n, struct buf *out, size_t *ret_n, bool *ret_more,
 		struct err *e);

@@ -20,6 +20,7 @@ static void on_work(struct store *s, struct read_task *task)
 	struct question *q = (struct question *)task;
 
 	q->ok = s ? q->run(s, q, &q->err) : err_set(&q->err, ERR_BUSY, "the store could not be opened once more; try again");
+	task->charge = q->out.len > q->reserve ? q->out.len : q->reserve;
 }
 
 static void on_done(struct read_task *task)
@@ -28,6 +29,10 @@ static void on_done(struct read_task *task)
 	struct request *r = ticket_redeem(q->ticket);
 
 	q->ticket = NULL;
+	if (r)
+		request_charge(r, task->item.key, task->charge);
+	else if (task->charge)
+		store_thread_release(q->store, task->item.key, task->charge);
 	if (r && !q->ok && q->failed)
 		q->failed(r, q);
 	else if (r && !q->ok)
@@ -44,6 +49,8 @@ static void prepare(struct request *r, struct question *q)
 {
 	q->task.work = on_work;
 	q->task.done = on_done;
+	q->task.item.key = r->who.uid;
+	q->store = r->context->store;
 	q->ticket = request_ticket(r, false);
 	q->scope = request_scope(r);
 }

@@ -22,6 +22,8 @@ struct question {
 	void (*free)(struct question *q);                    /* frees the whole */
 	int64_t scope;                                    /* of the request: a uid, or -1 */
 	struct buf out;                                   /* JSON text */
+	size_t reserve;                                   /* set by 'run': bytes that later parts of the answer may need */
+	struct store_thread *store;                       /* borrowed */
 	bool ok;
 	struct err err;                                   /* when not ok: answered as it is */
 };

@@ -74,6 +74,8 @@ struct request {
 	int status;
 	bool started, answered, suspended, gone, must_close;
 	bool acted;                         /* an operation carries what is audited */
+	size_t charged;                     /* bytes of its answer that are charged to 'charged_to' */
+	int64_t charged_to;                 /* uid */
 	struct ticket *ticket;              /* the open one; NULL: none */
 	struct stream *stream;              /* owned by the response */
 	struct sd_event_source *watch;      /* of the client's end while waiting */
@@ -92,6 +94,9 @@ void request_wake(struct request *r); /* a stream that said "nothing now" has mo
 
 /* Every operation that changes something on somebody's request passes here on its way to the store. */
 void request_act(struct request *r, struct op *op);
+
+/* Replaces what the last read of this request was charged with; released when the request ends. */
+void request_charge(struct request *r, int64_t uid, size_t bytes);
 
 /* ---- waiting ---- */
 struct ticket *request_ticket(struct request *r, bool writes);

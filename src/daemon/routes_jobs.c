@@ -47,6 +47,7 @@ static bool step_jobs(struct store *s, struct list *l, size_t n, struct buf *out
 	p->filter.uid = l->scope;
 	p->filter.after = l->cursor;
 	p->filter.limit = n;
+	p->filter.bytes = LIST_BYTES;
 	if (!store_job_list(s, &p->filter, &rows, e) || !mark_jobs(s, &p->live, rows.v, rows.n, e))
 		return false;
 	for (size_t i = 0; i < rows.n; i++) {

@@ -7,6 +7,7 @@
 #include "daemon/output_watch.h"
 #include "daemon/routes.h"
 #include "daemon/server_state.h"
+#include "daemon/store_thread.h"
 #include "daemon/zones.h"
 #include "wire/codec.h"
 #include <string.h>
@@ -219,8 +220,17 @@ void request_refuse_waiting(struct request *r, const struct err *why, bool unkno
 	answer_without(r, &e);
 }
 
+void request_charge(struct request *r, int64_t uid, size_t bytes)
+{
+	if (r->charged)
+		store_thread_release(r->context->store, r->charged_to, r->charged);
+	r->charged = bytes;
+	r->charged_to = uid;
+}
+
 void request_free(struct request *r)
 {
+	request_charge(r, 0, 0);
 	if (r->ticket)
 		r->ticket->request = NULL;
 	sd_event_source_disable_unref(r->watch);

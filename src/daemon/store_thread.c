@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads beside the loop: one commits what has gathered while it committed, one reads, one does what takes long. */
+/* The store threads: a writer that commits operations in batches, a reader, and one for long tasks. */
 #include "daemon/store_thread.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -31,8 +31,9 @@ struct op_queue {
 	size_t n;
 };
 
+/* Tasks that are done. */
 struct task_queue {
-	struct read_task *first, **last;
+	struct fair_item *first, **last;
 };
 
 /* A thread that reads, with a connection of its own. */
@@ -42,7 +43,7 @@ struct reader {
 	pthread_t thread;
 	bool runs, works;
 	pthread_cond_t wanted;
-	struct task_queue tasks; /* guarded by the lock of 't' */
+	struct fair_queue tasks; /* guarded by the lock of 't' */
 };
 
 struct store_thread {
@@ -104,21 +105,21 @@ static void tasks_init(struct task_queue *q)
 
 static void tasks_push(struct task_queue *q, struct read_task *t)
 {
-	t->next = NULL;
-	*q->last = t;
-	q->last = &t->next;
+	t->item.next = NULL;
+	*q->last = &t->item;
+	q->last = &t->item.next;
 }
 
 static struct read_task *tasks_pop(struct task_queue *q)
 {
-	struct read_task *t = q->first;
+	struct fair_item *item = q->first;
 
-	if (!t)
+	if (!item)
 		return NULL;
-	q->first = t->next;
+	q->first = item->next;
 	if (!q->first)
 		q->last = &q->first;
-	return t;
+	return (struct read_task *)item;
 }
 
 static void ring(struct store_thread *t)
@@ -278,9 +279,9 @@ static void *serve_reads(void *arg)
 		struct err e = {};
 
 		pthread_mutex_lock(&t->lock);
-		while (!r->tasks.first && !t->stopping)
+		while (!fair_queue_ready(&r->tasks) && !t->stopping)
 			pthread_cond_wait(&r->wanted, &t->lock);
-		task = tasks_pop(&r->tasks);
+		task = (struct read_task *)fair_queue_pop(&r->tasks, t->stopping);
 		r->works = task != NULL;
 		pthread_mutex_unlock(&t->lock);
 		if (!task)
@@ -289,6 +290,7 @@ static void *serve_reads(void *arg)
 			log_warning("could not open the store once more: %s", e.msg);
 		task->work(r->store, task);
 		pthread_mutex_lock(&t->lock);
+		fair_queue_charge(&t->questions.tasks, task->item.key, (int64_t)task->charge);
 		tasks_push(&t->reads_done, task);
 		r->works = false;
 		pthread_mutex_unlock(&t->lock);
@@ -299,7 +301,6 @@ static void *serve_reads(void *arg)
 static void reader_init(struct reader *r, struct store_thread *t)
 {
 	r->t = t;
-	tasks_init(&r->tasks);
 	pthread_cond_init(&r->wanted, NULL);
 }
 
@@ -311,19 +312,24 @@ static bool reader_start(struct reader *r, struct err *e)
 	return r->runs || err_errno(e, error, "could not start a reader thread");
 }
 
-/* After 'stopping' was set: what is queued is done first. */
-static void reader_done(struct reader *r)
+/* After 'stopping' was set: queued tasks are done first. */
+static void reader_join(struct reader *r)
 {
 	if (r->runs)
 		pthread_join(r->thread, NULL);
+}
+
+static void reader_done(struct reader *r)
+{
 	store_free(r->store);
+	fair_queue_done(&r->tasks);
 	pthread_cond_destroy(&r->wanted);
 }
 
 static void reader_ask(struct reader *r, struct read_task *task)
 {
 	pthread_mutex_lock(&r->t->lock);
-	tasks_push(&r->tasks, task);
+	fair_queue_push(&r->tasks, &task->item);
 	pthread_cond_signal(&r->wanted);
 	pthread_mutex_unlock(&r->t->lock);
 }
@@ -487,14 +493,16 @@ void store_thread_free(struct store_thread *t)
 	store_thread_leave(t);
 	if (t->writer_runs)
 		pthread_join(t->writer_thread, NULL);
-	reader_done(&t->questions);
-	reader_done(&t->chores);
+	reader_join(&t->questions);
+	reader_join(&t->chores);
 	while ((op = ops_pop(&t->done)))
 		drop(op);
 	while ((op = ops_pop(&t->waiting))) /* what came of that */
 		op_free(op);
 	while ((task = tasks_pop(&t->reads_done)))
 		task->done(task);
+	reader_done(&t->questions);
+	reader_done(&t->chores);
 	sd_event_source_disable_unref(t->done_source);
 	if (t->done_fd >= 0)
 		close(t->done_fd);
@@ -553,7 +561,8 @@ void store_thread_health(const struct store_thread *t, struct store_health *ret)
 	usec_t writes = store_waits_since(t->writer), reads = t->questions.store ? store_waits_since(t->questions.store) : 0;
 
 	pthread_mutex_lock(&m->lock);
-	*ret = (struct store_health){.busy = t->waiting.n + t->in_batch + t->done.n > 0 || t->questions.works || t->questions.tasks.first,
+	*ret = (struct store_health){.busy = t->waiting.n + t->in_batch + t->done.n > 0 || t->questions.works ||
+			fair_queue_ready(&t->questions.tasks),
 		.waits_since = writes && (!reads || writes < reads) ? writes : reads, .answered = t->answered,
 		.fails_since = t->fails_since};
 	memcpy(ret->why, t->why, sizeof(ret->why));
@@ -580,6 +589,23 @@ void store_thread_read(struct store_thread *t, struct read_task *task)
 {
 	reader_ask(&t->questions, task);
 	tell_busy(t);
+}
+
+void store_thread_release(struct store_thread *t, int64_t uid, size_t bytes)
+{
+	pthread_mutex_lock(&t->lock);
+	fair_queue_charge(&t->questions.tasks, uid, -(int64_t)bytes);
+	pthread_cond_signal(&t->questions.wanted);
+	pthread_mutex_unlock(&t->lock);
+}
+
+void store_thread_bound_results(struct store_thread *t, int64_t per_uid, int64_t total)
+{
+	pthread_mutex_lock(&t->lock);
+	t->questions.tasks.share.per_owner = per_uid;
+	t->questions.tasks.share.total = total;
+	pthread_cond_signal(&t->questions.wanted);
+	pthread_mutex_unlock(&t->lock);
 }
 
 void store_thread_chore(struct store_thread *t, struct read_task *task)

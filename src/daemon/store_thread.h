@@ -3,6 +3,7 @@
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
+#include "core/fair_queue.h"
 #include <stdbool.h>
 
 struct err;
@@ -54,12 +55,19 @@ void store_thread_health(const struct store_thread *t, struct store_health *ret)
 void store_thread_shed(struct store_thread *t, const struct err *why);
 void store_thread_expect_term(struct store_thread *t, int64_t term); /* store_expect_term() */
 
-/* A read: 'work' on the reader's thread with the reader's connection, then 'done' on the loop. */
+/*
+ * A read: 'work' on the reader's thread with the reader's connection, then 'done' on the loop. Reads are queued by the
+ * key of 'item', the uid that asks (0: root or the daemon itself), and uids take turns.
+ */
 struct read_task {
+	struct fair_item item;
 	void (*work)(struct store *s, struct read_task *t);
 	void (*done)(struct read_task *t); /* owns the task */
-	struct read_task *next;
+	size_t charge; /* set by 'work': bytes of the result, charged to the uid until store_thread_release() */
 };
 void store_thread_read(struct store_thread *t, struct read_task *task /* moved */);
+void store_thread_release(struct store_thread *t, int64_t uid, size_t bytes);
+/* While results of a uid hold more than this, or more than is left of the total, its further reads wait; total 0: never. */
+void store_thread_bound_results(struct store_thread *t, int64_t per_uid, int64_t total);
 /* The same for what takes long, on a thread and a connection of its own, so that no question waits for it. */
 void store_thread_chore(struct store_thread *t, struct read_task *task /* moved */);

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # One user takes all it can get of a shared resource: the other users, and root, still get theirs. Orders and sums are checked, not times.
+import json
 import os
+import select
+import socket
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -31,6 +34,66 @@ def notices_of_one_owner_leave_slots_to_the_others():
         open(gate, "w").close()  # ends the commands that wait: the slots go to the next notices
         wait_until("the next ones follow", 60, lambda: sum(n["state"] == "sent" for n in alice.pages(
             "/v1/notices", "notices")) >= 4 and under_way() == 4)
+
+
+def connect(s, user):
+    """A bare connection of this user."""
+    c = socket.socket(socket.AF_UNIX)
+    c.settimeout(120)
+    os.seteuid(s.uid(user))
+    try:
+        c.connect(s.socket)
+    finally:
+        os.seteuid(0)
+    return c
+
+
+def readable(socks):
+    """How many have an answer, or the end, waiting."""
+    return len(select.select(socks, [], [], 0)[0])
+
+
+def read_all(c):
+    """The body of an answer that ends with its connection."""
+    data = b""
+    while True:
+        part = c.recv(1 << 20)
+        if not part:
+            break
+        data += part
+    head, _, body = data.partition(b"\r\n\r\n")
+    if b"chunked" in head:
+        parts = []
+        while body:
+            size, _, body = body.partition(b"\r\n")
+            parts.append(body[:int(size, 16)])
+            body = body[int(size, 16) + 2:]
+        body = b"".join(parts)
+    return int(head.split()[1]), json.loads(body)
+
+
+@case
+def lists_that_are_not_read_hold_back_their_own_user_only():
+    with System(engine_conf="answers-per-uid = 1M\n") as s:
+        s.start()
+        later = "2031-01-01T00:00:00Z"
+        s.api("alice").post("/v1/jobs/bulk", {"jobs": [{"command": ["cat"], "stdin": "x" * 100000, "schedule": [later]}] * 20})
+        s.add("bob", name="b", command=["true"], schedule=[later])
+        lists = [connect(s, "alice") for _ in range(40)]
+        for c in lists:
+            c.sendall(b"GET /v1/jobs?limit=1000 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert [j["name"] for j in s.api("bob").get("/v1/jobs")["jobs"]] == ["b"]
+        assert len(s.api("root").get("/v1/jobs?limit=5")["jobs"]) == 5
+        s.wait_final("bob", s.add("bob", command=["true"])["id"], 60)
+        # each answer holds 256 KiB of alice's 1 MiB, so 4 or 5 lists have begun; the others wait
+        assert readable(lists) <= 5, readable(lists)
+        assert s.api("bob").get("/v1/jobs")["jobs"], "and still"
+        for c in lists[8:]:
+            c.close()
+        for c in lists[:8]:  # one after the other, each to its end: none waits for one that is read later
+            status, answer = read_all(c)
+            assert (status, len(answer["jobs"])) == (200, 20), (status, len(answer["jobs"]))
+            c.close()
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 #include "daemon/store_thread.h"
 #include "store/op.h"
 #include "unit.h"
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <systemd/sd-event.h>
@@ -17,6 +18,8 @@ struct world {
 	sd_event *ev;
 	struct store_thread *thread;
 	int answered, acted;
+	int64_t order[64]; /* uids in the order of their reads; the reader's until all are answered */
+	int n_read;
 };
 
 static int begin(void **state)
@@ -94,11 +97,96 @@ static void on_what_is_the_engines_own_nobody_acts_after_it_left(void **state)
 	assert_int_equal(w->acted, 0);
 }
 
+/* ---- reads ---- */
+
+struct look {
+	struct read_task task;
+	struct world *world;
+	sem_t *gate; /* waited for, where there is one */
+	size_t result;
+};
+
+static void look_work(struct store *s, struct read_task *task)
+{
+	struct look *l = (struct look *)task;
+
+	(void)s;
+	if (l->gate)
+		sem_wait(l->gate);
+	l->world->order[l->world->n_read++] = task->item.key;
+	task->charge = l->result;
+}
+
+static void look_done(struct read_task *task)
+{
+	((struct look *)task)->world->answered++;
+	free(task);
+}
+
+static void look(struct world *w, int64_t uid, size_t result, sem_t *gate)
+{
+	struct look *l = xcalloc(1, sizeof(*l));
+
+	*l = (struct look){.task = {.item.key = uid, .work = look_work, .done = look_done}, .world = w, .gate = gate, .result = result};
+	store_thread_read(w->thread, &l->task);
+}
+
+static void answered(struct world *w, int n)
+{
+	while (w->answered < n)
+		assert_true(sd_event_run(w->ev, UINT64_MAX) >= 0);
+}
+
+static void reads_of_users_take_turns(void **state)
+{
+	struct world *w = *state;
+	int others = 0;
+	sem_t gate;
+
+	sem_init(&gate, 0, 0);
+	look(w, 1000, 0, &gate); /* keeps the reader busy until all others wait */
+	for (int i = 0; i < 20; i++)
+		look(w, 1000, 0, NULL);
+	look(w, 1001, 0, NULL);
+	look(w, 0, 0, NULL);
+	sem_post(&gate);
+	answered(w, 23);
+	for (int i = 0; i < 4; i++) {
+		others += w->order[i] != 1000;
+		assert_int_equal(w->order[4 + i], 1000);
+	}
+	assert_int_equal(others, 2); /* each after at most one or two of the others */
+	sem_destroy(&gate);
+}
+
+static void a_user_with_unread_results_waits_and_others_do_not(void **state)
+{
+	struct world *w = *state;
+
+	store_thread_bound_results(w->thread, 1000, 10000);
+	for (int i = 0; i < 4; i++)
+		look(w, 1000, 600, NULL);
+	look(w, 1001, 0, NULL);
+	answered(w, 3); /* two results of 1000 reach its limit */
+	assert_true(w->order[0] == 1001 || w->order[1] == 1001 || w->order[2] == 1001);
+	look(w, 1001, 0, NULL);
+	answered(w, 4);
+	assert_int_equal(w->n_read, 4);
+	assert_int_equal(w->order[3], 1001);
+	store_thread_release(w->thread, 1000, 600);
+	answered(w, 5);
+	assert_int_equal(w->order[4], 1000);
+	store_thread_free(STEAL(w->thread)); /* the last one is done all the same */
+	assert_int_equal(w->answered, 6);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_somebody_asked_for_is_brought_to_an_end_by_its_route_also_when_we_leave, begin, end),
 		cmocka_unit_test_setup_teardown(on_what_is_the_engines_own_nobody_acts_after_it_left, begin, end),
+		cmocka_unit_test_setup_teardown(reads_of_users_take_turns, begin, end),
+		cmocka_unit_test_setup_teardown(a_user_with_unread_results_waits_and_others_do_not, begin, end),
 	};
 
 	return RUN_TESTS(tests);
