@@ -148,20 +148,49 @@ static void lines_add(struct mask *m, const char *p, size_t len)
 	}
 }
 
-/* Only whole groups of three bytes: what follows the value, an end of line perhaps, changes the last one. */
+/*
+ * Adds the last characters of a base64 form, after 'before'. Bits of the byte that follows the value in the encoded data,
+ * an end of line for example, can be part of the last character, so every value of these bits is added. The characters
+ * after it depend on following data only.
+ */
+static void base64_tail_add(struct mask *m, const char *before, const char *tail)
+{
+	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	AUTO_TEXT text = xprintf("%s%s", before, tail);
+	size_t len = strlen(text), plain = strcspn(text, "=");
+	const char *first = strchr(alphabet, text[plain - 1]);
+	size_t forms = len - plain == 2 ? 16 : len - plain == 1 ? 4 : 1;
+
+	pattern_add(m, text, len);
+	for (size_t i = 0; i < forms; i++) {
+		text[plain - 1] = first[i];
+		pattern_add(m, text, plain);
+	}
+	explicit_bzero(text, len);
+}
+
+/* In one piece and in lines: lines are found one by one. A short last line is found together with the line before it. */
 static void base64_add(struct mask *m, const char *p, size_t len)
 {
+	static const char *const ends[] = {"", "\n", "\r\n"};
 	AUTO_DONE(buf) text = {};
+	size_t last;
 
-	buf_base64(&text, p, len - len % 3);
-	for (size_t i = 0; i < text.len; i += BASE64_LINE) {
-		size_t n = text.len - i < BASE64_LINE ? text.len - i : BASE64_LINE;
+	buf_base64(&text, p, len);
+	last = (text.len - 1) / BASE64_LINE * BASE64_LINE;
+	for (size_t i = 0; i < last; i += BASE64_LINE)
+		pattern_add(m, text.data + i, BASE64_LINE);
+	if (last == 0 || strcspn(text.data + last, "=") >= MASK_LINE_MIN) {
+		base64_tail_add(m, "", text.data + last);
+	} else {
+		for (size_t i = 0; i < ELEMENTS(ends); i++) {
+			AUTO_TEXT before = xprintf("%.*s%s", BASE64_LINE, text.data + last - BASE64_LINE, ends[i]);
 
-		if (n >= MASK_LINE_MIN)
-			pattern_add(m, text.data + i, n);
+			base64_tail_add(m, before, text.data + last);
+			explicit_bzero(before, strlen(before));
+		}
 	}
-	if (text.data)
-		explicit_bzero(text.data, text.cap);
+	explicit_bzero(text.data, text.cap);
 }
 
 struct mask *mask_new(const struct mask_value *values, size_t n)
@@ -171,9 +200,10 @@ struct mask *mask_new(const struct mask_value *values, size_t n)
 
 	for (size_t i = 0; i < n; i++)
 		bytes += values[i].len;
+	/* the value, its lines, its base64 form; that has at most 3 tails of up to 16 forms, 2 paddings and a line end each */
+	m->cap = (uint32_t)(bytes * 2 + bytes / 3 * 4 + n * (4 + 3 * (BASE64_LINE + 2 + 16 + 2)) + 1);
 	m->half = MASK_MIN;
 	m->n = 1;
-	m->cap = (uint32_t)(bytes * 2 + (bytes / 3 + 1) * 4 + 1); /* the value, its lines, its base64 form */
 	m->states = xcalloc(m->cap, sizeof(*m->states));
 	for (m->edges_cap = 16; m->edges_cap < 2 * m->cap;)
 		m->edges_cap *= 2;

@@ -8,9 +8,10 @@
 struct mask;
 
 /*
- * Hidden are: a value without the ends of lines at its end; the lines of a value of several, without blanks around them,
- * from MASK_LINE_MIN bytes on; and its base64 form, in one piece or in lines of 76. A shorter value than MASK_MIN is
- * not: it would be found everywhere. Two values that overlap become one MASK_TEXT.
+ * Hidden are: a value without the line ends at its end; each line of a value with several lines, without the blanks around
+ * it, if it has at least MASK_LINE_MIN bytes; and the base64 form of the value, in one piece or in lines of 76 characters,
+ * to its last character. Values shorter than MASK_MIN are not hidden because they would match everywhere. Two values that
+ * overlap become one MASK_TEXT.
  */
 #define MASK_TEXT "***"
 #define MASK_MIN 4
