@@ -82,6 +82,38 @@ bool job_command_fits(const struct strv *command, struct err *e)
 	return true;
 }
 
+bool job_script_program(const char *script, char **ret_program, char **ret_arg)
+{
+	const char *line = script + 2, *end = script + strcspn(script, "\n"), *arg;
+	size_t path = 0;
+
+	if (!text_starts(script, "#!"))
+		return false;
+	while (end > line && strchr(" \t\r", end[-1]))
+		end--;
+	while (line < end && strchr(" \t", *line))
+		line++;
+	while (line + path < end && !strchr(" \t", line[path]))
+		path++;
+	arg = line + path + strspn(line + path, " \t");
+	if (path == 0 || (arg >= end && path == strlen("/bin/sh") && text_starts(line, "/bin/sh")))
+		return false;
+	*ret_program = xstrndup(line, path);
+	*ret_arg = arg < end ? xstrndup(arg, (size_t)(end - arg)) : NULL;
+	return true;
+}
+
+/* The descriptors of secrets begin with 3; the script must not take the place of one. */
+static bool check_script_secrets(const struct job_spec *s, struct err *e)
+{
+	AUTO_TEXT program = NULL;
+	AUTO_TEXT arg = NULL;
+
+	if (!s->script || s->secrets.n <= JOB_SCRIPT_FD - 3 || !job_script_program(s->script, &program, &arg))
+		return true;
+	return err_field(e, "secrets", "a script with a '#!' line can have at most %d secrets", JOB_SCRIPT_FD - 3);
+}
+
 bool job_spec_check(const struct job_spec *s, struct err *e)
 {
 	AUTO_DONE(strv) values = {};
@@ -94,6 +126,8 @@ bool job_spec_check(const struct job_spec *s, struct err *e)
 		return err_field(e, "command", "the first word of the command is empty");
 	if (s->script && !s->script[strspn(s->script, " \t\n")])
 		return err_field(e, "script", "the script is empty");
+	if (!check_script_secrets(s, e))
+		return false;
 	if (s->artifact && !s->sha256)
 		return err_field(e, "sha256", "an artifact needs its SHA-256, so that nothing else can be run in its place");
 	if (s->sha256 && !s->artifact)

@@ -24,7 +24,7 @@ bool job_state_parse(const char *name, enum job_state *ret);
 struct job_spec {
 	char *name;             /* NULL: none */
 	struct strv command;    /* argv, run without a shell; empty when script is set */
-	char *script;           /* run by /bin/sh -c; NULL when command is set */
+	char *script;           /* run by the program of its '#!' line, else by /bin/sh -c; NULL when command is set */
 	struct strv schedule;   /* see core/schedule.h; never empty once checked */
 	char *tz;               /* IANA zone; NULL until the submitter's is known */
 	int64_t dst_gap, dst_fold; /* enum dst_gap, enum dst_fold */
@@ -73,8 +73,11 @@ struct job_spec {
 enum on_lost { LOST_RERUN, LOST_FAIL, ON_LOST_MAX };
 void job_spec_init(struct job_spec *s); /* the defaults of the table */
 void job_spec_done(struct job_spec *s);
+#define JOB_SCRIPT_FD 9          /* a script with a '#!' line is read from it, see order_spec.c */
 #define JOB_WORD_MAX 131071      /* bytes of one argument, the kernel's limit; a script is one */
 #define JOB_COMMAND_MAX (1 << 20) /* of all together, half of what the kernel takes with the environment */
+/* The program of a script's '#!' line and its argument, if any. false: /bin/sh runs it. */
+bool job_script_program(const char *script, char **ret_program, char **ret_arg /* NULL: none */);
 bool job_spec_check(const struct job_spec *s, struct err *e); /* rules that span fields */
 /* What would let one user run code as another is refused in a job that somebody else writes, unless it was there. */
 bool job_env_check_foreign(const struct strv *env, const struct strv *had /* NULL: none */, struct err *e);

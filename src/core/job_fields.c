@@ -208,7 +208,7 @@ const struct job_field job_fields[] = {
 	{.name = "command", .type = FIELD_LIST, .offset = AT(command), .max = 4096, .bytes = true,
 		.help = "program and arguments, run without a shell"},
 	{.name = "script", .type = FIELD_TEXT, .offset = AT(script), .min = 1, .max = JOB_WORD_MAX,
-		.bytes = true, .help = "text for /bin/sh -c, instead of a command"},
+		.bytes = true, .help = "text for /bin/sh -c, or for the program of its #! line, instead of a command"},
 	{.name = "schedule", .type = FIELD_LIST, .offset = AT(schedule), .max = 64,
 		.help = "when it is due; none means now"},
 	{.name = "tz", .type = FIELD_TEXT, .offset = AT(tz), .min = 1, .max = 64, .flag = "tz",

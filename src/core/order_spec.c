@@ -62,6 +62,37 @@ static void take_identity(struct order *o, const struct job_spec *s)
 	o->name = xstrdup(s->name);
 }
 
+/*
+ * The kernel takes an interpreter from the first line of a file only, so the script becomes an unlinked file that the
+ * interpreter opens as descriptor JOB_SCRIPT_FD, the highest that every shell can name. The secrets of the job are the
+ * descriptors from 3 on.
+ */
+static const char interpreted[] =
+	"_jobsched_script=$(mktemp) && printf %s \"$1\" >\"$_jobsched_script\" && exec 9<\"$_jobsched_script\" &&\n"
+	"rm -f \"$_jobsched_script\" || { echo 'jobsched: could not write the script to a temporary file' >&2; exit 126; }\n"
+	"unset _jobsched_script; shift; exec \"$@\" /dev/fd/9\n";
+
+/* An approval of the first version covers the script as an argument of /bin/sh -c, whatever its first line says. */
+static void take_script(struct strv *argv, const char *script, const char *approval)
+{
+	unsigned char job[WARRANT_JOB_LEN];
+	AUTO_TEXT program = NULL;
+	AUTO_TEXT arg = NULL;
+
+	strv_add(argv, "/bin/sh");
+	strv_add(argv, "-c");
+	if ((approval && !warrant_job(approval, job)) || !job_script_program(script, &program, &arg)) {
+		strv_add(argv, script);
+		return;
+	}
+	strv_add(argv, interpreted);
+	strv_add(argv, "jobsched");
+	strv_add(argv, script);
+	strv_take(argv, STEAL(program));
+	if (arg)
+		strv_take(argv, STEAL(arg));
+}
+
 void order_from_spec(struct order *o, const struct order_source *from)
 {
 	const struct job_spec *s = from->spec;
@@ -75,13 +106,10 @@ void order_from_spec(struct order *o, const struct order_source *from)
 	o->sandbox = xstrdup(s->sandbox);
 	take_limits(o, s);
 	params_merge(&s->params, from->params, &o->params);
-	if (s->script) {
-		strv_add(&o->argv, "/bin/sh");
-		strv_add(&o->argv, "-c");
-		strv_add(&o->argv, s->script);
-	} else {
+	if (s->script)
+		take_script(&o->argv, s->script, s->warrant);
+	else
 		params_expand(&s->command, &o->params, &o->argv);
-	}
 	strv_copy(&o->env, &s->env);
 	hash_stdin(o, &s->stdin_data);
 	strv_copy(&o->secrets, &s->secrets);

@@ -85,6 +85,20 @@ load daemon
 	[ "$(field "$job" script)" = 'echo a b | tr a-z A-Z' ]
 }
 
+@test "a script with #! is run by that program" {
+	local job
+
+	job=$(printf '#!/usr/bin/env -S python3 -u\nimport sys\nprint("python", sys.argv[1:], sys.stdin.read())\n' | jobctl add)
+	jobctl wait "$job"
+	[ "$(jobctl log "$job")" = "python [] " ]
+	job=$(printf '#!/bin/bash\na=(x y)\necho "${a[1]} $JOBSCHED_JOB"; exit 3\n' | jobctl add)
+	run -10 jobctl wait "$job"
+	[ "$(jobctl log "$job" | head -1)" = "y $job" ]
+	job=$(printf '#!/no/such/program\n' | jobctl add)
+	run -10 jobctl wait "$job"
+	[[ $(jobctl log "$job") == *"/no/such/program: not found"* ]]
+}
+
 @test "without a command, standard input is the script" {
 	job=$(printf 'x=5\necho $((x + 1))\n' | jobctl add -n from-stdin)
 	jobctl wait "$job"

@@ -245,6 +245,62 @@ static void an_approved_order_has_the_identity_and_the_name_of_its_job(void **st
 	assert_memory_equal(o.job.data, job, WARRANT_JOB_LEN);
 	blob_done(&o.job);
 	assert_false(order_encode(&o, &b, NULL)); /* a name goes with an identity only */
+/* The words after "/bin/sh -c PROGRAM jobsched SCRIPT", joined by '|'; NULL: /bin/sh runs the script itself. */
+static char *interpreter(const char *script)
+{
+	AUTO_DONE(job_spec) s;
+	AUTO_DONE(order) o = {};
+	AUTO_DONE(buf) words = {};
+
+	job_spec_init(&s);
+	s.script = xstrdup(script);
+	order_from_spec(&o, &(struct order_source){.spec = &s, .uid = 5, .owner = "ann"});
+	assert_string_equal(o.argv.v[0], "/bin/sh");
+	if (o.argv.n == 3) {
+		assert_string_equal(o.argv.v[2], script);
+		return NULL;
+	}
+	assert_string_equal(o.argv.v[4], script);
+	for (size_t i = 5; i < o.argv.n; i++)
+		buf_printf(&words, "%s%s", i > 5 ? "|" : "", o.argv.v[i]);
+	return buf_steal(&words);
+}
+
+static void a_script_is_run_by_the_program_of_its_first_line(void **state)
+{
+	static const struct {
+		const char *script, *words;
+	} cases[] = {
+		{"echo", NULL}, {"#!/bin/sh\necho", NULL}, {"#! /bin/sh \necho", NULL}, {"#!\necho", NULL}, {"# !/bin/bash\n", NULL},
+		{"\n#!/bin/bash\n", NULL}, {"#!/bin/sh -e\necho", "/bin/sh|-e"}, {"#!/bin/bash\n", "/bin/bash"}, {"#!/bin/bash", "/bin/bash"},
+		{"#!/bin/shx\n", "/bin/shx"}, {"#! /usr/bin/env  -S python3 -u \r\nx", "/usr/bin/env|-S python3 -u"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ELEMENTS(cases); i++) {
+		AUTO_TEXT words = interpreter(cases[i].script);
+
+		assert_true(text_equal(words, cases[i].words));
+	}
+}
+
+static void the_descriptor_of_a_script_is_no_secret(void **state)
+{
+	AUTO_DONE(job_spec) s;
+	struct err e = {};
+
+	(void)state;
+	job_spec_init(&s);
+	s.script = xstrdup("#!/bin/bash\ntrue\n");
+	for (int i = 0; i < 6; i++)
+		strv_take(&s.secrets, xprintf("S%d=file:/s", i));
+	assert_true(job_spec_check(&s, &e));
+	strv_add(&s.secrets, "S6=file:/s");
+	assert_false(job_spec_check(&s, &e));
+	assert_string_equal(e.field, "secrets");
+	free(s.script);
+	s.script = xstrdup("#!/bin/sh\ntrue\n");
+	assert_true(job_spec_check(&s, &e));
 }
 
 int main(void)
@@ -258,6 +314,8 @@ int main(void)
 		TEST(the_table_is_in_the_order_of_its_tags),
 		TEST(what_a_job_asks_is_in_its_order),
 		TEST(an_approved_order_has_the_identity_and_the_name_of_its_job),
+		TEST(a_script_is_run_by_the_program_of_its_first_line),
+		TEST(the_descriptor_of_a_script_is_no_secret),
 	};
 
 	return RUN_TESTS(tests);
