@@ -9,6 +9,7 @@
 #endif
 #include "base/err.h"
 #include "base/text.h"
+#include "suggest.h"
 #include "verbs.h"
 #include <ctype.h>
 #include <string.h>
@@ -77,8 +78,21 @@ static void table_init(struct table *t, const struct args_how *how, int argc)
 		abort();
 }
 
-/* argtable's findings, in our words; a short option's code is its letter. */
-static bool complain(const struct arg_end *end, struct err *e)
+/* An option that the verb does not have, with the name that was probably meant. */
+static bool no_such_option(const struct args_how *how, const char *text, struct err *e)
+{
+	AUTO_TEXT name = xstrndup(text, strcspn(text, "="));
+	AUTO_DONE(suggestion) s = {.typed = name + strspn(name, "-")};
+
+	for (size_t i = 0; i < how->count; i++)
+		suggestion_offer(&s, how->opts[i].name);
+	if (s.best)
+		return err_set(e, ERR_INVALID, "there is no option '%s' (did you mean '--%s'?)", name, s.best);
+	return err_set(e, ERR_INVALID, "there is no option '%s'", name);
+}
+
+/* Words for what argtable found; the code of a short option is its letter. */
+static bool complain(const struct args_how *how, const struct arg_end *end, struct err *e)
 {
 	int code = end->error[0];
 	const char *text = end->argval[0];
@@ -87,7 +101,7 @@ static bool complain(const struct arg_end *end, struct err *e)
 		return text && *text ? err_set(e, ERR_INVALID, "the option '%s' needs a value", text)
 				     : err_set(e, ERR_INVALID, "an option was given an empty value");
 	if (code == ARG_ELONGOPT)
-		return err_set(e, ERR_INVALID, "there is no option '%s'", text ? text : "");
+		return no_such_option(how, text ? text : "", e);
 	if (code > ARG_EMISSARG && code < 128 && isalnum(code))
 		return err_set(e, ERR_INVALID, "there is no option '-%c'", code);
 	return err_set(e, ERR_INVALID, "an option was given a value that it does not take");
@@ -187,7 +201,7 @@ bool args_parse(const struct args_how *how, int argc, char **argv, struct args *
 	table_init(&t, how, argc);
 	if (arg_parse(argc, words.in, t.rows) > 0) {
 		end = t.rows[how->count + 1];
-		return complain(end, e);
+		return complain(how, end, e);
 	}
 	*ret = xcalloc(1, sizeof **ret);
 	take(*ret, &t, how, &words);

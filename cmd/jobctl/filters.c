@@ -7,21 +7,19 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "moment.h"
 
 bool filter_time(struct buf *path, const struct args *a, const char *name, usec_t now, struct err *e)
 {
 	const char *text = args_last(a, name);
+	const struct moment_how how = {.now = now, .back = true};
 	char instant[RFC3339_MAX];
 	usec_t t;
 
 	if (!text)
 		return true;
-	if (parse_duration(text, &t, NULL) && t < now)
-		t = now - t;
-	else if (!parse_rfc3339(text, &t, NULL))
-		return err_set(e, ERR_INVALID,
-			"--%s: '%s' is no time; write 2026-11-16T09:00:00Z, @1700000000, or 2h for two hours ago",
-			name, text);
+	if (!moment_parse(text, &how, &t, e))
+		return err_wrap(e, "--%s", name);
 	query_add(path, name, format_rfc3339(t, instant));
 	return true;
 }

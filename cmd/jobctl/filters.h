@@ -9,6 +9,6 @@ struct args;
 struct buf;
 struct err;
 
-/* Adds --NAME to a path; a duration means so long ago: --since 2h. */
+/* Adds the instant of --NAME to a path. It is read as a past time: --since 2h, --since yesterday. */
 bool filter_time(struct buf *path, const struct args *a, const char *name, usec_t now, struct err *e);
 bool filter_limit(const struct args *a, size_t preset, size_t *ret, struct err *e); /* --limit */

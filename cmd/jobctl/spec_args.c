@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
+#include "moment.h"
 #include "shell.h"
 #include "wire/codec.h"
 #include "when_args.h"
@@ -112,6 +113,8 @@ static bool set_any(struct job_spec *s, const struct job_field *f, const char *t
 		return set_pair(s, f, text, e);
 	case FIELD_BLOB:
 		return set_blob(s, f, text, e);
+	case FIELD_TIME:
+		return moment_parse(text, &(struct moment_how){.now = clock_now(&clock_system), .tz = s->tz}, member(s, f), e);
 	default:
 		return job_field_parse(f, text, member(s, f), e);
 	}

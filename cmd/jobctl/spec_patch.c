@@ -8,6 +8,7 @@
 #include "core/job.h"
 #include "core/job_diff.h"
 #include "spec_args.h"
+#include "suggest.h"
 #include "when_args.h"
 #include "wire/codec.h"
 #include <string.h>
@@ -144,6 +145,20 @@ static bool take_field(struct words *w, const struct job_field *f, const char *v
 	return spec_set(&w->s, f, value, e);
 }
 
+/* A key that does not exist, with the one that was probably meant. */
+static bool no_such_key(const char *key, struct err *e)
+{
+	AUTO_DONE(suggestion) s = {.typed = key};
+
+	for (size_t i = 0; i < job_fields_count; i++)
+		suggestion_offer(&s, job_fields[i].flag ? job_fields[i].flag : job_fields[i].name);
+	for (size_t i = 0; when_flag(i); i++)
+		suggestion_offer(&s, when_flag(i));
+	if (s.best)
+		return err_set(e, ERR_INVALID, "there is no '%s'; did you mean '%s'?", key, s.best);
+	return err_set(e, ERR_INVALID, "there is no '%s'; the keys are the options of 'jobctl add'", key);
+}
+
 static bool take_word(struct words *w, const char *word, struct err *e)
 {
 	const char *eq = strchr(word, '=');
@@ -164,7 +179,7 @@ static bool take_word(struct words *w, const char *word, struct err *e)
 	if (!when_from_word(key, eq + 1, &when, e))
 		return false;
 	if (!when)
-		return err_set(e, ERR_INVALID, "there is no '%s'; the keys are the options of 'jobctl add'", key);
+		return no_such_key(key, e);
 	strv_take(&w->s.schedule, STEAL(when));
 	w->given[job_field_find("schedule") - job_fields] = true;
 	return true;

@@ -8,6 +8,7 @@
 #include "base/tzfile.h"
 #include "core/job.h"
 #include "core/zone_cache.h"
+#include "crontab.h"
 #include "ctl.h"
 #include "follow.h"
 #include "out.h"
@@ -23,6 +24,24 @@
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
+
+#define CRONTAB_SHOWN 20 /* entries of a crontab for which a command is suggested */
+
+/* A crontab would be run as a shell script, line by line and at once. */
+static bool refuse_crontab(const char *text, struct err *e)
+{
+	AUTO_DONE(buf) commands = {};
+	size_t n = crontab_commands(text, CRONTAB_SHOWN, &commands);
+
+	if (n > CRONTAB_SHOWN)
+		ctl_say("commands that add the first %d of the %zu entries:", CRONTAB_SHOWN, n);
+	for (char *line = commands.data, *end; (end = strchr(line, '\n')); line = end + 1) {
+		*end = '\0';
+		ctl_say("%s", line);
+	}
+	return err_set(e, ERR_INVALID, "standard input is a crontab, not a script; nothing was added: the commands above add "
+		"its entries");
+}
 
 /* jobctl add … < script */
 static bool read_script(struct job_spec *s, const struct args *a, struct err *e)
@@ -44,6 +63,8 @@ static bool read_script(struct job_spec *s, const struct args *a, struct err *e)
 			"no command, and standard input is empty; write it after '--': jobctl add -- COMMAND");
 	if (strlen(text.data) != text.len)
 		return err_set(e, ERR_INVALID, "the script on standard input has NUL bytes");
+	if (crontab_is(text.data))
+		return refuse_crontab(text.data, e);
 	s->script = buf_steal(&text);
 	return true;
 }

@@ -7,6 +7,7 @@
 #include "base/tzfile.h"
 #include "core/zone_cache.h"
 #include "ctl.h"
+#include "moment.h"
 #include "out.h"
 #include "preview.h"
 #include "run_verb.h"
@@ -60,7 +61,7 @@ static bool read_common(const struct ctl *c, const struct args *a, struct previe
 	p->tz = tz ? xstrdup(tz) : zone_here();
 	p->id = xstrdup(id);
 	p->from = c->now;
-	if (from && !parse_rfc3339(from, &p->from, e))
+	if (from && !moment_parse(from, &(struct moment_how){.now = c->now, .tz = p->tz}, &p->from, e))
 		return err_wrap(e, "--from");
 	return read_policies(a, p, e) && when_from_args(a, &p->schedules, e);
 }

@@ -17,7 +17,8 @@
 static const char add_details[] =
 	"Without a time the job runs now. Several words are run as they are, without a shell;\n"
 	"one word with blanks, pipes or other shell syntax is run by /bin/sh. Without a\n"
-	"command, standard input is read as such a script.\n"
+	"command, standard input is read as such a script; a first line '#!PROGRAM' has it run\n"
+	"by that program.\n"
 	"The command starts in the directory where 'jobctl add' was called, with a clean\n"
 	"environment: see 'jobctl show --env JOB'.\n";
 static const char set_details[] =
@@ -131,7 +132,7 @@ static const struct opt list_opts[] = {
 	{"state", 's', "STATE", "only jobs in this state; repeatable, or a comma list"},
 	{"tag", 't', "KEY=VALUE", "only jobs with this tag; repeatable"},
 	{"owner", 0, "USER", "only jobs of this user"},
-	{"since", 0, "TIME", "only jobs added at or after this time"},
+	{"since", 0, "TIME", "only jobs added at or after this time: 2h, yesterday, 2026-11-16"},
 	{"until", 0, "TIME", "only jobs added before this time"},
 	{"all", 'a', NULL, "also what is finished, cancelled or removed"},
 	{"sort", 0, "KEY", "order by next, name or last run instead of number"},
@@ -188,7 +189,7 @@ static const struct opt rm_opts[] = {
 static const struct opt runs_opts[] = {
 	{"state", 's', "STATE", "only runs in this state; repeatable, or a comma list"},
 	{"failed", 0, NULL, "only runs that failed, timed out or were lost"},
-	{"since", 0, "TIME", "only slots at or after this time"},
+	{"since", 0, "TIME", "only slots at or after this time: 2h, yesterday, 2026-11-16"},
 	{"until", 0, "TIME", "only slots before this time"},
 	{"limit", 'n', "N", "at most so many (100); 0 means all"},
 	{"cursor", 0, "CURSOR", "go on where an earlier page ended"},
@@ -202,7 +203,7 @@ static const struct opt log_opts[] = {
 	{},
 };
 static const struct opt why_opts[] = {
-	{"at", 0, "TIME", "the slot at this time: 2026-11-16T09:00:00Z, @1700000000, or 2h for two hours ago"},
+	{"at", 0, "TIME", "the slot at this time: 2026-11-16T09:00:00Z, 'yesterday 03:00', or 2h for two hours ago"},
 	{"limit", 'n', "N", "so many of the last slots (10)"},
 	{},
 };
@@ -217,7 +218,7 @@ static const struct opt events_opts[] = {
 static const struct opt next_opts[] = {
 	WHEN_OPTS,
 	{"tz", 0, "ZONE", "time zone of the schedule; yours if not given"},
-	{"from", 0, "TIME", "slots after this time; now if not given"},
+	{"from", 0, "TIME", "slots after this time, as 'tomorrow 9am'; now if not given"},
 	{"count", 'n', "N", "so many slots (10)"},
 	{"id", 0, "NAME", "what H is hashed from: the job's name"},
 	{"dst-gap", 0, "POLICY", "a fixed time that the clock leaves out: after or skip"},

@@ -7,6 +7,10 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "core/interval.h"
+#include "core/phrase.h"
+#include "core/scan.h"
+#include "core/schedule.h"
+#include "core/zone.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -75,20 +79,87 @@ static const struct when {
 	{"manual", as_manual, false},
 };
 
+const char *when_flag(size_t i)
+{
+	return i < ELEMENTS(whens) ? whens[i].flag : NULL;
+}
+
+/* Which option takes a form of the language. */
+static const struct {
+	const char *name, *flag;
+} forms[SYNTAX_MAX] = {
+	[SYNTAX_MOMENT] = {"a time", "at"},
+	[SYNTAX_EVERY] = {"an interval", "every"},
+	[SYNTAX_AFTER_FINISH] = {"an interval after each run", "after-finish"},
+	[SYNTAX_MANUAL] = {"no schedule", "manual"},
+	[SYNTAX_NICKNAME] = {"a nickname of cron", "cron"},
+	[SYNTAX_ISO] = {"an ISO 8601 interval", "iso"},
+	[SYNTAX_CRON] = {"a cron expression", "cron"},
+};
+
+static size_t count_words(const char *text)
+{
+	size_t n = 0;
+
+	for (text += strspn(text, " \t"); *text; text += strspn(text, " \t"), n++)
+		text += strcspn(text, " \t");
+	return n;
+}
+
+/* Says why a text is no time, in the words of the reader of times. */
+static bool fail_moment(const char *value, struct err *e)
+{
+	struct err why = {};
+	struct scan s = {.text = value, .end = strlen(value), .e = &why};
+	const struct phrase_context c = {.zone = &zone_utc, .now = clock_now(&clock_system) / USEC_SEC};
+	int64_t t;
+
+	scan_blanks(&s);
+	if (phrase_scan(&s, &c, &t))
+		return true;
+	return err_set(e, ERR_INVALID, "%s", why.msg);
+}
+
+/*
+ * The schedule language has all forms in one text, so an option must check that its value has the form that its name says.
+ * A text of fewer than five words is no cron expression, only a mistake in another form.
+ */
+static bool check_form(const struct when *w, const char *value, const char *dashes, struct err *e)
+{
+	enum schedule_syntax syntax = schedule_syntax(value);
+	bool cron = syntax == SYNTAX_CRON && count_words(value) >= 5;
+
+	if (w->make != as_written)
+		return !cron || strcmp(w->flag, "manual") == 0 ||
+		       err_set(e, ERR_INVALID, "'%.64s' is a cron expression; use %scron", value, dashes);
+	if (strcmp(forms[syntax].flag, w->flag) == 0)
+		return true;
+	if (strcmp(w->flag, "at") == 0 && syntax == SYNTAX_CRON && !cron) {
+		if (parse_duration(value, &(usec_t){0}, NULL))
+			return err_set(e, ERR_INVALID, "'%.64s' is a duration; use %sin", value, dashes);
+		return fail_moment(value, e);
+	}
+	if (syntax == SYNTAX_CRON && !cron)
+		return true; /* the reader of this form says what is wrong */
+	return err_set(e, ERR_INVALID, "'%.64s' is %s; use %s%s", value, forms[syntax].name, dashes, forms[syntax].flag);
+}
+
 bool when_from_word(const char *flag, const char *value, char **ret, struct err *e)
 {
 	for (size_t i = 0; i < ELEMENTS(whens); i++)
 		if (strcmp(whens[i].flag, flag) == 0)
-			return whens[i].make(value, ret, e) || err_wrap(e, "%s", flag);
+			return (check_form(&whens[i], value, "", e) && whens[i].make(value, ret, e)) ||
+			       err_wrap(e, "%s", flag);
 	return true;
 }
 
 static bool take(const struct args *a, const struct when *w, struct strv *schedules, struct err *e)
 {
 	for (size_t k = 0; k < args_count(a, w->flag); k++) {
+		const char *value = args_nth(a, w->flag, k);
 		char *text;
 
-		if (!w->make(args_nth(a, w->flag, k), &text, e))
+		if ((value && !check_form(w, value, "--", e)) || !w->make(value, &text, e))
 			return err_wrap(e, "--%s", w->flag);
 		strv_take(schedules, text);
 	}

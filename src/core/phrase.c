@@ -11,18 +11,19 @@
 
 #include <string.h>
 
-enum date_form { DATE_NONE, DATE_NOW, DATE_TODAY, DATE_TOMORROW, DATE_WEEKDAY, DATE_MONTH_DAY, DATE_ISO };
+enum date_form { DATE_NONE, DATE_NOW, DATE_TODAY, DATE_TOMORROW, DATE_YESTERDAY, DATE_WEEKDAY, DATE_MONTH_DAY, DATE_ISO };
 
 /* What was said so far. */
 struct phrase {
 	enum date_form form;
 	int weekday;             /* of DATE_WEEKDAY */
+	bool next;               /* 'next' was written before it */
 	int month, day, year;    /* of DATE_MONTH_DAY; year 0: the next one that fits */
 	int64_t iso_day;         /* of DATE_ISO */
 	bool has_time;
 	int time;                /* seconds of the day */
 	bool has_plus;
-	struct interval plus;
+	struct interval plus;    /* negative after 'ago' */
 };
 
 struct time_word {
@@ -43,7 +44,7 @@ static const struct time_word *time_word_find(const char *word)
 	return NULL;
 }
 
-static const char *const date_words[] = { "now", "today", "tomorrow", "next" };
+static const char *const date_words[] = { "now", "today", "tomorrow", "next", "yesterday" };
 
 bool phrase_looks_like(const struct scan *s)
 {
@@ -120,7 +121,30 @@ static bool scan_next_weekday(struct scan *s, struct phrase *p)
 		return scan_fail(s, at, "a weekday belongs after 'next'; for a week or month from now "
 			"write 'now + 1 week'");
 	p->weekday = n % 7;
+	p->next = true;
 	return true;
+}
+
+/* After 'at': a time of day. */
+static bool scan_at(struct scan *s, struct phrase *p)
+{
+	char word[SCAN_WORD_MAX];
+	const struct time_word *t = NULL;
+	struct clocktime c;
+	size_t at;
+
+	scan_blanks(s);
+	at = s->pos;
+	if (scan_word(s, word) && (t = time_word_find(word)))
+		return set_time(s, at, p, t->time);
+	s->pos = at;
+	if (!t && (scan_peek(s) < '0' || scan_peek(s) > '9'))
+		return scan_fail(s, at, "a time of day belongs after 'at', as in 'tomorrow at 9am'");
+	if (!clocktime_scan(s, &c))
+		return false;
+	if (c.has_fraction)
+		return scan_fail(s, at, "a time of day has whole seconds");
+	return set_time(s, at, p, c.seconds);
 }
 
 static bool scan_phrase_word(struct scan *s, struct phrase *p)
@@ -142,7 +166,11 @@ static bool scan_phrase_word(struct scan *s, struct phrase *p)
 		return set_date(s, at, p, DATE_TOMORROW);
 	case 3:
 		return set_date(s, at, p, DATE_WEEKDAY) && scan_next_weekday(s, p);
+	case 4:
+		return set_date(s, at, p, DATE_YESTERDAY);
 	}
+	if (!strcmp(word, "at"))
+		return scan_at(s, p);
 	if ((n = scan_lookup(word, weekday_words, 14)) >= 0) {
 		p->weekday = n % 7;
 		return set_date(s, at, p, DATE_WEEKDAY);
@@ -155,16 +183,15 @@ static bool scan_phrase_word(struct scan *s, struct phrase *p)
 		"'dec 24 18:00' or YYYY-MM-DD HH:MM");
 }
 
-/* + N unit, to the end */
-static bool scan_plus(struct scan *s, struct phrase *p)
+/* N unit; adds 'sign' times it to what is there. */
+static bool scan_units(struct scan *s, struct phrase *p, int sign)
 {
 	char word[SCAN_WORD_MAX];
 	const struct interval_unit *u;
+	struct interval *v = &p->plus;
 	int64_t n;
 	size_t at;
 
-	scan_take(s, '+');
-	scan_blanks(s);
 	if (!scan_number(s, &n, NULL))
 		return scan_fail(s, s->pos, "a whole number of at most 9 digits belongs here, as in 'now + 5 minutes'");
 	scan_blanks(s);
@@ -172,12 +199,56 @@ static bool scan_plus(struct scan *s, struct phrase *p)
 	u = scan_word(s, word) ? interval_unit_find(word) : NULL;
 	if (!u)
 		return scan_fail(s, at, "a unit belongs here: seconds, minutes, hours, days, weeks, months or years");
-	p->plus = (struct interval){ u->one.months * n, u->one.days * n, u->one.seconds * n };
+	v->months += u->one.months * n * sign;
+	v->days += u->one.days * n * sign;
+	v->seconds += u->one.seconds * n * sign;
 	p->has_plus = true;
-	if (p->plus.months > 1200 * 12 || p->plus.days > 366 * 1000 ||
-	    p->plus.seconds > 4 * INTERVAL_SECONDS_MAX)
-		return scan_fail(s, at, "that is after the end of 2199");
+	if (v->months * sign > 1200 * 12 || v->days * sign > 366 * 1000 || v->seconds * sign > 4 * INTERVAL_SECONDS_MAX)
+		return scan_fail(s, at, sign > 0 ? "that is after the end of 2199" : "that is before 1970");
 	scan_blanks(s);
+	return true;
+}
+
+/* "2 days ago", "1h30m ago": a number and a unit follow, which no time of day begins with. */
+static bool looks_like_ago(const struct scan *s)
+{
+	struct scan look = *s;
+	char word[SCAN_WORD_MAX];
+	int64_t n;
+
+	if (!scan_number(&look, &n, NULL))
+		return false;
+	scan_blanks(&look);
+	return scan_word(&look, word) && interval_unit_find(word);
+}
+
+/* N unit [N unit ...] ago, to the end */
+static bool scan_ago(struct scan *s, struct phrase *p)
+{
+	char word[SCAN_WORD_MAX];
+	size_t at = s->pos;
+
+	if (p->form != DATE_NONE || p->has_time)
+		return scan_fail(s, at, "'ago' counts from now; no date or time of day may stand before it");
+	p->form = DATE_NOW;
+	do {
+		if (!scan_units(s, p, -1))
+			return false;
+	} while (scan_peek(s) >= '0' && scan_peek(s) <= '9');
+	at = s->pos;
+	if (!scan_word(s, word) || strcmp(word, "ago"))
+		return scan_fail(s, at, "'ago' belongs here, as in '2 days ago'; for a time to come write 'now + 2 days'");
+	scan_blanks(s);
+	return scan_done(s) || scan_fail(s, s->pos, "nothing may follow 'ago'");
+}
+
+/* + N unit, to the end */
+static bool scan_plus(struct scan *s, struct phrase *p)
+{
+	scan_take(s, '+');
+	scan_blanks(s);
+	if (!scan_units(s, p, 1))
+		return false;
 	return scan_done(s) || scan_fail(s, s->pos, "nothing may follow; one number and one unit is enough");
 }
 
@@ -190,9 +261,12 @@ static bool scan_after_date(struct scan *s, struct phrase *p, bool *ret_absolute
 	int64_t offset;
 
 	if (!letter) {
-		scan_blanks(s);
-		if (scan_peek(s) < '0' || scan_peek(s) > '9')
+		struct scan look = *s;
+
+		scan_blanks(&look);
+		if (scan_peek(&look) < '0' || scan_peek(&look) > '9')
 			return true;
+		*s = look;
 	}
 	at = s->pos;
 	if (!clocktime_scan(s, &t))
@@ -223,6 +297,8 @@ static bool scan_phrase_number(struct scan *s, struct phrase *p, bool *ret_absol
 	if (scan_number(&look, &n, &digits) && digits == 4 && scan_peek(&look) == '-')
 		return set_date(s, at, p, DATE_ISO) && clocktime_scan_date(s, &p->iso_day) &&
 		       scan_after_date(s, p, ret_absolute, ret_instant);
+	if (looks_like_ago(s))
+		return scan_ago(s, p);
 	if (!clocktime_scan(s, &t))
 		return false;
 	if (t.has_fraction)
@@ -230,34 +306,47 @@ static bool scan_phrase_number(struct scan *s, struct phrase *p, bool *ret_absol
 	return set_time(s, at, p, t.seconds);
 }
 
-/* MONTH DAY without a year: the first one that is there and not past. */
+/* MONTH DAY without a year: the first one from now on, or with 'back' the last one up to now. */
 static int64_t month_day_wall(const struct phrase *p, const struct phrase_context *c, int64_t today,
 	int time)
 {
-	int year = p->year ? p->year : civil_from_days(today).year;
-	int64_t wall = 0;
+	int year = p->year ? p->year : civil_from_days(today).year, step = c->back ? -1 : 1;
+	int64_t wall = 0, t;
 
-	for (int last = p->year ? year : year + 8; year <= last; year++) {
+	for (int left = p->year ? 1 : 9; left > 0; left--, year += step) {
 		if (p->day > civil_month_days(year, p->month))
 			continue;
 		wall = civil_days(year, p->month, p->day) * DAY_SECONDS + time;
-		if (zone_instant(c->zone, wall) >= c->now)
+		t = zone_instant(c->zone, wall);
+		if (c->back ? t <= c->now : t >= c->now)
 			break;
 	}
 	return wall;
+}
+
+static int64_t weekday_wall(const struct phrase *p, const struct phrase_context *c, int64_t today, int time)
+{
+	int64_t wall;
+
+	if (!c->back || p->next)
+		return (today + 1 + (p->weekday - civil_weekday(today) + 6) % 7) * DAY_SECONDS + time;
+	wall = (today - (civil_weekday(today) - p->weekday + 7) % 7) * DAY_SECONDS + time;
+	return zone_instant(c->zone, wall) > c->now ? wall - 7 * DAY_SECONDS : wall;
 }
 
 static int64_t phrase_wall(const struct phrase *p, const struct phrase_context *c)
 {
 	int now_time;
 	int64_t today = civil_split(c->now + zone_offset(c->zone, c->now), &now_time);
-	int time = p->has_time ? p->time : now_time;
+	int time = p->has_time ? p->time : c->whole_days && p->form > DATE_NOW ? 0 : now_time;
 
 	switch (p->form) {
 	case DATE_TOMORROW:
 		return (today + 1) * DAY_SECONDS + time;
+	case DATE_YESTERDAY:
+		return (today - 1) * DAY_SECONDS + time;
 	case DATE_WEEKDAY:
-		return (today + 1 + (p->weekday - civil_weekday(today) + 6) % 7) * DAY_SECONDS + time;
+		return weekday_wall(p, c, today, time);
 	case DATE_MONTH_DAY:
 		return month_day_wall(p, c, today, time);
 	case DATE_ISO:
@@ -284,13 +373,17 @@ static int64_t phrase_instant(const struct phrase *p, const struct phrase_contex
 	if (p->form == DATE_NOW && !p->plus.days && !p->plus.months)
 		return c->now + p->plus.seconds;
 	t = wall_plus(p, c, wall);
-	if (p->form == DATE_NONE && t < c->now)
+	if (p->form == DATE_NONE && c->back && t > c->now)
+		t = wall_plus(p, c, wall - DAY_SECONDS);
+	else if (p->form == DATE_NONE && !c->back && t < c->now)
 		t = wall_plus(p, c, wall + DAY_SECONDS);
 	return t;
 }
 
-static bool phrase_complete(const struct scan *s, const struct phrase *p)
+static bool phrase_complete(const struct scan *s, const struct phrase *p, const struct phrase_context *c)
 {
+	if (c->whole_days)
+		return true;
 	if (p->form == DATE_ISO && !p->has_time)
 		return scan_fail(s, s->end, "a date needs a time of day, as in '2026-01-31 09:00'");
 	if (p->form == DATE_TODAY && !p->has_time)
@@ -326,7 +419,7 @@ bool phrase_scan(struct scan *s, const struct phrase_context *c, int64_t *ret)
 	if (absolute && !scan_done(s))
 		return scan_fail(s, s->pos, "nothing may follow a time with an offset");
 	if (!absolute) {
-		if (!phrase_complete(s, &p))
+		if (!phrase_complete(s, &p, c))
 			return false;
 		t = phrase_instant(&p, c);
 	}

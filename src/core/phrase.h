@@ -11,7 +11,9 @@ struct zone;
 struct phrase_context {
 	const struct zone *zone;
 	int64_t now;   /* seconds; what relative words count from */
-	bool past_ok;  /* the text was accepted earlier */
+	bool past_ok;  /* the result may be before 'now' */
+	bool whole_days; /* a date without a time of day means its midnight; else that is an error or keeps the time of day */
+	bool back;     /* a weekday, a day of a year or a time of day is the last one up to 'now', not the next one */
 };
 
 /* Reads to the end of the text. The instant is not before 'now' unless past_ok. */

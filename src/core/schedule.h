@@ -36,6 +36,19 @@ struct schedule_context {
 	bool accepted;           /* was submitted earlier: being past, or over by now, is no error */
 };
 
+/* The forms of the language. The beginning of a text decides which one it has; the rest can still be wrong. */
+enum schedule_syntax {
+	SYNTAX_MOMENT,       /* tomorrow 9am, 2026-11-16T09:00:00Z, @1700000000 */
+	SYNTAX_EVERY,        /* every 15m */
+	SYNTAX_AFTER_FINISH, /* after-finish 10m */
+	SYNTAX_MANUAL,       /* manual */
+	SYNTAX_NICKNAME,     /* @daily, @every 15m */
+	SYNTAX_ISO,          /* PT3H, R5/2026-01-31T09:00:00Z/P1M */
+	SYNTAX_CRON,         /* a cron expression, or no schedule at all */
+	SYNTAX_MAX
+};
+enum schedule_syntax schedule_syntax(const char *text);
+
 struct schedule; /* compiled and immutable: may be shared between threads */
 
 /* Reads one text of the language (semantics 1): "now", "every 15m", "2026-11-16T09:00:00Z", "@1700000000" … */

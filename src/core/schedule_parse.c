@@ -249,6 +249,34 @@ static bool (*choose(const struct scan *s))(struct reader *r)
 	return read_cron;
 }
 
+enum schedule_syntax schedule_syntax(const char *text)
+{
+	static const struct {
+		bool (*read)(struct reader *r);
+		enum schedule_syntax syntax;
+	} forms[] = {
+		{ read_epoch, SYNTAX_MOMENT },
+		{ read_phrase, SYNTAX_MOMENT },
+		{ read_every, SYNTAX_EVERY },
+		{ read_after_finish, SYNTAX_AFTER_FINISH },
+		{ read_manual, SYNTAX_MANUAL },
+		{ read_nickname, SYNTAX_NICKNAME },
+		{ read_iso, SYNTAX_ISO },
+		{ read_repetition, SYNTAX_ISO },
+	};
+	struct scan s = { .text = text, .end = strnlen(text, SCHEDULE_TEXT_MAX) };
+	bool (*read)(struct reader *r);
+
+	scan_blanks(&s);
+	read = choose(&s);
+	if (read == read_every && scan_peek(&s) == '@')
+		return SYNTAX_NICKNAME;
+	for (size_t i = 0; i < ELEMENTS(forms); i++)
+		if (forms[i].read == read)
+			return forms[i].syntax;
+	return SYNTAX_CRON;
+}
+
 /* Seconds at or after t, within the range of our arithmetic. */
 static int64_t round_up(usec_t t)
 {

@@ -39,6 +39,23 @@ FROM=2024-03-30T00:00:00Z
 	[ "$(TZ=Asia/Tokyo jobctl next --tz UTC --from "$FROM" -n 1 -- '0 9 * * *')" = 2024-03-30T09:00:00Z ]
 }
 
+# tomorrow HH:MM, as UTC has it before and after what is between, so that midnight does not matter
+tomorrow() {
+	date -u -d "tomorrow $1" +%FT%TZ
+}
+
+@test "the start may be written in words" {
+	local days
+
+	days=$(tomorrow 10:00; tomorrow 09:00)
+	from=$(jobctl next --tz UTC --from 'tomorrow 9am' -n 1 -- '0 * * * *')
+	at=$(jobctl next --tz UTC -n 1 --at 'tomorrow at 9am')
+	days+=$(tomorrow 10:00; tomorrow 09:00)
+	[[ $days == *"$from"* && $from == *T10:00:00Z ]]
+	[[ $days == *"$at"* && $at == *T09:00:00Z ]]
+	[ "$(jobctl next --tz Asia/Tokyo --from 2026-11-16 -n 1 -- '30 0 * * *')" = 2026-11-15T15:30:00Z ]
+}
+
 @test "several expressions are united" {
 	run jobctl next --tz UTC --from "$FROM" -n 3 --cron '0 6 * * *' --cron '0 */6 * * *'
 	[ "$output" = $'2024-03-30T06:00:00Z\n2024-03-30T12:00:00Z\n2024-03-30T18:00:00Z' ]
@@ -59,7 +76,7 @@ FROM=2024-03-30T00:00:00Z
 }
 
 @test "wrong options are named" {
-	for words in '--tz Nowhere/Land' '--from yesterday' '--count 0' '--count x' '--dst-gap never' '--dst-fold third'; do
+	for words in '--tz Nowhere/Land' '--from yesteday' '--count 0' '--count x' '--dst-gap never' '--dst-fold third'; do
 		run --separate-stderr jobctl next $words -- '@daily'
 		[ "$status" -eq 2 ]
 		word=${words#--}

@@ -56,6 +56,39 @@ teardown_file() {
 	[ "$stderr" = "jobctl: there is no option '--bogus'; see 'jobctl help list'" ]
 }
 
+@test "a mistyped option, key of set or zone is answered with a suggestion" {
+	run -2 --separate-stderr jobctl list --lmit=3
+	[ "$stderr" = "jobctl: there is no option '--lmit' (did you mean '--limit'?); see 'jobctl help list'" ]
+	run -2 --separate-stderr jobctl add --retires 3 -- true
+	[[ $stderr == *"did you mean '--retries'?"* ]]
+	run -2 --separate-stderr jobctl set 1 prioritiy=3
+	[ "$stderr" = "jobctl: there is no 'prioritiy'; did you mean 'priority'?" ]
+	run -2 --separate-stderr jobctl set 1 evry=3m
+	[ "$stderr" = "jobctl: there is no 'evry'; did you mean 'every'?" ]
+	run -2 --separate-stderr jobctl next --tz Europe/Belrin -- @daily
+	[ "$stderr" = "jobctl: no time zone 'Europe/Belrin'; did you mean 'Europe/Berlin'?" ]
+	run -2 --separate-stderr jobctl next --tz tokyo -- @daily
+	[ "$stderr" = "jobctl: no time zone 'tokyo'; did you mean 'Asia/Tokyo'?" ]
+	run -2 --separate-stderr jobctl next --tz Nowhere/Atall -- @daily
+	[ "$stderr" = "jobctl: no time zone 'Nowhere/Atall'; names are like 'Europe/Berlin' or 'UTC'" ]
+}
+
+@test "a schedule of another form names the option that takes it" {
+	run -2 --separate-stderr jobctl add --at '0 2 * * *' -- true
+	[ "$stderr" = "jobctl: --at: '0 2 * * *' is a cron expression; use --cron" ]
+	run -2 --separate-stderr jobctl add --cron 'tomorrow 9am' -- true
+	[ "$stderr" = "jobctl: --cron: 'tomorrow 9am' is a time; use --at" ]
+	run -2 --separate-stderr jobctl set 1 'at=0 2 * * *'
+	[ "$stderr" = "jobctl: at: '0 2 * * *' is a cron expression; use cron" ]
+}
+
+@test "a crontab on standard input is refused with the commands that add its entries" {
+	run -2 --separate-stderr jobctl add < <(printf 'PATH=/bin\n*/5 * * * * check | logger\n')
+	[ -z "$output" ]
+	[ "${stderr_lines[0]}" = "jobctl add --cron '*/5 * * * *' -e PATH=/bin -- 'check | logger'" ]
+	[[ ${stderr_lines[1]} == "jobctl: standard input is a crontab, not a script; nothing was added"* ]]
+}
+
 @test "missing and superfluous operands are usage errors" {
 	run jobctl log
 	[ "$status" -eq 2 ]
@@ -88,7 +121,7 @@ teardown_file() {
 	[ "$status" -eq 2 ]
 	run jobctl list --state gone
 	[ "$status" -eq 2 ]
-	run jobctl runs --since yesterday
+	run jobctl runs --since yesteday
 	[ "$status" -eq 2 ]
 	run jobctl show 'a b'
 	[ "$status" -eq 2 ]

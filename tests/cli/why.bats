@@ -34,7 +34,8 @@ setup_file() {
 	[[ $(jobctl why hourly --at "$(jobctl next hourly --count 1)") == *"is a slot, and is yet to come"* ]]
 	[[ $(jobctl why once --at "$(jobctl runs once --json | jq -r '.[0].slot')") == *"exit code 3"* ]]
 	run -2 jobctl why hourly --at yesterday-ish
-	[[ $output == *"is no time"* ]]
+	[[ $output == "jobctl: --at: 'yesterday-ish', character 10: "* ]]
+	[[ $(jobctl why hourly --at yesterday) == "the job was not there at "* ]]
 }
 
 @test "JSON has codes, sentences and commands" {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text as a moment: refused in words, or an instant that is not past. */
+/* Any text as a moment: refused with a message, or an instant in the range asked for. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -21,6 +21,17 @@ static const struct zone_period periods[] = {
 };
 static const struct zone odd = { .name = "Odd/Zone", .n = 3, .v = periods };
 
+static void try_past(const char *text, const struct zone *z, int64_t now)
+{
+	struct err e = {};
+	struct scan s = { .text = text, .end = strlen(text), .e = &e };
+	const struct phrase_context c = { .zone = z, .now = now, .past_ok = true, .whole_days = true, .back = true };
+	int64_t t = -1;
+
+	if (phrase_scan(&s, &c, &t) ? t < 0 || t > TIME_LAST || !scan_done(&s) : t != -1 || !e.msg[0])
+		abort();
+}
+
 static void try(const char *text, const struct zone *z, int64_t now)
 {
 	struct err e = {};
@@ -31,6 +42,7 @@ static void try(const char *text, const struct zone *z, int64_t now)
 	phrase_looks_like(&s);
 	if (phrase_scan(&s, &c, &t) ? t < now || t > TIME_LAST || !scan_done(&s) : t != -1 || !e.msg[0])
 		abort();
+	try_past(text, z, now);
 	s.pos = 0;
 	phrase_scan_rfc3339(&s, &t);
 }
