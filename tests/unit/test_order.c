@@ -245,6 +245,8 @@ static void an_approved_order_has_the_identity_and_the_name_of_its_job(void **st
 	assert_memory_equal(o.job.data, job, WARRANT_JOB_LEN);
 	blob_done(&o.job);
 	assert_false(order_encode(&o, &b, NULL)); /* a name goes with an identity only */
+}
+
 /* The words after "/bin/sh -c PROGRAM jobsched SCRIPT", joined by '|'; NULL: /bin/sh runs the script itself. */
 static char *interpreter(const char *script)
 {
@@ -284,6 +286,22 @@ static void a_script_is_run_by_the_program_of_its_first_line(void **state)
 	}
 }
 
+static void a_script_that_was_approved_for_the_shell_stays_so(void **state)
+{
+	const unsigned char warrant[WARRANT_LEN] = {4};
+	AUTO_DONE(job_spec) s;
+	AUTO_DONE(order) o = {};
+	char text[WARRANT_HEX];
+
+	(void)state;
+	job_spec_init(&s);
+	s.script = xstrdup("#!/bin/bash\ntrue\n");
+	s.warrant = xstrdup(warrant_print(NULL, warrant, text));
+	order_from_spec(&o, &(struct order_source){.spec = &s, .uid = 5, .owner = "ann"});
+	assert_int_equal(o.argv.n, 3);
+	assert_string_equal(o.argv.v[2], s.script);
+}
+
 static void the_descriptor_of_a_script_is_no_secret(void **state)
 {
 	AUTO_DONE(job_spec) s;
@@ -315,6 +333,7 @@ int main(void)
 		TEST(what_a_job_asks_is_in_its_order),
 		TEST(an_approved_order_has_the_identity_and_the_name_of_its_job),
 		TEST(a_script_is_run_by_the_program_of_its_first_line),
+		TEST(a_script_that_was_approved_for_the_shell_stays_so),
 		TEST(the_descriptor_of_a_script_is_no_secret),
 	};
 
