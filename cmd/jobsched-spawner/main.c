@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "exec/account.h"
 #include "exec/cgroup.h"
+#include "exec/ends.h"
 #include "exec/lookup.h"
 #include "exec/manager.h"
 #include "exec/reexec.h"
@@ -131,6 +132,13 @@ static int read_secrets(struct options *o, const char *none)
 	return secrets_main();
 }
 
+static int write_ends(struct options *o, const char *none)
+{
+	(void)o;
+	(void)none;
+	return ends_main();
+}
+
 static int print_version(struct options *o, const char *none)
 {
 	(void)o;
@@ -167,6 +175,7 @@ static const struct {
 	{"lookup", "WHOM", 0, look_up, NULL},
 	{"lookup-account", "WHOM", 0, look_up_account, NULL},
 	{"read-secrets", NULL, 0, read_secrets, NULL},
+	{"write-ends", NULL, 0, write_ends, NULL},
 };
 
 static void print_usage(FILE *out)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends that no engine has heard of when the spawner is stopped: kept in a file for the next life to report. */
+/* The file of ends that the daemon has not acknowledged: frames, one after the other, replaced as a whole. */
+#include "exec/ends.h"
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/failpoint.h"
@@ -18,53 +19,72 @@
 #define NAME "ends"
 #define NAME_NEW "ends.new"
 #define FRAME_SIZE (FRAME_HEAD + sizeof(struct frame_ended))
-#define ENDS_MAX 65536
 
-struct saving {
-	struct buf frames;
-	size_t n;
-};
-
-static void save_one(struct worker *w, void *arg)
+void ends_add(struct buf *to, const struct worker *w)
 {
-	struct saving *s = arg;
 	struct frame f;
 
-	if (w->phase != WORKER_ENDED || s->n == ENDS_MAX)
+	if (to->len >= ENDS_MAX * FRAME_SIZE)
 		return;
 	frame_init(&f, FRAME_ENDED, FRAME_VERSION);
 	worker_end_frame(&f, w);
-	buf_add(&s->frames, &f, FRAME_SIZE);
-	s->n++;
+	buf_add(to, &f, FRAME_SIZE);
 }
 
-static int write_file(int dir, const struct buf *b)
+/* The new file gets an inode of its own: a writer that was killed may still be inside a write to the last one. */
+static int write_new(int dir, const struct buf *frames)
 {
-	AUTO_FD fd = openat(dir, NAME_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	AUTO_FD fd = -1;
 	int r;
 
+	unlinkat(dir, NAME_NEW, 0);
+	fd = openat(dir, NAME_NEW, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	r = io_write_all(fd, b->data, b->len);
+	r = io_write_all(fd, frames->data, frames->len);
 	if (r < 0)
 		return r;
 	if (failpoint(FP_ENDS_RENAME))
 		return -EIO;
-	return fsync(fd) < 0 || renameat(dir, NAME_NEW, dir, NAME) < 0 || fsync(dir) < 0 ? -errno : 0;
+	return fsync(fd) < 0 || renameat(dir, NAME_NEW, dir, NAME) < 0 ? -errno : 0;
+}
+
+int ends_write(int dir, const struct buf *frames)
+{
+	int r = 0;
+
+	if (frames->len)
+		r = write_new(dir, frames);
+	else if (unlinkat(dir, NAME, 0) < 0 && errno != ENOENT)
+		r = -errno;
+	return r < 0 ? r : fsync(dir) < 0 ? -errno : 0;
+}
+
+bool ends_there(int dir)
+{
+	return faccessat(dir, NAME, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static void save_one(struct worker *w, void *arg)
+{
+	if (w->phase == WORKER_ENDED)
+		ends_add(arg, w);
 }
 
 void ends_save(struct workers *ws)
 {
-	struct saving s = {};
+	AUTO_DONE(buf) frames = {};
+	size_t n;
 	int r;
 
-	workers_each(ws, save_one, &s);
-	r = s.n ? write_file(ws->output_dir, &s.frames) : 0;
+	ends_spool_stop(ws, true);
+	workers_each(ws, save_one, &frames);
+	n = frames.len / FRAME_SIZE;
+	r = n || ends_there(ws->output_dir) ? ends_write(ws->output_dir, &frames) : 0;
 	if (r < 0)
-		log_error("the ends of %zu workers could not be kept: %s", s.n, strerror(-r));
-	else if (s.n)
-		log_info("kept the ends of %zu workers for the next spawner", s.n);
-	buf_done(&s.frames);
+		log_error("the ends of %zu workers could not be kept: %s", n, strerror(-r));
+	else if (n)
+		log_info("kept the ends of %zu workers for the next spawner", n);
 }
 
 void ends_load(struct workers *ws)
@@ -82,12 +102,13 @@ void ends_load(struct workers *ws)
 			log_warning("the kept ends of workers are damaged: %s", e.msg);
 			break;
 		}
+		if (workers_find(ws, f.ended.run, f.ended.fence))
+			continue;
 		workers_add_ended(ws, &f.ended);
 		loaded++;
 	}
 	if (n < 0)
 		log_error("the kept ends of workers could not be read: %s", strerror(errno));
-	unlinkat(ws->output_dir, NAME, 0);
 	if (loaded)
 		log_info("%zu ends of an earlier spawner are to be reported", loaded);
 }

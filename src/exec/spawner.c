@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "exec/admit.h"
 #include "exec/conn.h"
+#include "exec/ends.h"
 #include "exec/manager.h"
 #include "exec/reexec.h"
 #include "exec/spawner_conf.h"
@@ -144,9 +145,11 @@ static void turn(struct spawner *sp)
 	users_turn(&sp->starts.users, now);
 	secrets_readers_turn(&sp->starts.readers, now);
 	workers_turn(&sp->workers);
+	ends_turn(&sp->workers, now);
 	conns_report(&sp->conns);
 	next = earlier(conns_turn(&sp->conns, now), consider_leaving(sp, now));
 	next = earlier(next, consider_trimming(sp, now));
+	next = earlier(next, ends_next(&sp->workers));
 	next = earlier(next, users_next(&sp->starts.users));
 	next = earlier(next, secrets_readers_next(&sp->starts.readers));
 	arm(sp, earlier(next, workers_next(&sp->workers)));
@@ -177,6 +180,7 @@ static bool reexec(struct spawner *sp, struct err *e)
 	state = state_save(&head, &sp->conns, &sp->workers, &fds);
 	if (state < 0)
 		return err_errno(e, -state, "could not write down our state");
+	ends_spool_stop(&sp->workers, false); /* the next program writes the file again */
 	log_info("becoming '%s' with %zu workers", sp->o->program->path, ws->running);
 	return failpoint_ok(FP_RELOAD, e) && reexec_go(sp->o->program, program, state, &fds, e);
 }
@@ -245,6 +249,7 @@ static bool resume(struct spawner *sp, struct err *e)
 	workers_lease(&sp->workers, h->lease_end, h->lease_kill);
 	sp->stop_until = h->stop_until;
 	sp->idle_since = h->idle_since;
+	ends_resume(&sp->workers);
 	log_info("went on with %zu workers", sp->workers.running);
 	return true;
 }
@@ -277,7 +282,7 @@ static bool fence(struct spawner *sp, struct err *e)
 bool spawner_run(const struct spawner_options *o, struct err *e)
 {
 	__attribute__((cleanup(spawner_done))) struct spawner sp = {.o = o,
-		.signals.fd = -1, .timer.fd = -1, .workers = {.null = -1, .children = -1}};
+		.signals.fd = -1, .timer.fd = -1, .workers = {.null = -1, .children = -1, .spool = {.pipe.fd = -1, .pidfd = -1}}};
 
 	sp.ep = epoll_create1(EPOLL_CLOEXEC);
 	if (sp.ep < 0)
@@ -296,8 +301,10 @@ bool spawner_run(const struct spawner_options *o, struct err *e)
 		return false;
 	if (o->resume && !resume(&sp, e))
 		return err_wrap(e, "could not go on with what was here");
-	if (!o->resume)
+	if (!o->resume) {
 		ends_load(&sp.workers);
+		ends_resume(&sp.workers);
+	}
 	sp.workers.change_user = o->conf != NULL;
 	sp.workers.limits_report = o->conf && o->conf->limit_missing == MISSING_REPORT;
 	sp.workers.sessions = o->conf && o->conf->pam == PAM_POLICY_SESSION;

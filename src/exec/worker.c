@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "exec/child.h"
+#include "exec/ends.h"
 #include "exec/frame.h"
 #include <errno.h>
 #include <signal.h>
@@ -168,6 +169,7 @@ static void worker_ended(struct worker *w)
 	deadline_clear(&w->all->deadlines, &w->deadline);
 	w->phase = WORKER_ENDED;
 	w->all->running--;
+	ends_note(w);
 	worker_post(w, NEWS_ENDED);
 }
 

@@ -69,9 +69,12 @@ struct worker {
 	enum start_failure reason;   /* of one that was not started */
 	char *error;                 /* owned; NULL: nothing to say */
 	struct frame_ended *told;    /* owned; the end of a worker of an earlier spawner; NULL: it is our own */
+	usec_t unacked_since;        /* boottime of its end; see ends.h */
 	unsigned news;               /* enum worker_news */
 	bool asked;                  /* this engine has started or listed it, so it is told */
 	bool posted;                 /* is in the outbox */
+	bool spooled;                /* its end is in the file of ends */
+	bool spooling;               /* its end is in the file that is being written */
 	struct worker *next_posted, *next_ending, *next_dead;
 	struct worker *same_run;     /* with another fence */
 };
@@ -81,6 +84,18 @@ struct adopted {
 	pid_t pid;
 	int64_t run, fence; /* run 0: it does not say */
 	int looks;
+};
+
+/* The file of ends that are not acknowledged; see ends.h. */
+struct ends_spool {
+	struct source pipe; /* the result of the process that writes; -1: there is none */
+	int pidfd;          /* of that process; -1: none */
+	bool removing;      /* it removes the file */
+	bool file;          /* there is one */
+	bool said;          /* that ends are kept on disk */
+	size_t spooled;     /* ends in the file that are not acknowledged */
+	usec_t look_at;     /* boottime when an end may be old enough; 0: there is none to look at */
+	usec_t retry_at;    /* boottime; nothing is written before, after a failure */
 };
 
 struct workers {
@@ -100,6 +115,7 @@ struct workers {
 	struct map adopted;                 /* children that came to us when their parents died */
 	struct deadlines deadlines;
 	struct deadlines veils;
+	struct ends_spool spool;
 	struct worker *outbox, **outbox_end, *ending, *dead;
 	size_t opening;                     /* in WORKER_OPENING; they count as running */
 	size_t count, running;              /* known in all; with processes */
@@ -146,10 +162,6 @@ bool workers_lease_over(const struct workers *ws);
 void workers_stop(struct workers *ws);          /* ends them all and starts no more */
 void workers_turn(struct workers *ws);          /* once per turn of the loop: what is due, what has ended */
 usec_t workers_next(const struct workers *ws);  /* boottime of the next turn that is needed */
-
-/* ends.c: what was not acknowledged when the spawner is stopped, for the one that comes after it */
-void ends_save(struct workers *ws);
-void ends_load(struct workers *ws);
 
 /* state_read.c: workers of the program that was here before, in the same process */
 bool workers_adopt(struct workers *ws, const struct worker *from, char *error /* moved */, struct err *e);

@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "exec/ends.h"
 #include "exec/frame.h"
 #include "exec/procfs.h"
 #include "exec/sandbox.h"
@@ -18,7 +19,7 @@ bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawne
 {
 	struct rlimit more;
 
-	*ws = (struct workers){.ep = ep, .output_dir = output_dir, .spawner = spawner, .groups = groups};
+	*ws = (struct workers){.spool = {.pipe.fd = -1, .pidfd = -1}, .ep = ep, .output_dir = output_dir, .spawner = spawner, .groups = groups};
 	ws->outbox_end = &ws->outbox;
 	ws->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	ws->children = procfs_children_open();
@@ -55,6 +56,7 @@ void workers_done(struct workers *ws)
 	struct worker *w, *next;
 	void *known;
 
+	ends_spool_stop(ws, false);
 	for (size_t i = 0; (w = map_next(&ws->by_run, &i));)
 		for (; w; w = next) {
 			next = w->same_run;
@@ -116,6 +118,7 @@ void worker_forget(struct worker *w)
 		map_take(&ws->by_run, w->run);
 	}
 	ws->count--;
+	ends_forget(w);
 	w->same_run = NULL;
 	w->news = 0;
 	w->next_dead = ws->dead;
@@ -130,6 +133,7 @@ void workers_add_ended(struct workers *ws, const struct frame_ended *end)
 	w->told = xcalloc(1, sizeof(*w->told));
 	*w->told = *end;
 	w->news = NEWS_ENDED;
+	ends_note(w);
 }
 
 /* ---- what the engine is to be told ---- */

@@ -182,6 +182,68 @@ def engine_and_spawner_killed_together_lose_no_job():
             assert Counter(int(line) for line in f) == Counter(jobs * 2)
 
 
+class Unacknowledged:
+    """A job that has ended while its daemon is stopped, so that nobody acknowledges the end."""
+
+    def __init__(self, d):
+        self.d, self.log, go = d, os.path.join(d.dir, "ran"), os.path.join(d.dir, "go")
+        self.file = os.path.join(d.state, "output", "ends")
+        self.job = d.add(command=["sh", "-c", 'while [ ! -e "$2" ]; do sleep 0.05; done; echo ran >>"$1"; exit 3', "sh", self.log,
+                                  go])["id"]
+        d.wait_running(self.job)
+        assert not os.path.exists(self.file)
+        d.process.send_signal(signal.SIGSTOP)
+        with open(go, "w"):
+            pass
+        wait_until("the end is on disk", 30, lambda: os.path.exists(self.file))
+
+    def check(self):
+        run = self.d.wait_final(self.job)
+        assert (run["state"], run["exit_code"], run["attempt"], run["lost"]) == ("failed", 3, 1, 0), run
+        attempts = self.d.api().get("/v1/runs/%d/attempts" % run["id"])["attempts"]
+        assert [a["outcome"] for a in attempts] == ["failed"], attempts
+        with open(self.log) as f:
+            assert f.read() == "ran\n"
+        wait_until("the file of ends is removed", 30, lambda: not os.path.exists(self.file))
+
+
+@case
+def an_end_that_was_not_acknowledged_survives_a_power_cut():
+    with Daemon() as d:
+        d.start()
+        u = Unacknowledged(d)
+        spawner = d.spawner()
+        d.kill()
+        os.kill(spawner, signal.SIGKILL)
+        d.start()
+        u.check()
+
+
+@case
+def an_end_on_disk_survives_a_reload_of_the_spawner_and_is_reported_once():
+    with Daemon() as d:
+        d.start()
+        u = Unacknowledged(d)
+        with open(u.file, "rb") as f:
+            kept = f.read()
+        os.unlink(u.file)  # the next program writes it again: it does not know what is in it
+        spawner = d.spawner()
+        os.kill(spawner, signal.SIGHUP)
+        wait_until("the next program has written the end", 30, lambda: os.path.exists(u.file))
+        assert d.spawner() == spawner
+        with open(u.file, "rb") as f:
+            assert f.read() == kept
+        d.process.send_signal(signal.SIGCONT)
+        u.check()
+        # the power was cut after the end was recorded and before the file was removed
+        d.kill()
+        os.kill(spawner, signal.SIGKILL)
+        with open(u.file, "wb") as f:
+            f.write(kept)
+        d.start()
+        u.check()
+
+
 @case
 def a_killed_spawner_does_not_delay_what_is_due():
     with Daemon() as d:

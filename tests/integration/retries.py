@@ -179,7 +179,7 @@ def a_damaged_file_of_ends_harms_nothing():
             f.write(os.urandom(1000))
         d.start()
         assert d.wait_final(d.add(command=["true"])["id"])["state"] == "succeeded"
-        assert not os.path.exists(os.path.join(place, "ends"))
+        wait_until("the file is removed", 20, lambda: not os.path.exists(os.path.join(place, "ends")))
 
 
 @case
