@@ -225,6 +225,13 @@ static void resume_what(struct life *l, enum pause_scope scope, const char *key,
 			pause_scope_name(scope), key, op->resume.of_uid, job);
 }
 
+/* A cancelled job stays cancelled here: the judge knows no reactivation. */
+static void resume_job(struct life *l, const struct life_job *j)
+{
+	if (!j->over)
+		resume_what(l, PAUSE_JOB, "", j->id);
+}
+
 static void resume_some(struct life *l)
 {
 	for (int i = PAUSE_ALL; i <= PAUSE_FREEZE; i++) {
@@ -235,7 +242,7 @@ static void resume_some(struct life *l)
 	}
 	for (size_t i = 0; i < (l->n_jobs < 40 ? l->n_jobs : 40); i++)
 		if (life_chance(l, 30))
-			resume_what(l, PAUSE_JOB, "", any_job(l)->id);
+			resume_job(l, any_job(l));
 }
 
 static void resume_all(struct life *l)
@@ -252,7 +259,7 @@ static void resume_all(struct life *l)
 	for (size_t i = 0; i < ELEMENTS(tags); i++)
 		resume_what(l, PAUSE_TAG, tags[i], 0);
 	for (size_t i = 0; i < l->n_jobs; i++)
-		resume_what(l, PAUSE_JOB, "", l->jobs[i].id);
+		resume_job(l, &l->jobs[i]);
 }
 
 /* ---- triggers ---- */
