@@ -72,13 +72,22 @@ CELL_INT(cell_priority, "priority")
 CELL_INT(cell_attempt, "attempt")
 CELL_INT(cell_exit_code, "exit_code")
 CELL_INT(cell_signal, "signal")
-CELL_TIME(cell_next, "next_at")
 CELL_TIME(cell_created, "created_at")
 CELL_TIME(cell_slot, "slot")
 CELL_TIME(cell_due, "due_at")
 CELL_TIME(cell_started, "started_at")
 CELL_TIME(cell_ended, "ended_at")
 CELL_TIME(cell_died, "dead_at")
+
+/* A job that is paused or frozen does not run at its next slot, so none is shown. */
+static void cell_next(const json_t *row, const struct look *l, struct buf *out)
+{
+	const char *waits = member_text(json_object_get(row, "waiting_for"), "code");
+	bool held = text_equal(member_text(row, "state"), "paused") || text_equal(waits, "paused") || text_equal(waits, "frozen");
+
+	if (!held)
+		put_time(row, "next_at", l, out);
+}
 
 /* 15m for PT15M; days of ISO 8601 follow the wall clock, so they are no number of hours. */
 static void put_interval(const char *text, const char *before, struct buf *out)

@@ -83,18 +83,30 @@ static void put_you(struct buf *out, const json_t *s)
 	buf_printf(out, "; %" PRId64 " job%s, %" PRId64 " running\n", jobs, jobs == 1 ? "" : "s", running);
 }
 
+/* "spawner nothing is started: the spawner (pid 17) is stopped by a signal (kill -CONT 17)" */
+static void put_spawner(struct buf *out, const json_t *s)
+{
+	const char *why = member_text(s, "spawner_why");
+
+	if (!json_is_false(json_object_get(s, "spawner_up")))
+		return;
+	put_text(out, "spawner nothing is started: ", why ? why : "the spawner is down", "");
+	if (member_int(s, "spawner_stopped") > 0)
+		buf_printf(out, " (kill -CONT %" PRId64 ")", member_int(s, "spawner_stopped"));
+	else if (text_equal(member_text(s, "mode"), "system"))
+		buf_str(out, " (systemctl status jobsched-spawner)");
+	buf_char(out, '\n');
+}
+
 static void put_totals(struct buf *out, const json_t *s)
 {
-	bool down = json_is_false(json_object_get(s, "spawner_up"));
-
-	if (json_is_object(json_object_get(s, "jobs"))) {
-		put_counts(out, "jobs", json_object_get(s, "jobs"), job_state_at);
-		put_counts(out, "runs", json_object_get(s, "runs"), run_state_at);
-		buf_printf(out, "now     %" PRId64 " in flight, room for %" PRId64 " more%s\n", member_int(s, "in_flight"),
-			member_int(s, "room"), down ? "; the spawner is down" : "");
-	} else if (down) {
-		buf_str(out, "now     the spawner is down\n");
-	}
+	put_spawner(out, s);
+	if (!json_is_object(json_object_get(s, "jobs")))
+		return;
+	put_counts(out, "jobs", json_object_get(s, "jobs"), job_state_at);
+	put_counts(out, "runs", json_object_get(s, "runs"), run_state_at);
+	buf_printf(out, "now     %" PRId64 " in flight, room for %" PRId64 " more\n", member_int(s, "in_flight"),
+		member_int(s, "room"));
 }
 
 static double seconds_of(const json_t *o, const char *key)
@@ -173,7 +185,9 @@ static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 	if (member_int(s, "backlog") > 0)
 		buf_printf(out, "backlog %" PRId64 " operation%s for the store\n", member_int(s, "backlog"),
 			member_int(s, "backlog") == 1 ? " waits" : "s wait");
-	if (next)
+	if (next && json_is_object(json_object_get(s, "frozen")))
+		buf_str(out, "next    nothing, while everything is frozen (jobctl thaw)\n");
+	else if (next)
 		buf_printf(out, "next    %s (%s)\n", words_relative(next, c->now, words),
 			member_text(s, "next_slot"));
 }
@@ -190,7 +204,7 @@ int verb_status(struct ctl *c, const struct args *a)
 	if (!api_call(c, "GET", "/v1/status", NULL, &status, &e))
 		return ctl_fail(&e);
 	away = member_time(json_object_get(status, "store"), "away_since");
-	well = !away && !member_time(status, "stuck_since");
+	well = !away && !member_time(status, "stuck_since") && !json_is_false(json_object_get(status, "spawner_up"));
 	if (wants_json(c)) {
 		code = out_object(c, status);
 		return well ? code : EXIT_FAILURE;

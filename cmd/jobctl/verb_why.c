@@ -61,9 +61,16 @@ static void put_next(const struct ctl *c, const json_t *slots, struct buf *out)
 	}
 }
 
+static void put_no_next(const json_t *slots, struct buf *out)
+{
+	if (json_array_size(slots) == 0)
+		buf_str(out, "next:  none before that ends\n");
+}
+
 static void put_job(const struct ctl *c, const json_t *o, struct buf *out)
 {
 	const json_t *runs = json_object_get(o, "runs"), *run;
+	const char *now = member_text(json_object_get(o, "now"), "code");
 	size_t i;
 
 	buf_printf(out, "job %" PRId64, member_int(o, "job"));
@@ -72,6 +79,8 @@ static void put_job(const struct ctl *c, const json_t *o, struct buf *out)
 	buf_printf(out, " is %s\nnow:   ", member_text(o, "state"));
 	put_reason(json_object_get(o, "now"), "       ", out);
 	put_next(c, json_object_get(o, "next"), out);
+	if (text_equal(now, "paused") || text_equal(now, "frozen"))
+		put_no_next(json_object_get(o, "next"), out);
 	if (json_array_size(runs) > 0)
 		buf_str(out, "last slots:\n");
 	json_array_foreach(runs, i, run)

@@ -110,6 +110,12 @@ static bool say_pause(const struct why_facts *f, struct why_reason *ret)
 	return true;
 }
 
+/* A pause that ends before the run is due does not stop it. */
+static bool say_pause_at(const struct why_facts *f, usec_t due, struct why_reason *ret)
+{
+	return f->pause && (!f->pause->until || f->pause->until > due) && say_pause(f, ret);
+}
+
 /* A run that was put aside by a pause which nobody has found any more is let go within moments. */
 static bool say_held(const struct why_facts *f, struct why_reason *ret)
 {
@@ -168,6 +174,22 @@ static void say_job_rate(const struct why_facts *f, usec_t at, struct why_reason
 	why_type(ret, "jobctl show %s", f->ref);
 }
 
+/* Nothing starts on this node, and the spawner is the cause. */
+static bool say_spawner(const struct why_facts *f, struct why_reason *ret)
+{
+	if (!f->node.spawner[0] || f->nodes.elsewhere)
+		return false;
+	why_say(ret, WHY_NO_SPAWNER, "nothing can be started: %s%s", f->node.spawner,
+		f->bound ? "; ask an administrator to look at it" : "");
+	if (f->bound)
+		return true;
+	if (f->node.spawner_stopped)
+		why_type(ret, "kill -CONT %" PRId64, f->node.spawner_stopped);
+	else
+		why_type(ret, f->node.user_mode ? "jobctl status" : "systemctl status jobsched-spawner");
+	return true;
+}
+
 /* Its time is yet to come: the first attempt's, another's, or that of a new look. */
 static bool say_not_due(const struct why_facts *f, struct why_reason *ret)
 {
@@ -176,14 +198,16 @@ static bool say_not_due(const struct why_facts *f, struct why_reason *ret)
 
 	if (r->due_at <= f->now)
 		return false;
+	if (say_pause_at(f, r->due_at, ret) || say_spawner(f, ret))
+		return true;
 	format_rfc3339(r->due_at, at);
 	if (text_equal(r->reason, "condition")) {
 		say_condition(f, ret);
 	} else if (text_equal(r->reason, "rate")) {
 		say_job_rate(f, r->due_at, ret);
 	} else if (r->attempt > 0) {
-		why_say(ret, WHY_RETRY, "%" PRId64 " attempt%s failed; the next one is due at %s", r->attempt,
-			r->attempt == 1 ? "" : "s", at);
+		why_say(ret, WHY_RETRY, "%" PRId64 " attempt%s failed%s%.200s%s; the next one is due at %s", r->attempt,
+			r->attempt == 1 ? "" : "s", f->error ? " (" : "", f->error ? f->error : "", f->error ? ")" : "", at);
 		why_type(ret, "jobctl log %s#%" PRId64, f->ref, r->id);
 	} else {
 		why_say(ret, WHY_NOT_DUE, "its run %" PRId64 " is due at %s", r->id, at);
@@ -232,9 +256,8 @@ static bool say_node(const struct why_facts *f, struct why_reason *ret)
 	} else if (f->node.stopping) {
 		why_say(ret, WHY_DRAINING, "this node starts nothing any more: it is ending");
 		why_type(ret, "jobctl status");
-	} else if (!f->node.spawner_up) {
-		why_say(ret, WHY_NO_SPAWNER, "nothing can be started: the spawner does not answer");
-		why_type(ret, "systemctl status jobsched-spawner");
+	} else if (say_spawner(f, ret)) {
+		return true;
 	} else if (f->node.refused[0]) {
 		why_say(ret, WHY_STORE, "nothing can be started: %s", f->node.refused);
 		why_type(ret, "jobctl status");
@@ -310,6 +333,8 @@ static void say_running(const struct why_facts *f, struct why_reason *ret)
 {
 	char at[RFC3339_MAX];
 
+	if (!f->run->started_at && say_spawner(f, ret))
+		return;
 	if (f->run->started_at)
 		why_say(ret, WHY_RUNNING, "run %" PRId64 " runs since %s", f->run->id, format_rfc3339(f->run->started_at, at));
 	else
@@ -410,6 +435,6 @@ void why_now(const struct why_facts *f, struct why_reason *ret)
 		say_queued(f, ret);
 	else if (f->run)
 		say_running(f, ret);
-	else if (!say_state(f, ret) && !say_pause(f, ret) && !say_clock(f, ret))
+	else if (!say_state(f, ret) && !say_pause(f, ret) && !say_clock(f, ret) && !say_spawner(f, ret))
 		say_next(f, ret);
 }

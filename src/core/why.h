@@ -79,7 +79,10 @@ struct why_share {
 #define WHY_REFUSED_MAX 160
 /* How this node is, as the loop knows it. */
 struct why_node {
-	bool spawner_up, stopping;
+	bool stopping;
+	bool user_mode;          /* the daemon of one user, which starts its spawner itself */
+	char spawner[128];       /* why the spawner starts nothing; empty: it does */
+	int64_t spawner_stopped; /* its process, if SIGCONT would help; else 0 */
 	int64_t active, room;    /* runs here; how many more may start */
 	enum clock_trust clock;
 	char refused[WHY_REFUSED_MAX]; /* why the store takes no starts; empty: it does */
@@ -104,6 +107,7 @@ struct why_facts {
 	usec_t next_slot;                /* 0: none known */
 	bool manual, boots, follows;     /* what its slots come from, beside times */
 	const struct pause_order *pause; /* that covers it; NULL: none */
+	const char *error;               /* of the run's last attempt; NULL: none */
 	int64_t owner_number;            /* whose job it is (core/owner.h) */
 	bool bound;                      /* an ordinary user asks, who gets no advice that only administrators can follow */
 	const struct event *ended;       /* its cancellation or removal; NULL: not known */
@@ -124,8 +128,8 @@ void why_now(const struct why_facts *f, struct why_reason *ret);
 /* Whether that is a waiting for something other than its time: worth a word in a list. */
 bool why_is_wait(enum why_code c);
 
-/* What became of a slot. 'ref' is what to type for the job. */
-void why_run(const struct run *r, const char *ref, usec_t now, struct why_reason *ret);
+/* What became of a slot. 'ref' is what to type for the job, 'error' what its last attempt says; NULL: nothing. */
+void why_run(const struct run *r, const char *error, const char *ref, usec_t now, struct why_reason *ret);
 
 /* A moment that has no run. */
 struct why_moment {

@@ -114,19 +114,28 @@ bool why_denied(enum why_code code, const char *reason, const char *owner, const
 
 /* ---- runs that did ---- */
 
-static void say_failed(const struct run *r, const char *ref, struct why_reason *ret)
+/* The codes that shells use: 126 for a program that cannot be executed, 127 for one that was not found. */
+static const char *exit_words(int64_t code)
+{
+	return code == 127 ? " (its shell did not find a program; the output names it)"
+	     : code == 126 ? " (its shell could not execute a program; the output names it)" : "";
+}
+
+static void say_failed(const struct run *r, const char *error, const char *ref, struct why_reason *ret)
 {
 	enum why_code code = r->dead_at ? WHY_DEAD : r->state == RUN_TIMED_OUT ? WHY_TIMED_OUT
 						   : r->state == RUN_LOST ? WHY_LOST : WHY_FAILED;
 	bool started = r->state != RUN_FAILED || r->term_signal || r->exit_code >= 0;
-	char how[200] = "", tries[64] = "";
+	char how[300] = "", tries[64] = "";
 
 	if (why_denied(WHY_DENIED, r->reason, r->owner, ref, ret))
 		return;
 	if (r->term_signal)
 		snprintf(how, sizeof(how), "ended by signal %" PRId64, r->term_signal);
 	else if (r->exit_code > 0)
-		snprintf(how, sizeof(how), "exit code %" PRId64, r->exit_code);
+		snprintf(how, sizeof(how), "exit code %" PRId64 "%s", r->exit_code, exit_words(r->exit_code));
+	if (!started && error)
+		snprintf(how, sizeof(how), "%s", error);
 	if (r->reason && strcmp(r->reason, "not_started") != 0)
 		snprintf(how + strlen(how), sizeof(how) - strlen(how), "%s%s", how[0] ? ", " : "", r->reason);
 	if (r->attempt > 1)
@@ -144,12 +153,12 @@ static void say_failed(const struct run *r, const char *ref, struct why_reason *
 
 static void say_open(const struct run *r, const char *ref, usec_t now, struct why_reason *ret)
 {
-	struct why_facts f = {.now = now, .ref = ref, .run = r, .node = {.spawner_up = true, .room = 1}};
+	struct why_facts f = {.now = now, .ref = ref, .run = r, .node = {.room = 1}};
 
 	why_now(&f, ret);
 }
 
-void why_run(const struct run *r, const char *ref, usec_t now, struct why_reason *ret)
+void why_run(const struct run *r, const char *error, const char *ref, usec_t now, struct why_reason *ret)
 {
 	char at[RFC3339_MAX];
 
@@ -162,7 +171,7 @@ void why_run(const struct run *r, const char *ref, usec_t now, struct why_reason
 	case RUN_FAILED:
 	case RUN_TIMED_OUT:
 	case RUN_LOST:
-		say_failed(r, ref, ret);
+		say_failed(r, error, ref, ret);
 		break;
 	case RUN_CANCELLED:
 		say_run_cancelled(r, ref, ret);

@@ -386,6 +386,30 @@ void dispatcher_stop(struct dispatcher *d)
 		dispatcher_give_back(d, d->flights.first_held, 0);
 }
 
+/* A spawner that does not read within this time is reported. */
+#define SPAWNER_PATIENCE (3 * USEC_SEC)
+
+void dispatcher_spawner(const struct dispatcher *d, struct dispatcher_spawner *ret)
+{
+	struct spawn_health h;
+
+	*ret = (struct dispatcher_spawner){};
+	if (!d->spawner) {
+		snprintf(ret->why, sizeof(ret->why), "the spawner is not running or does not answer");
+		return;
+	}
+	spawn_client_health(d->spawner, &h);
+	if (h.stopped) {
+		ret->stopped = h.pid;
+		snprintf(ret->why, sizeof(ret->why), "the spawner (pid %d) is stopped by a signal", (int)h.pid);
+	} else if (h.unread >= SPAWNER_PATIENCE) {
+		snprintf(ret->why, sizeof(ret->why), "the spawner (pid %d) has not read its requests for %lld s",
+			(int)h.pid, (long long)(h.unread / USEC_SEC));
+	} else if (!d->spawner_ready) {
+		snprintf(ret->why, sizeof(ret->why), "the spawner has not told yet what it is running");
+	}
+}
+
 void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret)
 {
 	*ret = (struct dispatcher_counts){

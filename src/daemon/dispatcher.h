@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct artifacts;
 struct dispatcher;
@@ -79,7 +80,7 @@ struct dispatcher_counts {
 	size_t in_flight;   /* claimed and running here */
 	size_t room;        /* how many more may be claimed */
 	size_t owner_max;   /* runs of one owner at a time; 0: any number */
-	bool spawner_up;
+	bool spawner_up;    /* connected, and what it has is known */
 	bool stopping;      /* nothing is claimed any more */
 	bool due;           /* something in the store waits to be claimed */
 	uint64_t ended;     /* runs that ended here in all */
@@ -87,6 +88,13 @@ struct dispatcher_counts {
 	usec_t refused_since;
 };
 void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret);
+
+/* Whether the spawner can start runs. Costs some system calls: it is for people who ask. */
+struct dispatcher_spawner {
+	char why[128];  /* why it starts nothing: not connected, stopped, or it does not read; empty: it does */
+	pid_t stopped;  /* its process, if SIGCONT would help; else 0 */
+};
+void dispatcher_spawner(const struct dispatcher *d, struct dispatcher_spawner *ret);
 
 /* The cache's questions and answers. */
 bool dispatcher_artifact_used(const struct dispatcher *d, const char *key);

@@ -154,10 +154,12 @@ static json_t *own_status(const struct request *r)
 {
 	const struct server_context *c = r->context;
 	struct dispatcher_counts d = {};
+	struct dispatcher_spawner spawner;
 	usec_t next = planner_next_slot(c->planner);
 	json_t *o;
 
 	dispatcher_counts(c->dispatcher, &d);
+	dispatcher_spawner(c->dispatcher, &spawner);
 	o = json_pack("{s:s, s:{s:o, s:o}, s:o, s:o, s:I, s:I, s:b, s:o, s:s, s:I, s:s}",
 		"version", PACKAGE_VERSION,
 		"node", "name", json_text(c->node_name), "id", json_text(c->node_id),
@@ -165,7 +167,7 @@ static json_t *own_status(const struct request *r)
 		"uptime", json_seconds(clock_boot(c->clock) - request_started(r)),
 		"in_flight", (json_int_t)d.in_flight,
 		"room", (json_int_t)d.room,
-		"spawner_up", d.spawner_up,
+		"spawner_up", d.spawner_up && !spawner.why[0],
 		"next_slot", json_time(next == USEC_NEVER ? 0 : next),
 		"clock", clock_words[timekeeper_trust(c->timekeeper)],
 		"backlog", (json_int_t)store_thread_backlog(c->store),
@@ -173,6 +175,8 @@ static json_t *own_status(const struct request *r)
 	if (!d.refused)
 		d.refused = planner_refused(c->planner, &d.refused_since);
 	json_object_set_new(o, "net", net_to_json(c));
+	json_object_set_new(o, "spawner_why", json_text(spawner.why[0] ? spawner.why : NULL));
+	json_object_set_new(o, "spawner_stopped", spawner.stopped ? json_integer(spawner.stopped) : json_null());
 	json_object_set_new(o, "stuck_since", json_time(d.refused ? d.refused_since : 0));
 	json_object_set_new(o, "stuck_why", json_text(d.refused));
 	put_limits(o, c->governor);

@@ -46,17 +46,31 @@ static const char *ref_of(const struct job *j, char number[24])
 	return j->name && j->state < JOB_FINISHED ? j->name : number;
 }
 
-/* A run with what became of it; of the one that is open the job knows more. */
-static json_t *run_why(const struct why_query *w, const struct job *j, const struct why_look *l, const struct run *r)
+/* The job waits for something that keeps this planned run from starting, too. */
+static bool waits_alike(const struct why_look *l, const struct run *r)
 {
+	if (r->state != RUN_QUEUED || r->forced)
+		return false;
+	return l->now.code == WHY_NO_SPAWNER ||
+	       ((l->now.code == WHY_PAUSED || l->now.code == WHY_FROZEN) && l->pause_until > r->due_at);
+}
+
+/* A run with what became of it; of the one that is open the job knows more. NULL: the store failed. */
+static json_t *run_why(struct store *s, const struct why_query *w, const struct job *j, const struct why_look *l,
+	const struct run *r, struct err *e)
+{
+	AUTO_TEXT error = NULL;
 	struct why_reason why;
 	char number[24];
-	json_t *o = run_to_json(r);
+	json_t *o;
 
-	if (l->open && l->open->id == r->id)
+	if ((l->open && l->open->id == r->id) || waits_alike(l, r))
 		why = l->now;
+	else if (why_error(s, r, &error, e))
+		why_run(r, error, ref_of(j, number), w->live.now, &why);
 	else
-		why_run(r, ref_of(j, number), w->live.now, &why);
+		return NULL;
+	o = run_to_json(r);
 	json_object_set_new(o, "why", reason_to_json(&why));
 	return o;
 }
@@ -70,14 +84,18 @@ static bool last_runs(struct store *s, const struct why_query *w, const struct j
 	if (w->limit > 0 && !store_run_list(s, &f, &runs, e))
 		return false;
 	for (size_t i = 0; i < runs.n; i++)
-		json_array_append_new(to, run_why(w, j, l, runs.v[i]));
+		if (json_array_append_new(to, run_why(s, w, j, l, runs.v[i], e)) < 0)
+			return false;
 	return true;
 }
 
+/* The slots that will run: those in a pause that has an end are left out, and a pause without one leaves none. */
 static void next_slots(const struct why_look *l, const struct job *j, usec_t now, json_t *to)
 {
-	usec_t slot = now;
+	usec_t slot = l->pause_until > now ? l->pause_until - 1 : now;
 
+	if (l->pause_until == USEC_NEVER)
+		return;
 	if (j->state >= JOB_FINISHED || j->state == JOB_SUSPENDED || !l->set || schedule_set_follows(l->set) ||
 	    schedule_set_kind(l->set) == SCHEDULE_NOW) /* it had its slot, which was no whole second */
 		return;
@@ -146,14 +164,15 @@ static bool moment(struct store *s, const struct why_query *w, const struct job 
 	AUTO(run) *run = NULL;
 	struct why_reason why;
 	char number[24];
-	json_t *o;
+	json_t *o, *shown = json_null();
 
-	if (!run_at(s, w, j, &run, e) || !around(s, w, j, l, &m, e) || !paused_at(s, j, w->at, &paused, e))
+	if (!run_at(s, w, j, &run, e) || !around(s, w, j, l, &m, e) || !paused_at(s, j, w->at, &paused, e) ||
+	    (run && !(shown = run_why(s, w, j, l, run, e))))
 		return false;
 	m.ref = ref_of(j, number);
 	m.paused = paused.n ? paused.v[0] : NULL;
 	why_at(&m, &why);
-	o = json_pack("{s:o, s:o, s:o, s:o}", "at", json_time(w->at), "run", run ? run_why(w, j, l, run) : json_null(),
+	o = json_pack("{s:o, s:o, s:o, s:o}", "at", json_time(w->at), "run", shown,
 		"previous", json_time(m.previous), "next", json_time(m.next));
 	json_object_set_new(o, "why", run ? json_incref(json_object_get(json_object_get(o, "run"), "why"))
 					  : reason_to_json(&why));
@@ -167,13 +186,14 @@ static bool one_run(struct store *s, const struct why_query *w, const struct job
 	struct err *e)
 {
 	AUTO(run) *r = NULL;
+	json_t *shown;
 
 	if (!store_run_get(s, -1, w->run, &r, e))
 		return false;
 	if (r->job != j->id)
 		return err_set(e, ERR_NOT_FOUND, "job %" PRId64 " has no run %" PRId64, j->id, w->run);
-	json_object_set_new(to, "run", run_why(w, j, l, r));
-	return true;
+	shown = run_why(s, w, j, l, r, e);
+	return shown && json_object_set_new(to, "run", shown) == 0;
 }
 
 static bool run_why_query(struct store *s, struct question *q, struct err *e)

@@ -23,17 +23,21 @@ void why_live_take(const struct request *r, struct why_live *ret)
 {
 	const struct cluster *c = r->context->cluster;
 	struct dispatcher_counts d = {};
+	struct dispatcher_spawner spawner;
 
 	dispatcher_counts(r->context->dispatcher, &d);
+	dispatcher_spawner(r->context->dispatcher, &spawner);
 	*ret = (struct why_live){
 		.now = request_now(r),
 		.bound = !request_sees_all(r),
 		.node_id = r->context->node_id,
-		.node = {.spawner_up = d.spawner_up, .stopping = d.stopping, .active = (int64_t)d.in_flight,
-			.room = (int64_t)d.room, .clock = timekeeper_trust(r->context->timekeeper)},
+		.node = {.stopping = d.stopping, .user_mode = r->context->user_mode, .spawner_stopped = spawner.stopped,
+			.active = (int64_t)d.in_flight, .room = (int64_t)d.room,
+			.clock = timekeeper_trust(r->context->timekeeper)},
 		/* what an owner has is counted on all nodes, his share is of this one: with others it says nothing */
 		.owner_max = c && cluster_others(c) > 0 ? 0 : (int64_t)d.owner_max,
 	};
+	snprintf(ret->node.spawner, sizeof(ret->node.spawner), "%s", spawner.why);
 	if (!d.refused)
 		d.refused = planner_refused(r->context->planner, &d.refused_since);
 	if (d.refused)
@@ -158,6 +162,7 @@ void why_look_done(struct why_look *l)
 	why_world_done(&l->world);
 	why_job_done(&l->job);
 	run_free(l->open);
+	free(l->error);
 	event_list_done(&l->ended);
 	job_spec_done(&l->spec);
 	schedule_set_free(l->set);
@@ -191,6 +196,20 @@ static bool read_open(struct store *s, const struct job *j, usec_t now, struct r
 		*ret = STEAL(going.v[0]);
 	else
 		*ret = STEAL(waiting);
+	return true;
+}
+
+bool why_error(struct store *s, const struct run *r, char **ret, struct err *e)
+{
+	AUTO_DONE(attempt_list) all = {};
+
+	*ret = NULL;
+	if (r->attempt == 0 || r->state == RUN_SUCCEEDED)
+		return true;
+	if (!store_attempts(s, r->id, &all, e))
+		return false;
+	if (all.n > 0)
+		*ret = xstrdup(all.v[all.n - 1]->error);
 	return true;
 }
 
@@ -244,7 +263,7 @@ static void judge(const struct why_live *live, const struct job *j, struct why_l
 	struct pause_target target = {.uid = j->uid, .queue = j->queue, .tags = &l->spec.tags};
 	struct why_facts f = {.now = live->now, .state = j->state, .state_reason = j->reason, .next_slot = j->next_slot,
 		.owner_number = j->uid, .bound = live->bound, .node = live->node, .run = l->open, .holder = l->job.holder, .taken = l->job.taken,
-		.ended = l->ended.n ? l->ended.v[0] : NULL};
+		.ended = l->ended.n ? l->ended.v[0] : NULL, .error = l->error};
 	AUTO_DONE(buf) unmet = {};
 	AUTO_DONE(why_nodes_text) nodes = {};
 	struct start_policy policy;
@@ -263,6 +282,7 @@ static void judge(const struct why_live *live, const struct job *j, struct why_l
 		f.pause = &own;
 	if (l->open && l->open->forced && f.pause && f.pause->scope != PAUSE_FREEZE)
 		f.pause = NULL;
+	l->pause_until = f.pause ? f.pause->until ? f.pause->until : USEC_NEVER : 0;
 	if (l->set) {
 		f.manual = schedule_set_kind(l->set) == SCHEDULE_MANUAL;
 		f.boots = schedule_set_boots(l->set);
@@ -282,7 +302,7 @@ bool why_look(struct store *s, const struct why_live *live, struct zone_cache *z
 	job_spec_init(&l.spec);
 	read_schedule(j, zones, &l);
 	if (!store_why_world(s, &l.world, e) || !store_why_job(s, j, &l.job, e) || !read_open(s, j, live->now, &l.open, e) ||
-	    !read_ended(s, j, &l.ended, e))
+	    !read_ended(s, j, &l.ended, e) || (l.open && !why_error(s, l.open, &l.error, e)))
 		return false;
 	judge(live, j, &l);
 	*ret = l;

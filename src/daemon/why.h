@@ -29,11 +29,15 @@ struct why_look {
 	struct why_world world;
 	struct why_job job;
 	struct run *open;           /* owned: what it is about now; NULL: no run is */
+	char *error;                /* owned: of the last attempt of 'open'; NULL: none */
+	usec_t pause_until;         /* the end of the pause that covers the job; 0: none does, USEC_NEVER: it has no end */
 	struct event_list ended;    /* its cancellation or removal, at most one */
 	struct job_spec spec;
 	struct schedule_set *set;   /* owned; NULL: its schedule cannot be read */
 	struct why_reason now;
 };
+/* What the last attempt of a run says, to be freed; NULL: nothing, or the run succeeded. */
+bool why_error(struct store *s, const struct run *r, char **ret, struct err *e);
 void why_look_done(struct why_look *l);
 bool why_look(struct store *s, const struct why_live *live, struct zone_cache *zones, const struct job *j,
 	struct why_look *ret, struct err *e);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The engine's end of the spawner's socket. */
 #include "exec/spawn_client.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
@@ -10,12 +11,16 @@
 #include "exec/payload.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <systemd/sd-event.h>
 
+#define PROBE_INTERVAL USEC_SEC
+#define STAT_MAX 4096
 #define WELCOME_PATIENCE (5 * USEC_SEC)
 
 /* A frame that waits for room in the socket. */
@@ -37,6 +42,8 @@ struct spawn_client {
 	struct outgoing *first, **last;
 	spawn_report_fn *fn;
 	void *arg;
+	usec_t unread_since; /* boottime: since then the socket has not been seen empty; 0: it was */
+	usec_t probed_at;
 	bool gone;     /* SPAWN_GONE was reported */
 	bool *freed;   /* set by free() while reports are being delivered */
 };
@@ -67,6 +74,21 @@ static void watch_room(struct spawn_client *c, bool on)
 static bool must_wait(int r)
 {
 	return r == -EAGAIN || r == -ETOOMANYREFS;
+}
+
+/* Bytes that the spawner has not read yet. */
+static int unread(const struct spawn_client *c)
+{
+	int n = 0;
+
+	return ioctl(c->fd, SIOCOUTQ, &n) == 0 ? n : 0;
+}
+
+/* Called before a frame is sent. */
+static void note_unread(struct spawn_client *c)
+{
+	if (!c->unread_since || unread(c) == 0)
+		c->unread_since = clock_boot(&clock_system);
 }
 
 static void flush(struct spawn_client *c)
@@ -104,8 +126,10 @@ static void keep(struct spawn_client *c, const struct frame *f, const int *fds, 
 /* Sends now, or keeps the frame until there is room. The descriptors are moved. */
 static void post(struct spawn_client *c, const struct frame *f, int *fds, size_t n)
 {
-	int r = c->gone ? -EPIPE : c->first ? -EAGAIN : frame_send(c->fd, f, fds, n);
+	int r;
 
+	note_unread(c);
+	r = c->gone ? -EPIPE : c->first ? -EAGAIN : frame_send(c->fd, f, fds, n);
 	if (must_wait(r)) {
 		keep(c, f, fds, n);
 		watch_room(c, true);
@@ -443,6 +467,41 @@ void spawn_client_free(struct spawn_client *c)
 		close(c->fd);
 	sandbox_offers_free(c->sandboxes);
 	free(c);
+}
+
+/* ---- health ---- */
+
+/* The state letter of proc(5); 0: /proc does not show this process. */
+static char process_state(pid_t pid)
+{
+	AUTO_TEXT path = xprintf("/proc/%d/stat", (int)pid);
+	AUTO_DONE(buf) text = {};
+	const char *after;
+
+	if (pid <= 0 || io_read_file(path, &text, STAT_MAX) < 0 || !text.data)
+		return 0;
+	after = strrchr(text.data, ')');
+	return after && after[1] == ' ' ? after[2] : 0;
+}
+
+void spawn_client_health(struct spawn_client *c, struct spawn_health *ret)
+{
+	usec_t now = clock_boot(&clock_system);
+	struct ucred peer = {};
+	socklen_t len = sizeof(peer);
+	char state;
+
+	*ret = (struct spawn_health){};
+	if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0)
+		ret->pid = peer.pid;
+	state = process_state(ret->pid);
+	ret->stopped = state == 'T' || state == 't';
+	if (unread(c) > 0)
+		ret->unread = now - c->unread_since;
+	else if (now - c->probed_at >= PROBE_INTERVAL) {
+		c->probed_at = now;
+		spawn_client_ack(c, INT64_MAX, 0); /* no run has this number, so the spawner ignores it */
+	}
 }
 
 struct sandbox_offers *spawn_client_sandboxes(const struct spawn_client *c)

@@ -7,6 +7,7 @@
 #include "core/run.h"
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct err;
 struct plan;
@@ -63,6 +64,17 @@ void spawn_client_list(struct spawn_client *c);
 /* By then (boottime) what must not run twice is ended, unless it is told anew; 0: no such moment. */
 void spawn_client_lease(struct spawn_client *c, usec_t end_at, usec_t kill_at);
 void spawn_client_forget_output(struct spawn_client *c, int64_t run, int64_t attempt);
+
+/*
+ * Whether the spawner still reads what it is sent. The socket tells how much is unread. The state of the process is known
+ * where /proc shows it. An idle connection is probed, so that a later call knows more.
+ */
+struct spawn_health {
+	pid_t pid;     /* 0: not known */
+	bool stopped;  /* by SIGSTOP or a debugger */
+	usec_t unread; /* how long a frame has been waiting to be read; 0: all were read */
+};
+void spawn_client_health(struct spawn_client *c, struct spawn_health *ret);
 
 /* User mode: starts a spawner in its own session unless one already holds the lock of that directory. */
 bool spawner_launch(const char *program, const char *runtime_dir, const char *output_dir,

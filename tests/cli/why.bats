@@ -65,7 +65,7 @@ setup_file() {
 @test "a command that could not be started is told apart from one that failed" {
 	jobctl add -n absent --retries 1 --backoff fixed:1s -- ./absent
 	run -10 jobctl wait absent
-	[[ "$(jobctl why absent)" == *"its command could not be started after 2 attempts: retries used up; it is a dead letter"* ]]
+	[[ "$(jobctl why absent)" == *"its command could not be started after 2 attempts: could not run './absent': No such file or directory, retries used up; it is a dead letter"* ]]
 	[[ "$(jobctl runs absent)" == *"not started, retries used up"* ]]
 }
 

@@ -87,6 +87,64 @@ def pauses_and_freezes_say_who_why_and_until_when():
 
 
 @case
+def a_run_that_is_planned_says_that_it_is_paused_or_frozen():
+    with Daemon() as d:
+        d.start()
+        job = d.add(name="soon", command=["true"], schedule=["every 4s"], tags={"team": "web"})["id"]
+        wait_until("a run is planned", 20, lambda: d.runs(job))
+        for begin, body, end, code in (("/v1/pause", {"scope": "tag", "key": "team=web"}, "/v1/resume", "paused"),
+                                       ("/v1/freeze", {}, "/v1/thaw", "frozen")):
+            d.api().post(begin, body)
+            expect(d, job, code, ME)
+            assert why(d, job)["next"] == []
+            assert {r["why"]["code"] for r in why(d, job)["runs"] if r["state"] == "queued"} <= {code}
+            expect_listed(d, job, code)
+            [row] = [line.split() for line in d.jobctl("list", "soon").stdout.splitlines() if "soon" in line]
+            assert row[1:5] == ["soon", "active", "-", code], row
+            assert "next:  none before that ends" in d.jobctl("why", "soon").stdout
+            d.api().post(end, body)
+        expect(d, job, "not_due")
+        end = stamp(3600)
+        d.api().post("/v1/jobs/soon/pause", {"until": end})
+        assert why(d, job)["next"] and min(why(d, job)["next"]) >= end, why(d, job)
+
+
+@case
+def a_stopped_spawner_is_named_and_status_fails():
+    with Daemon() as d:
+        d.start()
+        job = d.add(name="hourly", command=["true"], schedule=["every 1h"])["id"]
+        assert d.jobctl("status").returncode == 0
+        pid = d.spawner()
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            status = d.jobctl("status", check=False)
+            assert status.returncode == 1 and "the spawner (pid %d) is stopped" % pid in status.stdout, status
+            said = expect(d, job, "no_spawner", "pid %d" % pid)
+            assert said["command"] == "kill -CONT %d" % pid, said
+            once = d.add(command=["true"])["id"]
+            expect(d, once, "no_spawner", "pid %d" % pid)
+            expect_listed(d, job, "no_spawner")
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        d.wait_final(once)
+        assert d.jobctl("status").returncode == 0
+        expect(d, job, "scheduled")
+
+
+@case
+def a_missing_program_is_named():
+    with Daemon() as d:
+        d.start()
+        once = d.add(name="typo", command=["bakcup", "/home"])["id"]
+        expect_past(d, once, "failed", "could not run 'bakcup': No such file or directory")
+        again = d.add(command=["/no/such/program"], retries=1, backoff="fixed:1h")["id"]
+        expect(d, again, "retry", "could not run '/no/such/program'")
+        shell = d.add(script="bakcup /home")["id"]
+        expect_past(d, shell, "failed", "exit code 127 (its shell did not find a program")
+
+
+@case
 def runs_of_the_same_job_stand_in_each_others_way():
     with Daemon() as d:
         d.start()

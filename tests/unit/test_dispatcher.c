@@ -135,6 +135,12 @@ void spawn_client_lease(struct spawn_client *c, usec_t end_at, usec_t kill_at)
 	(void)kill_at;
 }
 
+void spawn_client_health(struct spawn_client *c, struct spawn_health *ret)
+{
+	(void)c;
+	*ret = (struct spawn_health){};
+}
+
 void spawn_client_forget_output(struct spawn_client *c, int64_t run, int64_t attempt)
 {
 	(void)c;

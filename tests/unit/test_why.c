@@ -17,7 +17,7 @@ static struct run waiting = {.id = 17, .job = 3, .state = RUN_QUEUED, .slot = NO
 static struct why_facts due(void)
 {
 	return (struct why_facts){.now = NOW, .ref = "backup", .state = JOB_ACTIVE, .run = &waiting,
-		.queue = {.name = "mail"}, .owner = {.name = "ann"}, .node = {.spawner_up = true, .room = 3}};
+		.queue = {.name = "mail"}, .owner = {.name = "ann"}, .node = {.room = 3}};
 }
 
 static void expect(const struct why_facts *f, enum why_code code, const char *message, const char *command)
@@ -73,6 +73,37 @@ static void pauses_and_freezes_name_who_and_until_when(void **state)
 	f.state = JOB_PAUSED;
 	f.state_reason = "exit code 100";
 	expect(&f, WHY_PAUSED, "exit code 100", "jobctl resume backup");
+}
+
+static void a_planned_run_says_what_will_keep_it(void **state)
+{
+	struct pause_order p = {.scope = PAUSE_JOB, .uid = 1000, .by_uid = 1000, .by_name = (char *)"ann"};
+	struct run run = waiting;
+	struct why_facts f = due();
+
+	(void)state;
+	f.run = &run;
+	run.due_at = NOW + USEC_MIN;
+	f.pause = &p;
+	f.owner_number = 1000;
+	f.bound = true;
+	expect(&f, WHY_PAUSED, "paused by ann", "jobctl resume backup");
+	p.until = NOW + USEC_SEC; /* over before the run is due */
+	expect(&f, WHY_NOT_DUE, "due at", "");
+	p.until = 0;
+	p.by_uid = 0;
+	expect(&f, WHY_PAUSED, "only an administrator can end that", "");
+	p.scope = PAUSE_FREEZE;
+	p.uid = -1;
+	expect(&f, WHY_FROZEN, "only an administrator can end that", "");
+	f.bound = false;
+	expect(&f, WHY_FROZEN, "frozen by ann", "jobctl thaw");
+	f.pause = NULL;
+	strcpy(f.node.spawner, "the spawner is gone");
+	expect(&f, WHY_NO_SPAWNER, "the spawner is gone", "systemctl status jobsched-spawner");
+	f.run = NULL;
+	f.next_slot = NOW + USEC_HOUR;
+	expect(&f, WHY_NO_SPAWNER, "the spawner is gone", "systemctl status jobsched-spawner");
 }
 
 static void a_held_run_says_by_what(void **state)
@@ -141,13 +172,18 @@ static void limits_say_whose_and_how_many(void **state)
 	expect(&f, WHY_RATE, "rate of queue 'mail'", "jobctl queue list");
 	f.queue.running = f.queue.active = 8;
 	expect(&f, WHY_QUEUE_FULL, "queue 'mail' is full: 8 of 8", "jobctl queue list");
-	f.node.spawner_up = false;
-	expect(&f, WHY_NO_SPAWNER, "spawner does not answer", "systemctl status jobsched-spawner");
-	f.node.spawner_up = true;
+	strcpy(f.node.spawner, "the spawner (pid 17) is stopped");
+	expect(&f, WHY_NO_SPAWNER, "the spawner (pid 17) is stopped", "systemctl status jobsched-spawner");
+	f.node.spawner_stopped = 17;
+	expect(&f, WHY_NO_SPAWNER, "the spawner (pid 17) is stopped", "kill -CONT 17");
+	f.bound = true;
+	expect(&f, WHY_NO_SPAWNER, "ask an administrator", "");
+	f.bound = false;
+	f.node.spawner[0] = '\0';
 	strcpy(f.node.refused, "no space left for the store");
 	expect(&f, WHY_STORE, "nothing can be started: no space left for the store", "jobctl status");
 	f.node.refused[0] = '\0';
-	f.node.spawner_up = false;
+	strcpy(f.node.spawner, "the spawner is gone");
 	f.node.stopping = true;
 	expect(&f, WHY_DRAINING, "starts nothing any more", "jobctl status");
 	f.node.clock = CLOCK_UNSURE;
@@ -174,7 +210,7 @@ static void nodes_that_may_not_run_it_are_told_from_nodes_that_do_not_exist(void
 	f.node.room = 0;
 	expect(&f, WHY_NO_ROOM, "this node is full", "jobctl status");
 	f.nodes.elsewhere = true;
-	f.node.spawner_up = false;
+	strcpy(f.node.spawner, "the spawner is gone");
 	expect(&f, WHY_STARTING, "when its turn comes", "jobctl queue list");
 }
 
@@ -234,9 +270,9 @@ static void a_job_without_a_run_says_what_comes_next_or_why_nothing_will(void **
 	f.state_reason = "other_user";
 	expect(&f, WHY_SUSPENDED, "another uid now", "jobctl resume backup");
 	f.state = JOB_CANCELLED;
-	expect(&f, WHY_CANCELLED, "it was cancelled", "jobctl show backup --as-command");
+	expect(&f, WHY_CANCELLED, "it was cancelled", "jobctl resume backup");
 	f.ended = &ev;
-	expect(&f, WHY_CANCELLED, "by ann at 2027-01-15T07:00:00Z", "jobctl show backup --as-command");
+	expect(&f, WHY_CANCELLED, "by ann at 2027-01-15T07:00:00Z", "jobctl resume backup");
 	f.state = JOB_REMOVED;
 	expect(&f, WHY_REMOVED, "it was removed by ann", "jobctl events backup");
 }
@@ -258,7 +294,7 @@ static void expect_run(struct run r, const char *reason, enum why_code code, con
 	r.id = 17;
 	r.reason = (char *)reason;
 	r.ended_at = NOW;
-	why_run(&r, "backup", NOW, &why);
+	why_run(&r, NULL, "backup", NOW, &why);
 	assert_string_equal(why_code_name(why.code), why_code_name(code));
 	if (!strstr(why.message, message))
 		fail_msg("'%s' is not in '%s'", message, why.message);
@@ -282,6 +318,20 @@ static void what_ran_says_how_it_ended(void **state)
 		"jobctl events backup#17");
 	expect_run((struct run){.state = RUN_RUNNING, .started_at = NOW}, NULL, WHY_RUNNING, "runs since",
 		"jobctl log -f backup#17");
+}
+
+static void a_program_that_is_missing_is_named(void **state)
+{
+	struct run r = {.id = 17, .state = RUN_FAILED, .exit_code = -1, .attempt = 1, .reason = (char *)"not_started"};
+	struct why_reason why;
+
+	(void)state;
+	why_run(&r, "could not run 'bakcup': No such file or directory", "backup", NOW, &why);
+	assert_string_equal(why.message, "its command could not be started: could not run 'bakcup': No such file or directory");
+	r.exit_code = 127;
+	r.reason = NULL;
+	why_run(&r, NULL, "backup", NOW, &why);
+	assert_non_null(strstr(why.message, "did not find a program"));
 }
 
 static void what_was_denied_says_by_whom(void **state)
@@ -355,6 +405,8 @@ int main(void)
 		TEST(a_due_run_with_nothing_in_its_way_starts),
 		TEST(pauses_and_freezes_name_who_and_until_when),
 		TEST(a_held_run_says_by_what),
+		TEST(a_planned_run_says_what_will_keep_it),
+		TEST(a_program_that_is_missing_is_named),
 		TEST(a_run_that_is_due_later_says_why),
 		TEST(limits_say_whose_and_how_many),
 		TEST(nodes_that_may_not_run_it_are_told_from_nodes_that_do_not_exist),
