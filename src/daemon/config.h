@@ -18,8 +18,9 @@ struct config {
 	int64_t lease;          /* seconds */
 	char *labels;           /* of this node */
 	int64_t may_lead;       /* 0: never */
-	int64_t connections, connections_per_uid;
+	int64_t connections, connections_per_uid, connections_reserved;
 	int64_t body_limit, bulk_body_limit, bulk_jobs;
+	int64_t bodies_per_uid, bodies_total;   /* bytes */
 	int64_t answers_per_uid, answers_total; /* bytes */
 	int64_t jobs_per_uid, submissions_per_second, submissions_burst;
 	int64_t head_timeout, body_timeout; /* seconds */

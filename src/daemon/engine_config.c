@@ -22,6 +22,9 @@ struct server_limits engine_limits(const struct config *c)
 	return (struct server_limits){
 		.connections = (size_t)c->connections,
 		.connections_per_uid = (size_t)c->connections_per_uid,
+		.connections_reserved = (size_t)c->connections_reserved,
+		.bodies_per_uid = (size_t)c->bodies_per_uid,
+		.bodies_total = (size_t)c->bodies_total,
 		.body = (size_t)c->body_limit,
 		.bulk_body = (size_t)c->bulk_body_limit,
 		.bulk_jobs = (size_t)c->bulk_jobs,

@@ -63,6 +63,8 @@ struct request {
 	struct query_value query[ROUTE_QUERY_MAX]; /* in the order of the route's table */
 	struct buf body;
 	size_t body_seen;                   /* more than was kept when it is too large */
+	size_t body_charged;                /* bytes of it that count for its user */
+	bool body_refused;                  /* the user's bodies take too much memory: it is not kept */
 
 	void *data;                         /* of the route */
 	void (*data_free)(void *data);

@@ -49,8 +49,9 @@ struct server_context {
 	bool user_mode;            /* only our own uid is served, and the quotas do not apply */
 };
 struct server_limits {             /* config keys of the same names */
-	size_t connections, connections_per_uid;
+	size_t connections, connections_per_uid, connections_reserved;
 	size_t body, bulk_body, bulk_jobs;
+	size_t bodies_per_uid, bodies_total; /* bytes */
 	size_t jobs_per_uid, submissions_per_second, submissions_burst;
 	int head_timeout, body_timeout; /* seconds */
 };

@@ -5,6 +5,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "core/fair_share.h"
 #include "daemon/server_state.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -93,7 +94,7 @@ static int on_deadline(sd_event_source *src, uint64_t when, void *arg)
 /* A whole answer that fits the socket's buffer; the client may be gone, nobody minds. */
 static void refuse(int fd, int status, const char *phrase, const char *code, const char *message)
 {
-	char body[400], text[700];
+	char body[500], text[800];
 	int n = snprintf(body, sizeof(body),
 		"{\"error\":{\"code\":\"%s\",\"field\":null,\"message\":\"%s\"}}\n", code, message);
 
@@ -150,51 +151,77 @@ static int on_relief(sd_event_source *src, uint64_t when, void *arg)
 
 /* ---- taking ---- */
 
-/* False: it was refused and closed. */
-static bool admit(struct server *s, int fd, struct peer **ret, struct ucred *ret_who)
+static size_t reserve(const struct server_limits *l)
+{
+	return l->connections_reserved < l->connections / 4 ? l->connections_reserved : l->connections / 4;
+}
+
+/* Whether a user may have one more of the connections that are not reserved. */
+static bool has_share(const struct server *s, const struct peer *p)
+{
+	struct fair_share share = {.total = (int64_t)(s->limits.connections - reserve(&s->limits)),
+		.used = (int64_t)s->users_connections, .per_owner = (int64_t)s->limits.connections_per_uid};
+
+	return fair_share_allows(&share, (int64_t)p->connections, 1);
+}
+
+static void refuse_share(struct server *s, int fd, const struct peer *p)
+{
+	char message[200];
+
+	if (s->users_connections >= s->limits.connections - reserve(&s->limits)) {
+		log_refusal(s, "users have all of 'connections' that are not reserved");
+		refuse(fd, 503, "Service Unavailable", "busy", "too many connections; try again");
+		return;
+	}
+	snprintf(message, sizeof(message), "too many connections of your user: %zu are open, %zu is the limit, and at most as many as "
+		"are still free; close some, or try again", p->connections, s->limits.connections_per_uid);
+	refuse(fd, 429, "Too Many Requests", "limit", message);
+}
+
+/* Fills the peer of 'c'. False: the connection was refused and closed. */
+static bool admit(struct server *s, struct conn *c)
 {
 	struct ucred who;
 	socklen_t len = sizeof(who);
-	struct peer *p;
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0 || !access_serves(&s->access, who.uid)) {
-		refuse(fd, 403, "Forbidden", "denied", "this daemon does not serve your user");
+	if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0 || !access_serves(&s->access, who.uid)) {
+		refuse(c->fd, 403, "Forbidden", "denied", "this daemon does not serve your user");
 		return false;
 	}
-	p = peer_get(s, who.uid);
+	c->pid = who.pid;
+	c->gid = who.gid;
+	c->peer = peer_get(s, who.uid);
 	if (s->connections >= s->limits.connections) {
 		log_refusal(s, "the limit of 'connections' is reached");
-		refuse(fd, 503, "Service Unavailable", "busy", "too many connections; try again");
+		refuse(c->fd, 503, "Service Unavailable", "busy", "too many connections; try again");
 		return false;
 	}
-	if (p->connections >= s->limits.connections_per_uid && who.uid != 0 && !s->context.user_mode) {
-		refuse(fd, 429, "Too Many Requests", "limit", "too many connections of your user; try again");
-		return false;
-	}
-	*ret = p;
-	*ret_who = who;
-	return true;
+	c->reserved = who.uid == 0 || s->context.user_mode;
+	if (c->reserved || has_share(s, c->peer))
+		return true;
+	c->reserved = c->peer->connections < s->limits.connections_per_uid && conn_is_admin(c);
+	if (!c->reserved)
+		refuse_share(s, c->fd, c->peer);
+	return c->reserved;
 }
 
 static void take(struct server *s, int fd)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	struct peer *peer;
-	struct ucred who;
-	struct conn *c;
+	struct conn *c = xcalloc(1, sizeof(*c));
 
-	if (!admit(s, fd, &peer, &who))
-		return;
-	c = xcalloc(1, sizeof(*c));
 	c->server = s;
-	c->peer = peer;
 	c->fd = fd;
-	c->pid = who.pid;
-	c->gid = who.gid;
+	if (!admit(s, c)) {
+		free(c);
+		return;
+	}
 	c->phase = PHASE_BUSY;
 	TAILQ_INSERT_TAIL(&s->phases[PHASE_BUSY], c, in_phase);
-	peer->connections++;
+	c->peer->connections++;
 	s->connections++;
+	s->users_connections += !c->reserved;
 	conn_enter(c, PHASE_HEAD);
 	s->arriving = c;
 	/* on failure MHD closes the descriptor without having heard of c */
@@ -231,6 +258,7 @@ void conn_free(struct conn *c)
 	TAILQ_REMOVE(&c->server->phases[c->phase], c, in_phase);
 	c->peer->connections--;
 	c->server->connections--;
+	c->server->users_connections -= !c->reserved;
 	free(c);
 }
 

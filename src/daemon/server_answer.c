@@ -245,7 +245,7 @@ void request_free(struct request *r)
 	for (size_t i = 0; i < ROUTE_QUERY_MAX; i++)
 		free(r->query[i].text);
 	free(r->as_name);
-	buf_done(&r->body);
+	request_drop_body(r);
 	r->conn->request = NULL;
 	free(r);
 }

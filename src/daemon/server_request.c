@@ -3,9 +3,11 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "core/fair_share.h"
 #include "daemon/outage.h"
 #include "daemon/routes.h"
 #include "daemon/server_state.h"
+#include <inttypes.h>
 #include <string.h>
 
 /* ---- the head ---- */
@@ -193,18 +195,64 @@ static enum MHD_Result begin(struct server *s, struct MHD_Connection *mhd, const
 
 /* ---- the body, then the route ---- */
 
+void request_drop_body(struct request *r)
+{
+	buf_done(&r->body);
+	r->conn->peer->body_bytes -= r->body_charged;
+	r->server->body_bytes -= r->body_charged;
+	r->body_charged = 0;
+}
+
+/* A body of the largest allowed size always fits, if the user has no other. */
+static int64_t bodies_per_uid(const struct server_limits *l)
+{
+	return (int64_t)(l->bodies_per_uid > l->bulk_body ? l->bodies_per_uid : l->bulk_body);
+}
+
+/* Whether the user's bodies may take so many more bytes. Root's, and those of a daemon of one user, are not counted. */
+static bool charge_body(struct request *r, size_t len)
+{
+	struct server *s = r->server;
+	struct peer *p = r->conn->peer;
+	struct fair_share share = {.total = (int64_t)s->limits.bodies_total, .used = (int64_t)s->body_bytes,
+		.per_owner = bodies_per_uid(&s->limits)};
+
+	if (p->uid == 0 || s->context.user_mode)
+		return true;
+	if (!fair_share_allows(&share, (int64_t)p->body_bytes, (int64_t)len))
+		return false;
+	r->body_charged += len;
+	p->body_bytes += len;
+	s->body_bytes += len;
+	return true;
+}
+
+/* Beyond a limit the body is read to its end, so that the client gets the answer, and not kept. */
 static void gather(struct request *r, const char *data, size_t len)
 {
 	r->body_seen += len;
-	/* past the limit nothing is kept any more; the time limit of the body ends what does not end */
-	if (r->body_seen <= body_limit(r))
+	if (r->body_refused || r->body_seen > body_limit(r))
+		return;
+	r->body_refused = !charge_body(r, len);
+	if (r->body_refused)
+		request_drop_body(r);
+	else
 		buf_add(&r->body, data, len);
+}
+
+static bool refuse_body(struct request *r, struct err *e)
+{
+	return err_set(e, ERR_LIMIT, "the bodies of your requests take too much memory at the same time: at most %" PRId64
+		" bytes of one user ('bodies-per-uid'), and as many as are still free; send fewer at a time, or try again",
+		bodies_per_uid(&r->server->limits));
 }
 
 static bool check_gathered(struct request *r, struct err *e)
 {
 	if (r->body_seen > body_limit(r))
 		return too_large(r, e);
+	if (r->body_refused)
+		return refuse_body(r, e);
 	if (r->body_seen > 0 && r->route->body == BODY_NONE)
 		return err_set(e, ERR_INVALID, "this request takes no body");
 	if (r->body_seen == 0 && (r->route->body == BODY_ONE || r->route->body == BODY_BULK))

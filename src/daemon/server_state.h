@@ -15,6 +15,7 @@
 struct peer {
 	uint32_t uid;
 	size_t connections;
+	size_t body_bytes;   /* of the bodies of its requests */
 	double tokens;       /* submissions it may make at once; below zero after a big one */
 	usec_t refilled;     /* CLOCK_BOOTTIME; 0: never */
 	char *name;          /* owned; NULL: not looked up yet */
@@ -33,6 +34,7 @@ struct conn {
 	gid_t gid;                 /* the first of its groups */
 	enum conn_phase phase;
 	usec_t deadline;           /* of the phase, CLOCK_BOOTTIME */
+	bool reserved;             /* not counted as one of the users' connections */
 	bool bad_escape;           /* %00 or a broken %XX in the target */
 	struct request *request;   /* the current one; NULL: between two */
 	TAILQ_ENTRY(conn) in_phase;
@@ -55,6 +57,8 @@ struct server {
 	struct map peers;          /* by uid, owned */
 	struct conn_queue phases[PHASE_MAX]; /* each in order of its deadlines */
 	size_t connections;
+	size_t users_connections;  /* of these, without root's and those that use the reserve */
+	size_t body_bytes;         /* of users' requests */
 	struct conn *arriving;     /* being handed to MHD */
 	bool stopping, resumed;
 	usec_t started;            /* CLOCK_BOOTTIME */
@@ -77,6 +81,7 @@ struct peer *peer_get(struct server *s, uint32_t uid);
 void peers_done(struct server *s);
 
 /* server_request.c */
+void request_drop_body(struct request *r); /* frees it and what it is charged with */
 enum MHD_Result request_on_call(void *arg, struct MHD_Connection *mhd, const char *url,
 	const char *method, const char *version, const char *upload, size_t *upload_len, void **state);
 void request_on_completed(void *arg, struct MHD_Connection *mhd, void **state,

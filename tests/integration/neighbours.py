@@ -40,7 +40,7 @@ def connect(s, user):
     """A bare connection of this user."""
     c = socket.socket(socket.AF_UNIX)
     c.settimeout(120)
-    os.seteuid(s.uid(user))
+    os.seteuid(user if isinstance(user, int) else s.uid(user))
     try:
         c.connect(s.socket)
     finally:
@@ -93,6 +93,73 @@ def lists_that_are_not_read_hold_back_their_own_user_only():
         for c in lists[:8]:  # one after the other, each to its end: none waits for one that is read later
             status, answer = read_all(c)
             assert (status, len(answer["jobs"])) == (200, 20), (status, len(answer["jobs"]))
+            c.close()
+
+
+BULK = 4 << 20
+
+
+def send_but_the_last_byte(s, user):
+    c = connect(s, user)
+    c.sendall(b"POST /v1/jobs/bulk HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n"
+              b"Content-Length: %d\r\n\r\n" % BULK + b" " * (BULK - 1))
+    return c
+
+
+@case
+def bodies_of_one_user_are_bounded_in_their_sum():
+    with System(engine_conf="bulk-body-limit = 4M\nbodies-per-uid = 8M\nbodies-total = 24M\n") as s:
+        s.start()
+        socks = [send_but_the_last_byte(s, "alice") for _ in range(6)]  # 24 MiB, all that there is
+        s.api("bob").post("/v1/jobs/bulk", {"jobs": [{"command": ["cat"], "stdin": "x" * 900000, "schedule": ["manual"]}] * 4})
+        s.wait_final("bob", s.add("bob", command=["true"])["id"], 60)
+        answers = []
+        for c in socks:
+            c.sendall(b" ")
+            status, answer = read_all(c)
+            answers.append(status)
+            assert status == 400 or (answer["error"]["code"], "bodies-per-uid" in answer["error"]["message"]) == ("limit", True), answer
+        assert answers.count(400) <= 2 and answers.count(429) >= 4, answers  # two bodies of nothing but spaces were kept
+        s.api("alice").post("/v1/jobs/bulk", {"jobs": [{"command": ["true"], "schedule": ["manual"]}] * 3})
+
+
+def first_status(c):
+    """The status of a refusal, or of a request."""
+    try:
+        c.sendall(b"GET /v1/status HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    except OSError:
+        pass  # refused and closed already
+    status = int(c.recv(1000).split()[1])
+    c.close()
+    return status
+
+
+@case
+def connections_of_two_users_leave_some_to_others_and_to_root():
+    with System(engine_conf="connections = 64\nconnections-per-uid = 60\nconnections-reserved = 8\n") as s:
+        s.start()
+        held, refused = [], {}
+        for user in ("alice", "bob"):
+            for _ in range(64):
+                c = connect(s, user)
+                try:
+                    c.sendall(b"GET /v1/events?follow=true HTTP/1.1\r\nHost: x\r\n\r\n")
+                except OSError:
+                    pass  # refused and closed already
+                held.append((user, c))
+        for user, c in held:
+            status = int(c.recv(1000).split()[1])
+            refused[user] = refused.get(user, 0) + (status == 429)
+        # 56 are for users: alice has half of them, bob half of the rest
+        assert refused == {"alice": 64 - 28, "bob": 64 - 14}, refused
+        got = s.jobctl("alice", "list", check=False)
+        assert got.returncode != 0 and "too many connections of your user: 28 are open" in got.stderr, got.stderr
+        more = [connect(s, 5000 + i // 14) for i in range(10 * 14)]  # ten further accounts take the rest
+        wait_until("no connection is left for users", 60, lambda: first_status(connect(s, 6000)) == 503)
+        for user in ("carol", "root"):  # carol is an administrator
+            got = s.jobctl(user, "list", check=False)
+            assert got.returncode == 0, (user, got.stderr)
+        for c in more:
             c.close()
 
 

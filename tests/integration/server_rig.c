@@ -111,7 +111,7 @@ void rig_start(struct rig *rig, const struct server_limits *limits)
 }
 
 const struct server_limits rig_generous = { .connections = 100, .connections_per_uid = 50, .body = 1 << 20,
-	.bulk_body = 1 << 20, .bulk_jobs = 100, .jobs_per_uid = 1000, .submissions_per_second = 1000,
+	.bulk_body = 1 << 20, .bulk_jobs = 100, .bodies_per_uid = 1 << 20, .bodies_total = 8 << 20, .jobs_per_uid = 1000, .submissions_per_second = 1000,
 	.submissions_burst = 1000, .head_timeout = 10, .body_timeout = 10 };
 
 void rig_stop(struct rig *rig)

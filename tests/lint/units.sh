@@ -30,8 +30,15 @@ noticed_by_jobs() {
 		"$work/jobsched-spawner.service"
 }
 
+# The daemon restarts without loss, so the kernel may end it before other services.
+favoured() {
+	grep -n '^OOMScoreAdjust=-' "$work/jobschedd.service"
+	grep -q '^MemoryMax=[0-9]' "$work/jobschedd.service" || echo "jobschedd.service has no MemoryMax="
+}
+
 lint "every place in the units was filled in" unfinished_paths
 lint "the spawner's unit has nothing that an honest job would notice" noticed_by_jobs
+lint "the daemon's memory is bounded and its OOM score is not lowered" favoured
 if command -v systemd-analyze >/dev/null; then
 	lint "systemd understands the units" understood
 	lint "the engine's exposure is at most 0.6" exposed jobschedd.service 6
