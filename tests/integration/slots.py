@@ -197,8 +197,13 @@ def of_slots_missed_while_down_the_latest_runs_and_the_others_are_one_row():
     s = story()
     runs = s.history["missed"]
     assert_each_second_once(runs)
-    missed = [r for r in runs if r["state"] == "skipped"]
-    assert all(r["reason"] == "missed" for r in missed), missed
+    skipped = [r for r in runs if r["state"] == "skipped"]
+    # On a busy machine a run may take longer than a second; then the slots during that run are skipped for it.
+    ran = [(instant(r["started_at"]), instant(r["ended_at"])) for r in runs if r["state"] == "succeeded"]
+    missed = [r for r in skipped if r["reason"] == "missed"]
+    for r in skipped:
+        slot = instant(r["slot"])
+        assert r["reason"] == "missed" or r["reason"] == "overlap" and any(a <= slot + SECOND and b >= slot for a, b in ran), r
     long = max(missed, key=lambda r: r["slot_count"])
     # what was planned before the stop runs late, so the stretch is a look-ahead shorter than the pause
     assert DOWN - 8 <= long["slot_count"] <= DOWN + 5, long
