@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The decisions of a claim, one after the other: too late, stopped, no place, not yet; else it starts. */
+/* The decisions of a claim, in this order: too late, paused, no place, not yet; otherwise the run starts. */
 #include "core/claim.h"
 #include "base/text.h"
 
 static const char *const late[][3] = {
-	/* what kept it, and what it is then called */
+	/* why the run was put off, and its reason when it expires */
 	{"overlap", "deadline (overlap)", "expires (overlap)"},
 	{"limit", "deadline (limit)", "expires (limit)"},
 	{"paused", "deadline (paused)", "expires (paused)"},
@@ -14,32 +14,38 @@ static const char *const late[][3] = {
 	{"rate", "deadline (rate)", "expires (rate)"},
 };
 
-/* The last moment at which it may start, and by which of its two limits; USEC_NEVER: any time. */
-static usec_t last_start(const struct claim_facts *f, bool *ret_expires)
+usec_t claim_last_start(const struct start_policy *p, usec_t slot, int64_t attempt, bool *ret_expires)
 {
-	usec_t deadline = f->policy.deadline > 0 && f->attempt == 0 ? f->slot + f->policy.deadline : USEC_NEVER;
-	usec_t expires = f->policy.expires > 0 ? f->slot + f->policy.expires : USEC_NEVER;
+	usec_t deadline = p->deadline > 0 && attempt == 0 ? slot + p->deadline : USEC_NEVER;
+	usec_t expires = p->expires > 0 ? slot + p->expires : USEC_NEVER;
 
 	*ret_expires = expires < deadline;
 	return *ret_expires ? expires : deadline;
 }
 
-static struct claim_verdict expire(const struct claim_facts *f, bool expires)
+const char *claim_expiry_reason(const char *held_by, bool expires)
 {
-	for (size_t i = 0; f->held_by && i < ELEMENTS(late); i++)
-		if (text_equal(late[i][0], f->held_by))
-			return (struct claim_verdict){.verb = CLAIM_EXPIRE, .reason = late[i][expires ? 2 : 1]};
-	return (struct claim_verdict){.verb = CLAIM_EXPIRE, .reason = expires ? "expires" : "deadline"};
+	for (size_t i = 0; held_by && i < ELEMENTS(late); i++)
+		if (text_equal(late[i][0], held_by))
+			return late[i][expires ? 2 : 1];
+	return expires ? "expires" : "deadline";
 }
 
-/* A slot of which others follow is passed over; what was begun, asked for or is the last there is waits. */
-static struct claim_verdict stop(const struct claim_facts *f)
+static const char *stop_reason(enum run_hold stopped)
 {
-	const char *reason = f->stopped == HOLD_FROZEN ? "frozen" : "paused";
+	return stopped == HOLD_FROZEN ? "frozen" : "paused";
+}
 
-	if (f->kind == RUN_KIND_SCHEDULE && f->attempt == 0 && f->recurs)
-		return (struct claim_verdict){.verb = CLAIM_SKIP, .reason = reason};
-	return (struct claim_verdict){.verb = CLAIM_HOLD, .hold = f->stopped, .reason = reason};
+/* A slot inside a pause is skipped, whenever the run is looked at, unless it was started before or is the last slot. */
+static bool passed_over(const struct claim_facts *f)
+{
+	return f->slot_stopped != HOLD_NONE && f->kind == RUN_KIND_SCHEDULE && f->attempt == 0 && f->recurs;
+}
+
+/* Other runs, also of slots before the pause, wait for its end. */
+static bool stopped_now(const struct claim_facts *f)
+{
+	return (f->stopped == HOLD_FROZEN && !f->thaws) || (f->stopped == HOLD_PAUSED && !f->forced);
 }
 
 static struct claim_verdict no_place(const struct claim_facts *f)
@@ -58,6 +64,8 @@ static struct claim_verdict no_place(const struct claim_facts *f)
 	case OVERLAP_ALLOW:
 		return (struct claim_verdict){.verb = CLAIM_HOLD, .hold = HOLD_PLACE, .reason = "limit"};
 	default:
+		if (f->caught_up) /* slots to be caught up run one after another */
+			return (struct claim_verdict){.verb = CLAIM_HOLD, .hold = HOLD_PLACE, .reason = "overlap"};
 		return (struct claim_verdict){.verb = CLAIM_SKIP, .reason = "overlap"};
 	}
 }
@@ -78,12 +86,14 @@ struct claim_verdict claim_decide(const struct claim_facts *f)
 {
 	bool needs_place = f->policy.places > 0 && !f->has_place, expires;
 	bool place_free = needs_place && f->taken < f->policy.places;
-	usec_t last = last_start(f, &expires);
+	usec_t last = claim_last_start(&f->policy, f->slot, f->attempt, &expires);
 
 	if (f->now > last)
-		return expire(f, expires);
-	if ((f->stopped == HOLD_FROZEN && !f->thaws) || (f->stopped == HOLD_PAUSED && !f->forced))
-		return stop(f);
+		return (struct claim_verdict){.verb = CLAIM_EXPIRE, .reason = claim_expiry_reason(f->held_by, expires)};
+	if (passed_over(f))
+		return (struct claim_verdict){.verb = CLAIM_SKIP, .reason = stop_reason(f->slot_stopped)};
+	if (stopped_now(f))
+		return (struct claim_verdict){.verb = CLAIM_HOLD, .hold = f->stopped, .reason = stop_reason(f->stopped)};
 	if (f->overtaken && f->policy.overlap == OVERLAP_REPLACE && f->kind == RUN_KIND_SCHEDULE && f->attempt == 0)
 		return (struct claim_verdict){.verb = CLAIM_SKIP, .reason = "overlap"};
 	if (needs_place && !place_free && !f->forced)

@@ -16,8 +16,10 @@ struct claim_facts {
 	bool forced;
 	struct start_policy policy;
 	const char *held_by;        /* the reason it was put off before; NULL: it was not */
-	enum run_hold stopped;      /* its job, as things stand: HOLD_NONE, HOLD_PAUSED or HOLD_FROZEN */
+	enum run_hold stopped;      /* its job now: HOLD_NONE, HOLD_PAUSED or HOLD_FROZEN */
+	enum run_hold slot_stopped; /* its job at the slot; a pause that is over counts */
 	bool recurs;                /* the job has slots to come */
+	bool caught_up;             /* its slot passed before it could be planned, and the job catches up on all slots */
 	bool has_place;             /* since an earlier attempt */
 	bool overtaken;             /* it waited for the rate, and a newer slot has come */
 	int64_t taken;              /* places of the job that are in use */
@@ -44,6 +46,14 @@ struct claim_verdict {
 	bool replaces;       /* of CLAIM_HOLD: runs of its job that go on must end, those that wait are skipped */
 };
 struct claim_verdict claim_decide(const struct claim_facts *f);
+
+/*
+ * The last moment at which a run may start; USEC_NEVER: there is none. *ret_expires: 'expires' sets it, not 'deadline'.
+ * The index runs_last_start has the same rule.
+ */
+usec_t claim_last_start(const struct start_policy *p, usec_t slot, int64_t attempt, bool *ret_expires);
+/* Why such a run ends as expired: static text. 'held_by' is the reason it was put off before; NULL: it was not. */
+const char *claim_expiry_reason(const char *held_by, bool expires);
 
 /* ---- whose turn ---- */
 

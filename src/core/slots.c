@@ -95,9 +95,9 @@ static int64_t kept(const struct slot_policy *policy, const struct slot_walk *w,
 	}
 }
 
-static void add(struct slot_plan *p, usec_t first, usec_t last, int64_t count, bool missed)
+static void add(struct slot_plan *p, const struct slot_range *r)
 {
-	p->v[p->n++] = (struct slot_range){first, last, count, missed};
+	p->v[p->n++] = *r;
 }
 
 static void take_passed(const struct slot_policy *policy, const struct slot_walk *w, usec_t following, usec_t now,
@@ -106,9 +106,9 @@ static void take_passed(const struct slot_policy *policy, const struct slot_walk
 	int64_t missed = w->passed - kept(policy, w, following, now);
 
 	if (missed > 0)
-		add(p, w->from, walk_slot(w, missed - 1), missed, true);
+		add(p, &(struct slot_range){w->from, walk_slot(w, missed - 1), missed, .missed = true, .passed = true});
 	for (int64_t i = missed; i < w->passed; i++)
-		add(p, walk_slot(w, i), walk_slot(w, i), 1, false);
+		add(p, &(struct slot_range){walk_slot(w, i), walk_slot(w, i), 1, .passed = true});
 }
 
 /* Goes on to the last slot that passed; *ret_following is the one after it, 0: none. False: out of steps. */
@@ -148,7 +148,7 @@ bool slots_plan(slot_next_fn *next, void *arg, const struct slot_policy *policy,
 		walk->from = 0;
 	}
 	for (int i = 0; slot && slot <= horizon && i < SLOTS_AHEAD_MAX; i++) {
-		add(ret, slot, slot, 1, false);
+		add(ret, &(struct slot_range){slot, slot, 1});
 		if (!next(arg, slot, &slot))
 			slot = 0;
 	}

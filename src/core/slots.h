@@ -37,6 +37,7 @@ struct slot_range {
 	usec_t first, last;
 	int64_t count;
 	bool missed; /* recorded as skipped, not run */
+	bool passed; /* the slot was over when it was planned */
 };
 
 struct slot_plan {

@@ -10,6 +10,7 @@
 #include "daemon/cluster.h"
 #include "daemon/dispatcher.h"
 #include "daemon/engine_parts.h"
+#include "daemon/expiry.h"
 #include "daemon/governor.h"
 #include "daemon/listener.h"
 #include "daemon/notifier.h"
@@ -109,6 +110,8 @@ static void pump(struct engine *g)
 	usec_t at = word.claim ? pauses_pump(g->pauses) : USEC_NEVER;
 	usec_t notice = notifier_pump(g->notifier);
 
+	if (word.claim)
+		at = earlier(at, expiry_pump(g->expiry));
 	if (word.plan)
 		at = earlier(at, planner_pump(g->planner));
 	if (word.claim)
@@ -125,6 +128,7 @@ void engine_on_wake(const struct store_wake *w, void *arg)
 	planner_slot_is(g->planner, w->next_slot);
 	dispatcher_due_is(g->dispatcher, w->next_due);
 	pauses_end_is(g->pauses, w->pause_end);
+	expiry_at_is(g->expiry, w->expiry);
 	notifier_due_is(g->notifier, w->next_notice);
 	if (w->owes_news && g->cluster)
 		cluster_look_soon(g->cluster);
@@ -208,6 +212,7 @@ static int on_stop_signal(sd_event_source *source, const struct signalfd_siginfo
 	}
 	planner_stop(g->planner);
 	pauses_stop(g->pauses);
+	expiry_stop(g->expiry);
 	dispatcher_stop(g->dispatcher);
 	notifier_stop(g->notifier);
 	if (g->server)

@@ -38,6 +38,7 @@ struct engine {
 	struct timekeeper *timekeeper;
 	struct audit *audit;
 	struct pauses *pauses;
+	struct expiry *expiry;
 	struct store_thread *store;
 	struct zones *zones;
 	struct alarm *alarm;

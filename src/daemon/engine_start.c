@@ -12,6 +12,7 @@
 #include "daemon/cluster.h"
 #include "daemon/dispatcher.h"
 #include "daemon/engine_parts.h"
+#include "daemon/expiry.h"
 #include "daemon/governor.h"
 #include "daemon/hub.h"
 #include "daemon/listener.h"
@@ -291,6 +292,7 @@ bool engine_start(struct engine *g, struct err *e)
 	g->pauses = pauses_new(&g->clock, g->store);
 	g->zones = zones_new();
 	g->hub = hub_new();
+	g->expiry = expiry_new(&g->clock, g->store, g->hub);
 	if (!start_net(g, e) || !start_artifacts(g, e) || !make_dispatcher(g, e))
 		return false;
 	rules = engine_rules(g);
@@ -341,6 +343,7 @@ void engine_end(struct engine *g)
 	audit_free(g->audit);
 	planner_free(g->planner);
 	pauses_free(g->pauses);
+	expiry_free(g->expiry);
 	zones_free(g->zones);
 	alarm_free(g->alarm);
 	listener_free(g->listener);

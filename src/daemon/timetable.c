@@ -212,6 +212,7 @@ static void take_plan(const struct compiled *c, const struct slot_plan *plan, st
 			.slot_count = r->count,
 			.due_at = r->first + (r->missed ? 0 : io_random_upto(c->jitter)),
 			.reason = r->missed ? "missed" : NULL,
+			.caught_up = r->passed && !r->missed && c->policy.catchup.word == CATCHUP_ALL,
 		});
 	}
 }
@@ -242,11 +243,12 @@ void timetable_plan(const struct due_job *due, usec_t now, usec_t horizon, struc
 	ret->next_slot = t->plan.next ? t->plan.next : wait_for(c, now, true);
 }
 
-size_t timetable_missed(const struct late_job *late, usec_t now, void *arg)
+size_t timetable_missed(const struct late_job *late, usec_t now, bool *ret_caught_up, void *arg)
 {
 	struct err e = {};
 	struct compiled *c = compiled_of(arg, &late->job, &e);
 
+	*ret_caught_up = c && c->policy.catchup.word == CATCHUP_ALL;
 	if (!c)
 		return 0;
 	return slots_missed(next_slot, c, &c->policy, late->slots, late->n, late->job.slot, now);

@@ -3,6 +3,8 @@
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct due_job;
@@ -19,4 +21,4 @@ void timetable_forget(struct timetable *t);
 
 /* plan_fn and late_fn of store/op.h; 'arg' is the timetable. */
 void timetable_plan(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg);
-size_t timetable_missed(const struct late_job *late, usec_t now, void *arg);
+size_t timetable_missed(const struct late_job *late, usec_t now, bool *ret_caught_up, void *arg);

@@ -33,6 +33,7 @@ static const struct op_info {
 	[OP_PAUSE] = {apply_pausing, 0, false},
 	[OP_RESUME] = {apply_resume, 0, false},
 	[OP_PAUSES_END] = {apply_pauses_end, 0, false},
+	[OP_EXPIRE] = {apply_expire, 0, false},
 	[OP_TRIGGER] = {apply_trigger, 0, true},
 	[OP_PLAN] = {apply_plan, 2, true},
 	[OP_LATE] = {apply_late, 0, false},
@@ -254,7 +255,7 @@ static usec_t never_if_none(usec_t t)
 	return t ? t : USEC_NEVER;
 }
 
-/* The first slot, the first end of a pause and the first run that may be claimed: what the engine must wake up for. */
+/* Reads when the daemon must wake up next: for a slot, the end of a pause, a deadline, a notice or a queued run. */
 static bool look_ahead(struct batch *b, struct err *e)
 {
 	struct store *s = b->s;
@@ -273,6 +274,7 @@ static bool look_ahead(struct batch *b, struct err *e)
 	if (query_row(&slot)) {
 		b->wake.next_slot = never_if_none(query_get_int(&slot));
 		b->wake.pause_end = never_if_none(query_get_int(&slot));
+		b->wake.expiry = never_if_none(query_get_int(&slot));
 	}
 	return !slot.failed && notices_first_due(s, &b->wake.next_notice, e);
 }

@@ -18,13 +18,22 @@ static struct job_now *job_of(struct claim *c, int64_t id)
 
 /* ---- rows ---- */
 
+/* A freeze takes precedence over a pause. */
+static void note_pause(struct claim_facts *f, enum run_hold what, const struct claim_pause *p)
+{
+	if (!p->past && (p->until == 0 || p->until > f->now) && f->stopped != HOLD_FROZEN)
+		f->stopped = what;
+	if (p->at <= f->slot && (p->until == 0 || p->until > f->slot) && f->slot_stopped != HOLD_FROZEN)
+		f->slot_stopped = what;
+}
+
 static struct candidate *read_row(struct claim *c, struct lane *l, struct query *q)
 {
 	struct candidate *r = xcalloc(1, sizeof(*r));
 	struct claim_facts *f = &r->facts;
 	enum job_state job_state;
 	enum run_force force;
-	usec_t paused_until;
+	struct claim_pause pause = {};
 
 	r->lane = l;
 	r->id = query_get_int(q);
@@ -47,10 +56,13 @@ static struct candidate *read_row(struct claim *c, struct lane *l, struct query 
 	f->forced = force != FORCE_NONE;
 	f->thaws = force == FORCE_FREEZE;
 	job_state = (enum job_state)query_get_int(q);
-	paused_until = query_get_int(q);
+	pause.at = query_get_int(q);
+	pause.until = query_get_int(q);
+	if (job_state == JOB_PAUSED)
+		note_pause(f, HOLD_PAUSED, &pause);
+	if (query_get_int(q))
+		f->slot_stopped = HOLD_PAUSED;
 	f->recurs = query_get_int(q);
-	if (job_state == JOB_PAUSED && (paused_until == 0 || paused_until > f->now))
-		f->stopped = HOLD_PAUSED;
 	if (!r->job->places_known)
 		r->job->taken = query_get_int(q);
 	else
@@ -58,6 +70,7 @@ static struct candidate *read_row(struct claim *c, struct lane *l, struct query 
 	r->place = query_get_int(q);
 	f->has_place = r->place > 0;
 	f->overtaken = query_get_int(q) > 0;
+	f->caught_up = query_get_int(q);
 	return r;
 }
 
@@ -87,7 +100,7 @@ static bool read_rows(struct claim *c, struct lane *l, size_t n, struct err *e)
 	query_int(&q, l->last_due);
 	query_int(&q, l->last_id);
 	query_int(&q, (int64_t)n + 1);
-	query_int(&q, c->n_pauses > 0);
+	query_int(&q, c->n_pauses > 0 || c->past);
 	query_int(&q, c->c->now);
 	query_text(&q, c->c->labels ? c->c->labels : "");
 	while (!l->read_all && query_row(&q)) {
@@ -256,12 +269,12 @@ static bool learn_gates(struct claim *c, struct candidate **v, size_t n, struct 
 
 /* ---- pauses ---- */
 
-/* The jobs of these candidates that have a tag KEY=VALUE. */
-static bool read_tagged(struct claim *c, const char *jobs, const char *tag, struct map *ret, struct err *e)
+/* Which of these jobs, a JSON array, have the tag KEY=VALUE. */
+bool jobs_read_tagged(struct store *s, const char *jobs, const char *tag, struct map *ret, struct err *e)
 {
 	const char *equals = strchr(tag, '=');
 	AUTO_TEXT key = xstrndup(tag, equals ? (size_t)(equals - tag) : strlen(tag));
-	AUTO_QUERY q = query_start(c->s->db, Q_JOBS_TAGGED, e);
+	AUTO_QUERY q = query_start(s->db, Q_JOBS_TAGGED, e);
 
 	query_text(&q, jobs);
 	query_text(&q, key);
@@ -269,7 +282,7 @@ static bool read_tagged(struct claim *c, const char *jobs, const char *tag, stru
 	while (query_row(&q)) {
 		int64_t job = query_get_int(&q);
 
-		map_put(ret, job, c);
+		map_put(ret, job, s);
 	}
 	return !q.failed;
 }
@@ -287,17 +300,14 @@ static bool apply_pause(struct claim *c, const struct claim_pause *p, struct can
 	const char *wanted = tag ? p->key : p->spared;
 	AUTO_DONE(map) tagged = {};
 
-	if (*wanted && !read_tagged(c, jobs, wanted, &tagged, e))
+	if (*wanted && !jobs_read_tagged(c->s, jobs, wanted, &tagged, e))
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		bool has = map_get(&tagged, v[i]->job->id) != NULL;
 
 		if (tag ? !has : has)
 			continue;
-		if (freeze)
-			v[i]->facts.stopped = HOLD_FROZEN;
-		else if (v[i]->facts.stopped == HOLD_NONE)
-			v[i]->facts.stopped = HOLD_PAUSED;
+		note_pause(&v[i]->facts, freeze ? HOLD_FROZEN : HOLD_PAUSED, p);
 	}
 	return true;
 }

@@ -158,16 +158,23 @@ static bool read_pauses(struct claim *c, struct err *e)
 {
 	AUTO_QUERY q = query_start(c->s->db, Q_PAUSES_NOW, e);
 
-	query_int(&q, c->c->now);
 	while (query_row(&q)) {
-		struct claim_pause *p;
+		struct claim_pause p = {};
 
-		c->pauses = xrealloc(c->pauses, (c->n_pauses + 1) * sizeof(*c->pauses));
-		p = &c->pauses[c->n_pauses++];
-		p->scope = query_get_copy(&q);
-		p->key = query_get_copy(&q);
-		p->uid = query_get_int(&q);
-		p->spared = query_get_copy(&q);
+		p.scope = query_get_copy(&q);
+		p.key = query_get_copy(&q);
+		p.uid = query_get_int(&q);
+		p.spared = query_get_copy(&q);
+		p.at = query_get_int(&q);
+		p.until = query_get_int(&q);
+		p.past = query_get_int(&q);
+		c->past = c->past || p.past;
+		if (text_equal(p.scope, "job")) { /* lane_runs looks at those */
+			claim_pause_done(&p);
+			continue;
+		}
+		c->pauses = xgrow(c->pauses, c->n_pauses, sizeof(*c->pauses));
+		c->pauses[c->n_pauses++] = p;
 	}
 	return !q.failed;
 }
@@ -198,12 +205,12 @@ static bool any_due(const struct claim *c)
 	return false;
 }
 
-/* ---- lanes that a limit closed: a run that expires then is told so, though nothing was written about it ---- */
+/* ---- lanes that a limit closed: kept in memory only, for the reason of a run that expires meanwhile ---- */
 
-static usec_t shut_at(const struct store *s, const struct lane *l)
+usec_t lane_shut_at(const struct store *s, const char *queue, int64_t uid)
 {
 	for (size_t i = 0; i < ELEMENTS(s->shut); i++)
-		if (s->shut[i].at && s->shut[i].uid == l->uid && text_equal(s->shut[i].queue, l->queue))
+		if (s->shut[i].at && s->shut[i].uid == uid && text_equal(s->shut[i].queue, queue))
 			return s->shut[i].at;
 	return 0;
 }
@@ -234,7 +241,7 @@ static void link_lanes(struct claim *c)
 		l->of_queue = queue_share(c, l->queue);
 		l->of_owner = owner_share(c, l->uid);
 		l->tally = tally_of(c, l->uid, l->queue);
-		l->shut_at = shut_at(c->s, l);
+		l->shut_at = lane_shut_at(c->s, l->queue, l->uid);
 	}
 }
 
@@ -396,6 +403,13 @@ bool claim_write_buckets(struct claim *c, struct err *e)
 	return set_run(c->s, Q_BUCKETS_PUT, &set, e);
 }
 
+void claim_pause_done(struct claim_pause *p)
+{
+	free(p->scope);
+	free(p->key);
+	free(p->spared);
+}
+
 static void lane_done(struct lane *l)
 {
 	for (size_t i = 0; i < l->n; i++)
@@ -423,11 +437,8 @@ void claim_done(struct claim *c)
 		free(c->tallies[i]->queue);
 		free(c->tallies[i]);
 	}
-	for (size_t i = 0; i < c->n_pauses; i++) {
-		free(c->pauses[i].scope);
-		free(c->pauses[i].key);
-		free(c->pauses[i].spared);
-	}
+	for (size_t i = 0; i < c->n_pauses; i++)
+		claim_pause_done(&c->pauses[i]);
 	map_done(&c->owners);
 	map_done(&c->jobs);
 	free(c->queues);
@@ -436,7 +447,7 @@ void claim_done(struct claim *c)
 	free(c->lanes);
 	free(c->views);
 	free(c->decided);
-	set_done(&c->cancelled);
+	set_done(&c->ended);
 	map_done(&c->gone);
 	set_done(&c->replaced);
 }

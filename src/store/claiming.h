@@ -74,7 +74,10 @@ struct lane {
 struct claim_pause {
 	char *scope, *key, *spared;  /* owned */
 	int64_t uid;
+	usec_t at, until;            /* until 0: without an end */
+	bool past;                   /* ended, also where another node's clock is behind */
 };
+void claim_pause_done(struct claim_pause *p);
 
 struct claim {
 	struct store *s;
@@ -84,15 +87,16 @@ struct claim {
 	struct map owners;           /* uid → owned struct share */
 	struct tally **tallies;      /* owned; by uid and queue */
 	size_t n_tallies;
-	struct claim_pause *pauses;        /* owned; in force */
+	struct claim_pause *pauses;  /* owned; of scopes: in force, or over and still deciding about slots inside them */
 	size_t n_pauses;
+	bool past;                   /* there are pauses that are over, of scopes or of single jobs */
 	struct lane *lanes;          /* owned; by queue, owner and priority */
 	size_t n_lanes;
 	struct claim_lane *views;    /* owned; one for each */
 	struct map jobs;             /* job → owned struct job_now */
 	struct candidate **decided;  /* owned array; the candidates are their lanes' */
 	size_t n_decided, started;
-	struct set cancelled;        /* {run, state, reason}: waited for a retry, and were replaced */
+	struct set ended;            /* {run, state, reason}: replaced while they waited for a retry, or inside a past pause */
 	struct map gone;             /* these runs: they may be due, too */
 	struct set replaced;         /* runs that go on and must end */
 };
@@ -107,6 +111,10 @@ void claim_return_rates(struct lane *l);                     /* what was to star
 void claim_look(struct claim *c);                            /* tells the store when to look again */
 bool claim_write_buckets(struct claim *c, struct err *e);
 
+/* claim_past.c */
+bool claim_drop_past(struct claim *c, struct err *e);        /* past pauses that are not needed any more */
+
 /* claim_facts.c */
 void candidate_free(struct candidate *r);
 bool lane_read(struct claim *c, struct lane *l, size_t n, struct err *e); /* the next candidates, with all facts */
+bool jobs_read_tagged(struct store *s, const char *jobs, const char *tag, struct map *ret, struct err *e);

@@ -243,6 +243,9 @@ void op_reset(struct op *op)
 	case OP_PAUSES_END:
 		op->pauses_end.jobs = op->pauses_end.scopes = op->pauses_end.released = 0;
 		break;
+	case OP_EXPIRE:
+		run_changes_done(&op->expire.expired);
+		break;
 	case OP_TRIGGER:
 		run_free(STEAL(op->trigger.run));
 		break;

@@ -23,6 +23,7 @@ enum op_kind {
 	OP_PAUSE,      /* a job, or all that a scope covers, does not start */
 	OP_RESUME,     /* ... starts again; what was held back is let go */
 	OP_PAUSES_END, /* the pauses whose time is over */
+	OP_EXPIRE,     /* queued runs that may not start any more */
 	OP_TRIGGER,    /* a run of a job now */
 	OP_PLAN,       /* due slots become runs */
 	OP_LATE,       /* after a time when nobody was there: catch-up for what had been planned */
@@ -163,6 +164,7 @@ struct planned {
 		int64_t slot_count;
 		usec_t due_at;
 		const char *reason;       /* static text, or NULL */
+		bool caught_up;           /* the slot passed earlier; the run waits for the run before it */
 	} *runs;                          /* owned; see planned_add */
 	size_t n;
 	struct start_policy policy;       /* of these runs */
@@ -205,6 +207,20 @@ struct op_pauses_end {
 	size_t jobs, scopes, released; /* results */
 };
 
+/* A run that an operation changed without starting it. */
+struct run_change {
+	int64_t job, run, fence;
+	enum run_state state;  /* as it is now */
+};
+struct run_changes {
+	struct run_change *v;  /* owned */
+	size_t n;
+};
+struct op_expire {
+	usec_t now;
+	struct run_changes expired; /* result */
+};
+
 struct op_trigger {
 	int64_t uid;         /* whose jobs may be touched; -1: all */
 	int64_t job;
@@ -236,8 +252,11 @@ struct late_job {
 	const usec_t *slots;  /* ascending */
 	size_t n;
 };
-/* How many of them, from the oldest on, are missed. Pure; on the store thread inside the transaction. */
-typedef size_t late_fn(const struct late_job *late, usec_t now, void *arg);
+/*
+ * Returns how many of them, from the oldest on, are missed. *ret_caught_up: the job's catch-up is 'all', so the others
+ * run one after another. Pure; called on the store thread inside the transaction.
+ */
+typedef size_t late_fn(const struct late_job *late, usec_t now, bool *ret_caught_up, void *arg);
 struct op_late {
 	usec_t since, now;   /* slots from after the one up to the other passed unseen */
 	int64_t after;       /* jobs up to this one were looked at */
@@ -277,15 +296,6 @@ struct gate_says {
 	struct rate rate; /* n 0: none */
 };
 typedef void gate_fn(const char *spec, const struct machine_now *machine, struct gate_says *ret);
-/* A run that a claim changed without starting it. */
-struct run_change {
-	int64_t job, run, fence;
-	enum run_state state;  /* as it is now */
-};
-struct run_changes {
-	struct run_change *v;  /* owned */
-	size_t n;
-};
 struct op_claim {
 	const char *node;    /* borrowed: this engine's id */
 	usec_t now;
@@ -544,6 +554,7 @@ struct op {
 		struct op_pause pause;
 		struct op_resume resume;
 		struct op_pauses_end pauses_end;
+		struct op_expire expire;
 		struct op_trigger trigger;
 		struct op_plan plan;
 		struct op_late late;

@@ -170,7 +170,7 @@ void tx_done(struct tx *t); /* rolls back unless committed */
  * changed nothing; false means the engine failed and the transaction must be given up.
  */
 typedef bool op_fn(struct store *s, struct op *const *ops, size_t n, struct err *e);
-op_fn apply_job_add, apply_job_bulk, apply_job_cancel, apply_run_cancel, apply_pausing, apply_resume, apply_pauses_end,
+op_fn apply_job_add, apply_job_bulk, apply_job_cancel, apply_run_cancel, apply_pausing, apply_resume, apply_pauses_end, apply_expire,
 	apply_trigger, apply_plan, apply_boot, apply_claim, apply_started, apply_ended, apply_give_back, apply_node_open,
 	apply_node_close, apply_prune, apply_forget, apply_late, apply_event, apply_limit_set, apply_limit_rm, apply_dead, apply_owner;
 op_fn apply_job_change, apply_template;
@@ -287,11 +287,23 @@ struct run_new {
 	int64_t slot_count;
 	struct start_policy policy;
 	enum run_force forced;
+	bool caught_up;
 	const char *params; /* JSON; NULL: none */
 };
 void runs_describe(struct set *set, const struct run_new *r);
 /* Inserts runs, counts them; 'n' gets how many were new. The set has the ids. */
 bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e);
+/*
+ * Queued runs become final: 'set' has {run, state, reason}. Counts them and notes who is to be notified. 'ret' gets the
+ * runs, 'jobs' their jobs, for jobs_settle().
+ */
+bool runs_settle(struct store *s, struct set *set, usec_t now, struct run_changes *ret, struct set *jobs, struct err *e);
+void run_changes_add(struct run_changes *l, const struct run_change *r);
+/* Pauses that are about to end: kept for the slots inside them. */
+bool job_pauses_keep(struct store *s, const char *ids, usec_t now, struct err *e);
+bool pause_keep(struct store *s, enum pause_scope scope, const char *key, int64_t uid, usec_t now, struct err *e);
+/* When a limit was last seen to close the lane of this queue and owner; 0: not lately. */
+usec_t lane_shut_at(const struct store *s, const char *queue, int64_t uid);
 /* A restored store: what went on is lost, nobody is open, the counts are made anew. */
 bool store_begin_anew(struct store *s, bool from_now, usec_t now, struct err *e);
 void job_new_reset(struct job_new *j); /* forgets the results */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Due runs become ours, or something else becomes of them; decided one by one, written as sets. */
+/* Claims due runs for this node; each is started, skipped, expired or left waiting, and the decisions are written as sets. */
 #include "base/text.h"
 #include "store/claiming.h"
 
@@ -82,10 +82,10 @@ static void give_way(struct claim *c, struct candidate *r)
 /* One that waits for a retry ends here, also when that was to start in this very claim, or still is to be decided. */
 static void end_waiting(struct claim *c, int64_t run)
 {
-	set_item(&c->cancelled);
-	set_int(&c->cancelled, "run", run);
-	set_int(&c->cancelled, "state", RUN_CANCELLED);
-	set_text(&c->cancelled, "reason", "replaced");
+	set_item(&c->ended);
+	set_int(&c->ended, "run", run);
+	set_int(&c->ended, "state", RUN_CANCELLED);
+	set_text(&c->ended, "reason", "replaced");
 	map_put(&c->gone, run, c);
 	for (size_t i = 0; i < c->n_decided; i++) {
 		struct candidate *r = c->decided[i];
@@ -205,50 +205,9 @@ static bool decide_all(struct claim *c, struct err *e)
 
 /* ---- writing ---- */
 
-static void note_change(struct run_changes *l, const struct run_change *r)
-{
-	l->v = xgrow(l->v, l->n, sizeof(*l->v));
-	l->v[l->n++] = *r;
-}
-
-/* Whether somebody wants to hear of a run that will not happen. */
-static void note_outcome(const struct claim *c, const struct run_change *r, struct query *q)
-{
-	struct outcome o = {.job = r->job, .run = r->run, .state = r->state, .at = c->c->now};
-
-	o.slot = query_get_int(q);
-	o.reason = query_get_text(q);
-	o.notifies = query_get_int(q);
-	outcome_note(c->s, &o);
-}
-
-/* Queued runs become final; 'jobs' gets theirs. */
 static bool settle(struct claim *c, struct set *set, struct set *jobs, struct err *e)
 {
-	AUTO_QUERY q = {};
-
-	if (set->n == 0)
-		return true;
-	q = query_start(c->s->db, Q_RUNS_SETTLE, e);
-	query_text(&q, set_json(set));
-	query_int(&q, c->c->now);
-	while (query_row(&q)) {
-		struct run_change r = {};
-		const char *queue;
-		int64_t uid;
-
-		r.run = query_get_int(&q);
-		r.job = query_get_int(&q);
-		uid = query_get_int(&q);
-		queue = query_get_text(&q);
-		r.state = (enum run_state)query_get_int(&q);
-		r.fence = query_get_int(&q);
-		count_run(c->s, RUN_QUEUED, r.state, uid, queue);
-		note_outcome(c, &r, &q);
-		note_change(&c->c->settled, &r);
-		set_id(jobs, r.job);
-	}
-	return !q.failed;
+	return runs_settle(c->s, set, c->c->now, &c->c->settled, jobs, e);
 }
 
 static void describe_skip(struct set *set, int64_t run, const char *reason)
@@ -301,7 +260,7 @@ static bool settle_all(struct claim *c, struct set *jobs, struct err *e)
 		set_int(&ends, "state", v->verb == CLAIM_SKIP ? RUN_SKIPPED : RUN_EXPIRED);
 		set_text(&ends, "reason", v->reason);
 	}
-	return settle(c, &ends, jobs, e) && settle(c, &c->cancelled, jobs, e) &&
+	return settle(c, &ends, jobs, e) && settle(c, &c->ended, jobs, e) &&
 	       skip_others(c, Q_PLACES_AWAITING, &waiting, "overlap", &others, e) &&
 	       skip_others(c, Q_RUNS_OLDER, &unmet, "condition", &others, e) && settle(c, &others, jobs, e);
 }
@@ -334,7 +293,7 @@ static bool ask_replaced(struct claim *c, struct err *e)
 	for (size_t i = 0; (j = map_next(&c->jobs, &i));)
 		for (size_t k = 0; j->skip_waiting && k < j->n_holders; k++)
 			if (!j->holders[k].here)
-				note_change(&c->c->replaced, &(struct run_change){.job = j->id,
+				run_changes_add(&c->c->replaced, &(struct run_change){.job = j->id,
 					.run = j->holders[k].run, .fence = j->holders[k].fence,
 					.state = j->holders[k].state});
 	return set_run(c->s, Q_RUNS_REPLACE, &c->replaced, e);
@@ -434,7 +393,7 @@ static bool claim(struct store *s, struct op_claim *o, const char *spawner, stru
 	if (!claim_read(&c, e) || !decide_all(&c, e))
 		return false;
 	claim_look(&c); /* before the places that come free by this very claim */
-	return write_all(&c, spawner, e);
+	return (!c.past || claim_drop_past(&c, e)) && write_all(&c, spawner, e);
 }
 
 bool apply_claim(struct store *s, struct op *const *ops, size_t n, struct err *e)

@@ -60,19 +60,33 @@ static size_t same_job(const struct late_list *l, size_t from)
 	return to;
 }
 
-static void judge_job(const struct op_late *o, const struct late_list *l, size_t from, size_t to, struct set *missed,
-	struct set *jobs)
+struct late_sets {
+	struct set missed, jobs; /* runs to be skipped, and their jobs */
+	struct set caught_up;    /* runs that wait for each other */
+};
+
+static void late_sets_done(struct late_sets *s)
+{
+	set_done(&s->missed);
+	set_done(&s->jobs);
+	set_done(&s->caught_up);
+}
+
+static void judge_job(const struct op_late *o, const struct late_list *l, size_t from, size_t to, struct late_sets *ret)
 {
 	usec_t slots[ROWS_MAX];
+	bool caught_up = false;
 	size_t n;
 
 	for (size_t i = from; i < to; i++)
 		slots[i - from] = l->v[i].slot;
-	n = o->fn(&(struct late_job){l->v[from].job, slots, to - from}, o->now, o->fn_arg);
+	n = o->fn(&(struct late_job){l->v[from].job, slots, to - from}, o->now, &caught_up, o->fn_arg);
 	for (size_t i = from; i < from + n; i++)
-		set_id(missed, l->v[i].id);
+		set_id(&ret->missed, l->v[i].id);
+	for (size_t i = from + n; caught_up && i < to; i++)
+		set_id(&ret->caught_up, l->v[i].id);
 	if (n)
-		set_id(jobs, l->v[from].job.job);
+		set_id(&ret->jobs, l->v[from].job.job);
 }
 
 static bool skip_missed(struct store *s, struct op_late *o, struct set *missed, struct set *jobs, struct err *e)
@@ -102,8 +116,7 @@ static bool skip_missed(struct store *s, struct op_late *o, struct set *missed, 
 static bool catch_up(struct store *s, struct op_late *o, struct err *e)
 {
 	AUTO_DONE(late_list) l = {};
-	AUTO_SET missed = {};
-	AUTO_SET jobs = {};
+	AUTO_DONE(late_sets) sets = {};
 
 	if (!read_late(s, o, &l, e))
 		return false;
@@ -111,11 +124,11 @@ static bool catch_up(struct store *s, struct op_late *o, struct err *e)
 		to = same_job(&l, from);
 		if (l.n == ROWS_MAX && to == l.n && from > 0)
 			break;
-		judge_job(o, &l, from, to, &missed, &jobs);
+		judge_job(o, &l, from, to, &sets);
 		if (l.n == ROWS_MAX)
 			o->more = l.v[from].job.job;
 	}
-	return skip_missed(s, o, &missed, &jobs, e);
+	return skip_missed(s, o, &sets.missed, &sets.jobs, e) && set_run(s, Q_RUNS_CATCH_UP, &sets.caught_up, e);
 }
 
 static bool undo_runs(struct store *s, struct op_late *o, struct set *jobs, struct err *e)

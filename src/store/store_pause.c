@@ -115,6 +115,24 @@ bool job_unplan(struct store *s, int64_t job, usec_t now, struct err *e)
 
 /* ---- one job ---- */
 
+bool job_pauses_keep(struct store *s, const char *ids, usec_t now, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOB_PAUSES_KEEP, e);
+
+	query_text(&q, ids);
+	query_int(&q, now);
+	return query_finish(&q);
+}
+
+/* The pause that a new one replaces, if there is one. */
+static bool job_pause_keep(struct store *s, int64_t job, usec_t now, struct err *e)
+{
+	AUTO_SET set = {};
+
+	set_id(&set, job);
+	return job_pauses_keep(s, set_json(&set), now, e);
+}
+
 static bool put_job_pause(struct store *s, const struct job_pause *p, struct err *e)
 {
 	AUTO_SET set = {};
@@ -134,7 +152,7 @@ static bool pause_held(struct store *s, struct job_held *j, const struct job_pau
 {
 	*ret = j->state == JOB_ACTIVE || j->state == JOB_PAUSED;
 	return !*ret || (job_unplan(s, j->id, p->now, e) && job_state_move(s, j, JOB_PAUSED, p->reason, p->now, e) &&
-		put_job_pause(s, p, e));
+		job_pause_keep(s, j->id, p->now, e) && put_job_pause(s, p, e));
 }
 
 bool job_pause(struct store *s, const struct job_pause *p, bool *ret, struct err *e)
@@ -294,6 +312,17 @@ static bool count_pauses(struct store *s, int64_t uid, int64_t *ret, struct err 
 	return !q.failed;
 }
 
+bool pause_keep(struct store *s, enum pause_scope scope, const char *key, int64_t uid, usec_t now, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_PAUSE_KEEP, e);
+
+	query_text(&q, pause_scope_name(scope));
+	query_text(&q, key ? key : "");
+	query_int(&q, uid);
+	query_int(&q, now);
+	return query_finish(&q);
+}
+
 static bool put_pause(struct store *s, const struct pause_order *p, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_PAUSE_PUT, e);
@@ -355,7 +384,7 @@ static bool pause_scope(struct store *s, struct op *op, struct err *e)
 			"'jobctl resume'", there);
 	pause_event(s, &op->act.by, o->pause.scope == PAUSE_FREEZE ? EVENT_FREEZE : EVENT_PAUSE, &o->pause, o->pause.at,
 		o->pause.reason);
-	return put_pause(s, &o->pause, e);
+	return pause_keep(s, o->pause.scope, o->pause.key, o->pause.uid, o->pause.at, e) && put_pause(s, &o->pause, e);
 }
 
 bool apply_pausing(struct store *s, struct op *const *ops, size_t n, struct err *e)

@@ -165,6 +165,7 @@ static void describe_run(struct set *set, const struct due_row *row, const struc
 		.priority = row->priority,
 		.queue = row->queue,
 		.policy = row->planned.policy,
+		.caught_up = run->caught_up,
 		.now = now,
 	});
 }

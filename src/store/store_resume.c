@@ -143,7 +143,8 @@ static bool resume_held(struct store *s, struct op *op, struct job_held *j, stru
 	r->found = true;
 	event_add(s, &(struct event_new){.at = r->now, .by = &op->act.by, .what = EVENT_JOB_RESUME, .object = j->name,
 		.job = j->id, .owner = j->uid});
-	return job_state_move(s, j, JOB_ACTIVE, NULL, r->now, e) && set_run(s, Q_JOB_PAUSES_DROP, &job, e) &&
+	return job_state_move(s, j, JOB_ACTIVE, NULL, r->now, e) && job_pauses_keep(s, set_json(&job), r->now, e) &&
+	       set_run(s, Q_JOB_PAUSES_DROP, &job, e) &&
 	       release_jobs(s, set_json(&job), &r->released, e) && jobs_settle(s, set_json(&job), r->now, NULL, e);
 }
 
@@ -201,7 +202,7 @@ static bool resume_scope(struct store *s, struct op *op, struct err *e)
 		return false;
 	if (!op->ok)
 		return true;
-	if (!drop_pause(s, r, &r->found, e))
+	if (!pause_keep(s, r->scope, r->key, r->of_uid, r->now, e) || !drop_pause(s, r, &r->found, e))
 		return false;
 	if (!r->found)
 		return true;
@@ -218,6 +219,14 @@ bool apply_resume(struct store *s, struct op *const *ops, size_t n, struct err *
 }
 
 /* ---- by themselves ---- */
+
+static bool keep_over(struct store *s, usec_t now, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_PAUSES_KEEP_OVER, e);
+
+	query_int(&q, now);
+	return query_finish(&q);
+}
 
 static bool scopes_over(struct store *s, usec_t now, struct pause_list *ret, struct err *e)
 {
@@ -243,7 +252,7 @@ static bool end_scopes(struct store *s, struct op_pauses_end *o, struct err *e)
 {
 	AUTO_DONE(pause_list) over = {};
 
-	if (!scopes_over(s, o->now, &over, e))
+	if (!keep_over(s, o->now, e) || !scopes_over(s, o->now, &over, e))
 		return false;
 	for (size_t i = 0; i < over.n; i++) {
 		const struct pause_order *p = &over.v[i];
@@ -318,7 +327,7 @@ static bool end_jobs(struct store *s, struct op_pauses_end *o, struct err *e)
 	if (over.n == 0)
 		return true;
 	if (!lock_jobs(s, set_json(&over), e) || !unpause(s, set_json(&over), o->now, &ended, e) ||
-	    !forget_pauses(s, set_json(&over), o->now, e))
+	    !job_pauses_keep(s, set_json(&over), o->now, e) || !forget_pauses(s, set_json(&over), o->now, e))
 		return false;
 	o->jobs = ended.n;
 	return ended.n == 0 || (release_jobs(s, set_json(&ended), &o->released, e) &&

@@ -30,6 +30,7 @@ void runs_describe(struct set *set, const struct run_new *r)
 	set_int(set, "gated", r->policy.gated);
 	set_int(set, "notifies", r->policy.notifies);
 	set_int(set, "forced", r->forced);
+	set_int(set, "caught_up", r->caught_up);
 	set_text(set, "params", r->params);
 }
 
@@ -502,4 +503,43 @@ bool apply_give_back(struct store *s, struct op *const *ops, size_t n, struct er
 			return false;
 	}
 	return true;
+}
+
+/* ---- queued runs that never start ---- */
+
+void run_changes_add(struct run_changes *l, const struct run_change *r)
+{
+	l->v = xgrow(l->v, l->n, sizeof(*l->v));
+	l->v[l->n++] = *r;
+}
+
+bool runs_settle(struct store *s, struct set *set, usec_t now, struct run_changes *ret, struct set *jobs, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (set->n == 0)
+		return true;
+	q = query_start(s->db, Q_RUNS_SETTLE, e);
+	query_text(&q, set_json(set));
+	query_int(&q, now);
+	while (query_row(&q)) {
+		struct outcome o = {.at = now};
+		const char *queue;
+		int64_t uid, fence;
+
+		o.run = query_get_int(&q);
+		o.job = query_get_int(&q);
+		uid = query_get_int(&q);
+		queue = query_get_text(&q);
+		o.state = (enum run_state)query_get_int(&q);
+		fence = query_get_int(&q);
+		count_run(s, RUN_QUEUED, o.state, uid, queue);
+		o.slot = query_get_int(&q);
+		o.reason = query_get_text(&q);
+		o.notifies = query_get_int(&q);
+		outcome_note(s, &o);
+		run_changes_add(ret, &(struct run_change){.job = o.job, .run = o.run, .fence = fence, .state = o.state});
+		set_id(jobs, o.job);
+	}
+	return !q.failed;
 }

@@ -203,4 +203,23 @@ def a_job_added_paused_waits_for_resume():
         assert d.wait_final("later")["state"] == "succeeded"
 
 
+@case
+def a_run_that_is_held_expires_at_its_deadline_and_tells():
+    """Held by a pause, and by a full queue: the run is recorded, a waiting client is answered, the notice is sent."""
+    with Daemon() as d:
+        d.start()
+        d.jobctl("queue", "add", "narrow", "--running", "1")
+        d.add(name="busy", command=["sleep", "120"], queue="narrow")
+        d.wait_running("busy")
+        for name, word, more in (("paused", "paused", ["--paused"]), ("crowded", "limit", ["--queue", "narrow"])):
+            told = os.path.join(d.dir, name)
+            d.jobctl("add", "-n", name, "--deadline", "1s", "--notify", "exec:echo \"$JOBSCHED_NOTICE_KIND\" >'%s'" % told, *more,
+                     "--", "true")
+            assert d.jobctl("wait", name, check=False, timeout=60).returncode not in (0, 124)
+            run = d.runs(name)[0]
+            assert (run["state"], run["reason"]) == ("expired", "deadline (%s)" % word), run
+            wait_until("the notice of " + name, 30, lambda: os.path.exists(told) and os.path.getsize(told))
+        assert [r["state"] for r in d.runs("busy")] == ["running"]
+
+
 main()

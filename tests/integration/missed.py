@@ -123,6 +123,8 @@ def planned_slots_obey_catch_up_when_the_engine_died_before_they_were_due():
         at = int(time.time()) + 4
         jobs = {w: d.add(command=["true"], schedule=["@%d" % at, "@%d" % (at + 1), "@%d" % (at + 3600)], catchup=w,
                          overlap="allow")["id"] for w in words}
+        jobs["in turn"] = d.add(command=["sleep", "1"], schedule=["@%d" % at, "@%d" % (at + 1), "@%d" % (at + 3600)],
+                                catchup="all")["id"]
         once = d.add(command=["true"], schedule=["@%d" % at], catchup="none")["id"]
         wait_until("they are planned", 30, lambda: all(len(d.runs(j)) == 2 for j in jobs.values()))
         assert all(r["state"] == "queued" for r in d.runs())
@@ -131,6 +133,8 @@ def planned_slots_obey_catch_up_when_the_engine_died_before_they_were_due():
         d.start()
         wait_until("all is over", 30, lambda: all(r["state"] in FINAL for r in d.runs()))
         states = {w: [r[3] for r in rows_of(d, jobs[w])] for w in words}
+        turns = sorted((instant(r["started_at"]), instant(r["ended_at"])) for r in d.runs(jobs["in turn"]) if r["started_at"])
+        assert len(turns) == 2 and turns[0][1] <= turns[1][0], d.runs(jobs["in turn"])  # the default overlap
         assert states == {"none": ["skipped"] * 2, "latest": ["skipped", "succeeded"], "all": ["succeeded"] * 2}, states
         assert all(r["reason"] == "missed" for r in d.runs() if r["state"] == "skipped")
         assert d.runs(once)[0]["state"] == "succeeded"  # the only slot there is

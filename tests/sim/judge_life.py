@@ -14,6 +14,7 @@ DAY = 86400 * SEC
 GRACE = 2 * SEC
 LOOKAHEAD = 5 * SEC
 LOST_MAX = 3
+SLACK = SEC // 10  # timers of the simulation fire some milliseconds late
 FINAL = {"succeeded", "failed", "timed_out", "cancelled", "lost", "skipped", "expired"}
 
 
@@ -91,6 +92,7 @@ class Judge:
             job.find_slots()
         self.times = [e["t"] for e in self.events]
         self.pauses = Pauses(self.events)
+        self.absences = self.find_absences()
         self.stretches()
         for job in self.jobs.values():
             self.each_slot_once(job)
@@ -142,9 +144,28 @@ class Judge:
         if self.states[job.id] not in want:
             self.fault("jobs", "job %d is %s in the end", job.id, self.states[job.id])
 
+    def find_absences(self):
+        """When no engine was there: (from, to), ascending."""
+        found, gone = [], None
+        for e in self.events:
+            if e["e"] in ("down", "sleep") and gone is None:
+                gone = e["t"]
+            elif e["e"] == "late" and gone is not None:
+                found.append((gone, e["t"]))
+                gone = None
+        return found
+
+    def next_awake(self, t):
+        """The first moment from t on at which an engine is there."""
+        i = bisect.bisect_right(self.absences, (t, NEVER)) - 1
+        while i >= 0 and i < len(self.absences) and self.absences[i][0] <= t <= self.absences[i][1]:
+            t, i = self.absences[i][1], i + 1
+        return t
+
     def stretches(self):
         """For each time nobody was there: which slots are missed, by the job's word."""
         self.allowed = {}         # (job, slot) → what may have become of it
+        self.caught_up = set()    # (job, slot) that passed in an absence of a job that catches up on all slots
         gone, backs, changed = 0, [], set()
         for e in self.events:
             kind = e["e"]
@@ -174,6 +195,8 @@ class Judge:
                     words |= self.becomes(job.at(b["order"]), slots, i, bisect.bisect_right(slots, b["t"]), b["t"])
             unsure = changed or (job.at(NEVER).jitter or len(job.policies) > 1) and slot <= gone + LOOKAHEAD
             self.allowed[job.id, slot] = ("run", "missed") if unsure else tuple(words)
+            if not changed and len(job.policies) == 1 and job.at(NEVER).catchup == "all" and words == {"run"}:
+                self.caught_up.add((job.id, slot))
 
     @staticmethod
     def becomes(policy, slots, i, last, back):
@@ -232,6 +255,7 @@ class Judge:
         if row["state"] == "skipped":
             ok = not any(e["e"] == "end" for e in run.events) and self.skip_is_right(job, run, row["reason"], t)
         elif row["state"] == "expired":
+            self.expired_in_time(job, run)
             word = row["reason"].split(" ")[0]
             limits = [getattr(p, word, 0) for p in job.around(t)]
             ok = any(n and t > row["slot"] + n for n in limits) and (word == "expires" or row["attempt"] == 0)
@@ -242,12 +266,25 @@ class Judge:
             self.fault("outcome", "run %d of job %d (%s): %s (%s) at %d does not follow", row["run"], job.id,
                        ", ".join(p.overlap for p in job.around(t)), row["state"], row["reason"], t)
 
+    def expired_in_time(self, job, run):
+        """At its last moment, or when an engine was there again; not later, whatever held it."""
+        row, policy = run.row, job.policies[0]
+        limits = [n for n in (policy.deadline if row["attempt"] == 0 else 0, policy.expires) if n]
+        if len(job.policies) > 1 or not limits:
+            return
+        since = max(row["made"], *[e["t"] for e in run.events], row["slot"] + min(limits) + 1)
+        if row["ended"] > self.next_awake(since) + SLACK:
+            self.fault("expiry", "run %d of job %d may not start after %d, and expired at %d", row["run"], job.id,
+                       row["slot"] + min(limits), row["ended"])
+
     def skip_is_right(self, job, run, reason, t):
         row = run.row
         if reason == "missed":
             return not run.claims()
         if reason in ("paused", "frozen"):
-            return row["kind"] == "schedule" and self.pauses.stops(job, t, reason)
+            return row["kind"] == "schedule" and self.pauses.stops(job, row["slot"], reason)
+        if reason == "overlap" and (job.id, row["slot"]) in self.caught_up and job.at(NEVER).overlap == "skip":
+            return False
         for p in job.around(t):
             if reason == "overlap" and p.overlap == "replace" and job.newer_due(run, t):
                 return True
@@ -339,6 +376,9 @@ class Replay:
         if policy.expires and e["t"] > e["slot"] + policy.expires:
             self.fault("started %d after it had expired", e["t"] - e["slot"] - policy.expires)
         pauses = self.judge.pauses
+        if first and e["kind"] == "schedule" and len(job.policies) == 1 and pauses.surely(job, e["slot"]) and (
+                job.slots[-1] > e["t"] + LOOKAHEAD and not job.cancelled):
+            self.fault("claimed at %d, its slot %d is inside a pause", e["t"], e["slot"])
         if pauses.surely(job, e["t"]) and (not e["forced"] or pauses.frozen(job, e["t"])):
             self.fault("claimed at %d while it was stopped", e["t"])
 

@@ -405,6 +405,17 @@ static void end_pauses(struct life *l)
 	}
 }
 
+static void expire(struct life *l)
+{
+	AUTO(op) *op = op_new(OP_EXPIRE, NULL, NULL);
+
+	op->expire.now = l->now;
+	if (!life_apply_one(l, op)) {
+		fprintf(stderr, "expire: %s\n", op->err.msg);
+		abort();
+	}
+}
+
 static void say_planned(struct life *l)
 {
 	if (l->catching_up)
@@ -430,6 +441,8 @@ void life_engine_pump(struct life *l)
 			say_planned(l);
 		if (l->wake.pause_end <= l->now)
 			end_pauses(l);
+		else if (l->wake.expiry < l->now)
+			expire(l);
 		else if (planning)
 			plan(l);
 		else if (claimable && l->wake.next_due <= l->now && life_room(l) > 0)
@@ -447,5 +460,7 @@ usec_t life_engine_alarm(const struct life *l)
 		at = l->wake.next_slot - SLOTS_LOOKAHEAD;
 	if (life_room(l) > 0 && l->wake.next_due < at)
 		at = l->wake.next_due;
+	if (l->wake.expiry != USEC_NEVER && l->wake.expiry + 1 < at)
+		at = l->wake.expiry + 1;
 	return l->wake.pause_end < at ? l->wake.pause_end : at;
 }

@@ -151,9 +151,10 @@ static void plan_two(const struct due_job *due, usec_t now, usec_t horizon, stru
 	ret->next_slot = horizon + 1;
 }
 
-static size_t all_late(const struct late_job *late, usec_t now, void *arg)
+static size_t all_late(const struct late_job *late, usec_t now, bool *ret_caught_up, void *arg)
 {
 	(void)now;
+	(void)ret_caught_up;
 	(void)arg;
 	return late->n;
 }
@@ -227,6 +228,7 @@ static const struct op plain[OP_KIND_MAX] = {
 		.at = T0 + 9}},
 	[OP_RESUME].resume = {.uid = -1, .job = PAUSED, .now = T0 + 9},
 	[OP_PAUSES_END].pauses_end.now = T0 + 9,
+	[OP_EXPIRE].expire.now = T0 + USEC_HOUR,
 	[OP_TRIGGER].trigger = {.uid = -1, .job = QUEUED, .revision = 1, .now = T0 + 9},
 	[OP_PLAN].plan = {.now = T0, .horizon = T0 + 5, .limit = 9, .fn = plan_two},
 	[OP_LATE].late = {.now = T0 + 200, .fn = all_late},

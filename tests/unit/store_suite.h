@@ -8,7 +8,7 @@ struct suite_part {
 	size_t n;
 };
 extern const struct suite_part store_jobs_part, store_runs_part, store_plan_part, store_list_part, store_batch_part, store_claim_part, store_lanes_part,
-	store_faults_part, store_schema_part, store_prune_part, store_late_part;
+	store_faults_part, store_schema_part, store_prune_part, store_late_part, store_slots_part;
 extern const struct suite_part store_dead_part;
 extern const struct suite_part store_limits_part;
 extern const struct suite_part store_owners_part;

@@ -97,7 +97,7 @@ static void a_pause_skips_slots_that_others_follow_and_holds_the_rest(void **sta
 		const char *reason = stopped == HOLD_FROZEN ? "frozen" : "paused";
 		struct claim_facts f = plain();
 
-		f.stopped = (enum run_hold)stopped;
+		f.stopped = f.slot_stopped = (enum run_hold)stopped;
 		assert_verdict(&f, CLAIM_SKIP, reason);
 		f.attempt = 1;
 		assert_verdict(&f, CLAIM_HOLD, reason);
@@ -116,6 +116,41 @@ static void a_pause_skips_slots_that_others_follow_and_holds_the_rest(void **sta
 		f.thaws = true; /* but by an administrator */
 		assert_verdict(&f, CLAIM_START, NULL);
 	}
+}
+
+static void a_pause_is_decided_by_the_slot(void **state)
+{
+	(void)state;
+	for (int stopped = HOLD_PAUSED; stopped <= HOLD_FROZEN; stopped++) {
+		const char *reason = stopped == HOLD_FROZEN ? "frozen" : "paused";
+		struct claim_facts f = plain();
+
+		f.slot_stopped = (enum run_hold)stopped; /* the pause is over when the run is looked at */
+		assert_verdict(&f, CLAIM_SKIP, reason);
+		f.recurs = false;
+		assert_verdict(&f, CLAIM_START, NULL);
+		f.recurs = true;
+		f.slot_stopped = HOLD_NONE; /* the slot was before the pause */
+		f.stopped = (enum run_hold)stopped;
+		assert_verdict(&f, CLAIM_HOLD, reason);
+		assert_int_equal(claim_decide(&f).hold, stopped);
+	}
+}
+
+static void slots_to_be_caught_up_wait_for_each_other(void **state)
+{
+	struct claim_facts f = plain();
+
+	(void)state;
+	f.caught_up = true;
+	assert_verdict(&f, CLAIM_START, NULL);
+	f.taken = 1;
+	f.waiting = 999;
+	assert_verdict(&f, CLAIM_HOLD, "overlap");
+	assert_int_equal(claim_decide(&f).hold, HOLD_PLACE);
+	f.policy.overlap = OVERLAP_QUEUE; /* a limit that was asked for is kept */
+	f.policy.overlap_waiting = 1;
+	assert_verdict(&f, CLAIM_SKIP, "limit");
 }
 
 static void too_late_is_expired_and_says_by_what(void **state)
@@ -211,13 +246,14 @@ static enum claim_verb second_opinion(const struct claim_facts *f)
 	bool late = (f->policy.expires && age > f->policy.expires) ||
 		(f->policy.deadline && f->attempt == 0 && age > f->policy.deadline);
 	bool stopped = (f->stopped == HOLD_FROZEN && !f->thaws) || (f->stopped == HOLD_PAUSED && !f->forced);
-	bool passes_over = f->recurs && f->attempt == 0 && f->kind == RUN_KIND_SCHEDULE;
+	bool passes_over = f->slot_stopped && f->recurs && f->attempt == 0 && f->kind == RUN_KIND_SCHEDULE;
 	bool crowded = f->policy.places && !f->has_place && !f->forced && f->taken >= f->policy.places;
-	bool skips = f->attempt == 0 && (f->policy.overlap == OVERLAP_SKIP ||
+	bool skips = f->attempt == 0 && ((f->policy.overlap == OVERLAP_SKIP && !f->caught_up) ||
 		(f->policy.overlap == OVERLAP_QUEUE && f->waiting >= f->policy.overlap_waiting));
 
 	return late ? CLAIM_EXPIRE
-	     : stopped ? (passes_over ? CLAIM_SKIP : CLAIM_HOLD)
+	     : passes_over ? CLAIM_SKIP
+	     : stopped ? CLAIM_HOLD
 	     : crowded ? (skips ? CLAIM_SKIP : CLAIM_HOLD)
 	     : f->unmet || f->rate_at > f->now ? CLAIM_WAIT : CLAIM_START;
 }
@@ -258,6 +294,8 @@ static void all_combinations_are_decided_as_written_down_twice(void **state)
 		f.has_place = pick(&rest, 2);
 		f.now = T0 + 20 * pick(&rest, 2);
 		f.waiting = 1;
+		f.slot_stopped = stops[n % 7 % 3];
+		f.caught_up = n % 11 == 0;
 		f.rate_at = n % 5 == 0 ? f.now + 1 : 0;
 		v = claim_decide(&f);
 		assert_int_equal(v.verb, second_opinion(&f));
@@ -384,6 +422,8 @@ int main(void)
 		TEST(a_retry_keeps_its_place),
 		TEST(each_overlap_word_means_something_else),
 		TEST(a_pause_skips_slots_that_others_follow_and_holds_the_rest),
+		TEST(a_pause_is_decided_by_the_slot),
+		TEST(slots_to_be_caught_up_wait_for_each_other),
 		TEST(too_late_is_expired_and_says_by_what),
 		TEST(an_expired_run_tells_what_kept_it),
 		TEST(an_unmet_condition_is_looked_at_again_but_not_beyond_the_deadline),

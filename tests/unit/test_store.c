@@ -39,6 +39,7 @@ int main(int argc, char **argv)
 		&store_schema_part,
 		&store_prune_part,
 		&store_late_part,
+		&store_slots_part,
 		&store_events_part,
 		&store_notices_part,
 		&store_leases_part,

@@ -47,7 +47,7 @@ static struct op *op_resume(int64_t job, usec_t now)
 
 static struct op *op_unscope(enum pause_scope scope, const char *key, int64_t uid)
 {
-	struct op *op = op_resume(0, T0 + 9);
+	struct op *op = op_resume(0, T0); /* so that no slot is inside the pause that ends */
 
 	op->resume.scope = scope;
 	op->resume.key = key;

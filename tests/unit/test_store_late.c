@@ -4,9 +4,10 @@
 #include "store_suite.h"
 #include <string.h>
 
-static size_t every_one(const struct late_job *late, usec_t now, void *arg)
+static size_t every_one(const struct late_job *late, usec_t now, bool *ret_caught_up, void *arg)
 {
 	(void)now;
+	(void)ret_caught_up;
 	(void)arg;
 	return late->n;
 }
@@ -104,8 +105,9 @@ static void an_engine_learns_when_the_last_one_was_there(void **state)
 /* ---- after a time when nobody was there ---- */
 
 /* Misses all but the newest; 'arg' counts the jobs asked about. */
-static size_t all_but_the_newest(const struct late_job *late, usec_t now, void *arg)
+static size_t all_but_the_newest(const struct late_job *late, usec_t now, bool *ret_caught_up, void *arg)
 {
+	(void)ret_caught_up;
 	++*(int *)arg;
 	assert_true(late->n > 0 && late->slots[late->n - 1] <= now && late->job.spec);
 	for (size_t i = 1; i < late->n; i++)

@@ -64,7 +64,7 @@ ROLLBACK TO op; RELEASE op
 
 -- The members that a set may have: given(:set) makes rows of it, as jsonb_to_recordset does elsewhere.
 -- text given
-CREATE TABLE given (asked, at, attempt, bad, boots, content, cpu_system, cpu_user, dead_at, deadline, detail, digest, due_at,
+CREATE TABLE given (asked, at, attempt, bad, before, boots, caught_up, content, cpu_system, cpu_user, dead_at, deadline, detail, digest, due_at,
 	ended_at, error, exit_code, expires, failures, fence, first_start, forced, full_at, gated, hold, id, io_read, io_written, job, key,
 	kind, last_success, lost, max_rss, n, name, node, notifies, now, object, origin, outcome, output_bytes,
 	output_dropped, overlap, overlap_waiting, owner, params, pid, place, places, priority, queue, reason, result,
@@ -517,6 +517,28 @@ UPDATE meta SET value = '8' WHERE key = 'schema';
 -- Finds cancelled jobs that an administrator had paused, when a new job asks for their name.
 CREATE INDEX jobs_cancelled_name ON jobs (uid, name) WHERE name IS NOT NULL AND state = JOB_CANCELLED;
 
+-- migration 9
+UPDATE meta SET value = '9' WHERE key = 'schema';
+
+-- 1: the slot passed before it could be planned, and the job catches up on all slots.
+ALTER TABLE runs ADD COLUMN caught_up INT NOT NULL DEFAULT 0;
+
+-- Queued runs by the last moment at which they may start (claim_last_start, core/claim.c).
+CREATE INDEX runs_last_start ON runs ((slot + CASE WHEN attempt = 0 AND deadline > 0 AND (expires = 0 OR deadline <= expires) THEN deadline ELSE expires END))
+WHERE state = RUN_QUEUED AND (expires > 0 OR (deadline > 0 AND attempt = 0));
+
+-- Pauses that are over, kept until every slot before their end is planned and decided. 'job' is 0 for a scope.
+CREATE TABLE pauses_past (
+	job INT NOT NULL,
+	scope TEXT NOT NULL,
+	key TEXT NOT NULL,
+	uid INT NOT NULL,
+	at INT NOT NULL,
+	until INT NOT NULL,
+	spared TEXT NOT NULL,
+	PRIMARY KEY (job, scope, key, uid, at)
+) STRICT, WITHOUT ROWID;
+
 -- The clock of leases: one host's, which never steps; a reboot voids them (leases_void).
 -- define clock = lease_clock()
 
@@ -670,13 +692,16 @@ WHERE job IN (SELECT value FROM json_each(:set)) AND +slot = :never
 -- query due_crowd(slot int, n int) -> jobs int
 SELECT count(*) AS jobs FROM (SELECT 1 FROM due WHERE slot = :slot LIMIT :n) AS same
 
--- Also when the first pause is over by itself.
--- query due_first(segments int) -> slot int, pause_end int
+-- Also the end of the first pause, and the first moment at which a queued run is too late to start.
+-- query due_first(segments int) -> slot int, pause_end int, expiry int
 SELECT CASE WHEN :segments <> 0 THEN (SELECT due.slot FROM due WHERE {in_segments} ORDER BY due.slot LIMIT 1) END AS slot,
 	(SELECT min(until) FROM (
 		SELECT * FROM (SELECT until FROM pauses WHERE until <> 0 ORDER BY until LIMIT 1) AS scopes
 		UNION ALL
-		SELECT * FROM (SELECT until FROM job_pauses WHERE until <> 0 ORDER BY until LIMIT 1) AS single) AS first) AS pause_end
+		SELECT * FROM (SELECT until FROM job_pauses WHERE until <> 0 ORDER BY until LIMIT 1) AS single) AS first) AS pause_end,
+	(SELECT slot + CASE WHEN attempt = 0 AND deadline > 0 AND (expires = 0 OR deadline <= expires) THEN deadline ELSE expires END FROM runs INDEXED BY runs_last_start
+		WHERE state = RUN_QUEUED AND (expires > 0 OR (deadline > 0 AND attempt = 0))
+		ORDER BY slot + CASE WHEN attempt = 0 AND deadline > 0 AND (expires = 0 OR deadline <= expires) THEN deadline ELSE expires END LIMIT 1) AS expiry
 
 -- ======== runs ========
 
@@ -688,10 +713,10 @@ SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'runs'), 0) + i AS
 --	ended_at int, reason text, notifies int
 INSERT INTO runs (id, job, uid, kind, state, reason, slot, slot_last, slot_count, due_at, revision,
 	priority, queue, created_at, ended_at, overlap, overlap_waiting, places, deadline, expires, gated, notifies,
-	forced, params)
+	forced, caught_up, params)
 SELECT id, job, uid, kind, state, reason, slot, slot_last, slot_count, due_at, revision, priority, queue,
 	now, CASE WHEN state = RUN_QUEUED THEN 0 ELSE now END, overlap, overlap_waiting, places, deadline, expires, gated,
-	notifies, forced, params
+	notifies, forced, caught_up, params
 FROM given(:set) WHERE true
 ON CONFLICT DO NOTHING
 RETURNING id, state, queue, due_at, job, slot_last, ended_at, reason, notifies
@@ -713,13 +738,18 @@ SELECT queue, uid, priority, due_at FROM lane CROSS JOIN runs WHERE runs.id = la
 
 -- query lane_runs(queue text, uid int, priority int, due_at int, id int, n int, stops int, now int, labels text) -> id int, job int,
 --	kind int, attempt int, slot int, due_at int, reason text, overlap int, overlap_waiting int, places int, deadline int,
---	expires int, gated int, forced int, job_state int, paused_until int, recurs int, taken int, place int,
---	overtaken int
+--	expires int, gated int, forced int, job_state int, paused_at int, paused_until int, paused_then int, recurs int, taken int,
+--	place int, overtaken int, caught_up int
 SELECT runs.id, runs.job, runs.kind, runs.attempt, runs.slot, runs.due_at, runs.reason, runs.overlap,
 	runs.overlap_waiting, runs.places, runs.deadline, runs.expires, runs.gated, runs.forced,
 	coalesce(jobs.state, JOB_REMOVED) AS job_state,
 	CASE WHEN jobs.state = JOB_PAUSED
+		THEN (SELECT at FROM job_pauses WHERE job_pauses.job = runs.job) END AS paused_at,
+	CASE WHEN jobs.state = JOB_PAUSED
 		THEN (SELECT until FROM job_pauses WHERE job_pauses.job = runs.job) END AS paused_until,
+	CASE WHEN :stops <> 0
+		THEN (SELECT count(*) FROM pauses_past WHERE pauses_past.job = runs.job
+			AND pauses_past.at <= runs.slot AND pauses_past.until > runs.slot) END AS paused_then,
 	CASE WHEN jobs.state = JOB_PAUSED OR :stops <> 0
 		THEN (SELECT count(*) FROM due WHERE due.job = runs.job) END AS recurs,
 	CASE WHEN runs.places > 0
@@ -728,7 +758,8 @@ SELECT runs.id, runs.job, runs.kind, runs.attempt, runs.slot, runs.due_at, runs.
 		THEN (SELECT place FROM running_jobs WHERE running_jobs.job = runs.job AND running_jobs.run = runs.id)
 		END AS place,
 	CASE WHEN runs.reason = 'rate' AND EXISTS (SELECT 1 FROM runs AS newer WHERE newer.job = runs.job
-		AND newer.slot > runs.slot AND newer.slot <= :now AND newer.kind = RUN_KIND_SCHEDULE) THEN 1 END AS overtaken
+		AND newer.slot > runs.slot AND newer.slot <= :now AND newer.kind = RUN_KIND_SCHEDULE) THEN 1 END AS overtaken,
+	runs.caught_up
 FROM runs INDEXED BY runs_due LEFT JOIN jobs ON jobs.id = runs.job
 WHERE runs.state = RUN_QUEUED AND runs.hold = 0 AND runs.queue = :queue AND runs.uid = :uid
 	AND runs.priority = :priority AND (runs.due_at, runs.id) > (:due_at, :id)
@@ -748,6 +779,13 @@ UPDATE runs SET state = given.state, reason = given.reason, ended_at = :now, hol
 FROM given(:set) AS given
 WHERE runs.id = given.run AND +runs.state = RUN_QUEUED
 RETURNING id, job, uid, queue, state, fence, runs.slot_last, runs.reason, runs.notifies
+
+-- Queued runs that may not start any more.
+-- query runs_too_late(now int, n int) -> id int, uid int, queue text, slot int, due_at int, attempt int, deadline int, expires int, reason text
+SELECT id, uid, queue, slot, due_at, attempt, deadline, expires, reason FROM runs INDEXED BY runs_last_start
+WHERE state = RUN_QUEUED AND (expires > 0 OR (deadline > 0 AND attempt = 0))
+	AND slot + CASE WHEN attempt = 0 AND deadline > 0 AND (expires = 0 OR deadline <= expires) THEN deadline ELSE expires END < :now
+ORDER BY slot + CASE WHEN attempt = 0 AND deadline > 0 AND (expires = 0 OR deadline <= expires) THEN deadline ELSE expires END LIMIT :n
 
 -- query runs_put_off(set json)
 UPDATE runs SET hold = given.hold, due_at = given.due_at, reason = given.reason
@@ -833,8 +871,49 @@ FROM limits LEFT JOIN buckets ON buckets.scope = limits.scope AND buckets.key = 
 INSERT INTO buckets (scope, key, full_at) SELECT scope, key, full_at FROM given(:set) WHERE true
 ON CONFLICT (scope, key) DO UPDATE SET full_at = excluded.full_at
 
--- query pauses_now(now int) -> scope text, key text, uid int, spared text
-SELECT scope, key, uid, spared FROM pauses WHERE until = 0 OR until > :now
+-- Those in force and those that are over, which still decide about slots inside them. Past pauses of single jobs are looked
+-- up with each run (lane_runs); one of them stands for all.
+-- query pauses_now() -> scope text, key text, uid int, spared text, at int, until int, past int
+SELECT scope, key, uid, spared, at, until, 0 AS past FROM pauses
+UNION ALL
+SELECT scope, key, uid, spared, at, until, 1 AS past FROM pauses_past WHERE job = 0
+UNION ALL
+SELECT * FROM (SELECT scope, key, uid, spared, at, until, 1 AS past FROM pauses_past WHERE job > 0 LIMIT 1)
+
+-- Past pauses up to whose end every slot is planned. The runs of those slots are decided by the caller.
+-- query pauses_past_drop() -> job int, scope text, key text, uid int, spared text, at int, until int
+DELETE FROM pauses_past WHERE until <= coalesce((SELECT slot FROM due ORDER BY slot LIMIT 1), 9223372036854775807)
+RETURNING job, scope, key, uid, spared, at, until
+
+-- query pause_keep(scope text, key text, uid int, now int)
+INSERT INTO pauses_past (job, scope, key, uid, at, until, spared)
+SELECT 0, scope, key, uid, at, CASE WHEN until = 0 OR until > :now THEN :now ELSE until END, spared FROM pauses
+WHERE scope = :scope AND key = :key AND uid = :uid
+ON CONFLICT DO NOTHING
+
+-- query pauses_keep_over(now int)
+INSERT INTO pauses_past (job, scope, key, uid, at, until, spared)
+SELECT 0, scope, key, uid, at, until, spared FROM pauses WHERE until <> 0 AND until <= :now
+ON CONFLICT DO NOTHING
+
+-- query job_pauses_keep(set json, now int)
+INSERT INTO pauses_past (job, scope, key, uid, at, until, spared)
+SELECT job, 'job', '', -1, at, CASE WHEN until = 0 OR until > :now THEN :now ELSE until END, '' FROM job_pauses
+WHERE job IN (SELECT value FROM json_each(:set))
+ON CONFLICT DO NOTHING
+
+-- Slots inside a pause that nobody began, of jobs that have more slots to come.
+-- query runs_inside_jobs(set json) -> id int
+SELECT inside.id FROM given(:set) AS given CROSS JOIN runs AS inside INDEXED BY runs_open
+WHERE inside.job = given.job AND inside.ended_at = 0 AND inside.state = RUN_QUEUED AND inside.kind = RUN_KIND_SCHEDULE
+	AND inside.attempt = 0 AND inside.slot >= given.since AND inside.slot < given.before
+	AND EXISTS (SELECT 1 FROM due WHERE due.job = given.job)
+
+-- query runs_inside(since int, before int, uid int, queue text) -> id int, job int
+SELECT id, job FROM runs INDEXED BY runs_state
+WHERE state = RUN_QUEUED AND state <> RUN_SUCCEEDED AND slot >= :since AND slot < :before AND kind = RUN_KIND_SCHEDULE
+	AND attempt = 0 AND (:uid < 0 OR uid = :uid) AND (:queue = '' OR queue = :queue)
+	AND EXISTS (SELECT 1 FROM due WHERE due.job = runs.job)
 
 -- query jobs_gated(set json) -> id int, uid int, owner text, spec text, digest int, full_at int
 SELECT jobs.id, jobs.uid, jobs.owner, jobs.spec, jobs.digest, buckets.full_at
@@ -964,6 +1043,9 @@ ORDER BY runs.job, runs.slot LIMIT :n
 UPDATE runs SET state = RUN_SKIPPED, reason = 'missed', ended_at = :now
 WHERE id IN (SELECT value FROM json_each(:set)) AND +state = RUN_QUEUED
 RETURNING id, queue, job, slot_last, notifies
+
+-- query runs_catch_up(set json)
+UPDATE runs SET caught_up = 1 WHERE id IN (SELECT value FROM json_each(:set)) AND +state = RUN_QUEUED
 
 -- The clock was set back. What was planned for later than the look-ahead goes; the job is planned anew.
 -- query runs_undo(after int) -> job int, queue text
