@@ -10,6 +10,7 @@
 #include "exec/account.h"
 #include "exec/cgroup.h"
 #include "exec/ends.h"
+#include "exec/launch_request.h"
 #include "exec/lookup.h"
 #include "exec/manager.h"
 #include "exec/reexec.h"
@@ -139,6 +140,13 @@ static int write_ends(struct options *o, const char *none)
 	return ends_main();
 }
 
+static int launch_workers(struct options *o, const char *none)
+{
+	(void)o;
+	(void)none;
+	return launcher_main();
+}
+
 static int print_version(struct options *o, const char *none)
 {
 	(void)o;
@@ -176,6 +184,7 @@ static const struct {
 	{"lookup-account", "WHOM", 0, look_up_account, NULL},
 	{"read-secrets", NULL, 0, read_secrets, NULL},
 	{"write-ends", NULL, 0, write_ends, NULL},
+	{"launch", NULL, 0, launch_workers, NULL},
 };
 
 static void print_usage(FILE *out)

@@ -260,7 +260,8 @@ static void group_remove(struct cgroups *c, struct owner *o, struct cgroup *g)
 	group_close(g);
 	if (unlinkat(o->dir, number_name(g->number, name), AT_REMOVEDIR) == 0 || errno == ENOENT)
 		return;
-	log_warning("control group '%s' of uid %" PRId64 " could not be removed: %s", name, o->uid, strerror(errno));
+	if (errno != EBUSY) /* processes that were killed a moment ago may still be in it */
+		log_warning("control group '%s' of uid %" PRId64 " could not be removed: %s", name, o->uid, strerror(errno));
 	o->stuck = xrealloc(o->stuck, (o->stuck_n + 1) * sizeof(*o->stuck));
 	o->stuck[o->stuck_n++] = g->number;
 	c->stuck_n++;

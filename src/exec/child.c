@@ -161,6 +161,15 @@ IN_CHILD static int step_verify(const struct launch *o)
 	return groups_are(u) && (u->uid == 0 || powerless(u)) ? 0 : EPERM;
 }
 
+/*
+ * The owner can send this process signals from now on, and its memory is that of the process that made it. The change of
+ * user has set the kernel's default (fs.suid_dumpable), which may allow core dumps. exec() makes the command dumpable again.
+ */
+IN_CHILD static int step_dumps(const struct launch *o)
+{
+	return o->plan->user && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? errno : 0;
+}
+
 /* Keys of ours are nobody's; a kernel without keyrings, or one that forbids them, has none to inherit. */
 IN_CHILD static int step_keyring(const struct launch *o)
 {
@@ -338,6 +347,7 @@ static const struct step {
 	{"gid", step_gid},
 	{"uid", step_uid},
 	{"verify", step_verify},
+	{"core dumps", step_dumps},
 	{"keyring", step_keyring},
 	{"umask", step_umask},
 	{"directory", step_directory},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns a prepared command into a process: launched like vfork, set up by a table of steps. */
+/* Turns a prepared command into a process: made like vfork, set up by a table of steps. */
 #pragma once
 #include "base/clock.h"
 #include <stdbool.h>
@@ -49,42 +49,38 @@ struct child_plan {
 	usec_t patience;    /* it is killed when it has not become the command by then; 0: however long it takes */
 	bool beside;        /* a child of our parent, as we are: see child_make() */
 	bool keyring;       /* we have one for it, which it keeps */
-	bool aside;         /* in memory of its own, nobody waits: what went wrong it says itself, in its output */
 };
 
-/* What the child wrote before it became the command. */
+/*
+ * What the kernel and the child write before the command begins. The caller of child_make() is suspended until then; another
+ * process that shares this memory sees the process numbers as soon as the processes exist.
+ */
 struct child_word {
 	int stage;        /* of the table, when error is not 0 */
 	int error;
 	int cwd_error;    /* the directory could not be entered, the child is in '/' */
+	bool host;        /* 'pid' only makes a PID namespace with its keeper and worker, and exits */
+	pid_t pid;        /* the first process; 0: none was made */
 	pid_t worker, keeper; /* of a PID namespace; 0: none */
 };
 
-struct launcher; /* the stack and the shared word of children; one is enough, launches do not overlap */
-bool launcher_new(struct launcher **ret, struct err *e);
-void launcher_free(struct launcher *l);
+struct child_stacks; /* of children and of those they make; one is enough, births do not overlap */
+bool child_stacks_new(struct child_stacks **ret, struct err *e);
+void child_stacks_free(struct child_stacks *s);
 
 struct child {
 	pid_t pid;    /* ours to reap */
 	int pidfd;    /* owned */
 	pid_t keeper; /* of its PID namespace, ours to reap, too, and to be killed when 'pid' has ended; 0: none */
 };
-/* Returns when the command runs, or with the reason why not: 0, or -errno of the step *ret_word names. Aside: at once. */
-int child_launch(struct launcher *l, const struct child_plan *p, struct child *ret, struct child_word *ret_word);
 /*
- * The same in two halves: the first is done by a process between us and the child, which inherits from it (plan.beside),
- * the second by us, with what the first has returned. Whatever became of it, it is reaped or ours afterwards.
+ * Returns when the command runs, or with the reason why not: 0, or -errno of the step that *word names. The child shares the
+ * caller's memory until then, and it may be blocked by a file system of its owner: the spawner itself calls this for
+ * children only that stay root and use trusted paths. The processes are not reaped.
  */
-struct child_made {
-	pid_t pid;
-	bool host;             /* it was gone again when its guests were made */
-	struct child_word word;
-};
-int child_make(struct launcher *l, const struct child_plan *p, struct child_made *ret, int *ret_pidfd);
-int child_take(struct child_made *m, struct child *ret); /* -ECHILD: it is no child of ours */
-/* Whether it was killed for want of patience, before it was the command; 'began' is when it was launched (boottime). */
-bool child_stalled(const struct child *c, const struct child_plan *p, usec_t began);
-bool child_can_aside(const struct child_plan *p); /* not with a PID namespace: we would not learn who it is */
+int child_make(struct child_stacks *s, const struct child_plan *p, struct child_word *word);
+/* child_make() for a child of our own; what failed is reaped. */
+int child_launch(struct child_stacks *s, const struct child_plan *p, struct child *ret, struct child_word *ret_word);
 int child_reap(struct child *c); /* one that ends by itself, and all that goes with it; its status, as of waitpid */
 const char *child_stage_name(const struct child_word *w); /* "exec", "directory" … */
 bool child_error_transient(int errnum); /* worth another try: EAGAIN, ENOMEM … */

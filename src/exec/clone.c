@@ -59,10 +59,10 @@ static long clone3_call(struct clone_args *args, int (*fn)(void *), void *arg)
 }
 #endif
 
-pid_t clone_into_cgroup(int (*fn)(void *), void *stack, size_t stack_size, uint64_t flags, void *arg, int *pidfd, int cgroup)
+pid_t clone_into_cgroup(int (*fn)(void *), void *stack, size_t stack_size, uint64_t flags, void *arg, pid_t *tid, int cgroup)
 {
 	struct clone_args args = {.flags = flags | CLONE_INTO_CGROUP, .exit_signal = flags & CLONE_PARENT ? 0 : SIGCHLD, /* else ours */
-		.pidfd = (uint64_t)(uintptr_t)pidfd, .stack = (uint64_t)(uintptr_t)stack, .stack_size = stack_size,
+		.parent_tid = (uint64_t)(uintptr_t)tid, .stack = (uint64_t)(uintptr_t)stack, .stack_size = stack_size,
 		.cgroup = (uint64_t)cgroup};
 
 	return (pid_t)clone3_call(&args, fn, arg);

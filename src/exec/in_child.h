@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For code that runs between clone and exec, in memory that is the spawner's: system calls only, nothing kept. */
+/* For code that runs between clone and exec, in the memory of the process that made the child: system calls only. */
 #pragma once
 
 /* The child borrows our memory and runs on a stack the sanitizer does not know. */

@@ -112,7 +112,7 @@ static bool look_once(struct workers *ws, bool *strangers)
 		siginfo_t si = {};
 		bool leave;
 
-		if (map_get(&ws->by_pid, ws->pids[i]))
+		if (map_get(&ws->by_pid, ws->pids[i]) || launchers_expect(&ws->launchers, ws->pids[i]))
 			continue;
 		leave = awaited(ws, ws->pids[i]);
 		if (waitid(P_PID, (id_t)ws->pids[i], &si, WEXITED | WNOHANG | (leave ? WNOWAIT : 0)) == 0 && si.si_pid) {

@@ -49,7 +49,7 @@ static void fences_done(struct fences *f)
 }
 
 /* A worker's way under these fences, without a command at its end. */
-static int try(const struct fences *f, struct launcher *l, const char **ret_stage)
+static int try(const struct fences *f, struct child_stacks *l, const char **ret_stage)
 {
 	const struct child_limits limits = {.v = {{RLIMIT_NOFILE, {TRIAL_FILES, TRIAL_FILES}}}, .n = 1};
 	const struct child_plan trial = {.fences = f, .cwd = "/", .parent = getpid(), .limits = &limits};
@@ -73,7 +73,7 @@ static void add_missing(struct fences *f, const char *part, const char *stage, i
 }
 
 /* One part alone, with what it cannot be without. */
-static int try_part(const struct fences *f, enum sandbox_part p, struct launcher *l, const char **ret_stage)
+static int try_part(const struct fences *f, enum sandbox_part p, struct child_stacks *l, const char **ret_stage)
 {
 	struct fences alone;
 	struct sandbox only = {.capabilities = SANDBOX_CAPS_ALL};
@@ -86,7 +86,7 @@ static int try_part(const struct fences *f, enum sandbox_part p, struct launcher
 }
 
 /* Leaves in the profile what can be had; the rest goes into 'missing'. */
-static void fences_fit(struct fences *f, struct launcher *l)
+static void fences_fit(struct fences *f, struct child_stacks *l)
 {
 	const char *stage;
 	int r = try(f, l, &stage);
@@ -166,7 +166,7 @@ static int make_offers(const struct sandboxes *s)
 }
 
 bool sandboxes_open(struct sandboxes **ret, const struct sandbox_list *profiles, bool report, const char *init,
-	struct launcher *l, struct err *e)
+	struct child_stacks *l, struct err *e)
 {
 	struct sandboxes *s = xcalloc(1, sizeof(*s));
 

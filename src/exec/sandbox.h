@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 struct err;
-struct launcher;
+struct child_stacks;
 
 /* A profile as it is applied here. */
 struct fences {
@@ -39,7 +39,7 @@ struct sandboxes {
  * refused, or goes without it (when 'report'); either way it says so. 'init' is the path of the keeper's program.
  */
 bool sandboxes_open(struct sandboxes **ret, const struct sandbox_list *profiles, bool report, const char *init,
-	struct launcher *l, struct err *e);
+	struct child_stacks *l, struct err *e);
 void sandboxes_free(struct sandboxes *s);
 /* NULL: no such profile, or not one to be used; why is in *e. */
 const struct fences *sandboxes_use(const struct sandboxes *s, const char *name, struct err *e);

@@ -26,7 +26,9 @@ struct secrets_reading {
 	const struct order *order;
 	struct source pipe;
 	struct deadline deadline;
+	struct launching *launching; /* NULL: the process runs, or there is none */
 	int pidfd;
+	struct cgroup group;
 	struct buf answer;
 	secrets_read_fn *fn;
 	void *arg;
@@ -38,6 +40,11 @@ void secrets_reading_free(struct secrets_reading *r)
 		return;
 	deadline_clear(&r->all->deadlines, &r->deadline);
 	source_close(&r->pipe);
+	if (r->launching)
+		launching_cancel(r->launching);
+	if (r->group.dir >= 0 && cgroup_populated(&r->group))
+		cgroup_kill(&r->group);
+	cgroup_release(r->all->workers->groups, &r->group);
 	if (r->pidfd >= 0) {
 		syscall(SYS_pidfd_send_signal, r->pidfd, SIGKILL, NULL, 0);
 		close(r->pidfd);
@@ -82,7 +89,7 @@ static void settle(struct secrets_reading *r, const char *why)
 	else if (s.n != r->order->secrets.n)
 		error = xstrdup("the process that read the secrets ended without an answer");
 	source_close(&r->pipe);
-	r->fn(error ? NULL : &s, error, r->arg); /* frees us */
+	r->fn(error ? NULL : &s, &r->group, error, r->arg); /* frees us */
 	secrets_done(&s);
 }
 
@@ -116,6 +123,27 @@ static int paths_file(const struct order *o)
 	return io_memfd_sealed("jobsched-secrets", paths.data, paths.len);
 }
 
+/* Of the process that reads; what it reads comes through the pipe. */
+static void on_launch(enum launch_news news, const struct child_word *word, void *arg)
+{
+	struct secrets_reading *r = arg;
+	AUTO_TEXT error = NULL;
+	struct child child;
+	int result;
+
+	if (news == LAUNCH_HELD)
+		return;
+	r->launching = NULL;
+	result = worker_take(r->all->workers, word, &child);
+	if (result == 0) {
+		r->pidfd = child.pidfd;
+		workers_know_helper(r->all->workers, child.pid);
+		return;
+	}
+	error = xprintf("the secrets could not be read: no process could be made (%s): %s", child_stage_name(word), strerror(-result));
+	settle(r, error);
+}
+
 static int launch(struct secrets_reading *r, const struct user *owner)
 {
 	char *const argv[] = {(char *)"/proc/self/exe", (char *)"--read-secrets", NULL}, *const none[] = {NULL};
@@ -126,23 +154,30 @@ static int launch(struct secrets_reading *r, const struct user *owner)
 	const struct fences plain = {.all = ws->sandboxes,
 		.profile = {.capabilities = SANDBOX_CAPS_ALL, .part[SANDBOX_PRIVILEGES] = 1}};
 	const struct child_limits limits = {.v = {{RLIMIT_CORE, {0, 0}, true}, {RLIMIT_NOFILE, ws->nofile, true}}, .n = 2};
-	struct child_word word;
-	struct child child;
-	int pipe[2], error;
+	int pipe[2];
 
 	if (in < 0 || lseek(in, 0, SEEK_SET) < 0 || pipe2(pipe, O_CLOEXEC) < 0)
 		return in < 0 ? in : -errno;
 	r->pipe.fd = pipe[0];
 	out = pipe[1];
 	io_set_nonblock(r->pipe.fd);
-	error = child_launch(ws->launcher, &(struct child_plan){.user = ws->change_user ? owner : NULL, .argv = argv,
+	if (source_watch(r->all->ep, &r->pipe, EPOLL_CTL_ADD, EPOLLIN) < 0)
+		return -errno;
+	return launch_begin(&ws->launchers, owner->uid, &(struct child_plan){.user = ws->change_user ? owner : NULL, .argv = argv,
 		.envp = none, .cwd = "/", .in = in, .out = out, .umask = 077, .limits = &limits, .parent = getpid(),
-		.fences = &plain, .home = "/"}, &child, &word);
-	if (error < 0)
-		return error;
-	r->pidfd = child.pidfd;
-	workers_know_helper(ws, child.pid);
-	return source_watch(r->all->ep, &r->pipe, EPOLL_CTL_ADD, EPOLLIN) < 0 ? -errno : 0;
+		.cgroup = r->group.dir >= 0 ? &r->group : NULL, .born = ws->groups->births,
+		.fences = &plain, .home = "/", .artifact = -1}, on_launch, r, &r->launching);
+}
+
+/* The run's own: its owner pays for what reading takes. */
+static int group_take(struct secrets_reading *r, const struct user *owner)
+{
+	__attribute__((cleanup(worker_limits_done))) struct worker_limits limits = {};
+	struct err e = {};
+
+	if (!worker_limits(r->all->workers, r->order, &limits, &e))
+		return 0; /* the start of the worker is refused for it */
+	return workers_group(r->all->workers, owner->uid, &limits.group, &r->group);
 }
 
 bool secrets_read(struct secrets_readers *rs, const struct order *order, const struct user *owner, secrets_read_fn *fn,
@@ -151,8 +186,11 @@ bool secrets_read(struct secrets_readers *rs, const struct order *order, const s
 	struct secrets_reading *r = xcalloc(1, sizeof(*r));
 	int error;
 
-	*r = (struct secrets_reading){.all = rs, .order = order, .pipe = {-1, on_answer}, .pidfd = -1, .fn = fn, .arg = arg};
-	error = launch(r, owner);
+	*r = (struct secrets_reading){.all = rs, .order = order, .pipe = {-1, on_answer}, .pidfd = -1, .group = {.dir = -1, .events.fd = -1},
+		.fn = fn, .arg = arg};
+	error = group_take(r, owner);
+	if (error == 0)
+		error = launch(r, owner);
 	if (error < 0) {
 		secrets_reading_free(r);
 		return err_errno(e, -error, "could not start a process to read the secrets");

@@ -5,6 +5,7 @@
 #include "exec/deadline.h"
 #include <stdbool.h>
 
+struct cgroup;
 struct err;
 struct order;
 struct secrets;
@@ -12,8 +13,11 @@ struct secrets_reading;
 struct user;
 struct workers;
 
-/* Once: the values, which may be moved away; NULL: 'error' says why not. The reading is freed afterwards. */
-typedef void secrets_read_fn(struct secrets *s, const char *error, void *arg);
+/*
+ * Once: the values, which may be moved away; NULL: 'error' says why not. 'group' is the run's control group, in which the process
+ * has read them; it may be moved away, too. The reading is freed afterwards.
+ */
+typedef void secrets_read_fn(struct secrets *s, struct cgroup *group, const char *error, void *arg);
 
 struct secrets_readers {
 	int ep;                   /* borrowed */

@@ -142,7 +142,7 @@ static bool set_patience(struct session *s, usec_t patience)
 
 /* ---- the start ---- */
 
-static bool say(const struct session *s, enum start_failure why, const struct child_made *made, usec_t started_at,
+static bool say(const struct session *s, enum start_failure why, const struct child_word *made, usec_t started_at,
 	const char *text)
 {
 	struct session_word w = {.magic = SESSION_MAGIC, .failure = (int32_t)why, .started_at = started_at};
@@ -172,39 +172,40 @@ static long keyring(void)
 	return syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 0);
 }
 
-static char *note_of(const struct child_made *m, const struct child_plan *p)
+static char *note_of(const struct child_word *m, const struct child_plan *p)
 {
-	if (!m->word.error)
-		return m->word.cwd_error ? xprintf("could not enter '%s', ran in '/': %s", p->cwd, strerror(m->word.cwd_error)) : NULL;
-	if (strcmp(child_stage_name(&m->word), "limits") == 0 && m->word.error == EPERM)
+	if (!m->error)
+		return m->cwd_error ? xprintf("could not enter '%s', ran in '/': %s", p->cwd, strerror(m->cwd_error)) : NULL;
+	if (strcmp(child_stage_name(m), "limits") == 0 && m->error == EPERM)
 		return xstrdup("a limit of the job is higher than its user's session allows");
-	return worker_launch_error(&m->word, p);
+	return worker_launch_error(m, p);
 }
 
 static bool launch(struct session *s, struct child_plan *p)
 {
 	const struct user *u = s->plan->environ->user;
-	struct launcher *l = NULL;
-	struct child_made made;
+	struct child_stacks *stacks = NULL;
+	struct child_word made;
 	AUTO_TEXT note = NULL;
 	usec_t began;
 	struct err e = {};
-	int pidfd = -1;
+	pid_t worker;
 
-	if (!launcher_new(&l, &e)) {
+	if (!child_stacks_new(&stacks, &e)) {
 		say(s, START_TRANSIENT, NULL, 0, e.msg);
 		return false;
 	}
 	began = clock_now(&clock_system);
-	child_make(l, p, &made, &pidfd);
+	child_make(stacks, p, &made);
 	note = note_of(&made, p);
-	if (made.word.error) {
-		say(s, worker_launch_reason(made.word.error), made.pid > 0 ? &made : NULL, began, note);
+	if (made.error) {
+		say(s, worker_launch_reason(made.error), made.pid > 0 ? &made : NULL, began, note);
 		return false;
 	}
-	s->worker = made.host ? (int)syscall(SYS_pidfd_open, made.word.worker, 0) : pidfd;
+	worker = made.host ? made.worker : made.pid;
+	s->worker = (int)syscall(SYS_pidfd_open, worker, 0);
 	log_line(LOG_LEVEL_INFO, &(struct log_about){.run = s->plan->run}, "audit: run %" PRId64 " starts as '%s' (uid %u), pid %d, in a session",
-		s->plan->run, u->name, (unsigned)u->uid, (int)(made.host ? made.word.worker : made.pid));
+		s->plan->run, u->name, (unsigned)u->uid, (int)worker);
 	return say(s, (enum start_failure)SESSION_STARTED, &made, began, note);
 }
 

@@ -25,7 +25,7 @@ struct session_word {
 	uint32_t magic;
 	int32_t failure;             /* enum start_failure; or SESSION_STARTED */
 	int64_t started_at;          /* realtime */
-	struct child_made made;      /* pid 0: none was */
+	struct child_word made;      /* pid 0: none was */
 	char text[SESSION_TEXT_MAX]; /* the reason, or something to be noted */
 };
 

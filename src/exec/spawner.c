@@ -40,7 +40,7 @@ struct spawner {
 	usec_t idle_since;   /* boottime; 0: not idle */
 	usec_t stop_until;   /* 0: not stopping, or workers are left */
 	usec_t quiet_until;  /* 0: something is still to be told or acknowledged */
-	usec_t trim_at;      /* boottime; 0: groups are in use, or there are none */
+	usec_t trim_at;      /* boottime; 0: groups are in use, or there is nothing to trim */
 	usec_t armed;        /* what the timer is set to; 0: off */
 	bool leave;
 	bool reload;         /* SIGHUP came */
@@ -108,12 +108,13 @@ static usec_t consider_leaving(struct spawner *sp, usec_t now)
 	return sp->idle_since + sp->o->linger;
 }
 
-/* Groups are kept for the next runs for a while, not for ever. */
+/* Groups and launchers are kept for the next runs for a while. */
 static usec_t consider_trimming(struct spawner *sp, usec_t now)
 {
 	struct cgroups *g = sp->workers.groups;
+	const bool groups = cgroups_on(g) && g->owners.used;
 
-	if (!cgroups_on(g) || !g->owners.used || sp->workers.running) {
+	if (sp->workers.running || (!groups && !launchers_spare(&sp->workers.launchers))) {
 		sp->trim_at = 0;
 		return USEC_NEVER;
 	}
@@ -121,8 +122,10 @@ static usec_t consider_trimming(struct spawner *sp, usec_t now)
 		sp->trim_at = now + TRIM_AFTER;
 	if (now < sp->trim_at)
 		return sp->trim_at;
-	cgroups_trim(g);
-	sp->trim_at = g->owners.used ? now + TRIM_AGAIN : 0;
+	launchers_trim(&sp->workers.launchers);
+	if (groups)
+		cgroups_trim(g);
+	sp->trim_at = groups && g->owners.used ? now + TRIM_AGAIN : 0;
 	return sp->trim_at ? sp->trim_at : USEC_NEVER;
 }
 
@@ -169,13 +172,16 @@ static bool reexec(struct spawner *sp, struct err *e)
 
 	if (program < 0)
 		return false;
+	/* launchers stay behind: their starts are completed, or given up and tried again */
+	launchers_settle(&sp->workers.launchers, LAUNCH_PATIENCE);
+	starts_refuse(&sp->starts, START_TRANSIENT, "the spawner is being upgraded");
+	workers_give_up(&sp->workers, "the spawner is being upgraded");
+	launchers_settle(&sp->workers.launchers, LAUNCH_PATIENCE);
 	if (cgroups_on(ws->groups)) {
 		cgroups_trim(ws->groups); /* so that all that is left belongs to a worker */
 		head.groups = ws->groups->root;
 		head.groups_next = ws->groups->next;
 	}
-	starts_refuse(&sp->starts, START_TRANSIENT, "the spawner is being upgraded");
-	workers_give_up(&sp->workers, "the spawner is being upgraded");
 	frame_text(head.id, sizeof(head.id), sp->o->id);
 	state = state_save(&head, &sp->conns, &sp->workers, &fds);
 	if (state < 0)
@@ -299,6 +305,7 @@ bool spawner_run(const struct spawner_options *o, struct err *e)
 	starts_init(&sp.starts, &(struct starts_options){.ep = sp.ep, .workers = &sp.workers, .admission = &sp.admission});
 	if (!workers_init(&sp.workers, sp.ep, o->output_dir, o->id, o->groups, e) || !fence(&sp, e) || !watch(&sp, e))
 		return false;
+	launchers_warm(&sp.workers.launchers);
 	if (o->resume && !resume(&sp, e))
 		return err_wrap(e, "could not go on with what was here");
 	if (!o->resume) {

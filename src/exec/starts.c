@@ -42,14 +42,14 @@ static void refuse(struct starts *st, const struct start *s, enum start_failure 
 }
 
 /* The lease is looked at last: who the owner is, and his secrets, may have taken long. */
-static void launch(struct starts *st, const struct start *s, const struct user *owner, struct secrets *secrets)
+static void launch(struct starts *st, const struct start *s, const struct user *owner, struct secrets *secrets, struct cgroup *group)
 {
 	if (workers_lease_over(st->workers)) {
 		refuse(st, s, START_LEASE, "the lease of this node is over");
 		return;
 	}
 	tell(workers_start(st->workers, &(struct worker_start){.frame = &s->frame, .payload = &s->payload, .user = owner,
-		.in = s->in, .artifact = s->artifact, .secrets = secrets}));
+		.in = s->in, .artifact = s->artifact, .secrets = secrets, .group = group && group->dir >= 0 ? group : NULL}));
 }
 
 static void wait_for_it(struct starts *st, struct start *s /* moved */)
@@ -71,7 +71,7 @@ static struct start *take(struct starts *st, struct start **at)
 	return s;
 }
 
-static void on_secrets(struct secrets *secrets, const char *error, void *arg)
+static void on_secrets(struct secrets *secrets, struct cgroup *group, const char *error, void *arg)
 {
 	struct start *s = arg, **at = &s->all->first;
 	struct starts *st = s->all;
@@ -80,7 +80,7 @@ static void on_secrets(struct secrets *secrets, const char *error, void *arg)
 		at = &(*at)->next;
 	take(st, at);
 	if (secrets)
-		launch(st, s, s->owner, secrets);
+		launch(st, s, s->owner, secrets, group);
 	else
 		refuse(st, s, START_SECRET, error);
 	start_free(s);
@@ -106,7 +106,7 @@ static void go(struct starts *st, struct start *s /* moved */, const struct user
 		}
 		refuse(st, s, START_TRANSIENT, e.msg);
 	} else {
-		launch(st, s, a->user, NULL);
+		launch(st, s, a->user, NULL, NULL);
 	}
 	start_free(s);
 }

@@ -8,7 +8,9 @@
 #include "exec/child.h"
 #include "exec/ends.h"
 #include "exec/frame.h"
+#include "exec/state.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -16,11 +18,13 @@
 
 #define CHUNKS_PER_TURN 4               /* of one worker's output, so that a fast writer delays nobody */
 #define DRAIN_PATIENCE USEC_SEC         /* for output that does not stop after the main process has */
+#define KILL_PATIENCE (10 * USEC_SEC)   /* for the main process to end after SIGKILL */
 #define LEFT_PATIENCE (5 * USEC_SEC)    /* for killed processes that do not go */
 #define STOP_GRACE_MAX (30 * USEC_SEC)
 
 void worker_free(struct worker *w)
 {
+	worker_launch_free(w);
 	deadline_clear(&w->all->deadlines, &w->deadline);
 	deadline_clear(&w->all->veils, &w->veil.release);
 	veil_done(&w->veil);
@@ -88,6 +92,21 @@ static void end_group(struct worker *w)
 		log_warning("could not watch a control group: %s", strerror(errno));
 }
 
+static void main_gone(struct worker *w)
+{
+	w->ended_at = clock_now(&clock_system);
+	if (w->ended_at < w->started_at)
+		w->ended_at = w->started_at; /* the clock was set back */
+	w->died = clock_boot(&clock_system);
+	w->phase = WORKER_ENDING;
+	w->looked = false;
+	map_take(&w->all->by_pid, w->pid);
+	source_close(&w->exit);
+	deadline_set(&w->all->deadlines, &w->deadline, w->died + DRAIN_PATIENCE);
+	end_group(w);
+	worker_ending_add(w);
+}
+
 /*
  * The main process is gone but not reaped, so its number is still its own: whatever is left in its group is
  * killed by that number before it is given back.
@@ -111,21 +130,28 @@ static void on_exit_ready(struct source *s, uint32_t events)
 		return;
 	}
 	failpoint_pass(FP_END_WAITED);
+	worker_launch_ended(w);
 	w->exit_code = si.si_code == CLD_EXITED ? si.si_status : -1;
 	w->term_signal = si.si_code == CLD_KILLED || si.si_code == CLD_DUMPED ? si.si_status : 0;
 	w->used = (struct cgroup_usage){.cpu_user = usec_of(usage.ru_utime), .cpu_system = usec_of(usage.ru_stime),
 		.memory = usage.ru_maxrss * INT64_C(1024), .io_read = -1, .io_written = -1};
-	w->ended_at = clock_now(&clock_system);
-	if (w->ended_at < w->started_at)
-		w->ended_at = w->started_at; /* the clock was set back */
-	w->died = clock_boot(&clock_system);
-	w->phase = WORKER_ENDING;
-	w->looked = false;
-	map_take(&w->all->by_pid, w->pid);
-	source_close(&w->exit);
-	deadline_set(&w->all->deadlines, &w->deadline, w->died + DRAIN_PATIENCE);
-	end_group(w);
-	worker_ending_add(w);
+	main_gone(w);
+}
+
+/*
+ * SIGKILL is pending, so the process executes nothing of its command any more, but it is blocked in the kernel, e.g. by a
+ * file system that does not answer. It is reaped when it ends; the run does not wait for that.
+ */
+static void abandon(struct worker *w)
+{
+	log_line(LOG_LEVEL_WARNING, &(struct log_about){.run = w->run},
+		"process %d of run %" PRId64 " was killed and is blocked in the kernel: the run is over without it", (int)w->pid, w->run);
+	w->exit_code = -1;
+	w->term_signal = SIGKILL;
+	w->used = (struct cgroup_usage){.io_read = -1, .io_written = -1};
+	workers_know(w->all, &(struct state_adopted){.pid = w->pid, .run = w->run, .fence = w->fence});
+	main_gone(w);
+	w->died -= LEFT_PATIENCE; /* it has been waited for long enough */
 }
 
 void worker_ending_add(struct worker *w)
@@ -203,7 +229,7 @@ void worker_end(struct worker *w, enum attempt_outcome why)
 	usec_t grace = w->grace;
 
 	if (w->phase == WORKER_OPENING)
-		worker_session_give_up(w, why == ATTEMPT_CANCELLED ? START_ERROR : START_TRANSIENT, "ended before it was started");
+		worker_give_up(w, why == ATTEMPT_CANCELLED ? START_ERROR : START_TRANSIENT, "ended before it was started");
 	if (w->phase != WORKER_RUNNING)
 		return;
 	if (w->all->stopping && grace > STOP_GRACE_MAX)
@@ -226,8 +252,12 @@ void worker_due(struct worker *w)
 	} else if (w->phase == WORKER_TERMINATING) {
 		w->phase = WORKER_KILLED;
 		signal_group(w, SIGKILL);
+		kill(w->pid, SIGKILL); /* one that is still held before its command may have no process group yet */
 		if (w->group.dir >= 0)
 			cgroup_kill(&w->group);
+		deadline_set(&w->all->deadlines, &w->deadline, clock_boot(&clock_system) + KILL_PATIENCE);
+	} else if (w->phase == WORKER_KILLED) {
+		abandon(w);
 	}
 }
 

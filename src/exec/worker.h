@@ -9,6 +9,7 @@
 #include "exec/cgroup.h"
 #include "exec/child.h"
 #include "exec/deadline.h"
+#include "exec/launchers.h"
 #include "exec/output.h"
 #include "exec/source.h"
 #include "exec/veil.h"
@@ -21,7 +22,7 @@ struct err;
 struct frame;
 struct frame_ended;
 struct frame_start;
-struct launcher;
+struct launching;
 struct order;
 struct payload;
 struct sandbox_list;
@@ -32,7 +33,7 @@ struct workers;
 
 enum worker_phase {
 	WORKER_NOT_STARTED, /* until that is reported */
-	WORKER_OPENING,     /* a process opens its user's session, and makes it then */
+	WORKER_OPENING,     /* its process is being made, by a launcher or by the process of its user's session */
 	WORKER_RUNNING,
 	WORKER_TERMINATING, /* SIGTERM was sent, the grace runs */
 	WORKER_KILLED,      /* SIGKILL was sent */
@@ -44,6 +45,15 @@ enum worker_phase {
 /* What the engine is still to be told of a worker, in this order. */
 enum worker_news { NEWS_STARTED = 1, NEWS_HAS = 2, NEWS_NOT_STARTED = 4, NEWS_ENDED = 8 };
 
+/* A start that a launcher has under way, and what its errors are to name. */
+struct worker_launch {
+	struct launching *of;
+	uid_t uid;
+	char *user;                  /* owned, as all texts; NULL: the spawner's own */
+	char *command, *cwd, *place; /* place: of the artifact */
+	bool given_up;               /* the worker has the reason already */
+};
+
 struct worker {
 	struct workers *all;         /* borrowed */
 	int64_t run, fence, attempt;
@@ -54,6 +64,7 @@ struct worker {
 	pid_t pid;                   /* its process, group and session; ours to reap until WORKER_ENDING */
 	struct source exit, out;     /* pidfd and pipe */
 	struct source session;       /* a socket to the process that keeps its PAM session open; see session.h */
+	struct worker_launch *launch; /* owned; NULL: no launcher has it */
 	usec_t timeout;              /* until it runs, then it is the deadline; 0: none */
 	usec_t closing;              /* boottime since when its session is being closed; 0: it is not */
 	struct deadline deadline;    /* by phase: timeout, grace, patience */
@@ -105,19 +116,19 @@ struct workers {
 	const char *artifact_place;         /* borrowed: where workers find theirs; NULL: where the engine has it */
 	bool change_user;                   /* we are root and become somebody for every worker */
 	bool sessions;                      /* each worker is in a PAM session of its user */
-	struct launcher *launcher;
+	struct child_stacks *stacks;        /* for trials of sandbox profiles */
+	struct launchers launchers;
 	struct cgroups *groups;             /* borrowed */
 	struct sandboxes *sandboxes;
 	struct rlimit nofile;               /* what workers get */
 	bool limits_report;                 /* what cannot be enforced is reported, not refused */
 	struct map by_run, by_pid;          /* by_pid: mains that are not reaped */
-	struct map slow;                    /* uid → when (seconds of boottime) its starts may hold us up again */
 	struct map adopted;                 /* children that came to us when their parents died */
 	struct deadlines deadlines;
 	struct deadlines veils;
 	struct ends_spool spool;
 	struct worker *outbox, **outbox_end, *ending, *dead;
-	size_t opening;                     /* in WORKER_OPENING; they count as running */
+	size_t opening;                     /* sessions that are being opened; their workers count as running */
 	size_t count, running;              /* known in all; with processes */
 	size_t running_max;                 /* as the limit of open files allows */
 	usec_t lease_end, lease_kill;       /* boottime; 0: none. See frame.h */
@@ -146,8 +157,10 @@ struct worker_start {
 	int in;                  /* standard input; -1: /dev/null */
 	int artifact;            /* a directory; -1: none */
 	struct secrets *secrets; /* moved; NULL: none */
+	struct cgroup *group;    /* the run's control group, in which its secrets were read; moved; NULL: it has none yet */
 };
 struct worker *workers_start(struct workers *ws, const struct worker_start *s);
+int workers_group(struct workers *ws, uid_t uid, const struct cgroup_limits *l, struct cgroup *ret); /* 0, or -errno; may be none */
 struct worker *workers_refuse(struct workers *ws, const struct frame_start *s, enum start_failure reason,
 	const char *why);
 void worker_end(struct worker *w, enum attempt_outcome why); /* SIGTERM, grace, SIGKILL */
@@ -190,8 +203,17 @@ struct worker *worker_new(struct workers *ws, const struct frame_start *s);
 void worker_ending_add(struct worker *w);
 void worker_not_started(struct worker *w, enum start_failure reason, char *why /* moved */);
 void worker_started(struct worker *w, const struct child *c);
-char *worker_launch_error(const struct child_word *word, const struct child_plan *p);
 enum start_failure worker_launch_reason(int errnum);
+void worker_give_up(struct worker *w, enum start_failure reason, const char *why); /* WORKER_OPENING: it is not started */
+
+/* worker_launch.c */
+void worker_launch(struct worker *w, struct child_plan *p);
+void worker_launch_give_up(struct worker *w, enum start_failure reason, const char *why);
+void worker_launch_ended(struct worker *w);                   /* its process has ended: why it was not the command */
+void worker_launch_free(struct worker *w);
+char *worker_launch_error(const struct child_word *word, const struct child_plan *p);
+/* The worker of a launch becomes ours; of a failed one everything is ended. 0, or -errno. */
+int worker_take(struct workers *ws, const struct child_word *word, struct child *ret);
 
 /* worker_session.c */
 struct session_plan;

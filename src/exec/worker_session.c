@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #define CLOSE_PATIENCE (SESSION_PATIENCE + 2 * USEC_SEC) /* the process ends itself before that, unless it cannot */
 
@@ -37,19 +38,31 @@ void worker_session_give_up(struct worker *w, enum start_failure reason, const c
 static void give_up(struct worker *w, void *arg)
 {
 	if (w->phase == WORKER_OPENING)
-		worker_session_give_up(w, START_TRANSIENT, arg);
+		worker_give_up(w, START_TRANSIENT, arg);
 }
 
 void workers_give_up(struct workers *ws, const char *why)
 {
-	if (ws->opening)
-		workers_each(ws, give_up, (void *)why);
+	workers_each(ws, give_up, (void *)why);
+}
+
+static bool our_child(pid_t pid)
+{
+	siginfo_t si;
+
+	return pid == 0 || (pid > 0 && waitid(P_PID, (id_t)pid, &si, WEXITED | WNOHANG | WNOWAIT) == 0);
+}
+
+/* The numbers come from a process in which modules run. */
+static bool our_children(const struct child_word *made)
+{
+	return our_child(made->pid) && our_child(made->worker) && our_child(made->keeper);
 }
 
 static void settle(struct worker *w, struct session_word *word)
 {
 	struct child child;
-	int r = word->made.pid ? child_take(&word->made, &child) : 0;
+	int r = our_children(&word->made) ? worker_take(w->all, &word->made, &child) : -ECHILD;
 
 	word->text[sizeof(word->text) - 1] = '\0';
 	if (word->failure != SESSION_STARTED || !word->made.pid) {

@@ -23,9 +23,13 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define START_PATIENCE (250 * USEC_MSEC) /* for a child to become its command, while all others wait */
-#define ASIDE_PATIENCE (60 * USEC_SEC)   /* while nobody does */
-#define SLOW_LIFE 10                   /* seconds for which a user who has used up the former gets the latter */
+void worker_give_up(struct worker *w, enum start_failure reason, const char *why)
+{
+	if (w->launch)
+		worker_launch_give_up(w, reason, why);
+	else
+		worker_session_give_up(w, reason, why);
+}
 
 void worker_not_started(struct worker *w, enum start_failure reason, char *why /* moved */)
 {
@@ -52,68 +56,6 @@ struct worker *workers_refuse(struct workers *ws, const struct frame_start *s, e
 	return w;
 }
 
-char *worker_launch_error(const struct child_word *word, const struct child_plan *p)
-{
-	const char *stage = child_stage_name(word), *cause = strerror(word->error);
-
-	if (word->error == ETIMEDOUT)
-		return xstrdup("what this user runs was held up just now, it is tried again a little later");
-	if (strcmp(stage, "exec") == 0)
-		return xprintf("could not run '%s': %s", p->argv[0], cause);
-	if (strcmp(stage, "artifact") == 0)
-		return xprintf("could not put the artifact at '%s': %s", p->artifact_place, cause);
-	if (strcmp(stage, "directory") == 0)
-		return xprintf("could not enter directory '%s': %s", p->cwd, cause);
-	return xprintf("could not start a process (%s): %s", stage, cause);
-}
-
-/*
- * Every worker begins in our memory, and we wait until it is the command: that is fast, but for a user who holds his own
- * program back. It is killed then and begins once more, aside, as do all his workers for a while.
- */
-static bool slow_uid(struct workers *ws, int64_t uid)
-{
-	int64_t until = (int64_t)(intptr_t)map_get(&ws->slow, uid);
-
-	if (until && until <= clock_boot(&clock_system) / USEC_SEC)
-		map_take(&ws->slow, uid);
-	return until > clock_boot(&clock_system) / USEC_SEC;
-}
-
-static int stalled(struct worker *w, struct child_word *word)
-{
-	*word = (struct child_word){.stage = -1, .error = ETIMEDOUT};
-	log_line(LOG_LEVEL_WARNING, &(struct log_about){.run = w->run}, "the start of run %" PRId64 " was held up", w->run);
-	return -ETIMEDOUT;
-}
-
-static int try_launch(struct worker *w, struct child_plan *p, struct child *ret, struct child_word *word)
-{
-	struct workers *ws = w->all;
-	int64_t uid = p->user ? (int64_t)p->user->uid : 0;
-	usec_t began = clock_boot(&clock_system);
-	int r;
-
-	p->aside = slow_uid(ws, uid);
-	p->patience = p->aside ? ASIDE_PATIENCE : START_PATIENCE;
-	if (p->aside && !child_can_aside(p))
-		return stalled(w, word);
-	r = child_launch(ws->launcher, p, ret, word);
-	if (r < 0 || p->aside || !child_stalled(ret, p, began))
-		return r;
-	child_reap(ret);
-	map_put(&ws->slow, uid, (void *)(intptr_t)(clock_boot(&clock_system) / USEC_SEC + SLOW_LIFE));
-	return try_launch(w, p, ret, word);
-}
-
-/* Whoever starts something as somebody else says so. */
-static void tell_start(const struct worker *w, const struct user *u)
-{
-	if (u && u->uid != geteuid())
-		log_line(LOG_LEVEL_INFO, &(struct log_about){.run = w->run}, "audit: run %" PRId64 " starts as '%s' (uid %u), pid %d",
-			w->run, u->name, (unsigned)u->uid, (int)w->pid);
-}
-
 /* Without these we would not learn of its output and end: it must not run then. */
 static void worker_watch(struct worker *w)
 {
@@ -121,9 +63,10 @@ static void worker_watch(struct worker *w)
 		source_watch(w->all->ep, &w->out, EPOLL_CTL_ADD, EPOLLIN) == 0)
 		return;
 	kill(-w->pid, SIGKILL);
+	kill(w->pid, SIGKILL);
 	if (w->group.dir >= 0)
 		cgroup_kill(&w->group);
-	syscall(SYS_waitid, P_PIDFD, w->exit.fd, NULL, WEXITED, NULL);
+	workers_know_helper(w->all, w->pid);
 	worker_not_started(w, START_TRANSIENT, xstrdup("could not watch the process: too many descriptors are watched"));
 	w->news = NEWS_NOT_STARTED;
 	map_take(&w->all->by_pid, w->pid);
@@ -145,27 +88,6 @@ void worker_started(struct worker *w, const struct child *c)
 	worker_watch(w);
 	if (w->timeout && w->phase == WORKER_RUNNING)
 		deadline_set(&w->all->deadlines, &w->deadline, clock_boot(&clock_system) + w->timeout);
-}
-
-static void worker_launch(struct worker *w, struct child_plan *p)
-{
-	struct child_word word;
-	struct child child;
-	int r;
-
-	w->started_at = clock_now(&clock_system); /* when the launch returns, a short command may be over */
-	r = try_launch(w, p, &child, &word);
-	if (r < 0) {
-		worker_not_started(w, worker_launch_reason(-r), worker_launch_error(&word, p));
-		return;
-	}
-	if (word.cwd_error)
-		w->error = xprintf("could not enter '%s', ran in '/': %s", p->cwd, strerror(word.cwd_error));
-	failpoint_pass(FP_SPAWN_FORKED);
-	w->all->running++;
-	w->pid = child.pid;
-	tell_start(w, p->user);
-	worker_started(w, &child);
 }
 
 /* Which words are run: the order's own, or a command of its notices by the shell. */
@@ -204,7 +126,7 @@ static bool secrets_prepare(struct worker *w, const struct worker_start *s, stru
 	return r == 0;
 }
 
-/* At once, or by the process of its session. */
+/* By a launcher, or by the process of its session. */
 static void begin(struct worker *w, struct child_plan *p, const struct environ_source *from)
 {
 	__attribute__((cleanup(environ_vars_done))) struct environ_vars vars = {};
@@ -262,13 +184,18 @@ static void launch(struct worker *w, const struct worker_start *s, const struct 
 		w->error = xprintf("ran without a part of sandbox '%s': %s", fences->profile.name, fences->missing);
 }
 
+int workers_group(struct workers *ws, uid_t uid, const struct cgroup_limits *l, struct cgroup *ret)
+{
+	return cgroups_on(ws->groups) ? cgroup_take(ws->groups, uid, l, ret) : 0;
+}
+
 struct worker *workers_start(struct workers *ws, const struct worker_start *s)
 {
 	struct worker *w = worker_new(ws, s->frame);
 	AUTO_FD out = -1;
 	__attribute__((cleanup(worker_limits_done))) struct worker_limits limits = {};
 	struct err e = {};
-	int pipe[2], r;
+	int pipe[2], r = 0;
 
 	if (!worker_limits(ws, &s->payload->order, &limits, &e)) {
 		worker_not_started(w, START_LIMIT, xstrdup(e.msg));
@@ -282,7 +209,12 @@ struct worker *workers_start(struct workers *ws, const struct worker_start *s)
 	out = pipe[1];
 	io_set_nonblock(w->out.fd);
 	output_remove(ws->output_dir, w->run, w->attempt, NULL); /* of another store */
-	r = cgroups_on(ws->groups) ? cgroup_take(ws->groups, s->user->uid, &limits.group, &w->group) : 0;
+	if (s->group) {
+		w->group = *s->group;
+		*s->group = (struct cgroup){.dir = -1, .events.fd = -1};
+	} else {
+		r = workers_group(ws, s->user->uid, &limits.group, &w->group);
+	}
 	if (r < 0) {
 		worker_not_started(w, START_TRANSIENT, xprintf("could not make its control group: %s", strerror(-r)));
 		return w;

@@ -34,12 +34,13 @@ bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawne
 	ws->running_max = more.rlim_cur > FDS_RESERVED ? (more.rlim_cur - FDS_RESERVED) / FDS_PER_WORKER : 0;
 	ws->lang = getenv("LANG");
 	ws->chunk = xcalloc(1, WORKER_CHUNK);
-	return launcher_new(&ws->launcher, e);
+	launchers_init(&ws->launchers, ep, ws);
+	return child_stacks_new(&ws->stacks, e);
 }
 
 bool workers_fence(struct workers *ws, const struct sandbox_list *profiles, bool report, const char *init, struct err *e)
 {
-	if (!sandboxes_open(&ws->sandboxes, profiles, report, init, ws->launcher, e))
+	if (!sandboxes_open(&ws->sandboxes, profiles, report, init, ws->stacks, e))
 		return false;
 	for (size_t i = 0; i < ws->sandboxes->n; i++) {
 		const struct fences *f = &ws->sandboxes->v[i];
@@ -48,6 +49,7 @@ bool workers_fence(struct workers *ws, const struct sandbox_list *profiles, bool
 			log_warning("sandbox profile '%s' %s: %s", f->profile.name,
 				f->usable ? "does without" : "cannot be had here", f->missing);
 	}
+	ws->launchers.sandboxes = ws->sandboxes;
 	return true;
 }
 
@@ -71,10 +73,10 @@ void workers_done(struct workers *ws)
 	map_done(&ws->by_run);
 	map_done(&ws->by_pid);
 	map_done(&ws->adopted);
-	map_done(&ws->slow);
 	deadlines_done(&ws->deadlines);
 	deadlines_done(&ws->veils);
-	launcher_free(ws->launcher);
+	launchers_done(&ws->launchers);
+	child_stacks_free(ws->stacks);
 	sandboxes_free(ws->sandboxes);
 	buf_done(&ws->children_text);
 	free(ws->pids);
@@ -194,7 +196,7 @@ static void end_with_lease(struct worker *w, void *arg)
 	if (!w->ends_with_lease)
 		return;
 	if (w->phase == WORKER_OPENING) {
-		worker_session_give_up(w, START_LEASE, "the lease of its node is over");
+		worker_give_up(w, START_LEASE, "the lease of its node is over");
 	} else if (w->phase == WORKER_RUNNING) {
 		worker_end(w, ATTEMPT_LOST);
 		if (!w->error)
@@ -235,9 +237,10 @@ void workers_stop(struct workers *ws)
 
 usec_t workers_next(const struct workers *ws)
 {
-	usec_t next = deadlines_next(&ws->deadlines), veil = deadlines_next(&ws->veils);
+	usec_t next = deadlines_next(&ws->deadlines), veil = deadlines_next(&ws->veils), launch = launchers_next(&ws->launchers);
 
 	next = veil < next ? veil : next;
+	next = launch < next ? launch : next;
 	if (ws->lease_end && !ws->lease_over && ws->running && ws->lease_end < next)
 		next = ws->lease_end;
 	return ws->look_wanted && ws->look_after < next ? ws->look_after : next;
@@ -249,6 +252,7 @@ void workers_turn(struct workers *ws)
 	struct deadline *d;
 
 	watch_lease(ws);
+	launchers_turn(&ws->launchers, now);
 	while ((d = deadlines_take(&ws->deadlines, now)))
 		worker_due(SOURCE_OWNER(d, struct worker, deadline));
 	while ((d = deadlines_take(&ws->veils, now))) {

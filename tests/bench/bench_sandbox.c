@@ -82,7 +82,7 @@ static void run_bare(void)
 	waitpid(pid, NULL, 0);
 }
 
-static void run_one(const struct row *r, struct launcher *l, int null)
+static void run_one(const struct row *r, struct child_stacks *l, int null)
 {
 	static const struct user nobody = {.uid = 65534, .gid = 65534, .groups_n = 1, .groups = {65534}};
 	static const struct child_limits limits = {.v = {{RLIMIT_CORE, {0, 0}}, {RLIMIT_NOFILE, {1024, 4096}}}, .n = 2};
@@ -101,7 +101,7 @@ static void run_one(const struct row *r, struct launcher *l, int null)
 	cgroup_release(&groups, &group);
 }
 
-static void prepare(struct row *r, struct launcher *l, const char *init)
+static void prepare(struct row *r, struct child_stacks *l, const char *init)
 {
 	AUTO_DONE(sandbox_list) ours = {};
 	struct sandbox_list one = {&r->profile, 1};
@@ -126,7 +126,7 @@ static double least(const double *v)
 	return min;
 }
 
-static void measure(struct row *r, int round, struct launcher *l, int null)
+static void measure(struct row *r, int round, struct child_stacks *l, int null)
 {
 	double cpu = cpu_now();
 	usec_t wall = clock_boot(&clock_system);
@@ -146,11 +146,11 @@ int main(int argc, char **argv)
 	const char *build = getenv("top_builddir");
 	AUTO_TEXT init = xprintf("%s/jobsched-init", build ? build : ".");
 	AUTO_FD null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	struct launcher *l;
+	struct child_stacks *l;
 	struct err e = {};
 	double bare, steps;
 
-	if (!launcher_new(&l, &e))
+	if (!child_stacks_new(&l, &e))
 		die("launcher", e.msg);
 	cgroups_open(&groups, argc > 1 ? argv[1] : "auto", "bench", &e); /* a directory of cgroup2; none: that row is empty */
 	for (size_t i = 1; i < ELEMENTS(rows); i++)
@@ -169,7 +169,7 @@ int main(int argc, char **argv)
 			printf("%-36s %9.0f %9.0f %9.0f %7.2f\n", rows[i].name, cpu, least(rows[i].wall), cpu - (i > 1 ? steps : bare), bare / cpu);
 		sandboxes_free(rows[i].made);
 	}
-	launcher_free(l);
+	child_stacks_free(l);
 	cgroups_done(&groups);
 	return 0;
 }

@@ -6,7 +6,7 @@
 
 double bench_now(void);         /* seconds, monotonic */
 double bench_cpu(pid_t pid);    /* seconds of CPU a process has used; 0 when it is gone */
-double bench_cpu_tree(pid_t pid); /* with the children it has waited for */
+double bench_cpu_tree(pid_t pid); /* with its children: those it has waited for and those it has */
 
 /* Starts and waits for 'true', so many at a time; starts per second. */
 double limit_spawn(int in_flight, double seconds);

@@ -9,7 +9,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import BUILD, Skip, case, main, need_program, wait_until
-from system import System, Traced, mount
+from system import System, Traced, children_of, mount
 
 CONF = """require-warrant = none
 [sandbox data]
@@ -188,11 +188,6 @@ def in_strict_a_job_hears_sigterm_and_its_orphans_are_reaped_and_ended():
         assert said.startswith("ready\n") and said.endswith("heard\n"), said  # no zombie before, and the trap was run
         wait_until("nothing of it is left", 20, lambda: not subprocess.run(
             ["pgrep", "-fx", orphan], capture_output=True).stdout and not children_of(s.spawner.pid))
-
-
-def children_of(pid):
-    with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
-        return f.read().split()
 
 
 @case

@@ -9,7 +9,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from grouped import Grouped
 from harness import Skip, case, main, wait_until
-from system import System, write
+from system import System, children_of, write
 
 BEGIN = "auth required pam_permit.so\naccount required pam_permit.so\n"
 MARK = "session required pam_exec.so seteuid /bin/sh /etc/jobsched/mark\n"
@@ -73,11 +73,6 @@ def keepers(s):
         if name == "jobsched-pam" and rest[0] != "Z" and int(rest[1]) == s.spawner.pid:
             found.append(pid)
     return found
-
-
-def children_of(pid):
-    with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
-        return f.read().split()
 
 
 def running(s, **spec):

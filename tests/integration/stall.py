@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a user can do to hold up the start of his own job holds up nobody else's.
+# A user who blocks the start of a job delays no job of another user.
 import fcntl
 import os
 import pwd
@@ -8,8 +8,9 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import case, main
-from system import System, write
+from fuse import Silent
+from harness import case, main, wait_until
+from system import System, children_of, write
 
 
 def leased(path, uid):
@@ -48,8 +49,7 @@ def held_back(profile):
         finally:
             os.kill(holder, signal.SIGKILL)
             os.waitpid(holder, 0)
-        if profile != "strict":  # there it is tried again, later and later
-            assert s.wait_final("alice", mine)["state"] == "succeeded"
+        assert s.wait_final("alice", mine)["state"] == "succeeded"
         return "the other's job took %.2f s" % took
 
 
@@ -61,6 +61,47 @@ def a_program_that_its_owner_holds_back_delays_no_other_user():
 @case
 def nor_does_one_in_a_pid_namespace():
     return held_back("strict")
+
+
+def running(s, user, job):
+    return [r for r in s.runs(user, job) if r["state"] == "running"]
+
+
+@case
+def a_directory_that_cannot_be_entered_blocks_its_own_run_only():
+    with System() as s:
+        s.start()
+        with Silent(s, "alice") as where:
+            late = s.add("alice", command=["true"], cwd=where + "/late", timeout=1, grace=0.2)["id"]
+            unwanted = s.add("alice", command=["true"], cwd=where + "/unwanted", grace=0.2)["id"]
+            alone = s.add("alice", command=["true"], cwd=where + "/alone", sandbox="strict", timeout=1, grace=0.2)["id"]
+            wait_until("they are known as running", 30, lambda: all(running(s, "alice", j) for j in (unwanted, alone)))
+            assert s.run_job("bob", "echo", "well", cwd="/") == "well\n"
+            assert s.run_job("alice", "echo", "well", cwd="/") == "well\n"
+            times = s.said().count("went on with")
+            s.spawner.send_signal(signal.SIGHUP)  # the new program has the same workers
+            wait_until("the new program goes on", 30, lambda: s.said().count("went on with") > times)
+            s.jobctl("alice", "cancel", str(unwanted), "--running")
+            for job, state in ((late, "timed_out"), (alone, "timed_out"), (unwanted, "cancelled")):
+                run = s.wait_final("alice", job, 60)
+                assert run["state"] == state, run
+                assert "could not be ended" in s.attempts("alice", run["id"])[0]["error"], s.attempts("alice", run["id"])
+            assert s.run_job("bob", "echo", "well", cwd="/") == "well\n"
+        # the file system is gone: the processes end, and are reaped
+        wait_until("nothing is left", 30, lambda: not children_of(s.spawner.pid))
+
+
+@case
+def of_many_blocked_starts_eight_are_held_and_the_others_tried_again():
+    with System(engine_conf="owner-max-running = 50\n") as s:
+        s.start()
+        with Silent(s, "alice") as where:
+            jobs = [s.add("alice", command=["true"], cwd=where + "/%d" % i)["id"] for i in range(12)]
+            wait_until("as many as may be are held", 60, lambda: sum(bool(running(s, "alice", j)) for j in jobs) == 8)
+            assert s.run_job("bob", "echo", "well", cwd="/") == "well\n"
+        # entering fails now, in each of them
+        for job in jobs:
+            assert s.wait_final("alice", job, 60)["state"] == "failed"
 
 
 main()

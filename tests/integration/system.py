@@ -274,19 +274,44 @@ class System:
         return self.output(user, run["id"])
 
 
+def launchers_of(pid):
+    """The launchers of a spawner: children that make its workers and stay."""
+    return [p for p in processes_below(pid) if comm(p) == "jobsched-launch"]
+
+
+def children_of(pid):
+    """The children of a spawner but for its launchers."""
+    return [p for p in processes_below(pid) if comm(p) != "jobsched-launch"]
+
+
+def processes_below(pid):
+    with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
+        return f.read().split()
+
+
+def comm(pid):
+    try:
+        with open("/proc/%s/comm" % pid) as f:
+            return f.read().strip()
+    except OSError:
+        return ""
+
+
 class Traced:
-    """strace on the spawner and its children for a while."""
+    """strace on the spawner, its launchers and their children for a while."""
 
     def __init__(self, s, *options):
         self.out = os.path.join(s.dir, "trace")
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.out)
-        self.process = subprocess.Popen(["strace", "-f", "-o", self.out, "-p", str(s.spawner.pid), *options],
+        pids = [str(s.spawner.pid), *launchers_of(s.spawner.pid)]
+        self.process = subprocess.Popen(["strace", "-f", "-o", self.out, *options, *(w for p in pids for w in ("-p", p))],
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        line = self.process.stderr.readline()
-        if "attached" not in line:
-            self.process.kill()
-            raise Skip("strace cannot attach: " + line.strip())
+        for _ in pids:
+            line = self.process.stderr.readline()
+            if "attached" not in line:
+                self.process.kill()
+                raise Skip("strace cannot attach: " + line.strip())
 
     def __enter__(self):
         return self
