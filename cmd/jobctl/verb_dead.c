@@ -52,22 +52,18 @@ static bool job_id(struct ctl *c, const char *text, int64_t *ret, struct err *e)
 	return true;
 }
 
-/* Of one job, or of all (NULL). */
-static bool list_of(struct ctl *c, const struct args *a, const char *job, struct rows *rows, size_t limit,
+/* Of the jobs whose numbers are in 'jobs', with commas between, or of all jobs. */
+static bool list_of(struct ctl *c, const struct args *a, const char *jobs, struct rows *rows, size_t limit,
 	struct err *e)
 {
 	AUTO_DONE(buf) path = {};
 	AUTO_TEXT cursor = NULL;
 	struct pages pages = {.member = "runs", .row = on_letter, .page = on_page, .arg = rows, .limit = limit};
-	int64_t id;
 	bool ok;
 
 	buf_str(&path, "/v1/dead");
-	if (job) {
-		if (!job_id(c, job, &id, e))
-			return false;
-		buf_printf(&path, "?job=%" PRId64, id);
-	}
+	if (jobs)
+		query_add(&path, "job", jobs);
 	if (!filter_time(&path, a, "since", c->now, e) || !filter_time(&path, a, "until", c->now, e))
 		return false;
 	if (args_last(a, "cursor"))
@@ -85,15 +81,21 @@ int verb_dead_list(struct ctl *c, const struct args *a)
 	struct rows rows = {};
 	struct err e = {};
 	char *const *words;
-	size_t n = args_operands(a, &words), jobs = args_count(a, "job"), limit, count;
+	size_t n = args_operands(a, &words), named = args_count(a, "job"), limit, count;
+	AUTO_DONE(buf) jobs = {};
 	bool ok;
 
 	if (!filter_limit(a, LIST_DEFAULT, &limit, &e))
 		return ctl_fail(&e);
+	for (size_t i = 0; i < n + named; i++) {
+		int64_t id;
+
+		if (!job_id(c, i < n ? words[i] : args_nth(a, "job", i - n), &id, &e))
+			return ctl_fail(&e);
+		buf_printf(&jobs, "%s%" PRId64, i ? "," : "", id);
+	}
 	rows_begin(&rows, c, &dead_rows);
-	ok = n + jobs > 0 || list_of(c, a, NULL, &rows, limit, &e);
-	for (size_t i = 0; ok && i < n + jobs; i++)
-		ok = list_of(c, a, i < n ? words[i] : args_nth(a, "job", i - n), &rows, limit, &e);
+	ok = list_of(c, a, jobs.data, &rows, limit, &e);
 	count = rows.count;
 	rows_end(&rows);
 	if (!ok)

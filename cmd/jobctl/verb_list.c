@@ -29,6 +29,8 @@ struct listing {
 	char *const *patterns;
 	size_t patterns_n;
 	size_t limit;           /* 0: none */
+	bool paged;             /* the daemon counts the rows */
+	int64_t last;           /* number of the last job that was shown */
 	json_t *kept;           /* array, when they have to be sorted first */
 };
 
@@ -71,7 +73,8 @@ static bool on_row(const json_t *row, void *arg)
 		return true;
 	}
 	rows_add(&l->rows, row);
-	return l->limit == 0 || l->rows.count < l->limit;
+	l->last = member_int(row, "id");
+	return l->paged || l->limit == 0 || l->rows.count < l->limit;
 }
 
 static void on_page(void *arg)
@@ -107,6 +110,14 @@ static bool add_states(struct buf *path, const struct args *a, state_known_fn *k
 			query_add(path, "state", word);
 		}
 	}
+	return true;
+}
+
+static bool tags_check(const struct args *a, struct err *e)
+{
+	for (size_t i = 0; i < args_count(a, "tag"); i++)
+		if (!strchr(args_nth(a, "tag", i), '='))
+			return err_set(e, ERR_INVALID, "--tag: '%s' is not KEY=VALUE", args_nth(a, "tag", i));
 	return true;
 }
 
@@ -188,9 +199,10 @@ static bool list_path(const struct ctl *c, const struct args *a, const struct li
 	if (!add_states(path, a, job_state_known, e) || !filter_time(path, a, "since", c->now, e) ||
 		!filter_time(path, a, "until", c->now, e))
 		return false;
-	for (size_t i = 0; i < args_count(a, "tag"); i++)
-		if (!strchr(args_nth(a, "tag", i), '='))
-			return err_set(e, ERR_INVALID, "--tag: '%s' is not KEY=VALUE", args_nth(a, "tag", i));
+	if (!tags_check(a, e))
+		return false;
+	if (args_last(a, "cursor"))
+		query_add(path, "cursor", args_last(a, "cursor"));
 	if (args_last(a, "tag"))
 		query_add(path, "tag", args_nth(a, "tag", 0));
 	if (args_last(a, "owner"))
@@ -208,7 +220,7 @@ static bool list_path(const struct ctl *c, const struct args *a, const struct li
 /* One job by its number needs no list. */
 static bool only_number(const struct args *a, const struct listing *l)
 {
-	static const char *const filters[] = {"state", "tag", "owner", "since", "until"};
+	static const char *const filters[] = {"state", "tag", "owner", "since", "until", "cursor"};
 
 	for (size_t i = 0; i < ELEMENTS(filters); i++)
 		if (args_has(a, filters[i]))
@@ -227,6 +239,15 @@ static bool list_number(struct ctl *c, struct listing *l, struct err *e)
 	return true;
 }
 
+/* The cursor of jobs is the number of the last one. Where jobs are filtered here, more may follow or not. */
+static void say_more(const struct listing *l, const struct pages *p)
+{
+	if (p->next_cursor)
+		ctl_say("there is more: add --cursor %s", p->next_cursor);
+	else if (l->limit && !p->limit && l->rows.count >= l->limit)
+		ctl_say("there may be more: add --cursor %" PRId64, l->last);
+}
+
 static bool list_once(struct ctl *c, const struct args *a, size_t *ret_count, struct err *e)
 {
 	AUTO_DONE(buf) path = {};
@@ -239,6 +260,8 @@ static bool list_once(struct ctl *c, const struct args *a, size_t *ret_count, st
 	l.patterns_n = args_operands(a, &l.patterns);
 	if (!read_order(a, &order, e) || !filter_limit(a, 0, &l.limit, e))
 		return false;
+	if (order && args_has(a, "cursor"))
+		return err_set(e, ERR_INVALID, "give either --sort or --cursor, not both: pages follow the number of the job");
 	if (order)
 		l.kept = kept = json_array();
 	if (!list_path(c, a, &l, &path, e))
@@ -248,11 +271,14 @@ static bool list_once(struct ctl *c, const struct args *a, size_t *ret_count, st
 	/* Where all that comes is shown, the daemon may stop at the limit. */
 	if (!order && l.patterns_n <= 1 && args_count(a, "tag") <= 1)
 		pages.limit = l.limit;
+	l.paged = pages.limit > 0;
 	ok = only_number(a, &l) ? list_number(c, &l, e) : api_pages(c, &pages, e);
 	if (ok && order)
 		show_sorted(&l, order);
 	*ret_count = l.rows.count;
 	rows_end(&l.rows);
+	if (ok && !order && !args_has(a, "watch"))
+		say_more(&l, &pages);
 	free(pages.next_cursor);
 	return ok;
 }
@@ -302,6 +328,16 @@ static bool runs_filters(const struct ctl *c, const struct args *a, struct buf *
 	if (!add_states(path, a, run_state_known, e) || !filter_time(path, a, "since", c->now, e) ||
 		!filter_time(path, a, "until", c->now, e))
 		return false;
+	if (args_count(a, "tag") > 1)
+		return err_set(e, ERR_INVALID, "--tag: runs are listed by one tag; give it once");
+	if (!tags_check(a, e))
+		return false;
+	if (args_has(a, "tag"))
+		query_add(path, "tag", args_last(a, "tag"));
+	if (args_has(a, "owner"))
+		query_add(path, "owner", args_last(a, "owner"));
+	if (!args_has(a, "planned"))
+		query_add(path, "planned", "false");
 	if (args_has(a, "failed"))
 		query_add(path, "state", "failed,timed_out,lost");
 	if (args_last(a, "cursor"))
@@ -317,8 +353,8 @@ static bool on_run(const json_t *run, void *arg)
 	return true;
 }
 
-/* Runs of one job, or of all (job 0); each job has its own limit. */
-static bool runs_of(struct ctl *c, const struct args *a, int64_t job, struct listing *l, struct err *e)
+/* Runs of the jobs whose numbers are in 'jobs', with commas between, or of all jobs. */
+static bool runs_of(struct ctl *c, const struct args *a, const char *jobs, struct listing *l, struct err *e)
 {
 	AUTO_DONE(buf) path = {};
 	AUTO_TEXT cursor = NULL;
@@ -326,8 +362,8 @@ static bool runs_of(struct ctl *c, const struct args *a, int64_t job, struct lis
 	bool ok;
 
 	buf_str(&path, "/v1/runs");
-	if (job)
-		buf_printf(&path, "?job=%" PRId64, job);
+	if (jobs)
+		query_add(&path, "job", jobs);
 	if (!runs_filters(c, a, &path, e))
 		return false;
 	pages.path = path.data;
@@ -339,39 +375,38 @@ static bool runs_of(struct ctl *c, const struct args *a, int64_t job, struct lis
 	return ok;
 }
 
-static bool runs_operand(struct ctl *c, const struct args *a, const char *text, struct listing *l,
+/* A run that was named is shown on the first page; the number of a job goes into the list. */
+static bool runs_operand(struct ctl *c, const struct args *a, const char *text, struct listing *l, struct buf *jobs,
 	struct err *e)
 {
 	json_auto_t *o = NULL;
 	struct ref ref;
 
-	if (!ref_parse(text, &ref, e))
+	if (!ref_parse(text, &ref, e) || !(ref.run ? api_run : api_job)(c, &ref, &o, e))
 		return false;
-	if (ref.run) {
-		if (!api_run(c, &ref, &o, e))
-			return false;
+	if (ref.run && !args_has(a, "cursor"))
 		rows_add(&l->rows, o);
-		return true;
-	}
-	if (!api_job(c, &ref, &o, e))
-		return false;
-	return runs_of(c, a, member_int(o, "id"), l, e);
+	if (!ref.run)
+		buf_printf(jobs, "%s%" PRId64, jobs->len ? "," : "", member_int(o, "id"));
+	return true;
 }
 
 int verb_runs(struct ctl *c, const struct args *a)
 {
 	struct listing l = {};
+	AUTO_DONE(buf) jobs = {};
 	struct err e = {};
 	char *const *words;
 	size_t n = args_operands(a, &words), count;
-	bool ok;
+	bool ok = true;
 
 	if (!filter_limit(a, RUNS_DEFAULT, &l.limit, &e))
 		return ctl_fail(&e);
 	rows_begin(&l.rows, c, &run_rows);
-	ok = n > 0 || runs_of(c, a, 0, &l, &e);
 	for (size_t i = 0; ok && i < n; i++)
-		ok = runs_operand(c, a, words[i], &l, &e);
+		ok = runs_operand(c, a, words[i], &l, &jobs, &e);
+	if (ok && (n == 0 || jobs.len))
+		ok = runs_of(c, a, jobs.data, &l, &e);
 	count = l.rows.count;
 	rows_end(&l.rows);
 	if (!ok)

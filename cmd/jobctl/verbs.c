@@ -137,6 +137,7 @@ static const struct opt list_opts[] = {
 	{"all", 'a', NULL, "also what is finished, cancelled or removed"},
 	{"sort", 0, "KEY", "order by next, name or last run instead of number"},
 	{"limit", 0, "N", "at most so many"},
+	{"cursor", 0, "CURSOR", "go on where an earlier page ended"},
 	{"watch", 0, NULL, "show it again every two seconds until interrupted"},
 	{},
 };
@@ -189,6 +190,9 @@ static const struct opt rm_opts[] = {
 static const struct opt runs_opts[] = {
 	{"state", 's', "STATE", "only runs in this state; repeatable, or a comma list"},
 	{"failed", 0, NULL, "only runs that failed, timed out or were lost"},
+	{"owner", 0, "USER", "only runs of this user's jobs"},
+	{"tag", 't', "KEY=VALUE", "only runs of jobs with this tag"},
+	{"planned", 0, NULL, "also queued runs whose slot is yet to come"},
 	{"since", 0, "TIME", "only slots at or after this time: 2h, yesterday, 2026-11-16"},
 	{"until", 0, "TIME", "only slots before this time"},
 	{"limit", 'n', "N", "at most so many (100); 0 means all"},

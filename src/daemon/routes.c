@@ -70,10 +70,13 @@ const struct route routes[] = {
 	{"DELETE", "/v1/templates/{template}", route_template_remove, VERB_TEMPLATE, BODY_NONE,
 		"remove a template; jobs made from it stay", {}, EVENT_TEMPLATE_REMOVE},
 	{"GET", "/v1/runs", route_run_list, VERB_SEE, BODY_NONE, "list runs, newest first", {
-		{"job", QUERY_TEXT, 0, 0, "number or name of a job"},
+		{"job", QUERY_TEXT, 0, 0, "numbers or names of jobs, with commas between"},
 		{"state", QUERY_RUN_STATES, 0, 0, "states, with commas between; may be given again"},
+		{"owner", QUERY_TEXT, 0, 0, "name of the owner"},
+		{"tag", QUERY_TAG, 0, 0, "KEY=VALUE of the job"},
 		{"since", QUERY_TIME, 0, 0, "slot at or after"},
 		{"until", QUERY_TIME, 0, 0, "slot before"},
+		{"planned", QUERY_BOOL, 0, 0, "queued runs whose slot is yet to come; true by default"},
 		CURSOR, LIMIT}},
 	{"GET", "/v1/runs/{run}", route_run_get, VERB_SEE, BODY_NONE, "show a run with its attempts", {
 		{"wait", QUERY_NUMBER, 0, 3600, "seconds to wait for its end"}}},
@@ -86,7 +89,7 @@ const struct route routes[] = {
 		{"tail", QUERY_NUMBER, 0, INT64_MAX, "only so many bytes of the end"},
 		{"follow", QUERY_BOOL, 0, 0, "go on until the attempt has ended"}}},
 	{"GET", "/v1/dead", route_dead_list, VERB_SEE, BODY_NONE, "list dead letters, the last that died first", {
-		{"job", QUERY_TEXT, 0, 0, "number or name of a job"},
+		{"job", QUERY_TEXT, 0, 0, "numbers or names of jobs, with commas between"},
 		{"since", QUERY_TIME, 0, 0, "died at or after"},
 		{"until", QUERY_TIME, 0, 0, "died before"},
 		CURSOR, LIMIT}},

@@ -22,20 +22,24 @@
 struct run_page {
 	struct list list;
 	struct run_filter filter;
-	char *job; /* owned; NULL: of every job, or found already */
+	struct strv refs;            /* of jobs, until they are found */
+	int64_t jobs[RUN_JOBS_MAX];  /* the filter borrows these */
+	char *owner, *tag_key, *tag_value; /* owned; the filter borrows them */
 	struct why_live live;
 };
 
-static bool find_job(struct store *s, struct run_page *p, struct err *e)
+static bool find_jobs(struct store *s, struct run_page *p, struct err *e)
 {
-	AUTO(job) *j = NULL;
+	for (size_t i = 0; i < p->refs.n; i++) {
+		AUTO(job) *j = NULL;
 
-	if (!p->job)
-		return true;
-	if (!question_job(s, p->list.scope, p->job, &j, e))
-		return false;
-	p->filter.job = j->id;
-	free(STEAL(p->job));
+		if (!question_job(s, p->list.scope, p->refs.v[i], &j, e))
+			return false;
+		p->jobs[i] = j->id;
+		p->filter.jobs = p->jobs;
+		p->filter.jobs_n = i + 1;
+	}
+	strv_done(&p->refs);
 	return true;
 }
 
@@ -65,7 +69,7 @@ static bool step_runs(struct store *s, struct list *l, size_t n, struct buf *out
 	p->filter.uid = l->scope;
 	p->filter.before = l->cursor;
 	p->filter.limit = n;
-	if (!find_job(s, p, e) || !store_run_list(s, &p->filter, &rows, e) ||
+	if (!find_jobs(s, p, e) || !store_run_list(s, &p->filter, &rows, e) ||
 	    !mark_runs(s, &p->live, rows.v, rows.n, e))
 		return false;
 	for (size_t i = 0; i < rows.n; i++) {
@@ -80,26 +84,60 @@ static bool step_runs(struct store *s, struct list *l, size_t n, struct buf *out
 
 static void free_page(struct list *l)
 {
-	free(((struct run_page *)l)->job);
-	free(l);
+	struct run_page *p = (struct run_page *)l;
+
+	strv_done(&p->refs);
+	free(p->owner);
+	free(p->tag_key);
+	free(p->tag_value);
+	free(p);
+}
+
+/* Numbers or names with commas between. */
+static bool split_jobs(const char *text, struct strv *ret, struct err *e)
+{
+	for (size_t len; text && *text; text += len + (text[len] == ',')) {
+		len = strcspn(text, ",");
+		if (ret->n == RUN_JOBS_MAX)
+			return err_field(e, "job", "at most %d jobs are taken at a time", RUN_JOBS_MAX);
+		if (len > 0)
+			strv_take(ret, xstrndup(text, len));
+	}
+	return true;
+}
+
+static bool read_page(struct request *r, struct run_page *p, struct err *e)
+{
+	const char *tag = request_text(r, "tag");
+	const char *eq = tag ? strchr(tag, '=') : NULL;
+
+	p->owner = xstrdup(request_text(r, "owner"));
+	if (eq) {
+		p->tag_key = xstrndup(tag, (size_t)(eq - tag));
+		p->tag_value = xstrdup(eq + 1);
+	}
+	return list_cursor(r, &p->list.cursor, e) && split_jobs(request_text(r, "job"), &p->refs, e);
 }
 
 static void list_runs(struct request *r, bool dead)
 {
 	struct run_page *p;
 	struct err e = {};
-	int64_t cursor = 0;
 
-	if (!list_cursor(r, &cursor, &e)) {
+	p = xcalloc(1, sizeof(*p));
+	p->list = (struct list){ .name = "runs", .step = step_runs, .free = free_page,
+		.left = (size_t)request_number(r, "limit", 100) };
+	if (!read_page(r, p, &e)) {
 		request_answer_err(r, &e);
+		free_page(&p->list);
 		return;
 	}
-	p = xcalloc(1, sizeof(*p));
-	p->list = (struct list){ .name = "runs", .step = step_runs, .free = free_page, .cursor = cursor,
-		.left = (size_t)request_number(r, "limit", 100) };
 	why_live_take(r, &p->live);
-	p->job = xstrdup(request_text(r, "job"));
 	p->filter = (struct run_filter){
+		.owner = p->owner,
+		.tag_key = p->tag_key,
+		.tag_value = p->tag_value,
+		.due_by = dead || request_number(r, "planned", 1) ? 0 : request_now(r),
 		.states = dead ? 0 : (unsigned)request_number(r, "state", 0),
 		.slot_since = request_number(r, "since", 0),
 		.slot_until = request_number(r, "until", 0),

@@ -79,9 +79,15 @@ struct job_filter {
 	size_t bytes;         /* the page ends with the job whose definition reaches this; 0: no such bound */
 };
 /* Newest first: by slot, then by id. */
+#define RUN_JOBS_MAX 32
 struct run_filter {
 	int64_t uid;          /* -1: every owner */
-	int64_t job;          /* 0: any */
+	int64_t job;          /* 0: any, or those of 'jobs' */
+	const int64_t *jobs;  /* borrowed; several jobs, up to RUN_JOBS_MAX */
+	size_t jobs_n;
+	const char *owner;    /* name of the owner; NULL: any */
+	const char *tag_key, *tag_value; /* of the job; NULL: any */
+	usec_t due_by;        /* queued runs with a later slot are left out; 0: none is */
 	unsigned states;      /* bits 1 << enum run_state; 0: all */
 	bool dead;            /* dead letters only, the last that died first; the times are when they died */
 	usec_t slot_since, slot_until;

@@ -123,7 +123,7 @@ setup_file() {
 }
 
 @test "runs are listed newest first, filtered and limited" {
-	[ "$(jobctl runs good bad -o jsonl | jq -r .state | xargs)" = "succeeded failed" ]
+	[ "$(jobctl runs good bad -o jsonl | jq -r .state | xargs)" = "failed succeeded" ]
 	[ "$(jobctl runs --failed -o name)" = "bad#$(jobctl runs bad --json | jq '.[0].id')" ]
 	[ "$(jobctl runs --state succeeded -o jsonl | jq -r .job_name | xargs)" = good ]
 	[ "$(jobctl runs --json | jq -c '[.[].id] == ([.[].id] | sort | reverse)')" = true ]
@@ -144,6 +144,66 @@ setup_file() {
 	all=$(jobctl runs --limit 0 -o name 2>"$DIR/nomore")
 	[ ! -s "$DIR/nomore" ]
 	[ "$(printf '%s\n%s' "$first" "$second")" = "$(head -10 <<<"$all")" ]
+}
+
+# pages COMMAND: the names of all rows, page by page through the cursor that standard error names
+pages() {
+	local cursor=
+
+	while :; do
+		jobctl "$@" $cursor -o name 2>"$DIR/more" || return 1
+		cursor=$(sed -n 's/^there .* more: add \(--cursor [^,]*\).*/\1/p' "$DIR/more")
+		[ -n "$cursor" ] || return 0
+	done
+}
+
+@test "the runs of several jobs have one order, one limit and one cursor" {
+	for i in 1 2 3; do
+		jobctl run good >/dev/null 2>&1 && jobctl wait good
+		jobctl run bad >/dev/null 2>&1 && run -10 jobctl wait bad
+	done
+	[ "$(jobctl runs good bad --limit 3 -o name 2>/dev/null | wc -l)" = 3 ]
+	[ "$(pages runs good bad --limit 3 | wc -l)" = 8 ]
+	[ "$(pages runs good bad --limit 3)" = "$(jobctl runs bad good --limit 0 -o name)" ]
+	[ "$(pages runs good bad --limit 3)" = "$(jobctl runs --limit 0 -o name | grep -E '^(good|bad)#')" ]
+	run -2 jobctl runs $(for i in $(seq 33); do echo good; done)
+}
+
+@test "runs are chosen by the owner and the tag of their job" {
+	jobctl add -n tagged -t kind=rare -t team=x -- true
+	jobctl wait tagged
+	[ "$(jobctl runs --tag kind=rare -o jsonl | jq -r .job_name)" = tagged ]
+	[ -z "$(jobctl runs --tag kind=none -o name)" ]
+	[ "$(jobctl runs --owner "$(id -un)" --limit 0 -o name)" = "$(jobctl runs --limit 0 -o name)" ]
+	[ -z "$(jobctl runs --owner nobody-here -o name)" ]
+	[ -z "$(jobctl runs good --tag kind=rare -o name)" ]
+	run -2 jobctl runs --tag kind
+	run -2 jobctl runs --tag a=b --tag c=d
+}
+
+@test "a run that is not due yet is listed with --planned only" {
+	local i
+
+	jobctl add -n soon --every 2s -- true 2>/dev/null
+	for i in $(seq 200); do
+		jobctl runs soon --planned --json >"$DIR/planned"
+		jobctl runs soon --json >"$DIR/due"
+		! jq -e '[.[] | select(.state == "queued" and (.slot | sub("\\..*Z"; "Z") | fromdate) > now)] | length > 0' "$DIR/planned" ||
+			break
+		sleep 0.1
+	done
+	[ "$i" -lt 200 ]
+	jq -e '[.[] | select(.state == "queued" and (.slot | sub("\\..*Z"; "Z") | fromdate) > now)] == []' "$DIR/due"
+	jobctl rm -y soon
+}
+
+@test "jobs are listed page by page" {
+	[ "$(pages list --all --limit 4)" = "$(jobctl list --all -o name)" ]
+	[ "$(pages list 'web-*' db-1 --limit 2 | sort)" = "$(jobctl list 'web-*' db-1 -o name | sort)" ]
+	jobctl list --all --limit 1000 2>"$DIR/more" >/dev/null
+	! grep cursor "$DIR/more"
+	run -2 jobctl list --sort name --cursor 3
+	run -2 jobctl list --cursor x
 }
 
 @test "list --watch comes again" {

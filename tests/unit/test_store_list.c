@@ -7,6 +7,7 @@
 
 #define JOBS 120
 #define RUNS 300
+#define RARE(i) ((i) % 20 == 7)
 
 /* Jobs that differ in everything a filter looks at. */
 static void add_many(struct store *s)
@@ -143,13 +144,24 @@ static void stars_and_question_marks_are_the_whole_glob_language(void **state)
 static void make_runs(struct store *s)
 {
 	struct op *adds[RUNS];
+	struct strv tags[RUNS] = {};
 
+	for (uint32_t uid = 1000; uid < 1003; uid++) {
+		AUTO(op) *owner = op_new(OP_OWNER, NULL, NULL);
+
+		owner->owner = (struct op_owner){.uid = uid, .name = uid == 1000 ? "ann" : "bob", .now = T0}; /* two had one name */
+		assert_true(apply_one(s, owner));
+	}
 	for (int i = 0; i < RUNS; i++) {
 		adds[i] = op_add(NULL, NULL, NULL);
 		adds[i]->add.uid = 1000 + (uint32_t)i % 3;
 		adds[i]->add.run_at = T0 + i / 3; /* three share a slot */
+		strv_add(&tags[i], RARE(i) ? "team=few" : "team=many");
+		adds[i]->add.tags = &tags[i];
 	}
 	apply_all(s, adds, RUNS);
+	for (int i = 0; i < RUNS; i++)
+		strv_done(&tags[i]);
 	for (int i = 0; i < RUNS; i += 50) {
 		AUTO(op) *claim = op_claim(33, T0 + RUNS);
 		struct op *ends[33];
@@ -172,8 +184,21 @@ static void make_runs(struct store *s)
 		op_free(adds[i]);
 }
 
+static bool among(const struct run_filter *f, int64_t job)
+{
+	for (size_t i = 0; i < f->jobs_n; i++)
+		if (f->jobs[i] == job)
+			return true;
+	return f->jobs_n == 0;
+}
+
+/* The jobs have the numbers from 1 on. */
 static bool run_fits(const struct run *r, const struct run_filter *f)
 {
+	if (!among(f, r->job) || (f->due_by && r->state == RUN_QUEUED && r->slot > f->due_by) ||
+	    (f->owner && strcmp(f->owner, r->uid == 1000 ? "ann" : r->uid <= 1002 ? "bob" : "") != 0) ||
+	    (f->tag_value && strcmp(f->tag_value, RARE((int)r->job - 1) ? "few" : "many") != 0))
+		return false;
 	return (f->uid < 0 || r->uid == f->uid) && (!f->job || r->job == f->job) &&
 	       (!f->states || f->states & 1u << r->state) && r->slot >= f->slot_since &&
 	       (!f->slot_until || r->slot < f->slot_until);
@@ -208,6 +233,7 @@ static void each_filter_of_runs_gives_each_run_once(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO_DONE(run_list) all = {};
+	static const int64_t some[] = {3, 300, 8, 9, 7, 299, 150, 9, 298, 151, 17, 18};
 	struct run_filter every = {.uid = -1, .limit = 1000};
 	const struct run_filter filters[] = {
 		{.uid = -1},
@@ -224,6 +250,20 @@ static void each_filter_of_runs_gives_each_run_once(void **state)
 		{.uid = -1, .job = 7},
 		{.uid = 1001, .job = 7},
 		{.uid = -1, .job = 999999},
+		{.uid = -1, .jobs = some, .jobs_n = ELEMENTS(some)},
+		{.uid = 1001, .jobs = some, .jobs_n = ELEMENTS(some), .slot_until = T0 + 60},
+		{.uid = -1, .jobs = some, .jobs_n = ELEMENTS(some), .tag_key = "team", .tag_value = "few"},
+		{.uid = -1, .owner = "ann"},
+		{.uid = -1, .owner = "bob"},
+		{.uid = 1002, .owner = "bob", .states = 1u << RUN_FAILED | 1u << RUN_SUCCEEDED},
+		{.uid = 1002, .owner = "ann"},
+		{.uid = -1, .owner = "cleo"},
+		{.uid = -1, .tag_key = "team", .tag_value = "few"},
+		{.uid = -1, .tag_key = "team", .tag_value = "many"},
+		{.uid = -1, .tag_key = "team", .tag_value = "many", .owner = "bob", .states = 1u << RUN_QUEUED},
+		{.uid = -1, .tag_key = "team", .tag_value = "none"},
+		{.uid = -1, .due_by = T0 + 80},
+		{.uid = -1, .states = 1u << RUN_QUEUED, .due_by = T0 + 90},
 	};
 	struct err e = {};
 

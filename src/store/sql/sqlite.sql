@@ -1915,8 +1915,25 @@ ORDER BY created_at, id LIMIT :n
 SELECT {job_line_columns} FROM jobs
 WHERE name >= :low AND name < :high AND +id > :after LIMIT :n
 
--- query run_place(id int) -> slot int, kind int, dead_at int
-SELECT slot, kind, dead_at FROM runs WHERE id = :id
+-- query run_place(id int) -> slot int, kind int, dead_at int, job int
+SELECT slot, kind, dead_at, job FROM runs WHERE id = :id
+
+-- The first jobs with a tag.
+-- query tag_jobs(key text, value text, n int) -> job int
+SELECT job FROM job_tags WHERE key = :key AND value = :value ORDER BY job LIMIT :n
+
+-- Those of a set of jobs that have a tag.
+-- query tag_jobs_of(key text, value text, set json) -> job int
+SELECT job_tags.job FROM json_each(:set) AS wanted CROSS JOIN job_tags
+WHERE job_tags.key = :key AND job_tags.value = :value AND job_tags.job = wanted.value
+
+-- Every owner that had a name, the last one first.
+-- query owners_named(name text, n int) -> number int
+SELECT number FROM owners WHERE name = :name ORDER BY since DESC LIMIT :n
+
+-- The owner of the newest job with a name.
+-- query owner_of_jobs(owner text) -> uid int
+SELECT uid FROM jobs WHERE owner = :owner ORDER BY id DESC LIMIT 1
 
 -- define run_line = id int, uid int, job int, state int, slot int, kind int
 -- define run_line_columns = id, uid, job, state, slot, kind
