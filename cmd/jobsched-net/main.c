@@ -5,6 +5,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "net/child.h"
 #include "net/server.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -218,7 +219,8 @@ static int serve(const struct options *o, int64_t linger, int *ready)
 	if (r < 0)
 		err_errno(&e, -r, "could not make an event loop");
 	else if (watch_signals(ev, &e) && socket_listen(o, &sock, &e))
-		net_server_new(ev, &(struct net_server_options){.listen = sock, .client = client, .linger = linger * USEC_SEC}, &server, &e);
+		net_server_new(ev, &(struct net_server_options){.listen = sock, .state_dir = o->state_dir,
+			.private_copies = !o->system, .client = client, .linger = linger * USEC_SEC}, &server, &e);
 	if (!server) {
 		log_error("%s", e.msg);
 		return EXIT_FAILURE;
@@ -234,9 +236,12 @@ static int serve(const struct options *o, int64_t linger, int *ready)
 int main(int argc, char **argv)
 {
 	struct options o = {.linger = "60"};
-	int code = parse_options(argc, argv, &o), ready = -1;
 	int64_t linger = 0;
+	int code, ready = -1;
 
+	if (argc == 2 && strcmp(argv[1], "--child") == 0) /* started by the program itself */
+		return child_main();
+	code = parse_options(argc, argv, &o);
 	if (code != GO_ON)
 		return code;
 	if (!parse_int(o.linger, 0, 366 * 86400, &linger)) {

@@ -13,6 +13,7 @@
 #include "exec/launch_request.h"
 #include "exec/lookup.h"
 #include "exec/manager.h"
+#include "exec/open_file.h"
 #include "exec/reexec.h"
 #include "exec/secrets.h"
 #include "exec/spawner.h"
@@ -147,6 +148,13 @@ static int launch_workers(struct options *o, const char *none)
 	return launcher_main();
 }
 
+static int open_file(struct options *o, const char *none)
+{
+	(void)o;
+	(void)none;
+	return open_file_main();
+}
+
 static int print_version(struct options *o, const char *none)
 {
 	(void)o;
@@ -185,6 +193,7 @@ static const struct {
 	{"read-secrets", NULL, 0, read_secrets, NULL},
 	{"write-ends", NULL, 0, write_ends, NULL},
 	{"launch", NULL, 0, launch_workers, NULL},
+	{"open-file", NULL, 0, open_file, NULL},
 };
 
 static void print_usage(FILE *out)

@@ -31,6 +31,7 @@ static const char *const names[WHY_CODE_MAX] = {
 	[WHY_CONDITION] = "condition",
 	[WHY_NO_ROOM] = "no_room",
 	[WHY_NO_SPAWNER] = "no_spawner",
+	[WHY_ARTIFACT] = "artifact",
 	[WHY_STORE] = "store",
 	[WHY_DRAINING] = "draining",
 	[WHY_NO_NODE] = "no_node",
@@ -267,6 +268,16 @@ static bool say_node(const struct why_facts *f, struct why_reason *ret)
 	return true;
 }
 
+/* A run is put off by a few seconds each time that its artifact cannot be had. */
+static bool say_artifact(const struct why_facts *f, struct why_reason *ret)
+{
+	if (!f->artifact || !f->node.artifacts[0] || f->nodes.elsewhere || f->run->attempt > 0 || f->run->slot > f->now)
+		return false;
+	why_say(ret, WHY_ARTIFACT, "it waits for its artifact: %s", f->node.artifacts);
+	why_type(ret, "jobctl status");
+	return true;
+}
+
 static bool say_room(const struct why_facts *f, struct why_reason *ret)
 {
 	if (f->node.room > 0 || f->nodes.elsewhere)
@@ -321,7 +332,7 @@ static void say_queued(const struct why_facts *f, struct why_reason *ret)
 	char at[RFC3339_MAX];
 	size_t len;
 
-	if (!say_clock(f, ret) && !say_held(f, ret) && !say_place(f, ret) && !say_not_due(f, ret))
+	if (!say_clock(f, ret) && !say_held(f, ret) && !say_place(f, ret) && !say_artifact(f, ret) && !say_not_due(f, ret))
 		say_due(f, ret);
 	len = strlen(ret->message);
 	if (f->last_start && f->run->due_at <= f->now)

@@ -29,6 +29,7 @@ enum why_code {
 	WHY_CONDITION,
 	WHY_NO_ROOM,
 	WHY_NO_SPAWNER,
+	WHY_ARTIFACT,     /* cannot be fetched at the moment */
 	WHY_STORE,        /* does not take what has to be written first */
 	WHY_DRAINING,
 	WHY_NO_NODE,      /* that has its labels */
@@ -77,6 +78,7 @@ struct why_share {
 };
 
 #define WHY_REFUSED_MAX 160
+#define WHY_ARTIFACTS_MAX 240
 /* How this node is, as the loop knows it. */
 struct why_node {
 	bool stopping;
@@ -86,6 +88,7 @@ struct why_node {
 	int64_t active, room;    /* runs here; how many more may start */
 	enum clock_trust clock;
 	char refused[WHY_REFUSED_MAX]; /* why the store takes no starts; empty: it does */
+	char artifacts[WHY_ARTIFACTS_MAX]; /* why artifacts cannot be fetched; empty: no reason is known */
 };
 
 /* The nodes of the store that are alive. */
@@ -118,6 +121,7 @@ struct why_facts {
 	int64_t taken, places;           /* of its places; places 0: any number of its runs may go on */
 	struct why_share queue, owner;
 	usec_t rate_at;                  /* of the job's own rate */
+	bool artifact;                   /* the job has one */
 	const char *unmet;               /* the condition that does not hold, with its figure; NULL: all hold */
 	struct why_node node;
 	struct why_nodes nodes;          /* alive 0: not known */

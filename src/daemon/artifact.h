@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cache of artifacts: fetched once, verified, unpacked, kept while there is room. */
+/* Asks jobsched-net for the artifacts of runs, and tells it when a run does not need its artifact any more. */
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
@@ -8,29 +8,32 @@
 
 struct artifacts;
 struct err;
-struct sd_event;
-
-#define ARTIFACT_DIRECTORY "artifacts" /* in the state directory */
-#define ARTIFACT_KEY_MAX 96
+struct net_client;
 
 struct artifacts_options {
-	const char *state_dir;  /* borrowed, until artifacts_new() returns */
-	int64_t limit;          /* bytes of one, fetched and unpacked */
-	int64_t budget;         /* bytes of all that nobody uses; what is used stays */
-	usec_t timeout;         /* of one try to fetch */
-	bool public_only;       /* files that not everybody may read are refused */
-	bool (*in_use)(const char *key, void *arg);
-	/* The end of what artifacts_get() left pending; 'why' is NULL when it is there now. On the loop. */
-	void (*on_done)(const char *key, const struct err *why, void *arg);
+	struct net_client *net;  /* borrowed */
+	int64_t limit;           /* bytes of one artifact, fetched and unpacked */
+	usec_t timeout;          /* of one try to fetch */
+	/*
+	 * The end of artifacts_get(). 'tree' is moved and -1 if there is a reason in 'why'; ERR_BUSY: it can be tried again
+	 * later. Called from the loop, never from inside artifacts_get().
+	 */
+	void (*on_done)(int64_t run, int64_t fence, int tree, const struct err *why, void *arg);
+	void (*on_file)(int64_t run, int64_t fence, int socket /* moved */, void *arg); /* its file is to be sent there */
+	void (*on_hold)(void *arg); /* artifacts_hold() is to be called for each run that uses an artifact */
 	void *arg;
 };
-bool artifacts_new(struct sd_event *ev /* borrowed */, const struct artifacts_options *o, struct artifacts **ret, struct err *e);
-void artifacts_free(struct artifacts *a); /* what is under way is given up without a word */
+struct artifacts *artifacts_new(const struct artifacts_options *o);
+void artifacts_free(struct artifacts *a);
 AUTO_DEFINE(artifacts);
-void artifacts_set_limits(struct artifacts *a, int64_t limit, int64_t budget, usec_t timeout);
+void artifacts_set_limits(struct artifacts *a, int64_t limit, usec_t timeout);
 
-/* Who knows both the place and the sum gets what another one has fetched from there. */
-char *artifact_key(const char *url, const char *sha256, char out[ARTIFACT_KEY_MAX]);
-
-/* A descriptor of its tree, the caller's; -1: on_done() will say; for several who ask meanwhile once. */
-int artifacts_get(struct artifacts *a, const char *url, const char *sha256, uint32_t uid);
+struct artifact_user {
+	int64_t run, fence, uid;
+	const char *url, *sha256;
+};
+bool artifacts_get(struct artifacts *a, const struct artifact_user *u, struct err *e);
+void artifacts_hold(struct artifacts *a, const struct artifact_user *u);
+void artifacts_release(struct artifacts *a, int64_t run, int64_t fence); /* one that was never asked for is fine */
+/* Why artifacts have to wait at the moment; NULL: nothing is known to be in the way. */
+const char *artifacts_busy(const struct artifacts *a);

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "core/job.h"
+#include "daemon/artifact.h"
 #include "daemon/dispatcher_parts.h"
 #include "daemon/hub.h"
 #include "daemon/store_thread.h"
@@ -346,6 +347,7 @@ bool dispatcher_new(struct sd_event *ev, const struct dispatcher_options *o, str
 	d->ev = ev;
 	d->machine = MACHINE_UNKNOWN;
 	d->next_due = USEC_NEVER;
+	dispatcher_artifacts_watch(d);
 	if (!add_timer(ev, &d->started_timer, dispatcher_on_started_timer, d, e) ||
 		!add_timer(ev, &d->hold_timer, on_hold_timer, d, e) ||
 		!add_timer(ev, &d->retry_timer, on_retry_timer, d, e) || !dispatcher_long_timer(d, e))
@@ -422,6 +424,7 @@ void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret
 		.ended = d->ended,
 		.refused = d->claim_refused.kind ? d->claim_refused.msg : NULL,
 		.refused_since = d->claim_refused_since,
+		.artifacts = d->o.artifacts ? artifacts_busy(d->o.artifacts) : NULL,
 	};
 }
 

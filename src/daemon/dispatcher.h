@@ -86,6 +86,7 @@ struct dispatcher_counts {
 	uint64_t ended;     /* runs that ended here in all */
 	const char *refused; /* borrowed: why the last claim was; NULL: it was not */
 	usec_t refused_since;
+	const char *artifacts; /* borrowed: why artifacts have to wait; NULL: no reason is known */
 };
 void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret);
 
@@ -97,8 +98,9 @@ struct dispatcher_spawner {
 void dispatcher_spawner(const struct dispatcher *d, struct dispatcher_spawner *ret);
 
 /* The cache's questions and answers. */
-bool dispatcher_artifact_used(const struct dispatcher *d, const char *key);
-void dispatcher_artifact_done(struct dispatcher *d, const char *key, const struct err *why /* NULL: it is there */);
+void dispatcher_artifact_done(struct dispatcher *d, int64_t run, int64_t fence, int tree /* moved */, const struct err *why /* NULL: it is there */);
+void dispatcher_artifact_file(struct dispatcher *d, int64_t run, int64_t fence, int socket /* moved */); /* has the spawner send the file there */
+void dispatcher_artifacts_hold(struct dispatcher *d); /* artifacts_hold() for each run that uses one */
 
 /* Has the spawner run the command of a notice (its run is below 0); its reports go to on_notice. */
 bool dispatcher_start_notice(struct dispatcher *d, const struct plan *p, struct err *e);

@@ -34,6 +34,7 @@ struct dispatcher {
 	struct log_repeat not_recorded;  /* ends that the store did not take */
 	size_t late_ends;                /* so many, since it was first said */
 	struct log_repeat not_given_back;
+	struct log_repeat artifact_busy;
 	struct pace ends;                /* how fast runs end: claims look ahead by it */
 
 	struct spawn_client *spawner;    /* NULL: not connected */
@@ -75,10 +76,11 @@ bool dispatcher_notice_report(struct dispatcher *d, const struct spawn_report *r
 
 /* dispatcher_artifacts.c */
 struct job_spec;
-void dispatcher_artifact_note(struct flight *f, const struct job_spec *spec); /* what it uses, if anything */
-/* The tree of its artifact, the caller's; -1: it is being fetched, and the flight starts again when that is over. */
-int dispatcher_artifact_get(struct dispatcher *d, struct flight *f, const struct job_spec *spec);
-void dispatcher_artifacts_stop(struct dispatcher *d); /* those who wait go back */
+void dispatcher_artifact_note(struct flight *f, const struct job_spec *spec); /* which artifact it uses, if any */
+/* Asks for the artifact; the flight is started again when it is there. */
+bool dispatcher_artifact_get(struct dispatcher *d, struct flight *f, const struct job_spec *spec, struct err *e);
+void dispatcher_artifacts_watch(struct dispatcher *d); /* releases the artifact of each flight that is removed */
+void dispatcher_artifacts_stop(struct dispatcher *d);  /* runs that wait for an artifact are given back */
 
 /* recovery.c */
 void dispatcher_reconnect(struct dispatcher *d);

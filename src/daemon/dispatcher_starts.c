@@ -64,7 +64,9 @@ void dispatcher_start_flight(struct dispatcher *d, struct flight *f)
 		dispatcher_end_unstarted(d, f, ATTEMPT_TIMED_OUT, "the time of the run was over before it could start");
 		return;
 	}
-	if (spec.artifact && (tree = dispatcher_artifact_get(d, f, &spec)) < 0) {
+	if (spec.artifact && f->tree < 0) {
+		if (!dispatcher_artifact_get(d, f, &spec, &e))
+			goto not_started;
 		f->spec = STEAL(spec_text);
 		return;
 	}
@@ -72,6 +74,7 @@ void dispatcher_start_flight(struct dispatcher *d, struct flight *f)
 		free(spec.warrant);
 		spec.warrant = STEAL(warrant);
 	}
+	tree = STEAL_FD(f->tree);
 	plan_build(&plan, &(struct plan_source){.run = f->run, .spec = &spec, .node = d->o.node_name,
 		.store_id = store_thread_store_id(d->o.store), .params = &params});
 	plan.timeout = timeout;

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/artifact.h"
+#include "daemon/net_client.h"
 #include "daemon/config.h"
 #include "daemon/dispatcher.h"
 #include "daemon/engine_parts.h"
@@ -79,8 +80,8 @@ void engine_take_config(struct engine *g, const struct config *fresh)
 	rules = engine_rules(g);
 	governor_set(g->governor, &rules);
 	dispatcher_set_output_max(g->dispatcher, g->o.config->output_limit);
-	artifacts_set_limits(g->artifacts, g->o.config->artifact_limit, g->o.config->artifact_budget,
-		g->o.config->artifact_timeout * USEC_SEC);
+	artifacts_set_limits(g->artifacts, g->o.config->artifact_limit, g->o.config->artifact_timeout * USEC_SEC);
+	net_client_set_budget(g->net, g->o.config->artifact_budget);
 	keep = engine_keeps(g->o.config);
 	if (g->retention)
 		retention_set_limits(g->retention, &keep);

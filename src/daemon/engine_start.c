@@ -85,6 +85,7 @@ static void on_ready(void *arg)
 	struct engine *g = arg;
 
 	g->taken_over = true;
+	net_client_connect(g->net); /* the runs that use artifacts are known now */
 	if (g->looked && !g->server)
 		engine_serve(g);
 }
@@ -137,26 +138,31 @@ static bool start_net(struct engine *g, struct err *e)
 
 /* ---- artifacts: the dispatcher knows which runs want and use them ---- */
 
-static bool artifact_used(const char *key, void *arg)
-{
-	return dispatcher_artifact_used(((struct engine *)arg)->dispatcher, key);
-}
-
-static void on_artifact(const char *key, const struct err *why, void *arg)
+static void on_artifact(int64_t run, int64_t fence, int tree, const struct err *why, void *arg)
 {
 	struct engine *g = arg;
 
-	dispatcher_artifact_done(g->dispatcher, key, why);
+	dispatcher_artifact_done(g->dispatcher, run, fence, tree, why);
 	engine_on_change(g);
 }
 
-static bool start_artifacts(struct engine *g, struct err *e)
+static void on_artifact_file(int64_t run, int64_t fence, int socket, void *arg)
+{
+	dispatcher_artifact_file(((struct engine *)arg)->dispatcher, run, fence, socket);
+}
+
+static void on_artifact_hold(void *arg)
+{
+	dispatcher_artifacts_hold(((struct engine *)arg)->dispatcher);
+}
+
+static void start_artifacts(struct engine *g)
 {
 	const struct config *c = g->o.config;
 
-	return artifacts_new(g->ev, &(struct artifacts_options){.state_dir = g->o.places->state_dir, .limit = c->artifact_limit,
-		.budget = c->artifact_budget, .timeout = c->artifact_timeout * USEC_SEC, .public_only = !g->o.user_mode,
-		.in_use = artifact_used, .on_done = on_artifact, .arg = g}, &g->artifacts, e);
+	g->artifacts = artifacts_new(&(struct artifacts_options){.net = g->net, .limit = c->artifact_limit,
+		.timeout = c->artifact_timeout * USEC_SEC, .on_done = on_artifact, .on_file = on_artifact_file,
+		.on_hold = on_artifact_hold, .arg = g});
 }
 
 /* ---- output ---- */
@@ -293,14 +299,14 @@ bool engine_start(struct engine *g, struct err *e)
 	g->zones = zones_new();
 	g->hub = hub_new();
 	g->expiry = expiry_new(&g->clock, g->store, g->hub);
-	if (!start_net(g, e) || !start_artifacts(g, e) || !make_dispatcher(g, e))
+	if (!start_net(g, e))
+		return false;
+	start_artifacts(g);
+	if (!make_dispatcher(g, e))
 		return false;
 	rules = engine_rules(g);
 	g->governor = governor_new(&g->clock, g->dispatcher, &rules);
-	if (!start_notifier(g, e))
-		return false;
-	net_client_connect(g->net);
-	if (!dispatcher_start(g->dispatcher, e))
+	if (!start_notifier(g, e) || !dispatcher_start(g->dispatcher, e))
 		return false;
 	g->output_dir = open(output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (g->output_dir < 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The runs this engine holds. */
 #include "daemon/flight.h"
+#include "base/auto.h"
 #include "base/text.h"
 #include "core/job.h"
 #include <stdlib.h>
@@ -26,6 +27,7 @@ struct flight *flight_new(struct run *run, enum flight_stage stage)
 	struct flight *f = xcalloc(1, sizeof(*f));
 
 	f->run = run;
+	f->tree = -1;
 	f->stage = stage;
 	policy_of_nothing(&f->retry);
 	if (run->state == RUN_CLAIMED)
@@ -46,6 +48,8 @@ void flight_free(struct flight *f)
 	run_free(f->run);
 	free(f->spec);
 	free(f->artifact);
+	free(f->artifact_sum);
+	auto_fd_close(&f->tree);
 	free(f);
 }
 
@@ -98,6 +102,8 @@ void flights_remove(struct flights *all, struct flight *f)
 		flights_release(all, f);
 	count(all, f, false);
 	map_take(&all->by_run, f->run->id);
+	if (all->on_remove)
+		all->on_remove(f, all->arg);
 	flight_free(f);
 }
 

@@ -19,7 +19,8 @@ enum flight_stage {
 struct flight {
 	struct run *run;         /* owned */
 	char *spec;              /* owned; JSON of the job, until the plan is sent */
-	char *artifact;          /* owned; the key of what it uses of the cache; NULL: nothing */
+	char *artifact, *artifact_sum; /* owned; URL and SHA-256 of its artifact; NULL: none */
+	int tree;                /* owned; the directory of its artifact, until the plan is sent; -1: none */
 	enum flight_stage stage;
 	struct retry_policy retry; /* nothing asked for, until its spec was read */
 	bool orphan;             /* its spawner is gone; lost, unless the next one knows how it ended */
@@ -47,6 +48,8 @@ struct flights {
 	size_t starting;         /* of these, sent to the spawner and not heard of yet */
 	struct flight *first_held, *last_held;
 	size_t held;
+	void (*on_remove)(struct flight *f, void *arg); /* before it is freed; NULL: nothing */
+	void *arg;
 };
 void flights_done(struct flights *all);
 struct flight *flights_get(const struct flights *all, int64_t run, int64_t fence); /* NULL: not ours */

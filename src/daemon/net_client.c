@@ -14,7 +14,7 @@
 
 #define RETRY_DELAY (2 * USEC_SEC)       /* between attempts to connect */
 #define DOWN_PATIENCE (4 * USEC_SEC)     /* for a restart of jobsched-net, before requests are answered with NET_BUSY */
-#define ANSWER_PATIENCE (60 * USEC_SEC)  /* beyond the timeout of a request */
+#define ANSWER_PATIENCE (60 * USEC_SEC)  /* beyond four times the timeout of a request, which may be tried three times */
 #define FRAMES_PER_TURN 64
 
 /* A frame that waits for room in the socket. */
@@ -37,6 +37,7 @@ struct net_client {
 	struct net_client_kind kinds[NET_KIND_MAX];
 	int fd;               /* -1: not connected */
 	uint32_t version;     /* 0: the handshake is not over */
+	bool allowed;         /* net_client_connect() was called */
 	bool synced, superseded;
 	usec_t down_since;    /* boottime */
 	struct err down;
@@ -333,7 +334,7 @@ static void connect_now(struct net_client *c, bool launch)
 	struct err e = {};
 	int r;
 
-	if (c->fd >= 0 || c->superseded)
+	if (c->fd >= 0 || c->superseded || !c->allowed)
 		return;
 	if (!open_socket(c, &e) && (!launch || !c->o.program ||
 		!net_launch(c->o.program, c->o.runtime_dir, c->o.state_dir, &e) || !open_socket(c, &e))) {
@@ -378,7 +379,7 @@ void net_client_request(struct net_client *c, const struct net_request *r, int p
 		}
 	p = xcalloc(1, sizeof(*p));
 	*p = (struct pending){.request = *r, .payload = payload,
-		.until = clock_boot(&clock_system) + r->timeout + ANSWER_PATIENCE};
+		.until = clock_boot(&clock_system) + 4 * r->timeout + ANSWER_PATIENCE};
 	*last = p;
 	if (c->version)
 		post_request(c, p);
@@ -416,7 +417,7 @@ bool net_client_connected(const struct net_client *c)
 
 bool net_client_syncing(const struct net_client *c)
 {
-	return c->fd >= 0 && !c->synced;
+	return !c->synced;
 }
 
 const char *net_client_down(const struct net_client *c)
@@ -438,6 +439,7 @@ void net_client_kind(struct net_client *c, enum net_kind kind, const struct net_
 
 void net_client_connect(struct net_client *c)
 {
+	c->allowed = true;
 	connect_now(c, false);
 }
 
@@ -449,7 +451,6 @@ bool net_client_new(struct sd_event *ev, const struct net_client_options *o, str
 	c->ev = ev;
 	c->o = *o;
 	c->fd = -1;
-	c->synced = true;
 	c->last = &c->first;
 	r = sd_event_add_time(ev, &c->timer, CLOCK_BOOTTIME, 0, 1, on_timer, c);
 	if (r < 0 || (r = sd_event_source_set_enabled(c->timer, SD_EVENT_OFF)) < 0)

@@ -36,9 +36,9 @@ void net_client_free(struct net_client *c); /* jobsched-net continues what is un
 AUTO_DEFINE(net_client);
 
 void net_client_kind(struct net_client *c, enum net_kind kind, const struct net_client_kind *how /* copied */);
-void net_client_connect(struct net_client *c); /* once all kinds are known; does not start jobsched-net */
+void net_client_connect(struct net_client *c); /* once all kinds and holds are known; does not start jobsched-net */
 bool net_client_connected(const struct net_client *c);
-bool net_client_syncing(const struct net_client *c); /* connected, and 'synced' has not been called yet */
+bool net_client_syncing(const struct net_client *c); /* 'synced' has not been called yet */
 const char *net_client_down(const struct net_client *c); /* why it is not connected, with the command to type; NULL: it is */
 void net_client_set_budget(struct net_client *c, int64_t bytes);
 

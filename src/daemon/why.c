@@ -42,6 +42,8 @@ void why_live_take(const struct request *r, struct why_live *ret)
 		d.refused = planner_refused(r->context->planner, &d.refused_since);
 	if (d.refused)
 		snprintf(ret->node.refused, sizeof(ret->node.refused), "%s", d.refused);
+	if (d.artifacts)
+		snprintf(ret->node.artifacts, sizeof(ret->node.artifacts), "%s", d.artifacts);
 	dispatcher_machine(r->context->dispatcher, &ret->machine);
 }
 
@@ -128,6 +130,7 @@ void why_mark_job(const struct why_world *w, const struct why_live *live, struct
 	fill_nodes(w, live, j, &nodes);
 	f.nodes = nodes.facts;
 	f.ref = ref_of(j, number);
+	f.artifact = j->spec && strstr(j->spec, "\"artifact\"");
 	f.pause = pause_of(w, j, live->now);
 	if (!f.pause && own_pause(j, live->now, &own))
 		f.pause = &own;
@@ -275,6 +278,7 @@ static void judge(const struct why_live *live, const struct job *j, struct why_l
 	f.ref = ref_of(j, number);
 	f.places = policy.places;
 	f.unmet = unmet.len ? unmet.data : NULL;
+	f.artifact = l->spec.artifact != NULL;
 	f.rate_at = rate_at(&l->spec, l->job.bucket, live->now);
 	f.last_start = l->open ? last_start(l->open, &policy) : 0;
 	f.pause = pause_find(&l->world.pauses, &target, live->now);

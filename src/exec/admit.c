@@ -96,6 +96,13 @@ bool admit_user(const struct order *o, const struct user *u, enum start_failure 
 	return refuse(why, START_OTHER_USER);
 }
 
+bool admit_file(const struct admission *a, int64_t uid)
+{
+	if (!a->conf)
+		return uid == (int64_t)a->self.uid;
+	return spawner_conf_uid_allowed(a->conf, uid) && !needs_warrant(a, uid);
+}
+
 const struct user *admission_self(const struct admission *a)
 {
 	return a->conf ? NULL : &a->self;

@@ -24,6 +24,9 @@ bool admit_order(const struct admission *a, const struct frame_start *s, const s
 /* Whether he is. */
 bool admit_user(const struct order *o, const struct user *u, enum start_failure *why, struct err *e);
 
+/* Whether a file may be opened for this uid. A job that needs a warrant has no artifact, so it has no file either. */
+bool admit_file(const struct admission *a, int64_t uid);
+
 const struct user *admission_self(const struct admission *a); /* NULL: owners have to be looked up */
 enum warrant_policy admission_policy(const struct admission *a);
 bool admission_asks_pam(const struct admission *a);

@@ -352,6 +352,11 @@ static bool forget_output(struct conn *c, const struct frame *f, const int *fds,
 	return true;
 }
 
+static bool open_file(struct conn *c, const struct frame *f, const int *fds, struct err *e)
+{
+	return open_files_add(&c->all->starts->files, f->open_file.uid, fds[0], fds[1], e);
+}
+
 static bool (*const requests[FRAME_TYPE_MAX])(struct conn *, const struct frame *, const int *, struct err *) = {
 	[FRAME_START] = start,
 	[FRAME_CANCEL] = cancel,
@@ -359,6 +364,7 @@ static bool (*const requests[FRAME_TYPE_MAX])(struct conn *, const struct frame 
 	[FRAME_LIST] = list,
 	[FRAME_LEASE] = lease,
 	[FRAME_FORGET_OUTPUT] = forget_output,
+	[FRAME_OPEN_FILE] = open_file,
 };
 
 static void conn_refuse(struct conn *c, const char *why)

@@ -47,6 +47,8 @@ static const struct layout layouts[FRAME_TYPE_MAX] = {
 		{NUMBER(lease, end_at, 0, INSTANT_MAX), NUMBER(lease, kill_at, 0, INSTANT_MAX)}},
 	[FRAME_FORGET_OUTPUT] = {"forget_output", BODY(attempt), FRAME_FROM_ENGINE, false, 1, {},
 		{NUMBER(attempt, run, RUN_MIN, INT64_MAX), NUMBER(attempt, attempt, 0, INT64_MAX)}},
+	[FRAME_OPEN_FILE] = {"open_file", BODY(open_file), FRAME_FROM_ENGINE, false, 2, {},
+		{IDENTITY(open_file), NUMBER(open_file, uid, 0, UINT32_MAX)}},
 	[FRAME_ASK_WARRANT] = {"ask_warrant", BODY(ask_warrant), FRAME_FROM_ENGINE, true, 0, {},
 		{NUMBER(ask_warrant, kind, 0, 1), NUMBER(ask_warrant, check, 0, 1)}},
 	[FRAME_WARRANT] = {"warrant", BODY(warrant), FRAME_FROM_SPAWNER, true, 0, TEXT(warrant, error),
@@ -124,6 +126,8 @@ static size_t fds_expected(const struct frame *f)
 {
 	if (f->type == FRAME_SANDBOXES || f->type == FRAME_ASK_WARRANT)
 		return 1;
+	if (f->type == FRAME_OPEN_FILE)
+		return 2;
 	return f->type == FRAME_START ? 1 + (size_t)(f->start.has_stdin != 0) + (size_t)(f->start.has_artifact != 0) : 0;
 }
 

@@ -11,6 +11,8 @@
  *   lease        until when the engine may have workers that must not run twice: they are ended by then, whatever has
  *                become of the engine, and none is started after it; told anew while all is well
  *   forget_output  the kept output of an attempt is removed
+ *   open_file    a child of the spawner opens a file as the owner of a job and sends it through the socket that comes with
+ *                the frame (see open_file.h); there is no answer. Since version 2.
  * Who says ask_warrant instead of hello gets a warrant or the reason why not, and the end of the connection.
  * A new connection hears nothing of older workers before it has listed them or started them again, so that an
  * engine can take its runs over first. Whoever says hello last is the engine; the one before gets superseded.
@@ -24,8 +26,8 @@
 
 struct err;
 
-#define FRAME_VERSION 1        /* the newest we speak */
-#define FRAME_VERSION_OLDEST 1 /* FRAME_VERSION - 1, once that exists */
+#define FRAME_VERSION 2        /* the newest version that this program speaks */
+#define FRAME_VERSION_OLDEST 1
 
 enum frame_type {
 	FRAME_HELLO = 1,
@@ -46,6 +48,7 @@ enum frame_type {
 	FRAME_SUPERSEDED,
 	FRAME_SANDBOXES,
 	FRAME_WARRANT,
+	FRAME_OPEN_FILE,
 	FRAME_TYPE_MAX
 };
 
@@ -100,6 +103,10 @@ struct frame_lease { /* boottime, microseconds; both 0: for ever */
 struct frame_attempt { /* forget_output */
 	int64_t run, attempt;
 };
+struct frame_open_file { /* with the owner and the path in a sealed memfd, and a socket */
+	int64_t run, fence;
+	int64_t uid;
+};
 struct frame_started { /* started, has */
 	int64_t run, fence, attempt;
 	int64_t pid, started_at;
@@ -133,6 +140,7 @@ struct frame {
 		struct frame_run run;
 		struct frame_attempt attempt;
 		struct frame_lease lease;
+		struct frame_open_file open_file;
 		struct frame_started started;
 		struct frame_not_started not_started;
 		struct frame_ended ended;

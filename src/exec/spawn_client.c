@@ -224,6 +224,33 @@ void spawn_client_list(struct spawn_client *c)
 	post(c, &f, NULL, 0);
 }
 
+bool spawn_client_open_file(struct spawn_client *c, const struct spawn_file *s, struct err *e)
+{
+	AUTO_DONE(buf) text = {};
+	const char *path = s->path;
+	struct frame f;
+	int fds[2];
+
+	if (c->version < 2)
+		return err_set(e, ERR_REFUSED, "the spawner is older than the daemon and opens no files; "
+			"'systemctl reload jobsched-spawner' upgrades it");
+	while (path[0] == '/' && path[1] == '/')
+		path++;
+	buf_add(&text, s->owner, strlen(s->owner) + 1);
+	buf_add(&text, path, strlen(path) + 1);
+	fds[0] = io_memfd_sealed("jobsched-file", text.data, text.len);
+	fds[1] = fds[0] < 0 ? -1 : fcntl(s->socket, F_DUPFD_CLOEXEC, 3);
+	if (fds[1] < 0) {
+		err_errno(e, fds[0] < 0 ? -fds[0] : errno, "could not ask the spawner for a file");
+		auto_fd_close(&fds[0]);
+		return false;
+	}
+	frame_init(&f, FRAME_OPEN_FILE, c->version);
+	f.open_file = (struct frame_open_file){.run = s->run, .fence = s->fence, .uid = s->uid};
+	post(c, &f, fds, 2);
+	return true;
+}
+
 void spawn_client_lease(struct spawn_client *c, usec_t end_at, usec_t kill_at)
 {
 	struct frame f;

@@ -63,6 +63,13 @@ void spawn_client_ack(struct spawn_client *c, int64_t run, int64_t fence);    /*
 void spawn_client_list(struct spawn_client *c);
 /* By then (boottime) what must not run twice is ended, unless it is told anew; 0: no such moment. */
 void spawn_client_lease(struct spawn_client *c, usec_t end_at, usec_t kill_at);
+/* A file of a job's owner, opened by a child of the spawner and sent to a socket; the daemon never has it. */
+struct spawn_file {
+	int64_t run, fence, uid;
+	const char *owner, *path;
+	int socket; /* borrowed */
+};
+bool spawn_client_open_file(struct spawn_client *c, const struct spawn_file *s, struct err *e);
 void spawn_client_forget_output(struct spawn_client *c, int64_t run, int64_t attempt);
 
 /*

@@ -147,6 +147,7 @@ static void turn(struct spawner *sp)
 
 	users_turn(&sp->starts.users, now);
 	secrets_readers_turn(&sp->starts.readers, now);
+	open_files_turn(&sp->starts.files, now);
 	workers_turn(&sp->workers);
 	ends_turn(&sp->workers, now);
 	conns_report(&sp->conns);
@@ -155,6 +156,7 @@ static void turn(struct spawner *sp)
 	next = earlier(next, ends_next(&sp->workers));
 	next = earlier(next, users_next(&sp->starts.users));
 	next = earlier(next, secrets_readers_next(&sp->starts.readers));
+	next = earlier(next, open_files_next(&sp->starts.files));
 	arm(sp, earlier(next, workers_next(&sp->workers)));
 }
 

@@ -120,6 +120,7 @@ static void on_known(uid_t uid, const struct user_answer *a, void *arg)
 			at = &(*at)->next;
 		else
 			go(st, take(st, at), a);
+	open_files_known(&st->files, uid, a);
 }
 
 void starts_init(struct starts *st, const struct starts_options *o)
@@ -127,13 +128,15 @@ void starts_init(struct starts *st, const struct starts_options *o)
 	*st = (struct starts){.workers = o->workers, .admission = o->admission,
 		.users = {.ep = o->ep, .workers = o->workers, .fn = on_known, .arg = st,
 			.pam = admission_asks_pam(o->admission)},
-		.readers = {.ep = o->ep, .workers = o->workers}};
+		.readers = {.ep = o->ep, .workers = o->workers},
+		.files = {.workers = o->workers, .admission = o->admission, .users = &st->users}};
 	st->last = &st->first;
 }
 
 void starts_done(struct starts *st)
 {
 	starts_drop(st);
+	open_files_done(&st->files);
 	users_done(&st->users);
 	secrets_readers_done(&st->readers);
 }

@@ -2,6 +2,7 @@
 /* Starts on their way to a process: admitted or refused, and kept while nobody knows yet who their owner is, or his secrets. */
 #pragma once
 #include "exec/frame.h"
+#include "exec/open_file.h"
 #include "exec/payload.h"
 #include "exec/secrets_read.h"
 #include "exec/users.h"
@@ -16,6 +17,7 @@ struct starts {
 	const struct admission *admission;
 	struct users users;
 	struct secrets_readers readers;
+	struct open_files files;           /* they share the memory of who users are */
 	struct start *first, **last;       /* those that wait */
 	size_t n;
 };

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "net/cache.h"
 #include "net/net_frame.h"
 #include "net/request.h"
 #include "net/webhook.h"
@@ -32,6 +33,7 @@ struct net_server {
 	sd_event_source *listen_source, *linger_timer, *hello_timer;
 	struct conn *conn, *guest; /* the daemon; a connection without a hello */
 	struct webhooks *webhooks;
+	struct cache *cache;
 	struct request *requests;
 	size_t requests_n;
 };
@@ -57,6 +59,8 @@ static struct request *request_find(const struct net_server *s, const struct net
 
 static bool webhook_start(struct request *r, struct err *e);
 static void webhook_cancel(struct request *r);
+static bool artifact_start(struct request *r, struct err *e);
+static void artifact_cancel(struct request *r);
 
 /* Each kind of request: 'start' ends the request later through request_end(); 'cancel' ends its work without that. */
 static const struct {
@@ -64,17 +68,18 @@ static const struct {
 	void (*cancel)(struct request *r);
 } kinds[NET_KIND_MAX] = {
 	[NET_KIND_WEBHOOK] = {webhook_start, webhook_cancel},
+	[NET_KIND_ARTIFACT] = {artifact_start, artifact_cancel},
 };
 
 static void request_drop(struct net_server *s, struct request *r)
 {
+	kinds[r->id.kind].cancel(r);
 	for (struct request **at = &s->requests; *at; at = &(*at)->next)
 		if (*at == r) {
 			*at = r->next;
 			s->requests_n--;
 			break;
 		}
-	kinds[r->id.kind].cancel(r);
 	request_free(r);
 }
 
@@ -180,6 +185,18 @@ static void webhook_cancel(struct request *r)
 	webhooks_cancel(r->server->webhooks, r);
 }
 
+/* ---- artifacts ---- */
+
+static bool artifact_start(struct request *r, struct err *e)
+{
+	return cache_start(r, r->server->cache, e);
+}
+
+static void artifact_cancel(struct request *r)
+{
+	cache_drop(r, r->server->cache);
+}
+
 /* ---- frames from the daemon ---- */
 
 static struct request *request_add(struct net_server *s, const struct net_id *id, int64_t uid)
@@ -202,7 +219,7 @@ static bool take_request(struct conn *c, const struct net_frame *f, int fd, stru
 
 	if (r) { /* repeated on a new connection */
 		r->wanted = true;
-		r->owes |= r->stage == REQUEST_ENDED ? OWES_RESULT : 0;
+		r->owes |= r->stage == REQUEST_ENDED ? OWES_RESULT : r->file_socket >= 0 ? OWES_FILE : 0;
 		return true;
 	}
 	r = request_add(s, &f->request.id, f->request.uid);
@@ -234,6 +251,7 @@ static bool take_sync(struct conn *c, const struct net_frame *f, int fd, struct 
 			r->owes |= r->stage == REQUEST_ENDED ? OWES_RESULT : OWES_HAS;
 	}
 	c->synced = c->owes_synced = true;
+	cache_synced(c->server->cache);
 	return true;
 }
 
@@ -261,19 +279,24 @@ static bool take_cancel(struct conn *c, const struct net_frame *f, int fd, struc
 
 static bool take_settings(struct conn *c, const struct net_frame *f, int fd, struct err *e)
 {
-	(void)c;
-	(void)f;
 	(void)fd;
 	(void)e;
+	cache_set_budget(c->server->cache, f->settings.budget);
 	return true;
 }
 
 static bool take_hold(struct conn *c, const struct net_frame *f, int fd, struct err *e)
 {
-	(void)c;
-	(void)f;
+	struct request *r = request_find(c->server, &f->hold.id);
+
 	(void)fd;
-	(void)e;
+	if (f->hold.id.kind != NET_KIND_ARTIFACT)
+		return err_set(e, ERR_INVALID, "frame 'hold' of something that is not an artifact");
+	if (!r) {
+		r = request_add(c->server, &f->hold.id, f->hold.uid);
+		cache_hold(r, c->server->cache, f->hold.key);
+	}
+	r->wanted = true;
 	return true;
 }
 
@@ -466,6 +489,9 @@ bool net_server_new(struct sd_event *ev, const struct net_server_options *o, str
 	s->o = *o;
 	if (!webhooks_new(ev, on_posted, s, &s->webhooks, e))
 		return false;
+	if (!cache_new(ev, &(struct cache_options){.dir = o->state_dir, .private_copies = o->private_copies, .requests = &s->requests},
+		&s->cache, e))
+		return false;
 	r = timer_new(s, &s->linger_timer, on_linger);
 	if (r >= 0)
 		r = timer_new(s, &s->hello_timer, on_no_hello);
@@ -492,6 +518,7 @@ void net_server_free(struct net_server *s)
 	while (s->requests)
 		request_drop(s, s->requests);
 	webhooks_free(s->webhooks);
+	cache_free(s->cache);
 	sd_event_source_disable_unref(s->listen_source);
 	sd_event_source_disable_unref(s->linger_timer);
 	sd_event_source_disable_unref(s->hello_timer);

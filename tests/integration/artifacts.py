@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Jobs that bring something along: fetched over HTTP and from files, verified, unpacked, shown read-only.
+import gzip
 import hashlib
 import io
 import os
+import signal
 import sys
 import tarfile
 import tempfile
@@ -128,8 +130,8 @@ def a_run_that_waits_for_its_artifact_can_be_cancelled_and_survives_the_engine()
         d.start()
         run = d.wait_final(kept)
         assert run["state"] == "succeeded" and said(d, run["id"]) == "ran\n", attempts(d, run["id"])
-        left = [n for n in os.listdir(os.path.join(d.state, "artifacts")) if n.startswith(".")]
-        assert not left, left
+        cache = os.path.join(d.state, "artifacts")
+        wait_until("nothing half-made is left", 30, lambda: not [n for n in os.listdir(cache) if n.startswith(".")])
         waits = d.add(**dict(spec, artifact=web.url + "2"))["id"]
         wait_until("it is asked for", 30, lambda: len(web.asked) == 3)
         assert d.stop() == 0
@@ -163,14 +165,164 @@ def the_system_s_workers_see_it_at_a_fixed_place_and_nobody_can_write_to_it():
         assert not os.listdir("/run/jobsched/artifact"), "it is seen outside of the job"
         status, answer = s.api("root").call("POST", "/v1/jobs", dict(spec, command=["true"]))
         assert status == 400 and answer["error"]["field"] == "artifact", answer
-        os.chmod(path, 0o640)
-        os.chown(path, s.uid("jobsched"), 0)  # the engine could read it, alice could not
+        os.chown(path, s.uid("alice"), 0)
+        os.chmod(path, 0o600)  # private files work, and only for their owner
         other = dict(spec, artifact="file://" + path)
-        run = s.wait_final("alice", s.add("alice", command=["true"], **other)["id"])
-        assert run["state"] == "failed" and "readable by everybody" in s.attempts("alice", run["id"])[0]["error"], run
-        own = os.path.join(s.state_dir, "jobs.db")
-        run = s.wait_final("alice", s.add("alice", command=["true"], artifact="file:" + own, sha256="0" * 64)["id"])
-        assert run["state"] == "failed" and "readable by everybody" in s.attempts("alice", run["id"])[0]["error"], run
+        assert s.run_job("alice", "/run/jobsched/artifact/bin/tool", "mine", **other) == "tool says mine\n"
+        run = s.wait_final("bob", s.add("bob", command=["true"], **other)["id"])
+        assert run["state"] == "failed" and "Permission denied" in s.attempts("bob", run["id"])[0]["error"], run
+
+
+def refusal(s, url, sha256="0" * 64):
+    """Why a run of alice with this artifact did not start."""
+    run = s.wait_final("alice", s.add("alice", command=["true"], artifact=url, sha256=sha256)["id"], 60)
+    assert run["state"] == "failed", run
+    return s.attempts("alice", run["id"])[0]["error"]
+
+
+def locks(paths):
+    """POSIX locks on these files, as the kernel lists them."""
+    numbers = {os.stat(path).st_ino for path in paths}
+    with open("/proc/locks") as f:
+        rows = [line.split() for line in f]
+    return sorted(tuple(row[3:]) for row in rows if row[1] == "POSIX" and int(row[5].split(":")[2]) in numbers)
+
+
+@case
+def the_daemon_opens_no_file_of_a_job_and_keeps_its_locks():
+    with System() as s:
+        s.start()
+        s.run_job("bob", "true")
+        store = [os.path.join(s.state_dir, n) for n in ("jobs.db", "jobs.db-shm")]
+        before = locks(store)
+        assert before, "the daemon has locks on its store"
+        for path in store:
+            assert "Permission denied" in refusal(s, "file:" + path)
+        assert locks(store) == before, (before, locks(store))
+
+
+@case
+def files_of_procfs_and_magic_links_are_refused():
+    with System() as s:
+        s.start()
+        for path in ("/proc/self/maps", "/proc/self/status", "/proc/self/environ", "/proc/self/fd/0", "/proc/self/fd/1",
+                     "/proc/self/exe", "/sys/kernel/uevent_seqnum", "/dev/null", "/etc"):
+            error = refusal(s, "file:" + path)
+            assert "not a regular file of an ordinary file system" in error and "SHA-256" not in error, (path, error)
+        assert "Permission denied" in refusal(s, "file:/etc/shadow")
+
+
+def hard_link_bomb(size):
+    """A gzip archive whose only hard link has a body of that many zeros."""
+    out = io.BytesIO()
+    with gzip.GzipFile(fileobj=out, mode="wb", compresslevel=1) as f:
+        first = tarfile.TarInfo("a")
+        first.size = 1
+        f.write(first.tobuf(tarfile.USTAR_FORMAT) + b"x".ljust(512, b"\0"))
+        link = tarfile.TarInfo("b")
+        link.type, link.linkname, link.size = tarfile.LNKTYPE, "a", size
+        link.pax_headers = {"comment": "a pax header makes the size of a link count"}
+        f.write(link.tobuf(tarfile.PAX_FORMAT))
+        for _ in range(size >> 20):
+            f.write(bytes(1 << 20))
+        f.write(bytes(1024))
+    return out.getvalue()
+
+
+@case
+def the_body_of_a_hard_link_counts_against_the_limit():
+    data = hard_link_bomb(96 << 20)
+    with Server(data) as web, Daemon("artifact-limit = 64M\n") as d:
+        d.start()
+        run = d.wait_final(d.add(script="true", artifact=web.url, sha256=sum_of(data))["id"], 60)
+        assert run["state"] == "failed" and "artifact-limit" in attempts(d, run["id"])[0]["error"], attempts(d, run["id"])
+
+
+def disk_use(path):
+    return sum(os.lstat(os.path.join(top, name)).st_blocks * 512 for top, _, names in os.walk(path) for name in names)
+
+
+@case
+def artifacts_in_use_count_in_the_budget():
+    """The second one waits in its queue until the first run ends."""
+    archives = [tar_of(tool=TOOL, ballast=str(i) * (3 << 20)) for i in range(2)]
+    with System(engine_conf="artifact-limit = 4M\nartifact-budget = 4M\n") as s, tempfile.TemporaryDirectory(dir="/var/lib") as room:
+        os.chmod(room, 0o755)
+        jobs = []
+        s.start()
+        for i, data in enumerate(archives):
+            path = os.path.join(room, "tool%d.tar.gz" % i)
+            with open(path, "wb") as f:
+                f.write(data)
+            os.chmod(path, 0o644)
+            script = "while ! test -e %s/go; do sleep 0.1; done; \"$JOBSCHED_ARTIFACT/bin/tool\" %d" % (room, i)
+            jobs.append(s.add("alice", command=["sh", "-c", script], artifact="file:" + path, sha256=sum_of(data))["id"])
+            wait_until("the first run goes on", 30, lambda: s.runs("alice", jobs[0])[0]["state"] == "running")
+
+        def waits():
+            return "artifact-budget" in s.jobctl("alice", "why", str(jobs[1]), check=False).stdout
+        wait_until("'why' says what the second one waits for", 30, waits)
+        assert s.runs("alice", jobs[1])[0]["state"] == "queued"
+        assert disk_use(s.net_state) <= 4 << 20, disk_use(s.net_state)
+        open(os.path.join(room, "go"), "w").close()
+        for i, job in enumerate(jobs):
+            run = s.wait_final("alice", job, 60)
+            assert run["state"] == "succeeded" and s.output("alice", run["id"]) == "tool says %d\n" % i, run
+
+
+@case
+def a_job_that_alters_its_artifact_changes_nothing_for_the_next_run():
+    """User mode: jobs have the uid of the cache, so they can write to it."""
+    data = tar_of(tool=TOOL)
+    with Server(data) as web, Daemon() as d:
+        d.start()
+        cache = os.path.join(d.state, "artifacts")
+        spec = dict(artifact=web.url, sha256=sum_of(data))
+        evil = 'cd "$JOBSCHED_ARTIFACT"; chmod -R u+w . ; printf "#!/bin/sh\necho evil\n" >bin/tool; bin/tool; ' \
+               'for f in %s/*/file; do chmod u+w $f; echo evil >$f; done' % cache
+        run = d.wait_final(d.add(script=evil, **spec)["id"])
+        assert said(d, run["id"]) == "evil\n", said(d, run["id"])
+        run = d.wait_final(d.add(script=SCRIPT, **spec)["id"])
+        assert said(d, run["id"]).startswith("tool says hello\n"), said(d, run["id"])
+        assert len(web.asked) == 2, "the altered archive is noticed and fetched again"
+        wait_until("copies go with their runs", 30, lambda: not [n for n in os.listdir(cache) if n.startswith(("run-", "."))])
+
+
+@case
+def a_run_waits_for_jobsched_net_and_why_names_the_command():
+    data = tar_of(tool=TOOL)
+    with Server(data) as web, System() as s:
+        s.start()
+        s.net.terminate()
+        s.net.wait()
+        job = s.add("alice", command=["sh", "-c", '"$JOBSCHED_ARTIFACT/bin/tool" a'], artifact=web.url, sha256=sum_of(data))["id"]
+
+        def says():
+            return "systemctl start jobsched-net" in s.jobctl("alice", "why", str(job), check=False).stdout
+        wait_until("'why' names the command", 30, says)
+        s.start_net()
+        run = s.wait_final("alice", job, 60)
+        assert run["state"] == "succeeded" and s.output("alice", run["id"]) == "tool says a\n", run
+        assert len(s.attempts("alice", run["id"])) == 1, "waiting uses up no attempt"
+
+
+@case
+def the_artifact_of_a_running_job_survives_restarts_of_both_programs():
+    data = tar_of(tool=TOOL)
+    with Server(data) as web, Daemon("artifact-budget = 64K\n") as d:
+        d.start()
+        go = os.path.join(d.dir, "go")
+        wait = 'echo up; while ! test -e %s; do sleep 0.1; done; "$JOBSCHED_ARTIFACT/bin/tool" late' % go
+        job = d.add(script=wait, artifact=web.url, sha256=sum_of(data))["id"]
+        wait_until("it runs", 30, lambda: d.runs(job) and d.runs(job)[0]["state"] == "running")
+        d.kill()
+        os.kill(d.net(), signal.SIGKILL)
+        d.start()
+        other = d.wait_final(d.add(script=SCRIPT, artifact=web.url, sha256=sum_of(data))["id"])
+        assert other["state"] == "succeeded", attempts(d, other["id"])
+        open(go, "w").close()
+        run = d.wait_final(job)
+        assert run["state"] == "succeeded" and said(d, run["id"]) == "up\ntool says late\n", said(d, run["id"])
 
 
 main()

@@ -10,7 +10,7 @@ src/store base core store | sqlite3.h libpq-fe.h
 src/wire base core wire | jansson.h
 src/exec base core exec | systemd/ seccomp.h
 src/net base core net | systemd/ curl/curl.h archive.h archive_entry.h seccomp.h
-src/daemon base core store wire exec net daemon | systemd/ microhttpd.h jansson.h ini.h curl/curl.h archive
+src/daemon base core store wire exec net daemon | systemd/ microhttpd.h jansson.h ini.h
 cmd/jobctl base core wire exec | jansson.h argtable2.h argtable3.h
 cmd/jobsched-init |
 cmd/jobsched-net base core net | systemd/

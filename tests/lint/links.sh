@@ -12,6 +12,8 @@ libraries() {
 }
 lint "the spawner is linked with no parser, database or network library" \
 	libraries jobsched-spawner '^lib(sqlite3|pq|jansson|microhttpd|systemd|curl|argtable|inih|ssl|crypto)'
+lint "the daemon is linked with no library that reads strangers' data from the network or from archives" \
+	libraries jobschedd '^lib(curl|archive)'
 lint "jobctl is linked with no database and no server" libraries jobctl '^lib(sqlite3|pq|microhttpd|systemd|inih|curl)'
 
 only_libc() {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Artifacts: what comes out of an archive, what must not, and the cache around it. */
+/* Artifacts: unpacking, fetching, the confinement of the children, and the cache. */
 #include "unit.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -7,9 +7,13 @@
 #include "base/io.h"
 #include "base/sha256.h"
 #include "base/text.h"
-#include "daemon/artifact.h"
-#include "daemon/artifact_fetch.h"
-#include "daemon/artifact_unpack.h"
+#include "net/cache.h"
+#include "net/child.h"
+#include "net/fetch.h"
+#include "net/quota.h"
+#include "net/request.h"
+#include "net/unpack/confine.h"
+#include "net/unpack/unpack.h"
 #include <archive.h>
 #include <archive_entry.h>
 #include <dirent.h>
@@ -18,19 +22,31 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <systemd/sd-event.h>
-
-static const atomic_bool go_on;
 
 struct place {
 	char path[64];
 	int dir;
 	sd_event *ev;
-	struct artifacts *cache;
-	char used[ARTIFACT_KEY_MAX]; /* a key that is in use */
-	int done;
-	struct err why;
+	struct cache *cache;
+	struct request *requests;    /* as jobsched-net has them */
+	int files_sent;
 };
+
+static void drop(struct place *p, struct request *r)
+{
+	struct request **at = &p->requests;
+
+	cache_drop(r, p->cache);
+	while (*at != r)
+		at = &(*at)->next;
+	*at = r->next;
+	auto_fd_close(&r->result_fd);
+	net_payload_done(&r->payload);
+	free(r);
+}
 
 static int up(void **state)
 {
@@ -47,10 +63,12 @@ static int down(void **state)
 {
 	struct place *p = *state;
 
-	artifacts_free(p->cache);
+	while (p->requests)
+		drop(p, p->requests);
+	cache_free(p->cache);
 	sd_event_unref(p->ev);
 	close(p->dir);
-	assert_int_equal(artifact_remove(AT_FDCWD, p->path), 0);
+	assert_int_equal(unpack_remove(AT_FDCWD, p->path), 0);
 	free(p);
 	return 0;
 }
@@ -97,13 +115,14 @@ static int archive_of(const struct place *p, const struct item *items, size_t n,
 
 static bool unpack(const struct place *p, int fd, int64_t limit, struct err *e)
 {
+	struct quota quota = {.fd = -1};
 	AUTO_FD tree = -1;
 	int64_t bytes;
 
-	artifact_remove(p->dir, "tree");
+	unpack_remove(p->dir, "tree");
 	assert_int_equal(mkdirat(p->dir, "tree", 0700), 0);
 	tree = openat(p->dir, "tree", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return artifact_unpack(&(struct artifact_parcel){.file = fd, .tree = tree, .name = "tool", .limit = limit, .stop = &go_on},
+	return unpack_tree(&(struct unpack_source){.file = fd, .tree = tree, .name = "tool", .limit = limit, .quota = &quota},
 		&bytes, e);
 }
 
@@ -196,7 +215,7 @@ static void too_much_is_refused(void **state)
 	assert_int_equal(e.kind, ERR_TOO_LARGE);
 	for (size_t i = 0; i < ELEMENTS(many); i++)
 		free((char *)many[i].path);
-	for (int i = 0; i <= ARTIFACT_DEPTH_MAX; i++)
+	for (int i = 0; i <= UNPACK_DEPTH_MAX; i++)
 		buf_str(&deep, "d/");
 	assert_false(unpacks(p, (struct item[]){{deep.data, down_there[0].type, 0755, NULL}}, 1, &(struct err){}));
 }
@@ -251,22 +270,108 @@ static void the_name_of_a_file_is_the_last_word_of_its_url(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ELEMENTS(table); i++) {
-		AUTO_TEXT name = artifact_file_name(table[i].url);
+		AUTO_TEXT name = unpack_file_name(table[i].url);
 
 		assert_string_equal(name, table[i].name);
 	}
 }
 
+/* ---- bodies that are not written ---- */
+
+static void add_header(struct buf *out, const char *name, char type, const char *link, int64_t size)
+{
+	char block[512] = {};
+	unsigned sum = 0;
+
+	snprintf(block, 100, "%s", name);
+	memcpy(block + 100, "0000644\0000000000\0000000000", 24);
+	snprintf(block + 124, 12, "%011llo", (unsigned long long)size);
+	memcpy(block + 136, "00000000000", 12);
+	memset(block + 148, ' ', 8);
+	block[156] = type;
+	snprintf(block + 157, 100, "%s", link);
+	memcpy(block + 257, "ustar\00000", 8);
+	for (size_t i = 0; i < sizeof(block); i++)
+		sum += (unsigned char)block[i];
+	snprintf(block + 148, 8, "%06o", sum);
+	buf_add(out, block, sizeof(block));
+}
+
+/* A pax archive whose hard link has a body, as POSIX allows. */
+static int hard_link_archive(const struct place *p, int64_t size)
+{
+	AUTO_TEXT record = xprintf("%d size=%07lld\n", 16, (long long)size);
+	AUTO_DONE(buf) tar = {};
+	AUTO_TEXT zeros = xcalloc(1, (size_t)size + 2048);
+	char block[512] = {};
+	int fd = openat(p->dir, "archive", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	assert_int_equal(strlen(record), 16);
+	add_header(&tar, "a", '0', "", 1);
+	block[0] = 'x';
+	buf_add(&tar, block, sizeof(block));
+	add_header(&tar, "pax", 'x', "", 16);
+	memset(block, 0, sizeof(block));
+	memcpy(block, record, 16);
+	buf_add(&tar, block, sizeof(block));
+	add_header(&tar, "b", '1', "a", size);
+	buf_add(&tar, zeros, (size_t)size + 1024);
+	assert_int_equal(io_write_all(fd, tar.data, tar.len), 0);
+	lseek(fd, 0, SEEK_SET);
+	return fd;
+}
+
+static void the_body_of_a_hard_link_counts_against_the_limit(void **state)
+{
+	const struct place *p = *state;
+	AUTO_FD large = -1;
+	AUTO_FD small = hard_link_archive(p, 512 << 10);
+	struct err e = {};
+
+	if (!unpack(p, small, 1 << 20, &e))
+		fail_msg("%s", e.msg);
+	assert_int_equal(mode_of(p, "tree/b"), S_IFREG | 0444);
+	large = hard_link_archive(p, 2 << 20);
+	assert_false(unpack(p, large, 1 << 20, &e));
+	assert_int_equal(e.kind, ERR_TOO_LARGE);
+}
+
+/* ---- the confinement of the children ---- */
+
+static bool confined(int tree)
+{
+	struct err e = {};
+	int fd;
+
+	if (!confine_child(tree, &e))
+		return false;
+	fd = openat(tree, "inside", O_WRONLY | O_CREAT, 0600);
+	return fd >= 0 && socket(AF_INET, SOCK_STREAM, 0) < 0 && socket(AF_UNIX, SOCK_STREAM, 0) < 0 && fork() < 0 &&
+	       execl("/bin/true", "true", NULL) < 0;
+}
+
+static void a_confined_child_has_no_network_and_starts_nothing(void **state)
+{
+	const struct place *p = *state;
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(confined(p->dir) ? 0 : 1);
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 /* ---- fetching ---- */
 
-static char *write_file(const struct place *p, const char *name, const char *text, mode_t mode, char sum[SHA256_HEX])
+static char *write_file(const struct place *p, const char *name, const char *text, char sum[SHA256_HEX])
 {
 	AUTO_FD fd = openat(p->dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	unsigned char hash[SHA256_LEN];
 	struct sha256 s;
 
 	assert_int_equal(io_write_all(fd, text, strlen(text)), 0);
-	assert_int_equal(fchmod(fd, mode), 0);
 	sha256_init(&s);
 	sha256_add(&s, text, strlen(text));
 	sha256_end(&s, hash);
@@ -274,90 +379,160 @@ static char *write_file(const struct place *p, const char *name, const char *tex
 	return xprintf("file://%s/%s", p->path, name);
 }
 
-static bool fetches(const struct place *p, const char *url, const char *sum, int64_t limit, bool public_only, struct err *e)
+/* What the spawner's child does, without its checks. */
+static void send_file(int to, const char *path)
 {
-	AUTO_FD fd = openat(p->dir, "fetched", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	AUTO_FD fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = {};
+	int32_t error = fd < 0 ? errno : 0;
+	struct iovec iov = {&error, sizeof(error)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 
-	return artifact_fetch(&(struct artifact_source){.url = url, .sha256 = sum, .limit = limit, .timeout = USEC_SEC,
-		.public_only = public_only, .stop = &go_on}, fd, e);
+	if (fd >= 0) {
+		struct cmsghdr *c;
+
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control);
+		c = CMSG_FIRSTHDR(&msg);
+		*c = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
+		memcpy(CMSG_DATA(c), &fd, sizeof(int));
+	}
+	assert_int_equal(sendmsg(to, &msg, 0), (int)sizeof(error));
 }
 
-static void a_file_is_fetched_when_everybody_may_read_it(void **state)
+static bool fetches(const struct place *p, const char *url, const char *sum, int64_t limit, struct err *e)
+{
+	AUTO_FD fd = openat(p->dir, "fetched", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	struct quota quota = {.fd = -1};
+	int pair[2];
+	bool ok;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	send_file(pair[1], url + strlen("file://"));
+	*e = (struct err){};
+	ok = fetch_artifact(&(struct fetch_source){.url = url, .sha256 = sum, .limit = limit, .timeout = USEC_SEC,
+		.file_socket = pair[0], .quota = &quota}, fd, e);
+	close(pair[0]);
+	close(pair[1]);
+	return ok;
+}
+
+static void only_regular_files_of_ordinary_file_systems_are_fetched(void **state)
 {
 	const struct place *p = *state;
 	char sum[SHA256_HEX];
-	AUTO_TEXT url = write_file(p, "open", "content", 0644, sum);
-	AUTO_TEXT secret = write_file(p, "closed", "content", 0640, sum);
-	AUTO_TEXT link = xprintf("file:%s/link", p->path);
-	AUTO_TEXT fifo = xprintf("file:%s/fifo", p->path);
+	AUTO_TEXT url = write_file(p, "open", "content", sum);
+	AUTO_TEXT fifo = xprintf("file://%s/fifo", p->path);
+	AUTO_TEXT directory = xprintf("file://%s", p->path);
 	struct err e = {};
 
-	assert_int_equal(fchmod(p->dir, 0755), 0);
-	if (!fetches(p, url, sum, 100, true, &e))
+	if (!fetches(p, url, sum, 100, &e))
 		fail_msg("%s", e.msg);
-	assert_false(fetches(p, secret, sum, 100, true, &e));
-	assert_int_equal(e.kind, ERR_DENIED);
-	assert_true(fetches(p, secret, sum, 100, false, &e)); /* our own user asks */
-	assert_int_equal(fchmod(p->dir, 0750), 0);
-	assert_int_equal(symlinkat("open", p->dir, "link"), 0);
-	assert_false(fetches(p, url, sum, 100, true, &e)); /* nobody else gets to it */
-	assert_false(fetches(p, link, sum, 100, true, &e));
 	assert_int_equal(mkfifoat(p->dir, "fifo", 0644), 0);
-	assert_false(fetches(p, fifo, sum, 100, false, &e)); /* and does not hang */
-	assert_false(fetches(p, "file:/nowhere", sum, 100, false, &e));
+	assert_false(fetches(p, fifo, sum, 100, &e)); /* and does not hang */
+	assert_false(fetches(p, directory, sum, 100, &e));
+	assert_false(fetches(p, "file:///proc/self/status", sum, 1 << 20, &e));
+	assert_non_null(strstr(e.msg, "ordinary file system"));
+	assert_false(fetches(p, "file:///nowhere", sum, 100, &e));
+	assert_non_null(strstr(e.msg, "No such file"));
 }
 
 static void a_wrong_sum_or_size_is_refused(void **state)
 {
 	const struct place *p = *state;
 	char sum[SHA256_HEX];
-	AUTO_TEXT url = write_file(p, "open", "content", 0644, sum);
+	AUTO_TEXT url = write_file(p, "open", "content", sum);
 	struct err e = {};
 
 	sum[0] = sum[0] == '0' ? '1' : '0';
-	assert_false(fetches(p, url, sum, 100, false, &e));
+	assert_false(fetches(p, url, sum, 100, &e));
 	assert_non_null(strstr(e.msg, "SHA-256"));
-	assert_false(fetches(p, url, sum, 6, false, &e));
+	assert_false(fetches(p, url, sum, 6, &e));
 	assert_int_equal(e.kind, ERR_TOO_LARGE);
 }
 
-/* ---- the cache ---- */
+/* ---- the cache; its children are this program with --child ---- */
 
-static bool in_use(const char *key, void *arg)
+void request_end(struct request *r, enum net_outcome outcome, const char *error, int fd)
 {
-	return strcmp(key, ((struct place *)arg)->used) == 0;
+	r->stage = REQUEST_ENDED;
+	r->outcome = outcome;
+	net_frame_text(r->error, sizeof(r->error), error);
+	r->result_fd = fd;
 }
 
-static void on_done(const char *key, const struct err *why, void *arg)
+void request_need_file(struct request *r, int socket)
 {
-	struct place *p = arg;
-
-	(void)key;
-	p->done++;
-	p->why = why ? *why : (struct err){};
+	send_file(socket, r->payload.texts[0] + strlen("file://"));
+	close(socket);
+	((struct place *)(void *)r->server)->files_sent++;
 }
 
-static void open_cache(struct place *p, int64_t budget)
+static void open_cache(struct place *p, bool private_copies, int64_t budget)
 {
+	AUTO_TEXT dir = xprintf("%s/cache", p->path);
 	struct err e = {};
 
 	if (!p->ev)
 		assert_true(sd_event_new(&p->ev) >= 0);
-	if (!artifacts_new(p->ev, &(struct artifacts_options){.state_dir = p->path, .limit = 1 << 20, .budget = budget,
-			.timeout = 5 * USEC_SEC, .in_use = in_use, .on_done = on_done, .arg = p}, &p->cache, &e))
+	if (!cache_new(p->ev, &(struct cache_options){.dir = dir, .private_copies = private_copies, .requests = &p->requests},
+			&p->cache, &e))
 		fail_msg("%s", e.msg);
+	cache_set_budget(p->cache, budget);
+	cache_synced(p->cache);
 }
 
-static void wait_done(struct place *p, int n)
+static struct request *ask(struct place *p, int64_t run, const char *url, const char *sum)
 {
-	for (int turns = 0; p->done < n && turns < 2000; turns++)
+	struct request *r = xcalloc(1, sizeof(*r)), **last = &p->requests;
+	const char *texts[] = {url, sum};
+	AUTO_FD payload = net_payload_memfd(texts, 2, NULL, 0, NULL);
+	struct err e = {};
+
+	*r = (struct request){.server = (struct net_server *)(void *)p, .id = {NET_KIND_ARTIFACT, run, 1}, .uid = 1, .limit = 1 << 20,
+		.timeout = 60 * USEC_SEC, .result_fd = -1, .file_socket = -1};
+	assert_true(net_payload_read(&r->payload, payload, NULL));
+	while (*last)
+		last = &(*last)->next;
+	*last = r;
+	if (!cache_start(r, p->cache, &e))
+		fail_msg("%s", e.msg);
+	return r;
+}
+
+static void wait_ended(struct place *p, const struct request *r)
+{
+	for (int turns = 0; r->stage != REQUEST_ENDED && turns < 6000; turns++)
 		assert_true(sd_event_run(p->ev, 10000) >= 0);
-	assert_int_equal(p->done, n);
+	assert_int_equal(r->stage, REQUEST_ENDED);
 }
 
-static size_t entries(const struct place *p, bool dotted)
+static struct request *get(struct place *p, int64_t run, const char *url, const char *sum)
 {
-	AUTO_TEXT path = xprintf("%s/" ARTIFACT_DIRECTORY, p->path);
+	struct request *r = ask(p, run, url, sum);
+
+	wait_ended(p, r);
+	return r;
+}
+
+static void expect_done(const struct request *r, const char *file, const char *content)
+{
+	AUTO_FD fd = -1;
+	AUTO_DONE(buf) text = {};
+
+	if (r->outcome != NET_DONE)
+		fail_msg("%s", r->error);
+	fd = openat(r->result_fd, file, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0 && io_read_all(fd, &text, 1 << 20) == 0 && text.len >= strlen(content));
+	assert_memory_equal(text.data, content, strlen(content));
+}
+
+static size_t entries(struct place *p, bool dotted)
+{
+	AUTO_TEXT path = xprintf("%s/cache", p->path);
 	DIR *d = opendir(path);
 	struct dirent *entry;
 	size_t n = 0;
@@ -368,106 +543,165 @@ static size_t entries(const struct place *p, bool dotted)
 	return n;
 }
 
-static void two_who_ask_share_one_fetch_and_the_next_life_finds_it(void **state)
+static void wait_removed(struct place *p)
+{
+	for (int turns = 0; turns < 6000 && entries(p, true); turns++)
+		sd_event_run(p->ev, 10000);
+	assert_int_equal(entries(p, true), 0);
+}
+
+static void two_requests_share_one_fetch_and_a_new_process_finds_it(void **state)
 {
 	struct place *p = *state;
 	char sum[SHA256_HEX];
-	AUTO_TEXT url = write_file(p, "tool", "#!/bin/sh\n", 0644, sum);
-	AUTO_FD fd = -1;
-	AUTO_FD again = -1;
+	AUTO_TEXT url = write_file(p, "tool", "#!/bin/sh\n", sum);
+	struct request *a, *b;
 
-	open_cache(p, 1 << 20);
-	assert_int_equal(artifacts_get(p->cache, url, sum, 1), -1);
-	assert_int_equal(artifacts_get(p->cache, url, sum, 2), -1);
-	wait_done(p, 1);
-	if (p->why.kind != ERR_NONE)
-		fail_msg("%s", p->why.msg);
-	fd = artifacts_get(p->cache, url, sum, 1);
-	assert_true(fd >= 0 && faccessat(fd, "tool", X_OK, 0) == 0);
-	artifacts_free(STEAL(p->cache));
+	open_cache(p, false, 1 << 20);
+	a = ask(p, 1, url, sum);
+	b = ask(p, 2, url, sum);
+	wait_ended(p, a);
+	wait_ended(p, b);
+	expect_done(a, "tool", "#!/bin/sh\n");
+	expect_done(b, "tool", "#!/bin/sh\n");
+	assert_int_equal(p->files_sent, 1);
+	drop(p, a);
+	drop(p, b);
+	cache_free(STEAL(p->cache));
 	unlinkat(p->dir, "tool", 0);
-	open_cache(p, 1 << 20);
-	again = artifacts_get(p->cache, url, sum, 1);
-	assert_true(again >= 0);
-	assert_int_equal(p->done, 1);
+	open_cache(p, false, 1 << 20);
+	expect_done(get(p, 3, url, sum), "tool", "#!/bin/sh\n");
+	assert_int_equal(p->files_sent, 1);
 }
 
 static void a_failed_fetch_leaves_nothing_and_is_tried_anew(void **state)
 {
 	struct place *p = *state;
 	char sum[SHA256_HEX], wrong[SHA256_HEX];
-	AUTO_TEXT url = write_file(p, "tool", "right", 0644, sum);
+	AUTO_TEXT url = write_file(p, "tool", "right", sum);
 
 	memset(wrong, '0', sizeof(wrong) - 1);
 	wrong[sizeof(wrong) - 1] = '\0';
-	open_cache(p, 1 << 20);
-	assert_int_equal(artifacts_get(p->cache, url, wrong, 1), -1);
-	wait_done(p, 1);
-	assert_int_equal(p->why.kind, ERR_INVALID);
-	assert_int_equal(artifacts_get(p->cache, url, wrong, 1), -1);
-	wait_done(p, 2);
-	assert_int_equal(entries(p, false) + entries(p, true), 0);
+	open_cache(p, false, 1 << 20);
+	assert_int_equal(get(p, 1, url, wrong)->outcome, NET_FAILED);
+	assert_int_equal(get(p, 2, url, wrong)->outcome, NET_FAILED);
+	assert_int_equal(p->files_sent, 2);
+	wait_removed(p);
+	assert_int_equal(entries(p, false), 0);
 }
 
-static void what_was_used_longest_ago_goes_and_what_is_in_use_stays(void **state)
+static void artifacts_in_use_count_in_the_budget_and_are_not_evicted(void **state)
 {
 	struct place *p = *state;
-	char sum[3][SHA256_HEX], key[ARTIFACT_KEY_MAX];
-	char *url[3];
-	int fd[3];
+	char sum[4][SHA256_HEX], *url[4], *text = xcalloc(1, 40001);
+	struct request *r[3];
 
-	open_cache(p, 10000); /* room for two: each takes a block or so */
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		char name[] = {(char)('a' + i), '\0'};
 
-		url[i] = write_file(p, name, name, 0644, sum[i]);
-		if (i == 0)
-			artifact_key(url[0], sum[0], p->used);
-		assert_int_equal(artifacts_get(p->cache, url[i], sum[i], 1), -1);
-		wait_done(p, i + 1);
+		memset(text, 'a' + i, i == 3 ? 4000 : 40000);
+		if (i == 3)
+			text[4000] = '\0';
+		url[i] = write_file(p, name, text, sum[i]);
 	}
-	for (int turns = 0; turns < 500 && entries(p, true); turns++)
-		sd_event_run(p->ev, 10000);
-	assert_int_equal(entries(p, true), 0);
-	for (int i = 0; i < 3; i++) {
-		fd[i] = openat(p->dir, ARTIFACT_DIRECTORY, O_PATH | O_CLOEXEC);
-		assert_int_equal(faccessat(fd[i], artifact_key(url[i], sum[i], key), F_OK, 0) == 0, i != 1);
-		close(fd[i]);
+	open_cache(p, false, 100000); /* one archive with its tree fits beside one tree */
+	r[0] = get(p, 1, url[0], sum[0]);
+	expect_done(r[0], "a", "aaa");
+	r[1] = get(p, 2, url[1], sum[1]);
+	assert_int_equal(r[1]->outcome, NET_BUSY);
+	assert_non_null(strstr(r[1]->error, "artifact-budget"));
+	expect_done(get(p, 3, url[3], sum[3]), "d", "ddd"); /* a small one still fits */
+	drop(p, r[0]);
+	expect_done(get(p, 4, url[1], sum[1]), "b", "bbb");
+	wait_removed(p);
+	assert_int_equal(entries(p, false), 2); /* the first was evicted */
+	for (int i = 0; i < 4; i++)
 		free(url[i]);
-	}
+	free(text);
+}
+
+static void an_artifact_larger_than_the_budget_is_refused_for_good(void **state)
+{
+	struct place *p = *state;
+	char sum[SHA256_HEX], *text = xcalloc(1, 40001);
+	AUTO_TEXT url = NULL;
+	const struct request *r;
+
+	memset(text, 'x', 40000);
+	url = write_file(p, "tool", text, sum);
+	open_cache(p, false, 30000);
+	r = get(p, 1, url, sum);
+	assert_int_equal(r->outcome, NET_FAILED);
+	assert_non_null(strstr(r->error, "artifact-budget"));
+	free(text);
+}
+
+/* Jobs of user mode can write everything here. */
+static void a_run_that_alters_its_copy_or_the_archive_changes_nothing_for_the_next(void **state)
+{
+	struct place *p = *state;
+	char sum[SHA256_HEX], key[NET_KEY_MAX];
+	AUTO_TEXT url = write_file(p, "tool", "right", sum);
+	AUTO_TEXT file = xprintf("cache/%s/file", net_artifact_key(url, sum, 1, key));
+	struct request *r;
+	int fd;
+
+	open_cache(p, true, 1 << 20);
+	r = get(p, 1, url, sum);
+	expect_done(r, "tool", "right");
+	assert_int_equal(fchmodat(r->result_fd, "tool", 0700, 0), 0);
+	fd = openat(r->result_fd, "tool", O_WRONLY | O_TRUNC | O_CLOEXEC);
+	assert_int_equal(io_write_all(fd, "wrong", 5), 0);
+	close(fd);
+	expect_done(get(p, 2, url, sum), "tool", "right");
+	assert_int_equal(p->files_sent, 1);
+	fd = openat(p->dir, file, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	assert_int_equal(io_write_all(fd, "wrong", 5), 0);
+	close(fd);
+	expect_done(get(p, 3, url, sum), "tool", "right");
+	assert_int_equal(p->files_sent, 2);
+	drop(p, r);
+	wait_removed(p);
+	assert_int_equal(entries(p, false), 3); /* the archive and two copies */
 }
 
 static void what_a_crash_left_half_made_is_removed(void **state)
 {
 	struct place *p = *state;
 
-	assert_int_equal(mkdirat(p->dir, ARTIFACT_DIRECTORY, 0700), 0);
-	assert_int_equal(mkdirat(p->dir, ARTIFACT_DIRECTORY "/.new-x", 0700), 0);
-	assert_int_equal(mkdirat(p->dir, ARTIFACT_DIRECTORY "/.new-x/tree", 0555), 0);
-	open_cache(p, 1 << 20);
-	for (int turns = 0; turns < 500 && entries(p, true); turns++)
-		sd_event_run(p->ev, 10000);
-	assert_int_equal(entries(p, true), 0);
+	assert_int_equal(mkdirat(p->dir, "cache", 0700), 0);
+	assert_int_equal(mkdirat(p->dir, "cache/.new-x", 0700), 0);
+	assert_int_equal(mkdirat(p->dir, "cache/.new-x/tree", 0555), 0);
+	assert_int_equal(mkdirat(p->dir, "cache/run-7-1", 0700), 0);
+	open_cache(p, true, 1 << 20);
+	wait_removed(p);
+	assert_int_equal(entries(p, false), 0);
 }
 
 #define PLACE_TEST(name) cmocka_unit_test_setup_teardown(name, up, down)
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		PLACE_TEST(a_tar_becomes_a_tree_that_nobody_writes_to),
 		PLACE_TEST(what_leads_out_of_the_tree_is_refused),
 		PLACE_TEST(too_much_is_refused),
+		PLACE_TEST(the_body_of_a_hard_link_counts_against_the_limit),
 		PLACE_TEST(what_is_no_tar_is_put_there_as_itself),
 		PLACE_TEST(a_damaged_archive_is_refused),
 		TEST(the_name_of_a_file_is_the_last_word_of_its_url),
-		PLACE_TEST(a_file_is_fetched_when_everybody_may_read_it),
+		PLACE_TEST(a_confined_child_has_no_network_and_starts_nothing),
+		PLACE_TEST(only_regular_files_of_ordinary_file_systems_are_fetched),
 		PLACE_TEST(a_wrong_sum_or_size_is_refused),
-		PLACE_TEST(two_who_ask_share_one_fetch_and_the_next_life_finds_it),
+		PLACE_TEST(two_requests_share_one_fetch_and_a_new_process_finds_it),
 		PLACE_TEST(a_failed_fetch_leaves_nothing_and_is_tried_anew),
-		PLACE_TEST(what_was_used_longest_ago_goes_and_what_is_in_use_stays),
+		PLACE_TEST(artifacts_in_use_count_in_the_budget_and_are_not_evicted),
+		PLACE_TEST(an_artifact_larger_than_the_budget_is_refused_for_good),
+		PLACE_TEST(a_run_that_alters_its_copy_or_the_archive_changes_nothing_for_the_next),
 		PLACE_TEST(what_a_crash_left_half_made_is_removed),
 	};
 
+	if (argc == 2 && strcmp(argv[1], "--child") == 0)
+		return child_main();
 	return RUN_TESTS(tests);
 }

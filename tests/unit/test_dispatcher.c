@@ -16,8 +16,8 @@
 	"\"sha256\":\"0123456701234567012345670123456701234567012345670123456701234567\"}"
 #define RETRIES "{\"command\":[\"true\"],\"retries\":3,\"overlap\":\"allow\"}"
 
-/* What the dispatcher asked of the spawner, in order. */
-enum asked { START, CANCEL, ACK, LIST };
+/* What the dispatcher asked of the spawner and of jobsched-net, in order. */
+enum asked { START, CANCEL, ACK, LIST, FETCH, RELEASE };
 struct request {
 	enum asked what;
 	int64_t run, fence;
@@ -39,7 +39,6 @@ struct world {
 	size_t n;
 	bool untrusted;
 	bool no_spawner;              /* nobody answers */
-	bool fetched;                 /* the artifact is there */
 };
 
 /* The stubs have no argument of their own. */
@@ -185,20 +184,38 @@ static void report_ended(struct world *w, int64_t run, int64_t fence, int64_t ex
 
 /* ---- artifacts: fetched when the test says so ---- */
 
-char *artifact_key(const char *url, const char *sha256, char out[ARTIFACT_KEY_MAX])
-{
-	(void)url;
-	snprintf(out, ARTIFACT_KEY_MAX, "%.8s", sha256);
-	return out;
-}
-
-int artifacts_get(struct artifacts *a, const char *url, const char *sha256, uint32_t uid)
+bool artifacts_get(struct artifacts *a, const struct artifact_user *u, struct err *e)
 {
 	(void)a;
-	(void)url;
-	(void)sha256;
-	(void)uid;
-	return world->fetched ? open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	(void)e;
+	ask(FETCH, u->run, u->fence);
+	return true;
+}
+
+void artifacts_hold(struct artifacts *a, const struct artifact_user *u)
+{
+	(void)a;
+	(void)u;
+}
+
+void artifacts_release(struct artifacts *a, int64_t run, int64_t fence)
+{
+	(void)a;
+	ask(RELEASE, run, fence);
+}
+
+const char *artifacts_busy(const struct artifacts *a)
+{
+	(void)a;
+	return NULL;
+}
+
+bool spawn_client_open_file(struct spawn_client *c, const struct spawn_file *f, struct err *e)
+{
+	(void)c;
+	(void)f;
+	(void)e;
+	return true;
 }
 
 /* ---- the engine around it ---- */
@@ -242,7 +259,7 @@ static int setup(void **state)
 	if (!hand_open(&w->hand))
 		return -1;
 	if (!dispatcher_new(w->hand.ev, &(struct dispatcher_options){.clock = &clock_system, .store = &w->hand, .hub = w->hub,
-		.node_id = "one-id", .node_name = "one", .spawner_socket = "none", .output_dir = w->hand.dir, .trusted = trusted,
+		.artifacts = (struct artifacts *)(void *)w, .node_id = "one-id", .node_name = "one", .spawner_socket = "none", .output_dir = w->hand.dir, .trusted = trusted,
 		.on_opened = on_opened, .on_fenced = on_nothing, .on_notice = on_notice, .on_ready = on_nothing,
 		.on_change = on_nothing, .on_exit = on_exit_asked, .arg = w}, &w->d, &e)) {
 		print_error("%s\n", e.msg);
@@ -476,14 +493,21 @@ static void what_waited_for_its_artifact_does_not_start_without_a_lease(void **s
 	begin_ready(w);
 	add_job(w, ARTIFACT, OVERLAP_ALLOW);
 	claim(w);
+	assert_int_equal(asked(w, FETCH, 1, 1), 1);
+	w->untrusted = true;
+	dispatcher_artifact_done(w->d, 1, 1, open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC), NULL);
 	assert_int_equal(asked(w, START, 1, 1), 0);
-	w->fetched = w->untrusted = true;
-	dispatcher_artifact_done(w->d, "01234567", NULL);
-	assert_int_equal(asked(w, START, 1, 1), 0);
+	assert_int_equal(asked(w, RELEASE, 1, 1), 1);
 	hand_answer(&w->hand, hand_take(&w->hand, OP_GIVE_BACK));
 	w->untrusted = false;
 	claim(w);
+	dispatcher_artifact_done(w->d, 1, 2, open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC), NULL);
 	assert_int_equal(asked(w, START, 1, 2), 1);
+	assert_int_equal(asked(w, RELEASE, 1, 2), 0);
+	report_started(w, 1, 2);
+	report_ended(w, 1, 2, 0);
+	hand_answer(&w->hand, hand_take(&w->hand, OP_ENDED));
+	assert_int_equal(asked(w, RELEASE, 1, 2), 1);
 }
 
 /* It may wait there for the user database, and the lease that it is held against is a new one by then. */

@@ -19,7 +19,7 @@
 /* A right frame of each type. */
 static void sample(struct frame *f, unsigned type)
 {
-	frame_init(f, (enum frame_type)type, 1);
+	frame_init(f, (enum frame_type)type, type == FRAME_OPEN_FILE ? 2 : 1);
 	switch (type) {
 	case FRAME_HELLO:
 		f->hello.oldest = f->hello.newest = 1;
@@ -44,12 +44,15 @@ static void sample(struct frame *f, unsigned type)
 
 static size_t descriptors_of(unsigned type)
 {
+	if (type == FRAME_OPEN_FILE)
+		return 2;
 	return type == FRAME_START || type == FRAME_SANDBOXES || type == FRAME_ASK_WARRANT;
 }
 
 static bool right(const struct frame *f, size_t len, size_t fds)
 {
-	enum frame_from from = f->type < FRAME_WELCOME ? FRAME_FROM_ENGINE : FRAME_FROM_SPAWNER;
+	bool engine = f->type < FRAME_WELCOME || f->type == FRAME_OPEN_FILE;
+	enum frame_from from = engine ? FRAME_FROM_ENGINE : FRAME_FROM_SPAWNER;
 
 	return frame_check(f, len, fds, from, f->version, NULL);
 }
@@ -90,7 +93,7 @@ static void a_frame_from_the_wrong_side_or_of_no_type_is_refused(void **state)
 
 	(void)state;
 	for (unsigned t = 0; t < 70000; t += t < 40 ? 1 : 997) {
-		bool engine = t >= FRAME_HELLO && t <= FRAME_ASK_WARRANT;
+		bool engine = (t >= FRAME_HELLO && t <= FRAME_ASK_WARRANT) || t == FRAME_OPEN_FILE;
 		bool known = t >= FRAME_HELLO && t < FRAME_TYPE_MAX;
 
 		sample(&f, known ? t : FRAME_LIST);
@@ -161,7 +164,7 @@ static void texts_must_end_and_hide_nothing(void **state)
 	assert_string_equal(f.not_started.error, "muc");
 }
 
-static void descriptors_come_only_with_a_start_the_sandboxes_or_what_is_to_be_approved(void **state)
+static void descriptors_come_only_with_the_frames_that_need_them(void **state)
 {
 	struct frame f;
 
@@ -396,7 +399,7 @@ int main(void)
 		TEST(a_frame_outside_its_place_in_the_talk_is_refused),
 		TEST(every_number_has_its_bounds),
 		TEST(texts_must_end_and_hide_nothing),
-		TEST(descriptors_come_only_with_a_start_the_sandboxes_or_what_is_to_be_approved),
+		TEST(descriptors_come_only_with_the_frames_that_need_them),
 		TEST(the_highest_common_version_is_picked),
 		TEST(frames_and_descriptors_pass_a_socket),
 		TEST(a_payload_comes_back_as_it_went),

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unpacks with libarchive's readers and our own writing: one component at a time, no link is ever followed. */
-#include "daemon/artifact_unpack.h"
+/* Reads archives with libarchive and writes the tree itself, one path component at a time, without following links. */
+#include "net/unpack/unpack.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "net/quota.h"
 #include <archive.h>
 #include <archive_entry.h>
 #include <dirent.h>
@@ -18,7 +19,7 @@
 #define PATH_LIMIT 4095
 
 struct unpacking {
-	const struct artifact_parcel *p;
+	const struct unpack_source *p;
 	struct archive *in;
 	int64_t bytes, entries;
 };
@@ -41,8 +42,8 @@ static bool split(const char *path, struct strv *ret, struct err *e)
 			strv_take(ret, xstrndup(path, n));
 		path += n + (path[n] == '/');
 	}
-	if (ret->n > ARTIFACT_DEPTH_MAX)
-		return err_set(e, ERR_INVALID, "it has directories more than %d deep", ARTIFACT_DEPTH_MAX);
+	if (ret->n > UNPACK_DEPTH_MAX)
+		return err_set(e, ERR_INVALID, "it has directories more than %d deep", UNPACK_DEPTH_MAX);
 	return true;
 }
 
@@ -132,16 +133,44 @@ static bool put_content(struct unpacking *u, int fd, struct err *e)
 			break;
 		if (r < ARCHIVE_WARN)
 			return read_failed(u, e);
-		if (atomic_load(u->p->stop))
-			return err_set(e, ERR_BUSY, "the scheduler is being stopped");
 		if (at < 0 || at > u->p->limit || u->bytes + at + (int64_t)len > u->p->limit)
 			return too_large(u, e);
+		if (at + (int64_t)len > size) {
+			if (!quota_take(u->p->quota, at + (int64_t)len - size, e))
+				return false;
+			size = at + (int64_t)len;
+		}
 		if (!write_at(fd, data, len, at, e))
 			return false;
-		size = at + (int64_t)len > size ? at + (int64_t)len : size;
 	}
 	u->bytes += size;
 	return true;
+}
+
+/*
+ * A hard link or a directory may have a body, which libarchive would decompress when it looks for the next entry. The body
+ * counts against the limit although nothing is written.
+ */
+static bool skip_content(struct unpacking *u, struct archive_entry *entry, struct err *e)
+{
+	la_int64_t size = archive_entry_size_is_set(entry) ? archive_entry_size(entry) : 0;
+
+	if (size < 0 || u->bytes + size > u->p->limit)
+		return too_large(u, e);
+	for (;;) {
+		const void *data;
+		la_int64_t at;
+		size_t len;
+		int r = archive_read_data_block(u->in, &data, &len, &at);
+
+		if (r == ARCHIVE_EOF)
+			return true;
+		if (r < ARCHIVE_WARN)
+			return read_failed(u, e);
+		u->bytes += (int64_t)len;
+		if (u->bytes > u->p->limit)
+			return too_large(u, e);
+	}
 }
 
 static bool put_file(struct unpacking *u, struct archive_entry *entry, int dir, const char *name, struct err *e)
@@ -185,6 +214,8 @@ static bool put_entry(struct unpacking *u, struct archive_entry *entry, int dir,
 {
 	const char *name = path->v[path->n - 1], *link = archive_entry_hardlink(entry), *target;
 
+	if ((link || archive_entry_filetype(entry) != AE_IFREG) && !skip_content(u, entry, e))
+		return false;
 	if (link)
 		return put_hard_link(u, link, dir, name, e);
 	switch (archive_entry_filetype(entry)) {
@@ -218,8 +249,10 @@ static bool take_entry(struct unpacking *u, struct archive_entry *entry, struct 
 	if (!name || archive_entry_is_encrypted(entry))
 		return err_set(e, ERR_INVALID, "an entry of it has no name, or is encrypted");
 	u->bytes += ENTRY_COST;
-	if (++u->entries > ARTIFACT_ENTRIES_MAX)
-		return err_set(e, ERR_TOO_LARGE, "it has more than %d entries", ARTIFACT_ENTRIES_MAX);
+	if (!quota_take(u->p->quota, ENTRY_COST, e))
+		return false;
+	if (++u->entries > UNPACK_ENTRIES_MAX)
+		return err_set(e, ERR_TOO_LARGE, "it has more than %d entries", UNPACK_ENTRIES_MAX);
 	if (u->bytes > u->p->limit)
 		return too_large(u, e);
 	if (!split(name, &path, e))
@@ -273,7 +306,7 @@ static bool copy_plain(struct unpacking *u, struct err *e)
 			continue;
 		if (n < 0)
 			return err_errno(e, errno, "could not read the cache");
-		if (!write_at(fd, block, (size_t)n, u->bytes, e))
+		if (!quota_take(u->p->quota, n, e) || !write_at(fd, block, (size_t)n, u->bytes, e))
 			return false;
 		u->bytes += n;
 	}
@@ -316,7 +349,7 @@ static bool close_directories(int dir, const char *name, struct err *e)
 	return ok;
 }
 
-bool artifact_unpack(const struct artifact_parcel *p, int64_t *ret_bytes, struct err *e)
+bool unpack_tree(const struct unpack_source *p, int64_t *ret_bytes, struct err *e)
 {
 	struct unpacking u = {.p = p};
 	struct archive_entry *entry = NULL;
@@ -329,7 +362,7 @@ bool artifact_unpack(const struct artifact_parcel *p, int64_t *ret_bytes, struct
 	return true;
 }
 
-char *artifact_file_name(const char *url)
+char *unpack_file_name(const char *url)
 {
 	static const char safe[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+-";
 	size_t len = strcspn(url, "?#"), from = len;
@@ -347,7 +380,7 @@ char *artifact_file_name(const char *url)
 	return name;
 }
 
-int artifact_remove(int dir, const char *name)
+int unpack_remove(int dir, const char *name)
 {
 	DIR *d;
 	struct dirent *entry;
@@ -364,7 +397,7 @@ int artifact_remove(int dir, const char *name)
 		r = -errno;
 	while (r == 0 && (entry = readdir(d)))
 		if (!is_self(entry->d_name))
-			r = artifact_remove(dirfd(d), entry->d_name);
+			r = unpack_remove(dirfd(d), entry->d_name);
 	closedir(d);
 	return r < 0 ? r : unlinkat(dir, name, AT_REMOVEDIR) < 0 ? -errno : 0;
 }

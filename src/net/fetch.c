@@ -1,34 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fetching an artifact: libcurl for what is far away, a plain copy for what is here. */
-#include "daemon/artifact_fetch.h"
+/* Fetches an artifact: downloads it with libcurl, or copies an open file. */
+#include "net/fetch.h"
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/io.h"
+#include "base/plain_file.h"
 #include "base/sha256.h"
 #include "base/text.h"
+#include "net/quota.h"
 #include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
-#include <limits.h>
-#include <net/if.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #define REDIRECTS 5
 #define CONNECT_TIMEOUT 15L     /* seconds */
-#define SLOW_BYTES 100L         /* per second, for so many seconds: given up */
+#define SLOW_BYTES 100L         /* bytes per second; a download slower than this for SLOW_TIME seconds is given up */
 #define SLOW_TIME 60L
+#define OPEN_PATIENCE_MS 20000
 #define CHUNK (64 << 10)
 
 struct fetch {
-	const struct artifact_source *s;
+	const struct fetch_source *s;
 	int fd;
 	struct sha256 hash;
 	int64_t got;
-	int error;                 /* errno of our own writing */
+	int error;                 /* errno of write() */
+	struct err why;            /* the quota refused more */
 	char text[CURL_ERROR_SIZE];
 };
 
@@ -37,69 +39,81 @@ static bool take(struct fetch *f, const void *data, size_t len)
 	f->got += (int64_t)len;
 	if (f->got > f->s->limit)
 		return false;
+	if (!quota_take(f->s->quota, (int64_t)len, &f->why))
+		return false;
 	sha256_add(&f->hash, data, len);
 	f->error = -io_write_all(f->fd, data, len);
 	return f->error == 0;
 }
 
-/* Why take() would not go on. */
+/* The reason why take() returned false. */
 static bool refuse(const struct fetch *f, struct err *e)
 {
 	if (f->got > f->s->limit)
 		return err_set(e, ERR_TOO_LARGE, "it has more than %lld bytes (see artifact-limit in jobschedd.conf(5))",
 			(long long)f->s->limit);
+	if (f->why.kind != ERR_NONE) {
+		*e = f->why;
+		return false;
+	}
 	return err_errno(e, f->error, "could not write it to the cache");
 }
 
 /* ---- files ---- */
 
-/* Everybody may look it up and read it: so we show nobody what only we may see. */
-static bool readable_by_all(int fd, const struct stat *st)
+/* The packet of the spawner's child: an errno, and the file if that is 0. */
+static int file_receive(int from, int64_t patience_ms, int *ret_error)
 {
-	char link[64], path[PATH_MAX];
-	ssize_t n;
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = {};
+	int32_t error = 0;
+	struct iovec iov = {&error, sizeof(error)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	struct pollfd p = {.fd = from, .events = POLLIN};
+	const struct cmsghdr *c;
+	int fd = -1;
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, path, sizeof(path) - 1);
-	if (!(st->st_mode & S_IROTH) || n <= 0 || path[0] != '/')
-		return false;
-	for (path[n] = '\0'; path[1];) {
-		struct stat dir;
-		char *slash = strrchr(path, '/');
+	*ret_error = EIO;
+	if (poll(&p, 1, (int)patience_ms) != 1 || recvmsg(from, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != (ssize_t)sizeof(error))
+		return -1;
+	c = CMSG_FIRSTHDR(&msg);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(&fd, CMSG_DATA(c), sizeof(int));
+	*ret_error = error ? error : fd < 0 ? EIO : 0;
+	return fd;
+}
 
-		slash[slash == path] = '\0';
-		if (lstat(path, &dir) < 0 || !S_ISDIR(dir.st_mode) || !(dir.st_mode & S_IXOTH))
-			return false;
-	}
-	return true;
+static bool file_refused(const char *path, int error, struct err *e)
+{
+	if (error == EINVAL || error == ELOOP)
+		return err_set(e, ERR_INVALID, "'%s' is not a regular file of an ordinary file system", path);
+	if (error == EIO)
+		return err_set(e, ERR_BUSY, "the process that opens '%s' as its owner gave no answer", path);
+	return err_errno(e, error, "'%s' cannot be opened by the owner of the job", path);
 }
 
 static bool copy_file(struct fetch *f, struct err *e)
 {
 	const char *path = f->s->url + strlen("file:");
-	AUTO_FD fd = -1;
 	AUTO_TEXT chunk = xcalloc(1, CHUNK);
-	struct stat st;
+	AUTO_FD fd = -1;
 	ssize_t n;
+	int error;
 
 	if (text_starts(path, "///"))
 		path += 2;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_errno(e, errno, "'%s' cannot be opened by the scheduler", path);
-	if (!S_ISREG(st.st_mode))
-		return err_set(e, ERR_INVALID, "'%s' is not a regular file", path);
-	if (f->s->public_only && !readable_by_all(fd, &st))
-		return err_set(e, ERR_DENIED, "'%s' must be readable by everybody (chmod o+r, and o+x on its directories), "
-					      "because the scheduler reads it",
-			path);
+	fd = file_receive(f->s->file_socket, OPEN_PATIENCE_MS, &error);
+	if (!error)
+		error = -plain_file_check(fd); /* the spawner's child has checked this, and is not relied upon */
+	if (error)
+		return file_refused(path, error, e);
 	while ((n = read(fd, chunk, CHUNK)) != 0) {
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return err_errno(e, errno, "could not read '%s'", path);
-		if (atomic_load(f->s->stop))
-			return err_set(e, ERR_BUSY, "the scheduler is being stopped");
 		if (!take(f, chunk, (size_t)n))
 			return refuse(f, e);
 	}
@@ -111,17 +125,6 @@ static bool copy_file(struct fetch *f, struct err *e)
 static size_t on_data(char *data, size_t size, size_t n, void *arg)
 {
 	return take(arg, data, size * n) ? size * n : 0;
-}
-
-static int on_progress(void *arg, curl_off_t total, curl_off_t now, curl_off_t up_total, curl_off_t up)
-{
-	const struct fetch *f = arg;
-
-	(void)total;
-	(void)now;
-	(void)up_total;
-	(void)up;
-	return atomic_load(f->s->stop) ? 1 : 0;
 }
 
 static bool set_up(CURL *c, struct fetch *f)
@@ -142,9 +145,6 @@ static bool set_up(CURL *c, struct fetch *f)
 	       curl_easy_setopt(c, CURLOPT_USERAGENT, "jobsched/" PACKAGE_VERSION) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_data) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_WRITEDATA, f) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, on_progress) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_XFERINFODATA, f) == CURLE_OK &&
 #if LIBCURL_VERSION_NUM >= 0x075700
 	       curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L) == CURLE_OK &&
 #endif
@@ -162,21 +162,7 @@ static bool network_to_blame(CURLcode result, long status)
 	return result == CURLE_HTTP_RETURNED_ERROR && (status >= 500 || status == 429 || status == 408);
 }
 
-/* A service that was given no network sees its loopback only. */
-static bool network_here(void)
-{
-	struct ifaddrs *all = NULL;
-	bool found = false;
-
-	if (getifaddrs(&all) < 0)
-		return true;
-	for (const struct ifaddrs *a = all; a; a = a->ifa_next)
-		found |= a->ifa_addr && !(a->ifa_flags & IFF_LOOPBACK) && a->ifa_flags & IFF_UP;
-	freeifaddrs(all);
-	return found;
-}
-
-/* ERR_BUSY: the network, or the server's moment; trying again may work. */
+/* ERR_UNREACHABLE: the network or the server failed; trying again may work. */
 static bool download_once(struct fetch *f, struct err *e)
 {
 	CURL *c = curl_easy_init();
@@ -190,23 +176,13 @@ static bool download_once(struct fetch *f, struct err *e)
 		return true;
 	if (result == CURLE_WRITE_ERROR)
 		return refuse(f, e);
-	if (atomic_load(f->s->stop))
-		return err_set(e, ERR_BUSY, "the scheduler is being stopped");
-	return err_set(e, network_to_blame(result, status) ? ERR_BUSY : ERR_INVALID, "%s%s",
-		f->text[0] ? f->text : curl_easy_strerror(result),
-		network_here() ? "" : "; this service has no network, network.conf gives it one: see jobschedd(8)");
-}
-
-/* 1 s, then 4 s, unless somebody wants to leave. */
-static void pause_before(int try, const atomic_bool *stop)
-{
-	for (int i = 0; i < 10 * (try == 1 ? 1 : 4) && !atomic_load(stop); i++)
-		nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+	return err_set(e, network_to_blame(result, status) ? ERR_UNREACHABLE : ERR_INVALID, "%s",
+		f->text[0] ? f->text : curl_easy_strerror(result));
 }
 
 static bool start_again(struct fetch *f, struct err *e)
 {
-	f->got = 0;
+	f->got = f->s->quota->used = 0;
 	f->text[0] = '\0';
 	sha256_init(&f->hash);
 	if (ftruncate(f->fd, 0) < 0 || lseek(f->fd, 0, SEEK_SET) < 0)
@@ -222,13 +198,13 @@ static bool download(struct fetch *f, struct err *e)
 			return false;
 		if (download_once(f, e))
 			return true;
-		if (e->kind != ERR_BUSY || try == ARTIFACT_TRIES || atomic_load(f->s->stop))
+		if (e->kind != ERR_UNREACHABLE || try == FETCH_TRIES)
 			return false;
-		pause_before(try, f->s->stop);
+		nanosleep(&(struct timespec){.tv_sec = try == 1 ? 1 : 4}, NULL);
 	}
 }
 
-bool artifact_fetch(const struct artifact_source *s, int fd, struct err *e)
+bool fetch_artifact(const struct fetch_source *s, int fd, struct err *e)
 {
 	struct fetch f = {.s = s, .fd = fd};
 	unsigned char sum[SHA256_LEN];
@@ -244,4 +220,27 @@ bool artifact_fetch(const struct artifact_source *s, int fd, struct err *e)
 		return err_set(e, ERR_INVALID, "the artifact '%.*s' has the SHA-256 %s, not the one of the job",
 			shown > 150 ? 150 : shown, s->url, hex);
 	return true;
+}
+
+bool fetch_sum_matches(int fd, const char *sha256, struct err *e)
+{
+	AUTO_TEXT chunk = xcalloc(1, CHUNK);
+	unsigned char sum[SHA256_LEN];
+	char hex[SHA256_HEX];
+	struct sha256 hash;
+	int64_t at = 0;
+	ssize_t n;
+
+	sha256_init(&hash);
+	while ((n = pread(fd, chunk, CHUNK, at)) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_errno(e, errno, "could not read the cache of artifacts");
+		sha256_add(&hash, chunk, (size_t)n);
+		at += n;
+	}
+	sha256_end(&hash, sum);
+	return strcmp(sha256_hex(sum, hex), sha256) == 0 ||
+	       err_set(e, ERR_CONFLICT, "the cached artifact was altered: it has the SHA-256 %s now", hex);
 }

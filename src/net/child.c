@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starts the children of jobsched-net, and is their program. */
+#include "net/child.h"
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "net/fetch.h"
+#include "net/net_frame.h"
+#include "net/quota.h"
+#include "net/unpack/confine.h"
+#include "net/unpack/unpack.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { FD_ORDER = 3, FD_FILE, FD_OTHER, FD_CONTROL, FD_END };
+#define FD_HIGH 20 /* copies are made above the numbers that they are moved to */
+
+/* ---- the parent's side ---- */
+
+static int spawn(pid_t *pid, const int fds[FD_END], bool network)
+{
+	char *const argv[] = {(char *)"jobsched-net", (char *)"--child", NULL}, *const none[] = {NULL};
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attr;
+	sigset_t empty, all;
+	int r;
+
+	sigemptyset(&empty);
+	sigfillset(&all);
+	posix_spawn_file_actions_init(&files);
+	posix_spawnattr_init(&attr);
+	for (int i = FD_ORDER; i < FD_END; i++)
+		posix_spawn_file_actions_adddup2(&files, fds[i], i);
+	posix_spawn_file_actions_addclosefrom_np(&files, FD_END);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	posix_spawnattr_setsigmask(&attr, &empty);
+	posix_spawnattr_setsigdefault(&attr, &all);
+	/* the environment may name a proxy, and its password */
+	r = posix_spawn(pid, "/proc/self/exe", &files, &attr, argv, network ? environ : none);
+	posix_spawnattr_destroy(&attr);
+	posix_spawn_file_actions_destroy(&files);
+	return r;
+}
+
+static int order_memfd(const struct child_order *o, struct err *e)
+{
+	AUTO_TEXT task = xprintf("%d", (int)o->task);
+	AUTO_TEXT limit = xprintf("%" PRId64, o->limit);
+	AUTO_TEXT timeout = xprintf("%" PRId64, o->timeout);
+	const char *texts[] = {task, limit, timeout, o->url ? o->url : "", o->sha256 ? o->sha256 : ""};
+
+	return net_payload_memfd(texts, ELEMENTS(texts), NULL, 0, e);
+}
+
+bool child_start(const struct child_order *o, pid_t *ret_pid, int *ret_control, struct err *e)
+{
+	int pair[2], high[FD_END] = {-1, -1, -1, -1, -1, -1, -1}, r = 0;
+	AUTO_FD order = order_memfd(o, e);
+	AUTO_FD null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	AUTO_FD mine = -1;
+	AUTO_FD theirs = -1;
+
+	if (order < 0)
+		return false;
+	if (null < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_errno(e, errno, "could not start a process for the artifact");
+	mine = pair[0];
+	theirs = pair[1];
+	const int from[FD_END] = {[FD_ORDER] = order, [FD_FILE] = o->file >= 0 ? o->file : null,
+		[FD_OTHER] = o->other >= 0 ? o->other : null, [FD_CONTROL] = theirs};
+	for (int i = FD_ORDER; r == 0 && i < FD_END; i++)
+		if ((high[i] = fcntl(from[i], F_DUPFD_CLOEXEC, FD_HIGH)) < 0)
+			r = errno;
+	if (r == 0)
+		r = spawn(ret_pid, high, o->task == CHILD_DOWNLOAD);
+	for (int i = FD_ORDER; i < FD_END; i++)
+		auto_fd_close(&high[i]);
+	if (r)
+		return err_errno(e, r, "could not start a process for the artifact");
+	*ret_control = STEAL_FD(mine);
+	return true;
+}
+
+/* ---- the child's side ---- */
+
+struct task {
+	int64_t kind, limit, timeout;
+	const char *url, *sha256;
+	struct quota quota;
+};
+
+static bool fetch(struct task *t, struct err *e)
+{
+	if (t->kind == CHILD_COPY && !confine_child(-1, e))
+		return false;
+	return fetch_artifact(&(struct fetch_source){.url = t->url, .sha256 = t->sha256, .limit = t->limit, .timeout = t->timeout,
+		.file_socket = FD_OTHER, .quota = &t->quota}, FD_FILE, e);
+}
+
+static bool unpack(struct task *t, struct err *e)
+{
+	AUTO_TEXT name = unpack_file_name(t->url);
+	int64_t bytes = 0;
+
+	if (!confine_child(FD_OTHER, e) || (t->sha256[0] && !fetch_sum_matches(FD_FILE, t->sha256, e)))
+		return false;
+	if (lseek(FD_FILE, 0, SEEK_SET) < 0)
+		return err_errno(e, errno, "could not read the cache of artifacts");
+	if (!unpack_tree(&(struct unpack_source){.file = FD_FILE, .tree = FD_OTHER, .name = name, .limit = t->limit,
+			.quota = &t->quota}, &bytes, e))
+		return err_wrap(e, "the artifact '%.*s'", (int)strcspn(t->url, "?#"), t->url);
+	t->quota.used = bytes;
+	return syncfs(FD_OTHER) == 0 || err_errno(e, errno, "could not write to the cache of artifacts");
+}
+
+static bool remove_all(struct task *t, struct err *e)
+{
+	/* a description of its own: the parent's has an offset that both would share */
+	int own = openat(FD_OTHER, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = own >= 0 ? fdopendir(own) : NULL;
+	const struct dirent *entry;
+
+	(void)t;
+	while (d && (entry = readdir(d)))
+		if (text_starts(entry->d_name, ".old-")) {
+			int r = unpack_remove(FD_OTHER, entry->d_name);
+
+			if (r < 0)
+				err_errno(e, -r, "could not remove '%s' from the cache of artifacts", entry->d_name);
+		}
+	return d && e->kind == ERR_NONE;
+}
+
+static bool (*const tasks[CHILD_TASK_MAX])(struct task *t, struct err *e) = {
+	[CHILD_DOWNLOAD] = fetch,
+	[CHILD_COPY] = fetch,
+	[CHILD_UNPACK] = unpack,
+	[CHILD_REMOVE] = remove_all,
+};
+
+static bool run(struct task *t, struct net_payload *order, struct err *e)
+{
+	if (!net_payload_read(order, FD_ORDER, e))
+		return false;
+	if (order->n != 5 || !parse_int(order->texts[0], 0, CHILD_TASK_MAX - 1, &t->kind) ||
+		!parse_int(order->texts[1], 0, INT64_MAX, &t->limit) || !parse_int(order->texts[2], 0, INT64_MAX, &t->timeout))
+		return err_set(e, ERR_INTERNAL, "the order of the process is out of range");
+	t->url = order->texts[3];
+	t->sha256 = order->texts[4];
+	return tasks[t->kind](t, e);
+}
+
+int child_main(void)
+{
+	struct task t = {.quota = {.fd = FD_CONTROL}};
+	struct net_payload order = {};
+	struct quota_word word = {.kind = QUOTA_DONE};
+	struct err e = {};
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!run(&t, &order, &e)) {
+		word = (struct quota_word){.kind = QUOTA_FAILED, .error = e.kind};
+		snprintf(word.text, sizeof(word.text), "%s", e.msg);
+	}
+	word.bytes = t.quota.used;
+	(void)!send(FD_CONTROL, &word, sizeof(word), MSG_NOSIGNAL);
+	_exit(0); /* without what exit() would do: the process may be confined */
+}

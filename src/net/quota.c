@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asks the parent for disk space. */
+#include "net/quota.h"
+#include "base/err.h"
+#include <errno.h>
+#include <sys/socket.h>
+
+static bool ask(struct quota *q, struct err *e)
+{
+	struct quota_word word = {.kind = QUOTA_MORE, .bytes = q->used};
+	int64_t granted = 0;
+	ssize_t n;
+
+	if (send(q->fd, &word, sizeof(word), MSG_NOSIGNAL) != (ssize_t)sizeof(word))
+		return err_errno(e, errno, "could not ask for disk space");
+	do
+		n = recv(q->fd, &granted, sizeof(granted), 0);
+	while (n < 0 && errno == EINTR);
+	if (n != (ssize_t)sizeof(granted))
+		return err_set(e, ERR_BUSY, "jobsched-net is being stopped");
+	if (granted == QUOTA_TOO_LARGE)
+		return err_set(e, ERR_TOO_LARGE, "it needs more disk space than artifact-budget in jobschedd.conf(5) allows");
+	if (granted < q->used)
+		return err_set(e, ERR_BUSY, "the artifacts of running jobs use up artifact-budget (see jobschedd.conf(5))");
+	q->granted = granted;
+	return true;
+}
+
+bool quota_take(struct quota *q, int64_t bytes, struct err *e)
+{
+	q->used += bytes;
+	return q->fd < 0 || q->used <= q->granted || ask(q, e);
+}
