@@ -79,6 +79,7 @@ NODE_CELL(cell_leads, "leads", cell_role)
 NODE_CELL(cell_segments, "segments", cell_number)
 NODE_CELL(cell_active, "in_flight", cell_number)
 NODE_CELL(cell_lease, "lease_remains", cell_seconds)
+NODE_CELL(cell_run_lease, "run_lease_remains", cell_seconds)
 NODE_CELL(cell_offset, "clock_offset", cell_seconds)
 NODE_CELL(cell_labels, "labels", cell_words)
 
@@ -101,6 +102,7 @@ static const struct column columns[] = {
 	{{"SEGMENTS", true, false}, "segments", false, cell_segments},
 	{{"RUNNING", true, false}, "in_flight", false, cell_active},
 	{{"LEASE", true, false}, "lease_remains", false, cell_lease},
+	{{"RUN-LEASE", true, false}, "run_lease_remains", true, cell_run_lease},
 	{{"CLOCK", true, false}, "clock_offset", false, cell_offset},
 	{{"SINCE", false, false}, "since", false, cell_since},
 	{{"LABELS", false, false}, "labels", false, cell_labels},

@@ -123,7 +123,7 @@ static void put_offset(struct buf *out, double offset)
 
 /*
  * "cluster n2 leads in term 7, its lease lasts 9.8 s; 3 nodes
- *  here    21 segments are planned, the lease is 2.1 s old"
+ *  here    21 segments are planned, the lease is 2.1 s old, the run lease lasts 57.9 s"
  */
 static void put_cluster(struct buf *out, const json_t *c)
 {
@@ -141,8 +141,8 @@ static void put_cluster(struct buf *out, const json_t *c)
 		buf_printf(out, "cluster nobody leads since term %" PRId64, member_int(c, "term"));
 	}
 	buf_printf(out, "; %" PRId64 " node%s\n", member_int(c, "nodes"), member_int(c, "nodes") == 1 ? "" : "s");
-	buf_printf(out, "here    %" PRId64 " segments are planned, the lease is %.1f s old%s\n", member_int(c, "segments"),
-		seconds_of(c, "lease_age"), draining ? "; drained: nothing new is started" : "");
+	buf_printf(out, "here    %" PRId64 " segments are planned, the lease is %.1f s old, the run lease lasts %.1f s%s\n", member_int(c, "segments"),
+		seconds_of(c, "lease_age"), seconds_of(c, "run_lease_remains"), draining ? "; drained: nothing new is started" : "");
 	if (overdue >= OVERDUE_SHOWN)
 		buf_printf(out, "overdue the first slot has been waiting for %.0f s: nobody plans it\n", overdue);
 }

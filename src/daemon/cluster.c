@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leases kept in time, and what follows when one is not. */
+/* Renews the node and leader leases; stops planning and starting when a renewal fails, and gives the spawner its deadline. */
 #include "daemon/cluster.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -23,7 +23,7 @@
 #define UNGUARDED 4                    /* so many leases a node is waited for whose spawner has no deadline */
 #define SKEW_SHOWN USEC_SEC
 #define STEADY (2 * USEC_MSEC)         /* clocks that differ by no more than that, and the way there, agree */
-#define AWAY_MAX USEC_HOUR             /* a node that left in peace may take so long to come back for its jobs */
+#define AWAY_MAX USEC_HOUR             /* a node that left alone, so that its spawner has no deadline, is waited for so long */
 #define OVERDUE (10 * USEC_SEC)        /* longer than a lease: somebody stands still */
 #define HUNG 8                         /* after so many leases without an answer the leader's work is not to be had */
 #define LOOK_PAUSE (20 * USEC_MSEC)    /* between two looks */
@@ -37,8 +37,11 @@ struct cluster {
 	bool renewing, leading, looking;   /* an operation is under way */
 	bool renew_again, look_again;      /* ... and was asked for anew meanwhile */
 	usec_t sent, sent_wall;            /* the renewal under way: boottime, and the clock on the wall */
-	usec_t ttl;                        /* that it asked for */
+	usec_t ttl, run_ttl;               /* that it asked for */
 	usec_t renewed;                    /* when the lease that we have was asked for */
+	usec_t runs_until;                 /* the end of its run lease, counted from then */
+	usec_t deadline;                   /* the spawner's, while armed: when it ends runs */
+	usec_t left;                       /* when the departure was sent */
 	usec_t trusted_until, office_until;
 	usec_t unbroken_since;             /* since then the lease has been renewed in time, each time */
 	usec_t led_at;                     /* when the leader's work was last done whole, or we began to lead */
@@ -89,6 +92,13 @@ usec_t cluster_lease_age(const struct cluster *c)
 	return c && c->renewed ? now_boot() - c->renewed : 0;
 }
 
+usec_t cluster_runs_remain(const struct cluster *c)
+{
+	usec_t now = now_boot();
+
+	return c && c->runs_until > now ? c->runs_until - now : 0;
+}
+
 usec_t cluster_offset(const struct cluster *c)
 {
 	return c->offset;
@@ -128,8 +138,9 @@ static void on_led(struct op *op, void *arg)
 	if (op->ok) {
 		c->led_at = now_boot();
 		if (l->dead > 0)
-			log_warning("%" PRId64 " node%s gone, the lease was over; %zu run%s given up", l->dead, l->dead == 1 ? " is" : "s are",
-				l->lost.n, l->lost.n == 1 ? " is" : "s are");
+			log_warning("%" PRId64 " node%s given up: the run lease is over", l->dead, l->dead == 1 ? " is" : "s are");
+		if (l->lost.n > 0)
+			log_warning("%zu run%s of nodes that are gone or left are given up", l->lost.n, l->lost.n == 1 ? "" : "s");
 		if (l->moved > 0)
 			log_info("%" PRId64 " segments moved; %" PRId64 " node%s alive", l->moved, l->live, l->live == 1 ? " is" : "s are");
 		for (size_t i = 0; i < l->lost.n; i++)
@@ -249,14 +260,34 @@ static void measure_clock(struct cluster *c, usec_t theirs)
 }
 
 /*
- * The spawner has a deadline while others could do our work. It is taken back only after the store knows that we have
- * none: so nobody believes in a guard that is not there. Until then it moves on with each renewal, or it would pass while
- * the lease is good.
+ * The spawner ends runs a margin before other nodes give them up, and kills what is left half a margin later. The margin
+ * covers scheduling delays of the spawner's host: a tenth of the run lease, and not less than for the lease.
+ */
+static usec_t run_margin(const struct cluster *c)
+{
+	usec_t of_lease = c->o.ttl / MARGIN, of_runs = c->run_ttl / (2 * MARGIN);
+
+	return of_runs > of_lease ? of_runs : of_lease;
+}
+
+/* Counted from when the renewal was sent: the store counts from later. */
+static void set_deadline(struct cluster *c, usec_t sent)
+{
+	usec_t end = sent + c->run_ttl, margin = run_margin(c);
+
+	c->deadline = end - margin;
+	c->o.on_deadline(c->deadline, end - margin / 2, c->o.arg);
+}
+
+/*
+ * The spawner has a deadline while there are other nodes. It is taken back only after the store knows that this node has
+ * no deadline, so that no leader relies on one. Until then it moves on with each renewal, or it would pass while the
+ * lease is good.
  */
 static void guard(struct cluster *c, bool was_guarded)
 {
 	if (c->others > 0 || (c->armed && was_guarded)) {
-		c->o.on_deadline(c->trusted_until, c->sent + c->ttl - c->ttl / (2 * MARGIN), c->o.arg);
+		set_deadline(c, c->sent);
 		c->armed = true;
 	} else if ((c->armed || c->unsure) && !was_guarded) {
 		c->o.on_deadline(0, 0, c->o.arg);
@@ -359,6 +390,7 @@ static void take_renewal(struct cluster *c, const struct op_lease *l)
 	if (!cluster_trusted(c))
 		c->unbroken_since = now_boot();
 	c->renewed = c->sent;
+	c->runs_until = c->sent + c->run_ttl;
 	c->trusted_until = c->sent + c->ttl - c->ttl / MARGIN;
 	set_timer(c->end_timer, c->trusted_until > now_boot() ? c->trusted_until - now_boot() : 1);
 	c->others = l->others;
@@ -421,7 +453,8 @@ static void on_renewed(struct op *op, void *arg)
 			be_given_up(c, op);
 	} else {
 		if (!cluster_trusted(c))
-			log_line(log_repeat(&c->not_renewed, now_boot()), NULL, "the lease is not renewed; trying again: %s", op->err.msg);
+			log_line(log_repeat(&c->not_renewed, now_boot()), NULL, "could not renew the node lease, retrying (run lease ends in %" PRId64 " s): %s",
+				cluster_runs_remain(c) / USEC_SEC, op->err.msg);
 		set_timer(c->timer, retry + io_random_upto(retry));
 	}
 	op_free(op);
@@ -429,19 +462,19 @@ static void on_renewed(struct op *op, void *arg)
 }
 
 /*
- * The store may take the shorter lease long before we hear of it, and count by it from then on. So it is the one that
- * counts for us, and for the spawner, from when it is asked for.
+ * The store may take a shorter lease long before the answer arrives, and counts by it from then on. So a shorter lease
+ * counts here, and for the spawner, from when it is asked for.
  */
 static void shorten(struct cluster *c)
 {
 	usec_t until = c->sent + c->ttl - c->ttl / MARGIN;
 
-	if (c->trusted_until <= until)
-		return;
-	c->trusted_until = until;
-	set_timer(c->end_timer, until - now_boot());
-	if (c->armed)
-		c->o.on_deadline(until, c->sent + c->ttl - c->ttl / (2 * MARGIN), c->o.arg);
+	if (c->trusted_until > until) {
+		c->trusted_until = until;
+		set_timer(c->end_timer, until - now_boot());
+	}
+	if (c->armed && c->deadline > c->sent + c->run_ttl - run_margin(c))
+		set_deadline(c, c->sent);
 }
 
 static void renew(struct cluster *c)
@@ -455,8 +488,9 @@ static void renew(struct cluster *c)
 	c->sent = now_boot();
 	c->sent_wall = clock_now(&clock_system);
 	c->ttl = lease_wanted(c);
+	c->run_ttl = c->o.run_ttl > c->ttl ? c->o.run_ttl : c->ttl;
 	shorten(c);
-	op->lease = (struct op_lease){.node = c->o.node_id, .name = c->o.node_name, .ttl = c->ttl,
+	op->lease = (struct op_lease){.node = c->o.node_id, .name = c->o.node_name, .ttl = c->ttl, .run_ttl = c->run_ttl,
 		.at = c->sent_wall + c->offset, .stands = !c->o.barred && c->sent >= c->stand_after, .resigns = c->resigning,
 		.guarded = c->armed && c->others > 0, .skew = c->offset};
 	c->renewing = true;
@@ -471,7 +505,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *arg)
 	return 0;
 }
 
-/* A store that is silent fails no call for a while; people hear of it when it matters. */
+/* A store that does not answer fails no call for a while, so the end of the lease is logged on its own. */
 static int on_end(sd_event_source *source, uint64_t usec, void *arg)
 {
 	struct cluster *c = arg;
@@ -481,7 +515,8 @@ static int on_end(sd_event_source *source, uint64_t usec, void *arg)
 	if (cluster_trusted(c)) /* a timer counts from when its turn of the loop began */
 		set_timer(c->end_timer, c->trusted_until - now_boot() + USEC_MSEC);
 	else if (c->opened && !c->stopped)
-		log_warning("the lease could not be renewed in time: nothing is planned or started until it is");
+		log_warning("the node lease is over: nothing is planned or started until it is renewed; runs go on (run lease ends in %" PRId64
+			" s)", cluster_runs_remain(c) / USEC_SEC);
 	return 0;
 }
 
@@ -506,10 +541,24 @@ void cluster_stop(struct cluster *c)
 	c->stopped = true;
 }
 
-/* We come back for what goes on. Not before the store knows: others would take us for dead, and run it again. */
+bool cluster_leave(struct cluster *c, usec_t *ret_run_ttl)
+{
+	c->stopped = true;
+	c->left = now_boot();
+	c->run_ttl = c->o.run_ttl;
+	*ret_run_ttl = c->run_ttl;
+	return c->armed && c->others > 0;
+}
+
+/*
+ * The next daemon of this node takes over what runs. Other nodes give it up after the run lease, so the spawner has a
+ * deadline for that. Without other nodes it has none.
+ */
 void cluster_left(struct cluster *c)
 {
-	if (c->armed || c->unsure)
+	if (c->armed && c->others > 0)
+		set_deadline(c, c->left);
+	else if (c->armed || c->unsure)
 		c->o.on_deadline(0, 0, c->o.arg);
 	c->armed = c->unsure = false;
 }

@@ -29,7 +29,9 @@ const struct config_key config_keys[] = {
 	{"time-sync-wait", CONFIG_NUMBER, AT(time_sync_wait), 0, 3600, 30, true,
 		"seconds after boot that a clock nobody has set is waited for"},
 	{"lease", CONFIG_NUMBER, AT(lease), 2, 3600, 15, false,
-		"seconds after which a node that nobody hears of is given up; the same on all nodes of a store"},
+		"seconds without a renewal after which a node does not lead, plan or start any more; the same on all nodes of a store"},
+	{"run-lease", CONFIG_AUTO, AT(run_lease), 2, 86400, 0, false,
+		"seconds without a renewal after which a node's runs are given up; not below lease; auto: 60, or lease if longer"},
 	{"node-labels", CONFIG_TEXT, AT(labels), 0, 0, 0, false,
 		"labels of this node, as zone=a,gpu=yes; jobs may ask for them; default: none"},
 	{"may-lead", CONFIG_YES, AT(may_lead), 0, 0, 1, false,
@@ -265,6 +267,23 @@ static int on_pair(void *arg, const char *section, const char *name, const char 
 	return config_set(r->config, name, value, r->e);
 }
 
+#define RUN_LEASE_DEFAULT 60 /* above a restart or failover of the database */
+
+int64_t config_run_lease(const struct config *c)
+{
+	if (c->run_lease)
+		return c->run_lease;
+	return c->lease > RUN_LEASE_DEFAULT ? c->lease : RUN_LEASE_DEFAULT;
+}
+
+static bool check_leases(const struct config *c, const char *path, struct err *e)
+{
+	if (config_run_lease(c) >= c->lease)
+		return true;
+	return err_set(e, ERR_INVALID, "%s: 'run-lease' is %" PRId64 ", shorter than 'lease', which is %" PRId64
+		"; set 'run-lease = %" PRId64 "' or more", path, c->run_lease, c->lease, c->lease);
+}
+
 bool config_read(struct config *c, const char *path, bool must_exist, struct err *e)
 {
 	struct err found = {};
@@ -277,7 +296,7 @@ bool config_read(struct config *c, const char *path, bool must_exist, struct err
 	if (line == -1)
 		return err_errno(e, errno, "could not read the configuration '%s'", path);
 	if (line == 0)
-		return true;
+		return check_leases(c, path, e);
 	return err_set(e, ERR_INVALID, "%s:%d: %s", path, line,
 		found.kind == ERR_NONE ? "this is not 'key = value'" : found.msg);
 }

@@ -16,6 +16,7 @@ struct config {
 	int64_t owner_max_running; /* 0: none; below 0: so many percent; or CONFIG_SHARE_AUTO */
 	int64_t time_sync_wait; /* seconds */
 	int64_t lease;          /* seconds */
+	int64_t run_lease;      /* seconds; 0: auto, see config_run_lease */
 	char *labels;           /* of this node */
 	int64_t may_lead;       /* 0: never */
 	int64_t connections, connections_per_uid, connections_reserved;
@@ -71,5 +72,6 @@ bool config_read(struct config *c, const char *path, bool must_exist, struct err
 bool config_set(struct config *c, const char *key, const char *value, struct err *e);
 /* Takes over what may change while running; names the keys that differ and may not. */
 void config_reload(struct config *running, const struct config *fresh, struct strv *ret_need_restart);
+int64_t config_run_lease(const struct config *c); /* seconds, not below 'lease' */
 char *config_store_shown(const char *store); /* without the password; caller frees */
 void config_print(const struct config *c, FILE *out); /* an INI file that reads back the same, but for a password */

@@ -433,6 +433,19 @@ struct sandbox_offers *dispatcher_sandboxes(const struct dispatcher *d)
 	return d && d->spawner ? spawn_client_sandboxes(d->spawner) : NULL;
 }
 
+/* An end that is still on its way to the store is committed before the departure, or is kept by the spawner. */
+int64_t *dispatcher_held(const struct dispatcher *d, size_t *ret_n)
+{
+	int64_t *v = xcalloc(d->flights.by_run.used + 1, sizeof(*v));
+	struct flight *f;
+
+	*ret_n = 0;
+	for (size_t i = 0; (f = map_next(&d->flights.by_run, &i));)
+		if (f->stage != FLIGHT_HELD && f->stage != FLIGHT_FETCHING)
+			v[(*ret_n)++] = f->run->id;
+	return v;
+}
+
 void dispatcher_deadline(struct dispatcher *d, usec_t end_at, usec_t kill_at)
 {
 	if (d->spawner)

@@ -31,10 +31,12 @@ struct dispatcher_options {             /* everything is borrowed and outlives t
 	const char *spawner_program;    /* started when nobody listens; NULL: somebody else's business */
 	const char *runtime_dir, *output_dir;
 	usec_t lease;                   /* how long this node lives without a renewal */
+	usec_t run_lease;               /* how long its runs are its own without one */
 	usec_t (*offset)(void *arg);    /* of the store's clock against this host's; NULL: none */
 	bool barred;                    /* this node never leads */
 	const char *labels;             /* of this node, as op_claim wants them; NULL: none */
 	const char *boot_id;            /* of the kernel; NULL: unknown */
+	const char *machine;            /* NULL: unknown */
 	bool (*others)(void *arg);      /* there are other nodes, which may be asked for what ran here */
 	bool (*trusted)(void *arg);     /* whether runs may be started now */
 	void (*on_opened)(int64_t others, void *arg); /* the node is in the store, with so many others */
@@ -114,6 +116,8 @@ void dispatcher_give_up(struct dispatcher *d, struct claimed *c);
 /* The store has given this node up: what we had is not ours; the node is opened again. */
 void dispatcher_rejoin(struct dispatcher *d);
 /* By then (boottime) the spawner ends what must not run twice, unless it is told again; 0: no such moment. */
+/* The runs that the spawner has, or may have, as far as the store was told; caller frees. */
+int64_t *dispatcher_held(const struct dispatcher *d, size_t *ret_n);
 void dispatcher_deadline(struct dispatcher *d, usec_t end_at, usec_t kill_at);
 bool dispatcher_forget_output(struct dispatcher *d, int64_t run, int64_t attempt);
 void dispatcher_cancel(struct dispatcher *d, int64_t run, int64_t fence);

@@ -55,8 +55,9 @@ static void close_node(struct engine *g)
 	struct op *op = op_new(OP_NODE_CLOSE, on_node_closed, g);
 
 	g->closing = true;
-	cluster_stop(g->cluster); /* not before: without a lease what runs here would be ended */
 	op->node_close = (struct op_node_close){.node = g->node_id, .now = clock_now(&g->clock)};
+	op->node_close.guarded = cluster_leave(g->cluster, &op->node_close.run_ttl);
+	op->node_close.held = dispatcher_held(g->dispatcher, &op->node_close.n_held);
 	store_thread_submit(g->store, op);
 }
 

@@ -163,6 +163,7 @@ bool engine_join(struct engine *g, struct err *e)
 	return cluster_new(g->ev, &(struct cluster_options){.store = g->store, .leases = server ? g->leases : g->store,
 		.alone_ttl = server ? 0 : ALONE_LEASES * g->o.config->lease * USEC_SEC,
 		.node_id = g->node_id, .node_name = g->o.node_name, .ttl = g->o.config->lease * USEC_SEC,
+		.run_ttl = config_run_lease(g->o.config) * USEC_SEC,
 		.barred = !g->o.config->may_lead, .term_file = g->term_file, .on_change = engine_on_change, .on_lost = on_lost, .on_to_end = on_to_end, .on_looked = on_looked,
 		.on_given_up = on_given_up, .on_company = on_company, .on_deadline = on_deadline, .on_exit = engine_on_exit, .arg = g}, &g->cluster, e);
 }

@@ -166,7 +166,8 @@ static void open_node(struct dispatcher *d)
 		strv_add(&d->spawners, spawn_client_spawner(d->spawner));
 	op->node_open = (struct op_node_open){.node = d->o.node_id, .name = d->o.node_name,
 		.spawner = d->spawners.v[d->spawners.n - 1], .host = d->host, .now = clock_now(d->o.clock),
-		.labels = d->o.labels, .barred = d->o.barred, .ttl = d->o.lease, .boot = d->o.boot_id};
+		.labels = d->o.labels, .barred = d->o.barred, .ttl = d->o.lease,
+		.run_ttl = d->o.run_lease, .boot = d->o.boot_id, .machine = d->o.machine, .uptime = clock_boot(&clock_system)};
 	store_thread_submit(d->o.store, op);
 }
 

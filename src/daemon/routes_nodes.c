@@ -55,11 +55,12 @@ static json_t *labels_to_json(const char *lines)
 /* How much others run is not everybody's to know. */
 static json_t *node_to_json(const struct node_view *v, bool sees_all)
 {
-	return json_pack("{s:o, s:o, s:o, s:s, s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b}",
+	return json_pack("{s:o, s:o, s:o, s:s, s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b}",
 		"name", json_text(v->name), "id", json_text(v->id), "host", json_text(v->host),
 		"state", state_of(v), "leads", v->leads,
 		"segments", (json_int_t)v->segments, "in_flight", sees_all ? json_integer(v->active) : json_null(),
 		"lease_remains", json_seconds(v->lease_remains > 0 ? v->lease_remains : 0),
+		"run_lease_remains", json_seconds(v->runs_remain > 0 ? v->runs_remain : 0),
 		"clock_offset", json_seconds(v->skew), "since", json_time(v->opened_at), "left_at", json_time(v->left_at),
 		"labels", labels_to_json(v->labels), "may_lead", !v->barred, "drained", v->draining);
 }

@@ -125,6 +125,7 @@ static json_t *cluster_to_json(const struct server_context *c, const struct node
 	json_object_set_new(o, "draining", json_boolean(mine && mine->draining));
 	json_object_set_new(o, "segments", json_integer(mine ? mine->segments : 0));
 	json_object_set_new(o, "lease_remains", json_seconds(mine && mine->lease_remains > 0 ? mine->lease_remains : 0));
+	json_object_set_new(o, "run_lease_remains", json_seconds(cluster_runs_remain(c->cluster)));
 	json_object_set_new(o, "lease_age", json_seconds(cluster_lease_age(c->cluster)));
 	json_object_set_new(o, "clock_offset", json_seconds(mine ? mine->skew : 0));
 	json_object_set_new(o, "overdue", json_seconds(cluster_overdue(c->cluster)));

@@ -296,6 +296,8 @@ void op_free(struct op *op)
 		free(op->relay.ran_on);
 		relay_part_done(&op->relay.part);
 	}
+	if (op->kind == OP_NODE_CLOSE)
+		free(op->node_close.held);
 	if (op->kind == OP_NOTICE_TAKE)
 		free(op->notice_take.in_use);
 	if (op->kind == OP_NOTICE_DONE)

@@ -367,7 +367,10 @@ struct op_node_open {
 	bool barred;                       /* it never leads */
 	usec_t now;
 	usec_t ttl;                        /* how long it lives without being renewed; 0: for ever */
+	usec_t run_ttl;                    /* how long its runs are its own without that; not below ttl */
 	const char *boot;                  /* which boot of which machine this is; NULL: unknown */
+	const char *machine;               /* the machine alone; NULL: unknown */
+	usec_t uptime;                     /* since that boot */
 	/* results: claimed and running runs of earlier engines of this node name, now ours (same fence) */
 	struct claimed_list same_spawner;  /* the spawner knows what became of them */
 	struct claimed_list other_spawner; /* their spawner is gone: lost */
@@ -377,8 +380,12 @@ struct op_node_open {
 };
 
 struct op_node_close {
-	const char *node;
+	const char *node;            /* borrowed */
 	usec_t now;
+	bool guarded;                /* its spawner keeps a deadline, and ends what must not run twice */
+	usec_t run_ttl;              /* how long 'held' are waited for, if so */
+	int64_t *held;               /* owned: runs that its spawner has; the others are given up at once */
+	size_t n_held;
 };
 
 struct op_node_order {
@@ -395,6 +402,7 @@ struct op_node_order {
 struct op_lease {
 	const char *node, *name;     /* borrowed: engine id, node name */
 	usec_t ttl;
+	usec_t run_ttl;              /* not below ttl */
 	usec_t at;                   /* our clock, for the record */
 	bool stands;                 /* it would lead */
 	bool resigns;                /* it leads no longer */
@@ -421,7 +429,7 @@ struct op_lead {
 	usec_t now;
 	bool spares;                 /* nobody is given up yet: the store was away, for others perhaps as well */
 	usec_t unguarded_wait;       /* how much longer a node is waited for whose spawner has no deadline */
-	usec_t away_before;          /* who left in peace before that is not expected back for its runs; 0: everybody is */
+	usec_t away_before;          /* a node without a deadline that left before that is not expected back for its runs */
 	/* results */
 	struct claimed_list lost;    /* what dead nodes had; it is ours now, to be given up */
 	int64_t dead, live;          /* nodes given up; nodes alive, this one among them */

@@ -245,6 +245,7 @@ struct node_view {
 	char *id, *name, *host; /* owned */
 	usec_t opened_at;
 	usec_t lease_remains;   /* 0 or less: its lease is over */
+	usec_t runs_remain;     /* ... and its runs are given up */
 	bool guarded;           /* its spawner has a deadline */
 	usec_t skew;            /* of its clock against the store's */
 	bool draining, leads;

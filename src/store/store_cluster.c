@@ -71,6 +71,7 @@ static void bind_node(struct query *q, const struct op_lease *l)
 {
 	query_text(q, l->node);
 	query_int(q, l->ttl);
+	query_int(q, l->run_ttl > l->ttl ? l->run_ttl : l->ttl);
 	query_int(q, l->guarded);
 	query_int(q, l->skew);
 }
@@ -157,7 +158,7 @@ static bool explain_fenced(struct store *s, struct op *op, struct err *e)
 		return false;
 	return l->displaced ? op_refuse(op, ERR_FENCED, "a newer engine has taken the place of node '%s'; if two are meant, give one "
 			"of them another node-name", l->name)
-			    : op_refuse(op, ERR_FENCED, "node '%s' was given up: its lease was over", l->name);
+			    : op_refuse(op, ERR_FENCED, "node '%s' was given up: its run lease was over", l->name);
 }
 
 /* Once with what is known of the office. *ret_free: it is free, and this one would have it. */
@@ -326,6 +327,7 @@ static bool read_nodes(struct store *s, struct node_list *l, struct err *e)
 		v->host = query_get_copy(&q);
 		v->opened_at = query_get_int(&q);
 		v->lease_remains = query_get_int(&q);
+		v->runs_remain = query_get_int(&q);
 		v->guarded = query_get_int(&q);
 		v->skew = query_get_int(&q);
 		v->draining = query_get_int(&q);

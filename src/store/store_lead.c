@@ -60,20 +60,6 @@ static bool read_dead(struct store *s, const struct op_lead *l, struct members *
 	return !q.failed;
 }
 
-static bool read_away(struct store *s, const struct op_lead *l, struct members *ret, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_NODES_AWAY, e);
-
-	query_int(&q, l->away_before);
-	while (query_row(&q)) {
-		struct member *m = members_add(ret);
-
-		m->id = query_get_copy(&q);
-		m->name = query_get_copy(&q);
-	}
-	return !q.failed;
-}
-
 static bool give_up(struct store *s, const char *id, usec_t now, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_NODE_LOST, e);
@@ -105,6 +91,23 @@ static void describe_count(struct set *set, int64_t uid, const char *queue)
 	set_int(set, "n", -1);
 }
 
+/* Rows are id, uid, queue; each is counted as this node's from now on. */
+static void count_row(struct store *s, struct query *q, struct set *ids, int64_t *ret_uid, char **ret_queue)
+{
+	set_id(ids, query_get_int(q));
+	*ret_uid = query_get_int(q);
+	*ret_queue = query_get_copy(q);
+	count_change(s, COUNT_ACTIVE, *ret_uid, *ret_queue, 1);
+}
+
+static bool uncount(struct store *s, const char *node, int64_t uid, const char *queue, struct err *e)
+{
+	AUTO_SET one = {};
+
+	describe_count(&one, uid, queue);
+	return move_count(s, node, &one, e);
+}
+
 static bool take_runs(struct store *s, struct op_lead *l, const struct member *dead, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_NODE_RUNS, e);
@@ -112,17 +115,32 @@ static bool take_runs(struct store *s, struct op_lead *l, const struct member *d
 
 	query_text(&q, dead->id);
 	while (query_row(&q)) {
-		AUTO_SET one = {};
 		AUTO_TEXT queue = NULL;
 		int64_t uid;
 
-		set_id(&ids, query_get_int(&q));
-		uid = query_get_int(&q);
-		queue = query_get_copy(&q);
-		describe_count(&one, uid, queue);
-		if (!move_count(s, dead->name, &one, e))
+		count_row(s, &q, &ids, &uid, &queue);
+		if (!uncount(s, dead->name, uid, queue, e))
 			return false;
-		count_change(s, COUNT_ACTIVE, uid, queue, 1);
+	}
+	return !q.failed && runs_take_over(s, l->node, &ids, &l->lost, e);
+}
+
+/* Runs of nodes that left, and that nobody holds any more. */
+static bool take_left(struct store *s, struct op_lead *l, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_AWAY, e);
+	AUTO_SET ids = {};
+
+	query_int(&q, l->away_before);
+	while (query_row(&q)) {
+		AUTO_TEXT queue = NULL;
+		AUTO_TEXT name = NULL;
+		int64_t uid;
+
+		count_row(s, &q, &ids, &uid, &queue);
+		name = query_get_copy(&q);
+		if (!uncount(s, name, uid, queue, e))
+			return false;
 	}
 	return !q.failed && runs_take_over(s, l->node, &ids, &l->lost, e);
 }
@@ -131,7 +149,7 @@ static bool bury(struct store *s, struct op_lead *l, struct err *e)
 {
 	AUTO_DONE(members) dead = {};
 
-	if (!read_dead(s, l, &dead, e) || !read_away(s, l, &dead, e))
+	if (!read_dead(s, l, &dead, e))
 		return false;
 	for (size_t i = 0; i < dead.n; i++) {
 		if (!give_up(s, dead.v[i].id, l->now, e) || !take_runs(s, l, &dead.v[i], e))
@@ -140,7 +158,7 @@ static bool bury(struct store *s, struct op_lead *l, struct err *e)
 			.node = dead.v[i].id});
 	}
 	l->dead = (int64_t)dead.n;
-	return true;
+	return take_left(s, l, e);
 }
 
 /* ---- the segments ---- */
@@ -247,7 +265,7 @@ static bool lead(struct store *s, struct op *op, struct err *e)
 	l->live = (int64_t)live.n;
 	if (live.n > 1 && !leader_worked(s, l->now, e))
 		return false;
-	if (l->dead > 0 || l->moved > 0)
+	if (l->lost.n > 0 || l->dead > 0 || l->moved > 0)
 		news_note(s, false);
 	return true;
 }

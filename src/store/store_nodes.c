@@ -16,9 +16,11 @@ static bool insert_node(struct store *s, const struct op_node_open *o, struct er
 	query_text(&q, o->host ? o->host : "");
 	query_int(&q, o->now);
 	query_int(&q, o->ttl ? o->ttl : FOR_EVER);
+	query_int(&q, !o->ttl ? FOR_EVER : o->run_ttl > o->ttl ? o->run_ttl : o->ttl);
 	query_text(&q, o->labels ? o->labels : "");
 	query_int(&q, o->barred);
 	query_text(&q, o->boot ? o->boot : "");
+	query_text(&q, o->machine ? o->machine : "");
 	return query_finish(&q);
 }
 
@@ -31,7 +33,7 @@ static bool await_others(struct store *s, const char *name, struct err *e)
 	return query_finish(&q);
 }
 
-/* Two machines of one name would take each other's runs away for ever; one that was booted again only waits a while. */
+/* Two machines with one node name would take each other's runs. A machine that was booted again is not taken for another. */
 static bool lives_elsewhere(struct store *s, const struct op_node_open *o, char **ret_host, struct err *e)
 {
 	AUTO_QUERY q = {};
@@ -42,6 +44,8 @@ static bool lives_elsewhere(struct store *s, const struct op_node_open *o, char 
 	q = query_start(s->db, Q_NODE_ELSEWHERE, e);
 	query_text(&q, o->name);
 	query_text(&q, o->boot);
+	query_text(&q, o->machine ? o->machine : "");
+	query_int(&q, o->uptime);
 	if (query_row(&q))
 		*ret_host = query_get_copy(&q);
 	return !q.failed;
@@ -187,16 +191,28 @@ bool apply_node_open(struct store *s, struct op *const *ops, size_t n, struct er
 	return true;
 }
 
+static bool close_node(struct store *s, const struct op_node_close *c, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODE_CLOSE, e);
+	AUTO_SET held = {};
+
+	for (size_t i = 0; i < c->n_held; i++)
+		set_id(&held, c->held[i]);
+	query_text(&q, c->node);
+	query_int(&q, c->now);
+	query_text(&q, set_json(&held));
+	query_int(&q, c->guarded);
+	query_int(&q, c->run_ttl);
+	return query_finish(&q);
+}
+
 bool apply_node_close(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
-		AUTO_QUERY q = query_start(s->db, Q_NODE_CLOSE, e);
 		AUTO_QUERY office = query_start(s->db, Q_LEADER_DROP, e);
 
-		query_text(&q, ops[i]->node_close.node);
-		query_int(&q, ops[i]->node_close.now);
 		query_text(&office, ops[i]->node_close.node);
-		if (!query_finish(&q) || !query_finish(&office) || !relays_prune(s, e))
+		if (!close_node(s, &ops[i]->node_close, e) || !query_finish(&office) || !relays_prune(s, e))
 			return false;
 		event_add(s, &(struct event_new){.at = ops[i]->node_close.now, .what = EVENT_NODE_CLOSE,
 			.object = s->node_name, .node = ops[i]->node_close.node});

@@ -31,7 +31,7 @@ def balanced(c):
 def takeover(lease, trials):
     """From SIGKILL of the leader until the store has another one."""
     took = []
-    with Cluster(3, True, "lease = %d\n" % lease) as c:
+    with Cluster(3, True, "lease = %d\nrun-lease = %d\n" % (lease, lease)) as c:
         for _ in range(trials):
             balanced(c)
             leader = c.leader()
@@ -148,7 +148,7 @@ def threads(pid):
 
 
 def idle(seconds=30):
-    with Cluster(3, True, "lease = 15\n") as c:
+    with Cluster(3, True, "lease = 15\nrun-lease = 60\n") as c:
         c.nodes[0].api().post("/v1/jobs/bulk", {"jobs": [{"command": ["true"], "schedule": ["0 3 * * *"]} for _ in range(1000)]})
         time.sleep(12)
         commits = lambda: int(c.server.sql("SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = 'postgres'")[0][0])

@@ -21,7 +21,7 @@ from harness import BUILD, Api, Unreachable
 from pg import Server
 from points import POINTS
 
-LEASE = 3
+LEASE = RUN_LEASE = 3
 STOP = 5                # seconds: past any lease of three seconds
 QUICK, GONE = 0.4, 6.0  # until a supervisor starts again what ended
 SETTLE = 60             # after that something hangs
@@ -129,7 +129,7 @@ class Case:
 
     def start(self, node, again=False):
         if node not in self.ad.node:
-            self.ad.node[node] = Node(self.work, node, "node-name = %s\nmax-running = 64\nlease = %d\n%s" % (node, LEASE, self.ad.config(node)))
+            self.ad.node[node] = Node(self.work, node, "node-name = %s\nmax-running = 64\nlease = %d\nrun-lease = %d\n%s" % (node, LEASE, RUN_LEASE, self.ad.config(node)))
         env = self.ad.node[node].env
         env.pop("JOBSCHED_FAILPOINTS", None)
         if self.armed(node, again):

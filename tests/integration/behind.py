@@ -40,7 +40,7 @@ class Behind:
         self.server = Server().start()
         self.front = Front(self.server)
         self.proxy = self.front.proxy
-        self.d = Daemon("store = %s\nlease = %d\n%s" % (self.front.url, LEASE, config))
+        self.d = Daemon("store = %s\nlease = %d\nrun-lease = %d\n%s" % (self.front.url, LEASE, LEASE, config))
 
     def __enter__(self):
         try:

@@ -137,7 +137,7 @@ def one_node_alone_never_ends_a_job_for_its_lease():
 
 @case
 def a_node_that_left_in_peace_finds_its_jobs_again():
-    with Cluster(2) as c:
+    with Cluster(2, config="run-lease = 60\n") as c:
         asked = c.nodes[1]
         asked.api().post("/v1/nodes/n1/drain")
         job = c.add(asked, "stays", 3 * LEASE)
@@ -163,7 +163,7 @@ def held_on(c, node, asked):
 
 @case
 def a_node_that_takes_its_time_to_leave_keeps_its_lease_meanwhile():
-    with Cluster(2) as c:
+    with Cluster(2, config="run-lease = 60\n") as c:
         leaving, asked = c.nodes
         job, hold = held_on(c, leaving, asked)
         for part in (0.3, 0.6, 0.9):  # of the time between two renewals, the last of which may be nearly over
@@ -173,6 +173,20 @@ def a_node_that_takes_its_time_to_leave_keeps_its_lease_meanwhile():
         os.unlink(hold)
         assert asked.wait_final(job)["state"] == "succeeded"
         assert len(c.bodies("held")) == 1, c.lines()
+
+
+@case
+def what_a_node_left_running_is_run_elsewhere_after_the_run_lease_and_not_twice_at_a_time():
+    with Cluster(2, config="run-lease = %d\n" % (2 * LEASE)) as c:
+        leaving, asked = c.nodes
+        job, hold = held_on(c, leaving, asked)
+        assert leaving.stop() == 0
+        asked.api().post("/v1/nodes/n1/undrain")
+        wait_until("it runs on the other node", 60, lambda: len(c.bodies("held")) == 2)
+        os.unlink(hold)
+        run = asked.wait_final(job, 60)
+        assert run["state"] == "succeeded" and run["lost"] == 1, run
+        assert not c.bodies("held", "O"), c.lines()
 
 
 @case
@@ -190,9 +204,9 @@ def what_ends_while_its_node_leaves_is_known_to_the_others():
 
 @case
 def instances_of_one_user_share_the_store_in_his_state_directory():
-    with Daemon("lease = %d\n" % LEASE) as d:
+    with Daemon("lease = %d\nrun-lease = %d\n" % (LEASE, LEASE)) as d:
         d.start()
-        other = Daemon("lease = %d\n" % LEASE, state=d.state_home)
+        other = Daemon("lease = %d\nrun-lease = %d\n" % (LEASE, LEASE), state=d.state_home)
         with other:
             other.env.update(XDG_RUNTIME_DIR=d.runtime)
             other.socket = os.path.join(d.runtime, "jobsched-b", "jobsched.sock")

@@ -38,7 +38,8 @@ class Cluster:
         self.store = self.server.url if postgres else os.path.join(self.dir, "jobs.db")
         self.before = before
         self.ledger = os.path.join(self.dir, "ledger")
-        self.nodes = [Daemon("store = %s\nnode-name = n%d\nlease = %d\nmax-running = 20\n%s" % (self.store, i, LEASE, config))
+        self.nodes = [Daemon("store = %s\nnode-name = n%d\nlease = %d\nrun-lease = %d\nmax-running = 20\n%s" % (
+            self.store, i, LEASE, LEASE, config))
                       for i in range(n)]
 
     def __enter__(self):

@@ -20,9 +20,10 @@ from proxy import Proxy
 RUNS = """SELECT j.name, r.slot / 1000, r.id, r.state, r.dead_at FROM runs r JOIN jobs j ON j.id = r.job"""
 ATTEMPTS = """SELECT j.name, r.slot / 1000, r.id, a.number, a.fence, a.outcome
     FROM attempts a JOIN runs r ON r.id = a.run JOIN jobs j ON j.id = r.job"""
-LEASE = 3  # seconds: most faults last longer
-# Who is alive until when, and which runs each node holds: "claimed" is before the attempt is counted. 3 is overlap "allow".
-LEASES = "SELECT id, name, alive_until - %s FROM nodes WHERE closed_at = 0"
+LEASE = 3      # seconds: most faults last longer
+RUN_LEASE = 4
+# Until when the runs of each node are its own, and which runs it holds: "claimed" is before the attempt is counted. 3 is overlap "allow".
+LEASES = "SELECT id, name, runs_until - %s FROM nodes WHERE closed_at = 0"
 HELD = "SELECT node, id, attempt + CASE WHEN state = 1 THEN 1 ELSE 0 END, overlap = 3 FROM runs WHERE state IN (1, 2)"
 # enum run_state and enum attempt_outcome, in the judge's words
 RUN_WORDS = {3: "success", 4: "dead", 5: "dead", 6: "cancelled", 7: "lost", 8: "skipped", 9: "expired"}
@@ -64,7 +65,7 @@ class Base(nemesis.Adapter):
 
     def start(self, node):
         if node not in self.node:
-            self.node[node] = Node(self.work, node, "node-name = %s\nmax-running = 64\nlease = %d\n%s" % (node, LEASE, self.config(node)))
+            self.node[node] = Node(self.work, node, "node-name = %s\nmax-running = 64\nlease = %d\nrun-lease = %d\n%s" % (node, LEASE, RUN_LEASE, self.config(node)))
         self.procs[node] = self.node[node].start()
 
     def api(self, node):

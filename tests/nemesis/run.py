@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The judge's own faults and some of ours, and who is struck by a fault that goes past the lease; arguments as nemesis.py.
+# The judge's own faults and some of ours, and which runs a fault that goes past the run lease strikes; arguments as nemesis.py.
 import contextlib
 import os
 import random
@@ -11,9 +11,9 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import nemesis
-from adapter import LEASE
+from adapter import LEASE, RUN_LEASE
 
-TRUST = LEASE / 5      # when so little of a lease is left, the spawner has begun to end what may not overlap
+TRUST = LEASE / 5      # when so little of the run lease is left, the spawner has begun to end what may not overlap
 SLACK = 0.2            # between two looks, and between the clocks of engine and store
 LOOK = 0.05
 PATIENCE = 0.7         # for the moment that a fault waits for; with what had begun to wait, less than is called late
@@ -23,13 +23,13 @@ HARMLESS = {"term", "kill-worker", "kill-one"}  # ... and these take no lease aw
 
 
 ALWAYS = 99
-LONG, LONG_EACH = 2.2, 4  # leases; one of so many jobs
+LONG, LONG_EACH = 2.2, 4  # run leases; one of so many jobs
 DENSE, LOADED = os.environ.get("DENSE") == "1", os.environ.get("LOADED") == "1"
 
 
 class Watch:
     """
-    One fault, and what the nodes that it keeps from renewing hold when their lease is over.
+    One fault, and what the nodes that it keeps from renewing hold when their run lease is over.
 
     Such a node is given up, and what it held is begun again elsewhere, be it that its body goes on (its job may overlap, and
     its end will be stale), was ended by the spawner in time, or has ended and nobody could record it. Nothing else is excused:
@@ -58,7 +58,7 @@ class Watch:
             open_now.add(node)
             self.seen[node] = (now + left, held.get(node, []))
             self.strike(node, now)
-            if left > LEASE / 2:
+            if left > RUN_LEASE - LEASE / 2:
                 renewed.add(name)
         for node in set(self.seen) - open_now:  # given up since, or displaced by its next engine
             self.strike(node, after)
@@ -67,7 +67,7 @@ class Watch:
 
 
 class Driver(nemesis.Nemesis):
-    """Adds faults: NAME-past goes on past the lease; see the methods do_*."""
+    """Adds faults: NAME-past goes on past the run lease; see the methods do_*."""
 
     def __init__(self, *given):
         super().__init__(*given)
@@ -110,7 +110,7 @@ class Driver(nemesis.Nemesis):
     def join(self, *given):
         """Everything is over: who was struck is known now."""
         super().join(*given)
-        end = time.time() + 4 * LEASE
+        end = time.time() + 4 * RUN_LEASE
         self.load.fault["end"] = time.time()
         while self.watches and time.time() < end:
             self.look()
@@ -154,7 +154,7 @@ class Driver(nemesis.Nemesis):
     def once(self, op, node, hold):
         kind, past = (op[:-5], True) if op.endswith("-past") else (op, False)
         if past:
-            hold = LEASE * self.rng.uniform(1.3, 2.5)
+            hold = RUN_LEASE * self.rng.uniform(1.3, 2.5)
         if kind not in HARMLESS:
             threading.Thread(target=self.begin, args=(len(self.faults), kind, node), daemon=True).start()
         own = getattr(self, "do_" + kind.replace("-", "_"), None)
@@ -187,7 +187,7 @@ class Driver(nemesis.Nemesis):
         f["t"] = time.time()
         pid = self.ad.procs[node].pid
         self.sig([pid], signal.SIGSTOP)
-        self.quit.wait(max(hold, 1.3 * LEASE))
+        self.quit.wait(max(hold, 1.3 * RUN_LEASE))
         self.sig([pid], signal.SIGCONT)
 
     def do_kill_host(self, f, node, hold):
@@ -230,7 +230,7 @@ class Driver(nemesis.Nemesis):
         cut.wait(PATIENCE)
         proxy.after_claim = None
         f["t"] = time.time()
-        self.quit.wait(max(hold, 1.5 * LEASE) if cut.is_set() else 0)
+        self.quit.wait(max(hold, 1.5 * RUN_LEASE) if cut.is_set() else 0)
         proxy.open.set()
 
     def do_flap(self, f, node, hold):
@@ -258,8 +258,8 @@ def make_jobs(*given, make=nemesis.make_jobs):
         if j["fails"] >= j["max_attempts"]:
             j["fails"] = ALWAYS
         elif i % LONG_EACH == 0 and not j["fails"]:
-            period = int(LONG * LEASE / 0.7)
-            j.update(period_ms=period * 1000, dur=LONG * LEASE, count=max(1, int((seconds - 6) / period)))
+            period = int(LONG * RUN_LEASE / 0.7)
+            j.update(period_ms=period * 1000, dur=LONG * RUN_LEASE, count=max(1, int((seconds - 6) / period)))
     return jobs
 
 

@@ -44,7 +44,7 @@ void lead_once(struct store *s, const char *node, int64_t term)
 
 void lease_ends(const char *where, const char *node)
 {
-	AUTO_TEXT sql = xprintf("UPDATE nodes SET alive_until = 1 WHERE id = '%s'", node);
+	AUTO_TEXT sql = xprintf("UPDATE nodes SET alive_until = 1, runs_until = 1 WHERE id = '%s'", node);
 
 	place_query(where, sql, NULL);
 }

@@ -279,17 +279,57 @@ static void who_is_left_alone_puts_its_deadline_off_until_the_store_knows(void *
 	assert_int_equal(w->end_at, 0);
 }
 
-static void who_leaves_takes_its_deadline_back_only_after_the_store_knows(void **state)
+static void a_node_that_leaves_others_gives_its_spawner_a_run_lease_more(void **state)
 {
 	struct world *w = *state;
+	usec_t run_ttl, end_at, left;
 
+	w->o.run_ttl = 4 * TTL;
 	open_other(w, "two-id", "two");
 	begin(w, 1);
 	hand_serve(&w->hand);
-	cluster_stop(w->c);
-	assert_true(w->end_at > 0);
+	end_at = w->end_at;
+	pause_for(SHORT);
+	left = clock_boot(&clock_system);
+	assert_true(cluster_leave(w->c, &run_ttl));
+	assert_int_equal(run_ttl, 4 * TTL);
+	assert_int_equal(w->end_at, end_at); /* not before the departure is in the store */
+	cluster_left(w->c);
+	assert_true(w->end_at > end_at);
+	assert_in_range(w->end_at, left + 3 * TTL, left + 4 * TTL);
+	assert_in_range(w->kill_at, w->end_at + 1, clock_boot(&clock_system) + 4 * TTL);
+}
+
+static void a_node_that_leaves_alone_leaves_no_deadline(void **state)
+{
+	struct world *w = *state;
+	usec_t run_ttl;
+
+	begin(w, 0);
+	assert_false(cluster_leave(w->c, &run_ttl));
 	cluster_left(w->c);
 	assert_int_equal(w->end_at, 0);
+}
+
+static void the_deadline_is_of_the_run_lease_and_trust_of_the_lease(void **state)
+{
+	struct world *w = *state;
+	usec_t before;
+	struct op *op;
+
+	w->o.ttl = SHORT;
+	w->o.run_ttl = 100 * SHORT;
+	open_other(w, "two-id", "two");
+	before = clock_boot(&clock_system);
+	begin(w, 1);
+	op = hand_take(&w->hand, OP_LEASE);
+	assert_int_equal(op->lease.ttl, SHORT);
+	assert_int_equal(op->lease.run_ttl, 100 * SHORT);
+	hand_answer(&w->hand, op);
+	assert_in_range(w->end_at, before + 90 * SHORT, before + 100 * SHORT);
+	assert_true(cluster_runs_remain(w->c) > 50 * SHORT);
+	pause_for(SHORT);
+	assert_false(cluster_trusted(w->c));
 }
 
 /* ---- when it is renewed ---- */
@@ -519,7 +559,9 @@ int main(void)
 		CLUSTER_TEST(alone_there_is_no_deadline),
 		CLUSTER_TEST(the_store_hears_of_a_guard_only_when_there_is_one_and_then_at_once),
 		CLUSTER_TEST(who_is_left_alone_puts_its_deadline_off_until_the_store_knows),
-		CLUSTER_TEST(who_leaves_takes_its_deadline_back_only_after_the_store_knows),
+		CLUSTER_TEST(a_node_that_leaves_others_gives_its_spawner_a_run_lease_more),
+		CLUSTER_TEST(a_node_that_leaves_alone_leaves_no_deadline),
+		CLUSTER_TEST(the_deadline_is_of_the_run_lease_and_trust_of_the_lease),
 		CLUSTER_TEST(what_is_doubted_during_a_renewal_is_renewed_once_more),
 		CLUSTER_TEST(a_long_lease_is_made_short_when_another_comes),
 		CLUSTER_TEST(who_asks_for_a_shorter_lease_trusts_no_longer_one_from_then_on),

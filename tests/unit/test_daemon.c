@@ -87,6 +87,7 @@ static void bad_configuration_names_line_and_cause(void **state)
 		{"log-level = loud\n", ":1: 'log-level' is 'loud', not error, warning, info or debug"},
 		{"[jobs]\nmax-running = 5\n", ":2: there are no sections, but '[jobs]' begins one"},
 		{"body-limit = 1X\n", ":1: 'body-limit' is '1X', not a number"},
+		{"lease = 30\nrun-lease = 20\n", "'run-lease' is 20, shorter than 'lease', which is 30; set 'run-lease = 30' or more"},
 		{"just words\n", ":1: this is not 'key = value'"},
 	};
 	char path[] = "/tmp/jobsched-conf-XXXXXX";
@@ -103,6 +104,19 @@ static void bad_configuration_names_line_and_cause(void **state)
 		assert_non_null(strstr(e.msg, cases[i].want));
 	}
 	unlink(path);
+}
+
+static void the_run_lease_is_a_minute_and_not_below_the_lease(void **state)
+{
+	AUTO_DONE(config) c = {};
+
+	(void)state;
+	config_init(&c);
+	assert_int_equal(config_run_lease(&c), 60);
+	assert_true(config_set(&c, "lease", "90", NULL));
+	assert_int_equal(config_run_lease(&c), 90);
+	assert_true(config_set(&c, "run-lease", "120", NULL));
+	assert_int_equal(config_run_lease(&c), 120);
 }
 
 static void a_printed_configuration_reads_back(void **state)
@@ -365,6 +379,7 @@ int main(void)
 		TEST(a_hub_tells_those_who_watch_and_no_others),
 		TEST(a_watch_may_end_inside_its_own_call),
 		TEST(bad_configuration_names_line_and_cause),
+		TEST(the_run_lease_is_a_minute_and_not_below_the_lease),
 		TEST(a_printed_configuration_reads_back),
 		TEST(a_password_in_the_stores_address_is_not_shown),
 		TEST(a_reload_takes_what_it_may_and_names_the_rest),

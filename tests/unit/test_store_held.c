@@ -55,7 +55,7 @@ static void a_claim_under_way_is_waited_for(void **state)
 	open_node(s, OTHER, "two");
 	add_job(s, NULL);
 	assert_int_equal(renew(s, NODE, "one"), 1);
-	place_query(where_of(state), "UPDATE nodes SET guarded = 1, alive_until = alive_until - 59500000 WHERE id = '" OTHER "'", NULL);
+	place_query(where_of(state), "UPDATE nodes SET guarded = 1, alive_until = alive_until - 59500000, runs_until = runs_until - 59500000 WHERE id = '" OTHER "'", NULL);
 	claim->claim.node = OTHER;
 	claim->ok = true;
 	assert_true(tx_begin(&tx, s, true, &e));

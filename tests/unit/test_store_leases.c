@@ -82,11 +82,87 @@ static void a_node_without_a_guard_is_waited_for_longer(void **state)
 
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	early->lead.unguarded_wait = TTL;
-	place_query(where_of(state), "UPDATE nodes SET alive_until = alive_until - 61000000, guarded = 0 WHERE id = '" OTHER "'", NULL);
+	place_query(where_of(state), "UPDATE nodes SET alive_until = alive_until - 61000000, runs_until = runs_until - 61000000, guarded = 0 WHERE id = '" OTHER "'", NULL);
 	assert_true(apply_one(s, early));
 	assert_int_equal(early->lead.dead, 0);
 	assert_true(apply_one(s, late));
 	assert_int_equal(late->lead.dead, 1);
+}
+
+static void runs_are_given_up_after_the_run_lease_and_not_before(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(run) *run = run_elsewhere(s);
+	AUTO(op) *lease = op_lease(OTHER, "two", false);
+	AUTO(op) *early = op_lead(NODE, 1);
+	AUTO(op) *late = op_lead(NODE, 1);
+	AUTO(op) *claim = op_claim(1, T0 + 2);
+
+	lease->lease.run_ttl = 2 * TTL;
+	assert_true(apply_one(s, lease));
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	place_query(where_of(state), "UPDATE nodes SET alive_until = 1 WHERE id = '" OTHER "'", NULL);
+	assert_true(apply_one(s, early));
+	assert_int_equal(early->lead.dead, 0);
+	assert_int_equal(early->lead.live, 1); /* so it plans nothing ... */
+	assert_int_equal(early->lead.lost.n, 0);
+	claim->claim.node = OTHER;
+	assert_false(apply_one(s, claim)); /* ... and starts nothing */
+	place_query(where_of(state), "UPDATE nodes SET runs_until = runs_until - 121000000 WHERE id = '" OTHER "'", NULL);
+	assert_true(apply_one(s, late));
+	assert_int_equal(late->lead.dead, 1);
+	assert_int_equal(late->lead.lost.n, 1);
+	assert_int_equal(late->lead.lost.v[0].run->id, run->id);
+}
+
+static struct op *op_close_holding(int64_t run, bool guarded)
+{
+	struct op *op = op_new(OP_NODE_CLOSE, NULL, NULL);
+
+	op->node_close = (struct op_node_close){.node = OTHER, .now = T0, .guarded = guarded, .run_ttl = TTL};
+	op->node_close.held = xcalloc(1, sizeof(*op->node_close.held));
+	op->node_close.held[0] = run;
+	op->node_close.n_held = run != 0;
+	return op;
+}
+
+static void a_node_that_left_is_waited_for_only_with_what_its_spawner_holds(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(run) *run = run_elsewhere(s);
+	AUTO(op) *claim = op_claim(1, T0);
+	AUTO(op) *close = op_close_holding(run->id, true);
+	AUTO(op) *soon = op_lead(NODE, 1);
+	AUTO(op) *late = op_lead(NODE, 1);
+
+	add_job(s, NULL);
+	claim->claim.node = OTHER;
+	assert_true(apply_one(s, claim)); /* and never started */
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	assert_true(apply_one(s, close));
+	assert_true(apply_one(s, soon));
+	assert_int_equal(soon->lead.lost.n, 1);
+	assert_int_equal(soon->lead.lost.v[0].run->id, claim->claim.claimed.v[0].run->id);
+	assert_int_equal(soon->lead.dead, 0);
+	place_query(where_of(state), "UPDATE nodes SET runs_until = 1 WHERE id = '" OTHER "'", NULL);
+	assert_true(apply_one(s, late));
+	assert_int_equal(late->lead.lost.n, 1);
+	assert_int_equal(late->lead.lost.v[0].run->id, run->id);
+	assert_counts_true(s);
+}
+
+static void a_node_that_left_without_a_deadline_is_waited_for_longer(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(run) *run = run_elsewhere(s);
+	AUTO(op) *close = op_close_holding(run->id, false);
+	AUTO(op) *soon = op_lead(NODE, 1);
+
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	assert_true(apply_one(s, close));
+	place_query(where_of(state), "UPDATE nodes SET runs_until = 1 WHERE id = '" OTHER "'", NULL);
+	assert_true(apply_one(s, soon));
+	assert_int_equal(soon->lead.lost.n, 0);
 }
 
 static void a_leader_does_not_give_itself_up(void **state)
@@ -205,11 +281,10 @@ static void who_left_in_peace_is_waited_for_and_not_for_ever(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO(run) *run = run_elsewhere(s);
-	AUTO(op) *leave = op_new(OP_NODE_CLOSE, NULL, NULL);
+	AUTO(op) *leave = op_close_holding(run->id, false);
 	AUTO(op) *soon = op_lead(NODE, 1);
 	AUTO(op) *late = op_lead(NODE, 1);
 
-	leave->node_close = (struct op_node_close){.node = OTHER, .now = T0};
 	assert_true(apply_one(s, leave));
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	soon->lead.away_before = T0 - USEC_HOUR;
@@ -306,6 +381,29 @@ static void a_name_that_is_alive_on_another_machine_is_not_taken(void **state)
 	assert_true(open_on(s, "third", "boot-two"));
 }
 
+static bool open_booted(struct store *s, const char *node, const char *boot, usec_t uptime)
+{
+	AUTO(op) *op = op_node_open(node, "one", "spawner-of-it");
+
+	op->node_open.ttl = TTL;
+	op->node_open.boot = boot;
+	op->node_open.machine = "machine";
+	op->node_open.uptime = uptime;
+	return apply_one(s, op);
+}
+
+/* The node renewed long before this machine booted: it is the same machine. A clone that runs beside it has an older boot. */
+static void a_machine_that_was_booted_again_need_not_wait(void **state)
+{
+	struct store *s = store_of(state);
+	bool server = text_starts(where_of(state), "postgres");
+
+	assert_true(open_booted(s, "first", "boot-one", USEC_HOUR));
+	assert_int_equal(open_booted(s, "clone", "boot-two", USEC_HOUR), !server);
+	place_query(where_of(state), "UPDATE nodes SET renewed_at = renewed_at - 10000000", NULL);
+	assert_true(open_booted(s, "second", "boot-three", 5 * USEC_SEC));
+}
+
 /* A restart need not wait for the lease of the life before. */
 static void a_new_engine_of_a_node_plans_and_leads_at_once(void **state)
 {
@@ -351,6 +449,9 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_node_is_given_up_only_after_its_lease),
 	STORE_TEST(a_node_without_a_guard_is_waited_for_longer),
 	STORE_TEST(a_leader_does_not_give_itself_up),
+	STORE_TEST(runs_are_given_up_after_the_run_lease_and_not_before),
+	STORE_TEST(a_node_that_left_is_waited_for_only_with_what_its_spawner_holds),
+	STORE_TEST(a_node_that_left_without_a_deadline_is_waited_for_longer),
 	STORE_TEST(whom_the_leader_spares_lives),
 	STORE_TEST(who_was_given_up_renews_nothing_and_its_late_end_is_stale),
 	STORE_TEST(who_was_given_up_starts_nothing_that_it_had_claimed),
@@ -360,6 +461,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(who_is_opened_again_keeps_the_longer_lease_and_hears_if_it_was_given_up),
 	STORE_TEST(who_was_displaced_is_told_so),
 	STORE_TEST(a_name_that_is_alive_on_another_machine_is_not_taken),
+	STORE_TEST(a_machine_that_was_booted_again_need_not_wait),
 	STORE_TEST(a_new_engine_of_a_node_plans_and_leads_at_once),
 	STORE_TEST(a_boot_of_the_host_ends_the_leases_in_a_file),
 };

@@ -552,6 +552,13 @@ CREATE TABLE pauses_past (
 	PRIMARY KEY (job, scope, key, uid, at)
 );
 
+-- Until when the runs of a node are its own (run-lease), when it last renewed, which machine it is on.
+ALTER TABLE nodes ADD COLUMN runs_until BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE nodes ADD COLUMN renewed_at BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE nodes ADD COLUMN machine TEXT NOT NULL DEFAULT '';
+-- The runs that its spawner held when it left, a JSON array; NULL: it has not left, or did not say.
+ALTER TABLE nodes ADD COLUMN left_runs TEXT;
+
 -- The clock of leases: the server's, read when a row is at hand and its lock is held.
 -- define clock = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 
@@ -1407,26 +1414,33 @@ SELECT spec FROM job_revisions WHERE job = :job AND revision = :revision
 -- ======== nodes ========
 
 -- Opened once more, it keeps the longer lease, which it may rely on.
--- query node_insert(id text, name text, spawner text, host text, now int, ttl int, labels text, barred int, boot text)
-INSERT INTO nodes (id, name, spawner, host, opened_at, alive_until, labels, barred, boot)
-VALUES (:id, :name, :spawner, :host, :now, {clock} + :ttl, :labels, :barred, :boot)
+-- query node_insert(id text, name text, spawner text, host text, now int, ttl int, run_ttl int, labels text, barred int, boot text, machine text)
+INSERT INTO nodes (id, name, spawner, host, opened_at, alive_until, runs_until, renewed_at, labels, barred, boot, machine)
+VALUES (:id, :name, :spawner, :host, :now, {clock} + :ttl, {clock} + :run_ttl, {clock}, :labels, :barred, :boot, :machine)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, spawner = excluded.spawner,
-	host = excluded.host, guarded = 0, closed_at = 0, lost = 0,
+	host = excluded.host, guarded = 0, closed_at = 0, lost = 0, left_runs = NULL, renewed_at = excluded.renewed_at,
+	runs_until = CASE WHEN nodes.closed_at = 0 THEN greatest(nodes.runs_until, excluded.runs_until) ELSE excluded.runs_until END,
 	alive_until = CASE WHEN nodes.closed_at = 0 THEN greatest(nodes.alive_until, excluded.alive_until) ELSE excluded.alive_until END
 
 -- query node_closed(id text) -> closed_at int
 SELECT closed_at FROM nodes WHERE id = :id AND closed_at <> 0
 
--- One of this name that is alive, and on another machine.
--- query node_elsewhere(name text, boot text) -> host text
-SELECT host FROM nodes WHERE name = :name AND closed_at = 0 AND alive_until > {clock} AND boot <> '' AND boot <> :boot
+-- A node of this name on another machine that is alive, or whose runs are still its own. A node that has not renewed since
+-- this machine booted was on the same machine before the boot.
+-- query node_elsewhere(name text, boot text, machine text, uptime int) -> host text
+SELECT host FROM nodes
+WHERE name = :name AND closed_at = 0 AND boot <> '' AND boot <> :boot
+	AND (alive_until > {clock} OR (runs_until > {clock} AND EXISTS (SELECT 1 FROM runs
+		WHERE runs.state IN (RUN_CLAIMED, RUN_RUNNING) AND runs.state <> RUN_SUCCEEDED AND runs.node = nodes.id)))
+	AND NOT (machine <> '' AND machine = :machine AND renewed_at < {clock} - :uptime)
 ORDER BY opened_at DESC LIMIT 1
 
 -- query nodes_displace(name text, id text, now int)
 UPDATE nodes SET closed_at = :now WHERE name = :name AND id <> :id AND closed_at = 0
 
--- query node_close(id text, now int)
-UPDATE nodes SET closed_at = :now WHERE id = :id AND closed_at = 0
+-- query node_close(id text, now int, left_runs text, guarded int, run_ttl int)
+UPDATE nodes SET closed_at = :now, left_runs = :left_runs, guarded = :guarded, runs_until = {clock} + :run_ttl
+WHERE id = :id AND closed_at = 0
 
 -- query node_lost(id text, now int)
 UPDATE nodes SET closed_at = :now, lost = 1 WHERE id = :id AND closed_at = 0
@@ -1441,8 +1455,8 @@ SELECT id FROM nodes WHERE name = :name AND closed_at = 0 ORDER BY id FOR UPDATE
 SELECT spawner, coalesce((SELECT draining FROM node_orders WHERE node_orders.name = nodes.name), 0) AS draining
 FROM nodes WHERE id = :id AND closed_at = 0 AND alive_until > {clock} FOR KEY SHARE OF nodes
 
--- query node_renew(id text, ttl int, guarded int, skew int) -> now int
-UPDATE nodes SET alive_until = {clock} + :ttl, guarded = :guarded, skew = :skew
+-- query node_renew(id text, ttl int, run_ttl int, guarded int, skew int) -> now int
+UPDATE nodes SET alive_until = {clock} + :ttl, runs_until = {clock} + :run_ttl, renewed_at = {clock}, guarded = :guarded, skew = :skew
 WHERE id = :id AND closed_at = 0
 RETURNING {clock} AS now
 
@@ -1464,9 +1478,10 @@ WHERE nodes.closed_at = 0 AND nodes.alive_until > {clock} ORDER BY nodes.name, n
 -- query nodes_others(id text) -> n int
 SELECT count(*) AS n FROM nodes WHERE closed_at = 0 AND alive_until > {clock} AND id <> :id
 
--- query nodes_all() -> id text, name text, host text, opened_at int, lease_remains int, guarded int, skew int, draining int,
---	leads int, segments int, active int, labels text, barred int
-SELECT nodes.id, nodes.name, nodes.host, nodes.opened_at, nodes.alive_until - {clock} AS lease_remains, nodes.guarded, nodes.skew,
+-- query nodes_all() -> id text, name text, host text, opened_at int, lease_remains int, runs_remain int, guarded int, skew int,
+--	draining int, leads int, segments int, active int, labels text, barred int
+SELECT nodes.id, nodes.name, nodes.host, nodes.opened_at, nodes.alive_until - {clock} AS lease_remains,
+	nodes.runs_until - {clock} AS runs_remain, nodes.guarded, nodes.skew,
 	coalesce(node_orders.draining, 0) AS draining,
 	(SELECT count(*) FROM leases WHERE leases.name = 'leader' AND holder = nodes.id AND until > {clock}) AS leads,
 	(SELECT count(*) FROM segments WHERE segments.holder = nodes.id) AS segments,
@@ -1488,17 +1503,23 @@ WHERE last.closed_at > CASE WHEN node_orders.draining = 1 THEN 0 WHEN last.lost 
 			OR (later.closed_at = last.closed_at AND later.opened_at > last.opened_at)))
 ORDER BY last.name, last.id
 
--- The lease of those is over. Without a guard it is waited longer: nobody ends their workers for them.
+-- Nodes whose runs are given up: the run lease is over, and their spawner has ended what must not run twice. A spawner without
+-- a deadline ends nothing, so such a node is waited for longer.
 -- query nodes_dead(id text, wait int) -> id text, name text
 SELECT id, name FROM nodes
-WHERE closed_at = 0 AND id <> :id AND alive_until + CASE WHEN guarded = 1 THEN 0 ELSE :wait END <= {clock}
+WHERE closed_at = 0 AND id <> :id
+	AND greatest(runs_until, alive_until) + CASE WHEN guarded = 1 THEN 0 ELSE :wait END <= {clock}
 ORDER BY id FOR UPDATE
 
--- Those that left in peace, and have not come back for what they left running.
--- query nodes_away(before int) -> id text, name text
-SELECT DISTINCT nodes.id, nodes.name FROM runs JOIN nodes ON nodes.id = runs.node
-WHERE runs.state IN (RUN_CLAIMED, RUN_RUNNING) AND runs.state <> RUN_SUCCEEDED
-	AND nodes.closed_at <> 0 AND nodes.closed_at < :before
+-- Runs of nodes that left: at once those that their spawner did not hold, the others when the run lease is over or, where the
+-- spawner has no deadline, when the node left before ':before'.
+-- query runs_away(before int) -> id int, uid int, queue text, name text
+SELECT runs.id, runs.uid, runs.queue, nodes.name FROM runs JOIN nodes ON nodes.id = runs.node
+WHERE runs.state IN (RUN_CLAIMED, RUN_RUNNING) AND runs.state <> RUN_SUCCEEDED AND nodes.closed_at <> 0
+	AND (nodes.closed_at < :before
+		OR (nodes.left_runs IS NOT NULL AND nodes.guarded = 1 AND nodes.runs_until <= {clock})
+		OR (nodes.left_runs IS NOT NULL AND runs.id NOT IN (SELECT held.value::bigint FROM jsonb_array_elements_text(nodes.left_runs::jsonb) AS held(value))))
+ORDER BY runs.id FOR UPDATE OF runs
 
 -- query node_runs(id text) -> id int, uid int, queue text
 SELECT id, uid, queue FROM runs
@@ -1589,7 +1610,7 @@ ON CONFLICT (segment) DO UPDATE SET holder = excluded.holder, term = segments.te
 
 -- The machine was booted: the clock of leases began anew, and whoever had one is gone.
 -- query leases_void()
-UPDATE nodes SET alive_until = 0 WHERE closed_at = 0
+UPDATE nodes SET alive_until = 0, runs_until = 0 WHERE closed_at = 0
 
 -- query leader_void()
 UPDATE leases SET until = 0
