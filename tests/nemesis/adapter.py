@@ -18,7 +18,7 @@ from pg import Server
 from proxy import Proxy
 
 RUNS = """SELECT j.name, r.slot / 1000, r.id, r.state, r.dead_at FROM runs r JOIN jobs j ON j.id = r.job"""
-ATTEMPTS = """SELECT j.name, r.slot / 1000, r.id, a.number, a.fence, a.outcome
+ATTEMPTS = """SELECT j.name, r.slot / 1000, r.id, a.number, a.fence, a.outcome, a.started_at
     FROM attempts a JOIN runs r ON r.id = a.run JOIN jobs j ON j.id = r.job"""
 LEASE = 3      # seconds: most faults last longer
 RUN_LEASE = 4
@@ -96,9 +96,9 @@ class Base(nemesis.Adapter):
 
     def list_runs(self):
         rows = []
-        for job, slot, run, attempt, fence, outcome in self.query(ATTEMPTS):
+        for job, slot, run, attempt, fence, outcome, started in self.query(ATTEMPTS):
             rows.append(dict(job=job, slot=slot, run=str(run), attempt=attempt, fence=fence,
-                             state=OUTCOME_WORDS.get(outcome, "running")))
+                             state=OUTCOME_WORDS.get(outcome, "running"), started=started / 1e6))
         for job, slot, run, state, _ in self.query(RUNS):
             rows.append(dict(job=job, slot=slot, run=str(run), attempt=0, fence=0, state=RUN_WORDS.get(state, "open")))
         return rows

@@ -16,7 +16,9 @@ with every grant) and JOBSCHED_NODE; a job's processes can be found by these.
 
 Rules.  A slot is one (job, scheduled time); a body is one execution seen in the ledger.
   missed       an expected slot has no body that ended with 0 (or: skipped without cause)
-  duplicate    a body started although its predecessor succeeded or was left alone
+  duplicate    a body started although its predecessor succeeded or was left alone.  The order is that of the
+               first lines in the ledger.  A worker that was started and then frozen before its first line has the
+               start that its spawner recorded (history: started), if a fault lies between the two
   overlap      two bodies of an overlap=forbid job alive together (kernel lock, intervals)
   early/late   first start before the slot / after its deadline (fault windows extend it)
   unlabelled   as Jepsen's Chronos checker: matching starts to slots by time alone fails
@@ -84,6 +86,13 @@ def windows(faults, cfg):
 
 def deadline(t, wins, eps):
     return next((b for a, b in wins if a <= t + eps and t <= b), t) + eps
+
+
+def begun(b, known, faults):
+    """When a body was started: by the spawner's record if a fault kept the body from its first line, else by that line."""
+    started = known.get((b["run"], b["att"]), {}).get("started") or b["s"]
+    frozen = any(f["t"] <= b["s"] and (f["end"] or b["s"]) >= started for f in faults)
+    return started if started < b["s"] and frozen else b["s"]
 
 
 def pct(xs, p):
@@ -155,7 +164,8 @@ def check(jobs, bodies, history, faults, cfg=None, extra=(), bad_lines=0):
                     add("late", name, slot, "%.3f s late, allowed %.3f" % (lateness, due - t))
             if timed and must and not doomed:
                 targets.append((t - cfg["tol"], due))
-            for p, b in zip(bs, bs[1:]):
+            order = sorted(bs, key=lambda b: begun(b, known, faults))
+            for p, b in zip(order, order[1:]):
                 figs["extra_bodies"] += 1
                 if p["rc"] is not None and p["rc"] != 0:
                     figs["retries"] += 1                        # an honest failure, retried
