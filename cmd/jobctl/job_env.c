@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/text.h"
 #include "core/job.h"
+#include "core/plan.h"
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <pwd.h>
@@ -56,7 +57,7 @@ static void set_user(struct strv *env, const json_t *job)
 	set(env, xprintf("LOGNAME=%s", name));
 	set(env, xprintf("USER=%s", name));
 	set(env, xprintf("SHELL=%s", pw && pw->pw_shell[0] ? pw->pw_shell : "/bin/sh"));
-	set(env, xstrdup("PATH=/usr/local/bin:/usr/bin:/bin"));
+	set(env, xprintf("PATH=%s", plan_path(member_int(job, "uid"))));
 	set(env, xstrdup("LANG=<of the daemon, else C.UTF-8>"));
 }
 

@@ -36,6 +36,7 @@ struct job_spec {
 	struct blob stdin_data; /* absent: /dev/null */
 	char *sandbox;          /* the name of a profile; NULL: SANDBOX_PRESET */
 	int64_t umask;
+#define JOB_UMASK_UNSAID 077 /* of a stored definition without one: it was stored while that was the default */
 	int64_t priority;       /* higher goes first */
 	usec_t timeout;         /* per attempt; 0: none */
 	usec_t grace;           /* between SIGTERM and SIGKILL */

@@ -238,7 +238,7 @@ const struct job_field job_fields[] = {
 	{.name = "stdin", .type = FIELD_BLOB, .offset = AT(stdin_data), .max = 16 * 1024 * 1024,
 		.bytes = true, .flag = "stdin", .arg = "FILE",
 		.help = "file whose content the command reads; '-' is standard input"},
-	{.name = "umask", .type = FIELD_OCTAL, .offset = AT(umask), .max = 0777, .preset = 077,
+	{.name = "umask", .type = FIELD_OCTAL, .offset = AT(umask), .max = 0777, .preset = 022,
 		.flag = "umask", .arg = "MODE", .help = "file mode creation mask, octal"},
 	{.name = "sandbox", .type = FIELD_TEXT, .offset = AT(sandbox), .min = 1, .max = SANDBOX_NAME_MAX - 1,
 		.flag = "sandbox", .arg = "PROFILE", .check = sandbox_name_check,

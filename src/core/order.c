@@ -85,7 +85,7 @@ const struct order_field order_fields[] = {
 	{.tag = 6, .type = ORDER_LIST, .name = "params", .offset = AT(params), .min = 2, .max = WORD_MAX, .count = 64,
 		.check = check_pair},
 	{.tag = 7, .type = ORDER_TEXT, .name = "cwd", .offset = AT(cwd), .min = 1, .max = 4095, .check = check_absolute},
-	{.tag = 8, .type = ORDER_INT, .name = "umask", .offset = AT(umask), .max = 0777, .preset = 077},
+	{.tag = 8, .type = ORDER_INT, .name = "umask", .offset = AT(umask), .max = 0777, .preset = 077}, /* not the job's default any more */
 	{.tag = 9, .type = ORDER_BLOB, .name = "stdin_hash", .offset = AT(stdin_hash), .min = 32, .max = 32},
 	{.tag = 10, .type = ORDER_LIST, .name = "notices", .offset = AT(notices), .min = 1, .max = WORD_MAX, .count = 8},
 	{.tag = 11, .type = ORDER_TEXT, .name = "sandbox", .offset = AT(sandbox), .min = 1, .max = SANDBOX_NAME_MAX - 1,

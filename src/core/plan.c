@@ -48,6 +48,11 @@ void plan_done(struct plan *p)
 	*p = (struct plan){};
 }
 
+const char *plan_path(int64_t uid)
+{
+	return uid == 0 ? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" : "/usr/local/bin:/usr/bin:/bin";
+}
+
 bool plan_var_valid(const char *var)
 {
 	size_t prefix = strlen(VAR_PREFIX), name, len = strlen(var);

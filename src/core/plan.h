@@ -39,6 +39,8 @@ struct plan_source {
 };
 void plan_build(struct plan *p, const struct plan_source *from);
 
+const char *plan_path(int64_t uid); /* PATH of a command: with the sbin directories for root */
+
 /* Whether a variable of the run part is one the spawner takes: JOBSCHED_[A-Z0-9_]+=text of one line. */
 #define PLAN_VAR_MAX 4096
 #define PLAN_VARS_MAX 64

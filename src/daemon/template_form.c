@@ -112,9 +112,10 @@ json_t *template_to_json(const struct template *t, bool whole)
 		"created_at", json_time(t->created_at), "updated_at", json_time(t->updated_at));
 
 	if (whole) {
-		json_t *spec = json_read(t->spec, strlen(t->spec), strlen(t->spec), &e);
+		AUTO_DONE(job_spec) spec;
 
-		json_object_set_new(o, "definition", spec ? spec : json_object());
+		job_spec_init(&spec);
+		json_object_set_new(o, "definition", spec_from_text(t->spec, &spec, &e) ? spec_to_json(&spec) : json_object());
 	}
 	return o;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Puts a worker's environment together; a later variable of the same name replaces an earlier one. */
 #include "exec/environ.h"
+#include "core/plan.h"
 #include "exec/frame.h"
 #include "exec/procfs.h"
 #include "exec/user.h"
@@ -35,7 +36,7 @@ static void set_user(struct environ_vars *v, const struct environ_source *from)
 	make(v, xprintf("LOGNAME=%s", u->name));
 	make(v, xprintf("USER=%s", u->name));
 	make(v, xprintf("SHELL=%s", u->shell));
-	make(v, xstrdup("PATH=/usr/local/bin:/usr/bin:/bin"));
+	make(v, xprintf("PATH=%s", plan_path(u->uid)));
 	make(v, xprintf("LANG=%s", from->lang && from->lang[0] ? from->lang : "C.UTF-8"));
 }
 

@@ -300,6 +300,8 @@ bool spec_from_text(const char *text, struct job_spec *s, struct err *e)
 	json_t *o = json_read(text, len, len, e);
 	bool ok = o && spec_from_json(o, s, NULL, e);
 
+	if (ok && !json_object_get(o, "umask"))
+		s->umask = JOB_UMASK_UNSAID;
 	json_decref(o);
 	return ok;
 }

@@ -177,6 +177,11 @@ char *spec_to_text(const struct job_spec *s)
 	AUTO_DONE(buf) b = {};
 	json_t *o = spec_to_json(s);
 
+	/* in a stored text, a missing umask is not the default of today but the one of earlier versions */
+	if (s->umask == JOB_UMASK_UNSAID)
+		json_object_del(o, "umask");
+	else if (!json_object_get(o, "umask"))
+		json_object_set_new(o, "umask", write_default(job_field_find("umask")));
 	json_write(o, &b);
 	json_decref(o);
 	return buf_steal(&b);

@@ -147,7 +147,7 @@ def a_job_runs_as_the_user_who_submitted_it(notes):
     assert run["state"] == "succeeded", run
     lines = output(job, "alice").splitlines()
     assert lines[:2] == ["alice", "alice"] and sorted(lines[2].split()) == ["alice", "games", "users"], lines
-    assert lines[3:5] == ["/tmp", "0077"], lines
+    assert lines[3:5] == ["/tmp", "0022"], lines
     env = dict(line.split("=", 1) for line in lines[5:])
     assert env["HOME"] == pwd.getpwnam("alice").pw_dir and env["USER"] == env["LOGNAME"] == "alice" and env["SHELL"] == "/bin/sh", env
     assert env["JOBSCHED_JOB"] == str(job) and env["JOBSCHED_RUN"] == str(run["id"]), env

@@ -81,12 +81,24 @@ def the_environment_is_the_owners_and_nothing_of_roots_is_in_it():
 
 
 @case
+def the_path_of_root_has_the_sbin_directories():
+    with System() as s:
+        s.start()
+        s.jobctl("root", "add", "-n", "r", "--wait", "--", "sh", "-c", 'echo "$PATH"; umask')
+        path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        assert s.jobctl("root", "log", "r").stdout == path + "\n0022\n"
+        assert "PATH=%s\n" % path in s.jobctl("root", "show", "--env", "r").stdout
+        s.jobctl("alice", "add", "-n", "a", "--manual", "--", "true")
+        assert "PATH=/usr/local/bin:/usr/bin:/bin\n" in s.jobctl("alice", "show", "--env", "a").stdout
+
+
+@case
 def directory_umask_input_and_descriptors_are_as_asked():
     with System() as s:
         s.start()
         assert s.run_job("alice", "pwd") == s.home("alice") + "\n"
         assert s.run_job("alice", "pwd", cwd="/usr") == "/usr\n"
-        assert s.run_job("alice", "sh", "-c", "umask") == "0077\n"
+        assert s.run_job("alice", "sh", "-c", "umask") == "0022\n"
         assert s.run_job("alice", "sh", "-c", "umask", umask="027") == "0027\n"
         assert s.run_job("alice", "cat", stdin="in") == "in"
         assert s.run_job("alice", "readlink", "/proc/self/fd/0") == "/dev/null\n"

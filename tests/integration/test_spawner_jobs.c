@@ -40,9 +40,10 @@ static void the_environment_is_built_from_nothing(void **state)
 	const struct passwd *pw = getpwuid(geteuid());
 	const char *lang = getenv("LANG");
 	AUTO_TEXT expected = xprintf("HOME=%s\nLOGNAME=%s\nUSER=%s\nSHELL=%s\n"
-				     "PATH=/usr/local/bin:/usr/bin:/bin\nLANG=%s\nJOBSCHED_ATTEMPT=1\nRIG=%s\nA=2\n"
+				     "PATH=%s\nLANG=%s\nJOBSCHED_ATTEMPT=1\nRIG=%s\nA=2\n"
 				     "JOBSCHED_RUN=%lld\nJOBSCHED_FENCE=1\nJOBSCHED_SPAWNER=%s\n",
-		pw->pw_dir, pw->pw_name, pw->pw_name, pw->pw_shell, lang && lang[0] ? lang : "C.UTF-8", g.dir,
+		pw->pw_dir, pw->pw_name, pw->pw_name, pw->pw_shell,
+		geteuid() == 0 ? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" : "/usr/local/bin:/usr/bin:/bin", lang && lang[0] ? lang : "C.UTF-8", g.dir,
 		(long long)p.run, spawn_client_spawner(g.client));
 	AUTO_TEXT out = NULL;
 

@@ -347,7 +347,7 @@ static void bytes_are_written_as_b64_only_when_they_are_no_text(void **state)
 	strv_add(&s.command, "a\xff");
 	strv_add(&s.env, "A=ä");
 	text = spec_to_text(&s);
-	assert_string_equal(text, "{\"command_b64\":[\"Yf8=\"],\"env\":{\"A\":\"ä\"}}");
+	assert_string_equal(text, "{\"command_b64\":[\"Yf8=\"],\"env\":{\"A\":\"ä\"},\"umask\":\"022\"}");
 }
 
 static void a_job_object_has_every_member_of_the_table(void **state)
@@ -396,6 +396,26 @@ static void an_error_travels_both_ways(void **state)
 	json_decref(o);
 }
 
+static void a_stored_definition_without_a_umask_keeps_the_one_it_had(void **state)
+{
+	AUTO_DONE(job_spec) old;
+	AUTO_DONE(job_spec) new;
+	AUTO_DONE(job_spec) again;
+	AUTO_TEXT text = NULL;
+
+	(void)state;
+	job_spec_init(&old);
+	assert_true(spec_from_text("{\"command\":[\"true\"]}", &old, NULL));
+	assert_int_equal(old.umask, 077);
+	job_spec_init(&new);
+	strv_add(&new.command, "true");
+	assert_int_equal(new.umask, 022);
+	text = spec_to_text(&new);
+	job_spec_init(&again);
+	assert_true(spec_from_text(text, &again, NULL));
+	assert_int_equal(again.umask, 022);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -411,6 +431,7 @@ int main(void)
 		TEST(a_job_object_has_every_member_of_the_table),
 		TEST(a_stored_spec_that_cannot_be_read_is_our_fault),
 		TEST(an_error_travels_both_ways),
+		TEST(a_stored_definition_without_a_umask_keeps_the_one_it_had),
 	};
 
 	return RUN_TESTS(tests);

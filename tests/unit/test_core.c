@@ -78,7 +78,7 @@ static void a_job_has_one_command(void **state)
 
 	(void)state;
 	job_spec_init(&s);
-	assert_true(s.umask == 077 && s.grace == 10 * USEC_SEC);
+	assert_true(s.umask == 022 && s.grace == 10 * USEC_SEC);
 	assert_false(job_spec_check(&s, &e));
 	assert_string_equal(e.field, "command");
 	strv_add(&s.command, "true");

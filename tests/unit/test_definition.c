@@ -40,7 +40,7 @@ static void members_are_laid_over_a_definition(void **state)
 		{"{\"command\":[\"a\"]}", "{}", "{\"command\":[\"a\"]}"},
 		{"{\"command\":[\"a\"]}", "{\"priority\":3}", "{\"command\":[\"a\"],\"priority\":3}"},
 		{"{\"priority\":3}", "{\"priority\":null}", "{}"},
-		{"{\"umask\":\"022\"}", "{\"umask\":null}", "{}"},
+		{"{\"umask\":\"027\"}", "{\"umask\":null}", "{\"umask\":\"022\"}"},
 		{"{\"env\":{\"A\":\"1\",\"B\":\"2\"}}", "{\"env\":{\"A\":null,\"C\":\"3\"}}", "{\"env\":{\"B\":\"2\",\"C\":\"3\"}}"},
 		{"{\"env\":{\"A\":\"1\"}}", "{\"env\":null}", "{}"},
 		{"{\"env\":{\"A\":\"1\"}}", "{\"env_b64\":{\"A\":\"/w==\"}}", "{\"env_b64\":{\"A\":\"/w==\"}}"},
