@@ -8,6 +8,7 @@
 #include "exec/child.h"
 #include "exec/ends.h"
 #include "exec/frame.h"
+#include "exec/setuid_hint.h"
 #include "exec/state.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -34,6 +35,7 @@ void worker_free(struct worker *w)
 	output_writer_done(&w->output);
 	cgroup_release(w->all->groups, &w->group);
 	free(w->error);
+	free(w->words);
 	free(w->told);
 	free(w);
 }
@@ -191,6 +193,9 @@ static void worker_ended(struct worker *w)
 	veil_done(&w->veil);
 	if (w->output.failed && !w->error)
 		w->error = xprintf("its output could not be written: %s", strerror(w->output.failed));
+	if (w->words && !w->error && w->forced == ATTEMPT_RUNNING && w->exit_code > 0)
+		w->error = setuid_hint(w->words, w->profile);
+	free(STEAL(w->words));
 	output_writer_done(&w->output);
 	deadline_clear(&w->all->deadlines, &w->deadline);
 	w->phase = WORKER_ENDED;

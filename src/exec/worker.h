@@ -79,6 +79,8 @@ struct worker {
 	bool looked;                 /* a look was taken since it died */
 	enum start_failure reason;   /* of one that was not started */
 	char *error;                 /* owned; NULL: nothing to say */
+	char *words;                 /* owned: of its command, where the profile withholds privileges; NULL: no need to look at them */
+	const char *profile;         /* with words: its name; borrowed from the sandboxes */
 	struct frame_ended *told;    /* owned; the end of a worker of an earlier spawner; NULL: it is our own */
 	usec_t unacked_since;        /* boottime of its end; see ends.h */
 	unsigned news;               /* enum worker_news */

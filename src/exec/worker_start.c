@@ -12,6 +12,7 @@
 #include "exec/frame.h"
 #include "exec/sandbox.h"
 #include "exec/session.h"
+#include "exec/setuid_hint.h"
 #include "exec/state.h"
 #include "exec/tree.h"
 #include "exec/user.h"
@@ -180,6 +181,10 @@ static void launch(struct worker *w, const struct worker_start *s, const struct 
 		.parent = getpid(), .fences = fences, .home = s->user->home};
 	begin(w, &plan, &(struct environ_source){.user = s->user, .payload = s->payload, .start = s->frame,
 		.artifact = place, .lang = ws->lang, .spawner = ws->spawner});
+	if (fences->profile.part[SANDBOX_PRIVILEGES] && s->user->uid != 0) {
+		w->words = setuid_hint_words(plan.argv);
+		w->profile = fences->profile.name;
+	}
 	if (fences->reduced && worker_begun(w) && !w->error)
 		w->error = xprintf("ran without a part of sandbox '%s': %s", fences->profile.name, fences->missing);
 }

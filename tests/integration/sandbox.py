@@ -262,6 +262,26 @@ def a_profile_that_goes_away_stops_its_jobs_with_the_reason():
 
 
 @case
+def a_failure_with_a_setuid_program_suggests_compat():
+    with System() as s:
+        s.start()
+        assert os.stat("/usr/bin/su").st_mode & 0o4000, "a Debian system has a set-user-ID su"
+
+        def error(command, code=1, user="alice", **spec):
+            job = s.add(user, command=command, **spec)["id"]
+            run = s.wait_final(user, job)
+            assert run["exit_code"] == code, run
+            return s.attempts(user, run["id"])[0]["error"] or ""
+        for command in (["su", "--no-such-option"], ["/usr/bin/su", "--no-such-option"], ["sh", "-c", "true; (su --no-such-option)"]):
+            said = error(command)
+            assert "set-user-ID" in said and "'standard'" in said and "--sandbox compat" in said, (command, said)
+        assert error(["su", "--no-such-option"], sandbox="compat") == ""
+        assert error(["sh", "-c", "exit 1"]) == ""
+        assert error(["echo", "su"], 0) == ""
+        assert error(["sh", "-c", "exit 3", "/srv/su", "../bin/su", "/usr/bin/x/su"], 3) == ""
+
+
+@case
 def many_runs_in_strict_leave_no_process_no_descriptor_and_no_file():
     with prepared() as s:
         s.run_job("alice", "true", sandbox="strict", cwd="/")
