@@ -94,7 +94,7 @@ static const struct {
 	{"no_such_user", "its owner '%s' is no user of this machine any more", "jobctl resume %s"},
 	{"other_user", "the name of its owner, '%s', has another uid now, or that uid another name", "jobctl resume %s"},
 	{"not_allowed", "the spawner's configuration (spawner.conf) does not let '%s' have jobs", "jobctl show %s"},
-	{"no_warrant", "root has not approved what it would run as '%s', or its node has another warrant.key", "jobctl show %s"},
+	{"no_warrant", "what it would run as '%s' is not approved, or its node has another warrant.key", "jobctl approve %s"},
 	{"account_denied", "the account of '%s' is locked, expired or not to be used here", "jobctl show %s"},
 };
 
@@ -126,7 +126,7 @@ static void say_failed(const struct run *r, const char *error, const char *ref, 
 	enum why_code code = r->dead_at ? WHY_DEAD : r->state == RUN_TIMED_OUT ? WHY_TIMED_OUT
 						   : r->state == RUN_LOST ? WHY_LOST : WHY_FAILED;
 	bool started = r->state != RUN_FAILED || r->term_signal || r->exit_code >= 0;
-	char how[300] = "", tries[64] = "";
+	char how[400] = "", tries[64] = "";
 
 	if (why_denied(WHY_DENIED, r->reason, r->owner, ref, ret))
 		return;
@@ -136,6 +136,8 @@ static void say_failed(const struct run *r, const char *error, const char *ref, 
 		snprintf(how, sizeof(how), "exit code %" PRId64 "%s", r->exit_code, exit_words(r->exit_code));
 	if (!started && error)
 		snprintf(how, sizeof(how), "%s", error);
+	else if (r->state == RUN_FAILED && error) /* what the spawner has to say beside the exit code */
+		snprintf(how + strlen(how), sizeof(how) - strlen(how), "%s%.260s", how[0] ? "; " : "", error);
 	if (r->reason && strcmp(r->reason, "not_started") != 0)
 		snprintf(how + strlen(how), sizeof(how) - strlen(how), "%s%s", how[0] ? ", " : "", r->reason);
 	if (r->attempt > 1)

@@ -275,6 +275,9 @@ def a_failure_with_a_setuid_program_suggests_compat():
         for command in (["su", "--no-such-option"], ["/usr/bin/su", "--no-such-option"], ["sh", "-c", "true; (su --no-such-option)"]):
             said = error(command)
             assert "set-user-ID" in said and "'standard'" in said and "--sandbox compat" in said, (command, said)
+        job = s.add("alice", name="shown", command=["su", "--no-such-option"])["id"]
+        s.wait_final("alice", job)
+        assert "--sandbox compat" in s.jobctl("alice", "why", "shown").stdout
         assert error(["su", "--no-such-option"], sandbox="compat") == ""
         assert error(["sh", "-c", "exit 1"]) == ""
         assert error(["echo", "su"], 0) == ""

@@ -332,6 +332,9 @@ static void a_program_that_is_missing_is_named(void **state)
 	r.reason = NULL;
 	why_run(&r, NULL, "backup", NOW, &why);
 	assert_non_null(strstr(why.message, "did not find a program"));
+	r.exit_code = 1;
+	why_run(&r, "'sudo' is a set-user-ID program", "backup", NOW, &why);
+	assert_string_equal(why.message, "its command failed: exit code 1; 'sudo' is a set-user-ID program");
 }
 
 static void what_was_denied_says_by_whom(void **state)
@@ -342,8 +345,9 @@ static void what_was_denied_says_by_whom(void **state)
 	for (int f = 0; f < START_FAILURE_MAX; f++)
 		if (start_failure_denies((enum start_failure)f)) /* each has words of its own */
 			expect_run(denied, start_failure_name((enum start_failure)f), WHY_DENIED, "'ann'",
-				start_failure_suspends((enum start_failure)f) ? "jobctl resume backup" : "jobctl show backup");
-	expect_run(denied, "no_warrant", WHY_DENIED, "it was not started: root has not approved", "jobctl show backup");
+				start_failure_suspends((enum start_failure)f) ? "jobctl resume backup"
+				: f == START_NO_WARRANT ? "jobctl approve backup" : "jobctl show backup");
+	expect_run(denied, "no_warrant", WHY_DENIED, "it was not started: what it would run as 'ann' is not approved", "jobctl approve backup");
 }
 
 static void what_did_not_run_says_why(void **state)
