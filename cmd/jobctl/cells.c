@@ -22,6 +22,10 @@ void cell_put_time(const json_t *row, const char *key, const struct look *l, str
 	usec_t t = member_time(row, key);
 	char text[WORDS_MAX];
 
-	if (t)
-		buf_str(out, l->relative ? words_relative(t, l->now, text) : member_text(row, key));
+	if (!t)
+		return;
+	if (l->relative)
+		buf_str(out, words_relative(t, l->now, text));
+	else
+		buf_str(out, l->utc ? member_text(row, key) : words_instant(t, text));
 }

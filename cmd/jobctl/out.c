@@ -156,7 +156,7 @@ void rows_begin(struct rows *r, const struct ctl *c, const struct row_kind *kind
 	size_t n = 0;
 
 	*r = (struct rows){.c = c, .kind = kind};
-	r->look = (struct look){.relative = c->terminal && tabular(r), .now = c->now};
+	r->look = (struct look){.relative = c->terminal && tabular(r), .utc = !tabular(r), .now = c->now};
 	for (size_t i = 0; i < kind->n; i++)
 		if (shows(r, &kind->columns[i]))
 			r->shown[n++] = kind->columns[i].look;

@@ -24,6 +24,7 @@ int out_object(const struct ctl *c, const json_t *j);
 /* What a cell may depend on besides its row. */
 struct look {
 	bool relative; /* times as "in 5m" */
+	bool utc;      /* absolute times as the daemon writes them, for programs; else local ones, for people */
 	usec_t now;
 };
 typedef void cell_fn(const json_t *row, const struct look *l, struct buf *out);

@@ -39,13 +39,13 @@ bool pause_until_read(const struct ctl *c, const char *text, usec_t *ret, struct
 
 static void put_moment(const struct ctl *c, const json_t *o, const char *before, const char *key, struct buf *out)
 {
-	char words[WORDS_MAX];
+	char words[WORDS_MAX], instant[WORDS_MAX];
 	usec_t t = member_time(o, key);
 
 	if (t && c->terminal)
-		buf_printf(out, " %s %s (%s)", before, member_text(o, key), words_relative(t, c->now, words));
+		buf_printf(out, " %s %s (%s)", before, words_instant(t, instant), words_relative(t, c->now, words));
 	else if (t)
-		buf_printf(out, " %s %s", before, member_text(o, key));
+		buf_printf(out, " %s %s", before, words_instant(t, instant));
 }
 
 void words_of_pause(const struct ctl *c, const json_t *pause, struct buf *out)

@@ -22,7 +22,7 @@ static void put_time(const json_t *row, const char *key, const struct look *l, s
 	if (l->relative)
 		buf_str(out, words_relative(t, l->now, text));
 	else
-		buf_str(out, member_text(row, key));
+		buf_str(out, l->utc ? member_text(row, key) : words_instant(t, text));
 }
 
 static void put_text(const json_t *row, const char *key, struct buf *out)
@@ -170,8 +170,13 @@ void words_of_command(const json_t *job, struct buf *out)
 
 static void cell_schedule(const json_t *row, const struct look *l, struct buf *out)
 {
-	(void)l;
-	words_of_schedule(row, out);
+	AUTO_DONE(buf) words = {};
+
+	words_of_schedule(row, &words);
+	if (l->utc)
+		buf_str(out, words.data ? words.data : "");
+	else
+		words_localize(words.data ? words.data : "", out);
 }
 
 static void cell_command(const json_t *row, const struct look *l, struct buf *out)
@@ -256,29 +261,29 @@ static void cell_result(const json_t *row, const struct look *l, struct buf *out
 
 static const struct column job_columns[] = {
 	{{"ID", true, false}, "id", false, cell_id},
-	{{"NAME", false, false}, "name", false, cell_name},
-	{{"STATE", false, true}, "state", false, cell_state},
+	{{"NAME", false, TABLE_SHRINK}, "name", false, cell_name},
+	{{"STATE", false, TABLE_STATE}, "state", false, cell_state},
 	{{"OWNER", false, false}, "owner", true, cell_owner},
 	{{"NEXT", false, false}, "next_at", false, cell_next},
 	{{"WAITS", false, false}, "waits_for", false, cell_waits},
-	{{"LAST", false, false}, "last_state", false, cell_last},
+	{{"LAST", false, TABLE_SHRINK}, "last_state", false, cell_last},
 	{{"ENDED", false, false}, "last_ended_at", true, cell_last_ended},
 	{{"CREATED", false, false}, "created_at", true, cell_created},
 	{{"PRIO", true, false}, "priority", true, cell_priority},
 	{{"QUEUE", false, false}, "queue", true, cell_queue},
-	{{"TAGS", false, false}, "tags", true, cell_tags},
-	{{"REASON", false, false}, "reason", true, cell_reason},
+	{{"TAGS", false, TABLE_SHRINK}, "tags", true, cell_tags},
+	{{"REASON", false, TABLE_SHRINK}, "reason", true, cell_reason},
 	{{"ZONE", false, false}, "tz", true, cell_tz},
-	{{"SCHEDULE", false, false}, "schedule", false, cell_schedule},
-	{{"COMMAND", false, false}, "command", false, cell_command},
+	{{"SCHEDULE", false, TABLE_SHRINK}, "schedule", false, cell_schedule},
+	{{"COMMAND", false, TABLE_SHRINK}, "command", false, cell_command},
 };
 
 static const struct column run_columns[] = {
-	{{"RUN", false, false}, "run", false, cell_run},
+	{{"RUN", false, TABLE_SHRINK}, "run", false, cell_run},
 	{{"ID", true, false}, "id", true, cell_id},
 	{{"JOB", true, false}, "job", true, cell_job},
-	{{"NAME", false, false}, "job_name", true, cell_job_name},
-	{{"STATE", false, true}, "state", false, cell_state},
+	{{"NAME", false, TABLE_SHRINK}, "job_name", true, cell_job_name},
+	{{"STATE", false, TABLE_STATE}, "state", false, cell_state},
 	{{"WAITS", false, false}, "waits_for", true, cell_waits},
 	{{"KIND", false, false}, "kind", true, cell_kind},
 	{{"OWNER", false, false}, "owner", true, cell_owner},
@@ -291,22 +296,22 @@ static const struct column run_columns[] = {
 	{{"NODE", false, false}, "node", true, cell_node},
 	{{"EXIT", true, false}, "exit_code", true, cell_exit_code},
 	{{"SIGNAL", true, false}, "signal", true, cell_signal},
-	{{"RESULT", false, false}, "result", false, cell_result},
+	{{"RESULT", false, TABLE_SHRINK}, "result", false, cell_result},
 };
 
 static const struct column dead_columns[] = {
-	{{"RUN", false, false}, "run", false, cell_run},
+	{{"RUN", false, TABLE_SHRINK}, "run", false, cell_run},
 	{{"ID", true, false}, "id", true, cell_id},
 	{{"JOB", true, false}, "job", true, cell_job},
-	{{"NAME", false, false}, "job_name", true, cell_job_name},
-	{{"STATE", false, true}, "state", false, cell_state},
+	{{"NAME", false, TABLE_SHRINK}, "job_name", true, cell_job_name},
+	{{"STATE", false, TABLE_STATE}, "state", false, cell_state},
 	{{"OWNER", false, false}, "owner", true, cell_owner},
 	{{"SLOT", false, false}, "slot", false, cell_slot},
 	{{"DIED", false, false}, "dead_at", false, cell_died},
 	{{"TRIES", true, false}, "attempt", false, cell_attempt},
 	{{"EXIT", true, false}, "exit_code", true, cell_exit_code},
 	{{"SIGNAL", true, false}, "signal", true, cell_signal},
-	{{"RESULT", false, false}, "result", false, cell_result},
+	{{"RESULT", false, TABLE_SHRINK}, "result", false, cell_result},
 };
 
 const struct row_kind dead_rows = {dead_columns, ELEMENTS(dead_columns), ref_of_run};

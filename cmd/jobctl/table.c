@@ -115,6 +115,8 @@ void table_cell(struct table *t, const char *text)
 	width = text_columns(cell.data ? cell.data : "", cell.len);
 	if (width > t->widths[column])
 		t->widths[column] = width;
+	if (strcmp(text, "-") != 0)
+		t->used[column] = true;
 	strv_take(&t->cells, buf_steal(&cell));
 }
 
@@ -129,10 +131,10 @@ static void spaces(struct buf *out, size_t n)
 		buf_char(out, ' ');
 }
 
-/* Writes one cell within 'room' columns; false when it had to be cut, which ends the line. */
-static bool put_cell(const struct table *t, size_t column, const char *cell, size_t room, struct buf *out)
+/* Writes one cell within 'room' columns. */
+static void put_cell(const struct table *t, size_t column, const char *cell, size_t room, struct buf *out)
 {
-	const char *colour = t->colour && t->columns[column].state ? state_colour(cell) : "";
+	const char *colour = t->colour && t->columns[column].look & TABLE_STATE ? state_colour(cell) : "";
 	bool all;
 	size_t len = text_cut(cell, room, &all);
 
@@ -145,23 +147,70 @@ static bool put_cell(const struct table *t, size_t column, const char *cell, siz
 		buf_str(out, COLOUR_END);
 	if (!all)
 		buf_str(out, "…");
-	return all;
 }
 
-static void put_line(const struct table *t, const char *const *cells, struct buf *out)
+static size_t total_width(const struct table *t, const size_t *widths)
+{
+	size_t sum = 0, n = 0;
+
+	for (size_t i = 0; i < t->n; i++) {
+		sum += t->hidden[i] ? 0 : widths[i];
+		n += !t->hidden[i];
+	}
+	return sum + (n > 0 ? (n - 1) * GAP : 0);
+}
+
+/* The widest column that may be cut and has more than 'min' characters; t->n: there is none. */
+static size_t widest(const struct table *t, const size_t *widths, size_t min)
+{
+	size_t found = t->n;
+
+	for (size_t i = 0; i < t->n; i++)
+		if (t->columns[i].look & TABLE_SHRINK && !t->hidden[i] && widths[i] > min &&
+		    (found == t->n || widths[i] > widths[found]))
+			found = i;
+	return found;
+}
+
+/*
+ * The widths at which the lines fit the terminal: the widest column loses a character, again and again. Where that is not
+ * enough, the end of the lines is cut off.
+ */
+static void fit_widths(const struct table *t, size_t *widths)
+{
+	static const size_t mins[] = {12, 6};
+
+	memcpy(widths, t->widths, sizeof(t->widths));
+	for (size_t k = 0; t->width > 0 && k < ELEMENTS(mins); k++)
+		while (total_width(t, widths) > (size_t)t->width) {
+			size_t i = widest(t, widths, mins[k]);
+
+			if (i == t->n)
+				break;
+			widths[i]--;
+		}
+}
+
+static void put_line(const struct table *t, const size_t *widths, const char *const *cells, struct buf *out)
 {
 	size_t used = 0, limit = t->width > 0 ? (size_t)t->width : SIZE_MAX;
 
-	for (size_t i = 0; i < t->n; i++) {
+	for (size_t i = 0, shown = 0; i < t->n; i++) {
 		size_t width = text_columns(cells[i], strlen(cells[i]));
-		size_t pad = t->widths[i] > width ? t->widths[i] - width : 0;
-		size_t before = (i ? GAP : 0) + (t->columns[i].right ? pad : 0);
+		size_t pad, before;
 
+		if (t->hidden[i])
+			continue;
+		if (width > widths[i])
+			width = widths[i];
+		pad = widths[i] - width;
+		before = (shown++ ? GAP : 0) + (t->columns[i].right ? pad : 0);
 		if (used + before >= limit)
 			break;
 		spaces(out, before);
 		used += before;
-		if (!put_cell(t, i, cells[i], limit - used, out))
+		put_cell(t, i, cells[i], widths[i] < limit - used ? widths[i] : limit - used, out);
+		if (width > limit - used)
 			break;
 		used += width;
 		if (t->columns[i].right || i + 1 == t->n)
@@ -179,14 +228,19 @@ static void put_line(const struct table *t, const char *const *cells, struct buf
 void table_flush(struct table *t, struct buf *out)
 {
 	const char *headers[TABLE_COLUMNS_MAX];
+	size_t widths[TABLE_COLUMNS_MAX];
 
+	if (!t->header_done && t->width > 0 && table_rows(t) > 0 && total_width(t, t->widths) > (size_t)t->width)
+		for (size_t i = 0; i < t->n; i++)
+			t->hidden[i] = !t->used[i];
+	fit_widths(t, widths);
 	if (!t->header_done) {
 		for (size_t i = 0; i < t->n; i++)
 			headers[i] = t->columns[i].header;
-		put_line(t, headers, out);
+		put_line(t, widths, headers, out);
 		t->header_done = true;
 	}
 	for (size_t row = 0; row < table_rows(t); row++)
-		put_line(t, (const char *const *)t->cells.v + row * t->n, out);
+		put_line(t, widths, (const char *const *)t->cells.v + row * t->n, out);
 	strv_done(&t->cells);
 }

@@ -12,8 +12,10 @@ struct buf;
 struct table_column {
 	const char *header;
 	bool right;   /* numbers */
-	bool state;   /* a state word, which may be coloured */
+	unsigned look; /* TABLE_... */
 };
+#define TABLE_STATE 1u  /* a state word, which may be coloured */
+#define TABLE_SHRINK 2u /* is cut when the table is wider than the terminal */
 
 struct table {
 	const struct table_column *columns; /* borrowed */
@@ -22,6 +24,8 @@ struct table {
 	bool colour;
 	struct strv cells; /* of the rows not yet printed, escaped */
 	size_t widths[TABLE_COLUMNS_MAX];
+	bool used[TABLE_COLUMNS_MAX]; /* some cell of the column is not "-" */
+	bool hidden[TABLE_COLUMNS_MAX]; /* empty columns of a table that is too wide */
 	bool header_done;
 };
 void table_init(struct table *t, const struct table_column *columns, size_t n);

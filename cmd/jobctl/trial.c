@@ -31,7 +31,6 @@ static void put_local(usec_t t, const struct zone *z, struct buf *out)
 	int64_t jump = preview_clock_change(t, z);
 	char text[RFC3339_MAX];
 
-	buf_str(out, "  ");
 	preview_local(t, z, out);
 	if (jump)
 		buf_printf(out, "  clock %s %s", jump > 0 ? "forward" : "back",
@@ -55,9 +54,11 @@ static void put_next(const struct ctl *c, const json_t *job, struct buf *out)
 
 		if (!parse_rfc3339(json_string_value(at), &t, NULL))
 			continue;
-		buf_printf(out, "%-*s%s", LABEL, i ? "" : "next", json_string_value(at));
+		buf_printf(out, "%-*s", LABEL, i ? "" : "next");
 		if (z)
 			put_local(t, z, out);
+		else
+			buf_str(out, words_instant(t, words));
 		if (c->terminal)
 			buf_printf(out, "  %s", words_relative(t, c->now, words));
 		buf_char(out, '\n');

@@ -133,13 +133,13 @@ static void put_instant(const json_t *job, usec_t t, struct buf *out)
 {
 	AUTO(zone_cache) *zones = zone_cache_new(tzfile_read);
 	const char *tz = member_text(job, "tz");
-	char text[RFC3339_MAX];
+	char text[WORDS_MAX];
 	const struct zone *z;
 
 	if (tz && strcmp(tz, "UTC") != 0 && zone_cache_get(zones, tz, &z, NULL))
 		preview_local(t, z, out);
 	else
-		buf_str(out, format_rfc3339(t, text));
+		buf_str(out, words_instant(t, text));
 }
 
 /* "added job 12 'backup'; it runs in 15m, at 2026-11-16T09:00:00Z, or up to 1m later" */

@@ -13,6 +13,7 @@
 #include "run_verb.h"
 #include "trial.h"
 #include "when_args.h"
+#include "words.h"
 #include "zone_here.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -170,6 +171,22 @@ static const struct column columns[] = {
 };
 static const struct row_kind kind = {columns, ELEMENTS(columns), row_name};
 
+static void cell_when(const json_t *row, const struct look *l, struct buf *out)
+{
+	char text[WORDS_MAX];
+
+	buf_str(out, words_relative(member_time(row, "at"), l->now, text));
+}
+
+/* On a terminal, the clock of the schedule's zone comes first. */
+static const struct column person_columns[] = {
+	{{"LOCAL", false, false}, "local", false, cell_local},
+	{{"WHEN", false, false}, "when", false, cell_when},
+	{{"UTC", false, false}, "at", false, cell_at},
+	{{"CLOCK", false, false}, "clock_change", false, cell_clock},
+};
+static const struct row_kind person_kind = {person_columns, ELEMENTS(person_columns), row_name};
+
 /* The slots, before any of them is shown. */
 struct listing {
 	usec_t *v; /* owned */
@@ -202,12 +219,12 @@ static int show_plain(const struct listing *l)
 	return out_text(&out);
 }
 
-static int show_rows(const struct ctl *c, const struct listing *l)
+static int show_rows(const struct ctl *c, const struct listing *l, const struct row_kind *how)
 {
 	struct rows rows;
 	char text[RFC3339_MAX];
 
-	rows_begin(&rows, c, &kind);
+	rows_begin(&rows, c, how);
 	for (size_t i = 0; i < l->n; i++) {
 		AUTO_DONE(buf) local = {};
 		json_auto_t *row = NULL;
@@ -265,7 +282,9 @@ int verb_next(struct ctl *c, const struct args *a)
 		return ctl_fail(&e);
 	if (l.n == 0 && (c->format == FORMAT_TABLE || c->format == FORMAT_WIDE))
 		say_none(zones, &p);
-	return c->format == FORMAT_TABLE || c->format == FORMAT_NAME ? show_plain(&l) : show_rows(c, &l);
+	if (c->format == FORMAT_TABLE && c->terminal)
+		return l.n ? show_rows(c, &l, &person_kind) : EXIT_SUCCESS;
+	return c->format == FORMAT_TABLE || c->format == FORMAT_NAME ? show_plain(&l) : show_rows(c, &l, &kind);
 }
 
 /* ---- explain ---- */

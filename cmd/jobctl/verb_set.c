@@ -31,7 +31,7 @@ static void say_changed(const struct ctl *c, const json_t *job)
 {
 	AUTO_DONE(buf) line = {};
 	usec_t next = member_time(job, "next_at");
-	char relative[WORDS_MAX];
+	char relative[WORDS_MAX], instant[WORDS_MAX];
 	const char *what = member_text(job, "what");
 
 	if (!json_is_true(json_object_get(job, "changed"))) {
@@ -45,7 +45,7 @@ static void say_changed(const struct ctl *c, const json_t *job)
 	ref_job_words(job, &line);
 	buf_printf(&line, ": %s (revision %" PRId64 ")", what ? what : "", member_int(job, "revision"));
 	if (next > c->now)
-		buf_printf(&line, "; it runs %s, at %s", words_relative(next, c->now, relative), member_text(job, "next_at"));
+		buf_printf(&line, "; it runs %s, at %s", words_relative(next, c->now, relative), words_instant(next, instant));
 	ctl_say("%s", line.data);
 }
 

@@ -10,6 +10,7 @@
 #include "core/job.h"
 #include "core/plan.h"
 #include "core/run.h"
+#include "core/zone.h"
 #include "core/zone_cache.h"
 #include "ctl.h"
 #include "job_env.h"
@@ -40,15 +41,14 @@ static void put_time_line(struct buf *out, const struct ctl *c, const json_t *o,
 	const char *key)
 {
 	usec_t t = member_time(o, key);
-	char words[WORDS_MAX];
+	char words[WORDS_MAX], instant[WORDS_MAX];
 
 	if (!t)
 		return;
 	if (c->terminal)
-		buf_printf(out, "%-*s%s (%s)\n", LABEL, label, member_text(o, key),
-			words_relative(t, c->now, words));
+		buf_printf(out, "%-*s%s (%s)\n", LABEL, label, words_instant(t, instant), words_relative(t, c->now, words));
 	else
-		buf_printf(out, "%-*s%s\n", LABEL, label, member_text(o, key));
+		buf_printf(out, "%-*s%s\n", LABEL, label, words_instant(t, instant));
 }
 
 static void put_state(struct buf *out, const struct ctl *c, const json_t *o, const char *reason)
@@ -90,7 +90,7 @@ static void put_last_run(struct buf *out, const struct ctl *c, const json_t *job
 		buf_printf(&line, ", %s", result.data);
 	if (t)
 		buf_printf(&line, ", %s", c->terminal ? words_relative(t, c->now, words)
-						      : member_text(last, "ended_at"));
+						      : words_instant(t, words));
 	put_line(out, "last run", line.data);
 }
 
@@ -149,7 +149,23 @@ static void put_spec(struct buf *out, const struct job_spec *s, bool reveal)
 	}
 }
 
-/* The schedule in words, and its next slot by the clock of its zone, too. */
+/* The next slot by the clock of the caller; where the clock of the job's zone shows another time, that too. */
+static void put_next(struct buf *out, const struct ctl *c, usec_t next, const struct zone *z /* NULL: unknown */)
+{
+	char instant[WORDS_MAX], relative[WORDS_MAX];
+	AUTO_DONE(buf) there = {};
+
+	buf_printf(out, "%-*s%s", LABEL, "next", words_instant(next, instant));
+	if (z)
+		preview_local(next / USEC_SEC * USEC_SEC, z, &there);
+	if (z && strncmp(there.data, instant, strlen("2026-11-16T09:00:00")) != 0)
+		buf_printf(out, ", %s %s", there.data, z->name);
+	if (c->terminal)
+		buf_printf(out, " (%s)", words_relative(next, c->now, relative));
+	buf_char(out, '\n');
+}
+
+/* The schedule in words, and its next slot. */
 static void put_meaning(struct buf *out, const struct ctl *c, const json_t *job)
 {
 	AUTO(zone_cache) *zones = zone_cache_new(tzfile_read);
@@ -157,8 +173,7 @@ static void put_meaning(struct buf *out, const struct ctl *c, const json_t *job)
 	AUTO(schedule_set) *set = NULL;
 	AUTO_DONE(buf) words = {};
 	usec_t next = member_time(job, "next_at");
-	char relative[WORDS_MAX];
-	const struct zone *z;
+	const struct zone *z = NULL;
 	bool known = preview_of_job(job, &p, NULL) && preview_open(zones, &p, &z, &set, NULL);
 
 	/* a moment says it all */
@@ -166,22 +181,15 @@ static void put_meaning(struct buf *out, const struct ctl *c, const json_t *job)
 		schedule_set_explain(set, &words);
 		put_line(out, "meaning", words.data);
 	}
-	if (!next)
-		return;
-	buf_printf(out, "%-*s%s", LABEL, "next", member_text(job, "next_at"));
-	if (known && !text_equal(p.tz, "UTC")) {
-		buf_str(out, "  ");
-		preview_local(next, z, out);
-	}
-	if (c->terminal)
-		buf_printf(out, " (%s)", words_relative(next, c->now, relative));
-	buf_char(out, '\n');
+	if (next)
+		put_next(out, c, next, known ? z : NULL);
 }
 
 static void put_job(struct buf *out, const struct ctl *c, const json_t *job, const struct job_spec *s,
 	bool reveal)
 {
 	AUTO_DONE(buf) words = {};
+	AUTO_DONE(buf) schedule = {};
 
 	ref_job_words(job, &words);
 	put_line(out, "job", words.data);
@@ -198,7 +206,8 @@ static void put_job(struct buf *out, const struct ctl *c, const json_t *job, con
 	put_line(out, s->script ? "script" : "command", words.data);
 	buf_clear(&words);
 	words_of_schedule(job, &words);
-	put_line(out, "schedule", words.data);
+	words_localize(words.data ? words.data : "", &schedule);
+	put_line(out, "schedule", schedule.data);
 	put_meaning(out, c, job);
 	put_last_run(out, c, job);
 	put_spec(out, s, reveal);

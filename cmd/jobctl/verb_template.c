@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job.h"
+#include "cells.h"
 #include "ctl.h"
 #include "job_env.h"
 #include "out.h"
@@ -113,10 +114,7 @@ static void cell_params(const json_t *row, const struct look *l, struct buf *out
 
 static void cell_updated(const json_t *row, const struct look *l, struct buf *out)
 {
-	usec_t t = member_time(row, "updated_at");
-	char text[WORDS_MAX];
-
-	buf_str(out, l->relative ? words_relative(t, l->now, text) : member_text(row, "updated_at"));
+	cell_put_time(row, "updated_at", l, out);
 }
 
 static const struct column columns[] = {

@@ -15,12 +15,16 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Times inside a sentence stay as they are: a sentence is for reading once, and may be pasted. */
+#define LIMIT_MAX 100    /* of the API */
+#define PLANNED_ASKED 10 /* runs with a slot that is yet to come */
+
 static void put_reason(const json_t *why, const char *margin, struct buf *out)
 {
 	const char *message = member_text(why, "message"), *command = member_text(why, "command");
+	AUTO_DONE(buf) local = {};
 
-	text_escape(out, message ? message : "", message ? strlen(message) : 0);
+	words_localize(message ? message : "", &local);
+	text_escape(out, local.data ? local.data : "", local.len);
 	buf_char(out, '\n');
 	if (command)
 		buf_printf(out, "%s(%s)\n", margin, command);
@@ -31,7 +35,7 @@ static void put_when(const struct ctl *c, const json_t *o, const char *key, stru
 	usec_t t = member_time(o, key);
 	char text[WORDS_MAX];
 
-	buf_str(out, member_text(o, key));
+	buf_str(out, words_instant(t, text));
 	if (c->terminal)
 		buf_printf(out, "  %s", words_relative(t, c->now, text));
 }
@@ -67,11 +71,30 @@ static void put_no_next(const json_t *slots, struct buf *out)
 		buf_str(out, "next:  none before that ends\n");
 }
 
-static void put_job(const struct ctl *c, const json_t *o, struct buf *out)
+enum slots { SLOTS_TO_COME, SLOTS_PAST };
+
+/* The runs whose slot is past, or those whose slot is yet to come, under a heading. */
+static void put_runs(const struct ctl *c, const json_t *runs, enum slots which, size_t limit, struct buf *out)
 {
-	const json_t *runs = json_object_get(o, "runs"), *run;
+	const json_t *run;
+	size_t i, n = 0;
+
+	json_array_foreach(runs, i, run) {
+		const char *state = member_text(run, "state");
+		bool to_come = member_time(run, "slot") > c->now && state && strcmp(state, "queued") == 0;
+
+		if (to_come != (which == SLOTS_TO_COME) || n == limit)
+			continue;
+		if (n++ == 0)
+			buf_str(out, to_come ? "planned slots:\n" : "last slots:\n");
+		put_run(c, run, out);
+	}
+}
+
+static void put_job(const struct ctl *c, const json_t *o, size_t limit, struct buf *out)
+{
+	const json_t *runs = json_object_get(o, "runs");
 	const char *now = member_text(json_object_get(o, "now"), "code");
-	size_t i;
 
 	buf_printf(out, "job %" PRId64, member_int(o, "job"));
 	if (member_text(o, "name"))
@@ -81,10 +104,8 @@ static void put_job(const struct ctl *c, const json_t *o, struct buf *out)
 	put_next(c, json_object_get(o, "next"), out);
 	if (text_equal(now, "paused") || text_equal(now, "frozen"))
 		put_no_next(json_object_get(o, "next"), out);
-	if (json_array_size(runs) > 0)
-		buf_str(out, "last slots:\n");
-	json_array_foreach(runs, i, run)
-		put_run(c, run, out);
+	put_runs(c, runs, SLOTS_TO_COME, PLANNED_ASKED, out);
+	put_runs(c, runs, SLOTS_PAST, limit, out);
 }
 
 static void put_moment(const struct ctl *c, const json_t *at, struct buf *out)
@@ -97,7 +118,13 @@ static void put_moment(const struct ctl *c, const json_t *at, struct buf *out)
 		put_reason(json_object_get(at, "why"), "", out);
 }
 
-static bool make_path(struct ctl *c, const struct args *a, struct buf *path, struct err *e)
+static bool for_people(const struct ctl *c)
+{
+	return c->format == FORMAT_TABLE || c->format == FORMAT_WIDE;
+}
+
+/* ret_limit: how many of the last slots are shown. */
+static bool make_path(struct ctl *c, const struct args *a, struct buf *path, size_t *ret_limit, struct err *e)
 {
 	json_auto_t *o = NULL;
 	struct ref ref;
@@ -115,8 +142,12 @@ static bool make_path(struct ctl *c, const struct args *a, struct buf *path, str
 	}
 	if (!filter_limit(a, ref.run || args_last(a, "at") ? 0 : 10, &limit, e) || !filter_time(path, a, "at", c->now, e))
 		return false;
-	if (limit > 100)
+	if (limit > LIMIT_MAX)
 		return err_set(e, ERR_INVALID, "--limit: at most 100; 'jobctl runs %s' shows more", words[0]);
+	*ret_limit = limit;
+	/* Planned slots come first in the answer; they are shown apart and do not count. */
+	if (limit > 0 && for_people(c))
+		limit = limit + PLANNED_ASKED > LIMIT_MAX ? LIMIT_MAX : limit + PLANNED_ASKED;
 	snprintf(number, sizeof(number), "%zu", limit);
 	query_add(path, "limit", number);
 	return true;
@@ -128,16 +159,17 @@ int verb_why(struct ctl *c, const struct args *a)
 	AUTO_DONE(buf) out = {};
 	json_auto_t *o = NULL;
 	struct err e = {};
+	size_t limit = 0;
 
-	if (!make_path(c, a, &path, &e) || !api_call(c, "GET", path.data, NULL, &o, &e))
+	if (!make_path(c, a, &path, &limit, &e) || !api_call(c, "GET", path.data, NULL, &o, &e))
 		return ctl_fail(&e);
-	if (c->format != FORMAT_TABLE && c->format != FORMAT_WIDE)
+	if (!for_people(c))
 		return out_object(c, o);
 	if (json_is_object(json_object_get(o, "run")))
 		put_run(c, json_object_get(o, "run"), &out);
 	else if (json_is_object(json_object_get(o, "at")))
 		put_moment(c, json_object_get(o, "at"), &out);
 	else
-		put_job(c, o, &out);
+		put_job(c, o, limit, &out);
 	return out_text(&out);
 }

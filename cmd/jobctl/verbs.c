@@ -81,8 +81,9 @@ static const char events_details[] =
 
 static const char next_details[] =
 	"A job is asked for by number or name; a schedule is given by an option or written after\n"
-	"'--', and needs no daemon. One RFC 3339 instant a line; -o wide adds the local time and\n"
-	"marks the days on which the clock jumps. The language is in jobsched-time(7).\n";
+	"'--', and needs no daemon. A terminal shows the local time first; elsewhere there is one\n"
+	"RFC 3339 instant a line. -o wide marks the days on which the clock jumps. The language is\n"
+	"in jobsched-time(7).\n";
 static const char explain_details[] =
 	"What is probably not meant is said on standard error, each finding with its code.\n";
 

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #define RELATIVE_MAX (60 * USEC_DAY) /* further away a date says more */
 
@@ -35,14 +36,67 @@ static char *two_units(usec_t d, char out[WORDS_MAX])
 	return strcpy(out, "0s");
 }
 
+static time_t whole_seconds(usec_t t)
+{
+	return (time_t)(t / USEC_SEC - (t % USEC_SEC < 0));
+}
+
+char *words_instant(usec_t t, char out[WORDS_MAX])
+{
+	time_t seconds = whole_seconds(t);
+	struct tm tm = {};
+	long offset;
+	size_t len;
+
+	localtime_r(&seconds, &tm);
+	len = strftime(out, WORDS_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
+	offset = tm.tm_gmtoff < 0 ? -tm.tm_gmtoff : tm.tm_gmtoff;
+	if (offset == 0 && tm.tm_zone && strcmp(tm.tm_zone, "UTC") == 0)
+		snprintf(out + len, WORDS_MAX - len, "Z");
+	else
+		snprintf(out + len, WORDS_MAX - len, "%c%02ld:%02ld", tm.tm_gmtoff < 0 ? '-' : '+', offset / 3600,
+			offset / 60 % 60);
+	return out;
+}
+
+/* The length of an instant in UTC as the daemon writes it; 0: there is none here. */
+static size_t instant_at(const char *s)
+{
+	static const char form[] = "0000-00-00T00:00:00";
+	size_t n;
+
+	for (n = 0; form[n]; n++)
+		if (form[n] == '0' ? s[n] < '0' || s[n] > '9' : s[n] != form[n])
+			return 0;
+	if (s[n] == '.')
+		n += 1 + strspn(s + n + 1, "0123456789");
+	return s[n] == 'Z' ? n + 1 : 0;
+}
+
+void words_localize(const char *text, struct buf *out)
+{
+	while (*text) {
+		size_t n = instant_at(text);
+		AUTO_TEXT instant = n ? xstrndup(text, n) : NULL;
+		char words[WORDS_MAX];
+		usec_t t;
+
+		if (n && parse_rfc3339(instant, &t, NULL)) {
+			buf_str(out, words_instant(t, words));
+			text += n;
+		} else {
+			buf_char(out, *text++);
+		}
+	}
+}
+
 char *words_relative(usec_t t, usec_t now, char out[WORDS_MAX])
 {
 	usec_t away = t > now ? t - now : now - t;
-	char span[WORDS_MAX], date[RFC3339_MAX];
+	char span[WORDS_MAX], date[WORDS_MAX];
 
 	if (away > RELATIVE_MAX) {
-		format_rfc3339(t, date);
-		snprintf(out, WORDS_MAX, "%.10s", date);
+		snprintf(out, WORDS_MAX, "%.10s", words_instant(t, date));
 	} else if (away < USEC_SEC) {
 		strcpy(out, "now");
 	} else if (t > now) {

@@ -9,6 +9,8 @@
 struct buf;
 
 #define WORDS_MAX 48
+char *words_instant(usec_t t, char out[WORDS_MAX]); /* 2026-11-16T10:00:00+01:00: local, with whole seconds */
+void words_localize(const char *text, struct buf *out); /* a sentence of the daemon; instants in UTC become local ones */
 char *words_relative(usec_t t, usec_t now, char out[WORDS_MAX]); /* in 5m, 3h ago, now */
 char *words_duration(usec_t d, char out[WORDS_MAX]);             /* 12ms, 1.5s, 3m5s, 2d3h */
 char *words_size(int64_t bytes, char out[WORDS_MAX]);            /* 12 B, 3.4 MiB */

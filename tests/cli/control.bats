@@ -150,11 +150,11 @@ load daemon
 @test "cancel leaves no run for slots that were planned ahead" {
 	jobctl add -n soon --in 4s -- true
 	for i in $(seq 100); do
-		[ "$(jobctl runs soon --json | jq length)" = 0 ] || break
+		[ "$(jobctl runs soon --planned --json | jq length)" = 0 ] || break
 		sleep 0.1
 	done
 	jobctl cancel soon
-	[ "$(jobctl runs soon --json | jq length)" = 0 ]
+	[ "$(jobctl runs soon --planned --json | jq length)" = 0 ]
 }
 
 @test "cancel names several running runs and the one command that ends them" {

@@ -23,8 +23,8 @@ run_of() {
 	[ "$(jobctl runs waits --json | jq -r '.[0].reason')" = "retry 1 of 4 after exit code 3" ]
 	[ "$(jobctl runs waits --json | jq -r '.[0].failures')" = 1 ]
 	due=$(jobctl runs waits --json | jq -r '.[0].due_at')
-	[[ "$(jobctl runs waits)" == *"retry 1 of 4 after exit code 3, at $due"* ]]
-	grep -q "^next try      $due" <<<"$(jobctl show "#$(run_of waits)")"
+	[[ "$(jobctl runs waits)" == *"retry 1 of 4 after exit code 3, at ${due%%[.Z]*}Z"* ]]
+	grep -q "^next try      ${due%%[.Z]*}Z" <<<"$(jobctl show "#$(run_of waits)")"
 	[ "$(field waits next_at)" = "$due" ]
 	[[ "$(on_terminal 200 jobctl runs waits)" == *"retry 1 of 4 after exit code 3, in "* ]]
 	jobctl cancel waits

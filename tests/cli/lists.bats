@@ -96,6 +96,29 @@ setup_file() {
 	done
 }
 
+@test "on 80 columns the command is shortened and not dropped" {
+	jobctl add -n a-rather-long-name --tz UTC --cron '*/15 9-17 * * MON-FRI' -- /usr/local/bin/report --all --verbose
+	run on_terminal 80 "NO_COLOR=1 jobctl list 2>/dev/null"
+	[[ "${lines[0]}" == *"SCHEDULE"*"COMMAND" ]]
+	[[ "$output" == *"a-rather-"*"*/15 9-17"*"/usr/loc"*"…"* ]]
+	for line in "${lines[@]}"; do
+		[ "${#line}" -le 80 ]
+	done
+	jobctl rm -y a-rather-long-name
+}
+
+@test "people see local times with their offset, programs UTC" {
+	export TZ=Asia/Kathmandu
+	at=$(jobctl list web-1 --json | jq -r '.[0].next_at')
+	[[ $at == *Z ]]
+	[[ $(jobctl list web-1 -o csv) == *"$at"* ]]
+	local=$(date -d "$at" +%Y-%m-%dT%H:%M:%S%:z)
+	[[ $local == *+05:45 ]]
+	[[ $(jobctl list web-1) == *" $local "* ]]
+	[[ $(jobctl show web-1) == *"next          $local"* ]]
+	[[ $(jobctl why web-1) == *"$local"* && $(jobctl why web-1) != *"${at%%[.Z]*}"* ]]
+}
+
 @test "colour is only an addition" {
 	run on_terminal 100 "jobctl list --state active"
 	[[ "$output" == *$'\033[32mactive\033[0m'* ]]

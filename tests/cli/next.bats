@@ -21,6 +21,13 @@ FROM=2024-03-30T00:00:00Z
 	[ "$output" = $'2024-03-30T01:30:00Z\n2024-03-31T01:00:00Z' ]
 }
 
+@test "a terminal shows the local time first" {
+	run on_terminal 80 "jobctl next --tz Asia/Kathmandu --from $FROM -n 1 -- '@daily'"
+	[[ ${lines[0]} == LOCAL*WHEN*UTC* ]]
+	[[ ${lines[1]} == "2024-03-31T00:00:00+05:45  "*"  2024-03-30T18:15:00Z"* ]]
+	[ "$(jobctl next --tz Asia/Kathmandu --from "$FROM" -n 1 -- '@daily')" = 2024-03-30T18:15:00Z ]
+}
+
 @test "JSON has the local time and the jump of the clock" {
 	run jobctl next --tz Europe/Berlin --from "$FROM" -n 2 --json -- '30 2 * * *'
 	[ "$(jq -c '.[1]' <<<"$output")" = \

@@ -136,8 +136,8 @@ load daemon
 
 @test "who waits for a planned run that is taken back is told so" {
 	job=$(jobctl add --in 4s -- true)
-	until [ -n "$(jobctl runs "$job" -o name)" ]; do sleep 0.1; done
-	ref=$(jobctl runs "$job" -o name)
+	until [ -n "$(jobctl runs "$job" --planned -o name)" ]; do sleep 0.1; done
+	ref=$(jobctl runs "$job" --planned -o name)
 	jobctl wait --timeout 30s "$ref" > "$BATS_TEST_TMPDIR/said" 2>&1 &
 	sleep 0.3
 	jobctl set "$job" in=1h

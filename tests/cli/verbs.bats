@@ -32,7 +32,7 @@ load daemon
 	run --separate-stderr jobctl add --dry-run --tz Europe/Berlin --cron '*/35 2 * * *' -n dry -- true
 	[ "$status" -eq 0 ]
 	[ "${lines[0]}" = "schedule      at 02:00 and 02:35 every day, Europe/Berlin" ]
-	[ "$(grep -cE '^(next)? +[0-9]{4}-[0-9-]+T0[01]:(00|35):00Z  [0-9-]+T02:(00|35):00\+0[12]:00' <<<"$output")" -eq 5 ]
+	[ "$(grep -cE '^(next)? +[0-9]{4}-[0-9-]+T02:(00|35):00\+0[12]:00' <<<"$output")" -eq 5 ]
 	[[ "$output" =~ "note          minute '*/35' starts again at 0".*" (uneven-step)" ]]
 	[ "$stderr" = "nothing was added; without --dry-run it would be" ]
 	run jobctl add --dry-run --tz UTC --cron '0 3 * * *' -o json -- true
@@ -237,7 +237,7 @@ load daemon
 	run jobctl show spoken
 	grep -qx "schedule      30 2 \* \* FRIL" <<<"$output"
 	grep -qx "meaning       at 02:30 on the last Friday of every month, Asia/Kathmandu" <<<"$output"
-	grep -qE "^next          [0-9-]+T20:45:00Z  [0-9-]+T02:30:00\+05:45$" <<<"$output"
+	grep -qE "^next          [0-9-]+T20:45:00Z, [0-9-]+T02:30:00\+05:45 Asia/Kathmandu$" <<<"$output"
 	grep -qx "tz            Asia/Kathmandu" <<<"$output"
 }
 

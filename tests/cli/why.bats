@@ -23,6 +23,20 @@ setup_file() {
 	[[ $output == *"now:   its schedule is over"*"last slots:"*"failed"*"its command failed: exit code 3"*"(jobctl log once#"* ]]
 }
 
+@test "slots that are planned are kept apart from past ones" {
+	local i
+
+	jobctl add -n soon --every 2s -- true 2>/dev/null
+	for i in $(seq 200); do
+		run jobctl why soon
+		[[ $output != *"planned slots:"*"queued"*"last slots:"*"succeeded"* ]] || break
+		sleep 0.1
+	done
+	[ "$i" -lt 200 ]
+	[[ ${output%%last slots:*} != *succeeded* ]]
+	jobctl rm -y soon
+}
+
 @test "a run says what became of it" {
 	run -0 jobctl why "once#$(jobctl runs once --json | jq '.[0].id')"
 	[ "${#lines[@]}" = 3 ]

@@ -58,6 +58,40 @@ static void lines_are_cut_to_the_terminal(void **state)
 	assert_string_equal(out.data, "ID  STATE  NA…\n 7  x      ab…\n 8  x      日…\n");
 }
 
+static void columns_shrink_before_the_last_one_is_lost(void **state)
+{
+	static const struct table_column columns[] = {{"ID", true, 0}, {"NAME", false, TABLE_SHRINK}, {"WAITS", false, 0},
+		{"COMMAND", false, TABLE_SHRINK}};
+	static const struct {
+		int width;
+		const char *text;
+	} cases[] = {
+		{0, "ID  NAME                      WAITS  COMMAND\n"
+		    " 7  abcdefghijklmnopqrstuvwx  -      /usr/local/bin/backup --all --verbose\n"},
+		{60, "ID  NAME                      COMMAND\n"
+		     " 7  abcdefghijklmnopqrstuvwx  /usr/local/bin/backup --all -…\n"},
+		{40, "ID  NAME               COMMAND\n"
+		     " 7  abcdefghijklmnop…  /usr/local/bin/b…\n"},
+		{20, "ID  NAME     COMMAND\n"
+		     " 7  abcdef…  /usr/l…\n"},
+		{10, "ID  NAME\n"
+		     " 7  abcde…\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ELEMENTS(cases); i++) {
+		AUTO_DONE(table) t = {};
+		AUTO_DONE(buf) out = {};
+
+		table_init(&t, columns, ELEMENTS(columns));
+		t.width = cases[i].width;
+		for (size_t k = 0; k < ELEMENTS(columns); k++)
+			table_cell(&t, (const char *const[]){"7", "abcdefghijklmnopqrstuvwx", "-", "/usr/local/bin/backup --all --verbose"}[k]);
+		table_flush(&t, &out);
+		assert_string_equal(out.data, cases[i].text);
+	}
+}
+
 static void only_state_words_are_coloured_and_colour_takes_no_room(void **state)
 {
 	AUTO_DONE(table) t;
@@ -146,6 +180,7 @@ int main(void)
 		TEST(columns_are_aligned_and_nothing_trails),
 		TEST(later_pages_keep_the_columns),
 		TEST(lines_are_cut_to_the_terminal),
+		TEST(columns_shrink_before_the_last_one_is_lost),
 		TEST(only_state_words_are_coloured_and_colour_takes_no_room),
 		TEST(control_characters_in_cells_are_shown_not_sent),
 		TEST(json_carries_no_control_character),

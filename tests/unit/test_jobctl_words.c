@@ -15,6 +15,7 @@
 #include "wire/codec.h"
 #include "words.h"
 #include "zone_here.h"
+#include <time.h>
 
 static const char *text_of(struct buf *b)
 {
@@ -138,6 +139,38 @@ static void times_are_told_from_now(void **state)
 	(void)state;
 	for (size_t i = 0; i < ELEMENTS(rows); i++)
 		assert_string_equal(words_relative(now + rows[i].away, now, out), rows[i].words);
+}
+
+static void people_see_local_times_in_whole_seconds(void **state)
+{
+	static const struct {
+		const char *tz, *utc, *local;
+	} rows[] = {
+		{"UTC", "2026-11-16T09:00:00.250Z", "2026-11-16T09:00:00Z"},
+		{"Europe/Berlin", "2026-11-16T09:00:00.999999Z", "2026-11-16T10:00:00+01:00"},
+		{"Europe/Berlin", "2026-07-16T09:00:00Z", "2026-07-16T11:00:00+02:00"},
+		{"America/St_Johns", "2026-01-16T01:00:00Z", "2026-01-15T21:30:00-03:30"},
+		{"Europe/London", "2026-01-16T01:00:00Z", "2026-01-16T01:00:00+00:00"},
+	};
+	AUTO_DONE(buf) text = {};
+	char out[WORDS_MAX];
+	usec_t t;
+
+	(void)state;
+	for (size_t i = 0; i < ELEMENTS(rows); i++) {
+		setenv("TZ", rows[i].tz, 1);
+		tzset();
+		assert_true(parse_rfc3339(rows[i].utc, &t, NULL));
+		assert_string_equal(words_instant(t, out), rows[i].local);
+	}
+	setenv("TZ", "Asia/Tokyo", 1);
+	tzset();
+	words_localize("paused until 2026-11-16T20:00:00.5Z: 2026-11-16T20:00:00 is no time, 2026-99-16T20:00:00Z neither", &text);
+	assert_string_equal(text.data,
+		"paused until 2026-11-17T05:00:00+09:00: 2026-11-16T20:00:00 is no time, 2026-99-16T20:00:00Z neither");
+	assert_string_equal(words_relative(0, 100 * USEC_DAY, out), "1970-01-01");
+	unsetenv("TZ");
+	tzset();
 }
 
 static void durations_and_sizes_are_short(void **state)
@@ -284,6 +317,7 @@ int main(void)
 		TEST(the_nearest_name_is_suggested_and_a_far_one_is_not),
 		TEST(the_zone_is_read_from_what_systems_say),
 		TEST(times_are_told_from_now),
+		TEST(people_see_local_times_in_whole_seconds),
 		TEST(durations_and_sizes_are_short),
 		TEST(a_result_says_code_signal_or_reason),
 		TEST(variables_that_look_like_secrets_are_masked),
