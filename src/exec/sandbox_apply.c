@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/openat2.h>
 #include <linux/securebits.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -33,6 +34,37 @@ IN_CHILD bool sandbox_path(const char *path, const char *home, char out[SANDBOX_
 		out[n++] = *path;
 	out[n] = '\0';
 	return !*path;
+}
+
+IN_CHILD int sandbox_path_open(const char *path, const char *home)
+{
+	const struct open_how how = {.flags = O_PATH | O_CLOEXEC,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+	char expanded[SANDBOX_PATH_MAX];
+	int base, fd;
+
+	if (path[0] != '%') {
+		fd = open(path, O_PATH | O_CLOEXEC);
+		return fd < 0 ? -errno : fd;
+	}
+	if (!sandbox_path("%h", home, expanded))
+		return -ENOENT;
+	base = open(expanded, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (base < 0)
+		return -errno;
+	for (path += 2; *path == '/'; path++)
+		;
+	if (!*path)
+		return base;
+	fd = (int)syscall(SYS_openat2, base, path, &how, sizeof(how));
+	fd = fd < 0 ? -errno : fd;
+	close(base);
+	return fd;
+}
+
+IN_CHILD bool sandbox_path_absent(int error)
+{
+	return error == ENOENT || error == EACCES || error == ENOTDIR;
 }
 
 IN_CHILD static int write_file(const char *path, const char *text)

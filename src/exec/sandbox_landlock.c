@@ -44,14 +44,14 @@ IN_CHILD static int ruleset_new(uint64_t fs, uint64_t scoped, int version)
 }
 
 /* What is not there, or out of the owner's reach, is left out. */
-IN_CHILD static int allow(int ruleset, const char *path, uint64_t access)
+IN_CHILD static int allow(int ruleset, const char *path, const char *home, uint64_t access)
 {
 	struct landlock_path_beneath_attr rule = {.allowed_access = access};
 	int error = 0;
 
-	rule.parent_fd = open(path, O_PATH | O_CLOEXEC);
+	rule.parent_fd = sandbox_path_open(path, home);
 	if (rule.parent_fd < 0)
-		return errno == ENOENT || errno == EACCES || errno == ENOTDIR ? 0 : errno;
+		return sandbox_path_absent(-rule.parent_fd) ? 0 : -rule.parent_fd;
 	if (syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
 		error = errno;
 	close(rule.parent_fd);
@@ -67,7 +67,7 @@ int landlock_processes(int version)
 	const uint64_t fs = LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_REFER;
 	int ruleset = version ? ruleset_new(fs, 0, version) : -1;
 
-	if (ruleset >= 0 && allow(ruleset, "/", fs)) {
+	if (ruleset >= 0 && allow(ruleset, "/", NULL, fs)) {
 		close(ruleset);
 		return -1;
 	}
@@ -79,14 +79,12 @@ IN_CHILD static int allow_paths(const struct fences *f, const char *home, int ru
 	static const char *const temporary[] = {"/tmp", "/var/tmp", "/dev/shm"};
 	const uint64_t all = known_fs(f->all->landlock);
 	const struct strv *paths = &f->profile.read_write;
-	char path[SANDBOX_PATH_MAX];
-	int error = allow(ruleset, "/dev", FS_USE_DEVICES & all);
+	int error = allow(ruleset, "/dev", NULL, FS_USE_DEVICES & all);
 
 	for (size_t i = 0; i < ELEMENTS(temporary) && !error; i++)
-		error = allow(ruleset, temporary[i], all);
+		error = allow(ruleset, temporary[i], NULL, all);
 	for (size_t i = 0; i < paths->n && !error; i++)
-		if (sandbox_path(paths->v[i], home, path))
-			error = allow(ruleset, path, all);
+		error = allow(ruleset, paths->v[i], home, all);
 	return error;
 }
 

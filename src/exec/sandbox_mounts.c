@@ -9,6 +9,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #define TMP_OPTIONS "mode=1777,size=25%" /* of the machine's memory */
 
@@ -25,7 +26,7 @@ static const struct {
 /* What is not there need not be covered, and what its owner cannot reach he cannot write to either. */
 IN_CHILD static int unless_absent(int error)
 {
-	return error == ENOENT || error == EACCES || error == ENOTDIR ? 0 : error;
+	return sandbox_path_absent(error) ? 0 : error;
 }
 
 IN_CHILD static int set_attr(const char *path, unsigned flags, uint64_t set, uint64_t clear, uint64_t propagation)
@@ -35,40 +36,61 @@ IN_CHILD static int set_attr(const char *path, unsigned flags, uint64_t set, uin
 	return mount_setattr(AT_FDCWD, path, flags, &a, sizeof(a)) < 0 ? errno : 0;
 }
 
-IN_CHILD static int bind_to_itself(const char *path)
+/* Paths that stay as they are on a read-only system: each with a mount of its own, made while it is still what it was. */
+struct kept {
+	struct {
+		int place, tree; /* owned */
+	} v[SANDBOX_PATHS_MAX + 3];
+	size_t n;
+};
+
+IN_CHILD static int keep(struct kept *k, const char *path, const char *home)
 {
-	return mount(path, path, NULL, MS_BIND, NULL) < 0 ? unless_absent(errno) : 0;
+	int place = sandbox_path_open(path, home), tree;
+
+	if (place < 0)
+		return unless_absent(-place);
+	tree = open_tree(place, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (tree < 0) {
+		close(place);
+		return errno;
+	}
+	k->v[k->n].place = place;
+	k->v[k->n++].tree = tree;
+	return 0;
 }
 
-IN_CHILD static int make_writable(const char *path)
-{
-	return unless_absent(set_attr(path, 0, 0, MOUNT_ATTR_RDONLY, 0));
-}
-
-/* For each path that stays writable on a read-only system. */
-IN_CHILD static int each_writable(const struct fences *f, const char *home, int (*fn)(const char *path))
+IN_CHILD static int keep_all(struct kept *k, const struct fences *f, const char *home)
 {
 	const struct strv *paths = &f->profile.read_write;
-	char path[SANDBOX_PATH_MAX];
 	int error = 0;
 
-	if (!f->profile.part[SANDBOX_TMP] && ((error = fn("/tmp")) || (error = fn("/var/tmp"))))
+	if (!f->profile.part[SANDBOX_TMP] && ((error = keep(k, "/tmp", home)) || (error = keep(k, "/var/tmp", home))))
 		return error;
-	if (!f->profile.part[SANDBOX_DEV] && (error = fn("/dev/shm")))
+	if (!f->profile.part[SANDBOX_DEV] && (error = keep(k, "/dev/shm", home)))
 		return error;
 	for (size_t i = 0; i < paths->n && !error; i++)
-		if (sandbox_path(paths->v[i], home, path))
-			error = fn(path);
+		error = keep(k, paths->v[i], home);
 	return error;
 }
 
+/* A kept mount is not attached while all others become read-only. One that was read-only before stays so. */
 IN_CHILD static int mount_system(const struct fences *f, const char *home)
 {
-	int error = each_writable(f, home, bind_to_itself);
+	struct kept k;
+	int error;
 
+	k.n = 0;
+	error = keep_all(&k, f, home);
 	if (!error)
 		error = set_attr("/", AT_RECURSIVE, MOUNT_ATTR_RDONLY, 0, 0);
-	return error ? error : each_writable(f, home, make_writable);
+	for (size_t i = 0; i < k.n; i++) {
+		if (!error && move_mount(k.v[i].tree, "", k.v[i].place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+			error = errno;
+		close(k.v[i].tree);
+		close(k.v[i].place);
+	}
+	return error;
 }
 
 /* In a user namespace nobody makes devices: those of the machine are shown. */

@@ -24,7 +24,7 @@ static char *error_text(const struct child_word *word, const char *command, cons
 		return xprintf("could not put the artifact at '%s': %s", place, cause);
 	if (strcmp(stage, "directory") == 0)
 		return xprintf("could not enter directory '%s': %s", cwd, cause);
-	if (strcmp(stage, "mounts") == 0 && word->error == ELOOP)
+	if ((strcmp(stage, "mounts") == 0 || strcmp(stage, "landlock") == 0) && word->error == ELOOP)
 		return xstrdup("a path of its sandbox profile leads through a symbolic link below the home directory, "
 			       "which is not followed: replace the link by a directory");
 	return xprintf("could not start a process (%s): %s", stage, cause);

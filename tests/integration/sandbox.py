@@ -398,6 +398,35 @@ def a_fence_that_cannot_be_put_up_keeps_the_command_from_running():
 
 
 @case
+def a_writable_path_below_the_home_follows_no_link_and_stays_read_only_where_it_was():
+    conf = "[sandbox work]\nbase = strict\nread-write = %h/work\n[sandbox fence]\nbase = standard\nlandlock = paths\n" \
+           "read-write = %h/work\n"
+    with prepared(conf) as s:
+        work = s.home("alice") + "/work"
+        data = os.path.dirname(s.home("alice")) + "/data"
+        for path in (work, data):
+            os.makedirs(path, exist_ok=True)
+            os.chown(path, s.uid("alice"), s.uid("alice"))
+        write = ["sh", "-c", "echo x >%s/here && echo wrote" % work]
+        for profile in ("work", "fence"):
+            assert s.run_job("alice", *write, sandbox=profile, cwd="/") == "wrote\n"
+        subprocess.run(["mount", "--bind", work, work], check=True)
+        subprocess.run(["mount", "-o", "remount,bind,ro", work], check=True)
+        try:
+            run = s.wait_final("alice", s.add("alice", command=write, sandbox="work", cwd="/")["id"])
+            assert run["state"] == "failed" and "Read-only file system" in s.output("alice", run["id"]), run
+        finally:
+            subprocess.run(["umount", work], check=True)
+        shutil.rmtree(work)
+        os.symlink(data, work)
+        for profile in ("work", "fence"):
+            run = s.wait_final("alice", s.add("alice", command=write, sandbox=profile, cwd="/")["id"])
+            why = s.attempts("alice", run["id"])[0]
+            assert why["outcome"] == "not_started" and "symbolic link below the home directory" in why["error"], why
+        assert os.listdir(data) == []
+
+
+@case
 def a_users_own_spawner_has_the_profiles_as_far_as_the_kernel_lets_it():
     with prepared() as s, Targets(s, "bob") as t:
         place = os.path.join(s.dir, "bob")
