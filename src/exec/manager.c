@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <time.h>
 
-void manager_tell(const char *words)
+static void tell(const char *words, int flags)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -24,9 +24,31 @@ void manager_tell(const char *words)
 	if (path[0] == '@')
 		a.sun_path[0] = '\0'; /* an abstract one */
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || sendto(fd, words, strlen(words), MSG_NOSIGNAL, (struct sockaddr *)&a,
+	if (fd < 0 || sendto(fd, words, strlen(words), MSG_NOSIGNAL | flags, (struct sockaddr *)&a,
 			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)) < 0)
 		log_warning("could not tell the service manager '%s': %s", words, strerror(errno));
+}
+
+void manager_tell(const char *words)
+{
+	tell(words, 0);
+}
+
+usec_t manager_watchdog(void)
+{
+	const char *interval = getenv("WATCHDOG_USEC"), *whose = getenv("WATCHDOG_PID");
+	int64_t usec, pid;
+
+	if (!interval || !parse_int(interval, 1, INT64_MAX, &usec))
+		return 0;
+	if (whose && (!parse_int(whose, 1, INT32_MAX, &pid) || (pid_t)pid != getpid()))
+		return 0;
+	return usec;
+}
+
+void manager_ping(void)
+{
+	tell("WATCHDOG=1", MSG_DONTWAIT);
 }
 
 void manager_tell_reloading(void)

@@ -42,6 +42,8 @@ struct spawner {
 	usec_t quiet_until;  /* 0: something is still to be told or acknowledged */
 	usec_t trim_at;      /* boottime; 0: groups are in use, or there is nothing to trim */
 	usec_t armed;        /* what the timer is set to; 0: off */
+	usec_t ping_every;   /* for the watchdog of the service manager; 0: it has none */
+	usec_t ping_at;      /* boottime */
 	bool leave;
 	bool reload;         /* SIGHUP came */
 };
@@ -141,6 +143,18 @@ static void arm(struct spawner *sp, usec_t at)
 	sp->armed = at;
 }
 
+/* A turn that is blocked sends nothing: the manager kills the spawner, and with it all workers. */
+static usec_t ping(struct spawner *sp, usec_t now)
+{
+	if (!sp->ping_every)
+		return USEC_NEVER;
+	if (now >= sp->ping_at) {
+		manager_ping();
+		sp->ping_at = now + sp->ping_every;
+	}
+	return sp->ping_at;
+}
+
 static void turn(struct spawner *sp)
 {
 	usec_t now = clock_boot(&clock_system), next;
@@ -154,6 +168,7 @@ static void turn(struct spawner *sp)
 	next = earlier(conns_turn(&sp->conns, now), consider_leaving(sp, now));
 	next = earlier(next, consider_trimming(sp, now));
 	next = earlier(next, ends_next(&sp->workers));
+	next = earlier(next, ping(sp, now));
 	next = earlier(next, users_next(&sp->starts.users));
 	next = earlier(next, secrets_readers_next(&sp->starts.readers));
 	next = earlier(next, open_files_next(&sp->starts.files));
@@ -297,6 +312,7 @@ bool spawner_run(const struct spawner_options *o, struct err *e)
 		return err_errno(e, errno, "could not make an epoll set");
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		return err_errno(e, errno, "could not become the reaper of orphans");
+	sp.ping_every = manager_watchdog() / 3;
 	sp.admission.conf = o->conf;
 	sp.admission.key = o->key;
 	sp.admission.engine = o->engine;

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # A user who blocks the start of a job delays no job of another user.
+import contextlib
 import fcntl
 import os
 import pwd
 import signal
+import socket
 import sys
 import time
 
@@ -63,14 +65,46 @@ def nor_does_one_in_a_pid_namespace():
     return held_back("strict")
 
 
+class Manager:
+    """Listens as systemd does to a spawner that has a watchdog of 3 seconds."""
+
+    def __init__(self, s):
+        self.system = s
+
+    def __enter__(self):
+        path = os.path.join(self.system.dir, "notify")
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(path)
+        self.socket.settimeout(60)
+        self.system.env.update(NOTIFY_SOCKET=path, WATCHDOG_USEC="3000000")
+        self.system.start_spawner()
+        for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC"):
+            del self.system.env[name]
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def hears(self, word, times=1):
+        """That many new messages with this line; those that came before are left out."""
+        self.socket.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while word.startswith("WATCHDOG") and self.socket.recv(4096):
+                pass
+        self.socket.settimeout(60)
+        while times:
+            times -= word in self.socket.recv(4096).decode().splitlines()
+
+
 def running(s, user, job):
     return [r for r in s.runs(user, job) if r["state"] == "running"]
 
 
 @case
 def a_directory_that_cannot_be_entered_blocks_its_own_run_only():
-    with System() as s:
-        s.start()
+    with System() as s, Manager(s) as manager:
+        s.start_engine()
+        manager.hears("READY=1")
         with Silent(s, "alice") as where:
             late = s.add("alice", command=["true"], cwd=where + "/late", timeout=1, grace=0.2)["id"]
             unwanted = s.add("alice", command=["true"], cwd=where + "/unwanted", grace=0.2)["id"]
@@ -78,9 +112,11 @@ def a_directory_that_cannot_be_entered_blocks_its_own_run_only():
             wait_until("they are known as running", 30, lambda: all(running(s, "alice", j) for j in (unwanted, alone)))
             assert s.run_job("bob", "echo", "well", cwd="/") == "well\n"
             assert s.run_job("alice", "echo", "well", cwd="/") == "well\n"
+            manager.hears("WATCHDOG=1", 2)  # the loop goes on
             times = s.said().count("went on with")
             s.spawner.send_signal(signal.SIGHUP)  # the new program has the same workers
             wait_until("the new program goes on", 30, lambda: s.said().count("went on with") > times)
+            manager.hears("WATCHDOG=1", 2)
             s.jobctl("alice", "cancel", str(unwanted), "--running")
             for job, state in ((late, "timed_out"), (alone, "timed_out"), (unwanted, "cancelled")):
                 run = s.wait_final("alice", job, 60)
