@@ -32,6 +32,15 @@ def birth(text):
     raise AssertionError("no execve")
 
 
+def not_dumpable(text):
+    """Whether the worker turns core dumps off when it has become its owner, before it enters anything of his."""
+    worker = next(l for l in text.splitlines() if 'execve("/bin/sh"' in l).split()[0]
+    mine = [l.split(None, 1)[1] for l in text.splitlines() if l.startswith(worker + " ")]
+    turned = next((i for i, l in enumerate(mine) if l.startswith("prctl(PR_SET_DUMPABLE, SUID_DUMP_DISABLE")), None)
+    first = {name: next(i for i, l in enumerate(mine) if l.startswith(name + "(")) for name in ("setresuid", "chdir")}
+    return turned is not None and first["setresuid"] < turned < first["chdir"]
+
+
 def identity(status):
     fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
     return {"uid": fields["Uid"].split(), "gid": fields["Gid"].split(), "groups": sorted(map(int, fields["Groups"].split())),
@@ -76,6 +85,7 @@ def a_call_of_the_drop_that_fails_or_lies_never_makes_a_command_of_the_wrong_use
         names = {name for name, _ in calls}
         for name in ("setsid", "setgroups", "setresgid", "setresuid", "getresuid", "getresgid", "getgroups", "close_range"):
             assert name in names, (name, calls)
+        assert not_dumpable(t.text()), "the owner could have a core of the memory that the worker shares before exec"
         refused = []
         for name, place in calls:
             for lie in ("error=EPERM", "retval=0"):

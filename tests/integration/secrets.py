@@ -8,6 +8,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from grouped import Grouped
 from harness import Daemon, case, main, wait_until
 from system import System
 
@@ -159,6 +160,55 @@ def files_are_opened_as_the_owner_of_the_job_and_as_nobody_else():
         assert s.run_as("bob", ["cat", "/proc/%d/fd/3" % pid]).returncode != 0
         s.jobctl("alice", "cancel", "--running", str(job))
         assert s.wait_final("alice", job)["state"] == "cancelled"
+
+
+def stop_all_of(uid):
+    """A process that stops all others of this user, again and again. The test is in a PID namespace of its own."""
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        os.setgroups([])
+        os.setresuid(uid, uid, uid)
+        while os.getppid() == parent:
+            os.kill(-1, signal.SIGSTOP)
+            time.sleep(0.0002)
+        os._exit(0)
+    return pid
+
+
+def stopped_readers(uid):
+    """Processes of that user that are stopped and are, or are about to be, the reader of secrets."""
+    found = []
+    for pid in (p for p in os.listdir("/proc") if p.isdigit()):
+        try:
+            with open("/proc/%s/status" % pid) as f:
+                status = f.read()
+        except OSError:
+            continue
+        if "\nState:\tT" in status and "\nUid:\t%d\t" % uid in status:
+            found.append(int(pid))
+    return found
+
+
+@case
+def stopping_the_reader_delays_no_other_user_and_it_is_in_the_owners_control_group():
+    with Grouped() as s:
+        s.start()
+        secret = put(s.home("alice") + "/secret", VALUE, uid=s.uid("alice"))
+        stopper = stop_all_of(s.uid("alice"))
+        try:
+            jobs = [s.add("alice", command=["true"], cwd="/", secrets={"A": secret})["id"] for _ in range(3)]
+            pid = wait_until("one of them is stopped", 30, lambda: stopped_readers(s.uid("alice")))[0]
+            with open("/proc/%d/cgroup" % pid) as f:
+                assert "/uid-%d/" % s.uid("alice") in f.read()
+            assert s.run_job("bob", "echo", "well", cwd="/") == "well\n"
+            given_up = wait_until("its start is given up", 60, lambda: [
+                a for j in jobs for r in s.runs("alice", j) for a in s.attempts("alice", r["id"]) if a["outcome"] == "not_started"])
+            assert "could not be read within 5 seconds" in given_up[0]["error"], given_up
+        finally:
+            os.kill(stopper, signal.SIGKILL)
+            os.waitpid(stopper, 0)
+        assert s.run_job("alice", "cat", "/dev/fd/3", cwd="/", secrets={"A": secret}) == "***"
 
 
 main()
