@@ -23,8 +23,9 @@ from machines import NET, Machines, alone, wait_until
 
 NODES = ("n1", "n2", "n3")
 PASSWORD = "sesame"
-LEASE = 15       # the default
-PATIENCE = 90    # seconds; this machine may have other things to do
+LEASE = 15       # the defaults
+RUN_LEASE = 60
+PATIENCE = 150   # seconds; this machine may have other things to do
 BASE = {"systemd", "systemd-sysv", "libpam-systemd", "dbus", "sudo", "iproute2", "procps"}
 CASES = []
 
@@ -229,13 +230,13 @@ def trial(c, victim, ticks):
 
 
 @case
-def what_a_machine_without_power_ran_is_run_again_elsewhere_within_a_lease(c):
+def what_a_machine_without_power_ran_is_run_again_elsewhere_within_a_run_lease(c):
     ticks, found = c.ticks(), []
     for i in range(int(os.environ.get("TRIALS", "3"))):
         found.append(trial(c, NODES[i % 3], ticks))
     c.forget(*ticks)
     took, late = (sorted(v) for v in zip(*found))
-    assert took[-1] < LEASE + 10, found  # some for a machine that is slow
+    assert took[-1] < RUN_LEASE + 10, found  # some for a machine that is slow
     return "%d trials: run again after %s s, slots late by at most %s s" % (
         len(found), " ".join("%.1f" % v for v in took), " ".join("%.1f" % v for v in late))
 

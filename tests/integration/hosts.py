@@ -119,8 +119,8 @@ def run_on(c, d, hold):
 
 
 def row_of(server, i):
-    """Its number, until when it had a lease, and when it was given up, as the store has it."""
-    node, until, closed = server.sql("SELECT id, alive_until, closed_at FROM jobsched.nodes WHERE name = 'n%d' "
+    """Its number, until when its runs were its own, and when it was given up, as the store has it."""
+    node, until, closed = server.sql("SELECT id, runs_until, closed_at FROM jobsched.nodes WHERE name = 'n%d' "
                                      "ORDER BY opened_at DESC LIMIT 1" % i)[0]
     return node, int(until), int(closed)
 
@@ -148,7 +148,7 @@ class Lost:
         runs = self.rerun(asked)
         node, until, closed = row_of(server, self.i)
         assert node == row[0], "it has a row that it cannot have written"
-        assert closed >= until, "given up before its lease was over"
+        assert closed >= until, "given up before its run lease was over"
         assert all(instant(r["started_at"]) * 1e6 >= until for r in runs), (runs, until)
 
     def check_idle(self, cut):
