@@ -23,7 +23,9 @@ ATTEMPTS = """SELECT j.name, r.slot / 1000, r.id, a.number, a.fence, a.outcome, 
 LEASE = 3      # seconds: most faults last longer
 RUN_LEASE = 4
 # Until when the runs of each node are its own, and which runs it holds: "claimed" is before the attempt is counted. 3 is overlap "allow".
-LEASES = "SELECT id, name, runs_until - %s FROM nodes WHERE closed_at = 0"
+# A node that left keeps the runs that its spawner holds until then.
+LEASES = """SELECT id, name, runs_until - %s FROM nodes
+    WHERE closed_at = 0 OR (lost = 0 AND id IN (SELECT node FROM runs WHERE state IN (1, 2)))"""
 HELD = "SELECT node, id, attempt + CASE WHEN state = 1 THEN 1 ELSE 0 END, overlap = 3 FROM runs WHERE state IN (1, 2)"
 # enum run_state and enum attempt_outcome, in the judge's words
 RUN_WORDS = {3: "success", 4: "dead", 5: "dead", 6: "cancelled", 7: "lost", 8: "skipped", 9: "expired"}

@@ -19,7 +19,7 @@ LOOK = 0.05
 PATIENCE = 0.7         # for the moment that a fault waits for; with what had begun to wait, less than is called late
 RECORDED = 1.0         # whoever ended so long before the fault must have been recorded: no excuse
 ALL = {"all-down", "down", "restart", "cut", "blackhole", "slow"}  # these strike every node
-HARMLESS = {"term", "kill-worker", "kill-one"}  # ... and these take no lease away
+HARMLESS = {"kill-worker", "kill-one"}  # ... and these take no lease away
 
 
 ALWAYS = 99
