@@ -16,7 +16,8 @@ static const char *const dump_queries[] = {
 	"SELECT j.name, v.revision, v.what, v.spec FROM job_revisions v JOIN jobs j ON j.id = v.job ORDER BY j.name, v.revision",
 	"SELECT uid, name, revision, spec FROM templates ORDER BY uid, name",
 	"SELECT j.name, p.by_uid, p.by_name, p.at, p.until FROM job_pauses p JOIN jobs j ON j.id = p.job ORDER BY j.name",
-	"SELECT id, name, spawner, closed_at FROM nodes ORDER BY id",
+	"SELECT job, scope, key, uid, at, until FROM pauses_past ORDER BY job, scope, key, uid, at",
+	"SELECT id, name, spawner, closed_at, left_runs FROM nodes ORDER BY id",
 	"SELECT name, holder, term FROM leases ORDER BY name",
 	"SELECT segment, holder, term FROM segments ORDER BY segment",
 	"SELECT name, draining, resign_term FROM node_orders ORDER BY name",
@@ -114,6 +115,7 @@ void world_build(struct store *s, const char *where)
 		add->add.next_slot = i == DUE ? T0 : i == PAUSED ? T0 + USEC_HOUR : 0;
 		add->add.boots = i == DUE;
 		add->add.policy.notifies = i == RUNNING;
+		add->add.policy.deadline = i == QUEUED ? USEC_MIN : 0;
 		assert_true(apply_one(s, add));
 		assert_int_equal(add->add.id, i);
 	}
