@@ -12,8 +12,10 @@
 #include "daemon/listener.h"
 #include "daemon/places.h"
 #include "store/backup.h"
+#include "store/lock_guard.h"
 #include <getopt.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
@@ -117,14 +119,14 @@ static bool read_config(struct config *c, void *arg, struct err *e)
 }
 
 /* No daemon may be on the store meanwhile: the lock keeps ours away, the store knows of others. */
-static int restore(const struct options *o, const struct places *places, const struct config *config)
+static int restore(const struct options *o, const struct paths *paths, const struct config *config)
 {
-	AUTO_TEXT where = config->store ? xstrdup(config->store) : xprintf("%s/jobs.db", places->state_dir);
+	AUTO_TEXT where = config->store ? xstrdup(config->store) : xprintf("%s/jobs.db", paths->state_dir);
 	AUTO_TEXT kept = NULL;
 	AUTO_FD lock = -1;
 	struct err e = {};
 
-	if (!listener_lock(places->runtime_dir, &lock, &e)) {
+	if (!listener_lock(paths->runtime_dir, &lock, &e)) {
 		log_error("%s; stop it before a restore", e.msg);
 		return EXIT_OTHER_RUNS;
 	}
@@ -139,11 +141,18 @@ static int restore(const struct options *o, const struct places *places, const s
 	return 0;
 }
 
+static bool find_paths(const struct options *o, struct paths *ret, struct err *e)
+{
+	return paths_find(&(struct paths_options){.user_mode = o->user_mode, .instance = o->instance, .state_dir = o->state_dir,
+			.runtime_dir = o->runtime_dir, .output_dir = o->output_dir}, ret, e) &&
+	       (!o->user_mode || places_make(ret, e));
+}
+
 int main(int argc, char **argv)
 {
 	struct options o = {};
-	int status = parse_options(argc, argv, &o);
-	AUTO_DONE(places) places = {};
+	int status = argc == 2 && strcmp(argv[1], GUARD_OPTION) == 0 ? lock_guard_main() : parse_options(argc, argv, &o);
+	AUTO_DONE(paths) paths = {};
 	AUTO_DONE(config) config = {};
 	struct config_source source = {&o, NULL};
 	AUTO_TEXT own_name = NULL;
@@ -156,11 +165,11 @@ int main(int argc, char **argv)
 	uname(&host);
 	config_init(&config);
 	journal_open("jobschedd", host.nodename);
-	if (!failpoints_open(&e) || !places_find(o.user_mode, o.instance, o.state_dir, o.runtime_dir, o.output_dir, &places, &e)) {
+	if (!failpoints_open(&e) || !find_paths(&o, &paths, &e)) {
 		log_error("%s", e.msg);
 		return EXIT_CONFIG;
 	}
-	source.path = o.config ? o.config : places.config;
+	source.path = o.config ? o.config : paths.config;
 	if (!read_config(&config, &source, &e)) {
 		log_error("%s", e.msg);
 		return EXIT_CONFIG;
@@ -171,14 +180,15 @@ int main(int argc, char **argv)
 	}
 	log_set_level((enum log_level)config.log_level);
 	if (o.restore)
-		return restore(&o, &places, &config);
+		return restore(&o, &paths, &config);
 	own_name = o.instance ? xprintf("%s-%s", host.nodename, o.instance) : xstrdup(host.nodename);
 	if (config.node_name)
 		log_set_node(config.node_name);
 	return engine_run(&(struct engine_options){
 		.user_mode = o.user_mode,
 		.takeover = o.takeover,
-		.places = &places,
+		.instance = o.instance,
+		.paths = &paths,
 		.config = &config,
 		.node_name = config.node_name ? config.node_name : own_name,
 		.read_config = read_config,

@@ -39,6 +39,9 @@ struct dispatcher_options {             /* everything is borrowed and outlives t
 	const char *machine;            /* NULL: unknown */
 	bool (*others)(void *arg);      /* there are other nodes, which may be asked for what ran here */
 	bool (*trusted)(void *arg);     /* whether runs may be started now */
+	bool in_use;                    /* see op_node_open, as the next */
+	const struct strv *past_spawners;
+	void (*on_spawner)(const char *spawner, void *arg); /* NULL: nothing; the store hears of this spawner next */
 	void (*on_opened)(int64_t others, void *arg); /* the node is in the store, with so many others */
 	void (*on_fenced)(void *arg);   /* the store says that we have no lease */
 	void (*on_notice)(const struct spawn_report *r, void *arg); /* of a notice; a complete list; the spawner's end */

@@ -16,6 +16,7 @@
 #include "daemon/notifier.h"
 #include "daemon/outage.h"
 #include "daemon/pauses.h"
+#include "daemon/places.h"
 #include "daemon/planner.h"
 #include "daemon/server.h"
 #include "daemon/store_thread.h"
@@ -308,8 +309,7 @@ int engine_run(const struct engine_options *o)
 	int status;
 
 	io_random_id(g.node_id);
-	g.store_where = o->config->store ? xstrdup(o->config->store)
-					 : xprintf("%s/jobs.db", o->places->state_dir);
+	g.store_where = engine_store_where(o->config, o->paths);
 	g.store_shown = config_store_shown(g.store_where);
 	g.machine = engine_machine(o->config);
 	g.boot_id = engine_boot();

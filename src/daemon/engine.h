@@ -2,8 +2,8 @@
 /* The engine: its parts started in order, woken together, and ended in reverse. */
 #pragma once
 #include "base/auto.h"
+#include "base/paths.h"
 #include "daemon/config.h"
-#include "daemon/places.h"
 #include <stdbool.h>
 
 struct engine;
@@ -12,7 +12,8 @@ struct err;
 struct engine_options {
 	bool takeover;            /* the store becomes this machine's */
 	bool user_mode;
-	const struct places *places;      /* borrowed */
+	const char *instance;     /* borrowed; NULL: the one without a name */
+	const struct paths *paths;        /* borrowed */
 	struct config *config;            /* borrowed; changed by a reload */
 	const char *node_name;            /* borrowed */
 	/* Reads the configuration again into an initialised one. */

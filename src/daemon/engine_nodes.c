@@ -12,11 +12,11 @@
 #include "daemon/highest_term.h"
 #include "daemon/hub.h"
 #include "daemon/outage.h"
-#include "daemon/places.h"
 #include "daemon/relay.h"
 #include "daemon/server.h"
 #include "daemon/store_thread.h"
 #include "daemon/watcher.h"
+#include "store/file_lock.h"
 #include "store/op.h"
 
 #define HOLD_MARGIN 5    /* so much of a lease beyond it a peer may hold the file and stand still */
@@ -62,6 +62,15 @@ void engine_on_opened(int64_t others, void *arg)
 	cluster_opened(g->cluster, others);
 	if (g->bell)
 		bell_ring(g->bell);
+}
+
+/* Before the row of the node names it: a later daemon that holds the lock knows then that this spawner's daemon has ended. */
+void engine_on_spawner(const char *spawner, void *arg)
+{
+	const struct engine *g = arg;
+
+	if (g->file_lock)
+		file_lock_note_spawner(g->file_lock, spawner);
 }
 
 static void on_ring(void *arg)
@@ -153,7 +162,7 @@ bool engine_join(struct engine *g, struct err *e)
 	if (server && !store_thread_start(g->ev, &(struct store_thread_options){.where = g->store_where, .clock = &g->clock,
 			.writer_only = true, .lease = g->o.config->lease * USEC_SEC, .on_fatal = engine_on_fatal, .on_busy = engine_on_busy, .arg = g}, &g->leases, e))
 		return false;
-	g->term_file = server ? xprintf("%s/term", g->o.places->state_dir) : NULL;
+	g->term_file = server ? xprintf("%s/term", g->o.paths->state_dir) : NULL;
 	if (server)
 		store_thread_expect_term(g->store, highest_term_read(g->term_file, store_thread_store_id(g->store)));
 	if (!watch_store(g, e))

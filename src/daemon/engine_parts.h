@@ -29,6 +29,8 @@ struct engine {
 	struct bell *bell;       /* NULL: many hosts, where it cannot be heard */
 	struct watcher *watcher; /* NULL: this node has been alone so far */
 	struct outage *outage;
+	struct file_lock *file_lock; /* NULL: a server's store */
+	struct guard *guard;         /* as it */
 	char *machine; /* NULL: unknown */
 	char *store_where, *store_shown, *spawner_program;
 	sd_event *ev;
@@ -88,8 +90,15 @@ bool engine_trusted(void *arg);
 bool engine_leads(void *arg);
 bool engine_in_company(void *arg);
 void engine_on_opened(int64_t others, void *arg);
+void engine_on_spawner(const char *spawner, void *arg);
 void engine_on_fenced(void *arg);
 bool engine_start_relays(struct engine *g, struct err *e);
+
+/* engine_lock.c */
+char *engine_store_where(const struct config *c, const struct paths *p); /* a file as an absolute path without links; caller frees */
+bool engine_lock_store(struct engine *g, struct err *e);    /* before the store is opened */
+bool engine_publish_socket(struct engine *g, struct err *e); /* after it was */
+void engine_unlock_store(struct engine *g);                 /* after it was closed */
 
 /* engine_self.c; texts are the caller's, NULL: unknown, or none */
 char *engine_machine(const struct config *c);

@@ -14,11 +14,13 @@
 #include "daemon/engine_parts.h"
 #include "daemon/expiry.h"
 #include "daemon/governor.h"
+#include "daemon/guard.h"
 #include "daemon/hub.h"
 #include "daemon/listener.h"
 #include "daemon/notifier.h"
 #include "daemon/outage.h"
 #include "daemon/pauses.h"
+#include "daemon/places.h"
 #include "daemon/planner.h"
 #include "daemon/relay.h"
 #include "daemon/retention.h"
@@ -27,6 +29,7 @@
 #include "daemon/timekeeper.h"
 #include "daemon/watcher.h"
 #include "daemon/zones.h"
+#include "store/file_lock.h"
 #include "store/op.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -55,7 +58,7 @@ void engine_serve(struct engine *g)
 		.planner = g->planner,
 		.relays = g->relays,
 		.retention = g->retention,
-		.state_dir = g->o.places->state_dir,
+		.state_dir = g->o.paths->state_dir,
 		.timekeeper = g->timekeeper,
 		.zones = g->zones,
 		.node_name = g->o.node_name,
@@ -75,7 +78,7 @@ void engine_serve(struct engine *g)
 	}
 	timekeeper_start(g->timekeeper, dispatcher_last_seen(g->dispatcher));
 	planner_boot(g->planner, g->o.node_name);
-	log_info("ready: %s, store %s", g->o.places->socket, g->store_shown);
+	log_info("ready: %s, store %s", g->o.paths->socket, g->store_shown);
 	sd_notify(0, "READY=1\nSTATUS=ready");
 }
 
@@ -128,7 +131,7 @@ static void on_net_synced(void *arg)
 
 static bool start_net(struct engine *g, struct err *e)
 {
-	const struct places *p = g->o.places;
+	const struct paths *p = g->o.paths;
 
 	g->net_program = g->o.user_mode ? places_net_program() : NULL;
 	return net_client_new(g->ev, &(struct net_client_options){.node = g->node_id, .socket = p->net_socket,
@@ -227,7 +230,7 @@ static bool open_store(struct engine *g, const struct store_thread_options *o, s
 
 static bool make_dispatcher(struct engine *g, struct err *e)
 {
-	const struct places *p = g->o.places;
+	const struct paths *p = g->o.paths;
 	const struct dispatcher_options o = {
 		.clock = &g->clock,
 		.store = g->store,
@@ -248,6 +251,9 @@ static bool make_dispatcher(struct engine *g, struct err *e)
 		.machine = g->machine,
 		.others = engine_in_company,
 		.trusted = engine_trusted,
+		.past_spawners = g->file_lock ? file_lock_past_spawners(g->file_lock) : NULL,
+		.in_use = g->file_lock && file_lock_in_use(g->file_lock),
+		.on_spawner = engine_on_spawner,
 		.on_opened = engine_on_opened,
 		.on_fenced = engine_on_fenced,
 		.on_notice = on_notice,
@@ -266,7 +272,7 @@ static bool make_dispatcher(struct engine *g, struct err *e)
 /* The store, and what is there before it: signals are blocked before a thread is made, and who asks meanwhile is heard. */
 static bool start_store(struct engine *g, struct err *e)
 {
-	const struct places *p = g->o.places;
+	const struct paths *p = g->o.paths;
 	const struct store_thread_options o = {.where = g->store_where, .clock = &g->clock, .machine = g->machine,
 		.takeover = g->o.takeover, .no_checkpoint = true, .on_wake = engine_on_wake, .on_fatal = engine_on_fatal,
 		.on_events = engine_on_events, .on_op = engine_on_op, .on_busy = engine_on_busy, .arg = g};
@@ -275,11 +281,11 @@ static bool start_store(struct engine *g, struct err *e)
 	if (!g->o.user_mode)
 		g->allow = allow_new(g->o.config->allow_file ? g->o.config->allow_file : JOBSCHED_SYSCONFDIR "/allow",
 			g->o.config->deny_file ? g->o.config->deny_file : JOBSCHED_SYSCONFDIR "/deny");
-	if (!engine_watch_signals(g, e) ||
+	if (!engine_watch_signals(g, e) || !engine_lock_store(g, e) ||
 		!listener_open(p->runtime_dir, p->socket, g->o.user_mode ? 0600 : 0666, &g->listener, e) ||
 		!listener_watch(g->listener, g->ev, e) ||
 		!alarm_new(g->ev, engine_on_alarm, g, &g->alarm, e) ||
-		!open_store(g, &o, e))
+		!open_store(g, &o, e) || !engine_publish_socket(g, e))
 		return false;
 	audit_set_store(g->audit, g->store);
 	engine_bound_results(g);
@@ -288,7 +294,7 @@ static bool start_store(struct engine *g, struct err *e)
 
 bool engine_start(struct engine *g, struct err *e)
 {
-	const char *output = g->o.places->output_dir;
+	const char *output = g->o.paths->output_dir;
 	struct governor_rules rules;
 
 	if (!start_store(g, e) || !engine_join(g, e))
@@ -333,10 +339,12 @@ void engine_end(struct engine *g)
 	bell_free(g->bell);
 	watcher_free(g->watcher);
 	outage_free(STEAL(g->outage));
+	guard_free(STEAL(g->guard));
 	store_thread_leave(g->leases); /* both at a time */
 	store_thread_leave(g->store);
 	store_thread_free(g->leases);
 	store_thread_free(g->store); /* finishes what is queued, so before those who own it */
+	engine_unlock_store(g);
 	cluster_free(g->cluster);
 	relays_free(g->relays);
 	governor_free(g->governor);

@@ -70,7 +70,8 @@ bool listener_lock(const char *runtime_dir, int *ret, struct err *e)
 	int fd = io_lock_file(lock);
 
 	if (fd == -EWOULDBLOCK)
-		return err_set(e, ERR_CONFLICT, "another jobschedd is running here: '%s' is locked", lock);
+		return err_set(e, ERR_CONFLICT, "another jobschedd is running here: '%s' is locked; reach it with "
+			"'jobctl --socket %s/jobsched.sock'", lock, runtime_dir);
 	if (fd < 0)
 		return err_errno(e, -fd, "could not lock '%s'", lock);
 	*ret = fd;

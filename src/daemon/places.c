@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths: XDG directories for a user, the usual ones for the system. */
+/* The directories of user mode, and where the spawner's program is. */
 #include "daemon/places.h"
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/io.h"
+#include "base/paths.h"
 #include "base/text.h"
 #include <errno.h>
 #include <libgen.h>
@@ -14,122 +15,62 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#define INSTANCE_MAX 32
-
-void places_done(struct places *p)
+/* A daemon of another user may already use the directory: its socket is named if it left word of it. */
+static bool not_ours(const char *path, uid_t owner, const struct paths *p, struct err *e)
 {
-	free(p->state_dir);
-	free(p->runtime_dir);
-	free(p->output_dir);
-	free(p->socket);
-	free(p->spawner_socket);
-	free(p->net_dir);
-	free(p->net_socket);
-	free(p->net_state);
-	free(p->config);
-	*p = (struct places){};
+	AUTO_TEXT socket = paths_read_socket(p);
+	struct passwd *pw = getpwuid(owner);
+	AUTO_TEXT who = pw ? xstrdup(pw->pw_name) : xprintf("#%u", owner);
+
+	if (socket)
+		return err_set(e, ERR_REFUSED, "'%s' belongs to user '%s', whose daemon listens at '%s'; reach it with "
+			"'sudo -u %s jobctl --socket %s', or set HOME and the XDG variables to your own", path, who, socket, who, socket);
+	return err_set(e, ERR_REFUSED, "'%s' belongs to user '%s'; type 'sudo -u %s jobschedd --user', "
+		"or set HOME and the XDG variables to your own", path, who, who);
 }
 
-static const char *env_path(const char *name)
+/* Root with another user's HOME (sudo -E) would make directories there that this user could not use. */
+static bool may_make(const char *path, const struct paths *p, struct err *e)
 {
-	const char *value = getenv(name);
-
-	return value && value[0] == '/' ? value : NULL;
-}
-
-static char *home_dir(void)
-{
-	const char *home = env_path("HOME");
-	struct passwd *pw = home ? NULL : getpwuid(getuid());
-
-	return xstrdup(home ? home : pw && pw->pw_dir[0] == '/' ? pw->pw_dir : "/");
-}
-
-static char *xdg_dir(const char *variable, const char *under_home)
-{
-	AUTO_TEXT home = home_dir();
-	const char *value = env_path(variable);
-
-	return value ? xprintf("%s/jobsched", value) : xprintf("%s/%s/jobsched", home, under_home);
-}
-
-static bool own_directory(const char *path, struct err *e)
-{
+	AUTO_TEXT at = xstrdup(path);
 	struct stat st;
-	int r = io_mkdirs(path, 0700);
 
-	if (r < 0)
-		return err_errno(e, -r, "could not make the directory '%s'", path);
-	if (lstat(path, &st) < 0)
+	while (stat(at, &st) < 0 && errno == ENOENT && strrchr(at, '/') > at)
+		*strrchr(at, '/') = '\0';
+	return getuid() != 0 || stat(at, &st) < 0 || st.st_uid == 0 || not_ours(at, st.st_uid, p, e);
+}
+
+static bool own_directory(const char *path, const struct paths *p, struct err *e)
+{
+	struct stat link, st;
+	int r = may_make(path, p, e) ? io_mkdirs(path, 0700) : 1;
+
+	if (r)
+		return r > 0 ? false : err_errno(e, -r, "could not make the directory '%s'", path);
+	if (lstat(path, &link) < 0 || stat(path, &st) < 0)
 		return err_errno(e, errno, "could not look at '%s'", path);
-	if (!S_ISDIR(st.st_mode) || st.st_uid != getuid())
-		return err_set(e, ERR_REFUSED, "'%s' is not a directory of yours; remove it or name another", path);
+	if (!S_ISDIR(st.st_mode))
+		return err_set(e, ERR_REFUSED, "'%s' is not a directory; remove it or name another", path);
+	if (link.st_uid != getuid() || st.st_uid != getuid())
+		return not_ours(path, link.st_uid != getuid() ? link.st_uid : st.st_uid, p, e);
 	if ((st.st_mode & 077) && chmod(path, 0700) < 0)
 		return err_errno(e, errno, "could not make '%s' private", path);
 	return true;
 }
 
-static bool fits_a_socket(const char *path, struct err *e)
+bool places_make(const struct paths *p, struct err *e)
 {
-	if (strlen(path) < sizeof(((struct sockaddr_un *)0)->sun_path))
-		return true;
-	return err_set(e, ERR_INVALID,
-		"the socket path '%s' is longer than the kernel takes; give a shorter --runtime-dir", path);
-}
-
-static bool instance_valid(const char *name)
-{
-	size_t len = strlen(name);
-
-	return len > 0 && len <= INSTANCE_MAX && name[0] != '.' &&
-	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == len;
-}
-
-bool places_find(bool user_mode, const char *instance, const char *state_dir, const char *runtime_dir, const char *output_dir,
-	struct places *ret, struct err *e)
-{
-	AUTO_DONE(places) p = {};
-	const char *runtime = env_path("XDG_RUNTIME_DIR");
-	AUTO_TEXT own = instance ? xprintf("-%s", instance) : xstrdup(""); /* instances share the store and nothing else */
-	AUTO_TEXT config_dir = user_mode ? xdg_dir("XDG_CONFIG_HOME", ".config") : NULL;
-
-	if (instance && !instance_valid(instance))
-		return err_set(e, ERR_INVALID, "'%.80s' is no name of an instance: letters, digits, '.', '_' and '-', at most %d",
-			instance, INSTANCE_MAX);
-	p.state_dir = state_dir  ? xstrdup(state_dir)
-		      : user_mode ? xdg_dir("XDG_STATE_HOME", ".local/state")
-				  : xstrdup(JOBSCHED_STATEDIR);
-	p.runtime_dir = runtime_dir            ? xstrdup(runtime_dir)
-			: !user_mode           ? xprintf("/run/jobsched%s", own)
-			: runtime && !state_dir ? xprintf("%s/jobsched%s", runtime, own)
-						: xprintf("%s/run%s", p.state_dir, own);
-	p.output_dir = output_dir  ? xstrdup(output_dir)
-		       : user_mode ? xprintf("%s/output%s", p.state_dir, own)
-				   : xprintf("%s-spawner%s/output", JOBSCHED_STATEDIR, own);
-	p.socket = xprintf("%s/jobsched.sock", p.runtime_dir);
-	p.spawner_socket = xprintf("%s/spawner.sock", p.runtime_dir);
-	p.net_dir = xprintf("%s/net", p.runtime_dir);
-	p.net_socket = xprintf("%s/net.sock", p.net_dir);
-	p.net_state = user_mode ? xprintf("%s/artifacts%s", p.state_dir, own) : xprintf("%s-net%s", JOBSCHED_STATEDIR, own);
-	p.config = xprintf("%s/jobschedd.conf", user_mode ? config_dir : JOBSCHED_SYSCONFDIR);
-	if (!fits_a_socket(p.spawner_socket, e) || !fits_a_socket(p.net_socket, e) || !fits_a_socket(p.socket, e))
-		return false;
-	if (user_mode && (!own_directory(p.state_dir, e) || !own_directory(p.runtime_dir, e) ||
-				 !own_directory(p.output_dir, e)))
-		return false;
-	*ret = p;
-	p = (struct places){};
-	return true;
+	return own_directory(p->state_dir, p, e) && own_directory(p->runtime_dir, p, e) && own_directory(p->output_dir, p, e);
 }
 
 static char *program(const char *variable, const char *name)
 {
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	const char *named = env_path(variable);
+	const char *named = getenv(variable);
 	AUTO_TEXT beside = NULL;
 
-	if (named)
+	if (named && named[0] == '/')
 		return xstrdup(named);
 	if (n > 0) {
 		self[n] = '\0';

@@ -137,7 +137,9 @@ static void on_node_opened(struct op *op, void *arg)
 	bool same = d->spawner && text_equal(op->node_open.spawner, spawn_client_spawner(d->spawner));
 
 	if (!op->ok) {
-		log_error("could not register with the store, trying again: %s", op->err.msg);
+		log_error("could not register with the store, %s: %s", op->node_open.rival ? "leaving" : "trying again", op->err.msg);
+		if (op->node_open.rival)
+			d->o.on_exit(75, d->o.arg);
 		spawn_client_free(STEAL(d->spawner));
 		dispatcher_retry_in(d, RECONNECT_MAX);
 		op_free(op);
@@ -167,7 +169,10 @@ static void open_node(struct dispatcher *d)
 	op->node_open = (struct op_node_open){.node = d->o.node_id, .name = d->o.node_name,
 		.spawner = d->spawners.v[d->spawners.n - 1], .host = d->host, .now = clock_now(d->o.clock),
 		.labels = d->o.labels, .barred = d->o.barred, .ttl = d->o.lease,
-		.run_ttl = d->o.run_lease, .boot = d->o.boot_id, .machine = d->o.machine, .uptime = clock_boot(&clock_system)};
+		.run_ttl = d->o.run_lease, .boot = d->o.boot_id, .machine = d->o.machine, .uptime = clock_boot(&clock_system),
+		.past_spawners = d->o.past_spawners, .in_use = d->o.in_use};
+	if (d->o.on_spawner)
+		d->o.on_spawner(op->node_open.spawner, d->o.arg);
 	store_thread_submit(d->o.store, op);
 }
 

@@ -204,6 +204,14 @@ char *sqlite_restore_mark(const char *path)
 	return xprintf("%s.restoring", path);
 }
 
+/* Another process may have made the store meanwhile: EEXIST. A rename leaves no second name behind if the daemon is killed here. */
+static bool name_new(const char *temp, const char *path)
+{
+	if (renameat2(AT_FDCWD, temp, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
+		return true;
+	return errno == EINVAL && link(temp, path) == 0; /* a file system without that flag */
+}
+
 bool sqlite_create(const char *path, const struct db_sql *sql, struct err *e)
 {
 	char id[RANDOM_ID_LEN + 1];
@@ -229,8 +237,7 @@ bool sqlite_create(const char *path, const struct db_sql *sql, struct err *e)
 		return err_errno(e, errno, "store '%s'", path);
 	close(STEAL_FD(fd)); /* before SQLite has it: closing it later would drop SQLite's locks */
 	ok = fill_new(temp, sql, e);
-	/* A link fails where a rename would replace: somebody else may have made the store meanwhile. */
-	if (ok && link(temp, path) < 0 && errno != EEXIST)
+	if (ok && !name_new(temp, path) && errno != EEXIST)
 		ok = err_errno(e, errno, "store '%s'", path);
 	sqlite_remove(temp);
 	return ok && sync_directory(path, e);

@@ -371,9 +371,12 @@ struct op_node_open {
 	const char *boot;                  /* which boot of which machine this is; NULL: unknown */
 	const char *machine;               /* the machine alone; NULL: unknown */
 	usec_t uptime;                     /* since that boot */
+	bool in_use;                       /* another process had the file open before us: rows of our name may be a live daemon's */
+	const struct strv *past_spawners;  /* borrowed; of daemons that have ended; NULL: none are known */
 	/* results: claimed and running runs of earlier engines of this node name, now ours (same fence) */
 	struct claimed_list same_spawner;  /* the spawner knows what became of them */
 	struct claimed_list other_spawner; /* their spawner is gone: lost */
+	bool rival;                        /* refused: another daemon of this name uses the store */
 	bool given_up;                     /* this very engine had been: what it held is not its own any more */
 	usec_t last_seen;                  /* when an engine was last there, as far as rows tell; 0: never */
 	int64_t others;                    /* other nodes that are alive */

@@ -51,6 +51,37 @@ static bool lives_elsewhere(struct store *s, const struct op_node_open *o, char 
 	return !q.failed;
 }
 
+static bool contains(const struct strv *v, const char *s)
+{
+	for (size_t i = 0; v && i < v->n; i++)
+		if (text_equal(v->v[i], s))
+			return true;
+	return false;
+}
+
+/*
+ * A daemon that does not take the lock of the file (an older version, or one that reached the file in a way that evades the lock)
+ * is known by its row: its lease runs, its spawner is neither ours nor one of a daemon that has ended, and the file is in use.
+ */
+static bool has_rival(struct store *s, const struct op_node_open *o, bool *ret, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	*ret = false;
+	if (!o->in_use || !o->boot)
+		return true;
+	q = query_start(s->db, Q_NODE_RIVALS, e);
+	query_text(&q, o->name);
+	query_text(&q, o->node);
+	query_text(&q, o->boot);
+	while (query_row(&q)) {
+		const char *spawner = query_get_text(&q);
+
+		*ret = *ret || (!text_equal(spawner, o->spawner) && !contains(o->past_spawners, spawner));
+	}
+	return !q.failed;
+}
+
 static bool read_given_up(struct store *s, const struct op_node_open *o, bool *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_NODE_CLOSED, e);
@@ -166,11 +197,14 @@ static bool open_node(struct store *s, struct op *op, struct err *e)
 	AUTO_TEXT host = NULL;
 
 	if (!read_last_seen(s, &o->last_seen, e) || !void_leases(s, o, e) || !await_others(s, o->name, e) ||
-	    !lives_elsewhere(s, o, &host, e))
+	    !lives_elsewhere(s, o, &host, e) || !has_rival(s, o, &o->rival, e))
 		return false;
 	if (host)
 		return op_refuse(op, ERR_CONFLICT, "a node '%s' is alive on another machine ('%s'); if it is not this one before a "
 			"boot, give one of them another node-name", o->name, host);
+	if (o->rival)
+		return op_refuse(op, ERR_CONFLICT, "a daemon of node '%s' with another spawner uses this store and its lease runs; 'jobctl' "
+			"reaches it where it was started; stop it first, or start this one with --instance NAME", o->name);
 	if (!read_given_up(s, o, &o->given_up, e) || !insert_node(s, o, e) || !displace(s, o, e) || !inherit(s, o, e) || !read_held(s, o, &same, &other, e) ||
 	    !runs_take_over(s, o->node, &same, &o->same_spawner, e) ||
 	    !runs_take_over(s, o->node, &other, &o->other_spawner, e) || !relays_prune(s, e) ||

@@ -66,5 +66,12 @@ no_sudo() {
 lint "without sudo it prints the command that installs the packages" no_sudo
 lint "it starts a scheduler, runs a job and shows its history" first
 lint "running it again is quick and harmless" again
+elsewhere() {
+	mkdir -m 700 -p "$work/run"
+	XDG_RUNTIME_DIR=$work/run "$work/tree/quickstart" >"$work/out" 2>&1 </dev/null || { echo "it failed"; cat "$work/out"; return; }
+	grep -q 'running already' "$work/out" || echo "it started a second daemon"
+	XDG_RUNTIME_DIR=$work/run "$top_builddir/jobctl" --user status >/dev/null || echo "jobctl does not find the daemon"
+}
+lint "with another XDG_RUNTIME_DIR the running scheduler is found" elsewhere
 lint "stop ends the scheduler it started" stopped
 finish

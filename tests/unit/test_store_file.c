@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The SQLite file: what is refused and left alone, who holds it, how it grows (F-09, F-10, F-13, F-16, F-17). */
 #include "base/text.h"
+#include "store/file_system.h"
 #include "store_suite.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -433,6 +434,31 @@ static void a_peer_that_may_not_checkpoint_leaves_the_log_alone(void **state)
 	assert_counts_true(f->store);
 }
 
+static void network_file_systems_are_refused_and_local_ones_are_not(void **state)
+{
+	static const struct {
+		uint64_t magic;
+		const char *type;
+		enum file_system_verdict want;
+	} cases[] = {
+		{0x6969, "nfs4", FILE_SYSTEM_REMOTE}, {0xFF534D42, "cifs", FILE_SYSTEM_REMOTE}, {0xFE534D42, "smb3", FILE_SYSTEM_REMOTE},
+		{0x01021997, "9p", FILE_SYSTEM_REMOTE}, {0x00C36400, "ceph", FILE_SYSTEM_REMOTE},
+		{0xFFFFFFFFFF534D42, "cifs", FILE_SYSTEM_REMOTE}, /* a signed f_type */
+		{0x65735546, "fuse.sshfs", FILE_SYSTEM_REMOTE}, {0x65735546, "fuse", FILE_SYSTEM_REMOTE},
+		{0x65735546, NULL, FILE_SYSTEM_REMOTE}, {0x65735546, "virtiofs", FILE_SYSTEM_UNKNOWN},
+		{0x65735546, "fuseblk", FILE_SYSTEM_LOCAL}, {0x65735546, "fuse.fuse-overlayfs", FILE_SYSTEM_LOCAL},
+		{0xEF53, "ext4", FILE_SYSTEM_LOCAL}, {0x58465342, "xfs", FILE_SYSTEM_LOCAL}, {0x9123683E, "btrfs", FILE_SYSTEM_LOCAL},
+		{0x01021994, "tmpfs", FILE_SYSTEM_LOCAL}, {0x794C7630, "overlay", FILE_SYSTEM_LOCAL}, {0x2FC12FC1, "zfs", FILE_SYSTEM_LOCAL},
+	};
+	enum file_system_verdict verdict;
+	AUTO_TEXT type = NULL;
+
+	for (size_t i = 0; i < ELEMENTS(cases); i++)
+		assert_int_equal(file_system_judge(cases[i].magic, cases[i].type), cases[i].want);
+	assert_true(file_system_check(((struct fixture *)*state)->where, &verdict, &type, NULL));
+	assert_non_null(type);
+}
+
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(what_is_no_store_is_refused_and_left_alone),
 	STORE_TEST(another_programs_database_is_refused_and_left_alone),
@@ -448,5 +474,6 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_held_store_is_busy_and_nothing_happened),
 	STORE_TEST(the_log_is_cut_when_it_has_grown_beyond_64_mib),
 	STORE_TEST(a_peer_that_may_not_checkpoint_leaves_the_log_alone),
+	STORE_TEST(network_file_systems_are_refused_and_local_ones_are_not),
 };
 const struct suite_part store_file_part = {tests, ELEMENTS(tests)};

@@ -206,6 +206,51 @@ static void a_run_with_labels_waits_for_a_node_that_has_them_all(void **state)
 	assert_int_equal(claim_with(s, "\ngpu=yes\nzone=a\nmore=x\n"), 1);
 }
 
+static bool open_second(struct store *s, const char *spawner, bool in_use, const struct strv *past, const char *boot)
+{
+	AUTO(op) *op = op_node_open(OTHER, "three", spawner);
+	bool opened;
+
+	op->node_open.ttl = TTL;
+	op->node_open.boot = boot;
+	op->node_open.in_use = in_use;
+	op->node_open.past_spawners = past;
+	opened = apply_one(s, op);
+	assert_true(opened != op->node_open.rival);
+	assert_true(opened || op->err.kind == ERR_CONFLICT);
+	return opened;
+}
+
+static void a_live_row_with_an_unknown_spawner_refuses_a_second_daemon_of_its_name(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *first = op_node_open("first", "three", "spawner-1");
+	AUTO_DONE(strv) past = {};
+
+	first->node_open.ttl = TTL;
+	first->node_open.boot = "boot";
+	assert_true(apply_one(s, first));
+	assert_false(open_second(s, "spawner-2", true, NULL, "boot"));
+	strv_add(&past, "spawner-0");
+	assert_false(open_second(s, "spawner-2", true, &past, "boot"));
+	assert_true(open_second(s, "spawner-1", true, &past, "boot")); /* a restart: the same spawner */
+}
+
+static void the_row_of_a_daemon_that_is_known_to_have_ended_is_taken_over(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *first = op_node_open("first", "three", "spawner-1");
+	AUTO_DONE(strv) past = {};
+
+	first->node_open.ttl = TTL;
+	first->node_open.boot = "boot";
+	assert_true(apply_one(s, first));
+	strv_add(&past, "spawner-0");
+	strv_add(&past, "spawner-1");
+	assert_true(open_second(s, "spawner-2", true, &past, "boot"));
+	assert_true(open_second(s, "spawner-3", false, NULL, "boot")); /* no other process has the file open */
+}
+
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_drained_node_claims_plans_and_leads_nothing),
 	STORE_TEST(an_order_to_resign_ends_this_term_and_no_later_one),
@@ -216,5 +261,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_node_that_is_away_can_be_drained_and_is_shown_as_that),
 	STORE_TEST(a_node_that_left_or_was_lost_is_shown_until_it_is_back_or_long_gone),
 	STORE_TEST(a_run_with_labels_waits_for_a_node_that_has_them_all),
+	STORE_TEST(a_live_row_with_an_unknown_spawner_refuses_a_second_daemon_of_its_name),
+	STORE_TEST(the_row_of_a_daemon_that_is_known_to_have_ended_is_taken_over),
 };
 const struct suite_part store_nodes_part = {tests, ELEMENTS(tests)};

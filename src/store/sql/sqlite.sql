@@ -1401,6 +1401,11 @@ WHERE name = :name AND closed_at = 0 AND boot <> '' AND boot <> :boot
 	AND NOT (machine <> '' AND machine = :machine AND renewed_at < {clock} - :uptime)
 ORDER BY opened_at DESC LIMIT 1
 
+-- Other daemons of this name whose lease runs, on this machine.
+-- query node_rivals(name text, id text, boot text) -> spawner text
+SELECT spawner FROM nodes WHERE name = :name AND id <> :id AND closed_at = 0 AND alive_until > {clock} AND boot = :boot
+ORDER BY opened_at DESC LIMIT 16
+
 -- query nodes_displace(name text, id text, now int)
 UPDATE nodes SET closed_at = :now WHERE name = :name AND id <> :id AND closed_at = 0
 

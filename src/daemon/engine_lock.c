@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps a second daemon off the SQLite file, and leaves word in the state directory of the socket of this one. */
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/config.h"
+#include "daemon/engine_parts.h"
+#include "daemon/guard.h"
+#include "store/file_lock.h"
+#include "store/file_system.h"
+#include <errno.h>
+#include <string.h>
+
+static bool is_server(const char *where)
+{
+	return strstr(where, "://") != NULL;
+}
+
+char *engine_store_where(const struct config *c, const struct paths *p)
+{
+	AUTO_TEXT where = c->store ? xstrdup(c->store) : xprintf("%s/jobs.db", p->state_dir);
+	AUTO_TEXT real = is_server(where) ? NULL : paths_resolve(where);
+
+	return real ? STEAL(real) : STEAL(where);
+}
+
+static char *own_socket(const struct engine *g)
+{
+	AUTO_TEXT real = paths_resolve(g->o.paths->socket);
+
+	return real ? STEAL(real) : xstrdup(g->o.paths->socket);
+}
+
+bool engine_lock_store(struct engine *g, struct err *e)
+{
+	AUTO_TEXT socket = own_socket(g);
+	enum file_system_verdict verdict;
+	AUTO_TEXT type = NULL;
+
+	if (is_server(g->store_where))
+		return true;
+	if (!file_system_check(g->store_where, &verdict, &type, e))
+		return false;
+	if (verdict == FILE_SYSTEM_UNKNOWN)
+		log_warning("store '%s' is on '%s', which other machines may share: only this one may use the file", g->store_where, type);
+	return file_lock_take(&(struct file_lock_options){.where = g->store_where, .instance = g->o.instance,
+		.node_name = g->o.config->node_name, .node = g->o.node_name, .socket = socket}, &g->file_lock, e);
+}
+
+static char *published_line(const struct engine *g)
+{
+	AUTO_TEXT socket = own_socket(g);
+
+	return xprintf("%s\n", socket);
+}
+
+/* As after kill -9: what is not committed was not acknowledged, and the log stays for the next daemon. */
+static void on_missing(void *arg)
+{
+	const struct engine *g = arg;
+
+	log_error("this process has lost its locks on the store '%s': a descriptor of the file was closed in it; leaving at once, "
+		  "so that nothing is written without them; the service manager starts it again, or type 'jobschedd%s'",
+		g->store_where, g->o.user_mode ? " --user" : "");
+	_exit(EXIT_TRY_AGAIN);
+}
+
+bool engine_publish_socket(struct engine *g, struct err *e)
+{
+	AUTO_TEXT line = published_line(g);
+	int r;
+
+	if (g->file_lock && !file_lock_settle(g->file_lock, e))
+		return false;
+	if (g->file_lock)
+		g->guard = guard_new(g->ev, &(struct guard_options){.where = g->store_where, .shared = file_lock_fd(g->file_lock),
+			.on_missing = on_missing, .arg = g});
+	r = io_write_file(g->o.paths->socket_file, line, strlen(line), 0600);
+	if (r < 0)
+		log_warning("could not write '%s', clients with another XDG_RUNTIME_DIR do not find this daemon: %s",
+			g->o.paths->socket_file, strerror(-r));
+	return true;
+}
+
+static void withdraw_socket(const struct engine *g)
+{
+	AUTO_TEXT line = published_line(g);
+	AUTO_DONE(buf) text = {};
+
+	if (io_read_file(g->o.paths->socket_file, &text, 4096) == 0 && text_equal(text.data, line))
+		unlink(g->o.paths->socket_file);
+}
+
+void engine_unlock_store(struct engine *g)
+{
+	if (g->store)
+		withdraw_socket(g);
+	file_lock_free(g->file_lock);
+}
