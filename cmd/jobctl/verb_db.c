@@ -1,25 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobctl db: the store as a whole, pruned, backed up, checked, restored. */
+/* jobctl db prune, backup and check. */
 #include "api.h"
 #include "args.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
+#include "base/paths.h"
 #include "base/text.h"
 #include "ctl.h"
+#include "db.h"
 #include "out.h"
 #include "run_verb.h"
 #include "wire/client.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <libgen.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+bool db_of_system(const struct ctl *c)
+{
+	AUTO_DONE(paths) system = {};
+
+	return paths_find(&(struct paths_options){.instance = c->instance}, &system, NULL) && text_equal(c->socket, system.socket);
+}
 
 static bool asked(const char *question)
 {
@@ -29,8 +36,7 @@ static bool asked(const char *question)
 	return fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
 }
 
-/* A dangerous verb asks at a terminal and needs --yes elsewhere. Returns an exit code when it may not go on, else -1. */
-static int may_go_on(const struct args *a, const char *verb, const char *question)
+int db_may_go_on(const struct args *a, const char *verb, const char *question)
 {
 	if (args_has(a, "yes"))
 		return -1;
@@ -72,7 +78,7 @@ int verb_db_prune(struct ctl *c, const struct args *a)
 
 	if (!prune_body(a, &body, &e))
 		return ctl_fail(&e);
-	stop = may_go_on(a, "db prune", "delete old history now?");
+	stop = db_may_go_on(a, "db prune", "delete old history now?");
 	if (stop >= 0)
 		return stop;
 	if (!ctl_connect(c, &e) || !client_call(c->client, "POST", "/v1/db/prune", body, -1, &answer, &e))
@@ -145,7 +151,8 @@ int verb_db_backup(struct ctl *c, const struct args *a)
 		unlink(temp);
 		return ctl_fail(&e);
 	}
-	ctl_say("wrote a backup of %" PRId64 " bytes to '%s'; 'jobctl db restore' puts it back", bytes, words[0]);
+	ctl_say("wrote a backup of %" PRId64 " bytes to '%s'; 'jobctl %s db restore %s' puts it back", bytes, words[0],
+		db_of_system(c) ? "--system" : "--user", words[0]);
 	return EXIT_SUCCESS;
 }
 
@@ -171,50 +178,4 @@ int verb_db_check(struct ctl *c, const struct args *a)
 		return EXIT_SUCCESS;
 	ctl_say("the store is damaged; stop the daemon and type 'jobctl db restore FILE' with a sound backup");
 	return EXIT_FAILURE;
-}
-
-/* ---- restore: done by jobschedd itself, which knows the store; we only find it ---- */
-
-static void start_jobschedd(char **argv)
-{
-	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	static const char *const beside[] = {"jobschedd", "../sbin/jobschedd"};
-
-	for (size_t i = 0; n > 0 && i < ELEMENTS(beside); i++) {
-		AUTO_TEXT copy = xstrndup(self, (size_t)n);
-		AUTO_TEXT path = xprintf("%s/%s", dirname(copy), beside[i]);
-
-		execv(path, argv);
-	}
-	execvp("jobschedd", argv);
-}
-
-int verb_db_restore(struct ctl *c, const struct args *a)
-{
-	bool user = c->where == WHERE_USER || (c->where == WHERE_ANY && geteuid() != 0);
-	char *argv[8] = {(char *)"jobschedd"};
-	char *const *words;
-	struct err e = {};
-	size_t n = 1;
-	int stop;
-
-	args_operands(a, &words);
-	if (access(words[0], R_OK) < 0) {
-		err_errno(&e, errno, "cannot read the backup '%s'", words[0]);
-		return ctl_fail(&e);
-	}
-	stop = may_go_on(a, "db restore", "put this backup in the store's place? (what is there is kept beside it)");
-	if (stop >= 0)
-		return stop;
-	if (user)
-		argv[n++] = (char *)"--user";
-	if (args_has(a, "from-now"))
-		argv[n++] = (char *)"--from-now";
-	argv[n++] = (char *)"--restore";
-	argv[n++] = words[0];
-	fflush(NULL);
-	start_jobschedd(argv);
-	err_errno(&e, errno, "cannot start 'jobschedd' for the restore");
-	return ctl_fail(&e);
 }

@@ -163,6 +163,8 @@ static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 		put_text(out, "away    since ", member_text(store, "away_since"), "");
 		put_text(out, ": ", member_text(store, "away_why"), "\n");
 	}
+	if (json_is_true(json_object_get(store, "full")))
+		buf_str(out, "full    no space is left for the store: new jobs are refused until some is freed; what is in the store runs\n");
 	if (member_time(s, "stuck_since")) {
 		put_text(out, "stuck   nothing is started since ", member_text(s, "stuck_since"), "");
 		put_text(out, ": ", member_text(s, "stuck_why"), "\n");
@@ -204,7 +206,8 @@ int verb_status(struct ctl *c, const struct args *a)
 	if (!api_call(c, "GET", "/v1/status", NULL, &status, &e))
 		return ctl_fail(&e);
 	away = member_time(json_object_get(status, "store"), "away_since");
-	well = !away && !member_time(status, "stuck_since") && !json_is_false(json_object_get(status, "spawner_up"));
+	well = !away && !member_time(status, "stuck_since") && !json_is_false(json_object_get(status, "spawner_up")) &&
+	       !json_is_true(json_object_get(json_object_get(status, "store"), "full"));
 	if (wants_json(c)) {
 		code = out_object(c, status);
 		return well ? code : EXIT_FAILURE;

@@ -2,16 +2,14 @@
 /* jobschedd: options, configuration, and then the engine. */
 #include "base/auto.h"
 #include "base/err.h"
-#include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/config.h"
 #include "daemon/engine.h"
 #include "daemon/journal.h"
-#include "daemon/listener.h"
 #include "daemon/places.h"
-#include "store/backup.h"
+#include "daemon/restore.h"
 #include "store/lock_guard.h"
 #include <getopt.h>
 #include <stdio.h>
@@ -118,29 +116,6 @@ static bool read_config(struct config *c, void *arg, struct err *e)
 	       (!o->log_level || config_set(c, "log-level", o->log_level, e));
 }
 
-/* No daemon may be on the store meanwhile: the lock keeps ours away, the store knows of others. */
-static int restore(const struct options *o, const struct paths *paths, const struct config *config)
-{
-	AUTO_TEXT where = config->store ? xstrdup(config->store) : xprintf("%s/jobs.db", paths->state_dir);
-	AUTO_TEXT kept = NULL;
-	AUTO_FD lock = -1;
-	struct err e = {};
-
-	if (!listener_lock(paths->runtime_dir, &lock, &e)) {
-		log_error("%s; stop it before a restore", e.msg);
-		return EXIT_OTHER_RUNS;
-	}
-	if (!store_restore(&(struct restore_options){.backup = o->restore, .where = where, .from_now = o->from_now,
-			.now = clock_now(&clock_system)}, &kept, &e)) {
-		log_error("%s", e.msg);
-		return e.kind == ERR_CONFLICT ? EXIT_OTHER_RUNS : e.kind == ERR_REFUSED || e.kind == ERR_INVALID ? EXIT_CONFIG : 1;
-	}
-	printf("restored '%s' from '%s'\n", where, o->restore);
-	if (kept)
-		printf("what was there is kept as '%s'\n", kept);
-	return 0;
-}
-
 static bool find_paths(const struct options *o, struct paths *ret, struct err *e)
 {
 	return paths_find(&(struct paths_options){.user_mode = o->user_mode, .instance = o->instance, .state_dir = o->state_dir,
@@ -180,7 +155,7 @@ int main(int argc, char **argv)
 	}
 	log_set_level((enum log_level)config.log_level);
 	if (o.restore)
-		return restore(&o, &paths, &config);
+		return restore_run(&(struct restore_command){.backup = o.restore, .from_now = o.from_now, .instance = o.instance}, &paths, &config);
 	own_name = o.instance ? xprintf("%s-%s", host.nodename, o.instance) : xstrdup(host.nodename);
 	if (config.node_name)
 		log_set_node(config.node_name);

@@ -95,7 +95,6 @@ void engine_on_fenced(void *arg);
 bool engine_start_relays(struct engine *g, struct err *e);
 
 /* engine_lock.c */
-char *engine_store_where(const struct config *c, const struct paths *p); /* a file as an absolute path without links; caller frees */
 bool engine_lock_store(struct engine *g, struct err *e);    /* before the store is opened */
 bool engine_publish_socket(struct engine *g, struct err *e); /* after it was */
 void engine_unlock_store(struct engine *g);                 /* after it was closed */

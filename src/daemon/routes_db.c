@@ -43,9 +43,10 @@ static bool duration_member(const json_t *o, const char *name, usec_t *ret, stru
 
 	if (!v)
 		return true;
-	if (json_is_string(v) ? !parse_duration(json_string_value(v), ret, &why) : !json_is_number(v))
-		return err_field(e, name, "'%s' must be a duration: seconds, or a text like 30d", name);
-	if (json_is_number(v) && json_number_value(v) >= 0 && json_number_value(v) < 1e10)
+	if (json_is_string(v) ? !parse_duration(json_string_value(v), ret, &why)
+			      : !json_is_number(v) || json_number_value(v) < 0 || json_number_value(v) >= 1e10)
+		return err_field(e, name, "'%s' must be a duration that is not negative: seconds, or a text like 30d", name);
+	if (json_is_number(v))
 		*ret = (usec_t)(json_number_value(v) * (double)USEC_SEC);
 	return *ret >= KEEP_MIN || err_field(e, name, "'%s' must be an hour or more", name);
 }

@@ -138,8 +138,9 @@ static json_t *store_to_json(const struct server_context *c)
 	struct err why = {};
 	usec_t since = outage_since(c->outage, &why);
 
-	return json_pack("{s:s, s:o, s:o, s:o}", "kind", text_starts(c->store_where, "postgres") ? "postgresql" : "sqlite",
-		"place", json_text(c->store_where), "away_since", json_time(since), "away_why", since ? json_text(why.msg) : json_null());
+	return json_pack("{s:s, s:o, s:o, s:o, s:b}", "kind", text_starts(c->store_where, "postgres") ? "postgresql" : "sqlite",
+		"place", json_text(c->store_where), "away_since", json_time(since), "away_why", since ? json_text(why.msg) : json_null(),
+		"full", store_thread_no_room(c->store));
 }
 
 /* In user mode the daemon starts jobsched-net when it is needed, so that it may be down without a fault. */

@@ -585,6 +585,17 @@ size_t store_thread_backlog(const struct store_thread *t)
 	return n;
 }
 
+bool store_thread_no_room(const struct store_thread *t)
+{
+	struct store_thread *m = (struct store_thread *)t;
+	bool no_room;
+
+	pthread_mutex_lock(&m->lock);
+	no_room = m->wake.no_room;
+	pthread_mutex_unlock(&m->lock);
+	return no_room;
+}
+
 void store_thread_read(struct store_thread *t, struct read_task *task)
 {
 	reader_ask(&t->questions, task);

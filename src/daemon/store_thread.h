@@ -48,6 +48,7 @@ const char *store_thread_store_id(const struct store_thread *t);
 
 /* The op belongs to the thread until op->on_done is called on the loop, after the commit that covers it. */
 void store_thread_submit(struct store_thread *t, struct op *op /* moved */);
+bool store_thread_no_room(const struct store_thread *t);   /* the disk is full: submissions are refused */
 size_t store_thread_backlog(const struct store_thread *t); /* operations waiting or in the batch */
 
 void store_thread_health(const struct store_thread *t, struct store_health *ret);

@@ -14,7 +14,8 @@ bool store_backup(struct store *s, const char *path, struct err *e);
 bool store_check(struct store *s, struct strv *ret_problems, struct err *e);
 
 struct restore_options {
-	const char *backup, *where;
+	const char *backup, *where; /* the backup's name is for messages */
+	int backup_fd;              /* open for reading, before privileges were dropped */
 	bool from_now; /* slots before now are not made up for */
 	usec_t now;
 };

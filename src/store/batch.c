@@ -454,6 +454,7 @@ bool store_apply(struct store *s, struct op *const *ops, size_t n, struct store_
 	s->db->give_up_at = 0;
 	if (next == DONE) {
 		*ret = b.wake;
+		ret->no_room = b.no_growth;
 		ret->owes_news = s->owes_news;
 		return true;
 	}

@@ -190,7 +190,7 @@ static bool fill_new(const char *temp, const struct db_sql *sql, struct err *e)
 
 void sqlite_remove(const char *path)
 {
-	static const char *const ends[] = {"", "-wal", "-shm", "-journal"};
+	static const char *const ends[] = {"", "-wal", "-shm", "-journal", "-reserve"};
 
 	for (size_t i = 0; i < ELEMENTS(ends); i++) {
 		AUTO_TEXT name = xprintf("%s%s", path, ends[i]);

@@ -32,21 +32,12 @@ static bool copy_bytes(int from, int to, struct err *e)
 	return fsync(to) == 0 || err_errno(e, errno, "could not copy the backup");
 }
 
-/* The copy belongs to whom the directory belongs, whoever restores. */
-static bool copy_file(const char *from, const char *to, struct err *e)
+static bool copy_file(int in, const char *to, struct err *e)
 {
-	AUTO_TEXT name = xstrdup(to);
-	AUTO_FD in = open(from, O_RDONLY | O_CLOEXEC);
-	AUTO_FD out = -1;
-	struct stat dir;
+	AUTO_FD out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
-	if (in < 0)
-		return err_errno(e, errno, "could not open the backup '%s'", from);
-	out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (out < 0)
 		return err_errno(e, errno, "could not make '%s'", to);
-	if (stat(dirname(name), &dir) < 0 || (geteuid() == 0 && fchown(out, dir.st_uid, dir.st_gid) < 0))
-		return err_errno(e, errno, "could not give '%s' to its owner", to);
 	return copy_bytes(in, out, e);
 }
 
@@ -82,13 +73,48 @@ static bool sync_place(const char *path, struct err *e)
 	return (dir >= 0 && fsync(dir) == 0) || err_errno(e, errno, "could not write the directory of '%s'", path);
 }
 
-/* A sound store of ours, migrated and made fit for its new life, under another name. */
+/* The reason alone, with advice that fits a backup; 'why' speaks of the copy as of the store. */
+static bool refuse_backup(const char *backup, const struct err *why, struct err *e)
+{
+	const char *reason = strstr(why->msg, "cannot be used: ");
+	const char *end = strstr(why->msg, "; nothing was changed");
+
+	if (strstr(why->msg, "newer version"))
+		return err_set(e, ERR_REFUSED, "the backup '%s' was written by a newer version of jobsched; nothing was changed; "
+			"install that version, or choose an older backup", backup);
+	reason = reason ? reason + strlen("cannot be used: ") : why->msg;
+	return err_set(e, ERR_REFUSED, "'%s' is no backup of a store: %.*s; nothing was changed; choose a file that 'jobctl db backup' wrote",
+		backup, end && end > reason ? (int)(end - reason) : 200, reason);
+}
+
+static bool looks_like_a_store(const struct restore_options *o, struct err *e)
+{
+	static const char magic[16] = "SQLite format 3";
+	char head[sizeof(magic)];
+	struct stat st;
+
+	if (fstat(o->backup_fd, &st) < 0)
+		return err_errno(e, errno, "could not look at the backup '%s'", o->backup);
+	if (S_ISREG(st.st_mode) && pread(o->backup_fd, head, sizeof(head), 0) == sizeof(head) && memcmp(head, magic, sizeof(magic)) == 0)
+		return true;
+	return refuse_backup(o->backup, &(struct err){.msg = "it is not an SQLite database"}, e);
+}
+
+/* A sound store, migrated, under another name in the directory of the store. */
 static bool prepare(const struct restore_options *o, const char *fresh, struct err *e)
 {
 	AUTO(store) *s = NULL;
+	struct err why = {};
 
-	return sqlite_inspect(o->backup, &sqlite_sql, e) && copy_file(o->backup, fresh, e) &&
-	       store_open(&(struct store_options){.where = fresh}, &s, e) && store_begin_anew(s, o->from_now, o->now, e);
+	if (!looks_like_a_store(o, e) || !copy_file(o->backup_fd, fresh, e))
+		return false;
+	if (!sqlite_inspect(fresh, &sqlite_sql, &why)) {
+		if (why.kind == ERR_REFUSED)
+			return refuse_backup(o->backup, &why, e);
+		*e = why;
+		return false;
+	}
+	return store_open(&(struct store_options){.where = fresh}, &s, e) && store_begin_anew(s, o->from_now, o->now, e);
 }
 
 /* It would go on with the file that was set aside, and what it writes there would be lost. */

@@ -262,7 +262,7 @@ static bool lock_inode(struct file_lock *l, struct err *e)
 			return err_errno(e, errno, "could not lock the store '%s'", l->where);
 		return inode_in_use(l, e);
 	}
-	return check_links(l, e);
+	return l->o.exclusive || check_links(l, e); /* a restore makes a new file */
 }
 
 /* ---- both ---- */

@@ -49,9 +49,10 @@ struct store_wake {
 	usec_t next_notice; /* the first notice to be sent */
 	usec_t pause_end; /* the first pause that is over by itself: OP_PAUSES_END */
 	usec_t expiry;    /* a queued run may not start after this moment: OP_EXPIRE */
+	bool no_room;     /* the disk is full: new work is refused */
 	bool owes_news;   /* to other nodes: the next batch tells them, and one should come soon */
 };
-#define STORE_WAKE_NEVER ((struct store_wake){USEC_NEVER, USEC_NEVER, USEC_NEVER, USEC_NEVER, USEC_NEVER, false})
+#define STORE_WAKE_NEVER ((struct store_wake){USEC_NEVER, USEC_NEVER, USEC_NEVER, USEC_NEVER, USEC_NEVER, false, false})
 
 /*
  * Runs all operations in one transaction and leaves each result in its op. One that fails changes

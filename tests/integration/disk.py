@@ -128,13 +128,26 @@ def on_a_full_disk_status_and_why_say_that_nothing_starts():
 
         def stuck():
             fill(filler)  # what was freed meanwhile, too
-            return d.jobctl("status", check=False).returncode == 1
-        wait_until("nothing can be started", 60, stuck)
-        said = d.jobctl("status", check=False)
-        assert "nothing is started since" in said.stdout and "no space left for the store" in said.stdout, said
+            said = d.jobctl("status", check=False)
+            return said.returncode == 1 and "nothing is started since" in said.stdout and said
+        said = wait_until("nothing can be started", 60, stuck)
+        assert "no space left for the store" in said.stdout, said
         wait_until("why says so", 60, lambda: "no space left for the store" in d.jobctl("why", "tick").stdout)
         os.unlink(filler)
         wait_until("it goes on", 60, lambda: d.jobctl("status", check=False).returncode == 0)
+
+
+@case
+def on_a_file_system_without_room_for_the_reserve_status_says_that_submissions_are_refused():
+    with mounted("-t", "tmpfs", "-o", "size=6m", "none") as point, Daemon(state=point) as d:
+        d.start()
+        assert d.api().call("POST", "/v1/jobs", {"command": ["true"]})[0] == 507
+        said = d.jobctl("status", check=False)
+        assert said.returncode == 1 and "new jobs are refused" in said.stdout, said
+        assert d.api().get("/v1/status")["store"]["full"] is True
+    with Daemon() as d:
+        d.start()
+        assert d.api().get("/v1/status")["store"]["full"] is False
 
 
 def injected(d, what):

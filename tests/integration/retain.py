@@ -9,7 +9,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import Daemon, case, main, wait_until
+from harness import JOBCTL, Daemon, case, main, wait_until
+from system import USERS, System, libc
 
 DAY = 86400 * 1000000
 
@@ -102,11 +103,12 @@ def a_backup_is_taken_while_jobs_run_and_put_back():
         assert again.returncode == 6, again
         d.jobctl("add", "-n", "after", "--every", "1h", "--", "true")
         busy = d.jobctl("--user", "db", "restore", "--yes", file, check=False)
-        assert busy.returncode == 69 and "stop it" in busy.stderr, busy
+        assert busy.returncode == 6 and d.socket in busy.stderr and "kill %d" % d.process.pid in busy.stderr, busy
         d.wait_final(long)
         d.stop()
         restored = d.jobctl("--user", "db", "restore", "--yes", file)
         assert "before-restore" in restored.stdout, restored
+        assert not glob.glob(d.db_path + "*restore-new*"), glob.glob(d.db_path + "*")
         d.start()
         names = [j["name"] for j in d.api().get("/v1/jobs?all=true")["jobs"]]
         assert "before" in names and "after" not in names, names
@@ -128,7 +130,7 @@ def a_store_that_another_daemon_uses_is_not_replaced():
         d.stop()
         job = other.add(command=["true"])["id"]
         refused = d.jobctl("--user", "db", "restore", "--yes", file, check=False)
-        assert refused.returncode == 69 and "in use by pid %d" % other.process.pid in refused.stderr, refused
+        assert refused.returncode == 6 and "kill %d" % other.process.pid in refused.stderr and other.socket in refused.stderr, refused
         assert not glob.glob(d.db_path + ".*"), "something was left"
         assert other.wait_final(job)["state"] == "succeeded"
         other.stop()
@@ -146,8 +148,19 @@ def what_is_no_backup_is_refused_and_changes_nothing():
         file = os.path.join(d.dir, "junk")
         with open(file, "w") as f:
             f.write("no store " * 1000)
-        result = d.jobctl("--user", "db", "restore", "--yes", file, check=False)
-        assert result.returncode == 78, result
+        for name, code, words in ((file, 2, "choose a file that 'jobctl db backup' wrote"), (file + ".none", 3, "No such file")):
+            result = d.jobctl("--user", "db", "restore", "--yes", name, check=False)
+            assert result.returncode == code and words in result.stderr, result
+            assert "jobctl db restore" not in result.stderr, result
+        broken = os.path.join(d.dir, "broken")
+        with open(d.db_path, "rb") as f, open(broken, "wb") as to:
+            to.write(f.read(8192))
+        result = d.jobctl("--user", "db", "restore", "--yes", broken, check=False)
+        assert result.returncode == 2 and "is no backup of a store" in result.stderr and broken in result.stderr, result
+        open(broken + "-wal", "w").write("log")
+        result = d.jobctl("--user", "db", "restore", "--yes", broken, check=False)
+        assert result.returncode == 2 and "not a complete backup" in result.stderr, result
+        assert not glob.glob(d.db_path + ".*"), glob.glob(d.db_path + ".*")
         d.start()
         assert d.api().get("/v1/jobs/mine")["name"] == "mine"
 
@@ -181,6 +194,74 @@ def a_dangerous_verb_asks_or_wants_yes():
         for words in (("db", "prune"), ("db", "restore", d.config)):
             result = d.jobctl(*words, check=False, stdin=subprocess.DEVNULL)
             assert result.returncode == 2 and "--yes" in result.stderr, result
+
+
+@case
+def negative_and_huge_ages_are_refused_by_prune():
+    with Daemon() as d:
+        d.start()
+        for value in (-1, -86400, 1e11, "-5d", "-1"):
+            for name in ("older_than", "dead_older_than"):
+                status, answer = d.api().call("POST", "/v1/db/prune", {name: value})
+                assert status == 400 and answer["error"]["field"] == name, (name, value, status, answer)
+        for words in (("--older-than", "-5d"), ("--older-than=-5d",), ("--keep-runs", "-1")):
+            result = d.jobctl("db", "prune", "--yes", *words, check=False)
+            assert result.returncode == 2, (words, result)
+
+
+@case
+def a_restore_works_on_the_store_whose_daemon_a_backup_asks():
+    with Daemon() as d:
+        d.start()
+        file = os.path.join(d.dir, "copy.db")
+        said = d.jobctl("db", "backup", file)
+        assert "jobctl --user db restore" in said.stderr, said
+        d.stop()
+        env = {k: v for k, v in d.env.items() if k != "JOBSCHED_SOCKET"}
+        for more in ({}, {"JOBSCHED_SOCKET": d.socket}):
+            result = subprocess.run([JOBCTL, "db", "restore", "--yes", file], env=dict(env, **more), capture_output=True, text=True)
+            assert result.returncode == 0 and d.db_path in result.stdout, (more, result)
+        result = subprocess.run([JOBCTL, "db", "restore", "--yes", file], env=dict(env, JOBSCHED_SOCKET=d.dir + "/x"),
+                                capture_output=True, text=True)
+        assert result.returncode == 2 and "--system" in result.stderr, result
+
+
+@case
+def root_restores_as_the_owner_of_the_directory():
+    with System() as s:
+        s.start()
+        s.run_as("root", [s.jobctl_path, "add", "-n", "kept", "--every", "1h", "--", "true"])
+        backup = os.path.join(s.dir, "copy.db")
+        assert s.jobctl("root", "db", "backup", backup).returncode == 0
+        os.chmod(backup, 0o600)  # root's: the owner of the store cannot read it
+        s.engine.terminate()
+        s.engine.wait(30)
+        # the daemon's user leads root to a file of root's
+        secret = os.path.join(s.dir, "secret")
+        open(secret, "w").close()
+        os.chmod(secret, 0o600)
+        store = os.path.join(s.state_dir, "jobs.db")
+        for end in ("-shm", "-reserve"):
+            if os.path.lexists(store + end):
+                os.unlink(store + end)
+            os.symlink(secret, store + end)
+        watch = libc.inotify_init1(os.O_NONBLOCK)
+        assert libc.inotify_add_watch(watch, secret.encode(), 0x20) >= 0  # IN_OPEN
+        result = s.run_as("root", [os.path.join(s.sbin, "jobschedd"), "--config", s.conf_dir + "/jobschedd.conf", "--state-dir",
+                                   s.state_dir, "--restore", backup])
+        assert result.returncode == 0, result
+        try:
+            assert not os.read(watch, 4096), "root opened the file"
+        except BlockingIOError:
+            pass
+        os.close(watch)
+        assert os.stat(store).st_uid == USERS["jobsched"]
+        for name in os.listdir(s.state_dir):
+            path = os.path.join(s.state_dir, name)
+            assert os.path.islink(path) or os.stat(path).st_uid == USERS["jobsched"], name
+        os.unlink(store + "-reserve")
+        s.start_engine()
+        assert "kept" in s.jobctl("root", "list").stdout
 
 
 if __name__ == "__main__":

@@ -12,11 +12,20 @@ static char *beside(void **state, const char *end)
 	return xprintf("%s%s", where_of(state), end);
 }
 
+static bool restore(const struct restore_options *given, char **kept, struct err *e)
+{
+	AUTO_FD fd = open(given->backup, O_RDONLY | O_CLOEXEC);
+	struct restore_options o = *given;
+
+	o.backup_fd = fd;
+	return store_restore(&o, kept, e);
+}
+
 static void restore_or_fail(const struct restore_options *o, char **kept)
 {
 	struct err e = {};
 
-	if (!store_restore(o, kept, &e))
+	if (!restore(o, kept, &e))
 		fail_msg("%s", e.msg);
 }
 
@@ -108,7 +117,7 @@ static void what_is_no_store_is_not_restored(void **state)
 	close(fd);
 	add_job(f->store, "mine");
 	store_free(STEAL(f->store));
-	assert_false(store_restore(&(struct restore_options){.backup = junk, .where = f->where, .now = T0}, &kept, &e));
+	assert_false(restore(&(struct restore_options){.backup = junk, .where = f->where, .now = T0}, &kept, &e));
 	f->store = open_or_fail(f->where, false); /* untouched */
 	assert_true(store_job_find(f->store, -1, "mine", &job, &e));
 }

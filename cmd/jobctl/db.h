@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the verbs of 'jobctl db' share. */
+#pragma once
+#include <stdbool.h>
+
+struct args;
+struct ctl;
+
+/* A dangerous verb asks at a terminal and needs --yes elsewhere. Returns an exit code when it may not go on, else -1. */
+int db_may_go_on(const struct args *a, const char *verb, const char *question);
+bool db_of_system(const struct ctl *c); /* connected to the daemon of the system, not of a user */

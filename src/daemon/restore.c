@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Restores a store from a backup, with the privileges of the owner of the store's directory. */
+#include "daemon/restore.h"
+#include "base/auto.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/config.h"
+#include "daemon/engine.h"
+#include "store/backup.h"
+#include "store/file_lock.h"
+#include "store/file_system.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <libgen.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static int status_of(enum err_kind kind)
+{
+	switch (kind) {
+	case ERR_CONFLICT:
+		return EXIT_OTHER_RUNS;
+	case ERR_REFUSED:
+	case ERR_INVALID:
+		return EXIT_CONFIG;
+	case ERR_NOT_FOUND:
+		return EXIT_NO_INPUT;
+	case ERR_DENIED:
+		return EXIT_NOT_ALLOWED;
+	default:
+		return EXIT_FAILURE;
+	}
+}
+
+/* The backup is opened by the caller, who may read files that the owner of the store may not. */
+static bool open_backup(const char *path, int *ret, struct err *e)
+{
+	AUTO_TEXT wal = xprintf("%s-wal", path);
+	struct stat st;
+
+	*ret = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (*ret < 0)
+		return err_set(e, errno == ENOENT ? ERR_NOT_FOUND : errno == EACCES ? ERR_DENIED : ERR_INTERNAL,
+			"cannot read the backup '%s': %s", path, strerror(errno));
+	if (stat(wal, &st) == 0 && st.st_size > 0)
+		return err_set(e, ERR_REFUSED, "'%s' is not a complete backup, a part of it is in '%s'; nothing was changed; "
+			"copy both into one file with \"sqlite3 '%s' '.backup FILE'\" and restore that", path, wal, path);
+	return true;
+}
+
+/* Root opens no file in a directory whose owner could put links there: it becomes the owner first, for good. */
+static bool become_owner(const char *dir, struct err *e)
+{
+	const struct passwd *pw;
+	struct stat st;
+	gid_t gid;
+
+	if (geteuid() != 0 || stat(dir, &st) < 0 || st.st_uid == 0)
+		return true;
+	pw = getpwuid(st.st_uid);
+	gid = pw ? pw->pw_gid : st.st_gid;
+	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(st.st_uid, st.st_uid, st.st_uid) < 0)
+		return err_errno(e, errno, "could not become the owner of '%s'", dir);
+	if (setuid(0) == 0 || geteuid() != st.st_uid)
+		return err_set(e, ERR_INTERNAL, "could not give up the privileges of root for '%s'", dir);
+	return true;
+}
+
+static bool replace(const struct restore_command *c, int backup, const char *where, char **ret_kept, struct err *e)
+{
+	AUTO(file_lock) *lock = NULL;
+	enum file_system_verdict verdict;
+	AUTO_TEXT type = NULL;
+
+	return file_system_check(where, &verdict, &type, e) &&
+	       file_lock_take(&(struct file_lock_options){.where = where, .instance = c->instance, .node = "", .socket = "", .exclusive = true},
+		       &lock, e) &&
+	       store_restore(&(struct restore_options){.backup = c->backup, .backup_fd = backup, .where = where, .from_now = c->from_now,
+				     .now = clock_now(&clock_system)}, ret_kept, e);
+}
+
+int restore_run(const struct restore_command *c, const struct paths *p, const struct config *config)
+{
+	AUTO_TEXT named = config->store ? xstrdup(config->store) : xprintf("%s/jobs.db", p->state_dir);
+	AUTO_TEXT copy = xstrdup(named);
+	AUTO_TEXT where = NULL;
+	AUTO_TEXT kept = NULL;
+	AUTO_FD backup = -1;
+	struct err e = {};
+	bool ok;
+
+	if (strstr(named, "://"))
+		ok = err_set(&e, ERR_INVALID, "this store is in PostgreSQL; restore it with the tools of PostgreSQL");
+	else
+		ok = open_backup(c->backup, &backup, &e) && become_owner(dirname(copy), &e);
+	if (ok) {
+		where = engine_store_where(config, p); /* as the owner: it follows links */
+		ok = replace(c, backup, where, &kept, &e);
+	}
+	if (!ok) {
+		log_error("%s", e.msg);
+		return status_of(e.kind);
+	}
+	printf("restored '%s' from '%s'\n", where, c->backup);
+	if (kept)
+		printf("what was there is kept as '%s'\n", kept);
+	return 0;
+}
