@@ -79,7 +79,7 @@ const struct config_key config_keys[] = {
 	{"artifact-limit", CONFIG_SIZE, AT(artifact_limit), 4096, INT64_C(1) << 50, INT64_C(1) << 30, true,
 		"bytes of one artifact, as it is fetched and when it is unpacked"},
 	{"artifact-budget", CONFIG_SIZE, AT(artifact_budget), 0, INT64_C(1) << 50, INT64_C(4) << 30, true,
-		"bytes of artifacts that are kept for the next run; those that no run uses go, the oldest first"},
+		"bytes of artifacts on the disk, those in use included; unused ones are removed, the least recently used first"},
 	{"artifact-timeout", CONFIG_NUMBER, AT(artifact_timeout), 1, 86400, 600, true,
 		"seconds that fetching an artifact may take"},
 	{"archive", CONFIG_TEXT, AT(archive), 0, 0, 0, false,

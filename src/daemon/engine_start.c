@@ -59,6 +59,7 @@ void engine_serve(struct engine *g)
 		.relays = g->relays,
 		.retention = g->retention,
 		.state_dir = g->o.paths->state_dir,
+		.sendmail = g->o.config->sendmail ? g->o.config->sendmail : SENDMAIL_DEFAULT,
 		.timekeeper = g->timekeeper,
 		.zones = g->zones,
 		.node_name = g->o.node_name,

@@ -8,6 +8,7 @@
 #include "core/machine.h"
 #include "core/schedule_set.h"
 #include "wire/codec.h"
+#include <unistd.h>
 
 void forecast_done(struct forecast *f)
 {
@@ -45,6 +46,22 @@ void forecast_machine(struct forecast *f, const struct job_spec *spec, const str
 			machine_figure_name(g.figure), spec->when.v[i]);
 		on_finding("when-unknown", text, f->findings);
 	}
+}
+
+void forecast_means(struct forecast *f, const struct job_spec *spec, const struct forecast_means *m)
+{
+	AUTO_TEXT no_mail = m->sendmail ? xprintf("notices by mail cannot be sent from this node: there is no program '%s'; install a mail "
+		"server such as postfix, or set 'sendmail' in jobschedd.conf(5)", m->sendmail) : NULL;
+	bool mail = false, net = spec->artifact && !text_starts(spec->artifact, "file:");
+
+	for (size_t i = 0; i < spec->notify.n; i++) {
+		mail |= text_starts(spec->notify.v[i], "mail:");
+		net |= text_starts(spec->notify.v[i], "webhook:");
+	}
+	if (f->findings && mail && m->sendmail && access(m->sendmail, X_OK) < 0)
+		on_finding("no-sendmail", no_mail, f->findings);
+	if (f->findings && net && m->net_down)
+		on_finding("no-net", m->net_down, f->findings);
 }
 
 void forecast_crowd(struct forecast *f, usec_t slot, int64_t jobs)

@@ -24,6 +24,12 @@ void forecast_done(struct forecast *f);
 void forecast_lint(struct forecast *f, const struct schedule_set *set, const struct job_spec *spec, bool undecided);
 /* Conditions that this machine can never meet. */
 void forecast_machine(struct forecast *f, const struct job_spec *spec, const struct machine_now *machine);
+/* Channels of notices, and artifacts, that could not be served at the moment. */
+struct forecast_means {
+	const char *sendmail; /* the mail program; NULL: not looked at */
+	const char *net_down; /* why jobsched-net is not running; NULL: it is */
+};
+void forecast_means(struct forecast *f, const struct job_spec *spec, const struct forecast_means *m);
 void forecast_crowd(struct forecast *f, usec_t slot, int64_t jobs);
 void forecast_look(struct forecast *f, const struct schedule_set *set, const struct job_spec *spec, usec_t now,
 	bool undecided);

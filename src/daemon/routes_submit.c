@@ -9,6 +9,7 @@
 #include "core/slots.h"
 #include "daemon/dispatcher.h"
 #include "daemon/governor.h"
+#include "daemon/net_client.h"
 #include "daemon/peer.h"
 #include "daemon/question.h"
 #include "daemon/routes.h"
@@ -304,6 +305,8 @@ static void submit(struct request *r, bool bulk)
 		.jobs_limit = peer_jobs_limit(r),
 		.warrants = dispatcher_warrants(r->context->dispatcher),
 		.machine = *governor_machine(r->context->governor),
+		.means = {.sendmail = r->context->sendmail,
+			.net_down = r->context->user_mode || !r->context->net ? NULL : net_client_down(r->context->net)},
 		.sandboxes = dispatcher_sandboxes(r->context->dispatcher),
 		.limits_refused = dispatcher_limits_refused(r->context->dispatcher),
 	};

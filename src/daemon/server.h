@@ -41,6 +41,7 @@ struct server_context {
 	struct relays *relays;     /* NULL: this node is always alone */
 	struct retention *retention; /* NULL: history is kept for ever */
 	const char *state_dir;
+	const char *sendmail;      /* the mail program; NULL: not known */
 	const struct timekeeper *timekeeper; /* NULL: the clock is right */
 	struct zones *zones;
 	const char *node_name, *node_id;

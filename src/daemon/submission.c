@@ -117,6 +117,7 @@ bool submission_numbered(struct submission *s, size_t i, struct job_new *n, stru
 		n->next_slot = 0;
 	forecast_lint(&j->forecast, set, &j->spec, false);
 	forecast_machine(&j->forecast, &j->spec, &s->machine);
+	forecast_means(&j->forecast, &j->spec, &s->means);
 	return true;
 }
 
@@ -144,6 +145,7 @@ static bool schedule_job(const struct submission *s, struct submission_job *j, s
 	if (s->dry_run || (!s->bulk && !undecided))
 		forecast_lint(&j->forecast, set, &j->spec, undecided);
 	forecast_machine(&j->forecast, &j->spec, &s->machine);
+	forecast_means(&j->forecast, &j->spec, &s->means);
 	if (!s->bulk && slot_known(new->next_slot) && (s->dry_run || new->next_slot % USEC_MIN == 0))
 		new->crowd_max = SCHEDULE_CROWD;
 	strv_done(&j->spec.schedule);

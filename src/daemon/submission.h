@@ -47,6 +47,7 @@ struct submission {
 	int64_t jobs_limit;
 	enum warrant_policy warrants; /* for whose jobs the spawner wants one */
 	struct machine_now machine; /* what conditions will be held against */
+	struct forecast_means means; /* borrowed texts */
 	struct sandbox_offers *sandboxes; /* owned; NULL: nobody knows which there are */
 	unsigned limits_refused; /* enum limit_kind: what the spawner cannot enforce */
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs inside the machine that boot.py boots, once per boot: installs the package, uses it as its users do, prints TAP.
 import hashlib
+import http.server
 import json
 import os
 import pwd
 import stat
 import subprocess
+import threading
 import time
 import traceback
 
@@ -215,6 +217,37 @@ def a_sandboxed_job_has_its_secret_and_its_artifact(notes):
     assert "correct-horse" not in said, said
 
 
+def webhooks_and_downloads_work_out_of_the_box(notes):
+    """jobschedd has no network of its own; jobsched-net has."""
+    tool, got = b"#!/bin/sh\necho downloaded\n", []
+
+    class Web(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(tool)))
+            self.end_headers()
+            self.wfile.write(tool)
+
+        def do_POST(self):
+            got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *words):
+            pass
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Web)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = "http://127.0.0.1:%d/tool" % server.server_port
+    job = add("alice", "--artifact", url, "--sha256", hashlib.sha256(tool).hexdigest(), "--notify", "webhook:" + url,
+              "--", "sh", "-c", "$JOBSCHED_ARTIFACT/tool; exit 3")
+    assert final(job, "alice")["exit_code"] == 3 and output(job, "alice") == "downloaded\n", runs_of(job, "alice")
+    wait_until("the webhook is delivered", 30, lambda: got)
+    assert got[0]["output"] == "downloaded\n" and got[0]["job"]["id"] == job, got
+    said = jobctl("add", "--manual", "--notify", "mail:root", "--", "true", user="alice")
+    assert os.path.exists("/usr/sbin/sendmail") or "no-sendmail" in said.stderr, said.stderr
+    server.shutdown()
+
+
 STARTED, GO = "/var/tmp/started", "/var/tmp/go"
 
 
@@ -296,6 +329,7 @@ def first(c):
     c.all([install, places_belong_to_the_right_ones, a_job_runs_as_the_user_who_submitted_it,
            one_user_sees_nothing_of_another, a_job_of_root_works_out_of_the_box, the_units_leave_a_job_what_it_may_have,
            limits_hold_where_the_machine_has_them_and_are_refused_elsewhere, a_sandboxed_job_has_its_secret_and_its_artifact,
+           webhooks_and_downloads_work_out_of_the_box,
            fifty_jobs_survive_ten_restarts_and_an_upgrade, stopping_the_spawner_ends_the_jobs_and_records_it,
            the_machine_is_told_to_reboot_under_a_job])
     sh("systemctl", "--no-block", "reboot")

@@ -247,6 +247,20 @@ def webhooks_wait_for_jobsched_net_and_the_reason_names_the_command():
 
 
 @case
+def add_says_when_there_is_no_mail_program():
+    with Notifying() as d:
+        d.start()
+        assert not d.add(schedule=["manual"], notify=["mail:ann"], command=["true"])["findings"]
+        os.unlink(os.path.join(d.dir, "sendmail"))
+        d.write_config("sendmail = %s/sendmail\n" % d.dir)
+        found = d.add(schedule=["manual"], notify=["mail:ann"], command=["true"])["findings"]
+        assert [f["code"] for f in found] == ["no-sendmail"] and d.dir in found[0]["message"], found
+        said = d.jobctl("add", "--manual", "--notify", "mail:ann", "--", "true")
+        assert "no-sendmail" in said.stderr, said
+        assert not d.add(schedule=["manual"], notify=["exec:true"], command=["true"])["findings"]
+
+
+@case
 def a_run_that_did_not_happen_is_told_once():
     with Notifying() as d:
         d.start()
