@@ -10,6 +10,7 @@ import time
 from datetime import datetime, timedelta, timezone
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from contract import CONTRACT
 from harness import Api, Connection, Daemon, Unreachable, case, main, need_program, wait_until
 
 TRUE = ["true"]
@@ -447,6 +448,33 @@ def a_follower_gets_much_output_as_fast_as_it_reads():
         answer = stream(d, "/v1/runs/%d/output?follow=true" % run)
         time.sleep(0.5)
         assert sum(len(piece) for piece in iter(lambda: answer.read(100000), b"")) == 8000000
+
+
+@case
+def an_answer_that_openapi_json_does_not_describe_is_found():
+    with Daemon() as d:
+        d.start()
+        job = d.add(command=TRUE, schedule=LATER)
+        run = d.api().get("/v1/runs?limit=1")
+
+        def faults(method, path, status, answer, **changes):
+            try:
+                CONTRACT.answer(method, path, status, {**answer, **changes})
+                return ""
+            except AssertionError as e:
+                return str(e)
+        one = ("GET", "/v1/jobs/%d" % job["id"], 200, d.api().get("/v1/jobs/%d" % job["id"]))
+        assert faults(*one) == "", faults(*one)
+        assert "answer.sandbox is 5" in faults(*one, sandbox=5)
+        assert "has 'sandbocks'" in faults(*one, sandbocks=None)
+        assert "the enum does not have" in faults(*one, state="ready")
+        assert "no time in UTC" in faults(*one, created_at="2026-11-16 09:00")
+        assert "answer.tags.a is 1" in faults(*one, tags={"a": 1})
+        assert "lacks 'next_cursor'" in faults("GET", "/v1/runs", 200, {"runs": run["runs"]})
+        assert "answer.runs[0]" in faults("GET", "/v1/runs", 200, run, runs=[5])
+        assert "no such path" in faults("GET", "/v1/nowhere", 200, {})
+        assert "this status" in faults(one[0], one[1], 201, one[3])
+        assert "lacks 'error'" in faults("GET", "/v1/nowhere", 404, {})
 
 
 @case

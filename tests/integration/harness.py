@@ -16,6 +16,8 @@ import time
 import traceback
 from datetime import datetime
 
+from contract import CONTRACT
+
 BUILD = os.environ.get("top_builddir", "build")
 JOBSCHEDD = os.path.join(BUILD, "jobschedd")
 JOBCTL = os.path.join(BUILD, "jobctl")
@@ -98,10 +100,12 @@ class Api:
                 pass  # refused by its head alone: the answer is there all the same
             answer = self.connection.getresponse()
             content = answer.read()
-            return answer.status, json.loads(content)
+            status, content = answer.status, json.loads(content)
         except (OSError, http.client.HTTPException) as e:
             self.connection.close()
             raise Unreachable(str(e)) from e
+        CONTRACT.answer(method, path, status, content)
+        return status, content
 
     def patiently(self, method, path, body=None):
         """Asked again while the store is too slow for it, which a busy machine may be: then nothing has happened."""
