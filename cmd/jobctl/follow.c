@@ -6,6 +6,7 @@
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "core/job.h"
 #include "core/run.h"
 #include "ctl.h"
 #include "output.h"
@@ -118,6 +119,34 @@ bool follow_find(struct ctl *c, int64_t job, usec_t until, json_t **ret, struct 
 		if (is_over(until))
 			return timed_out(e);
 		pause_for(&pause, until, next);
+	}
+}
+
+bool follow_first(struct ctl *c, int64_t job, json_t **ret, struct err *e)
+{
+	const struct ref ref = {.text = "", .job = job};
+	usec_t pause = PAUSE_FIRST;
+	bool said = false;
+
+	for (;;) {
+		json_auto_t *def = NULL, *any = NULL;
+		enum job_state state;
+
+		/* The order matters: a job that ends between the two questions has its run by then. */
+		if (!api_job(c, &ref, &def, e) || !api_runs(c, job, NULL, 1, &any, e))
+			return false;
+		if (json_array_size(any) > 0) {
+			*ret = json_incref(json_array_get(any, 0));
+			return true;
+		}
+		if (!job_state_parse(member_text(def, "state"), &state) || state >= JOB_FINISHED) {
+			*ret = NULL;
+			return true;
+		}
+		if (!said)
+			ctl_say("job %" PRId64 " has no run yet; waiting for one (jobctl why %" PRId64 ")", job, job);
+		said = true;
+		pause_for(&pause, -1, member_time(def, "next_at"));
 	}
 }
 

@@ -17,6 +17,8 @@ bool run_is_final(const json_t *run);
  * -1: none; ERR_BUSY when it is over.
  */
 bool follow_find(struct ctl *c, int64_t job, usec_t until, json_t **ret, struct err *e);
+/* The newest run of a job; without one it is waited for, whatever it needs. *ret NULL: the job has ended without a run. */
+bool follow_first(struct ctl *c, int64_t job, json_t **ret, struct err *e);
 
 /* Waits until a run is final. ERR_BUSY: 'until' came first. */
 bool follow_wait(struct ctl *c, int64_t run, usec_t until, json_t **ret, struct err *e);

@@ -89,6 +89,20 @@ static bool use_template(struct ctl *c, const struct args *a, struct job_spec *s
 	return spec_set(s, job_field_find("cwd"), ".", e);
 }
 
+/* An option that was given overrides the template, also where its value is the default. */
+static void keep_defaults(const struct job_spec *s, const struct args *a, json_t *o)
+{
+	json_auto_t *whole = spec_to_json_whole(s);
+
+	for (size_t i = 0; i < job_fields_count; i++) {
+		const struct job_field *f = &job_fields[i];
+		json_t *value = json_object_get(whole, f->name);
+
+		if (f->flag && args_has(a, f->flag) && value && !json_is_null(value))
+			json_object_set(o, f->name, value);
+	}
+}
+
 static bool read_submission(struct ctl *c, const struct args *a, json_t **ret, struct err *e)
 {
 	const char *if_exists = args_last(a, "if-exists");
@@ -110,6 +124,8 @@ static bool read_submission(struct ctl *c, const struct args *a, json_t **ret, s
 	if (!spec.template && !job_spec_check(&spec, e))
 		return false;
 	o = spec_to_json(&spec);
+	if (spec.template)
+		keep_defaults(&spec, a, o);
 	if (if_exists)
 		json_object_set_new(o, "if_exists", json_text(if_exists));
 	if (key && json_object_set_new(o, "key", json_string(key)) < 0) {
@@ -142,16 +158,44 @@ static void put_instant(const json_t *job, usec_t t, struct buf *out)
 		buf_str(out, words_instant(t, text));
 }
 
-/* "added job 12 'backup'; it runs in 15m, at 2026-11-16T09:00:00Z, or up to 1m later" */
-static void put_first(const struct ctl *c, const json_t *job, struct buf *line)
+/* "; it does not start now: frozen by root since … (jobctl why 12)": the job as the daemon shows it a moment later. */
+static bool put_obstacle(const struct ctl *c, const json_t *shown, usec_t next, struct buf *line)
 {
+	static const char *const no_obstacle[] = {"starting", "retry", "rate"};
+	const json_t *waits = json_object_get(shown, "waiting_for");
+	const char *code = member_text(waits, "code"), *message = member_text(waits, "message");
+
+	for (size_t i = 0; code && i < ELEMENTS(no_obstacle); i++)
+		if (strcmp(code, no_obstacle[i]) == 0)
+			return false;
+	if (!code || !message)
+		return false;
+	if (next > c->now + USEC_SEC) {
+		buf_str(line, "; its first slot is at ");
+		put_instant(shown, next, line);
+		buf_str(line, "; at present: ");
+	} else {
+		buf_str(line, "; it does not start now: ");
+	}
+	text_escape(line, message, strlen(message));
+	buf_printf(line, " (jobctl why %" PRId64 ")", member_int(shown, "id"));
+	return true;
+}
+
+/* "added job 12 'backup'; it runs in 15m, at 2026-11-16T09:00:00Z, or up to 1m later" */
+static void put_first(struct ctl *c, const json_t *job, struct buf *line)
+{
+	const struct ref ref = {.text = "", .job = member_int(job, "id")};
 	usec_t next = member_time(job, "next_at"), jitter;
+	json_auto_t *shown = NULL;
 	char relative[WORDS_MAX];
 
 	if (json_is_object(json_object_get(job, "pause"))) {
 		buf_printf(line, "; it is paused (jobctl resume %" PRId64 ")", member_int(job, "id"));
 		return;
 	}
+	if (next && api_job(c, &ref, &shown, NULL) && put_obstacle(c, shown, next, line))
+		return;
 	jitter = (usec_t)(json_number_value(json_object_get(job, "jitter")) * USEC_SEC);
 	if (next > c->now + USEC_SEC) {
 		buf_printf(line, "; it runs %s, at ", words_relative(next, c->now, relative));
@@ -167,7 +211,22 @@ static void put_first(const struct ctl *c, const json_t *job, struct buf *line)
 	}
 }
 
-static void say_added(const struct ctl *c, const json_t *job, bool keyed)
+/* A key is remembered for a while after its job has ended or was removed. */
+static void put_known(const json_t *job, bool keyed, struct buf *line)
+{
+	const char *state = member_text(job, "state");
+	int64_t id = member_int(job, "id");
+
+	buf_str(line, keyed ? " was added with this key before" : " is there already; nothing was added");
+	if (!keyed)
+		return;
+	if (text_equal(state, "removed"))
+		buf_str(line, ", and removed since; nothing was added (use another --key to add it again)");
+	else if (text_equal(state, "cancelled"))
+		buf_printf(line, ", and cancelled since; nothing was added (jobctl resume %" PRId64 ")", id);
+}
+
+static void say_added(struct ctl *c, const json_t *job, bool keyed)
 {
 	AUTO_DONE(buf) line = {};
 	bool existed = json_is_true(json_object_get(job, "existed"));
@@ -178,13 +237,13 @@ static void say_added(const struct ctl *c, const json_t *job, bool keyed)
 	if (replaced)
 		buf_printf(&line, " (revision %" PRId64 ")", member_int(job, "revision"));
 	if (existed && !replaced)
-		buf_str(&line, keyed ? " was added with this key before" : " is there already; nothing was added");
+		put_known(job, keyed, &line);
 	else
 		put_first(c, job, &line);
 	ctl_say("%s", line.data);
 }
 
-static int show_added(const struct ctl *c, const json_t *job, bool follow, bool keyed)
+static int show_added(struct ctl *c, const json_t *job, bool follow, bool keyed)
 {
 	AUTO_DONE(buf) out = {};
 	struct rows rows;

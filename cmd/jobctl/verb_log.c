@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "core/job.h"
 #include "ctl.h"
 #include "follow.h"
 #include "out.h"
@@ -67,6 +68,7 @@ static bool newest_started(struct ctl *c, int64_t job, json_t **ret, struct err 
 static bool find_run(struct ctl *c, const struct ref *ref, const struct wish *w, json_t **ret, struct err *e)
 {
 	json_auto_t *job = NULL;
+	enum job_state state;
 	usec_t next;
 
 	if (ref->run)
@@ -77,8 +79,12 @@ static bool find_run(struct ctl *c, const struct ref *ref, const struct wish *w,
 		return false;
 	if (w->follow && !follow_find(c, member_int(job, "id"), -1, ret, e))
 		return false;
+	if (w->follow && !*ret && !follow_first(c, member_int(job, "id"), ret, e))
+		return false;
 	if (*ret)
 		return true;
+	if (!job_state_parse(member_text(job, "state"), &state) || state >= JOB_FINISHED || w->follow)
+		return err_set(e, ERR_NOT_FOUND, "job '%s' has ended and never ran (jobctl why %s)", ref->text, ref->text);
 	next = member_time(job, "next_at");
 	if (next) {
 		char when[WORDS_MAX];

@@ -14,10 +14,20 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* --until and --reason, into the body. */
+/* --reason, into the body. */
+static bool put_reason(const struct args *a, json_t *body, struct err *e)
+{
+	const char *reason = args_last(a, "reason");
+
+	if (reason && json_object_set_new(body, "reason", json_string(reason)) < 0)
+		return err_set(e, ERR_INVALID, "--reason: it must be UTF-8 text");
+	return true;
+}
+
+/* --until and --reason of a pause that begins, into the body. */
 static bool put_terms(const struct ctl *c, const struct args *a, json_t *body, struct err *e)
 {
-	const char *until = args_last(a, "until"), *reason = args_last(a, "reason");
+	const char *until = args_last(a, "until");
 	char text[RFC3339_MAX];
 	usec_t t;
 
@@ -26,9 +36,7 @@ static bool put_terms(const struct ctl *c, const struct args *a, json_t *body, s
 			return false;
 		json_object_set_new(body, "until", json_string(format_rfc3339(t, text)));
 	}
-	if (reason && json_object_set_new(body, "reason", json_string(reason)) < 0)
-		return err_set(e, ERR_INVALID, "--reason: it must be UTF-8 text");
-	return true;
+	return put_reason(a, body, e);
 }
 
 /* ---- jobs ---- */
@@ -179,7 +187,7 @@ static int pause_or_resume(struct ctl *c, const struct args *a, const char *what
 			"what? name a job, or give --all, --tag, --queue or --owner");
 		return ctl_fail(&e);
 	}
-	if (strcmp(what, "pause") == 0 && !put_terms(c, a, body, &e))
+	if (!(strcmp(what, "pause") == 0 ? put_terms(c, a, body, &e) : put_reason(a, body, &e)))
 		return ctl_fail(&e);
 	return scope ? one_scope(c, a, what, scope, key, body) : each_operand(c, a, one_job, &(struct order){what, body});
 }
@@ -201,7 +209,9 @@ int verb_freeze(struct ctl *c, const struct args *a)
 	json_auto_t *body = json_object(), *answer = NULL;
 	struct err e = {};
 
-	if (!put_terms(c, a, body, &e))
+	if (args_count(a, "except") > 1)
+		err_set(&e, ERR_INVALID, "--except can be given only once; give the jobs that go on a tag of their own");
+	if (e.kind || !put_terms(c, a, body, &e))
 		return ctl_fail(&e);
 	if (args_last(a, "except"))
 		json_object_set_new(body, "spare", json_string(args_last(a, "except")));
@@ -212,11 +222,10 @@ int verb_freeze(struct ctl *c, const struct args *a)
 
 int verb_thaw(struct ctl *c, const struct args *a)
 {
-	json_auto_t *answer = NULL;
+	json_auto_t *body = json_object(), *answer = NULL;
 	struct err e = {};
 
-	(void)a;
-	if (!api_call(c, "POST", "/v1/thaw", NULL, &answer, &e))
+	if (!put_reason(a, body, &e) || !api_call(c, "POST", "/v1/thaw", body, &answer, &e))
 		return ctl_fail(&e);
 	return scope_done(c, answer, "the freeze is over", "nothing to do: nothing is frozen");
 }

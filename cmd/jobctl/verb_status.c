@@ -187,7 +187,7 @@ static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 	if (member_int(s, "backlog") > 0)
 		buf_printf(out, "backlog %" PRId64 " operation%s for the store\n", member_int(s, "backlog"),
 			member_int(s, "backlog") == 1 ? " waits" : "s wait");
-	if (next && json_is_object(json_object_get(s, "frozen")))
+	if (next && json_is_object(json_object_get(s, "frozen")) && !member_text(json_object_get(s, "frozen"), "spared"))
 		buf_str(out, "next    nothing, while everything is frozen (jobctl thaw)\n");
 	else if (next)
 		buf_printf(out, "next    %s (%s)\n", words_relative(next, c->now, words),

@@ -158,9 +158,10 @@ static const struct opt cancel_opts[] = {
 	{"tag", 't', "KEY=VALUE", "the jobs with this tag"}, \
 	{"queue", 'q', "QUEUE", "the jobs in this queue; for administrators"}, \
 	{"owner", 0, "USER", "the jobs of this user, alone or with one of the above"}
+#define PAUSE_REASON_OPT {"reason", 0, "TEXT", "why; 'jobctl why' and 'jobctl events' show it"}
 #define PAUSE_TERM_OPTS \
 	{"until", 0, "TIME", "it ends by itself then, or after a duration: 2h"}, \
-	{"reason", 0, "TEXT", "why, for those who wonder"}
+	PAUSE_REASON_OPT
 static const struct opt pause_opts[] = {
 	PAUSE_SCOPE_OPTS,
 	PAUSE_TERM_OPTS,
@@ -168,10 +169,15 @@ static const struct opt pause_opts[] = {
 };
 static const struct opt resume_opts[] = {
 	PAUSE_SCOPE_OPTS,
+	PAUSE_REASON_OPT,
+	{},
+};
+static const struct opt thaw_opts[] = {
+	PAUSE_REASON_OPT,
 	{},
 };
 static const struct opt freeze_opts[] = {
-	{"except", 0, "KEY=VALUE", "jobs with this tag go on"},
+	{"except", 0, "TAG", "jobs with this tag go on; KEY=VALUE, or KEY for any value"},
 	PAUSE_TERM_OPTS,
 	{},
 };
@@ -344,7 +350,7 @@ const struct verb verbs[] = {
 		.max = -1, .formats = FORMATS_OBJECT, .run = verb_resume},
 	{.name = "freeze", .help = "start nothing until 'jobctl thaw'", .details = freeze_details, .opts = freeze_opts,
 		.formats = FORMATS_OBJECT, .run = verb_freeze},
-	{.name = "thaw", .help = "end the freeze", .formats = FORMATS_OBJECT, .run = verb_thaw},
+	{.name = "thaw", .help = "end the freeze", .opts = thaw_opts, .formats = FORMATS_OBJECT, .run = verb_thaw},
 	{.name = "set", .operands = "JOB KEY=VALUE… [-- COMMAND [ARG…]]", .help = "change a job", .details = set_details,
 		.opts = set_opts, .command = true, .min = 2, .max = -1, .formats = FORMATS_OBJECT, .run = verb_set},
 	{.name = "edit", .operands = "JOB", .help = "change a job in an editor", .details = edit_details, .opts = edit_opts, .min = 1, .max = 1,

@@ -62,10 +62,14 @@ bool pause_is_imposed(const struct pause_order *p, int64_t owner)
 	return p->by_uid >= 0 && p->by_uid != owner && p->by_uid != (int64_t)owner_uid(owner);
 }
 
+/* 'tag' is KEY=VALUE, or KEY for any value. */
 static bool has_tag(const struct pause_target *t, const char *tag)
 {
+	size_t key = strcspn(tag, "=");
+
 	for (size_t i = 0; t->tags && i < t->tags->n; i++)
-		if (strcmp(t->tags->v[i], tag) == 0)
+		if (tag[key] ? strcmp(t->tags->v[i], tag) == 0
+			     : strncmp(t->tags->v[i], tag, key) == 0 && t->tags->v[i][key] == '=')
 			return true;
 	return false;
 }

@@ -351,6 +351,13 @@ static void say_running(const struct why_facts *f, struct why_reason *ret)
 	else
 		why_say(ret, WHY_RUNNING, "run %" PRId64 " is being started", f->run->id);
 	why_type(ret, "jobctl log -f %s#%" PRId64, f->ref, f->run->id);
+	if (f->pause) {
+		AUTO_DONE(buf) words = {};
+		size_t len = strlen(ret->message);
+
+		pause_words(f->pause, &words);
+		snprintf(ret->message + len, sizeof(ret->message) - len, "; other runs do not start: %s", words.data);
+	}
 }
 
 /* ---- no run is there ---- */
@@ -437,6 +444,13 @@ static void say_next(const struct why_facts *f, struct why_reason *ret)
 		why_say(ret, WHY_SCHEDULED, "its next slot is being looked for");
 		why_type(ret, "jobctl next %s", f->ref);
 	}
+}
+
+void why_held(const struct why_facts *f, struct why_reason *ret)
+{
+	*ret = (struct why_reason){};
+	if (!say_pause(f, ret))
+		say_spawner(f, ret);
 }
 
 void why_now(const struct why_facts *f, struct why_reason *ret)

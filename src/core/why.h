@@ -129,6 +129,8 @@ struct why_facts {
 
 /* What the job waits for, now or for good. */
 void why_now(const struct why_facts *f, struct why_reason *ret);
+/* What keeps every run of the job from starting: a pause, a freeze or the spawner; WHY_NONE: nothing does. */
+void why_held(const struct why_facts *f, struct why_reason *ret);
 /* Whether that is a waiting for something other than its time: worth a word in a list. */
 bool why_is_wait(enum why_code c);
 

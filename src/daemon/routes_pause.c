@@ -111,10 +111,12 @@ static bool check_members(const struct wish *w, const struct body *b, bool scope
 		return err_field(e, b->scope ? "scope" : b->key ? "key" : "owner", "the path says what is meant");
 	if (b->spare && !freeze)
 		return err_field(e, "spare", "only a freeze spares a tag");
-	if (b->spare && (!is_tag(b->spare) || strlen(b->spare) > KEY_MAX))
-		return err_field(e, "spare", "what is spared is a tag, KEY=VALUE");
-	if (w->ends && (b->until || b->reason || b->spare))
-		return err_field(e, b->until ? "until" : "reason", "a pause ends now and without more words");
+	if (b->spare && (!*b->spare || *b->spare == '=' || strlen(b->spare) > KEY_MAX))
+		return err_field(e, "spare", "'spare' is a tag: KEY=VALUE, or KEY for any value");
+	if (w->ends && b->spare)
+		return err_field(e, "spare", "only a freeze spares a tag");
+	if (w->ends && b->until)
+		return err_field(e, "until", "a pause ends now; 'jobctl pause --until TIME' gives it an end");
 	if (b->reason && strlen(b->reason) > REASON_MAX)
 		return err_field(e, "reason", "a reason has at most %d bytes", REASON_MAX);
 	if (b->key && strlen(b->key) > KEY_MAX)
@@ -267,7 +269,7 @@ static void send(struct request *r, struct question *q)
 	w->pause.at = request_now(r);
 	if (w->ends)
 		op->resume = (struct op_resume){.uid = w->scope, .job = w->job, .scope = w->pause.scope, .key = w->pause.key,
-			.of_uid = w->pause.uid, .now = w->pause.at, .fn = timetable_plan,
+			.of_uid = w->pause.uid, .reason = w->pause.reason, .now = w->pause.at, .fn = timetable_plan,
 			.fn_arg = planner_timetable(r->context->planner), .limit = peer_jobs_limit(r)};
 	else
 		op->pause = (struct op_pause){.uid = w->scope, .job = w->job, .pause = w->pause,

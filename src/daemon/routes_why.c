@@ -46,13 +46,12 @@ static const char *ref_of(const struct job *j, char number[24])
 	return j->name && j->state < JOB_FINISHED ? j->name : number;
 }
 
-/* The job waits for something that keeps this planned run from starting, too. */
-static bool waits_alike(const struct why_look *l, const struct run *r)
+/* A planned run that a pause, a freeze or the spawner keeps from starting. */
+static bool is_held(const struct why_look *l, const struct run *r)
 {
 	if (r->state != RUN_QUEUED || r->forced)
 		return false;
-	return l->now.code == WHY_NO_SPAWNER ||
-	       ((l->now.code == WHY_PAUSED || l->now.code == WHY_FROZEN) && l->pause_until > r->due_at);
+	return l->held.code == WHY_NO_SPAWNER || (l->held.code != WHY_NONE && l->pause_until > r->due_at);
 }
 
 /* A run with what became of it; of the one that is open the job knows more. NULL: the store failed. */
@@ -64,8 +63,10 @@ static json_t *run_why(struct store *s, const struct why_query *w, const struct 
 	char number[24];
 	json_t *o;
 
-	if ((l->open && l->open->id == r->id) || waits_alike(l, r))
+	if (l->open && l->open->id == r->id)
 		why = l->now;
+	else if (is_held(l, r))
+		why = l->held;
 	else if (why_error(s, r, &error, e))
 		why_run(r, error, ref_of(j, number), w->live.now, &why);
 	else

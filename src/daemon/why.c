@@ -296,6 +296,7 @@ static void judge(const struct why_live *live, const struct job *j, struct why_l
 	f.nodes = nodes.facts;
 	fill_shares(&l->world, live, j, &f);
 	why_now(&f, &l->now);
+	why_held(&f, &l->held);
 }
 
 bool why_look(struct store *s, const struct why_live *live, struct zone_cache *zones, const struct job *j,

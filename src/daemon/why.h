@@ -35,6 +35,7 @@ struct why_look {
 	struct job_spec spec;
 	struct schedule_set *set;   /* owned; NULL: its schedule cannot be read */
 	struct why_reason now;
+	struct why_reason held;     /* what keeps every run from starting; WHY_NONE: nothing */
 };
 /* What the last attempt of a run says, to be freed; NULL: nothing, or the run succeeded. */
 bool why_error(struct store *s, const struct run *r, char **ret, struct err *e);

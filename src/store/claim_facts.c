@@ -269,16 +269,17 @@ static bool learn_gates(struct claim *c, struct candidate **v, size_t n, struct 
 
 /* ---- pauses ---- */
 
-/* Which of these jobs, a JSON array, have the tag KEY=VALUE. */
+/* Which of these jobs, a JSON array, have the tag KEY=VALUE, or KEY with any value. */
 bool jobs_read_tagged(struct store *s, const char *jobs, const char *tag, struct map *ret, struct err *e)
 {
 	const char *equals = strchr(tag, '=');
 	AUTO_TEXT key = xstrndup(tag, equals ? (size_t)(equals - tag) : strlen(tag));
-	AUTO_QUERY q = query_start(s->db, Q_JOBS_TAGGED, e);
+	AUTO_QUERY q = query_start(s->db, equals ? Q_JOBS_TAGGED : Q_JOBS_TAGGED_KEY, e);
 
 	query_text(&q, jobs);
 	query_text(&q, key);
-	query_text(&q, equals ? equals + 1 : "");
+	if (equals)
+		query_text(&q, equals + 1);
 	while (query_row(&q)) {
 		int64_t job = query_get_int(&q);
 

@@ -191,6 +191,7 @@ struct op_resume {
 	enum pause_scope scope;
 	const char *key;     /* borrowed, as in a pause */
 	int64_t of_uid;      /* whose jobs the pause was for; -1: everybody's */
+	const char *reason;  /* borrowed, for the events; NULL: none */
 	usec_t now;
 	plan_fn *fn;         /* finds the next slot of a job that was suspended or cancelled */
 	void *fn_arg;

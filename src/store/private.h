@@ -208,6 +208,8 @@ struct job_held {
 void job_held_done(struct job_held *j);
 bool job_hold(struct store *s, int64_t uid, int64_t id, struct job_held *ret, struct err *e); /* id 0: no such job */
 void job_held_words(const struct job_held *j, struct buf *out); /* 12 'backup' */
+/* Refuses a job that would come back to life in a queue that was removed since. True; op->ok says. False: the store failed. */
+bool job_queue_there(struct store *s, struct op *op, const struct job_held *j, struct err *e);
 bool job_name_taken(struct store *s, const struct job_held *j, int64_t *ret, struct err *e); /* by that live job; 0: it is free */
 /* Moves it, and counts the move. */
 bool job_state_move(struct store *s, struct job_held *j, enum job_state to, const char *reason, usec_t now, struct err *e);

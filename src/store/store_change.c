@@ -160,7 +160,8 @@ static bool check(struct store *s, const struct op_job_change *c, const struct b
 		err_set(why, ERR_BUSY, "a slot of job %lld is due at this moment; try again", id);
 	if (why->kind)
 		return true;
-	if (c->to.queue && strcmp(c->to.queue, b->queue) != 0 && !queue_check(s, c->to.queue, why, e))
+	if ((strcmp(job_queue(&c->to), b->queue) != 0 || (live(becomes(c, b)) && !live(b->state))) &&
+	    !queue_check(s, job_queue(&c->to), why, e))
 		return false;
 	if (why->kind)
 		return true;

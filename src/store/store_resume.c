@@ -95,7 +95,9 @@ static bool check_revival(struct store *s, struct op *op, const struct job_held 
 	if (other)
 		return op_refuse(op, ERR_CONFLICT, "job %" PRId64 " stays cancelled: job %" PRId64 " has its name '%s' now; "
 			"'jobctl set %" PRId64 " name=OTHER' frees it", j->id, other, j->name, other);
-	if (r->limit && live >= r->limit)
+	if (!job_queue_there(s, op, j, e))
+		return false;
+	if (op->ok && r->limit && live >= r->limit)
 		return op_refuse(op, ERR_LIMIT, "'%s' has %" PRId64 " jobs, more than %" PRId64 " are not allowed; remove some "
 			"with 'jobctl rm'", j->owner, live, r->limit);
 	return true;
@@ -142,7 +144,7 @@ static bool resume_held(struct store *s, struct op *op, struct job_held *j, stru
 	set_id(&job, j->id);
 	r->found = true;
 	event_add(s, &(struct event_new){.at = r->now, .by = &op->act.by, .what = EVENT_JOB_RESUME, .object = j->name,
-		.job = j->id, .owner = j->uid});
+		.job = j->id, .owner = j->uid, .detail = r->reason});
 	return job_state_move(s, j, JOB_ACTIVE, NULL, r->now, e) && job_pauses_keep(s, set_json(&job), r->now, e) &&
 	       set_run(s, Q_JOB_PAUSES_DROP, &job, e) &&
 	       release_jobs(s, set_json(&job), &r->released, e) && jobs_settle(s, set_json(&job), r->now, NULL, e);
@@ -206,7 +208,7 @@ static bool resume_scope(struct store *s, struct op *op, struct err *e)
 		return false;
 	if (!r->found)
 		return true;
-	pause_event(s, &op->act.by, r->scope == PAUSE_FREEZE ? EVENT_THAW : EVENT_RESUME, &p, r->now, NULL);
+	pause_event(s, &op->act.by, r->scope == PAUSE_FREEZE ? EVENT_THAW : EVENT_RESUME, &p, r->now, r->reason);
 	return release_scope(s, r->scope, r->key, r->of_uid, &r->released, e);
 }
 

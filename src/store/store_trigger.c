@@ -5,6 +5,7 @@
 #include "store/private.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static bool refuse_paused(struct op *op, const struct job_held *j, const struct pause_order *p)
 {
@@ -100,11 +101,33 @@ bool job_name_taken(struct store *s, const struct job_held *j, int64_t *ret, str
 	return !q.failed;
 }
 
+bool job_queue_there(struct store *s, struct op *op, const struct job_held *j, struct err *e)
+{
+	struct err why = {};
+
+	if (!queue_check(s, j->queue, &why, e))
+		return false;
+	if (!why.kind)
+		return true;
+	op_refuse(op, ERR_CONFLICT, "job %" PRId64 " is %s, and its queue '%s' was removed since; 'jobctl queue add %s' makes it again",
+		j->id, job_state_name(j->state), j->queue, j->queue);
+	if (j->state == JOB_FINISHED) { /* a cancelled job cannot be changed */
+		size_t len = strlen(op->err.msg);
+
+		snprintf(op->err.msg + len, sizeof(op->err.msg) - len, ", 'jobctl set %" PRId64 " queue=default' moves the job", j->id);
+	}
+	return true;
+}
+
 /* It is finished again when the run has ended: it has no slot. */
 static bool revive(struct store *s, struct op *op, struct job_held *j, struct err *e)
 {
 	int64_t other, live = 0;
 
+	if (!job_queue_there(s, op, j, e))
+		return false;
+	if (!op->ok)
+		return true;
 	if (!job_name_taken(s, j, &other, e) || (op->trigger.limit && !live_jobs(s, j->uid, &live, e)))
 		return false;
 	if (other)

@@ -32,6 +32,7 @@ void json_write(const json_t *j, struct buf *out); /* compact, sorted: equal val
 /* A submission: spec members plus "key". Unknown member, wrong type, out of range: ERR_INVALID with e->field. */
 bool spec_from_json(const json_t *o, struct job_spec *s /* initialised */, char **ret_key, struct err *e);
 json_t *spec_to_json(const struct job_spec *s);          /* members that differ from the default */
+json_t *spec_to_json_whole(const struct job_spec *s);       /* with the members that have their default, too */
 char *spec_to_text(const struct job_spec *s);            /* canonical JSON text: sorted, compact; caller frees */
 bool spec_from_text(const char *text, struct job_spec *s /* initialised */, struct err *e);
 

@@ -172,6 +172,14 @@ json_t *spec_to_json(const struct job_spec *s)
 	return o;
 }
 
+json_t *spec_to_json_whole(const struct job_spec *s)
+{
+	json_t *o = json_object();
+
+	write_spec(o, s, true);
+	return o;
+}
+
 char *spec_to_text(const struct job_spec *s)
 {
 	AUTO_DONE(buf) b = {};

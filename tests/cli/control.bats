@@ -205,6 +205,100 @@ load daemon
 	[ "$(jobctl status -o json | jq -r .frozen)" = null ]
 }
 
+@test "freeze --except KEY spares every value of the tag" {
+	jobctl freeze --except team --reason works
+	run --separate-stderr jobctl add -n chilled -- true
+	[[ "$stderr" == *"; it does not start now: frozen by "*": works (jobctl why "*")" ]]
+	run --separate-stderr jobctl add -n chilled2 --every 1h -- true
+	[[ "$stderr" == *"; its first slot is at "*"; at present: frozen by "* ]]
+	jobctl add --tag team=web --wait -- true
+	jobctl add --tag team=db --wait -- true
+	run jobctl freeze --except a=1 --except b=2
+	[ "$status" -eq 2 ]
+	run jobctl freeze --except =x
+	[ "$status" -eq 2 ]
+	jobctl thaw --reason "release is out"
+	[[ "$(jobctl events --what thaw)" == *"release is out"* ]]
+	jobctl wait chilled
+	jobctl rm --yes chilled2
+}
+
+@test "add says why a job does not start at once" {
+	jobctl pause --all --reason audit
+	run --separate-stderr jobctl add -n stuck1 -- true
+	[[ "$stderr" == *"; it does not start now: paused by "*": audit (jobctl why "*")" ]]
+	jobctl resume --all --reason "audit is over"
+	[[ "$(jobctl events --what resume)" == *"audit is over"* ]]
+	run --separate-stderr jobctl add -n stuck2 --node-label gpu=yes -- true
+	[[ "$stderr" == *"; it does not start now: no node "*"gpu=yes"* ]]
+	jobctl rm --yes stuck2
+	node=$(jobctl nodes --json | jq -r '.[0].name')
+	jobctl node drain "$node"
+	run --separate-stderr jobctl add -n stuck3 -- true
+	jobctl node undrain "$node"
+	[[ "$stderr" == *"; it does not start now: every node is drained"* ]]
+	jobctl wait stuck1 stuck3
+}
+
+@test "add with the key of a job that has ended says so" {
+	add() { jobctl add -n keyed --key K1 --every 1h -- true; }
+	id=$(add)
+	jobctl cancel keyed
+	run --separate-stderr add
+	[ "$stderr" = "job $id 'keyed' was added with this key before, and cancelled since; nothing was added (jobctl resume $id)" ]
+	jobctl rm --yes keyed
+	run --separate-stderr add
+	[[ "$stderr" == "job $id 'keyed' was added with this key before, and removed since; nothing was added (use another --key"* ]]
+}
+
+@test "options that have their default override a template" {
+	jobctl template add strict --retries 3 --overlap queue --timeout 5m --nice 5 -- true
+	jobctl add -n loose --template strict --every 1h --retries 0 --overlap skip --nice 0
+	[ "$(jobctl show loose --json | jq -c '[.retries, .overlap, .timeout, .nice]')" = '[0,"skip",300,0]' ]
+	jobctl rm --yes loose
+}
+
+@test "a job that comes back to life needs its queue" {
+	jobctl queue add short
+	id=$(jobctl add -n ended -q short --wait -- true)
+	gone=$(jobctl add -n stopped -q short --every 1h -- true)
+	jobctl cancel stopped
+	jobctl queue rm short
+	run jobctl run ended
+	[ "$status" -eq 6 ]
+	[[ "$output" == *"its queue 'short' was removed since"*"'jobctl set $id queue=default' moves the job" ]]
+	run jobctl set ended schedule="every 1h"
+	[ "$status" -eq 2 ]
+	run jobctl resume stopped
+	[ "$status" -eq 6 ]
+	[[ "$output" == *"'jobctl queue add short' makes it again" ]]
+	jobctl set "$id" queue=default
+	jobctl run ended --wait
+	jobctl queue add short
+	jobctl resume stopped
+	jobctl rm --yes stopped
+	jobctl queue rm short
+}
+
+@test "log -f of a job without runs waits for one" {
+	id=$(jobctl add -n byhand --manual -- 'echo hello')
+	jobctl log -f byhand >"$DIR/out" 2>"$DIR/err" 3>&- &
+	follower=$!
+	for i in $(seq 100); do
+		[ -s "$DIR/err" ] && break
+		sleep 0.1
+	done
+	[ "$(cat "$DIR/err")" = "job $id has no run yet; waiting for one (jobctl why $id)" ]
+	jobctl run byhand
+	wait $follower
+	[ "$(cat "$DIR/out")" = hello ]
+	jobctl add -n unborn --in 1h -- true
+	jobctl cancel unborn
+	run jobctl log -f unborn
+	[ "$status" -eq 3 ]
+	[[ "$output" == *"has ended and never ran"* ]]
+}
+
 @test "pause of a scope is shown, and ended by the same words" {
 	jobctl add -n tagged --every 1h --tag env=test -- true
 	run --separate-stderr jobctl pause --tag env=test --reason why

@@ -430,6 +430,8 @@ static void each_scope_of_a_pause_covers_its_own(void **state)
 		{"freeze", "", -1, "", "skipped:frozen"},
 		{"freeze", "", -1, "team=blue", "claimed"},
 		{"freeze", "", -1, "team=red", "skipped:frozen"},
+		{"freeze", "", -1, "team", "claimed"}, /* any value of the tag */
+		{"freeze", "", -1, "tea", "skipped:frozen"},
 	};
 	struct store *s = store_of(state);
 

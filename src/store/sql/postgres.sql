@@ -951,6 +951,9 @@ FROM jsonb_array_elements_text(:set) AS wanted(value) JOIN jobs ON jobs.id = wan
 -- query jobs_tagged(set json, key text, value text) -> job int
 SELECT job FROM job_tags WHERE key = :key AND value = :value AND job = {ids}
 
+-- query jobs_tagged_key(set json, key text) -> job int
+SELECT job FROM job_tags WHERE key = :key AND job = {ids}
+
 -- ======== runs, as they go ========
 
 -- query runs_started(set json) -> id int, queue text

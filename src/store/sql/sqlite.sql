@@ -932,6 +932,10 @@ WHERE jobs.id = wanted.value
 SELECT job FROM json_each(:set) AS wanted CROSS JOIN job_tags
 WHERE job_tags.key = :key AND job_tags.value = :value AND job_tags.job = wanted.value
 
+-- query jobs_tagged_key(set json, key text) -> job int
+SELECT job FROM json_each(:set) AS wanted CROSS JOIN job_tags
+WHERE job_tags.key = :key AND job_tags.job = wanted.value
+
 -- ======== runs, as they go ========
 
 -- query runs_started(set json) -> id int, queue text
