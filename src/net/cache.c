@@ -244,6 +244,38 @@ static int64_t make_room(struct cache *c, int64_t more)
 	return room;
 }
 
+static bool in_use_by(const struct cache *c, const char *key, int64_t uid)
+{
+	for (const struct request *r = *c->o.requests; r; r = r->next)
+		if (r->uid == uid && strcmp(r->key, key) == 0)
+			return true;
+	return false;
+}
+
+/* What the runs and tasks of one owner use. An artifact that several owners use counts for each of them. */
+static int64_t owner_bytes(const struct cache *c, int64_t uid)
+{
+	struct entry *v = NULL;
+	size_t n = entries_list(c, &v);
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += in_use_by(c, v[i].name, uid) ? v[i].bytes : 0;
+	for (const struct task *t = c->tasks; t; t = t->next)
+		sum += t->uid == uid && t->stage != TASK_WAITING ? t->file_bytes + t->granted : 0;
+	entries_free(v, n);
+	return sum;
+}
+
+/* One owner has at most half of the budget in use, or what one artifact of the largest size needs. */
+static bool over_share(const struct task *t, int64_t missing)
+{
+	const struct cache *c = t->cache;
+	int64_t one = 2 * t->limit, half = c->budget / 2; /* one: the archive and its tree exist at the same time */
+
+	return !c->o.private_copies && owner_bytes(c, t->uid) + missing > (one > half ? one : half);
+}
+
 /* The answer to a child that needs 'needed' bytes in all. */
 static int64_t grant(struct task *t, int64_t needed)
 {
@@ -253,9 +285,11 @@ static int64_t grant(struct task *t, int64_t needed)
 
 	if (missing <= 0)
 		return t->granted;
+	if (over_share(t, missing))
+		return QUOTA_OWNER;
 	room = make_room(c, missing + GRANT_STEP);
 	if (room >= missing) {
-		t->granted = room >= missing + GRANT_STEP ? needed + GRANT_STEP : needed;
+		t->granted = room >= missing + GRANT_STEP && !over_share(t, missing + GRANT_STEP) ? needed + GRANT_STEP : needed;
 		return t->granted;
 	}
 	if (t->copy_for)

@@ -17,6 +17,7 @@ struct quota_word {
 /* The answer of the parent to QUOTA_MORE: bytes granted in all, or one of these. */
 #define QUOTA_FULL (-1)      /* other artifacts are in use; trying again later may work */
 #define QUOTA_TOO_LARGE (-2) /* it would not fit if it were alone */
+#define QUOTA_OWNER (-3)     /* the owner has its share of the budget in use */
 
 struct quota {
 	int fd;                  /* socket to the parent, borrowed; -1: no limit */

@@ -33,6 +33,7 @@ struct place {
 	struct cache *cache;
 	struct request *requests;    /* as jobsched-net has them */
 	int files_sent;
+	int64_t uid, limit;          /* of the requests; 0: 1, and 1 MiB */
 };
 
 static void drop(struct place *p, struct request *r)
@@ -492,8 +493,8 @@ static struct request *ask(struct place *p, int64_t run, const char *url, const 
 	AUTO_FD payload = net_payload_memfd(texts, 2, NULL, 0, NULL);
 	struct err e = {};
 
-	*r = (struct request){.server = (struct net_server *)(void *)p, .id = {NET_KIND_ARTIFACT, run, 1}, .uid = 1, .limit = 1 << 20,
-		.timeout = 60 * USEC_SEC, .result_fd = -1, .file_socket = -1};
+	*r = (struct request){.server = (struct net_server *)(void *)p, .id = {NET_KIND_ARTIFACT, run, 1}, .uid = p->uid ? p->uid : 1,
+		.limit = p->limit ? p->limit : 1 << 20, .timeout = 60 * USEC_SEC, .result_fd = -1, .file_socket = -1};
 	assert_true(net_payload_read(&r->payload, payload, NULL));
 	while (*last)
 		last = &(*last)->next;
@@ -620,6 +621,31 @@ static void artifacts_in_use_count_in_the_budget_and_are_not_evicted(void **stat
 	free(text);
 }
 
+static void one_owner_has_at_most_half_of_the_budget_in_use(void **state)
+{
+	struct place *p = *state;
+	char sum[2][SHA256_HEX], *url[2], *text = xcalloc(1, 40001);
+	const struct request *r;
+
+	for (int i = 0; i < 2; i++) {
+		char name[] = {(char)('a' + i), '\0'};
+
+		memset(text, 'a' + i, 40000);
+		url[i] = write_file(p, name, text, sum[i]);
+	}
+	p->limit = 50000;
+	open_cache(p, false, 200000);
+	expect_done(get(p, 1, url[0], sum[0]), "a", "aaa");
+	r = get(p, 2, url[1], sum[1]);
+	assert_int_equal(r->outcome, NET_BUSY);
+	assert_non_null(strstr(r->error, "half of artifact-budget"));
+	p->uid = 2;
+	expect_done(get(p, 3, url[1], sum[1]), "b", "bbb");
+	free(url[0]);
+	free(url[1]);
+	free(text);
+}
+
 static void an_artifact_larger_than_the_budget_is_refused_for_good(void **state)
 {
 	struct place *p = *state;
@@ -696,6 +722,7 @@ int main(int argc, char **argv)
 		PLACE_TEST(two_requests_share_one_fetch_and_a_new_process_finds_it),
 		PLACE_TEST(a_failed_fetch_leaves_nothing_and_is_tried_anew),
 		PLACE_TEST(artifacts_in_use_count_in_the_budget_and_are_not_evicted),
+		PLACE_TEST(one_owner_has_at_most_half_of_the_budget_in_use),
 		PLACE_TEST(an_artifact_larger_than_the_budget_is_refused_for_good),
 		PLACE_TEST(a_run_that_alters_its_copy_or_the_archive_changes_nothing_for_the_next),
 		PLACE_TEST(what_a_crash_left_half_made_is_removed),
