@@ -132,8 +132,9 @@ def a_run_that_waits_for_its_artifact_can_be_cancelled_and_survives_the_engine()
         assert run["state"] == "succeeded" and said(d, run["id"]) == "ran\n", attempts(d, run["id"])
         cache = os.path.join(d.state, "artifacts")
         wait_until("nothing half-made is left", 30, lambda: not [n for n in os.listdir(cache) if n.startswith(".")])
+        before = len(web.asked)  # jobsched-net may have ended the download of the first daemon, or begun anew
         waits = d.add(**dict(spec, artifact=web.url + "2"))["id"]
-        wait_until("it is asked for", 30, lambda: len(web.asked) == 3)
+        wait_until("it is asked for", 30, lambda: len(web.asked) > before)
         assert d.stop() == 0
         assert waits
 
