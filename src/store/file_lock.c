@@ -234,8 +234,12 @@ static bool inode_in_use(struct file_lock *l, struct err *e)
 
 static bool check_links(const struct file_lock *l, struct err *e)
 {
+	struct statx sx;
 	struct stat st;
 
+	if (statx(l->file, "", AT_EMPTY_PATH, 0, &sx) == 0 && (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT))
+		return err_set(e, ERR_REFUSED, "store '%s' is mounted as a single file, and SQLite keeps its log beside it, where other names of "
+			"the file do not see it; nothing was changed; mount its directory instead", l->where);
 	if (fstat(l->file, &st) < 0 || st.st_nlink <= 1)
 		return true;
 	return err_set(e, ERR_REFUSED, "store '%s' has %ju names (hard links), and SQLite keeps a separate log for each; nothing was "

@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import BUILD, Api, Daemon, case, main, wait_until
+from harness import BUILD, Api, Daemon, case, main, need_root, wait_until
 from system import System, libc
 
 MS_BIND = 4096
@@ -216,6 +216,25 @@ def a_hard_link_to_the_store_leads_to_the_first_daemon_and_later_to_a_refusal():
         assert code == EXIT_CONFIG and "hard links" in said, (code, said)
         os.unlink(other.db_path)
         d.start()
+
+
+@case
+def a_store_that_is_mounted_as_a_single_file_is_refused():
+    need_root()
+    with Daemon() as d, Daemon() as other:
+        d.start()
+        Home().clean()  # a mount namespace of our own
+        os.makedirs(other.state, mode=0o700)
+        open(other.db_path, "w").close()
+        assert libc.mount(d.db_path.encode(), other.db_path.encode(), None, MS_BIND, None) == 0
+        try:
+            code, said = another(other)
+            assert code == EXIT_OTHER_RUNS and d.socket in said, (code, said)
+            d.kill()
+            code, said = another(other)
+            assert code == EXIT_CONFIG and "single file" in said, (code, said)
+        finally:
+            libc.umount2(other.db_path.encode(), 2)
 
 
 @case
