@@ -79,13 +79,16 @@ CELL_TIME(cell_started, "started_at")
 CELL_TIME(cell_ended, "ended_at")
 CELL_TIME(cell_died, "dead_at")
 
-/* A job that is paused or frozen does not run at its next slot, so none is shown. */
+bool row_is_held(const json_t *job)
+{
+	const char *waits = member_text(json_object_get(job, "waiting_for"), "code");
+
+	return text_equal(member_text(job, "state"), "paused") || text_equal(waits, "paused") || text_equal(waits, "frozen");
+}
+
 static void cell_next(const json_t *row, const struct look *l, struct buf *out)
 {
-	const char *waits = member_text(json_object_get(row, "waiting_for"), "code");
-	bool held = text_equal(member_text(row, "state"), "paused") || text_equal(waits, "paused") || text_equal(waits, "frozen");
-
-	if (!held)
+	if (!row_is_held(row))
 		put_time(row, "next_at", l, out);
 }
 

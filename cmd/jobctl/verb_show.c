@@ -181,7 +181,9 @@ static void put_meaning(struct buf *out, const struct ctl *c, const json_t *job)
 		schedule_set_explain(set, &words);
 		put_line(out, "meaning", words.data);
 	}
-	if (next)
+	if (next && row_is_held(job))
+		put_line(out, "next", "none while it is paused or frozen");
+	else if (next)
 		put_next(out, c, next, known ? z : NULL);
 }
 

@@ -231,6 +231,15 @@ static bool say_share(const struct why_share *s, enum why_code code, const char 
 	return false;
 }
 
+/* Only administrators can undrain a node. */
+static void type_undrain(const struct why_facts *f, struct why_reason *ret)
+{
+	if (f->bound || !f->nodes.drained)
+		why_type(ret, "jobctl nodes");
+	else
+		why_type(ret, "jobctl node undrain %s", f->nodes.drained);
+}
+
 /* No node will take it, this one or another. */
 static bool say_nodes(const struct why_facts *f, struct why_reason *ret)
 {
@@ -241,7 +250,7 @@ static bool say_nodes(const struct why_facts *f, struct why_reason *ret)
 	if (n->fit > 0) {
 		why_say(ret, WHY_DRAINED, "every node%s%s is drained, and starts nothing new", n->wanted ? " with " : "",
 			n->wanted ? n->wanted : "");
-		why_type(ret, "jobctl node undrain %s", n->drained ? n->drained : "NODE");
+		type_undrain(f, ret);
 	} else {
 		why_say(ret, WHY_NO_NODE, "no node that is there has %s; %s%s", n->wanted, n->offered ? "there is " : "no node has any label",
 			n->offered ? n->offered : "");
@@ -427,7 +436,7 @@ static void say_next(const struct why_facts *f, struct why_reason *ret)
 	} else if (f->next_slot && f->nodes.fit > 0 && f->nodes.fit_awake == 0) {
 		why_say(ret, WHY_DRAINED, "nothing is due; its next slot is %s, and every node that could take it is drained",
 			format_rfc3339(f->next_slot, at));
-		why_type(ret, "jobctl node undrain %s", f->nodes.drained ? f->nodes.drained : "NODE");
+		type_undrain(f, ret);
 	} else if (f->next_slot) {
 		why_say(ret, WHY_SCHEDULED, "nothing is due; its next slot is %s", format_rfc3339(f->next_slot, at));
 		why_type(ret, "jobctl next %s", f->ref);

@@ -204,6 +204,9 @@ static void nodes_that_may_not_run_it_are_told_from_nodes_that_do_not_exist(void
 	f.nodes.fit = 1;
 	f.nodes.drained = "n1";
 	expect(&f, WHY_DRAINED, "every node with gpu=yes and zone=b is drained", "jobctl node undrain n1");
+	f.bound = true;
+	expect(&f, WHY_DRAINED, "is drained", "jobctl nodes");
+	f.bound = false;
 	f.nodes.wanted = NULL;
 	expect(&f, WHY_DRAINED, "every node is drained", "jobctl node undrain n1");
 	f.nodes.fit_awake = 1;
