@@ -26,7 +26,7 @@ struct config {
 	int64_t jobs_per_uid, submissions_per_second, submissions_burst;
 	int64_t head_timeout, body_timeout; /* seconds */
 	int64_t keep_days, keep_runs, keep_dead_days; /* of history */
-	int64_t store_budget, output_budget;          /* bytes; 0: none */
+	int64_t store_budget, owner_store_limit, output_budget; /* bytes; 0: none */
 	int64_t output_limit;     /* bytes of one attempt */
 	int64_t artifact_limit, artifact_budget;      /* bytes */
 	int64_t artifact_timeout; /* seconds */

@@ -30,6 +30,7 @@ struct server_limits engine_limits(const struct config *c)
 		.bulk_body = (size_t)c->bulk_body_limit,
 		.bulk_jobs = (size_t)c->bulk_jobs,
 		.jobs_per_uid = (size_t)c->jobs_per_uid,
+		.owner_store = c->owner_store_limit,
 		.submissions_per_second = (size_t)c->submissions_per_second,
 		.submissions_burst = (size_t)c->submissions_burst,
 		.head_timeout = (int)c->head_timeout,
@@ -54,11 +55,14 @@ struct governor_rules engine_rules(const struct engine *g)
 		.owner_max_running = c->owner_max_running == CONFIG_SHARE_AUTO ? share : c->owner_max_running};
 }
 
-struct retention_limits engine_keeps(const struct config *c)
+struct retention_limits engine_keeps(const struct engine *g)
 {
+	const struct config *c = g->o.config;
+
 	return (struct retention_limits){
 		.keep = {.age = c->keep_days * USEC_DAY, .runs = c->keep_runs, .dead_age = c->keep_dead_days * USEC_DAY},
 		.store_budget = c->store_budget,
+		.owner_store_limit = g->o.user_mode ? 0 : c->owner_store_limit,
 		.output_budget = c->output_budget,
 	};
 }
@@ -82,7 +86,7 @@ void engine_take_config(struct engine *g, const struct config *fresh)
 	dispatcher_set_output_max(g->dispatcher, g->o.config->output_limit);
 	artifacts_set_limits(g->artifacts, g->o.config->artifact_limit, g->o.config->artifact_timeout * USEC_SEC);
 	net_client_set_budget(g->net, g->o.config->artifact_budget);
-	keep = engine_keeps(g->o.config);
+	keep = engine_keeps(g);
 	if (g->retention)
 		retention_set_limits(g->retention, &keep);
 	engine_bound_results(g);

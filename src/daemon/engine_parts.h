@@ -67,7 +67,7 @@ void engine_serve(struct engine *g);
 struct server_limits engine_limits(const struct config *c);
 void engine_bound_results(struct engine *g); /* of reads, see store_thread.h */
 struct governor_rules engine_rules(const struct engine *g);
-struct retention_limits engine_keeps(const struct config *c);
+struct retention_limits engine_keeps(const struct engine *g);
 void engine_take_config(struct engine *g, const struct config *fresh);
 
 /* engine.c; all of these get the engine */

@@ -183,7 +183,7 @@ static bool start_retention(struct engine *g, struct err *e)
 	return retention_new(g->ev, &(struct retention_options){
 		.clock = &g->clock,
 		.store = g->store,
-		.limits = engine_keeps(g->o.config),
+		.limits = engine_keeps(g),
 		.archive = g->o.config->archive,
 		.may = engine_leads,
 		.output_dir = g->output_dir,

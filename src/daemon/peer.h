@@ -12,6 +12,7 @@ struct request;
 /* Takes a submission out of the caller's bucket; ERR_LIMIT when it is empty. */
 bool peer_take_submission(struct request *r, struct err *e);
 void peer_charge(struct request *r, size_t n); /* more of the same request; the bucket may go below zero */
+int64_t peer_store_limit(const struct request *r); /* bytes that rows of the owner may take; 0: any number */
 int64_t peer_jobs_limit(const struct request *r); /* live jobs the owner may have; 0: any number */
 
 /* The owner's name as known; NULL: look it up with peer_lookup() off the loop, then tell peer_named(). */

@@ -94,12 +94,12 @@ static bool archive_list(struct store *s, struct look *l)
 
 static bool look_for_budget(struct store *s, struct look *l)
 {
-	struct store_sizes sizes;
+	struct owner_budget budget = {.store = l->limits.store_budget, .per_owner = l->limits.owner_store_limit};
 
-	if (!store_sizes(s, &sizes, &l->err))
+	if (!store_owner_over(s, &budget, &l->pass, &l->err))
 		return false;
-	l->more = l->limits.store_budget && sizes.bytes > (l->pass.slot ? ENOUGH(l->limits.store_budget) : l->limits.store_budget);
-	return !l->more || (store_prune_oldest(s, &l->pass, &l->list, &l->err) && archive_list(s, l));
+	l->more = l->pass.has_owner;
+	return !l->more || (store_prune_owner(s, &l->pass, &l->list, &l->err) && archive_list(s, l));
 }
 
 /* The owner who has most gives first, down to who has most after him: nobody's is lost to another's flood. */

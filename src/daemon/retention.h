@@ -15,6 +15,7 @@ struct store_thread;
 struct retention_limits {
 	struct prune_rule keep;
 	int64_t store_budget;   /* bytes; 0: none */
+	int64_t owner_store_limit; /* of one owner but root; 0: none */
 	int64_t output_budget;
 };
 struct retention_options {

@@ -27,7 +27,7 @@ struct order {
 	json_t *patch;            /* owned; NULL: an earlier revision is taken up again */
 	int64_t expect;           /* 0: whichever it is */
 	int64_t to;               /* of an undo: the revision; 0: the one before */
-	int64_t limit;
+	int64_t limit, bytes_limit;
 	int64_t by;               /* who asks, as an owner */
 	unsigned limits_refused;
 	usec_t now;
@@ -164,6 +164,7 @@ static bool run_amend(struct store *s, struct question *q, struct err *e)
 			"it again with 'jobctl show %" PRId64 "'", o->job->id, o->job->revision, o->expect, o->job->id);
 	o->a.change.uid = q->scope;
 	o->a.change.to.limit = o->limit;
+	o->a.change.to.bytes_limit = o->bytes_limit;
 	if (o->dry_run)
 		return write_trial(s, q, o, e);
 	return o->a.changed || write_answer(q, o->job, o, e);
@@ -267,6 +268,7 @@ static struct order *order_new(struct request *r)
 	o->ref = xstrdup(r->params[0]);
 	o->zones = request_reader_zones(r);
 	o->limit = peer_jobs_limit(r);
+	o->bytes_limit = peer_store_limit(r);
 	o->by = request_owner(r);
 	o->limits_refused = dispatcher_limits_refused(r->context->dispatcher);
 	o->now = request_now(r);

@@ -303,6 +303,7 @@ static void submit(struct request *r, bool bulk)
 		.uid = request_owner(r),
 		.owner = xstrdup(peer_name(r)),
 		.jobs_limit = peer_jobs_limit(r),
+		.bytes_limit = peer_store_limit(r),
 		.warrants = dispatcher_warrants(r->context->dispatcher),
 		.machine = *governor_machine(r->context->governor),
 		.means = {.sendmail = r->context->sendmail,

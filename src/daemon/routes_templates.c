@@ -167,7 +167,7 @@ static void send(struct request *r, struct question *q)
 		.owner = STEAL(from->owner), .params = STEAL(from->params), .spec = STEAL(from->spec)};
 	op = op_new(t->spec ? OP_TEMPLATE_PUT : OP_TEMPLATE_REMOVE, on_stored, t);
 	op->template = (struct op_template){.uid = t->uid, .owner = t->owner, .name = t->name, .params = t->params,
-		.spec = t->spec, .now = t->now};
+		.spec = t->spec, .now = t->now, .bytes_limit = peer_store_limit(r)};
 	t->ticket = request_ticket(r, true);
 	request_act(r, op);
 	store_thread_submit(r->context->store, op);

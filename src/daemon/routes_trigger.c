@@ -155,6 +155,7 @@ void route_job_run(struct request *r)
 	q->order->trigger.uid = request_scope(r);
 	q->order->trigger.thaws = request_scope(r) < 0;
 	q->order->trigger.limit = peer_jobs_limit(r);
+	q->order->trigger.bytes_limit = peer_store_limit(r);
 	q->q.run = run_find;
 	q->q.then = send;
 	q->q.free = free_query;

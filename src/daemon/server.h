@@ -54,6 +54,7 @@ struct server_limits {             /* config keys of the same names */
 	size_t body, bulk_body, bulk_jobs;
 	size_t bodies_per_uid, bodies_total; /* bytes */
 	size_t jobs_per_uid, submissions_per_second, submissions_burst;
+	int64_t owner_store; /* bytes; 0: no limit */
 	int head_timeout, body_timeout; /* seconds */
 };
 

@@ -80,6 +80,11 @@ int64_t peer_jobs_limit(const struct request *r)
 	return unlimited(r) ? 0 : (int64_t)request_limits(r)->jobs_per_uid;
 }
 
+int64_t peer_store_limit(const struct request *r)
+{
+	return unlimited(r) ? 0 : request_limits(r)->owner_store;
+}
+
 const char *peer_name(struct request *r)
 {
 	const struct peer *p = peer_get(r->server, owner_uid(request_owner(r)));

@@ -249,6 +249,7 @@ static bool prepare_job(struct submission *s, size_t i, json_t *o, struct zone_c
 	new->queue = j->spec.queue;
 	start_policy_of(&j->spec, &new->policy);
 	new->limit = s->jobs_limit;
+	new->bytes_limit = s->bytes_limit;
 	new->paused = s->paused;
 	new->by_admin = s->admin;
 	return true;

@@ -44,7 +44,7 @@ struct submission {
 	bool of_root;         /* and the owner is root, of the system's daemon */
 	int64_t uid;          /* the owner's number: core/owner.h */
 	char *owner;          /* owned; must be known before the jobs go to the store */
-	int64_t jobs_limit;
+	int64_t jobs_limit, bytes_limit;
 	enum warrant_policy warrants; /* for whose jobs the spawner wants one */
 	struct machine_now machine; /* what conditions will be held against */
 	struct forecast_means means; /* borrowed texts */

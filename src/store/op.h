@@ -79,6 +79,7 @@ struct job_new {
 	bool paused;             /* by its owner, until it is resumed */
 	bool by_admin;           /* may take the name of a cancelled job that an administrator had paused */
 	int64_t limit;           /* live jobs this uid may have, this one included; 0: any number */
+	int64_t bytes_limit;     /* of all rows of this uid; 0: none */
 	enum if_exists if_exists;
 	const char *asked;       /* as submitted, before relative times became instants: asked for again, it is the
 				    same job; NULL: no way to tell */
@@ -133,6 +134,7 @@ struct op_template {         /* OP_TEMPLATE_PUT and OP_TEMPLATE_REMOVE */
 	const char *owner, *name;
 	const char *params, *spec; /* JSON */
 	usec_t now;
+	int64_t bytes_limit; /* of all rows of this uid; 0: none */
 	int64_t revision;    /* result: 1 when it is new */
 };
 
@@ -232,6 +234,7 @@ struct op_trigger {
 	bool forced;         /* in spite of a pause, and of runs that go on */
 	bool thaws;          /* ... and of a freeze: an administrator asks */
 	int64_t limit;       /* live jobs its owner may have, should it come back to life; 0: any number */
+	int64_t bytes_limit; /* of all rows of its owner; 0: none */
 	usec_t now;
 	struct run *run;     /* result, owned */
 };

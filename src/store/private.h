@@ -93,6 +93,7 @@ enum count_what {
 	COUNT_ACTIVE, /* claimed and running runs; the "state" is the uid */
 	COUNT_OUTPUT, /* bytes of output that are kept; the "state" is the uid */
 	COUNT_NOTICES, /* by their state */
+	COUNT_STORE,  /* bytes of rows (store_quota.c); the "state" is the uid */
 	COUNT_WHAT_MAX
 };
 void count_change(struct store *s, enum count_what what, int64_t state, const char *queue, int64_t n);
@@ -108,6 +109,18 @@ size_t count_mark(struct store *s);
 void count_back_to(struct store *s, size_t mark); /* forgets what came after that mark */
 bool count_write(struct store *s, struct err *e);
 bool count_differs(const struct store *s); /* some of the gathered changes do not come to nothing */
+
+/* ---- the bytes of an owner's rows: {job_size}, {run_size} and others in the .sql files; fixed parts stand for indexes ---- */
+#define JOB_BYTES 1000
+#define REVISION_BYTES 200
+#define TEMPLATE_BYTES 200
+#define RUN_BYTES 400 /* with its attempts */
+void count_bytes(struct store *s, int64_t uid, int64_t bytes); /* uid below 0: the owner is unknown */
+bool count_bytes_out(struct store *s, struct query *q);       /* of a statement that deletes, with the columns uid and size */
+bool owner_bytes(struct store *s, int64_t uid, int64_t *ret, struct err *e); /* with what is not written yet */
+void quota_refuse(struct err *why, const char *owner, int64_t used, int64_t limit);
+/* Sets 'why' if so many more bytes would exceed the owner's limit; 0: none. */
+bool quota_check(struct store *s, int64_t uid, const char *owner, int64_t more, int64_t limit, struct err *why, struct err *e);
 
 /* ---- events: gathered here and written once per transaction; those of a refused operation must not be added ---- */
 void event_add(struct store *s, const struct event_new *n);

@@ -23,18 +23,37 @@ struct prune_list {
 };
 void prune_list_done(struct prune_list *l);
 
+#define PRUNE_OWNERS 32 /* looked at in one pass */
+
 /* How far a pass has come; zeroed for a new one. */
 struct prune_pass {
 	usec_t job_at, slot;
 	int64_t job, run;
 	bool done;
+	/* of a budget */
+	bool has_owner;
+	int64_t owner;        /* whose history goes now */
+	bool removed_done;    /* its removed jobs were looked at */
+	int64_t spent[PRUNE_OWNERS]; /* owners that have given what they have */
+	size_t n_spent;
 };
 
 /* The next few that may go, and the pass moved on; an empty list may come before it is done. */
 bool store_prune_find(struct store *s, const struct prune_rule *rule, usec_t now, struct prune_pass *pass,
 	struct prune_list *ret, struct err *e);
-/* The oldest ended runs whatever their age, but of each job its newest, and no dead letters; for when the store is over its budget. */
-bool store_prune_oldest(struct store *s, struct prune_pass *pass, struct prune_list *ret, struct err *e);
+/* Bytes; 0: none. */
+struct owner_budget {
+	int64_t store;     /* of the whole SQLite file; each owner has an equal share */
+	int64_t per_owner; /* of one owner but root */
+};
+/* Whose history goes next: has_owner and owner of the pass. */
+bool store_owner_over(struct store *s, const struct owner_budget *b, struct prune_pass *pass, struct err *e);
+/*
+ * What the owner of the pass can give, oldest first, whatever its age: removed and ended jobs with their runs, and the runs of
+ * live jobs but the newest of each. Dead letters, and ended jobs with a key, stay.
+ */
+bool store_prune_owner(struct store *s, struct prune_pass *pass, struct prune_list *ret, struct err *e);
+void prune_pass_spend(struct prune_pass *pass); /* its owner has no more to give */
 
 struct kept_output {
 	int64_t run, fence, attempt, bytes;

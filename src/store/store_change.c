@@ -106,9 +106,13 @@ static bool check_name(struct store *s, const struct op_job_change *c, const str
 static bool check_limit(struct store *s, const struct op_job_change *c, const struct before *b, struct err *why,
 	struct err *e)
 {
-	int64_t n;
+	int64_t n, longer = (int64_t)strlen(c->to.spec) - (int64_t)strlen(b->spec);
 
-	if (!c->to.limit || live(b->state) || !live(becomes(c, b)))
+	/* a definition that does not grow is always taken: it may be the way to get below the limit */
+	if (longer > 0 && !quota_check(s, b->uid, b->owner, longer + REVISION_BYTES + (int64_t)strlen(c->to.spec),
+		c->to.bytes_limit, why, e))
+		return false;
+	if (why->kind || !c->to.limit || live(b->state) || !live(becomes(c, b)))
 		return true;
 	if (!live_jobs(s, b->uid, &n, e))
 		return false;
@@ -181,8 +185,12 @@ static bool unplan(struct store *s, struct op_job_change *c, struct err *e)
 	query_int(&q, c->id);
 	query_int(&q, c->to.now);
 	while (query_row(&q)) {
+		int64_t uid;
+
 		query_get_int(&q);
 		count_change(s, COUNT_RUNS, RUN_QUEUED, query_get_text(&q), -1);
+		uid = query_get_int(&q);
+		count_bytes(s, uid, -query_get_int(&q));
 		c->unplanned++;
 	}
 	return !q.failed;
@@ -256,7 +264,7 @@ static bool run_now(struct store *s, struct op_job_change *c, const struct befor
 
 /* ---- the definition ---- */
 
-static bool put_revision(struct store *s, int64_t job, const struct revision *r, struct err *e)
+static bool put_revision(struct store *s, int64_t job, int64_t owner, const struct revision *r, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_REVISION_PUT, e);
 
@@ -268,7 +276,9 @@ static bool put_revision(struct store *s, int64_t job, const struct revision *r,
 	query_text(&q, r->what);
 	query_int(&q, r->origin);
 	query_text(&q, r->spec);
-	return query_finish(&q);
+	if (query_row(&q)) /* it was not there yet */
+		count_bytes(s, owner, query_get_int(&q));
+	return !q.failed;
 }
 
 /* A job that was never changed has no row of its own: it gets the one it had first. */
@@ -281,12 +291,14 @@ static bool put_history(struct store *s, const struct op_job_change *c, const st
 		.at = c->to.now, .what = (char *)c->what, .origin = c->origin, .spec = (char *)c->to.spec};
 	AUTO_QUERY q = {};
 
-	if (!put_revision(s, c->id, &first, e) || !put_revision(s, c->id, &now, e))
+	if (!put_revision(s, c->id, b->uid, &first, e) || !put_revision(s, c->id, b->uid, &now, e))
 		return false;
 	q = query_start(s->db, Q_REVISIONS_TRIM, e);
 	query_int(&q, c->id);
 	query_int(&q, c->revision - REVISIONS_KEPT + 1);
-	return query_finish(&q);
+	while (query_row(&q))
+		count_bytes(s, b->uid, -query_get_int(&q));
+	return !q.failed;
 }
 
 static bool rewrite_job(struct store *s, const struct op_job_change *c, const struct before *b, struct err *e)
@@ -323,6 +335,7 @@ static void count_them(struct store *s, const struct op_job_change *c, const str
 {
 	count_change(s, COUNT_JOBS, b->state, b->queue, -1);
 	count_change(s, COUNT_JOBS, c->state, job_queue(&c->to), 1);
+	count_bytes(s, b->uid, (int64_t)strlen(c->to.spec) - (int64_t)strlen(b->spec));
 	if (!live(b->state) && live(c->state))
 		count_change(s, COUNT_OWNER, b->uid, "", 1);
 }

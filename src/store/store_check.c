@@ -16,6 +16,7 @@ static const struct {
 	{COUNT_OWNER, Q_CHECK_OWNERS, "live jobs of an owner"},
 	{COUNT_ACTIVE, Q_CHECK_ACTIVE, "runs of an owner that go on"},
 	{COUNT_OUTPUT, Q_CHECK_OUTPUTS, "bytes of output"},
+	{COUNT_STORE, Q_CHECK_STORE, "bytes of an owner's rows"},
 };
 
 bool store_backup(struct store *s, const char *path, struct err *e)

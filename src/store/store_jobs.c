@@ -215,6 +215,7 @@ static bool insert_rest(struct store *s, struct adding *a, size_t n, struct err 
 			continue;
 		count_change(s, COUNT_JOBS, j->paused ? JOB_PAUSED : JOB_ACTIVE, job_queue(j), 1);
 		count_change(s, COUNT_OWNER, j->uid, "", 1);
+		count_bytes(s, j->uid, JOB_BYTES + (int64_t)strlen(j->spec));
 		event_add(s, &(struct event_new){.at = j->now, .by = a[i].by, .what = EVENT_JOB_ADD, .object = j->name,
 			.job = j->id, .owner = j->uid});
 		describe_tags(&tags, j);

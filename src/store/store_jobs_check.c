@@ -126,6 +126,32 @@ static bool check_limits(struct store *s, struct adding *a, size_t n, struct err
 	return true;
 }
 
+/* Refuses those beyond the bytes that their owner may have, counting the ones before them in this chunk. */
+static bool check_bytes(struct store *s, struct adding *a, size_t n, struct err *e)
+{
+	int64_t uid = -1, used = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct job_new *j = a[i].j;
+		int64_t size = JOB_BYTES + (int64_t)strlen(j->spec);
+
+		if (!j->bytes_limit || a[i].err.kind)
+			continue;
+		if (j->uid != uid) {
+			uid = j->uid;
+			if (!owner_bytes(s, j->uid, &used, e))
+				return false;
+			for (size_t k = 0; k < i; k++)
+				used += a[k].j->uid == j->uid && !a[k].err.kind ? JOB_BYTES + (int64_t)strlen(a[k].j->spec) : 0;
+		}
+		if (size <= j->bytes_limit - used)
+			used += size;
+		else
+			quota_refuse(&a[i].err, j->owner, used, j->bytes_limit);
+	}
+	return true;
+}
+
 /* A submission that was taken once is not refused the second time: its queue may be gone since, its time over. */
 static bool is_known(struct store *s, struct adding *a, bool *ret, struct err *e)
 {
@@ -236,7 +262,7 @@ static bool check_paused_names(struct store *s, struct adding *a, size_t n, stru
 
 bool adding_check(struct store *s, struct adding *a, size_t n, struct err *e)
 {
-	return check_limits(s, a, n, e) && check_late(s, a, n, e) && check_queues(s, a, n, e) &&
+	return check_limits(s, a, n, e) && check_bytes(s, a, n, e) && check_late(s, a, n, e) && check_queues(s, a, n, e) &&
 	       check_paused_names(s, a, n, e);
 }
 
@@ -261,7 +287,7 @@ static bool try_one(struct store *s, struct adding *a, struct err *e)
 	bool expired = false;
 	int64_t id = 0;
 
-	if (!check_limits(s, a, 1, e) || !check_queues(s, a, 1, e) || !check_paused_names(s, a, 1, e) || !adding_spare_known(s, a, e) ||
+	if (!check_limits(s, a, 1, e) || !check_bytes(s, a, 1, e) || !check_queues(s, a, 1, e) || !check_paused_names(s, a, 1, e) || !adding_spare_known(s, a, e) ||
 	    (a->j->key && !adding_find_key(s, a, &id, &expired, e)))
 		return false;
 	if (a->err.kind)

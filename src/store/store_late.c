@@ -137,8 +137,12 @@ static bool undo_runs(struct store *s, struct op_late *o, struct set *jobs, stru
 
 	query_int(&q, o->now + SLOTS_LOOKAHEAD);
 	while (query_row(&q)) {
+		int64_t uid;
+
 		set_id(jobs, query_get_int(&q));
 		count_change(s, COUNT_RUNS, RUN_QUEUED, query_get_text(&q), -1);
+		uid = query_get_int(&q);
+		count_bytes(s, uid, -query_get_int(&q));
 		o->undone++;
 	}
 	return !q.failed;

@@ -97,10 +97,13 @@ static bool take_back(struct store *s, int64_t job, usec_t now, usec_t *ret_firs
 	query_int(&q, now);
 	while (query_row(&q)) {
 		usec_t slot = query_get_int(&q);
+		int64_t uid;
 
 		if (slot < *ret_first)
 			*ret_first = slot;
 		count_change(s, COUNT_RUNS, RUN_QUEUED, query_get_text(&q), -1);
+		uid = query_get_int(&q);
+		count_bytes(s, uid, -query_get_int(&q));
 	}
 	return !q.failed;
 }

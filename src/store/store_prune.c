@@ -110,6 +110,19 @@ struct old_run {
 	bool live;
 };
 
+static size_t read_old_rows(struct query *q, struct old_run *runs)
+{
+	size_t n = 0;
+
+	for (; n < STEP_ROWS && query_row(q); n++) {
+		runs[n].id = query_get_int(q);
+		runs[n].job = query_get_int(q);
+		runs[n].slot = query_get_int(q);
+		runs[n].live = query_get_int(q) < JOB_FINISHED;
+	}
+	return n;
+}
+
 static bool read_old(struct store *s, usec_t before, const struct prune_pass *pass, struct old_run *runs, size_t *ret_n,
 	struct err *e)
 {
@@ -119,14 +132,7 @@ static bool read_old(struct store *s, usec_t before, const struct prune_pass *pa
 	query_int(&q, pass->slot);
 	query_int(&q, pass->run);
 	query_int(&q, STEP_ROWS);
-	for (*ret_n = 0; query_row(&q) && *ret_n < STEP_ROWS; ++*ret_n) {
-		struct old_run *r = &runs[*ret_n];
-
-		r->id = query_get_int(&q);
-		r->job = query_get_int(&q);
-		r->slot = query_get_int(&q);
-		r->live = query_get_int(&q) < JOB_FINISHED;
-	}
+	*ret_n = read_old_rows(&q, runs);
 	return !q.failed;
 }
 
@@ -188,34 +194,89 @@ bool store_prune_find(struct store *s, const struct prune_rule *rule, usec_t now
 	return true;
 }
 
-bool store_prune_oldest(struct store *s, struct prune_pass *pass, struct prune_list *ret, struct err *e)
+/* ---- one owner's ---- */
+
+static bool read_old_of(struct store *s, const struct prune_pass *pass, struct old_run *runs, size_t *ret_n, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_PRUNE_SLOTS_OF, e);
+
+	query_int(&q, pass->owner);
+	query_int(&q, pass->slot);
+	query_int(&q, pass->run);
+	query_int(&q, STEP_ROWS);
+	*ret_n = read_old_rows(&q, runs);
+	return !q.failed;
+}
+
+static bool find_removed(struct store *s, struct prune_pass *pass, struct prune_list *l, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_PRUNE_REMOVED_OF, e);
+
+	query_int(&q, pass->owner);
+	query_int(&q, pass->job);
+	query_int(&q, STEP_ROWS);
+	while (query_row(&q)) {
+		pass->job = query_get_int(&q);
+		add_id(&l->jobs, &l->n_jobs, pass->job);
+	}
+	pass->removed_done = l->n_jobs < STEP_ROWS;
+	return !q.failed;
+}
+
+/* A live job keeps its newest run; an ended one goes with all its runs. */
+static bool give_runs(struct store *s, const struct old_run *r, usec_t upto, struct prune_list *l, struct err *e)
+{
+	usec_t newest = USEC_NEVER;
+	bool kept = true;
+
+	if (r->live && !nth_slot(s, r->job, 1, &newest, e))
+		return false;
+	if (!r->live && !job_is_kept(s, r->job, NOT_DEAD, &kept, e))
+		return false;
+	if (r->live || kept)
+		newest = newest <= upto ? newest : upto + 1;
+	if (!find_runs(s, r->job, newest, NOT_DEAD, l, e))
+		return false;
+	if (!kept && !full(l))
+		add_id(&l->jobs, &l->n_jobs, r->job);
+	return true;
+}
+
+static bool find_of_owner(struct store *s, struct prune_pass *pass, struct prune_list *l, struct err *e)
 {
 	struct old_run runs[STEP_ROWS];
 	AUTO_DONE(map) seen = {};
 	size_t n = 0;
-	AUTO_TX tx = {};
 
-	*ret = (struct prune_list){};
-	if (!tx_begin(&tx, s, false, e) || !read_old(s, USEC_NEVER, pass, runs, &n, e))
+	if (!pass->removed_done && !find_removed(s, pass, l, e))
 		return false;
-	for (size_t i = 0; i < n; i++) {
-		usec_t newest = 0;
-
+	if (l->n_jobs > 0)
+		return true;
+	if (!read_old_of(s, pass, runs, &n, e))
+		return false;
+	for (size_t i = 0; i < n && !full(l); i++) {
 		pass->slot = runs[i].slot;
 		pass->run = runs[i].id;
 		if (map_get(&seen, runs[i].job))
 			continue;
 		map_put(&seen, runs[i].job, s);
-		if (!nth_slot(s, runs[i].job, 1, &newest, e) ||
-		    !find_runs(s, runs[i].job, newest <= runs[n - 1].slot ? newest : runs[n - 1].slot + 1, NOT_DEAD, ret, e)) {
-			prune_list_done(ret);
+		if (!give_runs(s, &runs[i], runs[n - 1].slot, l, e))
 			return false;
-		}
-		if (full(ret))
-			break;
 	}
-	pass->done = n < STEP_ROWS && !full(ret);
-	return tx_commit(&tx, e);
+	if (n < STEP_ROWS && !full(l))
+		prune_pass_spend(pass);
+	return true;
+}
+
+bool store_prune_owner(struct store *s, struct prune_pass *pass, struct prune_list *ret, struct err *e)
+{
+	AUTO_TX tx = {};
+
+	*ret = (struct prune_list){};
+	if (tx_begin(&tx, s, false, e) && find_of_owner(s, pass, ret, e) && tx_commit(&tx, e))
+		return true;
+	prune_list_done(ret);
+	return false;
 }
 
 /* ---- deleting ---- */
@@ -236,11 +297,13 @@ static bool delete_counted(struct store *s, int query, enum count_what what, str
 	q = query_start(s->db, query, e);
 	query_text(&q, set_json(set));
 	while (query_row(&q)) {
-		int64_t state;
+		int64_t state, uid;
 
 		query_get_int(&q);
 		state = query_get_int(&q);
 		count_change(s, what, state, query_get_text(&q), -1);
+		uid = query_get_int(&q);
+		count_bytes(s, uid, -query_get_int(&q));
 		++*ret_n;
 	}
 	return !q.failed;
@@ -283,17 +346,28 @@ static bool delete_events(struct store *s, struct op_prune *p, struct err *e)
 	return !q.failed;
 }
 
+static bool delete_sized(struct store *s, int query, struct set *set, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (set->n == 0)
+		return true;
+	q = query_start(s->db, query, e);
+	query_text(&q, set_json(set));
+	return count_bytes_out(s, &q);
+}
+
 static bool prune(struct store *s, struct op_prune *p, struct err *e)
 {
-	static const int of_jobs[] = {Q_TAGS_PRUNE, Q_REVISIONS_PRUNE, Q_JOB_PAUSES_PRUNE, Q_HEALTH_PRUNE, Q_BUCKETS_PRUNE};
+	static const int of_jobs[] = {Q_TAGS_PRUNE, Q_JOB_PAUSES_PRUNE, Q_HEALTH_PRUNE, Q_BUCKETS_PRUNE};
 	AUTO_SET runs = {};
 	AUTO_SET jobs = {};
 
 	describe_ids(&runs, p->list->runs, p->list->n_runs);
 	describe_ids(&jobs, p->list->jobs, p->list->n_jobs);
-	/* the attempts first: whose they are is in their runs */
-	if (!delete_attempts(s, p, &runs, e) || !delete_counted(s, Q_RUNS_PRUNE, COUNT_RUNS, &runs, &p->runs, e) ||
-	    !set_run(s, Q_OUTPUTS_PRUNE, &runs, e) ||
+	/* attempts, tails and revisions first: their owner is in the row of the run or job */
+	if (!delete_attempts(s, p, &runs, e) || !delete_sized(s, Q_OUTPUTS_PRUNE, &runs, e) ||
+	    !delete_counted(s, Q_RUNS_PRUNE, COUNT_RUNS, &runs, &p->runs, e) || !delete_sized(s, Q_REVISIONS_PRUNE, &jobs, e) ||
 	    !delete_counted(s, Q_JOBS_PRUNE, COUNT_JOBS, &jobs, &p->jobs, e) || !notices_prune(s, &jobs, e))
 		return false;
 	for (size_t i = 0; i < ELEMENTS(of_jobs); i++)

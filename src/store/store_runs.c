@@ -58,9 +58,12 @@ bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e)
 	while (query_row(&q)) {
 		int64_t id = query_get_int(&q), state = query_get_int(&q);
 		usec_t due_at;
+		int64_t uid;
 
 		count_change(s, COUNT_RUNS, state, query_get_text(&q), 1);
 		due_at = query_get_int(&q);
+		uid = query_get_int(&q);
+		count_bytes(s, uid, query_get_int(&q));
 		if (state == RUN_QUEUED)
 			look_by(s, due_at);
 		else
@@ -421,6 +424,22 @@ static void describe_tail(struct set *set, const struct op *op)
 	set_text(set, "value", op->ended.tail);
 }
 
+static bool put_tails(struct store *s, struct set *tails, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (tails->n == 0)
+		return true;
+	q = query_start(s->db, Q_OUTPUTS_PUT, e);
+	query_text(&q, set_json(tails));
+	while (query_row(&q)) {
+		int64_t uid = query_get_int(&q);
+
+		count_bytes(s, uid, query_get_int(&q));
+	}
+	return !q.failed;
+}
+
 bool apply_ended(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	AUTO_DONE(ending) end = {};
@@ -435,7 +454,7 @@ bool apply_ended(struct store *s, struct op *const *ops, size_t n, struct err *e
 			return false;
 		describe_tail(&end.tails, ops[i]);
 	}
-	if (!set_run(s, Q_OUTPUTS_PUT, &end.tails, e) || !set_run(s, Q_RUNS_END, &end.moves, e) || !set_run(s, Q_ATTEMPTS_ENDED, &end.attempts, e) ||
+	if (!put_tails(s, &end.tails, e) || !set_run(s, Q_RUNS_END, &end.moves, e) || !set_run(s, Q_ATTEMPTS_ENDED, &end.attempts, e) ||
 	    !set_run(s, Q_ATTEMPTS_ENDED, &end.stale, e) ||
 	    (end.jobs.n > 0 && !jobs_settle(s, set_json(&end.jobs), end.now, &end.finished, e)))
 		return false;

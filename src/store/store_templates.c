@@ -54,7 +54,14 @@ static bool drop(struct store *s, struct op_template *t, struct err *e)
 	query_int(&q, t->uid);
 	query_text(&q, t->name);
 	t->revision = query_row(&q) ? query_get_int(&q) : 0;
+	if (t->revision)
+		count_bytes(s, t->uid, -query_get_int(&q));
 	return !q.failed;
+}
+
+static int64_t template_bytes(const char *params, const char *spec)
+{
+	return TEMPLATE_BYTES + (int64_t)strlen(params) + (int64_t)strlen(spec);
 }
 
 static bool read_own(struct store *s, int64_t uid, const char *name, struct template *ret, struct err *e);
@@ -62,14 +69,23 @@ static bool read_own(struct store *s, int64_t uid, const char *name, struct temp
 static bool put_checked(struct store *s, struct op *op, struct err *e)
 {
 	AUTO_DONE(template) known = {};
-	int64_t n;
+	struct op_template *t = &op->template;
+	int64_t n, more = template_bytes(t->params, t->spec);
+	struct err why = {};
 
-	if (!read_own(s, op->template.uid, op->template.name, &known, e) || !count_own(s, op->template.uid, &n, e))
+	if (!read_own(s, t->uid, t->name, &known, e) || !count_own(s, t->uid, &n, e))
 		return false;
+	if (known.name)
+		more -= template_bytes(known.params, known.spec);
+	if (more > 0 && !quota_check(s, t->uid, t->owner, more, t->bytes_limit, &why, e))
+		return false;
+	if (why.kind)
+		return op_refuse(op, why.kind, "%s", why.msg);
 	if (!known.name && n >= TEMPLATES_MAX)
 		return op_refuse(op, ERR_LIMIT, "'%s' has %lld templates, more are not allowed; remove some with "
 			"'jobctl template rm'", op->template.owner, (long long)n);
-	return put(s, &op->template, e);
+	count_bytes(s, t->uid, more);
+	return put(s, t, e);
 }
 
 static bool drop_checked(struct store *s, struct op *op, struct err *e)

@@ -169,6 +169,17 @@ static bool make_run(struct store *s, struct op *op, const struct job_held *j, s
 	       (t->run || err_set(e, ERR_INTERNAL, "the triggered run is not there"));
 }
 
+/* The parameters of a run are kept with it. */
+static bool check_bytes(struct store *s, struct op *op, const struct job_held *j, struct err *e)
+{
+	const struct op_trigger *t = &op->trigger;
+	struct err why = {};
+
+	if (!quota_check(s, j->uid, j->owner, RUN_BYTES + (t->params ? (int64_t)strlen(t->params) : 0), t->bytes_limit, &why, e))
+		return false;
+	return !why.kind || op_refuse(op, why.kind, "%s", why.msg);
+}
+
 static bool trigger(struct store *s, struct op *op, struct err *e)
 {
 	AUTO_DONE(job_held) j = {};
@@ -183,7 +194,7 @@ static bool trigger(struct store *s, struct op *op, struct err *e)
 		return false;
 	if (op->ok && j.state == JOB_FINISHED && !revive(s, op, &j, e))
 		return false;
-	return !op->ok || make_run(s, op, &j, e);
+	return !op->ok || (check_bytes(s, op, &j, e) && (!op->ok || make_run(s, op, &j, e)));
 }
 
 bool apply_trigger(struct store *s, struct op *const *ops, size_t n, struct err *e)

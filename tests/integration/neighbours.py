@@ -163,5 +163,29 @@ def connections_of_two_users_leave_some_to_others_and_to_root():
             c.close()
 
 
+@case
+def history_of_an_owner_within_its_share_outlives_the_flood_of_another():
+    with System(engine_conf="store-budget = 2M\nowner-store-limit = 4M\n") as s:
+        s.start()
+        job = s.add("bob", command=["true"], schedule=["manual"], overlap="allow")["id"]
+        for _ in range(10):
+            s.api("bob").post("/v1/jobs/%d/run" % job, {})
+        wait_until("bob's runs are over", 60, lambda: sum(r["state"] == "succeeded" for r in s.runs("bob", job)) == 10)
+        later = {"command": ["cat"], "stdin": "x" * 400000, "schedule": ["2031-01-01T00:00:00Z"]}
+        ids = [s.add("alice", **later)["id"] for _ in range(8)]
+        s.jobctl("root", "db", "prune", "--yes")
+        assert len(s.runs("bob", job)) == 10, len(s.runs("bob", job))
+        # alice has 3 of her 4 MiB: she hears of the limit, and what she removes makes room at the next pass
+        answers = [s.api("alice").call("POST", "/v1/jobs", later) for _ in range(3)]
+        assert [a[0] for a in answers] == [201, 201, 429], answers
+        assert "may have 4 MiB ('owner-store-limit'" in answers[2][1]["error"]["message"], answers[2]
+        for job_id in ids[:4]:
+            assert s.api("alice").call("DELETE", "/v1/jobs/%d" % job_id)[0] == 200
+        s.jobctl("root", "db", "prune", "--yes")
+        s.add("alice", **later)
+        assert len(s.runs("bob", job)) == 10
+        assert "sound" in s.jobctl("root", "db", "check").stdout
+
+
 if __name__ == "__main__":
     main()

@@ -585,7 +585,30 @@ static void templates_are_found_own_first_then_those_of_root(void **state)
 	assert_string_equal(t.spec, SPEC1);
 }
 
+static void changes_and_templates_beyond_the_bytes_of_their_owner_are_refused(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO_TEXT large = xprintf("{\"command\":[\"true\"],\"stdin\":\"%0900000d\"}", 0);
+	int64_t id = add_one(s, "tick", T0 + 9 * SEC);
+	AUTO(op) *grow = op_change(id, 0, "tick", large);
+	AUTO(op) *again = op_change(id, 0, "tick", large);
+	AUTO(op) *shrink = op_change(id, 0, "tick", SPEC2);
+	AUTO(op) *put = op_template(OP_TEMPLATE_PUT, 1000, "t", large);
+
+	grow->change.to.bytes_limit = 1 << 20;
+	assert_false(apply_one(s, grow));
+	assert_int_equal(grow->err.kind, ERR_LIMIT);
+	assert_true(apply_one(s, again)); /* twice its size, with its revision */
+	shrink->change.to.bytes_limit = 1 << 20;
+	assert_true(apply_one(s, shrink));
+	put->template.bytes_limit = 1 << 20;
+	assert_false(apply_one(s, put));
+	assert_int_equal(put->err.kind, ERR_LIMIT);
+	assert_counts_true(s);
+}
+
 static const struct CMUnitTest tests[] = {
+	STORE_TEST(changes_and_templates_beyond_the_bytes_of_their_owner_are_refused),
 	STORE_TEST(a_change_needs_the_revision_it_was_made_from),
 	STORE_TEST(a_change_that_is_not_of_the_schedule_leaves_the_slots_alone),
 	STORE_TEST(a_new_schedule_takes_the_place_of_what_was_planned_and_not_due),

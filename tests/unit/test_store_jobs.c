@@ -462,7 +462,35 @@ static void a_run_of_now_may_be_due_later(void **state)
 	assert_int_equal(run->due_at, op->add.run_at + 5);
 }
 
+/* ---- bytes of an owner ---- */
+
+static void jobs_beyond_the_bytes_of_their_owner_are_refused(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO_TEXT large = xprintf("{\"command\":[\"true\"],\"stdin\":\"%0900000d\"}", 0);
+	struct op *ops[4];
+
+	for (size_t i = 0; i < 4; i++) {
+		ops[i] = op_add(NULL, NULL, large);
+		ops[i]->add.uid = i == 3 ? 1001 : 1000;
+		ops[i]->add.bytes_limit = 2 << 20;
+	}
+	apply_all(s, ops, 4);
+	assert_true(ops[0]->ok && ops[1]->ok && ops[3]->ok);
+	assert_false(ops[2]->ok);
+	assert_int_equal(ops[2]->err.kind, ERR_LIMIT);
+	assert_non_null(strstr(ops[2]->err.msg, "take 2 MiB of the store, and one user may have 2 MiB ('owner-store-limit'"));
+	assert_non_null(strstr(ops[2]->err.msg, "'jobctl rm'"));
+	op_reset(ops[2]);
+	ops[2]->add.bytes_limit = 0;
+	assert_true(apply_one(s, ops[2]));
+	for (size_t i = 0; i < 4; i++)
+		op_free(ops[i]);
+	assert_counts_true(s);
+}
+
 static const struct CMUnitTest tests[] = {
+	STORE_TEST(jobs_beyond_the_bytes_of_their_owner_are_refused),
 	STORE_TEST(a_key_used_twice_gives_the_same_job),
 	STORE_TEST(a_key_with_other_content_is_a_conflict),
 	STORE_TEST(a_key_belongs_to_its_owner),

@@ -8,7 +8,7 @@
 static const struct prune_rule rule = {.age = 30 * DAY, .runs = 5, .dead_age = 90 * DAY};
 
 /* 'n' ended runs of a job, 'step' apart, the first at 'first'. */
-static void make_runs(struct store *s, int64_t job, size_t n, usec_t first, usec_t step)
+static void make_runs_of(struct store *s, int64_t uid, int64_t job, size_t n, usec_t first, usec_t step)
 {
 	int64_t ids[2000];
 	AUTO_SET set = {};
@@ -17,11 +17,16 @@ static void make_runs(struct store *s, int64_t job, size_t n, usec_t first, usec
 
 	assert_true(n <= ELEMENTS(ids) && tx_begin(&tx, s, true, &e) && ids_take(s, Q_RUN_IDS, n, ids, &e));
 	for (size_t i = 0; i < n; i++)
-		runs_describe(&set, &(struct run_new){.id = ids[i], .job = job, .uid = 1000, .state = RUN_SKIPPED,
+		runs_describe(&set, &(struct run_new){.id = ids[i], .job = job, .uid = uid, .state = RUN_SKIPPED,
 			.reason = "missed", .queue = QUEUE_DEFAULT, .slot = first + (usec_t)i * step, .due_at = first, .now = first,
 			.revision = 1});
 	if (!runs_insert(s, &set, NULL, &e) || !count_write(s, &e) || !tx_commit(&tx, &e))
 		fail_msg("%s", e.msg);
+}
+
+static void make_runs(struct store *s, int64_t job, size_t n, usec_t first, usec_t step)
+{
+	make_runs_of(s, 1000, job, n, first, step);
 }
 
 static int64_t add_recurring(struct store *s, const char *name)
@@ -185,25 +190,112 @@ static void an_open_run_and_a_dead_letter_keep_their_job(void **state)
 	assert_counts_true(s);
 }
 
-static void over_the_budget_the_oldest_go_but_each_job_keeps_its_last(void **state)
+/* Passes of a budget until no owner is left that could give; returns the last state of the pass. */
+static struct prune_pass keep_budget(struct store *s, const struct owner_budget *b)
 {
-	struct store *s = store_of(state);
-	int64_t a = add_recurring(s, "a"), b = add_recurring(s, "b");
 	struct prune_pass pass = {};
 	struct err e = {};
 
-	make_runs(s, a, 300, T0 - DAY, USEC_MIN);
-	make_runs(s, b, 1, T0 - 2 * DAY, USEC_MIN);
-	while (!pass.done) {
+	for (int steps = 0;; steps++) {
 		AUTO_DONE(prune_list) list = {};
 		AUTO(op) *op = op_new(OP_PRUNE, NULL, NULL);
 
-		assert_true(store_prune_oldest(s, &pass, &list, &e));
+		assert_true(steps < 100);
+		assert_true(store_owner_over(s, b, &pass, &e));
+		if (!pass.has_owner)
+			return pass;
+		assert_true(store_prune_owner(s, &pass, &list, &e));
 		op->prune.list = &list;
 		assert_true(apply_one(s, op));
 	}
+}
+
+static int64_t add_of(struct store *s, int64_t uid, const char *name, usec_t next_slot)
+{
+	AUTO(op) *op = op_due(name, next_slot);
+
+	op->add.uid = uid;
+	assert_true(apply_one(s, op));
+	return op->add.id;
+}
+
+static void beyond_its_limit_an_owner_loses_its_oldest_runs_but_the_last_of_each_job(void **state)
+{
+	struct store *s = store_of(state);
+	int64_t a = add_recurring(s, "a"), b = add_recurring(s, "b"), other = add_of(s, 1001, "c", T0 + DAY);
+
+	make_runs(s, a, 300, T0 - DAY, USEC_MIN);
+	make_runs(s, b, 1, T0 - 2 * DAY, USEC_MIN);
+	make_runs_of(s, 1001, other, 3, T0 - 3 * DAY, USEC_MIN);
+	assert_int_equal(keep_budget(s, &(struct owner_budget){.per_owner = 1000000}).n_spent, 0);
+	assert_int_equal(runs_left(s, a), 300);
+	assert_int_equal(keep_budget(s, &(struct owner_budget){.per_owner = 1000}).n_spent, 2);
 	assert_int_equal(runs_left(s, a), 1);
 	assert_int_equal(runs_left(s, b), 1);
+	assert_int_equal(runs_left(s, other), 1);
+	assert_counts_true(s);
+}
+
+static bool job_is_there(struct store *s, int64_t id)
+{
+	AUTO(job) *j = NULL;
+	struct err e = {};
+
+	return store_job_get(s, -1, id, &j, &e);
+}
+
+static void ended_and_removed_jobs_of_an_owner_beyond_its_limit_go(void **state)
+{
+	struct store *s = store_of(state);
+	int64_t gone = add_of(s, 1000, "gone", T0 + DAY), once = add_job(s, "once"), keyed, live = add_of(s, 1000, "live", T0 + DAY);
+	AUTO(op) *key = op_add("keyed", "k", NULL);
+	AUTO(op) *rm = op_job_cancel(OP_JOB_REMOVE, gone);
+	AUTO(op) *rm_keyed = NULL;
+	AUTO(run) *r = NULL;
+
+	key->add.run_at = 0;
+	key->add.next_slot = T0 + DAY;
+	assert_true(apply_one(s, key));
+	keyed = key->add.id;
+	rm_keyed = op_job_cancel(OP_JOB_REMOVE, keyed);
+	assert_true(apply_one(s, rm));
+	assert_true(apply_one(s, rm_keyed));
+	r = claim_one(s, T0);
+	end_run(s, r, ATTEMPT_SUCCEEDED, T0 + 5);
+	keep_budget(s, &(struct owner_budget){.per_owner = 1});
+	assert_false(job_is_there(s, gone));
+	assert_false(job_is_there(s, once));
+	assert_true(job_is_there(s, keyed)); /* its key means this job for a while */
+	assert_true(job_is_there(s, live));
+	assert_counts_true(s);
+}
+
+static void over_the_budget_only_owners_beyond_an_equal_share_give(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO_TEXT large = xprintf("{\"command\":[\"true\"],\"stdin\":\"%0900000d\"}", 0);
+	struct store_sizes sizes;
+	int64_t mine, loud;
+	struct err e = {};
+
+	mine = add_of(s, 1001, "mine", T0 + DAY);
+	make_runs_of(s, 1001, mine, 50, T0 - DAY, USEC_MIN);
+	loud = add_of(s, 1002, "loud", T0 + DAY);
+	make_runs_of(s, 1002, loud, 20, T0 - DAY, USEC_MIN);
+	for (int i = 0; i < 5; i++) {
+		AUTO(op) *op = op_add(NULL, NULL, large);
+
+		op->add.uid = 1002;
+		op->add.run_at = 0;
+		op->add.next_slot = T0 + DAY;
+		assert_true(apply_one(s, op));
+	}
+	assert_true(store_sizes(s, &sizes, &e));
+	if (!sizes.bytes)
+		return; /* PostgreSQL has no budget */
+	keep_budget(s, &(struct owner_budget){.store = 1 << 20});
+	assert_int_equal(runs_left(s, mine), 50);
+	assert_int_equal(runs_left(s, loud), 1);
 	assert_counts_true(s);
 }
 
@@ -283,7 +375,9 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(what_was_kept_goes_when_newer_runs_came),
 	STORE_TEST(an_ended_job_goes_with_all_that_belongs_to_it),
 	STORE_TEST(an_open_run_and_a_dead_letter_keep_their_job),
-	STORE_TEST(over_the_budget_the_oldest_go_but_each_job_keeps_its_last),
+	STORE_TEST(beyond_its_limit_an_owner_loses_its_oldest_runs_but_the_last_of_each_job),
+	STORE_TEST(ended_and_removed_jobs_of_an_owner_beyond_its_limit_go),
+	STORE_TEST(over_the_budget_only_owners_beyond_an_equal_share_give),
 	STORE_TEST(output_is_counted_by_owner_and_who_has_most_is_known),
 	STORE_TEST(output_can_go_before_its_run),
 };

@@ -70,6 +70,40 @@ static void migrations_go_forward_and_keep_the_rows(void **state)
 	assert_non_null(strstr(e.msg, "newer version"));
 }
 
+/* Runs the migration that fills COUNT_STORE once more, as over a store of before. */
+static void a_migration_counts_the_bytes_of_each_owner(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(op) *template = op_new(OP_TEMPLATE_PUT, NULL, NULL);
+	AUTO(op) *other = op_add("of-bob", NULL, NULL);
+	AUTO(op) *end = NULL;
+	AUTO(run) *r = NULL;
+	const char *text = NULL;
+
+	add_job(f->store, "of-ann");
+	other->add.uid = 1001;
+	other->add.run_at = 0;
+	other->add.next_slot = T0 + USEC_DAY;
+	assert_true(apply_one(f->store, other));
+	template->template = (struct op_template){.uid = 1001, .owner = "bob", .name = "t", .params = "{}", .spec = "{\"x\":\"\u00fc\"}",
+		.now = T0};
+	assert_true(apply_one(f->store, template));
+	r = claim_one(f->store, T0);
+	end = op_ended(r, ATTEMPT_SUCCEEDED, T0 + 5);
+	end->ended.tail = xstrdup("dGhlIGVuZA==");
+	assert_true(apply_one(f->store, end));
+	assert_counts_true(f->store);
+	for (int i = 0; i < place_sql->n_migrations; i++)
+		if (strstr(place_sql->migrations[i], "jobs_removed"))
+			text = place_sql->migrations[i];
+	assert_non_null(text);
+	place_query(f->where, "CREATE TABLE was AS SELECT * FROM meta WHERE key = 'schema'; DROP INDEX jobs_removed; "
+		"UPDATE counters SET n = n + 7 WHERE what = 6", NULL);
+	place_query(f->where, text, NULL);
+	place_query(f->where, "UPDATE meta SET value = (SELECT value FROM was) WHERE key = 'schema'; DROP TABLE was", NULL);
+	assert_counts_true(f->store);
+}
+
 static void a_new_store_gets_every_migration(void **state)
 {
 	const char *migrations[MIGRATIONS_MAX];
@@ -108,6 +142,7 @@ static void a_mistaken_statement_is_found_at_open(void **state)
 
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(migrations_go_forward_and_keep_the_rows),
+	STORE_TEST(a_migration_counts_the_bytes_of_each_owner),
 	cmocka_unit_test(a_new_store_gets_every_migration),
 	STORE_TEST(a_mistaken_statement_is_found_at_open),
 };

@@ -559,6 +559,30 @@ ALTER TABLE nodes ADD COLUMN machine TEXT NOT NULL DEFAULT '';
 -- The runs that its spawner held when it left, a JSON array; NULL: it has not left, or did not say.
 ALTER TABLE nodes ADD COLUMN left_runs TEXT;
 
+-- migration 10
+UPDATE meta SET value = '10' WHERE key = 'schema';
+
+-- Bytes that jobs, revisions, templates, runs and kept output tails take, counted per owner (COUNT_STORE).
+DELETE FROM counters WHERE what = 6;
+INSERT INTO counters (node, what, state, queue, n)
+SELECT '', 6, sized.uid, '', sum(sized.size) FROM (
+	SELECT uid, 1000 + octet_length(spec) AS size FROM jobs
+	UNION ALL SELECT jobs.uid, 200 + octet_length(job_revisions.spec) FROM job_revisions JOIN jobs ON jobs.id = job_revisions.job
+	UNION ALL SELECT uid, 200 + octet_length(spec) + octet_length(params) FROM templates
+	UNION ALL SELECT uid, 400 + coalesce(octet_length(params), 0) FROM runs
+	UNION ALL SELECT runs.uid, 50 + octet_length(tail) FROM outputs JOIN runs ON runs.id = outputs.run) AS sized
+GROUP BY sized.uid;
+
+-- Finds removed jobs of an owner that takes more than its share.
+CREATE INDEX jobs_removed ON jobs (uid, id) WHERE state = JOB_REMOVED;
+
+-- The bytes that a row counts for its owner, as in private.h.
+-- define job_size = (1000 + octet_length(spec))::bigint AS size
+-- define revision_size = (200 + octet_length(spec))::bigint AS size
+-- define template_size = (200 + octet_length(spec) + octet_length(params))::bigint AS size
+-- define run_size = (400 + coalesce(octet_length(params), 0))::bigint AS size
+-- define tail_size = (50 + octet_length(tail))::bigint AS size
+
 -- The clock of leases: the server's, read when a row is at hand and its lock is held.
 -- define clock = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 
@@ -732,7 +756,7 @@ SELECT CASE WHEN :segments <> 0 THEN (SELECT due.slot FROM due WHERE {in_segment
 -- query run_ids(n int) -> id int
 SELECT nextval('runs_id') AS id FROM generate_series(1, :n)
 
--- query runs_insert(set json) -> id int, state int, queue text, due_at int, job int, slot_last int,
+-- query runs_insert(set json) -> id int, state int, queue text, due_at int, uid int, size int, job int, slot_last int,
 --	ended_at int, reason text, notifies int
 INSERT INTO runs (id, job, uid, kind, state, reason, slot, slot_last, slot_count, due_at, revision,
 	priority, queue, created_at, ended_at, overlap, overlap_waiting, places, deadline, expires, gated, notifies,
@@ -745,7 +769,7 @@ FROM jsonb_to_recordset(:set) AS given(id bigint, job bigint, uid bigint, kind b
 	priority bigint, queue text, now bigint, overlap bigint, overlap_waiting bigint, places bigint, deadline bigint,
 	expires bigint, gated bigint, notifies bigint, forced bigint, caught_up bigint, params text)
 ON CONFLICT DO NOTHING
-RETURNING id, state, queue, due_at, job, slot_last, ended_at, reason, notifies
+RETURNING id, state, queue, due_at, uid, {run_size}, job, slot_last, ended_at, reason, notifies
 
 -- query lanes() -> queue text, uid int, priority int, due_at int
 WITH RECURSIVE lane(queue, uid, priority, due_at) AS (
@@ -1038,10 +1062,11 @@ ON CONFLICT (run, fence) DO UPDATE SET ended_at = excluded.ended_at, outcome = e
 WHERE attempts.outcome IN (ATTEMPT_RUNNING, ATTEMPT_LOST)
 
 -- The end of what it wrote, as base64, for other nodes to show.
--- query outputs_put(set json)
+-- query outputs_put(set json) -> uid int, size int
 INSERT INTO outputs (run, fence, tail)
 SELECT run, fence, convert_to(value, 'UTF8') FROM jsonb_to_recordset(:set) AS given(run bigint, fence bigint, value text)
 ON CONFLICT DO NOTHING
+RETURNING coalesce((SELECT runs.uid FROM runs WHERE runs.id = outputs.run), -1) AS uid, {tail_size}
 
 -- query output_get(run int, fence int) -> tail text
 SELECT convert_from(tail, 'UTF8') AS tail FROM outputs WHERE run = :run AND fence = :fence
@@ -1083,11 +1108,11 @@ RETURNING id, queue, job, slot_last, notifies
 UPDATE runs SET caught_up = 1 WHERE id = {ids} AND state + 0 = RUN_QUEUED
 
 -- The clock was set back. What was planned for later than the look-ahead goes; the job is planned anew.
--- query runs_undo(after int) -> job int, queue text
+-- query runs_undo(after int) -> job int, queue text, uid int, size int
 DELETE FROM runs
 WHERE state = RUN_QUEUED AND state <> RUN_SUCCEEDED AND slot > :after AND kind = RUN_KIND_SCHEDULE AND attempt = 0
 	AND EXISTS (SELECT 1 FROM due WHERE due.job = runs.job)
-RETURNING job, queue
+RETURNING job, queue, uid, {run_size}
 
 -- What was to run at once when it was submitted need not wait for that moment to come again.
 -- query runs_at_once(after int, now int)
@@ -1217,11 +1242,11 @@ SELECT slot FROM due WHERE job = :job
 FOR UPDATE
 
 -- Slots that are planned, but not due yet, and not begun.
--- query runs_unplan(job int, now int) -> slot int, queue text
+-- query runs_unplan(job int, now int) -> slot int, queue text, uid int, size int
 DELETE FROM runs
 WHERE job = :job AND ended_at = 0 AND state = RUN_QUEUED AND kind = RUN_KIND_SCHEDULE AND attempt = 0
 	AND slot > :now AND due_at > :now
-RETURNING slot, queue
+RETURNING slot, queue, uid, {run_size}
 
 -- query runs_rewrite(job int, queue text, priority int, overlap int, overlap_waiting int, places int, deadline int,
 --	expires int, gated int, notifies int) -> id int
@@ -1241,13 +1266,15 @@ WHERE id = :id
 -- query tags_drop(job int)
 DELETE FROM job_tags WHERE job = :job
 
--- query revision_put(job int, revision int, uid int, who text, at int, what text, origin int, spec text)
+-- query revision_put(job int, revision int, uid int, who text, at int, what text, origin int, spec text) -> size int
 INSERT INTO job_revisions (job, revision, uid, who, at, what, origin, spec)
 VALUES (:job, :revision, :uid, :who, :at, :what, :origin, :spec)
 ON CONFLICT DO NOTHING
+RETURNING {revision_size}
 
--- query revisions_trim(job int, before int)
+-- query revisions_trim(job int, before int) -> size int
 DELETE FROM job_revisions WHERE job = :job AND revision < :before
+RETURNING {revision_size}
 
 -- query revisions_of(job int, before int, n int) -> revision int, uid int, who text, at int, what text, origin int, spec text
 SELECT revision, uid, who, at, what, origin, spec FROM job_revisions
@@ -1261,9 +1288,9 @@ ON CONFLICT (uid, name) DO UPDATE SET owner = excluded.owner, revision = templat
 	params = excluded.params, spec = excluded.spec, updated_at = excluded.updated_at
 RETURNING revision
 
--- query template_drop(uid int, name text) -> revision int
+-- query template_drop(uid int, name text) -> revision int, size int
 DELETE FROM templates WHERE uid = :uid AND name = :name
-RETURNING revision
+RETURNING revision, {template_size}
 
 -- query template_get(uid int, name text) -> uid int, name text, owner text, revision int, params text, spec text,
 --	created_at int, updated_at int
@@ -1716,6 +1743,21 @@ SELECT runs.id, runs.job, runs.slot,
 FROM runs WHERE slot < :before AND (slot, id) > (:after_slot, :after)
 ORDER BY slot, id LIMIT :n
 
+-- The same of one owner. A job with a key counts as live: its key must be known for a while.
+-- query prune_slots_of(uid int, after_slot int, after int, n int) -> id int, job int, slot int, job_state int
+SELECT runs.id, runs.job, runs.slot,
+	coalesce((SELECT CASE WHEN jobs.key IS NULL THEN jobs.state ELSE JOB_ACTIVE END FROM jobs WHERE jobs.id = runs.job),
+		JOB_REMOVED) AS job_state
+FROM runs WHERE uid = :uid AND (slot, id) > (:after_slot, :after)
+ORDER BY slot, id LIMIT :n
+
+-- Removed jobs of one owner that never ran.
+-- query prune_removed_of(uid int, after int, n int) -> id int
+SELECT id FROM jobs
+WHERE uid = :uid AND state = JOB_REMOVED AND id > :after AND key IS NULL
+	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.job = jobs.id)
+ORDER BY id LIMIT :n
+
 -- query prune_nth(job int, n int) -> slot int
 SELECT slot FROM runs WHERE job = :job ORDER BY slot DESC, kind DESC LIMIT 1 OFFSET :n
 
@@ -1723,28 +1765,30 @@ SELECT slot FROM runs WHERE job = :job ORDER BY slot DESC, kind DESC LIMIT 1 OFF
 SELECT id FROM runs WHERE job = :job AND slot < :before AND ended_at <> 0 AND dead_at < :dead_before
 ORDER BY slot, kind LIMIT :n
 
--- query runs_prune(set json) -> id int, state int, queue text
+-- query runs_prune(set json) -> id int, state int, queue text, uid int, size int
 DELETE FROM runs WHERE id = {ids} AND ended_at <> 0
-RETURNING id, state, queue
+RETURNING id, state, queue, uid, {run_size}
 
 -- query attempts_prune(set json) -> run int, number int, kept int, uid int
 DELETE FROM attempts WHERE run = {ids}
 RETURNING run, number, output_bytes - output_dropped AS kept,
 	coalesce((SELECT runs.uid FROM runs WHERE runs.id = attempts.run), -1) AS uid
 
--- query outputs_prune(set json)
+-- query outputs_prune(set json) -> uid int, size int
 DELETE FROM outputs WHERE run = {ids}
+RETURNING coalesce((SELECT runs.uid FROM runs WHERE runs.id = outputs.run), -1) AS uid, {tail_size}
 
--- query jobs_prune(set json) -> id int, state int, queue text
+-- query jobs_prune(set json) -> id int, state int, queue text, uid int, size int
 DELETE FROM jobs WHERE id = {ids} AND state + 0 >= JOB_FINISHED
 	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.job = jobs.id)
-RETURNING id, state, queue
+RETURNING id, state, queue, uid, {job_size}
 
 -- query tags_prune(set json)
 DELETE FROM job_tags WHERE job = {ids}
 
--- query revisions_prune(set json)
+-- query revisions_prune(set json) -> uid int, size int
 DELETE FROM job_revisions WHERE job = {ids}
+RETURNING coalesce((SELECT jobs.uid FROM jobs WHERE jobs.id = job_revisions.job), -1) AS uid, {revision_size}
 
 -- query job_pauses_prune(set json)
 DELETE FROM job_pauses WHERE job = {ids}
@@ -1831,6 +1875,15 @@ SELECT uid AS state, queue, count(*) AS n FROM runs WHERE state IN (RUN_CLAIMED,
 -- query check_outputs() -> state int, queue text, n int
 SELECT runs.uid AS state, '' AS queue, sum(attempts.output_bytes - attempts.output_dropped)::bigint AS n
 FROM attempts JOIN runs ON runs.id = attempts.run WHERE attempts.output_bytes > attempts.output_dropped GROUP BY runs.uid
+
+-- query check_store() -> state int, queue text, n int
+SELECT sized.uid AS state, '' AS queue, sum(sized.size)::bigint AS n FROM (
+	SELECT uid, {job_size} FROM jobs
+	UNION ALL SELECT (SELECT jobs.uid FROM jobs WHERE jobs.id = job_revisions.job) AS uid, {revision_size} FROM job_revisions
+	UNION ALL SELECT uid, {template_size} FROM templates
+	UNION ALL SELECT uid, {run_size} FROM runs
+	UNION ALL SELECT (SELECT runs.uid FROM runs WHERE runs.id = outputs.run) AS uid, {tail_size} FROM outputs) AS sized
+WHERE sized.uid IS NOT NULL GROUP BY sized.uid
 
 -- query counters_clear()
 DELETE FROM counters

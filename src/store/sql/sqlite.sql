@@ -546,6 +546,30 @@ ALTER TABLE nodes ADD COLUMN machine TEXT NOT NULL DEFAULT '';
 -- The runs that its spawner held when it left, a JSON array; NULL: it has not left, or did not say.
 ALTER TABLE nodes ADD COLUMN left_runs TEXT;
 
+-- migration 10
+UPDATE meta SET value = '10' WHERE key = 'schema';
+
+-- Bytes that jobs, revisions, templates, runs and kept output tails take, counted per owner (COUNT_STORE).
+DELETE FROM counters WHERE what = 6;
+INSERT INTO counters (node, what, state, queue, n)
+SELECT '', 6, sized.uid, '', sum(sized.size) FROM (
+	SELECT uid, 1000 + length(CAST(spec AS BLOB)) AS size FROM jobs
+	UNION ALL SELECT jobs.uid, 200 + length(CAST(job_revisions.spec AS BLOB)) FROM job_revisions JOIN jobs ON jobs.id = job_revisions.job
+	UNION ALL SELECT uid, 200 + length(CAST(spec AS BLOB)) + length(CAST(params AS BLOB)) FROM templates
+	UNION ALL SELECT uid, 400 + coalesce(length(CAST(params AS BLOB)), 0) FROM runs
+	UNION ALL SELECT runs.uid, 50 + length(tail) FROM outputs JOIN runs ON runs.id = outputs.run) AS sized
+GROUP BY sized.uid;
+
+-- Finds removed jobs of an owner that takes more than its share.
+CREATE INDEX jobs_removed ON jobs (uid, id) WHERE state = JOB_REMOVED;
+
+-- The bytes that a row counts for its owner, as in private.h.
+-- define job_size = (1000 + length(CAST(spec AS BLOB))) AS size
+-- define revision_size = (200 + length(CAST(spec AS BLOB))) AS size
+-- define template_size = (200 + length(CAST(spec AS BLOB)) + length(CAST(params AS BLOB))) AS size
+-- define run_size = (400 + coalesce(length(CAST(params AS BLOB)), 0)) AS size
+-- define tail_size = (50 + length(tail)) AS size
+
 -- The clock of leases: one host's, which never steps; a reboot voids them (leases_void).
 -- define clock = lease_clock()
 
@@ -716,7 +740,7 @@ SELECT CASE WHEN :segments <> 0 THEN (SELECT due.slot FROM due WHERE {in_segment
 WITH RECURSIVE step(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM step WHERE i < :n)
 SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'runs'), 0) + i AS id FROM step
 
--- query runs_insert(set json) -> id int, state int, queue text, due_at int, job int, slot_last int,
+-- query runs_insert(set json) -> id int, state int, queue text, due_at int, uid int, size int, job int, slot_last int,
 --	ended_at int, reason text, notifies int
 INSERT INTO runs (id, job, uid, kind, state, reason, slot, slot_last, slot_count, due_at, revision,
 	priority, queue, created_at, ended_at, overlap, overlap_waiting, places, deadline, expires, gated, notifies,
@@ -726,7 +750,7 @@ SELECT id, job, uid, kind, state, reason, slot, slot_last, slot_count, due_at, r
 	notifies, forced, caught_up, params
 FROM given(:set) WHERE true
 ON CONFLICT DO NOTHING
-RETURNING id, state, queue, due_at, job, slot_last, ended_at, reason, notifies
+RETURNING id, state, queue, due_at, uid, {run_size}, job, slot_last, ended_at, reason, notifies
 
 -- From lane to lane, whatever waits in them. A row on the right side is sought as a whole only without types, hence the
 -- plus signs, and what equals it is read, too, hence a due time that nothing has.
@@ -1014,10 +1038,11 @@ ON CONFLICT (run, fence) DO UPDATE SET ended_at = excluded.ended_at, outcome = e
 WHERE attempts.outcome IN (ATTEMPT_RUNNING, ATTEMPT_LOST)
 
 -- The end of what it wrote, as base64, for other nodes to show.
--- query outputs_put(set json)
+-- query outputs_put(set json) -> uid int, size int
 INSERT INTO outputs (run, fence, tail)
 SELECT run, fence, CAST(value AS BLOB) FROM given(:set) WHERE true
 ON CONFLICT DO NOTHING
+RETURNING coalesce((SELECT runs.uid FROM runs WHERE runs.id = outputs.run), -1) AS uid, {tail_size}
 
 -- query output_get(run int, fence int) -> tail text
 SELECT CAST(tail AS TEXT) AS tail FROM outputs WHERE run = :run AND fence = :fence
@@ -1059,11 +1084,11 @@ RETURNING id, queue, job, slot_last, notifies
 UPDATE runs SET caught_up = 1 WHERE id IN (SELECT value FROM json_each(:set)) AND +state = RUN_QUEUED
 
 -- The clock was set back. What was planned for later than the look-ahead goes; the job is planned anew.
--- query runs_undo(after int) -> job int, queue text
+-- query runs_undo(after int) -> job int, queue text, uid int, size int
 DELETE FROM runs
 WHERE state = RUN_QUEUED AND state <> RUN_SUCCEEDED AND slot > :after AND kind = RUN_KIND_SCHEDULE AND attempt = 0
 	AND EXISTS (SELECT 1 FROM due WHERE due.job = runs.job)
-RETURNING job, queue
+RETURNING job, queue, uid, {run_size}
 
 -- What was to run at once when it was submitted need not wait for that moment to come again.
 -- query runs_at_once(after int, now int)
@@ -1188,11 +1213,11 @@ WHERE id = :id AND (:uid < 0 OR uid = :uid) AND state <> JOB_REMOVED
 SELECT slot FROM due WHERE job = :job
 
 -- Slots that are planned, but not due yet, and not begun.
--- query runs_unplan(job int, now int) -> slot int, queue text
+-- query runs_unplan(job int, now int) -> slot int, queue text, uid int, size int
 DELETE FROM runs INDEXED BY runs_open
 WHERE job = :job AND ended_at = 0 AND +state = RUN_QUEUED AND kind = RUN_KIND_SCHEDULE AND attempt = 0
 	AND slot > :now AND due_at > :now
-RETURNING slot, queue
+RETURNING slot, queue, uid, {run_size}
 
 -- query runs_rewrite(job int, queue text, priority int, overlap int, overlap_waiting int, places int, deadline int,
 --	expires int, gated int, notifies int) -> id int
@@ -1212,13 +1237,15 @@ WHERE id = :id
 -- query tags_drop(job int)
 DELETE FROM job_tags WHERE job = :job
 
--- query revision_put(job int, revision int, uid int, who text, at int, what text, origin int, spec text)
+-- query revision_put(job int, revision int, uid int, who text, at int, what text, origin int, spec text) -> size int
 INSERT INTO job_revisions (job, revision, uid, who, at, what, origin, spec)
 VALUES (:job, :revision, :uid, :who, :at, :what, :origin, :spec)
 ON CONFLICT DO NOTHING
+RETURNING {revision_size}
 
--- query revisions_trim(job int, before int)
+-- query revisions_trim(job int, before int) -> size int
 DELETE FROM job_revisions WHERE job = :job AND revision < :before
+RETURNING {revision_size}
 
 -- query revisions_of(job int, before int, n int) -> revision int, uid int, who text, at int, what text, origin int, spec text
 SELECT revision, uid, who, at, what, origin, spec FROM job_revisions
@@ -1232,9 +1259,9 @@ ON CONFLICT (uid, name) DO UPDATE SET owner = excluded.owner, revision = templat
 	params = excluded.params, spec = excluded.spec, updated_at = excluded.updated_at
 RETURNING revision
 
--- query template_drop(uid int, name text) -> revision int
+-- query template_drop(uid int, name text) -> revision int, size int
 DELETE FROM templates WHERE uid = :uid AND name = :name
-RETURNING revision
+RETURNING revision, {template_size}
 
 -- query template_get(uid int, name text) -> uid int, name text, owner text, revision int, params text, spec text,
 --	created_at int, updated_at int
@@ -1680,6 +1707,21 @@ SELECT runs.id, runs.job, runs.slot,
 FROM runs WHERE slot < :before AND (slot, id) > (:after_slot, :after)
 ORDER BY slot, id LIMIT :n
 
+-- The same of one owner. A job with a key counts as live: its key must be known for a while.
+-- query prune_slots_of(uid int, after_slot int, after int, n int) -> id int, job int, slot int, job_state int
+SELECT runs.id, runs.job, runs.slot,
+	coalesce((SELECT CASE WHEN jobs.key IS NULL THEN jobs.state ELSE JOB_ACTIVE END FROM jobs WHERE jobs.id = runs.job),
+		JOB_REMOVED) AS job_state
+FROM runs WHERE uid = :uid AND (slot, id) > (:after_slot, :after)
+ORDER BY slot, id LIMIT :n
+
+-- Removed jobs of one owner that never ran.
+-- query prune_removed_of(uid int, after int, n int) -> id int
+SELECT id FROM jobs
+WHERE uid = :uid AND state = JOB_REMOVED AND id > :after AND key IS NULL
+	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.job = jobs.id)
+ORDER BY id LIMIT :n
+
 -- query prune_nth(job int, n int) -> slot int
 SELECT slot FROM runs WHERE job = :job ORDER BY slot DESC, kind DESC LIMIT 1 OFFSET :n
 
@@ -1687,28 +1729,30 @@ SELECT slot FROM runs WHERE job = :job ORDER BY slot DESC, kind DESC LIMIT 1 OFF
 SELECT id FROM runs WHERE job = :job AND slot < :before AND ended_at <> 0 AND dead_at < :dead_before
 ORDER BY slot, kind LIMIT :n
 
--- query runs_prune(set json) -> id int, state int, queue text
+-- query runs_prune(set json) -> id int, state int, queue text, uid int, size int
 DELETE FROM runs WHERE id IN (SELECT value FROM json_each(:set)) AND ended_at <> 0
-RETURNING id, state, queue
+RETURNING id, state, queue, uid, {run_size}
 
 -- query attempts_prune(set json) -> run int, number int, kept int, uid int
 DELETE FROM attempts WHERE run IN (SELECT value FROM json_each(:set))
 RETURNING run, number, output_bytes - output_dropped AS kept,
 	coalesce((SELECT runs.uid FROM runs WHERE runs.id = attempts.run), -1) AS uid
 
--- query outputs_prune(set json)
+-- query outputs_prune(set json) -> uid int, size int
 DELETE FROM outputs WHERE run IN (SELECT value FROM json_each(:set))
+RETURNING coalesce((SELECT runs.uid FROM runs WHERE runs.id = outputs.run), -1) AS uid, {tail_size}
 
--- query jobs_prune(set json) -> id int, state int, queue text
+-- query jobs_prune(set json) -> id int, state int, queue text, uid int, size int
 DELETE FROM jobs WHERE id IN (SELECT value FROM json_each(:set)) AND +state >= JOB_FINISHED
 	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.job = jobs.id)
-RETURNING id, state, queue
+RETURNING id, state, queue, uid, {job_size}
 
 -- query tags_prune(set json)
 DELETE FROM job_tags WHERE job IN (SELECT value FROM json_each(:set))
 
--- query revisions_prune(set json)
+-- query revisions_prune(set json) -> uid int, size int
 DELETE FROM job_revisions WHERE job IN (SELECT value FROM json_each(:set))
+RETURNING coalesce((SELECT jobs.uid FROM jobs WHERE jobs.id = job_revisions.job), -1) AS uid, {revision_size}
 
 -- query job_pauses_prune(set json)
 DELETE FROM job_pauses WHERE job IN (SELECT value FROM json_each(:set))
@@ -1796,6 +1840,15 @@ SELECT uid AS state, queue, count(*) AS n FROM runs WHERE state IN (RUN_CLAIMED,
 -- query check_outputs() -> state int, queue text, n int
 SELECT runs.uid AS state, '' AS queue, sum(attempts.output_bytes - attempts.output_dropped) AS n
 FROM attempts JOIN runs ON runs.id = attempts.run WHERE attempts.output_bytes > attempts.output_dropped GROUP BY runs.uid
+
+-- query check_store() -> state int, queue text, n int
+SELECT sized.uid AS state, '' AS queue, sum(sized.size) AS n FROM (
+	SELECT uid, {job_size} FROM jobs
+	UNION ALL SELECT (SELECT jobs.uid FROM jobs WHERE jobs.id = job_revisions.job) AS uid, {revision_size} FROM job_revisions
+	UNION ALL SELECT uid, {template_size} FROM templates
+	UNION ALL SELECT uid, {run_size} FROM runs
+	UNION ALL SELECT (SELECT runs.uid FROM runs WHERE runs.id = outputs.run) AS uid, {tail_size} FROM outputs) AS sized
+WHERE sized.uid IS NOT NULL GROUP BY sized.uid
 
 -- query counters_clear()
 DELETE FROM counters
