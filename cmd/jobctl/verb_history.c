@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "cells.h"
 #include "core/job.h"
 #include "ctl.h"
 #include "job_env.h"
@@ -13,7 +14,6 @@
 #include "run_verb.h"
 #include "spec_args.h"
 #include "spec_form.h"
-#include "words.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -27,11 +27,7 @@ static void cell_revision(const json_t *row, const struct look *l, struct buf *o
 
 static void cell_at(const json_t *row, const struct look *l, struct buf *out)
 {
-	usec_t t = member_time(row, "at");
-	char text[WORDS_MAX];
-
-	if (t)
-		buf_str(out, l->relative ? words_relative(t, l->now, text) : member_text(row, "at"));
+	cell_put_time(row, "at", l, out);
 }
 
 static void cell_by(const json_t *row, const struct look *l, struct buf *out)

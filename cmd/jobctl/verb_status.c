@@ -152,7 +152,7 @@ static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 	const json_t *node = json_object_get(s, "node"), *store = json_object_get(s, "store");
 	usec_t next = member_time(s, "next_slot");
 	usec_t uptime = (usec_t)(json_number_value(json_object_get(s, "uptime")) * USEC_SEC);
-	char words[WORDS_MAX];
+	char words[WORDS_MAX], instant[WORDS_MAX];
 
 	put_text(out, "jobschedd ", member_text(s, "version"), "");
 	put_text(out, " on ", member_text(node, "name"), "");
@@ -160,13 +160,13 @@ static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 	put_text(out, "socket  ", c->socket, text_equal(member_text(s, "mode"), "system") ? " (of the system)\n" : "\n");
 	put_text(out, "store   ", member_text(store, "place"), "\n");
 	if (member_time(store, "away_since")) {
-		put_text(out, "away    since ", member_text(store, "away_since"), "");
+		put_text(out, "away    since ", words_instant(member_time(store, "away_since"), words), "");
 		put_text(out, ": ", member_text(store, "away_why"), "\n");
 	}
 	if (json_is_true(json_object_get(store, "full")))
 		buf_str(out, "full    no space is left for the store: new jobs are refused until some is freed; what is in the store runs\n");
 	if (member_time(s, "stuck_since")) {
-		put_text(out, "stuck   nothing is started since ", member_text(s, "stuck_since"), "");
+		put_text(out, "stuck   nothing is started since ", words_instant(member_time(s, "stuck_since"), words), "");
 		put_text(out, ": ", member_text(s, "stuck_why"), "\n");
 	}
 	if (json_is_object(json_object_get(s, "cluster")))
@@ -190,8 +190,7 @@ static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 	if (next && json_is_object(json_object_get(s, "frozen")) && !member_text(json_object_get(s, "frozen"), "spared"))
 		buf_str(out, "next    nothing, while everything is frozen (jobctl thaw)\n");
 	else if (next)
-		buf_printf(out, "next    %s (%s)\n", words_relative(next, c->now, words),
-			member_text(s, "next_slot"));
+		buf_printf(out, "next    %s (%s)\n", words_relative(next, c->now, words), words_instant(next, instant));
 }
 
 int verb_status(struct ctl *c, const struct args *a)
