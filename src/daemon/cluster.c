@@ -20,7 +20,7 @@
 #define RETRY (500 * USEC_MSEC)        /* after a renewal failed, and up to twice that; less ... */
 #define RETRY_PART 20                  /* ... where this part of the lease is less */
 #define STAND_AFTER (50 * USEC_MSEC)   /* the end of the lease of a leader, and up to twice that */
-#define UNGUARDED 4                    /* so many leases a node is waited for whose spawner has no deadline */
+#define UNGUARDED 4                    /* leases beyond the run lease: a node whose spawner has no deadline is waited for longer */
 #define SKEW_SHOWN USEC_SEC
 #define STEADY (2 * USEC_MSEC)         /* clocks that differ by no more than that, and the way there, agree */
 #define AWAY_MAX USEC_HOUR             /* a node that left alone, so that its spawner has no deadline, is waited for so long */
