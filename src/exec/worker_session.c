@@ -41,8 +41,13 @@ static void give_up(struct worker *w, void *arg)
 		worker_give_up(w, START_TRANSIENT, arg);
 }
 
+/*
+ * A start that a launcher has under way may have become its command already, and would run again after 'not started'. So
+ * launchers get LAUNCH_PATIENCE to finish; a start that is blocked for longer has not reached its command.
+ */
 void workers_give_up(struct workers *ws, const char *why)
 {
+	launchers_settle(&ws->launchers, LAUNCH_PATIENCE);
 	workers_each(ws, give_up, (void *)why);
 }
 

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <systemd/sd-event.h>
+#include <time.h>
 
 static struct rig g;
 
@@ -93,6 +94,26 @@ static void a_job_survives_its_engine_and_its_end_is_kept(void **state)
 	rig_wait(&g, SPAWN_LIST_DONE, 0);
 	assert_int_equal(rig_count(&g, SPAWN_ENDED, 0), 0);
 	assert_int_equal(runs_of("survivor"), 1);
+}
+
+/* A start that is under way when its engine leaves is completed: the next engine hears of the run. */
+static void a_start_whose_engine_leaves_at_once_goes_on(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		AUTO_TEXT name = xprintf("left%d", i);
+		AUTO_TEXT script = xprintf("printf x >>$RIG/%s", name);
+		AUTO_DONE(plan) p = rig_plan(&g, script);
+
+		rig_start(&g, &p);
+		rig_disconnect(&g);
+		rig_connect(&g);
+		spawn_client_list(g.client);
+		rig_wait(&g, SPAWN_ENDED, p.run);
+		assert_int_equal(runs_of(name), 1);
+		spawn_client_ack(g.client, p.run, p.fence);
+	}
+	g.n = g.seen = 0; /* later tests count reports */
 }
 
 static void a_start_that_is_repeated_starts_once(void **state)
@@ -668,6 +689,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_job_survives_its_engine_and_its_end_is_kept),
+		TEST(a_start_whose_engine_leaves_at_once_goes_on),
 		TEST(a_start_that_is_repeated_starts_once),
 		TEST(without_a_lease_nothing_is_started_and_nothing_is_held_against_the_run),
 		TEST(two_claims_of_one_run_are_told_apart),
