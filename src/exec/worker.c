@@ -252,7 +252,9 @@ void worker_end(struct worker *w, enum attempt_outcome why)
 
 void worker_due(struct worker *w)
 {
-	if (w->phase == WORKER_RUNNING) {
+	if (w->phase == WORKER_OPENING) {
+		worker_give_up(w, START_TRANSIENT, "its directory or its program is blocked: no process was ready within 22 seconds");
+	} else if (w->phase == WORKER_RUNNING) {
 		worker_end(w, ATTEMPT_TIMED_OUT);
 	} else if (w->phase == WORKER_TERMINATING) {
 		w->phase = WORKER_KILLED;

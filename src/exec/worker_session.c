@@ -11,11 +11,14 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+/* For modules to open it and for the worker to be its command; the process ends both itself before that, unless it is blocked. */
+#define OPEN_PATIENCE (2 * SESSION_PATIENCE + 2 * USEC_SEC)
 #define CLOSE_PATIENCE (SESSION_PATIENCE + 2 * USEC_SEC) /* the process ends itself before that, unless it cannot */
 
 static void settled(struct worker *w)
 {
 	w->all->opening--;
+	deadline_clear(&w->all->deadlines, &w->deadline);
 	w->all->look_wanted = true; /* the dead were left alone, see awaited() */
 }
 
@@ -132,6 +135,7 @@ void worker_session_open(struct worker *w, const struct session_plan *p)
 		return;
 	}
 	w->phase = WORKER_OPENING;
+	deadline_set(&ws->deadlines, &w->deadline, clock_boot(&clock_system) + OPEN_PATIENCE);
 	ws->opening++;
 	ws->running++;
 }

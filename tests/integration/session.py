@@ -7,6 +7,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from fuse import Silent
 from grouped import Grouped
 from harness import Skip, case, main, wait_until
 from system import System, children_of, write
@@ -263,6 +264,16 @@ def a_start_whose_session_hangs_can_be_cancelled_and_holds_up_nobody():
         assert not os.path.exists(s.home("alice") + "/ran")
         assert s.wait_final("alice", job, 60)["state"] == "succeeded"
         wait_until("what hung is gone", 20, lambda: not children_of(s.spawner.pid))
+
+
+@case
+def a_start_that_is_blocked_in_its_session_is_given_up_and_delays_nobody():
+    with prepared() as s, Silent(s, "alice") as where:
+        job = s.add("alice", command=["true"], cwd=where + "/x")["id"]
+        wait_until("the session is open", 30, lambda: "open_session alice" in marks())
+        assert s.run_job("bob", "echo", "well", cwd="/") == "well\n"
+        wait_until("the start is given up", 90, lambda: "no process was ready within 22 seconds" in s.said())
+        s.jobctl("alice", "cancel", str(job), "--running")
 
 
 @case
