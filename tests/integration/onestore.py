@@ -23,7 +23,7 @@ class Home:
 
     def __init__(self):
         self.root = os.geteuid() == 0
-        self.programs = {name: os.path.join(BUILD, name) for name in ("jobschedd", "jobctl")}
+        self.programs = {name: os.path.abspath(os.path.join(BUILD, name)) for name in ("jobschedd", "jobctl")}
         self.uid = os.getuid()
         if self.root:
             self.system = System()
