@@ -6,6 +6,7 @@
 #include "core/notice.h"
 #include "core/owner.h"
 #include "daemon/list.h"
+#include "daemon/peer.h"
 #include "daemon/question.h"
 #include "daemon/routes.h"
 #include "daemon/server.h"
@@ -158,8 +159,14 @@ static void free_test(struct question *q)
 
 void route_notice_test(struct request *r)
 {
-	struct test_query *t = xcalloc(1, sizeof(*t));
+	struct test_query *t;
+	struct err e = {};
 
+	if (!peer_take_submission(r, &e)) {
+		request_answer_err(r, &e);
+		return;
+	}
+	t = xcalloc(1, sizeof(*t));
 	*t = (struct test_query){.q = {.run = run_test, .then = tested, .free = free_test}, .ref = xstrdup(r->params[0])};
 	question_start(r, &t->q);
 }

@@ -9,6 +9,7 @@
 
 #define PRUNE_STEP 20                 /* old ones removed at a time */
 #define NOTICE_KEPT (30 * USEC_DAY)   /* after they were sent, or given up */
+#define TESTS_WAITING_MAX 1000        /* waiting notices of an owner, beyond which it gets no test notice */
 #define EXAMINE_MAX 1000              /* rows looked at for one page */
 
 /* ---- who is told of the ends of a transaction ---- */
@@ -214,13 +215,24 @@ static bool get_health(struct store *s, int64_t job, struct job_health *ret, str
 	return !q.failed;
 }
 
-static bool find_job(struct store *s, const struct op_notice_add *a, bool *ret, struct err *e)
+static bool find_job(struct store *s, const struct op_notice_add *a, bool *ret, int64_t *ret_uid, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_JOB_LOCK, e);
 
 	query_int(&q, a->job);
 	query_int(&q, a->uid);
 	*ret = query_row(&q);
+	*ret_uid = *ret ? query_get_int(&q) : -1;
+	return !q.failed;
+}
+
+static bool count_waiting(struct store *s, int64_t uid, int64_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NOTICES_WAITING, e);
+
+	query_int(&q, uid);
+	query_int(&q, TESTS_WAITING_MAX);
+	*ret = query_row(&q) ? query_get_int(&q) : 0;
 	return !q.failed;
 }
 
@@ -230,12 +242,16 @@ static bool add_notice(struct store *s, struct op *op, struct err *e)
 	struct job_health health = {};
 	AUTO_SET set = {};
 	AUTO_SET ids = {};
+	int64_t uid, waiting = 0;
 	bool found;
 
-	if (!find_job(s, a, &found, e))
+	if (!find_job(s, a, &found, &uid, e) || (a->kind == TELL_TEST && !count_waiting(s, uid, &waiting, e)))
 		return false;
 	if (!found)
 		return op_refuse(op, ERR_NOT_FOUND, "no job %lld", (long long)a->job);
+	if (waiting >= TESTS_WAITING_MAX)
+		return op_refuse(op, ERR_LIMIT, "the owner of job %lld has %d or more notices that wait; try again when some were sent "
+			"('jobctl notices' shows them)", (long long)a->job, TESTS_WAITING_MAX);
 	if (!get_health(s, a->job, &health, e))
 		return false;
 	describe_notice(&set, a->job, a->run, a->kind, &health, a->now);

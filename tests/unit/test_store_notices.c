@@ -307,6 +307,28 @@ static void an_owner_with_many_notices_leaves_slots_to_others(void **state)
 	assert_true(third->notice_take.held);
 }
 
+static void test_notices_are_refused_while_very_many_wait(void **state)
+{
+	struct store *s = store_of(state);
+	struct op *ops[100];
+	AUTO(op) *late = NULL;
+	AUTO(op) *add = op_add("loud", NULL, "{\"command\":[\"true\"],\"notify\":[\"mail:a\",\"mail:b\",\"mail:c\",\"mail:d\"]}");
+
+	add->add.run_at = 0;
+	assert_true(apply_one(s, add));
+	for (int batch = 0; batch < 3; batch++) { /* 1000 notices after 250 of these */
+		for (size_t i = 0; i < 100; i++)
+			ops[i] = op_tell(1000, add->add.id, 0, TELL_TEST);
+		apply_all(s, ops, 100);
+		for (size_t i = 0; i < 100; i++) {
+			assert_int_equal(ops[i]->ok, batch < 2 || i < 50);
+			op_free(ops[i]);
+		}
+	}
+	late = op_tell(1000, add->add.id, 7, TELL_LONG); /* what a run has to tell is never refused */
+	assert_true(apply_one(s, late));
+}
+
 static void root_may_use_every_slot(void **state)
 {
 	struct store *s = store_of(state);
@@ -439,6 +461,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(an_owner_with_many_notices_leaves_slots_to_others),
 	STORE_TEST(owners_take_turns),
 	STORE_TEST(root_may_use_every_slot),
+	STORE_TEST(test_notices_are_refused_while_very_many_wait),
 	STORE_TEST(that_a_run_takes_long_is_said_once),
 	STORE_TEST(a_test_notice_is_for_the_owners_job),
 	STORE_TEST(what_a_run_usually_takes_comes_with_its_claim),

@@ -1339,6 +1339,10 @@ SELECT owner.uid, (SELECT notices.due_at FROM notices
 	WHERE notices.state = NOTICE_WAITING AND notices.uid = owner.uid ORDER BY notices.due_at LIMIT 1) AS due_at
 FROM owner WHERE owner.uid IS NOT NULL
 
+-- Waiting notices of an owner, counted up to n.
+-- query notices_waiting(uid int, n int) -> n int
+SELECT count(*) AS n FROM (SELECT 1 FROM notices WHERE state = NOTICE_WAITING AND uid = :uid LIMIT :n) AS waiting
+
 -- The first due notices of each of these owners.
 -- query notices_due(set json, now int, n int) -> uid int, id int
 SELECT notices.uid, notices.id
