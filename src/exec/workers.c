@@ -215,6 +215,7 @@ static void watch_lease(struct workers *ws)
 	if (ws->lease_late)
 		return;
 	ws->lease_over = true;
+	launchers_settle(&ws->launchers, LAUNCH_PATIENCE); /* a start may be its command already: 'not started' would be wrong */
 	log_warning("the lease of this node is over: what must not run twice is ended");
 	workers_each(ws, end_with_lease, NULL);
 }
