@@ -122,6 +122,9 @@ static void furnish(struct world *w)
 	if (run.kind == ERR_NONE)
 		number_into(w->run, &run);
 	kind_of(&w->rig, ANN, "PUT", "/v1/templates/" SECRET, "{\"command\":[\"true\"]}");
+	/* The pauses of the last request go: an owner could not lift those of root and of administrators. */
+	kind_of(&w->rig, ROOT, "POST", "/v1/jobs/" SECRET "/resume", NULL);
+	kind_of(&w->rig, ROOT, "POST", "/v1/resume", "{\"scope\":\"tag\",\"key\":\"" SECRET "=1\"}");
 	kind_of(&w->rig, ANN, "POST", "/v1/pause", "{\"scope\":\"tag\",\"key\":\"" SECRET "=1\"}");
 	kind_of(&w->rig, ROOT, "PUT", "/v1/queues/" SECRET, NULL);
 	kind_of(&w->rig, ROOT, "PUT", "/v1/owners/daemon", "{\"max_running\":3}");
