@@ -252,7 +252,7 @@ static bool split(struct net_payload *p, size_t size, struct err *e)
 bool net_payload_read(struct net_payload *ret, int fd, struct err *e)
 {
 	AUTO_DONE(net_payload) p = {};
-	size_t size, got = 0;
+	size_t size = 0, got = 0;
 
 	if (!sealed_size(fd, &size, e))
 		return false;
