@@ -204,12 +204,12 @@ static void the_command_that_makes_a_job_makes_an_equal_one(void **state)
 	struct err e = {};
 
 	(void)state;
-	assert_true(SPEC_OF(&s, &e, "-n", "x", "-e", "A=it's", "-t", "k=v", "--timeout", "90s", "--umask", "022", "-p", "7",
+	assert_true(SPEC_OF(&s, &e, "-n", "x", "-e", "A=it's", "-t", "k=v", "--timeout", "90s", "--umask", "027", "-p", "7",
 		"-C", "/", "--every", "15m", "--tz", "Europe/Berlin"));
 	spec_take_words(&s, (char *const *)(const char *[]){"echo", "a b", "$x", NULL}, 3);
 	spec_to_words(&s, NULL, &out);
 	assert_string_equal(out.data, "jobctl add --name x --tz Europe/Berlin --env 'A=it'\\''s' --tag k=v --cwd / "
-				      "--umask 022 --priority 7 --timeout 1m30s --every 15m -- echo 'a b' '$x'");
+				      "--umask 027 --priority 7 --timeout 1m30s --every 15m -- echo 'a b' '$x'");
 }
 
 static void a_single_word_keeps_its_kind_as_a_command(void **state)
