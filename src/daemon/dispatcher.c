@@ -367,6 +367,8 @@ void dispatcher_free(struct dispatcher *d)
 		op_free(op);
 	}
 	spawn_client_free(d->spawner);
+	spawn_client_free(d->connecting);
+	sd_event_source_disable_unref(d->launching);
 	sd_event_source_disable_unref(d->started_timer);
 	sd_event_source_disable_unref(d->hold_timer);
 	sd_event_source_disable_unref(d->retry_timer);
@@ -393,20 +395,23 @@ void dispatcher_stop(struct dispatcher *d)
 
 void dispatcher_spawner(const struct dispatcher *d, struct dispatcher_spawner *ret)
 {
+	struct spawn_client *c = d->spawner ? d->spawner : d->connecting;
 	struct spawn_health h;
 
 	*ret = (struct dispatcher_spawner){};
-	if (!d->spawner) {
+	if (!c) {
 		snprintf(ret->why, sizeof(ret->why), "the spawner is not running or does not answer");
 		return;
 	}
-	spawn_client_health(d->spawner, &h);
+	spawn_client_health(c, &h);
 	if (h.stopped) {
 		ret->stopped = h.pid;
 		snprintf(ret->why, sizeof(ret->why), "the spawner (pid %d) is stopped by a signal", (int)h.pid);
 	} else if (h.unread >= SPAWNER_PATIENCE) {
 		snprintf(ret->why, sizeof(ret->why), "the spawner (pid %d) has not read its requests for %lld s",
 			(int)h.pid, (long long)(h.unread / USEC_SEC));
+	} else if (!d->spawner) {
+		snprintf(ret->why, sizeof(ret->why), "the spawner (pid %d) has not answered yet", (int)h.pid);
 	} else if (!d->spawner_ready) {
 		snprintf(ret->why, sizeof(ret->why), "the spawner has not told yet what it is running");
 	}

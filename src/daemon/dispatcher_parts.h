@@ -38,6 +38,9 @@ struct dispatcher {
 	struct pace ends;                /* how fast runs end: claims look ahead by it */
 
 	struct spawn_client *spawner;    /* NULL: not connected */
+	struct spawn_client *connecting; /* its welcome is awaited; NULL while 'spawner' is set */
+	sd_event_source *launching;      /* the end of the process that starts a spawner; NULL: there is no such process */
+	pid_t launching_pid;
 	bool spawner_ready;              /* connected, and what it has is known */
 	bool spawner_leaves;             /* it takes no starts any more */
 	bool was_open;                   /* the store has heard of us */

@@ -9,8 +9,12 @@
 #include "daemon/store_thread.h"
 #include "store/op.h"
 #include "wire/codec.h"
+#include <errno.h>
 #include <inttypes.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define RECONNECT_MIN (100 * USEC_MSEC)
 #define RECONNECT_MAX (5 * USEC_SEC)
@@ -28,6 +32,7 @@ static bool open_client(struct dispatcher *d, struct err *e)
 	return true;
 }
 
+/* Waits for the spawner. Only dispatcher_start() may call it: later the loop has other work. */
 static bool connect_spawner(struct dispatcher *d, struct err *e)
 {
 	if (open_client(d, e))
@@ -225,8 +230,31 @@ static void take_running(struct dispatcher *d, const struct spawn_report *r)
 	}
 }
 
-static void spawner_gone(struct dispatcher *d)
+static void connect_failed(struct dispatcher *d, const char *why)
 {
+	usec_t delay = RECONNECT_MIN << (d->connect_failures < 6 ? d->connect_failures : 6);
+
+	d->connect_failures++;
+	if (delay > RECONNECT_MAX)
+		delay = RECONNECT_MAX;
+	log_error("no spawner, trying again in %" PRId64 "ms: %s", delay / USEC_MSEC, why);
+	dispatcher_retry_in(d, delay);
+}
+
+static void spawner_connected(struct dispatcher *d)
+{
+	d->spawner = STEAL(d->connecting);
+	d->warrants = spawn_client_warrants(d->spawner);
+	open_node(d);
+}
+
+static void spawner_gone(struct dispatcher *d, const char *why)
+{
+	if (d->connecting) {
+		spawn_client_free(STEAL(d->connecting));
+		connect_failed(d, why);
+		return;
+	}
 	log_error("the spawner is gone; connecting again");
 	d->spawner_ready = false;
 	spawn_client_free(STEAL(d->spawner));
@@ -269,7 +297,10 @@ static void on_report(const struct spawn_report *as_seen_there, void *arg)
 		reconcile(d);
 		break;
 	case SPAWN_GONE:
-		spawner_gone(d);
+		spawner_gone(d, r->error);
+		return;
+	case SPAWN_CONNECTED:
+		spawner_connected(d);
 		return;
 	case SPAWN_SUPERSEDED:
 		log_error("a newer jobschedd has taken over the spawner");
@@ -282,22 +313,56 @@ static void on_report(const struct spawn_report *as_seen_there, void *arg)
 	d->o.on_change(d->o.arg);
 }
 
+static bool begin_connect(struct dispatcher *d, struct err *e)
+{
+	return spawn_client_connect(d->ev, d->o.spawner_socket, d->o.node_id, on_report, d, &d->connecting, e);
+}
+
+static int on_launched(sd_event_source *source, int fd, uint32_t events, void *arg)
+{
+	struct dispatcher *d = arg;
+	struct err e = {};
+	int status;
+	bool other;
+
+	(void)source;
+	(void)fd;
+	(void)events;
+	d->launching = sd_event_source_disable_unref(d->launching);
+	if (waitpid(d->launching_pid, &status, WNOHANG) != d->launching_pid)
+		connect_failed(d, "the process that starts the spawner has no exit status");
+	else if (!spawner_launch_end(status, d->o.spawner_program, d->o.runtime_dir, &other, &e) || !begin_connect(d, &e))
+		connect_failed(d, e.msg);
+	return 0;
+}
+
+static bool launch(struct dispatcher *d, struct err *e)
+{
+	int pidfd, r;
+
+	if (!spawner_launch_begin(d->o.spawner_program, d->o.runtime_dir, d->o.output_dir, &d->launching_pid, e))
+		return false;
+	pidfd = (int)syscall(SYS_pidfd_open, d->launching_pid, 0);
+	r = pidfd < 0 ? -errno : sd_event_add_io(d->ev, &d->launching, pidfd, EPOLLIN, on_launched, d);
+	if (r < 0) {
+		auto_fd_close(&pidfd);
+		return err_errno(e, -r, "could not watch '%s'", d->o.spawner_program);
+	}
+	sd_event_source_set_io_fd_own(d->launching, true);
+	return true;
+}
+
+/* Returns at once: the loop serves the API while the spawner is started, is stopped, or does not answer. */
 void dispatcher_reconnect(struct dispatcher *d)
 {
 	struct err e = {};
-	usec_t delay = RECONNECT_MIN << (d->connect_failures < 6 ? d->connect_failures : 6);
 
-	if (d->spawner)
-		return; /* taking over is under way */
-	if (connect_spawner(d, &e)) {
-		open_node(d);
+	if (d->spawner || d->connecting || d->launching)
+		return; /* connecting or taking over is under way */
+	if (begin_connect(d, &e))
 		return;
-	}
-	d->connect_failures++;
-	if (delay > RECONNECT_MAX)
-		delay = RECONNECT_MAX;
-	log_error("no spawner, trying again in %" PRId64 "ms: %s", delay / USEC_MSEC, e.msg);
-	dispatcher_retry_in(d, delay);
+	if (!d->o.spawner_program || e.kind != ERR_UNREACHABLE || !launch(d, &e))
+		connect_failed(d, e.msg);
 }
 
 bool dispatcher_start(struct dispatcher *d, struct err *e)

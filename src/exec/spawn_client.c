@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "core/plan.h"
 #include "core/sandbox_offer.h"
@@ -33,12 +34,14 @@ struct outgoing {
 
 struct spawn_client {
 	int fd;
-	uint32_t version;
+	uint32_t version; /* 0: the welcome has not come yet */
 	enum warrant_policy warrants;
 	char spawner[64];
 	struct sandbox_offers *sandboxes; /* NULL: not heard of yet */
 	unsigned limits_refused;
 	sd_event_source *source;
+	sd_event_source *deadline; /* for the welcome */
+	bool told_stopped;         /* the log says that the spawner is stopped */
 	struct outgoing *first, **last;
 	spawn_report_fn *fn;
 	void *arg;
@@ -356,13 +359,57 @@ static int receive(struct spawn_client *c, struct frame *f, uint32_t version, st
 	return r;
 }
 
-static void report_gone(struct spawn_client *c)
+/* The receiver of the report may free the client. */
+static void report_gone(struct spawn_client *c, const char *why)
 {
 	if (c->gone)
 		return;
 	c->gone = true;
 	sd_event_source_set_enabled(c->source, SD_EVENT_OFF);
-	c->fn(&(struct spawn_report){.kind = SPAWN_GONE}, c->arg);
+	c->fn(&(struct spawn_report){.kind = SPAWN_GONE, .error = why}, c->arg);
+}
+
+/* Reads the answer to the hello. -EAGAIN: the answer has not come yet; otherwise the error tells why a value is below 0. */
+static int take_welcome(struct spawn_client *c, struct err *e)
+{
+	struct frame f;
+	int r = receive(c, &f, 0, e);
+
+	if (r == -EAGAIN)
+		return r;
+	if (r == -EBADMSG)
+		err_wrap(e, "the spawner's answer is not understood");
+	else if (r < 0)
+		err_set(e, ERR_UNREACHABLE, "the spawner left without an answer");
+	if (r < 0)
+		return r;
+	if (f.type == FRAME_REFUSED) {
+		err_set(e, ERR_REFUSED, "the spawner speaks versions %u to %u of the protocol, we speak %d "
+					"to %d: restart the older of the two",
+			f.refused.oldest, f.refused.newest, FRAME_VERSION_OLDEST, FRAME_VERSION);
+		return -EPROTO;
+	}
+	c->version = f.welcome.version;
+	c->limits_refused = f.welcome.limits_refused;
+	c->warrants = (enum warrant_policy)f.welcome.warrants;
+	frame_text(c->spawner, sizeof(c->spawner), f.welcome.spawner);
+	return 0;
+}
+
+/* False: the welcome has not come, the connection failed, or the client was freed. */
+static bool welcomed(struct spawn_client *c, const bool *freed)
+{
+	struct err e = {};
+	int r = take_welcome(c, &e);
+
+	if (r < 0) {
+		if (r != -EAGAIN)
+			report_gone(c, e.msg);
+		return false;
+	}
+	c->deadline = sd_event_source_disable_unref(c->deadline);
+	c->fn(&(struct spawn_report){.kind = SPAWN_CONNECTED}, c->arg);
+	return !*freed;
 }
 
 static int on_io(sd_event_source *source, int fd, uint32_t events, void *arg)
@@ -375,6 +422,11 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *arg)
 	(void)source;
 	(void)fd;
 	c->freed = &freed;
+	if (!c->version && !welcomed(c, &freed)) {
+		if (!freed)
+			c->freed = NULL;
+		return 0;
+	}
 	if (events & EPOLLOUT)
 		flush(c);
 	while ((r = receive(c, &f, c->version, NULL)) == 0) {
@@ -388,7 +440,7 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *arg)
 			return 0;
 	}
 	if (r != -EAGAIN)
-		report_gone(c);
+		report_gone(c, NULL);
 	if (!freed)
 		c->freed = NULL;
 	return 0;
@@ -429,33 +481,35 @@ static bool wait_readable(int fd, struct err *e)
 	}
 }
 
-static bool greet(struct spawn_client *c, const char *node, struct err *e)
+/* Connects and sends the hello. The socket does not block. */
+static bool greet(struct spawn_client *c, const char *path, const char *node, struct err *e)
 {
 	struct frame f;
 	int r;
 
+	c->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (c->fd < 0)
+		return err_errno(e, errno, "could not make a socket");
+	if (!connect_to(c->fd, path, e))
+		return false;
 	frame_init(&f, FRAME_HELLO, 0);
 	f.hello.oldest = FRAME_VERSION_OLDEST;
 	f.hello.newest = FRAME_VERSION;
 	frame_text(f.hello.node, sizeof(f.hello.node), node);
+	note_unread(c);
 	r = frame_send(c->fd, &f, NULL, 0);
-	if (r < 0) /* it is just leaving */
+	if (r < 0) /* the spawner is about to exit */
 		return err_set(e, ERR_UNREACHABLE, "could not greet the spawner: %s", strerror(-r));
-	if (!wait_readable(c->fd, e))
-		return false;
-	r = receive(c, &f, 0, e);
-	if (r == -EBADMSG)
-		return err_wrap(e, "the spawner's answer is not understood");
+	return true;
+}
+
+static bool watch(struct spawn_client *c, struct sd_event *ev, struct err *e)
+{
+	int r = sd_event_add_io(ev, &c->source, c->fd, EPOLLIN | EPOLLET, on_io, c);
+
 	if (r < 0)
-		return err_set(e, ERR_UNREACHABLE, "the spawner left without an answer");
-	if (f.type == FRAME_REFUSED)
-		return err_set(e, ERR_REFUSED, "the spawner speaks versions %u to %u of the protocol, we speak %d "
-					       "to %d: restart the older of the two",
-			f.refused.oldest, f.refused.newest, FRAME_VERSION_OLDEST, FRAME_VERSION);
-	c->version = f.welcome.version;
-	c->limits_refused = f.welcome.limits_refused;
-	c->warrants = (enum warrant_policy)f.welcome.warrants;
-	frame_text(c->spawner, sizeof(c->spawner), f.welcome.spawner);
+		return err_errno(e, -r, "could not watch the spawner");
+	(void)sd_event_source_set_description(c->source, "spawner");
 	return true;
 }
 
@@ -466,15 +520,54 @@ bool spawn_client_open(struct sd_event *ev, const char *path, const char *node, 
 	int r;
 
 	*c = (struct spawn_client){.fn = fn, .arg = arg, .last = &c->first};
-	c->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (c->fd < 0)
-		return err_errno(e, errno, "could not make a socket");
-	if (!connect_to(c->fd, path, e) || !greet(c, node, e))
+	if (!greet(c, path, node, e) || !wait_readable(c->fd, e))
 		return false;
-	r = sd_event_add_io(ev, &c->source, c->fd, EPOLLIN | EPOLLET, on_io, c);
+	r = take_welcome(c, e);
+	if (r == -EAGAIN)
+		return err_set(e, ERR_UNREACHABLE, "the spawner does not answer");
+	if (r < 0 || !watch(c, ev, e))
+		return false;
+	*ret = STEAL(c);
+	return true;
+}
+
+/*
+ * A connection that is given up stays in the queue of the spawner's socket until the spawner accepts it. So a stopped
+ * spawner gets one connection only, and the queue does not fill up while it is stopped.
+ */
+static int on_deadline(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct spawn_client *c = arg;
+	struct spawn_health h;
+
+	(void)usec;
+	spawn_client_health(c, &h);
+	if (!h.stopped) {
+		report_gone(c, "the spawner does not answer");
+		return 0;
+	}
+	if (!c->told_stopped)
+		log_error("the spawner (pid %d) is stopped by a signal and does not answer; 'kill -CONT %d' continues it",
+			(int)h.pid, (int)h.pid);
+	c->told_stopped = true;
+	if (sd_event_source_set_time_relative(source, (uint64_t)WELCOME_PATIENCE) < 0 ||
+		sd_event_source_set_enabled(source, SD_EVENT_ONESHOT) < 0)
+		report_gone(c, "could not set the timer for the spawner's answer");
+	return 0;
+}
+
+bool spawn_client_connect(struct sd_event *ev, const char *path, const char *node, spawn_report_fn *fn,
+	void *arg, struct spawn_client **ret, struct err *e)
+{
+	AUTO(spawn_client) *c = xcalloc(1, sizeof(*c));
+	int r;
+
+	*c = (struct spawn_client){.fn = fn, .arg = arg, .last = &c->first};
+	if (!greet(c, path, node, e) || !watch(c, ev, e))
+		return false;
+	r = sd_event_add_time_relative(ev, &c->deadline, CLOCK_BOOTTIME, (uint64_t)WELCOME_PATIENCE, 0, on_deadline, c);
 	if (r < 0)
-		return err_errno(e, -r, "could not watch the spawner");
-	(void)sd_event_source_set_description(c->source, "spawner");
+		return err_errno(e, -r, "could not make a timer");
 	*ret = STEAL(c);
 	return true;
 }
@@ -486,6 +579,7 @@ void spawn_client_free(struct spawn_client *c)
 	if (c->freed)
 		*c->freed = true;
 	sd_event_source_disable_unref(c->source);
+	sd_event_source_disable_unref(c->deadline);
 	for (struct outgoing *o; (o = c->first);) {
 		c->first = o->next;
 		outgoing_free(o);
@@ -525,7 +619,7 @@ void spawn_client_health(struct spawn_client *c, struct spawn_health *ret)
 	ret->stopped = state == 'T' || state == 't';
 	if (unread(c) > 0)
 		ret->unread = now - c->unread_since;
-	else if (now - c->probed_at >= PROBE_INTERVAL) {
+	else if (c->version && now - c->probed_at >= PROBE_INTERVAL) {
 		c->probed_at = now;
 		spawn_client_ack(c, INT64_MAX, 0); /* no run has this number, so the spawner ignores it */
 	}

@@ -21,8 +21,9 @@ enum spawn_report_kind {
 	SPAWN_ENDED,       /* the whole of the rest */
 	SPAWN_HAS,         /* answer to a list: running, with pid and started_at */
 	SPAWN_LIST_DONE,   /* everything the spawner has was named; ends not yet acknowledged came as SPAWN_ENDED */
-	SPAWN_GONE,        /* the connection ended: the spawner died */
+	SPAWN_GONE,        /* the connection ended: the spawner died; before SPAWN_CONNECTED, error tells why it failed */
 	SPAWN_SUPERSEDED,  /* a newer engine has taken over: exit 75 */
+	SPAWN_CONNECTED,   /* the first report after spawn_client_connect(): the welcome has come */
 	SPAWN_REPORT_MAX
 };
 
@@ -43,9 +44,15 @@ typedef void spawn_report_fn(const struct spawn_report *r, void *arg);
 
 /*
  * Connects, says hello and waits (at most 5 s) for the welcome; reports arrive through the loop afterwards.
- * ERR_UNREACHABLE: nobody listens at 'path'.
+ * ERR_UNREACHABLE: no spawner listens at 'path', or it does not answer. For the start of a program, before its loop runs.
  */
 bool spawn_client_open(struct sd_event *ev /* borrowed */, const char *path, const char *node,
+	spawn_report_fn *fn, void *arg, struct spawn_client **ret, struct err *e);
+/*
+ * Connects, says hello and returns at once. SPAWN_CONNECTED or SPAWN_GONE follows, the latter also when a spawner that is not
+ * stopped gives no welcome within 5 s. Before SPAWN_CONNECTED only spawn_client_health() and spawn_client_free() may be called.
+ */
+bool spawn_client_connect(struct sd_event *ev /* borrowed */, const char *path, const char *node,
 	spawn_report_fn *fn, void *arg, struct spawn_client **ret, struct err *e);
 void spawn_client_free(struct spawn_client *c); /* workers keep running */
 AUTO_DEFINE(spawn_client);
@@ -86,3 +93,7 @@ void spawn_client_health(struct spawn_client *c, struct spawn_health *ret);
 /* User mode: starts a spawner in its own session unless one already holds the lock of that directory. */
 bool spawner_launch(const char *program, const char *runtime_dir, const char *output_dir,
 	struct err *e);
+/* The same in two steps, for a loop that must not wait: the child process ends when a spawner listens. */
+bool spawner_launch_begin(const char *program, const char *runtime_dir, const char *output_dir, pid_t *ret, struct err *e);
+/* Takes the wait status of the child process. 'other': another spawner has the lock and may not listen yet. */
+bool spawner_launch_end(int status, const char *program, const char *runtime_dir, bool *ret_other, struct err *e);

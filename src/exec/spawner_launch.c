@@ -45,7 +45,7 @@ static int spawn(pid_t *pid, const char *program, char *const argv[])
 static bool answers(const char *path, struct err *e)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	AUTO_FD fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	AUTO_FD fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); /* the queue may be full */
 
 	if (fd < 0 || strlen(path) >= sizeof(a.sun_path))
 		return err_set(e, ERR_INVALID, "the socket path '%s' is too long", path);
@@ -69,23 +69,32 @@ static bool wait_for_other(const char *runtime_dir, struct err *e)
 	return true;
 }
 
-bool spawner_launch(const char *program, const char *runtime_dir, const char *output_dir, struct err *e)
+bool spawner_launch_begin(const char *program, const char *runtime_dir, const char *output_dir, pid_t *ret, struct err *e)
 {
 	char *const argv[] = {(char *)"jobsched-spawner", (char *)"--background", (char *)"--runtime-dir",
 		(char *)runtime_dir, (char *)"--output-dir", (char *)output_dir, NULL};
-	int r, status;
+	int r = spawn(ret, program, argv);
+
+	return r == 0 || err_errno(e, r, "could not start '%s'", program);
+}
+
+bool spawner_launch_end(int status, const char *program, const char *runtime_dir, bool *ret_other, struct err *e)
+{
+	*ret_other = WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SERVED;
+	return *ret_other || (WIFEXITED(status) && WEXITSTATUS(status) == 0) ||
+	       err_set(e, ERR_INTERNAL, "'%s' did not start, see '%s/spawner.log'", program, runtime_dir);
+}
+
+bool spawner_launch(const char *program, const char *runtime_dir, const char *output_dir, struct err *e)
+{
+	int status;
+	bool other;
 	pid_t pid;
 
-	/* it goes to the background by itself, and this process of it ends when it listens */
-	r = spawn(&pid, program, argv);
-	if (r)
-		return err_errno(e, r, "could not start '%s'", program);
+	if (!spawner_launch_begin(program, runtime_dir, output_dir, &pid, e))
+		return false;
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return err_errno(e, errno, "could not wait for '%s'", program);
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-		return true;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SERVED)
-		return wait_for_other(runtime_dir, e);
-	return err_set(e, ERR_INTERNAL, "'%s' did not start, see '%s/spawner.log'", program, runtime_dir);
+	return spawner_launch_end(status, program, runtime_dir, &other, e) && (!other || wait_for_other(runtime_dir, e));
 }

@@ -140,4 +140,44 @@ def of_many_blocked_starts_eight_are_held_and_the_others_tried_again():
             assert s.wait_final("alice", job, 60)["state"] == "failed"
 
 
+def listens(path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as probe:
+        return probe.connect_ex(path) == 0
+
+
+def state_of(pid):
+    with open("/proc/%d/stat" % pid) as f:
+        return f.read().rpartition(")")[2].split()[0]
+
+
+@case
+def the_daemon_answers_while_it_connects_to_a_stopped_spawner():
+    with System() as s:
+        s.start()
+        job = s.add("alice", command=["true"], schedule=["every 1h"])["id"]
+        s.engine.send_signal(signal.SIGSTOP)  # it must not connect before the new spawner is stopped
+        s.spawner.kill()
+        s.spawner.wait()
+        s.start_spawner()
+        pid = s.spawner.pid
+        wait_until("the new spawner listens", 30, lambda: listens(s.spawner_socket))
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            wait_until("it is stopped", 30, lambda: state_of(pid) == "T")
+            s.engine.send_signal(signal.SIGCONT)
+            # The process is known only while the handshake is under way: each such answer was given during it.
+            words = "the spawner (pid %d) is stopped" % pid
+            wait_until("the status names the spawner", 60,
+                       lambda: words in s.jobctl("root", "status", check=False).stdout)
+            for _ in range(5):
+                status = s.jobctl("root", "status", check=False)
+                assert status.returncode == 1 and words in status.stdout, status
+                said = s.jobctl("alice", "why", str(job)).stdout
+                assert words in said, said
+            assert "trying again" not in s.said(), s.said()
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        assert s.run_job("alice", "echo", "well", cwd="/") == "well\n"
+
+
 main()

@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <systemd/sd-event.h>
 #include <time.h>
@@ -601,6 +602,61 @@ static void nobody_listens_is_unreachable(void **state)
 	assert_null(c);
 }
 
+/* A socket of this process that accepts no connection. */
+static int silent_listener(const char *path)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	memcpy(a.sun_path, path, strlen(path));
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(fd, 4), 0);
+	return fd;
+}
+
+static void take_kinds(const struct spawn_report *r, void *arg)
+{
+	unsigned *kinds = arg;
+
+	*kinds |= 1U << r->kind;
+	if (r->kind == SPAWN_GONE)
+		assert_string_equal(r->error, "the spawner does not answer");
+}
+
+/* The deadline of the first connection is over when the second is given up. */
+static void a_stopped_spawner_is_waited_for_and_a_silent_one_is_given_up(void **state)
+{
+	AUTO_TEXT path = xprintf("%s/silent.sock", g.dir);
+	usec_t until = clock_boot(&clock_system) + RIG_PATIENCE;
+	struct spawn_client *stopped = NULL, *silent = NULL;
+	unsigned of_stopped = 0, of_silent = 0;
+	AUTO_FD fd = silent_listener(path);
+	struct spawn_health h;
+	struct err e = {};
+
+	(void)state;
+	kill(g.spawner, SIGSTOP);
+	assert_true(spawn_client_connect(g.ev, g.sock, "rig", take_kinds, &of_stopped, &stopped, &e));
+	assert_true(spawn_client_connect(g.ev, path, "rig", take_kinds, &of_silent, &silent, &e));
+	assert_int_equal(of_stopped | of_silent, 0);
+	while (!of_silent && clock_boot(&clock_system) < until)
+		sd_event_run(g.ev, 100000);
+	assert_int_equal(of_silent, 1U << SPAWN_GONE);
+	assert_int_equal(of_stopped, 0);
+	spawn_client_health(stopped, &h);
+	assert_true(h.stopped);
+	kill(g.spawner, SIGCONT);
+	while (!of_stopped && clock_boot(&clock_system) < until + RIG_PATIENCE)
+		sd_event_run(g.ev, 100000);
+	assert_int_equal(of_stopped, 1U << SPAWN_CONNECTED);
+	assert_string_equal(spawn_client_spawner(stopped), spawn_client_spawner(g.client));
+	spawn_client_free(silent);
+	spawn_client_free(stopped);
+	rig_wait(&g, SPAWN_SUPERSEDED, 0);
+	rig_disconnect(&g);
+	rig_connect(&g);
+}
+
 static void a_launched_spawner_serves_survives_us_and_leaves_when_idle(void **state)
 {
 	const char *build = getenv("top_builddir");
@@ -709,6 +765,7 @@ int main(void)
 		TEST(a_new_spawner_ends_what_a_killed_one_left),
 		TEST(a_spawner_that_is_stopped_ends_its_jobs_and_says_so),
 		TEST(nobody_listens_is_unreachable),
+		TEST(a_stopped_spawner_is_waited_for_and_a_silent_one_is_given_up),
 		TEST(a_launched_spawner_serves_survives_us_and_leaves_when_idle),
 		TEST(an_idle_spawner_leaves_but_not_with_an_end_to_report),
 	};

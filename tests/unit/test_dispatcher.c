@@ -39,6 +39,7 @@ struct world {
 	size_t n;
 	bool untrusted;
 	bool no_spawner;              /* nobody answers */
+	bool silent;                  /* the spawner gives no welcome by itself */
 };
 
 /* The stubs have no argument of their own. */
@@ -68,6 +69,16 @@ bool spawn_client_open(struct sd_event *ev, const char *path, const char *node, 
 	c->fn = fn;
 	c->arg = arg;
 	*ret = world->client = c;
+	return true;
+}
+
+bool spawn_client_connect(struct sd_event *ev, const char *path, const char *node, spawn_report_fn *fn, void *arg,
+	struct spawn_client **ret, struct err *e)
+{
+	if (!spawn_client_open(ev, path, node, fn, arg, ret, e))
+		return false;
+	if (!world->silent)
+		fn(&(struct spawn_report){.kind = SPAWN_CONNECTED}, arg);
 	return true;
 }
 
@@ -153,6 +164,19 @@ bool spawner_launch(const char *program, const char *runtime_dir, const char *ou
 	(void)runtime_dir;
 	(void)output_dir;
 	return err_set(e, ERR_UNREACHABLE, "there is none");
+}
+
+bool spawner_launch_begin(const char *program, const char *runtime_dir, const char *output_dir, pid_t *ret, struct err *e)
+{
+	(void)ret;
+	return spawner_launch(program, runtime_dir, output_dir, e);
+}
+
+bool spawner_launch_end(int status, const char *program, const char *runtime_dir, bool *ret_other, struct err *e)
+{
+	(void)status;
+	(void)ret_other;
+	return spawner_launch(program, runtime_dir, NULL, e);
 }
 
 static size_t asked(const struct world *w, enum asked what, int64_t run, int64_t fence)
@@ -589,6 +613,31 @@ static void what_was_taken_over_for_a_spawner_that_another_has_followed_is_lost_
 	hand_answer(&w->hand, end);
 }
 
+/* The spawner that follows accepts the connection and answers later. */
+static void nothing_is_asked_of_a_spawner_before_its_welcome(void **state)
+{
+	struct world *w = *state;
+	struct dispatcher_spawner s;
+
+	add_job(w, RETRIES, OVERLAP_SKIP);
+	begin_ready(w);
+	claim(w);
+	assert_int_equal(asked(w, START, 1, 1), 1);
+	report_started(w, 1, 1);
+	w->silent = true;
+	w->n = 0;
+	report(w, &(struct spawn_report){.kind = SPAWN_GONE});
+	dispatcher_cancel(w->d, 1, 1);
+	dispatcher_rejoin(w->d); /* makes no second connection */
+	hand_serve(&w->hand);
+	assert_int_equal(w->n, 0);
+	dispatcher_spawner(w->d, &s);
+	assert_non_null(strstr(s.why, "has not answered yet"));
+	report(w, &(struct spawn_report){.kind = SPAWN_CONNECTED});
+	hand_serve(&w->hand);
+	assert_int_equal(asked(w, LIST, 0, 0), 1);
+}
+
 #define DISPATCHER_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -604,6 +653,7 @@ int main(void)
 		DISPATCHER_TEST(what_was_given_up_is_not_ours_because_the_node_was_opened_again),
 		DISPATCHER_TEST(what_was_taken_over_is_not_forgotten_when_the_spawner_leaves_meanwhile),
 		DISPATCHER_TEST(what_was_taken_over_for_a_spawner_that_another_has_followed_is_lost_with_it),
+		DISPATCHER_TEST(nothing_is_asked_of_a_spawner_before_its_welcome),
 	};
 
 	return RUN_TESTS(tests);
