@@ -48,6 +48,11 @@ static void put_moment(const struct ctl *c, const json_t *o, const char *before,
 		buf_printf(out, " %s %s", before, words_instant(t, instant));
 }
 
+static bool is_to_come(const struct ctl *c, const json_t *pause)
+{
+	return json_is_true(json_object_get(pause, "later")) && member_time(pause, "at") > c->now;
+}
+
 void words_of_pause(const struct ctl *c, const json_t *pause, struct buf *out)
 {
 	const char *by = member_text(pause, "by"), *reason = member_text(pause, "reason");
@@ -56,7 +61,7 @@ void words_of_pause(const struct ctl *c, const json_t *pause, struct buf *out)
 	buf_str(out, scope && strcmp(scope, "freeze") == 0 ? "frozen" : "paused");
 	if (by)
 		buf_printf(out, " by %s", by);
-	put_moment(c, pause, "since", "at", out);
+	put_moment(c, pause, is_to_come(c, pause) ? "from" : "since", "at", out);
 	put_moment(c, pause, "until", "until", out);
 	if (spared)
 		buf_printf(out, ", but for what has the tag %s", spared);
@@ -93,7 +98,7 @@ bool pauses_say(struct ctl *c, struct err *e)
 		AUTO_DONE(buf) line = {};
 
 		words_of_scope(pause, &line);
-		buf_str(&line, " is ");
+		buf_str(&line, is_to_come(c, pause) ? " will be " : " is ");
 		words_of_pause(c, pause, &line);
 		ctl_say("%s", line.data);
 	}

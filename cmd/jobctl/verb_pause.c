@@ -11,6 +11,7 @@
 #include "out.h"
 #include "pauses.h"
 #include "run_verb.h"
+#include "words.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -24,7 +25,7 @@ static bool put_reason(const struct args *a, json_t *body, struct err *e)
 	return true;
 }
 
-/* --until and --reason of a pause that begins, into the body. */
+/* --until and --reason into the body. */
 static bool put_terms(const struct ctl *c, const struct args *a, json_t *body, struct err *e)
 {
 	const char *until = args_last(a, "until");
@@ -69,7 +70,7 @@ static void say_paused(const struct ctl *c, const json_t *answer)
 	ctl_say("%s", line.data);
 }
 
-static void say_resumed(const json_t *answer)
+static void say_resumed(const struct ctl *c, const json_t *answer)
 {
 	const json_t *job = json_object_get(answer, "job");
 	AUTO_DONE(buf) line = {};
@@ -82,6 +83,10 @@ static void say_resumed(const json_t *answer)
 		buf_printf(&line, "; its schedule has no slot left ('jobctl run %" PRId64 "' runs it once more)",
 			member_int(job, "id"));
 	put_released(answer, &line);
+	if (json_is_object(json_object_get(job, "next_pause"))) {
+		buf_str(&line, "; it will be ");
+		words_of_pause(c, json_object_get(job, "next_pause"), &line);
+	}
 	ctl_say("%s", line.data);
 }
 
@@ -109,7 +114,7 @@ static bool one_job(struct ctl *c, const struct ref *ref, void *arg, json_t **re
 	if (strcmp(o->what, "pause") == 0)
 		say_paused(c, *ret);
 	else
-		say_resumed(*ret);
+		say_resumed(c, *ret);
 	return true;
 }
 
@@ -159,9 +164,15 @@ static int one_scope(struct ctl *c, const struct args *a, const char *what, cons
 	json_t *body)
 {
 	AUTO_TEXT path = xprintf("/v1/%s", what);
+	usec_t until = member_time(body, "until");
+	char instant[WORDS_MAX];
+	AUTO_DONE(buf) over = {};
 	json_auto_t *answer = NULL;
 	struct err e = {};
 
+	buf_str(&over, "the pause is over");
+	if (until)
+		buf_printf(&over, " until %s", words_instant(until, instant));
 	json_object_set_new(body, "scope", json_string(scope));
 	if (key)
 		json_object_set_new(body, "key", json_string(key));
@@ -169,7 +180,7 @@ static int one_scope(struct ctl *c, const struct args *a, const char *what, cons
 		json_object_set_new(body, "owner", json_string(args_last(a, "owner")));
 	if (!api_call(c, "POST", path, body, &answer, &e))
 		return ctl_fail(&e);
-	return scope_done(c, answer, "the pause is over", "nothing to do: there is no such pause (jobctl status)");
+	return scope_done(c, answer, over.data, "nothing to do: there is no such pause (jobctl status)");
 }
 
 static int pause_or_resume(struct ctl *c, const struct args *a, const char *what)
@@ -187,7 +198,7 @@ static int pause_or_resume(struct ctl *c, const struct args *a, const char *what
 			"what? name a job, or give --all, --tag, --queue or --owner");
 		return ctl_fail(&e);
 	}
-	if (!(strcmp(what, "pause") == 0 ? put_terms(c, a, body, &e) : put_reason(a, body, &e)))
+	if (!put_terms(c, a, body, &e))
 		return ctl_fail(&e);
 	return scope ? one_scope(c, a, what, scope, key, body) : each_operand(c, a, one_job, &(struct order){what, body});
 }

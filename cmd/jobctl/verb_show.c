@@ -201,6 +201,9 @@ static void put_job(struct buf *out, const struct ctl *c, const json_t *job, con
 	if (json_is_object(json_object_get(job, "pause"))) {
 		words_of_pause(c, json_object_get(job, "pause"), &words);
 		put_line(out, "pause", words.data);
+	} else if (json_is_object(json_object_get(job, "next_pause"))) {
+		words_of_pause(c, json_object_get(job, "next_pause"), &words);
+		put_line(out, "pauses", words.data);
 	}
 	put_waits(out, job);
 	buf_clear(&words);

@@ -54,7 +54,9 @@ static const char pause_details[] =
 static const char resume_details[] =
 	"Ends what 'jobctl pause' began with the same words; a job that was paused by name is resumed\n"
 	"by name. A suspended job is looked at again and goes on when the cause is gone. A cancelled\n"
-	"job is active again. A pause that an administrator set is ended by administrators only.\n";
+	"job is active again. A pause that an administrator set is ended by administrators only.\n"
+	"With --until the pause begins again at TIME, without an end, and keeps its reason unless --reason\n"
+	"gives another; slots before TIME run.\n";
 static const char freeze_details[] =
 	"For administrators: nothing starts, whoever owns it, but jobs with the tag of --except.\n";
 static const char run_details[] =
@@ -169,6 +171,7 @@ static const struct opt pause_opts[] = {
 };
 static const struct opt resume_opts[] = {
 	PAUSE_SCOPE_OPTS,
+	{"until", 0, "TIME", "the pause begins again then, or after a duration: 2h"},
 	PAUSE_REASON_OPT,
 	{},
 };

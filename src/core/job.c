@@ -182,6 +182,7 @@ void job_free(struct job *j)
 	free(j->queue);
 	free(j->spec);
 	free(j->pause.by_name);
+	free(j->pause.reason);
 	free(j->waiting.reason);
 	free(j->waiting_code);
 	free(j->waiting_message);

@@ -144,10 +144,12 @@ struct job {
 		usec_t slot, ended_at;
 		int64_t exit_code, term_signal;
 	} last_run;
-	struct {                /* of a paused one: 'reason' is why */
+	struct {                /* of a paused one: 'reason' is why; with 'later' of an active one */
 		char *by_name;  /* owned; NULL: nothing is known of it */
 		int64_t by_uid; /* -1: the daemon itself */
 		usec_t at, until;
+		char *reason;   /* owned; of one with 'later'; NULL: none */
+		bool later;     /* it begins at 'at' */
 	} pause;
 	struct {                /* its first queued run, where somebody has asked (store_why_waiting); id 0: none */
 		int64_t id;

@@ -74,9 +74,14 @@ static bool has_tag(const struct pause_target *t, const char *tag)
 	return false;
 }
 
+bool pause_begun(const struct pause_order *p, usec_t now)
+{
+	return !p->later || p->at <= now;
+}
+
 bool pause_covers(const struct pause_order *p, const struct pause_target *t, usec_t now)
 {
-	if ((p->until && p->until <= now) || (p->uid >= 0 && p->uid != (int64_t)t->uid))
+	if (!pause_begun(p, now) || (p->until && p->until <= now) || (p->uid >= 0 && p->uid != (int64_t)t->uid))
 		return false;
 	switch (p->scope) {
 	case PAUSE_ALL:
@@ -109,7 +114,7 @@ void pause_words(const struct pause_order *p, struct buf *out)
 
 	buf_printf(out, "%s by %s", p->scope == PAUSE_FREEZE ? "frozen" : "paused", p->by_name ? p->by_name : "somebody");
 	if (p->at)
-		buf_printf(out, " since %s", format_rfc3339(p->at, since));
+		buf_printf(out, " %s %s", p->later ? "from" : "since", format_rfc3339(p->at, since));
 	if (p->until)
 		buf_printf(out, " until %s", format_rfc3339(p->until, until));
 	if (p->reason && *p->reason)

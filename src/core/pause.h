@@ -28,8 +28,9 @@ struct pause_order {
 	int64_t by_uid; /* who ordered it; -1: the daemon itself */
 	char *by_name;
 	char *reason;   /* NULL: none was given */
-	usec_t at;
+	usec_t at;      /* its beginning */
 	usec_t until;   /* 0: until somebody ends it */
+	bool later;     /* ordered before its beginning: it is in force from 'at' on */
 	char *spared;   /* of a freeze: KEY=VALUE, or empty */
 };
 struct pause_list {
@@ -48,7 +49,9 @@ struct pause_target {
 };
 /* Somebody other than 'owner' (core/owner.h) set it, which only an administrator can. The owner may not end or change it. */
 bool pause_is_imposed(const struct pause_order *p, int64_t owner);
-/* Not of one job: its state says that. A pause whose time is over covers nothing. */
+/* A pause in force is in force from the order on, also where the clock of another node is behind. */
+bool pause_begun(const struct pause_order *p, usec_t now);
+/* Not of one job: its state says that. A pause whose time is over or is still to come covers nothing. */
 bool pause_covers(const struct pause_order *p, const struct pause_target *t, usec_t now);
 /* The one that weighs most, a freeze before any other; NULL: none covers it. */
 const struct pause_order *pause_find(const struct pause_list *l, const struct pause_target *t, usec_t now);

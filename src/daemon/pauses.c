@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks the store to end pauses when the first of them is over. */
+/* Asks the store to end and to begin pauses when the time of the first has come. */
 #include "daemon/pauses.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -49,6 +49,8 @@ static void on_ended(struct op *op, void *arg)
 	if (!op->ok) {
 		p->not_before = clock_now(p->clock) + RETRY_DELAY;
 		log_warning("could not end the pauses that are over, trying again in 1s: %s", op->err.msg);
+	} else if (o->begun > 0) {
+		log_info("pauses have begun: %zu of jobs", o->begun);
 	} else if (o->jobs + o->scopes > 0) {
 		log_info("pauses are over: %zu of jobs, %zu others; %zu runs were held back", o->jobs, o->scopes, o->released);
 	}

@@ -79,7 +79,8 @@ static bool take_until(struct wish *w, const char *text, usec_t now, struct err 
 		return true;
 	if (!parse_rfc3339(text, &w->pause.until, &why))
 		return err_field(e, "until", "'until': %s", why.msg);
-	return w->pause.until > now || err_field(e, "until", "'until' is not in the future; nothing would be paused");
+	return w->pause.until > now || err_field(e, "until", "'until' is not in the future; nothing would be %s",
+		w->ends ? "resumed" : "paused");
 }
 
 static bool is_tag(const char *s)
@@ -115,8 +116,8 @@ static bool check_members(const struct wish *w, const struct body *b, bool scope
 		return err_field(e, "spare", "'spare' is a tag: KEY=VALUE, or KEY for any value");
 	if (w->ends && b->spare)
 		return err_field(e, "spare", "only a freeze spares a tag");
-	if (w->ends && b->until)
-		return err_field(e, "until", "a pause ends now; 'jobctl pause --until TIME' gives it an end");
+	if (w->ends && b->until && freeze)
+		return err_field(e, "until", "a freeze ends now; 'jobctl freeze --until TIME' gives it an end");
 	if (b->reason && strlen(b->reason) > REASON_MAX)
 		return err_field(e, "reason", "a reason has at most %d bytes", REASON_MAX);
 	if (b->key && strlen(b->key) > KEY_MAX)
@@ -269,7 +270,8 @@ static void send(struct request *r, struct question *q)
 	w->pause.at = request_now(r);
 	if (w->ends)
 		op->resume = (struct op_resume){.uid = w->scope, .job = w->job, .scope = w->pause.scope, .key = w->pause.key,
-			.of_uid = w->pause.uid, .reason = w->pause.reason, .now = w->pause.at, .fn = timetable_plan,
+			.of_uid = w->pause.uid, .reason = w->pause.reason, .now = w->pause.at, .until = w->pause.until,
+			.by_uid = w->pause.by_uid, .by_name = w->pause.by_name, .fn = timetable_plan,
 			.fn_arg = planner_timetable(r->context->planner), .limit = peer_jobs_limit(r)};
 	else
 		op->pause = (struct op_pause){.uid = w->scope, .job = w->job, .pause = w->pause,

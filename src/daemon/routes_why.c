@@ -90,7 +90,7 @@ static bool last_runs(struct store *s, const struct why_query *w, const struct j
 	return true;
 }
 
-/* The slots that will run: those in a pause that has an end are left out, and a pause without one leaves none. */
+/* The slots that will run: slots inside a pause are left out, and there are none from the beginning of the next pause on. */
 static void next_slots(const struct why_look *l, const struct job *j, usec_t now, json_t *to)
 {
 	usec_t slot = l->pause_until > now ? l->pause_until - 1 : now;
@@ -100,7 +100,7 @@ static void next_slots(const struct why_look *l, const struct job *j, usec_t now
 	if (j->state >= JOB_FINISHED || j->state == JOB_SUSPENDED || !l->set || schedule_set_follows(l->set) ||
 	    schedule_set_kind(l->set) == SCHEDULE_NOW) /* it had its slot, which was no whole second */
 		return;
-	for (int i = 0; i < NEXT_SLOTS && schedule_set_next(l->set, slot, &slot); i++)
+	for (int i = 0; i < NEXT_SLOTS && schedule_set_next(l->set, slot, &slot) && slot < l->pause_from; i++)
 		json_array_append_new(to, json_time(slot));
 }
 

@@ -74,15 +74,25 @@ static void mark(const struct why_reason *why, char **ret_code, char **ret_messa
 	*ret_message = xstrdup(why->message);
 }
 
-/* A job's own pause; its texts are borrowed. */
+/* A job's own pause if it is in force at 'now'; its texts are borrowed. */
 static bool own_pause(const struct job *j, usec_t now, struct pause_order *ret)
 {
-	if (j->state != JOB_PAUSED || !j->pause.by_name || (j->pause.until && j->pause.until <= now))
+	bool later = j->state == JOB_ACTIVE && j->pause.later;
+
+	if ((j->state != JOB_PAUSED && !later) || !j->pause.by_name || (j->pause.until && j->pause.until <= now))
 		return false;
 	*ret = (struct pause_order){.scope = PAUSE_JOB, .key = (char *)"", .uid = j->uid, .by_uid = j->pause.by_uid,
-		.by_name = j->pause.by_name, .reason = j->reason, .at = j->pause.at, .until = j->pause.until,
-		.spared = (char *)""};
-	return true;
+		.by_name = j->pause.by_name, .reason = later ? j->pause.reason : j->reason, .at = j->pause.at,
+		.until = j->pause.until, .spared = (char *)"", .later = later};
+	return pause_begun(ret, now);
+}
+
+/* When the next run of a job is due, unless a run goes on: a pause that begins before that concerns it. */
+static usec_t next_start(const struct why_facts *f)
+{
+	usec_t at = !f->run ? f->next_slot : f->run->state == RUN_QUEUED ? f->run->due_at : 0;
+
+	return at > f->now ? at : f->now;
 }
 
 static const struct pause_order *pause_of(const struct why_world *w, const struct job *j, usec_t now)
@@ -132,7 +142,9 @@ void why_mark_job(const struct why_world *w, const struct why_live *live, struct
 	f.ref = ref_of(j, number);
 	f.artifact = j->spec && strstr(j->spec, "\"artifact\"");
 	f.pause = pause_of(w, j, live->now);
-	if (!f.pause && own_pause(j, live->now, &own))
+	if (!f.pause)
+		f.pause = pause_of(w, j, next_start(&f));
+	if (!f.pause && (own_pause(j, live->now, &own) || own_pause(j, next_start(&f), &own)))
 		f.pause = &own;
 	fill_shares(w, live, j, &f);
 	why_now(&f, &why);
@@ -261,6 +273,21 @@ static usec_t rate_at(const struct job_spec *spec, usec_t bucket, usec_t now)
 	return again;
 }
 
+/* When the first pause begins that is ordered for later and concerns the job; USEC_NEVER: there is none. */
+static usec_t pause_to_come(const struct job *j, const struct why_look *l, usec_t now)
+{
+	struct pause_target target = {.uid = j->uid, .queue = j->queue, .tags = &l->spec.tags};
+	usec_t first = j->state == JOB_ACTIVE && j->pause.later && j->pause.at > now ? j->pause.at : USEC_NEVER;
+
+	for (size_t i = 0; i < l->world.pauses.n; i++) {
+		const struct pause_order *p = &l->world.pauses.v[i];
+
+		if (p->later && p->at > now && p->at < first && pause_covers(p, &target, p->at))
+			first = p->at;
+	}
+	return first;
+}
+
 static void judge(const struct why_live *live, const struct job *j, struct why_look *l)
 {
 	struct pause_target target = {.uid = j->uid, .queue = j->queue, .tags = &l->spec.tags};
@@ -284,6 +311,11 @@ static void judge(const struct why_live *live, const struct job *j, struct why_l
 	f.pause = pause_find(&l->world.pauses, &target, live->now);
 	if (own_pause(j, live->now, &own) && (!f.pause || f.pause->scope != PAUSE_FREEZE))
 		f.pause = &own;
+	if (!f.pause)
+		f.pause = pause_find(&l->world.pauses, &target, next_start(&f));
+	if (!f.pause && own_pause(j, next_start(&f), &own))
+		f.pause = &own;
+	l->pause_from = pause_to_come(j, l, live->now);
 	if (l->open && l->open->forced && f.pause && f.pause->scope != PAUSE_FREEZE)
 		f.pause = NULL;
 	l->pause_until = f.pause ? f.pause->until ? f.pause->until : USEC_NEVER : 0;

@@ -31,6 +31,7 @@ struct why_look {
 	struct run *open;           /* owned: what it is about now; NULL: no run is */
 	char *error;                /* owned: of the last attempt of 'open'; NULL: none */
 	usec_t pause_until;         /* the end of the pause that covers the job; 0: none does, USEC_NEVER: it has no end */
+	usec_t pause_from;           /* the first pause that is ordered for later begins; USEC_NEVER: there is none */
 	struct event_list ended;    /* its cancellation or removal, at most one */
 	struct job_spec spec;
 	struct schedule_set *set;   /* owned; NULL: its schedule cannot be read */

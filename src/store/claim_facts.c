@@ -21,7 +21,7 @@ static struct job_now *job_of(struct claim *c, int64_t id)
 /* A freeze takes precedence over a pause. */
 static void note_pause(struct claim_facts *f, enum run_hold what, const struct claim_pause *p)
 {
-	if (!p->past && (p->until == 0 || p->until > f->now) && f->stopped != HOLD_FROZEN)
+	if (!p->past && (!p->later || p->at <= f->now) && (p->until == 0 || p->until > f->now) && f->stopped != HOLD_FROZEN)
 		f->stopped = what;
 	if (p->at <= f->slot && (p->until == 0 || p->until > f->slot) && f->slot_stopped != HOLD_FROZEN)
 		f->slot_stopped = what;
@@ -58,7 +58,8 @@ static struct candidate *read_row(struct claim *c, struct lane *l, struct query 
 	job_state = (enum job_state)query_get_int(q);
 	pause.at = query_get_int(q);
 	pause.until = query_get_int(q);
-	if (job_state == JOB_PAUSED)
+	pause.later = job_state != JOB_PAUSED;
+	if (job_state == JOB_PAUSED || pause.at)
 		note_pause(f, HOLD_PAUSED, &pause);
 	if (query_get_int(q))
 		f->slot_stopped = HOLD_PAUSED;
@@ -100,7 +101,7 @@ static bool read_rows(struct claim *c, struct lane *l, size_t n, struct err *e)
 	query_int(&q, l->last_due);
 	query_int(&q, l->last_id);
 	query_int(&q, (int64_t)n + 1);
-	query_int(&q, c->n_pauses > 0 || c->past);
+	query_int(&q, c->n_pauses > 0 || c->past || c->later);
 	query_int(&q, c->c->now);
 	query_text(&q, c->c->labels ? c->c->labels : "");
 	while (!l->read_all && query_row(&q)) {

@@ -168,7 +168,9 @@ static bool read_pauses(struct claim *c, struct err *e)
 		p.at = query_get_int(&q);
 		p.until = query_get_int(&q);
 		p.past = query_get_int(&q);
-		c->past = c->past || p.past;
+		p.later = query_get_int(&q);
+		c->later = c->later || p.later;
+		c->past = c->past || (p.past && !p.later);
 		if (text_equal(p.scope, "job")) { /* lane_runs looks at those */
 			claim_pause_done(&p);
 			continue;

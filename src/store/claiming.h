@@ -76,6 +76,7 @@ struct claim_pause {
 	int64_t uid;
 	usec_t at, until;            /* until 0: without an end */
 	bool past;                   /* ended, also where another node's clock is behind */
+	bool later;                  /* in force from 'at' on; others are in force now, also where the clock is behind */
 };
 void claim_pause_done(struct claim_pause *p);
 
@@ -90,6 +91,7 @@ struct claim {
 	struct claim_pause *pauses;  /* owned; of scopes: in force, or over and still deciding about slots inside them */
 	size_t n_pauses;
 	bool past;                   /* there are pauses that are over, of scopes or of single jobs */
+	bool later;                  /* there are pauses of single jobs that are ordered for later */
 	struct lane *lanes;          /* owned; by queue, owner and priority */
 	size_t n_lanes;
 	struct claim_lane *views;    /* owned; one for each */

@@ -241,7 +241,7 @@ void op_reset(struct op *op)
 		reset_resume(&op->resume);
 		break;
 	case OP_PAUSES_END:
-		op->pauses_end.jobs = op->pauses_end.scopes = op->pauses_end.released = 0;
+		op->pauses_end.jobs = op->pauses_end.scopes = op->pauses_end.released = op->pauses_end.begun = 0;
 		break;
 	case OP_EXPIRE:
 		run_changes_done(&op->expire.expired);

@@ -193,8 +193,11 @@ struct op_resume {
 	enum pause_scope scope;
 	const char *key;     /* borrowed, as in a pause */
 	int64_t of_uid;      /* whose jobs the pause was for; -1: everybody's */
-	const char *reason;  /* borrowed, for the events; NULL: none */
+	const char *reason;  /* borrowed, for the events and the next pause; NULL: none */
 	usec_t now;
+	usec_t until;        /* the pause begins again then; 0: it does not */
+	int64_t by_uid;      /* sets the next pause */
+	const char *by_name; /* borrowed */
 	plan_fn *fn;         /* finds the next slot of a job that was suspended or cancelled */
 	void *fn_arg;
 	int64_t limit;       /* live jobs the owner may have, with this one; 0: any number */
@@ -208,6 +211,7 @@ struct op_resume {
 struct op_pauses_end {
 	usec_t now;
 	size_t jobs, scopes, released; /* results */
+	size_t begun;                  /* jobs whose pause began */
 };
 
 /* A run that an operation changed without starting it. */

@@ -242,7 +242,7 @@ struct job_pause {
 };
 /* *ret: whether it was active; others are left as they are. */
 bool job_pause(struct store *s, const struct job_pause *p, bool *ret, struct err *e);
-/* The pause of a job in state paused; without a row of its own it says no more than the job. */
+/* The pause of a job that is paused, or will be ('later'); without a row of its own it says no more than the job. */
 bool job_pause_read(struct store *s, const struct job_held *j, struct pause_order *ret, struct err *e);
 bool pauses_read(struct store *s, int64_t uid, struct pause_list *ret, struct err *e);
 /*
@@ -257,6 +257,7 @@ bool pause_deny(struct err *e, const char *subject, const struct pause_order *p)
 bool op_deny_pause(struct op *op, const struct job_held *j, const struct pause_order *p);
 /* Refuses an ordinary user ('uid' 0 or more) who would change or end this pause when an administrator set it. */
 bool scope_pause_check(struct store *s, struct op *op, int64_t uid, const struct pause_order *wanted, struct err *e);
+bool pause_write(struct store *s, const struct pause_order *p, struct err *e); /* of a scope; it replaces the one before */
 /* Writes down that a pause began or ended; 'by' NULL: by itself. */
 void pause_event(struct store *s, const struct actor *by, enum event_what what, const struct pause_order *p, usec_t now,
 	const char *detail);

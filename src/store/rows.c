@@ -103,6 +103,8 @@ struct job *row_job(struct query *q, struct err *e)
 	j->pause.by_name = query_get_copy(q);
 	j->pause.at = query_get_int(q);
 	j->pause.until = query_get_int(q);
+	j->pause.reason = query_get_copy(q);
+	j->pause.later = query_get_int(q);
 	if (digest != job_digest(j->uid, j->owner, j->spec)) {
 		err_set(e, ERR_REFUSED, "job %lld is damaged in the store; "
 			"a backup is put in its place by 'jobctl db restore FILE'", (long long)j->id);

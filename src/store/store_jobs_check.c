@@ -254,6 +254,7 @@ static bool check_paused_names(struct store *s, struct adding *a, size_t n, stru
 		p.at = query_get_int(&q);
 		p.until = query_get_int(&q);
 		p.reason = (char *)query_get_text(&q);
+		p.later = query_get_int(&q);
 		if (i >= 0 && (size_t)i < n && pause_is_imposed(&p, owner))
 			deny_name(&a[i], job, &p);
 	}

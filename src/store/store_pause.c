@@ -161,9 +161,21 @@ static bool pause_held(struct store *s, struct job_held *j, const struct job_pau
 bool job_pause(struct store *s, const struct job_pause *p, bool *ret, struct err *e)
 {
 	AUTO_DONE(job_held) j = {};
+	AUTO_DONE(pause_order) next = {};
+	struct job_pause pause = *p;
 
 	*ret = false;
-	return job_hold(s, -1, p->job, &j, e) && (!j.id || j.state != JOB_ACTIVE || pause_held(s, &j, p, ret, e));
+	if (!job_hold(s, -1, p->job, &j, e))
+		return false;
+	if (!j.id || j.state != JOB_ACTIVE)
+		return true;
+	if (!job_pause_read(s, &j, &next, e))
+		return false;
+	if (next.later && pause_is_imposed(&next, j.uid)) { /* the owner must not get rid of that pause by an exit code */
+		pause.by_uid = next.by_uid;
+		pause.by_name = next.by_name;
+	}
+	return pause_held(s, &j, &pause, ret, e);
 }
 
 static bool read_open(struct store *s, int64_t job, struct run_list *ret, struct err *e)
@@ -224,6 +236,7 @@ static bool pause_job(struct store *s, struct op *op, struct err *e)
 bool job_pause_read(struct store *s, const struct job_held *j, struct pause_order *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_JOB_PAUSE_GET, e);
+	AUTO_TEXT reason = NULL;
 
 	*ret = (struct pause_order){.scope = PAUSE_JOB, .uid = j->uid, .by_uid = -1, .key = xstrdup(""),
 		.reason = xstrdup(j->reason), .spared = xstrdup("")};
@@ -233,6 +246,12 @@ bool job_pause_read(struct store *s, const struct job_held *j, struct pause_orde
 		ret->by_name = query_get_copy(&q);
 		ret->at = query_get_int(&q);
 		ret->until = query_get_int(&q);
+		reason = query_get_copy(&q);
+		ret->later = query_get_int(&q);
+	}
+	if (ret->later) {
+		free(ret->reason);
+		ret->reason = STEAL(reason);
 	}
 	return !q.failed;
 }
@@ -290,6 +309,7 @@ bool pauses_read(struct store *s, int64_t uid, struct pause_list *ret, struct er
 		p->at = query_get_int(&q);
 		p->until = query_get_int(&q);
 		p->spared = query_get_copy(&q);
+		p->later = query_get_int(&q);
 	}
 	return !q.failed;
 }
@@ -326,7 +346,7 @@ bool pause_keep(struct store *s, enum pause_scope scope, const char *key, int64_
 	return query_finish(&q);
 }
 
-static bool put_pause(struct store *s, const struct pause_order *p, struct err *e)
+bool pause_write(struct store *s, const struct pause_order *p, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_PAUSE_PUT, e);
 
@@ -339,6 +359,7 @@ static bool put_pause(struct store *s, const struct pause_order *p, struct err *
 	query_int(&q, p->at);
 	query_int(&q, p->until);
 	query_text(&q, p->spared ? p->spared : "");
+	query_int(&q, p->later);
 	return query_finish(&q);
 }
 
@@ -387,7 +408,7 @@ static bool pause_scope(struct store *s, struct op *op, struct err *e)
 			"'jobctl resume'", there);
 	pause_event(s, &op->act.by, o->pause.scope == PAUSE_FREEZE ? EVENT_FREEZE : EVENT_PAUSE, &o->pause, o->pause.at,
 		o->pause.reason);
-	return pause_keep(s, o->pause.scope, o->pause.key, o->pause.uid, o->pause.at, e) && put_pause(s, &o->pause, e);
+	return pause_keep(s, o->pause.scope, o->pause.key, o->pause.uid, o->pause.at, e) && pause_write(s, &o->pause, e);
 }
 
 bool apply_pausing(struct store *s, struct op *const *ops, size_t n, struct err *e)

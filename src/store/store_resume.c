@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pauses end, by somebody's word or because their time is over; what they held back is let go. */
+/* Pauses end by an order or at their end, which releases held runs. A pause may begin again at a given time. */
 #include "base/text.h"
 #include "core/slots.h"
 #include "store/private.h"
@@ -130,9 +130,33 @@ static bool revive_due(struct store *s, struct op *op, struct job_held *j, struc
 	return !planned.next_slot || due_put(s, j->id, planned.next_slot, e);
 }
 
-static bool resume_held(struct store *s, struct op *op, struct job_held *j, struct err *e)
+static bool put_later(struct store *s, const struct op_resume *r, int64_t job, const char *reason, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOB_PAUSE_LATER, e);
+
+	query_int(&q, job);
+	query_int(&q, r->by_uid);
+	query_text(&q, r->by_name);
+	query_int(&q, r->until);
+	query_text(&q, r->reason ? r->reason : reason);
+	return query_finish(&q);
+}
+
+/* What the event says: the reason, or "until TIME: reason". */
+static char *resume_detail(const struct op_resume *r)
+{
+	char until[RFC3339_MAX];
+
+	if (!r->until)
+		return xstrdup(r->reason);
+	return xprintf("until %s%s%s", format_rfc3339(r->until, until), r->reason ? ": " : "", r->reason ? r->reason : "");
+}
+
+/* 'pause': the one that ends, or that was to begin later. */
+static bool resume_held(struct store *s, struct op *op, struct job_held *j, const struct pause_order *pause, struct err *e)
 {
 	struct op_resume *r = &op->resume;
+	AUTO_TEXT detail = resume_detail(r);
 	AUTO_SET job = {};
 
 	if (j->state == JOB_SUSPENDED && !restore_due(s, op, j, e))
@@ -144,16 +168,27 @@ static bool resume_held(struct store *s, struct op *op, struct job_held *j, stru
 	set_id(&job, j->id);
 	r->found = true;
 	event_add(s, &(struct event_new){.at = r->now, .by = &op->act.by, .what = EVENT_JOB_RESUME, .object = j->name,
-		.job = j->id, .owner = j->uid, .detail = r->reason});
+		.job = j->id, .owner = j->uid, .detail = detail});
 	return job_state_move(s, j, JOB_ACTIVE, NULL, r->now, e) && job_pauses_keep(s, set_json(&job), r->now, e) &&
-	       set_run(s, Q_JOB_PAUSES_DROP, &job, e) &&
+	       (r->until ? put_later(s, r, j->id, pause->reason, e) : set_run(s, Q_JOB_PAUSES_DROP, &job, e)) &&
 	       release_jobs(s, set_json(&job), &r->released, e) && jobs_settle(s, set_json(&job), r->now, NULL, e);
+}
+
+/* Without a pause there is no pause that could begin again. */
+static bool refuse_until(struct op *op, const struct job_held *j)
+{
+	AUTO_DONE(buf) words = {};
+
+	job_held_words(j, &words);
+	return op_refuse(op, ERR_CONFLICT, "job %s is %s and not paused, so no pause can begin again; 'jobctl pause %" PRId64
+		"' pauses a job", words.data, job_state_name(j->state), j->id);
 }
 
 static bool resume_job(struct store *s, struct op *op, struct err *e)
 {
 	struct op_resume *r = &op->resume;
 	AUTO_DONE(pause_order) imposed = {};
+	AUTO_DONE(pause_order) pause = {};
 	AUTO_DONE(job_held) j = {};
 	AUTO_DONE(buf) words = {};
 	bool denied;
@@ -168,13 +203,17 @@ static bool resume_job(struct store *s, struct op *op, struct err *e)
 		return false;
 	if (denied)
 		return op_deny_pause(op, &j, &imposed);
+	if (!job_pause_read(s, &j, &pause, e))
+		return false;
+	if (r->until && j.state != JOB_PAUSED && (j.state != JOB_ACTIVE || !pause.later))
+		return refuse_until(op, &j);
 	switch (j.state) {
 	case JOB_ACTIVE:
-		return true;
+		return !pause.later || resume_held(s, op, &j, &pause, e);
 	case JOB_PAUSED:
 	case JOB_SUSPENDED:
 	case JOB_CANCELLED:
-		return resume_held(s, op, &j, e);
+		return resume_held(s, op, &j, &pause, e);
 	default:
 		job_held_words(&j, &words);
 		return op_refuse(op, ERR_CONFLICT, "job %s is %s: its schedule has no slot left; 'jobctl run %" PRId64 "' runs it "
@@ -195,20 +234,49 @@ static bool drop_pause(struct store *s, const struct op_resume *r, bool *ret, st
 	return !q.failed;
 }
 
+/* The pause of this scope begins again at 'until', with its old reason unless a new one is given. */
+static bool scope_again(struct store *s, struct op *op, bool *ret, struct err *e)
+{
+	const struct op_resume *r = &op->resume;
+	AUTO_DONE(pause_list) all = {};
+
+	*ret = false;
+	if (!pauses_read(s, -1, &all, e))
+		return false;
+	for (size_t i = 0; i < all.n && !*ret; i++) {
+		struct pause_order next = all.v[i];
+
+		if (next.scope != r->scope || next.uid != r->of_uid || !text_equal(next.key, r->key ? r->key : ""))
+			continue;
+		next.by_uid = r->by_uid;
+		next.by_name = (char *)r->by_name;
+		next.reason = r->reason ? (char *)r->reason : next.reason;
+		next.at = r->until;
+		next.until = 0;
+		next.later = *ret = true;
+		if (!pause_write(s, &next, e))
+			return false;
+	}
+	return *ret || op_refuse(op, ERR_CONFLICT, "there is no such pause, so none can begin again; 'jobctl status' shows the "
+		"pauses");
+}
+
 static bool resume_scope(struct store *s, struct op *op, struct err *e)
 {
 	struct op_resume *r = &op->resume;
 	const struct pause_order p = {.scope = r->scope, .key = (char *)r->key, .uid = r->of_uid};
+	AUTO_TEXT detail = resume_detail(r);
 
 	if (!scope_pause_check(s, op, r->uid, &p, e))
 		return false;
 	if (!op->ok)
 		return true;
-	if (!pause_keep(s, r->scope, r->key, r->of_uid, r->now, e) || !drop_pause(s, r, &r->found, e))
+	if (!pause_keep(s, r->scope, r->key, r->of_uid, r->now, e) ||
+	    !(r->until ? scope_again(s, op, &r->found, e) : drop_pause(s, r, &r->found, e)))
 		return false;
 	if (!r->found)
 		return true;
-	pause_event(s, &op->act.by, r->scope == PAUSE_FREEZE ? EVENT_THAW : EVENT_RESUME, &p, r->now, r->reason);
+	pause_event(s, &op->act.by, r->scope == PAUSE_FREEZE ? EVENT_THAW : EVENT_RESUME, &p, r->now, detail);
 	return release_scope(s, r->scope, r->key, r->of_uid, &r->released, e);
 }
 
@@ -336,10 +404,60 @@ static bool end_jobs(struct store *s, struct op_pauses_end *o, struct err *e)
 		jobs_settle(s, set_json(&ended), o->now, NULL, e));
 }
 
+/* ---- beginnings ---- */
+
+static bool jobs_due(struct store *s, usec_t now, struct set *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOB_PAUSES_DUE, e);
+
+	query_int(&q, now);
+	query_int(&q, STEP);
+	return take_ids(&q, ret);
+}
+
+static bool pause_due(struct store *s, const char *ids, struct op_pauses_end *o, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOBS_PAUSE_DUE, e);
+
+	query_text(&q, ids);
+	query_int(&q, o->now);
+	while (query_row(&q)) {
+		struct event_new ev = {.at = o->now, .what = EVENT_JOB_PAUSE};
+
+		ev.job = query_get_int(&q);
+		count_move(s, COUNT_JOBS, JOB_ACTIVE, JOB_PAUSED, query_get_text(&q));
+		ev.owner = query_get_int(&q);
+		ev.object = query_get_text(&q);
+		ev.detail = query_get_text(&q);
+		event_add(s, &ev);
+		o->begun++;
+	}
+	return !q.failed;
+}
+
+/* The claim decides by the slot and needs no state for that; the state is for lists and for those who look at the job. */
+static bool begin_jobs(struct store *s, struct op_pauses_end *o, struct err *e)
+{
+	AUTO_SET due = {};
+	AUTO_QUERY q = {};
+
+	if (!jobs_due(s, o->now, &due, e))
+		return false;
+	if (due.n == 0)
+		return true;
+	if (!lock_jobs(s, set_json(&due), e) || !pause_due(s, set_json(&due), o, e))
+		return false;
+	q = query_start(s->db, Q_JOB_PAUSES_BEGIN, e);
+	query_text(&q, set_json(&due));
+	query_int(&q, o->now);
+	return query_finish(&q);
+}
+
 bool apply_pauses_end(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!end_scopes(s, &ops[i]->pauses_end, e) || !end_jobs(s, &ops[i]->pauses_end, e))
+		if (!end_scopes(s, &ops[i]->pauses_end, e) || !end_jobs(s, &ops[i]->pauses_end, e) ||
+		    !begin_jobs(s, &ops[i]->pauses_end, e))
 			return false;
 	return true;
 }

@@ -30,7 +30,7 @@ static bool check_imposed(struct store *s, struct op *op, const struct job_held 
 
 	if (!job_pause_imposed(s, op->trigger.thaws ? OWNER_ALL : j->uid, j, op->trigger.now, &own, &found, e))
 		return false;
-	if (found)
+	if (found && pause_begun(&own, op->trigger.now))
 		return op_deny_pause(op, j, &own);
 	for (size_t i = 0; i < all->n && !op->trigger.thaws; i++) {
 		const struct pause_order *p = &all->v[i];

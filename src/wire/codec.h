@@ -56,6 +56,7 @@ json_t *attempt_to_json(const struct attempt *a);
 json_t *event_to_json(const struct event *ev);
 json_t *pause_to_json(const struct pause_order *p);
 json_t *job_pause_to_json(const struct job *j);           /* null unless it is paused */
+json_t *job_next_pause_to_json(const struct job *j); /* of an active job that will be paused; else null */
 json_t *error_to_json(const struct err *e);              /* {"error":{"code","message","field"}} */
 bool error_from_json(const json_t *o, struct err *e);    /* fills e; false when it is no error object */
 

@@ -245,6 +245,7 @@ json_t *job_to_json(const struct job *j, struct err *e)
 	json_object_set_new(o, "state", json_text(job_state_name(j->state)));
 	json_object_set_new(o, "reason", json_text(j->reason));
 	json_object_set_new(o, "pause", job_pause_to_json(j));
+	json_object_set_new(o, "next_pause", job_next_pause_to_json(j));
 	json_object_set_new(o, "revision", json_integer(j->revision));
 	json_object_set_new(o, "segment", json_integer(j->segment));
 	json_object_set_new(o, "queue", json_text(j->queue));

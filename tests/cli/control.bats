@@ -31,6 +31,35 @@ load daemon
 	[[ "$stderr" == "nothing to do: job "*" 'again' was not paused" ]]
 }
 
+@test "resume --until lifts a pause now and sets it again at that time" {
+	jobctl add -n nights --every 1h -- true
+	run jobctl resume nights --until 2h
+	[ "$status" -eq 6 ]
+	[[ "$output" == *"not paused"* ]]
+	jobctl pause nights --reason 'too loud'
+	run --separate-stderr jobctl resume nights --until 30m
+	[ "$status" -eq 0 ]
+	[[ "$stderr" =~ ^resumed\ job\ [0-9]+\ \'nights\'\;\ it\ will\ be\ paused\ by\ [^\ ]+\ from\ .*:\ too\ loud$ ]]
+	run jobctl show nights
+	[[ "$output" =~ state\ +active ]]
+	[[ "$output" =~ pauses\ +paused\ by\ .*\ from\ .*too\ loud ]]
+	[[ "$(jobctl why nights)" == *"paused by "*" from "*"too loud"* ]]
+	run -0 jobctl run nights --wait
+	run jobctl resume nights --until 2020-01-01T00:00:00Z
+	[ "$status" -eq 2 ]
+	jobctl resume nights
+	[ "$(jobctl show nights -o json | jq -r .next_pause)" = null ]
+	jobctl pause nights
+	jobctl resume nights --until 4s --reason again
+	while [ "$(jobctl show nights -o json | jq -r .state)" != paused ]; do sleep 0.1; done
+	[ "$(jobctl show nights -o json | jq -r .pause.reason)" = again ]
+	jobctl pause --all --reason works
+	run --separate-stderr jobctl resume --all --until 2099-01-01T00:00:00Z
+	[ "$stderr" = "the pause is over until 2099-01-01T00:00:00Z" ]
+	[[ "$(jobctl status 2>&1)" == *"everything"*" will be paused by "*" from 2099-"*works* ]]
+	jobctl resume --all
+}
+
 @test "until takes a duration, a phrase and an instant, and refuses the past and a repetition" {
 	jobctl add -n terms --every 1h -- true
 	jobctl pause terms --until 90m

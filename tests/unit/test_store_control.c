@@ -620,6 +620,74 @@ static void an_owner_does_not_lift_an_administrators_pause_of_a_job(void **state
 	assert_counts_true(s);
 }
 
+static struct op *op_resume_until(int64_t id, usec_t now, usec_t until, const char *reason)
+{
+	struct op *op = op_resume(id, now);
+
+	op->resume.until = until;
+	op->resume.by_uid = 7;
+	op->resume.by_name = "eve";
+	op->resume.reason = reason;
+	return op;
+}
+
+static void a_resumed_job_is_paused_again_at_the_given_time(void **state)
+{
+	struct store *s = store_of(state);
+	int64_t id = add_recurring(s, "night", NULL);
+	AUTO(op) *none = op_resume_until(id, T0, T0 + HOUR, NULL);
+	AUTO(op) *until = op_resume_until(id, T0 + 1, T0 + HOUR, NULL);
+	AUTO(op) *again = op_resume_until(id, T0 + 2, T0 + 2 * HOUR, NULL);
+	AUTO(op) *early = op_trigger(id, T0 + 3), *late = op_trigger(id, T0 + 2 * HOUR);
+	AUTO(op) *due = op_new(OP_PAUSES_END, NULL, NULL);
+	AUTO(op) *lift = op_resume(id, T0 + 3 * HOUR);
+	struct store_wake wake;
+	AUTO(job) *j = NULL;
+
+	assert_false(apply_one(s, none));
+	assert_int_equal(none->err.kind, ERR_CONFLICT);
+	assert_true(pause_job(s, id, T0, 0));
+	wake = apply_all(s, &until, 1);
+	assert_int_equal(wake.pause_end, T0 + HOUR);
+	wake = apply_all(s, &again, 1); /* replaces the one before, and keeps the reason */
+	assert_int_equal(wake.pause_end, T0 + 2 * HOUR);
+	assert_int_equal(state_of(s, id), JOB_ACTIVE);
+	assert_true(apply_one(s, early));
+	due->pauses_end.now = T0 + 2 * HOUR;
+	wake = apply_all(s, &due, 1);
+	assert_int_equal(due->pauses_end.begun, 1);
+	assert_int_equal(wake.pause_end, USEC_NEVER);
+	j = get_job(s, id);
+	assert_int_equal(j->state, JOB_PAUSED);
+	assert_string_equal(j->reason, "works");
+	assert_int_equal(j->pause.at, T0 + 2 * HOUR);
+	assert_false(apply_one(s, late));
+	assert_counts_true(s);
+	assert_true(apply_one(s, lift));
+	assert_int_equal(state_of(s, id), JOB_ACTIVE);
+}
+
+static void an_owner_does_not_lift_an_administrators_pause_that_is_to_come(void **state)
+{
+	struct store *s = store_of(state);
+	int64_t id = add_recurring(s, "held", NULL);
+	AUTO(op) *until = op_resume_until(id, T0 + 1, T0 + HOUR, "night");
+	AUTO(op) *early = ann_triggers(id, false);
+	AUTO(op) *begin = op_new(OP_PAUSES_END, NULL, NULL);
+
+	assert_true(pause_job(s, id, T0, 0));
+	assert_true(apply_one(s, until));
+	assert_denied(s, ann_resumes(op_resume(id, T0 + 2)));
+	assert_denied(s, ann_resumes(op_resume_until(id, T0 + 2, T0 + 9 * HOUR, NULL)));
+	assert_denied(s, ann_pauses(op_pause(id, T0 + 2, T0 + 3)));
+	assert_denied(s, ann_ends(OP_JOB_REMOVE, id));
+	assert_true(apply_one(s, early));
+	begin->pauses_end.now = T0 + HOUR;
+	assert_true(apply_one(s, begin));
+	assert_denied(s, ann_resumes(op_resume(id, T0 + HOUR + 1)));
+	assert_int_equal(state_of(s, id), JOB_PAUSED);
+}
+
 static void an_administrators_pause_outlives_a_cancellation_by_the_owner(void **state)
 {
 	struct store *s = store_of(state);
@@ -797,6 +865,8 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_job_added_paused_starts_nothing),
 	STORE_TEST(a_boot_finds_paused_jobs_and_their_runs_wait),
 	STORE_TEST(an_owner_does_not_lift_an_administrators_pause_of_a_job),
+	STORE_TEST(a_resumed_job_is_paused_again_at_the_given_time),
+	STORE_TEST(an_owner_does_not_lift_an_administrators_pause_that_is_to_come),
 	STORE_TEST(an_administrators_pause_outlives_a_cancellation_by_the_owner),
 	STORE_TEST(an_administrator_gives_a_paused_name_away),
 	STORE_TEST(an_owner_does_not_lift_an_administrators_pause_of_the_owner),

@@ -35,6 +35,15 @@ static void resume(struct store *s, enum pause_scope scope, int64_t job, usec_t 
 	assert_true(op->resume.found);
 }
 
+static bool resume_until(struct store *s, enum pause_scope scope, int64_t job, usec_t now, usec_t until)
+{
+	AUTO(op) *op = op_new(OP_RESUME, NULL, NULL);
+
+	op->resume = (struct op_resume){.uid = -1, .job = job, .scope = scope, .key = "", .of_uid = -1, .now = now,
+		.until = until, .by_uid = 7, .by_name = "eve", .reason = "night"};
+	return apply_one(s, op);
+}
+
 static void end_pauses(struct store *s, usec_t now)
 {
 	AUTO(op) *op = op_new(OP_PAUSES_END, NULL, NULL);
@@ -157,6 +166,48 @@ static void a_resumed_pause_decides_about_slots_planned_after_it(void **state)
 	(void)other;
 }
 
+static void a_pause_of_a_job_that_begins_again_is_decided_by_the_slot(void **state)
+{
+	struct store *s = store_of(state);
+	int64_t job = add_due(s, "tick", T0);
+	usec_t end = T0 + 20 * USEC_SEC;
+	AUTO(op) *plan = op_plan(every_second, &end, T0 + 9 * USEC_SEC);
+	AUTO(op) *before = op_claim(99, T0 + 4 * USEC_SEC);
+	AUTO(op) *claim = op_claim(99, T0 + 9 * USEC_SEC);
+	AUTO_TEXT rows = NULL;
+
+	pause_job(s, job, T0 - 10 * USEC_SEC, 0);
+	assert_true(resume_until(s, PAUSE_JOB, job, T0 - 5 * USEC_SEC, T0 + 5 * USEC_SEC));
+	plan->plan.now = T0;
+	assert_true(apply_one(s, plan));
+	assert_true(apply_one(s, before));
+	assert_int_equal(before->claim.claimed.n, 5);
+	assert_true(apply_one(s, claim)); /* the job is not in state paused yet */
+	assert_int_equal(claim->claim.claimed.n, 0);
+	rows = ask(state, "SELECT count(*) FROM runs WHERE reason = 'paused' AND ended_at <> 0");
+	assert_non_null(strstr(rows, "5"));
+	assert_counts_true(s);
+}
+
+static void a_pause_of_a_scope_that_begins_again_is_decided_by_the_slot(void **state)
+{
+	struct store *s = store_of(state);
+
+	add_slots(s, &(struct slots){.n = 5, .step = USEC_MIN, .policy = {.overlap = OVERLAP_ALLOW}, .next = T0 + HOUR});
+	assert_false(resume_until(s, PAUSE_ALL, 0, T0, T0 + USEC_MIN)); /* there is no pause yet */
+	pause_scope(s, PAUSE_ALL, T0 - USEC_SEC, 0);
+	assert_true(resume_until(s, PAUSE_ALL, 0, T0, T0 + USEC_MIN));
+	assert_true(resume_until(s, PAUSE_ALL, 0, T0, T0 + 2 * USEC_MIN)); /* replaces the one before */
+	claim_is(state, 1, T0, "1");
+	end_pauses(s, T0 + 10 * USEC_MIN);
+	requeue(s, 1, T0 + USEC_MIN);
+	claim_is(state, 9, T0 + 10 * USEC_MIN, ""); /* the pause is in force for whatever could wait */
+	states_are(state, "held:paused held:paused skipped:paused skipped:paused skipped:paused");
+	resume(s, PAUSE_ALL, 0, T0 + 11 * USEC_MIN);
+	claim_is(state, 9, T0 + 11 * USEC_MIN, "1 2");
+	assert_counts_true(s);
+}
+
 static void a_past_pause_is_kept_until_its_slots_are_planned(void **state)
 {
 	struct store *s = store_of(state);
@@ -252,6 +303,8 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_slot_inside_a_pause_is_skipped_however_late_it_is_looked_at),
 	STORE_TEST(a_pause_that_was_not_tidied_yet_is_decided_by_the_slot),
 	STORE_TEST(a_resumed_pause_decides_about_slots_planned_after_it),
+	STORE_TEST(a_pause_of_a_job_that_begins_again_is_decided_by_the_slot),
+	STORE_TEST(a_pause_of_a_scope_that_begins_again_is_decided_by_the_slot),
 	STORE_TEST(a_past_pause_is_kept_until_its_slots_are_planned),
 	STORE_TEST(a_run_in_a_full_queue_is_skipped_when_its_past_pause_is_dropped),
 	STORE_TEST(a_slot_before_the_pause_waits_for_its_end),

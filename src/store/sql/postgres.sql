@@ -576,6 +576,16 @@ GROUP BY sized.uid;
 -- Finds removed jobs of an owner that takes more than its share.
 CREATE INDEX jobs_removed ON jobs (uid, id) WHERE state = JOB_REMOVED;
 
+-- migration 11
+UPDATE meta SET value = '11' WHERE key = 'schema';
+
+-- A pause that was ordered before its beginning (later = 1) covers slots from 'at' on. The job of such a row is active and
+-- becomes paused at 'at', with the reason of the row; then 'later' becomes 0.
+ALTER TABLE pauses ADD COLUMN later BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE job_pauses ADD COLUMN later BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE job_pauses ADD COLUMN reason TEXT;
+CREATE INDEX job_pauses_later ON job_pauses (at) WHERE later = 1;
+
 -- The bytes that a row counts for its owner, as in private.h.
 -- define job_size = (1000 + octet_length(spec))::bigint AS size
 -- define revision_size = (200 + octet_length(spec))::bigint AS size
@@ -661,13 +671,15 @@ UPDATE jobs SET key = NULL WHERE id = :id
 -- query job_by_live_name(uid int, name text) -> id int, asked int
 SELECT id, coalesce(asked, 0) AS asked FROM jobs WHERE uid = :uid AND name = :name AND state < JOB_FINISHED
 
--- query names_paused(set json, now int) -> place int, job int, uid int, by_uid int, by_name text, at int, until int, reason text
+-- query names_paused(set json, now int) -> place int, job int, uid int, by_uid int, by_name text, at int, until int,
+--	reason text, later int
 SELECT given.id AS place, held.id AS job, held.uid AS uid, pause.by_uid AS by_uid, pause.by_name AS by_name,
-	pause.at AS at, pause.until AS until, held.reason AS reason
+	pause.at AS at, pause.until AS until, coalesce(pause.reason, held.reason) AS reason, pause.later AS later
 FROM jsonb_to_recordset(:set) AS given(id bigint, uid bigint, name text)
 	CROSS JOIN LATERAL (SELECT id, uid, reason FROM jobs
 		WHERE jobs.uid = given.uid AND jobs.name = given.name AND jobs.state = JOB_CANCELLED OFFSET 0) AS held
-	CROSS JOIN LATERAL (SELECT by_uid, by_name, at, until FROM job_pauses WHERE job_pauses.job = held.id OFFSET 0) AS pause
+	CROSS JOIN LATERAL (SELECT by_uid, by_name, at, until, reason, later FROM job_pauses
+		WHERE job_pauses.job = held.id OFFSET 0) AS pause
 WHERE pause.until = 0 OR pause.until > :now
 
 -- query job_first_run(job int) -> id int
@@ -740,13 +752,15 @@ WHERE job = {ids} AND slot + 0 = :never
 -- query due_crowd(slot int, n int) -> jobs int
 SELECT count(*) AS jobs FROM (SELECT 1 FROM due WHERE slot = :slot LIMIT :n) AS same
 
--- Also the end of the first pause, and the first moment at which a queued run is too late to start.
+-- Also the end of the first pause or the beginning of a later pause of a job, and the first moment at which a queued run is too late to start.
 -- query due_first(segments int) -> slot int, pause_end int, expiry int
 SELECT CASE WHEN :segments <> 0 THEN (SELECT due.slot FROM due WHERE {in_segments} ORDER BY due.slot LIMIT 1) END AS slot,
 	(SELECT min(until) FROM (
 		SELECT * FROM (SELECT until FROM pauses WHERE until <> 0 ORDER BY until LIMIT 1) AS scopes
 		UNION ALL
-		SELECT * FROM (SELECT until FROM job_pauses WHERE until <> 0 ORDER BY until LIMIT 1) AS single) AS first) AS pause_end,
+		SELECT * FROM (SELECT until FROM job_pauses WHERE until <> 0 ORDER BY until LIMIT 1) AS single
+		UNION ALL
+		SELECT * FROM (SELECT at AS until FROM job_pauses WHERE later = 1 ORDER BY at LIMIT 1) AS later) AS first) AS pause_end,
 	(SELECT slot + CASE WHEN attempt = 0 AND deadline > 0 AND (expires = 0 OR deadline <= expires) THEN deadline ELSE expires END FROM runs
 		WHERE state = RUN_QUEUED AND (expires > 0 OR (deadline > 0 AND attempt = 0))
 		ORDER BY slot + CASE WHEN attempt = 0 AND deadline > 0 AND (expires = 0 OR deadline <= expires) THEN deadline ELSE expires END LIMIT 1) AS expiry
@@ -790,8 +804,9 @@ SELECT queue, uid, priority, due_at FROM lane
 SELECT runs.id, runs.job, runs.kind, runs.attempt, runs.slot, runs.due_at, runs.reason, runs.overlap,
 	runs.overlap_waiting, runs.places, runs.deadline, runs.expires, runs.gated, runs.forced,
 	coalesce(jobs.state, JOB_REMOVED) AS job_state,
-	CASE WHEN jobs.state = JOB_PAUSED
-		THEN (SELECT at FROM job_pauses WHERE job_pauses.job = runs.job) END AS paused_at,
+	CASE WHEN jobs.state = JOB_PAUSED THEN (SELECT at FROM job_pauses WHERE job_pauses.job = runs.job)
+		WHEN jobs.state = JOB_ACTIVE AND :stops <> 0
+		THEN (SELECT at FROM job_pauses WHERE job_pauses.job = runs.job AND later = 1) END AS paused_at,
 	CASE WHEN jobs.state = JOB_PAUSED
 		THEN (SELECT until FROM job_pauses WHERE job_pauses.job = runs.job) END AS paused_until,
 	CASE WHEN :stops <> 0
@@ -923,13 +938,16 @@ SELECT scope, key, full_at FROM jsonb_to_recordset(:set) AS given(scope text, ke
 ON CONFLICT (scope, key) DO UPDATE SET full_at = excluded.full_at
 
 -- Those in force and those that are over, which still decide about slots inside them. Past pauses of single jobs are looked
--- up with each run (lane_runs); one of them stands for all.
--- query pauses_now() -> scope text, key text, uid int, spared text, at int, until int, past int
-SELECT scope, key, uid, spared, at, until, 0::bigint AS past FROM pauses
+-- up with each run (lane_runs), and so are their later pauses; one of them stands for all.
+-- query pauses_now() -> scope text, key text, uid int, spared text, at int, until int, past int, later int
+SELECT scope, key, uid, spared, at, until, 0::bigint AS past, later FROM pauses
 UNION ALL
-SELECT scope, key, uid, spared, at, until, 1::bigint AS past FROM pauses_past WHERE job = 0
+SELECT scope, key, uid, spared, at, until, 1::bigint AS past, 0::bigint AS later FROM pauses_past WHERE job = 0
 UNION ALL
-SELECT * FROM (SELECT scope, key, uid, spared, at, until, 1::bigint AS past FROM pauses_past WHERE job > 0 LIMIT 1) AS jobs
+SELECT * FROM (SELECT scope, key, uid, spared, at, until, 1::bigint AS past, 0::bigint AS later FROM pauses_past WHERE job > 0 LIMIT 1) AS single
+UNION ALL
+SELECT * FROM (SELECT 'job' AS scope, '' AS key, -1::bigint AS uid, '' AS spared, at, until, 1::bigint AS past, later FROM job_pauses WHERE later = 1
+	ORDER BY at LIMIT 1) AS ordered
 
 -- Past pauses up to whose end every slot is planned. The runs of those slots are decided by the caller.
 -- query pauses_past_drop() -> job int, scope text, key text, uid int, spared text, at int, until int
@@ -939,7 +957,7 @@ RETURNING job, scope, key, uid, spared, at, until
 -- query pause_keep(scope text, key text, uid int, now int)
 INSERT INTO pauses_past (job, scope, key, uid, at, until, spared)
 SELECT 0, scope, key, uid, at, CASE WHEN until = 0 OR until > :now THEN :now ELSE until END, spared FROM pauses
-WHERE scope = :scope AND key = :key AND uid = :uid
+WHERE scope = :scope AND key = :key AND uid = :uid AND (later = 0 OR at < :now)
 ON CONFLICT DO NOTHING
 
 -- query pauses_keep_over(now int)
@@ -950,7 +968,7 @@ ON CONFLICT DO NOTHING
 -- query job_pauses_keep(set json, now int)
 INSERT INTO pauses_past (job, scope, key, uid, at, until, spared)
 SELECT job, 'job', '', -1, at, CASE WHEN until = 0 OR until > :now THEN :now ELSE until END, '' FROM job_pauses
-WHERE job = {ids}
+WHERE job = {ids} AND (later = 0 OR at < :now)
 ON CONFLICT DO NOTHING
 
 -- Slots inside a pause that nobody began, of jobs that have more slots to come.
@@ -1131,14 +1149,33 @@ SELECT uid, owner, name, state, reason, queue, revision, priority, created_at, s
 WHERE id = :id AND (:uid < 0 OR uid = :uid) AND state <> JOB_REMOVED
 FOR UPDATE
 
--- query job_pause_get(job int) -> by_uid int, by_name text, at int, until int
-SELECT by_uid, by_name, at, until FROM job_pauses WHERE job = :job
+-- query job_pause_get(job int) -> by_uid int, by_name text, at int, until int, reason text, later int
+SELECT by_uid, by_name, at, until, reason, later FROM job_pauses WHERE job = :job
 
 -- query job_pauses_put(set json, until int)
 INSERT INTO job_pauses (job, by_uid, by_name, at, until)
 SELECT job, uid, owner, now, :until FROM jsonb_to_recordset(:set) AS given(job bigint, uid bigint, owner text, now bigint)
 ON CONFLICT (job) DO UPDATE SET by_uid = excluded.by_uid, by_name = excluded.by_name, at = excluded.at,
-	until = excluded.until
+	until = excluded.until, reason = NULL, later = 0
+
+-- query job_pause_later(job int, by_uid int, by_name text, at int, reason text)
+INSERT INTO job_pauses (job, by_uid, by_name, at, until, reason, later)
+VALUES (:job, :by_uid, :by_name, :at, 0, :reason, 1)
+ON CONFLICT (job) DO UPDATE SET by_uid = excluded.by_uid, by_name = excluded.by_name, at = excluded.at,
+	until = 0, reason = excluded.reason, later = 1
+
+-- query job_pauses_due(now int, n int) -> job int
+SELECT job FROM job_pauses WHERE later = 1 AND at <= :now ORDER BY at LIMIT :n
+
+-- query jobs_pause_due(set json, now int) -> id int, queue text, uid int, name text, reason text
+UPDATE jobs SET state = JOB_PAUSED, updated_at = :now,
+	reason = (SELECT job_pauses.reason FROM job_pauses WHERE job_pauses.job = jobs.id)
+WHERE id = {ids} AND state + 0 = JOB_ACTIVE
+	AND EXISTS (SELECT 1 FROM job_pauses WHERE job_pauses.job = jobs.id AND later = 1 AND at <= :now)
+RETURNING id, queue, uid, name, reason
+
+-- query job_pauses_begin(set json, now int)
+UPDATE job_pauses SET later = 0 WHERE job = {ids} AND later = 1 AND at <= :now
 
 -- query job_pauses_drop(set json)
 DELETE FROM job_pauses WHERE job = {ids}
@@ -1159,11 +1196,13 @@ WHERE id = {ids} AND state + 0 = JOB_PAUSED
 	AND EXISTS (SELECT 1 FROM job_pauses WHERE job_pauses.job = jobs.id AND until <> 0 AND until <= :now)
 RETURNING id, queue, uid, name
 
--- query pause_put(scope text, key text, uid int, by_uid int, by_name text, reason text, at int, until int, spared text)
-INSERT INTO pauses (scope, key, uid, by_uid, by_name, reason, at, until, spared)
-VALUES (:scope, :key, :uid, :by_uid, :by_name, :reason, :at, :until, :spared)
+-- query pause_put(scope text, key text, uid int, by_uid int, by_name text, reason text, at int, until int, spared text,
+--	later int)
+INSERT INTO pauses (scope, key, uid, by_uid, by_name, reason, at, until, spared, later)
+VALUES (:scope, :key, :uid, :by_uid, :by_name, :reason, :at, :until, :spared, :later)
 ON CONFLICT (scope, key, uid) DO UPDATE SET by_uid = excluded.by_uid, by_name = excluded.by_name,
-	reason = excluded.reason, at = excluded.at, until = excluded.until, spared = excluded.spared
+	reason = excluded.reason, at = excluded.at, until = excluded.until, spared = excluded.spared,
+	later = excluded.later
 
 -- query pause_drop(scope text, key text, uid int) -> at int
 DELETE FROM pauses WHERE scope = :scope AND key = :key AND uid = :uid
@@ -1177,8 +1216,8 @@ RETURNING scope, key, uid, by_name
 SELECT count(*) AS n FROM pauses WHERE uid = :uid
 
 -- query pauses_get(uid int) -> scope text, key text, uid int, by_uid int, by_name text, reason text, at int,
---	until int, spared text
-SELECT scope, key, uid, by_uid, by_name, reason, at, until, spared FROM pauses
+--	until int, spared text, later int
+SELECT scope, key, uid, by_uid, by_name, reason, at, until, spared, later FROM pauses
 WHERE :uid < 0 OR uid < 0 OR uid = :uid ORDER BY at, scope, key, uid
 
 -- query runs_unhold(hold int, uid int, queue text) -> id int
@@ -1956,7 +1995,8 @@ ORDER BY wanted.place
 -- query jobs_get(set json, uid int) -> id int, uid int, owner text, name text, state int, reason text,
 --	revision int, segment int, queue text, priority int, spec text, digest int, created_at int, updated_at int,
 --	queued_slot int, due_slot int, last_id int, last_state int, last_slot int, last_ended_at int,
---	last_exit_code int, last_term_signal int, pause_by int, pause_name text, pause_at int, pause_until int
+--	last_exit_code int, last_term_signal int, pause_by int, pause_name text, pause_at int, pause_until int,
+--	pause_reason text, pause_later int
 SELECT jobs.id, jobs.uid, jobs.owner, jobs.name, jobs.state, jobs.reason, jobs.revision, jobs.segment,
 	jobs.queue, jobs.priority, jobs.spec, jobs.digest, jobs.created_at, jobs.updated_at,
 	(SELECT min(CASE WHEN attempt > 0 THEN due_at ELSE slot END) FROM (SELECT slot, due_at, attempt, state FROM runs
@@ -1966,7 +2006,7 @@ SELECT jobs.id, jobs.uid, jobs.owner, jobs.name, jobs.state, jobs.reason, jobs.r
 	last.ended_at AS last_ended_at, last.exit_code AS last_exit_code,
 	last.term_signal AS last_term_signal,
 	job_pauses.by_uid AS pause_by, job_pauses.by_name AS pause_name, job_pauses.at AS pause_at,
-	job_pauses.until AS pause_until
+	job_pauses.until AS pause_until, job_pauses.reason AS pause_reason, job_pauses.later AS pause_later
 FROM {wanted} JOIN jobs ON jobs.id = wanted.value::bigint
 	LEFT JOIN due ON due.job = jobs.id
 	LEFT JOIN job_pauses ON job_pauses.job = jobs.id
