@@ -3,6 +3,7 @@
 # if it is one of them.
 import contextlib
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -36,9 +37,10 @@ def keep_busy(d, over):
 
 
 def stop_while_it_writes(c, d):
-    """Stops a node again and again, until it stands still with the file in its hands."""
-    for _ in range(2000):
-        time.sleep(0.003)
+    """Stops a node again and again, until it is stopped while it holds the write lock."""
+    until = time.monotonic() + 120
+    while time.monotonic() < until:
+        time.sleep(random.uniform(0, 0.01))
         d.process.send_signal(signal.SIGSTOP)
         wait_until("it stands still", 5, lambda: open("/proc/%d/stat" % d.process.pid).read().rsplit(") ", 1)[1][0] == "T", 0)
         if d.process.pid in writers(c.store):

@@ -11,7 +11,9 @@ from harness import case, main, sanitized, wait_until
 
 RUNS = int(os.environ.get("RUNS", "2000"))
 WARM = max(600, RUNS // 2)  # caches of the store, pools and buffers have their size after these
-CHORES = dict(threads=1, engine_fds=4)  # of the thread for what takes long, with its connection to the store
+# The thread for long tasks with its connection to the store, and two more launchers with two descriptors each: the
+# spawner keeps up to three, and has one at the start.
+CHORES = dict(threads=1, engine_fds=4, processes=2, spawner_fds=4)
 AT_A_TIME = 500      # in one submission
 MEMORY_KB = 4096     # what may be more after all than after the warm ones, per process
 
@@ -71,7 +73,10 @@ def many_runs_leave_nothing_behind():
         run_all(s, WARM, RUNS - WARM)
         took = time.monotonic() - began
         before["files"] = len([i for i in range(RUNS) if i % 50 == 2])  # what was written is kept, and nothing else
-        wait_until("nothing is more than before: %r" % before, 60, lambda: not more(s, before), pause=1)
+        try:
+            wait_until("nothing is more than before", 60, lambda: not more(s, before), pause=1)
+        except AssertionError as e:
+            raise AssertionError("%s; before: %r, now more: %r" % (e, before, more(s, before))) from None
         after = memory(s.spawner.pid), memory(s.engine.pid)
         if not sanitized():
             assert after[0] - warm[0] < MEMORY_KB and after[1] - warm[1] < MEMORY_KB, (warm, after)
