@@ -533,6 +533,14 @@ static bool awaited(const struct launcher *l)
 	return l->busy && ((l->of && !l->of->held) || l->discard);
 }
 
+/* Time is over. A start whose process exists may become its command at any moment: it is held, and so counts as started. */
+static void hold_all(struct launchers *ls)
+{
+	for (struct launcher *l = ls->first; l; l = l->next)
+		if (l->of && !l->of->held && !l->arena->word.error)
+			look_at(l->of, clock_boot(&clock_system));
+}
+
 void launchers_settle(struct launchers *ls, usec_t patience)
 {
 	const usec_t until = clock_boot(&clock_system) + patience;
@@ -553,4 +561,5 @@ void launchers_settle(struct launchers *ls, usec_t patience)
 		if (of[1].revents)
 			on_exit_ready(&l->exit, 0);
 	}
+	hold_all(ls);
 }

@@ -54,4 +54,4 @@ usec_t launchers_next(const struct launchers *ls);
 void launchers_warm(struct launchers *ls);                  /* makes the first launcher before it is needed */
 bool launchers_spare(const struct launchers *ls);           /* more than one is idle */
 void launchers_trim(struct launchers *ls);                  /* ends idle launchers but one */
-void launchers_settle(struct launchers *ls, usec_t patience); /* waits until all starts are done or held, at most that long */
+void launchers_settle(struct launchers *ls, usec_t patience); /* waits that long at most until all starts are done; then those with a process are held */

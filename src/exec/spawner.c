@@ -177,6 +177,11 @@ static void turn(struct spawner *sp)
 
 /* ---- a newer program in our place ---- */
 
+static void count_opening(struct worker *w, void *arg)
+{
+	*(size_t *)arg += w->phase == WORKER_OPENING;
+}
+
 static bool reexec(struct spawner *sp, struct err *e)
 {
 	const struct workers *ws = &sp->workers;
@@ -186,6 +191,7 @@ static bool reexec(struct spawner *sp, struct err *e)
 	__attribute__((cleanup(state_fds_done))) struct state_fds fds = {};
 	AUTO_FD program = reexec_check(sp->o->program, e);
 	AUTO_FD state = -1;
+	size_t opening = 0;
 
 	if (program < 0)
 		return false;
@@ -194,6 +200,11 @@ static bool reexec(struct spawner *sp, struct err *e)
 	starts_refuse(&sp->starts, START_TRANSIENT, "the spawner is being upgraded");
 	workers_give_up(&sp->workers, "the spawner is being upgraded");
 	launchers_settle(&sp->workers.launchers, LAUNCH_PATIENCE);
+	workers_each(&sp->workers, count_opening, &opening);
+	if (opening) { /* the next program takes no such worker; the end of the launcher wakes the loop */
+		sp->reload = true;
+		return err_set(e, ERR_BUSY, "%zu starts are being given up; it is tried again when they have ended", opening);
+	}
 	if (cgroups_on(ws->groups)) {
 		cgroups_trim(ws->groups); /* so that all that is left belongs to a worker */
 		head.groups = ws->groups->root;

@@ -46,7 +46,7 @@ static void give_up(struct worker *w, void *arg)
 
 /*
  * A start that a launcher has under way may have become its command already, and would run again after 'not started'. So
- * launchers get LAUNCH_PATIENCE to finish; a start that is blocked for longer has not reached its command.
+ * launchers get LAUNCH_PATIENCE to finish. A start that has a process by then goes on; one without a process is given up.
  */
 void workers_give_up(struct workers *ws, const char *why)
 {

@@ -201,6 +201,30 @@ static void what_is_started_while_it_stops_is_refused_for_now(void **state)
 	rig_down(&own);
 }
 
+/* The write lease of this process on the program blocks exec() until the file is closed. */
+static void a_start_that_has_a_process_is_not_given_up_for_a_new_program(void **state)
+{
+	AUTO_TEXT program = xprintf("%s/leased", g.dir);
+	AUTO_DONE(plan) p = rig_plan(&g, "");
+	int fd;
+
+	(void)state;
+	signal(SIGIO, SIG_IGN);
+	assert_int_equal(io_write_file(program, "#!/bin/sh\nexit 7\n", 17, 0700), 0);
+	fd = open(program, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(fcntl(fd, F_SETLEASE, F_WRLCK), 0);
+	strv_done(&p.order.argv);
+	strv_add(&p.order.argv, program);
+	rig_start(&g, &p);
+	rig_reload(&g);
+	rig_wait(&g, SPAWN_STARTED, p.run);
+	assert_int_equal(rig_count(&g, SPAWN_NOT_STARTED, p.run), 0);
+	close(fd);
+	assert_int_equal(rig_wait(&g, SPAWN_ENDED, p.run)->r.exit_code, 7);
+	spawn_client_ack(g.client, p.run, p.fence);
+}
+
 static void it_says_which_versions_it_reads(void **state)
 {
 	const char *build = getenv("top_builddir");
@@ -218,16 +242,57 @@ static void it_says_which_versions_it_reads(void **state)
 #define RELOADS 20
 
 static unsigned seed;
+static size_t repeated; /* starts */
 
 static void pause_a_moment(void)
 {
 	rig_spin(&g, (usec_t)(rand_r(&seed) % 60000));
 }
 
+static void start_run(int64_t run, int64_t fence, const char *script)
+{
+	AUTO_DONE(plan) p = rig_plan(&g, script);
+
+	if (fence > 1)
+		g.next_run--; /* the number is not used: this run has one */
+	p.run = run;
+	p.fence = p.attempt = fence;
+	rig_start(&g, &p);
+}
+
+/*
+ * The next end. A start that was not complete when a new program came is reported as not started and is repeated, as
+ * the engine does.
+ */
+static const struct rig_report *next_end(char *(*script)(int64_t run))
+{
+	usec_t until = clock_boot(&clock_system) + RIG_PATIENCE;
+
+	while (!rig_count(&g, SPAWN_ENDED, 0) && clock_boot(&clock_system) < until) {
+		if (rig_count(&g, SPAWN_NOT_STARTED, 0)) {
+			const struct rig_report *r = rig_wait(&g, SPAWN_NOT_STARTED, 0);
+			AUTO_TEXT again = script(r->r.run);
+
+			assert_string_equal(r->error, "the spawner is being upgraded");
+			assert_int_equal(r->r.reason, START_TRANSIENT);
+			start_run(r->r.run, r->r.fence + 1, again);
+			repeated++;
+		}
+		sd_event_run(g.ev, 100000);
+	}
+	return rig_wait(&g, SPAWN_ENDED, 0);
+}
+
+static char *short_script(int64_t run)
+{
+	(void)run;
+	return xstrdup("echo short; exit 3");
+}
+
 /* Fifty jobs that write and end at different moments, some over their time; short ones start and end meanwhile. */
 static void fifty_jobs_and_twenty_new_programs_lose_nothing(void **state)
 {
-	int64_t first = g.next_run, runs[JOBS];
+	int64_t runs[JOBS];
 	size_t shorts = 0;
 
 	(void)state;
@@ -240,10 +305,12 @@ static void fifty_jobs_and_twenty_new_programs_lose_nothing(void **state)
 		p.timeout = i % 10 == 9 ? 1500 * USEC_MSEC : 0;
 		rig_start(&g, &p);
 	}
+	for (int i = 0; i < JOBS; i++)
+		rig_wait(&g, SPAWN_STARTED, runs[i]);
 	for (int i = 0; i < RELOADS; i++) {
-		AUTO_DONE(plan) p = rig_plan(&g, "echo short; exit 3");
+		AUTO_TEXT script = short_script(g.next_run);
 
-		rig_start(&g, &p);
+		start_run(g.next_run, 1, script);
 		shorts++;
 		pause_a_moment();
 		rig_reload(&g);
@@ -260,16 +327,31 @@ static void fifty_jobs_and_twenty_new_programs_lose_nothing(void **state)
 		spawn_client_ack(g.client, runs[i], 1);
 	}
 	for (size_t i = 0; i < shorts; i++) {
-		const struct rig_report *r = rig_wait(&g, SPAWN_ENDED, first + JOBS + (int64_t)i);
+		const struct rig_report *r = next_end(short_script);
 
 		assert_int_equal(r->r.exit_code, 3);
-		spawn_client_ack(g.client, r->r.run, 1);
+		spawn_client_ack(g.client, r->r.run, r->r.fence);
 	}
 	spawn_client_list(g.client);
 	rig_wait(&g, SPAWN_LIST_DONE, 0);
 	assert_int_equal(rig_count(&g, SPAWN_ENDED, 0), 0);
 	assert_int_equal(rig_count(&g, SPAWN_NOT_STARTED, 0), 0);
 	assert_int_equal(rig_count(&g, SPAWN_HAS, 0), 0);
+}
+
+/* Its file gets one letter each time it runs. */
+static char *counted_script(int64_t run)
+{
+	return xprintf("printf x >>$RIG/ran.%d; echo out; exit %d", (int)run, (int)(run % 100));
+}
+
+static void assert_ran_once(int64_t run)
+{
+	AUTO_TEXT path = xprintf("%s/ran.%d", g.dir, (int)run);
+	AUTO_DONE(buf) text = {};
+
+	assert_int_equal(io_read_file(path, &text, 4096), 0);
+	assert_int_equal(text.len, 1);
 }
 
 /* Signals come at any moment, several at a time, and nobody waits for the program they bring. */
@@ -283,10 +365,9 @@ static void new_programs_at_every_moment_lose_nothing(void **state)
 		usec_t now = clock_boot(&clock_system);
 
 		if (now < until && started - ended < 8) {
-			AUTO_TEXT script = xprintf("echo out; exit %d", (int)(g.next_run % 100));
-			AUTO_DONE(plan) p = rig_plan(&g, script);
+			AUTO_TEXT script = counted_script(g.next_run);
 
-			rig_start(&g, &p);
+			start_run(g.next_run, 1, script);
 			started++;
 		}
 		if (now < until && now >= next) {
@@ -294,17 +375,18 @@ static void new_programs_at_every_moment_lose_nothing(void **state)
 			next = now + rand_r(&seed) % 30000;
 		}
 		if (started - ended == 8 || now >= until || rand_r(&seed) % 2) {
-			const struct rig_report *r = rig_wait(&g, SPAWN_ENDED, 0);
+			const struct rig_report *r = next_end(counted_script);
 
 			assert_int_equal(r->r.exit_code, r->r.run % 100);
 			assert_int_equal(r->r.output_bytes, 4);
-			spawn_client_ack(g.client, r->r.run, 1);
+			assert_ran_once(r->r.run);
+			spawn_client_ack(g.client, r->r.run, r->r.fence);
 			ended++;
 		}
 	}
 	assert_int_equal(rig_count(&g, SPAWN_ENDED, 0), 0);
 	assert_int_equal(rig_count(&g, SPAWN_NOT_STARTED, 0), 0);
-	print_message("# %zu runs, %zu new programs so far\n", started, rig_logged(&g, "went on with"));
+	print_message("# %zu runs, %zu starts repeated, %zu new programs so far\n", started, repeated, rig_logged(&g, "went on with"));
 }
 
 /* ---- the state ---- */
@@ -399,6 +481,7 @@ int main(void)
 		TEST(a_job_it_took_over_can_be_cancelled_with_all_it_left),
 		TEST(with_no_program_or_one_that_cannot_read_its_state_it_goes_on_as_it_is),
 		TEST(what_is_started_while_it_stops_is_refused_for_now),
+		TEST(a_start_that_has_a_process_is_not_given_up_for_a_new_program),
 		TEST(it_says_which_versions_it_reads),
 		TEST(fifty_jobs_and_twenty_new_programs_lose_nothing),
 		TEST(new_programs_at_every_moment_lose_nothing),
