@@ -4,6 +4,7 @@
 #include "args.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "base/tzfile.h"
 #include "core/zone_cache.h"
 #include "ctl.h"
@@ -101,6 +102,8 @@ static bool take_job(struct ctl *c, const char *word, const struct args *a, stru
 	*p = (struct preview){.from = typed.from, .count = typed.count};
 	if (!ref_parse(word, &ref, e) || !api_job(c, &ref, &job, e) || !preview_of_job(job, p, e))
 		return false;
+	if (text_equal(member_text(job, "state"), "paused"))
+		ctl_say("job %s is paused; its slots are skipped until 'jobctl resume %s'", word, word);
 	if (args_has(a, "tz"))
 		swap_text(&p->tz, &typed.tz);
 	if (args_has(a, "id"))

@@ -76,7 +76,7 @@ struct job_new {
 	usec_t run_delay;        /* and is due so long after it */
 	usec_t next_slot;        /* the first slot of 'due'; 0: none; USEC_NEVER: it waits for something else */
 	bool boots;              /* it is due at each boot */
-	bool paused;             /* by its owner, until it is resumed */
+	bool paused;             /* until it is resumed; by its owner, or by the administrator who adds it for another user */
 	bool by_admin;           /* may take the name of a cancelled job that an administrator had paused */
 	int64_t limit;           /* live jobs this uid may have, this one included; 0: any number */
 	int64_t bytes_limit;     /* of all rows of this uid; 0: none */

@@ -2,6 +2,7 @@
 /* Jobs come into the store: one by one in a group, or many together. Which may is in store_jobs_check.c. */
 #include "base/map.h"
 #include "base/text.h"
+#include "core/owner.h"
 #include "store/adding.h"
 #include "store/private.h"
 #include <string.h>
@@ -180,12 +181,15 @@ static bool replace_them(struct store *s, struct adding *a, size_t n, struct err
 	return true;
 }
 
-static void describe_pause(struct set *set, const struct job_new *j)
+/* The pause of a job that an administrator adds for another user is the administrator's. */
+static void describe_pause(struct set *set, const struct job_new *j, const struct actor *by)
 {
+	bool imposed = j->by_admin && by && by->uid >= 0 && by->who[0] && by->uid != (int64_t)owner_uid(j->uid);
+
 	set_item(set);
 	set_int(set, "job", j->id);
-	set_int(set, "uid", j->uid);
-	set_text(set, "owner", j->owner);
+	set_int(set, "uid", imposed ? by->uid : j->uid);
+	set_text(set, "owner", imposed ? by->who : j->owner);
 	set_int(set, "now", j->now);
 }
 
@@ -220,7 +224,7 @@ static bool insert_rest(struct store *s, struct adding *a, size_t n, struct err 
 			.job = j->id, .owner = j->uid});
 		describe_tags(&tags, j);
 		if (j->paused)
-			describe_pause(&pauses, j);
+			describe_pause(&pauses, j, a[i].by);
 		if (j->run_at)
 			describe_run(&runs, j);
 		if (j->next_slot) {

@@ -37,6 +37,8 @@ load daemon
 	[ "$status" -eq 6 ]
 	[[ "$output" == *"not paused"* ]]
 	jobctl pause nights --reason 'too loud'
+	run --separate-stderr jobctl next nights
+	[ "$stderr" = "job nights is paused; its slots are skipped until 'jobctl resume nights'" ]
 	run --separate-stderr jobctl resume nights --until 30m
 	[ "$status" -eq 0 ]
 	[[ "$stderr" =~ ^resumed\ job\ [0-9]+\ \'nights\'\;\ it\ will\ be\ paused\ by\ [^\ ]+\ from\ .*:\ too\ loud$ ]]

@@ -98,6 +98,9 @@ def an_owner_cannot_lift_an_administrators_pause():
         s.jobctl("carol", "resume", str(job))
         s.jobctl("alice", "pause", "heavy")
         s.jobctl("alice", "resume", "heavy")
+        s.jobctl("carol", "add", "--as", "alice", "-n", "imposed", "--paused", "--every", "1h", "--", "true")
+        got = s.jobctl("alice", "resume", "imposed", check=False)
+        assert got.returncode == 4 and "by carol" in got.stderr, got.stderr
         for scope in (["--owner", "alice"], ["--all", "--owner", "alice"], ["--tag", "team=a", "--owner", "alice"]):
             own = scope if scope[0] == "--owner" else scope[:-2]
             s.jobctl("carol", "pause", *scope, "--reason", "disk full")
