@@ -15,6 +15,12 @@ int io_mkdirs(const char *path, mode_t mode); /* parents 0755 or stricter as giv
 int io_set_nonblock(int fd);
 int io_memfd_sealed(const char *name, const void *data, size_t len); /* descriptor, or -errno */
 int io_lock_file(const char *path);  /* descriptor holding an exclusive flock; -EWOULDBLOCK if held */
+/*
+ * A path that executes this very program, also after another one was installed in its place. valgrind cannot execute
+ * /proc/self/exe, so under valgrind it is the path of the program, in 'room'.
+ */
+#define OWN_PROGRAM_MAX 4096
+const char *io_own_program(char room[OWN_PROGRAM_MAX]);
 void io_random(void *out, size_t len);
 int64_t io_random_upto(int64_t max); /* 0 to max */
 #define RANDOM_ID_LEN 32

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's side of the guard: starts it as a program of its own, listens to it, and starts it again. */
+#include "base/io.h"
 #include "daemon/guard.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -85,6 +86,7 @@ static int spawn(struct guard *g, int theirs)
 	char *const argv[] = {(char *)"jobsched-guard", (char *)GUARD_OPTION, NULL};
 	char *const env[] = {NULL};
 	posix_spawn_file_actions_t files;
+	char program[OWN_PROGRAM_MAX];
 	posix_spawnattr_t attr;
 	sigset_t none;
 	int r;
@@ -99,7 +101,7 @@ static int spawn(struct guard *g, int theirs)
 	posix_spawn_file_actions_addclosefrom_np(&files, GUARD_SHARED + 1);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
 	posix_spawnattr_setsigmask(&attr, &none);
-	r = posix_spawn(&g->pid, "/proc/self/exe", &files, &attr, argv, env);
+	r = posix_spawn(&g->pid, io_own_program(program), &files, &attr, argv, env);
 	posix_spawnattr_destroy(&attr);
 	posix_spawn_file_actions_destroy(&files);
 	if (r)

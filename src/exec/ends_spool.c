@@ -84,6 +84,7 @@ static int spawn_writer(const struct workers *ws, int frames, int result)
 	char *const argv[] = {(char *)"jobsched-spawner", (char *)"--write-ends", NULL};
 	char *const none[] = {NULL};
 	posix_spawn_file_actions_t files;
+	char program[OWN_PROGRAM_MAX];
 	posix_spawnattr_t attr;
 	sigset_t mask;
 	pid_t pid;
@@ -98,7 +99,7 @@ static int spawn_writer(const struct workers *ws, int frames, int result)
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
 	posix_spawnattr_setsigmask(&attr, &mask);
-	r = posix_spawn(&pid, "/proc/self/exe", &files, &attr, argv, none);
+	r = posix_spawn(&pid, io_own_program(program), &files, &attr, argv, none);
 	posix_spawnattr_destroy(&attr);
 	posix_spawn_file_actions_destroy(&files);
 	return r ? -r : pid;

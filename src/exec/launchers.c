@@ -96,6 +96,7 @@ static int spawn(const struct launchers *ls, int socket, int arena, pid_t *ret)
 		[LAUNCHER_RULESET] = s->ruleset, [LAUNCHER_NETWORK] = s->network, [LAUNCHER_INIT] = s->init, [LAUNCHER_SELF] = s->self};
 	char *const argv[] = {(char *)"jobsched-spawner", (char *)"--launch", NULL};
 	posix_spawn_file_actions_t files;
+	char program[OWN_PROGRAM_MAX];
 	posix_spawnattr_t attr;
 	int r, above = LAUNCHER_FDS;
 
@@ -109,7 +110,7 @@ static int spawn(const struct launchers *ls, int socket, int arena, pid_t *ret)
 	posix_spawn_file_actions_addclosefrom_np(&files, LAUNCHER_FDS);
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID);
-	r = posix_spawn(ret, "/proc/self/exe", &files, &attr, argv, environ);
+	r = posix_spawn(ret, io_own_program(program), &files, &attr, argv, environ);
 	posix_spawnattr_destroy(&attr);
 	posix_spawn_file_actions_destroy(&files);
 	return -r;

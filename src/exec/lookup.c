@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Starts the lookup process and takes its answer. */
+#include "base/io.h"
 #include "exec/lookup.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -20,6 +21,7 @@ int lookup_spawn(const struct lookup *l, pid_t *ret_pid, int *ret_fd)
 		(char *)l->whom, NULL};
 	char *const none[] = {NULL};
 	posix_spawn_file_actions_t files;
+	char program[OWN_PROGRAM_MAX];
 	posix_spawnattr_t attr;
 	sigset_t mask;
 	int pipe[2], r;
@@ -34,7 +36,7 @@ int lookup_spawn(const struct lookup *l, pid_t *ret_pid, int *ret_fd)
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
 	posix_spawnattr_setsigmask(&attr, &mask);
-	r = posix_spawn(ret_pid, "/proc/self/exe", &files, &attr, argv, none);
+	r = posix_spawn(ret_pid, io_own_program(program), &files, &attr, argv, none);
 	posix_spawnattr_destroy(&attr);
 	posix_spawn_file_actions_destroy(&files);
 	close(pipe[1]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Starts the children of jobsched-net, and is their program. */
+#include "base/io.h"
 #include "net/child.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -30,6 +31,7 @@ static int spawn(pid_t *pid, const int fds[FD_END], bool network)
 {
 	char *const argv[] = {(char *)"jobsched-net", (char *)"--child", NULL}, *const none[] = {NULL};
 	posix_spawn_file_actions_t files;
+	char program[OWN_PROGRAM_MAX];
 	posix_spawnattr_t attr;
 	sigset_t empty, all;
 	int r;
@@ -45,7 +47,7 @@ static int spawn(pid_t *pid, const int fds[FD_END], bool network)
 	posix_spawnattr_setsigmask(&attr, &empty);
 	posix_spawnattr_setsigdefault(&attr, &all);
 	/* the environment may name a proxy, and its password */
-	r = posix_spawn(pid, "/proc/self/exe", &files, &attr, argv, network ? environ : none);
+	r = posix_spawn(pid, io_own_program(program), &files, &attr, argv, network ? environ : none);
 	posix_spawnattr_destroy(&attr);
 	posix_spawn_file_actions_destroy(&files);
 	return r;

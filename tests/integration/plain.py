@@ -38,19 +38,20 @@ def an_idle_daemon_wakes_at_most_twice_a_minute():
 
 
 @case
-def valgrind_finds_nothing_in_engine_and_spawner():
+def valgrind_finds_nothing_in_the_daemon_and_its_guard():
     need_program("valgrind")
     if sanitized():
         raise Skip("built with sanitizers")
     with Daemon() as d:
         report = os.path.join(d.dir, "valgrind.%p")
-        d.start(wait=False, before=["valgrind", "-q", "--trace-children=yes", "--trace-children-skip=*/sh,*/true,*/echo",
+        # The valgrind of Debian 12 does not know pidfd_open(), which the spawner needs; the sanitizers watch the spawner.
+        d.start(wait=False, before=["valgrind", "-q", "--trace-children=yes", "--trace-children-skip=*/jobsched-spawner",
                                     "--leak-check=full", "--show-leak-kinds=definite", "--errors-for-leak-kinds=definite",
                                     "--error-exitcode=99", "--log-file=" + report])
         d.wait_ready()
         job = d.add(command=["sh", "-c", "echo out; echo more >&2; exit 3"], tags={"a": "b"}, env={"X": "1"})["id"]
         run = d.wait_final(job, 60)
-        assert run["exit_code"] == 3
+        assert run["exit_code"] == 3, run
         d.api().post("/v1/jobs/bulk", {"jobs": [{"command": ["true"]}] * 20})
         d.api().get("/v1/runs/%d" % run["id"])
         d.jobctl("log", str(job))
