@@ -125,7 +125,7 @@ static bool has_users(const char *text)
 	return root;
 }
 
-/* What the lines before an entry say about it. */
+/* The settings of the lines before an entry. */
 struct setting {
 	bool users;         /* a user stands before the command */
 	struct buf options; /* of 'jobctl add' */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the verbs of 'jobctl db' share. */
+/* Functions shared by the verbs of 'jobctl db'. */
 #pragma once
 #include <stdbool.h>
 

@@ -60,7 +60,7 @@ static bool ask(const struct ctl *c, const struct warrant_thing *t, const char *
 
 /* ---- the order ---- */
 
-/* What is approved: a definition of one job, for one owner, with the values of one run. */
+/* The subject of an approval: a definition of one job, for one owner, with the values of one run. */
 struct subject {
 	const struct job_spec *spec;
 	int64_t uid;

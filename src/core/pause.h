@@ -47,7 +47,7 @@ struct pause_target {
 	const char *queue;
 	const struct strv *tags; /* KEY=VALUE; NULL: none */
 };
-/* Somebody other than 'owner' (core/owner.h) set it, which only an administrator can. The owner may not end or change it. */
+/* An administrator set the pause, not 'owner' (core/owner.h). The owner may not end or change it. */
 bool pause_is_imposed(const struct pause_order *p, int64_t owner);
 /* A pause in force is in force from the order on, also where the clock of another node is behind. */
 bool pause_begun(const struct pause_order *p, usec_t now);

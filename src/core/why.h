@@ -129,12 +129,12 @@ struct why_facts {
 
 /* What the job waits for, now or for good. */
 void why_now(const struct why_facts *f, struct why_reason *ret);
-/* What keeps every run of the job from starting: a pause, a freeze or the spawner; WHY_NONE: nothing does. */
+/* The reason that keeps every run of the job from starting: a pause, a freeze or the spawner; WHY_NONE: there is none. */
 void why_held(const struct why_facts *f, struct why_reason *ret);
 /* Whether that is a waiting for something other than its time: worth a word in a list. */
 bool why_is_wait(enum why_code c);
 
-/* What became of a slot. 'ref' is what to type for the job, 'error' what its last attempt says; NULL: nothing. */
+/* The outcome of a slot. 'ref' names the job in commands; 'error' is the error of the last attempt, or NULL. */
 void why_run(const struct run *r, const char *error, const char *ref, usec_t now, struct why_reason *ret);
 
 /* A moment that has no run. */

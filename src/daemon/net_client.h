@@ -11,7 +11,7 @@ struct err;
 struct net_client;
 struct sd_event;
 
-/* What the daemon does with each kind of request. All functions are called from the loop. */
+/* The functions of the daemon for each kind of request. All functions are called from the loop. */
 struct net_client_kind {
 	/* The result of a request, or NET_BUSY because jobsched-net is not running. The descriptor is moved; -1: none. */
 	void (*result)(const struct net_result *r, int fd, void *arg);

@@ -38,7 +38,7 @@ struct why_look {
 	struct why_reason now;
 	struct why_reason held;     /* what keeps every run from starting; WHY_NONE: nothing */
 };
-/* What the last attempt of a run says, to be freed; NULL: nothing, or the run succeeded. */
+/* The error of the last attempt of a run, to be freed; NULL: there is none, or the run succeeded. */
 bool why_error(struct store *s, const struct run *r, char **ret, struct err *e);
 void why_look_done(struct why_look *l);
 bool why_look(struct store *s, const struct why_live *live, struct zone_cache *zones, const struct job *j,

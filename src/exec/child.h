@@ -52,8 +52,8 @@ struct child_plan {
 };
 
 /*
- * What the kernel and the child write before the command begins. The caller of child_make() is suspended until then; another
- * process that shares this memory sees the process numbers as soon as the processes exist.
+ * The words that the kernel and the child write before the command begins. The caller of child_make() is suspended until
+ * then; another process that shares this memory sees the process numbers as soon as the processes exist.
  */
 struct child_word {
 	int stage;        /* of the table, when error is not 0 */

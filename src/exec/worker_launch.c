@@ -93,7 +93,7 @@ int worker_take(struct workers *ws, const struct child_word *word, struct child 
 	return -error;
 }
 
-/* Whoever starts something as somebody else says so. */
+/* The spawner logs each start for another user. */
 static void tell_start(const struct worker *w, const struct child *c)
 {
 	const struct worker_launch *l = w->launch;

@@ -252,7 +252,7 @@ static bool in_use_by(const struct cache *c, const char *key, int64_t uid)
 	return false;
 }
 
-/* What the runs and tasks of one owner use. An artifact that several owners use counts for each of them. */
+/* The bytes that the runs and tasks of one owner use. An artifact that several owners use counts for each of them. */
 static int64_t owner_bytes(const struct cache *c, int64_t uid)
 {
 	struct entry *v = NULL;

@@ -36,7 +36,7 @@ struct file_lock {
 	struct strv spawners; /* newest first */
 };
 
-/* What the file beside the store says of its owner. */
+/* The description of the owner in the file beside the store. */
 struct owner {
 	int pid;
 	char *socket, *node, *spawners; /* owned; NULL: not said */

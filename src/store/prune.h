@@ -49,8 +49,8 @@ struct owner_budget {
 /* Whose history goes next: has_owner and owner of the pass. */
 bool store_owner_over(struct store *s, const struct owner_budget *b, struct prune_pass *pass, struct err *e);
 /*
- * What the owner of the pass can give, oldest first, whatever its age: removed and ended jobs with their runs, and the runs of
- * live jobs but the newest of each. Dead letters, and ended jobs with a key, stay.
+ * The rows that the owner of the pass can give, oldest first, whatever their age: removed and ended jobs with their runs,
+ * and the runs of live jobs but the newest of each. Dead letters, and ended jobs with a key, stay.
  */
 bool store_prune_owner(struct store *s, struct prune_pass *pass, struct prune_list *ret, struct err *e);
 void prune_pass_spend(struct prune_pass *pass); /* its owner has no more to give */

@@ -142,7 +142,7 @@ static bool put_later(struct store *s, const struct op_resume *r, int64_t job, c
 	return query_finish(&q);
 }
 
-/* What the event says: the reason, or "until TIME: reason". */
+/* The text of the event: the reason, or "until TIME: reason". */
 static char *resume_detail(const struct op_resume *r)
 {
 	char until[RFC3339_MAX];

@@ -380,7 +380,7 @@ static char *write_file(const struct place *p, const char *name, const char *tex
 	return xprintf("file://%s/%s", p->path, name);
 }
 
-/* What the spawner's child does, without its checks. */
+/* Does the work of the spawner's child, without its checks. */
 static void send_file(int to, const char *path)
 {
 	AUTO_FD fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

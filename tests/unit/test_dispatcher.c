@@ -16,7 +16,7 @@
 	"\"sha256\":\"0123456701234567012345670123456701234567012345670123456701234567\"}"
 #define RETRIES "{\"command\":[\"true\"],\"retries\":3,\"overlap\":\"allow\"}"
 
-/* What the dispatcher asked of the spawner and of jobsched-net, in order. */
+/* The requests of the dispatcher to the spawner and to jobsched-net, in order. */
 enum asked { START, CANCEL, ACK, LIST, FETCH, RELEASE };
 struct request {
 	enum asked what;

@@ -81,7 +81,7 @@ static void the_lines_of_a_value_are_hidden_one_by_one(void **state)
 	becomes(key, NULL, "--begin--\n  abcdefghij\n}\nklmnopqrst\r\n--end--\n", "***\n");
 }
 
-/* What is left of 'value' in base64, wrapped at 76 with 'end' (NULL: not wrapped), 'more' encoded after it. */
+/* The rest of 'value' in base64, wrapped at 76 with 'end' (NULL: not wrapped), 'more' encoded after it. */
 static char *base64_through(const char *value, const char *more, const char *end)
 {
 	AUTO_TEXT both = xprintf("%s%s", value, more);

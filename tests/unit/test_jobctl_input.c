@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people type: times of options, the form of a schedule, a crontab in the place of a script. */
+/* Typed input: times of options, the form of a schedule, a crontab in the place of a script. */
 #include "unit.h"
 
 #include "base/auto.h"

@@ -50,7 +50,7 @@ static bool limit_files(int tree, struct err *e)
 	return true;
 }
 
-/* What reading an archive and writing a tree needs. No call makes a socket, a process or another program. */
+/* The system calls for reading an archive and writing a tree. No call makes a socket, a process or another program. */
 static bool limit_calls(struct err *e)
 {
 	static const int allowed[] = {

@@ -937,7 +937,7 @@ INSERT INTO buckets (scope, key, full_at)
 SELECT scope, key, full_at FROM jsonb_to_recordset(:set) AS given(scope text, key text, full_at bigint)
 ON CONFLICT (scope, key) DO UPDATE SET full_at = excluded.full_at
 
--- Those in force and those that are over, which still decide about slots inside them. Past pauses of single jobs are looked
+-- Pauses in force, and past pauses, which still decide about slots inside them. Past pauses of single jobs are looked
 -- up with each run (lane_runs), and so are their later pauses; one of them stands for all.
 -- query pauses_now() -> scope text, key text, uid int, spared text, at int, until int, past int, later int
 SELECT scope, key, uid, spared, at, until, 0::bigint AS past, later FROM pauses
@@ -2081,7 +2081,7 @@ SELECT slot, kind, dead_at, job FROM runs WHERE id = :id
 -- query tag_jobs(key text, value text, n int) -> job int
 SELECT job FROM job_tags WHERE key = :key AND value = :value ORDER BY job LIMIT :n
 
--- Those of a set of jobs that have a tag.
+-- The jobs of a set that have a tag.
 -- query tag_jobs_of(key text, value text, set json) -> job int
 SELECT job FROM job_tags WHERE key = :key AND value = :value AND job = {ids}
 
