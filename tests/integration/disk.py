@@ -213,7 +213,8 @@ def a_file_system_that_turns_read_only_ends_the_engine_with_75():
             assert code in (75, 78) and "jobs.db" in said or "read-only" in said.lower(), (code, said)
             for pid, words in d.processes().items():
                 if "jobsched-spawner" in words:
-                    os.kill(pid, 15)
+                    with contextlib.suppress(ProcessLookupError):  # a launcher ends with its spawner
+                        os.kill(pid, 15)
             wait_until("it can be unmounted", 20,
                        lambda: subprocess.run(["umount", point], capture_output=True).returncode == 0)
             subprocess.run(["e2fsck", "-p", "-f", image], capture_output=True)
@@ -222,7 +223,8 @@ def a_file_system_that_turns_read_only_ends_the_engine_with_75():
             assert d.api().get("/v1/jobs/%d" % job)["id"] == job
             assert d.stop() == 0
             for pid in d.processes():
-                os.kill(pid, 9)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, 9)
 
 
 @case

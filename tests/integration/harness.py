@@ -273,7 +273,8 @@ class Daemon:
     def spawner(self, program="jobsched-spawner"):
         """The pid of the spawner, or None."""
         for pid, words in self.processes().items():
-            if os.path.basename(words.split(" ")[0]) == program:
+            words = words.split(" ")
+            if os.path.basename(words[0]) == program and "--launch" not in words:  # launchers are children of the spawner
                 return pid
         return None
 
