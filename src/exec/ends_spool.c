@@ -114,7 +114,8 @@ int ends_main(void)
 	r = io_read_all(0, &frames, (size_t)ENDS_MAX << 10);
 	if (r >= 0)
 		r = ends_write(DIRECTORY, &frames);
-	return io_write_all(1, &r, sizeof(r)) < 0;
+	/* Without exit handlers: there is nothing to flush, and the leak check of a sanitizer fails when the spawner is traced. */
+	_exit(io_write_all(1, &r, sizeof(r)) < 0);
 }
 
 static void take_result(struct worker *w, void *arg)
