@@ -126,7 +126,8 @@ def each_end(kind):
         attempt = s.attempts("alice", s.runs("alice", 3)[0]["id"])[0]
         assert attempt["signal"] == 9, attempt
         spec = {"script": "trap '' TERM; echo here; while :; do sleep 0.05; done", "timeout": 1, "grace": 1}
-        assert s.wait_final("alice", s.add("alice", **spec)["id"])["state"] == "timed_out"
+        run = s.wait_final("alice", s.add("alice", **spec)["id"])
+        assert run["state"] == "timed_out", (run, s.attempts("alice", run["id"]))
         job = running(s, script="echo here; sleep 300")
         s.api("alice").post("/v1/runs/%d/cancel" % s.runs("alice", job)[0]["id"])
         assert s.wait_final("alice", job)["state"] == "cancelled"
