@@ -45,7 +45,7 @@ class Machine:
 
     def __init__(self, work, name, root, hosts, payload):
         self.name, self.payload, self.address = name, payload, hosts[name]
-        self.id = "%s-%d" % (name, os.getpid())
+        self.id = "%s-%s" % (name, os.urandom(4).hex())
         self.top = os.path.join(work, name)
         self.root = os.path.join(self.top, "root")
         self.console = os.path.join(work, "console." + name)

@@ -19,11 +19,9 @@ def mounted():
 
 
 class Grouped(System):
-    number = 0
-
     def __init__(self, *args, **more):
-        Grouped.number += 1
-        self.place = "%s/jobsched-test.%d.%d" % (mounted(), os.getpid(), Grouped.number)
+        # Tests run in PID namespaces of their own, so process numbers are not unique on the machine.
+        self.place = "%s/jobsched-test.%s" % (mounted(), os.urandom(8).hex())
         super().__init__(*args, **more)
 
     def spawner_command(self):
