@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The paths of the API, the paging, and the explanation when something is not there. */
-#include "api.h"
+#include "jobctl/api.h"
 
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "ctl.h"
-#include "silence.h"
-#include "suggest.h"
-#include "warrant.h"
-#include "wire/client.h"
+#include "jobctl/ctl.h"
+#include "jobctl/unresponsive.h"
+#include "jobctl/suggest.h"
+#include "jobctl/warrant_supply.h"
+#include "wire/http_client.h"
 #include <inttypes.h>
 #include <poll.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* Questions to the daemon in the words of the verbs. */
 #pragma once
 #include "base/clock.h"
-#include "ref.h"
+#include "jobctl/ref.h"
 #include <jansson.h>
 #include <stdbool.h>
 

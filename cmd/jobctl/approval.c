@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shows an order field by field on standard error and asks whether it is approved. */
-#include "approval.h"
+#include "jobctl/approval.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/sha256.h"
-#include "core/order.h"
-#include "ctl.h"
-#include "shell.h"
+#include "core/job/exec_spec.h"
+#include "jobctl/ctl.h"
+#include "jobctl/spec/shell.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

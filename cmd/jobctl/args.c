@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads command lines with argtable, in what versions 2 and 3 have in common. */
-#include "args.h"
+#include "jobctl/args.h"
 
 #ifdef HAVE_ARGTABLE3
 #include <argtable3.h>
@@ -9,8 +9,8 @@
 #endif
 #include "base/err.h"
 #include "base/text.h"
-#include "suggest.h"
-#include "verbs.h"
+#include "jobctl/suggest.h"
+#include "jobctl/verbs/verbs.h"
 #include <ctype.h>
 #include <string.h>
 

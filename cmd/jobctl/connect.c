@@ -4,8 +4,8 @@
 #include "base/err.h"
 #include "base/paths.h"
 #include "base/text.h"
-#include "ctl.h"
-#include "wire/client.h"
+#include "jobctl/ctl.h"
+#include "wire/http_client.h"
 #include <string.h>
 
 #define START_USER "start one with 'jobschedd --user"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Talk on standard error, and the end of a command. */
-#include "ctl.h"
+#include "jobctl/ctl.h"
 
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
-#include "wire/client.h"
+#include "wire/http_client.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The operands of a verb, one after the other. */
-#include "each.h"
-#include "args.h"
+#include "jobctl/each.h"
+#include "jobctl/args.h"
 #include "base/err.h"
-#include "ctl.h"
-#include "out.h"
-#include "ref.h"
+#include "jobctl/ctl.h"
+#include "jobctl/render/render.h"
+#include "jobctl/ref.h"
 
 int each_operand(struct ctl *c, const struct args *a, each_fn *fn, void *arg)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A text in the user's editor. */
-#include "editor.h"
+#include "jobctl/editor.h"
 
 #include "base/auto.h"
 #include "base/buf.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options of lists that several verbs have: times, limits. */
-#include "filters.h"
+#include "jobctl/filters.h"
 
-#include "api.h"
-#include "args.h"
+#include "jobctl/api.h"
+#include "jobctl/args.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "moment.h"
+#include "jobctl/moment.h"
 
 bool filter_time(struct buf *path, const struct args *a, const char *name, usec_t now, struct err *e)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Follows runs to their end. */
-#include "follow.h"
+#include "jobctl/follow.h"
 
-#include "api.h"
+#include "jobctl/api.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "core/job.h"
-#include "core/run.h"
-#include "ctl.h"
-#include "output.h"
-#include "words.h"
+#include "core/job/job.h"
+#include "core/job/run.h"
+#include "jobctl/ctl.h"
+#include "jobctl/render/run_output.h"
+#include "jobctl/render/words.h"
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>

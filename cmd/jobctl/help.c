@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* 'jobctl help' and 'jobctl VERB --help', one option a line so that tools can read it too. */
-#include "help.h"
+#include "jobctl/help.h"
 
-#include "args.h"
+#include "jobctl/args.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "ctl.h"
-#include "out.h"
-#include "run_verb.h"
-#include "suggest.h"
-#include "verbs.h"
+#include "jobctl/ctl.h"
+#include "jobctl/render/render.h"
+#include "jobctl/verbs/run_verb.h"
+#include "jobctl/suggest.h"
+#include "jobctl/verbs/verbs.h"
 #include <stdio.h>
 #include <string.h>
 

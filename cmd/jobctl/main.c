@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* jobctl: finds the verb, reads the options that every verb has, runs it. */
-#include "args.h"
+#include "jobctl/args.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "ctl.h"
-#include "help.h"
-#include "out.h"
-#include "run_verb.h"
-#include "suggest.h"
-#include "verbs.h"
+#include "jobctl/ctl.h"
+#include "jobctl/help.h"
+#include "jobctl/render/render.h"
+#include "jobctl/verbs/run_verb.h"
+#include "jobctl/suggest.h"
+#include "jobctl/verbs/verbs.h"
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tries the forms of a time one after the other; words are read in a time zone. */
-#include "moment.h"
+#include "jobctl/moment.h"
 
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "base/tzfile.h"
-#include "core/phrase.h"
-#include "core/scan.h"
-#include "core/zone_cache.h"
-#include "zone_here.h"
+#include "core/time/phrase.h"
+#include "core/time/scan.h"
+#include "core/time/zone_cache.h"
+#include "jobctl/local_zone.h"
 #include <string.h>
 
 static bool read_phrase(const char *text, const struct moment_how *how, usec_t *ret, struct err *e)

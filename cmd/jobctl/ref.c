@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads and writes the names of jobs and runs. */
-#include "ref.h"
+#include "jobctl/ref.h"
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "core/job.h"
+#include "core/job/job.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The distance between words, and which one was probably meant. */
-#include "suggest.h"
+#include "jobctl/suggest.h"
 
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/text.h"
-#include "ctl.h"
-#include "verbs.h"
+#include "jobctl/ctl.h"
+#include "jobctl/verbs/verbs.h"
 #include <string.h>
 
 #define WORD_MAX 128

@@ -5,12 +5,12 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "daemon/config.h"
+#include "daemon/loop/config.h"
 #include "daemon/engine.h"
-#include "daemon/journal.h"
-#include "daemon/places.h"
+#include "daemon/loop/journal.h"
+#include "daemon/loop/program_paths.h"
 #include "daemon/restore.h"
-#include "store/lock_guard.h"
+#include "store/backend/lock_guard.h"
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>

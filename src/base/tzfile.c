@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
-#include "base/near.h"
+#include "base/edit_distance.h"
 #include "base/text.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 #pragma once
 #include "base/auto.h"
 #include "base/paths.h"
-#include "daemon/config.h"
+#include "daemon/loop/config.h"
 #include <stdbool.h>
 
 struct engine;

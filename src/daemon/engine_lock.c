@@ -5,11 +5,11 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "daemon/config.h"
-#include "daemon/engine_parts.h"
-#include "daemon/guard.h"
-#include "store/file_lock.h"
-#include "store/file_system.h"
+#include "daemon/loop/config.h"
+#include "daemon/engine_private.h"
+#include "daemon/loop/lock_guard_process.h"
+#include "store/backend/file_lock.h"
+#include "store/backend/file_system.h"
 #include <errno.h>
 #include <string.h>
 

@@ -5,9 +5,9 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "core/policy.h"
-#include "daemon/config.h"
-#include "daemon/engine_parts.h"
+#include "core/job/policy.h"
+#include "daemon/loop/config.h"
+#include "daemon/engine_private.h"
 #include <string.h>
 
 /* What tells this machine from another one; without it nobody can tell. */

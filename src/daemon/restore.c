@@ -6,11 +6,11 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "daemon/config.h"
+#include "daemon/loop/config.h"
 #include "daemon/engine.h"
-#include "store/backup.h"
-#include "store/file_lock.h"
-#include "store/file_system.h"
+#include "store/read/check.h"
+#include "store/backend/file_lock.h"
+#include "store/backend/file_system.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>

@@ -5,7 +5,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "net/fetch.h"
+#include "net/artifact_download.h"
 #include "net/net_frame.h"
 #include "net/quota.h"
 #include "net/unpack/confine.h"

@@ -4,7 +4,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "net/cache.h"
+#include "net/artifact_cache.h"
 #include "net/net_frame.h"
 #include "net/request.h"
 #include "net/webhook.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counts per state that are kept, not counted: changes are summed here and written once per transaction. */
 #include "base/text.h"
-#include "store/private.h"
+#include "store/store_private.h"
 #include <string.h>
 
 struct count {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The audit trail is gathered here while a batch runs and written with it by one statement. */
 #include "base/text.h"
-#include "store/private.h"
+#include "store/store_private.h"
 
 #define CHUNK 1000 /* events of one statement: a bulk of jobs has many */
 

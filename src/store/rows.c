@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows become structs. */
 #include "base/text.h"
-#include "core/slots.h"
-#include "store/private.h"
+#include "core/time/slots.h"
+#include "store/store_private.h"
 
 struct run *row_run(struct query *q)
 {

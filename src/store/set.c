@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Builds the JSON array that a set-wise statement takes. */
 #include "base/text.h"
-#include "store/private.h"
+#include "store/store_private.h"
 #include <string.h>
 
 void set_done(struct set *s)

@@ -2,7 +2,7 @@
 /* Opening and closing the store, and its transactions. */
 #include "store/store.h"
 #include "base/text.h"
-#include "store/private.h"
+#include "store/store_private.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

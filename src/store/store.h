@@ -3,10 +3,10 @@
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
-#include "core/job.h"
-#include "core/notice.h"
-#include "core/policy.h"
-#include "core/run.h"
+#include "core/job/job.h"
+#include "core/job/notice.h"
+#include "core/job/policy.h"
+#include "core/job/run.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -318,7 +318,7 @@ struct limit_list {
 };
 void limit_list_done(struct limit_list *l);
 /* All of them by key, or the one with this key (ERR_NOT_FOUND names what may have been meant). */
-/* The number of an owner (core/owner.h); -1: he has never been here. */
+/* The number of an owner (core/job/owner.h); -1: he has never been here. */
 bool store_owner_find(struct store *s, uint32_t uid, const char *name, int64_t *ret, struct err *e);
 bool store_owner_counts(struct store *s, int64_t number, int64_t *ret_jobs, int64_t *ret_active, struct err *e); /* live ones */
 bool store_owner_named(struct store *s, const char *name, int64_t *ret, struct err *e); /* of several the latest */

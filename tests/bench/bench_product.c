@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures submissions and runs through the real daemon, beside the limits of this machine. */
 #include "base/err.h"
-#include "measure.h"
-#include "wire/client.h"
+#include "bench/measure.h"
+#include "wire/http_client.h"
 #include <dirent.h>
 #include <err.h>
 #include <fcntl.h>

@@ -4,10 +4,10 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "exec/cgroup.h"
-#include "exec/child.h"
-#include "exec/sandbox.h"
-#include "exec/user.h"
+#include "exec/worker/cgroup.h"
+#include "exec/child/child.h"
+#include "exec/child/sandbox.h"
+#include "exec/child/user.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>

@@ -3,10 +3,10 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "base/tzfile.h"
-#include "core/civil.h"
-#include "core/schedule.h"
-#include "core/zone_cache.h"
-#include "measure.h"
+#include "core/time/civil.h"
+#include "core/time/schedule.h"
+#include "core/time/zone_cache.h"
+#include "bench/measure.h"
 
 #include <stdio.h>
 #include <stdlib.h>

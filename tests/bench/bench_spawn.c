@@ -4,9 +4,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "core/plan.h"
-#include "exec/spawn_client.h"
-#include "measure.h"
+#include "core/job/start_plan.h"
+#include "exec/proto/spawn_client.h"
+#include "bench/measure.h"
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>

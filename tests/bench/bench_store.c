@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures whole lives of runs through the store, by size of batch, beside bare commits of the same file system. */
 #include "base/text.h"
-#include "core/run.h"
-#include "measure.h"
-#include "store/op.h"
+#include "core/job/run.h"
+#include "bench/measure.h"
+#include "store/ops/op.h"
 #include "store/store.h"
 #include <err.h>
 #include <stdio.h>

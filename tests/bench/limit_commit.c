@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures bare SQLite commits. */
-#include "measure.h"
+#include "bench/measure.h"
 #include <err.h>
 #include <sqlite3.h>
 #include <stdio.h>

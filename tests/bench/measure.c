@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures time, CPU and bare process starts. */
-#include "measure.h"
+#include "bench/measure.h"
 #include <err.h>
 #include <fcntl.h>
 #include <spawn.h>

@@ -3,9 +3,9 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "core/zone_cache.h"
-#include "daemon/submission.h"
-#include "wire/codec.h"
+#include "core/time/zone_cache.h"
+#include "daemon/api/submit/submission.h"
+#include "wire/spec_json.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What comes through the spawner's socket: frames from either side, and payloads. */
-#include "exec/frame.h"
-#include "exec/payload.h"
+#include "exec/proto/frame.h"
+#include "exec/proto/payload.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * out, in base64 neither, and without such moments the cuts must not matter.
  */
 #include "base/buf.h"
-#include "exec/mask.h"
+#include "exec/worker/secret_mask.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,10 +3,10 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "core/civil.h"
-#include "core/phrase.h"
-#include "core/scan.h"
-#include "core/zone.h"
+#include "core/time/civil.h"
+#include "core/time/phrase.h"
+#include "core/time/scan.h"
+#include "core/time/zone.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "core/schedule.h"
-#include "core/zone.h"
+#include "core/time/schedule.h"
+#include "core/time/zone.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What comes back from the process that reads secrets: it is its owner's, who may do with it what he likes. */
 #include "base/buf.h"
-#include "exec/secrets.h"
+#include "exec/worker/secrets.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a TZif file: refused, or a table on which time moves forward. */
 #include "base/err.h"
-#include "core/civil.h"
-#include "core/schedule.h"
-#include "core/zone.h"
+#include "core/time/civil.h"
+#include "core/time/schedule.h"
+#include "core/time/zone.h"
 
 #include <stdlib.h>
 

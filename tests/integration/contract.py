@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares answers of the API with src/daemon/openapi.json: status, types, members. The harness asks for every answer."""
+"""Compares answers of the API with src/daemon/api/openapi.json: status, types, members. The harness asks for every answer."""
 import json
 import os
 import re

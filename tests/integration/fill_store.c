@@ -3,7 +3,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "store/op.h"
+#include "store/ops/op.h"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -21,7 +21,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import case, main, wait_until
 from system import System, write
 
-with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/exec/frame.h")) as header:
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/exec/proto/frame.h")) as header:
     HEADER = header.read()
 TYPES = re.search(r"FRAME_HELLO = 1,(.*?)FRAME_TYPE_MAX", HEADER, re.S).group(1).replace(" ", "").split(",\n")
 START_BODY = re.search(r"struct frame_start \{.*?\n(.*?)unsigned char warrant", HEADER, re.S).group(1)

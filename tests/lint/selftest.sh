@@ -13,7 +13,7 @@ fresh() {
 	rm -rf "$work/tree" "$work/build"
 	mkdir -p "$work/build/systemd"
 	cd "$work" || exit 1
-	for dir in src/base src/core src/store src/wire src/exec src/net src/daemon cmd/jobctl cmd/jobsched-net cmd/jobsched-spawner cmd/jobschedd man; do
+	for dir in src/base src/core/job src/store/ops src/wire src/exec/worker src/net src/daemon/schedule cmd/jobctl cmd/jobsched-net cmd/jobsched-spawner cmd/jobschedd man; do
 		mkdir -p "tree/$dir"
 		printf '%s\n/* An innocent file. */\n#include "base/err.h"\n\nint f(void)\n{\n\treturn 0;\n}\n' "$spdx" >"tree/$dir/a.c"
 	done
@@ -78,26 +78,28 @@ for name in layers sql files sizes state paths manual units; do
 done
 
 below="directories include only those below them"
-planted layers "$below" src/base/a.c '#include "core/job.h"'
-planted layers "$below" src/core/a.c '#include "store/store.h"'
-planted layers "$below" src/store/a.c '#include "wire/codec.h"'
-planted layers "$below" src/wire/a.c '#include "exec/output.h"'
-planted layers "$below" src/exec/a.c '#include "store/op.h"'
-planted layers "$below" src/daemon/a.c '#include "../cmd/jobctl/a.h"'
+planted layers "$below" src/base/a.c '#include "core/job/job.h"'
+planted layers "$below" src/core/job/a.c '#include "store/store.h"'
+planted layers "$below" src/store/ops/a.c '#include "wire/spec_json.h"'
+planted layers "$below" src/wire/a.c '#include "exec/proto/output_file.h"'
+planted layers "$below" src/exec/worker/a.c '#include "store/ops/op.h"'
+planted layers "$below" src/daemon/schedule/a.c '#include "../cmd/jobctl/a.h"'
 planted layers "$below" cmd/jobctl/a.c '#include "store/store.h"'
-planted layers "$below" cmd/jobsched-spawner/a.c '#include "wire/codec.h"'
+planted layers "$below" cmd/jobsched-spawner/a.c '#include "wire/spec_json.h"'
+planted layers "$below" src/store/ops/a.c '#include "daemon/loop/config.h"'
+planted layers "$below" src/daemon/schedule/a.c '#include "daemon/api/server.h"'
 planted layers "$below" src/base/a.c '#include "err.h"'
 library="each library is used in its own directory only"
-planted layers "$library" src/core/a.c '#include <jansson.h>'
-planted layers "$library" src/daemon/a.c '#include <sqlite3.h>'
+planted layers "$library" src/core/job/a.c '#include <jansson.h>'
+planted layers "$library" src/daemon/schedule/a.c '#include <sqlite3.h>'
 planted layers "$library" cmd/jobsched-spawner/a.c '#include <systemd/sd-event.h>'
-planted layers "src\/core asks no clock, environment or kernel" src/core/a.c '\tt = time(NULL);'
+planted layers "src\/core asks no clock, environment or kernel" src/core/job/a.c '\tt = time(NULL);'
 
 query="no query stands outside the .sql files"
-planted sql "$query" src/store/a.c '\tq = "SELECT id FROM jobs";'
-planted sql "$query" src/store/a.c '\tq = "UPDATE runs SET state = 1";'
-planted sql "$query" src/daemon/a.c '\tq = "INSERT OR IGNORE INTO runs VALUES (1)";'
-planted sql "no statement of a connection stands outside the engines" src/store/a.c '\tq = "BEGIN IMMEDIATE";'
+planted sql "$query" src/store/ops/a.c '\tq = "SELECT id FROM jobs";'
+planted sql "$query" src/store/ops/a.c '\tq = "UPDATE runs SET state = 1";'
+planted sql "$query" src/daemon/schedule/a.c '\tq = "INSERT OR IGNORE INTO runs VALUES (1)";'
+planted sql "no statement of a connection stands outside the engines" src/store/ops/a.c '\tq = "BEGIN IMMEDIATE";'
 
 word="no word marks an unfinished part"
 planted files "$word" src/base/a.c '/* TO''DO: the rest */'
@@ -120,14 +122,14 @@ header="no header offers a variable that can be changed"
 planted state "$header" src/base/a.h 'extern int counter;'
 planted state "$header" src/base/a.h 'extern const char *names[];'
 static="no file keeps a variable of its own"
-planted state "$static" src/core/a.c 'static int counter;'
-planted state "$static" src/core/a.c 'static const char *names[] = { "a" };'
-planted state "$static" src/core/a.c '\tstatic bool once = false;'
-planted state "$static" src/core/a.c 'static struct x *list;'
-planted state "$static" src/core/a.c 'static int (*hook)(int x);'
+planted state "$static" src/core/job/a.c 'static int counter;'
+planted state "$static" src/core/job/a.c 'static const char *names[] = { "a" };'
+planted state "$static" src/core/job/a.c '\tstatic bool once = false;'
+planted state "$static" src/core/job/a.c 'static struct x *list;'
+planted state "$static" src/core/job/a.c 'static int (*hook)(int x);'
 fresh
 printf 'static const char *const n[] = { "a" };\nstatic const struct x t[] = {\nstatic int f(int x);\nstatic int (*const g[2])(int x);\nstatic int (*h(int y))(int x)\nextern const struct x y[];\n' \
-	>>"$work/tree/src/core/a.c"
+	>>"$work/tree/src/core/job/a.c"
 lint "state.sh lets constants and functions pass" clean state
 
 planted paths "no source names a directory of somebody's machine" src/base/a.c '/* see /ho''me/me/x */'

@@ -11,7 +11,7 @@ lint "no query stands outside the .sql files" queries
 
 # Only an engine opens a connection or a transaction.
 statements() {
-	c_sources src cmd | grep -v '^src/store/db_' |
+	c_sources src cmd | grep -vE '^src/store/backend/(sqlite|postgres)' |
 		xargs -r grep -nE '"(PRAGMA|BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE|SET|LISTEN|NOTIFY)[ ";]'
 }
 lint "no statement of a connection stands outside the engines" statements

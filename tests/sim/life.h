@@ -3,9 +3,9 @@
 #pragma once
 #include "base/clock.h"
 #include "base/map.h"
-#include "core/machine.h"
-#include "core/policy.h"
-#include "store/op.h"
+#include "core/decide/machine_conditions.h"
+#include "core/job/policy.h"
+#include "store/ops/op.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

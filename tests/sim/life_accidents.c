@@ -3,10 +3,10 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "core/pause.h"
-#include "daemon/timetable.h"
-#include "life.h"
-#include "wire/codec.h"
+#include "core/job/pause.h"
+#include "daemon/schedule/schedule_cache.h"
+#include "sim/life.h"
+#include "wire/spec_json.h"
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -3,10 +3,10 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "core/zone_cache.h"
-#include "daemon/amendment.h"
-#include "daemon/submission.h"
-#include "life.h"
+#include "core/time/zone_cache.h"
+#include "daemon/api/submit/job_change.h"
+#include "daemon/api/submit/submission.h"
+#include "sim/life.h"
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 /* Writes down what happened, for somebody else to judge. */
 #include "base/auto.h"
 #include "base/err.h"
-#include "life.h"
+#include "sim/life.h"
 #include "store/store.h"
 #include <inttypes.h>
 #include <stdarg.h>

@@ -4,10 +4,10 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "base/tzfile.h"
-#include "core/clock_trust.h"
-#include "core/zone_cache.h"
-#include "daemon/timetable.h"
-#include "life.h"
+#include "core/time/clock_trust.h"
+#include "core/time/zone_cache.h"
+#include "daemon/schedule/schedule_cache.h"
+#include "sim/life.h"
 #include <inttypes.h>
 #include <spawn.h>
 #include <stdlib.h>

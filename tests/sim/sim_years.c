@@ -3,12 +3,12 @@
 #include "base/buf.h"
 #include "base/text.h"
 #include "base/tzfile.h"
-#include "core/civil.h"
-#include "core/schedule.h"
-#include "core/slots.h"
-#include "core/zone.h"
-#include "core/zone_cache.h"
-#include "unit.h"
+#include "core/time/civil.h"
+#include "core/time/schedule.h"
+#include "core/time/slots.h"
+#include "core/time/zone.h"
+#include "core/time/zone_cache.h"
+#include "unit/unit.h"
 
 #include <inttypes.h>
 #include <stdio.h>

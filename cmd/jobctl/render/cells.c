@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes members of a row into the cells of a table. */
+#include "jobctl/render/cells.h"
+#include "jobctl/api.h"
+#include "base/buf.h"
+#include "base/text.h"
+#include "jobctl/render/render.h"
+#include "jobctl/render/words.h"
+
+void cell_put(const json_t *row, const char *key, struct buf *out)
+{
+	const json_t *v = json_object_get(row, key);
+
+	if (json_is_string(v))
+		buf_str(out, json_string_value(v));
+	else if (json_is_integer(v))
+		buf_printf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
+}
+
+void cell_put_time(const json_t *row, const char *key, const struct look *l, struct buf *out)
+{
+	usec_t t = member_time(row, key);
+	char text[WORDS_MAX];
+
+	if (!t)
+		return;
+	if (l->relative)
+		buf_str(out, words_relative(t, l->now, text));
+	else
+		buf_str(out, l->utc ? member_text(row, key) : words_instant(t, text));
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shows findings, and what a job would do that was not added. */
+#include "jobctl/render/dry_run.h"
+
+#include "jobctl/api.h"
+#include "base/buf.h"
+#include "base/text.h"
+#include "base/tzfile.h"
+#include "core/time/zone_cache.h"
+#include "jobctl/ctl.h"
+#include "jobctl/render/render.h"
+#include "jobctl/spec/preview.h"
+#include "jobctl/render/words.h"
+#include <inttypes.h>
+#include <string.h>
+
+#define LABEL 14 /* as 'show' has it */
+
+void findings_say(const json_t *findings)
+{
+	const json_t *f;
+	size_t i;
+
+	json_array_foreach(findings, i, f)
+		ctl_say("note: %s (%s)", member_text(f, "message"), member_text(f, "code"));
+}
+
+/* The local time, and how far the clock jumps on that day. */
+static void put_local(usec_t t, const struct zone *z, struct buf *out)
+{
+	int64_t jump = preview_clock_change(t, z);
+	char text[RFC3339_MAX];
+
+	preview_local(t, z, out);
+	if (jump)
+		buf_printf(out, "  clock %s %s", jump > 0 ? "forward" : "back",
+			format_duration((jump < 0 ? -jump : jump) * USEC_SEC, text));
+}
+
+static void put_next(const struct ctl *c, const json_t *job, struct buf *out)
+{
+	AUTO(zone_cache) *zones = zone_cache_new(tzfile_read);
+	const char *tz = member_text(job, "tz");
+	const struct zone *z = NULL;
+	const json_t *at;
+	char words[WORDS_MAX];
+	size_t i;
+
+	/* Without the zone at hand, the instants say it all the same. */
+	if (tz && strcmp(tz, "UTC") != 0 && !zone_cache_get(zones, tz, &z, NULL))
+		z = NULL;
+	json_array_foreach(json_object_get(job, "next"), i, at) {
+		usec_t t;
+
+		if (!parse_rfc3339(json_string_value(at), &t, NULL))
+			continue;
+		buf_printf(out, "%-*s", LABEL, i ? "" : "next");
+		if (z)
+			put_local(t, z, out);
+		else
+			buf_str(out, words_instant(t, words));
+		if (c->terminal)
+			buf_printf(out, "  %s", words_relative(t, c->now, words));
+		buf_char(out, '\n');
+	}
+}
+
+static void put_line(const char *label, const char *text, struct buf *out)
+{
+	buf_printf(out, "%-*s", LABEL, label);
+	text_escape(out, text, strlen(text));
+}
+
+static void put_outlook(const struct ctl *c, const json_t *job, struct buf *out)
+{
+	const json_t *f;
+	size_t i;
+
+	if (member_text(job, "explain")) {
+		put_line("schedule", member_text(job, "explain"), out);
+		buf_char(out, '\n');
+	}
+	put_next(c, job, out);
+	json_array_foreach(json_object_get(job, "findings"), i, f) {
+		put_line("note", member_text(f, "message"), out);
+		buf_printf(out, " (%s)\n", member_text(f, "code"));
+	}
+}
+
+int trial_show_change(const struct ctl *c, const json_t *job)
+{
+	AUTO_DONE(buf) out = {};
+	bool changed = json_is_true(json_object_get(job, "changed"));
+
+	if (changed) {
+		put_line("change", member_text(job, "what"), &out);
+		buf_char(&out, '\n');
+	}
+	put_outlook(c, job, &out);
+	out_flush(&out);
+	ctl_say(changed ? "nothing was changed; without --dry-run it would be" : "it is that already; nothing would be changed");
+	return EXIT_SUCCESS;
+}
+
+int trial_show(const struct ctl *c, const json_t *job)
+{
+	AUTO_DONE(buf) out = {};
+
+	if (wants_json(c))
+		return out_object(c, job);
+	put_outlook(c, job, &out);
+	out_flush(&out);
+	if (json_is_true(json_object_get(job, "replaced")))
+		ctl_say("nothing was changed; without --dry-run it would take the place of job '%s'", member_text(job, "name"));
+	else if (json_is_true(json_object_get(job, "existed")))
+		ctl_say("nothing was added, and nothing would be: job %" PRId64 " is it already", member_int(job, "id"));
+	else
+		ctl_say("nothing was added; without --dry-run it would be");
+	return EXIT_SUCCESS;
+}

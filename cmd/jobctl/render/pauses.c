@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads how long a pause lasts, and says what is paused. */
+#include "jobctl/render/pauses.h"
+
+#include "jobctl/api.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "base/tzfile.h"
+#include "core/time/schedule.h"
+#include "core/time/zone_cache.h"
+#include "jobctl/ctl.h"
+#include "jobctl/render/words.h"
+#include "jobctl/local_zone.h"
+#include <inttypes.h>
+#include <string.h>
+
+bool pause_until_read(const struct ctl *c, const char *text, usec_t *ret, struct err *e)
+{
+	AUTO(zone_cache) *zones = zone_cache_new(tzfile_read);
+	struct schedule_context context = {.anchor = c->now};
+	AUTO(schedule) *when = NULL;
+	AUTO_TEXT tz = NULL;
+	usec_t d;
+
+	if (parse_duration(text, &d, NULL)) {
+		*ret = c->now + d;
+		return true;
+	}
+	tz = zone_here();
+	if (!zone_cache_get(zones, tz, &context.zone, e) || !schedule_parse(text, &context, &when, e))
+		return err_wrap(e, "--until");
+	if (schedule_kind(when) != SCHEDULE_ONCE || !schedule_first(when, ret))
+		return err_set(e, ERR_INVALID, "--until: '%s' is no single moment; write 2h, 'tomorrow 9am' or "
+			"2026-11-16T09:00:00Z", text);
+	return true;
+}
+
+static void put_moment(const struct ctl *c, const json_t *o, const char *before, const char *key, struct buf *out)
+{
+	char words[WORDS_MAX], instant[WORDS_MAX];
+	usec_t t = member_time(o, key);
+
+	if (t && c->terminal)
+		buf_printf(out, " %s %s (%s)", before, words_instant(t, instant), words_relative(t, c->now, words));
+	else if (t)
+		buf_printf(out, " %s %s", before, words_instant(t, instant));
+}
+
+static bool is_to_come(const struct ctl *c, const json_t *pause)
+{
+	return json_is_true(json_object_get(pause, "later")) && member_time(pause, "at") > c->now;
+}
+
+void words_of_pause(const struct ctl *c, const json_t *pause, struct buf *out)
+{
+	const char *by = member_text(pause, "by"), *reason = member_text(pause, "reason");
+	const char *scope = member_text(pause, "scope"), *spared = member_text(pause, "spared");
+
+	buf_str(out, scope && strcmp(scope, "freeze") == 0 ? "frozen" : "paused");
+	if (by)
+		buf_printf(out, " by %s", by);
+	put_moment(c, pause, is_to_come(c, pause) ? "from" : "since", "at", out);
+	put_moment(c, pause, "until", "until", out);
+	if (spared)
+		buf_printf(out, ", but for what has the tag %s", spared);
+	if (reason)
+		buf_printf(out, ": %s", reason);
+}
+
+void words_of_scope(const json_t *pause, struct buf *out)
+{
+	const char *scope = member_text(pause, "scope"), *key = member_text(pause, "key");
+	const json_t *uid = json_object_get(pause, "uid");
+	bool whose = json_is_integer(uid);
+
+	if (strcmp(scope, "queue") == 0)
+		buf_printf(out, "queue '%s'", key);
+	else if (strcmp(scope, "tag") == 0)
+		buf_printf(out, "what has the tag %s", key);
+	else
+		buf_str(out, "everything");
+	if (whose)
+		buf_printf(out, " of uid %" JSON_INTEGER_FORMAT, json_integer_value(uid));
+}
+
+bool pauses_say(struct ctl *c, struct err *e)
+{
+	json_auto_t *answer = NULL;
+	const json_t *pause;
+	size_t i;
+
+	if (!api_call(c, "GET", "/v1/pauses", NULL, &answer, e))
+		/* a daemon that knows no pauses, or none at all: what is asked next will tell */
+		return e->kind == ERR_NOT_FOUND || (e->kind == ERR_UNREACHABLE && !c->client);
+	json_array_foreach(json_object_get(answer, "pauses"), i, pause) {
+		AUTO_DONE(buf) line = {};
+
+		words_of_scope(pause, &line);
+		buf_str(&line, is_to_come(c, pause) ? " will be " : " is ");
+		words_of_pause(c, pause, &line);
+		ctl_say("%s", line.data);
+	}
+	return true;
+}

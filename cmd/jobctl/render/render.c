@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows and objects as tables, JSON, CSV or names. */
+#include "jobctl/render/render.h"
+
+#include "base/auto.h"
+#include "base/io.h"
+#include "base/text.h"
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FLUSH_AT (64 * 1024)
+#define REAL_DIGITS 15 /* seconds with microseconds, without the noise of binary fractions */
+
+static const char *const format_names[FORMAT_MAX] = {
+	[FORMAT_TABLE] = "table", [FORMAT_WIDE] = "wide", [FORMAT_JSON] = "json",
+	[FORMAT_JSONL] = "jsonl", [FORMAT_CSV] = "csv", [FORMAT_NAME] = "name",
+};
+
+const char *format_name(enum format f)
+{
+	return format_names[f];
+}
+
+bool wants_json(const struct ctl *c)
+{
+	return c->format == FORMAT_JSON || c->format == FORMAT_JSONL;
+}
+
+bool format_parse(const char *name, enum format *ret)
+{
+	for (int i = 0; i < FORMAT_MAX; i++)
+		if (strcmp(format_names[i], name) == 0) {
+			*ret = (enum format)i;
+			return true;
+		}
+	return false;
+}
+
+void out_flush(struct buf *b)
+{
+	int r = b->len ? io_write_all(STDOUT_FILENO, b->data, b->len) : 0;
+
+	buf_clear(b);
+	if (r == -EPIPE)
+		exit(128 + SIGPIPE);
+	if (r < 0) {
+		ctl_say("jobctl: cannot write the output: %s", strerror(-r));
+		exit(EXIT_FAILURE);
+	}
+}
+
+int out_text(struct buf *b)
+{
+	out_flush(b);
+	return EXIT_SUCCESS;
+}
+
+/* The length of what needs no look: printable ASCII and the blanks jansson puts between members. */
+static size_t harmless(const char *p)
+{
+	size_t n = 0;
+
+	while ((p[n] >= 0x20 && p[n] < 0x7f) || p[n] == '\n')
+		n++;
+	return n;
+}
+
+/* Outside strings JSON is ASCII, so a character that text_escape() would not show is inside one. */
+static size_t show_char(const char *p, struct buf *out)
+{
+	unsigned char first = (unsigned char)*p;
+	size_t n = first < 0x80 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+	AUTO_DONE(buf) shown = {};
+	unsigned code;
+
+	text_escape(&shown, p, n);
+	if (shown.data[0] != '\\') {
+		buf_add(out, p, n);
+		return n;
+	}
+	code = (unsigned)strtoul(shown.data + 2, NULL, 16);
+	if (code < 0x10000)
+		buf_printf(out, "\\u%04x", code);
+	else
+		buf_printf(out, "\\u%04x\\u%04x", 0xd800 + ((code - 0x10000) >> 10),
+			0xdc00 + ((code - 0x10000) & 0x3ff));
+	return n;
+}
+
+void json_show(const json_t *j, size_t flags, struct buf *out)
+{
+	AUTO_TEXT text = json_dumps(j, flags | JSON_REAL_PRECISION(REAL_DIGITS));
+
+	for (const char *p = text; p && *p;) {
+		size_t n = harmless(p);
+
+		buf_add(out, p, n);
+		p += n;
+		if (*p)
+			p += show_char(p, out);
+	}
+}
+
+int out_object(const struct ctl *c, const json_t *j)
+{
+	AUTO_DONE(buf) out = {};
+
+	json_show(j, c->format == FORMAT_JSON ? JSON_INDENT(2) : JSON_COMPACT, &out);
+	buf_char(&out, '\n');
+	return out_text(&out);
+}
+
+static bool tabular(const struct rows *r)
+{
+	return r->c->format == FORMAT_TABLE || r->c->format == FORMAT_WIDE;
+}
+
+static bool shows(const struct rows *r, const struct column *column)
+{
+	return r->c->format != FORMAT_TABLE || !column->wide;
+}
+
+/* RFC 4180; on a terminal nothing raw. */
+static void csv_field(struct rows *r, const char *text)
+{
+	AUTO_DONE(buf) safe = {};
+
+	if (r->c->terminal) {
+		text_escape(&safe, text, strlen(text));
+		text = safe.data ? safe.data : "";
+	}
+	if (!text[strcspn(text, ",\"\r\n")]) {
+		buf_str(&r->out, text);
+		return;
+	}
+	buf_char(&r->out, '"');
+	for (; *text; text++) {
+		if (*text == '"')
+			buf_char(&r->out, '"');
+		buf_char(&r->out, *text);
+	}
+	buf_char(&r->out, '"');
+}
+
+static void csv_header(struct rows *r)
+{
+	for (size_t i = 0; i < r->kind->n; i++)
+		buf_printf(&r->out, "%s%s", i ? "," : "", r->kind->columns[i].key);
+	buf_char(&r->out, '\n');
+}
+
+void rows_begin(struct rows *r, const struct ctl *c, const struct row_kind *kind)
+{
+	size_t n = 0;
+
+	*r = (struct rows){.c = c, .kind = kind};
+	r->look = (struct look){.relative = c->terminal && tabular(r), .utc = !tabular(r), .now = c->now};
+	for (size_t i = 0; i < kind->n; i++)
+		if (shows(r, &kind->columns[i]))
+			r->shown[n++] = kind->columns[i].look;
+	table_init(&r->table, r->shown, n);
+	r->table.width = c->width;
+	r->table.colour = c->colour;
+	if (c->format == FORMAT_CSV)
+		csv_header(r);
+	else if (c->format == FORMAT_JSON)
+		buf_char(&r->out, '[');
+}
+
+static void add_cells(struct rows *r, const json_t *row)
+{
+	for (size_t i = 0; i < r->kind->n; i++) {
+		const struct column *column = &r->kind->columns[i];
+		AUTO_DONE(buf) cell = {};
+
+		if (!shows(r, column))
+			continue;
+		column->cell(row, &r->look, &cell);
+		if (r->c->format == FORMAT_CSV) {
+			if (i)
+				buf_char(&r->out, ',');
+			csv_field(r, cell.data ? cell.data : "");
+		} else {
+			table_cell(&r->table, cell.len ? cell.data : "-");
+		}
+	}
+	if (r->c->format == FORMAT_CSV)
+		buf_char(&r->out, '\n');
+}
+
+void rows_add(struct rows *r, const json_t *row)
+{
+	switch (r->c->format) {
+	case FORMAT_JSON:
+		buf_str(&r->out, r->count ? ",\n " : "");
+		json_show(row, JSON_COMPACT, &r->out);
+		break;
+	case FORMAT_JSONL:
+		json_show(row, JSON_COMPACT, &r->out);
+		buf_char(&r->out, '\n');
+		break;
+	case FORMAT_NAME:
+		r->kind->name(row, &r->out);
+		buf_char(&r->out, '\n');
+		break;
+	default:
+		add_cells(r, row);
+	}
+	r->count++;
+	if (r->out.len >= FLUSH_AT)
+		out_flush(&r->out);
+}
+
+void rows_page(struct rows *r)
+{
+	if (tabular(r) && table_rows(&r->table) > 0)
+		table_flush(&r->table, &r->out);
+	out_flush(&r->out);
+}
+
+void rows_end(struct rows *r)
+{
+	if (r->c->format == FORMAT_JSON)
+		buf_str(&r->out, "]\n");
+	rows_page(r);
+	table_done(&r->table);
+	buf_done(&r->out);
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fetches output and makes it safe for a terminal. */
+#include "jobctl/render/run_output.h"
+
+#include "base/auto.h"
+#include "base/text.h"
+#include "jobctl/ctl.h"
+#include "jobctl/render/render.h"
+#include "wire/http_client.h"
+#include <inttypes.h>
+#include <string.h>
+
+#define CHAR_MAX_BYTES 4
+#define STALL_MS 60000 /* between two arrivals of output that is not followed */
+
+void output_done(struct output *o)
+{
+	buf_done(&o->part);
+	buf_done(&o->out);
+}
+
+/* Lines and tabs stay what they are. */
+static void escape_text(struct buf *out, const char *s, size_t len)
+{
+	while (len > 0) {
+		size_t n = 0;
+
+		while (n < len && s[n] != '\n' && s[n] != '\t')
+			n++;
+		text_escape(out, s, n);
+		if (n < len)
+			buf_char(out, s[n++]);
+		s += n;
+		len -= n;
+	}
+}
+
+/* Bytes at the end that may be the start of a character. */
+static size_t unfinished(const char *s, size_t len)
+{
+	for (size_t back = 1; back <= len && back < CHAR_MAX_BYTES; back++) {
+		unsigned char c = (unsigned char)s[len - back];
+
+		if (c < 0x80)
+			return 0;
+		if (c >= 0xc0)
+			return back < (c >= 0xf0 ? 4u : c >= 0xe0 ? 3u : 2u) ? back : 0;
+	}
+	return 0;
+}
+
+void output_put(struct output *o, const char *data, size_t len)
+{
+	size_t left;
+
+	o->bytes += (int64_t)len;
+	if (o->raw) {
+		buf_add(&o->out, data, len);
+		return;
+	}
+	buf_add(&o->part, data, len);
+	left = unfinished(o->part.data, o->part.len);
+	escape_text(&o->out, o->part.data, o->part.len - left);
+	memmove(o->part.data, o->part.data + o->part.len - left, left);
+	o->part.len = left;
+}
+
+void output_end(struct output *o)
+{
+	escape_text(&o->out, o->part.data, o->part.len);
+	buf_clear(&o->part);
+}
+
+static bool on_output(const char *data, size_t len, void *arg)
+{
+	struct output *o = arg;
+
+	output_put(o, data, len);
+	out_flush(&o->out);
+	return true;
+}
+
+static bool on_fetch(const char *data, size_t len, void *arg)
+{
+	buf_add(arg, data, len);
+	return true;
+}
+
+static int64_t header_number(const struct ctl *c, const char *name)
+{
+	const char *text = client_header(c->client, name);
+	int64_t n;
+
+	return text && parse_int(text, 0, INT64_MAX, &n) ? n : 0;
+}
+
+static bool stream(struct ctl *c, const struct output_place *p, client_chunk_fn *fn, void *arg,
+	int64_t *ret_total, int64_t *ret_dropped, struct err *e)
+{
+	AUTO_DONE(buf) path = {};
+
+	buf_printf(&path, "/v1/runs/%" PRId64 "/output?from=%" PRId64, p->run, p->from);
+	if (p->attempt)
+		buf_printf(&path, "&attempt=%" PRId64, p->attempt);
+	if (p->follow)
+		buf_str(&path, "&follow=true");
+	if (!ctl_connect(c, e) ||
+		!client_stream(c->client, path.data, p->follow ? -1 : STALL_MS, fn, arg, e))
+		return false;
+	*ret_total = header_number(c, "X-Jobsched-Output-Bytes");
+	*ret_dropped = header_number(c, "X-Jobsched-Output-Dropped");
+	return true;
+}
+
+bool output_say_note(struct ctl *c)
+{
+	const char *note = client_header(c->client, "X-Jobsched-Output-Note");
+	AUTO_DONE(buf) text = {};
+
+	if (!note)
+		return false;
+	text_escape(&text, note, strlen(note));
+	ctl_say("(%s)", text.data);
+	return true;
+}
+
+bool output_copy(struct ctl *c, struct output *o, const struct output_place *p, int64_t *ret_total,
+	int64_t *ret_dropped, struct err *e)
+{
+	bool ok = stream(c, p, on_output, o, ret_total, ret_dropped, e);
+
+	output_end(o);
+	out_flush(&o->out);
+	return ok;
+}
+
+bool output_fetch(struct ctl *c, const struct output_place *p, struct buf *ret, int64_t *ret_total,
+	int64_t *ret_dropped, struct err *e)
+{
+	return stream(c, p, on_fetch, ret, ret_total, ret_dropped, e);
+}

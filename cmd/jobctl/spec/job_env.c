@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Puts the environment together as the engine and the spawner will, in their order. */
+#include "jobctl/spec/job_env.h"
+
+#include "jobctl/api.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/text.h"
+#include "core/job/job.h"
+#include "core/job/start_plan.h"
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <string.h>
+
+bool job_env_secret(const char *pair)
+{
+	static const char *const patterns[] = {
+		"*_TOKEN", "TOKEN", "*PASSWORD", "*_PASS", "*_KEY", "*SECRET*"};
+	AUTO_TEXT name = xstrndup(pair, strcspn(pair, "="));
+
+	for (size_t i = 0; i < ELEMENTS(patterns); i++)
+		if (fnmatch(patterns[i], name, FNM_CASEFOLD) == 0)
+			return true;
+	return false;
+}
+
+char *job_env_masked(const char *pair, bool reveal)
+{
+	if (reveal || !job_env_secret(pair))
+		return xstrdup(pair);
+	return xprintf("%.*s=***", (int)strcspn(pair, "="), pair);
+}
+
+/* The last one of a name counts. */
+static void set(struct strv *env, char *pair)
+{
+	size_t name = strcspn(pair, "=") + 1;
+
+	for (size_t i = 0; i < env->n; i++)
+		if (strncmp(env->v[i], pair, name) == 0) {
+			free(env->v[i]);
+			env->v[i] = pair;
+			return;
+		}
+	strv_take(env, pair);
+}
+
+/* What the spawner begins with, for the user the command runs as. */
+static void set_user(struct strv *env, const json_t *job)
+{
+	const struct passwd *pw = getpwuid((uid_t)member_int(job, "uid"));
+	const char *owner = member_text(job, "owner");
+	const char *name = pw ? pw->pw_name : owner ? owner : "";
+
+	set(env, xprintf("HOME=%s", pw && pw->pw_dir[0] == '/' ? pw->pw_dir : "/"));
+	set(env, xprintf("LOGNAME=%s", name));
+	set(env, xprintf("USER=%s", name));
+	set(env, xprintf("SHELL=%s", pw && pw->pw_shell[0] ? pw->pw_shell : "/bin/sh"));
+	set(env, xprintf("PATH=%s", plan_path(member_int(job, "uid"))));
+	set(env, xstrdup("LANG=<of the daemon, else C.UTF-8>"));
+}
+
+static void set_number(struct strv *env, const char *name, int64_t n, const char *unknown)
+{
+	set(env, n ? xprintf("%s=%" PRId64, name, n) : xprintf("%s=%s", name, unknown));
+}
+
+static void set_ours(struct strv *env, const json_t *job, const json_t *run, const struct job_spec *s)
+{
+	const char *slot = member_text(run, "slot");
+
+	if (s->tz)
+		set(env, xprintf("TZ=%s", s->tz));
+	set_number(env, "JOBSCHED_JOB", member_int(job, "id"), "");
+	set(env, xprintf("JOBSCHED_NAME=%s", s->name ? s->name : ""));
+	set_number(env, "JOBSCHED_RUN", member_int(run, "id"), "<number of the run>");
+	set(env, xprintf("JOBSCHED_SLOT=%s", slot ? slot : "<time of the slot, RFC 3339>"));
+	set_number(env, "JOBSCHED_SLOT_MS", member_time(run, "slot") / USEC_MSEC,
+		"<time of the slot, milliseconds since 1970>");
+	set_number(env, "JOBSCHED_ATTEMPT", member_int(run, "attempt"), "<number of the attempt>");
+	set(env, xstrdup("JOBSCHED_KEY=<equal for all attempts of a slot>"));
+	set(env, xstrdup("JOBSCHED_FENCE=<grows with every start of the run>"));
+	set(env, xstrdup("JOBSCHED_NODE=<name of the node>"));
+	for (size_t i = 0; i < s->secrets.n; i++)
+		set(env, xprintf("JOBSCHED_SECRET_%.*s=/dev/fd/%zu", (int)strcspn(s->secrets.v[i], "="), s->secrets.v[i], 3 + i));
+	if (s->artifact)
+		set(env, xstrdup("JOBSCHED_ARTIFACT=<directory of the artifact>"));
+	for (size_t i = 0; i < s->env.n; i++)
+		set(env, xstrdup(s->env.v[i]));
+	set(env, xstrdup("JOBSCHED_SPAWNER=<id of the spawner>"));
+}
+
+void job_env_put(const json_t *job, const json_t *run, const struct job_spec *s, bool reveal, bool escape,
+	struct buf *out)
+{
+	AUTO_DONE(strv) env = {};
+
+	set_user(&env, job);
+	set_ours(&env, job, run, s);
+	for (size_t i = 0; i < env.n; i++) {
+		AUTO_TEXT shown = NULL;
+
+		/* The scheduler's own key is no secret. */
+		shown = job_env_masked(env.v[i], reveal || text_starts(env.v[i], "JOBSCHED_"));
+		if (escape)
+			text_escape(out, shown, strlen(shown));
+		else
+			buf_str(out, shown);
+		buf_char(out, '\n');
+	}
+}

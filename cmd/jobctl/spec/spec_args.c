@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads options into a spec by the rows of job_fields[]. */
+#include "jobctl/spec/spec_args.h"
+
+#include "jobctl/args.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "jobctl/moment.h"
+#include "jobctl/spec/shell.h"
+#include "wire/spec_json.h"
+#include "jobctl/spec/when_args.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ENV_FILE_MAX (4 * 1024 * 1024)
+
+static void *member(struct job_spec *s, const struct job_field *f)
+{
+	return (char *)s + f->offset;
+}
+
+/* --cwd .: what the submitter means by it. */
+static bool make_absolute(const char *path, char **ret, struct err *e)
+{
+	char here[PATH_MAX];
+
+	if (path && *path == '/') {
+		*ret = xstrdup(path);
+		return true;
+	}
+	if (!getcwd(here, sizeof here))
+		return err_errno(e, errno, "cannot tell the current directory; give --cwd DIR");
+	*ret = !path || strcmp(path, ".") == 0 ? xstrdup(here) : xprintf("%s/%s", here, path);
+	return true;
+}
+
+static bool set_text(struct job_spec *s, const struct job_field *f, const char *text, struct err *e)
+{
+	char **at = member(s, f);
+	AUTO_TEXT value = NULL;
+
+	if (f->offset != offsetof(struct job_spec, cwd))
+		value = xstrdup(text);
+	else if (!make_absolute(text, &value, e))
+		return false;
+	if ((int64_t)strlen(value) < f->min || (int64_t)strlen(value) > f->max)
+		return err_set(e, ERR_INVALID, "it must have %" PRId64 " to %" PRId64 " bytes", f->min, f->max);
+	free(*at);
+	*at = STEAL(value);
+	return true;
+}
+
+/* NAME=VALUE; the last one of a name counts. NAME alone is taken from our own environment. */
+static bool set_pair(struct job_spec *s, const struct job_field *f, const char *text, struct err *e)
+{
+	struct strv *pairs = member(s, f);
+	AUTO_TEXT pair = NULL;
+	size_t name = strcspn(text, "=");
+
+	if (!text[name] && f->offset == offsetof(struct job_spec, env)) {
+		const char *value = getenv(text);
+
+		if (!value)
+			return err_set(e, ERR_INVALID, "'%s' has no value and is not set here either", text);
+		pair = xprintf("%s=%s", text, value);
+	} else {
+		pair = xstrdup(text);
+	}
+	if (f->check && !f->check(pair, e))
+		return false;
+	for (size_t i = 0; i < pairs->n; i++)
+		if (strncmp(pairs->v[i], pair, name + 1) == 0) {
+			free(pairs->v[i]);
+			pairs->v[i] = STEAL(pair);
+			return true;
+		}
+	strv_take(pairs, STEAL(pair));
+	return true;
+}
+
+static bool set_blob(struct job_spec *s, const struct job_field *f, const char *path, struct err *e)
+{
+	struct blob *blob = member(s, f);
+	AUTO_DONE(buf) data = {};
+	bool standard = strcmp(path, "-") == 0;
+	int r = standard ? io_read_all(STDIN_FILENO, &data, (size_t)f->max)
+			 : io_read_file(path, &data, (size_t)f->max);
+
+	if (r == -EFBIG)
+		return err_set(e, ERR_TOO_LARGE, "'%s' has more than %" PRId64 " bytes", path, f->max);
+	if (r < 0)
+		return err_set(e, ERR_INVALID, "cannot read '%s': %s", path, strerror(-r));
+	blob_done(blob);
+	blob->len = data.len;
+	blob->data = buf_steal(&data);
+	return true;
+}
+
+static bool set_any(struct job_spec *s, const struct job_field *f, const char *text, struct err *e)
+{
+	switch (f->type) {
+	case FIELD_TEXT:
+		return set_text(s, f, text, e);
+	case FIELD_LIST:
+		strv_add(member(s, f), text);
+		return true;
+	case FIELD_MAP:
+		return set_pair(s, f, text, e);
+	case FIELD_BLOB:
+		return set_blob(s, f, text, e);
+	case FIELD_TIME:
+		return moment_parse(text, &(struct moment_how){.now = clock_now(&clock_system), .tz = s->tz}, member(s, f), e);
+	default:
+		return job_field_parse(f, text, member(s, f), e);
+	}
+}
+
+bool spec_set(struct job_spec *s, const struct job_field *f, const char *text, struct err *e)
+{
+	/* Pairs and directories are checked after they are completed. */
+	bool check = f->check && f->type != FIELD_MAP && f->offset != offsetof(struct job_spec, cwd);
+
+	if (check ? f->check(text, e) && set_any(s, f, text, e) : set_any(s, f, text, e))
+		return true;
+	return err_wrap(e, "--%s", f->flag ? f->flag : f->name);
+}
+
+/* One NAME=VALUE a line, taken as it is: no quotes, no expansion. */
+static bool read_env_file(struct job_spec *s, const char *path, struct err *e)
+{
+	const struct job_field *env = job_field_find("env");
+	AUTO_DONE(buf) text = {};
+	int r = io_read_file(path, &text, ENV_FILE_MAX);
+	int number = 0;
+
+	if (r < 0)
+		return err_set(e, ERR_INVALID, "--env-file: cannot read '%s': %s", path, strerror(-r));
+	if (text.len && strlen(text.data) != text.len)
+		return err_set(e, ERR_INVALID, "--env-file: '%s' is no text: it has NUL bytes", path);
+	for (char *line = text.data, *next; line; line = next) {
+		next = strchr(line, '\n');
+		if (next)
+			*next++ = 0;
+		number++;
+		if (!*line || *line == '#')
+			continue;
+		if (!set_pair(s, env, line, e))
+			return err_wrap(e, "--env-file: '%s' line %d", path, number);
+	}
+	return true;
+}
+
+bool spec_from_options(struct job_spec *s, const struct args *a, const char *but, struct err *e)
+{
+	for (size_t i = 0; i < args_count(a, "env-file"); i++)
+		if (!read_env_file(s, args_nth(a, "env-file", i), e))
+			return false;
+	for (size_t i = 0; i < job_fields_count; i++) {
+		const struct job_field *f = &job_fields[i];
+
+		if (!f->flag || (but && strcmp(f->flag, but) == 0))
+			continue;
+		for (size_t k = 0; k < args_count(a, f->flag); k++)
+			if (!spec_set(s, f, args_nth(a, f->flag, k), e))
+				return false;
+	}
+	return when_from_args(a, &s->schedule, e);
+}
+
+bool spec_from_args(struct job_spec *s, const struct args *a, struct err *e)
+{
+	/* somebody else's job begins at his home: he may not even be let in here */
+	return spec_from_options(s, a, NULL, e) && (s->cwd || args_has(a, "as") || make_absolute(NULL, &s->cwd, e));
+}
+
+void spec_take_words(struct job_spec *s, char *const *words, size_t n)
+{
+	if (n == 1 && shell_syntax(words[0])) {
+		s->script = xstrdup(words[0]);
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		strv_add(&s->command, words[i]);
+}
+
+bool spec_of_job(const json_t *job, struct job_spec *s, struct err *e)
+{
+	json_auto_t *members = json_object();
+
+	for (size_t i = 0; i < job_fields_count; i++) {
+		AUTO_TEXT coded = xprintf("%s_b64", job_fields[i].name);
+		const char *const keys[] = {job_fields[i].name, coded};
+
+		for (size_t k = 0; k < ELEMENTS(keys); k++) {
+			json_t *value = json_object_get(job, keys[k]);
+
+			if (value && !json_is_null(value))
+				json_object_set(members, keys[k], value);
+		}
+	}
+	return spec_from_json(members, s, NULL, e);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes a spec as the 'jobctl add' command that makes it. */
+#include "base/auto.h"
+#include "base/buf.h"
+#include "jobctl/spec/shell.h"
+#include "jobctl/spec/spec_args.h"
+#include <inttypes.h>
+#include <string.h>
+
+static void option(struct buf *out, const char *flag, const char *value)
+{
+	buf_printf(out, " --%s ", flag);
+	shell_quote(out, value);
+}
+
+/* Words of a text, up to five: a cron expression has at least so many. */
+static int fields(const char *text)
+{
+	int n = 0;
+
+	for (text += strspn(text, " \t"); *text && n < 5; n++) {
+		text += strcspn(text, " \t");
+		text += strspn(text, " \t");
+	}
+	return n;
+}
+
+/* --every '15m since …' for the canonical text of an interval; its start matters, that of --after-finish does not. */
+static bool put_interval(const char *text, struct buf *out)
+{
+	bool follows = text_starts(text, "after-finish PT");
+	const char *from = follows ? text + strlen("after-finish ") : text;
+	AUTO_TEXT interval = xstrndup(from, strcspn(from, " "));
+	AUTO_TEXT value = NULL;
+	char words[RFC3339_MAX];
+	usec_t d;
+
+	if (!text_starts(from, "PT") || !parse_duration(interval, &d, NULL))
+		return false;
+	format_duration(d, words);
+	value = follows ? xstrdup(words) : xprintf("%s%s", words, from + strlen(interval));
+	option(out, follows ? "after-finish" : "every", value);
+	return true;
+}
+
+/* --at, --cron and --iso all take any text of the schedule language; this is the one a reader expects. */
+static void put_when(const char *text, bool alone, struct buf *out)
+{
+	static const struct {
+		const char *before, *flag;
+	} whens[] = {{"every ", "every"}, {"now + ", "in"}, {"after-finish ", "after-finish"}};
+
+	if (alone && strcmp(text, "@reboot") == 0) {
+		option(out, "on", "boot");
+		return;
+	}
+	if (alone && strcmp(text, "manual") == 0) {
+		buf_str(out, " --manual");
+		return;
+	}
+	if (alone && put_interval(text, out))
+		return;
+	for (size_t k = 0; alone && k < ELEMENTS(whens); k++)
+		if (text_starts(text, whens[k].before)) {
+			option(out, whens[k].flag, text + strlen(whens[k].before));
+			return;
+		}
+	if (!alone || fields(text) >= 5)
+		option(out, "cron", text);
+	else
+		option(out, *text == 'P' || *text == 'R' ? "iso" : "at", text);
+}
+
+static void put_schedule(const struct job_spec *s, struct buf *out)
+{
+	for (size_t i = 0; i < s->schedule.n; i++)
+		if (strcmp(s->schedule.v[i], "now") != 0)
+			put_when(s->schedule.v[i], s->schedule.n == 1, out);
+}
+
+static void put_number(const struct job_field *f, int64_t n, struct buf *out)
+{
+	AUTO_TEXT text = n == f->preset ? NULL : job_field_print(f, n);
+
+	if (text)
+		option(out, f->flag, text);
+}
+
+static void put_pairs(const struct job_field *f, const struct strv *pairs, bool (*secret)(const char *),
+	struct buf *out)
+{
+	for (size_t i = 0; i < pairs->n; i++) {
+		const char *pair = pairs->v[i];
+		AUTO_TEXT masked = NULL;
+
+		if (secret && secret(pair))
+			masked = xprintf("%.*s=***", (int)strcspn(pair, "="), pair);
+		option(out, f->flag, masked ? masked : pair);
+	}
+}
+
+static void put_field(const struct job_field *f, const struct job_spec *s, bool (*secret)(const char *),
+	struct buf *out)
+{
+	const void *at = (const char *)s + f->offset;
+
+	switch (f->type) {
+	case FIELD_TEXT:
+		if (*(char *const *)at)
+			option(out, f->flag, *(char *const *)at);
+		break;
+	case FIELD_LIST:
+	case FIELD_MAP:
+		put_pairs(f, at, f->type == FIELD_MAP ? secret : NULL, out);
+		break;
+	case FIELD_BLOB:
+		if (((const struct blob *)at)->data)
+			option(out, f->flag, "-");
+		break;
+	default:
+		put_number(f, *(const int64_t *)at, out);
+	}
+}
+
+/* A pipe that gives the command's standard input back. */
+static void put_stdin(const struct blob *data, struct buf *out)
+{
+	AUTO_DONE(buf) coded = {};
+
+	buf_str(out, "printf %s ");
+	if (strlen(data->data) == data->len) {
+		shell_quote(out, data->data);
+		buf_str(out, " | ");
+		return;
+	}
+	buf_base64(&coded, data->data, data->len);
+	buf_printf(out, "%s | base64 -d | ", coded.data);
+}
+
+/* One word: what 'add' would take for the other kind is made recognisable without changing what it does. */
+static void put_word(const struct job_spec *s, struct buf *out)
+{
+	AUTO_DONE(buf) quoted = {};
+
+	if (s->script) {
+		if (!shell_syntax(s->script))
+			buf_char(&quoted, ' ');
+		buf_str(&quoted, s->script);
+	} else if (shell_syntax(s->command.v[0])) {
+		shell_quote(&quoted, s->command.v[0]);
+	} else {
+		buf_str(&quoted, s->command.v[0]);
+	}
+	buf_char(out, ' ');
+	shell_quote(out, quoted.data);
+}
+
+void spec_to_words(const struct job_spec *s, bool (*secret)(const char *pair), struct buf *out)
+{
+	if (s->stdin_data.data)
+		put_stdin(&s->stdin_data, out);
+	buf_str(out, "jobctl add");
+	for (size_t i = 0; i < job_fields_count; i++)
+		if (job_fields[i].flag)
+			put_field(&job_fields[i], s, secret, out);
+	put_schedule(s, out);
+	buf_str(out, " --");
+	if (s->script || s->command.n == 1) {
+		put_word(s, out);
+		return;
+	}
+	for (size_t i = 0; i < s->command.n; i++) {
+		buf_char(out, ' ');
+		shell_quote(out, s->command.v[i]);
+	}
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A job's definition as lines that people read and edit: read. */
+#include "jobctl/spec/spec_form.h"
+
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/job/job.h"
+#include <jansson.h>
+#include <string.h>
+
+struct reader {
+	const char *at;  /* what is left */
+	int line;        /* number of the line last read */
+	struct job_spec *s;
+	unsigned char seen[128]; /* per field: a value that can be there once */
+};
+
+/* The next line without its newline; NULL: no more. Caller frees. */
+static char *next_line(struct reader *r)
+{
+	size_t len;
+	char *line;
+
+	if (!*r->at)
+		return NULL;
+	len = strcspn(r->at, "\n");
+	line = xstrndup(r->at, len);
+	if (len > 0 && line[len - 1] == '\r')
+		line[len - 1] = 0; /* of an editor that writes them */
+	r->at += len + (r->at[len] == '\n');
+	r->line++;
+	return line;
+}
+
+/* Exactly as written: what is inside is the job's, a carriage return too. */
+static bool read_lines(struct reader *r, const char *end, struct buf *out, struct err *e)
+{
+	int from = r->line;
+	size_t len = strlen(end);
+
+	for (bool first = true; *r->at; first = false) {
+		size_t n = strcspn(r->at, "\n");
+
+		r->line++;
+		if (n == len && strncmp(r->at, end, n) == 0) {
+			r->at += n + (r->at[n] == '\n');
+			return true;
+		}
+		if (!first)
+			buf_char(out, '\n');
+		buf_add(out, r->at, n);
+		r->at += n + (r->at[n] == '\n');
+	}
+	r->line = from;
+	return err_set(e, ERR_INVALID, "there is no line '%s' that ends the text", end);
+}
+
+static bool read_quoted(const char *value, struct buf *out, struct err *e)
+{
+	json_error_t je;
+	json_auto_t *v = json_loads(value, JSON_DECODE_ANY, &je);
+
+	if (!json_is_string(v))
+		return err_set(e, ERR_INVALID, "what begins with '\"' must be a text of JSON: %s", je.text);
+	buf_add(out, json_string_value(v), json_string_length(v));
+	return true;
+}
+
+static bool read_value(struct reader *r, const char *value, bool b64, struct buf *out, struct err *e)
+{
+	if (b64)
+		return base64_decode(value, strlen(value), out) || err_set(e, ERR_INVALID, "this is not base64 with padding");
+	if (text_starts(value, "<<") && value[2])
+		return read_lines(r, value + 2, out, e);
+	if (value[0] == '"')
+		return read_quoted(value, out, e);
+	buf_str(out, value);
+	return true;
+}
+
+/* ---- fields ---- */
+
+static void *member(struct reader *r, const struct job_field *f)
+{
+	return (char *)r->s + f->offset;
+}
+
+static bool check(const struct job_field *f, const char *text, struct err *e)
+{
+	return !f->check || f->check(text, e);
+}
+
+static bool read_command(struct reader *r, const char *value, bool b64, struct err *e)
+{
+	json_error_t je;
+	json_auto_t *list = json_loads(value, 0, &je);
+	const json_t *word;
+	size_t i;
+
+	if (!json_is_array(list))
+		return err_set(e, ERR_INVALID, "the command must be an array of JSON, as [\"backup\", \"--all\"]%s%s",
+			list ? "" : ": ", list ? "" : je.text);
+	json_array_foreach(list, i, word) {
+		AUTO_DONE(buf) bytes = {};
+
+		if (!json_is_string(word))
+			return err_set(e, ERR_INVALID, "word %zu of the command is no text", i + 1);
+		if (b64 && !base64_decode(json_string_value(word), json_string_length(word), &bytes))
+			return err_set(e, ERR_INVALID, "word %zu of the command is not base64", i + 1);
+		strv_take(&r->s->command, b64 ? buf_steal(&bytes) : xstrdup(json_string_value(word)));
+	}
+	return true;
+}
+
+static bool read_pair(struct reader *r, const struct job_field *f, const char *name, struct buf *value, struct err *e)
+{
+	AUTO_TEXT pair = xprintf("%s=%s", name, value->data ? value->data : "");
+	struct strv *map = member(r, f);
+	size_t len = strlen(name) + 1;
+
+	if (!check(f, pair, e))
+		return false;
+	for (size_t i = 0; i < map->n; i++)
+		if (strncmp(map->v[i], pair, len) == 0)
+			return err_set(e, ERR_INVALID, "'%s.%s' is there twice", f->name, name);
+	strv_take(map, STEAL(pair));
+	return true;
+}
+
+static bool read_single(struct reader *r, const struct job_field *f, struct buf *value, struct err *e)
+{
+	const char *text = value->data ? value->data : "";
+	struct blob *blob = member(r, f);
+
+	if (r->seen[f - job_fields]++)
+		return err_set(e, ERR_INVALID, "'%s' is there twice", f->name);
+	if (f->type == FIELD_BLOB) {
+		blob->len = value->len;
+		blob->data = buf_steal(value);
+		return true;
+	}
+	if (strlen(text) != value->len)
+		return err_set(e, ERR_INVALID, "'%s' contains a NUL", f->name);
+	if (f->type >= FIELD_INT)
+		return job_field_parse(f, text, member(r, f), e);
+	if ((int64_t)value->len < f->min || (int64_t)value->len > f->max)
+		return err_set(e, ERR_INVALID, "'%s' must have %lld to %lld bytes", f->name, (long long)f->min, (long long)f->max);
+	if (!check(f, text, e))
+		return false;
+	*(char **)member(r, f) = buf_steal(value);
+	return true;
+}
+
+static bool read_field(struct reader *r, const struct job_field *f, const char *name /* of a pair */, struct buf *value,
+	struct err *e)
+{
+	const char *text = value->data ? value->data : "";
+
+	if (f->type == FIELD_MAP) {
+		if (!name)
+			return err_set(e, ERR_INVALID, "write '%s.NAME = VALUE'", f->name);
+		return strlen(text) == value->len ? read_pair(r, f, name, value, e)
+						  : err_set(e, ERR_INVALID, "'%s.%s' contains a NUL", f->name, name);
+	}
+	if (name)
+		return err_set(e, ERR_INVALID, "'%s' has no members", f->name);
+	if (f->type != FIELD_LIST)
+		return read_single(r, f, value, e);
+	if (!check(f, text, e))
+		return false;
+	strv_add(member(r, f), text);
+	return true;
+}
+
+/* key, key_b64, key.NAME, key_b64.NAME */
+static const struct job_field *find_field(char *key, char **ret_name, bool *ret_b64)
+{
+	static const char coded[] = "_b64";
+	char *dot = strchr(key, '.');
+	size_t len;
+
+	if (dot)
+		*dot = 0;
+	*ret_name = dot ? dot + 1 : NULL;
+	len = strlen(key);
+	*ret_b64 = len > strlen(coded) && strcmp(key + len - strlen(coded), coded) == 0;
+	if (*ret_b64)
+		key[len - strlen(coded)] = 0;
+	return strcmp(key, "template") == 0 ? NULL : job_field_find(key);
+}
+
+static bool read_line(struct reader *r, char *line, struct err *e)
+{
+	char *eq = strchr(line, '='), *key = line + strspn(line, " \t"), *name, *value;
+	const struct job_field *f;
+	AUTO_DONE(buf) bytes = {};
+	bool b64;
+
+	if (!*key || *key == '#')
+		return true;
+	if (!eq)
+		return err_set(e, ERR_INVALID, "'%.40s' is not 'key = value'", key);
+	value = eq + 1 + strspn(eq + 1, " \t");
+	for (size_t len = strlen(value); len > 0 && strchr(" \t", value[len - 1]); len--)
+		value[len - 1] = 0;
+	do
+		*eq = 0;
+	while (eq > key && strchr(" \t", *--eq));
+	f = find_field(key, &name, &b64);
+	if (!f || (b64 && !f->bytes))
+		return err_set(e, ERR_INVALID, "there is no '%.40s'", key);
+	if (f->offset == offsetof(struct job_spec, command) && !r->seen[f - job_fields]++)
+		return read_command(r, value, b64, e);
+	return read_value(r, value, b64, &bytes, e) && read_field(r, f, name, &bytes, e);
+}
+
+bool form_read(const char *text, struct job_spec *s, struct err *e)
+{
+	struct reader r = {.at = text, .s = s};
+	AUTO_TEXT line = NULL;
+
+	_Static_assert(sizeof(r.seen) > 64, "a place for each field");
+	while ((line = next_line(&r))) {
+		int at = r.line;
+
+		if (!read_line(&r, line, e))
+			return err_wrap(e, "line %d", at);
+		free(STEAL(line));
+	}
+	return job_spec_check(s, e);
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jobctl add. */
+#include "jobctl/api.h"
+#include "jobctl/args.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/tzfile.h"
+#include "core/job/job.h"
+#include "core/time/zone_cache.h"
+#include "jobctl/spec/crontab.h"
+#include "jobctl/ctl.h"
+#include "jobctl/follow.h"
+#include "jobctl/render/render.h"
+#include "jobctl/spec/preview.h"
+#include "jobctl/render/rows.h"
+#include "jobctl/verbs/run_verb.h"
+#include "jobctl/spec/spec_args.h"
+#include "jobctl/render/dry_run.h"
+#include "wire/spec_json.h"
+#include "jobctl/render/words.h"
+#include "jobctl/local_zone.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CRONTAB_SHOWN 20 /* entries of a crontab for which a command is suggested */
+
+/* A crontab would be run as a shell script, line by line and at once. */
+static bool refuse_crontab(const char *text, struct err *e)
+{
+	AUTO_DONE(buf) commands = {};
+	size_t n = crontab_commands(text, CRONTAB_SHOWN, &commands);
+
+	if (n > CRONTAB_SHOWN)
+		ctl_say("commands that add the first %d of the %zu entries:", CRONTAB_SHOWN, n);
+	for (char *line = commands.data, *end; (end = strchr(line, '\n')); line = end + 1) {
+		*end = '\0';
+		ctl_say("%s", line);
+	}
+	return err_set(e, ERR_INVALID, "standard input is a crontab, not a script; nothing was added: the commands above add "
+		"its entries");
+}
+
+/* jobctl add … < script */
+static bool read_script(struct job_spec *s, const struct args *a, struct err *e)
+{
+	const struct job_field *f = job_field_find("script");
+	const char *from = args_last(a, "stdin");
+	AUTO_DONE(buf) text = {};
+	int r;
+
+	if (isatty(STDIN_FILENO) || (from && strcmp(from, "-") == 0))
+		return err_set(e, ERR_INVALID, "no command; write it after '--': jobctl add -- COMMAND");
+	r = io_read_all(STDIN_FILENO, &text, (size_t)f->max);
+	if (r == -EFBIG)
+		return err_set(e, ERR_TOO_LARGE, "the script has more than %" PRId64 " bytes", f->max);
+	if (r < 0)
+		return err_errno(e, -r, "cannot read the script from standard input");
+	if (text.len == 0)
+		return err_set(e, ERR_INVALID,
+			"no command, and standard input is empty; write it after '--': jobctl add -- COMMAND");
+	if (strlen(text.data) != text.len)
+		return err_set(e, ERR_INVALID, "the script on standard input has NUL bytes");
+	if (crontab_is(text.data))
+		return refuse_crontab(text.data, e);
+	s->script = buf_steal(&text);
+	return true;
+}
+
+/* What the template says nothing of is as for any job: this directory, this zone. */
+static bool use_template(struct ctl *c, const struct args *a, struct job_spec *s, struct err *e)
+{
+	AUTO_TEXT path = xprintf("/v1/templates/%s", args_last(a, "template"));
+	json_auto_t *t = NULL;
+	const json_t *definition;
+
+	if (!job_name_check(args_last(a, "template"), NULL))
+		return err_set(e, ERR_NOT_FOUND, "no template '%s'; 'jobctl template list' shows those there are",
+			args_last(a, "template"));
+	if (!spec_from_options(s, a, NULL, e) || !api_call(c, "GET", path, NULL, &t, e))
+		return false;
+	definition = json_object_get(t, "definition");
+	if (!s->tz && !json_object_get(definition, "tz"))
+		s->tz = zone_here();
+	if (s->cwd || args_has(a, "as") || json_object_get(definition, "cwd") || json_object_get(definition, "cwd_b64"))
+		return true;
+	return spec_set(s, job_field_find("cwd"), ".", e);
+}
+
+/* An option that was given overrides the template, also where its value is the default. */
+static void keep_defaults(const struct job_spec *s, const struct args *a, json_t *o)
+{
+	json_auto_t *whole = spec_to_json_whole(s);
+
+	for (size_t i = 0; i < job_fields_count; i++) {
+		const struct job_field *f = &job_fields[i];
+		json_t *value = json_object_get(whole, f->name);
+
+		if (f->flag && args_has(a, f->flag) && value && !json_is_null(value))
+			json_object_set(o, f->name, value);
+	}
+}
+
+static bool read_submission(struct ctl *c, const struct args *a, json_t **ret, struct err *e)
+{
+	const char *if_exists = args_last(a, "if-exists");
+	AUTO_DONE(job_spec) spec;
+	char *const *words;
+	size_t n = args_operands(a, &words);
+	const char *key = args_last(a, "key");
+	json_t *o;
+
+	job_spec_init(&spec);
+	if (args_has(a, "template") ? !use_template(c, a, &spec, e) : !spec_from_args(&spec, a, e))
+		return false;
+	if (n > 0)
+		spec_take_words(&spec, words, n);
+	else if (!spec.template && !read_script(&spec, a, e))
+		return false;
+	if (!spec.tz && !spec.template)
+		spec.tz = zone_here();
+	if (!spec.template && !job_spec_check(&spec, e))
+		return false;
+	o = spec_to_json(&spec);
+	if (spec.template)
+		keep_defaults(&spec, a, o);
+	if (if_exists)
+		json_object_set_new(o, "if_exists", json_text(if_exists));
+	if (key && json_object_set_new(o, "key", json_string(key)) < 0) {
+		json_decref(o);
+		return err_set(e, ERR_INVALID, "--key: it must be UTF-8 text");
+	}
+	*ret = o;
+	return true;
+}
+
+static bool waits_for_boot(const json_t *job)
+{
+	const json_t *schedule = json_object_get(job, "schedule");
+	const char *only = json_string_value(json_array_get(schedule, 0));
+
+	return json_array_size(schedule) == 1 && only && strcmp(only, "@reboot") == 0;
+}
+
+/* By the clock of the job's zone, which is the one its owner has in mind. */
+static void put_instant(const json_t *job, usec_t t, struct buf *out)
+{
+	AUTO(zone_cache) *zones = zone_cache_new(tzfile_read);
+	const char *tz = member_text(job, "tz");
+	char text[WORDS_MAX];
+	const struct zone *z;
+
+	if (tz && strcmp(tz, "UTC") != 0 && zone_cache_get(zones, tz, &z, NULL))
+		preview_local(t, z, out);
+	else
+		buf_str(out, words_instant(t, text));
+}
+
+/* "; it does not start now: frozen by root since … (jobctl why 12)": the job as the daemon shows it a moment later. */
+static bool put_obstacle(const struct ctl *c, const json_t *shown, usec_t next, struct buf *line)
+{
+	static const char *const no_obstacle[] = {"starting", "retry", "rate"};
+	const json_t *waits = json_object_get(shown, "waiting_for");
+	const char *code = member_text(waits, "code"), *message = member_text(waits, "message");
+
+	for (size_t i = 0; code && i < ELEMENTS(no_obstacle); i++)
+		if (strcmp(code, no_obstacle[i]) == 0)
+			return false;
+	if (!code || !message)
+		return false;
+	if (next > c->now + USEC_SEC) {
+		buf_str(line, "; its first slot is at ");
+		put_instant(shown, next, line);
+		buf_str(line, "; at present: ");
+	} else {
+		buf_str(line, "; it does not start now: ");
+	}
+	text_escape(line, message, strlen(message));
+	buf_printf(line, " (jobctl why %" PRId64 ")", member_int(shown, "id"));
+	return true;
+}
+
+/* "added job 12 'backup'; it runs in 15m, at 2026-11-16T09:00:00Z, or up to 1m later" */
+static void put_first(struct ctl *c, const json_t *job, struct buf *line)
+{
+	const struct ref ref = {.text = "", .job = member_int(job, "id")};
+	usec_t next = member_time(job, "next_at"), jitter;
+	json_auto_t *shown = NULL;
+	char relative[WORDS_MAX];
+
+	if (json_is_object(json_object_get(job, "pause"))) {
+		buf_printf(line, "; it is paused (jobctl resume %" PRId64 ")", member_int(job, "id"));
+		return;
+	}
+	if (next && api_job(c, &ref, &shown, NULL) && put_obstacle(c, shown, next, line))
+		return;
+	jitter = (usec_t)(json_number_value(json_object_get(job, "jitter")) * USEC_SEC);
+	if (next > c->now + USEC_SEC) {
+		buf_printf(line, "; it runs %s, at ", words_relative(next, c->now, relative));
+		put_instant(job, next, line);
+		if (jitter)
+			buf_printf(line, ", or up to %s later", format_duration(jitter, relative));
+	} else if (next && jitter) {
+		buf_printf(line, "; it runs within %s", format_duration(jitter, relative));
+	} else if (next) {
+		buf_printf(line, "; it runs now (jobctl log -f %" PRId64 ")", member_int(job, "id"));
+	} else if (waits_for_boot(job)) {
+		buf_str(line, "; it runs each time the machine has booted");
+	}
+}
+
+/* A key is remembered for a while after its job has ended or was removed. */
+static void put_known(const json_t *job, bool keyed, struct buf *line)
+{
+	const char *state = member_text(job, "state");
+	int64_t id = member_int(job, "id");
+
+	buf_str(line, keyed ? " was added with this key before" : " is there already; nothing was added");
+	if (!keyed)
+		return;
+	if (text_equal(state, "removed"))
+		buf_str(line, ", and removed since; nothing was added (use another --key to add it again)");
+	else if (text_equal(state, "cancelled"))
+		buf_printf(line, ", and cancelled since; nothing was added (jobctl resume %" PRId64 ")", id);
+}
+
+static void say_added(struct ctl *c, const json_t *job, bool keyed)
+{
+	AUTO_DONE(buf) line = {};
+	bool existed = json_is_true(json_object_get(job, "existed"));
+	bool replaced = json_is_true(json_object_get(job, "replaced"));
+
+	buf_str(&line, replaced ? "replaced job " : existed ? "job " : "added job ");
+	ref_job_words(job, &line);
+	if (replaced)
+		buf_printf(&line, " (revision %" PRId64 ")", member_int(job, "revision"));
+	if (existed && !replaced)
+		put_known(job, keyed, &line);
+	else
+		put_first(c, job, &line);
+	ctl_say("%s", line.data);
+}
+
+static int show_added(struct ctl *c, const json_t *job, bool follow, bool keyed)
+{
+	AUTO_DONE(buf) out = {};
+	struct rows rows;
+
+	switch (c->format) {
+	case FORMAT_JSON:
+	case FORMAT_JSONL:
+		return out_object(c, job);
+	case FORMAT_CSV:
+		findings_say(json_object_get(job, "findings"));
+		rows_begin(&rows, c, &job_rows);
+		rows_add(&rows, job);
+		rows_end(&rows);
+		return EXIT_SUCCESS;
+	case FORMAT_NAME:
+		findings_say(json_object_get(job, "findings"));
+		ref_of_job(job, &out);
+		break;
+	default:
+		/* On a terminal the sentence is enough; a script reads the number, or the output it asked for. */
+		say_added(c, job, keyed);
+		findings_say(json_object_get(job, "findings"));
+		if (c->terminal || follow)
+			return EXIT_SUCCESS;
+		buf_printf(&out, "%" PRId64, member_int(job, "id"));
+	}
+	buf_char(&out, '\n');
+	return out_text(&out);
+}
+
+/* --wait and --follow: the job's first run, to its end. */
+static int stay(struct ctl *c, const json_t *job, bool follow)
+{
+	json_auto_t *run = NULL, *final = NULL;
+	struct follow_from from = {.attempt = 1, .raw = !c->terminal};
+	struct err e = {};
+
+	if (!follow_find(c, member_int(job, "id"), -1, &run, &e))
+		return ctl_fail(&e);
+	if (!run) {
+		ctl_say("jobctl: job %" PRId64 " never ran", member_int(job, "id"));
+		return EXIT_RUN_SKIPPED;
+	}
+	from.run = member_int(run, "id");
+	if (follow && !follow_output(c, &from, &final, &e))
+		return ctl_fail(&e);
+	if (!follow && !follow_wait(c, from.run, -1, &final, &e))
+		return ctl_fail(&e);
+	follow_say(final, !follow);
+	return follow_exit(final, false);
+}
+
+/* A dry run has nothing to wait for, and no row of a list. */
+static bool check_trial(const struct ctl *c, const struct args *a, struct err *e)
+{
+	if (args_has(a, "wait") || args_has(a, "follow"))
+		return err_set(e, ERR_INVALID, "give either --dry-run or --%s, not both",
+			args_has(a, "wait") ? "wait" : "follow");
+	if (c->format == FORMAT_CSV || c->format == FORMAT_NAME)
+		return err_set(e, ERR_INVALID, "--dry-run is shown as text or JSON, not as %s", format_name(c->format));
+	return true;
+}
+
+/* Where it is submitted, with what is not of the job itself. */
+static void put_target(const struct args *a, struct buf *path)
+{
+	buf_str(path, "/v1/jobs");
+	if (args_has(a, "as"))
+		query_add(path, "as", args_last(a, "as"));
+	if (args_has(a, "dry-run"))
+		query_add(path, "dry_run", "true");
+	else if (args_has(a, "paused"))
+		query_add(path, "paused", "true");
+}
+
+static int dry_run(struct ctl *c, const struct args *a, const char *path, const json_t *submission)
+{
+	json_auto_t *job = NULL;
+	struct err e = {};
+
+	if (!check_trial(c, a, &e) || !api_call(c, "POST", path, submission, &job, &e))
+		return ctl_fail(&e);
+	return trial_show(c, job);
+}
+
+int verb_add(struct ctl *c, const struct args *a)
+{
+	json_auto_t *submission = NULL, *job = NULL;
+	AUTO_DONE(buf) path = {};
+	struct err e = {};
+	int code;
+
+	c->yes = args_has(a, "yes");
+	if (!read_submission(c, a, &submission, &e))
+		return ctl_fail(&e);
+	put_target(a, &path);
+	if (args_has(a, "dry-run"))
+		return dry_run(c, a, path.data, submission);
+	if (!api_call(c, "POST", path.data, submission, &job, &e)) {
+		if (e.kind == ERR_UNCERTAIN)
+			err_set(&e, e.kind,
+				"%s; the job may have been added or not: look with 'jobctl list', and use --key "
+				"to make adding again harmless",
+				e.msg);
+		return ctl_fail(&e);
+	}
+	code = show_added(c, job, args_has(a, "follow"), args_has(a, "key"));
+	if (code == 0 && (args_has(a, "follow") || args_has(a, "wait")))
+		return stay(c, job, args_has(a, "follow"));
+	return code;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jobctl edit. */
+#include "jobctl/api.h"
+#include "jobctl/args.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "jobctl/verbs/change.h"
+#include "core/job/job.h"
+#include "jobctl/ctl.h"
+#include "jobctl/editor.h"
+#include "jobctl/render/render.h"
+#include "jobctl/verbs/run_verb.h"
+#include "jobctl/spec/spec_args.h"
+#include "jobctl/spec/spec_form.h"
+#include "jobctl/spec/spec_patch.h"
+#include "wire/spec_json.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STDIN_SHOWN (64 * 1024) /* bytes of a job's standard input that are put before an editor */
+#define NOTE "#! "              /* begins the lines that say what was wrong */
+
+/* A job between the daemon and the editor. */
+struct session {
+	json_t *job;            /* owned: as it was read */
+	struct job_spec before; /* its definition */
+	struct blob kept;       /* its standard input when that is too large to be edited */
+	struct editor editor;
+	struct buf text;        /* what the editor has */
+};
+
+static void session_done(struct session *s)
+{
+	json_decref(s->job);
+	job_spec_done(&s->before);
+	blob_done(&s->kept);
+	editor_done(&s->editor);
+	buf_done(&s->text);
+}
+
+static bool read_spec(struct session *s, struct err *e)
+{
+	job_spec_done(&s->before);
+	job_spec_init(&s->before);
+	if (!spec_of_job(s->job, &s->before, e)) {
+		err_wrap(e, "cannot make sense of the job the daemon sent");
+		e->kind = ERR_INTERNAL;
+		return false;
+	}
+	if (s->before.stdin_data.len > STDIN_SHOWN) {
+		blob_done(&s->kept);
+		s->kept = s->before.stdin_data;
+		s->before.stdin_data = (struct blob){};
+	}
+	return true;
+}
+
+static void put_header(const struct session *s, struct buf *out)
+{
+	AUTO_DONE(buf) words = {};
+
+	ref_job_words(s->job, &words);
+	buf_printf(out, "# Job %s, revision %" PRId64 ". Save and leave to change it; without a change nothing happens.\n"
+		"# Lines that begin with '#' count for nothing; what is not said has its default.\n", words.data,
+		member_int(s->job, "revision"));
+	if (s->before.template)
+		buf_printf(out, "# It was made from the template '%s'.\n", s->before.template);
+	if (s->kept.data)
+		buf_printf(out, "# Its standard input (%zu bytes) stays as it is; 'jobctl set JOB stdin=FILE' gives another.\n",
+			s->kept.len);
+	buf_char(out, '\n');
+}
+
+static void put_form(struct session *s, const struct job_spec *spec)
+{
+	buf_clear(&s->text);
+	put_header(s, &s->text);
+	form_write(spec, NULL, &s->text);
+	buf_str(&s->text, "\n# What else there is:\n");
+	form_write_rest(spec, &s->text);
+}
+
+/* The error as comments at the top, in place of an earlier one. */
+static void put_note(struct buf *text, const char *note)
+{
+	const char *rest = text->data ? text->data : "";
+	AUTO_DONE(buf) out = {};
+
+	while (text_starts(rest, NOTE))
+		rest = strchr(rest, '\n') ? strchr(rest, '\n') + 1 : "";
+	if (note) {
+		AUTO_DONE(buf) shown = {};
+
+		text_escape(&shown, note, strlen(note));
+		buf_printf(&out, NOTE "%s\n" NOTE "Correct it, or leave without a change to give up.\n", shown.data);
+	}
+	buf_str(&out, rest);
+	buf_done(text);
+	*text = out;
+	out = (struct buf){};
+}
+
+/* Also for what is kept: nobody loses what was typed. */
+static int give_up(struct session *s, const struct err *e)
+{
+	if (s->editor.path && s->text.len && e->kind != ERR_INVALID) {
+		ctl_say("jobctl: your text is in '%s'", s->editor.path);
+		editor_keep(&s->editor);
+	}
+	return ctl_fail(e);
+}
+
+static bool ask(const char *question)
+{
+	char line[16];
+
+	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+		return false;
+	fprintf(stderr, "%s [y/N] ", question);
+	return fgets(line, sizeof line, stdin) && (line[0] == 'y' || line[0] == 'Y');
+}
+
+/* Somebody else has changed the job: what was edited is laid over what it is now. */
+static bool rebase(struct ctl *c, struct session *s, const json_t *patch, struct err *e)
+{
+	AUTO_TEXT path = xprintf("/v1/jobs/%" PRId64, member_int(s->job, "id"));
+	AUTO_DONE(job_spec) merged;
+	json_auto_t *mine = json_copy((json_t *)patch);
+	json_t *job = NULL;
+
+	job_spec_init(&merged);
+	json_object_del(mine, "revision");
+	if (!api_call(c, "GET", path, NULL, &job, e))
+		return false;
+	json_decref(s->job);
+	s->job = job;
+	if (!read_spec(s, e) || !spec_of_job(s->job, &merged, e) || !spec_merge_json(mine, &merged, e))
+		return false;
+	if (s->kept.data)
+		blob_done(&merged.stdin_data);
+	put_form(s, &merged);
+	put_note(&s->text, "the job was changed meanwhile; here are its new definition and your changes");
+	return true;
+}
+
+enum next { AGAIN, DONE };
+
+/* One turn: what the editor left is read and sent. */
+static enum next take_turn(struct ctl *c, struct session *s, int *ret_code)
+{
+	AUTO_DONE(job_spec) after;
+	json_auto_t *patch = NULL, *answer = NULL;
+	struct err e = {};
+
+	job_spec_init(&after);
+	if (form_read(s->text.data ? s->text.data : "", &after, &e)) {
+		after.template = xstrdup(s->before.template);
+		patch = spec_patch(&s->before, &after);
+		if (json_object_size(patch) == 0) {
+			ctl_say("nothing was changed");
+			*ret_code = EXIT_SUCCESS;
+			return DONE;
+		}
+		if (change_send(c, s->job, patch, member_int(s->job, "revision"), false, &answer, &e)) {
+			*ret_code = change_show(c, answer, false);
+			return DONE;
+		}
+	}
+	if (e.kind == ERR_INVALID || e.kind == ERR_TOO_LARGE || e.field[0]) {
+		put_note(&s->text, e.msg);
+		return AGAIN;
+	}
+	if (e.kind == ERR_CONFLICT && ask("The job was changed meanwhile. Edit again?") && rebase(c, s, patch, &e))
+		return AGAIN;
+	*ret_code = give_up(s, &e);
+	return DONE;
+}
+
+/* An editor that leaves a text with an error as it was does not want to go on. */
+static bool unchanged(const struct session *s, const char *shown, struct err *e)
+{
+	if (strcmp(s->text.data ? s->text.data : "", shown) != 0)
+		return false;
+	if (text_starts(shown, NOTE))
+		err_set(e, ERR_INVALID, "%.*s; nothing was changed", (int)(strcspn(shown, "\n") - strlen(NOTE)), shown + strlen(NOTE));
+	return true;
+}
+
+static int edit(struct ctl *c, struct session *s)
+{
+	struct err e = {};
+	int code = EXIT_SUCCESS;
+
+	do {
+		AUTO_TEXT shown = xstrdup(s->text.data);
+
+		if (!editor_run(&s->editor, &s->text, &e))
+			return ctl_fail(&e);
+		if (unchanged(s, shown, &e)) {
+			if (e.kind)
+				return ctl_fail(&e);
+			ctl_say("nothing was changed");
+			return EXIT_SUCCESS;
+		}
+		put_note(&s->text, NULL);
+	} while (take_turn(c, s, &code) == AGAIN);
+	return code;
+}
+
+int verb_edit(struct ctl *c, const struct args *a)
+{
+	AUTO_DONE(session) s = {};
+	struct err e = {};
+	struct ref ref;
+	char *const *words;
+
+	args_operands(a, &words);
+	c->job_typed = words[0];
+	c->yes = args_has(a, "yes");
+	job_spec_init(&s.before);
+	if (!ref_parse(words[0], &ref, &e) || !api_job(c, &ref, &s.job, &e) || !read_spec(&s, &e))
+		return ctl_fail(&e);
+	put_form(&s, &s.before);
+	return edit(c, &s);
+}

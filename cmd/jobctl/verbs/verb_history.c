@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jobctl history. */
+#include "jobctl/api.h"
+#include "jobctl/args.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "jobctl/render/cells.h"
+#include "core/job/job.h"
+#include "jobctl/ctl.h"
+#include "jobctl/spec/job_env.h"
+#include "jobctl/render/render.h"
+#include "jobctl/verbs/run_verb.h"
+#include "jobctl/spec/spec_args.h"
+#include "jobctl/spec/spec_form.h"
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- the list ---- */
+
+static void cell_revision(const json_t *row, const struct look *l, struct buf *out)
+{
+	(void)l;
+	buf_printf(out, "%" PRId64, member_int(row, "revision"));
+}
+
+static void cell_at(const json_t *row, const struct look *l, struct buf *out)
+{
+	cell_put_time(row, "at", l, out);
+}
+
+static void cell_by(const json_t *row, const struct look *l, struct buf *out)
+{
+	const char *by = member_text(row, "by");
+
+	(void)l;
+	if (by)
+		buf_str(out, by);
+	else
+		buf_printf(out, "uid %" PRId64, member_int(row, "uid"));
+}
+
+static void cell_what(const json_t *row, const struct look *l, struct buf *out)
+{
+	const char *what = member_text(row, "what");
+
+	(void)l;
+	if (member_int(row, "undo_to"))
+		buf_printf(out, "as in revision %" PRId64 " again: ", member_int(row, "undo_to"));
+	buf_str(out, what ? what : "");
+}
+
+static const struct column columns[] = {
+	{{"REVISION", true, false}, "revision", false, cell_revision},
+	{{"AT", false, false}, "at", false, cell_at},
+	{{"BY", false, false}, "by", false, cell_by},
+	{{"WHAT", false, false}, "what", false, cell_what},
+};
+
+static void name_of(const json_t *row, struct buf *out)
+{
+	buf_printf(out, "%" PRId64, member_int(row, "revision"));
+}
+
+static const struct row_kind revision_rows = {columns, ELEMENTS(columns), name_of};
+
+/* ---- what one of them changed ---- */
+
+static bool form_of(const json_t *revision, bool reveal, struct buf *out, struct err *e)
+{
+	AUTO_DONE(job_spec) spec;
+
+	job_spec_init(&spec);
+	if (!spec_of_job(json_object_get(revision, "definition"), &spec, e))
+		return err_wrap(e, "cannot read revision %" PRId64, member_int(revision, "revision"));
+	form_write(&spec, reveal ? NULL : job_env_secret, out);
+	return true;
+}
+
+static bool has_line(const struct buf *text, const char *line, size_t len)
+{
+	for (const char *at = text->data; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
+		if (strncmp(at, line, len) == 0 && (at[len] == '\n' || !at[len]))
+			return true;
+	return false;
+}
+
+/* The lines of one that the other has not. */
+static void put_lines(char sign, const struct buf *of, const struct buf *without, struct buf *out)
+{
+	for (const char *at = of->data; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL) {
+		size_t len = strcspn(at, "\n");
+
+		if (has_line(without, at, len))
+			continue;
+		buf_char(out, sign);
+		buf_char(out, ' ');
+		text_escape(out, at, len);
+		buf_char(out, '\n');
+	}
+}
+
+static const json_t *find_revision(const json_t *list, int64_t number)
+{
+	const json_t *r;
+	size_t i;
+
+	json_array_foreach(list, i, r)
+		if (member_int(r, "revision") == number)
+			return r;
+	return NULL;
+}
+
+static int show_diff(const json_t *list, int64_t number, bool reveal)
+{
+	const json_t *now = find_revision(list, number), *before = find_revision(list, number - 1);
+	AUTO_DONE(buf) a = {};
+	AUTO_DONE(buf) b = {};
+	AUTO_DONE(buf) out = {};
+	struct err e = {};
+
+	if (!now)
+		err_set(&e, ERR_NOT_FOUND, "there is no revision %" PRId64 "; 'jobctl history JOB' shows those there are", number);
+	if (e.kind || !form_of(now, reveal, &b, &e) || (before && !form_of(before, reveal, &a, &e)))
+		return ctl_fail(&e);
+	put_lines('-', &a, &b, &out);
+	put_lines('+', &b, &a, &out);
+	return out_text(&out);
+}
+
+/* ---- the verb ---- */
+
+static bool keep_row(const json_t *row, void *arg)
+{
+	json_array_append(arg, (json_t *)row);
+	return true;
+}
+
+/* There are a hundred at most, and they come in one page. */
+static bool read_history(struct ctl *c, const char *word, json_t *list, struct err *e)
+{
+	struct pages pages = {.member = "revisions", .row = keep_row, .arg = list, .limit = 100};
+	json_auto_t *job = NULL;
+	AUTO_TEXT path = NULL;
+	struct ref ref;
+	bool ok;
+
+	if (!ref_parse(word, &ref, e) || !api_job(c, &ref, &job, e))
+		return false;
+	path = xprintf("/v1/jobs/%" PRId64 "/revisions", member_int(job, "id"));
+	pages.path = path;
+	ok = api_pages(c, &pages, e);
+	free(pages.next_cursor);
+	return ok;
+}
+
+int verb_history(struct ctl *c, const struct args *a)
+{
+	json_auto_t *list = json_array();
+	struct err e = {};
+	struct rows rows;
+	char *const *words;
+	int64_t number = 0;
+	const json_t *row;
+	size_t i;
+
+	args_operands(a, &words);
+	if (args_has(a, "diff") && !parse_int(args_last(a, "diff"), 1, INT64_MAX, &number))
+		err_set(&e, ERR_INVALID, "--diff: '%s' is not the number of a revision", args_last(a, "diff"));
+	else if (number && c->format != FORMAT_TABLE && c->format != FORMAT_WIDE)
+		err_set(&e, ERR_INVALID, "--diff is text, not %s", format_name(c->format));
+	if (e.kind || !read_history(c, words[0], list, &e))
+		return ctl_fail(&e);
+	if (number)
+		return show_diff(list, number, args_has(a, "reveal"));
+	rows_begin(&rows, c, &revision_rows);
+	json_array_foreach(list, i, row)
+		rows_add(&rows, row);
+	rows_end(&rows);
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jobctl list and jobctl runs: pages of rows, filtered. */
+#include "jobctl/api.h"
+#include "jobctl/args.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/job/job.h"
+#include "core/job/run.h"
+#include "jobctl/ctl.h"
+#include "jobctl/filters.h"
+#include "jobctl/render/render.h"
+#include "jobctl/render/pauses.h"
+#include "jobctl/render/rows.h"
+#include "jobctl/verbs/run_verb.h"
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define RUNS_DEFAULT 100
+#define WATCH_SECONDS 2
+
+/* Rows on their way from the daemon to the screen. */
+struct listing {
+	struct rows rows;
+	const struct args *tags; /* NULL: rows have none to look at */
+	char *const *patterns;
+	size_t patterns_n;
+	size_t limit;           /* 0: none */
+	bool paged;             /* the daemon counts the rows */
+	int64_t last;           /* number of the last job that was shown */
+	json_t *kept;           /* array, when they have to be sorted first */
+};
+
+static bool name_matches(const struct listing *l, const json_t *job)
+{
+	const char *name = member_text(job, "name");
+
+	for (size_t i = 0; i < l->patterns_n; i++) {
+		int64_t id;
+
+		if (parse_int(l->patterns[i], 1, INT64_MAX, &id) ? id == member_int(job, "id")
+			: name && fnmatch(l->patterns[i], name, 0) == 0)
+			return true;
+	}
+	return l->patterns_n == 0;
+}
+
+/* The daemon looks at one tag; a job must have all that were asked for. */
+static bool tags_match(const struct listing *l, const json_t *job)
+{
+	for (size_t i = 0; l->tags && i < args_count(l->tags, "tag"); i++) {
+		const char *pair = args_nth(l->tags, "tag", i);
+		AUTO_TEXT key = xstrndup(pair, strcspn(pair, "="));
+		const char *value = member_text(json_object_get(job, "tags"), key);
+
+		if (!value || strcmp(value, pair + strlen(key) + (pair[strlen(key)] == '=')) != 0)
+			return false;
+	}
+	return true;
+}
+
+static bool on_row(const json_t *row, void *arg)
+{
+	struct listing *l = arg;
+
+	if (!name_matches(l, row) || !tags_match(l, row))
+		return true;
+	if (l->kept) {
+		json_array_append(l->kept, (json_t *)row);
+		return true;
+	}
+	rows_add(&l->rows, row);
+	l->last = member_int(row, "id");
+	return l->paged || l->limit == 0 || l->rows.count < l->limit;
+}
+
+static void on_page(void *arg)
+{
+	struct listing *l = arg;
+
+	if (!l->kept)
+		rows_page(&l->rows);
+}
+
+typedef bool state_known_fn(const char *name);
+
+static bool job_state_known(const char *name)
+{
+	return job_state_parse(name, &(enum job_state){0});
+}
+
+static bool run_state_known(const char *name)
+{
+	return run_state_parse(name, &(enum run_state){0});
+}
+
+/* --state S, repeated or as a comma list. */
+static bool add_states(struct buf *path, const struct args *a, state_known_fn *known, struct err *e)
+{
+	for (size_t i = 0; i < args_count(a, "state"); i++) {
+		AUTO_TEXT list = xstrdup(args_nth(a, "state", i));
+		char *save = NULL;
+
+		for (char *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+			if (!known(word))
+				return err_set(e, ERR_INVALID, "--state: there is no state '%s'", word);
+			query_add(path, "state", word);
+		}
+	}
+	return true;
+}
+
+static bool tags_check(const struct args *a, struct err *e)
+{
+	for (size_t i = 0; i < args_count(a, "tag"); i++)
+		if (!strchr(args_nth(a, "tag", i), '='))
+			return err_set(e, ERR_INVALID, "--tag: '%s' is not KEY=VALUE", args_nth(a, "tag", i));
+	return true;
+}
+
+/* ---- list ---- */
+
+static int by_next(const void *a, const void *b)
+{
+	usec_t x = member_time(*(json_t *const *)a, "next_at"), y = member_time(*(json_t *const *)b, "next_at");
+
+	/* Those without one come last. */
+	if (!x || !y)
+		return (x == 0) - (y == 0);
+	return (x > y) - (x < y);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const char *x = member_text(*(json_t *const *)a, "name"), *y = member_text(*(json_t *const *)b, "name");
+
+	if (!x || !y)
+		return (x == NULL) - (y == NULL);
+	return strcmp(x, y);
+}
+
+static int by_last(const void *a, const void *b)
+{
+	const json_t *x = json_object_get(*(json_t *const *)a, "last_run");
+	const json_t *y = json_object_get(*(json_t *const *)b, "last_run");
+	usec_t s = member_time(x, "slot"), t = member_time(y, "slot");
+
+	return (t > s) - (t < s);
+}
+
+typedef int order_fn(const void *a, const void *b);
+
+static bool read_order(const struct args *a, order_fn **ret, struct err *e)
+{
+	static const struct {
+		const char *name;
+		order_fn *fn;
+	} orders[] = {{"next", by_next}, {"name", by_name}, {"last", by_last}};
+	const char *name = args_last(a, "sort");
+
+	*ret = NULL;
+	for (size_t i = 0; name && i < ELEMENTS(orders); i++)
+		if (strcmp(orders[i].name, name) == 0)
+			*ret = orders[i].fn;
+	if (name && !*ret)
+		return err_set(e, ERR_INVALID, "--sort: '%s' is none of next, name and last", name);
+	return true;
+}
+
+static void show_sorted(struct listing *l, order_fn *order)
+{
+	size_t n = json_array_size(l->kept);
+	json_t **v = xcalloc(n, sizeof *v);
+
+	for (size_t i = 0; i < n; i++)
+		v[i] = json_array_get(l->kept, i);
+	qsort(v, n, sizeof *v, order);
+	for (size_t i = 0; i < n && (l->limit == 0 || i < l->limit); i++)
+		rows_add(&l->rows, v[i]);
+	free(v);
+}
+
+/* What is over is noise in a list of what will happen, unless somebody asks for it in any way. */
+static bool live_only(const struct args *a)
+{
+	char *const *patterns;
+
+	return !args_has(a, "all") && !args_has(a, "state") && args_operands(a, &patterns) == 0;
+}
+
+/* The path with all filters. */
+static bool list_path(const struct ctl *c, const struct args *a, const struct listing *l, struct buf *path,
+	struct err *e)
+{
+	buf_str(path, "/v1/jobs");
+	if (!add_states(path, a, job_state_known, e) || !filter_time(path, a, "since", c->now, e) ||
+		!filter_time(path, a, "until", c->now, e))
+		return false;
+	if (!tags_check(a, e))
+		return false;
+	if (args_last(a, "cursor"))
+		query_add(path, "cursor", args_last(a, "cursor"));
+	if (args_last(a, "tag"))
+		query_add(path, "tag", args_nth(a, "tag", 0));
+	if (args_last(a, "owner"))
+		query_add(path, "owner", args_last(a, "owner"));
+	if (args_has(a, "all"))
+		query_add(path, "all", "true");
+	if (live_only(a))
+		query_add(path, "state", "active,paused,suspended");
+	/* One pattern is for the daemon; several are sorted out here. */
+	if (l->patterns_n == 1 && !parse_int(l->patterns[0], 0, INT64_MAX, &(int64_t){0}))
+		query_add(path, "name", l->patterns[0]);
+	return true;
+}
+
+/* One job by its number needs no list. */
+static bool only_number(const struct args *a, const struct listing *l)
+{
+	static const char *const filters[] = {"state", "tag", "owner", "since", "until", "cursor"};
+
+	for (size_t i = 0; i < ELEMENTS(filters); i++)
+		if (args_has(a, filters[i]))
+			return false;
+	return l->patterns_n == 1 && parse_int(l->patterns[0], 1, INT64_MAX, &(int64_t){0});
+}
+
+static bool list_number(struct ctl *c, struct listing *l, struct err *e)
+{
+	AUTO_TEXT path = xprintf("/v1/jobs/%s", l->patterns[0]);
+	json_auto_t *job = NULL;
+
+	if (!api_call(c, "GET", path, NULL, &job, e))
+		return e->kind == ERR_NOT_FOUND;
+	on_row(job, l);
+	return true;
+}
+
+/* The cursor of jobs is the number of the last one. Where jobs are filtered here, more may follow or not. */
+static void say_more(const struct listing *l, const struct pages *p)
+{
+	if (p->next_cursor)
+		ctl_say("there is more: add --cursor %s", p->next_cursor);
+	else if (l->limit && !p->limit && l->rows.count >= l->limit)
+		ctl_say("there may be more: add --cursor %" PRId64, l->last);
+}
+
+static bool list_once(struct ctl *c, const struct args *a, size_t *ret_count, struct err *e)
+{
+	AUTO_DONE(buf) path = {};
+	json_auto_t *kept = NULL;
+	struct listing l = {.tags = a};
+	struct pages pages = {.member = "jobs", .row = on_row, .page = on_page, .arg = &l};
+	order_fn *order;
+	bool ok;
+
+	l.patterns_n = args_operands(a, &l.patterns);
+	if (!read_order(a, &order, e) || !filter_limit(a, 0, &l.limit, e))
+		return false;
+	if (order && args_has(a, "cursor"))
+		return err_set(e, ERR_INVALID, "give either --sort or --cursor, not both: pages follow the number of the job");
+	if (order)
+		l.kept = kept = json_array();
+	if (!list_path(c, a, &l, &path, e))
+		return false;
+	pages.path = path.data;
+	rows_begin(&l.rows, c, &job_rows);
+	/* Where all that comes is shown, the daemon may stop at the limit. */
+	if (!order && l.patterns_n <= 1 && args_count(a, "tag") <= 1)
+		pages.limit = l.limit;
+	l.paged = pages.limit > 0;
+	ok = only_number(a, &l) ? list_number(c, &l, e) : api_pages(c, &pages, e);
+	if (ok && order)
+		show_sorted(&l, order);
+	*ret_count = l.rows.count;
+	rows_end(&l.rows);
+	if (ok && !order && !args_has(a, "watch"))
+		say_more(&l, &pages);
+	free(pages.next_cursor);
+	return ok;
+}
+
+static void clear_screen(const struct ctl *c)
+{
+	AUTO_DONE(buf) out = {};
+
+	buf_str(&out, c->terminal ? "\033[H\033[2J" : "\n");
+	out_flush(&out);
+}
+
+static void say_what_is_missing(const struct args *a, size_t count)
+{
+	if (live_only(a))
+		ctl_say("%sfinished and cancelled jobs are not shown (jobctl list --all)",
+			count == 0 ? "nothing is waiting; " : "");
+	else if (count == 0)
+		ctl_say("no jobs (jobctl add -- COMMAND)");
+}
+
+int verb_list(struct ctl *c, const struct args *a)
+{
+	struct err e = {};
+	size_t count = 0;
+
+	for (;;) {
+		if ((c->format == FORMAT_TABLE || c->format == FORMAT_WIDE) && !pauses_say(c, &e))
+			return ctl_fail(&e);
+		if (!list_once(c, a, &count, &e))
+			return ctl_fail(&e);
+		if (!args_has(a, "watch"))
+			break;
+		sleep(WATCH_SECONDS);
+		c->now = clock_now(&clock_system);
+		clear_screen(c);
+	}
+	if (c->terminal && (c->format == FORMAT_TABLE || c->format == FORMAT_WIDE))
+		say_what_is_missing(a, count);
+	return EXIT_SUCCESS;
+}
+
+/* ---- runs ---- */
+
+static bool runs_filters(const struct ctl *c, const struct args *a, struct buf *path, struct err *e)
+{
+	if (!add_states(path, a, run_state_known, e) || !filter_time(path, a, "since", c->now, e) ||
+		!filter_time(path, a, "until", c->now, e))
+		return false;
+	if (args_count(a, "tag") > 1)
+		return err_set(e, ERR_INVALID, "--tag: runs are listed by one tag; give it once");
+	if (!tags_check(a, e))
+		return false;
+	if (args_has(a, "tag"))
+		query_add(path, "tag", args_last(a, "tag"));
+	if (args_has(a, "owner"))
+		query_add(path, "owner", args_last(a, "owner"));
+	if (!args_has(a, "planned"))
+		query_add(path, "planned", "false");
+	if (args_has(a, "failed"))
+		query_add(path, "state", "failed,timed_out,lost");
+	if (args_last(a, "cursor"))
+		query_add(path, "cursor", args_last(a, "cursor"));
+	return true;
+}
+
+static bool on_run(const json_t *run, void *arg)
+{
+	struct listing *l = arg;
+
+	rows_add(&l->rows, run);
+	return true;
+}
+
+/* Runs of the jobs whose numbers are in 'jobs', with commas between, or of all jobs. */
+static bool runs_of(struct ctl *c, const struct args *a, const char *jobs, struct listing *l, struct err *e)
+{
+	AUTO_DONE(buf) path = {};
+	AUTO_TEXT cursor = NULL;
+	struct pages pages = {.member = "runs", .row = on_run, .page = on_page, .arg = l};
+	bool ok;
+
+	buf_str(&path, "/v1/runs");
+	if (jobs)
+		query_add(&path, "job", jobs);
+	if (!runs_filters(c, a, &path, e))
+		return false;
+	pages.path = path.data;
+	pages.limit = l->limit;
+	ok = api_pages(c, &pages, e);
+	cursor = pages.next_cursor;
+	if (ok && cursor)
+		ctl_say("there is more: add --cursor %s, or --limit 0 for all", cursor);
+	return ok;
+}
+
+/* A run that was named is shown on the first page; the number of a job goes into the list. */
+static bool runs_operand(struct ctl *c, const struct args *a, const char *text, struct listing *l, struct buf *jobs,
+	struct err *e)
+{
+	json_auto_t *o = NULL;
+	struct ref ref;
+
+	if (!ref_parse(text, &ref, e) || !(ref.run ? api_run : api_job)(c, &ref, &o, e))
+		return false;
+	if (ref.run && !args_has(a, "cursor"))
+		rows_add(&l->rows, o);
+	if (!ref.run)
+		buf_printf(jobs, "%s%" PRId64, jobs->len ? "," : "", member_int(o, "id"));
+	return true;
+}
+
+int verb_runs(struct ctl *c, const struct args *a)
+{
+	struct listing l = {};
+	AUTO_DONE(buf) jobs = {};
+	struct err e = {};
+	char *const *words;
+	size_t n = args_operands(a, &words), count;
+	bool ok = true;
+
+	if (!filter_limit(a, RUNS_DEFAULT, &l.limit, &e))
+		return ctl_fail(&e);
+	rows_begin(&l.rows, c, &run_rows);
+	for (size_t i = 0; ok && i < n; i++)
+		ok = runs_operand(c, a, words[i], &l, &jobs, &e);
+	if (ok && (n == 0 || jobs.len))
+		ok = runs_of(c, a, jobs.data, &l, &e);
+	count = l.rows.count;
+	rows_end(&l.rows);
+	if (!ok)
+		return ctl_fail(&e);
+	if (count == 0 && c->terminal && (c->format == FORMAT_TABLE || c->format == FORMAT_WIDE))
+		ctl_say("no runs");
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jobctl log. */
+#include "jobctl/api.h"
+#include "jobctl/args.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/job/job.h"
+#include "jobctl/ctl.h"
+#include "jobctl/follow.h"
+#include "jobctl/render/render.h"
+#include "jobctl/render/run_output.h"
+#include "jobctl/verbs/run_verb.h"
+#include "jobctl/render/words.h"
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STARTED_STATES "queued,running,succeeded,failed,timed_out,cancelled,lost"
+
+struct wish {
+	bool follow, raw;
+	int64_t lines;    /* -1: all */
+	int64_t attempt;  /* 0: the newest */
+};
+
+static bool read_wish(const struct ctl *c, const struct args *a, struct wish *w, struct err *e)
+{
+	const char *lines = args_last(a, "lines"), *attempt = args_last(a, "attempt");
+
+	*w = (struct wish){.follow = args_has(a, "follow"), .lines = -1};
+	w->raw = args_has(a, "raw") || !c->terminal;
+	if (lines && !parse_int(lines, 0, INT64_MAX, &w->lines))
+		return err_set(e, ERR_INVALID, "--lines: '%s' is no number of lines", lines);
+	if (attempt && !parse_int(attempt, 1, INT64_MAX, &w->attempt))
+		return err_set(e, ERR_INVALID, "--attempt: '%s' is no number of an attempt", attempt);
+	return true;
+}
+
+/* A run that was cancelled while it was queued has nothing to show. */
+static bool on_started(const json_t *run, void *arg)
+{
+	json_t **found = arg;
+
+	if (member_int(run, "attempt") == 0)
+		return true;
+	*found = json_incref((json_t *)run);
+	return false;
+}
+
+/* The newest run of a job that has started; *ret NULL: none. */
+static bool newest_started(struct ctl *c, int64_t job, json_t **ret, struct err *e)
+{
+	AUTO_DONE(buf) path = {};
+	json_t *found = NULL;
+	struct pages pages = {.member = "runs", .row = on_started, .arg = &found};
+	bool ok;
+
+	buf_printf(&path, "/v1/runs?job=%" PRId64 "&state=" STARTED_STATES, job);
+	pages.path = path.data;
+	ok = api_pages(c, &pages, e);
+	free(pages.next_cursor);
+	*ret = found;
+	return ok;
+}
+
+static bool find_run(struct ctl *c, const struct ref *ref, const struct wish *w, json_t **ret, struct err *e)
+{
+	json_auto_t *job = NULL;
+	enum job_state state;
+	usec_t next;
+
+	if (ref->run)
+		return api_run(c, ref, ret, e);
+	if (!api_job(c, ref, &job, e))
+		return false;
+	if (!w->follow && !newest_started(c, member_int(job, "id"), ret, e))
+		return false;
+	if (w->follow && !follow_find(c, member_int(job, "id"), -1, ret, e))
+		return false;
+	if (w->follow && !*ret && !follow_first(c, member_int(job, "id"), ret, e))
+		return false;
+	if (*ret)
+		return true;
+	if (!job_state_parse(member_text(job, "state"), &state) || state >= JOB_FINISHED || w->follow)
+		return err_set(e, ERR_NOT_FOUND, "job '%s' has ended and never ran (jobctl why %s)", ref->text, ref->text);
+	next = member_time(job, "next_at");
+	if (next) {
+		char when[WORDS_MAX];
+
+		if (next < c->now)
+			return err_set(e, ERR_NOT_FOUND, "job '%s' has not run yet; it has been due for %s (jobctl why %s)", ref->text,
+				words_duration(c->now - next, when), ref->text);
+		return err_set(e, ERR_NOT_FOUND,
+			"job '%s' has not run yet; its next run is %s (jobctl log -f %s)", ref->text,
+			words_relative(next, c->now, when), ref->text);
+	}
+	return err_set(e, ERR_NOT_FOUND, "job '%s' has not started a run yet; 'jobctl log -f %s' waits for it",
+		ref->text, ref->text);
+}
+
+/* Where the last 'lines' lines begin. */
+static size_t last_lines(const struct buf *text, int64_t lines)
+{
+	size_t at = text->len;
+
+	if (at > 0 && text->data[at - 1] == '\n')
+		at--;
+	for (; at > 0; at--)
+		if (text->data[at - 1] == '\n' && --lines <= 0)
+			break;
+	return at;
+}
+
+/* What else there is to say of an attempt, the newest if it is 0; NULL: nothing. */
+static const char *attempt_error(const json_t *run, int64_t number)
+{
+	const char *error = NULL;
+	const json_t *attempt;
+	size_t i;
+
+	json_array_foreach(json_object_get(run, "attempts"), i, attempt)
+		if (number == 0 || member_int(attempt, "attempt") == number)
+			error = member_text(attempt, "error");
+	return error;
+}
+
+/* Over the limit, or the disk was full. */
+static void say_dropped(struct ctl *c, const struct output_place *place, int64_t dropped)
+{
+	json_auto_t *run = NULL;
+	const char *error = NULL;
+	char size[WORDS_MAX];
+
+	if (dropped <= 0)
+		return;
+	if (api_run_id(c, place->run, &run, NULL))
+		error = attempt_error(run, place->attempt);
+	if (error && strstr(error, "output could not be written"))
+		ctl_say("(%s of this output were not kept: %s)", words_size(dropped, size), error);
+	else
+		ctl_say("(%s of this output were not kept; --output-limit sets how much is)", words_size(dropped, size));
+}
+
+/* Silence may have a cause: the command could not be started. */
+static void say_why(struct ctl *c, int64_t id)
+{
+	json_auto_t *run = NULL;
+	AUTO_DONE(buf) ref = {};
+	AUTO_DONE(buf) why = {};
+
+	if (!api_run_id(c, id, &run, NULL))
+		return;
+	ref_of_run(run, &ref);
+	words_result(run, &why);
+	if (why.len)
+		ctl_say("(run %s wrote nothing: %s)", ref.data, why.data);
+}
+
+/* The tail of what is there; place->from is where following goes on. */
+static bool show_tail(struct ctl *c, const struct wish *w, struct output_place *place, struct err *e)
+{
+	AUTO_DONE(output) o = {.raw = w->raw};
+	AUTO_DONE(buf) text = {};
+	int64_t total, dropped;
+	size_t at;
+
+	if (!output_fetch(c, place, &text, &total, &dropped, e))
+		return false;
+	at = w->lines == 0 ? text.len : last_lines(&text, w->lines);
+	if (text.len > at)
+		output_put(&o, text.data + at, text.len - at);
+	output_end(&o);
+	out_flush(&o.out);
+	place->from = total;
+	output_say_note(c);
+	return true;
+}
+
+static bool show_output(struct ctl *c, const struct wish *w, const json_t *run, struct err *e)
+{
+	AUTO_DONE(output) o = {.raw = w->raw};
+	struct output_place place = {.run = member_int(run, "id"), .attempt = w->attempt};
+	int64_t total = 0, dropped = 0;
+
+	if (w->lines >= 0)
+		return show_tail(c, w, &place, e);
+	if (!output_copy(c, &o, &place, &total, &dropped, e))
+		return false;
+	if (!output_say_note(c))
+		say_dropped(c, &place, dropped);
+	if (total == 0 && run_is_final(run))
+		say_why(c, place.run);
+	return true;
+}
+
+static bool show_followed(struct ctl *c, const struct wish *w, const json_t *run, struct err *e)
+{
+	json_auto_t *final = NULL;
+	struct follow_from from = {.run = member_int(run, "id"), .attempt = w->attempt, .raw = w->raw};
+	int64_t tries = member_int(run, "attempt");
+
+	if (w->lines >= 0 && tries > 0) {
+		struct output_place place = {.run = from.run, .attempt = w->attempt ? w->attempt : tries};
+
+		if (!show_tail(c, w, &place, e))
+			return false;
+		from.attempt = place.attempt;
+		from.offset = place.from;
+	}
+	if (!follow_output(c, &from, &final, e))
+		return false;
+	if (isatty(STDERR_FILENO))
+		follow_say(final, false);
+	return true;
+}
+
+int verb_log(struct ctl *c, const struct args *a)
+{
+	json_auto_t *run = NULL;
+	struct err e = {};
+	struct wish wish;
+	struct ref ref;
+	char *const *words;
+
+	args_operands(a, &words);
+	if (!read_wish(c, a, &wish, &e) || !ref_parse(words[0], &ref, &e) ||
+		!find_run(c, &ref, &wish, &run, &e))
+		return ctl_fail(&e);
+	if (!(wish.follow ? show_followed : show_output)(c, &wish, run, &e))
+		return ctl_fail(&e);
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jobctl run. */
+#include "jobctl/api.h"
+#include "jobctl/args.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "jobctl/ctl.h"
+#include "jobctl/follow.h"
+#include "jobctl/render/render.h"
+#include "jobctl/render/rows.h"
+#include "jobctl/verbs/run_verb.h"
+#include <inttypes.h>
+#include <string.h>
+
+/* --param NAME=VALUE, each name once. */
+static bool put_params(const struct args *a, json_t *body, struct err *e)
+{
+	size_t n = args_count(a, "param");
+	json_t *params = json_object();
+
+	if (n)
+		json_object_set_new(body, "params", params);
+	else
+		json_decref(params);
+	for (size_t i = 0; i < n; i++) {
+		const char *pair = args_nth(a, "param", i), *eq = strchr(pair, '=');
+		AUTO_TEXT name = eq ? xstrndup(pair, (size_t)(eq - pair)) : NULL;
+
+		if (!eq || eq == pair)
+			return err_set(e, ERR_INVALID, "--param: '%s' is not NAME=VALUE", pair);
+		if (json_object_get(params, name))
+			return err_set(e, ERR_INVALID, "--param: '%s' is there twice", name);
+		if (json_object_set_new(params, name, json_string(eq + 1)) < 0)
+			return err_set(e, ERR_INVALID, "--param: '%s' must be UTF-8 text", name);
+	}
+	return true;
+}
+
+static bool trigger(struct ctl *c, const struct args *a, json_t **ret, struct err *e)
+{
+	json_auto_t *body = json_object(), *job = NULL;
+	AUTO_TEXT path = NULL;
+	char *const *words;
+	struct ref ref;
+
+	args_operands(a, &words);
+	c->job_typed = words[0];
+	c->yes = args_has(a, "yes");
+	if (!ref_parse(words[0], &ref, e) || !put_params(a, body, e))
+		return false;
+	if (ref.run)
+		return err_set(e, ERR_INVALID, "'%s' is a run; name the job that is to run again", words[0]);
+	if (!api_job(c, &ref, &job, e))
+		return false;
+	if (args_has(a, "force"))
+		json_object_set_new(body, "force", json_true());
+	path = xprintf("/v1/jobs/%" PRId64 "/run", member_int(job, "id"));
+	return api_call(c, "POST", path, body, ret, e);
+}
+
+static int show_run(const struct ctl *c, const json_t *run, bool quiet)
+{
+	AUTO_DONE(buf) ref = {};
+	struct rows rows;
+
+	ref_of_run(run, &ref);
+	if (wants_json(c))
+		return out_object(c, run);
+	if (c->format == FORMAT_CSV) {
+		rows_begin(&rows, c, &run_rows);
+		rows_add(&rows, run);
+		rows_end(&rows);
+		return EXIT_SUCCESS;
+	}
+	if (c->format != FORMAT_NAME)
+		ctl_say("run %s is queued (jobctl log -f %s)", ref.data, ref.data);
+	/* On a terminal the sentence is enough; a script reads the name, or the output it asked for. */
+	if (c->format != FORMAT_NAME && (c->terminal || quiet))
+		return EXIT_SUCCESS;
+	buf_char(&ref, '\n');
+	return out_text(&ref);
+}
+
+int verb_run(struct ctl *c, const struct args *a)
+{
+	bool follow = args_has(a, "follow");
+	struct follow_from from = {.attempt = 1, .raw = !c->terminal};
+	json_auto_t *run = NULL, *final = NULL;
+	struct err e = {};
+	int code;
+
+	if (!trigger(c, a, &run, &e)) {
+		if (e.kind == ERR_UNCERTAIN)
+			err_set(&e, e.kind, "%s; the run may have been queued or not: look with 'jobctl runs'", e.msg);
+		return ctl_fail(&e);
+	}
+	code = show_run(c, run, follow);
+	if (code || (!follow && !args_has(a, "wait")))
+		return code;
+	from.run = member_int(run, "id");
+	if (!(follow ? follow_output(c, &from, &final, &e) : follow_wait(c, from.run, -1, &final, &e)))
+		return ctl_fail(&e);
+	follow_say(final, !follow);
+	return follow_exit(final, args_has(a, "propagate"));
+}

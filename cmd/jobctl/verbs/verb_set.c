@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jobctl set, jobctl undo. */
+#include "jobctl/api.h"
+#include "jobctl/args.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "jobctl/verbs/change.h"
+#include "jobctl/ctl.h"
+#include "jobctl/render/render.h"
+#include "jobctl/verbs/run_verb.h"
+#include "jobctl/spec/spec_patch.h"
+#include "jobctl/render/dry_run.h"
+#include "jobctl/render/words.h"
+#include <inttypes.h>
+#include <string.h>
+
+bool change_send(struct ctl *c, const json_t *job, json_t *patch, int64_t revision, bool dry_run, json_t **ret,
+	struct err *e)
+{
+	AUTO_TEXT path = xprintf("/v1/jobs/%" PRId64 "%s", member_int(job, "id"), dry_run ? "?dry_run=true" : "");
+
+	if (revision)
+		json_object_set_new(patch, "revision", json_integer(revision));
+	return api_call(c, "PATCH", path, patch, ret, e);
+}
+
+/* "changed job 12 'backup': priority 0 → 5 (revision 3); it runs in 15m" */
+static void say_changed(const struct ctl *c, const json_t *job)
+{
+	AUTO_DONE(buf) line = {};
+	usec_t next = member_time(job, "next_at");
+	char relative[WORDS_MAX], instant[WORDS_MAX];
+	const char *what = member_text(job, "what");
+
+	if (!json_is_true(json_object_get(job, "changed"))) {
+		buf_str(&line, "job ");
+		ref_job_words(job, &line);
+		buf_str(&line, " is that already; nothing was changed");
+		ctl_say("%s", line.data);
+		return;
+	}
+	buf_str(&line, "changed job ");
+	ref_job_words(job, &line);
+	buf_printf(&line, ": %s (revision %" PRId64 ")", what ? what : "", member_int(job, "revision"));
+	if (next > c->now)
+		buf_printf(&line, "; it runs %s, at %s", words_relative(next, c->now, relative), words_instant(next, instant));
+	ctl_say("%s", line.data);
+}
+
+int change_show(const struct ctl *c, const json_t *answer, bool dry_run)
+{
+	if (wants_json(c))
+		return out_object(c, answer);
+	if (dry_run)
+		return trial_show_change(c, answer);
+	say_changed(c, answer);
+	findings_say(json_object_get(answer, "findings"));
+	return EXIT_SUCCESS;
+}
+
+/* A job, and not one of its runs. */
+static bool find_job(struct ctl *c, const char *word, json_t **ret, struct err *e)
+{
+	struct ref ref;
+
+	return ref_parse(word, &ref, e) && api_job(c, &ref, ret, e);
+}
+
+int verb_set(struct ctl *c, const struct args *a)
+{
+	json_auto_t *patch = NULL, *job = NULL, *answer = NULL;
+	struct err e = {};
+	char *const *words;
+	size_t n = args_operands(a, &words);
+	bool dry_run = args_has(a, "dry-run");
+	int64_t revision = 0;
+
+	c->job_typed = words[0];
+	c->yes = args_has(a, "yes");
+	if (args_has(a, "revision") && !parse_int(args_last(a, "revision"), 1, INT64_MAX, &revision))
+		err_set(&e, ERR_INVALID, "--revision: '%s' is not the number of a revision", args_last(a, "revision"));
+	if (e.kind || !patch_from_words(words + 1, n - 1, &patch, &e) || !find_job(c, words[0], &job, &e) ||
+	    !change_send(c, job, patch, revision, dry_run, &answer, &e))
+		return ctl_fail(&e);
+	return change_show(c, answer, dry_run);
+}
+
+int verb_undo(struct ctl *c, const struct args *a)
+{
+	json_auto_t *body = json_object(), *job = NULL, *answer = NULL;
+	AUTO_TEXT path = NULL;
+	struct err e = {};
+	char *const *words;
+	int64_t to = 0;
+
+	args_operands(a, &words);
+	if (args_has(a, "to") && !parse_int(args_last(a, "to"), 1, INT64_MAX, &to))
+		err_set(&e, ERR_INVALID, "--to: '%s' is not the number of a revision", args_last(a, "to"));
+	if (to)
+		json_object_set_new(body, "to", json_integer(to));
+	if (e.kind || !find_job(c, words[0], &job, &e))
+		return ctl_fail(&e);
+	path = xprintf("/v1/jobs/%" PRId64 "/undo", member_int(job, "id"));
+	if (!api_call(c, "POST", path, body, &answer, &e))
+		return ctl_fail(&e);
+	return change_show(c, answer, false);
+}

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jobctl show. */
+#include "jobctl/api.h"
+#include "jobctl/args.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "base/tzfile.h"
+#include "core/job/job.h"
+#include "core/job/start_plan.h"
+#include "core/job/run.h"
+#include "core/time/zone.h"
+#include "core/time/zone_cache.h"
+#include "jobctl/ctl.h"
+#include "jobctl/spec/job_env.h"
+#include "jobctl/render/render.h"
+#include "jobctl/render/pauses.h"
+#include "jobctl/spec/preview.h"
+#include "jobctl/render/rows.h"
+#include "jobctl/verbs/run_verb.h"
+#include "jobctl/render/sandbox.h"
+#include "jobctl/spec/spec_args.h"
+#include "wire/spec_json.h"
+#include "jobctl/render/words.h"
+#include <inttypes.h>
+#include <string.h>
+
+#define LABEL 14 /* columns of the left side */
+
+static void put_line(struct buf *out, const char *label, const char *text)
+{
+	if (!text || !*text)
+		return;
+	buf_printf(out, "%-*s", LABEL, label);
+	text_escape(out, text, strlen(text));
+	buf_char(out, '\n');
+}
+
+static void put_time_line(struct buf *out, const struct ctl *c, const json_t *o, const char *label,
+	const char *key)
+{
+	usec_t t = member_time(o, key);
+	char words[WORDS_MAX], instant[WORDS_MAX];
+
+	if (!t)
+		return;
+	if (c->terminal)
+		buf_printf(out, "%-*s%s (%s)\n", LABEL, label, words_instant(t, instant), words_relative(t, c->now, words));
+	else
+		buf_printf(out, "%-*s%s\n", LABEL, label, words_instant(t, instant));
+}
+
+static void put_state(struct buf *out, const struct ctl *c, const json_t *o, const char *reason)
+{
+	const char *state = member_text(o, "state");
+	const char *colour = c->colour ? state_colour(state) : "";
+
+	buf_printf(out, "%-*s%s%s%s", LABEL, "state", colour, state, *colour ? COLOUR_END : "");
+	if (reason && *reason) {
+		buf_str(out, " (");
+		text_escape(out, reason, strlen(reason));
+		buf_char(out, ')');
+	}
+	buf_char(out, '\n');
+}
+
+/* The sentence of what it waits for; 'jobctl why' knows more. */
+static void put_waits(struct buf *out, const json_t *o)
+{
+	put_line(out, "waits", member_text(json_object_get(o, "waiting_for"), "message"));
+}
+
+/* ---- a job ---- */
+
+static void put_last_run(struct buf *out, const struct ctl *c, const json_t *job)
+{
+	const json_t *last = json_object_get(job, "last_run");
+	AUTO_DONE(buf) line = {};
+	AUTO_DONE(buf) result = {};
+	char words[WORDS_MAX];
+	usec_t t = member_time(last, "ended_at");
+
+	if (!json_is_object(last))
+		return;
+	ref_of_job(job, &line);
+	buf_printf(&line, "#%" PRId64 " %s", member_int(last, "id"), member_text(last, "state"));
+	words_result(last, &result);
+	if (result.len)
+		buf_printf(&line, ", %s", result.data);
+	if (t)
+		buf_printf(&line, ", %s", c->terminal ? words_relative(t, c->now, words)
+						      : words_instant(t, words));
+	put_line(out, "last run", line.data);
+}
+
+/* A number of the spec, in the words of its option, when it is not the default. */
+static void put_number(struct buf *out, const struct job_field *f, int64_t n)
+{
+	char size[WORDS_MAX];
+	AUTO_TEXT text = NULL;
+
+	if (n == f->preset)
+		return;
+	text = f->type == FIELD_SIZE ? xstrdup(words_size(n, size)) : job_field_print(f, n);
+	put_line(out, f->flag ? f->flag : f->name, text);
+}
+
+static void put_pairs(struct buf *out, const struct job_field *f, const struct strv *pairs, bool reveal)
+{
+	for (size_t i = 0; i < pairs->n; i++) {
+		bool open = reveal || f->offset != offsetof(struct job_spec, env);
+		AUTO_TEXT shown = job_env_masked(pairs->v[i], open);
+
+		put_line(out, i ? "" : f->name, shown);
+	}
+}
+
+/* Everything of the spec that was not shown before it. */
+static void put_spec(struct buf *out, const struct job_spec *s, bool reveal)
+{
+	static const char *const shown[] = {"name", "command", "script", "schedule"};
+
+	for (size_t i = 0; i < job_fields_count; i++) {
+		const struct job_field *f = &job_fields[i];
+		const void *at = (const char *)s + f->offset;
+		bool skip = false;
+		char size[WORDS_MAX];
+
+		for (size_t k = 0; k < ELEMENTS(shown); k++)
+			skip = skip || strcmp(f->name, shown[k]) == 0;
+		if (skip)
+			continue;
+		switch (f->type) {
+		case FIELD_TEXT:
+			put_line(out, f->name, *(char *const *)at);
+			break;
+		case FIELD_LIST:
+		case FIELD_MAP:
+			put_pairs(out, f, at, reveal);
+			break;
+		case FIELD_BLOB:
+			if (((const struct blob *)at)->data)
+				put_line(out, f->name, words_size((int64_t)((const struct blob *)at)->len, size));
+			break;
+		default:
+			put_number(out, f, *(const int64_t *)at);
+		}
+	}
+}
+
+/* The next slot by the clock of the caller; where the clock of the job's zone shows another time, that too. */
+static void put_next(struct buf *out, const struct ctl *c, usec_t next, const struct zone *z /* NULL: unknown */)
+{
+	char instant[WORDS_MAX], relative[WORDS_MAX];
+	AUTO_DONE(buf) there = {};
+
+	buf_printf(out, "%-*s%s", LABEL, "next", words_instant(next, instant));
+	if (z)
+		preview_local(next / USEC_SEC * USEC_SEC, z, &there);
+	if (z && strncmp(there.data, instant, strlen("2026-11-16T09:00:00")) != 0)
+		buf_printf(out, ", %s %s", there.data, z->name);
+	if (c->terminal)
+		buf_printf(out, " (%s)", words_relative(next, c->now, relative));
+	buf_char(out, '\n');
+}
+
+/* The schedule in words, and its next slot. */
+static void put_meaning(struct buf *out, const struct ctl *c, const json_t *job)
+{
+	AUTO(zone_cache) *zones = zone_cache_new(tzfile_read);
+	AUTO_DONE(preview) p = {};
+	AUTO(schedule_set) *set = NULL;
+	AUTO_DONE(buf) words = {};
+	usec_t next = member_time(job, "next_at");
+	const struct zone *z = NULL;
+	bool known = preview_of_job(job, &p, NULL) && preview_open(zones, &p, &z, &set, NULL);
+
+	/* a moment says it all */
+	if (known && schedule_set_kind(set) != SCHEDULE_NOW && schedule_set_kind(set) != SCHEDULE_ONCE) {
+		schedule_set_explain(set, &words);
+		put_line(out, "meaning", words.data);
+	}
+	if (next && row_is_held(job))
+		put_line(out, "next", "none while it is paused or frozen");
+	else if (next)
+		put_next(out, c, next, known ? z : NULL);
+}
+
+static void put_job(struct buf *out, const struct ctl *c, const json_t *job, const struct job_spec *s,
+	bool reveal)
+{
+	AUTO_DONE(buf) words = {};
+	AUTO_DONE(buf) schedule = {};
+
+	ref_job_words(job, &words);
+	put_line(out, "job", words.data);
+	buf_clear(&words);
+	put_line(out, "owner", member_text(job, "owner"));
+	put_state(out, c, job, json_is_object(json_object_get(job, "pause")) ? NULL : member_text(job, "reason"));
+	if (json_is_object(json_object_get(job, "pause"))) {
+		words_of_pause(c, json_object_get(job, "pause"), &words);
+		put_line(out, "pause", words.data);
+	} else if (json_is_object(json_object_get(job, "next_pause"))) {
+		words_of_pause(c, json_object_get(job, "next_pause"), &words);
+		put_line(out, "pauses", words.data);
+	}
+	put_waits(out, job);
+	buf_clear(&words);
+	words_of_command(job, &words);
+	put_line(out, s->script ? "script" : "command", words.data);
+	buf_clear(&words);
+	words_of_schedule(job, &words);
+	words_localize(words.data ? words.data : "", &schedule);
+	put_line(out, "schedule", schedule.data);
+	put_meaning(out, c, job);
+	put_last_run(out, c, job);
+	put_spec(out, s, reveal);
+	put_time_line(out, c, job, "created", "created_at");
+	if (member_int(job, "revision") > 1) {
+		put_time_line(out, c, job, "updated", "updated_at");
+		buf_printf(out, "%-*s%" PRId64 "\n", LABEL, "revision", member_int(job, "revision"));
+	}
+}
+
+/* ---- a run ---- */
+
+static usec_t seconds(const json_t *o, const char *key)
+{
+	return (usec_t)(json_number_value(json_object_get(o, key)) * USEC_SEC);
+}
+
+/* Of devices, and only where a control group has counted. */
+static void put_io(struct buf *line, const json_t *a)
+{
+	int64_t in = member_int(a, "io_read"), out = member_int(a, "io_written");
+	char words[WORDS_MAX];
+
+	if (in)
+		buf_printf(line, ", read %s", words_size(in, words));
+	if (out)
+		buf_printf(line, ", wrote %s", words_size(out, words));
+}
+
+static void put_attempt(struct buf *out, const json_t *a)
+{
+	usec_t from = member_time(a, "started_at"), to = member_time(a, "ended_at");
+	const char *error = member_text(a, "error"), *node = member_text(a, "node_name");
+	AUTO_DONE(buf) line = {};
+	AUTO_DONE(buf) result = {};
+	AUTO_TEXT label = xprintf("attempt %" PRId64, member_int(a, "attempt"));
+	usec_t cpu = seconds(a, "cpu_user") + seconds(a, "cpu_system");
+	char words[WORDS_MAX];
+
+	buf_str(&line, member_text(a, "outcome"));
+	if (node)
+		buf_printf(&line, " on %s", node);
+	words_result(a, &result);
+	if (result.len)
+		buf_printf(&line, ", %s", result.data);
+	if (from && to)
+		buf_printf(&line, ", took %s", words_duration(to - from, words));
+	if (to)
+		buf_printf(&line, ", CPU %s", words_duration(cpu, words));
+	if (member_int(a, "max_rss"))
+		buf_printf(&line, ", memory %s", words_size(member_int(a, "max_rss"), words));
+	put_io(&line, a);
+	buf_printf(&line, ", output %s", words_size(member_int(a, "output_bytes"), words));
+	if (member_int(a, "output_dropped"))
+		buf_printf(&line, " (%s not kept)", words_size(member_int(a, "output_dropped"), words));
+	if (error)
+		buf_printf(&line, ": %s", error);
+	put_line(out, label, line.data);
+}
+
+/* What it ran: the command of its revision, which its job may have left behind. */
+static void put_definition(struct buf *out, const json_t *definition)
+{
+	AUTO_DONE(buf) words = {};
+	bool script = json_object_get(definition, "script") || json_object_get(definition, "script_b64");
+
+	words_of_command(definition, &words);
+	put_line(out, script ? "script" : "command", words.data);
+}
+
+static void put_run(struct buf *out, const struct ctl *c, const json_t *run, const json_t *definition /* NULL: unknown */)
+{
+	AUTO_DONE(buf) words = {};
+	const json_t *attempt;
+	size_t i;
+
+	ref_of_run(run, &words);
+	put_line(out, "run", words.data);
+	put_line(out, "owner", member_text(run, "owner"));
+	put_state(out, c, run, NULL); /* the reason is in the result */
+	put_waits(out, run);
+	buf_clear(&words);
+	words_result(run, &words);
+	put_line(out, "result", words.data);
+	put_line(out, "kind", member_text(run, "kind"));
+	put_time_line(out, c, run, "slot", "slot");
+	if (member_int(run, "slot_count") > 1) {
+		put_time_line(out, c, run, "last slot", "slot_last");
+		buf_printf(out, "%-*s%" PRId64 "\n", LABEL, "slots", member_int(run, "slot_count"));
+	}
+	put_time_line(out, c, run, words_waits_for_retry(run) ? "next try" : "due", "due_at");
+	put_time_line(out, c, run, "started", "started_at");
+	put_time_line(out, c, run, "ended", "ended_at");
+	put_time_line(out, c, run, "dead letter", "dead_at");
+	buf_printf(out, "%-*s%" PRId64 "\n", LABEL, "revision", member_int(run, "revision"));
+	put_definition(out, definition);
+	put_line(out, "node", member_text(run, "node_name"));
+	if (json_is_true(json_object_get(run, "cancel_asked")))
+		put_line(out, "cancel", "asked for");
+	json_array_foreach(json_object_get(run, "attempts"), i, attempt)
+		put_attempt(out, attempt);
+}
+
+/* The newest notice that could not be sent, so that somebody who waits for one learns it here. */
+static void put_failed_notice(struct buf *out, struct ctl *c, const json_t *job)
+{
+	AUTO_TEXT path = xprintf("/v1/notices?state=failed&limit=1&job=%" PRId64, member_int(job, "id"));
+	json_auto_t *answer = NULL;
+	const json_t *n;
+	AUTO_TEXT line = NULL;
+
+	if (!api_call(c, "GET", path, NULL, &answer, NULL))
+		return;
+	n = json_array_get(json_object_get(answer, "notices"), 0);
+	if (!n)
+		return;
+	line = xprintf("%s could not be told by %s: %s", member_text(n, "kind"), member_text(n, "channel"),
+		member_text(n, "error") ? member_text(n, "error") : "no reason given");
+	put_line(out, "notice", line);
+}
+
+/* ---- the verb ---- */
+
+static int show_job(struct ctl *c, const struct args *a, const json_t *job, const json_t *run)
+{
+	AUTO_DONE(job_spec) spec;
+	AUTO_DONE(buf) out = {};
+	struct err e = {};
+	bool reveal = args_has(a, "reveal");
+
+	job_spec_init(&spec);
+	if (!spec_of_job(job, &spec, &e)) {
+		err_wrap(&e, "cannot make sense of the job the daemon sent");
+		e.kind = ERR_INTERNAL;
+		return ctl_fail(&e);
+	}
+	if (args_has(a, "sandbox")) {
+		if (!show_sandbox(c, spec.sandbox, &out, &e))
+			return ctl_fail(&e);
+	} else if (args_has(a, "as-command")) {
+		spec_to_words(&spec, reveal ? NULL : job_env_secret, &out);
+		buf_char(&out, '\n');
+	} else if (args_has(a, "env")) {
+		job_env_put(job, run, &spec, reveal, c->terminal, &out);
+	} else {
+		put_job(&out, c, job, &spec, reveal);
+		if (spec.notify.n > 0)
+			put_failed_notice(&out, c, job);
+	}
+	return out_text(&out);
+}
+
+static bool is_text(const struct ctl *c)
+{
+	return c->format == FORMAT_TABLE || c->format == FORMAT_WIDE;
+}
+
+/* For programs: the object itself, or a row of the list it would be in. */
+static int show_data(const struct ctl *c, const json_t *o, const struct row_kind *kind)
+{
+	struct rows rows;
+
+	if (c->format == FORMAT_JSON)
+		return out_object(c, o);
+	rows_begin(&rows, c, kind);
+	rows_add(&rows, o);
+	rows_end(&rows);
+	return EXIT_SUCCESS;
+}
+
+/* Old revisions are forgotten, and then the run is shown without its command. */
+static const json_t *revision_of(struct ctl *c, const json_t *run, json_t **answer)
+{
+	AUTO_TEXT path = xprintf("/v1/jobs/%" PRId64 "/revisions?revision=%" PRId64, member_int(run, "job"),
+		member_int(run, "revision"));
+
+	if (!api_call(c, "GET", path, NULL, answer, NULL))
+		return NULL;
+	return json_object_get(json_array_get(json_object_get(*answer, "revisions"), 0), "definition");
+}
+
+int verb_show(struct ctl *c, const struct args *a)
+{
+	json_auto_t *job = NULL, *run = NULL, *answer = NULL;
+	AUTO_DONE(buf) out = {};
+	struct err e = {};
+	struct ref ref;
+	char *const *words;
+	int views = args_has(a, "as-command") + args_has(a, "env") + args_has(a, "sandbox");
+	bool about_job = views > 0;
+
+	args_operands(a, &words);
+	if (views > 1)
+		err_set(&e, ERR_INVALID, "give one of --env, --sandbox and --as-command");
+	else if (about_job && !is_text(c))
+		err_set(&e, ERR_INVALID, "--env, --sandbox and --as-command are text, not %s", format_name(c->format));
+	if (e.kind != ERR_NONE || !ref_parse(words[0], &ref, &e) ||
+		(ref.run && !api_run(c, &ref, &run, &e)) ||
+		((!ref.run || about_job) && !api_job(c, &ref, &job, &e)))
+		return ctl_fail(&e);
+	if (!is_text(c))
+		return show_data(c, run ? run : job, run ? &run_rows : &job_rows);
+	if (job)
+		return show_job(c, a, job, run);
+	put_run(&out, c, run, revision_of(c, run, &answer));
+	return out_text(&out);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jobctl wait. */
+#include "jobctl/api.h"
+#include "jobctl/args.h"
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "jobctl/ctl.h"
+#include "jobctl/follow.h"
+#include "jobctl/render/render.h"
+#include "jobctl/render/rows.h"
+#include "jobctl/verbs/run_verb.h"
+#include <inttypes.h>
+
+struct waiting {
+	struct ctl *c;
+	usec_t until;     /* on clock_boot; -1: for ever */
+	bool propagate;
+	struct rows rows; /* for -o json and the like */
+};
+
+static bool is_talk(const struct ctl *c)
+{
+	return c->format == FORMAT_TABLE || c->format == FORMAT_WIDE;
+}
+
+static int over(struct waiting *w, const json_t *run)
+{
+	if (is_talk(w->c))
+		follow_say(run, true);
+	else
+		rows_add(&w->rows, run);
+	return follow_exit(run, w->propagate);
+}
+
+static int gave_up(const struct waiting *w, const char *what, const struct err *e)
+{
+	if (e->kind != ERR_BUSY || w->until < 0 || clock_boot(&clock_system) < w->until)
+		return ctl_fail(e);
+	ctl_say("jobctl: '%s' is not over yet: the time given by --timeout has passed", what);
+	return EXIT_WAIT_TIMEOUT;
+}
+
+/* It was there when we began to wait: only what was planned and not due yet goes. */
+static int taken_back(const char *what)
+{
+	ctl_say("jobctl: '%s' was planned, and has been taken back: its job was changed or paused; 'jobctl why' with the job "
+		"tells what comes now", what);
+	return EXIT_RUN_SKIPPED;
+}
+
+/* All open runs of a job, the oldest first; or the one that follow_find() finds. */
+static int wait_job(struct waiting *w, const struct ref *ref)
+{
+	json_auto_t *job = NULL, *open = NULL;
+	struct err e = {};
+	int code = 0;
+	int64_t id;
+
+	if (!api_job(w->c, ref, &job, &e))
+		return ctl_fail(&e);
+	id = member_int(job, "id");
+	if (!api_runs(w->c, id, "queued,claimed,running", 1000, &open, &e))
+		return ctl_fail(&e);
+	if (json_array_size(open) == 0) {
+		json_t *run = NULL;
+
+		if (!follow_find(w->c, id, w->until, &run, &e))
+			return gave_up(w, ref->text, &e);
+		if (!run) {
+			ctl_say("jobctl: job '%s' never ran and has no next run", ref->text);
+			return EXIT_RUN_SKIPPED;
+		}
+		json_array_append_new(open, run);
+	}
+	for (size_t i = json_array_size(open); i-- > 0;) {
+		json_auto_t *final = NULL;
+		int one;
+
+		if (follow_wait(w->c, member_int(json_array_get(open, i), "id"), w->until, &final, &e))
+			one = over(w, final);
+		else if (e.kind == ERR_NOT_FOUND)
+			one = taken_back(ref->text);
+		else
+			return gave_up(w, ref->text, &e);
+		code = code ? code : one;
+	}
+	return code;
+}
+
+static int wait_operand(struct waiting *w, const char *text)
+{
+	json_auto_t *run = NULL, *final = NULL;
+	struct err e = {};
+	struct ref ref;
+
+	if (!ref_parse(text, &ref, &e))
+		return ctl_fail(&e);
+	if (!ref.run)
+		return wait_job(w, &ref);
+	if (!api_run(w->c, &ref, &run, &e))
+		return ctl_fail(&e);
+	if (follow_wait(w->c, ref.run, w->until, &final, &e))
+		return over(w, final);
+	return e.kind == ERR_NOT_FOUND ? taken_back(text) : gave_up(w, text, &e);
+}
+
+int verb_wait(struct ctl *c, const struct args *a)
+{
+	struct waiting w = {.c = c, .until = -1, .propagate = args_has(a, "propagate")};
+	const char *timeout = args_last(a, "timeout");
+	struct err e = {};
+	char *const *words;
+	size_t n = args_operands(a, &words);
+	int code = 0;
+	usec_t d;
+
+	if (timeout) {
+		if (!parse_duration(timeout, &d, &e)) {
+			err_wrap(&e, "--timeout");
+			return ctl_fail(&e);
+		}
+		w.until = clock_boot(&clock_system) + d;
+	}
+	if (!is_talk(c))
+		rows_begin(&w.rows, c, &run_rows);
+	for (size_t i = 0; i < n; i++) {
+		int one = wait_operand(&w, words[i]);
+
+		code = code ? code : one;
+	}
+	if (!is_talk(c))
+		rows_end(&w.rows);
+	return code;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jobctl why: what became of the last slots, what is waiting for what, when it runs next. */
+#include "jobctl/api.h"
+#include "jobctl/args.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "jobctl/ctl.h"
+#include "jobctl/filters.h"
+#include "jobctl/render/render.h"
+#include "jobctl/verbs/run_verb.h"
+#include "jobctl/render/table.h"
+#include "jobctl/render/words.h"
+#include <inttypes.h>
+#include <string.h>
+
+#define LIMIT_MAX 100    /* of the API */
+#define PLANNED_ASKED 10 /* runs with a slot that is yet to come */
+
+static void put_reason(const json_t *why, const char *margin, struct buf *out)
+{
+	const char *message = member_text(why, "message"), *command = member_text(why, "command");
+	AUTO_DONE(buf) local = {};
+
+	words_localize(message ? message : "", &local);
+	text_escape(out, local.data ? local.data : "", local.len);
+	buf_char(out, '\n');
+	if (command)
+		buf_printf(out, "%s(%s)\n", margin, command);
+}
+
+static void put_when(const struct ctl *c, const json_t *o, const char *key, struct buf *out)
+{
+	usec_t t = member_time(o, key);
+	char text[WORDS_MAX];
+
+	buf_str(out, words_instant(t, text));
+	if (c->terminal)
+		buf_printf(out, "  %s", words_relative(t, c->now, text));
+}
+
+static void put_run(const struct ctl *c, const json_t *run, struct buf *out)
+{
+	AUTO_DONE(buf) ref = {};
+
+	ref_of_run(run, &ref);
+	buf_str(out, "  ");
+	put_when(c, run, "slot", out);
+	buf_printf(out, "  %s  %s\n    ", ref.data, member_text(run, "state"));
+	put_reason(json_object_get(run, "why"), "    ", out);
+}
+
+static void put_next(const struct ctl *c, const json_t *slots, struct buf *out)
+{
+	const json_t *slot;
+	size_t i;
+
+	json_array_foreach(slots, i, slot) {
+		json_auto_t *o = json_pack("{s:O}", "at", slot);
+
+		buf_str(out, i ? "       " : "next:  ");
+		put_when(c, o, "at", out);
+		buf_char(out, '\n');
+	}
+}
+
+static void put_no_next(const json_t *slots, struct buf *out)
+{
+	if (json_array_size(slots) == 0)
+		buf_str(out, "next:  none before that ends\n");
+}
+
+enum slots { SLOTS_TO_COME, SLOTS_PAST };
+
+/* The runs whose slot is past, or those whose slot is yet to come, under a heading. */
+static void put_runs(const struct ctl *c, const json_t *runs, enum slots which, size_t limit, struct buf *out)
+{
+	const json_t *run;
+	size_t i, n = 0;
+
+	json_array_foreach(runs, i, run) {
+		const char *state = member_text(run, "state");
+		bool to_come = member_time(run, "slot") > c->now && state && strcmp(state, "queued") == 0;
+
+		if (to_come != (which == SLOTS_TO_COME) || n == limit)
+			continue;
+		if (n++ == 0)
+			buf_str(out, to_come ? "planned slots:\n" : "last slots:\n");
+		put_run(c, run, out);
+	}
+}
+
+static void put_job(const struct ctl *c, const json_t *o, size_t limit, struct buf *out)
+{
+	const json_t *runs = json_object_get(o, "runs");
+	const char *now = member_text(json_object_get(o, "now"), "code");
+
+	buf_printf(out, "job %" PRId64, member_int(o, "job"));
+	if (member_text(o, "name"))
+		buf_printf(out, " '%s'", member_text(o, "name"));
+	buf_printf(out, " is %s\nnow:   ", member_text(o, "state"));
+	put_reason(json_object_get(o, "now"), "       ", out);
+	put_next(c, json_object_get(o, "next"), out);
+	if (text_equal(now, "paused") || text_equal(now, "frozen"))
+		put_no_next(json_object_get(o, "next"), out);
+	put_runs(c, runs, SLOTS_TO_COME, PLANNED_ASKED, out);
+	put_runs(c, runs, SLOTS_PAST, limit, out);
+}
+
+static void put_moment(const struct ctl *c, const json_t *at, struct buf *out)
+{
+	const json_t *run = json_object_get(at, "run");
+
+	if (json_is_object(run))
+		put_run(c, run, out);
+	else
+		put_reason(json_object_get(at, "why"), "", out);
+}
+
+static bool for_people(const struct ctl *c)
+{
+	return c->format == FORMAT_TABLE || c->format == FORMAT_WIDE;
+}
+
+/* ret_limit: how many of the last slots are shown. */
+static bool make_path(struct ctl *c, const struct args *a, struct buf *path, size_t *ret_limit, struct err *e)
+{
+	json_auto_t *o = NULL;
+	struct ref ref;
+	char *const *words;
+	size_t limit = 0;
+	char number[24];
+
+	args_operands(a, &words);
+	if (!ref_parse(words[0], &ref, e) || !(ref.run ? api_run : api_job)(c, &ref, &o, e))
+		return false;
+	buf_printf(path, "/v1/jobs/%" PRId64 "/why", member_int(o, ref.run ? "job" : "id"));
+	if (ref.run) {
+		snprintf(number, sizeof(number), "%" PRId64, ref.run);
+		query_add(path, "run", number);
+	}
+	if (!filter_limit(a, ref.run || args_last(a, "at") ? 0 : 10, &limit, e) || !filter_time(path, a, "at", c->now, e))
+		return false;
+	if (limit > LIMIT_MAX)
+		return err_set(e, ERR_INVALID, "--limit: at most 100; 'jobctl runs %s' shows more", words[0]);
+	*ret_limit = limit;
+	/* Planned slots come first in the answer; they are shown apart and do not count. */
+	if (limit > 0 && for_people(c))
+		limit = limit + PLANNED_ASKED > LIMIT_MAX ? LIMIT_MAX : limit + PLANNED_ASKED;
+	snprintf(number, sizeof(number), "%zu", limit);
+	query_add(path, "limit", number);
+	return true;
+}
+
+int verb_why(struct ctl *c, const struct args *a)
+{
+	AUTO_DONE(buf) path = {};
+	AUTO_DONE(buf) out = {};
+	json_auto_t *o = NULL;
+	struct err e = {};
+	size_t limit = 0;
+
+	if (!make_path(c, a, &path, &limit, &e) || !api_call(c, "GET", path.data, NULL, &o, &e))
+		return ctl_fail(&e);
+	if (!for_people(c))
+		return out_object(c, o);
+	if (json_is_object(json_object_get(o, "run")))
+		put_run(c, json_object_get(o, "run"), &out);
+	else if (json_is_object(json_object_get(o, "at")))
+		put_moment(c, json_object_get(o, "at"), &out);
+	else
+		put_job(c, o, limit, &out);
+	return out_text(&out);
+}

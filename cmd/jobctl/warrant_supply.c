@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests the warrant that a request to the daemon needs. */
+#include "jobctl/warrant_supply.h"
+#include "jobctl/api.h"
+#include "jobctl/approval.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/sha256.h"
+#include "base/text.h"
+#include "core/job/job.h"
+#include "core/job/exec_spec.h"
+#include "core/job/params.h"
+#include "jobctl/ctl.h"
+#include "exec/spawner/warrant_key.h"
+#include "jobctl/ref.h"
+#include "jobctl/spec/spec_args.h"
+#include "wire/spec_json.h"
+#include <inttypes.h>
+#include <pwd.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MEMBER "warrant"
+
+bool warrant_is_missing(const struct err *e)
+{
+	return e->kind == ERR_DENIED && strcmp(e->field, MEMBER) == 0;
+}
+
+/* ---- at the spawner ---- */
+
+/* Beside the daemon's socket. Root uses the spawner's main socket, other users the one that gives only warrants. */
+static char *spawner_socket(const struct ctl *c)
+{
+	const char *slash = c->socket ? strrchr(c->socket, '/') : NULL;
+	const char *name = geteuid() == 0 ? "spawner.sock" : "warrant.sock";
+
+	return slash ? xprintf("%.*s/%s", (int)(slash - c->socket), c->socket, name) : NULL;
+}
+
+/* A new warrant for these bytes in *ret; with 'check', whether that warrant holds. */
+static bool ask(const struct ctl *c, const struct warrant_thing *t, const char *check, unsigned char ret[WARRANT_LEN],
+	struct err *e)
+{
+	AUTO_TEXT socket = spawner_socket(c);
+	unsigned char old[WARRANT_LEN], new[WARRANT_LEN];
+
+	if (!socket)
+		return err_set(e, ERR_INTERNAL, "cannot tell where the spawner listens");
+	if (check && !warrant_parse(check, old))
+		return err_set(e, ERR_DENIED, "it has no warrant");
+	if (!warrant_request(&(struct warrant_ask){.socket = socket, .thing = *t, .check = check ? old : NULL}, new, e))
+		return false;
+	if (ret)
+		memcpy(ret, new, WARRANT_LEN);
+	return true;
+}
+
+/* ---- the order ---- */
+
+/* The subject of an approval: a definition of one job, for one owner, with the values of one run. */
+struct subject {
+	const struct job_spec *spec;
+	int64_t uid;
+	const char *owner;
+	const struct strv *params;          /* NULL: those of the job */
+	unsigned char job[WARRANT_JOB_LEN]; /* its identity */
+	bool confirm;                       /* a part of it came from the daemon */
+};
+
+/*
+ * The identity of a job at its first approval. It follows from the owner and the name, which no two jobs share, or from the idempotency
+ * key, so that a repeated submission has the same warrant; a job with neither has a random one.
+ */
+static void identity_new(struct subject *s, const char *key)
+{
+	const char *kind = s->spec->name ? "name" : "key", *text = s->spec->name ? s->spec->name : key;
+	AUTO_TEXT owner = xprintf("%" PRId64, s->uid);
+	unsigned char sum[SHA256_LEN];
+	struct sha256 h;
+
+	if (!text) {
+		io_random(s->job, sizeof(s->job));
+		return;
+	}
+	sha256_init(&h);
+	sha256_add(&h, kind, strlen(kind) + 1);
+	sha256_add(&h, owner, strlen(owner) + 1);
+	sha256_add(&h, text, strlen(text));
+	sha256_end(&h, sum);
+	memcpy(s->job, sum, sizeof(s->job));
+}
+
+/* As the daemon will read the spec: members of maps in their order, a zone in any case. */
+static bool normalise(const struct job_spec *s, struct job_spec *ret, struct err *e)
+{
+	AUTO_TEXT text = spec_to_text(s);
+
+	if (!spec_from_text(text, ret, e))
+		return false;
+	if (!ret->tz)
+		ret->tz = xstrdup("UTC");
+	return true;
+}
+
+static bool order_make(const struct subject *s, struct order *ret, struct err *e)
+{
+	const unsigned char none[WARRANT_LEN] = {};
+	AUTO_DONE(job_spec) spec;
+	char text[WARRANT_HEX];
+
+	job_spec_init(&spec);
+	if (!normalise(s->spec, &spec, e))
+		return false;
+	free(spec.warrant);
+	spec.warrant = xstrdup(warrant_print(s->job, none, text)); /* its identity becomes part of the order */
+	order_from_spec(ret, &(struct order_source){.spec = &spec, .uid = s->uid, .owner = s->owner, .params = s->params});
+	return true;
+}
+
+static bool approve(const struct ctl *c, const struct subject *s, json_t *to, struct err *e)
+{
+	unsigned char warrant[WARRANT_LEN];
+	AUTO_DONE(buf) bytes = {};
+	AUTO_DONE(order) o = {};
+	char text[WARRANT_HEX];
+
+	if (!order_make(s, &o, e) || !order_encode(&o, &bytes, e) || (s->confirm && !approval_confirm(c, &o, e)) ||
+	    !ask(c, &(struct warrant_thing){.kind = WARRANT_OF_ORDER, .data = bytes.data, .len = bytes.len}, NULL, warrant, e))
+		return false;
+	json_object_set_new(to, MEMBER, json_string(warrant_print(s->job, warrant, text)));
+	return true;
+}
+
+/* ---- a new job ---- */
+
+/* The text of a template that is approved: all of it but the approval itself, and its name. */
+static void template_text(const char *name, const json_t *definition, const json_t *params, struct buf *out)
+{
+	json_auto_t *o = json_copy((json_t *)definition);
+
+	json_object_del(o, MEMBER);
+	json_object_set(o, "params", json_is_object(params) ? (json_t *)params : json_object());
+	json_object_set_new(o, "name", json_string(name)); /* a definition has none of its own */
+	json_write(o, out);
+}
+
+/* {"host": null, "days": "7"}: those that must and may be given. */
+static void declared_params(const json_t *params, struct strv *ret)
+{
+	const char *name;
+	json_t *v;
+
+	json_object_foreach((json_t *)params, name, v)
+		strv_take(ret, json_is_string(v) ? xprintf("%s=%s", name, json_string_value(v)) : xstrdup(name));
+}
+
+static bool lay_over_template(struct ctl *c, const json_t *submission, struct job_spec *s, struct err *e)
+{
+	const char *name = member_text(submission, "template");
+	AUTO_TEXT path = xprintf("/v1/templates/%s", name);
+	AUTO_DONE(strv) declared = {};
+	AUTO_DONE(strv) values = {};
+	AUTO_DONE(buf) text = {};
+	json_auto_t *t = NULL;
+	const json_t *definition;
+
+	if (!api_call(c, "GET", path, NULL, &t, e))
+		return false;
+	definition = json_object_get(t, "definition");
+	template_text(name, definition, json_object_get(t, "params"), &text);
+	if (!ask(c, &(struct warrant_thing){.kind = WARRANT_OF_TEXT, .data = text.data, .len = text.len},
+		    member_text(definition, MEMBER) ? member_text(definition, MEMBER) : "", NULL, e))
+		return err_wrap(e, "the template '%s' as the daemon has it is not taken (look at it with 'jobctl template show %s', then "
+			"make it again with 'jobctl template add %s'; approvals of earlier versions do not cover the name)", name, name, name);
+	declared_params(json_object_get(t, "params"), &declared);
+	if (!spec_from_json(definition, s, NULL, e) || !spec_merge_json(submission, s, e) ||
+	    !params_overlay(&declared, &s->params, &values, e))
+		return false;
+	strv_done(&s->params);
+	s->params = values;
+	values = (struct strv){};
+	return true;
+}
+
+/* By its name, which is as harmless in a path as in the user database. */
+static const struct passwd *owner_of(const char *path)
+{
+	const char *as = strstr(path, "as=");
+	AUTO_TEXT name = as && (as[-1] == '?' || as[-1] == '&') ? xstrndup(as + 3, strcspn(as + 3, "&")) : NULL;
+
+	return name ? getpwnam(name) : getpwuid(geteuid());
+}
+
+static bool supply_new(struct ctl *c, const char *path, json_t *body, struct err *e)
+{
+	const struct passwd *pw = owner_of(path);
+	json_auto_t *submission = json_copy(body);
+	AUTO_DONE(job_spec) spec;
+	struct subject s = {.spec = &spec, .confirm = json_object_get(body, "template") != NULL};
+
+	job_spec_init(&spec);
+	json_object_del(submission, "key");
+	json_object_del(submission, "if_exists");
+	if (!pw)
+		return err_set(e, ERR_DENIED, "the owner of the new job is not in the user database");
+	if (s.confirm ? !lay_over_template(c, submission, &spec, e) : !spec_from_json(submission, &spec, NULL, e))
+		return false;
+	s.uid = (int64_t)pw->pw_uid;
+	s.owner = pw->pw_name;
+	identity_new(&s, member_text(body, "key"));
+	return approve(c, &s, body, e);
+}
+
+static bool supply_template(struct ctl *c, const char *path, json_t *body, struct err *e)
+{
+	unsigned char warrant[WARRANT_LEN];
+	AUTO_DONE(buf) text = {};
+	char hex[WARRANT_HEX];
+
+	template_text(strrchr(path, '/') + 1, body, json_object_get(body, "params"), &text);
+	if (!ask(c, &(struct warrant_thing){.kind = WARRANT_OF_TEXT, .data = text.data, .len = text.len}, NULL, warrant, e))
+		return false;
+	json_object_set_new(body, MEMBER, json_string(warrant_print(NULL, warrant, hex)));
+	return true;
+}
+
+/* ---- an existing job ---- */
+
+static bool not_taken(const json_t *job, const char *why, struct err *e)
+{
+	return err_set(e, ERR_DENIED, "job %" PRId64 " as the daemon has it is not taken: %s; look at it with 'jobctl show %" PRId64
+		"', then approve it with 'jobctl approve %" PRId64 "'", member_int(job, "id"), why, member_int(job, "id"),
+		member_int(job, "id"));
+}
+
+/* The daemon must answer with the job that was typed. Only a name can be told from another: a number is the daemon's own. */
+static bool is_typed(const struct ref *typed, const json_t *job, struct err *e)
+{
+	const char *name = member_text(job, "name");
+
+	if (ref_job_matches(typed, member_int(job, "id"), name))
+		return true;
+	return err_set(e, ERR_DENIED, "the daemon answers with job %" PRId64 " '%s' when asked for '%s'; nothing is approved",
+		member_int(job, "id"), name ? name : "", typed->text);
+}
+
+/* The job as the daemon has it, which counts only if the spawner finds that its warrant covers all of it, with owner and name. */
+static bool approved_job(struct ctl *c, const char *path, json_t **ret_job, struct job_spec *spec, struct subject *ret, struct err *e)
+{
+	AUTO_DONE(buf) bytes = {};
+	AUTO_DONE(order) o = {};
+	struct err why = {};
+	struct ref typed;
+
+	if (!api_call(c, "GET", path, NULL, ret_job, e) || !spec_of_job(*ret_job, spec, e) ||
+	    (c->job_typed && (!ref_parse(c->job_typed, &typed, e) || !is_typed(&typed, *ret_job, e))))
+		return false;
+	*ret = (struct subject){.spec = spec, .uid = member_int(*ret_job, "uid"), .owner = member_text(*ret_job, "owner"), .confirm = true};
+	if (!spec->warrant)
+		return not_taken(*ret_job, "it was never approved", e);
+	if (!warrant_job(spec->warrant, ret->job))
+		return not_taken(*ret_job, "its approval was made by an earlier version and does not cover its name", e);
+	if (!order_make(ret, &o, e) || !order_encode(&o, &bytes, e))
+		return false;
+	if (ask(c, &(struct warrant_thing){.kind = WARRANT_OF_ORDER, .data = bytes.data, .len = bytes.len}, spec->warrant, NULL, &why))
+		return true;
+	return why.kind == ERR_DENIED ? not_taken(*ret_job, why.msg, e) : err_set(e, why.kind, "%s", why.msg);
+}
+
+static bool supply_change(struct ctl *c, const char *path, json_t *body, struct err *e)
+{
+	json_auto_t *job = NULL, *patch = json_copy(body);
+	AUTO_DONE(job_spec) spec;
+	struct subject s;
+
+	job_spec_init(&spec);
+	json_object_del(patch, "revision");
+	if (!approved_job(c, path, &job, &spec, &s, e) || !spec_merge_json(patch, &spec, e))
+		return false;
+	if (!json_object_get(body, "revision"))
+		json_object_set_new(body, "revision", json_integer(member_int(job, "revision")));
+	return approve(c, &s, body, e);
+}
+
+static bool supply_run(struct ctl *c, const char *path, json_t *body, struct err *e)
+{
+	AUTO_TEXT of_job = xstrndup(path, strlen(path) - strlen("/run"));
+	json_auto_t *job = NULL;
+	AUTO_DONE(strv) params = {};
+	AUTO_DONE(job_spec) spec;
+	struct subject s;
+
+	job_spec_init(&spec);
+	if (!approved_job(c, of_job, &job, &spec, &s, e) || !params_from_json(json_object_get(body, "params"), &params, e))
+		return false;
+	s.params = &params;
+	return approve(c, &s, body, e);
+}
+
+bool warrant_approve(struct ctl *c, const struct ref *typed, const json_t *job, json_t *patch, struct err *e)
+{
+	AUTO_DONE(job_spec) spec;
+	struct subject s = {.spec = &spec, .uid = member_int(job, "uid"), .owner = member_text(job, "owner"), .confirm = true};
+
+	job_spec_init(&spec);
+	if (!is_typed(typed, job, e) || !spec_of_job(job, &spec, e))
+		return false;
+	if (!s.owner)
+		return err_set(e, ERR_INTERNAL, "the daemon does not say whose job it is");
+	if (!warrant_job(spec.warrant, s.job))
+		identity_new(&s, NULL);
+	return approve(c, &s, patch, e);
+}
+
+bool warrant_supply(struct ctl *c, const struct warrant_case *w, json_t **ret, struct err *e)
+{
+	AUTO_TEXT path = xstrndup(w->path, strcspn(w->path, "?"));
+	json_auto_t *body = w->body ? json_deep_copy(w->body) : json_object();
+	size_t len = strlen(path);
+	bool ok;
+
+	if (strcmp(w->method, "PATCH") == 0)
+		ok = supply_change(c, path, body, e);
+	else if (strcmp(w->method, "PUT") == 0)
+		ok = supply_template(c, path, body, e);
+	else if (strcmp(path, "/v1/jobs") == 0)
+		ok = supply_new(c, w->path, body, e);
+	else if (len > 4 && strcmp(path + len - 4, "/run") == 0)
+		ok = supply_run(c, path, body, e);
+	else
+		ok = err_set(e, ERR_DENIED, "a warrant is needed, and this request cannot carry one");
+	if (ok)
+		*ret = json_incref(body);
+	return ok;
+}

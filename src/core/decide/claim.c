@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The decisions of a claim, in this order: too late, paused, no place, not yet; otherwise the run starts. */
+#include "core/decide/claim.h"
+#include "base/text.h"
+
+static const char *const late[][3] = {
+	/* why the run was put off, and its reason when it expires */
+	{"overlap", "deadline (overlap)", "expires (overlap)"},
+	{"limit", "deadline (limit)", "expires (limit)"},
+	{"paused", "deadline (paused)", "expires (paused)"},
+	{"frozen", "deadline (frozen)", "expires (frozen)"},
+	{"condition", "deadline (condition)", "expires (condition)"},
+	{"condition unknown", "deadline (condition unknown)", "expires (condition unknown)"},
+	{"rate", "deadline (rate)", "expires (rate)"},
+};
+
+usec_t claim_last_start(const struct start_policy *p, usec_t slot, int64_t attempt, bool *ret_expires)
+{
+	usec_t deadline = p->deadline > 0 && attempt == 0 ? slot + p->deadline : USEC_NEVER;
+	usec_t expires = p->expires > 0 ? slot + p->expires : USEC_NEVER;
+
+	*ret_expires = expires < deadline;
+	return *ret_expires ? expires : deadline;
+}
+
+const char *claim_expiry_reason(const char *held_by, bool expires)
+{
+	for (size_t i = 0; held_by && i < ELEMENTS(late); i++)
+		if (text_equal(late[i][0], held_by))
+			return late[i][expires ? 2 : 1];
+	return expires ? "expires" : "deadline";
+}
+
+static const char *stop_reason(enum run_hold stopped)
+{
+	return stopped == HOLD_FROZEN ? "frozen" : "paused";
+}
+
+/* A slot inside a pause is skipped, whenever the run is looked at, unless it was started before or is the last slot. */
+static bool passed_over(const struct claim_facts *f)
+{
+	return f->slot_stopped != HOLD_NONE && f->kind == RUN_KIND_SCHEDULE && f->attempt == 0 && f->recurs;
+}
+
+/* Other runs, also of slots before the pause, wait for its end. */
+static bool stopped_now(const struct claim_facts *f)
+{
+	return (f->stopped == HOLD_FROZEN && !f->thaws) || (f->stopped == HOLD_PAUSED && !f->forced);
+}
+
+static struct claim_verdict no_place(const struct claim_facts *f)
+{
+	/* begun, and without a place: a dead letter that is to be tried again, and stands behind whatever goes on */
+	if (f->attempt > 0)
+		return (struct claim_verdict){.verb = CLAIM_HOLD, .hold = HOLD_PLACE, .reason = "overlap"};
+	switch (f->policy.overlap) {
+	case OVERLAP_QUEUE:
+		if (f->waiting < f->policy.overlap_waiting)
+			return (struct claim_verdict){.verb = CLAIM_HOLD, .hold = HOLD_PLACE, .reason = "overlap"};
+		return (struct claim_verdict){.verb = CLAIM_SKIP, .reason = "limit"};
+	case OVERLAP_REPLACE:
+		return (struct claim_verdict){.verb = CLAIM_HOLD, .hold = HOLD_PLACE, .reason = "overlap",
+			.replaces = true};
+	case OVERLAP_ALLOW:
+		return (struct claim_verdict){.verb = CLAIM_HOLD, .hold = HOLD_PLACE, .reason = "limit"};
+	default:
+		if (f->caught_up) /* slots to be caught up run one after another */
+			return (struct claim_verdict){.verb = CLAIM_HOLD, .hold = HOLD_PLACE, .reason = "overlap"};
+		return (struct claim_verdict){.verb = CLAIM_SKIP, .reason = "overlap"};
+	}
+}
+
+/* Looked at again at 'at', or when it is too late, whichever comes first. */
+static struct claim_verdict wait_until(usec_t at, const char *reason, usec_t last)
+{
+	return (struct claim_verdict){.verb = CLAIM_WAIT, .reason = reason, .at = at <= last ? at : last + 1};
+}
+
+/* At the same moments for all that wait: one claim looks at all of them, and not one at each. */
+static usec_t next_look(usec_t now)
+{
+	return (now / CLAIM_LOOK_AGAIN + 1) * CLAIM_LOOK_AGAIN;
+}
+
+struct claim_verdict claim_decide(const struct claim_facts *f)
+{
+	bool needs_place = f->policy.places > 0 && !f->has_place, expires;
+	bool place_free = needs_place && f->taken < f->policy.places;
+	usec_t last = claim_last_start(&f->policy, f->slot, f->attempt, &expires);
+
+	if (f->now > last)
+		return (struct claim_verdict){.verb = CLAIM_EXPIRE, .reason = claim_expiry_reason(f->held_by, expires)};
+	if (passed_over(f))
+		return (struct claim_verdict){.verb = CLAIM_SKIP, .reason = stop_reason(f->slot_stopped)};
+	if (stopped_now(f))
+		return (struct claim_verdict){.verb = CLAIM_HOLD, .hold = f->stopped, .reason = stop_reason(f->stopped)};
+	if (f->overtaken && f->policy.overlap == OVERLAP_REPLACE && f->kind == RUN_KIND_SCHEDULE && f->attempt == 0)
+		return (struct claim_verdict){.verb = CLAIM_SKIP, .reason = "overlap"};
+	if (needs_place && !place_free && !f->forced)
+		return no_place(f);
+	if (f->unmet)
+		return wait_until(next_look(f->now), f->unknown ? "condition unknown" : "condition", last);
+	if (f->rate_at > f->now)
+		return wait_until(f->rate_at, "rate", last);
+	return (struct claim_verdict){.verb = CLAIM_START, .takes_place = place_free};
+}
+
+/* ---- whose turn ---- */
+
+/* Below 0: 'a' comes first. */
+static int compare(const struct claim_lane *a, const struct claim_lane *b)
+{
+	int64_t weight_a = a->weight > 0 ? a->weight : 1, weight_b = b->weight > 0 ? b->weight : 1;
+	int64_t use_a = a->active * weight_b, use_b = b->active * weight_a;
+	usec_t age_a = a->due_at - a->priority * CLAIM_AGE, age_b = b->due_at - b->priority * CLAIM_AGE;
+
+	if (use_a != use_b)
+		return use_a < use_b ? -1 : 1;
+	if (a->owner_active != b->owner_active)
+		return a->owner_active < b->owner_active ? -1 : 1;
+	if (age_a != age_b)
+		return age_a < age_b ? -1 : 1;
+	return 0;
+}
+
+bool claim_pick(const struct claim_lane *v, size_t n, size_t *ret)
+{
+	const struct claim_lane *best = NULL;
+
+	for (size_t i = 0; i < n; i++)
+		if (v[i].open && (!best || compare(&v[i], best) < 0))
+			best = &v[i];
+	if (best)
+		*ret = (size_t)(best - v);
+	return best != NULL;
+}

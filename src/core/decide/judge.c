@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the end of an attempt makes of its run. */
+#include "core/decide/judge.h"
+#include "core/job/policy.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+#define SAY(v, ...) snprintf((v)->reason, sizeof((v)->reason), __VA_ARGS__)
+
+/* The end of the run's time; USEC_NEVER: it has no limit, or has not started. */
+static usec_t run_end(const struct retry_policy *p, usec_t first_start)
+{
+	if (!p->run_timeout || !first_start)
+		return USEC_NEVER;
+	return first_start + p->run_timeout;
+}
+
+bool run_time_left(const struct retry_policy *p, usec_t first_start, usec_t timeout, usec_t now, usec_t *ret)
+{
+	usec_t end = run_end(p, first_start), left = p->run_timeout;
+
+	if (end != USEC_NEVER) {
+		if (end <= now)
+			return false;
+		if (end - now < left)
+			left = end - now; /* and not more, when the clock was set back */
+	}
+	*ret = !left || (timeout && timeout < left) ? timeout : left;
+	return true;
+}
+
+static enum exit_action action_of(const struct retry_policy *p, const struct run_case *c)
+{
+	if (c->exit_code < 0 || c->exit_code > 255)
+		return EXIT_RETRY;
+	if (p->on_exit.action[c->exit_code] >= 0)
+		return (enum exit_action)p->on_exit.action[c->exit_code];
+	return c->exit_code == 0 ? EXIT_OK : EXIT_RETRY;
+}
+
+static void say_retry(const struct retry_policy *p, const struct run_case *c, struct run_verdict *v)
+{
+	char after[32];
+
+	if (c->outcome == ATTEMPT_TIMED_OUT)
+		snprintf(after, sizeof(after), "timeout");
+	else if (c->term_signal > 0)
+		snprintf(after, sizeof(after), "signal %d", (int)c->term_signal);
+	else if (c->exit_code >= 0)
+		snprintf(after, sizeof(after), "exit code %d", (int)c->exit_code);
+	else
+		snprintf(after, sizeof(after), "failed start");
+	SAY(v, "retry %" PRId64 " of %" PRId64 " after %s", c->failures + 1, p->retries, after);
+}
+
+/* Queued again, unless nobody wants that or the time of the run would be over by then. */
+static void try_again(const struct retry_policy *p, const struct run_case *c, usec_t due_at, struct run_verdict *v)
+{
+	if (c->cancel_asked) {
+		v->state = RUN_CANCELLED;
+		SAY(v, "cancelled");
+	} else if (due_at >= run_end(p, c->first_start)) {
+		v->state = RUN_TIMED_OUT;
+		v->dead = p->retries > 0;
+		SAY(v, "run timeout");
+	} else {
+		v->state = RUN_QUEUED;
+		v->due_at = due_at;
+	}
+}
+
+/* A failed one that counts: 'state' is what it is when there are no tries left. */
+static void judge_failure(const struct retry_policy *p, const struct run_case *c, enum run_state state,
+	struct run_verdict *v)
+{
+	v->failure = true;
+	if (c->outcome == ATTEMPT_TIMED_OUT && c->now >= run_end(p, c->first_start)) {
+		v->state = state;
+		v->dead = p->retries > 0;
+		SAY(v, "run timeout");
+		return;
+	}
+	if (c->failures < p->retries) {
+		say_retry(p, c, v);
+		try_again(p, c, c->now + backoff_delay(&p->backoff, c->failures + 1, c->random), v);
+		return;
+	}
+	v->state = state;
+	v->dead = p->retries > 0;
+	if (v->dead)
+		SAY(v, "retries used up");
+	else if (c->outcome == ATTEMPT_TIMED_OUT)
+		SAY(v, "timeout");
+	else if (c->outcome == ATTEMPT_NOT_STARTED)
+		SAY(v, "not_started");
+}
+
+/* The command ended by itself, or by a signal that we did not send. */
+static void judge_exit(const struct retry_policy *p, const struct run_case *c, struct run_verdict *v)
+{
+	enum exit_action action = action_of(p, c);
+
+	v->outcome = action == EXIT_OK ? ATTEMPT_SUCCEEDED : ATTEMPT_FAILED;
+	if (action == EXIT_OK) {
+		v->state = RUN_SUCCEEDED;
+		return;
+	}
+	if (action == EXIT_RETRY) {
+		judge_failure(p, c, RUN_FAILED, v);
+		return;
+	}
+	v->state = RUN_FAILED;
+	v->failure = true;
+	v->dead = action == EXIT_DEAD;
+	v->pause = action == EXIT_PAUSE;
+	if (v->dead)
+		SAY(v, "dead letter by exit code");
+	else if (v->pause)
+		SAY(v, "job paused");
+}
+
+static void judge_lost(const struct retry_policy *p, const struct run_case *c, struct run_verdict *v)
+{
+	v->lost = !c->stopped;
+	if (c->stopped) {
+		SAY(v, "rerun after shutdown");
+		try_again(p, c, c->now, v);
+	} else if (c->cancel_asked || (p->rerun_lost && c->lost < RUN_LOST_MAX)) {
+		SAY(v, "rerun %" PRId64 " of %d after loss", c->lost + 1, RUN_LOST_MAX);
+		try_again(p, c, c->now, v);
+	} else {
+		v->state = RUN_LOST;
+		v->dead = p->retries > 0;
+		SAY(v, "lost");
+	}
+}
+
+struct run_verdict run_judge(const struct retry_policy *p, const struct run_case *c)
+{
+	struct run_verdict v = {.state = RUN_FAILED, .outcome = c->outcome};
+
+	switch (c->outcome) {
+	case ATTEMPT_TIMED_OUT:
+		judge_failure(p, c, RUN_TIMED_OUT, &v);
+		break;
+	case ATTEMPT_CANCELLED:
+		v.state = RUN_CANCELLED;
+		SAY(&v, "cancelled");
+		break;
+	case ATTEMPT_NOT_STARTED:
+		judge_failure(p, c, RUN_FAILED, &v);
+		break;
+	case ATTEMPT_DENIED:
+		SAY(&v, "%s", c->denial ? c->denial : "denied");
+		break;
+	case ATTEMPT_LOST:
+		judge_lost(p, c, &v);
+		break;
+	default:
+		judge_exit(p, c, &v);
+		break;
+	}
+	return v;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Holds conditions against the figures of the machine. */
+#include "core/decide/machine_conditions.h"
+#include "base/err.h"
+#include "base/text.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* "12.34" to thousandths; no more than a machine can mean. */
+static int64_t thousandths_at(const char *text)
+{
+	char *end;
+	double n;
+
+	if (*text < '0' || *text > '9')
+		return -1;
+	n = strtod(text, &end);
+	return end != text && n < 1e6 ? (int64_t)(n * 1000 + 0.5) : -1;
+}
+
+int64_t machine_pressure_in(const char *text)
+{
+	static const char before[] = "some avg10=";
+
+	return text_starts(text, before) ? thousandths_at(text + strlen(before)) : -1;
+}
+
+int64_t machine_load_in(const char *text)
+{
+	return thousandths_at(text);
+}
+
+bool machine_allows(const struct machine_now *m, const struct strv *when)
+{
+	for (size_t i = 0; i < when->n; i++) {
+		struct err e = {};
+		struct gate g;
+
+		if (!gate_parse(when->v[i], &g, &e) || m->thousandths[g.figure] < 0 ||
+		    m->thousandths[g.figure] >= g.below)
+			return false;
+	}
+	return true;
+}
+
+bool machine_tells(const struct machine_now *m, const struct strv *when)
+{
+	for (size_t i = 0; i < when->n; i++) {
+		struct err e = {};
+		struct gate g;
+
+		if (gate_parse(when->v[i], &g, &e) && m->thousandths[g.figure] < 0)
+			return false;
+	}
+	return true;
+}

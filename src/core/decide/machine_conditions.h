@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How busy the machine is, as figures that conditions ('when') are held against. */
+#pragma once
+#include "core/job/policy.h"
+
+struct strv;
+
+/* Thousandths: of a load average, of a percent of pressure. */
+struct machine_now {
+	int64_t thousandths[MACHINE_FIGURE_MAX]; /* negative: unknown */
+};
+#define MACHINE_UNKNOWN ((struct machine_now){{-1, -1, -1, -1}})
+_Static_assert(MACHINE_FIGURE_MAX == 4, "MACHINE_UNKNOWN has one for each");
+
+/* The figures in the texts of /proc/pressure/… and /proc/loadavg; -1: there is none. */
+int64_t machine_pressure_in(const char *text);
+int64_t machine_load_in(const char *text);
+
+/* Whether all conditions hold. One whose figure is unknown does not: nobody can say that the machine is idle. */
+bool machine_allows(const struct machine_now *m, const struct strv *when /* checked */);
+bool machine_tells(const struct machine_now *m, const struct strv *when /* checked */); /* every figure they ask for */

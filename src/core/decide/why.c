@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why a job waits now, or will never run again. */
+#include "core/decide/why.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/text.h"
+#include "core/job/event.h"
+#include "core/job/pause.h"
+#include "core/decide/why_say.h"
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define UNPLANNED (5 * USEC_SEC) /* what is not planned so long after its time is late */
+
+static const char *const names[WHY_CODE_MAX] = {
+	[WHY_NONE] = "none",
+	[WHY_RUNNING] = "running",
+	[WHY_SCHEDULED] = "scheduled",
+	[WHY_NOT_DUE] = "not_due",
+	[WHY_STARTING] = "starting",
+	[WHY_RETRY] = "retry",
+	[WHY_PAUSED] = "paused",
+	[WHY_FROZEN] = "frozen",
+	[WHY_OVERLAP] = "overlap",
+	[WHY_MAX_RUNNING] = "max_running",
+	[WHY_QUEUE_FULL] = "queue_full",
+	[WHY_OWNER_FULL] = "owner_full",
+	[WHY_RATE] = "rate",
+	[WHY_CONDITION] = "condition",
+	[WHY_NO_ROOM] = "no_room",
+	[WHY_NO_SPAWNER] = "no_spawner",
+	[WHY_ARTIFACT] = "artifact",
+	[WHY_STORE] = "store",
+	[WHY_DRAINING] = "draining",
+	[WHY_NO_NODE] = "no_node",
+	[WHY_DRAINED] = "drained",
+	[WHY_CLOCK] = "clock",
+	[WHY_MANUAL] = "manual",
+	[WHY_BOOT] = "boot",
+	[WHY_FOLLOWS] = "follows",
+	[WHY_UNPLANNED] = "unplanned",
+	[WHY_FINISHED] = "finished",
+	[WHY_CANCELLED] = "cancelled",
+	[WHY_REMOVED] = "removed",
+	[WHY_SUSPENDED] = "suspended",
+	[WHY_SUCCEEDED] = "succeeded",
+	[WHY_FAILED] = "failed",
+	[WHY_DEAD] = "dead",
+	[WHY_TIMED_OUT] = "timed_out",
+	[WHY_LOST] = "lost",
+	[WHY_REPLACED] = "replaced",
+	[WHY_MISSED] = "missed",
+	[WHY_DEADLINE] = "deadline",
+	[WHY_EXPIRED] = "expired",
+	[WHY_LIMIT] = "limit",
+	[WHY_DENIED] = "denied",
+	[WHY_NO_SLOT] = "no_slot",
+	[WHY_BEFORE] = "before",
+	[WHY_TO_COME] = "to_come",
+	[WHY_NO_RECORD] = "no_record",
+};
+
+const char *why_code_name(enum why_code c)
+{
+	return (size_t)c < WHY_CODE_MAX ? names[c] : "unknown";
+}
+
+bool why_is_wait(enum why_code c)
+{
+	return c >= WHY_STARTING && c <= WHY_CLOCK;
+}
+
+void why_say(struct why_reason *r, enum why_code code, const char *fmt, ...)
+{
+	va_list ap;
+
+	r->code = code;
+	r->command[0] = '\0';
+	va_start(ap, fmt);
+	vsnprintf(r->message, sizeof(r->message), fmt, ap);
+	va_end(ap);
+}
+
+void why_type(struct why_reason *r, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(r->command, sizeof(r->command), fmt, ap);
+	va_end(ap);
+}
+
+/* ---- what a due run waits for ---- */
+
+static bool say_pause(const struct why_facts *f, struct why_reason *ret)
+{
+	AUTO_DONE(buf) words = {};
+	AUTO_DONE(buf) remedy = {};
+
+	if (!f->pause)
+		return false;
+	pause_words(f->pause, &words);
+	if (f->bound && (f->pause->scope == PAUSE_FREEZE || pause_is_imposed(f->pause, f->owner_number)))
+		buf_str(&words, "; only an administrator can end that");
+	else
+		pause_remedy(f->pause, f->ref, &remedy);
+	why_say(ret, f->pause->scope == PAUSE_FREEZE ? WHY_FROZEN : WHY_PAUSED, "%s", words.data);
+	why_type(ret, "%s", remedy.data ? remedy.data : "");
+	return true;
+}
+
+/* A pause that ends before the run is due does not stop it. */
+static bool say_pause_at(const struct why_facts *f, usec_t due, struct why_reason *ret)
+{
+	return f->pause && (!f->pause->until || f->pause->until > due) && say_pause(f, ret);
+}
+
+/* A run that was put aside by a pause which nobody has found any more is let go within moments. */
+static bool say_held(const struct why_facts *f, struct why_reason *ret)
+{
+	if (f->run->hold != HOLD_PAUSED && f->run->hold != HOLD_FROZEN)
+		return false;
+	if (say_pause(f, ret))
+		return true;
+	why_say(ret, f->run->hold == HOLD_FROZEN ? WHY_FROZEN : WHY_PAUSED, "it was held back by a pause that is over");
+	why_type(ret, "jobctl resume %s", f->ref);
+	return true;
+}
+
+static bool say_place(const struct why_facts *f, struct why_reason *ret)
+{
+	char at[RFC3339_MAX];
+
+	if (f->run->hold != HOLD_PLACE)
+		return false;
+	if (f->places > 1) {
+		why_say(ret, WHY_MAX_RUNNING, "as many of its runs as may go on at a time: %" PRId64 " of %" PRId64, f->taken,
+			f->places);
+		why_type(ret, "jobctl runs %s --state running", f->ref);
+	} else if (f->holder && f->holder->state == RUN_QUEUED) {
+		why_say(ret, WHY_OVERLAP, "it waits for the end of run %" PRId64 ", which waits for another attempt at %s",
+			f->holder->id, format_rfc3339(f->holder->due_at, at));
+		why_type(ret, "jobctl cancel %s#%" PRId64, f->ref, f->holder->id);
+	} else if (f->holder && f->holder->started_at) {
+		why_say(ret, WHY_OVERLAP, "it waits for the end of run %" PRId64 ", which runs since %s", f->holder->id,
+			format_rfc3339(f->holder->started_at, at));
+		why_type(ret, "jobctl cancel %s#%" PRId64, f->ref, f->holder->id);
+	} else {
+		why_say(ret, WHY_OVERLAP, "it waits for the end of the run before it");
+		why_type(ret, "jobctl runs %s", f->ref);
+	}
+	return true;
+}
+
+static void say_condition(const struct why_facts *f, struct why_reason *ret)
+{
+	why_say(ret, WHY_CONDITION, "it waits for a condition: %s", f->unmet ? f->unmet : "it did not hold a moment ago");
+	why_type(ret, "jobctl run %s --force", f->ref);
+}
+
+static void say_rate(const char *whose, const char *name, usec_t at, const char *command, struct why_reason *ret)
+{
+	char when[RFC3339_MAX];
+
+	why_say(ret, WHY_RATE, "it waits for the rate of %s%s%s%s; the next one may start at %s", whose, name ? " '" : "",
+		name ? name : "", name ? "'" : "", format_rfc3339(at, when));
+	why_type(ret, "%s", command);
+}
+
+static void say_job_rate(const struct why_facts *f, usec_t at, struct why_reason *ret)
+{
+	say_rate("the job", NULL, at, "", ret);
+	why_type(ret, "jobctl show %s", f->ref);
+}
+
+/* Nothing starts on this node, and the spawner is the cause. */
+static bool say_spawner(const struct why_facts *f, struct why_reason *ret)
+{
+	if (!f->node.spawner[0] || f->nodes.elsewhere)
+		return false;
+	why_say(ret, WHY_NO_SPAWNER, "nothing can be started: %s%s", f->node.spawner,
+		f->bound ? "; ask an administrator to look at it" : "");
+	if (f->bound)
+		return true;
+	if (f->node.spawner_stopped)
+		why_type(ret, "kill -CONT %" PRId64, f->node.spawner_stopped);
+	else
+		why_type(ret, f->node.user_mode ? "jobctl status" : "systemctl status jobsched-spawner");
+	return true;
+}
+
+/* Its time is yet to come: the first attempt's, another's, or that of a new look. */
+static bool say_not_due(const struct why_facts *f, struct why_reason *ret)
+{
+	const struct run *r = f->run;
+	char at[RFC3339_MAX];
+
+	if (r->due_at <= f->now)
+		return false;
+	if (say_pause_at(f, r->due_at, ret) || say_spawner(f, ret))
+		return true;
+	format_rfc3339(r->due_at, at);
+	if (text_equal(r->reason, "condition")) {
+		say_condition(f, ret);
+	} else if (text_equal(r->reason, "rate")) {
+		say_job_rate(f, r->due_at, ret);
+	} else if (r->attempt > 0) {
+		why_say(ret, WHY_RETRY, "%" PRId64 " attempt%s failed%s%.200s%s; the next one is due at %s", r->attempt,
+			r->attempt == 1 ? "" : "s", f->error ? " (" : "", f->error ? f->error : "", f->error ? ")" : "", at);
+		why_type(ret, "jobctl log %s#%" PRId64, f->ref, r->id);
+	} else {
+		why_say(ret, WHY_NOT_DUE, "its run %" PRId64 " is due at %s", r->id, at);
+	}
+	return true;
+}
+
+static bool say_share(const struct why_share *s, enum why_code code, const char *whose, const char *command, usec_t now,
+	struct why_reason *ret)
+{
+	if (s->running > 0 && s->active >= s->running) {
+		why_say(ret, code, "%s '%s' is full: %" PRId64 " of %" PRId64 " run", whose, s->name, s->active, s->running);
+		why_type(ret, "%s", command);
+		return true;
+	}
+	if (s->rate_at > now) {
+		say_rate(whose, s->name, s->rate_at, command, ret);
+		return true;
+	}
+	return false;
+}
+
+/* Only administrators can undrain a node. */
+static void type_undrain(const struct why_facts *f, struct why_reason *ret)
+{
+	if (f->bound || !f->nodes.drained)
+		why_type(ret, "jobctl nodes");
+	else
+		why_type(ret, "jobctl node undrain %s", f->nodes.drained);
+}
+
+/* No node will take it, this one or another. */
+static bool say_nodes(const struct why_facts *f, struct why_reason *ret)
+{
+	const struct why_nodes *n = &f->nodes;
+
+	if (n->alive == 0 || n->fit_awake > 0)
+		return false;
+	if (n->fit > 0) {
+		why_say(ret, WHY_DRAINED, "every node%s%s is drained, and starts nothing new", n->wanted ? " with " : "",
+			n->wanted ? n->wanted : "");
+		type_undrain(f, ret);
+	} else {
+		why_say(ret, WHY_NO_NODE, "no node that is there has %s; %s%s", n->wanted, n->offered ? "there is " : "no node has any label",
+			n->offered ? n->offered : "");
+		why_type(ret, "jobctl nodes");
+	}
+	return true;
+}
+
+static bool say_node(const struct why_facts *f, struct why_reason *ret)
+{
+	if (f->nodes.elsewhere) {
+		return false;
+	} else if (f->node.stopping) {
+		why_say(ret, WHY_DRAINING, "this node starts nothing any more: it is ending");
+		why_type(ret, "jobctl status");
+	} else if (say_spawner(f, ret)) {
+		return true;
+	} else if (f->node.refused[0]) {
+		why_say(ret, WHY_STORE, "nothing can be started: %s", f->node.refused);
+		why_type(ret, "jobctl status");
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* A run is put off by a few seconds each time that its artifact cannot be had. */
+static bool say_artifact(const struct why_facts *f, struct why_reason *ret)
+{
+	if (!f->artifact || !f->node.artifacts[0] || f->nodes.elsewhere || f->run->attempt > 0 || f->run->slot > f->now)
+		return false;
+	why_say(ret, WHY_ARTIFACT, "it waits for its artifact: %s", f->node.artifacts);
+	why_type(ret, "jobctl status");
+	return true;
+}
+
+static bool say_room(const struct why_facts *f, struct why_reason *ret)
+{
+	if (f->node.room > 0 || f->nodes.elsewhere)
+		return false;
+	why_say(ret, WHY_NO_ROOM, "this node is full: %" PRId64 " run%s, and no more may", f->node.active,
+		f->node.active == 1 ? " goes on" : "s go on");
+	why_type(ret, "jobctl status");
+	return true;
+}
+
+static bool say_overlap_to_come(const struct why_facts *f, struct why_reason *ret)
+{
+	char at[RFC3339_MAX];
+
+	if (f->places == 0 || f->taken < f->places || f->run->attempt > 0 || f->run->forced || !f->holder)
+		return false;
+	why_say(ret, WHY_OVERLAP, "run %" PRId64 " of the job goes on since %s", f->holder->id,
+		format_rfc3339(f->holder->started_at, at));
+	why_type(ret, "jobctl runs %s", f->ref);
+	return true;
+}
+
+static void say_due(const struct why_facts *f, struct why_reason *ret)
+{
+	if (say_pause(f, ret) || say_nodes(f, ret) || say_node(f, ret) ||
+	    say_share(&f->queue, WHY_QUEUE_FULL, "queue", "jobctl queue list", f->now, ret) ||
+	    say_share(&f->owner, WHY_OWNER_FULL, "owner", "jobctl limit list", f->now, ret) ||
+	    say_overlap_to_come(f, ret) || say_room(f, ret))
+		return;
+	if (f->unmet) {
+		say_condition(f, ret);
+	} else if (f->rate_at > f->now) {
+		say_job_rate(f, f->rate_at, ret);
+	} else {
+		why_say(ret, WHY_STARTING, "it is due, and starts when its turn comes");
+		why_type(ret, "jobctl queue list");
+	}
+}
+
+static bool say_clock(const struct why_facts *f, struct why_reason *ret)
+{
+	if (f->node.clock == CLOCK_GOOD)
+		return false;
+	why_say(ret, WHY_CLOCK, "nothing starts by a clock that is not to be believed: %s",
+		f->node.clock == CLOCK_WRONG ? "it says a time before 2025" : "nobody has set it since the boot");
+	why_type(ret, "timedatectl");
+	return true;
+}
+
+static void say_queued(const struct why_facts *f, struct why_reason *ret)
+{
+	char at[RFC3339_MAX];
+	size_t len;
+
+	if (!say_clock(f, ret) && !say_held(f, ret) && !say_place(f, ret) && !say_artifact(f, ret) && !say_not_due(f, ret))
+		say_due(f, ret);
+	len = strlen(ret->message);
+	if (f->last_start && f->run->due_at <= f->now)
+		snprintf(ret->message + len, sizeof(ret->message) - len, "; after %s it will not start any more",
+			format_rfc3339(f->last_start, at));
+}
+
+static void say_running(const struct why_facts *f, struct why_reason *ret)
+{
+	char at[RFC3339_MAX];
+
+	if (!f->run->started_at && say_spawner(f, ret))
+		return;
+	if (f->run->started_at)
+		why_say(ret, WHY_RUNNING, "run %" PRId64 " runs since %s", f->run->id, format_rfc3339(f->run->started_at, at));
+	else
+		why_say(ret, WHY_RUNNING, "run %" PRId64 " is being started", f->run->id);
+	why_type(ret, "jobctl log -f %s#%" PRId64, f->ref, f->run->id);
+	if (f->pause) {
+		AUTO_DONE(buf) words = {};
+		size_t len = strlen(ret->message);
+
+		pause_words(f->pause, &words);
+		snprintf(ret->message + len, sizeof(ret->message) - len, "; other runs do not start: %s", words.data);
+	}
+}
+
+/* ---- no run is there ---- */
+
+static void say_ended(const struct why_facts *f, enum why_code code, const char *word, struct why_reason *ret)
+{
+	const struct event *ev = f->ended;
+	char at[RFC3339_MAX];
+
+	if (ev)
+		why_say(ret, code, "it was %s by %s at %s", word, ev->who ? ev->who : "the daemon",
+			format_rfc3339(ev->at, at));
+	else
+		why_say(ret, code, "it was %s", word);
+	if (code == WHY_CANCELLED)
+		why_type(ret, "jobctl resume %s", f->ref);
+	else
+		why_type(ret, "jobctl events %s", f->ref);
+}
+
+static bool say_state(const struct why_facts *f, struct why_reason *ret)
+{
+	switch (f->state) {
+	case JOB_FINISHED:
+		why_say(ret, WHY_FINISHED, "its schedule is over: it has no slot left");
+		why_type(ret, "jobctl run %s", f->ref);
+		return true;
+	case JOB_CANCELLED:
+		say_ended(f, WHY_CANCELLED, "cancelled", ret);
+		return true;
+	case JOB_REMOVED:
+		say_ended(f, WHY_REMOVED, "removed", ret);
+		return true;
+	case JOB_SUSPENDED:
+		if (why_denied(WHY_SUSPENDED, f->state_reason, f->owner.name, f->ref, ret))
+			return true;
+		why_say(ret, WHY_SUSPENDED, "it cannot go on: %s", f->state_reason ? f->state_reason : "nobody knows why");
+		why_type(ret, "jobctl edit %s", f->ref);
+		return true;
+	case JOB_PAUSED:
+		if (say_pause(f, ret))
+			return true;
+		why_say(ret, WHY_PAUSED, "it is paused%s%s", f->state_reason ? ": " : "", f->state_reason ? f->state_reason : "");
+		why_type(ret, "jobctl resume %s", f->ref);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* A slot is planned before its time; one that is past waits for somebody who does it. */
+static void say_unplanned(const struct why_facts *f, struct why_reason *ret)
+{
+	char at[RFC3339_MAX];
+
+	why_say(ret, WHY_UNPLANNED, "its slot at %s has passed, and nobody has planned it yet: %s", format_rfc3339(f->next_slot, at),
+		f->node.refused[0] ? f->node.refused : f->nodes.leader ? "the node that has to does not" : "no node leads, so what another had is not given to a new one");
+	why_type(ret, "jobctl nodes");
+}
+
+static void say_next(const struct why_facts *f, struct why_reason *ret)
+{
+	char at[RFC3339_MAX];
+
+	if (f->next_slot && f->nodes.alive > 0 && f->next_slot < f->now - UNPLANNED) {
+		say_unplanned(f, ret);
+	} else if (f->next_slot && f->nodes.fit > 0 && f->nodes.fit_awake == 0) {
+		why_say(ret, WHY_DRAINED, "nothing is due; its next slot is %s, and every node that could take it is drained",
+			format_rfc3339(f->next_slot, at));
+		type_undrain(f, ret);
+	} else if (f->next_slot) {
+		why_say(ret, WHY_SCHEDULED, "nothing is due; its next slot is %s", format_rfc3339(f->next_slot, at));
+		why_type(ret, "jobctl next %s", f->ref);
+	} else if (f->follows) {
+		why_say(ret, WHY_FOLLOWS, "its next slot counts from the end of its run, and is being looked for");
+		why_type(ret, "jobctl runs %s", f->ref);
+	} else if (f->boots) {
+		why_say(ret, WHY_BOOT, "it waits for the next boot of the machine");
+		why_type(ret, "jobctl run %s", f->ref);
+	} else if (f->manual) {
+		why_say(ret, WHY_MANUAL, "it runs when somebody triggers it");
+		why_type(ret, "jobctl run %s", f->ref);
+	} else {
+		why_say(ret, WHY_SCHEDULED, "its next slot is being looked for");
+		why_type(ret, "jobctl next %s", f->ref);
+	}
+}
+
+void why_held(const struct why_facts *f, struct why_reason *ret)
+{
+	*ret = (struct why_reason){};
+	if (!say_pause(f, ret))
+		say_spawner(f, ret);
+}
+
+void why_now(const struct why_facts *f, struct why_reason *ret)
+{
+	*ret = (struct why_reason){};
+	if (f->run && f->run->state == RUN_QUEUED)
+		say_queued(f, ret);
+	else if (f->run)
+		say_running(f, ret);
+	else if (!say_state(f, ret) && !say_pause(f, ret) && !say_clock(f, ret) && !say_spawner(f, ret))
+		say_next(f, ret);
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of what an order has, its one encoding, and the strict way back. */
+#include "core/job/exec_spec.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "core/job/job.h"
+#include "core/job/limits.h"
+#include "core/job/sandbox_profile.h"
+#include "core/job/warrant.h"
+#include <string.h>
+
+#define UID_MAX INT64_C(4294967294) /* (uid_t)-1 is no user */
+#define WORD_MAX (1 << 20)          /* bytes of one argument; the kernel takes fewer and says so */
+#define LOWER "abcdefghijklmnopqrstuvwxyz"
+#define UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define DIGITS "0123456789"
+
+static bool check_owner(const char *s)
+{
+	return !strpbrk(s, ":/\n\r\t ") && s[0] != '-';
+}
+
+static bool check_tz(const char *s)
+{
+	return strspn(s, LOWER UPPER DIGITS "_+-/") == strlen(s) && s[0] != '/' && !strstr(s, "..");
+}
+
+static bool check_pair(const char *s)
+{
+	size_t len = strspn(s, LOWER UPPER DIGITS "_");
+
+	return len > 0 && s[len] == '=' && !strchr(DIGITS, s[0]);
+}
+
+static bool check_variable(const char *s)
+{
+	return check_pair(s) && strncmp(s, "JOBSCHED_", 9) != 0;
+}
+
+static bool check_absolute(const char *s)
+{
+	return s[0] == '/';
+}
+
+static bool check_secret(const char *s)
+{
+	return check_pair(s) && strncmp(strchr(s, '=') + 1, "file:/", 6) == 0;
+}
+
+static bool check_url(const char *s)
+{
+	for (const char *c = s; *c; c++)
+		if (*c <= ' ' || *c == 0x7f)
+			return false;
+	return true;
+}
+
+static bool check_sha256(const char *s)
+{
+	return strspn(s, "abcdef" DIGITS) == strlen(s);
+}
+
+static bool check_name(const char *s)
+{
+	return job_name_check(s, NULL);
+}
+
+static bool check_sandbox(const char *s)
+{
+	return sandbox_name_check(s, NULL);
+}
+
+#define AT(member) offsetof(struct order, member)
+
+/* A field that is added gets a new tag at the end and, if it is a number, the preset that means what was before. */
+const struct order_field order_fields[] = {
+	{.tag = 1, .type = ORDER_INT, .name = "uid", .offset = AT(uid), .max = UID_MAX, .preset = -1},
+	{.tag = 2, .type = ORDER_TEXT, .name = "owner", .offset = AT(owner), .min = 1, .max = 255, .required = true,
+		.check = check_owner},
+	{.tag = 3, .type = ORDER_LIST, .name = "argv", .offset = AT(argv), .max = WORD_MAX, .count = 4096,
+		.required = true},
+	{.tag = 4, .type = ORDER_TEXT, .name = "tz", .offset = AT(tz), .min = 1, .max = 64, .check = check_tz},
+	{.tag = 5, .type = ORDER_LIST, .name = "env", .offset = AT(env), .min = 2, .max = WORD_MAX, .count = 128,
+		.check = check_variable},
+	{.tag = 6, .type = ORDER_LIST, .name = "params", .offset = AT(params), .min = 2, .max = WORD_MAX, .count = 64,
+		.check = check_pair},
+	{.tag = 7, .type = ORDER_TEXT, .name = "cwd", .offset = AT(cwd), .min = 1, .max = 4095, .check = check_absolute},
+	{.tag = 8, .type = ORDER_INT, .name = "umask", .offset = AT(umask), .max = 0777, .preset = 077}, /* not the job's default any more */
+	{.tag = 9, .type = ORDER_BLOB, .name = "stdin_hash", .offset = AT(stdin_hash), .min = 32, .max = 32},
+	{.tag = 10, .type = ORDER_LIST, .name = "notices", .offset = AT(notices), .min = 1, .max = WORD_MAX, .count = 8},
+	{.tag = 11, .type = ORDER_TEXT, .name = "sandbox", .offset = AT(sandbox), .min = 1, .max = SANDBOX_NAME_MAX - 1,
+		.check = check_sandbox},
+	{.tag = 20, .type = ORDER_INT, .name = "mem", .offset = AT(mem), .max = LIMIT_MEMORY_MAX},
+	{.tag = 21, .type = ORDER_INT, .name = "cpu", .offset = AT(cpu), .max = LIMIT_CPU_MAX},
+	{.tag = 22, .type = ORDER_INT, .name = "pids", .offset = AT(pids), .max = LIMIT_PIDS_MAX},
+	{.tag = 23, .type = ORDER_INT, .name = "nice", .offset = AT(nice), .max = LIMIT_NICE_MAX},
+	{.tag = 24, .type = ORDER_INT, .name = "ionice", .offset = AT(ionice), .max = LIMIT_IONICE_IDLE},
+	{.tag = 25, .type = ORDER_LIST, .name = "limits", .offset = AT(limits), .min = 3, .max = 64, .count = 16,
+		.check = limit_resource_plain},
+	{.tag = 40, .type = ORDER_LIST, .name = "secrets", .offset = AT(secrets), .min = 8, .max = 4200, .count = 16,
+		.check = check_secret},
+	{.tag = 41, .type = ORDER_TEXT, .name = "artifact", .offset = AT(artifact), .min = 1, .max = 2048, .check = check_url},
+	{.tag = 42, .type = ORDER_TEXT, .name = "sha256", .offset = AT(sha256), .min = 64, .max = 64, .check = check_sha256},
+	{.tag = 43, .type = ORDER_TEXT, .name = "name", .offset = AT(name), .min = 1, .max = 128, .check = check_name},
+	{.tag = 44, .type = ORDER_BLOB, .name = "job", .offset = AT(job), .min = WARRANT_JOB_LEN, .max = WARRANT_JOB_LEN},
+};
+const size_t order_fields_count = ELEMENTS(order_fields);
+
+static void *member(const struct order *o, const struct order_field *f)
+{
+	return (char *)o + f->offset;
+}
+
+void order_init(struct order *o)
+{
+	*o = (struct order){};
+	for (size_t i = 0; i < ELEMENTS(order_fields); i++)
+		if (order_fields[i].type == ORDER_INT)
+			*(int64_t *)member(o, &order_fields[i]) = order_fields[i].preset;
+}
+
+void order_done(struct order *o)
+{
+	for (size_t i = 0; i < ELEMENTS(order_fields); i++) {
+		void *at = member(o, &order_fields[i]);
+
+		switch (order_fields[i].type) {
+		case ORDER_TEXT:
+			free(*(char **)at);
+			break;
+		case ORDER_LIST:
+			strv_done(at);
+			break;
+		case ORDER_BLOB:
+			blob_done(at);
+			break;
+		default:
+			break;
+		}
+	}
+	*o = (struct order){};
+}
+
+static bool wrong(struct err *e, const struct order_field *f, const char *what)
+{
+	return err_set(e, ERR_INVALID, "an order whose '%s' %s", f->name, what);
+}
+
+static bool bytes_check(const struct order_field *f, const char *data, size_t len, struct err *e)
+{
+	if (len < (size_t)f->min || len > (size_t)f->max)
+		return wrong(e, f, "is too short or too long");
+	if (f->type != ORDER_BLOB && memchr(data, '\0', len))
+		return wrong(e, f, "has a NUL inside");
+	return true;
+}
+
+/* After all records: what must be there is there. */
+static bool complete(const struct order *o, struct err *e)
+{
+	for (size_t i = 0; i < ELEMENTS(order_fields); i++) {
+		const struct order_field *f = &order_fields[i];
+		const void *at = member(o, f);
+
+		if (f->type == ORDER_INT && (*(const int64_t *)at < f->min || *(const int64_t *)at > f->max))
+			return wrong(e, f, "is out of range");
+		if (f->required && (f->type == ORDER_LIST ? ((const struct strv *)at)->n == 0 : !*(char *const *)at))
+			return wrong(e, f, "is missing");
+	}
+	if (o->name && !o->job.data)
+		return err_set(e, ERR_INVALID, "an order that names a job without its identity");
+	return o->argv.v[0][0] || err_set(e, ERR_INVALID, "an order with an empty command");
+}
+
+/* ---- out ---- */
+
+static void put_number(struct buf *out, uint64_t n, size_t bytes)
+{
+	for (; bytes > 0; bytes--, n >>= 8)
+		buf_char(out, (char)(n & 0xff));
+}
+
+static bool put_bytes(struct buf *out, const struct order_field *f, const char *data, size_t len, struct err *e)
+{
+	if (!bytes_check(f, data, len, e))
+		return false;
+	if (f->check && !f->check(data))
+		return wrong(e, f, "is not of the right form");
+	put_number(out, f->tag, 2);
+	put_number(out, len, 4);
+	buf_add(out, data, len);
+	return true;
+}
+
+static bool put_list(struct buf *out, const struct order_field *f, const struct strv *v, struct err *e)
+{
+	if (v->n > f->count)
+		return wrong(e, f, "has too many members");
+	for (size_t i = 0; i < v->n; i++)
+		if (!put_bytes(out, f, v->v[i], strlen(v->v[i]), e))
+			return false;
+	return true;
+}
+
+static bool put_field(struct buf *out, const struct order_field *f, const void *at, struct err *e)
+{
+	const struct blob *blob = at;
+	const char *text;
+	int64_t n;
+
+	switch (f->type) {
+	case ORDER_INT:
+		n = *(const int64_t *)at;
+		if (n == f->preset)
+			return true;
+		put_number(out, f->tag, 2);
+		put_number(out, 8, 4);
+		put_number(out, (uint64_t)n, 8);
+		return true;
+	case ORDER_TEXT:
+		text = *(char *const *)at;
+		return !text || put_bytes(out, f, text, strlen(text), e);
+	case ORDER_LIST:
+		return put_list(out, f, at, e);
+	default:
+		return !blob->data || put_bytes(out, f, blob->data, blob->len, e);
+	}
+}
+
+bool order_encode(const struct order *o, struct buf *out, struct err *e)
+{
+	if (!complete(o, e))
+		return false;
+	for (size_t i = 0; i < ELEMENTS(order_fields); i++)
+		if (!put_field(out, &order_fields[i], member(o, &order_fields[i]), e))
+			return false;
+	return out->len <= ORDER_MAX || err_set(e, ERR_TOO_LARGE, "an order of more than %d bytes", ORDER_MAX);
+}
+
+/* ---- in ---- */
+
+struct cursor {
+	const unsigned char *at, *end;
+};
+
+static bool take_number(struct cursor *c, size_t bytes, uint64_t *ret)
+{
+	if ((size_t)(c->end - c->at) < bytes)
+		return false;
+	*ret = 0;
+	for (size_t i = bytes; i > 0; i--)
+		*ret = *ret << 8 | c->at[i - 1];
+	c->at += bytes;
+	return true;
+}
+
+static bool take_int(int64_t *at, const struct order_field *f, const char *data, size_t len, struct err *e)
+{
+	struct cursor c = {(const unsigned char *)data, (const unsigned char *)data + len};
+	uint64_t n;
+
+	if (len != 8 || !take_number(&c, 8, &n))
+		return wrong(e, f, "is no number");
+	if (*at != f->preset || (int64_t)n == f->preset)
+		return wrong(e, f, "is there twice, or for nothing");
+	*at = (int64_t)n;
+	return true;
+}
+
+static bool take_bytes(void *at, const struct order_field *f, const char *data, size_t len, struct err *e)
+{
+	AUTO_TEXT copy = NULL;
+
+	if (!bytes_check(f, data, len, e))
+		return false;
+	copy = xcalloc(1, len + 1);
+	memcpy(copy, data, len);
+	if (f->check && !f->check(copy))
+		return wrong(e, f, "is not of the right form");
+	if (f->type == ORDER_LIST) {
+		struct strv *v = at;
+
+		if (v->n >= f->count)
+			return wrong(e, f, "has too many members");
+		strv_take(v, STEAL(copy));
+		return true;
+	}
+	if (*(char **)at)
+		return wrong(e, f, "is there twice");
+	if (f->type == ORDER_BLOB)
+		((struct blob *)at)->len = len;
+	*(char **)at = STEAL(copy); /* of a blob, too, the data comes first */
+	return true;
+}
+_Static_assert(offsetof(struct blob, data) == 0, "a blob begins with its data");
+
+static bool take_record(struct order *o, struct cursor *c, size_t *row, struct err *e)
+{
+	const struct order_field *f;
+	uint64_t tag, len;
+
+	if (!take_number(c, 2, &tag) || !take_number(c, 4, &len) || len > (uint64_t)(c->end - c->at))
+		return err_set(e, ERR_INVALID, "an order that is cut off");
+	while (*row < ELEMENTS(order_fields) && order_fields[*row].tag < tag)
+		(*row)++;
+	if (*row == ELEMENTS(order_fields) || order_fields[*row].tag != tag)
+		return err_set(e, ERR_INVALID, "an order with tag %u, which is unknown or out of its place", (unsigned)tag);
+	f = &order_fields[*row];
+	if (f->type == ORDER_INT ? !take_int(member(o, f), f, (const char *)c->at, len, e)
+				 : !take_bytes(member(o, f), f, (const char *)c->at, len, e))
+		return false;
+	c->at += len;
+	return true;
+}
+
+bool order_parse(struct order *ret, const void *data, size_t len, struct err *e)
+{
+	struct cursor c = {data, (const unsigned char *)data + len};
+	AUTO_DONE(order) o;
+	size_t row = 0;
+
+	order_init(&o);
+	if (len > ORDER_MAX)
+		return err_set(e, ERR_TOO_LARGE, "an order of more than %d bytes", ORDER_MAX);
+	while (c.at < c.end)
+		if (!take_record(&o, &c, &row, e))
+			return false;
+	if (!complete(&o, e))
+		return false;
+	*ret = o;
+	o = (struct order){};
+	return true;
+}

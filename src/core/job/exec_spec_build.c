@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Makes the order of a job from its spec: jobctl, which requests the warrant, and the daemon, which starts the job, get the same bytes. */
+#include "base/sha256.h"
+#include "core/job/job.h"
+#include "core/job/limits.h"
+#include "core/job/exec_spec.h"
+#include "core/job/params.h"
+#include "core/job/policy.h"
+#include "core/job/warrant.h"
+#include <string.h>
+
+static void hash_stdin(struct order *o, const struct blob *in)
+{
+	struct sha256 h;
+
+	if (!in->data)
+		return;
+	o->stdin_hash = (struct blob){xcalloc(1, SHA256_LEN + 1), SHA256_LEN};
+	sha256_init(&h);
+	sha256_add(&h, in->data, in->len);
+	sha256_end(&h, (unsigned char *)o->stdin_hash.data);
+}
+
+static void list_notices(struct order *o, const struct strv *channels)
+{
+	for (size_t i = 0; i < channels->n; i++) {
+		enum notify_channel channel;
+		const char *target;
+
+		if (notify_parse(channels->v[i], &channel, &target, NULL) && channel == NOTIFY_EXEC)
+			strv_add(&o->notices, target);
+	}
+}
+
+/* All were checked when the job came in; what does not parse now limits nothing, and cannot be there. */
+static void take_limits(struct order *o, const struct job_spec *s)
+{
+	o->mem = s->mem;
+	o->pids = s->pids;
+	o->nice = s->nice;
+	if (s->cpu)
+		(void)limit_cpu_parse(s->cpu, &o->cpu, NULL);
+	if (s->ionice)
+		(void)limit_ionice_parse(s->ionice, &o->ionice, NULL);
+	for (size_t i = 0; i < s->limits.n; i++) {
+		char *plain = limit_resource_print(s->limits.v[i]);
+
+		if (plain)
+			strv_take(&o->limits, plain);
+	}
+}
+
+/* An order with an approval carries the identity and the name that the approval covers. Other orders have the same bytes as ever. */
+static void take_identity(struct order *o, const struct job_spec *s)
+{
+	unsigned char job[WARRANT_JOB_LEN];
+
+	if (!warrant_job(s->warrant, job))
+		return;
+	o->job = (struct blob){xcalloc(1, WARRANT_JOB_LEN + 1), WARRANT_JOB_LEN};
+	memcpy(o->job.data, job, WARRANT_JOB_LEN);
+	o->name = xstrdup(s->name);
+}
+
+/*
+ * The kernel takes an interpreter from the first line of a file only, so the script becomes an unlinked file that the
+ * interpreter opens as descriptor JOB_SCRIPT_FD, the highest that every shell can name. The secrets of the job are the
+ * descriptors from 3 on.
+ */
+static const char interpreted[] =
+	"_jobsched_script=$(mktemp) && printf %s \"$1\" >\"$_jobsched_script\" && exec 9<\"$_jobsched_script\" &&\n"
+	"rm -f \"$_jobsched_script\" || { echo 'jobsched: could not write the script to a temporary file' >&2; exit 126; }\n"
+	"unset _jobsched_script; shift; exec \"$@\" /dev/fd/9\n";
+
+/* An approval of the first version covers the script as an argument of /bin/sh -c, whatever its first line says. */
+static void take_script(struct strv *argv, const char *script, const char *approval)
+{
+	unsigned char job[WARRANT_JOB_LEN];
+	AUTO_TEXT program = NULL;
+	AUTO_TEXT arg = NULL;
+
+	strv_add(argv, "/bin/sh");
+	strv_add(argv, "-c");
+	if ((approval && !warrant_job(approval, job)) || !job_script_program(script, &program, &arg)) {
+		strv_add(argv, script);
+		return;
+	}
+	strv_add(argv, interpreted);
+	strv_add(argv, "jobsched");
+	strv_add(argv, script);
+	strv_take(argv, STEAL(program));
+	if (arg)
+		strv_take(argv, STEAL(arg));
+}
+
+void order_from_spec(struct order *o, const struct order_source *from)
+{
+	const struct job_spec *s = from->spec;
+
+	order_init(o);
+	o->uid = from->uid;
+	o->owner = xstrdup(from->owner);
+	o->tz = xstrdup(s->tz);
+	o->cwd = xstrdup(s->cwd);
+	o->umask = s->umask;
+	o->sandbox = xstrdup(s->sandbox);
+	take_limits(o, s);
+	params_merge(&s->params, from->params, &o->params);
+	if (s->script)
+		take_script(&o->argv, s->script, s->warrant);
+	else
+		params_expand(&s->command, &o->params, &o->argv);
+	strv_copy(&o->env, &s->env);
+	hash_stdin(o, &s->stdin_data);
+	strv_copy(&o->secrets, &s->secrets);
+	o->artifact = xstrdup(s->artifact);
+	o->sha256 = xstrdup(s->sha256);
+	list_notices(o, &s->notify);
+	take_identity(o, s);
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of what can be asked of a job: JSON, command line, 'show' and help all read it. */
+#include "base/err.h"
+#include "core/job/job.h"
+#include "core/job/limits.h"
+#include "core/job/params.h"
+#include "core/job/policy.h"
+#include "core/job/sandbox_profile.h"
+#include "core/time/schedule.h"
+#include "core/job/warrant.h"
+#include <inttypes.h>
+#include <string.h>
+
+bool job_name_check(const char *name, struct err *e)
+{
+	size_t len = strlen(name);
+
+	if (len == 0 || len > 128 || strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+						  "0123456789._-") != len)
+		return err_field(e, "name", "a name has 1 to 128 letters, digits, '.', '_' and '-'");
+	if (strspn(name, "0123456789") == len)
+		return err_field(e, "name", "the name '%s' is all digits, which would mean job number %s", name,
+			name);
+	return true;
+}
+
+static bool check_env(const char *pair, struct err *e)
+{
+	const char *eq = strchr(pair, '=');
+
+	if (!eq || !text_is_name(pair, (size_t)(eq - pair)))
+		return err_field(e, "env", "'%.64s' is not NAME=VALUE with a name of letters, digits and '_'", pair);
+	if (text_starts(pair, "JOBSCHED_"))
+		return err_field(e, "env", "'%.*s' is ours: names with JOBSCHED_ are set by the scheduler",
+			(int)(eq - pair > 64 ? 64 : eq - pair), pair);
+	if (strlen(eq + 1) > 32768)
+		return err_field(e, "env", "the value of '%.*s' is longer than 32768 bytes",
+			(int)(eq - pair > 64 ? 64 : eq - pair), pair);
+	return true;
+}
+
+static bool check_tag(const char *pair, struct err *e)
+{
+	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/";
+	const char *eq = strchr(pair, '=');
+	size_t len = eq ? (size_t)(eq - pair) : 0;
+
+	if (len == 0 || len > 64 || strspn(pair, allowed) != len)
+		return err_field(e, "tags", "'%.64s' is not KEY=VALUE with a key of letters, digits and '._-/'", pair);
+	if (strlen(eq + 1) > 256)
+		return err_field(e, "tags", "the value of '%.*s' is longer than 256 bytes", (int)len, pair);
+	return true;
+}
+
+static bool check_cwd(const char *path, struct err *e)
+{
+	if (path[0] != '/')
+		return err_field(e, "cwd", "the directory '%.200s' must be an absolute path", path);
+	return true;
+}
+
+static bool check_catchup(const char *text, struct err *e)
+{
+	return catchup_parse(text, &(struct catchup){}, e);
+}
+
+static bool check_overlap(const char *text, struct err *e)
+{
+	return overlap_parse(text, &(struct overlap){}, e);
+}
+
+static bool check_rate(const char *text, struct err *e)
+{
+	return rate_parse(text, &(struct rate){}, e);
+}
+
+static bool check_when(const char *text, struct err *e)
+{
+	return gate_parse(text, &(struct gate){}, e);
+}
+
+static bool check_node_label(const char *text, struct err *e)
+{
+	return node_label_check(text, e);
+}
+
+static bool check_backoff(const char *text, struct err *e)
+{
+	return backoff_parse(text, &(struct backoff){}, e);
+}
+
+static bool check_on_exit(const char *text, struct err *e)
+{
+	return exit_rules_parse(text, &(struct exit_rules){}, e);
+}
+
+static bool check_notify(const char *text, struct err *e)
+{
+	enum notify_channel channel;
+	const char *target;
+
+	return notify_parse(text, &channel, &target, e);
+}
+
+/* Names of queues and templates are of the same kind as those of jobs. */
+static bool check_queue(const char *name, struct err *e)
+{
+	return job_name_check(name, e) || err_field(e, "queue", "the queue '%.128s' has no valid name", name);
+}
+
+static bool check_template(const char *name, struct err *e)
+{
+	return job_name_check(name, e) || err_field(e, "template", "the template '%.128s' has no valid name", name);
+}
+
+static bool check_cpu(const char *text, struct err *e)
+{
+	int64_t percent;
+
+	return limit_cpu_parse(text, &percent, e);
+}
+
+static bool check_ionice(const char *text, struct err *e)
+{
+	int64_t level;
+
+	return limit_ionice_parse(text, &level, e);
+}
+
+static bool check_limit(const char *pair, struct err *e)
+{
+	int64_t value;
+	int resource;
+
+	return limit_resource_parse(pair, &resource, &value, e);
+}
+
+static bool check_warrant(const char *text, struct err *e)
+{
+	unsigned char bytes[WARRANT_LEN];
+
+	return warrant_parse(text, bytes) ||
+	       err_field(e, "warrant", "'%.100s' is no warrant: it must have 96 lower-case hexadecimal digits", text);
+}
+
+static bool check_param(const char *pair, struct err *e)
+{
+	const char *eq = strchr(pair, '=');
+
+	if (!eq || !param_name_valid(pair, (size_t)(eq - pair)))
+		return err_field(e, "params", "'%.64s' is not NAME=VALUE with a name of up to 64 letters, digits and '_'", pair);
+	if (strlen(eq + 1) > 32768)
+		return err_field(e, "params", "the value of '%.*s' is longer than 32768 bytes", (int)(eq - pair), pair);
+	return true;
+}
+
+static bool check_secret(const char *pair, struct err *e)
+{
+	const char *eq = strchr(pair, '=');
+
+	if (!eq || eq - pair > 64 || !text_is_name(pair, (size_t)(eq - pair)))
+		return err_field(e, "secrets", "'%.64s' is not NAME=file:PATH with a name of up to 64 letters, digits and '_'", pair);
+	if (!text_starts(eq + 1, "file:/") || strlen(eq + 1) > 4095)
+		return err_field(e, "secrets", "the secret '%.*s' is a file that is read when the job starts: write "
+					       "file: and its absolute path",
+			(int)(eq - pair), pair);
+	return true;
+}
+
+/* No password in it: it is stored and shown. */
+static bool check_artifact(const char *url, struct err *e)
+{
+	static const char *const schemes[] = {"https://", "http://"};
+
+	for (const char *c = url; *c; c++)
+		if (*c <= ' ' || *c == 0x7f)
+			return err_field(e, "artifact", "a URL has no blanks or control characters");
+	for (size_t i = 0; i < ELEMENTS(schemes); i++) {
+		const char *host = url + strlen(schemes[i]);
+
+		if (!text_starts(url, schemes[i]))
+			continue;
+		if (strcspn(host, "/?#") == 0)
+			return err_field(e, "artifact", "'%.200s' has no host", url);
+		if (memchr(host, '@', strcspn(host, "/?#")))
+			return err_field(e, "artifact", "a name or password does not belong in a URL that is stored and shown");
+		return true;
+	}
+	if (text_starts(url, "file:///") || (text_starts(url, "file:/") && url[6] != '/'))
+		return true;
+	return err_field(e, "artifact", "'%.200s' is not https://…, http://… or file:/…", url);
+}
+
+static bool check_sha256(const char *text, struct err *e)
+{
+	return (strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64) ||
+	       err_field(e, "sha256", "'%.80s' is not a SHA-256 in 64 small hex digits; sha256sum(1) prints it", text);
+}
+
+static const char *const on_lost_names[ON_LOST_MAX] = {[LOST_RERUN] = "rerun", [LOST_FAIL] = "fail"};
+
+#define AT(member) offsetof(struct job_spec, member)
+
+const struct job_field job_fields[] = {
+	{.name = "name", .type = FIELD_TEXT, .offset = AT(name), .min = 1, .max = 128, .flag = "name",
+		.short_flag = 'n', .arg = "NAME", .check = job_name_check,
+		.help = "name of the job, unique among your jobs"},
+	{.name = "command", .type = FIELD_LIST, .offset = AT(command), .max = 4096, .bytes = true,
+		.help = "program and arguments, run without a shell"},
+	{.name = "script", .type = FIELD_TEXT, .offset = AT(script), .min = 1, .max = JOB_WORD_MAX,
+		.bytes = true, .help = "text for /bin/sh -c, or for the program of its #! line, instead of a command"},
+	{.name = "schedule", .type = FIELD_LIST, .offset = AT(schedule), .max = 64,
+		.help = "when it is due; none means now"},
+	{.name = "tz", .type = FIELD_TEXT, .offset = AT(tz), .min = 1, .max = 64, .flag = "tz",
+		.arg = "ZONE", .help = "time zone of the schedule, as Europe/Berlin"},
+	{.name = "dst_gap", .type = FIELD_CHOICE, .offset = AT(dst_gap), .max = DST_GAP_MAX - 1,
+		.choices = dst_gap_names, .flag = "dst-gap", .arg = "after|skip",
+		.help = "a fixed time that the clock jumps over runs right after, or not"},
+	{.name = "dst_fold", .type = FIELD_CHOICE, .offset = AT(dst_fold), .max = DST_FOLD_MAX - 1,
+		.choices = dst_fold_names, .flag = "dst-fold", .arg = "first|last|both",
+		.help = "a fixed time that comes twice runs at which of them"},
+	{.name = "from", .type = FIELD_TIME, .offset = AT(from), .max = USEC_LAST, .flag = "from",
+		.arg = "TIME", .help = "no slot before this"},
+	{.name = "until", .type = FIELD_TIME, .offset = AT(until), .max = USEC_LAST, .flag = "until",
+		.arg = "TIME", .help = "no slot after this"},
+	{.name = "jitter", .type = FIELD_DURATION, .offset = AT(jitter), .max = USEC_DAY,
+		.flag = "jitter", .arg = "DURATION",
+		.help = "delay each start by a random part of this, drawn once per slot"},
+	{.name = "env", .type = FIELD_MAP, .offset = AT(env), .max = 128, .bytes = true, .flag = "env",
+		.short_flag = 'e', .arg = "NAME=VALUE", .check = check_env,
+		.help = "environment variable of the command; repeatable"},
+	{.name = "tags", .type = FIELD_MAP, .offset = AT(tags), .max = 32, .flag = "tag",
+		.short_flag = 't', .arg = "KEY=VALUE", .check = check_tag,
+		.help = "label to filter by; repeatable"},
+	{.name = "cwd", .type = FIELD_TEXT, .offset = AT(cwd), .min = 1, .max = 4095, .bytes = true,
+		.flag = "cwd", .short_flag = 'C', .arg = "DIR", .check = check_cwd,
+		.help = "working directory of the command"},
+	{.name = "stdin", .type = FIELD_BLOB, .offset = AT(stdin_data), .max = 16 * 1024 * 1024,
+		.bytes = true, .flag = "stdin", .arg = "FILE",
+		.help = "file whose content the command reads; '-' is standard input"},
+	{.name = "umask", .type = FIELD_OCTAL, .offset = AT(umask), .max = 0777, .preset = 022,
+		.flag = "umask", .arg = "MODE", .help = "file mode creation mask, octal"},
+	{.name = "sandbox", .type = FIELD_TEXT, .offset = AT(sandbox), .min = 1, .max = SANDBOX_NAME_MAX - 1,
+		.flag = "sandbox", .arg = "PROFILE", .check = sandbox_name_check,
+		.help = "what is taken from the command: compat, standard, strict or one of the site's (standard)"},
+	{.name = "priority", .type = FIELD_INT, .offset = AT(priority), .min = -100, .max = 100,
+		.flag = "priority", .short_flag = 'p', .arg = "N",
+		.help = "-100 to 100; of what is due, higher goes first"},
+	{.name = "timeout", .type = FIELD_DURATION, .offset = AT(timeout), .min = 0, .max = 366 * USEC_DAY,
+		.flag = "timeout", .arg = "DURATION", .help = "end an attempt that runs longer"},
+	{.name = "grace", .type = FIELD_DURATION, .offset = AT(grace), .min = 0, .max = USEC_HOUR,
+		.preset = 10 * USEC_SEC, .flag = "grace", .arg = "DURATION",
+		.help = "time between SIGTERM and SIGKILL"},
+	{.name = "mem", .type = FIELD_SIZE, .offset = AT(mem), .max = LIMIT_MEMORY_MAX, .flag = "mem", .arg = "SIZE",
+		.help = "memory that a run may use, all its processes together"},
+	{.name = "cpu", .type = FIELD_TEXT, .offset = AT(cpu), .min = 1, .max = 16, .flag = "cpu", .arg = "SHARE",
+		.check = check_cpu, .help = "share of processors that a run may use: 50% of one, or 1.5 of them"},
+	{.name = "pids", .type = FIELD_INT, .offset = AT(pids), .max = LIMIT_PIDS_MAX, .flag = "pids", .arg = "N",
+		.help = "processes and threads that a run may have at a time"},
+	{.name = "nice", .type = FIELD_INT, .offset = AT(nice), .max = LIMIT_NICE_MAX, .flag = "nice", .arg = "N",
+		.help = "0 to 19; the higher, the more others go first"},
+	{.name = "ionice", .type = FIELD_TEXT, .offset = AT(ionice), .min = 1, .max = 16, .flag = "ionice",
+		.arg = "idle|best-effort[:N]", .check = check_ionice, .help = "how soon its input and output is served"},
+	{.name = "limits", .type = FIELD_MAP, .offset = AT(limits), .max = 16, .flag = "limit", .arg = "NAME=N",
+		.check = check_limit, .help = "limit of each of its processes, as nofile=1024 or fsize=1G; repeatable"},
+	{.name = "output_limit", .type = FIELD_SIZE, .offset = AT(output_limit), .min = 0,
+		.max = INT64_C(1) << 40, .preset = 10 * 1024 * 1024, .flag = "output-limit", .arg = "SIZE",
+		.help = "bytes of output kept: a tenth from its start, the rest from its end"},
+	{.name = "catchup", .type = FIELD_TEXT, .offset = AT(catchup), .min = 1, .max = 16, .flag = "catchup",
+		.arg = "none|latest|all[:N]", .check = check_catchup,
+		.help = "which of the slots that passed while the scheduler was down still run (latest)"},
+	{.name = "deadline", .type = FIELD_DURATION, .offset = AT(deadline), .max = 366 * USEC_DAY,
+		.flag = "deadline", .arg = "DURATION",
+		.help = "a run that has not started so long after its slot is expired"},
+	{.name = "expires", .type = FIELD_DURATION, .offset = AT(expires), .max = 366 * USEC_DAY,
+		.flag = "expires", .arg = "DURATION",
+		.help = "so long after its slot no attempt is started any more, no retry either"},
+	{.name = "overlap", .type = FIELD_TEXT, .offset = AT(overlap), .min = 1, .max = 16, .flag = "overlap",
+		.arg = "skip|queue[:N]|replace|allow", .check = check_overlap,
+		.help = "a slot that is due while an earlier run goes on (skip)"},
+	{.name = "max_running", .type = FIELD_INT, .offset = AT(max_running), .max = 10000,
+		.flag = "max-running", .arg = "N", .help = "with --overlap allow: its runs at a time; 0 is any number"},
+	{.name = "rate", .type = FIELD_TEXT, .offset = AT(rate), .min = 1, .max = 64, .flag = "rate",
+		.arg = "N/DURATION[:BURST]", .check = check_rate, .help = "starts of this job in a time, as 10/1h"},
+	{.name = "queue", .type = FIELD_TEXT, .offset = AT(queue), .min = 1, .max = 128, .flag = "queue",
+		.short_flag = 'q', .arg = "NAME", .check = check_queue, .help = "the queue its runs wait in (default)"},
+	{.name = "when", .type = FIELD_LIST, .offset = AT(when), .max = 8, .flag = "when", .arg = "CONDITION",
+		.check = check_when, .help = "start only while load<N, cpu<N, memory<N or io<N; repeatable"},
+	{.name = "node_labels", .type = FIELD_LIST, .offset = AT(node_labels), .max = 8, .flag = "node-label", .arg = "KEY=VALUE",
+		.check = check_node_label, .help = "start only on nodes with this label; repeatable"},
+	{.name = "retries", .type = FIELD_INT, .offset = AT(retries), .max = 1000, .flag = "retries", .arg = "N",
+		.help = "further attempts after one that failed or timed out (0)"},
+	{.name = "backoff", .type = FIELD_TEXT, .offset = AT(backoff), .min = 1, .max = 64, .flag = "backoff",
+		.arg = "exp:BASE..CAP|fixed:D", .check = check_backoff,
+		.help = "wait before a retry; exp is drawn from a doubling range (exp:10s..10m)"},
+	{.name = "on_exit", .type = FIELD_TEXT, .offset = AT(on_exit), .min = 1, .max = 1024, .flag = "on-exit",
+		.arg = "CODE=ACTION,…", .check = check_on_exit,
+		.help = "what exit codes mean: ok, fail, retry, dead or pause, as 75=retry,0|2=ok"},
+	{.name = "run_timeout", .type = FIELD_DURATION, .offset = AT(run_timeout), .max = 366 * USEC_DAY,
+		.flag = "run-timeout", .arg = "DURATION", .help = "end a run that takes longer with all its attempts"},
+	{.name = "on_lost", .type = FIELD_CHOICE, .offset = AT(on_lost), .max = ON_LOST_MAX - 1,
+		.choices = on_lost_names, .flag = "on-lost", .arg = "rerun|fail",
+		.help = "what to do when the machine or the spawner died under it (rerun)"},
+	{.name = "notify", .type = FIELD_LIST, .offset = AT(notify), .max = 8, .flag = "notify", .arg = "CHANNEL",
+		.check = check_notify,
+		.help = "tell mail:ADDRESS, webhook:URL or exec:COMMAND when it goes wrong or well again; repeatable"},
+	{.name = "secrets", .type = FIELD_MAP, .offset = AT(secrets), .max = 16, .flag = "secret",
+		.arg = "NAME=file:PATH", .check = check_secret,
+		.help = "a file of yours, read at the start; its copy is at $JOBSCHED_SECRET_NAME; repeatable"},
+	{.name = "artifact", .type = FIELD_TEXT, .offset = AT(artifact), .min = 1, .max = 2048, .flag = "artifact",
+		.arg = "URL", .check = check_artifact,
+		.help = "a tar or program, fetched and unpacked before the start, at $JOBSCHED_ARTIFACT; with --sha256"},
+	{.name = "sha256", .type = FIELD_TEXT, .offset = AT(sha256), .min = 1, .max = 128, .flag = "sha256",
+		.arg = "SUM", .check = check_sha256, .help = "the SHA-256 of the artifact"},
+	{.name = "template", .type = FIELD_TEXT, .offset = AT(template), .min = 1, .max = 128, .flag = "template",
+		.arg = "NAME", .check = check_template, .help = "make the job from this template"},
+	{.name = "warrant", .type = FIELD_TEXT, .offset = AT(warrant), .min = WARRANT_TEXT_FIRST, .max = WARRANT_TEXT, .check = check_warrant,
+		.quiet = true,
+		.help = "approval by root, or by the owner, of what the job starts; jobctl requests it where one is needed"},
+	{.name = "params", .type = FIELD_MAP, .offset = AT(params), .max = 64, .bytes = true, .flag = "param",
+		.arg = "NAME=VALUE", .check = check_param,
+		.help = "value of {NAME} in the command, also in its environment; repeatable"},
+};
+const size_t job_fields_count = ELEMENTS(job_fields);
+
+const struct job_field *job_field_find(const char *name)
+{
+	for (size_t i = 0; i < job_fields_count; i++)
+		if (strcmp(job_fields[i].name, name) == 0)
+			return &job_fields[i];
+	return NULL;
+}
+
+static bool parse_octal(const char *text, int64_t *ret)
+{
+	size_t len = strlen(text);
+
+	if (len == 0 || len > 8 || strspn(text, "01234567") != len)
+		return false;
+	for (*ret = 0; *text; text++)
+		*ret = *ret * 8 + (*text - '0');
+	return true;
+}
+
+static bool parse_choice(const struct job_field *f, const char *text, int64_t *ret, struct err *e)
+{
+	for (int64_t i = 0; i <= f->max; i++)
+		if (strcmp(f->choices[i], text) == 0) {
+			*ret = i;
+			return true;
+		}
+	return err_field(e, f->name, "'%.40s' is not one of %s", text, f->arg);
+}
+
+static bool parse_number(const struct job_field *f, const char *text, int64_t *ret, struct err *e)
+{
+	struct err why = {};
+
+	switch (f->type) {
+	case FIELD_OCTAL:
+		return parse_octal(text, ret) ||
+		       err_field(e, f->name, "'%.40s' is not an octal number like 022", text);
+	case FIELD_SIZE:
+		return parse_size(text, ret) ||
+		       err_field(e, f->name, "'%.40s' is not a size; write 4096, 64K, 10M or 1G", text);
+	case FIELD_DURATION:
+		if (f->min == 0 && (!strcmp(text, "0") || !strcmp(text, "0s"))) {
+			*ret = 0;
+			return true;
+		}
+		return parse_duration(text, ret, &why) || err_field(e, f->name, "%s", why.msg);
+	case FIELD_TIME:
+		return parse_rfc3339(text, ret, &why) || err_field(e, f->name, "%s", why.msg);
+	case FIELD_CHOICE:
+		return parse_choice(f, text, ret, e);
+	default:
+		return parse_int(text, INT64_MIN, INT64_MAX, ret) ||
+		       err_field(e, f->name, "'%.40s' is not a whole number", text);
+	}
+}
+
+bool job_field_parse(const struct job_field *f, const char *text, int64_t *ret, struct err *e)
+{
+	int64_t n = 0;
+
+	if (!parse_number(f, text, &n, e))
+		return false;
+	if (n < f->min || n > f->max) {
+		AUTO_TEXT min = job_field_print(f, f->min);
+		AUTO_TEXT max = job_field_print(f, f->max);
+
+		return err_field(e, f->name, "'%.40s' is out of range: %s to %s", text, min, max);
+	}
+	*ret = n;
+	return true;
+}
+
+char *job_field_print(const struct job_field *f, int64_t n)
+{
+	char text[RFC3339_MAX];
+
+	switch (f->type) {
+	case FIELD_OCTAL:
+		return xprintf("%03" PRIo64, (uint64_t)n);
+	case FIELD_DURATION:
+		return xstrdup(format_duration(n, text));
+	case FIELD_TIME:
+		return xstrdup(format_rfc3339(n, text));
+	case FIELD_CHOICE:
+		return xstrdup(n >= 0 && n <= f->max ? f->choices[n] : "unknown");
+	default:
+		return xprintf("%" PRId64, n);
+	}
+}

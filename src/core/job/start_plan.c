@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a claimed run and its job's spec to the plan the spawner gets. */
+#include "core/job/start_plan.h"
+#include "core/job/job.h"
+#include "core/job/owner.h"
+#include "core/job/run.h"
+#include <inttypes.h>
+#include <string.h>
+
+#define VAR_PREFIX "JOBSCHED_"
+
+static const char *const failure_names[START_FAILURE_MAX] = {
+	[START_ERROR] = "error",
+	[START_TRANSIENT] = "transient",
+	[START_NO_SUCH_USER] = "no_such_user",
+	[START_OTHER_USER] = "other_user",
+	[START_NOT_ALLOWED] = "not_allowed",
+	[START_NO_WARRANT] = "no_warrant",
+	[START_ACCOUNT_DENIED] = "account_denied",
+	[START_SANDBOX] = "sandbox",
+	[START_LIMIT] = "limit",
+	[START_SECRET] = "secret",
+	[START_ARTIFACT] = "artifact",
+	[START_LEASE] = "lease",
+	[START_STOPPING] = "stopping",
+};
+
+const char *start_failure_name(enum start_failure f)
+{
+	return f < START_FAILURE_MAX ? failure_names[f] : "unknown";
+}
+
+bool start_failure_denies(enum start_failure f)
+{
+	return f >= START_NO_SUCH_USER && f <= START_ACCOUNT_DENIED;
+}
+
+bool start_failure_suspends(enum start_failure f)
+{
+	return f == START_NO_SUCH_USER || f == START_OTHER_USER;
+}
+
+void plan_done(struct plan *p)
+{
+	order_done(&p->order);
+	strv_done(&p->vars);
+	blob_done(&p->stdin_data);
+	*p = (struct plan){};
+}
+
+const char *plan_path(int64_t uid)
+{
+	return uid == 0 ? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" : "/usr/local/bin:/usr/bin:/bin";
+}
+
+bool plan_var_valid(const char *var)
+{
+	size_t prefix = strlen(VAR_PREFIX), name, len = strlen(var);
+
+	if (!text_starts(var, VAR_PREFIX) || text_starts(var, VAR_PREFIX "PARAM_") || len > PLAN_VAR_MAX)
+		return false;
+	name = strspn(var + prefix, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+	if (name == 0 || var[prefix + name] != '=' || !text_utf8_valid(var, len))
+		return false;
+	for (const char *c = var; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			return false;
+	return true;
+}
+
+static void var_text(struct plan *p, const char *name, const char *value)
+{
+	strv_take(&p->vars, xprintf(VAR_PREFIX "%s=%s", name, value));
+}
+
+static void var_number(struct plan *p, const char *name, int64_t value)
+{
+	strv_take(&p->vars, xprintf(VAR_PREFIX "%s=%" PRId64, name, value));
+}
+
+static void build_vars(struct plan *p, const struct plan_source *from)
+{
+	const struct run *r = from->run;
+	char slot[RFC3339_MAX];
+
+	var_number(p, "JOB", r->job);
+	if (!p->order.job.data) /* the spawner takes an approved name from the order */
+		var_text(p, "NAME", r->job_name ? r->job_name : "");
+	var_text(p, "SLOT", format_rfc3339(r->slot, slot));
+	var_number(p, "SLOT_MS", r->slot / USEC_MSEC);
+	/* the run's number is one per slot, so all attempts of a slot share the key */
+	strv_take(&p->vars, xprintf(VAR_PREFIX "KEY=%s-%" PRId64, from->store_id, r->id));
+	var_text(p, "NODE", from->node);
+}
+
+void plan_build(struct plan *p, const struct plan_source *from)
+{
+	const struct job_spec *s = from->spec;
+
+	*p = (struct plan){
+		.run = from->run->id,
+		.fence = from->run->fence,
+		.attempt = from->run->attempt,
+		.timeout = s->timeout,
+		.grace = s->grace,
+		.output_limit = s->output_limit,
+	};
+	order_from_spec(&p->order, &(struct order_source){.spec = s, .uid = owner_uid(from->run->uid),
+		.owner = from->run->owner, .params = from->params});
+	build_vars(p, from);
+	if (s->stdin_data.data)
+		p->stdin_data = (struct blob){
+			xstrndup(s->stdin_data.data, s->stdin_data.len), s->stdin_data.len};
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A plan: everything the spawner needs to start one attempt, and nothing else. */
+#pragma once
+#include "base/auto.h"
+#include "base/text.h"
+#include "core/job/exec_spec.h"
+#include "core/job/warrant.h"
+#include <stdint.h>
+
+struct job_spec;
+struct run;
+
+struct plan {
+	struct order order;     /* the same in all runs of the job; what a warrant covers */
+	int64_t part;           /* of the order: 0 its command, n the n-th command of its notices */
+	unsigned char warrant[WARRANT_LEN]; /* root's word for the order */
+	bool has_warrant;
+
+	/* of this attempt alone */
+	int64_t run, fence;
+	int64_t attempt;
+	usec_t timeout;         /* 0: none */
+	usec_t grace;
+	bool ends_with_lease;   /* it must not run twice: see frame.h */
+	int64_t output_limit;   /* bytes of output to keep; a tenth of it from the start */
+	struct strv vars;       /* JOBSCHED_NAME=value; the spawner checks them, and puts run, fence and attempt itself */
+	int tree;               /* of the order's artifact, with part 0: a descriptor, borrowed */
+	struct blob stdin_data; /* absent: /dev/null; of part 0 it must have the order's hash */
+};
+void plan_done(struct plan *p);
+
+/* Where a plan comes from: the run as claimed, and who is asking. */
+struct plan_source {
+	const struct run *run;
+	const struct job_spec *spec;
+	const char *node;     /* its name */
+	const char *store_id; /* makes JOBSCHED_KEY unique between stores */
+	const struct strv *params; /* NAME=value that the run was triggered with, over those of the job; NULL: none */
+};
+void plan_build(struct plan *p, const struct plan_source *from);
+
+const char *plan_path(int64_t uid); /* PATH of a command: with the sbin directories for root */
+
+/* Whether a variable of the run part is one the spawner takes: JOBSCHED_[A-Z0-9_]+=text of one line. */
+#define PLAN_VAR_MAX 4096
+#define PLAN_VARS_MAX 64
+bool plan_var_valid(const char *var);
+
+/* Why an attempt was not started. */
+enum start_failure {
+	START_ERROR,          /* of the command or the system; told to the owner as it is */
+	START_TRANSIENT,      /* another try is worth it: no memory, no process, the user database does not answer */
+	START_NO_SUCH_USER,
+	START_OTHER_USER,     /* name and number of the owner do not belong together any more */
+	START_NOT_ALLOWED,    /* the spawner's configuration does not let this user have jobs */
+	START_NO_WARRANT,     /* one is needed, and there is none or not for this order */
+	START_ACCOUNT_DENIED, /* PAM says no */
+	START_SANDBOX,        /* what the job's profile asks for cannot be had here */
+	START_LIMIT,          /* a limit that cannot be enforced here */
+	START_SECRET,         /* a secret cannot be read */
+	START_ARTIFACT,       /* the artifact is not there or not what was promised */
+	START_LEASE,          /* the node's lease is over at the spawner: nothing is wrong with the run */
+	START_STOPPING,       /* the spawner leaves; nor is it with this one */
+	START_FAILURE_MAX
+};
+const char *start_failure_name(enum start_failure f);
+bool start_failure_denies(enum start_failure f);    /* it is about who the owner is: trying again changes nothing */
+bool start_failure_suspends(enum start_failure f);  /* ... and no slot of the job would fare better */

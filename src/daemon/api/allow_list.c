@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The site's lists of who may start anything here, as cron.allow and cron.deny. */
+#include "daemon/api/allow_list.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/text.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LIST_MAX (1 << 20) /* bytes */
+#define USER_MAX 256
+
+/* One file as it was when it was last read. */
+struct names {
+	char *path;
+	struct stat seen;   /* st_ino 0: there was none */
+	bool broken;        /* it is there and says nothing that can be trusted */
+	char why[160];      /* ... because */
+	struct strv users;  /* sorted */
+};
+
+struct allow {
+	struct names allowed, denied;
+};
+
+struct allow *allow_new(const char *allow_path, const char *deny_path)
+{
+	struct allow *a = xcalloc(1, sizeof(*a));
+
+	a->allowed.path = xstrdup(allow_path);
+	a->denied.path = xstrdup(deny_path);
+	return a;
+}
+
+static void names_done(struct names *n)
+{
+	free(n->path);
+	strv_done(&n->users);
+}
+
+void allow_free(struct allow *a)
+{
+	if (!a)
+		return;
+	names_done(&a->allowed);
+	names_done(&a->denied);
+	free(a);
+}
+
+/* ---- reading ---- */
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Any name that the user database could have, and nothing that only looks like one. */
+static bool is_user(const char *s, size_t len)
+{
+	if (len == 0 || len > USER_MAX || *s == '-')
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)s[i] <= ' ' || (unsigned char)s[i] == 127 || strchr("#:,/@%!+", s[i]))
+			return false;
+	return true;
+}
+
+static bool add_line(struct names *n, const char *line, size_t len, size_t number)
+{
+	const char *comment = memchr(line, '#', len);
+
+	if (comment)
+		len = (size_t)(comment - line);
+	while (len > 0 && strchr(" \t\r", line[len - 1]) && line[len - 1])
+		len--;
+	while (len > 0 && (*line == ' ' || *line == '\t')) {
+		line++;
+		len--;
+	}
+	if (len == 0)
+		return true;
+	if (memchr(line, '\0', len) || !is_user(line, len)) {
+		snprintf(n->why, sizeof(n->why), "line %zu is no user's name", number);
+		return false;
+	}
+	strv_take(&n->users, xstrndup(line, len));
+	return true;
+}
+
+static bool parse(struct names *n, const struct buf *text)
+{
+	size_t number = 1;
+
+	for (size_t at = 0; at < text->len; number++) {
+		const char *line = text->data + at, *end = memchr(line, '\n', text->len - at);
+		size_t len = end ? (size_t)(end - line) : text->len - at;
+
+		if (!add_line(n, line, len, number))
+			return false;
+		at += len + 1;
+	}
+	if (n->users.n > 1)
+		qsort(n->users.v, n->users.n, sizeof(*n->users.v), compare);
+	return true;
+}
+
+static bool trustworthy(struct names *n, const struct stat *st)
+{
+	const char *what = !S_ISREG(st->st_mode)                          ? "it is no regular file"
+			   : st->st_uid != 0 && st->st_uid != geteuid()   ? "it does not belong to root"
+			   : st->st_mode & S_IWOTH                        ? "everybody can write it"
+									  : NULL;
+
+	if (what)
+		snprintf(n->why, sizeof(n->why), "%s", what);
+	return !what;
+}
+
+static bool read_names(struct names *n)
+{
+	AUTO_FD fd = open(n->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	AUTO_DONE(buf) text = {};
+	struct stat st;
+	int r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
+
+	if (r == 0 && !trustworthy(n, &st))
+		return false;
+	if (r == 0)
+		r = io_read_all(fd, &text, LIST_MAX);
+	if (r < 0)
+		snprintf(n->why, sizeof(n->why), "%s", strerror(-r));
+	return r == 0 && parse(n, &text);
+}
+
+static bool same(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size && a->st_mode == b->st_mode &&
+	       a->st_uid == b->st_uid && a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+/* A file that was written this very moment may be written again without looking different. */
+static bool settled(const struct stat *st)
+{
+	return time(NULL) - st->st_ctim.tv_sec > 2;
+}
+
+/* Reads it anew if it has changed. Whether it is there. */
+static bool look(struct names *n)
+{
+	bool was_broken = n->broken;
+	struct stat now = {};
+
+	if (stat(n->path, &now) < 0) {
+		now = (struct stat){};
+		if (errno == ENOENT) {
+			n->broken = false;
+			n->seen = now;
+			return false;
+		}
+	}
+	if (now.st_ino && same(&now, &n->seen) && settled(&now))
+		return true;
+	strv_done(&n->users);
+	n->broken = !read_names(n);
+	n->seen = now;
+	if (n->broken && !was_broken)
+		log_warning("'%s' cannot be used, nobody but root may start anything: %s", n->path, n->why);
+	return true;
+}
+
+/* ---- asking ---- */
+
+static bool listed(const struct names *n, const char *user)
+{
+	return n->users.n > 0 && bsearch(&user, n->users.v, n->users.n, sizeof(*n->users.v), compare);
+}
+
+static bool is_broken(const struct names *n, struct err *e)
+{
+	if (n->broken)
+		err_set(e, ERR_DENIED, "nobody but root may start anything: '%s' cannot be used: %s; ask your administrator",
+			n->path, n->why);
+	return n->broken;
+}
+
+bool allow_permits(struct allow *a, const char *user, struct err *e)
+{
+	if (look(&a->allowed)) {
+		if (is_broken(&a->allowed, e))
+			return false;
+		return listed(&a->allowed, user) || err_set(e, ERR_DENIED, "your user is not in '%s'; ask your administrator",
+			a->allowed.path);
+	}
+	if (!look(&a->denied))
+		return true;
+	if (is_broken(&a->denied, e))
+		return false;
+	return !listed(&a->denied, user) || err_set(e, ERR_DENIED, "your user is in '%s'; ask your administrator", a->denied.path);
+}

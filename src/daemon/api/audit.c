@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The audit trail on the loop: committed events go to the log and to those who follow, refused requests into the store. */
+#include "daemon/api/audit.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/text.h"
+#include "core/job/event.h"
+#include "daemon/loop/store_thread.h"
+#include "store/ops/op.h"
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/queue.h>
+#include <systemd/sd-event.h>
+
+#define BURST 20                     /* refusals of one user that are written at once */
+#define REFILL (6 * USEC_SEC)        /* then one more so often */
+#define SUMMARY_AFTER USEC_MIN       /* what was left out is told so much later, in one row */
+#define ALIKE 8                      /* events of one commit that are logged one by one; more of a kind share a line */
+
+/* What one user was refused. */
+struct tally {
+	int64_t uid;
+	int64_t tokens;
+	usec_t refilled;   /* CLOCK_BOOTTIME */
+	int64_t left_out;  /* since the last summary */
+	struct act last;   /* of these, the newest */
+	const char *code;  /* static: what it met */
+};
+
+struct audit_watch {
+	struct audit *audit;
+	void (*fn)(void *arg);
+	void *arg;
+	LIST_ENTRY(audit_watch) list;
+};
+
+struct audit {
+	struct sd_event *ev;
+	const struct clock *clock;
+	struct store_thread *store; /* NULL: none yet, or no more */
+	struct map tallies;         /* by uid, owned */
+	sd_event_source *timer;     /* of the summaries; NULL: nothing was left out */
+	LIST_HEAD(, audit_watch) watches;
+};
+
+struct audit *audit_new(struct sd_event *ev, const struct clock *clock)
+{
+	struct audit *a = xcalloc(1, sizeof(*a));
+
+	a->ev = sd_event_ref(ev);
+	a->clock = clock;
+	return a;
+}
+
+void audit_free(struct audit *a)
+{
+	struct tally *t;
+
+	if (!a)
+		return;
+	assert(LIST_EMPTY(&a->watches));
+	for (size_t i = 0; (t = map_next(&a->tallies, &i));)
+		free(t);
+	map_done(&a->tallies);
+	sd_event_source_disable_unref(a->timer);
+	sd_event_unref(a->ev);
+	free(a);
+}
+
+/* ---- the log ---- */
+
+static void say_who(struct buf *b, const struct event *ev)
+{
+	if (ev->uid < 0) {
+		buf_str(b, "the daemon");
+		return;
+	}
+	if (ev->who)
+		buf_printf(b, "'%s' (uid %" PRId64 ")", ev->who, ev->uid);
+	else
+		buf_printf(b, "uid %" PRId64, ev->uid);
+	if (ev->origin)
+		buf_printf(b, " from %s", ev->origin);
+}
+
+static void log_one(const struct event *ev)
+{
+	AUTO_DONE(buf) b = {};
+
+	buf_printf(&b, "audit: %s by ", event_what_name(ev->what));
+	say_who(&b, ev);
+	if (ev->object)
+		buf_printf(&b, " on '%s'", ev->object);
+	buf_printf(&b, ": %s", ev->result);
+	if (ev->detail)
+		buf_printf(&b, " (%s)", ev->detail);
+	log_line(LOG_LEVEL_INFO, &(struct log_about){.job = ev->job, .run = ev->run}, "%s", b.data);
+}
+
+static bool alike(const struct event *a, const struct event *b)
+{
+	return a->what == b->what && a->uid == b->uid && text_equal(a->origin, b->origin) &&
+	       text_equal(a->result, b->result);
+}
+
+static void log_many(const struct event *first, const struct event *last, size_t n)
+{
+	AUTO_DONE(buf) b = {};
+
+	buf_printf(&b, "audit: %s by ", event_what_name(first->what));
+	say_who(&b, first);
+	buf_printf(&b, ": %s, %zu times, jobs %" PRId64 " to %" PRId64, first->result, n, first->job, last->job);
+	log_line(LOG_LEVEL_INFO, NULL, "%s", b.data);
+}
+
+void audit_stir(struct audit *a)
+{
+	struct audit_watch *w, *next;
+
+	for (w = LIST_FIRST(&a->watches); w; w = next) {
+		next = LIST_NEXT(w, list);
+		w->fn(w->arg);
+	}
+}
+
+void audit_committed(struct audit *a, const struct event_list *l)
+{
+	for (size_t i = 0, j; i < l->n; i = j) {
+		for (j = i + 1; j < l->n && alike(l->v[i], l->v[j]); j++)
+			;
+		if (j - i > ALIKE)
+			log_many(l->v[i], l->v[j - 1], j - i);
+		else
+			for (size_t k = i; k < j; k++)
+				log_one(l->v[k]);
+	}
+	audit_stir(a);
+}
+
+struct audit_watch *audit_watch_new(struct audit *a, void (*fn)(void *arg), void *arg)
+{
+	struct audit_watch *w;
+
+	if (!a)
+		return NULL;
+	w = xcalloc(1, sizeof(*w));
+	*w = (struct audit_watch){.audit = a, .fn = fn, .arg = arg};
+	LIST_INSERT_HEAD(&a->watches, w, list);
+	return w;
+}
+
+void audit_watch_free(struct audit_watch *w)
+{
+	if (!w)
+		return;
+	LIST_REMOVE(w, list);
+	free(w);
+}
+
+/* ---- refusals ---- */
+
+static void write_event(struct audit *a, const struct act *act, const char *code, const char *detail)
+{
+	struct op *op;
+
+	if (!a->store)
+		return;
+	op = op_new(OP_EVENT, NULL, NULL);
+	op->act = *act;
+	op->event = (struct op_event){.result = code, .now = clock_now(a->clock)};
+	snprintf(op->event.detail, sizeof(op->event.detail), "%s", detail);
+	op->patient = true;
+	store_thread_submit(a->store, op);
+}
+
+static void summarise(struct audit *a, struct tally *t)
+{
+	struct act act = t->last;
+	char detail[200];
+
+	act.what = EVENT_REFUSED_MORE;
+	act.object[0] = '\0';
+	snprintf(detail, sizeof(detail), "%" PRId64 " more; the last was %s '%s'", t->left_out,
+		event_what_name(t->last.what), t->last.object);
+	write_event(a, &act, t->code, detail);
+	t->left_out = 0;
+}
+
+static int on_summary(sd_event_source *source, uint64_t usec, void *arg)
+{
+	usec_t full = BURST * REFILL;
+	struct audit *a = arg;
+	struct tally *t;
+
+	(void)source;
+	(void)usec;
+	for (size_t i = 0; (t = map_next(&a->tallies, &i));) {
+		if (t->left_out > 0)
+			summarise(a, t);
+		if (clock_boot(a->clock) - t->refilled > full)
+			free(map_take(&a->tallies, t->uid));
+	}
+	a->timer = sd_event_source_disable_unref(a->timer);
+	return 0;
+}
+
+void audit_set_store(struct audit *a, struct store_thread *store)
+{
+	struct tally *t;
+
+	for (size_t i = 0; !store && (t = map_next(&a->tallies, &i));)
+		if (t->left_out > 0)
+			summarise(a, t);
+	a->store = store;
+}
+
+static struct tally *tally_of(struct audit *a, int64_t uid)
+{
+	struct tally *t = map_get(&a->tallies, uid);
+	usec_t now = clock_boot(a->clock);
+	int64_t more;
+
+	if (!t) {
+		t = xcalloc(1, sizeof(*t));
+		*t = (struct tally){.uid = uid, .tokens = BURST, .refilled = now};
+		map_put(&a->tallies, uid, t);
+	}
+	more = (now - t->refilled) / REFILL;
+	t->tokens = t->tokens + more > BURST ? BURST : t->tokens + more;
+	t->refilled += more * REFILL;
+	return t;
+}
+
+/* Errors of the store itself cannot be written into it. */
+static bool worth_a_row(enum err_kind kind)
+{
+	return kind == ERR_INVALID || kind == ERR_NOT_FOUND || kind == ERR_CONFLICT || kind == ERR_DENIED ||
+	       kind == ERR_LIMIT || kind == ERR_TOO_LARGE;
+}
+
+/* What somebody wrote may be a secret, and the message may quote it: then only the field is named. */
+static const char *safe_detail(const struct err *why)
+{
+	return why->kind == ERR_INVALID || why->kind == ERR_TOO_LARGE ? why->field : why->msg;
+}
+
+void audit_refused(struct audit *a, const struct act *act, const struct err *why)
+{
+	const char *code = err_kind_info(why->kind)->code;
+	struct tally *t;
+
+	if (act->what == EVENT_NONE || !worth_a_row(why->kind))
+		return;
+	t = tally_of(a, act->by.uid);
+	if (t->tokens > 0) {
+		t->tokens--;
+		write_event(a, act, code, safe_detail(why));
+		return;
+	}
+	t->left_out++;
+	t->last = *act;
+	t->code = code;
+	if (!a->timer &&
+	    sd_event_add_time_relative(a->ev, &a->timer, CLOCK_MONOTONIC, SUMMARY_AFTER, USEC_SEC, on_summary, a) < 0)
+		a->timer = NULL; /* the next one tries again */
+}
+
+void audit_op(struct audit *a, const struct op *op)
+{
+	if (!op->ok && op->kind != OP_EVENT)
+		audit_refused(a, &op->act, &op->err);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one user may take of the daemon, and what it is called. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/job/owner.h"
+#include "daemon/api/client_user.h"
+#include "daemon/api/server_private.h"
+#include <errno.h>
+#include <pwd.h>
+#include <string.h>
+
+#define NAME_LIFE (60 * USEC_SEC) /* a renamed user is noticed after this */
+
+struct peer *peer_get(struct server *s, uint32_t uid)
+{
+	struct peer *p = map_get(&s->peers, uid);
+
+	if (p)
+		return p;
+	p = xcalloc(1, sizeof(*p));
+	p->uid = uid;
+	p->number = uid;
+	map_put(&s->peers, uid, p);
+	return p;
+}
+
+void peers_done(struct server *s)
+{
+	struct peer *p;
+
+	for (size_t i = 0; (p = map_next(&s->peers, &i));) {
+		free(p->name);
+		free(p);
+	}
+	map_done(&s->peers);
+}
+
+static bool unlimited(const struct request *r)
+{
+	return r->context->user_mode || r->who.uid == 0;
+}
+
+static usec_t boot_now(const struct request *r)
+{
+	return clock_boot(r->context->clock);
+}
+
+bool peer_take_submission(struct request *r, struct err *e)
+{
+	const struct server_limits *l = request_limits(r);
+	struct peer *p = request_peer(r);
+	usec_t now = boot_now(r);
+
+	if (unlimited(r))
+		return true;
+	if (p->refilled == 0)
+		p->tokens = (double)l->submissions_burst;
+	else
+		p->tokens += (double)(now - p->refilled) / USEC_SEC * (double)l->submissions_per_second;
+	if (p->tokens > (double)l->submissions_burst)
+		p->tokens = (double)l->submissions_burst;
+	p->refilled = now;
+	if (p->tokens < 1)
+		return err_set(e, ERR_LIMIT, "too many submissions: %zu a second are taken, try again in a second",
+			l->submissions_per_second);
+	p->tokens -= 1;
+	return true;
+}
+
+/* A bulk may be larger than the bucket: it is let in while anything is left, and paid off afterwards. */
+void peer_charge(struct request *r, size_t n)
+{
+	if (!unlimited(r))
+		request_peer(r)->tokens -= (double)n;
+}
+
+int64_t peer_jobs_limit(const struct request *r)
+{
+	return unlimited(r) ? 0 : (int64_t)request_limits(r)->jobs_per_uid;
+}
+
+int64_t peer_store_limit(const struct request *r)
+{
+	return unlimited(r) ? 0 : request_limits(r)->owner_store;
+}
+
+const char *peer_name(struct request *r)
+{
+	const struct peer *p = peer_get(r->server, owner_uid(request_owner(r)));
+
+	if (r->as_name)
+		return r->as_name;
+	return p->name && boot_now(r) - p->name_at < NAME_LIFE ? p->name : NULL;
+}
+
+static void set_name(struct peer *p, const char *name, usec_t now)
+{
+	char *copy = xstrdup(name);
+
+	free(p->name);
+	p->name = copy;
+	p->name_at = now;
+}
+
+void peer_named(struct request *r, const char *name)
+{
+	if (!r->as_name)
+		set_name(peer_get(r->server, owner_uid(request_owner(r))), name, boot_now(r));
+}
+
+const char *peer_who(const struct request *r)
+{
+	const struct peer *p = request_peer(r);
+
+	return p->name && boot_now(r) - p->name_at < NAME_LIFE ? p->name : NULL;
+}
+
+bool peer_is(const struct request *r, const char *ref)
+{
+	int64_t uid;
+
+	return text_equal(ref, peer_who(r)) || (parse_int(ref, 0, UINT32_MAX, &uid) && uid == r->who.uid);
+}
+
+void peer_who_is(struct request *r, const char *name)
+{
+	set_name(request_peer(r), name, boot_now(r));
+}
+
+bool peer_lookup(uint32_t uid, bool user_mode, char **ret, struct err *e)
+{
+	char text[4096];
+	struct passwd pw, *found = NULL;
+	int r = getpwuid_r(uid, &pw, text, sizeof(text), &found);
+
+	if (found) {
+		*ret = xstrdup(found->pw_name);
+		return true;
+	}
+	/* one user alone, as in a container: the number will do */
+	if (user_mode) {
+		*ret = xprintf("%u", uid);
+		return true;
+	}
+	if (r != 0 && r != ENOENT && r != ESRCH)
+		return err_set(e, ERR_BUSY, "could not look up uid %u, try again: %s", uid, strerror(r));
+	return err_set(e, ERR_DENIED, "uid %u has no name in the user database", uid);
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A request on its way in: the head is judged, the body gathered, the route called. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/decide/fair_share.h"
+#include "daemon/loop/store_outage.h"
+#include "daemon/api/routes/routes.h"
+#include "daemon/api/server_private.h"
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- the head ---- */
+
+struct framing {
+	size_t lengths, encodings;
+	bool other_encoding, odd_name;
+};
+
+/* "Content-Length : 5" is another header to us and the length to somebody else. */
+static bool is_token(const char *name)
+{
+	static const char odd[] = " \t\"(),/:;<=>?@[\\]{}";
+
+	for (; *name; name++)
+		if (*name <= ' ' || *name >= 127 || strchr(odd, *name))
+			return false;
+	return true;
+}
+
+static enum MHD_Result count_header(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	struct framing *f = arg;
+
+	(void)kind;
+	f->odd_name |= !is_token(name);
+	if (strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0)
+		f->lengths++;
+	if (strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0) {
+		f->encodings++;
+		f->other_encoding |= !value || strcasecmp(value, "chunked") != 0;
+	}
+	return MHD_YES;
+}
+
+/* Where a body ends must have one answer only, whoever reads it. */
+static bool check_framing(struct request *r, struct err *e)
+{
+	struct framing f = {};
+
+	MHD_get_connection_values(r->mhd, MHD_HEADER_KIND, count_header, &f);
+	r->must_close = f.lengths + f.encodings > 1 || f.other_encoding || f.odd_name;
+	if (f.odd_name)
+		return err_set(e, ERR_INVALID, "a header's name has a character that no name has");
+	if (r->must_close)
+		return err_set(e, ERR_INVALID, "the end of the body is not clear: one Content-Length or "
+					       "'Transfer-Encoding: chunked' is taken");
+	return true;
+}
+
+static uint64_t declared_length(struct request *r)
+{
+	const char *text = MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	int64_t n = 0;
+
+	if (!text)
+		return 0;
+	return parse_int(text, 0, INT64_MAX, &n) ? (uint64_t)n : UINT64_MAX;
+}
+
+static bool has_body(struct request *r)
+{
+	return MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_TRANSFER_ENCODING) ||
+	       declared_length(r) > 0;
+}
+
+static size_t body_limit(const struct request *r)
+{
+	return r->route->body == BODY_BULK ? r->server->limits.bulk_body : r->server->limits.body;
+}
+
+static bool too_large(struct request *r, struct err *e)
+{
+	r->must_close = true;
+	return err_set(e, ERR_TOO_LARGE, "the body is too large: at most %zu bytes are taken%s", body_limit(r),
+		r->route->body == BODY_BULK ? "; split the request" : "; 'body-limit' in jobschedd.conf(5) allows more");
+}
+
+struct query_read {
+	struct request *r;
+	struct err *e;
+	bool bad;
+};
+
+static enum MHD_Result read_query(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	struct query_read *q = arg;
+	const char *v = value ? value : "";
+
+	(void)kind;
+	if (!text_utf8_valid(name, strlen(name)) || !text_utf8_valid(v, strlen(v)))
+		q->bad = !err_set(q->e, ERR_INVALID, "a query parameter is not valid UTF-8");
+	else
+		q->bad = !route_query_add(q->r->route, q->r->query, name, v, q->e);
+	return q->bad ? MHD_NO : MHD_YES;
+}
+
+static bool check_target(struct request *r, const char *method, const char *url, struct err *e)
+{
+	struct query_read q = { .r = r, .e = e };
+	AUTO_DONE(buf) allow = {};
+
+	if (r->conn->bad_escape || !text_utf8_valid(url, strlen(url)))
+		return err_set(e, ERR_INVALID, "the target of the request has a broken %%XX escape");
+	switch (route_find(method, url, &r->route, r->params, &allow)) {
+	case ROUTE_NO_PATH:
+		return err_set(e, ERR_NOT_FOUND, "there is nothing at '%.200s'", url);
+	case ROUTE_NO_METHOD:
+		err_set(e, ERR_INVALID, "'%.20s' is not for '%.200s'; it takes %s", method, url, allow.data);
+		request_answer_err(r, e);
+		r->status = MHD_HTTP_METHOD_NOT_ALLOWED;
+		MHD_add_response_header(r->response, MHD_HTTP_HEADER_ALLOW, allow.data);
+		return false;
+	case ROUTE_FOUND:
+		break;
+	}
+	MHD_get_connection_values(r->mhd, MHD_GET_ARGUMENT_KIND, read_query, &q);
+	return !q.bad;
+}
+
+static bool check_body(struct request *r, struct err *e)
+{
+	uint64_t len = declared_length(r);
+
+	if (len > 0 && r->route->body == BODY_NONE) {
+		r->must_close = true;
+		return err_set(e, ERR_INVALID, "this request takes no body");
+	}
+	return len <= body_limit(r) || too_large(r, e);
+}
+
+static bool check_head(struct request *r, const char *method, const char *url, const char *version, struct err *e)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(r->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+
+	if (info && info->header_size > HEAD_MAX) {
+		r->must_close = true;
+		err_set(e, ERR_TOO_LARGE, "the head of the request is too large: at most %d bytes are taken", HEAD_MAX);
+		request_answer_err(r, e);
+		r->status = MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE;
+		return false;
+	}
+	if (strcmp(version, MHD_HTTP_VERSION_1_1) != 0 && strcmp(version, MHD_HTTP_VERSION_1_0) != 0) {
+		r->must_close = true;
+		return err_set(e, ERR_INVALID, "only HTTP/1.1 and HTTP/1.0 are spoken here");
+	}
+	return check_framing(r, e) && check_target(r, method, url, e) && check_body(r, e);
+}
+
+static struct request *request_new(struct server *s, struct conn *c, struct MHD_Connection *mhd)
+{
+	struct request *r = xcalloc(1, sizeof(*r));
+
+	r->server = s;
+	r->context = &s->context;
+	r->conn = c;
+	r->who = (struct caller){.uid = c->peer->uid, .number = c->peer->number, .admin = conn_is_admin(c)};
+	r->mhd = mhd;
+	c->request = r;
+	return r;
+}
+
+static enum MHD_Result begin(struct server *s, struct MHD_Connection *mhd, const char *url, const char *method,
+	const char *version, void **state)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	struct conn *c = info ? info->socket_context : NULL;
+	struct request *r;
+	struct err e = {};
+
+	if (!c)
+		return MHD_NO;
+	*state = r = request_new(s, c, mhd);
+	conn_enter(c, PHASE_BODY);
+	if (check_head(r, method, url, version, &e))
+		return MHD_YES;
+	if (!r->answered)
+		request_answer_err(r, &e);
+	r->started = true;
+	/* an answer before the body ends the connection; without a body it can wait for its turn and does not */
+	return r->must_close || has_body(r) ? request_queue(r) : MHD_YES;
+}
+
+/* ---- the body, then the route ---- */
+
+void request_drop_body(struct request *r)
+{
+	buf_done(&r->body);
+	r->conn->peer->body_bytes -= r->body_charged;
+	r->server->body_bytes -= r->body_charged;
+	r->body_charged = 0;
+}
+
+/* A body of the largest allowed size always fits, if the user has no other. */
+static int64_t bodies_per_uid(const struct server_limits *l)
+{
+	return (int64_t)(l->bodies_per_uid > l->bulk_body ? l->bodies_per_uid : l->bulk_body);
+}
+
+/* Whether the user's bodies may take so many more bytes. Root's, and those of a daemon of one user, are not counted. */
+static bool charge_body(struct request *r, size_t len)
+{
+	struct server *s = r->server;
+	struct peer *p = r->conn->peer;
+	struct fair_share share = {.total = (int64_t)s->limits.bodies_total, .used = (int64_t)s->body_bytes,
+		.per_owner = bodies_per_uid(&s->limits)};
+
+	if (p->uid == 0 || s->context.user_mode)
+		return true;
+	if (!fair_share_allows(&share, (int64_t)p->body_bytes, (int64_t)len))
+		return false;
+	r->body_charged += len;
+	p->body_bytes += len;
+	s->body_bytes += len;
+	return true;
+}
+
+/* Beyond a limit the body is read to its end, so that the client gets the answer, and not kept. */
+static void gather(struct request *r, const char *data, size_t len)
+{
+	r->body_seen += len;
+	if (r->body_refused || r->body_seen > body_limit(r))
+		return;
+	r->body_refused = !charge_body(r, len);
+	if (r->body_refused)
+		request_drop_body(r);
+	else
+		buf_add(&r->body, data, len);
+}
+
+static bool refuse_body(struct request *r, struct err *e)
+{
+	return err_set(e, ERR_LIMIT, "the bodies of your requests take too much memory at the same time: at most %" PRId64
+		" bytes of one user ('bodies-per-uid'), and as many as are still free; send fewer at a time, or try again",
+		bodies_per_uid(&r->server->limits));
+}
+
+static bool check_gathered(struct request *r, struct err *e)
+{
+	if (r->body_seen > body_limit(r))
+		return too_large(r, e);
+	if (r->body_refused)
+		return refuse_body(r, e);
+	if (r->body_seen > 0 && r->route->body == BODY_NONE)
+		return err_set(e, ERR_INVALID, "this request takes no body");
+	if (r->body_seen == 0 && (r->route->body == BODY_ONE || r->route->body == BODY_BULK))
+		return err_set(e, ERR_INVALID, "the request has no body; a JSON object is wanted");
+	if (r->server->stopping)
+		return err_set(e, ERR_BUSY, "the daemon is stopping; try again");
+	return r->route->storeless || !outage_since(r->context->outage, e);
+}
+
+static void start(struct request *r)
+{
+	struct err e = {};
+
+	r->started = true;
+	conn_enter(r->conn, PHASE_BUSY);
+	if (check_gathered(r, &e))
+		request_handle(r);
+	else
+		request_answer_err(r, &e);
+	if (!r->answered) {
+		r->suspended = true;
+		MHD_suspend_connection(r->mhd);
+	}
+}
+
+enum MHD_Result request_on_call(void *arg, struct MHD_Connection *mhd, const char *url,
+	const char *method, const char *version, const char *upload, size_t *upload_len, void **state)
+{
+	struct request *r = *state;
+
+	if (!r)
+		return begin(arg, mhd, url, method, version, state);
+	if (*upload_len > 0) {
+		gather(r, upload, *upload_len);
+		*upload_len = 0;
+		return MHD_YES;
+	}
+	if (!r->started)
+		start(r);
+	if (r->gone)
+		return MHD_NO;
+	return r->answered ? request_queue(r) : MHD_YES;
+}
+
+void request_on_completed(void *arg, struct MHD_Connection *mhd, void **state,
+	enum MHD_RequestTerminationCode why)
+{
+	struct request *r = *state;
+
+	(void)mhd;
+	/* what MHD gives up in the middle it closes only when it runs again */
+	if (why != MHD_REQUEST_TERMINATED_COMPLETED_OK)
+		server_resumed(arg);
+	if (!r)
+		return;
+	*state = NULL;
+	r->conn->bad_escape = false;
+	conn_enter(r->conn, PHASE_IDLE);
+	request_free(r);
+}

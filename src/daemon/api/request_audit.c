@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who asks for a change, for the audit trail: told to the store with each operation, or beside a refusal. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "daemon/api/audit.h"
+#include "daemon/api/client_user.h"
+#include "daemon/api/routes/routes.h"
+#include "daemon/api/server_private.h"
+#include "store/ops/op.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+static void describe(const struct request *r, struct act *ret)
+{
+	const char *who = peer_who(r);
+
+	*ret = (struct act){.by.uid = r->who.uid, .by.number = r->who.number, .what = r->route->what};
+	snprintf(ret->by.who, sizeof(ret->by.who), "%s", who ? who : "");
+	snprintf(ret->by.origin, sizeof(ret->by.origin), "unix pid %" PRId64, r->conn->pid);
+	snprintf(ret->object, sizeof(ret->object), "%s", r->params[0] ? r->params[0] : "");
+}
+
+void request_act(struct request *r, struct op *op)
+{
+	describe(r, &op->act);
+	r->acted = true;
+}
+
+/* A refused operation is told by whoever gets it back: there the client may be gone. */
+void request_refused(const struct request *r, const struct err *why)
+{
+	struct act act;
+
+	if (!r->context->audit || !r->route || r->route->what == EVENT_NONE || r->acted ||
+	    request_number(r, "dry_run", 0))
+		return;
+	describe(r, &act);
+	audit_refused(r->context->audit, &act, why);
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who asks: the name behind the uid, the owner that is, and whether he is let in. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "core/job/owner.h"
+#include "daemon/api/allow_list.h"
+#include "daemon/loop/user_lookup.h"
+#include "daemon/loop/store_outage.h"
+#include "daemon/api/client_user.h"
+#include "daemon/api/store_read.h"
+#include "daemon/api/routes/routes.h"
+#include "daemon/api/server_private.h"
+#include "store/ops/op.h"
+#include "store/store.h"
+#include <errno.h>
+#include <grp.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* ---- administrators ---- */
+
+#define GROUPS_MAX 65536 /* the kernel's own limit */
+#ifndef SO_PEERGROUPS
+#define SO_PEERGROUPS 59
+#endif
+
+/* The gid behind the group's name, looked up on the reader's thread. */
+struct group_task {
+	struct read_task task;
+	struct server *server; /* NULL: it is gone */
+	char *name;            /* owned */
+	gid_t gid;             /* result */
+	int error;
+};
+
+static void work_group(struct store *s, struct read_task *task)
+{
+	struct group_task *t = (struct group_task *)task;
+	char text[65536];
+	struct group gr, *found = NULL;
+
+	(void)s;
+	t->gid = NO_GROUP;
+	t->error = getgrnam_r(t->name, &gr, text, sizeof(text), &found);
+	if (found)
+		t->gid = found->gr_gid;
+}
+
+static void group_done(struct read_task *task)
+{
+	struct group_task *t = (struct group_task *)task;
+
+	if (t->server) {
+		t->server->group_task = NULL;
+		/* one that cannot be looked up now is not believed to be gone */
+		if (t->gid != NO_GROUP || t->error == 0 || t->error == ENOENT || t->error == ESRCH)
+			t->server->admin_gid = t->gid;
+		else
+			log_warning("could not look up the group '%s': %s", t->name, strerror(t->error));
+		if (t->server->admin_gid == NO_GROUP)
+			log_info("there is no group '%s': only root is an administrator", t->name);
+	}
+	free(t->name);
+	free(t);
+}
+
+void server_find_admins(struct server *s)
+{
+	struct group_task *t;
+
+	if (!s->context.admin_group || s->context.user_mode || s->group_task)
+		return;
+	t = xcalloc(1, sizeof(*t));
+	t->task.work = work_group;
+	t->task.done = group_done;
+	t->server = s;
+	t->name = xstrdup(s->context.admin_group);
+	s->group_task = t;
+	store_thread_read(s->context.store, &t->task);
+}
+
+void server_forget_admins(struct server *s)
+{
+	if (s->group_task)
+		s->group_task->server = NULL;
+	s->group_task = NULL;
+}
+
+bool conn_is_admin(const struct conn *c)
+{
+	gid_t admins = c->server->admin_gid;
+	gid_t few[64], *many = NULL, *groups = few;
+	socklen_t len = sizeof(few);
+	bool found = false;
+	int r;
+
+	if (admins == NO_GROUP || c->gid == admins)
+		return admins != NO_GROUP;
+	r = getsockopt(c->fd, SOL_SOCKET, SO_PEERGROUPS, few, &len);
+	if (r < 0 && errno == ERANGE) {
+		groups = many = xcalloc(GROUPS_MAX, sizeof(gid_t));
+		len = GROUPS_MAX * sizeof(gid_t);
+		r = getsockopt(c->fd, SOL_SOCKET, SO_PEERGROUPS, many, &len);
+	}
+	for (size_t i = 0; r == 0 && i < len / sizeof(gid_t) && !found; i++)
+		found = groups[i] == admins;
+	free(many);
+	return found;
+}
+
+/* ---- letting in ---- */
+
+/* The site's lists are about people: not about root, and not about the only user of a daemon of his own. */
+static bool lists_permit(const struct request *r, struct err *e)
+{
+	const char *name = peer_who(r);
+
+	if (r->context->user_mode || r->who.uid == 0 || !r->context->allow)
+		return true;
+	return allow_permits(r->context->allow, name ? name : "", e);
+}
+
+static void act_for(struct request *r, const char *user);
+
+static void enter(struct request *r)
+{
+	const char *as = request_text(r, "as");
+	struct err e = {};
+
+	r->who.number = r->context->user_mode ? r->server->access.self : request_peer(r)->number;
+	r->who.denied = !lists_permit(r, &e);
+	if (!access_may(&r->server->access, &r->who, r->route->verb, r->who.number)) {
+		if (!r->who.denied)
+			err_set(&e, ERR_DENIED, "only administrators may do this");
+		request_answer_err(r, &e);
+	} else if (as) {
+		act_for(r, as);
+	} else {
+		r->route->handle(r);
+	}
+}
+
+/* ---- the name, and the number as an owner ---- */
+
+/* What is asked of the store: the number of a uid and a name. */
+struct identity {
+	struct question q;
+	uint32_t uid;
+	bool as;        /* it is not who asks, but whom he acts for */
+	char *name;     /* owned; NULL: it has none */
+	int64_t number; /* result; -1: never seen */
+};
+
+static void free_identity(struct question *q)
+{
+	free(((struct identity *)q)->name);
+	free(q);
+}
+
+static bool run_number(struct store *s, struct question *q, struct err *e)
+{
+	struct identity *i = (struct identity *)q;
+
+	return store_owner_find(s, i->uid, i->name, &i->number, e);
+}
+
+static void take(struct request *r, const char *name, int64_t number)
+{
+	if (name)
+		peer_who_is(r, name);
+	request_peer(r)->number = number;
+	enter(r);
+}
+
+static void take_as(struct request *r, const char *name, int64_t number)
+{
+	struct err e = {};
+
+	if (r->context->user_mode && number != (int64_t)r->server->access.self)
+		err_set(&e, ERR_DENIED, "this daemon runs jobs of its own user only; with '--system' the system's is asked");
+	else if (!access_serves(&r->server->access, owner_uid(number)))
+		err_set(&e, ERR_DENIED, "'%.64s' is nobody; jobs cannot belong to it", name);
+	else if (number != r->who.number && !access_may(&r->server->access, &r->who, VERB_SUBMIT_AS, number))
+		err_set(&e, ERR_DENIED, "only root makes jobs of root");
+	if (e.kind != ERR_NONE) {
+		request_answer_err(r, &e);
+		return;
+	}
+	r->as_name = xstrdup(name);
+	r->as_number = number;
+	r->route->handle(r);
+}
+
+/* He is new here: the writer gives him his number. */
+struct newcomer {
+	struct ticket *ticket;
+	bool as;
+	char *name; /* owned */
+};
+
+static void on_numbered(struct op *op, void *arg)
+{
+	struct newcomer *n = arg;
+	struct request *r = ticket_redeem(n->ticket);
+
+	if (r && op->ok)
+		(n->as ? take_as : take)(r, n->name, op->owner.number);
+	else if (r)
+		request_answer_err(r, &op->err);
+	free(n->name);
+	free(n);
+	op_free(op);
+}
+
+static void identified(struct request *r, struct question *q)
+{
+	struct identity *i = (struct identity *)q;
+	struct newcomer *n;
+	struct op *op;
+
+	if (i->number >= 0) {
+		(i->as ? take_as : take)(r, i->name, i->number);
+		return;
+	}
+	n = xcalloc(1, sizeof(*n));
+	n->as = i->as;
+	n->name = STEAL(i->name);
+	n->ticket = request_ticket(r, false);
+	op = op_new(OP_OWNER, on_numbered, n);
+	op->owner = (struct op_owner){.uid = i->uid, .name = n->name, .now = request_now(r)};
+	store_thread_submit(r->context->store, op);
+}
+
+/* Root is root, and the one user of a daemon is that user, named or not: nobody need be asked. */
+static bool numbered_by_uid(const struct request *r, uint32_t uid)
+{
+	return r->context->user_mode || uid == 0;
+}
+
+/* What is asked of the user database. */
+struct naming {
+	struct name_task task;
+	struct ticket *ticket;
+};
+
+static void find_number(struct request *r, const struct name_task *t)
+{
+	struct identity *i = xcalloc(1, sizeof(*i));
+
+	i->uid = t->uid;
+	i->as = t->by_name;
+	i->name = xstrdup(t->name);
+	i->q.run = run_number;
+	i->q.then = identified;
+	i->q.free = free_identity;
+	question_start(r, &i->q);
+}
+
+static void on_named(struct name_task *t)
+{
+	struct request *r = ticket_redeem(((struct naming *)t)->ticket);
+
+	if (r && !t->ok && (t->by_name || !numbered_by_uid(r, t->uid)))
+		request_answer_err(r, &t->err);
+	else if (r && numbered_by_uid(r, t->uid))
+		(t->by_name ? take_as : take)(r, t->name, t->uid);
+	else if (r)
+		find_number(r, t);
+	free(t->name);
+	free(t);
+}
+
+static void identify(struct request *r, const char *as)
+{
+	struct naming *n = xcalloc(1, sizeof(*n));
+
+	n->task = (struct name_task){.by_name = as != NULL, .uid = r->who.uid, .name = xstrdup(as), .done = on_named};
+	n->ticket = request_ticket(r, false);
+	names_ask(r->server->names, &n->task);
+}
+
+/* Only those who may at all learn whether there is such a user. */
+static void act_for(struct request *r, const char *user)
+{
+	struct err e = {};
+
+	if (access_scope(&r->server->access, &r->who, VERB_SUBMIT_AS) < 0 || text_equal(user, peer_who(r))) {
+		identify(r, user);
+		return;
+	}
+	err_set(&e, ERR_DENIED, "only administrators may submit for others");
+	request_answer_err(r, &e);
+}
+
+/* Where there are several users everybody needs a name, else only who changes something: for the audit trail. */
+static bool is_known(const struct request *r)
+{
+	bool anonymous = (r->context->user_mode || r->who.uid == 0) && r->route->what == EVENT_NONE;
+
+	return anonymous || peer_who(r);
+}
+
+void request_handle(struct request *r)
+{
+	if (r->route->storeless && outage_since(r->context->outage, NULL))
+		r->route->handle(r);
+	else if (is_known(r))
+		enter(r);
+	else
+		identify(r, NULL);
+}

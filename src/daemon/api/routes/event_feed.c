@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Follows the audit trail for one client, as fast as it reads, with the ends of runs between. */
+#include "daemon/api/routes/event_feed.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "core/job/event.h"
+#include "core/job/run.h"
+#include "daemon/api/audit.h"
+#include "daemon/loop/run_watch.h"
+#include "daemon/api/store_read.h"
+#include "daemon/api/request.h"
+#include "daemon/api/server.h"
+#include <inttypes.h>
+#include <string.h>
+#include <systemd/sd-event.h>
+
+#define STEP 64          /* events, and ends of runs, read at a time */
+#define AGAIN (500 * USEC_MSEC)
+#define ENDS_MAX 4096    /* ends that wait for a slow client; more are only counted */
+
+/* The request's data until the answer begins, its stream afterwards. */
+struct feed {
+	struct stream stream;
+	struct request *request;
+	struct audit_watch *events;
+	struct hub_watch *ends;
+	struct event_wish wish;   /* its cursor moves */
+	struct buf text;          /* read and not yet sent */
+	size_t sent;
+	bool reading, news;       /* the reader's thread works for us; there may be more */
+	int64_t ended[ENDS_MAX];  /* runs whose end is to be told */
+	size_t n_ended;
+	int64_t untold;           /* ends beyond these */
+	sd_event_source *again;   /* the store was away: it is asked once more */
+};
+
+static void feed_free(void *data)
+{
+	struct feed *f = data;
+
+	audit_watch_free(f->events);
+	hub_watch_free(f->ends);
+	sd_event_source_disable_unref(f->again);
+	event_wish_done(&f->wish);
+	buf_done(&f->text);
+	free(f);
+}
+
+static void stream_free(struct stream *s)
+{
+	feed_free(s);
+}
+
+/* ---- the reader's thread ---- */
+
+struct feed_query {
+	struct question q;
+	struct event_wish wish;  /* a copy; the refs only the first time */
+	bool first;
+	int64_t ended[STEP];
+	size_t n_ended;
+	int64_t untold;
+	bool more;               /* results, beside the cursor in the wish */
+};
+
+static void write_line(struct buf *out, const struct event *ev)
+{
+	event_write_json(out, ev);
+	buf_char(out, '\n');
+}
+
+/* The newest few, oldest first; or nothing, when there is a cursor. */
+static bool write_first(struct store *s, struct feed_query *f, struct buf *out, struct err *e)
+{
+	struct event_filter newest = f->wish.filter;
+	AUTO_DONE(event_list) l = {};
+
+	if (f->wish.filter.from)
+		return true;
+	/* what comes in between is read twice rather than never: by number it is told once */
+	if (!store_event_newest(s, &f->wish.filter.from, e))
+		return false;
+	newest.from = f->wish.filter.from + 1;
+	if (newest.limit > 0 && !store_event_list(s, &newest, &l, e))
+		return false;
+	for (size_t i = l.n; i-- > 0;)
+		write_line(out, l.v[i]);
+	return true;
+}
+
+static bool write_events(struct store *s, struct feed_query *f, struct buf *out, struct err *e)
+{
+	struct event_filter next = f->wish.filter;
+	AUTO_DONE(event_list) l = {};
+
+	next.ascending = true;
+	next.limit = STEP;
+	if (!store_event_list(s, &next, &l, e))
+		return false;
+	for (size_t i = 0; i < l.n; i++)
+		write_line(out, l.v[i]);
+	if (l.n > 0)
+		f->wish.filter.from = l.v[l.n - 1]->id;
+	if (l.next)
+		f->wish.filter.from = l.next;
+	f->more = l.next != 0;
+	return true;
+}
+
+/* An end looks like an event without a number: it is in the store as a run, not in the trail. */
+static void write_end(struct buf *out, const struct run *r)
+{
+	char detail[200] = "";
+
+	if (r->reason)
+		snprintf(detail, sizeof(detail), "%s", r->reason);
+	else if (r->term_signal)
+		snprintf(detail, sizeof(detail), "signal %" PRId64, r->term_signal);
+	else if (r->exit_code > 0)
+		snprintf(detail, sizeof(detail), "exit code %" PRId64, r->exit_code);
+	write_line(out, &(struct event){.at = r->ended_at, .uid = -1, .owner = r->uid, .what = EVENT_RUN_END, .job = r->job,
+		.run = r->id, .object = r->job_name, .node = r->node, .result = (char *)run_state_name(r->state),
+		.detail = detail[0] ? detail : NULL});
+}
+
+static void write_ends(struct store *s, const struct feed_query *f, struct buf *out)
+{
+	for (size_t i = 0; i < f->n_ended; i++) {
+		AUTO(run) *r = NULL;
+
+		/* a foreign one is as good as none */
+		if (store_run_get(s, f->wish.filter.uid, f->ended[i], &r, NULL) && run_state_final(r->state))
+			write_end(out, r);
+	}
+	if (f->untold > 0 && f->wish.filter.uid < 0) {
+		AUTO_TEXT detail = xprintf("%" PRId64 " more runs ended, faster than this was read", f->untold);
+
+		write_line(out, &(struct event){.uid = -1, .what = EVENT_RUN_END, .detail = detail});
+	}
+}
+
+static bool run_feed(struct store *s, struct question *q, struct err *e)
+{
+	struct feed_query *f = (struct feed_query *)q;
+
+	if (f->first && (!event_wish_find(s, q->scope, &f->wish, e) || !write_first(s, f, &q->out, e)))
+		return false;
+	f->wish.filter.jobs = f->wish.jobs; /* it was copied from elsewhere */
+	if (!write_events(s, f, &q->out, e))
+		return false;
+	write_ends(s, f, &q->out);
+	return true;
+}
+
+static void free_feed_query(struct question *q)
+{
+	event_wish_done(&((struct feed_query *)q)->wish);
+	free(q);
+}
+
+/* ---- the loop ---- */
+
+static void looked(struct request *r, struct question *q);
+static void not_looked(struct request *r, struct question *q);
+
+static void look(struct feed *f, bool first)
+{
+	struct feed_query *q = xcalloc(1, sizeof(*q));
+
+	q->q.run = run_feed;
+	q->q.then = looked;
+	q->q.failed = first ? NULL : not_looked;
+	q->q.free = free_feed_query;
+	q->q.task.item.begun = !first;
+	q->wish = f->wish;
+	q->wish.refs = (struct strv){};
+	if (first) {
+		q->wish.refs = f->wish.refs;
+		f->wish.refs = (struct strv){};
+	}
+	q->first = first;
+	q->n_ended = f->n_ended < STEP ? f->n_ended : STEP;
+	memcpy(q->ended, f->ended, q->n_ended * sizeof(*q->ended));
+	memmove(f->ended, f->ended + q->n_ended, (f->n_ended - q->n_ended) * sizeof(*f->ended));
+	f->n_ended -= q->n_ended;
+	q->untold = f->n_ended == 0 ? f->untold : 0;
+	f->untold -= q->untold;
+	f->news = false;
+	f->reading = true;
+	question_start(f->request, &q->q);
+}
+
+static ssize_t stream_read(struct stream *s, char *out, size_t max)
+{
+	struct feed *f = (struct feed *)s;
+	size_t n = f->text.len - f->sent;
+
+	if (n == 0) {
+		if (!f->reading && (f->news || f->n_ended > 0))
+			look(f, false);
+		return 0;
+	}
+	if (n > max)
+		n = max;
+	memcpy(out, f->text.data + f->sent, n);
+	f->sent += n;
+	return (ssize_t)n;
+}
+
+static void looked(struct request *r, struct question *q)
+{
+	struct feed *f = r->stream ? (struct feed *)r->stream : r->data;
+	struct feed_query *fq = (struct feed_query *)q;
+
+	f->reading = false;
+	f->news |= fq->more;
+	f->wish.filter = fq->wish.filter;
+	memcpy(f->wish.jobs, fq->wish.jobs, sizeof(f->wish.jobs));
+	buf_done(&f->text);
+	f->text = q->out;
+	q->out = (struct buf){};
+	f->sent = 0;
+	if (r->stream) {
+		request_wake(r);
+		return;
+	}
+	f->stream = (struct stream){.read = stream_read, .free = stream_free};
+	r->data = NULL;
+	r->data_free = NULL;
+	request_answer_stream(r, "application/x-ndjson", NULL, 0, &f->stream);
+}
+
+static int on_again(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct feed *f = arg;
+
+	(void)source;
+	(void)usec;
+	f->again = sd_event_source_disable_unref(f->again);
+	f->reading = false;
+	f->news = true;
+	request_wake(f->request);
+	return 0;
+}
+
+/* Nothing was told: the same is asked for again, and nobody who follows notices but that it is late. */
+static void not_looked(struct request *r, struct question *q)
+{
+	struct feed *f = (struct feed *)r->stream;
+	struct feed_query *fq = (struct feed_query *)q;
+	size_t room = ENDS_MAX - f->n_ended, n = fq->n_ended < room ? fq->n_ended : room;
+
+	memmove(f->ended + n, f->ended, f->n_ended * sizeof(*f->ended));
+	memcpy(f->ended, fq->ended, n * sizeof(*f->ended));
+	f->n_ended += n;
+	f->untold += fq->untold + (int64_t)(fq->n_ended - n);
+	sd_event_add_time_relative(request_event(r), &f->again, CLOCK_MONOTONIC, AGAIN, 0, on_again, f);
+}
+
+static void on_events(void *arg)
+{
+	struct feed *f = arg;
+
+	f->news = true;
+	if (f->request->stream && !f->reading)
+		request_wake(f->request);
+}
+
+static bool wants_end(const struct feed *f, int64_t job, int64_t run)
+{
+	const struct event_filter *w = &f->wish.filter;
+
+	if ((w->whats && !(w->whats & UINT64_C(1) << EVENT_RUN_END)) || (w->run && w->run != run))
+		return false;
+	for (size_t i = 0; i < w->n_jobs; i++)
+		if (f->wish.jobs[i] == job)
+			return true;
+	return w->n_jobs == 0;
+}
+
+static void on_moved(int64_t job, int64_t run, enum run_state state, void *arg)
+{
+	struct feed *f = arg;
+
+	if (run == 0 || !run_state_final(state) || !f->request->stream || !wants_end(f, job, run))
+		return;
+	if (f->n_ended < ENDS_MAX)
+		f->ended[f->n_ended++] = run;
+	else
+		f->untold++;
+	if (!f->reading)
+		request_wake(f->request);
+}
+
+void event_feed_start(struct request *r, struct event_wish *w)
+{
+	struct feed *f = xcalloc(1, sizeof(*f));
+
+	f->request = r;
+	f->wish = *w;
+	*w = (struct event_wish){};
+	if (!request_query(r, "limit"))
+		f->wish.filter.limit = 10;
+	f->events = audit_watch_new(r->context->audit, on_events, f);
+	f->ends = hub_watch_new(r->context->hub, 0, 0, on_moved, f);
+	r->data = f;
+	r->data_free = feed_free;
+	look(f, true);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A long list as an answer: read from the store in small steps, as fast as the client takes it. */
+#include "daemon/api/routes/list_stream.h"
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "daemon/api/store_read.h"
+#include "daemon/api/request.h"
+#include <inttypes.h>
+#include <string.h>
+
+/* The answer's stream once the list is longer than one step. */
+struct list_stream {
+	struct stream stream;
+	struct list *list;   /* owned; NULL while a step is under way */
+	struct buf text;     /* read and not yet sent */
+	size_t sent;
+};
+
+struct list_query {
+	struct question q;
+	struct list *list;           /* owned */
+	struct list_stream *stream;  /* who asked; valid while the request is; NULL: the first step */
+};
+
+static bool run_step(struct store *s, struct question *q, struct err *e)
+{
+	struct list *l = ((struct list_query *)q)->list;
+	size_t n = 0;
+	bool more = false;
+
+	if (!l->begun)
+		buf_printf(&q->out, "{\"%s\":[", l->name);
+	l->begun = true;
+	if (!l->step(s, l, l->left < LIST_STEP ? l->left : LIST_STEP, &q->out, &n, &more, e))
+		return false;
+	l->left -= n;
+	l->ended = !more || l->left == 0;
+	if (l->ended && more)
+		buf_printf(&q->out, "],\"next_cursor\":\"%" PRId64 "\"}\n", l->cursor);
+	else if (l->ended)
+		buf_str(&q->out, "],\"next_cursor\":null}\n");
+	else
+		q->reserve = LIST_BYTES;
+	return true;
+}
+
+static void free_query(struct question *q)
+{
+	struct list_query *lq = (struct list_query *)q;
+
+	if (lq->list)
+		lq->list->free(lq->list);
+	free(lq);
+}
+
+static void start_step(struct request *r, struct list *l, struct list_stream *stream);
+
+/* ---- the stream ---- */
+
+static ssize_t stream_read(struct stream *s, char *out, size_t max)
+{
+	struct list_stream *ls = (struct list_stream *)s;
+	size_t n = ls->text.len - ls->sent;
+
+	if (n == 0) {
+		if (!ls->list)
+			return 0;
+		if (ls->list->ended)
+			return ls->list->failed ? STREAM_BROKEN : STREAM_END;
+		start_step(s->request, STEAL(ls->list), ls);
+		return 0;
+	}
+	if (n > max)
+		n = max;
+	memcpy(out, ls->text.data + ls->sent, n);
+	ls->sent += n;
+	return (ssize_t)n;
+}
+
+static void stream_free(struct stream *s)
+{
+	struct list_stream *ls = (struct list_stream *)s;
+
+	if (ls->list)
+		ls->list->free(ls->list);
+	buf_done(&ls->text);
+	free(ls);
+}
+
+static void stream_fill(struct list_stream *ls, struct list_query *lq)
+{
+	buf_done(&ls->text);
+	ls->text = lq->q.out;
+	lq->q.out = (struct buf){};
+	ls->sent = 0;
+	ls->list = STEAL(lq->list);
+}
+
+static void stepped(struct request *r, struct question *q)
+{
+	struct list_query *lq = (struct list_query *)q;
+
+	stream_fill(lq->stream, lq);
+	request_wake(r);
+}
+
+/* ---- the first step ---- */
+
+static void first_stepped(struct request *r, struct question *q)
+{
+	struct list_query *lq = (struct list_query *)q;
+	struct list_stream *ls;
+
+	if (lq->list->ended) {
+		request_answer_text(r, 200, &q->out);
+		return;
+	}
+	ls = xcalloc(1, sizeof(*ls));
+	ls->stream = (struct stream){ .read = stream_read, .free = stream_free };
+	stream_fill(ls, lq);
+	request_answer_stream(r, "application/json", NULL, 0, &ls->stream);
+}
+
+/* An error in the middle of a list has no status any more: the stream ends broken. */
+static bool run_later_step(struct store *s, struct question *q, struct err *e)
+{
+	struct list *l = ((struct list_query *)q)->list;
+
+	if (!run_step(s, q, e)) {
+		buf_clear(&q->out);
+		l->ended = l->failed = true;
+	}
+	return true;
+}
+
+static void start_step(struct request *r, struct list *l, struct list_stream *stream)
+{
+	struct list_query *lq = xcalloc(1, sizeof(*lq));
+
+	lq->list = l;
+	lq->stream = stream;
+	lq->q.run = stream ? run_later_step : run_step;
+	lq->q.then = stream ? stepped : first_stepped;
+	lq->q.free = free_query;
+	lq->q.task.item.begun = stream != NULL;
+	question_start(r, &lq->q);
+}
+
+void list_answer(struct request *r, struct list *l)
+{
+	l->scope = request_scope(r);
+	start_step(r, l, NULL);
+}
+
+void list_comma(struct list *l, struct buf *out)
+{
+	if (l->rows++ > 0)
+		buf_char(out, ',');
+}
+
+bool list_cursor(const struct request *r, int64_t *ret, struct err *e)
+{
+	const char *text = request_text(r, "cursor");
+
+	if (!text || parse_int(text, 1, INT64_MAX, ret))
+		return true;
+	return err_field(e, "cursor", "'cursor' is not the next_cursor of an earlier page");
+}

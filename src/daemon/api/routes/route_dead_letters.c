@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dead letters: tried again or purged, one or by filter. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/job/job.h"
+#include "daemon/loop/run_watch.h"
+#include "daemon/api/store_read.h"
+#include "daemon/api/routes/routes.h"
+#include "daemon/api/server.h"
+#include "store/ops/op.h"
+#include "wire/spec_json.h"
+#include <inttypes.h>
+#include <string.h>
+
+#define STEP 500 /* dead letters looked at for one answer */
+
+/* What is needed after the commit: the request may be gone by then. */
+struct dead_order {
+	struct ticket *ticket;
+	struct hub *hub;
+};
+
+static void answer(struct request *r, const struct op_dead *d)
+{
+	AUTO_TEXT cursor = NULL;
+
+	if (d->id) {
+		request_answer_json(r, 200, run_to_json(d->runs.v[0]));
+		return;
+	}
+	if (d->more)
+		cursor = xprintf("%" PRId64 "-%" PRId64, d->next_at, d->next);
+	request_answer_json(r, 200, json_pack("{s:I, s:I, s:o, s:o}", "count", (json_int_t)d->runs.n, "refused",
+		(json_int_t)d->refused, "refused_because", json_text(d->refused ? d->why.msg : NULL), "next_cursor",
+		json_text(cursor)));
+}
+
+static void on_changed(struct op *op, void *arg)
+{
+	struct dead_order *o = arg;
+	const struct op_dead *d = &op->dead;
+	struct request *r = ticket_redeem(o->ticket);
+
+	for (size_t i = 0; op->ok && i < d->runs.n; i++)
+		hub_tell(o->hub, d->runs.v[i]->job, d->runs.v[i]->id, d->runs.v[i]->state);
+	if (r && op->ok)
+		answer(r, d);
+	else if (r)
+		request_answer_err(r, &op->err);
+	free(o);
+	op_free(op);
+}
+
+static void submit(struct request *r, const struct op_dead *d)
+{
+	struct dead_order *o = xcalloc(1, sizeof(*o));
+	struct op *op = op_new(r->route->what == EVENT_DEAD_RETRY ? OP_DEAD_RETRY : OP_DEAD_PURGE, on_changed, o);
+
+	*o = (struct dead_order){.ticket = request_ticket(r, true), .hub = r->context->hub};
+	op->dead = *d;
+	op->dead.uid = request_scope(r);
+	op->dead.now = request_now(r);
+	request_act(r, op);
+	store_thread_submit(r->context->store, op);
+}
+
+/* ---- one ---- */
+
+void route_dead_one(struct request *r)
+{
+	struct op_dead d = {};
+	struct err e = {};
+
+	if (question_run_id(r->params[0], &d.id, &e))
+		submit(r, &d);
+	else
+		request_answer_err(r, &e);
+}
+
+/* ---- many ---- */
+
+/* The job they are of is looked up first. */
+struct dead_query {
+	struct question q;
+	char *job; /* owned */
+	struct op_dead dead;
+};
+
+static bool run_find(struct store *s, struct question *q, struct err *e)
+{
+	struct dead_query *dq = (struct dead_query *)q;
+	AUTO(job) *j = NULL;
+
+	if (!question_job(s, q->scope, dq->job, &j, e))
+		return false;
+	dq->dead.job = j->id;
+	return true;
+}
+
+static void found(struct request *r, struct question *q)
+{
+	submit(r, &((struct dead_query *)q)->dead);
+}
+
+static void free_query(struct question *q)
+{
+	struct dead_query *dq = (struct dead_query *)q;
+
+	free(dq->job);
+	free(dq);
+}
+
+/* Where an earlier step ended: a moment and a run. */
+static bool read_cursor(const char *text, struct op_dead *d, struct err *e)
+{
+	const char *dash = text ? strchr(text, '-') : NULL;
+	AUTO_TEXT at = dash ? xstrndup(text, (size_t)(dash - text)) : NULL;
+
+	if (!text || (dash && parse_int(at, 1, INT64_MAX, &d->after_at) && parse_int(dash + 1, 1, INT64_MAX, &d->after)))
+		return true;
+	return err_field(e, "cursor", "'%.40s' is no cursor of an earlier answer", text);
+}
+
+void route_dead_many(struct request *r)
+{
+	const char *job = request_text(r, "job");
+	struct op_dead d = {
+		.since = request_number(r, "since", 0),
+		.until = request_number(r, "until", 0),
+		.limit = (size_t)request_number(r, "limit", STEP),
+	};
+	struct dead_query *dq;
+	struct err e = {};
+
+	if (!read_cursor(request_text(r, "cursor"), &d, &e)) {
+		request_answer_err(r, &e);
+		return;
+	}
+	/* what dies again while the steps are under way is not for them */
+	if (!d.until)
+		d.until = request_now(r) + 1;
+	if (!job) {
+		submit(r, &d);
+		return;
+	}
+	dq = xcalloc(1, sizeof(*dq));
+	*dq = (struct dead_query){.q = {.run = run_find, .then = found, .free = free_query}, .job = xstrdup(job), .dead = d};
+	question_start(r, &dq->q);
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The audit trail as a list, newest first. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/job/event.h"
+#include "core/job/job.h"
+#include "daemon/api/routes/event_feed.h"
+#include "daemon/api/routes/list_stream.h"
+#include "daemon/api/store_read.h"
+#include "daemon/api/routes/routes.h"
+#include "daemon/api/server.h"
+#include "store/store.h"
+#include "wire/spec_json.h"
+#include <string.h>
+
+/* ---- what was asked for ---- */
+
+void event_wish_done(struct event_wish *w)
+{
+	strv_done(&w->refs);
+}
+
+static bool split_jobs(const char *text, struct strv *ret, struct err *e)
+{
+	while (text && *text) {
+		size_t len = strcspn(text, ",");
+
+		if (ret->n == EVENT_JOBS_MAX)
+			return err_field(e, "job", "at most %d jobs are taken at a time", EVENT_JOBS_MAX);
+		strv_take(ret, xstrndup(text, len));
+		text += len + (text[len] == ',');
+	}
+	return true;
+}
+
+static bool split_whats(const char *text, uint64_t *ret, struct err *e)
+{
+	while (text && *text) {
+		size_t len = strcspn(text, ",");
+		AUTO_TEXT word = xstrndup(text, len);
+		uint64_t bits;
+
+		if (!event_what_bits(word, &bits))
+			return err_field(e, "what", "there is no event '%.40s'", word);
+		*ret |= bits;
+		text += len + (text[len] == ',');
+	}
+	return true;
+}
+
+static bool read_wish(const struct request *r, struct event_wish *w, struct err *e)
+{
+	w->filter.run = request_number(r, "run", 0);
+	w->filter.since = request_number(r, "since", 0);
+	w->filter.until = request_number(r, "until", 0);
+	w->filter.limit = (size_t)request_number(r, "limit", 100);
+	return split_jobs(request_text(r, "job"), &w->refs, e) &&
+	       split_whats(request_text(r, "what"), &w->filter.whats, e) && list_cursor(r, &w->filter.from, e);
+}
+
+/* A removed job's events are there, so a number is taken as it is; whose it is the events say. */
+bool event_wish_find(struct store *s, int64_t scope, struct event_wish *w, struct err *e)
+{
+	for (size_t i = 0; i < w->refs.n; i++) {
+		AUTO(job) *j = NULL;
+
+		if (parse_int(w->refs.v[i], 1, INT64_MAX, &w->jobs[i]))
+			continue;
+		if (!question_job(s, scope, w->refs.v[i], &j, e))
+			return false;
+		w->jobs[i] = j->id;
+	}
+	w->filter.uid = scope;
+	w->filter.jobs = w->jobs;
+	w->filter.n_jobs = w->refs.n;
+	return true;
+}
+
+void event_write_json(struct buf *out, const struct event *ev)
+{
+	json_t *o = event_to_json(ev);
+
+	json_write(o, out);
+	json_decref(o);
+}
+
+/* ---- the list ---- */
+
+struct event_page {
+	struct list list;
+	struct event_wish wish;
+};
+
+static bool step_events(struct store *s, struct list *l, size_t n, struct buf *out, size_t *ret_n, bool *ret_more,
+	struct err *e)
+{
+	struct event_page *p = (struct event_page *)l;
+	AUTO_DONE(event_list) rows = {};
+
+	p->wish.filter.from = l->cursor;
+	p->wish.filter.limit = n;
+	if (!event_wish_find(s, l->scope, &p->wish, e) || !store_event_list(s, &p->wish.filter, &rows, e))
+		return false;
+	for (size_t i = 0; i < rows.n; i++) {
+		list_comma(l, out);
+		event_write_json(out, rows.v[i]);
+	}
+	*ret_n = rows.n;
+	*ret_more = rows.next != 0;
+	l->cursor = rows.next;
+	return true;
+}
+
+static void free_page(struct list *l)
+{
+	event_wish_done(&((struct event_page *)l)->wish);
+	free(l);
+}
+
+void route_event_list(struct request *r)
+{
+	AUTO_DONE(event_wish) w = {};
+	struct event_page *p;
+	struct err e = {};
+
+	if (!read_wish(r, &w, &e)) {
+		request_answer_err(r, &e);
+		return;
+	}
+	if (request_number(r, "follow", 0)) {
+		event_feed_start(r, &w);
+		return;
+	}
+	p = xcalloc(1, sizeof(*p));
+	p->list = (struct list){ .name = "events", .step = step_events, .free = free_page, .cursor = w.filter.from,
+		.left = w.filter.limit };
+	p->wish = w;
+	w = (struct event_wish){};
+	list_answer(r, &p->list);
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs that change: another definition, an earlier one again, and what there was. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/job/sandbox_offer.h"
+#include "daemon/api/submit/job_change.h"
+#include "daemon/schedule/dispatcher.h"
+#include "daemon/loop/run_watch.h"
+#include "daemon/api/client_user.h"
+#include "daemon/api/store_read.h"
+#include "daemon/api/routes/routes.h"
+#include "daemon/api/server.h"
+#include "store/ops/op.h"
+#include "wire/spec_json.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+#define TRIES 4 /* when somebody else changes the job meanwhile, and nobody said which revision is meant */
+
+/* A change on its way; it goes from the reader's thread to the writer's, and round again after a conflict. */
+struct order {
+	struct ticket *ticket;
+	struct hub *hub;
+	struct zone_cache *zones; /* the reader's */
+	char *ref;                /* owned */
+	json_t *patch;            /* owned; NULL: an earlier revision is taken up again */
+	int64_t expect;           /* 0: whichever it is */
+	int64_t to;               /* of an undo: the revision; 0: the one before */
+	int64_t limit, bytes_limit;
+	int64_t by;               /* who asks, as an owner */
+	unsigned limits_refused;
+	usec_t now;
+	bool dry_run;
+	enum warrant_policy warrants;
+	int tries;
+	struct sandbox_offers *sandboxes; /* owned */
+	struct job *job;          /* owned */
+	struct amendment a;
+};
+
+static void order_free(struct order *o)
+{
+	if (!o)
+		return;
+	amendment_done(&o->a);
+	sandbox_offers_free(o->sandboxes);
+	job_free(o->job);
+	json_decref(o->patch);
+	free(o->ref);
+	free(o);
+}
+
+struct change_query {
+	struct question q;
+	struct order *order; /* owned */
+};
+
+static void free_change(struct question *q)
+{
+	struct change_query *c = (struct change_query *)q;
+
+	order_free(c->order);
+	free(c);
+}
+
+/* ---- on the reader's thread ---- */
+
+static bool no_target(const struct order *o, struct err *e)
+{
+	if (o->to)
+		return err_set(e, ERR_NOT_FOUND, "job %" PRId64 " has no revision %" PRId64 "; 'jobctl history %" PRId64
+			"' shows those there are", o->job->id, o->to, o->job->id);
+	return err_set(e, ERR_CONFLICT, "nothing to undo: job %" PRId64 " is what it was first; 'jobctl history %" PRId64
+		"' shows the rest", o->job->id, o->job->id);
+}
+
+/*
+ * The revision before the current one. A revision that was made by an undo counts as the one whose definition it took, so
+ * that each further undo goes one step back.
+ */
+static bool find_base(struct store *s, const struct order *o, int64_t *ret, struct err *e)
+{
+	AUTO_DONE(revision_list) newest = {};
+
+	if (!store_revisions(s, o->job, 0, 1, &newest, e))
+		return false;
+	*ret = newest.n == 0 ? 1 : newest.v[0].origin ? newest.v[0].origin : newest.v[0].number;
+	return true;
+}
+
+static bool restore(struct store *s, struct order *o, struct err *e)
+{
+	AUTO_DONE(revision_list) l = {};
+	int64_t before = o->to + 1;
+	const struct revision *target;
+
+	if ((!o->to && !find_base(s, o, &before, e)) || !store_revisions(s, o->job, before, 1, &l, e))
+		return false;
+	target = l.n > 0 ? &l.v[0] : NULL;
+	if (!target || (o->to && target->number != o->to))
+		return no_target(o, e);
+	return amendment_restore(&o->a, target->spec, target->origin ? target->origin : target->number, o->zones, e);
+}
+
+/* The job, and what only the answer to a change has. */
+static bool write_answer(struct question *q, const struct job *j, const struct order *o, struct err *e)
+{
+	json_t *answer = job_to_json(j, e);
+
+	if (!answer)
+		return false;
+	json_object_set_new(answer, "changed", json_boolean(o->a.changed));
+	json_object_set_new(answer, "what", json_text(o->a.what));
+	forecast_put(&o->a.forecast, answer);
+	json_write(answer, &q->out);
+	buf_char(&q->out, '\n');
+	json_decref(answer);
+	return true;
+}
+
+static bool write_trial(struct store *s, struct question *q, struct order *o, struct err *e)
+{
+	struct job after = *o->job;
+
+	if (o->a.changed) {
+		if (!store_change_try(s, &o->a.change, e))
+			return false;
+		after.name = (char *)o->a.change.to.name;
+		after.spec = o->a.text;
+		after.state = o->a.change.state;
+		after.revision = o->a.change.revision;
+		after.priority = o->a.change.to.priority;
+		after.queue = (char *)(o->a.change.to.queue ? o->a.change.to.queue : "default");
+	}
+	return write_answer(q, &after, o, e);
+}
+
+/* An undo takes up what was there before: the owner's own, or checked when it came. */
+static bool check_foreign(const struct order *o, struct err *e)
+{
+	AUTO_DONE(job_spec) was;
+
+	job_spec_init(&was);
+	if (!o->patch || !o->a.changed || o->by == o->job->uid)
+		return true;
+	return job_env_check_foreign(&o->a.spec.env, spec_from_text(o->job->spec, &was, NULL) ? &was.env : NULL, e);
+}
+
+static bool run_amend(struct store *s, struct question *q, struct err *e)
+{
+	struct order *o = ((struct change_query *)q)->order;
+
+	amendment_done(&o->a);
+	job_free(STEAL(o->job));
+	if (!question_job(s, q->scope, o->ref, &o->job, e))
+		return false;
+	o->a = (struct amendment){.job = o->job, .now = o->now, .look = o->dry_run, .sandboxes = o->sandboxes,
+		.limits_refused = o->limits_refused, .warrants = o->warrants};
+	if (!(o->patch ? amendment_merge(&o->a, o->patch, o->zones, e) : restore(s, o, e)) || !check_foreign(o, e))
+		return false;
+	if (o->expect && o->expect != o->job->revision)
+		return err_set(e, ERR_CONFLICT, "job %" PRId64 " is at revision %" PRId64 " and not at %" PRId64 " any more; look at "
+			"it again with 'jobctl show %" PRId64 "'", o->job->id, o->job->revision, o->expect, o->job->id);
+	o->a.change.uid = q->scope;
+	o->a.change.to.limit = o->limit;
+	o->a.change.to.bytes_limit = o->bytes_limit;
+	if (o->dry_run)
+		return write_trial(s, q, o, e);
+	return o->a.changed || write_answer(q, o->job, o, e);
+}
+
+static bool run_describe(struct store *s, struct question *q, struct err *e)
+{
+	struct order *o = ((struct change_query *)q)->order;
+	AUTO(job) *j = NULL;
+
+	return store_job_get(s, q->scope, o->job->id, &j, e) && write_answer(q, j, o, e);
+}
+
+/* ---- on the loop ---- */
+
+static void ask(struct request *r, struct order *o /* moved */, bool (*run)(struct store *, struct question *, struct err *),
+	void (*then)(struct request *, struct question *))
+{
+	struct change_query *c = xcalloc(1, sizeof(*c));
+
+	c->order = o;
+	c->q.run = run;
+	c->q.then = then;
+	c->q.free = free_change;
+	question_start(r, &c->q);
+}
+
+static void send(struct request *r, struct question *q);
+
+static void on_changed(struct op *op, void *arg)
+{
+	struct order *o = arg;
+	struct request *r = ticket_redeem(o->ticket);
+	bool again = !op->ok && op->err.kind == ERR_CONFLICT && !op->err.field[0] && !o->expect && ++o->tries < TRIES;
+
+	if (op->ok && op->change.unplanned > 0)
+		hub_tell(o->hub, op->change.id, 0, RUN_CANCELLED);
+	if (r && op->ok)
+		ask(r, STEAL(o), run_describe, NULL);
+	else if (r && again)
+		ask(r, STEAL(o), run_amend, send);
+	else if (r)
+		request_answer_err(r, &op->err);
+	order_free(o);
+	op_free(op);
+}
+
+static void send(struct request *r, struct question *q)
+{
+	struct change_query *c = (struct change_query *)q;
+	struct order *o = c->order;
+	struct op *op;
+
+	if (!o->a.changed || o->dry_run) {
+		request_answer_text(r, 200, &q->out);
+		return;
+	}
+	c->order = NULL;
+	op = op_new(OP_JOB_CHANGE, on_changed, o);
+	op->change = o->a.change;
+	o->hub = r->context->hub;
+	o->ticket = request_ticket(r, true);
+	request_act(r, op);
+	store_thread_submit(r->context->store, op);
+}
+
+/* ---- the routes ---- */
+
+/* A number of the body that is not a member of the job; it is taken out. */
+static bool take_number(json_t *body, const char *name, int64_t *ret, struct err *e)
+{
+	const json_t *v = json_object_get(body, name);
+
+	if (!v || json_is_null(v))
+		return json_object_del(body, name), true;
+	*ret = json_integer_value(v);
+	if (!json_is_integer(v) || *ret < 1)
+		return err_field(e, name, "'%s' must be the number of a revision", name);
+	json_object_del(body, name);
+	return true;
+}
+
+static json_t *read_body(const struct request *r, struct err *e)
+{
+	json_t *body;
+
+	if (r->body.len == 0)
+		return json_object();
+	body = json_read_bounded(r->body.data, r->body.len, r->body.len, JSON_MEMBERS_MAX, e);
+	if (!body || json_is_object(body))
+		return body;
+	json_decref(body);
+	err_set(e, ERR_INVALID, "the body must be a JSON object");
+	return NULL;
+}
+
+static struct order *order_new(struct request *r)
+{
+	struct order *o = xcalloc(1, sizeof(*o));
+
+	o->ref = xstrdup(r->params[0]);
+	o->zones = request_reader_zones(r);
+	o->limit = peer_jobs_limit(r);
+	o->bytes_limit = peer_store_limit(r);
+	o->by = request_owner(r);
+	o->limits_refused = dispatcher_limits_refused(r->context->dispatcher);
+	o->now = request_now(r);
+	o->dry_run = request_number(r, "dry_run", 0);
+	o->sandboxes = dispatcher_sandboxes(r->context->dispatcher);
+	o->warrants = dispatcher_warrants(r->context->dispatcher);
+	return o;
+}
+
+void route_job_change(struct request *r)
+{
+	struct order *o = order_new(r);
+	struct err e = {};
+
+	o->patch = read_body(r, &e);
+	if (o->patch && take_number(o->patch, "revision", &o->expect, &e)) {
+		ask(r, o, run_amend, send);
+		return;
+	}
+	request_answer_err(r, &e);
+	order_free(o);
+}
+
+static bool read_undo(const struct request *r, struct order *o, struct err *e)
+{
+	json_auto_t *body = read_body(r, e);
+
+	if (!body || !take_number(body, "revision", &o->expect, e) || !take_number(body, "to", &o->to, e))
+		return false;
+	return json_object_size(body) == 0 ||
+	       err_set(e, ERR_INVALID, "the body may have \"revision\", which is expected, and \"to\", and nothing else");
+}
+
+void route_job_undo(struct request *r)
+{
+	struct order *o = order_new(r);
+	struct err e = {};
+
+	if (read_undo(r, o, &e)) {
+		ask(r, o, run_amend, send);
+		return;
+	}
+	request_answer_err(r, &e);
+	order_free(o);
+}

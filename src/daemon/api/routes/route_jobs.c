@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs that exist: list, show, cancel, remove. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/job/job.h"
+#include "daemon/schedule/dispatcher.h"
+#include "daemon/loop/run_watch.h"
+#include "daemon/api/routes/list_stream.h"
+#include "daemon/api/store_read.h"
+#include "daemon/api/routes/routes.h"
+#include "daemon/api/server.h"
+#include "daemon/api/routes/why_facts.h"
+#include "store/ops/op.h"
+#include "store/store.h"
+#include "wire/spec_json.h"
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- list ---- */
+
+struct job_page {
+	struct list list;
+	struct job_filter filter;
+	char *owner, *name, *tag_key, *tag_value; /* owned; the filter borrows them */
+	struct why_live live;
+};
+
+/* What each waits for, as far as its row tells. */
+static bool mark_jobs(struct store *s, const struct why_live *live, struct job **v, size_t n, struct err *e)
+{
+	AUTO_DONE(why_world) world = {};
+
+	if (!store_why_world(s, &world, e) || !store_why_waiting(s, v, n, e))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		why_mark_job(&world, live, v[i]);
+	return true;
+}
+
+static bool step_jobs(struct store *s, struct list *l, size_t n, struct buf *out, size_t *ret_n,
+	bool *ret_more, struct err *e)
+{
+	struct job_page *p = (struct job_page *)l;
+	__attribute__((cleanup(job_list_done))) struct job_list rows = {};
+
+	p->filter.uid = l->scope;
+	p->filter.after = l->cursor;
+	p->filter.limit = n;
+	p->filter.bytes = LIST_BYTES;
+	if (!store_job_list(s, &p->filter, &rows, e) || !mark_jobs(s, &p->live, rows.v, rows.n, e))
+		return false;
+	for (size_t i = 0; i < rows.n; i++) {
+		list_comma(l, out);
+		question_write_job(out, rows.v[i]);
+	}
+	*ret_n = rows.n;
+	*ret_more = rows.next != 0;
+	l->cursor = rows.next;
+	return true;
+}
+
+static void free_page(struct list *l)
+{
+	struct job_page *p = (struct job_page *)l;
+
+	free(p->owner);
+	free(p->name);
+	free(p->tag_key);
+	free(p->tag_value);
+	free(p);
+}
+
+static void split_tag(struct job_page *p, const char *tag)
+{
+	const char *eq = tag ? strchr(tag, '=') : NULL;
+
+	if (!eq)
+		return;
+	p->tag_key = xstrndup(tag, (size_t)(eq - tag));
+	p->tag_value = xstrdup(eq + 1);
+}
+
+void route_job_list(struct request *r)
+{
+	struct job_page *p;
+	struct err e = {};
+	int64_t cursor = 0;
+
+	if (!list_cursor(r, &cursor, &e)) {
+		request_answer_err(r, &e);
+		return;
+	}
+	p = xcalloc(1, sizeof(*p));
+	p->list = (struct list){ .name = "jobs", .step = step_jobs, .free = free_page, .cursor = cursor,
+		.left = (size_t)request_number(r, "limit", 100) };
+	why_live_take(r, &p->live);
+	p->owner = xstrdup(request_text(r, "owner"));
+	p->name = xstrdup(request_text(r, "name"));
+	split_tag(p, request_text(r, "tag"));
+	p->filter = (struct job_filter){
+		.states = (unsigned)request_number(r, "state", 0),
+		.owner = p->owner,
+		.name_glob = p->name,
+		.tag_key = p->tag_key,
+		.tag_value = p->tag_value,
+		.created_since = request_number(r, "since", 0),
+		.created_until = request_number(r, "until", 0),
+	};
+	if (request_number(r, "all", 0) && p->filter.states == 0)
+		p->filter.states = (1u << JOB_STATE_MAX) - 1;
+	list_answer(r, &p->list);
+}
+
+/* ---- show ---- */
+
+struct job_query {
+	struct question q;
+	char *ref;             /* owned */
+	int64_t id;            /* result */
+	struct why_live live;  /* to show it */
+	/* of a cancellation, to be shown beside the job */
+	int64_t queued_cancelled;
+	struct buf running;    /* JSON array */
+};
+
+static void free_job_query(struct question *q)
+{
+	struct job_query *jq = (struct job_query *)q;
+
+	free(jq->ref);
+	buf_done(&jq->running);
+	free(jq);
+}
+
+static struct job_query *job_query_new(const char *ref,
+	bool (*run)(struct store *, struct question *, struct err *))
+{
+	struct job_query *jq = xcalloc(1, sizeof(*jq));
+
+	jq->ref = xstrdup(ref);
+	jq->q.run = run;
+	jq->q.free = free_job_query;
+	return jq;
+}
+
+static bool run_show(struct store *s, struct question *q, struct err *e)
+{
+	AUTO(job) *j = NULL;
+	json_t *o;
+
+	if (!question_job(s, q->scope, ((struct job_query *)q)->ref, &j, e) ||
+	    !mark_jobs(s, &((struct job_query *)q)->live, &j, 1, e))
+		return false;
+	o = job_to_json(j, e);
+	if (!o)
+		return false;
+	json_write(o, &q->out);
+	json_decref(o);
+	buf_char(&q->out, '\n');
+	return true;
+}
+
+void route_job_get(struct request *r)
+{
+	struct job_query *jq = job_query_new(r->params[0], run_show);
+
+	why_live_take(r, &jq->live);
+	question_start(r, &jq->q);
+}
+
+/* ---- cancel, remove ---- */
+
+static bool run_show_cancelled(struct store *s, struct question *q, struct err *e)
+{
+	struct job_query *jq = (struct job_query *)q;
+	AUTO(job) *j = NULL;
+
+	if (!question_job(s, q->scope, jq->ref, &j, e))
+		return false;
+	buf_str(&q->out, "{\"job\":");
+	question_write_job(&q->out, j);
+	buf_printf(&q->out, ",\"queued_cancelled\":%" PRId64 ",\"running\":%s}\n", jq->queued_cancelled,
+		jq->running.data);
+	return true;
+}
+
+/* The op has its own copy of what is needed after the commit: the request may be gone by then. */
+struct cancel_order {
+	struct ticket *ticket;
+	struct dispatcher *dispatcher;
+	struct hub *hub;
+};
+
+static void tell_cancelled(const struct op *op, const struct cancel_order *o)
+{
+	const struct op_job_cancel *c = &op->job_cancel;
+
+	hub_tell(o->hub, c->id, 0, RUN_CANCELLED); /* also for runs that were planned ahead and are gone */
+	for (size_t i = 0; c->running && i < c->open.n; i++)
+		dispatcher_cancel(o->dispatcher, c->open.v[i]->id, c->open.v[i]->fence);
+}
+
+static void on_cancelled(struct op *op, void *arg)
+{
+	struct cancel_order *o = arg;
+	const struct op_job_cancel *c = &op->job_cancel;
+	struct request *r = ticket_redeem(o->ticket);
+	struct job_query *jq;
+	char ref[32];
+
+	if (op->ok)
+		tell_cancelled(op, o);
+	if (r && !op->ok) {
+		request_answer_err(r, &op->err);
+	} else if (r) {
+		snprintf(ref, sizeof(ref), "%" PRId64, c->id);
+		jq = job_query_new(ref, run_show_cancelled);
+		jq->queued_cancelled = c->queued_cancelled;
+		buf_char(&jq->running, '[');
+		for (size_t i = 0; i < c->open.n; i++) {
+			if (i > 0)
+				buf_char(&jq->running, ',');
+			question_write_run(&jq->running, c->open.v[i]);
+		}
+		buf_char(&jq->running, ']');
+		question_start(r, &jq->q);
+	}
+	free(o);
+	op_free(op);
+}
+
+static void submit_cancel(struct request *r, int64_t id)
+{
+	struct cancel_order *o = xcalloc(1, sizeof(*o));
+	struct op *op = op_new(r->route->verb == VERB_REMOVE ? OP_JOB_REMOVE : OP_JOB_CANCEL, on_cancelled, o);
+
+	*o = (struct cancel_order){ .ticket = request_ticket(r, true), .dispatcher = r->context->dispatcher,
+		.hub = r->context->hub };
+	op->job_cancel = (struct op_job_cancel){ .uid = request_scope(r), .id = id, .running = r->data != NULL,
+		.now = request_now(r) };
+	request_act(r, op);
+	store_thread_submit(r->context->store, op);
+}
+
+static bool run_find(struct store *s, struct question *q, struct err *e)
+{
+	struct job_query *jq = (struct job_query *)q;
+	AUTO(job) *j = NULL;
+
+	if (!question_job(s, q->scope, jq->ref, &j, e))
+		return false;
+	jq->id = j->id;
+	return true;
+}
+
+static void found(struct request *r, struct question *q)
+{
+	submit_cancel(r, ((struct job_query *)q)->id);
+}
+
+static void cancel(struct request *r)
+{
+	struct job_query *jq = job_query_new(r->params[0], run_find);
+
+	jq->q.then = found;
+	question_start(r, &jq->q);
+}
+
+static bool read_running(const struct request *r, bool *ret, struct err *e)
+{
+	json_t *o;
+	json_error_t je;
+	int running = 0;
+	bool ok;
+
+	if (r->body.len == 0)
+		return true;
+	o = json_read_bounded(r->body.data, r->body.len, r->body.len, JSON_MEMBERS_MAX, e);
+	if (!o)
+		return false;
+	ok = json_unpack_ex(o, &je, JSON_STRICT, "{s?b}", "running", &running) == 0;
+	json_decref(o);
+	*ret = running;
+	return ok || err_field(e, "running", "the body may be {\"running\":true} or {\"running\":false}: %s", je.text);
+}
+
+void route_job_cancel(struct request *r)
+{
+	static const char yes;
+	struct err e = {};
+	bool running = false;
+
+	if (!read_running(r, &running, &e)) {
+		request_answer_err(r, &e);
+		return;
+	}
+	r->data = running ? (void *)&yes : NULL;
+	cancel(r);
+}
+
+void route_job_remove(struct request *r)
+{
+	cancel(r);
+}

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an attempt wrote, as far as it is kept, and more of it while it runs. */
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/loop/run_watch.h"
+#include "daemon/loop/output_watch.h"
+#include "daemon/cluster/output_relay.h"
+#include "daemon/api/routes/routes.h"
+#include "daemon/api/routes/run_wait.h"
+#include "daemon/api/server.h"
+#include "exec/proto/output_file.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PIECE_MAX (64 * 1024) /* read on the loop at a time */
+
+/* The request's data until the answer begins, its stream afterwards. */
+struct tail {
+	struct stream stream;
+	struct output_follower follower; /* of the file, or of the directory before there is one */
+	struct request *request;
+	struct hub_watch *watch;
+	int64_t run, attempt;            /* attempt 0: not decided yet */
+	int fd;                          /* -1: nothing written yet */
+	int64_t offset, end;             /* end -1: as long as there is more */
+	bool watches_file;               /* rather than the directory */
+	bool over;                       /* the attempt has ended: what is there is all */
+	char *held;                      /* owned: the end of it, from the store; NULL: the file is here, or will be */
+	int64_t held_from, held_len;
+	struct relay *relay;             /* another node has it; NULL: this one does, or none */
+	struct attempt seen;             /* only its numbers; number 0: there was none yet */
+	bool local;                      /* whatever became of the node that ran it, nobody else can have it */
+	struct err lost;                 /* why another node does not give it; ERR_NONE: it does */
+	bool again;                      /* the run moved while we were looking */
+};
+
+static void tail_free(void *data)
+{
+	struct tail *t = data;
+
+	output_unfollow(&t->follower);
+	relay_free(t->relay);
+	hub_watch_free(t->watch);
+	free(t->held);
+	if (t->fd >= 0)
+		close(t->fd);
+	free(t);
+}
+
+static void stream_free(struct stream *s)
+{
+	tail_free(s);
+}
+
+/* ---- which attempt ---- */
+
+static const struct attempt *find_attempt(const struct attempt_list *l, int64_t number)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->v[i]->number == number)
+			return l->v[i];
+	return NULL;
+}
+
+static int64_t newest_attempt(const struct attempt_list *l)
+{
+	int64_t newest = 0;
+
+	for (size_t i = 0; i < l->n; i++)
+		if (l->v[i]->number > newest)
+			newest = l->v[i]->number;
+	return newest;
+}
+
+/* Decides once which attempt is meant, and every time whether it is over. */
+static bool judge(struct tail *t, const struct run_look *l, const struct attempt **ret, struct err *e)
+{
+	bool final = run_state_final(l->run->state);
+	int64_t newest = newest_attempt(&l->attempts);
+
+	if (t->attempt == 0)
+		t->attempt = request_number(t->request, "attempt", newest > 0 ? newest : 1);
+	*ret = find_attempt(&l->attempts, t->attempt);
+	if (!*ret && request_query(t->request, "attempt") && (final || t->attempt > newest + 1))
+		return err_set(e, ERR_NOT_FOUND, "run %" PRId64 " has no attempt %" PRId64, t->run, t->attempt);
+	t->over = *ret ? (*ret)->outcome != ATTEMPT_RUNNING : final;
+	return true;
+}
+
+/* ---- the bytes ---- */
+
+static bool open_file(struct tail *t)
+{
+	if (t->fd < 0)
+		t->fd = output_open(t->request->context->output_dir, t->run, t->attempt);
+	return t->fd >= 0;
+}
+
+static ssize_t read_held(struct tail *t, char *out, size_t max)
+{
+	int64_t at = t->offset > t->held_from ? t->offset - t->held_from : 0, n = t->held_len - at;
+
+	if (n <= 0)
+		return 0;
+	if (n > (int64_t)max)
+		n = (int64_t)max;
+	memcpy(out, t->held + at, (size_t)n);
+	t->offset = t->held_from + at + n;
+	return (ssize_t)n;
+}
+
+static ssize_t read_piece(struct tail *t, char *out, size_t max)
+{
+	struct err e = {};
+	size_t n = 0;
+
+	if (max > PIECE_MAX)
+		max = PIECE_MAX;
+	if (t->end >= 0 && (int64_t)max > t->end - t->offset)
+		max = t->end > t->offset ? (size_t)(t->end - t->offset) : 0;
+	if (max > 0 && t->held)
+		return read_held(t, out, max);
+	if (max == 0 || !open_file(t))
+		return 0;
+	if (!output_read(t->fd, t->offset, out, max, &t->offset, &n, &e)) {
+		log_warning("could not read the output of run %" PRId64 ": %s", t->run, e.msg);
+		return STREAM_BROKEN;
+	}
+	t->offset += (int64_t)n;
+	return (ssize_t)n;
+}
+
+/* From here on the file, or the directory while there is none, will wake us. */
+static bool watch_file(struct tail *t)
+{
+	struct err e = {};
+	struct output_watch *w = request_outputs(t->request, &e);
+
+	t->follower.run = t->run;
+	t->follower.attempt = t->attempt;
+	if (w && output_follow(w, &t->follower, t->fd, &e)) {
+		t->watches_file = t->fd >= 0;
+		return true;
+	}
+	log_warning("run %" PRId64 " cannot be followed: %s", t->run, e.msg);
+	return false;
+}
+
+static ssize_t read_relay(struct tail *t, char *out, size_t max)
+{
+	size_t n = relay_read(t->relay, out, max);
+
+	if (n > 0 || relay_state(t->relay) == RELAY_ASKED || relay_state(t->relay) == RELAY_FLOWS)
+		return (ssize_t)n;
+	if (relay_state(t->relay) == RELAY_DONE)
+		return STREAM_END;
+	log_info("the output of run %" PRId64 " breaks off: %s", t->run, relay_why(t->relay)->msg);
+	return STREAM_BROKEN;
+}
+
+/* It was another engine of this node that ran it. */
+static void read_here(struct tail *t)
+{
+	relay_free(STEAL(t->relay));
+	t->local = true;
+}
+
+static ssize_t stream_read(struct stream *s, char *out, size_t max)
+{
+	struct tail *t = (struct tail *)s;
+
+	if (t->relay && relay_state(t->relay) == RELAY_HERE)
+		read_here(t);
+	if (t->relay)
+		return read_relay(t, out, max);
+	/* what is written between a read and the watch is found by one more read */
+	for (;;) {
+		ssize_t n = read_piece(t, out, max);
+
+		if (n != 0)
+			return n;
+		if (t->over || t->end >= 0)
+			return STREAM_END;
+		if (t->follower.watch && t->watches_file == (t->fd >= 0))
+			return 0;
+		if (!watch_file(t))
+			return STREAM_BROKEN;
+	}
+}
+
+/* ---- moves of the run ---- */
+
+static void on_output(struct output_follower *f)
+{
+	struct tail *t = (struct tail *)((char *)f - offsetof(struct tail, follower));
+
+	request_wake(t->request);
+}
+
+static void looked(struct request *r, struct question *q);
+
+static void on_moved(int64_t job, int64_t run, enum run_state state, void *arg)
+{
+	struct tail *t = arg;
+
+	(void)job;
+	if ((run != t->run && run != 0) || state == RUN_CLAIMED || state == RUN_RUNNING || (t->request->answered && !t->request->stream))
+		return;
+	if (t->request->ticket)
+		t->again = true;
+	else
+		run_look_start(t->request, t->run, looked);
+}
+
+/* ---- the answer ---- */
+
+/* What the end says counts, but of an attempt that was lost nobody could say anything. */
+static void settle(const struct tail *t, const struct attempt *a, struct output_state *at)
+{
+	if (!a || !t->over || a->output_bytes < at->total)
+		return;
+	at->total = a->output_bytes;
+	at->gap_to = at->gap_from + a->output_dropped;
+}
+
+static bool locate_relayed(const struct tail *t, const struct attempt *a, struct output_state *ret, struct err *e)
+{
+	int64_t dropped;
+
+	*ret = (struct output_state){};
+	relay_size(t->relay, &ret->total, &dropped);
+	ret->gap_to = dropped;
+	if (a && t->over && ret->total == 0 && a->output_bytes > a->output_dropped)
+		return err_set(e, ERR_NOT_FOUND, "the output of run %" PRId64 " is no longer kept", t->run);
+	settle(t, a, ret);
+	return true;
+}
+
+static bool locate(struct tail *t, const struct attempt *a, struct output_state *ret, struct err *e)
+{
+	*ret = (struct output_state){};
+	if (!open_file(t)) {
+		if (t->fd != -ENOENT)
+			return err_errno(e, -t->fd, "could not open the output of run %" PRId64, t->run);
+		if (a && t->over && a->output_bytes > a->output_dropped && !t->held && !t->lost.kind)
+			return err_set(e, ERR_NOT_FOUND, "the output of run %" PRId64 " is no longer kept", t->run);
+	} else if (!output_stat(t->fd, ret, e)) {
+		return false;
+	}
+	settle(t, a, ret);
+	if (t->held && t->lost.kind) { /* what lies before it is on the node where it ran */
+		ret->gap_from = 0;
+		ret->gap_to = t->held_from;
+	}
+	return true;
+}
+
+/* What is missing, and why. */
+static const char *make_note(const struct tail *t, struct buf *out)
+{
+	AUTO_DONE(buf) words = {};
+
+	if (!t->lost.kind)
+		return NULL;
+	buf_printf(&words, "%s: %s", t->held ? "only the end is shown" : "nothing more is shown", t->lost.msg);
+	text_escape(out, words.data, words.len);
+	return out->data;
+}
+
+static void answer(struct request *r, struct tail *t, const struct attempt *a)
+{
+	int64_t tail = request_number(r, "tail", -1);
+	struct output_state at;
+	struct err e = {};
+	char total[24], dropped[24], attempt[24];
+	AUTO_DONE(buf) note = {};
+	const struct stream_header headers[] = {
+		{ "X-Jobsched-Output-Bytes", total },
+		{ "X-Jobsched-Output-Dropped", dropped },
+		{ "X-Jobsched-Attempt", attempt },
+		{ "X-Jobsched-Output-Note", make_note(t, &note) },
+	};
+
+	if (!(t->relay ? locate_relayed(t, a, &at, &e) : locate(t, a, &at, &e))) {
+		relay_free(STEAL(t->relay));
+		request_answer_err(r, &e);
+		return;
+	}
+	t->offset = request_number(r, "from", 0);
+	if (tail >= 0 && at.total - tail > t->offset)
+		t->offset = at.total - tail;
+	t->end = request_number(r, "follow", 0) ? -1 : at.total;
+	snprintf(total, sizeof(total), "%" PRId64, at.total);
+	snprintf(dropped, sizeof(dropped), "%" PRId64, at.gap_to - at.gap_from);
+	snprintf(attempt, sizeof(attempt), "%" PRId64, t->attempt);
+	t->stream = (struct stream){ .read = stream_read, .free = stream_free };
+	r->data = NULL;
+	r->data_free = NULL;
+	request_answer_stream(r, "application/octet-stream", headers, ELEMENTS(headers) - !t->lost.kind, &t->stream);
+}
+
+/* ---- what ran on another node: its end is in the store when it is over, all of it with that node ---- */
+
+static const struct attempt *seen(const struct tail *t)
+{
+	return t->seen.number ? &t->seen : NULL;
+}
+
+/* Not to be had: what the store has of it, or the reason. */
+static void answer_without(struct request *r, struct tail *t)
+{
+	t->lost = *relay_why(t->relay);
+	relay_free(STEAL(t->relay));
+	if (t->held || (t->over && request_number(r, "follow", 0)))
+		answer(r, t, seen(t));
+	else
+		request_answer_err(r, &t->lost);
+}
+
+static void take_first(struct request *r, struct tail *t)
+{
+	int64_t total, dropped;
+
+	relay_size(t->relay, &total, &dropped);
+	if (t->held && total == 0) {
+		err_set(&t->lost, ERR_NOT_FOUND, "the rest of the output of run %" PRId64 " is no longer kept", t->run);
+		relay_free(STEAL(t->relay));
+	} else {
+		free(STEAL(t->held));
+	}
+	answer(r, t, seen(t));
+}
+
+static void on_relay(void *arg)
+{
+	struct tail *t = arg;
+	struct request *r = t->request;
+
+	if (r->gone || r->answered) {
+		request_wake(r);
+		return;
+	}
+	switch (relay_state(t->relay)) {
+	case RELAY_ASKED:
+		break;
+	case RELAY_LOST:
+		answer_without(r, t);
+		break;
+	case RELAY_HERE:
+		read_here(t);
+		answer(r, t, seen(t));
+		break;
+	default:
+		take_first(r, t);
+	}
+}
+
+static bool ran_elsewhere(const struct request *r, struct tail *t, const struct attempt *a)
+{
+	return a && r->context->relays && !t->local && !t->held && a->node && !text_equal(a->node, r->context->node_id) && !open_file(t) &&
+		t->fd == -ENOENT;
+}
+
+/* Of one that was lost nobody knows whether it was. */
+static bool was_silent(const struct tail *t, const struct attempt *a)
+{
+	return t->over && a->output_bytes == 0 && a->outcome != ATTEMPT_LOST;
+}
+
+static void ask_node(struct request *r, struct tail *t, const char *ran_on)
+{
+	/* in a stream nothing was read yet: the file would be here */
+	t->relay = relay_ask(r->context->relays, &(struct relay_wish){.run = t->run, .attempt = t->attempt, .ran_on = ran_on,
+		.from = request_number(r, "from", 0), .tail = request_number(r, "tail", -1),
+		.follow = !t->over && request_number(r, "follow", 0)}, on_relay, t);
+	if (relay_state(t->relay) == RELAY_LOST)
+		on_relay(t);
+	else if (!r->stream)
+		request_watch_client(r);
+}
+
+struct held_query {
+	struct question q;
+	int64_t run, fence;
+	char *ran_on;      /* owned */
+	char *tail;        /* owned, base64 */
+};
+
+static bool run_held(struct store *s, struct question *q, struct err *e)
+{
+	struct held_query *h = (struct held_query *)q;
+
+	return store_output_tail(s, h->run, h->fence, &h->tail, e);
+}
+
+static void free_held(struct question *q)
+{
+	struct held_query *h = (struct held_query *)q;
+
+	free(h->ran_on);
+	free(h->tail);
+	free(h);
+}
+
+/* Whether what the store has is all that is wanted. */
+static bool suffices(const struct request *r, const struct tail *t)
+{
+	int64_t from = request_number(r, "from", 0), tail = request_number(r, "tail", -1);
+
+	if (tail >= 0 && t->seen.output_bytes - tail > from)
+		from = t->seen.output_bytes - tail;
+	return t->held && from >= t->held_from;
+}
+
+static void take_held(struct request *r, struct question *q)
+{
+	const struct held_query *h = (const struct held_query *)q;
+	struct tail *t = r->data;
+	AUTO_DONE(buf) bytes = {};
+
+	if (h->tail && base64_decode(h->tail, strlen(h->tail), &bytes)) {
+		t->held_len = (int64_t)bytes.len;
+		t->held = buf_steal(&bytes);
+		t->held_from = t->seen.output_bytes - t->held_len;
+	}
+	if (was_silent(t, &t->seen) || suffices(r, t))
+		answer(r, t, &t->seen);
+	else
+		ask_node(r, t, h->ran_on);
+}
+
+static void ask_store(struct request *r, struct tail *t, const struct attempt *a)
+{
+	struct held_query *h = xcalloc(1, sizeof(*h));
+
+	h->run = t->run;
+	h->fence = a->fence;
+	h->ran_on = xstrdup(a->node);
+	h->q.run = run_held;
+	h->q.then = take_held;
+	h->q.free = free_held;
+	question_start(r, &h->q);
+}
+
+/* ---- where the bytes come from, as far as is known now ---- */
+
+static void remember(struct tail *t, const struct attempt *a)
+{
+	if (a)
+		t->seen = (struct attempt){.run = a->run, .number = a->number, .fence = a->fence, .outcome = a->outcome,
+			.output_bytes = a->output_bytes, .output_dropped = a->output_dropped};
+}
+
+static void go_on(struct request *r, struct tail *t, const struct attempt *a)
+{
+	if (t->relay && t->over)
+		relay_unfollow(t->relay);
+	else if (!t->relay && r->stream && ran_elsewhere(r, t, a) && !was_silent(t, a))
+		ask_node(r, t, a->node);
+	else if (!t->relay && !r->stream && ran_elsewhere(r, t, a) && t->over)
+		ask_store(r, t, a);
+	else if (!t->relay && !r->stream && ran_elsewhere(r, t, a))
+		ask_node(r, t, a->node);
+	else if (!t->relay && !r->stream)
+		answer(r, t, a);
+	if (r->stream)
+		request_wake(r);
+}
+
+static void looked(struct request *r, struct question *q)
+{
+	struct tail *t = r->stream ? (struct tail *)r->stream : r->data;
+	const struct run_look *l = (const struct run_look *)q;
+	const struct attempt *a = NULL;
+	struct err e = {};
+
+	if (!judge(t, l, &a, &e)) {
+		request_answer_err(r, &e);
+		return;
+	}
+	remember(t, a);
+	if (!t->watch && !t->over && request_number(r, "follow", 0)) {
+		/* it may move between this look and the watch: look once more */
+		t->watch = hub_watch_new(r->context->hub, l->run->job, 0, on_moved, t);
+		t->again = true;
+	}
+	if (t->again) {
+		t->again = false;
+		run_look_start(r, t->run, looked);
+	} else {
+		go_on(r, t, a);
+	}
+}
+
+void route_run_output(struct request *r)
+{
+	struct err e = {};
+	struct tail *t;
+	int64_t run;
+
+	if (!question_run_id(r->params[0], &run, &e)) {
+		request_answer_err(r, &e);
+		return;
+	}
+	t = xcalloc(1, sizeof(*t));
+	t->request = r;
+	t->run = run;
+	t->fd = -1;
+	t->follower.on_change = on_output;
+	r->data = t;
+	r->data_free = tail_free;
+	run_look_start(r, run, looked);
+}

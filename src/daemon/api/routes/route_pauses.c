@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pause and resume a job or a scope; freeze and thaw; see what is paused. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/job/job.h"
+#include "core/job/pause.h"
+#include "daemon/loop/run_watch.h"
+#include "daemon/api/client_user.h"
+#include "daemon/schedule/planner.h"
+#include "daemon/api/store_read.h"
+#include "daemon/api/routes/routes.h"
+#include "daemon/api/server.h"
+#include "daemon/schedule/schedule_cache.h"
+#include "daemon/loop/user_find.h"
+#include "store/ops/op.h"
+#include "wire/spec_json.h"
+#include <inttypes.h>
+#include <string.h>
+
+#define REASON_MAX 200
+#define KEY_MAX 300     /* a tag is the longest */
+#define PAUSES_MAX 100  /* for the jobs of one user, that he makes himself */
+
+/* What is wished, until the store has done it. */
+struct wish {
+	bool ends;                /* a pause, rather than begins */
+	struct pause_order pause; /* its texts are owned */
+	char *ref, *owner;        /* owned: the job, whose jobs; NULL: none was named */
+	int64_t job;              /* found by 'ref' */
+	int64_t scope;            /* of the request: a uid, or -1 */
+	/* while the store works */
+	struct hub *hub;
+	struct ticket *ticket;
+};
+struct wish_query {
+	struct question q;
+	struct wish *wish;        /* owned */
+};
+
+static void wish_free(struct wish *w)
+{
+	if (!w)
+		return;
+	pause_order_done(&w->pause);
+	free(w->ref);
+	free(w->owner);
+	free(w);
+}
+
+static void free_query(struct question *q)
+{
+	wish_free(((struct wish_query *)q)->wish);
+	free((struct wish_query *)q);
+}
+
+/* ---- the body ---- */
+
+struct body {
+	const char *scope, *key, *owner, *until, *reason, *spare;
+};
+
+static bool unpack(const json_t *o, struct body *b, struct err *e)
+{
+	json_error_t je;
+
+	if (json_unpack_ex((json_t *)o, &je, JSON_STRICT, "{s?s, s?s, s?s, s?s, s?s, s?s}", "scope", &b->scope, "key",
+		    &b->key, "owner", &b->owner, "until", &b->until, "reason", &b->reason, "spare", &b->spare) == 0)
+		return true;
+	return err_set(e, ERR_INVALID, "the body may have scope, key, owner, until, reason and spare, all of them text: %s",
+		je.text);
+}
+
+static bool take_until(struct wish *w, const char *text, usec_t now, struct err *e)
+{
+	struct err why = {};
+
+	if (!text)
+		return true;
+	if (!parse_rfc3339(text, &w->pause.until, &why))
+		return err_field(e, "until", "'until': %s", why.msg);
+	return w->pause.until > now || err_field(e, "until", "'until' is not in the future; nothing would be %s",
+		w->ends ? "resumed" : "paused");
+}
+
+static bool is_tag(const char *s)
+{
+	return s && *s != '=' && strchr(s, '=');
+}
+
+static bool take_scope(struct wish *w, const struct body *b, struct err *e)
+{
+	if (!b->scope || !pause_scope_parse(b->scope, &w->pause.scope) || w->pause.scope == PAUSE_JOB ||
+	    w->pause.scope == PAUSE_FREEZE)
+		return err_field(e, "scope", "'scope' is one of all, queue, owner and tag");
+	if (w->pause.scope == PAUSE_TAG && !is_tag(b->key))
+		return err_field(e, "key", "the key of a tag is KEY=VALUE");
+	if (w->pause.scope == PAUSE_QUEUE && (!b->key || !job_name_check(b->key, NULL)))
+		return err_field(e, "key", "the key of a queue is its name");
+	if (w->pause.scope == PAUSE_OWNER && !b->owner)
+		return err_field(e, "owner", "whose jobs? give 'owner'");
+	if ((w->pause.scope == PAUSE_ALL || w->pause.scope == PAUSE_OWNER) && b->key)
+		return err_field(e, "key", "only a queue and a tag have a key");
+	return true;
+}
+
+static bool check_members(const struct wish *w, const struct body *b, bool scoped, struct err *e)
+{
+	bool freeze = w->pause.scope == PAUSE_FREEZE;
+
+	if (!scoped && (b->scope || b->key || b->owner))
+		return err_field(e, b->scope ? "scope" : b->key ? "key" : "owner", "the path says what is meant");
+	if (b->spare && !freeze)
+		return err_field(e, "spare", "only a freeze spares a tag");
+	if (b->spare && (!*b->spare || *b->spare == '=' || strlen(b->spare) > KEY_MAX))
+		return err_field(e, "spare", "'spare' is a tag: KEY=VALUE, or KEY for any value");
+	if (w->ends && b->spare)
+		return err_field(e, "spare", "only a freeze spares a tag");
+	if (w->ends && b->until && freeze)
+		return err_field(e, "until", "a freeze ends now; 'jobctl freeze --until TIME' gives it an end");
+	if (b->reason && strlen(b->reason) > REASON_MAX)
+		return err_field(e, "reason", "a reason has at most %d bytes", REASON_MAX);
+	if (b->key && strlen(b->key) > KEY_MAX)
+		return err_field(e, "key", "a key has at most %d bytes", KEY_MAX);
+	return true;
+}
+
+static bool take_body(struct wish *w, const struct request *r, const json_t *o, bool scoped, struct err *e)
+{
+	struct body b = {};
+
+	if ((o && !unpack(o, &b, e)) || !check_members(w, &b, scoped, e) || (scoped && !take_scope(w, &b, e)) ||
+	    !take_until(w, b.until, request_now(r), e))
+		return false;
+	w->owner = xstrdup(b.owner);
+	w->pause.key = xstrdup(b.key ? b.key : "");
+	w->pause.reason = xstrdup(b.reason && *b.reason ? b.reason : NULL);
+	w->pause.spared = xstrdup(b.spare ? b.spare : "");
+	return true;
+}
+
+static bool read_body(struct wish *w, const struct request *r, bool scoped, struct err *e)
+{
+	json_t *o = NULL;
+	bool ok;
+
+	if (r->body.len > 0) {
+		o = json_read_bounded(r->body.data, r->body.len, r->body.len, JSON_MEMBERS_MAX, e);
+		if (!o)
+			return false;
+	}
+	ok = take_body(w, r, o, scoped, e);
+	json_decref(o);
+	return ok;
+}
+
+/* ---- names, on the reader's thread ---- */
+
+/* Whose jobs it is about: an administrator's word counts for everybody's unless he names one, others' for their own. */
+static bool find_uid(struct store *s, struct wish *w, struct err *e)
+{
+	int64_t uid = -1;
+
+	if (w->scope >= 0)
+		uid = w->scope;
+	else if (w->owner && !user_number(s, w->owner, &uid, e))
+		return false;
+	w->pause.uid = w->owner ? uid : w->scope;
+	if (w->pause.scope == PAUSE_OWNER) {
+		free(w->pause.key);
+		w->pause.key = xprintf("%" PRId64, uid);
+	}
+	return true;
+}
+
+static bool run_find(struct store *s, struct question *q, struct err *e)
+{
+	struct wish *w = ((struct wish_query *)q)->wish;
+	AUTO(job) *j = NULL;
+
+	if (!w->ref)
+		return find_uid(s, w, e);
+	if (!question_job(s, w->scope, w->ref, &j, e))
+		return false;
+	w->job = j->id;
+	return true;
+}
+
+/* ---- answers ---- */
+
+/* The job as it is now, and what else there is to say. */
+struct outcome {
+	struct question q;
+	int64_t job;
+	bool was_paused;
+	size_t released;
+	struct buf running; /* JSON array */
+};
+
+static bool run_outcome(struct store *s, struct question *q, struct err *e)
+{
+	struct outcome *o = (struct outcome *)q;
+	AUTO_TEXT ref = xprintf("%" PRId64, o->job);
+	AUTO(job) *j = NULL;
+
+	if (!question_job(s, q->scope, ref, &j, e))
+		return false;
+	buf_str(&q->out, "{\"job\":");
+	question_write_job(&q->out, j);
+	buf_printf(&q->out, ",\"was_paused\":%s,\"released\":%zu,\"running\":%s}\n", o->was_paused ? "true" : "false",
+		o->released, o->running.data);
+	return true;
+}
+
+static void free_outcome(struct question *q)
+{
+	buf_done(&((struct outcome *)q)->running);
+	free((struct outcome *)q);
+}
+
+static void answer_job(struct request *r, const struct op *op)
+{
+	struct outcome *o = xcalloc(1, sizeof(*o));
+	const struct run_list *open = op->kind == OP_PAUSE ? &op->pause.open : NULL;
+
+	o->job = op->kind == OP_PAUSE ? op->pause.job : op->resume.job;
+	o->was_paused = op->kind == OP_PAUSE ? op->pause.was == JOB_PAUSED : op->resume.found;
+	o->released = op->kind == OP_PAUSE ? 0 : op->resume.released;
+	buf_char(&o->running, '[');
+	for (size_t i = 0; open && i < open->n; i++) {
+		buf_str(&o->running, i ? "," : "");
+		question_write_run(&o->running, open->v[i]);
+	}
+	buf_char(&o->running, ']');
+	o->q.run = run_outcome;
+	o->q.free = free_outcome;
+	question_start(r, &o->q);
+}
+
+static void on_done(struct op *op, void *arg)
+{
+	struct wish *w = arg;
+	struct request *r = ticket_redeem(w->ticket);
+
+	if (op->ok && w->job && !w->ends)
+		hub_tell(w->hub, w->job, 0, RUN_CANCELLED); /* what was planned ahead is taken back */
+	if (r && !op->ok)
+		request_answer_err(r, &op->err);
+	else if (r && w->job)
+		answer_job(r, op);
+	else if (r && w->ends)
+		request_answer_json(r, 200, json_pack("{s:b, s:I}", "was_paused", op->resume.found, "released",
+			(json_int_t)op->resume.released));
+	else if (r)
+		request_answer_json(r, 200, pause_to_json(&w->pause));
+	op_free(op);
+	wish_free(w);
+}
+
+/* ---- to the store ---- */
+
+static void send(struct request *r, struct question *q)
+{
+	struct wish *w = STEAL(((struct wish_query *)q)->wish);
+	struct op *op = op_new(w->ends ? OP_RESUME : OP_PAUSE, on_done, w);
+	const char *who = peer_who(r);
+
+	w->pause.by_uid = r->who.uid;
+	w->pause.by_name = who ? xstrdup(who) : xprintf("uid %u", r->who.uid);
+	w->pause.at = request_now(r);
+	if (w->ends)
+		op->resume = (struct op_resume){.uid = w->scope, .job = w->job, .scope = w->pause.scope, .key = w->pause.key,
+			.of_uid = w->pause.uid, .reason = w->pause.reason, .now = w->pause.at, .until = w->pause.until,
+			.by_uid = w->pause.by_uid, .by_name = w->pause.by_name, .fn = timetable_plan,
+			.fn_arg = planner_timetable(r->context->planner), .limit = peer_jobs_limit(r)};
+	else
+		op->pause = (struct op_pause){.uid = w->scope, .job = w->job, .pause = w->pause,
+			.limit = w->scope < 0 ? 0 : PAUSES_MAX};
+	w->hub = r->context->hub;
+	w->ticket = request_ticket(r, true);
+	request_act(r, op);
+	store_thread_submit(r->context->store, op);
+}
+
+/* What is not for users they are told before anybody is looked up. */
+static bool check_own(const struct request *r, const struct wish *w, struct err *e)
+{
+	if (w->scope < 0)
+		return true;
+	if (w->pause.scope == PAUSE_QUEUE)
+		return err_set(e, ERR_DENIED, "only administrators pause a queue; 'jobctl pause --all' pauses your jobs");
+	if (w->owner && !peer_is(r, w->owner))
+		return err_set(e, ERR_DENIED, "only administrators pause the jobs of others");
+	return true;
+}
+
+static void wish(struct request *r, enum pause_scope scope, bool ends)
+{
+	struct wish_query *q = xcalloc(1, sizeof(*q));
+	bool scoped = scope == PAUSE_SCOPE_MAX;
+	struct err e = {};
+
+	q->wish = xcalloc(1, sizeof(*q->wish));
+	*q->wish = (struct wish){.ends = ends, .scope = request_scope(r), .pause.scope = scoped ? PAUSE_ALL : scope,
+		.ref = xstrdup(scope == PAUSE_JOB ? r->params[0] : NULL)};
+	q->q.run = run_find;
+	q->q.then = send;
+	q->q.free = free_query;
+	if (!read_body(q->wish, r, scoped, &e) || !check_own(r, q->wish, &e)) {
+		request_answer_err(r, &e);
+		free_query(&q->q);
+		return;
+	}
+	question_start(r, &q->q);
+}
+
+void route_job_pause(struct request *r)
+{
+	wish(r, PAUSE_JOB, false);
+}
+
+void route_job_resume(struct request *r)
+{
+	wish(r, PAUSE_JOB, true);
+}
+
+void route_pause(struct request *r)
+{
+	wish(r, PAUSE_SCOPE_MAX, false);
+}
+
+void route_resume(struct request *r)
+{
+	wish(r, PAUSE_SCOPE_MAX, true);
+}
+
+void route_freeze(struct request *r)
+{
+	wish(r, PAUSE_FREEZE, false);
+}
+
+void route_thaw(struct request *r)
+{
+	wish(r, PAUSE_FREEZE, true);
+}
+
+/* ---- what is paused ---- */
+
+static bool run_list(struct store *s, struct question *q, struct err *e)
+{
+	AUTO_DONE(pause_list) all = {};
+
+	if (!store_pauses(s, q->scope, &all, e))
+		return false;
+	buf_str(&q->out, "{\"pauses\":[");
+	for (size_t i = 0; i < all.n; i++) {
+		json_t *o = pause_to_json(&all.v[i]);
+
+		buf_str(&q->out, i ? "," : "");
+		json_write(o, &q->out);
+		json_decref(o);
+	}
+	buf_str(&q->out, "]}\n");
+	return true;
+}
+
+static void free_list(struct question *q)
+{
+	free(q);
+}
+
+void route_pause_list(struct request *r)
+{
+	struct question *q = xcalloc(1, sizeof(*q));
+
+	q->run = run_list;
+	q->free = free_list;
+	question_start(r, q);
+}

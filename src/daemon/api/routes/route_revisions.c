@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a job was. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/job/job.h"
+#include "core/job/owner.h"
+#include "daemon/api/store_read.h"
+#include "daemon/api/routes/routes.h"
+#include "store/store.h"
+#include "wire/spec_json.h"
+#include <inttypes.h>
+#include <string.h>
+
+struct revisions_query {
+	struct question q;
+	char *ref;      /* owned */
+	int64_t only;   /* this one; 0: any */
+	int64_t before; /* cursor; 0: from the newest */
+	size_t limit;
+};
+
+static void free_query(struct question *q)
+{
+	free(((struct revisions_query *)q)->ref);
+	free(q);
+}
+
+/* The definition has the members of a submission; one that cannot be read is shown as such. */
+static json_t *definition(const char *text)
+{
+	struct err e = {};
+	json_t *o = json_read(text, strlen(text), strlen(text), &e);
+
+	return o ? o : json_pack("{s:o}", "error", json_text(e.msg));
+}
+
+static json_t *revision_to_json(const struct revision *r)
+{
+	return json_pack("{s:I, s:o, s:I, s:o, s:o, s:o, s:o}", "revision", (json_int_t)r->number, "at", json_time(r->at), "uid",
+		(json_int_t)owner_uid(r->uid), "by", json_text(r->who), "what", json_text(r->what), "undo_to",
+		r->origin ? json_integer(r->origin) : json_null(), "definition", definition(r->spec));
+}
+
+static bool run_revisions(struct store *s, struct question *q, struct err *e)
+{
+	struct revisions_query *rq = (struct revisions_query *)q;
+	AUTO_DONE(revision_list) l = {};
+	AUTO(job) *j = NULL;
+	size_t n;
+
+	if (!question_job(s, q->scope, rq->ref, &j, e) ||
+	    !store_revisions(s, j, rq->only ? rq->only + 1 : rq->before, rq->only ? 1 : rq->limit + 1, &l, e))
+		return false;
+	if (rq->only && (l.n == 0 || l.v[0].number != rq->only))
+		return err_set(e, ERR_NOT_FOUND, "job %" PRId64 " has no revision %" PRId64 "; 'jobctl history %" PRId64
+			"' shows those there are", j->id, rq->only, j->id);
+	n = l.n > rq->limit && !rq->only ? rq->limit : l.n;
+	buf_str(&q->out, "{\"revisions\":[");
+	for (size_t i = 0; i < n; i++) {
+		json_t *o = revision_to_json(&l.v[i]);
+
+		buf_str(&q->out, i ? "," : "");
+		json_write(o, &q->out);
+		json_decref(o);
+	}
+	if (n < l.n || l.more)
+		buf_printf(&q->out, "],\"next_cursor\":\"%" PRId64 "\"}\n", l.v[n - 1].number);
+	else
+		buf_str(&q->out, "],\"next_cursor\":null}\n");
+	return true;
+}
+
+void route_job_revisions(struct request *r)
+{
+	struct revisions_query *rq = xcalloc(1, sizeof(*rq));
+
+	rq->ref = xstrdup(r->params[0]);
+	rq->only = request_number(r, "revision", 0);
+	rq->before = request_number(r, "cursor", 0);
+	rq->limit = (size_t)request_number(r, "limit", 100);
+	rq->q.run = run_revisions;
+	rq->q.free = free_query;
+	question_start(r, &rq->q);
+}

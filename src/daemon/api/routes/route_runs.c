@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs: list, show, wait for, cancel. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "core/job/job.h"
+#include "daemon/schedule/dispatcher.h"
+#include "daemon/loop/run_watch.h"
+#include "daemon/api/routes/list_stream.h"
+#include "daemon/api/routes/routes.h"
+#include "daemon/api/routes/run_wait.h"
+#include "daemon/api/server.h"
+#include "daemon/api/routes/why_facts.h"
+#include "store/ops/op.h"
+#include "wire/spec_json.h"
+#include <string.h>
+#include <systemd/sd-event.h>
+
+/* ---- list ---- */
+
+struct run_page {
+	struct list list;
+	struct run_filter filter;
+	struct strv refs;            /* of jobs, until they are found */
+	int64_t jobs[RUN_JOBS_MAX];  /* the filter borrows these */
+	char *owner, *tag_key, *tag_value; /* owned; the filter borrows them */
+	struct why_live live;
+};
+
+static bool find_jobs(struct store *s, struct run_page *p, struct err *e)
+{
+	for (size_t i = 0; i < p->refs.n; i++) {
+		AUTO(job) *j = NULL;
+
+		if (!question_job(s, p->list.scope, p->refs.v[i], &j, e))
+			return false;
+		p->jobs[i] = j->id;
+		p->filter.jobs = p->jobs;
+		p->filter.jobs_n = i + 1;
+	}
+	strv_done(&p->refs);
+	return true;
+}
+
+/* What those that are queued wait for, as far as their rows tell. */
+static bool mark_runs(struct store *s, const struct why_live *live, struct run *const *v, size_t n, struct err *e)
+{
+	AUTO_DONE(why_world) world = {};
+	size_t queued = 0;
+
+	for (size_t i = 0; i < n; i++)
+		queued += v[i]->state == RUN_QUEUED;
+	if (queued == 0)
+		return true;
+	if (!store_why_world(s, &world, e))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		why_mark_run(&world, live, v[i]);
+	return true;
+}
+
+static bool step_runs(struct store *s, struct list *l, size_t n, struct buf *out, size_t *ret_n,
+	bool *ret_more, struct err *e)
+{
+	struct run_page *p = (struct run_page *)l;
+	__attribute__((cleanup(run_list_done))) struct run_list rows = {};
+
+	p->filter.uid = l->scope;
+	p->filter.before = l->cursor;
+	p->filter.limit = n;
+	if (!find_jobs(s, p, e) || !store_run_list(s, &p->filter, &rows, e) ||
+	    !mark_runs(s, &p->live, rows.v, rows.n, e))
+		return false;
+	for (size_t i = 0; i < rows.n; i++) {
+		list_comma(l, out);
+		question_write_run(out, rows.v[i]);
+	}
+	*ret_n = rows.n;
+	*ret_more = rows.next != 0;
+	l->cursor = rows.next;
+	return true;
+}
+
+static void free_page(struct list *l)
+{
+	struct run_page *p = (struct run_page *)l;
+
+	strv_done(&p->refs);
+	free(p->owner);
+	free(p->tag_key);
+	free(p->tag_value);
+	free(p);
+}
+
+/* Numbers or names with commas between. */
+static bool split_jobs(const char *text, struct strv *ret, struct err *e)
+{
+	for (size_t len; text && *text; text += len + (text[len] == ',')) {
+		len = strcspn(text, ",");
+		if (ret->n == RUN_JOBS_MAX)
+			return err_field(e, "job", "at most %d jobs are taken at a time", RUN_JOBS_MAX);
+		if (len > 0)
+			strv_take(ret, xstrndup(text, len));
+	}
+	return true;
+}
+
+static bool read_page(struct request *r, struct run_page *p, struct err *e)
+{
+	const char *tag = request_text(r, "tag");
+	const char *eq = tag ? strchr(tag, '=') : NULL;
+
+	p->owner = xstrdup(request_text(r, "owner"));
+	if (eq) {
+		p->tag_key = xstrndup(tag, (size_t)(eq - tag));
+		p->tag_value = xstrdup(eq + 1);
+	}
+	return list_cursor(r, &p->list.cursor, e) && split_jobs(request_text(r, "job"), &p->refs, e);
+}
+
+static void list_runs(struct request *r, bool dead)
+{
+	struct run_page *p;
+	struct err e = {};
+
+	p = xcalloc(1, sizeof(*p));
+	p->list = (struct list){ .name = "runs", .step = step_runs, .free = free_page,
+		.left = (size_t)request_number(r, "limit", 100) };
+	if (!read_page(r, p, &e)) {
+		request_answer_err(r, &e);
+		free_page(&p->list);
+		return;
+	}
+	why_live_take(r, &p->live);
+	p->filter = (struct run_filter){
+		.owner = p->owner,
+		.tag_key = p->tag_key,
+		.tag_value = p->tag_value,
+		.due_by = dead || request_number(r, "planned", 1) ? 0 : request_now(r),
+		.states = dead ? 0 : (unsigned)request_number(r, "state", 0),
+		.slot_since = request_number(r, "since", 0),
+		.slot_until = request_number(r, "until", 0),
+		.dead = dead,
+	};
+	list_answer(r, &p->list);
+}
+
+void route_run_list(struct request *r)
+{
+	list_runs(r, false);
+}
+
+void route_dead_list(struct request *r)
+{
+	list_runs(r, true);
+}
+
+/* ---- look at one ---- */
+
+static void write_attempts(struct buf *out, const struct attempt_list *l)
+{
+	buf_char(out, '[');
+	for (size_t i = 0; i < l->n; i++) {
+		json_t *o = attempt_to_json(l->v[i]);
+
+		if (i > 0)
+			buf_char(out, ',');
+		json_write(o, out);
+		json_decref(o);
+	}
+	buf_char(out, ']');
+}
+
+static bool run_look(struct store *s, struct question *q, struct err *e)
+{
+	struct run_look *l = (struct run_look *)q;
+
+	if (!store_run_get(s, q->scope, l->id, &l->run, e) || !store_attempts(s, l->id, &l->attempts, e) ||
+	    !mark_runs(s, &l->live, &l->run, 1, e))
+		return false;
+	question_write_run(&q->out, l->run);
+	q->out.len--; /* the brace comes again after the attempts */
+	buf_str(&q->out, ",\"attempts\":");
+	write_attempts(&q->out, &l->attempts);
+	buf_str(&q->out, "}\n");
+	return true;
+}
+
+static void free_look(struct question *q)
+{
+	struct run_look *l = (struct run_look *)q;
+
+	run_free(l->run);
+	attempt_list_done(&l->attempts);
+	free(l);
+}
+
+void run_look_start(struct request *r, int64_t id, void (*then)(struct request *r, struct question *q))
+{
+	struct run_look *l = xcalloc(1, sizeof(*l));
+
+	l->id = id;
+	why_live_take(r, &l->live);
+	l->q.run = run_look;
+	l->q.then = then;
+	l->q.free = free_look;
+	question_start(r, &l->q);
+}
+
+static bool run_id(struct request *r, int64_t *ret)
+{
+	struct err e = {};
+
+	if (question_run_id(r->params[0], ret, &e))
+		return true;
+	request_answer_err(r, &e);
+	return false;
+}
+
+/* ---- wait: the request's data ---- */
+
+struct wait {
+	int64_t run;
+	struct hub_watch *watch;
+	sd_event_source *timer;
+	bool again;  /* it moved while we were looking: look once more */
+	bool over;   /* the time is: answer with what is */
+};
+
+static void wait_stop(struct wait *w)
+{
+	hub_watch_free(STEAL(w->watch));
+	w->timer = sd_event_source_disable_unref(w->timer);
+}
+
+static void wait_free(void *data)
+{
+	struct wait *w = data;
+
+	wait_stop(w);
+	free(w);
+}
+
+static void wait_gone(struct request *r)
+{
+	wait_stop(r->data);
+}
+
+static void waited(struct request *r, struct question *q);
+
+static void look_again(struct request *r)
+{
+	struct wait *w = r->data;
+
+	if (r->ticket)
+		w->again = true;
+	else
+		run_look_start(r, w->run, waited);
+}
+
+static void on_moved(int64_t job, int64_t run, enum run_state state, void *arg)
+{
+	struct request *r = arg;
+	const struct wait *w = r->data;
+
+	(void)job;
+	/* run 0: all the queued ones of the job */
+	if ((run == w->run || run == 0) && run_state_final(state))
+		look_again(r);
+}
+
+static int on_time_over(sd_event_source *src, uint64_t when, void *arg)
+{
+	struct request *r = arg;
+	struct wait *w = r->data;
+
+	(void)src;
+	(void)when;
+	w->over = true;
+	look_again(r);
+	return 0;
+}
+
+static void wait_begin(struct request *r, int64_t job)
+{
+	struct wait *w = r->data;
+	uint64_t usec = (uint64_t)request_number(r, "wait", 0) * USEC_SEC;
+	int e = sd_event_add_time_relative(request_event(r), &w->timer, CLOCK_MONOTONIC, usec, 1, on_time_over, r);
+
+	if (e < 0) {
+		log_warning("could not wait for run %lld: %s", (long long)w->run, strerror(-e));
+		w->over = true;
+	}
+	w->watch = hub_watch_new(r->context->hub, job, 0, on_moved, r);
+	r->on_gone = wait_gone;
+	request_watch_client(r);
+}
+
+static void waited(struct request *r, struct question *q)
+{
+	struct wait *w = r->data;
+	const struct run_look *l = (const struct run_look *)q;
+
+	if (run_state_final(l->run->state) || w->over) {
+		wait_stop(w);
+		request_answer_text(r, 200, &q->out);
+	} else if (!w->watch) {
+		/* it may have ended between the look and the watch: look once more */
+		wait_begin(r, l->run->job);
+		run_look_start(r, w->run, waited);
+	} else if (w->again) {
+		w->again = false;
+		run_look_start(r, w->run, waited);
+	}
+}
+
+void route_run_get(struct request *r)
+{
+	struct wait *w;
+	int64_t id;
+
+	if (!run_id(r, &id))
+		return;
+	if (request_number(r, "wait", 0) == 0) {
+		run_look_start(r, id, NULL);
+		return;
+	}
+	w = xcalloc(1, sizeof(*w));
+	w->run = id;
+	r->data = w;
+	r->data_free = wait_free;
+	run_look_start(r, id, waited);
+}
+
+/* ---- attempts ---- */
+
+static void show_attempts(struct request *r, struct question *q)
+{
+	AUTO_DONE(buf) out = {};
+
+	buf_str(&out, "{\"attempts\":");
+	write_attempts(&out, &((struct run_look *)q)->attempts);
+	buf_str(&out, "}\n");
+	request_answer_text(r, 200, &out);
+}
+
+void route_run_attempts(struct request *r)
+{
+	int64_t id;
+
+	if (run_id(r, &id))
+		run_look_start(r, id, show_attempts);
+}
+
+/* ---- cancel ---- */
+
+struct cancel_order {
+	struct ticket *ticket;
+	struct dispatcher *dispatcher;
+	struct hub *hub;
+};
+
+static void on_cancelled(struct op *op, void *arg)
+{
+	struct cancel_order *o = arg;
+	const struct op_run_cancel *c = &op->run_cancel;
+	struct request *r = ticket_redeem(o->ticket);
+
+	if (op->ok && !c->was_final) {
+		if (run_state_final(c->run->state))
+			hub_tell(o->hub, c->run->job, c->run->id, c->run->state);
+		else
+			dispatcher_cancel(o->dispatcher, c->run->id, c->run->fence);
+	}
+	if (r && op->ok)
+		request_answer_json(r, 200, run_to_json(c->run));
+	else if (r)
+		request_answer_err(r, &op->err);
+	free(o);
+	op_free(op);
+}
+
+void route_run_cancel(struct request *r)
+{
+	struct cancel_order *o;
+	struct op *op;
+	int64_t id;
+
+	if (!run_id(r, &id))
+		return;
+	o = xcalloc(1, sizeof(*o));
+	op = op_new(OP_RUN_CANCEL, on_cancelled, o);
+	*o = (struct cancel_order){ .ticket = request_ticket(r, true), .dispatcher = r->context->dispatcher,
+		.hub = r->context->hub };
+	op->run_cancel = (struct op_run_cancel){ .uid = request_scope(r), .id = id, .now = request_now(r) };
+	request_act(r, op);
+	store_thread_submit(r->context->store, op);
+}

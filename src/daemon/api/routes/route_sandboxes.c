@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which sandbox profiles there are, as the spawner says. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "core/job/sandbox_offer.h"
+#include "daemon/schedule/dispatcher.h"
+#include "daemon/api/routes/routes.h"
+#include "daemon/api/server.h"
+#include "wire/spec_json.h"
+
+static json_t *offer_to_json(const struct sandbox_offer *o)
+{
+	json_t *applies = json_array();
+
+	for (size_t i = 0; i < o->applies.n; i++)
+		json_array_append_new(applies, json_text(o->applies.v[i]));
+	return json_pack("{s:o, s:b, s:o, s:o}", "name", json_text(o->name), "available", o->available, "applies", applies,
+		"missing", o->missing ? json_text(o->missing) : json_null());
+}
+
+void route_sandbox_list(struct request *r)
+{
+	AUTO(sandbox_offers) *offers = dispatcher_sandboxes(r->context->dispatcher);
+	struct err e = {};
+	json_t *list;
+
+	if (!offers) {
+		err_set(&e, ERR_BUSY, "the spawner has not said yet which sandbox profiles there are; try again in a moment");
+		request_answer_err(r, &e);
+		return;
+	}
+	list = json_array();
+	for (size_t i = 0; i < offers->n; i++)
+		json_array_append_new(list, offer_to_json(&offers->v[i]));
+	request_answer_json(r, 200, json_pack("{s:o}", "sandboxes", list));
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the daemon is: what it counts and what it waits for. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/job/pause.h"
+#include "daemon/cluster/cluster.h"
+#include "daemon/schedule/dispatcher.h"
+#include "daemon/schedule/concurrency.h"
+#include "daemon/loop/net_client.h"
+#include "daemon/loop/store_outage.h"
+#include "daemon/api/client_user.h"
+#include "daemon/schedule/planner.h"
+#include "daemon/api/store_read.h"
+#include "daemon/api/routes/routes.h"
+#include "daemon/api/server.h"
+#include "daemon/schedule/clock_guard.h"
+#include "store/store.h"
+#include "wire/spec_json.h"
+#include <string.h>
+
+static const char *const clock_words[] = {
+	[CLOCK_GOOD] = "ok",
+	[CLOCK_UNSURE] = "unset",
+	[CLOCK_WRONG] = "wrong",
+};
+
+struct status_query {
+	struct question q;
+	struct store_counts counts;
+	int64_t number;      /* who asks, as an owner */
+	int64_t jobs, active; /* his */
+	struct node_list nodes;
+	json_t *frozen; /* owned: the freeze there is, or null */
+};
+
+static bool run_status(struct store *s, struct question *q, struct err *e)
+{
+	struct status_query *sq = (struct status_query *)q;
+	AUTO_DONE(pause_list) all = {};
+
+	if (!store_counts(s, &sq->counts, e) || !store_pauses(s, -1, &all, e) ||
+	    !store_owner_counts(s, sq->number, &sq->jobs, &sq->active, e) || !store_nodes(s, &sq->nodes, e))
+		return false;
+	for (size_t i = 0; i < all.n && !sq->frozen; i++)
+		if (all.v[i].scope == PAUSE_FREEZE)
+			sq->frozen = pause_to_json(&all.v[i]);
+	return true;
+}
+
+static void free_status(struct question *q)
+{
+	json_decref(((struct status_query *)q)->frozen);
+	node_list_done(&((struct status_query *)q)->nodes);
+	free((struct status_query *)q);
+}
+
+static json_t *counts_to_json(const struct store_counts *c, bool jobs)
+{
+	json_t *o = json_object();
+
+	for (int i = 0; i < (jobs ? (int)JOB_STATE_MAX : (int)RUN_STATE_MAX); i++)
+		json_object_set_new(o, jobs ? job_state_name((enum job_state)i) : run_state_name((enum run_state)i),
+			json_integer(jobs ? c->jobs[i] : c->runs[i]));
+	return o;
+}
+
+/* Thousandths to a number with a point; null: this machine does not tell. */
+static json_t *figure(const struct machine_now *m, enum machine_figure f)
+{
+	return m->thousandths[f] < 0 ? json_null() : json_real((double)m->thousandths[f] / 1000);
+}
+
+/* How much goes at a time and why. */
+static void put_limits(json_t *o, struct governor *g)
+{
+	struct governor_view v;
+	json_t *machine = json_object();
+
+	governor_look(g, &v);
+	json_object_set_new(o, "max_running", json_integer((json_int_t)v.max_running));
+	json_object_set_new(o, "max_running_auto", json_boolean(v.why != CAPACITY_PINNED));
+	json_object_set_new(o, "max_running_why", json_string(capacity_why_words(v.why)));
+	json_object_set_new(o, "owner_max_running", v.owner_max ? json_integer((json_int_t)v.owner_max) : json_null());
+	for (int i = 0; i < MACHINE_FIGURE_MAX; i++)
+		json_object_set_new(machine, machine_figure_name((enum machine_figure)i),
+			figure(governor_machine(g), (enum machine_figure)i));
+	json_object_set_new(o, "machine", machine);
+}
+
+/* Who asks, as he is seen here. */
+static json_t *you_to_json(const struct request *r, const struct status_query *q)
+{
+	const char *name = peer_who(r);
+
+	return json_pack("{s:o, s:I, s:s, s:I, s:I}", "name", json_text(name), "uid", (json_int_t)r->who.uid, "role",
+		r->context->user_mode ? "owner" : access_role_name(request_role(r)), "jobs", (json_int_t)q->jobs, "running",
+		(json_int_t)q->active);
+}
+
+/* How much there is of everybody's tells what others do. */
+static void hide_totals(json_t *o)
+{
+	static const char *const totals[] = {"jobs", "runs", "in_flight", "room", "next_slot", "backlog", "notices"};
+
+	for (size_t i = 0; i < ELEMENTS(totals); i++)
+		json_object_set_new(o, totals[i], json_null());
+}
+
+/* Who leads, and what this node has of the schedule. */
+static json_t *cluster_to_json(const struct server_context *c, const struct node_list *l)
+{
+	const struct node_view *mine = NULL;
+	json_int_t alive = 0;
+	json_t *o;
+
+	for (size_t i = 0; i < l->n; i++) {
+		alive += l->v[i].lease_remains > 0;
+		if (text_equal(l->v[i].id, c->node_id))
+			mine = &l->v[i];
+	}
+	o = json_pack("{s:o, s:I, s:o, s:I}", "leader", json_text(l->leader), "term", (json_int_t)l->term, "leader_lease_remains",
+		l->leader ? json_seconds(l->lease_remains) : json_null(), "nodes", alive);
+	json_object_set_new(o, "leads", json_boolean(mine && mine->leads));
+	json_object_set_new(o, "draining", json_boolean(mine && mine->draining));
+	json_object_set_new(o, "segments", json_integer(mine ? mine->segments : 0));
+	json_object_set_new(o, "lease_remains", json_seconds(mine && mine->lease_remains > 0 ? mine->lease_remains : 0));
+	json_object_set_new(o, "run_lease_remains", json_seconds(cluster_runs_remain(c->cluster)));
+	json_object_set_new(o, "lease_age", json_seconds(cluster_lease_age(c->cluster)));
+	json_object_set_new(o, "clock_offset", json_seconds(mine ? mine->skew : 0));
+	json_object_set_new(o, "overdue", json_seconds(cluster_overdue(c->cluster)));
+	return o;
+}
+
+/* Where it is, and since when it has been away. */
+static json_t *store_to_json(const struct server_context *c)
+{
+	struct err why = {};
+	usec_t since = outage_since(c->outage, &why);
+
+	return json_pack("{s:s, s:o, s:o, s:o, s:b}", "kind", text_starts(c->store_where, "postgres") ? "postgresql" : "sqlite",
+		"place", json_text(c->store_where), "away_since", json_time(since), "away_why", since ? json_text(why.msg) : json_null(),
+		"full", store_thread_no_room(c->store));
+}
+
+/* In user mode the daemon starts jobsched-net when it is needed, so that it may be down without a fault. */
+static json_t *net_to_json(const struct server_context *c)
+{
+	const char *down = c->net ? net_client_down(c->net) : NULL;
+
+	return json_pack("{s:b, s:o}", "up", c->net && !down, "why", c->user_mode || !down ? json_null() : json_text(down));
+}
+
+/* What the engine knows by itself. */
+static json_t *own_status(const struct request *r)
+{
+	const struct server_context *c = r->context;
+	struct dispatcher_counts d = {};
+	struct dispatcher_spawner spawner;
+	usec_t next = planner_next_slot(c->planner);
+	json_t *o;
+
+	dispatcher_counts(c->dispatcher, &d);
+	dispatcher_spawner(c->dispatcher, &spawner);
+	o = json_pack("{s:s, s:{s:o, s:o}, s:o, s:o, s:I, s:I, s:b, s:o, s:s, s:I, s:s}",
+		"version", PACKAGE_VERSION,
+		"node", "name", json_text(c->node_name), "id", json_text(c->node_id),
+		"store", store_to_json(c),
+		"uptime", json_seconds(clock_boot(c->clock) - request_started(r)),
+		"in_flight", (json_int_t)d.in_flight,
+		"room", (json_int_t)d.room,
+		"spawner_up", d.spawner_up && !spawner.why[0],
+		"next_slot", json_time(next == USEC_NEVER ? 0 : next),
+		"clock", clock_words[timekeeper_trust(c->timekeeper)],
+		"backlog", (json_int_t)store_thread_backlog(c->store),
+		"mode", c->user_mode ? "user" : "system");
+	if (!d.refused)
+		d.refused = planner_refused(c->planner, &d.refused_since);
+	json_object_set_new(o, "net", net_to_json(c));
+	json_object_set_new(o, "spawner_why", json_text(spawner.why[0] ? spawner.why : NULL));
+	json_object_set_new(o, "spawner_stopped", spawner.stopped ? json_integer(spawner.stopped) : json_null());
+	json_object_set_new(o, "stuck_since", json_time(d.refused ? d.refused_since : 0));
+	json_object_set_new(o, "stuck_why", json_text(d.refused));
+	put_limits(o, c->governor);
+	return o;
+}
+
+static void answer_status(struct request *r, struct question *q)
+{
+	const struct server_context *c = r->context;
+	const struct store_counts *counts = &((struct status_query *)q)->counts;
+	json_t *o = own_status(r), *frozen = ((struct status_query *)q)->frozen;
+
+	json_object_set_new(o, "jobs", counts_to_json(counts, true));
+	json_object_set_new(o, "runs", counts_to_json(counts, false));
+	json_object_set_new(o, "cluster", cluster_to_json(c, &((struct status_query *)q)->nodes));
+	json_object_set_new(o, "notices", json_pack("{s:I, s:I}", "waiting",
+		(json_int_t)counts->notices[NOTICE_WAITING], "failed", (json_int_t)counts->notices[NOTICE_FAILED]));
+	json_object_set(o, "frozen", frozen ? frozen : json_null());
+	json_object_set_new(o, "you", you_to_json(r, (struct status_query *)q));
+	if (!request_sees_all(r))
+		hide_totals(o);
+	request_answer_json(r, 200, o);
+}
+
+/* The store is away: what is in it is not shown; nor who asks, where his name is known by the store alone. */
+static void answer_away(struct request *r)
+{
+	static const char *const unknown[] = {"jobs", "runs", "cluster", "notices", "frozen", "you"};
+	json_t *o = own_status(r);
+
+	if (!r->context->user_mode && r->who.uid != 0 && !r->who.admin)
+		hide_totals(o);
+	for (size_t i = 0; i < ELEMENTS(unknown); i++)
+		json_object_set_new(o, unknown[i], json_null());
+	request_answer_json(r, 200, o);
+}
+
+void route_status(struct request *r)
+{
+	struct status_query *s;
+
+	if (outage_since(r->context->outage, NULL)) {
+		answer_away(r);
+		return;
+	}
+	s = xcalloc(1, sizeof(*s));
+	s->number = request_owner(r);
+	s->q.run = run_status;
+	s->q.then = answer_status;
+	s->q.free = free_status;
+	question_start(r, &s->q);
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs on their way in: one, or many at once. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/job/job.h"
+#include "core/job/owner.h"
+#include "core/job/run.h"
+#include "core/time/slots.h"
+#include "daemon/schedule/dispatcher.h"
+#include "daemon/schedule/concurrency.h"
+#include "daemon/loop/net_client.h"
+#include "daemon/api/client_user.h"
+#include "daemon/api/store_read.h"
+#include "daemon/api/routes/routes.h"
+#include "daemon/api/server.h"
+#include "daemon/api/submit/submission.h"
+#include "daemon/api/submit/template.h"
+#include "wire/spec_json.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+#define LOOP_BODY (64 * 1024) /* larger ones are read on the reader's thread, so that the loop goes on */
+
+/* A submission on its way; the query while it is prepared elsewhere, then the op's companion. */
+struct order {
+	struct question q;
+	struct ticket *ticket;
+	struct submission s;
+	struct zone_cache *zones;
+	bool user_mode;
+};
+
+static void order_free(struct order *o)
+{
+	submission_done(&o->s);
+	free(o);
+}
+
+/* ---- answers ---- */
+
+/* As the store shows it: the queued run is what comes next, and what is not known yet is not shown. */
+static usec_t shown_next(const struct job_new *n)
+{
+	if (n->run_at)
+		return n->run_at;
+	return slot_known(n->next_slot) ? n->next_slot : 0;
+}
+
+/* What only the answer to a submission has. */
+static json_t *add_outcome(json_t *o /* NULL: none */, bool existed, bool replaced, int64_t run,
+	const struct forecast *f)
+{
+	if (!o)
+		return NULL;
+	json_object_set_new(o, "existed", json_boolean(existed));
+	json_object_set_new(o, "replaced", json_boolean(replaced));
+	json_object_set_new(o, "run", run ? json_integer(run) : json_null());
+	forecast_put(f, o);
+	return o;
+}
+
+/* The job as the store will show it; known without asking, as it was just made. NULL: *e says why. */
+static json_t *describe_new(const struct job_new *n, const struct forecast *f, struct err *e)
+{
+	struct job j = {
+		.id = n->id,
+		.uid = n->uid,
+		.owner = (char *)n->owner,
+		.name = (char *)n->name,
+		.state = n->paused ? JOB_PAUSED : JOB_ACTIVE,
+		.pause = {.by_name = (char *)n->owner, .by_uid = n->uid, .at = n->now},
+		.revision = 1,
+		.segment = job_segment((uint64_t)n->id),
+		.queue = (char *)(n->queue ? n->queue : "default"),
+		.priority = n->priority,
+		.spec = (char *)n->spec,
+		.created_at = n->now,
+		.updated_at = n->now,
+		.next_slot = shown_next(n),
+	};
+
+	return add_outcome(job_to_json(&j, e), n->existed, n->replaced, n->run, f);
+}
+
+static void answer_new(struct request *r, struct job_new *n, struct submission *s)
+{
+	struct forecast *f = &s->v[0].forecast;
+	struct err e = {};
+	json_t *o;
+
+	/* The job is in, so nothing can be refused any more; without its zone the answer says less. */
+	if (!f->findings)
+		submission_numbered(s, 0, n, request_zones(r), &e);
+	forecast_crowd(f, n->next_slot, n->crowd);
+	o = describe_new(n, f, &e);
+	if (o)
+		request_answer_json(r, 201, o);
+	else
+		request_answer_err(r, &e);
+}
+
+struct existing {
+	struct question q;
+	int64_t id, run;
+	bool replaced;
+};
+
+static json_t *describe_existing(struct store *s, const struct existing *x, const struct forecast *f, struct err *e)
+{
+	AUTO(job) *j = NULL;
+	char ref[32];
+
+	snprintf(ref, sizeof(ref), "%" PRId64, x->id);
+	if (!question_job(s, x->q.scope, ref, &j, e))
+		return NULL;
+	return add_outcome(job_to_json(j, e), true, x->replaced, x->run, f);
+}
+
+static bool put_answer(struct question *q, json_t *o /* moved; NULL: none */)
+{
+	if (!o)
+		return false;
+	json_write(o, &q->out);
+	buf_char(&q->out, '\n');
+	json_decref(o);
+	return true;
+}
+
+/* What was doubtful about it was said when it was added. */
+static bool run_existing(struct store *s, struct question *q, struct err *e)
+{
+	return put_answer(q, describe_existing(s, (struct existing *)q, &(struct forecast){}, e));
+}
+
+static void free_existing(struct question *q)
+{
+	free((struct existing *)q);
+}
+
+static void answer_existing(struct request *r, const struct job_new *n)
+{
+	struct existing *x = xcalloc(1, sizeof(*x));
+
+	x->id = n->id;
+	x->run = n->run;
+	x->replaced = n->replaced;
+	x->q.run = run_existing;
+	x->q.free = free_existing;
+	question_start(r, &x->q);
+}
+
+static void answer_bulk(struct request *r, const struct op_job_bulk *b)
+{
+	AUTO_DONE(buf) out = {};
+
+	buf_str(&out, "{\"jobs\":[");
+	for (size_t i = 0; i < b->n; i++) {
+		buf_printf(&out, "%s{\"existed\":%s,\"replaced\":%s,\"id\":%" PRId64 ",\"name\":", i ? "," : "",
+			b->v[i].existed ? "true" : "false", b->v[i].replaced ? "true" : "false", b->v[i].id);
+		buf_json_str(&out, b->v[i].name);
+		if (b->v[i].run)
+			buf_printf(&out, ",\"run\":%" PRId64 "}", b->v[i].run);
+		else
+			buf_str(&out, ",\"run\":null}");
+	}
+	buf_str(&out, "]}\n");
+	request_answer_text(r, 201, &out);
+}
+
+/* ---- to the store ---- */
+
+static void on_added(struct op *op, void *arg)
+{
+	struct order *o = arg;
+	struct request *r = ticket_redeem(o->ticket);
+
+	if (r && !op->ok) {
+		if (op->kind == OP_JOB_BULK)
+			submission_field(&op->err, op->bulk.failed);
+		request_answer_err(r, &op->err);
+	} else if (r && op->kind == OP_JOB_BULK) {
+		answer_bulk(r, &op->bulk);
+	} else if (r && op->add.existed) {
+		answer_existing(r, &op->add);
+	} else if (r) {
+		answer_new(r, &op->add, &o->s);
+	}
+	op_free(op);
+	order_free(o);
+}
+
+static void send(struct request *r, struct order *o)
+{
+	struct op *op = op_new(o->s.bulk ? OP_JOB_BULK : OP_JOB_ADD, on_added, o);
+
+	submission_own(&o->s);
+	if (o->s.bulk) {
+		op->bulk.v = STEAL(o->s.jobs);
+		op->bulk.n = o->s.n;
+		peer_charge(r, o->s.n - 1);
+	} else {
+		op->add = o->s.jobs[0];
+	}
+	o->ticket = request_ticket(r, true);
+	request_act(r, op);
+	store_thread_submit(r->context->store, op);
+}
+
+/* ---- preparing on the reader's thread ---- */
+
+static bool from_template(void *arg, int64_t uid, const json_t *submission, struct job_spec *spec, struct err *e)
+{
+	AUTO_DONE(template) t = {};
+
+	return store_template_get(arg, uid, json_string_value(json_object_get(submission, "template")), &t, e) &&
+	       template_apply(&t, submission, spec, e);
+}
+
+static bool run_prepare(struct store *s, struct question *q, struct err *e)
+{
+	struct order *o = (struct order *)q;
+
+	o->s.from_template = from_template;
+	o->s.template_arg = s;
+	return (o->s.owner || peer_lookup(owner_uid(o->s.uid), o->user_mode, &o->s.owner, e)) &&
+	       submission_prepare(&o->s, o->zones, e);
+}
+
+/* The query's end is not the order's: what was prepared goes on to the store. */
+static void prepared(struct request *r, struct question *q)
+{
+	struct order *from = (struct order *)q, *o = xcalloc(1, sizeof(*o));
+
+	o->s = from->s;
+	submission_init(&from->s);
+	peer_named(r, o->s.owner);
+	send(r, o);
+}
+
+static void free_order_query(struct question *q)
+{
+	order_free((struct order *)q);
+}
+
+/* ---- a dry run, on the reader's thread ---- */
+
+/* What only the store would give, nobody has. */
+static json_t *describe_trial(const struct job_new *n, const struct forecast *f, struct err *e)
+{
+	static const char *const unknown[] = {"id", "segment"};
+	json_t *o = describe_new(n, f, e);
+
+	for (size_t i = 0; o && i < ELEMENTS(unknown); i++)
+		json_object_set_new(o, unknown[i], json_null());
+	return o;
+}
+
+static bool run_trial(struct store *s, struct question *q, struct err *e)
+{
+	struct order *o = (struct order *)q;
+	struct existing known;
+	struct forecast *f;
+	struct job_new *n;
+
+	if (!run_prepare(s, q, e))
+		return false;
+	submission_own(&o->s);
+	n = o->s.jobs;
+	f = &o->s.v[0].forecast;
+	if (!store_job_try(s, n, e))
+		return false;
+	forecast_crowd(f, n->next_slot, n->crowd);
+	known = (struct existing){.q.scope = q->scope, .id = n->id, .run = n->run};
+	return put_answer(q, n->existed && !n->replaced ? describe_existing(s, &known, f, e) : describe_trial(n, f, e));
+}
+
+/* ---- the routes ---- */
+
+static void submit(struct request *r, bool bulk)
+{
+	const struct server_limits *l = request_limits(r);
+	struct err e = {};
+	struct order *o;
+
+	if (!peer_take_submission(r, &e)) {
+		request_answer_err(r, &e);
+		return;
+	}
+	o = xcalloc(1, sizeof(*o));
+	o->user_mode = r->context->user_mode;
+	o->s = (struct submission){
+		.body = r->body,
+		.bulk = bulk,
+		.dry_run = !bulk && request_number(r, "dry_run", 0),
+		.paused = !bulk && request_number(r, "paused", 0),
+		.max_body = bulk ? l->bulk_body : l->body,
+		.max_jobs = l->bulk_jobs,
+		.now = request_now(r),
+		.admin = request_sees_all(r),
+		.foreign = !o->user_mode && request_owner(r) != r->who.number,
+		.of_root = !o->user_mode && owner_uid(request_owner(r)) == 0,
+		.uid = request_owner(r),
+		.owner = xstrdup(peer_name(r)),
+		.jobs_limit = peer_jobs_limit(r),
+		.bytes_limit = peer_store_limit(r),
+		.warrants = dispatcher_warrants(r->context->dispatcher),
+		.machine = *governor_machine(r->context->governor),
+		.means = {.sendmail = r->context->sendmail,
+			.net_down = r->context->user_mode || !r->context->net ? NULL : net_client_down(r->context->net)},
+		.sandboxes = dispatcher_sandboxes(r->context->dispatcher),
+		.limits_refused = dispatcher_limits_refused(r->context->dispatcher),
+	};
+	r->body = (struct buf){};
+	if (o->s.dry_run || !o->s.owner || o->s.body.len > LOOP_BODY || submission_needs_store(&o->s)) {
+		o->zones = request_reader_zones(r);
+		o->q.run = o->s.dry_run ? run_trial : run_prepare;
+		o->q.then = o->s.dry_run ? NULL : prepared;
+		o->q.free = free_order_query;
+		question_start(r, &o->q);
+	} else if (submission_prepare(&o->s, request_zones(r), &e)) {
+		send(r, o);
+	} else {
+		request_answer_err(r, &e);
+		order_free(o);
+	}
+}
+
+void route_job_submit(struct request *r)
+{
+	submit(r, false);
+}
+
+void route_job_bulk(struct request *r)
+{
+	submit(r, true);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Templates: list, show, put, remove. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/job/job.h"
+#include "core/job/owner.h"
+#include "daemon/schedule/dispatcher.h"
+#include "daemon/api/client_user.h"
+#include "daemon/api/store_read.h"
+#include "daemon/api/routes/routes.h"
+#include "daemon/api/server.h"
+#include "daemon/api/submit/template.h"
+#include "daemon/loop/warrants.h"
+#include "store/ops/op.h"
+#include "store/store.h"
+#include "wire/spec_json.h"
+#include <string.h>
+
+/* A question about one template, or all; or one on its way to the store. */
+struct template_query {
+	struct question q;
+	int64_t uid;
+	bool user_mode;
+	usec_t now;
+	char *name;           /* owned */
+	char *cursor;         /* owned: "own NAME" or "shared NAME"; NULL: from the first */
+	size_t limit;
+	char *owner;          /* owned */
+	char *params, *spec;  /* owned: JSON texts to be put; NULL: it is removed */
+	struct ticket *ticket;
+};
+
+static void query_free(struct template_query *t)
+{
+	free(t->name);
+	free(t->cursor);
+	free(t->owner);
+	free(t->params);
+	free(t->spec);
+	free(t);
+}
+
+static void free_question(struct question *q)
+{
+	query_free((struct template_query *)q);
+}
+
+static struct template_query *query_new(struct request *r, bool (*run)(struct store *, struct question *, struct err *))
+{
+	struct template_query *t = xcalloc(1, sizeof(*t));
+
+	t->uid = request_owner(r);
+	t->user_mode = r->context->user_mode;
+	t->now = request_now(r);
+	t->name = xstrdup(r->params[0]);
+	t->q.run = run;
+	t->q.free = free_question;
+	return t;
+}
+
+static void write_json(struct question *q, json_t *o /* moved */)
+{
+	json_write(o, &q->out);
+	json_decref(o);
+}
+
+/* ---- show, list ---- */
+
+static bool run_show(struct store *s, struct question *q, struct err *e)
+{
+	struct template_query *t = (struct template_query *)q;
+	AUTO_DONE(template) found = {};
+
+	if (!store_template_get(s, t->uid, t->name, &found, e))
+		return false;
+	write_json(q, template_to_json(&found, true));
+	buf_char(&q->out, '\n');
+	return true;
+}
+
+void route_template_get(struct request *r)
+{
+	question_start(r, &query_new(r, run_show)->q);
+}
+
+/* One owner's, from a name on; *left is what the page may still have, 0 with *ret_next the name to go on from. */
+static bool list_of(struct store *s, struct question *q, int64_t uid, const char *after, size_t *left, char **ret_next,
+	struct err *e)
+{
+	AUTO_DONE(template_list) l = {};
+
+	if (!store_template_list(s, uid, after, *left + 1, &l, e))
+		return false;
+	for (size_t i = 0; i < l.n && i < *left; i++) {
+		if (q->out.data[q->out.len - 1] != '[')
+			buf_char(&q->out, ',');
+		write_json(q, template_to_json(&l.v[i], false));
+	}
+	if (l.n > *left)
+		*ret_next = xstrdup(*left ? l.v[*left - 1].name : after);
+	else if (l.more)
+		*ret_next = xstrdup(l.v[l.n - 1].name);
+	*left -= l.n < *left ? l.n : *left;
+	return true;
+}
+
+static bool run_list(struct store *s, struct question *q, struct err *e)
+{
+	static const char own[] = "own ", shared[] = "shared ";
+	struct template_query *t = (struct template_query *)q;
+	bool later = t->cursor && text_starts(t->cursor, shared);
+	const char *after = later ? t->cursor + strlen(shared) : t->cursor ? t->cursor + strlen(own) : "";
+	const char *word = own;
+	AUTO_TEXT next = NULL;
+	AUTO_DONE(buf) cursor = {};
+
+	if (t->cursor && !later && !text_starts(t->cursor, own))
+		return err_field(e, "cursor", "'%.40s' is no cursor of this list", t->cursor);
+	buf_str(&q->out, "{\"templates\":[");
+	if (!later && !list_of(s, q, t->uid, after, &t->limit, &next, e))
+		return false;
+	if (!next && t->uid != 0) {
+		word = shared;
+		if (!list_of(s, q, 0, later ? after : "", &t->limit, &next, e))
+			return false;
+	}
+	if (next)
+		buf_printf(&cursor, "%s%s", word, next);
+	buf_str(&q->out, "],\"next_cursor\":");
+	buf_json_str(&q->out, cursor.data);
+	buf_str(&q->out, "}\n");
+	return true;
+}
+
+void route_template_list(struct request *r)
+{
+	struct template_query *t = query_new(r, run_list);
+
+	t->cursor = xstrdup(request_text(r, "cursor"));
+	t->limit = (size_t)request_number(r, "limit", 100);
+	question_start(r, &t->q);
+}
+
+/* ---- put, remove ---- */
+
+static void on_stored(struct op *op, void *arg)
+{
+	struct template_query *t = arg;
+	struct request *r = ticket_redeem(t->ticket);
+
+	if (r && !op->ok)
+		request_answer_err(r, &op->err);
+	else if (r)
+		request_answer_json(r, op->kind == OP_TEMPLATE_PUT && op->template.revision == 1 ? 201 : 200,
+			json_pack("{s:o, s:I}", "name", json_text(t->name), "revision", (json_int_t)op->template.revision));
+	op_free(op);
+	query_free(t);
+}
+
+static void send(struct request *r, struct question *q)
+{
+	struct template_query *from = (struct template_query *)q, *t = xcalloc(1, sizeof(*t));
+	struct op *op;
+
+	*t = (struct template_query){.uid = from->uid, .now = from->now, .name = STEAL(from->name),
+		.owner = STEAL(from->owner), .params = STEAL(from->params), .spec = STEAL(from->spec)};
+	op = op_new(t->spec ? OP_TEMPLATE_PUT : OP_TEMPLATE_REMOVE, on_stored, t);
+	op->template = (struct op_template){.uid = t->uid, .owner = t->owner, .name = t->name, .params = t->params,
+		.spec = t->spec, .now = t->now, .bytes_limit = peer_store_limit(r)};
+	t->ticket = request_ticket(r, true);
+	request_act(r, op);
+	store_thread_submit(r->context->store, op);
+}
+
+static bool run_owner(struct store *s, struct question *q, struct err *e)
+{
+	struct template_query *t = (struct template_query *)q;
+
+	(void)s;
+	return t->owner || peer_lookup(owner_uid(t->uid), t->user_mode, &t->owner, e);
+}
+
+/* The body, as two texts for the store. */
+static bool read_template(const struct request *r, struct template_query *t, struct err *e)
+{
+	json_auto_t *body = json_read_bounded(r->body.data, r->body.len, r->body.len, JSON_MEMBERS_MAX, e);
+	AUTO_DONE(job_spec) spec;
+	AUTO_DONE(strv) params = {};
+	AUTO_DONE(buf) text = {};
+	json_auto_t *declared = NULL;
+
+	job_spec_init(&spec);
+	if (!body || !template_read(body, &spec, &params, e))
+		return false;
+	if (!warrants_check(dispatcher_warrants(r->context->dispatcher), t->uid, spec.warrant, e))
+		return false;
+	declared = template_params_write(&params);
+	json_write(declared, &text);
+	t->params = buf_steal(&text);
+	t->spec = spec_to_text(&spec);
+	if (strlen(t->params) + strlen(t->spec) > TEMPLATE_BYTES_MAX)
+		return err_set(e, ERR_TOO_LARGE, "a template has at most %d bytes", TEMPLATE_BYTES_MAX);
+	return true;
+}
+
+static void change(struct request *r, bool put)
+{
+	struct template_query *t = query_new(r, run_owner);
+	struct err e = {}, why = {};
+
+	t->owner = xstrdup(peer_name(r));
+	t->q.then = send;
+	if (!job_name_check(t->name, &why))
+		err_field(&e, "name", "the template '%.128s' has no valid name: letters, digits, '.', '_' and '-'", t->name);
+	else if (!put || read_template(r, t, &e)) {
+		question_start(r, &t->q);
+		return;
+	}
+	request_answer_err(r, &e);
+	query_free(t);
+}
+
+void route_template_put(struct request *r)
+{
+	change(r, true);
+}
+
+void route_template_remove(struct request *r)
+{
+	change(r, false);
+}

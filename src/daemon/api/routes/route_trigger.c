@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run of a job now, because somebody asks for it. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/job/job.h"
+#include "core/job/params.h"
+#include "daemon/schedule/dispatcher.h"
+#include "daemon/api/client_user.h"
+#include "daemon/api/store_read.h"
+#include "daemon/api/routes/routes.h"
+#include "daemon/api/server.h"
+#include "daemon/loop/warrants.h"
+#include "store/ops/op.h"
+#include "wire/spec_json.h"
+
+/* What the operation borrows, until the store has done it. */
+struct order {
+	char *ref;               /* owned: the job */
+	json_t *given;           /* owned: parameters; NULL: none */
+	char *params;            /* owned: the same as text */
+	char *warrant;           /* owned: for the command with these parameters; NULL: none */
+	enum warrant_policy warrants;
+	int64_t owner;
+	struct job_spec spec;    /* its tags are asked about pauses */
+	struct op_trigger trigger;
+	struct ticket *ticket;
+};
+struct order_query {
+	struct question q;
+	struct order *order;     /* owned */
+};
+
+static void order_free(struct order *o)
+{
+	if (!o)
+		return;
+	free(o->ref);
+	json_decref(o->given);
+	free(o->params);
+	free(o->warrant);
+	job_spec_done(&o->spec);
+	free(o);
+}
+
+static void free_query(struct question *q)
+{
+	order_free(((struct order_query *)q)->order);
+	free((struct order_query *)q);
+}
+
+/* ---- on the reader's thread: the job as it is, and whether it takes these parameters ---- */
+
+static bool check_params(struct order *o, struct err *e)
+{
+	AUTO_DONE(strv) given = {};
+	AUTO_DONE(strv) all = {};
+	AUTO_DONE(buf) text = {};
+
+	if (o->given && !params_from_json(o->given, &given, e))
+		return false;
+	if (!params_of_run(&o->spec, &given, &all, e))
+		return false;
+	if (given.n == 0)
+		return true;
+	if (!warrants_check(o->warrants, o->owner, o->warrant, e))
+		return false;
+	if (o->warrant)
+		json_object_set_new(o->given, "", json_string(o->warrant)); /* beside the names, which are never empty */
+	json_write(o->given, &text);
+	o->params = buf_steal(&text);
+	return true;
+}
+
+static bool run_find(struct store *s, struct question *q, struct err *e)
+{
+	struct order *o = ((struct order_query *)q)->order;
+	AUTO(job) *j = NULL;
+
+	if (!question_job(s, o->trigger.uid, o->ref, &j, e) || !spec_from_text(j->spec, &o->spec, e))
+		return false;
+	o->owner = j->uid;
+	if (!check_params(o, e))
+		return false;
+	start_policy_of(&o->spec, &o->trigger.policy);
+	o->trigger.job = j->id;
+	o->trigger.revision = j->revision;
+	o->trigger.tags = &o->spec.tags;
+	o->trigger.params = o->params;
+	return true;
+}
+
+/* ---- to the store ---- */
+
+static void on_triggered(struct op *op, void *arg)
+{
+	struct order *o = arg;
+	struct request *r = ticket_redeem(o->ticket);
+
+	if (r && op->ok)
+		request_answer_json(r, 201, run_to_json(op->trigger.run));
+	else if (r)
+		request_answer_err(r, &op->err);
+	op_free(op);
+	order_free(o);
+}
+
+static void send(struct request *r, struct question *q)
+{
+	struct order *o = STEAL(((struct order_query *)q)->order);
+	struct op *op = op_new(OP_TRIGGER, on_triggered, o);
+
+	op->trigger = o->trigger;
+	op->trigger.now = request_now(r);
+	o->ticket = request_ticket(r, true);
+	request_act(r, op);
+	store_thread_submit(r->context->store, op);
+}
+
+static bool read_body(const struct request *r, struct order *o, struct err *e)
+{
+	json_t *body, *params = NULL;
+	const char *warrant = NULL;
+	json_error_t je;
+	int force = 0;
+	bool ok;
+
+	if (r->body.len == 0)
+		return true;
+	body = json_read_bounded(r->body.data, r->body.len, r->body.len, JSON_MEMBERS_MAX, e);
+	if (!body)
+		return false;
+	ok = json_unpack_ex(body, &je, JSON_STRICT, "{s?o, s?b, s?s}", "params", &params, "force", &force, "warrant",
+		&warrant) == 0;
+	if (!ok)
+		err_set(e, ERR_INVALID, "the body may be {\"params\":{…},\"force\":true}: %s", je.text);
+	if (ok && warrant && !job_field_find("warrant")->check(warrant, e))
+		ok = false;
+	o->warrant = ok ? xstrdup(warrant) : NULL;
+	o->given = json_incref(params);
+	o->trigger.forced = force;
+	json_decref(body);
+	return ok;
+}
+
+void route_job_run(struct request *r)
+{
+	struct order_query *q = xcalloc(1, sizeof(*q));
+	struct err e = {};
+
+	q->order = xcalloc(1, sizeof(*q->order));
+	job_spec_init(&q->order->spec);
+	q->order->ref = xstrdup(r->params[0]);
+	q->order->warrants = dispatcher_warrants(r->context->dispatcher);
+	q->order->trigger.uid = request_scope(r);
+	q->order->trigger.thaws = request_scope(r) < 0;
+	q->order->trigger.limit = peer_jobs_limit(r);
+	q->order->trigger.bytes_limit = peer_store_limit(r);
+	q->q.run = run_find;
+	q->q.then = send;
+	q->q.free = free_query;
+	if (!peer_take_submission(r, &e) || !read_body(r, q->order, &e)) {
+		request_answer_err(r, &e);
+		free_query(&q->q);
+		return;
+	}
+	question_start(r, &q->q);
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The route table, and how a request finds its row and its parameters. */
+#include "daemon/api/routes/routes.h"
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/job/job.h"
+#include "core/job/run.h"
+#include <string.h>
+
+#define AS {"as", QUERY_TEXT, 0, 0, "name of the user they shall belong to; for administrators"}
+#define CURSOR {"cursor", QUERY_TEXT, 0, 0, "next_cursor of the page before"}
+#define LIMIT {"limit", QUERY_NUMBER, 1, 1000, "rows of a page, 100 by default"}
+#define DEAD_FILTER \
+	{"job", QUERY_TEXT, 0, 0, "number or name of a job"}, \
+	{"since", QUERY_TIME, 0, 0, "died at or after"}, \
+	{"until", QUERY_TIME, 0, 0, "died before; now by default"}, \
+	{"cursor", QUERY_TEXT, 0, 0, "next_cursor of the step before"}, \
+	{"limit", QUERY_NUMBER, 1, 1000, "dead letters that a step looks at, 500 by default"}
+
+const struct route routes[] = {
+	{"POST", "/v1/jobs", route_job_submit, VERB_SUBMIT, BODY_ONE, "submit a job", {
+		{"dry_run", QUERY_BOOL, 0, 0, "check everything and say what would happen; nothing is stored"},
+		{"paused", QUERY_BOOL, 0, 0, "it starts nothing before it is resumed"}, AS}, EVENT_JOB_ADD},
+	{"POST", "/v1/jobs/bulk", route_job_bulk, VERB_SUBMIT, BODY_BULK, "submit many jobs, all or none", {AS},
+		EVENT_JOB_ADD},
+	{"GET", "/v1/jobs", route_job_list, VERB_SEE, BODY_NONE, "list jobs", {
+		{"state", QUERY_JOB_STATES, 0, 0, "states, with commas between; may be given again"},
+		{"owner", QUERY_TEXT, 0, 0, "name of the owner"},
+		{"tag", QUERY_TAG, 0, 0, "KEY=VALUE"},
+		{"name", QUERY_TEXT, 0, 0, "pattern with * and ?"},
+		{"since", QUERY_TIME, 0, 0, "created at or after"},
+		{"until", QUERY_TIME, 0, 0, "created before"},
+		{"all", QUERY_BOOL, 0, 0, "removed jobs too"},
+		CURSOR, LIMIT}},
+	{"GET", "/v1/jobs/{job}", route_job_get, VERB_SEE, BODY_NONE, "show a job", {}},
+	{"GET", "/v1/jobs/{job}/why", route_job_why, VERB_SEE, BODY_NONE,
+		"what became of its last slots, what it waits for, when it runs next", {
+		{"at", QUERY_TIME, 0, 0, "what became of the slot at this time"},
+		{"run", QUERY_NUMBER, 1, INT64_MAX, "what became of this run"},
+		{"limit", QUERY_NUMBER, 0, 100, "last slots, 10 by default"}}},
+	{"POST", "/v1/jobs/{job}/cancel", route_job_cancel, VERB_CANCEL, BODY_OPTIONAL,
+		"no more slots; queued runs end, running ones on request", {}, EVENT_JOB_CANCEL},
+	{"POST", "/v1/jobs/{job}/pause", route_job_pause, VERB_PAUSE, BODY_OPTIONAL,
+		"a job's slots are skipped; what runs goes on", {}, EVENT_JOB_PAUSE},
+	{"POST", "/v1/jobs/{job}/resume", route_job_resume, VERB_RESUME, BODY_OPTIONAL,
+		"end a job's pause, look again at one that is suspended, or reactivate a cancelled one", {}, EVENT_JOB_RESUME},
+	{"POST", "/v1/jobs/{job}/run", route_job_run, VERB_TRIGGER, BODY_OPTIONAL, "run a job now", {}, EVENT_RUN_TRIGGER},
+	{"GET", "/v1/pauses", route_pause_list, VERB_SEE, BODY_NONE, "what is paused or frozen beside single jobs", {}},
+	{"POST", "/v1/pause", route_pause, VERB_PAUSE, BODY_OPTIONAL, "pause all jobs of a scope", {}, EVENT_PAUSE},
+	{"POST", "/v1/resume", route_resume, VERB_RESUME, BODY_OPTIONAL, "end the pause of a scope", {}, EVENT_RESUME},
+	{"POST", "/v1/freeze", route_freeze, VERB_FREEZE, BODY_OPTIONAL, "nothing starts but what is spared", {},
+		EVENT_FREEZE},
+	{"POST", "/v1/thaw", route_thaw, VERB_FREEZE, BODY_OPTIONAL, "end the freeze", {}, EVENT_THAW},
+	{"DELETE", "/v1/jobs/{job}", route_job_remove, VERB_REMOVE, BODY_NONE,
+		"cancel a job and put it out of sight; its history stays", {}, EVENT_JOB_REMOVE},
+	{"PATCH", "/v1/jobs/{job}", route_job_change, VERB_CHANGE, BODY_ONE, "change a job: members laid over its definition", {
+		{"dry_run", QUERY_BOOL, 0, 0, "check everything and say what would happen; nothing is stored"}}, EVENT_JOB_CHANGE},
+	{"GET", "/v1/jobs/{job}/revisions", route_job_revisions, VERB_SEE, BODY_NONE, "what a job was, newest first", {
+		{"revision", QUERY_NUMBER, 1, INT64_MAX, "only this one"},
+		{"cursor", QUERY_NUMBER, 1, INT64_MAX, "next_cursor of the page before"},
+		{"limit", QUERY_NUMBER, 1, 100, "revisions of a page, 100 by default"}}},
+	{"POST", "/v1/jobs/{job}/undo", route_job_undo, VERB_CHANGE, BODY_OPTIONAL,
+		"take up the definition before, or an earlier one", {}, EVENT_JOB_UNDO},
+	{"GET", "/v1/templates", route_template_list, VERB_SEE, BODY_NONE, "your templates, and those that root shares", {
+		CURSOR, LIMIT}},
+	{"GET", "/v1/templates/{template}", route_template_get, VERB_SEE, BODY_NONE, "show a template", {}},
+	{"PUT", "/v1/templates/{template}", route_template_put, VERB_TEMPLATE, BODY_ONE, "make or replace a template", {},
+		EVENT_TEMPLATE_PUT},
+	{"DELETE", "/v1/templates/{template}", route_template_remove, VERB_TEMPLATE, BODY_NONE,
+		"remove a template; jobs made from it stay", {}, EVENT_TEMPLATE_REMOVE},
+	{"GET", "/v1/runs", route_run_list, VERB_SEE, BODY_NONE, "list runs, newest first", {
+		{"job", QUERY_TEXT, 0, 0, "numbers or names of jobs, with commas between"},
+		{"state", QUERY_RUN_STATES, 0, 0, "states, with commas between; may be given again"},
+		{"owner", QUERY_TEXT, 0, 0, "name of the owner"},
+		{"tag", QUERY_TAG, 0, 0, "KEY=VALUE of the job"},
+		{"since", QUERY_TIME, 0, 0, "slot at or after"},
+		{"until", QUERY_TIME, 0, 0, "slot before"},
+		{"planned", QUERY_BOOL, 0, 0, "queued runs whose slot is yet to come; true by default"},
+		CURSOR, LIMIT}},
+	{"GET", "/v1/runs/{run}", route_run_get, VERB_SEE, BODY_NONE, "show a run with its attempts", {
+		{"wait", QUERY_NUMBER, 0, 3600, "seconds to wait for its end"}}},
+	{"GET", "/v1/runs/{run}/attempts", route_run_attempts, VERB_SEE, BODY_NONE, "the attempts of a run", {}},
+	{"POST", "/v1/runs/{run}/cancel", route_run_cancel, VERB_CANCEL, BODY_NONE, "end a run", {},
+		EVENT_RUN_CANCEL},
+	{"GET", "/v1/runs/{run}/output", route_run_output, VERB_SEE, BODY_NONE, "what the command wrote", {
+		{"attempt", QUERY_NUMBER, 1, INT64_MAX, "which try; the newest by default"},
+		{"from", QUERY_NUMBER, 0, INT64_MAX, "offset of the first byte"},
+		{"tail", QUERY_NUMBER, 0, INT64_MAX, "only so many bytes of the end"},
+		{"follow", QUERY_BOOL, 0, 0, "go on until the attempt has ended"}}},
+	{"GET", "/v1/dead", route_dead_list, VERB_SEE, BODY_NONE, "list dead letters, the last that died first", {
+		{"job", QUERY_TEXT, 0, 0, "numbers or names of jobs, with commas between"},
+		{"since", QUERY_TIME, 0, 0, "died at or after"},
+		{"until", QUERY_TIME, 0, 0, "died before"},
+		CURSOR, LIMIT}},
+	{"POST", "/v1/dead/retry", route_dead_many, VERB_DEAD, BODY_NONE, "try dead letters again, a step at a time", {
+		DEAD_FILTER}, EVENT_DEAD_RETRY},
+	{"POST", "/v1/dead/purge", route_dead_many, VERB_DEAD, BODY_NONE,
+		"forget that runs are dead letters, a step at a time; the runs stay", {DEAD_FILTER}, EVENT_DEAD_PURGE},
+	{"POST", "/v1/runs/{run}/retry", route_dead_one, VERB_DEAD, BODY_NONE, "try a dead letter again", {},
+		EVENT_DEAD_RETRY},
+	{"POST", "/v1/runs/{run}/purge", route_dead_one, VERB_DEAD, BODY_NONE,
+		"forget that a run is a dead letter; the run stays", {}, EVENT_DEAD_PURGE},
+	{"GET", "/v1/queues", route_queue_list, VERB_QUEUES, BODY_NONE, "the queues and what they hold", {}},
+	{"GET", "/v1/queues/{queue}", route_queue_get, VERB_QUEUES, BODY_NONE, "show a queue", {}},
+	{"PUT", "/v1/queues/{queue}", route_queue_put, VERB_LIMIT, BODY_OPTIONAL, "make or change a queue", {
+		{"new", QUERY_BOOL, 0, 0, "true: refuse when there is one already; false: when there is none"}}, EVENT_QUEUE_SET},
+	{"DELETE", "/v1/queues/{queue}", route_queue_remove, VERB_LIMIT, BODY_NONE, "remove a queue that nobody uses", {},
+		EVENT_QUEUE_REMOVE},
+	{"GET", "/v1/owners", route_owner_list, VERB_SEE, BODY_NONE, "the owners with limits of their own", {}},
+	{"GET", "/v1/owners/{owner}", route_owner_get, VERB_SEE, BODY_NONE, "show the limits of an owner", {}},
+	{"PUT", "/v1/owners/{owner}", route_owner_put, VERB_LIMIT, BODY_OPTIONAL, "set the limits of an owner", {
+		{"new", QUERY_BOOL, 0, 0, "true: refuse when there is one already; false: when there is none"}}, EVENT_LIMIT_SET},
+	{"DELETE", "/v1/owners/{owner}", route_owner_remove, VERB_LIMIT, BODY_NONE,
+		"remove the limits of an owner; the defaults count again", {}, EVENT_LIMIT_REMOVE},
+	{"GET", "/v1/events", route_event_list, VERB_SEE, BODY_NONE, "the audit trail, newest first; or follow it", {
+		{"job", QUERY_TEXT, 0, 0, "numbers or names of jobs, with commas between"},
+		{"run", QUERY_NUMBER, 1, INT64_MAX, "about this run"},
+		{"what", QUERY_TEXT, 0, 0, "words as job.cancel, or job for all of them, with commas between"},
+		{"since", QUERY_TIME, 0, 0, "at or after"},
+		{"until", QUERY_TIME, 0, 0, "before"},
+		{"follow", QUERY_BOOL, 0, 0, "lines of JSON, oldest first, from the cursor on and without end"},
+		CURSOR,
+		{"limit", QUERY_NUMBER, 0, 1000, "rows of a page, 100 by default; to follow: older ones first, 10 by default"}}},
+	{"POST", "/v1/db/prune", route_db_prune, VERB_DATABASE, BODY_OPTIONAL, "delete old history now", {}, EVENT_DB_PRUNE},
+	{"GET", "/v1/db/backup", route_db_backup, VERB_DATABASE, BODY_NONE, "a whole copy of the store as a file", {},
+		EVENT_DB_BACKUP},
+	{"GET", "/v1/db/check", route_db_check, VERB_DATABASE, BODY_NONE, "look at everything in the store", {}},
+	{"GET", "/v1/notices", route_notice_list, VERB_SEE, BODY_NONE, "list notices, newest first", {
+		{"job", QUERY_TEXT, 0, 0, "number or name of a job"},
+		{"state", QUERY_TEXT, 0, 0, "waiting, sent, failed, with commas between"},
+		CURSOR, LIMIT}},
+	{"POST", "/v1/jobs/{job}/notify-test", route_notice_test, VERB_NOTIFY, BODY_NONE,
+		"send a test notice to all channels of a job", {}, EVENT_NOTICE_TEST},
+	{"GET", "/v1/sandboxes", route_sandbox_list, VERB_STATUS, BODY_NONE, "the sandbox profiles and what they do", {}},
+	{"GET", "/v1/nodes", route_node_list, VERB_STATUS, BODY_NONE, "the nodes of this store, and who leads", {}},
+	{"POST", "/v1/nodes/{node}/drain", route_node_drain, VERB_NODES, BODY_NONE,
+		"start nothing new on a node; what it runs goes on", {}, EVENT_NODE_SET},
+	{"POST", "/v1/nodes/{node}/undrain", route_node_undrain, VERB_NODES, BODY_NONE,
+		"let a node take new work again", {}, EVENT_NODE_SET},
+	{"POST", "/v1/nodes/{node}/resign", route_node_resign, VERB_NODES, BODY_NONE,
+		"have the leader hand over to another node", {}, EVENT_NODE_SET},
+	{"GET", "/v1/status", route_status, VERB_STATUS, BODY_NONE, "how the daemon is", {}, .storeless = true},
+};
+const size_t routes_count = ELEMENTS(routes);
+
+/* ---- the path ---- */
+
+/* Whether 'path' fits the pattern; the piece for a brace is *ret_piece, borrowed, with its length. */
+static bool path_fits(const char *pattern, const char *path, const char **ret_piece, size_t *ret_len)
+{
+	*ret_piece = NULL;
+	while (*pattern) {
+		if (*pattern == '{') {
+			size_t len = strcspn(path, "/");
+
+			if (len == 0)
+				return false;
+			*ret_piece = path;
+			*ret_len = len;
+			path += len;
+			pattern = strchr(pattern, '}') + 1;
+		} else if (*pattern++ != *path++) {
+			return false;
+		}
+	}
+	return *path == '\0';
+}
+
+static void allow_add(struct buf *allow, const char *method)
+{
+	if (allow->len > 0)
+		buf_str(allow, ", ");
+	buf_str(allow, method);
+	if (strcmp(method, "GET") == 0)
+		buf_str(allow, ", HEAD");
+}
+
+enum route_match route_find(const char *method, const char *path, const struct route **ret,
+	char *params[ROUTE_PARAMS_MAX], struct buf *ret_allow)
+{
+	const char *wanted = strcmp(method, "HEAD") == 0 ? "GET" : method;
+	const struct route *found = NULL;
+	const char *piece = NULL;
+	size_t len = 0;
+
+	for (size_t i = 0; i < routes_count; i++) {
+		const char *p;
+		size_t n = 0;
+
+		if (!path_fits(routes[i].path, path, &p, &n))
+			continue;
+		/* a fixed path comes before one with a brace: 'bulk' is no job's name here */
+		if (strcmp(routes[i].method, wanted) == 0 && (!found || !p)) {
+			found = &routes[i];
+			piece = p;
+			len = n;
+		}
+		allow_add(ret_allow, routes[i].method);
+	}
+	if (!found)
+		return ret_allow->len > 0 ? ROUTE_NO_METHOD : ROUTE_NO_PATH;
+	if (piece)
+		params[0] = xstrndup(piece, len);
+	*ret = found;
+	return ROUTE_FOUND;
+}
+
+/* ---- query parameters ---- */
+
+static bool read_states(const struct query_param *p, const char *text, int64_t *bits, struct err *e)
+{
+	for (;;) {
+		size_t len = strcspn(text, ",");
+		AUTO_TEXT word = xstrndup(text, len);
+		enum job_state job;
+		enum run_state run;
+
+		if (p->type == QUERY_JOB_STATES && job_state_parse(word, &job))
+			*bits |= INT64_C(1) << job;
+		else if (p->type == QUERY_RUN_STATES && run_state_parse(word, &run))
+			*bits |= INT64_C(1) << run;
+		else
+			return err_field(e, p->name, "there is no state '%.40s'", word);
+		if (!text[len])
+			return true;
+		text += len + 1;
+	}
+}
+
+static bool read_bool(const struct query_param *p, const char *text, int64_t *ret, struct err *e)
+{
+	*ret = strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
+	if (*ret || strcmp(text, "false") == 0 || strcmp(text, "0") == 0)
+		return true;
+	return err_field(e, p->name, "'%s' must be true or false", p->name);
+}
+
+static bool read_time(const struct query_param *p, const char *text, int64_t *ret, struct err *e)
+{
+	struct err why = {};
+
+	if (parse_rfc3339(text, ret, &why))
+		return true;
+	return err_field(e, p->name, "'%s': %s", p->name, why.msg);
+}
+
+static bool read_value(const struct query_param *p, struct query_value *v, struct err *e)
+{
+	switch (p->type) {
+	case QUERY_TEXT:
+		return true;
+	case QUERY_NUMBER:
+		if (parse_int(v->text, p->min, p->max, &v->number))
+			return true;
+		return err_field(e, p->name, "'%s' must be a whole number from %lld to %lld", p->name,
+			(long long)p->min, (long long)p->max);
+	case QUERY_BOOL:
+		return read_bool(p, v->text, &v->number, e);
+	case QUERY_TIME:
+		return read_time(p, v->text, &v->number, e);
+	case QUERY_TAG:
+		if (strchr(v->text, '=') && v->text[0] != '=')
+			return true;
+		return err_field(e, p->name, "'%s' must be KEY=VALUE", p->name);
+	case QUERY_JOB_STATES:
+	case QUERY_RUN_STATES:
+		return read_states(p, v->text, &v->number, e);
+	case QUERY_TYPE_MAX:
+		break;
+	}
+	return false;
+}
+
+bool route_query_add(const struct route *route, struct query_value values[ROUTE_QUERY_MAX],
+	const char *name, const char *value, struct err *e)
+{
+	for (size_t i = 0; i < ROUTE_QUERY_MAX && route->query[i].name; i++) {
+		const struct query_param *p = &route->query[i];
+		struct query_value *v = &values[i];
+
+		if (strcmp(p->name, name) != 0)
+			continue;
+		if (v->given && p->type != QUERY_JOB_STATES && p->type != QUERY_RUN_STATES)
+			return err_field(e, p->name, "'%s' is there twice", p->name);
+		v->given = true;
+		free(v->text);
+		v->text = xstrdup(value);
+		return read_value(p, v, e);
+	}
+	return err_field(e, name, "unknown parameter '%.60s'", name);
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Puts together what the store and the loop know of the reasons why runs wait. */
+#include "daemon/api/routes/why_facts.h"
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/job/event.h"
+#include "core/job/policy.h"
+#include "core/time/schedule_set.h"
+#include "core/time/zone_cache.h"
+#include "daemon/cluster/cluster.h"
+#include "daemon/schedule/dispatcher.h"
+#include "daemon/schedule/planner.h"
+#include "daemon/api/request.h"
+#include "daemon/api/server.h"
+#include "daemon/schedule/clock_guard.h"
+#include "wire/spec_json.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+void why_live_take(const struct request *r, struct why_live *ret)
+{
+	const struct cluster *c = r->context->cluster;
+	struct dispatcher_counts d = {};
+	struct dispatcher_spawner spawner;
+
+	dispatcher_counts(r->context->dispatcher, &d);
+	dispatcher_spawner(r->context->dispatcher, &spawner);
+	*ret = (struct why_live){
+		.now = request_now(r),
+		.bound = !request_sees_all(r),
+		.node_id = r->context->node_id,
+		.node = {.stopping = d.stopping, .user_mode = r->context->user_mode, .spawner_stopped = spawner.stopped,
+			.active = (int64_t)d.in_flight, .room = (int64_t)d.room,
+			.clock = timekeeper_trust(r->context->timekeeper)},
+		/* what an owner has is counted on all nodes, his share is of this one: with others it says nothing */
+		.owner_max = c && cluster_others(c) > 0 ? 0 : (int64_t)d.owner_max,
+	};
+	snprintf(ret->node.spawner, sizeof(ret->node.spawner), "%s", spawner.why);
+	if (!d.refused)
+		d.refused = planner_refused(r->context->planner, &d.refused_since);
+	if (d.refused)
+		snprintf(ret->node.refused, sizeof(ret->node.refused), "%s", d.refused);
+	if (d.artifacts)
+		snprintf(ret->node.artifacts, sizeof(ret->node.artifacts), "%s", d.artifacts);
+	dispatcher_machine(r->context->dispatcher, &ret->machine);
+}
+
+/* What its queue and its owner have, and may have; the owner here also by the share of this node. */
+static void fill_shares(const struct why_world *w, const struct why_live *live, const struct job *j, struct why_facts *f)
+{
+	why_world_shares(w, j, live->now, &f->queue, &f->owner);
+	if (live->owner_max > 0 && (f->owner.running == 0 || live->owner_max < f->owner.running))
+		f->owner.running = live->owner_max;
+}
+
+/* ---- in lists ---- */
+
+/* The name of a job that has ended may belong to another job by now, so the number is used. */
+static const char *ref_of(const struct job *j, char number[24])
+{
+	snprintf(number, 24, "%" PRId64, j->id);
+	return j->name && j->state < JOB_FINISHED ? j->name : number;
+}
+
+static void mark(const struct why_reason *why, char **ret_code, char **ret_message)
+{
+	if (!why_is_wait(why->code))
+		return;
+	free(*ret_code);
+	free(*ret_message);
+	*ret_code = xstrdup(why_code_name(why->code));
+	*ret_message = xstrdup(why->message);
+}
+
+/* A job's own pause if it is in force at 'now'; its texts are borrowed. */
+static bool own_pause(const struct job *j, usec_t now, struct pause_order *ret)
+{
+	bool later = j->state == JOB_ACTIVE && j->pause.later;
+
+	if ((j->state != JOB_PAUSED && !later) || !j->pause.by_name || (j->pause.until && j->pause.until <= now))
+		return false;
+	*ret = (struct pause_order){.scope = PAUSE_JOB, .key = (char *)"", .uid = j->uid, .by_uid = j->pause.by_uid,
+		.by_name = j->pause.by_name, .reason = later ? j->pause.reason : j->reason, .at = j->pause.at,
+		.until = j->pause.until, .spared = (char *)"", .later = later};
+	return pause_begun(ret, now);
+}
+
+/* When the next run of a job is due, unless a run goes on: a pause that begins before that concerns it. */
+static usec_t next_start(const struct why_facts *f)
+{
+	usec_t at = !f->run ? f->next_slot : f->run->state == RUN_QUEUED ? f->run->due_at : 0;
+
+	return at > f->now ? at : f->now;
+}
+
+static const struct pause_order *pause_of(const struct why_world *w, const struct job *j, usec_t now)
+{
+	struct pause_target target = {.uid = j->uid, .queue = j->queue};
+	const struct pause_order *p;
+	struct job_spec spec;
+
+	if (w->pauses.n == 0)
+		return NULL;
+	job_spec_init(&spec);
+	if (j->spec && spec_from_text(j->spec, &spec, NULL))
+		target.tags = &spec.tags;
+	p = pause_find(&w->pauses, &target, now);
+	job_spec_done(&spec);
+	return p;
+}
+
+/* Which nodes the job may run on, if it is in its spec. */
+static void fill_nodes(const struct why_world *w, const struct why_live *live, const struct job *j, struct why_nodes_text *ret)
+{
+	struct job_spec spec;
+
+	job_spec_init(&spec);
+	if (j->spec && strstr(j->spec, "node_labels") && !spec_from_text(j->spec, &spec, NULL))
+		job_spec_init(&spec);
+	why_world_nodes(w, &spec.node_labels, live->node_id, ret);
+	job_spec_done(&spec);
+}
+
+void why_mark_job(const struct why_world *w, const struct why_live *live, struct job *j)
+{
+	struct run run = {.id = j->waiting.id, .job = j->id, .state = RUN_QUEUED, .slot = j->waiting.slot,
+		.due_at = j->waiting.due_at, .hold = (enum run_hold)j->waiting.hold, .attempt = j->waiting.attempt,
+		.reason = j->waiting.reason};
+	struct why_facts f = {.now = live->now, .state = j->state, .state_reason = j->reason, .next_slot = j->next_slot,
+		.owner_number = j->uid, .bound = live->bound, .node = live->node, .run = run.id ? &run : NULL};
+	AUTO_DONE(why_nodes_text) nodes = {};
+	struct pause_order own;
+	struct why_reason why;
+	char number[24];
+
+	if (j->state > JOB_PAUSED && !run.id)
+		return;
+	fill_nodes(w, live, j, &nodes);
+	f.nodes = nodes.facts;
+	f.ref = ref_of(j, number);
+	f.artifact = j->spec && strstr(j->spec, "\"artifact\"");
+	f.pause = pause_of(w, j, live->now);
+	if (!f.pause)
+		f.pause = pause_of(w, j, next_start(&f));
+	if (!f.pause && (own_pause(j, live->now, &own) || own_pause(j, next_start(&f), &own)))
+		f.pause = &own;
+	fill_shares(w, live, j, &f);
+	why_now(&f, &why);
+	mark(&why, &j->waiting_code, &j->waiting_message);
+}
+
+void why_mark_run(const struct why_world *w, const struct why_live *live, struct run *r)
+{
+	struct job job = {.id = r->job, .uid = r->uid, .owner = r->owner, .queue = r->queue, .name = r->job_name};
+	struct why_facts f = {.now = live->now, .owner_number = r->uid, .bound = live->bound, .node = live->node, .run = r};
+	AUTO_DONE(why_nodes_text) nodes = {};
+	struct why_reason why;
+	char number[24];
+
+	if (r->state != RUN_QUEUED || !r->owner)
+		return;
+	fill_nodes(w, live, &job, &nodes);
+	f.nodes = nodes.facts;
+	f.ref = ref_of(&job, number);
+	f.pause = pause_of(w, &job, live->now);
+	fill_shares(w, live, &job, &f);
+	why_now(&f, &why);
+	mark(&why, &r->waiting_code, &r->waiting_message);
+}
+
+/* ---- all about one job ---- */
+
+void why_look_done(struct why_look *l)
+{
+	why_world_done(&l->world);
+	why_job_done(&l->job);
+	run_free(l->open);
+	free(l->error);
+	event_list_done(&l->ended);
+	job_spec_done(&l->spec);
+	schedule_set_free(l->set);
+}
+
+static void read_schedule(const struct job *j, struct zone_cache *zones, struct why_look *l)
+{
+	struct schedule_context c;
+	char number[24];
+
+	if (!spec_from_text(j->spec, &l->spec, NULL))
+		return;
+	c = (struct schedule_context){.anchor = j->created_at, .id = ref_of(j, number), .gap = (enum dst_gap)l->spec.dst_gap,
+		.fold = (enum dst_fold)l->spec.dst_fold, .from = l->spec.from, .until = l->spec.until, .accepted = true};
+	if (!zone_cache_get(zones, l->spec.tz, &c.zone, NULL) || !schedule_set_parse(&l->spec.schedule, &c, &l->set, NULL))
+		l->set = NULL;
+}
+
+/* What has to be told first: a run that should go on and does not, before one that does. */
+static bool read_open(struct store *s, const struct job *j, usec_t now, struct run **ret, struct err *e)
+{
+	struct run_filter f = {.uid = -1, .job = j->id, .states = 1u << RUN_CLAIMED | 1u << RUN_RUNNING, .limit = 1};
+	AUTO_DONE(run_list) going = {};
+	AUTO(run) *waiting = NULL;
+
+	if ((j->waiting.id && !store_run_get(s, -1, j->waiting.id, &waiting, e)) || !store_run_list(s, &f, &going, e))
+		return false;
+	if (waiting && waiting->state != RUN_QUEUED)
+		run_free(STEAL(waiting));
+	if (going.n > 0 && (!waiting || (waiting->due_at > now && waiting->attempt == 0 && !waiting->reason)))
+		*ret = STEAL(going.v[0]);
+	else
+		*ret = STEAL(waiting);
+	return true;
+}
+
+bool why_error(struct store *s, const struct run *r, char **ret, struct err *e)
+{
+	AUTO_DONE(attempt_list) all = {};
+
+	*ret = NULL;
+	if (r->attempt == 0 || r->state == RUN_SUCCEEDED)
+		return true;
+	if (!store_attempts(s, r->id, &all, e))
+		return false;
+	if (all.n > 0)
+		*ret = xstrdup(all.v[all.n - 1]->error);
+	return true;
+}
+
+static bool read_ended(struct store *s, const struct job *j, struct event_list *ret, struct err *e)
+{
+	struct event_filter f = {.uid = -1, .jobs = &j->id, .n_jobs = 1, .limit = 1};
+
+	f.whats = UINT64_C(1) << (j->state == JOB_REMOVED ? EVENT_JOB_REMOVE : EVENT_JOB_CANCEL);
+	return (j->state != JOB_CANCELLED && j->state != JOB_REMOVED) || store_event_list(s, &f, ret, e);
+}
+
+/* The first condition that does not hold, with its figure. */
+static void unmet_words(const struct strv *when, const struct machine_now *m, struct buf *out)
+{
+	for (size_t i = 0; i < when->n && !out->len; i++) {
+		struct gate g;
+
+		if (!gate_parse(when->v[i], &g, NULL))
+			continue;
+		if (m->thousandths[g.figure] < 0)
+			buf_printf(out, "%s is not known, and must be below %g", machine_figure_name(g.figure),
+				(double)g.below / 1000);
+		else if (m->thousandths[g.figure] >= g.below)
+			buf_printf(out, "%s is %g, and must be below %g", machine_figure_name(g.figure),
+				(double)m->thousandths[g.figure] / 1000, (double)g.below / 1000);
+	}
+}
+
+static usec_t last_start(const struct run *r, const struct start_policy *p)
+{
+	usec_t deadline = p->deadline && r->attempt == 0 ? r->slot + p->deadline : 0;
+	usec_t expires = p->expires ? r->slot + p->expires : 0;
+
+	if (!deadline || !expires)
+		return deadline ? deadline : expires;
+	return deadline < expires ? deadline : expires;
+}
+
+static usec_t rate_at(const struct job_spec *spec, usec_t bucket, usec_t now)
+{
+	struct rate rate;
+	usec_t again = 0;
+
+	if (!spec->rate || !rate_parse(spec->rate, &rate, NULL) || rate_take(&rate, now, &bucket, &again))
+		return 0;
+	return again;
+}
+
+/* When the first pause begins that is ordered for later and concerns the job; USEC_NEVER: there is none. */
+static usec_t pause_to_come(const struct job *j, const struct why_look *l, usec_t now)
+{
+	struct pause_target target = {.uid = j->uid, .queue = j->queue, .tags = &l->spec.tags};
+	usec_t first = j->state == JOB_ACTIVE && j->pause.later && j->pause.at > now ? j->pause.at : USEC_NEVER;
+
+	for (size_t i = 0; i < l->world.pauses.n; i++) {
+		const struct pause_order *p = &l->world.pauses.v[i];
+
+		if (p->later && p->at > now && p->at < first && pause_covers(p, &target, p->at))
+			first = p->at;
+	}
+	return first;
+}
+
+static void judge(const struct why_live *live, const struct job *j, struct why_look *l)
+{
+	struct pause_target target = {.uid = j->uid, .queue = j->queue, .tags = &l->spec.tags};
+	struct why_facts f = {.now = live->now, .state = j->state, .state_reason = j->reason, .next_slot = j->next_slot,
+		.owner_number = j->uid, .bound = live->bound, .node = live->node, .run = l->open, .holder = l->job.holder, .taken = l->job.taken,
+		.ended = l->ended.n ? l->ended.v[0] : NULL, .error = l->error};
+	AUTO_DONE(buf) unmet = {};
+	AUTO_DONE(why_nodes_text) nodes = {};
+	struct start_policy policy;
+	struct pause_order own;
+	char number[24];
+
+	start_policy_of(&l->spec, &policy);
+	unmet_words(&l->spec.when, &live->machine, &unmet);
+	f.ref = ref_of(j, number);
+	f.places = policy.places;
+	f.unmet = unmet.len ? unmet.data : NULL;
+	f.artifact = l->spec.artifact != NULL;
+	f.rate_at = rate_at(&l->spec, l->job.bucket, live->now);
+	f.last_start = l->open ? last_start(l->open, &policy) : 0;
+	f.pause = pause_find(&l->world.pauses, &target, live->now);
+	if (own_pause(j, live->now, &own) && (!f.pause || f.pause->scope != PAUSE_FREEZE))
+		f.pause = &own;
+	if (!f.pause)
+		f.pause = pause_find(&l->world.pauses, &target, next_start(&f));
+	if (!f.pause && own_pause(j, next_start(&f), &own))
+		f.pause = &own;
+	l->pause_from = pause_to_come(j, l, live->now);
+	if (l->open && l->open->forced && f.pause && f.pause->scope != PAUSE_FREEZE)
+		f.pause = NULL;
+	l->pause_until = f.pause ? f.pause->until ? f.pause->until : USEC_NEVER : 0;
+	if (l->set) {
+		f.manual = schedule_set_kind(l->set) == SCHEDULE_MANUAL;
+		f.boots = schedule_set_boots(l->set);
+		f.follows = schedule_set_follows(l->set);
+	}
+	why_world_nodes(&l->world, &l->spec.node_labels, live->node_id, &nodes);
+	f.nodes = nodes.facts;
+	fill_shares(&l->world, live, j, &f);
+	why_now(&f, &l->now);
+	why_held(&f, &l->held);
+}
+
+bool why_look(struct store *s, const struct why_live *live, struct zone_cache *zones, const struct job *j,
+	struct why_look *ret, struct err *e)
+{
+	AUTO_DONE(why_look) l = {};
+
+	job_spec_init(&l.spec);
+	read_schedule(j, zones, &l);
+	if (!store_why_world(s, &l.world, e) || !store_why_job(s, j, &l.job, e) || !read_open(s, j, live->now, &l.open, e) ||
+	    !read_ended(s, j, &l.ended, e) || (l.open && !why_error(s, l.open, &l.error, e)))
+		return false;
+	judge(live, j, &l);
+	*ret = l;
+	l = (struct why_look){};
+	return true;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libmicrohttpd inside our loop: its epoll descriptor, its timeout, its beginning and end. */
+#include "daemon/api/server.h"
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/loop/user_lookup.h"
+#include "daemon/loop/output_watch.h"
+#include "daemon/api/server_private.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#define POOL (40 * 1024)  /* memory of a connection: a head at its limit and the pieces of an answer */
+#define STALL 600         /* seconds a client may take nothing of an answer that is ready */
+#define CONNECTIONS (1 << 20) /* MHD's own bound; ours is checked before it sees a connection */
+
+/* ---- MHD in the loop ---- */
+
+static void set_timers(struct server *s)
+{
+	MHD_UNSIGNED_LONG_LONG ms;
+	bool soon = s->resumed, later = false;
+
+	if (MHD_get_timeout(s->mhd, &ms) == MHD_YES) {
+		soon = soon || ms == 0;
+		later = !soon;
+	}
+	sd_event_source_set_enabled(s->on_again, soon ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+	if (later)
+		sd_event_source_set_time_relative(s->on_timeout, ms * 1000);
+	sd_event_source_set_enabled(s->on_timeout, later ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+}
+
+void server_run(struct server *s)
+{
+	s->resumed = false;
+	MHD_run(s->mhd);
+	set_timers(s);
+}
+
+/* MHD's descriptor stays silent about it; all that are resumed in one turn of the loop go together. */
+void server_resumed(struct server *s)
+{
+	s->resumed = true;
+	sd_event_source_set_enabled(s->on_again, SD_EVENT_ONESHOT);
+}
+
+static int on_mhd(sd_event_source *src, int fd, uint32_t events, void *arg)
+{
+	(void)src;
+	(void)fd;
+	(void)events;
+	server_run(arg);
+	return 0;
+}
+
+static int on_timeout(sd_event_source *src, uint64_t when, void *arg)
+{
+	(void)src;
+	(void)when;
+	server_run(arg);
+	return 0;
+}
+
+static int on_again(sd_event_source *src, void *arg)
+{
+	(void)src;
+	server_run(arg);
+	return 0;
+}
+
+/* ---- what MHD calls ---- */
+
+static void on_connection(void *arg, struct MHD_Connection *mhd, void **state,
+	enum MHD_ConnectionNotificationCode what)
+{
+	struct server *s = arg;
+
+	(void)mhd;
+	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+		*state = STEAL(s->arriving);
+	} else if (*state) {
+		conn_free(*state);
+		*state = NULL;
+	}
+}
+
+static int hex(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0'
+	     : c >= 'a' && c <= 'f' ? c - 'a' + 10
+	     : c >= 'A' && c <= 'F' ? c - 'A' + 10
+				    : -1;
+}
+
+/* Decodes %XX in place. What is broken, or would cut the text short, is remembered and refused later. */
+static size_t on_unescape(void *arg, struct MHD_Connection *mhd, char *text)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	struct conn *c = info ? info->socket_context : NULL;
+	char *to = text;
+
+	(void)arg;
+	for (const char *from = text; *from; from++) {
+		int high = *from == '%' ? hex(from[1]) : -1;
+		int low = high >= 0 ? hex(from[2]) : -1;
+
+		if (*from != '%') {
+			*to++ = *from;
+		} else if (low >= 0 && high + low > 0) {
+			*to++ = (char)(high * 16 + low);
+			from += 2;
+		} else {
+			*to++ = *from;
+			if (c)
+				c->bad_escape = true;
+		}
+	}
+	*to = '\0';
+	return (size_t)(to - text);
+}
+
+/* ---- beginning and end ---- */
+
+static bool start_mhd(struct server *s, struct err *e)
+{
+	/* no MHD_USE_ERROR_LOG: it would tell of TCP options that a Unix socket does not have, for every answer */
+	s->mhd = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME,
+		0, NULL, NULL, request_on_call, s,
+		MHD_OPTION_NOTIFY_COMPLETED, request_on_completed, s,
+		MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
+		MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, s,
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL,
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)STALL,
+		MHD_OPTION_STRICT_FOR_CLIENT, 1,
+		MHD_OPTION_END);
+	return s->mhd || err_set(e, ERR_INTERNAL, "could not start the HTTP server: %s", strerror(errno));
+}
+
+static bool join_loop(struct server *s, struct err *e)
+{
+	const union MHD_DaemonInfo *info = MHD_get_daemon_info(s->mhd, MHD_DAEMON_INFO_EPOLL_FD);
+	int r;
+
+	if (!info)
+		return err_set(e, ERR_INTERNAL, "could not start the HTTP server: it has no epoll descriptor");
+	r = sd_event_add_io(s->event, &s->on_mhd, info->epoll_fd, EPOLLIN, on_mhd, s);
+	if (r >= 0)
+		r = sd_event_add_time_relative(s->event, &s->on_timeout, CLOCK_MONOTONIC, 0, 1, on_timeout, s);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(s->on_timeout, SD_EVENT_OFF);
+	if (r >= 0)
+		r = sd_event_add_defer(s->event, &s->on_again, on_again, s);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(s->on_again, SD_EVENT_OFF);
+	return r >= 0 || err_errno(e, -r, "could not add the HTTP server to the loop");
+}
+
+bool server_start(struct sd_event *ev, int listen_fd, const struct server_context *c,
+	const struct server_limits *l, struct server **ret, struct err *e)
+{
+	AUTO(server) *s = xcalloc(1, sizeof(*s));
+
+	s->event = sd_event_ref(ev);
+	s->context = *c;
+	s->limits = *l;
+	s->started = clock_boot(c->clock);
+	s->access = (struct access){ .user_mode = c->user_mode, .self = getuid() };
+	s->listen_fd = listen_fd;
+	s->admin_gid = NO_GROUP;
+	for (int p = 0; p < PHASE_MAX; p++)
+		TAILQ_INIT(&s->phases[p]);
+	s->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (!names_new(ev, &s->names, e) || !start_mhd(s, e) || !join_loop(s, e) || !server_listen(s, listen_fd, e))
+		return false;
+	server_find_admins(s);
+	*ret = STEAL(s);
+	return true;
+}
+
+void server_set_limits(struct server *s, const struct server_limits *l)
+{
+	s->limits = *l;
+}
+
+void server_stop(struct server *s)
+{
+	s->stopping = true;
+	server_unlisten(s);
+}
+
+void server_refuse_waiting(struct server *s, const struct err *why, bool unknown)
+{
+	struct conn *c;
+
+	TAILQ_FOREACH(c, &s->phases[PHASE_BUSY], in_phase)
+		if (c->request)
+			request_refuse_waiting(c->request, why, unknown);
+}
+
+/* MHD aborts when it is stopped with a suspended connection: everyone is woken and answered first. */
+static void abandon_all(struct server *s)
+{
+	struct conn *c;
+
+	for (int p = 0; p < PHASE_MAX; p++)
+		TAILQ_FOREACH(c, &s->phases[p], in_phase)
+			if (c->request)
+				request_abandon(c->request);
+	/* one turn resumes, the others let short answers leave */
+	for (int i = 0; i < 4; i++)
+		MHD_run(s->mhd);
+}
+
+void server_free(struct server *s)
+{
+	if (!s)
+		return;
+	server_stop(s);
+	server_forget_admins(s);
+	if (s->mhd) {
+		abandon_all(s);
+		MHD_stop_daemon(s->mhd);
+	}
+	sd_event_source_disable_unref(s->on_mhd);
+	sd_event_source_disable_unref(s->on_timeout);
+	sd_event_source_disable_unref(s->on_again);
+	sd_event_source_disable_unref(s->on_deadline);
+	sd_event_source_disable_unref(s->on_relief);
+	output_watch_free(s->outputs);
+	if (s->reserve_fd >= 0)
+		close(s->reserve_fd);
+	names_free(s->names);
+	peers_done(s);
+	sd_event_unref(s->event);
+	free(s);
+}

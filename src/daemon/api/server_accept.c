@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Takes connections: who is it, is there room, and how long may it stay silent. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "core/decide/fair_share.h"
+#include "daemon/api/server_private.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#define ACCEPT_BURST 256 /* connections taken before the loop turns to others */
+#define IDLE_FACTOR 6
+#define RELIEF (100 * USEC_MSEC)
+
+/* ---- time limits ---- */
+
+static usec_t boot_now(const struct server *s)
+{
+	return clock_boot(s->context.clock);
+}
+
+static void arm_deadline(struct server *s)
+{
+	usec_t first = USEC_NEVER, now = boot_now(s);
+	int enabled = SD_EVENT_OFF;
+
+	for (int p = PHASE_HEAD; p < PHASE_BUSY; p++) {
+		const struct conn *c = TAILQ_FIRST(&s->phases[p]);
+
+		if (c && c->deadline < first)
+			first = c->deadline;
+	}
+	if (first == USEC_NEVER)
+		return;
+	/* an armed timer that is early enough stays: most deadlines are met and never looked at */
+	sd_event_source_get_enabled(s->on_deadline, &enabled);
+	if (enabled != SD_EVENT_OFF && s->deadline_armed <= first)
+		return;
+	s->deadline_armed = first;
+	sd_event_source_set_time_relative(s->on_deadline, first > now ? (uint64_t)(first - now) : 0);
+	sd_event_source_set_enabled(s->on_deadline, SD_EVENT_ONESHOT);
+}
+
+/* A client that was served once may think for a while before it asks again. */
+static int phase_seconds(const struct server *s, enum conn_phase phase)
+{
+	return phase == PHASE_HEAD   ? s->limits.head_timeout
+	       : phase == PHASE_IDLE ? IDLE_FACTOR * s->limits.head_timeout
+				     : s->limits.body_timeout;
+}
+
+void conn_enter(struct conn *c, enum conn_phase phase)
+{
+	struct server *s = c->server;
+
+	TAILQ_REMOVE(&s->phases[c->phase], c, in_phase);
+	c->phase = phase;
+	c->deadline = boot_now(s) + phase_seconds(s, phase) * USEC_SEC;
+	TAILQ_INSERT_TAIL(&s->phases[phase], c, in_phase);
+	if (phase != PHASE_BUSY)
+		arm_deadline(s);
+}
+
+static int on_deadline(sd_event_source *src, uint64_t when, void *arg)
+{
+	struct server *s = arg;
+	usec_t now = boot_now(s);
+
+	(void)src;
+	(void)when;
+	for (int p = PHASE_HEAD; p < PHASE_BUSY; p++) {
+		struct conn *c;
+
+		while ((c = TAILQ_FIRST(&s->phases[p])) && c->deadline <= now) {
+			/* MHD sees the end of the stream and closes */
+			TAILQ_REMOVE(&s->phases[p], c, in_phase);
+			c->phase = PHASE_BUSY;
+			TAILQ_INSERT_TAIL(&s->phases[PHASE_BUSY], c, in_phase);
+			shutdown(c->fd, SHUT_RDWR);
+		}
+	}
+	arm_deadline(s);
+	return 0;
+}
+
+/* ---- refusing ---- */
+
+/* A whole answer that fits the socket's buffer; the client may be gone, nobody minds. */
+static void refuse(int fd, int status, const char *phrase, const char *code, const char *message)
+{
+	char body[500], text[800];
+	int n = snprintf(body, sizeof(body),
+		"{\"error\":{\"code\":\"%s\",\"field\":null,\"message\":\"%s\"}}\n", code, message);
+
+	snprintf(text, sizeof(text),
+		"HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"
+		"%sConnection: close\r\n\r\n%s",
+		status, phrase, n, status == 403 ? "" : "Retry-After: 1\r\n", body);
+	(void)!send(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
+	close(fd);
+}
+
+/* One line a minute: a flood of clients is no flood of lines. */
+static void log_refusal(struct server *s, const char *why)
+{
+	usec_t now = boot_now(s);
+
+	if (s->refusal_logged != 0 && now - s->refusal_logged < USEC_MIN)
+		return;
+	s->refusal_logged = now;
+	log_warning("refusing connections: %s", why);
+}
+
+static void refuse_without_descriptor(struct server *s)
+{
+	int fd;
+
+	log_refusal(s, "out of file descriptors; raise LimitNOFILE or lower 'connections'");
+	if (s->reserve_fd >= 0) {
+		close(s->reserve_fd);
+		fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd >= 0)
+			refuse(fd, 503, "Service Unavailable", "busy",
+				"the daemon has no descriptor left; try again");
+	}
+	s->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (s->reserve_fd >= 0)
+		return;
+	/* somebody else took it: the listening socket stays readable, so look away for a moment */
+	sd_event_source_set_enabled(s->on_accept, SD_EVENT_OFF);
+	sd_event_source_set_time_relative(s->on_relief, RELIEF);
+	sd_event_source_set_enabled(s->on_relief, SD_EVENT_ONESHOT);
+}
+
+static int on_relief(sd_event_source *src, uint64_t when, void *arg)
+{
+	struct server *s = arg;
+
+	(void)src;
+	(void)when;
+	if (s->on_accept)
+		sd_event_source_set_enabled(s->on_accept, SD_EVENT_ON);
+	return 0;
+}
+
+/* ---- taking ---- */
+
+static size_t reserve(const struct server_limits *l)
+{
+	return l->connections_reserved < l->connections / 4 ? l->connections_reserved : l->connections / 4;
+}
+
+/* Whether a user may have one more of the connections that are not reserved. */
+static bool has_share(const struct server *s, const struct peer *p)
+{
+	struct fair_share share = {.total = (int64_t)(s->limits.connections - reserve(&s->limits)),
+		.used = (int64_t)s->users_connections, .per_owner = (int64_t)s->limits.connections_per_uid};
+
+	return fair_share_allows(&share, (int64_t)p->connections, 1);
+}
+
+static void refuse_share(struct server *s, int fd, const struct peer *p)
+{
+	char message[200];
+
+	if (s->users_connections >= s->limits.connections - reserve(&s->limits)) {
+		log_refusal(s, "users have all of 'connections' that are not reserved");
+		refuse(fd, 503, "Service Unavailable", "busy", "too many connections; try again");
+		return;
+	}
+	snprintf(message, sizeof(message), "too many connections of your user: %zu are open, %zu is the limit, and at most as many as "
+		"are still free; close some, or try again", p->connections, s->limits.connections_per_uid);
+	refuse(fd, 429, "Too Many Requests", "limit", message);
+}
+
+/* Fills the peer of 'c'. False: the connection was refused and closed. */
+static bool admit(struct server *s, struct conn *c)
+{
+	struct ucred who;
+	socklen_t len = sizeof(who);
+
+	if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0 || !access_serves(&s->access, who.uid)) {
+		refuse(c->fd, 403, "Forbidden", "denied", "this daemon does not serve your user");
+		return false;
+	}
+	c->pid = who.pid;
+	c->gid = who.gid;
+	c->peer = peer_get(s, who.uid);
+	if (s->connections >= s->limits.connections) {
+		log_refusal(s, "the limit of 'connections' is reached");
+		refuse(c->fd, 503, "Service Unavailable", "busy", "too many connections; try again");
+		return false;
+	}
+	c->reserved = who.uid == 0 || s->context.user_mode;
+	if (c->reserved || has_share(s, c->peer))
+		return true;
+	c->reserved = c->peer->connections < s->limits.connections_per_uid && conn_is_admin(c);
+	if (!c->reserved)
+		refuse_share(s, c->fd, c->peer);
+	return c->reserved;
+}
+
+static void take(struct server *s, int fd)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct conn *c = xcalloc(1, sizeof(*c));
+
+	c->server = s;
+	c->fd = fd;
+	if (!admit(s, c)) {
+		free(c);
+		return;
+	}
+	c->phase = PHASE_BUSY;
+	TAILQ_INSERT_TAIL(&s->phases[PHASE_BUSY], c, in_phase);
+	c->peer->connections++;
+	s->connections++;
+	s->users_connections += !c->reserved;
+	conn_enter(c, PHASE_HEAD);
+	s->arriving = c;
+	/* on failure MHD closes the descriptor without having heard of c */
+	if (MHD_add_connection(s->mhd, fd, (struct sockaddr *)&addr, sizeof(addr)) != MHD_YES && s->arriving)
+		conn_free(c);
+	s->arriving = NULL;
+}
+
+static int on_accept(sd_event_source *src, int fd, uint32_t events, void *arg)
+{
+	struct server *s = arg;
+
+	(void)src;
+	(void)events;
+	for (int i = 0; i < ACCEPT_BURST; i++) {
+		int got = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (got >= 0) {
+			take(s, got);
+			continue;
+		}
+		if (errno == EMFILE || errno == ENFILE)
+			refuse_without_descriptor(s);
+		else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+			log_refusal(s, strerror(errno));
+		break;
+	}
+	server_run(s);
+	return 0;
+}
+
+void conn_free(struct conn *c)
+{
+	TAILQ_REMOVE(&c->server->phases[c->phase], c, in_phase);
+	c->peer->connections--;
+	c->server->connections--;
+	c->server->users_connections -= !c->reserved;
+	free(c);
+}
+
+static int add_timer(struct server *s, sd_event_source **ret, sd_event_time_handler_t fn)
+{
+	int r = sd_event_add_time_relative(s->event, ret, CLOCK_BOOTTIME, 0, 1, fn, s);
+
+	return r < 0 ? r : sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
+}
+
+bool server_listen(struct server *s, int fd, struct err *e)
+{
+	int r = io_set_nonblock(fd);
+
+	s->listen_fd = fd;
+	if (r >= 0)
+		r = sd_event_add_io(s->event, &s->on_accept, fd, EPOLLIN, on_accept, s);
+	if (r >= 0)
+		r = add_timer(s, &s->on_deadline, on_deadline);
+	if (r >= 0)
+		r = add_timer(s, &s->on_relief, on_relief);
+	return r >= 0 || err_errno(e, -r, "could not listen on the socket");
+}
+
+void server_unlisten(struct server *s)
+{
+	s->on_accept = sd_event_source_disable_unref(s->on_accept);
+	if (s->listen_fd >= 0)
+		close(s->listen_fd);
+	s->listen_fd = -1;
+}

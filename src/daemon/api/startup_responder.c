@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One answer for everybody who connects, and the connection's end. */
+#include "daemon/api/startup_responder.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "wire/spec_json.h"
+#include <inttypes.h>
+#include <jansson.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <systemd/sd-event.h>
+#include <unistd.h>
+
+#define ACCEPT_BURST 64 /* connections answered before the loop turns to others */
+
+struct anteroom {
+	sd_event_source *source;
+	usec_t since; /* since boot */
+	char *why;
+};
+
+/* As the server says it of a store that goes away later. */
+static char *answer(const struct anteroom *a)
+{
+	AUTO_TEXT body = NULL;
+	json_t *json;
+	struct err e = {};
+
+	err_set(&e, ERR_BUSY, "the store has been away for %" PRId64 " s: %s; try again",
+		(clock_boot(&clock_system) - a->since) / USEC_SEC, a->why);
+	json = error_to_json(&e);
+	body = json_dumps(json, JSON_COMPACT);
+	json_decref(json);
+	return xprintf("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
+		"Retry-After: 1\r\nConnection: close\r\n\r\n%s\n", strlen(body) + 1, body);
+}
+
+static int on_accept(sd_event_source *source, int fd, uint32_t events, void *arg)
+{
+	AUTO_TEXT text = answer(arg);
+
+	(void)source;
+	(void)events;
+	for (int i = 0; i < ACCEPT_BURST; i++) {
+		int client = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (client < 0)
+			break;
+		/* it fits the socket's buffer; the client may be gone, nobody minds */
+		(void)!send(client, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
+		close(client);
+	}
+	return 0;
+}
+
+bool anteroom_new(struct sd_event *ev, int listen_fd, struct anteroom **ret, struct err *e)
+{
+	AUTO(anteroom) *a = xcalloc(1, sizeof(*a));
+	int r = sd_event_add_io(ev, &a->source, listen_fd, EPOLLIN, on_accept, a);
+
+	if (r < 0)
+		return err_errno(e, -r, "could not watch the socket");
+	a->since = clock_boot(&clock_system);
+	a->why = xstrdup("");
+	*ret = STEAL(a);
+	return true;
+}
+
+void anteroom_free(struct anteroom *a)
+{
+	if (!a)
+		return;
+	sd_event_source_disable_unref(a->source);
+	free(a->why);
+	free(a);
+}
+
+bool anteroom_say(struct anteroom *a, const struct err *why)
+{
+	if (strcmp(a->why, why->msg) == 0)
+		return false;
+	free(a->why);
+	a->why = xstrdup(why->msg);
+	return true;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A request's question to the store: worked on by the reader's thread, answered on the loop. */
+#include "daemon/api/store_read.h"
+#include "base/auto.h"
+#include "base/edit_distance.h"
+#include "base/text.h"
+#include "core/job/job.h"
+#include "core/job/owner.h"
+#include "core/job/run.h"
+#include "daemon/api/request.h"
+#include "daemon/api/server.h"
+#include "store/store.h"
+#include "wire/spec_json.h"
+#include <string.h>
+
+#define NAMES_MAX 1000   /* of a user's jobs, looked at for "did you mean" */
+
+static void on_work(struct store *s, struct read_task *task)
+{
+	struct question *q = (struct question *)task;
+
+	q->ok = s ? q->run(s, q, &q->err) : err_set(&q->err, ERR_BUSY, "the store could not be opened once more; try again");
+	task->charge = q->out.len > q->reserve ? q->out.len : q->reserve;
+}
+
+static void on_done(struct read_task *task)
+{
+	struct question *q = (struct question *)task;
+	struct request *r = ticket_redeem(q->ticket);
+
+	q->ticket = NULL;
+	if (r)
+		request_charge(r, task->item.key, task->charge);
+	else if (task->charge)
+		store_thread_release(q->store, task->item.key, task->charge);
+	if (r && !q->ok && q->failed)
+		q->failed(r, q);
+	else if (r && !q->ok)
+		request_answer_err(r, &q->err);
+	else if (r && q->then)
+		q->then(r, q);
+	else if (r)
+		request_answer_text(r, 200, &q->out);
+	buf_done(&q->out);
+	q->free(q);
+}
+
+static void prepare(struct request *r, struct question *q)
+{
+	q->task.work = on_work;
+	q->task.done = on_done;
+	q->task.item.key = r->who.uid;
+	q->store = r->context->store;
+	q->ticket = request_ticket(r, false);
+	q->scope = request_scope(r);
+}
+
+void question_start(struct request *r, struct question *q)
+{
+	prepare(r, q);
+	store_thread_read(r->context->store, &q->task);
+}
+
+void question_start_chore(struct request *r, struct question *q)
+{
+	prepare(r, q);
+	store_thread_chore(r->context->store, &q->task);
+}
+
+/* ---- "did you mean" ---- */
+
+static bool no_such_job(struct store *s, int64_t scope, const char *name, struct err *e)
+{
+	AUTO_DONE(strv) names = {};
+	const char *best = NULL;
+
+	if (store_job_names(s, scope, NAMES_MAX, &names, NULL))
+		best = word_near(name, &names);
+	if (best)
+		return err_set(e, ERR_NOT_FOUND, "no job '%.128s'; did you mean '%s'?", name, best);
+	return err_set(e, ERR_NOT_FOUND, "no job '%.128s'; 'jobctl list' shows yours", name);
+}
+
+bool question_job(struct store *s, int64_t scope, const char *ref, struct job **ret, struct err *e)
+{
+	int64_t id;
+
+	if (strspn(ref, "0123456789") == strlen(ref)) {
+		if (parse_int(ref, 1, INT64_MAX, &id) && store_job_get(s, scope, id, ret, e))
+			return true;
+		if (e && e->kind != ERR_NONE && e->kind != ERR_NOT_FOUND)
+			return false;
+		return err_set(e, ERR_NOT_FOUND, "no job '%.40s'; 'jobctl list' shows yours", ref);
+	}
+	if (!job_name_check(ref, NULL))
+		return err_set(e, ERR_NOT_FOUND, "no job '%.128s'; 'jobctl list' shows yours", ref);
+	if (store_job_find(s, scope, ref, ret, e))
+		return true;
+	return e && e->kind == ERR_NOT_FOUND ? no_such_job(s, scope, ref, e) : false;
+}
+
+bool question_run_id(const char *ref, int64_t *ret, struct err *e)
+{
+	if (parse_int(ref, 1, INT64_MAX, ret))
+		return true;
+	return err_set(e, ERR_NOT_FOUND, "no run '%.40s'; runs have numbers, 'jobctl runs' shows them", ref);
+}
+
+/* ---- rows ---- */
+
+/* One job that cannot be read must not hide the others. */
+static json_t *broken_job(const struct job *j, const struct err *e)
+{
+	return json_pack("{s:I, s:o, s:o, s:I, s:s, s:o}", "id", (json_int_t)j->id, "name", json_text(j->name),
+		"owner", json_text(j->owner), "uid", (json_int_t)owner_uid(j->uid), "state", job_state_name(j->state), "error",
+		json_text(e->msg));
+}
+
+void question_write_job(struct buf *out, const struct job *j)
+{
+	struct err e = {};
+	json_t *o = job_to_json(j, &e);
+
+	if (!o)
+		o = broken_job(j, &e);
+	json_write(o, out);
+	json_decref(o);
+}
+
+void question_write_run(struct buf *out, const struct run *r)
+{
+	json_t *o = run_to_json(r);
+
+	json_write(o, out);
+	json_decref(o);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asks a schedule about itself, for whoever submits it. */
+#include "daemon/api/submit/forecast.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/text.h"
+#include "core/job/job.h"
+#include "core/decide/machine_conditions.h"
+#include "core/time/schedule_set.h"
+#include "wire/spec_json.h"
+#include <unistd.h>
+
+void forecast_done(struct forecast *f)
+{
+	json_decref(f->findings);
+	free(f->explain);
+}
+
+static void on_finding(const char *code, const char *text, void *arg)
+{
+	json_array_append_new(arg, json_pack("{s:s, s:o}", "code", code, "message", json_text(text)));
+}
+
+void forecast_lint(struct forecast *f, const struct schedule_set *set, const struct job_spec *spec, bool undecided)
+{
+	f->findings = json_array();
+	if (undecided) {
+		on_finding("hash-by-number",
+			"H takes its value from the job's number, so the times are known once it is added; "
+			"a name decides them now", f->findings);
+		return;
+	}
+	schedule_set_lint(set, on_finding, f->findings);
+	schedule_set_lint_jitter(set, spec->jitter, on_finding, f->findings);
+}
+
+void forecast_machine(struct forecast *f, const struct job_spec *spec, const struct machine_now *machine)
+{
+	for (size_t i = 0; f->findings && i < spec->when.n; i++) {
+		AUTO_TEXT text = NULL;
+		struct gate g;
+
+		if (!gate_parse(spec->when.v[i], &g, NULL) || machine->thousandths[g.figure] >= 0)
+			continue;
+		text = xprintf("this machine does not tell its '%s', so '%s' never holds and the job waits until that is changed",
+			machine_figure_name(g.figure), spec->when.v[i]);
+		on_finding("when-unknown", text, f->findings);
+	}
+}
+
+void forecast_means(struct forecast *f, const struct job_spec *spec, const struct forecast_means *m)
+{
+	AUTO_TEXT no_mail = m->sendmail ? xprintf("notices by mail cannot be sent from this node: there is no program '%s'; install a mail "
+		"server such as postfix, or set 'sendmail' in jobschedd.conf(5)", m->sendmail) : NULL;
+	bool mail = false, net = spec->artifact && !text_starts(spec->artifact, "file:");
+
+	for (size_t i = 0; i < spec->notify.n; i++) {
+		mail |= text_starts(spec->notify.v[i], "mail:");
+		net |= text_starts(spec->notify.v[i], "webhook:");
+	}
+	if (f->findings && mail && m->sendmail && access(m->sendmail, X_OK) < 0)
+		on_finding("no-sendmail", no_mail, f->findings);
+	if (f->findings && net && m->net_down)
+		on_finding("no-net", m->net_down, f->findings);
+}
+
+void forecast_crowd(struct forecast *f, usec_t slot, int64_t jobs)
+{
+	if (f->findings)
+		schedule_lint_crowd(slot, jobs, on_finding, f->findings);
+}
+
+static void explain(const struct schedule_set *set, const struct job_spec *spec, bool undecided, struct buf *out)
+{
+	if (schedule_set_kind(set) == SCHEDULE_NOW) {
+		buf_str(out, "once, now");
+		return;
+	}
+	for (size_t i = 0; i < schedule_set_count(set); i++) {
+		buf_str(out, i ? "; and " : "");
+		if (undecided && schedule_hashed(schedule_set_at(set, i)))
+			buf_printf(out, "'%s' with H from the job's number, %s", spec->schedule.v[i], spec->tz);
+		else
+			schedule_explain(schedule_set_at(set, i), out);
+	}
+}
+
+void forecast_look(struct forecast *f, const struct schedule_set *set, const struct job_spec *spec, usec_t now,
+	bool undecided)
+{
+	AUTO_DONE(buf) words = {};
+	usec_t slot;
+	bool more;
+
+	explain(set, spec, undecided, &words);
+	f->explain = buf_steal(&words);
+	if (undecided)
+		return;
+	for (more = schedule_set_first(set, &slot); more && f->n < FORECAST_SLOTS;
+		more = schedule_set_next(set, slot, &slot))
+		f->next[f->n++] = slot;
+	/* "now" is this very moment and not the next whole second */
+	if (f->n > 0 && schedule_set_kind(set) == SCHEDULE_NOW)
+		f->next[0] = now;
+}
+
+void forecast_put(const struct forecast *f, json_t *job)
+{
+	json_t *next;
+
+	json_object_set_new(job, "findings", f->findings ? json_incref(f->findings) : json_array());
+	if (!f->explain)
+		return;
+	next = json_array();
+	for (size_t i = 0; i < f->n; i++)
+		json_array_append_new(next, json_time(f->next[i]));
+	json_object_set_new(job, "explain", json_text(f->explain));
+	json_object_set_new(job, "next", next);
+}

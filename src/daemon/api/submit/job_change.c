@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Another definition for a job that exists: all the checking before the transaction. */
+#include "daemon/api/submit/job_change.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "core/job/limits.h"
+#include "core/job/job_diff.h"
+#include "core/job/sandbox_offer.h"
+#include "core/time/schedule_set.h"
+#include "core/time/slots.h"
+#include "core/time/zone_cache.h"
+#include "daemon/api/submit/submission.h"
+#include "daemon/loop/warrants.h"
+#include "wire/spec_json.h"
+#include <inttypes.h>
+#include <string.h>
+
+void amendment_done(struct amendment *a)
+{
+	job_spec_done(&a->spec);
+	free(a->text);
+	free(a->what);
+	forecast_done(&a->forecast);
+	*a = (struct amendment){};
+}
+
+/* What is compared, and how the schedule is to be read. */
+struct reading {
+	const struct job_spec *before;
+	bool restored;  /* it was accepted earlier */
+	bool given;     /* the texts of the schedule are new */
+	struct schedule_set *set; /* owned */
+};
+
+static void reading_done(struct reading *r)
+{
+	schedule_set_free(r->set);
+}
+
+/*
+ * New texts count from now, and H in them is seeded by the name the job has now, or else by its number. Texts that stay
+ * are read as the planner reads them, so that neither a new name nor anything else moves their slots.
+ */
+static bool read_schedule(const struct amendment *a, struct reading *r, struct zone_cache *zones, struct err *e)
+{
+	AUTO_TEXT number = xprintf("%" PRId64, a->job->id);
+	bool fresh = r->given && !r->restored;
+	const char *name = fresh ? a->spec.name : r->before->name;
+	struct schedule_context c = {
+		.anchor = fresh ? a->now : a->job->created_at,
+		.id = name ? name : number,
+		.gap = (enum dst_gap)a->spec.dst_gap,
+		.fold = (enum dst_fold)a->spec.dst_fold,
+		.from = a->spec.from,
+		.until = a->spec.until,
+		.accepted = !fresh,
+	};
+
+	if (r->restored)
+		c.id = a->spec.name ? a->spec.name : number;
+	return zone_cache_get(zones, a->spec.tz, &c.zone, e) && schedule_set_parse(&a->spec.schedule, &c, &r->set, e) &&
+	       submission_check_kind(r->set, e);
+}
+
+static bool has_now(const struct schedule_set *set)
+{
+	for (size_t i = 0; i < schedule_set_count(set); i++)
+		if (schedule_kind(schedule_set_at(set, i)) == SCHEDULE_NOW)
+			return true;
+	return false;
+}
+
+/* Texts that mean the same for ever. A job that gets its first name keeps the slots its number gave it. */
+static void keep_texts(struct amendment *a, const struct reading *r)
+{
+	bool named = !r->before->name && a->spec.name && !r->restored;
+	AUTO_DONE(strv) texts = {};
+
+	for (size_t i = 0; i < schedule_set_count(r->set); i++) {
+		const struct schedule *part = schedule_set_at(r->set, i);
+		AUTO_DONE(buf) text = {};
+		bool print = (r->given && !r->restored) || (named && schedule_hashed(part));
+
+		if (!print || schedule_kind(part) == SCHEDULE_NOW) {
+			strv_add(&texts, a->spec.schedule.v[i]);
+			continue;
+		}
+		schedule_print(part, &text);
+		strv_take(&texts, buf_steal(&text));
+	}
+	strv_done(&a->spec.schedule);
+	a->spec.schedule = texts;
+	texts = (struct strv){};
+}
+
+/* The first slot after the change. "now" was when the job was added. */
+static usec_t first_slot(const struct amendment *a, const struct reading *r)
+{
+	usec_t next = 0, slot;
+
+	if (schedule_set_follows(r->set))
+		return schedule_set_next_after_finish(r->set, a->now, a->now, &slot) ? slot : 0;
+	for (size_t i = 0; i < schedule_set_count(r->set); i++) {
+		const struct schedule *part = schedule_set_at(r->set, i);
+
+		if (schedule_kind(part) != SCHEDULE_NOW && schedule_next(part, a->now, &slot) && (!next || slot < next))
+			next = slot;
+	}
+	if (!next && schedule_set_boots(r->set))
+		return slot_boot_wait(a->spec.until, a->now);
+	return !next && schedule_set_kind(r->set) == SCHEDULE_MANUAL ? USEC_NEVER : next;
+}
+
+static bool plan_slots(struct amendment *a, const struct reading *r, struct err *e)
+{
+	struct op_job_change *c = &a->change;
+
+	if (r->given && !r->restored && has_now(r->set))
+		return err_field(e, "schedule", "changing a job does not start it; 'jobctl run' does");
+	c->to.next_slot = first_slot(a, r);
+	c->follows = schedule_set_follows(r->set);
+	if (c->to.next_slot || r->restored)
+		return true;
+	if (has_now(r->set))
+		c->reschedule = false; /* its only slot was its start */
+	else
+		return err_field(e, "schedule", "the time is in the past; nothing would ever run");
+	return true;
+}
+
+static bool schedule_it(struct amendment *a, struct reading *r, struct zone_cache *zones, struct err *e)
+{
+	struct op_job_change *c = &a->change;
+
+	r->given = !job_field_equal(job_field_find("schedule"), r->before, &a->spec);
+	c->reschedule = !job_slots_equal(r->before, &a->spec);
+	if (!read_schedule(a, r, zones, e) || (c->reschedule && !plan_slots(a, r, e)))
+		return false;
+	if (c->reschedule)
+		forecast_lint(&a->forecast, r->set, &a->spec, false);
+	if (a->look)
+		forecast_look(&a->forecast, r->set, &a->spec, a->now, false);
+	c->to.boots = schedule_set_boots(r->set);
+	keep_texts(a, r);
+	return true;
+}
+
+static void fill(struct amendment *a)
+{
+	struct op_job_change *c = &a->change;
+
+	c->id = a->job->id;
+	c->expect = a->job->revision;
+	c->what = a->what;
+	c->to.name = a->spec.name;
+	c->to.spec = a->text;
+	c->to.tags = &a->spec.tags;
+	c->to.priority = a->spec.priority;
+	c->to.queue = a->spec.queue;
+	c->to.now = a->now;
+	start_policy_of(&a->spec, &c->to.policy);
+}
+
+static bool differs(const struct job_spec *a, const struct job_spec *b)
+{
+	for (size_t i = 0; i < job_fields_count; i++)
+		if (!job_field_equal(&job_fields[i], a, b))
+			return true;
+	return false;
+}
+
+static bool amend(struct amendment *a, const struct job_spec *before, bool restored, struct zone_cache *zones,
+	struct err *e)
+{
+	AUTO_DONE(reading) r = {.before = before, .restored = restored};
+	AUTO_DONE(buf) words = {};
+
+	if (!job_spec_check(&a->spec, e) || (!restored && !limits_check(&a->spec, a->limits_refused, e)))
+		return false;
+	if (!text_equal(before->sandbox, a->spec.sandbox) && !sandbox_offers_check(a->sandboxes, a->spec.sandbox, e))
+		return false;
+	a->changed = differs(before, &a->spec);
+	if (!a->changed)
+		return true;
+	if (!schedule_it(a, &r, zones, e))
+		return false;
+	job_diff_words(before, &a->spec, &words);
+	a->what = buf_steal(&words);
+	a->text = spec_to_text(&a->spec);
+	fill(a);
+	return true;
+}
+
+/* The definition as it is, twice: to be compared with, and to be changed. */
+static bool read_job(struct amendment *a, struct job_spec *before, struct err *e)
+{
+	job_spec_init(&a->spec);
+	return spec_from_text(a->job->spec, before, e) && spec_from_text(a->job->spec, &a->spec, e);
+}
+
+bool amendment_merge(struct amendment *a, const json_t *patch, struct zone_cache *zones, struct err *e)
+{
+	AUTO_DONE(job_spec) before;
+
+	job_spec_init(&before);
+	if (!read_job(a, &before, e) || !spec_merge_json(patch, &a->spec, e))
+		return false;
+	if (!text_equal(before.template, a->spec.template))
+		return err_field(e, "template", "a job stays with the template it was made from; add another with "
+			"'jobctl add --template'");
+	if (!a->spec.tz)
+		a->spec.tz = xstrdup("UTC");
+	if (!a->look && !warrants_check_change(a->warrants, a->job, &before, &a->spec, e))
+		return false;
+	if (a->spec.schedule.n == 0)
+		strv_copy(&a->spec.schedule, &before.schedule); /* there is no default that a change could mean */
+	return amend(a, &before, false, zones, e);
+}
+
+bool amendment_restore(struct amendment *a, const char *spec, int64_t revision, struct zone_cache *zones, struct err *e)
+{
+	AUTO_DONE(job_spec) before;
+
+	job_spec_init(&before);
+	job_spec_init(&a->spec);
+	if (!spec_from_text(a->job->spec, &before, e) || !spec_from_text(spec, &a->spec, e))
+		return false;
+	a->change.origin = revision;
+	return amend(a, &before, true, zones, e);
+}

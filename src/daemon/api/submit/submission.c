@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A request body becomes jobs that the store can take: all the checking before the transaction. */
+#include "daemon/api/submit/submission.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/text.h"
+#include "core/job/limits.h"
+#include "core/job/sandbox_offer.h"
+#include "core/time/schedule_set.h"
+#include "core/time/slots.h"
+#include "core/time/zone_cache.h"
+#include "daemon/loop/warrants.h"
+#include "wire/spec_json.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BULK_MEMBERS 50 /* values per job that a full bulk may have on average */
+
+void submission_init(struct submission *s)
+{
+	*s = (struct submission){};
+}
+
+void submission_done(struct submission *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		job_spec_done(&s->v[i].spec);
+		free(s->v[i].text);
+		free(s->v[i].key);
+		free(s->v[i].content);
+		free(s->v[i].asked);
+		forecast_done(&s->v[i].forecast);
+	}
+	free(s->v);
+	free(s->jobs);
+	free(s->owner);
+	sandbox_offers_free(s->sandboxes);
+	buf_done(&s->body);
+}
+
+/* ---- one job ---- */
+
+bool submission_check_kind(const struct schedule_set *set, struct err *e)
+{
+	if (schedule_set_follows(set) && schedule_set_count(set) > 1)
+		return err_field(e, "schedule", "'after-finish' goes alone, not together with other schedules");
+	return true;
+}
+
+static bool hashed_by_number(const struct schedule_set *set, const struct job_spec *spec)
+{
+	for (size_t i = 0; i < schedule_set_count(set); i++)
+		if (!spec->name && schedule_hashed(schedule_set_at(set, i)))
+			return true;
+	return false;
+}
+
+/*
+ * "now" is this very moment, and its run is queued with the job; the rest waits for its first slot. H takes its
+ * value from the name, or else from the number, which only the store will give: then the text stays as it is.
+ */
+static void take_slots(const struct schedule_set *set, const struct job_spec *spec, struct job_new *new,
+	struct strv *texts)
+{
+	bool later = hashed_by_number(set, spec);
+
+	for (size_t i = 0; i < schedule_set_count(set); i++) {
+		const struct schedule *part = schedule_set_at(set, i);
+		AUTO_DONE(buf) text = {};
+		usec_t first;
+
+		if (schedule_kind(part) == SCHEDULE_NOW) {
+			new->run_at = new->now;
+			new->run_delay = io_random_upto(spec->jitter);
+			strv_add(texts, "now");
+			continue;
+		}
+		if (schedule_hashed(part) && !spec->name) {
+			strv_add(texts, spec->schedule.v[i]);
+			continue;
+		}
+		schedule_print(part, &text);
+		strv_take(texts, buf_steal(&text));
+		if (schedule_first(part, &first) && (!new->next_slot || first < new->next_slot))
+			new->next_slot = first;
+	}
+	if (later)
+		new->next_slot = slot_search_from(new->now);
+}
+
+static bool read_schedule(const struct job_spec *spec, usec_t now, const char *id, struct zone_cache *zones,
+	struct schedule_set **ret, struct err *e)
+{
+	struct schedule_context c = {
+		.anchor = now,
+		.id = id,
+		.gap = (enum dst_gap)spec->dst_gap,
+		.fold = (enum dst_fold)spec->dst_fold,
+		.from = spec->from,
+		.until = spec->until,
+	};
+
+	return zone_cache_get(zones, spec->tz, &c.zone, e) && schedule_set_parse(&spec->schedule, &c, ret, e);
+}
+
+bool submission_numbered(struct submission *s, size_t i, struct job_new *n, struct zone_cache *zones, struct err *e)
+{
+	struct submission_job *j = &s->v[i];
+	AUTO(schedule_set) *set = NULL;
+	char number[32];
+
+	snprintf(number, sizeof(number), "%" PRId64, n->id);
+	if (!read_schedule(&j->spec, n->now, number, zones, &set, e))
+		return false;
+	if (!schedule_set_first(set, &n->next_slot))
+		n->next_slot = 0;
+	forecast_lint(&j->forecast, set, &j->spec, false);
+	forecast_machine(&j->forecast, &j->spec, &s->machine);
+	forecast_means(&j->forecast, &j->spec, &s->means);
+	return true;
+}
+
+/* The schedule is read once against this instant and kept as a text that means the same for ever. */
+static bool schedule_job(const struct submission *s, struct submission_job *j, struct job_new *new,
+	struct zone_cache *zones, struct err *e)
+{
+	AUTO(schedule_set) *set = NULL;
+	AUTO_DONE(strv) texts = {};
+	bool undecided;
+
+	if (!read_schedule(&j->spec, new->now, j->spec.name, zones, &set, e) || !submission_check_kind(set, e))
+		return false;
+	undecided = hashed_by_number(set, &j->spec);
+	take_slots(set, &j->spec, new, &texts);
+	new->boots = schedule_set_boots(set);
+	if (new->boots && !new->next_slot)
+		new->next_slot = slot_boot_wait(j->spec.until, new->now); /* the job stays for the boots to come */
+	if (schedule_set_kind(set) == SCHEDULE_MANUAL)
+		new->next_slot = USEC_NEVER; /* and for those that trigger it */
+	if (!new->run_at && !new->next_slot)
+		return err_field(e, "schedule", "the time is in the past; nothing would ever run");
+	if (s->dry_run)
+		forecast_look(&j->forecast, set, &j->spec, new->now, undecided);
+	if (s->dry_run || (!s->bulk && !undecided))
+		forecast_lint(&j->forecast, set, &j->spec, undecided);
+	forecast_machine(&j->forecast, &j->spec, &s->machine);
+	forecast_means(&j->forecast, &j->spec, &s->means);
+	if (!s->bulk && slot_known(new->next_slot) && (s->dry_run || new->next_slot % USEC_MIN == 0))
+		new->crowd_max = SCHEDULE_CROWD;
+	strv_done(&j->spec.schedule);
+	j->spec.schedule = texts;
+	texts = (struct strv){};
+	return true;
+}
+
+static const char *const if_exists_names[IF_EXISTS_MAX] = {[EXISTS_ERROR] = "error", [EXISTS_KEEP] = "keep",
+	[EXISTS_REPLACE] = "replace"};
+
+/* Takes it out of the submission: it is not of the job. */
+static bool take_if_exists(json_t *o, enum if_exists *ret, struct err *e)
+{
+	const json_t *v = json_object_get(o, "if_exists");
+	const char *word = json_string_value(v);
+
+	if (!v)
+		return true;
+	for (int i = 0; word && i < IF_EXISTS_MAX; i++)
+		if (strcmp(word, if_exists_names[i]) == 0) {
+			*ret = (enum if_exists)i;
+			json_object_del(o, "if_exists");
+			return true;
+		}
+	return err_field(e, "if_exists", "'if_exists' must be error, keep or replace");
+}
+
+/* With the key, a submission is the same when it reads the same, whatever its template says by now. */
+static bool use_template(struct submission *s, struct submission_job *j, json_t *o, struct err *e)
+{
+	AUTO_DONE(buf) text = {};
+	json_t *key = json_object_get(o, "key");
+
+	if (!s->from_template)
+		return err_set(e, ERR_INTERNAL, "templates cannot be read here");
+	if (key) {
+		json_auto_t *alone = json_pack("{s:O}", "key", key);
+
+		if (!spec_from_json(alone, &j->spec, &j->key, e))
+			return false;
+		json_object_del(o, "key");
+	}
+	json_write(o, &text);
+	j->content = buf_steal(&text);
+	return s->from_template(s->template_arg, s->uid, o, &j->spec, e);
+}
+
+static bool read_job(struct submission *s, size_t i, json_t *o, struct err *e)
+{
+	struct submission_job *j = &s->v[i];
+
+	if (json_is_object(o) && !take_if_exists(o, &s->jobs[i].if_exists, e))
+		return false;
+	if (json_is_string(json_object_get(o, "template")) ? !use_template(s, j, o, e)
+							   : !spec_from_json(o, &j->spec, &j->key, e))
+		return false;
+	if (!job_spec_check(&j->spec, e) || !limits_check(&j->spec, s->limits_refused, e) ||
+		(s->foreign && !job_env_check_foreign(&j->spec.env, NULL, e)))
+		return false;
+	if (s->of_root && j->spec.artifact)
+		return err_field(e, "artifact", "a job of root can have no artifact: the daemon that fetches it is not root; "
+						"let another user have the job, or install the program");
+	if (!s->dry_run && !warrants_check(s->warrants, s->uid, j->spec.warrant, e))
+		return false;
+	if (s->jobs[i].if_exists && !j->spec.name)
+		return err_field(e, "if_exists", "only a name can exist already; give the job one");
+	if (j->spec.name || j->key)
+		j->asked = spec_to_text(&j->spec);
+	return true;
+}
+
+static bool prepare_job(struct submission *s, size_t i, json_t *o, struct zone_cache *zones, struct err *e)
+{
+	struct submission_job *j = &s->v[i];
+	struct job_new *new = &s->jobs[i];
+
+	job_spec_init(&j->spec);
+	new->now = s->now;
+	if (!read_job(s, i, o, e) || !sandbox_offers_check(s->sandboxes, j->spec.sandbox, e))
+		return false;
+	if (!j->spec.tz)
+		j->spec.tz = xstrdup("UTC");
+	if (!schedule_job(s, j, new, zones, &j->late)) {
+		if (!j->key || s->dry_run) {
+			if (e)
+				*e = j->late;
+			return false;
+		}
+		new->late = &j->late; /* what was taken once may be asked for again when its time is over */
+	}
+	j->text = spec_to_text(&j->spec);
+	new->uid = s->uid;
+	new->name = j->spec.name;
+	new->spec = j->text;
+	new->key = j->key;
+	new->content = j->content ? j->content : j->asked;
+	new->asked = j->asked;
+	new->tags = &j->spec.tags;
+	new->priority = j->spec.priority;
+	new->queue = j->spec.queue;
+	start_policy_of(&j->spec, &new->policy);
+	new->limit = s->jobs_limit;
+	new->bytes_limit = s->bytes_limit;
+	new->paused = s->paused;
+	new->by_admin = s->admin;
+	return true;
+}
+
+/* ---- the body ---- */
+
+static void make_room(struct submission *s, size_t n)
+{
+	s->v = xcalloc(n, sizeof(*s->v));
+	s->jobs = xcalloc(n, sizeof(*s->jobs));
+	s->n = n;
+}
+
+void submission_field(struct err *e, size_t index)
+{
+	char field[sizeof(e->field)];
+
+	if (!e)
+		return;
+	snprintf(field, sizeof(field), "jobs[%zu]%s%.40s", index, e->field[0] ? "." : "", e->field);
+	memcpy(e->field, field, sizeof(field));
+	err_wrap(e, "jobs[%zu]", index);
+}
+
+static bool prepare_bulk(struct submission *s, const json_t *o, struct zone_cache *zones, struct err *e)
+{
+	json_t *list = json_object_get(o, "jobs"), *job;
+	size_t i, n = json_array_size(list);
+
+	if (!json_is_array(list) || json_object_size(o) != 1)
+		return err_field(e, "jobs", "a bulk is {\"jobs\":[…]} and nothing else");
+	if (n == 0)
+		return err_field(e, "jobs", "the list of jobs is empty");
+	if (n > s->max_jobs) {
+		err_field(e, "jobs", "%zu jobs are too many, at most %zu are taken; split the request", n, s->max_jobs);
+		if (e)
+			e->kind = ERR_TOO_LARGE;
+		return false;
+	}
+	make_room(s, n);
+	json_array_foreach(list, i, job) {
+		if (!prepare_job(s, i, job, zones, e)) {
+			submission_field(e, i);
+			return false;
+		}
+	}
+	return true;
+}
+
+bool submission_prepare(struct submission *s, struct zone_cache *zones, struct err *e)
+{
+	size_t members = s->bulk ? JSON_MEMBERS_MAX + s->max_jobs * BULK_MEMBERS : JSON_MEMBERS_MAX;
+	json_t *o = json_read_bounded(s->body.data, s->body.len, s->max_body, members, e);
+	bool ok;
+
+	if (!o)
+		return false;
+	buf_done(&s->body);
+	if (s->bulk) {
+		ok = prepare_bulk(s, o, zones, e);
+	} else {
+		make_room(s, 1);
+		ok = prepare_job(s, 0, o, zones, e);
+	}
+	json_decref(o);
+	return ok;
+}
+
+/* Only these bytes, or an escape that may stand for one of them, can name the member. */
+bool submission_needs_store(const struct submission *s)
+{
+	return s->body.len && (memmem(s->body.data, s->body.len, "template", 8) || memmem(s->body.data, s->body.len, "\\u00", 4));
+}
+
+void submission_own(struct submission *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		s->jobs[i].owner = s->owner;
+}

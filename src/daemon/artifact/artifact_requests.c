@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests to jobsched-net of the kind NET_KIND_ARTIFACT. */
+#include "daemon/artifact/artifact_requests.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "daemon/loop/net_client.h"
+#include <string.h>
+#include <unistd.h>
+
+#define BUSY_SHOWN (30 * USEC_SEC) /* longer than the time after which a run tries again */
+
+struct artifacts {
+	struct artifacts_options o;
+	struct err busy;   /* the last result that asked for a later try */
+	usec_t busy_at;    /* boottime; 0: none since the last success */
+};
+
+static void on_result(const struct net_result *r, int fd, void *arg)
+{
+	struct artifacts *a = arg;
+	struct err why = {};
+
+	if (r->outcome != NET_DONE)
+		err_set(&why, r->outcome == NET_BUSY ? ERR_BUSY : ERR_INVALID, "%s", r->error);
+	a->busy = why;
+	a->busy_at = r->outcome == NET_BUSY ? clock_boot(&clock_system) : 0;
+	a->o.on_done(r->id.id, r->id.attempt, fd, r->outcome == NET_DONE ? NULL : &why, a->o.arg);
+}
+
+static void on_need_file(const struct net_id *id, int fd, void *arg)
+{
+	const struct artifacts *a = arg;
+
+	a->o.on_file(id->id, id->attempt, fd, a->o.arg);
+}
+
+static void on_hold(struct net_client *c, void *arg)
+{
+	const struct artifacts *a = arg;
+
+	(void)c;
+	a->o.on_hold(a->o.arg);
+}
+
+bool artifacts_get(struct artifacts *a, const struct artifact_user *u, struct err *e)
+{
+	const char *texts[] = {u->url, u->sha256};
+	int payload = net_payload_memfd(texts, ELEMENTS(texts), NULL, 0, e);
+
+	if (payload < 0)
+		return false;
+	net_client_request(a->o.net, &(struct net_request){.id = {NET_KIND_ARTIFACT, u->run, u->fence}, .uid = u->uid,
+		.limit = a->o.limit, .timeout = a->o.timeout}, payload);
+	return true;
+}
+
+void artifacts_hold(struct artifacts *a, const struct artifact_user *u)
+{
+	struct net_hold h = {.id = {NET_KIND_ARTIFACT, u->run, u->fence}, .uid = u->uid};
+
+	net_artifact_key(u->url, u->sha256, u->uid, h.key);
+	net_client_hold(a->o.net, &h);
+}
+
+void artifacts_release(struct artifacts *a, int64_t run, int64_t fence)
+{
+	net_client_cancel(a->o.net, &(struct net_id){NET_KIND_ARTIFACT, run, fence});
+}
+
+const char *artifacts_busy(const struct artifacts *a)
+{
+	if (a->busy_at && clock_boot(&clock_system) - a->busy_at < BUSY_SHOWN)
+		return a->busy.msg;
+	return NULL;
+}
+
+void artifacts_set_limits(struct artifacts *a, int64_t limit, usec_t timeout)
+{
+	a->o.limit = limit;
+	a->o.timeout = timeout;
+}
+
+struct artifacts *artifacts_new(const struct artifacts_options *o)
+{
+	struct artifacts *a = xcalloc(1, sizeof(*a));
+
+	a->o = *o;
+	net_client_kind(o->net, NET_KIND_ARTIFACT,
+		&(struct net_client_kind){.result = on_result, .need_file = on_need_file, .hold = on_hold, .arg = a});
+	return a;
+}
+
+void artifacts_free(struct artifacts *a)
+{
+	free(a);
+}

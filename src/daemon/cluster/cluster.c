@@ -1,0 +1,598 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Renews the node and leader leases; stops planning and starting when a renewal fails, and gives the spawner its deadline. */
+#include "daemon/cluster/cluster.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "core/job/event.h"
+#include "daemon/engine.h"
+#include "daemon/cluster/highest_term.h"
+#include "daemon/loop/store_thread.h"
+#include "store/ops/op.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <systemd/sd-event.h>
+
+#define MARGIN 5                       /* this part of a lease is not trusted at its end */
+#define RENEW 3                        /* in this part of it, it is renewed */
+#define ALONE_RENEW 2                  /* ... where nobody waits for its end */
+#define RETRY (500 * USEC_MSEC)        /* after a renewal failed, and up to twice that; less ... */
+#define RETRY_PART 20                  /* ... where this part of the lease is less */
+#define STAND_AFTER (50 * USEC_MSEC)   /* the end of the lease of a leader, and up to twice that */
+#define UNGUARDED 4                    /* leases beyond the run lease: a node whose spawner has no deadline is waited for longer */
+#define SKEW_SHOWN USEC_SEC
+#define STEADY (2 * USEC_MSEC)         /* clocks that differ by no more than that, and the way there, agree */
+#define AWAY_MAX USEC_HOUR             /* a node that left alone, so that its spawner has no deadline, is waited for so long */
+#define OVERDUE (10 * USEC_SEC)        /* longer than a lease: somebody stands still */
+#define HUNG 8                         /* after so many leases without an answer the leader's work is not to be had */
+#define LOOK_PAUSE (20 * USEC_MSEC)    /* between two looks */
+#define SOON (100 * USEC_MSEC)
+
+struct cluster {
+	struct cluster_options o;
+	sd_event_source *timer, *look_timer, *end_timer; /* ..., the last for the end of our trust */
+	bool opened, stopped;
+	usec_t opened_at;                  /* boottime */
+	bool renewing, leading, looking;   /* an operation is under way */
+	bool renew_again, look_again;      /* ... and was asked for anew meanwhile */
+	usec_t sent, sent_wall;            /* the renewal under way: boottime, and the clock on the wall */
+	usec_t ttl, run_ttl;               /* that it asked for */
+	usec_t renewed;                    /* when the lease that we have was asked for */
+	usec_t runs_until;                 /* the end of its run lease, counted from then */
+	usec_t deadline;                   /* the spawner's, while armed: when it ends runs */
+	usec_t left;                       /* when the departure was sent */
+	usec_t trusted_until, office_until;
+	usec_t unbroken_since;             /* since then the lease has been renewed in time, each time */
+	usec_t led_at;                     /* when the leader's work was last done whole, or we began to lead */
+	usec_t lead_sent;                  /* the leader's work under way */
+	usec_t stand_after;                /* after resigning */
+	bool leads, resigning, draining;
+	bool armed, unsure;                /* the spawner has a deadline; perhaps has one */
+	bool catching_up;                  /* nothing has been heard since we were opened */
+	int64_t term, others;
+	uint64_t segments;
+	_Atomic usec_t offset;             /* read by other threads, too */
+	usec_t looked_at;
+	bool skewed;
+	usec_t overdue;
+	usec_t worked, worked_seen;        /* by the leader: what it wrote, and when we saw that first, boottime */
+	int64_t worked_term;
+	bool alarmed_planning, alarmed_leader; /* it was said */
+	struct log_repeat not_renewed;
+};
+
+static usec_t now_boot(void)
+{
+	return clock_boot(&clock_system);
+}
+
+bool cluster_trusted(const struct cluster *c)
+{
+	return c->opened && now_boot() < c->trusted_until;
+}
+
+bool cluster_leads(const struct cluster *c)
+{
+	return c->leads && now_boot() < c->office_until && cluster_trusted(c);
+}
+
+int64_t cluster_others(const struct cluster *c)
+{
+	return c->others;
+}
+
+usec_t cluster_overdue(const struct cluster *c)
+{
+	return c ? c->overdue : 0;
+}
+
+usec_t cluster_lease_age(const struct cluster *c)
+{
+	return c && c->renewed ? now_boot() - c->renewed : 0;
+}
+
+usec_t cluster_runs_remain(const struct cluster *c)
+{
+	usec_t now = now_boot();
+
+	return c && c->runs_until > now ? c->runs_until - now : 0;
+}
+
+usec_t cluster_offset(const struct cluster *c)
+{
+	return c->offset;
+}
+
+static void set_timer(sd_event_source *timer, usec_t delay)
+{
+	sd_event_source_set_time_relative(timer, (uint64_t)delay);
+	sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
+}
+
+/* A node that is alone, and is told when it is not any more, needs to say seldom that it is there. */
+static usec_t lease_wanted(const struct cluster *c)
+{
+	return c->others == 0 && c->o.alone_ttl ? c->o.alone_ttl : c->o.ttl;
+}
+
+static void renew(struct cluster *c);
+
+/* ---- the leader's work ---- */
+
+/* All or nothing: whoever follows may be able to do what we cannot. */
+static void resign(struct cluster *c)
+{
+	if (c->resigning)
+		return;
+	log_error("the leader's work could not be done for a whole lease; resigning");
+	c->resigning = true;
+}
+
+static void on_led(struct op *op, void *arg)
+{
+	struct cluster *c = arg;
+	struct op_lead *l = &op->lead;
+
+	c->leading = false;
+	if (op->ok) {
+		c->led_at = now_boot();
+		if (l->dead > 0)
+			log_warning("%" PRId64 " node%s given up: the run lease is over", l->dead, l->dead == 1 ? " is" : "s are");
+		if (l->lost.n > 0)
+			log_warning("%zu run%s of nodes that are gone or left are given up", l->lost.n, l->lost.n == 1 ? "" : "s");
+		if (l->moved > 0)
+			log_info("%" PRId64 " segments moved; %" PRId64 " node%s alive", l->moved, l->live, l->live == 1 ? " is" : "s are");
+		for (size_t i = 0; i < l->lost.n; i++)
+			c->o.on_lost(&l->lost.v[i], c->o.arg);
+		if (l->moved > 0)
+			cluster_look(c);
+	} else if (op->err.kind == ERR_FENCED) {
+		c->leads = false;
+	} else {
+		log_warning("could not do the leader's work: %s", op->err.msg);
+		if (now_boot() - c->led_at > c->ttl)
+			resign(c);
+	}
+	op_free(op);
+}
+
+static void lead(struct cluster *c)
+{
+	usec_t now = clock_now(&clock_system) + c->offset;
+	struct op *op;
+
+	if (c->leading && c->leads && c->others > 0 && now_boot() - c->lead_sent > HUNG * c->ttl)
+		resign(c); /* leases are renewed, but the store does nothing else for us */
+	if (c->leading || c->stopped || !cluster_leads(c))
+		return;
+	op = op_new(OP_LEAD, on_led, c);
+	op->lead = (struct op_lead){.node = c->o.node_id, .term = c->term, .now = now, .away_before = now - AWAY_MAX,
+		.spares = now_boot() - c->unbroken_since < c->o.ttl, .unguarded_wait = UNGUARDED * c->o.ttl};
+	c->leading = true;
+	c->lead_sent = now_boot();
+	store_thread_submit(c->o.store, op);
+}
+
+/* ---- looking ---- */
+
+static void on_looked(struct op *op, void *arg)
+{
+	struct cluster *c = arg;
+	bool changed = false;
+
+	c->looking = false;
+	if (op->ok) {
+		changed = op->look.others != c->others;
+		c->others = op->look.others;
+		c->segments = op->look.segments;
+		for (size_t i = 0; i < op->look.to_end.n; i++)
+			c->o.on_to_end(&op->look.to_end.v[i], c->o.arg);
+	}
+	op_free(op);
+	if (changed)
+		lead(c);
+	if (c->ttl != lease_wanted(c))
+		renew(c);
+	if (c->look_again)
+		cluster_look(c);
+	c->o.on_looked(c->o.arg);
+	c->o.on_change(c->o.arg);
+}
+
+void cluster_look(struct cluster *c)
+{
+	usec_t since = now_boot() - c->looked_at;
+	struct op *op;
+
+	if (c->stopped || !c->opened)
+		return;
+	c->look_again = c->looking || since < LOOK_PAUSE;
+	if (c->look_again) {
+		if (!c->looking)
+			set_timer(c->look_timer, LOOK_PAUSE - since);
+		return;
+	}
+	op = op_new(OP_LOOK, on_looked, c);
+	op->look.node = c->o.node_id;
+	c->looking = true;
+	c->looked_at = now_boot();
+	store_thread_submit(c->o.store, op);
+}
+
+/* Whoever is owed news hears it with the commit of that look. */
+void cluster_look_soon(struct cluster *c)
+{
+	int enabled = SD_EVENT_OFF;
+
+	sd_event_source_get_enabled(c->look_timer, &enabled);
+	if (enabled == SD_EVENT_OFF && !c->stopped)
+		set_timer(c->look_timer, SOON);
+}
+
+static int on_look_timer(sd_event_source *source, uint64_t usec, void *arg)
+{
+	(void)source;
+	(void)usec;
+	cluster_look(arg);
+	return 0;
+}
+
+/* ---- renewing ---- */
+
+/* Half the way there and back is what we cannot know of the other clock. */
+static void measure_clock(struct cluster *c, usec_t theirs)
+{
+	usec_t trip = now_boot() - c->sent, offset = theirs - (c->sent_wall + trip / 2), change = offset - c->offset;
+	bool skewed;
+
+	if (theirs == 0)
+		return;
+	if (change < 0)
+		change = -change;
+	if (change > trip / 2 + STEADY)
+		c->offset = offset;
+	skewed = c->offset > SKEW_SHOWN || c->offset < -SKEW_SHOWN;
+	if (skewed && !c->skewed)
+		log_warning("this machine's clock is %" PRId64 " ms %s the store's, which is the one that counts; set it",
+			(c->offset > 0 ? c->offset : -c->offset) / USEC_MSEC, c->offset > 0 ? "behind" : "ahead of");
+	c->skewed = skewed;
+}
+
+/*
+ * The spawner ends runs a margin before other nodes give them up, and kills what is left half a margin later. The margin
+ * covers scheduling delays of the spawner's host: a tenth of the run lease, and not less than for the lease.
+ */
+static usec_t run_margin(const struct cluster *c)
+{
+	usec_t of_lease = c->o.ttl / MARGIN, of_runs = c->run_ttl / (2 * MARGIN);
+
+	return of_runs > of_lease ? of_runs : of_lease;
+}
+
+/* Counted from when the renewal was sent: the store counts from later. */
+static void set_deadline(struct cluster *c, usec_t sent)
+{
+	usec_t end = sent + c->run_ttl, margin = run_margin(c);
+
+	c->deadline = end - margin;
+	c->o.on_deadline(c->deadline, end - margin / 2, c->o.arg);
+}
+
+/*
+ * The spawner has a deadline while there are other nodes. It is taken back only after the store knows that this node has
+ * no deadline, so that no leader relies on one. Until then it moves on with each renewal, or it would pass while the
+ * lease is good.
+ */
+static void guard(struct cluster *c, bool was_guarded)
+{
+	if (c->others > 0 || (c->armed && was_guarded)) {
+		set_deadline(c, c->sent);
+		c->armed = true;
+	} else if ((c->armed || c->unsure) && !was_guarded) {
+		c->o.on_deadline(0, 0, c->o.arg);
+		c->armed = c->unsure = false;
+	}
+}
+
+static void tell_of_office(struct cluster *c)
+{
+	struct op *op = op_new(OP_EVENT, NULL, NULL);
+
+	op->act = (struct act){.by = ACTOR_SYSTEM, .what = EVENT_NODE_LEADS};
+	snprintf(op->act.object, sizeof(op->act.object), "%s", c->o.node_name);
+	op->event.now = clock_now(&clock_system) + c->offset;
+	store_thread_submit(c->o.store, op);
+}
+
+static void take_office(struct cluster *c, const struct op_lease *l)
+{
+	if (l->leads && !c->leads) {
+		log_info("this node leads, in term %" PRId64, l->term);
+		c->led_at = now_boot();
+		if (l->took)
+			tell_of_office(c);
+	} else if (!l->leads && c->leads) {
+		log_info("this node does not lead any more");
+		c->stand_after = c->resigning ? now_boot() + 2 * c->o.ttl : 0;
+		c->resigning = false;
+	}
+	c->leads = l->leads;
+	c->term = l->term;
+	c->office_until = c->sent + c->ttl - c->ttl / MARGIN;
+}
+
+/* ---- the dead man's switch: every node watches the others ---- */
+
+static void raise_alarm(struct cluster *c, const char *node, const char *words)
+{
+	struct op *op = op_new(OP_EVENT, NULL, NULL);
+
+	log_error("%s; see 'jobctl nodes'", words);
+	op->act = (struct act){.by = ACTOR_SYSTEM, .what = EVENT_NODE_ALARM};
+	snprintf(op->act.object, sizeof(op->act.object), "%s", node);
+	op->event = (struct op_event){.result = "stalled", .now = clock_now(&clock_system) + c->offset};
+	snprintf(op->event.detail, sizeof(op->event.detail), "%s", words);
+	store_thread_submit(c->o.store, op);
+}
+
+/* Whether somebody plans. */
+static void watch_planning(struct cluster *c, const struct op_lease *l)
+{
+	usec_t now = clock_now(&clock_system) + c->offset;
+	char words[200];
+	bool late;
+
+	c->overdue = l->first_slot && l->first_slot < now ? now - l->first_slot : 0;
+	/* when nobody was there, nobody stands still: those who come get as long */
+	late = c->overdue > c->o.ttl + OVERDUE && now_boot() - c->opened_at > c->o.ttl + OVERDUE;
+	if (late && !c->alarmed_planning) {
+		snprintf(words, sizeof(words), "the first slot of the schedule has been waiting for %" PRId64 "s, and node '%s' does not plan it",
+			c->overdue / USEC_SEC, l->planner);
+		raise_alarm(c, l->planner, words);
+	}
+	c->alarmed_planning = late;
+}
+
+/* Whether the leader works, which it could say of itself only while it does. */
+static void watch_leader(struct cluster *c, const struct op_lease *l)
+{
+	usec_t now = now_boot();
+	char words[200];
+	bool still;
+
+	if (l->worked != c->worked || l->term != c->worked_term || l->leads || !l->leader[0] || c->catching_up)
+		c->worked_seen = now;
+	c->worked = l->worked;
+	c->worked_term = l->term;
+	still = now - c->worked_seen > c->o.ttl + OVERDUE;
+	if (still && !c->alarmed_leader) {
+		snprintf(words, sizeof(words), "the leader, node '%s', has not done its work for %" PRId64 "s, though it is there", l->leader,
+			(now - c->worked_seen) / USEC_SEC);
+		raise_alarm(c, l->leader, words);
+	}
+	c->alarmed_leader = still;
+}
+
+/* ---- what a renewal says ---- */
+
+static void take_renewal(struct cluster *c, const struct op_lease *l)
+{
+	bool look = l->segments != c->segments || (l->others > 0) != (c->others > 0) || c->catching_up;
+	struct err e = {};
+
+	if (!highest_term_check(c->o.term_file, store_thread_store_id(c->o.store), l->term, &e)) {
+		log_error("%s", e.msg);
+		c->o.on_exit(EXIT_CONFIG, c->o.arg);
+		return;
+	}
+	store_thread_expect_term(c->o.store, l->term);
+	if (!cluster_trusted(c))
+		c->unbroken_since = now_boot();
+	c->renewed = c->sent;
+	c->runs_until = c->sent + c->run_ttl;
+	c->trusted_until = c->sent + c->ttl - c->ttl / MARGIN;
+	set_timer(c->end_timer, c->trusted_until > now_boot() ? c->trusted_until - now_boot() : 1);
+	c->others = l->others;
+	measure_clock(c, l->now);
+	take_office(c, l);
+	if (l->draining != c->draining)
+		log_info(l->draining ? "this node is drained: it starts nothing new" : "this node takes new work again");
+	c->draining = l->draining;
+	watch_planning(c, l);
+	watch_leader(c, l);
+	c->catching_up = false;
+	if (c->others > 0)
+		c->o.on_company(c->o.arg);
+	guard(c, l->guarded);
+	lead(c);
+	if (look)
+		cluster_look(c);
+}
+
+static void be_given_up(struct cluster *c, const struct op *op)
+{
+	log_error("%s", op->err.msg);
+	c->trusted_until = 0;
+	c->leads = false;
+	if (op->lease.displaced) {
+		c->o.on_exit(EXIT_TRY_AGAIN, c->o.arg);
+		return;
+	}
+	c->opened = false;
+	c->o.on_given_up(c->o.arg);
+}
+
+/* In good time, or when the leader's lease is over, should it not be renewed until then. */
+static usec_t next_renewal(const struct cluster *c, const struct op_lease *l)
+{
+	usec_t next = c->ttl == c->o.alone_ttl ? c->ttl / ALONE_RENEW : c->ttl / RENEW, office = l->office_remains + STAND_AFTER + io_random_upto(STAND_AFTER);
+	usec_t spent = now_boot() - c->sent;
+
+	if (c->renew_again || c->ttl != lease_wanted(c))
+		return 1; /* we are alone no more: nobody is to wait for the end of a long one */
+	if (c->armed && c->others > 0 && !l->guarded)
+		return 1; /* the spawner has a deadline now; until the store knows, we would be waited for much longer */
+	if (!l->leads && l->office_remains > 0 && office < next)
+		next = office;
+	return next > spent ? next - spent : 1;
+}
+
+static void on_renewed(struct op *op, void *arg)
+{
+	struct cluster *c = arg;
+	usec_t retry = c->ttl / RETRY_PART < RETRY ? c->ttl / RETRY_PART : RETRY;
+
+	c->renewing = false;
+	if (op->ok) {
+		c->not_renewed = (struct log_repeat){};
+		take_renewal(c, &op->lease);
+		set_timer(c->timer, next_renewal(c, &op->lease));
+	} else if (op->err.kind == ERR_FENCED) {
+		if (c->opened && !c->stopped)
+			be_given_up(c, op);
+	} else {
+		if (!cluster_trusted(c))
+			log_line(log_repeat(&c->not_renewed, now_boot()), NULL, "could not renew the node lease, retrying (run lease ends in %" PRId64 " s): %s",
+				cluster_runs_remain(c) / USEC_SEC, op->err.msg);
+		set_timer(c->timer, retry + io_random_upto(retry));
+	}
+	op_free(op);
+	c->o.on_change(c->o.arg);
+}
+
+/*
+ * The store may take a shorter lease long before the answer arrives, and counts by it from then on. So a shorter lease
+ * counts here, and for the spawner, from when it is asked for.
+ */
+static void shorten(struct cluster *c)
+{
+	usec_t until = c->sent + c->ttl - c->ttl / MARGIN;
+
+	if (c->trusted_until > until) {
+		c->trusted_until = until;
+		set_timer(c->end_timer, until - now_boot());
+	}
+	if (c->armed && c->deadline > c->sent + c->run_ttl - run_margin(c))
+		set_deadline(c, c->sent);
+}
+
+static void renew(struct cluster *c)
+{
+	struct op *op;
+
+	c->renew_again = c->renewing;
+	if (c->renewing || c->stopped || !c->opened)
+		return;
+	op = op_new(OP_LEASE, on_renewed, c);
+	c->sent = now_boot();
+	c->sent_wall = clock_now(&clock_system);
+	c->ttl = lease_wanted(c);
+	c->run_ttl = c->o.run_ttl > c->ttl ? c->o.run_ttl : c->ttl;
+	shorten(c);
+	op->lease = (struct op_lease){.node = c->o.node_id, .name = c->o.node_name, .ttl = c->ttl, .run_ttl = c->run_ttl,
+		.at = c->sent_wall + c->offset, .stands = !c->o.barred && c->sent >= c->stand_after, .resigns = c->resigning,
+		.guarded = c->armed && c->others > 0, .skew = c->offset};
+	c->renewing = true;
+	store_thread_submit(c->o.leases, op);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *arg)
+{
+	(void)source;
+	(void)usec;
+	renew(arg);
+	return 0;
+}
+
+/* A store that does not answer fails no call for a while, so the end of the lease is logged on its own. */
+static int on_end(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct cluster *c = arg;
+
+	(void)source;
+	(void)usec;
+	if (cluster_trusted(c)) /* a timer counts from when its turn of the loop began */
+		set_timer(c->end_timer, c->trusted_until - now_boot() + USEC_MSEC);
+	else if (c->opened && !c->stopped)
+		log_warning("the node lease is over: nothing is planned or started until it is renewed; runs go on (run lease ends in %" PRId64
+			" s)", cluster_runs_remain(c) / USEC_SEC);
+	return 0;
+}
+
+void cluster_doubt(struct cluster *c)
+{
+	renew(c);
+}
+
+void cluster_opened(struct cluster *c, int64_t others)
+{
+	c->opened = true;
+	c->opened_at = now_boot();
+	c->armed = false; /* it may be another spawner */
+	c->unsure = true; /* ... or have a deadline of an engine before us */
+	c->others = others;
+	c->catching_up = true;
+	renew(c);
+}
+
+void cluster_stop(struct cluster *c)
+{
+	c->stopped = true;
+}
+
+bool cluster_leave(struct cluster *c, usec_t *ret_run_ttl)
+{
+	c->stopped = true;
+	c->left = now_boot();
+	c->run_ttl = c->o.run_ttl;
+	*ret_run_ttl = c->run_ttl;
+	return c->armed && c->others > 0;
+}
+
+/*
+ * The next daemon of this node takes over what runs. Other nodes give it up after the run lease, so the spawner has a
+ * deadline for that. Without other nodes it has none.
+ */
+void cluster_left(struct cluster *c)
+{
+	if (c->armed && c->others > 0)
+		set_deadline(c, c->left);
+	else if (c->armed || c->unsure)
+		c->o.on_deadline(0, 0, c->o.arg);
+	c->armed = c->unsure = false;
+}
+
+/* ---- life ---- */
+
+static bool add_timer(struct sd_event *ev, sd_event_source **ret, sd_event_time_handler_t fn, struct cluster *c,
+	struct err *e)
+{
+	int r = sd_event_add_time(ev, ret, CLOCK_BOOTTIME, 0, 1, fn, c);
+
+	if (r < 0 || (r = sd_event_source_set_enabled(*ret, SD_EVENT_OFF)) < 0)
+		return err_errno(e, -r, "could not make a timer");
+	return true;
+}
+
+bool cluster_new(struct sd_event *ev, const struct cluster_options *o, struct cluster **ret, struct err *e)
+{
+	AUTO(cluster) *c = xcalloc(1, sizeof(*c));
+
+	c->o = *o;
+	if (!add_timer(ev, &c->timer, on_timer, c, e) || !add_timer(ev, &c->look_timer, on_look_timer, c, e) ||
+	    !add_timer(ev, &c->end_timer, on_end, c, e))
+		return false;
+	*ret = STEAL(c);
+	return true;
+}
+
+void cluster_free(struct cluster *c)
+{
+	if (!c)
+		return;
+	sd_event_source_disable_unref(c->timer);
+	sd_event_source_disable_unref(c->look_timer);
+	sd_event_source_disable_unref(c->end_timer);
+	free(c);
+}

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The node where somebody reads: asks, takes part after part, and says now and then that it is still there. */
+#include "daemon/cluster/output_relay.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/text.h"
+#include "daemon/cluster/output_relay_serve.h"
+#include "daemon/loop/store_thread.h"
+#include "store/ops/op.h"
+#include <inttypes.h>
+#include <string.h>
+#include <systemd/sd-event.h>
+
+#define TTL (15 * USEC_SEC)         /* of what we ask for, should we be gone */
+#define KEEP (5 * USEC_SEC)         /* it is kept so often */
+#define ANSWER_MAX (5 * USEC_SEC)   /* who has it may take so long for the next part of what is there */
+#define TICK USEC_SEC               /* while somebody reads */
+
+struct relay {
+	struct relays *all;
+	int64_t id;
+	struct relay_wish w;        /* ran_on: owned */
+	char *name;                 /* owned: of the node that has it; NULL: unknown */
+	void (*on_change)(void *arg);
+	void *arg;
+	enum relay_state state;
+	struct err why;
+	bool added;                 /* there is a row of it */
+	uint64_t added_at;          /* looks begun before that may not know it */
+	bool busy;                  /* an operation is under way */
+	bool unfollow;              /* to be said */
+	bool left;                  /* nobody reads any more */
+	int64_t ready;              /* parts that wait */
+	int64_t number;             /* of the part that was taken last */
+	bool last, alive, seen;
+	struct buf data;            /* what it brought */
+	size_t at;                  /* of it read already */
+	int64_t total, dropped;
+	usec_t kept, heard;         /* boottime */
+};
+
+struct relays {
+	struct relays_options o;
+	sd_event_source *timer;
+	struct relay_serve *serve;
+	struct map reading;         /* by id, owned */
+	size_t n;
+	uint64_t looks;
+	bool looking, again, stopped;
+};
+
+static usec_t now_boot(void)
+{
+	return clock_boot(&clock_system);
+}
+
+static bool emptied(const struct relay *r)
+{
+	return r->at >= r->data.len;
+}
+
+static void relay_destroy(struct relay *r)
+{
+	free((char *)r->w.ran_on);
+	free(r->name);
+	buf_done(&r->data);
+	free(r);
+}
+
+static void lose(struct relay *r, const struct err *why)
+{
+	r->why = *why;
+	r->state = RELAY_LOST;
+}
+
+static void lose_node(struct relay *r, const char *what)
+{
+	struct err e = {};
+
+	err_set(&e, ERR_BUSY, "node '%s', which has the output of run %" PRId64 ", %s", r->name ? r->name : "unknown", r->w.run, what);
+	lose(r, &e);
+}
+
+/* ---- one operation at a time ---- */
+
+static void on_done(struct op *op, void *arg);
+
+static void submit(struct relay *r, enum relay_verb verb)
+{
+	struct op *op = op_new(verb == RELAY_ASK ? OP_RELAY_ADD : OP_RELAY, on_done, r);
+
+	op->relay = (struct op_relay){.verb = verb, .id = r->id, .node = r->all->o.node_id, .ttl = TTL, .follow = r->w.follow,
+		.run = r->w.run, .attempt = r->w.attempt, .from = r->w.from, .tail = r->w.tail};
+	if (verb == RELAY_ASK)
+		op->relay.ran_on = xstrdup(r->w.ran_on);
+	if (verb == RELAY_KEEP) {
+		op->relay.changed = r->unfollow;
+		r->unfollow = false;
+		r->kept = now_boot();
+	}
+	r->busy = true;
+	store_thread_submit(r->all->o.store, op);
+}
+
+static void drop(struct relay *r)
+{
+	struct op *op;
+
+	map_take(&r->all->reading, r->id);
+	r->all->n--;
+	if (r->added && !r->last && !r->all->stopped) {
+		op = op_new(OP_RELAY, NULL, NULL);
+		op->relay = (struct op_relay){.verb = RELAY_DROP, .id = r->id, .node = r->all->o.node_id};
+		store_thread_submit(r->all->o.store, op);
+	}
+	relay_destroy(r);
+}
+
+static void step(struct relay *r)
+{
+	if (r->busy)
+		return;
+	if (r->left)
+		drop(r);
+	else if (!r->added || r->last || r->state == RELAY_LOST || r->all->stopped)
+		return;
+	else if (r->unfollow)
+		submit(r, RELAY_KEEP);
+	else if (r->ready > 0 && emptied(r))
+		submit(r, RELAY_TAKE);
+	else if (now_boot() - r->kept > KEEP)
+		submit(r, RELAY_KEEP);
+}
+
+static void asked(struct relay *r, struct op_relay *o)
+{
+	struct err e = {};
+
+	r->name = STEAL(o->name);
+	if (o->gone && r->name) {
+		lose_node(r, "is not there; try again when it is back");
+	} else if (o->gone) {
+		err_set(&e, ERR_NOT_FOUND, "the node that ran run %" PRId64 " is not known any more, and its output with it", r->w.run);
+		lose(r, &e);
+	} else if (text_equal(o->holder, r->all->o.node_id)) {
+		r->state = RELAY_HERE;
+	} else {
+		r->added = r->alive = true;
+		r->added_at = r->all->looks + 1;
+		r->kept = r->heard = now_boot();
+	}
+}
+
+static void taken(struct relay *r, struct op_relay *o)
+{
+	const struct relay_part *p = &o->part;
+	struct err e = {};
+
+	r->ready = r->ready > 0 ? r->ready - 1 : 0;
+	if (p->number == 0 || p->number <= r->number) {
+		r->ready = p->number ? r->ready : 0;
+		return;
+	}
+	buf_clear(&r->data);
+	r->at = 0;
+	if (p->number != r->number + 1 || !base64_decode(p->data, strlen(p->data), &r->data)) {
+		lose_node(r, "was not understood; try again");
+		return;
+	}
+	r->number = p->number;
+	r->last = p->last;
+	r->heard = r->kept = now_boot();
+	r->total = p->total;
+	r->dropped = p->dropped;
+	r->state = RELAY_FLOWS;
+	if (p->note) {
+		err_set(&e, ERR_BUSY, "node '%s': %s", r->name ? r->name : "unknown", p->note);
+		lose(r, &e);
+	}
+}
+
+static void failed(struct relay *r, const struct op *op)
+{
+	if (op->relay.verb == RELAY_ASK)
+		lose(r, &op->err);
+	if (op->relay.verb == RELAY_KEEP && op->relay.changed)
+		r->unfollow = true;
+	r->ready = 0; /* the next look says how many there are */
+}
+
+static void on_done(struct op *op, void *arg)
+{
+	struct relay *r = arg;
+	bool tell = !r->left && (!op->ok || op->relay.verb != RELAY_KEEP);
+
+	r->busy = false;
+	if (!op->ok)
+		failed(r, op);
+	else if (op->relay.verb == RELAY_ASK)
+		asked(r, &op->relay);
+	else if (op->relay.verb == RELAY_TAKE)
+		taken(r, &op->relay);
+	if (r->left || op->ok)
+		step(r);
+	op_free(op);
+	if (tell)
+		r->on_change(r->arg);
+}
+
+/* ---- looking ---- */
+
+struct listing {
+	struct read_task task;
+	struct relays *all;
+	struct relay_list list;
+	struct err err;
+	bool ok;
+};
+
+static void read_list(struct store *s, struct read_task *task)
+{
+	struct listing *l = (struct listing *)task;
+
+	l->ok = s && store_relays(s, l->all->o.node_id, &l->list, &l->err);
+}
+
+/* Whether it is over with it. */
+static bool judge(struct relay *r, uint64_t look)
+{
+	bool known = r->seen || r->added_at > look;
+
+	r->seen = false;
+	if (!r->added || r->last || r->left || r->state == RELAY_LOST || r->busy)
+		return false;
+	if (!known)
+		lose_node(r, "was asked for it in vain; try again");
+	else if (!r->alive && r->ready == 0 && emptied(r))
+		lose_node(r, "is not there any more; try again when it is back");
+	return r->state == RELAY_LOST;
+}
+
+static void take_list(struct relays *all, const struct listing *l)
+{
+	struct relay *r;
+
+	for (size_t i = 0; i < l->list.n; i++) {
+		const struct relay_view *v = &l->list.v[i];
+
+		r = v->serves ? NULL : map_get(&all->reading, v->id);
+		if (!r)
+			continue;
+		r->seen = true;
+		r->ready = v->ready;
+		r->alive = v->alive;
+	}
+	for (size_t i = 0; (r = map_next(&all->reading, &i));) {
+		if (judge(r, all->looks))
+			r->on_change(r->arg);
+		else
+			step(r);
+	}
+	relay_serve_list(all->serve, &l->list);
+}
+
+static void on_listed(struct read_task *task)
+{
+	struct listing *l = (struct listing *)task;
+	struct relays *all = l->all;
+
+	all->looking = false;
+	if (l->ok && !all->stopped)
+		take_list(all, l);
+	relay_list_done(&l->list);
+	free(l);
+	if (all->again)
+		relays_stir(all);
+}
+
+void relays_stir(struct relays *all)
+{
+	struct listing *l;
+
+	all->again = all->looking;
+	if (all->looking || all->stopped || (all->n == 0 && !all->o.in_company(all->o.arg)))
+		return;
+	l = xcalloc(1, sizeof(*l));
+	l->task = (struct read_task){.work = read_list, .done = on_listed};
+	l->all = all;
+	all->looking = true;
+	all->looks++;
+	store_thread_read(all->o.store, &l->task);
+}
+
+/* Who has something for us and does not give it is not waited for. */
+static void check_silence(struct relay *r)
+{
+	bool waits = r->added && !r->last && r->state != RELAY_LOST && emptied(r) && (r->number == 0 || !r->w.follow);
+
+	if (!waits || r->left) {
+		r->heard = now_boot();
+	} else if (now_boot() - r->heard > ANSWER_MAX) {
+		lose_node(r, "does not answer; try again");
+		r->on_change(r->arg);
+	}
+}
+
+static void arm(struct relays *all)
+{
+	sd_event_source_set_time_relative(all->timer, TICK);
+	sd_event_source_set_enabled(all->timer, SD_EVENT_ONESHOT);
+}
+
+static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct relays *all = arg;
+	struct relay *r;
+
+	(void)source;
+	(void)usec;
+	for (size_t i = 0; (r = map_next(&all->reading, &i));)
+		check_silence(r);
+	if (all->n > 0 && !all->stopped) {
+		all->o.look(all->o.arg);
+		arm(all);
+	}
+	return 0;
+}
+
+/* ---- who reads ---- */
+
+struct relay *relay_ask(struct relays *all, const struct relay_wish *w, void (*on_change)(void *arg), void *arg)
+{
+	struct relay *r = xcalloc(1, sizeof(*r));
+	struct err e = {};
+
+	*r = (struct relay){.all = all, .w = *w, .on_change = on_change, .arg = arg};
+	r->w.ran_on = xstrdup(w->ran_on);
+	do {
+		io_random(&r->id, sizeof(r->id));
+		r->id &= INT64_MAX;
+	} while (r->id == 0 || map_get(&all->reading, r->id));
+	map_put(&all->reading, r->id, r);
+	if (all->n++ == 0)
+		arm(all);
+	if (all->n > RELAYS_MAX) {
+		err_set(&e, ERR_BUSY, "the output of %d runs on other nodes is read through this one already; try again", RELAYS_MAX);
+		lose(r, &e);
+	} else if (!all->stopped) {
+		submit(r, RELAY_ASK);
+	}
+	return r;
+}
+
+void relay_free(struct relay *r)
+{
+	if (!r)
+		return;
+	r->left = true;
+	step(r);
+}
+
+void relay_unfollow(struct relay *r)
+{
+	if (!r->w.follow)
+		return;
+	r->w.follow = false;
+	r->unfollow = true;
+	step(r);
+}
+
+enum relay_state relay_state(const struct relay *r)
+{
+	return r->state == RELAY_FLOWS && r->last && emptied(r) ? RELAY_DONE : r->state;
+}
+
+const struct err *relay_why(const struct relay *r)
+{
+	return &r->why;
+}
+
+void relay_size(const struct relay *r, int64_t *ret_total, int64_t *ret_dropped)
+{
+	*ret_total = r->total;
+	*ret_dropped = r->dropped;
+}
+
+size_t relay_read(struct relay *r, char *out, size_t max)
+{
+	size_t n = r->data.len - r->at;
+
+	if (n > max)
+		n = max;
+	if (n > 0)
+		memcpy(out, r->data.data + r->at, n);
+	r->at += n;
+	if (n > 0 && emptied(r)) {
+		r->heard = now_boot();
+		step(r);
+	}
+	return n;
+}
+
+/* ---- coming and going ---- */
+
+bool relays_new(struct sd_event *ev, const struct relays_options *o, struct relays **ret, struct err *e)
+{
+	AUTO(relays) *all = xcalloc(1, sizeof(*all));
+	int r;
+
+	all->o = *o;
+	if (!relay_serve_new(ev, o->store, o->node_id, o->output_dir, &all->serve, e))
+		return false;
+	r = sd_event_add_time_relative(ev, &all->timer, CLOCK_BOOTTIME, 0, 1, on_tick, all);
+	if (r < 0)
+		return err_errno(e, -r, "could not make a timer");
+	sd_event_source_set_enabled(all->timer, SD_EVENT_OFF);
+	*ret = STEAL(all);
+	return true;
+}
+
+void relays_stop(struct relays *all)
+{
+	all->stopped = true;
+	relay_serve_stop(all->serve);
+}
+
+void relays_free(struct relays *all)
+{
+	struct relay *r;
+
+	if (!all)
+		return;
+	for (size_t i = 0; (r = map_next(&all->reading, &i));)
+		relay_destroy(r);
+	map_done(&all->reading);
+	relay_serve_free(all->serve);
+	sd_event_source_disable_unref(all->timer);
+	free(all);
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The node that has the output: few parts at a time, no faster than the store should be used for it. */
+#include "daemon/cluster/output_relay_serve.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/text.h"
+#include "daemon/loop/output_watch.h"
+#include "daemon/loop/store_thread.h"
+#include "exec/proto/output_file.h"
+#include "store/ops/op.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <systemd/sd-event.h>
+
+#define PART_MAX (192 * 1024)          /* bytes of a part */
+#define RATE (4 * 1024 * 1024)         /* bytes a second, for all who ask together */
+#define BURST (16 * 1024 * 1024)       /* ... after a while of less */
+#define PAUSE (50 * USEC_MSEC)         /* before what little was written since is handed over, too */
+#define RETRY USEC_SEC
+
+struct served {
+	struct relay_serve *all;
+	int64_t id, run, attempt, from, tail;
+	bool follow;
+	struct output_follower follower;
+	bool watches_file;        /* rather than the directory */
+	int fd;                   /* below 0: nothing written yet */
+	bool begun;               /* 'offset' is known */
+	int64_t offset, end;      /* end -1: it follows */
+	int64_t number, taken;    /* parts given, and of these taken */
+	usec_t not_before;        /* boottime: the next part */
+	struct relay_part part;   /* read but not given yet; number 0: none */
+	int64_t part_end;         /* the offset after it */
+	bool giving, done, gone, listed;
+};
+
+struct relay_serve {
+	struct store_thread *store;
+	const char *node_id;
+	int dir;
+	sd_event *ev;
+	sd_event_source *timer;
+	usec_t armed;             /* boottime; USEC_NEVER: it is not */
+	struct output_watch *watch; /* made for the first who follows */
+	struct map served;        /* by id, owned */
+	int64_t budget;           /* bytes; below zero after a part */
+	usec_t refilled;
+	bool stopped;
+};
+
+static usec_t now_boot(void)
+{
+	return clock_boot(&clock_system);
+}
+
+static void wake_in(struct relay_serve *s, usec_t delay)
+{
+	if (s->stopped || now_boot() + delay >= s->armed)
+		return;
+	s->armed = now_boot() + delay;
+	sd_event_source_set_time_relative(s->timer, (uint64_t)delay);
+	sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
+}
+
+static void served_free(struct served *v)
+{
+	output_unfollow(&v->follower);
+	relay_part_done(&v->part);
+	if (v->fd >= 0)
+		close(v->fd);
+	free(v);
+}
+
+/* What is being given has a say in it still. */
+static void forget(struct served *v)
+{
+	v->gone = true;
+	if (v->giving)
+		return;
+	map_take(&v->all->served, v->id);
+	served_free(v);
+}
+
+/* ---- the bytes ---- */
+
+/* Not here: who follows what may not change while they are told. */
+static void on_output(struct output_follower *f)
+{
+	wake_in(((struct served *)((char *)f - offsetof(struct served, follower)))->all, 0);
+}
+
+static bool watches(const struct served *v)
+{
+	return v->follower.watch && v->watches_file == (v->fd >= 0);
+}
+
+static bool watch(struct served *v, struct err *e)
+{
+	struct relay_serve *s = v->all;
+
+	if (!s->watch && !output_watch_new(s->ev, s->dir, &s->watch, e))
+		return false;
+	if (!output_follow(s->watch, &v->follower, v->fd, e))
+		return false;
+	v->watches_file = v->fd >= 0;
+	return true;
+}
+
+static bool look(struct served *v, struct output_state *ret, struct err *e)
+{
+	if (v->fd < 0)
+		v->fd = output_open(v->all->dir, v->run, v->attempt);
+	if (v->fd < 0 && v->fd != -ENOENT)
+		return err_errno(e, -v->fd, "could not open the output of run %" PRId64, v->run);
+	if (v->fd >= 0 && !output_stat(v->fd, ret, e))
+		return false;
+	if (!v->begun) {
+		v->offset = v->from;
+		if (v->tail >= 0 && ret->total - v->tail > v->offset)
+			v->offset = ret->total - v->tail;
+	}
+	if (!v->follow && v->end < 0)
+		v->end = ret->total;
+	return true;
+}
+
+static void make_part(struct served *v, const struct output_state *at, const char *data, size_t n, const char *note)
+{
+	AUTO_DONE(buf) text = {};
+
+	buf_base64(&text, data, n);
+	v->part = (struct relay_part){.number = v->number + 1, .at = v->offset, .total = at->total, .dropped = at->gap_to - at->gap_from,
+		.last = note || (v->end >= 0 && v->offset + (int64_t)n >= v->end), .note = note ? xstrdup(note) : NULL, .data = buf_steal(&text)};
+	v->part_end = v->offset + (int64_t)n;
+	v->all->budget -= (int64_t)n;
+	v->begun = true;
+}
+
+/* How long to wait for room. */
+static usec_t wait_for_budget(struct relay_serve *s)
+{
+	usec_t now = now_boot(), spent = now - s->refilled;
+
+	if (spent > 60 * USEC_SEC)
+		spent = 60 * USEC_SEC;
+	s->budget += spent * RATE / USEC_SEC;
+	if (s->budget > BURST)
+		s->budget = BURST;
+	s->refilled = now;
+	return s->budget > 0 ? 0 : (1 - s->budget) * USEC_SEC / RATE + 1;
+}
+
+/* The next part, if there is one: the first at once, also an empty one, because it says how much there is. */
+static bool read_part(struct served *v, struct err *e)
+{
+	AUTO_DONE(buf) data = {};
+	struct output_state at = {};
+	size_t n = 0, max = PART_MAX;
+
+	if (!look(v, &at, e))
+		return false;
+	if (wait_for_budget(v->all) > 0)
+		max = 0;
+	else if (v->end >= 0 && v->end - v->offset < PART_MAX)
+		max = v->end > v->offset ? (size_t)(v->end - v->offset) : 0;
+	if (max > 0 && v->fd >= 0 && !output_read(v->fd, v->offset, buf_room(&data, max), max, &v->offset, &n, e))
+		return false;
+	if (n > 0 || !v->begun || v->end >= 0)
+		make_part(v, &at, data.data, n, NULL);
+	return true;
+}
+
+/* What is written between a read and the watch is found by one more read. */
+static void prepare(struct served *v)
+{
+	struct err e = {};
+
+	while (!v->part.number) {
+		if (!read_part(v, &e))
+			break;
+		if (v->part.number || watches(v))
+			return;
+		if (!watch(v, &e))
+			break;
+	}
+	if (!v->part.number)
+		make_part(v, &(struct output_state){}, NULL, 0, e.msg);
+}
+
+/* ---- giving ---- */
+
+static void pump(struct served *v);
+
+static void on_given(struct op *op, void *arg)
+{
+	struct served *v = arg;
+	struct relay_serve *s = v->all;
+
+	v->giving = false;
+	if (!op->ok) {
+		/* perhaps it is there: the very same once more */
+		v->part = op->relay.part;
+		op->relay.part = (struct relay_part){};
+		v->not_before = now_boot() + RETRY;
+	} else {
+		v->number = op->relay.part.number;
+		v->done = op->relay.part.last;
+		if (v->end < 0 && v->part_end - v->offset < PART_MAX)
+			v->not_before = now_boot() + PAUSE;
+		v->offset = v->part_end;
+	}
+	if (v->gone || (op->ok && op->relay.gone))
+		forget(v);
+	else if (!s->stopped)
+		pump(v);
+	op_free(op);
+}
+
+static void give(struct served *v)
+{
+	struct op *op = op_new(OP_RELAY_ADD, on_given, v);
+
+	op->relay = (struct op_relay){.verb = RELAY_PUT, .id = v->id, .node = v->all->node_id, .part = v->part};
+	v->part = (struct relay_part){};
+	v->giving = true;
+	store_thread_submit(v->all->store, op);
+}
+
+static void pump(struct served *v)
+{
+	usec_t now = now_boot(), wait = v->begun ? wait_for_budget(v->all) : 0;
+
+	if (v->giving || v->done || v->number - v->taken >= RELAY_WINDOW)
+		return;
+	if (v->not_before > now && v->not_before - now > wait)
+		wait = v->not_before - now;
+	if (wait > 0) {
+		wake_in(v->all, wait);
+		return;
+	}
+	if (!v->part.number)
+		prepare(v);
+	if (v->part.number)
+		give(v);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct relay_serve *s = arg;
+	struct served *v;
+
+	(void)source;
+	(void)usec;
+	s->armed = USEC_NEVER;
+	for (size_t i = 0; (v = map_next(&s->served, &i));)
+		if (!v->gone)
+			pump(v);
+	return 0;
+}
+
+/* ---- what is asked of us ---- */
+
+static struct served *serve(struct relay_serve *s, const struct relay_view *w)
+{
+	struct served *v = xcalloc(1, sizeof(*v));
+
+	*v = (struct served){.all = s, .id = w->id, .run = w->run, .attempt = w->attempt, .from = w->from, .tail = w->tail, .fd = -1, .end = -1,
+		.number = w->taken, .follower = {.on_change = on_output, .run = w->run, .attempt = w->attempt}};
+	map_put(&s->served, v->id, v);
+	return v;
+}
+
+void relay_serve_list(struct relay_serve *s, const struct relay_list *l)
+{
+	struct served *v;
+
+	for (size_t i = 0; i < l->n; i++) {
+		const struct relay_view *w = &l->v[i];
+
+		if (!w->serves || s->stopped)
+			continue;
+		v = map_get(&s->served, w->id);
+		if (!v)
+			v = serve(s, w);
+		if (!w->follow && v->follow)
+			v->not_before = 0;
+		v->listed = true;
+		v->follow = w->follow;
+		v->taken = w->taken;
+	}
+	for (size_t i = 0; (v = map_next(&s->served, &i));) {
+		bool wanted = v->listed && !v->gone;
+
+		v->listed = false;
+		if (wanted)
+			pump(v);
+		else
+			forget(v);
+	}
+}
+
+bool relay_serve_new(struct sd_event *ev, struct store_thread *store, const char *node_id, int output_dir,
+	struct relay_serve **ret, struct err *e)
+{
+	AUTO(relay_serve) *s = xcalloc(1, sizeof(*s));
+	int r;
+
+	*s = (struct relay_serve){.store = store, .node_id = node_id, .dir = output_dir, .ev = ev, .armed = USEC_NEVER,
+		.budget = BURST, .refilled = now_boot()};
+	r = sd_event_add_time_relative(ev, &s->timer, CLOCK_BOOTTIME, 0, 1, on_timer, s);
+	if (r < 0)
+		return err_errno(e, -r, "could not make a timer");
+	sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);
+	*ret = STEAL(s);
+	return true;
+}
+
+void relay_serve_stop(struct relay_serve *s)
+{
+	s->stopped = true;
+}
+
+void relay_serve_free(struct relay_serve *s)
+{
+	struct served *v;
+
+	if (!s)
+		return;
+	for (size_t i = 0; (v = map_next(&s->served, &i));)
+		served_free(v);
+	map_done(&s->served);
+	output_watch_free(s->watch);
+	sd_event_source_disable_unref(s->timer);
+	free(s);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who writes to the file rings; inotify wakes whoever listens, and nobody otherwise. */
+#include "daemon/cluster/peer_wakeup.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/text.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <systemd/sd-event.h>
+#include <unistd.h>
+
+struct bell {
+	char *path;
+	int inotify;
+	sd_event_source *source;
+	void (*on_ring)(void *arg);
+	void *arg;
+};
+
+static int on_written(sd_event_source *source, int fd, uint32_t events, void *arg)
+{
+	struct bell *b = arg;
+	_Alignas(struct inotify_event) char data[4096];
+
+	(void)source;
+	(void)events;
+	while (read(fd, data, sizeof(data)) > 0)
+		;
+	b->on_ring(b->arg);
+	return 0;
+}
+
+static int touch(const char *path)
+{
+	AUTO_FD fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+
+	return fd < 0 ? -errno : 0;
+}
+
+bool bell_new(struct sd_event *ev, const char *store, void (*on_ring)(void *arg), void *arg, struct bell **ret, struct err *e)
+{
+	AUTO(bell) *b = xcalloc(1, sizeof(*b));
+	int r;
+
+	*b = (struct bell){.path = xprintf("%s-nodes", store), .inotify = -1, .on_ring = on_ring, .arg = arg};
+	r = touch(b->path);
+	if (r < 0)
+		return err_errno(e, -r, "could not make '%s'", b->path);
+	b->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (b->inotify < 0 || inotify_add_watch(b->inotify, b->path, IN_CLOSE_WRITE) < 0)
+		return err_errno(e, errno, "could not watch '%s'", b->path);
+	r = sd_event_add_io(ev, &b->source, b->inotify, EPOLLIN, on_written, b);
+	if (r < 0)
+		return err_errno(e, -r, "could not watch '%s'", b->path);
+	*ret = STEAL(b);
+	return true;
+}
+
+void bell_free(struct bell *b)
+{
+	if (!b)
+		return;
+	sd_event_source_disable_unref(b->source);
+	if (b->inotify >= 0)
+		close(b->inotify);
+	free(b->path);
+	free(b);
+}
+
+void bell_ring(struct bell *b)
+{
+	int r = touch(b->path);
+
+	if (r < 0)
+		log_warning("other nodes learn late that we are here: could not write '%s': %s", b->path, strerror(-r));
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading, checking and printing the configuration by its table. */
+#include "daemon/loop/config.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/edit_distance.h"
+#include <errno.h>
+#include <ini.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define NODE_NAME_MAX 64 /* as a host's */
+
+#define AT(member) offsetof(struct config, member)
+
+const struct config_key config_keys[] = {
+	{"store", CONFIG_TEXT, AT(store), 0, 0, 0, false,
+		"SQLite file, or postgresql://… for a cluster; default: jobs.db in the state directory"},
+	{"node-name", CONFIG_TEXT, AT(node_name), 0, 0, 0, false,
+		"name of this node, the same over restarts; default: the host's name"},
+	{"log-level", CONFIG_LEVEL, AT(log_level), 0, 0, LOG_LEVEL_INFO, true,
+		"error, warning, info or debug"},
+	{"max-running", CONFIG_AUTO, AT(max_running), 1, 10000, 0, true,
+		"runs in flight at the same time on this node; auto follows the machine"},
+	{"owner-max-running", CONFIG_SHARE, AT(owner_max_running), 1, 10000, CONFIG_SHARE_AUTO, true,
+		"of these, of one owner: a number, a share as 75%, none, or auto: 75% in a system service"},
+	{"time-sync-wait", CONFIG_NUMBER, AT(time_sync_wait), 0, 3600, 30, true,
+		"seconds after boot that a clock nobody has set is waited for"},
+	{"lease", CONFIG_NUMBER, AT(lease), 2, 3600, 15, false,
+		"seconds without a renewal after which a node does not lead, plan or start any more; the same on all nodes of a store"},
+	{"run-lease", CONFIG_AUTO, AT(run_lease), 2, 86400, 0, false,
+		"seconds without a renewal after which a node's runs are given up; not below lease; auto: 60, or lease if longer"},
+	{"node-labels", CONFIG_TEXT, AT(labels), 0, 0, 0, false,
+		"labels of this node, as zone=a,gpu=yes; jobs may ask for them; default: none"},
+	{"may-lead", CONFIG_YES, AT(may_lead), 0, 0, 1, false,
+		"yes, or no: this node never leads; one of a store has to"},
+	{"connections", CONFIG_NUMBER, AT(connections), 1, 60000, 2048, false, "open API connections in all"},
+	{"connections-per-uid", CONFIG_NUMBER, AT(connections_per_uid), 1, 60000, 256, true,
+		"open API connections of one user; never more than are still free"},
+	{"connections-reserved", CONFIG_NUMBER, AT(connections_reserved), 0, 60000, 64, true,
+		"open API connections that only root and administrators can use; at most a quarter of 'connections'"},
+	{"body-limit", CONFIG_SIZE, AT(body_limit), 1024, 1 << 30, 1 << 20, true,
+		"bytes of one request; a job with a large stdin needs more"},
+	{"bulk-body-limit", CONFIG_SIZE, AT(bulk_body_limit), 1024, 1 << 30, 16 << 20, true,
+		"bytes of one bulk submission"},
+	{"bulk-jobs", CONFIG_NUMBER, AT(bulk_jobs), 1, 1000000, 10000, true, "jobs in one bulk submission"},
+	{"bodies-per-uid", CONFIG_SIZE, AT(bodies_per_uid), 1 << 20, INT64_C(1) << 40, 64 << 20, true,
+		"bytes of request bodies that one user may have in memory at the same time"},
+	{"bodies-total", CONFIG_SIZE, AT(bodies_total), 1 << 20, INT64_C(1) << 40, 256 << 20, true,
+		"the same of all users; one of them may use as many as are still free"},
+	{"answers-per-uid", CONFIG_SIZE, AT(answers_per_uid), 1 << 20, INT64_C(1) << 40, 16 << 20, true,
+		"bytes of answers that one user's clients have not read yet; then its further reads wait"},
+	{"answers-total", CONFIG_SIZE, AT(answers_total), 1 << 20, INT64_C(1) << 40, 256 << 20, true,
+		"the same of all users; one of them may use as many as are still free"},
+	{"jobs-per-uid", CONFIG_NUMBER, AT(jobs_per_uid), 1, INT64_C(1000000000), 100000, true,
+		"jobs one user may have that are not finished"},
+	{"submissions-per-second", CONFIG_NUMBER, AT(submissions_per_second), 1, 1000000, 2000, true,
+		"sustained submissions of one user"},
+	{"submissions-burst", CONFIG_NUMBER, AT(submissions_burst), 1, 1000000, 5000, true,
+		"submissions of one user at once"},
+	{"head-timeout", CONFIG_NUMBER, AT(head_timeout), 1, 3600, 10, true,
+		"seconds a client has for the head of a request"},
+	{"body-timeout", CONFIG_NUMBER, AT(body_timeout), 1, 3600, 30, true,
+		"seconds a client has for the body of a request"},
+	{"keep-days", CONFIG_NUMBER, AT(keep_days), 1, 36500, 30, true,
+		"days of history of a live job, and of an ended one; see keep-runs"},
+	{"keep-runs", CONFIG_NUMBER, AT(keep_runs), 1, 1000000, 1000, true,
+		"runs of a live job that are kept however old they are"},
+	{"keep-dead-days", CONFIG_NUMBER, AT(keep_dead_days), 1, 36500, 90, true,
+		"days that dead letters are kept"},
+	{"store-budget", CONFIG_SIZE, AT(store_budget), 0, INT64_C(1) << 50, INT64_C(2) << 30, true,
+		"bytes the SQLite store may use; beyond that owners with more than an equal share lose old runs early; 0 is no limit"},
+	{"owner-store-limit", CONFIG_SIZE, AT(owner_store_limit), 0, INT64_C(1) << 50, INT64_C(1) << 30, true,
+		"bytes of the store that jobs, templates and runs of one user may take; 0 is no limit"},
+	{"output-budget", CONFIG_SIZE, AT(output_budget), 0, INT64_C(1) << 50, INT64_C(5) << 30, true,
+		"bytes of output that are kept in all before the oldest goes; 0 is no limit"},
+	{"output-limit", CONFIG_SIZE, AT(output_limit), 0, INT64_C(1) << 40, INT64_C(1) << 30, true,
+		"bytes of output that are kept of one attempt, whatever a job asks for"},
+	{"artifact-limit", CONFIG_SIZE, AT(artifact_limit), 4096, INT64_C(1) << 50, INT64_C(1) << 30, true,
+		"bytes of one artifact, as it is fetched and when it is unpacked"},
+	{"artifact-budget", CONFIG_SIZE, AT(artifact_budget), 0, INT64_C(1) << 50, INT64_C(4) << 30, true,
+		"bytes of artifacts on the disk, those in use included; unused ones are removed, the least recently used first"},
+	{"artifact-timeout", CONFIG_NUMBER, AT(artifact_timeout), 1, 86400, 600, true,
+		"seconds that fetching an artifact may take"},
+	{"archive", CONFIG_TEXT, AT(archive), 0, 0, 0, false,
+		"directory where history is written as compressed JSON lines before it is deleted; default: nowhere"},
+	{"machine-id-file", CONFIG_TEXT, AT(machine_id_file), 0, 0, 0, false,
+		"what tells this machine from another one with a copy of the store; default: /etc/machine-id"},
+	{"sendmail", CONFIG_TEXT, AT(sendmail), 0, 0, 0, false,
+		"program that takes mail on its standard input; default: " SENDMAIL_DEFAULT},
+	{"webhook-key-file", CONFIG_TEXT, AT(webhook_key_file), 0, 0, 0, false,
+		"file with the key that webhooks are signed with, readable by nobody else; default: they are not signed"},
+	{"notice-slots", CONFIG_NUMBER, AT(notice_slots), 1, 10000, 64, true,
+		"notices that this node sends at the same time; one owner may use as many as are still free"},
+	{"notice-retry", CONFIG_NUMBER, AT(notice_retry), 1, 86400, 60, true,
+		"seconds before a notice that could not be sent is tried again, longer each time"},
+	{"admin-group", CONFIG_TEXT, AT(admin_group), 0, 0, 0, false,
+		"whose members see and control the jobs of all users; default: " ADMIN_GROUP_DEFAULT},
+	{"allow-file", CONFIG_TEXT, AT(allow_file), 0, 0, 0, false,
+		"if it is there, only the users it lists may start anything; default: " JOBSCHED_SYSCONFDIR "/allow"},
+	{"deny-file", CONFIG_TEXT, AT(deny_file), 0, 0, 0, false,
+		"else, who it lists may not; default: " JOBSCHED_SYSCONFDIR "/deny"},
+};
+const size_t config_keys_count = ELEMENTS(config_keys);
+
+static const struct {
+	const char *name;
+	enum log_level level;
+} levels[] = {{"error", LOG_LEVEL_ERROR}, {"warning", LOG_LEVEL_WARNING}, {"info", LOG_LEVEL_INFO},
+	{"debug", LOG_LEVEL_DEBUG}};
+
+static char **text_at(struct config *c, const struct config_key *k)
+{
+	return (char **)((char *)c + k->offset);
+}
+
+static int64_t *number_at(struct config *c, const struct config_key *k)
+{
+	return (int64_t *)((char *)c + k->offset);
+}
+
+void config_init(struct config *c)
+{
+	*c = (struct config){};
+	for (size_t i = 0; i < config_keys_count; i++)
+		if (config_keys[i].type != CONFIG_TEXT)
+			*number_at(c, &config_keys[i]) = config_keys[i].preset;
+}
+
+void config_done(struct config *c)
+{
+	for (size_t i = 0; i < config_keys_count; i++)
+		if (config_keys[i].type == CONFIG_TEXT)
+			free(*text_at(c, &config_keys[i]));
+	*c = (struct config){};
+}
+
+static const struct config_key *key_find(const char *name)
+{
+	for (size_t i = 0; i < config_keys_count; i++)
+		if (strcmp(config_keys[i].name, name) == 0)
+			return &config_keys[i];
+	return NULL;
+}
+
+static bool set_level(int64_t *at, const char *value, struct err *e)
+{
+	for (size_t i = 0; i < ELEMENTS(levels); i++)
+		if (strcmp(levels[i].name, value) == 0) {
+			*at = levels[i].level;
+			return true;
+		}
+	return err_set(e, ERR_INVALID, "'log-level' is '%.40s', not error, warning, info or debug", value);
+}
+
+static bool set_yes(const struct config_key *k, int64_t *at, const char *value, struct err *e)
+{
+	if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
+		return err_set(e, ERR_INVALID, "'%s' is '%.40s', not yes or no", k->name, value);
+	*at = value[0] == 'y';
+	return true;
+}
+
+static bool percent_parse(const char *value, int64_t *ret)
+{
+	size_t len = strlen(value);
+	AUTO_TEXT digits = len > 1 && value[len - 1] == '%' ? xstrndup(value, len - 1) : NULL;
+
+	return digits && parse_int(digits, 1, 100, ret);
+}
+
+/* The words beside numbers; the number behind '%' is negative. */
+static bool set_word(const struct config_key *k, int64_t *at, const char *value)
+{
+	int64_t percent;
+
+	if (strcmp(value, "auto") == 0)
+		*at = k->type == CONFIG_SHARE ? CONFIG_SHARE_AUTO : 0;
+	else if (k->type == CONFIG_SHARE && strcmp(value, "none") == 0)
+		*at = 0;
+	else if (k->type == CONFIG_SHARE && percent_parse(value, &percent))
+		*at = -percent;
+	else
+		return false;
+	return true;
+}
+
+static bool set_number(const struct config_key *k, int64_t *at, const char *value, struct err *e)
+{
+	int64_t n;
+
+	if (k->type == CONFIG_SIZE ? !parse_size(value, &n) : !parse_int(value, INT64_MIN, INT64_MAX, &n))
+		return err_set(e, ERR_INVALID, "'%s' is '%.40s', not a number", k->name, value);
+	if (n < k->min || n > k->max)
+		return err_set(e, ERR_INVALID, "'%s' is %" PRId64 ", not between %" PRId64 " and %" PRId64,
+			k->name, n, k->min, k->max);
+	*at = n;
+	return true;
+}
+
+static bool unknown_key(const char *key, struct err *e)
+{
+	AUTO_DONE(strv) names = {};
+	const char *meant;
+
+	for (size_t i = 0; i < config_keys_count; i++)
+		strv_add(&names, config_keys[i].name);
+	meant = word_near(key, &names);
+	if (meant)
+		return err_set(e, ERR_INVALID, "unknown key '%.60s'; did you mean '%s'?", key, meant);
+	return err_set(e, ERR_INVALID, "unknown key '%.60s'; 'jobschedd --print-config' shows all", key);
+}
+
+/* It is a word of paths and of command lines. */
+static bool node_name_valid(const char *name, struct err *e)
+{
+	size_t len = strlen(name);
+
+	if (len <= NODE_NAME_MAX && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == len)
+		return true;
+	return err_set(e, ERR_INVALID, "'node-name' is '%.80s': it has letters, digits, '.', '_' and '-', at most %d", name,
+		NODE_NAME_MAX);
+}
+
+bool config_set(struct config *c, const char *key, const char *value, struct err *e)
+{
+	const struct config_key *k = key_find(key);
+
+	if (!k)
+		return unknown_key(key, e);
+	switch (k->type) {
+	case CONFIG_TEXT:
+		if (!*value)
+			return err_set(e, ERR_INVALID, "'%s' is empty; leave the line out for the default", key);
+		if (k->offset == AT(node_name) && !node_name_valid(value, e))
+			return false;
+		free(*text_at(c, k));
+		*text_at(c, k) = xstrdup(value);
+		return true;
+	case CONFIG_LEVEL:
+		return set_level(number_at(c, k), value, e);
+	case CONFIG_YES:
+		return set_yes(k, number_at(c, k), value, e);
+	case CONFIG_AUTO:
+	case CONFIG_SHARE:
+		return set_word(k, number_at(c, k), value) || set_number(k, number_at(c, k), value, e);
+	case CONFIG_NUMBER:
+	case CONFIG_SIZE:
+		return set_number(k, number_at(c, k), value, e);
+	}
+	return false;
+}
+
+struct reading {
+	struct config *config;
+	struct err *e;
+};
+
+static int on_pair(void *arg, const char *section, const char *name, const char *value)
+{
+	struct reading *r = arg;
+
+	if (r->e->kind != ERR_NONE)
+		return 0;
+	if (*section)
+		return err_set(r->e, ERR_INVALID, "there are no sections, but '[%.40s]' begins one", section);
+	return config_set(r->config, name, value, r->e);
+}
+
+#define RUN_LEASE_DEFAULT 60 /* above a restart or failover of the database */
+
+int64_t config_run_lease(const struct config *c)
+{
+	if (c->run_lease)
+		return c->run_lease;
+	return c->lease > RUN_LEASE_DEFAULT ? c->lease : RUN_LEASE_DEFAULT;
+}
+
+static bool check_leases(const struct config *c, const char *path, struct err *e)
+{
+	if (config_run_lease(c) >= c->lease)
+		return true;
+	return err_set(e, ERR_INVALID, "%s: 'run-lease' is %" PRId64 ", shorter than 'lease', which is %" PRId64
+		"; set 'run-lease = %" PRId64 "' or more", path, c->run_lease, c->lease, c->lease);
+}
+
+bool config_read(struct config *c, const char *path, bool must_exist, struct err *e)
+{
+	struct err found = {};
+	int line;
+
+	errno = 0;
+	line = ini_parse(path, on_pair, &(struct reading){c, &found});
+	if (line == -1 && errno == ENOENT && !must_exist)
+		return true;
+	if (line == -1)
+		return err_errno(e, errno, "could not read the configuration '%s'", path);
+	if (line == 0)
+		return check_leases(c, path, e);
+	return err_set(e, ERR_INVALID, "%s:%d: %s", path, line,
+		found.kind == ERR_NONE ? "this is not 'key = value'" : found.msg);
+}
+
+void config_reload(struct config *running, const struct config *fresh, struct strv *ret_need_restart)
+{
+	struct config *from = (struct config *)fresh;
+
+	for (size_t i = 0; i < config_keys_count; i++) {
+		const struct config_key *k = &config_keys[i];
+		bool same = k->type == CONFIG_TEXT ? text_equal(*text_at(running, k), *text_at(from, k))
+						   : *number_at(running, k) == *number_at(from, k);
+
+		if (!same && !k->reload)
+			strv_add(ret_need_restart, k->name);
+		else if (!same)
+			*number_at(running, k) = *number_at(from, k);
+	}
+}
+
+char *config_store_shown(const char *store)
+{
+	const char *host = strstr(store, "://"), *at, *colon, *password;
+	AUTO_DONE(buf) shown = {};
+
+	if (!host)
+		return xstrdup(store);
+	at = memrchr(host + 3, '@', strcspn(host + 3, "/?"));
+	colon = at ? memchr(host + 3, ':', (size_t)(at - host - 3)) : NULL;
+	if (colon) {
+		buf_add(&shown, store, (size_t)(colon + 1 - store));
+		buf_str(&shown, "***");
+		store = at;
+	}
+	password = strstr(store, "password=");
+	if (password) {
+		buf_add(&shown, store, (size_t)(password - store));
+		buf_str(&shown, "password=***");
+		store = password + strcspn(password, "&");
+	}
+	buf_str(&shown, store);
+	return buf_steal(&shown);
+}
+
+/* Numbers that stand for words are written as these. */
+static void print_number(const struct config_key *k, int64_t n, FILE *out)
+{
+	if (k->type == CONFIG_YES)
+		fprintf(out, "%s = %s\n", k->name, n ? "yes" : "no");
+	else if (n == (k->type == CONFIG_SHARE ? CONFIG_SHARE_AUTO : 0) && k->type >= CONFIG_AUTO)
+		fprintf(out, "%s = auto\n", k->name);
+	else if (k->type == CONFIG_SHARE && n == 0)
+		fprintf(out, "%s = none\n", k->name);
+	else if (k->type == CONFIG_SHARE && n < 0)
+		fprintf(out, "%s = %" PRId64 "%%\n", k->name, -n);
+	else
+		fprintf(out, "%s = %" PRId64 "\n", k->name, n);
+}
+
+void config_print(const struct config *c, FILE *out)
+{
+	struct config *from = (struct config *)c;
+
+	for (size_t i = 0; i < config_keys_count; i++) {
+		const struct config_key *k = &config_keys[i];
+		const char *level = "info";
+
+		fprintf(out, "; %s\n", k->help);
+		if (k->type == CONFIG_TEXT) {
+			AUTO_TEXT text = *text_at(from, k) ? config_store_shown(*text_at(from, k)) : NULL;
+
+			fprintf(out, "%s%s = %s\n", text ? "" : ";", k->name, text ? text : "");
+			continue;
+		}
+		for (size_t n = 0; n < ELEMENTS(levels); n++)
+			if ((int64_t)levels[n].level == *number_at(from, k))
+				level = levels[n].name;
+		if (k->type == CONFIG_LEVEL)
+			fprintf(out, "%s = %s\n", k->name, level);
+		else
+			print_number(k, *number_at(from, k), out);
+	}
+}

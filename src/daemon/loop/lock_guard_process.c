@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon's side of the guard: starts it as a program of its own, listens to it, and starts it again. */
+#include "base/io.h"
+#include "daemon/loop/lock_guard_process.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "store/backend/lock_guard.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <systemd/sd-event.h>
+
+#define AGAIN USEC_SEC /* after a guard ended or could not be started */
+
+struct guard {
+	struct guard_options o;
+	sd_event *ev; /* borrowed */
+	sd_event_source *source, *again;
+	pid_t pid; /* 0: none */
+	int fd;
+};
+
+static bool start(struct guard *g);
+
+static int on_again(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct guard *g = arg;
+
+	(void)source;
+	(void)usec;
+	g->again = sd_event_source_unref(g->again);
+	start(g);
+	return 0;
+}
+
+static void stop(struct guard *g)
+{
+	g->source = sd_event_source_disable_unref(g->source);
+	if (g->fd >= 0)
+		close(STEAL_FD(g->fd));
+	if (g->pid) {
+		kill(g->pid, SIGKILL);
+		while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	g->pid = 0;
+}
+
+static void try_again(struct guard *g, const char *what, int error)
+{
+	stop(g);
+	log_warning("%s, trying again in 1 s%s%s", what, error ? ": " : "", error ? strerror(error) : "");
+	if (!g->again)
+		sd_event_add_time_relative(g->ev, &g->again, CLOCK_MONOTONIC, (uint64_t)AGAIN, 0, on_again, g);
+}
+
+static int on_message(sd_event_source *source, int fd, uint32_t events, void *arg)
+{
+	struct guard *g = arg;
+	char message[64] = "";
+	ssize_t n = recv(fd, message, sizeof(message) - 1, MSG_DONTWAIT);
+	int64_t error;
+
+	(void)source;
+	(void)events;
+	if (n < 0 && errno == EAGAIN)
+		return 0;
+	if (n > 0 && message[0] == GUARD_MISSING)
+		g->o.on_missing(g->o.arg);
+	else if (n > 0 && message[0] == GUARD_FAILED)
+		try_again(g, "the guard of the store could not lock the file", parse_int(message + 1, 1, 4096, &error) ? (int)error : EIO);
+	else if (n <= 0)
+		try_again(g, "the guard of the store has ended", 0);
+	return 0;
+}
+
+/* A program of its own: no memory and no descriptor of the daemon's goes with it but the two. */
+static int spawn(struct guard *g, int theirs)
+{
+	char *const argv[] = {(char *)"jobsched-guard", (char *)GUARD_OPTION, NULL};
+	char *const env[] = {NULL};
+	posix_spawn_file_actions_t files;
+	char program[OWN_PROGRAM_MAX];
+	posix_spawnattr_t attr;
+	sigset_t none;
+	int r;
+
+	sigemptyset(&none);
+	posix_spawn_file_actions_init(&files);
+	posix_spawnattr_init(&attr);
+	posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDWR, 0);
+	posix_spawn_file_actions_adddup2(&files, 0, 1);
+	posix_spawn_file_actions_adddup2(&files, theirs, GUARD_SOCKET);
+	posix_spawn_file_actions_adddup2(&files, g->o.shared, GUARD_SHARED);
+	posix_spawn_file_actions_addclosefrom_np(&files, GUARD_SHARED + 1);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+	posix_spawnattr_setsigmask(&attr, &none);
+	r = posix_spawn(&g->pid, io_own_program(program), &files, &attr, argv, env);
+	posix_spawnattr_destroy(&attr);
+	posix_spawn_file_actions_destroy(&files);
+	if (r)
+		g->pid = 0;
+	return r;
+}
+
+/* Both are copied above the numbers that the guard gets, so that no copy overwrites the other. */
+static bool start(struct guard *g)
+{
+	AUTO_FD theirs = -1;
+	int pair[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+		try_again(g, "could not make a socket for the guard of the store", errno);
+		return false;
+	}
+	g->fd = pair[0];
+	theirs = fcntl(pair[1], F_DUPFD_CLOEXEC, GUARD_SHARED + 1);
+	close(pair[1]);
+	r = theirs < 0 ? errno : spawn(g, theirs);
+	if (!r && send(g->fd, g->o.where, strlen(g->o.where), MSG_NOSIGNAL) < 0)
+		r = errno;
+	if (!r)
+		r = -sd_event_add_io(g->ev, &g->source, g->fd, EPOLLIN, on_message, g);
+	if (r > 0)
+		try_again(g, "could not start the guard of the store", r);
+	return r <= 0;
+}
+
+struct guard *guard_new(struct sd_event *ev, const struct guard_options *o)
+{
+	struct guard *g = xcalloc(1, sizeof(*g));
+
+	*g = (struct guard){.o = *o, .ev = ev, .fd = -1};
+	g->o.shared = fcntl(o->shared, F_DUPFD_CLOEXEC, GUARD_SHARED + 1);
+	start(g);
+	return g;
+}
+
+void guard_free(struct guard *g)
+{
+	if (!g)
+		return;
+	stop(g);
+	sd_event_source_disable_unref(g->again);
+	if (g->o.shared >= 0)
+		close(g->o.shared);
+	free(g);
+}

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connects to jobsched-net, again and again, and repeats the requests that have no result. */
+#include "daemon/loop/net_client.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/text.h"
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <systemd/sd-event.h>
+#include <unistd.h>
+
+#define RETRY_DELAY (2 * USEC_SEC)       /* between attempts to connect */
+#define DOWN_PATIENCE (4 * USEC_SEC)     /* for a restart of jobsched-net, before requests are answered with NET_BUSY */
+#define ANSWER_PATIENCE (60 * USEC_SEC)  /* beyond four times the timeout of a request, which may be tried three times */
+#define FRAMES_PER_TURN 64
+
+/* A frame that waits for room in the socket. */
+struct outgoing {
+	struct net_frame frame;
+	int fd; /* owned; -1: none */
+	struct outgoing *next;
+};
+
+struct pending {
+	struct net_request request;
+	int payload;   /* owned */
+	usec_t until;  /* boottime: answered with NET_BUSY then */
+	struct pending *next;
+};
+
+struct net_client {
+	sd_event *ev; /* borrowed */
+	struct net_client_options o;
+	struct net_client_kind kinds[NET_KIND_MAX];
+	int fd;               /* -1: not connected */
+	uint32_t version;     /* 0: the handshake is not over */
+	bool allowed;         /* net_client_connect() was called */
+	bool synced, superseded;
+	usec_t down_since;    /* boottime */
+	struct err down;
+	sd_event_source *source, *timer;
+	struct outgoing *first, **last;
+	struct pending *pending;
+	struct log_repeat not_connected;
+};
+
+/* ---- sending ---- */
+
+static void outgoing_drop(struct net_client *c)
+{
+	for (struct outgoing *o; (o = c->first);) {
+		c->first = o->next;
+		auto_fd_close(&o->fd);
+		free(o);
+	}
+	c->last = &c->first;
+}
+
+static void flush(struct net_client *c)
+{
+	for (struct outgoing *o; (o = c->first);) {
+		int r = net_frame_send(c->fd, &o->frame, o->fd);
+
+		if (r == -EAGAIN || r == -ETOOMANYREFS) {
+			sd_event_source_set_io_events(c->source, EPOLLIN | EPOLLOUT);
+			return;
+		}
+		if (r < 0) {
+			shutdown(c->fd, SHUT_RDWR); /* the loop sees the end of the connection */
+			return;
+		}
+		c->first = o->next;
+		if (!c->first)
+			c->last = &c->first;
+		auto_fd_close(&o->fd);
+		free(o);
+	}
+	sd_event_source_set_io_events(c->source, EPOLLIN);
+}
+
+static void post(struct net_client *c, const struct net_frame *f, int fd /* moved */)
+{
+	struct outgoing *o = xcalloc(1, sizeof(*o));
+
+	*o = (struct outgoing){.frame = *f, .fd = fd};
+	*c->last = o;
+	c->last = &o->next;
+	flush(c);
+}
+
+static void post_settings(struct net_client *c)
+{
+	struct net_frame f;
+
+	net_frame_init(&f, NET_SETTINGS, c->version);
+	f.settings.budget = c->o.budget;
+	post(c, &f, -1);
+}
+
+static void post_request(struct net_client *c, const struct pending *p)
+{
+	struct net_frame f;
+
+	net_frame_init(&f, NET_REQUEST, c->version);
+	f.request = p->request;
+	post(c, &f, dup(p->payload));
+}
+
+static void post_id(struct net_client *c, enum net_frame_type type, const struct net_id *id)
+{
+	struct net_frame f;
+
+	if (!c->version)
+		return; /* a new connection names what is still wanted */
+	net_frame_init(&f, type, c->version);
+	f.id = *id;
+	post(c, &f, -1);
+}
+
+/* ---- requests ---- */
+
+static struct pending *pending_take(struct net_client *c, const struct net_id *id)
+{
+	for (struct pending **at = &c->pending; *at; at = &(*at)->next)
+		if (net_id_equal(&(*at)->request.id, id)) {
+			struct pending *p = *at;
+
+			*at = p->next;
+			return p;
+		}
+	return NULL;
+}
+
+static void pending_free(struct pending *p)
+{
+	if (!p)
+		return;
+	close(p->payload);
+	free(p);
+}
+
+static void answer_busy(struct net_client *c, struct pending *p /* moved */, const char *why)
+{
+	struct net_result r = {.id = p->request.id, .outcome = NET_BUSY};
+
+	net_frame_text(r.error, sizeof(r.error), why);
+	pending_free(p);
+	c->kinds[r.id.kind].result(&r, -1, c->kinds[r.id.kind].arg);
+}
+
+static void wake_in(struct net_client *c, usec_t delay)
+{
+	uint64_t at = 0;
+	int on = SD_EVENT_OFF;
+
+	sd_event_source_get_enabled(c->timer, &on);
+	if (on != SD_EVENT_OFF && sd_event_source_get_time(c->timer, &at) >= 0 &&
+		at <= (uint64_t)(clock_boot(&clock_system) + delay))
+		return;
+	sd_event_source_set_time_relative(c->timer, (uint64_t)delay);
+	sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT);
+}
+
+/* Answers the requests that have waited too long. */
+static void expire(struct net_client *c)
+{
+	usec_t now = clock_boot(&clock_system);
+	bool down = c->fd < 0 && now - c->down_since >= DOWN_PATIENCE;
+
+	for (struct pending **at = &c->pending; *at;) {
+		struct pending *p = *at;
+
+		if (p->until > now && !down) {
+			at = &p->next;
+			continue;
+		}
+		*at = p->next;
+		if (c->version)
+			post_id(c, NET_CANCEL, &p->request.id);
+		answer_busy(c, p, c->version ? "jobsched-net does not answer; restart it with 'systemctl restart jobsched-net'"
+					     : net_client_down(c));
+		at = &c->pending; /* the result may have led to new requests */
+	}
+}
+
+/* ---- receiving ---- */
+
+static void disconnected(struct net_client *c, const char *why);
+
+static void welcomed(struct net_client *c, const struct net_frame *f)
+{
+	struct net_frame sync;
+
+	c->version = f->welcome.version;
+	c->down = (struct err){};
+	c->not_connected = (struct log_repeat){};
+	post_settings(c);
+	for (int k = 1; k < NET_KIND_MAX; k++)
+		if (c->kinds[k].hold)
+			c->kinds[k].hold(c, c->kinds[k].arg);
+	for (const struct pending *p = c->pending; p; p = p->next)
+		post_request(c, p);
+	net_frame_init(&sync, NET_SYNC, c->version);
+	post(c, &sync, -1);
+}
+
+static void synced(struct net_client *c)
+{
+	if (c->synced)
+		return;
+	c->synced = true;
+	if (c->o.synced)
+		c->o.synced(c->o.arg);
+}
+
+static void take_frame(struct net_client *c, const struct net_frame *f, int *fd)
+{
+	const struct net_client_kind *k;
+
+	switch (f->type) {
+	case NET_WELCOME:
+		welcomed(c, f);
+		break;
+	case NET_RESULT:
+		pending_free(pending_take(c, &f->result.id));
+		k = &c->kinds[f->result.id.kind];
+		k->result(&f->result, STEAL_FD(*fd), k->arg);
+		break;
+	case NET_HAS:
+		k = &c->kinds[f->id.kind];
+		if (k->has)
+			k->has(&f->id, k->arg);
+		break;
+	case NET_NEED_FILE:
+		k = &c->kinds[f->id.kind];
+		if (k->need_file)
+			k->need_file(&f->id, STEAL_FD(*fd), k->arg);
+		break;
+	case NET_SYNCED:
+		synced(c);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Reads one frame. False: there is none, or the connection is gone. */
+static bool receive(struct net_client *c)
+{
+	AUTO_FD fd = -1;
+	struct net_frame f;
+	struct err e = {};
+	size_t len = 0;
+	int r = net_frame_recv(c->fd, &f, &len, &fd);
+
+	if (r == -EAGAIN)
+		return false;
+	if (r < 0 || len == 0) {
+		disconnected(c, r < 0 ? strerror(-r) : "it closed the connection");
+		return false;
+	}
+	if (!net_frame_check(&f, len, fd >= 0, NET_FROM_NET, c->version, &e)) {
+		disconnected(c, e.msg);
+		return false;
+	}
+	if (f.type == NET_REFUSED || f.type == NET_SUPERSEDED) {
+		c->superseded = f.type == NET_SUPERSEDED; /* another daemon is served; this one is about to end */
+		disconnected(c, f.type == NET_REFUSED ? f.refused.error : "it serves another daemon");
+		return false;
+	}
+	take_frame(c, &f, &fd);
+	return c->fd >= 0;
+}
+
+static int on_socket(sd_event_source *source, int fd, uint32_t events, void *arg)
+{
+	struct net_client *c = arg;
+
+	(void)source;
+	(void)fd;
+	if (events & EPOLLOUT)
+		flush(c);
+	for (int i = 0; i < FRAMES_PER_TURN && receive(c);)
+		i++;
+	return 0;
+}
+
+/* ---- connecting ---- */
+
+static void close_socket(struct net_client *c)
+{
+	c->source = sd_event_source_disable_unref(c->source);
+	if (c->fd >= 0)
+		close(c->fd);
+	c->fd = -1;
+	c->version = 0;
+	outgoing_drop(c);
+}
+
+static void disconnected(struct net_client *c, const char *why)
+{
+	if (c->version || !c->down_since)
+		c->down_since = clock_boot(&clock_system);
+	close_socket(c);
+	if (c->o.program)
+		err_set(&c->down, ERR_UNREACHABLE, "jobsched-net is not running: %s", why);
+	else
+		err_set(&c->down, ERR_UNREACHABLE, "jobsched-net is not running (%s); start it with 'systemctl start jobsched-net'", why);
+	synced(c);
+	if (!c->superseded && (!c->o.program || c->pending))
+		wake_in(c, RETRY_DELAY);
+}
+
+static bool open_socket(struct net_client *c, struct err *e)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	AUTO_FD fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0 || strlen(c->o.socket) >= sizeof(a.sun_path))
+		return err_set(e, ERR_INVALID, "the socket path '%s' is too long", c->o.socket);
+	memcpy(a.sun_path, c->o.socket, strlen(c->o.socket));
+	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
+		return err_errno(e, errno, "'%s'", c->o.socket);
+	c->fd = STEAL_FD(fd);
+	return true;
+}
+
+static void connect_now(struct net_client *c, bool launch)
+{
+	struct net_frame hello;
+	struct err e = {};
+	int r;
+
+	if (c->fd >= 0 || c->superseded || !c->allowed)
+		return;
+	if (!open_socket(c, &e) && (!launch || !c->o.program ||
+		!net_launch(c->o.program, c->o.runtime_dir, c->o.state_dir, &e) || !open_socket(c, &e))) {
+		log_line(c->o.program && !launch ? LOG_LEVEL_DEBUG : log_repeat(&c->not_connected, clock_boot(&clock_system)), NULL,
+			"jobsched-net is not reachable: %s", e.msg);
+		disconnected(c, e.msg);
+		return;
+	}
+	r = sd_event_add_io(c->ev, &c->source, c->fd, EPOLLIN, on_socket, c);
+	if (r < 0) {
+		disconnected(c, strerror(-r));
+		return;
+	}
+	c->synced = false;
+	net_frame_init(&hello, NET_HELLO, 0);
+	hello.hello = (struct net_hello){.oldest = NET_FRAME_VERSION_OLDEST, .newest = NET_FRAME_VERSION};
+	net_frame_text(hello.hello.node, sizeof(hello.hello.node), c->o.node);
+	post(c, &hello, -1);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct net_client *c = arg;
+
+	(void)source;
+	(void)usec;
+	connect_now(c, c->pending != NULL);
+	expire(c);
+	if (c->pending || (c->fd < 0 && !c->o.program && !c->superseded))
+		wake_in(c, RETRY_DELAY);
+	return 0;
+}
+
+void net_client_request(struct net_client *c, const struct net_request *r, int payload)
+{
+	struct pending *p, **last = &c->pending;
+
+	for (; *last; last = &(*last)->next)
+		if (net_id_equal(&(*last)->request.id, &r->id)) {
+			close(payload);
+			return;
+		}
+	p = xcalloc(1, sizeof(*p));
+	*p = (struct pending){.request = *r, .payload = payload,
+		.until = clock_boot(&clock_system) + 4 * r->timeout + ANSWER_PATIENCE};
+	*last = p;
+	if (c->version)
+		post_request(c, p);
+	wake_in(c, c->fd < 0 ? 0 : RETRY_DELAY); /* the result is never given from inside this call */
+}
+
+void net_client_cancel(struct net_client *c, const struct net_id *id)
+{
+	struct pending *p = pending_take(c, id);
+
+	pending_free(p);
+	post_id(c, NET_CANCEL, id);
+}
+
+void net_client_ack(struct net_client *c, const struct net_id *id)
+{
+	post_id(c, NET_ACK, id);
+}
+
+void net_client_hold(struct net_client *c, const struct net_hold *h)
+{
+	struct net_frame f;
+
+	net_frame_init(&f, NET_HOLD, c->version);
+	f.hold = *h;
+	post(c, &f, -1);
+}
+
+/* ---- life ---- */
+
+bool net_client_connected(const struct net_client *c)
+{
+	return c->version != 0;
+}
+
+bool net_client_syncing(const struct net_client *c)
+{
+	return !c->synced;
+}
+
+const char *net_client_down(const struct net_client *c)
+{
+	return c->version ? NULL : c->down.msg[0] ? c->down.msg : "jobsched-net is not connected yet";
+}
+
+void net_client_set_budget(struct net_client *c, int64_t bytes)
+{
+	c->o.budget = bytes;
+	if (c->version)
+		post_settings(c);
+}
+
+void net_client_kind(struct net_client *c, enum net_kind kind, const struct net_client_kind *how)
+{
+	c->kinds[kind] = *how;
+}
+
+void net_client_connect(struct net_client *c)
+{
+	c->allowed = true;
+	connect_now(c, false);
+}
+
+bool net_client_new(struct sd_event *ev, const struct net_client_options *o, struct net_client **ret, struct err *e)
+{
+	AUTO(net_client) *c = xcalloc(1, sizeof(*c));
+	int r;
+
+	c->ev = ev;
+	c->o = *o;
+	c->fd = -1;
+	c->last = &c->first;
+	r = sd_event_add_time(ev, &c->timer, CLOCK_BOOTTIME, 0, 1, on_timer, c);
+	if (r < 0 || (r = sd_event_source_set_enabled(c->timer, SD_EVENT_OFF)) < 0)
+		return err_errno(e, -r, "could not make a timer");
+	*ret = STEAL(c);
+	return true;
+}
+
+void net_client_free(struct net_client *c)
+{
+	if (!c)
+		return;
+	close_socket(c);
+	while (c->pending) {
+		struct pending *p = c->pending;
+
+		c->pending = p->next;
+		pending_free(p);
+	}
+	sd_event_source_disable_unref(c->timer);
+	free(c);
+}

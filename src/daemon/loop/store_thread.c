@@ -1,0 +1,632 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The store threads: a writer that commits operations in batches, a reader, and one for long tasks. */
+#include "daemon/loop/store_thread.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "core/job/event.h"
+#include "store/ops/op.h"
+#include "store/store.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <systemd/sd-event.h>
+#include <time.h>
+
+#define BATCH_MAX 4096 /* bounds how long one transaction holds the write lock */
+
+/*
+ * Under load, operations nobody waits for are gathered over this time, so that a commit serves several: the
+ * processor it saves is what the jobs need. What comes alone after a pause never waits.
+ */
+#define LINGER (8 * USEC_MSEC)
+
+#define PROBE_PAUSE (500 * USEC_MSEC) /* and up to twice that: after a batch failed and while nothing else is asked of the store */
+
+struct op_queue {
+	struct op *first, **last;
+	size_t n;
+};
+
+/* Tasks that are done. */
+struct task_queue {
+	struct fair_item *first, **last;
+};
+
+/* A thread that reads, with a connection of its own. */
+struct reader {
+	struct store_thread *t;
+	struct store *store; /* NULL: opened when it is needed first */
+	pthread_t thread;
+	bool runs, works;
+	pthread_cond_t wanted;
+	struct fair_queue tasks; /* guarded by the lock of 't' */
+};
+
+struct store_thread {
+	struct store_thread_options o;
+	struct store *writer;
+	pthread_t writer_thread;
+	bool writer_runs;
+	struct reader questions, chores;
+	int done_fd;
+	sd_event_source *done_source;
+
+	pthread_mutex_t lock; /* guards what follows */
+	pthread_cond_t write_wanted;
+	bool stopping;
+	struct op_queue waiting, done;
+	struct task_queue reads_done;
+	size_t in_batch, urgent; /* urgent: of those waiting, the ones that are not patient */
+	usec_t last_commit;
+	usec_t probe_at;         /* with fails_since: an empty batch then */
+	usec_t fails_since;      /* boottime; 0: the last batch went through */
+	usec_t answered;         /* boottime: one went through */
+	char why[512];           /* what it met */
+	struct store_wake wake;
+	struct event_list events; /* committed and not told yet */
+	bool woken, fatal;
+	struct err fatal_err;
+};
+
+static void ops_init(struct op_queue *q)
+{
+	*q = (struct op_queue){.last = &q->first};
+}
+
+static void ops_push(struct op_queue *q, struct op *op)
+{
+	op->next = NULL;
+	*q->last = op;
+	q->last = &op->next;
+	q->n++;
+}
+
+static struct op *ops_pop(struct op_queue *q)
+{
+	struct op *op = q->first;
+
+	if (!op)
+		return NULL;
+	q->first = op->next;
+	if (!q->first)
+		q->last = &q->first;
+	q->n--;
+	return op;
+}
+
+static void tasks_init(struct task_queue *q)
+{
+	*q = (struct task_queue){.last = &q->first};
+}
+
+static void tasks_push(struct task_queue *q, struct read_task *t)
+{
+	t->item.next = NULL;
+	*q->last = &t->item;
+	q->last = &t->item.next;
+}
+
+static struct read_task *tasks_pop(struct task_queue *q)
+{
+	struct fair_item *item = q->first;
+
+	if (!item)
+		return NULL;
+	q->first = item->next;
+	if (!q->first)
+		q->last = &q->first;
+	return (struct read_task *)item;
+}
+
+static void ring(struct store_thread *t)
+{
+	eventfd_write(t->done_fd, 1);
+}
+
+static void fail_all(struct op **ops, size_t n, const struct err *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		ops[i]->ok = false;
+		ops[i]->err = *e;
+	}
+}
+
+static usec_t monotonic_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (usec_t)ts.tv_sec * USEC_SEC + ts.tv_nsec / 1000;
+}
+
+/* Renewals come again by themselves, and must not wait behind a question. */
+static bool probes(const struct store_thread *t)
+{
+	return t->fails_since && !t->o.lease;
+}
+
+static bool ready_to_go(const struct store_thread *t)
+{
+	usec_t now = monotonic_now();
+
+	return t->waiting.first ? t->urgent > 0 || now - t->last_commit >= LINGER : probes(t) && now >= t->probe_at;
+}
+
+static void await_company(struct store_thread *t)
+{
+	usec_t until = t->waiting.first ? t->last_commit + LINGER : t->probe_at;
+	struct timespec at = {until / USEC_SEC, until % USEC_SEC * 1000};
+
+	if (t->waiting.first || probes(t))
+		pthread_cond_timedwait(&t->write_wanted, &t->lock, &at);
+	else
+		pthread_cond_wait(&t->write_wanted, &t->lock);
+}
+
+/* Takes what has gathered, or nothing to see whether the store is back; false when the thread is to end. */
+static bool gather(struct store_thread *t, struct op **batch, size_t *ret_n)
+{
+	size_t n = 0;
+
+	pthread_mutex_lock(&t->lock);
+	t->in_batch = 0;
+	t->last_commit = monotonic_now();
+	while (!t->stopping && !ready_to_go(t))
+		await_company(t);
+	while (n < BATCH_MAX && t->waiting.first) {
+		batch[n] = ops_pop(&t->waiting);
+		t->urgent -= !batch[n++]->patient;
+	}
+	t->in_batch = n;
+	*ret_n = n;
+	n += !t->stopping;
+	pthread_mutex_unlock(&t->lock);
+	return n > 0;
+}
+
+static void note_health(struct store_thread *t, bool ok, const struct err *e)
+{
+	bool away = !ok && (e->kind == ERR_BUSY || e->kind == ERR_UNREACHABLE);
+
+	pthread_mutex_lock(&t->lock);
+	if (ok)
+		t->answered = clock_boot(&clock_system);
+	if (!away)
+		t->fails_since = 0;
+	else if (!t->fails_since)
+		t->fails_since = clock_boot(&clock_system);
+	if (away)
+		snprintf(t->why, sizeof(t->why), "%s", e->msg);
+	t->probe_at = monotonic_now() + PROBE_PAUSE + io_random_upto(PROBE_PAUSE);
+	pthread_mutex_unlock(&t->lock);
+}
+
+static void events_join(struct event_list *to, struct event_list *from)
+{
+	if (to->n == 0) {
+		event_list_done(to);
+		*to = *from;
+	} else {
+		for (size_t i = 0; i < from->n; i++)
+			event_list_add(to, from->v[i]);
+		free(from->v);
+	}
+	*from = (struct event_list){};
+}
+
+static void hand_back(struct store_thread *t, struct op **batch, size_t n, const struct store_wake *wake,
+	const struct err *fatal)
+{
+	struct event_list events;
+
+	store_events_take(t->writer, &events);
+	pthread_mutex_lock(&t->lock);
+	events_join(&t->events, &events);
+	for (size_t i = 0; i < n; i++)
+		ops_push(&t->done, batch[i]);
+	if (wake)
+		t->wake = *wake; /* else what was known before still holds */
+	t->woken = true;
+	if (fatal && !t->fatal) {
+		t->fatal = true;
+		t->fatal_err = *fatal;
+	}
+	pthread_mutex_unlock(&t->lock);
+	ring(t);
+}
+
+static void *write_batches(void *arg)
+{
+	struct store_thread *t = arg;
+	struct op **batch = xcalloc(BATCH_MAX, sizeof(struct op *));
+	struct err fatal = {};
+	size_t n;
+
+	while (gather(t, batch, &n)) {
+		struct store_wake wake = STORE_WAKE_NEVER;
+		struct err e = {};
+		bool ok = fatal.kind == ERR_NONE && store_apply(t->writer, batch, n, &wake, &e);
+
+		if (!ok && (e.kind == ERR_UNCERTAIN || e.kind == ERR_REFUSED))
+			fatal = e;
+		note_health(t, ok, &e);
+		if (fatal.kind != ERR_NONE)
+			fail_all(batch, n, &fatal); /* not one more write after an unknown one */
+		hand_back(t, batch, n, ok ? &wake : NULL, fatal.kind != ERR_NONE ? &fatal : NULL);
+	}
+	free(batch);
+	return NULL;
+}
+
+static bool open_reader(struct reader *r, struct err *e)
+{
+	struct store_options o = {.where = r->t->o.where, .read_only = true};
+
+	return r->store || store_open(&o, &r->store, e);
+}
+
+static void *serve_reads(void *arg)
+{
+	struct reader *r = arg;
+	struct store_thread *t = r->t;
+
+	for (;;) {
+		struct read_task *task;
+		struct err e = {};
+
+		pthread_mutex_lock(&t->lock);
+		while (!fair_queue_ready(&r->tasks) && !t->stopping)
+			pthread_cond_wait(&r->wanted, &t->lock);
+		task = (struct read_task *)fair_queue_pop(&r->tasks, t->stopping);
+		r->works = task != NULL;
+		pthread_mutex_unlock(&t->lock);
+		if (!task)
+			return NULL;
+		if (!open_reader(r, &e))
+			log_warning("could not open the store once more: %s", e.msg);
+		task->work(r->store, task);
+		pthread_mutex_lock(&t->lock);
+		fair_queue_charge(&t->questions.tasks, task->item.key, (int64_t)task->charge);
+		tasks_push(&t->reads_done, task);
+		r->works = false;
+		pthread_mutex_unlock(&t->lock);
+		ring(t);
+	}
+}
+
+static void reader_init(struct reader *r, struct store_thread *t)
+{
+	r->t = t;
+	pthread_cond_init(&r->wanted, NULL);
+}
+
+static bool reader_start(struct reader *r, struct err *e)
+{
+	int error = r->runs ? 0 : pthread_create(&r->thread, NULL, serve_reads, r);
+
+	r->runs = error == 0;
+	return r->runs || err_errno(e, error, "could not start a reader thread");
+}
+
+/* After 'stopping' was set: queued tasks are done first. */
+static void reader_join(struct reader *r)
+{
+	if (r->runs)
+		pthread_join(r->thread, NULL);
+}
+
+static void reader_done(struct reader *r)
+{
+	store_free(r->store);
+	fair_queue_done(&r->tasks);
+	pthread_cond_destroy(&r->wanted);
+}
+
+static void reader_ask(struct reader *r, struct read_task *task)
+{
+	pthread_mutex_lock(&r->t->lock);
+	fair_queue_push(&r->tasks, &task->item);
+	pthread_cond_signal(&r->wanted);
+	pthread_mutex_unlock(&r->t->lock);
+}
+
+static void tell_busy(const struct store_thread *t)
+{
+	if (t->o.on_busy)
+		t->o.on_busy(t->o.arg);
+}
+
+/* Everything that has come back, taken off the shared lists in one go. */
+struct harvest {
+	struct op_queue ops;
+	struct task_queue reads;
+	struct store_wake wake;
+	struct event_list events;
+	bool woken, fatal;
+	struct err fatal_err;
+};
+
+static void harvest_take(struct store_thread *t, struct harvest *h)
+{
+	struct read_task *task;
+	struct op *op;
+
+	ops_init(&h->ops);
+	tasks_init(&h->reads);
+	pthread_mutex_lock(&t->lock);
+	while ((op = ops_pop(&t->done)))
+		ops_push(&h->ops, op);
+	while ((task = tasks_pop(&t->reads_done)))
+		tasks_push(&h->reads, task);
+	h->events = t->events;
+	t->events = (struct event_list){};
+	h->wake = t->wake;
+	h->woken = t->woken;
+	h->fatal = t->fatal;
+	h->fatal_err = t->fatal_err;
+	t->woken = false;
+	pthread_mutex_unlock(&t->lock);
+}
+
+static void deliver(struct store_thread *t)
+{
+	struct harvest h;
+	struct read_task *task;
+	struct op *op;
+
+	harvest_take(t, &h);
+	if (h.events.n > 0 && t->o.on_events)
+		t->o.on_events(&h.events, t->o.arg);
+	event_list_done(&h.events);
+	while ((op = ops_pop(&h.ops))) {
+		if (t->o.on_op)
+			t->o.on_op(op, t->o.arg);
+		if (op->on_done)
+			op->on_done(op, op->arg);
+		else
+			op_free(op);
+	}
+	while ((task = tasks_pop(&h.reads)))
+		task->done(task);
+	if (h.fatal && t->o.on_fatal)
+		t->o.on_fatal(&h.fatal_err, t->o.arg);
+	else if (h.woken && t->o.on_wake)
+		t->o.on_wake(&h.wake, t->o.arg);
+}
+
+static int on_done(sd_event_source *source, int fd, uint32_t events, void *arg)
+{
+	eventfd_t count;
+
+	(void)source;
+	(void)events;
+	while (eventfd_read(fd, &count) == 0)
+		;
+	deliver(arg);
+	return 0;
+}
+
+static bool start_threads(struct store_thread *t, struct err *e)
+{
+	int r = pthread_create(&t->writer_thread, NULL, write_batches, t);
+
+	if (r)
+		return err_errno(e, r, "could not start the store thread");
+	t->writer_runs = true;
+	pthread_setname_np(t->writer_thread, t->o.writer_only ? "leases" : "writer"); /* for those who look inside */
+	return t->o.writer_only || reader_start(&t->questions, e);
+}
+
+bool store_thread_start(struct sd_event *ev, const struct store_thread_options *o,
+	struct store_thread **ret, struct err *e)
+{
+	AUTO(store_thread) *t = xcalloc(1, sizeof(*t));
+	pthread_condattr_t monotonic;
+	int r;
+
+	t->o = *o;
+	t->wake = STORE_WAKE_NEVER;
+	ops_init(&t->waiting);
+	ops_init(&t->done);
+	reader_init(&t->questions, t);
+	reader_init(&t->chores, t);
+	tasks_init(&t->reads_done);
+	pthread_mutex_init(&t->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&t->write_wanted, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	t->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (t->done_fd < 0)
+		return err_errno(e, errno, "could not make an eventfd");
+	r = sd_event_add_io(ev, &t->done_source, t->done_fd, EPOLLIN | EPOLLET, on_done, t);
+	if (r < 0)
+		return err_errno(e, -r, "could not watch the store thread");
+	if (!store_open(&(struct store_options){.where = o->where, .machine = o->machine, .takeover = o->takeover,
+		    .no_checkpoint = o->no_checkpoint, .lease = o->lease}, &t->writer, e) ||
+	    (!o->writer_only && !open_reader(&t->questions, e)) || !start_threads(t, e))
+		return false;
+	*ret = STEAL(t);
+	return true;
+}
+
+void store_thread_leave(struct store_thread *t)
+{
+	if (t && t->writer)
+		store_leave(t->writer);
+	if (t && t->questions.store)
+		store_leave(t->questions.store);
+}
+
+/* Somebody's request, which its route brings to an end, whether he is still there or not. */
+static bool awaited(const struct op *op)
+{
+	return (op->act.what != EVENT_NONE && !op->patient) || op->kind == OP_OWNER;
+}
+
+/* Committed or not, nobody is left to act on it; but who asked has memory of his own for it. */
+static void drop(struct op *op)
+{
+	if (op->on_done && awaited(op))
+		op->on_done(op, op->arg);
+	else
+		op_free(op);
+}
+
+void store_thread_free(struct store_thread *t)
+{
+	struct read_task *task;
+	struct op *op;
+
+	if (!t)
+		return;
+	pthread_mutex_lock(&t->lock);
+	t->stopping = true;
+	pthread_cond_broadcast(&t->write_wanted);
+	pthread_cond_broadcast(&t->questions.wanted);
+	pthread_cond_broadcast(&t->chores.wanted);
+	pthread_mutex_unlock(&t->lock);
+	store_thread_leave(t);
+	if (t->writer_runs)
+		pthread_join(t->writer_thread, NULL);
+	reader_join(&t->questions);
+	reader_join(&t->chores);
+	while ((op = ops_pop(&t->done)))
+		drop(op);
+	while ((op = ops_pop(&t->waiting))) /* what came of that */
+		op_free(op);
+	while ((task = tasks_pop(&t->reads_done)))
+		task->done(task);
+	reader_done(&t->questions);
+	reader_done(&t->chores);
+	sd_event_source_disable_unref(t->done_source);
+	if (t->done_fd >= 0)
+		close(t->done_fd);
+	event_list_done(&t->events);
+	store_free(t->writer);
+	pthread_cond_destroy(&t->write_wanted);
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+}
+
+const char *store_thread_store_id(const struct store_thread *t)
+{
+	return store_id(t->writer);
+}
+
+void store_thread_submit(struct store_thread *t, struct op *op)
+{
+	pthread_mutex_lock(&t->lock);
+	/* the company it waits for needs not wake the thread: it has set itself a time */
+	if (!op->patient || !t->waiting.first)
+		pthread_cond_signal(&t->write_wanted);
+	ops_push(&t->waiting, op);
+	t->urgent += !op->patient;
+	pthread_mutex_unlock(&t->lock);
+	tell_busy(t);
+}
+
+void store_thread_shed(struct store_thread *t, const struct err *why)
+{
+	struct op_queue all;
+	struct op *op;
+	size_t n = 0;
+
+	ops_init(&all);
+	pthread_mutex_lock(&t->lock);
+	while ((op = ops_pop(&t->waiting)))
+		ops_push(&all, op);
+	while ((op = ops_pop(&all))) {
+		if (!awaited(op)) {
+			ops_push(&t->waiting, op);
+			continue;
+		}
+		t->urgent--;
+		fail_all(&op, 1, why);
+		ops_push(&t->done, op);
+		n++;
+	}
+	pthread_mutex_unlock(&t->lock);
+	if (n > 0)
+		ring(t);
+}
+
+void store_thread_health(const struct store_thread *t, struct store_health *ret)
+{
+	struct store_thread *m = (struct store_thread *)t;
+	usec_t writes = store_waits_since(t->writer), reads = t->questions.store ? store_waits_since(t->questions.store) : 0;
+
+	pthread_mutex_lock(&m->lock);
+	*ret = (struct store_health){.busy = t->waiting.n + t->in_batch + t->done.n > 0 || t->questions.works ||
+			fair_queue_ready(&t->questions.tasks),
+		.waits_since = writes && (!reads || writes < reads) ? writes : reads, .answered = t->answered,
+		.fails_since = t->fails_since};
+	memcpy(ret->why, t->why, sizeof(ret->why));
+	pthread_mutex_unlock(&m->lock);
+}
+
+void store_thread_expect_term(struct store_thread *t, int64_t term)
+{
+	store_expect_term(t->writer, term);
+}
+
+size_t store_thread_backlog(const struct store_thread *t)
+{
+	struct store_thread *m = (struct store_thread *)t;
+	size_t n;
+
+	pthread_mutex_lock(&m->lock);
+	n = m->waiting.n + m->in_batch + m->done.n;
+	pthread_mutex_unlock(&m->lock);
+	return n;
+}
+
+bool store_thread_no_room(const struct store_thread *t)
+{
+	struct store_thread *m = (struct store_thread *)t;
+	bool no_room;
+
+	pthread_mutex_lock(&m->lock);
+	no_room = m->wake.no_room;
+	pthread_mutex_unlock(&m->lock);
+	return no_room;
+}
+
+void store_thread_read(struct store_thread *t, struct read_task *task)
+{
+	reader_ask(&t->questions, task);
+	tell_busy(t);
+}
+
+void store_thread_release(struct store_thread *t, int64_t uid, size_t bytes)
+{
+	pthread_mutex_lock(&t->lock);
+	fair_queue_charge(&t->questions.tasks, uid, -(int64_t)bytes);
+	pthread_cond_signal(&t->questions.wanted);
+	pthread_mutex_unlock(&t->lock);
+}
+
+void store_thread_bound_results(struct store_thread *t, int64_t per_uid, int64_t total)
+{
+	pthread_mutex_lock(&t->lock);
+	t->questions.tasks.share.per_owner = per_uid;
+	t->questions.tasks.share.total = total;
+	pthread_cond_signal(&t->questions.wanted);
+	pthread_mutex_unlock(&t->lock);
+}
+
+void store_thread_chore(struct store_thread *t, struct read_task *task)
+{
+	struct err e = {};
+
+	if (!reader_start(&t->chores, &e)) {
+		log_warning("%s; those who ask meanwhile wait", e.msg);
+		reader_ask(&t->questions, task);
+		return;
+	}
+	reader_ask(&t->chores, task);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waits where waiting hurts nobody; a slow poll is the net below it. */
+#include "daemon/loop/store_watcher.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "store/backend/watch.h"
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <systemd/sd-event.h>
+
+#define POLL_DEAF_MS 1000  /* while nothing can be heard */
+#define POLL_MS 10000      /* otherwise */
+
+struct watcher {
+	const char *where, *node;
+	void (*on_news)(void *arg);
+	void *arg;
+	int stop_fd, news_fd;
+	sd_event_source *source;
+	pthread_t thread;
+	bool runs;
+};
+
+/* False: the thread is to end. */
+static bool wait_for(struct watcher *w, int fd, int ms)
+{
+	struct pollfd fds[2] = {{.fd = w->stop_fd, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
+
+	return (poll(fds, 2, ms) >= 0 || errno == EINTR) && !fds[0].revents;
+}
+
+/* Until nothing is heard any more, or the thread is to end (false). */
+static bool hear(struct watcher *w, struct store_watch *from, struct err *e)
+{
+	usec_t told = clock_boot(&clock_system);
+
+	for (;;) {
+		bool news, due;
+
+		if (!wait_for(w, store_watch_fd(from), POLL_MS))
+			return false;
+		if (!store_watch_take(from, &news, e))
+			return true;
+		due = clock_boot(&clock_system) - told >= POLL_MS * USEC_MSEC;
+		if (news || due) {
+			told = clock_boot(&clock_system);
+			eventfd_write(w->news_fd, 1);
+		}
+	}
+}
+
+static void *watch(void *arg)
+{
+	struct watcher *w = arg;
+	bool deaf = false;
+
+	for (;;) {
+		AUTO(store_watch) *from = NULL;
+		struct err e = {};
+
+		if (store_watch_open(w->where, w->node, &from, &e)) {
+			if (deaf)
+				log_info("news of the store are heard again");
+			deaf = false;
+			eventfd_write(w->news_fd, 1); /* what there was before is not missed */
+			if (!hear(w, from, &e))
+				return NULL;
+		}
+		if (!deaf)
+			log_warning("no news of the store, looking every second: %s", e.msg);
+		deaf = true;
+		eventfd_write(w->news_fd, 1);
+		if (!wait_for(w, -1, POLL_DEAF_MS / 2 + (int)io_random_upto(POLL_DEAF_MS / 2)))
+			return NULL;
+	}
+}
+
+static int on_ring(sd_event_source *source, int fd, uint32_t events, void *arg)
+{
+	struct watcher *w = arg;
+	eventfd_t count;
+
+	(void)source;
+	(void)events;
+	while (eventfd_read(fd, &count) == 0)
+		;
+	w->on_news(w->arg);
+	return 0;
+}
+
+bool watcher_new(struct sd_event *ev, const char *where, const char *node, void (*on_news)(void *arg), void *arg,
+	struct watcher **ret, struct err *e)
+{
+	AUTO(watcher) *w = xcalloc(1, sizeof(*w));
+	int r;
+
+	*w = (struct watcher){.where = where, .node = node, .on_news = on_news, .arg = arg};
+	w->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	w->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (w->stop_fd < 0 || w->news_fd < 0)
+		return err_errno(e, errno, "could not make an eventfd");
+	r = sd_event_add_io(ev, &w->source, w->news_fd, EPOLLIN | EPOLLET, on_ring, w);
+	if (r < 0)
+		return err_errno(e, -r, "could not watch for news");
+	r = pthread_create(&w->thread, NULL, watch, w);
+	if (r)
+		return err_errno(e, r, "could not start the watching thread");
+	w->runs = true;
+	*ret = STEAL(w);
+	return true;
+}
+
+void watcher_free(struct watcher *w)
+{
+	if (!w)
+		return;
+	if (w->runs) {
+		eventfd_write(w->stop_fd, 1);
+		pthread_join(w->thread, NULL);
+	}
+	sd_event_source_disable_unref(w->source);
+	if (w->stop_fd >= 0)
+		close(w->stop_fd);
+	if (w->news_fd >= 0)
+		close(w->news_fd);
+	free(w);
+}

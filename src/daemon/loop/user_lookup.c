@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asks the user database on threads of its own: it may take long, and nobody else shall wait for it. */
+#include "daemon/loop/user_lookup.h"
+#include "base/text.h"
+#include "daemon/api/client_user.h"
+#include "daemon/loop/user_find.h"
+#include <errno.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <systemd/sd-event.h>
+#include <unistd.h>
+
+#define THREADS_MAX 8 /* questions at a time; each thread lives while there are any */
+
+struct task_list {
+	struct name_task *first, **last;
+};
+
+struct names {
+	pthread_mutex_t lock;       /* of everything here */
+	size_t threads;
+	bool closed;                /* nobody is on the loop to hear of it */
+	struct task_list waiting, answered;
+	int fd;                     /* rings when there are answers */
+	sd_event_source *source;    /* the loop's alone */
+};
+
+static void push(struct task_list *l, struct name_task *t)
+{
+	t->next = NULL;
+	*l->last = t;
+	l->last = &t->next;
+}
+
+static struct name_task *pop(struct task_list *l)
+{
+	struct name_task *t = l->first;
+
+	if (!t)
+		return NULL;
+	l->first = t->next;
+	if (!l->first)
+		l->last = &l->first;
+	return t;
+}
+
+static void destroy(struct names *n)
+{
+	pthread_mutex_destroy(&n->lock);
+	close(n->fd);
+	free(n);
+}
+
+static void work(struct name_task *t)
+{
+	t->ok = t->by_name ? user_find(t->name, &t->uid, &t->err) : peer_lookup(t->uid, false, &t->name, &t->err);
+}
+
+static void *on_thread(void *arg)
+{
+	struct names *n = arg;
+	struct name_task *t;
+	bool last;
+
+	pthread_mutex_lock(&n->lock);
+	while ((t = pop(&n->waiting))) {
+		pthread_mutex_unlock(&n->lock);
+		work(t);
+		pthread_mutex_lock(&n->lock);
+		if (n->closed) {
+			t->done(t);
+		} else {
+			push(&n->answered, t);
+			eventfd_write(n->fd, 1);
+		}
+	}
+	n->threads--;
+	last = n->closed && n->threads == 0;
+	pthread_mutex_unlock(&n->lock);
+	if (last)
+		destroy(n);
+	return NULL;
+}
+
+static struct name_task *take_answer(struct names *n)
+{
+	struct name_task *t;
+
+	pthread_mutex_lock(&n->lock);
+	t = pop(&n->answered);
+	pthread_mutex_unlock(&n->lock);
+	return t;
+}
+
+static int on_answers(sd_event_source *source, int fd, uint32_t events, void *arg)
+{
+	struct name_task *t;
+	eventfd_t rings;
+
+	(void)source;
+	(void)events;
+	eventfd_read(fd, &rings);
+	while ((t = take_answer(arg)))
+		t->done(t);
+	return 0;
+}
+
+bool names_new(struct sd_event *ev, struct names **ret, struct err *e)
+{
+	AUTO(names) *n = xcalloc(1, sizeof(*n));
+	int r;
+
+	pthread_mutex_init(&n->lock, NULL);
+	n->waiting.last = &n->waiting.first;
+	n->answered.last = &n->answered.first;
+	n->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (n->fd < 0)
+		return err_errno(e, errno, "could not make an eventfd");
+	r = sd_event_add_io(ev, &n->source, n->fd, EPOLLIN, on_answers, n);
+	if (r < 0)
+		return err_errno(e, -r, "could not watch an eventfd");
+	*ret = STEAL(n);
+	return true;
+}
+
+void names_free(struct names *n)
+{
+	struct name_task *t;
+	bool alone;
+
+	if (!n)
+		return;
+	sd_event_source_disable_unref(n->source);
+	pthread_mutex_lock(&n->lock);
+	n->closed = true;
+	while ((t = pop(&n->waiting)) || (t = pop(&n->answered)))
+		t->done(t);
+	alone = n->threads == 0;
+	pthread_mutex_unlock(&n->lock);
+	if (alone)
+		destroy(n);
+}
+
+/* Detached: at the end nobody waits for a database that does not answer. */
+static bool start_thread(struct names *n)
+{
+	pthread_attr_t how;
+	pthread_t thread;
+	bool ok;
+
+	pthread_attr_init(&how);
+	pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED);
+	ok = pthread_create(&thread, &how, on_thread, n) == 0;
+	pthread_attr_destroy(&how);
+	return ok;
+}
+
+void names_ask(struct names *n, struct name_task *t)
+{
+	pthread_mutex_lock(&n->lock);
+	push(&n->waiting, t);
+	if (n->threads < THREADS_MAX && start_thread(n))
+		n->threads++;
+	if (n->threads == 0) { /* no room for a single thread */
+		t = pop(&n->waiting);
+		err_set(&t->err, ERR_BUSY, "could not look up who you are, try again");
+		push(&n->answered, t);
+		eventfd_write(n->fd, 1);
+	}
+	pthread_mutex_unlock(&n->lock);
+}

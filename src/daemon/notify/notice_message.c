@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gathers what a notice tells, and writes it for each kind of channel. */
+#include "daemon/notify/notice_message.h"
+#include "base/auto.h"
+#include "base/err.h"
+#include "core/job/job.h"
+#include "core/job/owner.h"
+#include "core/job/start_plan.h"
+#include "daemon/notify/mail.h"
+#include "daemon/loop/warrants.h"
+#include "exec/proto/output_file.h"
+#include "wire/spec_json.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define SEND_TIMEOUT USEC_MIN
+#define SEND_GRACE (5 * USEC_SEC)
+#define SEND_OUTPUT 4096 /* bytes kept of what the command says */
+
+void letter_done(struct letter *l)
+{
+	job_free(l->job);
+	run_free(l->run);
+	run_free(l->last_success);
+	free(l->node);
+	free(l->error);
+	strv_done(&l->changed);
+	buf_done(&l->output);
+	free(l->output_missing);
+	free(l->id);
+	buf_done(&l->subject);
+	buf_done(&l->body);
+	*l = (struct letter){};
+}
+
+/* ---- reading ---- */
+
+/* What is gone is no error: the notice says what is known. */
+static bool or_gone(bool found, struct err *e)
+{
+	if (!found && e->kind == ERR_NOT_FOUND) {
+		*e = (struct err){};
+		return true;
+	}
+	return found;
+}
+
+static bool read_run(struct store *s, int64_t id, struct run **ret, struct err *e)
+{
+	return id == 0 || or_gone(store_run_get(s, -1, id, ret, e), e);
+}
+
+static bool read_error(struct letter *l, struct store *s, struct err *e)
+{
+	AUTO_DONE(attempt_list) tries = {};
+
+	if (!l->run)
+		return true;
+	if (!store_attempts(s, l->run->id, &tries, e))
+		return false;
+	if (tries.n > 0)
+		l->error = xstrdup(tries.v[tries.n - 1]->error);
+	return !l->run->node || store_node_name(s, l->run->node, &l->node, e);
+}
+
+static bool read_spec(const struct letter *l, struct store *s, int64_t revision, struct job_spec *ret, bool *known,
+	struct err *e)
+{
+	AUTO_TEXT old = NULL;
+
+	if (revision != l->job->revision && !store_revision_spec(s, l->job->id, revision, &old, e))
+		return false;
+	*known = revision == l->job->revision ? spec_from_text(l->job->spec, ret, NULL)
+					      : old && spec_from_text(old, ret, NULL);
+	return true;
+}
+
+static bool read_changes(struct letter *l, struct store *s, struct err *e)
+{
+	AUTO_DONE(job_spec) before;
+	AUTO_DONE(job_spec) after;
+	bool known_before = false, known_after = false;
+
+	job_spec_init(&before);
+	job_spec_init(&after);
+	if (!l->job || !l->run || !l->last_success || l->run->revision == l->last_success->revision)
+		return true;
+	if (!read_spec(l, s, l->last_success->revision, &before, &known_before, e) ||
+	    !read_spec(l, s, l->run->revision, &after, &known_after, e))
+		return false;
+	l->changed_known = known_before && known_after;
+	if (l->changed_known)
+		notice_changed_fields(&before, &after, &l->changed);
+	return true;
+}
+
+bool letter_read(struct letter *l, struct store *s, const struct notice *n, struct err *e)
+{
+	json_auto_t *detail = n->detail ? json_read(n->detail, strlen(n->detail), 4096, NULL) : NULL;
+	int64_t last = json_integer_value(json_object_get(detail, "last_success"));
+
+	l->notice = n;
+	l->typical = json_integer_value(json_object_get(detail, "typical"));
+	return or_gone(store_job_get(s, -1, n->job, &l->job, e), e) && read_run(s, n->run, &l->run, e) &&
+	       read_run(s, last, &l->last_success, e) && read_error(l, s, e) && read_changes(l, s, e);
+}
+
+/* ---- the end of the output ---- */
+
+static bool read_tail(struct letter *l, int fd, struct err *e)
+{
+	struct output_state at;
+	int64_t offset;
+
+	if (!output_stat(fd, &at, e))
+		return false;
+	offset = at.total > NOTICE_OUTPUT_MAX ? at.total - NOTICE_OUTPUT_MAX : 0;
+	l->output_cut = offset > 0;
+	while (offset < at.total && l->output.len < NOTICE_OUTPUT_MAX) {
+		char *to = buf_room(&l->output, NOTICE_OUTPUT_MAX);
+		size_t n = 0;
+
+		if (!output_read(fd, offset, to, NOTICE_OUTPUT_MAX - l->output.len, &offset, &n, e))
+			return false;
+		if (n == 0)
+			break;
+		l->output.len += n;
+		offset += (int64_t)n;
+	}
+	return true;
+}
+
+static void read_output(struct letter *l, int output_dir)
+{
+	struct err e = {};
+	AUTO_FD fd = -1;
+
+	if (!l->run || l->run->attempt == 0)
+		return;
+	fd = output_open(output_dir, l->run->id, l->run->attempt);
+	if (fd == -ENOENT)
+		return; /* it said nothing */
+	if (fd < 0)
+		err_errno(&e, -fd, "could not open it");
+	else
+		read_tail(l, fd, &e);
+	if (e.kind != ERR_NONE)
+		l->output_missing = xstrdup(e.msg);
+}
+
+static struct notice_facts facts_of(const struct letter *l)
+{
+	const struct notice *n = l->notice;
+
+	return (struct notice_facts){
+		.kind = n->kind,
+		.job = n->job,
+		.job_name = n->job_name,
+		.owner = n->owner,
+		.node = l->node,
+		.run = l->run,
+		.error = l->error,
+		.at = n->created_at,
+		.typical = l->typical,
+		.job_paused = l->job && l->job->state == JOB_PAUSED && n->kind == TELL_FAILED,
+		.job_reason = l->job ? l->job->reason : NULL,
+		.last_success = l->last_success,
+		.changed = l->changed_known ? &l->changed : NULL,
+		.output = l->output.data,
+		.output_len = l->output.len,
+		.output_cut = l->output_cut,
+		.output_missing = l->output_missing,
+	};
+}
+
+void letter_write(struct letter *l, int output_dir, const char *store_id, const char *node_name)
+{
+	struct notice_facts f;
+
+	read_output(l, output_dir);
+	if (!l->node && l->notice->kind == TELL_TEST)
+		l->node = xstrdup(node_name);
+	l->id = xprintf("%s-%" PRId64, store_id, l->notice->id);
+	f = facts_of(l);
+	notice_subject(&f, &l->subject);
+	notice_body(&f, &l->body);
+}
+
+/* ---- for each kind of channel ---- */
+
+/* The last lines of the output. JSON does the escaping; bytes that are not UTF-8 become U+FFFD. */
+static json_t *output_json(const struct letter *l)
+{
+	size_t from = l->output.len ? notice_last_lines(l->output.data, l->output.len, NOTICE_LINES) : 0;
+	AUTO_DONE(buf) text = {};
+
+	while (from < l->output.len) {
+		const char *at = l->output.data + from;
+		size_t n = 1;
+
+		while (n < 4 && from + n < l->output.len && !text_utf8_valid(at, n))
+			n++;
+		if (!text_utf8_valid(at, n)) {
+			buf_str(&text, "\xef\xbf\xbd");
+			n = 1;
+		} else {
+			buf_add(&text, at, n);
+		}
+		from += n;
+	}
+	return text.len ? json_stringn(text.data, text.len) : json_null();
+}
+
+json_t *letter_json(const struct letter *l)
+{
+	const struct notice *n = l->notice;
+	json_t *changed = json_array(), *o;
+
+	for (size_t i = 0; i < l->changed.n; i++)
+		json_array_append_new(changed, json_text(l->changed.v[i]));
+	o = json_pack("{s:o, s:s, s:I, s:o, s:{s:I, s:o, s:o, s:I}, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"notice", json_text(l->id), "kind", notice_kind_name(n->kind), "try", (json_int_t)n->tries,
+		"happened_at", json_time(n->created_at),
+		"job", "id", (json_int_t)n->job, "name", json_text(n->job_name), "owner", json_text(n->owner),
+		"uid", (json_int_t)owner_uid(n->uid),
+		"run", l->run ? run_to_json(l->run) : json_null(),
+		"node", json_text(l->node), "subject", json_text(l->subject.data), "text", json_text(l->body.data),
+		"output", output_json(l), "changed", changed);
+	json_object_set_new(o, "last_success", l->last_success ? json_integer((json_int_t)l->last_success->id) : json_null());
+	return o;
+}
+
+/* NAME=value of one line, as the spawner takes it. */
+static char *text_line(const char *name, const char *value)
+{
+	AUTO_DONE(buf) b = {};
+
+	buf_printf(&b, "%s=", name);
+	text_escape(&b, value, strnlen(value, PLAN_VAR_MAX / 8));
+	return buf_steal(&b);
+}
+
+static void put_env(struct plan *p, const char *name, const char *value)
+{
+	strv_take(&p->vars, text_line(name, value ? value : ""));
+}
+
+static void put_env_number(struct plan *p, const char *name, int64_t value)
+{
+	strv_take(&p->vars, xprintf("%s=%" PRId64, name, value));
+}
+
+static void put_all_env(const struct letter *l, struct plan *p)
+{
+	const struct notice *n = l->notice;
+
+	put_env(p, "JOBSCHED_NOTICE", l->id);
+	put_env(p, "JOBSCHED_NOTICE_KIND", notice_kind_name(n->kind));
+	put_env(p, "JOBSCHED_NOTICE_SUBJECT", l->subject.data);
+	put_env_number(p, "JOBSCHED_NOTICE_TRY", n->tries);
+	put_env_number(p, "JOBSCHED_JOB", n->job);
+	put_env(p, "JOBSCHED_NAME", n->job_name);
+	put_env(p, "JOBSCHED_NODE", l->node);
+	if (!l->run)
+		return;
+	put_env_number(p, "JOBSCHED_NOTICE_RUN", l->run->id);
+	put_env(p, "JOBSCHED_NOTICE_STATE", run_state_name(l->run->state));
+	put_env(p, "JOBSCHED_NOTICE_REASON", l->run->reason);
+	put_env_number(p, "JOBSCHED_NOTICE_EXIT_CODE", l->run->exit_code);
+	put_env_number(p, "JOBSCHED_NOTICE_SIGNAL", l->run->term_signal);
+	put_env_number(p, "JOBSCHED_NOTICE_ATTEMPTS", l->run->attempt);
+}
+
+/* The order of the job with the part that has this command; false: the job does not have it any more. */
+static bool part_of_job(const struct letter *l, const char *command, struct plan *p)
+{
+	AUTO_DONE(job_spec) spec;
+	struct err e = {};
+
+	job_spec_init(&spec);
+	if (!l->job || !spec_from_text(l->job->spec, &spec, &e))
+		return false;
+	order_from_spec(&p->order, &(struct order_source){.spec = &spec, .uid = owner_uid(l->job->uid), .owner = l->job->owner});
+	for (size_t i = 0; i < p->order.notices.n; i++)
+		if (strcmp(p->order.notices.v[i], command) == 0)
+			p->part = (int64_t)i + 1;
+	if (!p->part)
+		order_done(&p->order);
+	else
+		warrants_put(p, spec.warrant);
+	return p->part != 0;
+}
+
+/* A command that is in no job: the mail program, or one the job had before it was changed. */
+static void order_alone(struct order *o, int64_t uid, const char *owner)
+{
+	order_init(o);
+	o->uid = uid;
+	o->owner = xstrdup(owner);
+	o->umask = 022;
+}
+
+static void plan_exec(const struct letter *l, const char *command, struct plan *p)
+{
+	if (part_of_job(l, command, p))
+		return;
+	order_alone(&p->order, owner_uid(l->notice->uid), l->notice->owner);
+	strv_add(&p->order.argv, "/bin/sh");
+	strv_add(&p->order.argv, "-c");
+	strv_add(&p->order.argv, command);
+}
+
+static void plan_mail(const struct letter *l, const struct letter_post *how, struct plan *p)
+{
+	order_alone(&p->order, how->as ? how->as_uid : owner_uid(l->notice->uid), how->as ? how->as : l->notice->owner);
+	p->order.sandbox = xstrdup("compat"); /* mail programs become somebody else to reach their queue */
+	strv_add(&p->order.argv, how->sendmail);
+	strv_add(&p->order.argv, "-oi");
+	strv_add(&p->order.argv, "--");
+	strv_add(&p->order.argv, how->to);
+}
+
+void letter_plan(const struct letter *l, const struct letter_post *how, struct plan *ret)
+{
+	AUTO_DONE(buf) in = {};
+
+	*ret = (struct plan){.run = -l->notice->id, .fence = l->notice->tries, .attempt = l->notice->tries,
+		.timeout = SEND_TIMEOUT, .grace = SEND_GRACE, .output_limit = SEND_OUTPUT};
+	put_all_env(l, ret);
+	if (how->command) {
+		plan_exec(l, how->command, ret);
+		buf_add(&in, l->body.data, l->body.len);
+	} else {
+		plan_mail(l, how, ret);
+		mail_write(&(struct mail){.from_user = l->notice->owner, .from_host = how->host, .to = how->to,
+			.subject = l->subject.data, .id = l->id, .text = l->body.data, .date = how->now}, &in);
+	}
+	ret->stdin_data.len = in.len;
+	ret->stdin_data.data = buf_steal(&in);
+}

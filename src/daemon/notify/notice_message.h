@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A notice written out: what the store and the kept output know of it, as mail, as JSON, as environment. */
+#pragma once
+#include "base/buf.h"
+#include "base/text.h"
+#include "core/job/notice_text.h"
+#include "store/store.h"
+#include <jansson.h>
+
+struct plan;
+
+struct letter {
+	const struct notice *notice;  /* borrowed */
+	struct job *job;              /* owned, as all below; NULL: gone */
+	struct run *run, *last_success;
+	char *node;
+	char *error;                  /* of the last attempt */
+	struct strv changed;
+	bool changed_known;
+	usec_t typical;
+	struct buf output;
+	bool output_cut;
+	char *output_missing;
+	char *id;                     /* STORE-NOTICE: the same for every try */
+	struct buf subject, body;
+};
+void letter_done(struct letter *l);
+
+/* On the reader's thread: all but the output. */
+bool letter_read(struct letter *l, struct store *s, const struct notice *n, struct err *e);
+/* On the loop: the end of the output, and the words. */
+void letter_write(struct letter *l, int output_dir, const char *store_id, const char *node_name);
+
+json_t *letter_json(const struct letter *l);
+/* A plan that hands it to a command: argv, environment, standard input. */
+struct letter_post {
+	const char *command;   /* for exec; NULL: mail */
+	const char *sendmail;  /* for mail, with the address and the host it comes from */
+	const char *to, *host;
+	const char *as;        /* whose process the mail program is; NULL: the owner's */
+	uint32_t as_uid;
+	usec_t now;
+};
+void letter_plan(const struct letter *l, const struct letter_post *how, struct plan *ret);

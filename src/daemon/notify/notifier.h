@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sends the notices that wait in the store, each at least once, and records what became of it. */
+#pragma once
+#include "base/auto.h"
+#include "base/clock.h"
+#include "core/job/warrant.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct config;
+struct err;
+struct net_client;
+struct notifier;
+struct plan;
+struct sd_event;
+struct spawn_report;
+struct store_thread;
+
+struct notifier_options {               /* everything is borrowed and outlives the notifier */
+	const struct clock *clock;
+	struct store_thread *store;
+	struct net_client *net;
+	const struct config *config;
+	const char *node_id, *node_name;
+	bool shared;                    /* several users are served: the slots are divided between owners */
+	int output_dir;                 /* descriptor of the spawner's output directory */
+	/* The spawner, as far as it concerns us. */
+	bool (*start)(const struct plan *p, void *arg, struct err *e);
+	enum warrant_policy (*warrants)(void *arg); /* of the spawner */
+	void (*settled)(int64_t run, int64_t fence, void *arg); /* its end is recorded, its output not needed */
+	void *arg;
+};
+
+bool notifier_new(struct sd_event *ev, const struct notifier_options *o, struct notifier **ret, struct err *e);
+void notifier_free(struct notifier *n);
+AUTO_DEFINE(notifier);
+
+/* When the first notice that waits is due, after a batch; USEC_NEVER: none. */
+void notifier_due_is(struct notifier *n, usec_t next);
+/* Takes what is due if there is room. Returns when to call again; USEC_NEVER: after the next event. */
+usec_t notifier_pump(struct notifier *n);
+/* A report of the spawner: of a command of ours (run below 0), a list that is complete, or that it is gone. */
+void notifier_report(struct notifier *n, const struct spawn_report *r);
+void notifier_net_synced(struct notifier *n); /* jobsched-net has named what it still delivers, or is gone */
+void notifier_set_output_dir(struct notifier *n, int fd /* borrowed */);
+void notifier_stop(struct notifier *n); /* takes no more */

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes what retention is about to delete. */
+#include "daemon/retention/archive.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/text.h"
+#include "core/job/job.h"
+#include "store/read/prune_candidates.h"
+#include "store/store.h"
+#include "wire/spec_json.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define GZIP_WINDOW (15 + 16) /* zlib's way to ask for a gzip header */
+
+static void add_line(struct buf *out, const char *what, json_t *value /* moved */)
+{
+	json_t *line = json_pack("{s:o}", what, value);
+
+	json_write(line, out);
+	buf_char(out, '\n');
+	json_decref(line);
+}
+
+static bool describe_run(struct store *s, int64_t id, struct buf *out, struct err *e)
+{
+	struct attempt_list attempts = {};
+	AUTO(run) *run = NULL;
+	json_t *list, *o;
+
+	if (!store_run_get(s, -1, id, &run, e))
+		return e->kind == ERR_NOT_FOUND;
+	if (!store_attempts(s, id, &attempts, e))
+		return false;
+	list = json_array();
+	for (size_t i = 0; i < attempts.n; i++)
+		json_array_append_new(list, attempt_to_json(attempts.v[i]));
+	attempt_list_done(&attempts);
+	o = run_to_json(run);
+	json_object_set_new(o, "attempts", list);
+	add_line(out, "run", o);
+	return true;
+}
+
+static bool describe_job(struct store *s, int64_t id, struct buf *out, struct err *e)
+{
+	AUTO(job) *job = NULL;
+	json_t *o;
+
+	if (!store_job_get(s, -1, id, &job, e))
+		return e->kind == ERR_NOT_FOUND || e->kind == ERR_REFUSED;
+	o = job_to_json(job, e);
+	if (o)
+		add_line(out, "job", o);
+	return true;
+}
+
+bool archive_describe(struct store *s, const struct prune_list *list, struct buf *ret, struct err *e)
+{
+	struct err why = {};
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < list->n_runs; i++)
+		ok = describe_run(s, list->runs[i], ret, &why);
+	for (size_t i = 0; ok && i < list->n_jobs; i++)
+		ok = describe_job(s, list->jobs[i], ret, &why);
+	if (!ok)
+		*e = why;
+	return ok;
+}
+
+char *archive_name(usec_t now)
+{
+	time_t seconds = (time_t)(now / USEC_SEC);
+	struct tm tm;
+	char text[32];
+
+	gmtime_r(&seconds, &tm);
+	strftime(text, sizeof(text), "%Y%m%dT%H%M%SZ", &tm);
+	return xstrdup(text);
+}
+
+static bool compress_lines(const struct buf *lines, unsigned char **ret, size_t *ret_len, struct err *e)
+{
+	z_stream z = {};
+	size_t room;
+	int r;
+
+	if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+		return err_set(e, ERR_INTERNAL, "could not set up the compression");
+	room = deflateBound(&z, lines->len);
+	*ret = xcalloc(1, room);
+	z.next_in = (unsigned char *)lines->data;
+	z.avail_in = (unsigned)lines->len;
+	z.next_out = *ret;
+	z.avail_out = (unsigned)room;
+	r = deflate(&z, Z_FINISH);
+	*ret_len = z.total_out;
+	deflateEnd(&z);
+	if (r == Z_STREAM_END)
+		return true;
+	free(STEAL(*ret));
+	return err_set(e, ERR_INTERNAL, "could not compress the archive");
+}
+
+bool archive_append(const char *dir, const char *name, const struct buf *lines, struct err *e)
+{
+	AUTO_TEXT path = xprintf("%s/%s.jsonl.gz", dir, name);
+	unsigned char *packed = NULL;
+	AUTO_FD fd = -1;
+	size_t len = 0;
+	off_t before;
+	int r = io_mkdirs(dir, 0700);
+
+	if (r < 0)
+		return err_errno(e, -r, "could not make the archive directory '%s'", dir);
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0 || (before = lseek(fd, 0, SEEK_END)) < 0)
+		return err_errno(e, errno, "could not open the archive '%s'", path);
+	if (!compress_lines(lines, &packed, &len, e))
+		return false;
+	r = io_write_all(fd, packed, len);
+	free(packed);
+	if (r == 0 && fsync(fd) < 0)
+		r = -errno;
+	if (r == 0)
+		return true;
+	if (ftruncate(fd, before) < 0)
+		return err_errno(e, -r, "could not write the archive '%s', and it ends in a part now", path);
+	return err_errno(e, -r, "could not write the archive '%s'", path);
+}

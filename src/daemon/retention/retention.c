@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A pass: old history first, then what is over a budget, then files of output that nobody owns. */
+#include "daemon/retention/retention.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/retention/archive.h"
+#include "daemon/loop/store_thread.h"
+#include "exec/proto/output_dir.h"
+#include "store/read/check.h"
+#include "store/ops/op.h"
+#include "store/store.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <systemd/sd-event.h>
+
+#define FIRST_PASS (2 * USEC_MIN)
+#define PASS_EVERY USEC_HOUR
+#define CHECK_EVERY USEC_DAY
+#define STEP_PAUSE (20 * USEC_MSEC) /* the store has others to serve */
+#define OUTPUTS_STEP 200
+#define EVENTS_STEP 500             /* as many as one step deletes */
+#define ENOUGH(budget) ((budget) - (budget) / 10)
+
+enum stage { STAGE_IDLE, STAGE_HISTORY, STAGE_BUDGET, STAGE_OUTPUTS, STAGE_STRAY, STAGE_CHECK, STAGE_MAX };
+
+struct waiter {
+	struct prune_rule keep;
+	retention_done_fn *fn;
+	void *arg;
+	struct waiter *next;
+};
+
+/* One look at the store, on the thread for chores. */
+struct look {
+	struct read_task task;
+	struct retention *r;
+	enum stage stage;
+	struct prune_rule keep;
+	usec_t now;
+	const char *archive, *archive_name;
+	int output_dir;
+	struct retention_limits limits;
+	struct prune_pass pass;       /* in and out */
+	struct prune_list list;       /* results */
+	struct kept_output *outputs;
+	size_t n_outputs;
+	struct strv problems;
+	bool more;                    /* of a budget: it is still over */
+	bool ok;
+	struct err err;
+};
+
+struct retention {
+	struct retention_options o;
+	sd_event_source *timer;
+	enum stage stage;
+	struct waiter *waiters, **last_waiter;
+	struct waiter *served;        /* the pass is for this one; NULL: for the clock */
+	struct prune_pass usual, pass; /* usual: how far the passes of the clock have come */
+	struct retention_report report;
+	char *archive_name;           /* owned; of this pass */
+	usec_t checked_at;            /* CLOCK_BOOTTIME */
+	bool swept;                   /* stray files were looked for since the start */
+	bool busy;                    /* a look or an operation is on its way */
+	bool stopped;
+	struct look *look;            /* the last one, until its operation is done */
+};
+
+static void step(struct retention *r);
+
+static void look_free(struct look *l)
+{
+	if (!l)
+		return;
+	prune_list_done(&l->list);
+	strv_done(&l->problems);
+	free(l->outputs);
+	free(l);
+}
+
+/* ---- on the thread for chores ---- */
+
+static bool archive_list(struct store *s, struct look *l)
+{
+	AUTO_DONE(buf) lines = {};
+
+	if (!l->archive || (l->list.n_runs == 0 && l->list.n_jobs == 0))
+		return true;
+	return archive_describe(s, &l->list, &lines, &l->err) && archive_append(l->archive, l->archive_name, &lines, &l->err);
+}
+
+static bool look_for_budget(struct store *s, struct look *l)
+{
+	struct owner_budget budget = {.store = l->limits.store_budget, .per_owner = l->limits.owner_store_limit};
+
+	if (!store_owner_over(s, &budget, &l->pass, &l->err))
+		return false;
+	l->more = l->pass.has_owner;
+	return !l->more || (store_prune_owner(s, &l->pass, &l->list, &l->err) && archive_list(s, l));
+}
+
+/* The owner who has most gives first, down to who has most after him: nobody's is lost to another's flood. */
+static bool look_for_outputs(struct store *s, struct look *l)
+{
+	struct store_sizes sizes;
+	int64_t over, his, freed = 0;
+	size_t n;
+
+	if (!store_sizes(s, &sizes, &l->err))
+		return false;
+	if (!l->limits.output_budget || sizes.outputs <= l->limits.output_budget)
+		return true;
+	over = sizes.outputs - ENOUGH(l->limits.output_budget);
+	his = sizes.most - sizes.second + 1 < over ? sizes.most - sizes.second + 1 : over;
+	l->outputs = xcalloc(OUTPUTS_STEP, sizeof(*l->outputs));
+	if (!store_outputs_oldest(s, sizes.most_uid, OUTPUTS_STEP, l->outputs, &n, &l->err))
+		return false;
+	while (l->n_outputs < n && freed < his)
+		freed += l->outputs[l->n_outputs++].bytes;
+	l->more = n > 0 && freed < over;
+	return true;
+}
+
+/* A crash after the rows were deleted leaves their files. */
+static bool look_for_strays(struct store *s, struct look *l)
+{
+	AUTO_DONE(output_names) names = {};
+
+	if (!output_names_read(l->output_dir, &names, &l->err))
+		return false;
+	l->outputs = xcalloc(names.n ? names.n : 1, sizeof(*l->outputs));
+	for (size_t i = 0; i < names.n; i++) {
+		AUTO(run) *run = NULL;
+		struct err e = {};
+
+		/* negative numbers are not runs, and a run that is being made may not be seen here yet */
+		if (names.v[i].run <= 0 || names.v[i].changed_at > l->now - USEC_HOUR || store_run_get(s, -1, names.v[i].run, &run, &e))
+			continue;
+		if (e.kind != ERR_NOT_FOUND) {
+			l->err = e;
+			return false;
+		}
+		l->outputs[l->n_outputs++] = (struct kept_output){.run = names.v[i].run, .attempt = names.v[i].attempt};
+	}
+	return true;
+}
+
+static void work(struct store *s, struct read_task *task)
+{
+	struct look *l = (struct look *)task;
+
+	if (!s) {
+		err_set(&l->err, ERR_BUSY, "the store could not be opened");
+		return;
+	}
+	switch (l->stage) {
+	case STAGE_HISTORY:
+		l->ok = store_prune_find(s, &l->keep, l->now, &l->pass, &l->list, &l->err) && archive_list(s, l);
+		break;
+	case STAGE_BUDGET:
+		l->ok = look_for_budget(s, l);
+		break;
+	case STAGE_OUTPUTS:
+		l->ok = look_for_outputs(s, l);
+		break;
+	case STAGE_STRAY:
+		l->ok = look_for_strays(s, l);
+		break;
+	case STAGE_CHECK:
+		l->ok = store_check(s, &l->problems, &l->err);
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- on the loop ---- */
+
+static void sleep_for(struct retention *r, usec_t delay)
+{
+	sd_event_source_set_time_relative(r->timer, (uint64_t)delay);
+	sd_event_source_set_enabled(r->timer, SD_EVENT_ONESHOT);
+}
+
+static void next_stage(struct retention *r);
+
+static void begin(struct retention *r)
+{
+	free(r->archive_name);
+	r->archive_name = archive_name(clock_now(r->o.clock));
+	r->report = (struct retention_report){.ok = true};
+	r->served = r->waiters;
+	r->pass = r->served ? (struct prune_pass){} : r->usual;
+	r->pass.done = false;
+	r->stage = STAGE_HISTORY;
+	if (r->served || !r->o.may || r->o.may(r->o.arg)) {
+		step(r);
+		return;
+	}
+	r->stage = STAGE_OUTPUTS; /* what follows is every node's own */
+	next_stage(r);
+}
+
+static void end(struct retention *r)
+{
+	const struct retention_report *p = &r->report;
+	struct waiter *w = STEAL(r->served);
+
+	r->stage = STAGE_IDLE;
+	if (p->runs || p->jobs || p->outputs)
+		log_info("retention: %" PRId64 " runs and %" PRId64 " jobs were deleted, %" PRId64 " files of output with %" PRId64
+			 " bytes", p->runs, p->jobs, p->outputs, p->output_bytes);
+	if (!p->ok)
+		log_warning("retention stopped, it goes on in an hour: %s", p->why);
+	if (w) {
+		r->waiters = w->next;
+		if (!r->waiters)
+			r->last_waiter = &r->waiters;
+		w->fn(p, w->arg);
+		free(w);
+	}
+	sleep_for(r, r->waiters ? 0 : PASS_EVERY);
+}
+
+static void give_up(struct retention *r, const struct err *e)
+{
+	r->report.ok = false;
+	snprintf(r->report.why, sizeof(r->report.why), "%s", e->msg);
+	end(r);
+}
+
+static void next_stage(struct retention *r)
+{
+	bool check_due = clock_boot(r->o.clock) - r->checked_at >= CHECK_EVERY;
+
+	if (r->stage == STAGE_HISTORY && !r->served)
+		r->usual = r->pass;
+	r->pass = (struct prune_pass){};
+	r->stage++;
+	if (r->stage == STAGE_STRAY && (r->swept || r->o.output_dir < 0))
+		r->stage++;
+	if (r->stage == STAGE_CHECK && (r->served || !check_due))
+		r->stage++;
+	if (r->stage == STAGE_MAX)
+		end(r);
+	else
+		step(r);
+}
+
+static void forget_files(struct retention *r, const struct kept_output *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (r->o.forget(v[i].run, v[i].attempt, r->o.arg)) {
+			r->report.outputs++;
+			r->report.output_bytes += v[i].bytes;
+		} else {
+			r->swept = false; /* the file is left for another look */
+		}
+}
+
+static void on_pruned(struct op *op, void *arg)
+{
+	struct retention *r = arg;
+	struct look *l = STEAL(r->look);
+	bool more = r->stage == STAGE_HISTORY ? !l->pass.done || op->prune.events == EVENTS_STEP : l->more && !l->pass.done;
+
+	r->busy = false;
+	if (op->ok) {
+		r->report.runs += op->prune.runs;
+		r->report.jobs += op->prune.jobs;
+		r->report.events += op->prune.events;
+		forget_files(r, op->prune.outputs, op->prune.n_outputs);
+		r->pass = l->pass;
+		if (more)
+			sleep_for(r, STEP_PAUSE);
+		else
+			next_stage(r);
+	} else {
+		give_up(r, &op->err);
+	}
+	look_free(l);
+	op_free(op);
+}
+
+static void on_forgotten(struct op *op, void *arg)
+{
+	struct retention *r = arg;
+	struct look *l = STEAL(r->look);
+
+	r->busy = false;
+	if (!op->ok) {
+		give_up(r, &op->err);
+	} else {
+		forget_files(r, l->outputs, l->n_outputs);
+		if (l->more)
+			sleep_for(r, STEP_PAUSE);
+		else
+			next_stage(r);
+	}
+	look_free(l);
+	op_free(op);
+}
+
+static void submit(struct retention *r, struct look *l)
+{
+	struct op *op;
+
+	r->look = l;
+	r->busy = true;
+	if (l->stage == STAGE_OUTPUTS) {
+		op = op_new(OP_FORGET, on_forgotten, r);
+		op->forget = (struct op_forget){l->outputs, l->n_outputs};
+	} else {
+		op = op_new(OP_PRUNE, on_pruned, r);
+		op->prune = (struct op_prune){.list = &l->list, .events_before = l->now - l->keep.age};
+	}
+	op->patient = true;
+	store_thread_submit(r->o.store, op);
+}
+
+static void tell_problems(const struct strv *problems)
+{
+	for (size_t i = 0; i < problems->n; i++)
+		log_error("the store is damaged: %s", problems->v[i]);
+	if (problems->n)
+		log_error("put a sound backup in its place with 'jobctl db restore FILE'");
+}
+
+static void on_looked(struct read_task *task)
+{
+	struct look *l = (struct look *)task;
+	struct retention *r = l->r;
+
+	r->busy = false;
+	if (r->stopped) {
+		look_free(l);
+		return;
+	}
+	if (!l->ok) {
+		give_up(r, &l->err);
+	} else if (l->stage == STAGE_HISTORY || (l->stage == STAGE_BUDGET && l->more) ||
+		   (l->stage == STAGE_OUTPUTS && l->n_outputs)) {
+		submit(r, l);
+		return;
+	} else {
+		if (l->stage == STAGE_STRAY) {
+			r->swept = true;
+			forget_files(r, l->outputs, l->n_outputs);
+		}
+		if (l->stage == STAGE_CHECK) {
+			r->checked_at = clock_boot(r->o.clock);
+			tell_problems(&l->problems);
+		}
+		next_stage(r);
+	}
+	look_free(l);
+}
+
+static void step(struct retention *r)
+{
+	struct look *l = xcalloc(1, sizeof(*l));
+
+	*l = (struct look){
+		.task = {.work = work, .done = on_looked},
+		.r = r,
+		.stage = r->stage,
+		.keep = r->served ? r->served->keep : r->o.limits.keep,
+		.now = clock_now(r->o.clock),
+		.archive = r->o.archive,
+		.archive_name = r->archive_name,
+		.output_dir = r->o.output_dir,
+		.limits = r->o.limits,
+		.pass = r->pass,
+	};
+	r->busy = true;
+	store_thread_chore(r->o.store, &l->task);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct retention *r = arg;
+
+	(void)source;
+	(void)usec;
+	if (r->busy || r->stopped)
+		return 0;
+	if (r->stage == STAGE_IDLE)
+		begin(r);
+	else
+		step(r);
+	return 0;
+}
+
+bool retention_new(struct sd_event *ev, const struct retention_options *o, struct retention **ret, struct err *e)
+{
+	AUTO(retention) *r = xcalloc(1, sizeof(*r));
+	int error;
+
+	r->o = *o;
+	r->last_waiter = &r->waiters;
+	r->checked_at = clock_boot(o->clock); /* a start checks, too */
+	error = sd_event_add_time_relative(ev, &r->timer, CLOCK_BOOTTIME, (uint64_t)FIRST_PASS, 1, on_timer, r);
+	if (error < 0)
+		return err_errno(e, -error, "could not make a timer");
+	*ret = STEAL(r);
+	return true;
+}
+
+void retention_free(struct retention *r)
+{
+	if (!r)
+		return;
+	while (r->waiters) {
+		struct waiter *w = r->waiters;
+
+		r->waiters = w->next;
+		w->fn(&(struct retention_report){.why = "the daemon ends"}, w->arg);
+		free(w);
+	}
+	look_free(r->look);
+	sd_event_source_disable_unref(r->timer);
+	free(r->archive_name);
+	free(r);
+}
+
+struct prune_rule retention_rule(const struct retention *r)
+{
+	return r->o.limits.keep;
+}
+
+void retention_stop(struct retention *r)
+{
+	r->stopped = true;
+}
+
+void retention_set_limits(struct retention *r, const struct retention_limits *l)
+{
+	r->o.limits = *l;
+	r->usual = (struct prune_pass){}; /* what was kept may go now */
+}
+
+void retention_now(struct retention *r, const struct prune_rule *keep, retention_done_fn *fn, void *arg)
+{
+	struct waiter *w = xcalloc(1, sizeof(*w));
+
+	*w = (struct waiter){.keep = *keep, .fn = fn, .arg = arg};
+	*r->last_waiter = w;
+	r->last_waiter = &w->next;
+	if (r->stage == STAGE_IDLE && !r->busy)
+		begin(r);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Watches the clock: waits until it is set after a boot, and notices when it jumped or the machine slept. */
+#include "daemon/schedule/clock_guard.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/loop/store_thread.h"
+#include "daemon/schedule/schedule_cache.h"
+#include "store/ops/op.h"
+#include <inttypes.h>
+#include <sys/timex.h>
+#include <unistd.h>
+
+#define TIMESYNC "/run/systemd/timesync"
+#define LOOK_AGAIN USEC_SEC   /* while the kernel says unsynchronised, or after the store refused */
+#define WRONG_AGAIN USEC_MIN  /* setting the clock wakes us, so this is for other ways to get right */
+
+struct timekeeper {
+	struct timekeeper_options o;
+	enum clock_trust trust;
+	usec_t began;         /* on the clock that does not step */
+	bool started, asking; /* asking: an operation is under way */
+	bool caught_up;
+	bool set_back;
+	usec_t since;         /* when somebody was last there */
+	usec_t alarm;
+	usec_t not_before;    /* on the clock that does not step */
+	int64_t after;
+};
+
+static bool kernel_synchronised(void)
+{
+	struct timex t = {};
+	int r = adjtimex(&t);
+
+	/* A service manager that keeps us from setting the clock keeps us from asking, too; its own time service leaves a mark. */
+	if (r < 0)
+		return access(TIMESYNC, F_OK) < 0 || access(TIMESYNC "/synchronized", F_OK) == 0;
+	return r != TIME_ERROR || !(t.status & STA_UNSYNC);
+}
+
+struct timekeeper *timekeeper_new(const struct timekeeper_options *o)
+{
+	struct timekeeper *t = xcalloc(1, sizeof(*t));
+
+	*t = (struct timekeeper){.o = *o, .began = clock_boot(o->clock), .alarm = USEC_NEVER};
+	if (!t->o.synchronised)
+		t->o.synchronised = kernel_synchronised;
+	return t;
+}
+
+void timekeeper_free(struct timekeeper *t)
+{
+	free(t);
+}
+
+void timekeeper_set_wait(struct timekeeper *t, usec_t wait)
+{
+	t->o.wait = wait;
+}
+
+void timekeeper_armed(struct timekeeper *t, usec_t alarm)
+{
+	t->alarm = alarm;
+}
+
+enum clock_trust timekeeper_trust(const struct timekeeper *t)
+{
+	return t ? t->trust : CLOCK_GOOD;
+}
+
+/* ---- asking the store ---- */
+
+static void on_late(struct op *op, void *arg)
+{
+	struct timekeeper *t = arg;
+
+	t->asking = false;
+	if (!op->ok) {
+		log_warning("could not catch up, trying again in 1s: %s", op->err.msg);
+		t->not_before = clock_boot(t->o.clock) + LOOK_AGAIN;
+	} else {
+		if (op->late.missed)
+			log_info("%zu planned runs were missed while nobody was there", op->late.missed);
+		if (op->late.undone)
+			log_warning("the clock was set back: %zu runs planned for later are planned anew",
+				op->late.undone);
+		t->after = op->late.more;
+		t->set_back = false;
+		t->caught_up = t->after == 0;
+	}
+	op_free(op);
+	t->o.on_change(t->o.arg);
+}
+
+static void catch_up(struct timekeeper *t, usec_t now)
+{
+	struct op *op = op_new(OP_LATE, on_late, t);
+
+	op->late = (struct op_late){.since = t->since, .now = now, .after = t->after, .set_back = t->set_back,
+		.fn = timetable_missed, .fn_arg = t->o.timetable};
+	t->asking = true;
+	store_thread_submit(t->o.store, op);
+}
+
+void timekeeper_start(struct timekeeper *t, usec_t last_seen)
+{
+	t->started = true;
+	t->since = last_seen;
+}
+
+/* ---- judging the clock ---- */
+
+static void judge(struct timekeeper *t, usec_t now)
+{
+	enum clock_trust was = t->trust;
+	usec_t up = clock_boot(t->o.clock);
+	char text[RFC3339_MAX];
+
+	/* judged with every run, so the kernel is not asked when its word cannot matter any more */
+	t->trust = clock_judge(now, up, t->began, up - t->began >= t->o.wait || t->o.synchronised(), t->o.wait);
+	if (t->trust == was)
+		return;
+	if (t->trust == CLOCK_WRONG)
+		log_error("the clock says %s, which is before this program was made: nothing is planned or caught up "
+			"until it is set", format_rfc3339(now, text));
+	else if (t->trust == CLOCK_UNSURE)
+		log_info("nobody has set the clock since boot; waiting up to %" PRId64 "s for that",
+			(t->o.wait - (clock_boot(t->o.clock) - t->began)) / USEC_SEC);
+	else
+		log_info("the clock is taken as right: %s", format_rfc3339(now, text));
+}
+
+/* Between two looks: if it slept or jumped, what was due meanwhile is caught up with first. */
+static void notice_jump(struct timekeeper *t, usec_t now)
+{
+	enum clock_jump jump = t->caught_up ? clock_jump(t->since, t->alarm, now) : JUMP_NONE;
+
+	if (jump == JUMP_AHEAD)
+		log_info("nobody was there for %" PRId64 "s; catching up", (now - t->alarm) / USEC_SEC);
+	if (jump != JUMP_NONE) {
+		t->set_back = jump == JUMP_BACK;
+		t->caught_up = false;
+		t->after = 0;
+	}
+	t->alarm = USEC_NEVER;
+}
+
+struct timekeeper_word timekeeper_pump(struct timekeeper *t)
+{
+	struct timekeeper_word wait = {.again = USEC_NEVER};
+	usec_t now = clock_now(t->o.clock);
+
+	if (!t->started || t->asking)
+		return wait;
+	judge(t, now);
+	if (t->trust == CLOCK_WRONG)
+		return (struct timekeeper_word){.claim = true, .again = now + WRONG_AGAIN};
+	wait.again = now + LOOK_AGAIN;
+	if (t->trust == CLOCK_UNSURE || clock_boot(t->o.clock) < t->not_before)
+		return wait;
+	if (!t->caught_up && clock_jump(t->since, USEC_NEVER, now) == JUMP_BACK)
+		t->set_back = true; /* while we were away */
+	notice_jump(t, now);
+	if (!t->caught_up && t->o.others && t->o.others(t->o.arg)) {
+		t->caught_up = true;
+		t->set_back = false;
+	}
+	if (!t->caught_up) {
+		catch_up(t, now);
+		return wait;
+	}
+	t->since = now;
+	return (struct timekeeper_word){true, true, USEC_NEVER};
+}

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The dispatcher: which runs this node claims, holds and gives back. What is owned by whom is decided in the store. */
+#include "daemon/schedule/dispatcher.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "core/job/job.h"
+#include "daemon/artifact/artifact_requests.h"
+#include "daemon/schedule/dispatcher_private.h"
+#include "daemon/loop/run_watch.h"
+#include "daemon/loop/store_thread.h"
+#include "store/ops/op.h"
+#include "wire/spec_json.h"
+#include <inttypes.h>
+#include <systemd/sd-event.h>
+
+#define CLAIM_MAX 512                  /* runs in one claim */
+#define HOLD_MAX 32                    /* runs claimed ahead of room: more than end during a commit */
+#define STARTING_MAX 64                /* starts that wait in the spawner: whoever comes next waits behind them */
+#define HOLD_TIME (200 * USEC_MSEC)    /* when nothing ends for so long, what is held goes back */
+
+/* ---- giving back what never started ---- */
+
+void dispatcher_submit_later(struct dispatcher *d, struct op *op)
+{
+	op->next = d->refused;
+	d->refused = op;
+	dispatcher_retry_in(d, DISPATCHER_RETRY_DELAY);
+}
+
+static void on_given_back(struct op *op, void *arg)
+{
+	struct dispatcher *d = arg;
+
+	if (op->ok || !dispatcher_worth_retrying(op->err.kind)) {
+		d->not_given_back = (struct log_repeat){};
+		op_free(op);
+		return;
+	}
+	log_line(log_repeat(&d->not_given_back, clock_boot(&clock_system)), NULL,
+		"could not give back run %" PRId64 ", trying again every second: %s", op->give_back.run, op->err.msg);
+	dispatcher_submit_later(d, op);
+}
+
+static void retry_refused(struct dispatcher *d)
+{
+	struct op *op = STEAL(d->refused), *next;
+
+	for (; op; op = next) {
+		next = op->next;
+		store_thread_submit(d->o.store, op);
+	}
+}
+
+/* Without a delay it has its turn where it had it before. */
+void dispatcher_give_back(struct dispatcher *d, struct flight *f, usec_t delay)
+{
+	struct op *op = op_new(OP_GIVE_BACK, on_given_back, d);
+	usec_t now = clock_now(d->o.clock);
+
+	op->give_back = (struct op_give_back){.node = d->o.node_id, .run = f->run->id, .fence = f->run->fence,
+		.due_at = delay || !f->run->due_at ? now + delay : f->run->due_at, .now = now};
+	flights_remove(&d->flights, f);
+	store_thread_submit(d->o.store, op);
+}
+
+static void end_cancelled(struct dispatcher *d, struct flight *f)
+{
+	f->run->cancel_asked = true;
+	f->end.outcome = ATTEMPT_CANCELLED;
+	f->end.ended_at = clock_now(d->o.clock);
+	dispatcher_flight_ended(d, f);
+}
+
+/* ---- holding: with the next run at hand, an end and a start do not wait for the disk between them ---- */
+
+/* As many as ended lately: none where jobs are long, so that nothing due is kept from another node. */
+static size_t hold_wanted(const struct dispatcher *d)
+{
+	size_t n = pace_recent(&d->ends, clock_boot(d->o.clock));
+
+	return n < HOLD_MAX ? n : HOLD_MAX;
+}
+
+static bool may_start(const struct dispatcher *d)
+{
+	return d->spawner_ready && !d->spawner_leaves;
+}
+
+static void start_held(struct dispatcher *d)
+{
+	while (may_start(d) && d->o.trusted(d->o.arg) && d->flights.active < d->max_running && d->flights.starting < STARTING_MAX &&
+	       d->flights.held)
+		dispatcher_start_flight(d, flights_release(&d->flights, NULL));
+}
+
+static int on_hold_timer(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct dispatcher *d = arg;
+
+	(void)source;
+	(void)usec;
+	while (d->flights.held)
+		dispatcher_give_back(d, d->flights.first_held, 0);
+	return 0;
+}
+
+static void hold(struct dispatcher *d, struct flight *f)
+{
+	flights_hold(&d->flights, f);
+	sd_event_source_set_time_relative(d->hold_timer, (uint64_t)HOLD_TIME);
+	sd_event_source_set_enabled(d->hold_timer, SD_EVENT_ONESHOT);
+}
+
+static void take_claimed(struct dispatcher *d, struct claimed *c)
+{
+	struct flight *f = flight_new(STEAL(c->run), FLIGHT_STARTING);
+	int64_t early = (int64_t)(intptr_t)map_take(&d->early_cancels, f->run->id);
+
+	f->spec = STEAL(c->spec);
+	f->typical = c->typical;
+	flights_add(&d->flights, f);
+	/* a pause between the claim and here may have cost us the lease (F-60) */
+	if (!may_start(d) || d->stopped || !d->o.trusted(d->o.arg)) {
+		dispatcher_give_back(d, f, 0);
+		return;
+	}
+	if (early == f->run->fence)
+		end_cancelled(d, f);
+	else if (d->flights.active > d->max_running || d->flights.starting > STARTING_MAX)
+		hold(d, f);
+	else
+		dispatcher_start_flight(d, f);
+}
+
+static void on_claimed(struct op *op, void *arg)
+{
+	struct dispatcher *d = arg;
+
+	d->claiming = false;
+	if (!op->ok && op->err.kind == ERR_FENCED) {
+		log_warning("could not claim due runs: %s", op->err.msg);
+		dispatcher_retry_in(d, DISPATCHER_RETRY_DELAY);
+		d->o.on_fenced(d->o.arg);
+	} else if (!op->ok) {
+		log_line(log_repeat(&d->not_claimed, clock_boot(&clock_system)), NULL, "could not claim due runs, trying again every second: %s",
+			op->err.msg);
+		if (!d->claim_refused.kind)
+			d->claim_refused_since = clock_now(d->o.clock);
+		d->claim_refused = op->err;
+		dispatcher_retry_in(d, DISPATCHER_RETRY_DELAY);
+	} else {
+		d->claim_refused = (struct err){};
+		d->not_claimed = (struct log_repeat){};
+	}
+	for (size_t i = 0; op->ok && i < op->claim.claimed.n; i++)
+		take_claimed(d, &op->claim.claimed.v[i]);
+	for (size_t i = 0; op->ok && i < op->claim.settled.n; i++)
+		hub_tell(d->o.hub, op->claim.settled.v[i].job, op->claim.settled.v[i].run, op->claim.settled.v[i].state);
+	for (size_t i = 0; op->ok && i < op->claim.replaced.n; i++)
+		dispatcher_cancel(d, op->claim.replaced.v[i].run, op->claim.replaced.v[i].fence);
+	map_done(&d->early_cancels);
+	op_free(op);
+}
+
+static size_t room(const struct dispatcher *d)
+{
+	return d->flights.active < d->max_running ? d->max_running - d->flights.active : 0;
+}
+
+/* Of the room, as many as the spawner can start soon. */
+static size_t startable(const struct dispatcher *d)
+{
+	size_t n = d->flights.starting < STARTING_MAX ? STARTING_MAX - d->flights.starting : 0;
+
+	return n < room(d) ? n : room(d);
+}
+
+/* On the store thread. A spec that cannot be read keeps nobody waiting: its start will say what is wrong with it. */
+static void gate_of_spec(const char *text, const struct machine_now *machine, struct gate_says *ret)
+{
+	AUTO_DONE(job_spec) spec;
+	struct err e = {};
+
+	*ret = (struct gate_says){.met = true};
+	job_spec_init(&spec);
+	if (!spec_from_text(text, &spec, &e))
+		return;
+	ret->met = machine_allows(machine, &spec.when);
+	ret->unknown = !machine_tells(machine, &spec.when);
+	if (spec.rate)
+		rate_parse(spec.rate, &ret->rate, &e);
+}
+
+usec_t dispatcher_pump(struct dispatcher *d)
+{
+	size_t held = d->flights.held, wanted = hold_wanted(d);
+	size_t n = startable(d) + (wanted > held ? wanted - held : 0);
+	struct op *op;
+	usec_t now;
+
+	start_held(d);
+	if (d->claiming || d->stopped || !may_start(d) || n == 0 || d->next_due == USEC_NEVER)
+		return USEC_NEVER;
+	now = clock_now(d->o.clock);
+	if (d->next_due > now || d->not_before > now)
+		return d->next_due > d->not_before ? d->next_due : d->not_before;
+	op = op_new(OP_CLAIM, on_claimed, d);
+	op->claim = (struct op_claim){.node = d->o.node_id, .now = now, .room = n < CLAIM_MAX ? n : CLAIM_MAX,
+		.owner_max = d->owner_max, .labels = d->o.labels, .gate = gate_of_spec, .machine = d->machine};
+	op->patient = room(d) == 0;
+	d->claiming = true;
+	store_thread_submit(d->o.store, op);
+	return USEC_NEVER;
+}
+
+usec_t dispatcher_last_seen(const struct dispatcher *d)
+{
+	return d->last_seen;
+}
+
+void dispatcher_due_is(struct dispatcher *d, usec_t next_due)
+{
+	d->next_due = next_due;
+}
+
+enum warrant_policy dispatcher_warrants(const struct dispatcher *d)
+{
+	return d->warrants;
+}
+
+void dispatcher_set_max_running(struct dispatcher *d, size_t max_running)
+{
+	d->max_running = max_running;
+}
+
+void dispatcher_set_output_max(struct dispatcher *d, int64_t bytes)
+{
+	d->output_max = bytes;
+}
+
+void dispatcher_set_owner_max(struct dispatcher *d, size_t owner_max)
+{
+	d->owner_max = owner_max;
+}
+
+unsigned dispatcher_limits_refused(const struct dispatcher *d)
+{
+	return d && d->spawner ? spawn_client_limits_refused(d->spawner) : 0;
+}
+
+void dispatcher_machine(const struct dispatcher *d, struct machine_now *ret)
+{
+	*ret = d->machine;
+}
+
+void dispatcher_machine_is(struct dispatcher *d, const struct machine_now *m)
+{
+	d->machine = *m;
+}
+
+void dispatcher_retry_in(struct dispatcher *d, usec_t delay)
+{
+	d->not_before = clock_now(d->o.clock) + delay;
+	sd_event_source_set_time_relative(d->retry_timer, (uint64_t)delay);
+	sd_event_source_set_enabled(d->retry_timer, SD_EVENT_ONESHOT);
+}
+
+static int on_retry_timer(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct dispatcher *d = arg;
+
+	(void)source;
+	(void)usec;
+	if (!d->spawner_ready && !d->stopped)
+		dispatcher_reconnect(d);
+	dispatcher_retry_ends(d);
+	retry_refused(d);
+	d->not_before = 0;
+	d->o.on_change(d->o.arg);
+	return 0;
+}
+
+/* ---- what the spawner says of a run ---- */
+
+static void take_end(struct flight *f, const struct spawn_report *r)
+{
+	struct attempt *a = &f->end;
+
+	a->outcome = r->outcome;
+	a->pid = r->pid;
+	a->started_at = r->started_at;
+	a->ended_at = r->ended_at;
+	a->exit_code = r->exit_code;
+	a->term_signal = r->term_signal;
+	a->cpu_user = r->cpu_user;
+	a->cpu_system = r->cpu_system;
+	a->max_rss = r->max_rss;
+	a->io_read = r->io_read;
+	a->io_written = r->io_written;
+	a->output_bytes = r->output_bytes;
+	a->output_dropped = r->output_dropped;
+	a->error = xstrdup(r->error);
+	f->stopped = r->outcome == ATTEMPT_LOST; /* of its own accord it ends them only when it is told to stop */
+}
+
+void dispatcher_run_ended(struct dispatcher *d, const struct spawn_report *r)
+{
+	struct flight *f = flights_get(&d->flights, r->run, r->fence);
+
+	if (f && f->stage != FLIGHT_ENDED) {
+		d->spawn_failures = 0;
+		take_end(f, r);
+		dispatcher_flight_ended(d, f);
+		pace_count(&d->ends, clock_boot(d->o.clock));
+		d->ended++;
+		start_held(d);
+	} else if (!f) {
+		/* recorded in an earlier life, or no longer ours, though a later attempt may be: the store knows which */
+		struct run *run = xcalloc(1, sizeof(*run));
+
+		*run = (struct run){.id = r->run, .fence = r->fence, .attempt = r->attempt};
+		f = flight_new(run, FLIGHT_ENDED);
+		take_end(f, r);
+		dispatcher_stranger_ended(d, f);
+	}
+}
+
+/* ---- life ---- */
+
+static bool add_timer(struct sd_event *ev, sd_event_source **ret, sd_event_time_handler_t fn,
+	struct dispatcher *d, struct err *e)
+{
+	int r = sd_event_add_time(ev, ret, CLOCK_BOOTTIME, 0, 1, fn, d);
+
+	if (r < 0 || (r = sd_event_source_set_enabled(*ret, SD_EVENT_OFF)) < 0)
+		return err_errno(e, -r, "could not make a timer");
+	return true;
+}
+
+bool dispatcher_new(struct sd_event *ev, const struct dispatcher_options *o, struct dispatcher **ret,
+	struct err *e)
+{
+	AUTO(dispatcher) *d = xcalloc(1, sizeof(*d));
+
+	d->o = *o;
+	d->ev = ev;
+	d->machine = MACHINE_UNKNOWN;
+	d->next_due = USEC_NEVER;
+	dispatcher_artifacts_watch(d);
+	if (!add_timer(ev, &d->started_timer, dispatcher_on_started_timer, d, e) ||
+		!add_timer(ev, &d->hold_timer, on_hold_timer, d, e) ||
+		!add_timer(ev, &d->retry_timer, on_retry_timer, d, e) || !dispatcher_long_timer(d, e))
+		return false;
+	*ret = STEAL(d);
+	return true;
+}
+
+void dispatcher_free(struct dispatcher *d)
+{
+	if (!d)
+		return;
+	while (d->refused) {
+		struct op *op = d->refused;
+
+		d->refused = op->next;
+		op_free(op);
+	}
+	spawn_client_free(d->spawner);
+	spawn_client_free(d->connecting);
+	sd_event_source_disable_unref(d->launching);
+	sd_event_source_disable_unref(d->started_timer);
+	sd_event_source_disable_unref(d->hold_timer);
+	sd_event_source_disable_unref(d->retry_timer);
+	sd_event_source_disable_unref(d->long_timer);
+	flights_done(&d->flights);
+	map_done(&d->early_cancels);
+	map_done(&d->disowned);
+	free(d->last_spawner);
+	strv_done(&d->spawners);
+	free(d->host);
+	free(d);
+}
+
+void dispatcher_stop(struct dispatcher *d)
+{
+	d->stopped = true;
+	dispatcher_artifacts_stop(d);
+	while (d->flights.held)
+		dispatcher_give_back(d, d->flights.first_held, 0);
+}
+
+/* A spawner that does not read within this time is reported. */
+#define SPAWNER_PATIENCE (3 * USEC_SEC)
+
+void dispatcher_spawner(const struct dispatcher *d, struct dispatcher_spawner *ret)
+{
+	struct spawn_client *c = d->spawner ? d->spawner : d->connecting;
+	struct spawn_health h;
+
+	*ret = (struct dispatcher_spawner){};
+	if (!c) {
+		snprintf(ret->why, sizeof(ret->why), "the spawner is not running or does not answer");
+		return;
+	}
+	spawn_client_health(c, &h);
+	if (h.stopped) {
+		ret->stopped = h.pid;
+		snprintf(ret->why, sizeof(ret->why), "the spawner (pid %d) is stopped by a signal", (int)h.pid);
+	} else if (h.unread >= SPAWNER_PATIENCE) {
+		snprintf(ret->why, sizeof(ret->why), "the spawner (pid %d) has not read its requests for %lld s",
+			(int)h.pid, (long long)(h.unread / USEC_SEC));
+	} else if (!d->spawner) {
+		snprintf(ret->why, sizeof(ret->why), "the spawner (pid %d) has not answered yet", (int)h.pid);
+	} else if (!d->spawner_ready) {
+		snprintf(ret->why, sizeof(ret->why), "the spawner has not told yet what it is running");
+	}
+}
+
+void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret)
+{
+	*ret = (struct dispatcher_counts){
+		.in_flight = d->flights.active + d->flights.held,
+		.room = room(d),
+		.owner_max = d->owner_max,
+		.spawner_up = d->spawner_ready,
+		.stopping = d->stopped,
+		.due = d->next_due != USEC_NEVER && d->next_due <= clock_now(d->o.clock),
+		.ended = d->ended,
+		.refused = d->claim_refused.kind ? d->claim_refused.msg : NULL,
+		.refused_since = d->claim_refused_since,
+		.artifacts = d->o.artifacts ? artifacts_busy(d->o.artifacts) : NULL,
+	};
+}
+
+struct sandbox_offers *dispatcher_sandboxes(const struct dispatcher *d)
+{
+	return d && d->spawner ? spawn_client_sandboxes(d->spawner) : NULL;
+}
+
+/* An end that is still on its way to the store is committed before the departure, or is kept by the spawner. */
+int64_t *dispatcher_held(const struct dispatcher *d, size_t *ret_n)
+{
+	int64_t *v = xcalloc(d->flights.by_run.used + 1, sizeof(*v));
+	struct flight *f;
+
+	*ret_n = 0;
+	for (size_t i = 0; (f = map_next(&d->flights.by_run, &i));)
+		if (f->stage != FLIGHT_HELD && f->stage != FLIGHT_FETCHING)
+			v[(*ret_n)++] = f->run->id;
+	return v;
+}
+
+void dispatcher_deadline(struct dispatcher *d, usec_t end_at, usec_t kill_at)
+{
+	if (d->spawner)
+		spawn_client_lease(d->spawner, end_at, kill_at);
+}
+
+bool dispatcher_forget_output(struct dispatcher *d, int64_t run, int64_t attempt)
+{
+	if (!d->spawner_ready)
+		return false;
+	spawn_client_forget_output(d->spawner, run, attempt);
+	return true;
+}
+
+void dispatcher_cancel(struct dispatcher *d, int64_t run, int64_t fence)
+{
+	struct flight *f = flights_get(&d->flights, run, fence);
+
+	if (f && (f->stage == FLIGHT_HELD || f->stage == FLIGHT_FETCHING)) {
+		end_cancelled(d, f);
+	} else if (f) {
+		f->run->cancel_asked = true;
+		if (d->spawner && f->stage != FLIGHT_ENDED)
+			spawn_client_cancel(d->spawner, run, fence);
+	} else if (d->claiming && fence) {
+		/* the claim that made it ours is in the same batch, and comes back after this */
+		map_put(&d->early_cancels, run, (void *)(intptr_t)fence);
+	}
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How an attempt ended goes into the store, with what that makes of its run. */
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/failpoint.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "core/decide/judge.h"
+#include "daemon/schedule/dispatcher_private.h"
+#include "daemon/loop/run_watch.h"
+#include "daemon/loop/store_thread.h"
+#include "exec/proto/output_file.h"
+#include "store/ops/op.h"
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define TAIL_MAX 8192 /* bytes of output that every node can show */
+
+/* After these we leave: what the spawner was not told to forget, our next life sees to. */
+static bool ends_our_life(enum err_kind kind)
+{
+	return kind == ERR_UNCERTAIN || kind == ERR_REFUSED;
+}
+
+/* Is it the store's moment, or the operation itself? */
+bool dispatcher_worth_retrying(enum err_kind kind)
+{
+	return kind != ERR_NOT_FOUND && kind != ERR_FENCED && !ends_our_life(kind);
+}
+
+/* Said of the first and of all together, not of each. */
+static void note_late(struct dispatcher *d, struct flight *f, const struct op *op)
+{
+	log_line(log_repeat(&d->not_recorded, clock_boot(&clock_system)), NULL,
+		"could not record the end of run %" PRId64 ", trying again every second, as with all that end meanwhile: %s",
+		op->ended.attempt.run, op->err.msg);
+	d->late_ends += f && !f->late;
+	if (f)
+		f->late = true;
+}
+
+static void note_recorded(struct dispatcher *d, const struct flight *f)
+{
+	const struct flight *other;
+
+	if (!f || !f->late)
+		return;
+	for (size_t i = 0; (other = map_next(&d->flights.by_run, &i));)
+		if (other->late && other != f)
+			return;
+	log_info("what the store did not take at once is recorded: the end%s of %zu run%s", d->late_ends == 1 ? "" : "s", d->late_ends,
+		d->late_ends == 1 ? "" : "s");
+	d->not_recorded = (struct log_repeat){};
+	d->late_ends = 0;
+}
+
+static void on_end_recorded(struct op *op, void *arg)
+{
+	struct dispatcher *d = arg;
+	const struct attempt *a = &op->ended.attempt;
+	struct flight *f = flights_get(&d->flights, a->run, a->fence);
+
+	if (!op->ok && dispatcher_worth_retrying(op->err.kind)) {
+		note_late(d, f, op);
+		if (!f) {
+			dispatcher_submit_later(d, op);
+			return;
+		}
+		f->recording = false;
+		dispatcher_retry_in(d, DISPATCHER_RETRY_DELAY);
+		op_free(op);
+		return;
+	}
+	if (!op->ok && ends_our_life(op->err.kind)) {
+		op_free(op);
+		return;
+	}
+	note_recorded(d, f);
+	failpoint_pass(FP_RESULT_ACK);
+	if (d->spawner)
+		spawn_client_ack(d->spawner, a->run, a->fence);
+	if (!op->ok)
+		log_warning("the end of run %" PRId64 " belongs nowhere: %s", a->run, op->err.msg);
+	else if (op->ended.stale)
+		log_warning("run %" PRId64 " was taken over meanwhile; its end is kept as stale", a->run);
+	else
+		hub_tell(d->o.hub, op->ended.job, a->run, op->ended.became);
+	if (f)
+		flights_remove(&d->flights, f);
+	op_free(op);
+}
+
+/* Copies, because the store may refuse and then it is tried again. */
+static void copy_attempt(struct attempt *to, const struct attempt *from)
+{
+	*to = *from;
+	to->node = xstrdup(from->node);
+	to->spawner = xstrdup(from->spawner);
+	to->node_name = xstrdup(from->node_name);
+	to->error = xstrdup(from->error);
+}
+
+static struct run_verdict judge(const struct dispatcher *d, const struct flight *f)
+{
+	struct run_case c = {
+		.outcome = f->end.outcome,
+		.denial = f->refused ? start_failure_name(f->refused) : NULL,
+		.stopped = f->stopped,
+		.exit_code = f->end.exit_code,
+		.term_signal = f->end.term_signal,
+		.cancel_asked = f->run->cancel_asked,
+		.failures = f->run->failures,
+		.lost = f->run->lost,
+		.first_start = f->run->first_start ? f->run->first_start : f->end.started_at,
+		.now = clock_now(d->o.clock),
+	};
+
+	io_random(&c.random, sizeof(c.random));
+	return run_judge(&f->retry, &c);
+}
+
+/* Other nodes show the end of it, from the store. */
+static char *read_tail(const struct dispatcher *d, const struct flight *f)
+{
+	AUTO_FD dir = -1;
+	AUTO_FD file = -1;
+	AUTO_DONE(buf) text = {};
+	int64_t from = f->end.output_bytes - TAIL_MAX;
+	struct err e = {};
+	size_t n = 0;
+	char *bytes;
+
+	if (f->end.output_bytes <= f->end.output_dropped || !d->o.others || !d->o.others(d->o.arg))
+		return NULL;
+	dir = open(d->o.output_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	file = dir >= 0 ? output_open(dir, f->run->id, f->end.number) : -1;
+	bytes = xcalloc(1, TAIL_MAX);
+	for (size_t more = 1; file >= 0 && more > 0 && n < TAIL_MAX; n += more) {
+		int64_t at = from > 0 ? from : 0;
+
+		if (!output_read(file, at + (int64_t)n, bytes + n, TAIL_MAX - n, &at, &more, &e))
+			break;
+		if (n == 0)
+			from = at;
+	}
+	buf_base64(&text, bytes, n);
+	free(bytes);
+	return n > 0 ? buf_steal(&text) : NULL;
+}
+
+static void record_end(struct dispatcher *d, const struct flight *f)
+{
+	struct run_verdict v = judge(d, f);
+	struct op *op = op_new(OP_ENDED, on_end_recorded, d);
+
+	op->ended = (struct op_ended){.node = d->o.node_id, .state = v.state, .due_at = v.due_at, .failure = v.failure,
+		.lost = v.lost, .dead = v.dead, .pause = v.pause,
+		.suspend = start_failure_suspends(f->refused) ? start_failure_name(f->refused) : NULL};
+	memcpy(op->ended.reason, v.reason, sizeof(v.reason));
+	copy_attempt(&op->ended.attempt, &f->end);
+	op->ended.attempt.outcome = v.outcome;
+	op->ended.tail = read_tail(d, f);
+	op->patient = true;
+	store_thread_submit(d->o.store, op);
+}
+
+static void sign(const struct dispatcher *d, struct flight *f)
+{
+	if (!f->end.node)
+		f->end.node = xstrdup(d->o.node_id);
+	if (!f->end.spawner)
+		f->end.spawner = xstrdup(d->spawner ? spawn_client_spawner(d->spawner) : "");
+}
+
+void dispatcher_flight_ended(struct dispatcher *d, struct flight *f)
+{
+	flights_end(&d->flights, f);
+	f->recording = true;
+	sign(d, f);
+	record_end(d, f);
+}
+
+void dispatcher_stranger_ended(struct dispatcher *d, struct flight *f)
+{
+	sign(d, f);
+	record_end(d, f);
+	flight_free(f);
+}
+
+void dispatcher_retry_ends(struct dispatcher *d)
+{
+	struct flight *f;
+
+	for (size_t i = 0; (f = map_next(&d->flights.by_run, &i));)
+		if (f->stage == FLIGHT_ENDED && !f->recording) {
+			f->recording = true;
+			record_end(d, f);
+		}
+}

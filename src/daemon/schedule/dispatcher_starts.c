@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The start of a run that is ours: its plan, its way to the spawner, and what comes back of that but its end. */
+#include "base/err.h"
+#include "base/failpoint.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "core/job/job.h"
+#include "core/decide/judge.h"
+#include "core/job/start_plan.h"
+#include "daemon/schedule/dispatcher_private.h"
+#include "daemon/loop/run_watch.h"
+#include "daemon/loop/store_thread.h"
+#include "daemon/loop/warrants.h"
+#include "store/ops/op.h"
+#include "wire/spec_json.h"
+#include <inttypes.h>
+
+#define STARTED_DELAY (20 * USEC_MSEC) /* short jobs end before, and their start needs no write of its own */
+#define SPAWN_RETRY_MIN (100 * USEC_MSEC)
+#define SPAWN_RETRY_MAX (30 * USEC_SEC)
+#define LEASE_RETRY_DELAY (100 * USEC_MSEC) /* after the spawner refused for the lease */
+
+/* Doubles with every failure in a row, with jitter, so that a full machine is left in peace. */
+static usec_t spawn_delay(struct dispatcher *d)
+{
+	uint32_t random;
+	usec_t delay = SPAWN_RETRY_MIN << (d->spawn_failures < 9 ? d->spawn_failures : 9);
+
+	d->spawn_failures++;
+	io_random(&random, sizeof(random));
+	if (delay > SPAWN_RETRY_MAX)
+		delay = SPAWN_RETRY_MAX;
+	return delay / 2 + random % (delay / 2);
+}
+
+void dispatcher_end_unstarted(struct dispatcher *d, struct flight *f, enum attempt_outcome outcome, const char *why)
+{
+	f->end.outcome = outcome;
+	f->end.error = xstrdup(why);
+	f->end.started_at = f->end.ended_at = clock_now(d->o.clock);
+	dispatcher_flight_ended(d, f);
+}
+
+void dispatcher_start_flight(struct dispatcher *d, struct flight *f)
+{
+	AUTO_TEXT spec_text = STEAL(f->spec);
+	AUTO_DONE(job_spec) spec;
+	AUTO_DONE(strv) params = {};
+	AUTO_TEXT warrant = NULL;
+	AUTO_DONE(plan) plan = {};
+	usec_t now = clock_now(d->o.clock), timeout;
+	AUTO_FD tree = -1;
+	struct err e = {};
+
+	job_spec_init(&spec);
+	if (!spec_from_text(spec_text, &spec, &e) || !run_params_from_text(f->run->params, &params, &warrant, &e)) {
+		err_wrap(&e, "the stored definition cannot be read");
+		goto not_started;
+	}
+	retry_policy_of(&spec, &f->retry);
+	f->keeps = flight_keeps(&spec);
+	if (!run_time_left(&f->retry, f->run->first_start, spec.timeout, now, &timeout)) {
+		dispatcher_end_unstarted(d, f, ATTEMPT_TIMED_OUT, "the time of the run was over before it could start");
+		return;
+	}
+	if (spec.artifact && f->tree < 0) {
+		if (!dispatcher_artifact_get(d, f, &spec, &e))
+			goto not_started;
+		f->spec = STEAL(spec_text);
+		return;
+	}
+	if (warrant) { /* of this run and its parameters: its order has the identity that this warrant is for */
+		free(spec.warrant);
+		spec.warrant = STEAL(warrant);
+	}
+	tree = STEAL_FD(f->tree);
+	plan_build(&plan, &(struct plan_source){.run = f->run, .spec = &spec, .node = d->o.node_name,
+		.store_id = store_thread_store_id(d->o.store), .params = &params});
+	plan.timeout = timeout;
+	warrants_put(&plan, spec.warrant);
+	plan.ends_with_lease = !f->keeps;
+	plan.tree = tree;
+	if (plan.output_limit > d->output_max)
+		plan.output_limit = d->output_max;
+	if (failpoint_ok(FP_GRANT_SEND, &e) && spawn_client_start(d->spawner, &plan, &e))
+		return;
+	if (e.kind == ERR_BUSY) {
+		dispatcher_give_back(d, f, spawn_delay(d));
+		return;
+	}
+not_started:
+	dispatcher_end_unstarted(d, f, ATTEMPT_NOT_STARTED, e.msg);
+}
+
+/* ---- it did not start ---- */
+
+/* It keeps its turn, and any node may have it; we go on when the spawner has heard of a renewal. */
+static void give_back_for_lease(struct dispatcher *d, struct flight *f)
+{
+	dispatcher_give_back(d, f, 0);
+	dispatcher_retry_in(d, LEASE_RETRY_DELAY);
+	d->o.on_fenced(d->o.arg);
+}
+
+void dispatcher_run_not_started(struct dispatcher *d, const struct spawn_report *r)
+{
+	struct flight *f = flights_get(&d->flights, r->run, r->fence);
+
+	if (!f || f->stage == FLIGHT_ENDED)
+		return;
+	if (r->reason == START_LEASE && !f->run->cancel_asked) {
+		give_back_for_lease(d, f);
+		return;
+	}
+	if (r->reason == START_STOPPING && !f->run->cancel_asked) {
+		d->spawner_leaves = true; /* what it did not hear before it left would be lost */
+		dispatcher_give_back(d, f, 0);
+		return;
+	}
+	if (r->transient && !f->run->cancel_asked) {
+		usec_t delay = spawn_delay(d);
+
+		log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = f->run->job, .run = r->run},
+			"could not start run %" PRId64 ", trying again in %" PRId64 "ms: %s", r->run,
+			delay / USEC_MSEC, r->error ? r->error : "no reason given");
+		dispatcher_give_back(d, f, delay);
+		return;
+	}
+	if (start_failure_denies(r->reason))
+		f->refused = r->reason;
+	dispatcher_end_unstarted(d, f, f->run->cancel_asked ? ATTEMPT_CANCELLED : f->refused ? ATTEMPT_DENIED : ATTEMPT_NOT_STARTED,
+		r->error);
+}
+
+/* ---- it did, which is recorded a little later if it still runs then ---- */
+
+static void record_starts_in(struct dispatcher *d, usec_t delay)
+{
+	int enabled = SD_EVENT_OFF;
+
+	sd_event_source_get_enabled(d->started_timer, &enabled);
+	if (enabled != SD_EVENT_OFF)
+		return;
+	sd_event_source_set_time_relative(d->started_timer, (uint64_t)delay);
+	sd_event_source_set_enabled(d->started_timer, SD_EVENT_ONESHOT);
+}
+
+static void on_start_recorded(struct op *op, void *arg)
+{
+	struct dispatcher *d = arg;
+	struct flight *f = flights_get(&d->flights, op->started.run, op->started.fence);
+
+	if (!op->ok && f) {
+		f->start_recorded = false;
+		if (dispatcher_worth_retrying(op->err.kind))
+			record_starts_in(d, DISPATCHER_RETRY_DELAY);
+	}
+	if (op->ok && f && f->stage == FLIGHT_RUNNING)
+		hub_tell(d->o.hub, f->run->job, f->run->id, RUN_RUNNING);
+	op_free(op);
+}
+
+int dispatcher_on_started_timer(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct dispatcher *d = arg;
+	struct flight *f;
+
+	(void)source;
+	(void)usec;
+	for (size_t i = 0; (f = map_next(&d->flights.by_run, &i));) {
+		struct op *op;
+
+		if (f->stage != FLIGHT_RUNNING || f->start_recorded)
+			continue;
+		f->start_recorded = true;
+		op = op_new(OP_STARTED, on_start_recorded, d);
+		op->started = (struct op_started){.node = d->o.node_id,
+			.spawner = d->spawners.v[d->spawners.n - 1], .run = f->run->id,
+			.fence = f->run->fence, .attempt = f->run->attempt, .pid = f->end.pid,
+			.started_at = f->end.started_at};
+		op->patient = true;
+		store_thread_submit(d->o.store, op);
+	}
+	return 0;
+}
+
+void dispatcher_flight_started(struct dispatcher *d, struct flight *f, int64_t pid, usec_t started_at)
+{
+	flights_stage(&d->flights, f, FLIGHT_RUNNING);
+	f->end.pid = pid;
+	f->end.started_at = started_at;
+	dispatcher_watch_long(d, f);
+	if (!f->start_recorded)
+		record_starts_in(d, STARTED_DELAY);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asks the store to end and to begin pauses when the time of the first has come. */
+#include "daemon/schedule/pause_timer.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/loop/store_thread.h"
+#include "store/ops/op.h"
+#include <stdbool.h>
+
+#define RETRY_DELAY USEC_SEC /* after the store refused */
+
+struct pauses {
+	const struct clock *clock;
+	struct store_thread *store;
+	usec_t end, not_before;
+	bool ending, stopped;
+};
+
+struct pauses *pauses_new(const struct clock *clock, struct store_thread *store)
+{
+	struct pauses *p = xcalloc(1, sizeof(*p));
+
+	*p = (struct pauses){.clock = clock, .store = store, .end = USEC_NEVER};
+	return p;
+}
+
+void pauses_free(struct pauses *p)
+{
+	free(p);
+}
+
+void pauses_end_is(struct pauses *p, usec_t at)
+{
+	p->end = at;
+}
+
+void pauses_stop(struct pauses *p)
+{
+	p->stopped = true;
+}
+
+static void on_ended(struct op *op, void *arg)
+{
+	struct pauses *p = arg;
+	const struct op_pauses_end *o = &op->pauses_end;
+
+	p->ending = false;
+	if (!op->ok) {
+		p->not_before = clock_now(p->clock) + RETRY_DELAY;
+		log_warning("could not end the pauses that are over, trying again in 1s: %s", op->err.msg);
+	} else if (o->begun > 0) {
+		log_info("pauses have begun: %zu of jobs", o->begun);
+	} else if (o->jobs + o->scopes > 0) {
+		log_info("pauses are over: %zu of jobs, %zu others; %zu runs were held back", o->jobs, o->scopes, o->released);
+	}
+	op_free(op);
+}
+
+usec_t pauses_pump(struct pauses *p)
+{
+	usec_t now = clock_now(p->clock), at = p->end;
+	struct op *op;
+
+	if (p->stopped || p->ending || p->end == USEC_NEVER)
+		return USEC_NEVER;
+	if (p->not_before > now + RETRY_DELAY)
+		p->not_before = 0; /* the clock was set back meanwhile */
+	if (at < p->not_before)
+		at = p->not_before;
+	if (at > now)
+		return at;
+	op = op_new(OP_PAUSES_END, on_ended, p);
+	op->pauses_end.now = now;
+	p->ending = true;
+	store_thread_submit(p->store, op);
+	return USEC_NEVER;
+}

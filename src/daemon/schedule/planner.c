@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The planner: tells the store when to look for due slots, and whom to ask about them. */
+#include "daemon/schedule/planner.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "core/job/job.h"
+#include "core/time/slots.h"
+#include "daemon/loop/store_thread.h"
+#include "daemon/schedule/schedule_cache.h"
+#include "store/ops/op.h"
+#include "wire/spec_json.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PLAN_LIMIT 2000      /* due rows in one transaction */
+#define PLAN_STEPS 100000    /* slots that passed looked at in one transaction: some milliseconds */
+#define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
+#define RETRY_DELAY USEC_SEC /* after the store refused */
+
+struct planner {
+	const struct clock *clock;
+	struct store_thread *store;
+	const char *node_id;
+	usec_t next_slot, not_before;
+	bool planning, stopped;
+	struct err refused;          /* why nothing was planned; ERR_NONE: it was */
+	usec_t refused_since;
+	struct log_repeat not_planned;
+	char boot_id[64];
+	struct op *boot;             /* owned: the store was away, it is submitted again at boot_at; NULL: it is not */
+	usec_t boot_at;
+	struct timetable *timetable; /* asked on the store thread */
+};
+
+struct planner *planner_new(const struct clock *clock, struct store_thread *store, const char *node_id)
+{
+	struct planner *p = xcalloc(1, sizeof(*p));
+
+	*p = (struct planner){.clock = clock, .store = store, .node_id = node_id, .next_slot = USEC_NEVER,
+		.timetable = timetable_new()};
+	return p;
+}
+
+struct timetable *planner_timetable(const struct planner *p)
+{
+	return p->timetable;
+}
+
+void planner_free(struct planner *p)
+{
+	if (!p)
+		return;
+	timetable_free(p->timetable);
+	op_free(p->boot);
+	free(p);
+}
+
+void planner_slot_is(struct planner *p, usec_t next_slot)
+{
+	p->next_slot = next_slot;
+}
+
+static void on_booted(struct op *op, void *arg)
+{
+	struct planner *p = arg;
+
+	if (!op->ok && op->err.kind != ERR_UNCERTAIN && op->err.kind != ERR_REFUSED && !p->stopped) {
+		log_error("could not queue the jobs for boots, trying again in 1s: %s", op->err.msg);
+		p->boot = op;
+		p->boot_at = clock_now(p->clock) + RETRY_DELAY;
+		return;
+	}
+	if (op->boot.runs)
+		log_info("the machine was booted; %zu jobs wait for that", op->boot.runs);
+	op_free(op);
+}
+
+/* When to call again; USEC_NEVER: it is stored, or under way. */
+static usec_t boot_again(struct planner *p, usec_t now)
+{
+	if (!p->boot)
+		return USEC_NEVER;
+	if (p->boot_at > now + RETRY_DELAY)
+		p->boot_at = now; /* the clock was set back meanwhile */
+	if (p->boot_at > now)
+		return p->boot_at;
+	store_thread_submit(p->store, STEAL(p->boot));
+	return USEC_NEVER;
+}
+
+/* On the store thread, inside the transaction. A spec that cannot be read is the dispatcher's to complain about. */
+static bool boot_due(int64_t job, const char *text, usec_t now, usec_t *ret, struct start_policy *ret_policy, void *arg)
+{
+	AUTO_DONE(job_spec) spec;
+	struct err e = {};
+
+	(void)arg;
+	*ret = now;
+	job_spec_init(&spec);
+	if (!spec_from_text(text, &spec, &e))
+		return true;
+	if (now < spec.from || (spec.until && now > spec.until)) {
+		log_line(LOG_LEVEL_INFO, &(struct log_about){.job = job},
+			"job %" PRId64 " does not run after this boot, which is outside its bounds", job);
+		return false;
+	}
+	start_policy_of(&spec, ret_policy);
+	*ret = now + io_random_upto(spec.jitter);
+	return true;
+}
+
+/* The service manager's word goes first: it knows the boots of a container, a /proc of our own has those of its host. */
+static bool read_boot_id(struct planner *p)
+{
+	const char *named = getenv("JOBSCHED_BOOT_ID"), *text = named;
+	AUTO_DONE(buf) file = {};
+	size_t n = 0;
+	int r = named ? 0 : io_read_file(BOOT_ID_FILE, &file, 64);
+
+	if (r < 0) {
+		log_warning("jobs for boots are not started, '%s' tells nothing: %s", BOOT_ID_FILE, strerror(-r));
+		return false;
+	}
+	if (!named)
+		text = file.data;
+	for (; *text && *text != '\n' && n < sizeof(p->boot_id) - 1; text++) /* with hyphens or without is the same */
+		if (*text != '-')
+			p->boot_id[n++] = *text;
+	p->boot_id[n] = '\0';
+	return n > 0;
+}
+
+void planner_boot(struct planner *p, const char *node_name)
+{
+	struct op *op;
+
+	if (!read_boot_id(p))
+		return;
+	op = op_new(OP_BOOT, on_booted, p);
+	op->boot = (struct op_boot){.name = node_name, .boot = p->boot_id, .now = clock_now(p->clock),
+		.fn = boot_due};
+	store_thread_submit(p->store, op);
+}
+
+void planner_forget(struct planner *p)
+{
+	timetable_forget(p->timetable);
+}
+
+const char *planner_refused(const struct planner *p, usec_t *ret_since)
+{
+	*ret_since = p->refused_since;
+	return p->refused.kind ? p->refused.msg : NULL;
+}
+
+usec_t planner_next_slot(const struct planner *p)
+{
+	return p->next_slot;
+}
+
+void planner_stop(struct planner *p)
+{
+	p->stopped = true;
+}
+
+static void on_planned(struct op *op, void *arg)
+{
+	struct planner *p = arg;
+
+	p->planning = false;
+	if (!op->ok) {
+		p->not_before = clock_now(p->clock) + RETRY_DELAY;
+		log_line(log_repeat(&p->not_planned, clock_boot(&clock_system)), NULL, "could not plan due jobs, trying again every second: %s",
+			op->err.msg);
+		if (!p->refused.kind)
+			p->refused_since = clock_now(p->clock);
+		p->refused = op->err;
+	} else {
+		p->refused = (struct err){};
+		p->not_planned = (struct log_repeat){};
+	}
+	op_free(op);
+}
+
+static usec_t plan(struct planner *p, usec_t now)
+{
+	struct op *op;
+	usec_t at;
+
+	if (p->planning || p->next_slot == USEC_NEVER)
+		return USEC_NEVER;
+	at = p->next_slot - SLOTS_LOOKAHEAD;
+	if (p->not_before > now + RETRY_DELAY)
+		p->not_before = 0; /* the clock was set back meanwhile */
+	if (at < p->not_before)
+		at = p->not_before;
+	if (at > now)
+		return at;
+	op = op_new(OP_PLAN, on_planned, p);
+	op->plan = (struct op_plan){.node = p->node_id, .now = now, .horizon = now + SLOTS_LOOKAHEAD, .limit = PLAN_LIMIT,
+		.steps = PLAN_STEPS, .fn = timetable_plan, .fn_arg = p->timetable};
+	p->planning = true;
+	store_thread_submit(p->store, op);
+	return USEC_NEVER;
+}
+
+usec_t planner_pump(struct planner *p)
+{
+	usec_t now = clock_now(p->clock), boot, at;
+
+	if (p->stopped)
+		return USEC_NEVER;
+	boot = boot_again(p, now);
+	at = plan(p, now);
+	return boot < at ? boot : at;
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps schedules compiled and asks them: which slots become runs, and which have passed. */
+#include "daemon/schedule/schedule_cache.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/text.h"
+#include "base/tzfile.h"
+#include "core/job/job.h"
+#include "core/time/schedule_set.h"
+#include "core/time/slots.h"
+#include "core/time/zone_cache.h"
+#include "store/ops/op.h"
+#include "wire/spec_json.h"
+#include <inttypes.h>
+#include <stdatomic.h>
+
+#define CACHE_MAX 4096 /* compiled schedules kept */
+
+/* A job's schedule, ready to be asked. */
+struct compiled {
+	int64_t revision;
+	usec_t jitter, until, created_at;
+	struct start_policy start;
+	struct slot_policy policy;
+	struct schedule_set *set;
+};
+
+struct timetable {
+	atomic_bool forget;
+	struct map cache;        /* job → struct compiled */
+	struct zone_cache *zones;
+	struct slot_walk walk;   /* of the job that is asked, */
+	struct slot_plan plan;   /* and its answer: both are large */
+	struct {
+		int64_t job, revision;
+		struct slot_walk walk;
+	} long_walk;             /* one that did not come to its end in its round: the others wait behind it */
+};
+
+static void compiled_free(struct compiled *c)
+{
+	if (!c)
+		return;
+	schedule_set_free(c->set);
+	free(c);
+}
+
+static void cache_clear(struct map *cache)
+{
+	struct compiled *c;
+
+	for (size_t i = 0; (c = map_next(cache, &i));)
+		compiled_free(c);
+	map_done(cache);
+}
+
+struct timetable *timetable_new(void)
+{
+	struct timetable *t = xcalloc(1, sizeof(*t));
+
+	t->zones = zone_cache_new(tzfile_read);
+	return t;
+}
+
+void timetable_free(struct timetable *t)
+{
+	if (!t)
+		return;
+	cache_clear(&t->cache);
+	zone_cache_free(t->zones);
+	free(t);
+}
+
+void timetable_forget(struct timetable *t)
+{
+	atomic_store(&t->forget, true);
+}
+
+/* Slots of the only instant there is, or counted from the end of a run, are not made up for by later ones. */
+static bool runs_always(const struct schedule_set *set)
+{
+	enum schedule_kind kind = schedule_set_kind(set);
+
+	return kind == SCHEDULE_NOW || kind == SCHEDULE_ONCE || schedule_set_follows(set);
+}
+
+static struct compiled *compile(struct timetable *t, const struct due_job *due, struct err *e)
+{
+	AUTO_TEXT number = xprintf("%" PRId64, due->job);
+	AUTO_DONE(job_spec) spec;
+	struct schedule_context context;
+	struct schedule_set *set;
+	struct compiled *c;
+
+	job_spec_init(&spec);
+	if (!spec_from_text(due->spec, &spec, e))
+		return NULL;
+	context = (struct schedule_context){
+		.anchor = due->created_at,
+		.id = due->name ? due->name : number,
+		.gap = (enum dst_gap)spec.dst_gap,
+		.fold = (enum dst_fold)spec.dst_fold,
+		.from = spec.from,
+		.until = spec.until,
+		.accepted = true,
+	};
+	if (!zone_cache_get(t->zones, spec.tz, &context.zone, e) ||
+		!schedule_set_parse(&spec.schedule, &context, &set, e))
+		return NULL;
+	c = xcalloc(1, sizeof(*c));
+	*c = (struct compiled){.revision = due->revision, .jitter = spec.jitter, .until = spec.until,
+		.created_at = due->created_at, .set = set};
+	start_policy_of(&spec, &c->start);
+	catchup_of(&spec, &c->policy.catchup);
+	c->policy.always = runs_always(set);
+	return c;
+}
+
+static void forget_all(struct timetable *t)
+{
+	cache_clear(&t->cache);
+	zone_cache_clear(t->zones); /* nobody is left who holds one */
+}
+
+static struct compiled *compiled_of(struct timetable *t, const struct due_job *due, struct err *e)
+{
+	struct compiled *c;
+
+	if (atomic_exchange(&t->forget, false)) {
+		forget_all(t);
+		t->long_walk.job = 0;
+	}
+	c = map_get(&t->cache, due->job);
+	if (c && c->revision == due->revision)
+		return c;
+	compiled_free(map_take(&t->cache, due->job));
+	if (t->cache.used >= CACHE_MAX)
+		forget_all(t);
+	c = compile(t, due, e);
+	if (c)
+		map_put(&t->cache, due->job, c);
+	return c;
+}
+
+static bool next_slot(void *arg, usec_t after, usec_t *ret)
+{
+	const struct compiled *c = arg;
+
+	return schedule_set_next(c->set, after, ret);
+}
+
+/* The rules of a zone may have changed since the slot was written down: then the one that stands in its place. */
+static bool still_slot(struct compiled *c, usec_t slot, usec_t *ret)
+{
+	if (schedule_set_follows(c->set) || (schedule_set_next(c->set, slot - 1, ret) && *ret == slot)) {
+		*ret = slot;
+		return true;
+	}
+	if (slot_before(next_slot, c, slot, slot - USEC_DAY > c->created_at ? slot - USEC_DAY : c->created_at, ret))
+		return true; /* earlier now; had it been planned before, its row is there */
+	return schedule_set_next(c->set, slot, ret);
+}
+
+static bool first_slot(struct compiled *c, usec_t slot, usec_t *ret)
+{
+	if (slot_known(slot))
+		return still_slot(c, slot, ret);
+	return schedule_set_next_after_finish(c->set, slot, slot, ret);
+}
+
+/* Without a known slot some jobs still wait for something: the end of their run, a boot up to a moment, a trigger. */
+static usec_t wait_for(const struct compiled *c, usec_t now, bool planned)
+{
+	if (planned && schedule_set_follows(c->set))
+		return USEC_NEVER;
+	if (schedule_set_boots(c->set))
+		return slot_boot_wait(c->until, now);
+	return schedule_set_kind(c->set) == SCHEDULE_MANUAL ? USEC_NEVER : 0;
+}
+
+static bool ask(struct timetable *t, const struct due_job *due, struct compiled *c, usec_t first, usec_t now,
+	usec_t horizon, int64_t *steps, struct slot_plan *ret)
+{
+	bool goes_on = t->long_walk.job == due->job && t->long_walk.revision == due->revision;
+	struct slot_walk *walk = goes_on ? &t->long_walk.walk : &t->walk;
+
+	if (slots_plan(next_slot, c, &c->policy, first, now, horizon, walk, steps, ret)) {
+		if (goes_on)
+			t->long_walk.job = 0;
+		return true;
+	}
+	if (!goes_on) {
+		t->long_walk.job = due->job;
+		t->long_walk.revision = due->revision;
+		t->long_walk.walk = t->walk;
+		t->walk.from = 0;
+	}
+	return false;
+}
+
+static void take_plan(const struct compiled *c, const struct slot_plan *plan, struct planned *ret)
+{
+	for (size_t i = 0; i < plan->n; i++) {
+		const struct slot_range *r = &plan->v[i];
+
+		planned_add(ret, &(struct planned_run){
+			.state = r->missed ? RUN_SKIPPED : RUN_QUEUED,
+			.slot = r->first,
+			.slot_last = r->last,
+			.slot_count = r->count,
+			.due_at = r->first + (r->missed ? 0 : io_random_upto(c->jitter)),
+			.reason = r->missed ? "missed" : NULL,
+			.caught_up = r->passed && !r->missed && c->policy.catchup.word == CATCHUP_ALL,
+		});
+	}
+}
+
+void timetable_plan(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg)
+{
+	struct timetable *t = arg;
+	struct err e = {};
+	struct compiled *c = compiled_of(t, due, &e);
+	usec_t first;
+
+	if (!c) {
+		log_line(LOG_LEVEL_ERROR, &(struct log_about){.job = due->job},
+			"suspended job %" PRId64 ", it has no next slot: %s", due->job, e.msg);
+		ret->suspend = text_equal(e.field, "tz") ? "bad_zone" : "bad_schedule";
+		return;
+	}
+	if (!first_slot(c, due->slot, &first)) {
+		ret->next_slot = wait_for(c, now, false);
+		return;
+	}
+	ret->policy = c->start;
+	if (!ask(t, due, c, first, now, horizon, &ret->steps, &t->plan)) {
+		ret->later = true;
+		return;
+	}
+	take_plan(c, &t->plan, ret);
+	ret->next_slot = t->plan.next ? t->plan.next : wait_for(c, now, true);
+}
+
+size_t timetable_missed(const struct late_job *late, usec_t now, bool *ret_caught_up, void *arg)
+{
+	struct err e = {};
+	struct compiled *c = compiled_of(arg, &late->job, &e);
+
+	*ret_caught_up = c && c->policy.catchup.word == CATCHUP_ALL;
+	if (!c)
+		return 0;
+	return slots_missed(next_slot, c, &c->policy, late->slots, late->n, late->job.slot, now);
+}

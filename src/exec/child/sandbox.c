@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prepares the profiles: filters, descriptors, and what of them this kernel and this user can have. */
+#include "exec/child/sandbox.h"
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/text.h"
+#include "core/job/sandbox_offer.h"
+#include "exec/child/child.h"
+#include "exec/child/sandbox_landlock.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define TRIAL_FILES 256
+
+static int namespaces_of(const struct sandboxes *all, const struct sandbox *p)
+{
+	int flags = 0;
+
+	if (p->part[SANDBOX_SYSTEM] || p->part[SANDBOX_TMP] || p->part[SANDBOX_DEV] || p->part[SANDBOX_RUN] ||
+		p->part[SANDBOX_PIDS])
+		flags |= CLONE_NEWNS;
+	if (p->part[SANDBOX_PIDS])
+		flags |= CLONE_NEWPID;
+	if (p->part[SANDBOX_IPC])
+		flags |= CLONE_NEWIPC;
+	if (p->part[SANDBOX_NETWORK] == NETWORK_LOOPBACK || (p->part[SANDBOX_NETWORK] == NETWORK_NONE && all->network < 0))
+		flags |= CLONE_NEWNET;
+	return flags && all->user_ns ? flags | CLONE_NEWUSER : flags;
+}
+
+/* Takes 'profile'. */
+static void fences_init(struct fences *f, const struct sandboxes *all, struct sandbox profile)
+{
+	*f = (struct fences){.profile = profile, .all = all, .usable = true};
+	f->namespaces = namespaces_of(all, &f->profile);
+	f->filter = f->profile.part[SANDBOX_CALLS] ? &all->filters[f->profile.part[SANDBOX_CALLS]] : NULL;
+}
+
+static void fences_done(struct fences *f)
+{
+	sandbox_done(&f->profile);
+	free(f->missing);
+}
+
+/* A worker's way under these fences, without a command at its end. */
+static int try(const struct fences *f, struct child_stacks *l, const char **ret_stage)
+{
+	const struct child_limits limits = {.v = {{RLIMIT_NOFILE, {TRIAL_FILES, TRIAL_FILES}}}, .n = 1};
+	const struct child_plan trial = {.fences = f, .cwd = "/", .parent = getpid(), .limits = &limits};
+	struct child_word word;
+	struct child child;
+	int r = child_launch(l, &trial, &child, &word);
+
+	if (r == 0 && child_reap(&child) != 0) {
+		*ret_stage = "killed";
+		return -EINTR;
+	}
+	*ret_stage = r < 0 ? child_stage_name(&word) : NULL;
+	return r;
+}
+
+static void add_missing(struct fences *f, const char *part, const char *stage, int error)
+{
+	AUTO_TEXT before = STEAL(f->missing);
+
+	f->missing = xprintf("%s%s%s (%s: %s)", before ? before : "", before ? ", " : "", part, stage, strerror(error));
+}
+
+/* One part alone, with what it cannot be without. */
+static int try_part(const struct fences *f, enum sandbox_part p, struct child_stacks *l, const char **ret_stage)
+{
+	struct fences alone;
+	struct sandbox only = {.capabilities = SANDBOX_CAPS_ALL};
+
+	only.part[p] = f->profile.part[p];
+	if (p == SANDBOX_CALLS || p == SANDBOX_LANDLOCK)
+		only.part[SANDBOX_PRIVILEGES] = 1;
+	fences_init(&alone, f->all, only);
+	return try(&alone, l, ret_stage);
+}
+
+/* Leaves in the profile what can be had; the rest goes into 'missing'. */
+static void fences_fit(struct fences *f, struct child_stacks *l)
+{
+	const char *stage;
+	int r = try(f, l, &stage);
+
+	if (f->profile.part[SANDBOX_LANDLOCK] == FENCE_PROCESSES && f->all->ruleset < 0)
+		f->missing = xstrdup("landlock (this kernel has none; calls that trace others are refused instead, "
+				     "but the memory of the owner's other processes can be read through /proc)");
+	if (r == 0)
+		return;
+	for (int p = 0; p < SANDBOX_PART_MAX; p++) {
+		int one = f->profile.part[p] ? try_part(f, (enum sandbox_part)p, l, &stage) : 0;
+
+		if (one < 0) {
+			add_missing(f, sandbox_part_key((enum sandbox_part)p), stage, -one);
+			f->profile.part[p] = 0;
+			f->reduced = true;
+			f->usable = false;
+		}
+	}
+	f->namespaces = namespaces_of(f->all, &f->profile);
+	if (!f->profile.part[SANDBOX_CALLS])
+		f->filter = NULL;
+	r = try(f, l, &stage);
+	if (r < 0) {
+		add_missing(f, "its parts together", stage, -r);
+		f->usable = false;
+	}
+}
+
+/* A network namespace for all that shall have none; nothing in it is up. Only we are there to be moved: one thread. */
+static int quiet_network(void)
+{
+	AUTO_FD own = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	int fd = -1;
+
+	if (own < 0 || unshare(CLONE_NEWNET) < 0)
+		return -1;
+	fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	if (setns(own, CLONE_NEWNET) < 0)
+		abort(); /* cut off from the network, and every job of ours with us */
+	return fd;
+}
+
+static bool wanted(const struct sandbox_list *profiles, enum sandbox_part p, int value)
+{
+	for (size_t i = 0; i < profiles->n; i++)
+		if (profiles->v[i].part[p] == value)
+			return true;
+	return false;
+}
+
+static void prepare(struct sandboxes *s, const struct sandbox_list *profiles, const char *init)
+{
+	struct err e = {};
+
+	s->user_ns = geteuid() != 0;
+	snprintf(s->uid_map, sizeof(s->uid_map), "%u %u 1", (unsigned)geteuid(), (unsigned)geteuid());
+	snprintf(s->gid_map, sizeof(s->gid_map), "%u %u 1", (unsigned)getegid(), (unsigned)getegid());
+	s->landlock = landlock_version();
+	s->ruleset = landlock_processes(s->landlock);
+	s->init = open(init, O_PATH | O_CLOEXEC);
+	s->self = (int)syscall(SYS_pidfd_open, getpid(), 0); /* without it the trial of a PID namespace fails */
+	if (!s->user_ns && wanted(profiles, SANDBOX_NETWORK, NETWORK_NONE))
+		s->network = quiet_network();
+	/* a filter that this kernel does not take is found by the trial of a profile that wants it */
+	(void)sandbox_calls_filter(CALLS_STANDARD, s->ruleset < 0, &s->filters[CALLS_STANDARD], &e);
+	(void)sandbox_calls_filter(CALLS_STRICT, false, &s->filters[CALLS_STRICT], &e);
+}
+
+static int make_offers(const struct sandboxes *s)
+{
+	AUTO_DONE(buf) text = {};
+
+	for (size_t i = 0; i < s->n; i++)
+		sandbox_offer_print(&s->v[i].profile, s->v[i].usable && !s->v[i].profile.unavailable, s->v[i].missing, &text);
+	return io_memfd_sealed("jobsched-sandboxes", text.data, text.len);
+}
+
+bool sandboxes_open(struct sandboxes **ret, const struct sandbox_list *profiles, bool report, const char *init,
+	struct child_stacks *l, struct err *e)
+{
+	struct sandboxes *s = xcalloc(1, sizeof(*s));
+
+	*s = (struct sandboxes){.landlock = 0, .ruleset = -1, .network = -1, .init = -1, .self = -1, .offers = -1};
+	prepare(s, profiles, init);
+	s->v = xcalloc(profiles->n, sizeof(*s->v));
+	for (size_t i = 0; i < profiles->n; i++, s->n++) {
+		struct sandbox copy;
+
+		sandbox_copy(&copy, &profiles->v[i]);
+		fences_init(&s->v[i], s, copy);
+		fences_fit(&s->v[i], l);
+		s->v[i].usable |= report;
+	}
+	s->offers = make_offers(s);
+	if (s->offers < 0) {
+		err_errno(e, -s->offers, "could not write down the sandbox profiles");
+		sandboxes_free(s);
+		return false;
+	}
+	*ret = s;
+	return true;
+}
+
+void sandboxes_free(struct sandboxes *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->n; i++)
+		fences_done(&s->v[i]);
+	free(s->v);
+	for (int i = 0; i < CALLS_MAX; i++)
+		free(s->filters[i].filter);
+	for (const int *fd = (const int[]){s->ruleset, s->network, s->init, s->self, s->offers, -2}; *fd != -2; fd++)
+		if (*fd >= 0)
+			close(*fd);
+	free(s);
+}
+
+const struct fences *sandboxes_use(const struct sandboxes *s, const char *name, struct err *e)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		const struct fences *f = &s->v[i];
+
+		if (strcmp(f->profile.name, name) != 0)
+			continue;
+		if (f->profile.unavailable)
+			err_set(e, ERR_DENIED, "sandbox profile '%s' is not to be used here", name);
+		else if (!f->usable)
+			err_set(e, ERR_DENIED, "sandbox profile '%s' cannot be had here: %s", name, f->missing);
+		return !f->profile.unavailable && f->usable ? f : NULL;
+	}
+	err_set(e, ERR_NOT_FOUND, "this machine has no sandbox profile '%.64s'", name);
+	return NULL;
+}

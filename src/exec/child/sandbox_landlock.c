@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Landlock: a job's hands off others' processes, and off files that are not listed. */
+#include "exec/child/sandbox_landlock.h"
+#include "exec/child/in_child.h"
+#include "exec/child/sandbox.h"
+#include "exec/child/sandbox_paths.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/landlock.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Newer than some headers. */
+#define FS_TRUNCATE (UINT64_C(1) << 14)
+#define FS_IOCTL_DEV (UINT64_C(1) << 15)
+#define SCOPE_ABSTRACT_UNIX (UINT64_C(1) << 0)
+#define SCOPE_SIGNAL (UINT64_C(1) << 1)
+struct ruleset_attr {
+	uint64_t fs, net, scoped;
+};
+
+#define FS_WRITE_1 (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE | \
+	LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | \
+	LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM)
+#define FS_USE_DEVICES (LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE | FS_IOCTL_DEV)
+
+int landlock_version(void)
+{
+	int v = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+
+	return v >= 2 ? v : 0; /* the first one forbids every move between directories */
+}
+
+IN_CHILD static uint64_t known_fs(int version)
+{
+	return FS_WRITE_1 | LANDLOCK_ACCESS_FS_REFER | (version >= 3 ? FS_TRUNCATE : 0) | (version >= 5 ? FS_IOCTL_DEV : 0);
+}
+
+IN_CHILD static int ruleset_new(uint64_t fs, uint64_t scoped, int version)
+{
+	const struct ruleset_attr a = {.fs = fs, .scoped = scoped};
+
+	return (int)syscall(SYS_landlock_create_ruleset, &a, version >= 6 ? sizeof(a) : sizeof(a.fs), 0);
+}
+
+/* What is not there, or out of the owner's reach, is left out. */
+IN_CHILD static int allow(int ruleset, const char *path, const char *home, uint64_t access)
+{
+	struct landlock_path_beneath_attr rule = {.allowed_access = access};
+	int error = 0;
+
+	rule.parent_fd = sandbox_path_open(path, home);
+	if (rule.parent_fd < 0)
+		return sandbox_path_absent(-rule.parent_fd) ? 0 : -rule.parent_fd;
+	if (syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
+		error = errno;
+	close(rule.parent_fd);
+	return error;
+}
+
+/*
+ * Handles next to nothing: being in a domain of its own is what keeps a job from tracing those outside. A move
+ * between directories is forbidden to everybody in a domain, if it is not allowed.
+ */
+int landlock_processes(int version)
+{
+	const uint64_t fs = LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_REFER;
+	int ruleset = version ? ruleset_new(fs, 0, version) : -1;
+
+	if (ruleset >= 0 && allow(ruleset, "/", NULL, fs)) {
+		close(ruleset);
+		return -1;
+	}
+	return ruleset;
+}
+
+IN_CHILD static int allow_paths(const struct fences *f, const char *home, int ruleset)
+{
+	static const char *const temporary[] = {"/tmp", "/var/tmp", "/dev/shm"};
+	const uint64_t all = known_fs(f->all->landlock);
+	const struct strv *paths = &f->profile.read_write;
+	int error = allow(ruleset, "/dev", NULL, FS_USE_DEVICES & all);
+
+	for (size_t i = 0; i < ELEMENTS(temporary) && !error; i++)
+		error = allow(ruleset, temporary[i], NULL, all);
+	for (size_t i = 0; i < paths->n && !error; i++)
+		error = allow(ruleset, paths->v[i], home, all);
+	return error;
+}
+
+IN_CHILD int fences_landlock(const struct fences *f, const char *home)
+{
+	int version = f->all->landlock, ruleset, error = 0;
+
+	if (f->profile.part[SANDBOX_LANDLOCK] == FENCE_NONE ||
+		(f->profile.part[SANDBOX_LANDLOCK] == FENCE_PROCESSES && f->all->ruleset < 0))
+		return 0; /* the filter of system calls does the latter where there is no landlock */
+	if (f->profile.part[SANDBOX_LANDLOCK] == FENCE_PROCESSES)
+		return syscall(SYS_landlock_restrict_self, f->all->ruleset, 0) < 0 ? errno : 0;
+	ruleset = ruleset_new(known_fs(version), version >= 6 ? SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL : 0, version);
+	if (ruleset < 0)
+		return errno;
+	error = allow_paths(f, home, ruleset);
+	if (!error && syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
+		error = errno;
+	close(ruleset);
+	return error;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writing and reading the payload of a start; nothing in it is believed before it was checked. */
+#include "exec/proto/payload.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/text.h"
+#include "core/job/start_plan.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+int payload_memfd(const struct plan *p, struct err *e)
+{
+	AUTO_DONE(buf) order = {};
+	AUTO_DONE(buf) b = {};
+	struct payload_head head = {.magic = PAYLOAD_MAGIC, .vars = (uint32_t)p->vars.n};
+	int fd;
+
+	if (!order_encode(&p->order, &order, e))
+		return -1;
+	head.order_len = (uint32_t)order.len;
+	buf_add(&b, &head, sizeof(head));
+	buf_add(&b, order.data, order.len);
+	for (size_t i = 0; i < p->vars.n; i++) {
+		if (!plan_var_valid(p->vars.v[i])) { /* the spawner would close the connection */
+			err_set(e, ERR_INVALID, "the variable '%.40s' of the run is not one line of text", p->vars.v[i]);
+			return -1;
+		}
+		buf_add(&b, p->vars.v[i], strlen(p->vars.v[i]) + 1);
+	}
+	if (p->vars.n > PLAN_VARS_MAX || b.len > sizeof(head) + order.len + PAYLOAD_VARS_BYTES) {
+		err_set(e, ERR_TOO_LARGE, "too many variables for one run");
+		return -1;
+	}
+	fd = io_memfd_sealed("jobsched-start", b.data, b.len);
+	if (fd < 0)
+		err_errno(e, -fd, "could not make a memory file");
+	return fd < 0 ? -1 : fd;
+}
+
+void payload_done(struct payload *p)
+{
+	free(p->data);
+	order_done(&p->order);
+	free(p->vars);
+	*p = (struct payload){};
+}
+
+static char **take_texts(char **pos, const char *end, size_t n)
+{
+	char **v = xcalloc(n + 1, sizeof(*v));
+
+	for (size_t i = 0; i < n; i++) {
+		char *nul = memchr(*pos, '\0', (size_t)(end - *pos));
+
+		if (!nul) {
+			free(v);
+			return NULL;
+		}
+		v[i] = *pos;
+		*pos = nul + 1;
+	}
+	return v;
+}
+
+bool payload_parse(struct payload *ret, const void *data, size_t len, struct err *e)
+{
+	AUTO_DONE(payload) p = {};
+	struct payload_head head;
+	char *pos, *end;
+
+	if (len < sizeof(head) || len > PAYLOAD_MAX)
+		return err_set(e, ERR_INVALID, "a payload of %zu bytes", len);
+	memcpy(&head, data, sizeof(head));
+	len -= sizeof(head);
+	if (head.magic != PAYLOAD_MAGIC || head.order_len > len || head.vars > PLAN_VARS_MAX || head.reserved)
+		return err_set(e, ERR_INVALID, "a payload with a head out of range");
+	p.data = xcalloc(1, len + 1);
+	memcpy(p.data, (const char *)data + sizeof(head), len);
+	p.bytes = p.data;
+	p.bytes_len = head.order_len;
+	if (!order_parse(&p.order, p.bytes, p.bytes_len, e))
+		return false;
+	pos = p.data + head.order_len;
+	end = p.data + len;
+	p.vars_n = head.vars;
+	p.vars = take_texts(&pos, end, p.vars_n);
+	if (!p.vars || pos != end)
+		return err_set(e, ERR_INVALID, "a payload whose texts do not fill it exactly");
+	for (size_t i = 0; i < p.vars_n; i++)
+		if (!plan_var_valid(p.vars[i]))
+			return err_set(e, ERR_INVALID, "a payload with a variable that is not one of a run");
+	*ret = p;
+	p = (struct payload){};
+	return true;
+}
+
+bool payload_sealed(int fd, size_t max, size_t *ret_size, struct err *e)
+{
+	const int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct stat st;
+
+	if (seals < 0 || (seals & wanted) != wanted)
+		return err_set(e, ERR_INVALID, "a descriptor that is not a sealed memory file");
+	if (fstat(fd, &st) < 0 || st.st_size < 0 || (uint64_t)st.st_size > max)
+		return err_set(e, ERR_INVALID, "a sealed memory file larger than %zu bytes", max);
+	*ret_size = (size_t)st.st_size;
+	return true;
+}
+
+bool payload_read(struct payload *ret, int fd, struct err *e)
+{
+	AUTO_TEXT data = NULL;
+	size_t size, got = 0;
+
+	if (!payload_sealed(fd, PAYLOAD_MAX, &size, e))
+		return false;
+	data = xcalloc(1, size + 1);
+	while (got < size) {
+		ssize_t n = pread(fd, data + got, size - got, (off_t)got);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return err_set(e, ERR_INVALID, "a payload that cannot be read");
+		got += (size_t)n;
+	}
+	return payload_parse(ret, data, size, e);
+}

@@ -1,0 +1,646 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine's end of the spawner's socket. */
+#include "exec/proto/spawn_client.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "core/job/start_plan.h"
+#include "core/job/sandbox_offer.h"
+#include "exec/proto/frame.h"
+#include "exec/proto/payload.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <systemd/sd-event.h>
+
+#define PROBE_INTERVAL USEC_SEC
+#define STAT_MAX 4096
+#define WELCOME_PATIENCE (5 * USEC_SEC)
+
+/* A frame that waits for room in the socket. */
+struct outgoing {
+	struct frame frame;
+	int fds[FRAME_FDS_MAX]; /* owned */
+	size_t n;
+	struct outgoing *next;
+};
+
+struct spawn_client {
+	int fd;
+	uint32_t version; /* 0: the welcome has not come yet */
+	enum warrant_policy warrants;
+	char spawner[64];
+	struct sandbox_offers *sandboxes; /* NULL: not heard of yet */
+	unsigned limits_refused;
+	sd_event_source *source;
+	sd_event_source *deadline; /* for the welcome */
+	bool told_stopped;         /* the log says that the spawner is stopped */
+	struct outgoing *first, **last;
+	spawn_report_fn *fn;
+	void *arg;
+	usec_t unread_since; /* boottime: since then the socket has not been seen empty; 0: it was */
+	usec_t probed_at;
+	bool gone;     /* SPAWN_GONE was reported */
+	bool *freed;   /* set by free() while reports are being delivered */
+};
+
+/* ---- out ---- */
+
+static void outgoing_free(struct outgoing *o)
+{
+	if (!o)
+		return;
+	frame_fds_close(o->fds, o->n);
+	free(o);
+}
+
+/* The other side, or the kernel, is beyond help: the loop sees the end of the connection and reports it. */
+static void give_up(struct spawn_client *c)
+{
+	shutdown(c->fd, SHUT_RDWR);
+}
+
+static void watch_room(struct spawn_client *c, bool on)
+{
+	if (sd_event_source_set_io_events(c->source, EPOLLIN | EPOLLET | (on ? (uint32_t)EPOLLOUT : 0)) < 0)
+		give_up(c);
+}
+
+/* The socket is full, or carries as many descriptors as one user may have on the way. */
+static bool must_wait(int r)
+{
+	return r == -EAGAIN || r == -ETOOMANYREFS;
+}
+
+/* Bytes that the spawner has not read yet. */
+static int unread(const struct spawn_client *c)
+{
+	int n = 0;
+
+	return ioctl(c->fd, SIOCOUTQ, &n) == 0 ? n : 0;
+}
+
+/* Called before a frame is sent. */
+static void note_unread(struct spawn_client *c)
+{
+	if (!c->unread_since || unread(c) == 0)
+		c->unread_since = clock_boot(&clock_system);
+}
+
+static void flush(struct spawn_client *c)
+{
+	struct outgoing *o;
+
+	while ((o = c->first)) {
+		int r = frame_send(c->fd, &o->frame, o->fds, o->n);
+
+		if (must_wait(r))
+			watch_room(c, true); /* also asks to be called again at once if there is room by now */
+		else if (r < 0)
+			give_up(c);
+		if (r < 0)
+			return;
+		c->first = o->next;
+		if (!c->first)
+			c->last = &c->first;
+		outgoing_free(o);
+	}
+	watch_room(c, false);
+}
+
+static void keep(struct spawn_client *c, const struct frame *f, const int *fds, size_t n)
+{
+	struct outgoing *o = xcalloc(1, sizeof(*o));
+
+	o->frame = *f;
+	for (; o->n < n; o->n++)
+		o->fds[o->n] = fds[o->n];
+	*c->last = o;
+	c->last = &o->next;
+}
+
+/* Sends now, or keeps the frame until there is room. The descriptors are moved. */
+static void post(struct spawn_client *c, const struct frame *f, int *fds, size_t n)
+{
+	int r;
+
+	note_unread(c);
+	r = c->gone ? -EPIPE : c->first ? -EAGAIN : frame_send(c->fd, f, fds, n);
+	if (must_wait(r)) {
+		keep(c, f, fds, n);
+		watch_room(c, true);
+		return;
+	}
+	frame_fds_close(fds, n);
+	if (r < 0 && !c->gone)
+		give_up(c);
+}
+
+/* The descriptors of a start, in their order; false: none of them is left open. */
+static bool start_fds(const struct plan *p, const struct frame_start *s, int fds[FRAME_FDS_MAX], size_t *ret_n,
+	struct err *e)
+{
+	size_t n = 0;
+
+	fds[n] = payload_memfd(p, e);
+	if (fds[n] < 0)
+		return err_wrap(e, "could not hand over the command of run %lld", (long long)p->run);
+	n++;
+	if (s->has_stdin) {
+		fds[n] = io_memfd_sealed("jobsched-stdin", p->stdin_data.data, p->stdin_data.len);
+		if (fds[n] < 0) {
+			err_errno(e, -fds[n], "could not hand over the input of run %lld", (long long)p->run);
+			frame_fds_close(fds, n);
+			return false;
+		}
+		n++;
+	}
+	if (s->has_artifact) {
+		fds[n] = fcntl(p->tree, F_DUPFD_CLOEXEC, 3);
+		if (fds[n] < 0) {
+			err_errno(e, errno, "could not hand over the artifact of run %lld", (long long)p->run);
+			frame_fds_close(fds, n);
+			return false;
+		}
+		n++;
+	}
+	*ret_n = n;
+	return true;
+}
+
+bool spawn_client_start(struct spawn_client *c, const struct plan *p, struct err *e)
+{
+	struct frame f;
+	int fds[FRAME_FDS_MAX];
+	size_t n = 0;
+
+	if (p->stdin_data.data && p->stdin_data.len > (size_t)FRAME_STDIN_MAX)
+		return err_set(e, ERR_TOO_LARGE, "the input of run %lld is larger than 16 MiB", (long long)p->run);
+	frame_init(&f, FRAME_START, c->version);
+	f.start = (struct frame_start){.run = p->run, .fence = p->fence, .attempt = p->attempt,
+		.timeout = p->timeout, .grace = p->grace, .output_limit = p->output_limit, .part = p->part,
+		.has_stdin = p->stdin_data.data != NULL, .has_warrant = p->has_warrant,
+		.has_artifact = p->order.artifact && p->part == 0, .ends_with_lease = p->ends_with_lease};
+	if (p->has_warrant)
+		memcpy(f.start.warrant, p->warrant, WARRANT_LEN);
+	if (!start_fds(p, &f.start, fds, &n, e))
+		return false;
+	if (!frame_check(&f, f.size, n, FRAME_FROM_ENGINE, c->version, e)) {
+		frame_fds_close(fds, n);
+		return false;
+	}
+	post(c, &f, fds, n);
+	return true;
+}
+
+static void post_run(struct spawn_client *c, enum frame_type type, int64_t run, int64_t fence)
+{
+	struct frame f;
+
+	frame_init(&f, type, c->version);
+	f.run = (struct frame_run){.run = run, .fence = fence};
+	post(c, &f, NULL, 0);
+}
+
+void spawn_client_cancel(struct spawn_client *c, int64_t run, int64_t fence)
+{
+	post_run(c, FRAME_CANCEL, run, fence);
+}
+
+void spawn_client_ack(struct spawn_client *c, int64_t run, int64_t fence)
+{
+	post_run(c, FRAME_ACK, run, fence);
+}
+
+void spawn_client_list(struct spawn_client *c)
+{
+	struct frame f;
+
+	frame_init(&f, FRAME_LIST, c->version);
+	post(c, &f, NULL, 0);
+}
+
+bool spawn_client_open_file(struct spawn_client *c, const struct spawn_file *s, struct err *e)
+{
+	AUTO_DONE(buf) text = {};
+	const char *path = s->path;
+	struct frame f;
+	int fds[2];
+
+	if (c->version < 2)
+		return err_set(e, ERR_REFUSED, "the spawner is older than the daemon and opens no files; "
+			"'systemctl reload jobsched-spawner' upgrades it");
+	while (path[0] == '/' && path[1] == '/')
+		path++;
+	buf_add(&text, s->owner, strlen(s->owner) + 1);
+	buf_add(&text, path, strlen(path) + 1);
+	fds[0] = io_memfd_sealed("jobsched-file", text.data, text.len);
+	fds[1] = fds[0] < 0 ? -1 : fcntl(s->socket, F_DUPFD_CLOEXEC, 3);
+	if (fds[1] < 0) {
+		err_errno(e, fds[0] < 0 ? -fds[0] : errno, "could not ask the spawner for a file");
+		auto_fd_close(&fds[0]);
+		return false;
+	}
+	frame_init(&f, FRAME_OPEN_FILE, c->version);
+	f.open_file = (struct frame_open_file){.run = s->run, .fence = s->fence, .uid = s->uid};
+	post(c, &f, fds, 2);
+	return true;
+}
+
+void spawn_client_lease(struct spawn_client *c, usec_t end_at, usec_t kill_at)
+{
+	struct frame f;
+
+	frame_init(&f, FRAME_LEASE, c->version);
+	f.lease = (struct frame_lease){.end_at = end_at, .kill_at = kill_at};
+	post(c, &f, NULL, 0);
+}
+
+void spawn_client_forget_output(struct spawn_client *c, int64_t run, int64_t attempt)
+{
+	struct frame f;
+
+	frame_init(&f, FRAME_FORGET_OUTPUT, c->version);
+	f.attempt = (struct frame_attempt){.run = run, .attempt = attempt};
+	post(c, &f, NULL, 0);
+}
+
+/* ---- in ---- */
+
+static void report_started(struct spawn_report *r, const struct frame *f)
+{
+	const struct frame_started *s = &f->started;
+
+	*r = (struct spawn_report){.kind = f->type == FRAME_HAS ? SPAWN_HAS : SPAWN_STARTED, .run = s->run,
+		.fence = s->fence, .attempt = s->attempt, .pid = s->pid, .started_at = s->started_at};
+}
+
+static void report_not_started(struct spawn_report *r, const struct frame *f)
+{
+	const struct frame_not_started *s = &f->not_started;
+
+	*r = (struct spawn_report){.kind = SPAWN_NOT_STARTED, .run = s->run, .fence = s->fence,
+		.attempt = s->attempt, .outcome = ATTEMPT_NOT_STARTED, .exit_code = -1,
+		.reason = (enum start_failure)s->reason, .transient = s->reason == START_TRANSIENT, .error = s->error[0] ? s->error : NULL};
+}
+
+static void report_ended(struct spawn_report *r, const struct frame *f)
+{
+	const struct frame_ended *s = &f->ended;
+
+	*r = (struct spawn_report){.kind = SPAWN_ENDED, .run = s->run, .fence = s->fence,
+		.attempt = s->attempt, .pid = s->pid, .started_at = s->started_at, .ended_at = s->ended_at,
+		.outcome = (enum attempt_outcome)s->outcome, .exit_code = s->exit_code,
+		.term_signal = s->term_signal, .cpu_user = s->cpu_user, .cpu_system = s->cpu_system,
+		.max_rss = s->max_rss, .io_read = s->io_read, .io_written = s->io_written,
+		.output_bytes = s->output_bytes, .output_dropped = s->output_dropped,
+		.error = s->error[0] ? s->error : NULL};
+}
+
+static void report_bare(struct spawn_report *r, const struct frame *f)
+{
+	*r = (struct spawn_report){
+		.kind = f->type == FRAME_LIST_DONE ? SPAWN_LIST_DONE : SPAWN_SUPERSEDED};
+}
+
+static void (*const readers[FRAME_TYPE_MAX])(struct spawn_report *, const struct frame *) = {
+	[FRAME_STARTED] = report_started,
+	[FRAME_HAS] = report_started,
+	[FRAME_NOT_STARTED] = report_not_started,
+	[FRAME_ENDED] = report_ended,
+	[FRAME_LIST_DONE] = report_bare,
+	[FRAME_SUPERSEDED] = report_bare,
+};
+
+/* One frame that passed every check; anything else but -EAGAIN is the end of the connection. */
+static bool take_sandboxes(struct spawn_client *c, int fd, struct err *e)
+{
+	AUTO_DONE(buf) text = {};
+	struct sandbox_offers *offers;
+	size_t size;
+	int r;
+
+	if (!payload_sealed(fd, SANDBOX_OFFERS_MAX, &size, e))
+		return false;
+	r = lseek(fd, 0, SEEK_SET) < 0 ? -errno : io_read_all(fd, &text, size);
+	if (r < 0)
+		return err_errno(e, -r, "could not read the list of sandbox profiles");
+	if (!sandbox_offers_parse(text.data ? text.data : "", text.len, &offers, e))
+		return false;
+	sandbox_offers_free(c->sandboxes);
+	c->sandboxes = offers;
+	return true;
+}
+
+static int receive(struct spawn_client *c, struct frame *f, uint32_t version, struct err *e)
+{
+	int fds[FRAME_FDS_MAX];
+	size_t len, n = 0;
+	int r;
+
+	do
+		r = frame_recv(c->fd, f, &len, fds, &n);
+	while (r == -ECONNRESET); /* told once; what was sent before is still there */
+	if (r < 0)
+		return r;
+	if (len == 0)
+		r = -EPIPE;
+	else if (!frame_check(f, len, n, FRAME_FROM_SPAWNER, version, e) ||
+		 (f->type == FRAME_SANDBOXES && !take_sandboxes(c, fds[0], e)))
+		r = -EBADMSG;
+	frame_fds_close(fds, n);
+	return r;
+}
+
+/* The receiver of the report may free the client. */
+static void report_gone(struct spawn_client *c, const char *why)
+{
+	if (c->gone)
+		return;
+	c->gone = true;
+	sd_event_source_set_enabled(c->source, SD_EVENT_OFF);
+	c->fn(&(struct spawn_report){.kind = SPAWN_GONE, .error = why}, c->arg);
+}
+
+/* Reads the answer to the hello. -EAGAIN: the answer has not come yet; otherwise the error tells why a value is below 0. */
+static int take_welcome(struct spawn_client *c, struct err *e)
+{
+	struct frame f;
+	int r = receive(c, &f, 0, e);
+
+	if (r == -EAGAIN)
+		return r;
+	if (r == -EBADMSG)
+		err_wrap(e, "the spawner's answer is not understood");
+	else if (r < 0)
+		err_set(e, ERR_UNREACHABLE, "the spawner left without an answer");
+	if (r < 0)
+		return r;
+	if (f.type == FRAME_REFUSED) {
+		err_set(e, ERR_REFUSED, "the spawner speaks versions %u to %u of the protocol, we speak %d "
+					"to %d: restart the older of the two",
+			f.refused.oldest, f.refused.newest, FRAME_VERSION_OLDEST, FRAME_VERSION);
+		return -EPROTO;
+	}
+	c->version = f.welcome.version;
+	c->limits_refused = f.welcome.limits_refused;
+	c->warrants = (enum warrant_policy)f.welcome.warrants;
+	frame_text(c->spawner, sizeof(c->spawner), f.welcome.spawner);
+	return 0;
+}
+
+/* False: the welcome has not come, the connection failed, or the client was freed. */
+static bool welcomed(struct spawn_client *c, const bool *freed)
+{
+	struct err e = {};
+	int r = take_welcome(c, &e);
+
+	if (r < 0) {
+		if (r != -EAGAIN)
+			report_gone(c, e.msg);
+		return false;
+	}
+	c->deadline = sd_event_source_disable_unref(c->deadline);
+	c->fn(&(struct spawn_report){.kind = SPAWN_CONNECTED}, c->arg);
+	return !*freed;
+}
+
+static int on_io(sd_event_source *source, int fd, uint32_t events, void *arg)
+{
+	struct spawn_client *c = arg;
+	bool freed = false;
+	struct frame f;
+	int r;
+
+	(void)source;
+	(void)fd;
+	c->freed = &freed;
+	if (!c->version && !welcomed(c, &freed)) {
+		if (!freed)
+			c->freed = NULL;
+		return 0;
+	}
+	if (events & EPOLLOUT)
+		flush(c);
+	while ((r = receive(c, &f, c->version, NULL)) == 0) {
+		struct spawn_report report;
+
+		if (!readers[f.type])
+			continue;
+		readers[f.type](&report, &f);
+		c->fn(&report, c->arg);
+		if (freed)
+			return 0;
+	}
+	if (r != -EAGAIN)
+		report_gone(c, NULL);
+	if (!freed)
+		c->freed = NULL;
+	return 0;
+}
+
+/* ---- the connection ---- */
+
+static bool connect_to(int fd, const char *path, struct err *e)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+	if (strlen(path) >= sizeof(a.sun_path))
+		return err_set(e, ERR_INVALID, "the socket path '%s' is too long", path);
+	memcpy(a.sun_path, path, strlen(path));
+	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0)
+		return true;
+	if (errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN)
+		return err_set(e, ERR_UNREACHABLE, "no spawner answers at '%s': %s", path, strerror(errno));
+	return err_errno(e, errno, "could not connect to the spawner at '%s'", path);
+}
+
+static bool wait_readable(int fd, struct err *e)
+{
+	usec_t until = clock_boot(&clock_system) + WELCOME_PATIENCE;
+
+	for (;;) {
+		usec_t left = until - clock_boot(&clock_system);
+		int n = left > 0 ? poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1,
+					   (int)(left / USEC_MSEC) + 1)
+				 : 0;
+
+		if (n > 0)
+			return true;
+		if (n == 0)
+			return err_set(e, ERR_UNREACHABLE, "the spawner does not answer");
+		if (errno != EINTR)
+			return err_errno(e, errno, "could not wait for the spawner");
+	}
+}
+
+/* Connects and sends the hello. The socket does not block. */
+static bool greet(struct spawn_client *c, const char *path, const char *node, struct err *e)
+{
+	struct frame f;
+	int r;
+
+	c->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (c->fd < 0)
+		return err_errno(e, errno, "could not make a socket");
+	if (!connect_to(c->fd, path, e))
+		return false;
+	frame_init(&f, FRAME_HELLO, 0);
+	f.hello.oldest = FRAME_VERSION_OLDEST;
+	f.hello.newest = FRAME_VERSION;
+	frame_text(f.hello.node, sizeof(f.hello.node), node);
+	note_unread(c);
+	r = frame_send(c->fd, &f, NULL, 0);
+	if (r < 0) /* the spawner is about to exit */
+		return err_set(e, ERR_UNREACHABLE, "could not greet the spawner: %s", strerror(-r));
+	return true;
+}
+
+static bool watch(struct spawn_client *c, struct sd_event *ev, struct err *e)
+{
+	int r = sd_event_add_io(ev, &c->source, c->fd, EPOLLIN | EPOLLET, on_io, c);
+
+	if (r < 0)
+		return err_errno(e, -r, "could not watch the spawner");
+	(void)sd_event_source_set_description(c->source, "spawner");
+	return true;
+}
+
+bool spawn_client_open(struct sd_event *ev, const char *path, const char *node, spawn_report_fn *fn,
+	void *arg, struct spawn_client **ret, struct err *e)
+{
+	AUTO(spawn_client) *c = xcalloc(1, sizeof(*c));
+	int r;
+
+	*c = (struct spawn_client){.fn = fn, .arg = arg, .last = &c->first};
+	if (!greet(c, path, node, e) || !wait_readable(c->fd, e))
+		return false;
+	r = take_welcome(c, e);
+	if (r == -EAGAIN)
+		return err_set(e, ERR_UNREACHABLE, "the spawner does not answer");
+	if (r < 0 || !watch(c, ev, e))
+		return false;
+	*ret = STEAL(c);
+	return true;
+}
+
+/*
+ * A connection that is given up stays in the queue of the spawner's socket until the spawner accepts it. So a stopped
+ * spawner gets one connection only, and the queue does not fill up while it is stopped.
+ */
+static int on_deadline(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct spawn_client *c = arg;
+	struct spawn_health h;
+
+	(void)usec;
+	spawn_client_health(c, &h);
+	if (!h.stopped) {
+		report_gone(c, "the spawner does not answer");
+		return 0;
+	}
+	if (!c->told_stopped)
+		log_error("the spawner (pid %d) is stopped by a signal and does not answer; 'kill -CONT %d' continues it",
+			(int)h.pid, (int)h.pid);
+	c->told_stopped = true;
+	if (sd_event_source_set_time_relative(source, (uint64_t)WELCOME_PATIENCE) < 0 ||
+		sd_event_source_set_enabled(source, SD_EVENT_ONESHOT) < 0)
+		report_gone(c, "could not set the timer for the spawner's answer");
+	return 0;
+}
+
+bool spawn_client_connect(struct sd_event *ev, const char *path, const char *node, spawn_report_fn *fn,
+	void *arg, struct spawn_client **ret, struct err *e)
+{
+	AUTO(spawn_client) *c = xcalloc(1, sizeof(*c));
+	int r;
+
+	*c = (struct spawn_client){.fn = fn, .arg = arg, .last = &c->first};
+	if (!greet(c, path, node, e) || !watch(c, ev, e))
+		return false;
+	r = sd_event_add_time_relative(ev, &c->deadline, CLOCK_BOOTTIME, (uint64_t)WELCOME_PATIENCE, 0, on_deadline, c);
+	if (r < 0)
+		return err_errno(e, -r, "could not make a timer");
+	*ret = STEAL(c);
+	return true;
+}
+
+void spawn_client_free(struct spawn_client *c)
+{
+	if (!c)
+		return;
+	if (c->freed)
+		*c->freed = true;
+	sd_event_source_disable_unref(c->source);
+	sd_event_source_disable_unref(c->deadline);
+	for (struct outgoing *o; (o = c->first);) {
+		c->first = o->next;
+		outgoing_free(o);
+	}
+	if (c->fd >= 0)
+		close(c->fd);
+	sandbox_offers_free(c->sandboxes);
+	free(c);
+}
+
+/* ---- health ---- */
+
+/* The state letter of proc(5); 0: /proc does not show this process. */
+static char process_state(pid_t pid)
+{
+	AUTO_TEXT path = xprintf("/proc/%d/stat", (int)pid);
+	AUTO_DONE(buf) text = {};
+	const char *after;
+
+	if (pid <= 0 || io_read_file(path, &text, STAT_MAX) < 0 || !text.data)
+		return 0;
+	after = strrchr(text.data, ')');
+	return after && after[1] == ' ' ? after[2] : 0;
+}
+
+void spawn_client_health(struct spawn_client *c, struct spawn_health *ret)
+{
+	usec_t now = clock_boot(&clock_system);
+	struct ucred peer = {};
+	socklen_t len = sizeof(peer);
+	char state;
+
+	*ret = (struct spawn_health){};
+	if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0)
+		ret->pid = peer.pid;
+	state = process_state(ret->pid);
+	ret->stopped = state == 'T' || state == 't';
+	if (unread(c) > 0)
+		ret->unread = now - c->unread_since;
+	else if (c->version && now - c->probed_at >= PROBE_INTERVAL) {
+		c->probed_at = now;
+		spawn_client_ack(c, INT64_MAX, 0); /* no run has this number, so the spawner ignores it */
+	}
+}
+
+struct sandbox_offers *spawn_client_sandboxes(const struct spawn_client *c)
+{
+	return sandbox_offers_ref(c->sandboxes);
+}
+
+enum warrant_policy spawn_client_warrants(const struct spawn_client *c)
+{
+	return c->warrants;
+}
+
+const char *spawn_client_spawner(const struct spawn_client *c)
+{
+	return c->spawner;
+}
+
+unsigned spawn_client_limits_refused(const struct spawn_client *c)
+{
+	return c->limits_refused;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starts a spawner for a user's engine, unless one is there. */
+#include "base/auto.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "exec/proto/spawn_client.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define EXIT_SERVED 69 /* of the program: another one has the lock */
+#define OTHER_PATIENCE (15 * USEC_SEC)
+
+static int spawn(pid_t *pid, const char *program, char *const argv[])
+{
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attr;
+	sigset_t none, all;
+	int r;
+
+	sigemptyset(&none);
+	sigfillset(&all);
+	posix_spawn_file_actions_init(&files);
+	posix_spawnattr_init(&attr);
+	posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDWR, 0);
+	posix_spawn_file_actions_adddup2(&files, 0, 1);
+	posix_spawn_file_actions_addclosefrom_np(&files, 3);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setsigdefault(&attr, &all);
+	r = posix_spawn(pid, program, &files, &attr, argv, environ);
+	posix_spawnattr_destroy(&attr);
+	posix_spawn_file_actions_destroy(&files);
+	return r;
+}
+
+static bool answers(const char *path, struct err *e)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	AUTO_FD fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); /* the queue may be full */
+
+	if (fd < 0 || strlen(path) >= sizeof(a.sun_path))
+		return err_set(e, ERR_INVALID, "the socket path '%s' is too long", path);
+	memcpy(a.sun_path, path, strlen(path));
+	return connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0 ||
+	       err_set(e, ERR_UNREACHABLE, "a spawner has the lock beside '%s' but does not answer: %s", path,
+		       strerror(errno));
+}
+
+/* The other one may still be ending what its predecessor left. */
+static bool wait_for_other(const char *runtime_dir, struct err *e)
+{
+	AUTO_TEXT path = xprintf("%s/spawner.sock", runtime_dir);
+	usec_t until = clock_boot(&clock_system) + OTHER_PATIENCE;
+
+	while (!answers(path, e)) {
+		if (e->kind == ERR_INVALID || clock_boot(&clock_system) >= until)
+			return false;
+		poll(NULL, 0, 20);
+	}
+	return true;
+}
+
+bool spawner_launch_begin(const char *program, const char *runtime_dir, const char *output_dir, pid_t *ret, struct err *e)
+{
+	char *const argv[] = {(char *)"jobsched-spawner", (char *)"--background", (char *)"--runtime-dir",
+		(char *)runtime_dir, (char *)"--output-dir", (char *)output_dir, NULL};
+	int r = spawn(ret, program, argv);
+
+	return r == 0 || err_errno(e, r, "could not start '%s'", program);
+}
+
+bool spawner_launch_end(int status, const char *program, const char *runtime_dir, bool *ret_other, struct err *e)
+{
+	*ret_other = WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SERVED;
+	return *ret_other || (WIFEXITED(status) && WEXITSTATUS(status) == 0) ||
+	       err_set(e, ERR_INTERNAL, "'%s' did not start, see '%s/spawner.log'", program, runtime_dir);
+}
+
+bool spawner_launch(const char *program, const char *runtime_dir, const char *output_dir, struct err *e)
+{
+	int status;
+	bool other;
+	pid_t pid;
+
+	if (!spawner_launch_begin(program, runtime_dir, output_dir, &pid, e))
+		return false;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return err_errno(e, errno, "could not wait for '%s'", program);
+	return spawner_launch_end(status, program, runtime_dir, &other, e) && (!other || wait_for_other(runtime_dir, e));
+}

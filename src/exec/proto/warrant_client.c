@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asks the spawner for a warrant, or whether one holds. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "exec/proto/frame.h"
+#include "exec/spawner/warrant_key.h"
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#define PATIENCE_MS 10000
+
+/* Somebody else's process at that place could say yes to everything. */
+static bool root_answers(int fd, const char *path, struct err *e)
+{
+	struct ucred cred = {.uid = (uid_t)-1};
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
+		return err_errno(e, errno, "could not learn who listens at '%s'", path);
+	return cred.uid == 0 || err_set(e, ERR_DENIED, "it is uid %u, not root, that listens at '%s': no warrant is taken from it",
+					(unsigned)cred.uid, path);
+}
+
+static bool open_to(const char *path, int *ret, struct err *e)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	AUTO_FD fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || strlen(path) >= sizeof(a.sun_path))
+		return err_set(e, ERR_INVALID, "the socket path '%s' is too long", path);
+	memcpy(a.sun_path, path, strlen(path));
+	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
+		return err_set(e, ERR_UNREACHABLE, "a warrant is needed, and no spawner answers at '%s': %s", path,
+			strerror(errno));
+	if (!root_answers(fd, path, e))
+		return false;
+	*ret = STEAL_FD(fd);
+	return true;
+}
+
+static bool talk(int fd, struct frame *f, int thing, struct err *e)
+{
+	int fds[FRAME_FDS_MAX], r = frame_send(fd, f, &thing, 1);
+	size_t len = 0, n = 0;
+
+	if (r < 0)
+		return err_errno(e, -r, "could not ask the spawner for a warrant");
+	if (poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, PATIENCE_MS) != 1)
+		return err_set(e, ERR_UNREACHABLE, "the spawner does not answer");
+	r = frame_recv(fd, f, &len, fds, &n);
+	if (r < 0 || len == 0)
+		return err_set(e, ERR_DENIED, "the spawner gives no warrants here");
+	frame_fds_close(fds, n);
+	return frame_check(f, len, n, FRAME_FROM_SPAWNER, 0, e) &&
+	       (f->type == FRAME_WARRANT || err_set(e, ERR_INTERNAL, "the spawner speaks of something else"));
+}
+
+bool warrant_request(const struct warrant_ask *a, unsigned char ret[WARRANT_LEN], struct err *e)
+{
+	AUTO_FD fd = -1;
+	AUTO_FD thing = -1;
+	struct frame f;
+
+	if (!open_to(a->socket, &fd, e))
+		return false;
+	thing = io_memfd_sealed("jobsched-warrant", a->thing.data, a->thing.len);
+	if (thing < 0)
+		return err_errno(e, -thing, "could not make a memory file");
+	frame_init(&f, FRAME_ASK_WARRANT, 0);
+	f.ask_warrant.kind = a->thing.kind;
+	f.ask_warrant.check = a->check != NULL;
+	if (a->check)
+		memcpy(f.ask_warrant.warrant, a->check, WARRANT_LEN);
+	if (!talk(fd, &f, thing, e))
+		return false;
+	if (!f.warrant.given)
+		return err_set(e, ERR_DENIED, "%s", f.warrant.error);
+	memcpy(ret, f.warrant.warrant, WARRANT_LEN);
+	return true;
+}

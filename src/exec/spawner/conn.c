@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connections: a hello makes one the engine, whose frames become calls. */
+#include "exec/spawner/conn.h"
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "exec/spawner/admission.h"
+#include "exec/proto/payload.h"
+#include "exec/spawner/start_queue.h"
+#include "exec/spawner/reexec_state.h"
+#include "exec/worker/artifact_mount.h"
+#include "exec/worker/worker.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define HELLO_PATIENCE (5 * USEC_SEC)
+#define FRAMES_PER_TURN 8 /* a start takes half a millisecond */
+#define WORKERS_MAX 65536 /* known at a time, unacknowledged ends included */
+
+/* ---- connections ---- */
+
+static void forget_asked(struct worker *w, void *arg)
+{
+	(void)arg;
+	w->asked = false;
+	w->news = w->phase == WORKER_ENDED ? NEWS_ENDED : 0;
+}
+
+/* What it asked for and has not heard yet is kept for the next one, but for what never ran. */
+static void forget_engine(struct conns *cs)
+{
+	struct worker *w;
+
+	starts_drop(cs->starts);
+	workers_give_up(cs->workers, "nobody is left who wanted it");
+	while ((w = workers_unpost(cs->workers)))
+		if (w->phase == WORKER_NOT_STARTED)
+			worker_forget(w);
+	workers_each(cs->workers, forget_asked, NULL);
+}
+
+void conn_close(struct conn *c)
+{
+	struct conns *cs = c->all;
+
+	if (c->source.fd < 0)
+		return;
+	source_close(&c->source);
+	for (size_t i = 0; i < GUESTS_MAX; i++) {
+		if (cs->guests[i] == c)
+			cs->guests[i] = NULL;
+		if (cs->askers[i] == c)
+			cs->askers[i] = NULL;
+	}
+	if (cs->engine == c) {
+		cs->engine = NULL;
+		forget_engine(cs);
+	}
+	c->next_dead = cs->dead;
+	cs->dead = c;
+}
+
+bool conn_send(struct conn *c, const struct frame *f)
+{
+	return conn_send_with(c, f, NULL, 0);
+}
+
+bool conn_send_with(struct conn *c, const struct frame *f, const int *fds, size_t n)
+{
+	int r;
+
+	if (c->source.fd < 0 || c->full)
+		return false;
+	r = frame_send(c->source.fd, f, fds, n);
+	if (r == -EAGAIN) {
+		c->full = true; /* and nothing is read from it meanwhile, so that what we owe it stays bounded */
+		r = source_watch(c->all->ep, &c->source, EPOLL_CTL_MOD, EPOLLOUT) < 0 ? -errno : -EAGAIN;
+	}
+	if (r < 0 && r != -EAGAIN) {
+		log_warning("the engine '%s' is gone: %s; its jobs go on", c->node, strerror(-r));
+		conn_close(c);
+	}
+	return r == 0;
+}
+
+static struct conn **guest_place(struct conn *guests[GUESTS_MAX])
+{
+	struct conn **oldest = &guests[0];
+
+	for (size_t i = 0; i < GUESTS_MAX; i++) {
+		if (!guests[i])
+			return &guests[i];
+		if (guests[i]->hello_until < (*oldest)->hello_until)
+			oldest = &guests[i];
+	}
+	conn_close(*oldest);
+	return oldest;
+}
+
+static void on_frames(struct source *s, uint32_t events);
+
+/*
+ * The only constructor of a connection: the peer's uid always comes from the kernel (SO_PEERCRED), for an accepted descriptor as
+ * for one that was kept over a re-exec. NULL: the uid cannot be read or may not connect; the descriptor stays the caller's.
+ */
+static struct conn *conn_new(struct conns *cs, int fd, bool asks_only)
+{
+	struct ucred cred = {.uid = (uid_t)-1};
+	socklen_t len = sizeof(cred);
+	struct conn *c;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 || cred.uid == (uid_t)-1) {
+		log_warning("a connection whose peer the kernel does not name was refused");
+		return NULL;
+	}
+	if (!asks_only && cred.uid != cs->engine_uid && cred.uid != 0) {
+		log_warning("a connection of uid %u was refused", (unsigned)cred.uid);
+		return NULL;
+	}
+	c = xcalloc(1, sizeof(*c));
+	*c = (struct conn){.source = {fd, on_frames}, .all = cs, .peer = cred.uid, .asks_only = asks_only};
+	return c;
+}
+
+static void welcome_guest(struct conns *cs, int listen, bool asks_only)
+{
+	AUTO_FD fd = accept4(listen, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct conn *c;
+
+	if (fd < 0) {
+		if (errno != EAGAIN && errno != ECONNABORTED)
+			log_warning("could not accept a connection: %s", strerror(errno));
+		return;
+	}
+	c = conn_new(cs, fd, asks_only);
+	if (!c)
+		return;
+	c->hello_until = clock_boot(&clock_system) + HELLO_PATIENCE;
+	if (source_watch(cs->ep, &c->source, EPOLL_CTL_ADD, EPOLLIN) < 0) {
+		free(c);
+		return;
+	}
+	(void)STEAL_FD(fd);
+	*guest_place(asks_only ? cs->askers : cs->guests) = c;
+}
+
+static void on_connect(struct source *s, uint32_t events)
+{
+	(void)events;
+	welcome_guest(SOURCE_OWNER(s, struct conns, listen), s->fd, false);
+}
+
+static void on_asker(struct source *s, uint32_t events)
+{
+	(void)events;
+	welcome_guest(SOURCE_OWNER(s, struct conns, asks), s->fd, true);
+}
+
+/* ---- a new engine ---- */
+
+static void serve(struct conns *cs, struct conn *c)
+{
+	struct frame f;
+
+	if (cs->engine) {
+		log_info("engine '%s' takes over from '%s'", c->node, cs->engine->node);
+		frame_init(&f, FRAME_SUPERSEDED, cs->engine->version);
+		cs->engine->full = false; /* the last word is tried in any case */
+		conn_send(cs->engine, &f);
+		if (cs->engine)
+			conn_close(cs->engine);
+	} else {
+		log_info("serving engine '%s'", c->node);
+	}
+	for (size_t i = 0; i < GUESTS_MAX; i++)
+		if (cs->guests[i] == c)
+			cs->guests[i] = NULL;
+	cs->engine = c;
+}
+
+static void hello(struct conn *c, const struct frame *f)
+{
+	struct frame answer;
+
+	c->version = frame_version_pick(FRAME_VERSION_OLDEST, FRAME_VERSION, f->hello.oldest, f->hello.newest);
+	if (!c->version) {
+		log_warning("an engine speaks versions %u to %u, we speak %d to %d: refused", f->hello.oldest,
+			f->hello.newest, FRAME_VERSION_OLDEST, FRAME_VERSION);
+		frame_init(&answer, FRAME_REFUSED, 0);
+		answer.refused.oldest = FRAME_VERSION_OLDEST;
+		answer.refused.newest = FRAME_VERSION;
+		frame_text(answer.refused.error, FRAME_TEXT_MAX, "no common version of the protocol");
+		conn_send(c, &answer);
+		conn_close(c);
+		return;
+	}
+	frame_text(c->node, sizeof(c->node), f->hello.node);
+	serve(c->all, c);
+	frame_init(&answer, FRAME_WELCOME, 0);
+	answer.welcome.version = c->version;
+	answer.welcome.limits_refused = workers_limits_refused(c->all->workers);
+	answer.welcome.warrants = (uint32_t)admission_policy(c->all->admission);
+	frame_text(answer.welcome.spawner, sizeof(answer.welcome.spawner), c->all->id);
+	conn_send(c, &answer);
+	c->sandboxes_owed = true;
+}
+
+/* ---- what an engine asks ---- */
+
+/* The same bytes from the start, for reading only; -errno. */
+static int stdin_reopen(int fd)
+{
+	char path[64];
+	int in;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	in = open(path, O_RDONLY | O_CLOEXEC);
+	return in < 0 ? -errno : in;
+}
+
+static bool part_valid(const struct frame_start *s, const struct order *o, struct err *e)
+{
+	return s->part <= (int64_t)o->notices.n ||
+	       err_set(e, ERR_INVALID, "a start of part %lld of an order that has no such", (long long)s->part);
+}
+
+static bool artifact_valid(const struct frame_start *s, const struct order *o, const int *fds, struct err *e)
+{
+	if (s->has_artifact != (o->artifact && s->part == 0))
+		return err_set(e, ERR_INVALID, "a start with an artifact that is not in its order, or the other way round");
+	return !s->has_artifact || tree_valid(fds[s->has_stdin ? 2 : 1]) ||
+	       err_set(e, ERR_INVALID, "a start with an artifact that is no directory");
+}
+
+/* What keeps any start from being tried now; NULL: nothing. */
+static const char *busy(const struct workers *ws)
+{
+	if (ws->stopping)
+		return "the spawner is being stopped";
+	if (ws->count >= WORKERS_MAX || ws->running >= ws->running_max)
+		return "the spawner has as many workers as it can watch";
+	return NULL;
+}
+
+static void start_new(struct conns *cs, const struct frame_start *s, struct payload *p, const int *fds)
+{
+	const char *why = busy(cs->workers);
+	AUTO_FD in = -1;
+	AUTO_FD artifact = -1;
+	struct worker *w;
+
+	if (!why && s->has_stdin && (in = stdin_reopen(fds[1])) < 0)
+		why = "could not open the input of the command";
+	if (!why && s->has_artifact && (artifact = fcntl(fds[s->has_stdin ? 2 : 1], F_DUPFD_CLOEXEC, 3)) < 0)
+		why = "could not keep the artifact open";
+	if (!why) {
+		starts_add(cs->starts, &(struct start_parts){s, p, STEAL_FD(in), STEAL_FD(artifact)});
+		return;
+	}
+	w = workers_refuse(cs->workers, s, cs->workers->stopping ? START_STOPPING : START_TRANSIENT, why);
+	w->asked = true;
+	worker_post(w, 0);
+}
+
+static bool start(struct conn *c, const struct frame *f, const int *fds, struct err *e)
+{
+	struct workers *ws = c->all->workers;
+	struct worker *w = workers_find(ws, f->start.run, f->start.fence);
+	AUTO_DONE(payload) p = {};
+	size_t size;
+
+	if (w) { /* answered by what became of the first one */
+		w->asked = true;
+		worker_post(w, w->phase == WORKER_ENDED		? NEWS_ENDED
+			       : w->phase == WORKER_NOT_STARTED ? NEWS_NOT_STARTED
+			       : w->phase == WORKER_OPENING	? 0
+								: NEWS_STARTED);
+		return true;
+	}
+	if (starts_has(c->all->starts, f->start.run, f->start.fence))
+		return true;
+	if (!payload_read(&p, fds[0], e) || !part_valid(&f->start, &p.order, e) ||
+		!artifact_valid(&f->start, &p.order, fds, e) ||
+		(f->start.has_stdin && !payload_sealed(fds[1], FRAME_STDIN_MAX, &size, e)))
+		return false;
+	start_new(c->all, &f->start, &p, fds);
+	return true;
+}
+
+static bool cancel(struct conn *c, const struct frame *f, const int *fds, struct err *e)
+{
+	struct worker *w = workers_find(c->all->workers, f->run.run, f->run.fence);
+
+	(void)fds;
+	(void)e;
+	if (w)
+		worker_end(w, ATTEMPT_CANCELLED);
+	else
+		starts_cancel(c->all->starts, f->run.run, f->run.fence);
+	return true;
+}
+
+static bool ack(struct conn *c, const struct frame *f, const int *fds, struct err *e)
+{
+	struct worker *w = workers_find(c->all->workers, f->run.run, f->run.fence);
+
+	(void)fds;
+	(void)e;
+	if (w && w->phase == WORKER_ENDED)
+		worker_forget(w);
+	return true;
+}
+
+static void list_one(struct worker *w, void *arg)
+{
+	(void)arg;
+	w->asked = true;
+	worker_post(w, w->phase <= WORKER_OPENING || w->phase == WORKER_ENDED ? 0 : NEWS_HAS);
+}
+
+static bool list(struct conn *c, const struct frame *f, const int *fds, struct err *e)
+{
+	(void)f;
+	(void)fds;
+	(void)e;
+	workers_each(c->all->workers, list_one, NULL);
+	c->lists++;
+	return true;
+}
+
+static bool lease(struct conn *c, const struct frame *f, const int *fds, struct err *e)
+{
+	(void)fds;
+	(void)e;
+	workers_lease(c->all->workers, f->lease.end_at, f->lease.kill_at);
+	return true;
+}
+
+static bool forget_output(struct conn *c, const struct frame *f, const int *fds, struct err *e)
+{
+	struct err ignored = {};
+
+	(void)fds;
+	(void)e;
+	if (!output_remove(c->all->output_dir, f->attempt.run, f->attempt.attempt, &ignored))
+		log_warning("%s", ignored.msg);
+	return true;
+}
+
+static bool open_file(struct conn *c, const struct frame *f, const int *fds, struct err *e)
+{
+	return open_files_add(&c->all->starts->files, f->open_file.uid, fds[0], fds[1], e);
+}
+
+static bool (*const requests[FRAME_TYPE_MAX])(struct conn *, const struct frame *, const int *, struct err *) = {
+	[FRAME_START] = start,
+	[FRAME_CANCEL] = cancel,
+	[FRAME_ACK] = ack,
+	[FRAME_LIST] = list,
+	[FRAME_LEASE] = lease,
+	[FRAME_FORGET_OUTPUT] = forget_output,
+	[FRAME_OPEN_FILE] = open_file,
+};
+
+static void conn_refuse(struct conn *c, const char *why)
+{
+	log_warning("the connection of '%s' was closed: %s", c->version ? c->node : "a stranger", why);
+	conn_close(c);
+}
+
+/* One frame. False: there is no other. */
+static bool conn_frame(struct conn *c)
+{
+	int fds[FRAME_FDS_MAX];
+	struct err e = {};
+	struct frame f;
+	size_t len, n = 0;
+	int r = frame_recv(c->source.fd, &f, &len, fds, &n);
+
+	if (r == -ECONNRESET)
+		return true; /* it left without reading all; what it had said before is still there */
+	if (r == -EAGAIN)
+		return false;
+	if (r < 0) {
+		conn_refuse(c, r == -EBADMSG ? "a packet that is no frame" : strerror(-r));
+		return false;
+	}
+	if (len == 0 && n == 0) {
+		if (c->version)
+			log_info("engine '%s' has left; its jobs go on", c->node);
+		conn_close(c);
+		return false;
+	}
+	if (!frame_check(&f, len, n, FRAME_FROM_ENGINE, c->version, &e))
+		conn_refuse(c, e.msg);
+	else if (f.type == FRAME_ASK_WARRANT)
+		conn_ask_warrant(c, &f, fds[0]);
+	else if (c->asks_only)
+		conn_refuse(c, "it said something else where only warrants are given");
+	else if (f.type == FRAME_HELLO)
+		hello(c, &f);
+	else if (!requests[f.type](c, &f, fds, &e))
+		conn_refuse(c, e.msg);
+	frame_fds_close(fds, n);
+	return c->source.fd >= 0;
+}
+
+static void on_frames(struct source *s, uint32_t events)
+{
+	struct conn *c = SOURCE_OWNER(s, struct conn, source);
+
+	if (s->fd < 0)
+		return;
+	if (c->full && events & EPOLLOUT) {
+		c->full = false;
+		if (source_watch(c->all->ep, s, EPOLL_CTL_MOD, EPOLLIN) < 0)
+			conn_refuse(c, strerror(errno));
+		return;
+	}
+	for (int i = 0; i < FRAMES_PER_TURN && conn_frame(c);)
+		i++;
+}
+
+/* ---- the set ---- */
+
+/* Takes over a connection of the program that this one replaced in the same process. One whose peer may not connect is closed. */
+bool conns_adopt(struct conns *cs, const struct state_conn *from, const char *node, struct err *e)
+{
+	struct conn *c = conn_new(cs, from->fd, false);
+
+	if (!c) {
+		close(from->fd);
+		return true;
+	}
+	c->version = from->version;
+	c->hello_until = from->hello_until;
+	c->full = from->full;
+	c->lists = from->lists;
+	c->sandboxes_owed = from->engine;
+	frame_text(c->node, sizeof(c->node), node);
+	if (from->engine)
+		cs->engine = c;
+	else
+		*guest_place(cs->guests) = c;
+	return source_watch(cs->ep, &c->source, EPOLL_CTL_ADD, c->full ? EPOLLOUT : EPOLLIN) == 0 ||
+	       err_errno(e, errno, "could not watch the connection of '%s'", c->node);
+}
+
+int conns_watch(struct conns *cs, int listen, int asks)
+{
+	cs->listen = (struct source){listen, on_connect};
+	cs->asks = (struct source){asks, on_asker};
+	if (asks >= 0 && source_watch(cs->ep, &cs->asks, EPOLL_CTL_ADD, EPOLLIN) < 0)
+		return -errno;
+	return source_watch(cs->ep, &cs->listen, EPOLL_CTL_ADD, EPOLLIN) < 0 ? -errno : 0;
+}
+
+usec_t conns_turn(struct conns *cs, usec_t now)
+{
+	usec_t next = USEC_NEVER;
+
+	for (size_t i = 0; i < 2 * (size_t)GUESTS_MAX; i++) {
+		struct conn *c = i < GUESTS_MAX ? cs->guests[i] : cs->askers[i - GUESTS_MAX];
+
+		if (c && c->hello_until <= now)
+			conn_refuse(c, "it said no hello");
+		else if (c && c->hello_until < next)
+			next = c->hello_until;
+	}
+	for (struct conn *c; (c = cs->dead);) {
+		cs->dead = c->next_dead;
+		free(c);
+	}
+	return next;
+}
+
+void conns_done(struct conns *cs)
+{
+	for (size_t i = 0; i < GUESTS_MAX; i++) {
+		if (cs->guests[i])
+			conn_close(cs->guests[i]);
+		if (cs->askers[i])
+			conn_close(cs->askers[i]);
+	}
+	if (cs->engine)
+		conn_close(cs->engine);
+	conns_turn(cs, 0);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an engine is told of its workers. */
+#include "base/auto.h"
+#include "base/failpoint.h"
+#include "exec/spawner/conn.h"
+#include "exec/child/sandbox.h"
+#include "exec/worker/worker.h"
+
+static void started_frame(struct frame *f, const struct worker *w)
+{
+	f->started = (struct frame_started){.run = w->run, .fence = w->fence, .attempt = w->attempt,
+		.pid = w->pid, .started_at = w->started_at};
+}
+
+static void not_started_frame(struct frame *f, const struct worker *w)
+{
+	f->not_started = (struct frame_not_started){.run = w->run, .fence = w->fence, .attempt = w->attempt,
+		.reason = w->reason};
+	frame_text(f->not_started.error, FRAME_TEXT_MAX, w->error);
+}
+
+void worker_end_frame(struct frame *f, const struct worker *w)
+{
+	if (w->told) {
+		f->ended = *w->told;
+		return;
+	}
+	f->ended = (struct frame_ended){
+		.run = w->run,
+		.fence = w->fence,
+		.attempt = w->attempt,
+		.pid = w->pid,
+		.started_at = w->started_at,
+		.ended_at = w->ended_at,
+		.outcome = w->forced != ATTEMPT_RUNNING ? w->forced
+			   : w->exit_code == 0          ? ATTEMPT_SUCCEEDED
+							: ATTEMPT_FAILED,
+		.exit_code = w->exit_code,
+		.term_signal = w->term_signal,
+		.cpu_user = w->used.cpu_user,
+		.cpu_system = w->used.cpu_system,
+		.max_rss = w->used.memory,
+		.io_read = w->used.io_read,
+		.io_written = w->used.io_written,
+		.output_bytes = output_total(&w->output),
+		.output_dropped = output_dropped(&w->output),
+	};
+	frame_text(f->ended.error, FRAME_TEXT_MAX, w->error);
+}
+
+static const struct {
+	enum worker_news news;
+	enum frame_type type;
+	void (*fill)(struct frame *f, const struct worker *w);
+} reports[] = {
+	{NEWS_STARTED, FRAME_STARTED, started_frame},
+	{NEWS_HAS, FRAME_HAS, started_frame},
+	{NEWS_NOT_STARTED, FRAME_NOT_STARTED, not_started_frame},
+	{NEWS_ENDED, FRAME_ENDED, worker_end_frame},
+};
+
+/* False: the socket is full, or there is nobody; the rest of the news stays with the worker. */
+static bool report(struct conn *c, struct worker *w)
+{
+	for (size_t i = 0; i < ELEMENTS(reports); i++) {
+		struct frame f;
+
+		if (!(w->news & reports[i].news))
+			continue;
+		if (reports[i].news == NEWS_STARTED)
+			failpoint_pass(FP_SPAWN_TELL);
+		else if (reports[i].news == NEWS_ENDED)
+			failpoint_pass(FP_END_TELL);
+		frame_init(&f, reports[i].type, c->version);
+		reports[i].fill(&f, w);
+		if (!conn_send(c, &f))
+			return false;
+		w->news &= ~(unsigned)reports[i].news;
+	}
+	if (w->phase == WORKER_NOT_STARTED)
+		worker_forget(w);
+	return true;
+}
+
+static void report_sandboxes(struct conn *c, const struct sandboxes *s)
+{
+	struct frame f;
+
+	frame_init(&f, FRAME_SANDBOXES, c->version);
+	c->sandboxes_owed = !conn_send_with(c, &f, &s->offers, 1);
+}
+
+void conns_report(struct conns *cs)
+{
+	struct worker *w;
+	struct frame f;
+
+	if (cs->engine && !cs->engine->full && cs->engine->sandboxes_owed)
+		report_sandboxes(cs->engine, cs->workers->sandboxes);
+	while (cs->engine && !cs->engine->full && (w = workers_unpost(cs->workers)))
+		if (!report(cs->engine, w)) {
+			if (cs->engine)
+				worker_post(w, 0);
+			else if (w->phase == WORKER_NOT_STARTED)
+				worker_forget(w);
+		}
+	frame_init(&f, FRAME_LIST_DONE, cs->engine ? cs->engine->version : 0);
+	while (cs->engine && !cs->engine->full && cs->engine->lists && conn_send(cs->engine, &f))
+		cs->engine->lists--;
+}

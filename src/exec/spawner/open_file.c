@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starts a child per file, changed to the owner's uid by the steps of any worker. */
+#include "exec/spawner/open_file.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/text.h"
+#include "exec/spawner/admission.h"
+#include "exec/child/child.h"
+#include "exec/proto/payload.h"
+#include "exec/child/sandbox.h"
+#include "exec/proto/epoll_source.h"
+#include "exec/child/user.h"
+#include "exec/worker/worker.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define CHILD_PATIENCE (10 * USEC_SEC)
+#define FILES_MAX 1024 /* waiting or with a child, at a time */
+
+struct open_file {
+	struct open_files *all; /* borrowed */
+	int64_t uid;
+	char *owner, *path;     /* owned */
+	int socket;             /* owned; -1: the child has it */
+	struct launching *launching; /* NULL: the child runs, or there is none */
+	int pidfd;              /* owned; -1: no child yet */
+	struct cgroup group;    /* of the child, in the owner's: the owner pays for it */
+	struct deadline deadline;
+	struct open_file *next;
+};
+
+static void open_file_free(struct open_file *f)
+{
+	if (f->launching)
+		launching_cancel(f->launching);
+	if (f->pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, f->pidfd, SIGKILL, NULL, 0);
+	if (f->group.dir >= 0 && cgroup_populated(&f->group))
+		cgroup_kill(&f->group);
+	cgroup_release(f->all->workers->groups, &f->group);
+	free(f->owner);
+	free(f->path);
+	auto_fd_close(&f->socket);
+	auto_fd_close(&f->pidfd);
+	free(f);
+}
+
+static void send_error(const struct open_file *f, int error)
+{
+	int32_t word = error;
+
+	(void)!send(f->socket, &word, sizeof(word), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void refuse(struct open_files *of, struct open_file *f /* freed */, int error)
+{
+	send_error(f, error);
+	of->n--;
+	open_file_free(f);
+}
+
+/* The child runs, or could not be made. The entry stays until its deadline either way. */
+static void on_launch(enum launch_news news, const struct child_word *word, void *arg)
+{
+	struct open_file *f = arg;
+	struct child child;
+
+	if (news == LAUNCH_HELD)
+		return;
+	f->launching = NULL;
+	if (worker_take(f->all->workers, word, &child) == 0) {
+		f->pidfd = child.pidfd;
+		workers_know_helper(f->all->workers, child.pid);
+	} else {
+		send_error(f, EIO);
+	}
+	auto_fd_close(&f->socket);
+	f->socket = -1;
+}
+
+static int launch(struct open_files *of, struct open_file *f, const struct user *owner)
+{
+	char *const argv[] = {(char *)"/proc/self/exe", (char *)"--open-file", NULL}, *const none[] = {NULL};
+	struct workers *ws = of->workers;
+	AUTO_FD in = io_memfd_sealed("jobsched-file", f->path, strlen(f->path) + 1);
+	/* The child has the rights of the owner and no more, whatever the profile of the job is. */
+	const struct fences plain = {.all = ws->sandboxes,
+		.profile = {.capabilities = SANDBOX_CAPS_ALL, .part[SANDBOX_PRIVILEGES] = 1}};
+	const struct child_limits limits = {.v = {{RLIMIT_CORE, {0, 0}, true}, {RLIMIT_NOFILE, ws->nofile, true}}, .n = 2};
+	int error;
+
+	if (in < 0 || lseek(in, 0, SEEK_SET) < 0)
+		return in < 0 ? in : -errno;
+	error = workers_group(ws, owner->uid, &(struct cgroup_limits){}, &f->group);
+	if (error < 0)
+		return error;
+	return launch_begin(&ws->launchers, owner->uid, &(struct child_plan){.user = ws->change_user ? owner : NULL, .argv = argv,
+		.envp = none, .cwd = "/", .in = in, .out = f->socket, .umask = 077, .limits = &limits, .parent = getpid(),
+		.cgroup = f->group.dir >= 0 ? &f->group : NULL, .born = ws->groups->births, .fences = &plain, .home = "/",
+		.artifact = -1}, on_launch, f, &f->launching);
+}
+
+/* The owner is known. The entry stays until its deadline, so that a child that the owner has stopped is ended. */
+static void go(struct open_files *of, struct open_file *f, const struct user_answer *a)
+{
+	const struct user *u = a->user;
+
+	if (!u || (int64_t)u->uid != f->uid || (!u->unnamed && strcmp(u->name, f->owner) != 0))
+		refuse(of, f, EACCES);
+	else if (launch(of, f, u) < 0)
+		refuse(of, f, EIO);
+	else
+		deadline_set(&of->deadlines, &f->deadline, clock_boot(&clock_system) + CHILD_PATIENCE);
+}
+
+static bool payload_parse_file(int fd, struct open_file *f, struct err *e)
+{
+	AUTO_DONE(buf) text = {};
+	size_t size, owner;
+	int r;
+
+	if (!payload_sealed(fd, OPEN_FILE_PAYLOAD_MAX, &size, e))
+		return false;
+	r = lseek(fd, 0, SEEK_SET) < 0 ? -errno : io_read_all(fd, &text, size);
+	if (r < 0)
+		return err_errno(e, -r, "could not read which file to open");
+	owner = text.len ? strnlen(text.data, text.len) : 0;
+	if (owner + 2 > text.len || text.data[text.len - 1] != '\0' || strlen(text.data + owner + 1) + owner + 2 != text.len ||
+		text.data[owner + 1] != '/')
+		return err_set(e, ERR_INVALID, "an open_file without an owner and an absolute path");
+	f->owner = xstrdup(text.data);
+	f->path = xstrdup(text.data + owner + 1);
+	return true;
+}
+
+bool open_files_add(struct open_files *of, int64_t uid, int payload, int socket, struct err *e)
+{
+	struct open_file *f = xcalloc(1, sizeof(*f));
+	struct user_answer a = {.user = admission_self(of->admission)};
+
+	*f = (struct open_file){.all = of, .uid = uid, .socket = fcntl(socket, F_DUPFD_CLOEXEC, 3), .pidfd = -1,
+		.group = {.dir = -1, .events.fd = -1}};
+	if (!payload_parse_file(payload, f, e)) {
+		open_file_free(f);
+		return false;
+	}
+	of->n++;
+	if (!admit_file(of->admission, uid)) {
+		refuse(of, f, EACCES);
+	} else if (f->socket < 0 || of->n > FILES_MAX) {
+		refuse(of, f, EIO);
+	} else if (!a.user && !users_ask(of->users, (uid_t)uid, &a)) {
+		f->next = of->waiting;
+		of->waiting = f;
+	} else {
+		go(of, f, &a);
+	}
+	return true;
+}
+
+void open_files_known(struct open_files *of, uid_t uid, const struct user_answer *a)
+{
+	for (struct open_file **at = &of->waiting, *f; (f = *at);) {
+		if ((uid_t)f->uid != uid) {
+			at = &f->next;
+			continue;
+		}
+		*at = f->next;
+		go(of, f, a);
+	}
+}
+
+void open_files_turn(struct open_files *of, usec_t now)
+{
+	struct deadline *d;
+
+	while ((d = deadlines_take(&of->deadlines, now))) {
+		of->n--;
+		open_file_free(SOURCE_OWNER(d, struct open_file, deadline));
+	}
+}
+
+usec_t open_files_next(const struct open_files *of)
+{
+	return deadlines_next(&of->deadlines);
+}
+
+void open_files_done(struct open_files *of)
+{
+	open_files_turn(of, USEC_NEVER);
+	while (of->waiting) {
+		struct open_file *f = of->waiting;
+
+		of->waiting = f->next;
+		refuse(of, f, EIO);
+	}
+	deadlines_done(&of->deadlines);
+}

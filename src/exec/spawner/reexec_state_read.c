@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads a spawner's state: all of it is checked before any of it counts. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "exec/spawner/conn.h"
+#include "exec/proto/payload.h"
+#include "exec/spawner/reexec_state.h"
+#include "exec/worker/worker.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct state {
+	char *data; /* owned */
+	size_t len;
+	struct state_head head;
+	struct state_fds fds;
+};
+
+struct reader {
+	const char *data;
+	size_t len, at;
+	enum state_kind kind;
+	const char *text;  /* of the record last read */
+	size_t text_len;
+	union {
+		struct state_head head;
+		struct state_conn conn;
+		struct worker worker;
+		struct state_told told;
+		struct state_adopted adopted;
+	};
+};
+
+static void number_set(const struct state_field *f, void *object, int64_t n)
+{
+	char *at = (char *)object + f->offset;
+	int32_t narrow = (int32_t)n;
+
+	if (f->size == sizeof(bool))
+		*(bool *)at = n != 0;
+	else if (f->size == sizeof(n))
+		memcpy(at, &n, sizeof(n));
+	else
+		memcpy(at, &narrow, sizeof(narrow));
+}
+
+static bool read_numbers(struct reader *r, const struct state_table *t, const char *from, struct err *e)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		const struct state_field *f = &t->fields[i];
+		int64_t n;
+
+		memcpy(&n, from + i * sizeof(n), sizeof(n));
+		if (n < f->min || n > f->max)
+			return err_set(e, ERR_INVALID, "state '%s': %s %" PRId64 " is out of range", t->name, f->name, n);
+		number_set(f, &r->head, n);
+	}
+	return true;
+}
+
+/* The next record. */
+static bool read_record(struct reader *r, struct err *e)
+{
+	const struct state_table *t;
+	uint32_t head[2];
+
+	if (r->len - r->at < sizeof(head))
+		return err_set(e, ERR_INVALID, "the state ends before its end");
+	memcpy(head, r->data + r->at, sizeof(head));
+	r->at += sizeof(head);
+	if (head[0] < STATE_HEAD || head[0] >= STATE_KIND_MAX)
+		return err_set(e, ERR_INVALID, "the state has a record of kind %u", head[0]);
+	t = &state_tables[head[0]];
+	if (head[1] > r->len - r->at || head[1] < t->n * sizeof(int64_t) ||
+		head[1] - t->n * sizeof(int64_t) > t->text_max)
+		return err_set(e, ERR_INVALID, "state '%s': a record of %u bytes", t->name, head[1]);
+	r->kind = (enum state_kind)head[0];
+	r->text = r->data + r->at + t->n * sizeof(int64_t);
+	r->text_len = head[1] - t->n * sizeof(int64_t);
+	memset(&r->worker, 0, sizeof(r->worker));
+	if (!read_numbers(r, t, r->data + r->at, e))
+		return false;
+	r->at += head[1];
+	if (r->kind != STATE_TOLD && r->text_len && memchr(r->text, '\0', r->text_len))
+		return err_set(e, ERR_INVALID, "state '%s': its text has a NUL", t->name);
+	return true;
+}
+
+static bool reader_open(struct reader *r, const struct state *s, struct err *e)
+{
+	uint32_t opening[2];
+
+	*r = (struct reader){.data = s->data, .len = s->len};
+	if (s->len < sizeof(opening))
+		return err_set(e, ERR_INVALID, "a state of %zu bytes", s->len);
+	memcpy(opening, s->data, sizeof(opening));
+	if (opening[0] != STATE_MAGIC)
+		return err_set(e, ERR_INVALID, "that is no state of a spawner");
+	if (opening[1] < STATE_VERSION_OLDEST || opening[1] > STATE_VERSION)
+		return err_set(e, ERR_INVALID, "a state of version %u; we read %d to %d", opening[1], STATE_VERSION_OLDEST,
+			STATE_VERSION);
+	r->at = sizeof(opening);
+	return true;
+}
+
+/* ---- what its descriptors must be ---- */
+
+static bool fd_take(struct state *s, int fd, struct err *e)
+{
+	int flags = fd < 3 ? -1 : fcntl(fd, F_GETFD);
+
+	if (flags < 0)
+		return err_set(e, ERR_INVALID, "the state names descriptor %d, which is not open", fd);
+	if (flags & FD_CLOEXEC) /* it was cleared for us, and is set again as we take it */
+		return err_set(e, ERR_INVALID, "the state names descriptor %d twice, or it was not passed", fd);
+	fcntl(fd, F_SETFD, FD_CLOEXEC);
+	s->fds.v = xrealloc(s->fds.v, (s->fds.n + 1) * sizeof(int));
+	s->fds.v[s->fds.n++] = fd;
+	return true;
+}
+
+static bool fds_take(struct state *s, const struct reader *r, struct err *e)
+{
+	const struct state_table *t = &state_tables[r->kind];
+
+	for (size_t i = 0; i < t->n; i++) {
+		int fd;
+
+		if (!t->fields[i].fd)
+			continue;
+		memcpy(&fd, (const char *)&r->head + t->fields[i].offset, sizeof(fd));
+		if (fd >= 0 && !fd_take(s, fd, e))
+			return false;
+	}
+	return true;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+static void close_others(struct state *s)
+{
+	unsigned next = 3;
+
+	qsort(s->fds.v, s->fds.n, sizeof(int), by_number);
+	for (size_t i = 0; i < s->fds.n; i++) {
+		unsigned fd = (unsigned)s->fds.v[i];
+
+		if (fd > next)
+			close_range(next, fd - 1, 0);
+		next = fd + 1;
+	}
+	close_range(next, ~0U, 0);
+}
+
+/* ---- the rules of a record ---- */
+
+static bool worker_check(const struct worker *w, struct err *e)
+{
+	bool main = w->phase >= WORKER_RUNNING && w->phase <= WORKER_KILLED;
+
+	if (w->run == 0 || w->phase == WORKER_OPENING || main != (w->exit.fd >= 0) || (main && w->pid <= 0))
+		return err_set(e, ERR_INVALID, "state 'worker': run %" PRId64 " does not fit its phase", w->run);
+	return true;
+}
+
+static bool told_check(const struct reader *r, struct frame *f, struct err *e)
+{
+	memcpy(f, r->text, r->text_len);
+	if (!frame_check(f, r->text_len, 0, FRAME_FROM_SPAWNER, FRAME_VERSION, e))
+		return false;
+	return f->type == FRAME_ENDED || err_set(e, ERR_INVALID, "state 'told': a frame of another type");
+}
+
+static bool record_check(struct state *s, struct reader *r, size_t nth, struct err *e)
+{
+	struct frame f;
+
+	if ((nth == 0) != (r->kind == STATE_HEAD))
+		return err_set(e, ERR_INVALID, "the state has its head in the wrong place");
+	switch (r->kind) {
+	case STATE_HEAD:
+		s->head = r->head;
+		frame_text(s->head.id, sizeof(s->head.id), NULL);
+		memcpy(s->head.id, r->text, r->text_len);
+		return s->head.id[0] || err_set(e, ERR_INVALID, "state 'head': without an id");
+	case STATE_WORKER:
+		return worker_check(&r->worker, e);
+	case STATE_TOLD:
+		return told_check(r, &f, e);
+	default:
+		return true;
+	}
+}
+
+/* ---- opening and applying ---- */
+
+static bool load(struct state *s, int fd, struct err *e)
+{
+	size_t got = 0;
+
+	if (!payload_sealed(fd, STATE_MAX, &s->len, e))
+		return false;
+	s->data = xcalloc(1, s->len + 1);
+	while (got < s->len) {
+		ssize_t n = pread(fd, s->data + got, s->len - got, (off_t)got);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return err_set(e, ERR_INVALID, "the state cannot be read");
+		got += (size_t)n;
+	}
+	return true;
+}
+
+static bool check_all(struct state *s, struct err *e)
+{
+	struct reader r;
+
+	if (!reader_open(&r, s, e))
+		return false;
+	for (size_t nth = 0; r.kind != STATE_END; nth++)
+		if (!read_record(&r, e) || !record_check(s, &r, nth, e) || !fds_take(s, &r, e))
+			return false;
+	return r.at == r.len || err_set(e, ERR_INVALID, "the state goes on after its end");
+}
+
+bool state_open(int fd, struct state **ret, struct err *e)
+{
+	struct state *s = xcalloc(1, sizeof(*s));
+
+	if (!load(s, fd, e) || !check_all(s, e)) {
+		state_free(s);
+		return false;
+	}
+	close_others(s);
+	*ret = s;
+	return true;
+}
+
+void state_free(struct state *s)
+{
+	if (!s)
+		return;
+	free(s->data);
+	state_fds_done(&s->fds);
+	free(s);
+}
+
+const struct state_head *state_head(const struct state *s)
+{
+	return &s->head;
+}
+
+static bool apply_record(const struct reader *r, struct conns *cs, struct workers *ws, struct err *e)
+{
+	AUTO_TEXT text = r->text_len && r->kind != STATE_TOLD ? xstrndup(r->text, r->text_len) : NULL;
+	struct frame f;
+
+	switch (r->kind) {
+	case STATE_CONN:
+		return conns_adopt(cs, &r->conn, text, e);
+	case STATE_WORKER:
+		return workers_adopt(ws, &r->worker, STEAL(text), e);
+	case STATE_TOLD:
+		if (!told_check(r, &f, e))
+			return false;
+		workers_add_ended(ws, &f.ended);
+		workers_tell(ws, f.ended.run, f.ended.fence, r->told.asked, r->told.news);
+		return true;
+	case STATE_ADOPTED:
+		workers_know(ws, &r->adopted);
+		return true;
+	default:
+		return true;
+	}
+}
+
+bool state_apply(const struct state *s, struct conns *cs, struct workers *ws, struct err *e)
+{
+	struct reader r;
+
+	ws->nofile = (struct rlimit){(rlim_t)s->head.nofile_soft, (rlim_t)s->head.nofile_hard};
+	if (!reader_open(&r, s, e))
+		return false;
+	while (r.kind != STATE_END)
+		if (!read_record(&r, e) || !apply_record(&r, cs, ws, e))
+			return false;
+	return true;
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A cache of users: asked for in processes, forgotten with age and when the files behind them change. */
+#include "exec/spawner/user_cache.h"
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "exec/spawner/lookup_process.h"
+#include "exec/proto/epoll_source.h"
+#include "exec/spawner/reexec_state.h"
+#include "exec/worker/worker.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#define USERS_MAX 4096             /* remembered at a time */
+#define ASKING_MAX 64              /* lookups at a time */
+#define ABSENT_LIFE (2 * USEC_SEC) /* of an answer that is no user */
+
+/* The files that a local user comes from; a directory service is asked again after USERS_LIFE. */
+static const char *const files[] = {"/etc/passwd", "/etc/group", "/etc/nsswitch.conf"};
+
+struct stamp {
+	struct {
+		dev_t dev;
+		ino_t ino;
+		off_t size;
+		struct timespec mtime, ctime;
+	} of[ELEMENTS(files)];
+};
+
+struct entry {
+	struct users *all;
+	uid_t uid;
+	struct source pipe;          /* -1: nothing is asked at the moment */
+	struct deadline deadline;
+	int pidfd;
+	size_t got;
+	struct lookup_answer *answer; /* owned; NULL: none yet */
+	bool known;
+	struct stamp stamp;          /* as the files were before it was asked */
+	usec_t until;                /* boottime */
+};
+
+static void stamp_take(struct stamp *s)
+{
+	memset(s, 0, sizeof(*s));
+	for (size_t i = 0; i < ELEMENTS(files); i++) {
+		struct stat st;
+
+		if (stat(files[i], &st) < 0)
+			continue;
+		s->of[i].dev = st.st_dev;
+		s->of[i].ino = st.st_ino;
+		s->of[i].size = st.st_size;
+		s->of[i].mtime = st.st_mtim;
+		s->of[i].ctime = st.st_ctim;
+	}
+}
+
+static void entry_stop(struct entry *n)
+{
+	deadline_clear(&n->all->deadlines, &n->deadline);
+	if (n->pipe.fd >= 0)
+		n->all->asking--;
+	source_close(&n->pipe);
+	if (n->pidfd >= 0) {
+		syscall(SYS_pidfd_send_signal, n->pidfd, SIGKILL, NULL, 0);
+		close(n->pidfd);
+	}
+	n->pidfd = -1;
+}
+
+static void entry_free(struct entry *n)
+{
+	entry_stop(n);
+	free(n->answer);
+	free(n);
+}
+
+void users_done(struct users *us)
+{
+	struct entry *n;
+
+	for (size_t i = 0; (n = map_next(&us->by_uid, &i));)
+		entry_free(n);
+	map_done(&us->by_uid);
+	deadlines_done(&us->deadlines);
+}
+
+static struct user_answer say(const struct entry *n)
+{
+	const struct lookup_answer *a = n->answer;
+
+	if (a->failure < 0)
+		return (struct user_answer){.user = &a->user};
+	return (struct user_answer){.failure = (enum start_failure)a->failure, .error = a->error};
+}
+
+static void entry_fail(struct entry *n, const char *why)
+{
+	n->answer->failure = START_TRANSIENT;
+	snprintf(n->answer->error, sizeof(n->answer->error), "uid %u could not be looked up: %s", (unsigned)n->uid, why);
+}
+
+/* The process has said all it will. */
+static void entry_settle(struct entry *n, const char *why)
+{
+	struct users *us = n->all;
+	usec_t now = clock_boot(&clock_system);
+	struct user_answer a;
+
+	if (why)
+		entry_fail(n, why);
+	else if (n->got != sizeof(*n->answer) || !lookup_answer_valid(n->answer) ||
+		 (n->answer->failure < 0 && n->answer->user.uid != n->uid))
+		entry_fail(n, "the process that asked the user database ended without an answer");
+	entry_stop(n);
+	a = say(n);
+	n->known = a.user || a.failure != START_TRANSIENT; /* one that knows nothing is asked again the next time */
+	n->until = now + (a.user ? USERS_LIFE : ABSENT_LIFE);
+	us->fn(n->uid, &a, us->arg);
+}
+
+static void on_answer(struct source *s, uint32_t events)
+{
+	struct entry *n = SOURCE_OWNER(s, struct entry, pipe);
+	ssize_t r;
+
+	(void)events;
+	if (s->fd < 0)
+		return;
+	r = read(s->fd, (char *)n->answer + n->got, sizeof(*n->answer) - n->got);
+	if (r > 0)
+		n->got += (size_t)r;
+	if (r < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (r <= 0 || n->got == sizeof(*n->answer))
+		entry_settle(n, NULL);
+}
+
+static int entry_ask(struct entry *n)
+{
+	char number[16];
+	pid_t pid;
+	int r;
+
+	snprintf(number, sizeof(number), "%u", (unsigned)n->uid);
+	if (!n->answer)
+		n->answer = xcalloc(1, sizeof(*n->answer));
+	n->got = 0;
+	n->known = false;
+	stamp_take(&n->stamp);
+	if (n->all->asking >= ASKING_MAX)
+		return -EAGAIN;
+	r = lookup_spawn(&(struct lookup){.whom = number, .pam = n->all->pam}, &pid, &n->pipe.fd);
+	if (r < 0)
+		return r;
+	n->all->asking++;
+	workers_know_helper(n->all->workers, pid);
+	n->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (n->pidfd < 0 || source_watch(n->all->ep, &n->pipe, EPOLL_CTL_ADD, EPOLLIN) < 0)
+		return -errno;
+	deadline_set(&n->all->deadlines, &n->deadline, clock_boot(&clock_system) + LOOKUP_PATIENCE);
+	return 0;
+}
+
+/* Only such as nobody waits for. */
+static void make_room(struct users *us, usec_t now)
+{
+	struct entry *n;
+
+	for (size_t i = 0; (n = map_next(&us->by_uid, &i));)
+		if (n->pipe.fd < 0 && (n->until <= now || us->by_uid.used >= USERS_MAX)) {
+			map_take(&us->by_uid, n->uid);
+			entry_free(n);
+			i = 0;
+		}
+}
+
+static struct entry *entry_of(struct users *us, uid_t uid, usec_t now)
+{
+	struct entry *n = map_get(&us->by_uid, uid);
+
+	if (n)
+		return n;
+	if (us->by_uid.used >= USERS_MAX)
+		make_room(us, now);
+	n = xcalloc(1, sizeof(*n));
+	*n = (struct entry){.all = us, .uid = uid, .pipe = {-1, on_answer}, .pidfd = -1};
+	map_put(&us->by_uid, uid, n);
+	return n;
+}
+
+bool users_ask(struct users *us, uid_t uid, struct user_answer *ret)
+{
+	usec_t now = clock_boot(&clock_system);
+	struct entry *n = entry_of(us, uid, now);
+	struct stamp stamp;
+	int r;
+
+	if (n->pipe.fd >= 0)
+		return false;
+	stamp_take(&stamp);
+	if (n->known && now < n->until && memcmp(&stamp, &n->stamp, sizeof(stamp)) == 0) {
+		*ret = say(n);
+		return true;
+	}
+	r = entry_ask(n);
+	if (r == 0)
+		return false;
+	entry_fail(n, strerror(-r));
+	entry_stop(n);
+	*ret = say(n);
+	return true;
+}
+
+usec_t users_next(const struct users *us)
+{
+	return deadlines_next(&us->deadlines);
+}
+
+void users_turn(struct users *us, usec_t now)
+{
+	struct deadline *d;
+
+	while ((d = deadlines_take(&us->deadlines, now)))
+		entry_settle(SOURCE_OWNER(d, struct entry, deadline), "the user database did not answer in time");
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who users are, remembered for a while; the loop never waits for the answer. */
+#pragma once
+#include "base/clock.h"
+#include "base/map.h"
+#include "exec/worker/deadline.h"
+#include "exec/child/user.h"
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct err;
+struct workers;
+
+#define USERS_LIFE (60 * USEC_SEC)
+
+/* What the answer was. */
+struct user_answer {
+	const struct user *user;     /* borrowed until the next turn; NULL: not to be had */
+	enum start_failure failure;
+	const char *error;
+};
+typedef void users_known_fn(uid_t uid, const struct user_answer *a, void *arg);
+
+struct users {
+	int ep;
+	struct workers *workers;     /* whose children the lookups are, too; both borrowed */
+	bool pam;
+	struct map by_uid;           /* struct entry, see users.c */
+	struct deadlines deadlines;
+	size_t asking;               /* processes under way */
+	users_known_fn *fn;
+	void *arg;
+};
+
+void users_done(struct users *us);
+/* True: *ret is the answer. False: fn is called with it later, within LOOKUP_PATIENCE. */
+bool users_ask(struct users *us, uid_t uid, struct user_answer *ret);
+void users_turn(struct users *us, usec_t now); /* those that took too long */
+usec_t users_next(const struct users *us);

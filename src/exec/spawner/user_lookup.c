@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asks the user database who a number is. */
+#include "exec/child/user.h"
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ENTRY_MAX (64 << 10)
+
+static bool put(char *to, size_t size, const char *text, const char *otherwise)
+{
+	const char *from = text && text[0] ? text : otherwise;
+
+	return (size_t)snprintf(to, size, "%s", from) < size;
+}
+
+static bool take_entry(struct user *u, const struct passwd *pw)
+{
+	u->uid = pw->pw_uid;
+	u->gid = pw->pw_gid;
+	return pw->pw_name[0] && put(u->name, sizeof(u->name), pw->pw_name, "") &&
+	       put(u->home, sizeof(u->home), pw->pw_dir && pw->pw_dir[0] == '/' ? pw->pw_dir : "/", "/") &&
+	       put(u->shell, sizeof(u->shell), pw->pw_shell, "/bin/sh");
+}
+
+static int compare(const void *a, const void *b)
+{
+	gid_t x = *(const gid_t *)a, y = *(const gid_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* As the kernel gives them back, so that they can be compared. */
+static void sort_groups(struct user *u, int n)
+{
+	qsort(u->groups, (size_t)n, sizeof(u->groups[0]), compare);
+	for (int i = 0; i < n; i++)
+		if (i == 0 || u->groups[i] != u->groups[i - 1])
+			u->groups[u->groups_n++] = u->groups[i];
+}
+
+bool user_lookup(uid_t uid, struct user *ret, enum start_failure *why, struct err *e)
+{
+	AUTO_TEXT text = xcalloc(1, ENTRY_MAX);
+	struct passwd pw, *found = NULL;
+	int r = getpwuid_r(uid, &pw, text, ENTRY_MAX, &found), n = USER_GROUPS_MAX;
+
+	*why = START_ERROR;
+	memset(ret, 0, sizeof(*ret));
+	/* these say "not there"; any other answer says that nobody knows */
+	if (!found && (r == 0 || r == ENOENT || r == ESRCH)) {
+		*why = START_NO_SUCH_USER;
+		return err_set(e, ERR_NOT_FOUND, "there is no user with uid %u", (unsigned)uid);
+	}
+	if (!found) {
+		*why = START_TRANSIENT;
+		return err_set(e, ERR_BUSY, "uid %u could not be looked up: %s", (unsigned)uid, strerror(r));
+	}
+	if (!take_entry(ret, &pw) || ret->uid != uid)
+		return err_set(e, ERR_INVALID, "the entry of uid %u in the user database is damaged", (unsigned)uid);
+	errno = 0;
+	if (getgrouplist(ret->name, ret->gid, ret->groups, &n) < 0) {
+		*why = errno && errno != ERANGE ? START_TRANSIENT : START_ERROR;
+		return err_set(e, ERR_BUSY, "the groups of '%s' could not be looked up", ret->name);
+	}
+	sort_groups(ret, n);
+	return true;
+}
+
+void user_self(struct user *ret)
+{
+	const struct passwd *pw = getpwuid(geteuid());
+
+	memset(ret, 0, sizeof(*ret));
+	ret->unnamed = true;
+	if (pw && take_entry(ret, pw))
+		return;
+	ret->uid = geteuid();
+	ret->gid = getegid();
+	snprintf(ret->name, sizeof(ret->name), "%u", (unsigned)ret->uid);
+	put(ret->home, sizeof(ret->home), "/", "/");
+	put(ret->shell, sizeof(ret->shell), "/bin/sh", "/bin/sh");
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The key of warrants, and what is made with it. */
+#include "exec/spawner/warrant_key.h"
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/sha256.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NAME "warrant.key"
+#define NAME_NEW "warrant.key.new"
+
+/* Part of what is signed; a kind's bytes can begin with no other kind's. */
+static const char *const domains[WARRANT_KIND_MAX] = {
+	[WARRANT_OF_ORDER] = "jobsched order 1",
+	[WARRANT_OF_TEXT] = "jobsched text 1",
+};
+
+static bool key_make(struct warrant_key *k, int dir, struct err *e)
+{
+	AUTO_FD fd = -1;
+
+	if (unlinkat(dir, NAME_NEW, 0) < 0 && errno != ENOENT)
+		return err_errno(e, errno, "could not remove '%s'", NAME_NEW);
+	fd = openat(dir, NAME_NEW, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	io_random(k->bytes, sizeof(k->bytes));
+	if (fd < 0 || io_write_all(fd, k->bytes, sizeof(k->bytes)) < 0 || fsync(fd) < 0 ||
+		renameat(dir, NAME_NEW, dir, NAME) < 0 || fsync(dir) < 0)
+		return err_errno(e, errno, "could not make the key of warrants");
+	return true;
+}
+
+bool warrant_key_open(struct warrant_key *ret, int state_dir, struct err *e)
+{
+	AUTO_FD fd = openat(state_dir, NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 && errno == ENOENT)
+		return key_make(ret, state_dir, e);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_errno(e, errno, "could not open the key of warrants");
+	if (!S_ISREG(st.st_mode) || st.st_uid != 0 || st.st_mode & 077)
+		return err_set(e, ERR_REFUSED, "'%s' in the state directory must be root's and nobody else's to read; remove it, "
+					       "and root's jobs have to be approved again", NAME);
+	if (read(fd, ret->bytes, sizeof(ret->bytes)) != (ssize_t)sizeof(ret->bytes) || st.st_size != WARRANT_KEY_LEN)
+		return err_set(e, ERR_REFUSED, "'%s' in the state directory is damaged; remove it, and root's jobs have to be "
+					       "approved again", NAME);
+	return true;
+}
+
+void warrant_make(const struct warrant_key *k, const struct warrant_thing *t, unsigned char ret[WARRANT_LEN])
+{
+	const unsigned char uid[4] = {(unsigned char)t->uid, (unsigned char)(t->uid >> 8), (unsigned char)(t->uid >> 16),
+		(unsigned char)(t->uid >> 24)};
+	const struct sha256_part parts[] = {
+		{domains[t->kind], strlen(domains[t->kind]) + 1},
+		{uid, t->kind == WARRANT_OF_TEXT ? sizeof(uid) : 0},
+		{t->data, t->len},
+	};
+
+	_Static_assert(WARRANT_LEN == SHA256_LEN, "a warrant is one HMAC");
+	hmac_sha256(k->bytes, sizeof(k->bytes), parts, ELEMENTS(parts), ret);
+}
+
+/* In a time that says nothing about where two of them differ. */
+bool warrant_holds(const struct warrant_key *k, const struct warrant_thing *t, const unsigned char w[WARRANT_LEN])
+{
+	volatile unsigned char differs = 0;
+	unsigned char right[WARRANT_LEN];
+
+	warrant_make(k, t, right);
+	for (int i = 0; i < WARRANT_LEN; i++)
+		differs = (unsigned char)(differs | (right[i] ^ w[i]));
+	return differs == 0;
+}

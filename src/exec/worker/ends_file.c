@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file of ends that the daemon has not acknowledged: frames, one after the other, replaced as a whole. */
+#include "exec/worker/ends_file.h"
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/failpoint.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "exec/proto/frame.h"
+#include "exec/worker/worker.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NAME "ends"
+#define NAME_NEW "ends.new"
+#define FRAME_SIZE (FRAME_HEAD + sizeof(struct frame_ended))
+
+void ends_add(struct buf *to, const struct worker *w)
+{
+	struct frame f;
+
+	if (to->len >= ENDS_MAX * FRAME_SIZE)
+		return;
+	frame_init(&f, FRAME_ENDED, FRAME_VERSION);
+	worker_end_frame(&f, w);
+	buf_add(to, &f, FRAME_SIZE);
+}
+
+/* The new file gets an inode of its own: a writer that was killed may still be inside a write to the last one. */
+static int write_new(int dir, const struct buf *frames)
+{
+	AUTO_FD fd = -1;
+	int r;
+
+	unlinkat(dir, NAME_NEW, 0);
+	fd = openat(dir, NAME_NEW, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	r = io_write_all(fd, frames->data, frames->len);
+	if (r < 0)
+		return r;
+	if (failpoint(FP_ENDS_RENAME))
+		return -EIO;
+	return fsync(fd) < 0 || renameat(dir, NAME_NEW, dir, NAME) < 0 ? -errno : 0;
+}
+
+int ends_write(int dir, const struct buf *frames)
+{
+	int r = 0;
+
+	if (frames->len)
+		r = write_new(dir, frames);
+	else if (unlinkat(dir, NAME, 0) < 0 && errno != ENOENT)
+		r = -errno;
+	return r < 0 ? r : fsync(dir) < 0 ? -errno : 0;
+}
+
+bool ends_there(int dir)
+{
+	return faccessat(dir, NAME, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static void save_one(struct worker *w, void *arg)
+{
+	if (w->phase == WORKER_ENDED)
+		ends_add(arg, w);
+}
+
+void ends_save(struct workers *ws)
+{
+	AUTO_DONE(buf) frames = {};
+	size_t n;
+	int r;
+
+	ends_spool_stop(ws, true);
+	workers_each(ws, save_one, &frames);
+	n = frames.len / FRAME_SIZE;
+	r = n || ends_there(ws->output_dir) ? ends_write(ws->output_dir, &frames) : 0;
+	if (r < 0)
+		log_error("the ends of %zu workers could not be kept: %s", n, strerror(-r));
+	else if (n)
+		log_info("kept the ends of %zu workers for the next spawner", n);
+}
+
+void ends_load(struct workers *ws)
+{
+	AUTO_FD fd = openat(ws->output_dir, NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	struct frame f = {};
+	struct err e = {};
+	ssize_t n = 0;
+	size_t loaded = 0;
+
+	if (fd < 0)
+		return;
+	while (loaded < ENDS_MAX && (n = read(fd, &f, FRAME_SIZE)) > 0) {
+		if (!frame_check(&f, (size_t)n, 0, FRAME_FROM_SPAWNER, FRAME_VERSION, &e) || f.type != FRAME_ENDED) {
+			log_warning("the kept ends of workers are damaged: %s", e.msg);
+			break;
+		}
+		if (workers_find(ws, f.ended.run, f.ended.fence))
+			continue;
+		workers_add_ended(ws, &f.ended);
+		loaded++;
+	}
+	if (n < 0)
+		log_error("the kept ends of workers could not be read: %s", strerror(errno));
+	if (loaded)
+		log_info("%zu ends of an earlier spawner are to be reported", loaded);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Decides when ends are written to disk, and has it done by a process of its own: fsync can take seconds, and the loop never waits. */
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "exec/worker/ends_file.h"
+#include "exec/worker/worker.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define RETRY (10 * USEC_SEC) /* after a failure */
+#define DIRECTORY 3           /* its descriptor in the writing process */
+
+/* ---- what is to be written ---- */
+
+struct batch {
+	struct buf frames;
+	usec_t now, next; /* next: when the next end is old enough */
+	size_t new;       /* of these are not in the file */
+};
+
+static void batch_add(struct worker *w, void *arg)
+{
+	struct batch *b = arg;
+
+	w->spooling = false;
+	if (w->phase != WORKER_ENDED)
+		return;
+	if (!w->spooled && w->unacked_since + ENDS_SPOOL_AFTER > b->now) {
+		if (w->unacked_since + ENDS_SPOOL_AFTER < b->next)
+			b->next = w->unacked_since + ENDS_SPOOL_AFTER;
+		return;
+	}
+	w->spooling = true;
+	b->new += !w->spooled;
+	ends_add(&b->frames, w);
+}
+
+void ends_note(struct worker *w)
+{
+	struct ends_spool *s = &w->all->spool;
+	usec_t now = clock_boot(&clock_system);
+
+	w->unacked_since = now;
+	if (!s->look_at)
+		s->look_at = now + ENDS_SPOOL_AFTER;
+}
+
+void ends_forget(struct worker *w)
+{
+	if (w->spooled)
+		w->all->spool.spooled--;
+	w->spooled = w->spooling = false;
+}
+
+static void make_old(struct worker *w, void *none)
+{
+	(void)none;
+	w->unacked_since = -ENDS_SPOOL_AFTER;
+}
+
+/* The file may have other ends than we do: it is written anew at once, or removed. */
+void ends_resume(struct workers *ws)
+{
+	ws->spool.file = ends_there(ws->output_dir);
+	workers_each(ws, make_old, NULL);
+	if (ws->count)
+		ws->spool.look_at = clock_boot(&clock_system);
+}
+
+/* ---- the process that writes ---- */
+
+static int spawn_writer(const struct workers *ws, int frames, int result)
+{
+	char *const argv[] = {(char *)"jobsched-spawner", (char *)"--write-ends", NULL};
+	char *const none[] = {NULL};
+	posix_spawn_file_actions_t files;
+	char program[OWN_PROGRAM_MAX];
+	posix_spawnattr_t attr;
+	sigset_t mask;
+	pid_t pid;
+	int r;
+
+	sigemptyset(&mask);
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_adddup2(&files, frames, 0);
+	posix_spawn_file_actions_adddup2(&files, result, 1);
+	posix_spawn_file_actions_adddup2(&files, ws->output_dir, DIRECTORY);
+	posix_spawn_file_actions_addclosefrom_np(&files, DIRECTORY + 1);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+	posix_spawnattr_setsigmask(&attr, &mask);
+	r = posix_spawn(&pid, io_own_program(program), &files, &attr, argv, none);
+	posix_spawnattr_destroy(&attr);
+	posix_spawn_file_actions_destroy(&files);
+	return r ? -r : pid;
+}
+
+int ends_main(void)
+{
+	AUTO_DONE(buf) frames = {};
+	int r;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	r = io_read_all(0, &frames, (size_t)ENDS_MAX << 10);
+	if (r >= 0)
+		r = ends_write(DIRECTORY, &frames);
+	/* Without exit handlers: there is nothing to flush, and the leak check of a sanitizer fails when the spawner is traced. */
+	_exit(io_write_all(1, &r, sizeof(r)) < 0);
+}
+
+static void take_result(struct worker *w, void *arg)
+{
+	struct ends_spool *s = arg;
+
+	w->spooled = w->spooling;
+	w->spooling = false;
+	s->spooled += w->spooled;
+}
+
+static void writer_ended(struct workers *ws, int r)
+{
+	struct ends_spool *s = &ws->spool;
+
+	source_close(&s->pipe);
+	if (s->pidfd >= 0)
+		close(s->pidfd);
+	s->pidfd = -1;
+	if (r < 0) {
+		log_error("the ends of jobs that the daemon does not acknowledge could not be written to disk, next try in 10 s: %s",
+			strerror(-r));
+		s->look_at = clock_boot(&clock_system) + RETRY;
+		s->retry_at = s->look_at;
+		return;
+	}
+	s->file = !s->removing;
+	s->spooled = 0;
+	if (s->file)
+		workers_each(ws, take_result, s);
+	if (s->file && !s->said)
+		log_warning("the daemon does not acknowledge the ends of jobs; they are kept on disk until it does");
+	s->said = s->file;
+}
+
+static void on_result(struct source *src, uint32_t events)
+{
+	struct ends_spool *s = SOURCE_OWNER(src, struct ends_spool, pipe);
+	int r = -EIO;
+
+	(void)events;
+	if (read(src->fd, &r, sizeof(r)) != (ssize_t)sizeof(r))
+		r = -EIO; /* it was killed */
+	writer_ended(SOURCE_OWNER(s, struct workers, spool), r > 0 ? 0 : r);
+}
+
+/* The process is ours and not reaped before the next turn, so its number is its own. */
+static int start_writer(struct workers *ws, const struct buf *frames)
+{
+	struct ends_spool *s = &ws->spool;
+	AUTO_FD data = io_memfd_sealed("jobsched-ends", frames->data ? frames->data : "", frames->len);
+	AUTO_FD result = -1;
+	int pipe[2], pid;
+
+	if (data < 0 || pipe2(pipe, O_CLOEXEC) < 0)
+		return data < 0 ? data : -errno;
+	s->pipe = (struct source){.fd = pipe[0], .on_ready = on_result};
+	result = pipe[1];
+	lseek(data, 0, SEEK_SET);
+	pid = spawn_writer(ws, data, result);
+	if (pid < 0)
+		return pid;
+	workers_know_helper(ws, pid);
+	s->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	s->removing = frames->len == 0;
+	return source_watch(ws->ep, &s->pipe, EPOLL_CTL_ADD, EPOLLIN) < 0 ? -errno : 0;
+}
+
+void ends_spool_stop(struct workers *ws, bool wait)
+{
+	struct ends_spool *s = &ws->spool;
+	siginfo_t si;
+
+	if (s->pidfd >= 0) {
+		syscall(SYS_pidfd_send_signal, s->pidfd, SIGKILL, NULL, 0);
+		while (wait && waitid(P_PIDFD, (id_t)s->pidfd, &si, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+			;
+		close(s->pidfd);
+	}
+	s->pidfd = -1;
+	source_close(&s->pipe);
+}
+
+/* ---- when ---- */
+
+void ends_turn(struct workers *ws, usec_t now)
+{
+	struct ends_spool *s = &ws->spool;
+	AUTO_DONE(buf) none = {};
+	struct batch b = {.now = now, .next = USEC_NEVER};
+	int r = 0;
+
+	if (s->pipe.fd >= 0 || now < s->retry_at)
+		return;
+	if (s->look_at && now >= s->look_at) {
+		workers_each(ws, batch_add, &b);
+		s->look_at = b.next == USEC_NEVER ? 0 : b.next;
+	}
+	if (b.new)
+		r = start_writer(ws, &b.frames);
+	else if (s->file && s->spooled == 0)
+		r = start_writer(ws, &none);
+	buf_done(&b.frames);
+	if (r < 0)
+		writer_ended(ws, r);
+}
+
+usec_t ends_next(const struct workers *ws)
+{
+	const struct ends_spool *s = &ws->spool;
+
+	if (s->pipe.fd >= 0)
+		return USEC_NEVER;
+	if (s->file && s->spooled == 0)
+		return s->retry_at ? s->retry_at : 1; /* at once */
+	return s->look_at ? s->look_at : USEC_NEVER;
+}

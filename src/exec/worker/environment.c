@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Puts a worker's environment together; a later variable of the same name replaces an earlier one. */
+#include "exec/worker/environment.h"
+#include "core/job/start_plan.h"
+#include "exec/proto/frame.h"
+#include "exec/worker/procfs.h"
+#include "exec/child/user.h"
+#include <inttypes.h>
+#include <string.h>
+
+#define OWN_MAX 16 /* those that are not of the payload */
+
+static void set(struct environ_vars *v, char *var)
+{
+	size_t name = strcspn(var, "=") + 1;
+
+	for (size_t i = 0; i < v->n; i++)
+		if (strncmp(v->envp[i], var, name) == 0) {
+			v->envp[i] = var;
+			return;
+		}
+	v->envp[v->n++] = var;
+}
+
+static void make(struct environ_vars *v, char *var /* moved */)
+{
+	strv_take(&v->owned, var);
+	set(v, var);
+}
+
+static void set_user(struct environ_vars *v, const struct environ_source *from)
+{
+	const struct user *u = from->user;
+
+	make(v, xprintf("HOME=%s", u->home));
+	make(v, xprintf("LOGNAME=%s", u->name));
+	make(v, xprintf("USER=%s", u->name));
+	make(v, xprintf("SHELL=%s", u->shell));
+	make(v, xprintf("PATH=%s", plan_path(u->uid)));
+	make(v, xprintf("LANG=%s", from->lang && from->lang[0] ? from->lang : "C.UTF-8"));
+}
+
+void environ_build(struct environ_vars *v, const struct environ_source *from)
+{
+	const struct payload *p = from->payload;
+	const struct order *o = &p->order;
+	const struct frame_start *s = from->start;
+
+	*v = (struct environ_vars){
+		.envp = xcalloc(OWN_MAX + (from->session ? from->session->n : 0) + p->vars_n + o->secrets.n + o->params.n + o->env.n + 1, sizeof(*v->envp))};
+	set_user(v, from);
+	for (size_t i = 0; from->session && i < from->session->n; i++)
+		set(v, from->session->v[i]);
+	if (o->tz && s->part == 0)
+		make(v, xprintf("TZ=%s", o->tz));
+	for (size_t i = 0; i < p->vars_n; i++)
+		set(v, p->vars[i]);
+	if (o->job.data) /* the approved name, whatever the daemon says */
+		make(v, xprintf("JOBSCHED_NAME=%s", o->name ? o->name : ""));
+	make(v, xprintf("JOBSCHED_ATTEMPT=%" PRId64, s->attempt));
+	for (size_t i = 0; s->part == 0 && i < o->params.n; i++)
+		make(v, xprintf("JOBSCHED_PARAM_%s", o->params.v[i]));
+	for (size_t i = 0; s->part == 0 && i < o->secrets.n; i++)
+		make(v, xprintf("JOBSCHED_SECRET_%.*s=/dev/fd/%zu", (int)strcspn(o->secrets.v[i], "="), o->secrets.v[i], 3 + i));
+	if (from->artifact)
+		make(v, xprintf("JOBSCHED_ARTIFACT=%s", from->artifact));
+	for (size_t i = 0; s->part == 0 && i < o->env.n; i++)
+		set(v, o->env.v[i]);
+	make(v, xprintf(PROCFS_RUN "=%" PRId64, s->run));
+	make(v, xprintf(PROCFS_FENCE "=%" PRId64, s->fence));
+	make(v, xprintf(PROCFS_SPAWNER "=%s", from->spawner));
+}
+
+void environ_vars_done(struct environ_vars *v)
+{
+	strv_done(&v->owned);
+	free(v->envp);
+	v->envp = NULL;
+}
+
+const char *environ_get(const struct environ_vars *v, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < v->n; i++)
+		if (strncmp(v->envp[i], name, len) == 0 && v->envp[i][len] == '=')
+			return v->envp[i] + len + 1;
+	return NULL;
+}

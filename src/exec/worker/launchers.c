@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps launchers, gives them starts in order, and replaces those that are held. */
+#include "exec/worker/launchers.h"
+#include "base/auto.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "exec/worker/launch_request.h"
+#include "exec/proto/epoll_source.h"
+#include "exec/worker/worker.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#define READY_MAX 3     /* launchers that are not held */
+#define UID_READY_MAX 2 /* of these, for one uid: another uid finds one that is free */
+#define UID_HELD_MAX 8  /* held starts of one uid; more are refused */
+#define BIRTH_PATIENCE (10 * USEC_SEC) /* for the worker's process to exist */
+
+struct launcher {
+	struct launchers *all;
+	pid_t pid;
+	struct source socket, exit;  /* exit: pidfd */
+	struct launch_arena *arena;
+	struct launching *of;        /* NULL: idle, or its start was cancelled or abandoned */
+	bool busy;
+	bool discard;                /* what it makes is killed */
+	struct launcher *next;
+};
+
+struct launching {
+	struct launchers *all;
+	uid_t uid;
+	launch_fn *fn;
+	void *arg;
+	struct launcher *by;         /* NULL: it waits */
+	bool held;
+	usec_t began;                /* boottime; when the launcher got it */
+	struct deadline deadline;    /* when to look at it */
+	struct buf request;          /* of one that waits */
+	struct launch_fds fds;       /* the same; owned */
+	struct launching *next;
+};
+
+static void launching_free(struct launching *l)
+{
+	deadline_clear(&l->all->deadlines, &l->deadline);
+	if (l->request.data)
+		explicit_bzero(l->request.data, l->request.len);
+	buf_done(&l->request);
+	while (l->fds.n > 0)
+		close(l->fds.v[--l->fds.n]);
+	if (l->by)
+		l->by->of = NULL;
+	free(l);
+}
+
+/* ---- launchers ---- */
+
+/* Events of the same turn may still point to it: its memory is freed later. */
+static void launcher_close(struct launcher *l)
+{
+	struct launcher **at = &l->all->first;
+
+	while (*at != l)
+		at = &(*at)->next;
+	*at = l->next;
+	source_close(&l->socket);
+	source_close(&l->exit);
+	if (l->arena)
+		munmap(l->arena, LAUNCH_ARENA_SIZE);
+	l->arena = NULL;
+	l->next = l->all->dead;
+	l->all->dead = l;
+}
+
+static void free_dead(struct launchers *ls)
+{
+	for (struct launcher *l; (l = ls->dead);) {
+		ls->dead = l->next;
+		free(l);
+	}
+}
+
+/* Its file descriptors are those that launch_request.h numbers; one that does not exist here is replaced by the socket. */
+static int spawn(const struct launchers *ls, int socket, int arena, pid_t *ret)
+{
+	const struct sandboxes *s = ls->sandboxes;
+	const int from[LAUNCHER_FDS] = {[LAUNCHER_SOCKET] = socket, [LAUNCHER_ARENA] = arena, [LAUNCHER_SETTINGS] = ls->settings,
+		[LAUNCHER_RULESET] = s->ruleset, [LAUNCHER_NETWORK] = s->network, [LAUNCHER_INIT] = s->init, [LAUNCHER_SELF] = s->self};
+	char *const argv[] = {(char *)"jobsched-spawner", (char *)"--launch", NULL};
+	posix_spawn_file_actions_t files;
+	char program[OWN_PROGRAM_MAX];
+	posix_spawnattr_t attr;
+	int r, above = LAUNCHER_FDS;
+
+	for (int i = LAUNCHER_SOCKET; i < LAUNCHER_FDS; i++)
+		above = from[i] >= above ? from[i] + 1 : above;
+	posix_spawn_file_actions_init(&files);
+	for (int i = LAUNCHER_SOCKET; i < LAUNCHER_FDS; i++) /* out of the way first: one may lie where another goes */
+		posix_spawn_file_actions_adddup2(&files, from[i] >= 0 ? from[i] : socket, above + i);
+	for (int i = LAUNCHER_SOCKET; i < LAUNCHER_FDS; i++)
+		posix_spawn_file_actions_adddup2(&files, above + i, i);
+	posix_spawn_file_actions_addclosefrom_np(&files, LAUNCHER_FDS);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID);
+	r = posix_spawn(ret, io_own_program(program), &files, &attr, argv, environ);
+	posix_spawnattr_destroy(&attr);
+	posix_spawn_file_actions_destroy(&files);
+	return -r;
+}
+
+static void on_answer(struct source *s, uint32_t events);
+static void on_exit_ready(struct source *s, uint32_t events);
+
+static int open_fds(struct launcher *l, int *ret_socket, int *ret_arena)
+{
+	int pair[2];
+
+	*ret_arena = memfd_create("jobsched-launch", MFD_CLOEXEC);
+	if (*ret_arena < 0 || ftruncate(*ret_arena, (off_t)LAUNCH_ARENA_SIZE) < 0)
+		return -errno;
+	l->arena = mmap(NULL, LAUNCH_ARENA_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, *ret_arena, 0);
+	if (l->arena == MAP_FAILED) {
+		l->arena = NULL;
+		return -errno;
+	}
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	l->socket.fd = pair[0];
+	*ret_socket = pair[1];
+	return io_set_nonblock(pair[0]);
+}
+
+static int launcher_new(struct launchers *ls, struct launcher **ret)
+{
+	struct launcher *l = xcalloc(1, sizeof(*l));
+	AUTO_FD socket = -1;
+	AUTO_FD arena = -1;
+	int r;
+
+	*l = (struct launcher){.all = ls, .socket = {-1, on_answer}, .exit = {-1, on_exit_ready}, .next = ls->first};
+	ls->first = l;
+	if (ls->settings < 0)
+		ls->settings = launch_settings_make(ls->sandboxes);
+	r = ls->settings < 0 ? ls->settings : open_fds(l, &socket, &arena);
+	if (r == 0)
+		r = spawn(ls, socket, arena, &l->pid);
+	if (r == 0) {
+		workers_know_helper(ls->workers, l->pid);
+		l->exit.fd = (int)syscall(SYS_pidfd_open, l->pid, 0);
+		if (l->exit.fd < 0 || source_watch(ls->ep, &l->exit, EPOLL_CTL_ADD, EPOLLIN) < 0 ||
+			source_watch(ls->ep, &l->socket, EPOLL_CTL_ADD, EPOLLIN) < 0)
+			r = -errno;
+	}
+	if (r < 0) {
+		launcher_close(l); /* the closed socket ends the process */
+		return r;
+	}
+	*ret = l;
+	return 0;
+}
+
+/* An idle one, or a new one; NULL and *ret_error 0: all are busy. */
+static struct launcher *launcher_for(struct launchers *ls, uid_t uid, int *ret_error)
+{
+	size_t ready = 0, mine = 0;
+	struct launcher *idle = NULL;
+
+	*ret_error = 0;
+	for (struct launcher *l = ls->first; l; l = l->next) {
+		if (l->busy && (!l->of || l->of->held))
+			continue;
+		ready++;
+		mine += l->busy && l->of->uid == uid;
+		if (!l->busy)
+			idle = l;
+	}
+	if (mine >= UID_READY_MAX)
+		return NULL;
+	if (!idle && ready < READY_MAX)
+		*ret_error = launcher_new(ls, &idle);
+	return idle;
+}
+
+static size_t held_by(const struct launchers *ls, uid_t uid)
+{
+	size_t n = 0;
+
+	for (const struct launcher *l = ls->first; l; l = l->next)
+		n += l->of && l->of->held && l->of->uid == uid;
+	return n;
+}
+
+/* ---- starts ---- */
+
+static int hand_over(struct launcher *by, struct launching *l, const struct buf *request, const struct launch_fds *fds)
+{
+	char byte = 0, control[CMSG_SPACE(sizeof(int) * LAUNCH_FDS_MAX)] = {};
+	struct iovec part = {&byte, 1};
+	struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control,
+		.msg_controllen = CMSG_SPACE(sizeof(int) * fds->n)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	*c = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int) * fds->n)};
+	memcpy(CMSG_DATA(c), fds->v, sizeof(int) * fds->n);
+	by->arena->word = (struct child_word){.stage = -1};
+	memcpy(by->arena->request, request->data, request->len);
+	by->arena->len = request->len;
+	if (sendmsg(by->socket.fd, &m, MSG_NOSIGNAL) != 1)
+		return -errno;
+	by->busy = true;
+	by->of = l;
+	l->by = by;
+	l->began = clock_boot(&clock_system);
+	deadline_set(&l->all->deadlines, &l->deadline, l->began + LAUNCH_PATIENCE);
+	return 0;
+}
+
+static int wait_in_queue(struct launchers *ls, struct launching *l, struct buf *request, const struct launch_fds *fds)
+{
+	l->request = *request;
+	*request = (struct buf){};
+	for (size_t i = 0; i < fds->n; i++) {
+		int fd = fcntl(fds->v[i], F_DUPFD_CLOEXEC, 3);
+
+		if (fd < 0)
+			return -errno;
+		l->fds.v[l->fds.n++] = fd;
+	}
+	*ls->queue_end = l;
+	ls->queue_end = &l->next;
+	return 0;
+}
+
+static void queue_remove(struct launchers *ls, struct launching **at)
+{
+	struct launching *l = *at;
+
+	*at = l->next;
+	if (!*at)
+		ls->queue_end = at;
+	l->next = NULL;
+}
+
+int launch_begin(struct launchers *ls, uid_t uid, const struct child_plan *p, launch_fn *fn, void *arg, struct launching **ret)
+{
+	struct launching *l = xcalloc(1, sizeof(*l));
+	AUTO_DONE(buf) request = {};
+	struct launch_fds fds;
+	struct launcher *by;
+	int r = 0;
+
+	*l = (struct launching){.all = ls, .uid = uid, .fn = fn, .arg = arg};
+	launch_encode(p, &request, &fds);
+	if (request.len > LAUNCH_REQUEST_MAX)
+		r = -E2BIG;
+	else if (held_by(ls, uid) >= UID_HELD_MAX)
+		r = -EBUSY;
+	by = r == 0 ? launcher_for(ls, uid, &r) : NULL;
+	if (by)
+		r = hand_over(by, l, &request, &fds);
+	else if (r == 0)
+		r = wait_in_queue(ls, l, &request, &fds);
+	if (request.data)
+		explicit_bzero(request.data, request.len);
+	if (r < 0) {
+		launching_free(l);
+		return r;
+	}
+	*ret = l;
+	return 0;
+}
+
+/* Starts that waited go to launchers that are free now. One that cannot be handed over is lost. */
+static void dispatch(struct launchers *ls)
+{
+	static const struct child_word none;
+
+	for (struct launching **at = &ls->queue; *at;) {
+		struct launching *l = *at;
+		int r = held_by(ls, l->uid) >= UID_HELD_MAX ? -EBUSY : 0;
+		struct launcher *by = r == 0 ? launcher_for(ls, l->uid, &r) : NULL;
+
+		if (!by && r == 0) {
+			at = &l->next;
+			continue;
+		}
+		queue_remove(ls, at);
+		if (by)
+			r = hand_over(by, l, &l->request, &l->fds);
+		explicit_bzero(l->request.data, l->request.len);
+		buf_done(&l->request);
+		while (l->fds.n > 0)
+			close(l->fds.v[--l->fds.n]);
+		if (r < 0) {
+			l->fn(LAUNCH_LOST, &none, l->arg);
+			launching_free(l);
+			at = &ls->queue; /* the receiver may have changed it */
+		}
+	}
+}
+
+/* Its processes are the spawner's children and not reaped, so the numbers are their own. */
+static void kill_processes(const struct child_word *word)
+{
+	const pid_t pids[] = {word->pid, word->worker, word->keeper};
+
+	for (size_t i = 0; i < ELEMENTS(pids); i++)
+		if (pids[i] > 0)
+			kill(pids[i], SIGKILL);
+}
+
+static void discard(struct launchers *ls, const struct child_word *word)
+{
+	const pid_t pids[] = {word->pid, word->worker, word->keeper};
+
+	kill_processes(word);
+	for (size_t i = 0; i < ELEMENTS(pids); i++)
+		if (pids[i] > 0)
+			workers_know_helper(ls->workers, pids[i]);
+}
+
+/* The start is done; its launcher is idle again, or gone. */
+static void finish(struct launcher *by, enum launch_news news)
+{
+	struct child_word word = by->arena->word;
+	struct launching *l = by->of;
+
+	explicit_bzero(by->arena->request, by->arena->len);
+	by->arena->word = (struct child_word){.stage = -1};
+	by->arena->len = 0;
+	by->busy = false;
+	by->of = NULL;
+	if (by->discard) {
+		discard(by->all, &word);
+		word = by->arena->word;
+	}
+	if (!l || l->held)
+		by->all->workers->look_wanted = true; /* what has ended meanwhile was left alone, see launchers_expect() */
+	if (!l)
+		return;
+	l->by = NULL;
+	l->fn(news, &word, l->arg);
+	launching_free(l);
+}
+
+static void on_answer(struct source *s, uint32_t events)
+{
+	struct launcher *l = SOURCE_OWNER(s, struct launcher, socket);
+	char byte;
+
+	(void)events;
+	if (s->fd < 0 || recv(s->fd, &byte, 1, 0) != 1)
+		return; /* the end of a launcher is seen by its pidfd */
+	if (l->of && l->discard)
+		return; /* it answered before the signal came: its end is awaited */
+	finish(l, LAUNCH_DONE);
+	dispatch(l->all);
+}
+
+static void on_exit_ready(struct source *s, uint32_t events)
+{
+	struct launcher *l = SOURCE_OWNER(s, struct launcher, exit);
+	struct launchers *ls = l->all;
+
+	(void)events;
+	if (s->fd < 0)
+		return;
+	if (l->busy && !l->discard)
+		log_warning("launcher %d has ended during a start", (int)l->pid);
+	if (l->busy)
+		finish(l, LAUNCH_LOST);
+	launcher_close(l);
+	dispatch(ls);
+}
+
+static void kill_launcher(struct launcher *by)
+{
+	by->discard = true;
+	syscall(SYS_pidfd_send_signal, by->exit.fd, SIGKILL, NULL, 0);
+	kill_processes(&by->arena->word);
+}
+
+static void unqueue(struct launching *l)
+{
+	struct launching **at = &l->all->queue;
+
+	while (*at != l)
+		at = &(*at)->next;
+	queue_remove(l->all, at);
+}
+
+void launching_kill(struct launching *l)
+{
+	static const struct child_word none;
+
+	if (l->by) {
+		kill_launcher(l->by);
+		return;
+	}
+	unqueue(l);
+	l->fn(LAUNCH_LOST, &none, l->arg);
+	launching_free(l);
+}
+
+void launching_cancel(struct launching *l)
+{
+	if (l->by)
+		kill_launcher(l->by);
+	else
+		unqueue(l);
+	launching_free(l);
+}
+
+void launching_abandon(struct launching *l)
+{
+	launching_free(l);
+}
+
+const struct child_word *launching_word(const struct launching *l)
+{
+	return l->by ? &l->by->arena->word : NULL;
+}
+
+bool launchers_expect(const struct launchers *ls, pid_t pid)
+{
+	for (const struct launcher *l = ls->first; l; l = l->next)
+		if (l->busy && (l->arena->word.pid == pid || l->arena->word.worker == pid || l->arena->word.keeper == pid))
+			return true;
+	return false;
+}
+
+/* ---- the loop ---- */
+
+void launchers_init(struct launchers *ls, int ep, struct workers *ws)
+{
+	*ls = (struct launchers){.ep = ep, .workers = ws, .settings = -1};
+	ls->queue_end = &ls->queue;
+}
+
+void launchers_done(struct launchers *ls)
+{
+	while (ls->queue)
+		launching_cancel(ls->queue);
+	while (ls->first) {
+		if (ls->first->of)
+			launching_free(ls->first->of);
+		launcher_close(ls->first);
+	}
+	free_dead(ls);
+	deadlines_done(&ls->deadlines);
+	if (ls->settings >= 0)
+		close(ls->settings);
+	ls->settings = -1;
+}
+
+/* The start takes long. It is held once its worker exists; a PID namespace has none before its mounts are made. */
+static void look_at(struct launching *l, usec_t now)
+{
+	const struct child_word word = l->by->arena->word;
+
+	if (l->by->discard)
+		return;
+	l->held = word.pid > 0;
+	if ((word.host ? word.worker : word.pid) > 0) {
+		l->fn(LAUNCH_HELD, &word, l->arg);
+		return;
+	}
+	if (now > l->began + BIRTH_PATIENCE)
+		kill_launcher(l->by);
+	else
+		deadline_set(&l->all->deadlines, &l->deadline, now + LAUNCH_PATIENCE);
+}
+
+void launchers_turn(struct launchers *ls, usec_t now)
+{
+	struct deadline *d;
+	bool looked = false;
+
+	while ((d = deadlines_take(&ls->deadlines, now))) {
+		look_at(SOURCE_OWNER(d, struct launching, deadline), now);
+		looked = true;
+	}
+	if (looked)
+		dispatch(ls);
+	free_dead(ls);
+}
+
+usec_t launchers_next(const struct launchers *ls)
+{
+	return deadlines_next(&ls->deadlines);
+}
+
+void launchers_warm(struct launchers *ls)
+{
+	struct launcher *l;
+	int r = ls->first ? 0 : launcher_new(ls, &l);
+
+	if (r < 0)
+		log_warning("could not start a launcher, tried again with the next start: %s", strerror(-r));
+}
+
+bool launchers_spare(const struct launchers *ls)
+{
+	size_t idle = 0;
+
+	for (const struct launcher *l = ls->first; l; l = l->next)
+		idle += !l->busy;
+	return idle > 1;
+}
+
+void launchers_trim(struct launchers *ls)
+{
+	struct launcher *l = ls->first, *next;
+
+	for (bool kept = false; l; l = next) {
+		next = l->next;
+		if (!l->busy && kept)
+			launcher_close(l);
+		else
+			kept |= !l->busy;
+	}
+}
+
+static bool awaited(const struct launcher *l)
+{
+	return l->busy && ((l->of && !l->of->held) || l->discard);
+}
+
+/* Time is over. A start whose process exists may become its command at any moment: it is held, and so counts as started. */
+static void hold_all(struct launchers *ls)
+{
+	for (struct launcher *l = ls->first; l; l = l->next)
+		if (l->of && !l->of->held && !l->arena->word.error)
+			look_at(l->of, clock_boot(&clock_system));
+}
+
+void launchers_settle(struct launchers *ls, usec_t patience)
+{
+	const usec_t until = clock_boot(&clock_system) + patience;
+
+	for (usec_t now; (now = clock_boot(&clock_system)) < until;) {
+		struct launcher *l = ls->first;
+		struct pollfd of[2];
+
+		while (l && !awaited(l))
+			l = l->next;
+		if (!l)
+			return;
+		of[0] = (struct pollfd){.fd = l->socket.fd, .events = POLLIN};
+		of[1] = (struct pollfd){.fd = l->exit.fd, .events = POLLIN};
+		poll(of, ELEMENTS(of), (int)((until - now) / USEC_MSEC) + 1);
+		if (of[0].revents)
+			on_answer(&l->socket, 0);
+		if (of[1].revents)
+			on_exit_ready(&l->exit, 0);
+	}
+	hold_all(ls);
+}

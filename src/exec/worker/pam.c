@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asks PAM for an account, and for a session, without a password and without a conversation. */
+#include "exec/worker/pam.h"
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+
+#ifdef HAVE_PAM
+#include <dlfcn.h>
+#include <security/pam_appl.h>
+#include <string.h>
+
+/* Nobody is there to answer; what is only told needs no answer. */
+static int say_nothing(int n, const struct pam_message **messages, struct pam_response **answers, void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < n; i++)
+		if (messages[i]->msg_style != PAM_TEXT_INFO && messages[i]->msg_style != PAM_ERROR_MSG)
+			return PAM_CONV_ERR;
+	*answers = xcalloc((size_t)n, sizeof(**answers)); /* freed by who asked */
+	return PAM_SUCCESS;
+}
+
+/* Loaded here, in the process that ends, so that the spawner itself is linked with the C library only. */
+struct pam {
+	__typeof__(pam_start) *start;
+	__typeof__(pam_set_item) *set_item;
+	__typeof__(pam_acct_mgmt) *acct_mgmt;
+	__typeof__(pam_setcred) *setcred;
+	__typeof__(pam_open_session) *open_session;
+	__typeof__(pam_close_session) *close_session;
+	__typeof__(pam_getenvlist) *getenvlist;
+	__typeof__(pam_strerror) *strerror;
+	__typeof__(pam_end) *end;
+};
+
+static bool load(struct pam *p)
+{
+	const struct {
+		void **to;
+		const char *name;
+	} calls[] = {{(void **)&p->start, "pam_start"}, {(void **)&p->set_item, "pam_set_item"},
+		{(void **)&p->acct_mgmt, "pam_acct_mgmt"}, {(void **)&p->setcred, "pam_setcred"},
+		{(void **)&p->open_session, "pam_open_session"}, {(void **)&p->close_session, "pam_close_session"},
+		{(void **)&p->getenvlist, "pam_getenvlist"}, {(void **)&p->strerror, "pam_strerror"}, {(void **)&p->end, "pam_end"}};
+	void *lib = dlopen("libpam.so.0", RTLD_NOW);
+
+	for (size_t i = 0; lib && i < ELEMENTS(calls); i++) {
+		*calls[i].to = dlsym(lib, calls[i].name);
+		if (!*calls[i].to)
+			return false;
+	}
+	return lib;
+}
+
+bool account_available(void)
+{
+	return true;
+}
+
+bool account_check(const char *name, enum start_failure *why, struct err *e)
+{
+	const struct pam_conv talk = {.conv = say_nothing};
+	pam_handle_t *h = NULL;
+	struct pam p = {};
+	int r;
+
+	*why = START_ACCOUNT_DENIED;
+	if (!load(&p))
+		return err_set(e, ERR_DENIED, "the account of '%s' cannot be checked: libpam.so.0 is missing", name);
+	r = p.start(ACCOUNT_SERVICE, name, &talk, &h);
+	if (r == PAM_SUCCESS)
+		r = p.set_item(h, PAM_TTY, "jobsched");
+	if (r == PAM_SUCCESS)
+		r = p.acct_mgmt(h, PAM_SILENT);
+	if (r != PAM_SUCCESS)
+		err_set(e, ERR_DENIED, "the account of '%s' may not be used now: %s", name, p.strerror(h, r));
+	if (h)
+		p.end(h, r);
+	return r == PAM_SUCCESS;
+}
+
+struct account_session {
+	struct pam pam;
+	pam_handle_t *h;
+};
+
+static void take_env(const struct account_session *s, struct strv *ret)
+{
+	char **list = s->pam.getenvlist(s->h);
+
+	for (size_t i = 0; list && list[i]; i++) {
+		if (strchr(list[i], '='))
+			strv_take(ret, xstrdup(list[i]));
+		free(list[i]);
+	}
+	free(list);
+}
+
+bool account_open(const char *name, struct account_session **ret, struct strv *ret_env, struct err *e)
+{
+	static const struct pam_conv talk = {.conv = say_nothing};
+	struct account_session *s = xcalloc(1, sizeof(*s));
+	const char *what = "gives no credentials to";
+	bool credentials = false;
+	int r;
+
+	if (!load(&s->pam)) {
+		free(s);
+		return err_set(e, ERR_DENIED, "there is no session for '%s': libpam.so.0 is missing", name);
+	}
+	r = s->pam.start(ACCOUNT_SERVICE, name, &talk, &s->h);
+	if (r == PAM_SUCCESS)
+		r = s->pam.set_item(s->h, PAM_TTY, "jobsched");
+	if (r == PAM_SUCCESS) {
+		r = s->pam.setcred(s->h, PAM_ESTABLISH_CRED | PAM_SILENT);
+		credentials = r == PAM_SUCCESS;
+	}
+	if (credentials) {
+		what = "opens no session for";
+		r = s->pam.open_session(s->h, PAM_SILENT);
+	}
+	if (r == PAM_SUCCESS) {
+		take_env(s, ret_env);
+		*ret = s;
+		return true;
+	}
+	err_set(e, ERR_DENIED, "PAM %s '%s': %s", what, name, s->pam.strerror(s->h, r));
+	if (credentials)
+		s->pam.setcred(s->h, PAM_DELETE_CRED | PAM_SILENT);
+	if (s->h)
+		s->pam.end(s->h, r);
+	free(s);
+	return false;
+}
+
+bool account_close(struct account_session *s, struct err *e)
+{
+	int r = s->pam.close_session(s->h, PAM_SILENT);
+	int also = s->pam.setcred(s->h, PAM_DELETE_CRED | PAM_SILENT);
+
+	if (r == PAM_SUCCESS)
+		r = also;
+	if (r != PAM_SUCCESS)
+		err_set(e, ERR_DENIED, "%s", s->pam.strerror(s->h, r));
+	s->pam.end(s->h, r);
+	free(s);
+	return r == PAM_SUCCESS;
+}
+#else
+bool account_available(void)
+{
+	return false;
+}
+
+bool account_check(const char *name, enum start_failure *why, struct err *e)
+{
+	*why = START_ACCOUNT_DENIED;
+	return err_set(e, ERR_DENIED, "the account of '%s' cannot be checked: built without PAM", name);
+}
+
+bool account_open(const char *name, struct account_session **ret, struct strv *ret_env, struct err *e)
+{
+	(void)ret;
+	(void)ret_env;
+	return err_set(e, ERR_DENIED, "there is no session for '%s': built without PAM", name);
+}
+
+bool account_close(struct account_session *s, struct err *e)
+{
+	(void)s;
+	(void)e;
+	return true;
+}
+#endif

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The session process, from fork to its end. */
+#include "exec/worker/pam_session.h"
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "exec/worker/pam.h"
+#include "exec/worker/cgroup.h"
+#include "exec/worker/environment.h"
+#include "exec/child/sandbox.h"
+#include "exec/child/user.h"
+#include "exec/worker/worker.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/keyctl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define KEPT_MAX (CHILD_MORE_MAX + 16)
+#define ENDS 2 /* of patience: for us and our helpers, then without any choice */
+#define WORKER_END_MS 2000 /* for the worker to die with the spawner */
+
+struct session {
+	const struct session_plan *plan;
+	int socket;
+	bool timed;
+	int timers[ENDS];        /* the kernel's numbers of them, when timed */
+	int worker;              /* pidfd; -1: none */
+	struct account_session *account;
+	struct strv env;
+};
+
+/* ---- what a copy of the spawner has that is not for modules ---- */
+
+static int by_number(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+static void close_others(int *keep, size_t n)
+{
+	unsigned next = 3;
+
+	qsort(keep, n, sizeof(*keep), by_number);
+	for (size_t i = 0; i < n; i++) {
+		unsigned fd = (unsigned)keep[i];
+
+		if (keep[i] < (int)next)
+			continue; /* there is none, or it was kept already */
+		if (fd > next)
+			close_range(next, fd - 1, 0);
+		next = fd + 1;
+	}
+	close_range(next, ~0U, 0);
+}
+
+static void keep_what_the_worker_needs(const struct session *s)
+{
+	const struct child_plan *c = s->plan->child;
+	const struct sandboxes *all = c->fences->all;
+	int keep[KEPT_MAX] = {s->socket, c->in, c->out, c->artifact, c->cgroup ? c->cgroup->dir : -1, all->ruleset, all->network,
+		all->init, all->self};
+	size_t n = 9;
+
+	for (size_t i = 0; i < c->more_n; i++)
+		keep[n++] = c->more[i];
+	close_others(keep, n);
+}
+
+/* Whoever stops the service or its terminal does not mean us: the spawner says when. Helpers of modules need the rest. */
+static void become_our_own(void)
+{
+	static const int held[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+	sigset_t mask;
+
+	setsid();
+	prctl(PR_SET_NAME, "jobsched-pam");
+	sigemptyset(&mask);
+	for (size_t i = 0; i < ELEMENTS(held); i++)
+		sigaddset(&mask, held[i]);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+	clearenv();
+	umask(077);
+	if (chdir("/") < 0)
+		_exit(1);
+}
+
+/* Helpers that modules wait for would outlive us; such as lead a group go with all of it. System calls only. */
+static void end_with_helpers(int sig)
+{
+	char text[4096];
+	int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text));
+	pid_t pid = 0;
+
+	(void)sig;
+	for (ssize_t i = 0; i < n; i++) {
+		if (text[i] >= '0' && text[i] <= '9') {
+			pid = pid * 10 + (text[i] - '0');
+		} else if (pid > 0) { /* our child and not reaped, so the number is its own */
+			kill(-pid, SIGKILL);
+			kill(pid, SIGKILL);
+			pid = 0;
+		}
+	}
+	kill(getpid(), SIGKILL);
+}
+
+/* The second comes as SIGKILL, because a module may do with any other signal as it likes. */
+static bool set_patience(struct session *s, usec_t patience)
+{
+	const int signals[ENDS] = {SIGRTMAX - 1, SIGKILL};
+	const struct sigaction end = {.sa_handler = end_with_helpers};
+
+	if (sigaction(signals[0], &end, NULL) < 0)
+		return false;
+	for (int i = 0; i < ENDS; i++) {
+		const usec_t after = patience ? patience + i * USEC_SEC : 0;
+		const struct itimerspec at = {.it_value = {.tv_sec = after / USEC_SEC, .tv_nsec = after % USEC_SEC * 1000}};
+		struct sigevent how = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = signals[i]};
+
+		if (!s->timed && syscall(SYS_timer_create, CLOCK_MONOTONIC, &how, &s->timers[i]) < 0)
+			return false;
+		if (syscall(SYS_timer_settime, s->timers[i], 0, &at, NULL) < 0)
+			return false;
+	}
+	s->timed = true;
+	return true;
+}
+
+/* ---- the start ---- */
+
+static bool say(const struct session *s, enum start_failure why, const struct child_word *made, usec_t started_at,
+	const char *text)
+{
+	struct session_word w = {.magic = SESSION_MAGIC, .failure = (int32_t)why, .started_at = started_at};
+
+	if (made)
+		w.made = *made;
+	snprintf(w.text, sizeof(w.text), "%.*s", (int)sizeof(w.text) - 1, text ? text : "");
+	return send(s->socket, &w, sizeof(w), MSG_NOSIGNAL) == (ssize_t)sizeof(w);
+}
+
+/* Limits that are only ours come before those of the session, which may replace them; the job's own come after both. */
+static bool set_defaults(const struct child_limits *l, struct child_limits *ret)
+{
+	*ret = *l;
+	ret->n = 0;
+	for (size_t i = 0; i < l->n; i++) {
+		if (!l->v[i].ours)
+			ret->v[ret->n++] = l->v[i];
+		else if (setrlimit((__rlimit_resource_t)l->v[i].resource, &l->v[i].limit) < 0)
+			return false;
+	}
+	return true;
+}
+
+static long keyring(void)
+{
+	return syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 0);
+}
+
+static char *note_of(const struct child_word *m, const struct child_plan *p)
+{
+	if (!m->error)
+		return m->cwd_error ? xprintf("could not enter '%s', ran in '/': %s", p->cwd, strerror(m->cwd_error)) : NULL;
+	if (strcmp(child_stage_name(m), "limits") == 0 && m->error == EPERM)
+		return xstrdup("a limit of the job is higher than its user's session allows");
+	return worker_launch_error(m, p);
+}
+
+static bool launch(struct session *s, struct child_plan *p)
+{
+	const struct user *u = s->plan->environ->user;
+	struct child_stacks *stacks = NULL;
+	struct child_word made;
+	AUTO_TEXT note = NULL;
+	usec_t began;
+	struct err e = {};
+	pid_t worker;
+
+	if (!child_stacks_new(&stacks, &e)) {
+		say(s, START_TRANSIENT, NULL, 0, e.msg);
+		return false;
+	}
+	began = clock_now(&clock_system);
+	child_make(stacks, p, &made);
+	note = note_of(&made, p);
+	if (made.error) {
+		say(s, worker_launch_reason(made.error), made.pid > 0 ? &made : NULL, began, note);
+		return false;
+	}
+	worker = made.host ? made.worker : made.pid;
+	s->worker = (int)syscall(SYS_pidfd_open, worker, 0);
+	log_line(LOG_LEVEL_INFO, &(struct log_about){.run = s->plan->run}, "audit: run %" PRId64 " starts as '%s' (uid %u), pid %d, in a session",
+		s->plan->run, u->name, (unsigned)u->uid, (int)worker);
+	return say(s, (enum start_failure)SESSION_STARTED, &made, began, note);
+}
+
+static bool start_worker(struct session *s, const struct child_limits *limits, bool has_keyring)
+{
+	struct environ_source from = *s->plan->environ;
+	struct child_plan p = *s->plan->child;
+	__attribute__((cleanup(environ_vars_done))) struct environ_vars vars = {};
+
+	from.session = &s->env;
+	environ_build(&vars, &from);
+	p.envp = vars.envp;
+	p.path = environ_get(&vars, "PATH");
+	p.limits = limits;
+	p.keyring = has_keyring;
+	p.beside = true;
+	p.born = false; /* a module may have put us into a group from which births do not work */
+	p.patience = SESSION_PATIENCE;
+	return launch(s, &p);
+}
+
+/* ---- the end ---- */
+
+static bool spawner_left(const struct session *s)
+{
+	return poll(&(struct pollfd){.fd = s->socket, .events = POLLIN | POLLRDHUP}, 1, 0) != 0;
+}
+
+static void wait_for_end(const struct session *s)
+{
+	char byte;
+
+	while (recv(s->socket, &byte, 1, 0) < 0 && errno == EINTR)
+		;
+}
+
+/* It is dead when the spawner says that it is the end, and dies when the spawner does; either way it goes first. */
+static void end_worker(const struct session *s)
+{
+	if (s->worker < 0)
+		return;
+	syscall(SYS_pidfd_send_signal, s->worker, SIGKILL, NULL, 0);
+	poll(&(struct pollfd){.fd = s->worker, .events = POLLIN}, 1, WORKER_END_MS);
+}
+
+static void close_session(struct session *s)
+{
+	struct err e = {};
+	char byte = 0;
+
+	set_patience(s, SESSION_PATIENCE);
+	if (!account_close(s->account, &e))
+		log_line(LOG_LEVEL_WARNING, &(struct log_about){.run = s->plan->run}, "the session of run %" PRId64 " was not closed well: %s",
+			s->plan->run, e.msg);
+	send(s->socket, &byte, 1, MSG_NOSIGNAL);
+}
+
+static void session_main(struct session *s)
+{
+	struct child_limits limits;
+	struct err e = {};
+	long keys;
+
+	become_our_own();
+	keep_what_the_worker_needs(s);
+	if (!set_defaults(s->plan->child->limits, &limits) || !set_patience(s, SESSION_PATIENCE)) {
+		say(s, START_TRANSIENT, NULL, 0, "could not prepare a process for its session");
+		return;
+	}
+	keys = keyring();
+	if (!account_open(s->plan->environ->user->name, &s->account, &s->env, &e)) {
+		say(s, START_ACCOUNT_DENIED, NULL, 0, e.msg);
+		return;
+	}
+	set_patience(s, 0);
+	if (!spawner_left(s) && start_worker(s, &limits, keyring() != keys)) {
+		int keep[] = {s->socket, s->worker};
+
+		close_others(keep, ELEMENTS(keep));
+		wait_for_end(s);
+	}
+	end_worker(s);
+	close_session(s);
+}
+
+int session_fork(const struct session_plan *p, pid_t *ret_pid, int *ret_socket)
+{
+	struct session s = {.plan = p, .worker = -1};
+	int pair[2];
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	pid = fork();
+	if (pid == 0) {
+		s.socket = pair[1];
+		session_main(&s);
+		_exit(0);
+	}
+	if (pid < 0) {
+		int error = errno;
+
+		close(pair[0]);
+		close(pair[1]);
+		return -error;
+	}
+	close(pair[1]);
+	io_set_nonblock(pair[0]);
+	*ret_pid = pid;
+	*ret_socket = pair[0];
+	return 0;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The process that has the PAM session of one run. It is root's, opens the session, makes the worker, and closes the session. */
+/*
+ * The worker is made by it, so that it inherits what the session is (limits, login uid, keyring, namespaces), but as a child
+ * of the spawner, like any other: signals, accounting, the end and the spawner's death are no matter of this process. It has
+ * a copy of the spawner's memory, nothing of its descriptors but what the worker needs, and a socket: it says what
+ * became of the start there, and when the spawner has nothing more to say, or is gone, it closes the session.
+ */
+#pragma once
+#include "base/clock.h"
+#include "core/job/start_plan.h"
+#include "exec/child/child.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct environ_source;
+
+#define SESSION_PATIENCE (10 * USEC_SEC) /* for modules to open it, and to close it; the process is killed then */
+#define SESSION_TEXT_MAX 256
+#define SESSION_MAGIC UINT32_C(0x7373656a) /* "jess" */
+#define SESSION_STARTED (-1)
+
+/* What it says first; a byte follows when the session is closed. */
+struct session_word {
+	uint32_t magic;
+	int32_t failure;             /* enum start_failure; or SESSION_STARTED */
+	int64_t started_at;          /* realtime */
+	struct child_word made;      /* pid 0: none was */
+	char text[SESSION_TEXT_MAX]; /* the reason, or something to be noted */
+};
+
+struct session_plan {
+	int64_t run;
+	const struct child_plan *child;        /* without an environment */
+	const struct environ_source *environ;  /* which is made from this and the session's */
+};
+int session_fork(const struct session_plan *p, pid_t *ret_pid, int *ret_socket); /* 0, or -errno */

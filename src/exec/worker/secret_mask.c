@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One automaton finds all values at once (Aho and Corasick); what it may still be in the middle of is held back. */
+#include "exec/worker/secret_mask.h"
+#include "base/buf.h"
+#include "base/text.h"
+#include <stdint.h>
+#include <string.h>
+
+#define BASE64_LINE 76  /* as base64(1) and mail write it */
+#define SLICE (64 << 10)
+
+/* A state is a beginning of a value: the longest one that the output so far ends with. 0: none. */
+struct state {
+	uint32_t parent, fail;
+	uint32_t depth; /* bytes of that beginning */
+	uint32_t hit;   /* bytes of the longest value that ends here; 0: none does */
+	unsigned char byte;
+};
+
+struct edge {
+	uint32_t from, to; /* 'to' 0: the place is free */
+};
+
+struct stretch {
+	int64_t start, end;
+	bool joined; /* goes on from what was hidden right before */
+};
+
+struct mask {
+	struct state *states;
+	uint32_t n, cap;
+	struct edge *edges;
+	uint32_t edges_cap;  /* a power of two */
+	uint32_t first[256]; /* the edges of state 0 */
+	uint32_t half;       /* bytes that are not shown of a beginning, however long it takes */
+
+	uint32_t at;         /* the state now */
+	struct buf held;     /* from 'taken' on: the bytes [base, pos) of the output */
+	size_t taken;
+	int64_t base, pos;
+	struct stretch *hidden; /* [hidden_from, hidden_n): in order, apart from each other */
+	size_t hidden_from, hidden_n, hidden_cap;
+	bool starred;        /* MASK_TEXT was written for the first of these */
+	bool tail_hidden;    /* the byte before 'base' was hidden */
+};
+
+/* ---- the automaton ---- */
+
+static uint32_t edge_place(const struct mask *m, uint32_t from, unsigned char byte)
+{
+	uint64_t h = (((uint64_t)from << 8) | byte) * UINT64_C(0x9E3779B97F4A7C15);
+	uint32_t i = (uint32_t)(h >> 32) & (m->edges_cap - 1);
+
+	while (m->edges[i].to && (m->edges[i].from != from || m->states[m->edges[i].to].byte != byte))
+		i = (i + 1) & (m->edges_cap - 1);
+	return i;
+}
+
+static uint32_t edge_get(const struct mask *m, uint32_t from, unsigned char byte)
+{
+	return from ? m->edges[edge_place(m, from, byte)].to : m->first[byte];
+}
+
+static uint32_t step(const struct mask *m, uint32_t from, unsigned char byte)
+{
+	uint32_t to;
+
+	while (!(to = edge_get(m, from, byte)) && from)
+		from = m->states[from].fail;
+	return to;
+}
+
+static uint32_t state_add(struct mask *m, uint32_t from, unsigned char byte)
+{
+	uint32_t to = edge_get(m, from, byte);
+
+	if (to)
+		return to;
+	to = m->n++;
+	m->states[to] = (struct state){.parent = from, .depth = m->states[from].depth + 1, .byte = byte};
+	if (from)
+		m->edges[edge_place(m, from, byte)] = (struct edge){from, to};
+	else
+		m->first[byte] = to;
+	return to;
+}
+
+static void pattern_add(struct mask *m, const char *p, size_t len)
+{
+	uint32_t at = 0;
+
+	for (size_t i = 0; i < len; i++)
+		at = state_add(m, at, (unsigned char)p[i]);
+	m->states[at].hit = (uint32_t)len;
+	if (m->half > (len + 1) / 2)
+		m->half = (uint32_t)(len + 1) / 2;
+}
+
+/* Where to go on when a byte does not fit: known for the shorter beginnings first. */
+static void link_states(struct mask *m)
+{
+	uint32_t *order = xcalloc(m->n, sizeof(*order)), *begin = xcalloc(m->n + 1, sizeof(*begin));
+
+	for (uint32_t i = 0; i < m->n; i++)
+		begin[m->states[i].depth + 1]++;
+	for (uint32_t d = 1; d <= m->n; d++)
+		begin[d] += begin[d - 1];
+	for (uint32_t i = 0; i < m->n; i++)
+		order[begin[m->states[i].depth]++] = i;
+	for (uint32_t i = 1; i < m->n; i++) {
+		struct state *s = &m->states[order[i]];
+
+		s->fail = s->parent ? step(m, m->states[s->parent].fail, s->byte) : 0;
+		if (!s->hit)
+			s->hit = m->states[s->fail].hit;
+	}
+	free(order);
+	free(begin);
+}
+
+/* ---- what is hidden of a value ---- */
+
+static size_t without_line_ends(const char *p, size_t len)
+{
+	while (len && (p[len - 1] == '\n' || p[len - 1] == '\r'))
+		len--;
+	return len;
+}
+
+static bool blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r';
+}
+
+static void lines_add(struct mask *m, const char *p, size_t len)
+{
+	for (const char *end = p + len, *next; p < end; p = next) {
+		const char *stop = memchr(p, '\n', (size_t)(end - p));
+
+		stop = stop ? stop : end;
+		next = stop + 1;
+		while (p < stop && blank(*p))
+			p++;
+		while (p < stop && blank(stop[-1]))
+			stop--;
+		if (stop - p >= MASK_LINE_MIN)
+			pattern_add(m, p, (size_t)(stop - p));
+	}
+}
+
+/*
+ * Adds the last characters of a base64 form, after 'before'. Bits of the byte that follows the value in the encoded data,
+ * an end of line for example, can be part of the last character, so every value of these bits is added. The characters
+ * after it depend on following data only.
+ */
+static void base64_tail_add(struct mask *m, const char *before, const char *tail)
+{
+	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	AUTO_TEXT text = xprintf("%s%s", before, tail);
+	size_t len = strlen(text), plain = strcspn(text, "=");
+	const char *first = strchr(alphabet, text[plain - 1]);
+	size_t forms = len - plain == 2 ? 16 : len - plain == 1 ? 4 : 1;
+
+	pattern_add(m, text, len);
+	for (size_t i = 0; i < forms; i++) {
+		text[plain - 1] = first[i];
+		pattern_add(m, text, plain);
+	}
+	explicit_bzero(text, len);
+}
+
+/* In one piece and in lines: lines are found one by one. A short last line is found together with the line before it. */
+static void base64_add(struct mask *m, const char *p, size_t len)
+{
+	static const char *const ends[] = {"", "\n", "\r\n"};
+	AUTO_DONE(buf) text = {};
+	size_t last;
+
+	buf_base64(&text, p, len);
+	last = (text.len - 1) / BASE64_LINE * BASE64_LINE;
+	for (size_t i = 0; i < last; i += BASE64_LINE)
+		pattern_add(m, text.data + i, BASE64_LINE);
+	if (last == 0 || strcspn(text.data + last, "=") >= MASK_LINE_MIN) {
+		base64_tail_add(m, "", text.data + last);
+	} else {
+		for (size_t i = 0; i < ELEMENTS(ends); i++) {
+			AUTO_TEXT before = xprintf("%.*s%s", BASE64_LINE, text.data + last - BASE64_LINE, ends[i]);
+
+			base64_tail_add(m, before, text.data + last);
+			explicit_bzero(before, strlen(before));
+		}
+	}
+	explicit_bzero(text.data, text.cap);
+}
+
+struct mask *mask_new(const struct mask_value *values, size_t n)
+{
+	AUTO(mask) *m = xcalloc(1, sizeof(*m));
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < n; i++)
+		bytes += values[i].len;
+	/* the value, its lines, its base64 form; that has at most 3 tails of up to 16 forms, 2 paddings and a line end each */
+	m->cap = (uint32_t)(bytes * 2 + bytes / 3 * 4 + n * (4 + 3 * (BASE64_LINE + 2 + 16 + 2)) + 1);
+	m->half = MASK_MIN;
+	m->n = 1;
+	m->states = xcalloc(m->cap, sizeof(*m->states));
+	for (m->edges_cap = 16; m->edges_cap < 2 * m->cap;)
+		m->edges_cap *= 2;
+	m->edges = xcalloc(m->edges_cap, sizeof(*m->edges));
+	for (size_t i = 0; i < n; i++) {
+		const char *p = values[i].data;
+		size_t len = without_line_ends(p, values[i].len);
+
+		if (len < MASK_MIN)
+			continue;
+		pattern_add(m, p, len);
+		if (memchr(p, '\n', len))
+			lines_add(m, p, len);
+		base64_add(m, p, len);
+	}
+	if (m->n == 1)
+		return NULL;
+	link_states(m);
+	return STEAL(m);
+}
+
+void mask_free(struct mask *m)
+{
+	if (!m)
+		return;
+	explicit_bzero(m->states, m->cap * sizeof(*m->states));
+	if (m->held.data)
+		explicit_bzero(m->held.data, m->held.cap);
+	buf_done(&m->held);
+	free(m->states);
+	free(m->edges);
+	free(m->hidden);
+	free(m);
+}
+
+/* ---- the stream ---- */
+
+/* Ends never go back, so only the last ones can touch the new one. */
+static void hide(struct mask *m, int64_t start, int64_t end)
+{
+	struct stretch new = {.start = start, .end = end};
+
+	if (start < m->base) {
+		new.start = m->base;
+		new.joined = m->tail_hidden;
+	}
+	while (m->hidden_n > m->hidden_from && m->hidden[m->hidden_n - 1].end > new.start) {
+		const struct stretch *last = &m->hidden[--m->hidden_n];
+
+		if (last->start <= new.start) {
+			new.start = last->start;
+			new.joined |= last->joined;
+		}
+	}
+	if (m->hidden_from == m->hidden_n)
+		m->hidden_from = m->hidden_n = 0;
+	if (m->hidden_n == m->hidden_cap) {
+		m->hidden_cap = m->hidden_cap ? 2 * m->hidden_cap : 16;
+		m->hidden = xrealloc(m->hidden, m->hidden_cap * sizeof(*m->hidden));
+	}
+	m->hidden[m->hidden_n++] = new;
+}
+
+static void take(struct mask *m, int64_t n)
+{
+	m->base += n;
+	m->taken += (size_t)n;
+}
+
+static void emit_hidden(struct mask *m, int64_t limit, mask_out_fn *out, void *arg)
+{
+	const struct stretch *h = &m->hidden[m->hidden_from];
+	int64_t end = h->end < limit ? h->end : limit;
+
+	if (!m->starred && !h->joined)
+		out(MASK_TEXT, sizeof(MASK_TEXT) - 1, arg);
+	m->starred = end < h->end;
+	m->tail_hidden = true;
+	if (end == h->end)
+		m->hidden_from++;
+	take(m, end - m->base);
+}
+
+static void emit(struct mask *m, int64_t limit, mask_out_fn *out, void *arg)
+{
+	while (m->base < limit) {
+		const struct stretch *h = m->hidden_from < m->hidden_n ? &m->hidden[m->hidden_from] : NULL;
+		int64_t end = h && h->start < limit ? h->start : limit;
+
+		if (h && h->start <= m->base) {
+			emit_hidden(m, limit, out, arg);
+			continue;
+		}
+		out(m->held.data + m->taken, (size_t)(end - m->base), arg);
+		m->tail_hidden = false;
+		take(m, end - m->base);
+	}
+	if (m->taken && m->taken * 2 >= m->held.len) { /* seldom enough to cost nothing per byte */
+		memmove(m->held.data, m->held.data + m->taken, m->held.len - m->taken);
+		m->held.len -= m->taken;
+		m->taken = 0;
+	}
+}
+
+static void slice(struct mask *m, const unsigned char *p, size_t len, mask_out_fn *out, void *arg)
+{
+	buf_add(&m->held, p, len);
+	for (size_t i = 0; i < len; i++) {
+		m->at = step(m, m->at, p[i]);
+		m->pos++;
+		if (m->states[m->at].hit)
+			hide(m, m->pos - m->states[m->at].hit, m->pos);
+	}
+	emit(m, m->pos - m->states[m->at].depth, out, arg);
+}
+
+void mask_write(struct mask *m, const void *data, size_t len, mask_out_fn *out, void *arg)
+{
+	const unsigned char *p = data;
+
+	for (size_t n; len; p += n, len -= n) {
+		n = len < SLICE ? len : SLICE;
+		slice(m, p, n, out, arg);
+	}
+}
+
+bool mask_holds(const struct mask *m)
+{
+	return m->base < m->pos;
+}
+
+void mask_held(const struct mask *m, mask_out_fn *out, void *arg)
+{
+	if (mask_holds(m))
+		out(m->held.data + m->taken, (size_t)(m->pos - m->base), arg);
+}
+
+void mask_release(struct mask *m, mask_out_fn *out, void *arg)
+{
+	uint32_t depth = m->states[m->at].depth;
+
+	if (depth >= m->half && mask_holds(m))
+		hide(m, m->pos - depth, m->pos);
+	emit(m, m->pos, out, arg);
+}

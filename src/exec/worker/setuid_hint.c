@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looks for set-user-ID and set-group-ID programs among the words of a command. */
+#include "exec/worker/setuid_hint.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/text.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define WORDS_MAX 32 /* looked at: each costs a few microseconds, and only after a failure */
+#define NAME_LEN 64
+#define BETWEEN " \t\n;|&()<>`$\"'{}=!" /* what separates the words of a script */
+
+/* Root's own directories: the spawner enters no path of a user, and none that may be a file system of its own. */
+static const char *const places[] = {"/usr/bin/", "/usr/sbin/", "/bin/", "/sbin/"};
+
+char *setuid_hint_words(char *const argv[])
+{
+	AUTO_DONE(buf) b = {};
+
+	for (; *argv && b.len < SETUID_HINT_BYTES; argv++) {
+		buf_add(&b, *argv, strnlen(*argv, SETUID_HINT_BYTES - b.len));
+		buf_char(&b, ' ');
+	}
+	return buf_steal(&b);
+}
+
+static bool raises(const char *path, const char **ret_what)
+{
+	struct stat st;
+
+	if (fstatat(AT_FDCWD, path, &st, AT_NO_AUTOMOUNT) < 0 || !S_ISREG(st.st_mode) || !(st.st_mode & 0111))
+		return false;
+	*ret_what = st.st_mode & S_ISUID ? "set-user-ID" : "set-group-ID";
+	return st.st_mode & (S_ISUID | S_ISGID);
+}
+
+/* A word without a slash is looked for in all places, one with a slash must be a file of one of them. */
+static bool word_raises(const char *word, const char **ret_what)
+{
+	char path[NAME_LEN + 16];
+
+	for (size_t i = 0; i < ELEMENTS(places); i++) {
+		const char *name = text_starts(word, places[i]) ? word + strlen(places[i]) : word;
+
+		if ((name == word && word[0] == '/') || strchr(name, '/'))
+			continue;
+		snprintf(path, sizeof(path), "%s%s", places[i], name);
+		if (raises(path, ret_what))
+			return true;
+	}
+	return false;
+}
+
+char *setuid_hint(const char *words, const char *profile)
+{
+	for (int n = 0; n < WORDS_MAX; n++) {
+		size_t len;
+		char word[NAME_LEN];
+		const char *what;
+
+		words += strspn(words, BETWEEN);
+		len = strcspn(words, BETWEEN);
+		if (!len)
+			return NULL;
+		snprintf(word, sizeof(word), "%.*s", (int)len, words);
+		if (len < sizeof(word) && word[0] != '-' && word_raises(word, &what))
+			return xprintf("'%s' is a %s program, which gets no privileges under the sandbox profile '%s'; if it needs them, "
+				"use --sandbox compat", word, what, profile);
+		words += len;
+	}
+	return NULL;
+}

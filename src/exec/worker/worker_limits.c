@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the limits of an order to what the kernel is told, or why it cannot be. */
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/job/limits.h"
+#include "core/job/exec_spec.h"
+#include "exec/worker/worker.h"
+#include <errno.h>
+
+#define IOPRIO(class, level) ((class) << 13 | (level))
+enum { IOPRIO_BEST_EFFORT = 2, IOPRIO_IDLE = 3 };
+
+static unsigned enforced(const struct workers *ws)
+{
+	unsigned c = cgroups_on(ws->groups) ? ws->groups->controllers : 0;
+
+	/* without the controller, memory is limited for each process */
+	return LIMIT_MEMORY | (c & CGROUP_CPU ? LIMIT_CPU : 0U) | (c & CGROUP_PIDS ? LIMIT_PIDS : 0U);
+}
+
+unsigned workers_limits_refused(const struct workers *ws)
+{
+	return ws->limits_report ? 0 : LIMIT_ALL & ~enforced(ws);
+}
+
+static void set(struct child_limits *l, int resource, rlim_t value)
+{
+	size_t i = 0;
+
+	while (i < l->n && l->v[i].resource != resource)
+		i++;
+	if (i == l->n)
+		l->v[l->n++].resource = resource;
+	l->v[i].limit = (struct rlimit){value, value};
+	l->v[i].ours = false;
+}
+
+/* We may be root, the job is not: nobody gets more than we were given ourselves. */
+static bool set_resource(struct child_limits *l, const char *pair, struct err *e)
+{
+	struct rlimit ours;
+	int64_t value;
+	int resource;
+	rlim_t wanted;
+
+	if (!limit_resource_parse(pair, &resource, &value, e))
+		return false;
+	wanted = value == LIMIT_UNLIMITED ? RLIM_INFINITY : (rlim_t)value;
+	if (getrlimit(resource, &ours) < 0)
+		return err_errno(e, errno, "could not read the limit '%s'", limit_resource_name(resource));
+	if (wanted > ours.rlim_max)
+		return err_set(e, ERR_LIMIT, "the limit '%s' cannot be more than %llu here", limit_resource_name(resource),
+			(unsigned long long)ours.rlim_max);
+	set(l, resource, wanted);
+	return true;
+}
+
+static bool set_resources(const struct workers *ws, const struct order *o, struct child_limits *l, struct err *e)
+{
+	*l = (struct child_limits){.nice = (int)o->nice};
+	set(l, RLIMIT_CORE, 0);
+	set(l, RLIMIT_NOFILE, ws->nofile.rlim_cur);
+	l->v[1].limit = ws->nofile;
+	l->v[0].ours = l->v[1].ours = true;
+	if (o->ionice)
+		l->ioprio = o->ionice == LIMIT_IONICE_IDLE ? IOPRIO(IOPRIO_IDLE, 0) : IOPRIO(IOPRIO_BEST_EFFORT, (int)o->ionice - 1);
+	if (o->mem && !(cgroups_on(ws->groups) && ws->groups->controllers & CGROUP_MEMORY))
+		set(l, RLIMIT_AS, (rlim_t)o->mem);
+	for (size_t i = 0; i < o->limits.n; i++)
+		if (!set_resource(l, o->limits.v[i], e))
+			return false;
+	return true;
+}
+
+void worker_limits_done(struct worker_limits *l)
+{
+	free(l->note);
+	l->note = NULL;
+}
+
+bool worker_limits(const struct workers *ws, const struct order *o, struct worker_limits *ret, struct err *e)
+{
+	unsigned asked = (o->mem ? LIMIT_MEMORY : 0U) | (o->cpu ? LIMIT_CPU : 0U) | (o->pids ? LIMIT_PIDS : 0U);
+	unsigned missing = asked & ~enforced(ws);
+
+	*ret = (struct worker_limits){.group = {.memory = o->mem, .cpu = o->cpu, .pids = o->pids}};
+	if (missing && !ws->limits_report)
+		return err_set(e, ERR_LIMIT, "%s of a run cannot be limited here: there is no control group that does so",
+			limit_kind_words(missing));
+	if (!set_resources(ws, o, &ret->child, e))
+		return false;
+	if (missing)
+		ret->note = xprintf("%s was not limited: there is no control group here that does so", limit_kind_words(missing));
+	return true;
+}

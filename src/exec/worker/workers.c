@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All workers together: who there is, what the engine is to be told of them, what is due, and their lease. */
+#include "base/err.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "exec/worker/ends_file.h"
+#include "exec/proto/frame.h"
+#include "exec/worker/procfs.h"
+#include "exec/child/sandbox.h"
+#include "exec/worker/worker.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#define FDS_PER_WORKER 5 /* process, pipe, output, control group and its events */
+#define FDS_RESERVED 48  /* for ourselves, connections and what they pass */
+
+bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawner, struct cgroups *groups, struct err *e)
+{
+	struct rlimit more;
+
+	*ws = (struct workers){.spool = {.pipe.fd = -1, .pidfd = -1}, .ep = ep, .output_dir = output_dir, .spawner = spawner, .groups = groups};
+	ws->outbox_end = &ws->outbox;
+	ws->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	ws->children = procfs_children_open();
+	if (ws->null < 0 || ws->children < 0)
+		return err_errno(e, ws->null < 0 ? errno : -ws->children, "could not open '%s'",
+			ws->null < 0 ? "/dev/null" : "/proc/self/task/…/children");
+	if (getrlimit(RLIMIT_NOFILE, &ws->nofile) < 0)
+		return err_errno(e, errno, "could not read the limit of open files");
+	more = (struct rlimit){ws->nofile.rlim_max, ws->nofile.rlim_max};
+	if (setrlimit(RLIMIT_NOFILE, &more) < 0)
+		more = ws->nofile;
+	ws->running_max = more.rlim_cur > FDS_RESERVED ? (more.rlim_cur - FDS_RESERVED) / FDS_PER_WORKER : 0;
+	ws->lang = getenv("LANG");
+	ws->chunk = xcalloc(1, WORKER_CHUNK);
+	launchers_init(&ws->launchers, ep, ws);
+	return child_stacks_new(&ws->stacks, e);
+}
+
+bool workers_fence(struct workers *ws, const struct sandbox_list *profiles, bool report, const char *init, struct err *e)
+{
+	if (!sandboxes_open(&ws->sandboxes, profiles, report, init, ws->stacks, e))
+		return false;
+	for (size_t i = 0; i < ws->sandboxes->n; i++) {
+		const struct fences *f = &ws->sandboxes->v[i];
+
+		if (f->missing)
+			log_warning("sandbox profile '%s' %s: %s", f->profile.name,
+				f->usable ? "does without" : "cannot be had here", f->missing);
+	}
+	ws->launchers.sandboxes = ws->sandboxes;
+	return true;
+}
+
+void workers_done(struct workers *ws)
+{
+	struct worker *w, *next;
+	void *known;
+
+	ends_spool_stop(ws, false);
+	for (size_t i = 0; (w = map_next(&ws->by_run, &i));)
+		for (; w; w = next) {
+			next = w->same_run;
+			worker_free(w);
+		}
+	for (w = ws->dead; w; w = next) {
+		next = w->next_dead;
+		worker_free(w);
+	}
+	for (size_t i = 0; (known = map_next(&ws->adopted, &i));)
+		free(known);
+	map_done(&ws->by_run);
+	map_done(&ws->by_pid);
+	map_done(&ws->adopted);
+	deadlines_done(&ws->deadlines);
+	deadlines_done(&ws->veils);
+	launchers_done(&ws->launchers);
+	child_stacks_free(ws->stacks);
+	sandboxes_free(ws->sandboxes);
+	buf_done(&ws->children_text);
+	free(ws->pids);
+	free(ws->chunk);
+	if (ws->null >= 0)
+		close(ws->null);
+	if (ws->children >= 0)
+		close(ws->children);
+}
+
+struct worker *workers_find(const struct workers *ws, int64_t run, int64_t fence)
+{
+	struct worker *w = map_get(&ws->by_run, run);
+
+	while (w && w->fence != fence)
+		w = w->same_run;
+	return w;
+}
+
+void workers_each(struct workers *ws, void (*fn)(struct worker *w, void *arg), void *arg)
+{
+	struct worker *w;
+
+	for (size_t i = 0; (w = map_next(&ws->by_run, &i));)
+		for (; w; w = w->same_run)
+			fn(w, arg);
+}
+
+void worker_forget(struct worker *w)
+{
+	struct workers *ws = w->all;
+	struct worker *first = map_get(&ws->by_run, w->run);
+
+	if (first != w) {
+		while (first->same_run != w)
+			first = first->same_run;
+		first->same_run = w->same_run;
+	} else if (w->same_run) {
+		map_put(&ws->by_run, w->run, w->same_run);
+	} else {
+		map_take(&ws->by_run, w->run);
+	}
+	ws->count--;
+	ends_forget(w);
+	w->same_run = NULL;
+	w->news = 0;
+	w->next_dead = ws->dead;
+	ws->dead = w;
+}
+
+void workers_add_ended(struct workers *ws, const struct frame_ended *end)
+{
+	struct worker *w = worker_new(ws, &(struct frame_start){.run = end->run, .fence = end->fence, .attempt = end->attempt});
+
+	w->phase = WORKER_ENDED;
+	w->told = xcalloc(1, sizeof(*w->told));
+	*w->told = *end;
+	w->news = NEWS_ENDED;
+	ends_note(w);
+}
+
+/* ---- what the engine is to be told ---- */
+
+void worker_post(struct worker *w, unsigned news)
+{
+	struct workers *ws = w->all;
+
+	w->news |= news;
+	if (!w->asked || !w->news || w->posted)
+		return;
+	w->posted = true;
+	w->next_posted = NULL;
+	*ws->outbox_end = w;
+	ws->outbox_end = &w->next_posted;
+}
+
+struct worker *workers_unpost(struct workers *ws)
+{
+	struct worker *w = ws->outbox;
+
+	if (!w)
+		return NULL;
+	ws->outbox = w->next_posted;
+	if (!ws->outbox)
+		ws->outbox_end = &ws->outbox;
+	w->posted = false;
+	return w;
+}
+
+void workers_tell(struct workers *ws, int64_t run, int64_t fence, bool asked, unsigned news)
+{
+	struct worker *w = workers_find(ws, run, fence);
+
+	w->asked = asked;
+	w->news = 0;
+	worker_post(w, news);
+}
+
+/* ---- the lease of the engine, which may be stopped, or gone ---- */
+
+void workers_lease(struct workers *ws, usec_t end_at, usec_t kill_at)
+{
+	ws->lease_end = end_at;
+	ws->lease_kill = kill_at;
+	ws->lease_over = ws->lease_late = false;
+}
+
+bool workers_lease_over(const struct workers *ws)
+{
+	return ws->lease_end && clock_boot(&clock_system) >= ws->lease_end;
+}
+
+/* Killed in time, whatever grace it was promised: somebody else may start it after that. */
+static void end_with_lease(struct worker *w, void *arg)
+{
+	(void)arg;
+	if (!w->ends_with_lease)
+		return;
+	if (w->phase == WORKER_OPENING) {
+		worker_give_up(w, START_LEASE, "the lease of its node is over");
+	} else if (w->phase == WORKER_RUNNING) {
+		worker_end(w, ATTEMPT_LOST);
+		if (!w->error)
+			w->error = xstrdup("ended because the lease of its node was over");
+	}
+	if (w->phase == WORKER_TERMINATING && w->deadline.at > w->all->lease_kill)
+		deadline_set(&w->all->deadlines, &w->deadline, w->all->lease_kill);
+}
+
+static void watch_lease(struct workers *ws)
+{
+	if (ws->lease_over || !workers_lease_over(ws))
+		return;
+	/* we may have stood still ourselves: what has come meanwhile, a renewal or the end of a worker, is heard first */
+	ws->lease_late = !ws->lease_late;
+	if (ws->lease_late)
+		return;
+	ws->lease_over = true;
+	launchers_settle(&ws->launchers, LAUNCH_PATIENCE); /* a start may be its command already: 'not started' would be wrong */
+	log_warning("the lease of this node is over: what must not run twice is ended");
+	workers_each(ws, end_with_lease, NULL);
+}
+
+/* ---- the loop ---- */
+
+static void stop_one(struct worker *w, void *arg)
+{
+	(void)arg;
+	worker_end(w, ATTEMPT_LOST);
+	if (w->forced == ATTEMPT_LOST && !w->error)
+		w->error = xstrdup("ended because the spawner was stopped");
+}
+
+void workers_stop(struct workers *ws)
+{
+	ws->stopping = true;
+	workers_each(ws, stop_one, NULL);
+}
+
+usec_t workers_next(const struct workers *ws)
+{
+	usec_t next = deadlines_next(&ws->deadlines), veil = deadlines_next(&ws->veils), launch = launchers_next(&ws->launchers);
+
+	next = veil < next ? veil : next;
+	next = launch < next ? launch : next;
+	if (ws->lease_end && !ws->lease_over && ws->running && ws->lease_end < next)
+		next = ws->lease_end;
+	return ws->look_wanted && ws->look_after < next ? ws->look_after : next;
+}
+
+void workers_turn(struct workers *ws)
+{
+	usec_t now = clock_boot(&clock_system);
+	struct deadline *d;
+
+	watch_lease(ws);
+	launchers_turn(&ws->launchers, now);
+	while ((d = deadlines_take(&ws->deadlines, now)))
+		worker_due(SOURCE_OWNER(d, struct worker, deadline));
+	while ((d = deadlines_take(&ws->veils, now))) {
+		struct worker *w = SOURCE_OWNER(d, struct worker, veil.release);
+
+		veil_release(&w->veil, &ws->veils, &w->output);
+	}
+	if (ws->look_wanted && now >= ws->look_after)
+		workers_look(ws, now);
+	for (struct worker **at = &ws->ending, *w; (w = *at);) {
+		if (worker_try_end(w, now))
+			*at = w->next_ending;
+		else
+			at = &w->next_ending;
+	}
+	for (struct worker **at = &ws->dead, *w; (w = *at);) {
+		if (w->posted) {
+			at = &w->next_dead;
+			continue;
+		}
+		*at = w->next_dead;
+		worker_free(w);
+	}
+}

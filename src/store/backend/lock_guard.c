@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Holds shared locks on a SQLite file for as long as the daemon lives, and checks that the daemon still has its own. */
+#include "store/backend/lock_guard.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/io.h"
+#include "base/text.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LOCKS_MAX (4 << 20)  /* bytes of /proc/locks */
+#define CHECK_MS 10000       /* without an event: closing a dup()ed descriptor causes none */
+#define CHECK_PAUSE_MS 20    /* between two checks, however many events there are */
+
+/* The locks that a SQLite connection in WAL mode keeps while it is open (sqlite.org/fileformat2, sqlite.org/walformat). */
+static const struct {
+	const char *end; /* of the file's name */
+	off_t at, len;
+} kept[] = {
+	{"", 0x40000002, 510}, /* the database: a shared lock */
+	{"-shm", 128, 1},      /* the index of the log: the index is in use */
+};
+
+struct guarded {
+	int fd[ELEMENTS(kept)];
+	ino_t inode[ELEMENTS(kept)];
+	pid_t daemon;
+};
+
+/* "7: POSIX  ADVISORY  READ 4711 fe:01:1234 128 128"; the end may be EOF. */
+static bool line_is_lock(const char *line, pid_t pid, ino_t inode, off_t at)
+{
+	char kind[16], end[24];
+	uintmax_t ino;
+	int64_t from;
+	int who;
+
+	return sscanf(line, "%*s %15s %*s %*s %d %*x:%*x:%ju %" SCNd64 " %23s", kind, &who, &ino, &from, end) == 5 &&
+	       strcmp(kind, "POSIX") == 0 && who == pid && ino == (uintmax_t)inode && from <= at &&
+	       (strcmp(end, "EOF") == 0 || strtoll(end, NULL, 10) >= at);
+}
+
+/* Where several processes hold the same lock, only the kernel's list tells whether the daemon is among them. */
+static bool listed(const struct guarded *g, size_t i)
+{
+	AUTO_DONE(buf) locks = {};
+	char *save = NULL;
+
+	if (io_read_file("/proc/locks", &locks, LOCKS_MAX) < 0 || !locks.data)
+		return true; /* cannot be seen */
+	for (char *line = strtok_r(locks.data, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+		if (line_is_lock(line, g->daemon, g->inode[i], kept[i].at))
+			return true;
+	return false;
+}
+
+static bool daemon_holds(const struct guarded *g, size_t i)
+{
+	struct flock f = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = kept[i].at, .l_len = kept[i].len};
+
+	if (fcntl(g->fd[i], F_GETLK, &f) < 0)
+		return true;
+	if (f.l_type == F_UNLCK)
+		return false;
+	return f.l_pid == g->daemon || listed(g, i);
+}
+
+static bool daemon_holds_all(const struct guarded *g)
+{
+	for (size_t i = 0; i < ELEMENTS(kept); i++)
+		if (!daemon_holds(g, i))
+			return false;
+	return true;
+}
+
+static bool hold(struct guarded *g, const char *where)
+{
+	for (size_t i = 0; i < ELEMENTS(kept); i++) {
+		struct flock f = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = kept[i].at, .l_len = kept[i].len};
+		AUTO_TEXT path = xprintf("%s%s", where, kept[i].end);
+		struct stat st;
+
+		g->fd[i] = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+		if (g->fd[i] < 0 || fstat(g->fd[i], &st) < 0 || fcntl(g->fd[i], F_SETLK, &f) < 0)
+			return false;
+		g->inode[i] = st.st_ino;
+	}
+	return true;
+}
+
+/* A lock vanishes when a descriptor is closed, and every close of these files is an event. */
+static int watch_closes(const struct guarded *g)
+{
+	int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+
+	for (size_t i = 0; watch >= 0 && i < ELEMENTS(kept); i++) {
+		AUTO_TEXT path = xprintf("/proc/self/fd/%d", g->fd[i]);
+
+		if (inotify_add_watch(watch, path, IN_CLOSE) < 0)
+			return -1;
+	}
+	return watch;
+}
+
+static void say(const char *message)
+{
+	(void)!send(GUARD_SOCKET, message, strlen(message), MSG_NOSIGNAL);
+}
+
+/* Returns when the daemon has ended. */
+static void stand(const struct guarded *g, int watch)
+{
+	struct pollfd p[] = {{.fd = GUARD_SOCKET, .events = POLLIN}, {.fd = watch, .events = POLLIN}};
+	char events[4096];
+	bool told = false;
+
+	for (;;) {
+		if (!told && !daemon_holds_all(g)) {
+			say((const char[]){GUARD_MISSING, '\0'});
+			told = true;
+		}
+		poll(p, 1, CHECK_PAUSE_MS);
+		if (p[0].revents)
+			return;
+		poll(p, ELEMENTS(p), CHECK_MS);
+		if (p[0].revents)
+			return;
+		while (watch >= 0 && read(watch, events, sizeof(events)) > 0)
+			;
+	}
+}
+
+int lock_guard_main(void)
+{
+	struct guarded g = {.daemon = getppid()};
+	char where[PATH_MAX] = "";
+	ssize_t n;
+
+	prctl(PR_SET_NAME, "jobsched-guard");
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	n = recv(GUARD_SOCKET, where, sizeof(where) - 1, 0);
+	if (n <= 0 || getppid() != g.daemon)
+		return EXIT_SUCCESS; /* the daemon ended before the store was open */
+	if (!hold(&g, where)) {
+		AUTO_TEXT why = xprintf("%c%d", GUARD_FAILED, errno);
+
+		say(why);
+		return EXIT_FAILURE;
+	}
+	if (daemon_holds_all(&g))
+		say((const char[]){GUARD_HOLDS, '\0'});
+	stand(&g, watch_closes(&g));
+	return EXIT_SUCCESS;
+}

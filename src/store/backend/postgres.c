@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The PostgreSQL engine: one session, every wait bounded, a lost connection told from a lost commit. */
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/text.h"
+#include "store/backend/postgres.h"
+#include "store/backend/queries.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define SLICE_MS 250   /* so often it is looked whether anybody still waits */
+
+static struct db_postgres *of(struct db *db)
+{
+	return (struct db_postgres *)db;
+}
+
+/* ---- errors ---- */
+
+/* Classes (two characters) and codes (five) that mean something to us; the first that fits. */
+static const struct {
+	const char *state;
+	enum err_kind kind;
+} meanings[] = {
+	{"08", ERR_UNREACHABLE},
+	{"57P", ERR_UNREACHABLE},   /* shutdown, crash, cannot connect now, idle too long */
+	{"25P03", ERR_UNREACHABLE}, /* idle in transaction too long: the session is gone */
+	{"40003", ERR_UNREACHABLE},
+	{"40", ERR_BUSY},           /* deadlock, serialisation */
+	{"55P03", ERR_BUSY},        /* lock timeout */
+	{"57014", ERR_BUSY},        /* statement timeout */
+	{"53100", ERR_FULL},
+	{"53", ERR_BUSY},           /* too many connections, out of memory */
+	{"25006", ERR_BUSY},        /* read-only: a standby, or on its way there */
+	{"54", ERR_TOO_LARGE},
+	{"58", ERR_UNREACHABLE},    /* the server's own disk fails: it will restart */
+	{"XX", ERR_REFUSED},        /* damaged data */
+};
+
+static enum err_kind kind_of(const char *sqlstate)
+{
+	for (size_t i = 0; sqlstate && i < ELEMENTS(meanings); i++)
+		if (text_starts(sqlstate, meanings[i].state))
+			return meanings[i].kind;
+	return ERR_INTERNAL;
+}
+
+/* The first line of what libpq says, without its line end. */
+static int line_length(const char *s)
+{
+	return (int)strcspn(s, "\n");
+}
+
+bool postgres_fail(struct db_postgres *d, const PGresult *r, const char *what, struct err *e)
+{
+	const char *state = r ? PQresultErrorField(r, PG_DIAG_SQLSTATE) : NULL;
+	const char *why = r ? PQresultErrorMessage(r) : d->c ? PQerrorMessage(d->c) : "the connection was lost";
+	enum err_kind kind = kind_of(state);
+
+	if (!d->c || PQstatus(d->c) == CONNECTION_BAD)
+		kind = ERR_UNREACHABLE;
+	if (!why || !why[0])
+		why = "no answer";
+	return err_set(e, kind, "store at PostgreSQL: %s: %.*s", what, line_length(why), why);
+}
+
+/* ---- a request and its answer, never waiting for ever ---- */
+
+bool postgres_wait(struct db_postgres *d, short events, usec_t deadline)
+{
+	struct pollfd fd = {.fd = PQsocket(d->c), .events = events};
+
+	for (;;) {
+		usec_t leave_by = d->db.leave_by;
+		usec_t left = (leave_by && leave_by < deadline ? leave_by : deadline) - clock_boot(&clock_system);
+		int n;
+
+		if (left <= 0)
+			return false;
+		n = poll(&fd, 1, left > SLICE_MS * USEC_MSEC ? SLICE_MS : (int)(left / USEC_MSEC) + 1);
+		if (n > 0)
+			return true;
+		if (n < 0 && errno != EINTR)
+			return false;
+	}
+}
+
+/* When whoever has not answered is gone. */
+static usec_t answer_by(const struct db_postgres *d)
+{
+	usec_t by = clock_boot(&clock_system) + d->bounds.answer_ms * USEC_MSEC;
+
+	return d->db.give_up_at && d->db.give_up_at < by ? d->db.give_up_at : by;
+}
+
+static bool send_all(struct db_postgres *d, usec_t deadline)
+{
+	int r;
+
+	while ((r = PQflush(d->c)) == 1)
+		if (!postgres_wait(d, POLLIN | POLLOUT, deadline) || !PQconsumeInput(d->c))
+			return false;
+	return r == 0;
+}
+
+/* The last result of what was sent, the first bad one if there is one; NULL: no answer, the session is over. */
+static PGresult *answer(struct db_postgres *d)
+{
+	usec_t deadline = answer_by(d);
+	PGresult *kept = NULL, *r;
+
+	db_waits(&d->db, true);
+	if (!send_all(d, deadline))
+		goto lost;
+	for (;;) {
+		while (PQisBusy(d->c))
+			if (!postgres_wait(d, POLLIN, deadline) || !PQconsumeInput(d->c))
+				goto lost;
+		r = PQgetResult(d->c);
+		if (!r) {
+			db_waits(&d->db, false);
+			return kept;
+		}
+		if (kept && PQresultStatus(kept) == PGRES_FATAL_ERROR) {
+			PQclear(r);
+			continue;
+		}
+		PQclear(kept);
+		kept = r;
+	}
+lost:
+	db_waits(&d->db, false);
+	PQclear(kept);
+	PQfinish(STEAL(d->c)); /* a session we no longer understand must not be used again */
+	return NULL;
+}
+
+static bool good(const PGresult *r)
+{
+	return r && (PQresultStatus(r) == PGRES_COMMAND_OK || PQresultStatus(r) == PGRES_TUPLES_OK);
+}
+
+/* What was sent, if it was. */
+static PGresult *answer_to(struct db_postgres *d, bool sent, const char *what, struct err *e)
+{
+	PGresult *r = sent ? answer(d) : NULL;
+
+	if (good(r))
+		return r;
+	postgres_fail(d, r, what, e);
+	PQclear(r);
+	return NULL;
+}
+
+static bool usable(const struct db_postgres *d)
+{
+	return d->c && PQstatus(d->c) != CONNECTION_BAD;
+}
+
+PGresult *postgres_run(struct db_postgres *d, const char *sql, const char *what, struct err *e)
+{
+	return answer_to(d, usable(d) && PQsendQuery(d->c, sql), what, e);
+}
+
+PGresult *postgres_run_with(struct db_postgres *d, const char *sql, int n, const char *const *values, const char *what, struct err *e)
+{
+	return answer_to(d, usable(d) && PQsendQueryParams(d->c, sql, n, NULL, values, NULL, NULL, 0), what, e);
+}
+
+static bool run_text(struct db_postgres *d, enum postgres_text text, const char *what, struct err *e)
+{
+	PGresult *r = postgres_run(d, d->db.sql->texts[text], what, e);
+
+	PQclear(r);
+	return r != NULL;
+}
+
+/* ---- open ---- */
+
+static void clear_statement(struct pg_statement *s)
+{
+	PQclear(s->result);
+	s->result = NULL;
+	s->row = 0;
+}
+
+static void pg_close(struct db *db)
+{
+	struct db_postgres *d = of(db);
+
+	if (!d)
+		return;
+	for (int i = 0; d->statements && i < db->sql->n_queries; i++) {
+		clear_statement(&d->statements[i]);
+		free(d->statements[i].values);
+		free(d->statements[i].numbers);
+	}
+	PQfinish(d->c);
+	free(d->statements);
+	free(d->where);
+	free(d);
+}
+
+/* The server process that answers us now; false: none does. */
+static bool ask_process(struct db_postgres *d, char ret[static 24], struct err *e)
+{
+	PGresult *r = postgres_run(d, d->db.sql->texts[TEXT_POSTGRES_PROCESS], "ask for the session", e);
+
+	if (r)
+		snprintf(ret, 24, "%s", PQgetvalue(r, 0, 0));
+	PQclear(r);
+	return r != NULL;
+}
+
+/*
+ * F-6A: behind a pooler that deals out single transactions, another connection gets the server process that ours had a
+ * moment ago, or we get another one. Prepared statements, settings and notifications would be anybody's there.
+ */
+static bool session_is_ours(struct db_postgres *d, struct err *e)
+{
+	struct db_postgres beside = {.db = d->db, .where = d->where, .lease = d->lease, .bounds = d->bounds};
+	char mine[24], again[24], other[24];
+	bool ok = ask_process(d, mine, e) && postgres_connect(&beside, e) && ask_process(&beside, other, e) && ask_process(d, again, e);
+
+	if (ok && (strcmp(mine, other) == 0 || strcmp(mine, again) != 0))
+		ok = err_set(e, ERR_REFUSED, "the store at PostgreSQL is behind a pooler that deals out single transactions; "
+			"connect to the server itself, or have the pooler keep sessions");
+	PQfinish(beside.c);
+	return ok;
+}
+
+static bool pg_open(const struct db_options *o, struct db **ret, struct err *e)
+{
+	struct db_postgres *d = xcalloc(1, sizeof(*d));
+
+	d->db = (struct db){.ops = &db_postgres_ops, .sql = o->sql ? o->sql : &postgres_sql, .pid = getpid()};
+	d->where = xstrdup(o->where);
+	d->read_only = o->read_only;
+	d->lease = o->lease;
+	d->bounds = postgres_bounds(o->lease);
+	d->statements = xcalloc((size_t)d->db.sql->n_queries, sizeof(*d->statements));
+	if (!postgres_place_is_sound(d->where, e) || !postgres_connect(d, e) || (!o->read_only && !session_is_ours(d, e)) || !postgres_migrate(d, e)) {
+		pg_close(&d->db);
+		return false;
+	}
+	*ret = &d->db;
+	return true;
+}
+
+/* ---- prepare ---- */
+
+static bool check_shape(const struct db_query *q, const PGresult *r, struct err *e)
+{
+	if (PQnparams(r) != q->n_params || PQnfields(r) != q->n_columns)
+		return err_set(e, ERR_INTERNAL, "statement '%s': %d parameters and %d columns", q->name, PQnparams(r),
+			PQnfields(r));
+	for (int i = 0; i < q->n_columns; i++) {
+		Oid want = q->columns[i].type == DB_INT ? 20 : 25; /* int8, text */
+
+		if (strcmp(PQfname(r, i), q->columns[i].name) != 0 || PQftype(r, i) != want)
+			return err_set(e, ERR_INTERNAL, "statement '%s': column '%s' is '%s' of type %u", q->name,
+				q->columns[i].name, PQfname(r, i), PQftype(r, i));
+	}
+	return true;
+}
+
+static bool prepare_one(struct db_postgres *d, int query, struct err *e)
+{
+	const struct db_query *q = &d->db.sql->queries[query];
+	PGresult *r = answer_to(d, usable(d) && PQsendPrepare(d->c, q->name, q->sql, 0, NULL), q->name, e);
+
+	d->statements[query].prepared = r != NULL;
+	PQclear(r);
+	return r != NULL;
+}
+
+static bool check_one(struct db_postgres *d, int query, struct err *e)
+{
+	const struct db_query *q = &d->db.sql->queries[query];
+	PGresult *r = answer_to(d, usable(d) && PQsendDescribePrepared(d->c, q->name), q->name, e);
+	bool ok = r && check_shape(q, r, e);
+
+	PQclear(r);
+	return ok;
+}
+
+static bool pg_prepare(struct db *db, struct err *e)
+{
+	struct db_postgres *d = of(db);
+
+	for (int i = 0; i < db->sql->n_queries; i++) {
+		const struct db_query *q = &db->sql->queries[i];
+		struct pg_statement *s = &d->statements[i];
+
+		if (!s->values) {
+			s->values = xcalloc((size_t)q->n_params + 1, sizeof(*s->values));
+			s->numbers = xcalloc((size_t)q->n_params + 1, sizeof(*s->numbers));
+		}
+		if (!prepare_one(d, i, e) || !check_one(d, i, e))
+			return false;
+	}
+	return true;
+}
+
+/* Anew. What was prepared is prepared again when it is needed: all at once is hundreds of ways there and back. */
+static bool connect_again(struct db_postgres *d, struct err *e)
+{
+	for (int i = 0; i < d->db.sql->n_queries; i++)
+		d->statements[i].prepared = false;
+	return postgres_connect(d, e);
+}
+
+static bool pg_reconnect(struct db *db, int wait_ms, struct err *e)
+{
+	struct db_postgres *d = of(db);
+	usec_t deadline = clock_boot(&clock_system) + wait_ms * USEC_MSEC, give_up_at = db->give_up_at;
+	bool there;
+
+	db->give_up_at = 0; /* a server that answers slowly is better than none: it would take as long the next time */
+	db_waits(db, true);
+	while (!(there = connect_again(d, e)) && clock_boot(&clock_system) < deadline && !db->leave_by)
+		nanosleep(&(struct timespec){.tv_nsec = (50 + io_random_upto(100)) * 1000000L}, NULL); /* not all nodes at once */
+	db_waits(db, false);
+	db->give_up_at = give_up_at;
+	return there;
+}
+
+/* ---- transactions ---- */
+
+static bool pg_begin(struct db *db, bool write, struct err *e)
+{
+	return run_text(of(db), write ? TEXT_POSTGRES_BEGIN_WRITE : TEXT_POSTGRES_BEGIN_READ, "begin", e);
+}
+
+/* Once it is sent, no answer means that nobody knows. */
+static bool pg_commit(struct db *db, struct err *e)
+{
+	struct db_postgres *d = of(db);
+	bool open = d->c && PQtransactionStatus(d->c) == PQTRANS_INTRANS;
+	PGresult *r = postgres_run(d, db->sql->texts[TEXT_POSTGRES_COMMIT], "commit", e);
+	bool committed = r && strcmp(PQcmdStatus(r), "COMMIT") == 0;
+
+	PQclear(r);
+	if (!r && open && e->kind == ERR_UNREACHABLE)
+		e->kind = ERR_UNCERTAIN;
+	if (r && !committed)
+		err_set(e, ERR_INTERNAL, "store at PostgreSQL: the transaction was rolled back");
+	return committed;
+}
+
+static void pg_rollback(struct db *db)
+{
+	struct db_postgres *d = of(db);
+	struct err ignored;
+
+	if (d->c && PQtransactionStatus(d->c) != PQTRANS_IDLE)
+		run_text(d, TEXT_POSTGRES_ROLLBACK, "roll back", &ignored);
+}
+
+static bool pg_savepoint(struct db *db, struct err *e)
+{
+	return run_text(of(db), TEXT_POSTGRES_SAVEPOINT, "savepoint", e);
+}
+
+static bool pg_release(struct db *db, struct err *e)
+{
+	return run_text(of(db), TEXT_POSTGRES_RELEASE, "release", e);
+}
+
+static bool pg_rollback_to(struct db *db, struct err *e)
+{
+	return run_text(of(db), TEXT_POSTGRES_ROLLBACK_TO, "roll back", e);
+}
+
+/* ---- statements ---- */
+
+static void pg_bind_int(struct db *db, int query, int at, int64_t v)
+{
+	struct pg_statement *s = &of(db)->statements[query];
+
+	snprintf(s->numbers[at], sizeof(s->numbers[at]), "%" PRId64, v);
+	s->values[at] = s->numbers[at];
+}
+
+static void pg_bind_text(struct db *db, int query, int at, const char *v)
+{
+	of(db)->statements[query].values[at] = v;
+}
+
+static bool execute(struct db_postgres *d, int query, struct err *e)
+{
+	const struct db_query *q = &d->db.sql->queries[query];
+	struct pg_statement *s = &d->statements[query];
+
+	if (!s->prepared && !prepare_one(d, query, e))
+		return false;
+	s->result = answer_to(d, usable(d) && PQsendQueryPrepared(d->c, q->name, q->n_params, s->values, NULL, NULL, 0), q->name, e);
+	s->row = -1;
+	return s->result != NULL;
+}
+
+/* ---- a transaction that is sent as a whole ---- */
+
+static bool send_statement(struct db_postgres *d, int query)
+{
+	const struct db_query *q = &d->db.sql->queries[query];
+	const struct pg_statement *s = &d->statements[query];
+
+	return (s->prepared || PQsendPrepare(d->c, q->name, q->sql, 0, NULL)) &&
+	       PQsendQueryPrepared(d->c, q->name, q->n_params, s->values, NULL, NULL, 0);
+}
+
+static bool send_transaction(struct db_postgres *d, const int *queries, size_t n)
+{
+	const char *const *texts = d->db.sql->texts;
+	bool ok = PQenterPipelineMode(d->c) && PQsendQueryParams(d->c, texts[TEXT_POSTGRES_BEGIN_WRITE], 0, NULL, NULL, NULL, NULL, 0);
+
+	for (size_t i = 0; i < n && ok; i++)
+		ok = send_statement(d, queries[i]);
+	return ok && PQsendQueryParams(d->c, texts[TEXT_POSTGRES_COMMIT], 0, NULL, NULL, NULL, NULL, 0) && PQpipelineSync(d->c);
+}
+
+/* The next result of what was sent together; between two of them there is an empty one. NULL: no answer. */
+static PGresult *next_answer(struct db_postgres *d, usec_t deadline)
+{
+	for (int empty = 0; empty < 2; empty++) {
+		PGresult *r;
+
+		while (PQisBusy(d->c))
+			if (!postgres_wait(d, POLLIN, deadline) || !PQconsumeInput(d->c))
+				return NULL;
+		r = PQgetResult(d->c);
+		if (r)
+			return r;
+	}
+	return NULL;
+}
+
+/* The next one is good; it is kept in 'ret', or not at all. */
+static bool take_answer(struct db_postgres *d, usec_t deadline, const char *what, PGresult **ret, struct err *e)
+{
+	PGresult *r = next_answer(d, deadline);
+	bool ok = good(r) || postgres_fail(d, r, what, e);
+
+	if (ok && ret)
+		*ret = STEAL(r);
+	PQclear(r);
+	return ok;
+}
+
+static bool take_answers(struct db_postgres *d, const int *queries, size_t n, usec_t deadline, struct err *e)
+{
+	bool ok = take_answer(d, deadline, "begin", NULL, e);
+
+	for (size_t i = 0; i < n && ok; i++) {
+		struct pg_statement *s = &d->statements[queries[i]];
+		const char *name = d->db.sql->queries[queries[i]].name;
+
+		s->prepared = s->prepared || take_answer(d, deadline, name, NULL, e);
+		ok = s->prepared && take_answer(d, deadline, name, &s->result, e);
+		s->row = -1;
+	}
+	return ok && take_answer(d, deadline, "commit", NULL, e);
+}
+
+/* What comes after a failure, up to the end: then the session can be used again. */
+static bool end_pipeline(struct db_postgres *d, usec_t deadline)
+{
+	PGresult *r;
+
+	while ((r = next_answer(d, deadline))) {
+		bool end = PQresultStatus(r) == PGRES_PIPELINE_SYNC;
+
+		PQclear(r);
+		if (end)
+			return PQexitPipelineMode(d->c);
+	}
+	return false;
+}
+
+static bool pg_transact(struct db *db, const int *queries, size_t n, struct err *e)
+{
+	struct db_postgres *d = of(db);
+	usec_t deadline = answer_by(d);
+	bool ok, whole;
+
+	if (!usable(d) || !send_transaction(d, queries, n)) {
+		PQfinish(STEAL(d->c));
+		return postgres_fail(d, NULL, "begin", e);
+	}
+	db_waits(db, true);
+	ok = send_all(d, deadline) ? take_answers(d, queries, n, deadline, e) : postgres_fail(d, NULL, "begin", e);
+	whole = end_pipeline(d, deadline);
+	db_waits(db, false);
+	if (whole) {
+		pg_rollback(db);
+		return ok;
+	}
+	PQfinish(STEAL(d->c));
+	if (ok)
+		err_set(e, ERR_UNCERTAIN, "store at PostgreSQL: no answer");
+	e->kind = ERR_UNCERTAIN;
+	return false;
+}
+
+static enum db_step pg_step(struct db *db, int query, struct err *e)
+{
+	struct db_postgres *d = of(db);
+	struct pg_statement *s = &d->statements[query];
+
+	if (!s->result && !execute(d, query, e))
+		return DB_FAILED;
+	return ++s->row < PQntuples(s->result) ? DB_ROW : DB_DONE;
+}
+
+static int64_t pg_column_int(struct db *db, int query, int at)
+{
+	const struct pg_statement *s = &of(db)->statements[query];
+
+	return PQgetisnull(s->result, s->row, at) ? 0 : strtoll(PQgetvalue(s->result, s->row, at), NULL, 10);
+}
+
+static const char *pg_column_text(struct db *db, int query, int at)
+{
+	const struct pg_statement *s = &of(db)->statements[query];
+
+	return PQgetisnull(s->result, s->row, at) ? NULL : PQgetvalue(s->result, s->row, at);
+}
+
+static void pg_reset(struct db *db, int query)
+{
+	clear_statement(&of(db)->statements[query]);
+}
+
+/* The server's disk is its administrator's: nothing is held back there. */
+static bool pg_reserve_held(struct db *db)
+{
+	(void)db;
+	return true;
+}
+
+static void pg_reserve_release(struct db *db)
+{
+	(void)db;
+}
+
+const struct db_ops db_postgres_ops = {
+	.name = "postgresql",
+	.reconnects = true,
+	.open = pg_open,
+	.close = pg_close,
+	.prepare = pg_prepare,
+	.reconnect = pg_reconnect,
+	.begin = pg_begin,
+	.commit = pg_commit,
+	.rollback = pg_rollback,
+	.transact = pg_transact,
+	.savepoint = pg_savepoint,
+	.release = pg_release,
+	.rollback_to = pg_rollback_to,
+	.bind_int = pg_bind_int,
+	.bind_text = pg_bind_text,
+	.step = pg_step,
+	.column_int = pg_column_int,
+	.column_text = pg_column_text,
+	.reset = pg_reset,
+	.reserve_held = pg_reserve_held,
+	.reserve_release = pg_reserve_release,
+};

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a session at PostgreSQL is made: the servers of a place in turn, none waited for that is silent. */
+#include "base/err.h"
+#include "base/text.h"
+#include "store/backend/postgres.h"
+#include "store/backend/queries.h"
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CONNECT_MAX (15 * USEC_SEC) /* for a server that answers each time, if slowly */
+#define OLDEST_SERVER 130000
+
+static int at_most(int ms, usec_t t)
+{
+	return t / USEC_MSEC < ms ? (int)(t / USEC_MSEC) : ms;
+}
+
+struct pg_bounds postgres_bounds(usec_t lease)
+{
+	usec_t l = lease ? lease : USEC_NEVER;
+
+	return (struct pg_bounds){.lock_ms = at_most(2000, l / 6), .statement_ms = at_most(5000, l / 4), .answer_ms = at_most(8000, l / 3)};
+}
+
+/* The server's notices say what its errors say again, and would go to stderr past our log. */
+static void drop_notice(void *arg, const PGresult *notice)
+{
+	(void)arg;
+	(void)notice;
+}
+
+/* ---- which servers ---- */
+
+/* One of those that a place names; what is NULL is as the place says. */
+struct server {
+	char *host, *hostaddr, *port; /* owned */
+};
+
+static void server_done(struct server *s)
+{
+	free(s->host);
+	free(s->hostaddr);
+	free(s->port);
+}
+
+static size_t members(const char *list)
+{
+	size_t n = 1;
+
+	for (const char *at = list; at && (at = strchr(at, ',')); at++)
+		n++;
+	return n;
+}
+
+/* The n-th of a list; the only one there is stands for all. */
+static char *member(const char *list, size_t n)
+{
+	if (!list || !list[0])
+		return NULL;
+	for (size_t last = members(list) - 1; n > 0 && last > 0; n--, last--)
+		list = strchr(list, ',') + 1;
+	return xstrndup(list, strcspn(list, ","));
+}
+
+static const char *option(const PQconninfoOption *all, const char *name)
+{
+	for (; all && all->keyword; all++)
+		if (text_equal(all->keyword, name))
+			return all->val;
+	return NULL;
+}
+
+/* Of what the place, the environment and the service file come to. */
+static size_t servers_count(PGconn *c)
+{
+	PQconninfoOption *all = PQconninfo(c);
+	const char *host = option(all, "host"), *addr = option(all, "hostaddr");
+	size_t n = members(addr && addr[0] ? addr : host);
+
+	PQconninfoFree(all);
+	return n;
+}
+
+static void server_nth(PGconn *c, size_t n, struct server *ret)
+{
+	PQconninfoOption *all = PQconninfo(c);
+
+	*ret = (struct server){.host = member(option(all, "host"), n), .hostaddr = member(option(all, "hostaddr"), n),
+		.port = member(option(all, "port"), n)};
+	PQconninfoFree(all);
+}
+
+/* The whole of it may be quoted in why it is none, with the password. */
+bool postgres_place_is_sound(const char *where, struct err *e)
+{
+	char *why = NULL;
+	PQconninfoOption *all = PQconninfoParse(where, &why);
+	const char *quoted = why ? strstr(why, ": \"postgres") : NULL;
+	bool sound = all != NULL;
+
+	if (!sound)
+		err_set(e, ERR_INVALID, "the place of the store is no address of a PostgreSQL server: %.*s",
+			quoted ? (int)(quoted - why) : why ? (int)strcspn(why, "\n") : 0, why ? why : "");
+	PQfreemem(why);
+	PQconninfoFree(all);
+	return sound;
+}
+
+/* ---- one server ---- */
+
+static PGconn *start(const struct db_postgres *d, const struct server *s)
+{
+	char silence[16];
+	/* What comes later wins: the place may say otherwise. */
+	const char *const names[] = {"keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout",
+		"fallback_application_name", "dbname", "client_encoding", "host", "hostaddr", "port", NULL};
+	const char *const values[] = {"3", "2", "3", silence, "jobsched", d->where, "UTF8", s->host, s->hostaddr, s->port, NULL};
+
+	snprintf(silence, sizeof(silence), "%d", d->bounds.answer_ms);
+	return PQconnectStartParams(names, values, 1);
+}
+
+/* Each step is an answer, and may take as long as one. */
+static bool connected(struct db_postgres *d)
+{
+	usec_t end = clock_boot(&clock_system) + CONNECT_MAX;
+	PostgresPollingStatusType next = PQstatus(d->c) == CONNECTION_BAD ? PGRES_POLLING_FAILED : PGRES_POLLING_WRITING;
+
+	while (next == PGRES_POLLING_READING || next == PGRES_POLLING_WRITING) {
+		usec_t silent = clock_boot(&clock_system) + d->bounds.answer_ms * USEC_MSEC;
+
+		if (!postgres_wait(d, next == PGRES_POLLING_READING ? POLLIN : POLLOUT, silent < end ? silent : end))
+			return false;
+		next = PQconnectPoll(d->c);
+	}
+	return next == PGRES_POLLING_OK;
+}
+
+static bool finish(struct db_postgres *d, struct err *e)
+{
+	const char *why;
+
+	if (connected(d))
+		return true;
+	why = PQstatus(d->c) == CONNECTION_BAD ? PQerrorMessage(d->c) : "no answer";
+	err_set(e, ERR_UNREACHABLE, "could not connect to the store at PostgreSQL: %.*s", (int)strcspn(why, "\n"), why);
+	PQfinish(STEAL(d->c));
+	return false;
+}
+
+/* In the order of the place. libpq would go on to the next one by itself, but not from one that takes us in and is silent. */
+static bool connect_to_any(struct db_postgres *d, struct err *e)
+{
+	PGconn *all = start(d, &(struct server){});
+	size_t n = servers_count(all);
+	bool ok = false;
+
+	if (n == 1) {
+		d->c = all;
+		return finish(d, e);
+	}
+	for (size_t i = 0; i < n && !ok; i++) {
+		AUTO_DONE(server) s = {};
+
+		server_nth(all, i, &s);
+		d->c = start(d, &s);
+		ok = finish(d, e);
+	}
+	PQfinish(all);
+	return ok;
+}
+
+/* ---- a session ---- */
+
+static bool set_up(struct db_postgres *d, enum postgres_text text, struct err *e)
+{
+	PGresult *r = postgres_run(d, d->db.sql->texts[text], "set up", e);
+
+	PQclear(r);
+	return r != NULL;
+}
+
+static bool set_bounds(struct db_postgres *d, struct err *e)
+{
+	char statement[16], lock[16], silence[16];
+	const char *const values[] = {statement, lock, silence};
+	PGresult *r;
+
+	snprintf(statement, sizeof(statement), "%d", d->bounds.statement_ms);
+	snprintf(lock, sizeof(lock), "%d", d->bounds.lock_ms);
+	snprintf(silence, sizeof(silence), "%d", d->bounds.answer_ms);
+	r = postgres_run_with(d, d->db.sql->texts[TEXT_POSTGRES_SETUP_BOUNDS], ELEMENTS(values), values, "set up", e);
+	PQclear(r);
+	return r != NULL;
+}
+
+bool postgres_connect(struct db_postgres *d, struct err *e)
+{
+	bool there;
+
+	PQfinish(STEAL(d->c));
+	db_waits(&d->db, true);
+	there = connect_to_any(d, e);
+	db_waits(&d->db, false);
+	if (!there)
+		return false;
+	PQsetNoticeReceiver(d->c, drop_notice, NULL);
+	PQsetnonblocking(d->c, 1);
+	if (PQserverVersion(d->c) < OLDEST_SERVER)
+		return err_set(e, ERR_REFUSED, "the PostgreSQL server is version %d, jobsched needs 13 or newer",
+			PQserverVersion(d->c) / 10000);
+	return set_up(d, TEXT_POSTGRES_SETUP, e) && (!d->lease || set_bounds(d, e)) &&
+	       (!d->read_only || set_up(d, TEXT_POSTGRES_SETUP_READER, e));
+}

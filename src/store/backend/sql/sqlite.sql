@@ -1,0 +1,2120 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Every statement for SQLite. postgres.sql has the same names, parameters and columns; see generate.awk.
+-- Times are microseconds UTC, 0 is "none". Rows do not reference each other by constraint: history
+-- outlives what it tells of, and every write checks what it needs by condition.
+
+-- text setup
+PRAGMA trusted_schema = OFF;
+PRAGMA cell_size_check = ON;
+PRAGMA mmap_size = 0;
+PRAGMA synchronous = FULL;
+PRAGMA temp_store = MEMORY;
+PRAGMA cache_size = -16384;
+PRAGMA wal_autocheckpoint = 0;
+
+-- text inspect
+PRAGMA trusted_schema = OFF;
+PRAGMA cell_size_check = ON;
+PRAGMA mmap_size = 0;
+PRAGMA temp_store = MEMORY;
+PRAGMA locking_mode = EXCLUSIVE;
+
+-- text create
+PRAGMA application_id = 0x6a6f6273;
+PRAGMA journal_mode = WAL
+
+-- text application_id
+PRAGMA application_id
+
+-- text journal_mode
+PRAGMA journal_mode = WAL
+
+-- text backup
+VACUUM INTO ?1
+
+-- text integrity_check
+PRAGMA integrity_check(100)
+
+-- text quick_check
+PRAGMA quick_check(1)
+
+-- text schema_version
+SELECT value FROM meta WHERE key = 'schema'
+
+-- text begin_write
+BEGIN IMMEDIATE
+
+-- text begin_read
+BEGIN
+
+-- text commit
+COMMIT
+
+-- text rollback
+ROLLBACK
+
+-- text savepoint
+SAVEPOINT op
+
+-- text release
+RELEASE op
+
+-- text rollback_to
+ROLLBACK TO op; RELEASE op
+
+-- The members that a set may have: given(:set) makes rows of it, as jsonb_to_recordset does elsewhere.
+-- text given
+CREATE TABLE given (asked, at, attempt, bad, before, boots, caught_up, content, cpu_system, cpu_user, dead_at, deadline, detail, digest, due_at,
+	ended_at, error, exit_code, expires, failures, fence, first_start, forced, full_at, gated, hold, id, io_read, io_written, job, key,
+	kind, last_success, lost, max_rss, n, name, node, notifies, now, object, origin, outcome, output_bytes,
+	output_dropped, overlap, overlap_waiting, owner, params, pid, place, places, priority, queue, reason, result,
+	revision, run, scope, segment, since, slot, slot_count, slot_last, spawner, spec, started_at, state,
+	term_signal, typical, uid, value, what, who, whole HIDDEN)
+
+-- migration 1
+CREATE TABLE meta (
+	key TEXT NOT NULL PRIMARY KEY,
+	value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT INTO meta (key, value) VALUES
+	('schema', '1'),
+	('store_id', lower(hex(randomblob(16))));
+
+CREATE TABLE writers (
+	id TEXT NOT NULL PRIMARY KEY,
+	batch INT NOT NULL,
+	at INT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE jobs (
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	uid INT NOT NULL,
+	owner TEXT NOT NULL,
+	name TEXT,
+	key TEXT,
+	content INT, -- digest of what came with the key
+	state INT NOT NULL,
+	reason TEXT,
+	revision INT NOT NULL,
+	segment INT NOT NULL,
+	queue TEXT NOT NULL,
+	priority INT NOT NULL,
+	boots INT NOT NULL,
+	created_at INT NOT NULL,
+	updated_at INT NOT NULL,
+	removed_at INT NOT NULL DEFAULT 0,
+	digest INT NOT NULL,
+	spec TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX jobs_key ON jobs (uid, key) WHERE key IS NOT NULL;
+CREATE UNIQUE INDEX jobs_live_name ON jobs (uid, name)
+	WHERE name IS NOT NULL AND state < JOB_FINISHED;
+CREATE INDEX jobs_name ON jobs (name, uid, id DESC) WHERE name IS NOT NULL;
+CREATE INDEX jobs_uid ON jobs (uid, id);
+CREATE INDEX jobs_owner ON jobs (owner, id);
+CREATE INDEX jobs_state ON jobs (state, id);
+CREATE INDEX jobs_boots ON jobs (id) WHERE boots = 1 AND state = JOB_ACTIVE;
+CREATE INDEX jobs_created ON jobs (created_at, id);
+
+CREATE TABLE job_tags (
+	key TEXT NOT NULL,
+	value TEXT NOT NULL,
+	job INT NOT NULL,
+	PRIMARY KEY (key, value, job)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX job_tags_key ON job_tags (key, job);
+
+CREATE TABLE job_revisions (
+	job INT NOT NULL,
+	revision INT NOT NULL,
+	uid INT NOT NULL,
+	at INT NOT NULL,
+	what TEXT NOT NULL,
+	spec TEXT NOT NULL,
+	PRIMARY KEY (job, revision)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE due (
+	job INTEGER PRIMARY KEY,
+	segment INT NOT NULL,
+	slot INT NOT NULL
+) STRICT;
+CREATE INDEX due_slot ON due (slot, segment);
+
+CREATE TABLE runs (
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	job INT NOT NULL,
+	uid INT NOT NULL,
+	kind INT NOT NULL,
+	state INT NOT NULL,
+	priority INT NOT NULL,
+	slot INT NOT NULL,
+	slot_last INT NOT NULL,
+	slot_count INT NOT NULL,
+	due_at INT NOT NULL,
+	revision INT NOT NULL,
+	attempt INT NOT NULL DEFAULT 0,
+	lost INT NOT NULL DEFAULT 0,
+	fence INT NOT NULL DEFAULT 0,
+	cancel_asked INT NOT NULL DEFAULT 0,
+	exit_code INT NOT NULL DEFAULT -1,
+	term_signal INT NOT NULL DEFAULT 0,
+	created_at INT NOT NULL,
+	claimed_at INT NOT NULL DEFAULT 0,
+	started_at INT NOT NULL DEFAULT 0,
+	ended_at INT NOT NULL DEFAULT 0,
+	dead_at INT NOT NULL DEFAULT 0,
+	queue TEXT NOT NULL,
+	reason TEXT,
+	node TEXT,
+	spawner TEXT,
+	CHECK ((ended_at = 0) = (state <= RUN_RUNNING))
+) STRICT;
+CREATE UNIQUE INDEX runs_slot_once ON runs (job, slot, kind);
+CREATE INDEX runs_slot ON runs (slot);
+CREATE INDEX runs_uid ON runs (uid, slot);
+CREATE INDEX runs_state ON runs (state, slot) WHERE state <> RUN_SUCCEEDED;
+CREATE INDEX runs_due ON runs (priority, due_at) WHERE state = RUN_QUEUED;
+CREATE INDEX runs_open ON runs (job) WHERE ended_at = 0;
+
+CREATE TABLE attempts (
+	run INT NOT NULL,
+	fence INT NOT NULL,
+	number INT NOT NULL,
+	node TEXT,
+	spawner TEXT,
+	pid INT NOT NULL,
+	started_at INT NOT NULL,
+	ended_at INT NOT NULL,
+	outcome INT NOT NULL,
+	exit_code INT NOT NULL,
+	term_signal INT NOT NULL,
+	cpu_user INT NOT NULL,
+	cpu_system INT NOT NULL,
+	max_rss INT NOT NULL,
+	output_bytes INT NOT NULL,
+	output_dropped INT NOT NULL,
+	error TEXT,
+	PRIMARY KEY (run, fence)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE outputs (
+	run INT NOT NULL,
+	fence INT NOT NULL,
+	tail BLOB NOT NULL,
+	PRIMARY KEY (run, fence)
+) STRICT;
+
+CREATE TABLE running_jobs (
+	job INTEGER PRIMARY KEY,
+	run INT NOT NULL
+) STRICT;
+
+CREATE TABLE nodes (
+	id TEXT NOT NULL PRIMARY KEY,
+	name TEXT NOT NULL,
+	spawner TEXT NOT NULL,
+	host TEXT NOT NULL,
+	opened_at INT NOT NULL,
+	alive_until INT NOT NULL,
+	closed_at INT NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+CREATE INDEX nodes_name ON nodes (name);
+
+CREATE TABLE boots (
+	node TEXT NOT NULL,
+	boot TEXT NOT NULL,
+	at INT NOT NULL,
+	PRIMARY KEY (node, boot)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE leases (
+	name TEXT NOT NULL PRIMARY KEY,
+	holder TEXT NOT NULL,
+	term INT NOT NULL,
+	until INT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE segments (
+	segment INTEGER PRIMARY KEY,
+	holder TEXT NOT NULL,
+	term INT NOT NULL
+) STRICT;
+
+CREATE TABLE events (
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	at INT NOT NULL,
+	uid INT NOT NULL,
+	what TEXT NOT NULL,
+	job INT NOT NULL,
+	run INT NOT NULL,
+	node TEXT,
+	detail TEXT
+) STRICT;
+CREATE INDEX events_job ON events (job, id);
+
+CREATE TABLE counters (
+	node TEXT NOT NULL,
+	what INT NOT NULL,
+	state INT NOT NULL,
+	queue TEXT NOT NULL,
+	n INT NOT NULL,
+	PRIMARY KEY (what, state, queue, node)
+) STRICT, WITHOUT ROWID;
+
+-- migration 2
+UPDATE meta SET value = '2' WHERE key = 'schema';
+
+-- How a run may start (core/job/policy.h), what it waits for, and what it has behind it.
+ALTER TABLE runs ADD COLUMN overlap INT NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN overlap_waiting INT NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN places INT NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN deadline INT NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN expires INT NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN gated INT NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN notifies INT NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN forced INT NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN hold INT NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN failures INT NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN first_start INT NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN params TEXT; -- JSON, of a triggered run
+
+-- A lane is what waits in one queue for one owner with one priority; what waits for its own job is held out of it.
+DROP INDEX runs_due;
+CREATE INDEX runs_due ON runs (queue, uid, priority, due_at) WHERE state = RUN_QUEUED AND hold = 0;
+CREATE INDEX runs_held ON runs (hold, job, slot) WHERE state = RUN_QUEUED AND hold <> 0;
+-- Few: released from a hold, put off, or to be tried again.
+CREATE INDEX runs_released ON runs (job) WHERE state = RUN_QUEUED AND hold = 0 AND reason IS NOT NULL;
+CREATE INDEX runs_dead ON runs (dead_at) WHERE dead_at <> 0;
+CREATE INDEX jobs_ended ON jobs (updated_at, id) WHERE state >= JOB_FINISHED;
+CREATE INDEX job_tags_job ON job_tags (job);
+CREATE INDEX attempts_kept ON attempts (run, fence) WHERE output_bytes > output_dropped;
+
+-- Claimed and running runs are counted per owner and queue (COUNT_ACTIVE).
+INSERT INTO counters (node, what, state, queue, n)
+SELECT '', 3, uid, queue, count(*) FROM runs WHERE state IN (RUN_CLAIMED, RUN_RUNNING) GROUP BY uid, queue;
+
+-- A job whose runs may not overlap has one place, others have as many as they may use; a run holds its place from its
+-- first start to its final state.
+DROP TABLE running_jobs;
+CREATE TABLE running_jobs (
+	job INT NOT NULL,
+	place INT NOT NULL,
+	run INT NOT NULL,
+	PRIMARY KEY (job, place)
+) STRICT, WITHOUT ROWID;
+
+-- What is not to start: all, a queue, an owner or a tag; for the jobs of one uid, or of all (-1). A freeze has
+-- scope 'freeze' and may spare a tag.
+CREATE TABLE pauses (
+	scope TEXT NOT NULL,
+	key TEXT NOT NULL,
+	uid INT NOT NULL,
+	by_uid INT NOT NULL,
+	by_name TEXT NOT NULL,
+	reason TEXT,
+	at INT NOT NULL,
+	until INT NOT NULL, -- 0: until somebody ends it
+	spared TEXT NOT NULL, -- KEY=VALUE, or empty
+	PRIMARY KEY (scope, key, uid)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE job_pauses (
+	job INTEGER PRIMARY KEY,
+	by_uid INT NOT NULL,
+	by_name TEXT NOT NULL,
+	at INT NOT NULL,
+	until INT NOT NULL -- 0: until somebody resumes it
+) STRICT;
+CREATE INDEX job_pauses_until ON job_pauses (until) WHERE until <> 0;
+
+CREATE INDEX pauses_until ON pauses (until) WHERE until <> 0;
+CREATE INDEX pauses_uid ON pauses (uid);
+-- A boot finds those that are paused, too: their runs wait.
+DROP INDEX jobs_boots;
+CREATE INDEX jobs_boots ON jobs (id) WHERE boots = 1 AND state IN (JOB_ACTIVE, JOB_PAUSED);
+
+-- Limits of queues ('queue', its name) and owners ('owner', the uid); 0 is none. A queue must be there to be used.
+CREATE TABLE limits (
+	scope TEXT NOT NULL,
+	key TEXT NOT NULL,
+	running INT NOT NULL,
+	weight INT NOT NULL,
+	rate_n INT NOT NULL,
+	rate_per INT NOT NULL,
+	rate_burst INT NOT NULL,
+	PRIMARY KEY (scope, key)
+) STRICT, WITHOUT ROWID;
+INSERT INTO limits (scope, key, running, weight, rate_n, rate_per, rate_burst) VALUES ('queue', 'default', 0, 100, 0, 0, 0);
+-- The bucket of a rate is one moment (rate_take); scope 'queue', 'owner' or 'job'.
+CREATE TABLE buckets (
+	scope TEXT NOT NULL,
+	key TEXT NOT NULL,
+	full_at INT NOT NULL,
+	PRIMARY KEY (scope, key)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE templates (
+	uid INT NOT NULL,
+	name TEXT NOT NULL,
+	owner TEXT NOT NULL,
+	revision INT NOT NULL,
+	params TEXT NOT NULL, -- JSON: what must and may be given
+	spec TEXT NOT NULL,
+	created_at INT NOT NULL,
+	updated_at INT NOT NULL,
+	PRIMARY KEY (uid, name)
+) STRICT, WITHOUT ROWID;
+
+-- What a job was asked for with, as a digest, while it is still that; then adding it again changes nothing.
+ALTER TABLE jobs ADD COLUMN asked INT;
+-- Who made a revision by name, and whose definition it took up again (undo); 0: it is new.
+ALTER TABLE job_revisions ADD COLUMN who TEXT;
+ALTER TABLE job_revisions ADD COLUMN origin INT NOT NULL DEFAULT 0;
+
+-- What somebody is to be told, once for each channel.
+CREATE TABLE notices (
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	job INT NOT NULL,
+	run INT NOT NULL,
+	uid INT NOT NULL,
+	what TEXT NOT NULL,
+	channel TEXT NOT NULL,
+	state INT NOT NULL, -- NOTICE_…
+	tries INT NOT NULL,
+	created_at INT NOT NULL,
+	due_at INT NOT NULL,
+	done_at INT NOT NULL,
+	node TEXT, -- the engine that is sending it
+	detail TEXT, -- JSON
+	error TEXT
+) STRICT;
+CREATE INDEX notices_due ON notices (due_at) WHERE state = NOTICE_WAITING;
+CREATE INDEX notices_job ON notices (job, id);
+CREATE INDEX notices_uid ON notices (uid, id);
+CREATE INDEX notices_failed ON notices (id) WHERE state = NOTICE_FAILED;
+CREATE INDEX notices_done ON notices (done_at) WHERE state <> NOTICE_WAITING;
+CREATE UNIQUE INDEX notices_long ON notices (run, channel) WHERE what = 'long'; -- said once of a run
+-- How a job that notifies is doing: what "a change of state" and "unusually long" are measured by.
+CREATE TABLE job_health (
+	job INTEGER PRIMARY KEY,
+	bad INT NOT NULL, -- HEALTH_…
+	since INT NOT NULL,
+	slot INT NOT NULL, -- the newest that was bad
+	last_success INT NOT NULL, -- run, 0: none
+	typical INT NOT NULL -- duration of successful runs, a moving mean; 0: unknown
+) STRICT;
+
+ALTER TABLE events ADD COLUMN who TEXT;
+ALTER TABLE events ADD COLUMN origin TEXT;
+ALTER TABLE events ADD COLUMN object TEXT;
+ALTER TABLE events ADD COLUMN result TEXT;
+-- Who may see it beside administrators: the owner of its job, or else who did it.
+ALTER TABLE events ADD COLUMN owner INT NOT NULL DEFAULT -1;
+CREATE INDEX events_owner ON events (owner, id);
+
+-- migration 3
+UPDATE meta SET value = '3' WHERE key = 'schema';
+
+-- Who has been here. Where a row has a uid it is the owner's number: see core/job/owner.h.
+CREATE TABLE owners (
+	number INTEGER PRIMARY KEY,
+	uid INT NOT NULL,
+	name TEXT NOT NULL,
+	since INT NOT NULL,
+	UNIQUE (uid, name)
+) STRICT;
+CREATE INDEX owners_name ON owners (name, since);
+INSERT INTO owners (number, uid, name, since)
+SELECT uid, uid, min(owner), min(created_at) FROM jobs GROUP BY uid;
+
+-- What a run's control group has counted; -1: nobody did.
+ALTER TABLE attempts ADD COLUMN io_read INT NOT NULL DEFAULT -1;
+ALTER TABLE attempts ADD COLUMN io_written INT NOT NULL DEFAULT -1;
+
+-- Kept output is counted per owner (COUNT_OUTPUT).
+DELETE FROM counters WHERE what = 4;
+INSERT INTO counters (node, what, state, queue, n)
+SELECT '', 4, runs.uid, '', sum(attempts.output_bytes - attempts.output_dropped)
+FROM attempts JOIN runs ON runs.id = attempts.run WHERE attempts.output_bytes > attempts.output_dropped GROUP BY runs.uid;
+
+-- migration 4
+UPDATE meta SET value = '4' WHERE key = 'schema';
+
+-- Whether its spawner ends, when the lease is over, what must not run twice; how far its clock is from the store's.
+ALTER TABLE nodes ADD COLUMN guarded INT NOT NULL DEFAULT 0;
+ALTER TABLE nodes ADD COLUMN skew INT NOT NULL DEFAULT 0;
+CREATE INDEX nodes_open ON nodes (id) WHERE closed_at = 0;
+
+-- What administrators want of a node, whichever engine it has: no new runs; to lead no longer than that term.
+CREATE TABLE node_orders (
+	name TEXT NOT NULL PRIMARY KEY,
+	draining INT NOT NULL,
+	resign_term INT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+INSERT INTO leases (name, holder, term, until) VALUES ('leader', '', 0, 0);
+INSERT INTO meta (key, value) VALUES ('events', '');
+
+-- Runs that are to end, by the node that has them.
+CREATE INDEX runs_to_end ON runs (node) WHERE cancel_asked = 1 AND ended_at = 0;
+
+-- migration 5
+UPDATE meta SET value = '5' WHERE key = 'schema';
+
+-- Labels of a node, as op_claim has them; whether it is never to lead.
+ALTER TABLE nodes ADD COLUMN labels TEXT NOT NULL DEFAULT '';
+ALTER TABLE nodes ADD COLUMN barred INT NOT NULL DEFAULT 0;
+
+-- Which boot of which machine it is on; '': unknown.
+ALTER TABLE nodes ADD COLUMN boot TEXT NOT NULL DEFAULT '';
+
+-- When the leader's work was last done whole, while others were there to watch.
+INSERT INTO meta (key, value) VALUES ('led_at', '0');
+
+-- What a node wants of the output that another keeps, and the parts of it that wait to be taken.
+CREATE TABLE relays (
+	id INTEGER PRIMARY KEY,
+	reader TEXT NOT NULL, -- engines
+	holder TEXT NOT NULL,
+	run INT NOT NULL,
+	attempt INT NOT NULL,
+	start INT NOT NULL,
+	tail INT NOT NULL,
+	follow INT NOT NULL,
+	taken INT NOT NULL,
+	until INT NOT NULL
+) STRICT;
+CREATE INDEX relays_reader ON relays (reader);
+CREATE INDEX relays_holder ON relays (holder);
+CREATE TABLE relay_parts (
+	relay INT NOT NULL,
+	number INT NOT NULL,
+	at INT NOT NULL,
+	total INT NOT NULL,
+	dropped INT NOT NULL,
+	last INT NOT NULL,
+	note TEXT,
+	data TEXT NOT NULL, -- base64
+	PRIMARY KEY (relay, number)
+) STRICT;
+
+-- migration 6
+UPDATE meta SET value = '6' WHERE key = 'schema';
+
+-- Whether it was given up, and did not leave by itself.
+ALTER TABLE nodes ADD COLUMN lost INT NOT NULL DEFAULT 0;
+
+-- migration 7
+UPDATE meta SET value = '7' WHERE key = 'schema';
+
+-- Waiting notices are taken owner by owner.
+DROP INDEX notices_due;
+CREATE INDEX notices_owner ON notices (uid, due_at, id) WHERE state = NOTICE_WAITING;
+
+-- migration 8
+UPDATE meta SET value = '8' WHERE key = 'schema';
+
+-- Finds cancelled jobs that an administrator had paused, when a new job asks for their name.
+CREATE INDEX jobs_cancelled_name ON jobs (uid, name) WHERE name IS NOT NULL AND state = JOB_CANCELLED;
+
+-- migration 9
+UPDATE meta SET value = '9' WHERE key = 'schema';
+
+-- 1: the slot passed before it could be planned, and the job catches up on all slots.
+ALTER TABLE runs ADD COLUMN caught_up INT NOT NULL DEFAULT 0;
+
+-- Queued runs by the last moment at which they may start (claim_last_start, core/claim.c).
+CREATE INDEX runs_last_start ON runs ((slot + CASE WHEN attempt = 0 AND deadline > 0 AND (expires = 0 OR deadline <= expires) THEN deadline ELSE expires END))
+WHERE state = RUN_QUEUED AND (expires > 0 OR (deadline > 0 AND attempt = 0));
+
+-- Pauses that are over, kept until every slot before their end is planned and decided. 'job' is 0 for a scope.
+CREATE TABLE pauses_past (
+	job INT NOT NULL,
+	scope TEXT NOT NULL,
+	key TEXT NOT NULL,
+	uid INT NOT NULL,
+	at INT NOT NULL,
+	until INT NOT NULL,
+	spared TEXT NOT NULL,
+	PRIMARY KEY (job, scope, key, uid, at)
+) STRICT, WITHOUT ROWID;
+
+-- Until when the runs of a node are its own (run-lease), when it last renewed, which machine it is on.
+ALTER TABLE nodes ADD COLUMN runs_until INT NOT NULL DEFAULT 0;
+ALTER TABLE nodes ADD COLUMN renewed_at INT NOT NULL DEFAULT 0;
+ALTER TABLE nodes ADD COLUMN machine TEXT NOT NULL DEFAULT '';
+-- The runs that its spawner held when it left, a JSON array; NULL: it has not left, or did not say.
+ALTER TABLE nodes ADD COLUMN left_runs TEXT;
+
+-- migration 10
+UPDATE meta SET value = '10' WHERE key = 'schema';
+
+-- Bytes that jobs, revisions, templates, runs and kept output tails take, counted per owner (COUNT_STORE).
+DELETE FROM counters WHERE what = 6;
+INSERT INTO counters (node, what, state, queue, n)
+SELECT '', 6, sized.uid, '', sum(sized.size) FROM (
+	SELECT uid, 1000 + length(CAST(spec AS BLOB)) AS size FROM jobs
+	UNION ALL SELECT jobs.uid, 200 + length(CAST(job_revisions.spec AS BLOB)) FROM job_revisions JOIN jobs ON jobs.id = job_revisions.job
+	UNION ALL SELECT uid, 200 + length(CAST(spec AS BLOB)) + length(CAST(params AS BLOB)) FROM templates
+	UNION ALL SELECT uid, 400 + coalesce(length(CAST(params AS BLOB)), 0) FROM runs
+	UNION ALL SELECT runs.uid, 50 + length(tail) FROM outputs JOIN runs ON runs.id = outputs.run) AS sized
+GROUP BY sized.uid;
+
+-- Finds removed jobs of an owner that takes more than its share.
+CREATE INDEX jobs_removed ON jobs (uid, id) WHERE state = JOB_REMOVED;
+
+-- migration 11
+UPDATE meta SET value = '11' WHERE key = 'schema';
+
+-- A pause that was ordered before its beginning (later = 1) covers slots from 'at' on. The job of such a row is active and
+-- becomes paused at 'at', with the reason of the row; then 'later' becomes 0.
+ALTER TABLE pauses ADD COLUMN later INT NOT NULL DEFAULT 0;
+ALTER TABLE job_pauses ADD COLUMN later INT NOT NULL DEFAULT 0;
+ALTER TABLE job_pauses ADD COLUMN reason TEXT;
+CREATE INDEX job_pauses_later ON job_pauses (at) WHERE later = 1;
+
+-- The bytes that a row counts for its owner, as in private.h.
+-- define job_size = (1000 + length(CAST(spec AS BLOB))) AS size
+-- define revision_size = (200 + length(CAST(spec AS BLOB))) AS size
+-- define template_size = (200 + length(CAST(spec AS BLOB)) + length(CAST(params AS BLOB))) AS size
+-- define run_size = (400 + coalesce(length(CAST(params AS BLOB)), 0)) AS size
+-- define tail_size = (50 + length(tail)) AS size
+
+-- The clock of leases: one host's, which never steps; a reboot voids them (leases_void).
+-- define clock = lease_clock()
+
+-- Whether a segment is among those of a mask.
+-- define in_segments = (:segments >> due.segment) & 1 = 1
+
+-- ======== the store itself ========
+
+-- query meta_get(key text) -> value text
+SELECT value FROM meta WHERE key = :key
+
+-- query writer_open(id text, at int)
+INSERT INTO writers (id, batch, at) VALUES (:id, 0, :at)
+
+-- query writer_put(id text, batch int, at int)
+UPDATE writers SET batch = :batch, at = :at WHERE id = :id
+
+-- query writer_get(id text) -> batch int
+SELECT batch FROM writers WHERE id = :id
+
+-- query writer_close(id text, before int)
+DELETE FROM writers WHERE id = :id OR at < :before
+
+-- query counters_add(node text, set json)
+INSERT INTO counters (node, what, state, queue, n)
+SELECT :node, what, state, queue, n
+FROM given(:set) WHERE true
+ON CONFLICT (what, state, queue, node) DO UPDATE SET n = counters.n + excluded.n
+
+-- query counters_sum(what int) -> state int, n int
+SELECT state, sum(n) AS n FROM counters WHERE what = :what GROUP BY state
+
+-- query counter_get(what int, state int) -> n int
+SELECT coalesce(sum(n), 0) AS n FROM counters WHERE what = :what AND state = :state
+
+-- ======== owners ========
+
+-- query owner_find(uid int, name text) -> number int
+SELECT number FROM owners WHERE uid = :uid AND name = :name
+
+-- query owner_named(name text) -> number int
+SELECT number FROM owners WHERE name = :name ORDER BY since DESC LIMIT 1
+
+-- query owner_add(uid int, name text, now int)
+INSERT INTO owners (number, uid, name, since)
+SELECT :uid + 4294967296 * (SELECT count(*) FROM owners WHERE uid = :uid), :uid, :name, :now WHERE true
+ON CONFLICT DO NOTHING
+
+-- ======== jobs ========
+
+-- query job_ids(n int) -> id int
+WITH RECURSIVE step(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM step WHERE i < :n)
+SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'jobs'), 0) + i AS id FROM step
+
+-- query jobs_insert(set json) -> id int
+INSERT INTO jobs (id, uid, owner, name, key, content, asked, state, revision, segment, queue, priority,
+	boots, created_at, updated_at, digest, spec)
+SELECT id, uid, owner, name, key, content, asked, state, 1, segment, queue, priority, boots, now, now, digest, spec
+FROM given(:set) WHERE true
+ON CONFLICT DO NOTHING
+RETURNING id
+
+-- query tags_insert(set json)
+INSERT INTO job_tags (key, value, job)
+SELECT key, value, job FROM given(:set) WHERE true
+ON CONFLICT DO NOTHING
+
+-- query job_by_key(uid int, key text) -> id int, state int, removed_at int, content int
+SELECT id, state, removed_at, content FROM jobs WHERE uid = :uid AND key = :key
+
+-- query job_key_drop(id int)
+UPDATE jobs SET key = NULL WHERE id = :id
+
+-- query job_by_live_name(uid int, name text) -> id int, asked int
+SELECT id, coalesce(asked, 0) AS asked FROM jobs WHERE uid = :uid AND name = :name AND state < JOB_FINISHED
+
+-- query names_paused(set json, now int) -> place int, job int, uid int, by_uid int, by_name text, at int, until int,
+--	reason text, later int
+SELECT given.id AS place, jobs.id AS job, jobs.uid AS uid, job_pauses.by_uid AS by_uid, job_pauses.by_name AS by_name,
+	job_pauses.at AS at, job_pauses.until AS until, coalesce(job_pauses.reason, jobs.reason) AS reason,
+	job_pauses.later AS later
+FROM given(:set) AS given
+	CROSS JOIN jobs ON jobs.uid = given.uid AND jobs.name = given.name AND jobs.state = JOB_CANCELLED
+	CROSS JOIN job_pauses ON job_pauses.job = jobs.id
+WHERE job_pauses.until = 0 OR job_pauses.until > :now
+
+-- query job_first_run(job int) -> id int
+SELECT id FROM runs WHERE job = :job ORDER BY slot, kind LIMIT 1
+
+-- query job_lock(id int, uid int) -> uid int, name text, state int, queue text
+SELECT uid, name, state, queue FROM jobs
+WHERE id = :id AND (:uid < 0 OR uid = :uid) AND state <> JOB_REMOVED
+
+-- query job_state_set(id int, state int, reason text, now int)
+UPDATE jobs SET state = :state, reason = :reason, updated_at = :now,
+	removed_at = CASE WHEN :state = JOB_REMOVED THEN :now ELSE 0 END
+WHERE id = :id
+
+-- query jobs_suspend(set json, was int, now int) -> id int, uid int, queue text, name text, reason text
+UPDATE jobs SET state = JOB_SUSPENDED, updated_at = :now, reason = given.reason
+FROM given(:set) AS given
+WHERE jobs.id = given.job AND +jobs.state = :was
+RETURNING id, uid, queue, name, jobs.reason
+
+-- query jobs_idle(set json) -> id int
+SELECT id FROM jobs
+WHERE id IN (SELECT value FROM json_each(:set)) AND +state = JOB_ACTIVE
+	AND NOT EXISTS (SELECT 1 FROM due WHERE due.job = jobs.id)
+ORDER BY id
+
+-- query jobs_finish(set json, now int) -> id int, uid int, queue text
+UPDATE jobs SET state = JOB_FINISHED, updated_at = :now
+WHERE id IN (SELECT value FROM json_each(:set)) AND +state = JOB_ACTIVE
+	AND NOT EXISTS (SELECT 1 FROM due WHERE due.job = jobs.id)
+	AND NOT EXISTS (SELECT 1 FROM runs INDEXED BY runs_open
+		WHERE runs.job = jobs.id AND runs.ended_at = 0)
+RETURNING id, uid, queue
+
+-- ======== the schedule ========
+
+-- query due_insert(set json)
+INSERT INTO due (job, segment, slot)
+SELECT job, segment, slot FROM given(:set)
+
+-- query due_take(since int, until int, n int, segments int) -> job int, slot int
+SELECT due.job, due.slot FROM due
+WHERE due.slot > :since AND due.slot <= :until AND {in_segments}
+ORDER BY due.slot LIMIT :n
+
+-- Read after their rows of 'due' are held: whoever changes a job holds them, too.
+-- query due_jobs(set json) -> id int, uid int, revision int, priority int, queue text, name text, owner text, spec text,
+--	digest int, created_at int
+SELECT jobs.id, jobs.uid, jobs.revision, jobs.priority, jobs.queue, jobs.name, jobs.owner, jobs.spec, jobs.digest,
+	jobs.created_at
+FROM json_each(:set) AS wanted CROSS JOIN jobs WHERE jobs.id = wanted.value
+ORDER BY wanted.key
+
+-- query due_move(set json)
+UPDATE due SET slot = given.slot
+FROM given(:set) AS given
+WHERE due.job = given.job
+
+-- query due_drop(set json)
+DELETE FROM due WHERE job IN (SELECT value FROM json_each(:set))
+
+-- A cancelled run's slot may be yet to come, and is not taken a second time.
+-- query due_resume(set json, never int, at int)
+UPDATE due SET slot = max(:at, coalesce((SELECT max(slot) FROM runs WHERE runs.job = due.job), 0) - 1)
+WHERE job IN (SELECT value FROM json_each(:set)) AND +slot = :never
+	AND NOT EXISTS (SELECT 1 FROM runs INDEXED BY runs_open
+		WHERE runs.job = due.job AND runs.ended_at = 0)
+
+-- query due_crowd(slot int, n int) -> jobs int
+SELECT count(*) AS jobs FROM (SELECT 1 FROM due WHERE slot = :slot LIMIT :n) AS same
+
+-- Also the end of the first pause or the beginning of a later pause of a job, and the first moment at which a queued run is too late to start.
+-- query due_first(segments int) -> slot int, pause_end int, expiry int
+SELECT CASE WHEN :segments <> 0 THEN (SELECT due.slot FROM due WHERE {in_segments} ORDER BY due.slot LIMIT 1) END AS slot,
+	(SELECT min(until) FROM (
+		SELECT * FROM (SELECT until FROM pauses WHERE until <> 0 ORDER BY until LIMIT 1) AS scopes
+		UNION ALL
+		SELECT * FROM (SELECT until FROM job_pauses WHERE until <> 0 ORDER BY until LIMIT 1) AS single
+		UNION ALL
+		SELECT * FROM (SELECT at AS until FROM job_pauses WHERE later = 1 ORDER BY at LIMIT 1) AS later) AS first) AS pause_end,
+	(SELECT slot + CASE WHEN attempt = 0 AND deadline > 0 AND (expires = 0 OR deadline <= expires) THEN deadline ELSE expires END FROM runs INDEXED BY runs_last_start
+		WHERE state = RUN_QUEUED AND (expires > 0 OR (deadline > 0 AND attempt = 0))
+		ORDER BY slot + CASE WHEN attempt = 0 AND deadline > 0 AND (expires = 0 OR deadline <= expires) THEN deadline ELSE expires END LIMIT 1) AS expiry
+
+-- ======== runs ========
+
+-- query run_ids(n int) -> id int
+WITH RECURSIVE step(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM step WHERE i < :n)
+SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'runs'), 0) + i AS id FROM step
+
+-- query runs_insert(set json) -> id int, state int, queue text, due_at int, uid int, size int, job int, slot_last int,
+--	ended_at int, reason text, notifies int
+INSERT INTO runs (id, job, uid, kind, state, reason, slot, slot_last, slot_count, due_at, revision,
+	priority, queue, created_at, ended_at, overlap, overlap_waiting, places, deadline, expires, gated, notifies,
+	forced, caught_up, params)
+SELECT id, job, uid, kind, state, reason, slot, slot_last, slot_count, due_at, revision, priority, queue,
+	now, CASE WHEN state = RUN_QUEUED THEN 0 ELSE now END, overlap, overlap_waiting, places, deadline, expires, gated,
+	notifies, forced, caught_up, params
+FROM given(:set) WHERE true
+ON CONFLICT DO NOTHING
+RETURNING id, state, queue, due_at, uid, {run_size}, job, slot_last, ended_at, reason, notifies
+
+-- From lane to lane, whatever waits in them. A row on the right side is sought as a whole only without types, hence the
+-- plus signs, and what equals it is read, too, hence a due time that nothing has.
+-- query lanes() -> queue text, uid int, priority int, due_at int
+WITH RECURSIVE lane(id) AS (
+	SELECT id FROM (SELECT id FROM runs INDEXED BY runs_due WHERE state = RUN_QUEUED AND hold = 0
+		ORDER BY queue, uid, priority, due_at LIMIT 1)
+	UNION ALL
+	SELECT (SELECT next.id FROM runs AS next INDEXED BY runs_due
+		WHERE next.state = RUN_QUEUED AND next.hold = 0
+			AND (next.queue, next.uid, next.priority, next.due_at)
+				> (+here.queue, +here.uid, +here.priority, 9223372036854775807)
+		ORDER BY next.queue, next.uid, next.priority, next.due_at LIMIT 1)
+	FROM lane CROSS JOIN runs AS here WHERE here.id = lane.id)
+SELECT queue, uid, priority, due_at FROM lane CROSS JOIN runs WHERE runs.id = lane.id
+
+-- query lane_runs(queue text, uid int, priority int, due_at int, id int, n int, stops int, now int, labels text) -> id int, job int,
+--	kind int, attempt int, slot int, due_at int, reason text, overlap int, overlap_waiting int, places int, deadline int,
+--	expires int, gated int, forced int, job_state int, paused_at int, paused_until int, paused_then int, recurs int, taken int,
+--	place int, overtaken int, caught_up int
+SELECT runs.id, runs.job, runs.kind, runs.attempt, runs.slot, runs.due_at, runs.reason, runs.overlap,
+	runs.overlap_waiting, runs.places, runs.deadline, runs.expires, runs.gated, runs.forced,
+	coalesce(jobs.state, JOB_REMOVED) AS job_state,
+	CASE WHEN jobs.state = JOB_PAUSED THEN (SELECT at FROM job_pauses WHERE job_pauses.job = runs.job)
+		WHEN jobs.state = JOB_ACTIVE AND :stops <> 0
+		THEN (SELECT at FROM job_pauses WHERE job_pauses.job = runs.job AND later = 1) END AS paused_at,
+	CASE WHEN jobs.state = JOB_PAUSED
+		THEN (SELECT until FROM job_pauses WHERE job_pauses.job = runs.job) END AS paused_until,
+	CASE WHEN :stops <> 0
+		THEN (SELECT count(*) FROM pauses_past WHERE pauses_past.job = runs.job
+			AND pauses_past.at <= runs.slot AND pauses_past.until > runs.slot) END AS paused_then,
+	CASE WHEN jobs.state = JOB_PAUSED OR :stops <> 0
+		THEN (SELECT count(*) FROM due WHERE due.job = runs.job) END AS recurs,
+	CASE WHEN runs.places > 0
+		THEN (SELECT count(*) FROM running_jobs WHERE running_jobs.job = runs.job) END AS taken,
+	CASE WHEN runs.places > 0
+		THEN (SELECT place FROM running_jobs WHERE running_jobs.job = runs.job AND running_jobs.run = runs.id)
+		END AS place,
+	CASE WHEN runs.reason = 'rate' AND EXISTS (SELECT 1 FROM runs AS newer WHERE newer.job = runs.job
+		AND newer.slot > runs.slot AND newer.slot <= :now AND newer.kind = RUN_KIND_SCHEDULE) THEN 1 END AS overtaken,
+	runs.caught_up
+FROM runs INDEXED BY runs_due LEFT JOIN jobs ON jobs.id = runs.job
+WHERE runs.state = RUN_QUEUED AND runs.hold = 0 AND runs.queue = :queue AND runs.uid = :uid
+	AND runs.priority = :priority AND (runs.due_at, runs.id) > (:due_at, :id)
+	AND (runs.gated & 2 = 0 OR NOT EXISTS (SELECT 1 FROM json_each(jobs.spec, '$.node_labels') AS need
+		WHERE instr(:labels, char(10) || need.value || char(10)) = 0))
+ORDER BY runs.due_at, runs.id LIMIT :n
+
+-- query runs_claim(node text, spawner text, now int, set json) -> id int, uid int, queue text
+UPDATE runs SET state = RUN_CLAIMED, node = :node, spawner = :spawner, fence = fence + 1, claimed_at = :now,
+	revision = coalesce((SELECT jobs.revision FROM jobs WHERE jobs.id = runs.job), revision), reason = NULL
+WHERE id IN (SELECT value FROM json_each(:set)) AND +state = RUN_QUEUED
+RETURNING id, uid, queue
+
+-- query runs_settle(set json, now int) -> id int, job int, uid int, queue text, state int, fence int,
+--	slot_last int, reason text, notifies int
+UPDATE runs SET state = given.state, reason = given.reason, ended_at = :now, hold = HOLD_NONE
+FROM given(:set) AS given
+WHERE runs.id = given.run AND +runs.state = RUN_QUEUED
+RETURNING id, job, uid, queue, state, fence, runs.slot_last, runs.reason, runs.notifies
+
+-- Queued runs that may not start any more.
+-- query runs_too_late(now int, n int) -> id int, uid int, queue text, slot int, due_at int, attempt int, deadline int, expires int, reason text
+SELECT id, uid, queue, slot, due_at, attempt, deadline, expires, reason FROM runs INDEXED BY runs_last_start
+WHERE state = RUN_QUEUED AND (expires > 0 OR (deadline > 0 AND attempt = 0))
+	AND slot + CASE WHEN attempt = 0 AND deadline > 0 AND (expires = 0 OR deadline <= expires) THEN deadline ELSE expires END < :now
+ORDER BY slot + CASE WHEN attempt = 0 AND deadline > 0 AND (expires = 0 OR deadline <= expires) THEN deadline ELSE expires END LIMIT :n
+
+-- query runs_put_off(set json)
+UPDATE runs SET hold = given.hold, due_at = given.due_at, reason = given.reason
+FROM given(:set) AS given
+WHERE runs.id = given.run AND +runs.state = RUN_QUEUED
+
+-- query runs_replace(set json)
+UPDATE runs SET cancel_asked = 1, reason = 'replaced'
+WHERE id IN (SELECT value FROM json_each(:set)) AND +state IN (RUN_CLAIMED, RUN_RUNNING)
+
+-- Those that wait for a place of these jobs.
+-- query places_awaiting(set json) -> id int
+SELECT runs.id FROM json_each(:set) AS wanted CROSS JOIN runs INDEXED BY runs_held
+WHERE runs.state = RUN_QUEUED AND runs.hold <> 0 AND runs.hold = HOLD_PLACE AND runs.job = wanted.value
+
+-- query places_awaited(set json) -> job int, n int
+SELECT wanted.value AS job, (SELECT count(*) FROM runs INDEXED BY runs_held WHERE runs.state = RUN_QUEUED
+	AND runs.hold <> 0 AND runs.hold = HOLD_PLACE AND runs.job = wanted.value) AS n
+FROM json_each(:set) AS wanted
+
+-- Slots that nobody began, older than the given one of their job.
+-- query runs_older(set json) -> id int
+SELECT runs.id FROM given(:set) AS given CROSS JOIN runs INDEXED BY runs_open
+WHERE runs.job = given.job AND runs.ended_at = 0 AND runs.state = RUN_QUEUED AND runs.kind = RUN_KIND_SCHEDULE
+	AND runs.attempt = 0 AND runs.slot < given.slot
+
+-- How many that wait for a place of these jobs could have one: not used, nor meant for one that was released before.
+-- query places_room(set json) -> job int, n int
+SELECT held.job, held.places - (SELECT count(*) FROM running_jobs WHERE running_jobs.job = held.job)
+	- (SELECT count(*) FROM runs INDEXED BY runs_released WHERE runs.job = held.job AND runs.state = RUN_QUEUED
+		AND runs.hold = 0 AND runs.reason IS NOT NULL
+		AND NOT EXISTS (SELECT 1 FROM running_jobs WHERE running_jobs.job = runs.job
+			AND running_jobs.run = runs.id)) AS n
+FROM json_each(:set) AS wanted CROSS JOIN runs AS held
+WHERE held.id =
+	(SELECT waits.id FROM runs AS waits INDEXED BY runs_held WHERE waits.state = RUN_QUEUED AND waits.hold <> 0
+		AND waits.hold = HOLD_PLACE AND waits.job = wanted.value ORDER BY waits.slot LIMIT 1)
+
+-- The first that waits for a place, of each of these jobs.
+-- query places_release(set json) -> id int, due_at int
+UPDATE runs SET hold = HOLD_NONE
+WHERE id IN (SELECT (SELECT held.id FROM runs AS held INDEXED BY runs_held
+	WHERE held.state = RUN_QUEUED AND held.hold <> 0 AND held.hold = HOLD_PLACE AND held.job = wanted.value
+	ORDER BY held.slot LIMIT 1) FROM json_each(:set) AS wanted)
+RETURNING id, due_at
+
+-- ======== places, limits, pauses ========
+
+-- One who writes at a time (batch.c).
+-- query turn_take() -> held int
+SELECT 1 AS held
+
+-- query places_of(set json) -> job int, place int, run int
+SELECT job, place, run FROM running_jobs WHERE job IN (SELECT value FROM json_each(:set)) ORDER BY job, place
+
+-- query places_lock(set json) -> job int, place int, run int
+SELECT job, place, run FROM running_jobs WHERE job IN (SELECT value FROM json_each(:set)) ORDER BY job, place
+
+-- query places_insert(set json, place int) -> run int
+INSERT INTO running_jobs (job, place, run)
+SELECT job, :place, id FROM runs WHERE id IN (SELECT value FROM json_each(:set))
+ON CONFLICT DO NOTHING
+RETURNING run
+
+-- query places_free(set json)
+DELETE FROM running_jobs
+WHERE job IN (SELECT value FROM json_each(:set))
+	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = running_jobs.run AND runs.ended_at = 0)
+
+-- query active_now(what int, node text) -> uid int, queue text, n int, here int
+SELECT state AS uid, queue, sum(n) AS n, sum(CASE WHEN node = :node THEN n ELSE 0 END) AS here
+FROM counters WHERE what = :what GROUP BY state, queue
+
+-- query counters_tidy(what int)
+DELETE FROM counters WHERE what = :what AND n = 0
+
+-- query limits_now() -> scope text, key text, running int, weight int, rate_n int, rate_per int, rate_burst int,
+--	full_at int
+SELECT limits.scope, limits.key, running, weight, rate_n, rate_per, rate_burst, full_at
+FROM limits LEFT JOIN buckets ON buckets.scope = limits.scope AND buckets.key = limits.key
+
+-- query buckets_put(set json)
+INSERT INTO buckets (scope, key, full_at) SELECT scope, key, full_at FROM given(:set) WHERE true
+ON CONFLICT (scope, key) DO UPDATE SET full_at = excluded.full_at
+
+-- Pauses in force, and past pauses, which still decide about slots inside them. Past pauses of single jobs are looked
+-- up with each run (lane_runs), and so are their later pauses; one of them stands for all.
+-- query pauses_now() -> scope text, key text, uid int, spared text, at int, until int, past int, later int
+SELECT scope, key, uid, spared, at, until, 0 AS past, later FROM pauses
+UNION ALL
+SELECT scope, key, uid, spared, at, until, 1 AS past, 0 AS later FROM pauses_past WHERE job = 0
+UNION ALL
+SELECT * FROM (SELECT scope, key, uid, spared, at, until, 1 AS past, 0 AS later FROM pauses_past WHERE job > 0 LIMIT 1) AS single
+UNION ALL
+SELECT * FROM (SELECT 'job' AS scope, '' AS key, -1 AS uid, '' AS spared, at, until, 1 AS past, later FROM job_pauses WHERE later = 1
+	ORDER BY at LIMIT 1) AS ordered
+
+-- Past pauses up to whose end every slot is planned. The runs of those slots are decided by the caller.
+-- query pauses_past_drop() -> job int, scope text, key text, uid int, spared text, at int, until int
+DELETE FROM pauses_past WHERE until <= coalesce((SELECT slot FROM due ORDER BY slot LIMIT 1), 9223372036854775807)
+RETURNING job, scope, key, uid, spared, at, until
+
+-- query pause_keep(scope text, key text, uid int, now int)
+INSERT INTO pauses_past (job, scope, key, uid, at, until, spared)
+SELECT 0, scope, key, uid, at, CASE WHEN until = 0 OR until > :now THEN :now ELSE until END, spared FROM pauses
+WHERE scope = :scope AND key = :key AND uid = :uid AND (later = 0 OR at < :now)
+ON CONFLICT DO NOTHING
+
+-- query pauses_keep_over(now int)
+INSERT INTO pauses_past (job, scope, key, uid, at, until, spared)
+SELECT 0, scope, key, uid, at, until, spared FROM pauses WHERE until <> 0 AND until <= :now
+ON CONFLICT DO NOTHING
+
+-- query job_pauses_keep(set json, now int)
+INSERT INTO pauses_past (job, scope, key, uid, at, until, spared)
+SELECT job, 'job', '', -1, at, CASE WHEN until = 0 OR until > :now THEN :now ELSE until END, '' FROM job_pauses
+WHERE job IN (SELECT value FROM json_each(:set)) AND (later = 0 OR at < :now)
+ON CONFLICT DO NOTHING
+
+-- Slots inside a pause that nobody began, of jobs that have more slots to come.
+-- query runs_inside_jobs(set json) -> id int
+SELECT inside.id FROM given(:set) AS given CROSS JOIN runs AS inside INDEXED BY runs_open
+WHERE inside.job = given.job AND inside.ended_at = 0 AND inside.state = RUN_QUEUED AND inside.kind = RUN_KIND_SCHEDULE
+	AND inside.attempt = 0 AND inside.slot >= given.since AND inside.slot < given.before
+	AND EXISTS (SELECT 1 FROM due WHERE due.job = given.job)
+
+-- query runs_inside(since int, before int, uid int, queue text) -> id int, job int
+SELECT id, job FROM runs INDEXED BY runs_state
+WHERE state = RUN_QUEUED AND state <> RUN_SUCCEEDED AND slot >= :since AND slot < :before AND kind = RUN_KIND_SCHEDULE
+	AND attempt = 0 AND (:uid < 0 OR uid = :uid) AND (:queue = '' OR queue = :queue)
+	AND EXISTS (SELECT 1 FROM due WHERE due.job = runs.job)
+
+-- query jobs_gated(set json) -> id int, uid int, owner text, spec text, digest int, full_at int
+SELECT jobs.id, jobs.uid, jobs.owner, jobs.spec, jobs.digest, buckets.full_at
+FROM json_each(:set) AS wanted CROSS JOIN jobs LEFT JOIN buckets ON buckets.scope = 'job'
+	AND buckets.key = CAST(jobs.id AS TEXT)
+WHERE jobs.id = wanted.value
+
+-- query jobs_tagged(set json, key text, value text) -> job int
+SELECT job FROM json_each(:set) AS wanted CROSS JOIN job_tags
+WHERE job_tags.key = :key AND job_tags.value = :value AND job_tags.job = wanted.value
+
+-- query jobs_tagged_key(set json, key text) -> job int
+SELECT job FROM json_each(:set) AS wanted CROSS JOIN job_tags
+WHERE job_tags.key = :key AND job_tags.job = wanted.value
+
+-- ======== runs, as they go ========
+
+-- query runs_started(set json) -> id int, queue text
+UPDATE runs SET state = RUN_RUNNING, started_at = given.at,
+	first_start = CASE WHEN runs.first_start = 0 THEN given.at ELSE runs.first_start END,
+	attempt = max(runs.attempt, given.attempt)
+FROM given(:set) AS given
+WHERE runs.id = given.run AND runs.fence = given.fence AND runs.node = given.node
+	AND +runs.state = RUN_CLAIMED
+RETURNING id, queue
+
+-- query runs_lock(set json) -> id int, job int, uid int, state int, fence int, node text, queue text,
+--	reason text, cancel_asked int, job_state int, slot_last int, notifies int
+SELECT runs.id, runs.job, runs.uid, runs.state, runs.fence, runs.node, runs.queue, runs.reason, runs.cancel_asked,
+	coalesce((SELECT state FROM jobs WHERE jobs.id = runs.job), JOB_REMOVED) AS job_state,
+	runs.slot_last, runs.notifies
+FROM runs WHERE id IN (SELECT value FROM json_each(:set)) ORDER BY id
+
+-- query runs_end(set json)
+UPDATE runs SET state = given.state, reason = given.reason,
+	attempt = max(runs.attempt, given.attempt), lost = runs.lost + given.lost,
+	failures = runs.failures + given.failures, dead_at = given.dead_at, spawner = NULL,
+	first_start = CASE WHEN runs.first_start = 0 THEN given.first_start ELSE runs.first_start END,
+	node = CASE WHEN given.state = RUN_QUEUED THEN NULL ELSE runs.node END,
+	due_at = CASE WHEN given.state = RUN_QUEUED THEN given.due_at ELSE runs.due_at END,
+	claimed_at = CASE WHEN given.state = RUN_QUEUED THEN 0 ELSE runs.claimed_at END,
+	started_at = CASE WHEN given.state = RUN_QUEUED THEN 0
+		WHEN runs.started_at = 0 THEN given.started_at ELSE runs.started_at END,
+	ended_at = CASE WHEN given.state = RUN_QUEUED THEN 0 ELSE given.ended_at END,
+	exit_code = CASE WHEN given.state = RUN_QUEUED THEN -1 ELSE given.exit_code END,
+	term_signal = CASE WHEN given.state = RUN_QUEUED THEN 0 ELSE given.term_signal END
+FROM given(:set) AS given
+WHERE runs.id = given.run AND +runs.state IN (RUN_CLAIMED, RUN_RUNNING)
+
+-- query run_give_back(id int, fence int, node text, due_at int) -> id int, queue text
+UPDATE runs SET state = RUN_QUEUED, node = NULL, spawner = NULL, claimed_at = 0, due_at = :due_at
+WHERE id = :id AND fence = :fence AND node = :node AND +state = RUN_CLAIMED
+	AND cancel_asked = 0
+RETURNING id, queue
+
+-- query runs_cancel_queued(set json, reason text, now int) -> id int, queue text
+UPDATE runs SET state = RUN_CANCELLED, reason = :reason, ended_at = :now, hold = HOLD_NONE
+WHERE id IN (SELECT value FROM json_each(:set)) AND +state = RUN_QUEUED
+RETURNING id, queue
+
+-- query runs_ask_cancel(set json)
+UPDATE runs SET cancel_asked = 1
+WHERE id IN (SELECT value FROM json_each(:set)) AND +state IN (RUN_CLAIMED, RUN_RUNNING)
+
+-- query runs_open_of(job int) -> id int, state int
+SELECT id, state FROM runs INDEXED BY runs_open WHERE job = :job AND ended_at = 0 ORDER BY id
+
+-- ======== attempts ========
+
+-- query attempts_started(set json)
+INSERT INTO attempts (run, fence, number, node, spawner, pid, started_at, ended_at, outcome,
+	exit_code, term_signal, cpu_user, cpu_system, max_rss, output_bytes, output_dropped)
+SELECT run, fence, attempt, node, spawner, pid, at, 0, ATTEMPT_RUNNING, -1, 0, 0, 0, 0, 0, 0
+FROM given(:set) WHERE true
+ON CONFLICT DO NOTHING
+
+-- query attempts_ended(set json)
+INSERT INTO attempts (run, fence, number, node, spawner, pid, started_at, ended_at, outcome,
+	exit_code, term_signal, cpu_user, cpu_system, max_rss, io_read, io_written, output_bytes, output_dropped, error)
+SELECT run, fence, attempt, node, spawner, pid, started_at, ended_at, outcome, exit_code, term_signal,
+	cpu_user, cpu_system, max_rss, io_read, io_written, output_bytes, output_dropped, error
+FROM given(:set) WHERE true
+ON CONFLICT (run, fence) DO UPDATE SET ended_at = excluded.ended_at, outcome = excluded.outcome,
+	exit_code = excluded.exit_code, term_signal = excluded.term_signal,
+	cpu_user = excluded.cpu_user, cpu_system = excluded.cpu_system,
+	max_rss = excluded.max_rss, io_read = excluded.io_read, io_written = excluded.io_written, output_bytes = excluded.output_bytes,
+	output_dropped = excluded.output_dropped, error = excluded.error,
+	pid = CASE WHEN attempts.pid = 0 THEN excluded.pid ELSE attempts.pid END,
+	started_at = CASE WHEN attempts.started_at = 0 THEN excluded.started_at
+		ELSE attempts.started_at END
+WHERE attempts.outcome IN (ATTEMPT_RUNNING, ATTEMPT_LOST)
+
+-- The end of what it wrote, as base64, for other nodes to show.
+-- query outputs_put(set json) -> uid int, size int
+INSERT INTO outputs (run, fence, tail)
+SELECT run, fence, CAST(value AS BLOB) FROM given(:set) WHERE true
+ON CONFLICT DO NOTHING
+RETURNING coalesce((SELECT runs.uid FROM runs WHERE runs.id = outputs.run), -1) AS uid, {tail_size}
+
+-- query output_get(run int, fence int) -> tail text
+SELECT CAST(tail AS TEXT) AS tail FROM outputs WHERE run = :run AND fence = :fence
+
+-- query attempt_outcome(run int, fence int) -> outcome int, kept int
+SELECT outcome, output_bytes - output_dropped AS kept FROM attempts WHERE run = :run AND fence = :fence
+
+-- query attempts_of(run int) -> run int, number int, fence int, node text, spawner text, pid int,
+--	started_at int, ended_at int, outcome int, exit_code int, term_signal int, cpu_user int,
+--	cpu_system int, max_rss int, io_read int, io_written int, output_bytes int, output_dropped int, error text, node_name text
+SELECT run, number, fence, node, spawner, pid, started_at, ended_at, outcome, exit_code, term_signal,
+	cpu_user, cpu_system, max_rss, io_read, io_written, output_bytes, output_dropped, error,
+	(SELECT nodes.name FROM nodes WHERE nodes.id = attempts.node) AS node_name
+FROM attempts WHERE run = :run ORDER BY fence
+
+-- ======== after a time when nobody was there ========
+
+-- The newest run was made by an engine that was there; one that left in peace said when.
+-- query last_seen() -> at int
+SELECT max(coalesce((SELECT created_at FROM runs WHERE id = (SELECT max(id) FROM runs)), 0),
+	coalesce((SELECT max(closed_at) FROM nodes), 0)) AS at
+
+-- query runs_late(since int, until int, after int, n int) -> id int, job int, slot int, name text, revision int,
+--	spec text, created_at int, due_slot int
+SELECT runs.id, runs.job, runs.slot, jobs.name, jobs.revision, jobs.spec, jobs.created_at,
+	coalesce(due.slot, 0) AS due_slot
+FROM runs INDEXED BY runs_state CROSS JOIN jobs ON jobs.id = runs.job LEFT JOIN due ON due.job = runs.job
+WHERE runs.state = RUN_QUEUED AND runs.state <> RUN_SUCCEEDED AND runs.slot > :since AND runs.slot <= :until
+	AND runs.due_at <= :until AND runs.kind = RUN_KIND_SCHEDULE AND runs.fence = 0 AND runs.hold = 0
+	AND runs.job > :after
+ORDER BY runs.job, runs.slot LIMIT :n
+
+-- query runs_miss(set json, now int) -> id int, queue text, job int, slot_last int, notifies int
+UPDATE runs SET state = RUN_SKIPPED, reason = 'missed', ended_at = :now
+WHERE id IN (SELECT value FROM json_each(:set)) AND +state = RUN_QUEUED
+RETURNING id, queue, job, slot_last, notifies
+
+-- query runs_catch_up(set json)
+UPDATE runs SET caught_up = 1 WHERE id IN (SELECT value FROM json_each(:set)) AND +state = RUN_QUEUED
+
+-- The clock was set back. What was planned for later than the look-ahead goes; the job is planned anew.
+-- query runs_undo(after int) -> job int, queue text, uid int, size int
+DELETE FROM runs
+WHERE state = RUN_QUEUED AND state <> RUN_SUCCEEDED AND slot > :after AND kind = RUN_KIND_SCHEDULE AND attempt = 0
+	AND EXISTS (SELECT 1 FROM due WHERE due.job = runs.job)
+RETURNING job, queue, uid, {run_size}
+
+-- What was to run at once when it was submitted need not wait for that moment to come again.
+-- query runs_at_once(after int, now int)
+UPDATE runs SET due_at = :now
+WHERE state = RUN_QUEUED AND state <> RUN_SUCCEEDED AND slot > :after AND created_at >= slot AND due_at > :now
+
+-- query due_undo(set json, after int, never int, at int)
+UPDATE due SET slot = :at
+WHERE (slot > :after AND slot < :never) OR job IN (SELECT value FROM json_each(:set))
+
+-- ======== pauses ========
+
+-- query job_control(id int, uid int) -> uid int, owner text, name text, state int, reason text, queue text,
+--	revision int, priority int, created_at int, spec text, digest int
+SELECT uid, owner, name, state, reason, queue, revision, priority, created_at, spec, digest FROM jobs
+WHERE id = :id AND (:uid < 0 OR uid = :uid) AND state <> JOB_REMOVED
+
+-- query job_pause_get(job int) -> by_uid int, by_name text, at int, until int, reason text, later int
+SELECT by_uid, by_name, at, until, reason, later FROM job_pauses WHERE job = :job
+
+-- query job_pauses_put(set json, until int)
+INSERT INTO job_pauses (job, by_uid, by_name, at, until)
+SELECT job, uid, owner, now, :until FROM given(:set) WHERE true
+ON CONFLICT (job) DO UPDATE SET by_uid = excluded.by_uid, by_name = excluded.by_name, at = excluded.at,
+	until = excluded.until, reason = NULL, later = 0
+
+-- query job_pause_later(job int, by_uid int, by_name text, at int, reason text)
+INSERT INTO job_pauses (job, by_uid, by_name, at, until, reason, later)
+VALUES (:job, :by_uid, :by_name, :at, 0, :reason, 1)
+ON CONFLICT (job) DO UPDATE SET by_uid = excluded.by_uid, by_name = excluded.by_name, at = excluded.at,
+	until = 0, reason = excluded.reason, later = 1
+
+-- query job_pauses_due(now int, n int) -> job int
+SELECT job FROM job_pauses WHERE later = 1 AND at <= :now ORDER BY at LIMIT :n
+
+-- query jobs_pause_due(set json, now int) -> id int, queue text, uid int, name text, reason text
+UPDATE jobs SET state = JOB_PAUSED, updated_at = :now,
+	reason = (SELECT job_pauses.reason FROM job_pauses WHERE job_pauses.job = jobs.id)
+WHERE id IN (SELECT value FROM json_each(:set)) AND +state = JOB_ACTIVE
+	AND EXISTS (SELECT 1 FROM job_pauses WHERE job_pauses.job = jobs.id AND later = 1 AND at <= :now)
+RETURNING id, queue, uid, name, reason
+
+-- query job_pauses_begin(set json, now int)
+UPDATE job_pauses SET later = 0 WHERE job IN (SELECT value FROM json_each(:set)) AND later = 1 AND at <= :now
+
+-- query job_pauses_drop(set json)
+DELETE FROM job_pauses WHERE job IN (SELECT value FROM json_each(:set))
+
+-- query job_pauses_over(now int, n int) -> job int
+SELECT job FROM job_pauses WHERE until <> 0 AND until <= :now ORDER BY until LIMIT :n
+
+-- query job_pauses_end(set json, now int)
+DELETE FROM job_pauses WHERE job IN (SELECT value FROM json_each(:set)) AND until <> 0 AND until <= :now
+
+-- query jobs_lock(set json) -> id int
+SELECT id FROM jobs WHERE id IN (SELECT value FROM json_each(:set)) ORDER BY id
+
+-- query jobs_unpause(set json, now int) -> id int, queue text, uid int, name text
+UPDATE jobs SET state = JOB_ACTIVE, reason = NULL, updated_at = :now
+WHERE id IN (SELECT value FROM json_each(:set)) AND +state = JOB_PAUSED
+	AND EXISTS (SELECT 1 FROM job_pauses WHERE job_pauses.job = jobs.id AND until <> 0 AND until <= :now)
+RETURNING id, queue, uid, name
+
+-- query pause_put(scope text, key text, uid int, by_uid int, by_name text, reason text, at int, until int, spared text,
+--	later int)
+INSERT INTO pauses (scope, key, uid, by_uid, by_name, reason, at, until, spared, later)
+VALUES (:scope, :key, :uid, :by_uid, :by_name, :reason, :at, :until, :spared, :later)
+ON CONFLICT (scope, key, uid) DO UPDATE SET by_uid = excluded.by_uid, by_name = excluded.by_name,
+	reason = excluded.reason, at = excluded.at, until = excluded.until, spared = excluded.spared,
+	later = excluded.later
+
+-- query pause_drop(scope text, key text, uid int) -> at int
+DELETE FROM pauses WHERE scope = :scope AND key = :key AND uid = :uid
+RETURNING at
+
+-- query pauses_over(now int) -> scope text, key text, uid int, by_name text
+DELETE FROM pauses WHERE until <> 0 AND until <= :now
+RETURNING scope, key, uid, by_name
+
+-- query pauses_count(uid int) -> n int
+SELECT count(*) AS n FROM pauses WHERE uid = :uid
+
+-- query pauses_get(uid int) -> scope text, key text, uid int, by_uid int, by_name text, reason text, at int,
+--	until int, spared text, later int
+SELECT scope, key, uid, by_uid, by_name, reason, at, until, spared, later FROM pauses
+WHERE :uid < 0 OR uid < 0 OR uid = :uid ORDER BY at, scope, key, uid
+
+-- query runs_unhold(hold int, uid int, queue text) -> id int
+UPDATE runs SET hold = HOLD_NONE, reason = NULL
+WHERE state = RUN_QUEUED AND hold = :hold AND hold <> 0 AND (:uid < 0 OR uid = :uid) AND (:queue = '' OR queue = :queue)
+RETURNING id
+
+-- query runs_unhold_jobs(set json, hold int) -> id int
+UPDATE runs SET hold = HOLD_NONE, reason = NULL
+WHERE state = RUN_QUEUED AND hold = :hold AND hold <> 0 AND job IN (SELECT value FROM json_each(:set))
+RETURNING id
+
+-- query due_put(job int, segment int, slot int)
+INSERT INTO due (job, segment, slot) VALUES (:job, :segment, :slot)
+ON CONFLICT (job) DO UPDATE SET slot = excluded.slot
+
+-- query run_manual_last(job int, slot int) -> slot int
+SELECT slot FROM runs WHERE job = :job AND slot >= :slot AND kind = RUN_KIND_MANUAL ORDER BY slot DESC LIMIT 1
+
+-- query run_last_slot(job int) -> slot_last int
+SELECT slot_last FROM runs WHERE job = :job AND kind = RUN_KIND_SCHEDULE ORDER BY slot DESC LIMIT 1
+
+-- ======== boots ========
+
+-- query boot_insert(node text, boot text, at int) -> at int
+INSERT INTO boots (node, boot, at) VALUES (:node, :boot, :at)
+ON CONFLICT DO NOTHING
+RETURNING at
+
+-- query boot_jobs() -> id int, uid int, revision int, priority int, queue text, spec text
+SELECT id, uid, revision, priority, queue, spec FROM jobs
+WHERE boots = 1 AND state IN (JOB_ACTIVE, JOB_PAUSED) ORDER BY id
+
+-- ======== events ========
+
+-- Numbers are given and seen in one order: who reads up to one of them has seen all before it.
+-- query events_lock() -> held int
+SELECT 1 AS held
+
+-- query events_insert(set json)
+INSERT INTO events (at, uid, owner, who, origin, what, object, job, run, node, result, detail)
+SELECT at, uid, owner, who, origin, what, object, job, run, node, result, detail
+FROM given(:set) WHERE true
+
+-- ======== changes ========
+
+-- query job_change_lock(id int, uid int) -> uid int, owner text, name text, state int, queue text, revision int,
+--	created_at int, updated_at int, spec text, asked int, reason text
+SELECT uid, owner, name, state, queue, revision, created_at, updated_at, spec, coalesce(asked, 0) AS asked, reason FROM jobs
+WHERE id = :id AND (:uid < 0 OR uid = :uid) AND state <> JOB_REMOVED
+
+-- query job_change_read(id int, uid int) -> uid int, owner text, name text, state int, queue text, revision int,
+--	created_at int, updated_at int, spec text, asked int, reason text
+SELECT uid, owner, name, state, queue, revision, created_at, updated_at, spec, coalesce(asked, 0) AS asked, reason FROM jobs
+WHERE id = :id AND (:uid < 0 OR uid = :uid) AND state <> JOB_REMOVED
+
+-- query due_lock(job int) -> slot int
+SELECT slot FROM due WHERE job = :job
+
+-- Slots that are planned, but not due yet, and not begun.
+-- query runs_unplan(job int, now int) -> slot int, queue text, uid int, size int
+DELETE FROM runs INDEXED BY runs_open
+WHERE job = :job AND ended_at = 0 AND +state = RUN_QUEUED AND kind = RUN_KIND_SCHEDULE AND attempt = 0
+	AND slot > :now AND due_at > :now
+RETURNING slot, queue, uid, {run_size}
+
+-- query runs_rewrite(job int, queue text, priority int, overlap int, overlap_waiting int, places int, deadline int,
+--	expires int, gated int, notifies int) -> id int
+UPDATE runs INDEXED BY runs_open SET queue = :queue, priority = :priority, overlap = :overlap, overlap_waiting = :overlap_waiting,
+	places = :places, deadline = :deadline, expires = :expires, gated = :gated, notifies = :notifies,
+	hold = CASE WHEN hold = HOLD_PLACE THEN HOLD_NONE ELSE hold END
+WHERE job = :job AND ended_at = 0 AND +state = RUN_QUEUED
+RETURNING id
+
+-- query job_rewrite(id int, name text, key text, content int, asked int, state int, revision int, queue text,
+--	priority int, boots int, now int, digest int, spec text)
+UPDATE jobs SET name = :name, key = coalesce(:key, key), content = CASE WHEN :key IS NULL THEN content ELSE :content END,
+	asked = :asked, state = :state, reason = CASE WHEN state = :state THEN reason END, revision = :revision, queue = :queue, priority = :priority,
+	boots = :boots, updated_at = :now, digest = :digest, spec = :spec
+WHERE id = :id
+
+-- query tags_drop(job int)
+DELETE FROM job_tags WHERE job = :job
+
+-- query revision_put(job int, revision int, uid int, who text, at int, what text, origin int, spec text) -> size int
+INSERT INTO job_revisions (job, revision, uid, who, at, what, origin, spec)
+VALUES (:job, :revision, :uid, :who, :at, :what, :origin, :spec)
+ON CONFLICT DO NOTHING
+RETURNING {revision_size}
+
+-- query revisions_trim(job int, before int) -> size int
+DELETE FROM job_revisions WHERE job = :job AND revision < :before
+RETURNING {revision_size}
+
+-- query revisions_of(job int, before int, n int) -> revision int, uid int, who text, at int, what text, origin int, spec text
+SELECT revision, uid, who, at, what, origin, spec FROM job_revisions
+WHERE job = :job AND revision < :before
+ORDER BY revision DESC LIMIT :n
+
+-- query template_put(uid int, name text, owner text, params text, spec text, now int) -> revision int
+INSERT INTO templates (uid, name, owner, revision, params, spec, created_at, updated_at)
+VALUES (:uid, :name, :owner, 1, :params, :spec, :now, :now)
+ON CONFLICT (uid, name) DO UPDATE SET owner = excluded.owner, revision = templates.revision + 1,
+	params = excluded.params, spec = excluded.spec, updated_at = excluded.updated_at
+RETURNING revision
+
+-- query template_drop(uid int, name text) -> revision int, size int
+DELETE FROM templates WHERE uid = :uid AND name = :name
+RETURNING revision, {template_size}
+
+-- query template_get(uid int, name text) -> uid int, name text, owner text, revision int, params text, spec text,
+--	created_at int, updated_at int
+SELECT uid, name, owner, revision, params, spec, created_at, updated_at FROM templates
+WHERE uid = :uid AND name = :name
+
+-- query templates_of(uid int, after text, n int) -> uid int, name text, owner text, revision int, params text, spec text,
+--	created_at int, updated_at int
+SELECT uid, name, owner, revision, params, spec, created_at, updated_at FROM templates
+WHERE uid = :uid AND name > :after
+ORDER BY name LIMIT :n
+
+-- query templates_count(uid int, n int) -> n int
+SELECT count(*) AS n FROM (SELECT 1 FROM templates WHERE uid = :uid LIMIT :n) AS own
+
+-- define event_row = id int, at int, uid int, owner int, who text, origin text, what text, object text, job int, run int,
+--	node text, result text, detail text
+-- define event_columns = id, at, uid, owner, who, origin, what, object, job, run, node, result, detail
+
+-- query events_after(after int, n int) -> {event_row}
+SELECT {event_columns} FROM events WHERE id > :after ORDER BY id LIMIT :n
+
+-- query events_after_job(job int, after int, n int) -> {event_row}
+SELECT {event_columns} FROM events WHERE job = :job AND id > :after ORDER BY id LIMIT :n
+
+-- query events_after_owner(owner int, after int, n int) -> {event_row}
+SELECT {event_columns} FROM events WHERE owner = :owner AND id > :after ORDER BY id LIMIT :n
+
+-- query events_before(before int, n int) -> {event_row}
+SELECT {event_columns} FROM events WHERE id < :before ORDER BY id DESC LIMIT :n
+
+-- query events_before_job(job int, before int, n int) -> {event_row}
+SELECT {event_columns} FROM events WHERE job = :job AND id < :before ORDER BY id DESC LIMIT :n
+
+-- query events_before_owner(owner int, before int, n int) -> {event_row}
+SELECT {event_columns} FROM events WHERE owner = :owner AND id < :before ORDER BY id DESC LIMIT :n
+
+-- query event_at_most(id int) -> id int, at int
+SELECT id, at FROM events WHERE id <= :id ORDER BY id DESC LIMIT 1
+
+-- ======== notices ========
+
+-- A row per job, made when it is not there, and held until the commit.
+-- query health_take(set json) -> job int, bad int, since int, slot int, last_success int, typical int
+INSERT INTO job_health (job, bad, since, slot, last_success, typical)
+SELECT value, HEALTH_GOOD, 0, 0, 0, 0 FROM json_each(:set) WHERE true
+ON CONFLICT (job) DO UPDATE SET job = excluded.job
+RETURNING job, bad, since, slot, last_success, typical
+
+-- query health_put(set json)
+UPDATE job_health SET bad = given.bad, since = given.since, slot = given.slot,
+	last_success = given.last_success, typical = given.typical
+FROM given(:set) AS given
+WHERE job_health.job = given.job
+
+-- One for each channel of the job as it is now.
+-- query notices_insert(set json) -> id int
+INSERT INTO notices (job, run, uid, what, channel, state, tries, created_at, due_at, done_at, detail)
+SELECT given.job, given.run, jobs.uid, given.what, channels.value, NOTICE_WAITING, 0, given.now, given.now, 0, given.detail
+FROM given(:set) AS given CROSS JOIN jobs
+	CROSS JOIN json_each(CASE WHEN json_valid(jobs.spec) THEN jobs.spec ELSE '{}' END, '$.notify') AS channels
+WHERE jobs.id = given.job
+ON CONFLICT DO NOTHING
+RETURNING id
+
+-- The owners with waiting notices, and when the first of each is due. Skips from owner to owner in the index.
+-- query notices_owners() -> uid int, due_at int
+WITH RECURSIVE owner(uid) AS (
+	SELECT (SELECT uid FROM notices WHERE state = NOTICE_WAITING ORDER BY uid LIMIT 1)
+	UNION ALL
+	SELECT (SELECT next.uid FROM notices AS next WHERE next.state = NOTICE_WAITING AND next.uid > owner.uid
+		ORDER BY next.uid LIMIT 1)
+	FROM owner WHERE owner.uid IS NOT NULL)
+SELECT owner.uid, (SELECT notices.due_at FROM notices
+	WHERE notices.state = NOTICE_WAITING AND notices.uid = owner.uid ORDER BY notices.due_at LIMIT 1) AS due_at
+FROM owner WHERE owner.uid IS NOT NULL
+
+-- Waiting notices of an owner, counted up to n.
+-- query notices_waiting(uid int, n int) -> n int
+SELECT count(*) AS n FROM (SELECT 1 FROM notices WHERE state = NOTICE_WAITING AND uid = :uid LIMIT :n) AS waiting
+
+-- The first due notices of each of these owners.
+-- query notices_due(set json, now int, n int) -> uid int, id int
+SELECT notices.uid, notices.id
+FROM json_each(:set) AS given CROSS JOIN notices
+WHERE notices.id IN (SELECT first.id FROM notices AS first
+	WHERE first.state = NOTICE_WAITING AND first.uid = given.value AND first.due_at <= :now
+	ORDER BY first.due_at, first.id LIMIT :n)
+ORDER BY notices.due_at, notices.id
+
+-- query notices_take(node text, now int, again_at int, set json) -> id int
+UPDATE notices SET tries = tries + 1, due_at = :again_at, node = :node
+WHERE id IN (SELECT value FROM json_each(:set)) AND +state = NOTICE_WAITING AND due_at <= :now
+RETURNING id
+
+-- What engines of this node name were sending when they ended, but for what is still on its way.
+-- query notices_resume(name text, id text, now int, set json)
+UPDATE notices SET due_at = :now
+WHERE state = NOTICE_WAITING AND due_at > :now AND node <> :id
+	AND node IN (SELECT nodes.id FROM nodes WHERE nodes.name = :name)
+	AND notices.id NOT IN (SELECT value FROM json_each(:set))
+
+-- query notice_done(id int, try int, untried int, state int, due_at int, now int, error text) -> uid int, job int, run int, channel text
+UPDATE notices SET state = :state, due_at = :due_at, error = :error, node = NULL, tries = tries - :untried,
+	done_at = CASE WHEN :state = NOTICE_WAITING THEN 0 ELSE :now END
+WHERE id = :id AND tries = :try AND +state = NOTICE_WAITING
+RETURNING uid, job, run, channel
+
+-- query notices_drop(before int, n int) -> state int
+DELETE FROM notices WHERE id IN (SELECT id FROM notices
+	WHERE state <> NOTICE_WAITING AND done_at < :before ORDER BY done_at LIMIT :n)
+RETURNING state
+
+-- define notice_row = id int, job int, job_name text, run int, uid int, owner text, what text, channel text, state int,
+--	tries int, created_at int, due_at int, done_at int, detail text, error text
+-- define notice_columns = notices.id, notices.job, jobs.name AS job_name, notices.run, notices.uid, jobs.owner, notices.what,
+--	notices.channel, notices.state, notices.tries, notices.created_at, notices.due_at, notices.done_at, notices.detail,
+--	notices.error
+
+-- query notices_get(set json) -> {notice_row}
+SELECT {notice_columns}
+FROM json_each(:set) AS wanted CROSS JOIN notices LEFT JOIN jobs ON jobs.id = notices.job
+WHERE notices.id = wanted.value
+ORDER BY notices.id
+
+-- query notice_page(before int, n int) -> {notice_row}
+SELECT {notice_columns} FROM notices LEFT JOIN jobs ON jobs.id = notices.job
+WHERE notices.id < :before ORDER BY notices.id DESC LIMIT :n
+
+-- query notice_page_uid(uid int, before int, n int) -> {notice_row}
+SELECT {notice_columns} FROM notices LEFT JOIN jobs ON jobs.id = notices.job
+WHERE notices.uid = :uid AND notices.id < :before ORDER BY notices.id DESC LIMIT :n
+
+-- query notice_page_job(job int, before int, n int) -> {notice_row}
+SELECT {notice_columns} FROM notices LEFT JOIN jobs ON jobs.id = notices.job
+WHERE notices.job = :job AND notices.id < :before ORDER BY notices.id DESC LIMIT :n
+
+-- query notice_page_failed(before int, n int) -> {notice_row}
+SELECT {notice_columns} FROM notices LEFT JOIN jobs ON jobs.id = notices.job
+WHERE notices.state = NOTICE_FAILED AND notices.id < :before ORDER BY notices.id DESC LIMIT :n
+
+-- query health_get(job int) -> bad int, since int, slot int, last_success int, typical int
+SELECT bad, since, slot, last_success, typical FROM job_health WHERE job = :job
+
+-- query notice_node(id text) -> name text
+SELECT name FROM nodes WHERE id = :id
+
+-- query notice_spec(job int, revision int) -> spec text
+SELECT spec FROM job_revisions WHERE job = :job AND revision = :revision
+
+-- ======== nodes ========
+
+-- Opened once more, it keeps the longer lease, which it may rely on.
+-- query node_insert(id text, name text, spawner text, host text, now int, ttl int, run_ttl int, labels text, barred int, boot text, machine text)
+INSERT INTO nodes (id, name, spawner, host, opened_at, alive_until, runs_until, renewed_at, labels, barred, boot, machine)
+VALUES (:id, :name, :spawner, :host, :now, {clock} + :ttl, {clock} + :run_ttl, {clock}, :labels, :barred, :boot, :machine)
+ON CONFLICT (id) DO UPDATE SET name = excluded.name, spawner = excluded.spawner,
+	host = excluded.host, guarded = 0, closed_at = 0, lost = 0, left_runs = NULL, renewed_at = excluded.renewed_at,
+	runs_until = CASE WHEN nodes.closed_at = 0 THEN max(nodes.runs_until, excluded.runs_until) ELSE excluded.runs_until END,
+	alive_until = CASE WHEN nodes.closed_at = 0 THEN max(nodes.alive_until, excluded.alive_until) ELSE excluded.alive_until END
+
+-- query node_closed(id text) -> closed_at int
+SELECT closed_at FROM nodes WHERE id = :id AND closed_at <> 0
+
+-- A node of this name on another machine that is alive, or whose runs are still its own. A node that has not renewed since
+-- this machine booted was on the same machine before the boot.
+-- query node_elsewhere(name text, boot text, machine text, uptime int) -> host text
+SELECT host FROM nodes
+WHERE name = :name AND closed_at = 0 AND boot <> '' AND boot <> :boot
+	AND (alive_until > {clock} OR (runs_until > {clock} AND EXISTS (SELECT 1 FROM runs
+		WHERE runs.state IN (RUN_CLAIMED, RUN_RUNNING) AND runs.state <> RUN_SUCCEEDED AND runs.node = nodes.id)))
+	AND NOT (machine <> '' AND machine = :machine AND renewed_at < {clock} - :uptime)
+ORDER BY opened_at DESC LIMIT 1
+
+-- Other daemons of this name whose lease runs, on this machine.
+-- query node_rivals(name text, id text, boot text) -> spawner text
+SELECT spawner FROM nodes WHERE name = :name AND id <> :id AND closed_at = 0 AND alive_until > {clock} AND boot = :boot
+ORDER BY opened_at DESC LIMIT 16
+
+-- query nodes_displace(name text, id text, now int)
+UPDATE nodes SET closed_at = :now WHERE name = :name AND id <> :id AND closed_at = 0
+
+-- query node_close(id text, now int, left_runs text, guarded int, run_ttl int)
+UPDATE nodes SET closed_at = :now, left_runs = :left_runs, guarded = :guarded, runs_until = {clock} + :run_ttl
+WHERE id = :id AND closed_at = 0
+
+-- query node_lost(id text, now int)
+UPDATE nodes SET closed_at = :now, lost = 1 WHERE id = :id AND closed_at = 0
+
+-- Those of this name: whatever they have under way is over when this returns.
+-- query nodes_named(name text) -> id text
+SELECT id FROM nodes WHERE name = :name AND closed_at = 0 ORDER BY id
+
+-- query node_open(id text) -> spawner text, draining int
+SELECT spawner, coalesce((SELECT draining FROM node_orders WHERE node_orders.name = nodes.name), 0) AS draining
+FROM nodes WHERE id = :id AND closed_at = 0 AND alive_until > {clock}
+
+-- query node_renew(id text, ttl int, run_ttl int, guarded int, skew int) -> now int
+UPDATE nodes SET alive_until = {clock} + :ttl, runs_until = {clock} + :run_ttl, renewed_at = {clock}, guarded = :guarded, skew = :skew
+WHERE id = :id AND closed_at = 0
+RETURNING {clock} AS now
+
+-- query node_order(name text) -> draining int, resign_term int
+SELECT draining, resign_term FROM node_orders WHERE name = :name
+
+-- query node_ever(name text) -> known int
+SELECT count(*) AS known FROM nodes WHERE name = :name
+
+-- query node_order_put(name text, draining int, resign_term int)
+INSERT INTO node_orders (name, draining, resign_term) VALUES (:name, :draining, :resign_term)
+ON CONFLICT (name) DO UPDATE SET draining = excluded.draining, resign_term = excluded.resign_term
+
+-- query nodes_live() -> id text, name text, draining int, labels text
+SELECT nodes.id, nodes.name, coalesce(node_orders.draining, 0) AS draining, nodes.labels
+FROM nodes LEFT JOIN node_orders ON node_orders.name = nodes.name
+WHERE nodes.closed_at = 0 AND nodes.alive_until > {clock} ORDER BY nodes.name, nodes.id
+
+-- query nodes_others(id text) -> n int
+SELECT count(*) AS n FROM nodes WHERE closed_at = 0 AND alive_until > {clock} AND id <> :id
+
+-- query nodes_all() -> id text, name text, host text, opened_at int, lease_remains int, runs_remain int, guarded int, skew int,
+--	draining int, leads int, segments int, active int, labels text, barred int
+SELECT nodes.id, nodes.name, nodes.host, nodes.opened_at, nodes.alive_until - {clock} AS lease_remains,
+	nodes.runs_until - {clock} AS runs_remain, nodes.guarded, nodes.skew,
+	coalesce(node_orders.draining, 0) AS draining,
+	(SELECT count(*) FROM leases WHERE leases.name = 'leader' AND holder = nodes.id AND until > {clock}) AS leads,
+	(SELECT count(*) FROM segments WHERE segments.holder = nodes.id) AS segments,
+	(SELECT coalesce(sum(n), 0) FROM counters WHERE what = 3 AND counters.node = nodes.name) AS active,
+	nodes.labels, nodes.barred
+FROM nodes LEFT JOIN node_orders ON node_orders.name = nodes.name
+WHERE nodes.closed_at = 0 ORDER BY nodes.name, nodes.id
+
+-- Names that no engine has now: the last one that had each.
+-- query nodes_gone(lost_since int, left_since int) -> id text, name text, host text, opened_at int, closed_at int, lost int,
+--	active int, labels text, draining int
+SELECT last.id, last.name, last.host, last.opened_at, last.closed_at, last.lost,
+	(SELECT coalesce(sum(n), 0) FROM counters WHERE what = 3 AND counters.node = last.name) AS active, last.labels,
+	coalesce(node_orders.draining, 0) AS draining
+FROM nodes AS last LEFT JOIN node_orders ON node_orders.name = last.name
+WHERE last.closed_at > CASE WHEN node_orders.draining = 1 THEN 0 WHEN last.lost = 1 THEN :lost_since ELSE :left_since END
+	AND NOT EXISTS (SELECT 1 FROM nodes AS later WHERE later.name = last.name AND later.id <> last.id
+		AND (later.closed_at = 0 OR later.closed_at > last.closed_at
+			OR (later.closed_at = last.closed_at AND later.opened_at > last.opened_at)))
+ORDER BY last.name, last.id
+
+-- Nodes whose runs are given up: the run lease is over, and their spawner has ended what must not run twice. A spawner without
+-- a deadline ends nothing, so such a node is waited for longer.
+-- query nodes_dead(id text, wait int) -> id text, name text
+SELECT id, name FROM nodes
+WHERE closed_at = 0 AND id <> :id
+	AND max(runs_until, alive_until) + CASE WHEN guarded = 1 THEN 0 ELSE :wait END <= {clock}
+ORDER BY id
+
+-- Runs of nodes that left: at once those that their spawner did not hold, the others when the run lease is over or, where the
+-- spawner has no deadline, when the node left before ':before'.
+-- query runs_away(before int) -> id int, uid int, queue text, name text
+SELECT runs.id, runs.uid, runs.queue, nodes.name FROM runs CROSS JOIN nodes ON nodes.id = runs.node
+WHERE runs.state IN (RUN_CLAIMED, RUN_RUNNING) AND runs.state <> RUN_SUCCEEDED AND nodes.closed_at <> 0
+	AND (nodes.closed_at < :before
+		OR (nodes.left_runs IS NOT NULL AND nodes.guarded = 1 AND nodes.runs_until <= {clock})
+		OR (nodes.left_runs IS NOT NULL AND runs.id NOT IN (SELECT value FROM json_each(nodes.left_runs))))
+ORDER BY runs.id
+
+-- query node_runs(id text) -> id int, uid int, queue text
+SELECT id, uid, queue FROM runs
+WHERE state IN (RUN_CLAIMED, RUN_RUNNING) AND state <> RUN_SUCCEEDED AND node = :id
+ORDER BY id
+
+-- query runs_to_end(node text) -> id int, job int, fence int, state int
+SELECT id, job, fence, state FROM runs WHERE cancel_asked = 1 AND ended_at = 0 AND node = :node ORDER BY id
+
+-- ======== the leader ========
+
+-- query leader_get() -> holder text, name text, term int, remains int, worked int
+SELECT leases.holder, nodes.name, leases.term, leases.until - {clock} AS remains,
+	(SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'led_at') AS worked
+FROM leases LEFT JOIN nodes ON nodes.id = leases.holder WHERE leases.name = 'leader'
+
+-- All that a node must know when it has renewed its lease; the slot is the first of all, with who is to plan it.
+-- query lease_facts(id text, name text) -> draining int, leader text, term int, remains int, worked int, others int, segments int, slot int, planner text
+SELECT coalesce(orders.draining, 0) AS draining, leader.name AS leader,
+	leases.term, leases.until - {clock} AS remains, (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'led_at') AS worked,
+	(SELECT count(*) FROM nodes WHERE closed_at = 0 AND alive_until > {clock} AND id <> :id) AS others,
+	(SELECT coalesce(sum(1 << segment), 0) FROM segments WHERE holder = :id) AS segments,
+	coalesce(first.slot, 0) AS slot, planner.name AS planner
+FROM leases LEFT JOIN nodes AS leader ON leader.id = leases.holder LEFT JOIN node_orders AS orders ON orders.name = :name
+LEFT JOIN (SELECT slot, segment FROM due ORDER BY slot LIMIT 1) AS first ON 1 = 1
+LEFT JOIN segments ON segments.segment = first.segment LEFT JOIN nodes AS planner ON planner.id = segments.holder
+WHERE leases.name = 'leader'
+
+-- query leader_worked(at int)
+UPDATE meta SET value = CAST(:at AS TEXT) WHERE key = 'led_at'
+
+-- Where the office is free.
+-- query leader_take(holder text, name text, ttl int) -> term int
+UPDATE leases SET holder = :holder, term = term + 1, until = {clock} + :ttl
+WHERE leases.name = 'leader' AND until <= {clock}
+	AND EXISTS (SELECT 1 FROM nodes WHERE nodes.id = :holder AND nodes.closed_at = 0)
+	AND NOT EXISTS (SELECT 1 FROM node_orders WHERE node_orders.name = :name AND draining = 1)
+RETURNING term
+
+-- Who has just taken the office counts as one who works.
+-- query leader_began(holder text, at int)
+UPDATE meta SET value = CAST(:at AS TEXT)
+WHERE key = 'led_at' AND EXISTS (SELECT 1 FROM leases WHERE leases.name = 'leader' AND leases.holder = :holder)
+
+-- query leader_renew(holder text, ttl int) -> term int
+UPDATE leases SET until = {clock} + :ttl WHERE name = 'leader' AND holder = :holder
+	AND EXISTS (SELECT 1 FROM nodes WHERE nodes.id = :holder AND nodes.closed_at = 0)
+RETURNING term
+
+-- A node that is drained, or was asked to resign, leads no longer.
+-- query leader_yield(holder text, name text, resigns int) -> term int
+UPDATE leases SET holder = '', until = 0
+WHERE leases.name = 'leader' AND holder = :holder AND (:resigns = 1 OR EXISTS (SELECT 1 FROM node_orders
+	WHERE node_orders.name = :name AND (draining = 1 OR resign_term >= leases.term)))
+RETURNING term
+
+-- query leader_hold(holder text, term int) -> term int
+SELECT term FROM leases WHERE name = 'leader' AND holder = :holder AND term = :term AND until > {clock}
+
+-- query leader_drop(holder text) -> term int
+UPDATE leases SET holder = '', until = 0 WHERE name = 'leader' AND holder = :holder
+RETURNING term
+
+-- query segments_all() -> segment int, holder text
+SELECT segment, holder FROM segments ORDER BY segment
+
+-- query segments_of(holder text) -> segment int
+SELECT segment FROM segments WHERE holder = :holder
+
+-- Held until the commit: whoever gives them to another waits.
+-- query segments_hold(holder text) -> segment int
+SELECT segment FROM segments WHERE holder = :holder ORDER BY segment
+
+-- What earlier engines of a node planned, its new one plans.
+-- query segments_inherit(name text, id text)
+UPDATE segments SET holder = :id, term = term + 1
+WHERE holder IN (SELECT nodes.id FROM nodes WHERE nodes.name = :name AND nodes.id <> :id)
+
+-- They lead no more; whoever is first follows.
+-- query leader_vacate(name text, id text)
+UPDATE leases SET holder = '', until = 0
+WHERE leases.name = 'leader' AND holder IN (SELECT nodes.id FROM nodes WHERE nodes.name = :name AND nodes.id <> :id)
+
+-- query segments_put(set json)
+INSERT INTO segments (segment, holder, term) SELECT segment, node, 1 FROM given(:set) WHERE true
+ON CONFLICT (segment) DO UPDATE SET holder = excluded.holder, term = segments.term + 1
+
+-- The machine was booted: the clock of leases began anew, and whoever had one is gone.
+-- query leases_void()
+UPDATE nodes SET alive_until = 0, runs_until = 0 WHERE closed_at = 0
+
+-- query leader_void()
+UPDATE leases SET until = 0
+
+-- Others are told that there is something to look at.
+-- query news_tell() -> told int
+SELECT 1 AS told
+
+-- query node_held(name text, id text) -> id int, spawner text
+SELECT id, spawner FROM runs
+WHERE state IN (RUN_CLAIMED, RUN_RUNNING) AND state <> RUN_SUCCEEDED AND node <> :id
+	AND node IN (SELECT nodes.id FROM nodes WHERE nodes.name = :name)
+ORDER BY id
+
+-- query runs_take_over(node text, set json)
+UPDATE runs SET node = :node WHERE id IN (SELECT value FROM json_each(:set))
+
+-- ======== output on its way from node to node ========
+
+-- The engine that has what an engine of its node wrote: the one that is there now. NULL: none is.
+-- query relay_holder(node text) -> name text, holder text
+SELECT was.name, (SELECT nodes.id FROM nodes WHERE nodes.name = was.name AND nodes.closed_at = 0 AND nodes.alive_until > {clock}
+	ORDER BY nodes.opened_at DESC LIMIT 1) AS holder
+FROM nodes AS was WHERE was.id = :node
+
+-- query relay_load(holder text) -> n int
+SELECT count(*) AS n FROM relays WHERE holder = :holder AND until > {clock}
+
+-- query relay_add(id int, reader text, holder text, run int, attempt int, start int, tail int, follow int, ttl int)
+INSERT INTO relays (id, reader, holder, run, attempt, start, tail, follow, taken, until)
+VALUES (:id, :reader, :holder, :run, :attempt, :start, :tail, :follow, 0, {clock} + :ttl)
+
+-- query relay_keep(id int, follow int, ttl int) -> holder text
+UPDATE relays SET follow = :follow, until = {clock} + :ttl WHERE id = :id
+RETURNING holder
+
+-- query relay_reader(id int, holder text) -> reader text
+SELECT reader FROM relays WHERE id = :id AND holder = :holder AND until > {clock}
+
+-- query relay_part_put(relay int, number int, at int, total int, dropped int, last int, note text, data text)
+INSERT INTO relay_parts (relay, number, at, total, dropped, last, note, data)
+VALUES (:relay, :number, :at, :total, :dropped, :last, :note, :data)
+ON CONFLICT DO NOTHING
+
+-- query relay_part_take(relay int) -> number int, at int, total int, dropped int, last int, note text, data text
+DELETE FROM relay_parts
+WHERE relay = :relay AND number = (SELECT min(first.number) FROM relay_parts AS first WHERE first.relay = :relay)
+RETURNING number, at, total, dropped, last, note, data
+
+-- query relay_taken(id int, number int, ttl int) -> holder text
+UPDATE relays SET taken = :number, until = {clock} + :ttl WHERE id = :id
+RETURNING holder
+
+-- query relay_drop(id int) -> holder text
+DELETE FROM relays WHERE id = :id
+RETURNING holder
+
+-- query relay_parts_drop(relay int)
+DELETE FROM relay_parts WHERE relay = :relay
+
+-- query relays_to_serve(holder text, n int) -> id int, run int, attempt int, start int, tail int, follow int, taken int
+SELECT id, run, attempt, start, tail, follow, taken FROM relays WHERE holder = :holder AND until > {clock} ORDER BY id LIMIT :n
+
+-- query relays_to_read(reader text) -> id int, ready int, alive int
+SELECT relays.id, (SELECT count(*) FROM relay_parts WHERE relay_parts.relay = relays.id) AS ready,
+	(SELECT count(*) FROM nodes WHERE nodes.id = relays.holder AND nodes.closed_at = 0 AND nodes.alive_until > {clock}) AS alive
+FROM relays WHERE relays.reader = :reader
+
+-- Whoever wanted them is gone, or has stopped saying so.
+-- query relays_prune()
+DELETE FROM relays
+WHERE until <= {clock} OR NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = relays.reader AND nodes.closed_at = 0)
+
+-- query relay_parts_prune()
+DELETE FROM relay_parts WHERE NOT EXISTS (SELECT 1 FROM relays WHERE relays.id = relay_parts.relay)
+
+-- One node is told, and nobody else needs to look.
+-- query relay_tell(node text) -> told int
+SELECT 1 AS told WHERE :node <> ''
+
+-- ======== retention ========
+
+-- Ended jobs, those that ended first before the others.
+-- query prune_jobs(before int, after_at int, after int, n int) -> id int, updated_at int
+SELECT id, updated_at FROM jobs
+WHERE state >= JOB_FINISHED AND updated_at < :before AND (updated_at, id) > (:after_at, :after)
+ORDER BY updated_at, id LIMIT :n
+
+-- query prune_job_kept(job int, dead_before int) -> run int
+SELECT id AS run FROM runs WHERE job = :job AND (ended_at = 0 OR dead_at >= :dead_before) LIMIT 1
+
+-- query prune_slots(before int, after_slot int, after int, n int) -> id int, job int, slot int, job_state int
+SELECT runs.id, runs.job, runs.slot,
+	coalesce((SELECT jobs.state FROM jobs WHERE jobs.id = runs.job), JOB_REMOVED) AS job_state
+FROM runs WHERE slot < :before AND (slot, id) > (:after_slot, :after)
+ORDER BY slot, id LIMIT :n
+
+-- The same of one owner. A job with a key counts as live: its key must be known for a while.
+-- query prune_slots_of(uid int, after_slot int, after int, n int) -> id int, job int, slot int, job_state int
+SELECT runs.id, runs.job, runs.slot,
+	coalesce((SELECT CASE WHEN jobs.key IS NULL THEN jobs.state ELSE JOB_ACTIVE END FROM jobs WHERE jobs.id = runs.job),
+		JOB_REMOVED) AS job_state
+FROM runs WHERE uid = :uid AND (slot, id) > (:after_slot, :after)
+ORDER BY slot, id LIMIT :n
+
+-- Removed jobs of one owner that never ran.
+-- query prune_removed_of(uid int, after int, n int) -> id int
+SELECT id FROM jobs
+WHERE uid = :uid AND state = JOB_REMOVED AND id > :after AND key IS NULL
+	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.job = jobs.id)
+ORDER BY id LIMIT :n
+
+-- query prune_nth(job int, n int) -> slot int
+SELECT slot FROM runs WHERE job = :job ORDER BY slot DESC, kind DESC LIMIT 1 OFFSET :n
+
+-- query prune_runs_of(job int, before int, dead_before int, n int) -> id int
+SELECT id FROM runs WHERE job = :job AND slot < :before AND ended_at <> 0 AND dead_at < :dead_before
+ORDER BY slot, kind LIMIT :n
+
+-- query runs_prune(set json) -> id int, state int, queue text, uid int, size int
+DELETE FROM runs WHERE id IN (SELECT value FROM json_each(:set)) AND ended_at <> 0
+RETURNING id, state, queue, uid, {run_size}
+
+-- query attempts_prune(set json) -> run int, number int, kept int, uid int
+DELETE FROM attempts WHERE run IN (SELECT value FROM json_each(:set))
+RETURNING run, number, output_bytes - output_dropped AS kept,
+	coalesce((SELECT runs.uid FROM runs WHERE runs.id = attempts.run), -1) AS uid
+
+-- query outputs_prune(set json) -> uid int, size int
+DELETE FROM outputs WHERE run IN (SELECT value FROM json_each(:set))
+RETURNING coalesce((SELECT runs.uid FROM runs WHERE runs.id = outputs.run), -1) AS uid, {tail_size}
+
+-- query jobs_prune(set json) -> id int, state int, queue text, uid int, size int
+DELETE FROM jobs WHERE id IN (SELECT value FROM json_each(:set)) AND +state >= JOB_FINISHED
+	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.job = jobs.id)
+RETURNING id, state, queue, uid, {job_size}
+
+-- query tags_prune(set json)
+DELETE FROM job_tags WHERE job IN (SELECT value FROM json_each(:set))
+
+-- query revisions_prune(set json) -> uid int, size int
+DELETE FROM job_revisions WHERE job IN (SELECT value FROM json_each(:set))
+RETURNING coalesce((SELECT jobs.uid FROM jobs WHERE jobs.id = job_revisions.job), -1) AS uid, {revision_size}
+
+-- query job_pauses_prune(set json)
+DELETE FROM job_pauses WHERE job IN (SELECT value FROM json_each(:set))
+
+-- query health_prune(set json)
+DELETE FROM job_health WHERE job IN (SELECT value FROM json_each(:set))
+
+-- query buckets_prune(set json)
+DELETE FROM buckets WHERE scope = 'job' AND key IN (SELECT CAST(value AS TEXT) FROM json_each(:set))
+
+-- query notices_prune(set json) -> state int
+DELETE FROM notices WHERE job IN (SELECT value FROM json_each(:set))
+RETURNING state
+
+-- query events_prune(before int, n int) -> id int
+DELETE FROM events WHERE id IN (SELECT oldest.id FROM (SELECT id, at FROM events ORDER BY id LIMIT :n) AS oldest
+	WHERE oldest.at < :before)
+RETURNING id
+
+-- query kept_outputs(uid int, n int) -> run int, fence int, number int, kept int
+SELECT attempts.run, attempts.fence, attempts.number, attempts.output_bytes - attempts.output_dropped AS kept
+FROM attempts CROSS JOIN runs
+WHERE runs.id = attempts.run AND attempts.output_bytes > attempts.output_dropped AND runs.uid = :uid ORDER BY attempts.run, attempts.fence LIMIT :n
+
+-- query outputs_forget(set json)
+UPDATE attempts SET output_dropped = attempts.output_bytes
+FROM given(:set) AS given
+WHERE attempts.run = given.run AND attempts.fence = given.fence
+
+-- query store_bytes() -> bytes int
+SELECT (pages.page_count - free.freelist_count) * size.page_size AS bytes
+FROM pragma_page_count AS pages, pragma_freelist_count AS free, pragma_page_size AS size
+
+-- ======== queues and limits ========
+
+-- query limits_all(scope text) -> key text, running int, weight int, rate_n int, rate_per int, rate_burst int
+SELECT key, running, weight, rate_n, rate_per, rate_burst FROM limits WHERE scope = :scope ORDER BY key
+
+-- query limit_lock(scope text, key text) -> key text, running int, weight int, rate_n int, rate_per int, rate_burst int
+SELECT key, running, weight, rate_n, rate_per, rate_burst FROM limits WHERE scope = :scope AND key = :key
+
+-- query limit_put(scope text, key text, running int, weight int, rate_n int, rate_per int, rate_burst int)
+INSERT INTO limits (scope, key, running, weight, rate_n, rate_per, rate_burst)
+VALUES (:scope, :key, :running, :weight, :rate_n, :rate_per, :rate_burst)
+ON CONFLICT (scope, key) DO UPDATE SET running = excluded.running, weight = excluded.weight, rate_n = excluded.rate_n,
+	rate_per = excluded.rate_per, rate_burst = excluded.rate_burst
+
+-- query limit_drop(scope text, key text)
+DELETE FROM limits WHERE scope = :scope AND key = :key
+
+-- query bucket_drop(scope text, key text)
+DELETE FROM buckets WHERE scope = :scope AND key = :key
+
+-- query queue_use(key text) -> key text
+SELECT key FROM limits WHERE scope = 'queue' AND key = :key
+
+-- query queue_seen(key text) -> key text
+SELECT key FROM limits WHERE scope = 'queue' AND key = :key
+
+-- query counters_in(what int) -> state int, queue text, n int
+SELECT state, queue, sum(n) AS n FROM counters WHERE what = :what GROUP BY state, queue
+
+-- query counter_in(what int, state int, queue text) -> n int
+SELECT coalesce(sum(n), 0) AS n FROM counters WHERE what = :what AND state = :state AND queue = :queue
+
+-- query owner_queued(uid int, n int) -> n int
+SELECT count(*) AS n FROM (SELECT 1 FROM limits CROSS JOIN runs
+	WHERE limits.scope = 'queue' AND runs.queue = limits.key AND runs.uid = :uid AND runs.state = RUN_QUEUED
+		AND runs.hold = 0 LIMIT :n) AS waiting
+
+-- ======== check and restore ========
+
+-- query check_jobs() -> state int, queue text, n int
+SELECT state, queue, count(*) AS n FROM jobs GROUP BY state, queue
+
+-- query check_runs() -> state int, queue text, n int
+SELECT state, queue, count(*) AS n FROM runs GROUP BY state, queue
+
+-- query check_owners() -> state int, queue text, n int
+SELECT uid AS state, '' AS queue, count(*) AS n FROM jobs WHERE state < JOB_FINISHED GROUP BY uid
+
+-- query check_active() -> state int, queue text, n int
+SELECT uid AS state, queue, count(*) AS n FROM runs WHERE state IN (RUN_CLAIMED, RUN_RUNNING) GROUP BY uid, queue
+
+-- query check_outputs() -> state int, queue text, n int
+SELECT runs.uid AS state, '' AS queue, sum(attempts.output_bytes - attempts.output_dropped) AS n
+FROM attempts JOIN runs ON runs.id = attempts.run WHERE attempts.output_bytes > attempts.output_dropped GROUP BY runs.uid
+
+-- query check_store() -> state int, queue text, n int
+SELECT sized.uid AS state, '' AS queue, sum(sized.size) AS n FROM (
+	SELECT uid, {job_size} FROM jobs
+	UNION ALL SELECT (SELECT jobs.uid FROM jobs WHERE jobs.id = job_revisions.job) AS uid, {revision_size} FROM job_revisions
+	UNION ALL SELECT uid, {template_size} FROM templates
+	UNION ALL SELECT uid, {run_size} FROM runs
+	UNION ALL SELECT (SELECT runs.uid FROM runs WHERE runs.id = outputs.run) AS uid, {tail_size} FROM outputs) AS sized
+WHERE sized.uid IS NOT NULL GROUP BY sized.uid
+
+-- query counters_clear()
+DELETE FROM counters
+
+-- A run that went on when the backup was made has ended since, and nobody knows how.
+-- query restore_runs(now int)
+UPDATE runs SET state = RUN_LOST, reason = 'restored', ended_at = :now
+WHERE state IN (RUN_CLAIMED, RUN_RUNNING)
+
+-- query restore_attempts(now int)
+UPDATE attempts SET outcome = ATTEMPT_LOST, ended_at = :now WHERE outcome = ATTEMPT_RUNNING
+
+-- query restore_places()
+DELETE FROM running_jobs WHERE run NOT IN (SELECT id FROM runs WHERE ended_at = 0)
+
+-- query restore_nodes(now int)
+UPDATE nodes SET closed_at = :now WHERE closed_at = 0
+
+-- query restore_missed(now int)
+UPDATE runs SET state = RUN_SKIPPED, reason = 'missed', hold = 0, ended_at = :now
+WHERE state = RUN_QUEUED AND kind = RUN_KIND_SCHEDULE AND attempt = 0 AND due_at <= :now
+
+-- query restore_due(now int, at int)
+UPDATE due SET slot = :at WHERE slot <= :now
+
+-- query meta_put(key text, value text)
+INSERT INTO meta (key, value) VALUES (:key, :value)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value
+
+-- query meta_drop(key text)
+DELETE FROM meta WHERE key = :key
+
+-- ======== reading ========
+
+-- define run_row = id int, job int, job_name text, uid int, owner text, kind int, state int, reason text,
+--	slot int, slot_last int, slot_count int, due_at int, revision int, priority int, queue text,
+--	node text, attempt int, lost int, fence int, cancel_asked int, created_at int, claimed_at int,
+--	started_at int, ended_at int, exit_code int, term_signal int, dead_at int, failures int,
+--	first_start int, hold int, forced int, params text
+-- define run_columns = runs.id, runs.job, jobs.name AS job_name, runs.uid, jobs.owner, runs.kind, runs.state,
+--	runs.reason, runs.slot, runs.slot_last, runs.slot_count, runs.due_at, runs.revision, runs.priority,
+--	runs.queue, runs.node, runs.attempt, runs.lost, runs.fence, runs.cancel_asked, runs.created_at,
+--	runs.claimed_at, runs.started_at, runs.ended_at, runs.exit_code, runs.term_signal, runs.dead_at,
+--	runs.failures, runs.first_start, runs.hold, runs.forced, runs.params
+-- define node_named = (SELECT nodes.name FROM nodes WHERE nodes.id = runs.node) AS node_name
+
+-- query run_get(id int, uid int) -> {run_row}, node_name text
+SELECT {run_columns}, {node_named} FROM runs LEFT JOIN jobs ON jobs.id = runs.job
+WHERE runs.id = :id AND (:uid < 0 OR runs.uid = :uid)
+
+-- query run_newest() -> id int
+SELECT coalesce(max(id), 0) AS id FROM runs
+
+-- query runs_get(set json) -> {run_row}, node_name text
+SELECT {run_columns}, {node_named}
+FROM json_each(:set) AS wanted CROSS JOIN runs LEFT JOIN jobs ON jobs.id = runs.job
+WHERE runs.id = wanted.value
+ORDER BY wanted.key
+
+-- query runs_get_claimed(set json) -> {run_row}, spec text, digest int, typical int
+SELECT {run_columns}, jobs.spec, jobs.digest,
+	CASE WHEN runs.notifies = 1 THEN (SELECT typical FROM job_health WHERE job_health.job = runs.job) END AS typical
+FROM json_each(:set) AS wanted CROSS JOIN runs LEFT JOIN jobs ON jobs.id = runs.job
+WHERE runs.id = wanted.value
+ORDER BY wanted.key
+
+-- query jobs_get(set json, uid int) -> id int, uid int, owner text, name text, state int, reason text,
+--	revision int, segment int, queue text, priority int, spec text, digest int, created_at int, updated_at int,
+--	queued_slot int, due_slot int, last_id int, last_state int, last_slot int, last_ended_at int,
+--	last_exit_code int, last_term_signal int, pause_by int, pause_name text, pause_at int, pause_until int,
+--	pause_reason text, pause_later int
+SELECT jobs.id, jobs.uid, jobs.owner, jobs.name, jobs.state, jobs.reason, jobs.revision, jobs.segment,
+	jobs.queue, jobs.priority, jobs.spec, jobs.digest, jobs.created_at, jobs.updated_at,
+	(SELECT min(CASE WHEN queued.attempt > 0 THEN queued.due_at ELSE queued.slot END) FROM runs AS queued INDEXED BY runs_open
+		WHERE queued.job = jobs.id AND queued.ended_at = 0 AND queued.state = RUN_QUEUED) AS queued_slot,
+	due.slot AS due_slot,
+	last.id AS last_id, last.state AS last_state, last.slot AS last_slot,
+	last.ended_at AS last_ended_at, last.exit_code AS last_exit_code,
+	last.term_signal AS last_term_signal,
+	job_pauses.by_uid AS pause_by, job_pauses.by_name AS pause_name, job_pauses.at AS pause_at,
+	job_pauses.until AS pause_until, job_pauses.reason AS pause_reason, job_pauses.later AS pause_later
+FROM json_each(:set) AS wanted CROSS JOIN jobs
+	LEFT JOIN due ON due.job = jobs.id
+	LEFT JOIN job_pauses ON job_pauses.job = jobs.id
+	LEFT JOIN runs AS last ON last.id =
+		(SELECT newest.id FROM runs AS newest WHERE newest.job = jobs.id AND +newest.state <> RUN_QUEUED
+		ORDER BY newest.slot DESC, newest.kind DESC LIMIT 1)
+WHERE jobs.id = wanted.value AND (:uid < 0 OR jobs.uid = :uid)
+ORDER BY wanted.key
+
+-- query jobs_waiting(set json) -> job int, id int, slot int, due_at int, hold int, attempt int, reason text
+SELECT open.job, open.id, open.slot, open.due_at, open.hold, open.attempt, open.reason
+FROM json_each(:set) AS wanted CROSS JOIN runs AS open
+WHERE open.id = (SELECT mine.id FROM runs AS mine INDEXED BY runs_open
+	WHERE mine.job = wanted.value AND mine.ended_at = 0 AND mine.state = RUN_QUEUED ORDER BY mine.slot, mine.id LIMIT 1)
+
+-- query job_find(name text, uid_low int, uid_high int) -> id int, uid int
+SELECT id, uid FROM jobs
+WHERE name = :name AND uid BETWEEN :uid_low AND :uid_high AND +state <> JOB_REMOVED
+ORDER BY uid, id DESC LIMIT 1
+
+-- Among the newest ten thousand: these are suggestions, and nothing may scan.
+-- query job_names(uid int, n int) -> name text
+SELECT name FROM (SELECT id, name, state FROM jobs WHERE uid = :uid ORDER BY id DESC LIMIT 10000) AS newest
+WHERE name IS NOT NULL AND state <> JOB_REMOVED
+ORDER BY id DESC LIMIT :n
+
+-- query job_names_all(n int) -> name text
+SELECT name FROM (SELECT id, name, state FROM jobs ORDER BY id DESC LIMIT 10000) AS newest
+WHERE name IS NOT NULL AND state <> JOB_REMOVED
+ORDER BY id DESC LIMIT :n
+
+-- query job_created_at(id int) -> created_at int
+SELECT created_at FROM jobs WHERE id = :id
+
+-- define job_line = id int, uid int, state int, created_at int, owner text, name text
+-- define job_line_columns = jobs.id, jobs.uid, jobs.state, jobs.created_at, jobs.owner, jobs.name
+
+-- query job_page(after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs WHERE id > :after ORDER BY id LIMIT :n
+
+-- query job_page_uid(uid int, after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs WHERE uid = :uid AND id > :after ORDER BY id LIMIT :n
+
+-- query job_page_owner(owner text, after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs WHERE owner = :owner AND id > :after ORDER BY id LIMIT :n
+
+-- query job_page_state(state int, after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs WHERE state = :state AND id > :after ORDER BY id LIMIT :n
+
+-- query job_page_tag(key text, value text, after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM job_tags CROSS JOIN jobs
+WHERE job_tags.key = :key AND job_tags.value = :value AND job_tags.job > :after
+	AND jobs.id = job_tags.job
+ORDER BY job_tags.job LIMIT :n
+
+-- query job_page_tag_key(key text, after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM job_tags CROSS JOIN jobs
+WHERE job_tags.key = :key AND job_tags.job > :after AND jobs.id = job_tags.job
+ORDER BY job_tags.job LIMIT :n
+
+-- query job_page_created(since int, until int, after_at int, after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs
+WHERE created_at >= :since AND created_at < :until AND (created_at, id) > (:after_at, :after)
+ORDER BY created_at, id LIMIT :n
+
+-- query job_page_prefix(low text, high text, after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs
+WHERE name >= :low AND name < :high AND +id > :after LIMIT :n
+
+-- query run_place(id int) -> slot int, kind int, dead_at int, job int
+SELECT slot, kind, dead_at, job FROM runs WHERE id = :id
+
+-- The first jobs with a tag.
+-- query tag_jobs(key text, value text, n int) -> job int
+SELECT job FROM job_tags WHERE key = :key AND value = :value ORDER BY job LIMIT :n
+
+-- The jobs of a set that have a tag.
+-- query tag_jobs_of(key text, value text, set json) -> job int
+SELECT job_tags.job FROM json_each(:set) AS wanted CROSS JOIN job_tags
+WHERE job_tags.key = :key AND job_tags.value = :value AND job_tags.job = wanted.value
+
+-- Every owner that had a name, the last one first.
+-- query owners_named(name text, n int) -> number int
+SELECT number FROM owners WHERE name = :name ORDER BY since DESC LIMIT :n
+
+-- The owner of the newest job with a name.
+-- query owner_of_jobs(owner text) -> uid int
+SELECT uid FROM jobs WHERE owner = :owner ORDER BY id DESC LIMIT 1
+
+-- define run_line = id int, uid int, job int, state int, slot int, kind int
+-- define run_line_columns = id, uid, job, state, slot, kind
+
+-- query run_page(since int, slot int, id int, n int) -> {run_line}
+SELECT {run_line_columns} FROM runs
+WHERE slot >= :since AND (slot, id) < (:slot, :id) ORDER BY slot DESC, id DESC LIMIT :n
+
+-- query run_page_uid(uid int, since int, slot int, id int, n int) -> {run_line}
+SELECT {run_line_columns} FROM runs
+WHERE uid = :uid AND slot >= :since AND (slot, id) < (:slot, :id)
+ORDER BY slot DESC, id DESC LIMIT :n
+
+-- query run_page_job(job int, since int, slot int, kind int, n int) -> {run_line}
+SELECT {run_line_columns} FROM runs
+WHERE job = :job AND slot >= :since AND (slot, kind) < (:slot, :kind)
+ORDER BY slot DESC, kind DESC LIMIT :n
+
+-- query run_page_state(state int, since int, slot int, id int, n int) -> {run_line}
+SELECT {run_line_columns} FROM runs
+WHERE state = :state AND state <> RUN_SUCCEEDED AND slot >= :since AND (slot, id) < (:slot, :id)
+ORDER BY slot DESC, id DESC LIMIT :n
+
+-- Dead letters have the moment they died in the place of their slot.
+-- query run_page_dead(since int, slot int, id int, n int) -> {run_line}
+SELECT id, uid, job, state, dead_at AS slot, kind FROM runs
+WHERE dead_at <> 0 AND dead_at >= :since AND (dead_at, id) < (:slot, :id)
+ORDER BY dead_at DESC, id DESC LIMIT :n
+
+-- ======== dead letters ========
+
+-- query dead_page(since int, until int, after_at int, after int, n int) -> id int, uid int, job int, dead_at int
+SELECT id, uid, job, dead_at FROM runs
+WHERE dead_at <> 0 AND dead_at >= :since AND dead_at < :until AND (dead_at, id) > (:after_at, :after)
+ORDER BY dead_at, id LIMIT :n
+
+-- query dead_lock(set json) -> id int, uid int, job int, state int, queue text, job_state int, job_name text
+SELECT runs.id, runs.uid, runs.job, runs.state, runs.queue, coalesce(jobs.state, JOB_REMOVED) AS job_state, jobs.name AS job_name
+FROM json_each(:set) AS wanted CROSS JOIN runs LEFT JOIN jobs ON jobs.id = runs.job
+WHERE runs.id = wanted.value AND +runs.dead_at <> 0
+ORDER BY runs.id
+
+-- query job_reopen(id int, now int) -> uid int, queue text
+UPDATE jobs SET state = JOB_ACTIVE, reason = NULL, updated_at = :now
+WHERE id = :id AND +state = JOB_FINISHED
+	AND NOT EXISTS (SELECT 1 FROM jobs AS other
+		WHERE other.uid = jobs.uid AND other.name = jobs.name AND other.state < JOB_FINISHED)
+RETURNING uid, queue
+
+-- query dead_retry(set json, reason text, now int)
+UPDATE runs SET state = RUN_QUEUED, reason = :reason, due_at = :now, failures = 0, lost = 0, dead_at = 0, first_start = 0,
+	claimed_at = 0, started_at = 0, ended_at = 0, exit_code = -1, term_signal = 0, node = NULL, cancel_asked = 0,
+	hold = 0, deadline = 0, expires = 0
+WHERE id IN (SELECT value FROM json_each(:set)) AND +dead_at <> 0
+
+-- query dead_purge(set json)
+UPDATE runs SET dead_at = 0 WHERE id IN (SELECT value FROM json_each(:set)) AND +dead_at <> 0

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* given(:set), a table-valued function: the rows of our own JSON sets, each read once from left to right. */
+/* The json functions of SQLite look every member up anew, which took most of the time of a batch. */
+#include "base/clock.h"
+#include "base/text.h"
+#include "store/backend/sqlite.h"
+#include "store/backend/queries.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define COLUMNS_MAX 96
+#define MEMBERS_MAX 32
+
+/* The columns are the names that a set's members may have, as sqlite.sql declares them; then the set itself. */
+struct given_table {
+	sqlite3_vtab base;
+	char *names; /* owned: the declaration, cut into words */
+	const char *name[COLUMNS_MAX];
+	int columns;
+};
+
+struct given_value {
+	enum { NOTHING, NUMBER, TEXT } type;
+	int64_t number;
+	const char *text; /* in the set's copy */
+	size_t len;
+};
+
+struct given_cursor {
+	sqlite3_vtab_cursor base;
+	char *set;  /* owned copy; texts are unescaped in place */
+	char *at;   /* what is not read yet */
+	int64_t row;
+	bool end;
+	int order[MEMBERS_MAX]; /* the columns of the row before: the next one usually has the same */
+	struct given_value values[COLUMNS_MAX];
+};
+
+static void cut_names(struct given_table *t, const char *declaration)
+{
+	char *save = NULL;
+
+	t->names = xstrdup(strchr(declaration, '(') + 1);
+	for (char *word = strtok_r(t->names, " ,\n\t)", &save); word && t->columns < COLUMNS_MAX;
+		word = strtok_r(NULL, " ,\n\t)", &save))
+		t->name[t->columns++] = word;
+	t->columns -= 2; /* the set's own column and the word HIDDEN */
+}
+
+static int given_disconnect(sqlite3_vtab *base)
+{
+	free(((struct given_table *)base)->names);
+	free(base);
+	return SQLITE_OK;
+}
+
+static int given_connect(sqlite3 *h, void *declaration, int argc, const char *const *argv, sqlite3_vtab **ret,
+	char **error)
+{
+	struct given_table *t;
+	int rc = sqlite3_declare_vtab(h, declaration);
+
+	(void)argc;
+	(void)argv;
+	(void)error;
+	if (rc != SQLITE_OK)
+		return rc;
+	t = xcalloc(1, sizeof(*t));
+	cut_names(t, declaration);
+	*ret = &t->base;
+	return SQLITE_OK;
+}
+
+/* Only a walk over the whole set, and always as the outer loop: a set is small beside the tables. */
+static int given_best_index(sqlite3_vtab *base, sqlite3_index_info *info)
+{
+	const struct given_table *t = (const struct given_table *)base;
+
+	for (int i = 0; i < info->nConstraint; i++)
+		if (info->aConstraint[i].iColumn == t->columns && info->aConstraint[i].usable &&
+		    info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_EQ) {
+			info->aConstraintUsage[i].argvIndex = 1;
+			info->aConstraintUsage[i].omit = 1;
+			info->estimatedCost = 1;
+			info->estimatedRows = 10;
+			return SQLITE_OK;
+		}
+	return SQLITE_CONSTRAINT;
+}
+
+static int given_open(sqlite3_vtab *t, sqlite3_vtab_cursor **ret)
+{
+	struct given_cursor *c = xcalloc(1, sizeof(*c));
+
+	(void)t;
+	*ret = &c->base;
+	return SQLITE_OK;
+}
+
+static int given_close(sqlite3_vtab_cursor *base)
+{
+	struct given_cursor *c = (struct given_cursor *)base;
+
+	free(c->set);
+	free(c);
+	return SQLITE_OK;
+}
+
+/* ---- reading what set.c writes: [{"a":1,"b":"x","c":null},...] without blanks ---- */
+
+static bool take(struct given_cursor *c, const char *token)
+{
+	size_t len = strlen(token);
+
+	if (strncmp(c->at, token, len) != 0)
+		return false;
+	c->at += len;
+	return true;
+}
+
+/* A text after its opening quote; what was escaped is put in its place. */
+static bool take_text(struct given_cursor *c, struct given_value *v)
+{
+	char *from = c->at, *to;
+	size_t plain = strcspn(from, "\"\\");
+
+	to = from += plain;
+	while (*from != '"') {
+		char code[3] = {};
+
+		if (*from == '\0' || (*from == '\\' && from[1] == '\0'))
+			return false;
+		if (*from != '\\') {
+			*to++ = *from++;
+		} else if (from[1] != 'u') {
+			*to++ = from[1]; /* only quote and backslash are written so */
+			from += 2;
+		} else {
+			if (strncmp(from, "\\u00", 4) != 0 || strlen(from) < 6)
+				return false;
+			memcpy(code, from + 4, 2);
+			*to++ = (char)strtol(code, NULL, 16);
+			from += 6;
+		}
+	}
+	*v = (struct given_value){.type = TEXT, .text = c->at, .len = (size_t)(to - c->at)};
+	c->at = from + 1;
+	return true;
+}
+
+static bool take_value(struct given_cursor *c, struct given_value *v)
+{
+	char *end;
+
+	if (take(c, "\""))
+		return take_text(c, v);
+	if (take(c, "null"))
+		return true;
+	v->number = strtoll(c->at, &end, 10);
+	v->type = NUMBER;
+	if (end == c->at)
+		return false;
+	c->at = end;
+	return true;
+}
+
+static int find_column(const struct given_table *t, const char *name, size_t len)
+{
+	for (int i = 0; i < t->columns; i++)
+		if (strncmp(t->name[i], name, len) == 0 && t->name[i][len] == '\0')
+			return i;
+	return -1;
+}
+
+static bool take_member(struct given_cursor *c, int member)
+{
+	const struct given_table *t = (const struct given_table *)c->base.pVtab;
+	size_t len = strcspn(c->at + 1, "\"");
+	const char *name = c->at + 1;
+	int column = member < MEMBERS_MAX ? c->order[member] : -1;
+
+	if (column < 0 || strncmp(t->name[column], name, len) != 0 || t->name[column][len] != '\0')
+		column = find_column(t, name, len);
+	if (column < 0 || member >= MEMBERS_MAX)
+		return false;
+	c->order[member] = column;
+	c->at += len + 2;
+	return take(c, ":") && take_value(c, &c->values[column]);
+}
+
+static bool take_row(struct given_cursor *c)
+{
+	int member = 0;
+
+	memset(c->values, 0, sizeof(c->values));
+	if (!take(c, "{"))
+		return false;
+	do {
+		if (!take_member(c, member++))
+			return false;
+	} while (take(c, ","));
+	return take(c, "}");
+}
+
+static int given_next(sqlite3_vtab_cursor *base)
+{
+	struct given_cursor *c = (struct given_cursor *)base;
+
+	c->row++;
+	c->end = take(c, "]");
+	if (c->end)
+		return SQLITE_OK;
+	return (c->row == 0 || take(c, ",")) && take_row(c) ? SQLITE_OK : SQLITE_MISMATCH;
+}
+
+static int given_filter(sqlite3_vtab_cursor *base, int index, const char *text, int argc, sqlite3_value **argv)
+{
+	struct given_cursor *c = (struct given_cursor *)base;
+	const char *set = argc == 1 ? (const char *)sqlite3_value_text(argv[0]) : NULL;
+
+	(void)index;
+	(void)text;
+	if (!set)
+		return SQLITE_MISMATCH;
+	free(c->set);
+	c->at = c->set = xstrdup(set);
+	c->row = -1;
+	return take(c, "[") ? given_next(base) : SQLITE_MISMATCH;
+}
+
+static int given_eof(sqlite3_vtab_cursor *base)
+{
+	return ((struct given_cursor *)base)->end;
+}
+
+static int given_column(sqlite3_vtab_cursor *base, sqlite3_context *ctx, int i)
+{
+	const struct given_cursor *c = (const struct given_cursor *)base;
+
+	if (i >= COLUMNS_MAX || c->values[i].type == NOTHING)
+		sqlite3_result_null(ctx);
+	else if (c->values[i].type == NUMBER)
+		sqlite3_result_int64(ctx, c->values[i].number);
+	else
+		sqlite3_result_text64(ctx, c->values[i].text, c->values[i].len, SQLITE_TRANSIENT, SQLITE_UTF8);
+	return SQLITE_OK;
+}
+
+static int given_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *ret)
+{
+	*ret = ((struct given_cursor *)base)->row;
+	return SQLITE_OK;
+}
+
+/* Leases count on the clock that never steps: those who share a file are on one host. */
+static void lease_clock(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+	(void)argc;
+	(void)argv;
+	sqlite3_result_int64(ctx, clock_boot(&clock_system));
+}
+
+int sqlite_add_given(sqlite3 *h, const struct db_sql *sql)
+{
+	static const sqlite3_module module = {
+		.xConnect = given_connect,
+		.xBestIndex = given_best_index,
+		.xDisconnect = given_disconnect,
+		.xOpen = given_open,
+		.xClose = given_close,
+		.xFilter = given_filter,
+		.xNext = given_next,
+		.xEof = given_eof,
+		.xColumn = given_column,
+		.xRowid = given_rowid,
+	};
+
+	int rc = sqlite3_create_function_v2(h, "lease_clock", 0, SQLITE_UTF8, NULL, lease_clock, NULL, NULL, NULL);
+
+	return rc != SQLITE_OK ? rc : sqlite3_create_module(h, "given", &module, (void *)(uintptr_t)sql->texts[TEXT_SQLITE_GIVEN]);
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A job gets another definition: its slots to come, its waiting runs and its history follow. */
+#include "base/map.h"
+#include "base/text.h"
+#include "core/job/owner.h"
+#include "core/time/slots.h"
+#include "store/store_private.h"
+#include <string.h>
+
+/* The job as it was found, locked. */
+struct before {
+	int64_t uid;
+	char *owner, *name, *queue, *spec, *reason; /* owned */
+	enum job_state state;
+	int64_t revision, asked;
+	usec_t created_at, updated_at;
+	usec_t due; /* 0: no row */
+};
+
+static void before_done(struct before *b)
+{
+	free(b->owner);
+	free(b->name);
+	free(b->queue);
+	free(b->spec);
+	free(b->reason);
+}
+
+static bool live(enum job_state s)
+{
+	return s < JOB_FINISHED;
+}
+
+/* ---- finding, and what stands in the way ---- */
+
+static bool read_by(struct store *s, int query, const struct op_job_change *c, struct before *b, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, query, e);
+
+	query_int(&q, c->id);
+	query_int(&q, c->uid);
+	if (!query_row(&q))
+		return !q.failed;
+	b->uid = query_get_int(&q);
+	b->owner = query_get_copy(&q);
+	b->name = query_get_copy(&q);
+	b->state = (enum job_state)query_get_int(&q);
+	b->queue = query_get_copy(&q);
+	b->revision = query_get_int(&q);
+	b->created_at = query_get_int(&q);
+	b->updated_at = query_get_int(&q);
+	b->spec = query_get_copy(&q);
+	b->asked = query_get_int(&q);
+	b->reason = query_get_copy(&q);
+	return true;
+}
+
+static bool read_job(struct store *s, const struct op_job_change *c, struct before *b, struct err *e)
+{
+	return read_by(s, Q_JOB_CHANGE_READ, c, b, e);
+}
+
+static bool lock_job(struct store *s, const struct op_job_change *c, struct before *b, struct err *e)
+{
+	return read_by(s, Q_JOB_CHANGE_LOCK, c, b, e);
+}
+
+static bool lock_due(struct store *s, const struct op_job_change *c, struct before *b, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_DUE_LOCK, e);
+
+	query_int(&q, c->id);
+	b->due = query_row(&q) ? query_get_int(&q) : 0;
+	return !q.failed;
+}
+
+/* Suspended and finished jobs go on with a new schedule, others are left in their state. */
+static enum job_state becomes(const struct op_job_change *c, const struct before *b)
+{
+	bool again = b->state == JOB_SUSPENDED || b->state == JOB_FINISHED;
+
+	return c->reschedule && again ? JOB_ACTIVE : b->state;
+}
+
+static bool check_name(struct store *s, const struct op_job_change *c, const struct before *b, struct err *why,
+	struct err *e)
+{
+	AUTO_QUERY q = {};
+	int64_t id;
+
+	if (!c->to.name || !live(becomes(c, b)) || (live(b->state) && text_equal(b->name, c->to.name)))
+		return true;
+	q = query_start(s->db, Q_JOB_BY_LIVE_NAME, e);
+	query_int(&q, b->uid);
+	query_text(&q, c->to.name);
+	if (!query_row(&q))
+		return !q.failed;
+	id = query_get_int(&q);
+	if (id != c->id) {
+		err_field(why, "name", "the name '%s' is taken by job %lld; choose another", c->to.name, (long long)id);
+		why->kind = ERR_CONFLICT;
+	}
+	return true;
+}
+
+static bool check_limit(struct store *s, const struct op_job_change *c, const struct before *b, struct err *why,
+	struct err *e)
+{
+	int64_t n, longer = (int64_t)strlen(c->to.spec) - (int64_t)strlen(b->spec);
+
+	/* a definition that does not grow is always taken: it may be the way to get below the limit */
+	if (longer > 0 && !quota_check(s, b->uid, b->owner, longer + REVISION_BYTES + (int64_t)strlen(c->to.spec),
+		c->to.bytes_limit, why, e))
+		return false;
+	if (why->kind || !c->to.limit || live(b->state) || !live(becomes(c, b)))
+		return true;
+	if (!live_jobs(s, b->uid, &n, e))
+		return false;
+	if (n >= c->to.limit)
+		err_set(why, ERR_LIMIT, "'%s' has %lld jobs, more than %lld are not allowed; remove some with 'jobctl rm'",
+			b->owner, (long long)n, (long long)c->to.limit);
+	return true;
+}
+
+/* A new name would let a new job take the old one; a new schedule would bring a suspended job back without its pause. */
+static bool check_pause(struct store *s, const struct op_job_change *c, const struct before *b, struct err *why,
+	struct err *e)
+{
+	const struct job_held j = {.id = c->id, .uid = b->uid, .reason = b->reason};
+	AUTO_TEXT subject = xprintf("job %lld", (long long)c->id);
+	AUTO_DONE(pause_order) imposed = {};
+	bool found;
+
+	if (text_equal(b->name, c->to.name) && becomes(c, b) == b->state)
+		return true;
+	if (!job_pause_imposed(s, c->uid, &j, c->to.now, &imposed, &found, e))
+		return false;
+	if (found)
+		pause_deny(why, subject, &imposed);
+	return true;
+}
+
+/* A slot that is due and not planned yet belongs to the definition as it is: it must become a run first. */
+static bool being_planned(const struct op_job_change *c, const struct before *b)
+{
+	return c->reschedule && slot_known(b->due) && b->due <= c->to.now;
+}
+
+static bool check(struct store *s, const struct op_job_change *c, const struct before *b, struct err *why, struct err *e)
+{
+	long long id = c->id;
+
+	if (!b->owner)
+		err_set(why, ERR_NOT_FOUND, "no job %lld", id);
+	else if (c->uid == OWNER_NOT_ROOT && owner_uid(b->uid) == 0)
+		err_set(why, ERR_DENIED, "job %lld is root's; only root changes it", id);
+	else if (b->state == JOB_CANCELLED)
+		err_set(why, ERR_CONFLICT, "job %lld is cancelled; 'jobctl resume %lld' brings it back, then it can be changed", id,
+			id);
+	else if (c->expect && c->expect != b->revision)
+		err_set(why, ERR_CONFLICT, "job %lld is at revision %lld and not at %lld any more; look at it again with "
+			"'jobctl show %lld'", id, (long long)b->revision, (long long)c->expect, id);
+	else if (being_planned(c, b))
+		err_set(why, ERR_BUSY, "a slot of job %lld is due at this moment; try again", id);
+	if (why->kind)
+		return true;
+	if ((strcmp(job_queue(&c->to), b->queue) != 0 || (live(becomes(c, b)) && !live(b->state))) &&
+	    !queue_check(s, job_queue(&c->to), why, e))
+		return false;
+	if (why->kind)
+		return true;
+	if (!check_pause(s, c, b, why, e))
+		return false;
+	if (why->kind)
+		return true;
+	return check_name(s, c, b, why, e) && (why->kind || check_limit(s, c, b, why, e));
+}
+
+/* ---- runs and slots ---- */
+
+static bool unplan(struct store *s, struct op_job_change *c, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_UNPLAN, e);
+
+	query_int(&q, c->id);
+	query_int(&q, c->to.now);
+	while (query_row(&q)) {
+		int64_t uid;
+
+		query_get_int(&q);
+		count_change(s, COUNT_RUNS, RUN_QUEUED, query_get_text(&q), -1);
+		uid = query_get_int(&q);
+		count_bytes(s, uid, -query_get_int(&q));
+		c->unplanned++;
+	}
+	return !q.failed;
+}
+
+/* What waits, waits under the new terms; what held a place back is looked at again. */
+static bool rewrite_runs(struct store *s, const struct op_job_change *c, const struct before *b, struct err *e)
+{
+	const struct start_policy *p = &c->to.policy;
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_REWRITE, e);
+
+	query_int(&q, c->id);
+	query_text(&q, job_queue(&c->to));
+	query_int(&q, c->to.priority);
+	query_int(&q, p->overlap);
+	query_int(&q, p->overlap_waiting);
+	query_int(&q, p->places);
+	query_int(&q, p->deadline);
+	query_int(&q, p->expires);
+	query_int(&q, p->gated);
+	query_int(&q, p->notifies);
+	while (query_row(&q)) {
+		count_change(s, COUNT_RUNS, RUN_QUEUED, b->queue, -1);
+		count_change(s, COUNT_RUNS, RUN_QUEUED, job_queue(&c->to), 1);
+	}
+	return !q.failed;
+}
+
+static bool any_open(struct store *s, int64_t job, bool *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_OPEN_OF, e);
+
+	query_int(&q, job);
+	*ret = query_row(&q);
+	return !q.failed;
+}
+
+/* The first slot of the new schedule; one that counts from the end of a run waits for it. */
+static bool put_due(struct store *s, const struct op_job_change *c, struct err *e)
+{
+	AUTO_SET drop = {};
+	AUTO_SET due = {};
+	bool open = false;
+
+	set_id(&drop, c->id);
+	if (!set_run(s, Q_DUE_DROP, &drop, e) || (c->follows && !any_open(s, c->id, &open, e)))
+		return false;
+	if (!open && !c->to.next_slot)
+		return true;
+	set_item(&due);
+	set_int(&due, "job", c->id);
+	set_int(&due, "segment", job_segment((uint64_t)c->id));
+	set_int(&due, "slot", open ? USEC_NEVER : c->to.next_slot);
+	return set_run(s, Q_DUE_INSERT, &due, e);
+}
+
+static bool run_now(struct store *s, struct op_job_change *c, const struct before *b, struct err *e)
+{
+	AUTO_SET runs = {};
+
+	if (!c->to.run_at)
+		return true;
+	if (!ids_take(s, Q_RUN_IDS, 1, &c->run, e))
+		return false;
+	runs_describe(&runs, &(struct run_new){.id = c->run, .job = c->id, .uid = b->uid, .kind = RUN_KIND_SCHEDULE,
+		.state = RUN_QUEUED, .slot = c->to.run_at, .due_at = c->to.run_at + c->to.run_delay,
+		.revision = c->revision, .priority = c->to.priority, .queue = job_queue(&c->to), .policy = c->to.policy,
+		.now = c->to.now});
+	return runs_insert(s, &runs, NULL, e);
+}
+
+/* ---- the definition ---- */
+
+static bool put_revision(struct store *s, int64_t job, int64_t owner, const struct revision *r, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_REVISION_PUT, e);
+
+	query_int(&q, job);
+	query_int(&q, r->number);
+	query_int(&q, r->uid);
+	query_text(&q, r->who);
+	query_int(&q, r->at);
+	query_text(&q, r->what);
+	query_int(&q, r->origin);
+	query_text(&q, r->spec);
+	if (query_row(&q)) /* it was not there yet */
+		count_bytes(s, owner, query_get_int(&q));
+	return !q.failed;
+}
+
+/* A job that was never changed has no row of its own: it gets the one it had first. */
+static bool put_history(struct store *s, const struct op_job_change *c, const struct before *b, const struct actor *by,
+	struct err *e)
+{
+	const struct revision first = {.number = b->revision, .uid = b->uid, .who = b->owner,
+		.at = b->revision == 1 ? b->created_at : b->updated_at, .what = (char *)"added", .spec = b->spec};
+	const struct revision now = {.number = c->revision, .uid = by->uid, .who = (char *)(by->who[0] ? by->who : NULL),
+		.at = c->to.now, .what = (char *)c->what, .origin = c->origin, .spec = (char *)c->to.spec};
+	AUTO_QUERY q = {};
+
+	if (!put_revision(s, c->id, b->uid, &first, e) || !put_revision(s, c->id, b->uid, &now, e))
+		return false;
+	q = query_start(s->db, Q_REVISIONS_TRIM, e);
+	query_int(&q, c->id);
+	query_int(&q, c->revision - REVISIONS_KEPT + 1);
+	while (query_row(&q))
+		count_bytes(s, b->uid, -query_get_int(&q));
+	return !q.failed;
+}
+
+static bool rewrite_job(struct store *s, const struct op_job_change *c, const struct before *b, struct err *e)
+{
+	const struct job_new *to = &c->to;
+	AUTO_QUERY q = query_start(s->db, Q_JOB_REWRITE, e);
+
+	query_int(&q, c->id);
+	query_text(&q, to->name);
+	query_text(&q, to->key);
+	query_int(&q, content_digest(b->uid, to->content ? to->content : to->spec));
+	query_int(&q, content_digest(b->uid, to->asked));
+	query_int(&q, c->state);
+	query_int(&q, c->revision);
+	query_text(&q, job_queue(to));
+	query_int(&q, to->priority);
+	query_int(&q, to->boots);
+	query_int(&q, to->now);
+	query_int(&q, (int64_t)job_digest(b->uid, b->owner, to->spec));
+	query_text(&q, to->spec);
+	return query_finish(&q);
+}
+
+static bool rewrite_tags(struct store *s, const struct op_job_change *c, struct err *e)
+{
+	struct job_new tagged = {.id = c->id, .tags = c->to.tags};
+	AUTO_QUERY q = query_start(s->db, Q_TAGS_DROP, e);
+
+	query_int(&q, c->id);
+	return query_finish(&q) && tags_insert(s, &tagged, e);
+}
+
+static void count_them(struct store *s, const struct op_job_change *c, const struct before *b)
+{
+	count_change(s, COUNT_JOBS, b->state, b->queue, -1);
+	count_change(s, COUNT_JOBS, c->state, job_queue(&c->to), 1);
+	count_bytes(s, b->uid, (int64_t)strlen(c->to.spec) - (int64_t)strlen(b->spec));
+	if (!live(b->state) && live(c->state))
+		count_change(s, COUNT_OWNER, b->uid, "", 1);
+}
+
+/* An earlier definition may have no slot left: then the job ends with what is open. */
+static bool settle(struct store *s, struct op_job_change *c, struct err *e)
+{
+	AUTO_DONE(map) finished = {};
+	AUTO_SET job = {};
+
+	set_id(&job, c->id);
+	if (!jobs_settle(s, set_json(&job), c->to.now, &finished, e))
+		return false;
+	if (map_get(&finished, c->id))
+		c->state = JOB_FINISHED;
+	return true;
+}
+
+static bool change_rows(struct store *s, struct op_job_change *c, const struct before *b, const struct actor *by,
+	struct err *e)
+{
+	c->was = b->state;
+	c->state = becomes(c, b);
+	c->revision = b->revision + 1;
+	if ((c->reschedule && !unplan(s, c, e)) || !rewrite_runs(s, c, b, e) || !rewrite_job(s, c, b, e) ||
+	    !rewrite_tags(s, c, e) || !put_history(s, c, b, by, e) ||
+	    (c->reschedule && (!run_now(s, c, b, e) || !put_due(s, c, e))))
+		return false;
+	count_them(s, c, b);
+	if (c->reschedule && !c->to.next_slot && !c->follows && live(c->state) && !settle(s, c, e))
+		return false;
+	event_add(s, &(struct event_new){.at = c->to.now, .by = by, .object = c->to.name, .job = c->id, .owner = b->uid,
+		.what = c->origin ? EVENT_JOB_UNDO : EVENT_JOB_CHANGE, .detail = c->what});
+	return true;
+}
+
+bool job_change(struct store *s, struct op_job_change *c, const struct actor *by, struct err *why, struct err *e)
+{
+	__attribute__((cleanup(before_done))) struct before b = {};
+
+	if (!lock_job(s, c, &b, e) || !lock_due(s, c, &b, e) || !check(s, c, &b, why, e))
+		return false;
+	return why->kind || change_rows(s, c, &b, by, e);
+}
+
+/* On a connection that reads nothing is locked; that is not needed here either. */
+bool store_change_try(struct store *s, struct op_job_change *c, struct err *e)
+{
+	__attribute__((cleanup(before_done))) struct before b = {};
+	struct err why = {};
+	AUTO_TX tx = {};
+
+	if (!tx_begin(&tx, s, false, e) || !read_job(s, c, &b, e) || !check(s, c, &b, &why, e) || !tx_commit(&tx, e))
+		return false;
+	c->was = b.state;
+	c->state = becomes(c, &b);
+	c->revision = b.revision + 1;
+	if (why.kind && e)
+		*e = why;
+	return !why.kind;
+}
+
+bool apply_job_change(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct err why = {};
+
+		if (!job_change(s, &ops[i]->change, &ops[i]->act.by, &why, e))
+			return false;
+		if (why.kind) {
+			ops[i]->ok = false;
+			ops[i]->err = why;
+		}
+	}
+	return true;
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs come into the store: one by one in a group, or many together. Which may is in store_jobs_check.c. */
+#include "base/map.h"
+#include "base/text.h"
+#include "core/job/owner.h"
+#include "store/ops/job/job_checks.h"
+#include "store/store_private.h"
+#include <string.h>
+
+#define CHUNK_JOBS 1000
+#define CHUNK_BYTES (4 << 20) /* of specs in one statement */
+#define CROWDS_MAX 8          /* slots of a chunk whose jobs are counted */
+
+bool ids_take(struct store *s, int query, size_t n, int64_t *ids, struct err *e)
+{
+	AUTO_QUERY q = {};
+	size_t got = 0;
+
+	if (n == 0)
+		return true;
+	q = query_start(s->db, query, e);
+	query_int(&q, (int64_t)n);
+	while (query_row(&q) && got < n)
+		ids[got++] = query_get_int(&q);
+	return !q.failed && (got == n || err_set(e, ERR_INTERNAL, "the store gave too few numbers"));
+}
+
+int64_t content_digest(int64_t uid, const char *content)
+{
+	return content ? (int64_t)job_digest(uid, NULL, content) : 0;
+}
+
+int64_t job_key_digest(const struct job_new *j)
+{
+	return content_digest(j->uid, j->content ? j->content : j->spec);
+}
+
+const char *job_queue(const struct job_new *j)
+{
+	return j->queue ? j->queue : QUEUE_DEFAULT;
+}
+
+static void describe_job(struct set *set, const struct job_new *j)
+{
+	set_item(set);
+	set_int(set, "id", j->id);
+	set_int(set, "uid", j->uid);
+	set_text(set, "owner", j->owner);
+	set_text(set, "name", j->name);
+	set_text(set, "key", j->key);
+	if (j->key)
+		set_int(set, "content", job_key_digest(j));
+	set_int(set, "asked", content_digest(j->uid, j->asked));
+	set_int(set, "segment", job_segment((uint64_t)j->id));
+	set_text(set, "queue", job_queue(j));
+	set_int(set, "priority", j->priority);
+	set_int(set, "boots", j->boots);
+	set_int(set, "state", j->paused ? JOB_PAUSED : JOB_ACTIVE);
+	set_int(set, "now", j->now);
+	set_int(set, "digest", (int64_t)job_digest(j->uid, j->owner, j->spec));
+	set_text(set, "spec", j->spec);
+}
+
+/* Tries to insert all that are neither refused nor known; marks those that are in now. */
+static bool insert_rows(struct store *s, struct adding *a, size_t n, struct err *e)
+{
+	AUTO_DONE(map) by_id = {};
+	AUTO_SET set = {};
+	AUTO_QUERY q = query_start(s->db, Q_JOBS_INSERT, e);
+
+	for (size_t i = 0; i < n; i++)
+		if (!a[i].err.kind && !a[i].inserted && !a[i].j->existed) {
+			describe_job(&set, a[i].j);
+			map_put(&by_id, a[i].j->id, &a[i]);
+		}
+	query_text(&q, set_json(&set));
+	while (set.n && query_row(&q)) {
+		struct adding *in = map_get(&by_id, query_get_int(&q));
+
+		if (in)
+			in->inserted = true;
+	}
+	return !q.failed;
+}
+
+static bool drop_key(struct store *s, int64_t id, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOB_KEY_DROP, e);
+
+	query_int(&q, id);
+	return query_finish(&q);
+}
+
+/* The row met something that is gone again. */
+static bool explain_name(struct store *s, struct adding *a, struct err *e)
+{
+	if (!adding_check_name(s, a, e))
+		return false;
+	if (a->j->existed)
+		return true;
+	if (!a->err.kind && a->j->name)
+		err_set(&a->err, ERR_BUSY, "the name '%s' was taken a moment ago; try again", a->j->name);
+	else if (!a->err.kind)
+		err_set(&a->err, ERR_BUSY, "the job met another one on its way in; try again");
+	return true;
+}
+
+/* Why a row did not go in: its key is known, or its name is taken. An expired key is freed; then it is tried again. */
+static bool explain(struct store *s, struct adding *a, struct err *e)
+{
+	bool expired = false;
+	int64_t id = 0;
+
+	if (a->j->key && !adding_find_key(s, a, &id, &expired, e))
+		return false;
+	if (a->j->existed) {
+		a->j->id = id;
+		return !a->j->run_at || adding_first_run(s, a->j, e);
+	}
+	if (id && !expired)
+		return adding_refuse_key(a, id);
+	if (expired && !drop_key(s, id, e))
+		return false;
+	if (expired && !insert_rows(s, a, 1, e))
+		return false;
+	return a->inserted || explain_name(s, a, e);
+}
+
+static void describe_run(struct set *set, const struct job_new *j)
+{
+	runs_describe(set, &(struct run_new){
+		.id = j->run,
+		.job = j->id,
+		.uid = j->uid,
+		.kind = RUN_KIND_SCHEDULE,
+		.state = RUN_QUEUED,
+		.slot = j->run_at,
+		.due_at = j->run_at + j->run_delay,
+		.revision = 1,
+		.priority = j->priority,
+		.queue = job_queue(j),
+		.policy = j->policy,
+		.now = j->now,
+	});
+}
+
+static void describe_tags(struct set *set, const struct job_new *j)
+{
+	for (size_t i = 0; j->tags && i < j->tags->n; i++) {
+		const char *equals = strchr(j->tags->v[i], '=');
+		AUTO_TEXT key = equals ? xstrndup(j->tags->v[i], (size_t)(equals - j->tags->v[i]))
+				       : xstrdup(j->tags->v[i]);
+
+		set_item(set);
+		set_text(set, "key", key);
+		set_text(set, "value", equals ? equals + 1 : "");
+		set_int(set, "job", j->id);
+	}
+}
+
+bool tags_insert(struct store *s, const struct job_new *j, struct err *e)
+{
+	AUTO_SET tags = {};
+
+	describe_tags(&tags, j);
+	return set_run(s, Q_TAGS_INSERT, &tags, e);
+}
+
+/* Those whose name is taken give that job their definition, once all that is new is complete. */
+static bool replace_them(struct store *s, struct adding *a, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct op_job_change c = {.uid = -1, .id = a[i].replace, .what = "replaced", .reschedule = true, .to = *a[i].j};
+
+		if (!a[i].replace)
+			continue;
+		if (!job_change(s, &c, a[i].by, &a[i].err, e))
+			return false;
+		a[i].j->run = c.run;
+	}
+	return true;
+}
+
+/* The pause of a job that an administrator adds for another user is the administrator's. */
+static void describe_pause(struct set *set, const struct job_new *j, const struct actor *by)
+{
+	bool imposed = j->by_admin && by && by->uid >= 0 && by->who[0] && by->uid != (int64_t)owner_uid(j->uid);
+
+	set_item(set);
+	set_int(set, "job", j->id);
+	set_int(set, "uid", imposed ? by->uid : j->uid);
+	set_text(set, "owner", imposed ? by->who : j->owner);
+	set_int(set, "now", j->now);
+}
+
+static bool insert_pauses(struct store *s, struct set *set, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (set->n == 0)
+		return true;
+	q = query_start(s->db, Q_JOB_PAUSES_PUT, e);
+	query_text(&q, set_json(set));
+	query_int(&q, 0);
+	return query_finish(&q);
+}
+
+static bool insert_rest(struct store *s, struct adding *a, size_t n, struct err *e)
+{
+	AUTO_SET runs = {};
+	AUTO_SET tags = {};
+	AUTO_SET due = {};
+	AUTO_SET pauses = {};
+
+	for (size_t i = 0; i < n; i++) {
+		const struct job_new *j = a[i].j;
+
+		if (!a[i].inserted)
+			continue;
+		count_change(s, COUNT_JOBS, j->paused ? JOB_PAUSED : JOB_ACTIVE, job_queue(j), 1);
+		count_change(s, COUNT_OWNER, j->uid, "", 1);
+		count_bytes(s, j->uid, JOB_BYTES + (int64_t)strlen(j->spec));
+		event_add(s, &(struct event_new){.at = j->now, .by = a[i].by, .what = EVENT_JOB_ADD, .object = j->name,
+			.job = j->id, .owner = j->uid});
+		describe_tags(&tags, j);
+		if (j->paused)
+			describe_pause(&pauses, j, a[i].by);
+		if (j->run_at)
+			describe_run(&runs, j);
+		if (j->next_slot) {
+			set_item(&due);
+			set_int(&due, "job", j->id);
+			set_int(&due, "segment", job_segment((uint64_t)j->id));
+			set_int(&due, "slot", j->next_slot);
+		}
+	}
+	return set_run(s, Q_TAGS_INSERT, &tags, e) && set_run(s, Q_DUE_INSERT, &due, e) && insert_pauses(s, &pauses, e) &&
+	       runs_insert(s, &runs, NULL, e);
+}
+
+static bool number_them(struct store *s, struct adding *a, size_t n, struct err *e)
+{
+	int64_t ids[CHUNK_JOBS], runs[CHUNK_JOBS];
+	size_t with_run = 0;
+
+	for (size_t i = 0; i < n; i++)
+		with_run += a[i].j->run_at != 0;
+	if (!ids_take(s, Q_JOB_IDS, n, ids, e) || !ids_take(s, Q_RUN_IDS, with_run, runs, e))
+		return false;
+	for (size_t i = n; i-- > 0;) {
+		a[i].j->id = ids[i];
+		a[i].j->run = a[i].j->run_at ? runs[--with_run] : 0;
+	}
+	return true;
+}
+
+/* ---- crowds ---- */
+
+/* Jobs that come together often have the same slot. What is looked at is bounded, so that a batch is not slowed down. */
+static bool count_crowds(struct store *s, struct adding *a, size_t n, struct err *e)
+{
+	struct {
+		usec_t slot;
+		int64_t jobs;
+	} seen[CROWDS_MAX];
+	size_t known = 0, k;
+
+	for (size_t i = 0; i < n; i++) {
+		struct job_new *j = a[i].j;
+
+		if (!a[i].inserted || !j->crowd_max || !j->next_slot)
+			continue;
+		for (k = 0; k < known && seen[k].slot != j->next_slot; k++)
+			;
+		if (k == CROWDS_MAX)
+			continue;
+		if (k == known) {
+			seen[known++].slot = j->next_slot;
+			if (!crowd_join(s, j, &seen[k].jobs, e))
+				return false;
+		}
+		j->crowd = seen[k].jobs;
+	}
+	return true;
+}
+
+/* ---- together ---- */
+
+static bool add_chunk(struct store *s, struct adding *a, size_t n, struct err *e)
+{
+	if (!adding_check(s, a, n, e) || !number_them(s, a, n, e) || !insert_rows(s, a, n, e))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!adding_spare_known(s, &a[i], e) ||
+		    (!a[i].err.kind && !a[i].inserted && !a[i].met && !explain(s, &a[i], e)))
+			return false;
+	return count_crowds(s, a, n, e) && insert_rest(s, a, n, e) && replace_them(s, a, n, e);
+}
+
+/* Chunks keep a statement's parameter small; 'stop' ends after the first chunk with a refusal. */
+static bool add_all(struct store *s, struct adding *a, size_t n, bool stop, struct err *e)
+{
+	for (size_t from = 0, to; from < n; from = to) {
+		size_t bytes = 0;
+		bool refused = false;
+
+		for (to = from; to < n && to - from < CHUNK_JOBS && (to == from || bytes < CHUNK_BYTES); to++)
+			bytes += strlen(a[to].j->spec);
+		if (!add_chunk(s, a + from, to - from, e))
+			return false;
+		for (size_t i = from; i < to; i++)
+			refused |= a[i].err.kind != ERR_NONE;
+		if (stop && refused)
+			break;
+	}
+	return true;
+}
+
+bool apply_job_add(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	struct adding *a = xcalloc(n, sizeof(*a));
+	bool ok;
+
+	for (size_t i = 0; i < n; i++)
+		a[i] = (struct adding){.j = &ops[i]->add, .by = &ops[i]->act.by};
+	ok = add_all(s, a, n, false, e);
+	for (size_t i = 0; ok && i < n; i++)
+		if (a[i].err.kind) {
+			ops[i]->ok = false;
+			ops[i]->err = a[i].err;
+			job_new_reset(a[i].j);
+		}
+	free(a);
+	return ok;
+}
+
+static void refuse_bulk(struct op *op, const struct adding *a)
+{
+	for (size_t i = op->bulk.n; i-- > 0;) {
+		if (a[i].err.kind) {
+			op->ok = false;
+			op->err = a[i].err;
+			op->bulk.failed = i;
+		}
+	}
+	for (size_t i = 0; !op->ok && i < op->bulk.n; i++)
+		job_new_reset(&op->bulk.v[i]);
+}
+
+bool apply_job_bulk(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	const struct db_ops *db = s->db->ops;
+
+	for (size_t k = 0; k < n; k++) {
+		struct op *op = ops[k];
+		struct adding *a = xcalloc(op->bulk.n ? op->bulk.n : 1, sizeof(*a));
+		size_t mark = count_mark(s), events = event_mark(s);
+		bool ok;
+
+		for (size_t i = 0; i < op->bulk.n; i++)
+			a[i] = (struct adding){.j = &op->bulk.v[i], .by = &op->act.by};
+		ok = db->savepoint(s->db, e) && add_all(s, a, op->bulk.n, true, e);
+		if (ok)
+			refuse_bulk(op, a);
+		free(a);
+		if (!op->ok) {
+			count_back_to(s, mark);
+			event_back_to(s, events);
+		}
+		if (!ok || !(op->ok ? db->release : db->rollback_to)(s->db, e))
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs are paused: one by its owner or by an exit code, many by a scope. */
+#include "base/text.h"
+#include "store/store_private.h"
+#include <inttypes.h>
+
+/* ---- a job's row ---- */
+
+void job_held_done(struct job_held *j)
+{
+	free(j->owner);
+	free(j->name);
+	free(j->reason);
+	free(j->queue);
+	free(j->spec);
+	*j = (struct job_held){};
+}
+
+bool job_hold(struct store *s, int64_t uid, int64_t id, struct job_held *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOB_CONTROL, e);
+
+	query_int(&q, id);
+	query_int(&q, uid);
+	if (!query_row(&q))
+		return !q.failed;
+	ret->id = id;
+	ret->uid = query_get_int(&q);
+	ret->owner = query_get_copy(&q);
+	ret->name = query_get_copy(&q);
+	ret->state = (enum job_state)query_get_int(&q);
+	ret->reason = query_get_copy(&q);
+	ret->queue = query_get_copy(&q);
+	ret->revision = query_get_int(&q);
+	ret->priority = query_get_int(&q);
+	ret->created_at = query_get_int(&q);
+	ret->spec = query_get_copy(&q);
+	ret->sound = (uint64_t)query_get_int(&q) == job_digest(ret->uid, ret->owner, ret->spec);
+	return true;
+}
+
+void job_held_words(const struct job_held *j, struct buf *out)
+{
+	buf_printf(out, "%" PRId64, j->id);
+	if (j->name)
+		buf_printf(out, " '%s'", j->name);
+}
+
+static bool is_live(enum job_state s)
+{
+	return s < JOB_FINISHED;
+}
+
+bool job_state_move(struct store *s, struct job_held *j, enum job_state to, const char *reason, usec_t now, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOB_STATE_SET, e);
+
+	query_int(&q, j->id);
+	query_int(&q, to);
+	query_text(&q, reason);
+	query_int(&q, now);
+	if (!query_finish(&q))
+		return false;
+	count_move(s, COUNT_JOBS, j->state, to, j->queue);
+	if (is_live(j->state) != is_live(to))
+		count_change(s, COUNT_OWNER, j->uid, "", is_live(to) ? 1 : -1);
+	j->state = to;
+	return true;
+}
+
+/* ---- what is planned, but not due ---- */
+
+static bool due_lock(struct store *s, int64_t job, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_DUE_LOCK, e);
+
+	query_int(&q, job);
+	return query_finish(&q);
+}
+
+bool due_put(struct store *s, int64_t job, usec_t slot, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_DUE_PUT, e);
+
+	query_int(&q, job);
+	query_int(&q, job_segment((uint64_t)job));
+	query_int(&q, slot);
+	return query_finish(&q);
+}
+
+static bool take_back(struct store *s, int64_t job, usec_t now, usec_t *ret_first, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_UNPLAN, e);
+
+	*ret_first = USEC_NEVER;
+	query_int(&q, job);
+	query_int(&q, now);
+	while (query_row(&q)) {
+		usec_t slot = query_get_int(&q);
+		int64_t uid;
+
+		if (slot < *ret_first)
+			*ret_first = slot;
+		count_change(s, COUNT_RUNS, RUN_QUEUED, query_get_text(&q), -1);
+		uid = query_get_int(&q);
+		count_bytes(s, uid, -query_get_int(&q));
+	}
+	return !q.failed;
+}
+
+bool job_unplan(struct store *s, int64_t job, usec_t now, struct err *e)
+{
+	usec_t first;
+
+	return due_lock(s, job, e) && take_back(s, job, now, &first, e) &&
+	       (first == USEC_NEVER || due_put(s, job, first, e));
+}
+
+/* ---- one job ---- */
+
+bool job_pauses_keep(struct store *s, const char *ids, usec_t now, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOB_PAUSES_KEEP, e);
+
+	query_text(&q, ids);
+	query_int(&q, now);
+	return query_finish(&q);
+}
+
+/* The pause that a new one replaces, if there is one. */
+static bool job_pause_keep(struct store *s, int64_t job, usec_t now, struct err *e)
+{
+	AUTO_SET set = {};
+
+	set_id(&set, job);
+	return job_pauses_keep(s, set_json(&set), now, e);
+}
+
+static bool put_job_pause(struct store *s, const struct job_pause *p, struct err *e)
+{
+	AUTO_SET set = {};
+	AUTO_QUERY q = query_start(s->db, Q_JOB_PAUSES_PUT, e);
+
+	set_item(&set);
+	set_int(&set, "job", p->job);
+	set_int(&set, "uid", p->by_uid);
+	set_text(&set, "owner", p->by_name);
+	set_int(&set, "now", p->now);
+	query_text(&q, set_json(&set));
+	query_int(&q, p->until);
+	return query_finish(&q);
+}
+
+static bool pause_held(struct store *s, struct job_held *j, const struct job_pause *p, bool *ret, struct err *e)
+{
+	*ret = j->state == JOB_ACTIVE || j->state == JOB_PAUSED;
+	return !*ret || (job_unplan(s, j->id, p->now, e) && job_state_move(s, j, JOB_PAUSED, p->reason, p->now, e) &&
+		job_pause_keep(s, j->id, p->now, e) && put_job_pause(s, p, e));
+}
+
+bool job_pause(struct store *s, const struct job_pause *p, bool *ret, struct err *e)
+{
+	AUTO_DONE(job_held) j = {};
+	AUTO_DONE(pause_order) next = {};
+	struct job_pause pause = *p;
+
+	*ret = false;
+	if (!job_hold(s, -1, p->job, &j, e))
+		return false;
+	if (!j.id || j.state != JOB_ACTIVE)
+		return true;
+	if (!job_pause_read(s, &j, &next, e))
+		return false;
+	if (next.later && pause_is_imposed(&next, j.uid)) { /* the owner must not get rid of that pause by an exit code */
+		pause.by_uid = next.by_uid;
+		pause.by_name = next.by_name;
+	}
+	return pause_held(s, &j, &pause, ret, e);
+}
+
+static bool read_open(struct store *s, int64_t job, struct run_list *ret, struct err *e)
+{
+	AUTO_SET active = {};
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_OPEN_OF, e);
+
+	query_int(&q, job);
+	while (query_row(&q)) {
+		int64_t id = query_get_int(&q);
+
+		if (query_get_int(&q) != RUN_QUEUED)
+			set_id(&active, id);
+	}
+	return !q.failed && (active.n == 0 || runs_read(s, set_json(&active), ret, e));
+}
+
+static bool refuse_pause(struct op *op, const struct job_held *j)
+{
+	AUTO_DONE(buf) words = {};
+
+	job_held_words(j, &words);
+	if (j->state == JOB_SUSPENDED)
+		return op_refuse(op, ERR_CONFLICT, "job %s is suspended (%s) and does not start as it is", words.data,
+			j->reason ? j->reason : "for an unknown reason");
+	return op_refuse(op, ERR_CONFLICT, "job %s is %s: there is nothing to pause", words.data,
+		job_state_name(j->state));
+}
+
+static bool pause_job(struct store *s, struct op *op, struct err *e)
+{
+	struct op_pause *o = &op->pause;
+	const struct job_pause p = {.job = o->job, .by_uid = o->pause.by_uid, .by_name = o->pause.by_name,
+		.reason = o->pause.reason, .now = o->pause.at, .until = o->pause.until};
+	AUTO_DONE(pause_order) imposed = {};
+	AUTO_DONE(job_held) j = {};
+	bool done, denied;
+
+	if (!job_hold(s, o->uid, o->job, &j, e))
+		return false;
+	if (!j.id)
+		return op_refuse(op, ERR_NOT_FOUND, "no job %" PRId64, o->job);
+	o->was = j.state;
+	if (!job_pause_imposed(s, o->uid, &j, p.now, &imposed, &denied, e))
+		return false;
+	if (denied)
+		return op_deny_pause(op, &j, &imposed);
+	if (!pause_held(s, &j, &p, &done, e))
+		return false;
+	if (!done)
+		return refuse_pause(op, &j);
+	event_add(s, &(struct event_new){.at = o->pause.at, .by = &op->act.by, .what = EVENT_JOB_PAUSE, .object = j.name,
+		.job = j.id, .owner = j.uid, .detail = o->pause.reason});
+	o->name = STEAL(j.name);
+	return read_open(s, o->job, &o->open, e);
+}
+
+bool job_pause_read(struct store *s, const struct job_held *j, struct pause_order *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOB_PAUSE_GET, e);
+	AUTO_TEXT reason = NULL;
+
+	*ret = (struct pause_order){.scope = PAUSE_JOB, .uid = j->uid, .by_uid = -1, .key = xstrdup(""),
+		.reason = xstrdup(j->reason), .spared = xstrdup("")};
+	query_int(&q, j->id);
+	if (query_row(&q)) {
+		ret->by_uid = query_get_int(&q);
+		ret->by_name = query_get_copy(&q);
+		ret->at = query_get_int(&q);
+		ret->until = query_get_int(&q);
+		reason = query_get_copy(&q);
+		ret->later = query_get_int(&q);
+	}
+	if (ret->later) {
+		free(ret->reason);
+		ret->reason = STEAL(reason);
+	}
+	return !q.failed;
+}
+
+bool job_pause_imposed(struct store *s, int64_t uid, const struct job_held *j, usec_t now, struct pause_order *ret,
+	bool *ret_found, struct err *e)
+{
+	*ret_found = false;
+	if (uid < 0)
+		return true;
+	if (!job_pause_read(s, j, ret, e))
+		return false;
+	*ret_found = pause_is_imposed(ret, j->uid) && (!ret->until || ret->until > now);
+	return true;
+}
+
+bool pause_deny(struct err *e, const char *subject, const struct pause_order *p)
+{
+	AUTO_DONE(buf) words = {};
+
+	pause_words(p, &words);
+	return err_set(e, ERR_DENIED, "%.120s is %.300s; only an administrator can end that", subject, words.data);
+}
+
+bool op_deny_pause(struct op *op, const struct job_held *j, const struct pause_order *p)
+{
+	AUTO_DONE(buf) subject = {};
+
+	buf_str(&subject, "job ");
+	job_held_words(j, &subject);
+	op->ok = pause_deny(&op->err, subject.data, p);
+	return true;
+}
+
+/* ---- a scope ---- */
+
+bool pauses_read(struct store *s, int64_t uid, struct pause_list *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_PAUSES_GET, e);
+
+	query_int(&q, uid);
+	while (query_row(&q)) {
+		enum pause_scope scope;
+		struct pause_order *p;
+
+		if (!pause_scope_parse(query_get_text(&q), &scope))
+			continue; /* of a newer daemon, and none of our business */
+		p = pause_list_add(ret);
+		p->scope = scope;
+		p->key = query_get_copy(&q);
+		p->uid = query_get_int(&q);
+		p->by_uid = query_get_int(&q);
+		p->by_name = query_get_copy(&q);
+		p->reason = query_get_copy(&q);
+		p->at = query_get_int(&q);
+		p->until = query_get_int(&q);
+		p->spared = query_get_copy(&q);
+		p->later = query_get_int(&q);
+	}
+	return !q.failed;
+}
+
+bool store_pauses(struct store *s, int64_t uid, struct pause_list *ret, struct err *e)
+{
+	AUTO_DONE(pause_list) found = {};
+	AUTO_TX tx = {};
+
+	if (!tx_begin(&tx, s, false, e) || !pauses_read(s, uid, &found, e) || !tx_commit(&tx, e))
+		return false;
+	*ret = found;
+	found = (struct pause_list){};
+	return true;
+}
+
+static bool count_pauses(struct store *s, int64_t uid, int64_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_PAUSES_COUNT, e);
+
+	query_int(&q, uid);
+	*ret = query_row(&q) ? query_get_int(&q) : 0;
+	return !q.failed;
+}
+
+bool pause_keep(struct store *s, enum pause_scope scope, const char *key, int64_t uid, usec_t now, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_PAUSE_KEEP, e);
+
+	query_text(&q, pause_scope_name(scope));
+	query_text(&q, key ? key : "");
+	query_int(&q, uid);
+	query_int(&q, now);
+	return query_finish(&q);
+}
+
+bool pause_write(struct store *s, const struct pause_order *p, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_PAUSE_PUT, e);
+
+	query_text(&q, pause_scope_name(p->scope));
+	query_text(&q, p->key ? p->key : "");
+	query_int(&q, p->uid);
+	query_int(&q, p->by_uid);
+	query_text(&q, p->by_name);
+	query_text(&q, p->reason);
+	query_int(&q, p->at);
+	query_int(&q, p->until);
+	query_text(&q, p->spared ? p->spared : "");
+	query_int(&q, p->later);
+	return query_finish(&q);
+}
+
+void pause_event(struct store *s, const struct actor *by, enum event_what what, const struct pause_order *p, usec_t now,
+	const char *detail)
+{
+	bool keyed = p->key && *p->key;
+	AUTO_TEXT object = xprintf("%s%s%s", pause_scope_name(p->scope), keyed ? " " : "", keyed ? p->key : "");
+
+	event_add(s, &(struct event_new){.at = now, .by = by, .what = what, .object = object,
+		.owner = p->uid, .detail = detail});
+}
+
+bool scope_pause_check(struct store *s, struct op *op, int64_t uid, const struct pause_order *wanted, struct err *e)
+{
+	AUTO_DONE(pause_list) all = {};
+
+	if (uid < 0)
+		return true;
+	if (!pauses_read(s, uid, &all, e))
+		return false;
+	for (size_t i = 0; i < all.n && op->ok; i++) {
+		const struct pause_order *p = &all.v[i];
+		AUTO_TEXT tag = xprintf("what has the tag %s", p->key);
+
+		if (p->scope == wanted->scope && p->uid == wanted->uid && text_equal(p->key, wanted->key ? wanted->key : "") &&
+		    pause_is_imposed(p, uid))
+			op->ok = pause_deny(&op->err, p->scope == PAUSE_TAG ? tag : "everything of yours", p);
+	}
+	return true;
+}
+
+static bool pause_scope(struct store *s, struct op *op, struct err *e)
+{
+	const struct op_pause *o = &op->pause;
+	int64_t there = 0;
+
+	if (!scope_pause_check(s, op, o->uid, &o->pause, e))
+		return false;
+	if (!op->ok)
+		return true;
+	if (o->limit && !count_pauses(s, o->pause.uid, &there, e))
+		return false;
+	if (o->limit && there >= o->limit)
+		return op_refuse(op, ERR_LIMIT, "there are %" PRId64 " pauses for these jobs, more are not taken; end some with "
+			"'jobctl resume'", there);
+	pause_event(s, &op->act.by, o->pause.scope == PAUSE_FREEZE ? EVENT_FREEZE : EVENT_PAUSE, &o->pause, o->pause.at,
+		o->pause.reason);
+	return pause_keep(s, o->pause.scope, o->pause.key, o->pause.uid, o->pause.at, e) && pause_write(s, &o->pause, e);
+}
+
+bool apply_pausing(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!(ops[i]->pause.pause.scope == PAUSE_JOB ? pause_job : pause_scope)(s, ops[i], e))
+			return false;
+	return true;
+}

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pauses end by an order or at their end, which releases held runs. A pause may begin again at a given time. */
+#include "base/text.h"
+#include "core/time/slots.h"
+#include "store/store_private.h"
+#include <inttypes.h>
+
+#define OVER "its time is over"
+#define STEP 500 /* paused jobs whose time is over, in one transaction; the rest follows at once */
+
+/* ---- held runs ---- */
+
+static bool count_rows(struct query *q, size_t *ret)
+{
+	while (query_row(q)) {
+		query_get_int(q);
+		++*ret;
+	}
+	return !q->failed;
+}
+
+static bool release_jobs(struct store *s, const char *ids, size_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_UNHOLD_JOBS, e);
+
+	query_text(&q, ids);
+	query_int(&q, HOLD_PAUSED);
+	return count_rows(&q, ret);
+}
+
+/* Those that something else still covers are held again when their turn comes. */
+static bool release_scope(struct store *s, enum pause_scope scope, const char *key, int64_t uid, size_t *ret,
+	struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_UNHOLD, e);
+
+	query_int(&q, scope == PAUSE_FREEZE ? HOLD_FROZEN : HOLD_PAUSED);
+	query_int(&q, uid);
+	query_text(&q, scope == PAUSE_QUEUE ? key : "");
+	return count_rows(&q, ret);
+}
+
+/* ---- one job ---- */
+
+static bool last_slot(struct store *s, const struct job_held *j, usec_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUN_LAST_SLOT, e);
+
+	query_int(&q, j->id);
+	*ret = query_row(&q) ? query_get_int(&q) : j->created_at;
+	return !q.failed;
+}
+
+static bool refuse_suspended(struct op *op, const struct job_held *j, const char *why)
+{
+	AUTO_DONE(buf) words = {};
+
+	job_held_words(j, &words);
+	return op_refuse(op, ERR_CONFLICT, "job %s stays %s, its schedule cannot be used: %s; 'jobctl show --as-command %" PRId64
+		"' prints the command that adds it again", words.data, job_state_name(j->state), why, j->id);
+}
+
+/* The slots since its last one are found again by the planner, and become what the job's catch-up says. */
+static bool restore_due(struct store *s, struct op *op, struct job_held *j, struct err *e)
+{
+	const struct op_resume *r = &op->resume;
+	struct planned planned = {};
+	struct due_job due = {.job = j->id, .revision = j->revision, .name = j->name, .spec = j->spec,
+		.created_at = j->created_at};
+	usec_t since;
+
+	if (!last_slot(s, j, &since, e))
+		return false;
+	due.slot = slot_search_from(since);
+	if (!j->sound)
+		planned.suspend = "its row in the store is damaged";
+	else if (r->fn)
+		r->fn(&due, r->now, r->now, &planned, r->fn_arg);
+	free(planned.runs); /* what it has now is asked for by the planner */
+	if (planned.suspend)
+		return refuse_suspended(op, j, planned.suspend);
+	return due_put(s, j->id, due.slot, e);
+}
+
+/* ---- a cancelled job ---- */
+
+/* A live job of the same owner may have the name by now, and the owner may have as many jobs as allowed. */
+static bool check_revival(struct store *s, struct op *op, const struct job_held *j, struct err *e)
+{
+	const struct op_resume *r = &op->resume;
+	int64_t other, live = 0;
+
+	if (!job_name_taken(s, j, &other, e) || (r->limit && !live_jobs(s, j->uid, &live, e)))
+		return false;
+	if (other)
+		return op_refuse(op, ERR_CONFLICT, "job %" PRId64 " stays cancelled: job %" PRId64 " has its name '%s' now; "
+			"'jobctl set %" PRId64 " name=OTHER' frees it", j->id, other, j->name, other);
+	if (!job_queue_there(s, op, j, e))
+		return false;
+	if (op->ok && r->limit && live >= r->limit)
+		return op_refuse(op, ERR_LIMIT, "'%s' has %" PRId64 " jobs, more than %" PRId64 " are not allowed; remove some "
+			"with 'jobctl rm'", j->owner, live, r->limit);
+	return true;
+}
+
+/*
+ * The schedule goes on with its first slot after now: slots that passed while the job was cancelled are not caught up.
+ * A schedule that has no slot left leaves no row in 'due', and the job becomes finished.
+ */
+static bool revive_due(struct store *s, struct op *op, struct job_held *j, struct err *e)
+{
+	const struct op_resume *r = &op->resume;
+	/* The schedule 'now' seems to have a slot up to the first full second after the job was added. */
+	usec_t from = r->now < j->created_at + USEC_SEC ? j->created_at + USEC_SEC : r->now;
+	struct planned planned = {.steps = 1};
+	const struct due_job due = {.job = j->id, .revision = j->revision, .name = j->name, .spec = j->spec,
+		.created_at = j->created_at, .slot = slot_search_from(from)};
+
+	if (!check_revival(s, op, j, e))
+		return false;
+	if (!op->ok)
+		return true;
+	if (!j->sound)
+		planned.suspend = "its row in the store is damaged";
+	else if (r->fn)
+		r->fn(&due, r->now, r->now, &planned, r->fn_arg);
+	free(planned.runs);
+	if (planned.suspend)
+		return refuse_suspended(op, j, planned.suspend);
+	return !planned.next_slot || due_put(s, j->id, planned.next_slot, e);
+}
+
+static bool put_later(struct store *s, const struct op_resume *r, int64_t job, const char *reason, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOB_PAUSE_LATER, e);
+
+	query_int(&q, job);
+	query_int(&q, r->by_uid);
+	query_text(&q, r->by_name);
+	query_int(&q, r->until);
+	query_text(&q, r->reason ? r->reason : reason);
+	return query_finish(&q);
+}
+
+/* The text of the event: the reason, or "until TIME: reason". */
+static char *resume_detail(const struct op_resume *r)
+{
+	char until[RFC3339_MAX];
+
+	if (!r->until)
+		return xstrdup(r->reason);
+	return xprintf("until %s%s%s", format_rfc3339(r->until, until), r->reason ? ": " : "", r->reason ? r->reason : "");
+}
+
+/* 'pause': the one that ends, or that was to begin later. */
+static bool resume_held(struct store *s, struct op *op, struct job_held *j, const struct pause_order *pause, struct err *e)
+{
+	struct op_resume *r = &op->resume;
+	AUTO_TEXT detail = resume_detail(r);
+	AUTO_SET job = {};
+
+	if (j->state == JOB_SUSPENDED && !restore_due(s, op, j, e))
+		return false;
+	if (j->state == JOB_CANCELLED && !revive_due(s, op, j, e))
+		return false;
+	if (!op->ok)
+		return true;
+	set_id(&job, j->id);
+	r->found = true;
+	event_add(s, &(struct event_new){.at = r->now, .by = &op->act.by, .what = EVENT_JOB_RESUME, .object = j->name,
+		.job = j->id, .owner = j->uid, .detail = detail});
+	return job_state_move(s, j, JOB_ACTIVE, NULL, r->now, e) && job_pauses_keep(s, set_json(&job), r->now, e) &&
+	       (r->until ? put_later(s, r, j->id, pause->reason, e) : set_run(s, Q_JOB_PAUSES_DROP, &job, e)) &&
+	       release_jobs(s, set_json(&job), &r->released, e) && jobs_settle(s, set_json(&job), r->now, NULL, e);
+}
+
+/* Without a pause there is no pause that could begin again. */
+static bool refuse_until(struct op *op, const struct job_held *j)
+{
+	AUTO_DONE(buf) words = {};
+
+	job_held_words(j, &words);
+	return op_refuse(op, ERR_CONFLICT, "job %s is %s and not paused, so no pause can begin again; 'jobctl pause %" PRId64
+		"' pauses a job", words.data, job_state_name(j->state), j->id);
+}
+
+static bool resume_job(struct store *s, struct op *op, struct err *e)
+{
+	struct op_resume *r = &op->resume;
+	AUTO_DONE(pause_order) imposed = {};
+	AUTO_DONE(pause_order) pause = {};
+	AUTO_DONE(job_held) j = {};
+	AUTO_DONE(buf) words = {};
+	bool denied;
+
+	if (!job_hold(s, r->uid, r->job, &j, e))
+		return false;
+	if (!j.id)
+		return op_refuse(op, ERR_NOT_FOUND, "no job %" PRId64, r->job);
+	r->was = j.state;
+	r->name = xstrdup(j.name);
+	if (!job_pause_imposed(s, r->uid, &j, r->now, &imposed, &denied, e))
+		return false;
+	if (denied)
+		return op_deny_pause(op, &j, &imposed);
+	if (!job_pause_read(s, &j, &pause, e))
+		return false;
+	if (r->until && j.state != JOB_PAUSED && (j.state != JOB_ACTIVE || !pause.later))
+		return refuse_until(op, &j);
+	switch (j.state) {
+	case JOB_ACTIVE:
+		return !pause.later || resume_held(s, op, &j, &pause, e);
+	case JOB_PAUSED:
+	case JOB_SUSPENDED:
+	case JOB_CANCELLED:
+		return resume_held(s, op, &j, &pause, e);
+	default:
+		job_held_words(&j, &words);
+		return op_refuse(op, ERR_CONFLICT, "job %s is %s: its schedule has no slot left; 'jobctl run %" PRId64 "' runs it "
+			"once more", words.data, job_state_name(j.state), j.id);
+	}
+}
+
+/* ---- a scope ---- */
+
+static bool drop_pause(struct store *s, const struct op_resume *r, bool *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_PAUSE_DROP, e);
+
+	query_text(&q, pause_scope_name(r->scope));
+	query_text(&q, r->key ? r->key : "");
+	query_int(&q, r->of_uid);
+	*ret = query_row(&q);
+	return !q.failed;
+}
+
+/* The pause of this scope begins again at 'until', with its old reason unless a new one is given. */
+static bool scope_again(struct store *s, struct op *op, bool *ret, struct err *e)
+{
+	const struct op_resume *r = &op->resume;
+	AUTO_DONE(pause_list) all = {};
+
+	*ret = false;
+	if (!pauses_read(s, -1, &all, e))
+		return false;
+	for (size_t i = 0; i < all.n && !*ret; i++) {
+		struct pause_order next = all.v[i];
+
+		if (next.scope != r->scope || next.uid != r->of_uid || !text_equal(next.key, r->key ? r->key : ""))
+			continue;
+		next.by_uid = r->by_uid;
+		next.by_name = (char *)r->by_name;
+		next.reason = r->reason ? (char *)r->reason : next.reason;
+		next.at = r->until;
+		next.until = 0;
+		next.later = *ret = true;
+		if (!pause_write(s, &next, e))
+			return false;
+	}
+	return *ret || op_refuse(op, ERR_CONFLICT, "there is no such pause, so none can begin again; 'jobctl status' shows the "
+		"pauses");
+}
+
+static bool resume_scope(struct store *s, struct op *op, struct err *e)
+{
+	struct op_resume *r = &op->resume;
+	const struct pause_order p = {.scope = r->scope, .key = (char *)r->key, .uid = r->of_uid};
+	AUTO_TEXT detail = resume_detail(r);
+
+	if (!scope_pause_check(s, op, r->uid, &p, e))
+		return false;
+	if (!op->ok)
+		return true;
+	if (!pause_keep(s, r->scope, r->key, r->of_uid, r->now, e) ||
+	    !(r->until ? scope_again(s, op, &r->found, e) : drop_pause(s, r, &r->found, e)))
+		return false;
+	if (!r->found)
+		return true;
+	pause_event(s, &op->act.by, r->scope == PAUSE_FREEZE ? EVENT_THAW : EVENT_RESUME, &p, r->now, detail);
+	return release_scope(s, r->scope, r->key, r->of_uid, &r->released, e);
+}
+
+bool apply_resume(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!(ops[i]->resume.scope == PAUSE_JOB ? resume_job : resume_scope)(s, ops[i], e))
+			return false;
+	return true;
+}
+
+/* ---- by themselves ---- */
+
+static bool keep_over(struct store *s, usec_t now, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_PAUSES_KEEP_OVER, e);
+
+	query_int(&q, now);
+	return query_finish(&q);
+}
+
+static bool scopes_over(struct store *s, usec_t now, struct pause_list *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_PAUSES_OVER, e);
+
+	query_int(&q, now);
+	while (query_row(&q)) {
+		enum pause_scope scope;
+		struct pause_order *p;
+
+		if (!pause_scope_parse(query_get_text(&q), &scope))
+			continue;
+		p = pause_list_add(ret);
+		p->scope = scope;
+		p->key = query_get_copy(&q);
+		p->uid = query_get_int(&q);
+		p->by_name = query_get_copy(&q);
+	}
+	return !q.failed;
+}
+
+static bool end_scopes(struct store *s, struct op_pauses_end *o, struct err *e)
+{
+	AUTO_DONE(pause_list) over = {};
+
+	if (!keep_over(s, o->now, e) || !scopes_over(s, o->now, &over, e))
+		return false;
+	for (size_t i = 0; i < over.n; i++) {
+		const struct pause_order *p = &over.v[i];
+
+		pause_event(s, NULL, p->scope == PAUSE_FREEZE ? EVENT_THAW : EVENT_RESUME, p, o->now, OVER);
+		if (!release_scope(s, p->scope, p->key, p->uid, &o->released, e))
+			return false;
+	}
+	o->scopes = over.n;
+	return true;
+}
+
+/* Rows of an array, held in order, before what is known of them is looked at. */
+static bool take_ids(struct query *q, struct set *ret)
+{
+	while (query_row(q))
+		set_id(ret, query_get_int(q));
+	return !q->failed;
+}
+
+static bool jobs_over(struct store *s, usec_t now, struct set *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOB_PAUSES_OVER, e);
+
+	query_int(&q, now);
+	query_int(&q, STEP);
+	return take_ids(&q, ret);
+}
+
+static bool lock_jobs(struct store *s, const char *ids, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOBS_LOCK, e);
+
+	query_text(&q, ids);
+	return query_finish(&q);
+}
+
+static bool unpause(struct store *s, const char *ids, usec_t now, struct set *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOBS_UNPAUSE, e);
+
+	query_text(&q, ids);
+	query_int(&q, now);
+	while (query_row(&q)) {
+		struct event_new ev = {.at = now, .what = EVENT_JOB_RESUME, .detail = OVER};
+
+		set_id(ret, ev.job = query_get_int(&q));
+		count_move(s, COUNT_JOBS, JOB_PAUSED, JOB_ACTIVE, query_get_text(&q));
+		ev.owner = query_get_int(&q);
+		ev.object = query_get_text(&q);
+		event_add(s, &ev);
+	}
+	return !q.failed;
+}
+
+static bool forget_pauses(struct store *s, const char *ids, usec_t now, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOB_PAUSES_END, e);
+
+	query_text(&q, ids);
+	query_int(&q, now);
+	return query_finish(&q);
+}
+
+static bool end_jobs(struct store *s, struct op_pauses_end *o, struct err *e)
+{
+	AUTO_SET over = {};
+	AUTO_SET ended = {};
+
+	if (!jobs_over(s, o->now, &over, e))
+		return false;
+	if (over.n == 0)
+		return true;
+	if (!lock_jobs(s, set_json(&over), e) || !unpause(s, set_json(&over), o->now, &ended, e) ||
+	    !job_pauses_keep(s, set_json(&over), o->now, e) || !forget_pauses(s, set_json(&over), o->now, e))
+		return false;
+	o->jobs = ended.n;
+	return ended.n == 0 || (release_jobs(s, set_json(&ended), &o->released, e) &&
+		jobs_settle(s, set_json(&ended), o->now, NULL, e));
+}
+
+/* ---- beginnings ---- */
+
+static bool jobs_due(struct store *s, usec_t now, struct set *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOB_PAUSES_DUE, e);
+
+	query_int(&q, now);
+	query_int(&q, STEP);
+	return take_ids(&q, ret);
+}
+
+static bool pause_due(struct store *s, const char *ids, struct op_pauses_end *o, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOBS_PAUSE_DUE, e);
+
+	query_text(&q, ids);
+	query_int(&q, o->now);
+	while (query_row(&q)) {
+		struct event_new ev = {.at = o->now, .what = EVENT_JOB_PAUSE};
+
+		ev.job = query_get_int(&q);
+		count_move(s, COUNT_JOBS, JOB_ACTIVE, JOB_PAUSED, query_get_text(&q));
+		ev.owner = query_get_int(&q);
+		ev.object = query_get_text(&q);
+		ev.detail = query_get_text(&q);
+		event_add(s, &ev);
+		o->begun++;
+	}
+	return !q.failed;
+}
+
+/* The claim decides by the slot and needs no state for that; the state is for lists and for those who look at the job. */
+static bool begin_jobs(struct store *s, struct op_pauses_end *o, struct err *e)
+{
+	AUTO_SET due = {};
+	AUTO_QUERY q = {};
+
+	if (!jobs_due(s, o->now, &due, e))
+		return false;
+	if (due.n == 0)
+		return true;
+	if (!lock_jobs(s, set_json(&due), e) || !pause_due(s, set_json(&due), o, e))
+		return false;
+	q = query_start(s->db, Q_JOB_PAUSES_BEGIN, e);
+	query_text(&q, set_json(&due));
+	query_int(&q, o->now);
+	return query_finish(&q);
+}
+
+bool apply_pauses_end(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!end_scopes(s, &ops[i]->pauses_end, e) || !end_jobs(s, &ops[i]->pauses_end, e) ||
+		    !begin_jobs(s, &ops[i]->pauses_end, e))
+			return false;
+	return true;
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the leader does for all: it gives up dead nodes and spreads the segments over those alive. */
+#include "base/text.h"
+#include "core/decide/spread.h"
+#include "store/store_private.h"
+#include <string.h>
+
+/* A node as the leader sees it. */
+struct member {
+	char *id, *name; /* owned */
+	bool draining;
+};
+struct members {
+	struct member *v;
+	size_t n;
+};
+
+static void members_done(struct members *m)
+{
+	for (size_t i = 0; i < m->n; i++) {
+		free(m->v[i].id);
+		free(m->v[i].name);
+	}
+	free(m->v);
+}
+
+static struct member *members_add(struct members *m)
+{
+	if ((m->n & (m->n - 1)) == 0)
+		m->v = xrealloc(m->v, (m->n ? m->n * 2 : 1) * sizeof(*m->v));
+	m->v[m->n] = (struct member){};
+	return &m->v[m->n++];
+}
+
+/* Whether it is still the leader under this term; it stays so until the commit. */
+static bool hold_office(struct store *s, const struct op_lead *l, bool *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_LEADER_HOLD, e);
+
+	query_text(&q, l->node);
+	query_int(&q, l->term);
+	*ret = query_row(&q);
+	return !q.failed;
+}
+
+/* ---- the dead ---- */
+
+static bool read_dead(struct store *s, const struct op_lead *l, struct members *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODES_DEAD, e);
+
+	query_text(&q, l->node);
+	query_int(&q, l->unguarded_wait);
+	while (query_row(&q)) {
+		struct member *m = members_add(ret);
+
+		m->id = query_get_copy(&q);
+		m->name = query_get_copy(&q);
+	}
+	return !q.failed;
+}
+
+static bool give_up(struct store *s, const char *id, usec_t now, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODE_LOST, e);
+
+	query_text(&q, id);
+	query_int(&q, now);
+	return query_finish(&q);
+}
+
+/* Its active runs are counted as ours from now on. */
+static bool move_count(struct store *s, const char *from, const struct set *counts, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (counts->n == 0)
+		return true;
+	q = query_start(s->db, Q_COUNTERS_ADD, e);
+	query_text(&q, from);
+	query_text(&q, set_json((struct set *)counts));
+	return query_finish(&q);
+}
+
+static void describe_count(struct set *set, int64_t uid, const char *queue)
+{
+	set_item(set);
+	set_int(set, "what", COUNT_ACTIVE);
+	set_int(set, "state", uid);
+	set_text(set, "queue", queue);
+	set_int(set, "n", -1);
+}
+
+/* Rows are id, uid, queue; each is counted as this node's from now on. */
+static void count_row(struct store *s, struct query *q, struct set *ids, int64_t *ret_uid, char **ret_queue)
+{
+	set_id(ids, query_get_int(q));
+	*ret_uid = query_get_int(q);
+	*ret_queue = query_get_copy(q);
+	count_change(s, COUNT_ACTIVE, *ret_uid, *ret_queue, 1);
+}
+
+static bool uncount(struct store *s, const char *node, int64_t uid, const char *queue, struct err *e)
+{
+	AUTO_SET one = {};
+
+	describe_count(&one, uid, queue);
+	return move_count(s, node, &one, e);
+}
+
+static bool take_runs(struct store *s, struct op_lead *l, const struct member *dead, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODE_RUNS, e);
+	AUTO_SET ids = {};
+
+	query_text(&q, dead->id);
+	while (query_row(&q)) {
+		AUTO_TEXT queue = NULL;
+		int64_t uid;
+
+		count_row(s, &q, &ids, &uid, &queue);
+		if (!uncount(s, dead->name, uid, queue, e))
+			return false;
+	}
+	return !q.failed && runs_take_over(s, l->node, &ids, &l->lost, e);
+}
+
+/* Runs of nodes that left, and that nobody holds any more. */
+static bool take_left(struct store *s, struct op_lead *l, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_AWAY, e);
+	AUTO_SET ids = {};
+
+	query_int(&q, l->away_before);
+	while (query_row(&q)) {
+		AUTO_TEXT queue = NULL;
+		AUTO_TEXT name = NULL;
+		int64_t uid;
+
+		count_row(s, &q, &ids, &uid, &queue);
+		name = query_get_copy(&q);
+		if (!uncount(s, name, uid, queue, e))
+			return false;
+	}
+	return !q.failed && runs_take_over(s, l->node, &ids, &l->lost, e);
+}
+
+static bool bury(struct store *s, struct op_lead *l, struct err *e)
+{
+	AUTO_DONE(members) dead = {};
+
+	if (!read_dead(s, l, &dead, e))
+		return false;
+	for (size_t i = 0; i < dead.n; i++) {
+		if (!give_up(s, dead.v[i].id, l->now, e) || !take_runs(s, l, &dead.v[i], e))
+			return false;
+		event_add(s, &(struct event_new){.at = l->now, .what = EVENT_NODE_LOST, .object = dead.v[i].name,
+			.node = dead.v[i].id});
+	}
+	l->dead = (int64_t)dead.n;
+	return take_left(s, l, e);
+}
+
+/* ---- the segments ---- */
+
+static bool read_live(struct store *s, struct members *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODES_LIVE, e);
+
+	while (query_row(&q)) {
+		struct member *m = members_add(ret);
+
+		m->id = query_get_copy(&q);
+		m->name = query_get_copy(&q);
+		m->draining = query_get_int(&q);
+	}
+	return !q.failed;
+}
+
+static int place_of(const struct member *const *v, size_t n, const char *id)
+{
+	for (size_t i = 0; i < n; i++)
+		if (text_equal(v[i]->id, id))
+			return (int)i;
+	return SPREAD_NOBODY;
+}
+
+static bool read_holders(struct store *s, const struct member *const *v, size_t n, int ret[SEGMENTS], struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_SEGMENTS_ALL, e);
+
+	for (int i = 0; i < SEGMENTS; i++)
+		ret[i] = SPREAD_NOBODY;
+	while (query_row(&q)) {
+		int64_t segment = query_get_int(&q);
+
+		if (segment >= 0 && segment < SEGMENTS)
+			ret[segment] = place_of(v, n, query_get_text(&q));
+	}
+	return !q.failed;
+}
+
+/* Nodes that are drained plan nothing, unless there is nobody else. */
+static size_t choose(const struct members *live, const struct member **ret)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < live->n; i++)
+		if (!live->v[i].draining)
+			ret[n++] = &live->v[i];
+	for (size_t i = 0; n == 0 && i < live->n; i++)
+		ret[i] = &live->v[i];
+	return n ? n : live->n;
+}
+
+static bool spread(struct store *s, struct op_lead *l, const struct members *live, struct err *e)
+{
+	const struct member **v = xcalloc(live->n ? live->n : 1, sizeof(*v));
+	const char **names = xcalloc(live->n ? live->n : 1, sizeof(*names));
+	size_t n = choose(live, v);
+	int was[SEGMENTS], next[SEGMENTS];
+	AUTO_SET moves = {};
+	bool ok = read_holders(s, v, n, was, e);
+
+	for (size_t i = 0; i < n; i++)
+		names[i] = v[i]->name;
+	if (ok && n > 0)
+		l->moved = (int64_t)segments_spread(names, n, was, next);
+	for (int i = 0; l->moved > 0 && i < SEGMENTS; i++)
+		if (next[i] != was[i]) {
+			set_item(&moves);
+			set_int(&moves, "segment", i);
+			set_text(&moves, "node", v[next[i]]->id);
+		}
+	free(names);
+	free(v);
+	return ok && set_run(s, Q_SEGMENTS_PUT, &moves, e);
+}
+
+/* ---- the operation ---- */
+
+/* Those who follow see by it that somebody works; alone nobody watches, and nothing is written. */
+bool leader_worked(struct store *s, usec_t at, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_LEADER_WORKED, e);
+
+	query_int(&q, at);
+	return query_finish(&q);
+}
+
+static bool lead(struct store *s, struct op *op, struct err *e)
+{
+	struct op_lead *l = &op->lead;
+	AUTO_DONE(members) live = {};
+	bool leads;
+
+	if (!hold_office(s, l, &leads, e))
+		return false;
+	if (!leads)
+		return op_refuse(op, ERR_FENCED, "term %lld is over: somebody else leads", (long long)l->term);
+	if ((!l->spares && !bury(s, l, e)) || !read_live(s, &live, e) || !spread(s, l, &live, e))
+		return false;
+	if (!relays_prune(s, e))
+		return false;
+	l->live = (int64_t)live.n;
+	if (live.n > 1 && !leader_worked(s, l->now, e))
+		return false;
+	if (l->lost.n > 0 || l->dead > 0 || l->moved > 0)
+		news_note(s, false);
+	return true;
+}
+
+bool apply_lead(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!lead(s, ops[i], e))
+			return false;
+	return true;
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Engines come and go; a new one takes over what earlier ones of its name left behind. */
+#include "base/text.h"
+#include "store/store_private.h"
+#include <string.h>
+
+#define FOR_EVER (100 * 366 * USEC_DAY) /* a lease that nobody renews */
+
+static bool insert_node(struct store *s, const struct op_node_open *o, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODE_INSERT, e);
+
+	query_text(&q, o->node);
+	query_text(&q, o->name);
+	query_text(&q, o->spawner);
+	query_text(&q, o->host ? o->host : "");
+	query_int(&q, o->now);
+	query_int(&q, o->ttl ? o->ttl : FOR_EVER);
+	query_int(&q, !o->ttl ? FOR_EVER : o->run_ttl > o->ttl ? o->run_ttl : o->ttl);
+	query_text(&q, o->labels ? o->labels : "");
+	query_int(&q, o->barred);
+	query_text(&q, o->boot ? o->boot : "");
+	query_text(&q, o->machine ? o->machine : "");
+	return query_finish(&q);
+}
+
+/* A claim of theirs that is under way is seen afterwards, among what they held. */
+static bool await_others(struct store *s, const char *name, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODES_NAMED, e);
+
+	query_text(&q, name);
+	return query_finish(&q);
+}
+
+/* Two machines with one node name would take each other's runs. A machine that was booted again is not taken for another. */
+static bool lives_elsewhere(struct store *s, const struct op_node_open *o, char **ret_host, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	*ret_host = NULL;
+	if (!o->boot)
+		return true;
+	q = query_start(s->db, Q_NODE_ELSEWHERE, e);
+	query_text(&q, o->name);
+	query_text(&q, o->boot);
+	query_text(&q, o->machine ? o->machine : "");
+	query_int(&q, o->uptime);
+	if (query_row(&q))
+		*ret_host = query_get_copy(&q);
+	return !q.failed;
+}
+
+static bool contains(const struct strv *v, const char *s)
+{
+	for (size_t i = 0; v && i < v->n; i++)
+		if (text_equal(v->v[i], s))
+			return true;
+	return false;
+}
+
+/*
+ * A daemon that does not take the lock of the file (an older version, or one that reached the file in a way that evades the lock)
+ * is known by its row: its lease runs, its spawner is neither ours nor one of a daemon that has ended, and the file is in use.
+ */
+static bool has_rival(struct store *s, const struct op_node_open *o, bool *ret, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	*ret = false;
+	if (!o->in_use || !o->boot)
+		return true;
+	q = query_start(s->db, Q_NODE_RIVALS, e);
+	query_text(&q, o->name);
+	query_text(&q, o->node);
+	query_text(&q, o->boot);
+	while (query_row(&q)) {
+		const char *spawner = query_get_text(&q);
+
+		*ret = *ret || (!text_equal(spawner, o->spawner) && !contains(o->past_spawners, spawner));
+	}
+	return !q.failed;
+}
+
+static bool read_given_up(struct store *s, const struct op_node_open *o, bool *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODE_CLOSED, e);
+
+	query_text(&q, o->node);
+	*ret = query_row(&q);
+	return !q.failed;
+}
+
+static bool displace(struct store *s, const struct op_node_open *o, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODES_DISPLACE, e);
+
+	query_text(&q, o->name);
+	query_text(&q, o->node);
+	query_int(&q, o->now);
+	return query_finish(&q);
+}
+
+/* It need not wait for their leases to end: they are closed, and can do nothing any more. */
+static bool inherit(struct store *s, const struct op_node_open *o, struct err *e)
+{
+	AUTO_QUERY segments = query_start(s->db, Q_SEGMENTS_INHERIT, e);
+	AUTO_QUERY office = query_start(s->db, Q_LEADER_VACATE, e);
+
+	query_text(&segments, o->name);
+	query_text(&segments, o->node);
+	query_text(&office, o->name);
+	query_text(&office, o->node);
+	return query_finish(&segments) && query_finish(&office);
+}
+
+static bool run_plain(struct store *s, int query, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, query, e);
+
+	return query_finish(&q);
+}
+
+static bool read_meta(struct store *s, const char *key, char **ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_META_GET, e);
+
+	query_text(&q, key);
+	*ret = query_row(&q) ? query_get_copy(&q) : NULL;
+	return !q.failed;
+}
+
+static bool put_meta(struct store *s, const char *key, const char *value, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_META_PUT, e);
+
+	query_text(&q, key);
+	query_text(&q, value);
+	return query_finish(&q);
+}
+
+/* Leases in a file count from the boot of its host: those of an earlier boot mean nothing. */
+static bool void_leases(struct store *s, const struct op_node_open *o, struct err *e)
+{
+	AUTO_TEXT was = NULL;
+
+	if (!o->boot || s->db->ops->reconnects)
+		return true;
+	if (!read_meta(s, "lease_boot", &was, e))
+		return false;
+	return text_equal(was, o->boot) || (run_plain(s, Q_LEASES_VOID, e) && run_plain(s, Q_LEADER_VOID, e) &&
+						   put_meta(s, "lease_boot", o->boot, e));
+}
+
+static bool read_last_seen(struct store *s, usec_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_LAST_SEEN, e);
+
+	if (query_row(&q))
+		*ret = query_get_int(&q);
+	return !q.failed;
+}
+
+/* What they held, by whether our spawner is the one that has the processes. */
+static bool read_held(struct store *s, const struct op_node_open *o, struct set *same, struct set *other,
+	struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODE_HELD, e);
+
+	query_text(&q, o->name);
+	query_text(&q, o->node);
+	while (query_row(&q)) {
+		int64_t id = query_get_int(&q);
+
+		set_id(text_equal(query_get_text(&q), o->spawner) ? same : other, id);
+	}
+	return !q.failed;
+}
+
+bool runs_take_over(struct store *s, const char *node, struct set *ids, struct claimed_list *ret, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (ids->n == 0)
+		return true;
+	q = query_start(s->db, Q_RUNS_TAKE_OVER, e);
+	query_text(&q, node);
+	query_text(&q, set_json(ids));
+	return query_finish(&q) && runs_read_claimed(s, set_json(ids), ret, e);
+}
+
+static bool open_node(struct store *s, struct op *op, struct err *e)
+{
+	struct op_node_open *o = &op->node_open;
+	AUTO_SET same = {};
+	AUTO_SET other = {};
+	AUTO_TEXT host = NULL;
+
+	if (!read_last_seen(s, &o->last_seen, e) || !void_leases(s, o, e) || !await_others(s, o->name, e) ||
+	    !lives_elsewhere(s, o, &host, e) || !has_rival(s, o, &o->rival, e))
+		return false;
+	if (host)
+		return op_refuse(op, ERR_CONFLICT, "a node '%s' is alive on another machine ('%s'); if it is not this one before a "
+			"boot, give one of them another node-name", o->name, host);
+	if (o->rival)
+		return op_refuse(op, ERR_CONFLICT, "a daemon of node '%s' with another spawner uses this store and its lease runs; 'jobctl' "
+			"reaches it where it was started; stop it first, or start this one with --instance NAME", o->name);
+	if (!read_given_up(s, o, &o->given_up, e) || !insert_node(s, o, e) || !displace(s, o, e) || !inherit(s, o, e) || !read_held(s, o, &same, &other, e) ||
+	    !runs_take_over(s, o->node, &same, &o->same_spawner, e) ||
+	    !runs_take_over(s, o->node, &other, &o->other_spawner, e) || !relays_prune(s, e) ||
+	    !nodes_others(s, o->node, &o->others, e))
+		return false;
+	free(s->node_name);
+	s->node_name = xstrdup(o->name);
+	event_add(s, &(struct event_new){.at = o->now, .what = EVENT_NODE_OPEN, .object = o->name, .node = o->node,
+		.detail = o->host});
+	return true;
+}
+
+bool apply_node_open(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!open_node(s, ops[i], e))
+			return false;
+	return true;
+}
+
+static bool close_node(struct store *s, const struct op_node_close *c, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODE_CLOSE, e);
+	AUTO_SET held = {};
+
+	for (size_t i = 0; i < c->n_held; i++)
+		set_id(&held, c->held[i]);
+	query_text(&q, c->node);
+	query_int(&q, c->now);
+	query_text(&q, set_json(&held));
+	query_int(&q, c->guarded);
+	query_int(&q, c->run_ttl);
+	return query_finish(&q);
+}
+
+bool apply_node_close(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		AUTO_QUERY office = query_start(s->db, Q_LEADER_DROP, e);
+
+		query_text(&office, ops[i]->node_close.node);
+		if (!close_node(s, &ops[i]->node_close, e) || !query_finish(&office) || !relays_prune(s, e))
+			return false;
+		event_add(s, &(struct event_new){.at = ops[i]->node_close.now, .what = EVENT_NODE_CLOSE,
+			.object = s->node_name, .node = ops[i]->node_close.node});
+	}
+	return true;
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Output on its way from node to node: small rows with an owner and an end, and few parts at a time. */
+#include "base/text.h"
+#include "store/store_private.h"
+
+void relay_part_done(struct relay_part *p)
+{
+	free(p->note);
+	free(p->data);
+	*p = (struct relay_part){};
+}
+
+void relay_list_done(struct relay_list *l)
+{
+	free(l->v);
+	*l = (struct relay_list){};
+}
+
+/* Only the other end of it is woken. */
+static bool tell(struct store *s, const char *node, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (!node)
+		return true;
+	q = query_start(s->db, Q_RELAY_TELL, e);
+	query_text(&q, node);
+	return query_finish(&q);
+}
+
+/* ---- asking ---- */
+
+static bool find_holder(struct store *s, struct op_relay *r, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RELAY_HOLDER, e);
+
+	query_text(&q, r->ran_on);
+	if (query_row(&q)) {
+		r->name = query_get_copy(&q);
+		r->holder = query_get_copy(&q);
+	}
+	return !q.failed;
+}
+
+static bool read_load(struct store *s, const char *holder, int64_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RELAY_LOAD, e);
+
+	query_text(&q, holder);
+	if (query_row(&q))
+		*ret = query_get_int(&q);
+	return !q.failed;
+}
+
+static bool add(struct store *s, const struct op_relay *r, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RELAY_ADD, e);
+
+	query_int(&q, r->id);
+	query_text(&q, r->node);
+	query_text(&q, r->holder);
+	query_int(&q, r->run);
+	query_int(&q, r->attempt);
+	query_int(&q, r->from);
+	query_int(&q, r->tail);
+	query_int(&q, r->follow);
+	query_int(&q, r->ttl);
+	return query_finish(&q);
+}
+
+static bool ask(struct store *s, struct op *op, struct err *e)
+{
+	struct op_relay *r = &op->relay;
+	int64_t load = 0;
+
+	if (!find_holder(s, r, e))
+		return false;
+	r->gone = !r->holder;
+	if (r->gone || text_equal(r->holder, r->node))
+		return true;
+	if (!read_load(s, r->holder, &load, e))
+		return false;
+	if (load >= RELAYS_MAX)
+		return op_refuse(op, ERR_BUSY, "node '%s' is asked for the output of %d runs already; try again", r->name, RELAYS_MAX);
+	return add(s, r, e) && tell(s, r->holder, e);
+}
+
+/* ---- handing over ---- */
+
+static bool put_part(struct store *s, const struct op_relay *r, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RELAY_PART_PUT, e);
+
+	query_int(&q, r->id);
+	query_int(&q, r->part.number);
+	query_int(&q, r->part.at);
+	query_int(&q, r->part.total);
+	query_int(&q, r->part.dropped);
+	query_int(&q, r->part.last);
+	query_text(&q, r->part.note);
+	query_text(&q, r->part.data ? r->part.data : "");
+	return query_finish(&q);
+}
+
+/* Nothing is locked: a part for somebody who leaves at this moment is pruned. */
+static bool put(struct store *s, struct op *op, struct err *e)
+{
+	struct op_relay *r = &op->relay;
+	AUTO_TEXT reader = NULL;
+	AUTO_QUERY q = query_start(s->db, Q_RELAY_READER, e);
+
+	query_int(&q, r->id);
+	query_text(&q, r->node);
+	r->gone = !query_row(&q);
+	if (q.failed || r->gone)
+		return !q.failed;
+	reader = query_get_copy(&q);
+	return put_part(s, r, e) && tell(s, reader, e);
+}
+
+/* ---- reading ---- */
+
+static bool drop_parts(struct store *s, int64_t id, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RELAY_PARTS_DROP, e);
+
+	query_int(&q, id);
+	return query_finish(&q);
+}
+
+static bool drop(struct store *s, struct op *op, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RELAY_DROP, e);
+	AUTO_TEXT holder = NULL;
+
+	query_int(&q, op->relay.id);
+	op->relay.gone = !query_row(&q);
+	if (q.failed || op->relay.gone)
+		return !q.failed;
+	holder = query_get_copy(&q);
+	return drop_parts(s, op->relay.id, e) && tell(s, holder, e);
+}
+
+static bool keep(struct store *s, struct op *op, struct err *e)
+{
+	struct op_relay *r = &op->relay;
+	AUTO_QUERY q = query_start(s->db, Q_RELAY_KEEP, e);
+	AUTO_TEXT holder = NULL;
+
+	query_int(&q, r->id);
+	query_int(&q, r->follow);
+	query_int(&q, r->ttl);
+	r->gone = !query_row(&q);
+	if (q.failed || r->gone)
+		return !q.failed;
+	holder = query_get_copy(&q);
+	return !r->changed || tell(s, holder, e);
+}
+
+static bool take_part(struct store *s, int64_t id, struct relay_part *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RELAY_PART_TAKE, e);
+
+	query_int(&q, id);
+	if (query_row(&q)) {
+		ret->number = query_get_int(&q);
+		ret->at = query_get_int(&q);
+		ret->total = query_get_int(&q);
+		ret->dropped = query_get_int(&q);
+		ret->last = query_get_int(&q);
+		ret->note = query_get_copy(&q);
+		ret->data = query_get_copy(&q);
+	}
+	return !q.failed;
+}
+
+/* Whoever has got the last part wants no more. */
+static bool take(struct store *s, struct op *op, struct err *e)
+{
+	struct op_relay *r = &op->relay;
+	AUTO_QUERY q = {};
+	AUTO_TEXT holder = NULL;
+
+	if (!take_part(s, r->id, &r->part, e))
+		return false;
+	if (r->part.number == 0)
+		return true;
+	if (r->part.last)
+		return drop(s, op, e);
+	q = query_start(s->db, Q_RELAY_TAKEN, e);
+	query_int(&q, r->id);
+	query_int(&q, r->part.number);
+	query_int(&q, r->ttl);
+	r->gone = !query_row(&q);
+	if (q.failed || r->gone)
+		return !q.failed;
+	holder = query_get_copy(&q);
+	return tell(s, holder, e);
+}
+
+bool apply_relay(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	static bool (*const verbs[])(struct store *s, struct op *op, struct err *e) = {
+		[RELAY_ASK] = ask, [RELAY_PUT] = put, [RELAY_KEEP] = keep, [RELAY_TAKE] = take, [RELAY_DROP] = drop,
+	};
+
+	for (size_t i = 0; i < n; i++)
+		if (!verbs[ops[i]->relay.verb](s, ops[i], e))
+			return false;
+	return true;
+}
+
+bool relays_prune(struct store *s, struct err *e)
+{
+	AUTO_QUERY relays = query_start(s->db, Q_RELAYS_PRUNE, e);
+	AUTO_QUERY parts = {};
+
+	if (!query_finish(&relays))
+		return false;
+	parts = query_start(s->db, Q_RELAY_PARTS_PRUNE, e);
+	return query_finish(&parts);
+}
+
+/* ---- looking ---- */
+
+static struct relay_view *list_add(struct relay_list *l)
+{
+	l->v = xgrow(l->v, l->n, sizeof(*l->v));
+	l->v[l->n] = (struct relay_view){};
+	return &l->v[l->n++];
+}
+
+static bool read_served(struct store *s, const char *node, struct relay_list *l, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RELAYS_TO_SERVE, e);
+
+	query_text(&q, node);
+	query_int(&q, RELAYS_MAX);
+	while (query_row(&q)) {
+		struct relay_view *v = list_add(l);
+
+		v->serves = true;
+		v->id = query_get_int(&q);
+		v->run = query_get_int(&q);
+		v->attempt = query_get_int(&q);
+		v->from = query_get_int(&q);
+		v->tail = query_get_int(&q);
+		v->follow = query_get_int(&q);
+		v->taken = query_get_int(&q);
+	}
+	return !q.failed;
+}
+
+static bool read_wanted(struct store *s, const char *node, struct relay_list *l, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RELAYS_TO_READ, e);
+
+	query_text(&q, node);
+	while (query_row(&q)) {
+		struct relay_view *v = list_add(l);
+
+		v->id = query_get_int(&q);
+		v->ready = query_get_int(&q);
+		v->alive = query_get_int(&q);
+	}
+	return !q.failed;
+}
+
+bool store_relays(struct store *s, const char *node, struct relay_list *ret, struct err *e)
+{
+	AUTO_DONE(relay_list) l = {};
+	AUTO_TX tx = {};
+
+	if (!tx_begin(&tx, s, false, e) || !read_served(s, node, &l, e) || !read_wanted(s, node, &l, e) || !tx_commit(&tx, e))
+		return false;
+	*ret = l;
+	l = (struct relay_list){};
+	return true;
+}

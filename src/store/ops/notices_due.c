@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chooses the notices that a node sends next: due ones, with its slots divided between owners. */
+#include "base/text.h"
+#include "core/decide/fair_share.h"
+#include "core/job/owner.h"
+#include "store/store_private.h"
+#include <string.h>
+
+/* The owners with due notices and the ids that each waits with, oldest first. */
+struct waiting {
+	struct fair_claim *claims; /* owned */
+	struct due {
+		int64_t *ids;      /* owned */
+		size_t n, taken;
+	} *due;                    /* owned, one per claim */
+	size_t n;
+};
+
+static void waiting_done(struct waiting *w)
+{
+	for (size_t i = 0; w->due && i < w->n; i++)
+		free(w->due[i].ids);
+	free(w->due);
+	free(w->claims);
+}
+
+static int64_t in_use_by(const struct op_notice_take *t, int64_t uid)
+{
+	for (size_t i = 0; i < t->n_in_use; i++)
+		if (t->in_use[i].uid == uid)
+			return t->in_use[i].n;
+	return 0;
+}
+
+static int by_need(const void *a, const void *b)
+{
+	const struct fair_claim *x = a, *y = b;
+
+	if (x->held != y->held)
+		return x->held < y->held ? -1 : 1;
+	return x->since < y->since ? -1 : x->since > y->since;
+}
+
+static bool read_owners(struct store *s, const struct op_notice_take *t, struct waiting *w, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NOTICES_OWNERS, e);
+
+	while (query_row(&q)) {
+		struct fair_claim c = {.owner = query_get_int(&q)};
+
+		c.since = query_get_int(&q);
+		if (c.since > t->now)
+			continue;
+		c.held = in_use_by(t, c.owner);
+		c.exempt = !t->shared || owner_uid(c.owner) == 0;
+		w->claims = xgrow(w->claims, w->n, sizeof(*w->claims));
+		w->claims[w->n++] = c;
+	}
+	if (w->n > 0)
+		qsort(w->claims, w->n, sizeof(*w->claims), by_need);
+	w->due = xcalloc(w->n ? w->n : 1, sizeof(*w->due));
+	return !q.failed;
+}
+
+static struct due *due_of(struct waiting *w, int64_t uid, struct fair_claim **ret)
+{
+	for (size_t i = 0; i < w->n; i++)
+		if (w->claims[i].owner == uid) {
+			*ret = &w->claims[i];
+			return &w->due[i];
+		}
+	return NULL;
+}
+
+/* No more owners than there are slots can get one. */
+static bool read_due(struct store *s, const struct op_notice_take *t, size_t room, struct waiting *w, struct err *e)
+{
+	AUTO_QUERY q = {};
+	AUTO_SET owners = {};
+
+	if (w->n == 0 || room == 0)
+		return true;
+	for (size_t i = 0; i < w->n && i < room; i++)
+		set_id(&owners, w->claims[i].owner);
+	q = query_start(s->db, Q_NOTICES_DUE, e);
+	query_text(&q, set_json(&owners));
+	query_int(&q, t->now);
+	query_int(&q, (int64_t)room);
+	while (query_row(&q)) {
+		struct fair_claim *c = NULL;
+		struct due *d = due_of(w, query_get_int(&q), &c);
+
+		if (!d)
+			continue;
+		d->ids = xgrow(d->ids, d->n, sizeof(*d->ids));
+		d->ids[d->n++] = query_get_int(&q);
+		c->waiting++;
+	}
+	return !q.failed;
+}
+
+static void choose(const struct op_notice_take *t, size_t used, struct waiting *w, struct set *ret_ids)
+{
+	struct fair_share share = {.total = (int64_t)t->limit, .used = (int64_t)used};
+	size_t i;
+
+	while ((i = fair_share_next(&share, w->claims, w->n)) < w->n) {
+		set_id(ret_ids, w->due[i].ids[w->due[i].taken++]);
+		w->claims[i].waiting--;
+		w->claims[i].held++;
+		share.used++;
+	}
+}
+
+/* Owners that keep due notices wait for a slot to become free, not for a time. */
+static void note_held(struct store *s, struct op_notice_take *t, const struct waiting *w, size_t room)
+{
+	s->n_notices_held = 0;
+	for (size_t i = 0; i < w->n; i++) {
+		if (w->due[i].n > 0 && w->due[i].n < room && w->due[i].taken == w->due[i].n)
+			continue;
+		s->notices_held = xgrow(s->notices_held, s->n_notices_held, sizeof(*s->notices_held));
+		s->notices_held[s->n_notices_held++] = w->claims[i].owner;
+	}
+	t->held = s->n_notices_held > 0;
+}
+
+static bool set_due(struct store *s, const struct op_notice_take *t, struct set *ids, struct set *ret_taken, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (ids->n == 0)
+		return true;
+	q = query_start(s->db, Q_NOTICES_TAKE, e);
+	query_text(&q, t->node);
+	query_int(&q, t->now);
+	query_int(&q, t->again_at);
+	query_text(&q, set_json(ids));
+	while (query_row(&q))
+		set_id(ret_taken, query_get_int(&q));
+	return !q.failed;
+}
+
+static bool take(struct store *s, struct op_notice_take *t, struct err *e)
+{
+	AUTO_DONE(waiting) w = {};
+	AUTO_SET ids = {};
+	AUTO_SET taken = {};
+	size_t used = 0, room;
+
+	for (size_t i = 0; i < t->n_in_use; i++)
+		used += (size_t)t->in_use[i].n;
+	room = used < t->limit ? t->limit - used : 0;
+	if (!read_owners(s, t, &w, e) || !read_due(s, t, room, &w, e))
+		return false;
+	choose(t, used, &w, &ids);
+	note_held(s, t, &w, room);
+	return set_due(s, t, &ids, &taken, e) && notices_read(s, &taken, &t->taken, e) && notices_drop_old(s, t->now, e);
+}
+
+bool apply_notice_take(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!take(s, &ops[i]->notice_take, e))
+			return false;
+	return true;
+}
+
+static bool is_held(const struct store *s, int64_t uid)
+{
+	for (size_t i = 0; i < s->n_notices_held; i++)
+		if (s->notices_held[i] == uid)
+			return true;
+	return false;
+}
+
+bool notices_first_due(struct store *s, usec_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NOTICES_OWNERS, e);
+
+	*ret = USEC_NEVER;
+	while (query_row(&q)) {
+		int64_t uid = query_get_int(&q);
+		usec_t due_at = query_get_int(&q);
+
+		if (due_at < *ret && !is_held(s, uid))
+			*ret = due_at;
+	}
+	return !q.failed;
+}

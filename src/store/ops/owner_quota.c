@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bytes that the rows of each owner take: limits of owners, and which owner gives up history first. */
+#include "base/text.h"
+#include "core/job/owner.h"
+#include "store/store_private.h"
+#include "store/read/prune_candidates.h"
+
+#define MIB (INT64_C(1) << 20)
+#define ENOUGH(budget) ((budget) - (budget) / 10)
+
+void count_bytes(struct store *s, int64_t uid, int64_t bytes)
+{
+	if (uid >= 0)
+		count_change(s, COUNT_STORE, uid, "", bytes);
+}
+
+bool count_bytes_out(struct store *s, struct query *q)
+{
+	while (query_row(q)) {
+		int64_t uid = query_get_int(q);
+
+		count_bytes(s, uid, -query_get_int(q));
+	}
+	return !q->failed;
+}
+
+bool owner_bytes(struct store *s, int64_t uid, int64_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_COUNTER_GET, e);
+
+	query_int(&q, COUNT_STORE);
+	query_int(&q, uid);
+	*ret = query_row(&q) ? query_get_int(&q) : 0;
+	*ret += count_pending(s, COUNT_STORE, uid);
+	return !q.failed;
+}
+
+void quota_refuse(struct err *why, const char *owner, int64_t used, int64_t limit)
+{
+	err_set(why, ERR_LIMIT, "the jobs, templates and runs of '%.64s' take %lld MiB of the store, and one user may have %lld MiB "
+		"('owner-store-limit' in jobschedd.conf(5)); remove jobs with 'jobctl rm': their space is free within an hour, or at "
+		"once when an administrator types 'jobctl db prune'", owner ? owner : "", (long long)((used + MIB - 1) / MIB),
+		(long long)(limit / MIB));
+}
+
+bool quota_check(struct store *s, int64_t uid, const char *owner, int64_t more, int64_t limit, struct err *why, struct err *e)
+{
+	int64_t used;
+
+	if (!limit)
+		return true;
+	if (!owner_bytes(s, uid, &used, e))
+		return false;
+	if (more > limit - used)
+		quota_refuse(why, owner, used, limit);
+	return true;
+}
+
+/* ---- which owner gives up history ---- */
+
+struct usage {
+	struct owner_use {
+		int64_t uid, bytes;
+	} *v;            /* owned */
+	size_t n;
+	int64_t counted; /* the sum of all */
+	int64_t stored;  /* what the store takes in fact; 0: unknown */
+};
+
+static void usage_done(struct usage *u)
+{
+	free(u->v);
+}
+
+static bool read_usage(struct store *s, struct usage *u, struct err *e)
+{
+	AUTO_QUERY bytes = query_start(s->db, Q_STORE_BYTES, e);
+	AUTO_QUERY owners = {};
+
+	if (query_row(&bytes))
+		u->stored = query_get_int(&bytes);
+	if (bytes.failed)
+		return false;
+	owners = query_start(s->db, Q_COUNTERS_SUM, e);
+	query_int(&owners, COUNT_STORE);
+	while (query_row(&owners)) {
+		struct owner_use o = {.uid = query_get_int(&owners)};
+
+		o.bytes = query_get_int(&owners);
+		if (o.bytes <= 0)
+			continue;
+		u->v = xgrow(u->v, u->n, sizeof(*u->v));
+		u->v[u->n++] = o;
+		u->counted += o.bytes;
+	}
+	return !owners.failed;
+}
+
+/*
+ * An equal share of the budget, in counted bytes: indexes and free space make the file larger than the sum of the counts,
+ * so if the file is over its budget, some owner is over this share.
+ */
+static int64_t equal_share(const struct usage *u, int64_t budget)
+{
+	return (int64_t)((double)ENOUGH(budget) * (double)u->counted / (double)u->stored / (double)u->n);
+}
+
+static int64_t allowed(const struct usage *u, const struct owner_budget *b, bool over_budget, int64_t uid)
+{
+	int64_t most = over_budget ? equal_share(u, b->store) : INT64_MAX;
+
+	return b->per_owner && owner_uid(uid) != 0 && b->per_owner < most ? b->per_owner : most;
+}
+
+static bool is_spent(const struct prune_pass *p, int64_t uid)
+{
+	for (size_t i = 0; i < p->n_spent; i++)
+		if (p->spent[i] == uid)
+			return true;
+	return false;
+}
+
+void prune_pass_spend(struct prune_pass *p)
+{
+	int64_t uid = p->owner;
+
+	p->has_owner = p->removed_done = false;
+	p->slot = 0;
+	p->job = p->run = 0;
+	p->spent[p->n_spent++] = uid;
+}
+
+static void choose_owner(const struct usage *u, const struct owner_budget *b, bool over_budget, struct prune_pass *p)
+{
+	const struct owner_use *most = NULL;
+
+	for (size_t i = 0; i < u->n && p->n_spent < PRUNE_OWNERS; i++)
+		if (u->v[i].bytes > allowed(u, b, over_budget, u->v[i].uid) && !is_spent(p, u->v[i].uid) &&
+		    (!most || u->v[i].bytes > most->bytes))
+			most = &u->v[i];
+	p->has_owner = most != NULL;
+	p->owner = most ? most->uid : 0;
+}
+
+bool store_owner_over(struct store *s, const struct owner_budget *b, struct prune_pass *p, struct err *e)
+{
+	AUTO_DONE(usage) u = {};
+	AUTO_TX tx = {};
+	bool over_budget;
+
+	if (!tx_begin(&tx, s, false, e) || !read_usage(s, &u, e) || !tx_commit(&tx, e))
+		return false;
+	/* once begun, it goes on to nine tenths of the budget */
+	over_budget = b->store > 0 && u.counted > 0 && u.stored > (p->has_owner || p->n_spent ? ENOUGH(b->store) : b->store);
+	for (size_t i = 0; p->has_owner && i < u.n; i++)
+		if (u.v[i].uid == p->owner && u.v[i].bytes > allowed(&u, b, over_budget, p->owner))
+			return true;
+	if (p->has_owner)
+		prune_pass_spend(p);
+	choose_owner(&u, b, over_budget, p);
+	return true;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The owners that have been here, and the number of each. */
+#include "base/text.h"
+#include "core/job/owner.h"
+#include "store/store_private.h"
+
+static bool find(struct store *s, int64_t uid, const char *name, int64_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_OWNER_FIND, e);
+
+	*ret = -1;
+	query_int(&q, uid);
+	query_text(&q, name);
+	if (query_row(&q))
+		*ret = query_get_int(&q);
+	return !q.failed;
+}
+
+static bool add(struct store *s, const struct op_owner *o, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_OWNER_ADD, e);
+
+	query_int(&q, o->uid);
+	query_text(&q, o->name);
+	query_int(&q, o->now);
+	return query_finish(&q);
+}
+
+bool apply_owner(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct op_owner *o = &ops[i]->owner;
+
+		if (!find(s, o->uid, o->name, &o->number, e))
+			return false;
+		if (o->number >= 0)
+			continue;
+		if (!add(s, o, e) || !find(s, o->uid, o->name, &o->number, e))
+			return false;
+		/* two names at once came to a uid that nobody had: the other one was first */
+		if (o->number < 0)
+			op_refuse(ops[i], ERR_BUSY, "uid %u was taken up by somebody else this moment; try again", o->uid);
+	}
+	return true;
+}
+
+bool store_owner_find(struct store *s, uint32_t uid, const char *name, int64_t *ret, struct err *e)
+{
+	AUTO_TX tx = {};
+
+	return tx_begin(&tx, s, false, e) && find(s, uid, name, ret, e) && tx_commit(&tx, e);
+}
+
+static bool named(struct store *s, const char *name, int64_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_OWNER_NAMED, e);
+
+	*ret = -1;
+	query_text(&q, name);
+	if (query_row(&q))
+		*ret = query_get_int(&q);
+	return !q.failed;
+}
+
+bool store_owner_named(struct store *s, const char *name, int64_t *ret, struct err *e)
+{
+	AUTO_TX tx = {};
+
+	return tx_begin(&tx, s, false, e) && named(s, name, ret, e) && tx_commit(&tx, e);
+}
+
+static bool count(struct store *s, enum count_what what, int64_t number, int64_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_COUNTER_GET, e);
+
+	query_int(&q, what);
+	query_int(&q, number);
+	*ret = query_row(&q) ? query_get_int(&q) : 0;
+	return !q.failed;
+}
+
+bool store_owner_counts(struct store *s, int64_t number, int64_t *ret_jobs, int64_t *ret_active, struct err *e)
+{
+	AUTO_TX tx = {};
+
+	return tx_begin(&tx, s, false, e) && count(s, COUNT_OWNER, number, ret_jobs, e) &&
+	       count(s, COUNT_ACTIVE, number, ret_active, e) && tx_commit(&tx, e);
+}

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lanes of a claim: which there are, which of them are open, and when to look at the closed ones again. */
+#include "base/text.h"
+#include "store/ops/run/claim_private.h"
+#include <stdio.h>
+#include <string.h>
+
+#define WEIGHT_DEFAULT 100   /* of a queue that has no limits */
+#define LANE_PATIENCE 256    /* runs that may be looked at without a start before the lane waits for the next claim */
+#define ZEROES_MAX 256       /* counters of owners who have nothing, before they are tidied away */
+
+/* ---- shares ---- */
+
+static struct share *share_new(const char *key)
+{
+	struct share *h = xcalloc(1, sizeof(*h));
+
+	h->key = xstrdup(key);
+	h->weight = WEIGHT_DEFAULT;
+	return h;
+}
+
+static void share_free(struct share *h)
+{
+	free(h->key);
+	free(h);
+}
+
+static struct share *queue_share(struct claim *c, const char *queue)
+{
+	for (size_t i = c->n_queues; i-- > 0;)
+		if (strcmp(c->queues[i]->key, queue) == 0)
+			return c->queues[i];
+	c->queues = xrealloc(c->queues, (c->n_queues + 1) * sizeof(struct share *));
+	return c->queues[c->n_queues++] = share_new(queue);
+}
+
+static struct share *owner_share(struct claim *c, int64_t uid)
+{
+	struct share *h = map_get(&c->owners, uid);
+
+	if (!h) {
+		char key[24];
+
+		snprintf(key, sizeof(key), "%lld", (long long)uid);
+		h = share_new(key);
+		map_put(&c->owners, uid, h);
+	}
+	return h;
+}
+
+static bool read_limits(struct claim *c, struct err *e)
+{
+	AUTO_QUERY q = query_start(c->s->db, Q_LIMITS_NOW, e);
+
+	while (query_row(&q)) {
+		AUTO_TEXT scope = query_get_copy(&q);
+		AUTO_TEXT key = query_get_copy(&q);
+		bool queue = text_equal(scope, "queue");
+		struct share *h;
+		int64_t uid = 0;
+
+		if (!queue && (!text_equal(scope, "owner") || !parse_int(key, 0, INT64_MAX, &uid)))
+			continue;
+		h = queue ? queue_share(c, key) : owner_share(c, uid);
+		h->running = query_get_int(&q);
+		h->weight = query_get_int(&q);
+		h->rate.n = query_get_int(&q);
+		h->rate.per = query_get_int(&q);
+		h->rate.burst = query_get_int(&q);
+		h->bucket = query_get_int(&q);
+	}
+	return !q.failed;
+}
+
+/* ---- active runs ---- */
+
+/* By owner, then by queue. */
+static int tally_place(const struct tally *t, int64_t uid, const char *queue)
+{
+	if (t->uid != uid)
+		return t->uid < uid ? -1 : 1;
+	return strcmp(t->queue, queue);
+}
+
+static struct tally *tally_of(struct claim *c, int64_t uid, const char *queue)
+{
+	size_t low = 0, high = c->n_tallies;
+	struct tally *t;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		int place = tally_place(c->tallies[middle], uid, queue);
+
+		if (place == 0)
+			return c->tallies[middle];
+		if (place < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	c->tallies = xgrow(c->tallies, c->n_tallies, sizeof(*c->tallies));
+	memmove(c->tallies + low + 1, c->tallies + low, (c->n_tallies - low) * sizeof(struct tally *));
+	c->n_tallies++;
+	t = c->tallies[low] = xcalloc(1, sizeof(*t));
+	*t = (struct tally){uid, 0, xstrdup(queue)};
+	return t;
+}
+
+static void add_active(struct claim *c, int64_t uid, const char *queue, int64_t n, int64_t here)
+{
+	struct share *of_queue = queue_share(c, queue), *of_owner = owner_share(c, uid);
+
+	tally_of(c, uid, queue)->n += n;
+	of_queue->active += n;
+	of_queue->here += here;
+	of_owner->active += n;
+	of_owner->here += here;
+}
+
+static bool tidy_counters(struct store *s, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_COUNTERS_TIDY, e);
+
+	query_int(&q, COUNT_ACTIVE);
+	return query_finish(&q);
+}
+
+/* As committed, and as changed in this transaction. */
+static bool read_active(struct claim *c, struct err *e)
+{
+	AUTO_QUERY q = query_start(c->s->db, Q_ACTIVE_NOW, e);
+	size_t zeroes = 0;
+	const char *queue;
+	int64_t uid, n;
+
+	query_int(&q, COUNT_ACTIVE);
+	query_text(&q, c->s->node_name);
+	while (query_row(&q)) {
+		AUTO_TEXT name = NULL;
+
+		uid = query_get_int(&q);
+		name = query_get_copy(&q);
+		n = query_get_int(&q);
+		if (n == 0)
+			zeroes++;
+		else
+			add_active(c, uid, name, n, query_get_int(&q));
+	}
+	for (size_t i = 0; count_next_pending(c->s, COUNT_ACTIVE, &i, &uid, &queue, &n);)
+		add_active(c, uid, queue, n, n);
+	return !q.failed && (zeroes < ZEROES_MAX || tidy_counters(c->s, e));
+}
+
+/* ---- pauses and lanes ---- */
+
+static bool read_pauses(struct claim *c, struct err *e)
+{
+	AUTO_QUERY q = query_start(c->s->db, Q_PAUSES_NOW, e);
+
+	while (query_row(&q)) {
+		struct claim_pause p = {};
+
+		p.scope = query_get_copy(&q);
+		p.key = query_get_copy(&q);
+		p.uid = query_get_int(&q);
+		p.spared = query_get_copy(&q);
+		p.at = query_get_int(&q);
+		p.until = query_get_int(&q);
+		p.past = query_get_int(&q);
+		p.later = query_get_int(&q);
+		c->later = c->later || p.later;
+		c->past = c->past || (p.past && !p.later);
+		if (text_equal(p.scope, "job")) { /* lane_runs looks at those */
+			claim_pause_done(&p);
+			continue;
+		}
+		c->pauses = xgrow(c->pauses, c->n_pauses, sizeof(*c->pauses));
+		c->pauses[c->n_pauses++] = p;
+	}
+	return !q.failed;
+}
+
+static bool read_lanes(struct claim *c, struct err *e)
+{
+	AUTO_QUERY q = query_start(c->s->db, Q_LANES, e);
+
+	while (query_row(&q)) {
+		struct lane *l;
+
+		c->lanes = xgrow(c->lanes, c->n_lanes, sizeof(*c->lanes));
+		l = &c->lanes[c->n_lanes++];
+		*l = (struct lane){.last_due = -1, .then = USEC_NEVER};
+		l->queue = query_get_copy(&q);
+		l->uid = query_get_int(&q);
+		l->priority = query_get_int(&q);
+		l->front = query_get_int(&q);
+	}
+	return !q.failed;
+}
+
+static bool any_due(const struct claim *c)
+{
+	for (size_t i = 0; i < c->n_lanes; i++)
+		if (c->lanes[i].front <= c->c->now)
+			return true;
+	return false;
+}
+
+/* ---- lanes that a limit closed: kept in memory only, for the reason of a run that expires meanwhile ---- */
+
+usec_t lane_shut_at(const struct store *s, const char *queue, int64_t uid)
+{
+	for (size_t i = 0; i < ELEMENTS(s->shut); i++)
+		if (s->shut[i].at && s->shut[i].uid == uid && text_equal(s->shut[i].queue, queue))
+			return s->shut[i].at;
+	return 0;
+}
+
+static void note_shut(struct store *s, const struct lane *l, usec_t now)
+{
+	size_t i = 0;
+
+	while (i < ELEMENTS(s->shut) && !(s->shut[i].at && s->shut[i].uid == l->uid &&
+						text_equal(s->shut[i].queue, l->queue)))
+		i++;
+	if (i == ELEMENTS(s->shut)) {
+		i = s->next_shut;
+		s->next_shut = (i + 1) % ELEMENTS(s->shut);
+		free(s->shut[i].queue);
+		s->shut[i].queue = xstrdup(l->queue);
+		s->shut[i].uid = l->uid;
+	}
+	s->shut[i].at = now;
+}
+
+static void link_lanes(struct claim *c)
+{
+	c->views = xcalloc(c->n_lanes, sizeof(*c->views));
+	for (size_t i = 0; i < c->n_lanes; i++) {
+		struct lane *l = &c->lanes[i];
+
+		l->of_queue = queue_share(c, l->queue);
+		l->of_owner = owner_share(c, l->uid);
+		l->tally = tally_of(c, l->uid, l->queue);
+		l->shut_at = lane_shut_at(c->s, l->queue, l->uid);
+	}
+}
+
+bool claim_read(struct claim *c, struct err *e)
+{
+	if (!read_lanes(c, e))
+		return false;
+	if (!any_due(c))
+		return true;
+	if (!read_limits(c, e) || !read_active(c, e) || !read_pauses(c, e))
+		return false;
+	link_lanes(c);
+	return true;
+}
+
+/* ---- whose turn ---- */
+
+enum closed { OPEN, NOTHING_DUE, FULL, RATED, TIRED };
+
+static bool full(const struct share *h)
+{
+	return h->running > 0 && h->active >= h->running;
+}
+
+static enum closed lane_state(const struct claim *c, const struct lane *l, usec_t *ret_again)
+{
+	usec_t now = c->c->now, of_queue = l->of_queue->bucket, of_owner = l->of_owner->bucket;
+	int64_t owner_max = (int64_t)c->c->owner_max;
+
+	if (l->front > now)
+		return NOTHING_DUE;
+	if (full(l->of_queue) || full(l->of_owner) || (owner_max > 0 && l->of_owner->here >= owner_max))
+		return FULL;
+	if (!rate_take(&l->of_queue->rate, now, &of_queue, ret_again) ||
+	    !rate_take(&l->of_owner->rate, now, &of_owner, ret_again))
+		return RATED;
+	return l->put_off >= LANE_PATIENCE ? TIRED : OPEN;
+}
+
+bool claim_turn(struct claim *c, struct lane **ret)
+{
+	usec_t again;
+	size_t i;
+
+	if (!c->views)
+		return false;
+	for (i = 0; i < c->n_lanes; i++) {
+		const struct lane *l = &c->lanes[i];
+
+		c->views[i] = (struct claim_lane){
+			.open = lane_state(c, l, &again) == OPEN,
+			.active = l->of_queue->active,
+			.weight = l->of_queue->weight,
+			.owner_active = l->tally->n,
+			.priority = l->priority,
+			.due_at = l->front,
+		};
+	}
+	if (!claim_pick(c->views, c->n_lanes, &i))
+		return false;
+	*ret = &c->lanes[i];
+	return true;
+}
+
+void claim_count(struct lane *l, int64_t n)
+{
+	l->tally->n += n;
+	l->of_queue->active += n;
+	l->of_queue->here += n;
+	l->of_owner->active += n;
+	l->of_owner->here += n;
+}
+
+static void take_rate(struct share *h, usec_t now)
+{
+	usec_t again;
+
+	if (h->rate.n > 0 && rate_take(&h->rate, now, &h->bucket, &again))
+		h->taken = true;
+}
+
+void claim_take_rates(struct lane *l, usec_t now)
+{
+	take_rate(l->of_queue, now);
+	take_rate(l->of_owner, now);
+}
+
+static void return_rate(struct share *h)
+{
+	if (h->rate.n > 0)
+		h->bucket -= h->rate.per / h->rate.n;
+}
+
+void claim_return_rates(struct lane *l)
+{
+	return_rate(l->of_queue);
+	return_rate(l->of_owner);
+}
+
+/* What is due and stays is either for another claim at once, or waits for a moment, or for a run to end. */
+void claim_look(struct claim *c)
+{
+	struct look look = {.known = true, .at = USEC_NEVER};
+
+	for (size_t i = 0; i < c->n_lanes; i++) {
+		const struct lane *l = &c->lanes[i];
+		usec_t at = l->front, again = USEC_NEVER;
+
+		if (c->views)
+			switch (lane_state(c, l, &again)) {
+			case FULL:
+				look.full = true;
+				at = USEC_NEVER;
+				note_shut(c->s, l, c->c->now);
+				break;
+			case RATED:
+				at = again;
+				note_shut(c->s, l, c->c->now);
+				break;
+			default:
+				break;
+			}
+		if (at < look.at)
+			look.at = at;
+	}
+	for (size_t i = 0; i < c->n_decided; i++)
+		if (c->decided[i]->verdict.verb == CLAIM_WAIT && c->decided[i]->verdict.at < look.at)
+			look.at = c->decided[i]->verdict.at;
+	c->s->look = look;
+}
+
+static void describe_bucket(struct set *set, const char *scope, const char *key, usec_t full_at)
+{
+	set_item(set);
+	set_text(set, "scope", scope);
+	set_text(set, "key", key);
+	set_int(set, "full_at", full_at);
+}
+
+bool claim_write_buckets(struct claim *c, struct err *e)
+{
+	AUTO_SET set = {};
+	struct share *h;
+	struct job_now *j;
+
+	for (size_t i = 0; i < c->n_queues; i++)
+		if (c->queues[i]->taken)
+			describe_bucket(&set, "queue", c->queues[i]->key, c->queues[i]->bucket);
+	for (size_t i = 0; (h = map_next(&c->owners, &i));)
+		if (h->taken)
+			describe_bucket(&set, "owner", h->key, h->bucket);
+	for (size_t i = 0; (j = map_next(&c->jobs, &i));)
+		if (j->bucket_taken) {
+			char key[24];
+
+			snprintf(key, sizeof(key), "%lld", (long long)j->id);
+			describe_bucket(&set, "job", key, j->bucket);
+		}
+	return set_run(c->s, Q_BUCKETS_PUT, &set, e);
+}
+
+void claim_pause_done(struct claim_pause *p)
+{
+	free(p->scope);
+	free(p->key);
+	free(p->spared);
+}
+
+static void lane_done(struct lane *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		candidate_free(l->v[i]);
+	free(l->v);
+	free(l->queue);
+}
+
+void claim_done(struct claim *c)
+{
+	struct share *h;
+	struct job_now *j;
+
+	for (size_t i = 0; i < c->n_lanes; i++)
+		lane_done(&c->lanes[i]);
+	for (size_t i = 0; i < c->n_queues; i++)
+		share_free(c->queues[i]);
+	for (size_t i = 0; (h = map_next(&c->owners, &i));)
+		share_free(h);
+	for (size_t i = 0; (j = map_next(&c->jobs, &i));) {
+		free(j->holders);
+		free(j);
+	}
+	for (size_t i = 0; i < c->n_tallies; i++) {
+		free(c->tallies[i]->queue);
+		free(c->tallies[i]);
+	}
+	for (size_t i = 0; i < c->n_pauses; i++)
+		claim_pause_done(&c->pauses[i]);
+	map_done(&c->owners);
+	map_done(&c->jobs);
+	free(c->queues);
+	free(c->tallies);
+	free(c->pauses);
+	free(c->lanes);
+	free(c->views);
+	free(c->decided);
+	set_done(&c->ended);
+	map_done(&c->gone);
+	set_done(&c->replaced);
+}

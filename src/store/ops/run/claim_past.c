@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Drops past pauses when every slot inside them is planned; runs of such slots that are still queued are skipped. */
+#include "base/text.h"
+#include "store/ops/run/claim_private.h"
+
+struct past {
+	struct claim_pause *v; /* of scopes; owned */
+	size_t n;
+	struct set jobs;       /* {job, since, before}: of single jobs */
+};
+
+static void past_done(struct past *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		claim_pause_done(&p->v[i]);
+	free(p->v);
+	set_done(&p->jobs);
+}
+
+static bool drop(struct store *s, struct past *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_PAUSES_PAST_DROP, e);
+
+	while (query_row(&q)) {
+		int64_t job = query_get_int(&q);
+		struct claim_pause p = {};
+
+		p.scope = query_get_copy(&q);
+		p.key = query_get_copy(&q);
+		p.uid = query_get_int(&q);
+		p.spared = query_get_copy(&q);
+		p.at = query_get_int(&q);
+		p.until = query_get_int(&q);
+		if (job) {
+			set_item(&ret->jobs);
+			set_int(&ret->jobs, "job", job);
+			set_int(&ret->jobs, "since", p.at);
+			set_int(&ret->jobs, "before", p.until);
+			claim_pause_done(&p);
+			continue;
+		}
+		ret->v = xgrow(ret->v, ret->n, sizeof(*ret->v));
+		ret->v[ret->n++] = p;
+	}
+	return !q.failed;
+}
+
+/* A run may be inside several pauses, and is skipped once. */
+static void skip(struct claim *c, int64_t run, const char *reason)
+{
+	if (map_get(&c->gone, run))
+		return;
+	map_put(&c->gone, run, c);
+	set_item(&c->ended);
+	set_int(&c->ended, "run", run);
+	set_int(&c->ended, "state", RUN_SKIPPED);
+	set_text(&c->ended, "reason", reason);
+}
+
+static bool skip_of_jobs(struct claim *c, struct set *jobs, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (jobs->n == 0)
+		return true;
+	q = query_start(c->s->db, Q_RUNS_INSIDE_JOBS, e);
+	query_text(&q, set_json(jobs));
+	while (query_row(&q))
+		skip(c, query_get_int(&q), "paused");
+	return !q.failed;
+}
+
+struct inside {
+	int64_t *v; /* run, job, run, job ...; owned */
+	size_t n;
+	struct set jobs;
+};
+
+static void inside_done(struct inside *i)
+{
+	free(i->v);
+	set_done(&i->jobs);
+}
+
+static bool read_inside(struct store *s, const struct claim_pause *p, struct inside *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_INSIDE, e);
+
+	query_int(&q, p->at);
+	query_int(&q, p->until);
+	query_int(&q, p->uid);
+	query_text(&q, text_equal(p->scope, "queue") ? p->key : "");
+	while (query_row(&q)) {
+		ret->v = xrealloc(ret->v, (ret->n + 2) * sizeof(*ret->v));
+		ret->v[ret->n++] = query_get_int(&q);
+		ret->v[ret->n++] = query_get_int(&q);
+		set_id(&ret->jobs, ret->v[ret->n - 1]);
+	}
+	return !q.failed;
+}
+
+static bool skip_of_scope(struct claim *c, const struct claim_pause *p, struct err *e)
+{
+	bool tag = text_equal(p->scope, "tag");
+	const char *wanted = tag ? p->key : p->spared;
+	AUTO_DONE(inside) found = {};
+	AUTO_DONE(map) tagged = {};
+
+	if (!read_inside(c->s, p, &found, e))
+		return false;
+	if (found.n > 0 && *wanted && !jobs_read_tagged(c->s, set_json(&found.jobs), wanted, &tagged, e))
+		return false;
+	for (size_t i = 0; i < found.n; i += 2)
+		if ((map_get(&tagged, found.v[i + 1]) != NULL) == tag)
+			skip(c, found.v[i], text_equal(p->scope, "freeze") ? "frozen" : "paused");
+	return true;
+}
+
+bool claim_drop_past(struct claim *c, struct err *e)
+{
+	AUTO_DONE(past) past = {};
+
+	if (!drop(c->s, &past, e) || !skip_of_jobs(c, &past.jobs, e))
+		return false;
+	for (size_t i = 0; i < past.n; i++)
+		if (!skip_of_scope(c, &past.v[i], e))
+			return false;
+	return true;
+}

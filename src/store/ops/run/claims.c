@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Claims due runs for this node; each is started, skipped, expired or left waiting, and the decisions are written as sets. */
+#include "base/text.h"
+#include "store/ops/run/claim_private.h"
+
+#define CHUNK_MIN 8     /* runs of a lane that are read at a time */
+#define CHUNK_MAX 512
+#define CHUNK_MORE 128  /* ... after the first ones were not enough */
+
+/* ---- one run ---- */
+
+static struct claim_verdict verdict(const struct candidate *r)
+{
+	struct claim_facts f = r->facts;
+	const struct job_now *j = r->job;
+	usec_t bucket = j->bucket, again = 0;
+
+	f.taken = j->taken;
+	f.waiting = j->waiting;
+	f.unmet = r->gated && j->unmet;
+	f.unknown = j->unknown;
+	if (r->gated && !rate_take(&j->rate, f.now, &bucket, &again))
+		f.rate_at = again;
+	return claim_decide(&f);
+}
+
+static bool place_used(const struct job_now *j, int64_t place)
+{
+	for (size_t i = 0; i < j->n_holders; i++)
+		if (j->holders[i].place == place)
+			return true;
+	return false;
+}
+
+static void take_place(struct candidate *r)
+{
+	struct job_now *j = r->job;
+
+	r->place = 1;
+	while (place_used(j, r->place))
+		r->place++;
+	j->holders = xgrow(j->holders, j->n_holders, sizeof(*j->holders));
+	j->holders[j->n_holders++] = (struct holder){.place = r->place, .run = r->id, .state = RUN_CLAIMED, .here = r};
+	j->taken++;
+}
+
+static void start(struct claim *c, struct candidate *r)
+{
+	struct job_now *j = r->job;
+	usec_t again;
+
+	if (r->verdict.takes_place)
+		take_place(r);
+	if (r->gated && j->rate.n > 0 && rate_take(&j->rate, r->facts.now, &j->bucket, &again))
+		j->bucket_taken = true;
+	if (j->reserved < j->bucket)
+		j->reserved = j->bucket;
+	claim_take_rates(r->lane, c->c->now);
+	claim_count(r->lane, 1);
+	c->started++;
+}
+
+/* It was to start, and does not. */
+static void unstart(struct claim *c, struct candidate *r)
+{
+	if (r->verdict.verb != CLAIM_START)
+		return;
+	if (r->gated && r->job->rate.n > 0)
+		r->job->bucket -= r->job->rate.per / r->job->rate.n;
+	claim_return_rates(r->lane);
+	claim_count(r->lane, -1);
+	c->started--;
+}
+
+/* One that was to start, or waited, in this very claim gives way to a newer one. */
+static void give_way(struct claim *c, struct candidate *r)
+{
+	unstart(c, r);
+	r->verdict = (struct claim_verdict){.verb = CLAIM_SKIP, .reason = "overlap"};
+}
+
+/* One that waits for a retry ends here, also when that was to start in this very claim, or still is to be decided. */
+static void end_waiting(struct claim *c, int64_t run)
+{
+	set_item(&c->ended);
+	set_int(&c->ended, "run", run);
+	set_int(&c->ended, "state", RUN_CANCELLED);
+	set_text(&c->ended, "reason", "replaced");
+	map_put(&c->gone, run, c);
+	for (size_t i = 0; i < c->n_decided; i++) {
+		struct candidate *r = c->decided[i];
+
+		if (r->id == run) {
+			unstart(c, r);
+			r->verdict.verb = CLAIM_VERB_MAX;
+		}
+	}
+}
+
+/* The runs of its job that go on are asked to end; those that only hold a place end here. */
+static void replace(struct claim *c, struct candidate *r)
+{
+	struct job_now *j = r->job;
+	size_t kept = 0;
+
+	j->skip_waiting = true;
+	if (j->held)
+		give_way(c, j->held);
+	j->held = NULL;
+	for (size_t i = 0; i < j->n_holders; i++) {
+		struct holder *h = &j->holders[i];
+
+		if (h->here) {
+			give_way(c, h->here);
+		} else if (h->state == RUN_QUEUED) {
+			end_waiting(c, h->run);
+		} else {
+			set_id(&c->replaced, h->run);
+			j->holders[kept++] = *h;
+		}
+	}
+	j->n_holders = kept;
+	j->taken = (int64_t)kept;
+}
+
+/* Each one that waits for the rate gets a moment of its own, so that they are not all looked at each time. */
+static usec_t reserve(struct job_now *j, usec_t at)
+{
+	usec_t step = j->rate.per / j->rate.n, mine = j->reserved - step * (j->rate.burst - 1);
+
+	j->reserved += step;
+	return mine > at ? mine : at;
+}
+
+static void decide(struct claim *c, struct candidate *r)
+{
+	struct job_now *j = r->job;
+
+	r->verdict = verdict(r);
+	if (r->verdict.replaces) {
+		replace(c, r);
+		r->verdict = verdict(r);
+	}
+	switch (r->verdict.verb) {
+	case CLAIM_START:
+		start(c, r);
+		break;
+	case CLAIM_HOLD:
+		j->waiting += r->verdict.hold == HOLD_PLACE;
+		if (r->verdict.replaces)
+			j->held = r;
+		break;
+	case CLAIM_WAIT:
+		if (text_equal(r->verdict.reason, "rate"))
+			r->verdict.at = reserve(j, r->verdict.at);
+		else if (r->facts.kind == RUN_KIND_SCHEDULE && r->facts.attempt == 0 && r->facts.slot > j->unmet_slot)
+			j->unmet_slot = r->facts.slot;
+		break;
+	default:
+		break;
+	}
+	c->decided = xgrow(c->decided, c->n_decided, sizeof(*c->decided));
+	c->decided[c->n_decided++] = r;
+}
+
+/* ---- all of them ---- */
+
+static size_t chunk(const struct claim *c, const struct lane *l)
+{
+	size_t due = 0, n;
+
+	if (l->n > 0)
+		return CHUNK_MORE;
+	for (size_t i = 0; i < c->n_lanes; i++)
+		due += c->lanes[i].front <= c->c->now;
+	n = (c->c->room - c->started) / due + 1;
+	return n < CHUNK_MIN ? CHUNK_MIN : n > CHUNK_MAX ? CHUNK_MAX : n;
+}
+
+static bool decide_all(struct claim *c, struct err *e)
+{
+	struct lane *l;
+
+	while (c->started < c->c->room && claim_turn(c, &l)) {
+		struct candidate *r;
+
+		if (l->next == l->n) {
+			if (!lane_read(c, l, chunk(c, l), e))
+				return false;
+			continue;
+		}
+		r = l->v[l->next++];
+		if (map_get(&c->gone, r->id))
+			r->verdict.verb = CLAIM_VERB_MAX;
+		else
+			decide(c, r);
+		l->put_off += r->verdict.verb != CLAIM_START;
+		if (l->next < l->n)
+			l->front = l->v[l->next]->due_at;
+		else if (l->read_all)
+			l->front = l->then;
+	}
+	return true;
+}
+
+/* ---- writing ---- */
+
+static bool settle(struct claim *c, struct set *set, struct set *jobs, struct err *e)
+{
+	return runs_settle(c->s, set, c->c->now, &c->c->settled, jobs, e);
+}
+
+static void describe_skip(struct set *set, int64_t run, const char *reason)
+{
+	set_item(set);
+	set_int(set, "run", run);
+	set_int(set, "state", RUN_SKIPPED);
+	set_text(set, "reason", reason);
+}
+
+/* Runs that others put aside: those that waited for a place, or for a condition. */
+static bool skip_others(struct claim *c, int query, struct set *jobs, const char *reason, struct set *skips,
+	struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (jobs->n == 0)
+		return true;
+	q = query_start(c->s->db, query, e);
+	query_text(&q, set_json(jobs));
+	while (query_row(&q))
+		describe_skip(skips, query_get_int(&q), reason);
+	return !q.failed;
+}
+
+static bool settle_all(struct claim *c, struct set *jobs, struct err *e)
+{
+	AUTO_SET waiting = {};
+	AUTO_SET unmet = {};
+	AUTO_SET others = {};
+	AUTO_SET ends = {};
+	struct job_now *j;
+
+	for (size_t i = 0; (j = map_next(&c->jobs, &i));) {
+		if (j->skip_waiting)
+			set_id(&waiting, j->id);
+		if (j->unmet_slot) {
+			set_item(&unmet);
+			set_int(&unmet, "job", j->id);
+			set_int(&unmet, "slot", j->unmet_slot);
+		}
+	}
+	for (size_t i = 0; i < c->n_decided; i++) {
+		const struct claim_verdict *v = &c->decided[i]->verdict;
+
+		if (v->verb != CLAIM_SKIP && v->verb != CLAIM_EXPIRE)
+			continue;
+		set_item(&ends);
+		set_int(&ends, "run", c->decided[i]->id);
+		set_int(&ends, "state", v->verb == CLAIM_SKIP ? RUN_SKIPPED : RUN_EXPIRED);
+		set_text(&ends, "reason", v->reason);
+	}
+	return settle(c, &ends, jobs, e) && settle(c, &c->ended, jobs, e) &&
+	       skip_others(c, Q_PLACES_AWAITING, &waiting, "overlap", &others, e) &&
+	       skip_others(c, Q_RUNS_OLDER, &unmet, "condition", &others, e) && settle(c, &others, jobs, e);
+}
+
+static bool put_off_all(struct claim *c, struct err *e)
+{
+	AUTO_SET set = {};
+
+	for (size_t i = 0; i < c->n_decided; i++) {
+		const struct candidate *r = c->decided[i];
+		const struct claim_verdict *v = &r->verdict;
+
+		if (v->verb != CLAIM_HOLD && v->verb != CLAIM_WAIT)
+			continue;
+		set_item(&set);
+		set_int(&set, "run", r->id);
+		set_int(&set, "hold", v->hold);
+		set_int(&set, "due_at", v->verb == CLAIM_WAIT ? v->at : r->due_at);
+		set_text(&set, "reason", v->reason);
+	}
+	return set_run(c->s, Q_RUNS_PUT_OFF, &set, e);
+}
+
+static bool ask_replaced(struct claim *c, struct err *e)
+{
+	struct job_now *j;
+
+	if (c->replaced.n == 0)
+		return true;
+	for (size_t i = 0; (j = map_next(&c->jobs, &i));)
+		for (size_t k = 0; j->skip_waiting && k < j->n_holders; k++)
+			if (!j->holders[k].here)
+				run_changes_add(&c->c->replaced, &(struct run_change){.job = j->id,
+					.run = j->holders[k].run, .fence = j->holders[k].fence,
+					.state = j->holders[k].state});
+	return set_run(c->s, Q_RUNS_REPLACE, &c->replaced, e);
+}
+
+static bool take_place_rows(struct claim *c, int64_t place, struct set *runs, struct map *placed, struct err *e)
+{
+	AUTO_QUERY q = query_start(c->s->db, Q_PLACES_INSERT, e);
+
+	query_text(&q, set_json(runs));
+	query_int(&q, place);
+	while (query_row(&q))
+		map_put(placed, query_get_int(&q), c);
+	return !q.failed;
+}
+
+/*
+ * Most jobs have one place, so all that take the first, then all that take the second … Who gets none after all does
+ * not start: somebody has broken the rules, and others must not suffer for it.
+ */
+static bool take_places(struct claim *c, struct map *placed, struct err *e)
+{
+	for (int64_t place = 1, next; place > 0; place = next) {
+		AUTO_SET runs = {};
+
+		next = 0;
+		for (size_t i = 0; i < c->n_decided; i++) {
+			const struct candidate *r = c->decided[i];
+
+			if (r->verdict.verb != CLAIM_START || !r->verdict.takes_place)
+				continue;
+			if (r->place == place)
+				set_id(&runs, r->id);
+			else if (r->place > place && (next == 0 || r->place < next))
+				next = r->place;
+		}
+		if (runs.n > 0 && !take_place_rows(c, place, &runs, placed, e))
+			return false;
+	}
+	return true;
+}
+
+static bool start_all(struct claim *c, const char *spawner, struct err *e)
+{
+	AUTO_DONE(map) placed = {};
+	AUTO_DONE(map) ours = {};
+	AUTO_SET starts = {};
+	AUTO_SET ids = {};
+	AUTO_QUERY q = {};
+
+	if (!take_places(c, &placed, e))
+		return false;
+	for (size_t i = 0; i < c->n_decided; i++) {
+		const struct candidate *r = c->decided[i];
+
+		if (r->verdict.verb == CLAIM_START && (!r->verdict.takes_place || map_get(&placed, r->id)))
+			set_id(&starts, r->id);
+	}
+	if (starts.n == 0)
+		return true;
+	q = query_start(c->s->db, Q_RUNS_CLAIM, e);
+	query_text(&q, c->c->node);
+	query_text(&q, spawner);
+	query_int(&q, c->c->now);
+	query_text(&q, set_json(&starts));
+	while (query_row(&q)) {
+		int64_t uid;
+
+		map_put(&ours, query_get_int(&q), c);
+		uid = query_get_int(&q);
+		count_run(c->s, RUN_QUEUED, RUN_CLAIMED, uid, query_get_text(&q));
+	}
+	for (size_t i = 0; i < c->n_decided; i++)
+		if (map_get(&ours, c->decided[i]->id))
+			set_id(&ids, c->decided[i]->id);
+	return !q.failed && runs_read_claimed(c->s, set_json(&ids), &c->c->claimed, e);
+}
+
+/* The order matters: what is put off must be there when places come free, and these before they are taken. */
+static bool write_all(struct claim *c, const char *spawner, struct err *e)
+{
+	AUTO_SET jobs = {};
+
+	return settle_all(c, &jobs, e) && put_off_all(c, e) && ask_replaced(c, e) &&
+	       (jobs.n == 0 || jobs_settle(c->s, set_json(&jobs), c->c->now, NULL, e)) &&
+	       start_all(c, spawner, e) && claim_write_buckets(c, e);
+}
+
+/* ---- the operation ---- */
+
+static bool claim(struct store *s, struct op_claim *o, const char *spawner, struct err *e)
+{
+	AUTO_DONE(claim) c = {.s = s, .c = o};
+
+	if (o->room == 0)
+		return true;
+	if (!claim_read(&c, e) || !decide_all(&c, e))
+		return false;
+	claim_look(&c); /* before the places that come free by this very claim */
+	return (!c.past || claim_drop_past(&c, e)) && write_all(&c, spawner, e);
+}
+
+bool apply_claim(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		AUTO_TEXT spawner = NULL;
+		bool draining = false;
+
+		/* displaced by a newer one of its name, given up, or gone: it may not claim (R21) */
+		if (!node_hold(s, ops[i]->claim.node, &spawner, &draining, e))
+			return false;
+		if (!spawner)
+			op_refuse(ops[i], ERR_FENCED, "node '%s' is not open in this store: its lease is over, or "
+				"another engine has taken its place", ops[i]->claim.node);
+		else if (!draining && !claim(s, &ops[i]->claim, spawner, e))
+			return false;
+	}
+	return true;
+}

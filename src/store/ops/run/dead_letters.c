@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dead letters: queued again, or no dead letters any more; one, or as many as a step may look at. */
+#include "base/map.h"
+#include "base/text.h"
+#include "store/store_private.h"
+#include <assert.h>
+
+/* A dead letter and its job, held until the commit. */
+struct letter {
+	int64_t run, uid, job;
+	enum run_state state;
+	enum job_state job_state;
+	char *queue, *job_name;
+};
+struct letters {
+	struct letter *v;
+	size_t n;
+};
+
+static void letters_done(struct letters *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		free(l->v[i].queue);
+		free(l->v[i].job_name);
+	}
+	free(l->v);
+}
+
+static bool lock_letters(struct store *s, struct set *ids, struct letters *ret, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (ids->n == 0)
+		return true;
+	ret->v = xcalloc(ids->n, sizeof(*ret->v));
+	q = query_start(s->db, Q_DEAD_LOCK, e);
+	query_text(&q, set_json(ids));
+	while (ret->n < ids->n && query_row(&q)) {
+		struct letter *l = &ret->v[ret->n++];
+
+		l->run = query_get_int(&q);
+		l->uid = query_get_int(&q);
+		l->job = query_get_int(&q);
+		l->state = (enum run_state)query_get_int(&q);
+		l->queue = query_get_copy(&q);
+		l->job_state = (enum job_state)query_get_int(&q);
+		l->job_name = query_get_copy(&q);
+	}
+	return !q.failed;
+}
+
+/* One step along the index of dead letters; what is not meant is passed over. */
+static bool find_letters(struct store *s, struct op_dead *d, struct set *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_DEAD_PAGE, e);
+	size_t seen = 0;
+
+	query_int(&q, d->since);
+	query_int(&q, d->until ? d->until : USEC_NEVER);
+	query_int(&q, d->after_at);
+	query_int(&q, d->after);
+	query_int(&q, (int64_t)d->limit);
+	while (query_row(&q)) {
+		int64_t run = query_get_int(&q), uid = query_get_int(&q), job = query_get_int(&q);
+
+		d->next_at = query_get_int(&q);
+		d->next = run;
+		seen++;
+		if ((d->uid < 0 || uid == d->uid) && (!d->job || job == d->job))
+			set_id(ret, run);
+	}
+	d->more = seen == d->limit;
+	return !q.failed;
+}
+
+/* The one that was named. Refused: *ret stays empty. */
+static bool find_letter(struct store *s, struct op *op, struct set *ret, struct err *e)
+{
+	AUTO(run) *run = NULL;
+
+	if (!run_read(s, op->dead.uid, op->dead.id, &run, e))
+		return false;
+	if (!run)
+		return op_refuse(op, ERR_NOT_FOUND, "no run %lld", (long long)op->dead.id);
+	if (!run->dead_at)
+		return op_refuse(op, ERR_CONFLICT, "run %lld is no dead letter, it is %s; see 'jobctl dead list'",
+			(long long)run->id, run_state_name(run->state));
+	set_id(ret, run->id);
+	return true;
+}
+
+static void refuse_letter(struct op_dead *d, const char *why, const struct letter *l)
+{
+	if (d->refused++ == 0)
+		err_set(&d->why, ERR_CONFLICT, "run %lld is not tried again: its job %lld%s%s%s %s", (long long)l->run,
+			(long long)l->job, l->job_name ? " '" : "", l->job_name ? l->job_name : "",
+			l->job_name ? "'" : "", why);
+}
+
+/* A finished job is active again until this run has ended; its name must not have gone to another meanwhile. */
+static bool reopen(struct store *s, struct letter *l, struct map *reopened, usec_t now, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (map_get(reopened, l->job)) {
+		l->job_state = JOB_ACTIVE;
+		return true;
+	}
+	q = query_start(s->db, Q_JOB_REOPEN, e);
+	query_int(&q, l->job);
+	query_int(&q, now);
+	if (query_row(&q)) {
+		count_change(s, COUNT_OWNER, query_get_int(&q), "", 1);
+		count_move(s, COUNT_JOBS, JOB_FINISHED, JOB_ACTIVE, query_get_text(&q));
+		map_put(reopened, l->job, reopened);
+		l->job_state = JOB_ACTIVE;
+	}
+	return !q.failed;
+}
+
+static void tell(struct store *s, const struct op *op, const struct letter *l)
+{
+	event_add(s, &(struct event_new){.at = op->dead.now, .by = &op->act.by, .object = l->job_name, .job = l->job,
+		.run = l->run, .owner = l->uid,
+		.what = op->kind == OP_DEAD_RETRY ? EVENT_DEAD_RETRY : EVENT_DEAD_PURGE});
+}
+
+/* Those of them whose jobs let them run again. */
+static bool retry_letters(struct store *s, struct op *op, struct letters *all, struct set *ret, struct err *e)
+{
+	struct op_dead *d = &op->dead;
+	AUTO_DONE(map) reopened = {};
+
+	for (size_t i = 0; i < all->n; i++) {
+		struct letter *l = &all->v[i];
+
+		if (l->job_state == JOB_FINISHED && !reopen(s, l, &reopened, d->now, e))
+			return false;
+		if (l->job_state == JOB_CANCELLED) {
+			refuse_letter(d, "was cancelled", l);
+		} else if (l->job_state == JOB_REMOVED) {
+			refuse_letter(d, "was removed", l);
+		} else if (l->job_state == JOB_FINISHED) {
+			refuse_letter(d, "has finished, and another one has its name now", l);
+		} else {
+			assert(run_revival_allowed(l->state));
+			count_run(s, l->state, RUN_QUEUED, l->uid, l->queue);
+			set_id(ret, l->run);
+			tell(s, op, l);
+		}
+	}
+	return true;
+}
+
+static bool queue_again(struct store *s, struct set *ids, usec_t now, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_DEAD_RETRY, e);
+
+	query_text(&q, set_json(ids));
+	query_text(&q, "dead letter tried again");
+	query_int(&q, now);
+	return query_finish(&q);
+}
+
+static bool apply_one(struct store *s, struct op *op, struct err *e)
+{
+	struct op_dead *d = &op->dead;
+	AUTO_DONE(letters) letters = {};
+	AUTO_SET ids = {};
+	AUTO_SET changed = {};
+
+	if (!(d->id ? find_letter(s, op, &ids, e) : find_letters(s, d, &ids, e)) || !lock_letters(s, &ids, &letters, e))
+		return false;
+	if (op->kind == OP_DEAD_RETRY && !retry_letters(s, op, &letters, &changed, e))
+		return false;
+	for (size_t i = 0; op->kind == OP_DEAD_PURGE && i < letters.n; i++) {
+		set_id(&changed, letters.v[i].run);
+		tell(s, op, &letters.v[i]);
+	}
+	if (changed.n == 0 && d->id && d->refused)
+		op_refuse(op, d->why.kind, "%s", d->why.msg);
+	if (changed.n == 0)
+		return true;
+	return (op->kind == OP_DEAD_RETRY ? queue_again(s, &changed, d->now, e) : set_run(s, Q_DEAD_PURGE, &changed, e)) &&
+	       runs_read(s, set_json(&changed), &d->runs, e);
+}
+
+bool apply_dead(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!apply_one(s, ops[i], e))
+			return false;
+	return true;
+}

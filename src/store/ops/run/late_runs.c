@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* After a time when nobody was there, or a clock that was set back: what had been planned is looked at again. */
+#include "base/text.h"
+#include "core/time/slots.h"
+#include "store/store_private.h"
+
+#define ROWS_MAX 4000 /* late runs looked at in one transaction */
+
+struct late_run {
+	int64_t id;
+	struct due_job job; /* its texts are owned here */
+	char *name, *spec;
+	usec_t slot;
+};
+struct late_list {
+	struct late_run *v;
+	size_t n;
+};
+
+static void late_list_done(struct late_list *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		free(l->v[i].name);
+		free(l->v[i].spec);
+	}
+	free(l->v);
+}
+
+static bool read_late(struct store *s, const struct op_late *o, struct late_list *l, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_LATE, e);
+
+	query_int(&q, o->since);
+	query_int(&q, o->now);
+	query_int(&q, o->after);
+	query_int(&q, ROWS_MAX);
+	l->v = xcalloc(ROWS_MAX, sizeof(*l->v));
+	while (l->n < ROWS_MAX && query_row(&q)) {
+		struct late_run *r = &l->v[l->n++];
+
+		r->id = query_get_int(&q);
+		r->job.job = query_get_int(&q);
+		r->slot = query_get_int(&q);
+		r->job.name = r->name = query_get_copy(&q);
+		r->job.revision = query_get_int(&q);
+		r->job.spec = r->spec = query_get_copy(&q);
+		r->job.created_at = query_get_int(&q);
+		r->job.slot = query_get_int(&q);
+	}
+	return !q.failed;
+}
+
+/* The rows of one job, up to its last. */
+static size_t same_job(const struct late_list *l, size_t from)
+{
+	size_t to = from;
+
+	while (to < l->n && l->v[to].job.job == l->v[from].job.job)
+		to++;
+	return to;
+}
+
+struct late_sets {
+	struct set missed, jobs; /* runs to be skipped, and their jobs */
+	struct set caught_up;    /* runs that wait for each other */
+};
+
+static void late_sets_done(struct late_sets *s)
+{
+	set_done(&s->missed);
+	set_done(&s->jobs);
+	set_done(&s->caught_up);
+}
+
+static void judge_job(const struct op_late *o, const struct late_list *l, size_t from, size_t to, struct late_sets *ret)
+{
+	usec_t slots[ROWS_MAX];
+	bool caught_up = false;
+	size_t n;
+
+	for (size_t i = from; i < to; i++)
+		slots[i - from] = l->v[i].slot;
+	n = o->fn(&(struct late_job){l->v[from].job, slots, to - from}, o->now, &caught_up, o->fn_arg);
+	for (size_t i = from; i < from + n; i++)
+		set_id(&ret->missed, l->v[i].id);
+	for (size_t i = from + n; caught_up && i < to; i++)
+		set_id(&ret->caught_up, l->v[i].id);
+	if (n)
+		set_id(&ret->jobs, l->v[from].job.job);
+}
+
+static bool skip_missed(struct store *s, struct op_late *o, struct set *missed, struct set *jobs, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (missed->n == 0)
+		return true;
+	q = query_start(s->db, Q_RUNS_MISS, e);
+	query_text(&q, set_json(missed));
+	query_int(&q, o->now);
+	while (query_row(&q)) {
+		struct outcome m = {.state = RUN_SKIPPED, .reason = "missed", .at = o->now};
+
+		m.run = query_get_int(&q);
+		count_move(s, COUNT_RUNS, RUN_QUEUED, RUN_SKIPPED, query_get_text(&q));
+		m.job = query_get_int(&q);
+		m.slot = query_get_int(&q);
+		m.notifies = query_get_int(&q);
+		outcome_note(s, &m);
+		o->missed++;
+	}
+	return !q.failed && jobs_settle(s, set_json(jobs), o->now, NULL, e);
+}
+
+/* A full page may end within a job's rows: that job is left to the next one. */
+static bool catch_up(struct store *s, struct op_late *o, struct err *e)
+{
+	AUTO_DONE(late_list) l = {};
+	AUTO_DONE(late_sets) sets = {};
+
+	if (!read_late(s, o, &l, e))
+		return false;
+	for (size_t from = 0, to; from < l.n; from = to) {
+		to = same_job(&l, from);
+		if (l.n == ROWS_MAX && to == l.n && from > 0)
+			break;
+		judge_job(o, &l, from, to, &sets);
+		if (l.n == ROWS_MAX)
+			o->more = l.v[from].job.job;
+	}
+	return skip_missed(s, o, &sets.missed, &sets.jobs, e) && set_run(s, Q_RUNS_CATCH_UP, &sets.caught_up, e);
+}
+
+static bool undo_runs(struct store *s, struct op_late *o, struct set *jobs, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_UNDO, e);
+
+	query_int(&q, o->now + SLOTS_LOOKAHEAD);
+	while (query_row(&q)) {
+		int64_t uid;
+
+		set_id(jobs, query_get_int(&q));
+		count_change(s, COUNT_RUNS, RUN_QUEUED, query_get_text(&q), -1);
+		uid = query_get_int(&q);
+		count_bytes(s, uid, -query_get_int(&q));
+		o->undone++;
+	}
+	return !q.failed;
+}
+
+static bool run_at_once(struct store *s, const struct op_late *o, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_AT_ONCE, e);
+
+	query_int(&q, o->now + SLOTS_LOOKAHEAD);
+	query_int(&q, o->now);
+	return query_finish(&q);
+}
+
+/* Every job looks for its next slot again: a slot that has a run has it for good, so none runs twice. */
+static bool plan_anew(struct store *s, const struct op_late *o, struct set *jobs, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_DUE_UNDO, e);
+
+	query_text(&q, set_json(jobs));
+	query_int(&q, o->now + SLOTS_LOOKAHEAD);
+	query_int(&q, USEC_NEVER);
+	query_int(&q, slot_search_from(o->now));
+	return query_finish(&q);
+}
+
+bool apply_late(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct op_late *o = &ops[i]->late;
+		AUTO_SET jobs = {};
+
+		if (o->set_back && (!undo_runs(s, o, &jobs, e) || !run_at_once(s, o, e) || !plan_anew(s, o, &jobs, e)))
+			return false;
+		if (!catch_up(s, o, e))
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Due slots become queued runs, and each job moves on to its next slot. */
+#include "base/text.h"
+#include "store/store_private.h"
+
+#define BEHIND (10 * USEC_SEC) /* a slot so old is of a job that was left behind */
+#define RUNS_MAX 5000          /* rows made in one transaction, and those of one job more */
+
+/* What one round of planning writes. */
+struct round {
+	struct set runs, moves, drops, suspensions, ended;
+	size_t jobs;
+	size_t n_runs;
+	struct due_row *rows; /* owned; n of them */
+	size_t n;
+};
+
+/* A due row as taken, with what its runs inherit from the job. */
+struct due_row {
+	struct due_job due; /* its texts are owned here */
+	char *name, *spec, *queue;
+	int64_t uid;
+	int64_t priority;
+	bool sound;
+	struct planned planned;
+};
+
+static void round_done(struct round *r)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		free(r->rows[i].name);
+		free(r->rows[i].spec);
+		free(r->rows[i].queue);
+		free(r->rows[i].planned.runs);
+	}
+	free(r->rows);
+	set_done(&r->runs);
+	set_done(&r->moves);
+	set_done(&r->drops);
+	set_done(&r->suspensions);
+	set_done(&r->ended);
+}
+
+static void read_row(struct query *q, struct due_row *row)
+{
+	struct due_job *due = &row->due;
+	AUTO_TEXT owner = NULL;
+
+	row->uid = query_get_int(q);
+	due->revision = query_get_int(q);
+	row->priority = query_get_int(q);
+	row->queue = query_get_copy(q);
+	due->name = row->name = query_get_copy(q);
+	owner = query_get_copy(q);
+	due->spec = row->spec = query_get_copy(q);
+	row->sound = (uint64_t)query_get_int(q) == job_digest(row->uid, owner, row->spec);
+	due->created_at = query_get_int(q);
+}
+
+static bool take_rows(struct store *s, usec_t since, usec_t until, size_t limit, int64_t segments, struct round *r,
+	struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_DUE_TAKE, e);
+
+	query_int(&q, since);
+	query_int(&q, until);
+	query_int(&q, (int64_t)limit);
+	query_int(&q, segments);
+	while (query_row(&q)) {
+		struct due_row *row;
+
+		r->rows = xgrow(r->rows, r->n, sizeof(*r->rows));
+		row = &r->rows[r->n++];
+		*row = (struct due_row){};
+		row->due.job = query_get_int(&q);
+		row->due.slot = query_get_int(&q);
+	}
+	return !q.failed;
+}
+
+/* A row without a job is left alone. */
+static bool read_jobs(struct store *s, struct round *r, struct err *e)
+{
+	AUTO_SET jobs = {};
+	AUTO_QUERY q = {};
+	size_t kept = 0, i = 0;
+
+	if (r->n == 0)
+		return true;
+	for (size_t k = 0; k < r->n; k++)
+		set_id(&jobs, r->rows[k].due.job);
+	q = query_start(s->db, Q_DUE_JOBS, e);
+	query_text(&q, set_json(&jobs));
+	while (query_row(&q)) {
+		int64_t job = query_get_int(&q);
+
+		while (i < r->n && r->rows[i].due.job != job)
+			i++;
+		if (i == r->n)
+			break;
+		r->rows[kept] = r->rows[i++];
+		read_row(&q, &r->rows[kept++]);
+	}
+	r->n = kept;
+	return !q.failed;
+}
+
+/* Those in time come first: jobs that were left behind for long, however many, keep no other one waiting. */
+static bool take_due(struct store *s, const struct op_plan *p, int64_t segments, struct round *r, struct err *e)
+{
+	usec_t behind = p->now - BEHIND < p->horizon ? p->now - BEHIND : p->horizon;
+
+	return take_rows(s, behind, p->horizon, p->limit - p->limit / 4, segments, r, e) &&
+	       take_rows(s, 0, behind, p->limit - r->n, segments, r, e) && read_jobs(s, r, e);
+}
+
+/* The segments that are this engine's to plan, and stay so until the commit. */
+static bool hold_segments(struct store *s, const char *node, int64_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_SEGMENTS_HOLD, e);
+	uint64_t mask = 0;
+
+	query_text(&q, node);
+	while (query_row(&q))
+		mask |= UINT64_C(1) << (query_get_int(&q) & (SEGMENTS - 1));
+	*ret = (int64_t)mask;
+	return !q.failed;
+}
+
+/* What is left when the round has used up its steps, or is full, comes with the next one. */
+static void decide(const struct op_plan *p, struct round *r)
+{
+	int64_t steps = p->steps ? p->steps : INT64_MAX;
+
+	for (size_t i = 0; i < r->n; i++) {
+		struct due_row *row = &r->rows[i];
+
+		row->planned.steps = steps;
+		if (steps <= 0 || r->n_runs >= RUNS_MAX)
+			row->planned.later = true;
+		else if (row->sound)
+			p->fn(&row->due, p->now, p->horizon, &row->planned, p->fn_arg);
+		else
+			row->planned.suspend = "its row in the store is damaged";
+		steps = row->planned.steps;
+		r->n_runs += row->planned.n;
+	}
+}
+
+static void describe_run(struct set *set, const struct due_row *row, const struct planned_run *run, int64_t id,
+	usec_t now)
+{
+	runs_describe(set, &(struct run_new){
+		.id = id,
+		.job = row->due.job,
+		.uid = row->uid,
+		.kind = RUN_KIND_SCHEDULE,
+		.state = run->state,
+		.reason = run->reason,
+		.slot = run->slot,
+		.slot_last = run->slot_last,
+		.slot_count = run->slot_count,
+		.due_at = run->due_at,
+		.revision = row->due.revision,
+		.priority = row->priority,
+		.queue = row->queue,
+		.policy = row->planned.policy,
+		.caught_up = run->caught_up,
+		.now = now,
+	});
+}
+
+static void describe_job(struct round *r, const struct due_row *row)
+{
+	r->jobs += !row->planned.later;
+	if (row->planned.later) {
+		return;
+	}
+	if (row->planned.suspend) {
+		set_item(&r->suspensions);
+		set_int(&r->suspensions, "job", row->due.job);
+		set_text(&r->suspensions, "reason", row->planned.suspend);
+		set_id(&r->drops, row->due.job);
+	} else if (row->planned.next_slot) {
+		set_item(&r->moves);
+		set_int(&r->moves, "job", row->due.job);
+		set_int(&r->moves, "slot", row->planned.next_slot);
+	} else {
+		set_id(&r->drops, row->due.job);
+		set_id(&r->ended, row->due.job);
+	}
+}
+
+/* ---- suspending ---- */
+
+static bool suspend_those(struct store *s, struct set *set, enum job_state was, usec_t now, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOBS_SUSPEND, e);
+
+	query_text(&q, set_json(set));
+	query_int(&q, was);
+	query_int(&q, now);
+	while (query_row(&q)) {
+		struct event_new ev = {.at = now, .what = EVENT_JOB_SUSPEND};
+
+		ev.job = query_get_int(&q);
+		ev.owner = query_get_int(&q);
+		count_move(s, COUNT_JOBS, was, JOB_SUSPENDED, query_get_text(&q));
+		ev.object = query_get_text(&q);
+		ev.detail = query_get_text(&q);
+		event_add(s, &ev);
+	}
+	return !q.failed;
+}
+
+/* A paused job has slots, too; without one it must not look as if it could be resumed just so. */
+bool jobs_suspend(struct store *s, struct set *set, usec_t now, struct err *e)
+{
+	return set->n == 0 || (suspend_those(s, set, JOB_ACTIVE, now, e) && suspend_those(s, set, JOB_PAUSED, now, e));
+}
+
+static bool plan_round(struct store *s, struct op_plan *p, int64_t segments, struct round *r, struct err *e)
+{
+	int64_t *ids, *next;
+	bool ok;
+
+	if (!take_due(s, p, segments, r, e))
+		return false;
+	decide(p, r);
+	ids = next = xcalloc(r->n_runs ? r->n_runs : 1, sizeof(*ids));
+	ok = ids_take(s, Q_RUN_IDS, r->n_runs, ids, e);
+	for (size_t i = 0; ok && i < r->n; i++) {
+		for (size_t k = 0; k < r->rows[i].planned.n; k++)
+			describe_run(&r->runs, &r->rows[i], &r->rows[i].planned.runs[k], *next++, p->now);
+		describe_job(r, &r->rows[i]);
+	}
+	free(ids);
+	ok = ok && runs_insert(s, &r->runs, &p->runs, e) && set_run(s, Q_DUE_MOVE, &r->moves, e) &&
+	     set_run(s, Q_DUE_DROP, &r->drops, e) && jobs_suspend(s, &r->suspensions, p->now, e) &&
+	     (r->ended.n == 0 || jobs_settle(s, set_json(&r->ended), p->now, NULL, e));
+	p->jobs = r->jobs;
+	return ok;
+}
+
+bool apply_plan(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct op_plan *p = &ops[i]->plan;
+		AUTO_DONE(round) r = {};
+		AUTO_TEXT spawner = NULL;
+		int64_t segments = -1;
+		bool draining;
+
+		if (p->node && !node_hold(s, p->node, &spawner, &draining, e))
+			return false;
+		if (p->node && !spawner) {
+			op_refuse(ops[i], ERR_FENCED, "node '%s' may not plan: its lease is over", p->node);
+			continue;
+		}
+		if (p->node && !hold_segments(s, p->node, &segments, e))
+			return false;
+		if (p->node)
+			s->segments = segments;
+		if (segments && !plan_round(s, p, segments, &r, e))
+			return false;
+	}
+	return true;
+}

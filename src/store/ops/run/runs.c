@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The moves of a run: queued, claimed, running, ended; each by condition on what it was. */
+#include "base/map.h"
+#include "base/text.h"
+#include "store/store_private.h"
+#include <assert.h>
+
+void runs_describe(struct set *set, const struct run_new *r)
+{
+	set_item(set);
+	set_int(set, "id", r->id);
+	set_int(set, "job", r->job);
+	set_int(set, "uid", r->uid);
+	set_int(set, "kind", r->kind);
+	set_int(set, "state", r->state);
+	set_text(set, "reason", r->reason);
+	set_int(set, "slot", r->slot);
+	set_int(set, "slot_last", r->slot_last ? r->slot_last : r->slot);
+	set_int(set, "slot_count", r->slot_count ? r->slot_count : 1);
+	set_int(set, "due_at", r->due_at);
+	set_int(set, "revision", r->revision);
+	set_int(set, "priority", r->priority);
+	set_text(set, "queue", r->queue);
+	set_int(set, "now", r->now);
+	set_int(set, "overlap", r->policy.overlap);
+	set_int(set, "overlap_waiting", r->policy.overlap_waiting);
+	set_int(set, "places", r->policy.places);
+	set_int(set, "deadline", r->policy.deadline);
+	set_int(set, "expires", r->policy.expires);
+	set_int(set, "gated", r->policy.gated);
+	set_int(set, "notifies", r->policy.notifies);
+	set_int(set, "forced", r->forced);
+	set_int(set, "caught_up", r->caught_up);
+	set_text(set, "params", r->params);
+}
+
+/* A slot that nobody will run: the rest of its row says whether somebody wants to hear of that. */
+static void note_skipped(struct store *s, int64_t id, enum run_state state, struct query *q)
+{
+	struct outcome o = {.run = id, .state = state};
+
+	o.job = query_get_int(q);
+	o.slot = query_get_int(q);
+	o.at = query_get_int(q);
+	o.reason = query_get_text(q);
+	o.notifies = query_get_int(q);
+	outcome_note(s, &o);
+}
+
+bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (set->n == 0)
+		return true;
+	q = query_start(s->db, Q_RUNS_INSERT, e);
+	query_text(&q, set_json(set));
+	while (query_row(&q)) {
+		int64_t id = query_get_int(&q), state = query_get_int(&q);
+		usec_t due_at;
+		int64_t uid;
+
+		count_change(s, COUNT_RUNS, state, query_get_text(&q), 1);
+		due_at = query_get_int(&q);
+		uid = query_get_int(&q);
+		count_bytes(s, uid, query_get_int(&q));
+		if (state == RUN_QUEUED)
+			look_by(s, due_at);
+		else
+			note_skipped(s, id, (enum run_state)state, &q);
+		if (ret_n)
+			++*ret_n;
+	}
+	return !q.failed;
+}
+
+/* ---- rows as they are, held until the commit ---- */
+
+struct held {
+	int64_t id, job, uid, fence;
+	enum run_state state;
+	char *node, *queue, *reason;
+	bool cancel_asked;
+	const struct op *ender; /* that ended it in this very group; NULL: none */
+	enum job_state job_state;
+	usec_t slot;   /* the last */
+	bool notifies;
+};
+struct held_list {
+	struct held *v;
+	size_t n;
+	struct map by_id;
+};
+
+static void held_list_done(struct held_list *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		free(l->v[i].node);
+		free(l->v[i].queue);
+		free(l->v[i].reason);
+	}
+	free(l->v);
+	map_done(&l->by_id);
+}
+
+static bool hold_runs(struct store *s, struct set *ids, struct held_list *l, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_LOCK, e);
+
+	l->v = xcalloc(ids->n, sizeof(*l->v));
+	query_text(&q, set_json(ids));
+	while (query_row(&q) && l->n < ids->n) {
+		struct held *h = &l->v[l->n++];
+
+		h->id = query_get_int(&q);
+		h->job = query_get_int(&q);
+		h->uid = query_get_int(&q);
+		h->state = (enum run_state)query_get_int(&q);
+		h->fence = query_get_int(&q);
+		h->node = query_get_copy(&q);
+		h->queue = query_get_copy(&q);
+		h->reason = query_get_copy(&q);
+		h->cancel_asked = query_get_int(&q);
+		h->job_state = (enum job_state)query_get_int(&q);
+		h->slot = query_get_int(&q);
+		h->notifies = query_get_int(&q);
+		map_put(&l->by_id, h->id, h);
+	}
+	return !q.failed;
+}
+
+static bool ours(const struct held *h, int64_t fence, const char *node)
+{
+	return (h->state == RUN_CLAIMED || h->state == RUN_RUNNING) && h->fence == fence &&
+	       text_equal(h->node, node);
+}
+
+/* A run of a cancelled job, or one whose end was asked for, does not come back into the queue. */
+static bool wanted(const struct held *h)
+{
+	return !h->cancel_asked && h->job_state != JOB_CANCELLED && h->job_state != JOB_REMOVED;
+}
+
+/* ---- started ---- */
+
+static void describe_start(struct set *set, const struct op_started *o)
+{
+	set_item(set);
+	set_int(set, "run", o->run);
+	set_int(set, "fence", o->fence);
+	set_int(set, "attempt", o->attempt);
+	set_text(set, "node", o->node);
+	set_text(set, "spawner", o->spawner);
+	set_int(set, "pid", o->pid);
+	set_int(set, "at", o->started_at);
+}
+
+/* It was not claimed any more: told again, ended meanwhile, or somebody else's. */
+static bool explain_start(struct store *s, struct op *op, struct err *e)
+{
+	const struct op_started *o = &op->started;
+	AUTO_DONE(held_list) held = {};
+	AUTO_SET id = {};
+	const struct held *h;
+
+	set_id(&id, o->run);
+	if (!hold_runs(s, &id, &held, e))
+		return false;
+	h = map_get(&held.by_id, o->run);
+	if (!h)
+		return op_refuse(op, ERR_NOT_FOUND, "no run %lld", (long long)o->run);
+	if (h->fence != o->fence || h->state == RUN_QUEUED || !text_equal(h->node, o->node))
+		return op_refuse(op, ERR_FENCED, "run %lld is somebody else's now", (long long)o->run);
+	return true;
+}
+
+bool apply_started(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	AUTO_DONE(map) waiting = {};
+	AUTO_SET moves = {};
+	AUTO_SET attempts = {};
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_STARTED, e);
+
+	for (size_t i = 0; i < n; i++)
+		if (!map_get(&waiting, ops[i]->started.run)) {
+			map_put(&waiting, ops[i]->started.run, ops[i]);
+			describe_start(&moves, &ops[i]->started);
+		}
+	query_text(&q, set_json(&moves));
+	while (query_row(&q)) {
+		const struct op *op = map_take(&waiting, query_get_int(&q));
+
+		count_move(s, COUNT_RUNS, RUN_CLAIMED, RUN_RUNNING, query_get_text(&q));
+		if (op)
+			describe_start(&attempts, &op->started);
+	}
+	if (q.failed || !set_run(s, Q_ATTEMPTS_STARTED, &attempts, e))
+		return false;
+	for (size_t i = 0; waiting.used && i < n; i++)
+		if (map_get(&waiting, ops[i]->started.run) == ops[i] && !explain_start(s, ops[i], e))
+			return false;
+	return true;
+}
+
+/* ---- ended ---- */
+
+static void describe_attempt(struct set *set, const struct attempt *a, enum attempt_outcome outcome,
+	const char *node)
+{
+	set_item(set);
+	set_int(set, "run", a->run);
+	set_int(set, "fence", a->fence);
+	set_int(set, "attempt", a->number);
+	set_text(set, "node", a->node ? a->node : node);
+	set_text(set, "spawner", a->spawner);
+	set_int(set, "pid", a->pid);
+	set_int(set, "started_at", a->started_at);
+	set_int(set, "ended_at", a->ended_at);
+	set_int(set, "outcome", outcome);
+	set_int(set, "exit_code", a->exit_code);
+	set_int(set, "term_signal", a->term_signal);
+	set_int(set, "cpu_user", a->cpu_user);
+	set_int(set, "cpu_system", a->cpu_system);
+	set_int(set, "max_rss", a->max_rss);
+	set_int(set, "io_read", a->io_read);
+	set_int(set, "io_written", a->io_written);
+	set_int(set, "output_bytes", a->output_bytes);
+	set_int(set, "output_dropped", a->output_dropped);
+	set_text(set, "error", a->error);
+}
+
+static bool ran(enum attempt_outcome o)
+{
+	return o != ATTEMPT_NOT_STARTED && o != ATTEMPT_DENIED;
+}
+
+/* 'held' is the row as it was; one that was to be replaced says so when it was cancelled. */
+static const char *end_reason(const struct op_ended *o, const struct held *held)
+{
+	if (o->became == RUN_CANCELLED)
+		return held->cancel_asked && text_equal(held->reason, "replaced") ? "replaced" : "cancelled";
+	return o->reason[0] ? o->reason : NULL;
+}
+
+static void describe_end(struct set *set, const struct op_ended *o, const struct held *held)
+{
+	usec_t ended_at = o->attempt.ended_at ? o->attempt.ended_at : 1; /* 0 would mean: still open */
+
+	set_item(set);
+	set_int(set, "run", o->attempt.run);
+	set_int(set, "state", o->became);
+	set_text(set, "reason", end_reason(o, held));
+	set_int(set, "attempt", o->attempt.number);
+	set_int(set, "lost", o->lost);
+	set_int(set, "failures", o->failure);
+	set_int(set, "first_start", ran(o->attempt.outcome) ? o->attempt.started_at : 0);
+	set_int(set, "dead_at", o->dead && o->became == o->state ? ended_at : 0);
+	set_int(set, "due_at", o->due_at);
+	set_int(set, "started_at", o->attempt.started_at);
+	set_int(set, "ended_at", ended_at);
+	set_int(set, "exit_code", o->attempt.exit_code);
+	set_int(set, "term_signal", o->attempt.term_signal);
+}
+
+struct ending {
+	struct held_list held;
+	struct set moves, attempts, stale, jobs, tails;
+	struct map finished;
+	struct map late; /* run → fence: written as stale in this group */
+	usec_t now;
+};
+
+static void ending_done(struct ending *n)
+{
+	held_list_done(&n->held);
+	set_done(&n->moves);
+	set_done(&n->attempts);
+	set_done(&n->stale);
+	set_done(&n->jobs);
+	set_done(&n->tails);
+	map_done(&n->finished);
+	map_done(&n->late);
+}
+
+/* An attempt as it was recorded before. */
+struct recorded {
+	bool there;
+	enum attempt_outcome outcome;
+	int64_t kept; /* bytes of output */
+};
+
+static bool read_recorded(struct store *s, const struct attempt *a, struct recorded *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_ATTEMPT_OUTCOME, e);
+
+	query_int(&q, a->run);
+	query_int(&q, a->fence);
+	if (query_row(&q)) {
+		ret->there = true;
+		ret->outcome = (enum attempt_outcome)query_get_int(&q);
+		ret->kept = query_get_int(&q);
+	}
+	return !q.failed;
+}
+
+/* Told twice (the first acknowledgement was lost) is not stale: that end is recorded. */
+static bool told_before(const struct recorded *r)
+{
+	return r->there && r->outcome != ATTEMPT_RUNNING && r->outcome != ATTEMPT_LOST && r->outcome != ATTEMPT_STALE;
+}
+
+static void count_output(struct store *s, int64_t uid, const struct attempt *a, int64_t kept_before)
+{
+	int64_t kept = a->output_bytes > a->output_dropped ? a->output_bytes - a->output_dropped : 0;
+
+	if (kept != kept_before)
+		count_change(s, COUNT_OUTPUT, uid, "", kept - kept_before);
+}
+
+static bool end_stale(struct store *s, struct op_ended *o, const struct held *h, struct ending *n, struct err *e)
+{
+	int64_t fence_before = (int64_t)(intptr_t)map_get(&n->late, o->attempt.run);
+	struct recorded was = {};
+
+	o->job = h->job;
+	o->became = h->state;
+	if (h->ender && h->fence == o->attempt.fence)
+		return true;
+	if (!read_recorded(s, &o->attempt, &was, e))
+		return false;
+	o->stale = !told_before(&was);
+	if (!o->stale || was.outcome == ATTEMPT_STALE || fence_before == o->attempt.fence)
+		return true;
+	count_output(s, h->uid, &o->attempt, was.kept > 0 ? was.kept : 0);
+	describe_attempt(&n->stale, &o->attempt, ATTEMPT_STALE, o->node);
+	map_put(&n->late, o->attempt.run, (void *)(intptr_t)o->attempt.fence);
+	return true;
+}
+
+static bool end_one(struct store *s, struct op *op, struct ending *n, struct err *e)
+{
+	struct op_ended *o = &op->ended;
+	struct held *h = map_get(&n->held.by_id, o->attempt.run);
+
+	if (!h)
+		return op_refuse(op, ERR_NOT_FOUND, "no run %lld", (long long)o->attempt.run);
+	if (!ours(h, o->attempt.fence, o->node))
+		return end_stale(s, o, h, n, e);
+	o->became = o->state == RUN_QUEUED && !wanted(h) ? RUN_CANCELLED : o->state;
+	o->job = h->job;
+	assert(run_move_allowed(h->state, o->became));
+	count_run(s, h->state, o->became, h->uid, h->queue);
+	describe_end(&n->moves, o, h);
+	count_output(s, h->uid, &o->attempt, 0);
+	describe_attempt(&n->attempts, &o->attempt, o->attempt.outcome, o->node);
+	if (o->became != RUN_QUEUED) {
+		set_id(&n->jobs, h->job);
+		outcome_note(s, &(struct outcome){.job = h->job, .run = h->id, .state = o->became,
+			.notifies = h->notifies, .slot = h->slot, .at = o->attempt.ended_at,
+			.took = o->attempt.started_at ? o->attempt.ended_at - o->attempt.started_at : 0});
+	} else {
+		look_by(s, o->due_at);
+	}
+	if (o->attempt.ended_at > n->now)
+		n->now = o->attempt.ended_at;
+	h->state = o->became;
+	h->ender = op;
+	return true;
+}
+
+/* A job that has finished with this run stays so: there is nothing left to pause. */
+static bool pause_by_exit(struct store *s, struct op_ended *o, usec_t now, struct err *e)
+{
+	AUTO_TEXT reason = xprintf("exit code %lld", (long long)o->attempt.exit_code);
+
+	return job_pause(s, &(struct job_pause){.job = o->job, .by_uid = -1, .by_name = "jobsched", .reason = reason,
+				 .now = now}, &o->job_paused, e);
+}
+
+/* Jobs whose owner is not who he was: no slot of theirs would fare better. One that has finished stays so. */
+static bool suspend_those(struct store *s, struct op *const *ops, size_t n, usec_t now, struct err *e)
+{
+	AUTO_SET jobs = {};
+	AUTO_SET due = {};
+
+	for (size_t i = 0; i < n; i++) {
+		const struct op_ended *o = &ops[i]->ended;
+
+		if (!o->suspend || o->stale || !ops[i]->ok || !o->job)
+			continue;
+		set_item(&jobs);
+		set_int(&jobs, "job", o->job);
+		set_text(&jobs, "reason", o->suspend);
+		set_id(&due, o->job);
+	}
+	return jobs.n == 0 || (set_run(s, Q_DUE_DROP, &due, e) && jobs_suspend(s, &jobs, now, e));
+}
+
+/* What is not an ordinary end goes into the audit trail. */
+static void tell_end(struct store *s, const struct op_ended *o, const struct held *h, usec_t now)
+{
+	struct event_new ev = {.at = now, .job = o->job, .run = o->attempt.run, .owner = h->uid, .detail = o->reason};
+
+	if (o->dead && o->became == o->state) {
+		ev.what = EVENT_RUN_DEAD;
+		event_add(s, &ev);
+	}
+	if (o->job_paused) {
+		AUTO_TEXT detail = xprintf("exit code %lld", (long long)o->attempt.exit_code);
+
+		ev.what = EVENT_JOB_PAUSE;
+		ev.detail = detail;
+		event_add(s, &ev);
+	}
+}
+
+static void describe_tail(struct set *set, const struct op *op)
+{
+	if (!op->ok || !op->ended.tail)
+		return;
+	set_item(set);
+	set_int(set, "run", op->ended.attempt.run);
+	set_int(set, "fence", op->ended.attempt.fence);
+	set_text(set, "value", op->ended.tail);
+}
+
+static bool put_tails(struct store *s, struct set *tails, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (tails->n == 0)
+		return true;
+	q = query_start(s->db, Q_OUTPUTS_PUT, e);
+	query_text(&q, set_json(tails));
+	while (query_row(&q)) {
+		int64_t uid = query_get_int(&q);
+
+		count_bytes(s, uid, query_get_int(&q));
+	}
+	return !q.failed;
+}
+
+bool apply_ended(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	AUTO_DONE(ending) end = {};
+	AUTO_SET ids = {};
+
+	for (size_t i = 0; i < n; i++)
+		set_id(&ids, ops[i]->ended.attempt.run);
+	if (!hold_runs(s, &ids, &end.held, e))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (!end_one(s, ops[i], &end, e))
+			return false;
+		describe_tail(&end.tails, ops[i]);
+	}
+	if (!put_tails(s, &end.tails, e) || !set_run(s, Q_RUNS_END, &end.moves, e) || !set_run(s, Q_ATTEMPTS_ENDED, &end.attempts, e) ||
+	    !set_run(s, Q_ATTEMPTS_ENDED, &end.stale, e) ||
+	    (end.jobs.n > 0 && !jobs_settle(s, set_json(&end.jobs), end.now, &end.finished, e)))
+		return false;
+	if (!suspend_those(s, ops, n, end.now, e))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		struct op_ended *o = &ops[i]->ended;
+		const struct held *h;
+
+		o->job_finished = map_get(&end.finished, o->job) != NULL;
+		h = map_get(&end.held.by_id, o->attempt.run);
+		if (!h || h->ender != ops[i])
+			continue;
+		if (o->pause && o->became == RUN_FAILED && !pause_by_exit(s, o, end.now, e))
+			return false;
+		tell_end(s, o, h, end.now);
+	}
+	return true;
+}
+
+/* ---- given back ---- */
+
+static bool give_back(struct store *s, const struct op_give_back *g, const struct held *h, struct err *e)
+{
+	bool again = wanted(h);
+	AUTO_QUERY q = {};
+	AUTO_SET set = {};
+	AUTO_SET job = {};
+
+	count_run(s, h->state, again ? RUN_QUEUED : RUN_CANCELLED, h->uid, h->queue);
+	if (again) {
+		look_by(s, g->due_at);
+		q = query_start(s->db, Q_RUN_GIVE_BACK, e);
+		query_int(&q, g->run);
+		query_int(&q, g->fence);
+		query_text(&q, g->node);
+		query_int(&q, g->due_at);
+		return query_finish(&q);
+	}
+	describe_end(&set, &(struct op_ended){
+		.attempt = {.run = g->run, .ended_at = g->now, .exit_code = -1},
+		.state = RUN_QUEUED,
+		.became = RUN_CANCELLED,
+	}, h);
+	set_id(&job, h->job);
+	return set_run(s, Q_RUNS_END, &set, e) && jobs_settle(s, set_json(&job), g->now, NULL, e);
+}
+
+bool apply_give_back(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct op_give_back *g = &ops[i]->give_back;
+		AUTO_DONE(held_list) held = {};
+		AUTO_SET id = {};
+		const struct held *h;
+
+		set_id(&id, g->run);
+		if (!hold_runs(s, &id, &held, e))
+			return false;
+		h = map_get(&held.by_id, g->run);
+		if (!h || !ours(h, g->fence, g->node) || h->state != RUN_CLAIMED)
+			op_refuse(ops[i], ERR_FENCED, "run %lld is not claimed by us any more",
+				(long long)g->run);
+		else if (!give_back(s, g, h, e))
+			return false;
+	}
+	return true;
+}
+
+/* ---- queued runs that never start ---- */
+
+void run_changes_add(struct run_changes *l, const struct run_change *r)
+{
+	l->v = xgrow(l->v, l->n, sizeof(*l->v));
+	l->v[l->n++] = *r;
+}
+
+bool runs_settle(struct store *s, struct set *set, usec_t now, struct run_changes *ret, struct set *jobs, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (set->n == 0)
+		return true;
+	q = query_start(s->db, Q_RUNS_SETTLE, e);
+	query_text(&q, set_json(set));
+	query_int(&q, now);
+	while (query_row(&q)) {
+		struct outcome o = {.at = now};
+		const char *queue;
+		int64_t uid, fence;
+
+		o.run = query_get_int(&q);
+		o.job = query_get_int(&q);
+		uid = query_get_int(&q);
+		queue = query_get_text(&q);
+		o.state = (enum run_state)query_get_int(&q);
+		fence = query_get_int(&q);
+		count_run(s, RUN_QUEUED, o.state, uid, queue);
+		o.slot = query_get_int(&q);
+		o.reason = query_get_text(&q);
+		o.notifies = query_get_int(&q);
+		outcome_note(s, &o);
+		run_changes_add(ret, &(struct run_change){.job = o.job, .run = o.run, .fence = fence, .state = o.state});
+		set_id(jobs, o.job);
+	}
+	return !q.failed;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies the store, looks whether it is sound, and makes a copied one fit for a new life. */
+#include "base/text.h"
+#include "store/read/check.h"
+#include "store/store_private.h"
+#include <inttypes.h>
+
+/* What is kept as a count, and the statement that counts it. */
+static const struct {
+	enum count_what what;
+	int query;
+	const char *name;
+} kept[] = {
+	{COUNT_JOBS, Q_CHECK_JOBS, "jobs"},
+	{COUNT_RUNS, Q_CHECK_RUNS, "runs"},
+	{COUNT_OWNER, Q_CHECK_OWNERS, "live jobs of an owner"},
+	{COUNT_ACTIVE, Q_CHECK_ACTIVE, "runs of an owner that go on"},
+	{COUNT_OUTPUT, Q_CHECK_OUTPUTS, "bytes of output"},
+	{COUNT_STORE, Q_CHECK_STORE, "bytes of an owner's rows"},
+};
+
+bool store_backup(struct store *s, const char *path, struct err *e)
+{
+	if (!s->db->ops->backup)
+		return err_set(e, ERR_INVALID, "this store is PostgreSQL's; back it up with 'pg_dump --schema=jobsched'");
+	return s->db->ops->backup(s->db, path, e);
+}
+
+/* Differences between what was counted and what is kept, gathered as changes that would make them equal. */
+static bool compare(struct store *s, int query, bool kept_ones, enum count_what what, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, query, e);
+
+	if (kept_ones)
+		query_int(&q, what);
+	while (query_row(&q)) {
+		int64_t state = query_get_int(&q);
+		AUTO_TEXT queue = query_get_copy(&q);
+
+		count_change(s, what, state, queue, kept_ones ? -query_get_int(&q) : query_get_int(&q));
+	}
+	return !q.failed;
+}
+
+static bool check_counts(struct store *s, struct strv *ret, struct err *e)
+{
+	for (size_t i = 0; i < ELEMENTS(kept); i++) {
+		count_back_to(s, 0);
+		if (!compare(s, kept[i].query, false, kept[i].what, e) ||
+		    !compare(s, Q_COUNTERS_IN, true, kept[i].what, e))
+			return false;
+		if (count_differs(s))
+			strv_take(ret, xprintf("the kept number of %s is not what there is", kept[i].name));
+	}
+	count_back_to(s, 0);
+	return true;
+}
+
+bool store_check(struct store *s, struct strv *ret, struct err *e)
+{
+	AUTO_TX tx = {};
+
+	if (s->db->ops->check && !s->db->ops->check(s->db, ret, e))
+		return false;
+	return ret->n > 0 || (tx_begin(&tx, s, false, e) && check_counts(s, ret, e) && tx_commit(&tx, e));
+}
+
+/* ---- a copied store begins a new life ---- */
+
+static bool run_at(struct store *s, int query, usec_t now, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, query, e);
+
+	query_int(&q, now);
+	return query_finish(&q);
+}
+
+static bool run_plain(struct store *s, int query, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, query, e);
+
+	return query_finish(&q);
+}
+
+static bool skip_to_now(struct store *s, usec_t now, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (!run_at(s, Q_RESTORE_MISSED, now, e))
+		return false;
+	q = query_start(s->db, Q_RESTORE_DUE, e);
+	query_int(&q, now);
+	query_int(&q, now % USEC_SEC ? now : now + 1); /* no whole second: the first slot is to be found from here */
+	return query_finish(&q);
+}
+
+static bool recount(struct store *s, struct err *e)
+{
+	if (!run_plain(s, Q_COUNTERS_CLEAR, e))
+		return false;
+	for (size_t i = 0; i < ELEMENTS(kept); i++)
+		if (!compare(s, kept[i].query, false, kept[i].what, e))
+			return false;
+	return count_write(s, e);
+}
+
+static bool forget_machine(struct store *s, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_META_DROP, e);
+
+	query_text(&q, "machine");
+	return query_finish(&q);
+}
+
+bool store_begin_anew(struct store *s, bool from_now, usec_t now, struct err *e)
+{
+	AUTO_TX tx = {};
+
+	return tx_begin(&tx, s, true, e) && run_at(s, Q_RESTORE_RUNS, now, e) && run_at(s, Q_RESTORE_ATTEMPTS, now, e) &&
+	       run_plain(s, Q_RESTORE_PLACES, e) && run_plain(s, Q_LEADER_VOID, e) && run_at(s, Q_RESTORE_NODES, now, e) &&
+	       (!from_now || skip_to_now(s, now, e)) && forget_machine(s, e) && recount(s, e) && tx_commit(&tx, e);
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pages of runs, newest slot first: walks down indexes, merged, with a bounded number of rows examined. */
+#include "base/text.h"
+#include "store/store_private.h"
+#include <assert.h>
+
+#define EXAMINE_MAX 20000 /* lines looked at for one page; then it is given out short, with a cursor */
+#define CHUNK 256
+
+struct line {
+	int64_t id, uid, job, state, kind;
+	usec_t slot;
+	bool tagged;     /* its job has the tag of the filter */
+};
+
+/* One walk down an index. */
+struct source {
+	int query;
+	int64_t key;     /* job, uid or state */
+	usec_t slot;     /* where the next chunk begins: below this slot ... */
+	int64_t tie;     /* ... and id, or kind within a job */
+	struct line lines[CHUNK];
+	size_t n, at;
+	bool end;
+};
+
+#define SOURCES_MAX 32
+static_assert(SOURCES_MAX >= RUN_STATE_MAX && SOURCES_MAX >= RUN_JOBS_MAX, "a source for each state or job");
+
+struct merge {
+	const struct run_filter *f;
+	int64_t owners[SOURCES_MAX]; /* that had the name of the filter */
+	size_t owners_n;
+	int64_t jobs[SOURCES_MAX];   /* to which the runs must belong */
+	size_t jobs_n;
+	bool tags;              /* too many jobs have the tag to walk down each one's runs: rows are checked instead */
+	bool none;              /* no job or no owner fits */
+	struct source *sources; /* owned */
+	size_t n;
+	struct set ids;
+	int64_t last, examined_id;
+	size_t examined;
+	bool more;
+};
+
+static bool has(const int64_t *v, size_t n, int64_t id)
+{
+	for (size_t i = 0; i < n; i++)
+		if (v[i] == id)
+			return true;
+	return false;
+}
+
+/* Reads up to 'max' numbers into v; ret_more: there are more. */
+static bool read_numbers(struct query *q, int64_t *v, size_t max, size_t *ret_n, bool *ret_more)
+{
+	size_t n = 0;
+
+	*ret_more = false;
+	while (query_row(q)) {
+		*ret_more = n == max;
+		if (*ret_more)
+			break;
+		v[n++] = query_get_int(q);
+	}
+	*ret_n = n;
+	return !q->failed;
+}
+
+/* The table of owners is empty where a daemon serves one user; then the jobs tell the number. */
+static bool find_owners(struct store *s, struct merge *m, struct err *e)
+{
+	AUTO_QUERY named = query_start(s->db, Q_OWNERS_NAMED, e);
+	AUTO_QUERY only = {};
+	bool more;
+
+	query_text(&named, m->f->owner);
+	query_int(&named, SOURCES_MAX);
+	if (!read_numbers(&named, m->owners, SOURCES_MAX, &m->owners_n, &more))
+		return false;
+	if (m->owners_n > 0)
+		return true;
+	only = query_start(s->db, Q_OWNER_OF_JOBS, e);
+	query_text(&only, m->f->owner);
+	return read_numbers(&only, m->owners, SOURCES_MAX, &m->owners_n, &more);
+}
+
+/* The jobs with the tag, if they are few. */
+static bool find_tagged(struct store *s, struct merge *m, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_TAG_JOBS, e);
+	bool more;
+
+	query_text(&q, m->f->tag_key);
+	query_text(&q, m->f->tag_value);
+	query_int(&q, SOURCES_MAX + 1);
+	if (!read_numbers(&q, m->jobs, SOURCES_MAX, &m->jobs_n, &more))
+		return false;
+	m->none = m->jobs_n == 0;
+	m->tags = more;
+	if (more)
+		m->jobs_n = 0;
+	return true;
+}
+
+/* Turns names into numbers, which the indexes have. */
+static bool resolve(struct store *s, struct merge *m, struct err *e)
+{
+	const struct run_filter *f = m->f;
+
+	if (f->job)
+		m->jobs[m->jobs_n++] = f->job;
+	for (size_t i = 0; i < f->jobs_n && m->jobs_n < SOURCES_MAX; i++)
+		if (!has(m->jobs, m->jobs_n, f->jobs[i]))
+			m->jobs[m->jobs_n++] = f->jobs[i];
+	m->tags = f->tag_key && m->jobs_n > 0;
+	if (f->tag_key && !m->tags && !find_tagged(s, m, e))
+		return false;
+	if (f->owner && !find_owners(s, m, e))
+		return false;
+	m->none |= f->owner && m->owners_n == 0;
+	return true;
+}
+
+/* Every state but 'succeeded' has an index of its own. */
+static size_t choose(const struct merge *m, struct source *sources)
+{
+	const struct run_filter *f = m->f;
+	size_t n = 0;
+
+	if (m->none)
+		return 0;
+	if (f->dead) {
+		sources[0] = (struct source){.query = Q_RUN_PAGE_DEAD};
+		return 1;
+	}
+	for (n = 0; n < m->jobs_n; n++)
+		sources[n] = (struct source){.query = Q_RUN_PAGE_JOB, .key = m->jobs[n]};
+	for (size_t i = 0; i < m->owners_n && m->jobs_n == 0; i++)
+		sources[n++] = (struct source){.query = Q_RUN_PAGE_UID, .key = m->owners[i]};
+	if (n > 0)
+		return n;
+	if (f->states && !(f->states & 1u << RUN_SUCCEEDED)) {
+		for (int state = 0; state < RUN_STATE_MAX; state++)
+			if (f->states & 1u << state)
+				sources[n++] = (struct source){.query = Q_RUN_PAGE_STATE, .key = state};
+		return n;
+	}
+	sources[0] = (struct source){.query = f->uid >= 0 ? Q_RUN_PAGE_UID : Q_RUN_PAGE, .key = f->uid};
+	return 1;
+}
+
+static bool find_place(struct store *s, struct merge *m, struct err *e)
+{
+	usec_t slot = m->f->slot_until ? m->f->slot_until : USEC_NEVER;
+	int64_t id = -1, kind = -1, job = 0;
+
+	if (m->f->before) {
+		AUTO_QUERY q = query_start(s->db, Q_RUN_PLACE, e);
+
+		query_int(&q, m->f->before);
+		if (query_row(&q)) {
+			slot = query_get_int(&q);
+			kind = query_get_int(&q);
+			if (m->f->dead)
+				slot = query_get_int(&q);
+			else
+				(void)query_get_int(&q);
+			job = query_get_int(&q);
+			id = m->f->before;
+		} else if (q.failed) {
+			return false;
+		}
+		if (id < 0 || (m->f->dead && slot == 0)) {
+			return err_field(e, "cursor", "the run at the cursor is gone; begin with the first page");
+		}
+	}
+	for (size_t i = 0; i < m->n; i++) {
+		struct source *c = &m->sources[i];
+
+		c->slot = slot;
+		c->tie = id;
+		/* Of one slot the job with the highest number comes first, see newer(). */
+		if (c->query == Q_RUN_PAGE_JOB)
+			c->tie = c->key == job || !job ? kind : c->key < job ? INT32_MAX : -1;
+	}
+	return true;
+}
+
+/* Marks the rows of a chunk whose job has the tag of the filter. */
+static bool mark_tagged(struct store *s, const struct run_filter *f, struct source *c, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_TAG_JOBS_OF, e);
+	int64_t jobs[CHUNK];
+	struct set set = {};
+	size_t n = 0;
+	bool more, ok;
+
+	for (size_t i = 0; i < c->n; i++)
+		if (!has(jobs, n, c->lines[i].job))
+			set_id(&set, jobs[n++] = c->lines[i].job);
+	query_text(&q, f->tag_key);
+	query_text(&q, f->tag_value);
+	query_text(&q, set_json(&set));
+	ok = read_numbers(&q, jobs, CHUNK, &n, &more);
+	set_done(&set);
+	for (size_t i = 0; i < c->n; i++)
+		c->lines[i].tagged = has(jobs, n, c->lines[i].job);
+	return ok;
+}
+
+static bool read_chunk(struct store *s, const struct run_filter *f, struct source *c, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, c->query, e);
+	size_t want = f->limit + 1 < CHUNK ? f->limit + 1 : CHUNK;
+
+	if (c->query != Q_RUN_PAGE && c->query != Q_RUN_PAGE_DEAD)
+		query_int(&q, c->key);
+	query_int(&q, f->slot_since ? f->slot_since : INT64_MIN);
+	query_int(&q, c->slot);
+	query_int(&q, c->tie);
+	query_int(&q, (int64_t)want);
+	c->n = c->at = 0;
+	while (c->n < want && query_row(&q)) {
+		struct line *l = &c->lines[c->n++];
+
+		l->id = query_get_int(&q);
+		l->uid = query_get_int(&q);
+		l->job = query_get_int(&q);
+		l->state = query_get_int(&q);
+		l->slot = query_get_int(&q);
+		l->kind = query_get_int(&q);
+		c->slot = l->slot;
+		c->tie = c->query == Q_RUN_PAGE_JOB ? l->kind : l->id;
+	}
+	c->end = c->n < want;
+	return !q.failed;
+}
+
+static bool fill(struct store *s, const struct merge *m, struct source *c, struct err *e)
+{
+	return read_chunk(s, m->f, c, e) && (!m->tags || c->n == 0 || mark_tagged(s, m->f, c, e));
+}
+
+/* The order of a page. Sources of single jobs follow the index by job, slot and kind, all others that by slot and id. */
+static bool newer(const struct source *c, const struct line *a, const struct line *b)
+{
+	if (a->slot != b->slot)
+		return a->slot > b->slot;
+	return c->query == Q_RUN_PAGE_JOB ? a->job > b->job : a->id > b->id;
+}
+
+/* The source whose next line is the newest; NULL: all are at their end. */
+static bool newest(struct store *s, struct merge *m, struct source **ret, struct err *e)
+{
+	*ret = NULL;
+	for (size_t i = 0; i < m->n; i++) {
+		struct source *c = &m->sources[i];
+		const struct line *l, *best;
+
+		if (c->at == c->n && !c->end && !fill(s, m, c, e))
+			return false;
+		if (c->at == c->n)
+			continue;
+		l = &c->lines[c->at];
+		best = *ret ? &(*ret)->lines[(*ret)->at] : NULL;
+		if (!best || newer(c, l, best))
+			*ret = c;
+	}
+	return true;
+}
+
+static bool fits(const struct merge *m, const struct line *l)
+{
+	const struct run_filter *f = m->f;
+
+	return (f->uid < 0 || l->uid == f->uid) && (m->jobs_n == 0 || has(m->jobs, m->jobs_n, l->job)) &&
+	       (m->owners_n == 0 || has(m->owners, m->owners_n, l->uid)) && (!m->tags || l->tagged) &&
+	       (!f->due_by || l->state != RUN_QUEUED || l->slot <= f->due_by) &&
+	       (!f->states || (l->state >= 0 && l->state < RUN_STATE_MAX && f->states & 1u << l->state));
+}
+
+static bool walk(struct store *s, struct merge *m, struct err *e)
+{
+	struct source *c = NULL;
+
+	if (!resolve(s, m, e))
+		return false;
+	m->n = choose(m, m->sources);
+	if (!find_place(s, m, e))
+		return false;
+	while (m->examined < EXAMINE_MAX) {
+		const struct line *l;
+
+		if (!newest(s, m, &c, e))
+			return false;
+		if (!c)
+			return true;
+		l = &c->lines[c->at++];
+		if (fits(m, l)) {
+			m->more = m->ids.n == m->f->limit;
+			if (m->more)
+				return true;
+			set_id(&m->ids, m->last = l->id);
+		}
+		m->examined++;
+		m->examined_id = l->id;
+	}
+	m->more = true;
+	m->last = m->examined_id;
+	return true;
+}
+
+bool store_run_list(struct store *s, const struct run_filter *f, struct run_list *ret, struct err *e)
+{
+	struct merge m = {.f = f, .sources = xcalloc(SOURCES_MAX, sizeof(*m.sources))};
+	AUTO_DONE(run_list) found = {};
+	AUTO_TX tx = {};
+	bool ok;
+
+	ok = tx_begin(&tx, s, false, e) && walk(s, &m, e) &&
+	     (m.ids.n == 0 || runs_read(s, set_json(&m.ids), &found, e)) && tx_commit(&tx, e);
+	set_done(&m.ids);
+	free(m.sources);
+	if (!ok)
+		return false;
+	found.next = m.more ? m.last : 0;
+	*ret = found;
+	found = (struct run_list){};
+	return true;
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The conversation: connect, send a request, hand out the answer. */
+#include "wire/http_client.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/text.h"
+#include "wire/http_response.h"
+#include "wire/spec_json.h"
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
+#define CONNECT_TIMEOUT_SEC 10 /* a full backlog makes connect() wait */
+
+struct client {
+	char *path;
+	int fd;        /* -1: to be connected again */
+	bool fresh;    /* no request has been answered on this connection yet */
+	struct answer answer;
+	client_silence_fn *on_silence; /* NULL: nobody wants to know */
+	void *silence_arg;
+	int silence_ms;
+};
+
+void client_free(struct client *c)
+{
+	if (!c)
+		return;
+	if (c->fd >= 0)
+		close(c->fd);
+	answer_done(&c->answer);
+	free(c->path);
+	free(c);
+}
+
+static void hang_up(struct client *c)
+{
+	if (c->fd >= 0)
+		close(c->fd);
+	c->fd = -1;
+}
+
+static bool cannot_connect(const char *path, int errnum, struct err *e)
+{
+	if (errnum == EACCES || errnum == EPERM)
+		return err_set(e, ERR_DENIED, "may not connect to '%s': %s", path, strerror(errnum));
+	if (errnum == EAGAIN)
+		return err_set(e, ERR_UNREACHABLE, "nobody accepts at '%s' within %d s", path,
+			CONNECT_TIMEOUT_SEC);
+	return err_set(e, ERR_UNREACHABLE, "cannot connect to '%s': %s", path, strerror(errnum));
+}
+
+static bool reconnect(struct client *c, struct err *e)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	const struct timeval limit = {.tv_sec = CONNECT_TIMEOUT_SEC};
+	int r;
+
+	strcpy(address.sun_path, c->path); /* client_open() measured it */
+	hang_up(c);
+	AUTO_FD fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return err_errno(e, errno, "cannot make a socket");
+	/* For a Unix socket the sending limit is also that of connect(). */
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+	do
+		r = connect(fd, (struct sockaddr *)&address, sizeof address);
+	while (r < 0 && errno == EINTR);
+	if (r < 0)
+		return cannot_connect(c->path, errno, e);
+	r = io_set_nonblock(fd);
+	if (r < 0)
+		return err_errno(e, -r, "cannot use the socket '%s'", c->path);
+	answer_reset(&c->answer);
+	c->fd = STEAL_FD(fd);
+	c->fresh = true;
+	return true;
+}
+
+bool client_open(const char *socket_path, struct client **ret, struct err *e)
+{
+	AUTO(client) *c = NULL;
+
+	if (!*socket_path || strlen(socket_path) >= sizeof(((struct sockaddr_un *)0)->sun_path))
+		return err_set(e, ERR_INVALID,
+			"'%s' cannot be the path of a socket: it must have 1 to %zu bytes", socket_path,
+			sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
+	c = xcalloc(1, sizeof *c);
+	c->fd = -1;
+	c->path = xstrdup(socket_path);
+	if (!reconnect(c, e))
+		return false;
+	*ret = STEAL(c);
+	return true;
+}
+
+/*
+ * All of 'data', or ERR_UNREACHABLE. *ret_sent says whether a single byte left: when none did, nothing happened.
+ */
+static bool send_all(int fd, const char *data, size_t len, usec_t until, bool *ret_sent, struct err *e)
+{
+	*ret_sent = false;
+	while (len > 0) {
+		ssize_t n = send(fd, data, len, MSG_NOSIGNAL);
+
+		if (n > 0) {
+			*ret_sent = true;
+			data += n;
+			len -= (size_t)n;
+		} else if (n < 0 && errno == EAGAIN) {
+			if (!answer_poll(fd, POLLOUT, until, e))
+				return false;
+		} else if (n < 0 && errno != EINTR) {
+			return err_set(e, ERR_UNREACHABLE, "the daemon hung up: %s", strerror(errno));
+		}
+	}
+	return true;
+}
+
+static void request_text(struct buf *out, const char *method, const char *path, const char *body)
+{
+	buf_printf(out, "%s %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: jobctl/%s\r\n", method, path,
+		PACKAGE_VERSION);
+	if (body)
+		buf_printf(out, "Content-Type: application/json\r\nContent-Length: %zu\r\n",
+			strlen(body));
+	else if (strcmp(method, "GET") != 0)
+		buf_str(out, "Content-Length: 0\r\n");
+	buf_str(out, "\r\n");
+	if (body)
+		buf_str(out, body);
+}
+
+static void listen_for_silence(struct client *c, usec_t until)
+{
+	usec_t first = answer_deadline(c->silence_ms);
+
+	if (c->on_silence && (until < 0 || first < until) && !answer_poll(c->fd, POLLIN, first, NULL))
+		c->on_silence(c->silence_arg);
+}
+
+/* One try on the connection there is: sends, reads the head of the answer. */
+static bool exchange_once(struct client *c, const struct buf *request, usec_t until, bool *ret_sent,
+	struct err *e)
+{
+	struct err sending = {};
+	bool all_sent;
+
+	answer_reset(&c->answer);
+	*ret_sent = false;
+	all_sent = send_all(c->fd, request->data, request->len, until, ret_sent, &sending);
+	if (all_sent)
+		listen_for_silence(c, until);
+	/* A request that was refused half-way has its answer waiting all the same. */
+	if (answer_read_head(&c->answer, c->fd, all_sent ? until : 0, e)) {
+		if (!all_sent)
+			c->answer.keep = false;
+		return true;
+	}
+	if (!all_sent && e)
+		*e = sending;
+	return false;
+}
+
+/* Leaves the answer's head read. GETs are safe to repeat; a kept connection may have been closed meanwhile. */
+static bool exchange(struct client *c, const char *method, const char *path, const char *body,
+	usec_t until, struct err *e)
+{
+	AUTO_DONE(buf) request = {};
+	bool is_get = strcmp(method, "GET") == 0, sent;
+
+	request_text(&request, method, path, body);
+	if (c->fd < 0 && !reconnect(c, e))
+		return false;
+	if (exchange_once(c, &request, until, &sent, e))
+		return true;
+	if (!c->fresh && (is_get || !sent) && c->answer.got == 0 && !answer_late(until)) {
+		if (!reconnect(c, e))
+			return false;
+		if (exchange_once(c, &request, until, &sent, e))
+			return true;
+	}
+	hang_up(c);
+	if (sent && !is_get && e && e->kind == ERR_UNREACHABLE)
+		e->kind = ERR_UNCERTAIN;
+	return false;
+}
+
+static bool collect(const char *data, size_t len, void *arg)
+{
+	buf_add(arg, data, len);
+	return true;
+}
+
+/* An error answer of the daemon, as the daemon meant it if it says so in our words. */
+static bool refused(const struct answer *a, const json_t *body, struct err *e)
+{
+	if (body && error_from_json(body, e))
+		return false;
+	return err_set(e, a->status == 503 ? ERR_BUSY : ERR_INTERNAL,
+		"the daemon answered with status %d and no explanation", a->status);
+}
+
+/* The whole body as JSON, or *ret NULL when it is empty or of another kind. */
+static bool read_json(struct client *c, usec_t until, json_t **ret, struct err *e)
+{
+	const struct answer_limits limits = {.until = until, .max = CLIENT_ANSWER_MAX};
+	AUTO_DONE(buf) text = {};
+	json_error_t problem;
+
+	if (!answer_read_body(&c->answer, c->fd, &limits, collect, &text, e)) {
+		hang_up(c);
+		return false;
+	}
+	if (c->answer.keep)
+		c->fresh = false;
+	else
+		hang_up(c);
+	*ret = text.len ? json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES, &problem) : NULL;
+	return true;
+}
+
+bool client_call(struct client *c, const char *method, const char *path, const json_t *body,
+	int timeout_ms, json_t **ret, struct err *e)
+{
+	usec_t until = answer_deadline(timeout_ms);
+	AUTO_TEXT text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+	json_t *got = NULL;
+
+	if (body && !text)
+		return err_set(e, ERR_INTERNAL, "cannot write the request as JSON");
+	if (!exchange(c, method, path, text, until, e))
+		return false;
+	if (!read_json(c, until, &got, e)) {
+		if (strcmp(method, "GET") != 0 && e && e->kind == ERR_UNREACHABLE)
+			e->kind = ERR_UNCERTAIN;
+		return false;
+	}
+	if (c->answer.status >= 200 && c->answer.status < 300 && got) {
+		*ret = got;
+		return true;
+	}
+	if (c->answer.status >= 400)
+		refused(&c->answer, got, e);
+	else
+		err_set(e, ERR_INTERNAL, "the daemon's answer to '%s %s' is no JSON", method, path);
+	json_decref(got);
+	return false;
+}
+
+bool client_stream(struct client *c, const char *path, int timeout_ms, client_chunk_fn *fn, void *arg,
+	struct err *e)
+{
+	const struct answer_limits limits = {.until = -1, .pause_ms = timeout_ms, .max = SIZE_MAX};
+	bool all;
+
+	if (!exchange(c, "GET", path, NULL, answer_deadline(timeout_ms), e))
+		return false;
+	if (c->answer.status < 200 || c->answer.status >= 300) {
+		json_t *got = NULL;
+
+		if (read_json(c, answer_deadline(timeout_ms), &got, e))
+			refused(&c->answer, got, e);
+		json_decref(got);
+		return false;
+	}
+	all = answer_read_body(&c->answer, c->fd, &limits, fn, arg, e);
+	if (all && c->answer.keep)
+		c->fresh = false;
+	else
+		hang_up(c);
+	return all;
+}
+
+void client_on_silence(struct client *c, int after_ms, client_silence_fn *fn, void *arg)
+{
+	c->silence_ms = after_ms;
+	c->on_silence = fn;
+	c->silence_arg = arg;
+}
+
+pid_t client_peer(const struct client *c)
+{
+	struct ucred who = {};
+	socklen_t size = sizeof who;
+
+	return c->fd >= 0 && getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 ? who.pid : 0;
+}
+
+const char *client_header(const struct client *c, const char *name)
+{
+	return answer_header(&c->answer, name);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads JSON from outside: bounded before it is parsed, and every refusal says where. */
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "wire/spec_json.h"
+#include <stdint.h>
+#include <string.h>
+
+/* Where the scan stands, as far as a message needs it. */
+struct level {
+	const char *key; /* raw text of the member being read, or NULL */
+	size_t key_len;
+	size_t index;    /* of the element being read */
+	bool array;
+};
+
+struct scan {
+	struct level levels[JSON_DEPTH_MAX + 1];
+	size_t depth;    /* of open containers; may pass JSON_DEPTH_MAX by one */
+	size_t values;
+};
+
+/* The position after the string that starts at text[at] (a quote), or len when it does not end. */
+static size_t scan_string(const char *text, size_t len, size_t at)
+{
+	for (size_t i = at + 1; i < len; i++) {
+		if (text[i] == '\\')
+			i++;
+		else if (text[i] == '"')
+			return i + 1;
+	}
+	return len;
+}
+
+static void scan_open(struct scan *s, bool array)
+{
+	s->values++;
+	if (++s->depth <= JSON_DEPTH_MAX)
+		s->levels[s->depth] = (struct level){ .array = array };
+}
+
+/*
+ * Walks the text without recursion up to 'stop', counting depth and values. It does not care for
+ * grammar: what it cannot make sense of is refused by the parser afterwards.
+ */
+static void scan_text(struct scan *s, const char *text, size_t len, size_t stop, size_t members)
+{
+	const char *str = NULL; /* the last string, in case it is a member's name */
+	size_t str_len = 0;
+
+	for (size_t i = 0; i < stop && s->depth <= JSON_DEPTH_MAX && s->values <= members;) {
+		struct level *l = &s->levels[s->depth];
+		size_t end;
+
+		switch (text[i]) {
+		case '"':
+			end = scan_string(text, len, i);
+			str = text + i + 1;
+			str_len = end - i >= 2 ? end - i - 2 : 0;
+			i = end;
+			continue;
+		case ':':
+			l->key = str;
+			l->key_len = str_len;
+			break;
+		case ',':
+			s->values++;
+			l->index++;
+			l->key = str = NULL;
+			break;
+		case '{':
+		case '[':
+			scan_open(s, text[i] == '[');
+			str = NULL;
+			break;
+		case '}':
+		case ']':
+			if (s->depth > 0)
+				s->depth--;
+			break;
+		}
+		i++;
+	}
+	/* stopped between a member's name and its colon */
+	if (s->depth <= JSON_DEPTH_MAX && !s->levels[s->depth].key && str) {
+		s->levels[s->depth].key = str;
+		s->levels[s->depth].key_len = str_len;
+	}
+}
+
+/* jobs[17].env.PATH */
+static void scan_path(const struct scan *s, struct buf *out)
+{
+	size_t depth = s->depth <= JSON_DEPTH_MAX ? s->depth : JSON_DEPTH_MAX;
+
+	for (size_t i = 1; i <= depth && out->len < sizeof(((struct err *)0)->field); i++) {
+		const struct level *l = &s->levels[i];
+
+		if (l->array) {
+			buf_printf(out, "[%zu]", l->index);
+		} else if (l->key) {
+			if (out->len > 0)
+				buf_char(out, '.');
+			buf_add(out, l->key, l->key_len);
+		}
+	}
+}
+
+static bool refuse_at(const struct scan *s, enum err_kind kind, struct err *e, const char *why)
+{
+	AUTO_DONE(buf) path = {};
+
+	scan_path(s, &path);
+	if (path.len == 0)
+		return err_set(e, kind, "%s", why);
+	err_field(e, path.data, "'%.60s': %s", path.data, why);
+	if (e)
+		e->kind = kind;
+	return false;
+}
+
+static bool refuse_syntax(const char *text, size_t len, const json_error_t *je, struct err *e)
+{
+	AUTO_TEXT why = NULL;
+	struct scan s = {};
+	size_t at = je->position < 0 ? 0 : (size_t)je->position;
+
+	switch (json_error_code(je)) {
+	case json_error_duplicate_key:
+		why = xprintf("the member is there twice");
+		break;
+	case json_error_null_character:
+	case json_error_null_byte_in_key:
+		why = xprintf("a NUL character is not allowed; bytes go into the _b64 form");
+		break;
+	case json_error_invalid_utf8:
+		why = xprintf("not valid UTF-8; bytes go into the _b64 form");
+		break;
+	default:
+		why = xprintf("not valid JSON: %s (line %d, column %d)", je->text, je->line, je->column);
+	}
+	scan_text(&s, text, len, at < len ? at : len, SIZE_MAX);
+	return refuse_at(&s, ERR_INVALID, e, why);
+}
+
+json_t *json_read_bounded(const char *text, size_t len, size_t max, size_t members, struct err *e)
+{
+	struct scan s = {};
+	json_error_t je;
+	json_t *j;
+
+	if (len > max) {
+		err_set(e, ERR_TOO_LARGE, "the JSON text has %zu bytes, at most %zu are taken", len, max);
+		return NULL;
+	}
+	/* jansson recurses once per level: the depth is known to be small before it sees the text */
+	scan_text(&s, text, len, len, members);
+	if (s.depth > JSON_DEPTH_MAX) {
+		refuse_at(&s, ERR_INVALID, e, "nested too deep, at most 64 levels are taken");
+		return NULL;
+	}
+	if (s.values > members) {
+		refuse_at(&s, ERR_INVALID, e, "too many members in this request");
+		return NULL;
+	}
+	j = json_loadb(text, len, JSON_REJECT_DUPLICATES, &je);
+	if (!j)
+		refuse_syntax(text, len, &je, e);
+	return j;
+}
+
+json_t *json_read(const char *text, size_t len, size_t max, struct err *e)
+{
+	return json_read_bounded(text, len, max, SIZE_MAX, e);
+}
+
+static int write_piece(const char *data, size_t len, void *arg)
+{
+	buf_add(arg, data, len);
+	return 0;
+}
+
+void json_write(const json_t *j, struct buf *out)
+{
+	/* 15 digits keep microseconds of any duration and write 0.1 as 0.1 */
+	json_dump_callback(j, write_piece, out,
+		JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+}

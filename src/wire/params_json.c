@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parameters of a run: a flat JSON object of texts, and back. */
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "core/job/job.h"
+#include "core/job/params.h"
+#include "wire/spec_json.h"
+#include <string.h>
+
+bool params_from_json(const json_t *o, struct strv *ret, struct err *e)
+{
+	const struct job_field *f = job_field_find("params");
+	AUTO_DONE(strv) list = {};
+	const char *name;
+	json_t *v;
+
+	if (!json_is_object(o))
+		return err_field(e, "params", "'params' must be an object of texts");
+	if ((int64_t)json_object_size(o) > f->max)
+		return err_field(e, "params", "'params' has more than %lld members", (long long)f->max);
+	json_object_foreach((json_t *)o, name, v) {
+		const char *text = json_string_value(v);
+		AUTO_TEXT pair = NULL;
+
+		if (!text || strlen(text) != json_string_length(v))
+			return err_field(e, "params", "the value of '%.64s' must be text without NUL", name);
+		pair = xprintf("%s=%s", name, text);
+		if (!f->check(pair, e))
+			return false;
+		strv_take(&list, STEAL(pair));
+	}
+	*ret = list;
+	list = (struct strv){};
+	return true;
+}
+
+bool params_from_text(const char *text, struct strv *ret, struct err *e)
+{
+	json_t *o;
+	bool ok;
+
+	if (!text)
+		return true;
+	o = json_read(text, strlen(text), strlen(text), e);
+	ok = o && params_from_json(o, ret, e);
+	json_decref(o);
+	return ok;
+}
+
+bool run_params_from_text(const char *text, struct strv *ret, char **ret_warrant, struct err *e)
+{
+	json_t *o;
+	bool ok;
+
+	if (!text)
+		return true;
+	o = json_read(text, strlen(text), strlen(text), e);
+	if (!o)
+		return false;
+	*ret_warrant = xstrdup(json_string_value(json_object_get(o, "")));
+	json_object_del(o, "");
+	ok = params_from_json(o, ret, e);
+	json_decref(o);
+	return ok;
+}
+
+char *params_to_text(const struct strv *params, struct err *e)
+{
+	json_auto_t *o = json_object();
+	AUTO_DONE(buf) out = {};
+
+	for (size_t i = 0; i < params->n; i++) {
+		const char *eq = strchr(params->v[i], '=');
+		AUTO_TEXT name = eq ? xstrndup(params->v[i], (size_t)(eq - params->v[i])) : NULL;
+
+		if (!eq || json_object_set_new(o, name, json_string(eq + 1)) < 0) {
+			err_field(e, "params", "'%.64s' is not NAME=VALUE of UTF-8 text", params->v[i]);
+			return NULL;
+		}
+	}
+	json_write(o, &out);
+	return buf_steal(&out);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the engine gives the spawner as the order of a job: whatever is taken has exactly these bytes. */
+#include "base/buf.h"
+#include "core/job/exec_spec.h"
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	AUTO_DONE(order) o = {};
+	AUTO_DONE(buf) again = {};
+
+	if (!order_parse(&o, data, size, NULL))
+		return 0;
+	if (o.uid < 0 || o.uid > INT64_C(4294967294) || !o.owner || o.argv.n == 0 || !o.argv.v[0][0])
+		abort();
+	if (!order_encode(&o, &again, NULL) || again.len != size || memcmp(again.data, data, size) != 0)
+		abort();
+	return 0;
+}

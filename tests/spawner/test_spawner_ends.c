@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How workers end: by themselves, by their time limit, by request, and with everything they left behind. */
+#include "unit/unit.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/io.h"
+#include "base/text.h"
+#include "spawner/spawner_rig.h"
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static struct rig g;
+
+static int up(void **state)
+{
+	(void)state;
+	rig_up(&g);
+	return 0;
+}
+
+static int down(void **state)
+{
+	(void)state;
+	rig_down(&g);
+	return 0;
+}
+
+static bool alive(pid_t pid)
+{
+	return kill(pid, 0) == 0;
+}
+
+/* ---- time limits and requests ---- */
+
+static void a_job_over_its_time_is_timed_out(void **state)
+{
+	AUTO_DONE(plan) p = rig_plan(&g, "trap 'echo bye; exit 3' TERM; while :; do sleep 0.01; done");
+	AUTO_TEXT out = NULL;
+	const struct rig_report *r;
+
+	(void)state;
+	p.timeout = 200 * USEC_MSEC;
+	r = rig_run(&g, &p);
+	assert_int_equal(r->r.outcome, ATTEMPT_TIMED_OUT);
+	assert_int_equal(r->r.exit_code, 3);
+	assert_true(r->r.ended_at - r->r.started_at >= 190 * USEC_MSEC);
+	assert_true(r->r.ended_at - r->r.started_at < 5 * USEC_SEC);
+	out = rig_output(&g, r, NULL);
+	assert_non_null(strstr(out, "bye\n"));
+}
+
+static void a_job_within_its_time_is_left_alone(void **state)
+{
+	AUTO_DONE(plan) p = rig_plan(&g, "exit 0");
+
+	(void)state;
+	p.timeout = 10 * USEC_SEC;
+	assert_int_equal(rig_run(&g, &p)->r.outcome, ATTEMPT_SUCCEEDED);
+}
+
+static void a_cancelled_job_hears_sigterm(void **state)
+{
+	AUTO_DONE(plan) p = rig_plan(&g, "sleep 300");
+	const struct rig_report *r;
+
+	(void)state;
+	rig_start(&g, &p);
+	rig_wait(&g, SPAWN_STARTED, p.run);
+	spawn_client_cancel(g.client, p.run, p.fence + 1); /* another claim: not this one */
+	spawn_client_cancel(g.client, p.run, p.fence);
+	r = rig_wait(&g, SPAWN_ENDED, p.run);
+	assert_int_equal(r->r.outcome, ATTEMPT_CANCELLED);
+	assert_int_equal(r->r.term_signal, SIGTERM);
+	spawn_client_cancel(g.client, p.run, p.fence); /* too late, and harmless */
+}
+
+static void a_job_that_ignores_sigterm_is_killed_after_its_grace(void **state)
+{
+	AUTO_DONE(plan) p = rig_plan(&g, "trap '' TERM; echo $$ >$RIG/stubborn; while :; do sleep 0.02; done");
+	const struct rig_report *r;
+	usec_t from;
+
+	(void)state;
+	p.grace = 300 * USEC_MSEC;
+	rig_start(&g, &p);
+	rig_file_pid(&g, "stubborn");
+	from = clock_boot(&clock_system);
+	spawn_client_cancel(g.client, p.run, p.fence);
+	r = rig_wait(&g, SPAWN_ENDED, p.run);
+	assert_int_equal(r->r.outcome, ATTEMPT_CANCELLED);
+	assert_int_equal(r->r.term_signal, SIGKILL);
+	assert_true(clock_boot(&clock_system) - from >= 290 * USEC_MSEC);
+}
+
+static void without_grace_it_is_killed_at_once(void **state)
+{
+	AUTO_DONE(plan) p = rig_plan(&g, "trap '' TERM; echo $$ >$RIG/nograce; while :; do sleep 0.02; done");
+
+	(void)state;
+	p.grace = 0;
+	rig_start(&g, &p);
+	rig_file_pid(&g, "nograce");
+	spawn_client_cancel(g.client, p.run, p.fence);
+	assert_int_equal(rig_wait(&g, SPAWN_ENDED, p.run)->r.term_signal, SIGKILL);
+}
+
+static void a_stopped_job_can_be_cancelled(void **state)
+{
+	AUTO_DONE(plan) p = rig_plan(&g, "trap 'exit 5' TERM; echo $$ >$RIG/stopped; kill -STOP $$; sleep 300");
+
+	(void)state;
+	rig_start(&g, &p);
+	rig_file_pid(&g, "stopped");
+	rig_spin(&g, 50 * USEC_MSEC);
+	spawn_client_cancel(g.client, p.run, p.fence);
+	assert_int_equal(rig_wait(&g, SPAWN_ENDED, p.run)->r.exit_code, 5);
+}
+
+static void a_job_that_stops_itself_is_timed_out(void **state)
+{
+	AUTO_DONE(plan) p = rig_plan(&g, "trap '' TERM; while :; do kill -STOP $$; done");
+	const struct rig_report *r;
+
+	(void)state;
+	p.timeout = 100 * USEC_MSEC;
+	p.grace = 100 * USEC_MSEC;
+	r = rig_run(&g, &p);
+	assert_int_equal(r->r.outcome, ATTEMPT_TIMED_OUT);
+	assert_int_equal(r->r.term_signal, SIGKILL);
+}
+
+/* ---- what is left behind ---- */
+
+static void what_is_left_in_the_group_goes_with_the_main_process(void **state)
+{
+	const struct rig_report *r = rig_script(&g, "sleep 300 & echo $! >$RIG/left; exit 4");
+
+	(void)state;
+	assert_int_equal(r->r.exit_code, 4);
+	assert_false(alive(rig_file_pid(&g, "left")));
+}
+
+static void a_child_that_left_the_session_goes_too(void **state)
+{
+	const struct rig_report *r;
+
+	(void)state;
+	r = rig_script(&g, "setsid nohup sh -c 'echo $$ >$RIG/escaped; exec sleep 300' >/dev/null 2>&1 & "
+			   "while [ ! -s $RIG/escaped ]; do sleep 0.01; done");
+	assert_int_equal(r->r.outcome, ATTEMPT_SUCCEEDED);
+	assert_string_equal(r->error, "");
+	assert_false(alive(rig_file_pid(&g, "escaped")));
+}
+
+static void a_daemon_with_children_in_sessions_of_their_own_goes_too(void **state)
+{
+	(void)state;
+	rig_script(&g, "setsid sh -c 'setsid sh -c \"echo \\$\\$ >$RIG/deep; sleep 300\" & sleep 300' & "
+		       "while [ ! -s $RIG/deep ]; do sleep 0.01; done");
+	assert_false(alive(rig_file_pid(&g, "deep")));
+}
+
+static void a_daemon_without_environment_but_in_the_session_goes_too(void **state)
+{
+	(void)state;
+	rig_script(&g, "env -i sh -c 'echo $$ >'$RIG'/bare; sleep 300' & "
+		       "while [ ! -s $RIG/bare ]; do sleep 0.01; done");
+	assert_false(alive(rig_file_pid(&g, "bare")));
+}
+
+static void an_orphan_lives_while_its_run_does(void **state)
+{
+	AUTO_DONE(plan) p = rig_plan(&g, "(setsid sh -c 'echo $$ >$RIG/orphan; sleep 300' &) ; "
+					 "while [ ! -e $RIG/finish ]; do sleep 0.02; done");
+	AUTO_TEXT finish = xprintf("%s/finish", g.dir);
+	pid_t orphan;
+
+	(void)state;
+	rig_start(&g, &p);
+	orphan = rig_file_pid(&g, "orphan");
+	rig_script(&g, "exit 0"); /* whose end makes the spawner look around */
+	rig_script(&g, "exit 0");
+	assert_true(alive(orphan));
+	assert_int_equal(io_write_file(finish, "", 0, 0600), 0);
+	rig_wait(&g, SPAWN_ENDED, p.run);
+	spawn_client_ack(g.client, p.run, p.fence);
+	assert_false(alive(orphan));
+}
+
+static void a_cancelled_tree_goes_whole(void **state)
+{
+	AUTO_DONE(plan) p = rig_plan(&g, "trap '' TERM; setsid sleep 300 & echo $! >$RIG/tree; wait; sleep 300");
+	pid_t pid;
+
+	(void)state;
+	p.grace = 50 * USEC_MSEC;
+	rig_start(&g, &p);
+	pid = rig_file_pid(&g, "tree");
+	spawn_client_cancel(g.client, p.run, p.fence);
+	rig_wait(&g, SPAWN_ENDED, p.run);
+	assert_false(alive(pid));
+}
+
+static void the_end_does_not_wait_for_a_stranger_that_keeps_the_output_open(void **state)
+{
+	usec_t from = clock_boot(&clock_system);
+	AUTO_TEXT out = NULL;
+	const struct rig_report *r;
+
+	(void)state;
+	/* without environment and session it cannot be known for ours: the pipe stays open */
+	r = rig_script(&g, "echo before; env -i setsid sh -c 'echo $$ >'$RIG'/stranger; exec sleep 300' & "
+			   "while [ ! -s $RIG/stranger ]; do sleep 0.01; done; echo after");
+	assert_true(clock_boot(&clock_system) - from < 5 * USEC_SEC);
+	assert_int_equal(r->r.outcome, ATTEMPT_SUCCEEDED);
+	out = rig_output(&g, r, NULL);
+	assert_string_equal(out, "before\nafter\n");
+	kill(rig_file_pid(&g, "stranger"), SIGKILL);
+}
+
+static void the_end_does_not_wait_for_output_that_never_stops(void **state)
+{
+	usec_t from = clock_boot(&clock_system);
+
+	(void)state;
+	rig_script(&g, "env -i setsid sh -c 'echo $$ >'$RIG'/babbler; exec yes' & "
+		       "while [ ! -s $RIG/babbler ]; do sleep 0.01; done");
+	assert_true(clock_boot(&clock_system) - from < 5 * USEC_SEC);
+	assert_true(rig_wait_gone(rig_file_pid(&g, "babbler"))); /* by SIGPIPE */
+}
+
+static void a_job_that_closes_its_output_runs_on(void **state)
+{
+	const struct rig_report *r = rig_script(&g, "echo x; exec >&- 2>&-; sleep 0.2; exit 6");
+
+	(void)state;
+	assert_int_equal(r->r.exit_code, 6);
+	assert_int_equal(r->r.output_bytes, 2);
+	assert_true(r->r.ended_at - r->r.started_at >= 190 * USEC_MSEC);
+}
+
+/* ---- nothing piles up ---- */
+
+static size_t entries(const char *path)
+{
+	DIR *d = opendir(path);
+	size_t n = 0;
+
+	while (d && readdir(d))
+		n++;
+	if (d)
+		closedir(d);
+	return n;
+}
+
+static bool is_launcher(const char *pid)
+{
+	AUTO_TEXT path = xprintf("/proc/%s/comm", pid);
+	AUTO_DONE(buf) text = {};
+
+	return io_read_file(path, &text, 256) == 0 && text.data && strcmp(text.data, "jobsched-launch\n") == 0;
+}
+
+/* Children of the spawner that are not its launchers. */
+static size_t children_left(pid_t parent)
+{
+	AUTO_TEXT path = xprintf("/proc/%d/task/%d/children", (int)parent, (int)parent);
+	AUTO_DONE(buf) text = {};
+	char *rest = NULL;
+	size_t n = 0;
+
+	assert_int_equal(io_read_file(path, &text, 1 << 20), 0);
+	for (char *pid = text.data ? strtok_r(text.data, " ", &rest) : NULL; pid; pid = strtok_r(NULL, " ", &rest))
+		n += !is_launcher(pid);
+	return n;
+}
+
+static void nothing_piles_up_after_many_runs(void **state)
+{
+	AUTO_TEXT fds = xprintf("/proc/%d/fd", (int)g.spawner);
+	size_t before = entries(fds);
+
+	(void)state;
+	for (int i = 0; i < 300; i++) {
+		AUTO_DONE(plan) p = rig_plan(&g, i % 3 ? "(exit 0 &) ; echo x" : "exit 0");
+
+		if (i % 7 == 0) {
+			strv_done(&p.order.argv);
+			strv_add(&p.order.argv, "/does/not/exist");
+		}
+		rig_start(&g, &p);
+		if (i % 7 == 0)
+			rig_wait(&g, SPAWN_NOT_STARTED, p.run);
+		if (i % 7 != 0 && i % 8 == 0)
+			spawn_client_ack(g.client, rig_wait(&g, SPAWN_ENDED, 0)->r.run, 1);
+	}
+	for (int i = 0; i < 300; i++)
+		if (i % 7 != 0 && i % 8 != 0)
+			spawn_client_ack(g.client, rig_wait(&g, SPAWN_ENDED, 0)->r.run, 1);
+	spawn_client_list(g.client);
+	rig_wait(&g, SPAWN_LIST_DONE, 0);
+	/* launchers that are not needed end after two seconds; their processes end after their descriptors are closed */
+	for (int i = 0; i < 300 && (entries(fds) != before || children_left(g.spawner)); i++)
+		rig_spin(&g, 100 * USEC_MSEC);
+	assert_int_equal(entries(fds), before);
+	assert_int_equal(children_left(g.spawner), 0);
+	assert_int_equal(rig_count(&g, SPAWN_HAS, 0), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_job_over_its_time_is_timed_out),
+		TEST(a_job_within_its_time_is_left_alone),
+		TEST(a_cancelled_job_hears_sigterm),
+		TEST(a_job_that_ignores_sigterm_is_killed_after_its_grace),
+		TEST(without_grace_it_is_killed_at_once),
+		TEST(a_stopped_job_can_be_cancelled),
+		TEST(a_job_that_stops_itself_is_timed_out),
+		TEST(what_is_left_in_the_group_goes_with_the_main_process),
+		TEST(a_child_that_left_the_session_goes_too),
+		TEST(a_daemon_with_children_in_sessions_of_their_own_goes_too),
+		TEST(a_daemon_without_environment_but_in_the_session_goes_too),
+		TEST(an_orphan_lives_while_its_run_does),
+		TEST(a_cancelled_tree_goes_whole),
+		TEST(the_end_does_not_wait_for_a_stranger_that_keeps_the_output_open),
+		TEST(the_end_does_not_wait_for_output_that_never_stops),
+		TEST(a_job_that_closes_its_output_runs_on),
+		TEST(nothing_piles_up_after_many_runs),
+	};
+
+	return cmocka_run_group_tests(tests, up, down);
+}

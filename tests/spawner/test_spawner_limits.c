@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What workers may use, where control groups limit nothing: by the kernel's limits of processes, or not at all. */
+#include "unit/unit.h"
+#include "base/auto.h"
+#include "base/text.h"
+#include "core/job/limits.h"
+#include "spawner/spawner_rig.h"
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+static struct rig g;
+
+static int up(void **state)
+{
+	static const char *const options[] = {"--cgroup", "none", NULL};
+
+	(void)state;
+	rig_up_with(&g, options);
+	return 0;
+}
+
+static int down(void **state)
+{
+	(void)state;
+	rig_down(&g);
+	return 0;
+}
+
+static void expect(const struct plan *p, const char *output)
+{
+	const struct rig_report *r = rig_run(&g, p);
+	AUTO_TEXT out = rig_output(&g, r, NULL);
+
+	assert_string_equal(out, output);
+	assert_int_equal(r->r.outcome, ATTEMPT_SUCCEEDED);
+}
+
+static void limits_of_processes_are_set(void **state)
+{
+	AUTO_DONE(plan) p = rig_plan(&g, "ulimit -n; ulimit -f; ulimit -Hn; ulimit -c");
+
+	(void)state;
+	strv_add(&p.order.limits, "nofile=77");
+	strv_add(&p.order.limits, "fsize=1048576");
+	expect(&p, "77\n2048\n77\n0\n"); /* files are counted in blocks of 512 bytes */
+}
+
+static void a_limit_beyond_our_own_is_refused(void **state)
+{
+	AUTO_DONE(plan) p = rig_plan(&g, "echo ran");
+	struct rlimit ours;
+
+	(void)state;
+	getrlimit(RLIMIT_NOFILE, &ours);
+	if (ours.rlim_max == RLIM_INFINITY)
+		skip();
+	strv_take(&p.order.limits, xprintf("nofile=%llu", (unsigned long long)ours.rlim_max + 1));
+	rig_start(&g, &p);
+	assert_non_null(strstr(rig_wait(&g, SPAWN_NOT_STARTED, p.run)->error, "nofile"));
+}
+
+static void without_a_group_memory_is_limited_for_each_process(void **state)
+{
+	AUTO_DONE(plan) p = rig_plan(&g, "ulimit -v");
+
+	(void)state;
+	p.order.mem = 256 << 20;
+	expect(&p, "262144\n");
+}
+
+static void politeness_reaches_the_command(void **state)
+{
+	AUTO_DONE(plan) p = rig_plan(&g, "cut -d' ' -f19 /proc/self/stat; ionice");
+	AUTO_DONE(plan) idle = rig_plan(&g, "ionice");
+
+	(void)state;
+	p.order.nice = 7;
+	(void)limit_ionice_parse("best-effort:6", &p.order.ionice, NULL);
+	expect(&p, "7\nbest-effort: prio 6\n");
+	(void)limit_ionice_parse("idle", &idle.order.ionice, NULL);
+	expect(&idle, "idle\n");
+}
+
+static void when_memory_runs_out_jobs_go_before_the_spawner(void **state)
+{
+	AUTO_DONE(plan) p = rig_plan(&g, "cat /proc/self/oom_score_adj");
+	AUTO_TEXT ours = xprintf("/proc/%d/oom_score_adj", (int)g.spawner);
+	FILE *f;
+	int score = 0;
+
+	(void)state;
+	expect(&p, "200\n");
+	f = fopen(ours, "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%d", &score), 1);
+	fclose(f);
+	assert_true(score < 200);
+}
+
+static void what_cannot_be_enforced_is_refused_and_said_before(void **state)
+{
+	AUTO_DONE(plan) p = rig_plan(&g, "echo ran");
+	AUTO_DONE(plan) q = rig_plan(&g, "echo ran");
+
+	(void)state;
+	assert_int_equal(spawn_client_limits_refused(g.client), LIMIT_CPU | LIMIT_PIDS);
+	p.order.cpu = 50;
+	rig_start(&g, &p);
+	assert_int_equal(rig_wait(&g, SPAWN_NOT_STARTED, p.run)->r.reason, START_LIMIT);
+	q.order.pids = 5;
+	rig_start(&g, &q);
+	assert_int_equal(rig_wait(&g, SPAWN_NOT_STARTED, q.run)->r.reason, START_LIMIT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(limits_of_processes_are_set),
+		TEST(a_limit_beyond_our_own_is_refused),
+		TEST(without_a_group_memory_is_limited_for_each_process),
+		TEST(politeness_reaches_the_command),
+		TEST(when_memory_runs_out_jobs_go_before_the_spawner),
+		TEST(what_cannot_be_enforced_is_refused_and_said_before),
+	};
+
+	return cmocka_run_group_tests(tests, up, down);
+}

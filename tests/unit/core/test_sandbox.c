@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Profiles as data: what ours are, what a site can write, and how they read. */
+#include "unit/unit.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "core/job/sandbox_profile.h"
+#include "core/job/sandbox_offer.h"
+#include <string.h>
+
+static struct sandbox_list list;
+
+static int up(void **state)
+{
+	(void)state;
+	sandbox_list_init(&list);
+	return 0;
+}
+
+static int down(void **state)
+{
+	(void)state;
+	sandbox_list_done(&list);
+	return 0;
+}
+
+static void section(const char *name, const char *const (*pairs)[2], const char *error)
+{
+	struct err e = {};
+	struct sandbox *s = NULL;
+	bool ok = sandbox_list_add(&list, name, &s, &e);
+
+	for (; ok && (*pairs)[0]; pairs++)
+		ok = sandbox_list_set(&list, s, (*pairs)[0], (*pairs)[1], &e);
+	ok = ok && sandbox_check(s, &e);
+	if (!error) {
+		assert_string_equal(e.msg, "");
+		assert_true(ok);
+		return;
+	}
+	assert_false(ok);
+	if (!strstr(e.msg, error))
+		assert_string_equal(e.msg, error);
+}
+#define SECTION(name, error, ...) section(name, (const char *const[][2]){__VA_ARGS__, {}}, error)
+
+static char *words_of(const char *name)
+{
+	struct buf b = {};
+
+	sandbox_words(sandbox_list_find(&list, name), &b);
+	return buf_steal(&b);
+}
+
+static void ours_are_there_and_go_together(void **state)
+{
+	static const char *const names[] = {"compat", "standard", "strict"};
+
+	(void)state;
+	for (size_t i = 0; i < ELEMENTS(names); i++) {
+		assert_non_null(sandbox_list_find(&list, names[i]));
+		assert_true(sandbox_check(sandbox_list_find(&list, names[i]), NULL));
+	}
+	assert_null(sandbox_list_find(&list, "other"));
+	assert_non_null(sandbox_list_find(&list, SANDBOX_PRESET));
+}
+
+static void compat_takes_nothing_and_says_so(void **state)
+{
+	AUTO_TEXT words = words_of("compat");
+
+	(void)state;
+	assert_string_equal(words, "nothing is taken from it: it runs as cron would run it\n");
+}
+
+static void each_profile_says_what_applies(void **state)
+{
+	AUTO_TEXT standard = words_of("standard");
+	AUTO_TEXT strict = words_of("strict");
+
+	(void)state;
+	assert_non_null(strstr(standard, "no-new-privileges: no program raises its privileges"));
+	assert_non_null(strstr(standard, "sys_module"));
+	assert_null(strstr(standard, "private-tmp"));
+	assert_null(strstr(standard, "network"));
+	assert_non_null(strstr(strict, "private-tmp: /tmp and /var/tmp are its own"));
+	assert_non_null(strstr(strict, "network: no network"));
+	assert_non_null(strstr(strict, "capabilities: none"));
+}
+
+static void a_site_builds_on_one_of_ours_or_on_its_own(void **state)
+{
+	const struct sandbox *s;
+
+	(void)state;
+	SECTION("batch", NULL, {"base", "standard"}, {"private-tmp", "yes"}, {"capabilities", "chown, kill"});
+	SECTION("batch-quiet", NULL, {"base", "batch"}, {"network", "loopback"}, {"read-write", "/srv/data %h/out"});
+	s = sandbox_list_find(&list, "batch-quiet");
+	assert_int_equal(s->part[SANDBOX_TMP], 1);
+	assert_int_equal(s->part[SANDBOX_CALLS], CALLS_STANDARD);
+	assert_int_equal(s->part[SANDBOX_NETWORK], NETWORK_LOOPBACK);
+	assert_int_equal(s->capabilities, (1 << 0) | (1 << 5));
+	assert_int_equal(s->read_write.n, 2);
+	assert_string_equal(s->read_write.v[1], "%h/out");
+	assert_string_equal(s->name, "batch-quiet");
+	s = sandbox_list_find(&list, "batch");
+	assert_int_equal(s->part[SANDBOX_NETWORK], NETWORK_HOST);
+}
+
+static void a_new_profile_is_strict_until_it_says_otherwise(void **state)
+{
+	(void)state;
+	SECTION("plain", NULL, {"network", "host"});
+	assert_int_equal(sandbox_list_find(&list, "plain")->part[SANDBOX_PIDS], 1);
+	assert_int_equal(sandbox_list_find(&list, "plain")->capabilities, 0);
+}
+
+static void a_site_can_change_ours_and_keep_one_from_everybody(void **state)
+{
+	(void)state;
+	SECTION("standard", NULL, {"base", "standard"}, {"private-tmp", "yes"});
+	SECTION("compat", NULL, {"available", "no"});
+	assert_int_equal(list.n, 3);
+	assert_int_equal(sandbox_list_find(&list, "standard")->part[SANDBOX_TMP], 1);
+	assert_true(sandbox_list_find(&list, "compat")->unavailable);
+}
+
+static void what_makes_no_sense_is_refused_with_the_reason(void **state)
+{
+	(void)state;
+	SECTION("x", "no key 'private-temp'", {"private-temp", "yes"});
+	SECTION("x", "private-tmp: 'maybe' is not one of no, yes", {"private-tmp", "maybe"});
+	SECTION("x", "network: 'some' is not one of host, none, loopback", {"network", "some"});
+	SECTION("x", "base: no sandbox profile 'y' stands before it", {"base", "y"});
+	SECTION("x", "'srv' is not an absolute path", {"read-write", "/a, srv"});
+	SECTION("x", "without '..'", {"read-write", "/srv/../etc"});
+	SECTION("x", "without '..'", {"read-write", "%h/.."});
+	SECTION("x", "nor one that begins with %h", {"read-write", "%home/x"});
+	SECTION("x", "'fly' is no capability", {"capabilities", "chown fly"});
+	SECTION("x", "'perhaps' is not yes or no", {"available", "perhaps"});
+	SECTION("x", "need no-new-privileges = yes", {"no-new-privileges", "no"});
+	SECTION("c", "need no-new-privileges = yes", {"base", "compat"}, {"capabilities", "none"});
+	SECTION("../x", "no name of a sandbox profile", {"private-tmp", "yes"});
+	SECTION("7", "no name of a sandbox profile", {"private-tmp", "yes"});
+}
+
+static void a_path_may_contain_dots_that_lead_nowhere(void **state)
+{
+	(void)state;
+	SECTION("dots", NULL, {"read-write", "/srv/..data /srv/a..b %h"});
+	assert_int_equal(sandbox_list_find(&list, "dots")->read_write.n, 3);
+}
+
+static void more_paths_than_any_job_needs_are_refused(void **state)
+{
+	AUTO_DONE(buf) paths = {};
+
+	(void)state;
+	for (int i = 0; i <= SANDBOX_PATHS_MAX; i++)
+		buf_printf(&paths, "/srv/%d ", i);
+	SECTION("many", "more than 32 paths", {"read-write", paths.data});
+}
+
+/* ---- what a spawner says of them ---- */
+
+static struct sandbox_offers *offers_of(const char *text, const char *error)
+{
+	struct sandbox_offers *o = NULL;
+	struct err e = {};
+
+	assert_int_equal(sandbox_offers_parse(text, strlen(text), &o, &e), !error);
+	if (error && !strstr(e.msg, error))
+		assert_string_equal(e.msg, error);
+	return o;
+}
+
+static void what_is_said_of_profiles_is_read_back(void **state)
+{
+	AUTO_DONE(buf) text = {};
+	AUTO(sandbox_offers) *o = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < list.n; i++)
+		sandbox_offer_print(&list.v[i], i != 1, i == 1 ? "landlock (none)" : NULL, &text);
+	o = offers_of(text.data, NULL);
+	assert_int_equal(o->n, 3);
+	assert_string_equal(o->v[2].name, "strict");
+	assert_true(o->v[2].available);
+	assert_null(o->v[2].missing);
+	assert_true(o->v[2].applies.n >= 9);
+	assert_false(o->v[1].available);
+	assert_string_equal(o->v[1].missing, "landlock (none)");
+	assert_int_equal(o->v[0].applies.n, 1);
+}
+
+static void a_list_that_is_none_is_refused(void **state)
+{
+	static const char *const bad[] = {"profile x\n", "profile x maybe\n", "profile ../x yes\n", "applies before\n",
+		"profile x yes\nmissing a\nmissing b\n", "profile x yes\nother word\n", "profile x yes\n\n", "\xff\n"};
+
+	(void)state;
+	for (size_t i = 0; i < ELEMENTS(bad); i++)
+		assert_null(offers_of(bad[i], "a list of sandbox profiles"));
+}
+
+static void a_job_is_refused_with_the_reason_and_what_there_is(void **state)
+{
+	AUTO(sandbox_offers) *o = offers_of("profile standard yes\nprofile tight no\nmissing x (y)\nprofile compat no\n", NULL);
+	static const char *const cases[][2] = {{"other", "there is no sandbox profile 'other' here; there are: standard"},
+		{"tight", "cannot be had here: x (y); choose another"}, {"compat", "is not for jobs of this site"}};
+
+	(void)state;
+	assert_true(sandbox_offers_check(NULL, "anything", NULL));
+	assert_true(sandbox_offers_check(o, NULL, NULL));
+	assert_true(sandbox_offers_check(o, "standard", NULL));
+	for (size_t i = 0; i < ELEMENTS(cases); i++) {
+		struct err e = {};
+
+		assert_false(sandbox_offers_check(o, cases[i][0], &e));
+		assert_non_null(strstr(e.msg, cases[i][1]));
+		assert_string_equal(e.field, "sandbox");
+	}
+}
+
+#define FRESH(name) cmocka_unit_test_setup_teardown(name, up, down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FRESH(ours_are_there_and_go_together),
+		FRESH(compat_takes_nothing_and_says_so),
+		FRESH(each_profile_says_what_applies),
+		FRESH(a_site_builds_on_one_of_ours_or_on_its_own),
+		FRESH(a_new_profile_is_strict_until_it_says_otherwise),
+		FRESH(a_site_can_change_ours_and_keep_one_from_everybody),
+		FRESH(what_makes_no_sense_is_refused_with_the_reason),
+		FRESH(a_path_may_contain_dots_that_lead_nowhere),
+		FRESH(more_paths_than_any_job_needs_are_refused),
+		FRESH(what_is_said_of_profiles_is_read_back),
+		FRESH(a_list_that_is_none_is_refused),
+		FRESH(a_job_is_refused_with_the_reason_and_what_there_is),
+	};
+
+	return RUN_TESTS(tests);
+}

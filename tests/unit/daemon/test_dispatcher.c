@@ -1,0 +1,660 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs between store and spawner: a real store whose thread is this test's hand, and a spawner that is this test. */
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/artifact/artifact_requests.h"
+#include "daemon/schedule/dispatcher.h"
+#include "daemon/loop/run_watch.h"
+#include "exec/proto/spawn_client.h"
+#include "unit/daemon/hand_store.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ARTIFACT "{\"command\":[\"true\"],\"artifact\":\"https://example.org/a.tar\"," \
+	"\"sha256\":\"0123456701234567012345670123456701234567012345670123456701234567\"}"
+#define RETRIES "{\"command\":[\"true\"],\"retries\":3,\"overlap\":\"allow\"}"
+
+/* The requests of the dispatcher to the spawner and to jobsched-net, in order. */
+enum asked { START, CANCEL, ACK, LIST, FETCH, RELEASE };
+struct request {
+	enum asked what;
+	int64_t run, fence;
+};
+
+struct spawn_client {
+	char id[16];
+	spawn_report_fn *fn;
+	void *arg;
+};
+
+struct world {
+	struct store_thread hand;
+	struct hub *hub;
+	struct dispatcher *d;
+	const char *spawner_id;       /* of whoever answers next */
+	struct spawn_client *client;  /* NULL: not connected */
+	struct request requests[64];
+	size_t n;
+	bool untrusted;
+	bool no_spawner;              /* nobody answers */
+	bool silent;                  /* the spawner gives no welcome by itself */
+};
+
+/* The stubs have no argument of their own. */
+static struct world *world;
+
+/* ---- the spawner ---- */
+
+static void ask(enum asked what, int64_t run, int64_t fence)
+{
+	assert_true(world->n < ELEMENTS(world->requests));
+	world->requests[world->n++] = (struct request){what, run, fence};
+}
+
+bool spawn_client_open(struct sd_event *ev, const char *path, const char *node, spawn_report_fn *fn, void *arg,
+	struct spawn_client **ret, struct err *e)
+{
+	struct spawn_client *c = xcalloc(1, sizeof(*c));
+
+	(void)ev;
+	(void)path;
+	(void)node;
+	if (world->no_spawner) {
+		free(c);
+		return err_set(e, ERR_UNREACHABLE, "there is none");
+	}
+	snprintf(c->id, sizeof(c->id), "%s", world->spawner_id);
+	c->fn = fn;
+	c->arg = arg;
+	*ret = world->client = c;
+	return true;
+}
+
+bool spawn_client_connect(struct sd_event *ev, const char *path, const char *node, spawn_report_fn *fn, void *arg,
+	struct spawn_client **ret, struct err *e)
+{
+	if (!spawn_client_open(ev, path, node, fn, arg, ret, e))
+		return false;
+	if (!world->silent)
+		fn(&(struct spawn_report){.kind = SPAWN_CONNECTED}, arg);
+	return true;
+}
+
+void spawn_client_free(struct spawn_client *c)
+{
+	if (c && world->client == c)
+		world->client = NULL;
+	free(c);
+}
+
+struct sandbox_offers *spawn_client_sandboxes(const struct spawn_client *c)
+{
+	(void)c;
+	return NULL;
+}
+
+const char *spawn_client_spawner(const struct spawn_client *c)
+{
+	return c->id;
+}
+
+enum warrant_policy spawn_client_warrants(const struct spawn_client *c)
+{
+	(void)c;
+	return WARRANT_NONE;
+}
+
+unsigned spawn_client_limits_refused(const struct spawn_client *c)
+{
+	(void)c;
+	return 0;
+}
+
+bool spawn_client_start(struct spawn_client *c, const struct plan *p, struct err *e)
+{
+	(void)c;
+	(void)e;
+	ask(START, p->run, p->fence);
+	return true;
+}
+
+void spawn_client_cancel(struct spawn_client *c, int64_t run, int64_t fence)
+{
+	(void)c;
+	ask(CANCEL, run, fence);
+}
+
+void spawn_client_ack(struct spawn_client *c, int64_t run, int64_t fence)
+{
+	(void)c;
+	ask(ACK, run, fence);
+}
+
+void spawn_client_list(struct spawn_client *c)
+{
+	(void)c;
+	ask(LIST, 0, 0);
+}
+
+void spawn_client_lease(struct spawn_client *c, usec_t end_at, usec_t kill_at)
+{
+	(void)c;
+	(void)end_at;
+	(void)kill_at;
+}
+
+void spawn_client_health(struct spawn_client *c, struct spawn_health *ret)
+{
+	(void)c;
+	*ret = (struct spawn_health){};
+}
+
+void spawn_client_forget_output(struct spawn_client *c, int64_t run, int64_t attempt)
+{
+	(void)c;
+	(void)run;
+	(void)attempt;
+}
+
+bool spawner_launch(const char *program, const char *runtime_dir, const char *output_dir, struct err *e)
+{
+	(void)program;
+	(void)runtime_dir;
+	(void)output_dir;
+	return err_set(e, ERR_UNREACHABLE, "there is none");
+}
+
+bool spawner_launch_begin(const char *program, const char *runtime_dir, const char *output_dir, pid_t *ret, struct err *e)
+{
+	(void)ret;
+	return spawner_launch(program, runtime_dir, output_dir, e);
+}
+
+bool spawner_launch_end(int status, const char *program, const char *runtime_dir, bool *ret_other, struct err *e)
+{
+	(void)status;
+	(void)ret_other;
+	return spawner_launch(program, runtime_dir, NULL, e);
+}
+
+static size_t asked(const struct world *w, enum asked what, int64_t run, int64_t fence)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < w->n; i++)
+		n += w->requests[i].what == what && w->requests[i].run == run && w->requests[i].fence == fence;
+	return n;
+}
+
+static void report(struct world *w, const struct spawn_report *r)
+{
+	w->client->fn(r, w->client->arg);
+}
+
+static void report_started(struct world *w, int64_t run, int64_t fence)
+{
+	report(w, &(struct spawn_report){.kind = SPAWN_STARTED, .run = run, .fence = fence, .attempt = fence, .pid = 4711,
+		.started_at = clock_now(&clock_system)});
+}
+
+static void report_ended(struct world *w, int64_t run, int64_t fence, int64_t exit_code)
+{
+	report(w, &(struct spawn_report){.kind = SPAWN_ENDED, .run = run, .fence = fence, .attempt = fence, .pid = 4711,
+		.outcome = exit_code ? ATTEMPT_FAILED : ATTEMPT_SUCCEEDED, .exit_code = exit_code,
+		.started_at = clock_now(&clock_system), .ended_at = clock_now(&clock_system)});
+}
+
+/* ---- artifacts: fetched when the test says so ---- */
+
+bool artifacts_get(struct artifacts *a, const struct artifact_user *u, struct err *e)
+{
+	(void)a;
+	(void)e;
+	ask(FETCH, u->run, u->fence);
+	return true;
+}
+
+void artifacts_hold(struct artifacts *a, const struct artifact_user *u)
+{
+	(void)a;
+	(void)u;
+}
+
+void artifacts_release(struct artifacts *a, int64_t run, int64_t fence)
+{
+	(void)a;
+	ask(RELEASE, run, fence);
+}
+
+const char *artifacts_busy(const struct artifacts *a)
+{
+	(void)a;
+	return NULL;
+}
+
+bool spawn_client_open_file(struct spawn_client *c, const struct spawn_file *f, struct err *e)
+{
+	(void)c;
+	(void)f;
+	(void)e;
+	return true;
+}
+
+/* ---- the engine around it ---- */
+
+static bool trusted(void *arg)
+{
+	return !((struct world *)arg)->untrusted;
+}
+
+static void on_opened(int64_t others, void *arg)
+{
+	(void)others;
+	(void)arg;
+}
+
+static void on_notice(const struct spawn_report *r, void *arg)
+{
+	(void)r;
+	(void)arg;
+}
+
+static void on_exit_asked(int status, void *arg)
+{
+	(void)status;
+	(void)arg;
+}
+
+static void on_nothing(void *arg)
+{
+	(void)arg;
+}
+
+static int setup(void **state)
+{
+	struct world *w = xcalloc(1, sizeof(*w));
+	struct err e = {};
+
+	world = w;
+	w->hub = hub_new();
+	w->spawner_id = "first";
+	if (!hand_open(&w->hand))
+		return -1;
+	if (!dispatcher_new(w->hand.ev, &(struct dispatcher_options){.clock = &clock_system, .store = &w->hand, .hub = w->hub,
+		.artifacts = (struct artifacts *)(void *)w, .node_id = "one-id", .node_name = "one", .spawner_socket = "none", .output_dir = w->hand.dir, .trusted = trusted,
+		.on_opened = on_opened, .on_fenced = on_nothing, .on_notice = on_notice, .on_ready = on_nothing,
+		.on_change = on_nothing, .on_exit = on_exit_asked, .arg = w}, &w->d, &e)) {
+		print_error("%s\n", e.msg);
+		return -1;
+	}
+	dispatcher_set_max_running(w->d, 8);
+	dispatcher_set_output_max(w->d, 1 << 20);
+	*state = w;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+
+	dispatcher_free(w->d);
+	hub_free(w->hub);
+	hand_close(&w->hand);
+	free(w);
+	return 0;
+}
+
+/* ---- steps ---- */
+
+static void begin(struct world *w)
+{
+	struct err e = {};
+
+	if (!dispatcher_start(w->d, &e))
+		fail_msg("%s", e.msg);
+}
+
+static void begin_ready(struct world *w)
+{
+	begin(w);
+	hand_serve(&w->hand);
+	report(w, &(struct spawn_report){.kind = SPAWN_LIST_DONE});
+}
+
+static void add_job(struct world *w, const char *spec, enum overlap_word overlap)
+{
+	AUTO(op) *op = op_new(OP_JOB_ADD, NULL, NULL);
+	usec_t now = clock_now(&clock_system);
+
+	op->add = (struct job_new){.uid = 1000, .owner = "ann", .spec = spec, .now = now, .run_at = now,
+		.policy = {.overlap = overlap, .places = 1}};
+	hand_apply(&w->hand, op);
+	assert_true(op->ok);
+}
+
+static void pump(struct world *w)
+{
+	dispatcher_due_is(w->d, w->hand.next_due);
+	dispatcher_pump(w->d);
+}
+
+static void claim(struct world *w)
+{
+	pump(w);
+	hand_answer(&w->hand, hand_take(&w->hand, OP_CLAIM));
+}
+
+static void open_node(struct world *w, const char *id, const char *name, const char *spawner)
+{
+	AUTO(op) *op = op_new(OP_NODE_OPEN, NULL, NULL);
+
+	op->node_open = (struct op_node_open){.node = id, .name = name, .spawner = spawner, .now = 1};
+	hand_apply(&w->hand, op);
+	assert_true(op->ok);
+}
+
+static void claim_for(struct world *w, const char *node)
+{
+	AUTO(op) *op = op_new(OP_CLAIM, NULL, NULL);
+
+	op->claim = (struct op_claim){.node = node, .now = clock_now(&clock_system), .room = 1};
+	hand_apply(&w->hand, op);
+	assert_int_equal(op->claim.claimed.n, 1);
+}
+
+/* Somebody else was given run 1 of ours, and has recorded it as lost: it waits again. */
+static void lose_it(struct world *w)
+{
+	AUTO(op) *op = op_new(OP_ENDED, NULL, NULL);
+
+	open_node(w, "newer-id", "one", "other");
+	op->ended = (struct op_ended){.node = "newer-id", .state = RUN_QUEUED, .lost = true, .due_at = clock_now(&clock_system)};
+	op->ended.attempt = (struct attempt){.run = 1, .number = 1, .fence = 1, .outcome = ATTEMPT_LOST, .exit_code = -1,
+		.ended_at = clock_now(&clock_system)};
+	hand_apply(&w->hand, op);
+	assert_true(op->ok && !op->ended.stale);
+}
+
+/* ---- ends ---- */
+
+static void an_end_that_the_store_did_not_take_is_not_acknowledged(void **state)
+{
+	static const enum err_kind kinds[] = {ERR_BUSY, ERR_FULL, ERR_INTERNAL, ERR_UNCERTAIN, ERR_REFUSED, ERR_UNREACHABLE,
+		ERR_TOO_LARGE};
+	struct world *w = *state;
+
+	begin_ready(w);
+	for (size_t i = 0; i < ELEMENTS(kinds); i++)
+		add_job(w, RETRIES, OVERLAP_ALLOW);
+	claim(w);
+	for (size_t i = 0; i < ELEMENTS(kinds); i++) {
+		int64_t run = (int64_t)i + 1;
+
+		assert_int_equal(asked(w, START, run, 1), 1);
+		report_started(w, run, 1);
+		report_ended(w, run, 1, 0);
+		w->hand.fails = kinds[i];
+		hand_answer(&w->hand, hand_take(&w->hand, OP_ENDED));
+		w->hand.fails = ERR_NONE;
+		assert_int_equal(asked(w, ACK, run, 1), 0);
+	}
+}
+
+static int said;
+static char over[200];
+
+static void count_line(enum log_level level, const struct log_about *about, const char *line)
+{
+	(void)level;
+	(void)about;
+	said += strstr(line, "could not record the end") != NULL;
+	if (strstr(line, "is recorded"))
+		snprintf(over, sizeof(over), "%s", line);
+}
+
+/* F-62: with hundreds of them that were hundreds of lines a second. */
+static void ends_that_the_store_does_not_take_are_told_of_once(void **state)
+{
+	struct world *w = *state;
+
+	begin_ready(w);
+	for (int i = 0; i < 4; i++)
+		add_job(w, RETRIES, OVERLAP_ALLOW);
+	claim(w);
+	said = 0;
+	log_open("test", LOG_LEVEL_INFO, count_line);
+	for (int64_t run = 1; run <= 3; run++) {
+		report_started(w, run, 1);
+		report_ended(w, run, 1, 0);
+		w->hand.fails = run == 2 ? ERR_NONE : ERR_BUSY;
+		for (int tries = 0; tries < (run == 2 ? 1 : 3); tries++)
+			hand_answer(&w->hand, tries ? hand_await(&w->hand, OP_ENDED) : hand_take(&w->hand, OP_ENDED));
+		assert_int_equal(said, 1);
+	}
+	w->hand.fails = ERR_NONE;
+	hand_answer(&w->hand, hand_await(&w->hand, OP_ENDED));
+	assert_string_equal(over, ""); /* one of them is not there yet */
+	hand_answer(&w->hand, hand_await(&w->hand, OP_ENDED));
+	assert_non_null(strstr(over, "the ends of 2 runs"));
+	report_started(w, 4, 1);
+	report_ended(w, 4, 1, 0);
+	w->hand.fails = ERR_BUSY;
+	hand_answer(&w->hand, hand_take(&w->hand, OP_ENDED));
+	assert_int_equal(said, 2); /* and again after it was over */
+	w->hand.fails = ERR_NONE;
+	log_open("test", LOG_LEVEL_INFO, NULL);
+}
+
+static void an_end_of_a_run_that_is_not_there_any_more_is_acknowledged(void **state)
+{
+	struct world *w = *state;
+
+	begin_ready(w);
+	report_ended(w, 77, 1, 0);
+	hand_answer(&w->hand, hand_take(&w->hand, OP_ENDED));
+	assert_int_equal(asked(w, ACK, 77, 1), 1);
+}
+
+/* Both are the spawner's: the one that was given up with this node, and the one that we were given since. */
+static void the_end_of_an_older_attempt_leaves_the_newer_one_in_our_hands(void **state)
+{
+	struct world *w = *state;
+	struct op *end;
+
+	begin_ready(w);
+	add_job(w, RETRIES, OVERLAP_ALLOW);
+	claim(w);
+	report_started(w, 1, 1);
+	lose_it(w);
+	dispatcher_rejoin(w->d);
+	hand_serve(&w->hand);
+	report(w, &(struct spawn_report){.kind = SPAWN_HAS, .run = 1, .fence = 1, .attempt = 1, .pid = 4711});
+	report(w, &(struct spawn_report){.kind = SPAWN_LIST_DONE});
+	claim(w);
+	assert_int_equal(asked(w, START, 1, 2), 1);
+	report_started(w, 1, 2);
+	report_ended(w, 1, 1, 0);
+	end = hand_take(&w->hand, OP_ENDED);
+	assert_int_equal(end->ended.attempt.fence, 1);
+	w->hand.fails = ERR_BUSY;
+	hand_answer(&w->hand, end);
+	w->hand.fails = ERR_NONE;
+	assert_int_equal(asked(w, ACK, 1, 1), 0);
+	end = hand_await(&w->hand, OP_ENDED); /* it is told again */
+	assert_int_equal(end->ended.attempt.fence, 1);
+	hand_answer(&w->hand, end);
+	assert_int_equal(asked(w, ACK, 1, 1), 1);
+	report_ended(w, 1, 2, 1);
+	end = hand_take(&w->hand, OP_ENDED);
+	assert_int_equal(end->ended.attempt.fence, 2);
+	assert_int_equal(end->ended.state, RUN_QUEUED); /* it has retries left */
+	hand_answer(&w->hand, end);
+	assert_int_equal(asked(w, ACK, 1, 2), 1);
+}
+
+/* ---- starts ---- */
+
+static void a_start_that_was_not_recorded_is_recorded_later(void **state)
+{
+	struct world *w = *state;
+
+	begin_ready(w);
+	add_job(w, RETRIES, OVERLAP_ALLOW);
+	claim(w);
+	report_started(w, 1, 1);
+	w->hand.fails = ERR_BUSY;
+	hand_answer(&w->hand, hand_await(&w->hand, OP_STARTED));
+	w->hand.fails = ERR_NONE;
+	hand_answer(&w->hand, hand_await(&w->hand, OP_STARTED));
+}
+
+static void what_waited_for_its_artifact_does_not_start_without_a_lease(void **state)
+{
+	struct world *w = *state;
+
+	begin_ready(w);
+	add_job(w, ARTIFACT, OVERLAP_ALLOW);
+	claim(w);
+	assert_int_equal(asked(w, FETCH, 1, 1), 1);
+	w->untrusted = true;
+	dispatcher_artifact_done(w->d, 1, 1, open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC), NULL);
+	assert_int_equal(asked(w, START, 1, 1), 0);
+	assert_int_equal(asked(w, RELEASE, 1, 1), 1);
+	hand_answer(&w->hand, hand_take(&w->hand, OP_GIVE_BACK));
+	w->untrusted = false;
+	claim(w);
+	dispatcher_artifact_done(w->d, 1, 2, open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC), NULL);
+	assert_int_equal(asked(w, START, 1, 2), 1);
+	assert_int_equal(asked(w, RELEASE, 1, 2), 0);
+	report_started(w, 1, 2);
+	report_ended(w, 1, 2, 0);
+	hand_answer(&w->hand, hand_take(&w->hand, OP_ENDED));
+	assert_int_equal(asked(w, RELEASE, 1, 2), 1);
+}
+
+/* It may wait there for the user database, and the lease that it is held against is a new one by then. */
+static void what_a_given_up_node_was_starting_is_cancelled(void **state)
+{
+	struct world *w = *state;
+
+	begin_ready(w);
+	add_job(w, RETRIES, OVERLAP_ALLOW);
+	claim(w);
+	lose_it(w);
+	dispatcher_rejoin(w->d);
+	assert_int_equal(asked(w, CANCEL, 1, 1), 1);
+}
+
+/* The connection breaks before the store could say that we were given up: opened anew, the node has its name back only. */
+static void what_was_given_up_is_not_ours_because_the_node_was_opened_again(void **state)
+{
+	struct world *w = *state;
+
+	begin_ready(w);
+	add_job(w, "{\"command\":[\"true\"]}", OVERLAP_SKIP);
+	claim(w);
+	report_started(w, 1, 1);
+	lose_it(w);
+	report(w, &(struct spawn_report){.kind = SPAWN_GONE});
+	hand_serve(&w->hand);
+	report(w, &(struct spawn_report){.kind = SPAWN_HAS, .run = 1, .fence = 1, .attempt = 1, .pid = 4711});
+	report(w, &(struct spawn_report){.kind = SPAWN_LIST_DONE});
+	assert_int_equal(asked(w, CANCEL, 1, 1), 1);
+	claim(w);
+	assert_int_equal(asked(w, START, 1, 2), 1);
+}
+
+/* ---- taking over ---- */
+
+/* The store has made them ours, and says so only once. */
+static void what_was_taken_over_is_not_forgotten_when_the_spawner_leaves_meanwhile(void **state)
+{
+	struct world *w = *state;
+	struct op *end;
+
+	open_node(w, "old-id", "one", "first");
+	add_job(w, RETRIES, OVERLAP_SKIP);
+	claim_for(w, "old-id");
+	begin(w);
+	w->no_spawner = true;
+	report(w, &(struct spawn_report){.kind = SPAWN_GONE});
+	hand_answer(&w->hand, hand_take(&w->hand, OP_NODE_OPEN));
+	w->no_spawner = false;
+	w->spawner_id = "second";
+	hand_answer(&w->hand, hand_await(&w->hand, OP_NODE_OPEN));
+	hand_serve(&w->hand);
+	report(w, &(struct spawn_report){.kind = SPAWN_LIST_DONE});
+	end = hand_take(&w->hand, OP_ENDED);
+	assert_non_null(end);
+	assert_int_equal(end->ended.attempt.run, 1);
+	assert_int_equal(end->ended.attempt.outcome, ATTEMPT_LOST);
+	hand_answer(&w->hand, end);
+}
+
+static void what_was_taken_over_for_a_spawner_that_another_has_followed_is_lost_with_it(void **state)
+{
+	struct world *w = *state;
+	struct op *end;
+
+	open_node(w, "old-id", "one", "first");
+	add_job(w, RETRIES, OVERLAP_SKIP);
+	claim_for(w, "old-id");
+	begin(w);
+	w->spawner_id = "second";
+	report(w, &(struct spawn_report){.kind = SPAWN_GONE});
+	hand_serve(&w->hand); /* both openings: the first one asked for what the first spawner had */
+	report(w, &(struct spawn_report){.kind = SPAWN_LIST_DONE});
+	assert_null(hand_take(&w->hand, OP_GIVE_BACK));
+	end = hand_take(&w->hand, OP_ENDED);
+	assert_non_null(end);
+	assert_int_equal(end->ended.attempt.outcome, ATTEMPT_LOST);
+	hand_answer(&w->hand, end);
+}
+
+/* The spawner that follows accepts the connection and answers later. */
+static void nothing_is_asked_of_a_spawner_before_its_welcome(void **state)
+{
+	struct world *w = *state;
+	struct dispatcher_spawner s;
+
+	add_job(w, RETRIES, OVERLAP_SKIP);
+	begin_ready(w);
+	claim(w);
+	assert_int_equal(asked(w, START, 1, 1), 1);
+	report_started(w, 1, 1);
+	w->silent = true;
+	w->n = 0;
+	report(w, &(struct spawn_report){.kind = SPAWN_GONE});
+	dispatcher_cancel(w->d, 1, 1);
+	dispatcher_rejoin(w->d); /* makes no second connection */
+	hand_serve(&w->hand);
+	assert_int_equal(w->n, 0);
+	dispatcher_spawner(w->d, &s);
+	assert_non_null(strstr(s.why, "has not answered yet"));
+	report(w, &(struct spawn_report){.kind = SPAWN_CONNECTED});
+	hand_serve(&w->hand);
+	assert_int_equal(asked(w, LIST, 0, 0), 1);
+}
+
+#define DISPATCHER_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		DISPATCHER_TEST(an_end_that_the_store_did_not_take_is_not_acknowledged),
+		DISPATCHER_TEST(ends_that_the_store_does_not_take_are_told_of_once),
+		DISPATCHER_TEST(an_end_of_a_run_that_is_not_there_any_more_is_acknowledged),
+		DISPATCHER_TEST(the_end_of_an_older_attempt_leaves_the_newer_one_in_our_hands),
+		DISPATCHER_TEST(a_start_that_was_not_recorded_is_recorded_later),
+		DISPATCHER_TEST(what_waited_for_its_artifact_does_not_start_without_a_lease),
+		DISPATCHER_TEST(what_a_given_up_node_was_starting_is_cancelled),
+		DISPATCHER_TEST(what_was_given_up_is_not_ours_because_the_node_was_opened_again),
+		DISPATCHER_TEST(what_was_taken_over_is_not_forgotten_when_the_spawner_leaves_meanwhile),
+		DISPATCHER_TEST(what_was_taken_over_for_a_spawner_that_another_has_followed_is_lost_with_it),
+		DISPATCHER_TEST(nothing_is_asked_of_a_spawner_before_its_welcome),
+	};
+
+	return RUN_TESTS(tests);
+}

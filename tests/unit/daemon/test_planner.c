@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When the planner asks the store, and that it asks again. */
+#include "base/err.h"
+#include "daemon/schedule/planner.h"
+#include "daemon/loop/store_thread.h"
+#include "store/ops/op.h"
+#include "unit/unit.h"
+#include <stdlib.h>
+
+/* It keeps the last operation until the test answers it. */
+struct store_thread {
+	struct op *op;
+	int submitted;
+};
+
+static usec_t now;
+
+static usec_t now_is(void *arg)
+{
+	(void)arg;
+	return now;
+}
+
+static const struct clock test_clock = {now_is, now_is, NULL};
+
+void store_thread_submit(struct store_thread *t, struct op *op)
+{
+	assert_null(t->op);
+	t->op = op;
+	t->submitted++;
+}
+
+static void answer(struct store_thread *t, enum err_kind kind)
+{
+	struct op *op = t->op;
+
+	assert_non_null(op);
+	t->op = NULL;
+	op->ok = kind == ERR_NONE;
+	op->err = (struct err){.kind = kind, .msg = "as the test wants it"};
+	op->on_done(op, op->arg);
+}
+
+/* A store that is away for a moment when the machine comes up must not cost anybody his job. */
+static void jobs_for_boots_are_queued_when_the_store_is_back(void **state)
+{
+	struct store_thread t = {};
+	struct planner *p;
+	usec_t boot;
+
+	(void)state;
+	now = USEC_DAY;
+	p = planner_new(&test_clock, &t, "one-id");
+	setenv("JOBSCHED_BOOT_ID", "b0", 1);
+	planner_boot(p, "one");
+	boot = t.op->boot.now;
+	for (int i = 0; i < 3; i++) {
+		answer(&t, i == 1 ? ERR_FULL : ERR_BUSY);
+		assert_in_range(planner_pump(p), now + 1, now + 2 * USEC_SEC);
+		assert_null(t.op);
+		now += 2 * USEC_SEC;
+		planner_pump(p);
+		assert_non_null(t.op);
+		assert_int_equal(t.op->kind, OP_BOOT);
+		assert_string_equal(t.op->boot.boot, "b0");
+		assert_int_equal(t.op->boot.now, boot); /* it is of that moment, however late it is stored */
+	}
+	answer(&t, ERR_NONE);
+	now += USEC_MIN;
+	assert_true(planner_pump(p) == USEC_NEVER);
+	assert_null(t.op);
+	planner_free(p);
+}
+
+static void what_could_not_be_planned_is_planned_a_second_later(void **state)
+{
+	struct store_thread t = {};
+	struct planner *p;
+	usec_t again;
+
+	(void)state;
+	now = USEC_DAY;
+	p = planner_new(&test_clock, &t, "one-id");
+	planner_slot_is(p, now);
+	assert_true(planner_pump(p) == USEC_NEVER);
+	assert_int_equal(t.op->kind, OP_PLAN);
+	answer(&t, ERR_BUSY);
+	again = planner_pump(p);
+	assert_in_range(again, now + 1, now + USEC_SEC);
+	now -= USEC_HOUR; /* the clock is set back: it does not wait for that hour */
+	planner_slot_is(p, now);
+	planner_pump(p);
+	assert_int_equal(t.submitted, 2);
+	answer(&t, ERR_NONE);
+	planner_free(p);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(jobs_for_boots_are_queued_when_the_store_is_back),
+		TEST(what_could_not_be_planned_is_planned_a_second_later),
+	};
+
+	return RUN_TESTS(tests);
+}

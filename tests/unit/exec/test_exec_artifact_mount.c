@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Directories that become mounts: read-only, and the right one, whatever namespace they come from. */
+#include "unit/unit.h"
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "exec/worker/artifact_mount.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char *place_make(void)
+{
+	char path[] = "/tmp/tree.XXXXXX";
+	AUTO_TEXT file = NULL;
+	int fd;
+
+	assert_non_null(mkdtemp(path));
+	file = xprintf("%s/file", path);
+	fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	assert_true(fd >= 0);
+	close(fd);
+	return xstrdup(path);
+}
+
+static void place_remove(const char *path)
+{
+	AUTO_TEXT file = xprintf("%s/file", path);
+
+	unlink(file);
+	assert_int_equal(rmdir(path), 0);
+}
+
+static void shows_the_file_and_takes_nothing(int tree)
+{
+	assert_int_equal(faccessat(tree, "file", R_OK, 0), 0);
+	assert_true(openat(tree, "file", O_WRONLY | O_CLOEXEC) < 0 && errno == EROFS);
+	assert_true(openat(tree, "new", O_WRONLY | O_CREAT | O_CLOEXEC, 0644) < 0 && errno == EROFS);
+}
+
+static void a_directory_becomes_a_mount_that_is_read_only(void **state)
+{
+	AUTO_TEXT path = place_make();
+	AUTO_FD dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	AUTO_FD tree = -1;
+	AUTO_TEXT found = NULL;
+	struct err e = {};
+
+	(void)state;
+	assert_true(tree_valid(dir) && tree_path(dir, &found, &e));
+	assert_string_equal(found, path);
+	if (geteuid() == 0) {
+		if (!tree_mount(dir, &tree, &e))
+			fail_msg("%s", e.msg);
+		shows_the_file_and_takes_nothing(tree);
+	}
+	place_remove(path);
+}
+
+/* The descriptor of a process that lives in another mount namespace; *ret_pid is to be ended. */
+static int from_elsewhere(const char *path, const char *hide, pid_t *ret_pid)
+{
+	char link[64];
+	int ready[2], fd;
+	char word;
+
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	*ret_pid = fork();
+	if (*ret_pid == 0) {
+		fd = -1;
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
+		if (unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+			(!hide || mount(hide, path, NULL, MS_BIND, NULL) == 0))
+			fd = open(path, O_RDONLY | O_DIRECTORY);
+		if (fd >= 0 && dup2(fd, 100) == 100 && write(ready[1], "r", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	close(ready[1]);
+	if (read(ready[0], &word, 1) != 1)
+		fail_msg("no namespace");
+	close(ready[0]);
+	snprintf(link, sizeof(link), "/proc/%d/fd/100", (int)*ret_pid);
+	return open(link, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void the_engine_may_live_in_another_mount_namespace(void **state)
+{
+	AUTO_TEXT path = NULL;
+	AUTO_FD tree = -1;
+	AUTO_FD dir = -1;
+	struct err e = {};
+	pid_t pid;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	path = place_make();
+	dir = from_elsewhere(path, NULL, &pid);
+	if (!tree_mount(dir, &tree, &e))
+		fail_msg("%s", e.msg);
+	shows_the_file_and_takes_nothing(tree);
+	end(pid);
+	place_remove(path);
+}
+
+static void another_directory_at_the_same_path_is_not_taken_for_it(void **state)
+{
+	AUTO_TEXT path = NULL;
+	AUTO_TEXT other = NULL;
+	AUTO_FD dir = -1;
+	struct err e = {};
+	int tree = -1;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	path = place_make();
+	other = place_make();
+	dir = from_elsewhere(path, other, &pid); /* there it is what 'other' is here */
+	assert_false(tree_mount(dir, &tree, &e));
+	assert_int_equal(tree, -1);
+	end(pid);
+	place_remove(path);
+	place_remove(other);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_directory_becomes_a_mount_that_is_read_only),
+		TEST(the_engine_may_live_in_another_mount_namespace),
+		TEST(another_directory_at_the_same_path_is_not_taken_for_it),
+	};
+
+	return RUN_TESTS(tests);
+}

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Frames, versions, payloads, deadlines: what the spawner believes and what it does not. */
+#include "unit/unit.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/text.h"
+#include "core/job/start_plan.h"
+#include "exec/worker/deadline.h"
+#include "exec/proto/frame.h"
+#include "exec/proto/epoll_source.h"
+#include "exec/proto/payload.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* A right frame of each type. */
+static void sample(struct frame *f, unsigned type)
+{
+	frame_init(f, (enum frame_type)type, type == FRAME_OPEN_FILE ? 2 : 1);
+	switch (type) {
+	case FRAME_HELLO:
+		f->hello.oldest = f->hello.newest = 1;
+		break;
+	case FRAME_WELCOME:
+		f->welcome.version = 1;
+		break;
+	case FRAME_STARTED:
+	case FRAME_HAS:
+		f->started.pid = 7;
+		break;
+	case FRAME_ENDED:
+		f->ended.pid = 7;
+		f->ended.outcome = ATTEMPT_FAILED;
+		break;
+	default:
+		break;
+	}
+	if (f->size > FRAME_HEAD && f->version)
+		f->start.run = 1; /* all of these begin with it */
+}
+
+static size_t descriptors_of(unsigned type)
+{
+	if (type == FRAME_OPEN_FILE)
+		return 2;
+	return type == FRAME_START || type == FRAME_SANDBOXES || type == FRAME_ASK_WARRANT;
+}
+
+static bool right(const struct frame *f, size_t len, size_t fds)
+{
+	bool engine = f->type < FRAME_WELCOME || f->type == FRAME_OPEN_FILE;
+	enum frame_from from = engine ? FRAME_FROM_ENGINE : FRAME_FROM_SPAWNER;
+
+	return frame_check(f, len, fds, from, f->version, NULL);
+}
+
+static void every_type_has_a_right_frame(void **state)
+{
+	struct frame f;
+
+	(void)state;
+	for (unsigned t = FRAME_HELLO; t < FRAME_TYPE_MAX; t++) {
+		sample(&f, t);
+		assert_true(right(&f, f.size, descriptors_of(t)));
+		assert_string_not_equal(frame_type_name(t), "?");
+	}
+	assert_string_equal(frame_type_name(0), "?");
+	assert_string_equal(frame_type_name(FRAME_TYPE_MAX), "?");
+}
+
+static void a_frame_of_another_length_is_refused(void **state)
+{
+	struct frame f;
+
+	(void)state;
+	for (unsigned t = FRAME_HELLO; t < FRAME_TYPE_MAX; t++)
+		for (size_t len = 0; len <= sizeof(f); len++) {
+			sample(&f, t);
+			assert_true(right(&f, len, descriptors_of(t)) == (len == f.size));
+			if (len != f.size) {
+				f.size = (uint32_t)len; /* also when it says so itself */
+				assert_false(right(&f, len, descriptors_of(t)));
+			}
+		}
+}
+
+static void a_frame_from_the_wrong_side_or_of_no_type_is_refused(void **state)
+{
+	struct frame f;
+
+	(void)state;
+	for (unsigned t = 0; t < 70000; t += t < 40 ? 1 : 997) {
+		bool engine = (t >= FRAME_HELLO && t <= FRAME_ASK_WARRANT) || t == FRAME_OPEN_FILE;
+		bool known = t >= FRAME_HELLO && t < FRAME_TYPE_MAX;
+
+		sample(&f, known ? t : FRAME_LIST);
+		f.type = (uint16_t)t;
+		if (f.type != t)
+			continue;
+		assert_true(frame_check(&f, f.size, descriptors_of(t), FRAME_FROM_ENGINE, f.version, NULL) ==
+			    (known && engine));
+		assert_true(frame_check(&f, f.size, descriptors_of(t), FRAME_FROM_SPAWNER, f.version, NULL) ==
+			    (known && !engine));
+	}
+}
+
+static void a_frame_outside_its_place_in_the_talk_is_refused(void **state)
+{
+	struct frame f;
+
+	(void)state;
+	sample(&f, FRAME_HELLO);
+	assert_false(frame_check(&f, f.size, 0, FRAME_FROM_ENGINE, 1, NULL)); /* a second hello */
+	sample(&f, FRAME_LIST);
+	assert_false(frame_check(&f, f.size, 0, FRAME_FROM_ENGINE, 0, NULL)); /* before the hello */
+	assert_false(frame_check(&f, f.size, 0, FRAME_FROM_ENGINE, 2, NULL)); /* another version was agreed */
+	f.version = 0;
+	assert_false(frame_check(&f, f.size, 0, FRAME_FROM_ENGINE, 0, NULL));
+}
+
+static void every_number_has_its_bounds(void **state)
+{
+	(void)state;
+	for (unsigned t = FRAME_START; t < FRAME_TYPE_MAX; t++) {
+		struct frame f;
+
+		sample(&f, t);
+		if (!f.version)
+			continue;
+		/* no member takes the lowest number there is */
+		for (size_t at = FRAME_HEAD; at + 8 <= f.size && at < FRAME_HEAD + 14 * 8; at += 8) {
+			const int64_t lowest = INT64_MIN;
+
+			if (t == FRAME_NOT_STARTED && at >= FRAME_HEAD + 4 * 8)
+				break;
+			if (t == FRAME_START && at >= FRAME_HEAD + offsetof(struct frame_start, warrant))
+				break;
+			sample(&f, t);
+			memcpy((char *)&f + at, &lowest, 8);
+			assert_false(right(&f, f.size, descriptors_of(t)));
+		}
+	}
+}
+
+static void texts_must_end_and_hide_nothing(void **state)
+{
+	struct frame f;
+
+	(void)state;
+	sample(&f, FRAME_NOT_STARTED);
+	memset(f.not_started.error, 'x', FRAME_TEXT_MAX);
+	assert_false(right(&f, f.size, 0));
+	f.not_started.error[FRAME_TEXT_MAX - 1] = '\0';
+	assert_true(right(&f, f.size, 0));
+	f.not_started.error[5] = '\0'; /* what comes after the end would be a leak */
+	assert_false(right(&f, f.size, 0));
+	frame_text(f.not_started.error, FRAME_TEXT_MAX, "short");
+	assert_true(right(&f, f.size, 0));
+	memset(f.not_started.error, 0, FRAME_TEXT_MAX);
+	frame_text(f.not_started.error, 4, "much longer");
+	assert_string_equal(f.not_started.error, "muc");
+}
+
+static void descriptors_come_only_with_the_frames_that_need_them(void **state)
+{
+	struct frame f;
+
+	(void)state;
+	for (unsigned t = FRAME_HELLO; t < FRAME_TYPE_MAX; t++)
+		for (size_t n = 0; n <= 2; n++) {
+			sample(&f, t);
+			assert_true(right(&f, f.size, n) == (n == descriptors_of(t)));
+		}
+	sample(&f, FRAME_START);
+	f.start.has_stdin = 1;
+	assert_true(right(&f, f.size, 2));
+	assert_false(right(&f, f.size, 1));
+}
+
+static void the_highest_common_version_is_picked(void **state)
+{
+	(void)state;
+	assert_int_equal(frame_version_pick(1, 1, 1, 1), 1);
+	assert_int_equal(frame_version_pick(1, 2, 2, 3), 2); /* a spawner one behind its engine */
+	assert_int_equal(frame_version_pick(2, 3, 1, 2), 2); /* and the other way round */
+	assert_int_equal(frame_version_pick(2, 3, 2, 3), 3);
+	assert_int_equal(frame_version_pick(1, 1, 2, 3), 0);
+	assert_int_equal(frame_version_pick(3, 4, 1, 2), 0);
+	assert_int_equal(frame_version_pick(1, 2, 1, UINT32_MAX), 2);
+}
+
+static void frames_and_descriptors_pass_a_socket(void **state)
+{
+	int pair[2], fds[FRAME_FDS_MAX], null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct frame f, got;
+	size_t len, n;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(frame_recv(pair[1], &got, &len, fds, &n), -EAGAIN);
+	sample(&f, FRAME_START);
+	assert_int_equal(frame_send(pair[0], &f, (int[]){null, null}, 2), 0);
+	assert_int_equal(frame_recv(pair[1], &got, &len, fds, &n), 0);
+	assert_int_equal(len, f.size);
+	assert_memory_equal(&f, &got, len);
+	assert_int_equal(n, 2);
+	assert_true(fcntl(fds[0], F_GETFD) & FD_CLOEXEC);
+	frame_fds_close(fds, n);
+	close(pair[0]);
+	assert_int_equal(frame_recv(pair[1], &got, &len, fds, &n), 0);
+	assert_int_equal(len, 0);
+	close(pair[1]);
+	close(null);
+}
+
+/* ---- payloads ---- */
+
+static struct plan sample_plan(void)
+{
+	struct plan p = {};
+
+	order_init(&p.order);
+	p.order.uid = 1000;
+	p.order.owner = xstrdup("ann");
+	strv_add(&p.order.argv, "/bin/sh");
+	strv_add(&p.vars, "JOBSCHED_JOB=1");
+	strv_add(&p.vars, "JOBSCHED_NAME=");
+	return p;
+}
+
+static void a_payload_comes_back_as_it_went(void **state)
+{
+	AUTO_DONE(plan) p = sample_plan();
+	AUTO_DONE(payload) got = {};
+	AUTO_DONE(buf) order = {};
+	struct err e = {};
+	AUTO_FD fd = payload_memfd(&p, &e);
+
+	(void)state;
+	assert_true(fd >= 0);
+	if (!payload_read(&got, fd, &e))
+		fail_msg("%s", e.msg);
+	assert_true(order_encode(&p.order, &order, &e));
+	assert_int_equal(got.bytes_len, order.len);
+	assert_memory_equal(got.bytes, order.data, order.len);
+	assert_string_equal(got.order.argv.v[0], "/bin/sh");
+	assert_int_equal(got.vars_n, 2);
+	for (size_t i = 0; i < got.vars_n; i++)
+		assert_string_equal(got.vars[i], p.vars.v[i]);
+	assert_null(got.vars[2]);
+}
+
+static void a_payload_that_is_not_exact_is_refused(void **state)
+{
+	static const struct {
+		uint32_t vars;
+		const char *texts;
+		size_t len;
+		bool right;
+	} table[] = {
+		{0, "", 0, true},
+		{1, "JOBSCHED_A=b", 13, true},
+		{2, "JOBSCHED_A=\0JOBSCHED_B=\xc3\xa4", 26, true},
+		{1, "JOBSCHED_A=b", 12, false},       /* no end */
+		{1, "JOBSCHED_A=b\0x", 15, false},    /* something over */
+		{2, "JOBSCHED_A=b", 13, false},       /* something missing */
+		{1, "PATH=/x", 8, false},             /* not one of a run */
+		{1, "JOBSCHED_a=b", 13, false},
+		{1, "JOBSCHED_=b", 12, false},
+		{1, "JOBSCHED_A", 11, false},
+		{1, "JOBSCHED_A=b\nc", 15, false},    /* of two lines */
+		{1, "JOBSCHED_A=\x1b", 13, false},
+		{1, "JOBSCHED_A=\xff", 13, false},    /* not UTF-8 */
+		{1, "JOBSCHED_PARAM_x=b", 19, false}, /* those are the order's */
+		{UINT32_MAX, "JOBSCHED_A=b", 13, false},
+	};
+	AUTO_DONE(plan) plan = sample_plan();
+	AUTO_DONE(buf) order = {};
+
+	(void)state;
+	assert_true(order_encode(&plan.order, &order, NULL));
+	for (size_t i = 0; i < ELEMENTS(table); i++) {
+		struct payload_head head = {PAYLOAD_MAGIC, (uint32_t)order.len, table[i].vars, 0};
+		AUTO_DONE(payload) p = {};
+		AUTO_DONE(buf) b = {};
+
+		buf_add(&b, &head, sizeof(head));
+		buf_add(&b, order.data, order.len);
+		buf_add(&b, table[i].texts, table[i].len);
+		if (payload_parse(&p, b.data, b.len, NULL) != table[i].right)
+			fail_msg("row %zu", i);
+		payload_done(&p);
+		for (size_t at = 0; at < sizeof(head); at += 4) {
+			b.data[at] ^= 1; /* no member of the head may be otherwise */
+			assert_false(payload_parse(&p, b.data, b.len, NULL));
+			b.data[at] ^= 1;
+		}
+	}
+	assert_false(payload_parse(&(struct payload){}, "", 0, NULL));
+}
+
+static void a_payload_cut_anywhere_is_refused(void **state)
+{
+	AUTO_DONE(plan) p = sample_plan();
+	AUTO_FD fd = payload_memfd(&p, NULL);
+	char bytes[256];
+	ssize_t len = pread(fd, bytes, sizeof(bytes), 0);
+
+	(void)state;
+	for (ssize_t n = 0; n < len; n++)
+		assert_false(payload_parse(&(struct payload){}, bytes, (size_t)n, NULL));
+}
+
+static void a_plan_beyond_the_bounds_is_not_sent(void **state)
+{
+	AUTO_DONE(plan) p = sample_plan();
+	struct err e = {};
+
+	(void)state;
+	strv_add(&p.vars, "JOBSCHED_X=a\nb");
+	assert_int_equal(payload_memfd(&p, &e), -1);
+	assert_int_equal(e.kind, ERR_INVALID);
+	strv_done(&p.vars);
+	for (int i = 0; i <= PLAN_VARS_MAX; i++)
+		strv_add(&p.vars, "JOBSCHED_X=1");
+	assert_int_equal(payload_memfd(&p, &e), -1);
+	assert_int_equal(e.kind, ERR_TOO_LARGE);
+}
+
+/* ---- deadlines ---- */
+
+static void deadlines_come_in_order_whatever_was_set_and_cleared(void **state)
+{
+	struct deadlines h = {};
+	struct deadline d[200] = {};
+	unsigned seed = 3;
+	usec_t last = -1;
+	size_t left = 0, taken = 0;
+
+	(void)state;
+	assert_int_equal(deadlines_next(&h), USEC_NEVER);
+	for (int i = 0; i < 5000; i++) {
+		struct deadline *one = &d[rand_r(&seed) % ELEMENTS(d)];
+
+		if (rand_r(&seed) % 4 == 0)
+			deadline_clear(&h, one);
+		else
+			deadline_set(&h, one, rand_r(&seed) % 1000);
+	}
+	for (size_t i = 0; i < ELEMENTS(d); i++)
+		left += d[i].place != 0;
+	assert_null(deadlines_take(&h, -1));
+	for (struct deadline *one; (one = deadlines_take(&h, 999)); taken++) {
+		assert_true(one->at >= last);
+		assert_int_equal(one->place, 0);
+		last = one->at;
+	}
+	assert_int_equal(taken, left);
+	deadlines_done(&h);
+}
+
+/* ---- descriptors that are waited for ---- */
+
+static void on_nothing(struct source *s, uint32_t events)
+{
+	(void)s;
+	(void)events;
+}
+
+static void what_is_closed_is_waited_for_no_more_even_if_a_child_still_has_it(void **state)
+{
+	int ep = epoll_create1(EPOLL_CLOEXEC), ends[2], childs;
+	struct epoll_event found;
+	struct source s;
+
+	(void)state;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	childs = dup(ends[0]); /* as in a process that has not got so far as to close it */
+	s = (struct source){ends[0], on_nothing};
+	assert_int_equal(source_watch(ep, &s, EPOLL_CTL_ADD, EPOLLIN), 0);
+	source_close(&s);
+	assert_int_equal(write(ends[1], "x", 1), 1);
+	assert_int_equal(epoll_wait(ep, &found, 1, 0), 0);
+	close(childs);
+	close(ends[1]);
+	close(ep);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_is_closed_is_waited_for_no_more_even_if_a_child_still_has_it),
+		TEST(every_type_has_a_right_frame),
+		TEST(a_frame_of_another_length_is_refused),
+		TEST(a_frame_from_the_wrong_side_or_of_no_type_is_refused),
+		TEST(a_frame_outside_its_place_in_the_talk_is_refused),
+		TEST(every_number_has_its_bounds),
+		TEST(texts_must_end_and_hide_nothing),
+		TEST(descriptors_come_only_with_the_frames_that_need_them),
+		TEST(the_highest_common_version_is_picked),
+		TEST(frames_and_descriptors_pass_a_socket),
+		TEST(a_payload_comes_back_as_it_went),
+		TEST(a_payload_that_is_not_exact_is_refused),
+		TEST(a_payload_cut_anywhere_is_refused),
+		TEST(a_plan_beyond_the_bounds_is_not_sent),
+		TEST(deadlines_come_in_order_whatever_was_set_and_cleared),
+	};
+
+	return RUN_TESTS(tests);
+}

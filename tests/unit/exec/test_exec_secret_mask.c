@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Secrets in output: hidden however the output is cut, and nothing else is. */
+#include "unit/unit.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "exec/worker/secret_mask.h"
+#include <stdlib.h>
+#include <string.h>
+
+static void collect(const void *data, size_t len, void *arg)
+{
+	buf_add(arg, data, len);
+}
+
+static struct mask *mask_of(const char *a, const char *b)
+{
+	struct mask_value v[2] = {{a, strlen(a)}, {b ? b : "", b ? strlen(b) : 0}};
+
+	return mask_new(v, b ? 2 : 1);
+}
+
+/* What becomes of 'text', written in pieces of so many bytes; 0: in one. */
+static char *through(const char *a, const char *b, const char *text, size_t piece)
+{
+	AUTO(mask) *m = mask_of(a, b);
+	AUTO_DONE(buf) out = {};
+	size_t len = strlen(text);
+
+	for (size_t i = 0; i < len;) {
+		size_t n = piece && piece < len - i ? piece : len - i;
+
+		mask_write(m, text + i, n, collect, &out);
+		i += n;
+	}
+	mask_release(m, collect, &out);
+	return buf_steal(&out);
+}
+
+static void becomes(const char *a, const char *b, const char *text, const char *wanted)
+{
+	for (size_t piece = 0; piece < 9; piece++) {
+		AUTO_TEXT got = through(a, b, text, piece);
+
+		assert_string_equal(got, wanted);
+	}
+}
+
+static void a_value_is_hidden_however_the_output_is_cut(void **state)
+{
+	(void)state;
+	becomes("hunter2", NULL, "the password is hunter2, really", "the password is ***, really");
+	becomes("hunter2\n", NULL, "hunter2hunter2\nhunter\n", "******\nhunter\n");
+	becomes("aaab", NULL, "aaaaaaab aaac", "aaaa*** aaac");
+}
+
+static void values_that_overlap_are_hidden_together(void **state)
+{
+	(void)state;
+	becomes("abcdef", "defghi", "<abcdefghi>", "<***>");
+	becomes("abcd", "abcdefgh", "<abcdefgh><abcdefg>", "<***><***efg>");
+	becomes("abcdefgh", "cdef", "<abcdefgh><abcdefx>", "<***><ab***x>");
+	becomes("aaaa", NULL, "<aaaaaaa>", "<***>");
+}
+
+static void what_is_no_secret_passes_unchanged(void **state)
+{
+	(void)state;
+	becomes("hunter2", "correct horse", "hunter1 hunte correct hors\n", "hunter1 hunte correct hors\n");
+	assert_null(mask_of("abc\n", "")); /* too short: it would be found everywhere */
+	assert_null(mask_new(NULL, 0));
+}
+
+static void the_lines_of_a_value_are_hidden_one_by_one(void **state)
+{
+	const char *key = "--begin--\n  abcdefghij\n}\nklmnopqrst\r\n--end--\n";
+
+	(void)state;
+	becomes(key, NULL, "| klmnopqrst |\n}\nabcdefghij", "| *** |\n}\n***");
+	becomes(key, NULL, "--begin--\n  abcdefghij\n}\nklmnopqrst\r\n--end--\n", "***\n");
+}
+
+/* The rest of 'value' in base64, wrapped at 76 with 'end' (NULL: not wrapped), 'more' encoded after it. */
+static char *base64_through(const char *value, const char *more, const char *end)
+{
+	AUTO_TEXT both = xprintf("%s%s", value, more);
+	AUTO_DONE(buf) whole = {};
+	AUTO_DONE(buf) shown = {};
+
+	buf_base64(&whole, both, strlen(both));
+	for (size_t i = 0; i < whole.len; i += 76) {
+		buf_add(&shown, whole.data + i, whole.len - i < 76 ? whole.len - i : 76);
+		buf_str(&shown, end ? end : "");
+	}
+	return through(value, NULL, shown.data, 5);
+}
+
+static void the_base64_form_is_hidden_to_its_last_character(void **state)
+{
+	static const char *const ends[] = {NULL, "\n", "\r\n"};
+	char value[200];
+
+	(void)state;
+	for (size_t len = MASK_MIN; len < sizeof(value); len++) {
+		for (size_t i = 0; i < len; i++)
+			value[i] = (char)('!' + i * i * 7 % 89);
+		value[len] = '\0';
+		for (size_t k = 0; k < 3; k++) {
+			AUTO_TEXT alone = base64_through(value, "", ends[k]);
+			AUTO_TEXT line = base64_through(value, "\n", ends[k]);
+
+			assert_int_equal(alone[strspn(alone, "*\r\n")], '\0');
+			/* 'Cg==' is the end of line alone; of a shared group only bits of the line end are left */
+			assert_true(strlen(line + strspn(line, "*\r\n")) <= 4 + 2);
+		}
+	}
+	becomes("hunter2!", NULL, "aHVudGVyMiE= aHVudGVyMiEK aHVudGVyMiF4eA==", "*** ***K ***4eA==");
+	becomes("hunter2", NULL, "aHVudGVyMg== aHVudGVyMgo= aHVudGVyMnh4", "*** ***o= ***h4");
+	becomes("pass", NULL, "cGFzcw== cGFzcwo= cGFz cGFzYQ==", "*** ***o= cGFz cGFzYQ==");
+}
+
+static void bytes_that_may_begin_a_secret_wait_and_are_released_hidden(void **state)
+{
+	AUTO(mask) *m = mask_of("hunter2", NULL);
+	AUTO_DONE(buf) out = {};
+
+	(void)state;
+	mask_write(m, "a: hunte", 8, collect, &out);
+	assert_string_equal(out.data, "a: ");
+	assert_true(mask_holds(m));
+	mask_release(m, collect, &out);
+	assert_string_equal(out.data, "a: ***");
+	assert_false(mask_holds(m));
+	mask_write(m, "r2.", 3, collect, &out); /* the rest of it belongs to the same stars */
+	assert_string_equal(out.data, "a: ***.");
+	mask_write(m, "b: hu", 5, collect, &out);
+	mask_release(m, collect, &out); /* a few bytes may be the end of a prompt */
+	assert_string_equal(out.data, "a: ***.b: hu");
+	mask_write(m, "nter", 4, collect, &out);
+	mask_write(m, "2.", 2, collect, &out);
+	assert_string_equal(out.data, "a: ***.b: hu***.");
+	mask_write(m, "hunte", 5, collect, &out);
+	mask_release(m, collect, &out);
+	mask_write(m, "d", 1, collect, &out);
+	assert_string_equal(out.data, "a: ***.b: hu***.***d");
+}
+
+static void count(const void *data, size_t len, void *arg)
+{
+	(void)data;
+	*(size_t *)arg += len;
+}
+
+/* Quadratic work on this would be 10^12 steps. */
+static void the_worst_value_costs_no_more_than_any_other(void **state)
+{
+	size_t len = MASK_BYTES_MAX, out = 0;
+	char *value = xcalloc(1, len), chunk[4096];
+	AUTO(mask) *m = NULL;
+	usec_t start = clock_boot(&clock_system);
+
+	(void)state;
+	memset(value, 'a', len);
+	value[len - 1] = 'b';
+	m = mask_new(&(struct mask_value){value, len}, 1);
+	memset(chunk, 'a', sizeof(chunk));
+	for (int i = 0; i < 4096; i++)
+		mask_write(m, chunk, i % 2 ? 1 : sizeof(chunk), count, &out);
+	mask_release(m, count, &out);
+	assert_in_range(out, 2048 * 4097 - len, 2048 * 4097);
+	assert_true(clock_boot(&clock_system) - start < 60 * USEC_SEC);
+	free(value);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_value_is_hidden_however_the_output_is_cut),
+		TEST(values_that_overlap_are_hidden_together),
+		TEST(what_is_no_secret_passes_unchanged),
+		TEST(the_lines_of_a_value_are_hidden_one_by_one),
+		TEST(the_base64_form_is_hidden_to_its_last_character),
+		TEST(bytes_that_may_begin_a_secret_wait_and_are_released_hidden),
+		TEST(the_worst_value_costs_no_more_than_any_other),
+	};
+
+	return RUN_TESTS(tests);
+}

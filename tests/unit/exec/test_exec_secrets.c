@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values of secrets: what the spawner believes of the process that read them, and what it keeps for its successor. */
+#include "unit/unit.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/text.h"
+#include "exec/worker/secrets.h"
+#include "exec/worker/output_filter.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct secrets two(const char *a, const char *b)
+{
+	return (struct secrets){.v = {{xstrdup(a), strlen(a)}, {xstrdup(b), strlen(b)}}, .n = 2};
+}
+
+static void record(struct buf *b, uint32_t error, uint32_t len, const char *bytes)
+{
+	buf_add(b, &error, sizeof(error));
+	buf_add(b, &len, sizeof(len));
+	buf_str(b, bytes);
+}
+
+static void values_come_back_as_they_were(void **state)
+{
+	AUTO_DONE(secrets) a = two("hunter2", "");
+	AUTO_DONE(secrets) b = {};
+	AUTO_DONE(buf) text = {};
+	int error = 99;
+	size_t at;
+
+	(void)state;
+	secrets_encode(&a, &text);
+	assert_true(secrets_parse(&b, text.data, text.len, &error, &at));
+	assert_int_equal(error, 0);
+	assert_int_equal(b.n, 2);
+	assert_string_equal(b.v[0].data, "hunter2");
+	assert_int_equal(b.v[1].len, 0);
+}
+
+static void an_answer_that_is_none_is_refused(void **state)
+{
+	AUTO_DONE(secrets) s = {};
+	int error;
+	size_t at = 99;
+
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		AUTO_DONE(buf) b = {};
+
+		record(&b, 0, 1, "a");
+		if (i == 0)
+			record(&b, EACCES, 0, "");
+		else if (i == 1)
+			record(&b, 0, 100, "cut off");
+		else if (i == 2)
+			buf_str(&b, "abc");
+		else if (i == 3)
+			record(&b, 0, UINT32_MAX, "x");
+		for (int n = 0; i == 4 && n < SECRETS_MAX; n++)
+			record(&b, 0, 1, "x");
+		assert_false(secrets_parse(&s, b.data, b.len, &error, &at));
+		assert_int_equal(error, i == 0 ? EACCES : 0);
+		assert_int_equal(s.n, 0);
+		if (i == 0)
+			assert_int_equal(at, 1);
+	}
+}
+
+static void a_worker_gets_sealed_memory(void **state)
+{
+	AUTO_DONE(secrets) s = two("hunter2", "other");
+	AUTO_DONE(secrets_files) f = {};
+	struct stat st;
+	char text[16] = {};
+
+	(void)state;
+	assert_int_equal(secrets_files_make(&f, &s, NULL), 0);
+	assert_int_equal(f.n, 2);
+	assert_int_equal(read(f.v[0], text, sizeof(text)), 7);
+	assert_string_equal(text, "hunter2");
+	assert_int_equal(fstat(f.v[1], &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0400);
+	assert_true(write(f.v[1], "x", 1) < 0 && ftruncate(f.v[1], 0) < 0);
+	assert_int_equal(fcntl(f.v[0], F_GETFD), FD_CLOEXEC);
+}
+
+/* What is in the output file of run 1 below 'dir'. */
+static char *kept(int dir)
+{
+	AUTO_FD fd = output_open(dir, 1, 1);
+	char *text = xcalloc(1, 1000);
+	int64_t from;
+	size_t n = 0;
+
+	assert_true(fd < 0 || output_read(fd, 0, text, 999, &from, &n, NULL));
+	text[n] = '\0';
+	return text;
+}
+
+static void half_a_secret_is_hidden_by_the_program_that_comes_next(void **state)
+{
+	char path[] = "/tmp/veil.XXXXXX";
+	struct deadlines due = {};
+	struct output_writer out;
+	struct secrets s = two("hunter2", "other");
+	struct veil a, b;
+	AUTO_TEXT first = NULL;
+	AUTO_TEXT second = NULL;
+	int dir;
+
+	(void)state;
+	assert_non_null(mkdtemp(path));
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	output_writer_init(&out, dir, 1, 1, 1000);
+	veil_init(&a);
+	veil_init(&b);
+	veil_put(&a, &s);
+	assert_int_equal(s.n, 0);
+	veil_write(&a, &due, &out, "is hunt", 7);
+	assert_int_not_equal(deadlines_next(&due), USEC_NEVER);
+	first = kept(dir);
+	assert_string_equal(first, "is ");
+	veil_save(&a);
+	b.saved = dup(a.saved);
+	assert_true(veil_adopt(&b, &out));
+	deadline_clear(&due, &a.release);
+	veil_done(&a);
+	veil_write(&b, &due, &out, "er2 and other!", 14);
+	veil_release(&b, &due, &out);
+	assert_int_equal(deadlines_next(&due), USEC_NEVER);
+	second = kept(dir);
+	assert_string_equal(second, "is *** and ***!");
+	veil_done(&b);
+	output_writer_done(&out);
+	output_remove(dir, 1, 1, NULL);
+	deadlines_done(&due);
+	close(dir);
+	assert_int_equal(rmdir(path), 0);
+}
+
+static void a_veil_over_nothing_is_nothing(void **state)
+{
+	struct veil v;
+
+	(void)state;
+	veil_init(&v);
+	veil_save(&v);
+	assert_int_equal(v.saved, -1);
+	assert_true(veil_adopt(&v, NULL));
+	assert_null(v.mask);
+	veil_done(&v);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(values_come_back_as_they_were),
+		TEST(an_answer_that_is_none_is_refused),
+		TEST(a_worker_gets_sealed_memory),
+		TEST(half_a_secret_is_hidden_by_the_program_that_comes_next),
+		TEST(a_veil_over_nothing_is_nothing),
+	};
+
+	return RUN_TESTS(tests);
+}

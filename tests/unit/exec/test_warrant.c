@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Warrants: their text form, what they cover, and their key. */
+#include "unit/unit.h"
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "exec/spawner/warrant_key.h"
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void a_warrant_reads_back_as_it_was_written(void **state)
+{
+	static const char *const wrong[] = {"", "0", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde",
+		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdefa",
+		"0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef",
+		"0123456789abcdeg0123456789abcdef0123456789abcdef0123456789abcdef"};
+	unsigned char w[WARRANT_LEN], got[WARRANT_LEN], job[WARRANT_JOB_LEN], got_job[WARRANT_JOB_LEN];
+	char hex[WARRANT_HEX];
+
+	(void)state;
+	for (int i = 0; i < WARRANT_LEN; i++)
+		w[i] = (unsigned char)(i * 37);
+	for (int i = 0; i < WARRANT_JOB_LEN; i++)
+		job[i] = (unsigned char)(200 + i * 11);
+	assert_true(warrant_parse(warrant_print(job, w, hex), got));
+	assert_memory_equal(w, got, WARRANT_LEN);
+	assert_true(warrant_job(hex, got_job));
+	assert_memory_equal(job, got_job, WARRANT_JOB_LEN);
+	assert_true(warrant_parse(warrant_print(NULL, w, hex), got)); /* a template's, or of the first version */
+	assert_memory_equal(w, got, WARRANT_LEN);
+	assert_false(warrant_job(hex, got_job));
+	assert_false(warrant_job(NULL, got_job));
+	for (size_t i = 0; i < ELEMENTS(wrong); i++)
+		assert_false(warrant_parse(wrong[i], got));
+}
+
+static void policies_say_who_needs_one(void **state)
+{
+	(void)state;
+	assert_false(warrant_needed(WARRANT_NONE, 0));
+	assert_true(warrant_needed(WARRANT_ROOT, 0));
+	assert_false(warrant_needed(WARRANT_ROOT, 1000));
+	assert_true(warrant_needed(WARRANT_ALL, 1000));
+}
+
+static void a_warrant_holds_for_one_thing_only(void **state)
+{
+	const struct warrant_key key = {{1, 2, 3}}, other = {{1, 2, 4}};
+	const struct warrant_thing order = {.kind = WARRANT_OF_ORDER, .data = "abc", .len = 3};
+	const struct warrant_thing roots = {.kind = WARRANT_OF_TEXT, .data = "abc", .len = 3};
+	const struct warrant_thing anns = {.kind = WARRANT_OF_TEXT, .uid = 1000, .data = "abc", .len = 3};
+	const struct warrant_thing shorter = {.kind = WARRANT_OF_ORDER, .data = "abc", .len = 2};
+	unsigned char w[WARRANT_LEN];
+
+	(void)state;
+	warrant_make(&key, &order, w);
+	assert_true(warrant_holds(&key, &order, w));
+	assert_false(warrant_holds(&other, &order, w));
+	assert_false(warrant_holds(&key, &roots, w));
+	assert_false(warrant_holds(&key, &shorter, w));
+	for (int bit = 0; bit < WARRANT_LEN * 8; bit++) {
+		w[bit / 8] ^= (unsigned char)(1 << bit % 8);
+		assert_false(warrant_holds(&key, &order, w));
+		w[bit / 8] ^= (unsigned char)(1 << bit % 8);
+	}
+	warrant_make(&key, &anns, w);
+	assert_true(warrant_holds(&key, &anns, w));
+	assert_false(warrant_holds(&key, &roots, w));
+}
+
+static void the_key_is_made_once_and_refused_when_others_may_read_it(void **state)
+{
+	char dir[] = "/tmp/warrant.XXXXXX";
+	AUTO_TEXT path = NULL;
+	AUTO_FD fd = -1;
+	struct warrant_key first, second;
+	struct err e = {};
+	struct stat st;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_non_null(mkdtemp(dir));
+	path = xprintf("%s/warrant.key", dir);
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(warrant_key_open(&first, fd, &e));
+	assert_true(warrant_key_open(&second, fd, &e));
+	assert_memory_equal(&first, &second, sizeof(first));
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_int_equal(chmod(path, 0640), 0);
+	assert_false(warrant_key_open(&second, fd, &e));
+	assert_int_equal(chmod(path, 0600), 0);
+	assert_int_equal(truncate(path, 31), 0);
+	assert_false(warrant_key_open(&second, fd, &e));
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(symlink("/dev/zero", path), 0);
+	assert_false(warrant_key_open(&second, fd, &e));
+	assert_int_equal(unlink(path), 0);
+	assert_true(warrant_key_open(&second, fd, &e));
+	assert_memory_not_equal(&first, &second, sizeof(first));
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(dir), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_warrant_reads_back_as_it_was_written),
+		TEST(policies_say_who_needs_one),
+		TEST(a_warrant_holds_for_one_thing_only),
+		TEST(the_key_is_made_once_and_refused_when_others_may_read_it),
+	};
+
+	return RUN_TESTS(tests);
+}

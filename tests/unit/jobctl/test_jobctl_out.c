@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What jobctl prints: tables, JSON, the output of jobs; and nothing that a terminal would obey. */
+#include "unit/unit.h"
+
+#include "base/auto.h"
+#include "base/buf.h"
+#include "jobctl/render/render.h"
+#include "jobctl/render/run_output.h"
+#include "jobctl/render/table.h"
+#include "wire/spec_json.h"
+#include <string.h>
+
+/* ---- tables ---- */
+
+static const struct table_column two_columns[] = {{"ID", true, false}, {"STATE", false, true}, {"NAME", false, false}};
+
+static void columns_are_aligned_and_nothing_trails(void **state)
+{
+	AUTO_DONE(table) t;
+	AUTO_DONE(buf) out = {};
+
+	(void)state;
+	table_init(&t, two_columns, 3);
+	for (size_t i = 0; i < 6; i++)
+		table_cell(&t, (const char *const[]){"7", "active", "a", "1234", "x", ""}[i]);
+	table_flush(&t, &out);
+	assert_string_equal(out.data, "  ID  STATE   NAME\n   7  active  a\n1234  x\n");
+}
+
+static void later_pages_keep_the_columns(void **state)
+{
+	AUTO_DONE(table) t;
+	AUTO_DONE(buf) out = {};
+
+	(void)state;
+	table_init(&t, two_columns, 3);
+	for (size_t i = 0; i < 3; i++)
+		table_cell(&t, "abc");
+	table_flush(&t, &out);
+	buf_clear(&out);
+	for (size_t i = 0; i < 3; i++)
+		table_cell(&t, "x");
+	table_flush(&t, &out);
+	assert_string_equal(out.data, "  x  x      x\n");
+}
+
+static void lines_are_cut_to_the_terminal(void **state)
+{
+	AUTO_DONE(table) t;
+	AUTO_DONE(buf) out = {};
+
+	(void)state;
+	table_init(&t, two_columns, 3);
+	t.width = 14;
+	for (size_t i = 0; i < 6; i++)
+		table_cell(&t, (const char *const[]){"7", "x", "abcdefgh", "8", "x", "日本語"}[i]);
+	table_flush(&t, &out);
+	assert_string_equal(out.data, "ID  STATE  NA…\n 7  x      ab…\n 8  x      日…\n");
+}
+
+static void columns_shrink_before_the_last_one_is_lost(void **state)
+{
+	static const struct table_column columns[] = {{"ID", true, 0}, {"NAME", false, TABLE_SHRINK}, {"WAITS", false, 0},
+		{"COMMAND", false, TABLE_SHRINK}};
+	static const struct {
+		int width;
+		const char *text;
+	} cases[] = {
+		{0, "ID  NAME                      WAITS  COMMAND\n"
+		    " 7  abcdefghijklmnopqrstuvwx  -      /usr/local/bin/backup --all --verbose\n"},
+		{60, "ID  NAME                      COMMAND\n"
+		     " 7  abcdefghijklmnopqrstuvwx  /usr/local/bin/backup --all -…\n"},
+		{40, "ID  NAME               COMMAND\n"
+		     " 7  abcdefghijklmnop…  /usr/local/bin/b…\n"},
+		{20, "ID  NAME     COMMAND\n"
+		     " 7  abcdef…  /usr/l…\n"},
+		{10, "ID  NAME\n"
+		     " 7  abcde…\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ELEMENTS(cases); i++) {
+		AUTO_DONE(table) t = {};
+		AUTO_DONE(buf) out = {};
+
+		table_init(&t, columns, ELEMENTS(columns));
+		t.width = cases[i].width;
+		for (size_t k = 0; k < ELEMENTS(columns); k++)
+			table_cell(&t, (const char *const[]){"7", "abcdefghijklmnopqrstuvwx", "-", "/usr/local/bin/backup --all --verbose"}[k]);
+		table_flush(&t, &out);
+		assert_string_equal(out.data, cases[i].text);
+	}
+}
+
+static void only_state_words_are_coloured_and_colour_takes_no_room(void **state)
+{
+	AUTO_DONE(table) t;
+	AUTO_DONE(buf) out = {};
+
+	(void)state;
+	table_init(&t, two_columns, 3);
+	t.colour = true;
+	for (size_t i = 0; i < 3; i++)
+		table_cell(&t, (const char *const[]){"7", "failed", "failed"}[i]);
+	table_flush(&t, &out);
+	assert_string_equal(out.data, "ID  STATE   NAME\n 7  \033[31mfailed\033[0m  failed\n");
+}
+
+static void control_characters_in_cells_are_shown_not_sent(void **state)
+{
+	AUTO_DONE(table) t;
+	AUTO_DONE(buf) out = {};
+
+	(void)state;
+	table_init(&t, two_columns, 3);
+	for (size_t i = 0; i < 3; i++)
+		table_cell(&t, (const char *const[]){"1", "\033[2J", "a\nb\r\u202e\x9b"}[i]);
+	table_flush(&t, &out);
+	assert_null(strchr(out.data, '\033'));
+	assert_null(strchr(out.data, '\r'));
+	assert_non_null(strstr(out.data, "\\x1b[2J"));
+	assert_non_null(strstr(out.data, "a\\nb\\r\\u202e\\x9b"));
+}
+
+/* ---- JSON and output ---- */
+
+static void json_carries_no_control_character(void **state)
+{
+	json_auto_t *o = json_object();
+	AUTO_DONE(buf) out = {};
+	json_t *again;
+
+	(void)state;
+	json_object_set_new(o, "x", json_string("\033[2J\x7f\xc2\x9b\u202e\U000e0041ä\"\\\n"));
+	json_object_set_new(o, "cpu", json_real(0.1));
+	json_show(o, JSON_COMPACT, &out);
+	assert_string_equal(out.data,
+		"{\"x\":\"\\u001B[2J\\u007f\\u009b\\u202e\\udb40\\udc41ä\\\"\\\\\\n\",\"cpu\":0.1}");
+	again = json_loads(out.data, 0, NULL);
+	assert_true(json_equal(o, again));
+	json_decref(again);
+}
+
+static void output_for_a_terminal_is_escaped_but_for_lines_and_tabs(void **state)
+{
+	AUTO_DONE(output) o = {};
+
+	(void)state;
+	output_put(&o, "a\tb\n\033]52;c;x\a\r", 14);
+	output_end(&o);
+	assert_string_equal(o.out.data, "a\tb\n\\x1b]52;c;x\\x07\\r");
+}
+
+static void a_character_split_between_two_pieces_stays_whole(void **state)
+{
+	const char *text = "aä日😀\xff\xe6";
+	AUTO_DONE(output) o = {};
+
+	(void)state;
+	for (size_t i = 0; i < strlen(text); i++)
+		output_put(&o, text + i, 1);
+	output_end(&o);
+	assert_string_equal(o.out.data, "aä日😀\\xff\\xe6");
+}
+
+static void raw_output_is_left_alone(void **state)
+{
+	AUTO_DONE(output) o = {.raw = true};
+
+	(void)state;
+	output_put(&o, "\0\033\xff", 3);
+	output_end(&o);
+	assert_int_equal(o.out.len, 3);
+	assert_memory_equal(o.out.data, "\0\033\xff", 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(columns_are_aligned_and_nothing_trails),
+		TEST(later_pages_keep_the_columns),
+		TEST(lines_are_cut_to_the_terminal),
+		TEST(columns_shrink_before_the_last_one_is_lost),
+		TEST(only_state_words_are_coloured_and_colour_takes_no_room),
+		TEST(control_characters_in_cells_are_shown_not_sent),
+		TEST(json_carries_no_control_character),
+		TEST(output_for_a_terminal_is_escaped_but_for_lines_and_tabs),
+		TEST(a_character_split_between_two_pieces_stays_whole),
+		TEST(raw_output_is_left_alone),
+	};
+
+	return RUN_TESTS(tests);
+}

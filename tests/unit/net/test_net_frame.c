@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The protocol of jobsched-net: frames and payloads that are accepted, and those that are not. */
+#include "unit/unit.h"
+#include "base/auto.h"
+#include "base/io.h"
+#include "net/net_frame.h"
+#include <string.h>
+#include <sys/socket.h>
+
+static void sample(struct net_frame *f, unsigned type)
+{
+	net_frame_init(f, (enum net_frame_type)type, NET_FRAME_VERSION);
+	if (type == NET_HELLO)
+		f->hello.oldest = f->hello.newest = 1;
+	else if (f->version && f->size >= NET_FRAME_HEAD + sizeof(struct net_id))
+		f->id = (struct net_id){NET_KIND_WEBHOOK, 1, 1}; /* all of these begin with it */
+	if (type == NET_REQUEST)
+		f->request.timeout = 1;
+}
+
+static bool valid(const struct net_frame *f, size_t len, size_t fds)
+{
+	return net_frame_check(f, len, fds, f->type < NET_WELCOME ? NET_FROM_DAEMON : NET_FROM_NET, f->version, NULL);
+}
+
+static size_t fds_of(unsigned type)
+{
+	return type == NET_REQUEST || type == NET_NEED_FILE;
+}
+
+static void frames_of_another_length_side_or_number_of_descriptors_are_refused(void **state)
+{
+	struct net_frame f;
+
+	(void)state;
+	for (unsigned t = NET_HELLO; t < NET_FRAME_TYPE_MAX; t++) {
+		for (size_t len = 0; len <= sizeof(f); len++) {
+			sample(&f, t);
+			assert_true(valid(&f, len, fds_of(t)) == (len == f.size));
+		}
+		assert_false(valid(&f, f.size, 1 - fds_of(t)));
+		assert_false(net_frame_check(&f, f.size, fds_of(t), t < NET_WELCOME ? NET_FROM_NET : NET_FROM_DAEMON, f.version, NULL));
+		assert_false(net_frame_check(&f, f.size, fds_of(t), t < NET_WELCOME ? NET_FROM_DAEMON : NET_FROM_NET, f.version + 1, NULL));
+	}
+	sample(&f, NET_RESULT);
+	f.result.id.kind = NET_KIND_ARTIFACT;
+	assert_true(valid(&f, f.size, 1)); /* an artifact comes with its directory */
+	f.result.outcome = NET_BUSY;
+	assert_true(valid(&f, f.size, 0));
+}
+
+static void values_out_of_range_and_open_texts_are_refused(void **state)
+{
+	struct net_frame f;
+
+	(void)state;
+	sample(&f, NET_REQUEST);
+	f.request.id.kind = NET_KIND_MAX;
+	assert_false(valid(&f, f.size, 1));
+	sample(&f, NET_REQUEST);
+	f.request.limit = -1;
+	assert_false(valid(&f, f.size, 1));
+	sample(&f, NET_RESULT);
+	memset(f.result.error, 'x', sizeof(f.result.error));
+	assert_false(valid(&f, f.size, 0));
+	sample(&f, NET_HOLD);
+	f.hold.key[10] = 'x'; /* bytes after the end of the text */
+	assert_false(valid(&f, f.size, 0));
+}
+
+static void a_payload_comes_back_as_it_went_and_not_when_it_is_cut(void **state)
+{
+	const char *texts[] = {"https://example.org/", "", "Name: value"};
+	AUTO_FD fd = net_payload_memfd(texts, ELEMENTS(texts), "b\0dy", 4, NULL);
+	struct net_payload p = {};
+	char bytes[256];
+	ssize_t len;
+
+	(void)state;
+	assert_true(net_payload_read(&p, fd, NULL));
+	assert_int_equal(p.n, ELEMENTS(texts));
+	for (size_t i = 0; i < p.n; i++)
+		assert_string_equal(p.texts[i], texts[i]);
+	assert_int_equal(p.body_len, 4);
+	assert_memory_equal(p.body, "b\0dy", 4);
+	net_payload_done(&p);
+	len = pread(fd, bytes, sizeof(bytes), 0);
+	for (ssize_t cut = 0; cut < len; cut++) {
+		AUTO_FD part = io_memfd_sealed("cut", bytes, (size_t)cut);
+
+		assert_false(net_payload_read(&p, part, NULL));
+	}
+}
+
+static void the_key_of_a_file_depends_on_its_owner_and_that_of_a_url_does_not(void **state)
+{
+	static const char sum[] = "0123456701234567012345670123456701234567012345670123456701234567";
+	char a[NET_KEY_MAX], b[NET_KEY_MAX];
+
+	(void)state;
+	assert_string_not_equal(net_artifact_key("file:/a", sum, 1, a), net_artifact_key("file:/a", sum, 2, b));
+	assert_string_equal(net_artifact_key("https://a", sum, 1, a), net_artifact_key("https://a", sum, 2, b));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(frames_of_another_length_side_or_number_of_descriptors_are_refused),
+		TEST(values_out_of_range_and_open_texts_are_refused),
+		TEST(a_payload_comes_back_as_it_went_and_not_when_it_is_cut),
+		TEST(the_key_of_a_file_depends_on_its_owner_and_that_of_a_url_does_not),
+	};
+
+	return RUN_TESTS(tests);
+}

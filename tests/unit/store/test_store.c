@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The whole store suite on the engine this program was built for. */
+#include "base/text.h"
+#include "unit/store/store_suite.h"
+#include <string.h>
+
+static struct CMUnitTest *join(struct CMUnitTest *all, size_t *n, const struct suite_part *part)
+{
+	all = xrealloc(all, (*n + part->n) * sizeof(*all));
+	memcpy(all + *n, part->tests, part->n * sizeof(*all));
+	*n += part->n;
+	return all;
+}
+
+/* Every call that an operation makes fails once: these are long, and run beside the others (store_faults_*.sh). */
+static int run_faults(const char *pattern)
+{
+	if (pattern)
+		cmocka_set_test_filter(pattern);
+	return _cmocka_run_group_tests("store", store_faults_part.tests, store_faults_part.n, place_group_setup, place_group_teardown);
+}
+
+/* A pattern as argument runs only the tests it fits; "faults", those, and after it such a pattern. */
+int main(int argc, char **argv)
+{
+	const struct suite_part *const parts[] = {
+		&store_jobs_part,
+		&store_change_part,
+		&store_control_part,
+		&store_limits_part,
+		&store_owners_part,
+		&store_runs_part,
+		&store_plan_part,
+		&store_list_part,
+		&store_batch_part,
+		&store_claim_part,
+		&store_lanes_part,
+		&store_dead_part,
+		&store_schema_part,
+		&store_prune_part,
+		&store_late_part,
+		&store_slots_part,
+		&store_events_part,
+		&store_notices_part,
+		&store_leases_part,
+		&store_leader_part,
+		&store_segments_part,
+		&store_nodes_part,
+		&store_held_part,
+		&store_relay_part,
+	};
+	struct CMUnitTest *all = NULL;
+	size_t n = 0;
+	int failed;
+
+	if (argc > 1 && strcmp(argv[1], "faults") == 0)
+		return run_faults(argv[2]);
+	for (size_t i = 0; i < ELEMENTS(parts); i++)
+		all = join(all, &n, parts[i]);
+	for (size_t i = 0; store_engine_parts[i]; i++)
+		all = join(all, &n, store_engine_parts[i]);
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	failed = _cmocka_run_group_tests("store", all, n, place_group_setup, place_group_teardown);
+	free(all);
+	return failed;
+}

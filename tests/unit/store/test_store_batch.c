@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Batches: order, independence of their members, and what is there after the store is opened again. */
+#include "base/text.h"
+#include "unit/store/store_suite.h"
+#include <time.h>
+#include <string.h>
+
+static void what_was_applied_is_there_after_opening_again(void **state)
+{
+	struct fixture *f = *state;
+	int64_t id = add_job(f->store, "kept");
+	AUTO_TEXT identity = xstrdup(store_id(f->store));
+	AUTO(job) *job = NULL;
+
+	reopen(f);
+	assert_string_equal(store_id(f->store), identity);
+	job = get_job(f->store, id);
+	assert_string_equal(job->name, "kept");
+	assert_int_not_equal(add_job(f->store, "next"), id);
+	assert_counts_true(f->store);
+}
+
+static void a_claim_sees_the_jobs_of_its_own_batch(void **state)
+{
+	struct store *s = store_of(state);
+	struct op *ops[] = {op_claim(5, T0), op_add(NULL, NULL, NULL), op_add(NULL, NULL, NULL)};
+
+	apply_all(s, ops, 3);
+	assert_int_equal(ops[0]->claim.claimed.n, 2);
+	assert_counts_true(s);
+	for (size_t i = 0; i < 3; i++)
+		op_free(ops[i]);
+}
+
+static void cancel_and_end_of_one_run_keep_their_order(void **state)
+{
+	struct store *s = store_of(state);
+
+	for (int order = 0; order < 2; order++) {
+		int64_t id = add_job(s, NULL);
+		AUTO(run) *run = claim_one(s, T0);
+		AUTO(op) *cancel = op_job_cancel(OP_JOB_CANCEL, id);
+		AUTO(op) *end = op_ended(run, ATTEMPT_SUCCEEDED, T0 + 1);
+		struct op *ops[] = {order ? cancel : end, order ? end : cancel};
+		AUTO(job) *job = NULL;
+
+		apply_all(s, ops, 2);
+		assert_int_equal(cancel->job_cancel.was, order ? JOB_ACTIVE : JOB_FINISHED);
+		job = get_job(s, id);
+		assert_int_equal(job->state, order ? JOB_CANCELLED : JOB_FINISHED);
+	}
+	assert_counts_true(s);
+}
+
+static void a_name_freed_earlier_in_the_batch_can_be_used(void **state)
+{
+	struct store *s = store_of(state);
+	struct op *ops[] = {op_job_cancel(OP_JOB_REMOVE, add_job(s, "n")), op_add("n", NULL, NULL)};
+
+	apply_all(s, ops, 2);
+	assert_true(ops[0]->ok && ops[1]->ok);
+	for (size_t i = 0; i < 2; i++)
+		op_free(ops[i]);
+}
+
+static void every_refusal_leaves_the_others_alone(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(run) *run = NULL;
+	struct run unknown = {.id = 777777, .fence = 1};
+	struct op *ops[9];
+
+	add_job(s, "taken");
+	run = claim_one(s, T0);
+	ops[0] = op_add("taken", NULL, NULL);
+	ops[1] = op_add("good", NULL, NULL);
+	ops[2] = op_started(&unknown, T0);
+	ops[3] = op_started(run, T0 + 1);
+	ops[4] = op_ended(&unknown, ATTEMPT_SUCCEEDED, T0 + 2);
+	ops[5] = op_job_cancel(OP_JOB_CANCEL, 888888);
+	ops[6] = op_ended(run, ATTEMPT_SUCCEEDED, T0 + 2);
+	ops[7] = op_claim(4, T0);
+	ops[7]->claim.node = "who";
+	ops[8] = op_claim(4, T0);
+	apply_all(s, ops, 9);
+	for (size_t i = 0; i < 9; i++)
+		assert_int_equal(ops[i]->ok, i == 1 || i == 3 || i == 6 || i == 8);
+	assert_int_equal(ops[8]->claim.claimed.n, 1);
+	assert_counts_true(s);
+	for (size_t i = 0; i < 9; i++)
+		op_free(ops[i]);
+}
+
+static void an_empty_batch_is_fine(void **state)
+{
+	struct store_wake wake = apply_all(store_of(state), NULL, 0);
+
+	assert_int_equal(wake.next_due, USEC_NEVER);
+}
+
+static void a_thousand_lives_leave_true_counts(void **state)
+{
+	struct store *s = store_of(state);
+	struct op *ops[1000];
+	AUTO(op) *claim = op_claim(1000, T0);
+
+	for (int i = 0; i < 1000; i++)
+		ops[i] = op_add(NULL, NULL, NULL);
+	apply_all(s, ops, 1000);
+	assert_true(apply_one(s, claim));
+	assert_int_equal(claim->claim.claimed.n, 1000);
+	for (int i = 0; i < 1000; i++) {
+		op_free(ops[i]);
+		ops[i] = op_started(claim->claim.claimed.v[i].run, T0 + 1);
+	}
+	apply_all(s, ops, 1000);
+	for (int i = 0; i < 1000; i++) {
+		assert_true(ops[i]->ok);
+		op_free(ops[i]);
+		ops[i] = op_ended(claim->claim.claimed.v[i].run, i % 2 ? ATTEMPT_SUCCEEDED : ATTEMPT_LOST, T0 + 2);
+	}
+	apply_all(s, ops, 1000);
+	for (int i = 0; i < 1000; i++) {
+		assert_true(ops[i]->ok);
+		assert_int_equal(ops[i]->ended.job_finished, i % 2);
+		op_free(ops[i]);
+	}
+	assert_counts_true(s);
+}
+
+static struct store_wake end_one(struct store *s, const struct run *r)
+{
+	struct op *op = op_ended(r, ATTEMPT_SUCCEEDED, T0 + USEC_SEC);
+	struct store_wake wake = apply_all(s, &op, 1);
+
+	assert_true(op->ok);
+	op_free(op);
+	return wake;
+}
+
+/* A file that changes is news by itself; a server is told at most ten times a second, and of the last end, too. */
+static void ends_soon_after_another_are_told_with_the_next_look(void **state)
+{
+	struct store *s = store_of(state);
+	bool server = fixture_ops->reconnects;
+	AUTO(op) *company = op_node_open("node-two-engine", "two", "spawner-of-it");
+	struct op *look = op_new(OP_LOOK, NULL, NULL);
+	AUTO(run) *first = NULL, *second = NULL;
+
+	add_job(s, "first");
+	add_job(s, "second");
+	first = claim_one(s, T0);
+	second = claim_one(s, T0);
+	assert_true(apply_one(s, company));
+	end_one(s, first);
+	assert_int_equal(end_one(s, second).owes_news, server);
+	nanosleep(&(struct timespec){.tv_nsec = 110000000}, NULL);
+	look->look.node = NODE;
+	assert_false(apply_all(s, &look, 1).owes_news);
+	op_free(look);
+}
+
+static const struct CMUnitTest tests[] = {
+	STORE_TEST(what_was_applied_is_there_after_opening_again),
+	STORE_TEST(a_claim_sees_the_jobs_of_its_own_batch),
+	STORE_TEST(cancel_and_end_of_one_run_keep_their_order),
+	STORE_TEST(a_name_freed_earlier_in_the_batch_can_be_used),
+	STORE_TEST(every_refusal_leaves_the_others_alone),
+	STORE_TEST(an_empty_batch_is_fine),
+	STORE_TEST(a_thousand_lives_leave_true_counts),
+	STORE_TEST(ends_soon_after_another_are_told_with_the_next_look),
+};
+const struct suite_part store_batch_part = {tests, ELEMENTS(tests)};

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every operation with its n-th engine call failing: it is there whole, or not at all, and says which. */
+#include "base/text.h"
+#include "unit/store/db_faulty.h"
+#include "unit/store/fault_world.h"
+#include "unit/store/store_suite.h"
+#include <string.h>
+
+struct trial {
+	const char *where;
+	struct store *s;
+	struct fault *fault;
+	char *before, *after; /* owned dumps */
+};
+
+/* Applies the operation with the fault armed; returns whether the fault was met. */
+static bool try_once(struct trial *t, enum op_kind kind, enum fault_mode mode, int n)
+{
+	AUTO(op) *op = world_op(kind);
+	AUTO_TEXT found = NULL;
+	struct store_wake wake;
+	struct err e = {};
+	bool applied;
+
+	*t->fault = (struct fault){.mode = mode, .calls_left = n};
+	applied = store_apply(t->s, &op, 1, &wake, &e);
+	t->fault->calls_left = 0;
+	found = world_dump(t->where);
+	if (applied && op->ok) {
+		assert_string_equal(found, t->after);
+	} else if (!applied && e.kind == ERR_UNCERTAIN) {
+		assert_true(strcmp(found, t->before) == 0 || strcmp(found, t->after) == 0);
+		assert_int_not_equal(mode, FAULT_LOST);
+		assert_int_not_equal(mode, FAULT_COMMITTED);
+	} else {
+		assert_false(op->ok);
+		assert_int_not_equal(op->err.kind, ERR_NONE);
+		assert_string_equal(found, t->before);
+	}
+	if (mode == FAULT_LOST || mode == FAULT_COMMITTED)
+		assert_true(applied && op->ok); /* a connection that comes back costs nobody anything */
+	if (strcmp(found, t->before) != 0)
+		world_build(t->s, t->where);
+	return t->fault->fired;
+}
+
+static void try_kind(struct trial *t, enum op_kind kind, enum fault_mode mode)
+{
+	AUTO(op) *clean = world_op(kind);
+	int n = 1;
+
+	world_build(t->s, t->where);
+	t->before = world_dump(t->where);
+	if (!apply_one(t->s, clean))
+		fail_msg("operation %d: %s", kind, clean->err.msg);
+	t->after = world_dump(t->where);
+	assert_string_not_equal(t->before, t->after);
+	world_build(t->s, t->where);
+	while (try_once(t, kind, mode, n))
+		n++;
+	assert_true(n > (mode == FAULT_COMMITTED ? 1 : 5)); /* it did meet some calls */
+	free(STEAL(t->before));
+	free(STEAL(t->after));
+}
+
+static struct store *open_faulty(const char *where, struct fault *fault, bool reconnects)
+{
+	struct db_options o = {.where = where};
+	struct store *s = NULL;
+	struct err e = {};
+
+	if (!store_open_with(db_faulty_ops(fixture_ops, fault, reconnects), &o, &s, &e))
+		fail_msg("%s", e.msg);
+	return s;
+}
+
+static void try_all(enum fault_mode mode, bool reconnects)
+{
+	AUTO_TEXT where = place_new();
+	struct fault fault = {};
+	struct trial t = {.where = where, .s = open_faulty(where, &fault, reconnects), .fault = &fault};
+
+	for (enum op_kind kind = 0; kind < OP_KIND_MAX; kind++)
+		if (kind != OP_LOOK) /* it changes nothing */
+			try_kind(&t, kind, mode);
+	store_free(t.s);
+	place_drop(where);
+}
+
+static void a_failing_statement_leaves_nothing_half_done(void **state)
+{
+	(void)state;
+	try_all(FAULT_STATEMENT, fixture_ops->reconnects);
+}
+
+static void a_busy_store_leaves_nothing_half_done(void **state)
+{
+	(void)state;
+	try_all(FAULT_BUSY, fixture_ops->reconnects);
+}
+
+static void a_full_store_leaves_nothing_half_done(void **state)
+{
+	(void)state;
+	try_all(FAULT_FULL, fixture_ops->reconnects);
+}
+
+static void a_failing_device_leaves_nothing_half_done(void **state)
+{
+	(void)state;
+	try_all(FAULT_DEVICE, false);
+}
+
+static void a_lost_connection_is_made_again_and_nothing_is_done_twice(void **state)
+{
+	(void)state;
+	try_all(FAULT_LOST, true);
+}
+
+static void a_commit_that_nobody_confirmed_is_found_by_its_witness(void **state)
+{
+	(void)state;
+	try_all(FAULT_COMMITTED, true);
+}
+
+/* ---- many kinds in one batch: what says ok is there, the rest is not ---- */
+
+#define WHOLE 9
+static const enum op_kind whole[WHOLE] = {OP_JOB_ADD, OP_STARTED, OP_ENDED, OP_JOB_CANCEL, OP_PLAN, OP_JOB_BULK,
+	OP_RUN_CANCEL, OP_CLAIM, OP_NODE_CLOSE};
+
+static void try_whole(struct store *s, const char *where, struct fault *fault, struct fault armed)
+{
+	struct op *ops[WHOLE], *good[WHOLE];
+	AUTO_TEXT faulted = NULL;
+	AUTO_TEXT wanted = NULL;
+	struct err e = {};
+	size_t ok = 0;
+
+	world_build(s, where);
+	for (int i = 0; i < WHOLE; i++)
+		ops[i] = world_op(whole[i]);
+	*fault = armed;
+	if (store_apply(s, ops, WHOLE, &(struct store_wake){}, &e))
+		for (int i = 0; i < WHOLE; i++)
+			if (ops[i]->ok)
+				good[ok++] = world_op(whole[i]);
+	fault->calls_left = 0;
+	faulted = world_dump(where);
+	world_build(s, where);
+	apply_all(s, good, ok);
+	wanted = world_dump(where);
+	assert_string_equal(faulted, wanted);
+	for (size_t i = 0; i < ok; i++)
+		op_free(good[i]);
+	for (int i = 0; i < WHOLE; i++)
+		op_free(ops[i]);
+}
+
+static void a_batch_with_a_failing_statement_keeps_its_good_members(void **state)
+{
+	AUTO_TEXT where = place_new();
+	struct fault fault = {};
+	struct store *s = open_faulty(where, &fault, fixture_ops->reconnects);
+
+	(void)state;
+	for (int n = 1; n == 1 || fault.fired; n += 1 + n / 8)
+		try_whole(s, where, &fault, (struct fault){.mode = FAULT_STATEMENT, .calls_left = n});
+	for (int query = 0; query < Q_MAX; query++)
+		try_whole(s, where, &fault, (struct fault){.mode = FAULT_QUERY, .query = query, .calls_left = 1});
+	store_free(s);
+	place_drop(where);
+}
+
+/* Whoever did it keeps what it did, and tries again: an end that is taken for refused would be forgotten. */
+static void a_connection_that_is_lost_each_time_means_that_nothing_happened(void **state)
+{
+	static const enum op_kind kinds[] = {OP_ENDED, OP_GIVE_BACK, OP_JOB_ADD};
+	AUTO_TEXT where = place_new();
+	struct fault fault = {};
+	struct store *s = open_faulty(where, &fault, true);
+	struct err e = {};
+
+	(void)state;
+	world_build(s, where);
+	for (size_t i = 0; i < ELEMENTS(kinds); i++) {
+		AUTO_TEXT before = world_dump(where);
+		AUTO_TEXT after = NULL;
+		AUTO(op) *op = world_op(kinds[i]);
+
+		fault = (struct fault){.mode = FAULT_CUT, .query = Q_DUE_FIRST, .calls_left = 1};
+		assert_false(store_apply(s, &op, 1, &(struct store_wake){}, &e));
+		assert_true(fault.fired);
+		assert_int_equal(e.kind, ERR_BUSY);
+		assert_int_equal(op->err.kind, ERR_BUSY);
+		fault.calls_left = 0;
+		after = world_dump(where);
+		assert_string_equal(before, after);
+		assert_true(apply_one(s, op));
+	}
+	store_free(s);
+	place_drop(where);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(a_failing_statement_leaves_nothing_half_done),
+	cmocka_unit_test(a_busy_store_leaves_nothing_half_done),
+	cmocka_unit_test(a_full_store_leaves_nothing_half_done),
+	cmocka_unit_test(a_failing_device_leaves_nothing_half_done),
+	cmocka_unit_test(a_lost_connection_is_made_again_and_nothing_is_done_twice),
+	cmocka_unit_test(a_commit_that_nobody_confirmed_is_found_by_its_witness),
+	cmocka_unit_test(a_batch_with_a_failing_statement_keeps_its_good_members),
+	cmocka_unit_test(a_connection_that_is_lost_each_time_means_that_nothing_happened),
+};
+const struct suite_part store_faults_part = {tests, ELEMENTS(tests)};

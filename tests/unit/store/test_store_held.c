@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one engine holds until its commit, tried by another on a connection of its own. */
+#include "unit/store/nodes_fixture.h"
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+struct beside {
+	struct store *s;
+	struct op *op;
+	bool ok;
+	_Atomic bool done;
+	pthread_t thread;
+};
+
+static void *apply_beside(void *arg)
+{
+	struct beside *b = arg;
+	struct err e = {};
+
+	b->ok = store_apply(b->s, &b->op, 1, &(struct store_wake){}, &e) && b->op->ok;
+	b->done = true;
+	return NULL;
+}
+
+static void pause_ms(long ms)
+{
+	nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
+/* It is kept waiting by what 's' has under way, and goes on after its commit. */
+static void must_wait(struct store *s, struct tx *tx, struct store *beside, struct op *op)
+{
+	struct beside b = {.s = beside, .op = op};
+	struct err e = {};
+
+	assert_int_equal(pthread_create(&b.thread, NULL, apply_beside, &b), 0);
+	pause_ms(400);
+	assert_false(b.done);
+	assert_true(count_write(s, &e) && tx_commit(tx, &e));
+	pthread_join(b.thread, NULL);
+	assert_true(b.ok);
+}
+
+/* R27: what is claimed while its node is given up is given up, too. */
+static void a_claim_under_way_is_waited_for(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *lead = op_lead(NODE, 1);
+	AUTO(op) *claim = op_claim(1, T0);
+	AUTO(store) *beside = open_or_fail(where_of(state), false);
+	AUTO_TX tx = {};
+	struct err e = {};
+
+	open_node(s, OTHER, "two");
+	add_job(s, NULL);
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	place_query(where_of(state), "UPDATE nodes SET guarded = 1, alive_until = alive_until - 59500000, runs_until = runs_until - 59500000 WHERE id = '" OTHER "'", NULL);
+	claim->claim.node = OTHER;
+	claim->ok = true;
+	assert_true(tx_begin(&tx, s, true, &e));
+	assert_true(apply_claim(s, &claim, 1, &e));
+	assert_int_equal(claim->claim.claimed.n, 1);
+	pause_ms(600); /* its lease ends meanwhile */
+	must_wait(s, &tx, beside, lead);
+	assert_int_equal(lead->lead.dead, 1);
+	assert_int_equal(lead->lead.lost.n, 1);
+}
+
+/* F-64: on a server, a lease is renewed whatever else its engine has under way. */
+static void a_renewal_does_not_wait_for_a_claim(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *claim = op_claim(1, T0);
+	AUTO(store) *beside = open_or_fail(where_of(state), false);
+	AUTO_TX tx = {};
+	struct err e = {};
+
+	if (!s->db->ops->reconnects)
+		return; /* a file has one writer at a time */
+	claim->ok = true;
+	assert_true(tx_begin(&tx, s, true, &e));
+	assert_true(apply_claim(s, &claim, 1, &e));
+	renew(beside, NODE, "one");
+	assert_true(tx_commit(&tx, &e)); /* nor was the claim ended for it */
+}
+
+/* An engine restarted while its old self is in the middle of a claim (R19). */
+static void a_new_engine_takes_over_what_its_old_self_is_claiming(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *claim = op_claim(1, T0);
+	AUTO(op) *open = op_node_open(OTHER, "one", SPAWNER);
+	AUTO(store) *beside = open_or_fail(where_of(state), false);
+	AUTO_TX tx = {};
+	struct err e = {};
+
+	add_job(s, NULL);
+	claim->ok = true;
+	assert_true(tx_begin(&tx, s, true, &e));
+	assert_true(apply_claim(s, &claim, 1, &e));
+	assert_int_equal(claim->claim.claimed.n, 1);
+	must_wait(s, &tx, beside, open);
+	assert_int_equal(open->node_open.same_spawner.n, 1);
+}
+
+static void segments_that_are_being_planned_are_not_given_away(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *plan = op_plan_on(NODE);
+	AUTO(op) *lead = op_lead(NODE, 1);
+	AUTO(store) *beside = open_or_fail(where_of(state), false);
+	AUTO_TX tx = {};
+	struct err e = {};
+
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	lead_once(s, NODE, 1);
+	open_node(s, OTHER, "two");
+	plan->ok = true;
+	assert_true(tx_begin(&tx, s, true, &e));
+	assert_true(apply_plan(s, &plan, 1, &e));
+	must_wait(s, &tx, beside, lead);
+	assert_int_equal(lead->lead.moved, 32);
+}
+
+/* F-60: the office is over, and its last work is not. */
+static void nobody_leads_before_the_last_leaders_work_is_over(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *lead = op_lead(NODE, 1);
+	AUTO(store) *beside = open_or_fail(where_of(state), false);
+	AUTO_TX tx = {};
+	struct err e = {};
+
+	if (!s->db->ops->reconnects)
+		return; /* a file has one writer at a time */
+	open_node(s, OTHER, "two");
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	lead->ok = true;
+	assert_true(tx_begin(&tx, s, true, &e));
+	assert_true(apply_lead(s, &lead, 1, &e));
+	office_ends(where_of(state));
+	assert_int_equal(renew(beside, OTHER, "two"), 0); /* at once: to wait would cost the lease */
+	assert_true(tx_commit(&tx, &e));
+	assert_int_equal(renew(beside, OTHER, "two"), 2);
+}
+
+/* Somebody is about to give us up, and stands still: the wait for him is shorter than the lease, and its end is no end of the session. */
+static void a_renewal_that_is_held_up_fails_within_the_lease_and_the_next_one_succeeds(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *op = op_lease(NODE, "one", true);
+	AUTO(store) *leases = NULL;
+	struct store_wake wake;
+	AUTO_TX tx = {};
+	AUTO_QUERY q = {};
+	struct err e = {};
+
+	if (!s->db->ops->reconnects)
+		return; /* a file has one writer at a time */
+	assert_true(store_open(&(struct store_options){.where = where_of(state), .lease = 2 * USEC_SEC}, &leases, &e));
+	assert_int_equal(renew(leases, NODE, "one"), 1);
+	assert_true(tx_begin(&tx, s, true, &e));
+	q = query_start(s->db, Q_NODES_NAMED, &e);
+	query_text(&q, "one");
+	assert_true(query_row(&q));
+	assert_false(store_apply(leases, &op, 1, &wake, &e));
+	assert_int_equal(e.kind, ERR_BUSY);
+	assert_non_null(strstr(e.msg, "lock timeout")); /* ours was still there to hear it: the server has shorter waits than we have */
+	assert_true(tx_commit(&tx, &e));
+	assert_int_equal(renew(leases, NODE, "one"), 1);
+}
+
+static const struct CMUnitTest tests[] = {
+	STORE_TEST(a_claim_under_way_is_waited_for),
+	STORE_TEST(a_renewal_does_not_wait_for_a_claim),
+	STORE_TEST(a_new_engine_takes_over_what_its_old_self_is_claiming),
+	STORE_TEST(segments_that_are_being_planned_are_not_given_away),
+	STORE_TEST(nobody_leads_before_the_last_leaders_work_is_over),
+	STORE_TEST(a_renewal_that_is_held_up_fails_within_the_lease_and_the_next_one_succeeds),
+};
+const struct suite_part store_held_part = {tests, ELEMENTS(tests)};

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who leads, for how long and under which term; and what a deposed leader may not do. */
+#include "base/buf.h"
+#include "unit/store/nodes_fixture.h"
+
+static void one_node_leads_and_its_term_stays(void **state)
+{
+	struct store *s = store_of(state);
+
+	open_node(s, OTHER, "two");
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	assert_int_equal(renew(s, OTHER, "two"), 0);
+	assert_int_equal(renew(s, NODE, "one"), 1);
+}
+
+static void another_leads_only_after_the_lease_and_with_a_greater_term(void **state)
+{
+	struct store *s = store_of(state);
+
+	open_node(s, OTHER, "two");
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	office_ends(where_of(state));
+	assert_int_equal(renew(s, OTHER, "two"), 2);
+	assert_int_equal(renew(s, NODE, "one"), 0);
+	office_ends(where_of(state));
+	assert_int_equal(renew(s, NODE, "one"), 3);
+}
+
+static void a_leader_that_nobody_replaced_goes_on_under_its_term(void **state)
+{
+	struct store *s = store_of(state);
+
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	office_ends(where_of(state));
+	assert_int_equal(renew(s, NODE, "one"), 1);
+}
+
+static void who_leaves_ends_no_office_but_its_own(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *follower = op_new(OP_NODE_CLOSE, NULL, NULL);
+	AUTO(op) *leader = op_new(OP_NODE_CLOSE, NULL, NULL);
+
+	open_node(s, OTHER, "two");
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	follower->node_close = (struct op_node_close){.node = OTHER, .now = T0};
+	assert_true(apply_one(s, follower));
+	lead_once(s, NODE, 1);
+	open_node(s, OTHER, "two");
+	assert_int_equal(renew(s, OTHER, "two"), 0);
+	leader->node_close = (struct op_node_close){.node = NODE, .now = T0};
+	assert_true(apply_one(s, leader));
+	assert_int_equal(renew(s, OTHER, "two"), 2);
+}
+
+/* A store of another engine, which has seen that the office is free, and does not know what became of that. */
+static struct store *store_that_saw_it_free(const char *where)
+{
+	struct store *s = open_or_fail(where, false);
+	AUTO(op) *look = op_lease(OTHER, "two", false);
+
+	office_ends(where);
+	assert_true(apply_one(s, look));
+	assert_true(look->lease.office_remains == 0 && !look->lease.leads);
+	return s;
+}
+
+static void assert_office(const char *where, const char *wanted)
+{
+	AUTO_DONE(buf) out = {};
+
+	place_query(where, "SELECT holder, term FROM leases WHERE name = 'leader'", &out);
+	assert_string_equal(out.data, wanted);
+}
+
+static void an_office_that_was_free_a_moment_ago_is_not_taken(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *lease = op_lease(OTHER, "two", true);
+	AUTO(store) *theirs = NULL;
+
+	open_node(s, OTHER, "two");
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	theirs = store_that_saw_it_free(where_of(state));
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	lease->lease.at = T0 + 9 * USEC_SEC;
+	assert_true(apply_one(theirs, lease));
+	assert_false(lease->lease.leads);
+	assert_true(lease->lease.worked < T0 + 9 * USEC_SEC); /* it did not begin, either */
+	assert_office(where_of(state), NODE "|1|\n");
+}
+
+static void who_was_given_up_or_is_drained_takes_no_free_office(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(store) *theirs = NULL;
+	AUTO(op) *drain = op_new(OP_NODE_ORDER, NULL, NULL);
+	AUTO(op) *close = op_new(OP_NODE_CLOSE, NULL, NULL);
+	AUTO(op) *lease = op_lease(OTHER, "two", true);
+
+	open_node(s, OTHER, "two");
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	theirs = store_that_saw_it_free(where_of(state));
+	drain->node_order = (struct op_node_order){.name = "two", .order = NODE_DRAIN, .now = T0};
+	assert_true(apply_one(s, drain));
+	assert_int_equal(renew(theirs, OTHER, "two"), 0);
+	assert_office(where_of(state), NODE "|1|\n");
+	drain->node_order.order = NODE_UNDRAIN;
+	assert_true(apply_one(s, drain));
+	close->node_close = (struct op_node_close){.node = OTHER, .now = T0};
+	assert_true(apply_one(s, close));
+	assert_false(apply_one(theirs, lease));
+	assert_int_equal(lease->err.kind, ERR_FENCED);
+	assert_office(where_of(state), NODE "|1|\n");
+}
+
+static void who_does_not_stand_does_not_lead(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *op = op_lease(NODE, "one", false);
+
+	assert_true(apply_one(s, op));
+	assert_false(op->lease.leads);
+}
+
+static void those_who_follow_see_whether_the_leader_works(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *alone = op_lead(NODE, 1);
+	AUTO(op) *watched = op_lead(NODE, 1);
+	AUTO(op) *before = op_lease(OTHER, "two", true);
+	AUTO(op) *after = op_lease(OTHER, "two", true);
+	AUTO(op) *next = op_lease(OTHER, "two", true);
+	usec_t taken;
+
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	alone->lead.now = T0 + 2 * USEC_SEC;
+	assert_true(apply_one(s, alone)); /* nobody watches, nothing is written */
+	open_node(s, OTHER, "two");
+	assert_true(apply_one(s, before));
+	assert_string_equal(before->lease.leader, "one");
+	taken = before->lease.worked;
+	assert_true(taken < alone->lead.now);
+	watched->lead.now = T0 + 3 * USEC_SEC;
+	assert_true(apply_one(s, watched));
+	assert_true(apply_one(s, after));
+	assert_int_equal(after->lease.worked, T0 + 3 * USEC_SEC);
+	office_ends(where_of(state));
+	next->lease.at = T0 + 4 * USEC_SEC;
+	assert_true(apply_one(s, next));
+	assert_true(next->lease.leads && next->lease.term == 2);
+	assert_int_equal(next->lease.worked, T0 + 4 * USEC_SEC); /* who has just begun */
+}
+
+static void the_first_slot_of_all_names_the_node_that_is_to_plan_it(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *op = op_lease(OTHER, "two", true);
+
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	lead_once(s, NODE, 1);
+	add_due(s, NULL, T0 + USEC_MIN);
+	add_due(s, NULL, T0 + USEC_SEC);
+	open_node(s, OTHER, "two");
+	assert_true(apply_one(s, op));
+	assert_int_equal(op->lease.first_slot, T0 + USEC_SEC);
+	assert_string_equal(op->lease.planner, "one");
+}
+
+static void a_leader_that_resigns_is_followed_at_once(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *resign = op_lease(NODE, "one", true);
+
+	open_node(s, OTHER, "two");
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	resign->lease.resigns = true;
+	assert_true(apply_one(s, resign));
+	assert_false(resign->lease.leads);
+	assert_string_equal(resign->lease.leader, ""); /* else it would be watched, and found idle */
+	assert_int_equal(resign->lease.office_remains, 0);
+	assert_int_equal(renew(s, OTHER, "two"), 2);
+}
+
+static void a_leader_that_leaves_is_followed_at_once(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *leave = op_new(OP_NODE_CLOSE, NULL, NULL);
+
+	open_node(s, OTHER, "two");
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	leave->node_close = (struct op_node_close){.node = NODE, .now = T0};
+	assert_true(apply_one(s, leave));
+	assert_int_equal(renew(s, OTHER, "two"), 2);
+}
+
+static void a_deposed_leader_changes_nothing(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *old = op_lead(NODE, 1);
+	AUTO(op) *wrong = op_lead(OTHER, 1);
+	AUTO_DONE(buf) rows = {};
+
+	open_node(s, OTHER, "two");
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	office_ends(where_of(state));
+	assert_false(apply_one(s, old)); /* even before there is another one */
+	assert_int_equal(old->err.kind, ERR_FENCED);
+	assert_int_equal(renew(s, OTHER, "two"), 2);
+	lease_ends(where_of(state), NODE);
+	assert_false(apply_one(s, old));
+	assert_int_equal(old->err.kind, ERR_FENCED);
+	assert_false(apply_one(s, wrong)); /* the right node with the wrong term */
+	place_query(where_of(state), "SELECT count(*) FROM segments", &rows);
+	assert_string_equal(rows.data, "0|\n");
+}
+
+static void an_office_is_renewed_and_used_by_its_holder_only(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *not_mine = op_lead(OTHER, 1);
+	struct err e = {};
+
+	open_node(s, OTHER, "two");
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	assert_false(apply_one(s, not_mine)); /* the right term, and the wrong node */
+	assert_int_equal(not_mine->err.kind, ERR_FENCED);
+	{
+		AUTO_TX tx = {};
+		AUTO_QUERY q = {};
+
+		assert_true(tx_begin(&tx, s, true, &e));
+		q = query_start(s->db, Q_LEADER_RENEW, &e);
+		query_text(&q, OTHER);
+		query_int(&q, TTL);
+		assert_false(query_row(&q));
+		assert_false(q.failed);
+	}
+}
+
+static const struct CMUnitTest tests[] = {
+	STORE_TEST(one_node_leads_and_its_term_stays),
+	STORE_TEST(another_leads_only_after_the_lease_and_with_a_greater_term),
+	STORE_TEST(a_leader_that_nobody_replaced_goes_on_under_its_term),
+	STORE_TEST(who_leaves_ends_no_office_but_its_own),
+	STORE_TEST(an_office_that_was_free_a_moment_ago_is_not_taken),
+	STORE_TEST(who_was_given_up_or_is_drained_takes_no_free_office),
+	STORE_TEST(who_does_not_stand_does_not_lead),
+	STORE_TEST(those_who_follow_see_whether_the_leader_works),
+	STORE_TEST(the_first_slot_of_all_names_the_node_that_is_to_plan_it),
+	STORE_TEST(a_leader_that_resigns_is_followed_at_once),
+	STORE_TEST(a_leader_that_leaves_is_followed_at_once),
+	STORE_TEST(a_deposed_leader_changes_nothing),
+	STORE_TEST(an_office_is_renewed_and_used_by_its_holder_only),
+};
+const struct suite_part store_leader_part = {tests, ELEMENTS(tests)};

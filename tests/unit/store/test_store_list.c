@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pages of jobs and runs: every filter, every page, nothing twice, nothing left out. */
+#include "base/text.h"
+#include "unit/store/store_suite.h"
+#include <stdio.h>
+#include <string.h>
+
+#define JOBS 120
+#define RUNS 300
+#define RARE(i) ((i) % 20 == 7)
+
+/* Jobs that differ in everything a filter looks at. */
+static void add_many(struct store *s)
+{
+	struct op *ops[JOBS];
+	char names[JOBS][24];
+	struct strv tags[JOBS] = {};
+
+	for (int i = 0; i < JOBS; i++) {
+		snprintf(names[i], sizeof(names[i]), "%s-%d", i % 2 ? "web" : "db", i);
+		ops[i] = op_add(i % 5 ? names[i] : NULL, NULL, NULL);
+		ops[i]->add.uid = 1000 + (uint32_t)i % 3;
+		ops[i]->add.owner = i % 3 == 0 ? "ann" : i % 3 == 1 ? "bob" : "cleo";
+		ops[i]->add.now = T0 + i / 2 * USEC_SEC; /* pairs share an instant */
+		ops[i]->add.run_at = 0;
+		ops[i]->add.next_slot = T0 + USEC_DAY;
+		strv_add(&tags[i], i % 4 ? "team=ops" : "team=dev");
+		strv_add(&tags[i], "all=yes");
+		ops[i]->add.tags = &tags[i];
+	}
+	apply_all(s, ops, JOBS);
+	for (int i = 0; i < JOBS; i++) {
+		AUTO(op) *end = op_job_cancel(i % 7 == 0 ? OP_JOB_CANCEL : OP_JOB_REMOVE, ops[i]->add.id);
+
+		assert_true(ops[i]->ok);
+		if (i % 7 == 0 || i % 11 == 0)
+			assert_true(apply_one(s, end));
+		strv_done(&tags[i]);
+		op_free(ops[i]);
+	}
+}
+
+static bool job_fits(const struct job *j, int i, const struct job_filter *f)
+{
+	unsigned states = f->states ? f->states : ~(1u << JOB_REMOVED);
+	size_t literal = f->name_glob ? strcspn(f->name_glob, "*") : 0;
+
+	return states & 1u << j->state && (f->uid < 0 || j->uid == f->uid) &&
+	       (!f->owner || strcmp(j->owner, f->owner) == 0) &&
+	       (!f->name_glob || (j->name && strncmp(j->name, f->name_glob, literal) == 0)) &&
+	       (!f->tag_key || strcmp(f->tag_key, "all") == 0 || !f->tag_value ||
+		       strcmp(f->tag_value, i % 4 ? "ops" : "dev") == 0) &&
+	       j->created_at >= f->created_since && (!f->created_until || j->created_at < f->created_until);
+}
+
+static void check_job_filter(struct store *s, struct job_filter f, const struct job_list *all)
+{
+	size_t at = 0;
+	int pages = 0;
+
+	f.limit = 7;
+	do {
+		AUTO_DONE(job_list) page = {};
+		struct err e = {};
+
+		assert_true(++pages < 100);
+		if (!store_job_list(s, &f, &page, &e))
+			fail_msg("%s", e.msg);
+		for (size_t i = 0; i < page.n; i++, at++) {
+			while (at < all->n && !job_fits(all->v[at], (int)at, &f))
+				at++;
+			assert_true(at < all->n);
+			assert_int_equal(page.v[i]->id, all->v[at]->id);
+		}
+		f.after = page.next;
+	} while (f.after);
+	for (; at < all->n; at++)
+		assert_false(job_fits(all->v[at], (int)at, &f));
+}
+
+static void each_filter_of_jobs_gives_each_job_once(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO_DONE(job_list) all = {};
+	struct job_filter every = {.uid = -1, .states = ~0u, .limit = 1000};
+	const struct job_filter filters[] = {
+		{.uid = -1},
+		{.uid = -1, .states = ~0u},
+		{.uid = 1001},
+		{.uid = 1001, .states = 1u << JOB_CANCELLED},
+		{.uid = -1, .states = 1u << JOB_REMOVED},
+		{.uid = -1, .states = 1u << JOB_REMOVED | 1u << JOB_CANCELLED},
+		{.uid = -1, .owner = "cleo"},
+		{.uid = -1, .owner = "nobody"},
+		{.uid = -1, .tag_key = "team", .tag_value = "dev"},
+		{.uid = -1, .tag_key = "team"},
+		{.uid = 1002, .tag_key = "all", .tag_value = "yes", .states = 1u << JOB_ACTIVE},
+		{.uid = -1, .name_glob = "web-*"},
+		{.uid = -1, .name_glob = "*"},
+		{.uid = 1000, .name_glob = "db-1*", .states = ~0u},
+		{.uid = -1, .name_glob = "w\xff*"},
+		{.uid = -1, .created_since = T0 + 10 * USEC_SEC, .created_until = T0 + 30 * USEC_SEC},
+		{.uid = 1001, .created_since = T0 + 11 * USEC_SEC},
+		{.uid = -1, .created_until = T0 + 5 * USEC_SEC, .name_glob = "web*"},
+	};
+	struct err e = {};
+
+	add_many(s);
+	assert_true(store_job_list(s, &every, &all, &e));
+	assert_int_equal(all.n, JOBS);
+	assert_int_equal(all.next, 0);
+	for (size_t i = 0; i < ELEMENTS(filters); i++) {
+		struct job_filter short_pages = filters[i];
+
+		short_pages.bytes = 60; /* three definitions, of those of add_many() */
+		check_job_filter(s, filters[i], &all);
+		check_job_filter(s, short_pages, &all);
+	}
+}
+
+static void stars_and_question_marks_are_the_whole_glob_language(void **state)
+{
+	struct store *s = store_of(state);
+	static const struct {
+		const char *glob;
+		size_t matches;
+	} cases[] = {{"backup", 1}, {"backup?", 1}, {"*up*", 3}, {"b*2", 1}, {"?ackup", 1}, {"[b]ackup", 0}, {"", 0},
+		{"*a*c*k*u*p*", 2}, {"startup", 1}, {"backup*", 2}};
+
+	add_job(s, "backup");
+	add_job(s, "backup2");
+	add_job(s, "startup");
+	for (size_t i = 0; i < ELEMENTS(cases); i++) {
+		struct job_filter f = {.uid = -1, .name_glob = cases[i].glob, .limit = 10};
+		AUTO_DONE(job_list) page = {};
+		struct err e = {};
+
+		assert_true(store_job_list(s, &f, &page, &e));
+		assert_int_equal(page.n, cases[i].matches);
+	}
+}
+
+/* Runs in many states, several of one job. */
+static void make_runs(struct store *s)
+{
+	struct op *adds[RUNS];
+	struct strv tags[RUNS] = {};
+
+	for (uint32_t uid = 1000; uid < 1003; uid++) {
+		AUTO(op) *owner = op_new(OP_OWNER, NULL, NULL);
+
+		owner->owner = (struct op_owner){.uid = uid, .name = uid == 1000 ? "ann" : "bob", .now = T0}; /* two had one name */
+		assert_true(apply_one(s, owner));
+	}
+	for (int i = 0; i < RUNS; i++) {
+		adds[i] = op_add(NULL, NULL, NULL);
+		adds[i]->add.uid = 1000 + (uint32_t)i % 3;
+		adds[i]->add.run_at = T0 + i / 3; /* three share a slot */
+		strv_add(&tags[i], RARE(i) ? "team=few" : "team=many");
+		adds[i]->add.tags = &tags[i];
+	}
+	apply_all(s, adds, RUNS);
+	for (int i = 0; i < RUNS; i++)
+		strv_done(&tags[i]);
+	for (int i = 0; i < RUNS; i += 50) {
+		AUTO(op) *claim = op_claim(33, T0 + RUNS);
+		struct op *ends[33];
+		size_t n;
+
+		assert_true(apply_one(s, claim));
+		n = claim->claim.claimed.n;
+		for (size_t k = 0; k < n; k++) {
+			static const enum attempt_outcome outcomes[] = {ATTEMPT_TIMED_OUT, ATTEMPT_FAILED,
+				ATTEMPT_SUCCEEDED, ATTEMPT_SUCCEEDED};
+
+			ends[k] = op_ended(claim->claim.claimed.v[k].run, outcomes[k % 4], T0 + RUNS);
+		}
+		if (i < 200)
+			apply_all(s, ends, n);
+		for (size_t k = 0; k < n; k++)
+			op_free(ends[k]);
+	}
+	for (int i = 0; i < RUNS; i++)
+		op_free(adds[i]);
+}
+
+static bool among(const struct run_filter *f, int64_t job)
+{
+	for (size_t i = 0; i < f->jobs_n; i++)
+		if (f->jobs[i] == job)
+			return true;
+	return f->jobs_n == 0;
+}
+
+/* The jobs have the numbers from 1 on. */
+static bool run_fits(const struct run *r, const struct run_filter *f)
+{
+	if (!among(f, r->job) || (f->due_by && r->state == RUN_QUEUED && r->slot > f->due_by) ||
+	    (f->owner && strcmp(f->owner, r->uid == 1000 ? "ann" : r->uid <= 1002 ? "bob" : "") != 0) ||
+	    (f->tag_value && strcmp(f->tag_value, RARE((int)r->job - 1) ? "few" : "many") != 0))
+		return false;
+	return (f->uid < 0 || r->uid == f->uid) && (!f->job || r->job == f->job) &&
+	       (!f->states || f->states & 1u << r->state) && r->slot >= f->slot_since &&
+	       (!f->slot_until || r->slot < f->slot_until);
+}
+
+static void check_run_filter(struct store *s, struct run_filter f, const struct run_list *all)
+{
+	size_t at = 0;
+	int pages = 0;
+
+	f.limit = 9;
+	do {
+		AUTO_DONE(run_list) page = {};
+		struct err e = {};
+
+		assert_true(++pages < 100);
+		if (!store_run_list(s, &f, &page, &e))
+			fail_msg("%s", e.msg);
+		for (size_t i = 0; i < page.n; i++, at++) {
+			while (at < all->n && !run_fits(all->v[at], &f))
+				at++;
+			assert_true(at < all->n);
+			assert_int_equal(page.v[i]->id, all->v[at]->id);
+		}
+		f.before = page.next;
+	} while (f.before);
+	for (; at < all->n; at++)
+		assert_false(run_fits(all->v[at], &f));
+}
+
+static void each_filter_of_runs_gives_each_run_once(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO_DONE(run_list) all = {};
+	static const int64_t some[] = {3, 300, 8, 9, 7, 299, 150, 9, 298, 151, 17, 18};
+	struct run_filter every = {.uid = -1, .limit = 1000};
+	const struct run_filter filters[] = {
+		{.uid = -1},
+		{.uid = 1002},
+		{.uid = -1, .states = 1u << RUN_FAILED},
+		{.uid = -1, .states = 1u << RUN_SUCCEEDED},
+		{.uid = -1, .states = 1u << RUN_QUEUED | 1u << RUN_FAILED | 1u << RUN_CLAIMED},
+		{.uid = 1000, .states = 1u << RUN_QUEUED | 1u << RUN_FAILED},
+		{.uid = -1, .states = 1u << RUN_SUCCEEDED | 1u << RUN_FAILED},
+		{.uid = -1, .states = 1u << RUN_TIMED_OUT | 1u << RUN_FAILED},
+		{.uid = -1, .slot_since = T0 + 10, .slot_until = T0 + 40},
+		{.uid = 1001, .slot_since = T0 + 11},
+		{.uid = -1, .slot_until = T0 + 9, .states = 1u << RUN_FAILED},
+		{.uid = -1, .job = 7},
+		{.uid = 1001, .job = 7},
+		{.uid = -1, .job = 999999},
+		{.uid = -1, .jobs = some, .jobs_n = ELEMENTS(some)},
+		{.uid = 1001, .jobs = some, .jobs_n = ELEMENTS(some), .slot_until = T0 + 60},
+		{.uid = -1, .jobs = some, .jobs_n = ELEMENTS(some), .tag_key = "team", .tag_value = "few"},
+		{.uid = -1, .owner = "ann"},
+		{.uid = -1, .owner = "bob"},
+		{.uid = 1002, .owner = "bob", .states = 1u << RUN_FAILED | 1u << RUN_SUCCEEDED},
+		{.uid = 1002, .owner = "ann"},
+		{.uid = -1, .owner = "cleo"},
+		{.uid = -1, .tag_key = "team", .tag_value = "few"},
+		{.uid = -1, .tag_key = "team", .tag_value = "many"},
+		{.uid = -1, .tag_key = "team", .tag_value = "many", .owner = "bob", .states = 1u << RUN_QUEUED},
+		{.uid = -1, .tag_key = "team", .tag_value = "none"},
+		{.uid = -1, .due_by = T0 + 80},
+		{.uid = -1, .states = 1u << RUN_QUEUED, .due_by = T0 + 90},
+	};
+	struct err e = {};
+
+	make_runs(s);
+	assert_true(store_run_list(s, &every, &all, &e));
+	assert_int_equal(all.n, RUNS);
+	for (size_t i = 1; i < all.n; i++)
+		assert_true(all.v[i - 1]->slot > all.v[i]->slot ||
+			    (all.v[i - 1]->slot == all.v[i]->slot && all.v[i - 1]->id > all.v[i]->id));
+	for (size_t i = 0; i < ELEMENTS(filters); i++)
+		check_run_filter(s, filters[i], &all);
+	assert_counts_true(s);
+}
+
+static void a_cursor_that_is_gone_is_told(void **state)
+{
+	struct store *s = store_of(state);
+	struct run_filter runs = {.uid = -1, .before = 12345, .limit = 5};
+	struct job_filter jobs = {.uid = -1, .after = 12345, .created_since = T0, .limit = 5};
+	AUTO_DONE(run_list) page = {};
+	AUTO_DONE(job_list) job_page = {};
+	struct err e = {};
+
+	assert_false(store_run_list(s, &runs, &page, &e));
+	assert_int_equal(e.kind, ERR_INVALID);
+	assert_string_equal(e.field, "cursor");
+	assert_false(store_job_list(s, &jobs, &job_page, &e));
+	assert_int_equal(e.kind, ERR_INVALID);
+}
+
+static void a_reader_sees_what_was_committed_and_writes_nothing(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(store) *reader = open_or_fail(f->where, true);
+	AUTO(op) *op = op_add("r", NULL, NULL);
+	AUTO(job) *job = NULL;
+	struct store_wake wake;
+	struct err e = {};
+	int64_t id = add_job(f->store, "seen");
+
+	assert_string_equal(store_id(reader), store_id(f->store));
+	assert_int_equal(strlen(store_id(reader)), 32);
+	assert_true(store_job_get(reader, -1, id, &job, &e));
+	assert_false(store_apply(reader, &op, 1, &wake, &e));
+	assert_false(op->ok);
+	job_free(STEAL(job));
+	assert_true(store_job_get(reader, -1, id, &job, &e));
+}
+
+static void a_page_ends_with_the_job_that_reaches_its_bytes(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO_TEXT large = xprintf("{\"command\":[\"true\"],\"stdin\":\"%01000d\"}", 0);
+	struct job_filter f = {.uid = -1, .limit = 60, .bytes = 10000};
+	AUTO_DONE(job_list) small = {};
+	AUTO_DONE(job_list) rest = {};
+	struct err e = {};
+
+	for (int i = 0; i < 60; i++) {
+		AUTO(op) *op = op_add(NULL, NULL, i < 5 ? NULL : large);
+
+		assert_true(apply_one(s, op));
+	}
+	assert_true(store_job_list(s, &f, &small, &e));
+	assert_in_range(small.n, 10, 27); /* extrapolated from the small ones */
+	assert_int_equal(small.next, small.v[small.n - 1]->id);
+	f.after = small.next;
+	assert_true(store_job_list(s, &f, &rest, &e));
+	assert_in_range(rest.n, 9, 11);
+	assert_true(rest.next > 0);
+}
+
+static const struct CMUnitTest tests[] = {
+	STORE_TEST(each_filter_of_jobs_gives_each_job_once),
+	STORE_TEST(stars_and_question_marks_are_the_whole_glob_language),
+	STORE_TEST(each_filter_of_runs_gives_each_run_once),
+	STORE_TEST(a_page_ends_with_the_job_that_reaches_its_bytes),
+	STORE_TEST(a_cursor_that_is_gone_is_told),
+	STORE_TEST(a_reader_sees_what_was_committed_and_writes_nothing),
+};
+const struct suite_part store_list_part = {tests, ELEMENTS(tests)};

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Output on its way from node to node: asked for, handed over, taken, and gone when nobody wants it. */
+#include "base/text.h"
+#include "unit/store/nodes_fixture.h"
+#include <string.h>
+
+#define AGAIN "node-two-engine-again"
+#define RELAY 4711
+
+static struct op *op_relay(enum relay_verb verb, int64_t id, const char *node)
+{
+	struct op *op = op_new(verb <= RELAY_PUT ? OP_RELAY_ADD : OP_RELAY, NULL, NULL);
+
+	op->relay = (struct op_relay){.verb = verb, .id = id, .node = node, .ttl = TTL, .run = 7, .attempt = 2, .from = 5, .tail = -1};
+	return op;
+}
+
+static struct op *op_ask(int64_t id, const char *reader, const char *ran_on)
+{
+	struct op *op = op_relay(RELAY_ASK, id, reader);
+
+	op->relay.ran_on = xstrdup(ran_on);
+	return op;
+}
+
+static void ask(struct store *s, int64_t id)
+{
+	AUTO(op) *op = op_ask(id, NODE, OTHER);
+
+	assert_true(apply_one(s, op));
+	assert_false(op->relay.gone);
+}
+
+/* Whether there was somebody to hand it to. */
+static bool put(struct store *s, int64_t id, const char *node, int64_t number, bool last)
+{
+	AUTO(op) *op = op_relay(RELAY_PUT, id, node);
+
+	op->relay.part = (struct relay_part){.number = number, .at = number * 10, .total = 100, .dropped = 3, .last = last,
+		.data = xprintf("part%lld", (long long)number)};
+	assert_true(apply_one(s, op));
+	return !op->relay.gone;
+}
+
+static struct op *take(struct store *s, int64_t id)
+{
+	struct op *op = op_relay(RELAY_TAKE, id, NODE);
+
+	assert_true(apply_one(s, op));
+	return op;
+}
+
+static struct relay_list look(struct store *s, const char *node)
+{
+	struct relay_list l = {};
+	struct err e = {};
+
+	if (!store_relays(s, node, &l, &e))
+		fail_msg("%s", e.msg);
+	return l;
+}
+
+static void assert_rows(void **state, const char *relays, const char *parts)
+{
+	struct buf n = {}, m = {};
+
+	place_query(where_of(state), "SELECT count(*) FROM relays", &n);
+	place_query(where_of(state), "SELECT count(*) FROM relay_parts", &m);
+	assert_true(text_starts(n.data, relays) && text_starts(m.data, parts));
+	buf_done(&n);
+	buf_done(&m);
+}
+
+static void who_has_the_output_is_found_and_sees_what_is_wanted(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO_DONE(relay_list) l = {};
+	AUTO(op) *op = op_ask(RELAY, NODE, OTHER);
+
+	open_node(s, OTHER, "two");
+	op->relay.follow = true;
+	assert_true(apply_one(s, op));
+	assert_string_equal(op->relay.holder, OTHER);
+	assert_string_equal(op->relay.name, "two");
+	l = look(s, OTHER);
+	assert_int_equal(l.n, 1);
+	assert_true(l.v[0].serves && l.v[0].follow && l.v[0].id == RELAY);
+	assert_int_equal(l.v[0].run * 100 + l.v[0].attempt * 10 + l.v[0].from, 725);
+	assert_int_equal(l.v[0].tail, -1);
+}
+
+static void the_engine_that_is_there_now_is_asked(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *op = op_ask(RELAY, NODE, OTHER);
+
+	open_node(s, OTHER, "two");
+	open_node(s, AGAIN, "two");
+	assert_true(apply_one(s, op));
+	assert_string_equal(op->relay.holder, AGAIN);
+}
+
+static void a_node_without_a_lease_is_not_asked(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *op = op_ask(RELAY, NODE, OTHER);
+	AUTO(op) *unknown = op_ask(RELAY, NODE, "nobody");
+
+	open_node(s, OTHER, "two");
+	lease_ends(where_of(state), OTHER);
+	assert_true(apply_one(s, op));
+	assert_true(op->relay.gone);
+	assert_string_equal(op->relay.name, "two");
+	assert_true(apply_one(s, unknown));
+	assert_true(unknown->relay.gone && !unknown->relay.name);
+	assert_rows(state, "0", "0");
+}
+
+static void parts_are_taken_once_and_in_order(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO_DONE(relay_list) l = {};
+
+	open_node(s, OTHER, "two");
+	ask(s, RELAY);
+	assert_true(put(s, RELAY, OTHER, 1, false) && put(s, RELAY, OTHER, 2, false));
+	assert_true(put(s, RELAY, OTHER, 2, false)); /* said twice */
+	l = look(s, NODE);
+	assert_int_equal(l.n, 1);
+	assert_true(!l.v[0].serves && l.v[0].alive && l.v[0].ready == 2);
+	for (int64_t i = 1; i <= 2; i++) {
+		AUTO(op) *op = take(s, RELAY);
+		const struct relay_part *p = &op->relay.part;
+		AUTO_DONE(relay_list) served = look(s, OTHER);
+
+		assert_int_equal(p->number, i);
+		assert_true(p->at == i * 10 && p->total == 100 && p->dropped == 3 && !p->last && !p->note);
+		assert_string_equal(p->data, i == 1 ? "part1" : "part2");
+		assert_int_equal(served.v[0].taken, i);
+	}
+	{
+		AUTO(op) *nothing = take(s, RELAY);
+
+		assert_int_equal(nothing->relay.part.number, 0);
+	}
+}
+
+static void nothing_is_left_after_the_last_part(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *op = NULL;
+
+	open_node(s, OTHER, "two");
+	ask(s, RELAY);
+	assert_true(put(s, RELAY, OTHER, 1, true));
+	op = take(s, RELAY);
+	assert_true(op->relay.part.last);
+	assert_rows(state, "0", "0");
+	assert_false(put(s, RELAY, OTHER, 2, false));
+}
+
+static void only_the_node_that_was_asked_hands_over(void **state)
+{
+	struct store *s = store_of(state);
+
+	open_node(s, OTHER, "two");
+	ask(s, RELAY);
+	assert_false(put(s, RELAY, NODE, 1, false));
+	assert_rows(state, "1", "0");
+}
+
+static void what_is_not_wanted_any_more_goes_with_its_parts(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *op = op_relay(RELAY_DROP, RELAY, NODE), *again = op_relay(RELAY_DROP, RELAY, NODE);
+
+	open_node(s, OTHER, "two");
+	ask(s, RELAY);
+	assert_true(put(s, RELAY, OTHER, 1, false));
+	assert_true(apply_one(s, op) && !op->relay.gone);
+	assert_rows(state, "0", "0");
+	assert_true(apply_one(s, again) && again->relay.gone);
+}
+
+static void a_relay_that_is_kept_lives_and_can_cease_to_follow(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *op = op_relay(RELAY_KEEP, RELAY, NODE);
+	AUTO_DONE(relay_list) l = {};
+
+	open_node(s, OTHER, "two");
+	ask(s, RELAY);
+	place_query(where_of(state), "UPDATE relays SET until = 1, follow = 1", NULL);
+	op->relay.changed = true;
+	assert_true(apply_one(s, op) && !op->relay.gone);
+	l = look(s, OTHER);
+	assert_int_equal(l.n, 1);
+	assert_false(l.v[0].follow);
+}
+
+static void whoever_takes_parts_says_by_that_that_it_is_there(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *taken = NULL;
+	AUTO_DONE(relay_list) l = {};
+
+	open_node(s, OTHER, "two");
+	ask(s, RELAY);
+	assert_true(put(s, RELAY, OTHER, 1, false));
+	place_query(where_of(state), "UPDATE relays SET until = 1", NULL);
+	taken = take(s, RELAY);
+	assert_int_equal(taken->relay.part.number, 1);
+	l = look(s, OTHER);
+	assert_int_equal(l.n, 1);
+	assert_int_equal(l.v[0].taken, 1);
+}
+
+static void whoever_stops_asking_is_not_served_and_is_forgotten(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO_DONE(relay_list) l = {};
+
+	open_node(s, OTHER, "two");
+	ask(s, RELAY);
+	assert_true(put(s, RELAY, OTHER, 1, false));
+	ask(s, RELAY + 1);
+	place_query(where_of(state), "UPDATE relays SET until = 1 WHERE id = 4711", NULL);
+	l = look(s, OTHER);
+	assert_true(l.n == 1 && l.v[0].id == RELAY + 1);
+	assert_false(put(s, RELAY, OTHER, 2, false));
+	assert_int_equal(renew(s, NODE, "one"), 1);
+	lead_once(s, NODE, 1);
+	assert_rows(state, "1", "0");
+}
+
+static void an_engine_that_leaves_takes_its_wishes_along(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *op = op_new(OP_NODE_CLOSE, NULL, NULL);
+
+	open_node(s, OTHER, "two");
+	ask(s, RELAY);
+	assert_true(put(s, RELAY, OTHER, 1, false));
+	op->node_close = (struct op_node_close){.node = NODE, .now = T0};
+	assert_true(apply_one(s, op));
+	assert_rows(state, "0", "0");
+}
+
+static void a_node_is_not_asked_by_too_many(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *op = op_ask(1000, NODE, OTHER);
+
+	open_node(s, OTHER, "two");
+	for (int64_t i = 0; i < RELAYS_MAX; i++)
+		ask(s, 1 + i);
+	assert_false(apply_one(s, op));
+	assert_int_equal(op->err.kind, ERR_BUSY);
+	assert_non_null(strstr(op->err.msg, "'two'"));
+	place_query(where_of(state), "UPDATE relays SET until = 1 WHERE id = 1", NULL);
+	ask(s, 1001); /* one of them has stopped asking */
+}
+
+static const struct CMUnitTest tests[] = {
+	STORE_TEST(who_has_the_output_is_found_and_sees_what_is_wanted),
+	STORE_TEST(the_engine_that_is_there_now_is_asked),
+	STORE_TEST(a_node_without_a_lease_is_not_asked),
+	STORE_TEST(parts_are_taken_once_and_in_order),
+	STORE_TEST(nothing_is_left_after_the_last_part),
+	STORE_TEST(only_the_node_that_was_asked_hands_over),
+	STORE_TEST(what_is_not_wanted_any_more_goes_with_its_parts),
+	STORE_TEST(a_relay_that_is_kept_lives_and_can_cease_to_follow),
+	STORE_TEST(whoever_takes_parts_says_by_that_that_it_is_there),
+	STORE_TEST(whoever_stops_asking_is_not_served_and_is_forgotten),
+	STORE_TEST(an_engine_that_leaves_takes_its_wishes_along),
+	STORE_TEST(a_node_is_not_asked_by_too_many),
+};
+const struct suite_part store_relay_part = {tests, ELEMENTS(tests)};

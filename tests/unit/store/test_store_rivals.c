@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Engines that do everything at once on one server: nobody waits in a circle, and nothing is left behind. */
+#include "base/text.h"
+#include "unit/store/store_suite.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RIVALS = 4, JOBS = 10, ROUNDS = 60, HELD_MAX = 64, BATCH = 32 };
+
+struct rival {
+	const char *where;
+	char name[8];
+	unsigned seed;
+	pthread_t thread;
+	struct store *s, *leases; /* as an engine has them */
+	struct run *held[HELD_MAX]; /* owned: claimed and not ended */
+	size_t n_held;
+	struct op *batch[BATCH];
+	size_t n;
+	usec_t now;
+	int failures;
+};
+
+static unsigned dice(struct rival *r, unsigned sides)
+{
+	return (unsigned)rand_r(&r->seed) % sides;
+}
+
+/* Of every kind some. */
+static struct start_policy policy_of(int64_t job)
+{
+	static const struct start_policy kinds[] = {
+		{.overlap = OVERLAP_QUEUE, .overlap_waiting = 3, .places = 1},
+		{.overlap = OVERLAP_REPLACE, .places = 1},
+		{.overlap = OVERLAP_SKIP, .places = 1},
+		{.overlap = OVERLAP_QUEUE, .overlap_waiting = 5, .places = 2},
+		{.overlap = OVERLAP_ALLOW},
+	};
+
+	return kinds[job % (int64_t)ELEMENTS(kinds)];
+}
+
+static void each_second(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg)
+{
+	(void)now;
+	(void)horizon;
+	(void)arg;
+	ret->policy = policy_of(due->job);
+	planned_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = due->slot, .due_at = due->slot});
+	ret->next_slot = due->slot + USEC_SEC;
+}
+
+/* ---- what an engine does ---- */
+
+static struct op *add(struct rival *r, struct op *op)
+{
+	r->batch[r->n++] = op;
+	return op;
+}
+
+static void go(struct rival *r, struct store *s)
+{
+	struct err e = {};
+
+	if (r->n > 0 && !store_apply(s, r->batch, r->n, &(struct store_wake){}, &e)) {
+		print_error("%s: %s\n", r->name, e.msg);
+		r->failures++;
+	}
+}
+
+static void sweep(struct rival *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		op_free(r->batch[i]);
+	r->n = 0;
+}
+
+static void end_some(struct rival *r, unsigned of)
+{
+	for (size_t i = 0; i < r->n_held && r->n < BATCH - 4;) {
+		AUTO(run) *run = NULL;
+		struct op *op;
+
+		if (dice(r, of) > 0) {
+			i++;
+			continue;
+		}
+		run = r->held[i];
+		r->held[i] = r->held[--r->n_held];
+		if (dice(r, 4) == 0) {
+			op = add(r, op_new(OP_GIVE_BACK, NULL, NULL));
+			op->give_back = (struct op_give_back){.node = r->name, .run = run->id, .fence = run->fence, .due_at = r->now, .now = r->now};
+		} else {
+			op = add(r, op_started(run, r->now));
+			op->started.node = r->name;
+		}
+		op = add(r, op_ended(run, dice(r, 8) ? ATTEMPT_SUCCEEDED : ATTEMPT_LOST, r->now));
+		op->ended.node = r->name;
+	}
+}
+
+static void claim_some(struct rival *r)
+{
+	struct op *op = add(r, op_claim(4, r->now));
+
+	op->claim.node = r->name;
+}
+
+static void take_claimed(struct rival *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		for (size_t k = 0; r->batch[i]->kind == OP_CLAIM && k < r->batch[i]->claim.claimed.n; k++)
+			if (r->n_held < HELD_MAX)
+				r->held[r->n_held++] = STEAL(r->batch[i]->claim.claimed.v[k].run);
+}
+
+static void plan_some(struct rival *r)
+{
+	struct op *op = add(r, op_new(OP_PLAN, NULL, NULL));
+
+	op->plan = (struct op_plan){.node = r->name, .now = r->now, .horizon = r->now, .limit = 100, .fn = each_second};
+}
+
+static void meddle(struct rival *r)
+{
+	int64_t job = 1 + dice(r, JOBS);
+	struct op *op;
+
+	switch (dice(r, 7)) {
+	case 0:
+		op = add(r, op_new(OP_TRIGGER, NULL, NULL));
+		op->trigger = (struct op_trigger){.uid = -1, .job = job, .revision = 1, .policy = policy_of(job), .now = r->now};
+		break;
+	case 1:
+		op = add(r, op_new(OP_RUN_CANCEL, NULL, NULL));
+		op->run_cancel = (struct op_run_cancel){.uid = -1, .id = 1 + dice(r, 4 * ROUNDS), .now = r->now};
+		break;
+	case 2:
+		op = add(r, op_new(OP_PAUSE, NULL, NULL));
+		op->pause = (struct op_pause){.uid = -1, .job = job, .pause = {.by_name = (char *)"eve", .at = r->now}};
+		break;
+	case 3:
+		op = add(r, op_new(OP_RESUME, NULL, NULL));
+		op->resume = (struct op_resume){.uid = -1, .job = job, .now = r->now};
+		break;
+	case 4:
+		op = add(r, op_new(OP_JOB_CHANGE, NULL, NULL));
+		op->change = (struct op_job_change){.uid = -1, .id = job, .what = "all", .reschedule = dice(r, 2),
+			.to = {.spec = "{\"command\":[\"true\"]}", .now = r->now, .next_slot = r->now + USEC_SEC, .policy = policy_of(job)}};
+		break;
+	case 5:
+		op = add(r, op_job_cancel(OP_JOB_CANCEL, JOBS / 2 + job));
+		op->job_cancel.running = true;
+		op->job_cancel.now = r->now;
+		break;
+	default:
+		op = add(r, op_add(NULL, NULL, NULL));
+		op->add.policy = policy_of(job);
+		op->add.next_slot = op->add.run_at = r->now;
+	}
+}
+
+static void keep_lease(struct rival *r)
+{
+	struct op *op = add(r, op_new(OP_LEASE, NULL, NULL));
+	struct err e = {};
+
+	op->lease = (struct op_lease){.node = r->name, .name = r->name, .ttl = USEC_MIN, .stands = true, .guarded = true,
+		.resigns = dice(r, 3) == 0, .at = r->now};
+	go(r, r->leases);
+	if (op->ok && op->lease.leads) {
+		AUTO(op) *lead = op_new(OP_LEAD, NULL, NULL);
+
+		lead->lead = (struct op_lead){.node = r->name, .term = op->lease.term, .now = r->now};
+		r->failures += !store_apply(r->s, &lead, 1, &(struct store_wake){}, &e);
+	}
+	sweep(r);
+}
+
+static void *rival_main(void *arg)
+{
+	struct rival *r = arg;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		r->now = T0 + round * USEC_SEC / 4;
+		if (round % 4 == 0)
+			keep_lease(r);
+		end_some(r, 3);
+		if (dice(r, 3) == 0)
+			plan_some(r);
+		if (dice(r, 3) == 0)
+			meddle(r);
+		claim_some(r);
+		go(r, r->s);
+		take_claimed(r);
+		sweep(r);
+	}
+	return NULL;
+}
+
+/* ---- the test ---- */
+
+static void rival_open(struct rival *r, const char *where, int i)
+{
+	AUTO(op) *open = NULL;
+
+	*r = (struct rival){.where = where, .seed = (unsigned)(i + 1) * 7919};
+	snprintf(r->name, sizeof(r->name), "r%d", i);
+	r->s = open_or_fail(where, false);
+	r->leases = open_or_fail(where, false);
+	open = op_node_open(r->name, r->name, r->name);
+	assert_true(apply_one(r->s, open));
+}
+
+/* Alone now: whatever waits can go on, and comes to an end. */
+static void finish_all(struct rival *r)
+{
+	for (int64_t job = 1; job <= JOBS; job++) {
+		struct op *op = add(r, op_new(OP_RESUME, NULL, NULL));
+
+		op->resume = (struct op_resume){.uid = -1, .job = job, .now = r->now};
+	}
+	go(r, r->s);
+	sweep(r);
+	r->now += USEC_HOUR;
+	for (int idle = 0; idle < 3; idle = r->n_held ? 0 : idle + 1) {
+		end_some(r, 1);
+		claim_some(r);
+		go(r, r->s);
+		take_claimed(r);
+		sweep(r);
+	}
+}
+
+static void rival_close(struct rival *r)
+{
+	r->seed = 1;
+	while (r->n_held > 0) {
+		end_some(r, 1);
+		go(r, r->s);
+		sweep(r);
+	}
+	store_free(r->s);
+	store_free(r->leases);
+	assert_int_equal(r->failures, 0);
+}
+
+static void engines_that_do_everything_at_once_never_wait_in_a_circle(void **state)
+{
+	struct fixture *f = *state;
+	struct rival rivals[RIVALS];
+	AUTO_DONE(buf) waiting = {};
+	AUTO_DONE(buf) deadlocks = {};
+
+	for (int i = 0; i < JOBS; i++) {
+		AUTO(op) *op = op_add(NULL, NULL, NULL);
+
+		op->add.policy = policy_of(i + 1);
+		op->add.next_slot = T0 + 1;
+		assert_true(apply_one(f->store, op));
+	}
+	for (int i = 0; i < RIVALS; i++)
+		rival_open(&rivals[i], f->where, i);
+	for (int i = 0; i < RIVALS; i++)
+		pthread_create(&rivals[i].thread, NULL, rival_main, &rivals[i]);
+	for (int i = 0; i < RIVALS; i++)
+		pthread_join(rivals[i].thread, NULL);
+	for (int i = 1; i < RIVALS; i++)
+		rival_close(&rivals[i]);
+	finish_all(&rivals[0]);
+	rival_close(&rivals[0]);
+	place_query(f->where, "SELECT id, job, hold, reason FROM runs WHERE ended_at = 0", &waiting);
+	if (waiting.len)
+		fail_msg("they wait for ever: %s", waiting.data);
+	assert_counts_true(f->store);
+	place_query(f->where, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()", &deadlocks);
+	assert_string_equal(deadlocks.data, "0|\n");
+}
+
+static const struct CMUnitTest tests[] = {
+	STORE_TEST(engines_that_do_everything_at_once_never_wait_in_a_circle),
+};
+const struct suite_part store_rivals_part = {tests, ELEMENTS(tests)};

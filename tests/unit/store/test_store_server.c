@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What only the PostgreSQL engine promises: sessions come back, several nodes share one store. */
+#include "base/text.h"
+#include "unit/store/store_suite.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+static void kill_sessions(const char *where)
+{
+	place_query(where, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+			   " WHERE application_name = 'jobsched' AND datname = current_database()", NULL);
+}
+
+static void a_killed_session_is_made_again(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(store) *reader = open_or_fail(f->where, true);
+	struct store_counts c = {};
+	struct err e = {};
+
+	for (int i = 0; i < 3; i++) {
+		kill_sessions(f->where);
+		add_job(f->store, NULL);
+		if (!store_counts(reader, &c, &e))
+			fail_msg("%s", e.msg);
+		assert_int_equal(c.jobs[JOB_ACTIVE], i + 1);
+	}
+	assert_counts_true(f->store);
+}
+
+static void a_store_that_is_away_is_busy_and_comes_back(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(op) *op = op_add("patient", NULL, NULL);
+	struct store_wake wake;
+	struct store_counts c;
+	struct err e = {};
+
+	place_server_stop();
+	assert_false(store_apply(f->store, &op, 1, &wake, &e));
+	assert_int_equal(e.kind, ERR_BUSY);
+	assert_int_equal(op->err.kind, ERR_BUSY);
+	assert_false(store_counts(f->store, &c, &e));
+	assert_int_equal(e.kind, ERR_BUSY);
+	place_server_start();
+	assert_true(apply_one(f->store, op));
+	assert_counts_true(f->store);
+}
+
+/* What the server says of itself, and whether trying again may help. */
+static const struct {
+	const char *state;
+	enum err_kind kind;
+} sayings[] = {
+	{"53200", ERR_BUSY},        /* out of memory */
+	{"53300", ERR_BUSY},        /* too many connections */
+	{"53100", ERR_FULL},
+	{"40001", ERR_BUSY},        /* serialisation */
+	{"40P01", ERR_BUSY},        /* deadlock */
+	{"55P03", ERR_BUSY},        /* lock timeout */
+	{"57014", ERR_BUSY},        /* statement timeout */
+	{"25006", ERR_BUSY},        /* it has become a standby */
+	{"58030", ERR_BUSY},        /* its disk fails */
+	{"57P03", ERR_BUSY},        /* it is starting */
+	{"08006", ERR_BUSY},
+	{"54000", ERR_TOO_LARGE},
+	{"22012", ERR_INTERNAL},
+	{"XX001", ERR_UNCERTAIN},   /* damaged: nothing more is written */
+};
+
+static void what_the_server_says_is_understood(void **state)
+{
+	struct store *s = store_of(state);
+	const char *where = where_of(state);
+
+	for (size_t i = 0; i < ELEMENTS(sayings); i++) {
+		AUTO_TEXT says = xprintf("CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
+			"$$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '%s'; END $$", sayings[i].state);
+		AUTO(op) *op = op_add(NULL, NULL, NULL);
+		struct op *ops[] = {op};
+		struct err e = {};
+		bool applied;
+
+		place_query(where, says, NULL);
+		place_query(where, "CREATE TRIGGER refuse BEFORE INSERT ON jobs FOR EACH ROW EXECUTE FUNCTION refuse()", NULL);
+		applied = store_apply(s, ops, 1, &(struct store_wake){}, &e);
+		assert_false(op->ok);
+		if (op->err.kind != sayings[i].kind || (applied && sayings[i].kind == ERR_BUSY))
+			fail_msg("%s: %d, not %d: %s", sayings[i].state, op->err.kind, sayings[i].kind, op->err.msg);
+		place_query(where, "DROP TRIGGER refuse ON jobs", NULL);
+	}
+	add_job(s, NULL); /* and it is none the worse for it */
+	assert_counts_true(s);
+}
+
+static void nobody_at_the_other_end_is_told_at_open(void **state)
+{
+	struct store *s = NULL;
+	struct err e = {};
+
+	(void)state;
+	assert_false(store_open(&(struct store_options){.where = "postgresql:///x?host=/nonexistent"}, &s, &e));
+	assert_int_equal(e.kind, ERR_UNREACHABLE);
+}
+
+/* ---- servers that take a connection and say nothing ---- */
+
+/* Listens as a server would. Returns its directory, caller frees. */
+static char *silent_server(int *ret_fd)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char *dir = xstrdup("/tmp/jobsched-silent.XXXXXX");
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/.s.PGSQL.5432", dir);
+	*ret_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(*ret_fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(*ret_fd, 16), 0);
+	return dir;
+}
+
+static void silent_server_end(char *dir, int fd)
+{
+	AUTO_TEXT socket = xprintf("%s/.s.PGSQL.5432", dir);
+
+	close(fd);
+	unlink(socket);
+	rmdir(dir);
+	free(dir);
+}
+
+static void a_silent_server_is_given_up_well_within_the_lease(void **state)
+{
+	int fd;
+	char *dir = silent_server(&fd);
+	AUTO_TEXT where = xprintf("postgresql:///x?host=%s", dir);
+	usec_t began = clock_boot(&clock_system), took;
+	struct store *s = NULL;
+	struct err e = {};
+
+	(void)state;
+	assert_false(store_open(&(struct store_options){.where = where, .lease = 2 * USEC_SEC}, &s, &e));
+	took = clock_boot(&clock_system) - began;
+	assert_int_equal(e.kind, ERR_UNREACHABLE);
+	assert_non_null(strstr(e.msg, "no answer"));
+	assert_true(took >= 600 * USEC_MSEC); /* a third of it */
+	assert_true(took < 4 * USEC_SEC);     /* without a lease it is eight seconds */
+	silent_server_end(dir, fd);
+}
+
+static void a_silent_server_is_passed_over_for_the_next_one(void **state)
+{
+	struct fixture *f = *state;
+	const char *hosts = strstr(f->where, "host=") + strlen("host=");
+	int fd;
+	char *dir = silent_server(&fd);
+	AUTO_TEXT where = xprintf("%.*s%s,%s", (int)(hosts - f->where), f->where, dir, hosts);
+	AUTO(store) *s = NULL;
+	struct err e = {};
+
+	if (!store_open(&(struct store_options){.where = where, .lease = 2 * USEC_SEC}, &s, &e))
+		fail_msg("%s", e.msg);
+	add_job(s, NULL);
+	silent_server_end(dir, fd);
+}
+
+/* ---- several nodes ---- */
+
+struct node {
+	const char *where;
+	char name[16];
+	pthread_t thread;
+	int64_t claimed[2000];
+	size_t n;
+	bool failed;
+};
+
+static struct op *claim_as(const struct node *n)
+{
+	struct op *op = op_claim(7, T0);
+
+	op->claim.node = n->name;
+	return op;
+}
+
+static void *claim_until_empty(void *arg)
+{
+	struct node *n = arg;
+	struct db_options o = {.where = n->where};
+	struct store *s = NULL;
+	struct err e = {};
+	AUTO(op) *open = op_node_open(n->name, n->name, n->name);
+	size_t got = 1;
+
+	if (!store_open_with(fixture_ops, &o, &s, &e) || !store_apply(s, &open, 1, &(struct store_wake){}, &e)) {
+		n->failed = true;
+		store_free(s);
+		return NULL;
+	}
+	for (int idle = 0; idle < 3; idle = got ? 0 : idle + 1) { /* what a peer holds is skipped, not waited for */
+		AUTO(op) *op = claim_as(n);
+
+		n->failed |= !store_apply(s, &op, 1, &(struct store_wake){}, &e) || !op->ok;
+		got = op->claim.claimed.n;
+		for (size_t i = 0; i < got; i++)
+			n->claimed[n->n++] = op->claim.claimed.v[i].run->id;
+	}
+	store_free(s);
+	return NULL;
+}
+
+static void two_nodes_never_claim_the_same_run(void **state)
+{
+	enum { NODES = 3, RUNS = 400 };
+	struct fixture *f = *state;
+	struct node nodes[NODES] = {};
+	struct op *ops[RUNS];
+	bool seen[RUNS + 1] = {};
+	size_t total = 0;
+
+	for (int i = 0; i < RUNS; i++)
+		ops[i] = op_add(NULL, NULL, NULL);
+	apply_all(f->store, ops, RUNS);
+	for (int i = 0; i < NODES; i++) {
+		nodes[i].where = f->where;
+		snprintf(nodes[i].name, sizeof(nodes[i].name), "n%d", i);
+		pthread_create(&nodes[i].thread, NULL, claim_until_empty, &nodes[i]);
+	}
+	for (int i = 0; i < NODES; i++) {
+		pthread_join(nodes[i].thread, NULL);
+		assert_false(nodes[i].failed);
+		for (size_t k = 0; k < nodes[i].n; k++) {
+			assert_in_range(nodes[i].claimed[k], 1, RUNS);
+			assert_false(seen[nodes[i].claimed[k]]);
+			seen[nodes[i].claimed[k]] = true;
+		}
+		total += nodes[i].n;
+	}
+	assert_int_equal(total, RUNS);
+	assert_counts_true(f->store);
+	for (int i = 0; i < RUNS; i++)
+		op_free(ops[i]);
+}
+
+/* One thread ends one of a job's runs. */
+struct ender {
+	struct store *s;
+	struct op *op;
+	pthread_t thread;
+	bool ok;
+};
+
+static void *end_it(void *arg)
+{
+	struct ender *e = arg;
+	struct err err = {};
+
+	e->ok = store_apply(e->s, &e->op, 1, &(struct store_wake){}, &err) && e->op->ok;
+	return NULL;
+}
+
+static void two_slots(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg)
+{
+	(void)now;
+	(void)horizon;
+	(void)arg;
+	for (usec_t i = 0; i < 2; i++)
+		planned_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = due->slot + i, .due_at = T0});
+}
+
+static void the_last_two_ends_at_once_finish_the_job(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(store) *other = open_or_fail(f->where, false);
+
+	for (int round = 0; round < 25; round++) {
+		AUTO(op) *add = op_add(NULL, NULL, NULL);
+		AUTO(op) *plan = op_new(OP_PLAN, NULL, NULL);
+		AUTO(op) *claim = op_claim(2, T0);
+		struct ender enders[2];
+		AUTO(job) *job = NULL;
+
+		add->add.run_at = 0;
+		add->add.next_slot = T0;
+		assert_true(apply_one(f->store, add));
+		plan->plan = (struct op_plan){.now = T0, .horizon = T0, .limit = 9, .fn = two_slots};
+		assert_true(apply_one(f->store, plan));
+		assert_true(apply_one(f->store, claim));
+		assert_int_equal(claim->claim.claimed.n, 2);
+		for (int i = 0; i < 2; i++) {
+			enders[i] = (struct ender){.s = i ? other : f->store,
+				.op = op_ended(claim->claim.claimed.v[i].run, ATTEMPT_SUCCEEDED, T0 + 1)};
+			pthread_create(&enders[i].thread, NULL, end_it, &enders[i]);
+		}
+		for (int i = 0; i < 2; i++) {
+			pthread_join(enders[i].thread, NULL);
+			assert_true(enders[i].ok);
+			op_free(enders[i].op);
+		}
+		job = get_job(f->store, add->add.id);
+		assert_int_equal(job->state, JOB_FINISHED);
+	}
+	assert_counts_true(f->store);
+}
+
+static void *just_open(void *arg)
+{
+	struct node *n = arg;
+	struct db_options o = {.where = n->where};
+	struct store *s = NULL;
+	struct err e = {};
+
+	n->failed = !store_open_with(fixture_ops, &o, &s, &e);
+	store_free(s);
+	return NULL;
+}
+
+static void nodes_that_start_together_make_one_schema(void **state)
+{
+	AUTO_TEXT where = place_new();
+	struct node nodes[4] = {};
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		nodes[i].where = where;
+		pthread_create(&nodes[i].thread, NULL, just_open, &nodes[i]);
+	}
+	for (int i = 0; i < 4; i++) {
+		pthread_join(nodes[i].thread, NULL);
+		assert_false(nodes[i].failed);
+	}
+	place_drop(where);
+}
+
+/* ---- the witness ---- */
+
+static void *commit_later(void *arg)
+{
+	nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+	place_query(arg, "COMMIT", NULL);
+	return NULL;
+}
+
+static void a_commit_still_under_way_is_waited_for(void **state)
+{
+	struct fixture *f = *state;
+	struct store *s = f->store;
+	AUTO_TEXT sql = xprintf("BEGIN; UPDATE writers SET batch = 4242 WHERE id = '%s'", s->writer);
+	AUTO_QUERY q = {};
+	AUTO_TX tx = {};
+	pthread_t thread;
+	struct err e = {};
+
+	place_query(f->where, sql, NULL); /* as the session we lost would hold it */
+	pthread_create(&thread, NULL, commit_later, f->where);
+	assert_true(tx_begin(&tx, s, true, &e));
+	q = query_start(s->db, Q_WRITER_GET, &e);
+	query_text(&q, s->writer);
+	assert_true(query_row(&q));
+	assert_int_equal(query_get_int(&q), 4242);
+	pthread_join(thread, NULL);
+}
+
+static void another_programs_schema_is_refused(void **state)
+{
+	AUTO_TEXT where = place_new();
+	AUTO_DONE(buf) rows = {};
+	struct db_options o = {.where = where};
+	struct store *s = NULL;
+	struct err e = {};
+
+	(void)state;
+	place_query(where, "CREATE SCHEMA jobsched; CREATE TABLE jobsched.meta (key TEXT, value TEXT)", NULL);
+	assert_false(store_open_with(fixture_ops, &o, &s, &e));
+	assert_int_equal(e.kind, ERR_REFUSED);
+	place_query(where, "SELECT count(*) FROM pg_tables WHERE schemaname = 'jobsched'", &rows);
+	assert_string_equal(rows.data, "1|\n");
+	place_drop(where);
+}
+
+/* ---- plans ---- */
+
+static bool has_line(const char *plan, const char *what, const char *table)
+{
+	AUTO_TEXT line = xprintf("%s on %s", what, table);
+
+	return strstr(plan, line) != NULL;
+}
+
+/* As they are made at the start, when the tables are empty: they stay when there are millions of rows. */
+static void check_plan(const char *where, const struct db_query *q)
+{
+	static const char *const big[] = {"jobs", "runs", "due", "attempts", "job_tags", "notices", "job_health"};
+	AUTO_DONE(buf) sql = {};
+	AUTO_DONE(buf) plan = {};
+
+	buf_printf(&sql, "PREPARE q AS %s; EXPLAIN (COSTS OFF) EXECUTE q", q->sql);
+	for (int i = 0; i < q->n_params; i++)
+		buf_printf(&sql, "%s", i ? ", NULL" : "(NULL");
+	buf_str(&sql, q->n_params ? ")" : "");
+	place_query(where, sql.data, &plan);
+	place_query(where, "DEALLOCATE q", NULL);
+	for (size_t i = 0; i < ELEMENTS(big); i++)
+		if (has_line(plan.data, "Seq Scan", big[i]))
+			fail_msg("%s: %s", q->name, plan.data);
+	/* A set and a table meet by the table's index, never by comparing each with each. */
+	if (strstr(plan.data, "Join Filter") || strstr(plan.data, "Materialize"))
+		fail_msg("%s: %s", q->name, plan.data);
+	/* Rows compared as a whole are sought by the index as a whole. */
+	if (strstr(q->sql, ") > (") && !strstr(plan.data, "Index Cond: (ROW(") && !strstr(plan.data, "AND (ROW("))
+		fail_msg("%s: %s", q->name, plan.data);
+	if (strstr(q->name, "_page") && strstr(plan.data, "Sort"))
+		fail_msg("%s: %s", q->name, plan.data);
+}
+
+static void no_statement_scans_a_table_that_grows(void **state)
+{
+	struct fixture *f = *state;
+
+	place_query(f->where, place_sql->texts[TEXT_POSTGRES_SETUP], NULL);
+	for (int i = 0; i < place_sql->n_queries; i++)
+		if (strcmp(place_sql->queries[i].name, "node_held") != 0 && /* few runs, few engines, once per start */
+			!text_starts(place_sql->queries[i].name, "check_") && /* 'jobctl db check' looks at everything */
+			!text_starts(place_sql->queries[i].name, "restore_"))
+			check_plan(f->where, &place_sql->queries[i]);
+}
+
+static const struct CMUnitTest tests[] = {
+	STORE_TEST(no_statement_scans_a_table_that_grows),
+	STORE_TEST(a_killed_session_is_made_again),
+	STORE_TEST(a_store_that_is_away_is_busy_and_comes_back),
+	STORE_TEST(what_the_server_says_is_understood),
+	cmocka_unit_test(nobody_at_the_other_end_is_told_at_open),
+	cmocka_unit_test(a_silent_server_is_given_up_well_within_the_lease),
+	STORE_TEST(a_silent_server_is_passed_over_for_the_next_one),
+	STORE_TEST(two_nodes_never_claim_the_same_run),
+	STORE_TEST(the_last_two_ends_at_once_finish_the_job),
+	cmocka_unit_test(nodes_that_start_together_make_one_schema),
+	STORE_TEST(a_commit_still_under_way_is_waited_for),
+	cmocka_unit_test(another_programs_schema_is_refused),
+};
+const struct suite_part store_server_part = {tests, ELEMENTS(tests)};

@@ -1,4 +1,0 @@
-#!/bin/sh
-# SPDX-License-Identifier: Apache-2.0
-# What a failing call leaves of an operation, on PostgreSQL: tests/unit/test_store_faults.c.
-exec "$top_builddir/tests/unit/test_store_postgres" faults
