@@ -34,10 +34,10 @@ usec_t member_time(const json_t *o, const char *key)
 	const char *text = member_text(o, key);
 	usec_t t = 0;
 
-	return text && parse_rfc3339(text, &t, NULL) ? t : 0;
+	return text && rfc3339_parse(text, &t, NULL) ? t : 0;
 }
 
-void query_add(struct buf *path, const char *key, const char *value)
+void api_query_add(struct buf *path, const char *key, const char *value)
 {
 	buf_char(path, path->data && strchr(path->data, '?') ? '&' : '?');
 	buf_printf(path, "%s=", key);
@@ -52,28 +52,28 @@ void query_add(struct buf *path, const char *key, const char *value)
 	}
 }
 
-static bool ask(struct ctl *c, const char *method, const char *path, const json_t *body, json_t **ret, struct err *e)
+static bool request_once(struct ctl *c, const char *method, const char *path, const json_t *body, json_t **ret, struct err *e)
 {
 	usec_t asked = clock_boot(&clock_system);
 	bool ok;
 
-	silence_watch(c);
-	ok = client_call(c->client, method, path, body, API_TIMEOUT_MS, ret, e);
-	silence_forget(c);
+	unresponsive_watch(c);
+	ok = http_client_call(c->client, method, path, body, API_TIMEOUT_MS, ret, e);
+	unresponsive_watch_end(c);
 	if (!ok && (e->kind == ERR_UNREACHABLE || e->kind == ERR_UNCERTAIN) &&
 	    clock_boot(&clock_system) - asked >= API_TIMEOUT_MS * USEC_MSEC)
-		silence_explain(c, e);
+		unresponsive_explain(c, e);
 	return ok;
 }
 
 /* "busy" means that nothing happened, so that asking again is harmless; mostly it passes at once. */
-static bool call(struct ctl *c, const char *method, const char *path, const json_t *body, json_t **ret,
+static bool request_retry_busy(struct ctl *c, const char *method, const char *path, const json_t *body, json_t **ret,
 	struct err *e)
 {
 	struct err why = {};
 
-	for (unsigned pause_ms = 50; ctl_connect(c, &why); pause_ms *= 2) {
-		if (ask(c, method, path, body, ret, &why))
+	for (unsigned pause_ms = 50; connect_daemon(c, &why); pause_ms *= 2) {
+		if (request_once(c, method, path, body, ret, &why))
 			return true;
 		if (why.kind != ERR_BUSY || pause_ms > BUSY_PAUSE_MS)
 			break;
@@ -90,11 +90,11 @@ bool api_call(struct ctl *c, const char *method, const char *path, const json_t 
 	json_auto_t *approved = NULL;
 	struct err why = {};
 
-	if (call(c, method, path, body, ret, &why))
+	if (request_retry_busy(c, method, path, body, ret, &why))
 		return true;
-	if (warrant_is_missing(&why) &&
-	    warrant_supply(c, &(struct warrant_case){method, path, body}, &approved, &why) &&
-	    call(c, method, path, approved, ret, &why))
+	if (warrant_supply_needed(&why) &&
+	    warrant_supply(c, &(struct warrant_supply_request){method, path, body}, &approved, &why) &&
+	    request_retry_busy(c, method, path, approved, ret, &why))
 		return true;
 	if (e)
 		*e = why;
@@ -114,9 +114,9 @@ bool api_pages(struct ctl *c, struct pages *p, struct err *e)
 		size_t i;
 
 		buf_str(&path, p->path);
-		query_add(&path, "limit", size);
+		api_query_add(&path, "limit", size);
 		if (cursor)
-			query_add(&path, "cursor", cursor);
+			api_query_add(&path, "cursor", cursor);
 		if (!api_call(c, "GET", path.data, NULL, &answer, e))
 			return false;
 		free(cursor);
@@ -135,19 +135,19 @@ bool api_pages(struct ctl *c, struct pages *p, struct err *e)
 	}
 }
 
-static bool offer_name(const json_t *job, void *arg)
+static bool suggest_job_name(const json_t *job, void *arg)
 {
 	const char *name = member_text(job, "name");
 
 	if (name)
-		suggestion_offer(arg, name);
+		suggest_offer(arg, name);
 	return true;
 }
 
 /* Replaces the daemon's "not found" by ours, with the name that was probably meant. */
-static bool no_such_job(struct ctl *c, const struct ref *r, struct err *e)
+static bool fail_unknown_job(struct ctl *c, const struct ref *r, struct err *e)
 {
-	AUTO_DONE(suggestion) s = {.typed = r->name};
+	AUTO_DONE(suggest) s = {.typed = r->name};
 	json_auto_t *answer = NULL;
 	const json_t *job;
 	size_t i;
@@ -157,7 +157,7 @@ static bool no_such_job(struct ctl *c, const struct ref *r, struct err *e)
 			r->job);
 	if (api_call(c, "GET", "/v1/jobs?limit=1000", NULL, &answer, NULL))
 		json_array_foreach(json_object_get(answer, "jobs"), i, job)
-			offer_name(job, &s);
+			suggest_job_name(job, &s);
 	if (s.best)
 		return err_set(e, ERR_NOT_FOUND, "no job '%s'; did you mean '%s'?", r->name, s.best);
 	return err_set(e, ERR_NOT_FOUND, "no job '%s'; 'jobctl list' shows the jobs there are", r->name);
@@ -178,7 +178,7 @@ bool api_job(struct ctl *c, const struct ref *r, json_t **ret, struct err *e)
 	path = r->name[0] ? xprintf("/v1/jobs/%s", r->name) : xprintf("/v1/jobs/%" PRId64, r->job);
 	if (api_call(c, "GET", path, NULL, ret, e))
 		return true;
-	return e->kind == ERR_NOT_FOUND ? no_such_job(c, r, e) : false;
+	return e->kind == ERR_NOT_FOUND ? fail_unknown_job(c, r, e) : false;
 }
 
 bool api_run_id(struct ctl *c, int64_t run, json_t **ret, struct err *e)
@@ -214,7 +214,7 @@ bool api_runs(struct ctl *c, int64_t job, const char *states, int limit, json_t 
 
 	buf_printf(&path, "/v1/runs?job=%" PRId64 "&limit=%d", job, limit);
 	if (states)
-		query_add(&path, "state", states);
+		api_query_add(&path, "state", states);
 	if (!api_call(c, "GET", path.data, NULL, &answer, e))
 		return false;
 	*ret = json_incref(json_object_get(answer, "runs"));
@@ -228,6 +228,6 @@ bool api_run_wait(struct ctl *c, int64_t run, int seconds, json_t **ret, struct 
 	if (seconds > API_WAIT_MAX)
 		seconds = API_WAIT_MAX;
 	path = xprintf("/v1/runs/%" PRId64 "?wait=%d", run, seconds);
-	return ctl_connect(c, e) &&
-	       client_call(c->client, "GET", path, NULL, seconds * 1000 + API_TIMEOUT_MS, ret, e);
+	return connect_daemon(c, e) &&
+	       http_client_call(c->client, "GET", path, NULL, seconds * 1000 + API_TIMEOUT_MS, ret, e);
 }

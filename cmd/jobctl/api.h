@@ -13,7 +13,7 @@ struct err;
 #define API_TIMEOUT_MS 60000
 #define API_WAIT_MAX 3600 /* seconds that one question may wait for a run */
 
-void query_add(struct buf *path, const char *key, const char *value); /* ?key=value, &key=value */
+void api_query_add(struct buf *path, const char *key, const char *value); /* ?key=value, &key=value */
 
 bool api_call(struct ctl *c, const char *method, const char *path, const json_t *body, json_t **ret,
 	struct err *e);

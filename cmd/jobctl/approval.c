@@ -26,22 +26,22 @@ static void show_command(const struct strv *argv)
 	ctl_say("  command: %s", line.data);
 }
 
-static void show_field(const struct order_field *f, const void *at)
+static void show_field(const struct exec_spec_field *f, const void *at)
 {
 	const struct strv *list = at;
 	const struct blob *blob = at;
 	char hex[SHA256_HEX];
 
 	switch (f->type) {
-	case ORDER_INT:
+	case EXEC_SPEC_INT:
 		if (*(const int64_t *)at != f->preset)
 			ctl_say(strcmp(f->name, "umask") == 0 ? "  %s: 0%" PRIo64 : "  %s: %" PRId64, f->name, *(const int64_t *)at);
 		return;
-	case ORDER_TEXT:
+	case EXEC_SPEC_TEXT:
 		if (*(char *const *)at)
 			ctl_say("  %s: %s", f->name, *(char *const *)at);
 		return;
-	case ORDER_LIST:
+	case EXEC_SPEC_LIST:
 		for (size_t i = 0; i < list->n; i++)
 			ctl_say("  %s: %s", f->name, list->v[i]);
 		return;
@@ -51,15 +51,15 @@ static void show_field(const struct order_field *f, const void *at)
 	}
 }
 
-static void show(const struct order *o)
+static void show_exec_spec(const struct order *o)
 {
 	static const char *const apart[] = {"uid", "owner", "argv", "name", "job"};
 
 	ctl_say("to be approved, %s%s%sto run as %s (uid %" PRId64 "):", o->name ? "job '" : "a job without a name, ",
 		o->name ? o->name : "", o->name ? "', " : "", o->owner, o->uid);
 	show_command(&o->argv);
-	for (size_t i = 0; i < order_fields_count; i++) {
-		const struct order_field *f = &order_fields[i];
+	for (size_t i = 0; i < exec_spec_fields_count; i++) {
+		const struct exec_spec_field *f = &exec_spec_fields[i];
 		bool shown = false;
 
 		for (size_t k = 0; k < ELEMENTS(apart); k++)
@@ -73,7 +73,7 @@ bool approval_confirm(const struct ctl *c, const struct order *o, struct err *e)
 {
 	char line[16];
 
-	show(o);
+	show_exec_spec(o);
 	if (c->yes)
 		return true;
 	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))

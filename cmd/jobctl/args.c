@@ -42,13 +42,13 @@ void args_free(struct args *a)
 }
 
 /* An argtable and the short option texts it borrows. */
-struct table {
+struct argtable {
 	void **rows;      /* one per option, then the operands, then the end */
 	char (*letters)[2];
 	size_t n;         /* rows */
 };
 
-static void table_done(struct table *t)
+static void argtable_done(struct argtable *t)
 {
 	if (t->rows)
 		arg_freetable(t->rows, (int)t->n);
@@ -56,9 +56,9 @@ static void table_done(struct table *t)
 	free(t->letters);
 }
 
-static void table_init(struct table *t, const struct args_how *how, int argc)
+static void argtable_init(struct argtable *t, const struct args_how *how, int argc)
 {
-	/* argtable wants a bound; nobody can give an option more often than there are words */
+	/* argtable wants a bound; nobody can give an option more often than there are argv_copy */
 	int max = argc > 0 ? argc : 1;
 
 	t->n = how->count + 2;
@@ -82,17 +82,17 @@ static void table_init(struct table *t, const struct args_how *how, int argc)
 static bool no_such_option(const struct args_how *how, const char *text, struct err *e)
 {
 	AUTO_TEXT name = xstrndup(text, strcspn(text, "="));
-	AUTO_DONE(suggestion) s = {.typed = name + strspn(name, "-")};
+	AUTO_DONE(suggest) s = {.typed = name + strspn(name, "-")};
 
 	for (size_t i = 0; i < how->count; i++)
-		suggestion_offer(&s, how->opts[i].name);
+		suggest_offer(&s, how->opts[i].name);
 	if (s.best)
 		return err_set(e, ERR_INVALID, "there is no option '%s' (did you mean '--%s'?)", name, s.best);
 	return err_set(e, ERR_INVALID, "there is no option '%s'", name);
 }
 
 /* Words for what argtable found; the code of a short option is its letter. */
-static bool complain(const struct args_how *how, const struct arg_end *end, struct err *e)
+static bool fail_parse(const struct args_how *how, const struct arg_end *end, struct err *e)
 {
 	int code = end->error[0];
 	const char *text = end->argval[0];
@@ -108,20 +108,20 @@ static bool complain(const struct args_how *how, const struct arg_end *end, stru
 }
 
 /* argtable takes an empty value for a missing one, so an empty word goes in as one letter and comes out empty. */
-struct words {
+struct argv_copy {
 	int argc;
 	char **argv;       /* borrowed */
 	char **in;         /* what argtable sees */
 	char (*letters)[2]; /* one per word, in place of those that are empty */
 };
 
-static void words_done(struct words *w)
+static void argv_copy_done(struct argv_copy *w)
 {
 	free(w->in);
 	free(w->letters);
 }
 
-static void words_init(struct words *w, int argc, char **argv)
+static void argv_copy_init(struct argv_copy *w, int argc, char **argv)
 {
 	w->argc = argc;
 	w->argv = argv;
@@ -133,7 +133,7 @@ static void words_init(struct words *w, int argc, char **argv)
 	}
 }
 
-static const char *word_out(const struct words *w, const char *word)
+static const char *argv_copy_original(const struct argv_copy *w, const char *word)
 {
 	for (int i = 0; i < w->argc; i++)
 		if (word == w->letters[i])
@@ -141,7 +141,7 @@ static const char *word_out(const struct words *w, const char *word)
 	return word;
 }
 
-static void take(struct args *a, const struct table *t, const struct args_how *how, const struct words *w)
+static void take(struct args *a, const struct argtable *t, const struct args_how *how, const struct argv_copy *w)
 {
 	const struct arg_str *operands = t->rows[how->count];
 
@@ -160,12 +160,12 @@ static void take(struct args *a, const struct table *t, const struct args_how *h
 		v->n = (size_t)s->count;
 		v->texts = xcalloc(v->n, sizeof *v->texts);
 		for (size_t k = 0; k < v->n; k++)
-			v->texts[k] = word_out(w, s->sval[k]);
+			v->texts[k] = argv_copy_original(w, s->sval[k]);
 	}
 	a->operands_n = (size_t)operands->count;
 	a->operands = xcalloc(a->operands_n + 1, sizeof *a->operands);
 	for (size_t k = 0; k < a->operands_n; k++)
-		a->operands[k] = (char *)word_out(w, operands->sval[k]);
+		a->operands[k] = (char *)argv_copy_original(w, operands->sval[k]);
 }
 
 static bool is_value(const struct args *a, const char *word)
@@ -177,7 +177,7 @@ static bool is_value(const struct args *a, const char *word)
 	return false;
 }
 
-/* The operands are words of argv, so their place tells what stood before them. */
+/* The operands are argv_copy of argv, so their place tells what stood before them. */
 static bool find_dashes(const struct args *a, int argc, char **argv)
 {
 	for (int i = 2; i < argc && a->operands_n; i++)
@@ -188,28 +188,28 @@ static bool find_dashes(const struct args *a, int argc, char **argv)
 
 bool args_parse(const struct args_how *how, int argc, char **argv, struct args **ret, struct err *e)
 {
-	__attribute__((cleanup(table_done))) struct table t = {};
-	AUTO_DONE(words) words = {};
+	__attribute__((cleanup(argtable_done))) struct argtable t = {};
+	AUTO_DONE(argv_copy) argv_copy = {};
 	const struct arg_end *end;
 
-	words_init(&words, argc, argv);
-	/* The only way to tell argtable's getopt to leave the words after the first operand alone. */
+	argv_copy_init(&argv_copy, argc, argv);
+	/* The only way to tell argtable's getopt to leave the argv_copy after the first operand alone. */
 	if (how->command)
 		setenv("POSIXLY_CORRECT", "1", 1);
 	else
 		unsetenv("POSIXLY_CORRECT");
-	table_init(&t, how, argc);
-	if (arg_parse(argc, words.in, t.rows) > 0) {
+	argtable_init(&t, how, argc);
+	if (arg_parse(argc, argv_copy.in, t.rows) > 0) {
 		end = t.rows[how->count + 1];
-		return complain(how, end, e);
+		return fail_parse(how, end, e);
 	}
 	*ret = xcalloc(1, sizeof **ret);
-	take(*ret, &t, how, &words);
+	take(*ret, &t, how, &argv_copy);
 	(*ret)->dashed = find_dashes(*ret, argc, argv);
 	return true;
 }
 
-static const struct value *find(const struct args *a, const char *name)
+static const struct value *find_option(const struct args *a, const char *name)
 {
 	for (size_t i = 0; i < a->n; i++)
 		if (strcmp(a->values[i].name, name) == 0)
@@ -219,12 +219,12 @@ static const struct value *find(const struct args *a, const char *name)
 
 size_t args_count(const struct args *a, const char *name)
 {
-	return find(a, name)->n;
+	return find_option(a, name)->n;
 }
 
 const char *args_nth(const struct args *a, const char *name, size_t i)
 {
-	const struct value *v = find(a, name);
+	const struct value *v = find_option(a, name);
 
 	return v->texts && i < v->n ? v->texts[i] : NULL;
 }

@@ -14,13 +14,13 @@
 
 static bool try_socket(struct ctl *c, const char *path, struct err *e)
 {
-	if (!client_open(path, &c->client, e))
+	if (!http_client_open(path, &c->client, e))
 		return false;
 	c->socket = xstrdup(path);
 	return true;
 }
 
-static bool advise(struct err *e, const char *advice)
+static bool add_advice(struct err *e, const char *advice)
 {
 	if (e && e->kind == ERR_UNREACHABLE)
 		return err_set(e, ERR_UNREACHABLE, "no daemon answers (%s); %s", e->msg, advice);
@@ -45,7 +45,7 @@ static bool connect_user(struct ctl *c, const struct paths *p, struct err *e)
 {
 	AUTO_TEXT advice = c->instance ? xprintf(START_USER " --instance %s'", c->instance) : xstrdup(START_USER "'");
 
-	return try_user(c, p, e) || advise(e, advice);
+	return try_user(c, p, e) || add_advice(e, advice);
 }
 
 /* The user's own if it answers, else the system's. */
@@ -62,7 +62,7 @@ static bool connect_either(struct ctl *c, const struct paths *user, const char *
 		user->socket, system);
 }
 
-bool ctl_connect(struct ctl *c, struct err *e)
+bool connect_daemon(struct ctl *c, struct err *e)
 {
 	AUTO_DONE(paths) user = {};
 	AUTO_DONE(paths) system = {};
@@ -71,11 +71,11 @@ bool ctl_connect(struct ctl *c, struct err *e)
 		return true;
 	if (c->socket_given)
 		return try_socket(c, c->socket_given, e) ||
-		       advise(e, START_USER "' or 'systemctl start jobschedd', or name another --socket");
+		       add_advice(e, START_USER "' or 'systemctl start jobschedd', or name another --socket");
 	if (!paths_find(&(struct paths_options){.instance = c->instance}, &system, e))
 		return false;
 	if (c->where == WHERE_SYSTEM)
-		return try_socket(c, system.socket, e) || advise(e, START_SYSTEM);
+		return try_socket(c, system.socket, e) || add_advice(e, START_SYSTEM);
 	if (!paths_find(&(struct paths_options){.user_mode = true, .instance = c->instance}, &user, e))
 		return c->where == WHERE_ANY && try_socket(c, system.socket, NULL);
 	return c->where == WHERE_USER ? connect_user(c, &user, e) : connect_either(c, &user, system.socket, e);

@@ -35,14 +35,14 @@ struct ctl {
 	bool yes;                  /* --yes: approve without asking */
 	const char *job_typed;     /* the operand that names the job to change or run; NULL: none. Borrowed */
 	usec_t now;                /* when the command started, for relative times */
-	struct client *client;     /* NULL until ctl_connect() */
+	struct client *client;     /* NULL until connect_daemon() */
 	char *socket;              /* where the client is connected */
 	pid_t daemon;              /* who was there when it was last asked; 0: not known */
 };
 void ctl_done(struct ctl *c);
 
 /* Connects unless connected. ERR_UNREACHABLE names the command that starts a daemon. */
-bool ctl_connect(struct ctl *c, struct err *e);
+bool connect_daemon(struct ctl *c, struct err *e);
 
 /* To standard error, one line, control characters escaped. */
 void ctl_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

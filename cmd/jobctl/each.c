@@ -22,7 +22,7 @@ int each_operand(struct ctl *c, const struct args *a, each_fn *fn, void *arg)
 
 		if (ref_parse(words[i], &ref, &e) && fn(c, &ref, arg, &result, &e)) {
 			if (c->format == FORMAT_JSONL)
-				out_object(c, result);
+				render_object(c, result);
 			json_array_append_new(results, result);
 			continue;
 		}
@@ -32,6 +32,6 @@ int each_operand(struct ctl *c, const struct args *a, each_fn *fn, void *arg)
 			break;
 	}
 	if (c->format == FORMAT_JSON)
-		out_object(c, results);
+		render_object(c, results);
 	return code;
 }

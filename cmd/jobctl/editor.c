@@ -41,7 +41,7 @@ static const char *editor_name(void)
 }
 
 /* A new file of our own with mode 0600, or the one from before, emptied. */
-static int open_file(struct editor *ed, struct err *e)
+static int open_temp_file(struct editor *ed, struct err *e)
 {
 	const char *dir = getenv("TMPDIR");
 	int fd;
@@ -59,9 +59,9 @@ static int open_file(struct editor *ed, struct err *e)
 	return fd;
 }
 
-static bool write_file(struct editor *ed, const struct buf *text, struct err *e)
+static bool write_temp_file(struct editor *ed, const struct buf *text, struct err *e)
 {
-	AUTO_FD fd = open_file(ed, e);
+	AUTO_FD fd = open_temp_file(ed, e);
 	int r;
 
 	if (fd < 0)
@@ -109,7 +109,7 @@ bool editor_run(struct editor *ed, struct buf *text, struct err *e)
 {
 	int r;
 
-	if (!write_file(ed, text, e) || !run_editor(ed->path, e))
+	if (!write_temp_file(ed, text, e) || !run_editor(ed->path, e))
 		return false;
 	buf_clear(text);
 	r = io_read_file(ed->path, text, TEXT_MAX);

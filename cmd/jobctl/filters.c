@@ -20,7 +20,7 @@ bool filter_time(struct buf *path, const struct args *a, const char *name, usec_
 		return true;
 	if (!moment_parse(text, &how, &t, e))
 		return err_wrap(e, "--%s", name);
-	query_add(path, name, format_rfc3339(t, instant));
+	api_query_add(path, name, rfc3339_format(t, instant));
 	return true;
 }
 
@@ -29,7 +29,7 @@ bool filter_limit(const struct args *a, size_t preset, size_t *ret, struct err *
 	const char *text = args_last(a, "limit");
 	int64_t n = (int64_t)preset;
 
-	if (text && !parse_int(text, 0, INT64_MAX, &n))
+	if (text && !text_parse_int(text, 0, INT64_MAX, &n))
 		return err_set(e, ERR_INVALID, "--limit: '%s' is no number of rows", text);
 	*ret = (size_t)n;
 	return true;

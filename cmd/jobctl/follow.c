@@ -20,7 +20,7 @@
 #define PAUSE_LAST (2 * USEC_SEC)
 #define AWAY_MAX (30 * USEC_SEC) /* how long a daemon may be away: jobs go on while it restarts */
 
-bool run_is_final(const json_t *run)
+bool follow_run_is_final(const json_t *run)
 {
 	const char *name = member_text(run, "state");
 	enum run_state state;
@@ -28,20 +28,20 @@ bool run_is_final(const json_t *run)
 	return name && run_state_parse(name, &state) && run_state_final(state);
 }
 
-static void sleep_for(usec_t d)
+static void sleep_usec(usec_t d)
 {
 	const struct timespec t = {.tv_sec = d / USEC_SEC, .tv_nsec = d % USEC_SEC * 1000};
 
 	nanosleep(&t, NULL);
 }
 
-static bool is_over(usec_t until)
+static bool deadline_passed(usec_t until)
 {
 	return until >= 0 && clock_boot(&clock_system) >= until;
 }
 
 /* Pauses before the next question, longer each time; not beyond 'until', nor when something is due. */
-static void pause_for(usec_t *pause, usec_t until, usec_t due)
+static void sleep_before_poll(usec_t *pause, usec_t until, usec_t due)
 {
 	usec_t d = *pause, now = clock_now(&clock_system);
 
@@ -50,7 +50,7 @@ static void pause_for(usec_t *pause, usec_t until, usec_t due)
 	if (due > now && due - now < d)
 		d = due - now;
 	if (d > 0)
-		sleep_for(d);
+		sleep_usec(d);
 	*pause = *pause * 2 < PAUSE_LAST ? *pause * 2 : PAUSE_LAST;
 }
 
@@ -63,7 +63,7 @@ static bool timed_out(struct err *e)
  * Whether to ask again after a failure: the daemon was there and is not. *away is when that was
  * first seen, 0 while it answers; 'until' as for follow_wait().
  */
-static bool ask_again(const struct err *e, usec_t *away, usec_t until)
+static bool retry_request(const struct err *e, usec_t *away, usec_t until)
 {
 	usec_t now = clock_boot(&clock_system);
 
@@ -76,9 +76,9 @@ static bool ask_again(const struct err *e, usec_t *away, usec_t until)
 		else
 			ctl_say("the daemon is away; waiting for it to come back");
 	}
-	if (now - *away > AWAY_MAX || is_over(until))
+	if (now - *away > AWAY_MAX || deadline_passed(until))
 		return false;
-	sleep_for(100 * USEC_MSEC);
+	sleep_usec(100 * USEC_MSEC);
 	return true;
 }
 
@@ -116,9 +116,9 @@ bool follow_find(struct ctl *c, int64_t job, usec_t until, json_t **ret, struct 
 			*ret = json_incref(json_array_get(any, 0));
 			return true;
 		}
-		if (is_over(until))
+		if (deadline_passed(until))
 			return timed_out(e);
-		pause_for(&pause, until, next);
+		sleep_before_poll(&pause, until, next);
 	}
 }
 
@@ -146,7 +146,7 @@ bool follow_first(struct ctl *c, int64_t job, json_t **ret, struct err *e)
 		if (!said)
 			ctl_say("job %" PRId64 " has no run yet; waiting for one (jobctl why %" PRId64 ")", job, job);
 		said = true;
-		pause_for(&pause, -1, member_time(def, "next_at"));
+		sleep_before_poll(&pause, -1, member_time(def, "next_at"));
 	}
 }
 
@@ -163,19 +163,19 @@ bool follow_wait(struct ctl *c, int64_t run, usec_t until, json_t **ret, struct 
 		/* Whole seconds on the wire; the part of one is waited for here. */
 		if (!api_run_wait(c, run, (int)(left / USEC_SEC < API_WAIT_MAX ? left / USEC_SEC : API_WAIT_MAX),
 			    &now, e)) {
-			if (ask_again(e, &away, until))
+			if (retry_request(e, &away, until))
 				continue;
 			return false;
 		}
 		away = 0;
-		if (run_is_final(now)) {
+		if (follow_run_is_final(now)) {
 			*ret = json_incref(now);
 			return true;
 		}
-		if (is_over(until))
+		if (deadline_passed(until))
 			return timed_out(e);
 		if (left < USEC_SEC)
-			sleep_for(left < 50 * USEC_MSEC ? left : 50 * USEC_MSEC);
+			sleep_usec(left < 50 * USEC_MSEC ? left : 50 * USEC_MSEC);
 	}
 }
 
@@ -198,20 +198,20 @@ static bool wait_attempt(struct ctl *c, int64_t run, int64_t attempt, json_t **r
 		json_auto_t *now = NULL;
 
 		if (!api_run_id(c, run, &now, e)) {
-			if (ask_again(e, &away, -1))
+			if (retry_request(e, &away, -1))
 				continue;
 			return false;
 		}
-		if (run_is_final(now) || attempt_begun(now, attempt)) {
+		if (follow_run_is_final(now) || attempt_begun(now, attempt)) {
 			*ret = json_incref(now);
 			return true;
 		}
-		pause_for(&pause, -1, member_time(now, "due_at"));
+		sleep_before_poll(&pause, -1, member_time(now, "due_at"));
 	}
 }
 
 /* One attempt to its end, going on where it stopped when the daemon was away. */
-static bool copy_attempt(struct ctl *c, struct output_place place, bool raw, struct err *e)
+static bool copy_attempt_output(struct ctl *c, struct run_output_range place, bool raw, struct err *e)
 {
 	AUTO_DONE(output) o = {.raw = raw};
 	int64_t from = place.from, total, dropped;
@@ -221,13 +221,13 @@ static bool copy_attempt(struct ctl *c, struct output_place place, bool raw, str
 		int64_t before = o.bytes;
 
 		place.from = from + o.bytes;
-		if (output_copy(c, &o, &place, &total, &dropped, e)) {
-			output_say_note(c);
+		if (run_output_copy(c, &o, &place, &total, &dropped, e)) {
+			run_output_say_note(c);
 			return true;
 		}
 		if (o.bytes > before)
 			away = 0;
-		if (!ask_again(e, &away, -1))
+		if (!retry_request(e, &away, -1))
 			return false;
 	}
 }
@@ -238,7 +238,7 @@ bool follow_output(struct ctl *c, const struct follow_from *f, json_t **ret, str
 
 	for (;;) {
 		json_auto_t *now = NULL;
-		struct output_place place = {.run = f->run, .attempt = attempt, .follow = true};
+		struct run_output_range place = {.run = f->run, .attempt = attempt, .follow = true};
 
 		if (!wait_attempt(c, f->run, attempt > 0 ? attempt : 1, &now, e))
 			return false;
@@ -250,7 +250,7 @@ bool follow_output(struct ctl *c, const struct follow_from *f, json_t **ret, str
 			place.attempt = member_int(now, "attempt");
 		if (place.attempt == f->attempt)
 			place.from = f->offset;
-		if (!copy_attempt(c, place, f->raw, e))
+		if (!copy_attempt_output(c, place, f->raw, e))
 			return false;
 		attempt = place.attempt + 1;
 	}

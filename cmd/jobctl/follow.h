@@ -9,7 +9,7 @@ struct ctl;
 struct err;
 
 /* Whether the state of a run object is final. */
-bool run_is_final(const json_t *run);
+bool follow_run_is_final(const json_t *run);
 
 /*
  * The run of a job to wait for: its oldest open one; without one, its next one once it exists;

@@ -97,7 +97,7 @@ int verb_help(struct ctl *c, const struct args *a)
 	(void)c;
 	if (n == 0) {
 		help_all(&text);
-		return out_text(&text);
+		return render_text(&text);
 	}
 	v = n == 1 ? verb_find(words[0]) : verb_match(verbs, words, n, &used);
 	if (n == 1 && !v && verb_in_group(verbs, NULL, words[0]))
@@ -106,5 +106,5 @@ int verb_help(struct ctl *c, const struct args *a)
 		help_verb(v, &text);
 	else
 		return suggest_verb(verbs, words, n);
-	return out_text(&text);
+	return render_text(&text);
 }

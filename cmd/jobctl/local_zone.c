@@ -13,7 +13,7 @@
 #define ZONE_MAX 64
 #define ZONE_DIR "zoneinfo/"
 
-char *zone_name_in(const char *text)
+char *local_zone_parse(const char *text)
 {
 	const char *dir = strstr(text, ZONE_DIR);
 	size_t len;
@@ -38,19 +38,19 @@ static char *from_link(void)
 	if (n <= 0)
 		return NULL;
 	target[n] = 0;
-	return strstr(target, ZONE_DIR) ? zone_name_in(target) : NULL;
+	return strstr(target, ZONE_DIR) ? local_zone_parse(target) : NULL;
 }
 
-char *zone_here(void)
+char *local_zone(void)
 {
 	const char *tz = getenv("TZ");
 	AUTO_DONE(buf) text = {};
 	char *name = NULL;
 
 	if (tz && *tz)
-		name = zone_name_in(tz);
+		name = local_zone_parse(tz);
 	if (!name && io_read_file("/etc/timezone", &text, 256) == 0 && text.len)
-		name = zone_name_in(text.data);
+		name = local_zone_parse(text.data);
 	if (!name)
 		name = from_link();
 	return name ? name : xstrdup("UTC");

@@ -2,7 +2,7 @@
 /* The time zone of whoever types. */
 #pragma once
 
-char *zone_here(void); /* IANA name; "UTC" when nothing says otherwise. Caller frees */
+char *local_zone(void); /* IANA name; "UTC" when nothing says otherwise. Caller frees */
 
 /* The name in what TZ, /etc/timezone or the target of /etc/localtime say; NULL: none. Caller frees. */
-char *zone_name_in(const char *text);
+char *local_zone_parse(const char *text);

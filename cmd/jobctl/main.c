@@ -16,7 +16,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-static bool parse(const struct verb *v, int argc, char **argv, struct args **ret, struct err *e)
+static bool parse_verb_options(const struct verb *v, int argc, char **argv, struct args **ret, struct err *e)
 {
 	struct opt opts[OPTS_MAX];
 	/* Before the verb, the verb's name is where our options end. */
@@ -43,7 +43,7 @@ static bool read_globals(struct ctl *c, const struct args *a, struct err *e)
 
 	if (args_has(a, "json"))
 		c->format = FORMAT_JSON;
-	if (format && !format_parse(format, &c->format))
+	if (format && !render_format_parse(format, &c->format))
 		return err_set(e, ERR_INVALID,
 			"--output: '%s' is none of table, wide, json, jsonl, csv and name", format);
 	if (colour && !read_colour(c, colour, e))
@@ -65,7 +65,7 @@ static bool read_globals(struct ctl *c, const struct args *a, struct err *e)
 	return true;
 }
 
-static void look_around(struct ctl *c)
+static void read_terminal(struct ctl *c)
 {
 	const char *socket = getenv("JOBSCHED_SOCKET"), *plain = getenv("NO_COLOR"), *term = getenv("TERM");
 	struct winsize size;
@@ -91,7 +91,7 @@ static bool check_format(const struct verb *v, enum format f, struct err *e)
 {
 	if (v->formats & 1u << f)
 		return true;
-	return err_set(e, ERR_INVALID, "'%s' cannot be shown as %s", v->name, format_name(f));
+	return err_set(e, ERR_INVALID, "'%s' cannot be shown as %s", v->name, render_format_name(f));
 }
 
 static bool check_operands(const struct verb *v, const struct args *a, struct err *e)
@@ -115,11 +115,11 @@ static int run_verb(struct ctl *c, const struct verb *v, int argc, char **argv)
 	AUTO_DONE(buf) help = {};
 	struct err e = {};
 
-	if (!parse(v, argc, argv, &a, &e))
+	if (!parse_verb_options(v, argc, argv, &a, &e))
 		return usage(v, &e);
 	if (args_has(a, "help")) {
 		help_verb(v, &help);
-		return out_text(&help);
+		return render_text(&help);
 	}
 	if (args_has(a, "version"))
 		return verb_version(c, a);
@@ -145,13 +145,13 @@ int main(int argc, char **argv)
 	char *const *words;
 	size_t n, used;
 
-	look_around(&c);
+	read_terminal(&c);
 	json_object_seed(1); /* what we read is our own; a random seed would cost a look at /dev/urandom */
-	if (!parse(NULL, argc, argv, &a, &e) || !read_globals(&c, a, &e))
+	if (!parse_verb_options(NULL, argc, argv, &a, &e) || !read_globals(&c, a, &e))
 		return usage(NULL, &e);
 	if (args_has(a, "help")) {
 		help_all(&help);
-		return out_text(&help);
+		return render_text(&help);
 	}
 	if (args_has(a, "version"))
 		return verb_version(&c, a);
@@ -160,7 +160,7 @@ int main(int argc, char **argv)
 		return verb_none(&c);
 	if (asks_about_group(words, n)) {
 		help_group(verbs, words[0], &help);
-		return out_text(&help);
+		return render_text(&help);
 	}
 	v = verb_match(verbs, words, n, &used);
 	if (!v)

@@ -12,10 +12,10 @@
 #include "jobctl/local_zone.h"
 #include <string.h>
 
-static bool read_phrase(const char *text, const struct moment_how *how, usec_t *ret, struct err *e)
+static bool parse_moment_phrase(const char *text, const struct moment_how *how, usec_t *ret, struct err *e)
 {
 	AUTO(zone_cache) *zones = zone_cache_new(tzfile_read);
-	AUTO_TEXT here = how->tz ? NULL : zone_here();
+	AUTO_TEXT here = how->tz ? NULL : local_zone();
 	struct err why = {};
 	struct scan s = {.text = text, .end = strnlen(text, SCHEDULE_TEXT_MAX), .e = &why};
 	struct phrase_context c = {.now = how->now / USEC_SEC, .past_ok = true, .whole_days = true, .back = how->back};
@@ -39,17 +39,17 @@ bool moment_parse(const char *text, const struct moment_how *how, usec_t *ret, s
 	struct err why = {};
 	usec_t d;
 
-	if (parse_duration(text, &d, NULL)) {
+	if (duration_parse(text, &d, NULL)) {
 		if (how->back ? d > how->now : d > USEC_LAST - how->now)
 			return err_set(e, ERR_INVALID, "'%s' is outside the years 1970 to 2199", text);
 		*ret = how->back ? how->now - d : how->now + d;
 		return true;
 	}
-	if (parse_rfc3339(text, ret, &why))
+	if (rfc3339_parse(text, ret, &why))
 		return true;
 	if (*text == '@') {
 		*e = why;
 		return false;
 	}
-	return read_phrase(text, how, ret, e);
+	return parse_moment_phrase(text, how, ret, e);
 }

@@ -24,7 +24,7 @@ static bool parse_job(const char *text, size_t len, struct ref *r, struct err *e
 	memcpy(word, text, len);
 	word[len] = 0;
 	if (all_digits(word, len)) {
-		if (!parse_int(word, 1, INT64_MAX, &r->job))
+		if (!text_parse_int(word, 1, INT64_MAX, &r->job))
 			return err_set(e, ERR_INVALID, "'%s' is no job number", word);
 		return true;
 	}
@@ -40,7 +40,7 @@ bool ref_parse(const char *text, struct ref *ret, struct err *e)
 	const char *hash = strchr(text, '#');
 	struct ref r = {.text = text};
 
-	if (hash && !parse_int(hash + 1, 1, INT64_MAX, &r.run))
+	if (hash && !text_parse_int(hash + 1, 1, INT64_MAX, &r.run))
 		return err_set(e, ERR_INVALID, "'%s' names no run: a number must follow the '#'", text);
 	if (hash != text && !parse_job(text, hash ? (size_t)(hash - text) : strlen(text), &r, e))
 		return false;

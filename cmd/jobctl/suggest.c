@@ -42,13 +42,13 @@ size_t suggest_distance(const char *a, const char *b)
 	return last[bn];
 }
 
-void suggestion_done(struct suggestion *s)
+void suggest_done(struct suggest *s)
 {
 	free(s->best);
 	s->best = NULL;
 }
 
-void suggestion_offer(struct suggestion *s, const char *word)
+void suggest_offer(struct suggest *s, const char *word)
 {
 	size_t d = suggest_distance(s->typed, word);
 
@@ -79,7 +79,7 @@ static int suggest_second(const struct verb *table, const char *word)
 /* What the same is called by crontab(1), at(1), systemctl(1), pueue, docker or kubectl. */
 static const struct {
 	const char *word, *here;
-} elsewhere[] = {
+} other_tools[] = {
 	{"atq", "jobctl list"}, {"atrm", "jobctl rm JOB"}, {"clean", "jobctl db prune"},
 	{"delete", "jobctl rm JOB"}, {"describe", "jobctl show JOB"}, {"disable", "jobctl pause JOB"},
 	{"drain", "jobctl node drain NODE"}, {"enable", "jobctl resume JOB"}, {"follow", "jobctl log -f JOB"},
@@ -96,20 +96,20 @@ int suggest_verb(const struct verb *table, char *const *words, size_t n)
 	bool group = verb_in_group(table, NULL, words[0]) != NULL;
 	bool two = group && n > 1 && words[1][0] != '-';
 	AUTO_TEXT typed = two ? xprintf("%s %s", words[0], words[1]) : xstrdup(words[0]);
-	AUTO_DONE(suggestion) s = {.typed = two ? words[1] : typed};
+	AUTO_DONE(suggest) s = {.typed = two ? words[1] : typed};
 
 	if (group && !two)
 		return suggest_second(table, words[0]);
 	for (const struct verb *v = table; v->name && !two; v++) {
 		AUTO_TEXT first = xprintf("%.*s", (int)strcspn(v->name, " "), v->name);
 
-		suggestion_offer(&s, first);
+		suggest_offer(&s, first);
 	}
 	for (const struct verb *v = NULL; two && (v = verb_in_group(table, v, words[0]));)
-		suggestion_offer(&s, verb_second_word(v));
-	for (size_t i = 0; !two && i < ELEMENTS(elsewhere); i++)
-		if (strcmp(typed, elsewhere[i].word) == 0) {
-			ctl_say("jobctl: no verb '%s'; here it is '%s'", typed, elsewhere[i].here);
+		suggest_offer(&s, verb_second_word(v));
+	for (size_t i = 0; !two && i < ELEMENTS(other_tools); i++)
+		if (strcmp(typed, other_tools[i].word) == 0) {
+			ctl_say("jobctl: no verb '%s'; here it is '%s'", typed, other_tools[i].here);
 			return EXIT_USAGE;
 		}
 	if (s.best)

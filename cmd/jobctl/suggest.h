@@ -3,13 +3,13 @@
 #pragma once
 #include <stddef.h>
 
-struct suggestion {
+struct suggest {
 	const char *typed;
 	char *best;      /* owned; NULL: nothing near enough */
 	size_t distance; /* of the best */
 };
-void suggestion_done(struct suggestion *s);
-void suggestion_offer(struct suggestion *s, const char *word);
+void suggest_done(struct suggest *s);
+void suggest_offer(struct suggest *s, const char *word);
 
 /* Letters to add, drop, change or swap to make b of a. */
 size_t suggest_distance(const char *a, const char *b);

@@ -15,7 +15,7 @@
 #define PATIENCE_MS 3000
 
 /* The state letter of proc(5). Where a service manager listens for the daemon, the process is that one. */
-static char state_of(pid_t pid)
+static char daemon_process_state(pid_t pid)
 {
 	AUTO_TEXT path = xprintf("/proc/%d/stat", (int)pid);
 	AUTO_DONE(buf) text = {};
@@ -27,7 +27,7 @@ static char state_of(pid_t pid)
 	return after[1] == ' ' ? after[2] : 0;
 }
 
-static void who(const struct ctl *c, pid_t pid, char state, struct buf *out)
+static void put_daemon(const struct ctl *c, pid_t pid, char state, struct buf *out)
 {
 	buf_printf(out, "the daemon at '%s'", c->socket);
 	if (state == 'T')
@@ -36,34 +36,34 @@ static void who(const struct ctl *c, pid_t pid, char state, struct buf *out)
 		buf_printf(out, " (pid %d)", (int)pid);
 }
 
-static void say_silence(void *arg)
+static void say_unresponsive(void *arg)
 {
 	const struct ctl *c = arg;
-	pid_t pid = client_peer(c->client);
+	pid_t pid = http_client_peer_pid(c->client);
 	AUTO_DONE(buf) words = {};
 
-	who(c, pid, state_of(pid), &words);
+	put_daemon(c, pid, daemon_process_state(pid), &words);
 	ctl_say("%s has not answered for %d s; waiting up to %d s", words.data, PATIENCE_MS / 1000, API_TIMEOUT_MS / 1000);
 }
 
-void silence_watch(struct ctl *c)
+void unresponsive_watch(struct ctl *c)
 {
-	c->daemon = client_peer(c->client);
-	client_on_silence(c->client, PATIENCE_MS, say_silence, c);
+	c->daemon = http_client_peer_pid(c->client);
+	http_client_on_unresponsive(c->client, PATIENCE_MS, say_unresponsive, c);
 }
 
-void silence_forget(struct ctl *c)
+void unresponsive_watch_end(struct ctl *c)
 {
-	client_on_silence(c->client, 0, NULL, NULL);
+	http_client_on_unresponsive(c->client, 0, NULL, NULL);
 }
 
-bool silence_explain(const struct ctl *c, struct err *e)
+bool unresponsive_explain(const struct ctl *c, struct err *e)
 {
-	char state = state_of(c->daemon);
+	char state = daemon_process_state(c->daemon);
 	bool uncertain = e->kind == ERR_UNCERTAIN;
 	AUTO_DONE(buf) words = {};
 
-	who(c, c->daemon, state, &words);
+	put_daemon(c, c->daemon, state, &words);
 	return err_set(e, e->kind, "%s did not answer within %d s%s%s", words.data, API_TIMEOUT_MS / 1000,
 		state == 'T' ? "" : "; its log says more",
 		uncertain ? "; it may still do what was asked" : "");

@@ -7,8 +7,8 @@ struct ctl;
 struct err;
 
 /* Around a request that is answered soon: it is said once when it is not. */
-void silence_watch(struct ctl *c);
-void silence_forget(struct ctl *c);
+void unresponsive_watch(struct ctl *c);
+void unresponsive_watch_end(struct ctl *c);
 
 /* Of a request that nobody answered in time: who it was, and what to type. */
-bool silence_explain(const struct ctl *c, struct err *e);
+bool unresponsive_explain(const struct ctl *c, struct err *e);

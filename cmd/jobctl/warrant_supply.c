@@ -24,7 +24,7 @@
 
 #define MEMBER "warrant"
 
-bool warrant_is_missing(const struct err *e)
+bool warrant_supply_needed(const struct err *e)
 {
 	return e->kind == ERR_DENIED && strcmp(e->field, MEMBER) == 0;
 }
@@ -41,7 +41,7 @@ static char *spawner_socket(const struct ctl *c)
 }
 
 /* A new warrant for these bytes in *ret; with 'check', whether that warrant holds. */
-static bool ask(const struct ctl *c, const struct warrant_thing *t, const char *check, unsigned char ret[WARRANT_LEN],
+static bool request_from_spawner(const struct ctl *c, const struct warrant_subject *t, const char *check, unsigned char ret[WARRANT_LEN],
 	struct err *e)
 {
 	AUTO_TEXT socket = spawner_socket(c);
@@ -51,7 +51,7 @@ static bool ask(const struct ctl *c, const struct warrant_thing *t, const char *
 		return err_set(e, ERR_INTERNAL, "cannot tell where the spawner listens");
 	if (check && !warrant_parse(check, old))
 		return err_set(e, ERR_DENIED, "it has no warrant");
-	if (!warrant_request(&(struct warrant_ask){.socket = socket, .thing = *t, .check = check ? old : NULL}, new, e))
+	if (!warrant_client_request(&(struct warrant_query){.socket = socket, .thing = *t, .check = check ? old : NULL}, new, e))
 		return false;
 	if (ret)
 		memcpy(ret, new, WARRANT_LEN);
@@ -96,16 +96,16 @@ static void identity_new(struct subject *s, const char *key)
 /* As the daemon will read the spec: members of maps in their order, a zone in any case. */
 static bool normalise(const struct job_spec *s, struct job_spec *ret, struct err *e)
 {
-	AUTO_TEXT text = spec_to_text(s);
+	AUTO_TEXT text = spec_json_to_text(s);
 
-	if (!spec_from_text(text, ret, e))
+	if (!spec_json_from_text(text, ret, e))
 		return false;
 	if (!ret->tz)
 		ret->tz = xstrdup("UTC");
 	return true;
 }
 
-static bool order_make(const struct subject *s, struct order *ret, struct err *e)
+static bool exec_spec_make(const struct subject *s, struct order *ret, struct err *e)
 {
 	const unsigned char none[WARRANT_LEN] = {};
 	AUTO_DONE(job_spec) spec;
@@ -116,7 +116,7 @@ static bool order_make(const struct subject *s, struct order *ret, struct err *e
 		return false;
 	free(spec.warrant);
 	spec.warrant = xstrdup(warrant_print(s->job, none, text)); /* its identity becomes part of the order */
-	order_from_spec(ret, &(struct order_source){.spec = &spec, .uid = s->uid, .owner = s->owner, .params = s->params});
+	exec_spec_build(ret, &(struct exec_spec_source){.spec = &spec, .uid = s->uid, .owner = s->owner, .params = s->params});
 	return true;
 }
 
@@ -127,8 +127,8 @@ static bool approve(const struct ctl *c, const struct subject *s, json_t *to, st
 	AUTO_DONE(order) o = {};
 	char text[WARRANT_HEX];
 
-	if (!order_make(s, &o, e) || !order_encode(&o, &bytes, e) || (s->confirm && !approval_confirm(c, &o, e)) ||
-	    !ask(c, &(struct warrant_thing){.kind = WARRANT_OF_ORDER, .data = bytes.data, .len = bytes.len}, NULL, warrant, e))
+	if (!exec_spec_make(s, &o, e) || !exec_spec_encode(&o, &bytes, e) || (s->confirm && !approval_confirm(c, &o, e)) ||
+	    !request_from_spawner(c, &(struct warrant_subject){.kind = WARRANT_OF_ORDER, .data = bytes.data, .len = bytes.len}, NULL, warrant, e))
 		return false;
 	json_object_set_new(to, MEMBER, json_string(warrant_print(s->job, warrant, text)));
 	return true;
@@ -144,7 +144,7 @@ static void template_text(const char *name, const json_t *definition, const json
 	json_object_del(o, MEMBER);
 	json_object_set(o, "params", json_is_object(params) ? (json_t *)params : json_object());
 	json_object_set_new(o, "name", json_string(name)); /* a definition has none of its own */
-	json_write(o, out);
+	json_value_write(o, out);
 }
 
 /* {"host": null, "days": "7"}: those that must and may be given. */
@@ -171,12 +171,12 @@ static bool lay_over_template(struct ctl *c, const json_t *submission, struct jo
 		return false;
 	definition = json_object_get(t, "definition");
 	template_text(name, definition, json_object_get(t, "params"), &text);
-	if (!ask(c, &(struct warrant_thing){.kind = WARRANT_OF_TEXT, .data = text.data, .len = text.len},
+	if (!request_from_spawner(c, &(struct warrant_subject){.kind = WARRANT_OF_TEXT, .data = text.data, .len = text.len},
 		    member_text(definition, MEMBER) ? member_text(definition, MEMBER) : "", NULL, e))
 		return err_wrap(e, "the template '%s' as the daemon has it is not taken (look at it with 'jobctl template show %s', then "
 			"make it again with 'jobctl template add %s'; approvals of earlier versions do not cover the name)", name, name, name);
 	declared_params(json_object_get(t, "params"), &declared);
-	if (!spec_from_json(definition, s, NULL, e) || !spec_merge_json(submission, s, e) ||
+	if (!spec_json_read(definition, s, NULL, e) || !spec_json_merge(submission, s, e) ||
 	    !params_overlay(&declared, &s->params, &values, e))
 		return false;
 	strv_done(&s->params);
@@ -206,7 +206,7 @@ static bool supply_new(struct ctl *c, const char *path, json_t *body, struct err
 	json_object_del(submission, "if_exists");
 	if (!pw)
 		return err_set(e, ERR_DENIED, "the owner of the new job is not in the user database");
-	if (s.confirm ? !lay_over_template(c, submission, &spec, e) : !spec_from_json(submission, &spec, NULL, e))
+	if (s.confirm ? !lay_over_template(c, submission, &spec, e) : !spec_json_read(submission, &spec, NULL, e))
 		return false;
 	s.uid = (int64_t)pw->pw_uid;
 	s.owner = pw->pw_name;
@@ -221,7 +221,7 @@ static bool supply_template(struct ctl *c, const char *path, json_t *body, struc
 	char hex[WARRANT_HEX];
 
 	template_text(strrchr(path, '/') + 1, body, json_object_get(body, "params"), &text);
-	if (!ask(c, &(struct warrant_thing){.kind = WARRANT_OF_TEXT, .data = text.data, .len = text.len}, NULL, warrant, e))
+	if (!request_from_spawner(c, &(struct warrant_subject){.kind = WARRANT_OF_TEXT, .data = text.data, .len = text.len}, NULL, warrant, e))
 		return false;
 	json_object_set_new(body, MEMBER, json_string(warrant_print(NULL, warrant, hex)));
 	return true;
@@ -255,7 +255,7 @@ static bool approved_job(struct ctl *c, const char *path, json_t **ret_job, stru
 	struct err why = {};
 	struct ref typed;
 
-	if (!api_call(c, "GET", path, NULL, ret_job, e) || !spec_of_job(*ret_job, spec, e) ||
+	if (!api_call(c, "GET", path, NULL, ret_job, e) || !job_object_read_spec(*ret_job, spec, e) ||
 	    (c->job_typed && (!ref_parse(c->job_typed, &typed, e) || !is_typed(&typed, *ret_job, e))))
 		return false;
 	*ret = (struct subject){.spec = spec, .uid = member_int(*ret_job, "uid"), .owner = member_text(*ret_job, "owner"), .confirm = true};
@@ -263,9 +263,9 @@ static bool approved_job(struct ctl *c, const char *path, json_t **ret_job, stru
 		return not_taken(*ret_job, "it was never approved", e);
 	if (!warrant_job(spec->warrant, ret->job))
 		return not_taken(*ret_job, "its approval was made by an earlier version and does not cover its name", e);
-	if (!order_make(ret, &o, e) || !order_encode(&o, &bytes, e))
+	if (!exec_spec_make(ret, &o, e) || !exec_spec_encode(&o, &bytes, e))
 		return false;
-	if (ask(c, &(struct warrant_thing){.kind = WARRANT_OF_ORDER, .data = bytes.data, .len = bytes.len}, spec->warrant, NULL, &why))
+	if (request_from_spawner(c, &(struct warrant_subject){.kind = WARRANT_OF_ORDER, .data = bytes.data, .len = bytes.len}, spec->warrant, NULL, &why))
 		return true;
 	return why.kind == ERR_DENIED ? not_taken(*ret_job, why.msg, e) : err_set(e, why.kind, "%s", why.msg);
 }
@@ -278,7 +278,7 @@ static bool supply_change(struct ctl *c, const char *path, json_t *body, struct 
 
 	job_spec_init(&spec);
 	json_object_del(patch, "revision");
-	if (!approved_job(c, path, &job, &spec, &s, e) || !spec_merge_json(patch, &spec, e))
+	if (!approved_job(c, path, &job, &spec, &s, e) || !spec_json_merge(patch, &spec, e))
 		return false;
 	if (!json_object_get(body, "revision"))
 		json_object_set_new(body, "revision", json_integer(member_int(job, "revision")));
@@ -294,19 +294,19 @@ static bool supply_run(struct ctl *c, const char *path, json_t *body, struct err
 	struct subject s;
 
 	job_spec_init(&spec);
-	if (!approved_job(c, of_job, &job, &spec, &s, e) || !params_from_json(json_object_get(body, "params"), &params, e))
+	if (!approved_job(c, of_job, &job, &spec, &s, e) || !params_json_read(json_object_get(body, "params"), &params, e))
 		return false;
 	s.params = &params;
 	return approve(c, &s, body, e);
 }
 
-bool warrant_approve(struct ctl *c, const struct ref *typed, const json_t *job, json_t *patch, struct err *e)
+bool warrant_supply_approve(struct ctl *c, const struct ref *typed, const json_t *job, json_t *patch, struct err *e)
 {
 	AUTO_DONE(job_spec) spec;
 	struct subject s = {.spec = &spec, .uid = member_int(job, "uid"), .owner = member_text(job, "owner"), .confirm = true};
 
 	job_spec_init(&spec);
-	if (!is_typed(typed, job, e) || !spec_of_job(job, &spec, e))
+	if (!is_typed(typed, job, e) || !job_object_read_spec(job, &spec, e))
 		return false;
 	if (!s.owner)
 		return err_set(e, ERR_INTERNAL, "the daemon does not say whose job it is");
@@ -315,7 +315,7 @@ bool warrant_approve(struct ctl *c, const struct ref *typed, const json_t *job, 
 	return approve(c, &s, patch, e);
 }
 
-bool warrant_supply(struct ctl *c, const struct warrant_case *w, json_t **ret, struct err *e)
+bool warrant_supply(struct ctl *c, const struct warrant_supply_request *w, json_t **ret, struct err *e)
 {
 	AUTO_TEXT path = xstrndup(w->path, strcspn(w->path, "?"));
 	json_auto_t *body = w->body ? json_deep_copy(w->body) : json_object();

@@ -48,7 +48,7 @@ static const struct {
 #define OPTION_HELP (ELEMENTS(table) - 2)
 #define OPTION_VERSION (ELEMENTS(table) - 1)
 
-static void print_help(FILE *out)
+static void net_help_print(FILE *out)
 {
 	fputs("usage: jobsched-net --runtime-dir DIR --state-dir DIR [OPTION…]\n"
 	      "Delivers webhooks and fetches artifacts for jobschedd. See jobsched-net(8).\n\n", out);
@@ -60,7 +60,7 @@ static void print_help(FILE *out)
 }
 
 /* GO_ON, or the exit status. */
-static int parse_options(int argc, char **argv, struct options *o)
+static int net_options_parse(int argc, char **argv, struct options *o)
 {
 	struct option longs[ELEMENTS(table) + 1] = {};
 	int c, i = 0;
@@ -71,7 +71,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 		char *at = (char *)o + table[i].offset;
 
 		if (i == OPTION_HELP) {
-			print_help(stdout);
+			net_help_print(stdout);
 			return EXIT_SUCCESS;
 		}
 		if (i == OPTION_VERSION) {
@@ -149,7 +149,7 @@ static bool client_uid(const struct options *o, uid_t *ret, struct err *e)
 /* ---- the process ---- */
 
 /* The caller waits for one byte, the exit status of the start; this process continues in a session of its own. */
-static int go_background(const struct options *o)
+static int net_go_background(const struct options *o)
 {
 	AUTO_TEXT log_path = xprintf("%s/net.log", o->runtime_dir);
 	AUTO_FD null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -176,7 +176,7 @@ static int go_background(const struct options *o)
 	return pipe[1];
 }
 
-static void say_ready(int *fd, int code)
+static void net_report_start(int *fd, int code)
 {
 	unsigned char word = (unsigned char)code;
 
@@ -227,7 +227,7 @@ static int serve(const struct options *o, int64_t linger, int *ready)
 	}
 	log_info("listening at '%s'", path);
 	sd_notify(0, "READY=1");
-	say_ready(ready, EXIT_SUCCESS);
+	net_report_start(ready, EXIT_SUCCESS);
 	r = sd_event_loop(ev);
 	unlink(path);
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
@@ -241,10 +241,10 @@ int main(int argc, char **argv)
 
 	if (argc == 2 && strcmp(argv[1], "--child") == 0) /* started by the program itself */
 		return child_main();
-	code = parse_options(argc, argv, &o);
+	code = net_options_parse(argc, argv, &o);
 	if (code != GO_ON)
 		return code;
-	if (!parse_int(o.linger, 0, 366 * 86400, &linger)) {
+	if (!text_parse_int(o.linger, 0, 366 * 86400, &linger)) {
 		fprintf(stderr, "jobsched-net: '%s' is not a number of seconds\n", o.linger);
 		return EXIT_USAGE;
 	}
@@ -252,11 +252,11 @@ int main(int argc, char **argv)
 	setrlimit(RLIMIT_CORE, &(struct rlimit){}); /* requests may contain tokens */
 	umask(077);
 	log_open("jobsched-net", LOG_LEVEL_INFO, NULL);
-	if (o.background && (ready = go_background(&o)) < 0) {
+	if (o.background && (ready = net_go_background(&o)) < 0) {
 		log_error("could not go to the background in '%s'", o.runtime_dir);
 		return EXIT_FAILURE;
 	}
 	code = serve(&o, linger, &ready);
-	say_ready(&ready, code);
+	net_report_start(&ready, code);
 	return code;
 }

@@ -61,7 +61,7 @@ static void authority_done(struct authority *a)
 }
 
 /* What root says of us, and who the engine is. */
-static bool take_authority(const struct options *o, struct authority *ret, struct err *e)
+static bool authority_load(const struct options *o, struct authority *ret, struct err *e)
 {
 	const char *path = o->config ? o->config : CONFIG_DEFAULT;
 
@@ -70,34 +70,34 @@ static bool take_authority(const struct options *o, struct authority *ret, struc
 	spawner_conf_init(&ret->conf);
 	if (!spawner_conf_read(&ret->conf, path, e))
 		return false;
-	if (ret->conf.pam != PAM_POLICY_OFF && !account_available())
+	if (ret->conf.pam != PAM_POLICY_OFF && !pam_available())
 		return err_set(e, ERR_REFUSED, "'%s' asks for PAM, and this program was built without it", path);
-	return lookup_wait(&(struct lookup){.whom = ret->conf.engine_user}, &ret->engine, e) ||
+	return lookup_process_wait(&(struct lookup){.whom = ret->conf.engine_user}, &ret->engine, e) ||
 	       err_wrap(e, "who is the engine ('engine-user' in '%s')", path);
 }
 
 /* ---- options ---- */
 
 /* Asked by an older program before it becomes this one, with all of its options. */
-static int can_take_over(struct options *o, const char *version)
+static int option_can_read_state(struct options *o, const char *version)
 {
 	AUTO_DONE(authority) who = {};
 	struct err e = {};
 	int64_t number;
 
-	if (!parse_int(version, STATE_VERSION_OLDEST, STATE_VERSION, &number))
+	if (!text_parse_int(version, REEXEC_STATE_VERSION_OLDEST, REEXEC_STATE_VERSION, &number))
 		return EXIT_FAILURE;
-	if (!o->system || take_authority(o, &who, &e))
+	if (!o->system || authority_load(o, &who, &e))
 		return EXIT_SUCCESS;
 	fprintf(stderr, "jobsched-spawner: %s\n", e.msg);
 	return EXIT_FAILURE;
 }
 
-static int take_linger(struct options *o, const char *text)
+static int option_linger(struct options *o, const char *text)
 {
 	int64_t seconds;
 
-	if (!parse_int(text, 0, 366 * 86400, &seconds)) {
+	if (!text_parse_int(text, 0, 366 * 86400, &seconds)) {
 		fprintf(stderr, "jobsched-spawner: '%s' is not a number of seconds\n", text);
 		return EXIT_USAGE;
 	}
@@ -105,57 +105,57 @@ static int take_linger(struct options *o, const char *text)
 	return GO_ON;
 }
 
-static int take_resume(struct options *o, const char *text)
+static int option_resume(struct options *o, const char *text)
 {
 	int64_t fd;
 
-	if (!parse_int(text, 3, INT32_MAX, &fd))
+	if (!text_parse_int(text, 3, INT32_MAX, &fd))
 		return EXIT_USAGE;
 	o->resume = (int)fd;
 	return GO_ON;
 }
 
-static int look_up(struct options *o, const char *whom)
+static int option_lookup(struct options *o, const char *whom)
 {
 	(void)o;
 	return lookup_main(whom, false);
 }
 
-static int look_up_account(struct options *o, const char *whom)
+static int option_lookup_account(struct options *o, const char *whom)
 {
 	(void)o;
 	return lookup_main(whom, true);
 }
 
-static int read_secrets(struct options *o, const char *none)
+static int option_read_secrets(struct options *o, const char *none)
 {
 	(void)o;
 	(void)none;
 	return secrets_main();
 }
 
-static int write_ends(struct options *o, const char *none)
+static int option_write_ends(struct options *o, const char *none)
 {
 	(void)o;
 	(void)none;
-	return ends_main();
+	return ends_spool_main();
 }
 
-static int launch_workers(struct options *o, const char *none)
+static int option_launcher(struct options *o, const char *none)
 {
 	(void)o;
 	(void)none;
 	return launcher_main();
 }
 
-static int open_file(struct options *o, const char *none)
+static int option_open_file(struct options *o, const char *none)
 {
 	(void)o;
 	(void)none;
 	return open_file_main();
 }
 
-static int print_version(struct options *o, const char *none)
+static int option_version(struct options *o, const char *none)
 {
 	(void)o;
 	(void)none;
@@ -163,7 +163,7 @@ static int print_version(struct options *o, const char *none)
 	return EXIT_SUCCESS;
 }
 
-static int print_help(struct options *o, const char *none);
+static int option_help(struct options *o, const char *none);
 
 /* Texts are stored where the table says, flags set; or 'fn' says what becomes of it: GO_ON, or an exit status. */
 static const struct {
@@ -179,24 +179,24 @@ static const struct {
 	{"config", "FILE", offsetof(struct options, config), NULL, "what the system's spawner may do (" CONFIG_DEFAULT ")"},
 	{"cgroup", "PLACE", offsetof(struct options, cgroup), NULL,
 		"where runs have their control groups: a directory, 'none', or 'auto' (auto)"},
-	{"linger", "SECONDS", 0, take_linger, "leave after that long without engine, worker and unreported end (60; 0: never)"},
+	{"linger", "SECONDS", 0, option_linger, "leave after that long without engine, worker and unreported end (60; 0: never)"},
 	{"background", NULL, offsetof(struct options, background), NULL, "return when it listens; messages go to DIR/spawner.log"},
-	{"can-read-state", "N", 0, can_take_over,
+	{"can-read-state", "N", 0, option_can_read_state,
 		"say by the exit status whether this program could go on where one has left off\n"
 		"                      that writes version N of its state (SIGHUP makes it do so)"},
-	{"help", NULL, 0, print_help, "show this help"},
-	{"version", NULL, 0, print_version, "show the version"},
+	{"help", NULL, 0, option_help, "show this help"},
+	{"version", NULL, 0, option_version, "show the version"},
 	/* by the program itself only */
-	{"resume", "FD", 0, take_resume, NULL},
-	{"lookup", "WHOM", 0, look_up, NULL},
-	{"lookup-account", "WHOM", 0, look_up_account, NULL},
-	{"read-secrets", NULL, 0, read_secrets, NULL},
-	{"write-ends", NULL, 0, write_ends, NULL},
-	{"launch", NULL, 0, launch_workers, NULL},
-	{"open-file", NULL, 0, open_file, NULL},
+	{"resume", "FD", 0, option_resume, NULL},
+	{"lookup", "WHOM", 0, option_lookup, NULL},
+	{"lookup-account", "WHOM", 0, option_lookup_account, NULL},
+	{"read-secrets", NULL, 0, option_read_secrets, NULL},
+	{"write-ends", NULL, 0, option_write_ends, NULL},
+	{"launch", NULL, 0, option_launcher, NULL},
+	{"open-file", NULL, 0, option_open_file, NULL},
 };
 
-static void print_usage(FILE *out)
+static void spawner_usage_print(FILE *out)
 {
 	fputs("usage: jobsched-spawner --runtime-dir DIR --output-dir DIR [OPTION…]\n"
 	      "Starts workers for jobschedd and reports how they end. Started by jobschedd in user mode.\n\n", out);
@@ -208,15 +208,15 @@ static void print_usage(FILE *out)
 	}
 }
 
-static int print_help(struct options *o, const char *none)
+static int option_help(struct options *o, const char *none)
 {
 	(void)o;
 	(void)none;
-	print_usage(stdout);
+	spawner_usage_print(stdout);
 	return EXIT_SUCCESS;
 }
 
-static int take_option(struct options *o, size_t i, const char *value)
+static int spawner_option_apply(struct options *o, size_t i, const char *value)
 {
 	char *at = (char *)o + table[i].offset;
 
@@ -230,7 +230,7 @@ static int take_option(struct options *o, size_t i, const char *value)
 }
 
 /* GO_ON, or the exit status. */
-static int parse_options(int argc, char **argv, struct options *o)
+static int spawner_options_parse(int argc, char **argv, struct options *o)
 {
 	struct option longs[ELEMENTS(table) + 1] = {};
 	int c, i = 0, code = GO_ON;
@@ -238,7 +238,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 	for (size_t k = 0; k < ELEMENTS(table); k++)
 		longs[k] = (struct option){table[k].name, table[k].arg ? required_argument : no_argument, NULL, 0};
 	while ((c = getopt_long(argc, argv, "", longs, &i)) == 0)
-		if ((code = take_option(o, (size_t)i, optarg)) != GO_ON)
+		if ((code = spawner_option_apply(o, (size_t)i, optarg)) != GO_ON)
 			return code;
 	if (c != -1) {
 		fputs("try 'jobsched-spawner --help'\n", stderr);
@@ -248,14 +248,14 @@ static int parse_options(int argc, char **argv, struct options *o)
 		o->places.state_dir = o->places.runtime_dir;
 	if (optind == argc && o->places.runtime_dir && o->places.output_dir && (o->system || !o->config))
 		return GO_ON;
-	print_usage(stderr);
+	spawner_usage_print(stderr);
 	return EXIT_USAGE;
 }
 
 /* ---- becoming a spawner ---- */
 
 /* Signals come through a descriptor; 0, 1 and 2 exist; nothing inherited stays open but what a state names. */
-static void settle(bool resume)
+static void process_state_reset(bool resume)
 {
 	static const char preset[64]; /* the kernel's struct sigaction, all zero: SIG_DFL */
 	sigset_t all;
@@ -277,7 +277,7 @@ static void settle(bool resume)
 }
 
 /* The log of a spawner that nobody watches; begun anew when it has grown. */
-static int log_file(const char *dir)
+static int background_log_open(const char *dir)
 {
 	AUTO_TEXT path = xprintf("%s/spawner.log", dir);
 	AUTO_FD fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -292,10 +292,10 @@ static int log_file(const char *dir)
  * The caller's process waits for the word that we listen and exits with it; we go on in a session of our own.
  * Returns the descriptor for that word.
  */
-static int go_background(const char *dir)
+static int spawner_background(const char *dir)
 {
 	AUTO_FD null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	AUTO_FD log = log_file(dir);
+	AUTO_FD log = background_log_open(dir);
 	unsigned char word = EXIT_FAILURE;
 	int pipe[2];
 	pid_t pid;
@@ -315,7 +315,7 @@ static int go_background(const char *dir)
 	return pipe[1];
 }
 
-static void say_ready(int *fd, int code)
+static void spawner_ready_report(int *fd, int code)
 {
 	unsigned char word = (unsigned char)code;
 
@@ -326,10 +326,10 @@ static void say_ready(int *fd, int code)
 }
 
 /* What root allows all runs of one owner together. */
-static bool limit_owners(struct cgroups *g, const struct authority *who, struct err *e)
+static bool owner_limits_set(struct cgroups *g, const struct authority *who, struct err *e)
 {
 	const struct spawner_conf *c = who ? &who->conf : NULL;
-	unsigned wanted, there = cgroups_on(g) ? g->controllers : 0;
+	unsigned wanted, there = cgroups_enabled(g) ? g->controllers : 0;
 
 	if (!c)
 		return true;
@@ -346,7 +346,7 @@ static bool limit_owners(struct cgroups *g, const struct authority *who, struct 
 }
 
 /* Several spawners may share a place; the runtime directory is what tells them apart. */
-static bool open_groups(const struct options *o, const struct authority *who, struct cgroups *ret, struct err *e)
+static bool spawner_cgroups_open(const struct options *o, const struct authority *who, struct cgroups *ret, struct err *e)
 {
 	AUTO_TEXT real = realpath(o->places.runtime_dir, NULL);
 	const char *of = real ? real : o->places.runtime_dir;
@@ -360,12 +360,12 @@ static bool open_groups(const struct options *o, const struct authority *who, st
 	sha256_hex(sum, name)[12] = '\0';
 	if (!cgroups_open(ret, o->cgroup, name, e))
 		return false;
-	if (cgroups_on(ret))
+	if (cgroups_enabled(ret))
 		log_info("runs have control groups in '%s'", ret->path);
-	return limit_owners(ret, who, e);
+	return owner_limits_set(ret, who, e);
 }
 
-static struct places places_of(const struct options *o, const struct authority *who)
+static struct places dirs_for_authority(const struct options *o, const struct authority *who)
 {
 	struct places p = o->places;
 
@@ -374,23 +374,23 @@ static struct places places_of(const struct options *o, const struct authority *
 }
 
 /* What warrants are made with, and the socket for those who may approve only their own. */
-static bool take_key(const struct places *p, struct authority *who, int *ret_asks, struct err *e)
+static bool warrants_prepare(const struct places *p, struct authority *who, int *ret_asks, struct err *e)
 {
 	AUTO_FD state = open(p->state_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (state < 0)
 		return err_errno(e, errno, "could not open directory '%s'", p->state_dir);
 	return warrant_key_open(&who->key, state, e) &&
-	       (who->conf.require_warrant != WARRANT_ALL || places_listen(p, SOCKET_FOR_ALL, ret_asks, e));
+	       (who->conf.require_warrant != WARRANT_ALL || runtime_dir_listen(p, SOCKET_FOR_ALL, ret_asks, e));
 }
 
 /* Serves until it is time to leave. */
-static int live(const struct options *o, struct authority *who, struct spawner_options *so)
+static int spawner_run_until_exit(const struct options *o, struct authority *who, struct spawner_options *so)
 {
 	AUTO_FD asks = -1;
 	__attribute__((cleanup(reexec_done))) struct reexec program = {};
-	const struct places p = places_of(o, who);
-	AUTO_TEXT artifacts = places_artifact(&p);
+	const struct places p = dirs_for_authority(o, who);
+	AUTO_TEXT artifacts = runtime_dir_artifact(&p);
 	struct err e = {};
 	bool ok;
 
@@ -399,16 +399,16 @@ static int live(const struct options *o, struct authority *who, struct spawner_o
 	so->program = &program;
 	so->conf = who ? &who->conf : NULL;
 	so->engine = who ? who->engine.uid : geteuid();
-	if (who && !take_key(&p, who, &asks, &e)) {
+	if (who && !warrants_prepare(&p, who, &asks, &e)) {
 		log_error("%s", e.msg);
 		return EXIT_CONFIG;
 	}
 	so->key = who ? &who->key : NULL;
 	so->asks = asks;
 	ok = reexec_init(&program, o->argv, &e) && spawner_run(so, &e);
-	places_forget(&p, SOCKET);
+	runtime_dir_socket_remove(&p, SOCKET);
 	if (asks >= 0)
-		places_forget(&p, SOCKET_FOR_ALL);
+		runtime_dir_socket_remove(&p, SOCKET_FOR_ALL);
 	if (!ok)
 		log_error("%s", e.msg);
 	else
@@ -416,7 +416,7 @@ static int live(const struct options *o, struct authority *who, struct spawner_o
 	return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static int serve(const struct options *o, int *ready)
+static int spawner_begin(const struct options *o, int *ready)
 {
 	AUTO_FD lock = -1;
 	AUTO_FD output = -1;
@@ -428,77 +428,77 @@ static int serve(const struct options *o, int *ready)
 	struct places p;
 	struct err e = {};
 
-	if (who && !take_authority(o, who, &e)) {
+	if (who && !authority_load(o, who, &e)) {
 		log_error("%s", e.msg);
 		return EXIT_CONFIG;
 	}
-	p = places_of(o, who);
-	if (!places_open(&p, &lock, &output, &e)) {
+	p = dirs_for_authority(o, who);
+	if (!runtime_dir_open(&p, &lock, &output, &e)) {
 		log_error("%s", e.msg);
 		return e.kind == ERR_CONFLICT ? EXIT_UNAVAILABLE : EXIT_FAILURE;
 	}
-	if (!places_succeed(&p, id, &e) || !open_groups(o, who, &groups, &e) || !places_listen(&p, SOCKET, &sock, &e)) {
+	if (!runtime_dir_take_over(&p, id, &e) || !spawner_cgroups_open(o, who, &groups, &e) || !runtime_dir_listen(&p, SOCKET, &sock, &e)) {
 		log_error("%s", e.msg);
 		return EXIT_FAILURE;
 	}
 	log_info("spawner %s listens at '%s/" SOCKET "'", id, p.runtime_dir);
-	manager_tell("READY=1");
-	say_ready(ready, 0);
-	return live(o, who, &(struct spawner_options){.listen = sock, .output_dir = output, .lock = lock, .id = id,
+	sd_notify_send("READY=1");
+	spawner_ready_report(ready, 0);
+	return spawner_run_until_exit(o, who, &(struct spawner_options){.listen = sock, .output_dir = output, .lock = lock, .id = id,
 			       .groups = &groups});
 }
 
 /* The process was a spawner before it became this program, and goes on as the same one. */
-static int serve_on(const struct options *o)
+static int spawner_continue(const struct options *o)
 {
 	AUTO_DONE(cgroups) groups = {.root = -1};
 	struct state *state = NULL;
 	AUTO_DONE(authority) authority = {};
 	struct authority *who = o->system ? &authority : NULL;
-	const struct state_head *h;
+	const struct reexec_state_head *h;
 	struct err e = {};
 	int code;
 
 	prctl(PR_SET_NAME, "jobsched-spawner"); /* it was run by a descriptor */
-	if (!state_open(o->resume, &state, &e) || (who && !take_authority(o, who, &e))) {
+	if (!reexec_state_open(o->resume, &state, &e) || (who && !authority_load(o, who, &e))) {
 		log_error("could not go on with what was here: %s", e.msg);
 		return EXIT_FAILURE;
 	}
-	h = state_head(state);
-	if (!cgroups_resume(&groups, h->groups, h->groups_next, &e) || !limit_owners(&groups, who, &e)) {
+	h = reexec_state_head(state);
+	if (!cgroups_resume(&groups, h->groups, h->groups_next, &e) || !owner_limits_set(&groups, who, &e)) {
 		log_error("%s", e.msg);
-		state_free(state);
+		reexec_state_free(state);
 		return EXIT_FAILURE;
 	}
-	manager_tell("READY=1");
-	code = live(o, who, &(struct spawner_options){.listen = h->listen, .output_dir = h->output_dir, .lock = h->lock,
+	sd_notify_send("READY=1");
+	code = spawner_run_until_exit(o, who, &(struct spawner_options){.listen = h->listen, .output_dir = h->output_dir, .lock = h->lock,
 				.id = h->id, .groups = &groups, .resume = state});
-	state_free(state);
+	reexec_state_free(state);
 	return code;
 }
 
 int main(int argc, char **argv)
 {
 	struct options o = {.cgroup = "auto", .linger = 60 * USEC_SEC, .resume = -1, .argv = argv};
-	int code = parse_options(argc, argv, &o);
+	int code = spawner_options_parse(argc, argv, &o);
 	struct err e = {};
 	int ready = -1;
 
 	if (code != GO_ON)
 		return code;
-	settle(o.resume >= 0);
+	process_state_reset(o.resume >= 0);
 	log_open("jobsched-spawner", LOG_LEVEL_INFO, NULL);
 	if (!failpoints_open(&e)) {
 		log_error("%s", e.msg);
 		return EXIT_CONFIG;
 	}
 	if (o.resume >= 0)
-		return serve_on(&o);
-	if (o.background && (io_mkdirs(o.places.runtime_dir, 0700) < 0 || (ready = go_background(o.places.runtime_dir)) < 0)) {
+		return spawner_continue(&o);
+	if (o.background && (io_mkdirs(o.places.runtime_dir, 0700) < 0 || (ready = spawner_background(o.places.runtime_dir)) < 0)) {
 		log_error("could not go to the background in '%s'", o.places.runtime_dir);
 		return EXIT_FAILURE;
 	}
-	code = serve(&o, &ready);
-	say_ready(&ready, code);
+	code = spawner_begin(&o, &ready);
+	spawner_ready_report(&ready, code);
 	return code;
 }

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 /* The engine's group may connect, too; nothing is changed by name in a directory that is the engine's. */
-static int bind_for(int fd, const struct sockaddr_un *a, const struct user *engine, mode_t mode)
+static int bind_for_engine(int fd, const struct sockaddr_un *a, const struct user *engine, mode_t mode)
 {
 	mode_t mask = umask(0777 & ~mode);
 	int r = engine && setegid(engine->gid) < 0 ? -1 : bind(fd, (const struct sockaddr *)a, sizeof(*a));
@@ -31,7 +31,7 @@ static int bind_for(int fd, const struct sockaddr_un *a, const struct user *engi
 	return r;
 }
 
-bool places_listen(const struct places *p, const char *socket_name, int *ret, struct err *e)
+bool runtime_dir_listen(const struct places *p, const char *socket_name, int *ret, struct err *e)
 {
 	AUTO_TEXT path = xprintf("%s/%s", p->runtime_dir, socket_name);
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -44,13 +44,13 @@ bool places_listen(const struct places *p, const char *socket_name, int *ret, st
 	memcpy(a.sun_path, path, strlen(path));
 	if (unlink(path) < 0 && errno != ENOENT)
 		return err_errno(e, errno, "could not remove the old socket '%s'", path);
-	if (fd < 0 || bind_for(fd, &a, p->engine, mode) < 0 || listen(fd, 16) < 0)
+	if (fd < 0 || bind_for_engine(fd, &a, p->engine, mode) < 0 || listen(fd, 16) < 0)
 		return err_errno(e, errno, "could not listen at '%s'", path);
 	*ret = STEAL_FD(fd);
 	return true;
 }
 
-bool places_succeed(const struct places *p, char id[RANDOM_ID_LEN + 1], struct err *e)
+bool runtime_dir_take_over(const struct places *p, char id[RANDOM_ID_LEN + 1], struct err *e)
 {
 	AUTO_TEXT path = xprintf("%s/spawner.id", p->state_dir);
 	AUTO_DONE(buf) old = {};
@@ -61,7 +61,7 @@ bool places_succeed(const struct places *p, char id[RANDOM_ID_LEN + 1], struct e
 	if (r == 0)
 		old.data[strcspn(old.data, "\n")] = '\0';
 	if (r == 0 && old.data[0]) {
-		int n = procfs_sweep(old.data);
+		int n = procfs_kill_all(old.data);
 
 		if (n > 0)
 			log_warning("ended %d processes that an earlier spawner had left", n);
@@ -76,7 +76,7 @@ bool places_succeed(const struct places *p, char id[RANDOM_ID_LEN + 1], struct e
 }
 
 /* A directory of ours; of root's spawner, one that the engine's group may pass and nobody else. */
-static bool open_dir(const char *path, mode_t mode, const struct user *engine, int *ret, struct err *e)
+static bool private_dir_open(const char *path, mode_t mode, const struct user *engine, int *ret, struct err *e)
 {
 	struct stat st;
 	int r = io_mkdirs(path, mode);
@@ -95,7 +95,7 @@ static bool open_dir(const char *path, mode_t mode, const struct user *engine, i
 	return true;
 }
 
-char *places_artifact(const struct places *p)
+char *runtime_dir_artifact(const struct places *p)
 {
 	AUTO_TEXT path = p->engine ? xprintf("%s/artifact", p->runtime_dir) : NULL;
 	int r = path ? io_mkdirs(path, 0755) : 0;
@@ -106,7 +106,7 @@ char *places_artifact(const struct places *p)
 }
 
 /* Of one that was killed a child may still have the lock, for as long as it takes to become a job. */
-static int lock_patiently(const char *path)
+static int lock_file_retry(const char *path)
 {
 	const struct timespec moment = {.tv_nsec = 50000000};
 	int fd = io_lock_file(path);
@@ -118,7 +118,7 @@ static int lock_patiently(const char *path)
 	return fd;
 }
 
-bool places_open(const struct places *p, int *ret_lock, int *ret_output, struct err *e)
+bool runtime_dir_open(const struct places *p, int *ret_lock, int *ret_output, struct err *e)
 {
 	AUTO_TEXT lock = xprintf("%s/spawner.lock", p->state_dir);
 	AUTO_FD state = -1;
@@ -126,16 +126,16 @@ bool places_open(const struct places *p, int *ret_lock, int *ret_output, struct 
 
 	if (r < 0)
 		return err_errno(e, -r, "could not make directory '%s'", p->runtime_dir);
-	if (!open_dir(p->state_dir, p->engine ? 0750 : 0700, p->engine, &state, e) ||
-		!open_dir(p->output_dir, 0750, p->engine, ret_output, e))
+	if (!private_dir_open(p->state_dir, p->engine ? 0750 : 0700, p->engine, &state, e) ||
+		!private_dir_open(p->output_dir, 0750, p->engine, ret_output, e))
 		return false;
-	*ret_lock = lock_patiently(lock);
+	*ret_lock = lock_file_retry(lock);
 	if (*ret_lock == -EWOULDBLOCK)
 		return err_set(e, ERR_CONFLICT, "another spawner serves '%s'", p->state_dir);
 	return *ret_lock < 0 ? err_errno(e, -*ret_lock, "could not lock '%s'", lock) : true;
 }
 
-void places_forget(const struct places *p, const char *socket_name)
+void runtime_dir_socket_remove(const struct places *p, const char *socket_name)
 {
 	AUTO_TEXT path = xprintf("%s/%s", p->runtime_dir, socket_name);
 

@@ -50,7 +50,7 @@ static const struct {
 #define OPTION_HELP (ELEMENTS(table) - 2)
 #define OPTION_VERSION (ELEMENTS(table) - 1)
 
-static void print_help(FILE *out)
+static void jobschedd_help_print(FILE *out)
 {
 	fputs("usage: jobschedd [OPTIONS]\n\nRuns jobs when they are due. See jobschedd(8).\n\n", out);
 	for (size_t i = 0; i < ELEMENTS(table); i++) {
@@ -62,7 +62,7 @@ static void print_help(FILE *out)
 	}
 }
 
-static void take_option(struct options *o, size_t i)
+static void jobschedd_option_set(struct options *o, size_t i)
 {
 	char *at = (char *)o + table[i].offset;
 
@@ -73,7 +73,7 @@ static void take_option(struct options *o, size_t i)
 }
 
 /* -1: go on; else the exit status. */
-static int parse_options(int argc, char **argv, struct options *o)
+static int jobschedd_options_parse(int argc, char **argv, struct options *o)
 {
 	struct option longs[ELEMENTS(table) + 1] = {};
 	int c, i = 0;
@@ -82,14 +82,14 @@ static int parse_options(int argc, char **argv, struct options *o)
 		longs[k] = (struct option){table[k].name, table[k].arg ? required_argument : no_argument, NULL, 0};
 	while ((c = getopt_long(argc, argv, "", longs, &i)) == 0) {
 		if (i == OPTION_HELP) {
-			print_help(stdout);
+			jobschedd_help_print(stdout);
 			return 0;
 		}
 		if (i == OPTION_VERSION) {
 			puts("jobschedd " PACKAGE_VERSION);
 			return 0;
 		}
-		take_option(o, (size_t)i);
+		jobschedd_option_set(o, (size_t)i);
 	}
 	if (c == -1 && optind == argc)
 		return -1;
@@ -120,13 +120,13 @@ static bool find_paths(const struct options *o, struct paths *ret, struct err *e
 {
 	return paths_find(&(struct paths_options){.user_mode = o->user_mode, .instance = o->instance, .state_dir = o->state_dir,
 			.runtime_dir = o->runtime_dir, .output_dir = o->output_dir}, ret, e) &&
-	       (!o->user_mode || places_make(ret, e));
+	       (!o->user_mode || program_paths_prepare(ret, e));
 }
 
 int main(int argc, char **argv)
 {
 	struct options o = {};
-	int status = argc == 2 && strcmp(argv[1], GUARD_OPTION) == 0 ? lock_guard_main() : parse_options(argc, argv, &o);
+	int status = argc == 2 && strcmp(argv[1], GUARD_OPTION) == 0 ? lock_guard_main() : jobschedd_options_parse(argc, argv, &o);
 	AUTO_DONE(paths) paths = {};
 	AUTO_DONE(config) config = {};
 	struct config_source source = {&o, NULL};

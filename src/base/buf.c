@@ -133,7 +133,7 @@ static int base64_value(char c)
 	return p ? (int)(p - base64_digits) : -1;
 }
 
-bool base64_decode(const char *text, size_t len, struct buf *out)
+bool buf_base64_decode(const char *text, size_t len, struct buf *out)
 {
 	if (len % 4 != 0)
 		return false;

@@ -24,4 +24,4 @@ void buf_json_str(struct buf *b, const char *s);              /* "quoted", or nu
 void buf_json_int(struct buf *b, int64_t n);
 
 void buf_base64(struct buf *b, const void *data, size_t len);
-bool base64_decode(const char *text, size_t len, struct buf *out); /* false: not canonical base64 */
+bool buf_base64_decode(const char *text, size_t len, struct buf *out); /* false: not canonical base64 */

@@ -6,14 +6,14 @@
 
 #define WORD_MAX 128
 
-static size_t least(size_t a, size_t b, size_t c)
+static size_t smallest_of(size_t a, size_t b, size_t c)
 {
 	size_t m = a < b ? a : b;
 
 	return m < c ? m : c;
 }
 
-size_t word_distance(const char *a, const char *b, size_t max)
+size_t edit_distance(const char *a, const char *b, size_t max)
 {
 	size_t row[WORD_MAX + 1];
 	size_t la = strlen(a), lb = strlen(b);
@@ -29,20 +29,20 @@ size_t word_distance(const char *a, const char *b, size_t max)
 		for (size_t j = 1; j <= lb; j++) {
 			size_t above = row[j];
 
-			row[j] = least(corner + (a[i - 1] != b[j - 1]), above + 1, row[j - 1] + 1);
+			row[j] = smallest_of(corner + (a[i - 1] != b[j - 1]), above + 1, row[j - 1] + 1);
 			corner = above;
 		}
 	}
 	return row[lb];
 }
 
-const char *word_near(const char *typed, const struct strv *known)
+const char *edit_distance_nearest(const char *typed, const struct strv *known)
 {
 	size_t allowed = strlen(typed) < 4 ? 1 : 2, least_yet = allowed + 1;
 	const char *best = NULL;
 
 	for (size_t i = 0; i < known->n; i++) {
-		size_t d = word_distance(typed, known->v[i], allowed);
+		size_t d = edit_distance(typed, known->v[i], allowed);
 
 		if (d < least_yet) {
 			least_yet = d;

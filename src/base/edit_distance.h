@@ -6,6 +6,6 @@
 struct strv;
 
 /* Bytes that must change to make one word of the other; more than 'max' is all one. */
-size_t word_distance(const char *a, const char *b, size_t max);
+size_t edit_distance(const char *a, const char *b, size_t max);
 /* NULL: none is near enough to have been meant. */
-const char *word_near(const char *typed, const struct strv *known);
+const char *edit_distance_nearest(const char *typed, const struct strv *known);

@@ -129,7 +129,7 @@ static bool read_action(struct armed *a, char *text, const char *item, struct er
 			break;
 	if (a->action == ACTION_MAX || (actions[a->action].max != 0) != (arg != NULL))
 		return err_set(e, ERR_INVALID, "failpoint '%s': the action is kill, exit, stop:SECONDS, delay:MS or error:ERRNO", item);
-	if (arg && !(a->action == ACT_ERROR ? read_errno(arg, &a->arg) : parse_int(arg, 1, actions[a->action].max, &a->arg)))
+	if (arg && !(a->action == ACT_ERROR ? read_errno(arg, &a->arg) : text_parse_int(arg, 1, actions[a->action].max, &a->arg)))
 		return err_set(e, ERR_INVALID, "failpoint '%s': '%s' cannot be used with %s", item, arg, text);
 	if (a->action == ACT_ERROR && !points[a->point].fails)
 		return err_set(e, ERR_INVALID, "failpoint '%s': nothing can fail there", item);
@@ -153,13 +153,13 @@ static bool read_item(const char *item, struct armed *a, struct err *e)
 			break;
 	if (a->point == FAILPOINT_MAX)
 		return err_set(e, ERR_INVALID, "failpoint '%s': there is no point of that name", item);
-	if (nth && !parse_int(nth, 1, INT64_MAX, &a->nth))
+	if (nth && !text_parse_int(nth, 1, INT64_MAX, &a->nth))
 		return err_set(e, ERR_INVALID, "failpoint '%s': '%s' is no number of a passage", item, nth);
 	return read_action(a, action, item, e);
 }
 
 /* Where it leaves its mark. */
-static bool place_mark(struct armed *a, const char *dir, struct err *e)
+static bool mark_path_set(struct armed *a, const char *dir, struct err *e)
 {
 	AUTO_TEXT path = dir ? xprintf("%s/%s", dir, a->text) : xstrdup("");
 
@@ -179,7 +179,7 @@ bool failpoints_open(struct err *e)
 	for (char *item = text ? strtok_r(text, ",", &save) : NULL; item; item = strtok_r(NULL, ",", &save)) {
 		if (set.n == ARMED_MAX)
 			return err_set(e, ERR_INVALID, "more than %d failpoints", ARMED_MAX);
-		if (!read_item(item, &set.v[set.n], e) || !place_mark(&set.v[set.n], dir, e))
+		if (!read_item(item, &set.v[set.n], e) || !mark_path_set(&set.v[set.n], dir, e))
 			return false;
 		set.n++;
 	}
@@ -188,7 +188,7 @@ bool failpoints_open(struct err *e)
 
 /* ---- passing: system calls only from here on ---- */
 
-BARE static size_t put_number(char *to, int64_t v)
+BARE static size_t failpoint_number_put(char *to, int64_t v)
 {
 	char digits[20];
 	size_t n = 0;
@@ -203,7 +203,7 @@ BARE static size_t put_number(char *to, int64_t v)
 }
 
 /* False: it has happened, to us in an earlier life or to another. */
-BARE static bool leave_mark(const struct armed *a)
+BARE static bool failpoint_mark_create(const struct armed *a)
 {
 	char number[20];
 	long fd;
@@ -213,13 +213,13 @@ BARE static bool leave_mark(const struct armed *a)
 	fd = syscall(SYS_openat, AT_FDCWD, a->mark, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return false;
-	syscall(SYS_write, fd, number, put_number(number, syscall(SYS_getpid)));
+	syscall(SYS_write, fd, number, failpoint_number_put(number, syscall(SYS_getpid)));
 	syscall(SYS_close, fd);
 	return true;
 }
 
 /* A timer of our own resumes us: nobody else needs to know that we stand still. */
-BARE static void stand_still(int64_t seconds)
+BARE static void failpoint_stop(int64_t seconds)
 {
 	struct sigevent resume = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGCONT};
 	struct itimerspec at = {.it_value = {.tv_sec = seconds}};
@@ -232,16 +232,16 @@ BARE static void stand_still(int64_t seconds)
 	syscall(SYS_timer_delete, timer);
 }
 
-BARE static void wait_for(int64_t ms)
+BARE static void failpoint_delay(int64_t ms)
 {
 	struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
 
 	syscall(SYS_nanosleep, &t, NULL);
 }
 
-BARE static int happen(const struct armed *a)
+BARE static int failpoint_act(const struct armed *a)
 {
-	if (!leave_mark(a))
+	if (!failpoint_mark_create(a))
 		return 0;
 	switch (a->action) {
 	case ACT_KILL:
@@ -251,10 +251,10 @@ BARE static int happen(const struct armed *a)
 		syscall(SYS_exit_group, 1);
 		break;
 	case ACT_STOP:
-		stand_still(a->arg);
+		failpoint_stop(a->arg);
 		break;
 	case ACT_DELAY:
-		wait_for(a->arg);
+		failpoint_delay(a->arg);
 		break;
 	case ACT_ERROR:
 		return (int)a->arg;
@@ -274,12 +274,12 @@ BARE int failpoint(enum failpoint p)
 	nth = atomic_fetch_add(&set.passed[p], 1) + 1;
 	for (size_t i = 0; i < set.n; i++)
 		if (set.v[i].point == p && set.v[i].nth == nth)
-			error = happen(&set.v[i]);
+			error = failpoint_act(&set.v[i]);
 	return error;
 }
 
 /* What is not one of these says nothing of whether it happened. */
-static enum err_kind kind_of(int error)
+static enum err_kind errno_kind(int error)
 {
 	switch (error) {
 	case EAGAIN:
@@ -299,5 +299,5 @@ bool failpoint_ok(enum failpoint p, struct err *e)
 {
 	int error = failpoint(p);
 
-	return !error || err_set(e, kind_of(error), "failpoint '%s': %s", points[p].name, strerror(error));
+	return !error || err_set(e, errno_kind(error), "failpoint '%s': %s", points[p].name, strerror(error));
 }

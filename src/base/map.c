@@ -19,7 +19,7 @@ static size_t home_of(int64_t key, size_t cap)
 	return (size_t)(x ^ x >> 32) & (cap - 1);
 }
 
-static struct map_slot *find(const struct map *m, int64_t key)
+static struct map_slot *slot_find(const struct map *m, int64_t key)
 {
 	if (!m->cap)
 		return NULL;
@@ -66,14 +66,14 @@ void map_done(struct map *m)
 
 void *map_get(const struct map *m, int64_t key)
 {
-	struct map_slot *s = find(m, key);
+	struct map_slot *s = slot_find(m, key);
 
 	return s ? s->value : NULL;
 }
 
 void map_put(struct map *m, int64_t key, void *value)
 {
-	struct map_slot *s = find(m, key);
+	struct map_slot *s = slot_find(m, key);
 
 	if (s) {
 		s->value = value;
@@ -86,7 +86,7 @@ void map_put(struct map *m, int64_t key, void *value)
 
 void *map_take(struct map *m, int64_t key)
 {
-	struct map_slot *s = find(m, key);
+	struct map_slot *s = slot_find(m, key);
 	void *value;
 
 	if (!s)

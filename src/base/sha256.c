@@ -17,25 +17,25 @@ static const uint32_t k[64] = {
 	0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 };
 
-static uint32_t turn(uint32_t x, int n)
+static uint32_t rotate_right(uint32_t x, int n)
 {
 	return x >> n | x << (32 - n);
 }
 
-static void take_block(struct sha256 *s, const unsigned char *p)
+static void hash_block(struct sha256 *s, const unsigned char *p)
 {
 	uint32_t w[64], v[8];
 
 	for (int i = 0; i < 16; i++)
 		w[i] = (uint32_t)p[4 * i] << 24 | (uint32_t)p[4 * i + 1] << 16 | (uint32_t)p[4 * i + 2] << 8 | p[4 * i + 3];
 	for (int i = 16; i < 64; i++)
-		w[i] = w[i - 16] + w[i - 7] + (turn(w[i - 15], 7) ^ turn(w[i - 15], 18) ^ w[i - 15] >> 3) +
-		       (turn(w[i - 2], 17) ^ turn(w[i - 2], 19) ^ w[i - 2] >> 10);
+		w[i] = w[i - 16] + w[i - 7] + (rotate_right(w[i - 15], 7) ^ rotate_right(w[i - 15], 18) ^ w[i - 15] >> 3) +
+		       (rotate_right(w[i - 2], 17) ^ rotate_right(w[i - 2], 19) ^ w[i - 2] >> 10);
 	memcpy(v, s->state, sizeof(v));
 	for (int i = 0; i < 64; i++) {
-		uint32_t one = v[7] + (turn(v[4], 6) ^ turn(v[4], 11) ^ turn(v[4], 25)) +
+		uint32_t one = v[7] + (rotate_right(v[4], 6) ^ rotate_right(v[4], 11) ^ rotate_right(v[4], 25)) +
 			       ((v[4] & v[5]) ^ (~v[4] & v[6])) + k[i] + w[i];
-		uint32_t two = (turn(v[0], 2) ^ turn(v[0], 13) ^ turn(v[0], 22)) +
+		uint32_t two = (rotate_right(v[0], 2) ^ rotate_right(v[0], 13) ^ rotate_right(v[0], 22)) +
 			       ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
 
 		memmove(v + 1, v, 7 * sizeof(v[0]));
@@ -64,7 +64,7 @@ void sha256_add(struct sha256 *s, const void *data, size_t len)
 		p += n;
 		len -= n;
 		if (at + n == BLOCK)
-			take_block(s, s->block);
+			hash_block(s, s->block);
 	}
 }
 
@@ -83,7 +83,7 @@ void sha256_end(struct sha256 *s, unsigned char out[SHA256_LEN])
 		out[i] = (unsigned char)(s->state[i / 4] >> (24 - 8 * (i % 4)));
 }
 
-void hmac_sha256(const void *key, size_t key_len, const struct sha256_part *parts, size_t n,
+void sha256_hmac(const void *key, size_t key_len, const struct sha256_part *parts, size_t n,
 	unsigned char out[SHA256_LEN])
 {
 	unsigned char block[BLOCK] = {};

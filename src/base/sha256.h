@@ -21,6 +21,6 @@ struct sha256_part {
 	const void *data;
 	size_t len;
 };
-void hmac_sha256(const void *key, size_t key_len, const struct sha256_part *parts, size_t n,
+void sha256_hmac(const void *key, size_t key_len, const struct sha256_part *parts, size_t n,
 	unsigned char out[SHA256_LEN]);
 char *sha256_hex(const unsigned char in[SHA256_LEN], char out[SHA256_HEX]);

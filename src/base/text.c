@@ -180,7 +180,7 @@ void blob_done(struct blob *b)
 	*b = (struct blob){};
 }
 
-bool parse_int(const char *s, int64_t min, int64_t max, int64_t *ret)
+bool text_parse_int(const char *s, int64_t min, int64_t max, int64_t *ret)
 {
 	bool negative = *s == '-';
 	int64_t n = 0;
@@ -200,7 +200,7 @@ bool parse_int(const char *s, int64_t min, int64_t max, int64_t *ret)
 	return true;
 }
 
-bool parse_size(const char *s, int64_t *ret)
+bool text_parse_size(const char *s, int64_t *ret)
 {
 	static const char units[] = "KMGT";
 	char digits[24];
@@ -212,7 +212,7 @@ bool parse_size(const char *s, int64_t *ret)
 		return false;
 	memcpy(digits, s, len);
 	digits[len] = '\0';
-	if (!parse_int(digits, 0, INT64_MAX, &n))
+	if (!text_parse_int(digits, 0, INT64_MAX, &n))
 		return false;
 	if (s[len]) {
 		unit = strchr(units, s[len] & ~0x20);

@@ -40,14 +40,14 @@ struct blob {
 void blob_done(struct blob *b);
 
 /* Whole-text parsers: leading blanks, trailing junk, signs where none belong are refused. */
-bool parse_int(const char *s, int64_t min, int64_t max, int64_t *ret);
-bool parse_duration(const char *s, usec_t *ret, struct err *e); /* 90s 15m 1h30m 2d 500ms, ISO PT3H; > 0 */
-bool parse_size(const char *s, int64_t *ret);                   /* 4096 64K 10M 1G */
-bool parse_rfc3339(const char *s, usec_t *ret, struct err *e);  /* offset required; or @EPOCH[.fraction] */
+bool text_parse_int(const char *s, int64_t min, int64_t max, int64_t *ret);
+bool duration_parse(const char *s, usec_t *ret, struct err *e); /* 90s 15m 1h30m 2d 500ms, ISO PT3H; > 0 */
+bool text_parse_size(const char *s, int64_t *ret);                   /* 4096 64K 10M 1G */
+bool rfc3339_parse(const char *s, usec_t *ret, struct err *e);  /* offset required; or @EPOCH[.fraction] */
 
 #define RFC3339_MAX 40
-char *format_rfc3339(usec_t t, char out[RFC3339_MAX]);    /* 2026-11-16T02:41:11Z, fraction only if any */
-char *format_duration(usec_t d, char out[RFC3339_MAX]);   /* 1h30m, as parse_duration reads it */
+char *rfc3339_format(usec_t t, char out[RFC3339_MAX]);    /* 2026-11-16T02:41:11Z, fraction only if any */
+char *duration_format(usec_t d, char out[RFC3339_MAX]);   /* 1h30m, as duration_parse reads it */
 
 /* Appends s with control characters, invalid UTF-8 and bidi overrides shown as \x1b or \u202e. */
 void text_escape(struct buf *out, const char *s, size_t len);

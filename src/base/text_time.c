@@ -36,7 +36,7 @@ static const struct unit *unit_find(const struct unit *units, const char *s)
 }
 
 /* One "12.5h"; the units of an ISO duration must get smaller, which *below keeps. */
-static bool take_term(const char **text, const struct unit *units, usec_t *below, usec_t *sum)
+static bool term_read(const char **text, const struct unit *units, usec_t *below, usec_t *sum)
 {
 	const char *s = *text;
 	int64_t whole = 0, part = 0, scale = 1;
@@ -70,7 +70,7 @@ static bool take_term(const char **text, const struct unit *units, usec_t *below
 	return true;
 }
 
-static bool take_iso(const char *s, usec_t *sum)
+static bool iso_duration_read(const char *s, usec_t *sum)
 {
 	const struct unit *units = iso_date_units;
 	usec_t below = USEC_NEVER;
@@ -79,21 +79,21 @@ static bool take_iso(const char *s, usec_t *sum)
 		if ((*s == 'T' || *s == 't') && units == iso_date_units && s[1]) {
 			units = iso_time_units;
 			s++;
-		} else if (!take_term(&s, units, &below, sum)) {
+		} else if (!term_read(&s, units, &below, sum)) {
 			return false;
 		}
 	}
 	return below != USEC_NEVER;
 }
 
-static bool take_plain(const char *s, usec_t *sum)
+static bool plain_duration_read(const char *s, usec_t *sum)
 {
 	usec_t below = USEC_NEVER;
 
 	if (!*s)
 		return false;
 	while (*s) {
-		if (!take_term(&s, plain_units, &below, sum))
+		if (!term_read(&s, plain_units, &below, sum))
 			return false;
 		while (*s == ' ' && s[1])
 			s++;
@@ -101,10 +101,10 @@ static bool take_plain(const char *s, usec_t *sum)
 	return true;
 }
 
-bool parse_duration(const char *s, usec_t *ret, struct err *e)
+bool duration_parse(const char *s, usec_t *ret, struct err *e)
 {
 	usec_t sum = 0;
-	bool ok = (*s == 'P' || *s == 'p') ? take_iso(s, &sum) : take_plain(s, &sum);
+	bool ok = (*s == 'P' || *s == 'p') ? iso_duration_read(s, &sum) : plain_duration_read(s, &sum);
 
 	if (!ok)
 		return err_set(e, ERR_INVALID, "'%.64s' is not a duration; write 90s, 15m, 1h30m, 2d or PT3H", s);
@@ -116,7 +116,7 @@ bool parse_duration(const char *s, usec_t *ret, struct err *e)
 	return true;
 }
 
-char *format_duration(usec_t d, char out[RFC3339_MAX])
+char *duration_format(usec_t d, char out[RFC3339_MAX])
 {
 	static const struct unit units[] = {{"d", USEC_DAY}, {"h", USEC_HOUR}, {"m", USEC_MIN},
 		{"s", USEC_SEC}, {"ms", USEC_MSEC}, {"us", 1}};
@@ -170,7 +170,7 @@ static int days_in_month(int64_t y, int64_t m)
 	return days[m - 1] + (m == 2 && leap);
 }
 
-char *format_rfc3339(usec_t t, char out[RFC3339_MAX])
+char *rfc3339_format(usec_t t, char out[RFC3339_MAX])
 {
 	int64_t days = t / USEC_DAY, rest = t % USEC_DAY, y, m, d;
 	int64_t sec, part;
@@ -192,7 +192,7 @@ char *format_rfc3339(usec_t t, char out[RFC3339_MAX])
 	return out;
 }
 
-static bool take_digits(const char **s, int n, int64_t *ret)
+static bool digits_read(const char **s, int n, int64_t *ret)
 {
 	*ret = 0;
 	for (; n > 0; n--, (*s)++) {
@@ -203,7 +203,7 @@ static bool take_digits(const char **s, int n, int64_t *ret)
 	return true;
 }
 
-static bool take_char(const char **s, const char *set)
+static bool skip_char(const char **s, const char *set)
 {
 	if (!**s || !strchr(set, **s))
 		return false;
@@ -212,7 +212,7 @@ static bool take_char(const char **s, const char *set)
 }
 
 /* ".5" in microseconds, or nothing; more than six digits are cut. */
-static bool take_fraction(const char **s, int64_t *ret)
+static bool fraction_read(const char **s, int64_t *ret)
 {
 	int64_t unit = USEC_SEC / 10;
 
@@ -227,30 +227,30 @@ static bool take_fraction(const char **s, int64_t *ret)
 	return true;
 }
 
-static bool take_offset(const char **s, int64_t *ret)
+static bool offset_read(const char **s, int64_t *ret)
 {
 	int sign = **s == '-' ? -1 : 1;
 	int64_t h, m;
 
 	*ret = 0;
-	if (take_char(s, "Zz"))
+	if (skip_char(s, "Zz"))
 		return true;
-	if (!take_char(s, "+-") || !take_digits(s, 2, &h) || !take_char(s, ":") ||
-		!take_digits(s, 2, &m) || h > 23 || m > 59)
+	if (!skip_char(s, "+-") || !digits_read(s, 2, &h) || !skip_char(s, ":") ||
+		!digits_read(s, 2, &m) || h > 23 || m > 59)
 		return false;
 	*ret = sign * (h * 60 + m) * USEC_MIN;
 	return true;
 }
 
-static bool take_instant(const char *s, usec_t *ret)
+static bool instant_read(const char *s, usec_t *ret)
 {
 	int64_t y, mo, d, h, mi, sec, part, offset;
 
-	if (!take_digits(&s, 4, &y) || !take_char(&s, "-") || !take_digits(&s, 2, &mo) ||
-		!take_char(&s, "-") || !take_digits(&s, 2, &d) || !take_char(&s, "Tt ") ||
-		!take_digits(&s, 2, &h) || !take_char(&s, ":") || !take_digits(&s, 2, &mi) ||
-		!take_char(&s, ":") || !take_digits(&s, 2, &sec) || !take_fraction(&s, &part) ||
-		!take_offset(&s, &offset) || *s)
+	if (!digits_read(&s, 4, &y) || !skip_char(&s, "-") || !digits_read(&s, 2, &mo) ||
+		!skip_char(&s, "-") || !digits_read(&s, 2, &d) || !skip_char(&s, "Tt ") ||
+		!digits_read(&s, 2, &h) || !skip_char(&s, ":") || !digits_read(&s, 2, &mi) ||
+		!skip_char(&s, ":") || !digits_read(&s, 2, &sec) || !fraction_read(&s, &part) ||
+		!offset_read(&s, &offset) || *s)
 		return false;
 	if (mo < 1 || mo > 12 || d < 1 || d > days_in_month(y, mo) || h > 23 || mi > 59 || sec > 59)
 		return false;
@@ -258,7 +258,7 @@ static bool take_instant(const char *s, usec_t *ret)
 	return true;
 }
 
-static bool take_epoch(const char *s, usec_t *ret)
+static bool epoch_read(const char *s, usec_t *ret)
 {
 	int64_t sec = 0, part;
 
@@ -267,15 +267,15 @@ static bool take_epoch(const char *s, usec_t *ret)
 	for (; *s >= '0' && *s <= '9'; s++)
 		if (__builtin_mul_overflow(sec, 10, &sec) || __builtin_add_overflow(sec, *s - '0', &sec))
 			return false;
-	return take_fraction(&s, &part) && !*s && !__builtin_mul_overflow(sec, USEC_SEC, ret) &&
+	return fraction_read(&s, &part) && !*s && !__builtin_mul_overflow(sec, USEC_SEC, ret) &&
 	       !__builtin_add_overflow(*ret, part, ret);
 }
 
-bool parse_rfc3339(const char *s, usec_t *ret, struct err *e)
+bool rfc3339_parse(const char *s, usec_t *ret, struct err *e)
 {
 	usec_t t;
 
-	if (*s == '@' ? !take_epoch(s + 1, &t) : !take_instant(s, &t))
+	if (*s == '@' ? !epoch_read(s + 1, &t) : !instant_read(s, &t))
 		return err_set(e, ERR_INVALID,
 			"'%.64s' is not an instant; write 2026-11-16T09:00:00Z, with an offset, or @1700000000", s);
 	if (t < 0 || t > USEC_LAST)

@@ -17,7 +17,7 @@
 #define TZDIR_DEFAULT "/usr/share/zoneinfo"
 
 /* Appends the third column of zone.tab, the names of the zones with a place. Without the file there are none. */
-static void read_names(const char *dir, struct strv *names)
+static void zone_names_read(const char *dir, struct strv *names)
 {
 	AUTO_TEXT path = xprintf("%s/zone.tab", dir);
 	AUTO_DONE(buf) text = {};
@@ -36,13 +36,13 @@ static void read_names(const char *dir, struct strv *names)
 }
 
 /* The zone that was probably meant: one with few other letters, or one whose city was typed alone. Appends it. */
-static void suggest(const char *dir, const char *name, struct buf *out)
+static void zone_suggest(const char *dir, const char *name, struct buf *out)
 {
 	AUTO_DONE(strv) names = {};
 	const char *best;
 
-	read_names(dir, &names);
-	best = word_near(name, &names);
+	zone_names_read(dir, &names);
+	best = edit_distance_nearest(name, &names);
 	for (size_t i = 0; i < names.n && !best; i++) {
 		const char *city = strrchr(names.v[i], '/');
 
@@ -64,7 +64,7 @@ bool tzfile_read(const char *name, struct buf *out, struct err *e)
 	if (r == -ENOENT || r == -ENOTDIR || r == -EISDIR) {
 		AUTO_DONE(buf) hint = {};
 
-		suggest(dir, name, &hint);
+		zone_suggest(dir, name, &hint);
 		return err_field(e, "tz", "no time zone '%s'; %s", name, hint.data);
 	}
 	if (r < 0)

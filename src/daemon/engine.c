@@ -33,7 +33,7 @@
 #define STOP_LIMIT (10 * USEC_SEC) /* for what is on its way to the store when we are asked to end */
 #define LAST_ENDS (2 * USEC_SEC) /* runs that end this soon are told to other nodes, which would wait for us to come back */
 
-static void leave(struct engine *g, int status)
+static void exit_loop(struct engine *g, int status)
 {
 	sd_event_exit(g->ev, status);
 }
@@ -47,11 +47,11 @@ static void on_node_closed(struct op *op, void *arg)
 	if (op->ok)
 		cluster_left(g->cluster);
 	op_free(op);
-	leave(g, 0);
+	exit_loop(g, 0);
 }
 
 /* The last operation in the queue ends the loop. */
-static void close_node(struct engine *g)
+static void submit_node_close(struct engine *g)
 {
 	struct op *op = op_new(OP_NODE_CLOSE, on_node_closed, g);
 
@@ -67,8 +67,8 @@ static void close_if_quiet(struct engine *g)
 	struct dispatcher_counts counts;
 
 	dispatcher_counts(g->dispatcher, &counts);
-	if (g->stopping && !g->closing && (counts.in_flight == 0 || !counts.spawner_up || !engine_in_company(g)))
-		close_node(g);
+	if (g->stopping && !g->closing && (counts.in_flight == 0 || !counts.spawner_up || !engine_has_peers(g)))
+		submit_node_close(g);
 }
 
 static int on_last_ends(sd_event_source *source, uint64_t usec, void *arg)
@@ -78,24 +78,24 @@ static int on_last_ends(sd_event_source *source, uint64_t usec, void *arg)
 	(void)source;
 	(void)usec;
 	if (!g->closing)
-		close_node(g);
+		submit_node_close(g);
 	return 0;
 }
 
 /* ---- pacing: one alarm for whatever comes first ---- */
 
-static usec_t earlier(usec_t a, usec_t b)
+static usec_t earlier_of(usec_t a, usec_t b)
 {
 	return a < b ? a : b;
 }
 
 static usec_t claim_pump(struct engine *g)
 {
-	usec_t wait = governor_pump(g->governor), claim = dispatcher_pump(g->dispatcher), look = USEC_NEVER;
+	usec_t wait = concurrency_pump(g->concurrency), claim = dispatcher_pump(g->dispatcher), look = USEC_NEVER;
 
 	if (wait != USEC_NEVER)
 		look = clock_now(&g->clock) + wait;
-	return earlier(claim, look);
+	return earlier_of(claim, look);
 }
 
 /* The alarm is of this machine's clock. */
@@ -105,36 +105,36 @@ static void set_alarm(struct engine *g, usec_t at)
 }
 
 /* Without a lease nothing is planned or started: somebody else may be doing it. */
-static void pump(struct engine *g)
+static void engine_pump(struct engine *g)
 {
 	bool trusted = cluster_trusted(g->cluster);
-	struct timekeeper_word word = trusted ? timekeeper_pump(g->timekeeper) : (struct timekeeper_word){.again = USEC_NEVER};
+	struct clock_guard_verdict word = trusted ? clock_guard_pump(g->clock_guard) : (struct clock_guard_verdict){.again = USEC_NEVER};
 	usec_t at = word.claim ? pauses_pump(g->pauses) : USEC_NEVER;
 	usec_t notice = notifier_pump(g->notifier);
 
 	if (word.claim)
-		at = earlier(at, expiry_pump(g->expiry));
+		at = earlier_of(at, expiry_pump(g->expiry));
 	if (word.plan)
-		at = earlier(at, planner_pump(g->planner));
+		at = earlier_of(at, planner_pump(g->planner));
 	if (word.claim)
-		at = earlier(at, claim_pump(g));
+		at = earlier_of(at, claim_pump(g));
 	if (trusted)
-		timekeeper_armed(g->timekeeper, at);
-	set_alarm(g, earlier(earlier(at, notice), word.again));
+		clock_guard_set_alarm(g->clock_guard, at);
+	set_alarm(g, earlier_of(earlier_of(at, notice), word.again));
 }
 
-void engine_on_wake(const struct store_wake *w, void *arg)
+void engine_on_wake(const struct batch_wake *w, void *arg)
 {
 	struct engine *g = arg;
 
-	planner_slot_is(g->planner, w->next_slot);
-	dispatcher_due_is(g->dispatcher, w->next_due);
+	planner_set_next_slot(g->planner, w->next_slot);
+	dispatcher_set_next_due(g->dispatcher, w->next_due);
 	pauses_end_is(g->pauses, w->pause_end);
-	expiry_at_is(g->expiry, w->expiry);
-	notifier_due_is(g->notifier, w->next_notice);
-	if (w->owes_news && g->cluster)
+	expiry_set_time(g->expiry, w->expiry);
+	notifier_set_next_due(g->notifier, w->next_notice);
+	if (w->notify_pending && g->cluster)
 		cluster_look_soon(g->cluster);
-	pump(g);
+	engine_pump(g);
 	close_if_quiet(g);
 }
 
@@ -145,19 +145,19 @@ void engine_on_events(const struct event_list *l, void *arg)
 
 void engine_on_op(const struct op *op, void *arg)
 {
-	audit_op(((struct engine *)arg)->audit, op);
+	audit_refused_op(((struct engine *)arg)->audit, op);
 }
 
 void engine_on_change(void *arg)
 {
-	pump(arg);
+	engine_pump(arg);
 }
 
 void engine_on_alarm(bool clock_set, void *arg)
 {
 	if (clock_set)
 		log_info("the clock was set; looking again at what is due");
-	pump(arg);
+	engine_pump(arg);
 }
 
 void engine_on_fatal(const struct err *e, void *arg)
@@ -168,20 +168,20 @@ void engine_on_fatal(const struct err *e, void *arg)
 		log_error("%s; or, if it was restored on purpose, remove '%s'", e->msg, g->term_file);
 	else
 		log_error("the store must not be written any more, leaving: %s", e->msg);
-	leave(arg, e->kind == ERR_REFUSED ? EXIT_CONFIG : EXIT_TRY_AGAIN);
+	exit_loop(arg, e->kind == ERR_REFUSED ? EXIT_CONFIG : EXIT_TRY_AGAIN);
 }
 
 void engine_on_busy(void *arg)
 {
 	struct engine *g = arg;
 
-	if (g->outage)
-		outage_watch(g->outage);
+	if (g->store_outage)
+		store_outage_watch(g->store_outage);
 }
 
 void engine_on_exit(int status, void *arg)
 {
-	leave(arg, status);
+	exit_loop(arg, status);
 }
 
 /* ---- signals ---- */
@@ -191,7 +191,7 @@ static int on_stop_limit(sd_event_source *source, uint64_t usec, void *arg)
 	(void)source;
 	(void)usec;
 	log_warning("the store takes too long, leaving without it");
-	leave(arg, 0);
+	exit_loop(arg, 0);
 	return 0;
 }
 
@@ -202,14 +202,14 @@ static int on_stop_signal(sd_event_source *source, const struct signalfd_siginfo
 
 	(void)source;
 	if (g->stopping) {
-		leave(g, 0);
+		exit_loop(g, 0);
 		return 0;
 	}
 	g->stopping = true;
 	log_info("ending on signal %u; running jobs go on", si->ssi_signo);
 	sd_notify(0, "STOPPING=1\nSTATUS=ending; running jobs go on");
 	if (!g->store) { /* it could not be opened yet */
-		leave(g, 0);
+		exit_loop(g, 0);
 		return 0;
 	}
 	planner_stop(g->planner);
@@ -240,11 +240,11 @@ static int on_reload_signal(sd_event_source *source, const struct signalfd_sigin
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)clock_boot(&clock_system));
 	config_init(&fresh);
 	if (g->o.read_config(&fresh, g->o.arg, &e))
-		engine_take_config(g, &fresh);
+		engine_apply_config(g, &fresh);
 	else
 		log_error("kept the old configuration: %s", e.msg);
 	sd_notify(0, "READY=1");
-	pump(g);
+	engine_pump(g);
 	return 0;
 }
 
@@ -284,7 +284,7 @@ static void raise_descriptor_limit(const struct config *c)
 }
 
 /* Which exit status tells a supervisor what to do about it. */
-static int status_of(enum err_kind kind)
+static int engine_exit_status(enum err_kind kind)
 {
 	switch (kind) {
 	case ERR_REFUSED:
@@ -312,9 +312,9 @@ int engine_run(const struct engine_options *o)
 	g.store_where = engine_store_where(o->config, o->paths);
 	g.store_shown = config_store_shown(g.store_where);
 	g.machine = engine_machine(o->config);
-	g.boot_id = engine_boot();
+	g.boot_id = engine_boot_id();
 	g.clock = (struct clock){engine_realtime, engine_boottime, &g};
-	g.spawner_program = o->user_mode ? places_spawner_program() : NULL;
+	g.spawner_program = o->user_mode ? program_paths_spawner() : NULL;
 	raise_descriptor_limit(o->config);
 	status = sd_event_default(&g.ev);
 	if (status < 0) {
@@ -328,7 +328,7 @@ int engine_run(const struct engine_options *o)
 		status = 0;
 	} else {
 		log_error("%s", e.msg);
-		status = status_of(e.kind);
+		status = engine_exit_status(e.kind);
 	}
 	engine_end(&g);
 	return status < 0 ? 1 : status;

@@ -18,7 +18,7 @@
 
 #define OWNER_PERCENT 75 /* of the node, for one owner, where several are served */
 
-struct server_limits engine_limits(const struct config *c)
+struct server_limits engine_server_limits(const struct config *c)
 {
 	return (struct server_limits){
 		.connections = (size_t)c->connections,
@@ -46,16 +46,16 @@ void engine_bound_results(struct engine *g)
 }
 
 /* One owner leaves room for the others where there are others. */
-struct governor_rules engine_rules(const struct engine *g)
+struct concurrency_rules engine_concurrency_rules(const struct engine *g)
 {
 	const struct config *c = g->o.config;
 	int64_t share = g->o.user_mode ? 0 : -OWNER_PERCENT;
 
-	return (struct governor_rules){.max_running = c->max_running,
+	return (struct concurrency_rules){.max_running = c->max_running,
 		.owner_max_running = c->owner_max_running == CONFIG_SHARE_AUTO ? share : c->owner_max_running};
 }
 
-struct retention_limits engine_keeps(const struct engine *g)
+struct retention_limits engine_retention_limits(const struct engine *g)
 {
 	const struct config *c = g->o.config;
 
@@ -67,30 +67,30 @@ struct retention_limits engine_keeps(const struct engine *g)
 	};
 }
 
-void engine_take_config(struct engine *g, const struct config *fresh)
+void engine_apply_config(struct engine *g, const struct config *fresh)
 {
 	AUTO_DONE(strv) need_restart = {};
 	struct retention_limits keep;
 	struct server_limits limits;
-	struct governor_rules rules;
+	struct concurrency_rules rules;
 
 	config_reload(g->o.config, fresh, &need_restart);
 	for (size_t i = 0; i < need_restart.n; i++)
 		log_warning("the new value of '%s' needs a restart", need_restart.v[i]);
 	log_set_level((enum log_level)g->o.config->log_level);
-	planner_forget(g->planner); /* tzdata may be new, too */
-	zones_forget(g->zones, g->store);
-	timekeeper_set_wait(g->timekeeper, g->o.config->time_sync_wait * USEC_SEC);
-	rules = engine_rules(g);
-	governor_set(g->governor, &rules);
+	planner_invalidate(g->planner); /* tzdata may be new, too */
+	zone_caches_forget(g->zones, g->store);
+	clock_guard_set_wait(g->clock_guard, g->o.config->time_sync_wait * USEC_SEC);
+	rules = engine_concurrency_rules(g);
+	concurrency_set_rules(g->concurrency, &rules);
 	dispatcher_set_output_max(g->dispatcher, g->o.config->output_limit);
 	artifacts_set_limits(g->artifacts, g->o.config->artifact_limit, g->o.config->artifact_timeout * USEC_SEC);
 	net_client_set_budget(g->net, g->o.config->artifact_budget);
-	keep = engine_keeps(g);
+	keep = engine_retention_limits(g);
 	if (g->retention)
 		retention_set_limits(g->retention, &keep);
 	engine_bound_results(g);
-	limits = engine_limits(g->o.config);
+	limits = engine_server_limits(g->o.config);
 	if (g->server) {
 		server_set_limits(g->server, &limits);
 		server_find_admins(g->server);

@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
-static bool is_server(const char *where)
+static bool where_is_server(const char *where)
 {
 	return strstr(where, "://") != NULL;
 }
@@ -21,7 +21,7 @@ static bool is_server(const char *where)
 char *engine_store_where(const struct config *c, const struct paths *p)
 {
 	AUTO_TEXT where = c->store ? xstrdup(c->store) : xprintf("%s/jobs.db", p->state_dir);
-	AUTO_TEXT real = is_server(where) ? NULL : paths_resolve(where);
+	AUTO_TEXT real = where_is_server(where) ? NULL : paths_resolve(where);
 
 	return real ? STEAL(real) : STEAL(where);
 }
@@ -39,7 +39,7 @@ bool engine_lock_store(struct engine *g, struct err *e)
 	enum file_system_verdict verdict;
 	AUTO_TEXT type = NULL;
 
-	if (is_server(g->store_where))
+	if (where_is_server(g->store_where))
 		return true;
 	if (!file_system_check(g->store_where, &verdict, &type, e))
 		return false;
@@ -72,7 +72,7 @@ bool engine_publish_socket(struct engine *g, struct err *e)
 	AUTO_TEXT line = published_line(g);
 	int r;
 
-	if (g->file_lock && !file_lock_settle(g->file_lock, e))
+	if (g->file_lock && !file_lock_take_inode(g->file_lock, e))
 		return false;
 	if (g->file_lock)
 		g->guard = guard_new(g->ev, &(struct guard_options){.where = g->store_where, .shared = file_lock_fd(g->file_lock),

@@ -45,9 +45,9 @@ bool engine_trusted(void *arg)
 	return cluster_trusted(((struct engine *)arg)->cluster);
 }
 
-bool engine_in_company(void *arg)
+bool engine_has_peers(void *arg)
 {
-	return cluster_others(((struct engine *)arg)->cluster) > 0;
+	return cluster_peers(((struct engine *)arg)->cluster) > 0;
 }
 
 bool engine_leads(void *arg)
@@ -60,8 +60,8 @@ void engine_on_opened(int64_t others, void *arg)
 	struct engine *g = arg;
 
 	cluster_opened(g->cluster, others);
-	if (g->bell)
-		bell_ring(g->bell);
+	if (g->peer_wakeup)
+		peer_wakeup_send(g->peer_wakeup);
 }
 
 /* Before the row of the node names it: a later daemon that holds the lock knows then that this spawner's daemon has ended. */
@@ -73,14 +73,14 @@ void engine_on_spawner(const char *spawner, void *arg)
 		file_lock_note_spawner(g->file_lock, spawner);
 }
 
-static void on_ring(void *arg)
+static void on_peer_wakeup(void *arg)
 {
-	cluster_doubt(((struct engine *)arg)->cluster);
+	cluster_renew_now(((struct engine *)arg)->cluster);
 }
 
 void engine_on_fenced(void *arg)
 {
-	cluster_doubt(((struct engine *)arg)->cluster);
+	cluster_renew_now(((struct engine *)arg)->cluster);
 }
 
 static void on_news(void *arg)
@@ -91,15 +91,15 @@ static void on_news(void *arg)
 bool engine_start_relays(struct engine *g, struct err *e)
 {
 	return relays_new(g->ev, &(struct relays_options){.store = g->store, .node_id = g->node_id, .output_dir = g->output_dir,
-		.in_company = engine_in_company, .look = on_news, .arg = g}, &g->relays, e);
+		.has_peers = engine_has_peers, .look = on_news, .arg = g}, &g->relays, e);
 }
 
 static void on_looked(void *arg)
 {
 	struct engine *g = arg;
 
-	hub_stir(g->hub);
-	audit_stir(g->audit);
+	run_watch_recheck(g->run_watch_set);
+	audit_wake_followers(g->audit);
 	if (g->relays)
 		relays_stir(g->relays);
 	g->looked = true;
@@ -109,7 +109,7 @@ static void on_looked(void *arg)
 
 static void on_lost(struct claimed *c, void *arg)
 {
-	dispatcher_give_up(((struct engine *)arg)->dispatcher, c);
+	dispatcher_record_lost(((struct engine *)arg)->dispatcher, c);
 }
 
 static void on_to_end(const struct run_change *r, void *arg)
@@ -123,12 +123,12 @@ static void on_given_up(void *arg)
 }
 
 /* Alone, nobody changes the store but us: it needs no watching. */
-static void on_company(void *arg)
+static void on_peers(void *arg)
 {
 	struct engine *g = arg;
 	struct err e = {};
 
-	if (!g->watcher && !watcher_new(g->ev, g->store_where, g->node_id, on_news, g, &g->watcher, &e))
+	if (!g->store_watcher && !store_watcher_new(g->ev, g->store_where, g->node_id, on_news, g, &g->store_watcher, &e))
 		log_warning("what other nodes do is seen late: %s", e.msg);
 }
 
@@ -142,7 +142,7 @@ static void on_away(const struct err *why, bool unknown, void *arg)
 {
 	struct engine *g = arg;
 
-	store_thread_shed(g->store, why);
+	store_thread_refuse_waiting(g->store, why);
 	if (g->server)
 		server_refuse_waiting(g->server, why, unknown);
 }
@@ -151,8 +151,8 @@ static bool watch_store(struct engine *g, struct err *e)
 {
 	usec_t lease = g->o.config->lease * USEC_SEC;
 
-	return outage_new(g->ev, &(struct outage_options){.threads = {g->store, g->leases}, .where = g->store_where,
-		.hold_max = lease + lease / HOLD_MARGIN, .on_away = on_away, .arg = g}, &g->outage, e);
+	return store_outage_new(g->ev, &(struct store_outage_options){.threads = {g->store, g->leases}, .where = g->store_where,
+		.hold_max = lease + lease / HOLD_MARGIN, .on_away = on_away, .arg = g}, &g->store_outage, e);
 }
 
 bool engine_join(struct engine *g, struct err *e)
@@ -167,12 +167,12 @@ bool engine_join(struct engine *g, struct err *e)
 		store_thread_expect_term(g->store, highest_term_read(g->term_file, store_thread_store_id(g->store)));
 	if (!watch_store(g, e))
 		return false;
-	if (!server && !bell_new(g->ev, g->store_where, on_ring, g, &g->bell, e))
+	if (!server && !peer_wakeup_new(g->ev, g->store_where, on_peer_wakeup, g, &g->peer_wakeup, e))
 		return false;
 	return cluster_new(g->ev, &(struct cluster_options){.store = g->store, .leases = server ? g->leases : g->store,
 		.alone_ttl = server ? 0 : ALONE_LEASES * g->o.config->lease * USEC_SEC,
 		.node_id = g->node_id, .node_name = g->o.node_name, .ttl = g->o.config->lease * USEC_SEC,
 		.run_ttl = config_run_lease(g->o.config) * USEC_SEC,
 		.barred = !g->o.config->may_lead, .term_file = g->term_file, .on_change = engine_on_change, .on_lost = on_lost, .on_to_end = on_to_end, .on_looked = on_looked,
-		.on_given_up = on_given_up, .on_company = on_company, .on_deadline = on_deadline, .on_exit = engine_on_exit, .arg = g}, &g->cluster, e);
+		.on_given_up = on_given_up, .on_peers = on_peers, .on_deadline = on_deadline, .on_exit = engine_on_exit, .arg = g}, &g->cluster, e);
 }

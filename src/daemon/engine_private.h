@@ -10,11 +10,11 @@
 struct config;
 struct err;
 struct event_list;
-struct governor_rules;
+struct concurrency_rules;
 struct op;
 struct retention_limits;
 struct server_limits;
-struct store_wake;
+struct batch_wake;
 
 struct engine {
 	struct engine_options o;
@@ -26,9 +26,9 @@ struct engine {
 	struct store_thread *leases; /* renewals do not wait behind a batch; of a file, which has one writer, the same as 'store' */
 	struct cluster *cluster;
 	bool taken_over, looked; /* what earlier lives left is ours; we have a lease, and our part of the schedule */
-	struct bell *bell;       /* NULL: many hosts, where it cannot be heard */
-	struct watcher *watcher; /* NULL: this node has been alone so far */
-	struct outage *outage;
+	struct peer_wakeup *peer_wakeup;       /* NULL: many hosts, where it cannot be heard */
+	struct store_watcher *store_watcher; /* NULL: this node has been alone so far */
+	struct store_outage *store_outage;
 	struct file_lock *file_lock; /* NULL: a server's store */
 	struct guard *guard;         /* as it */
 	char *machine; /* NULL: unknown */
@@ -37,21 +37,21 @@ struct engine {
 	int output_dir;
 	struct listener *listener;
 	struct planner *planner;
-	struct timekeeper *timekeeper;
+	struct clock_guard *clock_guard;
 	struct audit *audit;
 	struct pauses *pauses;
 	struct expiry *expiry;
 	struct store_thread *store;
 	struct zones *zones;
 	struct alarm *alarm;
-	struct hub *hub;
+	struct run_watch_set *run_watch_set;
 	struct artifacts *artifacts;
 	struct net_client *net;
 	char *net_program; /* owned; NULL: systemd starts it */
 	struct dispatcher *dispatcher;
 	struct retention *retention;
 	struct notifier *notifier;
-	struct governor *governor;
+	struct concurrency *concurrency;
 	struct relays *relays;
 	struct allow *allow; /* NULL: one user alone */
 	struct server *server;
@@ -64,15 +64,15 @@ void engine_end(struct engine *g);                  /* whatever of it there is *
 void engine_serve(struct engine *g);
 
 /* engine_config.c */
-struct server_limits engine_limits(const struct config *c);
+struct server_limits engine_server_limits(const struct config *c);
 void engine_bound_results(struct engine *g); /* of reads, see store_thread.h */
-struct governor_rules engine_rules(const struct engine *g);
-struct retention_limits engine_keeps(const struct engine *g);
-void engine_take_config(struct engine *g, const struct config *fresh);
+struct concurrency_rules engine_concurrency_rules(const struct engine *g);
+struct retention_limits engine_retention_limits(const struct engine *g);
+void engine_apply_config(struct engine *g, const struct config *fresh);
 
 /* engine.c; all of these get the engine */
 bool engine_watch_signals(struct engine *g, struct err *e);
-void engine_on_wake(const struct store_wake *w, void *arg);
+void engine_on_wake(const struct batch_wake *w, void *arg);
 void engine_on_events(const struct event_list *l, void *arg);
 void engine_on_op(const struct op *op, void *arg);
 void engine_on_alarm(bool clock_set, void *arg);
@@ -88,7 +88,7 @@ usec_t engine_boottime(void *arg); /* our own */
 usec_t engine_offset(void *arg);   /* the store's time of day less our own */
 bool engine_trusted(void *arg);
 bool engine_leads(void *arg);
-bool engine_in_company(void *arg);
+bool engine_has_peers(void *arg);
 void engine_on_opened(int64_t others, void *arg);
 void engine_on_spawner(const char *spawner, void *arg);
 void engine_on_fenced(void *arg);
@@ -101,5 +101,5 @@ void engine_unlock_store(struct engine *g);                 /* after it was clos
 
 /* engine_self.c; texts are the caller's, NULL: unknown, or none */
 char *engine_machine(const struct config *c);
-char *engine_boot(void);
+char *engine_boot_id(void);
 bool engine_labels(const char *labels, char **ret, struct err *e); /* as lines */

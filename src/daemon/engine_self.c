@@ -24,7 +24,7 @@ char *engine_machine(const struct config *c)
 }
 
 /* Which boot of the kernel this is: leases in a file count from there. */
-char *engine_boot(void)
+char *engine_boot_id(void)
 {
 	AUTO_DONE(buf) id = {};
 
@@ -41,7 +41,7 @@ bool engine_labels(const char *labels, char **ret, struct err *e)
 		size_t len = strcspn(at, ",");
 		AUTO_TEXT label = xstrndup(at, len);
 
-		if (!node_label_check(label, e))
+		if (!policy_node_label_check(label, e))
 			return err_wrap(e, "'node-labels'");
 		buf_printf(&lines, "%s%s\n", lines.len ? "" : "\n", label);
 		at += len + (at[len] == ',');

@@ -42,7 +42,7 @@
 
 void engine_serve(struct engine *g)
 {
-	struct server_limits limits = engine_limits(g->o.config);
+	struct server_limits limits = engine_server_limits(g->o.config);
 	struct server_context context = {
 		.clock = &g->clock,
 		.store = g->store,
@@ -50,17 +50,17 @@ void engine_serve(struct engine *g)
 		.allow = g->allow,
 		.admin_group = g->o.config->admin_group ? g->o.config->admin_group : ADMIN_GROUP_DEFAULT,
 		.cluster = g->cluster,
-		.outage = g->outage,
+		.store_outage = g->store_outage,
 		.dispatcher = g->dispatcher,
-		.governor = g->governor,
-		.hub = g->hub,
+		.concurrency = g->concurrency,
+		.run_watch_set = g->run_watch_set,
 		.net = g->net,
 		.planner = g->planner,
 		.relays = g->relays,
 		.retention = g->retention,
 		.state_dir = g->o.paths->state_dir,
 		.sendmail = g->o.config->sendmail ? g->o.config->sendmail : SENDMAIL_DEFAULT,
-		.timekeeper = g->timekeeper,
+		.clock_guard = g->clock_guard,
 		.zones = g->zones,
 		.node_name = g->o.node_name,
 		.node_id = g->node_id,
@@ -77,7 +77,7 @@ void engine_serve(struct engine *g)
 		engine_on_exit(1, g);
 		return;
 	}
-	timekeeper_start(g->timekeeper, dispatcher_last_seen(g->dispatcher));
+	clock_guard_start(g->clock_guard, dispatcher_last_seen(g->dispatcher));
 	planner_boot(g->planner, g->o.node_name);
 	log_info("ready: %s, store %s", g->o.paths->socket, g->store_shown);
 	sd_notify(0, "READY=1\nSTATUS=ready");
@@ -134,7 +134,7 @@ static bool start_net(struct engine *g, struct err *e)
 {
 	const struct paths *p = g->o.paths;
 
-	g->net_program = g->o.user_mode ? places_net_program() : NULL;
+	g->net_program = g->o.user_mode ? program_paths_net() : NULL;
 	return net_client_new(g->ev, &(struct net_client_options){.node = g->node_id, .socket = p->net_socket,
 		.program = g->net_program, .runtime_dir = p->net_dir, .state_dir = p->net_state,
 		.budget = g->o.config->artifact_budget, .synced = on_net_synced, .arg = g}, &g->net, e);
@@ -171,7 +171,7 @@ static void start_artifacts(struct engine *g)
 
 /* ---- output ---- */
 
-static bool forget_output(int64_t run, int64_t attempt, void *arg)
+static bool on_forget_output(int64_t run, int64_t attempt, void *arg)
 {
 	struct engine *g = arg;
 
@@ -183,11 +183,11 @@ static bool start_retention(struct engine *g, struct err *e)
 	return retention_new(g->ev, &(struct retention_options){
 		.clock = &g->clock,
 		.store = g->store,
-		.limits = engine_keeps(g),
+		.limits = engine_retention_limits(g),
 		.archive = g->o.config->archive,
 		.may = engine_leads,
 		.output_dir = g->output_dir,
-		.forget = forget_output,
+		.forget = on_forget_output,
 		.arg = g,
 	}, &g->retention, e);
 }
@@ -206,17 +206,17 @@ static bool lacks_network(const struct engine *g, const struct err *why)
  */
 static bool open_store(struct engine *g, const struct store_thread_options *o, struct err *e)
 {
-	AUTO(anteroom) *room = NULL;
+	AUTO(startup_responder) *room = NULL;
 
 	while (!store_thread_start(g->ev, o, &g->store, e)) {
 		usec_t until = clock_boot(&clock_system) + STORE_RETRY, now;
 		struct err why = *e;
 
-		if (e->kind != ERR_UNREACHABLE || (!room && !anteroom_new(g->ev, listener_fd(g->listener), &room, e)))
+		if (e->kind != ERR_UNREACHABLE || (!room && !startup_responder_new(g->ev, listener_fd(g->listener), &room, e)))
 			return false;
 		if (lacks_network(g, &why))
 			err_set(&why, why.kind, "%s (may its unit use the network? see network.conf in jobschedd(8))", e->msg);
-		if (anteroom_say(room, &why)) {
+		if (startup_responder_set_reason(room, &why)) {
 			log_error("%s; trying again until it answers", why.msg);
 			sd_notifyf(0, "READY=1\nSTATUS=%s", why.msg);
 		}
@@ -235,7 +235,7 @@ static bool make_dispatcher(struct engine *g, struct err *e)
 	const struct dispatcher_options o = {
 		.clock = &g->clock,
 		.store = g->store,
-		.hub = g->hub,
+		.run_watch_set = g->run_watch_set,
 		.artifacts = g->artifacts,
 		.node_id = g->node_id,
 		.node_name = g->o.node_name,
@@ -250,7 +250,7 @@ static bool make_dispatcher(struct engine *g, struct err *e)
 		.offset = engine_offset,
 		.boot_id = g->boot_id,
 		.machine = g->machine,
-		.others = engine_in_company,
+		.others = engine_has_peers,
 		.trusted = engine_trusted,
 		.past_spawners = g->file_lock ? file_lock_past_spawners(g->file_lock) : NULL,
 		.in_use = g->file_lock && file_lock_in_use(g->file_lock),
@@ -296,25 +296,25 @@ static bool start_store(struct engine *g, struct err *e)
 bool engine_start(struct engine *g, struct err *e)
 {
 	const char *output = g->o.paths->output_dir;
-	struct governor_rules rules;
+	struct concurrency_rules rules;
 
 	if (!start_store(g, e) || !engine_join(g, e))
 		return false;
 	g->planner = planner_new(&g->clock, g->store, g->node_id);
-	g->timekeeper = timekeeper_new(&(struct timekeeper_options){.clock = &g->clock, .store = g->store,
-		.timetable = planner_timetable(g->planner),
-		.wait = g->o.config->time_sync_wait * USEC_SEC, .others = engine_in_company, .on_change = engine_on_change, .arg = g});
+	g->clock_guard = clock_guard_new(&(struct clock_guard_options){.clock = &g->clock, .store = g->store,
+		.schedule_cache = planner_schedule_cache(g->planner),
+		.wait = g->o.config->time_sync_wait * USEC_SEC, .others = engine_has_peers, .on_change = engine_on_change, .arg = g});
 	g->pauses = pauses_new(&g->clock, g->store);
-	g->zones = zones_new();
-	g->hub = hub_new();
-	g->expiry = expiry_new(&g->clock, g->store, g->hub);
+	g->zones = zone_caches_new();
+	g->run_watch_set = run_watch_set_new();
+	g->expiry = expiry_new(&g->clock, g->store, g->run_watch_set);
 	if (!start_net(g, e))
 		return false;
 	start_artifacts(g);
 	if (!make_dispatcher(g, e))
 		return false;
-	rules = engine_rules(g);
-	g->governor = governor_new(&g->clock, g->dispatcher, &rules);
+	rules = engine_concurrency_rules(g);
+	g->concurrency = concurrency_new(&g->clock, g->dispatcher, &rules);
 	if (!start_notifier(g, e) || !dispatcher_start(g->dispatcher, e))
 		return false;
 	g->output_dir = open(output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -337,9 +337,9 @@ void engine_end(struct engine *g)
 		audit_set_store(g->audit, NULL);
 	if (g->retention)
 		retention_stop(g->retention);
-	bell_free(g->bell);
-	watcher_free(g->watcher);
-	outage_free(STEAL(g->outage));
+	peer_wakeup_free(g->peer_wakeup);
+	store_watcher_free(g->store_watcher);
+	store_outage_free(STEAL(g->store_outage));
 	guard_free(STEAL(g->guard));
 	store_thread_leave(g->leases); /* both at a time */
 	store_thread_leave(g->store);
@@ -348,15 +348,15 @@ void engine_end(struct engine *g)
 	engine_unlock_store(g);
 	cluster_free(g->cluster);
 	relays_free(g->relays);
-	governor_free(g->governor);
+	concurrency_free(g->concurrency);
 	retention_free(g->retention);
 	notifier_free(g->notifier);
 	artifacts_free(g->artifacts);
 	net_client_free(g->net);
 	free(g->net_program);
 	dispatcher_free(g->dispatcher);
-	hub_free(g->hub);
-	timekeeper_free(g->timekeeper);
+	run_watch_set_free(g->run_watch_set);
+	clock_guard_free(g->clock_guard);
 	audit_free(g->audit);
 	planner_free(g->planner);
 	pauses_free(g->pauses);

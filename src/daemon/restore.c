@@ -20,7 +20,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static int status_of(enum err_kind kind)
+static int restore_exit_status(enum err_kind kind)
 {
 	switch (kind) {
 	case ERR_CONFLICT:
@@ -71,7 +71,7 @@ static bool become_owner(const char *dir, struct err *e)
 	return true;
 }
 
-static bool replace(const struct restore_command *c, int backup, const char *where, char **ret_kept, struct err *e)
+static bool replace_store(const struct restore_command *c, int backup, const char *where, char **ret_kept, struct err *e)
 {
 	AUTO(file_lock) *lock = NULL;
 	enum file_system_verdict verdict;
@@ -80,7 +80,7 @@ static bool replace(const struct restore_command *c, int backup, const char *whe
 	return file_system_check(where, &verdict, &type, e) &&
 	       file_lock_take(&(struct file_lock_options){.where = where, .instance = c->instance, .node = "", .socket = "", .exclusive = true},
 		       &lock, e) &&
-	       store_restore(&(struct restore_options){.backup = c->backup, .backup_fd = backup, .where = where, .from_now = c->from_now,
+	       restore_store(&(struct restore_options){.backup = c->backup, .backup_fd = backup, .where = where, .from_now = c->from_now,
 				     .now = clock_now(&clock_system)}, ret_kept, e);
 }
 
@@ -100,11 +100,11 @@ int restore_run(const struct restore_command *c, const struct paths *p, const st
 		ok = open_backup(c->backup, &backup, &e) && become_owner(dirname(copy), &e);
 	if (ok) {
 		where = engine_store_where(config, p); /* as the owner: it follows links */
-		ok = replace(c, backup, where, &kept, &e);
+		ok = replace_store(c, backup, where, &kept, &e);
 	}
 	if (!ok) {
 		log_error("%s", e.msg);
-		return status_of(e.kind);
+		return restore_exit_status(e.kind);
 	}
 	printf("restored '%s' from '%s'\n", where, c->backup);
 	if (kept)

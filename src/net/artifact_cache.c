@@ -78,7 +78,7 @@ struct entry {
 	bool in_use;
 };
 
-static void copy_name(const struct request *r, char out[64])
+static void private_copy_name(const struct request *r, char out[64])
 {
 	snprintf(out, 64, "run-%" PRId64 "-%" PRId64, r->id.id, r->id.attempt);
 }
@@ -90,14 +90,14 @@ static bool in_use(const struct cache *c, const char *name)
 	for (const struct request *r = *c->o.requests; r; r = r->next) {
 		if (!r->key[0])
 			continue;
-		copy_name(r, copy);
+		private_copy_name(r, copy);
 		if (strcmp(r->key, name) == 0 || strcmp(copy, name) == 0)
 			return true;
 	}
 	return false;
 }
 
-static int by_use(const void *a, const void *b)
+static int compare_last_use(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
 
@@ -117,7 +117,7 @@ static bool entry_read(const struct cache *c, const char *name, struct entry *re
 		return false;
 	text.data[strcspn(text.data, "\n")] = '\0';
 	ret->used_at = (usec_t)st.st_mtim.tv_sec * USEC_SEC + st.st_mtim.tv_nsec / 1000;
-	return parse_int(text.data, 0, INT64_MAX, &ret->bytes);
+	return text_parse_int(text.data, 0, INT64_MAX, &ret->bytes);
 }
 
 /* All entries, least recently used first. An entry that cannot be read comes first, with a size of 0. */
@@ -145,7 +145,7 @@ static size_t entries_list(const struct cache *c, struct entry **ret)
 	if (d)
 		closedir(d);
 	if (n)
-		qsort(*ret, n, sizeof(**ret), by_use);
+		qsort(*ret, n, sizeof(**ret), compare_last_use);
 	return n;
 }
 
@@ -160,10 +160,10 @@ static void entries_free(struct entry *v, size_t n)
 
 static void remover_start(struct cache *c);
 
-static int on_removed(sd_event_source *source, int fd, uint32_t events, void *arg)
+static int on_remover_result(sd_event_source *source, int fd, uint32_t events, void *arg)
 {
 	struct cache *c = arg;
-	struct quota_word word = {};
+	struct quota_report word = {};
 	ssize_t n = recv(fd, &word, sizeof(word), MSG_DONTWAIT);
 
 	(void)source;
@@ -192,13 +192,13 @@ static void remover_start(struct cache *c)
 		return;
 	}
 	c->remove_again = false;
-	if (!child_start(&(struct child_order){.task = CHILD_REMOVE, .file = -1, .other = c->dir}, &c->remover,
+	if (!child_start(&(struct child_request){.task = CHILD_REMOVE, .file = -1, .other = c->dir}, &c->remover,
 		&c->remover_control, &e)) {
 		c->remover = 0;
 		log_warning("%s", e.msg);
 		return;
 	}
-	sd_event_add_io(c->ev, &c->remover_source, c->remover_control, EPOLLIN, on_removed, c);
+	sd_event_add_io(c->ev, &c->remover_source, c->remover_control, EPOLLIN, on_remover_result, c);
 }
 
 static void entry_remove(struct cache *c, const char *name)
@@ -226,7 +226,7 @@ static int64_t tasks_bytes(const struct cache *c)
 }
 
 /* Evicts unused entries until 'more' bytes fit. Returns the bytes that are free then, which may be fewer, or negative. */
-static int64_t make_room(struct cache *c, int64_t more)
+static int64_t entries_evict(struct cache *c, int64_t more)
 {
 	struct entry *v = NULL;
 	size_t n = entries_list(c, &v);
@@ -244,7 +244,7 @@ static int64_t make_room(struct cache *c, int64_t more)
 	return room;
 }
 
-static bool in_use_by(const struct cache *c, const char *key, int64_t uid)
+static bool entry_in_use_by(const struct cache *c, const char *key, int64_t uid)
 {
 	for (const struct request *r = *c->o.requests; r; r = r->next)
 		if (r->uid == uid && strcmp(r->key, key) == 0)
@@ -253,14 +253,14 @@ static bool in_use_by(const struct cache *c, const char *key, int64_t uid)
 }
 
 /* The bytes that the runs and tasks of one owner use. An artifact that several owners use counts for each of them. */
-static int64_t owner_bytes(const struct cache *c, int64_t uid)
+static int64_t owner_bytes_used(const struct cache *c, int64_t uid)
 {
 	struct entry *v = NULL;
 	size_t n = entries_list(c, &v);
 	int64_t sum = 0;
 
 	for (size_t i = 0; i < n; i++)
-		sum += in_use_by(c, v[i].name, uid) ? v[i].bytes : 0;
+		sum += entry_in_use_by(c, v[i].name, uid) ? v[i].bytes : 0;
 	for (const struct task *t = c->tasks; t; t = t->next)
 		sum += t->uid == uid && t->stage != TASK_WAITING ? t->file_bytes + t->granted : 0;
 	entries_free(v, n);
@@ -268,16 +268,16 @@ static int64_t owner_bytes(const struct cache *c, int64_t uid)
 }
 
 /* One owner has at most half of the budget in use, or what one artifact of the largest size needs. */
-static bool over_share(const struct task *t, int64_t missing)
+static bool owner_over_share(const struct task *t, int64_t missing)
 {
 	const struct cache *c = t->cache;
 	int64_t one = 2 * t->limit, half = c->budget / 2; /* one: the archive and its tree exist at the same time */
 
-	return !c->o.private_copies && owner_bytes(c, t->uid) + missing > (one > half ? one : half);
+	return !c->o.private_copies && owner_bytes_used(c, t->uid) + missing > (one > half ? one : half);
 }
 
 /* The answer to a child that needs 'needed' bytes in all. */
-static int64_t grant(struct task *t, int64_t needed)
+static int64_t task_grant(struct task *t, int64_t needed)
 {
 	struct cache *c = t->cache;
 	int64_t missing = needed - t->granted, room;
@@ -285,11 +285,11 @@ static int64_t grant(struct task *t, int64_t needed)
 
 	if (missing <= 0)
 		return t->granted;
-	if (over_share(t, missing))
+	if (owner_over_share(t, missing))
 		return QUOTA_OWNER;
-	room = make_room(c, missing + GRANT_STEP);
+	room = entries_evict(c, missing + GRANT_STEP);
 	if (room >= missing) {
-		t->granted = room >= missing + GRANT_STEP && !over_share(t, missing + GRANT_STEP) ? needed + GRANT_STEP : needed;
+		t->granted = room >= missing + GRANT_STEP && !owner_over_share(t, missing + GRANT_STEP) ? needed + GRANT_STEP : needed;
 		return t->granted;
 	}
 	if (t->copy_for)
@@ -330,9 +330,9 @@ static void task_free(struct task *t)
 }
 
 static void tasks_start(struct cache *c);
-static void task_word(struct task *t, const struct quota_word *w);
+static void task_report_apply(struct task *t, const struct quota_report *w);
 
-static bool waits_for(const struct task *t, const struct request *r)
+static bool request_waits_for(const struct task *t, const struct request *r)
 {
 	return r->stage == REQUEST_UNDER_WAY && (t->copy_for ? r == t->copy_for : strcmp(r->key, t->key) == 0);
 }
@@ -342,14 +342,14 @@ static void task_failed(struct task *t, enum err_kind kind, const char *why)
 	enum net_outcome outcome = kind == ERR_BUSY ? NET_BUSY : NET_FAILED;
 
 	for (struct request *r = *t->cache->o.requests; r; r = r->next)
-		if (waits_for(t, r))
+		if (request_waits_for(t, r))
 			request_end(r, outcome, why, -1);
 }
 
-static int on_task(sd_event_source *source, int fd, uint32_t events, void *arg)
+static int on_task_report(sd_event_source *source, int fd, uint32_t events, void *arg)
 {
 	struct task *t = arg;
-	struct quota_word w = {};
+	struct quota_report w = {};
 	ssize_t n = recv(fd, &w, sizeof(w), MSG_DONTWAIT);
 	int64_t answer;
 
@@ -359,19 +359,19 @@ static int on_task(sd_event_source *source, int fd, uint32_t events, void *arg)
 		return 0;
 	w.text[sizeof(w.text) - 1] = '\0';
 	if (n == (ssize_t)sizeof(w) && w.kind == QUOTA_MORE) {
-		answer = grant(t, w.bytes);
+		answer = task_grant(t, w.bytes);
 		(void)!send(fd, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT);
 		return 0;
 	}
 	if (n != (ssize_t)sizeof(w)) {
-		w = (struct quota_word){.kind = QUOTA_FAILED, .error = ERR_INVALID};
+		w = (struct quota_report){.kind = QUOTA_FAILED, .error = ERR_INVALID};
 		snprintf(w.text, sizeof(w.text), "the process for the artifact ended early; it may have needed too much memory");
 	}
-	task_word(t, &w);
+	task_report_apply(t, &w);
 	return 0;
 }
 
-static int on_late(sd_event_source *source, uint64_t usec, void *arg)
+static int on_task_timeout(sd_event_source *source, uint64_t usec, void *arg)
 {
 	struct task *t = arg;
 	struct cache *c = t->cache;
@@ -384,9 +384,9 @@ static int on_late(sd_event_source *source, uint64_t usec, void *arg)
 	return 0;
 }
 
-static bool task_child(struct task *t, const struct child_order *o, struct err *e)
+static bool task_child_start(struct task *t, const struct child_request *o, struct err *e)
 {
-	usec_t patience = (o->task == CHILD_DOWNLOAD ? FETCH_TRIES * t->timeout : t->timeout) + KILL_MARGIN;
+	usec_t patience = (o->task == CHILD_DOWNLOAD ? ARTIFACT_DOWNLOAD_TRIES * t->timeout : t->timeout) + KILL_MARGIN;
 	int r;
 
 	t->granted = 0;
@@ -394,15 +394,15 @@ static bool task_child(struct task *t, const struct child_order *o, struct err *
 		t->pid = 0;
 		return false;
 	}
-	r = sd_event_add_io(t->cache->ev, &t->source, t->control, EPOLLIN, on_task, t);
+	r = sd_event_add_io(t->cache->ev, &t->source, t->control, EPOLLIN, on_task_report, t);
 	if (r >= 0)
-		r = sd_event_add_time_relative(t->cache->ev, &t->timer, CLOCK_BOOTTIME, (uint64_t)patience, 1, on_late, t);
+		r = sd_event_add_time_relative(t->cache->ev, &t->timer, CLOCK_BOOTTIME, (uint64_t)patience, 1, on_task_timeout, t);
 	return r >= 0 || err_errno(e, -r, "could not watch the process for the artifact");
 }
 
 /* ---- unpacking ---- */
 
-static bool unpack_begin(struct task *t, int file, bool check, struct err *e)
+static bool task_unpack_begin(struct task *t, int file, bool check, struct err *e)
 {
 	AUTO_FD tree = -1;
 
@@ -410,7 +410,7 @@ static bool unpack_begin(struct task *t, int file, bool check, struct err *e)
 		(tree = openat(t->dir, "tree", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
 		return err_errno(e, errno, "could not write to the cache of artifacts");
 	t->stage = TASK_UNPACKING;
-	return task_child(t, &(struct child_order){.task = CHILD_UNPACK, .url = t->url, .sha256 = check ? t->sha256 : "",
+	return task_child_start(t, &(struct child_request){.task = CHILD_UNPACK, .url = t->url, .sha256 = check ? t->sha256 : "",
 		.limit = t->limit, .timeout = t->timeout, .file = file, .other = tree}, e);
 }
 
@@ -423,7 +423,7 @@ static bool task_dir(struct task *t, struct err *e)
 }
 
 /* The tree of an entry for a request, and its result. */
-static void answer_tree(struct request *r, const struct cache *c, const char *name)
+static void request_answer_tree(struct request *r, const struct cache *c, const char *name)
 {
 	AUTO_TEXT path = xprintf("%s/tree", name);
 	AUTO_TEXT size = xprintf("%s/size", name);
@@ -437,7 +437,7 @@ static void answer_tree(struct request *r, const struct cache *c, const char *na
 	request_end(r, NET_DONE, NULL, fd);
 }
 
-static bool write_size(const struct task *t, int64_t bytes, struct err *e)
+static bool task_write_size(const struct task *t, int64_t bytes, struct err *e)
 {
 	AUTO_TEXT text = xprintf("%" PRId64 "\n", bytes);
 	AUTO_FD fd = openat(t->dir, "size", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -450,7 +450,7 @@ static bool write_size(const struct task *t, int64_t bytes, struct err *e)
 /* The directory of the task becomes an entry. */
 static bool task_publish(struct task *t, const char *name, int64_t bytes, struct err *e)
 {
-	if (!write_size(t, bytes, e))
+	if (!task_write_size(t, bytes, e))
 		return false;
 	if (renameat(t->cache->dir, t->name, t->cache->dir, name) < 0)
 		return err_errno(e, errno, "could not write to the cache of artifacts");
@@ -470,7 +470,7 @@ static bool fetched(struct task *t, int64_t bytes, struct err *e)
 		if (!task_publish(t, t->key, bytes, e))
 			return false;
 		for (struct request *r = *c->o.requests; r; r = r->next)
-			if (waits_for(t, r))
+			if (request_waits_for(t, r))
 				request_copy(r, c);
 		task_free(t);
 		return true;
@@ -479,7 +479,7 @@ static bool fetched(struct task *t, int64_t bytes, struct err *e)
 	if (file < 0)
 		return err_errno(e, errno, "could not read the cache of artifacts");
 	t->file_bytes = bytes;
-	return unpack_begin(t, file, false, e);
+	return task_unpack_begin(t, file, false, e);
 }
 
 static bool unpacked(struct task *t, int64_t bytes, struct err *e)
@@ -490,19 +490,19 @@ static bool unpacked(struct task *t, int64_t bytes, struct err *e)
 	task_child_end(t);
 	unlinkat(t->dir, "file", 0);
 	if (t->copy_for)
-		copy_name(t->copy_for, name);
+		private_copy_name(t->copy_for, name);
 	else
 		memcpy(name, t->key, sizeof(name));
 	if (!task_publish(t, name, bytes, e))
 		return false;
 	for (struct request *r = *c->o.requests; r; r = r->next)
-		if (waits_for(t, r))
-			answer_tree(r, c, name);
+		if (request_waits_for(t, r))
+			request_answer_tree(r, c, name);
 	task_free(t);
 	return true;
 }
 
-static void task_word(struct task *t, const struct quota_word *w)
+static void task_report_apply(struct task *t, const struct quota_report *w)
 {
 	struct cache *c = t->cache;
 	struct err e = {};
@@ -532,10 +532,10 @@ static void task_word(struct task *t, const struct quota_word *w)
 
 /* ---- starting ---- */
 
-static bool fetch_begin(struct task *t, struct err *e)
+static bool task_fetch_begin(struct task *t, struct err *e)
 {
 	bool local = text_starts(t->url, "file:");
-	struct child_order o = {.task = local ? CHILD_COPY : CHILD_DOWNLOAD, .url = t->url, .sha256 = t->sha256, .limit = t->limit,
+	struct child_request o = {.task = local ? CHILD_COPY : CHILD_DOWNLOAD, .url = t->url, .sha256 = t->sha256, .limit = t->limit,
 		.timeout = t->timeout, .other = -1};
 	AUTO_FD file = openat(t->dir, "file", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	AUTO_FD mine = -1;
@@ -547,27 +547,27 @@ static bool fetch_begin(struct task *t, struct err *e)
 	t->stage = TASK_FETCHING;
 	o.file = file;
 	if (!local)
-		return task_child(t, &o, e);
-	while (r && !waits_for(t, r))
+		return task_child_start(t, &o, e);
+	while (r && !request_waits_for(t, r))
 		r = r->next;
 	if (!r || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return err_errno(e, errno, "could not ask for the file");
 	o.other = mine = pair[0];
 	request_need_file(r, pair[1]);
-	return task_child(t, &o, e);
+	return task_child_start(t, &o, e);
 }
 
-static bool copy_begin(struct task *t, struct err *e)
+static bool task_copy_begin(struct task *t, struct err *e)
 {
 	AUTO_TEXT path = xprintf("%s/file", t->key);
 	AUTO_FD file = openat(t->cache->dir, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (file < 0)
 		return err_errno(e, errno, "could not read the cache of artifacts");
-	return unpack_begin(t, file, true, e);
+	return task_unpack_begin(t, file, true, e);
 }
 
-static bool may_start(const struct cache *c, const struct task *t)
+static bool task_may_start(const struct cache *c, const struct task *t)
 {
 	size_t all = 0, of_owner = 0;
 
@@ -587,9 +587,9 @@ static void tasks_start(struct cache *c)
 		struct err e = {};
 
 		next = t->next;
-		if (t->stage != TASK_WAITING || !may_start(c, t))
+		if (t->stage != TASK_WAITING || !task_may_start(c, t))
 			continue;
-		if (task_dir(t, &e) && (t->copy_for ? copy_begin(t, &e) : fetch_begin(t, &e)))
+		if (task_dir(t, &e) && (t->copy_for ? task_copy_begin(t, &e) : task_fetch_begin(t, &e)))
 			continue;
 		task_failed(t, e.kind, e.msg);
 		task_free(t);
@@ -623,10 +623,10 @@ bool cache_start(struct request *r, struct cache *c, struct err *e)
 
 	if (p->n != 2 || strlen(p->texts[1]) != 64)
 		return err_set(e, ERR_INVALID, "an artifact needs a URL and a SHA-256");
-	net_artifact_key(p->texts[0], p->texts[1], r->uid, r->key);
+	net_frame_artifact_key(p->texts[0], p->texts[1], r->uid, r->key);
 	if (entry_read(c, r->key, &found)) {
 		if (!c->o.private_copies) {
-			answer_tree(r, c, r->key);
+			request_answer_tree(r, c, r->key);
 			return true;
 		}
 		request_copy(r, c);
@@ -655,11 +655,11 @@ void cache_drop(struct request *r, struct cache *c)
 
 		next = t->next;
 		for (const struct request *o = *c->o.requests; o; o = o->next)
-			wanted |= waits_for(t, o);
+			wanted |= request_waits_for(t, o);
 		if (!wanted)
 			task_free(t);
 	}
-	copy_name(r, copy);
+	private_copy_name(r, copy);
 	if (c->o.private_copies && r->key[0] && faccessat(c->dir, copy, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		entry_remove(c, copy);
 	r->key[0] = '\0';
@@ -683,19 +683,19 @@ void cache_synced(struct cache *c)
 		if (!v[i].in_use && text_starts(v[i].name, "run-"))
 			entry_remove(c, v[i].name);
 	entries_free(v, n);
-	make_room(c, 0);
+	entries_evict(c, 0);
 }
 
 void cache_set_budget(struct cache *c, int64_t bytes)
 {
 	c->budget = bytes;
-	make_room(c, 0);
+	entries_evict(c, 0);
 }
 
 /* ---- life ---- */
 
 /* Directories that an earlier process was making. */
-static void sweep(struct cache *c)
+static void cache_remove_stale(struct cache *c)
 {
 	int fd = openat(c->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
@@ -725,7 +725,7 @@ bool cache_new(struct sd_event *ev, const struct cache_options *o, struct cache 
 	if (c->dir < 0)
 		return err_errno(e, r < 0 ? -r : errno, "could not open the directory '%s'", o->dir);
 	c->o.dir = NULL;
-	sweep(c);
+	cache_remove_stale(c);
 	*ret = STEAL(c);
 	return true;
 }

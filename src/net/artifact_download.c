@@ -25,7 +25,7 @@
 #define CHUNK (64 << 10)
 
 struct fetch {
-	const struct fetch_source *s;
+	const struct artifact_source *s;
 	int fd;
 	struct sha256 hash;
 	int64_t got;
@@ -34,7 +34,7 @@ struct fetch {
 	char text[CURL_ERROR_SIZE];
 };
 
-static bool take(struct fetch *f, const void *data, size_t len)
+static bool data_write(struct fetch *f, const void *data, size_t len)
 {
 	f->got += (int64_t)len;
 	if (f->got > f->s->limit)
@@ -46,8 +46,8 @@ static bool take(struct fetch *f, const void *data, size_t len)
 	return f->error == 0;
 }
 
-/* The reason why take() returned false. */
-static bool refuse(const struct fetch *f, struct err *e)
+/* The reason why data_write() returned false. */
+static bool data_refused(const struct fetch *f, struct err *e)
 {
 	if (f->got > f->s->limit)
 		return err_set(e, ERR_TOO_LARGE, "it has more than %lld bytes (see artifact-limit in jobschedd.conf(5))",
@@ -62,7 +62,7 @@ static bool refuse(const struct fetch *f, struct err *e)
 /* ---- files ---- */
 
 /* The packet of the spawner's child: an errno, and the file if that is 0. */
-static int file_receive(int from, int64_t patience_ms, int *ret_error)
+static int local_file_receive(int from, int64_t patience_ms, int *ret_error)
 {
 	union {
 		struct cmsghdr align;
@@ -85,7 +85,7 @@ static int file_receive(int from, int64_t patience_ms, int *ret_error)
 	return fd;
 }
 
-static bool file_refused(const char *path, int error, struct err *e)
+static bool local_file_refused(const char *path, int error, struct err *e)
 {
 	if (error == EINVAL || error == ELOOP)
 		return err_set(e, ERR_INVALID, "'%s' is not a regular file of an ordinary file system", path);
@@ -94,7 +94,7 @@ static bool file_refused(const char *path, int error, struct err *e)
 	return err_errno(e, error, "'%s' cannot be opened by the owner of the job", path);
 }
 
-static bool copy_file(struct fetch *f, struct err *e)
+static bool local_file_copy(struct fetch *f, struct err *e)
 {
 	const char *path = f->s->url + strlen("file:");
 	AUTO_TEXT chunk = xcalloc(1, CHUNK);
@@ -104,18 +104,18 @@ static bool copy_file(struct fetch *f, struct err *e)
 
 	if (text_starts(path, "///"))
 		path += 2;
-	fd = file_receive(f->s->file_socket, OPEN_PATIENCE_MS, &error);
+	fd = local_file_receive(f->s->file_socket, OPEN_PATIENCE_MS, &error);
 	if (!error)
 		error = -plain_file_check(fd); /* the spawner's child has checked this, and is not relied upon */
 	if (error)
-		return file_refused(path, error, e);
+		return local_file_refused(path, error, e);
 	while ((n = read(fd, chunk, CHUNK)) != 0) {
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return err_errno(e, errno, "could not read '%s'", path);
-		if (!take(f, chunk, (size_t)n))
-			return refuse(f, e);
+		if (!data_write(f, chunk, (size_t)n))
+			return data_refused(f, e);
 	}
 	return true;
 }
@@ -124,10 +124,10 @@ static bool copy_file(struct fetch *f, struct err *e)
 
 static size_t on_data(char *data, size_t size, size_t n, void *arg)
 {
-	return take(arg, data, size * n) ? size * n : 0;
+	return data_write(arg, data, size * n) ? size * n : 0;
 }
 
-static bool set_up(CURL *c, struct fetch *f)
+static bool curl_set_options(CURL *c, struct fetch *f)
 {
 	bool safe = text_starts(f->s->url, "https:");
 
@@ -151,7 +151,7 @@ static bool set_up(CURL *c, struct fetch *f)
 	       curl_easy_setopt(c, CURLOPT_ERRORBUFFER, f->text) == CURLE_OK;
 }
 
-static bool network_to_blame(CURLcode result, long status)
+static bool network_failed(CURLcode result, long status)
 {
 	static const CURLcode codes[] = {CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT,
 		CURLE_OPERATION_TIMEDOUT, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE};
@@ -166,7 +166,7 @@ static bool network_to_blame(CURLcode result, long status)
 static bool download_once(struct fetch *f, struct err *e)
 {
 	CURL *c = curl_easy_init();
-	CURLcode result = c && set_up(c, f) ? curl_easy_perform(c) : CURLE_FAILED_INIT;
+	CURLcode result = c && curl_set_options(c, f) ? curl_easy_perform(c) : CURLE_FAILED_INIT;
 	long status = 0;
 
 	if (c)
@@ -175,8 +175,8 @@ static bool download_once(struct fetch *f, struct err *e)
 	if (result == CURLE_OK)
 		return true;
 	if (result == CURLE_WRITE_ERROR)
-		return refuse(f, e);
-	return err_set(e, network_to_blame(result, status) ? ERR_UNREACHABLE : ERR_INVALID, "%s",
+		return data_refused(f, e);
+	return err_set(e, network_failed(result, status) ? ERR_UNREACHABLE : ERR_INVALID, "%s",
 		f->text[0] ? f->text : curl_easy_strerror(result));
 }
 
@@ -198,13 +198,13 @@ static bool download(struct fetch *f, struct err *e)
 			return false;
 		if (download_once(f, e))
 			return true;
-		if (e->kind != ERR_UNREACHABLE || try == FETCH_TRIES)
+		if (e->kind != ERR_UNREACHABLE || try == ARTIFACT_DOWNLOAD_TRIES)
 			return false;
 		nanosleep(&(struct timespec){.tv_sec = try == 1 ? 1 : 4}, NULL);
 	}
 }
 
-bool fetch_artifact(const struct fetch_source *s, int fd, struct err *e)
+bool artifact_download(const struct artifact_source *s, int fd, struct err *e)
 {
 	struct fetch f = {.s = s, .fd = fd};
 	unsigned char sum[SHA256_LEN];
@@ -213,7 +213,7 @@ bool fetch_artifact(const struct fetch_source *s, int fd, struct err *e)
 	struct err why = {};
 
 	sha256_init(&f.hash);
-	if (!(text_starts(s->url, "file:") ? copy_file(&f, &why) : download(&f, &why)))
+	if (!(text_starts(s->url, "file:") ? local_file_copy(&f, &why) : download(&f, &why)))
 		return err_set(e, why.kind, "could not fetch the artifact '%.*s': %s", shown > 150 ? 150 : shown, s->url, why.msg);
 	sha256_end(&f.hash, sum);
 	if (strcmp(sha256_hex(sum, hex), s->sha256) != 0)
@@ -222,7 +222,7 @@ bool fetch_artifact(const struct fetch_source *s, int fd, struct err *e)
 	return true;
 }
 
-bool fetch_sum_matches(int fd, const char *sha256, struct err *e)
+bool artifact_download_verify(int fd, const char *sha256, struct err *e)
 {
 	AUTO_TEXT chunk = xcalloc(1, CHUNK);
 	unsigned char sum[SHA256_LEN];

@@ -8,9 +8,9 @@
 struct err;
 struct quota;
 
-#define FETCH_TRIES 3 /* of one fetch, while the network or the server fails; they use up no retry of the job */
+#define ARTIFACT_DOWNLOAD_TRIES 3 /* of one fetch, while the network or the server fails; they use up no retry of the job */
 
-struct fetch_source {
+struct artifact_source {
 	const char *url;      /* file:/path, http: or https: */
 	const char *sha256;   /* lower-case hexadecimal digits */
 	int64_t limit;        /* bytes */
@@ -19,5 +19,5 @@ struct fetch_source {
 	struct quota *quota;
 };
 /* 'fd' is an empty file. The error names the URL without its query, which may be a token. */
-bool fetch_artifact(const struct fetch_source *s, int fd, struct err *e);
-bool fetch_sum_matches(int fd, const char *sha256, struct err *e); /* of a whole file, read from its start */
+bool artifact_download(const struct artifact_source *s, int fd, struct err *e);
+bool artifact_download_verify(int fd, const char *sha256, struct err *e); /* of a whole file, read from its start */

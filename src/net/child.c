@@ -22,7 +22,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { FD_ORDER = 3, FD_FILE, FD_OTHER, FD_CONTROL, FD_END };
+enum { FD_REQUEST = 3, FD_FILE, FD_OTHER, FD_CONTROL, FD_END };
 #define FD_HIGH 20 /* copies are made above the numbers that they are moved to */
 
 /* ---- the parent's side ---- */
@@ -40,7 +40,7 @@ static int spawn(pid_t *pid, const int fds[FD_END], bool network)
 	sigfillset(&all);
 	posix_spawn_file_actions_init(&files);
 	posix_spawnattr_init(&attr);
-	for (int i = FD_ORDER; i < FD_END; i++)
+	for (int i = FD_REQUEST; i < FD_END; i++)
 		posix_spawn_file_actions_adddup2(&files, fds[i], i);
 	posix_spawn_file_actions_addclosefrom_np(&files, FD_END);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
@@ -53,7 +53,7 @@ static int spawn(pid_t *pid, const int fds[FD_END], bool network)
 	return r;
 }
 
-static int order_memfd(const struct child_order *o, struct err *e)
+static int request_memfd(const struct child_request *o, struct err *e)
 {
 	AUTO_TEXT task = xprintf("%d", (int)o->task);
 	AUTO_TEXT limit = xprintf("%" PRId64, o->limit);
@@ -63,10 +63,10 @@ static int order_memfd(const struct child_order *o, struct err *e)
 	return net_payload_memfd(texts, ELEMENTS(texts), NULL, 0, e);
 }
 
-bool child_start(const struct child_order *o, pid_t *ret_pid, int *ret_control, struct err *e)
+bool child_start(const struct child_request *o, pid_t *ret_pid, int *ret_control, struct err *e)
 {
 	int pair[2], high[FD_END] = {-1, -1, -1, -1, -1, -1, -1}, r = 0;
-	AUTO_FD order = order_memfd(o, e);
+	AUTO_FD order = request_memfd(o, e);
 	AUTO_FD null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	AUTO_FD mine = -1;
 	AUTO_FD theirs = -1;
@@ -77,14 +77,14 @@ bool child_start(const struct child_order *o, pid_t *ret_pid, int *ret_control, 
 		return err_errno(e, errno, "could not start a process for the artifact");
 	mine = pair[0];
 	theirs = pair[1];
-	const int from[FD_END] = {[FD_ORDER] = order, [FD_FILE] = o->file >= 0 ? o->file : null,
+	const int from[FD_END] = {[FD_REQUEST] = order, [FD_FILE] = o->file >= 0 ? o->file : null,
 		[FD_OTHER] = o->other >= 0 ? o->other : null, [FD_CONTROL] = theirs};
-	for (int i = FD_ORDER; r == 0 && i < FD_END; i++)
+	for (int i = FD_REQUEST; r == 0 && i < FD_END; i++)
 		if ((high[i] = fcntl(from[i], F_DUPFD_CLOEXEC, FD_HIGH)) < 0)
 			r = errno;
 	if (r == 0)
 		r = spawn(ret_pid, high, o->task == CHILD_DOWNLOAD);
-	for (int i = FD_ORDER; i < FD_END; i++)
+	for (int i = FD_REQUEST; i < FD_END; i++)
 		auto_fd_close(&high[i]);
 	if (r)
 		return err_errno(e, r, "could not start a process for the artifact");
@@ -104,7 +104,7 @@ static bool fetch(struct task *t, struct err *e)
 {
 	if (t->kind == CHILD_COPY && !confine_child(-1, e))
 		return false;
-	return fetch_artifact(&(struct fetch_source){.url = t->url, .sha256 = t->sha256, .limit = t->limit, .timeout = t->timeout,
+	return artifact_download(&(struct artifact_source){.url = t->url, .sha256 = t->sha256, .limit = t->limit, .timeout = t->timeout,
 		.file_socket = FD_OTHER, .quota = &t->quota}, FD_FILE, e);
 }
 
@@ -113,7 +113,7 @@ static bool unpack(struct task *t, struct err *e)
 	AUTO_TEXT name = unpack_file_name(t->url);
 	int64_t bytes = 0;
 
-	if (!confine_child(FD_OTHER, e) || (t->sha256[0] && !fetch_sum_matches(FD_FILE, t->sha256, e)))
+	if (!confine_child(FD_OTHER, e) || (t->sha256[0] && !artifact_download_verify(FD_FILE, t->sha256, e)))
 		return false;
 	if (lseek(FD_FILE, 0, SEEK_SET) < 0)
 		return err_errno(e, errno, "could not read the cache of artifacts");
@@ -124,7 +124,7 @@ static bool unpack(struct task *t, struct err *e)
 	return syncfs(FD_OTHER) == 0 || err_errno(e, errno, "could not write to the cache of artifacts");
 }
 
-static bool remove_all(struct task *t, struct err *e)
+static bool task_remove(struct task *t, struct err *e)
 {
 	/* a description of its own: the parent's has an offset that both would share */
 	int own = openat(FD_OTHER, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -146,15 +146,15 @@ static bool (*const tasks[CHILD_TASK_MAX])(struct task *t, struct err *e) = {
 	[CHILD_DOWNLOAD] = fetch,
 	[CHILD_COPY] = fetch,
 	[CHILD_UNPACK] = unpack,
-	[CHILD_REMOVE] = remove_all,
+	[CHILD_REMOVE] = task_remove,
 };
 
 static bool run(struct task *t, struct net_payload *order, struct err *e)
 {
-	if (!net_payload_read(order, FD_ORDER, e))
+	if (!net_payload_read(order, FD_REQUEST, e))
 		return false;
-	if (order->n != 5 || !parse_int(order->texts[0], 0, CHILD_TASK_MAX - 1, &t->kind) ||
-		!parse_int(order->texts[1], 0, INT64_MAX, &t->limit) || !parse_int(order->texts[2], 0, INT64_MAX, &t->timeout))
+	if (order->n != 5 || !text_parse_int(order->texts[0], 0, CHILD_TASK_MAX - 1, &t->kind) ||
+		!text_parse_int(order->texts[1], 0, INT64_MAX, &t->limit) || !text_parse_int(order->texts[2], 0, INT64_MAX, &t->timeout))
 		return err_set(e, ERR_INTERNAL, "the order of the process is out of range");
 	t->url = order->texts[3];
 	t->sha256 = order->texts[4];
@@ -165,12 +165,12 @@ int child_main(void)
 {
 	struct task t = {.quota = {.fd = FD_CONTROL}};
 	struct net_payload order = {};
-	struct quota_word word = {.kind = QUOTA_DONE};
+	struct quota_report word = {.kind = QUOTA_DONE};
 	struct err e = {};
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (!run(&t, &order, &e)) {
-		word = (struct quota_word){.kind = QUOTA_FAILED, .error = e.kind};
+		word = (struct quota_report){.kind = QUOTA_FAILED, .error = e.kind};
 		snprintf(word.text, sizeof(word.text), "%s", e.msg);
 	}
 	word.bytes = t.quota.used;

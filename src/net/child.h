@@ -15,7 +15,7 @@ enum child_task {
 	CHILD_TASK_MAX
 };
 
-struct child_order {
+struct child_request {
 	enum child_task task;
 	const char *url, *sha256; /* an empty sum of CHILD_UNPACK: it was checked before */
 	int64_t limit;            /* bytes */
@@ -23,8 +23,8 @@ struct child_order {
 	int file;                 /* borrowed; CHILD_REMOVE: -1 */
 	int other;                /* borrowed; the tree, the socket or the directory; -1: none */
 };
-/* The control socket carries struct quota_word from the child, and its answers. It is the caller's. */
-bool child_start(const struct child_order *o, pid_t *ret_pid, int *ret_control, struct err *e);
+/* The control socket carries struct quota_report from the child, and its answers. It is the caller's. */
+bool child_start(const struct child_request *o, pid_t *ret_pid, int *ret_control, struct err *e);
 
 /* In the child, after exec: descriptors 3 to 6 are the order, 'file', 'other' and the control socket. */
 int child_main(void);

@@ -77,13 +77,13 @@ void net_frame_text(char *to, size_t size, const char *text)
 		memcpy(to, text, strnlen(text, size - 1));
 }
 
-bool net_id_equal(const struct net_id *a, const struct net_id *b)
+bool net_frame_id_equal(const struct net_id *a, const struct net_id *b)
 {
 	return a->kind == b->kind && a->id == b->id && a->attempt == b->attempt;
 }
 
 /* A text ends with a NUL and is padded with NULs, so that no stale bytes of the sender's memory travel along. */
-static bool text_valid(const char *s, size_t size)
+static bool net_text_valid(const char *s, size_t size)
 {
 	size_t len = strnlen(s, size);
 
@@ -93,7 +93,7 @@ static bool text_valid(const char *s, size_t size)
 	return len < size;
 }
 
-static bool body_check(const struct net_frame *f, const struct layout *l, struct err *e)
+static bool net_body_check(const struct net_frame *f, const struct layout *l, struct err *e)
 {
 	const char *base = (const char *)f;
 
@@ -104,14 +104,14 @@ static bool body_check(const struct net_frame *f, const struct layout *l, struct
 		if (n < r->min || n > r->max)
 			return err_set(e, ERR_INVALID, "frame '%s': %s %" PRId64 " is out of range", l->name, r->name, n);
 	}
-	if (l->text_size && !text_valid(base + l->text, l->text_size))
+	if (l->text_size && !net_text_valid(base + l->text, l->text_size))
 		return err_set(e, ERR_INVALID, "frame '%s': its text is not terminated", l->name);
 	if (f->type == NET_HELLO && (f->hello.oldest < 1 || f->hello.newest < f->hello.oldest))
 		return err_set(e, ERR_INVALID, "frame 'hello': versions %u to %u", f->hello.oldest, f->hello.newest);
 	return true;
 }
 
-static size_t fds_expected(const struct net_frame *f)
+static size_t net_fds_expected(const struct net_frame *f)
 {
 	if (f->type == NET_RESULT)
 		return f->result.id.kind == NET_KIND_ARTIFACT && f->result.outcome == NET_DONE;
@@ -129,9 +129,9 @@ bool net_frame_check(const struct net_frame *f, size_t len, size_t fds, enum net
 		return err_set(e, ERR_INVALID, "frame '%s' of %zu bytes instead of %zu", l->name, len, NET_FRAME_HEAD + l->body);
 	if (l->handshake != (version == 0) || f->version != version)
 		return err_set(e, ERR_INVALID, "frame '%s' of version %u where %u was agreed", l->name, f->version, version);
-	if (!body_check(f, l, e))
+	if (!net_body_check(f, l, e))
 		return false;
-	if (fds != fds_expected(f))
+	if (fds != net_fds_expected(f))
 		return err_set(e, ERR_INVALID, "frame '%s' with %zu descriptors", l->name, fds);
 	return true;
 }
@@ -228,7 +228,7 @@ static bool sealed_size(int fd, size_t *ret, struct err *e)
 	return true;
 }
 
-static bool split(struct net_payload *p, size_t size, struct err *e)
+static bool payload_split(struct net_payload *p, size_t size, struct err *e)
 {
 	struct payload_head head;
 	const char *at = p->data + sizeof(head), *end = p->data + size;
@@ -266,7 +266,7 @@ bool net_payload_read(struct net_payload *ret, int fd, struct err *e)
 			return err_errno(e, n < 0 ? errno : EIO, "could not read the payload");
 		got += (size_t)n;
 	}
-	if (!split(&p, size, e))
+	if (!payload_split(&p, size, e))
 		return false;
 	*ret = p;
 	p = (struct net_payload){};
@@ -279,7 +279,7 @@ void net_payload_done(struct net_payload *p)
 	*p = (struct net_payload){};
 }
 
-char *net_artifact_key(const char *url, const char *sha256, int64_t uid, char out[NET_KEY_MAX])
+char *net_frame_artifact_key(const char *url, const char *sha256, int64_t uid, char out[NET_KEY_MAX])
 {
 	AUTO_TEXT place = text_starts(url, "file:") ? xprintf("%" PRId64 " %s", uid, url) : xstrdup(url);
 	unsigned char sum[SHA256_LEN];

@@ -119,7 +119,7 @@ struct net_frame {
 
 void net_frame_init(struct net_frame *f, enum net_frame_type type, uint32_t version);
 void net_frame_text(char *to, size_t size, const char *text); /* cut to fit; NULL is empty */
-bool net_id_equal(const struct net_id *a, const struct net_id *b);
+bool net_frame_id_equal(const struct net_id *a, const struct net_id *b);
 
 /* Whether 'len' bytes from that side are a valid frame of this version (0: a handshake) with as many descriptors as it needs. */
 bool net_frame_check(const struct net_frame *f, size_t len, size_t fds, enum net_frame_from from, uint32_t version,
@@ -143,4 +143,4 @@ bool net_payload_read(struct net_payload *ret, int fd, struct err *e); /* a seal
 void net_payload_done(struct net_payload *p);
 
 /* The name of an artifact in the cache. Files are opened with the rights of their owner, so their key depends on the owner. */
-char *net_artifact_key(const char *url, const char *sha256, int64_t uid, char out[NET_KEY_MAX]);
+char *net_frame_artifact_key(const char *url, const char *sha256, int64_t uid, char out[NET_KEY_MAX]);

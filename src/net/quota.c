@@ -7,7 +7,7 @@
 
 static bool ask(struct quota *q, struct err *e)
 {
-	struct quota_word word = {.kind = QUOTA_MORE, .bytes = q->used};
+	struct quota_report word = {.kind = QUOTA_MORE, .bytes = q->used};
 	int64_t granted = 0;
 	ssize_t n;
 

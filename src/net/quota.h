@@ -7,9 +7,9 @@
 struct err;
 
 /* A packet of the child. */
-enum quota_word_kind { QUOTA_MORE, QUOTA_DONE, QUOTA_FAILED };
-struct quota_word {
-	int64_t kind;     /* enum quota_word_kind */
+enum quota_report_kind { QUOTA_MORE, QUOTA_DONE, QUOTA_FAILED };
+struct quota_report {
+	int64_t kind;     /* enum quota_report_kind */
 	int64_t error;    /* enum err_kind of QUOTA_FAILED */
 	int64_t bytes;    /* QUOTA_MORE: needed in all; QUOTA_DONE: used */
 	char text[512];   /* of the error; NUL-terminated */

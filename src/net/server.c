@@ -16,7 +16,7 @@
 
 #define REQUESTS_MAX 4096   /* known at a time, unacknowledged results included */
 #define FRAMES_PER_TURN 32
-#define HELLO_PATIENCE (5 * USEC_SEC)
+#define HELLO_TIMEOUT (5 * USEC_SEC)
 
 struct conn {
 	struct net_server *server; /* borrowed */
@@ -40,7 +40,7 @@ struct net_server {
 
 /* ---- requests ---- */
 
-static void request_free(struct request *r)
+static void server_request_free(struct request *r)
 {
 	net_payload_done(&r->payload);
 	auto_fd_close(&r->result_fd);
@@ -48,11 +48,11 @@ static void request_free(struct request *r)
 	free(r);
 }
 
-static struct request *request_find(const struct net_server *s, const struct net_id *id)
+static struct request *server_request_find(const struct net_server *s, const struct net_id *id)
 {
 	struct request *r = s->requests;
 
-	while (r && !net_id_equal(&r->id, id))
+	while (r && !net_frame_id_equal(&r->id, id))
 		r = r->next;
 	return r;
 }
@@ -71,7 +71,7 @@ static const struct {
 	[NET_KIND_ARTIFACT] = {artifact_start, artifact_cancel},
 };
 
-static void request_drop(struct net_server *s, struct request *r)
+static void server_request_drop(struct net_server *s, struct request *r)
 {
 	kinds[r->id.kind].cancel(r);
 	for (struct request **at = &s->requests; *at; at = &(*at)->next)
@@ -80,15 +80,15 @@ static void request_drop(struct net_server *s, struct request *r)
 			s->requests_n--;
 			break;
 		}
-	request_free(r);
+	server_request_free(r);
 }
 
 /* ---- frames to the daemon ---- */
 
-static void conn_close(struct conn *c);
+static void daemon_conn_close(struct conn *c);
 
 /* False: the frame was not sent. The socket is full, and the loop continues when it is not; or the connection is gone. */
-static bool conn_send(struct conn *c, const struct net_frame *f, int fd)
+static bool daemon_conn_send(struct conn *c, const struct net_frame *f, int fd)
 {
 	int r = net_frame_send(c->fd, f, fd);
 
@@ -99,7 +99,7 @@ static bool conn_send(struct conn *c, const struct net_frame *f, int fd)
 	return r == 0;
 }
 
-static bool send_owed(struct conn *c, struct request *r, enum request_owes what)
+static bool owed_frame_send(struct conn *c, struct request *r, enum request_owes what)
 {
 	static const enum net_frame_type types[] = {
 		[OWES_RESULT] = NET_RESULT, [OWES_HAS] = NET_HAS, [OWES_FILE] = NET_NEED_FILE};
@@ -117,7 +117,7 @@ static bool send_owed(struct conn *c, struct request *r, enum request_owes what)
 		f.id = r->id;
 		fd = what == OWES_FILE ? r->file_socket : -1;
 	}
-	if (!conn_send(c, &f, fd))
+	if (!daemon_conn_send(c, &f, fd))
 		return false;
 	r->owes &= ~(unsigned)what;
 	if (what == OWES_FILE) {
@@ -128,19 +128,19 @@ static bool send_owed(struct conn *c, struct request *r, enum request_owes what)
 }
 
 /* Sends everything that the daemon has not heard, as far as the socket takes it. */
-static void conn_flush(struct conn *c)
+static void daemon_conn_flush(struct conn *c)
 {
 	struct net_frame f;
 
 	if (!c || !c->version)
 		return;
 	for (struct request *r = c->server->requests; r; r = r->next)
-		if (!send_owed(c, r, OWES_HAS) || !send_owed(c, r, OWES_FILE) || !send_owed(c, r, OWES_RESULT))
+		if (!owed_frame_send(c, r, OWES_HAS) || !owed_frame_send(c, r, OWES_FILE) || !owed_frame_send(c, r, OWES_RESULT))
 			return;
 	if (!c->owes_synced)
 		return;
 	net_frame_init(&f, NET_SYNCED, c->version);
-	c->owes_synced = !conn_send(c, &f, -1);
+	c->owes_synced = !daemon_conn_send(c, &f, -1);
 }
 
 void request_end(struct request *r, enum net_outcome outcome, const char *error, int fd)
@@ -151,7 +151,7 @@ void request_end(struct request *r, enum net_outcome outcome, const char *error,
 	r->result_fd = fd;
 	if (r->wanted || (r->server->conn && r->server->conn->synced)) {
 		r->owes |= OWES_RESULT;
-		conn_flush(r->server->conn);
+		daemon_conn_flush(r->server->conn);
 	}
 }
 
@@ -159,7 +159,7 @@ void request_need_file(struct request *r, int socket)
 {
 	r->file_socket = socket;
 	r->owes |= OWES_FILE;
-	conn_flush(r->server->conn);
+	daemon_conn_flush(r->server->conn);
 }
 
 /* ---- webhooks ---- */
@@ -199,7 +199,7 @@ static void artifact_cancel(struct request *r)
 
 /* ---- frames from the daemon ---- */
 
-static struct request *request_add(struct net_server *s, const struct net_id *id, int64_t uid)
+static struct request *server_request_add(struct net_server *s, const struct net_id *id, int64_t uid)
 {
 	struct request *r = xcalloc(1, sizeof(*r)), **last = &s->requests;
 
@@ -211,10 +211,10 @@ static struct request *request_add(struct net_server *s, const struct net_id *id
 	return r;
 }
 
-static bool take_request(struct conn *c, const struct net_frame *f, int fd, struct err *e)
+static bool on_request_frame(struct conn *c, const struct net_frame *f, int fd, struct err *e)
 {
 	struct net_server *s = c->server;
-	struct request *r = request_find(s, &f->request.id);
+	struct request *r = server_request_find(s, &f->request.id);
 	struct err why = {};
 
 	if (r) { /* repeated on a new connection */
@@ -222,7 +222,7 @@ static bool take_request(struct conn *c, const struct net_frame *f, int fd, stru
 		r->owes |= r->stage == REQUEST_ENDED ? OWES_RESULT : r->file_socket >= 0 ? OWES_FILE : 0;
 		return true;
 	}
-	r = request_add(s, &f->request.id, f->request.uid);
+	r = server_request_add(s, &f->request.id, f->request.uid);
 	r->limit = f->request.limit;
 	r->timeout = f->request.timeout;
 	if (!net_payload_read(&r->payload, fd, e))
@@ -234,7 +234,7 @@ static bool take_request(struct conn *c, const struct net_frame *f, int fd, stru
 	return true;
 }
 
-static bool take_sync(struct conn *c, const struct net_frame *f, int fd, struct err *e)
+static bool on_sync_frame(struct conn *c, const struct net_frame *f, int fd, struct err *e)
 {
 	struct request *next;
 
@@ -246,7 +246,7 @@ static bool take_sync(struct conn *c, const struct net_frame *f, int fd, struct 
 		if (r->wanted)
 			continue;
 		if (r->id.kind != NET_KIND_WEBHOOK) /* its run has been given up or has ended */
-			request_drop(c->server, r);
+			server_request_drop(c->server, r);
 		else
 			r->owes |= r->stage == REQUEST_ENDED ? OWES_RESULT : OWES_HAS;
 	}
@@ -255,29 +255,29 @@ static bool take_sync(struct conn *c, const struct net_frame *f, int fd, struct 
 	return true;
 }
 
-static bool take_ack(struct conn *c, const struct net_frame *f, int fd, struct err *e)
+static bool on_ack_frame(struct conn *c, const struct net_frame *f, int fd, struct err *e)
 {
-	struct request *r = request_find(c->server, &f->id);
+	struct request *r = server_request_find(c->server, &f->id);
 
 	(void)fd;
 	(void)e;
 	if (r && r->stage == REQUEST_ENDED)
-		request_drop(c->server, r);
+		server_request_drop(c->server, r);
 	return true;
 }
 
-static bool take_cancel(struct conn *c, const struct net_frame *f, int fd, struct err *e)
+static bool on_cancel_frame(struct conn *c, const struct net_frame *f, int fd, struct err *e)
 {
-	struct request *r = request_find(c->server, &f->id);
+	struct request *r = server_request_find(c->server, &f->id);
 
 	(void)fd;
 	(void)e;
 	if (r)
-		request_drop(c->server, r);
+		server_request_drop(c->server, r);
 	return true;
 }
 
-static bool take_settings(struct conn *c, const struct net_frame *f, int fd, struct err *e)
+static bool on_settings_frame(struct conn *c, const struct net_frame *f, int fd, struct err *e)
 {
 	(void)fd;
 	(void)e;
@@ -285,39 +285,39 @@ static bool take_settings(struct conn *c, const struct net_frame *f, int fd, str
 	return true;
 }
 
-static bool take_hold(struct conn *c, const struct net_frame *f, int fd, struct err *e)
+static bool on_hold_frame(struct conn *c, const struct net_frame *f, int fd, struct err *e)
 {
-	struct request *r = request_find(c->server, &f->hold.id);
+	struct request *r = server_request_find(c->server, &f->hold.id);
 
 	(void)fd;
 	if (f->hold.id.kind != NET_KIND_ARTIFACT)
 		return err_set(e, ERR_INVALID, "frame 'hold' of something that is not an artifact");
 	if (!r) {
-		r = request_add(c->server, &f->hold.id, f->hold.uid);
+		r = server_request_add(c->server, &f->hold.id, f->hold.uid);
 		cache_hold(r, c->server->cache, f->hold.key);
 	}
 	r->wanted = true;
 	return true;
 }
 
-static bool (*const takers[NET_FRAME_TYPE_MAX])(struct conn *, const struct net_frame *, int, struct err *) = {
-	[NET_SETTINGS] = take_settings,
-	[NET_HOLD] = take_hold,
-	[NET_REQUEST] = take_request,
-	[NET_SYNC] = take_sync,
-	[NET_CANCEL] = take_cancel,
-	[NET_ACK] = take_ack,
+static bool (*const frame_handlers[NET_FRAME_TYPE_MAX])(struct conn *, const struct net_frame *, int, struct err *) = {
+	[NET_SETTINGS] = on_settings_frame,
+	[NET_HOLD] = on_hold_frame,
+	[NET_REQUEST] = on_request_frame,
+	[NET_SYNC] = on_sync_frame,
+	[NET_CANCEL] = on_cancel_frame,
+	[NET_ACK] = on_ack_frame,
 };
 
 /* A new daemon takes the place of the one before; its requests stay until it has named those that it still wants. */
-static void serve(struct net_server *s, struct conn *c)
+static void daemon_conn_accept(struct net_server *s, struct conn *c)
 {
 	struct net_frame f;
 
 	if (s->conn) {
 		net_frame_init(&f, NET_SUPERSEDED, s->conn->version);
 		net_frame_send(s->conn->fd, &f, -1);
-		conn_close(s->conn);
+		daemon_conn_close(s->conn);
 	}
 	s->guest = NULL;
 	s->conn = c;
@@ -330,7 +330,7 @@ static void serve(struct net_server *s, struct conn *c)
 	log_info("serving daemon '%s'", c->node);
 }
 
-static void take_hello(struct conn *c, const struct net_frame *f)
+static void on_hello_frame(struct conn *c, const struct net_frame *f)
 {
 	uint32_t version = f->hello.newest < NET_FRAME_VERSION ? f->hello.newest : NET_FRAME_VERSION;
 	bool speaks = version >= NET_FRAME_VERSION_OLDEST && version >= f->hello.oldest;
@@ -342,18 +342,18 @@ static void take_hello(struct conn *c, const struct net_frame *f)
 		net_frame_text(answer.refused.error, NET_TEXT_MAX,
 			"no common version of the protocol; restart jobsched-net and jobschedd after an upgrade");
 		net_frame_send(c->fd, &answer, -1);
-		conn_close(c);
+		daemon_conn_close(c);
 		return;
 	}
 	c->version = version;
 	memcpy(c->node, f->hello.node, sizeof(c->node));
-	serve(c->server, c);
+	daemon_conn_accept(c->server, c);
 	answer.welcome.version = version;
-	conn_send(c, &answer, -1);
+	daemon_conn_send(c, &answer, -1);
 }
 
 /* Reads one frame. False: there is none, or the connection is closed. */
-static bool conn_frame(struct conn *c)
+static bool daemon_conn_read_frame(struct conn *c)
 {
 	AUTO_FD passed = -1;
 	struct net_frame f;
@@ -366,23 +366,23 @@ static bool conn_frame(struct conn *c)
 	if (r < 0 || len == 0) {
 		if (r < 0 && r != -ECONNRESET)
 			log_warning("the connection of '%s' was closed: %s", c->node, strerror(-r));
-		conn_close(c);
+		daemon_conn_close(c);
 		return false;
 	}
 	if (!net_frame_check(&f, len, passed >= 0, NET_FROM_DAEMON, c->version, &e) ||
-		(f.type != NET_HELLO && !takers[f.type](c, &f, passed, &e))) {
+		(f.type != NET_HELLO && !frame_handlers[f.type](c, &f, passed, &e))) {
 		log_warning("the connection of '%s' was closed: %s", c->version ? c->node : "a client", e.msg);
-		conn_close(c);
+		daemon_conn_close(c);
 		return false;
 	}
 	if (f.type == NET_HELLO) {
-		take_hello(c, &f);
+		on_hello_frame(c, &f);
 		return false; /* the connection may be gone; the loop calls again */
 	}
 	return true;
 }
 
-static int on_frames(sd_event_source *source, int fd, uint32_t events, void *arg)
+static int on_daemon_frames(sd_event_source *source, int fd, uint32_t events, void *arg)
 {
 	struct conn *c = arg;
 	struct net_server *s = c->server;
@@ -390,15 +390,15 @@ static int on_frames(sd_event_source *source, int fd, uint32_t events, void *arg
 	(void)fd;
 	if (events & EPOLLOUT)
 		sd_event_source_set_io_events(source, EPOLLIN);
-	for (int i = 0; i < FRAMES_PER_TURN && conn_frame(c);)
+	for (int i = 0; i < FRAMES_PER_TURN && daemon_conn_read_frame(c);)
 		i++;
-	conn_flush(s->conn);
+	daemon_conn_flush(s->conn);
 	return 0;
 }
 
 /* ---- connections ---- */
 
-static void conn_close(struct conn *c)
+static void daemon_conn_close(struct conn *c)
 {
 	struct net_server *s = c->server;
 
@@ -417,7 +417,7 @@ static void conn_close(struct conn *c)
 	free(c);
 }
 
-static int on_connect(sd_event_source *source, int fd, uint32_t events, void *arg)
+static int on_daemon_connect(sd_event_source *source, int fd, uint32_t events, void *arg)
 {
 	struct net_server *s = arg;
 	AUTO_FD peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -435,16 +435,16 @@ static int on_connect(sd_event_source *source, int fd, uint32_t events, void *ar
 		return 0;
 	}
 	if (s->guest)
-		conn_close(s->guest);
+		daemon_conn_close(s->guest);
 	c = xcalloc(1, sizeof(*c));
 	*c = (struct conn){.server = s, .fd = peer};
-	if (sd_event_add_io(s->ev, &c->source, peer, EPOLLIN, on_frames, c) < 0) {
+	if (sd_event_add_io(s->ev, &c->source, peer, EPOLLIN, on_daemon_frames, c) < 0) {
 		free(c);
 		return 0;
 	}
 	(void)STEAL_FD(peer);
 	s->guest = c;
-	sd_event_source_set_time_relative(s->hello_timer, HELLO_PATIENCE);
+	sd_event_source_set_time_relative(s->hello_timer, HELLO_TIMEOUT);
 	sd_event_source_set_enabled(s->hello_timer, SD_EVENT_ONESHOT);
 	return 0;
 }
@@ -456,7 +456,7 @@ static int on_no_hello(sd_event_source *source, uint64_t usec, void *arg)
 	(void)source;
 	(void)usec;
 	if (s->guest)
-		conn_close(s->guest);
+		daemon_conn_close(s->guest);
 	return 0;
 }
 
@@ -496,7 +496,7 @@ bool net_server_new(struct sd_event *ev, const struct net_server_options *o, str
 	if (r >= 0)
 		r = timer_new(s, &s->hello_timer, on_no_hello);
 	if (r >= 0)
-		r = sd_event_add_io(ev, &s->listen_source, o->listen, EPOLLIN, on_connect, s);
+		r = sd_event_add_io(ev, &s->listen_source, o->listen, EPOLLIN, on_daemon_connect, s);
 	if (r < 0)
 		return err_errno(e, -r, "could not watch the socket");
 	if (o->linger) {
@@ -512,11 +512,11 @@ void net_server_free(struct net_server *s)
 	if (!s)
 		return;
 	if (s->guest)
-		conn_close(s->guest);
+		daemon_conn_close(s->guest);
 	if (s->conn)
-		conn_close(s->conn);
+		daemon_conn_close(s->conn);
 	while (s->requests)
-		request_drop(s, s->requests);
+		server_request_drop(s, s->requests);
 	webhooks_free(s->webhooks);
 	cache_free(s->cache);
 	sd_event_source_disable_unref(s->listen_source);

@@ -39,7 +39,7 @@ static void post_free(struct post *p)
 	free(p);
 }
 
-static void forget(struct webhooks *w, struct post *p)
+static void post_remove(struct webhooks *w, struct post *p)
 {
 	for (struct post **at = &w->posts; *at; at = &(*at)->next)
 		if (*at == p) {
@@ -51,7 +51,7 @@ static void forget(struct webhooks *w, struct post *p)
 
 /* ---- the end of a post ---- */
 
-static void describe(const struct post *p, CURLcode result, struct buf *out)
+static void post_describe_error(const struct post *p, CURLcode result, struct buf *out)
 {
 	long status = 0;
 
@@ -68,17 +68,17 @@ static void describe(const struct post *p, CURLcode result, struct buf *out)
 	}
 }
 
-static void finish(struct webhooks *w, struct post *p, CURLcode result)
+static void post_finish(struct webhooks *w, struct post *p, CURLcode result)
 {
 	AUTO_DONE(buf) error = {};
 
-	describe(p, result, &error);
-	forget(w, p);
+	post_describe_error(p, result, &error);
+	post_remove(w, p);
 	w->fn(p->owner, error.len ? error.data : NULL, w->arg);
 	post_free(p);
 }
 
-static void look_for_ends(struct webhooks *w)
+static void finished_posts_collect(struct webhooks *w)
 {
 	const CURLMsg *m;
 	int left;
@@ -89,13 +89,13 @@ static void look_for_ends(struct webhooks *w)
 			void *p = NULL;
 
 			curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &p);
-			finish(w, p, result);
+			post_finish(w, p, result);
 		}
 }
 
 /* ---- libcurl's sockets and its timer ---- */
 
-static int on_socket(sd_event_source *source, int fd, uint32_t events, void *arg)
+static int on_curl_socket(sd_event_source *source, int fd, uint32_t events, void *arg)
 {
 	struct webhooks *w = arg;
 	int mask = (events & EPOLLIN ? CURL_CSELECT_IN : 0) | (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
@@ -103,11 +103,11 @@ static int on_socket(sd_event_source *source, int fd, uint32_t events, void *arg
 
 	(void)source;
 	curl_multi_socket_action(w->multi, fd, mask, &running);
-	look_for_ends(w);
+	finished_posts_collect(w);
 	return 0;
 }
 
-static int want_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *mine)
+static int on_curl_socket_change(CURL *easy, curl_socket_t fd, int what, void *arg, void *mine)
 {
 	struct webhooks *w = arg;
 	sd_event_source *source = mine;
@@ -120,14 +120,14 @@ static int want_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *
 	} else if (source) {
 		sd_event_source_set_io_events(source, events);
 	} else {
-		if (sd_event_add_io(w->ev, &source, fd, events, on_socket, w) < 0)
+		if (sd_event_add_io(w->ev, &source, fd, events, on_curl_socket, w) < 0)
 			return -1;
 		curl_multi_assign(w->multi, fd, source);
 	}
 	return 0;
 }
 
-static int on_timer(sd_event_source *source, uint64_t usec, void *arg)
+static int on_curl_timer(sd_event_source *source, uint64_t usec, void *arg)
 {
 	struct webhooks *w = arg;
 	int running;
@@ -135,11 +135,11 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *arg)
 	(void)source;
 	(void)usec;
 	curl_multi_socket_action(w->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-	look_for_ends(w);
+	finished_posts_collect(w);
 	return 0;
 }
 
-static int want_timer(CURLM *multi, long ms, void *arg)
+static int on_curl_timer_change(CURLM *multi, long ms, void *arg)
 {
 	struct webhooks *w = arg;
 
@@ -152,7 +152,7 @@ static int want_timer(CURLM *multi, long ms, void *arg)
 
 /* ---- one post ---- */
 
-static size_t on_answer(char *data, size_t size, size_t n, void *arg)
+static size_t on_response_data(char *data, size_t size, size_t n, void *arg)
 {
 	struct post *p = arg;
 	size_t len = size * n;
@@ -163,7 +163,7 @@ static size_t on_answer(char *data, size_t size, size_t n, void *arg)
 	return p->answer_len > WEBHOOK_ANSWER_MAX ? 0 : len;
 }
 
-static bool set_up(struct post *p, const struct webhook_post *from)
+static bool post_set_options(struct post *p, const struct webhook_post *from)
 {
 	CURL *c = p->easy;
 
@@ -176,7 +176,7 @@ static bool set_up(struct post *p, const struct webhook_post *from)
 	       curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)from->len) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_POSTFIELDS, from->body) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_USERAGENT, "jobsched/" PACKAGE_VERSION) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_answer) == CURLE_OK &&
+	       curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_response_data) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_WRITEDATA, p) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_ERRORBUFFER, p->error) == CURLE_OK &&
 #if LIBCURL_VERSION_NUM >= 0x075700
@@ -194,7 +194,7 @@ bool webhooks_post(struct webhooks *w, const struct webhook_post *from, struct e
 	for (size_t i = 0; i < from->headers_n; i++)
 		p->headers = curl_slist_append(p->headers, from->headers[i]);
 	p->easy = curl_easy_init();
-	if (!p->easy || !set_up(p, from) || curl_multi_add_handle(w->multi, p->easy) != CURLM_OK) {
+	if (!p->easy || !post_set_options(p, from) || curl_multi_add_handle(w->multi, p->easy) != CURLM_OK) {
 		post_free(p);
 		return err_set(e, ERR_INVALID, "'%.80s' cannot be posted to", from->url);
 	}
@@ -211,7 +211,7 @@ void webhooks_cancel(struct webhooks *w, const void *owner)
 		p = p->next;
 	if (!p)
 		return;
-	forget(w, p);
+	post_remove(w, p);
 	post_free(p);
 }
 
@@ -229,12 +229,12 @@ bool webhooks_new(struct sd_event *ev, webhook_done_fn *fn, void *arg, struct we
 	w->fn = fn;
 	w->arg = arg;
 	w->multi = curl_multi_init();
-	r = sd_event_add_time(ev, &w->timer, CLOCK_BOOTTIME, 0, 1, on_timer, w);
+	r = sd_event_add_time(ev, &w->timer, CLOCK_BOOTTIME, 0, 1, on_curl_timer, w);
 	if (!w->multi || r < 0 || (r = sd_event_source_set_enabled(w->timer, SD_EVENT_OFF)) < 0)
 		return err_errno(e, r < 0 ? -r : ENOMEM, "could not prepare for webhooks");
-	curl_multi_setopt(w->multi, CURLMOPT_SOCKETFUNCTION, want_socket);
+	curl_multi_setopt(w->multi, CURLMOPT_SOCKETFUNCTION, on_curl_socket_change);
 	curl_multi_setopt(w->multi, CURLMOPT_SOCKETDATA, w);
-	curl_multi_setopt(w->multi, CURLMOPT_TIMERFUNCTION, want_timer);
+	curl_multi_setopt(w->multi, CURLMOPT_TIMERFUNCTION, on_curl_timer_change);
 	curl_multi_setopt(w->multi, CURLMOPT_TIMERDATA, w);
 	*ret = STEAL(w);
 	return true;
@@ -247,7 +247,7 @@ void webhooks_free(struct webhooks *w)
 	if (!w)
 		return;
 	while ((p = w->posts)) {
-		forget(w, p);
+		post_remove(w, p);
 		post_free(p);
 	}
 	curl_multi_cleanup(w->multi);

@@ -11,7 +11,7 @@ struct count {
 	int64_t n;
 };
 
-void count_change(struct store *s, enum count_what what, int64_t state, const char *queue, int64_t n)
+void counter_change(struct store *s, enum count_what what, int64_t state, const char *queue, int64_t n)
 {
 	for (size_t i = s->counts_kept; i < s->n_counts; i++)
 		if (s->counts[i].what == what && s->counts[i].state == state &&
@@ -23,28 +23,28 @@ void count_change(struct store *s, enum count_what what, int64_t state, const ch
 	s->counts[s->n_counts++] = (struct count){what, state, xstrdup(queue), n};
 }
 
-void count_move(struct store *s, enum count_what what, int64_t from, int64_t to, const char *queue)
+void counter_move(struct store *s, enum count_what what, int64_t from, int64_t to, const char *queue)
 {
-	count_change(s, what, from, queue, -1);
-	count_change(s, what, to, queue, 1);
+	counter_change(s, what, from, queue, -1);
+	counter_change(s, what, to, queue, 1);
 }
 
-static bool active(enum run_state s)
+static bool run_is_active(enum run_state s)
 {
 	return s == RUN_CLAIMED || s == RUN_RUNNING;
 }
 
-void count_run(struct store *s, enum run_state from, enum run_state to, int64_t uid, const char *queue)
+void counter_run_moved(struct store *s, enum run_state from, enum run_state to, int64_t uid, const char *queue)
 {
-	count_move(s, COUNT_RUNS, from, to, queue);
-	if (active(from) == active(to))
+	counter_move(s, COUNT_RUNS, from, to, queue);
+	if (run_is_active(from) == run_is_active(to))
 		return;
-	count_change(s, COUNT_ACTIVE, uid, queue, active(to) ? 1 : -1);
-	if (active(from) && s->look.full)
-		look_by(s, 0);
+	counter_change(s, COUNT_ACTIVE, uid, queue, run_is_active(to) ? 1 : -1);
+	if (run_is_active(from) && s->look.full)
+		wakeup_claim_by(s, 0);
 }
 
-bool count_next_pending(const struct store *s, enum count_what what, size_t *i, int64_t *ret_state, const char **ret_queue,
+bool counter_next_pending(const struct store *s, enum count_what what, size_t *i, int64_t *ret_state, const char **ret_queue,
 	int64_t *ret_n)
 {
 	while (*i < s->n_counts && s->counts[*i].what != what)
@@ -57,7 +57,7 @@ bool count_next_pending(const struct store *s, enum count_what what, size_t *i, 
 	return true;
 }
 
-int64_t count_pending(const struct store *s, enum count_what what, int64_t state)
+int64_t counter_pending(const struct store *s, enum count_what what, int64_t state)
 {
 	int64_t n = 0;
 
@@ -67,7 +67,7 @@ int64_t count_pending(const struct store *s, enum count_what what, int64_t state
 	return n;
 }
 
-int64_t count_pending_in(const struct store *s, enum count_what what, int64_t state, const char *queue)
+int64_t counter_pending_in(const struct store *s, enum count_what what, int64_t state, const char *queue)
 {
 	int64_t n = 0;
 
@@ -77,19 +77,19 @@ int64_t count_pending_in(const struct store *s, enum count_what what, int64_t st
 	return n;
 }
 
-size_t count_mark(struct store *s)
+size_t counters_mark(struct store *s)
 {
 	return s->counts_kept = s->n_counts;
 }
 
-void count_back_to(struct store *s, size_t mark)
+void counters_rewind(struct store *s, size_t mark)
 {
 	while (s->n_counts > mark)
 		free(s->counts[--s->n_counts].queue);
 	s->counts_kept = mark;
 }
 
-static int by_place(const void *a, const void *b)
+static int counter_compare(const void *a, const void *b)
 {
 	const struct count *x = a, *y = b;
 
@@ -100,18 +100,18 @@ static int by_place(const void *a, const void *b)
 	return strcmp(x->queue, y->queue);
 }
 
-bool count_write(struct store *s, struct err *e)
+bool counters_write(struct store *s, struct err *e)
 {
 	AUTO_QUERY q = {};
 	AUTO_SET set = {};
 
 	if (s->n_counts == 0)
 		return true;
-	qsort(s->counts, s->n_counts, sizeof(*s->counts), by_place);
+	qsort(s->counts, s->n_counts, sizeof(*s->counts), counter_compare);
 	for (size_t i = 0, j; i < s->n_counts; i = j) {
 		int64_t sum = 0;
 
-		for (j = i; j < s->n_counts && by_place(&s->counts[i], &s->counts[j]) == 0; j++)
+		for (j = i; j < s->n_counts && counter_compare(&s->counts[i], &s->counts[j]) == 0; j++)
 			sum += s->counts[j].n;
 		if (sum == 0)
 			continue;
@@ -121,7 +121,7 @@ bool count_write(struct store *s, struct err *e)
 		set_text(&set, "queue", s->counts[i].queue);
 		set_int(&set, "n", sum);
 	}
-	count_back_to(s, 0);
+	counters_rewind(s, 0);
 	if (set.n == 0)
 		return true;
 	q = query_start(s->db, Q_COUNTERS_ADD, e);
@@ -130,7 +130,7 @@ bool count_write(struct store *s, struct err *e)
 	return query_finish(&q);
 }
 
-bool count_differs(const struct store *s)
+bool counters_differ(const struct store *s)
 {
 	for (size_t i = 0; i < s->n_counts; i++)
 		if (s->counts[i].n != 0)
@@ -138,7 +138,7 @@ bool count_differs(const struct store *s)
 	return false;
 }
 
-static bool sum_up(struct store *s, enum count_what what, int64_t *into, int64_t states, struct err *e)
+static bool counters_sum(struct store *s, enum count_what what, int64_t *into, int64_t states, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_COUNTERS_SUM, e);
 
@@ -157,9 +157,9 @@ bool store_counts(struct store *s, struct store_counts *ret, struct err *e)
 	struct store_counts c = {};
 	AUTO_TX tx = {};
 
-	if (!tx_begin(&tx, s, false, e) || !sum_up(s, COUNT_JOBS, c.jobs, JOB_STATE_MAX, e) ||
-	    !sum_up(s, COUNT_RUNS, c.runs, RUN_STATE_MAX, e) ||
-	    !sum_up(s, COUNT_NOTICES, c.notices, NOTICE_STATE_MAX, e) || !tx_commit(&tx, e))
+	if (!tx_begin(&tx, s, false, e) || !counters_sum(s, COUNT_JOBS, c.jobs, JOB_STATE_MAX, e) ||
+	    !counters_sum(s, COUNT_RUNS, c.runs, RUN_STATE_MAX, e) ||
+	    !counters_sum(s, COUNT_NOTICES, c.notices, NOTICE_STATE_MAX, e) || !tx_commit(&tx, e))
 		return false;
 	*ret = c;
 	return true;

@@ -15,7 +15,7 @@ size_t event_mark(const struct store *s)
 	return s->events.n;
 }
 
-void event_back_to(struct store *s, size_t mark)
+void event_rewind(struct store *s, size_t mark)
 {
 	event_list_cut(&s->events, mark);
 }
@@ -27,7 +27,7 @@ static void set_some(struct set *set, const char *name, const char *v)
 		set_text(set, name, v);
 }
 
-static void describe(struct set *set, const struct event *ev)
+static void event_describe(struct set *set, const struct event *ev)
 {
 	set_item(set);
 	set_int(set, "at", ev->at);
@@ -44,7 +44,7 @@ static void describe(struct set *set, const struct event *ev)
 	set_some(set, "detail", ev->detail);
 }
 
-static bool hold_order(struct store *s, struct err *e)
+static bool events_lock(struct store *s, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_EVENTS_LOCK, e);
 
@@ -53,26 +53,26 @@ static bool hold_order(struct store *s, struct err *e)
 
 bool event_write(struct store *s, struct err *e)
 {
-	if (s->events.n > 0 && !hold_order(s, e))
+	if (s->events.n > 0 && !events_lock(s, e))
 		return false;
 	for (size_t from = 0; from < s->events.n; from += CHUNK) {
 		AUTO_SET set = {};
 
 		for (size_t i = from; i < s->events.n && i < from + CHUNK; i++)
-			describe(&set, s->events.v[i]);
-		if (!set_run(s, Q_EVENTS_INSERT, &set, e))
+			event_describe(&set, s->events.v[i]);
+		if (!set_execute(s, Q_EVENTS_INSERT, &set, e))
 			return false;
 	}
 	return true;
 }
 
-void store_events_take(struct store *s, struct event_list *ret)
+void event_take_written(struct store *s, struct event_list *ret)
 {
 	*ret = s->events;
 	s->events = (struct event_list){};
 }
 
-bool apply_event(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool event_op_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	(void)e;
 	for (size_t i = 0; i < n; i++) {

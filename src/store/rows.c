@@ -62,7 +62,7 @@ static uint64_t digest_add(uint64_t digest, const char *s)
 	return digest;
 }
 
-uint64_t job_digest(int64_t uid, const char *owner, const char *spec)
+uint64_t row_digest(int64_t uid, const char *owner, const char *spec)
 {
 	return digest_add(digest_add(UINT64_C(0xcbf29ce484222325) ^ (uint64_t)uid, owner), spec);
 }
@@ -105,7 +105,7 @@ struct job *row_job(struct query *q, struct err *e)
 	j->pause.until = query_get_int(q);
 	j->pause.reason = query_get_copy(q);
 	j->pause.later = query_get_int(q);
-	if (digest != job_digest(j->uid, j->owner, j->spec)) {
+	if (digest != row_digest(j->uid, j->owner, j->spec)) {
 		err_set(e, ERR_REFUSED, "job %lld is damaged in the store; "
 			"a backup is put in its place by 'jobctl db restore FILE'", (long long)j->id);
 		return NULL;
@@ -119,7 +119,7 @@ void run_list_add(struct run_list *l, struct run *r)
 	l->v[l->n++] = r;
 }
 
-bool runs_read(struct store *s, const char *ids, struct run_list *ret, struct err *e)
+bool row_runs_read(struct store *s, const char *ids, struct run_list *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_RUNS_GET, e);
 
@@ -129,7 +129,7 @@ bool runs_read(struct store *s, const char *ids, struct run_list *ret, struct er
 	return !q.failed;
 }
 
-bool run_read(struct store *s, int64_t uid, int64_t id, struct run **ret, struct err *e)
+bool row_run_read(struct store *s, int64_t uid, int64_t id, struct run **ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_RUN_GET, e);
 
@@ -139,19 +139,19 @@ bool run_read(struct store *s, int64_t uid, int64_t id, struct run **ret, struct
 	return !q.failed;
 }
 
-static void claimed_add(struct claimed_list *l, struct query *q)
+static void claimed_add(struct claim_list *l, struct query *q)
 {
 	struct run *r = row_run(q);
 	const char *spec = query_get_text(q);
 	uint64_t digest = (uint64_t)query_get_int(q);
 	usec_t typical = query_get_int(q);
-	bool sound = spec && r->owner && digest == job_digest(r->uid, r->owner, spec);
+	bool sound = spec && r->owner && digest == row_digest(r->uid, r->owner, spec);
 
 	l->v = xgrow(l->v, l->n, sizeof(*l->v));
 	l->v[l->n++] = (struct claimed){r, xstrdup(sound ? spec : ""), typical};
 }
 
-bool runs_read_claimed(struct store *s, const char *ids, struct claimed_list *ret, struct err *e)
+bool claim_read_runs(struct store *s, const char *ids, struct claim_list *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_RUNS_GET_CLAIMED, e);
 

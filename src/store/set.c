@@ -16,7 +16,7 @@ void set_item(struct set *s)
 	s->first = true;
 }
 
-static void member(struct set *s, const char *name)
+static void member_start(struct set *s, const char *name)
 {
 	size_t len = strlen(name);
 	char *to = buf_room(&s->b, len + 4);
@@ -46,13 +46,13 @@ static void add_number(struct buf *b, int64_t v)
 
 void set_int(struct set *s, const char *name, int64_t v)
 {
-	member(s, name);
+	member_start(s, name);
 	add_number(&s->b, v);
 }
 
 void set_text(struct set *s, const char *name, const char *v)
 {
-	member(s, name);
+	member_start(s, name);
 	if (v && !text_utf8_valid(v, strlen(v))) {
 		AUTO_DONE(buf) shown = {};
 
@@ -82,7 +82,7 @@ const char *set_json(struct set *s)
 	return s->b.data;
 }
 
-bool set_run(struct store *s, int query, struct set *set, struct err *e)
+bool set_execute(struct store *s, int query, struct set *set, struct err *e)
 {
 	AUTO_QUERY q = {};
 

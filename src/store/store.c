@@ -84,8 +84,8 @@ bool tx_begin(struct tx *t, struct store *s, bool write, struct err *e)
 	if (!begin(s, write, e))
 		return false;
 	s->db->writing = write;
-	count_back_to(s, 0);
-	outcome_back_to(s, 0);
+	counters_rewind(s, 0);
+	outcome_rewind(s, 0);
 	t->s = s;
 	return !write || check_term(s, e);
 }
@@ -232,7 +232,7 @@ void store_free(struct store *s)
 			close_writer(s);
 		s->db->ops->close(s->db);
 	}
-	count_back_to(s, 0);
+	counters_rewind(s, 0);
 	free(s->counts);
 	for (size_t i = 0; i < ELEMENTS(s->shut); i++)
 		free(s->shut[i].queue);

@@ -43,16 +43,16 @@ void store_expect_term(struct store *s, int64_t term); /* a server with a lower 
 /* ---- writing: one batch, one transaction (see op.h) ---- */
 
 /* When something must be looked at next; USEC_NEVER: nothing is waiting. */
-struct store_wake {
+struct batch_wake {
 	usec_t next_slot; /* the first row of 'due' */
 	usec_t next_due;  /* the first queued run */
 	usec_t next_notice; /* the first notice to be sent */
 	usec_t pause_end; /* the first pause that is over by itself: OP_PAUSES_END */
 	usec_t expiry;    /* a queued run may not start after this moment: OP_EXPIRE */
 	bool no_room;     /* the disk is full: new work is refused */
-	bool owes_news;   /* to other nodes: the next batch tells them, and one should come soon */
+	bool notify_pending;   /* to other nodes: the next batch tells them, and one should come soon */
 };
-#define STORE_WAKE_NEVER ((struct store_wake){USEC_NEVER, USEC_NEVER, USEC_NEVER, USEC_NEVER, USEC_NEVER, false, false})
+#define BATCH_WAKE_NEVER ((struct batch_wake){USEC_NEVER, USEC_NEVER, USEC_NEVER, USEC_NEVER, USEC_NEVER, false, false})
 
 /*
  * Runs all operations in one transaction and leaves each result in its op. One that fails changes
@@ -61,11 +61,11 @@ struct store_wake {
  *   ERR_UNCERTAIN       the outcome could not be learned: the caller must stop (exit 75)
  *   ERR_REFUSED         the server has lost commits: the caller must stop (exit 78)
  */
-bool store_apply(struct store *s, struct op *const *ops, size_t n, struct store_wake *ret,
+bool batch_apply(struct store *s, struct op *const *ops, size_t n, struct batch_wake *ret,
 	struct err *e);
 
 /* The events that the last batch has written, for the log; no ids. Whoever wants them takes them before the next. */
-void store_events_take(struct store *s, struct event_list *ret /* filled, owned */);
+void event_take_written(struct store *s, struct event_list *ret /* filled, owned */);
 
 /* ---- reading: each call is one short transaction; nothing is held open between calls ---- */
 
@@ -123,10 +123,10 @@ bool store_job_find(struct store *s, int64_t uid, const char *name, struct job *
 bool store_job_names(struct store *s, int64_t uid, size_t limit, struct strv *ret, struct err *e); /* for "did you mean" */
 /* What adding would meet: the refusals and results of OP_JOB_ADD, but nothing is added and there are no numbers. */
 struct job_new;
-bool store_job_try(struct store *s, struct job_new *j, struct err *e);
-bool store_job_list(struct store *s, const struct job_filter *f, struct job_list *ret, struct err *e);
+bool job_dry_run(struct store *s, struct job_new *j, struct err *e);
+bool list_jobs_page(struct store *s, const struct job_filter *f, struct job_list *ret, struct err *e);
 bool store_run_get(struct store *s, int64_t uid, int64_t id, struct run **ret, struct err *e);
-bool store_run_list(struct store *s, const struct run_filter *f, struct run_list *ret, struct err *e);
+bool list_runs_page(struct store *s, const struct run_filter *f, struct run_list *ret, struct err *e);
 bool store_attempts(struct store *s, int64_t run, struct attempt_list *ret, struct err *e);
 
 /* The end of what an attempt wrote, as base64; *ret NULL: the store has none. */
@@ -150,13 +150,13 @@ struct revision_list {
 void revision_list_done(struct revision_list *l);
 #define PAGE_BYTES (4 * 1024 * 1024) /* a page of revisions or templates ends with the one that reaches this */
 /* The current one is among them even when the job was never changed. A foreign job is ERR_NOT_FOUND. */
-bool store_revisions(struct store *s, const struct job *j, int64_t before, size_t limit, struct revision_list *ret,
+bool revisions_page(struct store *s, const struct job *j, int64_t before, size_t limit, struct revision_list *ret,
 	struct err *e);
 #define REVISIONS_KEPT 100 /* of a job */
 
 /* What a change would meet: the refusals and results of OP_JOB_CHANGE, but nothing is changed. */
 struct op_job_change;
-bool store_change_try(struct store *s, struct op_job_change *c, struct err *e);
+bool job_change_dry_run(struct store *s, struct op_job_change *c, struct err *e);
 
 struct template {
 	int64_t uid;
@@ -174,9 +174,9 @@ struct template_list {
 void template_done(struct template *t);
 void template_list_done(struct template_list *l);
 /* The owner's own, else the one that root shares with everybody. ERR_NOT_FOUND with field "template". */
-bool store_template_get(struct store *s, int64_t uid, const char *name, struct template *ret, struct err *e);
+bool list_templates_get(struct store *s, int64_t uid, const char *name, struct template *ret, struct err *e);
 /* Of one owner, by name. */
-bool store_template_list(struct store *s, int64_t uid, const char *after, size_t limit, struct template_list *ret,
+bool list_templates_page(struct store *s, int64_t uid, const char *after, size_t limit, struct template_list *ret,
 	struct err *e);
 #define TEMPLATES_MAX 1000 /* of one owner */
 
@@ -192,8 +192,8 @@ struct event_filter {
 	int64_t from;         /* cursor: an event's id, those beyond it follow; 0: from the end that comes first */
 	size_t limit;
 };
-bool store_event_list(struct store *s, const struct event_filter *f, struct event_list *ret, struct err *e);
-bool store_event_newest(struct store *s, int64_t *ret /* 0: none */, struct err *e);
+bool list_events_page(struct store *s, const struct event_filter *f, struct event_list *ret, struct err *e);
+bool list_events_newest(struct store *s, int64_t *ret /* 0: none */, struct err *e);
 
 /* A notice as stored: one for each channel. */
 struct notice {
@@ -201,7 +201,7 @@ struct notice {
 	int64_t uid;
 	char *job_name, *owner; /* NULL: none, or its job is gone */
 	enum notice_kind kind;
-	char *channel;        /* see notify_parse */
+	char *channel;        /* see policy_notify_parse */
 	enum notice_state state;
 	int64_t tries;
 	usec_t created_at, due_at, done_at;
@@ -225,14 +225,14 @@ struct notice_filter {
 	int64_t before;       /* cursor: older ones follow. 0: from the newest */
 	size_t limit;
 };
-bool store_notice_list(struct store *s, const struct notice_filter *f, struct notice_list *ret, struct err *e);
+bool list_notices_page(struct store *s, const struct notice_filter *f, struct notice_list *ret, struct err *e);
 /* The name of the node that an engine belongs to; *ret NULL: not known any more. */
 bool store_node_name(struct store *s, const char *engine, char **ret, struct err *e);
 /* The definition of a job as it was; *ret NULL: not kept. */
 bool store_revision_spec(struct store *s, int64_t job, int64_t revision, char **ret, struct err *e);
 
 /* All pauses but those of single jobs; with a uid those that concern its jobs. */
-bool store_pauses(struct store *s, int64_t uid, struct pause_list *ret, struct err *e);
+bool pause_rows_list(struct store *s, int64_t uid, struct pause_list *ret, struct err *e);
 
 struct store_counts {
 	int64_t jobs[JOB_STATE_MAX];
@@ -266,9 +266,9 @@ struct node_list {
 	usec_t worked;          /* when the leader last said that its work is done; 0: never, nobody watched */
 };
 void node_list_done(struct node_list *l);
-bool store_nodes(struct store *s, struct node_list *ret, struct err *e); /* those that are open */
+bool list_nodes_open(struct store *s, struct node_list *ret, struct err *e); /* those that are open */
 /* Those that left in the day before 'now', or were lost in the week, or are drained, and have not come back. There is no leader in it. */
-bool store_nodes_gone(struct store *s, usec_t now, struct node_list *ret, struct err *e);
+bool list_nodes_gone(struct store *s, usec_t now, struct node_list *ret, struct err *e);
 
 /* ---- output on its way from node to node ---- */
 #define RELAYS_MAX 64    /* that one node reads, and that one serves */
@@ -295,7 +295,7 @@ struct relay_list {
 	size_t n;
 };
 void relay_list_done(struct relay_list *l);
-bool store_relays(struct store *s, const char *node, struct relay_list *ret, struct err *e); /* of this engine */
+bool list_relays_of_node(struct store *s, const char *node, struct relay_list *ret, struct err *e); /* of this engine */
 
 /* ---- queues, and limits of owners ---- */
 enum limit_scope { LIMIT_QUEUE, LIMIT_OWNER, LIMIT_SCOPE_MAX };
@@ -319,8 +319,8 @@ struct limit_list {
 void limit_list_done(struct limit_list *l);
 /* All of them by key, or the one with this key (ERR_NOT_FOUND names what may have been meant). */
 /* The number of an owner (core/job/owner.h); -1: he has never been here. */
-bool store_owner_find(struct store *s, uint32_t uid, const char *name, int64_t *ret, struct err *e);
-bool store_owner_counts(struct store *s, int64_t number, int64_t *ret_jobs, int64_t *ret_active, struct err *e); /* live ones */
-bool store_owner_named(struct store *s, const char *name, int64_t *ret, struct err *e); /* of several the latest */
-bool store_limits(struct store *s, enum limit_scope scope, const char *key /* NULL: all */, struct limit_list *ret,
+bool owner_read_number(struct store *s, uint32_t uid, const char *name, int64_t *ret, struct err *e);
+bool owner_read_counts(struct store *s, int64_t number, int64_t *ret_jobs, int64_t *ret_active, struct err *e); /* live ones */
+bool owner_read_named(struct store *s, const char *name, int64_t *ret, struct err *e); /* of several the latest */
+bool list_limits_read(struct store *s, enum limit_scope scope, const char *key /* NULL: all */, struct limit_list *ret,
 	struct err *e);

@@ -32,8 +32,8 @@ struct store {
 	size_t n_notices_held;
 	struct {
 		usec_t slot, until;
-	} crowded[8];                   /* slots with as many jobs as anybody wants to know, and how long we believe it */
-	size_t next_crowded;            /* whose place the next one takes */
+	} dense_slots[8];                   /* slots with as many jobs as anybody wants to know, and how long we believe it */
+	size_t next_dense_slot;            /* whose place the next one takes */
 	struct {
 		int64_t uid;
 		char *queue;            /* owned */
@@ -46,7 +46,7 @@ struct store {
 		bool full;              /* ... but for runs that end: some wait for room in their queue or of their owner */
 	} look;
 	int64_t segments;               /* a mask: those whose slots we wake up for; -1: all */
-	usec_t office_ends;             /* boottime, as last seen: the leader's lease; 0: not seen yet */
+	usec_t leader_lease_ends;             /* boottime, as last seen: the leader's lease; 0: not seen yet */
 	bool leads;                     /* ... and it was ours */
 	usec_t lease;                   /* what is kept through it, see store_options */
 	int64_t others;                 /* other nodes that are alive, as last seen: they are told what is new */
@@ -54,9 +54,9 @@ struct store {
 	_Atomic int64_t term;           /* no lower one may be found here; set by any thread */
 	int64_t term_checked;           /* ... of this connection */
 	bool gone_back;                 /* a lower one was found */
-	usec_t told_at;                 /* when they were last told; boottime */
-	bool owes_news;                 /* there was something since then */
-	usec_t told_start_at;           /* ... that a run has started */
+	usec_t notified_at;                 /* when they were last told; boottime */
+	bool notify_pending;                 /* there was something since then */
+	usec_t start_notified_at;           /* ... that a run has started */
 };
 
 /* The same as store_open with an engine of the caller's choice (tests put a failing one in front). */
@@ -83,7 +83,7 @@ void set_id(struct set *s, int64_t id);                        /* for arrays of 
 const char *set_json(struct set *s);                           /* closes it; until set_done */
 
 /* Runs a statement that takes one set and gives nothing. An empty set is not sent. */
-bool set_run(struct store *s, int query, struct set *set, struct err *e);
+bool set_execute(struct store *s, int query, struct set *set, struct err *e);
 
 /* ---- counters: deltas are gathered here and written once per transaction ---- */
 enum count_what {
@@ -96,36 +96,36 @@ enum count_what {
 	COUNT_STORE,  /* bytes of rows (store_quota.c); the "state" is the uid */
 	COUNT_WHAT_MAX
 };
-void count_change(struct store *s, enum count_what what, int64_t state, const char *queue, int64_t n);
-void count_move(struct store *s, enum count_what what, int64_t from, int64_t to, const char *queue);
+void counter_change(struct store *s, enum count_what what, int64_t state, const char *queue, int64_t n);
+void counter_move(struct store *s, enum count_what what, int64_t from, int64_t to, const char *queue);
 /* A run of this owner moves: in COUNT_RUNS, and in COUNT_ACTIVE when it becomes or ceases to be active. */
-void count_run(struct store *s, enum run_state from, enum run_state to, int64_t uid, const char *queue);
-/* for (size_t i = 0; count_next_pending(...);) walks over what was counted and is not written yet */
-bool count_next_pending(const struct store *s, enum count_what what, size_t *i, int64_t *ret_state, const char **ret_queue,
+void counter_run_moved(struct store *s, enum run_state from, enum run_state to, int64_t uid, const char *queue);
+/* for (size_t i = 0; counter_next_pending(...);) walks over what was counted and is not written yet */
+bool counter_next_pending(const struct store *s, enum count_what what, size_t *i, int64_t *ret_state, const char **ret_queue,
 	int64_t *ret_n);
-int64_t count_pending(const struct store *s, enum count_what what, int64_t state); /* not written yet */
-int64_t count_pending_in(const struct store *s, enum count_what what, int64_t state, const char *queue);
-size_t count_mark(struct store *s);
-void count_back_to(struct store *s, size_t mark); /* forgets what came after that mark */
-bool count_write(struct store *s, struct err *e);
-bool count_differs(const struct store *s); /* some of the gathered changes do not come to nothing */
+int64_t counter_pending(const struct store *s, enum count_what what, int64_t state); /* not written yet */
+int64_t counter_pending_in(const struct store *s, enum count_what what, int64_t state, const char *queue);
+size_t counters_mark(struct store *s);
+void counters_rewind(struct store *s, size_t mark); /* forgets what came after that mark */
+bool counters_write(struct store *s, struct err *e);
+bool counters_differ(const struct store *s); /* some of the gathered changes do not come to nothing */
 
 /* ---- the bytes of an owner's rows: {job_size}, {run_size} and others in the .sql files; fixed parts stand for indexes ---- */
 #define JOB_BYTES 1000
 #define REVISION_BYTES 200
 #define TEMPLATE_BYTES 200
 #define RUN_BYTES 400 /* with its attempts */
-void count_bytes(struct store *s, int64_t uid, int64_t bytes); /* uid below 0: the owner is unknown */
-bool count_bytes_out(struct store *s, struct query *q);       /* of a statement that deletes, with the columns uid and size */
-bool owner_bytes(struct store *s, int64_t uid, int64_t *ret, struct err *e); /* with what is not written yet */
-void quota_refuse(struct err *why, const char *owner, int64_t used, int64_t limit);
+void owner_quota_add(struct store *s, int64_t uid, int64_t bytes); /* uid below 0: the owner is unknown */
+bool owner_quota_subtract_rows(struct store *s, struct query *q);       /* of a statement that deletes, with the columns uid and size */
+bool owner_quota_used(struct store *s, int64_t uid, int64_t *ret, struct err *e); /* with what is not written yet */
+void owner_quota_refuse(struct err *why, const char *owner, int64_t used, int64_t limit);
 /* Sets 'why' if so many more bytes would exceed the owner's limit; 0: none. */
-bool quota_check(struct store *s, int64_t uid, const char *owner, int64_t more, int64_t limit, struct err *why, struct err *e);
+bool owner_quota_check(struct store *s, int64_t uid, const char *owner, int64_t more, int64_t limit, struct err *why, struct err *e);
 
 /* ---- events: gathered here and written once per transaction; those of a refused operation must not be added ---- */
 void event_add(struct store *s, const struct event_new *n);
 size_t event_mark(const struct store *s);
-void event_back_to(struct store *s, size_t mark); /* forgets what came after that mark */
+void event_rewind(struct store *s, size_t mark); /* forgets what came after that mark */
 bool event_write(struct store *s, struct err *e);
 
 /* ---- notices: whoever makes a run final notes it; who is told of it is decided once per transaction ---- */
@@ -140,7 +140,7 @@ struct outcome {
 };
 void outcome_note(struct store *s, const struct outcome *o);
 size_t outcome_mark(const struct store *s);
-void outcome_back_to(struct store *s, size_t mark); /* forgets what came after that mark */
+void outcome_rewind(struct store *s, size_t mark); /* forgets what came after that mark */
 bool outcomes_write(struct store *s, struct err *e);
 /*
  * How many rows of a page to read next, after 'rows' of 'wanted' with 'bytes' in all, so that the page ends near 'bytes_max'
@@ -151,23 +151,23 @@ bool notices_prune(struct store *s, struct set *jobs, struct err *e); /* those o
 bool notices_read(struct store *s, struct set *ids, struct notice_list *ret, struct err *e);
 bool notices_drop_old(struct store *s, usec_t now, struct err *e); /* some of those that were sent long ago */
 /* When the next waiting notice is due, without those of 'notices_held'; USEC_NEVER: none. */
-bool notices_first_due(struct store *s, usec_t *ret, struct err *e);
+bool notices_due_first(struct store *s, usec_t *ret, struct err *e);
 
 /* ---- rows ---- */
 struct run *row_run(struct query *q);
 struct job *row_job(struct query *q, struct err *e); /* NULL: the row is damaged */
-uint64_t job_digest(int64_t uid, const char *owner, const char *spec);
+uint64_t row_digest(int64_t uid, const char *owner, const char *spec);
 bool jobs_read(struct store *s, int64_t uid, const char *ids, struct job_list *ret, struct err *e);
-bool runs_read(struct store *s, const char *ids, struct run_list *ret, struct err *e);
-bool runs_read_claimed(struct store *s, const char *ids, struct claimed_list *ret, struct err *e);
-bool run_read(struct store *s, int64_t uid, int64_t id, struct run **ret, struct err *e);
+bool row_runs_read(struct store *s, const char *ids, struct run_list *ret, struct err *e);
+bool claim_read_runs(struct store *s, const char *ids, struct claim_list *ret, struct err *e);
+bool row_run_read(struct store *s, int64_t uid, int64_t id, struct run **ret, struct err *e);
 void run_list_add(struct run_list *l, struct run *r /* moved */);
 
 /*
  * Whether there is such a queue (NULL: the default one, which is always there). If not, *refusal is ERR_INVALID for the
  * field "queue" and says what may have been meant. In a transaction that writes, the queue stays until it ends.
  */
-bool queue_check(struct store *s, const char *queue, struct err *refusal, struct err *e);
+bool limit_queue_check(struct store *s, const char *queue, struct err *refusal, struct err *e);
 
 /* ---- transactions ---- */
 struct tx {
@@ -183,18 +183,18 @@ void tx_done(struct tx *t); /* rolls back unless committed */
  * changed nothing; false means the engine failed and the transaction must be given up.
  */
 typedef bool op_fn(struct store *s, struct op *const *ops, size_t n, struct err *e);
-op_fn apply_job_add, apply_job_bulk, apply_job_cancel, apply_run_cancel, apply_pausing, apply_resume, apply_pauses_end, apply_expire,
-	apply_trigger, apply_plan, apply_boot, apply_claim, apply_started, apply_ended, apply_give_back, apply_node_open,
-	apply_node_close, apply_prune, apply_forget, apply_late, apply_event, apply_limit_set, apply_limit_rm, apply_dead, apply_owner;
-op_fn apply_job_change, apply_template;
-op_fn apply_node_order, apply_lease, apply_lead, apply_look;
-op_fn apply_relay;
-op_fn leases_renew; /* as apply_lease, without a transaction around it: each is one of its own, sent as a whole (db_ops.transact) */
-op_fn apply_notice_add, apply_notice_take, apply_notice_done, apply_notice_resume;
+op_fn job_add_apply, job_bulk_apply, job_cancel_apply, run_cancel_apply, pause_apply, resume_apply, pause_times_apply, expired_runs_apply,
+	trigger_apply, plan_apply, boot_runs_apply, claim_apply, run_started_apply, run_ended_apply, run_give_back_apply, node_open_apply,
+	node_close_apply, retention_prune_apply, retention_forget_apply, late_runs_apply, event_op_apply, limit_set_apply, limit_remove_apply, dead_letters_apply, owner_apply;
+op_fn job_change_apply, template_op_apply;
+op_fn node_command_apply, lease_apply, leader_apply, node_poll_apply;
+op_fn output_relay_apply;
+op_fn lease_renew_outside_tx; /* as lease_apply, without a transaction around it: each is one of its own, sent as a whole (db_ops.transact) */
+op_fn notice_add_apply, notices_due_apply, notice_done_apply, notice_resume_apply;
 #ifdef JOBSCHED_FAILPOINTS
-bool batch_points(struct op *const *ops, size_t n, bool committed, struct err *e);
+bool batch_failpoints(struct op *const *ops, size_t n, bool committed, struct err *e);
 #else
-#define batch_points(ops, n, committed, e) true
+#define batch_failpoints(ops, n, committed, e) true
 #endif
 bool op_refuse(struct op *op, enum err_kind kind, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4))); /* returns true: the batch goes on */
@@ -205,11 +205,11 @@ void op_reset(struct op *op); /* frees and clears the results */
  * no open run are finished, 'ret' gets their ids and may be NULL; those that waited for the end are looked at by the
  * planner from 'now' on.
  */
-bool jobs_suspend(struct store *s, struct set *set /* of job and reason */, usec_t now, struct err *e);
-bool jobs_settle(struct store *s, const char *ids, usec_t now, struct map *ret, struct err *e);
+bool job_rows_suspend(struct store *s, struct set *set /* of job and reason */, usec_t now, struct err *e);
+bool job_finish_idle(struct store *s, const char *ids, usec_t now, struct map *ret, struct err *e);
 
 /* A job row that is held until the commit, to be paused, resumed or triggered. */
-struct job_held {
+struct job_row {
 	int64_t id;
 	int64_t uid;
 	char *owner, *name, *reason, *queue, *spec; /* owned */
@@ -218,21 +218,21 @@ struct job_held {
 	usec_t created_at;
 	bool sound; /* nobody but us has written it */
 };
-void job_held_done(struct job_held *j);
-bool job_hold(struct store *s, int64_t uid, int64_t id, struct job_held *ret, struct err *e); /* id 0: no such job */
-void job_held_words(const struct job_held *j, struct buf *out); /* 12 'backup' */
+void job_row_done(struct job_row *j);
+bool job_row_lock(struct store *s, int64_t uid, int64_t id, struct job_row *ret, struct err *e); /* id 0: no such job */
+void job_row_words(const struct job_row *j, struct buf *out); /* 12 'backup' */
 /* Refuses a job that would come back to life in a queue that was removed since. True; op->ok says. False: the store failed. */
-bool job_queue_there(struct store *s, struct op *op, const struct job_held *j, struct err *e);
-bool job_name_taken(struct store *s, const struct job_held *j, int64_t *ret, struct err *e); /* by that live job; 0: it is free */
+bool job_row_check_queue(struct store *s, struct op *op, const struct job_row *j, struct err *e);
+bool job_row_name_taken(struct store *s, const struct job_row *j, int64_t *ret, struct err *e); /* by that live job; 0: it is free */
 /* Moves it, and counts the move. */
-bool job_state_move(struct store *s, struct job_held *j, enum job_state to, const char *reason, usec_t now, struct err *e);
+bool job_row_set_state(struct store *s, struct job_row *j, enum job_state to, const char *reason, usec_t now, struct err *e);
 
 /*
  * Slots that were made runs, but are not due yet, are to be planned again: after this the planner finds the first of
  * them in 'due'. The caller holds the job's row.
  */
-bool job_unplan(struct store *s, int64_t job, usec_t now, struct err *e);
-bool due_put(struct store *s, int64_t job, usec_t slot, struct err *e); /* its next slot, whether it had one or not */
+bool job_row_unplan(struct store *s, int64_t job, usec_t now, struct err *e);
+bool job_row_put_due(struct store *s, int64_t job, usec_t slot, struct err *e); /* its next slot, whether it had one or not */
 
 /* A job to be paused. */
 struct job_pause {
@@ -243,52 +243,52 @@ struct job_pause {
 /* *ret: whether it was active; others are left as they are. */
 bool job_pause(struct store *s, const struct job_pause *p, bool *ret, struct err *e);
 /* The pause of a job that is paused, or will be ('later'); without a row of its own it says no more than the job. */
-bool job_pause_read(struct store *s, const struct job_held *j, struct pause_order *ret, struct err *e);
-bool pauses_read(struct store *s, int64_t uid, struct pause_list *ret, struct err *e);
+bool pause_row_of_job(struct store *s, const struct job_row *j, struct pause_order *ret, struct err *e);
+bool pause_rows_read(struct store *s, int64_t uid, struct pause_list *ret, struct err *e);
 /*
  * The pause of this job that an administrator set and that is not over. 'uid' is the scope of an operation: an
  * administrator (below 0) is not bound by it, and *ret_found is false. The row outlives a cancellation by the owner.
  */
-bool job_pause_imposed(struct store *s, int64_t uid, const struct job_held *j, usec_t now, struct pause_order *ret,
+bool pause_imposed_on_job(struct store *s, int64_t uid, const struct job_row *j, usec_t now, struct pause_order *ret,
 	bool *ret_found, struct err *e);
 /* "job 12 is paused by root since …: reason; only an administrator can end that". False. */
 bool pause_deny(struct err *e, const char *subject, const struct pause_order *p);
 /* The same, for an operation; true. */
-bool op_deny_pause(struct op *op, const struct job_held *j, const struct pause_order *p);
+bool pause_deny_op(struct op *op, const struct job_row *j, const struct pause_order *p);
 /* Refuses an ordinary user ('uid' 0 or more) who would change or end this pause when an administrator set it. */
-bool scope_pause_check(struct store *s, struct op *op, int64_t uid, const struct pause_order *wanted, struct err *e);
-bool pause_write(struct store *s, const struct pause_order *p, struct err *e); /* of a scope; it replaces the one before */
+bool pause_check_scope(struct store *s, struct op *op, int64_t uid, const struct pause_order *wanted, struct err *e);
+bool pause_row_write(struct store *s, const struct pause_order *p, struct err *e); /* of a scope; it replaces the one before */
 /* Writes down that a pause began or ended; 'by' NULL: by itself. */
 void pause_event(struct store *s, const struct actor *by, enum event_what what, const struct pause_order *p, usec_t now,
 	const char *detail);
 
 /* These runs are this node's from now on (same fence). */
-bool runs_take_over(struct store *s, const char *node, struct set *ids, struct claimed_list *ret, struct err *e);
+bool claim_take_over(struct store *s, const char *node, struct set *ids, struct claim_list *ret, struct err *e);
 
 /* Frees the places of runs of these jobs that are over; as many of those that wait for one come back into their lanes. */
-bool places_settle(struct store *s, const char *jobs, struct err *e);
+bool permits_settle(struct store *s, const char *jobs, struct err *e);
 
 /*
- * When a claim may find something. An operation that queues a run says look_by() when it is due. After one without a
+ * When a claim may find something. An operation that queues a run says wakeup_claim_by() when it is due. After one without a
  * phase (batch.c) the lanes are read anew, and it needs not say anything.
  */
-void look_by(struct store *s, usec_t due_at);
-void look_anew(struct store *s);
+void wakeup_claim_by(struct store *s, usec_t due_at);
+void wakeup_claim_unknown(struct store *s);
 /* Others have a reason to look, after the commit; 'soon': not at once, if they were told a moment ago. */
-void news_note(struct store *s, bool soon);
+void wakeup_peers(struct store *s, bool soon);
 /* Whether this engine is open and its lease not over; it stays so until the commit. NULL in *ret_spawner: it is not. */
 bool node_hold(struct store *s, const char *node, char **ret_spawner, bool *ret_draining, struct err *e);
 bool leader_worked(struct store *s, usec_t at, struct err *e); /* for those who watch the leader */
 bool nodes_others(struct store *s, const char *node, int64_t *ret, struct err *e); /* that are alive; the store tells them news */
-bool relays_prune(struct store *s, struct err *e); /* those that nobody wants any more */
+bool output_relays_prune(struct store *s, struct err *e); /* those that nobody wants any more */
 /* ---- definitions ---- */
-int64_t content_digest(int64_t uid, const char *content);
+int64_t job_content_digest(int64_t uid, const char *content);
 const char *job_queue(const struct job_new *j);
-/* Jobs due at a slot, counted up to 'max'; crowd_join() believes for a while what it found. */
-bool crowd_count(struct store *s, usec_t slot, int64_t max, int64_t *ret, struct err *e);
-bool crowd_join(struct store *s, const struct job_new *j, int64_t *ret, struct err *e);
-bool live_jobs(struct store *s, int64_t uid, int64_t *ret, struct err *e);
-bool tags_insert(struct store *s, const struct job_new *j, struct err *e);
+/* Jobs due at a slot, counted up to 'max'; slot_density_of_job() believes for a while what it found. */
+bool slot_density_count(struct store *s, usec_t slot, int64_t max, int64_t *ret, struct err *e);
+bool slot_density_of_job(struct store *s, const struct job_new *j, int64_t *ret, struct err *e);
+bool owner_live_jobs(struct store *s, int64_t uid, int64_t *ret, struct err *e);
+bool job_tags_insert(struct store *s, const struct job_new *j, struct err *e);
 /* Why not is in *why and nothing was changed; false means that the engine failed. */
 bool job_change(struct store *s, struct op_job_change *c, const struct actor *by, struct err *why, struct err *e);
 
@@ -311,16 +311,16 @@ void runs_describe(struct set *set, const struct run_new *r);
 bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e);
 /*
  * Queued runs become final: 'set' has {run, state, reason}. Counts them and notes who is to be notified. 'ret' gets the
- * runs, 'jobs' their jobs, for jobs_settle().
+ * runs, 'jobs' their jobs, for job_finish_idle().
  */
-bool runs_settle(struct store *s, struct set *set, usec_t now, struct run_changes *ret, struct set *jobs, struct err *e);
+bool runs_end_queued(struct store *s, struct set *set, usec_t now, struct run_changes *ret, struct set *jobs, struct err *e);
 void run_changes_add(struct run_changes *l, const struct run_change *r);
 /* Pauses that are about to end: kept for the slots inside them. */
-bool job_pauses_keep(struct store *s, const char *ids, usec_t now, struct err *e);
-bool pause_keep(struct store *s, enum pause_scope scope, const char *key, int64_t uid, usec_t now, struct err *e);
+bool pause_keep_jobs(struct store *s, const char *ids, usec_t now, struct err *e);
+bool pause_keep_scope(struct store *s, enum pause_scope scope, const char *key, int64_t uid, usec_t now, struct err *e);
 /* When a limit was last seen to close the lane of this queue and owner; 0: not lately. */
-usec_t lane_shut_at(const struct store *s, const char *queue, int64_t uid);
+usec_t claim_lane_closed_at(const struct store *s, const char *queue, int64_t uid);
 /* A restored store: what went on is lost, nobody is open, the counts are made anew. */
-bool store_begin_anew(struct store *s, bool from_now, usec_t now, struct err *e);
+bool restore_reset(struct store *s, bool from_now, usec_t now, struct err *e);
 void job_new_reset(struct job_new *j); /* forgets the results */
-bool ids_take(struct store *s, int query, size_t n, int64_t *ids, struct err *e);
+bool row_ids_take(struct store *s, int query, size_t n, int64_t *ids, struct err *e);

@@ -23,7 +23,7 @@ struct client {
 	int fd;        /* -1: to be connected again */
 	bool fresh;    /* no request has been answered on this connection yet */
 	struct answer answer;
-	client_silence_fn *on_silence; /* NULL: nobody wants to know */
+	http_client_unresponsive_fn *on_silence; /* NULL: nobody wants to know */
 	void *silence_arg;
 	int silence_ms;
 };
@@ -34,12 +34,12 @@ void client_free(struct client *c)
 		return;
 	if (c->fd >= 0)
 		close(c->fd);
-	answer_done(&c->answer);
+	http_response_done(&c->answer);
 	free(c->path);
 	free(c);
 }
 
-static void hang_up(struct client *c)
+static void close_connection(struct client *c)
 {
 	if (c->fd >= 0)
 		close(c->fd);
@@ -62,8 +62,8 @@ static bool reconnect(struct client *c, struct err *e)
 	const struct timeval limit = {.tv_sec = CONNECT_TIMEOUT_SEC};
 	int r;
 
-	strcpy(address.sun_path, c->path); /* client_open() measured it */
-	hang_up(c);
+	strcpy(address.sun_path, c->path); /* http_client_open() measured it */
+	close_connection(c);
 	AUTO_FD fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return err_errno(e, errno, "cannot make a socket");
@@ -77,13 +77,13 @@ static bool reconnect(struct client *c, struct err *e)
 	r = io_set_nonblock(fd);
 	if (r < 0)
 		return err_errno(e, -r, "cannot use the socket '%s'", c->path);
-	answer_reset(&c->answer);
+	http_response_reset(&c->answer);
 	c->fd = STEAL_FD(fd);
 	c->fresh = true;
 	return true;
 }
 
-bool client_open(const char *socket_path, struct client **ret, struct err *e)
+bool http_client_open(const char *socket_path, struct client **ret, struct err *e)
 {
 	AUTO(client) *c = NULL;
 
@@ -103,7 +103,7 @@ bool client_open(const char *socket_path, struct client **ret, struct err *e)
 /*
  * All of 'data', or ERR_UNREACHABLE. *ret_sent says whether a single byte left: when none did, nothing happened.
  */
-static bool send_all(int fd, const char *data, size_t len, usec_t until, bool *ret_sent, struct err *e)
+static bool send_request(int fd, const char *data, size_t len, usec_t until, bool *ret_sent, struct err *e)
 {
 	*ret_sent = false;
 	while (len > 0) {
@@ -114,7 +114,7 @@ static bool send_all(int fd, const char *data, size_t len, usec_t until, bool *r
 			data += n;
 			len -= (size_t)n;
 		} else if (n < 0 && errno == EAGAIN) {
-			if (!answer_poll(fd, POLLOUT, until, e))
+			if (!http_response_poll(fd, POLLOUT, until, e))
 				return false;
 		} else if (n < 0 && errno != EINTR) {
 			return err_set(e, ERR_UNREACHABLE, "the daemon hung up: %s", strerror(errno));
@@ -123,7 +123,7 @@ static bool send_all(int fd, const char *data, size_t len, usec_t until, bool *r
 	return true;
 }
 
-static void request_text(struct buf *out, const char *method, const char *path, const char *body)
+static void render_request(struct buf *out, const char *method, const char *path, const char *body)
 {
 	buf_printf(out, "%s %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: jobctl/%s\r\n", method, path,
 		PACKAGE_VERSION);
@@ -137,11 +137,11 @@ static void request_text(struct buf *out, const char *method, const char *path, 
 		buf_str(out, body);
 }
 
-static void listen_for_silence(struct client *c, usec_t until)
+static void wait_unresponsive(struct client *c, usec_t until)
 {
-	usec_t first = answer_deadline(c->silence_ms);
+	usec_t first = http_response_deadline(c->silence_ms);
 
-	if (c->on_silence && (until < 0 || first < until) && !answer_poll(c->fd, POLLIN, first, NULL))
+	if (c->on_silence && (until < 0 || first < until) && !http_response_poll(c->fd, POLLIN, first, NULL))
 		c->on_silence(c->silence_arg);
 }
 
@@ -152,13 +152,13 @@ static bool exchange_once(struct client *c, const struct buf *request, usec_t un
 	struct err sending = {};
 	bool all_sent;
 
-	answer_reset(&c->answer);
+	http_response_reset(&c->answer);
 	*ret_sent = false;
-	all_sent = send_all(c->fd, request->data, request->len, until, ret_sent, &sending);
+	all_sent = send_request(c->fd, request->data, request->len, until, ret_sent, &sending);
 	if (all_sent)
-		listen_for_silence(c, until);
+		wait_unresponsive(c, until);
 	/* A request that was refused half-way has its answer waiting all the same. */
-	if (answer_read_head(&c->answer, c->fd, all_sent ? until : 0, e)) {
+	if (http_response_read_head(&c->answer, c->fd, all_sent ? until : 0, e)) {
 		if (!all_sent)
 			c->answer.keep = false;
 		return true;
@@ -175,18 +175,18 @@ static bool exchange(struct client *c, const char *method, const char *path, con
 	AUTO_DONE(buf) request = {};
 	bool is_get = strcmp(method, "GET") == 0, sent;
 
-	request_text(&request, method, path, body);
+	render_request(&request, method, path, body);
 	if (c->fd < 0 && !reconnect(c, e))
 		return false;
 	if (exchange_once(c, &request, until, &sent, e))
 		return true;
-	if (!c->fresh && (is_get || !sent) && c->answer.got == 0 && !answer_late(until)) {
+	if (!c->fresh && (is_get || !sent) && c->answer.got == 0 && !http_response_is_late(until)) {
 		if (!reconnect(c, e))
 			return false;
 		if (exchange_once(c, &request, until, &sent, e))
 			return true;
 	}
-	hang_up(c);
+	close_connection(c);
 	if (sent && !is_get && e && e->kind == ERR_UNREACHABLE)
 		e->kind = ERR_UNCERTAIN;
 	return false;
@@ -201,7 +201,7 @@ static bool collect(const char *data, size_t len, void *arg)
 /* An error answer of the daemon, as the daemon meant it if it says so in our words. */
 static bool refused(const struct answer *a, const json_t *body, struct err *e)
 {
-	if (body && error_from_json(body, e))
+	if (body && error_json_read(body, e))
 		return false;
 	return err_set(e, a->status == 503 ? ERR_BUSY : ERR_INTERNAL,
 		"the daemon answered with status %d and no explanation", a->status);
@@ -210,26 +210,26 @@ static bool refused(const struct answer *a, const json_t *body, struct err *e)
 /* The whole body as JSON, or *ret NULL when it is empty or of another kind. */
 static bool read_json(struct client *c, usec_t until, json_t **ret, struct err *e)
 {
-	const struct answer_limits limits = {.until = until, .max = CLIENT_ANSWER_MAX};
+	const struct http_response_limits limits = {.until = until, .max = HTTP_CLIENT_BODY_MAX};
 	AUTO_DONE(buf) text = {};
 	json_error_t problem;
 
-	if (!answer_read_body(&c->answer, c->fd, &limits, collect, &text, e)) {
-		hang_up(c);
+	if (!http_response_read_body(&c->answer, c->fd, &limits, collect, &text, e)) {
+		close_connection(c);
 		return false;
 	}
 	if (c->answer.keep)
 		c->fresh = false;
 	else
-		hang_up(c);
+		close_connection(c);
 	*ret = text.len ? json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES, &problem) : NULL;
 	return true;
 }
 
-bool client_call(struct client *c, const char *method, const char *path, const json_t *body,
+bool http_client_call(struct client *c, const char *method, const char *path, const json_t *body,
 	int timeout_ms, json_t **ret, struct err *e)
 {
-	usec_t until = answer_deadline(timeout_ms);
+	usec_t until = http_response_deadline(timeout_ms);
 	AUTO_TEXT text = body ? json_dumps(body, JSON_COMPACT) : NULL;
 	json_t *got = NULL;
 
@@ -254,38 +254,38 @@ bool client_call(struct client *c, const char *method, const char *path, const j
 	return false;
 }
 
-bool client_stream(struct client *c, const char *path, int timeout_ms, client_chunk_fn *fn, void *arg,
+bool http_client_stream(struct client *c, const char *path, int timeout_ms, http_client_chunk_fn *fn, void *arg,
 	struct err *e)
 {
-	const struct answer_limits limits = {.until = -1, .pause_ms = timeout_ms, .max = SIZE_MAX};
+	const struct http_response_limits limits = {.until = -1, .pause_ms = timeout_ms, .max = SIZE_MAX};
 	bool all;
 
-	if (!exchange(c, "GET", path, NULL, answer_deadline(timeout_ms), e))
+	if (!exchange(c, "GET", path, NULL, http_response_deadline(timeout_ms), e))
 		return false;
 	if (c->answer.status < 200 || c->answer.status >= 300) {
 		json_t *got = NULL;
 
-		if (read_json(c, answer_deadline(timeout_ms), &got, e))
+		if (read_json(c, http_response_deadline(timeout_ms), &got, e))
 			refused(&c->answer, got, e);
 		json_decref(got);
 		return false;
 	}
-	all = answer_read_body(&c->answer, c->fd, &limits, fn, arg, e);
+	all = http_response_read_body(&c->answer, c->fd, &limits, fn, arg, e);
 	if (all && c->answer.keep)
 		c->fresh = false;
 	else
-		hang_up(c);
+		close_connection(c);
 	return all;
 }
 
-void client_on_silence(struct client *c, int after_ms, client_silence_fn *fn, void *arg)
+void http_client_on_unresponsive(struct client *c, int after_ms, http_client_unresponsive_fn *fn, void *arg)
 {
 	c->silence_ms = after_ms;
 	c->on_silence = fn;
 	c->silence_arg = arg;
 }
 
-pid_t client_peer(const struct client *c)
+pid_t http_client_peer_pid(const struct client *c)
 {
 	struct ucred who = {};
 	socklen_t size = sizeof who;
@@ -293,7 +293,7 @@ pid_t client_peer(const struct client *c)
 	return c->fd >= 0 && getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 ? who.pid : 0;
 }
 
-const char *client_header(const struct client *c, const char *name)
+const char *http_client_header(const struct client *c, const char *name)
 {
-	return answer_header(&c->answer, name);
+	return http_response_header(&c->answer, name);
 }

@@ -15,13 +15,13 @@
 #define CHUNK_LINE_MAX 256
 #define INTERIM_MAX 8 /* 1xx answers before the real one */
 
-void answer_done(struct answer *a)
+void http_response_done(struct answer *a)
 {
 	buf_done(&a->in);
 	buf_done(&a->head);
 }
 
-void answer_reset(struct answer *a)
+void http_response_reset(struct answer *a)
 {
 	buf_clear(&a->in);
 	buf_clear(&a->head);
@@ -31,17 +31,17 @@ void answer_reset(struct answer *a)
 	a->keep = false;
 }
 
-usec_t answer_deadline(int timeout_ms)
+usec_t http_response_deadline(int timeout_ms)
 {
 	return timeout_ms < 0 ? -1 : clock_boot(&clock_system) + timeout_ms * USEC_MSEC;
 }
 
-bool answer_late(usec_t until)
+bool http_response_is_late(usec_t until)
 {
 	return until >= 0 && clock_boot(&clock_system) >= until;
 }
 
-bool answer_poll(int fd, short events, usec_t until, struct err *e)
+bool http_response_poll(int fd, short events, usec_t until, struct err *e)
 {
 	for (;;) {
 		struct pollfd p = {.fd = fd, .events = events};
@@ -61,13 +61,13 @@ bool answer_poll(int fd, short events, usec_t until, struct err *e)
 			return true;
 		if (r < 0 && errno != EINTR)
 			return err_errno(e, errno, "cannot wait for the daemon");
-		if (r == 0 && answer_late(until))
+		if (r == 0 && http_response_is_late(until))
 			return err_set(e, ERR_UNREACHABLE, "the daemon did not answer in time");
 	}
 }
 
 /* Receives some more bytes. */
-static bool receive(struct answer *a, int fd, usec_t until, struct err *e)
+static bool receive_more(struct answer *a, int fd, usec_t until, struct err *e)
 {
 	/* What is left is at most the start of a line. */
 	if (a->at > 0) {
@@ -87,7 +87,7 @@ static bool receive(struct answer *a, int fd, usec_t until, struct err *e)
 		if (n == 0)
 			return err_set(e, ERR_UNREACHABLE, "the daemon hung up before its answer was complete");
 		if (errno == EAGAIN) {
-			if (!answer_poll(fd, POLLIN, until, e))
+			if (!http_response_poll(fd, POLLIN, until, e))
 				return false;
 		} else if (errno != EINTR) {
 			return err_set(e, ERR_UNREACHABLE, "the daemon hung up: %s", strerror(errno));
@@ -95,13 +95,13 @@ static bool receive(struct answer *a, int fd, usec_t until, struct err *e)
 	}
 }
 
-static bool nonsense(struct err *e, const char *what)
+static bool refuse_response(struct err *e, const char *what)
 {
 	return err_set(e, ERR_INTERNAL, "what answers at the socket does not speak our HTTP: %s", what);
 }
 
-/* The next line without its CRLF, ended by NUL in place; at most 'max' bytes. Valid until receive(). */
-static bool read_line(struct answer *a, int fd, usec_t until, size_t max, char **ret, struct err *e)
+/* The next line without its CRLF, ended by NUL in place; at most 'max' bytes. Valid until receive_more(). */
+static bool read_http_line(struct answer *a, int fd, usec_t until, size_t max, char **ret, struct err *e)
 {
 	size_t seen = 0;
 
@@ -112,20 +112,20 @@ static bool read_line(struct answer *a, int fd, usec_t until, size_t max, char *
 
 		if (nl) {
 			if ((size_t)(nl - start) > max)
-				return nonsense(e, "a line is too long");
+				return refuse_response(e, "a line is too long");
 			if (nl == start || nl[-1] != '\r')
-				return nonsense(e, "a line ends without CR");
+				return refuse_response(e, "a line ends without CR");
 			nl[-1] = 0;
 			if (strlen(start) != (size_t)(nl - 1 - start) || strchr(start, '\r'))
-				return nonsense(e, "a line has a control character");
+				return refuse_response(e, "a line has a control character");
 			a->at += (size_t)(nl - start) + 1;
 			*ret = start;
 			return true;
 		}
 		if (have > max)
-			return nonsense(e, "a line is too long");
+			return refuse_response(e, "a line is too long");
 		seen = have;
-		if (!receive(a, fd, until, e))
+		if (!receive_more(a, fd, until, e))
 			return false;
 	}
 }
@@ -133,16 +133,16 @@ static bool read_line(struct answer *a, int fd, usec_t until, size_t max, char *
 static bool parse_status(const char *line, int *ret, struct err *e)
 {
 	if (!text_starts(line, "HTTP/1.") || (line[7] != '1' && line[7] != '0') || line[8] != ' ')
-		return nonsense(e, "no HTTP/1.1 status line");
+		return refuse_response(e, "no HTTP/1.1 status line");
 	line += 9;
 	for (int i = 0; i < 3; i++)
 		if (line[i] < '0' || line[i] > '9')
-			return nonsense(e, "no status code");
+			return refuse_response(e, "no status code");
 	if (line[3] && line[3] != ' ')
-		return nonsense(e, "no status code");
+		return refuse_response(e, "no status code");
 	*ret = (line[0] - '0') * 100 + (line[1] - '0') * 10 + (line[2] - '0');
 	if (*ret < 100 || *ret > 599)
-		return nonsense(e, "no status code");
+		return refuse_response(e, "no status code");
 	return true;
 }
 
@@ -152,7 +152,7 @@ static bool add_header(struct answer *a, char *line, struct err *e)
 	char *colon = strchr(line, ':'), *value, *end;
 
 	if (!colon || colon == line || strcspn(line, " \t") < (size_t)(colon - line))
-		return nonsense(e, "a header line is malformed");
+		return refuse_response(e, "a header line is malformed");
 	value = colon + 1 + strspn(colon + 1, " \t");
 	end = value + strlen(value);
 	while (end > value && (end[-1] == ' ' || end[-1] == '\t'))
@@ -172,13 +172,13 @@ static bool read_headers(struct answer *a, int fd, usec_t until, struct err *e)
 
 	buf_clear(&a->head);
 	for (;;) {
-		if (!read_line(a, fd, until, CLIENT_HEAD_MAX, &line, e))
+		if (!read_http_line(a, fd, until, HTTP_CLIENT_HEAD_MAX, &line, e))
 			return false;
 		if (!*line)
 			return true;
 		total += strlen(line) + 2;
-		if (total > CLIENT_HEAD_MAX)
-			return nonsense(e, "its head is too long");
+		if (total > HTTP_CLIENT_HEAD_MAX)
+			return refuse_response(e, "its head is too long");
 		if (!add_header(a, line, e))
 			return false;
 	}
@@ -197,45 +197,45 @@ static const char *header_nth(const struct answer *a, const char *name, int n)
 	return NULL;
 }
 
-const char *answer_header(const struct answer *a, const char *name)
+const char *http_response_header(const struct answer *a, const char *name)
 {
 	return header_nth(a, name, 0);
 }
 
 /* How long the body is, said once and in one way. */
-static bool judge_length(struct answer *a, struct err *e)
+static bool decide_length(struct answer *a, struct err *e)
 {
 	const char *length = header_nth(a, "Content-Length", 0);
 	const char *coding = header_nth(a, "Transfer-Encoding", 0);
 
 	if (header_nth(a, "Content-Length", 1) || header_nth(a, "Transfer-Encoding", 1) ||
 	    (length && coding))
-		return nonsense(e, "the length is said twice");
+		return refuse_response(e, "the length is said twice");
 	if (a->status == 204 || a->status == 304) {
 		a->length = 0;
 		return true;
 	}
 	if (coding) {
 		if (strcasecmp(coding, "chunked") != 0)
-			return nonsense(e, "an unknown transfer coding");
+			return refuse_response(e, "an unknown transfer coding");
 		a->length = -1;
 		return true;
 	}
 	if (!length)
-		return nonsense(e, "no length");
-	if (!parse_int(length, 0, INT64_MAX, &a->length))
-		return nonsense(e, "the length is no number");
+		return refuse_response(e, "no length");
+	if (!text_parse_int(length, 0, INT64_MAX, &a->length))
+		return refuse_response(e, "the length is no number");
 	return true;
 }
 
-bool answer_read_head(struct answer *a, int fd, usec_t until, struct err *e)
+bool http_response_read_head(struct answer *a, int fd, usec_t until, struct err *e)
 {
 	for (int i = 0; i <= INTERIM_MAX; i++) {
 		const char *connection;
 		char *line;
 		bool old;
 
-		if (!read_line(a, fd, until, CLIENT_HEAD_MAX, &line, e) ||
+		if (!read_http_line(a, fd, until, HTTP_CLIENT_HEAD_MAX, &line, e) ||
 		    !parse_status(line, &a->status, e))
 			return false;
 		old = line[7] == '0';
@@ -243,28 +243,28 @@ bool answer_read_head(struct answer *a, int fd, usec_t until, struct err *e)
 			return false;
 		if (a->status < 200)
 			continue;
-		connection = answer_header(a, "Connection");
+		connection = http_response_header(a, "Connection");
 		a->keep = !old && !(connection && strcasecmp(connection, "close") == 0);
-		return judge_length(a, e);
+		return decide_length(a, e);
 	}
-	return nonsense(e, "too many interim answers");
+	return refuse_response(e, "too many interim answers");
 }
 
-static usec_t next_deadline(const struct answer_limits *l)
+static usec_t next_deadline(const struct http_response_limits *l)
 {
-	return l->until >= 0 ? l->until : answer_deadline(l->pause_ms);
+	return l->until >= 0 ? l->until : http_response_deadline(l->pause_ms);
 }
 
 /* Hands out exactly 'left' bytes as they come. *ret_stop: the receiver has enough. */
-static bool pass_on(struct answer *a, int fd, const struct answer_limits *l, int64_t left,
-	client_chunk_fn *fn, void *arg, bool *ret_stop, struct err *e)
+static bool pass_body(struct answer *a, int fd, const struct http_response_limits *l, int64_t left,
+	http_client_chunk_fn *fn, void *arg, bool *ret_stop, struct err *e)
 {
 	*ret_stop = false;
 	while (left > 0) {
 		size_t have = a->in.len - a->at;
 
 		if (have == 0) {
-			if (!receive(a, fd, next_deadline(l), e))
+			if (!receive_more(a, fd, next_deadline(l), e))
 				return false;
 			continue;
 		}
@@ -287,7 +287,7 @@ static bool parse_chunk_size(const char *line, int64_t *ret, struct err *e)
 	size_t n = strspn(line, "0123456789abcdefABCDEF");
 
 	if (n == 0 || n > 15 || (line[n] && line[n] != ';' && line[n] != ' '))
-		return nonsense(e, "a chunk has no size");
+		return refuse_response(e, "a chunk has no size");
 	for (size_t i = 0; i < n; i++) {
 		char c = line[i];
 
@@ -297,7 +297,7 @@ static bool parse_chunk_size(const char *line, int64_t *ret, struct err *e)
 	return true;
 }
 
-static bool read_chunks(struct answer *a, int fd, const struct answer_limits *l, client_chunk_fn *fn,
+static bool read_chunks(struct answer *a, int fd, const struct http_response_limits *l, http_client_chunk_fn *fn,
 	void *arg, struct err *e)
 {
 	size_t total = 0, trailer = 0;
@@ -306,34 +306,34 @@ static bool read_chunks(struct answer *a, int fd, const struct answer_limits *l,
 	bool stop;
 
 	for (;;) {
-		if (!read_line(a, fd, next_deadline(l), CHUNK_LINE_MAX, &line, e) ||
+		if (!read_http_line(a, fd, next_deadline(l), CHUNK_LINE_MAX, &line, e) ||
 		    !parse_chunk_size(line, &size, e))
 			return false;
 		if (size == 0)
 			break;
 		if ((uint64_t)size > l->max - total)
-			return nonsense(e, "the answer is too long");
+			return refuse_response(e, "the answer is too long");
 		total += (size_t)size;
-		if (!pass_on(a, fd, l, size, fn, arg, &stop, e))
+		if (!pass_body(a, fd, l, size, fn, arg, &stop, e))
 			return false;
 		if (stop)
 			return true;
-		if (!read_line(a, fd, next_deadline(l), CHUNK_LINE_MAX, &line, e))
+		if (!read_http_line(a, fd, next_deadline(l), CHUNK_LINE_MAX, &line, e))
 			return false;
 		if (*line)
-			return nonsense(e, "a chunk is longer than its size");
+			return refuse_response(e, "a chunk is longer than its size");
 	}
 	do {
-		if (!read_line(a, fd, next_deadline(l), CLIENT_HEAD_MAX, &line, e))
+		if (!read_http_line(a, fd, next_deadline(l), HTTP_CLIENT_HEAD_MAX, &line, e))
 			return false;
 		trailer += strlen(line);
-		if (trailer > CLIENT_HEAD_MAX)
-			return nonsense(e, "its trailer is too long");
+		if (trailer > HTTP_CLIENT_HEAD_MAX)
+			return refuse_response(e, "its trailer is too long");
 	} while (*line);
 	return true;
 }
 
-bool answer_read_body(struct answer *a, int fd, const struct answer_limits *l, client_chunk_fn *fn,
+bool http_response_read_body(struct answer *a, int fd, const struct http_response_limits *l, http_client_chunk_fn *fn,
 	void *arg, struct err *e)
 {
 	bool stop;
@@ -343,8 +343,8 @@ bool answer_read_body(struct answer *a, int fd, const struct answer_limits *l, c
 			return false;
 	} else {
 		if ((uint64_t)a->length > l->max)
-			return nonsense(e, "the answer is too long");
-		if (!pass_on(a, fd, l, a->length, fn, arg, &stop, e))
+			return refuse_response(e, "the answer is too long");
+		if (!pass_body(a, fd, l, a->length, fn, arg, &stop, e))
 			return false;
 	}
 	/* Bytes nobody asked for: whatever they are, the next answer would be misread. */

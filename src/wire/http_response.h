@@ -18,22 +18,22 @@ struct answer {
 	int64_t length;     /* of the body; -1: chunked */
 	bool keep;          /* the connection may be used again */
 };
-void answer_done(struct answer *a);
-void answer_reset(struct answer *a); /* before a new request; forgets what was left unread */
+void http_response_done(struct answer *a);
+void http_response_reset(struct answer *a); /* before a new request; forgets what was left unread */
 
 /* Deadlines are on the clock that counts suspend; -1: none, 0: what is there already. */
-usec_t answer_deadline(int timeout_ms);
-bool answer_late(usec_t until);
-bool answer_poll(int fd, short events, usec_t until, struct err *e); /* ERR_UNREACHABLE when late */
+usec_t http_response_deadline(int timeout_ms);
+bool http_response_is_late(usec_t until);
+bool http_response_poll(int fd, short events, usec_t until, struct err *e); /* ERR_UNREACHABLE when late */
 
-bool answer_read_head(struct answer *a, int fd, usec_t until, struct err *e);
-const char *answer_header(const struct answer *a, const char *name);
+bool http_response_read_head(struct answer *a, int fd, usec_t until, struct err *e);
+const char *http_response_header(const struct answer *a, const char *name);
 
-struct answer_limits {
+struct http_response_limits {
 	usec_t until;   /* for the whole body; -1: 'pause_ms' between two arrivals instead */
 	int pause_ms;   /* -1: none */
 	size_t max;     /* bytes of the body */
 };
 /* 'fn' returning false ends it well, with 'keep' cleared. */
-bool answer_read_body(struct answer *a, int fd, const struct answer_limits *l, client_chunk_fn *fn,
+bool http_response_read_body(struct answer *a, int fd, const struct http_response_limits *l, http_client_chunk_fn *fn,
 	void *arg, struct err *e);

@@ -182,7 +182,7 @@ static int write_piece(const char *data, size_t len, void *arg)
 	return 0;
 }
 
-void json_write(const json_t *j, struct buf *out)
+void json_value_write(const json_t *j, struct buf *out)
 {
 	/* 15 digits keep microseconds of any duration and write 0.1 as 0.1 */
 	json_dump_callback(j, write_piece, out,

@@ -8,7 +8,7 @@
 #include "wire/spec_json.h"
 #include <string.h>
 
-bool params_from_json(const json_t *o, struct strv *ret, struct err *e)
+bool params_json_read(const json_t *o, struct strv *ret, struct err *e)
 {
 	const struct job_field *f = job_field_find("params");
 	AUTO_DONE(strv) list = {};
@@ -35,7 +35,7 @@ bool params_from_json(const json_t *o, struct strv *ret, struct err *e)
 	return true;
 }
 
-bool params_from_text(const char *text, struct strv *ret, struct err *e)
+bool params_json_from_text(const char *text, struct strv *ret, struct err *e)
 {
 	json_t *o;
 	bool ok;
@@ -43,12 +43,12 @@ bool params_from_text(const char *text, struct strv *ret, struct err *e)
 	if (!text)
 		return true;
 	o = json_read(text, strlen(text), strlen(text), e);
-	ok = o && params_from_json(o, ret, e);
+	ok = o && params_json_read(o, ret, e);
 	json_decref(o);
 	return ok;
 }
 
-bool run_params_from_text(const char *text, struct strv *ret, char **ret_warrant, struct err *e)
+bool params_json_run_from_text(const char *text, struct strv *ret, char **ret_warrant, struct err *e)
 {
 	json_t *o;
 	bool ok;
@@ -60,12 +60,12 @@ bool run_params_from_text(const char *text, struct strv *ret, char **ret_warrant
 		return false;
 	*ret_warrant = xstrdup(json_string_value(json_object_get(o, "")));
 	json_object_del(o, "");
-	ok = params_from_json(o, ret, e);
+	ok = params_json_read(o, ret, e);
 	json_decref(o);
 	return ok;
 }
 
-char *params_to_text(const struct strv *params, struct err *e)
+char *params_json_to_text(const struct strv *params, struct err *e)
 {
 	json_auto_t *o = json_object();
 	AUTO_DONE(buf) out = {};
@@ -79,6 +79,6 @@ char *params_to_text(const struct strv *params, struct err *e)
 			return NULL;
 		}
 	}
-	json_write(o, &out);
+	json_value_write(o, &out);
 	return buf_steal(&out);
 }

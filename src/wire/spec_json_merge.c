@@ -40,7 +40,7 @@ static void drop_pair(struct strv *map, const char *name)
 }
 
 /* New pairs take the place of those of the same name. */
-static void lay_over(struct strv *map, const struct strv *pairs)
+static void merge_pairs(struct strv *map, const struct strv *pairs)
 {
 	for (size_t i = 0; i < pairs->n; i++) {
 		AUTO_TEXT name = xstrndup(pairs->v[i], strcspn(pairs->v[i], "="));
@@ -66,9 +66,9 @@ static bool merge_map(const char *name, const struct job_field *f, const json_t 
 			json_object_set(set, key, v);
 	}
 	alone = json_pack("{s:O}", name, set);
-	if (!spec_from_json(alone, &given, NULL, e))
+	if (!spec_json_read(alone, &given, NULL, e))
 		return false;
-	lay_over(map, at(&given, f));
+	merge_pairs(map, at(&given, f));
 	if ((int64_t)map->n > f->max)
 		return err_field(e, f->name, "'%s' is too long: at most %lld members", f->name, (long long)f->max);
 	return true;
@@ -96,14 +96,14 @@ static bool merge_member(const char *name, const json_t *value, struct job_spec 
 		return merge_map(name, f, value, s, e);
 	if (!f || !json_is_null(value)) {
 		alone = json_pack("{s:O}", name, value);
-		if (!spec_from_json(alone, &given, NULL, e))
+		if (!spec_json_read(alone, &given, NULL, e))
 			return false;
 	}
 	swap_field(f, s, &given);
 	return true;
 }
 
-bool spec_merge_json(const json_t *patch, struct job_spec *s, struct err *e)
+bool spec_json_merge(const json_t *patch, struct job_spec *s, struct err *e)
 {
 	const char *name;
 	json_t *v;

@@ -63,13 +63,13 @@ static bool read_bytes(const struct member *m, const json_t *v, struct buf *out,
 		return wrong_type(m, m->b64 ? "base64 text" : "text", e);
 	if (!m->b64)
 		buf_add(out, json_string_value(v), json_string_length(v));
-	else if (!base64_decode(json_string_value(v), json_string_length(v), out))
+	else if (!buf_base64_decode(json_string_value(v), json_string_length(v), out))
 		return err_field(e, m->name, "'%s' is not base64 with padding", m->name);
 	return true;
 }
 
 /* The same for what becomes a C string. */
-static bool read_text(const struct member *m, const json_t *v, struct buf *out, struct err *e)
+static bool read_c_text(const struct member *m, const json_t *v, struct buf *out, struct err *e)
 {
 	if (!read_bytes(m, v, out, e))
 		return false;
@@ -83,7 +83,7 @@ static bool read_text_field(const struct member *m, struct err *e)
 	AUTO_DONE(buf) b = {};
 	char **at = m->at;
 
-	if (!read_text(m, m->value, &b, e) || !check_count(m, (int64_t)b.len, "bytes", e) ||
+	if (!read_c_text(m, m->value, &b, e) || !check_count(m, (int64_t)b.len, "bytes", e) ||
 	    !check_text(m, b.data ? b.data : "", e))
 		return false;
 	free(*at);
@@ -99,7 +99,7 @@ static bool read_element(const struct member *m, const json_t *v, const char *ke
 
 	if (key)
 		buf_printf(&b, "%s=", key);
-	if (!read_text(m, v, &b, e))
+	if (!read_c_text(m, v, &b, e))
 		return false;
 	text = buf_steal(&b);
 	if (!check_text(m, text, e))
@@ -199,7 +199,7 @@ static bool read_duration_field(const struct member *m, struct err *e)
 	if (json_is_string(m->value)) {
 		struct err why = {};
 
-		if (!parse_duration(json_string_value(m->value), &d, &why))
+		if (!duration_parse(json_string_value(m->value), &d, &why))
 			return err_field(e, m->name, "%s", why.msg);
 	} else if (json_is_number(m->value)) {
 		double s = json_number_value(m->value);
@@ -229,7 +229,7 @@ static bool (*const readers[FIELD_TYPE_MAX])(const struct member *m, struct err 
 };
 
 /* The row that a member's name means; its _b64 form only where the row has bytes. */
-static const struct job_field *find_field(const char *name, bool *ret_b64)
+static const struct job_field *find_member_field(const char *name, bool *ret_b64)
 {
 	const struct job_field *f = job_field_find(name);
 	size_t len = strlen(name);
@@ -245,7 +245,7 @@ static const struct job_field *find_field(const char *name, bool *ret_b64)
 	return f && f->bytes ? f : NULL;
 }
 
-static bool read_key(const json_t *v, char **ret, struct err *e)
+static bool read_idempotency_key(const json_t *v, char **ret, struct err *e)
 {
 	const char *s = json_string_value(v);
 	size_t len = json_string_length(v);
@@ -259,12 +259,12 @@ static bool read_key(const json_t *v, char **ret, struct err *e)
 	return true;
 }
 
-static bool read_member(const json_t *o, const char *name, const json_t *value, struct job_spec *s,
+static bool read_spec_member(const json_t *o, const char *name, const json_t *value, struct job_spec *s,
 	struct err *e)
 {
 	struct member m = { .name = name, .value = value };
 
-	m.field = find_field(name, &m.b64);
+	m.field = find_member_field(name, &m.b64);
 	if (!m.field)
 		return err_field(e, name, "unknown member '%.60s'", name);
 	if (m.b64 && json_object_get(o, m.field->name))
@@ -273,7 +273,7 @@ static bool read_member(const json_t *o, const char *name, const json_t *value, 
 	return readers[m.field->type](&m, e);
 }
 
-bool spec_from_json(const json_t *o, struct job_spec *s, char **ret_key, struct err *e)
+bool spec_json_read(const json_t *o, struct job_spec *s, char **ret_key, struct err *e)
 {
 	AUTO_TEXT key = NULL;
 	const char *name;
@@ -283,9 +283,9 @@ bool spec_from_json(const json_t *o, struct job_spec *s, char **ret_key, struct 
 		return err_set(e, ERR_INVALID, "a job must be a JSON object");
 	json_object_foreach((json_t *)o, name, v) {
 		if (ret_key && !strcmp(name, "key")) {
-			if (!read_key(v, &key, e))
+			if (!read_idempotency_key(v, &key, e))
 				return false;
-		} else if (!read_member(o, name, v, s, e)) {
+		} else if (!read_spec_member(o, name, v, s, e)) {
 			return false;
 		}
 	}
@@ -294,11 +294,11 @@ bool spec_from_json(const json_t *o, struct job_spec *s, char **ret_key, struct 
 	return true;
 }
 
-bool spec_from_text(const char *text, struct job_spec *s, struct err *e)
+bool spec_json_from_text(const char *text, struct job_spec *s, struct err *e)
 {
 	size_t len = strlen(text);
 	json_t *o = json_read(text, len, len, e);
-	bool ok = o && spec_from_json(o, s, NULL, e);
+	bool ok = o && spec_json_read(o, s, NULL, e);
 
 	if (ok && !json_object_get(o, "umask"))
 		s->umask = JOB_UMASK_UNSAID;

@@ -41,7 +41,7 @@ static json_t *call(struct client *c, const char *method, const char *path, cons
 	struct err e = {};
 	json_t *answer = NULL;
 
-	if (!client_call(c, method, path, body, 60000, &answer, &e))
+	if (!http_client_call(c, method, path, body, 60000, &answer, &e))
 		errx(1, "%s %s: %s", method, path, e.msg);
 	return answer;
 }
@@ -51,7 +51,7 @@ static struct client *connected(const struct bench *b)
 	struct err e = {};
 	struct client *c;
 
-	if (!client_open(b->socket, &c, &e))
+	if (!http_client_open(b->socket, &c, &e))
 		errx(1, "%s", e.msg);
 	return c;
 }
@@ -97,7 +97,7 @@ static void daemon_start(struct bench *b)
 		struct err e = {};
 		struct client *c;
 
-		if (client_open(b->socket, &c, &e)) {
+		if (http_client_open(b->socket, &c, &e)) {
 			client_free(c);
 			return;
 		}

@@ -82,7 +82,7 @@ static void run_bare(void)
 	waitpid(pid, NULL, 0);
 }
 
-static void run_one(const struct row *r, struct child_stacks *l, int null)
+static void run_one(const struct row *r, struct launch_stacks *l, int null)
 {
 	static const struct user nobody = {.uid = 65534, .gid = 65534, .groups_n = 1, .groups = {65534}};
 	static const struct child_limits limits = {.v = {{RLIMIT_CORE, {0, 0}}, {RLIMIT_NOFILE, {1024, 4096}}}, .n = 2};
@@ -90,27 +90,27 @@ static void run_one(const struct row *r, struct child_stacks *l, int null)
 	const struct child_plan p = {.user = r->as_nobody ? &nobody : NULL, .cgroup = r->in_group ? &group : NULL,
 		.born = r->in_group && groups.births, .argv = argv_true, .envp = no_env, .cwd = "/", .in = null, .out = null, .umask = 022,
 		.limits = &limits, .parent = getpid(), .fences = &r->made->v[0]};
-	struct child_word word;
+	struct child_report word;
 	struct child child;
 
-	if (r->in_group && cgroup_take(&groups, 0, &(struct cgroup_limits){}, &group) < 0)
+	if (r->in_group && cgroup_acquire(&groups, 0, &(struct cgroup_limits){}, &group) < 0)
 		die("cgroup", "could not be made");
-	if (child_launch(l, &p, &child, &word) < 0)
+	if (launch_child(l, &p, &child, &word) < 0)
 		die(child_stage_name(&word), strerror(word.error));
-	child_reap(&child);
+	launch_child_reap(&child);
 	cgroup_release(&groups, &group);
 }
 
-static void prepare(struct row *r, struct child_stacks *l, const char *init)
+static void prepare(struct row *r, struct launch_stacks *l, const char *init)
 {
-	AUTO_DONE(sandbox_list) ours = {};
-	struct sandbox_list one = {&r->profile, 1};
+	AUTO_DONE(sandbox_profiles) ours = {};
+	struct sandbox_profiles one = {&r->profile, 1};
 	struct err e = {};
 
-	sandbox_list_init(&ours);
+	sandbox_profiles_init(&ours);
 	if (r->profile.name)
-		one.v = sandbox_list_find(&ours, r->profile.name);
-	if (!sandboxes_open(&r->made, &one, false, init, l, &e))
+		one.v = sandbox_profiles_find(&ours, r->profile.name);
+	if (!sandbox_set_open(&r->made, &one, false, init, l, &e))
 		die(r->name, e.msg);
 	if (!r->made->v[0].usable)
 		printf("%-36s cannot be had: %s\n", r->name, r->made->v[0].missing);
@@ -126,7 +126,7 @@ static double least(const double *v)
 	return min;
 }
 
-static void measure(struct row *r, int round, struct child_stacks *l, int null)
+static void measure(struct row *r, int round, struct launch_stacks *l, int null)
 {
 	double cpu = cpu_now();
 	usec_t wall = clock_boot(&clock_system);
@@ -146,18 +146,18 @@ int main(int argc, char **argv)
 	const char *build = getenv("top_builddir");
 	AUTO_TEXT init = xprintf("%s/jobsched-init", build ? build : ".");
 	AUTO_FD null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	struct child_stacks *l;
+	struct launch_stacks *l;
 	struct err e = {};
 	double bare, steps;
 
-	if (!child_stacks_new(&l, &e))
+	if (!launch_stacks_new(&l, &e))
 		die("launcher", e.msg);
 	cgroups_open(&groups, argc > 1 ? argv[1] : "auto", "bench", &e); /* a directory of cgroup2; none: that row is empty */
 	for (size_t i = 1; i < ELEMENTS(rows); i++)
 		prepare(&rows[i], l, init);
 	for (int round = 0; round < ROUNDS; round++) /* in turns, because the machine is never the same twice */
 		for (size_t i = 0; i < ELEMENTS(rows); i++)
-			if ((!rows[i].made || rows[i].made->v[0].usable) && (!rows[i].in_group || cgroups_on(&groups)))
+			if ((!rows[i].made || rows[i].made->v[0].usable) && (!rows[i].in_group || cgroups_enabled(&groups)))
 				measure(&rows[i], round, l, null);
 	bare = least(rows[0].cpu);
 	steps = least(rows[1].cpu);
@@ -167,9 +167,9 @@ int main(int argc, char **argv)
 
 		if (cpu > 0)
 			printf("%-36s %9.0f %9.0f %9.0f %7.2f\n", rows[i].name, cpu, least(rows[i].wall), cpu - (i > 1 ? steps : bare), bare / cpu);
-		sandboxes_free(rows[i].made);
+		sandbox_set_free(rows[i].made);
 	}
-	child_stacks_free(l);
+	launch_stacks_free(l);
 	cgroups_done(&groups);
 	return 0;
 }

@@ -89,7 +89,7 @@ static void start_sleepers(struct through *t, const char *sock, int n)
 	struct plan p = {.fence = 1, .attempt = 1, .run = INT32_MAX};
 	struct err e = {};
 
-	order_init(&p.order);
+	exec_spec_init(&p.order);
 	p.order.uid = geteuid();
 	p.order.owner = xstrdup("bench");
 	p.order.cwd = xstrdup("/");
@@ -137,7 +137,7 @@ int main(int argc, char **argv)
 		die("mkdtemp", NULL);
 	sock = xprintf("%s/spawner.sock", dir);
 	spawner = spawner_start(program, dir, sock);
-	order_init(&t.plan.order);
+	exec_spec_init(&t.plan.order);
 	t.plan.order.uid = geteuid();
 	t.plan.order.owner = xstrdup("bench");
 	strv_add(&t.plan.order.argv, "/bin/true");

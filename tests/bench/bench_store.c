@@ -14,10 +14,10 @@
 
 static void apply(struct store *s, struct op **ops, size_t n)
 {
-	struct store_wake wake;
+	struct batch_wake wake;
 	struct err e = {};
 
-	if (!store_apply(s, ops, n, &wake, &e))
+	if (!batch_apply(s, ops, n, &wake, &e))
 		errx(1, "%s", e.msg);
 	for (size_t i = 0; i < n; i++)
 		if (!ops[i]->ok)
@@ -92,7 +92,7 @@ static double page_milliseconds(struct store *s, const struct run_filter *f)
 		struct run_list page = {};
 		struct err e = {};
 
-		if (!store_run_list(s, f, &page, &e))
+		if (!list_runs_page(s, f, &page, &e))
 			errx(1, "%s", e.msg);
 		run_list_done(&page);
 	}

@@ -26,9 +26,9 @@ static void check_job(const struct submission_job *j)
 	AUTO_TEXT again = NULL;
 
 	job_spec_init(&back);
-	if (!spec_from_text(j->text, &back, NULL) || !job_spec_check(&back, NULL))
+	if (!spec_json_from_text(j->text, &back, NULL) || !job_spec_check(&back, NULL))
 		abort();
-	again = spec_to_text(&back);
+	again = spec_json_to_text(&back);
 	if (strcmp(again, j->text) != 0)
 		abort();
 }

@@ -12,11 +12,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	AUTO_DONE(order) o = {};
 	AUTO_DONE(buf) again = {};
 
-	if (!order_parse(&o, data, size, NULL))
+	if (!exec_spec_parse(&o, data, size, NULL))
 		return 0;
 	if (o.uid < 0 || o.uid > INT64_C(4294967294) || !o.owner || o.argv.n == 0 || !o.argv.v[0][0])
 		abort();
-	if (!order_encode(&o, &again, NULL) || again.len != size || memcmp(again.data, data, size) != 0)
+	if (!exec_spec_encode(&o, &again, NULL) || again.len != size || memcmp(again.data, data, size) != 0)
 		abort();
 	return 0;
 }

@@ -37,7 +37,7 @@ static void collect(const void *data, size_t len, void *arg)
 	buf_add(arg, data, len);
 }
 
-static void check_hidden(const struct buf *out, const struct mask_value *v)
+static void check_hidden(const struct buf *out, const struct secret_mask_value *v)
 {
 	AUTO_DONE(buf) coded = {};
 	const char *p = v->data;
@@ -57,9 +57,9 @@ static void check_hidden(const struct buf *out, const struct mask_value *v)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = {data, size};
-	struct mask_value values[4] = {};
+	struct secret_mask_value values[4] = {};
 	size_t n = size ? 1 + data[0] % 4 : 0;
-	struct mask *m, *whole;
+	struct secret_mask *m, *whole;
 	AUTO_DONE(buf) out = {};
 	AUTO_DONE(buf) all = {};
 	AUTO_DONE(buf) out_whole = {};
@@ -71,30 +71,30 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	in.left--;
 	for (size_t i = 0; i < n; i++)
 		values[i].len = take(&in, (const uint8_t **)&values[i].data);
-	m = mask_new(values, n);
-	whole = mask_new(values, n);
+	m = secret_mask_new(values, n);
+	whole = secret_mask_new(values, n);
 	while (m && in.left) {
 		const uint8_t *piece = NULL;
 		size_t len = take(&in, &piece);
 
 		if (len) {
-			mask_write(m, piece, len, collect, &out);
+			secret_mask_write(m, piece, len, collect, &out);
 			buf_add(&all, piece, len);
 		} else {
-			mask_release(m, collect, &out);
+			secret_mask_release(m, collect, &out);
 			released = true;
 		}
 	}
 	if (m) {
-		mask_release(m, collect, &out);
-		mask_write(whole, all.data, all.len, collect, &out_whole);
-		mask_release(whole, collect, &out_whole);
+		secret_mask_release(m, collect, &out);
+		secret_mask_write(whole, all.data, all.len, collect, &out_whole);
+		secret_mask_release(whole, collect, &out_whole);
 		if (!released && (out.len != out_whole.len || (out.len && memcmp(out.data, out_whole.data, out.len) != 0)))
 			abort();
 		for (size_t i = 0; i < n; i++)
 			check_hidden(&out, &values[i]);
 	}
-	mask_free(m);
-	mask_free(whole);
+	secret_mask_free(m);
+	secret_mask_free(whole);
 	return 0;
 }

@@ -20,13 +20,13 @@ int main(int argc, char **argv)
 	AUTO(op) *op = op_new(OP_JOB_BULK, NULL, NULL);
 	struct store_options o = {};
 	struct job_new model = {};
-	struct store_wake wake;
+	struct batch_wake wake;
 	struct err e = {};
 	int64_t uid, count;
 
-	if (argc != 10 || !parse_int(argv[2], 0, UINT32_MAX, &uid) || !parse_int(argv[4], 1, 1000000, &count) ||
-	    !parse_int(argv[6], -1000, 1000, &model.priority) || !parse_int(argv[7], 0, INT64_MAX, &model.run_at) ||
-	    !parse_int(argv[8], 0, INT64_MAX, &model.next_slot))
+	if (argc != 10 || !text_parse_int(argv[2], 0, UINT32_MAX, &uid) || !text_parse_int(argv[4], 1, 1000000, &count) ||
+	    !text_parse_int(argv[6], -1000, 1000, &model.priority) || !text_parse_int(argv[7], 0, INT64_MAX, &model.run_at) ||
+	    !text_parse_int(argv[8], 0, INT64_MAX, &model.next_slot))
 		return usage();
 	o.where = argv[1];
 	model.uid = (uint32_t)uid;
@@ -39,7 +39,7 @@ int main(int argc, char **argv)
 	op->bulk.v = xcalloc(op->bulk.n, sizeof(*op->bulk.v));
 	for (size_t i = 0; i < op->bulk.n; i++)
 		op->bulk.v[i] = model;
-	if (!store_open(&o, &s, &e) || !store_apply(s, &op, 1, &wake, &e)) {
+	if (!store_open(&o, &s, &e) || !batch_apply(s, &op, 1, &wake, &e)) {
 		fprintf(stderr, "fill_store: %s\n", e.msg);
 		return 1;
 	}

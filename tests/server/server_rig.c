@@ -49,7 +49,7 @@ static int serve(const struct rig *rig, const struct server_limits *limits)
 	struct server_context c = { .clock = &clock_system, .node_name = "n", .node_id = "i", .store_where = db,
 		.output_dir = -1, .admin_group = ADMINS };
 	struct dispatcher_options o = { .clock = &clock_system, .node_id = "i", .node_name = "n" };
-	struct governor_rules rules = { .max_running = 1 };
+	struct concurrency_rules rules = { .max_running = 1 };
 	struct dispatcher *d = NULL;
 	struct server *server = NULL;
 	sd_event *ev = NULL;
@@ -63,23 +63,23 @@ static int serve(const struct rig *rig, const struct server_limits *limits)
 	if (sd_event_new(&ev) < 0 || sd_event_add_signal(ev, NULL, SIGTERM, NULL, NULL) < 0 ||
 	    !store_thread_start(ev, &so, &c.store, &e))
 		return 3;
-	c.hub = o.hub = hub_new();
+	c.run_watch_set = o.run_watch_set = run_watch_set_new();
 	o.store = c.store;
 	c.planner = planner_new(&clock_system, c.store, NULL);
-	c.zones = zones_new();
+	c.zones = zone_caches_new();
 	if (!dispatcher_new(ev, &o, &d, &e))
 		return 4;
 	c.dispatcher = d;
 	c.allow = allow_new(rig->allow, rig->deny);
-	c.governor = governor_new(&clock_system, d, &rules);
+	c.concurrency = concurrency_new(&clock_system, d, &rules);
 	if (!server_start(ev, listen_at(rig->socket), &c, limits, &server, &e))
 		return 5;
 	status = sd_event_loop(ev);
 	server_free(server);
 	store_thread_free(c.store);
-	governor_free(c.governor);
+	concurrency_free(c.concurrency);
 	dispatcher_free(d);
-	hub_free(c.hub);
+	run_watch_set_free(c.run_watch_set);
 	planner_free((struct planner *)c.planner);
 	zones_free(c.zones);
 	allow_free(c.allow);
@@ -104,7 +104,7 @@ void rig_start(struct rig *rig, const struct server_limits *limits)
 		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed case does not stop it */
 		_exit(serve(rig, limits));
 	}
-	for (int i = 0; i < 500 && !client_open(rig->socket, &c, NULL); i++)
+	for (int i = 0; i < 500 && !http_client_open(rig->socket, &c, NULL); i++)
 		usleep(20000);
 	assert_non_null(c);
 	client_free(c);
@@ -153,7 +153,7 @@ static void ask_as(uint32_t uid, const char *path, const char *method, const cha
 	struct err e = {};
 
 	become(uid);
-	if (client_open(path, &c, &e) && client_call(c, method, target, sent, 10000, &got, &e))
+	if (http_client_open(path, &c, &e) && http_client_call(c, method, target, sent, 10000, &got, &e))
 		dprintf(out, "%d\n%s", ERR_NONE, json_dumps(got, 0));
 	else
 		dprintf(out, "%d\n%s", e.kind, e.msg);

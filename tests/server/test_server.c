@@ -136,7 +136,7 @@ static pid_t hold(const struct rig *rig, uint32_t uid, int n)
 		for (int i = 0; i < n; i++) {
 			struct client *c = NULL;
 
-			if (!client_open(rig->socket, &c, NULL))
+			if (!http_client_open(rig->socket, &c, NULL))
 				_exit(8);
 		}
 		(void)!write(pipes[1], "", 1);

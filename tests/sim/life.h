@@ -46,7 +46,7 @@ struct worker {
 };
 
 /* A run as the engine knows it. */
-struct flight {
+struct active_run {
 	struct run *run; /* owned */
 	struct retry_policy retry;
 	usec_t timeout;
@@ -59,8 +59,8 @@ struct life {
 	bool catching_up; /* back, and what passed is not planned yet */
 	size_t room_said; /* the last that was left, as the journal has it */
 	struct store *store;
-	struct store_wake wake;
-	struct timetable *timetable;
+	struct batch_wake wake;
+	struct schedule_cache *schedule_cache;
 	struct zone_cache *zones;
 	FILE *journal;
 	struct life_job *jobs;
@@ -73,8 +73,8 @@ struct life {
 	int nodes, spawners;
 	char node[32], spawner[32];
 	size_t room_max, owner_max;
-	struct machine_now machine;
-	struct map flights; /* run → flight */
+	struct machine_figures machine;
+	struct map active_runs; /* run → active_run */
 	struct map workers; /* run → worker */
 	struct map cancels; /* job → 1: whose job was cancelled */
 	bool draining;

@@ -134,7 +134,7 @@ static void cancel_run(struct life *l)
 	AUTO(op) *op = op_new(OP_RUN_CANCEL, NULL, NULL);
 	struct err e = {};
 
-	if (!store_run_list(l->store, &f, &open, &e))
+	if (!list_runs_page(l->store, &f, &open, &e))
 		abort();
 	if (open.n) {
 		op->run_cancel = (struct op_run_cancel){.uid = -1,
@@ -219,7 +219,7 @@ static void resume_what(struct life *l, enum pause_scope scope, const char *key,
 	AUTO(op) *op = op_new(OP_RESUME, NULL, NULL);
 
 	op->resume = (struct op_resume){.uid = -1, .job = job, .scope = scope, .key = key, .of_uid = uid_of(scope, key), .now = l->now,
-		.fn = timetable_plan, .fn_arg = l->timetable};
+		.fn = schedule_cache_plan, .fn_arg = l->schedule_cache};
 	if (life_apply_one(l, op))
 		life_say(l, "resume", "\"scope\":\"%s\",\"key\":\"%s\",\"uid\":%" PRId64 ",\"job\":%" PRId64,
 			pause_scope_name(scope), key, op->resume.of_uid, job);
@@ -272,11 +272,11 @@ static void trigger(struct life *l)
 	struct err e = {};
 
 	job_spec_init(&spec);
-	if (j->over || !spec_from_text(j->spec, &spec, &e))
+	if (j->over || !spec_json_from_text(j->spec, &spec, &e))
 		return;
 	op->trigger = (struct op_trigger){.uid = -1, .job = j->id, .revision = j->revision, .tags = &spec.tags,
 		.forced = life_chance(l, 30), .now = l->now};
-	start_policy_of(&spec, &op->trigger.policy);
+	policy_start_of(&spec, &op->trigger.policy);
 	if (life_apply_one(l, op))
 		life_say(l, "trigger", "\"job\":%" PRId64 ",\"run\":%" PRId64 ",\"forced\":%d", j->id,
 			op->trigger.run->id, op->trigger.forced);
@@ -298,7 +298,7 @@ void life_meddle(struct life *l)
 	struct life_job *j = NULL;
 	struct err e = {};
 
-	if (!store_run_list(l->store, &f, &planned, &e))
+	if (!list_runs_page(l->store, &f, &planned, &e))
 		abort();
 	for (size_t i = 0; i < planned.n; i++)
 		if (planned.v[i]->slot > l->now)

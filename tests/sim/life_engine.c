@@ -17,68 +17,68 @@
 #define PLAN_STEPS 20000 /* few, so that long stretches take several rounds */
 #define ROUNDS_MAX 20000 /* at one moment: more is a loop that never ends */
 
-/* ---- flights ---- */
+/* ---- active_runs ---- */
 
-static void flight_free(struct flight *f)
+static void active_run_free(struct active_run *f)
 {
 	run_free(f->run);
 	free(f);
 }
 
-static struct flight *flight_add(struct life *l, struct claimed *c)
+static struct active_run *flight_add(struct life *l, struct claimed *c)
 {
-	struct flight *f = xcalloc(1, sizeof(*f));
+	struct active_run *f = xcalloc(1, sizeof(*f));
 	AUTO_DONE(job_spec) spec;
 	struct err e = {};
 
 	job_spec_init(&spec);
-	if (!spec_from_text(c->spec, &spec, &e)) {
+	if (!spec_json_from_text(c->spec, &spec, &e)) {
 		fprintf(stderr, "spec: %s\n", e.msg);
 		abort();
 	}
 	f->run = STEAL(c->run);
 	if (f->run->state == RUN_CLAIMED)
 		f->run->attempt++; /* the store counts an attempt when it hears that it started */
-	retry_policy_of(&spec, &f->retry);
+	policy_retry_of(&spec, &f->retry);
 	f->timeout = spec.timeout;
-	map_put(&l->flights, f->run->id, f);
+	map_put(&l->active_runs, f->run->id, f);
 	return f;
 }
 
-static void flight_drop(struct life *l, struct flight *f)
+static void flight_drop(struct life *l, struct active_run *f)
 {
-	map_take(&l->flights, f->run->id);
-	flight_free(f);
+	map_take(&l->active_runs, f->run->id);
+	active_run_free(f);
 }
 
 size_t life_room(const struct life *l)
 {
-	return l->flights.used < l->room_max ? l->room_max - l->flights.used : 0;
+	return l->active_runs.used < l->room_max ? l->room_max - l->active_runs.used : 0;
 }
 
 void life_engine_gone(struct life *l)
 {
-	struct flight *f;
+	struct active_run *f;
 
-	for (size_t i = 0; (f = map_next(&l->flights, &i));)
-		flight_free(f);
-	map_done(&l->flights);
+	for (size_t i = 0; (f = map_next(&l->active_runs, &i));)
+		active_run_free(f);
+	map_done(&l->active_runs);
 	l->up = false;
 }
 
 /* ---- ends ---- */
 
 struct ending {
-	struct flight *flight;
+	struct active_run *active_run;
 	struct worker worker; /* as the spawner tells it */
 	bool began;
 };
 
 static struct op *end_op(struct life *l, const struct ending *end)
 {
-	const struct flight *f = end->flight;
+	const struct active_run *f = end->active_run;
 	const struct worker *w = &end->worker;
-	struct run_case c = {
+	struct judge_case c = {
 		.outcome = w->outcome,
 		.exit_code = w->exit_code,
 		.term_signal = w->term_signal,
@@ -89,7 +89,7 @@ static struct op *end_op(struct life *l, const struct ending *end)
 		.now = l->now,
 		.random = life_random(l),
 	};
-	struct run_verdict v = run_judge(&f->retry, &c);
+	struct judge_verdict v = judge_attempt(&f->retry, &c);
 	struct op *op = op_new(OP_ENDED, NULL, NULL);
 
 	op->ended = (struct op_ended){.node = l->node, .state = v.state, .due_at = v.due_at, .failure = v.failure,
@@ -107,7 +107,7 @@ static void say_end(struct life *l, const struct ending *end, const struct op *o
 	life_say(l, "end",
 		"\"run\":%" PRId64 ",\"job\":%" PRId64 ",\"fence\":%" PRId64 ",\"outcome\":\"%s\",\"code\":%" PRId64
 		",\"signal\":%" PRId64 ",\"began\":%" PRId64 ",\"at\":%" PRId64 ",\"became\":\"%s\",\"stale\":%d,\"paused\":%d",
-		end->flight->run->id, end->flight->run->job, end->flight->run->fence, attempt_outcome_name(end->worker.outcome),
+		end->active_run->run->id, end->active_run->run->job, end->active_run->run->fence, attempt_outcome_name(end->worker.outcome),
 		end->worker.exit_code, end->worker.term_signal, end->worker.began, op->ended.attempt.ended_at,
 		run_state_name(op->ended.became), op->ended.stale, op->ended.job_paused);
 }
@@ -123,20 +123,20 @@ static void record_ends(struct life *l, struct ending *v, size_t n)
 		life_apply(l, ops, n);
 	for (size_t i = 0; i < n; i++) {
 		if (!ops[i]->ok) {
-			fprintf(stderr, "end of run %" PRId64 ": %s\n", v[i].flight->run->id, ops[i]->err.msg);
+			fprintf(stderr, "end of run %" PRId64 ": %s\n", v[i].active_run->run->id, ops[i]->err.msg);
 			abort();
 		}
 		say_end(l, &v[i], ops[i]);
-		free(map_take(&l->workers, v[i].flight->run->id));
-		flight_drop(l, v[i].flight);
+		free(map_take(&l->workers, v[i].active_run->run->id));
+		flight_drop(l, v[i].active_run);
 		op_free(ops[i]);
 	}
 	free(ops);
 }
 
-static void end_without_worker(struct life *l, struct flight *f, enum attempt_outcome outcome)
+static void end_without_worker(struct life *l, struct active_run *f, enum attempt_outcome outcome)
 {
-	struct ending end = {.flight = f, .worker = {.began = l->now, .ends = l->now, .outcome = outcome, .exit_code = -1}};
+	struct ending end = {.active_run = f, .worker = {.began = l->now, .ends = l->now, .outcome = outcome, .exit_code = -1}};
 
 	record_ends(l, &end, 1);
 }
@@ -150,10 +150,10 @@ static void take_ends(struct life *l)
 	do {
 		n = 0;
 		for (size_t i = 0; n < ELEMENTS(v) && (w = map_next(&l->workers, &i));) {
-			struct flight *f = w->ends <= l->now ? map_get(&l->flights, w->run) : NULL;
+			struct active_run *f = w->ends <= l->now ? map_get(&l->active_runs, w->run) : NULL;
 
 			if (f && f->run->fence == w->fence)
-				v[n++] = (struct ending){.flight = f, .worker = *w};
+				v[n++] = (struct ending){.active_run = f, .worker = *w};
 		}
 		record_ends(l, v, n);
 	} while (n == ELEMENTS(v));
@@ -161,7 +161,7 @@ static void take_ends(struct life *l)
 
 /* ---- starts ---- */
 
-static struct worker *worker_new(struct life *l, const struct flight *f, usec_t timeout)
+static struct worker *worker_new(struct life *l, const struct active_run *f, usec_t timeout)
 {
 	static const int64_t odd_codes[] = {2, 75, 78, 100};
 	const struct habits *h = &life_job_of(l, f->run->job)->habits;
@@ -187,7 +187,7 @@ static struct worker *worker_new(struct life *l, const struct flight *f, usec_t 
 	return w;
 }
 
-static void record_start(struct life *l, const struct flight *f)
+static void record_start(struct life *l, const struct active_run *f)
 {
 	AUTO(op) *op = op_new(OP_STARTED, NULL, NULL);
 
@@ -198,11 +198,11 @@ static void record_start(struct life *l, const struct flight *f)
 		life_say(l, "start", "\"run\":%" PRId64, f->run->id);
 }
 
-static void start(struct life *l, struct flight *f)
+static void start(struct life *l, struct active_run *f)
 {
 	usec_t timeout;
 
-	if (!run_time_left(&f->retry, f->run->first_start, f->timeout, l->now, &timeout)) {
+	if (!judge_time_left(&f->retry, f->run->first_start, f->timeout, l->now, &timeout)) {
 		end_without_worker(l, f, ATTEMPT_TIMED_OUT);
 		return;
 	}
@@ -217,7 +217,7 @@ static void start(struct life *l, struct flight *f)
 
 void life_cancel_worker(struct life *l, int64_t run, int64_t fence)
 {
-	struct flight *f = map_get(&l->flights, run);
+	struct active_run *f = map_get(&l->active_runs, run);
 	struct worker *w = map_get(&l->workers, run);
 	usec_t at = l->now + life_between(l, 0, 5) * USEC_SEC;
 
@@ -231,7 +231,7 @@ void life_cancel_worker(struct life *l, int64_t run, int64_t fence)
 	}
 }
 
-static void give_back(struct life *l, struct flight *f)
+static void give_back(struct life *l, struct active_run *f)
 {
 	AUTO(op) *op = op_new(OP_GIVE_BACK, NULL, NULL);
 
@@ -270,16 +270,16 @@ static void take_claimed(struct life *l, struct op_claim *c)
 		die(l);
 }
 
-static void gate_of_spec(const char *text, const struct machine_now *machine, struct gate_says *ret)
+static void gate_of_spec(const char *text, const struct machine_figures *machine, struct gate_says *ret)
 {
 	AUTO_DONE(job_spec) spec;
 	struct err e = {};
 
 	job_spec_init(&spec);
-	if (!spec_from_text(text, &spec, &e))
+	if (!spec_json_from_text(text, &spec, &e))
 		abort();
-	*ret = (struct gate_says){.met = machine_allows(machine, &spec.when)};
-	if (spec.rate && !rate_parse(spec.rate, &ret->rate, &e))
+	*ret = (struct gate_says){.met = machine_conditions_hold(machine, &spec.when)};
+	if (spec.rate && !policy_rate_parse(spec.rate, &ret->rate, &e))
 		abort();
 }
 
@@ -321,7 +321,7 @@ static void plan(struct life *l)
 	AUTO(op) *op = op_new(OP_PLAN, NULL, NULL);
 
 	op->plan = (struct op_plan){.now = l->now, .horizon = l->now + SLOTS_LOOKAHEAD, .limit = PLAN_LIMIT,
-		.steps = PLAN_STEPS, .fn = timetable_plan, .fn_arg = l->timetable};
+		.steps = PLAN_STEPS, .fn = schedule_cache_plan, .fn_arg = l->schedule_cache};
 	if (!life_apply_one(l, op)) {
 		fprintf(stderr, "plan: %s\n", op->err.msg);
 		abort();
@@ -343,7 +343,7 @@ void life_late(struct life *l, usec_t since, bool set_back)
 		AUTO(op) *op = op_new(OP_LATE, NULL, NULL);
 
 		op->late = (struct op_late){.since = since, .now = l->now, .after = after, .set_back = set_back,
-			.fn = timetable_missed, .fn_arg = l->timetable};
+			.fn = schedule_cache_missed, .fn_arg = l->schedule_cache};
 		if (!life_apply_one(l, op)) {
 			fprintf(stderr, "late: %s\n", op->err.msg);
 			abort();
@@ -379,7 +379,7 @@ void life_engine_open(struct life *l)
 	l->up = true;
 	life_say(l, "up", "\"spawner\":\"%s\"", l->spawner);
 	for (size_t i = 0; i < o->same_spawner.n; i++) {
-		struct flight *f = flight_add(l, &o->same_spawner.v[i]);
+		struct active_run *f = flight_add(l, &o->same_spawner.v[i]);
 		const struct worker *w = map_get(&l->workers, f->run->id);
 
 		if (w && f->run->cancel_asked)

@@ -23,7 +23,7 @@ static void put_instant(struct buf *b, const char *name, usec_t t)
 {
 	char text[RFC3339_MAX];
 
-	buf_printf(b, ",\"%s\":\"%s\"", name, format_rfc3339(t, text));
+	buf_printf(b, ",\"%s\":\"%s\"", name, rfc3339_format(t, text));
 }
 
 #define CRONS 15
@@ -48,7 +48,7 @@ static void put_schedule(struct life *l, struct buf *b)
 		buf_printf(b, "[\"every %" PRId64 "s\"]", life_between(l, first ? 7200 : 30, first ? 86400 : 7200));
 		break;
 	case 1:
-		buf_printf(b, "[\"%s\"]", format_rfc3339(at, text));
+		buf_printf(b, "[\"%s\"]", rfc3339_format(at, text));
 		break;
 	case 2:
 		buf_printf(b, "[\"%s\",\"%s\"]", crons[any_cron(l, first)], crons[any_cron(l, first)]);
@@ -168,7 +168,7 @@ static bool add_job(struct life *l)
 		fprintf(stderr, "refused: %s: %s\n", e.field, e.msg);
 		abort();
 	}
-	submission_own(&s);
+	submission_set_owner(&s);
 	op->add = s.jobs[0];
 	if (!life_apply_one(l, op)) {
 		fprintf(stderr, "not added: %s\n", op->err.msg);
@@ -220,7 +220,7 @@ void life_change_job(struct life *l, struct life_job *j)
 {
 	AUTO_DONE(buf) body = {};
 	AUTO(job) *job = NULL;
-	struct amendment a = {.now = l->now};
+	struct job_change a = {.now = l->now};
 	AUTO(op) *op = op_new(OP_JOB_CHANGE, NULL, NULL);
 	struct err e = {};
 	json_t *patch;
@@ -230,7 +230,7 @@ void life_change_job(struct life *l, struct life_job *j)
 	if (!patch || !store_job_get(l->store, -1, j->id, &job, &e))
 		abort();
 	a.job = job;
-	if (amendment_merge(&a, patch, l->zones, &e) && a.changed) {
+	if (job_change_merge(&a, patch, l->zones, &e) && a.changed) {
 		op->change = a.change;
 		op->change.uid = -1;
 		if (life_apply_one(l, op)) {
@@ -240,7 +240,7 @@ void life_change_job(struct life *l, struct life_job *j)
 			life_say(l, "change", "\"job\":%" PRId64 ",\"spec\":%s", j->id, a.text);
 		}
 	}
-	amendment_done(&a);
+	job_change_done(&a);
 	json_decref(patch);
 }
 

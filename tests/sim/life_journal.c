@@ -63,7 +63,7 @@ static void say_runs(struct life *l)
 	do {
 		struct run_list list = {};
 
-		if (!store_run_list(l->store, &f, &list, &e)) {
+		if (!list_runs_page(l->store, &f, &list, &e)) {
 			fprintf(stderr, "runs: %s\n", e.msg);
 			abort();
 		}

@@ -75,7 +75,7 @@ void life_apply(struct life *l, struct op **ops, size_t n)
 	struct err e = {};
 
 	l->batches++;
-	if (!store_apply(l->store, ops, n, &l->wake, &e)) {
+	if (!batch_apply(l->store, ops, n, &l->wake, &e)) {
 		fprintf(stderr, "seed %" PRIu64 ": the store failed: %s\n", l->o.seed, e.msg);
 		abort();
 	}
@@ -95,7 +95,7 @@ static usec_t first_end(const struct life *l)
 	const struct worker *w;
 
 	for (size_t i = 0; (w = map_next(&l->workers, &i));)
-		if (w->ends < first && map_get(&l->flights, w->run))
+		if (w->ends < first && map_get(&l->active_runs, w->run))
 			first = w->ends;
 	return first;
 }
@@ -119,7 +119,7 @@ static void wake_up(struct life *l, usec_t alarm)
 {
 	l->asleep_until = 0;
 	life_say(l, "awake", "\"alarm\":%" PRId64, alarm == USEC_NEVER ? 0 : alarm);
-	if (clock_jump(l->seen, alarm, l->now) == JUMP_AHEAD)
+	if (clock_trust_jump(l->seen, alarm, l->now) == JUMP_AHEAD)
 		life_late(l, l->seen, false);
 }
 
@@ -189,7 +189,7 @@ static void run(const struct life_options *o)
 		exit(99);
 	}
 	l.machine.thousandths[MACHINE_LOAD] = 0;
-	l.timetable = timetable_new();
+	l.schedule_cache = schedule_cache_new();
 	l.zones = zone_cache_new(tzfile_read);
 	life_spawner_new(&l);
 	life_say(&l, "sim", "\"seed\":%" PRIu64 ",\"end\":%" PRId64 ",\"room\":%zu", o->seed, l.end, l.room_max);
@@ -201,7 +201,7 @@ static void run(const struct life_options *o)
 	life_say(&l, "done", "\"batches\":%ld,\"claims\":%ld,\"spins\":%ld", l.batches, l.claims, l.spins);
 	life_engine_gone(&l);
 	life_spawner_new(&l);
-	timetable_free(l.timetable);
+	schedule_cache_free(l.schedule_cache);
 	zone_cache_free(l.zones);
 	store_free(l.store);
 	for (size_t i = 0; i < l.n_jobs; i++)
@@ -231,7 +231,7 @@ static int64_t number(const char *name, int64_t preset)
 	const char *text = getenv(name);
 	int64_t n;
 
-	return text && parse_int(text, 0, INT64_C(1) << 40, &n) ? n : preset;
+	return text && text_parse_int(text, 0, INT64_C(1) << 40, &n) ? n : preset;
 }
 
 /* In memory where that is possible: a fake clock does not wait for a real disk. */

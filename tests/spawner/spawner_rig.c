@@ -219,7 +219,7 @@ struct plan rig_plan(struct rig *g, const char *script)
 		.output_limit = 1 << 20};
 	struct order *o = &p.order;
 
-	order_init(o);
+	exec_spec_init(o);
 	o->uid = g->as_nobody ? 65534 : geteuid();
 	o->owner = xstrdup("rig");
 	o->umask = 022;
@@ -302,7 +302,7 @@ const struct rig_report *rig_script(struct rig *g, const char *script)
 
 char *rig_output(struct rig *g, const struct rig_report *end, size_t *ret_len)
 {
-	AUTO_FD fd = output_open(g->output_dir, end->r.run, end->r.attempt);
+	AUTO_FD fd = output_file_open(g->output_dir, end->r.run, end->r.attempt);
 	AUTO_DONE(buf) b = {};
 	int64_t at = 0;
 	size_t n = 1;
@@ -310,7 +310,7 @@ char *rig_output(struct rig *g, const struct rig_report *end, size_t *ret_len)
 	while (fd >= 0 && n) {
 		struct err e = {};
 
-		if (!output_read(fd, at, buf_room(&b, 65536), 65536, &at, &n, &e))
+		if (!output_file_read(fd, at, buf_room(&b, 65536), 65536, &at, &n, &e))
 			fail_msg("%s", e.msg);
 		b.len += n;
 		at += (int64_t)n;

@@ -369,7 +369,7 @@ static void a_silent_job_has_no_file(void **state)
 
 	(void)state;
 	assert_int_equal(r->r.output_bytes, 0);
-	assert_int_equal(output_open(g.output_dir, r->r.run, 1), -ENOENT);
+	assert_int_equal(output_file_open(g.output_dir, r->r.run, 1), -ENOENT);
 }
 
 static void both_streams_are_kept_in_order(void **state)
@@ -381,7 +381,7 @@ static void both_streams_are_kept_in_order(void **state)
 static void the_file_is_for_the_owner_and_the_group_to_read(void **state)
 {
 	const struct rig_report *r = rig_script(&g, "echo x");
-	AUTO_FD fd = output_open(g.output_dir, r->r.run, 1);
+	AUTO_FD fd = output_file_open(g.output_dir, r->r.run, 1);
 	struct stat st;
 
 	(void)state;
@@ -423,15 +423,15 @@ static void output_can_be_followed_while_it_grows(void **state)
 
 	(void)state;
 	rig_start(&g, &p);
-	while ((fd = output_open(g.output_dir, p.run, 1)) < 0)
+	while ((fd = output_file_open(g.output_dir, p.run, 1)) < 0)
 		rig_spin(&g, 10 * USEC_MSEC);
 	for (; n == 0; rig_spin(&g, 10 * USEC_MSEC))
-		assert_true(output_read(fd, 0, text, sizeof(text), &at, &n, &e));
+		assert_true(output_file_read(fd, 0, text, sizeof(text), &at, &n, &e));
 	assert_int_equal(n, 4);
-	assert_true(output_read(fd, 4, text, sizeof(text), &at, &n, &e) && n == 0);
+	assert_true(output_file_read(fd, 4, text, sizeof(text), &at, &n, &e) && n == 0);
 	close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
 	rig_wait(&g, SPAWN_ENDED, p.run);
-	assert_true(output_read(fd, 4, text, sizeof(text), &at, &n, &e));
+	assert_true(output_file_read(fd, 4, text, sizeof(text), &at, &n, &e));
 	assert_int_equal(at, 4);
 	assert_memory_equal(text, "two\n", 4);
 }
@@ -444,14 +444,14 @@ static void a_leftover_of_the_same_name_is_not_shown(void **state)
 	(void)state;
 	assert_int_equal(symlink("/etc/passwd", link), 0);
 	rig_run(&g, &p);
-	assert_int_equal(output_open(g.output_dir, p.run, 1), -ENOENT);
+	assert_int_equal(output_file_open(g.output_dir, p.run, 1), -ENOENT);
 }
 
 static void forgotten_output_is_gone(void **state)
 {
 	const struct rig_report *r = rig_script(&g, "echo x");
 	int64_t run = r->r.run;
-	AUTO_FD fd = output_open(g.output_dir, run, 1);
+	AUTO_FD fd = output_file_open(g.output_dir, run, 1);
 
 	(void)state;
 	assert_true(fd >= 0);
@@ -459,7 +459,7 @@ static void forgotten_output_is_gone(void **state)
 	spawn_client_forget_output(g.client, run, 1);
 	spawn_client_list(g.client);
 	rig_wait(&g, SPAWN_LIST_DONE, 0);
-	assert_int_equal(output_open(g.output_dir, run, 1), -ENOENT);
+	assert_int_equal(output_file_open(g.output_dir, run, 1), -ENOENT);
 }
 
 static void a_gigabyte_writer_delays_nobody(void **state)

@@ -228,8 +228,8 @@ static void a_start_that_has_a_process_is_not_given_up_for_a_new_program(void **
 static void it_says_which_versions_it_reads(void **state)
 {
 	const char *build = getenv("top_builddir");
-	AUTO_TEXT own = xprintf("'%s/jobsched-spawner' --can-read-state %d", build ? build : ".", STATE_VERSION);
-	AUTO_TEXT next = xprintf("'%s/jobsched-spawner' --can-read-state %d", build ? build : ".", STATE_VERSION + 1);
+	AUTO_TEXT own = xprintf("'%s/jobsched-spawner' --can-read-state %d", build ? build : ".", REEXEC_STATE_VERSION);
+	AUTO_TEXT next = xprintf("'%s/jobsched-spawner' --can-read-state %d", build ? build : ".", REEXEC_STATE_VERSION + 1);
 
 	(void)state;
 	assert_int_equal(system(own), 0);
@@ -395,20 +395,20 @@ static int sample(struct buf *ret)
 {
 	struct worker w = {.run = 5, .fence = 1, .attempt = 1, .phase = WORKER_ENDED, .exit = {-1, NULL}, .out = {-1, NULL}, .session = {-1, NULL},
 		.output.fd = -1, .group = {.dir = -1, .events.fd = -1}, .exit_code = 3, .error = (char *)"a text"};
-	struct state_head h = {.listen = open("/dev/null", O_RDONLY | O_CLOEXEC), .output_dir = open("/", O_RDONLY | O_CLOEXEC),
+	struct reexec_state_head h = {.listen = open("/dev/null", O_RDONLY | O_CLOEXEC), .output_dir = open("/", O_RDONLY | O_CLOEXEC),
 		.lock = open("/dev/null", O_RDONLY | O_CLOEXEC), .groups = -1, .id = "abc"};
-	struct state_fds fds = {};
+	struct reexec_state_fds fds = {};
 	struct workers ws = {};
 	struct conns cs = {};
 	int fd;
 
 	w.all = &ws;
 	map_put(&ws.by_run, w.run, &w);
-	fd = state_save(&h, &cs, &ws, &fds);
+	fd = reexec_state_save(&h, &cs, &ws, &fds);
 	assert_true(fd >= 0);
 	assert_true(fds.n >= 4);
-	state_fds_inherit(&fds, true);
-	state_fds_done(&fds);
+	reexec_state_fds_inherit(&fds, true);
+	reexec_state_fds_done(&fds);
 	map_done(&ws.by_run);
 	lseek(fd, 0, SEEK_SET);
 	assert_int_equal(io_read_all(fd, ret, 1 << 20), 0);
@@ -424,9 +424,9 @@ static int read_in_child(const struct buf *b)
 	if (pid == 0) {
 		struct state *s = NULL;
 		int fd = io_memfd_sealed("test", b->data, b->len);
-		bool ok = state_open(fd, &s, &(struct err){});
+		bool ok = reexec_state_open(fd, &s, &(struct err){});
 
-		state_free(s);
+		reexec_state_free(s);
 		_exit(ok ? 0 : 1);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);

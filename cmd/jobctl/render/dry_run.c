@@ -16,7 +16,7 @@
 
 #define LABEL 14 /* as 'show' has it */
 
-void findings_say(const json_t *findings)
+void dry_run_say_findings(const json_t *findings)
 {
 	const json_t *f;
 	size_t i;
@@ -26,7 +26,7 @@ void findings_say(const json_t *findings)
 }
 
 /* The local time, and how far the clock jumps on that day. */
-static void put_local(usec_t t, const struct zone *z, struct buf *out)
+static void put_local_time(usec_t t, const struct zone *z, struct buf *out)
 {
 	int64_t jump = preview_clock_change(t, z);
 	char text[RFC3339_MAX];
@@ -34,10 +34,10 @@ static void put_local(usec_t t, const struct zone *z, struct buf *out)
 	preview_local(t, z, out);
 	if (jump)
 		buf_printf(out, "  clock %s %s", jump > 0 ? "forward" : "back",
-			format_duration((jump < 0 ? -jump : jump) * USEC_SEC, text));
+			duration_format((jump < 0 ? -jump : jump) * USEC_SEC, text));
 }
 
-static void put_next(const struct ctl *c, const json_t *job, struct buf *out)
+static void put_next_slots(const struct ctl *c, const json_t *job, struct buf *out)
 {
 	AUTO(zone_cache) *zones = zone_cache_new(tzfile_read);
 	const char *tz = member_text(job, "tz");
@@ -52,11 +52,11 @@ static void put_next(const struct ctl *c, const json_t *job, struct buf *out)
 	json_array_foreach(json_object_get(job, "next"), i, at) {
 		usec_t t;
 
-		if (!parse_rfc3339(json_string_value(at), &t, NULL))
+		if (!rfc3339_parse(json_string_value(at), &t, NULL))
 			continue;
 		buf_printf(out, "%-*s", LABEL, i ? "" : "next");
 		if (z)
-			put_local(t, z, out);
+			put_local_time(t, z, out);
 		else
 			buf_str(out, words_instant(t, words));
 		if (c->terminal)
@@ -65,51 +65,51 @@ static void put_next(const struct ctl *c, const json_t *job, struct buf *out)
 	}
 }
 
-static void put_line(const char *label, const char *text, struct buf *out)
+static void put_dry_run_line(const char *label, const char *text, struct buf *out)
 {
 	buf_printf(out, "%-*s", LABEL, label);
 	text_escape(out, text, strlen(text));
 }
 
-static void put_outlook(const struct ctl *c, const json_t *job, struct buf *out)
+static void put_schedule_outlook(const struct ctl *c, const json_t *job, struct buf *out)
 {
 	const json_t *f;
 	size_t i;
 
 	if (member_text(job, "explain")) {
-		put_line("schedule", member_text(job, "explain"), out);
+		put_dry_run_line("schedule", member_text(job, "explain"), out);
 		buf_char(out, '\n');
 	}
-	put_next(c, job, out);
+	put_next_slots(c, job, out);
 	json_array_foreach(json_object_get(job, "findings"), i, f) {
-		put_line("note", member_text(f, "message"), out);
+		put_dry_run_line("note", member_text(f, "message"), out);
 		buf_printf(out, " (%s)\n", member_text(f, "code"));
 	}
 }
 
-int trial_show_change(const struct ctl *c, const json_t *job)
+int dry_run_show_change(const struct ctl *c, const json_t *job)
 {
 	AUTO_DONE(buf) out = {};
 	bool changed = json_is_true(json_object_get(job, "changed"));
 
 	if (changed) {
-		put_line("change", member_text(job, "what"), &out);
+		put_dry_run_line("change", member_text(job, "what"), &out);
 		buf_char(&out, '\n');
 	}
-	put_outlook(c, job, &out);
-	out_flush(&out);
+	put_schedule_outlook(c, job, &out);
+	render_flush(&out);
 	ctl_say(changed ? "nothing was changed; without --dry-run it would be" : "it is that already; nothing would be changed");
 	return EXIT_SUCCESS;
 }
 
-int trial_show(const struct ctl *c, const json_t *job)
+int dry_run_show(const struct ctl *c, const json_t *job)
 {
 	AUTO_DONE(buf) out = {};
 
-	if (wants_json(c))
-		return out_object(c, job);
-	put_outlook(c, job, &out);
-	out_flush(&out);
+	if (render_wants_json(c))
+		return render_object(c, job);
+	put_schedule_outlook(c, job, &out);
+	render_flush(&out);
 	if (json_is_true(json_object_get(job, "replaced")))
 		ctl_say("nothing was changed; without --dry-run it would take the place of job '%s'", member_text(job, "name"));
 	else if (json_is_true(json_object_get(job, "existed")))

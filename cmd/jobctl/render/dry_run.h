@@ -5,6 +5,6 @@
 
 struct ctl;
 
-void findings_say(const json_t *findings); /* on standard error, a line each */
-int trial_show_change(const struct ctl *c, const json_t *job); /* the same for a change of a job */
-int trial_show(const struct ctl *c, const json_t *job); /* the answer to a dry run; the exit code */
+void dry_run_say_findings(const json_t *findings); /* on standard error, a line each */
+int dry_run_show_change(const struct ctl *c, const json_t *job); /* the same for a change of a job */
+int dry_run_show(const struct ctl *c, const json_t *job); /* the answer to a dry run; the exit code */

@@ -24,11 +24,11 @@ bool pause_until_read(const struct ctl *c, const char *text, usec_t *ret, struct
 	AUTO_TEXT tz = NULL;
 	usec_t d;
 
-	if (parse_duration(text, &d, NULL)) {
+	if (duration_parse(text, &d, NULL)) {
 		*ret = c->now + d;
 		return true;
 	}
-	tz = zone_here();
+	tz = local_zone();
 	if (!zone_cache_get(zones, tz, &context.zone, e) || !schedule_parse(text, &context, &when, e))
 		return err_wrap(e, "--until");
 	if (schedule_kind(when) != SCHEDULE_ONCE || !schedule_first(when, ret))
@@ -37,7 +37,7 @@ bool pause_until_read(const struct ctl *c, const char *text, usec_t *ret, struct
 	return true;
 }
 
-static void put_moment(const struct ctl *c, const json_t *o, const char *before, const char *key, struct buf *out)
+static void put_pause_time(const struct ctl *c, const json_t *o, const char *before, const char *key, struct buf *out)
 {
 	char words[WORDS_MAX], instant[WORDS_MAX];
 	usec_t t = member_time(o, key);
@@ -48,12 +48,12 @@ static void put_moment(const struct ctl *c, const json_t *o, const char *before,
 		buf_printf(out, " %s %s", before, words_instant(t, instant));
 }
 
-static bool is_to_come(const struct ctl *c, const json_t *pause)
+static bool is_future_pause(const struct ctl *c, const json_t *pause)
 {
 	return json_is_true(json_object_get(pause, "later")) && member_time(pause, "at") > c->now;
 }
 
-void words_of_pause(const struct ctl *c, const json_t *pause, struct buf *out)
+void pause_describe(const struct ctl *c, const json_t *pause, struct buf *out)
 {
 	const char *by = member_text(pause, "by"), *reason = member_text(pause, "reason");
 	const char *scope = member_text(pause, "scope"), *spared = member_text(pause, "spared");
@@ -61,15 +61,15 @@ void words_of_pause(const struct ctl *c, const json_t *pause, struct buf *out)
 	buf_str(out, scope && strcmp(scope, "freeze") == 0 ? "frozen" : "paused");
 	if (by)
 		buf_printf(out, " by %s", by);
-	put_moment(c, pause, is_to_come(c, pause) ? "from" : "since", "at", out);
-	put_moment(c, pause, "until", "until", out);
+	put_pause_time(c, pause, is_future_pause(c, pause) ? "from" : "since", "at", out);
+	put_pause_time(c, pause, "until", "until", out);
 	if (spared)
 		buf_printf(out, ", but for what has the tag %s", spared);
 	if (reason)
 		buf_printf(out, ": %s", reason);
 }
 
-void words_of_scope(const json_t *pause, struct buf *out)
+void pause_describe_scope(const json_t *pause, struct buf *out)
 {
 	const char *scope = member_text(pause, "scope"), *key = member_text(pause, "key");
 	const json_t *uid = json_object_get(pause, "uid");
@@ -97,9 +97,9 @@ bool pauses_say(struct ctl *c, struct err *e)
 	json_array_foreach(json_object_get(answer, "pauses"), i, pause) {
 		AUTO_DONE(buf) line = {};
 
-		words_of_scope(pause, &line);
-		buf_str(&line, is_to_come(c, pause) ? " will be " : " is ");
-		words_of_pause(c, pause, &line);
+		pause_describe_scope(pause, &line);
+		buf_str(&line, is_future_pause(c, pause) ? " will be " : " is ");
+		pause_describe(c, pause, &line);
 		ctl_say("%s", line.data);
 	}
 	return true;

@@ -13,9 +13,9 @@ struct err;
 bool pause_until_read(const struct ctl *c, const char *text, usec_t *ret, struct err *e);
 
 /* "paused by ann since … until …: reason", of a pause object */
-void words_of_pause(const struct ctl *c, const json_t *pause, struct buf *out);
+void pause_describe(const struct ctl *c, const json_t *pause, struct buf *out);
 /* "everything", "queue 'slow'", "the jobs of uid 1000" … */
-void words_of_scope(const json_t *pause, struct buf *out);
+void pause_describe_scope(const json_t *pause, struct buf *out);
 
 /* What is paused or frozen beside single jobs, one line each on standard error; a daemon that does not know is quiet. */
 bool pauses_say(struct ctl *c, struct err *e);

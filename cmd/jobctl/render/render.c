@@ -18,17 +18,17 @@ static const char *const format_names[FORMAT_MAX] = {
 	[FORMAT_JSONL] = "jsonl", [FORMAT_CSV] = "csv", [FORMAT_NAME] = "name",
 };
 
-const char *format_name(enum format f)
+const char *render_format_name(enum format f)
 {
 	return format_names[f];
 }
 
-bool wants_json(const struct ctl *c)
+bool render_wants_json(const struct ctl *c)
 {
 	return c->format == FORMAT_JSON || c->format == FORMAT_JSONL;
 }
 
-bool format_parse(const char *name, enum format *ret)
+bool render_format_parse(const char *name, enum format *ret)
 {
 	for (int i = 0; i < FORMAT_MAX; i++)
 		if (strcmp(format_names[i], name) == 0) {
@@ -38,7 +38,7 @@ bool format_parse(const char *name, enum format *ret)
 	return false;
 }
 
-void out_flush(struct buf *b)
+void render_flush(struct buf *b)
 {
 	int r = b->len ? io_write_all(STDOUT_FILENO, b->data, b->len) : 0;
 
@@ -51,14 +51,14 @@ void out_flush(struct buf *b)
 	}
 }
 
-int out_text(struct buf *b)
+int render_text(struct buf *b)
 {
-	out_flush(b);
+	render_flush(b);
 	return EXIT_SUCCESS;
 }
 
 /* The length of what needs no look: printable ASCII and the blanks jansson puts between members. */
-static size_t harmless(const char *p)
+static size_t plain_length(const char *p)
 {
 	size_t n = 0;
 
@@ -68,7 +68,7 @@ static size_t harmless(const char *p)
 }
 
 /* Outside strings JSON is ASCII, so a character that text_escape() would not show is inside one. */
-static size_t show_char(const char *p, struct buf *out)
+static size_t put_json_char(const char *p, struct buf *out)
 {
 	unsigned char first = (unsigned char)*p;
 	size_t n = first < 0x80 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
@@ -89,35 +89,35 @@ static size_t show_char(const char *p, struct buf *out)
 	return n;
 }
 
-void json_show(const json_t *j, size_t flags, struct buf *out)
+void render_json(const json_t *j, size_t flags, struct buf *out)
 {
 	AUTO_TEXT text = json_dumps(j, flags | JSON_REAL_PRECISION(REAL_DIGITS));
 
 	for (const char *p = text; p && *p;) {
-		size_t n = harmless(p);
+		size_t n = plain_length(p);
 
 		buf_add(out, p, n);
 		p += n;
 		if (*p)
-			p += show_char(p, out);
+			p += put_json_char(p, out);
 	}
 }
 
-int out_object(const struct ctl *c, const json_t *j)
+int render_object(const struct ctl *c, const json_t *j)
 {
 	AUTO_DONE(buf) out = {};
 
-	json_show(j, c->format == FORMAT_JSON ? JSON_INDENT(2) : JSON_COMPACT, &out);
+	render_json(j, c->format == FORMAT_JSON ? JSON_INDENT(2) : JSON_COMPACT, &out);
 	buf_char(&out, '\n');
-	return out_text(&out);
+	return render_text(&out);
 }
 
-static bool tabular(const struct rows *r)
+static bool is_table(const struct rows *r)
 {
 	return r->c->format == FORMAT_TABLE || r->c->format == FORMAT_WIDE;
 }
 
-static bool shows(const struct rows *r, const struct column *column)
+static bool column_is_shown(const struct rows *r, const struct column *column)
 {
 	return r->c->format != FORMAT_TABLE || !column->wide;
 }
@@ -156,9 +156,9 @@ void rows_begin(struct rows *r, const struct ctl *c, const struct row_kind *kind
 	size_t n = 0;
 
 	*r = (struct rows){.c = c, .kind = kind};
-	r->look = (struct look){.relative = c->terminal && tabular(r), .utc = !tabular(r), .now = c->now};
+	r->look = (struct look){.relative = c->terminal && is_table(r), .utc = !is_table(r), .now = c->now};
 	for (size_t i = 0; i < kind->n; i++)
-		if (shows(r, &kind->columns[i]))
+		if (column_is_shown(r, &kind->columns[i]))
 			r->shown[n++] = kind->columns[i].look;
 	table_init(&r->table, r->shown, n);
 	r->table.width = c->width;
@@ -175,7 +175,7 @@ static void add_cells(struct rows *r, const json_t *row)
 		const struct column *column = &r->kind->columns[i];
 		AUTO_DONE(buf) cell = {};
 
-		if (!shows(r, column))
+		if (!column_is_shown(r, column))
 			continue;
 		column->cell(row, &r->look, &cell);
 		if (r->c->format == FORMAT_CSV) {
@@ -195,10 +195,10 @@ void rows_add(struct rows *r, const json_t *row)
 	switch (r->c->format) {
 	case FORMAT_JSON:
 		buf_str(&r->out, r->count ? ",\n " : "");
-		json_show(row, JSON_COMPACT, &r->out);
+		render_json(row, JSON_COMPACT, &r->out);
 		break;
 	case FORMAT_JSONL:
-		json_show(row, JSON_COMPACT, &r->out);
+		render_json(row, JSON_COMPACT, &r->out);
 		buf_char(&r->out, '\n');
 		break;
 	case FORMAT_NAME:
@@ -210,14 +210,14 @@ void rows_add(struct rows *r, const json_t *row)
 	}
 	r->count++;
 	if (r->out.len >= FLUSH_AT)
-		out_flush(&r->out);
+		render_flush(&r->out);
 }
 
 void rows_page(struct rows *r)
 {
-	if (tabular(r) && table_rows(&r->table) > 0)
+	if (is_table(r) && table_rows(&r->table) > 0)
 		table_flush(&r->table, &r->out);
-	out_flush(&r->out);
+	render_flush(&r->out);
 }
 
 void rows_end(struct rows *r)

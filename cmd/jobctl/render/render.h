@@ -8,18 +8,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-bool format_parse(const char *name, enum format *ret);
-const char *format_name(enum format f);
-bool wants_json(const struct ctl *c); /* an object rather than words; a line of it, or several */
+bool render_format_parse(const char *name, enum format *ret);
+const char *render_format_name(enum format f);
+bool render_wants_json(const struct ctl *c); /* an object rather than words; a line of it, or several */
 
 /* Writes and empties. Ends the program when nobody reads any more (quietly) or the disk is full (not quietly). */
-void out_flush(struct buf *b);
-int out_text(struct buf *b); /* flushes; 0 */
+void render_flush(struct buf *b);
+int render_text(struct buf *b); /* flushes; 0 */
 
 /* Control characters, C1 and bidi controls as \uXXXX; 'flags' of jansson. */
-void json_show(const json_t *j, size_t flags, struct buf *out);
+void render_json(const json_t *j, size_t flags, struct buf *out);
 /* One object, as FORMAT_JSON (indented) or FORMAT_JSONL. */
-int out_object(const struct ctl *c, const json_t *j);
+int render_object(const struct ctl *c, const json_t *j);
 
 /* What a cell may depend on besides its row. */
 struct look {

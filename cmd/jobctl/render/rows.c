@@ -79,7 +79,7 @@ CELL_TIME(cell_started, "started_at")
 CELL_TIME(cell_ended, "ended_at")
 CELL_TIME(cell_died, "dead_at")
 
-bool row_is_held(const json_t *job)
+bool words_is_held(const json_t *job)
 {
 	const char *waits = member_text(json_object_get(job, "waiting_for"), "code");
 
@@ -88,24 +88,24 @@ bool row_is_held(const json_t *job)
 
 static void cell_next(const json_t *row, const struct look *l, struct buf *out)
 {
-	if (!row_is_held(row))
+	if (!words_is_held(row))
 		put_time(row, "next_at", l, out);
 }
 
 /* 15m for PT15M; days of ISO 8601 follow the wall clock, so they are no number of hours. */
-static void put_interval(const char *text, const char *before, struct buf *out)
+static void put_interval_words(const char *text, const char *before, struct buf *out)
 {
 	char words[RFC3339_MAX];
 	usec_t d;
 
-	if (text_starts(text, "PT") && parse_duration(text, &d, NULL))
-		buf_printf(out, "%s%s", before, format_duration(d, words));
+	if (text_starts(text, "PT") && duration_parse(text, &d, NULL))
+		buf_printf(out, "%s%s", before, duration_format(d, words));
 	else
 		buf_str(out, text);
 }
 
 /* PT15M since …: the schedule as it was typed, and not what it is counted from. */
-static void put_schedule(const char *text, struct buf *out)
+static void put_schedule_words(const char *text, struct buf *out)
 {
 	static const char follows[] = "after-finish ";
 	const char *since = strstr(text, " since ");
@@ -115,25 +115,25 @@ static void put_schedule(const char *text, struct buf *out)
 		buf_str(out, "on boot");
 	} else if (text_starts(head, follows)) {
 		buf_str(out, follows);
-		put_interval(head + strlen(follows), "", out);
+		put_interval_words(head + strlen(follows), "", out);
 	} else {
-		put_interval(head, "every ", out);
+		put_interval_words(head, "every ", out);
 	}
 }
 
-void words_of_schedule(const json_t *job, struct buf *out)
+void words_schedule(const json_t *job, struct buf *out)
 {
 	const json_t *list = json_object_get(job, "schedule"), *text;
 	size_t i;
 
 	json_array_foreach(list, i, text) {
 		buf_str(out, i ? "; " : "");
-		put_schedule(json_string_value(text), out);
+		put_schedule_words(json_string_value(text), out);
 	}
 }
 
 /* Members that are not UTF-8 come as base64 beside an absent plain one. */
-static void put_word(const json_t *word, bool coded, bool quote, struct buf *out)
+static void put_decoded_word(const json_t *word, bool coded, bool quote, struct buf *out)
 {
 	AUTO_DONE(buf) bytes = {};
 	const char *text = json_string_value(word);
@@ -141,7 +141,7 @@ static void put_word(const json_t *word, bool coded, bool quote, struct buf *out
 	if (!text)
 		return;
 	if (coded) {
-		if (!base64_decode(text, strlen(text), &bytes))
+		if (!buf_base64_decode(text, strlen(text), &bytes))
 			return;
 		text = bytes.data ? bytes.data : "";
 	}
@@ -151,7 +151,7 @@ static void put_word(const json_t *word, bool coded, bool quote, struct buf *out
 		buf_str(out, text);
 }
 
-void words_of_command(const json_t *job, struct buf *out)
+void words_command(const json_t *job, struct buf *out)
 {
 	const json_t *script = json_object_get(job, "script"), *coded = json_object_get(job, "script_b64");
 	const json_t *words = json_object_get(job, "command"), *word;
@@ -159,7 +159,7 @@ void words_of_command(const json_t *job, struct buf *out)
 	size_t i;
 
 	if (json_is_string(script) || json_is_string(coded)) {
-		put_word(json_is_string(script) ? script : coded, !json_is_string(script), false, out);
+		put_decoded_word(json_is_string(script) ? script : coded, !json_is_string(script), false, out);
 		return;
 	}
 	if (b64)
@@ -167,7 +167,7 @@ void words_of_command(const json_t *job, struct buf *out)
 	json_array_foreach(words, i, word) {
 		if (i)
 			buf_char(out, ' ');
-		put_word(word, b64, true, out);
+		put_decoded_word(word, b64, true, out);
 	}
 }
 
@@ -175,7 +175,7 @@ static void cell_schedule(const json_t *row, const struct look *l, struct buf *o
 {
 	AUTO_DONE(buf) words = {};
 
-	words_of_schedule(row, &words);
+	words_schedule(row, &words);
 	if (l->utc)
 		buf_str(out, words.data ? words.data : "");
 	else
@@ -185,7 +185,7 @@ static void cell_schedule(const json_t *row, const struct look *l, struct buf *o
 static void cell_command(const json_t *row, const struct look *l, struct buf *out)
 {
 	(void)l;
-	words_of_command(row, out);
+	words_command(row, out);
 }
 
 /* A tables' cell: the state and when; in CSV two cells say it. */

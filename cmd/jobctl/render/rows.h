@@ -10,7 +10,7 @@ struct row_kind;
 extern const struct row_kind job_rows, run_rows, dead_rows;
 
 /* A job that is paused or frozen does not run at its next slot, so none is shown. */
-bool row_is_held(const json_t *job);
+bool words_is_held(const json_t *job);
 /* The command of a job object on one line: words quoted as for a shell, or the script. */
-void words_of_command(const json_t *job, struct buf *out);
-void words_of_schedule(const json_t *job, struct buf *out);
+void words_command(const json_t *job, struct buf *out);
+void words_schedule(const json_t *job, struct buf *out);

@@ -36,7 +36,7 @@ static void escape_text(struct buf *out, const char *s, size_t len)
 }
 
 /* Bytes at the end that may be the start of a character. */
-static size_t unfinished(const char *s, size_t len)
+static size_t incomplete_char_length(const char *s, size_t len)
 {
 	for (size_t back = 1; back <= len && back < CHAR_MAX_BYTES; back++) {
 		unsigned char c = (unsigned char)s[len - back];
@@ -49,7 +49,7 @@ static size_t unfinished(const char *s, size_t len)
 	return 0;
 }
 
-void output_put(struct output *o, const char *data, size_t len)
+void run_output_put(struct output *o, const char *data, size_t len)
 {
 	size_t left;
 
@@ -59,24 +59,24 @@ void output_put(struct output *o, const char *data, size_t len)
 		return;
 	}
 	buf_add(&o->part, data, len);
-	left = unfinished(o->part.data, o->part.len);
+	left = incomplete_char_length(o->part.data, o->part.len);
 	escape_text(&o->out, o->part.data, o->part.len - left);
 	memmove(o->part.data, o->part.data + o->part.len - left, left);
 	o->part.len = left;
 }
 
-void output_end(struct output *o)
+void run_output_end(struct output *o)
 {
 	escape_text(&o->out, o->part.data, o->part.len);
 	buf_clear(&o->part);
 }
 
-static bool on_output(const char *data, size_t len, void *arg)
+static bool on_output_chunk(const char *data, size_t len, void *arg)
 {
 	struct output *o = arg;
 
-	output_put(o, data, len);
-	out_flush(&o->out);
+	run_output_put(o, data, len);
+	render_flush(&o->out);
 	return true;
 }
 
@@ -88,13 +88,13 @@ static bool on_fetch(const char *data, size_t len, void *arg)
 
 static int64_t header_number(const struct ctl *c, const char *name)
 {
-	const char *text = client_header(c->client, name);
+	const char *text = http_client_header(c->client, name);
 	int64_t n;
 
-	return text && parse_int(text, 0, INT64_MAX, &n) ? n : 0;
+	return text && text_parse_int(text, 0, INT64_MAX, &n) ? n : 0;
 }
 
-static bool stream(struct ctl *c, const struct output_place *p, client_chunk_fn *fn, void *arg,
+static bool stream_output(struct ctl *c, const struct run_output_range *p, http_client_chunk_fn *fn, void *arg,
 	int64_t *ret_total, int64_t *ret_dropped, struct err *e)
 {
 	AUTO_DONE(buf) path = {};
@@ -104,17 +104,17 @@ static bool stream(struct ctl *c, const struct output_place *p, client_chunk_fn 
 		buf_printf(&path, "&attempt=%" PRId64, p->attempt);
 	if (p->follow)
 		buf_str(&path, "&follow=true");
-	if (!ctl_connect(c, e) ||
-		!client_stream(c->client, path.data, p->follow ? -1 : STALL_MS, fn, arg, e))
+	if (!connect_daemon(c, e) ||
+		!http_client_stream(c->client, path.data, p->follow ? -1 : STALL_MS, fn, arg, e))
 		return false;
 	*ret_total = header_number(c, "X-Jobsched-Output-Bytes");
 	*ret_dropped = header_number(c, "X-Jobsched-Output-Dropped");
 	return true;
 }
 
-bool output_say_note(struct ctl *c)
+bool run_output_say_note(struct ctl *c)
 {
-	const char *note = client_header(c->client, "X-Jobsched-Output-Note");
+	const char *note = http_client_header(c->client, "X-Jobsched-Output-Note");
 	AUTO_DONE(buf) text = {};
 
 	if (!note)
@@ -124,18 +124,18 @@ bool output_say_note(struct ctl *c)
 	return true;
 }
 
-bool output_copy(struct ctl *c, struct output *o, const struct output_place *p, int64_t *ret_total,
+bool run_output_copy(struct ctl *c, struct output *o, const struct run_output_range *p, int64_t *ret_total,
 	int64_t *ret_dropped, struct err *e)
 {
-	bool ok = stream(c, p, on_output, o, ret_total, ret_dropped, e);
+	bool ok = stream_output(c, p, on_output_chunk, o, ret_total, ret_dropped, e);
 
-	output_end(o);
-	out_flush(&o->out);
+	run_output_end(o);
+	render_flush(&o->out);
 	return ok;
 }
 
-bool output_fetch(struct ctl *c, const struct output_place *p, struct buf *ret, int64_t *ret_total,
+bool run_output_fetch(struct ctl *c, const struct run_output_range *p, struct buf *ret, int64_t *ret_total,
 	int64_t *ret_dropped, struct err *e)
 {
-	return stream(c, p, on_fetch, ret, ret_total, ret_dropped, e);
+	return stream_output(c, p, on_fetch, ret, ret_total, ret_dropped, e);
 }

@@ -15,21 +15,21 @@ struct output {
 	struct buf out;
 };
 void output_done(struct output *o);
-void output_put(struct output *o, const char *data, size_t len); /* into o->out, escaped unless raw */
-void output_end(struct output *o);                               /* what was left half-finished */
+void run_output_put(struct output *o, const char *data, size_t len); /* into o->out, escaped unless raw */
+void run_output_end(struct output *o);                               /* what was left half-finished */
 
 /* Where to read. */
-struct output_place {
+struct run_output_range {
 	int64_t run;
 	int64_t attempt;  /* 0: the newest */
 	int64_t from;     /* offset */
 	bool follow;
 };
 /* Says what the daemon notes about the last answer, if it does. */
-bool output_say_note(struct ctl *c);
+bool run_output_say_note(struct ctl *c);
 /* Streams to standard output. *ret_total: bytes the command has written, *ret_dropped: of these not kept. */
-bool output_copy(struct ctl *c, struct output *o, const struct output_place *p, int64_t *ret_total,
+bool run_output_copy(struct ctl *c, struct output *o, const struct run_output_range *p, int64_t *ret_total,
 	int64_t *ret_dropped, struct err *e);
 /* The same into memory, without following. */
-bool output_fetch(struct ctl *c, const struct output_place *p, struct buf *ret, int64_t *ret_total,
+bool run_output_fetch(struct ctl *c, const struct run_output_range *p, struct buf *ret, int64_t *ret_total,
 	int64_t *ret_dropped, struct err *e);

@@ -31,7 +31,7 @@ static void put_profile(const json_t *s, struct buf *out)
 		buf_str(out, "  no job may have it here: runs will not start; choose another with 'jobctl set JOB sandbox=PROFILE'\n");
 }
 
-bool show_sandbox(struct ctl *c, const char *profile, struct buf *out, struct err *e)
+bool sandbox_describe(struct ctl *c, const char *profile, struct buf *out, struct err *e)
 {
 	json_auto_t *answer = NULL;
 	const json_t *s;

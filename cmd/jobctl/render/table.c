@@ -11,7 +11,7 @@
 #define GAP 2 /* between columns */
 
 /* One UTF-8 character of text that text_escape() made. */
-static size_t take_char(const char *s, size_t len, uint32_t *ret)
+static size_t decode_char(const char *s, size_t len, uint32_t *ret)
 {
 	unsigned char c = (unsigned char)*s;
 	size_t n = c < 0x80 ? 1 : c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
@@ -43,13 +43,13 @@ static size_t char_width(uint32_t c)
 	return 1;
 }
 
-size_t text_columns(const char *s, size_t len)
+size_t table_text_width(const char *s, size_t len)
 {
 	size_t columns = 0;
 	uint32_t c;
 
 	while (len > 0) {
-		size_t n = take_char(s, len, &c);
+		size_t n = decode_char(s, len, &c);
 
 		columns += char_width(c);
 		s += n;
@@ -58,13 +58,13 @@ size_t text_columns(const char *s, size_t len)
 	return columns;
 }
 
-size_t text_cut(const char *s, size_t columns, bool *ret_all)
+size_t table_text_cut(const char *s, size_t columns, bool *ret_all)
 {
 	size_t len = strlen(s), at = 0, used = 0;
 	uint32_t c;
 
 	while (at < len) {
-		size_t n = take_char(s + at, len - at, &c);
+		size_t n = decode_char(s + at, len - at, &c);
 
 		used += char_width(c);
 		if (used > columns)
@@ -75,7 +75,7 @@ size_t text_cut(const char *s, size_t columns, bool *ret_all)
 	return at;
 }
 
-const char *state_colour(const char *state)
+const char *table_state_colour(const char *state)
 {
 	static const struct {
 		const char *state, *colour;
@@ -112,7 +112,7 @@ void table_cell(struct table *t, const char *text)
 	size_t column = t->cells.n % t->n, width;
 
 	text_escape(&cell, text, strlen(text));
-	width = text_columns(cell.data ? cell.data : "", cell.len);
+	width = table_text_width(cell.data ? cell.data : "", cell.len);
 	if (width > t->widths[column])
 		t->widths[column] = width;
 	if (strcmp(text, "-") != 0)
@@ -125,7 +125,7 @@ size_t table_rows(const struct table *t)
 	return t->cells.n / t->n;
 }
 
-static void spaces(struct buf *out, size_t n)
+static void put_spaces(struct buf *out, size_t n)
 {
 	while (n-- > 0)
 		buf_char(out, ' ');
@@ -134,12 +134,12 @@ static void spaces(struct buf *out, size_t n)
 /* Writes one cell within 'room' columns. */
 static void put_cell(const struct table *t, size_t column, const char *cell, size_t room, struct buf *out)
 {
-	const char *colour = t->colour && t->columns[column].look & TABLE_STATE ? state_colour(cell) : "";
+	const char *colour = t->colour && t->columns[column].look & TABLE_STATE ? table_state_colour(cell) : "";
 	bool all;
-	size_t len = text_cut(cell, room, &all);
+	size_t len = table_text_cut(cell, room, &all);
 
 	if (!all)
-		len = text_cut(cell, room > 0 ? room - 1 : 0, &(bool){false});
+		len = table_text_cut(cell, room > 0 ? room - 1 : 0, &(bool){false});
 	if (*colour)
 		buf_str(out, colour);
 	buf_add(out, cell, len);
@@ -191,12 +191,12 @@ static void fit_widths(const struct table *t, size_t *widths)
 		}
 }
 
-static void put_line(const struct table *t, const size_t *widths, const char *const *cells, struct buf *out)
+static void put_table_line(const struct table *t, const size_t *widths, const char *const *cells, struct buf *out)
 {
 	size_t used = 0, limit = t->width > 0 ? (size_t)t->width : SIZE_MAX;
 
 	for (size_t i = 0, shown = 0; i < t->n; i++) {
-		size_t width = text_columns(cells[i], strlen(cells[i]));
+		size_t width = table_text_width(cells[i], strlen(cells[i]));
 		size_t pad, before;
 
 		if (t->hidden[i])
@@ -207,7 +207,7 @@ static void put_line(const struct table *t, const size_t *widths, const char *co
 		before = (shown++ ? GAP : 0) + (t->columns[i].right ? pad : 0);
 		if (used + before >= limit)
 			break;
-		spaces(out, before);
+		put_spaces(out, before);
 		used += before;
 		put_cell(t, i, cells[i], widths[i] < limit - used ? widths[i] : limit - used, out);
 		if (width > limit - used)
@@ -217,7 +217,7 @@ static void put_line(const struct table *t, const size_t *widths, const char *co
 			continue;
 		if (used + pad >= limit)
 			break;
-		spaces(out, pad);
+		put_spaces(out, pad);
 		used += pad;
 	}
 	while (out->len > 0 && out->data[out->len - 1] == ' ')
@@ -237,10 +237,10 @@ void table_flush(struct table *t, struct buf *out)
 	if (!t->header_done) {
 		for (size_t i = 0; i < t->n; i++)
 			headers[i] = t->columns[i].header;
-		put_line(t, widths, headers, out);
+		put_table_line(t, widths, headers, out);
 		t->header_done = true;
 	}
 	for (size_t row = 0; row < table_rows(t); row++)
-		put_line(t, widths, (const char *const *)t->cells.v + row * t->n, out);
+		put_table_line(t, widths, (const char *const *)t->cells.v + row * t->n, out);
 	strv_done(&t->cells);
 }

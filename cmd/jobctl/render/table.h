@@ -36,8 +36,8 @@ size_t table_rows(const struct table *t);
 /* Appends the rows that wait, after the header the first time. Widths only grow from call to call. */
 void table_flush(struct table *t, struct buf *out);
 
-const char *state_colour(const char *state); /* escape sequence, "" for none */
+const char *table_state_colour(const char *state); /* escape sequence, "" for none */
 #define COLOUR_END "\033[0m"
 
-size_t text_columns(const char *s, size_t len);              /* cells of a terminal it takes */
-size_t text_cut(const char *s, size_t columns, bool *ret_all); /* bytes that fit */
+size_t table_text_width(const char *s, size_t len);              /* cells of a terminal it takes */
+size_t table_text_cut(const char *s, size_t columns, bool *ret_all); /* bytes that fit */

@@ -81,7 +81,7 @@ void words_localize(const char *text, struct buf *out)
 		char words[WORDS_MAX];
 		usec_t t;
 
-		if (n && parse_rfc3339(instant, &t, NULL)) {
+		if (n && rfc3339_parse(instant, &t, NULL)) {
 			buf_str(out, words_instant(t, words));
 			text += n;
 		} else {

@@ -74,7 +74,7 @@ static bool read_entry(const char *s, struct line *ret)
 }
 
 /* Reads the line at *at and moves on; false: the text is over. */
-static bool next_line(const char **at, struct line *ret)
+static bool next_crontab_line(const char **at, struct line *ret)
 {
 	size_t len = strcspn(*at, "\n");
 	AUTO_TEXT text = NULL;
@@ -98,7 +98,7 @@ bool crontab_is(const char *text)
 
 	if (text_starts(text, "#!"))
 		return false;
-	while (next_line(&text, &l)) {
+	while (next_crontab_line(&text, &l)) {
 		if (l.kind == LINE_OTHER)
 			return false;
 		entries += l.kind == LINE_ENTRY;
@@ -112,7 +112,7 @@ static bool has_users(const char *text)
 	AUTO_DONE(line) l = {};
 	bool root = false;
 
-	while (next_line(&text, &l)) {
+	while (next_crontab_line(&text, &l)) {
 		AUTO_TEXT user = NULL;
 
 		if (l.kind != LINE_ENTRY)
@@ -184,7 +184,7 @@ static bool has_input(const char *command)
 	return false;
 }
 
-static void put_entry(const struct line *l, const struct setting *s, struct buf *out)
+static void put_add_command(const struct line *l, const struct setting *s, struct buf *out)
 {
 	const char *command = l->command;
 	AUTO_TEXT words = NULL;
@@ -218,11 +218,11 @@ size_t crontab_commands(const char *text, size_t max, struct buf *out)
 	AUTO_DONE(line) l = {};
 	size_t n = 0;
 
-	while (next_line(&text, &l)) {
+	while (next_crontab_line(&text, &l)) {
 		if (l.kind == LINE_VARIABLE)
 			put_variable(&l, &s);
 		else if (l.kind == LINE_ENTRY && n++ < max)
-			put_entry(&l, &s, out);
+			put_add_command(&l, &s, out);
 	}
 	return n;
 }

@@ -33,7 +33,7 @@ char *job_env_masked(const char *pair, bool reveal)
 }
 
 /* The last one of a name counts. */
-static void set(struct strv *env, char *pair)
+static void env_set(struct strv *env, char *pair)
 {
 	size_t name = strcspn(pair, "=") + 1;
 
@@ -47,48 +47,48 @@ static void set(struct strv *env, char *pair)
 }
 
 /* What the spawner begins with, for the user the command runs as. */
-static void set_user(struct strv *env, const json_t *job)
+static void env_set_user(struct strv *env, const json_t *job)
 {
 	const struct passwd *pw = getpwuid((uid_t)member_int(job, "uid"));
 	const char *owner = member_text(job, "owner");
 	const char *name = pw ? pw->pw_name : owner ? owner : "";
 
-	set(env, xprintf("HOME=%s", pw && pw->pw_dir[0] == '/' ? pw->pw_dir : "/"));
-	set(env, xprintf("LOGNAME=%s", name));
-	set(env, xprintf("USER=%s", name));
-	set(env, xprintf("SHELL=%s", pw && pw->pw_shell[0] ? pw->pw_shell : "/bin/sh"));
-	set(env, xprintf("PATH=%s", plan_path(member_int(job, "uid"))));
-	set(env, xstrdup("LANG=<of the daemon, else C.UTF-8>"));
+	env_set(env, xprintf("HOME=%s", pw && pw->pw_dir[0] == '/' ? pw->pw_dir : "/"));
+	env_set(env, xprintf("LOGNAME=%s", name));
+	env_set(env, xprintf("USER=%s", name));
+	env_set(env, xprintf("SHELL=%s", pw && pw->pw_shell[0] ? pw->pw_shell : "/bin/sh"));
+	env_set(env, xprintf("PATH=%s", start_plan_path(member_int(job, "uid"))));
+	env_set(env, xstrdup("LANG=<of the daemon, else C.UTF-8>"));
 }
 
-static void set_number(struct strv *env, const char *name, int64_t n, const char *unknown)
+static void env_set_number(struct strv *env, const char *name, int64_t n, const char *unknown)
 {
-	set(env, n ? xprintf("%s=%" PRId64, name, n) : xprintf("%s=%s", name, unknown));
+	env_set(env, n ? xprintf("%s=%" PRId64, name, n) : xprintf("%s=%s", name, unknown));
 }
 
-static void set_ours(struct strv *env, const json_t *job, const json_t *run, const struct job_spec *s)
+static void env_set_jobsched(struct strv *env, const json_t *job, const json_t *run, const struct job_spec *s)
 {
 	const char *slot = member_text(run, "slot");
 
 	if (s->tz)
-		set(env, xprintf("TZ=%s", s->tz));
-	set_number(env, "JOBSCHED_JOB", member_int(job, "id"), "");
-	set(env, xprintf("JOBSCHED_NAME=%s", s->name ? s->name : ""));
-	set_number(env, "JOBSCHED_RUN", member_int(run, "id"), "<number of the run>");
-	set(env, xprintf("JOBSCHED_SLOT=%s", slot ? slot : "<time of the slot, RFC 3339>"));
-	set_number(env, "JOBSCHED_SLOT_MS", member_time(run, "slot") / USEC_MSEC,
+		env_set(env, xprintf("TZ=%s", s->tz));
+	env_set_number(env, "JOBSCHED_JOB", member_int(job, "id"), "");
+	env_set(env, xprintf("JOBSCHED_NAME=%s", s->name ? s->name : ""));
+	env_set_number(env, "JOBSCHED_RUN", member_int(run, "id"), "<number of the run>");
+	env_set(env, xprintf("JOBSCHED_SLOT=%s", slot ? slot : "<time of the slot, RFC 3339>"));
+	env_set_number(env, "JOBSCHED_SLOT_MS", member_time(run, "slot") / USEC_MSEC,
 		"<time of the slot, milliseconds since 1970>");
-	set_number(env, "JOBSCHED_ATTEMPT", member_int(run, "attempt"), "<number of the attempt>");
-	set(env, xstrdup("JOBSCHED_KEY=<equal for all attempts of a slot>"));
-	set(env, xstrdup("JOBSCHED_FENCE=<grows with every start of the run>"));
-	set(env, xstrdup("JOBSCHED_NODE=<name of the node>"));
+	env_set_number(env, "JOBSCHED_ATTEMPT", member_int(run, "attempt"), "<number of the attempt>");
+	env_set(env, xstrdup("JOBSCHED_KEY=<equal for all attempts of a slot>"));
+	env_set(env, xstrdup("JOBSCHED_FENCE=<grows with every start of the run>"));
+	env_set(env, xstrdup("JOBSCHED_NODE=<name of the node>"));
 	for (size_t i = 0; i < s->secrets.n; i++)
-		set(env, xprintf("JOBSCHED_SECRET_%.*s=/dev/fd/%zu", (int)strcspn(s->secrets.v[i], "="), s->secrets.v[i], 3 + i));
+		env_set(env, xprintf("JOBSCHED_SECRET_%.*s=/dev/fd/%zu", (int)strcspn(s->secrets.v[i], "="), s->secrets.v[i], 3 + i));
 	if (s->artifact)
-		set(env, xstrdup("JOBSCHED_ARTIFACT=<directory of the artifact>"));
+		env_set(env, xstrdup("JOBSCHED_ARTIFACT=<directory of the artifact>"));
 	for (size_t i = 0; i < s->env.n; i++)
-		set(env, xstrdup(s->env.v[i]));
-	set(env, xstrdup("JOBSCHED_SPAWNER=<id of the spawner>"));
+		env_set(env, xstrdup(s->env.v[i]));
+	env_set(env, xstrdup("JOBSCHED_SPAWNER=<id of the spawner>"));
 }
 
 void job_env_put(const json_t *job, const json_t *run, const struct job_spec *s, bool reveal, bool escape,
@@ -96,8 +96,8 @@ void job_env_put(const json_t *job, const json_t *run, const struct job_spec *s,
 {
 	AUTO_DONE(strv) env = {};
 
-	set_user(&env, job);
-	set_ours(&env, job, run, s);
+	env_set_user(&env, job);
+	env_set_jobsched(&env, job, run, s);
 	for (size_t i = 0; i < env.n; i++) {
 		AUTO_TEXT shown = NULL;
 

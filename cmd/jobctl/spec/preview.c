@@ -24,7 +24,7 @@ bool preview_of_job(const json_t *job, struct preview *ret, struct err *e)
 	AUTO_DONE(job_spec) spec;
 
 	job_spec_init(&spec);
-	if (!spec_of_job(job, &spec, e))
+	if (!job_object_read_spec(job, &spec, e))
 		return false;
 	ret->schedules = spec.schedule;
 	spec.schedule = (struct strv){};
@@ -87,18 +87,18 @@ struct joined {
 	const char *comma;
 };
 
-static void on_slot(usec_t slot, const struct zone *z, void *arg)
+static void put_slot(usec_t slot, const struct zone *z, void *arg)
 {
 	struct joined *j = arg;
 	char text[RFC3339_MAX];
 
 	(void)z;
 	buf_str(j->out, j->comma);
-	buf_str(j->out, format_rfc3339(slot, text));
+	buf_str(j->out, rfc3339_format(slot, text));
 	j->comma = ",";
 }
 
-static bool read_row(const char *row, struct preview *p, struct err *e)
+static bool read_batch_row(const char *row, struct preview *p, struct err *e)
 {
 	AUTO_DONE(strv) columns = {};
 
@@ -115,9 +115,9 @@ static bool read_row(const char *row, struct preview *p, struct err *e)
 	strv_add(&p->schedules, columns.v[0]);
 	p->tz = xstrdup(columns.v[1]);
 	p->id = columns.n == 5 ? xstrdup(columns.v[4]) : NULL;
-	if (!parse_int(columns.v[3], 1, PREVIEW_MAX, &p->count))
+	if (!text_parse_int(columns.v[3], 1, PREVIEW_MAX, &p->count))
 		return err_set(e, ERR_INVALID, "the count goes from 1 to %d", PREVIEW_MAX);
-	return parse_rfc3339(columns.v[2], &p->from, e);
+	return rfc3339_parse(columns.v[2], &p->from, e);
 }
 
 void preview_batch_row(struct zone_cache *zones, const char *row, struct buf *out)
@@ -126,7 +126,7 @@ void preview_batch_row(struct zone_cache *zones, const char *row, struct buf *ou
 	struct joined j = {.out = out, .comma = ""};
 	struct err e = {};
 
-	if (read_row(row, &p, &e) && preview_each(zones, &p, on_slot, &j, &e))
+	if (read_batch_row(row, &p, &e) && preview_each(zones, &p, put_slot, &j, &e))
 		return;
 	buf_str(out, "ERROR ");
 	text_escape(out, e.msg, strlen(e.msg));
@@ -138,7 +138,7 @@ void preview_local(usec_t slot, const struct zone *z, struct buf *out)
 	int64_t size = offset < 0 ? -offset : offset;
 	char text[RFC3339_MAX];
 
-	format_rfc3339(slot + offset * USEC_SEC, text);
+	rfc3339_format(slot + offset * USEC_SEC, text);
 	text[strlen(text) - 1] = '\0';
 	buf_printf(out, "%s%c%02d:%02d", text, offset < 0 ? '-' : '+', (int)(size / 3600),
 		(int)(size / 60 % 60));

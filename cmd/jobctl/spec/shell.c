@@ -11,7 +11,7 @@ bool shell_syntax(const char *word)
 }
 
 /* Printable bytes that mean themselves anywhere in a word. */
-static bool plain(const char *word)
+static bool is_plain_word(const char *word)
 {
 	return *word && word[strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 					  "0123456789_./:,=@%+-")] == 0;
@@ -48,7 +48,7 @@ static void quote_bytes(struct buf *out, const char *word)
 
 void shell_quote(struct buf *out, const char *word)
 {
-	if (plain(word)) {
+	if (is_plain_word(word)) {
 		buf_str(out, word);
 		return;
 	}

@@ -19,7 +19,7 @@
 
 #define ENV_FILE_MAX (4 * 1024 * 1024)
 
-static void *member(struct job_spec *s, const struct job_field *f)
+static void *field_address(struct job_spec *s, const struct job_field *f)
 {
 	return (char *)s + f->offset;
 }
@@ -39,9 +39,9 @@ static bool make_absolute(const char *path, char **ret, struct err *e)
 	return true;
 }
 
-static bool set_text(struct job_spec *s, const struct job_field *f, const char *text, struct err *e)
+static bool set_text_field(struct job_spec *s, const struct job_field *f, const char *text, struct err *e)
 {
-	char **at = member(s, f);
+	char **at = field_address(s, f);
 	AUTO_TEXT value = NULL;
 
 	if (f->offset != offsetof(struct job_spec, cwd))
@@ -58,7 +58,7 @@ static bool set_text(struct job_spec *s, const struct job_field *f, const char *
 /* NAME=VALUE; the last one of a name counts. NAME alone is taken from our own environment. */
 static bool set_pair(struct job_spec *s, const struct job_field *f, const char *text, struct err *e)
 {
-	struct strv *pairs = member(s, f);
+	struct strv *pairs = field_address(s, f);
 	AUTO_TEXT pair = NULL;
 	size_t name = strcspn(text, "=");
 
@@ -85,7 +85,7 @@ static bool set_pair(struct job_spec *s, const struct job_field *f, const char *
 
 static bool set_blob(struct job_spec *s, const struct job_field *f, const char *path, struct err *e)
 {
-	struct blob *blob = member(s, f);
+	struct blob *blob = field_address(s, f);
 	AUTO_DONE(buf) data = {};
 	bool standard = strcmp(path, "-") == 0;
 	int r = standard ? io_read_all(STDIN_FILENO, &data, (size_t)f->max)
@@ -105,22 +105,22 @@ static bool set_any(struct job_spec *s, const struct job_field *f, const char *t
 {
 	switch (f->type) {
 	case FIELD_TEXT:
-		return set_text(s, f, text, e);
+		return set_text_field(s, f, text, e);
 	case FIELD_LIST:
-		strv_add(member(s, f), text);
+		strv_add(field_address(s, f), text);
 		return true;
 	case FIELD_MAP:
 		return set_pair(s, f, text, e);
 	case FIELD_BLOB:
 		return set_blob(s, f, text, e);
 	case FIELD_TIME:
-		return moment_parse(text, &(struct moment_how){.now = clock_now(&clock_system), .tz = s->tz}, member(s, f), e);
+		return moment_parse(text, &(struct moment_how){.now = clock_now(&clock_system), .tz = s->tz}, field_address(s, f), e);
 	default:
-		return job_field_parse(f, text, member(s, f), e);
+		return job_field_parse(f, text, field_address(s, f), e);
 	}
 }
 
-bool spec_set(struct job_spec *s, const struct job_field *f, const char *text, struct err *e)
+bool spec_args_set_field(struct job_spec *s, const struct job_field *f, const char *text, struct err *e)
 {
 	/* Pairs and directories are checked after they are completed. */
 	bool check = f->check && f->type != FIELD_MAP && f->offset != offsetof(struct job_spec, cwd);
@@ -155,7 +155,7 @@ static bool read_env_file(struct job_spec *s, const char *path, struct err *e)
 	return true;
 }
 
-bool spec_from_options(struct job_spec *s, const struct args *a, const char *but, struct err *e)
+bool spec_args_read_options(struct job_spec *s, const struct args *a, const char *but, struct err *e)
 {
 	for (size_t i = 0; i < args_count(a, "env-file"); i++)
 		if (!read_env_file(s, args_nth(a, "env-file", i), e))
@@ -166,19 +166,19 @@ bool spec_from_options(struct job_spec *s, const struct args *a, const char *but
 		if (!f->flag || (but && strcmp(f->flag, but) == 0))
 			continue;
 		for (size_t k = 0; k < args_count(a, f->flag); k++)
-			if (!spec_set(s, f, args_nth(a, f->flag, k), e))
+			if (!spec_args_set_field(s, f, args_nth(a, f->flag, k), e))
 				return false;
 	}
-	return when_from_args(a, &s->schedule, e);
+	return when_args_read(a, &s->schedule, e);
 }
 
-bool spec_from_args(struct job_spec *s, const struct args *a, struct err *e)
+bool spec_args_read(struct job_spec *s, const struct args *a, struct err *e)
 {
 	/* somebody else's job begins at his home: he may not even be let in here */
-	return spec_from_options(s, a, NULL, e) && (s->cwd || args_has(a, "as") || make_absolute(NULL, &s->cwd, e));
+	return spec_args_read_options(s, a, NULL, e) && (s->cwd || args_has(a, "as") || make_absolute(NULL, &s->cwd, e));
 }
 
-void spec_take_words(struct job_spec *s, char *const *words, size_t n)
+void spec_args_set_command(struct job_spec *s, char *const *words, size_t n)
 {
 	if (n == 1 && shell_syntax(words[0])) {
 		s->script = xstrdup(words[0]);
@@ -188,7 +188,7 @@ void spec_take_words(struct job_spec *s, char *const *words, size_t n)
 		strv_add(&s->command, words[i]);
 }
 
-bool spec_of_job(const json_t *job, struct job_spec *s, struct err *e)
+bool job_object_read_spec(const json_t *job, struct job_spec *s, struct err *e)
 {
 	json_auto_t *members = json_object();
 
@@ -203,5 +203,5 @@ bool spec_of_job(const json_t *job, struct job_spec *s, struct err *e)
 				json_object_set(members, keys[k], value);
 		}
 	}
-	return spec_from_json(members, s, NULL, e);
+	return spec_json_read(members, s, NULL, e);
 }

@@ -10,19 +10,19 @@ struct buf;
 struct err;
 
 /* Sets one field as its option would: 'text' is a file for a blob, a pair for a map. */
-bool spec_set(struct job_spec *s, const struct job_field *f, const char *text, struct err *e);
+bool spec_args_set_field(struct job_spec *s, const struct job_field *f, const char *text, struct err *e);
 
 /* Options of job_fields[] but one (NULL: all), WHEN, --env-file. */
-bool spec_from_options(struct job_spec *s /* initialised */, const struct args *a, const char *but, struct err *e);
+bool spec_args_read_options(struct job_spec *s /* initialised */, const struct args *a, const char *but, struct err *e);
 
 /* The same, in this directory unless another was given. */
-bool spec_from_args(struct job_spec *s /* initialised */, const struct args *a, struct err *e);
+bool spec_args_read(struct job_spec *s /* initialised */, const struct args *a, struct err *e);
 
 /* A script or a command, by what the words look like. */
-void spec_take_words(struct job_spec *s, char *const *words, size_t n);
+void spec_args_set_command(struct job_spec *s, char *const *words, size_t n);
 
 /* The spec of a job object of the API. */
-bool spec_of_job(const json_t *job, struct job_spec *s /* initialised */, struct err *e);
+bool job_object_read_spec(const json_t *job, struct job_spec *s /* initialised */, struct err *e);
 
 /* The command that makes this spec, for a shell. 'secret' tells which variables to mask; NULL: none. */
-void spec_to_words(const struct job_spec *s, bool (*secret)(const char *pair), struct buf *out);
+void spec_command_write(const struct job_spec *s, bool (*secret)(const char *pair), struct buf *out);

@@ -7,14 +7,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-static void option(struct buf *out, const char *flag, const char *value)
+static void put_option(struct buf *out, const char *flag, const char *value)
 {
 	buf_printf(out, " --%s ", flag);
 	shell_quote(out, value);
 }
 
 /* Words of a text, up to five: a cron expression has at least so many. */
-static int fields(const char *text)
+static int count_words_to_five(const char *text)
 {
 	int n = 0;
 
@@ -26,7 +26,7 @@ static int fields(const char *text)
 }
 
 /* --every '15m since …' for the canonical text of an interval; its start matters, that of --after-finish does not. */
-static bool put_interval(const char *text, struct buf *out)
+static bool put_interval_option(const char *text, struct buf *out)
 {
 	bool follows = text_starts(text, "after-finish PT");
 	const char *from = follows ? text + strlen("after-finish ") : text;
@@ -35,58 +35,58 @@ static bool put_interval(const char *text, struct buf *out)
 	char words[RFC3339_MAX];
 	usec_t d;
 
-	if (!text_starts(from, "PT") || !parse_duration(interval, &d, NULL))
+	if (!text_starts(from, "PT") || !duration_parse(interval, &d, NULL))
 		return false;
-	format_duration(d, words);
+	duration_format(d, words);
 	value = follows ? xstrdup(words) : xprintf("%s%s", words, from + strlen(interval));
-	option(out, follows ? "after-finish" : "every", value);
+	put_option(out, follows ? "after-finish" : "every", value);
 	return true;
 }
 
 /* --at, --cron and --iso all take any text of the schedule language; this is the one a reader expects. */
-static void put_when(const char *text, bool alone, struct buf *out)
+static void put_schedule_option(const char *text, bool alone, struct buf *out)
 {
 	static const struct {
 		const char *before, *flag;
 	} whens[] = {{"every ", "every"}, {"now + ", "in"}, {"after-finish ", "after-finish"}};
 
 	if (alone && strcmp(text, "@reboot") == 0) {
-		option(out, "on", "boot");
+		put_option(out, "on", "boot");
 		return;
 	}
 	if (alone && strcmp(text, "manual") == 0) {
 		buf_str(out, " --manual");
 		return;
 	}
-	if (alone && put_interval(text, out))
+	if (alone && put_interval_option(text, out))
 		return;
 	for (size_t k = 0; alone && k < ELEMENTS(whens); k++)
 		if (text_starts(text, whens[k].before)) {
-			option(out, whens[k].flag, text + strlen(whens[k].before));
+			put_option(out, whens[k].flag, text + strlen(whens[k].before));
 			return;
 		}
-	if (!alone || fields(text) >= 5)
-		option(out, "cron", text);
+	if (!alone || count_words_to_five(text) >= 5)
+		put_option(out, "cron", text);
 	else
-		option(out, *text == 'P' || *text == 'R' ? "iso" : "at", text);
+		put_option(out, *text == 'P' || *text == 'R' ? "iso" : "at", text);
 }
 
-static void put_schedule(const struct job_spec *s, struct buf *out)
+static void put_schedule_options(const struct job_spec *s, struct buf *out)
 {
 	for (size_t i = 0; i < s->schedule.n; i++)
 		if (strcmp(s->schedule.v[i], "now") != 0)
-			put_when(s->schedule.v[i], s->schedule.n == 1, out);
+			put_schedule_option(s->schedule.v[i], s->schedule.n == 1, out);
 }
 
-static void put_number(const struct job_field *f, int64_t n, struct buf *out)
+static void put_number_option(const struct job_field *f, int64_t n, struct buf *out)
 {
 	AUTO_TEXT text = n == f->preset ? NULL : job_field_print(f, n);
 
 	if (text)
-		option(out, f->flag, text);
+		put_option(out, f->flag, text);
 }
 
-static void put_pairs(const struct job_field *f, const struct strv *pairs, bool (*secret)(const char *),
+static void put_pair_options(const struct job_field *f, const struct strv *pairs, bool (*secret)(const char *),
 	struct buf *out)
 {
 	for (size_t i = 0; i < pairs->n; i++) {
@@ -95,11 +95,11 @@ static void put_pairs(const struct job_field *f, const struct strv *pairs, bool 
 
 		if (secret && secret(pair))
 			masked = xprintf("%.*s=***", (int)strcspn(pair, "="), pair);
-		option(out, f->flag, masked ? masked : pair);
+		put_option(out, f->flag, masked ? masked : pair);
 	}
 }
 
-static void put_field(const struct job_field *f, const struct job_spec *s, bool (*secret)(const char *),
+static void put_field_option(const struct job_field *f, const struct job_spec *s, bool (*secret)(const char *),
 	struct buf *out)
 {
 	const void *at = (const char *)s + f->offset;
@@ -107,18 +107,18 @@ static void put_field(const struct job_field *f, const struct job_spec *s, bool 
 	switch (f->type) {
 	case FIELD_TEXT:
 		if (*(char *const *)at)
-			option(out, f->flag, *(char *const *)at);
+			put_option(out, f->flag, *(char *const *)at);
 		break;
 	case FIELD_LIST:
 	case FIELD_MAP:
-		put_pairs(f, at, f->type == FIELD_MAP ? secret : NULL, out);
+		put_pair_options(f, at, f->type == FIELD_MAP ? secret : NULL, out);
 		break;
 	case FIELD_BLOB:
 		if (((const struct blob *)at)->data)
-			option(out, f->flag, "-");
+			put_option(out, f->flag, "-");
 		break;
 	default:
-		put_number(f, *(const int64_t *)at, out);
+		put_number_option(f, *(const int64_t *)at, out);
 	}
 }
 
@@ -138,7 +138,7 @@ static void put_stdin(const struct blob *data, struct buf *out)
 }
 
 /* One word: what 'add' would take for the other kind is made recognisable without changing what it does. */
-static void put_word(const struct job_spec *s, struct buf *out)
+static void put_command_word(const struct job_spec *s, struct buf *out)
 {
 	AUTO_DONE(buf) quoted = {};
 
@@ -155,18 +155,18 @@ static void put_word(const struct job_spec *s, struct buf *out)
 	shell_quote(out, quoted.data);
 }
 
-void spec_to_words(const struct job_spec *s, bool (*secret)(const char *pair), struct buf *out)
+void spec_command_write(const struct job_spec *s, bool (*secret)(const char *pair), struct buf *out)
 {
 	if (s->stdin_data.data)
 		put_stdin(&s->stdin_data, out);
 	buf_str(out, "jobctl add");
 	for (size_t i = 0; i < job_fields_count; i++)
 		if (job_fields[i].flag)
-			put_field(&job_fields[i], s, secret, out);
-	put_schedule(s, out);
+			put_field_option(&job_fields[i], s, secret, out);
+	put_schedule_options(s, out);
 	buf_str(out, " --");
 	if (s->script || s->command.n == 1) {
-		put_word(s, out);
+		put_command_word(s, out);
 		return;
 	}
 	for (size_t i = 0; i < s->command.n; i++) {

@@ -15,9 +15,9 @@ struct job_spec;
  */
 
 /* All that differs from the default; nothing of the template. 'secret' tells which pairs to mask; NULL: none. */
-void form_write(const struct job_spec *s, bool (*secret)(const char *pair), struct buf *out);
+void spec_form_write(const struct job_spec *s, bool (*secret)(const char *pair), struct buf *out);
 /* The fields with their defaults, as comments: what else can be said. */
-void form_write_rest(const struct job_spec *s, struct buf *out);
+void spec_form_write_defaults(const struct job_spec *s, struct buf *out);
 
 /* An error begins with "line 7: ". */
-bool form_read(const char *text, struct job_spec *s /* initialised */, struct err *e);
+bool spec_form_read(const char *text, struct job_spec *s /* initialised */, struct err *e);

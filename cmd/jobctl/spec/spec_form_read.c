@@ -18,7 +18,7 @@ struct reader {
 };
 
 /* The next line without its newline; NULL: no more. Caller frees. */
-static char *next_line(struct reader *r)
+static char *next_form_line(struct reader *r)
 {
 	size_t len;
 	char *line;
@@ -35,7 +35,7 @@ static char *next_line(struct reader *r)
 }
 
 /* Exactly as written: what is inside is the job's, a carriage return too. */
-static bool read_lines(struct reader *r, const char *end, struct buf *out, struct err *e)
+static bool read_heredoc(struct reader *r, const char *end, struct buf *out, struct err *e)
 {
 	int from = r->line;
 	size_t len = strlen(end);
@@ -68,12 +68,12 @@ static bool read_quoted(const char *value, struct buf *out, struct err *e)
 	return true;
 }
 
-static bool read_value(struct reader *r, const char *value, bool b64, struct buf *out, struct err *e)
+static bool read_form_value(struct reader *r, const char *value, bool b64, struct buf *out, struct err *e)
 {
 	if (b64)
-		return base64_decode(value, strlen(value), out) || err_set(e, ERR_INVALID, "this is not base64 with padding");
+		return buf_base64_decode(value, strlen(value), out) || err_set(e, ERR_INVALID, "this is not base64 with padding");
 	if (text_starts(value, "<<") && value[2])
-		return read_lines(r, value + 2, out, e);
+		return read_heredoc(r, value + 2, out, e);
 	if (value[0] == '"')
 		return read_quoted(value, out, e);
 	buf_str(out, value);
@@ -82,7 +82,7 @@ static bool read_value(struct reader *r, const char *value, bool b64, struct buf
 
 /* ---- fields ---- */
 
-static void *member(struct reader *r, const struct job_field *f)
+static void *form_field_target(struct reader *r, const struct job_field *f)
 {
 	return (char *)r->s + f->offset;
 }
@@ -107,7 +107,7 @@ static bool read_command(struct reader *r, const char *value, bool b64, struct e
 
 		if (!json_is_string(word))
 			return err_set(e, ERR_INVALID, "word %zu of the command is no text", i + 1);
-		if (b64 && !base64_decode(json_string_value(word), json_string_length(word), &bytes))
+		if (b64 && !buf_base64_decode(json_string_value(word), json_string_length(word), &bytes))
 			return err_set(e, ERR_INVALID, "word %zu of the command is not base64", i + 1);
 		strv_take(&r->s->command, b64 ? buf_steal(&bytes) : xstrdup(json_string_value(word)));
 	}
@@ -117,7 +117,7 @@ static bool read_command(struct reader *r, const char *value, bool b64, struct e
 static bool read_pair(struct reader *r, const struct job_field *f, const char *name, struct buf *value, struct err *e)
 {
 	AUTO_TEXT pair = xprintf("%s=%s", name, value->data ? value->data : "");
-	struct strv *map = member(r, f);
+	struct strv *map = form_field_target(r, f);
 	size_t len = strlen(name) + 1;
 
 	if (!check(f, pair, e))
@@ -132,7 +132,7 @@ static bool read_pair(struct reader *r, const struct job_field *f, const char *n
 static bool read_single(struct reader *r, const struct job_field *f, struct buf *value, struct err *e)
 {
 	const char *text = value->data ? value->data : "";
-	struct blob *blob = member(r, f);
+	struct blob *blob = form_field_target(r, f);
 
 	if (r->seen[f - job_fields]++)
 		return err_set(e, ERR_INVALID, "'%s' is there twice", f->name);
@@ -144,16 +144,16 @@ static bool read_single(struct reader *r, const struct job_field *f, struct buf 
 	if (strlen(text) != value->len)
 		return err_set(e, ERR_INVALID, "'%s' contains a NUL", f->name);
 	if (f->type >= FIELD_INT)
-		return job_field_parse(f, text, member(r, f), e);
+		return job_field_parse(f, text, form_field_target(r, f), e);
 	if ((int64_t)value->len < f->min || (int64_t)value->len > f->max)
 		return err_set(e, ERR_INVALID, "'%s' must have %lld to %lld bytes", f->name, (long long)f->min, (long long)f->max);
 	if (!check(f, text, e))
 		return false;
-	*(char **)member(r, f) = buf_steal(value);
+	*(char **)form_field_target(r, f) = buf_steal(value);
 	return true;
 }
 
-static bool read_field(struct reader *r, const struct job_field *f, const char *name /* of a pair */, struct buf *value,
+static bool read_form_field(struct reader *r, const struct job_field *f, const char *name /* of a pair */, struct buf *value,
 	struct err *e)
 {
 	const char *text = value->data ? value->data : "";
@@ -170,12 +170,12 @@ static bool read_field(struct reader *r, const struct job_field *f, const char *
 		return read_single(r, f, value, e);
 	if (!check(f, text, e))
 		return false;
-	strv_add(member(r, f), text);
+	strv_add(form_field_target(r, f), text);
 	return true;
 }
 
 /* key, key_b64, key.NAME, key_b64.NAME */
-static const struct job_field *find_field(char *key, char **ret_name, bool *ret_b64)
+static const struct job_field *find_form_field(char *key, char **ret_name, bool *ret_b64)
 {
 	static const char coded[] = "_b64";
 	char *dot = strchr(key, '.');
@@ -191,7 +191,7 @@ static const struct job_field *find_field(char *key, char **ret_name, bool *ret_
 	return strcmp(key, "template") == 0 ? NULL : job_field_find(key);
 }
 
-static bool read_line(struct reader *r, char *line, struct err *e)
+static bool read_form_line(struct reader *r, char *line, struct err *e)
 {
 	char *eq = strchr(line, '='), *key = line + strspn(line, " \t"), *name, *value;
 	const struct job_field *f;
@@ -208,24 +208,24 @@ static bool read_line(struct reader *r, char *line, struct err *e)
 	do
 		*eq = 0;
 	while (eq > key && strchr(" \t", *--eq));
-	f = find_field(key, &name, &b64);
+	f = find_form_field(key, &name, &b64);
 	if (!f || (b64 && !f->bytes))
 		return err_set(e, ERR_INVALID, "there is no '%.40s'", key);
 	if (f->offset == offsetof(struct job_spec, command) && !r->seen[f - job_fields]++)
 		return read_command(r, value, b64, e);
-	return read_value(r, value, b64, &bytes, e) && read_field(r, f, name, &bytes, e);
+	return read_form_value(r, value, b64, &bytes, e) && read_form_field(r, f, name, &bytes, e);
 }
 
-bool form_read(const char *text, struct job_spec *s, struct err *e)
+bool spec_form_read(const char *text, struct job_spec *s, struct err *e)
 {
 	struct reader r = {.at = text, .s = s};
 	AUTO_TEXT line = NULL;
 
 	_Static_assert(sizeof(r.seen) > 64, "a place for each field");
-	while ((line = next_line(&r))) {
+	while ((line = next_form_line(&r))) {
 		int at = r.line;
 
-		if (!read_line(&r, line, e))
+		if (!read_form_line(&r, line, e))
 			return err_wrap(e, "line %d", at);
 		free(STEAL(line));
 	}

@@ -10,18 +10,18 @@
 #include <jansson.h>
 #include <string.h>
 
-static const void *at(const struct job_spec *s, const struct job_field *f)
+static const void *form_field_address(const struct job_spec *s, const struct job_field *f)
 {
 	return (const char *)s + f->offset;
 }
 
-static bool is_text(const char *s, size_t len)
+static bool is_utf8_text(const char *s, size_t len)
 {
 	return !memchr(s, 0, len) && text_utf8_valid(s, len);
 }
 
 /* Readable on a line of its own, without quotes. */
-static bool is_plain(const char *s)
+static bool is_plain_value(const char *s)
 {
 	size_t len = strlen(s);
 
@@ -34,7 +34,7 @@ static bool is_plain(const char *s)
 }
 
 /* Several lines, each of which can be shown as it is. */
-static bool is_lines(const char *s)
+static bool is_multiline(const char *s)
 {
 	if (!strchr(s, '\n'))
 		return false;
@@ -44,7 +44,7 @@ static bool is_lines(const char *s)
 	return true;
 }
 
-static bool has_line(const char *text, const char *line)
+static bool text_has_line(const char *text, const char *line)
 {
 	size_t len = strlen(line);
 
@@ -54,11 +54,11 @@ static bool has_line(const char *text, const char *line)
 	return false;
 }
 
-static void put_lines(struct buf *out, const char *text)
+static void put_heredoc(struct buf *out, const char *text)
 {
 	AUTO_TEXT end = xstrdup("END");
 
-	for (int i = 1; has_line(text, end); i++) {
+	for (int i = 1; text_has_line(text, end); i++) {
 		free(end);
 		end = xprintf("END%d", i);
 	}
@@ -74,18 +74,18 @@ static void put_json(struct buf *out, const json_t *j)
 }
 
 /* "key = value"; bytes that are no text go behind key_b64, with the member's name after it. */
-static void put_bytes(struct buf *out, const char *key, const char *member, const char *data, size_t len)
+static void put_form_value(struct buf *out, const char *key, const char *member, const char *data, size_t len)
 {
-	bool text = is_text(data, len);
+	bool text = is_utf8_text(data, len);
 	const char *dot = member ? "." : "";
 
 	buf_printf(out, "%s%s%s%s = ", key, text ? "" : "_b64", dot, member ? member : "");
 	if (!text) {
 		buf_base64(out, data, len);
 		buf_char(out, '\n');
-	} else if (is_lines(data)) {
-		put_lines(out, data);
-	} else if (is_plain(data)) {
+	} else if (is_multiline(data)) {
+		put_heredoc(out, data);
+	} else if (is_plain_value(data)) {
 		buf_printf(out, "%s\n", data);
 	} else {
 		json_auto_t *quoted = json_string(data);
@@ -100,7 +100,7 @@ static void put_command(struct buf *out, const struct strv *words)
 	bool text = true;
 
 	for (size_t i = 0; i < words->n; i++)
-		text = text && is_text(words->v[i], strlen(words->v[i]));
+		text = text && is_utf8_text(words->v[i], strlen(words->v[i]));
 	for (size_t i = 0; i < words->n; i++) {
 		AUTO_DONE(buf) coded = {};
 
@@ -112,49 +112,49 @@ static void put_command(struct buf *out, const struct strv *words)
 	put_json(out, list);
 }
 
-static void put_map(struct buf *out, const struct job_field *f, const struct strv *pairs, bool (*secret)(const char *))
+static void put_form_map(struct buf *out, const struct job_field *f, const struct strv *pairs, bool (*secret)(const char *))
 {
 	for (size_t i = 0; i < pairs->n; i++) {
 		size_t len = strcspn(pairs->v[i], "=");
 		AUTO_TEXT name = xstrndup(pairs->v[i], len);
 		AUTO_TEXT shown = secret ? job_env_masked(pairs->v[i], !secret(pairs->v[i])) : xstrdup(pairs->v[i]);
 
-		put_bytes(out, f->name, name, shown + len + 1, strlen(shown + len + 1));
+		put_form_value(out, f->name, name, shown + len + 1, strlen(shown + len + 1));
 	}
 }
 
-static void put_field(struct buf *out, const struct job_field *f, const struct job_spec *s, bool (*secret)(const char *))
+static void put_form_field(struct buf *out, const struct job_field *f, const struct job_spec *s, bool (*secret)(const char *))
 {
-	const struct blob *blob = at(s, f);
-	const struct strv *list = at(s, f);
+	const struct blob *blob = form_field_address(s, f);
+	const struct strv *list = form_field_address(s, f);
 	const char *text;
 	AUTO_TEXT number = NULL;
 
 	switch (f->type) {
 	case FIELD_TEXT:
-		text = *(char *const *)at(s, f);
+		text = *(char *const *)form_field_address(s, f);
 		if (text)
-			put_bytes(out, f->name, NULL, text, strlen(text));
+			put_form_value(out, f->name, NULL, text, strlen(text));
 		return;
 	case FIELD_BLOB:
 		if (blob->data)
-			put_bytes(out, f->name, NULL, blob->data, blob->len);
+			put_form_value(out, f->name, NULL, blob->data, blob->len);
 		return;
 	case FIELD_LIST:
 		for (size_t i = 0; i < list->n; i++)
-			put_bytes(out, f->name, NULL, list->v[i], strlen(list->v[i]));
+			put_form_value(out, f->name, NULL, list->v[i], strlen(list->v[i]));
 		return;
 	case FIELD_MAP:
-		put_map(out, f, list, secret);
+		put_form_map(out, f, list, secret);
 		return;
 	default:
-		number = job_field_print(f, *(const int64_t *)at(s, f));
-		if (*(const int64_t *)at(s, f) != f->preset)
+		number = job_field_print(f, *(const int64_t *)form_field_address(s, f));
+		if (*(const int64_t *)form_field_address(s, f) != f->preset)
 			buf_printf(out, "%s = %s\n", f->name, number);
 	}
 }
 
-void form_write(const struct job_spec *s, bool (*secret)(const char *), struct buf *out)
+void spec_form_write(const struct job_spec *s, bool (*secret)(const char *), struct buf *out)
 {
 	for (size_t i = 0; i < job_fields_count; i++) {
 		const struct job_field *f = &job_fields[i];
@@ -163,7 +163,7 @@ void form_write(const struct job_spec *s, bool (*secret)(const char *), struct b
 			if (s->command.n)
 				put_command(out, &s->command);
 		} else if (strcmp(f->name, "template") != 0) {
-			put_field(out, f, s, secret);
+			put_form_field(out, f, s, secret);
 		}
 	}
 }
@@ -172,18 +172,18 @@ static bool is_default(const struct job_field *f, const struct job_spec *s)
 {
 	switch (f->type) {
 	case FIELD_TEXT:
-		return !*(char *const *)at(s, f);
+		return !*(char *const *)form_field_address(s, f);
 	case FIELD_BLOB:
-		return !((const struct blob *)at(s, f))->data;
+		return !((const struct blob *)form_field_address(s, f))->data;
 	case FIELD_LIST:
 	case FIELD_MAP:
-		return ((const struct strv *)at(s, f))->n == 0;
+		return ((const struct strv *)form_field_address(s, f))->n == 0;
 	default:
-		return *(const int64_t *)at(s, f) == f->preset;
+		return *(const int64_t *)form_field_address(s, f) == f->preset;
 	}
 }
 
-void form_write_rest(const struct job_spec *s, struct buf *out)
+void spec_form_write_defaults(const struct job_spec *s, struct buf *out)
 {
 	for (size_t i = 0; i < job_fields_count; i++) {
 		const struct job_field *f = &job_fields[i];

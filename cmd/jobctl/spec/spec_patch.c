@@ -13,7 +13,7 @@
 #include "wire/spec_json.h"
 #include <string.h>
 
-static void *at(const struct job_spec *s, const struct job_field *f)
+static void *patch_field_address(const struct job_spec *s, const struct job_field *f)
 {
 	return (char *)s + f->offset;
 }
@@ -30,7 +30,7 @@ static void put_member(json_t *patch, const struct job_field *f, const json_t *s
 		json_object_set(patch, coded, bytes);
 }
 
-static const char *same_name(const struct strv *map, const char *pair)
+static const char *pair_with_name(const struct strv *map, const char *pair)
 {
 	size_t len = strcspn(pair, "=") + 1;
 
@@ -51,7 +51,7 @@ static void drop_member(json_t *patch, const char *field, const char *name)
 	json_object_set_new(map, name, json_null());
 }
 
-static void put_pairs(json_t *patch, const struct job_field *f, const struct strv *pairs)
+static void put_new_pairs(json_t *patch, const struct job_field *f, const struct strv *pairs)
 {
 	AUTO_DONE(job_spec) only;
 	json_auto_t *spec = NULL;
@@ -59,39 +59,39 @@ static void put_pairs(json_t *patch, const struct job_field *f, const struct str
 	job_spec_init(&only);
 	if (pairs->n == 0)
 		return;
-	strv_copy(at(&only, f), pairs);
-	spec = spec_to_json(&only);
+	strv_copy(patch_field_address(&only, f), pairs);
+	spec = spec_json_write(&only);
 	put_member(patch, f, spec);
 }
 
-static void put_map(json_t *patch, const struct job_field *f, const struct strv *before, const struct strv *after)
+static void put_map_changes(json_t *patch, const struct job_field *f, const struct strv *before, const struct strv *after)
 {
 	AUTO_DONE(strv) news = {};
 
 	for (size_t i = 0; i < after->n; i++)
-		if (!text_equal(same_name(before, after->v[i]), after->v[i]))
+		if (!text_equal(pair_with_name(before, after->v[i]), after->v[i]))
 			strv_add(&news, after->v[i]);
-	put_pairs(patch, f, &news);
+	put_new_pairs(patch, f, &news);
 	for (size_t i = 0; i < before->n; i++) {
 		AUTO_TEXT name = xstrndup(before->v[i], strcspn(before->v[i], "="));
 
-		if (!same_name(after, before->v[i]))
+		if (!pair_with_name(after, before->v[i]))
 			drop_member(patch, f->name, name);
 	}
 }
 
 json_t *spec_patch(const struct job_spec *before, const struct job_spec *after)
 {
-	json_auto_t *spec = spec_to_json(after);
+	json_auto_t *spec = spec_json_write(after);
 	json_t *patch = json_object();
 
 	for (size_t i = 0; i < job_fields_count; i++) {
 		const struct job_field *f = &job_fields[i];
 
-		if (job_field_equal(f, before, after))
+		if (job_diff_field_equal(f, before, after))
 			continue;
 		if (f->type == FIELD_MAP)
-			put_map(patch, f, at(before, f), at(after, f));
+			put_map_changes(patch, f, patch_field_address(before, f), patch_field_address(after, f));
 		else
 			put_member(patch, f, spec);
 	}
@@ -106,7 +106,7 @@ struct words {
 	json_t *patch;         /* what is taken away */
 };
 
-static const struct job_field *find_field(const char *key)
+static const struct job_field *find_patch_field(const char *key)
 {
 	for (size_t i = 0; i < job_fields_count; i++)
 		if (strcmp(job_fields[i].name, key) == 0 || (job_fields[i].flag && strcmp(job_fields[i].flag, key) == 0))
@@ -114,9 +114,9 @@ static const struct job_field *find_field(const char *key)
 	return NULL;
 }
 
-static bool take_pair(struct words *w, const char *key, const char *name, const char *value, struct err *e)
+static bool patch_pair(struct words *w, const char *key, const char *name, const char *value, struct err *e)
 {
-	const struct job_field *f = find_field(key);
+	const struct job_field *f = find_patch_field(key);
 	AUTO_TEXT pair = xprintf("%s=%s", name, value);
 
 	if (!f || f->type != FIELD_MAP)
@@ -126,10 +126,10 @@ static bool take_pair(struct words *w, const char *key, const char *name, const 
 		return true;
 	}
 	w->given[f - job_fields] = true;
-	return spec_set(&w->s, f, pair, e);
+	return spec_args_set_field(&w->s, f, pair, e);
 }
 
-static bool take_field(struct words *w, const struct job_field *f, const char *value, struct err *e)
+static bool patch_field(struct words *w, const struct job_field *f, const char *value, struct err *e)
 {
 	if (!*value) {
 		if (strcmp(f->name, "schedule") == 0)
@@ -142,58 +142,58 @@ static bool take_field(struct words *w, const struct job_field *f, const char *v
 	if (strcmp(f->name, "command") == 0)
 		return err_set(e, ERR_INVALID, "write the new command after '--': jobctl set JOB -- COMMAND");
 	w->given[f - job_fields] = true;
-	return spec_set(&w->s, f, value, e);
+	return spec_args_set_field(&w->s, f, value, e);
 }
 
 /* A key that does not exist, with the one that was probably meant. */
-static bool no_such_key(const char *key, struct err *e)
+static bool fail_unknown_key(const char *key, struct err *e)
 {
-	AUTO_DONE(suggestion) s = {.typed = key};
+	AUTO_DONE(suggest) s = {.typed = key};
 
 	for (size_t i = 0; i < job_fields_count; i++)
-		suggestion_offer(&s, job_fields[i].flag ? job_fields[i].flag : job_fields[i].name);
-	for (size_t i = 0; when_flag(i); i++)
-		suggestion_offer(&s, when_flag(i));
+		suggest_offer(&s, job_fields[i].flag ? job_fields[i].flag : job_fields[i].name);
+	for (size_t i = 0; when_args_flag(i); i++)
+		suggest_offer(&s, when_args_flag(i));
 	if (s.best)
 		return err_set(e, ERR_INVALID, "there is no '%s'; did you mean '%s'?", key, s.best);
 	return err_set(e, ERR_INVALID, "there is no '%s'; the keys are the options of 'jobctl add'", key);
 }
 
-static bool take_word(struct words *w, const char *word, struct err *e)
+static bool patch_word(struct words *w, const char *word, struct err *e)
 {
 	const char *eq = strchr(word, '=');
 	AUTO_TEXT key = xstrndup(word, eq ? (size_t)(eq - word) : 0);
 	AUTO_TEXT when = NULL;
-	const struct job_field *f = find_field(key);
+	const struct job_field *f = find_patch_field(key);
 	char *dot = strchr(key, '.');
 
 	if (!eq || word[0] == '-')
 		return err_set(e, ERR_INVALID, "'%s' is not KEY=VALUE%s", word,
 			word[0] == '-' ? "; options come before the job, a command after '--'" : "");
 	if (f)
-		return take_field(w, f, eq + 1, e);
+		return patch_field(w, f, eq + 1, e);
 	if (dot) {
 		*dot = 0;
-		return take_pair(w, key, dot + 1, eq + 1, e);
+		return patch_pair(w, key, dot + 1, eq + 1, e);
 	}
-	if (!when_from_word(key, eq + 1, &when, e))
+	if (!when_args_parse(key, eq + 1, &when, e))
 		return false;
 	if (!when)
-		return no_such_key(key, e);
+		return fail_unknown_key(key, e);
 	strv_take(&w->s.schedule, STEAL(when));
 	w->given[job_field_find("schedule") - job_fields] = true;
 	return true;
 }
 
-static void take_command(struct words *w, char *const *words, size_t n)
+static void patch_command(struct words *w, char *const *words, size_t n)
 {
-	spec_take_words(&w->s, words, n);
+	spec_args_set_command(&w->s, words, n);
 	w->given[job_field_find(w->s.script ? "script" : "command") - job_fields] = true;
 }
 
 static void put_given(struct words *w)
 {
-	json_auto_t *spec = spec_to_json(&w->s);
+	json_auto_t *spec = spec_json_write(&w->s);
 
 	for (size_t i = 0; i < job_fields_count; i++) {
 		const struct job_field *f = &job_fields[i];
@@ -208,30 +208,30 @@ static void put_given(struct words *w)
 	}
 }
 
-static bool take_all(struct words *w, char *const *words, size_t n, struct err *e)
+static bool patch_words(struct words *w, char *const *words, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (strcmp(words[i], "--") != 0) {
-			if (!take_word(w, words[i], e))
+			if (!patch_word(w, words[i], e))
 				return false;
 			continue;
 		}
 		if (i + 1 == n)
 			return err_set(e, ERR_INVALID, "there is no command after '--'");
-		take_command(w, words + i + 1, n - i - 1);
+		patch_command(w, words + i + 1, n - i - 1);
 		break;
 	}
 	put_given(w);
 	return true;
 }
 
-bool patch_from_words(char *const *words, size_t n, json_t **ret, struct err *e)
+bool spec_patch_from_words(char *const *words, size_t n, json_t **ret, struct err *e)
 {
 	struct words w = {.patch = json_object()};
 	bool ok;
 
 	job_spec_init(&w.s);
-	ok = take_all(&w, words, n, e);
+	ok = patch_words(&w, words, n, e);
 	job_spec_done(&w.s);
 	if (ok)
 		*ret = w.patch;

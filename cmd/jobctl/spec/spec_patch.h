@@ -15,4 +15,4 @@ json_t *spec_patch(const struct job_spec *before, const struct job_spec *after);
  * The same from words: KEY=VALUE by the names and options of job_fields[], KEY= for the default, env.NAME, tag.KEY and
  * param.NAME for members, cron, every, at and the like for the schedule; then '--' and a new command.
  */
-bool patch_from_words(char *const *words, size_t n, json_t **ret, struct err *e);
+bool spec_patch_from_words(char *const *words, size_t n, json_t **ret, struct err *e);

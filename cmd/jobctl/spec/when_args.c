@@ -34,7 +34,7 @@ static bool as_in(const char *value, char **ret, struct err *e)
 	const char *unit = value + strspn(value, "0123456789");
 	usec_t d;
 
-	if (!parse_duration(value, &d, e))
+	if (!duration_parse(value, &d, e))
 		return false;
 	*ret = interval_unit_find(unit) ? xprintf("now + %s", value)
 					: xprintf("now + %" PRId64 "s", (d + USEC_SEC - 1) / USEC_SEC);
@@ -79,7 +79,7 @@ static const struct when {
 	{"manual", as_manual, false},
 };
 
-const char *when_flag(size_t i)
+const char *when_args_flag(size_t i)
 {
 	return i < ELEMENTS(whens) ? whens[i].flag : NULL;
 }
@@ -135,7 +135,7 @@ static bool check_form(const struct when *w, const char *value, const char *dash
 	if (strcmp(forms[syntax].flag, w->flag) == 0)
 		return true;
 	if (strcmp(w->flag, "at") == 0 && syntax == SYNTAX_CRON && !cron) {
-		if (parse_duration(value, &(usec_t){0}, NULL))
+		if (duration_parse(value, &(usec_t){0}, NULL))
 			return err_set(e, ERR_INVALID, "'%.64s' is a duration; use %sin", value, dashes);
 		return fail_moment(value, e);
 	}
@@ -144,7 +144,7 @@ static bool check_form(const struct when *w, const char *value, const char *dash
 	return err_set(e, ERR_INVALID, "'%.64s' is %s; use %s%s", value, forms[syntax].name, dashes, forms[syntax].flag);
 }
 
-bool when_from_word(const char *flag, const char *value, char **ret, struct err *e)
+bool when_args_parse(const char *flag, const char *value, char **ret, struct err *e)
 {
 	for (size_t i = 0; i < ELEMENTS(whens); i++)
 		if (strcmp(whens[i].flag, flag) == 0)
@@ -153,7 +153,7 @@ bool when_from_word(const char *flag, const char *value, char **ret, struct err 
 	return true;
 }
 
-static bool take(const struct args *a, const struct when *w, struct strv *schedules, struct err *e)
+static bool append_schedules(const struct args *a, const struct when *w, struct strv *schedules, struct err *e)
 {
 	for (size_t k = 0; k < args_count(a, w->flag); k++) {
 		const char *value = args_nth(a, w->flag, k);
@@ -166,7 +166,7 @@ static bool take(const struct args *a, const struct when *w, struct strv *schedu
 	return true;
 }
 
-bool when_from_args(const struct args *a, struct strv *schedules, struct err *e)
+bool when_args_read(const struct args *a, struct strv *schedules, struct err *e)
 {
 	const char *kind = NULL;
 
@@ -181,7 +181,7 @@ bool when_from_args(const struct args *a, struct strv *schedules, struct err *e)
 		if (n > 1 && !whens[i].many)
 			return err_set(e, ERR_INVALID, "--%s can be given only once", whens[i].flag);
 		kind = whens[i].flag;
-		if (!take(a, &whens[i], schedules, e))
+		if (!append_schedules(a, &whens[i], schedules, e))
 			return false;
 	}
 	return true;

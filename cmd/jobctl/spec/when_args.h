@@ -20,10 +20,10 @@ struct strv;
 	{"manual", 0, NULL, "never by itself, only when triggered with 'jobctl run'"}
 /* clang-format on */
 
-const char *when_flag(size_t i); /* the names of these options; NULL: no more */
+const char *when_args_flag(size_t i); /* the names of these options; NULL: no more */
 
 /* What one of them means by a value. *ret stays NULL when there is no such option. */
-bool when_from_word(const char *flag, const char *value, char **ret, struct err *e);
+bool when_args_parse(const char *flag, const char *value, char **ret, struct err *e);
 
 /* Appends what WHEN_OPTS were given; at most one of them. */
-bool when_from_args(const struct args *a, struct strv *schedules, struct err *e);
+bool when_args_read(const struct args *a, struct strv *schedules, struct err *e);

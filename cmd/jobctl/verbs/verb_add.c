@@ -70,7 +70,7 @@ static bool read_script(struct job_spec *s, const struct args *a, struct err *e)
 }
 
 /* What the template says nothing of is as for any job: this directory, this zone. */
-static bool use_template(struct ctl *c, const struct args *a, struct job_spec *s, struct err *e)
+static bool read_template_options(struct ctl *c, const struct args *a, struct job_spec *s, struct err *e)
 {
 	AUTO_TEXT path = xprintf("/v1/templates/%s", args_last(a, "template"));
 	json_auto_t *t = NULL;
@@ -79,20 +79,20 @@ static bool use_template(struct ctl *c, const struct args *a, struct job_spec *s
 	if (!job_name_check(args_last(a, "template"), NULL))
 		return err_set(e, ERR_NOT_FOUND, "no template '%s'; 'jobctl template list' shows those there are",
 			args_last(a, "template"));
-	if (!spec_from_options(s, a, NULL, e) || !api_call(c, "GET", path, NULL, &t, e))
+	if (!spec_args_read_options(s, a, NULL, e) || !api_call(c, "GET", path, NULL, &t, e))
 		return false;
 	definition = json_object_get(t, "definition");
 	if (!s->tz && !json_object_get(definition, "tz"))
-		s->tz = zone_here();
+		s->tz = local_zone();
 	if (s->cwd || args_has(a, "as") || json_object_get(definition, "cwd") || json_object_get(definition, "cwd_b64"))
 		return true;
-	return spec_set(s, job_field_find("cwd"), ".", e);
+	return spec_args_set_field(s, job_field_find("cwd"), ".", e);
 }
 
 /* An option that was given overrides the template, also where its value is the default. */
 static void keep_defaults(const struct job_spec *s, const struct args *a, json_t *o)
 {
-	json_auto_t *whole = spec_to_json_whole(s);
+	json_auto_t *whole = spec_json_write_all(s);
 
 	for (size_t i = 0; i < job_fields_count; i++) {
 		const struct job_field *f = &job_fields[i];
@@ -113,21 +113,21 @@ static bool read_submission(struct ctl *c, const struct args *a, json_t **ret, s
 	json_t *o;
 
 	job_spec_init(&spec);
-	if (args_has(a, "template") ? !use_template(c, a, &spec, e) : !spec_from_args(&spec, a, e))
+	if (args_has(a, "template") ? !read_template_options(c, a, &spec, e) : !spec_args_read(&spec, a, e))
 		return false;
 	if (n > 0)
-		spec_take_words(&spec, words, n);
+		spec_args_set_command(&spec, words, n);
 	else if (!spec.template && !read_script(&spec, a, e))
 		return false;
 	if (!spec.tz && !spec.template)
-		spec.tz = zone_here();
+		spec.tz = local_zone();
 	if (!spec.template && !job_spec_check(&spec, e))
 		return false;
-	o = spec_to_json(&spec);
+	o = spec_json_write(&spec);
 	if (spec.template)
 		keep_defaults(&spec, a, o);
 	if (if_exists)
-		json_object_set_new(o, "if_exists", json_text(if_exists));
+		json_object_set_new(o, "if_exists", json_value_text(if_exists));
 	if (key && json_object_set_new(o, "key", json_string(key)) < 0) {
 		json_decref(o);
 		return err_set(e, ERR_INVALID, "--key: it must be UTF-8 text");
@@ -201,9 +201,9 @@ static void put_first(struct ctl *c, const json_t *job, struct buf *line)
 		buf_printf(line, "; it runs %s, at ", words_relative(next, c->now, relative));
 		put_instant(job, next, line);
 		if (jitter)
-			buf_printf(line, ", or up to %s later", format_duration(jitter, relative));
+			buf_printf(line, ", or up to %s later", duration_format(jitter, relative));
 	} else if (next && jitter) {
-		buf_printf(line, "; it runs within %s", format_duration(jitter, relative));
+		buf_printf(line, "; it runs within %s", duration_format(jitter, relative));
 	} else if (next) {
 		buf_printf(line, "; it runs now (jobctl log -f %" PRId64 ")", member_int(job, "id"));
 	} else if (waits_for_boot(job)) {
@@ -212,7 +212,7 @@ static void put_first(struct ctl *c, const json_t *job, struct buf *line)
 }
 
 /* A key is remembered for a while after its job has ended or was removed. */
-static void put_known(const json_t *job, bool keyed, struct buf *line)
+static void put_existing(const json_t *job, bool keyed, struct buf *line)
 {
 	const char *state = member_text(job, "state");
 	int64_t id = member_int(job, "id");
@@ -237,7 +237,7 @@ static void say_added(struct ctl *c, const json_t *job, bool keyed)
 	if (replaced)
 		buf_printf(&line, " (revision %" PRId64 ")", member_int(job, "revision"));
 	if (existed && !replaced)
-		put_known(job, keyed, &line);
+		put_existing(job, keyed, &line);
 	else
 		put_first(c, job, &line);
 	ctl_say("%s", line.data);
@@ -251,31 +251,31 @@ static int show_added(struct ctl *c, const json_t *job, bool follow, bool keyed)
 	switch (c->format) {
 	case FORMAT_JSON:
 	case FORMAT_JSONL:
-		return out_object(c, job);
+		return render_object(c, job);
 	case FORMAT_CSV:
-		findings_say(json_object_get(job, "findings"));
+		dry_run_say_findings(json_object_get(job, "findings"));
 		rows_begin(&rows, c, &job_rows);
 		rows_add(&rows, job);
 		rows_end(&rows);
 		return EXIT_SUCCESS;
 	case FORMAT_NAME:
-		findings_say(json_object_get(job, "findings"));
+		dry_run_say_findings(json_object_get(job, "findings"));
 		ref_of_job(job, &out);
 		break;
 	default:
 		/* On a terminal the sentence is enough; a script reads the number, or the output it asked for. */
 		say_added(c, job, keyed);
-		findings_say(json_object_get(job, "findings"));
+		dry_run_say_findings(json_object_get(job, "findings"));
 		if (c->terminal || follow)
 			return EXIT_SUCCESS;
 		buf_printf(&out, "%" PRId64, member_int(job, "id"));
 	}
 	buf_char(&out, '\n');
-	return out_text(&out);
+	return render_text(&out);
 }
 
 /* --wait and --follow: the job's first run, to its end. */
-static int stay(struct ctl *c, const json_t *job, bool follow)
+static int wait_first_run(struct ctl *c, const json_t *job, bool follow)
 {
 	json_auto_t *run = NULL, *final = NULL;
 	struct follow_from from = {.attempt = 1, .raw = !c->terminal};
@@ -297,13 +297,13 @@ static int stay(struct ctl *c, const json_t *job, bool follow)
 }
 
 /* A dry run has nothing to wait for, and no row of a list. */
-static bool check_trial(const struct ctl *c, const struct args *a, struct err *e)
+static bool check_dry_run(const struct ctl *c, const struct args *a, struct err *e)
 {
 	if (args_has(a, "wait") || args_has(a, "follow"))
 		return err_set(e, ERR_INVALID, "give either --dry-run or --%s, not both",
 			args_has(a, "wait") ? "wait" : "follow");
 	if (c->format == FORMAT_CSV || c->format == FORMAT_NAME)
-		return err_set(e, ERR_INVALID, "--dry-run is shown as text or JSON, not as %s", format_name(c->format));
+		return err_set(e, ERR_INVALID, "--dry-run is shown as text or JSON, not as %s", render_format_name(c->format));
 	return true;
 }
 
@@ -312,11 +312,11 @@ static void put_target(const struct args *a, struct buf *path)
 {
 	buf_str(path, "/v1/jobs");
 	if (args_has(a, "as"))
-		query_add(path, "as", args_last(a, "as"));
+		api_query_add(path, "as", args_last(a, "as"));
 	if (args_has(a, "dry-run"))
-		query_add(path, "dry_run", "true");
+		api_query_add(path, "dry_run", "true");
 	else if (args_has(a, "paused"))
-		query_add(path, "paused", "true");
+		api_query_add(path, "paused", "true");
 }
 
 static int dry_run(struct ctl *c, const struct args *a, const char *path, const json_t *submission)
@@ -324,9 +324,9 @@ static int dry_run(struct ctl *c, const struct args *a, const char *path, const 
 	json_auto_t *job = NULL;
 	struct err e = {};
 
-	if (!check_trial(c, a, &e) || !api_call(c, "POST", path, submission, &job, &e))
+	if (!check_dry_run(c, a, &e) || !api_call(c, "POST", path, submission, &job, &e))
 		return ctl_fail(&e);
-	return trial_show(c, job);
+	return dry_run_show(c, job);
 }
 
 int verb_add(struct ctl *c, const struct args *a)
@@ -352,6 +352,6 @@ int verb_add(struct ctl *c, const struct args *a)
 	}
 	code = show_added(c, job, args_has(a, "follow"), args_has(a, "key"));
 	if (code == 0 && (args_has(a, "follow") || args_has(a, "wait")))
-		return stay(c, job, args_has(a, "follow"));
+		return wait_first_run(c, job, args_has(a, "follow"));
 	return code;
 }

@@ -22,7 +22,7 @@ static bool approve_each(struct ctl *c, const struct ref *ref, void *none, json_
 	(void)none;
 	if (ref->run)
 		return err_set(e, ERR_INVALID, "'%s' is a run; a job is approved", ref->text);
-	if (!api_job(c, ref, &job, e) || !warrant_approve(c, ref, job, patch, e))
+	if (!api_job(c, ref, &job, e) || !warrant_supply_approve(c, ref, job, patch, e))
 		return false;
 	path = xprintf("/v1/jobs/%" PRId64, member_int(job, "id"));
 	json_object_set_new(patch, "revision", json_integer(member_int(job, "revision")));
@@ -30,7 +30,7 @@ static bool approve_each(struct ctl *c, const struct ref *ref, void *none, json_
 		return false;
 	buf_str(&line, "approved job ");
 	ref_job_words(*ret, &line);
-	if (!wants_json(c))
+	if (!render_wants_json(c))
 		ctl_say("%s", line.data);
 	return true;
 }

@@ -19,7 +19,7 @@
 #define RUNS_NAMED 3 /* running runs that are named one by one */
 
 /* "; run backup#41 is still running (jobctl cancel backup#41)" */
-static void say_running(const json_t *job, const json_t *runs, bool ending, bool removed, struct buf *line)
+static void put_running_runs(const json_t *job, const json_t *runs, bool ending, bool removed, struct buf *line)
 {
 	size_t n = json_array_size(runs);
 	const json_t *run;
@@ -61,14 +61,14 @@ static void say_job(const char *done, const json_t *answer, bool ending)
 	ref_job_words(job, &line);
 	if (queued > 0)
 		buf_printf(&line, " and %" PRId64 " queued run%s", queued, queued == 1 ? "" : "s");
-	say_running(job, json_object_get(answer, "running"), ending, removed, &line);
+	put_running_runs(job, json_object_get(answer, "running"), ending, removed, &line);
 	if (text_equal(member_text(job, "state"), "cancelled"))
 		buf_printf(&line, "; to undo: jobctl resume %" PRId64, member_int(job, "id"));
 	ctl_say("%s", line.data);
 }
 
 /* A job that had nothing left to cancel. */
-static bool was_over(const json_t *before, const json_t *answer)
+static bool was_already_ended(const json_t *before, const json_t *answer)
 {
 	const char *state = member_text(before, "state");
 
@@ -77,7 +77,7 @@ static bool was_over(const json_t *before, const json_t *answer)
 	       json_array_size(json_object_get(answer, "running")) == 0;
 }
 
-static void say_over(const json_t *before)
+static void say_already_ended(const json_t *before)
 {
 	AUTO_DONE(buf) words = {};
 	bool cancelled = strcmp(member_text(before, "state"), "cancelled") == 0;
@@ -94,13 +94,13 @@ static void say_run(const json_t *run)
 	ref_of_run(run, &ref);
 	if (strcmp(member_text(run, "state"), "cancelled") == 0)
 		ctl_say("cancelled run %s", ref.data);
-	else if (run_is_final(run))
+	else if (follow_run_is_final(run))
 		ctl_say("run %s was already over: %s", ref.data, member_text(run, "state"));
 	else
 		ctl_say("run %s is being ended (jobctl wait %s)", ref.data, ref.data);
 }
 
-static bool cancel_run(struct ctl *c, const struct ref *ref, json_t **ret, struct err *e)
+static bool cancel_run_request(struct ctl *c, const struct ref *ref, json_t **ret, struct err *e)
 {
 	AUTO_TEXT path = xprintf("/v1/runs/%" PRId64 "/cancel", ref->run);
 	json_auto_t *before = NULL;
@@ -108,20 +108,20 @@ static bool cancel_run(struct ctl *c, const struct ref *ref, json_t **ret, struc
 	/* Asked first, because the job named before the '#' must be the right one. */
 	if (!api_run(c, ref, &before, e))
 		return false;
-	if (run_is_final(before)) {
+	if (follow_run_is_final(before)) {
 		*ret = json_incref(before);
-		if (!wants_json(c))
+		if (!render_wants_json(c))
 			say_run(before);
 		return true;
 	}
 	if (!api_call(c, "POST", path, NULL, ret, e))
 		return false;
-	if (!wants_json(c))
+	if (!render_wants_json(c))
 		say_run(*ret);
 	return true;
 }
 
-static bool cancel_job(struct ctl *c, const struct ref *ref, bool running, json_t **ret, struct err *e)
+static bool cancel_job_request(struct ctl *c, const struct ref *ref, bool running, json_t **ret, struct err *e)
 {
 	json_auto_t *job = NULL, *body = json_pack("{s:b}", "running", running);
 	AUTO_TEXT path = NULL;
@@ -131,10 +131,10 @@ static bool cancel_job(struct ctl *c, const struct ref *ref, bool running, json_
 	path = xprintf("/v1/jobs/%" PRId64 "/cancel", member_int(job, "id"));
 	if (!api_call(c, "POST", path, body, ret, e))
 		return false;
-	if (wants_json(c))
+	if (render_wants_json(c))
 		return true;
-	if (was_over(job, *ret))
-		say_over(job);
+	if (was_already_ended(job, *ret))
+		say_already_ended(job);
 	else
 		say_job("cancelled", *ret, running);
 	return true;
@@ -143,8 +143,8 @@ static bool cancel_job(struct ctl *c, const struct ref *ref, bool running, json_
 static bool cancel_each(struct ctl *c, const struct ref *ref, void *running, json_t **ret, struct err *e)
 {
 	if (ref->run)
-		return cancel_run(c, ref, ret, e);
-	return cancel_job(c, ref, *(bool *)running, ret, e);
+		return cancel_run_request(c, ref, ret, e);
+	return cancel_job_request(c, ref, *(bool *)running, ret, e);
 }
 
 int verb_cancel(struct ctl *c, const struct args *a)
@@ -171,7 +171,7 @@ static bool rm_each(struct ctl *c, const struct ref *ref, void *none, json_t **r
 	path = xprintf("/v1/jobs/%" PRId64, member_int(job, "id"));
 	if (!api_call(c, "DELETE", path, NULL, ret, e))
 		return false;
-	if (!wants_json(c))
+	if (!render_wants_json(c))
 		say_job("removed", *ret, false);
 	return true;
 }

@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool db_of_system(const struct ctl *c)
+bool verb_db_is_system(const struct ctl *c)
 {
 	AUTO_DONE(paths) system = {};
 
@@ -36,7 +36,7 @@ static bool asked(const char *question)
 	return fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
 }
 
-int db_may_go_on(const struct args *a, const char *verb, const char *question)
+int verb_db_confirm(const struct args *a, const char *verb, const char *question)
 {
 	if (args_has(a, "yes"))
 		return -1;
@@ -62,7 +62,7 @@ static bool prune_body(const struct args *a, json_t **ret, struct err *e)
 		if (args_has(a, durations[i][0]))
 			json_object_set_new(o, durations[i][1], json_string(args_last(a, durations[i][0])));
 	if (args_has(a, "keep-runs")) {
-		if (!parse_int(args_last(a, "keep-runs"), 0, INT64_MAX, &n))
+		if (!text_parse_int(args_last(a, "keep-runs"), 0, INT64_MAX, &n))
 			return err_set(e, ERR_INVALID, "--keep-runs '%s' is not a whole number", args_last(a, "keep-runs"));
 		json_object_set_new(o, "keep_runs", json_integer(n));
 	}
@@ -78,13 +78,13 @@ int verb_db_prune(struct ctl *c, const struct args *a)
 
 	if (!prune_body(a, &body, &e))
 		return ctl_fail(&e);
-	stop = db_may_go_on(a, "db prune", "delete old history now?");
+	stop = verb_db_confirm(a, "db prune", "delete old history now?");
 	if (stop >= 0)
 		return stop;
-	if (!ctl_connect(c, &e) || !client_call(c->client, "POST", "/v1/db/prune", body, -1, &answer, &e))
+	if (!connect_daemon(c, &e) || !http_client_call(c->client, "POST", "/v1/db/prune", body, -1, &answer, &e))
 		return ctl_fail(&e);
-	if (wants_json(c)) {
-		out_object(c, answer);
+	if (render_wants_json(c)) {
+		render_object(c, answer);
 		return EXIT_SUCCESS;
 	}
 	printf("deleted %" PRId64 " runs, %" PRId64 " jobs, %" PRId64 " events, %" PRId64 " files of output with %" PRId64 " bytes\n",
@@ -101,7 +101,7 @@ struct receiving {
 	int error;
 };
 
-static bool take_chunk(const char *data, size_t len, void *arg)
+static bool write_chunk(const char *data, size_t len, void *arg)
 {
 	struct receiving *r = arg;
 
@@ -110,7 +110,7 @@ static bool take_chunk(const char *data, size_t len, void *arg)
 	return r->error == 0;
 }
 
-static bool receive(struct ctl *c, const char *temp, int64_t *ret_bytes, struct err *e)
+static bool receive_backup(struct ctl *c, const char *temp, int64_t *ret_bytes, struct err *e)
 {
 	struct receiving r = {.fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
 	AUTO_FD fd = r.fd;
@@ -119,14 +119,14 @@ static bool receive(struct ctl *c, const char *temp, int64_t *ret_bytes, struct 
 
 	if (fd < 0)
 		return err_errno(e, errno, "could not make '%s'", temp);
-	if (!client_stream(c->client, "/v1/db/backup", -1, take_chunk, &r, e))
+	if (!http_client_stream(c->client, "/v1/db/backup", -1, write_chunk, &r, e))
 		return false;
 	if (r.error == 0 && fsync(fd) < 0)
 		r.error = errno;
 	if (r.error)
 		return err_errno(e, r.error, "could not write '%s'", temp);
-	whole = client_header(c->client, "X-Jobsched-Bytes");
-	if (!whole || !parse_int(whole, 0, INT64_MAX, &bytes) || bytes != r.bytes)
+	whole = http_client_header(c->client, "X-Jobsched-Bytes");
+	if (!whole || !text_parse_int(whole, 0, INT64_MAX, &bytes) || bytes != r.bytes)
 		return err_set(e, ERR_UNREACHABLE, "the backup broke off after %" PRId64 " bytes", r.bytes);
 	*ret_bytes = r.bytes;
 	return true;
@@ -146,13 +146,13 @@ int verb_db_backup(struct ctl *c, const struct args *a)
 	}
 	temp = xprintf("%s.part", words[0]);
 	unlink(temp);
-	if (!ctl_connect(c, &e) || !receive(c, temp, &bytes, &e) ||
+	if (!connect_daemon(c, &e) || !receive_backup(c, temp, &bytes, &e) ||
 	    (rename(temp, words[0]) < 0 && !err_errno(&e, errno, "could not name the backup '%s'", words[0]))) {
 		unlink(temp);
 		return ctl_fail(&e);
 	}
 	ctl_say("wrote a backup of %" PRId64 " bytes to '%s'; 'jobctl %s db restore %s' puts it back", bytes, words[0],
-		db_of_system(c) ? "--system" : "--user", words[0]);
+		verb_db_is_system(c) ? "--system" : "--user", words[0]);
 	return EXIT_SUCCESS;
 }
 
@@ -166,10 +166,10 @@ int verb_db_check(struct ctl *c, const struct args *a)
 	size_t i;
 
 	(void)a;
-	if (!ctl_connect(c, &e) || !client_call(c->client, "GET", "/v1/db/check", NULL, -1, &answer, &e))
+	if (!connect_daemon(c, &e) || !http_client_call(c->client, "GET", "/v1/db/check", NULL, -1, &answer, &e))
 		return ctl_fail(&e);
-	if (wants_json(c))
-		out_object(c, answer);
+	if (render_wants_json(c))
+		render_object(c, answer);
 	else if (json_is_true(json_object_get(answer, "ok")))
 		puts("the store is sound");
 	json_array_foreach(json_object_get(answer, "problems"), i, problem)

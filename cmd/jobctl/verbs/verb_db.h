@@ -7,5 +7,5 @@ struct args;
 struct ctl;
 
 /* A dangerous verb asks at a terminal and needs --yes elsewhere. Returns an exit code when it may not go on, else -1. */
-int db_may_go_on(const struct args *a, const char *verb, const char *question);
-bool db_of_system(const struct ctl *c); /* connected to the daemon of the system, not of a user */
+int verb_db_confirm(const struct args *a, const char *verb, const char *question);
+bool verb_db_is_system(const struct ctl *c); /* connected to the daemon of the system, not of a user */

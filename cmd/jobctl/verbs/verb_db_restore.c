@@ -66,14 +66,14 @@ static int run_jobschedd(char **argv)
 	return WIFSIGNALED(status) && WTERMSIG(status) == SIGINT ? EXIT_INTERRUPTED : EXIT_FAILURE;
 }
 
-static bool exists(const char *state_dir)
+static bool store_exists(const char *state_dir)
 {
 	AUTO_TEXT store = xprintf("%s/jobs.db", state_dir);
 
 	return access(store, F_OK) == 0;
 }
 
-/* No daemon answers: the store that exists. */
+/* No daemon answers: the store that store_exists. */
 static bool choose_store(const struct ctl *c, bool *ret_user, struct err *e)
 {
 	AUTO_DONE(paths) user = {};
@@ -83,8 +83,8 @@ static bool choose_store(const struct ctl *c, bool *ret_user, struct err *e)
 	if (!paths_find(&(struct paths_options){.user_mode = true, .instance = c->instance}, &user, e) ||
 	    !paths_find(&(struct paths_options){.instance = c->instance}, &system, e))
 		return false;
-	users = exists(user.state_dir);
-	systems = exists(system.state_dir); /* as far as this user can see */
+	users = store_exists(user.state_dir);
+	systems = store_exists(system.state_dir); /* as far as this user can see */
 	if (users && systems)
 		return err_set(e, ERR_INVALID, "there are two stores, '%s/jobs.db' and '%s/jobs.db'; say which with 'jobctl --user db restore' "
 			"or 'jobctl --system db restore'", user.state_dir, system.state_dir);
@@ -110,7 +110,7 @@ static bool choose_by_socket(const struct ctl *c, bool *ret_user, struct err *e)
 }
 
 /* The daemon that 'jobctl db backup' would ask, if it runs. */
-static bool choose(struct ctl *c, bool *ret_user, struct err *e)
+static bool choose_instance(struct ctl *c, bool *ret_user, struct err *e)
 {
 	struct err none = {};
 
@@ -120,14 +120,14 @@ static bool choose(struct ctl *c, bool *ret_user, struct err *e)
 	}
 	if (c->socket_given)
 		return choose_by_socket(c, ret_user, e);
-	if (ctl_connect(c, &none)) {
-		*ret_user = !db_of_system(c);
+	if (connect_daemon(c, &none)) {
+		*ret_user = !verb_db_is_system(c);
 		return true;
 	}
 	return choose_store(c, ret_user, e);
 }
 
-static bool check(const char *backup, bool user, struct err *e)
+static bool check_backup(const char *backup, bool user, struct err *e)
 {
 	if (access(backup, R_OK) < 0)
 		return err_set(e, errno == ENOENT ? ERR_NOT_FOUND : errno == EACCES ? ERR_DENIED : ERR_INTERNAL,
@@ -147,9 +147,9 @@ int verb_db_restore(struct ctl *c, const struct args *a)
 	int stop;
 
 	args_operands(a, &words);
-	if (!choose(c, &user, &e) || !check(words[0], user, &e))
+	if (!choose_instance(c, &user, &e) || !check_backup(words[0], user, &e))
 		return ctl_fail(&e);
-	stop = db_may_go_on(a, "db restore", user ? "put this backup in the place of your own store? (what is there is kept beside it)"
+	stop = verb_db_confirm(a, "db restore", user ? "put this backup in the place of your own store? (what is there is kept beside it)"
 						   : "put this backup in the place of the system's store? (what is there is kept beside it)");
 	if (stop >= 0)
 		return stop;

@@ -26,13 +26,13 @@ static bool is_talk(const struct ctl *c)
 
 /* ---- list ---- */
 
-static bool on_letter(const json_t *run, void *arg)
+static bool on_dead_run(const json_t *run, void *arg)
 {
 	rows_add(arg, run);
 	return true;
 }
 
-static void on_page(void *arg)
+static void on_dead_page(void *arg)
 {
 	rows_page(arg);
 }
@@ -53,21 +53,21 @@ static bool job_id(struct ctl *c, const char *text, int64_t *ret, struct err *e)
 }
 
 /* Of the jobs whose numbers are in 'jobs', with commas between, or of all jobs. */
-static bool list_of(struct ctl *c, const struct args *a, const char *jobs, struct rows *rows, size_t limit,
+static bool list_dead_runs(struct ctl *c, const struct args *a, const char *jobs, struct rows *rows, size_t limit,
 	struct err *e)
 {
 	AUTO_DONE(buf) path = {};
 	AUTO_TEXT cursor = NULL;
-	struct pages pages = {.member = "runs", .row = on_letter, .page = on_page, .arg = rows, .limit = limit};
+	struct pages pages = {.member = "runs", .row = on_dead_run, .page = on_dead_page, .arg = rows, .limit = limit};
 	bool ok;
 
 	buf_str(&path, "/v1/dead");
 	if (jobs)
-		query_add(&path, "job", jobs);
+		api_query_add(&path, "job", jobs);
 	if (!filter_time(&path, a, "since", c->now, e) || !filter_time(&path, a, "until", c->now, e))
 		return false;
 	if (args_last(a, "cursor"))
-		query_add(&path, "cursor", args_last(a, "cursor"));
+		api_query_add(&path, "cursor", args_last(a, "cursor"));
 	pages.path = path.data;
 	ok = api_pages(c, &pages, e);
 	cursor = pages.next_cursor;
@@ -95,7 +95,7 @@ int verb_dead_list(struct ctl *c, const struct args *a)
 		buf_printf(&jobs, "%s%" PRId64, i ? "," : "", id);
 	}
 	rows_begin(&rows, c, &dead_rows);
-	ok = list_of(c, a, jobs.data, &rows, limit, &e);
+	ok = list_dead_runs(c, a, jobs.data, &rows, limit, &e);
 	count = rows.count;
 	rows_end(&rows);
 	if (!ok)
@@ -133,7 +133,7 @@ int verb_dead_show(struct ctl *c, const struct args *a)
 
 /* ---- retry and purge ---- */
 
-struct change {
+struct dead_change {
 	struct ctl *c;
 	const struct args *a;
 	const char *verb;     /* of the API: "retry", "purge" */
@@ -141,7 +141,7 @@ struct change {
 	json_t *results;      /* array: runs, or one object per filter */
 };
 
-static void say_one(const struct change *ch, const json_t *run)
+static void say_one(const struct dead_change *ch, const json_t *run)
 {
 	AUTO_DONE(buf) name = {};
 
@@ -152,7 +152,7 @@ static void say_one(const struct change *ch, const json_t *run)
 		ctl_say("run %s is no dead letter any more; it stays in the history (jobctl show %s)", name.data, name.data);
 }
 
-static bool change_run(struct change *ch, const struct ref *ref, struct err *e)
+static bool change_run(struct dead_change *ch, const struct ref *ref, struct err *e)
 {
 	json_auto_t *run = NULL, *answer = NULL;
 	AUTO_TEXT path = xprintf("/v1/runs/%" PRId64 "/%s", ref->run, ch->verb);
@@ -167,7 +167,7 @@ static bool change_run(struct change *ch, const struct ref *ref, struct err *e)
 }
 
 /* All that the filters mean, in steps; 'until' stays what it was at the first, so that what dies again is not meant. */
-static bool change_many(struct change *ch, int64_t job, struct err *e)
+static bool change_many(struct dead_change *ch, int64_t job, struct err *e)
 {
 	AUTO_TEXT cursor = NULL;
 	AUTO_TEXT because = NULL;
@@ -184,9 +184,9 @@ static bool change_many(struct change *ch, int64_t job, struct err *e)
 		if (!filter_time(&path, ch->a, "since", ch->c->now, e) || !filter_time(&path, ch->a, "until", ch->c->now, e))
 			return false;
 		if (!args_has(ch->a, "until"))
-			query_add(&path, "until", format_rfc3339(ch->c->now, now));
+			api_query_add(&path, "until", rfc3339_format(ch->c->now, now));
 		if (cursor)
-			query_add(&path, "cursor", cursor);
+			api_query_add(&path, "cursor", cursor);
 		if (!api_call(ch->c, "POST", path.data, NULL, &answer, e))
 			return false;
 		count += member_int(answer, "count");
@@ -209,7 +209,7 @@ static bool change_many(struct change *ch, int64_t job, struct err *e)
 	return true;
 }
 
-static bool change_operand(struct change *ch, const char *text, struct err *e)
+static bool change_operand(struct dead_change *ch, const char *text, struct err *e)
 {
 	struct ref ref;
 	int64_t job;
@@ -221,10 +221,10 @@ static bool change_operand(struct change *ch, const char *text, struct err *e)
 	return job_id(ch->c, text, &job, e) && change_many(ch, job, e);
 }
 
-static int change(struct ctl *c, const struct args *a, const char *verb)
+static int dead_change(struct ctl *c, const struct args *a, const char *verb)
 {
 	json_auto_t *results = json_array();
-	struct change ch = {.c = c, .a = a, .verb = verb, .results = results};
+	struct dead_change ch = {.c = c, .a = a, .verb = verb, .results = results};
 	char *const *words;
 	size_t n = args_operands(a, &words), jobs = args_count(a, "job");
 	int code = 0;
@@ -240,9 +240,9 @@ static int change(struct ctl *c, const struct args *a, const char *verb)
 			break;
 	}
 	if (c->format == FORMAT_JSON)
-		out_object(c, results);
+		render_object(c, results);
 	for (size_t i = 0; c->format == FORMAT_JSONL && i < json_array_size(results); i++)
-		out_object(c, json_array_get(results, i));
+		render_object(c, json_array_get(results, i));
 	return code ? code : ch.refused && !ch.count ? EXIT_CONFLICT : 0;
 }
 
@@ -263,7 +263,7 @@ int verb_dead_retry(struct ctl *c, const struct args *a)
 {
 	struct err e = {};
 
-	return named(a, "retry", &e) ? change(c, a, "retry") : ctl_fail(&e);
+	return named(a, "retry", &e) ? dead_change(c, a, "retry") : ctl_fail(&e);
 }
 
 static bool confirmed(const struct args *a)
@@ -302,5 +302,5 @@ int verb_dead_purge(struct ctl *c, const struct args *a)
 			return EXIT_FAILURE;
 		}
 	}
-	return change(c, a, "purge");
+	return dead_change(c, a, "purge");
 }

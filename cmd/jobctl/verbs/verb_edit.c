@@ -25,7 +25,7 @@
 #define NOTE "#! "              /* begins the lines that say what was wrong */
 
 /* A job between the daemon and the editor. */
-struct session {
+struct edit_session {
 	json_t *job;            /* owned: as it was read */
 	struct job_spec before; /* its definition */
 	struct blob kept;       /* its standard input when that is too large to be edited */
@@ -33,7 +33,7 @@ struct session {
 	struct buf text;        /* what the editor has */
 };
 
-static void session_done(struct session *s)
+static void edit_session_done(struct edit_session *s)
 {
 	json_decref(s->job);
 	job_spec_done(&s->before);
@@ -42,11 +42,11 @@ static void session_done(struct session *s)
 	buf_done(&s->text);
 }
 
-static bool read_spec(struct session *s, struct err *e)
+static bool read_definition(struct edit_session *s, struct err *e)
 {
 	job_spec_done(&s->before);
 	job_spec_init(&s->before);
-	if (!spec_of_job(s->job, &s->before, e)) {
+	if (!job_object_read_spec(s->job, &s->before, e)) {
 		err_wrap(e, "cannot make sense of the job the daemon sent");
 		e->kind = ERR_INTERNAL;
 		return false;
@@ -59,7 +59,7 @@ static bool read_spec(struct session *s, struct err *e)
 	return true;
 }
 
-static void put_header(const struct session *s, struct buf *out)
+static void put_header(const struct edit_session *s, struct buf *out)
 {
 	AUTO_DONE(buf) words = {};
 
@@ -75,13 +75,13 @@ static void put_header(const struct session *s, struct buf *out)
 	buf_char(out, '\n');
 }
 
-static void put_form(struct session *s, const struct job_spec *spec)
+static void put_form(struct edit_session *s, const struct job_spec *spec)
 {
 	buf_clear(&s->text);
 	put_header(s, &s->text);
-	form_write(spec, NULL, &s->text);
+	spec_form_write(spec, NULL, &s->text);
 	buf_str(&s->text, "\n# What else there is:\n");
-	form_write_rest(spec, &s->text);
+	spec_form_write_defaults(spec, &s->text);
 }
 
 /* The error as comments at the top, in place of an earlier one. */
@@ -105,7 +105,7 @@ static void put_note(struct buf *text, const char *note)
 }
 
 /* Also for what is kept: nobody loses what was typed. */
-static int give_up(struct session *s, const struct err *e)
+static int fail_keeping_text(struct edit_session *s, const struct err *e)
 {
 	if (s->editor.path && s->text.len && e->kind != ERR_INVALID) {
 		ctl_say("jobctl: your text is in '%s'", s->editor.path);
@@ -125,7 +125,7 @@ static bool ask(const char *question)
 }
 
 /* Somebody else has changed the job: what was edited is laid over what it is now. */
-static bool rebase(struct ctl *c, struct session *s, const json_t *patch, struct err *e)
+static bool rebase(struct ctl *c, struct edit_session *s, const json_t *patch, struct err *e)
 {
 	AUTO_TEXT path = xprintf("/v1/jobs/%" PRId64, member_int(s->job, "id"));
 	AUTO_DONE(job_spec) merged;
@@ -138,7 +138,7 @@ static bool rebase(struct ctl *c, struct session *s, const json_t *patch, struct
 		return false;
 	json_decref(s->job);
 	s->job = job;
-	if (!read_spec(s, e) || !spec_of_job(s->job, &merged, e) || !spec_merge_json(mine, &merged, e))
+	if (!read_definition(s, e) || !job_object_read_spec(s->job, &merged, e) || !spec_json_merge(mine, &merged, e))
 		return false;
 	if (s->kept.data)
 		blob_done(&merged.stdin_data);
@@ -150,14 +150,14 @@ static bool rebase(struct ctl *c, struct session *s, const json_t *patch, struct
 enum next { AGAIN, DONE };
 
 /* One turn: what the editor left is read and sent. */
-static enum next take_turn(struct ctl *c, struct session *s, int *ret_code)
+static enum next edit_round(struct ctl *c, struct edit_session *s, int *ret_code)
 {
 	AUTO_DONE(job_spec) after;
 	json_auto_t *patch = NULL, *answer = NULL;
 	struct err e = {};
 
 	job_spec_init(&after);
-	if (form_read(s->text.data ? s->text.data : "", &after, &e)) {
+	if (spec_form_read(s->text.data ? s->text.data : "", &after, &e)) {
 		after.template = xstrdup(s->before.template);
 		patch = spec_patch(&s->before, &after);
 		if (json_object_size(patch) == 0) {
@@ -176,12 +176,12 @@ static enum next take_turn(struct ctl *c, struct session *s, int *ret_code)
 	}
 	if (e.kind == ERR_CONFLICT && ask("The job was changed meanwhile. Edit again?") && rebase(c, s, patch, &e))
 		return AGAIN;
-	*ret_code = give_up(s, &e);
+	*ret_code = fail_keeping_text(s, &e);
 	return DONE;
 }
 
 /* An editor that leaves a text with an error as it was does not want to go on. */
-static bool unchanged(const struct session *s, const char *shown, struct err *e)
+static bool unchanged(const struct edit_session *s, const char *shown, struct err *e)
 {
 	if (strcmp(s->text.data ? s->text.data : "", shown) != 0)
 		return false;
@@ -190,7 +190,7 @@ static bool unchanged(const struct session *s, const char *shown, struct err *e)
 	return true;
 }
 
-static int edit(struct ctl *c, struct session *s)
+static int edit(struct ctl *c, struct edit_session *s)
 {
 	struct err e = {};
 	int code = EXIT_SUCCESS;
@@ -207,13 +207,13 @@ static int edit(struct ctl *c, struct session *s)
 			return EXIT_SUCCESS;
 		}
 		put_note(&s->text, NULL);
-	} while (take_turn(c, s, &code) == AGAIN);
+	} while (edit_round(c, s, &code) == AGAIN);
 	return code;
 }
 
 int verb_edit(struct ctl *c, const struct args *a)
 {
-	AUTO_DONE(session) s = {};
+	AUTO_DONE(edit_session) s = {};
 	struct err e = {};
 	struct ref ref;
 	char *const *words;
@@ -222,7 +222,7 @@ int verb_edit(struct ctl *c, const struct args *a)
 	c->job_typed = words[0];
 	c->yes = args_has(a, "yes");
 	job_spec_init(&s.before);
-	if (!ref_parse(words[0], &ref, &e) || !api_job(c, &ref, &s.job, &e) || !read_spec(&s, &e))
+	if (!ref_parse(words[0], &ref, &e) || !api_job(c, &ref, &s.job, &e) || !read_definition(&s, &e))
 		return ctl_fail(&e);
 	put_form(&s, &s.before);
 	return edit(c, &s);

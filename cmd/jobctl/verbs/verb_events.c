@@ -25,7 +25,7 @@
 
 /* ---- columns ---- */
 
-static void cell_at(const json_t *row, const struct look *l, struct buf *out)
+static void cell_event_time(const json_t *row, const struct look *l, struct buf *out)
 {
 	cell_put_time(row, "at", l, out);
 }
@@ -63,14 +63,14 @@ static void cell_object(const json_t *row, const struct look *l, struct buf *out
 		buf_printf(out, "#%" PRId64, member_int(row, "run"));
 }
 
-static void name_of_event(const json_t *row, struct buf *out)
+static void event_name(const json_t *row, struct buf *out)
 {
 	cell_put(row, "id", out);
 }
 
 static const struct column event_columns[] = {
 	{{"ID", true, false}, "id", true, cell_id},
-	{{"WHEN", false, false}, "at", false, cell_at},
+	{{"WHEN", false, false}, "at", false, cell_event_time},
 	{{"WHO", false, false}, "who", false, cell_who},
 	{{"UID", true, false}, "uid", true, cell_uid},
 	{{"FROM", false, false}, "origin", true, cell_origin},
@@ -82,7 +82,7 @@ static const struct column event_columns[] = {
 	{{"RESULT", false, true}, "result", false, cell_result},
 	{{"DETAIL", false, false}, "detail", false, cell_detail},
 };
-static const struct row_kind event_rows = {event_columns, ELEMENTS(event_columns), name_of_event};
+static const struct row_kind event_rows = {event_columns, ELEMENTS(event_columns), event_name};
 
 /* ---- which ---- */
 
@@ -111,11 +111,11 @@ static bool add_refs(struct ctl *c, const struct args *a, struct buf *path, stru
 			member_int(o, "id"));
 	}
 	if (n > 0)
-		query_add(path, "job", jobs.data);
+		api_query_add(path, "job", jobs.data);
 	if (run) {
 		AUTO_TEXT number = xprintf("%" PRId64, run);
 
-		query_add(path, "run", number);
+		api_query_add(path, "run", number);
 	}
 	return true;
 }
@@ -138,11 +138,11 @@ static bool add_whats(const struct args *a, struct buf *path, struct err *e)
 		}
 	}
 	if (list.len)
-		query_add(path, "what", list.data);
+		api_query_add(path, "what", list.data);
 	return true;
 }
 
-static bool make_path(struct ctl *c, const struct args *a, struct buf *path, struct err *e)
+static bool events_path(struct ctl *c, const struct args *a, struct buf *path, struct err *e)
 {
 	buf_str(path, "/v1/events");
 	return add_refs(c, a, path, e) && add_whats(a, path, e) && filter_time(path, a, "since", c->now, e) &&
@@ -181,7 +181,7 @@ static bool list_events(struct ctl *c, const struct args *a, const char *path, s
 
 /* ---- following ---- */
 
-struct feed {
+struct event_stream {
 	struct ctl *c;
 	struct rows rows;
 	struct buf line;    /* begun and not complete */
@@ -190,7 +190,7 @@ struct feed {
 	bool there;         /* the daemon has answered once */
 };
 
-static void take_line(struct feed *f, size_t len)
+static void on_event_line(struct event_stream *f, size_t len)
 {
 	json_auto_t *row = json_loadb(f->line.data, len, 0, NULL);
 
@@ -206,14 +206,14 @@ static void take_line(struct feed *f, size_t len)
 
 static bool on_chunk(const char *data, size_t len, void *arg)
 {
-	struct feed *f = arg;
+	struct event_stream *f = arg;
 	char *end;
 
 	buf_add(&f->line, data, len);
 	while (!f->broken && f->line.len > 0 && (end = memchr(f->line.data, '\n', f->line.len))) {
 		size_t n = (size_t)(end - f->line.data);
 
-		take_line(f, n);
+		on_event_line(f, n);
 		memmove(f->line.data, end + 1, f->line.len - n - 1);
 		f->line.len -= n + 1;
 	}
@@ -221,30 +221,30 @@ static bool on_chunk(const char *data, size_t len, void *arg)
 	return !f->broken && f->line.len < LINE_MAX_BYTES;
 }
 
-static bool follow_once(struct feed *f, const struct args *a, const char *path, struct err *e)
+static bool follow_once(struct event_stream *f, const struct args *a, const char *path, struct err *e)
 {
 	AUTO_DONE(buf) full = {};
 	const char *limit = args_last(a, "limit");
 	char cursor[24];
 
 	buf_str(&full, path);
-	query_add(&full, "follow", "true");
+	api_query_add(&full, "follow", "true");
 	snprintf(cursor, sizeof(cursor), "%" PRId64, f->last);
 	if (f->last)
-		query_add(&full, "cursor", cursor);
+		api_query_add(&full, "cursor", cursor);
 	if (limit)
-		query_add(&full, "limit", limit);
+		api_query_add(&full, "limit", limit);
 	buf_clear(&f->line);
-	if (!ctl_connect(f->c, e))
+	if (!connect_daemon(f->c, e))
 		return false;
 	f->there = true;
-	return client_stream(f->c->client, full.data, -1, on_chunk, f, e);
+	return http_client_stream(f->c->client, full.data, -1, on_chunk, f, e);
 }
 
 /* A daemon that restarts is waited for; the cursor says where to go on. */
 static bool follow_events(struct ctl *c, const struct args *a, const char *path, struct err *e)
 {
-	struct feed f = {.c = c};
+	struct event_stream f = {.c = c};
 	usec_t away = 0;
 	bool ok = true;
 
@@ -278,7 +278,7 @@ int verb_events(struct ctl *c, const struct args *a)
 	AUTO_DONE(buf) path = {};
 	struct err e = {};
 
-	if (!make_path(c, a, &path, &e) ||
+	if (!events_path(c, a, &path, &e) ||
 	    !(args_has(a, "follow") ? follow_events : list_events)(c, a, path.data, &e))
 		return ctl_fail(&e);
 	return EXIT_SUCCESS;

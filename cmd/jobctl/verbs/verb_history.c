@@ -25,7 +25,7 @@ static void cell_revision(const json_t *row, const struct look *l, struct buf *o
 	buf_printf(out, "%" PRId64, member_int(row, "revision"));
 }
 
-static void cell_at(const json_t *row, const struct look *l, struct buf *out)
+static void cell_revision_time(const json_t *row, const struct look *l, struct buf *out)
 {
 	cell_put_time(row, "at", l, out);
 }
@@ -53,17 +53,17 @@ static void cell_what(const json_t *row, const struct look *l, struct buf *out)
 
 static const struct column columns[] = {
 	{{"REVISION", true, false}, "revision", false, cell_revision},
-	{{"AT", false, false}, "at", false, cell_at},
+	{{"AT", false, false}, "at", false, cell_revision_time},
 	{{"BY", false, false}, "by", false, cell_by},
 	{{"WHAT", false, false}, "what", false, cell_what},
 };
 
-static void name_of(const json_t *row, struct buf *out)
+static void revision_name(const json_t *row, struct buf *out)
 {
 	buf_printf(out, "%" PRId64, member_int(row, "revision"));
 }
 
-static const struct row_kind revision_rows = {columns, ELEMENTS(columns), name_of};
+static const struct row_kind revision_rows = {columns, ELEMENTS(columns), revision_name};
 
 /* ---- what one of them changed ---- */
 
@@ -72,13 +72,13 @@ static bool form_of(const json_t *revision, bool reveal, struct buf *out, struct
 	AUTO_DONE(job_spec) spec;
 
 	job_spec_init(&spec);
-	if (!spec_of_job(json_object_get(revision, "definition"), &spec, e))
+	if (!job_object_read_spec(json_object_get(revision, "definition"), &spec, e))
 		return err_wrap(e, "cannot read revision %" PRId64, member_int(revision, "revision"));
-	form_write(&spec, reveal ? NULL : job_env_secret, out);
+	spec_form_write(&spec, reveal ? NULL : job_env_secret, out);
 	return true;
 }
 
-static bool has_line(const struct buf *text, const char *line, size_t len)
+static bool revision_has_line(const struct buf *text, const char *line, size_t len)
 {
 	for (const char *at = text->data; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
 		if (strncmp(at, line, len) == 0 && (at[len] == '\n' || !at[len]))
@@ -87,12 +87,12 @@ static bool has_line(const struct buf *text, const char *line, size_t len)
 }
 
 /* The lines of one that the other has not. */
-static void put_lines(char sign, const struct buf *of, const struct buf *without, struct buf *out)
+static void put_lines_only_in(char sign, const struct buf *of, const struct buf *without, struct buf *out)
 {
 	for (const char *at = of->data; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL) {
 		size_t len = strcspn(at, "\n");
 
-		if (has_line(without, at, len))
+		if (revision_has_line(without, at, len))
 			continue;
 		buf_char(out, sign);
 		buf_char(out, ' ');
@@ -124,9 +124,9 @@ static int show_diff(const json_t *list, int64_t number, bool reveal)
 		err_set(&e, ERR_NOT_FOUND, "there is no revision %" PRId64 "; 'jobctl history JOB' shows those there are", number);
 	if (e.kind || !form_of(now, reveal, &b, &e) || (before && !form_of(before, reveal, &a, &e)))
 		return ctl_fail(&e);
-	put_lines('-', &a, &b, &out);
-	put_lines('+', &b, &a, &out);
-	return out_text(&out);
+	put_lines_only_in('-', &a, &b, &out);
+	put_lines_only_in('+', &b, &a, &out);
+	return render_text(&out);
 }
 
 /* ---- the verb ---- */
@@ -166,10 +166,10 @@ int verb_history(struct ctl *c, const struct args *a)
 	size_t i;
 
 	args_operands(a, &words);
-	if (args_has(a, "diff") && !parse_int(args_last(a, "diff"), 1, INT64_MAX, &number))
+	if (args_has(a, "diff") && !text_parse_int(args_last(a, "diff"), 1, INT64_MAX, &number))
 		err_set(&e, ERR_INVALID, "--diff: '%s' is not the number of a revision", args_last(a, "diff"));
 	else if (number && c->format != FORMAT_TABLE && c->format != FORMAT_WIDE)
-		err_set(&e, ERR_INVALID, "--diff is text, not %s", format_name(c->format));
+		err_set(&e, ERR_INVALID, "--diff is text, not %s", render_format_name(c->format));
 	if (e.kind || !read_history(c, words[0], list, &e))
 		return ctl_fail(&e);
 	if (number)

@@ -34,14 +34,14 @@ struct listing {
 	json_t *kept;           /* array, when they have to be sorted first */
 };
 
-static bool name_matches(const struct listing *l, const json_t *job)
+static bool job_matches_pattern(const struct listing *l, const json_t *job)
 {
 	const char *name = member_text(job, "name");
 
 	for (size_t i = 0; i < l->patterns_n; i++) {
 		int64_t id;
 
-		if (parse_int(l->patterns[i], 1, INT64_MAX, &id) ? id == member_int(job, "id")
+		if (text_parse_int(l->patterns[i], 1, INT64_MAX, &id) ? id == member_int(job, "id")
 			: name && fnmatch(l->patterns[i], name, 0) == 0)
 			return true;
 	}
@@ -49,7 +49,7 @@ static bool name_matches(const struct listing *l, const json_t *job)
 }
 
 /* The daemon looks at one tag; a job must have all that were asked for. */
-static bool tags_match(const struct listing *l, const json_t *job)
+static bool job_has_tags(const struct listing *l, const json_t *job)
 {
 	for (size_t i = 0; l->tags && i < args_count(l->tags, "tag"); i++) {
 		const char *pair = args_nth(l->tags, "tag", i);
@@ -62,11 +62,11 @@ static bool tags_match(const struct listing *l, const json_t *job)
 	return true;
 }
 
-static bool on_row(const json_t *row, void *arg)
+static bool on_job_row(const json_t *row, void *arg)
 {
 	struct listing *l = arg;
 
-	if (!name_matches(l, row) || !tags_match(l, row))
+	if (!job_matches_pattern(l, row) || !job_has_tags(l, row))
 		return true;
 	if (l->kept) {
 		json_array_append(l->kept, (json_t *)row);
@@ -77,7 +77,7 @@ static bool on_row(const json_t *row, void *arg)
 	return l->paged || l->limit == 0 || l->rows.count < l->limit;
 }
 
-static void on_page(void *arg)
+static void on_job_page(void *arg)
 {
 	struct listing *l = arg;
 
@@ -107,7 +107,7 @@ static bool add_states(struct buf *path, const struct args *a, state_known_fn *k
 		for (char *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
 			if (!known(word))
 				return err_set(e, ERR_INVALID, "--state: there is no state '%s'", word);
-			query_add(path, "state", word);
+			api_query_add(path, "state", word);
 		}
 	}
 	return true;
@@ -123,7 +123,7 @@ static bool tags_check(const struct args *a, struct err *e)
 
 /* ---- list ---- */
 
-static int by_next(const void *a, const void *b)
+static int compare_next(const void *a, const void *b)
 {
 	usec_t x = member_time(*(json_t *const *)a, "next_at"), y = member_time(*(json_t *const *)b, "next_at");
 
@@ -133,7 +133,7 @@ static int by_next(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_name(const void *a, const void *b)
 {
 	const char *x = member_text(*(json_t *const *)a, "name"), *y = member_text(*(json_t *const *)b, "name");
 
@@ -142,7 +142,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(x, y);
 }
 
-static int by_last(const void *a, const void *b)
+static int compare_last_run(const void *a, const void *b)
 {
 	const json_t *x = json_object_get(*(json_t *const *)a, "last_run");
 	const json_t *y = json_object_get(*(json_t *const *)b, "last_run");
@@ -153,12 +153,12 @@ static int by_last(const void *a, const void *b)
 
 typedef int order_fn(const void *a, const void *b);
 
-static bool read_order(const struct args *a, order_fn **ret, struct err *e)
+static bool read_sort_option(const struct args *a, order_fn **ret, struct err *e)
 {
 	static const struct {
 		const char *name;
 		order_fn *fn;
-	} orders[] = {{"next", by_next}, {"name", by_name}, {"last", by_last}};
+	} orders[] = {{"next", compare_next}, {"name", compare_name}, {"last", compare_last_run}};
 	const char *name = args_last(a, "sort");
 
 	*ret = NULL;
@@ -192,7 +192,7 @@ static bool live_only(const struct args *a)
 }
 
 /* The path with all filters. */
-static bool list_path(const struct ctl *c, const struct args *a, const struct listing *l, struct buf *path,
+static bool jobs_path(const struct ctl *c, const struct args *a, const struct listing *l, struct buf *path,
 	struct err *e)
 {
 	buf_str(path, "/v1/jobs");
@@ -202,18 +202,18 @@ static bool list_path(const struct ctl *c, const struct args *a, const struct li
 	if (!tags_check(a, e))
 		return false;
 	if (args_last(a, "cursor"))
-		query_add(path, "cursor", args_last(a, "cursor"));
+		api_query_add(path, "cursor", args_last(a, "cursor"));
 	if (args_last(a, "tag"))
-		query_add(path, "tag", args_nth(a, "tag", 0));
+		api_query_add(path, "tag", args_nth(a, "tag", 0));
 	if (args_last(a, "owner"))
-		query_add(path, "owner", args_last(a, "owner"));
+		api_query_add(path, "owner", args_last(a, "owner"));
 	if (args_has(a, "all"))
-		query_add(path, "all", "true");
+		api_query_add(path, "all", "true");
 	if (live_only(a))
-		query_add(path, "state", "active,paused,suspended");
+		api_query_add(path, "state", "active,paused,suspended");
 	/* One pattern is for the daemon; several are sorted out here. */
-	if (l->patterns_n == 1 && !parse_int(l->patterns[0], 0, INT64_MAX, &(int64_t){0}))
-		query_add(path, "name", l->patterns[0]);
+	if (l->patterns_n == 1 && !text_parse_int(l->patterns[0], 0, INT64_MAX, &(int64_t){0}))
+		api_query_add(path, "name", l->patterns[0]);
 	return true;
 }
 
@@ -225,7 +225,7 @@ static bool only_number(const struct args *a, const struct listing *l)
 	for (size_t i = 0; i < ELEMENTS(filters); i++)
 		if (args_has(a, filters[i]))
 			return false;
-	return l->patterns_n == 1 && parse_int(l->patterns[0], 1, INT64_MAX, &(int64_t){0});
+	return l->patterns_n == 1 && text_parse_int(l->patterns[0], 1, INT64_MAX, &(int64_t){0});
 }
 
 static bool list_number(struct ctl *c, struct listing *l, struct err *e)
@@ -235,7 +235,7 @@ static bool list_number(struct ctl *c, struct listing *l, struct err *e)
 
 	if (!api_call(c, "GET", path, NULL, &job, e))
 		return e->kind == ERR_NOT_FOUND;
-	on_row(job, l);
+	on_job_row(job, l);
 	return true;
 }
 
@@ -253,18 +253,18 @@ static bool list_once(struct ctl *c, const struct args *a, size_t *ret_count, st
 	AUTO_DONE(buf) path = {};
 	json_auto_t *kept = NULL;
 	struct listing l = {.tags = a};
-	struct pages pages = {.member = "jobs", .row = on_row, .page = on_page, .arg = &l};
+	struct pages pages = {.member = "jobs", .row = on_job_row, .page = on_job_page, .arg = &l};
 	order_fn *order;
 	bool ok;
 
 	l.patterns_n = args_operands(a, &l.patterns);
-	if (!read_order(a, &order, e) || !filter_limit(a, 0, &l.limit, e))
+	if (!read_sort_option(a, &order, e) || !filter_limit(a, 0, &l.limit, e))
 		return false;
 	if (order && args_has(a, "cursor"))
 		return err_set(e, ERR_INVALID, "give either --sort or --cursor, not both: pages follow the number of the job");
 	if (order)
 		l.kept = kept = json_array();
-	if (!list_path(c, a, &l, &path, e))
+	if (!jobs_path(c, a, &l, &path, e))
 		return false;
 	pages.path = path.data;
 	rows_begin(&l.rows, c, &job_rows);
@@ -288,10 +288,10 @@ static void clear_screen(const struct ctl *c)
 	AUTO_DONE(buf) out = {};
 
 	buf_str(&out, c->terminal ? "\033[H\033[2J" : "\n");
-	out_flush(&out);
+	render_flush(&out);
 }
 
-static void say_what_is_missing(const struct args *a, size_t count)
+static void say_not_listed(const struct args *a, size_t count)
 {
 	if (live_only(a))
 		ctl_say("%sfinished and cancelled jobs are not shown (jobctl list --all)",
@@ -317,7 +317,7 @@ int verb_list(struct ctl *c, const struct args *a)
 		clear_screen(c);
 	}
 	if (c->terminal && (c->format == FORMAT_TABLE || c->format == FORMAT_WIDE))
-		say_what_is_missing(a, count);
+		say_not_listed(a, count);
 	return EXIT_SUCCESS;
 }
 
@@ -333,15 +333,15 @@ static bool runs_filters(const struct ctl *c, const struct args *a, struct buf *
 	if (!tags_check(a, e))
 		return false;
 	if (args_has(a, "tag"))
-		query_add(path, "tag", args_last(a, "tag"));
+		api_query_add(path, "tag", args_last(a, "tag"));
 	if (args_has(a, "owner"))
-		query_add(path, "owner", args_last(a, "owner"));
+		api_query_add(path, "owner", args_last(a, "owner"));
 	if (!args_has(a, "planned"))
-		query_add(path, "planned", "false");
+		api_query_add(path, "planned", "false");
 	if (args_has(a, "failed"))
-		query_add(path, "state", "failed,timed_out,lost");
+		api_query_add(path, "state", "failed,timed_out,lost");
 	if (args_last(a, "cursor"))
-		query_add(path, "cursor", args_last(a, "cursor"));
+		api_query_add(path, "cursor", args_last(a, "cursor"));
 	return true;
 }
 
@@ -358,12 +358,12 @@ static bool runs_of(struct ctl *c, const struct args *a, const char *jobs, struc
 {
 	AUTO_DONE(buf) path = {};
 	AUTO_TEXT cursor = NULL;
-	struct pages pages = {.member = "runs", .row = on_run, .page = on_page, .arg = l};
+	struct pages pages = {.member = "runs", .row = on_run, .page = on_job_page, .arg = l};
 	bool ok;
 
 	buf_str(&path, "/v1/runs");
 	if (jobs)
-		query_add(&path, "job", jobs);
+		api_query_add(&path, "job", jobs);
 	if (!runs_filters(c, a, &path, e))
 		return false;
 	pages.path = path.data;

@@ -19,21 +19,21 @@
 
 #define STARTED_STATES "queued,running,succeeded,failed,timed_out,cancelled,lost"
 
-struct wish {
+struct log_options {
 	bool follow, raw;
 	int64_t lines;    /* -1: all */
 	int64_t attempt;  /* 0: the newest */
 };
 
-static bool read_wish(const struct ctl *c, const struct args *a, struct wish *w, struct err *e)
+static bool read_log_options(const struct ctl *c, const struct args *a, struct log_options *w, struct err *e)
 {
 	const char *lines = args_last(a, "lines"), *attempt = args_last(a, "attempt");
 
-	*w = (struct wish){.follow = args_has(a, "follow"), .lines = -1};
+	*w = (struct log_options){.follow = args_has(a, "follow"), .lines = -1};
 	w->raw = args_has(a, "raw") || !c->terminal;
-	if (lines && !parse_int(lines, 0, INT64_MAX, &w->lines))
+	if (lines && !text_parse_int(lines, 0, INT64_MAX, &w->lines))
 		return err_set(e, ERR_INVALID, "--lines: '%s' is no number of lines", lines);
-	if (attempt && !parse_int(attempt, 1, INT64_MAX, &w->attempt))
+	if (attempt && !text_parse_int(attempt, 1, INT64_MAX, &w->attempt))
 		return err_set(e, ERR_INVALID, "--attempt: '%s' is no number of an attempt", attempt);
 	return true;
 }
@@ -65,7 +65,7 @@ static bool newest_started(struct ctl *c, int64_t job, json_t **ret, struct err 
 	return ok;
 }
 
-static bool find_run(struct ctl *c, const struct ref *ref, const struct wish *w, json_t **ret, struct err *e)
+static bool find_run(struct ctl *c, const struct ref *ref, const struct log_options *w, json_t **ret, struct err *e)
 {
 	json_auto_t *job = NULL;
 	enum job_state state;
@@ -127,7 +127,7 @@ static const char *attempt_error(const json_t *run, int64_t number)
 }
 
 /* Over the limit, or the disk was full. */
-static void say_dropped(struct ctl *c, const struct output_place *place, int64_t dropped)
+static void say_dropped(struct ctl *c, const struct run_output_range *place, int64_t dropped)
 {
 	json_auto_t *run = NULL;
 	const char *error = NULL;
@@ -159,50 +159,50 @@ static void say_why(struct ctl *c, int64_t id)
 }
 
 /* The tail of what is there; place->from is where following goes on. */
-static bool show_tail(struct ctl *c, const struct wish *w, struct output_place *place, struct err *e)
+static bool show_tail(struct ctl *c, const struct log_options *w, struct run_output_range *place, struct err *e)
 {
 	AUTO_DONE(output) o = {.raw = w->raw};
 	AUTO_DONE(buf) text = {};
 	int64_t total, dropped;
 	size_t at;
 
-	if (!output_fetch(c, place, &text, &total, &dropped, e))
+	if (!run_output_fetch(c, place, &text, &total, &dropped, e))
 		return false;
 	at = w->lines == 0 ? text.len : last_lines(&text, w->lines);
 	if (text.len > at)
-		output_put(&o, text.data + at, text.len - at);
-	output_end(&o);
-	out_flush(&o.out);
+		run_output_put(&o, text.data + at, text.len - at);
+	run_output_end(&o);
+	render_flush(&o.out);
 	place->from = total;
-	output_say_note(c);
+	run_output_say_note(c);
 	return true;
 }
 
-static bool show_output(struct ctl *c, const struct wish *w, const json_t *run, struct err *e)
+static bool show_output(struct ctl *c, const struct log_options *w, const json_t *run, struct err *e)
 {
 	AUTO_DONE(output) o = {.raw = w->raw};
-	struct output_place place = {.run = member_int(run, "id"), .attempt = w->attempt};
+	struct run_output_range place = {.run = member_int(run, "id"), .attempt = w->attempt};
 	int64_t total = 0, dropped = 0;
 
 	if (w->lines >= 0)
 		return show_tail(c, w, &place, e);
-	if (!output_copy(c, &o, &place, &total, &dropped, e))
+	if (!run_output_copy(c, &o, &place, &total, &dropped, e))
 		return false;
-	if (!output_say_note(c))
+	if (!run_output_say_note(c))
 		say_dropped(c, &place, dropped);
-	if (total == 0 && run_is_final(run))
+	if (total == 0 && follow_run_is_final(run))
 		say_why(c, place.run);
 	return true;
 }
 
-static bool show_followed(struct ctl *c, const struct wish *w, const json_t *run, struct err *e)
+static bool show_followed(struct ctl *c, const struct log_options *w, const json_t *run, struct err *e)
 {
 	json_auto_t *final = NULL;
 	struct follow_from from = {.run = member_int(run, "id"), .attempt = w->attempt, .raw = w->raw};
 	int64_t tries = member_int(run, "attempt");
 
 	if (w->lines >= 0 && tries > 0) {
-		struct output_place place = {.run = from.run, .attempt = w->attempt ? w->attempt : tries};
+		struct run_output_range place = {.run = from.run, .attempt = w->attempt ? w->attempt : tries};
 
 		if (!show_tail(c, w, &place, e))
 			return false;
@@ -220,15 +220,15 @@ int verb_log(struct ctl *c, const struct args *a)
 {
 	json_auto_t *run = NULL;
 	struct err e = {};
-	struct wish wish;
+	struct log_options log_options;
 	struct ref ref;
 	char *const *words;
 
 	args_operands(a, &words);
-	if (!read_wish(c, a, &wish, &e) || !ref_parse(words[0], &ref, &e) ||
-		!find_run(c, &ref, &wish, &run, &e))
+	if (!read_log_options(c, a, &log_options, &e) || !ref_parse(words[0], &ref, &e) ||
+		!find_run(c, &ref, &log_options, &run, &e))
 		return ctl_fail(&e);
-	if (!(wish.follow ? show_followed : show_output)(c, &wish, run, &e))
+	if (!(log_options.follow ? show_followed : show_output)(c, &log_options, run, &e))
 		return ctl_fail(&e);
 	return EXIT_SUCCESS;
 }

@@ -60,16 +60,16 @@ static bool read_common(const struct ctl *c, const struct args *a, struct previe
 {
 	const char *tz = args_last(a, "tz"), *from = args_last(a, "from"), *id = args_last(a, "id");
 
-	p->tz = tz ? xstrdup(tz) : zone_here();
+	p->tz = tz ? xstrdup(tz) : local_zone();
 	p->id = xstrdup(id);
 	p->from = c->now;
 	if (from && !moment_parse(from, &(struct moment_how){.now = c->now, .tz = p->tz}, &p->from, e))
 		return err_wrap(e, "--from");
-	return read_policies(a, p, e) && when_from_args(a, &p->schedules, e);
+	return read_policies(a, p, e) && when_args_read(a, &p->schedules, e);
 }
 
 /* The words of one schedule; people forget quotes where the shell does not mind. */
-static void take_words(char *const *words, size_t n, struct preview *p)
+static void read_schedule_words(char *const *words, size_t n, struct preview *p)
 {
 	AUTO_DONE(buf) b = {};
 
@@ -93,7 +93,7 @@ static void swap_text(char **a, char **b)
 }
 
 /* A job's schedule as the daemon has it; what was typed wins. */
-static bool take_job(struct ctl *c, const char *word, const struct args *a, struct preview *p, struct err *e)
+static bool read_schedule_of_job(struct ctl *c, const char *word, const struct args *a, struct preview *p, struct err *e)
 {
 	AUTO_DONE(preview) typed = *p;
 	json_auto_t *job = NULL;
@@ -122,7 +122,7 @@ static bool read_next(struct ctl *c, const struct args *a, struct preview *p, st
 	size_t n = args_operands(a, &words);
 
 	p->count = COUNT_DEFAULT;
-	if (count && !parse_int(count, 1, PREVIEW_MAX, &p->count))
+	if (count && !text_parse_int(count, 1, PREVIEW_MAX, &p->count))
 		return err_set(e, ERR_INVALID, "--count: '%s' is no number from 1 to %d", count, PREVIEW_MAX);
 	if (!read_common(c, a, p, e))
 		return false;
@@ -131,15 +131,15 @@ static bool read_next(struct ctl *c, const struct args *a, struct preview *p, st
 	if (!n && !p->schedules.n)
 		return err_set(e, ERR_INVALID, "give a job, or a schedule after '--'; see 'jobctl help next'");
 	if (n && (args_dashed(a) || n > 1 || surely_schedule(words[0])))
-		take_words(words, n, p);
+		read_schedule_words(words, n, p);
 	else if (n)
-		return take_job(c, words[0], a, p, e);
+		return read_schedule_of_job(c, words[0], a, p, e);
 	return true;
 }
 
 /* ---- rows ---- */
 
-static void cell_at(const json_t *row, const struct look *l, struct buf *out)
+static void cell_slot_utc(const json_t *row, const struct look *l, struct buf *out)
 {
 	(void)l;
 	buf_str(out, member_text(row, "at"));
@@ -159,20 +159,20 @@ static void cell_clock(const json_t *row, const struct look *l, struct buf *out)
 	(void)l;
 	if (jump)
 		buf_printf(out, "%s %s", jump > 0 ? "forward" : "back",
-			format_duration((jump < 0 ? -jump : jump) * USEC_SEC, text));
+			duration_format((jump < 0 ? -jump : jump) * USEC_SEC, text));
 }
 
-static void row_name(const json_t *row, struct buf *out)
+static void slot_name(const json_t *row, struct buf *out)
 {
 	buf_str(out, member_text(row, "at"));
 }
 
 static const struct column columns[] = {
-	{{"AT", false, false}, "at", false, cell_at},
+	{{"AT", false, false}, "at", false, cell_slot_utc},
 	{{"LOCAL", false, false}, "local", false, cell_local},
 	{{"CLOCK", false, false}, "clock_change", false, cell_clock},
 };
-static const struct row_kind kind = {columns, ELEMENTS(columns), row_name};
+static const struct row_kind kind = {columns, ELEMENTS(columns), slot_name};
 
 static void cell_when(const json_t *row, const struct look *l, struct buf *out)
 {
@@ -185,10 +185,10 @@ static void cell_when(const json_t *row, const struct look *l, struct buf *out)
 static const struct column person_columns[] = {
 	{{"LOCAL", false, false}, "local", false, cell_local},
 	{{"WHEN", false, false}, "when", false, cell_when},
-	{{"UTC", false, false}, "at", false, cell_at},
+	{{"UTC", false, false}, "at", false, cell_slot_utc},
 	{{"CLOCK", false, false}, "clock_change", false, cell_clock},
 };
-static const struct row_kind person_kind = {person_columns, ELEMENTS(person_columns), row_name};
+static const struct row_kind person_kind = {person_columns, ELEMENTS(person_columns), slot_name};
 
 /* The slots, before any of them is shown. */
 struct listing {
@@ -202,7 +202,7 @@ static void listing_done(struct listing *l)
 	free(l->v);
 }
 
-static void on_slot(usec_t slot, const struct zone *z, void *arg)
+static void collect_slot(usec_t slot, const struct zone *z, void *arg)
 {
 	struct listing *l = arg;
 
@@ -218,8 +218,8 @@ static int show_plain(const struct listing *l)
 	char text[RFC3339_MAX];
 
 	for (size_t i = 0; i < l->n; i++)
-		buf_printf(&out, "%s\n", format_rfc3339(l->v[i], text));
-	return out_text(&out);
+		buf_printf(&out, "%s\n", rfc3339_format(l->v[i], text));
+	return render_text(&out);
 }
 
 static int show_rows(const struct ctl *c, const struct listing *l, const struct row_kind *how)
@@ -233,7 +233,7 @@ static int show_rows(const struct ctl *c, const struct listing *l, const struct 
 		json_auto_t *row = NULL;
 
 		preview_local(l->v[i], l->zone, &local);
-		row = json_pack("{s:s, s:s, s:I}", "at", format_rfc3339(l->v[i], text), "local", local.data,
+		row = json_pack("{s:s, s:s, s:I}", "at", rfc3339_format(l->v[i], text), "local", local.data,
 			"clock_change", (json_int_t)preview_clock_change(l->v[i], l->zone));
 		rows_add(&rows, row);
 	}
@@ -254,9 +254,9 @@ static int batch(struct zone_cache *zones)
 		preview_batch_row(zones, line, &out);
 		buf_char(&out, '\n');
 		if (out.len > 64 * 1024)
-			out_flush(&out);
+			render_flush(&out);
 	}
-	return out_text(&out);
+	return render_text(&out);
 }
 
 /* Why there is nothing to list. */
@@ -281,7 +281,7 @@ int verb_next(struct ctl *c, const struct args *a)
 
 	if (args_has(a, "batch"))
 		return batch(zones);
-	if (!read_next(c, a, &p, &e) || !preview_each(zones, &p, on_slot, &l, &e))
+	if (!read_next(c, a, &p, &e) || !preview_each(zones, &p, collect_slot, &l, &e))
 		return ctl_fail(&e);
 	if (l.n == 0 && (c->format == FORMAT_TABLE || c->format == FORMAT_WIDE))
 		say_none(zones, &p);
@@ -292,7 +292,7 @@ int verb_next(struct ctl *c, const struct args *a)
 
 /* ---- explain ---- */
 
-static void on_finding(const char *code, const char *text, void *arg)
+static void append_finding(const char *code, const char *text, void *arg)
 {
 	json_t *findings = arg;
 
@@ -306,18 +306,18 @@ static int show_explained(const struct ctl *c, const struct schedule_set *set)
 	json_auto_t *findings = json_array(), *canonical = json_array(), *all = NULL;
 
 	schedule_set_explain(set, &words);
-	schedule_set_lint(set, on_finding, findings);
+	schedule_set_lint(set, append_finding, findings);
 	schedule_set_print(set, &texts);
-	if (wants_json(c)) {
+	if (render_wants_json(c)) {
 		for (size_t i = 0; i < texts.n; i++)
 			json_array_append_new(canonical, json_string(texts.v[i]));
 		all = json_pack("{s:s, s:O, s:O}", "explanation", words.data, "canonical", canonical, "findings",
 			findings);
-		return out_object(c, all);
+		return render_object(c, all);
 	}
-	findings_say(findings);
+	dry_run_say_findings(findings);
 	buf_char(&words, '\n');
-	return out_text(&words);
+	return render_text(&words);
 }
 
 int verb_explain(struct ctl *c, const struct args *a)
@@ -333,7 +333,7 @@ int verb_explain(struct ctl *c, const struct args *a)
 	if (!read_common(c, a, &p, &e))
 		return ctl_fail(&e);
 	if (n)
-		take_words(words, n, &p);
+		read_schedule_words(words, n, &p);
 	if (!p.schedules.n)
 		err_set(&e, ERR_INVALID, "give a schedule; see 'jobctl help explain'");
 	if (!p.schedules.n || !preview_open(zones, &p, &z, &set, &e))

@@ -89,7 +89,7 @@ static void cell_since(const json_t *row, const struct look *l, struct buf *out)
 	cell_put_time(row, is_gone(row) ? "left_at" : "since", l, out);
 }
 
-static void put_name(const json_t *row, struct buf *out)
+static void put_node_name(const json_t *row, struct buf *out)
 {
 	cell_text(row, "name", out);
 }
@@ -107,7 +107,7 @@ static const struct column columns[] = {
 	{{"SINCE", false, false}, "since", false, cell_since},
 	{{"LABELS", false, false}, "labels", false, cell_labels},
 };
-static const struct row_kind nodes = {columns, ELEMENTS(columns), put_name};
+static const struct row_kind nodes = {columns, ELEMENTS(columns), put_node_name};
 
 int verb_nodes(struct ctl *c, const struct args *a)
 {
@@ -132,7 +132,7 @@ int verb_nodes(struct ctl *c, const struct args *a)
 	return EXIT_SUCCESS;
 }
 
-static int give_order(struct ctl *c, const struct args *a, const char *order, const char *done, const char *same)
+static int send_node_command(struct ctl *c, const struct args *a, const char *order, const char *done, const char *same)
 {
 	json_auto_t *answer = NULL;
 	AUTO_TEXT path = NULL;
@@ -147,8 +147,8 @@ static int give_order(struct ctl *c, const struct args *a, const char *order, co
 	path = xprintf("/v1/nodes/%s/%s", words[0], order);
 	if (!api_call(c, "POST", path, NULL, &answer, &e))
 		return ctl_fail(&e);
-	if (wants_json(c))
-		return out_object(c, answer);
+	if (render_wants_json(c))
+		return render_object(c, answer);
 	ctl_say("node '%s' %s%s", words[0], json_is_true(json_object_get(answer, "changed")) ? done : same,
 		strcmp(order, "drain") == 0 && member_int(answer, "others") == 0 ? "; no other node starts anything either" : "");
 	return EXIT_SUCCESS;
@@ -156,15 +156,15 @@ static int give_order(struct ctl *c, const struct args *a, const char *order, co
 
 int verb_node_drain(struct ctl *c, const struct args *a)
 {
-	return give_order(c, a, "drain", "starts nothing new; what it runs goes on", "was drained already");
+	return send_node_command(c, a, "drain", "starts nothing new; what it runs goes on", "was drained already");
 }
 
 int verb_node_undrain(struct ctl *c, const struct args *a)
 {
-	return give_order(c, a, "undrain", "takes new work again", "was not drained");
+	return send_node_command(c, a, "undrain", "takes new work again", "was not drained");
 }
 
 int verb_node_resign(struct ctl *c, const struct args *a)
 {
-	return give_order(c, a, "resign", "hands over with its next renewals: see 'jobctl nodes'", "leads no more");
+	return send_node_command(c, a, "resign", "hands over with its next renewals: see 'jobctl nodes'", "leads no more");
 }

@@ -47,7 +47,7 @@ static void cell_about(const json_t *row, const struct look *l, struct buf *out)
 		buf_printf(out, "#%" PRId64, member_int(row, "run"));
 }
 
-static void name_of(const json_t *row, struct buf *out)
+static void notice_name(const json_t *row, struct buf *out)
 {
 	cell_put(row, "id", out);
 }
@@ -64,17 +64,17 @@ static const struct column columns[] = {
 	{{"CHANNEL", false, false}, "channel", false, cell_channel},
 	{{"ERROR", false, false}, "error", false, cell_error},
 };
-static const struct row_kind notice_rows = {columns, ELEMENTS(columns), name_of};
+static const struct row_kind notice_rows = {columns, ELEMENTS(columns), notice_name};
 
 /* ---- list ---- */
 
-static bool take_row(const json_t *row, void *arg)
+static bool on_notice_row(const json_t *row, void *arg)
 {
 	rows_add(arg, row);
 	return true;
 }
 
-static bool list_path(const struct args *a, struct buf *path, struct err *e)
+static bool notices_path(const struct args *a, struct buf *path, struct err *e)
 {
 	char *const *words;
 	struct ref ref;
@@ -85,10 +85,10 @@ static bool list_path(const struct args *a, struct buf *path, struct err *e)
 			return false;
 		if (ref.run)
 			return err_set(e, ERR_INVALID, "'%s' is a run; name a job", words[0]);
-		query_add(path, "job", words[0]);
+		api_query_add(path, "job", words[0]);
 	}
 	if (args_has(a, "failed"))
-		query_add(path, "state", "failed");
+		api_query_add(path, "state", "failed");
 	return true;
 }
 
@@ -99,14 +99,14 @@ int verb_notices_list(struct ctl *c, const struct args *a)
 	struct rows rows = {};
 	struct err e = {};
 	int64_t limit = NOTICES_DEFAULT;
-	struct pages pages = {.member = "notices", .row = take_row, .arg = &rows};
+	struct pages pages = {.member = "notices", .row = on_notice_row, .arg = &rows};
 	bool ok;
 
-	if (text && !parse_int(text, 0, INT32_MAX, &limit)) {
+	if (text && !text_parse_int(text, 0, INT32_MAX, &limit)) {
 		err_set(&e, ERR_INVALID, "--limit: '%s' is no number", text);
 		return ctl_fail(&e);
 	}
-	if (!list_path(a, &path, &e))
+	if (!notices_path(a, &path, &e))
 		return ctl_fail(&e);
 	pages.path = path.data;
 	pages.limit = (size_t)limit;

@@ -16,7 +16,7 @@
 #include <string.h>
 
 /* --reason, into the body. */
-static bool put_reason(const struct args *a, json_t *body, struct err *e)
+static bool set_reason(const struct args *a, json_t *body, struct err *e)
 {
 	const char *reason = args_last(a, "reason");
 
@@ -26,7 +26,7 @@ static bool put_reason(const struct args *a, json_t *body, struct err *e)
 }
 
 /* --until and --reason into the body. */
-static bool put_terms(const struct ctl *c, const struct args *a, json_t *body, struct err *e)
+static bool set_until_and_reason(const struct ctl *c, const struct args *a, json_t *body, struct err *e)
 {
 	const char *until = args_last(a, "until");
 	char text[RFC3339_MAX];
@@ -35,9 +35,9 @@ static bool put_terms(const struct ctl *c, const struct args *a, json_t *body, s
 	if (until) {
 		if (!pause_until_read(c, until, &t, e))
 			return false;
-		json_object_set_new(body, "until", json_string(format_rfc3339(t, text)));
+		json_object_set_new(body, "until", json_string(rfc3339_format(t, text)));
 	}
-	return put_reason(a, body, e);
+	return set_reason(a, body, e);
 }
 
 /* ---- jobs ---- */
@@ -60,7 +60,7 @@ static void say_paused(const struct ctl *c, const json_t *answer)
 	buf_str(&line, "job ");
 	ref_job_words(job, &line);
 	buf_str(&line, " is ");
-	words_of_pause(c, json_object_get(job, "pause"), &line);
+	pause_describe(c, json_object_get(job, "pause"), &line);
 	json_array_foreach(json_object_get(answer, "running"), i, run) {
 		AUTO_DONE(buf) ref = {};
 
@@ -85,19 +85,19 @@ static void say_resumed(const struct ctl *c, const json_t *answer)
 	put_released(answer, &line);
 	if (json_is_object(json_object_get(job, "next_pause"))) {
 		buf_str(&line, "; it will be ");
-		words_of_pause(c, json_object_get(job, "next_pause"), &line);
+		pause_describe(c, json_object_get(job, "next_pause"), &line);
 	}
 	ctl_say("%s", line.data);
 }
 
-struct order {
+struct pause_request {
 	const char *what; /* pause or resume */
 	const json_t *body;
 };
 
-static bool one_job(struct ctl *c, const struct ref *ref, void *arg, json_t **ret, struct err *e)
+static bool pause_or_resume_job(struct ctl *c, const struct ref *ref, void *arg, json_t **ret, struct err *e)
 {
-	const struct order *o = arg;
+	const struct pause_request *o = arg;
 	json_auto_t *job = NULL;
 	AUTO_TEXT path = NULL;
 
@@ -109,7 +109,7 @@ static bool one_job(struct ctl *c, const struct ref *ref, void *arg, json_t **re
 	path = xprintf("/v1/jobs/%" PRId64 "/%s", member_int(job, "id"), o->what);
 	if (!api_call(c, "POST", path, o->body, ret, e))
 		return false;
-	if (wants_json(c))
+	if (render_wants_json(c))
 		return true;
 	if (strcmp(o->what, "pause") == 0)
 		say_paused(c, *ret);
@@ -140,16 +140,16 @@ static bool read_scope(const struct args *a, const char **ret_scope, const char 
 	return true;
 }
 
-static int scope_done(struct ctl *c, const json_t *answer, const char *over, const char *was_not)
+static int show_scope_result(struct ctl *c, const json_t *answer, const char *over, const char *was_not)
 {
 	AUTO_DONE(buf) line = {};
 
-	if (wants_json(c))
-		return out_object(c, answer);
+	if (render_wants_json(c))
+		return render_object(c, answer);
 	if (json_object_get(answer, "scope")) {
-		words_of_scope(answer, &line);
+		pause_describe_scope(answer, &line);
 		buf_str(&line, " is ");
-		words_of_pause(c, answer, &line);
+		pause_describe(c, answer, &line);
 	} else if (json_is_true(json_object_get(answer, "was_paused"))) {
 		buf_str(&line, over);
 		put_released(answer, &line);
@@ -160,7 +160,7 @@ static int scope_done(struct ctl *c, const json_t *answer, const char *over, con
 	return EXIT_SUCCESS;
 }
 
-static int one_scope(struct ctl *c, const struct args *a, const char *what, const char *scope, const char *key,
+static int pause_or_resume_scope(struct ctl *c, const struct args *a, const char *what, const char *scope, const char *key,
 	json_t *body)
 {
 	AUTO_TEXT path = xprintf("/v1/%s", what);
@@ -180,7 +180,7 @@ static int one_scope(struct ctl *c, const struct args *a, const char *what, cons
 		json_object_set_new(body, "owner", json_string(args_last(a, "owner")));
 	if (!api_call(c, "POST", path, body, &answer, &e))
 		return ctl_fail(&e);
-	return scope_done(c, answer, over.data, "nothing to do: there is no such pause (jobctl status)");
+	return show_scope_result(c, answer, over.data, "nothing to do: there is no such pause (jobctl status)");
 }
 
 static int pause_or_resume(struct ctl *c, const struct args *a, const char *what)
@@ -198,9 +198,9 @@ static int pause_or_resume(struct ctl *c, const struct args *a, const char *what
 			"what? name a job, or give --all, --tag, --queue or --owner");
 		return ctl_fail(&e);
 	}
-	if (!put_terms(c, a, body, &e))
+	if (!set_until_and_reason(c, a, body, &e))
 		return ctl_fail(&e);
-	return scope ? one_scope(c, a, what, scope, key, body) : each_operand(c, a, one_job, &(struct order){what, body});
+	return scope ? pause_or_resume_scope(c, a, what, scope, key, body) : each_operand(c, a, pause_or_resume_job, &(struct pause_request){what, body});
 }
 
 int verb_pause(struct ctl *c, const struct args *a)
@@ -222,13 +222,13 @@ int verb_freeze(struct ctl *c, const struct args *a)
 
 	if (args_count(a, "except") > 1)
 		err_set(&e, ERR_INVALID, "--except can be given only once; give the jobs that go on a tag of their own");
-	if (e.kind || !put_terms(c, a, body, &e))
+	if (e.kind || !set_until_and_reason(c, a, body, &e))
 		return ctl_fail(&e);
 	if (args_last(a, "except"))
 		json_object_set_new(body, "spare", json_string(args_last(a, "except")));
 	if (!api_call(c, "POST", "/v1/freeze", body, &answer, &e))
 		return ctl_fail(&e);
-	return scope_done(c, answer, "", "");
+	return show_scope_result(c, answer, "", "");
 }
 
 int verb_thaw(struct ctl *c, const struct args *a)
@@ -236,7 +236,7 @@ int verb_thaw(struct ctl *c, const struct args *a)
 	json_auto_t *body = json_object(), *answer = NULL;
 	struct err e = {};
 
-	if (!put_reason(a, body, &e) || !api_call(c, "POST", "/v1/thaw", body, &answer, &e))
+	if (!set_reason(a, body, &e) || !api_call(c, "POST", "/v1/thaw", body, &answer, &e))
 		return ctl_fail(&e);
-	return scope_done(c, answer, "the freeze is over", "nothing to do: nothing is frozen");
+	return show_scope_result(c, answer, "the freeze is over", "nothing to do: nothing is frozen");
 }

@@ -20,7 +20,7 @@ struct kind {
 	struct row_kind rows;
 };
 
-static void put_number(const json_t *row, const char *key, struct buf *out)
+static void put_count(const json_t *row, const char *key, struct buf *out)
 {
 	if (json_is_integer(json_object_get(row, key)))
 		buf_printf(out, "%" PRId64, member_int(row, key));
@@ -30,7 +30,7 @@ static void put_number(const json_t *row, const char *key, struct buf *out)
 	static void fn(const json_t *row, const struct look *l, struct buf *out)                   \
 	{                                                                                          \
 		(void)l;                                                                           \
-		put_number(row, key, out);                                                         \
+		put_count(row, key, out);                                                         \
 	}
 CELL_NUMBER(cell_uid, "uid")
 CELL_NUMBER(cell_active, "active")
@@ -39,7 +39,7 @@ CELL_NUMBER(cell_queued, "queued")
 CELL_NUMBER(cell_jobs, "jobs")
 CELL_NUMBER(cell_weight, "weight")
 
-static void cell_name(const json_t *row, const struct look *l, struct buf *out)
+static void cell_limit_name(const json_t *row, const struct look *l, struct buf *out)
 {
 	const char *name = member_text(row, "name");
 
@@ -55,9 +55,9 @@ static void cell_rate(const json_t *row, const struct look *l, struct buf *out)
 	buf_str(out, rate ? rate : "");
 }
 
-static void put_name(const json_t *row, struct buf *out)
+static void put_limit_name(const json_t *row, struct buf *out)
 {
-	cell_name(row, NULL, out);
+	cell_limit_name(row, NULL, out);
 }
 
 #define COUNTS                                                                                     \
@@ -68,24 +68,24 @@ static void put_name(const json_t *row, struct buf *out)
 	{{"RATE", false, false}, "rate", false, cell_rate}
 
 static const struct column queue_columns[] = {
-	{{"QUEUE", false, false}, "name", false, cell_name},
+	{{"QUEUE", false, false}, "name", false, cell_limit_name},
 	{{"WEIGHT", true, false}, "weight", false, cell_weight},
 	COUNTS,
 };
 static const struct column owner_columns[] = {
-	{{"OWNER", false, false}, "name", false, cell_name},
+	{{"OWNER", false, false}, "name", false, cell_limit_name},
 	{{"UID", true, false}, "uid", false, cell_uid},
 	COUNTS,
 };
 
 static const struct kind queues = {"/v1/queues", "queues",
-	{queue_columns, ELEMENTS(queue_columns), put_name}};
+	{queue_columns, ELEMENTS(queue_columns), put_limit_name}};
 static const struct kind owners = {"/v1/owners", "owners",
-	{owner_columns, ELEMENTS(owner_columns), put_name}};
+	{owner_columns, ELEMENTS(owner_columns), put_limit_name}};
 
-/* ---- list ---- */
+/* ---- list_limits ---- */
 
-static int list(struct ctl *c, const struct kind *kind)
+static int list_limits(struct ctl *c, const struct kind *kind)
 {
 	json_auto_t *answer = NULL;
 	const json_t *all, *row;
@@ -108,19 +108,19 @@ static int list(struct ctl *c, const struct kind *kind)
 int verb_queue_list(struct ctl *c, const struct args *a)
 {
 	(void)a;
-	return list(c, &queues);
+	return list_limits(c, &queues);
 }
 
 int verb_limit_list(struct ctl *c, const struct args *a)
 {
 	(void)a;
-	return list(c, &owners);
+	return list_limits(c, &owners);
 }
 
 /* ---- add, set ---- */
 
 /* "none" takes a limit away. */
-static bool read_number(const struct args *a, const char *option, const char *member, int64_t max, bool none, json_t *body,
+static bool read_count_option(const struct args *a, const char *option, const char *member, int64_t max, bool none, json_t *body,
 	struct err *e)
 {
 	const char *text = args_last(a, option);
@@ -130,7 +130,7 @@ static bool read_number(const struct args *a, const char *option, const char *me
 		return true;
 	if (none && strcmp(text, "none") == 0)
 		json_object_set_new(body, member, json_null());
-	else if (parse_int(text, 1, max, &n))
+	else if (text_parse_int(text, 1, max, &n))
 		json_object_set_new(body, member, json_integer(n));
 	else
 		return err_set(e, ERR_INVALID, "--%s: '%s' is no number from 1 to %" PRId64 "%s", option, text, max,
@@ -147,14 +147,14 @@ static bool read_rate(const struct args *a, json_t *body, struct err *e)
 		return true;
 	if (strcmp(text, "none") == 0)
 		json_object_set_new(body, "rate", json_null());
-	else if (rate_parse(text, &rate, e))
+	else if (policy_rate_parse(text, &rate, e))
 		json_object_set_new(body, "rate", json_string(text));
 	else
 		return err_wrap(e, "--rate");
 	return true;
 }
 
-static bool read_name(const struct kind *kind, const char *name, struct err *e)
+static bool check_limit_name(const struct kind *kind, const char *name, struct err *e)
 {
 	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
 
@@ -165,7 +165,7 @@ static bool read_name(const struct kind *kind, const char *name, struct err *e)
 	return err_set(e, ERR_INVALID, "'%s' is no name of a user", name);
 }
 
-static void put_limits(const json_t *o, struct buf *line)
+static void put_limit_words(const json_t *o, struct buf *line)
 {
 	const char *rate = member_text(o, "rate");
 
@@ -180,7 +180,7 @@ static void put_limits(const json_t *o, struct buf *line)
 }
 
 /* 'how' is the query that says whether it must be new; "" takes either. */
-static int put(struct ctl *c, const struct args *a, const struct kind *kind, const char *how, const char *done)
+static int send_limits(struct ctl *c, const struct args *a, const struct kind *kind, const char *how, const char *done)
 {
 	json_auto_t *body = json_object(), *answer = NULL;
 	AUTO_DONE(buf) line = {};
@@ -189,8 +189,8 @@ static int put(struct ctl *c, const struct args *a, const struct kind *kind, con
 	char *const *words;
 
 	args_operands(a, &words);
-	if (!read_name(kind, words[0], &e) || !read_number(a, "running", "max_running", 100000, true, body, &e) ||
-	    (kind == &queues && !read_number(a, "weight", "weight", 10000, false, body, &e)) || !read_rate(a, body, &e))
+	if (!check_limit_name(kind, words[0], &e) || !read_count_option(a, "running", "max_running", 100000, true, body, &e) ||
+	    (kind == &queues && !read_count_option(a, "weight", "weight", 10000, false, body, &e)) || !read_rate(a, body, &e))
 		return ctl_fail(&e);
 	if (json_object_size(body) == 0 && strcmp(done, "made") != 0) {
 		ctl_say("jobctl: nothing to change; give %s", kind == &queues ? "--running, --weight or --rate"
@@ -200,9 +200,9 @@ static int put(struct ctl *c, const struct args *a, const struct kind *kind, con
 	path = xprintf("%s/%s%s", kind->path, words[0], how);
 	if (!api_call(c, "PUT", path, body, &answer, &e))
 		return ctl_fail(&e);
-	if (wants_json(c))
-		return out_object(c, answer);
-	put_limits(answer, &line);
+	if (render_wants_json(c))
+		return render_object(c, answer);
+	put_limit_words(answer, &line);
 	if (kind == &queues)
 		ctl_say("%s queue '%s': %s", done, words[0], line.data);
 	else
@@ -212,23 +212,23 @@ static int put(struct ctl *c, const struct args *a, const struct kind *kind, con
 
 int verb_queue_add(struct ctl *c, const struct args *a)
 {
-	return put(c, a, &queues, "?new=true", "made");
+	return send_limits(c, a, &queues, "?new=true", "made");
 }
 
 int verb_queue_set(struct ctl *c, const struct args *a)
 {
-	return put(c, a, &queues, "?new=false", "changed");
+	return send_limits(c, a, &queues, "?new=false", "changed");
 }
 
 int verb_limit_set(struct ctl *c, const struct args *a)
 {
-	return put(c, a, &owners, "", "set");
+	return send_limits(c, a, &owners, "", "set");
 }
 
-/* ---- rm ---- */
+/* ---- remove_limits ---- */
 
 /* One after the other; a failure is said and the rest goes on. The first exit code counts. */
-static int rm(struct ctl *c, const struct args *a, const struct kind *kind)
+static int remove_limits(struct ctl *c, const struct args *a, const struct kind *kind)
 {
 	char *const *words;
 	size_t n = args_operands(a, &words);
@@ -240,9 +240,9 @@ static int rm(struct ctl *c, const struct args *a, const struct kind *kind)
 		struct err e = {};
 		int failed;
 
-		if (read_name(kind, words[i], &e) && api_call(c, "DELETE", path, NULL, &answer, &e)) {
-			if (wants_json(c))
-				out_object(c, answer);
+		if (check_limit_name(kind, words[i], &e) && api_call(c, "DELETE", path, NULL, &answer, &e)) {
+			if (render_wants_json(c))
+				render_object(c, answer);
 			else
 				ctl_say(kind == &queues ? "removed queue '%s'" : "removed the limits of '%s'", words[i]);
 			continue;
@@ -257,10 +257,10 @@ static int rm(struct ctl *c, const struct args *a, const struct kind *kind)
 
 int verb_queue_rm(struct ctl *c, const struct args *a)
 {
-	return rm(c, a, &queues);
+	return remove_limits(c, a, &queues);
 }
 
 int verb_limit_rm(struct ctl *c, const struct args *a)
 {
-	return rm(c, a, &owners);
+	return remove_limits(c, a, &owners);
 }

@@ -15,7 +15,7 @@
 #include <string.h>
 
 /* --param NAME=VALUE, each name once. */
-static bool put_params(const struct args *a, json_t *body, struct err *e)
+static bool set_run_params(const struct args *a, json_t *body, struct err *e)
 {
 	size_t n = args_count(a, "param");
 	json_t *params = json_object();
@@ -38,7 +38,7 @@ static bool put_params(const struct args *a, json_t *body, struct err *e)
 	return true;
 }
 
-static bool trigger(struct ctl *c, const struct args *a, json_t **ret, struct err *e)
+static bool request_run(struct ctl *c, const struct args *a, json_t **ret, struct err *e)
 {
 	json_auto_t *body = json_object(), *job = NULL;
 	AUTO_TEXT path = NULL;
@@ -48,7 +48,7 @@ static bool trigger(struct ctl *c, const struct args *a, json_t **ret, struct er
 	args_operands(a, &words);
 	c->job_typed = words[0];
 	c->yes = args_has(a, "yes");
-	if (!ref_parse(words[0], &ref, e) || !put_params(a, body, e))
+	if (!ref_parse(words[0], &ref, e) || !set_run_params(a, body, e))
 		return false;
 	if (ref.run)
 		return err_set(e, ERR_INVALID, "'%s' is a run; name the job that is to run again", words[0]);
@@ -66,8 +66,8 @@ static int show_run(const struct ctl *c, const json_t *run, bool quiet)
 	struct rows rows;
 
 	ref_of_run(run, &ref);
-	if (wants_json(c))
-		return out_object(c, run);
+	if (render_wants_json(c))
+		return render_object(c, run);
 	if (c->format == FORMAT_CSV) {
 		rows_begin(&rows, c, &run_rows);
 		rows_add(&rows, run);
@@ -80,7 +80,7 @@ static int show_run(const struct ctl *c, const json_t *run, bool quiet)
 	if (c->format != FORMAT_NAME && (c->terminal || quiet))
 		return EXIT_SUCCESS;
 	buf_char(&ref, '\n');
-	return out_text(&ref);
+	return render_text(&ref);
 }
 
 int verb_run(struct ctl *c, const struct args *a)
@@ -91,7 +91,7 @@ int verb_run(struct ctl *c, const struct args *a)
 	struct err e = {};
 	int code;
 
-	if (!trigger(c, a, &run, &e)) {
+	if (!request_run(c, a, &run, &e)) {
 		if (e.kind == ERR_UNCERTAIN)
 			err_set(&e, e.kind, "%s; the run may have been queued or not: look with 'jobctl runs'", e.msg);
 		return ctl_fail(&e);

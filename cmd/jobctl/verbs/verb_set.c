@@ -51,17 +51,17 @@ static void say_changed(const struct ctl *c, const json_t *job)
 
 int change_show(const struct ctl *c, const json_t *answer, bool dry_run)
 {
-	if (wants_json(c))
-		return out_object(c, answer);
+	if (render_wants_json(c))
+		return render_object(c, answer);
 	if (dry_run)
-		return trial_show_change(c, answer);
+		return dry_run_show_change(c, answer);
 	say_changed(c, answer);
-	findings_say(json_object_get(answer, "findings"));
+	dry_run_say_findings(json_object_get(answer, "findings"));
 	return EXIT_SUCCESS;
 }
 
 /* A job, and not one of its runs. */
-static bool find_job(struct ctl *c, const char *word, json_t **ret, struct err *e)
+static bool find_changed_job(struct ctl *c, const char *word, json_t **ret, struct err *e)
 {
 	struct ref ref;
 
@@ -79,9 +79,9 @@ int verb_set(struct ctl *c, const struct args *a)
 
 	c->job_typed = words[0];
 	c->yes = args_has(a, "yes");
-	if (args_has(a, "revision") && !parse_int(args_last(a, "revision"), 1, INT64_MAX, &revision))
+	if (args_has(a, "revision") && !text_parse_int(args_last(a, "revision"), 1, INT64_MAX, &revision))
 		err_set(&e, ERR_INVALID, "--revision: '%s' is not the number of a revision", args_last(a, "revision"));
-	if (e.kind || !patch_from_words(words + 1, n - 1, &patch, &e) || !find_job(c, words[0], &job, &e) ||
+	if (e.kind || !spec_patch_from_words(words + 1, n - 1, &patch, &e) || !find_changed_job(c, words[0], &job, &e) ||
 	    !change_send(c, job, patch, revision, dry_run, &answer, &e))
 		return ctl_fail(&e);
 	return change_show(c, answer, dry_run);
@@ -96,11 +96,11 @@ int verb_undo(struct ctl *c, const struct args *a)
 	int64_t to = 0;
 
 	args_operands(a, &words);
-	if (args_has(a, "to") && !parse_int(args_last(a, "to"), 1, INT64_MAX, &to))
+	if (args_has(a, "to") && !text_parse_int(args_last(a, "to"), 1, INT64_MAX, &to))
 		err_set(&e, ERR_INVALID, "--to: '%s' is not the number of a revision", args_last(a, "to"));
 	if (to)
 		json_object_set_new(body, "to", json_integer(to));
-	if (e.kind || !find_job(c, words[0], &job, &e))
+	if (e.kind || !find_changed_job(c, words[0], &job, &e))
 		return ctl_fail(&e);
 	path = xprintf("/v1/jobs/%" PRId64 "/undo", member_int(job, "id"));
 	if (!api_call(c, "POST", path, body, &answer, &e))

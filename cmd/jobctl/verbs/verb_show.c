@@ -28,7 +28,7 @@
 
 #define LABEL 14 /* columns of the left side */
 
-static void put_line(struct buf *out, const char *label, const char *text)
+static void put_labelled(struct buf *out, const char *label, const char *text)
 {
 	if (!text || !*text)
 		return;
@@ -54,7 +54,7 @@ static void put_time_line(struct buf *out, const struct ctl *c, const json_t *o,
 static void put_state(struct buf *out, const struct ctl *c, const json_t *o, const char *reason)
 {
 	const char *state = member_text(o, "state");
-	const char *colour = c->colour ? state_colour(state) : "";
+	const char *colour = c->colour ? table_state_colour(state) : "";
 
 	buf_printf(out, "%-*s%s%s%s", LABEL, "state", colour, state, *colour ? COLOUR_END : "");
 	if (reason && *reason) {
@@ -68,7 +68,7 @@ static void put_state(struct buf *out, const struct ctl *c, const json_t *o, con
 /* The sentence of what it waits for; 'jobctl why' knows more. */
 static void put_waits(struct buf *out, const json_t *o)
 {
-	put_line(out, "waits", member_text(json_object_get(o, "waiting_for"), "message"));
+	put_labelled(out, "waits", member_text(json_object_get(o, "waiting_for"), "message"));
 }
 
 /* ---- a job ---- */
@@ -91,11 +91,11 @@ static void put_last_run(struct buf *out, const struct ctl *c, const json_t *job
 	if (t)
 		buf_printf(&line, ", %s", c->terminal ? words_relative(t, c->now, words)
 						      : words_instant(t, words));
-	put_line(out, "last run", line.data);
+	put_labelled(out, "last run", line.data);
 }
 
 /* A number of the spec, in the words of its option, when it is not the default. */
-static void put_number(struct buf *out, const struct job_field *f, int64_t n)
+static void put_number_line(struct buf *out, const struct job_field *f, int64_t n)
 {
 	char size[WORDS_MAX];
 	AUTO_TEXT text = NULL;
@@ -103,16 +103,16 @@ static void put_number(struct buf *out, const struct job_field *f, int64_t n)
 	if (n == f->preset)
 		return;
 	text = f->type == FIELD_SIZE ? xstrdup(words_size(n, size)) : job_field_print(f, n);
-	put_line(out, f->flag ? f->flag : f->name, text);
+	put_labelled(out, f->flag ? f->flag : f->name, text);
 }
 
-static void put_pairs(struct buf *out, const struct job_field *f, const struct strv *pairs, bool reveal)
+static void put_pair_lines(struct buf *out, const struct job_field *f, const struct strv *pairs, bool reveal)
 {
 	for (size_t i = 0; i < pairs->n; i++) {
 		bool open = reveal || f->offset != offsetof(struct job_spec, env);
 		AUTO_TEXT shown = job_env_masked(pairs->v[i], open);
 
-		put_line(out, i ? "" : f->name, shown);
+		put_labelled(out, i ? "" : f->name, shown);
 	}
 }
 
@@ -133,24 +133,24 @@ static void put_spec(struct buf *out, const struct job_spec *s, bool reveal)
 			continue;
 		switch (f->type) {
 		case FIELD_TEXT:
-			put_line(out, f->name, *(char *const *)at);
+			put_labelled(out, f->name, *(char *const *)at);
 			break;
 		case FIELD_LIST:
 		case FIELD_MAP:
-			put_pairs(out, f, at, reveal);
+			put_pair_lines(out, f, at, reveal);
 			break;
 		case FIELD_BLOB:
 			if (((const struct blob *)at)->data)
-				put_line(out, f->name, words_size((int64_t)((const struct blob *)at)->len, size));
+				put_labelled(out, f->name, words_size((int64_t)((const struct blob *)at)->len, size));
 			break;
 		default:
-			put_number(out, f, *(const int64_t *)at);
+			put_number_line(out, f, *(const int64_t *)at);
 		}
 	}
 }
 
 /* The next slot by the clock of the caller; where the clock of the job's zone shows another time, that too. */
-static void put_next(struct buf *out, const struct ctl *c, usec_t next, const struct zone *z /* NULL: unknown */)
+static void put_next_line(struct buf *out, const struct ctl *c, usec_t next, const struct zone *z /* NULL: unknown */)
 {
 	char instant[WORDS_MAX], relative[WORDS_MAX];
 	AUTO_DONE(buf) there = {};
@@ -179,40 +179,40 @@ static void put_meaning(struct buf *out, const struct ctl *c, const json_t *job)
 	/* a moment says it all */
 	if (known && schedule_set_kind(set) != SCHEDULE_NOW && schedule_set_kind(set) != SCHEDULE_ONCE) {
 		schedule_set_explain(set, &words);
-		put_line(out, "meaning", words.data);
+		put_labelled(out, "meaning", words.data);
 	}
-	if (next && row_is_held(job))
-		put_line(out, "next", "none while it is paused or frozen");
+	if (next && words_is_held(job))
+		put_labelled(out, "next", "none while it is paused or frozen");
 	else if (next)
-		put_next(out, c, next, known ? z : NULL);
+		put_next_line(out, c, next, known ? z : NULL);
 }
 
-static void put_job(struct buf *out, const struct ctl *c, const json_t *job, const struct job_spec *s,
+static void put_job_lines(struct buf *out, const struct ctl *c, const json_t *job, const struct job_spec *s,
 	bool reveal)
 {
 	AUTO_DONE(buf) words = {};
 	AUTO_DONE(buf) schedule = {};
 
 	ref_job_words(job, &words);
-	put_line(out, "job", words.data);
+	put_labelled(out, "job", words.data);
 	buf_clear(&words);
-	put_line(out, "owner", member_text(job, "owner"));
+	put_labelled(out, "owner", member_text(job, "owner"));
 	put_state(out, c, job, json_is_object(json_object_get(job, "pause")) ? NULL : member_text(job, "reason"));
 	if (json_is_object(json_object_get(job, "pause"))) {
-		words_of_pause(c, json_object_get(job, "pause"), &words);
-		put_line(out, "pause", words.data);
+		pause_describe(c, json_object_get(job, "pause"), &words);
+		put_labelled(out, "pause", words.data);
 	} else if (json_is_object(json_object_get(job, "next_pause"))) {
-		words_of_pause(c, json_object_get(job, "next_pause"), &words);
-		put_line(out, "pauses", words.data);
+		pause_describe(c, json_object_get(job, "next_pause"), &words);
+		put_labelled(out, "pauses", words.data);
 	}
 	put_waits(out, job);
 	buf_clear(&words);
-	words_of_command(job, &words);
-	put_line(out, s->script ? "script" : "command", words.data);
+	words_command(job, &words);
+	put_labelled(out, s->script ? "script" : "command", words.data);
 	buf_clear(&words);
-	words_of_schedule(job, &words);
+	words_schedule(job, &words);
 	words_localize(words.data ? words.data : "", &schedule);
-	put_line(out, "schedule", schedule.data);
+	put_labelled(out, "schedule", schedule.data);
 	put_meaning(out, c, job);
 	put_last_run(out, c, job);
 	put_spec(out, s, reveal);
@@ -270,7 +270,7 @@ static void put_attempt(struct buf *out, const json_t *a)
 		buf_printf(&line, " (%s not kept)", words_size(member_int(a, "output_dropped"), words));
 	if (error)
 		buf_printf(&line, ": %s", error);
-	put_line(out, label, line.data);
+	put_labelled(out, label, line.data);
 }
 
 /* What it ran: the command of its revision, which its job may have left behind. */
@@ -279,25 +279,25 @@ static void put_definition(struct buf *out, const json_t *definition)
 	AUTO_DONE(buf) words = {};
 	bool script = json_object_get(definition, "script") || json_object_get(definition, "script_b64");
 
-	words_of_command(definition, &words);
-	put_line(out, script ? "script" : "command", words.data);
+	words_command(definition, &words);
+	put_labelled(out, script ? "script" : "command", words.data);
 }
 
-static void put_run(struct buf *out, const struct ctl *c, const json_t *run, const json_t *definition /* NULL: unknown */)
+static void put_run_lines(struct buf *out, const struct ctl *c, const json_t *run, const json_t *definition /* NULL: unknown */)
 {
 	AUTO_DONE(buf) words = {};
 	const json_t *attempt;
 	size_t i;
 
 	ref_of_run(run, &words);
-	put_line(out, "run", words.data);
-	put_line(out, "owner", member_text(run, "owner"));
+	put_labelled(out, "run", words.data);
+	put_labelled(out, "owner", member_text(run, "owner"));
 	put_state(out, c, run, NULL); /* the reason is in the result */
 	put_waits(out, run);
 	buf_clear(&words);
 	words_result(run, &words);
-	put_line(out, "result", words.data);
-	put_line(out, "kind", member_text(run, "kind"));
+	put_labelled(out, "result", words.data);
+	put_labelled(out, "kind", member_text(run, "kind"));
 	put_time_line(out, c, run, "slot", "slot");
 	if (member_int(run, "slot_count") > 1) {
 		put_time_line(out, c, run, "last slot", "slot_last");
@@ -309,9 +309,9 @@ static void put_run(struct buf *out, const struct ctl *c, const json_t *run, con
 	put_time_line(out, c, run, "dead letter", "dead_at");
 	buf_printf(out, "%-*s%" PRId64 "\n", LABEL, "revision", member_int(run, "revision"));
 	put_definition(out, definition);
-	put_line(out, "node", member_text(run, "node_name"));
+	put_labelled(out, "node", member_text(run, "node_name"));
 	if (json_is_true(json_object_get(run, "cancel_asked")))
-		put_line(out, "cancel", "asked for");
+		put_labelled(out, "cancel", "asked for");
 	json_array_foreach(json_object_get(run, "attempts"), i, attempt)
 		put_attempt(out, attempt);
 }
@@ -331,7 +331,7 @@ static void put_failed_notice(struct buf *out, struct ctl *c, const json_t *job)
 		return;
 	line = xprintf("%s could not be told by %s: %s", member_text(n, "kind"), member_text(n, "channel"),
 		member_text(n, "error") ? member_text(n, "error") : "no reason given");
-	put_line(out, "notice", line);
+	put_labelled(out, "notice", line);
 }
 
 /* ---- the verb ---- */
@@ -344,25 +344,25 @@ static int show_job(struct ctl *c, const struct args *a, const json_t *job, cons
 	bool reveal = args_has(a, "reveal");
 
 	job_spec_init(&spec);
-	if (!spec_of_job(job, &spec, &e)) {
+	if (!job_object_read_spec(job, &spec, &e)) {
 		err_wrap(&e, "cannot make sense of the job the daemon sent");
 		e.kind = ERR_INTERNAL;
 		return ctl_fail(&e);
 	}
 	if (args_has(a, "sandbox")) {
-		if (!show_sandbox(c, spec.sandbox, &out, &e))
+		if (!sandbox_describe(c, spec.sandbox, &out, &e))
 			return ctl_fail(&e);
 	} else if (args_has(a, "as-command")) {
-		spec_to_words(&spec, reveal ? NULL : job_env_secret, &out);
+		spec_command_write(&spec, reveal ? NULL : job_env_secret, &out);
 		buf_char(&out, '\n');
 	} else if (args_has(a, "env")) {
 		job_env_put(job, run, &spec, reveal, c->terminal, &out);
 	} else {
-		put_job(&out, c, job, &spec, reveal);
+		put_job_lines(&out, c, job, &spec, reveal);
 		if (spec.notify.n > 0)
 			put_failed_notice(&out, c, job);
 	}
-	return out_text(&out);
+	return render_text(&out);
 }
 
 static bool is_text(const struct ctl *c)
@@ -376,7 +376,7 @@ static int show_data(const struct ctl *c, const json_t *o, const struct row_kind
 	struct rows rows;
 
 	if (c->format == FORMAT_JSON)
-		return out_object(c, o);
+		return render_object(c, o);
 	rows_begin(&rows, c, kind);
 	rows_add(&rows, o);
 	rows_end(&rows);
@@ -408,7 +408,7 @@ int verb_show(struct ctl *c, const struct args *a)
 	if (views > 1)
 		err_set(&e, ERR_INVALID, "give one of --env, --sandbox and --as-command");
 	else if (about_job && !is_text(c))
-		err_set(&e, ERR_INVALID, "--env, --sandbox and --as-command are text, not %s", format_name(c->format));
+		err_set(&e, ERR_INVALID, "--env, --sandbox and --as-command are text, not %s", render_format_name(c->format));
 	if (e.kind != ERR_NONE || !ref_parse(words[0], &ref, &e) ||
 		(ref.run && !api_run(c, &ref, &run, &e)) ||
 		((!ref.run || about_job) && !api_job(c, &ref, &job, &e)))
@@ -417,6 +417,6 @@ int verb_show(struct ctl *c, const struct args *a)
 		return show_data(c, run ? run : job, run ? &run_rows : &job_rows);
 	if (job)
 		return show_job(c, a, job, run);
-	put_run(&out, c, run, revision_of(c, run, &answer));
-	return out_text(&out);
+	put_run_lines(&out, c, run, revision_of(c, run, &answer));
+	return render_text(&out);
 }

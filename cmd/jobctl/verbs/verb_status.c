@@ -47,7 +47,7 @@ static void put_counts(struct buf *out, const char *label, const json_t *counts,
 	buf_str(out, *gap ? "\n" : "none\n");
 }
 
-static void put_text(struct buf *out, const char *before, const char *text, const char *after)
+static void put_escaped_text(struct buf *out, const char *before, const char *text, const char *after)
 {
 	buf_str(out, before);
 	if (text)
@@ -59,7 +59,7 @@ static void put_text(struct buf *out, const char *before, const char *text, cons
 static void put_limit(struct buf *out, const json_t *s)
 {
 	buf_printf(out, "limit   %" PRId64 " at a time", member_int(s, "max_running"));
-	put_text(out, ", ", member_text(s, "max_running_why"), "");
+	put_escaped_text(out, ", ", member_text(s, "max_running_why"), "");
 	if (member_int(s, "owner_max_running") > 0)
 		buf_printf(out, "; %" PRId64 " of one owner", member_int(s, "owner_max_running"));
 	buf_char(out, '\n');
@@ -74,10 +74,10 @@ static void put_you(struct buf *out, const json_t *s)
 	if (!json_is_object(you))
 		return;
 	if (member_text(you, "name"))
-		put_text(out, "you     ", member_text(you, "name"), "");
+		put_escaped_text(out, "you     ", member_text(you, "name"), "");
 	else
 		buf_printf(out, "you     uid %" PRId64, member_int(you, "uid"));
-	put_text(out, ", ", member_text(you, "role"), "");
+	put_escaped_text(out, ", ", member_text(you, "role"), "");
 	if (text_equal(member_text(you, "role"), "denied"))
 		buf_str(out, ": you may see and stop what you have, and start nothing");
 	buf_printf(out, "; %" PRId64 " job%s, %" PRId64 " running\n", jobs, jobs == 1 ? "" : "s", running);
@@ -90,7 +90,7 @@ static void put_spawner(struct buf *out, const json_t *s)
 
 	if (!json_is_false(json_object_get(s, "spawner_up")))
 		return;
-	put_text(out, "spawner nothing is started: ", why ? why : "the spawner is down", "");
+	put_escaped_text(out, "spawner nothing is started: ", why ? why : "the spawner is down", "");
 	if (member_int(s, "spawner_stopped") > 0)
 		buf_printf(out, " (kill -CONT %" PRId64 ")", member_int(s, "spawner_stopped"));
 	else if (text_equal(member_text(s, "mode"), "system"))
@@ -135,7 +135,7 @@ static void put_cluster(struct buf *out, const json_t *c)
 	if (member_int(c, "nodes") < 2 && leader && overdue < OVERDUE_SHOWN && !draining)
 		return; /* one node is nothing to speak of */
 	if (leader) {
-		put_text(out, "cluster ", leader, "");
+		put_escaped_text(out, "cluster ", leader, "");
 		buf_printf(out, " leads in term %" PRId64 ", its lease lasts %.1f s", member_int(c, "term"), seconds_of(c, "leader_lease_remains"));
 	} else {
 		buf_printf(out, "cluster nobody leads since term %" PRId64, member_int(c, "term"));
@@ -154,20 +154,20 @@ static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 	usec_t uptime = (usec_t)(json_number_value(json_object_get(s, "uptime")) * USEC_SEC);
 	char words[WORDS_MAX], instant[WORDS_MAX];
 
-	put_text(out, "jobschedd ", member_text(s, "version"), "");
-	put_text(out, " on ", member_text(node, "name"), "");
+	put_escaped_text(out, "jobschedd ", member_text(s, "version"), "");
+	put_escaped_text(out, " on ", member_text(node, "name"), "");
 	buf_printf(out, ", up %s\n", words_duration(uptime, words));
-	put_text(out, "socket  ", c->socket, text_equal(member_text(s, "mode"), "system") ? " (of the system)\n" : "\n");
-	put_text(out, "store   ", member_text(store, "place"), "\n");
+	put_escaped_text(out, "socket  ", c->socket, text_equal(member_text(s, "mode"), "system") ? " (of the system)\n" : "\n");
+	put_escaped_text(out, "store   ", member_text(store, "place"), "\n");
 	if (member_time(store, "away_since")) {
-		put_text(out, "away    since ", words_instant(member_time(store, "away_since"), words), "");
-		put_text(out, ": ", member_text(store, "away_why"), "\n");
+		put_escaped_text(out, "away    since ", words_instant(member_time(store, "away_since"), words), "");
+		put_escaped_text(out, ": ", member_text(store, "away_why"), "\n");
 	}
 	if (json_is_true(json_object_get(store, "full")))
 		buf_str(out, "full    no space is left for the store: new jobs are refused until some is freed; what is in the store runs\n");
 	if (member_time(s, "stuck_since")) {
-		put_text(out, "stuck   nothing is started since ", words_instant(member_time(s, "stuck_since"), words), "");
-		put_text(out, ": ", member_text(s, "stuck_why"), "\n");
+		put_escaped_text(out, "stuck   nothing is started since ", words_instant(member_time(s, "stuck_since"), words), "");
+		put_escaped_text(out, ": ", member_text(s, "stuck_why"), "\n");
 	}
 	if (json_is_object(json_object_get(s, "cluster")))
 		put_cluster(out, json_object_get(s, "cluster"));
@@ -180,7 +180,7 @@ static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 	if (member_int(s, "max_running") > 0)
 		put_limit(out, s);
 	if (member_text(json_object_get(s, "net"), "why"))
-		put_text(out, "net     ", member_text(json_object_get(s, "net"), "why"), "; webhooks and artifacts wait\n");
+		put_escaped_text(out, "net     ", member_text(json_object_get(s, "net"), "why"), "; webhooks and artifacts wait\n");
 	if (member_int(json_object_get(s, "notices"), "failed") > 0)
 		buf_printf(out, "notices %" PRId64 " could not be sent (jobctl notices --failed)\n",
 			member_int(json_object_get(s, "notices"), "failed"));
@@ -207,12 +207,12 @@ int verb_status(struct ctl *c, const struct args *a)
 	away = member_time(json_object_get(status, "store"), "away_since");
 	well = !away && !member_time(status, "stuck_since") && !json_is_false(json_object_get(status, "spawner_up")) &&
 	       !json_is_true(json_object_get(json_object_get(status, "store"), "full"));
-	if (wants_json(c)) {
-		code = out_object(c, status);
+	if (render_wants_json(c)) {
+		code = render_object(c, status);
 		return well ? code : EXIT_FAILURE;
 	}
 	put_status(c, status, &out);
-	out_flush(&out);
+	render_flush(&out);
 	if (away) /* and with it all that else were to be said */
 		return EXIT_FAILURE;
 	if (!pauses_say(c, &e))
@@ -229,10 +229,10 @@ int verb_version(struct ctl *c, const struct args *a)
 	(void)a;
 	if (api_call(c, "GET", "/v1/status", NULL, &status, NULL))
 		daemon = member_text(status, "version");
-	if (wants_json(c)) {
+	if (render_wants_json(c)) {
 		json_auto_t *o = json_pack("{s:s, s:s?}", "jobctl", PACKAGE_VERSION, "jobschedd", daemon);
 
-		return out_object(c, o);
+		return render_object(c, o);
 	}
 	buf_printf(&out, "jobctl %s\n", PACKAGE_VERSION);
 	if (daemon) {
@@ -240,7 +240,7 @@ int verb_version(struct ctl *c, const struct args *a)
 		text_escape(&out, daemon, strlen(daemon));
 		buf_printf(&out, " at %s\n", c->socket);
 	}
-	return out_text(&out);
+	return render_text(&out);
 }
 
 static const char commands_to_try[] =
@@ -263,6 +263,6 @@ int verb_none(struct ctl *c)
 	else
 		code = ctl_fail(&e);
 	buf_str(&out, commands_to_try + (out.len == 0));
-	out_flush(&out);
+	render_flush(&out);
 	return code;
 }

@@ -31,7 +31,7 @@ static bool template_path(const char *name, struct buf *out, struct err *e)
 /* ---- add ---- */
 
 /* --param host must be given for each job, --param days=7 may be. */
-static void put_params(json_t *body, const struct args *a)
+static void set_param_defaults(json_t *body, const struct args *a)
 {
 	json_t *params = json_object();
 
@@ -44,7 +44,7 @@ static void put_params(json_t *body, const struct args *a)
 	json_object_set_new(body, "params", params);
 }
 
-static bool read_template(const struct args *a, json_t **ret, struct err *e)
+static bool read_template_args(const struct args *a, json_t **ret, struct err *e)
 {
 	AUTO_DONE(job_spec) spec;
 	char *const *words;
@@ -55,11 +55,11 @@ static bool read_template(const struct args *a, json_t **ret, struct err *e)
 		return err_set(e, ERR_INVALID, "--%s is for the jobs made from it", args_has(a, "name") ? "name" : "template");
 	if (n < 2)
 		return err_set(e, ERR_INVALID, "no command; write it after '--': jobctl template add NAME -- COMMAND");
-	if (!spec_from_options(&spec, a, "param", e))
+	if (!spec_args_read_options(&spec, a, "param", e))
 		return false;
-	spec_take_words(&spec, words + 1, n - 1);
-	*ret = spec_to_json(&spec);
-	put_params(*ret, a);
+	spec_args_set_command(&spec, words + 1, n - 1);
+	*ret = spec_json_write(&spec);
+	set_param_defaults(*ret, a);
 	return true;
 }
 
@@ -71,11 +71,11 @@ int verb_template_add(struct ctl *c, const struct args *a)
 	char *const *words;
 
 	args_operands(a, &words);
-	if (!template_path(words[0], &path, &e) || !read_template(a, &body, &e) ||
+	if (!template_path(words[0], &path, &e) || !read_template_args(a, &body, &e) ||
 	    !api_call(c, "PUT", path.data, body, &answer, &e))
 		return ctl_fail(&e);
-	if (wants_json(c))
-		return out_object(c, answer);
+	if (render_wants_json(c))
+		return render_object(c, answer);
 	if (member_int(answer, "revision") == 1)
 		ctl_say("added template '%s'; use it with 'jobctl add --template %s'", words[0], words[0]);
 	else
@@ -86,7 +86,7 @@ int verb_template_add(struct ctl *c, const struct args *a)
 
 /* ---- list ---- */
 
-static void cell_name(const json_t *row, const struct look *l, struct buf *out)
+static void cell_template_name(const json_t *row, const struct look *l, struct buf *out)
 {
 	(void)l;
 	buf_str(out, member_text(row, "name"));
@@ -118,18 +118,18 @@ static void cell_updated(const json_t *row, const struct look *l, struct buf *ou
 }
 
 static const struct column columns[] = {
-	{{"NAME", false, false}, "name", false, cell_name},
+	{{"NAME", false, false}, "name", false, cell_template_name},
 	{{"OWNER", false, false}, "owner", false, cell_owner},
 	{{"UPDATED", false, false}, "updated_at", false, cell_updated},
 	{{"PARAMS", false, false}, "params", false, cell_params},
 };
 
-static void name_of(const json_t *row, struct buf *out)
+static void template_name(const json_t *row, struct buf *out)
 {
 	buf_str(out, member_text(row, "name"));
 }
 
-static const struct row_kind template_rows = {columns, ELEMENTS(columns), name_of};
+static const struct row_kind template_rows = {columns, ELEMENTS(columns), template_name};
 
 static bool show_row(const json_t *row, void *arg)
 {
@@ -168,7 +168,7 @@ static int show_text(const json_t *t, bool reveal)
 	json_t *v;
 
 	job_spec_init(&spec);
-	if (!spec_of_job(json_object_get(t, "definition"), &spec, &e)) {
+	if (!job_object_read_spec(json_object_get(t, "definition"), &spec, &e)) {
 		e.kind = ERR_INTERNAL;
 		return ctl_fail(&e);
 	}
@@ -180,9 +180,9 @@ static int show_text(const json_t *t, bool reveal)
 			text_escape(&out, json_string_value(v), json_string_length(v));
 		buf_char(&out, '\n');
 	}
-	form_write(&spec, reveal ? NULL : job_env_secret, &form);
+	spec_form_write(&spec, reveal ? NULL : job_env_secret, &form);
 	buf_add(&out, form.data, form.len);
-	return out_text(&out);
+	return render_text(&out);
 }
 
 int verb_template_show(struct ctl *c, const struct args *a)
@@ -195,8 +195,8 @@ int verb_template_show(struct ctl *c, const struct args *a)
 	args_operands(a, &words);
 	if (!template_path(words[0], &path, &e) || !api_call(c, "GET", path.data, NULL, &t, &e))
 		return ctl_fail(&e);
-	if (wants_json(c))
-		return out_object(c, t);
+	if (render_wants_json(c))
+		return render_object(c, t);
 	return show_text(t, args_has(a, "reveal"));
 }
 
@@ -217,8 +217,8 @@ int verb_template_rm(struct ctl *c, const struct args *a)
 			int failed = ctl_fail(&e);
 
 			code = code ? code : failed;
-		} else if (wants_json(c)) {
-			out_object(c, answer);
+		} else if (render_wants_json(c)) {
+			render_object(c, answer);
 		} else {
 			ctl_say("removed template '%s'; jobs made from it stay", words[i]);
 		}

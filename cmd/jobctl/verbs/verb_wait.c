@@ -33,7 +33,7 @@ static int over(struct waiting *w, const json_t *run)
 	return follow_exit(run, w->propagate);
 }
 
-static int gave_up(const struct waiting *w, const char *what, const struct err *e)
+static int report_timeout(const struct waiting *w, const char *what, const struct err *e)
 {
 	if (e->kind != ERR_BUSY || w->until < 0 || clock_boot(&clock_system) < w->until)
 		return ctl_fail(e);
@@ -42,7 +42,7 @@ static int gave_up(const struct waiting *w, const char *what, const struct err *
 }
 
 /* It was there when we began to wait: only what was planned and not due yet goes. */
-static int taken_back(const char *what)
+static int report_withdrawn(const char *what)
 {
 	ctl_say("jobctl: '%s' was planned, and has been taken back: its job was changed or paused; 'jobctl why' with the job "
 		"tells what comes now", what);
@@ -66,7 +66,7 @@ static int wait_job(struct waiting *w, const struct ref *ref)
 		json_t *run = NULL;
 
 		if (!follow_find(w->c, id, w->until, &run, &e))
-			return gave_up(w, ref->text, &e);
+			return report_timeout(w, ref->text, &e);
 		if (!run) {
 			ctl_say("jobctl: job '%s' never ran and has no next run", ref->text);
 			return EXIT_RUN_SKIPPED;
@@ -80,9 +80,9 @@ static int wait_job(struct waiting *w, const struct ref *ref)
 		if (follow_wait(w->c, member_int(json_array_get(open, i), "id"), w->until, &final, &e))
 			one = over(w, final);
 		else if (e.kind == ERR_NOT_FOUND)
-			one = taken_back(ref->text);
+			one = report_withdrawn(ref->text);
 		else
-			return gave_up(w, ref->text, &e);
+			return report_timeout(w, ref->text, &e);
 		code = code ? code : one;
 	}
 	return code;
@@ -102,7 +102,7 @@ static int wait_operand(struct waiting *w, const char *text)
 		return ctl_fail(&e);
 	if (follow_wait(w->c, ref.run, w->until, &final, &e))
 		return over(w, final);
-	return e.kind == ERR_NOT_FOUND ? taken_back(text) : gave_up(w, text, &e);
+	return e.kind == ERR_NOT_FOUND ? report_withdrawn(text) : report_timeout(w, text, &e);
 }
 
 int verb_wait(struct ctl *c, const struct args *a)
@@ -116,7 +116,7 @@ int verb_wait(struct ctl *c, const struct args *a)
 	usec_t d;
 
 	if (timeout) {
-		if (!parse_duration(timeout, &d, &e)) {
+		if (!duration_parse(timeout, &d, &e)) {
 			err_wrap(&e, "--timeout");
 			return ctl_fail(&e);
 		}

@@ -18,7 +18,7 @@
 #define LIMIT_MAX 100    /* of the API */
 #define PLANNED_ASKED 10 /* runs with a slot that is yet to come */
 
-static void put_reason(const json_t *why, const char *margin, struct buf *out)
+static void put_why(const json_t *why, const char *margin, struct buf *out)
 {
 	const char *message = member_text(why, "message"), *command = member_text(why, "command");
 	AUTO_DONE(buf) local = {};
@@ -30,7 +30,7 @@ static void put_reason(const json_t *why, const char *margin, struct buf *out)
 		buf_printf(out, "%s(%s)\n", margin, command);
 }
 
-static void put_when(const struct ctl *c, const json_t *o, const char *key, struct buf *out)
+static void put_slot_time(const struct ctl *c, const json_t *o, const char *key, struct buf *out)
 {
 	usec_t t = member_time(o, key);
 	char text[WORDS_MAX];
@@ -40,18 +40,18 @@ static void put_when(const struct ctl *c, const json_t *o, const char *key, stru
 		buf_printf(out, "  %s", words_relative(t, c->now, text));
 }
 
-static void put_run(const struct ctl *c, const json_t *run, struct buf *out)
+static void put_run_why(const struct ctl *c, const json_t *run, struct buf *out)
 {
 	AUTO_DONE(buf) ref = {};
 
 	ref_of_run(run, &ref);
 	buf_str(out, "  ");
-	put_when(c, run, "slot", out);
+	put_slot_time(c, run, "slot", out);
 	buf_printf(out, "  %s  %s\n    ", ref.data, member_text(run, "state"));
-	put_reason(json_object_get(run, "why"), "    ", out);
+	put_why(json_object_get(run, "why"), "    ", out);
 }
 
-static void put_next(const struct ctl *c, const json_t *slots, struct buf *out)
+static void put_next_times(const struct ctl *c, const json_t *slots, struct buf *out)
 {
 	const json_t *slot;
 	size_t i;
@@ -60,7 +60,7 @@ static void put_next(const struct ctl *c, const json_t *slots, struct buf *out)
 		json_auto_t *o = json_pack("{s:O}", "at", slot);
 
 		buf_str(out, i ? "       " : "next:  ");
-		put_when(c, o, "at", out);
+		put_slot_time(c, o, "at", out);
 		buf_char(out, '\n');
 	}
 }
@@ -87,11 +87,11 @@ static void put_runs(const struct ctl *c, const json_t *runs, enum slots which, 
 			continue;
 		if (n++ == 0)
 			buf_str(out, to_come ? "planned slots:\n" : "last slots:\n");
-		put_run(c, run, out);
+		put_run_why(c, run, out);
 	}
 }
 
-static void put_job(const struct ctl *c, const json_t *o, size_t limit, struct buf *out)
+static void put_job_why(const struct ctl *c, const json_t *o, size_t limit, struct buf *out)
 {
 	const json_t *runs = json_object_get(o, "runs");
 	const char *now = member_text(json_object_get(o, "now"), "code");
@@ -100,22 +100,22 @@ static void put_job(const struct ctl *c, const json_t *o, size_t limit, struct b
 	if (member_text(o, "name"))
 		buf_printf(out, " '%s'", member_text(o, "name"));
 	buf_printf(out, " is %s\nnow:   ", member_text(o, "state"));
-	put_reason(json_object_get(o, "now"), "       ", out);
-	put_next(c, json_object_get(o, "next"), out);
+	put_why(json_object_get(o, "now"), "       ", out);
+	put_next_times(c, json_object_get(o, "next"), out);
 	if (text_equal(now, "paused") || text_equal(now, "frozen"))
 		put_no_next(json_object_get(o, "next"), out);
 	put_runs(c, runs, SLOTS_TO_COME, PLANNED_ASKED, out);
 	put_runs(c, runs, SLOTS_PAST, limit, out);
 }
 
-static void put_moment(const struct ctl *c, const json_t *at, struct buf *out)
+static void put_why_at(const struct ctl *c, const json_t *at, struct buf *out)
 {
 	const json_t *run = json_object_get(at, "run");
 
 	if (json_is_object(run))
-		put_run(c, run, out);
+		put_run_why(c, run, out);
 	else
-		put_reason(json_object_get(at, "why"), "", out);
+		put_why(json_object_get(at, "why"), "", out);
 }
 
 static bool for_people(const struct ctl *c)
@@ -124,7 +124,7 @@ static bool for_people(const struct ctl *c)
 }
 
 /* ret_limit: how many of the last slots are shown. */
-static bool make_path(struct ctl *c, const struct args *a, struct buf *path, size_t *ret_limit, struct err *e)
+static bool why_path(struct ctl *c, const struct args *a, struct buf *path, size_t *ret_limit, struct err *e)
 {
 	json_auto_t *o = NULL;
 	struct ref ref;
@@ -138,7 +138,7 @@ static bool make_path(struct ctl *c, const struct args *a, struct buf *path, siz
 	buf_printf(path, "/v1/jobs/%" PRId64 "/why", member_int(o, ref.run ? "job" : "id"));
 	if (ref.run) {
 		snprintf(number, sizeof(number), "%" PRId64, ref.run);
-		query_add(path, "run", number);
+		api_query_add(path, "run", number);
 	}
 	if (!filter_limit(a, ref.run || args_last(a, "at") ? 0 : 10, &limit, e) || !filter_time(path, a, "at", c->now, e))
 		return false;
@@ -149,7 +149,7 @@ static bool make_path(struct ctl *c, const struct args *a, struct buf *path, siz
 	if (limit > 0 && for_people(c))
 		limit = limit + PLANNED_ASKED > LIMIT_MAX ? LIMIT_MAX : limit + PLANNED_ASKED;
 	snprintf(number, sizeof(number), "%zu", limit);
-	query_add(path, "limit", number);
+	api_query_add(path, "limit", number);
 	return true;
 }
 
@@ -161,15 +161,15 @@ int verb_why(struct ctl *c, const struct args *a)
 	struct err e = {};
 	size_t limit = 0;
 
-	if (!make_path(c, a, &path, &limit, &e) || !api_call(c, "GET", path.data, NULL, &o, &e))
+	if (!why_path(c, a, &path, &limit, &e) || !api_call(c, "GET", path.data, NULL, &o, &e))
 		return ctl_fail(&e);
 	if (!for_people(c))
-		return out_object(c, o);
+		return render_object(c, o);
 	if (json_is_object(json_object_get(o, "run")))
-		put_run(c, json_object_get(o, "run"), &out);
+		put_run_why(c, json_object_get(o, "run"), &out);
 	else if (json_is_object(json_object_get(o, "at")))
-		put_moment(c, json_object_get(o, "at"), &out);
+		put_why_at(c, json_object_get(o, "at"), &out);
 	else
-		put_job(c, o, limit, &out);
-	return out_text(&out);
+		put_job_why(c, o, limit, &out);
+	return render_text(&out);
 }

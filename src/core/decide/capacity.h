@@ -34,7 +34,7 @@ struct capacity {
 /* What is seen at one moment. */
 struct capacity_view {
 	usec_t now;        /* of a clock that does not jump */
-	struct machine_now machine;
+	struct machine_figures machine;
 	size_t in_flight;
 	bool waiting;      /* more is due than has room */
 	int64_t ended;     /* runs that ended in the last second */

@@ -45,10 +45,10 @@ static bool passed_over(const struct claim_facts *f)
 /* Other runs, also of slots before the pause, wait for its end. */
 static bool stopped_now(const struct claim_facts *f)
 {
-	return (f->stopped == HOLD_FROZEN && !f->thaws) || (f->stopped == HOLD_PAUSED && !f->forced);
+	return (f->stopped == HOLD_FROZEN && !f->overrides_freeze) || (f->stopped == HOLD_PAUSED && !f->forced);
 }
 
-static struct claim_verdict no_place(const struct claim_facts *f)
+static struct claim_verdict no_permit(const struct claim_facts *f)
 {
 	/* begun, and without a place: a dead letter that is to be tried again, and stands behind whatever goes on */
 	if (f->attempt > 0)
@@ -84,8 +84,8 @@ static usec_t next_look(usec_t now)
 
 struct claim_verdict claim_decide(const struct claim_facts *f)
 {
-	bool needs_place = f->policy.places > 0 && !f->has_place, expires;
-	bool place_free = needs_place && f->taken < f->policy.places;
+	bool needs_permit = f->policy.places > 0 && !f->has_permit, expires;
+	bool permit_free = needs_permit && f->taken < f->policy.places;
 	usec_t last = claim_last_start(&f->policy, f->slot, f->attempt, &expires);
 
 	if (f->now > last)
@@ -96,19 +96,19 @@ struct claim_verdict claim_decide(const struct claim_facts *f)
 		return (struct claim_verdict){.verb = CLAIM_HOLD, .hold = f->stopped, .reason = stop_reason(f->stopped)};
 	if (f->overtaken && f->policy.overlap == OVERLAP_REPLACE && f->kind == RUN_KIND_SCHEDULE && f->attempt == 0)
 		return (struct claim_verdict){.verb = CLAIM_SKIP, .reason = "overlap"};
-	if (needs_place && !place_free && !f->forced)
-		return no_place(f);
+	if (needs_permit && !permit_free && !f->forced)
+		return no_permit(f);
 	if (f->unmet)
 		return wait_until(next_look(f->now), f->unknown ? "condition unknown" : "condition", last);
 	if (f->rate_at > f->now)
 		return wait_until(f->rate_at, "rate", last);
-	return (struct claim_verdict){.verb = CLAIM_START, .takes_place = place_free};
+	return (struct claim_verdict){.verb = CLAIM_START, .takes_permit = permit_free};
 }
 
 /* ---- whose turn ---- */
 
 /* Below 0: 'a' comes first. */
-static int compare(const struct claim_lane *a, const struct claim_lane *b)
+static int lane_compare(const struct claim_lane *a, const struct claim_lane *b)
 {
 	int64_t weight_a = a->weight > 0 ? a->weight : 1, weight_b = b->weight > 0 ? b->weight : 1;
 	int64_t use_a = a->active * weight_b, use_b = b->active * weight_a;
@@ -128,7 +128,7 @@ bool claim_pick(const struct claim_lane *v, size_t n, size_t *ret)
 	const struct claim_lane *best = NULL;
 
 	for (size_t i = 0; i < n; i++)
-		if (v[i].open && (!best || compare(&v[i], best) < 0))
+		if (v[i].open && (!best || lane_compare(&v[i], best) < 0))
 			best = &v[i];
 	if (best)
 		*ret = (size_t)(best - v);

@@ -12,7 +12,7 @@ struct claim_facts {
 	usec_t now, slot;
 	enum run_kind kind;
 	int64_t attempt;            /* tries so far */
-	bool thaws;                 /* forced by an administrator, in spite of a freeze */
+	bool overrides_freeze;                 /* forced by an administrator, in spite of a freeze */
 	bool forced;
 	struct start_policy policy;
 	const char *held_by;        /* the reason it was put off before; NULL: it was not */
@@ -20,7 +20,7 @@ struct claim_facts {
 	enum run_hold slot_stopped; /* its job at the slot; a pause that is over counts */
 	bool recurs;                /* the job has slots to come */
 	bool caught_up;             /* its slot passed before it could be planned, and the job catches up on all slots */
-	bool has_place;             /* since an earlier attempt */
+	bool has_permit;             /* since an earlier attempt */
 	bool overtaken;             /* it waited for the rate, and a newer slot has come */
 	int64_t taken;              /* places of the job that are in use */
 	int64_t waiting;            /* runs of the job that wait for one */
@@ -42,7 +42,7 @@ struct claim_verdict {
 	const char *reason;  /* static; NULL for a start */
 	enum run_hold hold;  /* of CLAIM_HOLD */
 	usec_t at;           /* of CLAIM_WAIT */
-	bool takes_place;    /* of CLAIM_START: it has none yet */
+	bool takes_permit;    /* of CLAIM_START: it has none yet */
 	bool replaces;       /* of CLAIM_HOLD: runs of its job that go on must end, those that wait are skipped */
 };
 struct claim_verdict claim_decide(const struct claim_facts *f);

@@ -15,7 +15,7 @@ static usec_t run_end(const struct retry_policy *p, usec_t first_start)
 	return first_start + p->run_timeout;
 }
 
-bool run_time_left(const struct retry_policy *p, usec_t first_start, usec_t timeout, usec_t now, usec_t *ret)
+bool judge_time_left(const struct retry_policy *p, usec_t first_start, usec_t timeout, usec_t now, usec_t *ret)
 {
 	usec_t end = run_end(p, first_start), left = p->run_timeout;
 
@@ -29,7 +29,7 @@ bool run_time_left(const struct retry_policy *p, usec_t first_start, usec_t time
 	return true;
 }
 
-static enum exit_action action_of(const struct retry_policy *p, const struct run_case *c)
+static enum exit_action action_of(const struct retry_policy *p, const struct judge_case *c)
 {
 	if (c->exit_code < 0 || c->exit_code > 255)
 		return EXIT_RETRY;
@@ -38,7 +38,7 @@ static enum exit_action action_of(const struct retry_policy *p, const struct run
 	return c->exit_code == 0 ? EXIT_OK : EXIT_RETRY;
 }
 
-static void say_retry(const struct retry_policy *p, const struct run_case *c, struct run_verdict *v)
+static void say_retry(const struct retry_policy *p, const struct judge_case *c, struct judge_verdict *v)
 {
 	char after[32];
 
@@ -54,7 +54,7 @@ static void say_retry(const struct retry_policy *p, const struct run_case *c, st
 }
 
 /* Queued again, unless nobody wants that or the time of the run would be over by then. */
-static void try_again(const struct retry_policy *p, const struct run_case *c, usec_t due_at, struct run_verdict *v)
+static void requeue_attempt(const struct retry_policy *p, const struct judge_case *c, usec_t due_at, struct judge_verdict *v)
 {
 	if (c->cancel_asked) {
 		v->state = RUN_CANCELLED;
@@ -70,8 +70,8 @@ static void try_again(const struct retry_policy *p, const struct run_case *c, us
 }
 
 /* A failed one that counts: 'state' is what it is when there are no tries left. */
-static void judge_failure(const struct retry_policy *p, const struct run_case *c, enum run_state state,
-	struct run_verdict *v)
+static void judge_failure(const struct retry_policy *p, const struct judge_case *c, enum run_state state,
+	struct judge_verdict *v)
 {
 	v->failure = true;
 	if (c->outcome == ATTEMPT_TIMED_OUT && c->now >= run_end(p, c->first_start)) {
@@ -82,7 +82,7 @@ static void judge_failure(const struct retry_policy *p, const struct run_case *c
 	}
 	if (c->failures < p->retries) {
 		say_retry(p, c, v);
-		try_again(p, c, c->now + backoff_delay(&p->backoff, c->failures + 1, c->random), v);
+		requeue_attempt(p, c, c->now + policy_backoff_delay(&p->backoff, c->failures + 1, c->random), v);
 		return;
 	}
 	v->state = state;
@@ -96,7 +96,7 @@ static void judge_failure(const struct retry_policy *p, const struct run_case *c
 }
 
 /* The command ended by itself, or by a signal that we did not send. */
-static void judge_exit(const struct retry_policy *p, const struct run_case *c, struct run_verdict *v)
+static void judge_exit(const struct retry_policy *p, const struct judge_case *c, struct judge_verdict *v)
 {
 	enum exit_action action = action_of(p, c);
 
@@ -119,15 +119,15 @@ static void judge_exit(const struct retry_policy *p, const struct run_case *c, s
 		SAY(v, "job paused");
 }
 
-static void judge_lost(const struct retry_policy *p, const struct run_case *c, struct run_verdict *v)
+static void judge_lost(const struct retry_policy *p, const struct judge_case *c, struct judge_verdict *v)
 {
 	v->lost = !c->stopped;
 	if (c->stopped) {
 		SAY(v, "rerun after shutdown");
-		try_again(p, c, c->now, v);
+		requeue_attempt(p, c, c->now, v);
 	} else if (c->cancel_asked || (p->rerun_lost && c->lost < RUN_LOST_MAX)) {
 		SAY(v, "rerun %" PRId64 " of %d after loss", c->lost + 1, RUN_LOST_MAX);
-		try_again(p, c, c->now, v);
+		requeue_attempt(p, c, c->now, v);
 	} else {
 		v->state = RUN_LOST;
 		v->dead = p->retries > 0;
@@ -135,9 +135,9 @@ static void judge_lost(const struct retry_policy *p, const struct run_case *c, s
 	}
 }
 
-struct run_verdict run_judge(const struct retry_policy *p, const struct run_case *c)
+struct judge_verdict judge_attempt(const struct retry_policy *p, const struct judge_case *c)
 {
-	struct run_verdict v = {.state = RUN_FAILED, .outcome = c->outcome};
+	struct judge_verdict v = {.state = RUN_FAILED, .outcome = c->outcome};
 
 	switch (c->outcome) {
 	case ATTEMPT_TIMED_OUT:

@@ -12,7 +12,7 @@ struct retry_policy;
 #define RUN_REASON_MAX 96
 
 /* An attempt that ended, and what its run had behind it before. */
-struct run_case {
+struct judge_case {
 	enum attempt_outcome outcome;
 	const char *denial;     /* static, of a denied one: who says no and why, in a word; NULL: nobody knows */
 	bool stopped;           /* lost, because its spawner was told to stop: it uses up nothing */
@@ -25,7 +25,7 @@ struct run_case {
 	uint64_t random;        /* for the wait; any number */
 };
 
-struct run_verdict {
+struct judge_verdict {
 	enum run_state state;         /* RUN_QUEUED: try again */
 	usec_t due_at;                /* of the next try */
 	enum attempt_outcome outcome; /* of the attempt, by its owner's rules for exit codes */
@@ -34,10 +34,10 @@ struct run_verdict {
 	bool pause;                   /* its job is to be paused */
 	char reason[RUN_REASON_MAX];  /* empty: nothing to say */
 };
-struct run_verdict run_judge(const struct retry_policy *p, const struct run_case *c);
+struct judge_verdict judge_attempt(const struct retry_policy *p, const struct judge_case *c);
 
 /*
  * How long an attempt may take that starts now: the attempt's own limit, cut to what is left of the run's. 0: as long
  * as it likes. False: the time of the run is over, it must not start.
  */
-bool run_time_left(const struct retry_policy *p, usec_t first_start, usec_t timeout, usec_t now, usec_t *ret);
+bool judge_time_left(const struct retry_policy *p, usec_t first_start, usec_t timeout, usec_t now, usec_t *ret);

@@ -18,38 +18,38 @@ static int64_t thousandths_at(const char *text)
 	return end != text && n < 1e6 ? (int64_t)(n * 1000 + 0.5) : -1;
 }
 
-int64_t machine_pressure_in(const char *text)
+int64_t machine_conditions_parse_pressure(const char *text)
 {
 	static const char before[] = "some avg10=";
 
 	return text_starts(text, before) ? thousandths_at(text + strlen(before)) : -1;
 }
 
-int64_t machine_load_in(const char *text)
+int64_t machine_conditions_parse_load(const char *text)
 {
 	return thousandths_at(text);
 }
 
-bool machine_allows(const struct machine_now *m, const struct strv *when)
+bool machine_conditions_hold(const struct machine_figures *m, const struct strv *when)
 {
 	for (size_t i = 0; i < when->n; i++) {
 		struct err e = {};
 		struct gate g;
 
-		if (!gate_parse(when->v[i], &g, &e) || m->thousandths[g.figure] < 0 ||
+		if (!policy_condition_parse(when->v[i], &g, &e) || m->thousandths[g.figure] < 0 ||
 		    m->thousandths[g.figure] >= g.below)
 			return false;
 	}
 	return true;
 }
 
-bool machine_tells(const struct machine_now *m, const struct strv *when)
+bool machine_conditions_known(const struct machine_figures *m, const struct strv *when)
 {
 	for (size_t i = 0; i < when->n; i++) {
 		struct err e = {};
 		struct gate g;
 
-		if (gate_parse(when->v[i], &g, &e) && m->thousandths[g.figure] < 0)
+		if (policy_condition_parse(when->v[i], &g, &e) && m->thousandths[g.figure] < 0)
 			return false;
 	}
 	return true;

@@ -6,16 +6,16 @@
 struct strv;
 
 /* Thousandths: of a load average, of a percent of pressure. */
-struct machine_now {
+struct machine_figures {
 	int64_t thousandths[MACHINE_FIGURE_MAX]; /* negative: unknown */
 };
-#define MACHINE_UNKNOWN ((struct machine_now){{-1, -1, -1, -1}})
+#define MACHINE_UNKNOWN ((struct machine_figures){{-1, -1, -1, -1}})
 _Static_assert(MACHINE_FIGURE_MAX == 4, "MACHINE_UNKNOWN has one for each");
 
 /* The figures in the texts of /proc/pressure/… and /proc/loadavg; -1: there is none. */
-int64_t machine_pressure_in(const char *text);
-int64_t machine_load_in(const char *text);
+int64_t machine_conditions_parse_pressure(const char *text);
+int64_t machine_conditions_parse_load(const char *text);
 
 /* Whether all conditions hold. One whose figure is unknown does not: nobody can say that the machine is idle. */
-bool machine_allows(const struct machine_now *m, const struct strv *when /* checked */);
-bool machine_tells(const struct machine_now *m, const struct strv *when /* checked */); /* every figure they ask for */
+bool machine_conditions_hold(const struct machine_figures *m, const struct strv *when /* checked */);
+bool machine_conditions_known(const struct machine_figures *m, const struct strv *when /* checked */); /* every figure they ask for */

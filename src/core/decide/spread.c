@@ -38,22 +38,22 @@ static void set_quotas(struct share *v, size_t n)
 }
 
 /* Who has too many gives up what it wants least. */
-static void give_up(struct share *v, const char *const names[], int ret[SEGMENTS], int node)
+static void release_excess(struct share *v, const char *const names[], int ret[SEGMENTS], int node)
 {
 	while (v[node].has > v[node].quota) {
-		int least = SPREAD_NOBODY;
+		int least = SPREAD_UNASSIGNED;
 
 		for (int s = 0; s < SEGMENTS; s++)
 			if (ret[s] == node && (least < 0 || score(names[node], s) < score(names[node], least)))
 				least = s;
-		ret[least] = SPREAD_NOBODY;
+		ret[least] = SPREAD_UNASSIGNED;
 		v[node].has--;
 	}
 }
 
-static int who_wants(const struct share *v, const char *const names[], size_t n, int segment)
+static int best_node(const struct share *v, const char *const names[], size_t n, int segment)
 {
-	int best = SPREAD_NOBODY;
+	int best = SPREAD_UNASSIGNED;
 
 	for (size_t i = 0; i < n; i++)
 		if (v[i].has < v[i].quota &&
@@ -62,23 +62,23 @@ static int who_wants(const struct share *v, const char *const names[], size_t n,
 	return best;
 }
 
-size_t segments_spread(const char *const names[], size_t n, const int was[SEGMENTS], int ret[SEGMENTS])
+size_t spread_segments(const char *const names[], size_t n, const int was[SEGMENTS], int ret[SEGMENTS])
 {
 	struct share *v = xcalloc(n ? n : 1, sizeof(*v));
 	size_t moved = 0;
 
 	for (int s = 0; s < SEGMENTS; s++) {
-		ret[s] = was[s] >= 0 && (size_t)was[s] < n ? was[s] : SPREAD_NOBODY;
+		ret[s] = was[s] >= 0 && (size_t)was[s] < n ? was[s] : SPREAD_UNASSIGNED;
 		if (ret[s] >= 0)
 			v[ret[s]].has++;
 	}
 	if (n > 0)
 		set_quotas(v, n);
 	for (size_t i = 0; i < n; i++)
-		give_up(v, names, ret, (int)i);
+		release_excess(v, names, ret, (int)i);
 	for (int s = 0; n > 0 && s < SEGMENTS; s++)
 		if (ret[s] < 0) {
-			ret[s] = who_wants(v, names, n, s);
+			ret[s] = best_node(v, names, n, s);
 			v[ret[s]].has++;
 		}
 	for (int s = 0; s < SEGMENTS; s++)

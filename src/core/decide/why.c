@@ -141,11 +141,11 @@ static bool say_place(const struct why_facts *f, struct why_reason *ret)
 		why_type(ret, "jobctl runs %s --state running", f->ref);
 	} else if (f->holder && f->holder->state == RUN_QUEUED) {
 		why_say(ret, WHY_OVERLAP, "it waits for the end of run %" PRId64 ", which waits for another attempt at %s",
-			f->holder->id, format_rfc3339(f->holder->due_at, at));
+			f->holder->id, rfc3339_format(f->holder->due_at, at));
 		why_type(ret, "jobctl cancel %s#%" PRId64, f->ref, f->holder->id);
 	} else if (f->holder && f->holder->started_at) {
 		why_say(ret, WHY_OVERLAP, "it waits for the end of run %" PRId64 ", which runs since %s", f->holder->id,
-			format_rfc3339(f->holder->started_at, at));
+			rfc3339_format(f->holder->started_at, at));
 		why_type(ret, "jobctl cancel %s#%" PRId64, f->ref, f->holder->id);
 	} else {
 		why_say(ret, WHY_OVERLAP, "it waits for the end of the run before it");
@@ -165,7 +165,7 @@ static void say_rate(const char *whose, const char *name, usec_t at, const char 
 	char when[RFC3339_MAX];
 
 	why_say(ret, WHY_RATE, "it waits for the rate of %s%s%s%s; the next one may start at %s", whose, name ? " '" : "",
-		name ? name : "", name ? "'" : "", format_rfc3339(at, when));
+		name ? name : "", name ? "'" : "", rfc3339_format(at, when));
 	why_type(ret, "%s", command);
 }
 
@@ -201,7 +201,7 @@ static bool say_not_due(const struct why_facts *f, struct why_reason *ret)
 		return false;
 	if (say_pause_at(f, r->due_at, ret) || say_spawner(f, ret))
 		return true;
-	format_rfc3339(r->due_at, at);
+	rfc3339_format(r->due_at, at);
 	if (text_equal(r->reason, "condition")) {
 		say_condition(f, ret);
 	} else if (text_equal(r->reason, "rate")) {
@@ -304,7 +304,7 @@ static bool say_overlap_to_come(const struct why_facts *f, struct why_reason *re
 	if (f->places == 0 || f->taken < f->places || f->run->attempt > 0 || f->run->forced || !f->holder)
 		return false;
 	why_say(ret, WHY_OVERLAP, "run %" PRId64 " of the job goes on since %s", f->holder->id,
-		format_rfc3339(f->holder->started_at, at));
+		rfc3339_format(f->holder->started_at, at));
 	why_type(ret, "jobctl runs %s", f->ref);
 	return true;
 }
@@ -346,17 +346,17 @@ static void say_queued(const struct why_facts *f, struct why_reason *ret)
 	len = strlen(ret->message);
 	if (f->last_start && f->run->due_at <= f->now)
 		snprintf(ret->message + len, sizeof(ret->message) - len, "; after %s it will not start any more",
-			format_rfc3339(f->last_start, at));
+			rfc3339_format(f->last_start, at));
 }
 
-static void say_running(const struct why_facts *f, struct why_reason *ret)
+static void say_started(const struct why_facts *f, struct why_reason *ret)
 {
 	char at[RFC3339_MAX];
 
 	if (!f->run->started_at && say_spawner(f, ret))
 		return;
 	if (f->run->started_at)
-		why_say(ret, WHY_RUNNING, "run %" PRId64 " runs since %s", f->run->id, format_rfc3339(f->run->started_at, at));
+		why_say(ret, WHY_RUNNING, "run %" PRId64 " runs since %s", f->run->id, rfc3339_format(f->run->started_at, at));
 	else
 		why_say(ret, WHY_RUNNING, "run %" PRId64 " is being started", f->run->id);
 	why_type(ret, "jobctl log -f %s#%" PRId64, f->ref, f->run->id);
@@ -378,7 +378,7 @@ static void say_ended(const struct why_facts *f, enum why_code code, const char 
 
 	if (ev)
 		why_say(ret, code, "it was %s by %s at %s", word, ev->who ? ev->who : "the daemon",
-			format_rfc3339(ev->at, at));
+			rfc3339_format(ev->at, at));
 	else
 		why_say(ret, code, "it was %s", word);
 	if (code == WHY_CANCELLED)
@@ -422,7 +422,7 @@ static void say_unplanned(const struct why_facts *f, struct why_reason *ret)
 {
 	char at[RFC3339_MAX];
 
-	why_say(ret, WHY_UNPLANNED, "its slot at %s has passed, and nobody has planned it yet: %s", format_rfc3339(f->next_slot, at),
+	why_say(ret, WHY_UNPLANNED, "its slot at %s has passed, and nobody has planned it yet: %s", rfc3339_format(f->next_slot, at),
 		f->node.refused[0] ? f->node.refused : f->nodes.leader ? "the node that has to does not" : "no node leads, so what another had is not given to a new one");
 	why_type(ret, "jobctl nodes");
 }
@@ -435,10 +435,10 @@ static void say_next(const struct why_facts *f, struct why_reason *ret)
 		say_unplanned(f, ret);
 	} else if (f->next_slot && f->nodes.fit > 0 && f->nodes.fit_awake == 0) {
 		why_say(ret, WHY_DRAINED, "nothing is due; its next slot is %s, and every node that could take it is drained",
-			format_rfc3339(f->next_slot, at));
+			rfc3339_format(f->next_slot, at));
 		type_undrain(f, ret);
 	} else if (f->next_slot) {
-		why_say(ret, WHY_SCHEDULED, "nothing is due; its next slot is %s", format_rfc3339(f->next_slot, at));
+		why_say(ret, WHY_SCHEDULED, "nothing is due; its next slot is %s", rfc3339_format(f->next_slot, at));
 		why_type(ret, "jobctl next %s", f->ref);
 	} else if (f->follows) {
 		why_say(ret, WHY_FOLLOWS, "its next slot counts from the end of its run, and is being looked for");
@@ -468,7 +468,7 @@ void why_now(const struct why_facts *f, struct why_reason *ret)
 	if (f->run && f->run->state == RUN_QUEUED)
 		say_queued(f, ret);
 	else if (f->run)
-		say_running(f, ret);
+		say_started(f, ret);
 	else if (!say_state(f, ret) && !say_pause(f, ret) && !say_clock(f, ret) && !say_spawner(f, ret))
 		say_next(f, ret);
 }

@@ -44,7 +44,7 @@ static void say_missed(const struct run *r, const char *ref, struct why_reason *
 	if (r->slot_count <= 1)
 		return;
 	why_say(ret, WHY_MISSED, "%" PRId64 " slots from %s to %s: nobody was there to run them, and catch-up did not want them",
-		r->slot_count, format_rfc3339(r->slot, from), format_rfc3339(r->slot_last, to));
+		r->slot_count, rfc3339_format(r->slot, from), rfc3339_format(r->slot_last, to));
 	why_type(ret, "jobctl show %s", ref);
 }
 
@@ -167,7 +167,7 @@ void why_run(const struct run *r, const char *error, const char *ref, usec_t now
 	*ret = (struct why_reason){};
 	switch (r->state) {
 	case RUN_SUCCEEDED:
-		why_say(ret, WHY_SUCCEEDED, "it succeeded, and ended at %s", format_rfc3339(r->ended_at, at));
+		why_say(ret, WHY_SUCCEEDED, "it succeeded, and ended at %s", rfc3339_format(r->ended_at, at));
 		why_type(ret, "jobctl log %s#%" PRId64, run_ref(r, ref), r->id);
 		break;
 	case RUN_FAILED:
@@ -198,10 +198,10 @@ static void say_around(const struct why_moment *m, struct why_reason *ret)
 
 	if (m->previous && m->next)
 		snprintf(ret->message + len, sizeof(ret->message) - len, "; its slots around it are %s and %s",
-			format_rfc3339(m->previous, before), format_rfc3339(m->next, after));
+			rfc3339_format(m->previous, before), rfc3339_format(m->next, after));
 	else if (m->previous || m->next)
 		snprintf(ret->message + len, sizeof(ret->message) - len, "; the slot %s it is %s", m->next ? "after" : "before",
-			format_rfc3339(m->next ? m->next : m->previous, after));
+			rfc3339_format(m->next ? m->next : m->previous, after));
 }
 
 void why_at(const struct why_moment *m, struct why_reason *ret)
@@ -209,15 +209,15 @@ void why_at(const struct why_moment *m, struct why_reason *ret)
 	char at[RFC3339_MAX], since[RFC3339_MAX];
 
 	*ret = (struct why_reason){};
-	format_rfc3339(m->at, at);
+	rfc3339_format(m->at, at);
 	if (m->at < m->created_at) {
 		why_say(ret, WHY_BEFORE, "the job was not there at %s: it was added at %s", at,
-			format_rfc3339(m->created_at, since));
+			rfc3339_format(m->created_at, since));
 	} else if (m->is_slot && m->at > m->now) {
 		why_say(ret, WHY_TO_COME, "%s is a slot, and is yet to come", at);
 	} else if (m->paused) {
 		why_say(ret, WHY_PAUSED, "the job was paused at %s, by %s since %s", at,
-			m->paused->who ? m->paused->who : "the daemon", format_rfc3339(m->paused->at, since));
+			m->paused->who ? m->paused->who : "the daemon", rfc3339_format(m->paused->at, since));
 		why_type(ret, "jobctl events %s", m->ref);
 		return;
 	} else if (m->is_slot) {

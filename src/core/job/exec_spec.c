@@ -15,39 +15,39 @@
 #define UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS "0123456789"
 
-static bool check_owner(const char *s)
+static bool owner_name_valid(const char *s)
 {
 	return !strpbrk(s, ":/\n\r\t ") && s[0] != '-';
 }
 
-static bool check_tz(const char *s)
+static bool tz_text_valid(const char *s)
 {
 	return strspn(s, LOWER UPPER DIGITS "_+-/") == strlen(s) && s[0] != '/' && !strstr(s, "..");
 }
 
-static bool check_pair(const char *s)
+static bool pair_valid(const char *s)
 {
 	size_t len = strspn(s, LOWER UPPER DIGITS "_");
 
 	return len > 0 && s[len] == '=' && !strchr(DIGITS, s[0]);
 }
 
-static bool check_variable(const char *s)
+static bool variable_valid(const char *s)
 {
-	return check_pair(s) && strncmp(s, "JOBSCHED_", 9) != 0;
+	return pair_valid(s) && strncmp(s, "JOBSCHED_", 9) != 0;
 }
 
-static bool check_absolute(const char *s)
+static bool path_is_absolute(const char *s)
 {
 	return s[0] == '/';
 }
 
-static bool check_secret(const char *s)
+static bool secret_valid(const char *s)
 {
-	return check_pair(s) && strncmp(strchr(s, '=') + 1, "file:/", 6) == 0;
+	return pair_valid(s) && strncmp(strchr(s, '=') + 1, "file:/", 6) == 0;
 }
 
-static bool check_url(const char *s)
+static bool url_valid(const char *s)
 {
 	for (const char *c = s; *c; c++)
 		if (*c <= ' ' || *c == 0x7f)
@@ -55,83 +55,83 @@ static bool check_url(const char *s)
 	return true;
 }
 
-static bool check_sha256(const char *s)
+static bool sha256_text_valid(const char *s)
 {
 	return strspn(s, "abcdef" DIGITS) == strlen(s);
 }
 
-static bool check_name(const char *s)
+static bool job_name_valid(const char *s)
 {
 	return job_name_check(s, NULL);
 }
 
-static bool check_sandbox(const char *s)
+static bool sandbox_name_valid(const char *s)
 {
-	return sandbox_name_check(s, NULL);
+	return sandbox_profile_name_check(s, NULL);
 }
 
 #define AT(member) offsetof(struct order, member)
 
 /* A field that is added gets a new tag at the end and, if it is a number, the preset that means what was before. */
-const struct order_field order_fields[] = {
-	{.tag = 1, .type = ORDER_INT, .name = "uid", .offset = AT(uid), .max = UID_MAX, .preset = -1},
-	{.tag = 2, .type = ORDER_TEXT, .name = "owner", .offset = AT(owner), .min = 1, .max = 255, .required = true,
-		.check = check_owner},
-	{.tag = 3, .type = ORDER_LIST, .name = "argv", .offset = AT(argv), .max = WORD_MAX, .count = 4096,
+const struct exec_spec_field exec_spec_fields[] = {
+	{.tag = 1, .type = EXEC_SPEC_INT, .name = "uid", .offset = AT(uid), .max = UID_MAX, .preset = -1},
+	{.tag = 2, .type = EXEC_SPEC_TEXT, .name = "owner", .offset = AT(owner), .min = 1, .max = 255, .required = true,
+		.check = owner_name_valid},
+	{.tag = 3, .type = EXEC_SPEC_LIST, .name = "argv", .offset = AT(argv), .max = WORD_MAX, .count = 4096,
 		.required = true},
-	{.tag = 4, .type = ORDER_TEXT, .name = "tz", .offset = AT(tz), .min = 1, .max = 64, .check = check_tz},
-	{.tag = 5, .type = ORDER_LIST, .name = "env", .offset = AT(env), .min = 2, .max = WORD_MAX, .count = 128,
-		.check = check_variable},
-	{.tag = 6, .type = ORDER_LIST, .name = "params", .offset = AT(params), .min = 2, .max = WORD_MAX, .count = 64,
-		.check = check_pair},
-	{.tag = 7, .type = ORDER_TEXT, .name = "cwd", .offset = AT(cwd), .min = 1, .max = 4095, .check = check_absolute},
-	{.tag = 8, .type = ORDER_INT, .name = "umask", .offset = AT(umask), .max = 0777, .preset = 077}, /* not the job's default any more */
-	{.tag = 9, .type = ORDER_BLOB, .name = "stdin_hash", .offset = AT(stdin_hash), .min = 32, .max = 32},
-	{.tag = 10, .type = ORDER_LIST, .name = "notices", .offset = AT(notices), .min = 1, .max = WORD_MAX, .count = 8},
-	{.tag = 11, .type = ORDER_TEXT, .name = "sandbox", .offset = AT(sandbox), .min = 1, .max = SANDBOX_NAME_MAX - 1,
-		.check = check_sandbox},
-	{.tag = 20, .type = ORDER_INT, .name = "mem", .offset = AT(mem), .max = LIMIT_MEMORY_MAX},
-	{.tag = 21, .type = ORDER_INT, .name = "cpu", .offset = AT(cpu), .max = LIMIT_CPU_MAX},
-	{.tag = 22, .type = ORDER_INT, .name = "pids", .offset = AT(pids), .max = LIMIT_PIDS_MAX},
-	{.tag = 23, .type = ORDER_INT, .name = "nice", .offset = AT(nice), .max = LIMIT_NICE_MAX},
-	{.tag = 24, .type = ORDER_INT, .name = "ionice", .offset = AT(ionice), .max = LIMIT_IONICE_IDLE},
-	{.tag = 25, .type = ORDER_LIST, .name = "limits", .offset = AT(limits), .min = 3, .max = 64, .count = 16,
+	{.tag = 4, .type = EXEC_SPEC_TEXT, .name = "tz", .offset = AT(tz), .min = 1, .max = 64, .check = tz_text_valid},
+	{.tag = 5, .type = EXEC_SPEC_LIST, .name = "env", .offset = AT(env), .min = 2, .max = WORD_MAX, .count = 128,
+		.check = variable_valid},
+	{.tag = 6, .type = EXEC_SPEC_LIST, .name = "params", .offset = AT(params), .min = 2, .max = WORD_MAX, .count = 64,
+		.check = pair_valid},
+	{.tag = 7, .type = EXEC_SPEC_TEXT, .name = "cwd", .offset = AT(cwd), .min = 1, .max = 4095, .check = path_is_absolute},
+	{.tag = 8, .type = EXEC_SPEC_INT, .name = "umask", .offset = AT(umask), .max = 0777, .preset = 077}, /* not the job's default any more */
+	{.tag = 9, .type = EXEC_SPEC_BLOB, .name = "stdin_hash", .offset = AT(stdin_hash), .min = 32, .max = 32},
+	{.tag = 10, .type = EXEC_SPEC_LIST, .name = "notices", .offset = AT(notices), .min = 1, .max = WORD_MAX, .count = 8},
+	{.tag = 11, .type = EXEC_SPEC_TEXT, .name = "sandbox", .offset = AT(sandbox), .min = 1, .max = SANDBOX_NAME_MAX - 1,
+		.check = sandbox_name_valid},
+	{.tag = 20, .type = EXEC_SPEC_INT, .name = "mem", .offset = AT(mem), .max = LIMIT_MEMORY_MAX},
+	{.tag = 21, .type = EXEC_SPEC_INT, .name = "cpu", .offset = AT(cpu), .max = LIMIT_CPU_MAX},
+	{.tag = 22, .type = EXEC_SPEC_INT, .name = "pids", .offset = AT(pids), .max = LIMIT_PIDS_MAX},
+	{.tag = 23, .type = EXEC_SPEC_INT, .name = "nice", .offset = AT(nice), .max = LIMIT_NICE_MAX},
+	{.tag = 24, .type = EXEC_SPEC_INT, .name = "ionice", .offset = AT(ionice), .max = LIMIT_IONICE_IDLE},
+	{.tag = 25, .type = EXEC_SPEC_LIST, .name = "limits", .offset = AT(limits), .min = 3, .max = 64, .count = 16,
 		.check = limit_resource_plain},
-	{.tag = 40, .type = ORDER_LIST, .name = "secrets", .offset = AT(secrets), .min = 8, .max = 4200, .count = 16,
-		.check = check_secret},
-	{.tag = 41, .type = ORDER_TEXT, .name = "artifact", .offset = AT(artifact), .min = 1, .max = 2048, .check = check_url},
-	{.tag = 42, .type = ORDER_TEXT, .name = "sha256", .offset = AT(sha256), .min = 64, .max = 64, .check = check_sha256},
-	{.tag = 43, .type = ORDER_TEXT, .name = "name", .offset = AT(name), .min = 1, .max = 128, .check = check_name},
-	{.tag = 44, .type = ORDER_BLOB, .name = "job", .offset = AT(job), .min = WARRANT_JOB_LEN, .max = WARRANT_JOB_LEN},
+	{.tag = 40, .type = EXEC_SPEC_LIST, .name = "secrets", .offset = AT(secrets), .min = 8, .max = 4200, .count = 16,
+		.check = secret_valid},
+	{.tag = 41, .type = EXEC_SPEC_TEXT, .name = "artifact", .offset = AT(artifact), .min = 1, .max = 2048, .check = url_valid},
+	{.tag = 42, .type = EXEC_SPEC_TEXT, .name = "sha256", .offset = AT(sha256), .min = 64, .max = 64, .check = sha256_text_valid},
+	{.tag = 43, .type = EXEC_SPEC_TEXT, .name = "name", .offset = AT(name), .min = 1, .max = 128, .check = job_name_valid},
+	{.tag = 44, .type = EXEC_SPEC_BLOB, .name = "job", .offset = AT(job), .min = WARRANT_JOB_LEN, .max = WARRANT_JOB_LEN},
 };
-const size_t order_fields_count = ELEMENTS(order_fields);
+const size_t exec_spec_fields_count = ELEMENTS(exec_spec_fields);
 
-static void *member(const struct order *o, const struct order_field *f)
+static void *member(const struct order *o, const struct exec_spec_field *f)
 {
 	return (char *)o + f->offset;
 }
 
-void order_init(struct order *o)
+void exec_spec_init(struct order *o)
 {
 	*o = (struct order){};
-	for (size_t i = 0; i < ELEMENTS(order_fields); i++)
-		if (order_fields[i].type == ORDER_INT)
-			*(int64_t *)member(o, &order_fields[i]) = order_fields[i].preset;
+	for (size_t i = 0; i < ELEMENTS(exec_spec_fields); i++)
+		if (exec_spec_fields[i].type == EXEC_SPEC_INT)
+			*(int64_t *)member(o, &exec_spec_fields[i]) = exec_spec_fields[i].preset;
 }
 
 void order_done(struct order *o)
 {
-	for (size_t i = 0; i < ELEMENTS(order_fields); i++) {
-		void *at = member(o, &order_fields[i]);
+	for (size_t i = 0; i < ELEMENTS(exec_spec_fields); i++) {
+		void *at = member(o, &exec_spec_fields[i]);
 
-		switch (order_fields[i].type) {
-		case ORDER_TEXT:
+		switch (exec_spec_fields[i].type) {
+		case EXEC_SPEC_TEXT:
 			free(*(char **)at);
 			break;
-		case ORDER_LIST:
+		case EXEC_SPEC_LIST:
 			strv_done(at);
 			break;
-		case ORDER_BLOB:
+		case EXEC_SPEC_BLOB:
 			blob_done(at);
 			break;
 		default:
@@ -141,31 +141,31 @@ void order_done(struct order *o)
 	*o = (struct order){};
 }
 
-static bool wrong(struct err *e, const struct order_field *f, const char *what)
+static bool field_invalid(struct err *e, const struct exec_spec_field *f, const char *what)
 {
 	return err_set(e, ERR_INVALID, "an order whose '%s' %s", f->name, what);
 }
 
-static bool bytes_check(const struct order_field *f, const char *data, size_t len, struct err *e)
+static bool bytes_check(const struct exec_spec_field *f, const char *data, size_t len, struct err *e)
 {
 	if (len < (size_t)f->min || len > (size_t)f->max)
-		return wrong(e, f, "is too short or too long");
-	if (f->type != ORDER_BLOB && memchr(data, '\0', len))
-		return wrong(e, f, "has a NUL inside");
+		return field_invalid(e, f, "is too short or too long");
+	if (f->type != EXEC_SPEC_BLOB && memchr(data, '\0', len))
+		return field_invalid(e, f, "has a NUL inside");
 	return true;
 }
 
 /* After all records: what must be there is there. */
-static bool complete(const struct order *o, struct err *e)
+static bool spec_complete(const struct order *o, struct err *e)
 {
-	for (size_t i = 0; i < ELEMENTS(order_fields); i++) {
-		const struct order_field *f = &order_fields[i];
+	for (size_t i = 0; i < ELEMENTS(exec_spec_fields); i++) {
+		const struct exec_spec_field *f = &exec_spec_fields[i];
 		const void *at = member(o, f);
 
-		if (f->type == ORDER_INT && (*(const int64_t *)at < f->min || *(const int64_t *)at > f->max))
-			return wrong(e, f, "is out of range");
-		if (f->required && (f->type == ORDER_LIST ? ((const struct strv *)at)->n == 0 : !*(char *const *)at))
-			return wrong(e, f, "is missing");
+		if (f->type == EXEC_SPEC_INT && (*(const int64_t *)at < f->min || *(const int64_t *)at > f->max))
+			return field_invalid(e, f, "is out of range");
+		if (f->required && (f->type == EXEC_SPEC_LIST ? ((const struct strv *)at)->n == 0 : !*(char *const *)at))
+			return field_invalid(e, f, "is missing");
 	}
 	if (o->name && !o->job.data)
 		return err_set(e, ERR_INVALID, "an order that names a job without its identity");
@@ -174,67 +174,67 @@ static bool complete(const struct order *o, struct err *e)
 
 /* ---- out ---- */
 
-static void put_number(struct buf *out, uint64_t n, size_t bytes)
+static void number_encode(struct buf *out, uint64_t n, size_t bytes)
 {
 	for (; bytes > 0; bytes--, n >>= 8)
 		buf_char(out, (char)(n & 0xff));
 }
 
-static bool put_bytes(struct buf *out, const struct order_field *f, const char *data, size_t len, struct err *e)
+static bool bytes_encode(struct buf *out, const struct exec_spec_field *f, const char *data, size_t len, struct err *e)
 {
 	if (!bytes_check(f, data, len, e))
 		return false;
 	if (f->check && !f->check(data))
-		return wrong(e, f, "is not of the right form");
-	put_number(out, f->tag, 2);
-	put_number(out, len, 4);
+		return field_invalid(e, f, "is not of the right form");
+	number_encode(out, f->tag, 2);
+	number_encode(out, len, 4);
 	buf_add(out, data, len);
 	return true;
 }
 
-static bool put_list(struct buf *out, const struct order_field *f, const struct strv *v, struct err *e)
+static bool list_encode(struct buf *out, const struct exec_spec_field *f, const struct strv *v, struct err *e)
 {
 	if (v->n > f->count)
-		return wrong(e, f, "has too many members");
+		return field_invalid(e, f, "has too many members");
 	for (size_t i = 0; i < v->n; i++)
-		if (!put_bytes(out, f, v->v[i], strlen(v->v[i]), e))
+		if (!bytes_encode(out, f, v->v[i], strlen(v->v[i]), e))
 			return false;
 	return true;
 }
 
-static bool put_field(struct buf *out, const struct order_field *f, const void *at, struct err *e)
+static bool field_encode(struct buf *out, const struct exec_spec_field *f, const void *at, struct err *e)
 {
 	const struct blob *blob = at;
 	const char *text;
 	int64_t n;
 
 	switch (f->type) {
-	case ORDER_INT:
+	case EXEC_SPEC_INT:
 		n = *(const int64_t *)at;
 		if (n == f->preset)
 			return true;
-		put_number(out, f->tag, 2);
-		put_number(out, 8, 4);
-		put_number(out, (uint64_t)n, 8);
+		number_encode(out, f->tag, 2);
+		number_encode(out, 8, 4);
+		number_encode(out, (uint64_t)n, 8);
 		return true;
-	case ORDER_TEXT:
+	case EXEC_SPEC_TEXT:
 		text = *(char *const *)at;
-		return !text || put_bytes(out, f, text, strlen(text), e);
-	case ORDER_LIST:
-		return put_list(out, f, at, e);
+		return !text || bytes_encode(out, f, text, strlen(text), e);
+	case EXEC_SPEC_LIST:
+		return list_encode(out, f, at, e);
 	default:
-		return !blob->data || put_bytes(out, f, blob->data, blob->len, e);
+		return !blob->data || bytes_encode(out, f, blob->data, blob->len, e);
 	}
 }
 
-bool order_encode(const struct order *o, struct buf *out, struct err *e)
+bool exec_spec_encode(const struct order *o, struct buf *out, struct err *e)
 {
-	if (!complete(o, e))
+	if (!spec_complete(o, e))
 		return false;
-	for (size_t i = 0; i < ELEMENTS(order_fields); i++)
-		if (!put_field(out, &order_fields[i], member(o, &order_fields[i]), e))
+	for (size_t i = 0; i < ELEMENTS(exec_spec_fields); i++)
+		if (!field_encode(out, &exec_spec_fields[i], member(o, &exec_spec_fields[i]), e))
 			return false;
-	return out->len <= ORDER_MAX || err_set(e, ERR_TOO_LARGE, "an order of more than %d bytes", ORDER_MAX);
+	return out->len <= EXEC_SPEC_MAX || err_set(e, ERR_TOO_LARGE, "an order of more than %d bytes", EXEC_SPEC_MAX);
 }
 
 /* ---- in ---- */
@@ -243,7 +243,7 @@ struct cursor {
 	const unsigned char *at, *end;
 };
 
-static bool take_number(struct cursor *c, size_t bytes, uint64_t *ret)
+static bool number_decode(struct cursor *c, size_t bytes, uint64_t *ret)
 {
 	if ((size_t)(c->end - c->at) < bytes)
 		return false;
@@ -254,20 +254,20 @@ static bool take_number(struct cursor *c, size_t bytes, uint64_t *ret)
 	return true;
 }
 
-static bool take_int(int64_t *at, const struct order_field *f, const char *data, size_t len, struct err *e)
+static bool int_decode(int64_t *at, const struct exec_spec_field *f, const char *data, size_t len, struct err *e)
 {
 	struct cursor c = {(const unsigned char *)data, (const unsigned char *)data + len};
 	uint64_t n;
 
-	if (len != 8 || !take_number(&c, 8, &n))
-		return wrong(e, f, "is no number");
+	if (len != 8 || !number_decode(&c, 8, &n))
+		return field_invalid(e, f, "is no number");
 	if (*at != f->preset || (int64_t)n == f->preset)
-		return wrong(e, f, "is there twice, or for nothing");
+		return field_invalid(e, f, "is there twice, or for nothing");
 	*at = (int64_t)n;
 	return true;
 }
 
-static bool take_bytes(void *at, const struct order_field *f, const char *data, size_t len, struct err *e)
+static bool bytes_decode(void *at, const struct exec_spec_field *f, const char *data, size_t len, struct err *e)
 {
 	AUTO_TEXT copy = NULL;
 
@@ -276,56 +276,56 @@ static bool take_bytes(void *at, const struct order_field *f, const char *data, 
 	copy = xcalloc(1, len + 1);
 	memcpy(copy, data, len);
 	if (f->check && !f->check(copy))
-		return wrong(e, f, "is not of the right form");
-	if (f->type == ORDER_LIST) {
+		return field_invalid(e, f, "is not of the right form");
+	if (f->type == EXEC_SPEC_LIST) {
 		struct strv *v = at;
 
 		if (v->n >= f->count)
-			return wrong(e, f, "has too many members");
+			return field_invalid(e, f, "has too many members");
 		strv_take(v, STEAL(copy));
 		return true;
 	}
 	if (*(char **)at)
-		return wrong(e, f, "is there twice");
-	if (f->type == ORDER_BLOB)
+		return field_invalid(e, f, "is there twice");
+	if (f->type == EXEC_SPEC_BLOB)
 		((struct blob *)at)->len = len;
 	*(char **)at = STEAL(copy); /* of a blob, too, the data comes first */
 	return true;
 }
 _Static_assert(offsetof(struct blob, data) == 0, "a blob begins with its data");
 
-static bool take_record(struct order *o, struct cursor *c, size_t *row, struct err *e)
+static bool record_decode(struct order *o, struct cursor *c, size_t *row, struct err *e)
 {
-	const struct order_field *f;
+	const struct exec_spec_field *f;
 	uint64_t tag, len;
 
-	if (!take_number(c, 2, &tag) || !take_number(c, 4, &len) || len > (uint64_t)(c->end - c->at))
+	if (!number_decode(c, 2, &tag) || !number_decode(c, 4, &len) || len > (uint64_t)(c->end - c->at))
 		return err_set(e, ERR_INVALID, "an order that is cut off");
-	while (*row < ELEMENTS(order_fields) && order_fields[*row].tag < tag)
+	while (*row < ELEMENTS(exec_spec_fields) && exec_spec_fields[*row].tag < tag)
 		(*row)++;
-	if (*row == ELEMENTS(order_fields) || order_fields[*row].tag != tag)
+	if (*row == ELEMENTS(exec_spec_fields) || exec_spec_fields[*row].tag != tag)
 		return err_set(e, ERR_INVALID, "an order with tag %u, which is unknown or out of its place", (unsigned)tag);
-	f = &order_fields[*row];
-	if (f->type == ORDER_INT ? !take_int(member(o, f), f, (const char *)c->at, len, e)
-				 : !take_bytes(member(o, f), f, (const char *)c->at, len, e))
+	f = &exec_spec_fields[*row];
+	if (f->type == EXEC_SPEC_INT ? !int_decode(member(o, f), f, (const char *)c->at, len, e)
+				 : !bytes_decode(member(o, f), f, (const char *)c->at, len, e))
 		return false;
 	c->at += len;
 	return true;
 }
 
-bool order_parse(struct order *ret, const void *data, size_t len, struct err *e)
+bool exec_spec_parse(struct order *ret, const void *data, size_t len, struct err *e)
 {
 	struct cursor c = {data, (const unsigned char *)data + len};
 	AUTO_DONE(order) o;
 	size_t row = 0;
 
-	order_init(&o);
-	if (len > ORDER_MAX)
-		return err_set(e, ERR_TOO_LARGE, "an order of more than %d bytes", ORDER_MAX);
+	exec_spec_init(&o);
+	if (len > EXEC_SPEC_MAX)
+		return err_set(e, ERR_TOO_LARGE, "an order of more than %d bytes", EXEC_SPEC_MAX);
 	while (c.at < c.end)
-		if (!take_record(&o, &c, &row, e))
+		if (!record_decode(&o, &c, &row, e))
 			return false;
-	if (!complete(&o, e))
+	if (!spec_complete(&o, e))
 		return false;
 	*ret = o;
 	o = (struct order){};

@@ -10,7 +10,7 @@ struct buf;
 struct err;
 struct job_spec;
 
-/* Every member is listed in order_fields[]; nothing reaches the spawner for a job's sake that is not here. */
+/* Every member is listed in exec_spec_fields[]; nothing reaches the spawner for a job's sake that is not here. */
 struct order {
 	int64_t uid;            /* whose job it is: number and name must belong together when it starts */
 	char *owner;
@@ -32,20 +32,20 @@ struct order {
 	char *name;             /* of the job, only together with its identity; NULL: none */
 	struct blob job;        /* its identity: WARRANT_JOB_LEN bytes that its first approval gave it; absent: never approved */
 };
-void order_init(struct order *o); /* the defaults of the table */
+void exec_spec_init(struct order *o); /* the defaults of the table */
 void order_done(struct order *o);
 
-enum order_type {
-	ORDER_INT,  /* int64_t */
-	ORDER_TEXT, /* char *, without NUL */
-	ORDER_LIST, /* struct strv */
-	ORDER_BLOB, /* struct blob */
-	ORDER_TYPE_MAX
+enum exec_spec_type {
+	EXEC_SPEC_INT,  /* int64_t */
+	EXEC_SPEC_TEXT, /* char *, without NUL */
+	EXEC_SPEC_LIST, /* struct strv */
+	EXEC_SPEC_BLOB, /* struct blob */
+	EXEC_SPEC_TYPE_MAX
 };
 
-struct order_field {
+struct exec_spec_field {
 	uint16_t tag;        /* for ever; rows are in the order of their tags */
-	enum order_type type;
+	enum exec_spec_type type;
 	const char *name;
 	size_t offset;       /* in struct order */
 	int64_t min, max;    /* of the number; of the length of a text, blob or member of a list */
@@ -54,23 +54,23 @@ struct order_field {
 	bool required;       /* a text that must be there, a list that must not be empty */
 	bool (*check)(const char *text); /* of each text or member; may be NULL */
 };
-extern const struct order_field order_fields[];
-extern const size_t order_fields_count;
+extern const struct exec_spec_field exec_spec_fields[];
+extern const size_t exec_spec_fields_count;
 
-#define ORDER_MAX (6 << 20) /* bytes of an encoded one */
+#define EXEC_SPEC_MAX (6 << 20) /* bytes of an encoded one */
 
 /*
  * Records of tag (2 bytes), length (4) and content, numbers in 8, all little-endian, in the order of the table.
  * One order has exactly one encoding: whatever else has the same meaning is refused.
  */
-bool order_encode(const struct order *o, struct buf *out, struct err *e); /* ERR_INVALID: out of bounds */
-bool order_parse(struct order *ret, const void *data, size_t len, struct err *e);
+bool exec_spec_encode(const struct order *o, struct buf *out, struct err *e); /* ERR_INVALID: out of bounds */
+bool exec_spec_parse(struct order *ret, const void *data, size_t len, struct err *e);
 
 /* Of a job and what its run was triggered with (NULL: nothing). */
-struct order_source {
+struct exec_spec_source {
 	const struct job_spec *spec;
 	int64_t uid;
 	const char *owner;
 	const struct strv *params;
 };
-void order_from_spec(struct order *o, const struct order_source *from);
+void exec_spec_build(struct order *o, const struct exec_spec_source *from);

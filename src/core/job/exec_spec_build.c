@@ -27,13 +27,13 @@ static void list_notices(struct order *o, const struct strv *channels)
 		enum notify_channel channel;
 		const char *target;
 
-		if (notify_parse(channels->v[i], &channel, &target, NULL) && channel == NOTIFY_EXEC)
+		if (policy_notify_parse(channels->v[i], &channel, &target, NULL) && channel == NOTIFY_EXEC)
 			strv_add(&o->notices, target);
 	}
 }
 
 /* All were checked when the job came in; what does not parse now limits nothing, and cannot be there. */
-static void take_limits(struct order *o, const struct job_spec *s)
+static void set_limits(struct order *o, const struct job_spec *s)
 {
 	o->mem = s->mem;
 	o->pids = s->pids;
@@ -51,7 +51,7 @@ static void take_limits(struct order *o, const struct job_spec *s)
 }
 
 /* An order with an approval carries the identity and the name that the approval covers. Other orders have the same bytes as ever. */
-static void take_identity(struct order *o, const struct job_spec *s)
+static void set_identity(struct order *o, const struct job_spec *s)
 {
 	unsigned char job[WARRANT_JOB_LEN];
 
@@ -73,7 +73,7 @@ static const char interpreted[] =
 	"unset _jobsched_script; shift; exec \"$@\" /dev/fd/9\n";
 
 /* An approval of the first version covers the script as an argument of /bin/sh -c, whatever its first line says. */
-static void take_script(struct strv *argv, const char *script, const char *approval)
+static void set_script(struct strv *argv, const char *script, const char *approval)
 {
 	unsigned char job[WARRANT_JOB_LEN];
 	AUTO_TEXT program = NULL;
@@ -93,21 +93,21 @@ static void take_script(struct strv *argv, const char *script, const char *appro
 		strv_take(argv, STEAL(arg));
 }
 
-void order_from_spec(struct order *o, const struct order_source *from)
+void exec_spec_build(struct order *o, const struct exec_spec_source *from)
 {
 	const struct job_spec *s = from->spec;
 
-	order_init(o);
+	exec_spec_init(o);
 	o->uid = from->uid;
 	o->owner = xstrdup(from->owner);
 	o->tz = xstrdup(s->tz);
 	o->cwd = xstrdup(s->cwd);
 	o->umask = s->umask;
 	o->sandbox = xstrdup(s->sandbox);
-	take_limits(o, s);
+	set_limits(o, s);
 	params_merge(&s->params, from->params, &o->params);
 	if (s->script)
-		take_script(&o->argv, s->script, s->warrant);
+		set_script(&o->argv, s->script, s->warrant);
 	else
 		params_expand(&s->command, &o->params, &o->argv);
 	strv_copy(&o->env, &s->env);
@@ -116,5 +116,5 @@ void order_from_spec(struct order *o, const struct order_source *from)
 	o->artifact = xstrdup(s->artifact);
 	o->sha256 = xstrdup(s->sha256);
 	list_notices(o, &s->notify);
-	take_identity(o, s);
+	set_identity(o, s);
 }

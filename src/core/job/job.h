@@ -151,7 +151,7 @@ struct job {
 		char *reason;   /* owned; of one with 'later'; NULL: none */
 		bool later;     /* it begins at 'at' */
 	} pause;
-	struct {                /* its first queued run, where somebody has asked (store_why_waiting); id 0: none */
+	struct {                /* its first queued run, where somebody has asked (why_waiting_read); id 0: none */
 		int64_t id;
 		usec_t slot, due_at;
 		int hold;       /* enum run_hold */

@@ -9,7 +9,7 @@
 #define SHOWN 60      /* bytes of a value */
 #define WORDS_MAX 400 /* of the whole line */
 
-static const void *at(const struct job_field *f, const struct job_spec *s)
+static const void *field_value(const struct job_field *f, const struct job_spec *s)
 {
 	return (const char *)s + f->offset;
 }
@@ -25,7 +25,7 @@ static bool list_equal(const struct strv *a, const struct strv *b)
 }
 
 /* The pair with the name of 'pair'; NULL: none. */
-static const char *same_name(const struct strv *map, const char *pair)
+static const char *pair_find(const struct strv *map, const char *pair)
 {
 	size_t len = strcspn(pair, "=") + 1;
 
@@ -40,7 +40,7 @@ static bool map_equal(const struct strv *a, const struct strv *b)
 	if (a->n != b->n)
 		return false;
 	for (size_t i = 0; i < a->n; i++)
-		if (!text_equal(same_name(b, a->v[i]), a->v[i]))
+		if (!text_equal(pair_find(b, a->v[i]), a->v[i]))
 			return false;
 	return true;
 }
@@ -50,35 +50,35 @@ static bool blob_equal(const struct blob *a, const struct blob *b)
 	return !a->data == !b->data && a->len == b->len && (a->len == 0 || memcmp(a->data, b->data, a->len) == 0);
 }
 
-bool job_field_equal(const struct job_field *f, const struct job_spec *a, const struct job_spec *b)
+bool job_diff_field_equal(const struct job_field *f, const struct job_spec *a, const struct job_spec *b)
 {
 	switch (f->type) {
 	case FIELD_TEXT:
-		return text_equal(*(char *const *)at(f, a), *(char *const *)at(f, b));
+		return text_equal(*(char *const *)field_value(f, a), *(char *const *)field_value(f, b));
 	case FIELD_LIST:
-		return list_equal(at(f, a), at(f, b));
+		return list_equal(field_value(f, a), field_value(f, b));
 	case FIELD_MAP:
-		return map_equal(at(f, a), at(f, b));
+		return map_equal(field_value(f, a), field_value(f, b));
 	case FIELD_BLOB:
-		return blob_equal(at(f, a), at(f, b));
+		return blob_equal(field_value(f, a), field_value(f, b));
 	default:
-		return *(const int64_t *)at(f, a) == *(const int64_t *)at(f, b);
+		return *(const int64_t *)field_value(f, a) == *(const int64_t *)field_value(f, b);
 	}
 }
 
-bool job_slots_equal(const struct job_spec *a, const struct job_spec *b)
+bool job_diff_slots_equal(const struct job_spec *a, const struct job_spec *b)
 {
 	static const char *const those[] = {"schedule", "tz", "dst_gap", "dst_fold", "from", "until", "jitter"};
 
 	for (size_t i = 0; i < ELEMENTS(those); i++)
-		if (!job_field_equal(job_field_find(those[i]), a, b))
+		if (!job_diff_field_equal(job_field_find(those[i]), a, b))
 			return false;
 	return true;
 }
 
 /* ---- in words ---- */
 
-static void put_value(struct buf *out, const char *value)
+static void value_print(struct buf *out, const char *value)
 {
 	AUTO_DONE(buf) shown = {};
 
@@ -86,16 +86,16 @@ static void put_value(struct buf *out, const char *value)
 	buf_printf(out, "'%s%s'", shown.data ? shown.data : "", strlen(value) > SHOWN ? "…" : "");
 }
 
-static void put_change(struct buf *out, const char *name, const char *from /* NULL: default */, const char *to)
+static void change_print(struct buf *out, const char *name, const char *from /* NULL: default */, const char *to)
 {
 	buf_printf(out, "%s ", name);
 	if (from)
-		put_value(out, from);
+		value_print(out, from);
 	else
 		buf_str(out, "default");
 	buf_str(out, " → ");
 	if (to)
-		put_value(out, to);
+		value_print(out, to);
 	else
 		buf_str(out, "default");
 }
@@ -109,12 +109,12 @@ static char *joined(const struct strv *list)
 	return list->n ? buf_steal(&b) : NULL;
 }
 
-static void put_map(struct buf *out, const char *name, const struct strv *a, const struct strv *b)
+static void map_print(struct buf *out, const char *name, const struct strv *a, const struct strv *b)
 {
 	const char *comma = "";
 
 	for (size_t i = 0; i < b->n; i++) {
-		const char *before = same_name(a, b->v[i]);
+		const char *before = pair_find(a, b->v[i]);
 
 		if (text_equal(before, b->v[i]))
 			continue;
@@ -122,7 +122,7 @@ static void put_map(struct buf *out, const char *name, const struct strv *a, con
 		comma = ", ";
 	}
 	for (size_t i = 0; i < a->n; i++)
-		if (!same_name(b, a->v[i])) {
+		if (!pair_find(b, a->v[i])) {
 			buf_printf(out, "%s%s.%.*s removed", comma, name, (int)strcspn(a->v[i], "="), a->v[i]);
 			comma = ", ";
 		}
@@ -139,7 +139,7 @@ static bool told_without_values(const struct job_field *f)
 	return false;
 }
 
-static void put_field(struct buf *out, const struct job_field *f, const struct job_spec *a, const struct job_spec *b)
+static void field_change_print(struct buf *out, const struct job_field *f, const struct job_spec *a, const struct job_spec *b)
 {
 	AUTO_TEXT from = NULL;
 	AUTO_TEXT to = NULL;
@@ -147,16 +147,16 @@ static void put_field(struct buf *out, const struct job_field *f, const struct j
 	if (told_without_values(f)) {
 		buf_printf(out, "%s changed", f->name);
 	} else if (f->type == FIELD_MAP) {
-		put_map(out, f->name, at(f, a), at(f, b));
+		map_print(out, f->name, field_value(f, a), field_value(f, b));
 	} else if (f->type == FIELD_LIST) {
-		from = joined(at(f, a));
-		to = joined(at(f, b));
-		put_change(out, f->name, from, to);
+		from = joined(field_value(f, a));
+		to = joined(field_value(f, b));
+		change_print(out, f->name, from, to);
 	} else if (f->type == FIELD_TEXT) {
-		put_change(out, f->name, *(char *const *)at(f, a), *(char *const *)at(f, b));
+		change_print(out, f->name, *(char *const *)field_value(f, a), *(char *const *)field_value(f, b));
 	} else {
-		from = job_field_print(f, *(const int64_t *)at(f, a));
-		to = job_field_print(f, *(const int64_t *)at(f, b));
+		from = job_field_print(f, *(const int64_t *)field_value(f, a));
+		to = job_field_print(f, *(const int64_t *)field_value(f, b));
 		buf_printf(out, "%s %s → %s", f->name, from, to);
 	}
 }
@@ -166,7 +166,7 @@ void job_diff_words(const struct job_spec *a, const struct job_spec *b, struct b
 	size_t begin = out->len;
 
 	for (size_t i = 0; i < job_fields_count; i++) {
-		if (job_fields[i].quiet || job_field_equal(&job_fields[i], a, b))
+		if (job_fields[i].quiet || job_diff_field_equal(&job_fields[i], a, b))
 			continue;
 		if (out->len - begin > WORDS_MAX) {
 			buf_str(out, " and more");
@@ -174,6 +174,6 @@ void job_diff_words(const struct job_spec *a, const struct job_spec *b, struct b
 		}
 		if (out->len > begin)
 			buf_str(out, ", ");
-		put_field(out, &job_fields[i], a, b);
+		field_change_print(out, &job_fields[i], a, b);
 	}
 }

@@ -61,37 +61,37 @@ static bool check_cwd(const char *path, struct err *e)
 
 static bool check_catchup(const char *text, struct err *e)
 {
-	return catchup_parse(text, &(struct catchup){}, e);
+	return slot_catchup_parse(text, &(struct catchup){}, e);
 }
 
 static bool check_overlap(const char *text, struct err *e)
 {
-	return overlap_parse(text, &(struct overlap){}, e);
+	return policy_overlap_parse(text, &(struct overlap){}, e);
 }
 
 static bool check_rate(const char *text, struct err *e)
 {
-	return rate_parse(text, &(struct rate){}, e);
+	return policy_rate_parse(text, &(struct rate){}, e);
 }
 
 static bool check_when(const char *text, struct err *e)
 {
-	return gate_parse(text, &(struct gate){}, e);
+	return policy_condition_parse(text, &(struct gate){}, e);
 }
 
 static bool check_node_label(const char *text, struct err *e)
 {
-	return node_label_check(text, e);
+	return policy_node_label_check(text, e);
 }
 
 static bool check_backoff(const char *text, struct err *e)
 {
-	return backoff_parse(text, &(struct backoff){}, e);
+	return policy_backoff_parse(text, &(struct backoff){}, e);
 }
 
 static bool check_on_exit(const char *text, struct err *e)
 {
-	return exit_rules_parse(text, &(struct exit_rules){}, e);
+	return policy_exit_rules_parse(text, &(struct exit_rules){}, e);
 }
 
 static bool check_notify(const char *text, struct err *e)
@@ -99,7 +99,7 @@ static bool check_notify(const char *text, struct err *e)
 	enum notify_channel channel;
 	const char *target;
 
-	return notify_parse(text, &channel, &target, e);
+	return policy_notify_parse(text, &channel, &target, e);
 }
 
 /* Names of queues and templates are of the same kind as those of jobs. */
@@ -127,7 +127,7 @@ static bool check_ionice(const char *text, struct err *e)
 	return limit_ionice_parse(text, &level, e);
 }
 
-static bool check_limit(const char *pair, struct err *e)
+static bool check_resource_limit(const char *pair, struct err *e)
 {
 	int64_t value;
 	int resource;
@@ -154,7 +154,7 @@ static bool check_param(const char *pair, struct err *e)
 	return true;
 }
 
-static bool check_secret(const char *pair, struct err *e)
+static bool check_secret_source(const char *pair, struct err *e)
 {
 	const char *eq = strchr(pair, '=');
 
@@ -191,7 +191,7 @@ static bool check_artifact(const char *url, struct err *e)
 	return err_field(e, "artifact", "'%.200s' is not https://…, http://… or file:/…", url);
 }
 
-static bool check_sha256(const char *text, struct err *e)
+static bool check_artifact_sum(const char *text, struct err *e)
 {
 	return (strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64) ||
 	       err_field(e, "sha256", "'%.80s' is not a SHA-256 in 64 small hex digits; sha256sum(1) prints it", text);
@@ -241,7 +241,7 @@ const struct job_field job_fields[] = {
 	{.name = "umask", .type = FIELD_OCTAL, .offset = AT(umask), .max = 0777, .preset = 022,
 		.flag = "umask", .arg = "MODE", .help = "file mode creation mask, octal"},
 	{.name = "sandbox", .type = FIELD_TEXT, .offset = AT(sandbox), .min = 1, .max = SANDBOX_NAME_MAX - 1,
-		.flag = "sandbox", .arg = "PROFILE", .check = sandbox_name_check,
+		.flag = "sandbox", .arg = "PROFILE", .check = sandbox_profile_name_check,
 		.help = "what is taken from the command: compat, standard, strict or one of the site's (standard)"},
 	{.name = "priority", .type = FIELD_INT, .offset = AT(priority), .min = -100, .max = 100,
 		.flag = "priority", .short_flag = 'p', .arg = "N",
@@ -262,7 +262,7 @@ const struct job_field job_fields[] = {
 	{.name = "ionice", .type = FIELD_TEXT, .offset = AT(ionice), .min = 1, .max = 16, .flag = "ionice",
 		.arg = "idle|best-effort[:N]", .check = check_ionice, .help = "how soon its input and output is served"},
 	{.name = "limits", .type = FIELD_MAP, .offset = AT(limits), .max = 16, .flag = "limit", .arg = "NAME=N",
-		.check = check_limit, .help = "limit of each of its processes, as nofile=1024 or fsize=1G; repeatable"},
+		.check = check_resource_limit, .help = "limit of each of its processes, as nofile=1024 or fsize=1G; repeatable"},
 	{.name = "output_limit", .type = FIELD_SIZE, .offset = AT(output_limit), .min = 0,
 		.max = INT64_C(1) << 40, .preset = 10 * 1024 * 1024, .flag = "output-limit", .arg = "SIZE",
 		.help = "bytes of output kept: a tenth from its start, the rest from its end"},
@@ -305,13 +305,13 @@ const struct job_field job_fields[] = {
 		.check = check_notify,
 		.help = "tell mail:ADDRESS, webhook:URL or exec:COMMAND when it goes wrong or well again; repeatable"},
 	{.name = "secrets", .type = FIELD_MAP, .offset = AT(secrets), .max = 16, .flag = "secret",
-		.arg = "NAME=file:PATH", .check = check_secret,
+		.arg = "NAME=file:PATH", .check = check_secret_source,
 		.help = "a file of yours, read at the start; its copy is at $JOBSCHED_SECRET_NAME; repeatable"},
 	{.name = "artifact", .type = FIELD_TEXT, .offset = AT(artifact), .min = 1, .max = 2048, .flag = "artifact",
 		.arg = "URL", .check = check_artifact,
 		.help = "a tar or program, fetched and unpacked before the start, at $JOBSCHED_ARTIFACT; with --sha256"},
 	{.name = "sha256", .type = FIELD_TEXT, .offset = AT(sha256), .min = 1, .max = 128, .flag = "sha256",
-		.arg = "SUM", .check = check_sha256, .help = "the SHA-256 of the artifact"},
+		.arg = "SUM", .check = check_artifact_sum, .help = "the SHA-256 of the artifact"},
 	{.name = "template", .type = FIELD_TEXT, .offset = AT(template), .min = 1, .max = 128, .flag = "template",
 		.arg = "NAME", .check = check_template, .help = "make the job from this template"},
 	{.name = "warrant", .type = FIELD_TEXT, .offset = AT(warrant), .min = WARRANT_TEXT_FIRST, .max = WARRANT_TEXT, .check = check_warrant,
@@ -361,20 +361,20 @@ static bool parse_number(const struct job_field *f, const char *text, int64_t *r
 		return parse_octal(text, ret) ||
 		       err_field(e, f->name, "'%.40s' is not an octal number like 022", text);
 	case FIELD_SIZE:
-		return parse_size(text, ret) ||
+		return text_parse_size(text, ret) ||
 		       err_field(e, f->name, "'%.40s' is not a size; write 4096, 64K, 10M or 1G", text);
 	case FIELD_DURATION:
 		if (f->min == 0 && (!strcmp(text, "0") || !strcmp(text, "0s"))) {
 			*ret = 0;
 			return true;
 		}
-		return parse_duration(text, ret, &why) || err_field(e, f->name, "%s", why.msg);
+		return duration_parse(text, ret, &why) || err_field(e, f->name, "%s", why.msg);
 	case FIELD_TIME:
-		return parse_rfc3339(text, ret, &why) || err_field(e, f->name, "%s", why.msg);
+		return rfc3339_parse(text, ret, &why) || err_field(e, f->name, "%s", why.msg);
 	case FIELD_CHOICE:
 		return parse_choice(f, text, ret, e);
 	default:
-		return parse_int(text, INT64_MIN, INT64_MAX, ret) ||
+		return text_parse_int(text, INT64_MIN, INT64_MAX, ret) ||
 		       err_field(e, f->name, "'%.40s' is not a whole number", text);
 	}
 }
@@ -403,9 +403,9 @@ char *job_field_print(const struct job_field *f, int64_t n)
 	case FIELD_OCTAL:
 		return xprintf("%03" PRIo64, (uint64_t)n);
 	case FIELD_DURATION:
-		return xstrdup(format_duration(n, text));
+		return xstrdup(duration_format(n, text));
 	case FIELD_TIME:
-		return xstrdup(format_rfc3339(n, text));
+		return xstrdup(rfc3339_format(n, text));
 	case FIELD_CHOICE:
 		return xstrdup(n >= 0 && n <= f->max ? f->choices[n] : "unknown");
 	default:

@@ -21,9 +21,9 @@ static bool parse_hundredths(const char *text, int64_t *ret)
 	AUTO_TEXT whole = point ? xstrndup(text, (size_t)(point - text)) : xstrdup(text);
 	int64_t n, part = 0;
 
-	if (!parse_int(whole, 0, LIMIT_CPU_MAX, &n))
+	if (!text_parse_int(whole, 0, LIMIT_CPU_MAX, &n))
 		return false;
-	if (point && (strlen(point + 1) < 1 || strlen(point + 1) > 2 || !parse_int(point + 1, 0, 99, &part)))
+	if (point && (strlen(point + 1) < 1 || strlen(point + 1) > 2 || !text_parse_int(point + 1, 0, 99, &part)))
 		return false;
 	if (point && !point[2])
 		part *= 10;
@@ -38,7 +38,7 @@ bool limit_cpu_parse(const char *text, int64_t *ret, struct err *e)
 	AUTO_TEXT number = xstrndup(text, percent ? len - 1 : len);
 	int64_t n;
 
-	if (!(percent ? parse_int(number, 1, LIMIT_CPU_MAX, &n) : parse_hundredths(number, &n)) || n < 1 || n > LIMIT_CPU_MAX)
+	if (!(percent ? text_parse_int(number, 1, LIMIT_CPU_MAX, &n) : parse_hundredths(number, &n)) || n < 1 || n > LIMIT_CPU_MAX)
 		return err_field(e, "cpu", "'%.40s' is not a share of processors: write 50%% of one, or 1.5 of them", text);
 	*ret = n;
 	return true;
@@ -54,7 +54,7 @@ bool limit_ionice_parse(const char *text, int64_t *ret, struct err *e)
 		return true;
 	}
 	if (!text_starts(text, best) || (text[strlen(best)] && (text[strlen(best)] != ':' ||
-						!parse_int(text + strlen(best) + 1, 0, 7, &level))))
+						!text_parse_int(text + strlen(best) + 1, 0, 7, &level))))
 		return err_field(e, "ionice", "'%.40s' is not idle or best-effort:N with N of 0 to 7", text);
 	*ret = level + 1;
 	return true;
@@ -90,7 +90,7 @@ static bool parse_value(const char *text, bool bytes, int64_t *ret)
 		*ret = LIMIT_UNLIMITED;
 		return true;
 	}
-	return bytes ? parse_size(text, ret) && *ret >= 0 : parse_int(text, 0, INT64_MAX, ret);
+	return bytes ? text_parse_size(text, ret) && *ret >= 0 : text_parse_int(text, 0, INT64_MAX, ret);
 }
 
 bool limit_resource_parse(const char *pair, int *ret_resource, int64_t *ret_value, struct err *e)

@@ -14,17 +14,17 @@ static const char *const state_names[NOTICE_STATE_MAX] = {
 	[NOTICE_FAILED] = "failed",
 };
 static const char *const kind_names[NOTICE_KIND_MAX] = {
-	[TELL_NOTHING] = "nothing",
-	[TELL_FAILED] = "failed",
-	[TELL_RECOVERED] = "recovered",
-	[TELL_MISSED] = "missed",
-	[TELL_LONG] = "long",
-	[TELL_TEST] = "test",
+	[NOTICE_KIND_NONE] = "nothing",
+	[NOTICE_KIND_FAILED] = "failed",
+	[NOTICE_KIND_RECOVERED] = "recovered",
+	[NOTICE_KIND_MISSED] = "missed",
+	[NOTICE_KIND_LONG] = "long",
+	[NOTICE_KIND_TEST] = "test",
 };
 /* Why a slot was skipped without anybody having asked for that. */
 static const char *const missed_reasons[] = {"overlap", "limit", "missed", "condition"};
 
-static int name_index(const char *const *names, int n, const char *name)
+static int notice_name_index(const char *const *names, int n, const char *name)
 {
 	for (int i = 0; i < n; i++)
 		if (strcmp(names[i], name) == 0)
@@ -39,7 +39,7 @@ const char *notice_state_name(enum notice_state s)
 
 bool notice_state_parse(const char *name, enum notice_state *ret)
 {
-	int i = name_index(state_names, NOTICE_STATE_MAX, name);
+	int i = notice_name_index(state_names, NOTICE_STATE_MAX, name);
 
 	if (i >= 0)
 		*ret = (enum notice_state)i;
@@ -53,14 +53,14 @@ const char *notice_kind_name(enum notice_kind k)
 
 bool notice_kind_parse(const char *name, enum notice_kind *ret)
 {
-	int i = name_index(kind_names, NOTICE_KIND_MAX, name);
+	int i = notice_name_index(kind_names, NOTICE_KIND_MAX, name);
 
 	if (i >= 0)
 		*ret = (enum notice_kind)i;
 	return i >= 0;
 }
 
-bool health_of(enum run_state state, const char *reason, enum health *ret)
+bool notice_health_of(enum run_state state, const char *reason, enum health *ret)
 {
 	switch (state) {
 	case RUN_SUCCEEDED:
@@ -76,7 +76,7 @@ bool health_of(enum run_state state, const char *reason, enum health *ret)
 		return true;
 	case RUN_SKIPPED:
 		*ret = HEALTH_MISSED;
-		return reason && name_index(missed_reasons, ELEMENTS(missed_reasons), reason) >= 0;
+		return reason && notice_name_index(missed_reasons, ELEMENTS(missed_reasons), reason) >= 0;
 	default:
 		return false;
 	}
@@ -97,23 +97,23 @@ static enum notice_kind move_good(struct job_health *h, const struct run_outcome
 	h->typical = typical_after(h->typical, o->took);
 	/* the end of an older run says nothing of a newer slot, which an overlap may have cost */
 	if (!was_bad || o->slot < h->slot)
-		return TELL_NOTHING;
+		return NOTICE_KIND_NONE;
 	h->bad = HEALTH_GOOD;
 	h->since = o->at;
-	return TELL_RECOVERED;
+	return NOTICE_KIND_RECOVERED;
 }
 
-enum notice_kind health_move(struct job_health *h, const struct run_outcome *o)
+enum notice_kind notice_health_update(struct job_health *h, const struct run_outcome *o)
 {
 	if (o->health == HEALTH_GOOD)
 		return move_good(h, o);
 	if (o->slot > h->slot)
 		h->slot = o->slot;
 	if (o->health <= h->bad)
-		return TELL_NOTHING;
+		return NOTICE_KIND_NONE;
 	h->bad = o->health;
 	h->since = o->at;
-	return o->health == HEALTH_FAILED ? TELL_FAILED : TELL_MISSED;
+	return o->health == HEALTH_FAILED ? NOTICE_KIND_FAILED : NOTICE_KIND_MISSED;
 }
 
 usec_t notice_long_after(usec_t typical)

@@ -16,12 +16,12 @@ const char *notice_state_name(enum notice_state s);
 bool notice_state_parse(const char *name, enum notice_state *ret);
 
 enum notice_kind {
-	TELL_NOTHING,
-	TELL_FAILED,    /* it was well; a run failed, after its last attempt */
-	TELL_RECOVERED, /* it was not; a run succeeded */
-	TELL_MISSED,    /* it was well; a run did not happen */
-	TELL_LONG,      /* a run goes on for unusually long */
-	TELL_TEST,      /* somebody asked for one */
+	NOTICE_KIND_NONE,
+	NOTICE_KIND_FAILED,    /* it was well; a run failed, after its last attempt */
+	NOTICE_KIND_RECOVERED, /* it was not; a run succeeded */
+	NOTICE_KIND_MISSED,    /* it was well; a run did not happen */
+	NOTICE_KIND_LONG,      /* a run goes on for unusually long */
+	NOTICE_KIND_TEST,      /* somebody asked for one */
 	NOTICE_KIND_MAX
 };
 const char *notice_kind_name(enum notice_kind k);
@@ -43,7 +43,7 @@ struct job_health {
 };
 
 /* What the end of a run says of its job; false: nothing, as one that was cancelled or whose job was paused. */
-bool health_of(enum run_state state, const char *reason /* NULL: none */, enum health *ret);
+bool notice_health_of(enum run_state state, const char *reason /* NULL: none */, enum health *ret);
 
 struct run_outcome {
 	int64_t run;
@@ -53,7 +53,7 @@ struct run_outcome {
 	usec_t took;          /* of the attempt that succeeded */
 };
 /* Takes the outcome into account and says whom it makes us tell. Only a change of state is told. */
-enum notice_kind health_move(struct job_health *h, const struct run_outcome *o);
+enum notice_kind notice_health_update(struct job_health *h, const struct run_outcome *o);
 
 /* How long an attempt may take before it is unusually long; USEC_NEVER: nobody knows what is usual. */
 usec_t notice_long_after(usec_t typical);

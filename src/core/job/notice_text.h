@@ -30,10 +30,10 @@ struct notice_facts {
 	const char *output_missing;     /* why there is none; NULL: it is all here */
 };
 
-void notice_subject(const struct notice_facts *f, struct buf *out); /* one line, escaped, no newline */
-void notice_body(const struct notice_facts *f, struct buf *out);    /* lines, escaped */
-void notice_run_ref(const struct notice_facts *f, struct buf *out); /* backup#17, or backup */
+void notice_text_subject(const struct notice_facts *f, struct buf *out); /* one line, escaped, no newline */
+void notice_text_body(const struct notice_facts *f, struct buf *out);    /* lines, escaped */
+void notice_text_run_ref(const struct notice_facts *f, struct buf *out); /* backup#17, or backup */
 /* From where on the last lines of the output begin. */
-size_t notice_last_lines(const char *output, size_t len, size_t lines);
+size_t notice_text_last_lines(const char *output, size_t len, size_t lines);
 /* The names of the fields in which two definitions differ. */
-void notice_changed_fields(const struct job_spec *before, const struct job_spec *after, struct strv *ret);
+void notice_text_changed_fields(const struct job_spec *before, const struct job_spec *after, struct strv *ret);

@@ -13,7 +13,7 @@ bool param_name_valid(const char *s, size_t len)
 	return len <= PARAM_NAME_MAX && text_is_name(s, len);
 }
 
-static const char *find(const struct strv *params, const char *name, size_t len)
+static const char *param_find(const struct strv *params, const char *name, size_t len)
 {
 	for (size_t i = 0; params && i < params->n; i++) {
 		const char *p = params->v[i];
@@ -26,7 +26,7 @@ static const char *find(const struct strv *params, const char *name, size_t len)
 
 const char *param_value(const struct strv *params, const char *name, size_t len)
 {
-	const char *p = find(params, name, len);
+	const char *p = param_find(params, name, len);
 
 	return p && p[len] ? p + len + 1 : NULL;
 }
@@ -34,7 +34,7 @@ const char *param_value(const struct strv *params, const char *name, size_t len)
 /* What begins at a brace. */
 enum piece { PIECE_BRACE /* {{ */, PIECE_NAME /* {NAME} */, PIECE_PLAIN };
 
-static enum piece look(const char *at /* "{…" */, size_t *ret_name_len)
+static enum piece brace_kind(const char *at /* "{…" */, size_t *ret_name_len)
 {
 	size_t len = strcspn(at + 1, "}");
 
@@ -48,7 +48,7 @@ static enum piece look(const char *at /* "{…" */, size_t *ret_name_len)
 static const char *next_name(const char *at, size_t *ret_len)
 {
 	while ((at = strchr(at, '{'))) {
-		enum piece p = look(at, ret_len);
+		enum piece p = brace_kind(at, ret_len);
 
 		if (p == PIECE_NAME)
 			return at + 1;
@@ -128,7 +128,7 @@ static bool check_word(const struct strv *command, size_t i, const struct strv *
 	while ((at = next_name(at, &len))) {
 		AUTO_DONE(buf) names = {};
 
-		if (find(declared, at, len)) {
+		if (param_find(declared, at, len)) {
 			if (read_by_shell(command, i))
 				return refuse_shell("command", at, len, e);
 			at += len;
@@ -148,7 +148,7 @@ static bool check_script(const char *script, const struct strv *declared, struct
 	size_t len;
 
 	while ((at = next_name(at, &len))) {
-		if (find(declared, at, len) && (at - script < 2 || at[-2] != '$'))
+		if (param_find(declared, at, len) && (at - script < 2 || at[-2] != '$'))
 			return refuse_shell("script", at, len, e);
 		at += len;
 	}
@@ -182,7 +182,7 @@ void params_merge(const struct strv *declared, const struct strv *given, struct 
 {
 	for (size_t i = 0; i < declared->n; i++) {
 		const char *p = declared->v[i];
-		const char *over = find(given, p, strcspn(p, "="));
+		const char *over = param_find(given, p, strcspn(p, "="));
 
 		strv_add(ret, over ? over : p);
 	}
@@ -193,7 +193,7 @@ bool params_overlay(const struct strv *declared, const struct strv *given, struc
 	for (size_t i = 0; given && i < given->n; i++) {
 		size_t len = strcspn(given->v[i], "=");
 
-		if (!find(declared, given->v[i], len))
+		if (!param_find(declared, given->v[i], len))
 			return refuse_name(given->v[i], len, "there is no parameter", declared, e);
 	}
 	for (size_t i = 0; i < declared->n; i++) {
@@ -230,7 +230,7 @@ static char *expand_word(const char *word, const struct strv *params)
 	size_t len;
 
 	while ((brace = strchr(word, '{'))) {
-		enum piece p = look(brace, &len);
+		enum piece p = brace_kind(brace, &len);
 
 		buf_add(&out, word, (size_t)(brace - word));
 		value = p == PIECE_NAME ? param_value(params, brace + 1, len) : NULL;

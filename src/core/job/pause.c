@@ -114,9 +114,9 @@ void pause_words(const struct pause_order *p, struct buf *out)
 
 	buf_printf(out, "%s by %s", p->scope == PAUSE_FREEZE ? "frozen" : "paused", p->by_name ? p->by_name : "somebody");
 	if (p->at)
-		buf_printf(out, " %s %s", p->later ? "from" : "since", format_rfc3339(p->at, since));
+		buf_printf(out, " %s %s", p->later ? "from" : "since", rfc3339_format(p->at, since));
 	if (p->until)
-		buf_printf(out, " until %s", format_rfc3339(p->until, until));
+		buf_printf(out, " until %s", rfc3339_format(p->until, until));
 	if (p->reason && *p->reason)
 		buf_printf(out, ": %s", p->reason);
 }

@@ -57,15 +57,15 @@ static int word_with_number(const char *const *names, int n, const char *text, i
 
 	if (!text[len])
 		return word;
-	return word == numbered && parse_int(text + len + 1, 1, max, ret_n) ? word : -1;
+	return word == numbered && text_parse_int(text + len + 1, 1, max, ret_n) ? word : -1;
 }
 
-const char *overlap_name(enum overlap_word w)
+const char *policy_overlap_name(enum overlap_word w)
 {
 	return w < OVERLAP_MAX ? overlap_names[w] : "unknown";
 }
 
-bool overlap_parse(const char *text, struct overlap *ret, struct err *e)
+bool policy_overlap_parse(const char *text, struct overlap *ret, struct err *e)
 {
 	int64_t waiting = 1;
 	int word = word_with_number(overlap_names, OVERLAP_MAX, text, OVERLAP_QUEUE, 10000, &waiting);
@@ -76,7 +76,7 @@ bool overlap_parse(const char *text, struct overlap *ret, struct err *e)
 	return true;
 }
 
-bool catchup_parse(const char *text, struct catchup *ret, struct err *e)
+bool slot_catchup_parse(const char *text, struct catchup *ret, struct err *e)
 {
 	int64_t newest = CATCHUP_ALL_MAX;
 	int word = word_with_number(catchup_names, CATCHUP_MAX, text, CATCHUP_ALL, CATCHUP_ALL_MAX, &newest);
@@ -88,13 +88,13 @@ bool catchup_parse(const char *text, struct catchup *ret, struct err *e)
 	return true;
 }
 
-void catchup_of(const struct job_spec *s, struct catchup *ret)
+void policy_catchup_of(const struct job_spec *s, struct catchup *ret)
 {
 	struct err e = {};
 
 	*ret = (struct catchup){CATCHUP_LATEST, 1};
 	if (s->catchup)
-		catchup_parse(s->catchup, ret, &e);
+		slot_catchup_parse(s->catchup, ret, &e);
 }
 
 /* ---- backoff ---- */
@@ -104,10 +104,10 @@ static bool duration_of(const char *text, size_t len, usec_t *ret)
 	AUTO_TEXT word = xstrndup(text, len);
 	struct err e = {};
 
-	return parse_duration(word, ret, &e) && *ret > 0 && *ret <= 366 * USEC_DAY;
+	return duration_parse(word, ret, &e) && *ret > 0 && *ret <= 366 * USEC_DAY;
 }
 
-bool backoff_parse(const char *text, struct backoff *ret, struct err *e)
+bool policy_backoff_parse(const char *text, struct backoff *ret, struct err *e)
 {
 	struct backoff b = {};
 	const char *dots;
@@ -127,7 +127,7 @@ bool backoff_parse(const char *text, struct backoff *ret, struct err *e)
 	return err_field(e, "backoff", "'%.60s' is not exp:BASE..CAP or fixed:DURATION, as exp:10s..10m or fixed:30s", text);
 }
 
-usec_t backoff_delay(const struct backoff *b, int64_t failures, uint64_t random)
+usec_t policy_backoff_delay(const struct backoff *b, int64_t failures, uint64_t random)
 {
 	usec_t ceiling = b->base;
 
@@ -140,7 +140,7 @@ usec_t backoff_delay(const struct backoff *b, int64_t failures, uint64_t random)
 
 /* ---- exit codes ---- */
 
-const char *exit_action_name(enum exit_action a)
+const char *policy_exit_action_name(enum exit_action a)
 {
 	return a < EXIT_ACTION_MAX ? action_names[a] : "unknown";
 }
@@ -160,14 +160,14 @@ static bool exit_rule_parse(char *rule, struct exit_rules *r)
 	for (rest = rule; (code = strsep(&rest, "|"));) {
 		int64_t n;
 
-		if (!parse_int(code, 0, 255, &n) || r->action[n] >= 0)
+		if (!text_parse_int(code, 0, 255, &n) || r->action[n] >= 0)
 			return false;
 		r->action[n] = (signed char)action;
 	}
 	return true;
 }
 
-bool exit_rules_parse(const char *text, struct exit_rules *ret, struct err *e)
+bool policy_exit_rules_parse(const char *text, struct exit_rules *ret, struct err *e)
 {
 	AUTO_TEXT copy = xstrdup(text);
 	struct exit_rules r;
@@ -184,16 +184,16 @@ bool exit_rules_parse(const char *text, struct exit_rules *ret, struct err *e)
 
 /* ---- rate ---- */
 
-bool rate_parse(const char *text, struct rate *ret, struct err *e)
+bool policy_rate_parse(const char *text, struct rate *ret, struct err *e)
 {
 	size_t slash = strcspn(text, "/"), colon = slash + (text[slash] ? strcspn(text + slash, ":") : 0);
 	AUTO_TEXT number = xstrndup(text, slash);
 	struct rate r = {};
 
-	if (text[slash] && parse_int(number, 1, 1000000, &r.n) &&
+	if (text[slash] && text_parse_int(number, 1, 1000000, &r.n) &&
 	    duration_of(text + slash + 1, colon - slash - 1, &r.per) && r.per / r.n > 0) {
 		r.burst = r.n;
-		if (!text[colon] || parse_int(text + colon + 1, 1, 1000000, &r.burst)) {
+		if (!text[colon] || text_parse_int(text + colon + 1, 1, 1000000, &r.burst)) {
 			*ret = r;
 			return true;
 		}
@@ -201,18 +201,18 @@ bool rate_parse(const char *text, struct rate *ret, struct err *e)
 	return err_field(e, "rate", "'%.40s' is not N/DURATION or N/DURATION:BURST, as 10/1m or 100/1h:20", text);
 }
 
-char *rate_print(const struct rate *r, char out[RATE_TEXT_MAX])
+char *policy_rate_print(const struct rate *r, char out[RATE_TEXT_MAX])
 {
 	char per[RFC3339_MAX];
 
 	if (r->burst == r->n)
-		snprintf(out, RATE_TEXT_MAX, "%" PRId64 "/%s", r->n, format_duration(r->per, per));
+		snprintf(out, RATE_TEXT_MAX, "%" PRId64 "/%s", r->n, duration_format(r->per, per));
 	else
-		snprintf(out, RATE_TEXT_MAX, "%" PRId64 "/%s:%" PRId64, r->n, format_duration(r->per, per), r->burst);
+		snprintf(out, RATE_TEXT_MAX, "%" PRId64 "/%s:%" PRId64, r->n, duration_format(r->per, per), r->burst);
 	return out;
 }
 
-bool rate_take(const struct rate *r, usec_t now, usec_t *bucket, usec_t *ret_again_at)
+bool policy_rate_take(const struct rate *r, usec_t now, usec_t *bucket, usec_t *ret_again_at)
 {
 	usec_t step, spoken_for;
 
@@ -230,7 +230,7 @@ bool rate_take(const struct rate *r, usec_t now, usec_t *bucket, usec_t *ret_aga
 
 /* ---- conditions ---- */
 
-const char *machine_figure_name(enum machine_figure f)
+const char *policy_machine_figure_name(enum machine_figure f)
 {
 	return f < MACHINE_FIGURE_MAX ? figure_names[f] : "unknown";
 }
@@ -242,7 +242,7 @@ static bool parse_thousandths(const char *text, int64_t *ret)
 	AUTO_TEXT digits = xstrndup(text, whole);
 	int64_t n, fraction = 0;
 
-	if (whole == 0 || !parse_int(digits, 0, 100000, &n))
+	if (whole == 0 || !text_parse_int(digits, 0, 100000, &n))
 		return false;
 	if (text[whole] == '.') {
 		part = strspn(text + whole + 1, "0123456789");
@@ -257,7 +257,7 @@ static bool parse_thousandths(const char *text, int64_t *ret)
 	return true;
 }
 
-bool gate_parse(const char *text, struct gate *ret, struct err *e)
+bool policy_condition_parse(const char *text, struct gate *ret, struct err *e)
 {
 	size_t len = strcspn(text, "<");
 	int figure = word_of(figure_names, MACHINE_FIGURE_MAX, text, len);
@@ -272,7 +272,7 @@ bool gate_parse(const char *text, struct gate *ret, struct err *e)
 
 /* ---- notification ---- */
 
-const char *notify_channel_name(enum notify_channel c)
+const char *policy_notify_channel_name(enum notify_channel c)
 {
 	return c < NOTIFY_CHANNEL_MAX ? channel_names[c] : "unknown";
 }
@@ -288,7 +288,7 @@ static bool mail_address_valid(const char *a)
 	return !at || (at != a && at[1] && !strchr(at + 1, '@'));
 }
 
-bool notify_parse(const char *text, enum notify_channel *ret_channel, const char **ret_target, struct err *e)
+bool policy_notify_parse(const char *text, enum notify_channel *ret_channel, const char **ret_target, struct err *e)
 {
 	size_t len = strcspn(text, ":");
 	int channel = word_of(channel_names, NOTIFY_CHANNEL_MAX, text, len);
@@ -307,7 +307,7 @@ bool notify_parse(const char *text, enum notify_channel *ret_channel, const char
 
 /* ---- labels ---- */
 
-bool node_label_check(const char *text, struct err *e)
+bool policy_node_label_check(const char *text, struct err *e)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/";
 	size_t key = strspn(text, letters);
@@ -320,13 +320,13 @@ bool node_label_check(const char *text, struct err *e)
 
 /* ---- of a whole job ---- */
 
-void start_policy_of(const struct job_spec *s, struct start_policy *ret)
+void policy_start_of(const struct job_spec *s, struct start_policy *ret)
 {
 	struct overlap o = {OVERLAP_SKIP, 0};
 	struct err e = {};
 
 	if (s->overlap)
-		overlap_parse(s->overlap, &o, &e);
+		policy_overlap_parse(s->overlap, &o, &e);
 	*ret = (struct start_policy){
 		.overlap = o.word,
 		.overlap_waiting = o.waiting,
@@ -338,7 +338,7 @@ void start_policy_of(const struct job_spec *s, struct start_policy *ret)
 	};
 }
 
-void retry_policy_of(const struct job_spec *s, struct retry_policy *ret)
+void policy_retry_of(const struct job_spec *s, struct retry_policy *ret)
 {
 	struct err e = {};
 
@@ -349,7 +349,7 @@ void retry_policy_of(const struct job_spec *s, struct retry_policy *ret)
 		.run_timeout = s->run_timeout,
 	};
 	if (s->backoff)
-		backoff_parse(s->backoff, &ret->backoff, &e);
-	if (!exit_rules_parse(s->on_exit, &ret->on_exit, &e))
-		exit_rules_parse(NULL, &ret->on_exit, &e);
+		policy_backoff_parse(s->backoff, &ret->backoff, &e);
+	if (!policy_exit_rules_parse(s->on_exit, &ret->on_exit, &e))
+		policy_exit_rules_parse(NULL, &ret->on_exit, &e);
 }

@@ -15,8 +15,8 @@ struct overlap {
 	enum overlap_word word;
 	int64_t waiting; /* of queue: runs that may wait, 1 or more */
 };
-const char *overlap_name(enum overlap_word w);
-bool overlap_parse(const char *text, struct overlap *ret, struct err *e);
+const char *policy_overlap_name(enum overlap_word w);
+bool policy_overlap_parse(const char *text, struct overlap *ret, struct err *e);
 
 /* catchup: none|latest|all[:N]. What becomes of slots that passed while nobody was there. */
 enum catchup_word { CATCHUP_NONE, CATCHUP_LATEST, CATCHUP_ALL, CATCHUP_MAX };
@@ -25,8 +25,8 @@ struct catchup {
 	enum catchup_word word;
 	int64_t newest; /* of all: so many run, the older ones are missed */
 };
-bool catchup_parse(const char *text, struct catchup *ret, struct err *e);
-void catchup_of(const struct job_spec *s /* checked */, struct catchup *ret);
+bool slot_catchup_parse(const char *text, struct catchup *ret, struct err *e);
+void policy_catchup_of(const struct job_spec *s /* checked */, struct catchup *ret);
 
 /* backoff: exp:BASE..CAP (full jitter) or fixed:D. */
 struct backoff {
@@ -34,49 +34,49 @@ struct backoff {
 	usec_t base, cap;
 };
 #define BACKOFF_DEFAULT ((struct backoff){false, 10 * USEC_SEC, 10 * USEC_MIN})
-bool backoff_parse(const char *text, struct backoff *ret, struct err *e);
+bool policy_backoff_parse(const char *text, struct backoff *ret, struct err *e);
 /* The wait before the try after 'failures' (1 or more) failed ones; 'random' is any number. Never beyond the cap. */
-usec_t backoff_delay(const struct backoff *b, int64_t failures, uint64_t random);
+usec_t policy_backoff_delay(const struct backoff *b, int64_t failures, uint64_t random);
 
 /* on_exit: 75=retry,78=dead,0|2=ok,100=pause. A code that is not named: 0 is ok, others fail (and are retried). */
 enum exit_action { EXIT_OK, EXIT_FAIL /* final, no retry */, EXIT_RETRY, EXIT_DEAD, EXIT_PAUSE /* failed, job paused */, EXIT_ACTION_MAX };
-const char *exit_action_name(enum exit_action a);
+const char *policy_exit_action_name(enum exit_action a);
 struct exit_rules {
 	signed char action[256]; /* enum exit_action, or -1: not named */
 };
-bool exit_rules_parse(const char *text, struct exit_rules *ret, struct err *e); /* NULL: nothing is named */
+bool policy_exit_rules_parse(const char *text, struct exit_rules *ret, struct err *e); /* NULL: nothing is named */
 
 /* rate: N/DURATION[:BURST], as 10/1m or 100/1h:20; a burst of N when none is given. */
 struct rate {
 	int64_t n, burst; /* n 0: no limit */
 	usec_t per;
 };
-bool rate_parse(const char *text, struct rate *ret, struct err *e);
+bool policy_rate_parse(const char *text, struct rate *ret, struct err *e);
 #define RATE_TEXT_MAX 96
-char *rate_print(const struct rate *r, char out[RATE_TEXT_MAX]); /* as rate_parse reads it; n is not 0 */
+char *policy_rate_print(const struct rate *r, char out[RATE_TEXT_MAX]); /* as policy_rate_parse reads it; n is not 0 */
 /*
  * The bucket is one number: the moment up to which starts are spoken for. Whether one more may start at 'now', the
  * bucket after it, and else when it may. Pure; a bucket of 0 is full.
  */
-bool rate_take(const struct rate *r, usec_t now, usec_t *bucket, usec_t *ret_again_at);
+bool policy_rate_take(const struct rate *r, usec_t now, usec_t *bucket, usec_t *ret_again_at);
 
 /* when: load<2, cpu<20, memory<10, io<30: load average per core count as written, pressure in percent (avg10). */
 enum machine_figure { MACHINE_LOAD, MACHINE_CPU, MACHINE_MEMORY, MACHINE_IO, MACHINE_FIGURE_MAX };
-const char *machine_figure_name(enum machine_figure f);
+const char *policy_machine_figure_name(enum machine_figure f);
 struct gate {
 	enum machine_figure figure;
 	int64_t below; /* thousandths */
 };
-bool gate_parse(const char *text, struct gate *ret, struct err *e);
+bool policy_condition_parse(const char *text, struct gate *ret, struct err *e);
 
 /* notify: mail:ADDR, webhook:URL, exec:COMMAND. */
 enum notify_channel { NOTIFY_MAIL, NOTIFY_WEBHOOK, NOTIFY_EXEC, NOTIFY_CHANNEL_MAX };
-const char *notify_channel_name(enum notify_channel c);
-bool notify_parse(const char *text, enum notify_channel *ret_channel, const char **ret_target /* in text */, struct err *e);
+const char *policy_notify_channel_name(enum notify_channel c);
+bool policy_notify_parse(const char *text, enum notify_channel *ret_channel, const char **ret_target /* in text */, struct err *e);
 
 /* A label of a node, KEY=VALUE: letters, digits, '.', '_', '-', '/'. */
 #define NODE_LABEL_MAX 128
-bool node_label_check(const char *text, struct err *e);
+bool policy_node_label_check(const char *text, struct err *e);
 
 /* What must be asked before a start: 'when' and 'rate'; whether the node has the labels. SQL knows these numbers. */
 enum gated { GATED_ASK = 1, GATED_LABELS = 2 };
@@ -91,7 +91,7 @@ struct start_policy {
 	unsigned gated;      /* bits of enum gated */
 	bool notifies;       /* somebody wants to hear of its runs */
 };
-void start_policy_of(const struct job_spec *s /* checked */, struct start_policy *ret);
+void policy_start_of(const struct job_spec *s /* checked */, struct start_policy *ret);
 
 /* What becomes of attempts that did not succeed. */
 struct retry_policy {
@@ -101,4 +101,4 @@ struct retry_policy {
 	bool rerun_lost;
 	usec_t run_timeout;  /* from the first start; 0: none */
 };
-void retry_policy_of(const struct job_spec *s /* checked */, struct retry_policy *ret);
+void policy_retry_of(const struct job_spec *s /* checked */, struct retry_policy *ret);

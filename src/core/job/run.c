@@ -43,7 +43,7 @@ static const unsigned moves[RUN_STATE_MAX] = {
 	[RUN_RUNNING] = TO(RUN_QUEUED) | ENDS,
 };
 
-static int name_index(const char *const *names, int n, const char *name)
+static int run_name_index(const char *const *names, int n, const char *name)
 {
 	for (int i = 0; i < n; i++)
 		if (strcmp(names[i], name) == 0)
@@ -58,7 +58,7 @@ const char *run_state_name(enum run_state s)
 
 bool run_state_parse(const char *name, enum run_state *ret)
 {
-	int i = name_index(state_names, RUN_STATE_MAX, name);
+	int i = run_name_index(state_names, RUN_STATE_MAX, name);
 
 	if (i >= 0)
 		*ret = (enum run_state)i;
@@ -87,7 +87,7 @@ const char *run_kind_name(enum run_kind k)
 
 bool run_kind_parse(const char *name, enum run_kind *ret)
 {
-	int i = name_index(kind_names, RUN_KIND_MAX, name);
+	int i = run_name_index(kind_names, RUN_KIND_MAX, name);
 
 	if (i >= 0)
 		*ret = (enum run_kind)i;
@@ -101,7 +101,7 @@ const char *attempt_outcome_name(enum attempt_outcome o)
 
 bool attempt_outcome_parse(const char *name, enum attempt_outcome *ret)
 {
-	int i = name_index(outcome_names, ATTEMPT_OUTCOME_MAX, name);
+	int i = run_name_index(outcome_names, ATTEMPT_OUTCOME_MAX, name);
 
 	if (i >= 0)
 		*ret = (enum attempt_outcome)i;

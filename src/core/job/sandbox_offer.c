@@ -13,7 +13,7 @@ void sandbox_offer_print(const struct sandbox *s, bool available, const char *mi
 	buf_printf(out, "profile %s %s\n", s->name, available ? "yes" : "no");
 	if (missing)
 		buf_printf(out, "missing %s\n", missing);
-	sandbox_words(s, &words);
+	sandbox_profile_words(s, &words);
 	next = words.data;
 	for (char *line; (line = strsep(&next, "\n")) && *line;)
 		buf_printf(out, "applies %s\n", line);
@@ -24,14 +24,14 @@ static bool add_profile(struct sandbox_offers *o, const char *text)
 	const char *answer = strchr(text, ' ');
 	AUTO_TEXT name = answer ? xstrndup(text, (size_t)(answer - text)) : NULL;
 
-	if (!name || !sandbox_name_check(name, NULL) || (strcmp(answer, " yes") != 0 && strcmp(answer, " no") != 0))
+	if (!name || !sandbox_profile_name_check(name, NULL) || (strcmp(answer, " yes") != 0 && strcmp(answer, " no") != 0))
 		return false;
 	o->v = xrealloc(o->v, (o->n + 1) * sizeof(*o->v));
 	o->v[o->n++] = (struct sandbox_offer){.name = STEAL(name), .available = answer[1] == 'y'};
 	return true;
 }
 
-static bool add_line(struct sandbox_offers *o, const char *line)
+static bool offer_line_parse(struct sandbox_offers *o, const char *line)
 {
 	const char *space = strchr(line, ' ');
 	struct sandbox_offer *last = o->n ? &o->v[o->n - 1] : NULL;
@@ -62,7 +62,7 @@ bool sandbox_offers_parse(const char *text, size_t len, struct sandbox_offers **
 		return err_set(e, ERR_INVALID, "a list of sandbox profiles that is no text");
 	next = copy = xstrndup(text, len);
 	for (char *line; (line = strsep(&next, "\n")) && next;)
-		if (!add_line(o, line))
+		if (!offer_line_parse(o, line))
 			return err_set(e, ERR_INVALID, "a list of sandbox profiles with a line '%.40s'", line);
 	*ret = STEAL(o);
 	return true;

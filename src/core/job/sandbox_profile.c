@@ -75,7 +75,7 @@ void sandbox_done(struct sandbox *s)
 	*s = (struct sandbox){};
 }
 
-void sandbox_copy(struct sandbox *to, const struct sandbox *from)
+void sandbox_profile_copy(struct sandbox *to, const struct sandbox *from)
 {
 	*to = *from;
 	to->name = xstrdup(from->name);
@@ -83,23 +83,23 @@ void sandbox_copy(struct sandbox *to, const struct sandbox *from)
 	strv_copy(&to->read_write, &from->read_write);
 }
 
-void sandbox_list_init(struct sandbox_list *l)
+void sandbox_profiles_init(struct sandbox_profiles *l)
 {
 	l->n = ELEMENTS(ours);
 	l->v = xcalloc(l->n, sizeof(*l->v));
 	for (size_t i = 0; i < l->n; i++)
-		sandbox_copy(&l->v[i], &ours[i]);
+		sandbox_profile_copy(&l->v[i], &ours[i]);
 }
 
-void sandbox_list_done(struct sandbox_list *l)
+void sandbox_profiles_done(struct sandbox_profiles *l)
 {
 	for (size_t i = 0; i < l->n; i++)
 		sandbox_done(&l->v[i]);
 	free(l->v);
-	*l = (struct sandbox_list){};
+	*l = (struct sandbox_profiles){};
 }
 
-struct sandbox *sandbox_list_find(const struct sandbox_list *l, const char *name)
+struct sandbox *sandbox_profiles_find(const struct sandbox_profiles *l, const char *name)
 {
 	for (size_t i = 0; i < l->n; i++)
 		if (strcmp(l->v[i].name, name) == 0)
@@ -107,7 +107,7 @@ struct sandbox *sandbox_list_find(const struct sandbox_list *l, const char *name
 	return NULL;
 }
 
-bool sandbox_name_check(const char *name, struct err *e)
+bool sandbox_profile_name_check(const char *name, struct err *e)
 {
 	if (strlen(name) >= SANDBOX_NAME_MAX || !job_name_check(name, NULL))
 		return err_field(e, "sandbox", "'%.64s' is no name of a sandbox profile: up to %d letters, digits, '.', '_' and '-'",
@@ -115,18 +115,18 @@ bool sandbox_name_check(const char *name, struct err *e)
 	return true;
 }
 
-bool sandbox_list_add(struct sandbox_list *l, const char *name, struct sandbox **ret, struct err *e)
+bool sandbox_profiles_add(struct sandbox_profiles *l, const char *name, struct sandbox **ret, struct err *e)
 {
 	struct sandbox *s;
 
-	if (!sandbox_name_check(name, e))
+	if (!sandbox_profile_name_check(name, e))
 		return false;
-	*ret = sandbox_list_find(l, name);
+	*ret = sandbox_profiles_find(l, name);
 	if (*ret)
 		return true;
 	l->v = xrealloc(l->v, (l->n + 1) * sizeof(*l->v));
 	s = &l->v[l->n++];
-	sandbox_copy(s, &ours[ELEMENTS(ours) - 1]);
+	sandbox_profile_copy(s, &ours[ELEMENTS(ours) - 1]);
 	free(s->name);
 	s->name = xstrdup(name);
 	*ret = s;
@@ -217,9 +217,9 @@ static bool set_part(struct sandbox *s, enum sandbox_part p, const char *value, 
 	return err_set(e, ERR_INVALID, "'%.40s' is not one of %s", value, words.data);
 }
 
-static bool set_base(const struct sandbox_list *l, struct sandbox *s, const char *value, struct err *e)
+static bool set_base(const struct sandbox_profiles *l, struct sandbox *s, const char *value, struct err *e)
 {
-	const struct sandbox *from = sandbox_list_find(l, value);
+	const struct sandbox *from = sandbox_profiles_find(l, value);
 	AUTO_TEXT name = NULL;
 
 	if (!from)
@@ -228,7 +228,7 @@ static bool set_base(const struct sandbox_list *l, struct sandbox *s, const char
 		return true; /* one of ours, changed */
 	name = STEAL(s->name);
 	sandbox_done(s);
-	sandbox_copy(s, from);
+	sandbox_profile_copy(s, from);
 	free(s->name);
 	s->name = STEAL(name);
 	return true;
@@ -239,7 +239,7 @@ static const struct {
 	bool (*set)(struct sandbox *s, const char *value, struct err *e);
 } other_keys[] = {{"capabilities", set_capabilities}, {"read-write", set_paths}, {"available", set_available}};
 
-bool sandbox_list_set(struct sandbox_list *l, struct sandbox *s, const char *key, const char *value, struct err *e)
+bool sandbox_profiles_set(struct sandbox_profiles *l, struct sandbox *s, const char *key, const char *value, struct err *e)
 {
 	bool known = strcmp(key, "base") == 0, ok = known && set_base(l, s, value, e);
 
@@ -258,7 +258,7 @@ bool sandbox_list_set(struct sandbox_list *l, struct sandbox *s, const char *key
 	return ok || err_wrap(e, "%s", key);
 }
 
-bool sandbox_check(const struct sandbox *s, struct err *e)
+bool sandbox_profile_check(const struct sandbox *s, struct err *e)
 {
 	if (s->part[SANDBOX_PRIVILEGES])
 		return true;
@@ -270,17 +270,17 @@ bool sandbox_check(const struct sandbox *s, struct err *e)
 
 /* ---- in words ---- */
 
-const char *sandbox_part_key(enum sandbox_part p)
+const char *sandbox_profile_part_key(enum sandbox_part p)
 {
 	return parts[p].key;
 }
 
-const char *sandbox_part_word(const struct sandbox *s, enum sandbox_part p)
+const char *sandbox_profile_part_word(const struct sandbox *s, enum sandbox_part p)
 {
 	return parts[p].choices[s->part[p]].word;
 }
 
-void sandbox_capability_names(uint64_t mask, struct buf *out)
+void sandbox_profile_capability_names(uint64_t mask, struct buf *out)
 {
 	const char *sep = "";
 
@@ -299,16 +299,16 @@ static void capabilities_words(uint64_t mask, struct buf *out)
 		buf_str(out, "capabilities: none, also where root is the owner\n");
 	} else if (mask == CAPS_STANDARD) {
 		buf_str(out, "capabilities: a job of root has no ");
-		sandbox_capability_names(~mask & SANDBOX_CAPS_ALL, out);
+		sandbox_profile_capability_names(~mask & SANDBOX_CAPS_ALL, out);
 		buf_char(out, '\n');
 	} else {
 		buf_str(out, "capabilities: a job of root has only ");
-		sandbox_capability_names(mask, out);
+		sandbox_profile_capability_names(mask, out);
 		buf_char(out, '\n');
 	}
 }
 
-void sandbox_words(const struct sandbox *s, struct buf *out)
+void sandbox_profile_words(const struct sandbox *s, struct buf *out)
 {
 	size_t from = out->len;
 

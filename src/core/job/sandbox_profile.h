@@ -42,24 +42,24 @@ struct sandbox {
 	bool unavailable;           /* the site lets nobody have it */
 };
 void sandbox_done(struct sandbox *s);
-void sandbox_copy(struct sandbox *to, const struct sandbox *from);
+void sandbox_profile_copy(struct sandbox *to, const struct sandbox *from);
 
 /* A list of profiles; it begins with ours. */
-struct sandbox_list {
+struct sandbox_profiles {
 	struct sandbox *v;
 	size_t n;
 };
-void sandbox_list_init(struct sandbox_list *l); /* compat, standard, strict */
-void sandbox_list_done(struct sandbox_list *l);
-struct sandbox *sandbox_list_find(const struct sandbox_list *l, const char *name); /* NULL: none */
+void sandbox_profiles_init(struct sandbox_profiles *l); /* compat, standard, strict */
+void sandbox_profiles_done(struct sandbox_profiles *l);
+struct sandbox *sandbox_profiles_find(const struct sandbox_profiles *l, const char *name); /* NULL: none */
 /* A section of the configuration: a new profile like 'strict' until 'base' says otherwise, or one of ours anew. */
-bool sandbox_list_add(struct sandbox_list *l, const char *name, struct sandbox **ret, struct err *e);
+bool sandbox_profiles_add(struct sandbox_profiles *l, const char *name, struct sandbox **ret, struct err *e);
 /* A key of that section. 'base' comes first. */
-bool sandbox_list_set(struct sandbox_list *l, struct sandbox *s, const char *key, const char *value, struct err *e);
-bool sandbox_check(const struct sandbox *s, struct err *e); /* whether its parts go together */
+bool sandbox_profiles_set(struct sandbox_profiles *l, struct sandbox *s, const char *key, const char *value, struct err *e);
+bool sandbox_profile_check(const struct sandbox *s, struct err *e); /* whether its parts go together */
 
-const char *sandbox_part_key(enum sandbox_part p);   /* as in the configuration: "private-tmp" */
-const char *sandbox_part_word(const struct sandbox *s, enum sandbox_part p); /* its value there: "yes" */
-void sandbox_capability_names(uint64_t mask, struct buf *out); /* "chown, kill" */
-void sandbox_words(const struct sandbox *s, struct buf *out); /* a line for each thing that will apply */
-bool sandbox_name_check(const char *name, struct err *e);
+const char *sandbox_profile_part_key(enum sandbox_part p);   /* as in the configuration: "private-tmp" */
+const char *sandbox_profile_part_word(const struct sandbox *s, enum sandbox_part p); /* its value there: "yes" */
+void sandbox_profile_capability_names(uint64_t mask, struct buf *out); /* "chown, kill" */
+void sandbox_profile_words(const struct sandbox *s, struct buf *out); /* a line for each thing that will apply */
+bool sandbox_profile_name_check(const char *name, struct err *e);

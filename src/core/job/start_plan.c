@@ -48,16 +48,16 @@ void plan_done(struct plan *p)
 	*p = (struct plan){};
 }
 
-const char *plan_path(int64_t uid)
+const char *start_plan_path(int64_t uid)
 {
 	return uid == 0 ? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" : "/usr/local/bin:/usr/bin:/bin";
 }
 
-bool plan_var_valid(const char *var)
+bool start_plan_var_valid(const char *var)
 {
 	size_t prefix = strlen(VAR_PREFIX), name, len = strlen(var);
 
-	if (!text_starts(var, VAR_PREFIX) || text_starts(var, VAR_PREFIX "PARAM_") || len > PLAN_VAR_MAX)
+	if (!text_starts(var, VAR_PREFIX) || text_starts(var, VAR_PREFIX "PARAM_") || len > START_PLAN_VAR_MAX)
 		return false;
 	name = strspn(var + prefix, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
 	if (name == 0 || var[prefix + name] != '=' || !text_utf8_valid(var, len))
@@ -78,7 +78,7 @@ static void var_number(struct plan *p, const char *name, int64_t value)
 	strv_take(&p->vars, xprintf(VAR_PREFIX "%s=%" PRId64, name, value));
 }
 
-static void build_vars(struct plan *p, const struct plan_source *from)
+static void build_vars(struct plan *p, const struct start_plan_source *from)
 {
 	const struct run *r = from->run;
 	char slot[RFC3339_MAX];
@@ -86,14 +86,14 @@ static void build_vars(struct plan *p, const struct plan_source *from)
 	var_number(p, "JOB", r->job);
 	if (!p->order.job.data) /* the spawner takes an approved name from the order */
 		var_text(p, "NAME", r->job_name ? r->job_name : "");
-	var_text(p, "SLOT", format_rfc3339(r->slot, slot));
+	var_text(p, "SLOT", rfc3339_format(r->slot, slot));
 	var_number(p, "SLOT_MS", r->slot / USEC_MSEC);
 	/* the run's number is one per slot, so all attempts of a slot share the key */
 	strv_take(&p->vars, xprintf(VAR_PREFIX "KEY=%s-%" PRId64, from->store_id, r->id));
 	var_text(p, "NODE", from->node);
 }
 
-void plan_build(struct plan *p, const struct plan_source *from)
+void start_plan_build(struct plan *p, const struct start_plan_source *from)
 {
 	const struct job_spec *s = from->spec;
 
@@ -105,7 +105,7 @@ void plan_build(struct plan *p, const struct plan_source *from)
 		.grace = s->grace,
 		.output_limit = s->output_limit,
 	};
-	order_from_spec(&p->order, &(struct order_source){.spec = s, .uid = owner_uid(from->run->uid),
+	exec_spec_build(&p->order, &(struct exec_spec_source){.spec = s, .uid = owner_uid(from->run->uid),
 		.owner = from->run->owner, .params = from->params});
 	build_vars(p, from);
 	if (s->stdin_data.data)

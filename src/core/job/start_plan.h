@@ -30,21 +30,21 @@ struct plan {
 void plan_done(struct plan *p);
 
 /* Where a plan comes from: the run as claimed, and who is asking. */
-struct plan_source {
+struct start_plan_source {
 	const struct run *run;
 	const struct job_spec *spec;
 	const char *node;     /* its name */
 	const char *store_id; /* makes JOBSCHED_KEY unique between stores */
 	const struct strv *params; /* NAME=value that the run was triggered with, over those of the job; NULL: none */
 };
-void plan_build(struct plan *p, const struct plan_source *from);
+void start_plan_build(struct plan *p, const struct start_plan_source *from);
 
-const char *plan_path(int64_t uid); /* PATH of a command: with the sbin directories for root */
+const char *start_plan_path(int64_t uid); /* PATH of a command: with the sbin directories for root */
 
 /* Whether a variable of the run part is one the spawner takes: JOBSCHED_[A-Z0-9_]+=text of one line. */
-#define PLAN_VAR_MAX 4096
-#define PLAN_VARS_MAX 64
-bool plan_var_valid(const char *var);
+#define START_PLAN_VAR_MAX 4096
+#define START_PLAN_VARS_MAX 64
+bool start_plan_var_valid(const char *var);
 
 /* Why an attempt was not started. */
 enum start_failure {

@@ -6,7 +6,7 @@
 #define BOOTING (3 * USEC_MIN) /* who starts later than this after a boot need not wait for what boots with him */
 #define BACK USEC_MIN       /* less is what time servers correct */
 
-enum clock_trust clock_judge(usec_t now, usec_t up, usec_t began, bool synchronised, usec_t wait)
+enum clock_trust clock_trust_judge(usec_t now, usec_t up, usec_t began, bool synchronised, usec_t wait)
 {
 	if (now < CLOCK_FLOOR)
 		return CLOCK_WRONG;
@@ -15,7 +15,7 @@ enum clock_trust clock_judge(usec_t now, usec_t up, usec_t began, bool synchroni
 	return up - began < wait ? CLOCK_UNSURE : CLOCK_GOOD;
 }
 
-enum clock_jump clock_jump(usec_t seen, usec_t alarm, usec_t now)
+enum clock_trust_jump clock_trust_jump(usec_t seen, usec_t alarm, usec_t now)
 {
 	if (seen - now > BACK)
 		return JUMP_BACK;

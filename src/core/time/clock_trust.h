@@ -12,12 +12,12 @@ enum clock_trust {
 	CLOCK_WRONG,  /* before this program was made */
 };
 /* 'up' is the time since boot, 'began' what that was when we began; 'wait' later an unsynchronised clock is taken as it is. */
-enum clock_trust clock_judge(usec_t now, usec_t up, usec_t began, bool synchronised, usec_t wait);
+enum clock_trust clock_trust_judge(usec_t now, usec_t up, usec_t began, bool synchronised, usec_t wait);
 
-enum clock_jump {
+enum clock_trust_jump {
 	JUMP_NONE,
 	JUMP_AHEAD, /* nobody was there when the alarm was due: the machine slept, was stopped, or its clock was set */
 	JUMP_BACK,
 };
 /* 'seen' is when we looked last, 'alarm' when we had to look again (USEC_NEVER: no such moment). */
-enum clock_jump clock_jump(usec_t seen, usec_t alarm, usec_t now);
+enum clock_trust_jump clock_trust_jump(usec_t seen, usec_t alarm, usec_t now);

@@ -7,7 +7,7 @@
 
 #define TIMES_SHOWN 6 /* up to so many are listed as clock times */
 
-static uint64_t full(enum cron_field f)
+static uint64_t all_values(enum cron_field f)
 {
 	uint64_t bits = 0;
 
@@ -64,24 +64,24 @@ static void explain_part(const struct cron *c, enum cron_field f, bool after_of,
 	int step = even_step(f, bits);
 	AUTO_DONE(word_list) l = {};
 
-	if (bits == full(f)) {
+	if (bits == all_values(f)) {
 		buf_printf(out, "every %s", cron_field_names[f]);
 	} else if (step && after_of) {
 		buf_str(out, "every ");
-		word_ordinal(step, out);
+		word_list_ordinal(step, out);
 		buf_printf(out, " %s", cron_field_names[f]);
 	} else if (step) {
 		buf_printf(out, "every %d %ss", step, cron_field_names[f]);
 	} else {
 		buf_printf(out, "%s%s ", cron_field_names[f], bits & (bits - 1) ? "s" : "");
-		word_list_bits(&l, bits, word_number);
+		word_list_bits(&l, bits, word_list_number);
 		word_list_join(&l, "and", out);
 	}
 }
 
 static bool starts_every(const struct cron *c, enum cron_field f)
 {
-	return c->value[f] == full(f) || even_step(f, c->value[f]);
+	return c->value[f] == all_values(f) || even_step(f, c->value[f]);
 }
 
 static void explain_hours(const struct cron *c, bool every, struct buf *out)
@@ -89,7 +89,7 @@ static void explain_hours(const struct cron *c, bool every, struct buf *out)
 	uint64_t bits = c->value[CRON_HOUR], run = bits >> __builtin_ctzll(bits);
 	int first = __builtin_ctzll(bits), last = 63 - __builtin_clzll(bits);
 
-	if (bits == full(CRON_HOUR)) {
+	if (bits == all_values(CRON_HOUR)) {
 		buf_str(out, every ? "" : " of every hour");
 	} else if (!(run & (run + 1))) {
 		buf_printf(out, every ? " from %02d:00 to %02d:59" : " of every hour from %02d:00 to %02d:59",
@@ -110,7 +110,7 @@ static void explain_minutes(const struct cron *c, struct buf *out)
 		buf_printf(out, "every %d hours on the hour", hours);
 		return;
 	}
-	if (c->value[CRON_MINUTE] == 1 && c->value[CRON_HOUR] == full(CRON_HOUR) &&
+	if (c->value[CRON_MINUTE] == 1 && c->value[CRON_HOUR] == all_values(CRON_HOUR) &&
 	    c->value[CRON_SECOND] == 1) {
 		buf_str(out, "every hour on the hour");
 		return;
@@ -137,8 +137,8 @@ static void explain_time(const struct cron *c, struct buf *out)
 		if (!every)
 			buf_str(out, "at ");
 		explain_part(c, CRON_SECOND, false, out);
-		if (every && c->value[CRON_MINUTE] == full(CRON_MINUTE) &&
-		    c->value[CRON_HOUR] == full(CRON_HOUR))
+		if (every && c->value[CRON_MINUTE] == all_values(CRON_MINUTE) &&
+		    c->value[CRON_HOUR] == all_values(CRON_HOUR))
 			return;
 		buf_str(out, " of ");
 	}
@@ -173,7 +173,7 @@ bool cron_has_year(const struct cron *c, int year)
 
 void cron_explain(const struct cron *c, struct buf *out)
 {
-	bool frequent = c->value[CRON_HOUR] == full(CRON_HOUR) || even_step(CRON_HOUR, c->value[CRON_HOUR]);
+	bool frequent = c->value[CRON_HOUR] == all_values(CRON_HOUR) || even_step(CRON_HOUR, c->value[CRON_HOUR]);
 
 	explain_time(c, out);
 	cron_explain_days(c, frequent, out);

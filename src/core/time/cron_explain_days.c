@@ -83,11 +83,11 @@ static bool day_stride(uint32_t days, struct word_list *l)
 	if (step == 1)
 		return false;
 	buf_str(&b, "every ");
-	word_ordinal(step, &b);
+	word_list_ordinal(step, &b);
 	buf_str(&b, " day from the ");
-	word_ordinal(first, &b);
+	word_list_ordinal(first, &b);
 	buf_str(&b, " to the ");
-	word_ordinal(last, &b);
+	word_list_ordinal(last, &b);
 	strv_take(&l->items, buf_steal(&b));
 	return true;
 }
@@ -98,7 +98,7 @@ static void plain_days(uint32_t days, struct word_list *l)
 
 	if (day_stride(days, l))
 		return;
-	word_list_bits(&plain, days, word_ordinal);
+	word_list_bits(&plain, days, word_list_ordinal);
 	for (size_t i = 0; i < plain.items.n; i++)
 		word_list_add(l, "the %s", plain.items.v[i]);
 }
@@ -113,7 +113,7 @@ static void day_list(const struct cron *c, struct word_list *l)
 		if (!(c->near_day >> n & 1))
 			continue;
 		buf_clear(&b);
-		word_ordinal(n, &b);
+		word_list_ordinal(n, &b);
 		word_list_add(l, "the working day nearest the %s", b.data);
 	}
 	before_last(l, c->last, "the last day", "");

@@ -32,7 +32,7 @@ struct field {
 	const char *seed;
 };
 
-static bool refuse(const struct field *f, size_t at, const char *msg)
+static bool field_refuse(const struct field *f, size_t at, const char *msg)
 {
 	return scan_fail_part(&f->s, cron_field_names[f->id], f->from, f->s.end, at, msg);
 }
@@ -72,7 +72,7 @@ static bool out_of_range(const struct field *f, size_t at)
 
 	snprintf(msg, sizeof msg, "%s goes from %d to %d", cron_field_names[f->id], f->range->min,
 		f->range->max);
-	return refuse(f, at, msg);
+	return field_refuse(f, at, msg);
 }
 
 static bool scan_name(struct field *f, int *ret)
@@ -89,7 +89,7 @@ static bool scan_name(struct field *f, int *ret)
 	}
 	n = f->range->names ? scan_lookup(word, f->range->names, (size_t)f->range->name_count) : -1;
 	if (n < 0)
-		return refuse(f, at, f->range->names ? "not a three-letter name of this field" :
+		return field_refuse(f, at, f->range->names ? "not a three-letter name of this field" :
 			"names are for months and weekdays, in their own fields");
 	*ret = n + f->range->first_name;
 	return true;
@@ -108,7 +108,7 @@ static bool scan_value(struct field *f, int *ret)
 	if (is_letter(scan_peek(&f->s)))
 		return scan_name(f, ret);
 	if (!scan_number(&f->s, &n, NULL))
-		return refuse(f, at, scan_done(&f->s) || scan_peek(&f->s) == ',' ?
+		return field_refuse(f, at, scan_done(&f->s) || scan_peek(&f->s) == ',' ?
 			"a value is missing here" :
 			scan_peek(&f->s) == '-' ? "negative numbers are not values of a field" :
 			scan_peek(&f->s) == '?' ? "'?' stands alone, in day-of-month or day-of-week" :
@@ -125,9 +125,9 @@ static bool scan_step(struct field *f, int64_t *ret)
 	size_t at = f->s.pos;
 
 	if (!scan_number(&f->s, ret, NULL))
-		return refuse(f, at, "a step is a whole number");
+		return field_refuse(f, at, "a step is a whole number");
 	if (*ret < 1)
-		return refuse(f, at, "a step of 0 leads nowhere");
+		return field_refuse(f, at, "a step of 0 leads nowhere");
 	return true;
 }
 
@@ -164,13 +164,13 @@ static bool scan_hash(struct field *f)
 		if (!scan_value(f, &a))
 			return false;
 		if (!scan_take(&f->s, '-'))
-			return refuse(f, f->s.pos, "a range belongs here, as in H(0-29)");
+			return field_refuse(f, f->s.pos, "a range belongs here, as in H(0-29)");
 		if (!scan_value(f, &b))
 			return false;
 		if (!scan_take(&f->s, ')'))
-			return refuse(f, f->s.pos, "')' belongs here");
+			return field_refuse(f, f->s.pos, "')' belongs here");
 		if (b < a)
-			return refuse(f, at + 1, "the range of H does not run backwards");
+			return field_refuse(f, at + 1, "the range of H does not run backwards");
 	}
 	size = b - a + 1;
 	if (!scan_take(&f->s, '/')) {
@@ -181,7 +181,7 @@ static bool scan_hash(struct field *f)
 	if (!scan_step(f, &step))
 		return false;
 	if (step > size)
-		return refuse(f, at, "the step of H is not larger than its range");
+		return field_refuse(f, at, "the step of H is not larger than its range");
 	add_range(f, a + (int64_t)(z % (uint64_t)step), b, step);
 	return true;
 }
@@ -193,7 +193,7 @@ static bool scan_last_day(struct field *f)
 	int64_t n = 0;
 
 	if (scan_take(&f->s, '-') && (!scan_number(&f->s, &n, NULL) || n > 30))
-		return refuse(f, at + 1, "a number from 0 to 30 belongs after L-");
+		return field_refuse(f, at + 1, "a number from 0 to 30 belongs after L-");
 	if (scan_take(&f->s, 'W'))
 		f->out->near_last |= UINT32_C(1) << n;
 	else
@@ -232,7 +232,7 @@ static bool scan_plain(struct field *f)
 	if (f->id == CRON_WEEKDAY && scan_take(&f->s, '#')) {
 		at = f->s.pos;
 		if (!scan_number(&f->s, &n, NULL) || n < 1 || n > 5)
-			return refuse(f, at, "a number from 1 to 5 belongs after #");
+			return field_refuse(f, at, "a number from 1 to 5 belongs after #");
 		f->out->nth[n - 1] |= (uint8_t)(1 << a % 7);
 		return true;
 	}
@@ -247,7 +247,7 @@ static bool scan_plain(struct field *f)
 	if (scan_take(&f->s, '/') && !scan_step(f, &step))
 		return false;
 	if (f->id == CRON_YEAR && b < a)
-		return refuse(f, at, "years do not run backwards");
+		return field_refuse(f, at, "years do not run backwards");
 	if (f->id == CRON_WEEKDAY)
 		add_weekdays(f, a, b, step);
 	else
@@ -274,7 +274,7 @@ static bool item_end(struct field *f)
 {
 	char c = scan_peek(&f->s);
 
-	return refuse(f, f->s.pos,
+	return field_refuse(f, f->s.pos,
 		c == '~' ? "random ranges are not known here; H(a-b) gives each job its own fixed value" :
 		c == '/' ? "this item takes no step" :
 		c == '-' ? "this item takes no range" :
@@ -291,7 +291,7 @@ static bool scan_field(struct field *f)
 
 	if (scan_peek(s) == '?') {
 		if (!f->range->marks || s->end - s->pos != 1)
-			return refuse(f, s->pos, "'?' stands alone, in day-of-month or day-of-week");
+			return field_refuse(f, s->pos, "'?' stands alone, in day-of-month or day-of-week");
 		f->out->star[f->id] = true;
 		add_range(f, f->range->min, f->id == CRON_WEEKDAY ? 6 : f->range->max, 1);
 		return true;
@@ -306,7 +306,7 @@ static bool scan_field(struct field *f)
 }
 
 /* Where the fields lie; the count may be larger than what is filled in. */
-static size_t split(const struct scan *s, size_t from[8], size_t to[8])
+static size_t fields_split(const struct scan *s, size_t from[8], size_t to[8])
 {
 	struct scan look = *s;
 	size_t n = 0;
@@ -348,7 +348,7 @@ static bool matches_every_day(const struct cron *c)
 
 bool cron_scan(struct scan *s, const char *id, struct cron *ret)
 {
-	size_t from[8], to[8], n = split(s, from, to), k = 0;
+	size_t from[8], to[8], n = fields_split(s, from, to), k = 0;
 	struct cron c = {};
 
 	if (n < 5 || n > 7)

@@ -27,7 +27,7 @@ static void print_value(enum cron_field field, int v, struct buf *out)
 }
 
 /* How many from i on have the same distance. */
-static size_t stretch(const struct values *l, size_t i)
+static size_t progression_length(const struct values *l, size_t i)
 {
 	size_t k = i + 1;
 
@@ -39,7 +39,7 @@ static size_t stretch(const struct values *l, size_t i)
 static void print_list(enum cron_field field, const struct values *l, const char *comma, struct buf *out)
 {
 	for (size_t i = 0; i < l->n;) {
-		size_t len = stretch(l, i);
+		size_t len = progression_length(l, i);
 		int step = len > 1 ? l->v[i + 1] - l->v[i] : 0;
 
 		buf_str(out, comma);

@@ -10,7 +10,7 @@ struct rest {
 	const char *p, *end;
 };
 
-static bool take(struct rest *r, char c)
+static bool rest_skip(struct rest *r, char c)
 {
 	if (r->p == r->end || *r->p != c)
 		return false;
@@ -18,7 +18,7 @@ static bool take(struct rest *r, char c)
 	return true;
 }
 
-static bool number(struct rest *r, int min, int max, int *ret)
+static bool number_read(struct rest *r, int min, int max, int *ret)
 {
 	const char *from = r->p;
 	int n = 0;
@@ -29,58 +29,58 @@ static bool number(struct rest *r, int min, int max, int *ret)
 	return r->p > from && n >= min && n <= max;
 }
 
-static bool letter(char c)
+static bool is_ascii_letter(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-static bool name(struct rest *r)
+static bool zone_name_skip(struct rest *r)
 {
 	const char *from = r->p;
 
-	if (take(r, '<')) {
+	if (rest_skip(r, '<')) {
 		while (r->p < r->end && *r->p != '>')
 			r->p++;
-		return take(r, '>') && r->p - from >= 5;
+		return rest_skip(r, '>') && r->p - from >= 5;
 	}
-	while (r->p < r->end && letter(*r->p))
+	while (r->p < r->end && is_ascii_letter(*r->p))
 		r->p++;
 	return r->p - from >= 3;
 }
 
 /* [+-]hh[:mm[:ss]] */
-static bool hms(struct rest *r, int hours_max, int64_t *ret)
+static bool time_offset_read(struct rest *r, int hours_max, int64_t *ret)
 {
-	bool minus = take(r, '-');
+	bool minus = rest_skip(r, '-');
 	int h, m = 0, s = 0;
 
 	if (!minus)
-		take(r, '+');
-	if (!number(r, 0, hours_max, &h) || (take(r, ':') && (!number(r, 0, 59, &m) ||
-	    (take(r, ':') && !number(r, 0, 59, &s)))))
+		rest_skip(r, '+');
+	if (!number_read(r, 0, hours_max, &h) || (rest_skip(r, ':') && (!number_read(r, 0, 59, &m) ||
+	    (rest_skip(r, ':') && !number_read(r, 0, 59, &s)))))
 		return false;
 	*ret = (minus ? -1 : 1) * ((int64_t)h * 3600 + m * 60 + s);
 	return true;
 }
 
-static bool rule_day(struct rest *r, struct posix_day *d)
+static bool rule_day_read(struct rest *r, struct posix_day *d)
 {
-	if (take(r, 'M')) {
+	if (rest_skip(r, 'M')) {
 		d->form = POSIX_DAY_M;
-		if (!number(r, 1, 12, &d->month) || !take(r, '.') || !number(r, 1, 5, &d->week) ||
-		    !take(r, '.') || !number(r, 0, 6, &d->day))
+		if (!number_read(r, 1, 12, &d->month) || !rest_skip(r, '.') || !number_read(r, 1, 5, &d->week) ||
+		    !rest_skip(r, '.') || !number_read(r, 0, 6, &d->day))
 			return false;
-	} else if (take(r, 'J')) {
+	} else if (rest_skip(r, 'J')) {
 		d->form = POSIX_DAY_J;
-		if (!number(r, 1, 365, &d->day))
+		if (!number_read(r, 1, 365, &d->day))
 			return false;
 	} else {
 		d->form = POSIX_DAY_N;
-		if (!number(r, 0, 365, &d->day))
+		if (!number_read(r, 0, 365, &d->day))
 			return false;
 	}
 	d->time = 2 * 3600;
-	return !take(r, '/') || hms(r, 167, &d->time);
+	return !rest_skip(r, '/') || time_offset_read(r, 167, &d->time);
 }
 
 bool posix_tz_parse(const char *text, size_t len, struct posix_tz *ret)
@@ -89,18 +89,18 @@ bool posix_tz_parse(const char *text, size_t len, struct posix_tz *ret)
 	struct posix_tz p = {};
 
 	/* POSIX counts west of Greenwich */
-	if (!name(&r) || !hms(&r, 24, &p.std))
+	if (!zone_name_skip(&r) || !time_offset_read(&r, 24, &p.std))
 		return false;
 	p.std = -p.std;
 	if (r.p < r.end) {
 		p.has_dst = true;
-		if (!name(&r))
+		if (!zone_name_skip(&r))
 			return false;
 		p.dst = -(p.std + 3600);
-		if (r.p < r.end && *r.p != ',' && !hms(&r, 24, &p.dst))
+		if (r.p < r.end && *r.p != ',' && !time_offset_read(&r, 24, &p.dst))
 			return false;
 		p.dst = -p.dst;
-		if (!take(&r, ',') || !rule_day(&r, &p.start) || !take(&r, ',') || !rule_day(&r, &p.end))
+		if (!rest_skip(&r, ',') || !rule_day_read(&r, &p.start) || !rest_skip(&r, ',') || !rule_day_read(&r, &p.end))
 			return false;
 	}
 	if (r.p != r.end)

@@ -15,7 +15,7 @@ static char lower(char c)
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-static bool letter(char c)
+static bool scan_is_letter(char c)
 {
 	c = lower(c);
 	return c >= 'a' && c <= 'z';
@@ -73,7 +73,7 @@ size_t scan_word(struct scan *s, char out[SCAN_WORD_MAX])
 {
 	size_t n = 0;
 
-	for (; !scan_done(s) && letter(s->text[s->pos]); s->pos++, n++)
+	for (; !scan_done(s) && scan_is_letter(s->text[s->pos]); s->pos++, n++)
 		if (n < SCAN_WORD_MAX - 1)
 			out[n] = lower(s->text[s->pos]);
 	out[n < SCAN_WORD_MAX ? n : SCAN_WORD_MAX - 1] = '\0';
@@ -91,7 +91,7 @@ int scan_lookup(const char *word, const char *const *table, size_t n)
 }
 
 /* What a user typed, cut and with everything that is not plain ASCII as '?', so that any sink takes it. */
-static void show(char out[SHOWN_MAX + 4], const char *text, size_t len)
+static void quote_shortened(char out[SHOWN_MAX + 4], const char *text, size_t len)
 {
 	size_t n = len > SHOWN_MAX ? SHOWN_MAX : len;
 
@@ -105,7 +105,7 @@ bool scan_fail(const struct scan *s, size_t at, const char *fmt, ...)
 	char shown[SHOWN_MAX + 4], msg[300];
 	va_list ap;
 
-	show(shown, s->text, s->end);
+	quote_shortened(shown, s->text, s->end);
 	va_start(ap, fmt);
 	vsnprintf(msg, sizeof msg, fmt, ap);
 	va_end(ap);
@@ -117,6 +117,6 @@ bool scan_fail_part(const struct scan *s, const char *what, size_t from, size_t 
 {
 	char shown[SHOWN_MAX + 4];
 
-	show(shown, s->text + from, to - from);
+	quote_shortened(shown, s->text + from, to - from);
 	return err_field(s->e, "schedule", "%s '%s', character %zu: %s", what, shown, at + 1, msg);
 }

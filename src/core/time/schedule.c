@@ -124,7 +124,7 @@ static void print_instant(int64_t t, struct buf *out)
 {
 	char text[RFC3339_MAX];
 
-	buf_str(out, format_rfc3339(t * USEC_SEC, text));
+	buf_str(out, rfc3339_format(t * USEC_SEC, text));
 }
 
 static void print_series(const struct interval_series *v, struct buf *out)

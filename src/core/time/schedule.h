@@ -81,6 +81,6 @@ void schedule_explain(const struct schedule *s, struct buf *out);
 /* What is probably not meant. Codes are stable words, as "uneven-step"; the text is one line. */
 typedef void schedule_finding_fn(const char *code, const char *text, void *arg);
 void schedule_lint(const struct schedule *s, schedule_finding_fn *fn, void *arg);
-/* The same for a slot that 'jobs' others are due at; counting need not go beyond SCHEDULE_CROWD. */
-#define SCHEDULE_CROWD 1000
-void schedule_lint_crowd(usec_t slot, int64_t jobs, schedule_finding_fn *fn, void *arg);
+/* The same for a slot that 'jobs' others are due at; counting need not go beyond SCHEDULE_DENSITY_MAX. */
+#define SCHEDULE_DENSITY_MAX 1000
+void schedule_lint_density(usec_t slot, int64_t jobs, schedule_finding_fn *fn, void *arg);

@@ -13,7 +13,7 @@ static void say_instant(int64_t t, struct buf *out)
 {
 	char text[RFC3339_MAX];
 
-	buf_str(out, format_rfc3339(t * USEC_SEC, text));
+	buf_str(out, rfc3339_format(t * USEC_SEC, text));
 }
 
 static void say_zone(const struct schedule *s, struct buf *out)

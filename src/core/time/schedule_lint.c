@@ -18,10 +18,10 @@ struct lint {
 	void *arg;
 };
 
-static void found(const struct lint *l, const char *code, const char *fmt, ...)
+static void report_finding(const struct lint *l, const char *code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static void found(const struct lint *l, const char *code, const char *fmt, ...)
+static void report_finding(const struct lint *l, const char *code, const char *fmt, ...)
 {
 	char text[320];
 	va_list ap;
@@ -48,10 +48,10 @@ static void lint_steps(const struct lint *l)
 		const char *name = cron_field_names[f];
 
 		if (c->wide_step[f])
-			found(l, "wide-step", "%s '*/%d' matches %s 0 only; for an interval of %d %ss write 'every %d%c'",
+			report_finding(l, "wide-step", "%s '*/%d' matches %s 0 only; for an interval of %d %ss write 'every %d%c'",
 				name, n, name, n, name, n, name[0]);
 		else if (n > 1 && cycle % n)
-			found(l, "uneven-step",
+			report_finding(l, "uneven-step",
 				"%s '*/%d' starts again at 0: the last gap is %d %ss; for even gaps write 'every %d%c'",
 				name, n, (cycle - 1) % n + 1, name, n, name[0]);
 	}
@@ -65,13 +65,13 @@ static void lint_days(const struct lint *l)
 	bool late_only = !(c->value[CRON_DAY] & 0x1fffffff) && c->value[CRON_DAY];
 
 	if (!c->star[CRON_DAY] && !c->star[CRON_WEEKDAY])
-		found(l, "day-or-weekday",
+		report_finding(l, "day-or-weekday",
 			"day-of-month and day-of-week are both set: a day matches if either does");
 	else if (some_days && some_weekdays)
-		found(l, "day-and-weekday",
+		report_finding(l, "day-and-weekday",
 			"one day field begins with '*': a day matches only if both fields do");
 	if (late_only && !marks && c->star[CRON_WEEKDAY] && (c->value[CRON_MONTH] & (c->value[CRON_MONTH] - 1)))
-		found(l, "short-month", "months without that day are left out; 'L' is the last day of any month");
+		report_finding(l, "short-month", "months without that day are left out; 'L' is the last day of any month");
 }
 
 static void lint_times(const struct lint *l)
@@ -79,9 +79,9 @@ static void lint_times(const struct lint *l)
 	const struct cron *c = &l->s->cron;
 
 	if (c->value[CRON_SECOND] == (UINT64_C(1) << 60) - 1 && c->fields > 5)
-		found(l, "every-second", "second '*' matches sixty times a minute; for once a minute write 0");
+		report_finding(l, "every-second", "second '*' matches sixty times a minute; for once a minute write 0");
 	if (c->star[CRON_MINUTE] && c->value[CRON_MINUTE] == (UINT64_C(1) << 60) - 1 && !full_hours(c))
-		found(l, "every-minute", "minute '*' matches sixty times in each of those hours; for once an hour write 0");
+		report_finding(l, "every-minute", "minute '*' matches sixty times in each of those hours; for once an hour write 0");
 }
 
 /* The first matching wall time in [from, to). */
@@ -92,7 +92,7 @@ static bool match_between(const struct cron *c, int64_t from, int64_t to, int64_
 
 static const char *wall_text(int64_t wall, char out[RFC3339_MAX])
 {
-	char *t = format_rfc3339(wall * USEC_SEC, out);
+	char *t = rfc3339_format(wall * USEC_SEC, out);
 
 	t[16] = '\0';
 	t[10] = ' ';
@@ -104,7 +104,7 @@ static void lint_gap(const struct lint *l, int64_t wall)
 	const struct schedule *s = l->s;
 	char text[RFC3339_MAX];
 
-	found(l, "dst-gap", "%s does not exist in %s: %s", wall_text(wall, text), s->zone->name,
+	report_finding(l, "dst-gap", "%s does not exist in %s: %s", wall_text(wall, text), s->zone->name,
 		s->cron.wild || s->policy.gap == DST_GAP_SKIP ? "there is no run for it" :
 		"the run comes right after the clock's jump (--dst-gap skip: none)");
 }
@@ -116,7 +116,7 @@ static void lint_fold(const struct lint *l, int64_t wall)
 	const struct schedule *s = l->s;
 	char text[RFC3339_MAX];
 
-	found(l, "dst-fold", "%s comes twice in %s: %s%s", wall_text(wall, text), s->zone->name,
+	report_finding(l, "dst-fold", "%s comes twice in %s: %s%s", wall_text(wall, text), s->zone->name,
 		what[s->cron.wild ? DST_FOLD_BOTH : s->policy.fold],
 		s->cron.wild ? "" : " (--dst-fold first|last|both)");
 }
@@ -157,14 +157,14 @@ void schedule_lint(const struct schedule *s, schedule_finding_fn *fn, void *arg)
 	lint_dst(&l);
 }
 
-void schedule_lint_crowd(usec_t slot, int64_t jobs, schedule_finding_fn *fn, void *arg)
+void schedule_lint_density(usec_t slot, int64_t jobs, schedule_finding_fn *fn, void *arg)
 {
 	const struct lint l = { .fn = fn, .arg = arg };
 	char text[RFC3339_MAX];
 
-	if (jobs >= SCHEDULE_CROWD)
-		found(&l, "crowded-second",
+	if (jobs >= SCHEDULE_DENSITY_MAX)
+		report_finding(&l, "crowded-second",
 			"at least %d other jobs are due at %s; --jitter, or H for the minute of a cron expression, "
 			"spreads them",
-			SCHEDULE_CROWD, format_rfc3339(slot, text));
+			SCHEDULE_DENSITY_MAX, rfc3339_format(slot, text));
 }

@@ -48,7 +48,7 @@ static bool read_epoch(struct reader *r)
 	return true;
 }
 
-static bool read_phrase(struct reader *r)
+static bool read_moment(struct reader *r)
 {
 	const struct phrase_context c = {
 		.zone = r->out->zone,
@@ -245,7 +245,7 @@ static bool (*choose(const struct scan *s))(struct reader *r)
 	if ((first == 'R' || first == 'r') && memchr(s->text + s->pos, '/', s->end - s->pos))
 		return read_repetition;
 	if (phrase_looks_like(s))
-		return read_phrase;
+		return read_moment;
 	return read_cron;
 }
 
@@ -256,7 +256,7 @@ enum schedule_syntax schedule_syntax(const char *text)
 		enum schedule_syntax syntax;
 	} forms[] = {
 		{ read_epoch, SYNTAX_MOMENT },
-		{ read_phrase, SYNTAX_MOMENT },
+		{ read_moment, SYNTAX_MOMENT },
 		{ read_every, SYNTAX_EVERY },
 		{ read_after_finish, SYNTAX_AFTER_FINISH },
 		{ read_manual, SYNTAX_MANUAL },

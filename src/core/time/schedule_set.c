@@ -198,6 +198,6 @@ void schedule_set_lint_jitter(const struct schedule_set *s, usec_t jitter, sched
 	if (jitter <= gap)
 		return;
 	snprintf(text, sizeof text, "a jitter of %s is longer than the %s between two slots: their runs may overtake "
-		"each other", format_duration(jitter, given), format_duration(gap, between));
+		"each other", duration_format(jitter, given), duration_format(gap, between));
 	fn("wide-jitter", text, arg);
 }

@@ -77,7 +77,7 @@ static usec_t walk_slot(const struct slot_walk *w, int64_t i)
 }
 
 /* How many of the newest still run. */
-static int64_t kept(const struct slot_policy *policy, const struct slot_walk *w, usec_t following, usec_t now)
+static int64_t slots_to_run(const struct slot_policy *policy, const struct slot_walk *w, usec_t following, usec_t now)
 {
 	int64_t n = 0;
 
@@ -95,20 +95,20 @@ static int64_t kept(const struct slot_policy *policy, const struct slot_walk *w,
 	}
 }
 
-static void add(struct slot_plan *p, const struct slot_range *r)
+static void slot_plan_add(struct slot_plan *p, const struct slot_range *r)
 {
 	p->v[p->n++] = *r;
 }
 
-static void take_passed(const struct slot_policy *policy, const struct slot_walk *w, usec_t following, usec_t now,
+static void slot_plan_add_passed(const struct slot_policy *policy, const struct slot_walk *w, usec_t following, usec_t now,
 	struct slot_plan *p)
 {
-	int64_t missed = w->passed - kept(policy, w, following, now);
+	int64_t missed = w->passed - slots_to_run(policy, w, following, now);
 
 	if (missed > 0)
-		add(p, &(struct slot_range){w->from, walk_slot(w, missed - 1), missed, .missed = true, .passed = true});
+		slot_plan_add(p, &(struct slot_range){w->from, walk_slot(w, missed - 1), missed, .missed = true, .passed = true});
 	for (int64_t i = missed; i < w->passed; i++)
-		add(p, &(struct slot_range){walk_slot(w, i), walk_slot(w, i), 1, .passed = true});
+		slot_plan_add(p, &(struct slot_range){walk_slot(w, i), walk_slot(w, i), 1, .passed = true});
 }
 
 /* Goes on to the last slot that passed; *ret_following is the one after it, 0: none. False: out of steps. */
@@ -144,11 +144,11 @@ bool slots_plan(slot_next_fn *next, void *arg, const struct slot_policy *policy,
 		}
 		if (!walk_on(next, arg, now, walk, steps, &slot))
 			return false;
-		take_passed(policy, walk, slot, now, ret);
+		slot_plan_add_passed(policy, walk, slot, now, ret);
 		walk->from = 0;
 	}
 	for (int i = 0; slot && slot <= horizon && i < SLOTS_AHEAD_MAX; i++) {
-		add(ret, &(struct slot_range){slot, slot, 1});
+		slot_plan_add(ret, &(struct slot_range){slot, slot, 1});
 		if (!next(arg, slot, &slot))
 			slot = 0;
 	}

@@ -52,12 +52,12 @@ void word_list_bits(struct word_list *l, uint64_t bits, word_name_fn *name)
 	}
 }
 
-void word_number(int n, struct buf *out)
+void word_list_number(int n, struct buf *out)
 {
 	buf_printf(out, "%d", n);
 }
 
-void word_ordinal(int n, struct buf *out)
+void word_list_ordinal(int n, struct buf *out)
 {
 	static const char *const ends[] = { "th", "st", "nd", "rd" };
 	int last = n % 10, tens = n / 10 % 10;

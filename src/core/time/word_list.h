@@ -16,5 +16,5 @@ void word_list_join(const struct word_list *l, const char *last /* "and" */, str
 typedef void word_name_fn(int value, struct buf *out);
 void word_list_bits(struct word_list *l, uint64_t bits, word_name_fn *name);
 
-void word_number(int n, struct buf *out);  /* 5 */
-void word_ordinal(int n, struct buf *out); /* 1st, 2nd, 23rd */
+void word_list_number(int n, struct buf *out);  /* 5 */
+void word_list_ordinal(int n, struct buf *out); /* 1st, 2nd, 23rd */

@@ -19,7 +19,7 @@
 #define USER_MAX 256
 
 /* One file as it was when it was last read. */
-struct names {
+struct user_list {
 	char *path;
 	struct stat seen;   /* st_ino 0: there was none */
 	bool broken;        /* it is there and says nothing that can be trusted */
@@ -28,7 +28,7 @@ struct names {
 };
 
 struct allow {
-	struct names allowed, denied;
+	struct user_list allowed, denied;
 };
 
 struct allow *allow_new(const char *allow_path, const char *deny_path)
@@ -40,7 +40,7 @@ struct allow *allow_new(const char *allow_path, const char *deny_path)
 	return a;
 }
 
-static void names_done(struct names *n)
+static void user_list_done(struct user_list *n)
 {
 	free(n->path);
 	strv_done(&n->users);
@@ -50,14 +50,14 @@ void allow_free(struct allow *a)
 {
 	if (!a)
 		return;
-	names_done(&a->allowed);
-	names_done(&a->denied);
+	user_list_done(&a->allowed);
+	user_list_done(&a->denied);
 	free(a);
 }
 
 /* ---- reading ---- */
 
-static int compare(const void *a, const void *b)
+static int compare_user_names(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -73,7 +73,7 @@ static bool is_user(const char *s, size_t len)
 	return true;
 }
 
-static bool add_line(struct names *n, const char *line, size_t len, size_t number)
+static bool add_list_line(struct user_list *n, const char *line, size_t len, size_t number)
 {
 	const char *comment = memchr(line, '#', len);
 
@@ -95,7 +95,7 @@ static bool add_line(struct names *n, const char *line, size_t len, size_t numbe
 	return true;
 }
 
-static bool parse(struct names *n, const struct buf *text)
+static bool parse_user_list(struct user_list *n, const struct buf *text)
 {
 	size_t number = 1;
 
@@ -103,16 +103,16 @@ static bool parse(struct names *n, const struct buf *text)
 		const char *line = text->data + at, *end = memchr(line, '\n', text->len - at);
 		size_t len = end ? (size_t)(end - line) : text->len - at;
 
-		if (!add_line(n, line, len, number))
+		if (!add_list_line(n, line, len, number))
 			return false;
 		at += len + 1;
 	}
 	if (n->users.n > 1)
-		qsort(n->users.v, n->users.n, sizeof(*n->users.v), compare);
+		qsort(n->users.v, n->users.n, sizeof(*n->users.v), compare_user_names);
 	return true;
 }
 
-static bool trustworthy(struct names *n, const struct stat *st)
+static bool trustworthy(struct user_list *n, const struct stat *st)
 {
 	const char *what = !S_ISREG(st->st_mode)                          ? "it is no regular file"
 			   : st->st_uid != 0 && st->st_uid != geteuid()   ? "it does not belong to root"
@@ -124,7 +124,7 @@ static bool trustworthy(struct names *n, const struct stat *st)
 	return !what;
 }
 
-static bool read_names(struct names *n)
+static bool read_user_list(struct user_list *n)
 {
 	AUTO_FD fd = open(n->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	AUTO_DONE(buf) text = {};
@@ -137,10 +137,10 @@ static bool read_names(struct names *n)
 		r = io_read_all(fd, &text, LIST_MAX);
 	if (r < 0)
 		snprintf(n->why, sizeof(n->why), "%s", strerror(-r));
-	return r == 0 && parse(n, &text);
+	return r == 0 && parse_user_list(n, &text);
 }
 
-static bool same(const struct stat *a, const struct stat *b)
+static bool is_same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size && a->st_mode == b->st_mode &&
 	       a->st_uid == b->st_uid && a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
@@ -148,13 +148,13 @@ static bool same(const struct stat *a, const struct stat *b)
 }
 
 /* A file that was written this very moment may be written again without looking different. */
-static bool settled(const struct stat *st)
+static bool is_stat_settled(const struct stat *st)
 {
 	return time(NULL) - st->st_ctim.tv_sec > 2;
 }
 
 /* Reads it anew if it has changed. Whether it is there. */
-static bool look(struct names *n)
+static bool list_refresh(struct user_list *n)
 {
 	bool was_broken = n->broken;
 	struct stat now = {};
@@ -167,10 +167,10 @@ static bool look(struct names *n)
 			return false;
 		}
 	}
-	if (now.st_ino && same(&now, &n->seen) && settled(&now))
+	if (now.st_ino && is_same_file(&now, &n->seen) && is_stat_settled(&now))
 		return true;
 	strv_done(&n->users);
-	n->broken = !read_names(n);
+	n->broken = !read_user_list(n);
 	n->seen = now;
 	if (n->broken && !was_broken)
 		log_warning("'%s' cannot be used, nobody but root may start anything: %s", n->path, n->why);
@@ -179,12 +179,12 @@ static bool look(struct names *n)
 
 /* ---- asking ---- */
 
-static bool listed(const struct names *n, const char *user)
+static bool is_listed(const struct user_list *n, const char *user)
 {
-	return n->users.n > 0 && bsearch(&user, n->users.v, n->users.n, sizeof(*n->users.v), compare);
+	return n->users.n > 0 && bsearch(&user, n->users.v, n->users.n, sizeof(*n->users.v), compare_user_names);
 }
 
-static bool is_broken(const struct names *n, struct err *e)
+static bool is_broken(const struct user_list *n, struct err *e)
 {
 	if (n->broken)
 		err_set(e, ERR_DENIED, "nobody but root may start anything: '%s' cannot be used: %s; ask your administrator",
@@ -194,15 +194,15 @@ static bool is_broken(const struct names *n, struct err *e)
 
 bool allow_permits(struct allow *a, const char *user, struct err *e)
 {
-	if (look(&a->allowed)) {
+	if (list_refresh(&a->allowed)) {
 		if (is_broken(&a->allowed, e))
 			return false;
-		return listed(&a->allowed, user) || err_set(e, ERR_DENIED, "your user is not in '%s'; ask your administrator",
+		return is_listed(&a->allowed, user) || err_set(e, ERR_DENIED, "your user is not in '%s'; ask your administrator",
 			a->allowed.path);
 	}
-	if (!look(&a->denied))
+	if (!list_refresh(&a->denied))
 		return true;
 	if (is_broken(&a->denied, e))
 		return false;
-	return !listed(&a->denied, user) || err_set(e, ERR_DENIED, "your user is in '%s'; ask your administrator", a->denied.path);
+	return !is_listed(&a->denied, user) || err_set(e, ERR_DENIED, "your user is in '%s'; ask your administrator", a->denied.path);
 }

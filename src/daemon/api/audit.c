@@ -22,7 +22,7 @@
 #define ALIKE 8                      /* events of one commit that are logged one by one; more of a kind share a line */
 
 /* What one user was refused. */
-struct tally {
+struct refusal_count {
 	int64_t uid;
 	int64_t tokens;
 	usec_t refilled;   /* CLOCK_BOOTTIME */
@@ -42,7 +42,7 @@ struct audit {
 	struct sd_event *ev;
 	const struct clock *clock;
 	struct store_thread *store; /* NULL: none yet, or no more */
-	struct map tallies;         /* by uid, owned */
+	struct map refusal_counts;         /* by uid, owned */
 	sd_event_source *timer;     /* of the summaries; NULL: nothing was left out */
 	LIST_HEAD(, audit_watch) watches;
 };
@@ -58,14 +58,14 @@ struct audit *audit_new(struct sd_event *ev, const struct clock *clock)
 
 void audit_free(struct audit *a)
 {
-	struct tally *t;
+	struct refusal_count *t;
 
 	if (!a)
 		return;
 	assert(LIST_EMPTY(&a->watches));
-	for (size_t i = 0; (t = map_next(&a->tallies, &i));)
+	for (size_t i = 0; (t = map_next(&a->refusal_counts, &i));)
 		free(t);
-	map_done(&a->tallies);
+	map_done(&a->refusal_counts);
 	sd_event_source_disable_unref(a->timer);
 	sd_event_unref(a->ev);
 	free(a);
@@ -73,7 +73,7 @@ void audit_free(struct audit *a)
 
 /* ---- the log ---- */
 
-static void say_who(struct buf *b, const struct event *ev)
+static void write_actor(struct buf *b, const struct event *ev)
 {
 	if (ev->uid < 0) {
 		buf_str(b, "the daemon");
@@ -92,7 +92,7 @@ static void log_one(const struct event *ev)
 	AUTO_DONE(buf) b = {};
 
 	buf_printf(&b, "audit: %s by ", event_what_name(ev->what));
-	say_who(&b, ev);
+	write_actor(&b, ev);
 	if (ev->object)
 		buf_printf(&b, " on '%s'", ev->object);
 	buf_printf(&b, ": %s", ev->result);
@@ -101,7 +101,7 @@ static void log_one(const struct event *ev)
 	log_line(LOG_LEVEL_INFO, &(struct log_about){.job = ev->job, .run = ev->run}, "%s", b.data);
 }
 
-static bool alike(const struct event *a, const struct event *b)
+static bool is_alike(const struct event *a, const struct event *b)
 {
 	return a->what == b->what && a->uid == b->uid && text_equal(a->origin, b->origin) &&
 	       text_equal(a->result, b->result);
@@ -112,12 +112,12 @@ static void log_many(const struct event *first, const struct event *last, size_t
 	AUTO_DONE(buf) b = {};
 
 	buf_printf(&b, "audit: %s by ", event_what_name(first->what));
-	say_who(&b, first);
+	write_actor(&b, first);
 	buf_printf(&b, ": %s, %zu times, jobs %" PRId64 " to %" PRId64, first->result, n, first->job, last->job);
 	log_line(LOG_LEVEL_INFO, NULL, "%s", b.data);
 }
 
-void audit_stir(struct audit *a)
+void audit_wake_followers(struct audit *a)
 {
 	struct audit_watch *w, *next;
 
@@ -130,7 +130,7 @@ void audit_stir(struct audit *a)
 void audit_committed(struct audit *a, const struct event_list *l)
 {
 	for (size_t i = 0, j; i < l->n; i = j) {
-		for (j = i + 1; j < l->n && alike(l->v[i], l->v[j]); j++)
+		for (j = i + 1; j < l->n && is_alike(l->v[i], l->v[j]); j++)
 			;
 		if (j - i > ALIKE)
 			log_many(l->v[i], l->v[j - 1], j - i);
@@ -138,7 +138,7 @@ void audit_committed(struct audit *a, const struct event_list *l)
 			for (size_t k = i; k < j; k++)
 				log_one(l->v[k]);
 	}
-	audit_stir(a);
+	audit_wake_followers(a);
 }
 
 struct audit_watch *audit_watch_new(struct audit *a, void (*fn)(void *arg), void *arg)
@@ -177,7 +177,7 @@ static void write_event(struct audit *a, const struct act *act, const char *code
 	store_thread_submit(a->store, op);
 }
 
-static void summarise(struct audit *a, struct tally *t)
+static void summarise(struct audit *a, struct refusal_count *t)
 {
 	struct act act = t->last;
 	char detail[200];
@@ -194,15 +194,15 @@ static int on_summary(sd_event_source *source, uint64_t usec, void *arg)
 {
 	usec_t full = BURST * REFILL;
 	struct audit *a = arg;
-	struct tally *t;
+	struct refusal_count *t;
 
 	(void)source;
 	(void)usec;
-	for (size_t i = 0; (t = map_next(&a->tallies, &i));) {
+	for (size_t i = 0; (t = map_next(&a->refusal_counts, &i));) {
 		if (t->left_out > 0)
 			summarise(a, t);
 		if (clock_boot(a->clock) - t->refilled > full)
-			free(map_take(&a->tallies, t->uid));
+			free(map_take(&a->refusal_counts, t->uid));
 	}
 	a->timer = sd_event_source_disable_unref(a->timer);
 	return 0;
@@ -210,24 +210,24 @@ static int on_summary(sd_event_source *source, uint64_t usec, void *arg)
 
 void audit_set_store(struct audit *a, struct store_thread *store)
 {
-	struct tally *t;
+	struct refusal_count *t;
 
-	for (size_t i = 0; !store && (t = map_next(&a->tallies, &i));)
+	for (size_t i = 0; !store && (t = map_next(&a->refusal_counts, &i));)
 		if (t->left_out > 0)
 			summarise(a, t);
 	a->store = store;
 }
 
-static struct tally *tally_of(struct audit *a, int64_t uid)
+static struct refusal_count *refusal_count_of(struct audit *a, int64_t uid)
 {
-	struct tally *t = map_get(&a->tallies, uid);
+	struct refusal_count *t = map_get(&a->refusal_counts, uid);
 	usec_t now = clock_boot(a->clock);
 	int64_t more;
 
 	if (!t) {
 		t = xcalloc(1, sizeof(*t));
-		*t = (struct tally){.uid = uid, .tokens = BURST, .refilled = now};
-		map_put(&a->tallies, uid, t);
+		*t = (struct refusal_count){.uid = uid, .tokens = BURST, .refilled = now};
+		map_put(&a->refusal_counts, uid, t);
 	}
 	more = (now - t->refilled) / REFILL;
 	t->tokens = t->tokens + more > BURST ? BURST : t->tokens + more;
@@ -251,11 +251,11 @@ static const char *safe_detail(const struct err *why)
 void audit_refused(struct audit *a, const struct act *act, const struct err *why)
 {
 	const char *code = err_kind_info(why->kind)->code;
-	struct tally *t;
+	struct refusal_count *t;
 
 	if (act->what == EVENT_NONE || !worth_a_row(why->kind))
 		return;
-	t = tally_of(a, act->by.uid);
+	t = refusal_count_of(a, act->by.uid);
 	if (t->tokens > 0) {
 		t->tokens--;
 		write_event(a, act, code, safe_detail(why));
@@ -269,7 +269,7 @@ void audit_refused(struct audit *a, const struct act *act, const struct err *why
 		a->timer = NULL; /* the next one tries again */
 }
 
-void audit_op(struct audit *a, const struct op *op)
+void audit_refused_op(struct audit *a, const struct op *op)
 {
 	if (!op->ok && op->kind != OP_EVENT)
 		audit_refused(a, &op->act, &op->err);

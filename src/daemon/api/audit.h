@@ -28,9 +28,9 @@ void audit_committed(struct audit *a, const struct event_list *l);
  * one, so that nobody can fill the disk by asking.
  */
 void audit_refused(struct audit *a, const struct act *act, const struct err *why);
-void audit_op(struct audit *a, const struct op *op); /* the same for an operation, if it was refused */
+void audit_refused_op(struct audit *a, const struct op *op); /* the same for an operation, if it was refused */
 
-void audit_stir(struct audit *a); /* other nodes may have committed some: those who follow look */
+void audit_wake_followers(struct audit *a); /* other nodes may have committed some: those who follow look */
 
 /* Called after new events were committed; without an audit, never. */
 struct audit_watch *audit_watch_new(struct audit *a, void (*fn)(void *arg), void *arg);

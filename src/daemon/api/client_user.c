@@ -12,7 +12,7 @@
 
 #define NAME_LIFE (60 * USEC_SEC) /* a renamed user is noticed after this */
 
-struct peer *peer_get(struct server *s, uint32_t uid)
+struct peer *client_user_get(struct server *s, uint32_t uid)
 {
 	struct peer *p = map_get(&s->peers, uid);
 
@@ -25,7 +25,7 @@ struct peer *peer_get(struct server *s, uint32_t uid)
 	return p;
 }
 
-void peers_done(struct server *s)
+void client_users_done(struct server *s)
 {
 	struct peer *p;
 
@@ -36,23 +36,23 @@ void peers_done(struct server *s)
 	map_done(&s->peers);
 }
 
-static bool unlimited(const struct request *r)
+static bool is_unlimited(const struct request *r)
 {
 	return r->context->user_mode || r->who.uid == 0;
 }
 
-static usec_t boot_now(const struct request *r)
+static usec_t request_boot_now(const struct request *r)
 {
 	return clock_boot(r->context->clock);
 }
 
-bool peer_take_submission(struct request *r, struct err *e)
+bool client_user_take_submission(struct request *r, struct err *e)
 {
 	const struct server_limits *l = request_limits(r);
-	struct peer *p = request_peer(r);
-	usec_t now = boot_now(r);
+	struct peer *p = request_client_user(r);
+	usec_t now = request_boot_now(r);
 
-	if (unlimited(r))
+	if (is_unlimited(r))
 		return true;
 	if (p->refilled == 0)
 		p->tokens = (double)l->submissions_burst;
@@ -69,29 +69,29 @@ bool peer_take_submission(struct request *r, struct err *e)
 }
 
 /* A bulk may be larger than the bucket: it is let in while anything is left, and paid off afterwards. */
-void peer_charge(struct request *r, size_t n)
+void client_user_charge(struct request *r, size_t n)
 {
-	if (!unlimited(r))
-		request_peer(r)->tokens -= (double)n;
+	if (!is_unlimited(r))
+		request_client_user(r)->tokens -= (double)n;
 }
 
-int64_t peer_jobs_limit(const struct request *r)
+int64_t client_user_jobs_limit(const struct request *r)
 {
-	return unlimited(r) ? 0 : (int64_t)request_limits(r)->jobs_per_uid;
+	return is_unlimited(r) ? 0 : (int64_t)request_limits(r)->jobs_per_uid;
 }
 
-int64_t peer_store_limit(const struct request *r)
+int64_t client_user_store_limit(const struct request *r)
 {
-	return unlimited(r) ? 0 : request_limits(r)->owner_store;
+	return is_unlimited(r) ? 0 : request_limits(r)->owner_store;
 }
 
-const char *peer_name(struct request *r)
+const char *client_user_owner_name(struct request *r)
 {
-	const struct peer *p = peer_get(r->server, owner_uid(request_owner(r)));
+	const struct peer *p = client_user_get(r->server, owner_uid(request_owner(r)));
 
 	if (r->as_name)
 		return r->as_name;
-	return p->name && boot_now(r) - p->name_at < NAME_LIFE ? p->name : NULL;
+	return p->name && request_boot_now(r) - p->name_at < NAME_LIFE ? p->name : NULL;
 }
 
 static void set_name(struct peer *p, const char *name, usec_t now)
@@ -103,32 +103,32 @@ static void set_name(struct peer *p, const char *name, usec_t now)
 	p->name_at = now;
 }
 
-void peer_named(struct request *r, const char *name)
+void client_user_set_owner_name(struct request *r, const char *name)
 {
 	if (!r->as_name)
-		set_name(peer_get(r->server, owner_uid(request_owner(r))), name, boot_now(r));
+		set_name(client_user_get(r->server, owner_uid(request_owner(r))), name, request_boot_now(r));
 }
 
-const char *peer_who(const struct request *r)
+const char *client_user_name(const struct request *r)
 {
-	const struct peer *p = request_peer(r);
+	const struct peer *p = request_client_user(r);
 
-	return p->name && boot_now(r) - p->name_at < NAME_LIFE ? p->name : NULL;
+	return p->name && request_boot_now(r) - p->name_at < NAME_LIFE ? p->name : NULL;
 }
 
-bool peer_is(const struct request *r, const char *ref)
+bool client_user_is(const struct request *r, const char *ref)
 {
 	int64_t uid;
 
-	return text_equal(ref, peer_who(r)) || (parse_int(ref, 0, UINT32_MAX, &uid) && uid == r->who.uid);
+	return text_equal(ref, client_user_name(r)) || (text_parse_int(ref, 0, UINT32_MAX, &uid) && uid == r->who.uid);
 }
 
-void peer_who_is(struct request *r, const char *name)
+void client_user_set_name(struct request *r, const char *name)
 {
-	set_name(request_peer(r), name, boot_now(r));
+	set_name(request_client_user(r), name, request_boot_now(r));
 }
 
-bool peer_lookup(uint32_t uid, bool user_mode, char **ret, struct err *e)
+bool client_user_lookup(uint32_t uid, bool user_mode, char **ret, struct err *e)
 {
 	char text[4096];
 	struct passwd pw, *found = NULL;

@@ -56,7 +56,7 @@ static bool publish(struct listener *l, struct err *e)
 	return true;
 }
 
-static bool activated(struct listener *l)
+static bool take_activated_socket(struct listener *l)
 {
 	if (sd_listen_fds(1) < 1 || sd_is_socket(SD_LISTEN_FDS_START, AF_UNIX, SOCK_STREAM, 1) <= 0)
 		return false;
@@ -87,7 +87,7 @@ bool listener_open(const char *runtime_dir, const char *socket_path, mode_t mode
 	if (!listener_lock(runtime_dir, &l->lock, e))
 		return false;
 	l->path = xstrdup(socket_path);
-	if (!activated(l)) {
+	if (!take_activated_socket(l)) {
 		l->hidden = xprintf("%s/.api", runtime_dir);
 		if (!bind_socket(l, mode, e) || !publish(l, e))
 			return false;

@@ -65,7 +65,7 @@ static uint64_t declared_length(struct request *r)
 
 	if (!text)
 		return 0;
-	return parse_int(text, 0, INT64_MAX, &n) ? (uint64_t)n : UINT64_MAX;
+	return text_parse_int(text, 0, INT64_MAX, &n) ? (uint64_t)n : UINT64_MAX;
 }
 
 static bool has_body(struct request *r)
@@ -79,7 +79,7 @@ static size_t body_limit(const struct request *r)
 	return r->route->body == BODY_BULK ? r->server->limits.bulk_body : r->server->limits.body;
 }
 
-static bool too_large(struct request *r, struct err *e)
+static bool body_too_large(struct request *r, struct err *e)
 {
 	r->must_close = true;
 	return err_set(e, ERR_TOO_LARGE, "the body is too large: at most %zu bytes are taken%s", body_limit(r),
@@ -136,7 +136,7 @@ static bool check_body(struct request *r, struct err *e)
 		r->must_close = true;
 		return err_set(e, ERR_INVALID, "this request takes no body");
 	}
-	return len <= body_limit(r) || too_large(r, e);
+	return len <= body_limit(r) || body_too_large(r, e);
 }
 
 static bool check_head(struct request *r, const char *method, const char *url, const char *version, struct err *e)
@@ -165,13 +165,13 @@ static struct request *request_new(struct server *s, struct conn *c, struct MHD_
 	r->server = s;
 	r->context = &s->context;
 	r->conn = c;
-	r->who = (struct caller){.uid = c->peer->uid, .number = c->peer->number, .admin = conn_is_admin(c)};
+	r->who = (struct caller){.uid = c->peer->uid, .number = c->peer->number, .admin = server_conn_is_admin(c)};
 	r->mhd = mhd;
 	c->request = r;
 	return r;
 }
 
-static enum MHD_Result begin(struct server *s, struct MHD_Connection *mhd, const char *url, const char *method,
+static enum MHD_Result begin_request(struct server *s, struct MHD_Connection *mhd, const char *url, const char *method,
 	const char *version, void **state)
 {
 	const union MHD_ConnectionInfo *info =
@@ -183,7 +183,7 @@ static enum MHD_Result begin(struct server *s, struct MHD_Connection *mhd, const
 	if (!c)
 		return MHD_NO;
 	*state = r = request_new(s, c, mhd);
-	conn_enter(c, PHASE_BODY);
+	server_conn_enter(c, PHASE_BODY);
 	if (check_head(r, method, url, version, &e))
 		return MHD_YES;
 	if (!r->answered)
@@ -228,7 +228,7 @@ static bool charge_body(struct request *r, size_t len)
 }
 
 /* Beyond a limit the body is read to its end, so that the client gets the answer, and not kept. */
-static void gather(struct request *r, const char *data, size_t len)
+static void add_body(struct request *r, const char *data, size_t len)
 {
 	r->body_seen += len;
 	if (r->body_refused || r->body_seen > body_limit(r))
@@ -247,10 +247,10 @@ static bool refuse_body(struct request *r, struct err *e)
 		bodies_per_uid(&r->server->limits));
 }
 
-static bool check_gathered(struct request *r, struct err *e)
+static bool check_whole_body(struct request *r, struct err *e)
 {
 	if (r->body_seen > body_limit(r))
-		return too_large(r, e);
+		return body_too_large(r, e);
 	if (r->body_refused)
 		return refuse_body(r, e);
 	if (r->body_seen > 0 && r->route->body == BODY_NONE)
@@ -259,16 +259,16 @@ static bool check_gathered(struct request *r, struct err *e)
 		return err_set(e, ERR_INVALID, "the request has no body; a JSON object is wanted");
 	if (r->server->stopping)
 		return err_set(e, ERR_BUSY, "the daemon is stopping; try again");
-	return r->route->storeless || !outage_since(r->context->outage, e);
+	return r->route->storeless || !store_outage_since(r->context->store_outage, e);
 }
 
-static void start(struct request *r)
+static void start_request(struct request *r)
 {
 	struct err e = {};
 
 	r->started = true;
-	conn_enter(r->conn, PHASE_BUSY);
-	if (check_gathered(r, &e))
+	server_conn_enter(r->conn, PHASE_BUSY);
+	if (check_whole_body(r, &e))
 		request_handle(r);
 	else
 		request_answer_err(r, &e);
@@ -284,14 +284,14 @@ enum MHD_Result request_on_call(void *arg, struct MHD_Connection *mhd, const cha
 	struct request *r = *state;
 
 	if (!r)
-		return begin(arg, mhd, url, method, version, state);
+		return begin_request(arg, mhd, url, method, version, state);
 	if (*upload_len > 0) {
-		gather(r, upload, *upload_len);
+		add_body(r, upload, *upload_len);
 		*upload_len = 0;
 		return MHD_YES;
 	}
 	if (!r->started)
-		start(r);
+		start_request(r);
 	if (r->gone)
 		return MHD_NO;
 	return r->answered ? request_queue(r) : MHD_YES;
@@ -310,6 +310,6 @@ void request_on_completed(void *arg, struct MHD_Connection *mhd, void **state,
 		return;
 	*state = NULL;
 	r->conn->bad_escape = false;
-	conn_enter(r->conn, PHASE_IDLE);
+	server_conn_enter(r->conn, PHASE_IDLE);
 	request_free(r);
 }

@@ -102,7 +102,7 @@ void request_charge(struct request *r, int64_t uid, size_t bytes);
 
 /* ---- waiting ---- */
 struct ticket *request_ticket(struct request *r, bool writes);
-struct request *ticket_redeem(struct ticket *t /* freed */); /* NULL: the request is gone */
+struct request *request_ticket_redeem(struct ticket *t /* freed */); /* NULL: the request is gone */
 void request_watch_client(struct request *r); /* notices a client that leaves: on_gone */
 
 /* ---- what was asked ---- */
@@ -117,7 +117,7 @@ usec_t request_now(const struct request *r);
 const struct server_limits *request_limits(const struct request *r);
 struct sd_event *request_event(const struct request *r);
 usec_t request_started(const struct request *r); /* CLOCK_BOOTTIME of the server's start */
-struct peer *request_peer(const struct request *r);
+struct peer *request_client_user(const struct request *r);
 struct zone_cache *request_zones(const struct request *r);        /* for use on the loop */
 struct zone_cache *request_reader_zones(const struct request *r); /* for use on the reader's thread */
 struct output_watch *request_outputs(const struct request *r, struct err *e); /* NULL: could not be made */

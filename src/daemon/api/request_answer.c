@@ -62,7 +62,7 @@ void request_answer_json(struct request *r, int status, json_t *json)
 {
 	AUTO_DONE(buf) b = {};
 
-	json_write(json, &b);
+	json_value_write(json, &b);
 	buf_char(&b, '\n');
 	json_decref(json);
 	request_answer_text(r, status, &b);
@@ -74,7 +74,7 @@ void request_answer_err(struct request *r, const struct err *e)
 		log_error("%s %s: %s", r->route ? r->route->method : "request", r->route ? r->route->path : "",
 			e->msg);
 	request_refused(r, e);
-	request_answer_json(r, err_kind_info(e->kind)->http, error_to_json(e));
+	request_answer_json(r, err_kind_info(e->kind)->http, error_json_write(e));
 }
 
 /* ---- streams ---- */
@@ -130,7 +130,7 @@ struct ticket *request_ticket(struct request *r, bool writes)
 	return t;
 }
 
-struct request *ticket_redeem(struct ticket *t)
+struct request *request_ticket_redeem(struct ticket *t)
 {
 	struct request *r = t->request;
 
@@ -141,7 +141,7 @@ struct request *ticket_redeem(struct ticket *t)
 }
 
 /* Ends the waiting without an answer: there is nobody to read it. */
-static void request_drop(struct request *r)
+static void request_end_waiting(struct request *r)
 {
 	r->gone = true;
 	if (r->on_gone)
@@ -157,7 +157,7 @@ static int on_client_gone(sd_event_source *src, int fd, uint32_t events, void *a
 	(void)src;
 	(void)fd;
 	(void)events;
-	request_drop(arg);
+	request_end_waiting(arg);
 	return 0;
 }
 
@@ -173,7 +173,7 @@ void request_watch_client(struct request *r)
 }
 
 /* Whoever works for it is not waited for any more. */
-static void answer_without(struct request *r, const struct err *e)
+static void detach_and_answer_err(struct request *r, const struct err *e)
 {
 	if (r->on_gone)
 		r->on_gone(r);
@@ -190,7 +190,7 @@ void request_abandon(struct request *r)
 	if (!r->suspended)
 		return;
 	if (r->answered) {
-		request_drop(r);
+		request_end_waiting(r);
 		return;
 	}
 	if (r->ticket && r->ticket->writes)
@@ -198,7 +198,7 @@ void request_abandon(struct request *r)
 	else
 		err_set(&e, ERR_BUSY, "the daemon is stopping; try again");
 	r->must_close = true;
-	answer_without(r, &e);
+	detach_and_answer_err(r, &e);
 }
 
 void request_refuse_waiting(struct request *r, const struct err *why, bool unknown)
@@ -217,7 +217,7 @@ void request_refuse_waiting(struct request *r, const struct err *why, bool unkno
 		e.kind = ERR_UNCERTAIN;
 		err_wrap(&e, "this may be done yet; look, or give it a key and ask again");
 	}
-	answer_without(r, &e);
+	detach_and_answer_err(r, &e);
 }
 
 void request_charge(struct request *r, int64_t uid, size_t bytes)
@@ -315,7 +315,7 @@ usec_t request_started(const struct request *r)
 	return r->server->started;
 }
 
-struct peer *request_peer(const struct request *r)
+struct peer *request_client_user(const struct request *r)
 {
 	return r->conn->peer;
 }

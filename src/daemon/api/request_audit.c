@@ -11,9 +11,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static void describe(const struct request *r, struct act *ret)
+static void describe_request(const struct request *r, struct act *ret)
 {
-	const char *who = peer_who(r);
+	const char *who = client_user_name(r);
 
 	*ret = (struct act){.by.uid = r->who.uid, .by.number = r->who.number, .what = r->route->what};
 	snprintf(ret->by.who, sizeof(ret->by.who), "%s", who ? who : "");
@@ -23,7 +23,7 @@ static void describe(const struct request *r, struct act *ret)
 
 void request_act(struct request *r, struct op *op)
 {
-	describe(r, &op->act);
+	describe_request(r, &op->act);
 	r->acted = true;
 }
 
@@ -35,6 +35,6 @@ void request_refused(const struct request *r, const struct err *why)
 	if (!r->context->audit || !r->route || r->route->what == EVENT_NONE || r->acted ||
 	    request_number(r, "dry_run", 0))
 		return;
-	describe(r, &act);
+	describe_request(r, &act);
 	audit_refused(r->context->audit, &act, why);
 }

@@ -88,7 +88,7 @@ void server_forget_admins(struct server *s)
 	s->group_task = NULL;
 }
 
-bool conn_is_admin(const struct conn *c)
+bool server_conn_is_admin(const struct conn *c)
 {
 	gid_t admins = c->server->admin_gid;
 	gid_t few[64], *many = NULL, *groups = few;
@@ -115,7 +115,7 @@ bool conn_is_admin(const struct conn *c)
 /* The site's lists are about people: not about root, and not about the only user of a daemon of his own. */
 static bool lists_permit(const struct request *r, struct err *e)
 {
-	const char *name = peer_who(r);
+	const char *name = client_user_name(r);
 
 	if (r->context->user_mode || r->who.uid == 0 || !r->context->allow)
 		return true;
@@ -124,12 +124,12 @@ static bool lists_permit(const struct request *r, struct err *e)
 
 static void act_for(struct request *r, const char *user);
 
-static void enter(struct request *r)
+static void check_and_handle(struct request *r)
 {
 	const char *as = request_text(r, "as");
 	struct err e = {};
 
-	r->who.number = r->context->user_mode ? r->server->access.self : request_peer(r)->number;
+	r->who.number = r->context->user_mode ? r->server->access.self : request_client_user(r)->number;
 	r->who.denied = !lists_permit(r, &e);
 	if (!access_may(&r->server->access, &r->who, r->route->verb, r->who.number)) {
 		if (!r->who.denied)
@@ -159,22 +159,22 @@ static void free_identity(struct question *q)
 	free(q);
 }
 
-static bool run_number(struct store *s, struct question *q, struct err *e)
+static bool read_owner_number(struct store *s, struct question *q, struct err *e)
 {
 	struct identity *i = (struct identity *)q;
 
-	return store_owner_find(s, i->uid, i->name, &i->number, e);
+	return owner_read_number(s, i->uid, i->name, &i->number, e);
 }
 
-static void take(struct request *r, const char *name, int64_t number)
+static void set_caller(struct request *r, const char *name, int64_t number)
 {
 	if (name)
-		peer_who_is(r, name);
-	request_peer(r)->number = number;
-	enter(r);
+		client_user_set_name(r, name);
+	request_client_user(r)->number = number;
+	check_and_handle(r);
 }
 
-static void take_as(struct request *r, const char *name, int64_t number)
+static void set_acting_for(struct request *r, const char *name, int64_t number)
 {
 	struct err e = {};
 
@@ -203,10 +203,10 @@ struct newcomer {
 static void on_numbered(struct op *op, void *arg)
 {
 	struct newcomer *n = arg;
-	struct request *r = ticket_redeem(n->ticket);
+	struct request *r = request_ticket_redeem(n->ticket);
 
 	if (r && op->ok)
-		(n->as ? take_as : take)(r, n->name, op->owner.number);
+		(n->as ? set_acting_for : set_caller)(r, n->name, op->owner.number);
 	else if (r)
 		request_answer_err(r, &op->err);
 	free(n->name);
@@ -221,7 +221,7 @@ static void identified(struct request *r, struct question *q)
 	struct op *op;
 
 	if (i->number >= 0) {
-		(i->as ? take_as : take)(r, i->name, i->number);
+		(i->as ? set_acting_for : set_caller)(r, i->name, i->number);
 		return;
 	}
 	n = xcalloc(1, sizeof(*n));
@@ -241,44 +241,44 @@ static bool numbered_by_uid(const struct request *r, uint32_t uid)
 
 /* What is asked of the user database. */
 struct naming {
-	struct name_task task;
+	struct user_lookup_task task;
 	struct ticket *ticket;
 };
 
-static void find_number(struct request *r, const struct name_task *t)
+static void find_number(struct request *r, const struct user_lookup_task *t)
 {
 	struct identity *i = xcalloc(1, sizeof(*i));
 
 	i->uid = t->uid;
 	i->as = t->by_name;
 	i->name = xstrdup(t->name);
-	i->q.run = run_number;
+	i->q.run = read_owner_number;
 	i->q.then = identified;
 	i->q.free = free_identity;
-	question_start(r, &i->q);
+	store_read_start(r, &i->q);
 }
 
-static void on_named(struct name_task *t)
+static void on_named(struct user_lookup_task *t)
 {
-	struct request *r = ticket_redeem(((struct naming *)t)->ticket);
+	struct request *r = request_ticket_redeem(((struct naming *)t)->ticket);
 
 	if (r && !t->ok && (t->by_name || !numbered_by_uid(r, t->uid)))
 		request_answer_err(r, &t->err);
 	else if (r && numbered_by_uid(r, t->uid))
-		(t->by_name ? take_as : take)(r, t->name, t->uid);
+		(t->by_name ? set_acting_for : set_caller)(r, t->name, t->uid);
 	else if (r)
 		find_number(r, t);
 	free(t->name);
 	free(t);
 }
 
-static void identify(struct request *r, const char *as)
+static void start_identity_lookup(struct request *r, const char *as)
 {
 	struct naming *n = xcalloc(1, sizeof(*n));
 
-	n->task = (struct name_task){.by_name = as != NULL, .uid = r->who.uid, .name = xstrdup(as), .done = on_named};
+	n->task = (struct user_lookup_task){.by_name = as != NULL, .uid = r->who.uid, .name = xstrdup(as), .done = on_named};
 	n->ticket = request_ticket(r, false);
-	names_ask(r->server->names, &n->task);
+	user_lookup_submit(r->server->user_lookup, &n->task);
 }
 
 /* Only those who may at all learn whether there is such a user. */
@@ -286,8 +286,8 @@ static void act_for(struct request *r, const char *user)
 {
 	struct err e = {};
 
-	if (access_scope(&r->server->access, &r->who, VERB_SUBMIT_AS) < 0 || text_equal(user, peer_who(r))) {
-		identify(r, user);
+	if (access_scope(&r->server->access, &r->who, VERB_SUBMIT_AS) < 0 || text_equal(user, client_user_name(r))) {
+		start_identity_lookup(r, user);
 		return;
 	}
 	err_set(&e, ERR_DENIED, "only administrators may submit for others");
@@ -295,19 +295,19 @@ static void act_for(struct request *r, const char *user)
 }
 
 /* Where there are several users everybody needs a name, else only who changes something: for the audit trail. */
-static bool is_known(const struct request *r)
+static bool is_caller_known(const struct request *r)
 {
 	bool anonymous = (r->context->user_mode || r->who.uid == 0) && r->route->what == EVENT_NONE;
 
-	return anonymous || peer_who(r);
+	return anonymous || client_user_name(r);
 }
 
 void request_handle(struct request *r)
 {
-	if (r->route->storeless && outage_since(r->context->outage, NULL))
+	if (r->route->storeless && store_outage_since(r->context->store_outage, NULL))
 		r->route->handle(r);
-	else if (is_known(r))
-		enter(r);
+	else if (is_caller_known(r))
+		check_and_handle(r);
 	else
-		identify(r, NULL);
+		start_identity_lookup(r, NULL);
 }

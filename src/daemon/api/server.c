@@ -83,7 +83,7 @@ static void on_connection(void *arg, struct MHD_Connection *mhd, void **state,
 	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
 		*state = STEAL(s->arriving);
 	} else if (*state) {
-		conn_free(*state);
+		server_conn_free(*state);
 		*state = NULL;
 	}
 }
@@ -176,7 +176,7 @@ bool server_start(struct sd_event *ev, int listen_fd, const struct server_contex
 	for (int p = 0; p < PHASE_MAX; p++)
 		TAILQ_INIT(&s->phases[p]);
 	s->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (!names_new(ev, &s->names, e) || !start_mhd(s, e) || !join_loop(s, e) || !server_listen(s, listen_fd, e))
+	if (!user_lookup_new(ev, &s->user_lookup, e) || !start_mhd(s, e) || !join_loop(s, e) || !server_listen(s, listen_fd, e))
 		return false;
 	server_find_admins(s);
 	*ret = STEAL(s);
@@ -235,8 +235,8 @@ void server_free(struct server *s)
 	output_watch_free(s->outputs);
 	if (s->reserve_fd >= 0)
 		close(s->reserve_fd);
-	names_free(s->names);
-	peers_done(s);
+	user_lookup_free(s->user_lookup);
+	client_users_done(s);
 	sd_event_unref(s->event);
 	free(s);
 }

@@ -12,16 +12,16 @@ struct clock;
 struct cluster;
 struct dispatcher;
 struct err;
-struct governor;
-struct hub;
-struct outage;
+struct concurrency;
+struct run_watch_set;
+struct store_outage;
 struct planner;
 struct relays;
 struct retention;
 struct sd_event;
 struct server;
 struct store_thread;
-struct timekeeper;
+struct clock_guard;
 struct zones;
 
 /* What the routes may use; everything is borrowed and outlives the server. */
@@ -32,17 +32,17 @@ struct server_context {
 	struct allow *allow;       /* the site's lists; NULL: everybody may */
 	const char *admin_group;   /* NULL: only root is an administrator */
 	const struct cluster *cluster; /* NULL: there is none */
-	const struct outage *outage;   /* NULL: the store always answers */
+	const struct store_outage *store_outage;   /* NULL: the store always answers */
 	struct dispatcher *dispatcher;
-	struct governor *governor;
-	struct hub *hub;
+	struct concurrency *concurrency;
+	struct run_watch_set *run_watch_set;
 	const struct net_client *net; /* NULL: there is none */
 	const struct planner *planner;
 	struct relays *relays;     /* NULL: this node is always alone */
 	struct retention *retention; /* NULL: history is kept for ever */
 	const char *state_dir;
 	const char *sendmail;      /* the mail program; NULL: not known */
-	const struct timekeeper *timekeeper; /* NULL: the clock is right */
+	const struct clock_guard *clock_guard; /* NULL: the clock is right */
 	struct zones *zones;
 	const char *node_name, *node_id;
 	const char *store_where;   /* as it may be shown: without a password */

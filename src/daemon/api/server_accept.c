@@ -20,14 +20,14 @@
 
 /* ---- time limits ---- */
 
-static usec_t boot_now(const struct server *s)
+static usec_t server_boot_now(const struct server *s)
 {
 	return clock_boot(s->context.clock);
 }
 
 static void arm_deadline(struct server *s)
 {
-	usec_t first = USEC_NEVER, now = boot_now(s);
+	usec_t first = USEC_NEVER, now = server_boot_now(s);
 	int enabled = SD_EVENT_OFF;
 
 	for (int p = PHASE_HEAD; p < PHASE_BUSY; p++) {
@@ -55,13 +55,13 @@ static int phase_seconds(const struct server *s, enum conn_phase phase)
 				     : s->limits.body_timeout;
 }
 
-void conn_enter(struct conn *c, enum conn_phase phase)
+void server_conn_enter(struct conn *c, enum conn_phase phase)
 {
 	struct server *s = c->server;
 
 	TAILQ_REMOVE(&s->phases[c->phase], c, in_phase);
 	c->phase = phase;
-	c->deadline = boot_now(s) + phase_seconds(s, phase) * USEC_SEC;
+	c->deadline = server_boot_now(s) + phase_seconds(s, phase) * USEC_SEC;
 	TAILQ_INSERT_TAIL(&s->phases[phase], c, in_phase);
 	if (phase != PHASE_BUSY)
 		arm_deadline(s);
@@ -70,7 +70,7 @@ void conn_enter(struct conn *c, enum conn_phase phase)
 static int on_deadline(sd_event_source *src, uint64_t when, void *arg)
 {
 	struct server *s = arg;
-	usec_t now = boot_now(s);
+	usec_t now = server_boot_now(s);
 
 	(void)src;
 	(void)when;
@@ -92,7 +92,7 @@ static int on_deadline(sd_event_source *src, uint64_t when, void *arg)
 /* ---- refusing ---- */
 
 /* A whole answer that fits the socket's buffer; the client may be gone, nobody minds. */
-static void refuse(int fd, int status, const char *phrase, const char *code, const char *message)
+static void send_refusal(int fd, int status, const char *phrase, const char *code, const char *message)
 {
 	char body[500], text[800];
 	int n = snprintf(body, sizeof(body),
@@ -109,7 +109,7 @@ static void refuse(int fd, int status, const char *phrase, const char *code, con
 /* One line a minute: a flood of clients is no flood of lines. */
 static void log_refusal(struct server *s, const char *why)
 {
-	usec_t now = boot_now(s);
+	usec_t now = server_boot_now(s);
 
 	if (s->refusal_logged != 0 && now - s->refusal_logged < USEC_MIN)
 		return;
@@ -126,7 +126,7 @@ static void refuse_without_descriptor(struct server *s)
 		close(s->reserve_fd);
 		fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd >= 0)
-			refuse(fd, 503, "Service Unavailable", "busy",
+			send_refusal(fd, 503, "Service Unavailable", "busy",
 				"the daemon has no descriptor left; try again");
 	}
 	s->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -151,7 +151,7 @@ static int on_relief(sd_event_source *src, uint64_t when, void *arg)
 
 /* ---- taking ---- */
 
-static size_t reserve(const struct server_limits *l)
+static size_t reserved_connections(const struct server_limits *l)
 {
 	return l->connections_reserved < l->connections / 4 ? l->connections_reserved : l->connections / 4;
 }
@@ -159,7 +159,7 @@ static size_t reserve(const struct server_limits *l)
 /* Whether a user may have one more of the connections that are not reserved. */
 static bool has_share(const struct server *s, const struct peer *p)
 {
-	struct fair_share share = {.total = (int64_t)(s->limits.connections - reserve(&s->limits)),
+	struct fair_share share = {.total = (int64_t)(s->limits.connections - reserved_connections(&s->limits)),
 		.used = (int64_t)s->users_connections, .per_owner = (int64_t)s->limits.connections_per_uid};
 
 	return fair_share_allows(&share, (int64_t)p->connections, 1);
@@ -169,51 +169,51 @@ static void refuse_share(struct server *s, int fd, const struct peer *p)
 {
 	char message[200];
 
-	if (s->users_connections >= s->limits.connections - reserve(&s->limits)) {
+	if (s->users_connections >= s->limits.connections - reserved_connections(&s->limits)) {
 		log_refusal(s, "users have all of 'connections' that are not reserved");
-		refuse(fd, 503, "Service Unavailable", "busy", "too many connections; try again");
+		send_refusal(fd, 503, "Service Unavailable", "busy", "too many connections; try again");
 		return;
 	}
 	snprintf(message, sizeof(message), "too many connections of your user: %zu are open, %zu is the limit, and at most as many as "
 		"are still free; close some, or try again", p->connections, s->limits.connections_per_uid);
-	refuse(fd, 429, "Too Many Requests", "limit", message);
+	send_refusal(fd, 429, "Too Many Requests", "limit", message);
 }
 
 /* Fills the peer of 'c'. False: the connection was refused and closed. */
-static bool admit(struct server *s, struct conn *c)
+static bool identify_connection(struct server *s, struct conn *c)
 {
 	struct ucred who;
 	socklen_t len = sizeof(who);
 
 	if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0 || !access_serves(&s->access, who.uid)) {
-		refuse(c->fd, 403, "Forbidden", "denied", "this daemon does not serve your user");
+		send_refusal(c->fd, 403, "Forbidden", "denied", "this daemon does not serve your user");
 		return false;
 	}
 	c->pid = who.pid;
 	c->gid = who.gid;
-	c->peer = peer_get(s, who.uid);
+	c->peer = client_user_get(s, who.uid);
 	if (s->connections >= s->limits.connections) {
 		log_refusal(s, "the limit of 'connections' is reached");
-		refuse(c->fd, 503, "Service Unavailable", "busy", "too many connections; try again");
+		send_refusal(c->fd, 503, "Service Unavailable", "busy", "too many connections; try again");
 		return false;
 	}
 	c->reserved = who.uid == 0 || s->context.user_mode;
 	if (c->reserved || has_share(s, c->peer))
 		return true;
-	c->reserved = c->peer->connections < s->limits.connections_per_uid && conn_is_admin(c);
+	c->reserved = c->peer->connections < s->limits.connections_per_uid && server_conn_is_admin(c);
 	if (!c->reserved)
 		refuse_share(s, c->fd, c->peer);
 	return c->reserved;
 }
 
-static void take(struct server *s, int fd)
+static void accept_connection(struct server *s, int fd)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	struct conn *c = xcalloc(1, sizeof(*c));
 
 	c->server = s;
 	c->fd = fd;
-	if (!admit(s, c)) {
+	if (!identify_connection(s, c)) {
 		free(c);
 		return;
 	}
@@ -222,11 +222,11 @@ static void take(struct server *s, int fd)
 	c->peer->connections++;
 	s->connections++;
 	s->users_connections += !c->reserved;
-	conn_enter(c, PHASE_HEAD);
+	server_conn_enter(c, PHASE_HEAD);
 	s->arriving = c;
 	/* on failure MHD closes the descriptor without having heard of c */
 	if (MHD_add_connection(s->mhd, fd, (struct sockaddr *)&addr, sizeof(addr)) != MHD_YES && s->arriving)
-		conn_free(c);
+		server_conn_free(c);
 	s->arriving = NULL;
 }
 
@@ -240,7 +240,7 @@ static int on_accept(sd_event_source *src, int fd, uint32_t events, void *arg)
 		int got = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (got >= 0) {
-			take(s, got);
+			accept_connection(s, got);
 			continue;
 		}
 		if (errno == EMFILE || errno == ENFILE)
@@ -253,7 +253,7 @@ static int on_accept(sd_event_source *src, int fd, uint32_t events, void *arg)
 	return 0;
 }
 
-void conn_free(struct conn *c)
+void server_conn_free(struct conn *c)
 {
 	TAILQ_REMOVE(&c->server->phases[c->phase], c, in_phase);
 	c->peer->connections--;
@@ -262,7 +262,7 @@ void conn_free(struct conn *c)
 	free(c);
 }
 
-static int add_timer(struct server *s, sd_event_source **ret, sd_event_time_handler_t fn)
+static int add_boottime_timer(struct server *s, sd_event_source **ret, sd_event_time_handler_t fn)
 {
 	int r = sd_event_add_time_relative(s->event, ret, CLOCK_BOOTTIME, 0, 1, fn, s);
 
@@ -277,9 +277,9 @@ bool server_listen(struct server *s, int fd, struct err *e)
 	if (r >= 0)
 		r = sd_event_add_io(s->event, &s->on_accept, fd, EPOLLIN, on_accept, s);
 	if (r >= 0)
-		r = add_timer(s, &s->on_deadline, on_deadline);
+		r = add_boottime_timer(s, &s->on_deadline, on_deadline);
 	if (r >= 0)
-		r = add_timer(s, &s->on_relief, on_relief);
+		r = add_boottime_timer(s, &s->on_relief, on_relief);
 	return r >= 0 || err_errno(e, -r, "could not listen on the socket");
 }
 

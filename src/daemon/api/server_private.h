@@ -53,7 +53,7 @@ struct server {
 	struct MHD_Daemon *mhd;
 	gid_t admin_gid;           /* NO_GROUP: there is none */
 	struct group_task *group_task; /* looks it up; NULL: nobody does */
-	struct names *names;       /* the user database */
+	struct user_lookup *user_lookup;       /* the user database */
 	struct map peers;          /* by uid, owned */
 	struct conn_queue phases[PHASE_MAX]; /* each in order of its deadlines */
 	size_t connections;
@@ -73,12 +73,12 @@ void server_resumed(struct server *s); /* a connection was resumed: MHD must run
 /* server_accept.c */
 bool server_listen(struct server *s, int fd /* moved */, struct err *e);
 void server_unlisten(struct server *s);
-void conn_enter(struct conn *c, enum conn_phase phase); /* and starts its time limit */
-void conn_free(struct conn *c);
+void server_conn_enter(struct conn *c, enum conn_phase phase); /* and starts its time limit */
+void server_conn_free(struct conn *c);
 
 /* server_peer.c */
-struct peer *peer_get(struct server *s, uint32_t uid);
-void peers_done(struct server *s);
+struct peer *client_user_get(struct server *s, uint32_t uid);
+void client_users_done(struct server *s);
 
 /* server_request.c */
 void request_drop_body(struct request *r); /* frees it and what it is charged with */
@@ -93,7 +93,7 @@ void request_refuse_waiting(struct request *r, const struct err *why, bool unkno
 #define NO_GROUP ((gid_t)-1)
 void request_handle(struct request *r); /* calls the route, after it is known who asks and that he may */
 void server_forget_admins(struct server *s);
-bool conn_is_admin(const struct conn *c); /* by the kernel's word: the groups it had when it connected */
+bool server_conn_is_admin(const struct conn *c); /* by the kernel's word: the groups it had when it connected */
 
 /* server_audit.c */
 void request_refused(const struct request *r, const struct err *why);

@@ -14,14 +14,14 @@
 
 #define ACCEPT_BURST 64 /* connections answered before the loop turns to others */
 
-struct anteroom {
+struct startup_responder {
 	sd_event_source *source;
 	usec_t since; /* since boot */
 	char *why;
 };
 
 /* As the server says it of a store that goes away later. */
-static char *answer(const struct anteroom *a)
+static char *answer(const struct startup_responder *a)
 {
 	AUTO_TEXT body = NULL;
 	json_t *json;
@@ -29,14 +29,14 @@ static char *answer(const struct anteroom *a)
 
 	err_set(&e, ERR_BUSY, "the store has been away for %" PRId64 " s: %s; try again",
 		(clock_boot(&clock_system) - a->since) / USEC_SEC, a->why);
-	json = error_to_json(&e);
+	json = error_json_write(&e);
 	body = json_dumps(json, JSON_COMPACT);
 	json_decref(json);
 	return xprintf("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
 		"Retry-After: 1\r\nConnection: close\r\n\r\n%s\n", strlen(body) + 1, body);
 }
 
-static int on_accept(sd_event_source *source, int fd, uint32_t events, void *arg)
+static int on_startup_accept(sd_event_source *source, int fd, uint32_t events, void *arg)
 {
 	AUTO_TEXT text = answer(arg);
 
@@ -54,10 +54,10 @@ static int on_accept(sd_event_source *source, int fd, uint32_t events, void *arg
 	return 0;
 }
 
-bool anteroom_new(struct sd_event *ev, int listen_fd, struct anteroom **ret, struct err *e)
+bool startup_responder_new(struct sd_event *ev, int listen_fd, struct startup_responder **ret, struct err *e)
 {
-	AUTO(anteroom) *a = xcalloc(1, sizeof(*a));
-	int r = sd_event_add_io(ev, &a->source, listen_fd, EPOLLIN, on_accept, a);
+	AUTO(startup_responder) *a = xcalloc(1, sizeof(*a));
+	int r = sd_event_add_io(ev, &a->source, listen_fd, EPOLLIN, on_startup_accept, a);
 
 	if (r < 0)
 		return err_errno(e, -r, "could not watch the socket");
@@ -67,7 +67,7 @@ bool anteroom_new(struct sd_event *ev, int listen_fd, struct anteroom **ret, str
 	return true;
 }
 
-void anteroom_free(struct anteroom *a)
+void startup_responder_free(struct startup_responder *a)
 {
 	if (!a)
 		return;
@@ -76,7 +76,7 @@ void anteroom_free(struct anteroom *a)
 	free(a);
 }
 
-bool anteroom_say(struct anteroom *a, const struct err *why)
+bool startup_responder_set_reason(struct startup_responder *a, const struct err *why)
 {
 	if (strcmp(a->why, why->msg) == 0)
 		return false;

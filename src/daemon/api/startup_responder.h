@@ -4,13 +4,13 @@
 #include "base/auto.h"
 #include <stdbool.h>
 
-struct anteroom;
+struct startup_responder;
 struct err;
 struct sd_event;
 
-bool anteroom_new(struct sd_event *ev, int listen_fd /* borrowed */, struct anteroom **ret, struct err *e);
-void anteroom_free(struct anteroom *a); /* who has not been answered stays in the socket's queue */
-AUTO_DEFINE(anteroom);
+bool startup_responder_new(struct sd_event *ev, int listen_fd /* borrowed */, struct startup_responder **ret, struct err *e);
+void startup_responder_free(struct startup_responder *a); /* who has not been answered stays in the socket's queue */
+AUTO_DEFINE(startup_responder);
 
 /* The reason from now on. True: it is another one than before. */
-bool anteroom_say(struct anteroom *a, const struct err *why);
+bool startup_responder_set_reason(struct startup_responder *a, const struct err *why);

@@ -15,7 +15,7 @@
 
 #define NAMES_MAX 1000   /* of a user's jobs, looked at for "did you mean" */
 
-static void on_work(struct store *s, struct read_task *task)
+static void on_read_work(struct store *s, struct read_task *task)
 {
 	struct question *q = (struct question *)task;
 
@@ -23,10 +23,10 @@ static void on_work(struct store *s, struct read_task *task)
 	task->charge = q->out.len > q->reserve ? q->out.len : q->reserve;
 }
 
-static void on_done(struct read_task *task)
+static void on_read_done(struct read_task *task)
 {
 	struct question *q = (struct question *)task;
-	struct request *r = ticket_redeem(q->ticket);
+	struct request *r = request_ticket_redeem(q->ticket);
 
 	q->ticket = NULL;
 	if (r)
@@ -45,48 +45,48 @@ static void on_done(struct read_task *task)
 	q->free(q);
 }
 
-static void prepare(struct request *r, struct question *q)
+static void prepare_read(struct request *r, struct question *q)
 {
-	q->task.work = on_work;
-	q->task.done = on_done;
+	q->task.work = on_read_work;
+	q->task.done = on_read_done;
 	q->task.item.key = r->who.uid;
 	q->store = r->context->store;
 	q->ticket = request_ticket(r, false);
 	q->scope = request_scope(r);
 }
 
-void question_start(struct request *r, struct question *q)
+void store_read_start(struct request *r, struct question *q)
 {
-	prepare(r, q);
+	prepare_read(r, q);
 	store_thread_read(r->context->store, &q->task);
 }
 
-void question_start_chore(struct request *r, struct question *q)
+void store_read_start_long(struct request *r, struct question *q)
 {
-	prepare(r, q);
-	store_thread_chore(r->context->store, &q->task);
+	prepare_read(r, q);
+	store_thread_read_long(r->context->store, &q->task);
 }
 
 /* ---- "did you mean" ---- */
 
-static bool no_such_job(struct store *s, int64_t scope, const char *name, struct err *e)
+static bool refuse_unknown_job(struct store *s, int64_t scope, const char *name, struct err *e)
 {
 	AUTO_DONE(strv) names = {};
 	const char *best = NULL;
 
 	if (store_job_names(s, scope, NAMES_MAX, &names, NULL))
-		best = word_near(name, &names);
+		best = edit_distance_nearest(name, &names);
 	if (best)
 		return err_set(e, ERR_NOT_FOUND, "no job '%.128s'; did you mean '%s'?", name, best);
 	return err_set(e, ERR_NOT_FOUND, "no job '%.128s'; 'jobctl list' shows yours", name);
 }
 
-bool question_job(struct store *s, int64_t scope, const char *ref, struct job **ret, struct err *e)
+bool store_read_job(struct store *s, int64_t scope, const char *ref, struct job **ret, struct err *e)
 {
 	int64_t id;
 
 	if (strspn(ref, "0123456789") == strlen(ref)) {
-		if (parse_int(ref, 1, INT64_MAX, &id) && store_job_get(s, scope, id, ret, e))
+		if (text_parse_int(ref, 1, INT64_MAX, &id) && store_job_get(s, scope, id, ret, e))
 			return true;
 		if (e && e->kind != ERR_NONE && e->kind != ERR_NOT_FOUND)
 			return false;
@@ -96,12 +96,12 @@ bool question_job(struct store *s, int64_t scope, const char *ref, struct job **
 		return err_set(e, ERR_NOT_FOUND, "no job '%.128s'; 'jobctl list' shows yours", ref);
 	if (store_job_find(s, scope, ref, ret, e))
 		return true;
-	return e && e->kind == ERR_NOT_FOUND ? no_such_job(s, scope, ref, e) : false;
+	return e && e->kind == ERR_NOT_FOUND ? refuse_unknown_job(s, scope, ref, e) : false;
 }
 
-bool question_run_id(const char *ref, int64_t *ret, struct err *e)
+bool store_read_run_id(const char *ref, int64_t *ret, struct err *e)
 {
-	if (parse_int(ref, 1, INT64_MAX, ret))
+	if (text_parse_int(ref, 1, INT64_MAX, ret))
 		return true;
 	return err_set(e, ERR_NOT_FOUND, "no run '%.40s'; runs have numbers, 'jobctl runs' shows them", ref);
 }
@@ -111,26 +111,26 @@ bool question_run_id(const char *ref, int64_t *ret, struct err *e)
 /* One job that cannot be read must not hide the others. */
 static json_t *broken_job(const struct job *j, const struct err *e)
 {
-	return json_pack("{s:I, s:o, s:o, s:I, s:s, s:o}", "id", (json_int_t)j->id, "name", json_text(j->name),
-		"owner", json_text(j->owner), "uid", (json_int_t)owner_uid(j->uid), "state", job_state_name(j->state), "error",
-		json_text(e->msg));
+	return json_pack("{s:I, s:o, s:o, s:I, s:s, s:o}", "id", (json_int_t)j->id, "name", json_value_text(j->name),
+		"owner", json_value_text(j->owner), "uid", (json_int_t)owner_uid(j->uid), "state", job_state_name(j->state), "error",
+		json_value_text(e->msg));
 }
 
-void question_write_job(struct buf *out, const struct job *j)
+void store_read_write_job(struct buf *out, const struct job *j)
 {
 	struct err e = {};
-	json_t *o = job_to_json(j, &e);
+	json_t *o = row_json_job(j, &e);
 
 	if (!o)
 		o = broken_job(j, &e);
-	json_write(o, out);
+	json_value_write(o, out);
 	json_decref(o);
 }
 
-void question_write_run(struct buf *out, const struct run *r)
+void store_read_write_run(struct buf *out, const struct run *r)
 {
-	json_t *o = run_to_json(r);
+	json_t *o = row_json_run(r);
 
-	json_write(o, out);
+	json_value_write(o, out);
 	json_decref(o);
 }

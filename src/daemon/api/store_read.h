@@ -28,12 +28,12 @@ struct question {
 	struct err err;                                   /* when not ok: answered as it is */
 };
 
-void question_start(struct request *r, struct question *q /* moved; run, then, free are set */);
-void question_start_chore(struct request *r, struct question *q); /* the same for what takes long */
+void store_read_start(struct request *r, struct question *q /* moved; run, then, free are set */);
+void store_read_start_long(struct request *r, struct question *q); /* the same for what takes long */
 
 /* ---- for 'run' functions ---- */
 /* A number or a name; ERR_NOT_FOUND says which name may have been meant. */
-bool question_job(struct store *s, int64_t scope, const char *ref, struct job **ret, struct err *e);
-bool question_run_id(const char *ref, int64_t *ret, struct err *e);
-void question_write_job(struct buf *out, const struct job *j);
-void question_write_run(struct buf *out, const struct run *r);
+bool store_read_job(struct store *s, int64_t scope, const char *ref, struct job **ret, struct err *e);
+bool store_read_run_id(const char *ref, int64_t *ret, struct err *e);
+void store_read_write_job(struct buf *out, const struct job *j);
+void store_read_write_run(struct buf *out, const struct run *r);

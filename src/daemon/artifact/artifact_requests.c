@@ -15,7 +15,7 @@ struct artifacts {
 	usec_t busy_at;    /* boottime; 0: none since the last success */
 };
 
-static void on_result(const struct net_result *r, int fd, void *arg)
+static void on_artifact_result(const struct net_result *r, int fd, void *arg)
 {
 	struct artifacts *a = arg;
 	struct err why = {};
@@ -58,7 +58,7 @@ void artifacts_hold(struct artifacts *a, const struct artifact_user *u)
 {
 	struct net_hold h = {.id = {NET_KIND_ARTIFACT, u->run, u->fence}, .uid = u->uid};
 
-	net_artifact_key(u->url, u->sha256, u->uid, h.key);
+	net_frame_artifact_key(u->url, u->sha256, u->uid, h.key);
 	net_client_hold(a->o.net, &h);
 }
 
@@ -86,7 +86,7 @@ struct artifacts *artifacts_new(const struct artifacts_options *o)
 
 	a->o = *o;
 	net_client_kind(o->net, NET_KIND_ARTIFACT,
-		&(struct net_client_kind){.result = on_result, .need_file = on_need_file, .hold = on_hold, .arg = a});
+		&(struct net_client_kind){.result = on_artifact_result, .need_file = on_need_file, .hold = on_hold, .arg = a});
 	return a;
 }
 

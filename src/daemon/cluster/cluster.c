@@ -42,7 +42,7 @@ struct cluster {
 	usec_t runs_until;                 /* the end of its run lease, counted from then */
 	usec_t deadline;                   /* the spawner's, while armed: when it ends runs */
 	usec_t left;                       /* when the departure was sent */
-	usec_t trusted_until, office_until;
+	usec_t trusted_until, leader_until;
 	usec_t unbroken_since;             /* since then the lease has been renewed in time, each time */
 	usec_t led_at;                     /* when the leader's work was last done whole, or we began to lead */
 	usec_t lead_sent;                  /* the leader's work under way */
@@ -62,22 +62,22 @@ struct cluster {
 	struct log_repeat not_renewed;
 };
 
-static usec_t now_boot(void)
+static usec_t cluster_boottime(void)
 {
 	return clock_boot(&clock_system);
 }
 
 bool cluster_trusted(const struct cluster *c)
 {
-	return c->opened && now_boot() < c->trusted_until;
+	return c->opened && cluster_boottime() < c->trusted_until;
 }
 
 bool cluster_leads(const struct cluster *c)
 {
-	return c->leads && now_boot() < c->office_until && cluster_trusted(c);
+	return c->leads && cluster_boottime() < c->leader_until && cluster_trusted(c);
 }
 
-int64_t cluster_others(const struct cluster *c)
+int64_t cluster_peers(const struct cluster *c)
 {
 	return c->others;
 }
@@ -89,12 +89,12 @@ usec_t cluster_overdue(const struct cluster *c)
 
 usec_t cluster_lease_age(const struct cluster *c)
 {
-	return c && c->renewed ? now_boot() - c->renewed : 0;
+	return c && c->renewed ? cluster_boottime() - c->renewed : 0;
 }
 
 usec_t cluster_runs_remain(const struct cluster *c)
 {
-	usec_t now = now_boot();
+	usec_t now = cluster_boottime();
 
 	return c && c->runs_until > now ? c->runs_until - now : 0;
 }
@@ -136,7 +136,7 @@ static void on_led(struct op *op, void *arg)
 
 	c->leading = false;
 	if (op->ok) {
-		c->led_at = now_boot();
+		c->led_at = cluster_boottime();
 		if (l->dead > 0)
 			log_warning("%" PRId64 " node%s given up: the run lease is over", l->dead, l->dead == 1 ? " is" : "s are");
 		if (l->lost.n > 0)
@@ -151,7 +151,7 @@ static void on_led(struct op *op, void *arg)
 		c->leads = false;
 	} else {
 		log_warning("could not do the leader's work: %s", op->err.msg);
-		if (now_boot() - c->led_at > c->ttl)
+		if (cluster_boottime() - c->led_at > c->ttl)
 			resign(c);
 	}
 	op_free(op);
@@ -162,15 +162,15 @@ static void lead(struct cluster *c)
 	usec_t now = clock_now(&clock_system) + c->offset;
 	struct op *op;
 
-	if (c->leading && c->leads && c->others > 0 && now_boot() - c->lead_sent > HUNG * c->ttl)
+	if (c->leading && c->leads && c->others > 0 && cluster_boottime() - c->lead_sent > HUNG * c->ttl)
 		resign(c); /* leases are renewed, but the store does nothing else for us */
 	if (c->leading || c->stopped || !cluster_leads(c))
 		return;
 	op = op_new(OP_LEAD, on_led, c);
 	op->lead = (struct op_lead){.node = c->o.node_id, .term = c->term, .now = now, .away_before = now - AWAY_MAX,
-		.spares = now_boot() - c->unbroken_since < c->o.ttl, .unguarded_wait = UNGUARDED * c->o.ttl};
+		.spares = cluster_boottime() - c->unbroken_since < c->o.ttl, .unguarded_wait = UNGUARDED * c->o.ttl};
 	c->leading = true;
-	c->lead_sent = now_boot();
+	c->lead_sent = cluster_boottime();
 	store_thread_submit(c->o.store, op);
 }
 
@@ -202,7 +202,7 @@ static void on_looked(struct op *op, void *arg)
 
 void cluster_look(struct cluster *c)
 {
-	usec_t since = now_boot() - c->looked_at;
+	usec_t since = cluster_boottime() - c->looked_at;
 	struct op *op;
 
 	if (c->stopped || !c->opened)
@@ -213,10 +213,10 @@ void cluster_look(struct cluster *c)
 			set_timer(c->look_timer, LOOK_PAUSE - since);
 		return;
 	}
-	op = op_new(OP_LOOK, on_looked, c);
+	op = op_new(OP_NODE_POLL, on_looked, c);
 	op->look.node = c->o.node_id;
 	c->looking = true;
-	c->looked_at = now_boot();
+	c->looked_at = cluster_boottime();
 	store_thread_submit(c->o.store, op);
 }
 
@@ -243,7 +243,7 @@ static int on_look_timer(sd_event_source *source, uint64_t usec, void *arg)
 /* Half the way there and back is what we cannot know of the other clock. */
 static void measure_clock(struct cluster *c, usec_t theirs)
 {
-	usec_t trip = now_boot() - c->sent, offset = theirs - (c->sent_wall + trip / 2), change = offset - c->offset;
+	usec_t trip = cluster_boottime() - c->sent, offset = theirs - (c->sent_wall + trip / 2), change = offset - c->offset;
 	bool skewed;
 
 	if (theirs == 0)
@@ -284,7 +284,7 @@ static void set_deadline(struct cluster *c, usec_t sent)
  * no deadline, so that no leader relies on one. Until then it moves on with each renewal, or it would pass while the
  * lease is good.
  */
-static void guard(struct cluster *c, bool was_guarded)
+static void deadline_update(struct cluster *c, bool was_guarded)
 {
 	if (c->others > 0 || (c->armed && was_guarded)) {
 		set_deadline(c, c->sent);
@@ -295,7 +295,7 @@ static void guard(struct cluster *c, bool was_guarded)
 	}
 }
 
-static void tell_of_office(struct cluster *c)
+static void leader_event_add(struct cluster *c)
 {
 	struct op *op = op_new(OP_EVENT, NULL, NULL);
 
@@ -305,21 +305,21 @@ static void tell_of_office(struct cluster *c)
 	store_thread_submit(c->o.store, op);
 }
 
-static void take_office(struct cluster *c, const struct op_lease *l)
+static void leader_lease_update(struct cluster *c, const struct op_lease *l)
 {
 	if (l->leads && !c->leads) {
 		log_info("this node leads, in term %" PRId64, l->term);
-		c->led_at = now_boot();
+		c->led_at = cluster_boottime();
 		if (l->took)
-			tell_of_office(c);
+			leader_event_add(c);
 	} else if (!l->leads && c->leads) {
 		log_info("this node does not lead any more");
-		c->stand_after = c->resigning ? now_boot() + 2 * c->o.ttl : 0;
+		c->stand_after = c->resigning ? cluster_boottime() + 2 * c->o.ttl : 0;
 		c->resigning = false;
 	}
 	c->leads = l->leads;
 	c->term = l->term;
-	c->office_until = c->sent + c->ttl - c->ttl / MARGIN;
+	c->leader_until = c->sent + c->ttl - c->ttl / MARGIN;
 }
 
 /* ---- the dead man's switch: every node watches the others ---- */
@@ -345,7 +345,7 @@ static void watch_planning(struct cluster *c, const struct op_lease *l)
 
 	c->overdue = l->first_slot && l->first_slot < now ? now - l->first_slot : 0;
 	/* when nobody was there, nobody stands still: those who come get as long */
-	late = c->overdue > c->o.ttl + OVERDUE && now_boot() - c->opened_at > c->o.ttl + OVERDUE;
+	late = c->overdue > c->o.ttl + OVERDUE && cluster_boottime() - c->opened_at > c->o.ttl + OVERDUE;
 	if (late && !c->alarmed_planning) {
 		snprintf(words, sizeof(words), "the first slot of the schedule has been waiting for %" PRId64 "s, and node '%s' does not plan it",
 			c->overdue / USEC_SEC, l->planner);
@@ -357,7 +357,7 @@ static void watch_planning(struct cluster *c, const struct op_lease *l)
 /* Whether the leader works, which it could say of itself only while it does. */
 static void watch_leader(struct cluster *c, const struct op_lease *l)
 {
-	usec_t now = now_boot();
+	usec_t now = cluster_boottime();
 	char words[200];
 	bool still;
 
@@ -376,7 +376,7 @@ static void watch_leader(struct cluster *c, const struct op_lease *l)
 
 /* ---- what a renewal says ---- */
 
-static void take_renewal(struct cluster *c, const struct op_lease *l)
+static void apply_renewal(struct cluster *c, const struct op_lease *l)
 {
 	bool look = l->segments != c->segments || (l->others > 0) != (c->others > 0) || c->catching_up;
 	struct err e = {};
@@ -388,14 +388,14 @@ static void take_renewal(struct cluster *c, const struct op_lease *l)
 	}
 	store_thread_expect_term(c->o.store, l->term);
 	if (!cluster_trusted(c))
-		c->unbroken_since = now_boot();
+		c->unbroken_since = cluster_boottime();
 	c->renewed = c->sent;
 	c->runs_until = c->sent + c->run_ttl;
 	c->trusted_until = c->sent + c->ttl - c->ttl / MARGIN;
-	set_timer(c->end_timer, c->trusted_until > now_boot() ? c->trusted_until - now_boot() : 1);
+	set_timer(c->end_timer, c->trusted_until > cluster_boottime() ? c->trusted_until - cluster_boottime() : 1);
 	c->others = l->others;
 	measure_clock(c, l->now);
-	take_office(c, l);
+	leader_lease_update(c, l);
 	if (l->draining != c->draining)
 		log_info(l->draining ? "this node is drained: it starts nothing new" : "this node takes new work again");
 	c->draining = l->draining;
@@ -403,14 +403,14 @@ static void take_renewal(struct cluster *c, const struct op_lease *l)
 	watch_leader(c, l);
 	c->catching_up = false;
 	if (c->others > 0)
-		c->o.on_company(c->o.arg);
-	guard(c, l->guarded);
+		c->o.on_peers(c->o.arg);
+	deadline_update(c, l->guarded);
 	lead(c);
 	if (look)
 		cluster_look(c);
 }
 
-static void be_given_up(struct cluster *c, const struct op *op)
+static void on_lease_lost(struct cluster *c, const struct op *op)
 {
 	log_error("%s", op->err.msg);
 	c->trusted_until = 0;
@@ -426,14 +426,14 @@ static void be_given_up(struct cluster *c, const struct op *op)
 /* In good time, or when the leader's lease is over, should it not be renewed until then. */
 static usec_t next_renewal(const struct cluster *c, const struct op_lease *l)
 {
-	usec_t next = c->ttl == c->o.alone_ttl ? c->ttl / ALONE_RENEW : c->ttl / RENEW, office = l->office_remains + STAND_AFTER + io_random_upto(STAND_AFTER);
-	usec_t spent = now_boot() - c->sent;
+	usec_t next = c->ttl == c->o.alone_ttl ? c->ttl / ALONE_RENEW : c->ttl / RENEW, office = l->leader_remains + STAND_AFTER + io_random_upto(STAND_AFTER);
+	usec_t spent = cluster_boottime() - c->sent;
 
 	if (c->renew_again || c->ttl != lease_wanted(c))
 		return 1; /* we are alone no more: nobody is to wait for the end of a long one */
 	if (c->armed && c->others > 0 && !l->guarded)
 		return 1; /* the spawner has a deadline now; until the store knows, we would be waited for much longer */
-	if (!l->leads && l->office_remains > 0 && office < next)
+	if (!l->leads && l->leader_remains > 0 && office < next)
 		next = office;
 	return next > spent ? next - spent : 1;
 }
@@ -446,14 +446,14 @@ static void on_renewed(struct op *op, void *arg)
 	c->renewing = false;
 	if (op->ok) {
 		c->not_renewed = (struct log_repeat){};
-		take_renewal(c, &op->lease);
+		apply_renewal(c, &op->lease);
 		set_timer(c->timer, next_renewal(c, &op->lease));
 	} else if (op->err.kind == ERR_FENCED) {
 		if (c->opened && !c->stopped)
-			be_given_up(c, op);
+			on_lease_lost(c, op);
 	} else {
 		if (!cluster_trusted(c))
-			log_line(log_repeat(&c->not_renewed, now_boot()), NULL, "could not renew the node lease, retrying (run lease ends in %" PRId64 " s): %s",
+			log_line(log_repeat(&c->not_renewed, cluster_boottime()), NULL, "could not renew the node lease, retrying (run lease ends in %" PRId64 " s): %s",
 				cluster_runs_remain(c) / USEC_SEC, op->err.msg);
 		set_timer(c->timer, retry + io_random_upto(retry));
 	}
@@ -465,13 +465,13 @@ static void on_renewed(struct op *op, void *arg)
  * The store may take a shorter lease long before the answer arrives, and counts by it from then on. So a shorter lease
  * counts here, and for the spawner, from when it is asked for.
  */
-static void shorten(struct cluster *c)
+static void lease_shorten(struct cluster *c)
 {
 	usec_t until = c->sent + c->ttl - c->ttl / MARGIN;
 
 	if (c->trusted_until > until) {
 		c->trusted_until = until;
-		set_timer(c->end_timer, until - now_boot());
+		set_timer(c->end_timer, until - cluster_boottime());
 	}
 	if (c->armed && c->deadline > c->sent + c->run_ttl - run_margin(c))
 		set_deadline(c, c->sent);
@@ -485,11 +485,11 @@ static void renew(struct cluster *c)
 	if (c->renewing || c->stopped || !c->opened)
 		return;
 	op = op_new(OP_LEASE, on_renewed, c);
-	c->sent = now_boot();
+	c->sent = cluster_boottime();
 	c->sent_wall = clock_now(&clock_system);
 	c->ttl = lease_wanted(c);
 	c->run_ttl = c->o.run_ttl > c->ttl ? c->o.run_ttl : c->ttl;
-	shorten(c);
+	lease_shorten(c);
 	op->lease = (struct op_lease){.node = c->o.node_id, .name = c->o.node_name, .ttl = c->ttl, .run_ttl = c->run_ttl,
 		.at = c->sent_wall + c->offset, .stands = !c->o.barred && c->sent >= c->stand_after, .resigns = c->resigning,
 		.guarded = c->armed && c->others > 0, .skew = c->offset};
@@ -497,7 +497,7 @@ static void renew(struct cluster *c)
 	store_thread_submit(c->o.leases, op);
 }
 
-static int on_timer(sd_event_source *source, uint64_t usec, void *arg)
+static int on_renew_timer(sd_event_source *source, uint64_t usec, void *arg)
 {
 	(void)source;
 	(void)usec;
@@ -506,21 +506,21 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *arg)
 }
 
 /* A store that does not answer fails no call for a while, so the end of the lease is logged on its own. */
-static int on_end(sd_event_source *source, uint64_t usec, void *arg)
+static int on_trust_end(sd_event_source *source, uint64_t usec, void *arg)
 {
 	struct cluster *c = arg;
 
 	(void)source;
 	(void)usec;
 	if (cluster_trusted(c)) /* a timer counts from when its turn of the loop began */
-		set_timer(c->end_timer, c->trusted_until - now_boot() + USEC_MSEC);
+		set_timer(c->end_timer, c->trusted_until - cluster_boottime() + USEC_MSEC);
 	else if (c->opened && !c->stopped)
 		log_warning("the node lease is over: nothing is planned or started until it is renewed; runs go on (run lease ends in %" PRId64
 			" s)", cluster_runs_remain(c) / USEC_SEC);
 	return 0;
 }
 
-void cluster_doubt(struct cluster *c)
+void cluster_renew_now(struct cluster *c)
 {
 	renew(c);
 }
@@ -528,7 +528,7 @@ void cluster_doubt(struct cluster *c)
 void cluster_opened(struct cluster *c, int64_t others)
 {
 	c->opened = true;
-	c->opened_at = now_boot();
+	c->opened_at = cluster_boottime();
 	c->armed = false; /* it may be another spawner */
 	c->unsure = true; /* ... or have a deadline of an engine before us */
 	c->others = others;
@@ -544,7 +544,7 @@ void cluster_stop(struct cluster *c)
 bool cluster_leave(struct cluster *c, usec_t *ret_run_ttl)
 {
 	c->stopped = true;
-	c->left = now_boot();
+	c->left = cluster_boottime();
 	c->run_ttl = c->o.run_ttl;
 	*ret_run_ttl = c->run_ttl;
 	return c->armed && c->others > 0;
@@ -565,7 +565,7 @@ void cluster_left(struct cluster *c)
 
 /* ---- life ---- */
 
-static bool add_timer(struct sd_event *ev, sd_event_source **ret, sd_event_time_handler_t fn, struct cluster *c,
+static bool cluster_timer_new(struct sd_event *ev, sd_event_source **ret, sd_event_time_handler_t fn, struct cluster *c,
 	struct err *e)
 {
 	int r = sd_event_add_time(ev, ret, CLOCK_BOOTTIME, 0, 1, fn, c);
@@ -580,8 +580,8 @@ bool cluster_new(struct sd_event *ev, const struct cluster_options *o, struct cl
 	AUTO(cluster) *c = xcalloc(1, sizeof(*c));
 
 	c->o = *o;
-	if (!add_timer(ev, &c->timer, on_timer, c, e) || !add_timer(ev, &c->look_timer, on_look_timer, c, e) ||
-	    !add_timer(ev, &c->end_timer, on_end, c, e))
+	if (!cluster_timer_new(ev, &c->timer, on_renew_timer, c, e) || !cluster_timer_new(ev, &c->look_timer, on_look_timer, c, e) ||
+	    !cluster_timer_new(ev, &c->end_timer, on_trust_end, c, e))
 		return false;
 	*ret = STEAL(c);
 	return true;

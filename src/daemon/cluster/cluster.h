@@ -19,7 +19,7 @@ struct cluster_options {                /* everything is borrowed and outlives t
 	const char *node_id, *node_name;
 	usec_t ttl;                     /* how long a lease lasts: the right to lead, to plan and to start */
 	usec_t run_ttl;                 /* how long the runs of this node are its own without a renewal; not below ttl */
-	usec_t alone_ttl;               /* while no other node is there, whose coming we hear of (cluster_doubt); 0: no such */
+	usec_t alone_ttl;               /* while no other node is there, whose coming we hear of (cluster_renew_now); 0: no such */
 	bool barred;                    /* it never leads */
 	const char *term_file;          /* the highest term we saw of this store; NULL: not kept */
 	void (*on_change)(void *arg);   /* pump soon */
@@ -27,7 +27,7 @@ struct cluster_options {                /* everything is borrowed and outlives t
 	void (*on_to_end)(const struct run_change *r, void *arg);    /* a run of ours, which somebody wants to end */
 	void (*on_looked)(void *arg);   /* others may have changed anything that people wait for */
 	void (*on_given_up)(void *arg); /* the leader thought us dead: what we had is not ours any more; open the node again */
-	void (*on_company)(void *arg);  /* there are other nodes */
+	void (*on_peers)(void *arg);  /* there are other nodes */
 	/* Boottime: the spawner ends what must not run twice at end_at, and kills what is left at kill_at; 0: no deadline. */
 	void (*on_deadline)(usec_t end_at, usec_t kill_at, void *arg);
 	void (*on_exit)(int status, void *arg);
@@ -47,11 +47,11 @@ void cluster_left(struct cluster *c);                       /* the departure is 
 /* Whether our lease is good for sure: counted from before it was asked for, less a margin (design: Cluster). */
 bool cluster_trusted(const struct cluster *c);
 bool cluster_leads(const struct cluster *c);   /* ... and the office, too */
-int64_t cluster_others(const struct cluster *c); /* other nodes alive, as last seen */
+int64_t cluster_peers(const struct cluster *c); /* other nodes alive, as last seen */
 usec_t cluster_overdue(const struct cluster *c); /* how long the first slot of all has waited to be planned; NULL: 0 */
 usec_t cluster_lease_age(const struct cluster *c); /* since it was asked for; NULL: 0 */
 usec_t cluster_runs_remain(const struct cluster *c); /* of the run lease; NULL or over: 0 */
 usec_t cluster_offset(const struct cluster *c);  /* the store's clock less ours */
 void cluster_look(struct cluster *c);          /* somebody changed something: see what concerns us */
 void cluster_look_soon(struct cluster *c);     /* we owe the others news */
-void cluster_doubt(struct cluster *c);         /* the store refused us: renew now, and learn why */
+void cluster_renew_now(struct cluster *c);         /* the store refused us: renew now, and learn why */

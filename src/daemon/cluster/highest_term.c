@@ -20,7 +20,7 @@ int64_t highest_term_read(const char *file, const char *store_id)
 	if (io_read_file(file, &text, 256) < 0 || !text.data || strncmp(text.data, store_id, len) != 0 || text.data[len] != ' ')
 		return 0;
 	text.data[strcspn(text.data, "\n")] = '\0';
-	return parse_int(text.data + len + 1, 0, INT64_MAX, &term) ? term : 0;
+	return text_parse_int(text.data + len + 1, 0, INT64_MAX, &term) ? term : 0;
 }
 
 bool highest_term_check(const char *file, const char *store_id, int64_t term, struct err *e)

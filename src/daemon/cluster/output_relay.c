@@ -53,7 +53,7 @@ struct relays {
 	bool looking, again, stopped;
 };
 
-static usec_t now_boot(void)
+static usec_t relay_boottime(void)
 {
 	return clock_boot(&clock_system);
 }
@@ -71,27 +71,27 @@ static void relay_destroy(struct relay *r)
 	free(r);
 }
 
-static void lose(struct relay *r, const struct err *why)
+static void relay_lose(struct relay *r, const struct err *why)
 {
 	r->why = *why;
 	r->state = RELAY_LOST;
 }
 
-static void lose_node(struct relay *r, const char *what)
+static void relay_lose_node(struct relay *r, const char *what)
 {
 	struct err e = {};
 
 	err_set(&e, ERR_BUSY, "node '%s', which has the output of run %" PRId64 ", %s", r->name ? r->name : "unknown", r->w.run, what);
-	lose(r, &e);
+	relay_lose(r, &e);
 }
 
 /* ---- one operation at a time ---- */
 
-static void on_done(struct op *op, void *arg);
+static void on_relay_op(struct op *op, void *arg);
 
-static void submit(struct relay *r, enum relay_verb verb)
+static void relay_submit(struct relay *r, enum relay_verb verb)
 {
-	struct op *op = op_new(verb == RELAY_ASK ? OP_RELAY_ADD : OP_RELAY, on_done, r);
+	struct op *op = op_new(verb == RELAY_ASK ? OP_RELAY_ADD : OP_RELAY, on_relay_op, r);
 
 	op->relay = (struct op_relay){.verb = verb, .id = r->id, .node = r->all->o.node_id, .ttl = TTL, .follow = r->w.follow,
 		.run = r->w.run, .attempt = r->w.attempt, .from = r->w.from, .tail = r->w.tail};
@@ -100,13 +100,13 @@ static void submit(struct relay *r, enum relay_verb verb)
 	if (verb == RELAY_KEEP) {
 		op->relay.changed = r->unfollow;
 		r->unfollow = false;
-		r->kept = now_boot();
+		r->kept = relay_boottime();
 	}
 	r->busy = true;
 	store_thread_submit(r->all->o.store, op);
 }
 
-static void drop(struct relay *r)
+static void relay_forget(struct relay *r)
 {
 	struct op *op;
 
@@ -120,20 +120,20 @@ static void drop(struct relay *r)
 	relay_destroy(r);
 }
 
-static void step(struct relay *r)
+static void relay_step(struct relay *r)
 {
 	if (r->busy)
 		return;
 	if (r->left)
-		drop(r);
+		relay_forget(r);
 	else if (!r->added || r->last || r->state == RELAY_LOST || r->all->stopped)
 		return;
 	else if (r->unfollow)
-		submit(r, RELAY_KEEP);
+		relay_submit(r, RELAY_KEEP);
 	else if (r->ready > 0 && emptied(r))
-		submit(r, RELAY_TAKE);
-	else if (now_boot() - r->kept > KEEP)
-		submit(r, RELAY_KEEP);
+		relay_submit(r, RELAY_TAKE);
+	else if (relay_boottime() - r->kept > KEEP)
+		relay_submit(r, RELAY_KEEP);
 }
 
 static void asked(struct relay *r, struct op_relay *o)
@@ -142,16 +142,16 @@ static void asked(struct relay *r, struct op_relay *o)
 
 	r->name = STEAL(o->name);
 	if (o->gone && r->name) {
-		lose_node(r, "is not there; try again when it is back");
+		relay_lose_node(r, "is not there; try again when it is back");
 	} else if (o->gone) {
 		err_set(&e, ERR_NOT_FOUND, "the node that ran run %" PRId64 " is not known any more, and its output with it", r->w.run);
-		lose(r, &e);
+		relay_lose(r, &e);
 	} else if (text_equal(o->holder, r->all->o.node_id)) {
 		r->state = RELAY_HERE;
 	} else {
 		r->added = r->alive = true;
 		r->added_at = r->all->looks + 1;
-		r->kept = r->heard = now_boot();
+		r->kept = r->heard = relay_boottime();
 	}
 }
 
@@ -167,32 +167,32 @@ static void taken(struct relay *r, struct op_relay *o)
 	}
 	buf_clear(&r->data);
 	r->at = 0;
-	if (p->number != r->number + 1 || !base64_decode(p->data, strlen(p->data), &r->data)) {
-		lose_node(r, "was not understood; try again");
+	if (p->number != r->number + 1 || !buf_base64_decode(p->data, strlen(p->data), &r->data)) {
+		relay_lose_node(r, "was not understood; try again");
 		return;
 	}
 	r->number = p->number;
 	r->last = p->last;
-	r->heard = r->kept = now_boot();
+	r->heard = r->kept = relay_boottime();
 	r->total = p->total;
 	r->dropped = p->dropped;
 	r->state = RELAY_FLOWS;
 	if (p->note) {
 		err_set(&e, ERR_BUSY, "node '%s': %s", r->name ? r->name : "unknown", p->note);
-		lose(r, &e);
+		relay_lose(r, &e);
 	}
 }
 
 static void failed(struct relay *r, const struct op *op)
 {
 	if (op->relay.verb == RELAY_ASK)
-		lose(r, &op->err);
+		relay_lose(r, &op->err);
 	if (op->relay.verb == RELAY_KEEP && op->relay.changed)
 		r->unfollow = true;
 	r->ready = 0; /* the next look says how many there are */
 }
 
-static void on_done(struct op *op, void *arg)
+static void on_relay_op(struct op *op, void *arg)
 {
 	struct relay *r = arg;
 	bool tell = !r->left && (!op->ok || op->relay.verb != RELAY_KEEP);
@@ -205,7 +205,7 @@ static void on_done(struct op *op, void *arg)
 	else if (op->relay.verb == RELAY_TAKE)
 		taken(r, &op->relay);
 	if (r->left || op->ok)
-		step(r);
+		relay_step(r);
 	op_free(op);
 	if (tell)
 		r->on_change(r->arg);
@@ -221,15 +221,15 @@ struct listing {
 	bool ok;
 };
 
-static void read_list(struct store *s, struct read_task *task)
+static void read_relay_list(struct store *s, struct read_task *task)
 {
 	struct listing *l = (struct listing *)task;
 
-	l->ok = s && store_relays(s, l->all->o.node_id, &l->list, &l->err);
+	l->ok = s && list_relays_of_node(s, l->all->o.node_id, &l->list, &l->err);
 }
 
 /* Whether it is over with it. */
-static bool judge(struct relay *r, uint64_t look)
+static bool relay_check(struct relay *r, uint64_t look)
 {
 	bool known = r->seen || r->added_at > look;
 
@@ -237,9 +237,9 @@ static bool judge(struct relay *r, uint64_t look)
 	if (!r->added || r->last || r->left || r->state == RELAY_LOST || r->busy)
 		return false;
 	if (!known)
-		lose_node(r, "was asked for it in vain; try again");
+		relay_lose_node(r, "was asked for it in vain; try again");
 	else if (!r->alive && r->ready == 0 && emptied(r))
-		lose_node(r, "is not there any more; try again when it is back");
+		relay_lose_node(r, "is not there any more; try again when it is back");
 	return r->state == RELAY_LOST;
 }
 
@@ -258,10 +258,10 @@ static void take_list(struct relays *all, const struct listing *l)
 		r->alive = v->alive;
 	}
 	for (size_t i = 0; (r = map_next(&all->reading, &i));) {
-		if (judge(r, all->looks))
+		if (relay_check(r, all->looks))
 			r->on_change(r->arg);
 		else
-			step(r);
+			relay_step(r);
 	}
 	relay_serve_list(all->serve, &l->list);
 }
@@ -285,10 +285,10 @@ void relays_stir(struct relays *all)
 	struct listing *l;
 
 	all->again = all->looking;
-	if (all->looking || all->stopped || (all->n == 0 && !all->o.in_company(all->o.arg)))
+	if (all->looking || all->stopped || (all->n == 0 && !all->o.has_peers(all->o.arg)))
 		return;
 	l = xcalloc(1, sizeof(*l));
-	l->task = (struct read_task){.work = read_list, .done = on_listed};
+	l->task = (struct read_task){.work = read_relay_list, .done = on_listed};
 	l->all = all;
 	all->looking = true;
 	all->looks++;
@@ -296,19 +296,19 @@ void relays_stir(struct relays *all)
 }
 
 /* Who has something for us and does not give it is not waited for. */
-static void check_silence(struct relay *r)
+static void check_unresponsive(struct relay *r)
 {
 	bool waits = r->added && !r->last && r->state != RELAY_LOST && emptied(r) && (r->number == 0 || !r->w.follow);
 
 	if (!waits || r->left) {
-		r->heard = now_boot();
-	} else if (now_boot() - r->heard > ANSWER_MAX) {
-		lose_node(r, "does not answer; try again");
+		r->heard = relay_boottime();
+	} else if (relay_boottime() - r->heard > ANSWER_MAX) {
+		relay_lose_node(r, "does not answer; try again");
 		r->on_change(r->arg);
 	}
 }
 
-static void arm(struct relays *all)
+static void tick_timer_set(struct relays *all)
 {
 	sd_event_source_set_time_relative(all->timer, TICK);
 	sd_event_source_set_enabled(all->timer, SD_EVENT_ONESHOT);
@@ -322,10 +322,10 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
 	(void)source;
 	(void)usec;
 	for (size_t i = 0; (r = map_next(&all->reading, &i));)
-		check_silence(r);
+		check_unresponsive(r);
 	if (all->n > 0 && !all->stopped) {
 		all->o.look(all->o.arg);
-		arm(all);
+		tick_timer_set(all);
 	}
 	return 0;
 }
@@ -345,12 +345,12 @@ struct relay *relay_ask(struct relays *all, const struct relay_wish *w, void (*o
 	} while (r->id == 0 || map_get(&all->reading, r->id));
 	map_put(&all->reading, r->id, r);
 	if (all->n++ == 0)
-		arm(all);
+		tick_timer_set(all);
 	if (all->n > RELAYS_MAX) {
 		err_set(&e, ERR_BUSY, "the output of %d runs on other nodes is read through this one already; try again", RELAYS_MAX);
-		lose(r, &e);
+		relay_lose(r, &e);
 	} else if (!all->stopped) {
-		submit(r, RELAY_ASK);
+		relay_submit(r, RELAY_ASK);
 	}
 	return r;
 }
@@ -360,7 +360,7 @@ void relay_free(struct relay *r)
 	if (!r)
 		return;
 	r->left = true;
-	step(r);
+	relay_step(r);
 }
 
 void relay_unfollow(struct relay *r)
@@ -369,7 +369,7 @@ void relay_unfollow(struct relay *r)
 		return;
 	r->w.follow = false;
 	r->unfollow = true;
-	step(r);
+	relay_step(r);
 }
 
 enum relay_state relay_state(const struct relay *r)
@@ -398,8 +398,8 @@ size_t relay_read(struct relay *r, char *out, size_t max)
 		memcpy(out, r->data.data + r->at, n);
 	r->at += n;
 	if (n > 0 && emptied(r)) {
-		r->heard = now_boot();
-		step(r);
+		r->heard = relay_boottime();
+		relay_step(r);
 	}
 	return n;
 }

@@ -16,7 +16,7 @@ struct relays_options {               /* everything is borrowed and outlives it 
 	struct store_thread *store;
 	const char *node_id;
 	int output_dir;
-	bool (*in_company)(void *arg);
+	bool (*has_peers)(void *arg);
 	void (*look)(void *arg);      /* look what has changed in the store; relays_stir() follows */
 	void *arg;
 };

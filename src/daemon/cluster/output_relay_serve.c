@@ -51,23 +51,23 @@ struct relay_serve {
 	bool stopped;
 };
 
-static usec_t now_boot(void)
+static usec_t serve_boottime(void)
 {
 	return clock_boot(&clock_system);
 }
 
-static void wake_in(struct relay_serve *s, usec_t delay)
+static void serve_timer_set(struct relay_serve *s, usec_t delay)
 {
-	if (s->stopped || now_boot() + delay >= s->armed)
+	if (s->stopped || serve_boottime() + delay >= s->armed)
 		return;
-	s->armed = now_boot() + delay;
+	s->armed = serve_boottime() + delay;
 	sd_event_source_set_time_relative(s->timer, (uint64_t)delay);
 	sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
 }
 
 static void served_free(struct served *v)
 {
-	output_unfollow(&v->follower);
+	output_watch_unfollow(&v->follower);
 	relay_part_done(&v->part);
 	if (v->fd >= 0)
 		close(v->fd);
@@ -75,7 +75,7 @@ static void served_free(struct served *v)
 }
 
 /* What is being given has a say in it still. */
-static void forget(struct served *v)
+static void served_forget(struct served *v)
 {
 	v->gone = true;
 	if (v->giving)
@@ -87,9 +87,9 @@ static void forget(struct served *v)
 /* ---- the bytes ---- */
 
 /* Not here: who follows what may not change while they are told. */
-static void on_output(struct output_follower *f)
+static void on_served_output(struct output_follower *f)
 {
-	wake_in(((struct served *)((char *)f - offsetof(struct served, follower)))->all, 0);
+	serve_timer_set(((struct served *)((char *)f - offsetof(struct served, follower)))->all, 0);
 }
 
 static bool watches(const struct served *v)
@@ -103,19 +103,19 @@ static bool watch(struct served *v, struct err *e)
 
 	if (!s->watch && !output_watch_new(s->ev, s->dir, &s->watch, e))
 		return false;
-	if (!output_follow(s->watch, &v->follower, v->fd, e))
+	if (!output_watch_follow(s->watch, &v->follower, v->fd, e))
 		return false;
 	v->watches_file = v->fd >= 0;
 	return true;
 }
 
-static bool look(struct served *v, struct output_state *ret, struct err *e)
+static bool served_stat(struct served *v, struct output_file_extent *ret, struct err *e)
 {
 	if (v->fd < 0)
-		v->fd = output_open(v->all->dir, v->run, v->attempt);
+		v->fd = output_file_open(v->all->dir, v->run, v->attempt);
 	if (v->fd < 0 && v->fd != -ENOENT)
 		return err_errno(e, -v->fd, "could not open the output of run %" PRId64, v->run);
-	if (v->fd >= 0 && !output_stat(v->fd, ret, e))
+	if (v->fd >= 0 && !output_file_stat(v->fd, ret, e))
 		return false;
 	if (!v->begun) {
 		v->offset = v->from;
@@ -127,7 +127,7 @@ static bool look(struct served *v, struct output_state *ret, struct err *e)
 	return true;
 }
 
-static void make_part(struct served *v, const struct output_state *at, const char *data, size_t n, const char *note)
+static void make_part(struct served *v, const struct output_file_extent *at, const char *data, size_t n, const char *note)
 {
 	AUTO_DONE(buf) text = {};
 
@@ -142,7 +142,7 @@ static void make_part(struct served *v, const struct output_state *at, const cha
 /* How long to wait for room. */
 static usec_t wait_for_budget(struct relay_serve *s)
 {
-	usec_t now = now_boot(), spent = now - s->refilled;
+	usec_t now = serve_boottime(), spent = now - s->refilled;
 
 	if (spent > 60 * USEC_SEC)
 		spent = 60 * USEC_SEC;
@@ -154,19 +154,19 @@ static usec_t wait_for_budget(struct relay_serve *s)
 }
 
 /* The next part, if there is one: the first at once, also an empty one, because it says how much there is. */
-static bool read_part(struct served *v, struct err *e)
+static bool served_read_part(struct served *v, struct err *e)
 {
 	AUTO_DONE(buf) data = {};
-	struct output_state at = {};
+	struct output_file_extent at = {};
 	size_t n = 0, max = PART_MAX;
 
-	if (!look(v, &at, e))
+	if (!served_stat(v, &at, e))
 		return false;
 	if (wait_for_budget(v->all) > 0)
 		max = 0;
 	else if (v->end >= 0 && v->end - v->offset < PART_MAX)
 		max = v->end > v->offset ? (size_t)(v->end - v->offset) : 0;
-	if (max > 0 && v->fd >= 0 && !output_read(v->fd, v->offset, buf_room(&data, max), max, &v->offset, &n, e))
+	if (max > 0 && v->fd >= 0 && !output_file_read(v->fd, v->offset, buf_room(&data, max), max, &v->offset, &n, e))
 		return false;
 	if (n > 0 || !v->begun || v->end >= 0)
 		make_part(v, &at, data.data, n, NULL);
@@ -174,12 +174,12 @@ static bool read_part(struct served *v, struct err *e)
 }
 
 /* What is written between a read and the watch is found by one more read. */
-static void prepare(struct served *v)
+static void served_prepare(struct served *v)
 {
 	struct err e = {};
 
 	while (!v->part.number) {
-		if (!read_part(v, &e))
+		if (!served_read_part(v, &e))
 			break;
 		if (v->part.number || watches(v))
 			return;
@@ -187,12 +187,12 @@ static void prepare(struct served *v)
 			break;
 	}
 	if (!v->part.number)
-		make_part(v, &(struct output_state){}, NULL, 0, e.msg);
+		make_part(v, &(struct output_file_extent){}, NULL, 0, e.msg);
 }
 
 /* ---- giving ---- */
 
-static void pump(struct served *v);
+static void served_pump(struct served *v);
 
 static void on_given(struct op *op, void *arg)
 {
@@ -204,18 +204,18 @@ static void on_given(struct op *op, void *arg)
 		/* perhaps it is there: the very same once more */
 		v->part = op->relay.part;
 		op->relay.part = (struct relay_part){};
-		v->not_before = now_boot() + RETRY;
+		v->not_before = serve_boottime() + RETRY;
 	} else {
 		v->number = op->relay.part.number;
 		v->done = op->relay.part.last;
 		if (v->end < 0 && v->part_end - v->offset < PART_MAX)
-			v->not_before = now_boot() + PAUSE;
+			v->not_before = serve_boottime() + PAUSE;
 		v->offset = v->part_end;
 	}
 	if (v->gone || (op->ok && op->relay.gone))
-		forget(v);
+		served_forget(v);
 	else if (!s->stopped)
-		pump(v);
+		served_pump(v);
 	op_free(op);
 }
 
@@ -229,25 +229,25 @@ static void give(struct served *v)
 	store_thread_submit(v->all->store, op);
 }
 
-static void pump(struct served *v)
+static void served_pump(struct served *v)
 {
-	usec_t now = now_boot(), wait = v->begun ? wait_for_budget(v->all) : 0;
+	usec_t now = serve_boottime(), wait = v->begun ? wait_for_budget(v->all) : 0;
 
 	if (v->giving || v->done || v->number - v->taken >= RELAY_WINDOW)
 		return;
 	if (v->not_before > now && v->not_before - now > wait)
 		wait = v->not_before - now;
 	if (wait > 0) {
-		wake_in(v->all, wait);
+		serve_timer_set(v->all, wait);
 		return;
 	}
 	if (!v->part.number)
-		prepare(v);
+		served_prepare(v);
 	if (v->part.number)
 		give(v);
 }
 
-static int on_timer(sd_event_source *source, uint64_t usec, void *arg)
+static int on_serve_timer(sd_event_source *source, uint64_t usec, void *arg)
 {
 	struct relay_serve *s = arg;
 	struct served *v;
@@ -257,18 +257,18 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *arg)
 	s->armed = USEC_NEVER;
 	for (size_t i = 0; (v = map_next(&s->served, &i));)
 		if (!v->gone)
-			pump(v);
+			served_pump(v);
 	return 0;
 }
 
 /* ---- what is asked of us ---- */
 
-static struct served *serve(struct relay_serve *s, const struct relay_view *w)
+static struct served *served_new(struct relay_serve *s, const struct relay_view *w)
 {
 	struct served *v = xcalloc(1, sizeof(*v));
 
 	*v = (struct served){.all = s, .id = w->id, .run = w->run, .attempt = w->attempt, .from = w->from, .tail = w->tail, .fd = -1, .end = -1,
-		.number = w->taken, .follower = {.on_change = on_output, .run = w->run, .attempt = w->attempt}};
+		.number = w->taken, .follower = {.on_change = on_served_output, .run = w->run, .attempt = w->attempt}};
 	map_put(&s->served, v->id, v);
 	return v;
 }
@@ -284,7 +284,7 @@ void relay_serve_list(struct relay_serve *s, const struct relay_list *l)
 			continue;
 		v = map_get(&s->served, w->id);
 		if (!v)
-			v = serve(s, w);
+			v = served_new(s, w);
 		if (!w->follow && v->follow)
 			v->not_before = 0;
 		v->listed = true;
@@ -296,9 +296,9 @@ void relay_serve_list(struct relay_serve *s, const struct relay_list *l)
 
 		v->listed = false;
 		if (wanted)
-			pump(v);
+			served_pump(v);
 		else
-			forget(v);
+			served_forget(v);
 	}
 }
 
@@ -309,8 +309,8 @@ bool relay_serve_new(struct sd_event *ev, struct store_thread *store, const char
 	int r;
 
 	*s = (struct relay_serve){.store = store, .node_id = node_id, .dir = output_dir, .ev = ev, .armed = USEC_NEVER,
-		.budget = BURST, .refilled = now_boot()};
-	r = sd_event_add_time_relative(ev, &s->timer, CLOCK_BOOTTIME, 0, 1, on_timer, s);
+		.budget = BURST, .refilled = serve_boottime()};
+	r = sd_event_add_time_relative(ev, &s->timer, CLOCK_BOOTTIME, 0, 1, on_serve_timer, s);
 	if (r < 0)
 		return err_errno(e, -r, "could not make a timer");
 	sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);

@@ -12,24 +12,24 @@
 #include <systemd/sd-event.h>
 #include <unistd.h>
 
-struct bell {
+struct peer_wakeup {
 	char *path;
 	int inotify;
 	sd_event_source *source;
-	void (*on_ring)(void *arg);
+	void (*on_wakeup)(void *arg);
 	void *arg;
 };
 
 static int on_written(sd_event_source *source, int fd, uint32_t events, void *arg)
 {
-	struct bell *b = arg;
+	struct peer_wakeup *b = arg;
 	_Alignas(struct inotify_event) char data[4096];
 
 	(void)source;
 	(void)events;
 	while (read(fd, data, sizeof(data)) > 0)
 		;
-	b->on_ring(b->arg);
+	b->on_wakeup(b->arg);
 	return 0;
 }
 
@@ -40,12 +40,12 @@ static int touch(const char *path)
 	return fd < 0 ? -errno : 0;
 }
 
-bool bell_new(struct sd_event *ev, const char *store, void (*on_ring)(void *arg), void *arg, struct bell **ret, struct err *e)
+bool peer_wakeup_new(struct sd_event *ev, const char *store, void (*on_wakeup)(void *arg), void *arg, struct peer_wakeup **ret, struct err *e)
 {
-	AUTO(bell) *b = xcalloc(1, sizeof(*b));
+	AUTO(peer_wakeup) *b = xcalloc(1, sizeof(*b));
 	int r;
 
-	*b = (struct bell){.path = xprintf("%s-nodes", store), .inotify = -1, .on_ring = on_ring, .arg = arg};
+	*b = (struct peer_wakeup){.path = xprintf("%s-nodes", store), .inotify = -1, .on_wakeup = on_wakeup, .arg = arg};
 	r = touch(b->path);
 	if (r < 0)
 		return err_errno(e, -r, "could not make '%s'", b->path);
@@ -59,7 +59,7 @@ bool bell_new(struct sd_event *ev, const char *store, void (*on_ring)(void *arg)
 	return true;
 }
 
-void bell_free(struct bell *b)
+void peer_wakeup_free(struct peer_wakeup *b)
 {
 	if (!b)
 		return;
@@ -70,7 +70,7 @@ void bell_free(struct bell *b)
 	free(b);
 }
 
-void bell_ring(struct bell *b)
+void peer_wakeup_send(struct peer_wakeup *b)
 {
 	int r = touch(b->path);
 

@@ -4,11 +4,11 @@
 #include "base/auto.h"
 #include <stdbool.h>
 
-struct bell;
+struct peer_wakeup;
 struct err;
 struct sd_event;
 
-bool bell_new(struct sd_event *ev, const char *store, void (*on_ring)(void *arg), void *arg, struct bell **ret, struct err *e);
-void bell_free(struct bell *b);
-AUTO_DEFINE(bell);
-void bell_ring(struct bell *b); /* everybody hears it, we ourselves too */
+bool peer_wakeup_new(struct sd_event *ev, const char *store, void (*on_wakeup)(void *arg), void *arg, struct peer_wakeup **ret, struct err *e);
+void peer_wakeup_free(struct peer_wakeup *b);
+AUTO_DEFINE(peer_wakeup);
+void peer_wakeup_send(struct peer_wakeup *b); /* everybody hears it, we ourselves too */

@@ -19,7 +19,7 @@ struct alarm {
 };
 
 /* Always armed, so that a change of the clock is reported even when nothing is awaited. */
-static void arm(struct alarm *a)
+static void alarm_arm(struct alarm *a)
 {
 	struct itimerspec when = {};
 
@@ -34,7 +34,7 @@ static void arm(struct alarm *a)
 	timerfd_settime(a->fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &when, NULL);
 }
 
-static int on_timer(sd_event_source *source, int fd, uint32_t events, void *arg)
+static int on_alarm_timer(sd_event_source *source, int fd, uint32_t events, void *arg)
 {
 	struct alarm *a = arg;
 	uint64_t count;
@@ -47,7 +47,7 @@ static int on_timer(sd_event_source *source, int fd, uint32_t events, void *arg)
 		return 0;
 	if (!clock_set)
 		a->at = USEC_NEVER;
-	arm(a);
+	alarm_arm(a);
 	a->fn(clock_set, a->arg);
 	return 0;
 }
@@ -61,10 +61,10 @@ bool alarm_new(struct sd_event *ev, alarm_fn *fn, void *arg, struct alarm **ret,
 	a->fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (a->fd < 0)
 		return err_errno(e, errno, "could not make a timer");
-	r = sd_event_add_io(ev, &a->source, a->fd, EPOLLIN, on_timer, a);
+	r = sd_event_add_io(ev, &a->source, a->fd, EPOLLIN, on_alarm_timer, a);
 	if (r < 0)
 		return err_errno(e, -r, "could not watch the timer");
-	arm(a);
+	alarm_arm(a);
 	*ret = STEAL(a);
 	return true;
 }
@@ -84,5 +84,5 @@ void alarm_set(struct alarm *a, usec_t at)
 	if (at == a->at)
 		return;
 	a->at = at;
-	arm(a);
+	alarm_arm(a);
 }

@@ -145,7 +145,7 @@ static const struct config_key *key_find(const char *name)
 	return NULL;
 }
 
-static bool set_level(int64_t *at, const char *value, struct err *e)
+static bool key_set_level(int64_t *at, const char *value, struct err *e)
 {
 	for (size_t i = 0; i < ELEMENTS(levels); i++)
 		if (strcmp(levels[i].name, value) == 0) {
@@ -155,7 +155,7 @@ static bool set_level(int64_t *at, const char *value, struct err *e)
 	return err_set(e, ERR_INVALID, "'log-level' is '%.40s', not error, warning, info or debug", value);
 }
 
-static bool set_yes(const struct config_key *k, int64_t *at, const char *value, struct err *e)
+static bool key_set_yes(const struct config_key *k, int64_t *at, const char *value, struct err *e)
 {
 	if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
 		return err_set(e, ERR_INVALID, "'%s' is '%.40s', not yes or no", k->name, value);
@@ -168,11 +168,11 @@ static bool percent_parse(const char *value, int64_t *ret)
 	size_t len = strlen(value);
 	AUTO_TEXT digits = len > 1 && value[len - 1] == '%' ? xstrndup(value, len - 1) : NULL;
 
-	return digits && parse_int(digits, 1, 100, ret);
+	return digits && text_parse_int(digits, 1, 100, ret);
 }
 
 /* The words beside numbers; the number behind '%' is negative. */
-static bool set_word(const struct config_key *k, int64_t *at, const char *value)
+static bool key_set_word(const struct config_key *k, int64_t *at, const char *value)
 {
 	int64_t percent;
 
@@ -187,11 +187,11 @@ static bool set_word(const struct config_key *k, int64_t *at, const char *value)
 	return true;
 }
 
-static bool set_number(const struct config_key *k, int64_t *at, const char *value, struct err *e)
+static bool key_set_number(const struct config_key *k, int64_t *at, const char *value, struct err *e)
 {
 	int64_t n;
 
-	if (k->type == CONFIG_SIZE ? !parse_size(value, &n) : !parse_int(value, INT64_MIN, INT64_MAX, &n))
+	if (k->type == CONFIG_SIZE ? !text_parse_size(value, &n) : !text_parse_int(value, INT64_MIN, INT64_MAX, &n))
 		return err_set(e, ERR_INVALID, "'%s' is '%.40s', not a number", k->name, value);
 	if (n < k->min || n > k->max)
 		return err_set(e, ERR_INVALID, "'%s' is %" PRId64 ", not between %" PRId64 " and %" PRId64,
@@ -207,7 +207,7 @@ static bool unknown_key(const char *key, struct err *e)
 
 	for (size_t i = 0; i < config_keys_count; i++)
 		strv_add(&names, config_keys[i].name);
-	meant = word_near(key, &names);
+	meant = edit_distance_nearest(key, &names);
 	if (meant)
 		return err_set(e, ERR_INVALID, "unknown key '%.60s'; did you mean '%s'?", key, meant);
 	return err_set(e, ERR_INVALID, "unknown key '%.60s'; 'jobschedd --print-config' shows all", key);
@@ -240,15 +240,15 @@ bool config_set(struct config *c, const char *key, const char *value, struct err
 		*text_at(c, k) = xstrdup(value);
 		return true;
 	case CONFIG_LEVEL:
-		return set_level(number_at(c, k), value, e);
+		return key_set_level(number_at(c, k), value, e);
 	case CONFIG_YES:
-		return set_yes(k, number_at(c, k), value, e);
+		return key_set_yes(k, number_at(c, k), value, e);
 	case CONFIG_AUTO:
 	case CONFIG_SHARE:
-		return set_word(k, number_at(c, k), value) || set_number(k, number_at(c, k), value, e);
+		return key_set_word(k, number_at(c, k), value) || key_set_number(k, number_at(c, k), value, e);
 	case CONFIG_NUMBER:
 	case CONFIG_SIZE:
-		return set_number(k, number_at(c, k), value, e);
+		return key_set_number(k, number_at(c, k), value, e);
 	}
 	return false;
 }

@@ -28,7 +28,7 @@ struct guard {
 
 static bool start(struct guard *g);
 
-static int on_again(sd_event_source *source, uint64_t usec, void *arg)
+static int on_restart_timer(sd_event_source *source, uint64_t usec, void *arg)
 {
 	struct guard *g = arg;
 
@@ -52,12 +52,12 @@ static void stop(struct guard *g)
 	g->pid = 0;
 }
 
-static void try_again(struct guard *g, const char *what, int error)
+static void guard_restart_later(struct guard *g, const char *what, int error)
 {
 	stop(g);
 	log_warning("%s, trying again in 1 s%s%s", what, error ? ": " : "", error ? strerror(error) : "");
 	if (!g->again)
-		sd_event_add_time_relative(g->ev, &g->again, CLOCK_MONOTONIC, (uint64_t)AGAIN, 0, on_again, g);
+		sd_event_add_time_relative(g->ev, &g->again, CLOCK_MONOTONIC, (uint64_t)AGAIN, 0, on_restart_timer, g);
 }
 
 static int on_message(sd_event_source *source, int fd, uint32_t events, void *arg)
@@ -74,9 +74,9 @@ static int on_message(sd_event_source *source, int fd, uint32_t events, void *ar
 	if (n > 0 && message[0] == GUARD_MISSING)
 		g->o.on_missing(g->o.arg);
 	else if (n > 0 && message[0] == GUARD_FAILED)
-		try_again(g, "the guard of the store could not lock the file", parse_int(message + 1, 1, 4096, &error) ? (int)error : EIO);
+		guard_restart_later(g, "the guard of the store could not lock the file", text_parse_int(message + 1, 1, 4096, &error) ? (int)error : EIO);
 	else if (n <= 0)
-		try_again(g, "the guard of the store has ended", 0);
+		guard_restart_later(g, "the guard of the store has ended", 0);
 	return 0;
 }
 
@@ -116,7 +116,7 @@ static bool start(struct guard *g)
 	int pair[2], r;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
-		try_again(g, "could not make a socket for the guard of the store", errno);
+		guard_restart_later(g, "could not make a socket for the guard of the store", errno);
 		return false;
 	}
 	g->fd = pair[0];
@@ -128,7 +128,7 @@ static bool start(struct guard *g)
 	if (!r)
 		r = -sd_event_add_io(g->ev, &g->source, g->fd, EPOLLIN, on_message, g);
 	if (r > 0)
-		try_again(g, "could not start the guard of the store", r);
+		guard_restart_later(g, "could not start the guard of the store", r);
 	return r <= 0;
 }
 

@@ -59,7 +59,7 @@ static void outgoing_drop(struct net_client *c)
 	c->last = &c->first;
 }
 
-static void flush(struct net_client *c)
+static void outgoing_flush(struct net_client *c)
 {
 	for (struct outgoing *o; (o = c->first);) {
 		int r = net_frame_send(c->fd, &o->frame, o->fd);
@@ -81,35 +81,35 @@ static void flush(struct net_client *c)
 	sd_event_source_set_io_events(c->source, EPOLLIN);
 }
 
-static void post(struct net_client *c, const struct net_frame *f, int fd /* moved */)
+static void send_frame(struct net_client *c, const struct net_frame *f, int fd /* moved */)
 {
 	struct outgoing *o = xcalloc(1, sizeof(*o));
 
 	*o = (struct outgoing){.frame = *f, .fd = fd};
 	*c->last = o;
 	c->last = &o->next;
-	flush(c);
+	outgoing_flush(c);
 }
 
-static void post_settings(struct net_client *c)
+static void send_settings(struct net_client *c)
 {
 	struct net_frame f;
 
 	net_frame_init(&f, NET_SETTINGS, c->version);
 	f.settings.budget = c->o.budget;
-	post(c, &f, -1);
+	send_frame(c, &f, -1);
 }
 
-static void post_request(struct net_client *c, const struct pending *p)
+static void send_pending(struct net_client *c, const struct pending *p)
 {
 	struct net_frame f;
 
 	net_frame_init(&f, NET_REQUEST, c->version);
 	f.request = p->request;
-	post(c, &f, dup(p->payload));
+	send_frame(c, &f, dup(p->payload));
 }
 
-static void post_id(struct net_client *c, enum net_frame_type type, const struct net_id *id)
+static void send_id(struct net_client *c, enum net_frame_type type, const struct net_id *id)
 {
 	struct net_frame f;
 
@@ -117,7 +117,7 @@ static void post_id(struct net_client *c, enum net_frame_type type, const struct
 		return; /* a new connection names what is still wanted */
 	net_frame_init(&f, type, c->version);
 	f.id = *id;
-	post(c, &f, -1);
+	send_frame(c, &f, -1);
 }
 
 /* ---- requests ---- */
@@ -125,7 +125,7 @@ static void post_id(struct net_client *c, enum net_frame_type type, const struct
 static struct pending *pending_take(struct net_client *c, const struct net_id *id)
 {
 	for (struct pending **at = &c->pending; *at; at = &(*at)->next)
-		if (net_id_equal(&(*at)->request.id, id)) {
+		if (net_frame_id_equal(&(*at)->request.id, id)) {
 			struct pending *p = *at;
 
 			*at = p->next;
@@ -151,7 +151,7 @@ static void answer_busy(struct net_client *c, struct pending *p /* moved */, con
 	c->kinds[r.id.kind].result(&r, -1, c->kinds[r.id.kind].arg);
 }
 
-static void wake_in(struct net_client *c, usec_t delay)
+static void net_timer_set(struct net_client *c, usec_t delay)
 {
 	uint64_t at = 0;
 	int on = SD_EVENT_OFF;
@@ -165,7 +165,7 @@ static void wake_in(struct net_client *c, usec_t delay)
 }
 
 /* Answers the requests that have waited too long. */
-static void expire(struct net_client *c)
+static void pending_expire(struct net_client *c)
 {
 	usec_t now = clock_boot(&clock_system);
 	bool down = c->fd < 0 && now - c->down_since >= DOWN_PATIENCE;
@@ -179,7 +179,7 @@ static void expire(struct net_client *c)
 		}
 		*at = p->next;
 		if (c->version)
-			post_id(c, NET_CANCEL, &p->request.id);
+			send_id(c, NET_CANCEL, &p->request.id);
 		answer_busy(c, p, c->version ? "jobsched-net does not answer; restart it with 'systemctl restart jobsched-net'"
 					     : net_client_down(c));
 		at = &c->pending; /* the result may have led to new requests */
@@ -190,21 +190,21 @@ static void expire(struct net_client *c)
 
 static void disconnected(struct net_client *c, const char *why);
 
-static void welcomed(struct net_client *c, const struct net_frame *f)
+static void on_welcome(struct net_client *c, const struct net_frame *f)
 {
 	struct net_frame sync;
 
 	c->version = f->welcome.version;
 	c->down = (struct err){};
 	c->not_connected = (struct log_repeat){};
-	post_settings(c);
+	send_settings(c);
 	for (int k = 1; k < NET_KIND_MAX; k++)
 		if (c->kinds[k].hold)
 			c->kinds[k].hold(c, c->kinds[k].arg);
 	for (const struct pending *p = c->pending; p; p = p->next)
-		post_request(c, p);
+		send_pending(c, p);
 	net_frame_init(&sync, NET_SYNC, c->version);
-	post(c, &sync, -1);
+	send_frame(c, &sync, -1);
 }
 
 static void synced(struct net_client *c)
@@ -216,13 +216,13 @@ static void synced(struct net_client *c)
 		c->o.synced(c->o.arg);
 }
 
-static void take_frame(struct net_client *c, const struct net_frame *f, int *fd)
+static void handle_frame(struct net_client *c, const struct net_frame *f, int *fd)
 {
 	const struct net_client_kind *k;
 
 	switch (f->type) {
 	case NET_WELCOME:
-		welcomed(c, f);
+		on_welcome(c, f);
 		break;
 	case NET_RESULT:
 		pending_free(pending_take(c, &f->result.id));
@@ -248,7 +248,7 @@ static void take_frame(struct net_client *c, const struct net_frame *f, int *fd)
 }
 
 /* Reads one frame. False: there is none, or the connection is gone. */
-static bool receive(struct net_client *c)
+static bool receive_frame(struct net_client *c)
 {
 	AUTO_FD fd = -1;
 	struct net_frame f;
@@ -271,19 +271,19 @@ static bool receive(struct net_client *c)
 		disconnected(c, f.type == NET_REFUSED ? f.refused.error : "it serves another daemon");
 		return false;
 	}
-	take_frame(c, &f, &fd);
+	handle_frame(c, &f, &fd);
 	return c->fd >= 0;
 }
 
-static int on_socket(sd_event_source *source, int fd, uint32_t events, void *arg)
+static int on_net_socket(sd_event_source *source, int fd, uint32_t events, void *arg)
 {
 	struct net_client *c = arg;
 
 	(void)source;
 	(void)fd;
 	if (events & EPOLLOUT)
-		flush(c);
-	for (int i = 0; i < FRAMES_PER_TURN && receive(c);)
+		outgoing_flush(c);
+	for (int i = 0; i < FRAMES_PER_TURN && receive_frame(c);)
 		i++;
 	return 0;
 }
@@ -311,7 +311,7 @@ static void disconnected(struct net_client *c, const char *why)
 		err_set(&c->down, ERR_UNREACHABLE, "jobsched-net is not running (%s); start it with 'systemctl start jobsched-net'", why);
 	synced(c);
 	if (!c->superseded && (!c->o.program || c->pending))
-		wake_in(c, RETRY_DELAY);
+		net_timer_set(c, RETRY_DELAY);
 }
 
 static bool open_socket(struct net_client *c, struct err *e)
@@ -343,7 +343,7 @@ static void connect_now(struct net_client *c, bool launch)
 		disconnected(c, e.msg);
 		return;
 	}
-	r = sd_event_add_io(c->ev, &c->source, c->fd, EPOLLIN, on_socket, c);
+	r = sd_event_add_io(c->ev, &c->source, c->fd, EPOLLIN, on_net_socket, c);
 	if (r < 0) {
 		disconnected(c, strerror(-r));
 		return;
@@ -352,19 +352,19 @@ static void connect_now(struct net_client *c, bool launch)
 	net_frame_init(&hello, NET_HELLO, 0);
 	hello.hello = (struct net_hello){.oldest = NET_FRAME_VERSION_OLDEST, .newest = NET_FRAME_VERSION};
 	net_frame_text(hello.hello.node, sizeof(hello.hello.node), c->o.node);
-	post(c, &hello, -1);
+	send_frame(c, &hello, -1);
 }
 
-static int on_timer(sd_event_source *source, uint64_t usec, void *arg)
+static int on_net_timer(sd_event_source *source, uint64_t usec, void *arg)
 {
 	struct net_client *c = arg;
 
 	(void)source;
 	(void)usec;
 	connect_now(c, c->pending != NULL);
-	expire(c);
+	pending_expire(c);
 	if (c->pending || (c->fd < 0 && !c->o.program && !c->superseded))
-		wake_in(c, RETRY_DELAY);
+		net_timer_set(c, RETRY_DELAY);
 	return 0;
 }
 
@@ -373,7 +373,7 @@ void net_client_request(struct net_client *c, const struct net_request *r, int p
 	struct pending *p, **last = &c->pending;
 
 	for (; *last; last = &(*last)->next)
-		if (net_id_equal(&(*last)->request.id, &r->id)) {
+		if (net_frame_id_equal(&(*last)->request.id, &r->id)) {
 			close(payload);
 			return;
 		}
@@ -382,8 +382,8 @@ void net_client_request(struct net_client *c, const struct net_request *r, int p
 		.until = clock_boot(&clock_system) + 4 * r->timeout + ANSWER_PATIENCE};
 	*last = p;
 	if (c->version)
-		post_request(c, p);
-	wake_in(c, c->fd < 0 ? 0 : RETRY_DELAY); /* the result is never given from inside this call */
+		send_pending(c, p);
+	net_timer_set(c, c->fd < 0 ? 0 : RETRY_DELAY); /* the result is never given from inside this call */
 }
 
 void net_client_cancel(struct net_client *c, const struct net_id *id)
@@ -391,12 +391,12 @@ void net_client_cancel(struct net_client *c, const struct net_id *id)
 	struct pending *p = pending_take(c, id);
 
 	pending_free(p);
-	post_id(c, NET_CANCEL, id);
+	send_id(c, NET_CANCEL, id);
 }
 
 void net_client_ack(struct net_client *c, const struct net_id *id)
 {
-	post_id(c, NET_ACK, id);
+	send_id(c, NET_ACK, id);
 }
 
 void net_client_hold(struct net_client *c, const struct net_hold *h)
@@ -405,7 +405,7 @@ void net_client_hold(struct net_client *c, const struct net_hold *h)
 
 	net_frame_init(&f, NET_HOLD, c->version);
 	f.hold = *h;
-	post(c, &f, -1);
+	send_frame(c, &f, -1);
 }
 
 /* ---- life ---- */
@@ -429,7 +429,7 @@ void net_client_set_budget(struct net_client *c, int64_t bytes)
 {
 	c->o.budget = bytes;
 	if (c->version)
-		post_settings(c);
+		send_settings(c);
 }
 
 void net_client_kind(struct net_client *c, enum net_kind kind, const struct net_client_kind *how)
@@ -452,7 +452,7 @@ bool net_client_new(struct sd_event *ev, const struct net_client_options *o, str
 	c->o = *o;
 	c->fd = -1;
 	c->last = &c->first;
-	r = sd_event_add_time(ev, &c->timer, CLOCK_BOOTTIME, 0, 1, on_timer, c);
+	r = sd_event_add_time(ev, &c->timer, CLOCK_BOOTTIME, 0, 1, on_net_timer, c);
 	if (r < 0 || (r = sd_event_source_set_enabled(c->timer, SD_EVENT_OFF)) < 0)
 		return err_errno(e, -r, "could not make a timer");
 	*ret = STEAL(c);

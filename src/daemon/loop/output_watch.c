@@ -25,7 +25,7 @@ struct output_watch {
 	struct map watched; /* by watch descriptor, owned */
 };
 
-static bool concerns(const struct output_watch *w, const struct output_follower *f,
+static bool follower_concerned(const struct output_watch *w, const struct output_follower *f,
 	const struct inotify_event *ev)
 {
 	char name[64];
@@ -37,26 +37,26 @@ static bool concerns(const struct output_watch *w, const struct output_follower 
 }
 
 /* A follower may leave or change over inside its call, so the next one is found before it. */
-static void tell(struct output_watch *w, struct watched *at, const struct inotify_event *ev)
+static void notify_followers(struct output_watch *w, struct watched *at, const struct inotify_event *ev)
 {
 	struct output_follower *f, *next;
 
 	for (f = TAILQ_FIRST(&at->followers); f; f = next) {
 		next = TAILQ_NEXT(f, in_list);
-		if (!ev || concerns(w, f, ev))
+		if (!ev || follower_concerned(w, f, ev))
 			f->on_change(f);
 	}
 }
 
-static void tell_everyone(struct output_watch *w)
+static void notify_all_followers(struct output_watch *w)
 {
 	struct watched *at;
 
 	for (size_t i = 0; (at = map_next(&w->watched, &i));)
-		tell(w, at, NULL);
+		notify_followers(w, at, NULL);
 }
 
-static int on_events(sd_event_source *src, int fd, uint32_t events, void *arg)
+static int on_inotify_events(sd_event_source *src, int fd, uint32_t events, void *arg)
 {
 	_Alignas(struct inotify_event) char data[8192];
 	struct output_watch *w = arg;
@@ -70,9 +70,9 @@ static int on_events(sd_event_source *src, int fd, uint32_t events, void *arg)
 			struct watched *to = map_get(&w->watched, ev->wd);
 
 			if (ev->mask & IN_Q_OVERFLOW)
-				tell_everyone(w);
+				notify_all_followers(w);
 			else if (to)
-				tell(w, to, ev);
+				notify_followers(w, to, ev);
 			at += (ssize_t)(sizeof(*ev) + ev->len);
 		}
 	}
@@ -89,7 +89,7 @@ bool output_watch_new(struct sd_event *ev, int dir, struct output_watch **ret, s
 	w->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	if (w->fd < 0)
 		return err_errno(e, errno, "could not watch for output");
-	r = sd_event_add_io(ev, &w->source, w->fd, EPOLLIN, on_events, w);
+	r = sd_event_add_io(ev, &w->source, w->fd, EPOLLIN, on_inotify_events, w);
 	if (r < 0)
 		return err_errno(e, -r, "could not watch for output");
 	*ret = STEAL(w);
@@ -122,14 +122,14 @@ static int add_watch(const struct output_watch *w, int fd, uint32_t mask)
 	return wd < 0 ? -errno : wd;
 }
 
-bool output_follow(struct output_watch *w, struct output_follower *f, int fd, struct err *e)
+bool output_watch_follow(struct output_watch *w, struct output_follower *f, int fd, struct err *e)
 {
 	struct watched *at;
 	int wd = fd >= 0 ? add_watch(w, fd, IN_MODIFY) : add_watch(w, w->dir, IN_CREATE | IN_MOVED_TO);
 
 	if (wd < 0)
 		return err_errno(e, -wd, "could not watch for output");
-	output_unfollow(f);
+	output_watch_unfollow(f);
 	if (fd < 0)
 		w->dir_wd = wd;
 	at = map_get(&w->watched, wd);
@@ -144,7 +144,7 @@ bool output_follow(struct output_watch *w, struct output_follower *f, int fd, st
 	return true;
 }
 
-void output_unfollow(struct output_follower *f)
+void output_watch_unfollow(struct output_follower *f)
 {
 	struct output_watch *w = f->watch;
 	struct watched *at = w ? map_get(&w->watched, f->wd) : NULL;

@@ -24,5 +24,5 @@ void output_watch_free(struct output_watch *w); /* nobody may be following; NULL
 AUTO_DEFINE(output_watch);
 
 /* Follows the file behind 'fd', or with -1 the directory until the file is there. Called again to change over. */
-bool output_follow(struct output_watch *w, struct output_follower *f, int fd, struct err *e);
-void output_unfollow(struct output_follower *f);
+bool output_watch_follow(struct output_watch *w, struct output_follower *f, int fd, struct err *e);
+void output_watch_unfollow(struct output_follower *f);

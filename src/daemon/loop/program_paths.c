@@ -58,7 +58,7 @@ static bool own_directory(const char *path, const struct paths *p, struct err *e
 	return true;
 }
 
-bool places_make(const struct paths *p, struct err *e)
+bool program_paths_prepare(const struct paths *p, struct err *e)
 {
 	return own_directory(p->state_dir, p, e) && own_directory(p->runtime_dir, p, e) && own_directory(p->output_dir, p, e);
 }
@@ -81,12 +81,12 @@ static char *program(const char *variable, const char *name)
 	return xprintf(JOBSCHED_LIBEXECDIR "/%s", name);
 }
 
-char *places_spawner_program(void)
+char *program_paths_spawner(void)
 {
 	return program("JOBSCHED_SPAWNER_PATH", "jobsched-spawner");
 }
 
-char *places_net_program(void)
+char *program_paths_net(void)
 {
 	return program("JOBSCHED_NET_PATH", "jobsched-net");
 }

@@ -7,11 +7,11 @@ struct err;
 struct paths;
 
 /* User mode: makes the directories, mode 0700. ERR_REFUSED: one of them belongs to another user. */
-bool places_make(const struct paths *p, struct err *e);
+bool program_paths_prepare(const struct paths *p, struct err *e);
 
 /*
  * The programs that a user's daemon starts: the one named in the environment ($JOBSCHED_SPAWNER_PATH, $JOBSCHED_NET_PATH),
  * the one beside this binary, or the installed one. The caller frees the result.
  */
-char *places_spawner_program(void);
-char *places_net_program(void);
+char *program_paths_spawner(void);
+char *program_paths_net(void);

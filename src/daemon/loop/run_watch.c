@@ -5,29 +5,29 @@
 #include "base/text.h"
 #include <assert.h>
 
-struct hub_watch {
-	struct hub *hub;
+struct run_watch {
+	struct run_watch_set *run_watch_set;
 	int64_t job, run;
-	hub_fn *fn;
+	run_watch_fn *fn;
 	void *arg;
-	bool gone;               /* ended while lists were walked */
-	struct hub_watch *next;
-	struct hub_watch *next_gone;
+	bool gone;               /* ended while lists were free_gone_watches */
+	struct run_watch *next;
+	struct run_watch *next_gone;
 };
 
-struct hub {
+struct run_watch_set {
 	struct map by_run, by_job; /* lists of watches */
 	size_t watches;
-	unsigned walking;          /* calls of hub_tell that are going on, one inside another */
-	struct hub_watch *gone;    /* to be freed after the last of them */
+	unsigned walking;          /* calls of run_watch_notify that are going on, one inside another */
+	struct run_watch *gone;    /* to be freed after the last of them */
 };
 
-struct hub *hub_new(void)
+struct run_watch_set *run_watch_set_new(void)
 {
-	return xcalloc(1, sizeof(struct hub));
+	return xcalloc(1, sizeof(struct run_watch_set));
 }
 
-void hub_free(struct hub *h)
+void run_watch_set_free(struct run_watch_set *h)
 {
 	if (!h)
 		return;
@@ -37,28 +37,28 @@ void hub_free(struct hub *h)
 	free(h);
 }
 
-static struct map *map_of(struct hub *h, int64_t run)
+static struct map *watch_map(struct run_watch_set *h, int64_t run)
 {
 	return run ? &h->by_run : &h->by_job;
 }
 
-struct hub_watch *hub_watch_new(struct hub *h, int64_t job, int64_t run, hub_fn *fn, void *arg)
+struct run_watch *run_watch_new(struct run_watch_set *h, int64_t job, int64_t run, run_watch_fn *fn, void *arg)
 {
-	struct hub_watch *w = xcalloc(1, sizeof(*w));
+	struct run_watch *w = xcalloc(1, sizeof(*w));
 	int64_t key = run ? run : job;
 
-	*w = (struct hub_watch){.hub = h, .job = job, .run = run, .fn = fn, .arg = arg};
-	w->next = map_get(map_of(h, run), key);
-	map_put(map_of(h, run), key, w);
+	*w = (struct run_watch){.run_watch_set = h, .job = job, .run = run, .fn = fn, .arg = arg};
+	w->next = map_get(watch_map(h, run), key);
+	map_put(watch_map(h, run), key, w);
 	h->watches++;
 	return w;
 }
 
-static void unlink_watch(struct hub *h, struct hub_watch *w)
+static void run_watch_unlink(struct run_watch_set *h, struct run_watch *w)
 {
-	struct map *m = map_of(h, w->run);
+	struct map *m = watch_map(h, w->run);
 	int64_t key = w->run ? w->run : w->job;
-	struct hub_watch *first = map_get(m, key), **at = &first;
+	struct run_watch *first = map_get(m, key), **at = &first;
 
 	while (*at != w)
 		at = &(*at)->next;
@@ -70,56 +70,56 @@ static void unlink_watch(struct hub *h, struct hub_watch *w)
 	free(w);
 }
 
-void hub_watch_free(struct hub_watch *w)
+void run_watch_free(struct run_watch *w)
 {
 	if (!w)
 		return;
-	w->hub->watches--;
-	if (!w->hub->walking) {
-		unlink_watch(w->hub, w);
+	w->run_watch_set->watches--;
+	if (!w->run_watch_set->walking) {
+		run_watch_unlink(w->run_watch_set, w);
 		return;
 	}
 	w->gone = true;
-	w->next_gone = w->hub->gone;
-	w->hub->gone = w;
+	w->next_gone = w->run_watch_set->gone;
+	w->run_watch_set->gone = w;
 }
 
-static void tell_list(struct hub_watch *first, int64_t job, int64_t run, enum run_state state)
+static void notify_list(struct run_watch *first, int64_t job, int64_t run, enum run_state state)
 {
-	for (struct hub_watch *w = first; w; w = w->next)
+	for (struct run_watch *w = first; w; w = w->next)
 		if (!w->gone)
 			w->fn(job, run, state, w->arg);
 }
 
-static void walked(struct hub *h)
+static void free_gone_watches(struct run_watch_set *h)
 {
 	if (--h->walking)
 		return;
 	while (h->gone) {
-		struct hub_watch *w = h->gone;
+		struct run_watch *w = h->gone;
 
 		h->gone = w->next_gone;
-		unlink_watch(h, w);
+		run_watch_unlink(h, w);
 	}
 }
 
-void hub_tell(struct hub *h, int64_t job, int64_t run, enum run_state state)
+void run_watch_notify(struct run_watch_set *h, int64_t job, int64_t run, enum run_state state)
 {
 	h->walking++;
-	tell_list(map_get(&h->by_run, run), job, run, state);
-	tell_list(map_get(&h->by_job, job), job, run, state);
-	tell_list(map_get(&h->by_job, 0), job, run, state);
-	walked(h);
+	notify_list(map_get(&h->by_run, run), job, run, state);
+	notify_list(map_get(&h->by_job, job), job, run, state);
+	notify_list(map_get(&h->by_job, 0), job, run, state);
+	free_gone_watches(h);
 }
 
 /* As when all queued runs of a job have moved. */
-void hub_stir(struct hub *h)
+void run_watch_recheck(struct run_watch_set *h)
 {
-	struct hub_watch *w;
+	struct run_watch *w;
 
 	h->walking++;
 	for (size_t i = 0; (w = map_next(&h->by_job, &i));)
 		if (w->job)
-			tell_list(w, w->job, 0, RUN_SUCCEEDED);
-	walked(h);
+			notify_list(w, w->job, 0, RUN_SUCCEEDED);
+	free_gone_watches(h);
 }

@@ -5,20 +5,20 @@
 #include "core/job/run.h"
 #include <stdint.h>
 
-struct hub;
-struct hub_watch;
+struct run_watch_set;
+struct run_watch;
 
 /* Called after the commit. 'run' moved to 'state'. */
-typedef void hub_fn(int64_t job, int64_t run, enum run_state state, void *arg);
+typedef void run_watch_fn(int64_t job, int64_t run, enum run_state state, void *arg);
 
-struct hub *hub_new(void);
-void hub_free(struct hub *h); /* no watch may be left */
-AUTO_DEFINE(hub);
+struct run_watch_set *run_watch_set_new(void);
+void run_watch_set_free(struct run_watch_set *h); /* no watch may be left */
+AUTO_DEFINE(run_watch_set);
 
 /* Watches one run, every run of a job (run 0), or all there are (job 0 too). May be ended from inside its own call. */
-struct hub_watch *hub_watch_new(struct hub *h, int64_t job, int64_t run, hub_fn *fn, void *arg);
-void hub_watch_free(struct hub_watch *w);
-AUTO_DEFINE(hub_watch);
+struct run_watch *run_watch_new(struct run_watch_set *h, int64_t job, int64_t run, run_watch_fn *fn, void *arg);
+void run_watch_free(struct run_watch *w);
+AUTO_DEFINE(run_watch);
 
-void hub_tell(struct hub *h, int64_t job, int64_t run, enum run_state state);
-void hub_stir(struct hub *h); /* anything may have moved elsewhere: whoever watches a job looks again */
+void run_watch_notify(struct run_watch_set *h, int64_t job, int64_t run, enum run_state state);
+void run_watch_recheck(struct run_watch_set *h); /* anything may have moved elsewhere: whoever watches a job looks again */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A look at the threads of the store twice a second while they have work; none while they have not. */
+/* A check_threads at the threads of the store twice a second while they have work; none while they have not. */
 #include "daemon/loop/store_outage.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -16,49 +16,49 @@
 #define PATIENCE (3 * USEC_SEC)   /* ... but a busy disk, and others who write the file and do not stand still, take so long */
 #define UNKNOWN (3 * USEC_SEC)   /* then those who wait for what is under way are told that nobody knows */
 
-struct outage {
-	struct outage_options o;
+struct store_outage {
+	struct store_outage_options o;
 	sd_event_source *timer;
 	bool armed;
-	usec_t seen[2];          /* what each thread waited for at the last look, by when that began */
+	usec_t seen[2];          /* what each thread waited for at the last check_threads, by when that began */
 	usec_t since;            /* boottime; 0: the store answers */
 	usec_t since_wall;
 	char why[300];
-	struct store_holder holder; /* pid 0: none is known */
+	struct lock_holder holder; /* pid 0: none is known */
 	usec_t held_since;       /* boottime: the same one has been stopped and held the file */
 	bool kill_failed;
 };
 
-static usec_t now_boot(void)
+static usec_t outage_boottime(void)
 {
 	return clock_boot(&clock_system);
 }
 
-static bool is_server(const struct outage *o)
+static bool outage_of_server(const struct store_outage *o)
 {
 	return strstr(o->o.where, "://") != NULL;
 }
 
 /* ---- a file that another process holds ---- */
 
-static void watch_holder(struct outage *o)
+static void watch_holder(struct store_outage *o)
 {
-	struct store_holder h = {};
+	struct lock_holder h = {};
 	bool same;
 
-	store_holder_find(o->o.where, &h); /* of a server there is none */
+	lock_holder_find(o->o.where, &h); /* of a server there is none */
 	same = h.pid && h.pid == o->holder.pid && h.started == o->holder.started && h.state == o->holder.state;
 	o->holder = h;
 	if (!same)
-		o->held_since = now_boot();
+		o->held_since = outage_boottime();
 	if (!same && h.pid && h.state == 'T')
 		log_warning("the store is held by pid %d, which is stopped%s", h.pid,
 			h.ours ? ": a node in the middle of a change; if that lasts it is ended" : "");
-	if (!same || !h.ours || h.state != 'T' || now_boot() - o->held_since < o->o.hold_max)
+	if (!same || !h.ours || h.state != 'T' || outage_boottime() - o->held_since < o->o.hold_max)
 		return;
-	if (store_holder_kill(o->o.where, &h))
+	if (lock_holder_kill(o->o.where, &h))
 		log_error("ended pid %d: it was stopped and has held the store for %" PRId64 "s", h.pid,
-			(now_boot() - o->held_since) / USEC_SEC);
+			(outage_boottime() - o->held_since) / USEC_SEC);
 	else if (!o->kill_failed)
 		log_error("could not end pid %d, which holds the store: %m", h.pid);
 	o->kill_failed = true;
@@ -66,38 +66,38 @@ static void watch_holder(struct outage *o)
 
 /* ---- away, and back ---- */
 
-static void explain(struct outage *o, const struct store_health *h)
+static void outage_explain(struct store_outage *o, const struct store_health *h)
 {
 	if (o->holder.pid)
 		snprintf(o->why, sizeof(o->why), "store held by pid %d (state %c) for %" PRId64 " s", o->holder.pid, o->holder.state,
-			(now_boot() - (o->held_since < o->since ? o->held_since : o->since)) / USEC_SEC);
+			(outage_boottime() - (o->held_since < o->since ? o->held_since : o->since)) / USEC_SEC);
 	else if (h->fails_since)
 		snprintf(o->why, sizeof(o->why), "%.*s", (int)sizeof(o->why) - 1, h->why);
 	else
-		snprintf(o->why, sizeof(o->why), "no answer from %s", is_server(o) ? "PostgreSQL" : "its file system");
+		snprintf(o->why, sizeof(o->why), "no answer from %s", outage_of_server(o) ? "PostgreSQL" : "its file system");
 }
 
-static void begin(struct outage *o, usec_t since)
+static void outage_begin(struct store_outage *o, usec_t since)
 {
 	o->since = since;
-	o->since_wall = clock_now(&clock_system) - (now_boot() - since);
+	o->since_wall = clock_now(&clock_system) - (outage_boottime() - since);
 	o->kill_failed = false;
 }
 
-static void end(struct outage *o)
+static void end(struct store_outage *o)
 {
-	log_info("the store answers again, after %" PRId64 "s", (now_boot() - o->since + USEC_SEC / 2) / USEC_SEC);
+	log_info("the store answers again, after %" PRId64 "s", (outage_boottime() - o->since + USEC_SEC / 2) / USEC_SEC);
 	o->since = 0;
-	o->holder = (struct store_holder){};
+	o->holder = (struct lock_holder){};
 }
 
 /*
  * Since when this thread has been held up; 0: it has not. A pause of ours looks like one of the store's: hence twice. And one
  * wait that gives way to the next, as when a connection is found dead and there is no other, is no answer.
  */
-static usec_t stalled_since(struct outage *o, size_t i, const struct store_health *h)
+static usec_t stalled_since(struct store_outage *o, size_t i, const struct store_health *h)
 {
-	bool stays = h->waits_since && h->waits_since == o->seen[i] && now_boot() - h->waits_since >= STALL;
+	bool stays = h->waits_since && h->waits_since == o->seen[i] && outage_boottime() - h->waits_since >= STALL;
 
 	o->seen[i] = h->waits_since;
 	if (h->fails_since)
@@ -107,7 +107,7 @@ static usec_t stalled_since(struct outage *o, size_t i, const struct store_healt
 	return stays ? h->waits_since : 0;
 }
 
-static void look(struct outage *o)
+static void check_threads(struct store_outage *o)
 {
 	struct store_health worst = {};
 	struct err why = {};
@@ -128,33 +128,33 @@ static void look(struct outage *o)
 	}
 	if (since)
 		watch_holder(o);
-	if (since && !was_away && !worst.fails_since && !is_server(o) && o->holder.state != 'T' && now_boot() - since < PATIENCE)
+	if (since && !was_away && !worst.fails_since && !outage_of_server(o) && o->holder.state != 'T' && outage_boottime() - since < PATIENCE)
 		since = 0;
 	if (since && !was_away)
-		begin(o, since);
+		outage_begin(o, since);
 	else if (!since && was_away)
 		end(o);
 	if (since) {
-		explain(o, &worst);
+		outage_explain(o, &worst);
 		if (!was_away)
 			log_warning("the store is away, requests are refused: %s", o->why);
-		outage_since(o, &why);
-		o->o.on_away(&why, now_boot() - since >= UNKNOWN, o->o.arg);
+		store_outage_since(o, &why);
+		o->o.on_away(&why, outage_boottime() - since >= UNKNOWN, o->o.arg);
 	}
 	o->armed = false;
 	if (busy)
-		outage_watch(o);
+		store_outage_watch(o);
 }
 
-static int on_timer(sd_event_source *source, uint64_t usec, void *arg)
+static int on_check_timer(sd_event_source *source, uint64_t usec, void *arg)
 {
 	(void)source;
 	(void)usec;
-	look(arg);
+	check_threads(arg);
 	return 0;
 }
 
-void outage_watch(struct outage *o)
+void store_outage_watch(struct store_outage *o)
 {
 	if (o->armed)
 		return;
@@ -163,18 +163,18 @@ void outage_watch(struct outage *o)
 	sd_event_source_set_enabled(o->timer, SD_EVENT_ONESHOT);
 }
 
-usec_t outage_since(const struct outage *o, struct err *why)
+usec_t store_outage_since(const struct store_outage *o, struct err *why)
 {
 	if (!o || !o->since)
 		return 0;
-	err_set(why, ERR_BUSY, "the store has been away for %" PRId64 " s: %s; try again", (now_boot() - o->since) / USEC_SEC, o->why);
+	err_set(why, ERR_BUSY, "the store has been away for %" PRId64 " s: %s; try again", (outage_boottime() - o->since) / USEC_SEC, o->why);
 	return o->since_wall;
 }
 
-bool outage_new(struct sd_event *ev, const struct outage_options *options, struct outage **ret, struct err *e)
+bool store_outage_new(struct sd_event *ev, const struct store_outage_options *options, struct store_outage **ret, struct err *e)
 {
-	AUTO(outage) *o = xcalloc(1, sizeof(*o));
-	int r = sd_event_add_time(ev, &o->timer, CLOCK_MONOTONIC, 0, LOOK / 5, on_timer, o);
+	AUTO(store_outage) *o = xcalloc(1, sizeof(*o));
+	int r = sd_event_add_time(ev, &o->timer, CLOCK_MONOTONIC, 0, LOOK / 5, on_check_timer, o);
 
 	o->o = *options;
 	if (r < 0 || (r = sd_event_source_set_enabled(o->timer, SD_EVENT_OFF)) < 0)
@@ -183,7 +183,7 @@ bool outage_new(struct sd_event *ev, const struct outage_options *options, struc
 	return true;
 }
 
-void outage_free(struct outage *o)
+void store_outage_free(struct store_outage *o)
 {
 	if (!o)
 		return;

@@ -6,11 +6,11 @@
 #include <stdbool.h>
 
 struct err;
-struct outage;
+struct store_outage;
 struct sd_event;
 struct store_thread;
 
-struct outage_options {                     /* everything is borrowed and outlives it */
+struct store_outage_options {                     /* everything is borrowed and outlives it */
 	const struct store_thread *threads[2]; /* whose work is watched; NULL: no such */
 	const char *where;                  /* the store */
 	usec_t hold_max;                    /* a peer that was stopped while it wrote, and holds the file so long, is ended */
@@ -19,10 +19,10 @@ struct outage_options {                     /* everything is borrowed and outliv
 	void *arg;
 };
 
-bool outage_new(struct sd_event *ev, const struct outage_options *o, struct outage **ret, struct err *e);
-void outage_free(struct outage *o);
-AUTO_DEFINE(outage);
+bool store_outage_new(struct sd_event *ev, const struct store_outage_options *o, struct store_outage **ret, struct err *e);
+void store_outage_free(struct store_outage *o);
+AUTO_DEFINE(store_outage);
 
-void outage_watch(struct outage *o); /* something was asked of the store */
+void store_outage_watch(struct store_outage *o); /* something was asked of the store */
 /* Since when it has been away, on the clock of the wall; 0: it answers. *why (may be NULL) says it in words: ERR_BUSY. */
-usec_t outage_since(const struct outage *o /* NULL: it answers */, struct err *why);
+usec_t store_outage_since(const struct store_outage *o /* NULL: it answers */, struct err *why);

@@ -51,7 +51,7 @@ struct store_thread {
 	struct store *writer;
 	pthread_t writer_thread;
 	bool writer_runs;
-	struct reader questions, chores;
+	struct reader short_reads, long_reads;
 	int done_fd;
 	sd_event_source *done_source;
 
@@ -66,7 +66,7 @@ struct store_thread {
 	usec_t fails_since;      /* boottime; 0: the last batch went through */
 	usec_t answered;         /* boottime: one went through */
 	char why[512];           /* what it met */
-	struct store_wake wake;
+	struct batch_wake wake;
 	struct event_list events; /* committed and not told yet */
 	bool woken, fatal;
 	struct err fatal_err;
@@ -122,7 +122,7 @@ static struct read_task *tasks_pop(struct task_queue *q)
 	return (struct read_task *)item;
 }
 
-static void ring(struct store_thread *t)
+static void signal_loop(struct store_thread *t)
 {
 	eventfd_write(t->done_fd, 1);
 }
@@ -156,7 +156,7 @@ static bool ready_to_go(const struct store_thread *t)
 	return t->waiting.first ? t->urgent > 0 || now - t->last_commit >= LINGER : probes(t) && now >= t->probe_at;
 }
 
-static void await_company(struct store_thread *t)
+static void wait_for_ops(struct store_thread *t)
 {
 	usec_t until = t->waiting.first ? t->last_commit + LINGER : t->probe_at;
 	struct timespec at = {until / USEC_SEC, until % USEC_SEC * 1000};
@@ -168,7 +168,7 @@ static void await_company(struct store_thread *t)
 }
 
 /* Takes what has gathered, or nothing to see whether the store is back; false when the thread is to end. */
-static bool gather(struct store_thread *t, struct op **batch, size_t *ret_n)
+static bool take_batch(struct store_thread *t, struct op **batch, size_t *ret_n)
 {
 	size_t n = 0;
 
@@ -176,7 +176,7 @@ static bool gather(struct store_thread *t, struct op **batch, size_t *ret_n)
 	t->in_batch = 0;
 	t->last_commit = monotonic_now();
 	while (!t->stopping && !ready_to_go(t))
-		await_company(t);
+		wait_for_ops(t);
 	while (n < BATCH_MAX && t->waiting.first) {
 		batch[n] = ops_pop(&t->waiting);
 		t->urgent -= !batch[n++]->patient;
@@ -218,12 +218,12 @@ static void events_join(struct event_list *to, struct event_list *from)
 	*from = (struct event_list){};
 }
 
-static void hand_back(struct store_thread *t, struct op **batch, size_t n, const struct store_wake *wake,
+static void return_batch(struct store_thread *t, struct op **batch, size_t n, const struct batch_wake *wake,
 	const struct err *fatal)
 {
 	struct event_list events;
 
-	store_events_take(t->writer, &events);
+	event_take_written(t->writer, &events);
 	pthread_mutex_lock(&t->lock);
 	events_join(&t->events, &events);
 	for (size_t i = 0; i < n; i++)
@@ -236,7 +236,7 @@ static void hand_back(struct store_thread *t, struct op **batch, size_t n, const
 		t->fatal_err = *fatal;
 	}
 	pthread_mutex_unlock(&t->lock);
-	ring(t);
+	signal_loop(t);
 }
 
 static void *write_batches(void *arg)
@@ -246,17 +246,17 @@ static void *write_batches(void *arg)
 	struct err fatal = {};
 	size_t n;
 
-	while (gather(t, batch, &n)) {
-		struct store_wake wake = STORE_WAKE_NEVER;
+	while (take_batch(t, batch, &n)) {
+		struct batch_wake wake = BATCH_WAKE_NEVER;
 		struct err e = {};
-		bool ok = fatal.kind == ERR_NONE && store_apply(t->writer, batch, n, &wake, &e);
+		bool ok = fatal.kind == ERR_NONE && batch_apply(t->writer, batch, n, &wake, &e);
 
 		if (!ok && (e.kind == ERR_UNCERTAIN || e.kind == ERR_REFUSED))
 			fatal = e;
 		note_health(t, ok, &e);
 		if (fatal.kind != ERR_NONE)
 			fail_all(batch, n, &fatal); /* not one more write after an unknown one */
-		hand_back(t, batch, n, ok ? &wake : NULL, fatal.kind != ERR_NONE ? &fatal : NULL);
+		return_batch(t, batch, n, ok ? &wake : NULL, fatal.kind != ERR_NONE ? &fatal : NULL);
 	}
 	free(batch);
 	return NULL;
@@ -290,11 +290,11 @@ static void *serve_reads(void *arg)
 			log_warning("could not open the store once more: %s", e.msg);
 		task->work(r->store, task);
 		pthread_mutex_lock(&t->lock);
-		fair_queue_charge(&t->questions.tasks, task->item.key, (int64_t)task->charge);
+		fair_queue_charge(&t->short_reads.tasks, task->item.key, (int64_t)task->charge);
 		tasks_push(&t->reads_done, task);
 		r->works = false;
 		pthread_mutex_unlock(&t->lock);
-		ring(t);
+		signal_loop(t);
 	}
 }
 
@@ -326,7 +326,7 @@ static void reader_done(struct reader *r)
 	pthread_cond_destroy(&r->wanted);
 }
 
-static void reader_ask(struct reader *r, struct read_task *task)
+static void reader_submit(struct reader *r, struct read_task *task)
 {
 	pthread_mutex_lock(&r->t->lock);
 	fair_queue_push(&r->tasks, &task->item);
@@ -341,16 +341,16 @@ static void tell_busy(const struct store_thread *t)
 }
 
 /* Everything that has come back, taken off the shared lists in one go. */
-struct harvest {
+struct results {
 	struct op_queue ops;
 	struct task_queue reads;
-	struct store_wake wake;
+	struct batch_wake wake;
 	struct event_list events;
 	bool woken, fatal;
 	struct err fatal_err;
 };
 
-static void harvest_take(struct store_thread *t, struct harvest *h)
+static void results_take(struct store_thread *t, struct results *h)
 {
 	struct read_task *task;
 	struct op *op;
@@ -372,13 +372,13 @@ static void harvest_take(struct store_thread *t, struct harvest *h)
 	pthread_mutex_unlock(&t->lock);
 }
 
-static void deliver(struct store_thread *t)
+static void deliver_results(struct store_thread *t)
 {
-	struct harvest h;
+	struct results h;
 	struct read_task *task;
 	struct op *op;
 
-	harvest_take(t, &h);
+	results_take(t, &h);
 	if (h.events.n > 0 && t->o.on_events)
 		t->o.on_events(&h.events, t->o.arg);
 	event_list_done(&h.events);
@@ -406,7 +406,7 @@ static int on_done(sd_event_source *source, int fd, uint32_t events, void *arg)
 	(void)events;
 	while (eventfd_read(fd, &count) == 0)
 		;
-	deliver(arg);
+	deliver_results(arg);
 	return 0;
 }
 
@@ -418,7 +418,7 @@ static bool start_threads(struct store_thread *t, struct err *e)
 		return err_errno(e, r, "could not start the store thread");
 	t->writer_runs = true;
 	pthread_setname_np(t->writer_thread, t->o.writer_only ? "leases" : "writer"); /* for those who look inside */
-	return t->o.writer_only || reader_start(&t->questions, e);
+	return t->o.writer_only || reader_start(&t->short_reads, e);
 }
 
 bool store_thread_start(struct sd_event *ev, const struct store_thread_options *o,
@@ -429,11 +429,11 @@ bool store_thread_start(struct sd_event *ev, const struct store_thread_options *
 	int r;
 
 	t->o = *o;
-	t->wake = STORE_WAKE_NEVER;
+	t->wake = BATCH_WAKE_NEVER;
 	ops_init(&t->waiting);
 	ops_init(&t->done);
-	reader_init(&t->questions, t);
-	reader_init(&t->chores, t);
+	reader_init(&t->short_reads, t);
+	reader_init(&t->long_reads, t);
 	tasks_init(&t->reads_done);
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_condattr_init(&monotonic);
@@ -448,7 +448,7 @@ bool store_thread_start(struct sd_event *ev, const struct store_thread_options *
 		return err_errno(e, -r, "could not watch the store thread");
 	if (!store_open(&(struct store_options){.where = o->where, .machine = o->machine, .takeover = o->takeover,
 		    .no_checkpoint = o->no_checkpoint, .lease = o->lease}, &t->writer, e) ||
-	    (!o->writer_only && !open_reader(&t->questions, e)) || !start_threads(t, e))
+	    (!o->writer_only && !open_reader(&t->short_reads, e)) || !start_threads(t, e))
 		return false;
 	*ret = STEAL(t);
 	return true;
@@ -458,20 +458,20 @@ void store_thread_leave(struct store_thread *t)
 {
 	if (t && t->writer)
 		store_leave(t->writer);
-	if (t && t->questions.store)
-		store_leave(t->questions.store);
+	if (t && t->short_reads.store)
+		store_leave(t->short_reads.store);
 }
 
 /* Somebody's request, which its route brings to an end, whether he is still there or not. */
-static bool awaited(const struct op *op)
+static bool has_waiting_client(const struct op *op)
 {
 	return (op->act.what != EVENT_NONE && !op->patient) || op->kind == OP_OWNER;
 }
 
 /* Committed or not, nobody is left to act on it; but who asked has memory of his own for it. */
-static void drop(struct op *op)
+static void discard_op(struct op *op)
 {
-	if (op->on_done && awaited(op))
+	if (op->on_done && has_waiting_client(op))
 		op->on_done(op, op->arg);
 	else
 		op_free(op);
@@ -487,22 +487,22 @@ void store_thread_free(struct store_thread *t)
 	pthread_mutex_lock(&t->lock);
 	t->stopping = true;
 	pthread_cond_broadcast(&t->write_wanted);
-	pthread_cond_broadcast(&t->questions.wanted);
-	pthread_cond_broadcast(&t->chores.wanted);
+	pthread_cond_broadcast(&t->short_reads.wanted);
+	pthread_cond_broadcast(&t->long_reads.wanted);
 	pthread_mutex_unlock(&t->lock);
 	store_thread_leave(t);
 	if (t->writer_runs)
 		pthread_join(t->writer_thread, NULL);
-	reader_join(&t->questions);
-	reader_join(&t->chores);
+	reader_join(&t->short_reads);
+	reader_join(&t->long_reads);
 	while ((op = ops_pop(&t->done)))
-		drop(op);
+		discard_op(op);
 	while ((op = ops_pop(&t->waiting))) /* what came of that */
 		op_free(op);
 	while ((task = tasks_pop(&t->reads_done)))
 		task->done(task);
-	reader_done(&t->questions);
-	reader_done(&t->chores);
+	reader_done(&t->short_reads);
+	reader_done(&t->long_reads);
 	sd_event_source_disable_unref(t->done_source);
 	if (t->done_fd >= 0)
 		close(t->done_fd);
@@ -530,7 +530,7 @@ void store_thread_submit(struct store_thread *t, struct op *op)
 	tell_busy(t);
 }
 
-void store_thread_shed(struct store_thread *t, const struct err *why)
+void store_thread_refuse_waiting(struct store_thread *t, const struct err *why)
 {
 	struct op_queue all;
 	struct op *op;
@@ -541,7 +541,7 @@ void store_thread_shed(struct store_thread *t, const struct err *why)
 	while ((op = ops_pop(&t->waiting)))
 		ops_push(&all, op);
 	while ((op = ops_pop(&all))) {
-		if (!awaited(op)) {
+		if (!has_waiting_client(op)) {
 			ops_push(&t->waiting, op);
 			continue;
 		}
@@ -552,17 +552,17 @@ void store_thread_shed(struct store_thread *t, const struct err *why)
 	}
 	pthread_mutex_unlock(&t->lock);
 	if (n > 0)
-		ring(t);
+		signal_loop(t);
 }
 
 void store_thread_health(const struct store_thread *t, struct store_health *ret)
 {
 	struct store_thread *m = (struct store_thread *)t;
-	usec_t writes = store_waits_since(t->writer), reads = t->questions.store ? store_waits_since(t->questions.store) : 0;
+	usec_t writes = store_waits_since(t->writer), reads = t->short_reads.store ? store_waits_since(t->short_reads.store) : 0;
 
 	pthread_mutex_lock(&m->lock);
-	*ret = (struct store_health){.busy = t->waiting.n + t->in_batch + t->done.n > 0 || t->questions.works ||
-			fair_queue_ready(&t->questions.tasks),
+	*ret = (struct store_health){.busy = t->waiting.n + t->in_batch + t->done.n > 0 || t->short_reads.works ||
+			fair_queue_ready(&t->short_reads.tasks),
 		.waits_since = writes && (!reads || writes < reads) ? writes : reads, .answered = t->answered,
 		.fails_since = t->fails_since};
 	memcpy(ret->why, t->why, sizeof(ret->why));
@@ -598,35 +598,35 @@ bool store_thread_no_room(const struct store_thread *t)
 
 void store_thread_read(struct store_thread *t, struct read_task *task)
 {
-	reader_ask(&t->questions, task);
+	reader_submit(&t->short_reads, task);
 	tell_busy(t);
 }
 
 void store_thread_release(struct store_thread *t, int64_t uid, size_t bytes)
 {
 	pthread_mutex_lock(&t->lock);
-	fair_queue_charge(&t->questions.tasks, uid, -(int64_t)bytes);
-	pthread_cond_signal(&t->questions.wanted);
+	fair_queue_charge(&t->short_reads.tasks, uid, -(int64_t)bytes);
+	pthread_cond_signal(&t->short_reads.wanted);
 	pthread_mutex_unlock(&t->lock);
 }
 
 void store_thread_bound_results(struct store_thread *t, int64_t per_uid, int64_t total)
 {
 	pthread_mutex_lock(&t->lock);
-	t->questions.tasks.share.per_owner = per_uid;
-	t->questions.tasks.share.total = total;
-	pthread_cond_signal(&t->questions.wanted);
+	t->short_reads.tasks.share.per_owner = per_uid;
+	t->short_reads.tasks.share.total = total;
+	pthread_cond_signal(&t->short_reads.wanted);
 	pthread_mutex_unlock(&t->lock);
 }
 
-void store_thread_chore(struct store_thread *t, struct read_task *task)
+void store_thread_read_long(struct store_thread *t, struct read_task *task)
 {
 	struct err e = {};
 
-	if (!reader_start(&t->chores, &e)) {
+	if (!reader_start(&t->long_reads, &e)) {
 		log_warning("%s; those who ask meanwhile wait", e.msg);
-		reader_ask(&t->questions, task);
+		reader_submit(&t->short_reads, task);
 		return;
 	}
-	reader_ask(&t->chores, task);
+	reader_submit(&t->long_reads, task);
 }

@@ -12,7 +12,7 @@ struct op;
 struct sd_event;
 struct store;
 struct store_thread;
-struct store_wake;
+struct batch_wake;
 
 struct store_health {
 	bool busy;           /* something is under way */
@@ -30,7 +30,7 @@ struct store_thread_options {
 	usec_t lease;        /* see store_options */
 	bool no_checkpoint;  /* not before we lead: see db_ops */
 	const struct clock *clock;
-	void (*on_wake)(const struct store_wake *w, void *arg);   /* on the loop, after every batch, failed ones too */
+	void (*on_wake)(const struct batch_wake *w, void *arg);   /* on the loop, after every batch, failed ones too */
 	void (*on_fatal)(const struct err *e, void *arg);         /* on the loop: the store must not be written any more */
 	void (*on_events)(const struct event_list *l, void *arg); /* on the loop: these were committed */
 	void (*on_op)(const struct op *op, void *arg);            /* on the loop: every operation, before its own on_done */
@@ -53,7 +53,7 @@ size_t store_thread_backlog(const struct store_thread *t); /* operations waiting
 
 void store_thread_health(const struct store_thread *t, struct store_health *ret);
 /* Those who wait for a change that is not under way yet hear at once that nothing came of it. */
-void store_thread_shed(struct store_thread *t, const struct err *why);
+void store_thread_refuse_waiting(struct store_thread *t, const struct err *why);
 void store_thread_expect_term(struct store_thread *t, int64_t term); /* store_expect_term() */
 
 /*
@@ -71,4 +71,4 @@ void store_thread_release(struct store_thread *t, int64_t uid, size_t bytes);
 /* While results of a uid hold more than this, or more than is left of the total, its further reads wait; total 0: never. */
 void store_thread_bound_results(struct store_thread *t, int64_t per_uid, int64_t total);
 /* The same for what takes long, on a thread and a connection of its own, so that no question waits for it. */
-void store_thread_chore(struct store_thread *t, struct read_task *task /* moved */);
+void store_thread_read_long(struct store_thread *t, struct read_task *task /* moved */);

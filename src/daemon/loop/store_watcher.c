@@ -13,10 +13,10 @@
 #include <sys/eventfd.h>
 #include <systemd/sd-event.h>
 
-#define POLL_DEAF_MS 1000  /* while nothing can be heard */
+#define POLL_FALLBACK_MS 1000  /* while nothing can be heard */
 #define POLL_MS 10000      /* otherwise */
 
-struct watcher {
+struct store_watcher {
 	const char *where, *node;
 	void (*on_news)(void *arg);
 	void *arg;
@@ -27,7 +27,7 @@ struct watcher {
 };
 
 /* False: the thread is to end. */
-static bool wait_for(struct watcher *w, int fd, int ms)
+static bool poll_for(struct store_watcher *w, int fd, int ms)
 {
 	struct pollfd fds[2] = {{.fd = w->stop_fd, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
 
@@ -35,16 +35,16 @@ static bool wait_for(struct watcher *w, int fd, int ms)
 }
 
 /* Until nothing is heard any more, or the thread is to end (false). */
-static bool hear(struct watcher *w, struct store_watch *from, struct err *e)
+static bool receive_news(struct store_watcher *w, struct change_watch *from, struct err *e)
 {
 	usec_t told = clock_boot(&clock_system);
 
 	for (;;) {
 		bool news, due;
 
-		if (!wait_for(w, store_watch_fd(from), POLL_MS))
+		if (!poll_for(w, change_watch_fd(from), POLL_MS))
 			return false;
-		if (!store_watch_take(from, &news, e))
+		if (!change_watch_take(from, &news, e))
 			return true;
 		due = clock_boot(&clock_system) - told >= POLL_MS * USEC_MSEC;
 		if (news || due) {
@@ -56,33 +56,33 @@ static bool hear(struct watcher *w, struct store_watch *from, struct err *e)
 
 static void *watch(void *arg)
 {
-	struct watcher *w = arg;
+	struct store_watcher *w = arg;
 	bool deaf = false;
 
 	for (;;) {
-		AUTO(store_watch) *from = NULL;
+		AUTO(change_watch) *from = NULL;
 		struct err e = {};
 
-		if (store_watch_open(w->where, w->node, &from, &e)) {
+		if (change_watch_open(w->where, w->node, &from, &e)) {
 			if (deaf)
 				log_info("news of the store are heard again");
 			deaf = false;
 			eventfd_write(w->news_fd, 1); /* what there was before is not missed */
-			if (!hear(w, from, &e))
+			if (!receive_news(w, from, &e))
 				return NULL;
 		}
 		if (!deaf)
 			log_warning("no news of the store, looking every second: %s", e.msg);
 		deaf = true;
 		eventfd_write(w->news_fd, 1);
-		if (!wait_for(w, -1, POLL_DEAF_MS / 2 + (int)io_random_upto(POLL_DEAF_MS / 2)))
+		if (!poll_for(w, -1, POLL_FALLBACK_MS / 2 + (int)io_random_upto(POLL_FALLBACK_MS / 2)))
 			return NULL;
 	}
 }
 
-static int on_ring(sd_event_source *source, int fd, uint32_t events, void *arg)
+static int on_news_event(sd_event_source *source, int fd, uint32_t events, void *arg)
 {
-	struct watcher *w = arg;
+	struct store_watcher *w = arg;
 	eventfd_t count;
 
 	(void)source;
@@ -93,18 +93,18 @@ static int on_ring(sd_event_source *source, int fd, uint32_t events, void *arg)
 	return 0;
 }
 
-bool watcher_new(struct sd_event *ev, const char *where, const char *node, void (*on_news)(void *arg), void *arg,
-	struct watcher **ret, struct err *e)
+bool store_watcher_new(struct sd_event *ev, const char *where, const char *node, void (*on_news)(void *arg), void *arg,
+	struct store_watcher **ret, struct err *e)
 {
-	AUTO(watcher) *w = xcalloc(1, sizeof(*w));
+	AUTO(store_watcher) *w = xcalloc(1, sizeof(*w));
 	int r;
 
-	*w = (struct watcher){.where = where, .node = node, .on_news = on_news, .arg = arg};
+	*w = (struct store_watcher){.where = where, .node = node, .on_news = on_news, .arg = arg};
 	w->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	w->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (w->stop_fd < 0 || w->news_fd < 0)
 		return err_errno(e, errno, "could not make an eventfd");
-	r = sd_event_add_io(ev, &w->source, w->news_fd, EPOLLIN | EPOLLET, on_ring, w);
+	r = sd_event_add_io(ev, &w->source, w->news_fd, EPOLLIN | EPOLLET, on_news_event, w);
 	if (r < 0)
 		return err_errno(e, -r, "could not watch for news");
 	r = pthread_create(&w->thread, NULL, watch, w);
@@ -115,7 +115,7 @@ bool watcher_new(struct sd_event *ev, const char *where, const char *node, void 
 	return true;
 }
 
-void watcher_free(struct watcher *w)
+void store_watcher_free(struct store_watcher *w)
 {
 	if (!w)
 		return;

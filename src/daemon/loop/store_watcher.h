@@ -6,10 +6,10 @@
 
 struct err;
 struct sd_event;
-struct watcher;
+struct store_watcher;
 
 /* on_news: on the loop; also now and then without any, in case one was not heard. */
-bool watcher_new(struct sd_event *ev, const char *where, const char *node /* borrowed */, void (*on_news)(void *arg), void *arg,
-	struct watcher **ret, struct err *e);
-void watcher_free(struct watcher *w);
-AUTO_DEFINE(watcher);
+bool store_watcher_new(struct sd_event *ev, const char *where, const char *node /* borrowed */, void (*on_news)(void *arg), void *arg,
+	struct store_watcher **ret, struct err *e);
+void store_watcher_free(struct store_watcher *w);
+AUTO_DEFINE(store_watcher);

@@ -10,7 +10,7 @@
 
 #define ENTRY_MAX 16384 /* of the user database */
 
-bool user_find(const char *name, uint32_t *ret_uid, struct err *e)
+bool user_lookup_uid(const char *name, uint32_t *ret_uid, struct err *e)
 {
 	char text[ENTRY_MAX];
 	struct passwd pw, *found = NULL;
@@ -26,21 +26,21 @@ bool user_find(const char *name, uint32_t *ret_uid, struct err *e)
 	return err_set(e, ERR_NOT_FOUND, "there is no user '%.64s'", name);
 }
 
-bool user_number(struct store *s, const char *ref, int64_t *ret, struct err *e)
+bool user_lookup_owner(struct store *s, const char *ref, int64_t *ret, struct err *e)
 {
 	struct err why = {};
 	uint32_t uid;
 
-	if (parse_int(ref, 0, INT64_MAX, ret))
+	if (text_parse_int(ref, 0, INT64_MAX, ret))
 		return true;
-	if (user_find(ref, &uid, &why)) {
-		if (!store_owner_find(s, uid, ref, ret, e))
+	if (user_lookup_uid(ref, &uid, &why)) {
+		if (!owner_read_number(s, uid, ref, ret, e))
 			return false;
 		if (*ret < 0)
 			*ret = uid;
 		return true;
 	}
-	if (why.kind == ERR_NOT_FOUND && !store_owner_named(s, ref, ret, e))
+	if (why.kind == ERR_NOT_FOUND && !owner_read_named(s, ref, ret, e))
 		return false;
 	if (why.kind == ERR_NOT_FOUND && *ret >= 0)
 		return true;

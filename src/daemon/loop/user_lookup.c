@@ -13,10 +13,10 @@
 #define THREADS_MAX 8 /* questions at a time; each thread lives while there are any */
 
 struct task_list {
-	struct name_task *first, **last;
+	struct user_lookup_task *first, **last;
 };
 
-struct names {
+struct user_lookup {
 	pthread_mutex_t lock;       /* of everything here */
 	size_t threads;
 	bool closed;                /* nobody is on the loop to hear of it */
@@ -25,16 +25,16 @@ struct names {
 	sd_event_source *source;    /* the loop's alone */
 };
 
-static void push(struct task_list *l, struct name_task *t)
+static void task_push(struct task_list *l, struct user_lookup_task *t)
 {
 	t->next = NULL;
 	*l->last = t;
 	l->last = &t->next;
 }
 
-static struct name_task *pop(struct task_list *l)
+static struct user_lookup_task *task_pop(struct task_list *l)
 {
-	struct name_task *t = l->first;
+	struct user_lookup_task *t = l->first;
 
 	if (!t)
 		return NULL;
@@ -44,33 +44,33 @@ static struct name_task *pop(struct task_list *l)
 	return t;
 }
 
-static void destroy(struct names *n)
+static void user_lookup_destroy(struct user_lookup *n)
 {
 	pthread_mutex_destroy(&n->lock);
 	close(n->fd);
 	free(n);
 }
 
-static void work(struct name_task *t)
+static void perform_lookup(struct user_lookup_task *t)
 {
-	t->ok = t->by_name ? user_find(t->name, &t->uid, &t->err) : peer_lookup(t->uid, false, &t->name, &t->err);
+	t->ok = t->by_name ? user_lookup_uid(t->name, &t->uid, &t->err) : client_user_lookup(t->uid, false, &t->name, &t->err);
 }
 
-static void *on_thread(void *arg)
+static void *lookup_thread(void *arg)
 {
-	struct names *n = arg;
-	struct name_task *t;
+	struct user_lookup *n = arg;
+	struct user_lookup_task *t;
 	bool last;
 
 	pthread_mutex_lock(&n->lock);
-	while ((t = pop(&n->waiting))) {
+	while ((t = task_pop(&n->waiting))) {
 		pthread_mutex_unlock(&n->lock);
-		work(t);
+		perform_lookup(t);
 		pthread_mutex_lock(&n->lock);
 		if (n->closed) {
 			t->done(t);
 		} else {
-			push(&n->answered, t);
+			task_push(&n->answered, t);
 			eventfd_write(n->fd, 1);
 		}
 	}
@@ -78,36 +78,36 @@ static void *on_thread(void *arg)
 	last = n->closed && n->threads == 0;
 	pthread_mutex_unlock(&n->lock);
 	if (last)
-		destroy(n);
+		user_lookup_destroy(n);
 	return NULL;
 }
 
-static struct name_task *take_answer(struct names *n)
+static struct user_lookup_task *answered_pop(struct user_lookup *n)
 {
-	struct name_task *t;
+	struct user_lookup_task *t;
 
 	pthread_mutex_lock(&n->lock);
-	t = pop(&n->answered);
+	t = task_pop(&n->answered);
 	pthread_mutex_unlock(&n->lock);
 	return t;
 }
 
 static int on_answers(sd_event_source *source, int fd, uint32_t events, void *arg)
 {
-	struct name_task *t;
+	struct user_lookup_task *t;
 	eventfd_t rings;
 
 	(void)source;
 	(void)events;
 	eventfd_read(fd, &rings);
-	while ((t = take_answer(arg)))
+	while ((t = answered_pop(arg)))
 		t->done(t);
 	return 0;
 }
 
-bool names_new(struct sd_event *ev, struct names **ret, struct err *e)
+bool user_lookup_new(struct sd_event *ev, struct user_lookup **ret, struct err *e)
 {
-	AUTO(names) *n = xcalloc(1, sizeof(*n));
+	AUTO(user_lookup) *n = xcalloc(1, sizeof(*n));
 	int r;
 
 	pthread_mutex_init(&n->lock, NULL);
@@ -123,9 +123,9 @@ bool names_new(struct sd_event *ev, struct names **ret, struct err *e)
 	return true;
 }
 
-void names_free(struct names *n)
+void user_lookup_free(struct user_lookup *n)
 {
-	struct name_task *t;
+	struct user_lookup_task *t;
 	bool alone;
 
 	if (!n)
@@ -133,16 +133,16 @@ void names_free(struct names *n)
 	sd_event_source_disable_unref(n->source);
 	pthread_mutex_lock(&n->lock);
 	n->closed = true;
-	while ((t = pop(&n->waiting)) || (t = pop(&n->answered)))
+	while ((t = task_pop(&n->waiting)) || (t = task_pop(&n->answered)))
 		t->done(t);
 	alone = n->threads == 0;
 	pthread_mutex_unlock(&n->lock);
 	if (alone)
-		destroy(n);
+		user_lookup_destroy(n);
 }
 
 /* Detached: at the end nobody waits for a database that does not answer. */
-static bool start_thread(struct names *n)
+static bool start_thread(struct user_lookup *n)
 {
 	pthread_attr_t how;
 	pthread_t thread;
@@ -150,21 +150,21 @@ static bool start_thread(struct names *n)
 
 	pthread_attr_init(&how);
 	pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED);
-	ok = pthread_create(&thread, &how, on_thread, n) == 0;
+	ok = pthread_create(&thread, &how, lookup_thread, n) == 0;
 	pthread_attr_destroy(&how);
 	return ok;
 }
 
-void names_ask(struct names *n, struct name_task *t)
+void user_lookup_submit(struct user_lookup *n, struct user_lookup_task *t)
 {
 	pthread_mutex_lock(&n->lock);
-	push(&n->waiting, t);
+	task_push(&n->waiting, t);
 	if (n->threads < THREADS_MAX && start_thread(n))
 		n->threads++;
 	if (n->threads == 0) { /* no room for a single thread */
-		t = pop(&n->waiting);
+		t = task_pop(&n->waiting);
 		err_set(&t->err, ERR_BUSY, "could not look up who you are, try again");
-		push(&n->answered, t);
+		task_push(&n->answered, t);
 		eventfd_write(n->fd, 1);
 	}
 	pthread_mutex_unlock(&n->lock);

@@ -30,8 +30,8 @@ static bool order_bytes(const struct job *job, const struct job_spec *s, struct 
 {
 	AUTO_DONE(order) o = {};
 
-	order_from_spec(&o, &(struct order_source){.spec = s, .uid = owner_uid(job->uid), .owner = job->owner});
-	return order_encode(&o, out, NULL);
+	exec_spec_build(&o, &(struct exec_spec_source){.spec = s, .uid = owner_uid(job->uid), .owner = job->owner});
+	return exec_spec_encode(&o, out, NULL);
 }
 
 bool warrants_check_change(enum warrant_policy p, const struct job *job, const struct job_spec *before,

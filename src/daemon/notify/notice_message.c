@@ -18,7 +18,7 @@
 #define SEND_GRACE (5 * USEC_SEC)
 #define SEND_OUTPUT 4096 /* bytes kept of what the command says */
 
-void letter_done(struct letter *l)
+void notice_message_done(struct notice_message *l)
 {
 	job_free(l->job);
 	run_free(l->run);
@@ -31,7 +31,7 @@ void letter_done(struct letter *l)
 	free(l->id);
 	buf_done(&l->subject);
 	buf_done(&l->body);
-	*l = (struct letter){};
+	*l = (struct notice_message){};
 }
 
 /* ---- reading ---- */
@@ -51,7 +51,7 @@ static bool read_run(struct store *s, int64_t id, struct run **ret, struct err *
 	return id == 0 || or_gone(store_run_get(s, -1, id, ret, e), e);
 }
 
-static bool read_error(struct letter *l, struct store *s, struct err *e)
+static bool read_error(struct notice_message *l, struct store *s, struct err *e)
 {
 	AUTO_DONE(attempt_list) tries = {};
 
@@ -64,19 +64,19 @@ static bool read_error(struct letter *l, struct store *s, struct err *e)
 	return !l->run->node || store_node_name(s, l->run->node, &l->node, e);
 }
 
-static bool read_spec(const struct letter *l, struct store *s, int64_t revision, struct job_spec *ret, bool *known,
+static bool read_revision_spec(const struct notice_message *l, struct store *s, int64_t revision, struct job_spec *ret, bool *known,
 	struct err *e)
 {
 	AUTO_TEXT old = NULL;
 
 	if (revision != l->job->revision && !store_revision_spec(s, l->job->id, revision, &old, e))
 		return false;
-	*known = revision == l->job->revision ? spec_from_text(l->job->spec, ret, NULL)
-					      : old && spec_from_text(old, ret, NULL);
+	*known = revision == l->job->revision ? spec_json_from_text(l->job->spec, ret, NULL)
+					      : old && spec_json_from_text(old, ret, NULL);
 	return true;
 }
 
-static bool read_changes(struct letter *l, struct store *s, struct err *e)
+static bool read_changes(struct notice_message *l, struct store *s, struct err *e)
 {
 	AUTO_DONE(job_spec) before;
 	AUTO_DONE(job_spec) after;
@@ -86,16 +86,16 @@ static bool read_changes(struct letter *l, struct store *s, struct err *e)
 	job_spec_init(&after);
 	if (!l->job || !l->run || !l->last_success || l->run->revision == l->last_success->revision)
 		return true;
-	if (!read_spec(l, s, l->last_success->revision, &before, &known_before, e) ||
-	    !read_spec(l, s, l->run->revision, &after, &known_after, e))
+	if (!read_revision_spec(l, s, l->last_success->revision, &before, &known_before, e) ||
+	    !read_revision_spec(l, s, l->run->revision, &after, &known_after, e))
 		return false;
 	l->changed_known = known_before && known_after;
 	if (l->changed_known)
-		notice_changed_fields(&before, &after, &l->changed);
+		notice_text_changed_fields(&before, &after, &l->changed);
 	return true;
 }
 
-bool letter_read(struct letter *l, struct store *s, const struct notice *n, struct err *e)
+bool notice_message_read(struct notice_message *l, struct store *s, const struct notice *n, struct err *e)
 {
 	json_auto_t *detail = n->detail ? json_read(n->detail, strlen(n->detail), 4096, NULL) : NULL;
 	int64_t last = json_integer_value(json_object_get(detail, "last_success"));
@@ -108,12 +108,12 @@ bool letter_read(struct letter *l, struct store *s, const struct notice *n, stru
 
 /* ---- the end of the output ---- */
 
-static bool read_tail(struct letter *l, int fd, struct err *e)
+static bool read_message_tail(struct notice_message *l, int fd, struct err *e)
 {
-	struct output_state at;
+	struct output_file_extent at;
 	int64_t offset;
 
-	if (!output_stat(fd, &at, e))
+	if (!output_file_stat(fd, &at, e))
 		return false;
 	offset = at.total > NOTICE_OUTPUT_MAX ? at.total - NOTICE_OUTPUT_MAX : 0;
 	l->output_cut = offset > 0;
@@ -121,7 +121,7 @@ static bool read_tail(struct letter *l, int fd, struct err *e)
 		char *to = buf_room(&l->output, NOTICE_OUTPUT_MAX);
 		size_t n = 0;
 
-		if (!output_read(fd, offset, to, NOTICE_OUTPUT_MAX - l->output.len, &offset, &n, e))
+		if (!output_file_read(fd, offset, to, NOTICE_OUTPUT_MAX - l->output.len, &offset, &n, e))
 			return false;
 		if (n == 0)
 			break;
@@ -131,25 +131,25 @@ static bool read_tail(struct letter *l, int fd, struct err *e)
 	return true;
 }
 
-static void read_output(struct letter *l, int output_dir)
+static void read_output(struct notice_message *l, int output_dir)
 {
 	struct err e = {};
 	AUTO_FD fd = -1;
 
 	if (!l->run || l->run->attempt == 0)
 		return;
-	fd = output_open(output_dir, l->run->id, l->run->attempt);
+	fd = output_file_open(output_dir, l->run->id, l->run->attempt);
 	if (fd == -ENOENT)
 		return; /* it said nothing */
 	if (fd < 0)
 		err_errno(&e, -fd, "could not open it");
 	else
-		read_tail(l, fd, &e);
+		read_message_tail(l, fd, &e);
 	if (e.kind != ERR_NONE)
 		l->output_missing = xstrdup(e.msg);
 }
 
-static struct notice_facts facts_of(const struct letter *l)
+static struct notice_facts facts_of(const struct notice_message *l)
 {
 	const struct notice *n = l->notice;
 
@@ -163,7 +163,7 @@ static struct notice_facts facts_of(const struct letter *l)
 		.error = l->error,
 		.at = n->created_at,
 		.typical = l->typical,
-		.job_paused = l->job && l->job->state == JOB_PAUSED && n->kind == TELL_FAILED,
+		.job_paused = l->job && l->job->state == JOB_PAUSED && n->kind == NOTICE_KIND_FAILED,
 		.job_reason = l->job ? l->job->reason : NULL,
 		.last_success = l->last_success,
 		.changed = l->changed_known ? &l->changed : NULL,
@@ -174,25 +174,25 @@ static struct notice_facts facts_of(const struct letter *l)
 	};
 }
 
-void letter_write(struct letter *l, int output_dir, const char *store_id, const char *node_name)
+void notice_message_write(struct notice_message *l, int output_dir, const char *store_id, const char *node_name)
 {
 	struct notice_facts f;
 
 	read_output(l, output_dir);
-	if (!l->node && l->notice->kind == TELL_TEST)
+	if (!l->node && l->notice->kind == NOTICE_KIND_TEST)
 		l->node = xstrdup(node_name);
 	l->id = xprintf("%s-%" PRId64, store_id, l->notice->id);
 	f = facts_of(l);
-	notice_subject(&f, &l->subject);
-	notice_body(&f, &l->body);
+	notice_text_subject(&f, &l->subject);
+	notice_text_body(&f, &l->body);
 }
 
 /* ---- for each kind of channel ---- */
 
 /* The last lines of the output. JSON does the escaping; bytes that are not UTF-8 become U+FFFD. */
-static json_t *output_json(const struct letter *l)
+static json_t *output_json(const struct notice_message *l)
 {
-	size_t from = l->output.len ? notice_last_lines(l->output.data, l->output.len, NOTICE_LINES) : 0;
+	size_t from = l->output.len ? notice_text_last_lines(l->output.data, l->output.len, NOTICE_LINES) : 0;
 	AUTO_DONE(buf) text = {};
 
 	while (from < l->output.len) {
@@ -212,20 +212,20 @@ static json_t *output_json(const struct letter *l)
 	return text.len ? json_stringn(text.data, text.len) : json_null();
 }
 
-json_t *letter_json(const struct letter *l)
+json_t *notice_message_json(const struct notice_message *l)
 {
 	const struct notice *n = l->notice;
 	json_t *changed = json_array(), *o;
 
 	for (size_t i = 0; i < l->changed.n; i++)
-		json_array_append_new(changed, json_text(l->changed.v[i]));
+		json_array_append_new(changed, json_value_text(l->changed.v[i]));
 	o = json_pack("{s:o, s:s, s:I, s:o, s:{s:I, s:o, s:o, s:I}, s:o, s:o, s:o, s:o, s:o, s:o}",
-		"notice", json_text(l->id), "kind", notice_kind_name(n->kind), "try", (json_int_t)n->tries,
-		"happened_at", json_time(n->created_at),
-		"job", "id", (json_int_t)n->job, "name", json_text(n->job_name), "owner", json_text(n->owner),
+		"notice", json_value_text(l->id), "kind", notice_kind_name(n->kind), "try", (json_int_t)n->tries,
+		"happened_at", json_value_time(n->created_at),
+		"job", "id", (json_int_t)n->job, "name", json_value_text(n->job_name), "owner", json_value_text(n->owner),
 		"uid", (json_int_t)owner_uid(n->uid),
-		"run", l->run ? run_to_json(l->run) : json_null(),
-		"node", json_text(l->node), "subject", json_text(l->subject.data), "text", json_text(l->body.data),
+		"run", l->run ? row_json_run(l->run) : json_null(),
+		"node", json_value_text(l->node), "subject", json_value_text(l->subject.data), "text", json_value_text(l->body.data),
 		"output", output_json(l), "changed", changed);
 	json_object_set_new(o, "last_success", l->last_success ? json_integer((json_int_t)l->last_success->id) : json_null());
 	return o;
@@ -237,7 +237,7 @@ static char *text_line(const char *name, const char *value)
 	AUTO_DONE(buf) b = {};
 
 	buf_printf(&b, "%s=", name);
-	text_escape(&b, value, strnlen(value, PLAN_VAR_MAX / 8));
+	text_escape(&b, value, strnlen(value, START_PLAN_VAR_MAX / 8));
 	return buf_steal(&b);
 }
 
@@ -251,7 +251,7 @@ static void put_env_number(struct plan *p, const char *name, int64_t value)
 	strv_take(&p->vars, xprintf("%s=%" PRId64, name, value));
 }
 
-static void put_all_env(const struct letter *l, struct plan *p)
+static void put_all_env(const struct notice_message *l, struct plan *p)
 {
 	const struct notice *n = l->notice;
 
@@ -273,15 +273,15 @@ static void put_all_env(const struct letter *l, struct plan *p)
 }
 
 /* The order of the job with the part that has this command; false: the job does not have it any more. */
-static bool part_of_job(const struct letter *l, const char *command, struct plan *p)
+static bool part_of_job(const struct notice_message *l, const char *command, struct plan *p)
 {
 	AUTO_DONE(job_spec) spec;
 	struct err e = {};
 
 	job_spec_init(&spec);
-	if (!l->job || !spec_from_text(l->job->spec, &spec, &e))
+	if (!l->job || !spec_json_from_text(l->job->spec, &spec, &e))
 		return false;
-	order_from_spec(&p->order, &(struct order_source){.spec = &spec, .uid = owner_uid(l->job->uid), .owner = l->job->owner});
+	exec_spec_build(&p->order, &(struct exec_spec_source){.spec = &spec, .uid = owner_uid(l->job->uid), .owner = l->job->owner});
 	for (size_t i = 0; i < p->order.notices.n; i++)
 		if (strcmp(p->order.notices.v[i], command) == 0)
 			p->part = (int64_t)i + 1;
@@ -295,13 +295,13 @@ static bool part_of_job(const struct letter *l, const char *command, struct plan
 /* A command that is in no job: the mail program, or one the job had before it was changed. */
 static void order_alone(struct order *o, int64_t uid, const char *owner)
 {
-	order_init(o);
+	exec_spec_init(o);
 	o->uid = uid;
 	o->owner = xstrdup(owner);
 	o->umask = 022;
 }
 
-static void plan_exec(const struct letter *l, const char *command, struct plan *p)
+static void plan_exec(const struct notice_message *l, const char *command, struct plan *p)
 {
 	if (part_of_job(l, command, p))
 		return;
@@ -311,7 +311,7 @@ static void plan_exec(const struct letter *l, const char *command, struct plan *
 	strv_add(&p->order.argv, command);
 }
 
-static void plan_mail(const struct letter *l, const struct letter_post *how, struct plan *p)
+static void plan_mail(const struct notice_message *l, const struct notice_message_target *how, struct plan *p)
 {
 	order_alone(&p->order, how->as ? how->as_uid : owner_uid(l->notice->uid), how->as ? how->as : l->notice->owner);
 	p->order.sandbox = xstrdup("compat"); /* mail programs become somebody else to reach their queue */
@@ -321,7 +321,7 @@ static void plan_mail(const struct letter *l, const struct letter_post *how, str
 	strv_add(&p->order.argv, how->to);
 }
 
-void letter_plan(const struct letter *l, const struct letter_post *how, struct plan *ret)
+void notice_message_plan(const struct notice_message *l, const struct notice_message_target *how, struct plan *ret)
 {
 	AUTO_DONE(buf) in = {};
 

@@ -9,7 +9,7 @@
 
 struct plan;
 
-struct letter {
+struct notice_message {
 	const struct notice *notice;  /* borrowed */
 	struct job *job;              /* owned, as all below; NULL: gone */
 	struct run *run, *last_success;
@@ -24,16 +24,16 @@ struct letter {
 	char *id;                     /* STORE-NOTICE: the same for every try */
 	struct buf subject, body;
 };
-void letter_done(struct letter *l);
+void notice_message_done(struct notice_message *l);
 
 /* On the reader's thread: all but the output. */
-bool letter_read(struct letter *l, struct store *s, const struct notice *n, struct err *e);
+bool notice_message_read(struct notice_message *l, struct store *s, const struct notice *n, struct err *e);
 /* On the loop: the end of the output, and the words. */
-void letter_write(struct letter *l, int output_dir, const char *store_id, const char *node_name);
+void notice_message_write(struct notice_message *l, int output_dir, const char *store_id, const char *node_name);
 
-json_t *letter_json(const struct letter *l);
+json_t *notice_message_json(const struct notice_message *l);
 /* A plan that hands it to a command: argv, environment, standard input. */
-struct letter_post {
+struct notice_message_target {
 	const char *command;   /* for exec; NULL: mail */
 	const char *sendmail;  /* for mail, with the address and the host it comes from */
 	const char *to, *host;
@@ -41,4 +41,4 @@ struct letter_post {
 	uint32_t as_uid;
 	usec_t now;
 };
-void letter_plan(const struct letter *l, const struct letter_post *how, struct plan *ret);
+void notice_message_plan(const struct notice_message *l, const struct notice_message_target *how, struct plan *ret);

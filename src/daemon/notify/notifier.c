@@ -35,7 +35,7 @@
 struct notifier {
 	struct notifier_options o;
 	sd_event *ev;             /* borrowed */
-	struct map sendings;      /* by notice */
+	struct map deliveries;      /* by notice */
 	struct map under_way;     /* notices that an earlier daemon began and the spawner or jobsched-net still delivers */
 	struct op *refused;       /* to be submitted again */
 	sd_event_source *retry_timer;
@@ -43,7 +43,7 @@ struct notifier {
 	usec_t next, not_before;
 	bool held;                /* due notices wait for a slot: the end of any notice is a reason to take again */
 	bool again;               /* take now, whatever 'next' says */
-	bool listed;              /* the spawner has named its commands */
+	bool spawner_listed;              /* the spawner has named its commands */
 	bool ready, resuming, taking, stopped;
 	char host[65];
 	char *self; /* owned: what the engine's user is called */
@@ -51,27 +51,27 @@ struct notifier {
 
 enum sent_by { BY_NOBODY, BY_COMMAND, BY_NET };
 
-/* One notice that is being delivered. The reader's thread fills in the letter first. */
-struct sending {
+/* One notice that is being delivered. The reader's thread fills in the notice_message first. */
+struct delivery {
 	struct read_task task;
 	struct notifier *owner;
 	struct notice *notice;    /* owned */
-	struct letter letter;
+	struct notice_message notice_message;
 	struct err err;
 	enum sent_by by;
 	bool read, missing;
 };
 
-static void sending_free(struct sending *g)
+static void delivery_free(struct delivery *g)
 {
-	letter_done(&g->letter);
+	notice_message_done(&g->notice_message);
 	notice_free(g->notice);
 	free(g);
 }
 
 /* ---- recording ---- */
 
-static void on_retry(struct notifier *n)
+static void resubmit_refused(struct notifier *n)
 {
 	struct op *op = STEAL(n->refused), *next;
 
@@ -81,11 +81,11 @@ static void on_retry(struct notifier *n)
 	}
 }
 
-static int on_retry_timer(sd_event_source *source, uint64_t usec, void *arg)
+static int on_notice_retry_timer(sd_event_source *source, uint64_t usec, void *arg)
 {
 	(void)source;
 	(void)usec;
-	on_retry(arg);
+	resubmit_refused(arg);
 	return 0;
 }
 
@@ -167,44 +167,44 @@ static void record(struct notifier *n, const struct sent *t, const char *error)
 	store_thread_submit(n->o.store, op);
 }
 
-static void finish(struct notifier *n, struct sending *g, const char *error)
+static void delivery_finish(struct notifier *n, struct delivery *g, const char *error)
 {
 	const struct notice *notice = g->notice;
 
 	if (error)
 		log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = notice->job, .run = notice->run},
 			"notice %" PRId64 " could not be sent, try %" PRId64 " of %d: %s", notice->id, notice->tries,
-			notice->kind == TELL_TEST ? 1 : NOTICE_TRIES, error);
-	record(n, &(struct sent){.id = notice->id, .try = notice->tries, .last = notice->kind == TELL_TEST, .by = g->by}, error);
-	map_take(&n->sendings, notice->id);
-	sending_free(g);
+			notice->kind == NOTICE_KIND_TEST ? 1 : NOTICE_TRIES, error);
+	record(n, &(struct sent){.id = notice->id, .try = notice->tries, .last = notice->kind == NOTICE_KIND_TEST, .by = g->by}, error);
+	map_take(&n->deliveries, notice->id);
+	delivery_free(g);
 	n->again |= n->held;
 }
 
 /* jobsched-net could not take it. The notice waits; a test notice fails, because its sender waits for the answer. */
-static void put_off(struct notifier *n, struct sending *g, const char *why)
+static void delivery_postpone(struct notifier *n, struct delivery *g, const char *why)
 {
 	const struct notice *notice = g->notice;
 
-	if (notice->kind == TELL_TEST) {
-		finish(n, g, why);
+	if (notice->kind == NOTICE_KIND_TEST) {
+		delivery_finish(n, g, why);
 		return;
 	}
 	log_line(log_repeat(&n->not_sent, clock_boot(&clock_system)), &(struct log_about){.job = notice->job, .run = notice->run},
 		"notice %" PRId64 " is not sent yet, trying again every %d s: %s", notice->id, (int)(NET_DELAY / USEC_SEC), why);
 	record(n, &(struct sent){.id = notice->id, .try = notice->tries, .by = g->by, .untried = true}, why);
-	map_take(&n->sendings, notice->id);
-	sending_free(g);
+	map_take(&n->deliveries, notice->id);
+	delivery_free(g);
 	n->again |= n->held;
 }
 
 /* ---- handing over ---- */
 
-/* The result of a webhook. One without a sending was begun by an earlier daemon. */
+/* The result of a webhook. One without a delivery was begun by an earlier daemon. */
 static void on_net_result(const struct net_result *r, int fd, void *arg)
 {
 	struct notifier *n = arg;
-	struct sending *g = map_get(&n->sendings, r->id.id);
+	struct delivery *g = map_get(&n->deliveries, r->id.id);
 	const char *error = r->outcome == NET_DONE ? NULL : r->error;
 
 	if (fd >= 0)
@@ -212,9 +212,9 @@ static void on_net_result(const struct net_result *r, int fd, void *arg)
 	if (!g || g->notice->tries != r->id.attempt)
 		record(n, &(struct sent){.id = r->id.id, .try = r->id.attempt, .by = BY_NET}, error);
 	else if (r->outcome == NET_BUSY)
-		put_off(n, g, error);
+		delivery_postpone(n, g, error);
 	else
-		finish(n, g, error);
+		delivery_finish(n, g, error);
 }
 
 static void on_net_has(const struct net_id *id, void *arg)
@@ -225,18 +225,18 @@ static void on_net_has(const struct net_id *id, void *arg)
 		map_put(&n->under_way, id->id, (void *)(intptr_t)id->id);
 }
 
-static bool post(struct notifier *n, struct sending *g, const char *url, struct err *e)
+static bool post_webhook(struct notifier *n, struct delivery *g, const char *url, struct err *e)
 {
-	json_auto_t *json = letter_json(&g->letter);
+	json_auto_t *json = notice_message_json(&g->notice_message);
 	AUTO_DONE(strv) headers = {};
 	AUTO_DONE(buf) body = {};
 	const char *texts[8];
 	int payload;
 
-	json_write(json, &body);
+	json_value_write(json, &body);
 	strv_add(&headers, "Content-Type: application/json");
 	strv_add(&headers, "Expect:");
-	strv_take(&headers, xprintf("Jobsched-Notice: %s", g->letter.id));
+	strv_take(&headers, xprintf("Jobsched-Notice: %s", g->notice_message.id));
 	if (n->o.config->webhook_key_file &&
 	    !webhook_sign(n->o.config->webhook_key_file, clock_now(n->o.clock) / USEC_SEC, &body, &headers, e))
 		return false;
@@ -252,11 +252,11 @@ static bool post(struct notifier *n, struct sending *g, const char *url, struct 
 	return true;
 }
 
-static bool run_command(struct notifier *n, struct sending *g, enum notify_channel channel, const char *target,
+static bool run_command(struct notifier *n, struct delivery *g, enum notify_channel channel, const char *target,
 	struct err *e)
 {
 	const struct config *c = n->o.config;
-	struct letter_post how = {.now = clock_now(n->o.clock), .host = n->host};
+	struct notice_message_target how = {.now = clock_now(n->o.clock), .host = n->host};
 	AUTO_DONE(plan) plan = {};
 
 	if (channel == NOTIFY_EXEC) {
@@ -270,56 +270,56 @@ static bool run_command(struct notifier *n, struct sending *g, enum notify_chann
 			how.as_uid = getuid();
 		}
 	}
-	letter_plan(&g->letter, &how, &plan);
+	notice_message_plan(&g->notice_message, &how, &plan);
 	g->by = BY_COMMAND;
 	return n->o.start(&plan, n->o.arg, e);
 }
 
-static void hand_over(struct notifier *n, struct sending *g)
+static void delivery_start(struct notifier *n, struct delivery *g)
 {
 	enum notify_channel channel;
 	const char *target;
 	struct err e = {};
 
-	letter_write(&g->letter, n->o.output_dir, store_thread_store_id(n->o.store), n->o.node_name);
-	if (notify_parse(g->notice->channel, &channel, &target, &e) &&
-	    (channel == NOTIFY_WEBHOOK ? post(n, g, target, &e) : run_command(n, g, channel, target, &e)))
+	notice_message_write(&g->notice_message, n->o.output_dir, store_thread_store_id(n->o.store), n->o.node_name);
+	if (policy_notify_parse(g->notice->channel, &channel, &target, &e) &&
+	    (channel == NOTIFY_WEBHOOK ? post_webhook(n, g, target, &e) : run_command(n, g, channel, target, &e)))
 		return;
-	finish(n, g, e.msg);
+	delivery_finish(n, g, e.msg);
 }
 
-static void on_letter_read(struct store *s, struct read_task *task)
+static void read_message(struct store *s, struct read_task *task)
 {
-	struct sending *g = (struct sending *)task;
+	struct delivery *g = (struct delivery *)task;
 
-	g->read = letter_read(&g->letter, s, g->notice, &g->err);
+	g->read = notice_message_read(&g->notice_message, s, g->notice, &g->err);
 }
 
-static void on_letter(struct read_task *task)
+static void on_message_read(struct read_task *task)
 {
-	struct sending *g = (struct sending *)task;
+	struct delivery *g = (struct delivery *)task;
 	struct notifier *n = g->owner;
 
 	if (n->stopped) { /* the next engine sends it */
-		map_take(&n->sendings, g->notice->id);
-		sending_free(g);
+		map_take(&n->deliveries, g->notice->id);
+		delivery_free(g);
 	} else if (!g->read) {
-		finish(n, g, g->err.msg);
+		delivery_finish(n, g, g->err.msg);
 	} else {
-		hand_over(n, g);
+		delivery_start(n, g);
 	}
 }
 
 /* ---- taking ---- */
 
-static void send_one(struct notifier *n, struct notice *notice)
+static void delivery_new(struct notifier *n, struct notice *notice)
 {
-	struct sending *g = xcalloc(1, sizeof(*g));
+	struct delivery *g = xcalloc(1, sizeof(*g));
 
 	g->owner = n;
 	g->notice = notice;
-	g->task = (struct read_task){.work = on_letter_read, .done = on_letter};
-	map_put(&n->sendings, notice->id, g);
+	g->task = (struct read_task){.work = read_message, .done = on_message_read};
+	map_put(&n->deliveries, notice->id, g);
 	store_thread_read(n->o.store, &g->task);
 }
 
@@ -337,13 +337,13 @@ static void on_taken(struct op *op, void *arg)
 	for (size_t i = 0; op->ok && i < op->notice_take.taken.n; i++) {
 		struct notice **v = &op->notice_take.taken.v[i];
 
-		if (!n->stopped && !map_get(&n->sendings, (*v)->id))
-			send_one(n, STEAL(*v));
+		if (!n->stopped && !map_get(&n->deliveries, (*v)->id))
+			delivery_new(n, STEAL(*v));
 	}
 	op_free(op);
 }
 
-void notifier_due_is(struct notifier *n, usec_t next)
+void notifier_set_next_due(struct notifier *n, usec_t next)
 {
 	n->next = next;
 }
@@ -351,10 +351,10 @@ void notifier_due_is(struct notifier *n, usec_t next)
 /* Counts the notices under way by owner. */
 static void count_in_use(const struct notifier *n, struct op_notice_take *t)
 {
-	struct sending *g;
+	struct delivery *g;
 
-	t->in_use = xcalloc(n->sendings.used ? n->sendings.used : 1, sizeof(*t->in_use));
-	for (size_t i = 0; (g = map_next(&n->sendings, &i));) {
+	t->in_use = xcalloc(n->deliveries.used ? n->deliveries.used : 1, sizeof(*t->in_use));
+	for (size_t i = 0; (g = map_next(&n->deliveries, &i));) {
 		size_t k = 0;
 
 		while (k < t->n_in_use && t->in_use[k].uid != g->notice->uid)
@@ -371,7 +371,7 @@ usec_t notifier_pump(struct notifier *n)
 	size_t slots = (size_t)n->o.config->notice_slots;
 	struct op *op;
 
-	if (!n->ready || n->taking || n->stopped || next == USEC_NEVER || n->sendings.used >= slots)
+	if (!n->ready || n->taking || n->stopped || next == USEC_NEVER || n->deliveries.used >= slots)
 		return USEC_NEVER;
 	if (next > now || n->not_before > now)
 		return next > n->not_before ? next : n->not_before;
@@ -391,27 +391,27 @@ usec_t notifier_pump(struct notifier *n)
 static void add_last_words(const struct notifier *n, const struct spawn_report *r, struct buf *out)
 {
 	char said[ERROR_SHOWN];
-	struct output_state at;
+	struct output_file_extent at;
 	int64_t offset;
 	size_t len = 0;
-	AUTO_FD fd = output_open(n->o.output_dir, r->run, r->attempt);
+	AUTO_FD fd = output_file_open(n->o.output_dir, r->run, r->attempt);
 
-	if (fd < 0 || !output_stat(fd, &at, NULL))
+	if (fd < 0 || !output_file_stat(fd, &at, NULL))
 		return;
 	offset = at.total > ERROR_SHOWN ? at.total - ERROR_SHOWN : 0;
-	if (!output_read(fd, offset, said, sizeof(said), &offset, &len, NULL))
+	if (!output_file_read(fd, offset, said, sizeof(said), &offset, &len, NULL))
 		return;
 	while (len > 0 && said[len - 1] == '\n')
 		len--;
 	if (len > 0) {
-		size_t from = notice_last_lines(said, len, 1);
+		size_t from = notice_text_last_lines(said, len, 1);
 
 		buf_str(out, ": ");
 		text_escape(out, said + from, len - from);
 	}
 }
 
-static void describe_end(const struct notifier *n, const struct spawn_report *r, struct buf *out)
+static void describe_command_end(const struct notifier *n, const struct spawn_report *r, struct buf *out)
 {
 	if (r->kind == SPAWN_NOT_STARTED)
 		buf_str(out, r->error ? r->error : "it could not be started");
@@ -429,13 +429,13 @@ static void describe_end(const struct notifier *n, const struct spawn_report *r,
 
 static void command_ended(struct notifier *n, const struct spawn_report *r)
 {
-	struct sending *g = map_get(&n->sendings, -r->run);
+	struct delivery *g = map_get(&n->deliveries, -r->run);
 	AUTO_DONE(buf) error = {};
 
-	describe_end(n, r, &error);
+	describe_command_end(n, r, &error);
 	map_take(&n->under_way, -r->run);
 	if (g && g->notice->tries == r->fence)
-		finish(n, g, error.len ? error.data : NULL);
+		delivery_finish(n, g, error.len ? error.data : NULL);
 	else if (r->kind == SPAWN_ENDED)
 		record(n, &(struct sent){.id = -r->run, .try = r->fence, .by = BY_COMMAND}, error.len ? error.data : NULL); /* begun by an earlier engine */
 }
@@ -465,39 +465,39 @@ static void submit_resume(struct notifier *n)
 }
 
 /* Notices of an earlier daemon that neither the spawner nor jobsched-net still delivers are sent again. */
-static void resume(struct notifier *n)
+static void resume_notices(struct notifier *n)
 {
-	if (n->ready || n->resuming || !n->listed || net_client_syncing(n->o.net))
+	if (n->ready || n->resuming || !n->spawner_listed || net_client_syncing(n->o.net))
 		return;
 	n->resuming = true;
 	submit_resume(n);
 }
 
 /* A connection that was lost: commands that the spawner does not name any more have ended unheard. */
-static void listed(struct notifier *n)
+static void spawner_listed(struct notifier *n)
 {
-	struct sending *g;
+	struct delivery *g;
 
-	for (size_t i = 0; (g = map_next(&n->sendings, &i));)
+	for (size_t i = 0; (g = map_next(&n->deliveries, &i));)
 		if (g->missing)
-			finish(n, g, "the spawner that ran it is gone");
-	n->listed = true;
-	resume(n);
+			delivery_finish(n, g, "the spawner that ran it is gone");
+	n->spawner_listed = true;
+	resume_notices(n);
 }
 
 void notifier_net_synced(struct notifier *n)
 {
-	resume(n);
+	resume_notices(n);
 }
 
 void notifier_report(struct notifier *n, const struct spawn_report *r)
 {
-	struct sending *g;
+	struct delivery *g;
 
 	switch (r->kind) {
 	case SPAWN_STARTED:
 	case SPAWN_HAS:
-		g = map_get(&n->sendings, -r->run);
+		g = map_get(&n->deliveries, -r->run);
 		if (g)
 			g->missing = false;
 		else
@@ -508,10 +508,10 @@ void notifier_report(struct notifier *n, const struct spawn_report *r)
 		command_ended(n, r);
 		break;
 	case SPAWN_LIST_DONE:
-		listed(n);
+		spawner_listed(n);
 		break;
 	case SPAWN_GONE:
-		for (size_t i = 0; (g = map_next(&n->sendings, &i));)
+		for (size_t i = 0; (g = map_next(&n->deliveries, &i));)
 			g->missing = g->by == BY_COMMAND;
 		break;
 	default:
@@ -525,7 +525,7 @@ bool notifier_new(struct sd_event *ev, const struct notifier_options *o, struct 
 {
 	AUTO(notifier) *n = xcalloc(1, sizeof(*n));
 	struct utsname host;
-	int r = sd_event_add_time(ev, &n->retry_timer, CLOCK_BOOTTIME, 0, 1, on_retry_timer, n);
+	int r = sd_event_add_time(ev, &n->retry_timer, CLOCK_BOOTTIME, 0, 1, on_notice_retry_timer, n);
 
 	if (r < 0 || (r = sd_event_source_set_enabled(n->retry_timer, SD_EVENT_OFF)) < 0)
 		return err_errno(e, -r, "could not make a timer");
@@ -533,7 +533,7 @@ bool notifier_new(struct sd_event *ev, const struct notifier_options *o, struct 
 	n->ev = ev;
 	n->next = USEC_NEVER;
 	snprintf(n->host, sizeof(n->host), "%s", uname(&host) == 0 && host.nodename[0] ? host.nodename : "localhost");
-	if (!peer_lookup(getuid(), true, &n->self, e))
+	if (!client_user_lookup(getuid(), true, &n->self, e))
 		return false;
 	net_client_kind(o->net, NET_KIND_WEBHOOK,
 		&(struct net_client_kind){.result = on_net_result, .has = on_net_has, .arg = n});
@@ -553,13 +553,13 @@ void notifier_stop(struct notifier *n)
 
 void notifier_free(struct notifier *n)
 {
-	struct sending *g;
+	struct delivery *g;
 
 	if (!n)
 		return;
-	for (size_t i = 0; (g = map_next(&n->sendings, &i));)
-		sending_free(g);
-	map_done(&n->sendings);
+	for (size_t i = 0; (g = map_next(&n->deliveries, &i));)
+		delivery_free(g);
+	map_done(&n->deliveries);
 	map_done(&n->under_way);
 	while (n->refused) {
 		struct op *op = n->refused;

@@ -36,7 +36,7 @@ void notifier_free(struct notifier *n);
 AUTO_DEFINE(notifier);
 
 /* When the first notice that waits is due, after a batch; USEC_NEVER: none. */
-void notifier_due_is(struct notifier *n, usec_t next);
+void notifier_set_next_due(struct notifier *n, usec_t next);
 /* Takes what is due if there is room. Returns when to call again; USEC_NEVER: after the next event. */
 usec_t notifier_pump(struct notifier *n);
 /* A report of the spawner: of a command of ours (run below 0), a list that is complete, or that it is gone. */

@@ -16,7 +16,7 @@
 #define KEY_MIN 16
 #define KEY_MAX 4096
 
-static bool read_key(const char *path, struct buf *ret, struct err *e)
+static bool read_webhook_key(const char *path, struct buf *ret, struct err *e)
 {
 	AUTO_FD fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
@@ -43,10 +43,10 @@ bool webhook_sign(const char *key_file, int64_t timestamp, const struct buf *bod
 	AUTO_TEXT before = xprintf("%" PRId64 ".", timestamp);
 	unsigned char mac[SHA256_LEN];
 	char hex[SHA256_HEX];
-	bool ok = read_key(key_file, &key, e);
+	bool ok = read_webhook_key(key_file, &key, e);
 
 	if (ok) {
-		hmac_sha256(key.data, key.len, (struct sha256_part[]){{before, strlen(before)}, {body->data, body->len}}, 2, mac);
+		sha256_hmac(key.data, key.len, (struct sha256_part[]){{before, strlen(before)}, {body->data, body->len}}, 2, mac);
 		strv_take(headers, xprintf("Jobsched-Timestamp: %" PRId64, timestamp));
 		strv_take(headers, xprintf("Jobsched-Signature: sha256=%s", sha256_hex(mac, hex)));
 	}

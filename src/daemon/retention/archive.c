@@ -20,16 +20,16 @@
 
 #define GZIP_WINDOW (15 + 16) /* zlib's way to ask for a gzip header */
 
-static void add_line(struct buf *out, const char *what, json_t *value /* moved */)
+static void archive_add_line(struct buf *out, const char *what, json_t *value /* moved */)
 {
 	json_t *line = json_pack("{s:o}", what, value);
 
-	json_write(line, out);
+	json_value_write(line, out);
 	buf_char(out, '\n');
 	json_decref(line);
 }
 
-static bool describe_run(struct store *s, int64_t id, struct buf *out, struct err *e)
+static bool archive_describe_run(struct store *s, int64_t id, struct buf *out, struct err *e)
 {
 	struct attempt_list attempts = {};
 	AUTO(run) *run = NULL;
@@ -41,36 +41,36 @@ static bool describe_run(struct store *s, int64_t id, struct buf *out, struct er
 		return false;
 	list = json_array();
 	for (size_t i = 0; i < attempts.n; i++)
-		json_array_append_new(list, attempt_to_json(attempts.v[i]));
+		json_array_append_new(list, row_json_attempt(attempts.v[i]));
 	attempt_list_done(&attempts);
-	o = run_to_json(run);
+	o = row_json_run(run);
 	json_object_set_new(o, "attempts", list);
-	add_line(out, "run", o);
+	archive_add_line(out, "run", o);
 	return true;
 }
 
-static bool describe_job(struct store *s, int64_t id, struct buf *out, struct err *e)
+static bool archive_describe_job(struct store *s, int64_t id, struct buf *out, struct err *e)
 {
 	AUTO(job) *job = NULL;
 	json_t *o;
 
 	if (!store_job_get(s, -1, id, &job, e))
 		return e->kind == ERR_NOT_FOUND || e->kind == ERR_REFUSED;
-	o = job_to_json(job, e);
+	o = row_json_job(job, e);
 	if (o)
-		add_line(out, "job", o);
+		archive_add_line(out, "job", o);
 	return true;
 }
 
-bool archive_describe(struct store *s, const struct prune_list *list, struct buf *ret, struct err *e)
+bool archive_describe(struct store *s, const struct prune_candidates *list, struct buf *ret, struct err *e)
 {
 	struct err why = {};
 	bool ok = true;
 
 	for (size_t i = 0; ok && i < list->n_runs; i++)
-		ok = describe_run(s, list->runs[i], ret, &why);
+		ok = archive_describe_run(s, list->runs[i], ret, &why);
 	for (size_t i = 0; ok && i < list->n_jobs; i++)
-		ok = describe_job(s, list->jobs[i], ret, &why);
+		ok = archive_describe_job(s, list->jobs[i], ret, &why);
 	if (!ok)
 		*e = why;
 	return ok;

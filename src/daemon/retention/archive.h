@@ -6,11 +6,11 @@
 
 struct buf;
 struct err;
-struct prune_list;
+struct prune_candidates;
 struct store;
 
 /* Appends one line for each run (with its attempts) and job of the list. */
-bool archive_describe(struct store *s, const struct prune_list *list, struct buf *ret, struct err *e);
+bool archive_describe(struct store *s, const struct prune_candidates *list, struct buf *ret, struct err *e);
 
 /*
  * Adds the lines to DIR/NAME.jsonl.gz as one more member; durable when it returns. What a crash left half is at the end

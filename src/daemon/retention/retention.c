@@ -21,7 +21,7 @@
 #define CHECK_EVERY USEC_DAY
 #define STEP_PAUSE (20 * USEC_MSEC) /* the store has others to serve */
 #define OUTPUTS_STEP 200
-#define EVENTS_STEP 500             /* as many as one step deletes */
+#define EVENTS_STEP 500             /* as many as one step_start deletes */
 #define ENOUGH(budget) ((budget) - (budget) / 10)
 
 enum stage { STAGE_IDLE, STAGE_HISTORY, STAGE_BUDGET, STAGE_OUTPUTS, STAGE_STRAY, STAGE_CHECK, STAGE_MAX };
@@ -44,7 +44,7 @@ struct look {
 	int output_dir;
 	struct retention_limits limits;
 	struct prune_pass pass;       /* in and out */
-	struct prune_list list;       /* results */
+	struct prune_candidates list;       /* results */
 	struct kept_output *outputs;
 	size_t n_outputs;
 	struct strv problems;
@@ -69,13 +69,13 @@ struct retention {
 	struct look *look;            /* the last one, until its operation is done */
 };
 
-static void step(struct retention *r);
+static void step_start(struct retention *r);
 
 static void look_free(struct look *l)
 {
 	if (!l)
 		return;
-	prune_list_done(&l->list);
+	prune_candidates_done(&l->list);
 	strv_done(&l->problems);
 	free(l->outputs);
 	free(l);
@@ -96,10 +96,10 @@ static bool look_for_budget(struct store *s, struct look *l)
 {
 	struct owner_budget budget = {.store = l->limits.store_budget, .per_owner = l->limits.owner_store_limit};
 
-	if (!store_owner_over(s, &budget, &l->pass, &l->err))
+	if (!prune_candidates_next_owner(s, &budget, &l->pass, &l->err))
 		return false;
 	l->more = l->pass.has_owner;
-	return !l->more || (store_prune_owner(s, &l->pass, &l->list, &l->err) && archive_list(s, l));
+	return !l->more || (prune_candidates_of_owner(s, &l->pass, &l->list, &l->err) && archive_list(s, l));
 }
 
 /* The owner who has most gives first, down to who has most after him: nobody's is lost to another's flood. */
@@ -116,7 +116,7 @@ static bool look_for_outputs(struct store *s, struct look *l)
 	over = sizes.outputs - ENOUGH(l->limits.output_budget);
 	his = sizes.most - sizes.second + 1 < over ? sizes.most - sizes.second + 1 : over;
 	l->outputs = xcalloc(OUTPUTS_STEP, sizeof(*l->outputs));
-	if (!store_outputs_oldest(s, sizes.most_uid, OUTPUTS_STEP, l->outputs, &n, &l->err))
+	if (!prune_candidates_outputs(s, sizes.most_uid, OUTPUTS_STEP, l->outputs, &n, &l->err))
 		return false;
 	while (l->n_outputs < n && freed < his)
 		freed += l->outputs[l->n_outputs++].bytes;
@@ -127,9 +127,9 @@ static bool look_for_outputs(struct store *s, struct look *l)
 /* A crash after the rows were deleted leaves their files. */
 static bool look_for_strays(struct store *s, struct look *l)
 {
-	AUTO_DONE(output_names) names = {};
+	AUTO_DONE(output_dir_list) names = {};
 
-	if (!output_names_read(l->output_dir, &names, &l->err))
+	if (!output_dir_list_read(l->output_dir, &names, &l->err))
 		return false;
 	l->outputs = xcalloc(names.n ? names.n : 1, sizeof(*l->outputs));
 	for (size_t i = 0; i < names.n; i++) {
@@ -158,7 +158,7 @@ static void work(struct store *s, struct read_task *task)
 	}
 	switch (l->stage) {
 	case STAGE_HISTORY:
-		l->ok = store_prune_find(s, &l->keep, l->now, &l->pass, &l->list, &l->err) && archive_list(s, l);
+		l->ok = prune_candidates_find(s, &l->keep, l->now, &l->pass, &l->list, &l->err) && archive_list(s, l);
 		break;
 	case STAGE_BUDGET:
 		l->ok = look_for_budget(s, l);
@@ -170,7 +170,7 @@ static void work(struct store *s, struct read_task *task)
 		l->ok = look_for_strays(s, l);
 		break;
 	case STAGE_CHECK:
-		l->ok = store_check(s, &l->problems, &l->err);
+		l->ok = check_store(s, &l->problems, &l->err);
 		break;
 	default:
 		break;
@@ -179,7 +179,7 @@ static void work(struct store *s, struct read_task *task)
 
 /* ---- on the loop ---- */
 
-static void sleep_for(struct retention *r, usec_t delay)
+static void set_step_timer(struct retention *r, usec_t delay)
 {
 	sd_event_source_set_time_relative(r->timer, (uint64_t)delay);
 	sd_event_source_set_enabled(r->timer, SD_EVENT_ONESHOT);
@@ -187,7 +187,7 @@ static void sleep_for(struct retention *r, usec_t delay)
 
 static void next_stage(struct retention *r);
 
-static void begin(struct retention *r)
+static void pass_begin(struct retention *r)
 {
 	free(r->archive_name);
 	r->archive_name = archive_name(clock_now(r->o.clock));
@@ -197,14 +197,14 @@ static void begin(struct retention *r)
 	r->pass.done = false;
 	r->stage = STAGE_HISTORY;
 	if (r->served || !r->o.may || r->o.may(r->o.arg)) {
-		step(r);
+		step_start(r);
 		return;
 	}
 	r->stage = STAGE_OUTPUTS; /* what follows is every node's own */
 	next_stage(r);
 }
 
-static void end(struct retention *r)
+static void pass_end(struct retention *r)
 {
 	const struct retention_report *p = &r->report;
 	struct waiter *w = STEAL(r->served);
@@ -222,14 +222,14 @@ static void end(struct retention *r)
 		w->fn(p, w->arg);
 		free(w);
 	}
-	sleep_for(r, r->waiters ? 0 : PASS_EVERY);
+	set_step_timer(r, r->waiters ? 0 : PASS_EVERY);
 }
 
-static void give_up(struct retention *r, const struct err *e)
+static void pass_fail(struct retention *r, const struct err *e)
 {
 	r->report.ok = false;
 	snprintf(r->report.why, sizeof(r->report.why), "%s", e->msg);
-	end(r);
+	pass_end(r);
 }
 
 static void next_stage(struct retention *r)
@@ -245,9 +245,9 @@ static void next_stage(struct retention *r)
 	if (r->stage == STAGE_CHECK && (r->served || !check_due))
 		r->stage++;
 	if (r->stage == STAGE_MAX)
-		end(r);
+		pass_end(r);
 	else
-		step(r);
+		step_start(r);
 }
 
 static void forget_files(struct retention *r, const struct kept_output *v, size_t n)
@@ -261,7 +261,7 @@ static void forget_files(struct retention *r, const struct kept_output *v, size_
 		}
 }
 
-static void on_pruned(struct op *op, void *arg)
+static void on_step_pruned(struct op *op, void *arg)
 {
 	struct retention *r = arg;
 	struct look *l = STEAL(r->look);
@@ -275,11 +275,11 @@ static void on_pruned(struct op *op, void *arg)
 		forget_files(r, op->prune.outputs, op->prune.n_outputs);
 		r->pass = l->pass;
 		if (more)
-			sleep_for(r, STEP_PAUSE);
+			set_step_timer(r, STEP_PAUSE);
 		else
 			next_stage(r);
 	} else {
-		give_up(r, &op->err);
+		pass_fail(r, &op->err);
 	}
 	look_free(l);
 	op_free(op);
@@ -292,11 +292,11 @@ static void on_forgotten(struct op *op, void *arg)
 
 	r->busy = false;
 	if (!op->ok) {
-		give_up(r, &op->err);
+		pass_fail(r, &op->err);
 	} else {
 		forget_files(r, l->outputs, l->n_outputs);
 		if (l->more)
-			sleep_for(r, STEP_PAUSE);
+			set_step_timer(r, STEP_PAUSE);
 		else
 			next_stage(r);
 	}
@@ -304,7 +304,7 @@ static void on_forgotten(struct op *op, void *arg)
 	op_free(op);
 }
 
-static void submit(struct retention *r, struct look *l)
+static void step_submit(struct retention *r, struct look *l)
 {
 	struct op *op;
 
@@ -314,7 +314,7 @@ static void submit(struct retention *r, struct look *l)
 		op = op_new(OP_FORGET, on_forgotten, r);
 		op->forget = (struct op_forget){l->outputs, l->n_outputs};
 	} else {
-		op = op_new(OP_PRUNE, on_pruned, r);
+		op = op_new(OP_PRUNE, on_step_pruned, r);
 		op->prune = (struct op_prune){.list = &l->list, .events_before = l->now - l->keep.age};
 	}
 	op->patient = true;
@@ -329,7 +329,7 @@ static void tell_problems(const struct strv *problems)
 		log_error("put a sound backup in its place with 'jobctl db restore FILE'");
 }
 
-static void on_looked(struct read_task *task)
+static void on_step_read(struct read_task *task)
 {
 	struct look *l = (struct look *)task;
 	struct retention *r = l->r;
@@ -340,10 +340,10 @@ static void on_looked(struct read_task *task)
 		return;
 	}
 	if (!l->ok) {
-		give_up(r, &l->err);
+		pass_fail(r, &l->err);
 	} else if (l->stage == STAGE_HISTORY || (l->stage == STAGE_BUDGET && l->more) ||
 		   (l->stage == STAGE_OUTPUTS && l->n_outputs)) {
-		submit(r, l);
+		step_submit(r, l);
 		return;
 	} else {
 		if (l->stage == STAGE_STRAY) {
@@ -359,12 +359,12 @@ static void on_looked(struct read_task *task)
 	look_free(l);
 }
 
-static void step(struct retention *r)
+static void step_start(struct retention *r)
 {
 	struct look *l = xcalloc(1, sizeof(*l));
 
 	*l = (struct look){
-		.task = {.work = work, .done = on_looked},
+		.task = {.work = work, .done = on_step_read},
 		.r = r,
 		.stage = r->stage,
 		.keep = r->served ? r->served->keep : r->o.limits.keep,
@@ -376,10 +376,10 @@ static void step(struct retention *r)
 		.pass = r->pass,
 	};
 	r->busy = true;
-	store_thread_chore(r->o.store, &l->task);
+	store_thread_read_long(r->o.store, &l->task);
 }
 
-static int on_timer(sd_event_source *source, uint64_t usec, void *arg)
+static int on_retention_timer(sd_event_source *source, uint64_t usec, void *arg)
 {
 	struct retention *r = arg;
 
@@ -388,9 +388,9 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *arg)
 	if (r->busy || r->stopped)
 		return 0;
 	if (r->stage == STAGE_IDLE)
-		begin(r);
+		pass_begin(r);
 	else
-		step(r);
+		step_start(r);
 	return 0;
 }
 
@@ -402,7 +402,7 @@ bool retention_new(struct sd_event *ev, const struct retention_options *o, struc
 	r->o = *o;
 	r->last_waiter = &r->waiters;
 	r->checked_at = clock_boot(o->clock); /* a start checks, too */
-	error = sd_event_add_time_relative(ev, &r->timer, CLOCK_BOOTTIME, (uint64_t)FIRST_PASS, 1, on_timer, r);
+	error = sd_event_add_time_relative(ev, &r->timer, CLOCK_BOOTTIME, (uint64_t)FIRST_PASS, 1, on_retention_timer, r);
 	if (error < 0)
 		return err_errno(e, -error, "could not make a timer");
 	*ret = STEAL(r);
@@ -450,5 +450,5 @@ void retention_now(struct retention *r, const struct prune_rule *keep, retention
 	*r->last_waiter = w;
 	r->last_waiter = &w->next;
 	if (r->stage == STAGE_IDLE && !r->busy)
-		begin(r);
+		pass_begin(r);
 }

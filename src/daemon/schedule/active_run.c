@@ -6,30 +6,30 @@
 #include "core/job/job.h"
 #include <stdlib.h>
 
-static void policy_of_nothing(struct retry_policy *ret)
+static void default_retry_policy(struct retry_policy *ret)
 {
 	AUTO_DONE(job_spec) spec;
 
 	job_spec_init(&spec);
-	retry_policy_of(&spec, ret);
+	policy_retry_of(&spec, ret);
 }
 
-bool flight_keeps(const struct job_spec *spec)
+bool active_run_outlives_lease(const struct job_spec *spec)
 {
 	struct start_policy p = {};
 
-	start_policy_of(spec, &p);
+	policy_start_of(spec, &p);
 	return p.overlap == OVERLAP_ALLOW;
 }
 
-struct flight *flight_new(struct run *run, enum flight_stage stage)
+struct active_run *active_run_new(struct run *run, enum active_run_stage stage)
 {
-	struct flight *f = xcalloc(1, sizeof(*f));
+	struct active_run *f = xcalloc(1, sizeof(*f));
 
 	f->run = run;
 	f->tree = -1;
 	f->stage = stage;
-	policy_of_nothing(&f->retry);
+	default_retry_policy(&f->retry);
 	if (run->state == RUN_CLAIMED)
 		run->attempt++; /* the store counts an attempt when it hears that it started */
 	f->start_recorded = run->state == RUN_RUNNING;
@@ -38,7 +38,7 @@ struct flight *flight_new(struct run *run, enum flight_stage stage)
 	return f;
 }
 
-void flight_free(struct flight *f)
+void active_run_free(struct active_run *f)
 {
 	if (!f)
 		return;
@@ -53,63 +53,63 @@ void flight_free(struct flight *f)
 	free(f);
 }
 
-void flights_done(struct flights *all)
+void active_runs_done(struct active_runs *all)
 {
-	struct flight *f;
+	struct active_run *f;
 
 	for (size_t i = 0; (f = map_next(&all->by_run, &i));)
-		flight_free(f);
+		active_run_free(f);
 	map_done(&all->by_run);
-	*all = (struct flights){};
+	*all = (struct active_runs){};
 }
 
-/* What a flight adds to the counts. */
-static void count(struct flights *all, const struct flight *f, bool in)
+/* What a active_run adds to the counts. */
+static void update_counts(struct active_runs *all, const struct active_run *f, bool in)
 {
-	size_t active = f->stage != FLIGHT_ENDED && f->stage != FLIGHT_HELD, starting = f->stage == FLIGHT_STARTING;
+	size_t active = f->stage != ACTIVE_RUN_ENDED && f->stage != ACTIVE_RUN_HELD, starting = f->stage == ACTIVE_RUN_STARTING;
 
 	all->active = in ? all->active + active : all->active - active;
 	all->starting = in ? all->starting + starting : all->starting - starting;
 }
 
-void flights_stage(struct flights *all, struct flight *f, enum flight_stage stage)
+void active_runs_set_stage(struct active_runs *all, struct active_run *f, enum active_run_stage stage)
 {
-	count(all, f, false);
+	update_counts(all, f, false);
 	f->stage = stage;
-	count(all, f, true);
+	update_counts(all, f, true);
 }
 
-struct flight *flights_get(const struct flights *all, int64_t run, int64_t fence)
+struct active_run *active_runs_get(const struct active_runs *all, int64_t run, int64_t fence)
 {
-	struct flight *f = map_get(&all->by_run, run);
+	struct active_run *f = map_get(&all->by_run, run);
 
 	return f && f->run->fence == fence ? f : NULL;
 }
 
-void flights_add(struct flights *all, struct flight *f)
+void active_runs_add(struct active_runs *all, struct active_run *f)
 {
-	struct flight *old = map_get(&all->by_run, f->run->id);
+	struct active_run *old = map_get(&all->by_run, f->run->id);
 
 	if (old)
-		flights_remove(all, old);
-	count(all, f, true);
+		active_runs_remove(all, old);
+	update_counts(all, f, true);
 	map_put(&all->by_run, f->run->id, f);
 }
 
-void flights_remove(struct flights *all, struct flight *f)
+void active_runs_remove(struct active_runs *all, struct active_run *f)
 {
-	if (f->stage == FLIGHT_HELD)
-		flights_release(all, f);
-	count(all, f, false);
+	if (f->stage == ACTIVE_RUN_HELD)
+		active_runs_release(all, f);
+	update_counts(all, f, false);
 	map_take(&all->by_run, f->run->id);
 	if (all->on_remove)
 		all->on_remove(f, all->arg);
-	flight_free(f);
+	active_run_free(f);
 }
 
-void flights_hold(struct flights *all, struct flight *f)
+void active_runs_hold(struct active_runs *all, struct active_run *f)
 {
-	flights_stage(all, f, FLIGHT_HELD);
+	active_runs_set_stage(all, f, ACTIVE_RUN_HELD);
 	f->next_held = NULL;
 	if (all->last_held)
 		all->last_held->next_held = f;
@@ -119,15 +119,15 @@ void flights_hold(struct flights *all, struct flight *f)
 	all->held++;
 }
 
-struct flight *flights_release(struct flights *all, struct flight *f)
+struct active_run *active_runs_release(struct active_runs *all, struct active_run *f)
 {
-	struct flight *before = NULL;
+	struct active_run *before = NULL;
 
 	if (!f)
 		f = all->first_held;
 	if (!f)
 		return NULL;
-	for (struct flight *h = all->first_held; h != f; h = h->next_held)
+	for (struct active_run *h = all->first_held; h != f; h = h->next_held)
 		before = h;
 	if (before)
 		before->next_held = f->next_held;
@@ -136,28 +136,28 @@ struct flight *flights_release(struct flights *all, struct flight *f)
 	if (all->last_held == f)
 		all->last_held = before;
 	all->held--;
-	flights_stage(all, f, FLIGHT_STARTING);
+	active_runs_set_stage(all, f, ACTIVE_RUN_STARTING);
 	return f;
 }
 
-void flights_end(struct flights *all, struct flight *f)
+void active_runs_end(struct active_runs *all, struct active_run *f)
 {
-	if (f->stage == FLIGHT_HELD)
-		flights_release(all, f);
-	flights_stage(all, f, FLIGHT_ENDED);
+	if (f->stage == ACTIVE_RUN_HELD)
+		active_runs_release(all, f);
+	active_runs_set_stage(all, f, ACTIVE_RUN_ENDED);
 }
 
-usec_t flights_overlong(struct flights *all, usec_t now, void (*tell)(struct flight *f, void *arg), void *arg)
+usec_t active_runs_overlong(struct active_runs *all, usec_t now, void (*on_overlong)(struct active_run *f, void *arg), void *arg)
 {
 	usec_t next = USEC_NEVER;
-	struct flight *f;
+	struct active_run *f;
 
 	for (size_t i = 0; (f = map_next(&all->by_run, &i));) {
-		if (f->stage != FLIGHT_RUNNING || !f->long_at)
+		if (f->stage != ACTIVE_RUN_RUNNING || !f->long_at)
 			continue;
 		if (f->long_at <= now) {
 			f->long_at = 0;
-			tell(f, arg);
+			on_overlong(f, arg);
 		} else if (f->long_at < next) {
 			next = f->long_at;
 		}

@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #define TIMESYNC "/run/systemd/timesync"
-#define LOOK_AGAIN USEC_SEC   /* while the kernel says unsynchronised, or after the store refused */
-#define WRONG_AGAIN USEC_MIN  /* setting the clock wakes us, so this is for other ways to get right */
+#define CHECK_INTERVAL USEC_SEC   /* while the kernel says unsynchronised, or after the store refused */
+#define CHECK_INTERVAL_WRONG USEC_MIN  /* setting the clock wakes us, so this is for other ways to get right */
 
-struct timekeeper {
-	struct timekeeper_options o;
+struct clock_guard {
+	struct clock_guard_options o;
 	enum clock_trust trust;
 	usec_t began;         /* on the clock that does not step */
 	bool started, asking; /* asking: an operation is under way */
@@ -39,46 +39,46 @@ static bool kernel_synchronised(void)
 	return r != TIME_ERROR || !(t.status & STA_UNSYNC);
 }
 
-struct timekeeper *timekeeper_new(const struct timekeeper_options *o)
+struct clock_guard *clock_guard_new(const struct clock_guard_options *o)
 {
-	struct timekeeper *t = xcalloc(1, sizeof(*t));
+	struct clock_guard *t = xcalloc(1, sizeof(*t));
 
-	*t = (struct timekeeper){.o = *o, .began = clock_boot(o->clock), .alarm = USEC_NEVER};
+	*t = (struct clock_guard){.o = *o, .began = clock_boot(o->clock), .alarm = USEC_NEVER};
 	if (!t->o.synchronised)
 		t->o.synchronised = kernel_synchronised;
 	return t;
 }
 
-void timekeeper_free(struct timekeeper *t)
+void clock_guard_free(struct clock_guard *t)
 {
 	free(t);
 }
 
-void timekeeper_set_wait(struct timekeeper *t, usec_t wait)
+void clock_guard_set_wait(struct clock_guard *t, usec_t wait)
 {
 	t->o.wait = wait;
 }
 
-void timekeeper_armed(struct timekeeper *t, usec_t alarm)
+void clock_guard_set_alarm(struct clock_guard *t, usec_t alarm)
 {
 	t->alarm = alarm;
 }
 
-enum clock_trust timekeeper_trust(const struct timekeeper *t)
+enum clock_trust clock_guard_trust(const struct clock_guard *t)
 {
 	return t ? t->trust : CLOCK_GOOD;
 }
 
 /* ---- asking the store ---- */
 
-static void on_late(struct op *op, void *arg)
+static void on_catch_up_done(struct op *op, void *arg)
 {
-	struct timekeeper *t = arg;
+	struct clock_guard *t = arg;
 
 	t->asking = false;
 	if (!op->ok) {
 		log_warning("could not catch up, trying again in 1s: %s", op->err.msg);
-		t->not_before = clock_boot(t->o.clock) + LOOK_AGAIN;
+		t->not_before = clock_boot(t->o.clock) + CHECK_INTERVAL;
 	} else {
 		if (op->late.missed)
 			log_info("%zu planned runs were missed while nobody was there", op->late.missed);
@@ -93,17 +93,17 @@ static void on_late(struct op *op, void *arg)
 	t->o.on_change(t->o.arg);
 }
 
-static void catch_up(struct timekeeper *t, usec_t now)
+static void submit_catch_up(struct clock_guard *t, usec_t now)
 {
-	struct op *op = op_new(OP_LATE, on_late, t);
+	struct op *op = op_new(OP_LATE, on_catch_up_done, t);
 
 	op->late = (struct op_late){.since = t->since, .now = now, .after = t->after, .set_back = t->set_back,
-		.fn = timetable_missed, .fn_arg = t->o.timetable};
+		.fn = schedule_cache_missed, .fn_arg = t->o.schedule_cache};
 	t->asking = true;
 	store_thread_submit(t->o.store, op);
 }
 
-void timekeeper_start(struct timekeeper *t, usec_t last_seen)
+void clock_guard_start(struct clock_guard *t, usec_t last_seen)
 {
 	t->started = true;
 	t->since = last_seen;
@@ -111,30 +111,30 @@ void timekeeper_start(struct timekeeper *t, usec_t last_seen)
 
 /* ---- judging the clock ---- */
 
-static void judge(struct timekeeper *t, usec_t now)
+static void update_trust(struct clock_guard *t, usec_t now)
 {
 	enum clock_trust was = t->trust;
 	usec_t up = clock_boot(t->o.clock);
 	char text[RFC3339_MAX];
 
 	/* judged with every run, so the kernel is not asked when its word cannot matter any more */
-	t->trust = clock_judge(now, up, t->began, up - t->began >= t->o.wait || t->o.synchronised(), t->o.wait);
+	t->trust = clock_trust_judge(now, up, t->began, up - t->began >= t->o.wait || t->o.synchronised(), t->o.wait);
 	if (t->trust == was)
 		return;
 	if (t->trust == CLOCK_WRONG)
 		log_error("the clock says %s, which is before this program was made: nothing is planned or caught up "
-			"until it is set", format_rfc3339(now, text));
+			"until it is set", rfc3339_format(now, text));
 	else if (t->trust == CLOCK_UNSURE)
 		log_info("nobody has set the clock since boot; waiting up to %" PRId64 "s for that",
 			(t->o.wait - (clock_boot(t->o.clock) - t->began)) / USEC_SEC);
 	else
-		log_info("the clock is taken as right: %s", format_rfc3339(now, text));
+		log_info("the clock is taken as right: %s", rfc3339_format(now, text));
 }
 
 /* Between two looks: if it slept or jumped, what was due meanwhile is caught up with first. */
-static void notice_jump(struct timekeeper *t, usec_t now)
+static void detect_jump(struct clock_guard *t, usec_t now)
 {
-	enum clock_jump jump = t->caught_up ? clock_jump(t->since, t->alarm, now) : JUMP_NONE;
+	enum clock_trust_jump jump = t->caught_up ? clock_trust_jump(t->since, t->alarm, now) : JUMP_NONE;
 
 	if (jump == JUMP_AHEAD)
 		log_info("nobody was there for %" PRId64 "s; catching up", (now - t->alarm) / USEC_SEC);
@@ -146,30 +146,30 @@ static void notice_jump(struct timekeeper *t, usec_t now)
 	t->alarm = USEC_NEVER;
 }
 
-struct timekeeper_word timekeeper_pump(struct timekeeper *t)
+struct clock_guard_verdict clock_guard_pump(struct clock_guard *t)
 {
-	struct timekeeper_word wait = {.again = USEC_NEVER};
+	struct clock_guard_verdict wait = {.again = USEC_NEVER};
 	usec_t now = clock_now(t->o.clock);
 
 	if (!t->started || t->asking)
 		return wait;
-	judge(t, now);
+	update_trust(t, now);
 	if (t->trust == CLOCK_WRONG)
-		return (struct timekeeper_word){.claim = true, .again = now + WRONG_AGAIN};
-	wait.again = now + LOOK_AGAIN;
+		return (struct clock_guard_verdict){.claim = true, .again = now + CHECK_INTERVAL_WRONG};
+	wait.again = now + CHECK_INTERVAL;
 	if (t->trust == CLOCK_UNSURE || clock_boot(t->o.clock) < t->not_before)
 		return wait;
-	if (!t->caught_up && clock_jump(t->since, USEC_NEVER, now) == JUMP_BACK)
+	if (!t->caught_up && clock_trust_jump(t->since, USEC_NEVER, now) == JUMP_BACK)
 		t->set_back = true; /* while we were away */
-	notice_jump(t, now);
+	detect_jump(t, now);
 	if (!t->caught_up && t->o.others && t->o.others(t->o.arg)) {
 		t->caught_up = true;
 		t->set_back = false;
 	}
 	if (!t->caught_up) {
-		catch_up(t, now);
+		submit_catch_up(t, now);
 		return wait;
 	}
 	t->since = now;
-	return (struct timekeeper_word){true, true, USEC_NEVER};
+	return (struct clock_guard_verdict){true, true, USEC_NEVER};
 }

@@ -6,12 +6,12 @@
 #include "daemon/schedule/dispatcher.h"
 #include "daemon/schedule/machine_load.h"
 
-#define SECOND_MIN (USEC_SEC / 2) /* ends are counted over at least so long */
+#define RATE_INTERVAL_MIN (USEC_SEC / 2) /* ends are counted over at least so long */
 
-struct governor {
+struct concurrency {
 	const struct clock *clock;
 	struct dispatcher *dispatcher;
-	struct governor_rules rules;
+	struct concurrency_rules rules;
 	struct machine machine;
 	struct capacity capacity;
 	usec_t counted_at;       /* CLOCK_BOOTTIME */
@@ -20,7 +20,7 @@ struct governor {
 	bool was_short;          /* it has been said that memory or disks are short */
 };
 
-static size_t owner_max(const struct governor *g)
+static size_t owner_max(const struct concurrency *g)
 {
 	size_t share;
 
@@ -30,52 +30,52 @@ static size_t owner_max(const struct governor *g)
 	return share ? share : 1;
 }
 
-static void tell_dispatcher(struct governor *g)
+static void apply_limits(struct concurrency *g)
 {
 	dispatcher_set_max_running(g->dispatcher, g->capacity.limit);
 	dispatcher_set_owner_max(g->dispatcher, owner_max(g));
 }
 
-void governor_set(struct governor *g, const struct governor_rules *rules)
+void concurrency_set_rules(struct concurrency *g, const struct concurrency_rules *rules)
 {
 	bool follows = rules->max_running == 0;
 
 	if (!follows)
 		capacity_pin(&g->capacity, (size_t)rules->max_running);
 	else if (g->capacity.why == CAPACITY_PINNED)
-		capacity_init(&g->capacity, machine_cores(), CAPACITY_CEILING);
+		capacity_init(&g->capacity, machine_load_cores(), CAPACITY_CEILING);
 	g->rules = *rules;
-	tell_dispatcher(g);
+	apply_limits(g);
 }
 
-struct governor *governor_new(const struct clock *clock, struct dispatcher *d, const struct governor_rules *rules)
+struct concurrency *concurrency_new(const struct clock *clock, struct dispatcher *d, const struct concurrency_rules *rules)
 {
-	struct governor *g = xcalloc(1, sizeof(*g));
+	struct concurrency *g = xcalloc(1, sizeof(*g));
 
 	g->clock = clock;
 	g->dispatcher = d;
 	g->machine.now = MACHINE_UNKNOWN;
-	governor_set(g, rules); /* from all zero, which is pinned */
+	concurrency_set_rules(g, rules); /* from all zero, which is pinned */
 	return g;
 }
 
-void governor_free(struct governor *g)
+void concurrency_free(struct concurrency *g)
 {
 	free(g);
 }
 
-static void count_ends(struct governor *g, uint64_t ended, usec_t boottime)
+static void count_ends(struct concurrency *g, uint64_t ended, usec_t boottime)
 {
 	usec_t passed = boottime - g->counted_at;
 
-	if (g->counted_at && passed < SECOND_MIN)
+	if (g->counted_at && passed < RATE_INTERVAL_MIN)
 		return;
 	g->ended_rate = g->counted_at ? (int64_t)((double)(ended - g->ended) * USEC_SEC / (double)passed) : 0;
 	g->counted_at = boottime;
 	g->ended = ended;
 }
 
-static void say(struct governor *g)
+static void log_limit(struct concurrency *g)
 {
 	bool is_short = g->capacity.why >= CAPACITY_IO;
 
@@ -84,7 +84,7 @@ static void say(struct governor *g)
 	g->was_short = is_short;
 }
 
-usec_t governor_pump(struct governor *g)
+usec_t concurrency_pump(struct concurrency *g)
 {
 	struct dispatcher_counts c = {};
 	struct capacity_view v;
@@ -94,13 +94,13 @@ usec_t governor_pump(struct governor *g)
 	if (!c.due)
 		return USEC_NEVER;
 	v = (struct capacity_view){.now = clock_boot(g->clock), .in_flight = c.in_flight, .waiting = c.room == 0};
-	v.machine = *machine_look(&g->machine, v.now);
-	dispatcher_machine_is(g->dispatcher, &v.machine);
+	v.machine = *machine_load_read(&g->machine, v.now);
+	dispatcher_set_machine(g->dispatcher, &v.machine);
 	count_ends(g, c.ended, v.now);
 	v.ended = g->ended_rate;
 	if (capacity_step(&g->capacity, &v)) {
-		tell_dispatcher(g);
-		say(g);
+		apply_limits(g);
+		log_limit(g);
 		dispatcher_counts(g->dispatcher, &c);
 	}
 	if (c.room > 0)
@@ -109,13 +109,13 @@ usec_t governor_pump(struct governor *g)
 	return again == USEC_NEVER ? USEC_NEVER : again - v.now;
 }
 
-void governor_look(const struct governor *g, struct governor_view *ret)
+void concurrency_get_view(const struct concurrency *g, struct concurrency_view *ret)
 {
-	*ret = (struct governor_view){.max_running = g->capacity.limit, .owner_max = owner_max(g), .why = g->capacity.why,
+	*ret = (struct concurrency_view){.max_running = g->capacity.limit, .owner_max = owner_max(g), .why = g->capacity.why,
 		.machine = g->machine.now};
 }
 
-const struct machine_now *governor_machine(struct governor *g)
+const struct machine_figures *concurrency_machine(struct concurrency *g)
 {
-	return machine_look(&g->machine, clock_boot(g->clock));
+	return machine_load_read(&g->machine, clock_boot(g->clock));
 }

@@ -9,27 +9,27 @@
 #include <stdint.h>
 
 struct dispatcher;
-struct governor;
+struct concurrency;
 
-struct governor_rules {       /* config keys of the same names */
+struct concurrency_rules {       /* config keys of the same names */
 	int64_t max_running;        /* 0: follows the machine */
 	int64_t owner_max_running;  /* 0: none; below 0: so many percent of the node */
 };
 
-struct governor *governor_new(const struct clock *clock /* borrowed */, struct dispatcher *d /* borrowed */,
-	const struct governor_rules *rules);
-void governor_free(struct governor *g);
-AUTO_DEFINE(governor);
-void governor_set(struct governor *g, const struct governor_rules *rules); /* after a reload */
+struct concurrency *concurrency_new(const struct clock *clock /* borrowed */, struct dispatcher *d /* borrowed */,
+	const struct concurrency_rules *rules);
+void concurrency_free(struct concurrency *g);
+AUTO_DEFINE(concurrency);
+void concurrency_set_rules(struct concurrency *g, const struct concurrency_rules *rules); /* after a reload */
 
 /* Before each look for due runs. Returns in how many microseconds to look again though nothing happened; USEC_NEVER: not. */
-usec_t governor_pump(struct governor *g);
+usec_t concurrency_pump(struct concurrency *g);
 
-struct governor_view {
+struct concurrency_view {
 	size_t max_running, owner_max; /* owner_max 0: none */
 	enum capacity_why why;
-	struct machine_now machine;    /* as last read, which is when there last was work */
+	struct machine_figures machine;    /* as last read, which is when there last was work */
 };
-void governor_look(const struct governor *g, struct governor_view *ret);
+void concurrency_get_view(const struct concurrency *g, struct concurrency_view *ret);
 /* For conditions ('when'): figures as of now. */
-const struct machine_now *governor_machine(struct governor *g);
+const struct machine_figures *concurrency_machine(struct concurrency *g);

@@ -32,7 +32,7 @@ static void on_given_back(struct op *op, void *arg)
 {
 	struct dispatcher *d = arg;
 
-	if (op->ok || !dispatcher_worth_retrying(op->err.kind)) {
+	if (op->ok || !dispatcher_may_retry(op->err.kind)) {
 		d->not_given_back = (struct log_repeat){};
 		op_free(op);
 		return;
@@ -53,23 +53,23 @@ static void retry_refused(struct dispatcher *d)
 }
 
 /* Without a delay it has its turn where it had it before. */
-void dispatcher_give_back(struct dispatcher *d, struct flight *f, usec_t delay)
+void dispatcher_give_back(struct dispatcher *d, struct active_run *f, usec_t delay)
 {
 	struct op *op = op_new(OP_GIVE_BACK, on_given_back, d);
 	usec_t now = clock_now(d->o.clock);
 
 	op->give_back = (struct op_give_back){.node = d->o.node_id, .run = f->run->id, .fence = f->run->fence,
 		.due_at = delay || !f->run->due_at ? now + delay : f->run->due_at, .now = now};
-	flights_remove(&d->flights, f);
+	active_runs_remove(&d->active_runs, f);
 	store_thread_submit(d->o.store, op);
 }
 
-static void end_cancelled(struct dispatcher *d, struct flight *f)
+static void end_cancelled(struct dispatcher *d, struct active_run *f)
 {
 	f->run->cancel_asked = true;
 	f->end.outcome = ATTEMPT_CANCELLED;
 	f->end.ended_at = clock_now(d->o.clock);
-	dispatcher_flight_ended(d, f);
+	dispatcher_end_run(d, f);
 }
 
 /* ---- holding: with the next run at hand, an end and a start do not wait for the disk between them ---- */
@@ -77,21 +77,21 @@ static void end_cancelled(struct dispatcher *d, struct flight *f)
 /* As many as ended lately: none where jobs are long, so that nothing due is kept from another node. */
 static size_t hold_wanted(const struct dispatcher *d)
 {
-	size_t n = pace_recent(&d->ends, clock_boot(d->o.clock));
+	size_t n = rate_meter_recent(&d->ends, clock_boot(d->o.clock));
 
 	return n < HOLD_MAX ? n : HOLD_MAX;
 }
 
-static bool may_start(const struct dispatcher *d)
+static bool spawner_accepts_starts(const struct dispatcher *d)
 {
 	return d->spawner_ready && !d->spawner_leaves;
 }
 
 static void start_held(struct dispatcher *d)
 {
-	while (may_start(d) && d->o.trusted(d->o.arg) && d->flights.active < d->max_running && d->flights.starting < STARTING_MAX &&
-	       d->flights.held)
-		dispatcher_start_flight(d, flights_release(&d->flights, NULL));
+	while (spawner_accepts_starts(d) && d->o.trusted(d->o.arg) && d->active_runs.active < d->max_running && d->active_runs.starting < STARTING_MAX &&
+	       d->active_runs.held)
+		dispatcher_start_run(d, active_runs_release(&d->active_runs, NULL));
 }
 
 static int on_hold_timer(sd_event_source *source, uint64_t usec, void *arg)
@@ -100,37 +100,37 @@ static int on_hold_timer(sd_event_source *source, uint64_t usec, void *arg)
 
 	(void)source;
 	(void)usec;
-	while (d->flights.held)
-		dispatcher_give_back(d, d->flights.first_held, 0);
+	while (d->active_runs.held)
+		dispatcher_give_back(d, d->active_runs.first_held, 0);
 	return 0;
 }
 
-static void hold(struct dispatcher *d, struct flight *f)
+static void hold_run(struct dispatcher *d, struct active_run *f)
 {
-	flights_hold(&d->flights, f);
+	active_runs_hold(&d->active_runs, f);
 	sd_event_source_set_time_relative(d->hold_timer, (uint64_t)HOLD_TIME);
 	sd_event_source_set_enabled(d->hold_timer, SD_EVENT_ONESHOT);
 }
 
-static void take_claimed(struct dispatcher *d, struct claimed *c)
+static void receive_claimed(struct dispatcher *d, struct claimed *c)
 {
-	struct flight *f = flight_new(STEAL(c->run), FLIGHT_STARTING);
+	struct active_run *f = active_run_new(STEAL(c->run), ACTIVE_RUN_STARTING);
 	int64_t early = (int64_t)(intptr_t)map_take(&d->early_cancels, f->run->id);
 
 	f->spec = STEAL(c->spec);
 	f->typical = c->typical;
-	flights_add(&d->flights, f);
+	active_runs_add(&d->active_runs, f);
 	/* a pause between the claim and here may have cost us the lease (F-60) */
-	if (!may_start(d) || d->stopped || !d->o.trusted(d->o.arg)) {
+	if (!spawner_accepts_starts(d) || d->stopped || !d->o.trusted(d->o.arg)) {
 		dispatcher_give_back(d, f, 0);
 		return;
 	}
 	if (early == f->run->fence)
 		end_cancelled(d, f);
-	else if (d->flights.active > d->max_running || d->flights.starting > STARTING_MAX)
-		hold(d, f);
+	else if (d->active_runs.active > d->max_running || d->active_runs.starting > STARTING_MAX)
+		hold_run(d, f);
 	else
-		dispatcher_start_flight(d, f);
+		dispatcher_start_run(d, f);
 }
 
 static void on_claimed(struct op *op, void *arg)
@@ -154,9 +154,9 @@ static void on_claimed(struct op *op, void *arg)
 		d->not_claimed = (struct log_repeat){};
 	}
 	for (size_t i = 0; op->ok && i < op->claim.claimed.n; i++)
-		take_claimed(d, &op->claim.claimed.v[i]);
+		receive_claimed(d, &op->claim.claimed.v[i]);
 	for (size_t i = 0; op->ok && i < op->claim.settled.n; i++)
-		hub_tell(d->o.hub, op->claim.settled.v[i].job, op->claim.settled.v[i].run, op->claim.settled.v[i].state);
+		run_watch_notify(d->o.run_watch_set, op->claim.settled.v[i].job, op->claim.settled.v[i].run, op->claim.settled.v[i].state);
 	for (size_t i = 0; op->ok && i < op->claim.replaced.n; i++)
 		dispatcher_cancel(d, op->claim.replaced.v[i].run, op->claim.replaced.v[i].fence);
 	map_done(&d->early_cancels);
@@ -165,42 +165,42 @@ static void on_claimed(struct op *op, void *arg)
 
 static size_t room(const struct dispatcher *d)
 {
-	return d->flights.active < d->max_running ? d->max_running - d->flights.active : 0;
+	return d->active_runs.active < d->max_running ? d->max_running - d->active_runs.active : 0;
 }
 
 /* Of the room, as many as the spawner can start soon. */
 static size_t startable(const struct dispatcher *d)
 {
-	size_t n = d->flights.starting < STARTING_MAX ? STARTING_MAX - d->flights.starting : 0;
+	size_t n = d->active_runs.starting < STARTING_MAX ? STARTING_MAX - d->active_runs.starting : 0;
 
 	return n < room(d) ? n : room(d);
 }
 
 /* On the store thread. A spec that cannot be read keeps nobody waiting: its start will say what is wrong with it. */
-static void gate_of_spec(const char *text, const struct machine_now *machine, struct gate_says *ret)
+static void gate_of_spec(const char *text, const struct machine_figures *machine, struct gate_says *ret)
 {
 	AUTO_DONE(job_spec) spec;
 	struct err e = {};
 
 	*ret = (struct gate_says){.met = true};
 	job_spec_init(&spec);
-	if (!spec_from_text(text, &spec, &e))
+	if (!spec_json_from_text(text, &spec, &e))
 		return;
-	ret->met = machine_allows(machine, &spec.when);
-	ret->unknown = !machine_tells(machine, &spec.when);
+	ret->met = machine_conditions_hold(machine, &spec.when);
+	ret->unknown = !machine_conditions_known(machine, &spec.when);
 	if (spec.rate)
-		rate_parse(spec.rate, &ret->rate, &e);
+		policy_rate_parse(spec.rate, &ret->rate, &e);
 }
 
 usec_t dispatcher_pump(struct dispatcher *d)
 {
-	size_t held = d->flights.held, wanted = hold_wanted(d);
+	size_t held = d->active_runs.held, wanted = hold_wanted(d);
 	size_t n = startable(d) + (wanted > held ? wanted - held : 0);
 	struct op *op;
 	usec_t now;
 
 	start_held(d);
-	if (d->claiming || d->stopped || !may_start(d) || n == 0 || d->next_due == USEC_NEVER)
+	if (d->claiming || d->stopped || !spawner_accepts_starts(d) || n == 0 || d->next_due == USEC_NEVER)
 		return USEC_NEVER;
 	now = clock_now(d->o.clock);
 	if (d->next_due > now || d->not_before > now)
@@ -219,7 +219,7 @@ usec_t dispatcher_last_seen(const struct dispatcher *d)
 	return d->last_seen;
 }
 
-void dispatcher_due_is(struct dispatcher *d, usec_t next_due)
+void dispatcher_set_next_due(struct dispatcher *d, usec_t next_due)
 {
 	d->next_due = next_due;
 }
@@ -249,12 +249,12 @@ unsigned dispatcher_limits_refused(const struct dispatcher *d)
 	return d && d->spawner ? spawn_client_limits_refused(d->spawner) : 0;
 }
 
-void dispatcher_machine(const struct dispatcher *d, struct machine_now *ret)
+void dispatcher_machine(const struct dispatcher *d, struct machine_figures *ret)
 {
 	*ret = d->machine;
 }
 
-void dispatcher_machine_is(struct dispatcher *d, const struct machine_now *m)
+void dispatcher_set_machine(struct dispatcher *d, const struct machine_figures *m)
 {
 	d->machine = *m;
 }
@@ -266,7 +266,7 @@ void dispatcher_retry_in(struct dispatcher *d, usec_t delay)
 	sd_event_source_set_enabled(d->retry_timer, SD_EVENT_ONESHOT);
 }
 
-static int on_retry_timer(sd_event_source *source, uint64_t usec, void *arg)
+static int on_dispatcher_retry(sd_event_source *source, uint64_t usec, void *arg)
 {
 	struct dispatcher *d = arg;
 
@@ -283,7 +283,7 @@ static int on_retry_timer(sd_event_source *source, uint64_t usec, void *arg)
 
 /* ---- what the spawner says of a run ---- */
 
-static void take_end(struct flight *f, const struct spawn_report *r)
+static void copy_report(struct active_run *f, const struct spawn_report *r)
 {
 	struct attempt *a = &f->end;
 
@@ -304,15 +304,15 @@ static void take_end(struct flight *f, const struct spawn_report *r)
 	f->stopped = r->outcome == ATTEMPT_LOST; /* of its own accord it ends them only when it is told to stop */
 }
 
-void dispatcher_run_ended(struct dispatcher *d, const struct spawn_report *r)
+void dispatcher_report_ended(struct dispatcher *d, const struct spawn_report *r)
 {
-	struct flight *f = flights_get(&d->flights, r->run, r->fence);
+	struct active_run *f = active_runs_get(&d->active_runs, r->run, r->fence);
 
-	if (f && f->stage != FLIGHT_ENDED) {
+	if (f && f->stage != ACTIVE_RUN_ENDED) {
 		d->spawn_failures = 0;
-		take_end(f, r);
-		dispatcher_flight_ended(d, f);
-		pace_count(&d->ends, clock_boot(d->o.clock));
+		copy_report(f, r);
+		dispatcher_end_run(d, f);
+		rate_meter_count(&d->ends, clock_boot(d->o.clock));
 		d->ended++;
 		start_held(d);
 	} else if (!f) {
@@ -320,15 +320,15 @@ void dispatcher_run_ended(struct dispatcher *d, const struct spawn_report *r)
 		struct run *run = xcalloc(1, sizeof(*run));
 
 		*run = (struct run){.id = r->run, .fence = r->fence, .attempt = r->attempt};
-		f = flight_new(run, FLIGHT_ENDED);
-		take_end(f, r);
-		dispatcher_stranger_ended(d, f);
+		f = active_run_new(run, ACTIVE_RUN_ENDED);
+		copy_report(f, r);
+		dispatcher_end_unknown_run(d, f);
 	}
 }
 
 /* ---- life ---- */
 
-static bool add_timer(struct sd_event *ev, sd_event_source **ret, sd_event_time_handler_t fn,
+static bool dispatcher_timer_new(struct sd_event *ev, sd_event_source **ret, sd_event_time_handler_t fn,
 	struct dispatcher *d, struct err *e)
 {
 	int r = sd_event_add_time(ev, ret, CLOCK_BOOTTIME, 0, 1, fn, d);
@@ -348,9 +348,9 @@ bool dispatcher_new(struct sd_event *ev, const struct dispatcher_options *o, str
 	d->machine = MACHINE_UNKNOWN;
 	d->next_due = USEC_NEVER;
 	dispatcher_artifacts_watch(d);
-	if (!add_timer(ev, &d->started_timer, dispatcher_on_started_timer, d, e) ||
-		!add_timer(ev, &d->hold_timer, on_hold_timer, d, e) ||
-		!add_timer(ev, &d->retry_timer, on_retry_timer, d, e) || !dispatcher_long_timer(d, e))
+	if (!dispatcher_timer_new(ev, &d->started_timer, dispatcher_on_started_timer, d, e) ||
+		!dispatcher_timer_new(ev, &d->hold_timer, on_hold_timer, d, e) ||
+		!dispatcher_timer_new(ev, &d->retry_timer, on_dispatcher_retry, d, e) || !long_runs_timer_new(d, e))
 		return false;
 	*ret = STEAL(d);
 	return true;
@@ -373,7 +373,7 @@ void dispatcher_free(struct dispatcher *d)
 	sd_event_source_disable_unref(d->hold_timer);
 	sd_event_source_disable_unref(d->retry_timer);
 	sd_event_source_disable_unref(d->long_timer);
-	flights_done(&d->flights);
+	active_runs_done(&d->active_runs);
 	map_done(&d->early_cancels);
 	map_done(&d->disowned);
 	free(d->last_spawner);
@@ -386,8 +386,8 @@ void dispatcher_stop(struct dispatcher *d)
 {
 	d->stopped = true;
 	dispatcher_artifacts_stop(d);
-	while (d->flights.held)
-		dispatcher_give_back(d, d->flights.first_held, 0);
+	while (d->active_runs.held)
+		dispatcher_give_back(d, d->active_runs.first_held, 0);
 }
 
 /* A spawner that does not read within this time is reported. */
@@ -420,7 +420,7 @@ void dispatcher_spawner(const struct dispatcher *d, struct dispatcher_spawner *r
 void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret)
 {
 	*ret = (struct dispatcher_counts){
-		.in_flight = d->flights.active + d->flights.held,
+		.in_flight = d->active_runs.active + d->active_runs.held,
 		.room = room(d),
 		.owner_max = d->owner_max,
 		.spawner_up = d->spawner_ready,
@@ -441,12 +441,12 @@ struct sandbox_offers *dispatcher_sandboxes(const struct dispatcher *d)
 /* An end that is still on its way to the store is committed before the departure, or is kept by the spawner. */
 int64_t *dispatcher_held(const struct dispatcher *d, size_t *ret_n)
 {
-	int64_t *v = xcalloc(d->flights.by_run.used + 1, sizeof(*v));
-	struct flight *f;
+	int64_t *v = xcalloc(d->active_runs.by_run.used + 1, sizeof(*v));
+	struct active_run *f;
 
 	*ret_n = 0;
-	for (size_t i = 0; (f = map_next(&d->flights.by_run, &i));)
-		if (f->stage != FLIGHT_HELD && f->stage != FLIGHT_FETCHING)
+	for (size_t i = 0; (f = map_next(&d->active_runs.by_run, &i));)
+		if (f->stage != ACTIVE_RUN_HELD && f->stage != ACTIVE_RUN_FETCHING)
 			v[(*ret_n)++] = f->run->id;
 	return v;
 }
@@ -467,13 +467,13 @@ bool dispatcher_forget_output(struct dispatcher *d, int64_t run, int64_t attempt
 
 void dispatcher_cancel(struct dispatcher *d, int64_t run, int64_t fence)
 {
-	struct flight *f = flights_get(&d->flights, run, fence);
+	struct active_run *f = active_runs_get(&d->active_runs, run, fence);
 
-	if (f && (f->stage == FLIGHT_HELD || f->stage == FLIGHT_FETCHING)) {
+	if (f && (f->stage == ACTIVE_RUN_HELD || f->stage == ACTIVE_RUN_FETCHING)) {
 		end_cancelled(d, f);
 	} else if (f) {
 		f->run->cancel_asked = true;
-		if (d->spawner && f->stage != FLIGHT_ENDED)
+		if (d->spawner && f->stage != ACTIVE_RUN_ENDED)
 			spawn_client_cancel(d->spawner, run, fence);
 	} else if (d->claiming && fence) {
 		/* the claim that made it ours is in the same batch, and comes back after this */

@@ -12,8 +12,8 @@
 struct artifacts;
 struct dispatcher;
 struct err;
-struct hub;
-struct machine_now;
+struct run_watch_set;
+struct machine_figures;
 struct plan;
 struct sandbox_offers;
 struct sd_event;
@@ -23,7 +23,7 @@ struct store_thread;
 struct dispatcher_options {             /* everything is borrowed and outlives the dispatcher */
 	const struct clock *clock;
 	struct store_thread *store;
-	struct hub *hub;
+	struct run_watch_set *run_watch_set;
 	struct artifacts *artifacts;
 	const char *node_id;            /* random, of this life */
 	const char *node_name;          /* stays the same over restarts */
@@ -61,7 +61,7 @@ bool dispatcher_start(struct dispatcher *d, struct err *e);
 
 usec_t dispatcher_last_seen(const struct dispatcher *d); /* when an engine was here before this one; 0: never */
 /* The first queued run that waits in the store, after a batch; USEC_NEVER: none. */
-void dispatcher_due_is(struct dispatcher *d, usec_t next_due);
+void dispatcher_set_next_due(struct dispatcher *d, usec_t next_due);
 /* Claims what is due if there is room. Returns when to call again; USEC_NEVER: after the next event. */
 usec_t dispatcher_pump(struct dispatcher *d);
 enum warrant_policy dispatcher_warrants(const struct dispatcher *d); /* of the spawner, the last that was there */
@@ -69,8 +69,8 @@ void dispatcher_set_max_running(struct dispatcher *d, size_t max_running);
 void dispatcher_set_output_max(struct dispatcher *d, int64_t bytes);  /* kept of one attempt */
 void dispatcher_set_owner_max(struct dispatcher *d, size_t owner_max); /* of one owner at a time; 0: no such limit */
 /* What conditions are held against from now on; until the first call nothing is known. */
-void dispatcher_machine_is(struct dispatcher *d, const struct machine_now *m);
-void dispatcher_machine(const struct dispatcher *d, struct machine_now *ret);
+void dispatcher_set_machine(struct dispatcher *d, const struct machine_figures *m);
+void dispatcher_machine(const struct dispatcher *d, struct machine_figures *ret);
 
 /* enum limit_kind: what the spawner cannot enforce and refuses; nothing while there is none. */
 unsigned dispatcher_limits_refused(const struct dispatcher *d);
@@ -115,7 +115,7 @@ void dispatcher_notice_settled(struct dispatcher *d, int64_t run, int64_t fence)
 /* The kept output of an attempt goes; false: there is no spawner to do it now. */
 /* A run of a dead node, which the store has made ours: it is recorded as lost. */
 struct claimed;
-void dispatcher_give_up(struct dispatcher *d, struct claimed *c);
+void dispatcher_record_lost(struct dispatcher *d, struct claimed *c);
 /* The store has given this node up: what we had is not ours; the node is opened again. */
 void dispatcher_rejoin(struct dispatcher *d);
 /* By then (boottime) the spawner ends what must not run twice, unless it is told again; 0: no such moment. */

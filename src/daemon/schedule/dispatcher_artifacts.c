@@ -13,7 +13,7 @@
 
 #define BUSY_DELAY (5 * USEC_SEC) /* before an artifact is asked for again that could not be had */
 
-void dispatcher_artifact_note(struct flight *f, const struct job_spec *spec)
+void dispatcher_artifact_note(struct active_run *f, const struct job_spec *spec)
 {
 	if (!spec->artifact || !spec->sha256 || f->artifact)
 		return;
@@ -21,25 +21,25 @@ void dispatcher_artifact_note(struct flight *f, const struct job_spec *spec)
 	f->artifact_sum = xstrdup(spec->sha256);
 }
 
-static struct artifact_user user_of(const struct flight *f)
+static struct artifact_user artifact_user_of(const struct active_run *f)
 {
 	return (struct artifact_user){.run = f->run->id, .fence = f->run->fence, .uid = owner_uid(f->run->uid),
 		.url = f->artifact, .sha256 = f->artifact_sum};
 }
 
-bool dispatcher_artifact_get(struct dispatcher *d, struct flight *f, const struct job_spec *spec, struct err *e)
+bool dispatcher_artifact_get(struct dispatcher *d, struct active_run *f, const struct job_spec *spec, struct err *e)
 {
 	struct artifact_user u;
 
 	dispatcher_artifact_note(f, spec);
-	u = user_of(f);
+	u = artifact_user_of(f);
 	if (!artifacts_get(d->o.artifacts, &u, e))
 		return false;
-	flights_stage(&d->flights, f, FLIGHT_FETCHING);
+	active_runs_set_stage(&d->active_runs, f, ACTIVE_RUN_FETCHING);
 	return true;
 }
 
-static void on_removed(struct flight *f, void *arg)
+static void on_active_run_removed(struct active_run *f, void *arg)
 {
 	const struct dispatcher *d = arg;
 
@@ -49,17 +49,17 @@ static void on_removed(struct flight *f, void *arg)
 
 void dispatcher_artifacts_watch(struct dispatcher *d)
 {
-	d->flights.on_remove = on_removed;
-	d->flights.arg = d;
+	d->active_runs.on_remove = on_active_run_removed;
+	d->active_runs.arg = d;
 }
 
 void dispatcher_artifacts_hold(struct dispatcher *d)
 {
-	const struct flight *f;
+	const struct active_run *f;
 
-	for (size_t i = 0; (f = map_next(&d->flights.by_run, &i));)
-		if (f->artifact && f->stage != FLIGHT_FETCHING && f->stage != FLIGHT_HELD) {
-			struct artifact_user u = user_of(f);
+	for (size_t i = 0; (f = map_next(&d->active_runs.by_run, &i));)
+		if (f->artifact && f->stage != ACTIVE_RUN_FETCHING && f->stage != ACTIVE_RUN_HELD) {
+			struct artifact_user u = artifact_user_of(f);
 
 			artifacts_hold(d->o.artifacts, &u);
 		}
@@ -67,18 +67,18 @@ void dispatcher_artifacts_hold(struct dispatcher *d)
 
 void dispatcher_artifact_file(struct dispatcher *d, int64_t run, int64_t fence, int socket)
 {
-	const struct flight *f = flights_get(&d->flights, run, fence);
+	const struct active_run *f = active_runs_get(&d->active_runs, run, fence);
 	AUTO_FD to = socket; /* jobsched-net takes its end for a file that could not be opened */
 	struct err e = {};
 
-	if (!f || f->stage != FLIGHT_FETCHING || !d->spawner)
+	if (!f || f->stage != ACTIVE_RUN_FETCHING || !d->spawner)
 		return;
 	if (!spawn_client_open_file(d->spawner, &(struct spawn_file){.run = run, .fence = fence, .uid = owner_uid(f->run->uid),
 			.owner = f->run->owner, .path = f->artifact + sizeof("file:") - 1, .socket = to}, &e))
 		log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = f->run->job, .run = run}, "%s", e.msg);
 }
 
-static void give_back_busy(struct dispatcher *d, struct flight *f, const struct err *why)
+static void give_back_busy(struct dispatcher *d, struct active_run *f, const struct err *why)
 {
 	log_line(log_repeat(&d->artifact_busy, clock_boot(&clock_system)), &(struct log_about){.job = f->run->job, .run = f->run->id},
 		"run %" PRId64 " waits for its artifact, trying again in %d s: %s", f->run->id, (int)(BUSY_DELAY / USEC_SEC), why->msg);
@@ -87,19 +87,19 @@ static void give_back_busy(struct dispatcher *d, struct flight *f, const struct 
 
 void dispatcher_artifact_done(struct dispatcher *d, int64_t run, int64_t fence, int tree, const struct err *why)
 {
-	struct flight *f = flights_get(&d->flights, run, fence);
+	struct active_run *f = active_runs_get(&d->active_runs, run, fence);
 	AUTO_FD fd = tree;
 
-	if (!f || f->stage != FLIGHT_FETCHING)
+	if (!f || f->stage != ACTIVE_RUN_FETCHING)
 		return;
-	flights_stage(&d->flights, f, FLIGHT_STARTING);
+	active_runs_set_stage(&d->active_runs, f, ACTIVE_RUN_STARTING);
 	if (why && why->kind == ERR_BUSY) {
 		give_back_busy(d, f, why);
 	} else if (why) {
 		dispatcher_end_unstarted(d, f, ATTEMPT_NOT_STARTED, why->msg);
 	} else if (d->spawner_ready && !d->stopped && d->o.trusted(d->o.arg)) { /* it may have taken longer than a lease */
 		f->tree = STEAL_FD(fd);
-		dispatcher_start_flight(d, f);
+		dispatcher_start_run(d, f);
 	} else {
 		dispatcher_give_back(d, f, 0);
 	}
@@ -107,9 +107,9 @@ void dispatcher_artifact_done(struct dispatcher *d, int64_t run, int64_t fence, 
 
 void dispatcher_artifacts_stop(struct dispatcher *d)
 {
-	struct flight *f;
+	struct active_run *f;
 
-	for (size_t i = 0; (f = map_next(&d->flights.by_run, &i));)
-		if (f->stage == FLIGHT_FETCHING)
+	for (size_t i = 0; (f = map_next(&d->active_runs.by_run, &i));)
+		if (f->stage == ACTIVE_RUN_FETCHING)
 			dispatcher_give_back(d, f, 0);
 }

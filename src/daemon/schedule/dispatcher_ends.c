@@ -20,19 +20,19 @@
 #define TAIL_MAX 8192 /* bytes of output that every node can show */
 
 /* After these we leave: what the spawner was not told to forget, our next life sees to. */
-static bool ends_our_life(enum err_kind kind)
+static bool ends_daemon(enum err_kind kind)
 {
 	return kind == ERR_UNCERTAIN || kind == ERR_REFUSED;
 }
 
 /* Is it the store's moment, or the operation itself? */
-bool dispatcher_worth_retrying(enum err_kind kind)
+bool dispatcher_may_retry(enum err_kind kind)
 {
-	return kind != ERR_NOT_FOUND && kind != ERR_FENCED && !ends_our_life(kind);
+	return kind != ERR_NOT_FOUND && kind != ERR_FENCED && !ends_daemon(kind);
 }
 
 /* Said of the first and of all together, not of each. */
-static void note_late(struct dispatcher *d, struct flight *f, const struct op *op)
+static void note_late(struct dispatcher *d, struct active_run *f, const struct op *op)
 {
 	log_line(log_repeat(&d->not_recorded, clock_boot(&clock_system)), NULL,
 		"could not record the end of run %" PRId64 ", trying again every second, as with all that end meanwhile: %s",
@@ -42,13 +42,13 @@ static void note_late(struct dispatcher *d, struct flight *f, const struct op *o
 		f->late = true;
 }
 
-static void note_recorded(struct dispatcher *d, const struct flight *f)
+static void note_recorded(struct dispatcher *d, const struct active_run *f)
 {
-	const struct flight *other;
+	const struct active_run *other;
 
 	if (!f || !f->late)
 		return;
-	for (size_t i = 0; (other = map_next(&d->flights.by_run, &i));)
+	for (size_t i = 0; (other = map_next(&d->active_runs.by_run, &i));)
 		if (other->late && other != f)
 			return;
 	log_info("what the store did not take at once is recorded: the end%s of %zu run%s", d->late_ends == 1 ? "" : "s", d->late_ends,
@@ -61,9 +61,9 @@ static void on_end_recorded(struct op *op, void *arg)
 {
 	struct dispatcher *d = arg;
 	const struct attempt *a = &op->ended.attempt;
-	struct flight *f = flights_get(&d->flights, a->run, a->fence);
+	struct active_run *f = active_runs_get(&d->active_runs, a->run, a->fence);
 
-	if (!op->ok && dispatcher_worth_retrying(op->err.kind)) {
+	if (!op->ok && dispatcher_may_retry(op->err.kind)) {
 		note_late(d, f, op);
 		if (!f) {
 			dispatcher_submit_later(d, op);
@@ -74,7 +74,7 @@ static void on_end_recorded(struct op *op, void *arg)
 		op_free(op);
 		return;
 	}
-	if (!op->ok && ends_our_life(op->err.kind)) {
+	if (!op->ok && ends_daemon(op->err.kind)) {
 		op_free(op);
 		return;
 	}
@@ -87,14 +87,14 @@ static void on_end_recorded(struct op *op, void *arg)
 	else if (op->ended.stale)
 		log_warning("run %" PRId64 " was taken over meanwhile; its end is kept as stale", a->run);
 	else
-		hub_tell(d->o.hub, op->ended.job, a->run, op->ended.became);
+		run_watch_notify(d->o.run_watch_set, op->ended.job, a->run, op->ended.became);
 	if (f)
-		flights_remove(&d->flights, f);
+		active_runs_remove(&d->active_runs, f);
 	op_free(op);
 }
 
 /* Copies, because the store may refuse and then it is tried again. */
-static void copy_attempt(struct attempt *to, const struct attempt *from)
+static void copy_end(struct attempt *to, const struct attempt *from)
 {
 	*to = *from;
 	to->node = xstrdup(from->node);
@@ -103,9 +103,9 @@ static void copy_attempt(struct attempt *to, const struct attempt *from)
 	to->error = xstrdup(from->error);
 }
 
-static struct run_verdict judge(const struct dispatcher *d, const struct flight *f)
+static struct judge_verdict judge(const struct dispatcher *d, const struct active_run *f)
 {
-	struct run_case c = {
+	struct judge_case c = {
 		.outcome = f->end.outcome,
 		.denial = f->refused ? start_failure_name(f->refused) : NULL,
 		.stopped = f->stopped,
@@ -119,11 +119,11 @@ static struct run_verdict judge(const struct dispatcher *d, const struct flight 
 	};
 
 	io_random(&c.random, sizeof(c.random));
-	return run_judge(&f->retry, &c);
+	return judge_attempt(&f->retry, &c);
 }
 
 /* Other nodes show the end of it, from the store. */
-static char *read_tail(const struct dispatcher *d, const struct flight *f)
+static char *read_end_tail(const struct dispatcher *d, const struct active_run *f)
 {
 	AUTO_FD dir = -1;
 	AUTO_FD file = -1;
@@ -136,12 +136,12 @@ static char *read_tail(const struct dispatcher *d, const struct flight *f)
 	if (f->end.output_bytes <= f->end.output_dropped || !d->o.others || !d->o.others(d->o.arg))
 		return NULL;
 	dir = open(d->o.output_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	file = dir >= 0 ? output_open(dir, f->run->id, f->end.number) : -1;
+	file = dir >= 0 ? output_file_open(dir, f->run->id, f->end.number) : -1;
 	bytes = xcalloc(1, TAIL_MAX);
 	for (size_t more = 1; file >= 0 && more > 0 && n < TAIL_MAX; n += more) {
 		int64_t at = from > 0 ? from : 0;
 
-		if (!output_read(file, at + (int64_t)n, bytes + n, TAIL_MAX - n, &at, &more, &e))
+		if (!output_file_read(file, at + (int64_t)n, bytes + n, TAIL_MAX - n, &at, &more, &e))
 			break;
 		if (n == 0)
 			from = at;
@@ -151,23 +151,23 @@ static char *read_tail(const struct dispatcher *d, const struct flight *f)
 	return n > 0 ? buf_steal(&text) : NULL;
 }
 
-static void record_end(struct dispatcher *d, const struct flight *f)
+static void record_end(struct dispatcher *d, const struct active_run *f)
 {
-	struct run_verdict v = judge(d, f);
+	struct judge_verdict v = judge(d, f);
 	struct op *op = op_new(OP_ENDED, on_end_recorded, d);
 
 	op->ended = (struct op_ended){.node = d->o.node_id, .state = v.state, .due_at = v.due_at, .failure = v.failure,
 		.lost = v.lost, .dead = v.dead, .pause = v.pause,
 		.suspend = start_failure_suspends(f->refused) ? start_failure_name(f->refused) : NULL};
 	memcpy(op->ended.reason, v.reason, sizeof(v.reason));
-	copy_attempt(&op->ended.attempt, &f->end);
+	copy_end(&op->ended.attempt, &f->end);
 	op->ended.attempt.outcome = v.outcome;
-	op->ended.tail = read_tail(d, f);
+	op->ended.tail = read_end_tail(d, f);
 	op->patient = true;
 	store_thread_submit(d->o.store, op);
 }
 
-static void sign(const struct dispatcher *d, struct flight *f)
+static void fill_origin(const struct dispatcher *d, struct active_run *f)
 {
 	if (!f->end.node)
 		f->end.node = xstrdup(d->o.node_id);
@@ -175,27 +175,27 @@ static void sign(const struct dispatcher *d, struct flight *f)
 		f->end.spawner = xstrdup(d->spawner ? spawn_client_spawner(d->spawner) : "");
 }
 
-void dispatcher_flight_ended(struct dispatcher *d, struct flight *f)
+void dispatcher_end_run(struct dispatcher *d, struct active_run *f)
 {
-	flights_end(&d->flights, f);
+	active_runs_end(&d->active_runs, f);
 	f->recording = true;
-	sign(d, f);
+	fill_origin(d, f);
 	record_end(d, f);
 }
 
-void dispatcher_stranger_ended(struct dispatcher *d, struct flight *f)
+void dispatcher_end_unknown_run(struct dispatcher *d, struct active_run *f)
 {
-	sign(d, f);
+	fill_origin(d, f);
 	record_end(d, f);
-	flight_free(f);
+	active_run_free(f);
 }
 
 void dispatcher_retry_ends(struct dispatcher *d)
 {
-	struct flight *f;
+	struct active_run *f;
 
-	for (size_t i = 0; (f = map_next(&d->flights.by_run, &i));)
-		if (f->stage == FLIGHT_ENDED && !f->recording) {
+	for (size_t i = 0; (f = map_next(&d->active_runs.by_run, &i));)
+		if (f->stage == ACTIVE_RUN_ENDED && !f->recording) {
 			f->recording = true;
 			record_end(d, f);
 		}

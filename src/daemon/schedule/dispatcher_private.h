@@ -13,10 +13,10 @@
 struct dispatcher {
 	struct dispatcher_options o;
 	sd_event *ev;                    /* borrowed */
-	struct flights flights;
+	struct active_runs active_runs;
 	size_t max_running, owner_max;
 	int64_t output_max;              /* bytes */
-	struct machine_now machine;
+	struct machine_figures machine;
 	usec_t next_due, not_before;
 	bool claiming, stopped;
 	struct map early_cancels;        /* run → fence: cancelled before its claim came back */
@@ -35,7 +35,7 @@ struct dispatcher {
 	size_t late_ends;                /* so many, since it was first said */
 	struct log_repeat not_given_back;
 	struct log_repeat artifact_busy;
-	struct pace ends;                /* how fast runs end: claims look ahead by it */
+	struct rate_meter ends;                /* how fast runs end: claims look ahead by it */
 
 	struct spawn_client *spawner;    /* NULL: not connected */
 	struct spawn_client *connecting; /* its welcome is awaited; NULL while 'spawner' is set */
@@ -53,36 +53,36 @@ struct dispatcher {
 };
 
 /* dispatcher.c */
-void dispatcher_give_back(struct dispatcher *d, struct flight *f /* freed */, usec_t delay);
+void dispatcher_give_back(struct dispatcher *d, struct active_run *f /* freed */, usec_t delay);
 void dispatcher_retry_in(struct dispatcher *d, usec_t delay);
 void dispatcher_submit_later(struct dispatcher *d, struct op *op /* moved */);
-void dispatcher_run_ended(struct dispatcher *d, const struct spawn_report *r);
+void dispatcher_report_ended(struct dispatcher *d, const struct spawn_report *r);
 
 /* dispatcher_starts.c */
-void dispatcher_start_flight(struct dispatcher *d, struct flight *f);
-void dispatcher_end_unstarted(struct dispatcher *d, struct flight *f, enum attempt_outcome outcome, const char *why);
-void dispatcher_run_not_started(struct dispatcher *d, const struct spawn_report *r);
-void dispatcher_flight_started(struct dispatcher *d, struct flight *f, int64_t pid, usec_t started_at);
+void dispatcher_start_run(struct dispatcher *d, struct active_run *f);
+void dispatcher_end_unstarted(struct dispatcher *d, struct active_run *f, enum attempt_outcome outcome, const char *why);
+void dispatcher_report_not_started(struct dispatcher *d, const struct spawn_report *r);
+void dispatcher_run_started(struct dispatcher *d, struct active_run *f, int64_t pid, usec_t started_at);
 int dispatcher_on_started_timer(sd_event_source *source, uint64_t usec, void *arg); /* records those that still run */
 
 /* dispatcher_ends.c */
 #define DISPATCHER_RETRY_DELAY USEC_SEC /* after the store refused */
-bool dispatcher_worth_retrying(enum err_kind kind);                   /* the store's moment, or the operation itself? */
-void dispatcher_flight_ended(struct dispatcher *d, struct flight *f); /* f->end is filled */
-void dispatcher_stranger_ended(struct dispatcher *d, struct flight *f /* moved; not one of ours */);
+bool dispatcher_may_retry(enum err_kind kind);                   /* the store's moment, or the operation itself? */
+void dispatcher_end_run(struct dispatcher *d, struct active_run *f); /* f->end is filled */
+void dispatcher_end_unknown_run(struct dispatcher *d, struct active_run *f /* moved; not one of ours */);
 void dispatcher_retry_ends(struct dispatcher *d);                     /* those that the store refused */
 
 /* dispatcher_notices.c */
-bool dispatcher_long_timer(struct dispatcher *d, struct err *e);
-void dispatcher_watch_long(struct dispatcher *d, struct flight *f); /* it has started */
+bool long_runs_timer_new(struct dispatcher *d, struct err *e);
+void long_runs_watch(struct dispatcher *d, struct active_run *f); /* it has started */
 bool dispatcher_notice_report(struct dispatcher *d, const struct spawn_report *r); /* true: it was about a notice only */
 
 /* dispatcher_artifacts.c */
 struct job_spec;
-void dispatcher_artifact_note(struct flight *f, const struct job_spec *spec); /* which artifact it uses, if any */
-/* Asks for the artifact; the flight is started again when it is there. */
-bool dispatcher_artifact_get(struct dispatcher *d, struct flight *f, const struct job_spec *spec, struct err *e);
-void dispatcher_artifacts_watch(struct dispatcher *d); /* releases the artifact of each flight that is removed */
+void dispatcher_artifact_note(struct active_run *f, const struct job_spec *spec); /* which artifact it uses, if any */
+/* Asks for the artifact; the active_run is started again when it is there. */
+bool dispatcher_artifact_get(struct dispatcher *d, struct active_run *f, const struct job_spec *spec, struct err *e);
+void dispatcher_artifacts_watch(struct dispatcher *d); /* releases the artifact of each active_run that is removed */
 void dispatcher_artifacts_stop(struct dispatcher *d);  /* runs that wait for an artifact are given back */
 
 /* recovery.c */

@@ -22,7 +22,7 @@
 #define LEASE_RETRY_DELAY (100 * USEC_MSEC) /* after the spawner refused for the lease */
 
 /* Doubles with every failure in a row, with jitter, so that a full machine is left in peace. */
-static usec_t spawn_delay(struct dispatcher *d)
+static usec_t start_backoff(struct dispatcher *d)
 {
 	uint32_t random;
 	usec_t delay = SPAWN_RETRY_MIN << (d->spawn_failures < 9 ? d->spawn_failures : 9);
@@ -34,15 +34,15 @@ static usec_t spawn_delay(struct dispatcher *d)
 	return delay / 2 + random % (delay / 2);
 }
 
-void dispatcher_end_unstarted(struct dispatcher *d, struct flight *f, enum attempt_outcome outcome, const char *why)
+void dispatcher_end_unstarted(struct dispatcher *d, struct active_run *f, enum attempt_outcome outcome, const char *why)
 {
 	f->end.outcome = outcome;
 	f->end.error = xstrdup(why);
 	f->end.started_at = f->end.ended_at = clock_now(d->o.clock);
-	dispatcher_flight_ended(d, f);
+	dispatcher_end_run(d, f);
 }
 
-void dispatcher_start_flight(struct dispatcher *d, struct flight *f)
+void dispatcher_start_run(struct dispatcher *d, struct active_run *f)
 {
 	AUTO_TEXT spec_text = STEAL(f->spec);
 	AUTO_DONE(job_spec) spec;
@@ -54,13 +54,13 @@ void dispatcher_start_flight(struct dispatcher *d, struct flight *f)
 	struct err e = {};
 
 	job_spec_init(&spec);
-	if (!spec_from_text(spec_text, &spec, &e) || !run_params_from_text(f->run->params, &params, &warrant, &e)) {
+	if (!spec_json_from_text(spec_text, &spec, &e) || !params_json_run_from_text(f->run->params, &params, &warrant, &e)) {
 		err_wrap(&e, "the stored definition cannot be read");
 		goto not_started;
 	}
-	retry_policy_of(&spec, &f->retry);
-	f->keeps = flight_keeps(&spec);
-	if (!run_time_left(&f->retry, f->run->first_start, spec.timeout, now, &timeout)) {
+	policy_retry_of(&spec, &f->retry);
+	f->outlives_lease = active_run_outlives_lease(&spec);
+	if (!judge_time_left(&f->retry, f->run->first_start, spec.timeout, now, &timeout)) {
 		dispatcher_end_unstarted(d, f, ATTEMPT_TIMED_OUT, "the time of the run was over before it could start");
 		return;
 	}
@@ -75,18 +75,18 @@ void dispatcher_start_flight(struct dispatcher *d, struct flight *f)
 		spec.warrant = STEAL(warrant);
 	}
 	tree = STEAL_FD(f->tree);
-	plan_build(&plan, &(struct plan_source){.run = f->run, .spec = &spec, .node = d->o.node_name,
+	start_plan_build(&plan, &(struct start_plan_source){.run = f->run, .spec = &spec, .node = d->o.node_name,
 		.store_id = store_thread_store_id(d->o.store), .params = &params});
 	plan.timeout = timeout;
 	warrants_put(&plan, spec.warrant);
-	plan.ends_with_lease = !f->keeps;
+	plan.ends_with_lease = !f->outlives_lease;
 	plan.tree = tree;
 	if (plan.output_limit > d->output_max)
 		plan.output_limit = d->output_max;
 	if (failpoint_ok(FP_GRANT_SEND, &e) && spawn_client_start(d->spawner, &plan, &e))
 		return;
 	if (e.kind == ERR_BUSY) {
-		dispatcher_give_back(d, f, spawn_delay(d));
+		dispatcher_give_back(d, f, start_backoff(d));
 		return;
 	}
 not_started:
@@ -95,19 +95,19 @@ not_started:
 
 /* ---- it did not start ---- */
 
-/* It keeps its turn, and any node may have it; we go on when the spawner has heard of a renewal. */
-static void give_back_for_lease(struct dispatcher *d, struct flight *f)
+/* It outlives_lease its turn, and any node may have it; we go on when the spawner has heard of a renewal. */
+static void give_back_for_lease(struct dispatcher *d, struct active_run *f)
 {
 	dispatcher_give_back(d, f, 0);
 	dispatcher_retry_in(d, LEASE_RETRY_DELAY);
 	d->o.on_fenced(d->o.arg);
 }
 
-void dispatcher_run_not_started(struct dispatcher *d, const struct spawn_report *r)
+void dispatcher_report_not_started(struct dispatcher *d, const struct spawn_report *r)
 {
-	struct flight *f = flights_get(&d->flights, r->run, r->fence);
+	struct active_run *f = active_runs_get(&d->active_runs, r->run, r->fence);
 
-	if (!f || f->stage == FLIGHT_ENDED)
+	if (!f || f->stage == ACTIVE_RUN_ENDED)
 		return;
 	if (r->reason == START_LEASE && !f->run->cancel_asked) {
 		give_back_for_lease(d, f);
@@ -119,7 +119,7 @@ void dispatcher_run_not_started(struct dispatcher *d, const struct spawn_report 
 		return;
 	}
 	if (r->transient && !f->run->cancel_asked) {
-		usec_t delay = spawn_delay(d);
+		usec_t delay = start_backoff(d);
 
 		log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = f->run->job, .run = r->run},
 			"could not start run %" PRId64 ", trying again in %" PRId64 "ms: %s", r->run,
@@ -149,29 +149,29 @@ static void record_starts_in(struct dispatcher *d, usec_t delay)
 static void on_start_recorded(struct op *op, void *arg)
 {
 	struct dispatcher *d = arg;
-	struct flight *f = flights_get(&d->flights, op->started.run, op->started.fence);
+	struct active_run *f = active_runs_get(&d->active_runs, op->started.run, op->started.fence);
 
 	if (!op->ok && f) {
 		f->start_recorded = false;
-		if (dispatcher_worth_retrying(op->err.kind))
+		if (dispatcher_may_retry(op->err.kind))
 			record_starts_in(d, DISPATCHER_RETRY_DELAY);
 	}
-	if (op->ok && f && f->stage == FLIGHT_RUNNING)
-		hub_tell(d->o.hub, f->run->job, f->run->id, RUN_RUNNING);
+	if (op->ok && f && f->stage == ACTIVE_RUN_RUNNING)
+		run_watch_notify(d->o.run_watch_set, f->run->job, f->run->id, RUN_RUNNING);
 	op_free(op);
 }
 
 int dispatcher_on_started_timer(sd_event_source *source, uint64_t usec, void *arg)
 {
 	struct dispatcher *d = arg;
-	struct flight *f;
+	struct active_run *f;
 
 	(void)source;
 	(void)usec;
-	for (size_t i = 0; (f = map_next(&d->flights.by_run, &i));) {
+	for (size_t i = 0; (f = map_next(&d->active_runs.by_run, &i));) {
 		struct op *op;
 
-		if (f->stage != FLIGHT_RUNNING || f->start_recorded)
+		if (f->stage != ACTIVE_RUN_RUNNING || f->start_recorded)
 			continue;
 		f->start_recorded = true;
 		op = op_new(OP_STARTED, on_start_recorded, d);
@@ -185,12 +185,12 @@ int dispatcher_on_started_timer(sd_event_source *source, uint64_t usec, void *ar
 	return 0;
 }
 
-void dispatcher_flight_started(struct dispatcher *d, struct flight *f, int64_t pid, usec_t started_at)
+void dispatcher_run_started(struct dispatcher *d, struct active_run *f, int64_t pid, usec_t started_at)
 {
-	flights_stage(&d->flights, f, FLIGHT_RUNNING);
+	active_runs_set_stage(&d->active_runs, f, ACTIVE_RUN_RUNNING);
 	f->end.pid = pid;
 	f->end.started_at = started_at;
-	dispatcher_watch_long(d, f);
+	long_runs_watch(d, f);
 	if (!f->start_recorded)
 		record_starts_in(d, STARTED_DELAY);
 }

@@ -14,16 +14,16 @@
 struct expiry {
 	const struct clock *clock;
 	struct store_thread *store;
-	struct hub *hub;
+	struct run_watch_set *run_watch_set;
 	usec_t last_start, not_before;
 	bool under_way, stopped;
 };
 
-struct expiry *expiry_new(const struct clock *clock, struct store_thread *store, struct hub *hub)
+struct expiry *expiry_new(const struct clock *clock, struct store_thread *store, struct run_watch_set *run_watch_set)
 {
 	struct expiry *x = xcalloc(1, sizeof(*x));
 
-	*x = (struct expiry){.clock = clock, .store = store, .hub = hub, .last_start = USEC_NEVER};
+	*x = (struct expiry){.clock = clock, .store = store, .run_watch_set = run_watch_set, .last_start = USEC_NEVER};
 	return x;
 }
 
@@ -32,7 +32,7 @@ void expiry_free(struct expiry *x)
 	free(x);
 }
 
-void expiry_at_is(struct expiry *x, usec_t last_start)
+void expiry_set_time(struct expiry *x, usec_t last_start)
 {
 	x->last_start = last_start;
 }
@@ -53,7 +53,7 @@ static void on_expired(struct op *op, void *arg)
 		log_warning("could not expire runs, retrying in 1 s: %s", op->err.msg);
 	}
 	for (size_t i = 0; op->ok && i < l->n; i++)
-		hub_tell(x->hub, l->v[i].job, l->v[i].run, l->v[i].state);
+		run_watch_notify(x->run_watch_set, l->v[i].job, l->v[i].run, l->v[i].state);
 	op_free(op);
 }
 

@@ -4,11 +4,11 @@
 #include "base/clock.h"
 
 struct expiry;
-struct hub;
+struct run_watch_set;
 struct store_thread;
 
-struct expiry *expiry_new(const struct clock *clock, struct store_thread *store, struct hub *hub); /* all borrowed */
+struct expiry *expiry_new(const struct clock *clock, struct store_thread *store, struct run_watch_set *run_watch_set); /* all borrowed */
 void expiry_free(struct expiry *x); /* NULL is fine; after the store threads have ended */
-void expiry_at_is(struct expiry *x, usec_t last_start); /* of the first such run; USEC_NEVER: there is none */
+void expiry_set_time(struct expiry *x, usec_t last_start); /* of the first such run; USEC_NEVER: there is none */
 void expiry_stop(struct expiry *x);
 usec_t expiry_pump(struct expiry *x); /* when to call again; USEC_NEVER: after the next commit */

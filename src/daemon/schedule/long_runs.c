@@ -10,7 +10,7 @@
 
 /* ---- unusually long ---- */
 
-static void on_told(struct op *op, void *arg)
+static void on_long_run_noted(struct op *op, void *arg)
 {
 	(void)arg;
 	if (!op->ok)
@@ -18,18 +18,18 @@ static void on_told(struct op *op, void *arg)
 	op_free(op);
 }
 
-static void tell(struct flight *f, void *arg)
+static void add_long_run_notice(struct active_run *f, void *arg)
 {
 	struct dispatcher *d = arg;
-	struct op *op = op_new(OP_NOTICE_ADD, on_told, d);
+	struct op *op = op_new(OP_NOTICE_ADD, on_long_run_noted, d);
 
-	op->notice_add = (struct op_notice_add){.uid = -1, .job = f->run->job, .run = f->run->id, .kind = TELL_LONG,
+	op->notice_add = (struct op_notice_add){.uid = -1, .job = f->run->job, .run = f->run->id, .kind = NOTICE_KIND_LONG,
 		.now = clock_now(d->o.clock)};
 	op->patient = true;
 	store_thread_submit(d->o.store, op);
 }
 
-static void arm(struct dispatcher *d, usec_t at, usec_t now)
+static void long_timer_set(struct dispatcher *d, usec_t at, usec_t now)
 {
 	d->long_at = at;
 	if (at != USEC_NEVER)
@@ -44,11 +44,11 @@ static int on_long_timer(sd_event_source *source, uint64_t usec, void *arg)
 
 	(void)source;
 	(void)usec;
-	arm(d, flights_overlong(&d->flights, now, tell, d), now);
+	long_timer_set(d, active_runs_overlong(&d->active_runs, now, add_long_run_notice, d), now);
 	return 0;
 }
 
-bool dispatcher_long_timer(struct dispatcher *d, struct err *e)
+bool long_runs_timer_new(struct dispatcher *d, struct err *e)
 {
 	int r = sd_event_add_time(d->ev, &d->long_timer, CLOCK_BOOTTIME, 0, 1, on_long_timer, d);
 
@@ -58,7 +58,7 @@ bool dispatcher_long_timer(struct dispatcher *d, struct err *e)
 	return true;
 }
 
-void dispatcher_watch_long(struct dispatcher *d, struct flight *f)
+void long_runs_watch(struct dispatcher *d, struct active_run *f)
 {
 	usec_t after = notice_long_after(f->typical);
 
@@ -66,7 +66,7 @@ void dispatcher_watch_long(struct dispatcher *d, struct flight *f)
 		return;
 	f->long_at = f->end.started_at + after;
 	if (f->long_at < d->long_at)
-		arm(d, f->long_at, clock_now(d->o.clock));
+		long_timer_set(d, f->long_at, clock_now(d->o.clock));
 }
 
 /* ---- commands of notices ---- */

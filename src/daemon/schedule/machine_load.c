@@ -7,17 +7,17 @@
 #include "base/text.h"
 #include <sched.h>
 
-#define READ_PACE USEC_SEC /* the kernel makes new figures every two seconds */
+#define READ_INTERVAL USEC_SEC /* the kernel makes new figures every two seconds */
 #define FILE_MAX 512
 
 static const struct {
 	const char *file;
 	int64_t (*figure_in)(const char *text);
 } sources[MACHINE_FIGURE_MAX] = {
-	[MACHINE_LOAD] = {"loadavg", machine_load_in},
-	[MACHINE_CPU] = {"pressure/cpu", machine_pressure_in},
-	[MACHINE_MEMORY] = {"pressure/memory", machine_pressure_in},
-	[MACHINE_IO] = {"pressure/io", machine_pressure_in},
+	[MACHINE_LOAD] = {"loadavg", machine_conditions_parse_load},
+	[MACHINE_CPU] = {"pressure/cpu", machine_conditions_parse_pressure},
+	[MACHINE_MEMORY] = {"pressure/memory", machine_conditions_parse_pressure},
+	[MACHINE_IO] = {"pressure/io", machine_conditions_parse_pressure},
 };
 
 static int64_t read_figure(const char *root, int figure)
@@ -30,9 +30,9 @@ static int64_t read_figure(const char *root, int figure)
 	return sources[figure].figure_in(text.data);
 }
 
-const struct machine_now *machine_look(struct machine *m, usec_t boottime)
+const struct machine_figures *machine_load_read(struct machine *m, usec_t boottime)
 {
-	if (m->read_at && boottime - m->read_at < READ_PACE)
+	if (m->read_at && boottime - m->read_at < READ_INTERVAL)
 		return &m->now;
 	for (int i = 0; i < MACHINE_FIGURE_MAX; i++)
 		m->now.thousandths[i] = read_figure(m->root, i);
@@ -40,7 +40,7 @@ const struct machine_now *machine_look(struct machine *m, usec_t boottime)
 	return &m->now;
 }
 
-int64_t machine_cores(void)
+int64_t machine_load_cores(void)
 {
 	cpu_set_t set;
 	int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;

@@ -40,7 +40,7 @@ void pauses_stop(struct pauses *p)
 	p->stopped = true;
 }
 
-static void on_ended(struct op *op, void *arg)
+static void on_pauses_ended(struct op *op, void *arg)
 {
 	struct pauses *p = arg;
 	const struct op_pauses_end *o = &op->pauses_end;
@@ -70,7 +70,7 @@ usec_t pauses_pump(struct pauses *p)
 		at = p->not_before;
 	if (at > now)
 		return at;
-	op = op_new(OP_PAUSES_END, on_ended, p);
+	op = op_new(OP_PAUSES_END, on_pauses_ended, p);
 	op->pauses_end.now = now;
 	p->ending = true;
 	store_thread_submit(p->store, op);

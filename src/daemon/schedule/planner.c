@@ -34,7 +34,7 @@ struct planner {
 	char boot_id[64];
 	struct op *boot;             /* owned: the store was away, it is submitted again at boot_at; NULL: it is not */
 	usec_t boot_at;
-	struct timetable *timetable; /* asked on the store thread */
+	struct schedule_cache *schedule_cache; /* asked on the store thread */
 };
 
 struct planner *planner_new(const struct clock *clock, struct store_thread *store, const char *node_id)
@@ -42,25 +42,25 @@ struct planner *planner_new(const struct clock *clock, struct store_thread *stor
 	struct planner *p = xcalloc(1, sizeof(*p));
 
 	*p = (struct planner){.clock = clock, .store = store, .node_id = node_id, .next_slot = USEC_NEVER,
-		.timetable = timetable_new()};
+		.schedule_cache = schedule_cache_new()};
 	return p;
 }
 
-struct timetable *planner_timetable(const struct planner *p)
+struct schedule_cache *planner_schedule_cache(const struct planner *p)
 {
-	return p->timetable;
+	return p->schedule_cache;
 }
 
 void planner_free(struct planner *p)
 {
 	if (!p)
 		return;
-	timetable_free(p->timetable);
+	schedule_cache_free(p->schedule_cache);
 	op_free(p->boot);
 	free(p);
 }
 
-void planner_slot_is(struct planner *p, usec_t next_slot)
+void planner_set_next_slot(struct planner *p, usec_t next_slot)
 {
 	p->next_slot = next_slot;
 }
@@ -81,7 +81,7 @@ static void on_booted(struct op *op, void *arg)
 }
 
 /* When to call again; USEC_NEVER: it is stored, or under way. */
-static usec_t boot_again(struct planner *p, usec_t now)
+static usec_t boot_resubmit(struct planner *p, usec_t now)
 {
 	if (!p->boot)
 		return USEC_NEVER;
@@ -102,14 +102,14 @@ static bool boot_due(int64_t job, const char *text, usec_t now, usec_t *ret, str
 	(void)arg;
 	*ret = now;
 	job_spec_init(&spec);
-	if (!spec_from_text(text, &spec, &e))
+	if (!spec_json_from_text(text, &spec, &e))
 		return true;
 	if (now < spec.from || (spec.until && now > spec.until)) {
 		log_line(LOG_LEVEL_INFO, &(struct log_about){.job = job},
 			"job %" PRId64 " does not run after this boot, which is outside its bounds", job);
 		return false;
 	}
-	start_policy_of(&spec, ret_policy);
+	policy_start_of(&spec, ret_policy);
 	*ret = now + io_random_upto(spec.jitter);
 	return true;
 }
@@ -147,9 +147,9 @@ void planner_boot(struct planner *p, const char *node_name)
 	store_thread_submit(p->store, op);
 }
 
-void planner_forget(struct planner *p)
+void planner_invalidate(struct planner *p)
 {
-	timetable_forget(p->timetable);
+	schedule_cache_invalidate(p->schedule_cache);
 }
 
 const char *planner_refused(const struct planner *p, usec_t *ret_since)
@@ -203,7 +203,7 @@ static usec_t plan(struct planner *p, usec_t now)
 		return at;
 	op = op_new(OP_PLAN, on_planned, p);
 	op->plan = (struct op_plan){.node = p->node_id, .now = now, .horizon = now + SLOTS_LOOKAHEAD, .limit = PLAN_LIMIT,
-		.steps = PLAN_STEPS, .fn = timetable_plan, .fn_arg = p->timetable};
+		.steps = PLAN_STEPS, .fn = schedule_cache_plan, .fn_arg = p->schedule_cache};
 	p->planning = true;
 	store_thread_submit(p->store, op);
 	return USEC_NEVER;
@@ -215,7 +215,7 @@ usec_t planner_pump(struct planner *p)
 
 	if (p->stopped)
 		return USEC_NEVER;
-	boot = boot_again(p, now);
+	boot = boot_resubmit(p, now);
 	at = plan(p, now);
 	return boot < at ? boot : at;
 }

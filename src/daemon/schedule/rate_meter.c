@@ -2,19 +2,19 @@
 /* Two windows of time, so that the count neither jumps nor lags. */
 #include "daemon/schedule/rate_meter.h"
 
-void pace_count(struct pace *p, usec_t boottime)
+void rate_meter_count(struct rate_meter *p, usec_t boottime)
 {
 	usec_t age = boottime - p->since;
 
-	if (age >= PACE_WINDOW) {
-		p->before = age < 2 * PACE_WINDOW ? p->now : 0;
+	if (age >= RATE_METER_WINDOW) {
+		p->before = age < 2 * RATE_METER_WINDOW ? p->now : 0;
 		p->now = 0;
 		p->since = boottime;
 	}
 	p->now++;
 }
 
-size_t pace_recent(const struct pace *p, usec_t boottime)
+size_t rate_meter_recent(const struct rate_meter *p, usec_t boottime)
 {
-	return boottime - p->since < 2 * PACE_WINDOW ? p->now + p->before : 0;
+	return boottime - p->since < 2 * RATE_METER_WINDOW ? p->now + p->before : 0;
 }

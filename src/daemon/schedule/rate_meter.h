@@ -4,13 +4,13 @@
 #include "base/clock.h"
 #include <stddef.h>
 
-#define PACE_WINDOW (20 * USEC_MSEC)
+#define RATE_METER_WINDOW (20 * USEC_MSEC)
 
-/* All zero is a pace of nothing. */
-struct pace {
+/* All zero is a rate_meter of nothing. */
+struct rate_meter {
 	usec_t since;       /* when the current window began */
 	size_t now, before; /* in it, and in the one before it */
 };
 
-void pace_count(struct pace *p, usec_t boottime);
-size_t pace_recent(const struct pace *p, usec_t boottime); /* in the last one to two windows; 0 after a pause */
+void rate_meter_count(struct rate_meter *p, usec_t boottime);
+size_t rate_meter_recent(const struct rate_meter *p, usec_t boottime); /* in the last one to two windows; 0 after a pause */

@@ -27,7 +27,7 @@ struct compiled {
 	struct schedule_set *set;
 };
 
-struct timetable {
+struct schedule_cache {
 	atomic_bool forget;
 	struct map cache;        /* job → struct compiled */
 	struct zone_cache *zones;
@@ -56,15 +56,15 @@ static void cache_clear(struct map *cache)
 	map_done(cache);
 }
 
-struct timetable *timetable_new(void)
+struct schedule_cache *schedule_cache_new(void)
 {
-	struct timetable *t = xcalloc(1, sizeof(*t));
+	struct schedule_cache *t = xcalloc(1, sizeof(*t));
 
 	t->zones = zone_cache_new(tzfile_read);
 	return t;
 }
 
-void timetable_free(struct timetable *t)
+void schedule_cache_free(struct schedule_cache *t)
 {
 	if (!t)
 		return;
@@ -73,7 +73,7 @@ void timetable_free(struct timetable *t)
 	free(t);
 }
 
-void timetable_forget(struct timetable *t)
+void schedule_cache_invalidate(struct schedule_cache *t)
 {
 	atomic_store(&t->forget, true);
 }
@@ -86,7 +86,7 @@ static bool runs_always(const struct schedule_set *set)
 	return kind == SCHEDULE_NOW || kind == SCHEDULE_ONCE || schedule_set_follows(set);
 }
 
-static struct compiled *compile(struct timetable *t, const struct due_job *due, struct err *e)
+static struct compiled *compile(struct schedule_cache *t, const struct due_job *due, struct err *e)
 {
 	AUTO_TEXT number = xprintf("%" PRId64, due->job);
 	AUTO_DONE(job_spec) spec;
@@ -95,7 +95,7 @@ static struct compiled *compile(struct timetable *t, const struct due_job *due, 
 	struct compiled *c;
 
 	job_spec_init(&spec);
-	if (!spec_from_text(due->spec, &spec, e))
+	if (!spec_json_from_text(due->spec, &spec, e))
 		return NULL;
 	context = (struct schedule_context){
 		.anchor = due->created_at,
@@ -112,24 +112,24 @@ static struct compiled *compile(struct timetable *t, const struct due_job *due, 
 	c = xcalloc(1, sizeof(*c));
 	*c = (struct compiled){.revision = due->revision, .jitter = spec.jitter, .until = spec.until,
 		.created_at = due->created_at, .set = set};
-	start_policy_of(&spec, &c->start);
-	catchup_of(&spec, &c->policy.catchup);
+	policy_start_of(&spec, &c->start);
+	policy_catchup_of(&spec, &c->policy.catchup);
 	c->policy.always = runs_always(set);
 	return c;
 }
 
-static void forget_all(struct timetable *t)
+static void cache_drop_all(struct schedule_cache *t)
 {
 	cache_clear(&t->cache);
 	zone_cache_clear(t->zones); /* nobody is left who holds one */
 }
 
-static struct compiled *compiled_of(struct timetable *t, const struct due_job *due, struct err *e)
+static struct compiled *compiled_of(struct schedule_cache *t, const struct due_job *due, struct err *e)
 {
 	struct compiled *c;
 
 	if (atomic_exchange(&t->forget, false)) {
-		forget_all(t);
+		cache_drop_all(t);
 		t->long_walk.job = 0;
 	}
 	c = map_get(&t->cache, due->job);
@@ -137,7 +137,7 @@ static struct compiled *compiled_of(struct timetable *t, const struct due_job *d
 		return c;
 	compiled_free(map_take(&t->cache, due->job));
 	if (t->cache.used >= CACHE_MAX)
-		forget_all(t);
+		cache_drop_all(t);
 	c = compile(t, due, e);
 	if (c)
 		map_put(&t->cache, due->job, c);
@@ -152,7 +152,7 @@ static bool next_slot(void *arg, usec_t after, usec_t *ret)
 }
 
 /* The rules of a zone may have changed since the slot was written down: then the one that stands in its place. */
-static bool still_slot(struct compiled *c, usec_t slot, usec_t *ret)
+static bool slot_revalidate(struct compiled *c, usec_t slot, usec_t *ret)
 {
 	if (schedule_set_follows(c->set) || (schedule_set_next(c->set, slot - 1, ret) && *ret == slot)) {
 		*ret = slot;
@@ -163,15 +163,15 @@ static bool still_slot(struct compiled *c, usec_t slot, usec_t *ret)
 	return schedule_set_next(c->set, slot, ret);
 }
 
-static bool first_slot(struct compiled *c, usec_t slot, usec_t *ret)
+static bool first_slot_resolve(struct compiled *c, usec_t slot, usec_t *ret)
 {
 	if (slot_known(slot))
-		return still_slot(c, slot, ret);
+		return slot_revalidate(c, slot, ret);
 	return schedule_set_next_after_finish(c->set, slot, slot, ret);
 }
 
 /* Without a known slot some jobs still wait for something: the end of their run, a boot up to a moment, a trigger. */
-static usec_t wait_for(const struct compiled *c, usec_t now, bool planned)
+static usec_t slot_after_last(const struct compiled *c, usec_t now, bool planned)
 {
 	if (planned && schedule_set_follows(c->set))
 		return USEC_NEVER;
@@ -180,7 +180,7 @@ static usec_t wait_for(const struct compiled *c, usec_t now, bool planned)
 	return schedule_set_kind(c->set) == SCHEDULE_MANUAL ? USEC_NEVER : 0;
 }
 
-static bool ask(struct timetable *t, const struct due_job *due, struct compiled *c, usec_t first, usec_t now,
+static bool walk_slots(struct schedule_cache *t, const struct due_job *due, struct compiled *c, usec_t first, usec_t now,
 	usec_t horizon, int64_t *steps, struct slot_plan *ret)
 {
 	bool goes_on = t->long_walk.job == due->job && t->long_walk.revision == due->revision;
@@ -200,12 +200,12 @@ static bool ask(struct timetable *t, const struct due_job *due, struct compiled 
 	return false;
 }
 
-static void take_plan(const struct compiled *c, const struct slot_plan *plan, struct planned *ret)
+static void add_planned_runs(const struct compiled *c, const struct slot_plan *plan, struct planned *ret)
 {
 	for (size_t i = 0; i < plan->n; i++) {
 		const struct slot_range *r = &plan->v[i];
 
-		planned_add(ret, &(struct planned_run){
+		plan_run_add(ret, &(struct planned_run){
 			.state = r->missed ? RUN_SKIPPED : RUN_QUEUED,
 			.slot = r->first,
 			.slot_last = r->last,
@@ -217,9 +217,9 @@ static void take_plan(const struct compiled *c, const struct slot_plan *plan, st
 	}
 }
 
-void timetable_plan(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg)
+void schedule_cache_plan(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg)
 {
-	struct timetable *t = arg;
+	struct schedule_cache *t = arg;
 	struct err e = {};
 	struct compiled *c = compiled_of(t, due, &e);
 	usec_t first;
@@ -230,20 +230,20 @@ void timetable_plan(const struct due_job *due, usec_t now, usec_t horizon, struc
 		ret->suspend = text_equal(e.field, "tz") ? "bad_zone" : "bad_schedule";
 		return;
 	}
-	if (!first_slot(c, due->slot, &first)) {
-		ret->next_slot = wait_for(c, now, false);
+	if (!first_slot_resolve(c, due->slot, &first)) {
+		ret->next_slot = slot_after_last(c, now, false);
 		return;
 	}
 	ret->policy = c->start;
-	if (!ask(t, due, c, first, now, horizon, &ret->steps, &t->plan)) {
+	if (!walk_slots(t, due, c, first, now, horizon, &ret->steps, &t->plan)) {
 		ret->later = true;
 		return;
 	}
-	take_plan(c, &t->plan, ret);
-	ret->next_slot = t->plan.next ? t->plan.next : wait_for(c, now, true);
+	add_planned_runs(c, &t->plan, ret);
+	ret->next_slot = t->plan.next ? t->plan.next : slot_after_last(c, now, true);
 }
 
-size_t timetable_missed(const struct late_job *late, usec_t now, bool *ret_caught_up, void *arg)
+size_t schedule_cache_missed(const struct late_job *late, usec_t now, bool *ret_caught_up, void *arg)
 {
 	struct err e = {};
 	struct compiled *c = compiled_of(arg, &late->job, &e);

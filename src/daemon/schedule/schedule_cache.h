@@ -10,15 +10,15 @@
 struct due_job;
 struct late_job;
 struct planned;
-struct timetable;
+struct schedule_cache;
 
-struct timetable *timetable_new(void);
-void timetable_free(struct timetable *t);
-AUTO_DEFINE(timetable);
+struct schedule_cache *schedule_cache_new(void);
+void schedule_cache_free(struct schedule_cache *t);
+AUTO_DEFINE(schedule_cache);
 
 /* Schedules are compiled anew and zones read again. May be called from any thread. */
-void timetable_forget(struct timetable *t);
+void schedule_cache_invalidate(struct schedule_cache *t);
 
-/* plan_fn and late_fn of store/ops/op.h; 'arg' is the timetable. */
-void timetable_plan(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg);
-size_t timetable_missed(const struct late_job *late, usec_t now, bool *ret_caught_up, void *arg);
+/* plan_fn and late_fn of store/ops/op.h; 'arg' is the schedule_cache. */
+void schedule_cache_plan(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg);
+size_t schedule_cache_missed(const struct late_job *late, usec_t now, bool *ret_caught_up, void *arg);

@@ -20,7 +20,7 @@
 #define RECONNECT_MAX (5 * USEC_SEC)
 
 static void on_report(const struct spawn_report *r, void *arg);
-static void open_node(struct dispatcher *d);
+static void register_node(struct dispatcher *d);
 
 /* ---- connecting ---- */
 
@@ -44,51 +44,51 @@ static bool connect_spawner(struct dispatcher *d, struct err *e)
 
 /* ---- taking over: the store says what is ours, the spawner what became of it ---- */
 
-static struct flight *take_over(struct dispatcher *d, struct claimed *c)
+static struct active_run *adopt_run(struct dispatcher *d, struct claimed *c)
 {
-	struct flight *f = flight_new(STEAL(c->run), FLIGHT_ADOPTED);
+	struct active_run *f = active_run_new(STEAL(c->run), ACTIVE_RUN_ADOPTED);
 	AUTO_DONE(job_spec) spec;
 	struct err e = {};
 
 	f->typical = c->typical;
 	job_spec_init(&spec);
-	if (spec_from_text(c->spec, &spec, &e)) {
-		retry_policy_of(&spec, &f->retry);
+	if (spec_json_from_text(c->spec, &spec, &e)) {
+		policy_retry_of(&spec, &f->retry);
 		dispatcher_artifact_note(f, &spec);
-		f->keeps = flight_keeps(&spec);
+		f->outlives_lease = active_run_outlives_lease(&spec);
 	}
-	flights_add(&d->flights, f);
+	active_runs_add(&d->active_runs, f);
 	return f;
 }
 
-static void give_up(struct dispatcher *d, struct flight *f, const char *with_what)
+static void record_lost_run(struct dispatcher *d, struct active_run *f, const char *with_what)
 {
 	log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = f->run->job, .run = f->run->id},
 		"run %" PRId64 " was lost with its %s", f->run->id, with_what);
 	f->end.outcome = ATTEMPT_LOST;
 	f->end.ended_at = clock_now(d->o.clock);
 	f->end.error = xprintf("the %s that held it is gone", with_what);
-	dispatcher_flight_ended(d, f);
+	dispatcher_end_run(d, f);
 }
 
-void dispatcher_give_up(struct dispatcher *d, struct claimed *c)
+void dispatcher_record_lost(struct dispatcher *d, struct claimed *c)
 {
-	give_up(d, take_over(d, c), "node");
+	record_lost_run(d, adopt_run(d, c), "node");
 }
 
 /* Jobs that may overlap go on, and what comes of them is recorded as stale; the spawner ends the others. */
-static void disown_all(struct dispatcher *d)
+static void disown_runs(struct dispatcher *d)
 {
-	struct flight *f;
+	struct active_run *f;
 
-	for (size_t i = 0; (f = map_next(&d->flights.by_run, &i));) {
-		if (f->stage == FLIGHT_ENDED)
+	for (size_t i = 0; (f = map_next(&d->active_runs.by_run, &i));) {
+		if (f->stage == ACTIVE_RUN_ENDED)
 			continue;
-		if (f->stage == FLIGHT_STARTING && d->spawner)
+		if (f->stage == ACTIVE_RUN_STARTING && d->spawner)
 			spawn_client_cancel(d->spawner, f->run->id, f->run->fence); /* not under the lease that we get next */
-		else if (f->keeps)
+		else if (f->outlives_lease)
 			map_put(&d->disowned, f->run->id, (void *)(intptr_t)f->run->fence);
-		flights_remove(&d->flights, f);
+		active_runs_remove(&d->active_runs, f);
 		i = 0;
 	}
 }
@@ -96,9 +96,9 @@ static void disown_all(struct dispatcher *d)
 void dispatcher_rejoin(struct dispatcher *d)
 {
 	d->spawner_ready = false;
-	disown_all(d);
+	disown_runs(d);
 	if (d->spawner)
-		open_node(d);
+		register_node(d);
 	else
 		dispatcher_reconnect(d);
 }
@@ -107,15 +107,15 @@ void dispatcher_rejoin(struct dispatcher *d)
  * What we held ourselves when the connection ended: the old spawner still has it; a new one has ended it all, and knows
  * how, if the old one was stopped in peace.
  */
-static void settle_own(struct dispatcher *d)
+static void adopt_own_runs(struct dispatcher *d)
 {
 	bool same = text_equal(d->last_spawner, spawn_client_spawner(d->spawner));
-	struct flight *f;
+	struct active_run *f;
 
-	for (size_t i = 0; (f = map_next(&d->flights.by_run, &i));) {
-		if (f->stage == FLIGHT_ENDED || f->stage == FLIGHT_HELD)
+	for (size_t i = 0; (f = map_next(&d->active_runs.by_run, &i));) {
+		if (f->stage == ACTIVE_RUN_ENDED || f->stage == ACTIVE_RUN_HELD)
 			continue;
-		flights_stage(&d->flights, f, FLIGHT_ADOPTED);
+		active_runs_set_stage(&d->active_runs, f, ACTIVE_RUN_ADOPTED);
 		if (!same && !f->orphan) {
 			f->orphan = true;
 			f->end.spawner = xstrdup(d->last_spawner);
@@ -128,12 +128,12 @@ static void settle_own(struct dispatcher *d)
 }
 
 /* The store has made them ours and does not say so again, whatever has become of the spawner since we asked. */
-static void take_over_all(struct dispatcher *d, struct op_node_open *n, bool same)
+static void adopt_runs(struct dispatcher *d, struct op_node_open *n, bool same)
 {
 	for (size_t i = 0; i < n->same_spawner.n; i++)
-		take_over(d, &n->same_spawner.v[i])->orphan = !same;
+		adopt_run(d, &n->same_spawner.v[i])->orphan = !same;
 	for (size_t i = 0; i < n->other_spawner.n; i++)
-		take_over(d, &n->other_spawner.v[i])->orphan = true;
+		adopt_run(d, &n->other_spawner.v[i])->orphan = true;
 }
 
 static void on_node_opened(struct op *op, void *arg)
@@ -154,10 +154,10 @@ static void on_node_opened(struct op *op, void *arg)
 		d->last_seen = op->node_open.last_seen;
 	d->was_open = true;
 	if (op->node_open.given_up)
-		disown_all(d); /* before we knew */
+		disown_runs(d); /* before we knew */
 	if (same)
-		settle_own(d);
-	take_over_all(d, &op->node_open, same);
+		adopt_own_runs(d);
+	adopt_runs(d, &op->node_open, same);
 	if (same) { /* else another opening follows, with whoever is there then */
 		d->o.on_opened(op->node_open.others, d->o.arg);
 		spawn_client_list(d->spawner);
@@ -165,7 +165,7 @@ static void on_node_opened(struct op *op, void *arg)
 	op_free(op);
 }
 
-static void open_node(struct dispatcher *d)
+static void register_node(struct dispatcher *d)
 {
 	struct op *op = op_new(OP_NODE_OPEN, on_node_opened, d);
 
@@ -184,21 +184,21 @@ static void open_node(struct dispatcher *d)
 /* The list is complete: what was claimed and the spawner never heard of has not started, or was lost. */
 static void reconcile(struct dispatcher *d)
 {
-	struct flight *f;
+	struct active_run *f;
 	size_t running = 0;
 
-	for (size_t i = 0; (f = map_next(&d->flights.by_run, &i));) {
-		if (f->stage == FLIGHT_ADOPTED) {
+	for (size_t i = 0; (f = map_next(&d->active_runs.by_run, &i));) {
+		if (f->stage == ACTIVE_RUN_ADOPTED) {
 			if (f->orphan || f->start_recorded) {
-				give_up(d, f, f->orphan ? "spawner" : "worker");
+				record_lost_run(d, f, f->orphan ? "spawner" : "worker");
 			} else if (f->run->cancel_asked) {
 				f->end.outcome = ATTEMPT_CANCELLED;
 				f->end.ended_at = clock_now(d->o.clock);
-				dispatcher_flight_ended(d, f);
+				dispatcher_end_run(d, f);
 			} else {
 				dispatcher_give_back(d, f, 0);
 			}
-		} else if (f->stage == FLIGHT_RUNNING) {
+		} else if (f->stage == ACTIVE_RUN_RUNNING) {
 			running++;
 			if (f->run->cancel_asked)
 				spawn_client_cancel(d->spawner, f->run->id, f->run->fence);
@@ -218,12 +218,12 @@ static void reconcile(struct dispatcher *d)
 
 /* ---- reports ---- */
 
-static void take_running(struct dispatcher *d, const struct spawn_report *r)
+static void report_running(struct dispatcher *d, const struct spawn_report *r)
 {
-	struct flight *f = flights_get(&d->flights, r->run, r->fence);
+	struct active_run *f = active_runs_get(&d->active_runs, r->run, r->fence);
 
-	if (f && f->stage != FLIGHT_ENDED) {
-		dispatcher_flight_started(d, f, r->pid, r->started_at);
+	if (f && f->stage != ACTIVE_RUN_ENDED) {
+		dispatcher_run_started(d, f, r->pid, r->started_at);
 	} else if (!f && (int64_t)(intptr_t)map_get(&d->disowned, r->run) != r->fence) {
 		log_warning("ending run %" PRId64 ": the store does not count it as ours", r->run);
 		spawn_client_cancel(d->spawner, r->run, r->fence);
@@ -245,7 +245,7 @@ static void spawner_connected(struct dispatcher *d)
 {
 	d->spawner = STEAL(d->connecting);
 	d->warrants = spawn_client_warrants(d->spawner);
-	open_node(d);
+	register_node(d);
 }
 
 static void spawner_gone(struct dispatcher *d, const char *why)
@@ -285,13 +285,13 @@ static void on_report(const struct spawn_report *as_seen_there, void *arg)
 	switch (r->kind) {
 	case SPAWN_STARTED:
 	case SPAWN_HAS:
-		take_running(d, r);
+		report_running(d, r);
 		break;
 	case SPAWN_NOT_STARTED:
-		dispatcher_run_not_started(d, r);
+		dispatcher_report_not_started(d, r);
 		break;
 	case SPAWN_ENDED:
-		dispatcher_run_ended(d, r);
+		dispatcher_report_ended(d, r);
 		break;
 	case SPAWN_LIST_DONE:
 		reconcile(d);
@@ -336,7 +336,7 @@ static int on_launched(sd_event_source *source, int fd, uint32_t events, void *a
 	return 0;
 }
 
-static bool launch(struct dispatcher *d, struct err *e)
+static bool launch_spawner(struct dispatcher *d, struct err *e)
 {
 	int pidfd, r;
 
@@ -361,7 +361,7 @@ void dispatcher_reconnect(struct dispatcher *d)
 		return; /* connecting or taking over is under way */
 	if (begin_connect(d, &e))
 		return;
-	if (!d->o.spawner_program || e.kind != ERR_UNREACHABLE || !launch(d, &e))
+	if (!d->o.spawner_program || e.kind != ERR_UNREACHABLE || !launch_spawner(d, &e))
 		connect_failed(d, e.msg);
 }
 
@@ -373,6 +373,6 @@ bool dispatcher_start(struct dispatcher *d, struct err *e)
 		d->host = xstrdup(host.nodename);
 	if (!connect_spawner(d, e))
 		return false;
-	open_node(d);
+	register_node(d);
 	return true;
 }

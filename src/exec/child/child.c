@@ -119,7 +119,7 @@ IN_CHILD static int step_uid(const struct launch *o)
 	return u && syscall(SYS_setresuid, u->uid, u->uid, u->uid) < 0 ? errno : 0;
 }
 
-IN_CHILD static bool groups_are(const struct user *u)
+IN_CHILD static bool groups_match(const struct user *u)
 {
 	gid_t now[USER_GROUPS_MAX];
 	long n = syscall(SYS_getgroups, (long)USER_GROUPS_MAX, now);
@@ -133,7 +133,7 @@ IN_CHILD static bool groups_are(const struct user *u)
 }
 
 /* No way back, and nothing of root's is left but the name. */
-IN_CHILD static bool powerless(const struct user *u)
+IN_CHILD static bool has_no_privileges(const struct user *u)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = {};
@@ -158,7 +158,7 @@ IN_CHILD static int step_verify(const struct launch *o)
 	for (int i = 0; i < 3; i++)
 		if (uid[i] != u->uid || gid[i] != u->gid)
 			return EPERM;
-	return groups_are(u) && (u->uid == 0 || powerless(u)) ? 0 : EPERM;
+	return groups_match(u) && (u->uid == 0 || has_no_privileges(u)) ? 0 : EPERM;
 }
 
 /*
@@ -199,19 +199,19 @@ IN_CHILD static int step_parent(const struct launch *o)
 {
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		return errno;
-	if (o->role == LAUNCH_GUEST)
-		return fences_parent_alive(o->plan->fences); /* its number does not show from in here */
+	if (o->role == LAUNCH_PIDNS_WORKER)
+		return sandbox_spawner_alive(o->plan->fences); /* its number does not show from in here */
 	return getppid() == o->plan->parent ? 0 : ESRCH;
 }
 
 IN_CHILD static int step_descriptors(const struct launch *o)
 {
-	int up[CHILD_MORE_MAX];
+	int up[CHILD_EXTRA_FDS_MAX];
 
 	if (dup2(o->plan->in, 0) < 0 || dup2(o->plan->out, 1) < 0 || dup2(o->plan->out, 2) < 0)
 		return errno;
 	for (size_t i = 0; i < o->plan->more_n; i++) { /* out of the way first: one may lie where another goes */
-		up[i] = fcntl(o->plan->more[i], F_DUPFD, 3 + CHILD_MORE_MAX);
+		up[i] = fcntl(o->plan->more[i], F_DUPFD, 3 + CHILD_EXTRA_FDS_MAX);
 		if (up[i] < 0)
 			return errno;
 	}
@@ -236,43 +236,43 @@ IN_CHILD static int step_signals(const struct launch *o)
 
 IN_CHILD static int step_users(const struct launch *o)
 {
-	return fences_users(o->plan->fences);
+	return sandbox_apply_users(o->plan->fences);
 }
 
 IN_CHILD static int step_network(const struct launch *o)
 {
-	return fences_network(o->plan->fences);
+	return sandbox_apply_network(o->plan->fences);
 }
 
 IN_CHILD static int step_mounts(const struct launch *o)
 {
-	return fences_mounts(o->plan->fences, o->plan->home, o->plan->artifact_place);
+	return sandbox_apply_mounts(o->plan->fences, o->plan->home, o->plan->artifact_place);
 }
 
 IN_CHILD static int step_capabilities(const struct launch *o)
 {
-	return fences_capabilities(o->plan->fences, geteuid() == 0);
+	return sandbox_apply_capabilities(o->plan->fences, geteuid() == 0);
 }
 
 IN_CHILD static int step_privileges(const struct launch *o)
 {
-	return fences_privileges(o->plan->fences);
+	return sandbox_apply_privileges(o->plan->fences);
 }
 
 IN_CHILD static int step_landlock(const struct launch *o)
 {
-	return fences_landlock(o->plan->fences, o->plan->home);
+	return sandbox_apply_landlock(o->plan->fences, o->plan->home);
 }
 
-IN_CHILD static int step_calls(const struct launch *o)
+IN_CHILD static int step_seccomp(const struct launch *o)
 {
-	return fences_calls(o->plan->fences);
+	return sandbox_apply_seccomp(o->plan->fences);
 }
 
 /* ---- the command ---- */
 
 /* One directory of PATH; returns where the next one begins, NULL after the last. An empty one is '.'. */
-IN_CHILD static const char *next_candidate(const char *dir, const char *name, char out[PATH_MAX])
+IN_CHILD static const char *candidate_next(const char *dir, const char *name, char out[PATH_MAX])
 {
 	size_t n = 0, k = 0;
 
@@ -315,7 +315,7 @@ IN_CHILD static int step_exec(const struct launch *o)
 		return errno;
 	}
 	while (dir) {
-		dir = next_candidate(dir, p->argv[0], candidate);
+		dir = candidate_next(dir, p->argv[0], candidate);
 		if (!candidate[0])
 			continue;
 		execve(candidate, p->argv, p->envp);
@@ -358,7 +358,7 @@ static const struct step {
 	{"descriptors", step_descriptors},
 	{"limits", step_limits},
 	{"signals", step_signals},
-	{"system calls", step_calls},
+	{"system calls", step_seccomp},
 	{"exec", step_exec},
 };
 
@@ -367,7 +367,7 @@ IN_CHILD bool child_steps(const struct launch *o)
 	for (int i = 0; i < (int)ELEMENTS(steps); i++) {
 		int error = 0;
 
-		if (o->role == LAUNCH_ALONE || steps[i].by_host == (o->role == LAUNCH_HOST))
+		if (o->role == LAUNCH_ALONE || steps[i].by_host == (o->role == LAUNCH_PIDNS_HELPER))
 			error = steps[i].run(o);
 		if (error) {
 			o->word->stage = i;
@@ -378,9 +378,9 @@ IN_CHILD bool child_steps(const struct launch *o)
 	return true;
 }
 
-const char *child_stage_name(const struct child_word *w)
+const char *child_stage_name(const struct child_report *w)
 {
-	static const char *const others[] = {[-STAGE_CLONE] = "clone", [-STAGE_KEEPER] = "keeper"};
+	static const char *const others[] = {[-STAGE_CLONE] = "clone", [-STAGE_PIDNS_INIT] = "keeper"};
 
 	return w->stage < 0 ? others[-w->stage] : steps[w->stage].name;
 }

@@ -13,7 +13,7 @@ struct err;
 struct fences;
 struct user;
 
-#define CHILD_MORE_MAX 16
+#define CHILD_EXTRA_FDS_MAX 16
 
 #define CHILD_RESOURCES_MAX 20
 struct child_limits {
@@ -38,7 +38,7 @@ struct child_plan {
 	bool born;          /* there; else it has to move */
 	int in, out;        /* become 0, and 1 and 2 */
 	const int *more;    /* become 3 and what follows */
-	size_t more_n;      /* up to CHILD_MORE_MAX */
+	size_t more_n;      /* up to CHILD_EXTRA_FDS_MAX */
 	int artifact;       /* a mount to be put at 'artifact_place', for this child only */
 	const char *artifact_place; /* NULL: none */
 	mode_t umask;
@@ -47,15 +47,15 @@ struct child_plan {
 	const struct fences *fences; /* of its sandbox */
 	const char *home;            /* of its owner, for paths of the sandbox */
 	usec_t patience;    /* it is killed when it has not become the command by then; 0: however long it takes */
-	bool beside;        /* a child of our parent, as we are: see child_make() */
+	bool beside;        /* a child of our parent, as we are: see launch_processes() */
 	bool keyring;       /* we have one for it, which it keeps */
 };
 
 /*
- * The words that the kernel and the child write before the command begins. The caller of child_make() is suspended until
+ * The words that the kernel and the child write before the command begins. The caller of launch_processes() is suspended until
  * then; another process that shares this memory sees the process numbers as soon as the processes exist.
  */
-struct child_word {
+struct child_report {
 	int stage;        /* of the table, when error is not 0 */
 	int error;
 	int cwd_error;    /* the directory could not be entered, the child is in '/' */
@@ -64,9 +64,9 @@ struct child_word {
 	pid_t worker, keeper; /* of a PID namespace; 0: none */
 };
 
-struct child_stacks; /* of children and of those they make; one is enough, births do not overlap */
-bool child_stacks_new(struct child_stacks **ret, struct err *e);
-void child_stacks_free(struct child_stacks *s);
+struct launch_stacks; /* of children and of those they make; one is enough, births do not overlap */
+bool launch_stacks_new(struct launch_stacks **ret, struct err *e);
+void launch_stacks_free(struct launch_stacks *s);
 
 struct child {
 	pid_t pid;    /* ours to reap */
@@ -78,9 +78,9 @@ struct child {
  * caller's memory until then, and it may be blocked by a file system of its owner: the spawner itself calls this for
  * children only that stay root and use trusted paths. The processes are not reaped.
  */
-int child_make(struct child_stacks *s, const struct child_plan *p, struct child_word *word);
-/* child_make() for a child of our own; what failed is reaped. */
-int child_launch(struct child_stacks *s, const struct child_plan *p, struct child *ret, struct child_word *ret_word);
-int child_reap(struct child *c); /* one that ends by itself, and all that goes with it; its status, as of waitpid */
-const char *child_stage_name(const struct child_word *w); /* "exec", "directory" … */
+int launch_processes(struct launch_stacks *s, const struct child_plan *p, struct child_report *word);
+/* launch_processes() for a child of our own; what failed is reaped. */
+int launch_child(struct launch_stacks *s, const struct child_plan *p, struct child *ret, struct child_report *ret_word);
+int launch_child_reap(struct child *c); /* one that ends by itself, and all that goes with it; its status, as of waitpid */
+const char *child_stage_name(const struct child_report *w); /* "exec", "directory" … */
 bool child_error_transient(int errnum); /* worth another try: EAGAIN, ENOMEM … */

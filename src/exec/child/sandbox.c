@@ -35,29 +35,29 @@ static int namespaces_of(const struct sandboxes *all, const struct sandbox *p)
 }
 
 /* Takes 'profile'. */
-static void fences_init(struct fences *f, const struct sandboxes *all, struct sandbox profile)
+static void sandbox_prepared_init(struct fences *f, const struct sandboxes *all, struct sandbox profile)
 {
 	*f = (struct fences){.profile = profile, .all = all, .usable = true};
 	f->namespaces = namespaces_of(all, &f->profile);
 	f->filter = f->profile.part[SANDBOX_CALLS] ? &all->filters[f->profile.part[SANDBOX_CALLS]] : NULL;
 }
 
-static void fences_done(struct fences *f)
+static void sandbox_prepared_done(struct fences *f)
 {
 	sandbox_done(&f->profile);
 	free(f->missing);
 }
 
 /* A worker's way under these fences, without a command at its end. */
-static int try(const struct fences *f, struct child_stacks *l, const char **ret_stage)
+static int try(const struct fences *f, struct launch_stacks *l, const char **ret_stage)
 {
 	const struct child_limits limits = {.v = {{RLIMIT_NOFILE, {TRIAL_FILES, TRIAL_FILES}}}, .n = 1};
 	const struct child_plan trial = {.fences = f, .cwd = "/", .parent = getpid(), .limits = &limits};
-	struct child_word word;
+	struct child_report word;
 	struct child child;
-	int r = child_launch(l, &trial, &child, &word);
+	int r = launch_child(l, &trial, &child, &word);
 
-	if (r == 0 && child_reap(&child) != 0) {
+	if (r == 0 && launch_child_reap(&child) != 0) {
 		*ret_stage = "killed";
 		return -EINTR;
 	}
@@ -73,7 +73,7 @@ static void add_missing(struct fences *f, const char *part, const char *stage, i
 }
 
 /* One part alone, with what it cannot be without. */
-static int try_part(const struct fences *f, enum sandbox_part p, struct child_stacks *l, const char **ret_stage)
+static int profile_try_part(const struct fences *f, enum sandbox_part p, struct launch_stacks *l, const char **ret_stage)
 {
 	struct fences alone;
 	struct sandbox only = {.capabilities = SANDBOX_CAPS_ALL};
@@ -81,12 +81,12 @@ static int try_part(const struct fences *f, enum sandbox_part p, struct child_st
 	only.part[p] = f->profile.part[p];
 	if (p == SANDBOX_CALLS || p == SANDBOX_LANDLOCK)
 		only.part[SANDBOX_PRIVILEGES] = 1;
-	fences_init(&alone, f->all, only);
+	sandbox_prepared_init(&alone, f->all, only);
 	return try(&alone, l, ret_stage);
 }
 
 /* Leaves in the profile what can be had; the rest goes into 'missing'. */
-static void fences_fit(struct fences *f, struct child_stacks *l)
+static void sandbox_prepared_probe(struct fences *f, struct launch_stacks *l)
 {
 	const char *stage;
 	int r = try(f, l, &stage);
@@ -97,10 +97,10 @@ static void fences_fit(struct fences *f, struct child_stacks *l)
 	if (r == 0)
 		return;
 	for (int p = 0; p < SANDBOX_PART_MAX; p++) {
-		int one = f->profile.part[p] ? try_part(f, (enum sandbox_part)p, l, &stage) : 0;
+		int one = f->profile.part[p] ? profile_try_part(f, (enum sandbox_part)p, l, &stage) : 0;
 
 		if (one < 0) {
-			add_missing(f, sandbox_part_key((enum sandbox_part)p), stage, -one);
+			add_missing(f, sandbox_profile_part_key((enum sandbox_part)p), stage, -one);
 			f->profile.part[p] = 0;
 			f->reduced = true;
 			f->usable = false;
@@ -117,7 +117,7 @@ static void fences_fit(struct fences *f, struct child_stacks *l)
 }
 
 /* A network namespace for all that shall have none; nothing in it is up. Only we are there to be moved: one thread. */
-static int quiet_network(void)
+static int empty_network_open(void)
 {
 	AUTO_FD own = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	int fd = -1;
@@ -130,7 +130,7 @@ static int quiet_network(void)
 	return fd;
 }
 
-static bool wanted(const struct sandbox_list *profiles, enum sandbox_part p, int value)
+static bool wanted(const struct sandbox_profiles *profiles, enum sandbox_part p, int value)
 {
 	for (size_t i = 0; i < profiles->n; i++)
 		if (profiles->v[i].part[p] == value)
@@ -138,25 +138,25 @@ static bool wanted(const struct sandbox_list *profiles, enum sandbox_part p, int
 	return false;
 }
 
-static void prepare(struct sandboxes *s, const struct sandbox_list *profiles, const char *init)
+static void sandbox_set_prepare(struct sandboxes *s, const struct sandbox_profiles *profiles, const char *init)
 {
 	struct err e = {};
 
 	s->user_ns = geteuid() != 0;
 	snprintf(s->uid_map, sizeof(s->uid_map), "%u %u 1", (unsigned)geteuid(), (unsigned)geteuid());
 	snprintf(s->gid_map, sizeof(s->gid_map), "%u %u 1", (unsigned)getegid(), (unsigned)getegid());
-	s->landlock = landlock_version();
-	s->ruleset = landlock_processes(s->landlock);
+	s->landlock = sandbox_landlock_version();
+	s->ruleset = sandbox_landlock_processes(s->landlock);
 	s->init = open(init, O_PATH | O_CLOEXEC);
 	s->self = (int)syscall(SYS_pidfd_open, getpid(), 0); /* without it the trial of a PID namespace fails */
 	if (!s->user_ns && wanted(profiles, SANDBOX_NETWORK, NETWORK_NONE))
-		s->network = quiet_network();
+		s->network = empty_network_open();
 	/* a filter that this kernel does not take is found by the trial of a profile that wants it */
-	(void)sandbox_calls_filter(CALLS_STANDARD, s->ruleset < 0, &s->filters[CALLS_STANDARD], &e);
-	(void)sandbox_calls_filter(CALLS_STRICT, false, &s->filters[CALLS_STRICT], &e);
+	(void)sandbox_seccomp_filter(CALLS_STANDARD, s->ruleset < 0, &s->filters[CALLS_STANDARD], &e);
+	(void)sandbox_seccomp_filter(CALLS_STRICT, false, &s->filters[CALLS_STRICT], &e);
 }
 
-static int make_offers(const struct sandboxes *s)
+static int offers_memfd(const struct sandboxes *s)
 {
 	AUTO_DONE(buf) text = {};
 
@@ -165,38 +165,38 @@ static int make_offers(const struct sandboxes *s)
 	return io_memfd_sealed("jobsched-sandboxes", text.data, text.len);
 }
 
-bool sandboxes_open(struct sandboxes **ret, const struct sandbox_list *profiles, bool report, const char *init,
-	struct child_stacks *l, struct err *e)
+bool sandbox_set_open(struct sandboxes **ret, const struct sandbox_profiles *profiles, bool report, const char *init,
+	struct launch_stacks *l, struct err *e)
 {
 	struct sandboxes *s = xcalloc(1, sizeof(*s));
 
 	*s = (struct sandboxes){.landlock = 0, .ruleset = -1, .network = -1, .init = -1, .self = -1, .offers = -1};
-	prepare(s, profiles, init);
+	sandbox_set_prepare(s, profiles, init);
 	s->v = xcalloc(profiles->n, sizeof(*s->v));
 	for (size_t i = 0; i < profiles->n; i++, s->n++) {
 		struct sandbox copy;
 
-		sandbox_copy(&copy, &profiles->v[i]);
-		fences_init(&s->v[i], s, copy);
-		fences_fit(&s->v[i], l);
+		sandbox_profile_copy(&copy, &profiles->v[i]);
+		sandbox_prepared_init(&s->v[i], s, copy);
+		sandbox_prepared_probe(&s->v[i], l);
 		s->v[i].usable |= report;
 	}
-	s->offers = make_offers(s);
+	s->offers = offers_memfd(s);
 	if (s->offers < 0) {
 		err_errno(e, -s->offers, "could not write down the sandbox profiles");
-		sandboxes_free(s);
+		sandbox_set_free(s);
 		return false;
 	}
 	*ret = s;
 	return true;
 }
 
-void sandboxes_free(struct sandboxes *s)
+void sandbox_set_free(struct sandboxes *s)
 {
 	if (!s)
 		return;
 	for (size_t i = 0; i < s->n; i++)
-		fences_done(&s->v[i]);
+		sandbox_prepared_done(&s->v[i]);
 	free(s->v);
 	for (int i = 0; i < CALLS_MAX; i++)
 		free(s->filters[i].filter);
@@ -206,7 +206,7 @@ void sandboxes_free(struct sandboxes *s)
 	free(s);
 }
 
-const struct fences *sandboxes_use(const struct sandboxes *s, const char *name, struct err *e)
+const struct fences *sandbox_set_find(const struct sandboxes *s, const char *name, struct err *e)
 {
 	for (size_t i = 0; i < s->n; i++) {
 		const struct fences *f = &s->v[i];

@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 struct err;
-struct child_stacks;
+struct launch_stacks;
 
 /* A profile as it is applied here. */
 struct fences {
@@ -38,20 +38,20 @@ struct sandboxes {
  * Tries what the profiles are made of, with the very steps of a worker. A profile of which something is missing is
  * refused, or goes without it (when 'report'); either way it says so. 'init' is the path of the keeper's program.
  */
-bool sandboxes_open(struct sandboxes **ret, const struct sandbox_list *profiles, bool report, const char *init,
-	struct child_stacks *l, struct err *e);
-void sandboxes_free(struct sandboxes *s);
+bool sandbox_set_open(struct sandboxes **ret, const struct sandbox_profiles *profiles, bool report, const char *init,
+	struct launch_stacks *l, struct err *e);
+void sandbox_set_free(struct sandboxes *s);
 /* NULL: no such profile, or not one to be used; why is in *e. */
-const struct fences *sandboxes_use(const struct sandboxes *s, const char *name, struct err *e);
+const struct fences *sandbox_set_find(const struct sandboxes *s, const char *name, struct err *e);
 
 /* ---- in the child; all return 0 or an errno, and have nothing to do when the profile does not ask for it ---- */
-int fences_users(const struct fences *f);                     /* maps us to ourselves in a new user namespace */
-int fences_network(const struct fences *f);
-int fences_mounts(const struct fences *f, const char *home, const char *keep /* a directory to mount on; NULL: none */);
-int fences_proc(const struct fences *f);                      /* by a process of the new PID namespace */
-int fences_capabilities(const struct fences *f, bool root);
-int fences_privileges(const struct fences *f);
-int fences_landlock(const struct fences *f, const char *home);
-int fences_calls(const struct fences *f);
-int fences_keep(const struct fences *f, char *const envp[]);  /* becomes the keeper's program; returns on failure only */
-int fences_parent_alive(const struct fences *f);
+int sandbox_apply_users(const struct fences *f);                     /* maps us to ourselves in a new user namespace */
+int sandbox_apply_network(const struct fences *f);
+int sandbox_apply_mounts(const struct fences *f, const char *home, const char *keep /* a directory to mount on; NULL: none */);
+int sandbox_apply_proc(const struct fences *f);                      /* by a process of the new PID namespace */
+int sandbox_apply_capabilities(const struct fences *f, bool root);
+int sandbox_apply_privileges(const struct fences *f);
+int sandbox_apply_landlock(const struct fences *f, const char *home);
+int sandbox_apply_seccomp(const struct fences *f);
+int sandbox_exec_init(const struct fences *f, char *const envp[]);  /* becomes the keeper's program; returns on failure only */
+int sandbox_spawner_alive(const struct fences *f);

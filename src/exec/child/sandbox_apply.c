@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-IN_CHILD bool sandbox_path(const char *path, const char *home, char out[SANDBOX_PATH_MAX])
+IN_CHILD bool sandbox_path_expand(const char *path, const char *home, char out[SANDBOX_PATH_MAX])
 {
 	size_t n = 0;
 
@@ -47,7 +47,7 @@ IN_CHILD int sandbox_path_open(const char *path, const char *home)
 		fd = open(path, O_PATH | O_CLOEXEC);
 		return fd < 0 ? -errno : fd;
 	}
-	if (!sandbox_path("%h", home, expanded))
+	if (!sandbox_path_expand("%h", home, expanded))
 		return -ENOENT;
 	base = open(expanded, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (base < 0)
@@ -67,7 +67,7 @@ IN_CHILD bool sandbox_path_absent(int error)
 	return error == ENOENT || error == EACCES || error == ENOTDIR;
 }
 
-IN_CHILD static int write_file(const char *path, const char *text)
+IN_CHILD static int proc_file_write(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC), error = 0;
 	size_t len = 0;
@@ -82,16 +82,16 @@ IN_CHILD static int write_file(const char *path, const char *text)
 	return error;
 }
 
-IN_CHILD int fences_users(const struct fences *f)
+IN_CHILD int sandbox_apply_users(const struct fences *f)
 {
 	int error;
 
 	if (!(f->namespaces & CLONE_NEWUSER))
 		return 0;
-	error = write_file("/proc/self/setgroups", "deny");
+	error = proc_file_write("/proc/self/setgroups", "deny");
 	if (!error)
-		error = write_file("/proc/self/uid_map", f->all->uid_map);
-	return error ? error : write_file("/proc/self/gid_map", f->all->gid_map);
+		error = proc_file_write("/proc/self/uid_map", f->all->uid_map);
+	return error ? error : proc_file_write("/proc/self/gid_map", f->all->gid_map);
 }
 
 IN_CHILD static int loopback_up(void)
@@ -107,7 +107,7 @@ IN_CHILD static int loopback_up(void)
 	return error;
 }
 
-IN_CHILD int fences_network(const struct fences *f)
+IN_CHILD int sandbox_apply_network(const struct fences *f)
 {
 	if (f->profile.part[SANDBOX_NETWORK] == NETWORK_LOOPBACK)
 		return loopback_up();
@@ -116,7 +116,7 @@ IN_CHILD int fences_network(const struct fences *f)
 	return 0;
 }
 
-IN_CHILD static int drop_held(void)
+IN_CHILD static int capabilities_drop_held(void)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
 	const struct __user_cap_data_struct none[2] = {};
@@ -127,7 +127,7 @@ IN_CHILD static int drop_held(void)
 }
 
 /* Those a later exec could bring back. Numbers the kernel does not know end the list. */
-IN_CHILD static int drop_bounding(uint64_t keep)
+IN_CHILD static int capabilities_drop_bounding(uint64_t keep)
 {
 	for (unsigned long c = 0; c < 64; c++) {
 		if (c < SANDBOX_CAPABILITIES && keep & (UINT64_C(1) << c))
@@ -142,7 +142,7 @@ IN_CHILD static int drop_bounding(uint64_t keep)
  * Of a job of root the bounding set is cut, which is all it can have after exec; or root is made a number like any
  * other, where nothing is kept. Others held nothing since they gave up uid 0, and no_new_privs lets none come back.
  */
-IN_CHILD int fences_capabilities(const struct fences *f, bool root)
+IN_CHILD int sandbox_apply_capabilities(const struct fences *f, bool root)
 {
 	const unsigned long plain = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
 		SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |
@@ -151,28 +151,28 @@ IN_CHILD int fences_capabilities(const struct fences *f, bool root)
 	if (f->profile.capabilities == SANDBOX_CAPS_ALL && !(f->namespaces & CLONE_NEWUSER))
 		return 0;
 	if (f->namespaces & CLONE_NEWUSER)
-		return prctl(PR_SET_SECUREBITS, plain) < 0 ? errno : drop_held();
+		return prctl(PR_SET_SECUREBITS, plain) < 0 ? errno : capabilities_drop_held();
 	if (!root)
-		return drop_held();
+		return capabilities_drop_held();
 	if (f->profile.capabilities == 0)
-		return prctl(PR_SET_SECUREBITS, plain) < 0 ? errno : drop_held();
-	return drop_bounding(f->profile.capabilities);
+		return prctl(PR_SET_SECUREBITS, plain) < 0 ? errno : capabilities_drop_held();
+	return capabilities_drop_bounding(f->profile.capabilities);
 }
 
-IN_CHILD int fences_privileges(const struct fences *f)
+IN_CHILD int sandbox_apply_privileges(const struct fences *f)
 {
 	if (!f->profile.part[SANDBOX_PRIVILEGES])
 		return 0;
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? errno : 0;
 }
 
-IN_CHILD int fences_calls(const struct fences *f)
+IN_CHILD int sandbox_apply_seccomp(const struct fences *f)
 {
-	return f->filter ? sandbox_calls_apply(f->filter) : 0;
+	return f->filter ? sandbox_seccomp_load(f->filter) : 0;
 }
 
 /* In a PID namespace the parent's number is 0, dead or alive. */
-IN_CHILD int fences_parent_alive(const struct fences *f)
+IN_CHILD int sandbox_spawner_alive(const struct fences *f)
 {
 	struct pollfd p = {.fd = f->all->self, .events = POLLIN};
 
@@ -185,21 +185,21 @@ IN_CHILD int fences_parent_alive(const struct fences *f)
  * The first process of a PID namespace: the others end with it, and it reaps them by not listening. It has the
  * namespaces of the job, no capability and nothing in its memory, so that taking hold of it would gain nothing.
  */
-IN_CHILD int fences_keep(const struct fences *f, char *const envp[])
+IN_CHILD int sandbox_exec_init(const struct fences *f, char *const envp[])
 {
 	const struct sigaction ignore = {.sa_handler = SIG_IGN};
 	static char *const argv[] = {(char *)"jobsched-init", NULL};
 	int error = setsid() < 0 ? errno : 0;
 
 	if (!error)
-		error = fences_proc(f);
+		error = sandbox_apply_proc(f);
 	if (!error)
-		error = fences_capabilities(f, true);
+		error = sandbox_apply_capabilities(f, true);
 	if (!error && (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || sigaction(SIGCHLD, &ignore, NULL) < 0 ||
 			      close_range(0, ~0U, CLOSE_RANGE_CLOEXEC) < 0))
 		error = errno;
 	if (!error)
-		error = fences_parent_alive(f);
+		error = sandbox_spawner_alive(f);
 	if (error)
 		return error;
 	syscall(SYS_execveat, f->all->init, "", argv, envp, AT_EMPTY_PATH);

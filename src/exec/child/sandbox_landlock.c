@@ -24,14 +24,14 @@ struct ruleset_attr {
 	LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM)
 #define FS_USE_DEVICES (LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE | FS_IOCTL_DEV)
 
-int landlock_version(void)
+int sandbox_landlock_version(void)
 {
 	int v = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 
 	return v >= 2 ? v : 0; /* the first one forbids every move between directories */
 }
 
-IN_CHILD static uint64_t known_fs(int version)
+IN_CHILD static uint64_t fs_rights(int version)
 {
 	return FS_WRITE_1 | LANDLOCK_ACCESS_FS_REFER | (version >= 3 ? FS_TRUNCATE : 0) | (version >= 5 ? FS_IOCTL_DEV : 0);
 }
@@ -62,7 +62,7 @@ IN_CHILD static int allow(int ruleset, const char *path, const char *home, uint6
  * Handles next to nothing: being in a domain of its own is what keeps a job from tracing those outside. A move
  * between directories is forbidden to everybody in a domain, if it is not allowed.
  */
-int landlock_processes(int version)
+int sandbox_landlock_processes(int version)
 {
 	const uint64_t fs = LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_REFER;
 	int ruleset = version ? ruleset_new(fs, 0, version) : -1;
@@ -74,10 +74,10 @@ int landlock_processes(int version)
 	return ruleset;
 }
 
-IN_CHILD static int allow_paths(const struct fences *f, const char *home, int ruleset)
+IN_CHILD static int ruleset_allow_paths(const struct fences *f, const char *home, int ruleset)
 {
 	static const char *const temporary[] = {"/tmp", "/var/tmp", "/dev/shm"};
-	const uint64_t all = known_fs(f->all->landlock);
+	const uint64_t all = fs_rights(f->all->landlock);
 	const struct strv *paths = &f->profile.read_write;
 	int error = allow(ruleset, "/dev", NULL, FS_USE_DEVICES & all);
 
@@ -88,7 +88,7 @@ IN_CHILD static int allow_paths(const struct fences *f, const char *home, int ru
 	return error;
 }
 
-IN_CHILD int fences_landlock(const struct fences *f, const char *home)
+IN_CHILD int sandbox_apply_landlock(const struct fences *f, const char *home)
 {
 	int version = f->all->landlock, ruleset, error = 0;
 
@@ -97,10 +97,10 @@ IN_CHILD int fences_landlock(const struct fences *f, const char *home)
 		return 0; /* the filter of system calls does the latter where there is no landlock */
 	if (f->profile.part[SANDBOX_LANDLOCK] == FENCE_PROCESSES)
 		return syscall(SYS_landlock_restrict_self, f->all->ruleset, 0) < 0 ? errno : 0;
-	ruleset = ruleset_new(known_fs(version), version >= 6 ? SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL : 0, version);
+	ruleset = ruleset_new(fs_rights(version), version >= 6 ? SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL : 0, version);
 	if (ruleset < 0)
 		return errno;
-	error = allow_paths(f, home, ruleset);
+	error = ruleset_allow_paths(f, home, ruleset);
 	if (!error && syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
 		error = errno;
 	close(ruleset);

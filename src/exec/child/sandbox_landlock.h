@@ -2,5 +2,5 @@
 /* Landlock, as far as it is prepared before there is a child. */
 #pragma once
 
-int landlock_version(void);          /* 0: none that is of use */
-int landlock_processes(int version); /* a ruleset for FENCE_PROCESSES; -1: none */
+int sandbox_landlock_version(void);          /* 0: none that is of use */
+int sandbox_landlock_processes(int version); /* a ruleset for FENCE_PROCESSES; -1: none */

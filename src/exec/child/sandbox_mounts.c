@@ -24,12 +24,12 @@ static const struct {
 	{"/dev/stderr", "/proc/self/fd/2"}};
 
 /* What is not there need not be covered, and what its owner cannot reach he cannot write to either. */
-IN_CHILD static int unless_absent(int error)
+IN_CHILD static int error_unless_absent(int error)
 {
 	return sandbox_path_absent(error) ? 0 : error;
 }
 
-IN_CHILD static int set_attr(const char *path, unsigned flags, uint64_t set, uint64_t clear, uint64_t propagation)
+IN_CHILD static int mount_attr_set(const char *path, unsigned flags, uint64_t set, uint64_t clear, uint64_t propagation)
 {
 	struct mount_attr a = {.attr_set = set, .attr_clr = clear, .propagation = propagation};
 
@@ -49,7 +49,7 @@ IN_CHILD static int keep(struct kept *k, const char *path, const char *home)
 	int place = sandbox_path_open(path, home), tree;
 
 	if (place < 0)
-		return unless_absent(-place);
+		return error_unless_absent(-place);
 	tree = open_tree(place, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	if (tree < 0) {
 		close(place);
@@ -60,7 +60,7 @@ IN_CHILD static int keep(struct kept *k, const char *path, const char *home)
 	return 0;
 }
 
-IN_CHILD static int keep_all(struct kept *k, const struct fences *f, const char *home)
+IN_CHILD static int kept_add_all(struct kept *k, const struct fences *f, const char *home)
 {
 	const struct strv *paths = &f->profile.read_write;
 	int error = 0;
@@ -81,9 +81,9 @@ IN_CHILD static int mount_system(const struct fences *f, const char *home)
 	int error;
 
 	k.n = 0;
-	error = keep_all(&k, f, home);
+	error = kept_add_all(&k, f, home);
 	if (!error)
-		error = set_attr("/", AT_RECURSIVE, MOUNT_ATTR_RDONLY, 0, 0);
+		error = mount_attr_set("/", AT_RECURSIVE, MOUNT_ATTR_RDONLY, 0, 0);
 	for (size_t i = 0; i < k.n; i++) {
 		if (!error && move_mount(k.v[i].tree, "", k.v[i].place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
 			error = errno;
@@ -132,15 +132,15 @@ IN_CHILD static int mount_tmp(void)
 {
 	if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, TMP_OPTIONS) < 0)
 		return errno;
-	return mount("/tmp", "/var/tmp", NULL, MS_BIND, NULL) < 0 ? unless_absent(errno) : 0;
+	return mount("/tmp", "/var/tmp", NULL, MS_BIND, NULL) < 0 ? error_unless_absent(errno) : 0;
 }
 
 /* Outside of /run it is there, and who cannot mount on it will say so. */
-IN_CHILD static void make_directories(const char *path)
+IN_CHILD static void mount_point_create(const char *path)
 {
 	char part[SANDBOX_PATH_MAX];
 
-	if (!path || !sandbox_path(path, NULL, part))
+	if (!path || !sandbox_path_expand(path, NULL, part))
 		return;
 	for (char *at = part + 1; *at; at++)
 		if (*at == '/') {
@@ -155,12 +155,12 @@ IN_CHILD static void make_directories(const char *path)
 IN_CHILD static int mount_run(const char *keep)
 {
 	if (mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=755,size=4k") < 0)
-		return unless_absent(errno);
-	make_directories(keep);
-	return set_attr("/run", 0, MOUNT_ATTR_RDONLY, 0, 0);
+		return error_unless_absent(errno);
+	mount_point_create(keep);
+	return mount_attr_set("/run", 0, MOUNT_ATTR_RDONLY, 0, 0);
 }
 
-IN_CHILD int fences_mounts(const struct fences *f, const char *home, const char *keep)
+IN_CHILD int sandbox_apply_mounts(const struct fences *f, const char *home, const char *keep)
 {
 	const uint8_t *part = f->profile.part;
 	int error;
@@ -168,7 +168,7 @@ IN_CHILD int fences_mounts(const struct fences *f, const char *home, const char 
 	if (!(f->namespaces & CLONE_NEWNS))
 		return 0;
 	/* what is mounted later does not come in where all is to be read-only */
-	error = set_attr("/", AT_RECURSIVE, 0, 0, part[SANDBOX_SYSTEM] ? MS_PRIVATE : MS_SLAVE);
+	error = mount_attr_set("/", AT_RECURSIVE, 0, 0, part[SANDBOX_SYSTEM] ? MS_PRIVATE : MS_SLAVE);
 	if (!error && part[SANDBOX_SYSTEM])
 		error = mount_system(f, home);
 	if (!error && part[SANDBOX_DEV])
@@ -181,7 +181,7 @@ IN_CHILD int fences_mounts(const struct fences *f, const char *home, const char 
 }
 
 /* Read-only: a job of root without capabilities could still write to what root owns in it. */
-IN_CHILD int fences_proc(const struct fences *f)
+IN_CHILD int sandbox_apply_proc(const struct fences *f)
 {
 	if (!(f->namespaces & CLONE_NEWPID))
 		return 0;

@@ -75,7 +75,7 @@ static const struct refusal {
 	{"process_vm_readv", NO_TRACE, EPERM}, {"process_vm_writev", NO_TRACE, EPERM}, {"pidfd_getfd", NO_TRACE, EPERM},
 };
 
-static int add_refusal(scmp_filter_ctx ctx, const struct refusal *r)
+static int filter_add_refusal(scmp_filter_ctx ctx, const struct refusal *r)
 {
 	int nr = seccomp_syscall_resolve_name(r->call);
 	struct scmp_arg_cmp cmp = {.arg = r->arg};
@@ -104,7 +104,7 @@ static int add_refusal(scmp_filter_ctx ctx, const struct refusal *r)
 }
 
 /* libseccomp writes to a descriptor only. */
-static bool export(scmp_filter_ctx ctx, struct sock_fprog *ret, struct err *e)
+static bool filter_export(scmp_filter_ctx ctx, struct sock_fprog *ret, struct err *e)
 {
 	AUTO_FD fd = memfd_create("jobsched-seccomp", MFD_CLOEXEC);
 	ssize_t n = -1;
@@ -122,7 +122,7 @@ static bool export(scmp_filter_ctx ctx, struct sock_fprog *ret, struct err *e)
 	return true;
 }
 
-bool sandbox_calls_filter(int calls, bool no_trace, struct sock_fprog *ret, struct err *e)
+bool sandbox_seccomp_filter(int calls, bool no_trace, struct sock_fprog *ret, struct err *e)
 {
 	unsigned wanted = calls == CALLS_STRICT ? STRICT : STANDARD;
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
@@ -134,13 +134,13 @@ bool sandbox_calls_filter(int calls, bool no_trace, struct sock_fprog *ret, stru
 	ok = ok && seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2) == 0;
 	for (size_t i = 0; i < ELEMENTS(refusals) && ok; i++)
 		if (refusals[i].groups & wanted)
-			ok = add_refusal(ctx, &refusals[i]) == 0;
-	ok = ok ? export(ctx, ret, e) : err_set(e, ERR_INTERNAL, "could not make the filter of system calls");
+			ok = filter_add_refusal(ctx, &refusals[i]) == 0;
+	ok = ok ? filter_export(ctx, ret, e) : err_set(e, ERR_INTERNAL, "could not make the filter of system calls");
 	seccomp_release(ctx);
 	return ok;
 }
 
-IN_CHILD int sandbox_calls_apply(const struct sock_fprog *filter)
+IN_CHILD int sandbox_seccomp_load(const struct sock_fprog *filter)
 {
 	/* its default would slow programs down to protect one thread from another of the same process */
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, filter) < 0 ? errno : 0;

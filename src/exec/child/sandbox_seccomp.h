@@ -7,5 +7,5 @@
 struct err;
 
 /* The filter of CALLS_STANDARD or CALLS_STRICT; 'no_trace' refuses to trace others where landlock cannot. Owned. */
-bool sandbox_calls_filter(int calls, bool no_trace, struct sock_fprog *ret, struct err *e);
-int sandbox_calls_apply(const struct sock_fprog *filter); /* in the child; 0, or an errno */
+bool sandbox_seccomp_filter(int calls, bool no_trace, struct sock_fprog *ret, struct err *e);
+int sandbox_seccomp_load(const struct sock_fprog *filter); /* in the child; 0, or an errno */

@@ -28,4 +28,4 @@ struct user {
  * no such user.
  */
 bool user_lookup(uid_t uid, struct user *ret, enum start_failure *why, struct err *e);
-void user_self(struct user *ret); /* who we are, with the number for a name where there is none */
+void user_lookup_self(struct user *ret); /* who we are, with the number for a name where there is none */

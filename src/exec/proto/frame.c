@@ -110,7 +110,7 @@ void frame_text(char *to, size_t size, const char *text)
 		memcpy(to, text, strnlen(text, size - 1));
 }
 
-static bool text_valid(const char *s, size_t size)
+static bool frame_text_valid(const char *s, size_t size)
 {
 	const char *end = memchr(s, '\0', size);
 
@@ -122,7 +122,7 @@ static bool text_valid(const char *s, size_t size)
 	return true;
 }
 
-static size_t fds_expected(const struct frame *f)
+static size_t frame_fds_expected(const struct frame *f)
 {
 	if (f->type == FRAME_SANDBOXES || f->type == FRAME_ASK_WARRANT)
 		return 1;
@@ -131,7 +131,7 @@ static size_t fds_expected(const struct frame *f)
 	return f->type == FRAME_START ? 1 + (size_t)(f->start.has_stdin != 0) + (size_t)(f->start.has_artifact != 0) : 0;
 }
 
-static bool body_check(const struct frame *f, const struct layout *l, struct err *e)
+static bool frame_body_check(const struct frame *f, const struct layout *l, struct err *e)
 {
 	const char *base = (const char *)f;
 
@@ -143,7 +143,7 @@ static bool body_check(const struct frame *f, const struct layout *l, struct err
 			return err_set(e, ERR_INVALID, "frame '%s': %s %" PRId64 " is out of range", l->name,
 				r->name, n);
 	}
-	if (l->text.size && !text_valid(base + l->text.offset, l->text.size))
+	if (l->text.size && !frame_text_valid(base + l->text.offset, l->text.size))
 		return err_set(e, ERR_INVALID, "frame '%s': its text does not end", l->name);
 	if (f->type == FRAME_HELLO && (f->hello.oldest < 1 || f->hello.newest < f->hello.oldest))
 		return err_set(e, ERR_INVALID, "frame 'hello': versions %u to %u", f->hello.oldest,
@@ -171,9 +171,9 @@ bool frame_check(const struct frame *f, size_t len, size_t fds, enum frame_from 
 	if (l->handshake != (version == 0) || f->version != version || version < l->since)
 		return err_set(e, ERR_INVALID, "frame '%s' of version %u where %u was agreed", l->name,
 			f->version, version);
-	if (!body_check(f, l, e))
+	if (!frame_body_check(f, l, e))
 		return false;
-	if (fds != fds_expected(f))
+	if (fds != frame_fds_expected(f))
 		return err_set(e, ERR_INVALID, "frame '%s' with %zu descriptors", l->name, fds);
 	return true;
 }

@@ -34,7 +34,7 @@ int frame_send(int fd, const struct frame *f, const int *fds, size_t n)
 	return sent < 0 ? -errno : 0;
 }
 
-static size_t take_fds(struct msghdr *msg, int fds[FRAME_FDS_MAX])
+static size_t frame_fds_received(struct msghdr *msg, int fds[FRAME_FDS_MAX])
 {
 	size_t n = 0;
 
@@ -62,7 +62,7 @@ int frame_recv(int fd, struct frame *f, size_t *ret_len, int fds[FRAME_FDS_MAX],
 	while (len < 0 && errno == EINTR);
 	if (len < 0)
 		return -errno;
-	*ret_n = take_fds(&msg, fds);
+	*ret_n = frame_fds_received(&msg, fds);
 	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
 		frame_fds_close(fds, *ret_n);
 		return -EBADMSG;

@@ -11,27 +11,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-void output_names_done(struct output_names *l)
+void output_dir_list_done(struct output_dir_list *l)
 {
 	free(l->v);
-	*l = (struct output_names){};
+	*l = (struct output_dir_list){};
 }
 
-static bool name_read(const char *name, struct output_file *ret)
+static bool output_name_parse(const char *name, struct output_dir_entry *ret)
 {
 	const char *dot = strchr(name, '.');
 	AUTO_TEXT run = dot ? xstrndup(name, (size_t)(dot - name)) : NULL;
 
-	return run && parse_int(run, INT64_MIN, INT64_MAX, &ret->run) && parse_int(dot + 1, 1, INT64_MAX, &ret->attempt);
+	return run && text_parse_int(run, INT64_MIN, INT64_MAX, &ret->run) && text_parse_int(dot + 1, 1, INT64_MAX, &ret->attempt);
 }
 
-static void add(struct output_names *l, const struct output_file *f)
+static void output_dir_entry_add(struct output_dir_list *l, const struct output_dir_entry *f)
 {
 	l->v = xgrow(l->v, l->n, sizeof(*l->v));
 	l->v[l->n++] = *f;
 }
 
-bool output_names_read(int dir, struct output_names *ret, struct err *e)
+bool output_dir_list_read(int dir, struct output_dir_list *ret, struct err *e)
 {
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
@@ -45,13 +45,13 @@ bool output_names_read(int dir, struct output_names *ret, struct err *e)
 		return err_errno(e, error, "could not list the output directory");
 	}
 	while ((entry = readdir(d))) {
-		struct output_file f;
+		struct output_dir_entry f;
 		struct stat st;
 
-		if (!name_read(entry->d_name, &f) || fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		if (!output_name_parse(entry->d_name, &f) || fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		f.changed_at = (usec_t)st.st_mtim.tv_sec * USEC_SEC;
-		add(ret, &f);
+		output_dir_entry_add(ret, &f);
 	}
 	closedir(d);
 	return true;

@@ -8,12 +8,12 @@
 
 struct err;
 
-struct output_names {
-	struct output_file {
+struct output_dir_list {
+	struct output_dir_entry {
 		int64_t run, attempt;
 		usec_t changed_at;
 	} *v;    /* owned */
 	size_t n;
 };
-void output_names_done(struct output_names *l);
-bool output_names_read(int dir, struct output_names *ret, struct err *e); /* other names in it are passed over */
+void output_dir_list_done(struct output_dir_list *l);
+bool output_dir_list_read(int dir, struct output_dir_list *ret, struct err *e); /* other names in it are passed over */

@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int output_open(int dir, int64_t run, int64_t attempt)
+int output_file_open(int dir, int64_t run, int64_t attempt)
 {
-	char name[OUTPUT_NAME_MAX];
-	int fd = openat(dir, output_name(run, attempt, name), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	char name[OUTPUT_FILE_NAME_MAX];
+	int fd = openat(dir, output_file_name(run, attempt, name), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	struct stat st;
 
 	if (fd < 0)
@@ -23,7 +23,7 @@ int output_open(int dir, int64_t run, int64_t attempt)
 	return -EPERM; /* nothing that a spawner has written */
 }
 
-static bool get(int fd, void *to, size_t len, int64_t at, size_t *ret, struct err *e)
+static bool output_pread(int fd, void *to, size_t len, int64_t at, size_t *ret, struct err *e)
 {
 	size_t got = 0;
 
@@ -42,28 +42,28 @@ static bool get(int fd, void *to, size_t len, int64_t at, size_t *ret, struct er
 	return true;
 }
 
-static bool head_valid(const struct output_head *h)
+static bool output_head_valid(const struct output_file_head *h)
 {
-	return memcmp(h->magic, "jobout1\n", sizeof(h->magic)) == 0 && h->sum == output_head_sum(h) &&
+	return memcmp(h->magic, "jobout1\n", sizeof(h->magic)) == 0 && h->sum == output_file_head_sum(h) &&
 	       h->head >= 0 && h->tail >= 0 && h->gap_from >= 0 && h->gap_from <= h->head &&
 	       h->gap_to >= h->gap_from && h->total >= 0 &&
 	       (h->gap_to <= h->total || h->gap_to == h->gap_from);
 }
 
 /* A file whose head is not there yet has no output yet. */
-static bool head_read(int fd, struct output_head *h, struct err *e)
+static bool output_head_read(int fd, struct output_file_head *h, struct err *e)
 {
 	static const char nothing[sizeof(h->magic)];
 
 	for (int tries = 0; tries < 1000; tries++) {
 		size_t n;
 
-		if (!get(fd, h, sizeof(*h), 0, &n, e))
+		if (!output_pread(fd, h, sizeof(*h), 0, &n, e))
 			return false;
-		if (n == sizeof(*h) && head_valid(h))
+		if (n == sizeof(*h) && output_head_valid(h))
 			return true;
 		if (n == 0 || memcmp(h->magic, nothing, sizeof(nothing)) == 0) {
-			*h = (struct output_head){};
+			*h = (struct output_file_head){};
 			return true;
 		}
 		sched_yield(); /* seen in the middle of a write */
@@ -71,32 +71,32 @@ static bool head_read(int fd, struct output_head *h, struct err *e)
 	return err_set(e, ERR_INTERNAL, "the kept output is damaged: its head does not add up");
 }
 
-bool output_stat(int fd, struct output_state *ret, struct err *e)
+bool output_file_stat(int fd, struct output_file_extent *ret, struct err *e)
 {
-	struct output_head h;
+	struct output_file_head h;
 
-	if (!head_read(fd, &h, e))
+	if (!output_head_read(fd, &h, e))
 		return false;
-	*ret = (struct output_state){.total = h.total, .gap_from = h.gap_from, .gap_to = h.gap_to};
+	*ret = (struct output_file_extent){.total = h.total, .gap_from = h.gap_from, .gap_to = h.gap_to};
 	if (h.gap_to == h.gap_from)
 		ret->gap_from = ret->gap_to = h.total < h.head ? h.total : h.head;
 	return true;
 }
 
 /* How many bytes from 'offset' on lie together in the file, and where. */
-static size_t stretch(const struct output_head *h, int64_t offset, size_t len, int64_t *ret_at)
+static size_t contiguous_bytes(const struct output_file_head *h, int64_t offset, size_t len, int64_t *ret_at)
 {
 	int64_t end = h->total, room;
 
 	if (offset < h->gap_from && h->gap_to > h->gap_from)
 		end = h->gap_from;
 	if (offset < h->head) {
-		*ret_at = OUTPUT_HEAD + offset;
+		*ret_at = OUTPUT_FILE_HEAD + offset;
 		room = h->head - offset;
 	} else {
 		int64_t o = (offset - h->head) % h->tail;
 
-		*ret_at = OUTPUT_HEAD + h->head + o;
+		*ret_at = OUTPUT_FILE_HEAD + h->head + o;
 		room = h->tail - o;
 	}
 	if (room > end - offset)
@@ -104,42 +104,42 @@ static size_t stretch(const struct output_head *h, int64_t offset, size_t len, i
 	return room < 0 ? 0 : (uint64_t)room < len ? (size_t)room : len;
 }
 
-static int64_t past_gap(const struct output_head *h, int64_t offset)
+static int64_t offset_past_gap(const struct output_file_head *h, int64_t offset)
 {
 	return offset >= h->gap_from && offset < h->gap_to ? h->gap_to : offset;
 }
 
-bool output_read(int fd, int64_t offset, void *buf, size_t len, int64_t *ret_offset, size_t *ret_len,
+bool output_file_read(int fd, int64_t offset, void *buf, size_t len, int64_t *ret_offset, size_t *ret_len,
 	struct err *e)
 {
-	struct output_head h;
+	struct output_file_head h;
 
-	if (!head_read(fd, &h, e))
+	if (!output_head_read(fd, &h, e))
 		return false;
 	if (offset < 0)
 		offset = 0;
 	for (int tries = 0;; tries++) {
-		int64_t at, believed;
+		int64_t at, valid_from;
 		size_t want, got = 0;
 
-		offset = past_gap(&h, offset);
-		want = offset < h.total && h.head + h.tail > 0 ? stretch(&h, offset, len, &at) : 0;
-		if (want && !get(fd, buf, want, at, &got, e))
+		offset = offset_past_gap(&h, offset);
+		want = offset < h.total && h.head + h.tail > 0 ? contiguous_bytes(&h, offset, len, &at) : 0;
+		if (want && !output_pread(fd, buf, want, at, &got, e))
 			return false;
 		if (got < want)
 			return err_set(e, ERR_INTERNAL, "the kept output is damaged: it is shorter than it says");
-		if (want && !head_read(fd, &h, e))
+		if (want && !output_head_read(fd, &h, e))
 			return false;
-		believed = past_gap(&h, offset); /* what the writer has passed meanwhile may be torn */
-		if (believed >= offset + (int64_t)got && got) {
-			offset = believed;
+		valid_from = offset_past_gap(&h, offset); /* what the writer has passed meanwhile may be torn */
+		if (valid_from >= offset + (int64_t)got && got) {
+			offset = valid_from;
 			if (tries < 100) /* a writer that fast has nothing for us at the moment */
 				continue;
 			got = 0;
 		}
-		memmove(buf, (char *)buf + (believed - offset), got - (size_t)(believed - offset));
-		*ret_offset = believed;
-		*ret_len = got - (size_t)(believed - offset);
+		memmove(buf, (char *)buf + (valid_from - offset), got - (size_t)(valid_from - offset));
+		*ret_offset = valid_from;
+		*ret_len = got - (size_t)(valid_from - offset);
 		return true;
 	}
 }

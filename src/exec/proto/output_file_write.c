@@ -9,13 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-char *output_name(int64_t run, int64_t attempt, char out[OUTPUT_NAME_MAX])
+char *output_file_name(int64_t run, int64_t attempt, char out[OUTPUT_FILE_NAME_MAX])
 {
-	snprintf(out, OUTPUT_NAME_MAX, "%" PRId64 ".%" PRId64, run, attempt);
+	snprintf(out, OUTPUT_FILE_NAME_MAX, "%" PRId64 ".%" PRId64, run, attempt);
 	return out;
 }
 
-uint64_t output_head_sum(const struct output_head *h)
+uint64_t output_file_head_sum(const struct output_file_head *h)
 {
 	const uint64_t words[] = {(uint64_t)h->head, (uint64_t)h->tail, (uint64_t)h->total,
 		(uint64_t)h->gap_from, (uint64_t)h->gap_to};
@@ -26,7 +26,7 @@ uint64_t output_head_sum(const struct output_head *h)
 	return sum;
 }
 
-void output_writer_adopt(struct output_writer *w, int dir, int64_t run, int64_t attempt)
+void output_file_writer_resume(struct output_file_writer *w, int dir, int64_t run, int64_t attempt)
 {
 	w->dir = dir;
 	w->run = run;
@@ -34,47 +34,47 @@ void output_writer_adopt(struct output_writer *w, int dir, int64_t run, int64_t 
 	memcpy(w->h.magic, "jobout1\n", sizeof(w->h.magic));
 }
 
-void output_writer_init(struct output_writer *w, int dir, int64_t run, int64_t attempt, int64_t limit)
+void output_file_writer_init(struct output_file_writer *w, int dir, int64_t run, int64_t attempt, int64_t limit)
 {
-	*w = (struct output_writer){.fd = -1};
-	output_writer_adopt(w, dir, run, attempt);
+	*w = (struct output_file_writer){.fd = -1};
+	output_file_writer_resume(w, dir, run, attempt);
 	w->h.head = limit / 10;
 	w->h.tail = limit - w->h.head;
 	w->h.gap_from = w->h.gap_to = w->told = w->h.head;
 }
 
-void output_writer_done(struct output_writer *w)
+void output_file_writer_done(struct output_file_writer *w)
 {
 	if (w->fd >= 0)
 		close(w->fd);
 	w->fd = -1;
 }
 
-int64_t output_total(const struct output_writer *w)
+int64_t output_file_total(const struct output_file_writer *w)
 {
 	return w->h.total;
 }
 
-int64_t output_dropped(const struct output_writer *w)
+int64_t output_dropped(const struct output_file_writer *w)
 {
 	return w->h.gap_to - w->h.gap_from;
 }
 
-bool output_remove(int dir, int64_t run, int64_t attempt, struct err *e)
+bool output_file_remove(int dir, int64_t run, int64_t attempt, struct err *e)
 {
-	char name[OUTPUT_NAME_MAX];
+	char name[OUTPUT_FILE_NAME_MAX];
 
-	if (unlinkat(dir, output_name(run, attempt, name), 0) < 0 && errno != ENOENT)
+	if (unlinkat(dir, output_file_name(run, attempt, name), 0) < 0 && errno != ENOENT)
 		return err_errno(e, errno, "could not remove the output '%s'", name);
 	return true;
 }
 
-static int create(int dir, const char *name)
+static int output_file_create(int dir, const char *name)
 {
 	return openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
 }
 
-static bool put(int fd, const void *data, size_t len, int64_t at)
+static bool output_pwrite(int fd, const void *data, size_t len, int64_t at)
 {
 	const char *p = data;
 
@@ -94,44 +94,44 @@ static bool put(int fd, const void *data, size_t len, int64_t at)
 	return true;
 }
 
-static bool publish(struct output_writer *w)
+static bool output_head_write(struct output_file_writer *w)
 {
-	w->h.sum = output_head_sum(&w->h);
-	if (!put(w->fd, &w->h, sizeof(w->h), 0))
+	w->h.sum = output_file_head_sum(&w->h);
+	if (!output_pwrite(w->fd, &w->h, sizeof(w->h), 0))
 		return false;
 	w->told = w->h.gap_to;
 	return true;
 }
 
 /* The file, made at the first byte. A leftover of the same name is from another store: it goes. */
-static bool opened(struct output_writer *w)
+static bool output_file_ensure_open(struct output_file_writer *w)
 {
-	char name[OUTPUT_NAME_MAX];
+	char name[OUTPUT_FILE_NAME_MAX];
 
 	if (w->fd >= 0)
 		return true;
-	w->fd = create(w->dir, output_name(w->run, w->attempt, name));
+	w->fd = output_file_create(w->dir, output_file_name(w->run, w->attempt, name));
 	if (w->fd < 0 && errno == EEXIST && unlinkat(w->dir, name, 0) == 0)
-		w->fd = create(w->dir, name);
+		w->fd = output_file_create(w->dir, name);
 	return w->fd >= 0;
 }
 
 /* The bytes that start at 'total', all of the head or all of the ring, at most one turn of it. */
-static bool put_kept(struct output_writer *w, const char *data, size_t len)
+static bool output_chunk_write(struct output_file_writer *w, const char *data, size_t len)
 {
 	int64_t o = w->h.total - w->h.head;
 	size_t first;
 
 	if (o < 0)
-		return put(w->fd, data, len, OUTPUT_HEAD + w->h.total);
+		return output_pwrite(w->fd, data, len, OUTPUT_FILE_HEAD + w->h.total);
 	o %= w->h.tail;
 	first = (int64_t)len < w->h.tail - o ? len : (size_t)(w->h.tail - o);
-	return put(w->fd, data, first, OUTPUT_HEAD + w->h.head + o) &&
-	       put(w->fd, data + first, len - first, OUTPUT_HEAD + w->h.head);
+	return output_pwrite(w->fd, data, first, OUTPUT_FILE_HEAD + w->h.head + o) &&
+	       output_pwrite(w->fd, data + first, len - first, OUTPUT_FILE_HEAD + w->h.head);
 }
 
 /* Everything kept behind the gap before 'to' is given up. */
-static void drop_to(struct output_writer *w, int64_t to)
+static void gap_extend(struct output_file_writer *w, int64_t to)
 {
 	if (w->h.gap_to == w->h.gap_from && w->h.total < w->h.head)
 		w->h.gap_from = w->h.gap_to = w->h.total; /* the disk failed before the head was full */
@@ -139,26 +139,26 @@ static void drop_to(struct output_writer *w, int64_t to)
 		w->h.gap_to = to;
 }
 
-static void keep(struct output_writer *w, const char *data, size_t len)
+static void output_chunk_append(struct output_file_writer *w, const char *data, size_t len)
 {
 	int64_t end = w->h.total + (int64_t)len;
-	bool ok = opened(w);
+	bool ok = output_file_ensure_open(w);
 
 	if (end - w->h.tail > w->h.gap_to)
-		drop_to(w, end - w->h.tail);
+		gap_extend(w, end - w->h.tail);
 	if (ok && w->h.gap_to > w->told)
-		ok = publish(w); /* or readers would take the new bytes for the old ones */
-	ok = ok && put_kept(w, data, len);
+		ok = output_head_write(w); /* or readers would take the new bytes for the old ones */
+	ok = ok && output_chunk_write(w, data, len);
 	if (!ok && !w->failed)
 		w->failed = errno;
 	if (!ok)
-		drop_to(w, end);
+		gap_extend(w, end);
 	w->h.total = end;
 	if (w->fd >= 0)
-		(void)publish(w); /* the next one tries again */
+		(void)output_head_write(w); /* the next one tries again */
 }
 
-void output_write(struct output_writer *w, const void *data, size_t len)
+void output_file_write(struct output_file_writer *w, const void *data, size_t len)
 {
 	const char *p = data;
 
@@ -169,13 +169,13 @@ void output_write(struct output_writer *w, const void *data, size_t len)
 		if (head_room <= 0 && (int64_t)n > w->h.tail) { /* more than a turn: only its end stays */
 			size_t skip = n - (size_t)w->h.tail;
 
-			drop_to(w, w->h.total + (int64_t)skip);
+			gap_extend(w, w->h.total + (int64_t)skip);
 			w->h.total += (int64_t)skip;
 			p += skip;
 			len -= skip;
 			continue;
 		}
-		keep(w, p, n);
+		output_chunk_append(w, p, n);
 		p += n;
 		len -= n;
 	}

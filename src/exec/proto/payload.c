@@ -18,19 +18,19 @@ int payload_memfd(const struct plan *p, struct err *e)
 	struct payload_head head = {.magic = PAYLOAD_MAGIC, .vars = (uint32_t)p->vars.n};
 	int fd;
 
-	if (!order_encode(&p->order, &order, e))
+	if (!exec_spec_encode(&p->order, &order, e))
 		return -1;
 	head.order_len = (uint32_t)order.len;
 	buf_add(&b, &head, sizeof(head));
 	buf_add(&b, order.data, order.len);
 	for (size_t i = 0; i < p->vars.n; i++) {
-		if (!plan_var_valid(p->vars.v[i])) { /* the spawner would close the connection */
+		if (!start_plan_var_valid(p->vars.v[i])) { /* the spawner would close the connection */
 			err_set(e, ERR_INVALID, "the variable '%.40s' of the run is not one line of text", p->vars.v[i]);
 			return -1;
 		}
 		buf_add(&b, p->vars.v[i], strlen(p->vars.v[i]) + 1);
 	}
-	if (p->vars.n > PLAN_VARS_MAX || b.len > sizeof(head) + order.len + PAYLOAD_VARS_BYTES) {
+	if (p->vars.n > START_PLAN_VARS_MAX || b.len > sizeof(head) + order.len + PAYLOAD_VARS_BYTES) {
 		err_set(e, ERR_TOO_LARGE, "too many variables for one run");
 		return -1;
 	}
@@ -48,7 +48,7 @@ void payload_done(struct payload *p)
 	*p = (struct payload){};
 }
 
-static char **take_texts(char **pos, const char *end, size_t n)
+static char **payload_texts_split(char **pos, const char *end, size_t n)
 {
 	char **v = xcalloc(n + 1, sizeof(*v));
 
@@ -75,22 +75,22 @@ bool payload_parse(struct payload *ret, const void *data, size_t len, struct err
 		return err_set(e, ERR_INVALID, "a payload of %zu bytes", len);
 	memcpy(&head, data, sizeof(head));
 	len -= sizeof(head);
-	if (head.magic != PAYLOAD_MAGIC || head.order_len > len || head.vars > PLAN_VARS_MAX || head.reserved)
+	if (head.magic != PAYLOAD_MAGIC || head.order_len > len || head.vars > START_PLAN_VARS_MAX || head.reserved)
 		return err_set(e, ERR_INVALID, "a payload with a head out of range");
 	p.data = xcalloc(1, len + 1);
 	memcpy(p.data, (const char *)data + sizeof(head), len);
 	p.bytes = p.data;
 	p.bytes_len = head.order_len;
-	if (!order_parse(&p.order, p.bytes, p.bytes_len, e))
+	if (!exec_spec_parse(&p.order, p.bytes, p.bytes_len, e))
 		return false;
 	pos = p.data + head.order_len;
 	end = p.data + len;
 	p.vars_n = head.vars;
-	p.vars = take_texts(&pos, end, p.vars_n);
+	p.vars = payload_texts_split(&pos, end, p.vars_n);
 	if (!p.vars || pos != end)
 		return err_set(e, ERR_INVALID, "a payload whose texts do not fill it exactly");
 	for (size_t i = 0; i < p.vars_n; i++)
-		if (!plan_var_valid(p.vars[i]))
+		if (!start_plan_var_valid(p.vars[i]))
 			return err_set(e, ERR_INVALID, "a payload with a variable that is not one of a run");
 	*ret = p;
 	p = (struct payload){};

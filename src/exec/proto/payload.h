@@ -20,7 +20,7 @@ struct payload_head {
 	uint32_t reserved;  /* 0 */
 };
 #define PAYLOAD_MAGIC UINT32_C(0x326c706a) /* "jpl2" */
-#define PAYLOAD_MAX (sizeof(struct payload_head) + ORDER_MAX + PAYLOAD_VARS_BYTES)
+#define PAYLOAD_MAX (sizeof(struct payload_head) + EXEC_SPEC_MAX + PAYLOAD_VARS_BYTES)
 
 struct payload {
 	char *data;          /* owned; what is below lies in it */

@@ -22,7 +22,7 @@
 
 #define PROBE_INTERVAL USEC_SEC
 #define STAT_MAX 4096
-#define WELCOME_PATIENCE (5 * USEC_SEC)
+#define WELCOME_TIMEOUT (5 * USEC_SEC)
 
 /* A frame that waits for room in the socket. */
 struct outgoing {
@@ -62,19 +62,19 @@ static void outgoing_free(struct outgoing *o)
 }
 
 /* The other side, or the kernel, is beyond help: the loop sees the end of the connection and reports it. */
-static void give_up(struct spawn_client *c)
+static void client_shut_down(struct spawn_client *c)
 {
 	shutdown(c->fd, SHUT_RDWR);
 }
 
-static void watch_room(struct spawn_client *c, bool on)
+static void client_watch_writable(struct spawn_client *c, bool on)
 {
 	if (sd_event_source_set_io_events(c->source, EPOLLIN | EPOLLET | (on ? (uint32_t)EPOLLOUT : 0)) < 0)
-		give_up(c);
+		client_shut_down(c);
 }
 
 /* The socket is full, or carries as many descriptors as one user may have on the way. */
-static bool must_wait(int r)
+static bool send_would_block(int r)
 {
 	return r == -EAGAIN || r == -ETOOMANYREFS;
 }
@@ -88,23 +88,23 @@ static int unread(const struct spawn_client *c)
 }
 
 /* Called before a frame is sent. */
-static void note_unread(struct spawn_client *c)
+static void client_note_unread(struct spawn_client *c)
 {
 	if (!c->unread_since || unread(c) == 0)
 		c->unread_since = clock_boot(&clock_system);
 }
 
-static void flush(struct spawn_client *c)
+static void client_flush(struct spawn_client *c)
 {
 	struct outgoing *o;
 
 	while ((o = c->first)) {
 		int r = frame_send(c->fd, &o->frame, o->fds, o->n);
 
-		if (must_wait(r))
-			watch_room(c, true); /* also asks to be called again at once if there is room by now */
+		if (send_would_block(r))
+			client_watch_writable(c, true); /* also asks to be called again at once if there is room by now */
 		else if (r < 0)
-			give_up(c);
+			client_shut_down(c);
 		if (r < 0)
 			return;
 		c->first = o->next;
@@ -112,10 +112,10 @@ static void flush(struct spawn_client *c)
 			c->last = &c->first;
 		outgoing_free(o);
 	}
-	watch_room(c, false);
+	client_watch_writable(c, false);
 }
 
-static void keep(struct spawn_client *c, const struct frame *f, const int *fds, size_t n)
+static void outgoing_append(struct spawn_client *c, const struct frame *f, const int *fds, size_t n)
 {
 	struct outgoing *o = xcalloc(1, sizeof(*o));
 
@@ -127,24 +127,24 @@ static void keep(struct spawn_client *c, const struct frame *f, const int *fds, 
 }
 
 /* Sends now, or keeps the frame until there is room. The descriptors are moved. */
-static void post(struct spawn_client *c, const struct frame *f, int *fds, size_t n)
+static void frame_post(struct spawn_client *c, const struct frame *f, int *fds, size_t n)
 {
 	int r;
 
-	note_unread(c);
+	client_note_unread(c);
 	r = c->gone ? -EPIPE : c->first ? -EAGAIN : frame_send(c->fd, f, fds, n);
-	if (must_wait(r)) {
-		keep(c, f, fds, n);
-		watch_room(c, true);
+	if (send_would_block(r)) {
+		outgoing_append(c, f, fds, n);
+		client_watch_writable(c, true);
 		return;
 	}
 	frame_fds_close(fds, n);
 	if (r < 0 && !c->gone)
-		give_up(c);
+		client_shut_down(c);
 }
 
 /* The descriptors of a start, in their order; false: none of them is left open. */
-static bool start_fds(const struct plan *p, const struct frame_start *s, int fds[FRAME_FDS_MAX], size_t *ret_n,
+static bool start_fds_open(const struct plan *p, const struct frame_start *s, int fds[FRAME_FDS_MAX], size_t *ret_n,
 	struct err *e)
 {
 	size_t n = 0;
@@ -190,33 +190,33 @@ bool spawn_client_start(struct spawn_client *c, const struct plan *p, struct err
 		.has_artifact = p->order.artifact && p->part == 0, .ends_with_lease = p->ends_with_lease};
 	if (p->has_warrant)
 		memcpy(f.start.warrant, p->warrant, WARRANT_LEN);
-	if (!start_fds(p, &f.start, fds, &n, e))
+	if (!start_fds_open(p, &f.start, fds, &n, e))
 		return false;
 	if (!frame_check(&f, f.size, n, FRAME_FROM_ENGINE, c->version, e)) {
 		frame_fds_close(fds, n);
 		return false;
 	}
-	post(c, &f, fds, n);
+	frame_post(c, &f, fds, n);
 	return true;
 }
 
-static void post_run(struct spawn_client *c, enum frame_type type, int64_t run, int64_t fence)
+static void run_frame_post(struct spawn_client *c, enum frame_type type, int64_t run, int64_t fence)
 {
 	struct frame f;
 
 	frame_init(&f, type, c->version);
 	f.run = (struct frame_run){.run = run, .fence = fence};
-	post(c, &f, NULL, 0);
+	frame_post(c, &f, NULL, 0);
 }
 
 void spawn_client_cancel(struct spawn_client *c, int64_t run, int64_t fence)
 {
-	post_run(c, FRAME_CANCEL, run, fence);
+	run_frame_post(c, FRAME_CANCEL, run, fence);
 }
 
 void spawn_client_ack(struct spawn_client *c, int64_t run, int64_t fence)
 {
-	post_run(c, FRAME_ACK, run, fence);
+	run_frame_post(c, FRAME_ACK, run, fence);
 }
 
 void spawn_client_list(struct spawn_client *c)
@@ -224,7 +224,7 @@ void spawn_client_list(struct spawn_client *c)
 	struct frame f;
 
 	frame_init(&f, FRAME_LIST, c->version);
-	post(c, &f, NULL, 0);
+	frame_post(c, &f, NULL, 0);
 }
 
 bool spawn_client_open_file(struct spawn_client *c, const struct spawn_file *s, struct err *e)
@@ -250,7 +250,7 @@ bool spawn_client_open_file(struct spawn_client *c, const struct spawn_file *s, 
 	}
 	frame_init(&f, FRAME_OPEN_FILE, c->version);
 	f.open_file = (struct frame_open_file){.run = s->run, .fence = s->fence, .uid = s->uid};
-	post(c, &f, fds, 2);
+	frame_post(c, &f, fds, 2);
 	return true;
 }
 
@@ -260,7 +260,7 @@ void spawn_client_lease(struct spawn_client *c, usec_t end_at, usec_t kill_at)
 
 	frame_init(&f, FRAME_LEASE, c->version);
 	f.lease = (struct frame_lease){.end_at = end_at, .kill_at = kill_at};
-	post(c, &f, NULL, 0);
+	frame_post(c, &f, NULL, 0);
 }
 
 void spawn_client_forget_output(struct spawn_client *c, int64_t run, int64_t attempt)
@@ -269,7 +269,7 @@ void spawn_client_forget_output(struct spawn_client *c, int64_t run, int64_t att
 
 	frame_init(&f, FRAME_FORGET_OUTPUT, c->version);
 	f.attempt = (struct frame_attempt){.run = run, .attempt = attempt};
-	post(c, &f, NULL, 0);
+	frame_post(c, &f, NULL, 0);
 }
 
 /* ---- in ---- */
@@ -310,7 +310,7 @@ static void report_bare(struct spawn_report *r, const struct frame *f)
 		.kind = f->type == FRAME_LIST_DONE ? SPAWN_LIST_DONE : SPAWN_SUPERSEDED};
 }
 
-static void (*const readers[FRAME_TYPE_MAX])(struct spawn_report *, const struct frame *) = {
+static void (*const report_fillers[FRAME_TYPE_MAX])(struct spawn_report *, const struct frame *) = {
 	[FRAME_STARTED] = report_started,
 	[FRAME_HAS] = report_started,
 	[FRAME_NOT_STARTED] = report_not_started,
@@ -320,7 +320,7 @@ static void (*const readers[FRAME_TYPE_MAX])(struct spawn_report *, const struct
 };
 
 /* One frame that passed every check; anything else but -EAGAIN is the end of the connection. */
-static bool take_sandboxes(struct spawn_client *c, int fd, struct err *e)
+static bool sandbox_offers_receive(struct spawn_client *c, int fd, struct err *e)
 {
 	AUTO_DONE(buf) text = {};
 	struct sandbox_offers *offers;
@@ -339,7 +339,7 @@ static bool take_sandboxes(struct spawn_client *c, int fd, struct err *e)
 	return true;
 }
 
-static int receive(struct spawn_client *c, struct frame *f, uint32_t version, struct err *e)
+static int frame_receive(struct spawn_client *c, struct frame *f, uint32_t version, struct err *e)
 {
 	int fds[FRAME_FDS_MAX];
 	size_t len, n = 0;
@@ -353,7 +353,7 @@ static int receive(struct spawn_client *c, struct frame *f, uint32_t version, st
 	if (len == 0)
 		r = -EPIPE;
 	else if (!frame_check(f, len, n, FRAME_FROM_SPAWNER, version, e) ||
-		 (f->type == FRAME_SANDBOXES && !take_sandboxes(c, fds[0], e)))
+		 (f->type == FRAME_SANDBOXES && !sandbox_offers_receive(c, fds[0], e)))
 		r = -EBADMSG;
 	frame_fds_close(fds, n);
 	return r;
@@ -370,10 +370,10 @@ static void report_gone(struct spawn_client *c, const char *why)
 }
 
 /* Reads the answer to the hello. -EAGAIN: the answer has not come yet; otherwise the error tells why a value is below 0. */
-static int take_welcome(struct spawn_client *c, struct err *e)
+static int welcome_receive(struct spawn_client *c, struct err *e)
 {
 	struct frame f;
-	int r = receive(c, &f, 0, e);
+	int r = frame_receive(c, &f, 0, e);
 
 	if (r == -EAGAIN)
 		return r;
@@ -397,10 +397,10 @@ static int take_welcome(struct spawn_client *c, struct err *e)
 }
 
 /* False: the welcome has not come, the connection failed, or the client was freed. */
-static bool welcomed(struct spawn_client *c, const bool *freed)
+static bool welcome_handle(struct spawn_client *c, const bool *freed)
 {
 	struct err e = {};
-	int r = take_welcome(c, &e);
+	int r = welcome_receive(c, &e);
 
 	if (r < 0) {
 		if (r != -EAGAIN)
@@ -412,7 +412,7 @@ static bool welcomed(struct spawn_client *c, const bool *freed)
 	return !*freed;
 }
 
-static int on_io(sd_event_source *source, int fd, uint32_t events, void *arg)
+static int on_spawner_io(sd_event_source *source, int fd, uint32_t events, void *arg)
 {
 	struct spawn_client *c = arg;
 	bool freed = false;
@@ -422,19 +422,19 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *arg)
 	(void)source;
 	(void)fd;
 	c->freed = &freed;
-	if (!c->version && !welcomed(c, &freed)) {
+	if (!c->version && !welcome_handle(c, &freed)) {
 		if (!freed)
 			c->freed = NULL;
 		return 0;
 	}
 	if (events & EPOLLOUT)
-		flush(c);
-	while ((r = receive(c, &f, c->version, NULL)) == 0) {
+		client_flush(c);
+	while ((r = frame_receive(c, &f, c->version, NULL)) == 0) {
 		struct spawn_report report;
 
-		if (!readers[f.type])
+		if (!report_fillers[f.type])
 			continue;
-		readers[f.type](&report, &f);
+		report_fillers[f.type](&report, &f);
 		c->fn(&report, c->arg);
 		if (freed)
 			return 0;
@@ -448,7 +448,7 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *arg)
 
 /* ---- the connection ---- */
 
-static bool connect_to(int fd, const char *path, struct err *e)
+static bool spawner_connect(int fd, const char *path, struct err *e)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 
@@ -462,9 +462,9 @@ static bool connect_to(int fd, const char *path, struct err *e)
 	return err_errno(e, errno, "could not connect to the spawner at '%s'", path);
 }
 
-static bool wait_readable(int fd, struct err *e)
+static bool welcome_wait(int fd, struct err *e)
 {
-	usec_t until = clock_boot(&clock_system) + WELCOME_PATIENCE;
+	usec_t until = clock_boot(&clock_system) + WELCOME_TIMEOUT;
 
 	for (;;) {
 		usec_t left = until - clock_boot(&clock_system);
@@ -490,13 +490,13 @@ static bool greet(struct spawn_client *c, const char *path, const char *node, st
 	c->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (c->fd < 0)
 		return err_errno(e, errno, "could not make a socket");
-	if (!connect_to(c->fd, path, e))
+	if (!spawner_connect(c->fd, path, e))
 		return false;
 	frame_init(&f, FRAME_HELLO, 0);
 	f.hello.oldest = FRAME_VERSION_OLDEST;
 	f.hello.newest = FRAME_VERSION;
 	frame_text(f.hello.node, sizeof(f.hello.node), node);
-	note_unread(c);
+	client_note_unread(c);
 	r = frame_send(c->fd, &f, NULL, 0);
 	if (r < 0) /* the spawner is about to exit */
 		return err_set(e, ERR_UNREACHABLE, "could not greet the spawner: %s", strerror(-r));
@@ -505,7 +505,7 @@ static bool greet(struct spawn_client *c, const char *path, const char *node, st
 
 static bool watch(struct spawn_client *c, struct sd_event *ev, struct err *e)
 {
-	int r = sd_event_add_io(ev, &c->source, c->fd, EPOLLIN | EPOLLET, on_io, c);
+	int r = sd_event_add_io(ev, &c->source, c->fd, EPOLLIN | EPOLLET, on_spawner_io, c);
 
 	if (r < 0)
 		return err_errno(e, -r, "could not watch the spawner");
@@ -520,9 +520,9 @@ bool spawn_client_open(struct sd_event *ev, const char *path, const char *node, 
 	int r;
 
 	*c = (struct spawn_client){.fn = fn, .arg = arg, .last = &c->first};
-	if (!greet(c, path, node, e) || !wait_readable(c->fd, e))
+	if (!greet(c, path, node, e) || !welcome_wait(c->fd, e))
 		return false;
-	r = take_welcome(c, e);
+	r = welcome_receive(c, e);
 	if (r == -EAGAIN)
 		return err_set(e, ERR_UNREACHABLE, "the spawner does not answer");
 	if (r < 0 || !watch(c, ev, e))
@@ -535,7 +535,7 @@ bool spawn_client_open(struct sd_event *ev, const char *path, const char *node, 
  * A connection that is given up stays in the queue of the spawner's socket until the spawner accepts it. So a stopped
  * spawner gets one connection only, and the queue does not fill up while it is stopped.
  */
-static int on_deadline(sd_event_source *source, uint64_t usec, void *arg)
+static int on_welcome_timeout(sd_event_source *source, uint64_t usec, void *arg)
 {
 	struct spawn_client *c = arg;
 	struct spawn_health h;
@@ -550,7 +550,7 @@ static int on_deadline(sd_event_source *source, uint64_t usec, void *arg)
 		log_error("the spawner (pid %d) is stopped by a signal and does not answer; 'kill -CONT %d' continues it",
 			(int)h.pid, (int)h.pid);
 	c->told_stopped = true;
-	if (sd_event_source_set_time_relative(source, (uint64_t)WELCOME_PATIENCE) < 0 ||
+	if (sd_event_source_set_time_relative(source, (uint64_t)WELCOME_TIMEOUT) < 0 ||
 		sd_event_source_set_enabled(source, SD_EVENT_ONESHOT) < 0)
 		report_gone(c, "could not set the timer for the spawner's answer");
 	return 0;
@@ -565,7 +565,7 @@ bool spawn_client_connect(struct sd_event *ev, const char *path, const char *nod
 	*c = (struct spawn_client){.fn = fn, .arg = arg, .last = &c->first};
 	if (!greet(c, path, node, e) || !watch(c, ev, e))
 		return false;
-	r = sd_event_add_time_relative(ev, &c->deadline, CLOCK_BOOTTIME, (uint64_t)WELCOME_PATIENCE, 0, on_deadline, c);
+	r = sd_event_add_time_relative(ev, &c->deadline, CLOCK_BOOTTIME, (uint64_t)WELCOME_TIMEOUT, 0, on_welcome_timeout, c);
 	if (r < 0)
 		return err_errno(e, -r, "could not make a timer");
 	*ret = STEAL(c);

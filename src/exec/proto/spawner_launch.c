@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #define EXIT_SERVED 69 /* of the program: another one has the lock */
-#define OTHER_PATIENCE (15 * USEC_SEC)
+#define OTHER_SPAWNER_TIMEOUT (15 * USEC_SEC)
 
-static int spawn(pid_t *pid, const char *program, char *const argv[])
+static int background_spawn(pid_t *pid, const char *program, char *const argv[])
 {
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
@@ -42,7 +42,7 @@ static int spawn(pid_t *pid, const char *program, char *const argv[])
 	return r;
 }
 
-static bool answers(const char *path, struct err *e)
+static bool spawner_answers(const char *path, struct err *e)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	AUTO_FD fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); /* the queue may be full */
@@ -56,12 +56,12 @@ static bool answers(const char *path, struct err *e)
 }
 
 /* The other one may still be ending what its predecessor left. */
-static bool wait_for_other(const char *runtime_dir, struct err *e)
+static bool other_spawner_wait(const char *runtime_dir, struct err *e)
 {
 	AUTO_TEXT path = xprintf("%s/spawner.sock", runtime_dir);
-	usec_t until = clock_boot(&clock_system) + OTHER_PATIENCE;
+	usec_t until = clock_boot(&clock_system) + OTHER_SPAWNER_TIMEOUT;
 
-	while (!answers(path, e)) {
+	while (!spawner_answers(path, e)) {
 		if (e->kind == ERR_INVALID || clock_boot(&clock_system) >= until)
 			return false;
 		poll(NULL, 0, 20);
@@ -73,7 +73,7 @@ bool spawner_launch_begin(const char *program, const char *runtime_dir, const ch
 {
 	char *const argv[] = {(char *)"jobsched-spawner", (char *)"--background", (char *)"--runtime-dir",
 		(char *)runtime_dir, (char *)"--output-dir", (char *)output_dir, NULL};
-	int r = spawn(ret, program, argv);
+	int r = background_spawn(ret, program, argv);
 
 	return r == 0 || err_errno(e, r, "could not start '%s'", program);
 }
@@ -96,5 +96,5 @@ bool spawner_launch(const char *program, const char *runtime_dir, const char *ou
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return err_errno(e, errno, "could not wait for '%s'", program);
-	return spawner_launch_end(status, program, runtime_dir, &other, e) && (!other || wait_for_other(runtime_dir, e));
+	return spawner_launch_end(status, program, runtime_dir, &other, e) && (!other || other_spawner_wait(runtime_dir, e));
 }

@@ -11,10 +11,10 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define PATIENCE_MS 10000
+#define ANSWER_TIMEOUT_MS 10000
 
 /* Somebody else's process at that place could say yes to everything. */
-static bool root_answers(int fd, const char *path, struct err *e)
+static bool peer_is_root(int fd, const char *path, struct err *e)
 {
 	struct ucred cred = {.uid = (uid_t)-1};
 	socklen_t len = sizeof(cred);
@@ -25,7 +25,7 @@ static bool root_answers(int fd, const char *path, struct err *e)
 					(unsigned)cred.uid, path);
 }
 
-static bool open_to(const char *path, int *ret, struct err *e)
+static bool warrant_socket_connect(const char *path, int *ret, struct err *e)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	AUTO_FD fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -36,20 +36,20 @@ static bool open_to(const char *path, int *ret, struct err *e)
 	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
 		return err_set(e, ERR_UNREACHABLE, "a warrant is needed, and no spawner answers at '%s': %s", path,
 			strerror(errno));
-	if (!root_answers(fd, path, e))
+	if (!peer_is_root(fd, path, e))
 		return false;
 	*ret = STEAL_FD(fd);
 	return true;
 }
 
-static bool talk(int fd, struct frame *f, int thing, struct err *e)
+static bool warrant_exchange(int fd, struct frame *f, int thing, struct err *e)
 {
 	int fds[FRAME_FDS_MAX], r = frame_send(fd, f, &thing, 1);
 	size_t len = 0, n = 0;
 
 	if (r < 0)
 		return err_errno(e, -r, "could not ask the spawner for a warrant");
-	if (poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, PATIENCE_MS) != 1)
+	if (poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, ANSWER_TIMEOUT_MS) != 1)
 		return err_set(e, ERR_UNREACHABLE, "the spawner does not answer");
 	r = frame_recv(fd, f, &len, fds, &n);
 	if (r < 0 || len == 0)
@@ -59,13 +59,13 @@ static bool talk(int fd, struct frame *f, int thing, struct err *e)
 	       (f->type == FRAME_WARRANT || err_set(e, ERR_INTERNAL, "the spawner speaks of something else"));
 }
 
-bool warrant_request(const struct warrant_ask *a, unsigned char ret[WARRANT_LEN], struct err *e)
+bool warrant_client_request(const struct warrant_query *a, unsigned char ret[WARRANT_LEN], struct err *e)
 {
 	AUTO_FD fd = -1;
 	AUTO_FD thing = -1;
 	struct frame f;
 
-	if (!open_to(a->socket, &fd, e))
+	if (!warrant_socket_connect(a->socket, &fd, e))
 		return false;
 	thing = io_memfd_sealed("jobsched-warrant", a->thing.data, a->thing.len);
 	if (thing < 0)
@@ -75,7 +75,7 @@ bool warrant_request(const struct warrant_ask *a, unsigned char ret[WARRANT_LEN]
 	f.ask_warrant.check = a->check != NULL;
 	if (a->check)
 		memcpy(f.ask_warrant.warrant, a->check, WARRANT_LEN);
-	if (!talk(fd, &f, thing, e))
+	if (!warrant_exchange(fd, &f, thing, e))
 		return false;
 	if (!f.warrant.given)
 		return err_set(e, ERR_DENIED, "%s", f.warrant.error);

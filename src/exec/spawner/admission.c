@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-static bool refuse(enum start_failure *why, enum start_failure reason)
+static bool start_failure_set(enum start_failure *why, enum start_failure reason)
 {
 	*why = reason;
 	return false;
@@ -22,13 +22,13 @@ enum warrant_policy admission_policy(const struct admission *a)
 	return a->conf ? (enum warrant_policy)a->conf->require_warrant : WARRANT_NONE;
 }
 
-static bool needs_warrant(const struct admission *a, int64_t uid)
+static bool warrant_required(const struct admission *a, int64_t uid)
 {
 	return warrant_needed(admission_policy(a), uid) && uid != (int64_t)a->engine;
 }
 
 /* What the command reads is as much of what it does as its arguments are. */
-static bool stdin_is(int in, const struct blob *hash)
+static bool stdin_hash_matches(int in, const struct blob *hash)
 {
 	unsigned char sum[SHA256_LEN];
 	struct sha256 h;
@@ -50,22 +50,22 @@ static bool stdin_is(int in, const struct blob *hash)
 	return memcmp(sum, hash->data, SHA256_LEN) == 0;
 }
 
-static bool warranted(const struct admission *a, const struct frame_start *s, const struct payload *p, int in,
+static bool warrant_check(const struct admission *a, const struct frame_start *s, const struct payload *p, int in,
 	struct err *e)
 {
-	const struct warrant_thing order = {.kind = WARRANT_OF_ORDER, .data = p->bytes, .len = p->bytes_len};
+	const struct warrant_subject order = {.kind = WARRANT_OF_ORDER, .data = p->bytes, .len = p->bytes_len};
 	const char *who = p->order.uid == 0 ? "root" : "its owner";
 
 	if (!s->has_warrant || !a->key)
 		return err_set(e, ERR_DENIED, "it has no warrant: %s has to approve it with 'jobctl approve'", who);
-	if (!warrant_holds(a->key, &order, s->warrant))
+	if (!warrant_key_verify(a->key, &order, s->warrant))
 		return err_set(e, ERR_DENIED, "its warrant is for another order: after a look at it %s has to run "
 						"'jobctl approve'", who);
-	return s->part != 0 || stdin_is(in, &p->order.stdin_hash) ||
+	return s->part != 0 || stdin_hash_matches(in, &p->order.stdin_hash) ||
 	       err_set(e, ERR_DENIED, "its standard input is not the one that its warrant is for");
 }
 
-bool admit_order(const struct admission *a, const struct frame_start *s, const struct payload *p, int in,
+bool admission_check_order(const struct admission *a, const struct frame_start *s, const struct payload *p, int in,
 	enum start_failure *why, struct err *e)
 {
 	int64_t uid = p->order.uid;
@@ -73,34 +73,34 @@ bool admit_order(const struct admission *a, const struct frame_start *s, const s
 	(void)s;
 	if (!a->conf && uid != (int64_t)a->self.uid) {
 		err_set(e, ERR_DENIED, "this spawner starts jobs of uid %u only", (unsigned)a->self.uid);
-		return refuse(why, START_NOT_ALLOWED);
+		return start_failure_set(why, START_NOT_ALLOWED);
 	}
 	if (a->conf && !spawner_conf_uid_allowed(a->conf, uid)) {
 		err_set(e, ERR_DENIED, "jobs of uid %lld are not allowed by 'allow-uids' in spawner.conf", (long long)uid);
-		return refuse(why, START_NOT_ALLOWED);
+		return start_failure_set(why, START_NOT_ALLOWED);
 	}
-	if (needs_warrant(a, uid) && !warranted(a, s, p, in, e))
-		return refuse(why, START_NO_WARRANT);
-	if (p->order.artifact && needs_warrant(a, uid)) {
+	if (warrant_required(a, uid) && !warrant_check(a, s, p, in, e))
+		return start_failure_set(why, START_NO_WARRANT);
+	if (p->order.artifact && warrant_required(a, uid)) {
 		err_set(e, ERR_DENIED, "a job that needs a warrant can have no artifact: what the engine fetched is not what was approved");
-		return refuse(why, START_ARTIFACT);
+		return start_failure_set(why, START_ARTIFACT);
 	}
 	return true;
 }
 
-bool admit_user(const struct order *o, const struct user *u, enum start_failure *why, struct err *e)
+bool admission_check_user(const struct order *o, const struct user *u, enum start_failure *why, struct err *e)
 {
 	if ((int64_t)u->uid == o->uid && (u->unnamed || strcmp(u->name, o->owner) == 0))
 		return true;
 	err_set(e, ERR_DENIED, "uid %lld is '%s' now, the job is of '%s'", (long long)o->uid, u->name, o->owner);
-	return refuse(why, START_OTHER_USER);
+	return start_failure_set(why, START_OTHER_USER);
 }
 
-bool admit_file(const struct admission *a, int64_t uid)
+bool admission_check_file(const struct admission *a, int64_t uid)
 {
 	if (!a->conf)
 		return uid == (int64_t)a->self.uid;
-	return spawner_conf_uid_allowed(a->conf, uid) && !needs_warrant(a, uid);
+	return spawner_conf_uid_allowed(a->conf, uid) && !warrant_required(a, uid);
 }
 
 const struct user *admission_self(const struct admission *a)
@@ -108,7 +108,7 @@ const struct user *admission_self(const struct admission *a)
 	return a->conf ? NULL : &a->self;
 }
 
-bool admission_asks_pam(const struct admission *a)
+bool admission_uses_pam(const struct admission *a)
 {
 	return a->conf && a->conf->pam != PAM_POLICY_OFF;
 }

@@ -19,14 +19,14 @@ struct admission {
 };
 
 /* Whether this may be started for its owner, if he is who the order says. */
-bool admit_order(const struct admission *a, const struct frame_start *s, const struct payload *p, int in /* -1: none */,
+bool admission_check_order(const struct admission *a, const struct frame_start *s, const struct payload *p, int in /* -1: none */,
 	enum start_failure *why, struct err *e);
 /* Whether he is. */
-bool admit_user(const struct order *o, const struct user *u, enum start_failure *why, struct err *e);
+bool admission_check_user(const struct order *o, const struct user *u, enum start_failure *why, struct err *e);
 
 /* Whether a file may be opened for this uid. A job that needs a warrant has no artifact, so it has no file either. */
-bool admit_file(const struct admission *a, int64_t uid);
+bool admission_check_file(const struct admission *a, int64_t uid);
 
 const struct user *admission_self(const struct admission *a); /* NULL: owners have to be looked up */
 enum warrant_policy admission_policy(const struct admission *a);
-bool admission_asks_pam(const struct admission *a);
+bool admission_uses_pam(const struct admission *a);

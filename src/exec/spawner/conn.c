@@ -18,30 +18,30 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define HELLO_PATIENCE (5 * USEC_SEC)
+#define HELLO_TIMEOUT (5 * USEC_SEC)
 #define FRAMES_PER_TURN 8 /* a start takes half a millisecond */
 #define WORKERS_MAX 65536 /* known at a time, unacknowledged ends included */
 
 /* ---- connections ---- */
 
-static void forget_asked(struct worker *w, void *arg)
+static void worker_detach_engine(struct worker *w, void *arg)
 {
 	(void)arg;
 	w->asked = false;
-	w->news = w->phase == WORKER_ENDED ? NEWS_ENDED : 0;
+	w->news = w->phase == WORKER_ENDED ? REPORT_ENDED : 0;
 }
 
 /* What it asked for and has not heard yet is kept for the next one, but for what never ran. */
-static void forget_engine(struct conns *cs)
+static void conns_engine_gone(struct conns *cs)
 {
 	struct worker *w;
 
-	starts_drop(cs->starts);
+	start_queue_drop(cs->starts);
 	workers_give_up(cs->workers, "nobody is left who wanted it");
-	while ((w = workers_unpost(cs->workers)))
+	while ((w = workers_report_next(cs->workers)))
 		if (w->phase == WORKER_NOT_STARTED)
 			worker_forget(w);
-	workers_each(cs->workers, forget_asked, NULL);
+	workers_each(cs->workers, worker_detach_engine, NULL);
 }
 
 void conn_close(struct conn *c)
@@ -50,16 +50,16 @@ void conn_close(struct conn *c)
 
 	if (c->source.fd < 0)
 		return;
-	source_close(&c->source);
-	for (size_t i = 0; i < GUESTS_MAX; i++) {
-		if (cs->guests[i] == c)
-			cs->guests[i] = NULL;
-		if (cs->askers[i] == c)
-			cs->askers[i] = NULL;
+	epoll_source_close(&c->source);
+	for (size_t i = 0; i < UNAUTHENTICATED_MAX; i++) {
+		if (cs->unauthenticated[i] == c)
+			cs->unauthenticated[i] = NULL;
+		if (cs->warrant_clients[i] == c)
+			cs->warrant_clients[i] = NULL;
 	}
 	if (cs->engine == c) {
 		cs->engine = NULL;
-		forget_engine(cs);
+		conns_engine_gone(cs);
 	}
 	c->next_dead = cs->dead;
 	cs->dead = c;
@@ -79,7 +79,7 @@ bool conn_send_with(struct conn *c, const struct frame *f, const int *fds, size_
 	r = frame_send(c->source.fd, f, fds, n);
 	if (r == -EAGAIN) {
 		c->full = true; /* and nothing is read from it meanwhile, so that what we owe it stays bounded */
-		r = source_watch(c->all->ep, &c->source, EPOLL_CTL_MOD, EPOLLOUT) < 0 ? -errno : -EAGAIN;
+		r = epoll_source_watch(c->all->ep, &c->source, EPOLL_CTL_MOD, EPOLLOUT) < 0 ? -errno : -EAGAIN;
 	}
 	if (r < 0 && r != -EAGAIN) {
 		log_warning("the engine '%s' is gone: %s; its jobs go on", c->node, strerror(-r));
@@ -88,27 +88,27 @@ bool conn_send_with(struct conn *c, const struct frame *f, const int *fds, size_
 	return r == 0;
 }
 
-static struct conn **guest_place(struct conn *guests[GUESTS_MAX])
+static struct conn **unauthenticated_slot(struct conn *unauthenticated[UNAUTHENTICATED_MAX])
 {
-	struct conn **oldest = &guests[0];
+	struct conn **oldest = &unauthenticated[0];
 
-	for (size_t i = 0; i < GUESTS_MAX; i++) {
-		if (!guests[i])
-			return &guests[i];
-		if (guests[i]->hello_until < (*oldest)->hello_until)
-			oldest = &guests[i];
+	for (size_t i = 0; i < UNAUTHENTICATED_MAX; i++) {
+		if (!unauthenticated[i])
+			return &unauthenticated[i];
+		if (unauthenticated[i]->hello_until < (*oldest)->hello_until)
+			oldest = &unauthenticated[i];
 	}
 	conn_close(*oldest);
 	return oldest;
 }
 
-static void on_frames(struct source *s, uint32_t events);
+static void on_conn_frames(struct source *s, uint32_t events);
 
 /*
  * The only constructor of a connection: the peer's uid always comes from the kernel (SO_PEERCRED), for an accepted descriptor as
  * for one that was kept over a re-exec. NULL: the uid cannot be read or may not connect; the descriptor stays the caller's.
  */
-static struct conn *conn_new(struct conns *cs, int fd, bool asks_only)
+static struct conn *conn_new(struct conns *cs, int fd, bool warrant_only)
 {
 	struct ucred cred = {.uid = (uid_t)-1};
 	socklen_t len = sizeof(cred);
@@ -118,16 +118,16 @@ static struct conn *conn_new(struct conns *cs, int fd, bool asks_only)
 		log_warning("a connection whose peer the kernel does not name was refused");
 		return NULL;
 	}
-	if (!asks_only && cred.uid != cs->engine_uid && cred.uid != 0) {
+	if (!warrant_only && cred.uid != cs->engine_uid && cred.uid != 0) {
 		log_warning("a connection of uid %u was refused", (unsigned)cred.uid);
 		return NULL;
 	}
 	c = xcalloc(1, sizeof(*c));
-	*c = (struct conn){.source = {fd, on_frames}, .all = cs, .peer = cred.uid, .asks_only = asks_only};
+	*c = (struct conn){.source = {fd, on_conn_frames}, .all = cs, .peer = cred.uid, .warrant_only = warrant_only};
 	return c;
 }
 
-static void welcome_guest(struct conns *cs, int listen, bool asks_only)
+static void connection_accept(struct conns *cs, int listen, bool warrant_only)
 {
 	AUTO_FD fd = accept4(listen, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct conn *c;
@@ -137,33 +137,33 @@ static void welcome_guest(struct conns *cs, int listen, bool asks_only)
 			log_warning("could not accept a connection: %s", strerror(errno));
 		return;
 	}
-	c = conn_new(cs, fd, asks_only);
+	c = conn_new(cs, fd, warrant_only);
 	if (!c)
 		return;
-	c->hello_until = clock_boot(&clock_system) + HELLO_PATIENCE;
-	if (source_watch(cs->ep, &c->source, EPOLL_CTL_ADD, EPOLLIN) < 0) {
+	c->hello_until = clock_boot(&clock_system) + HELLO_TIMEOUT;
+	if (epoll_source_watch(cs->ep, &c->source, EPOLL_CTL_ADD, EPOLLIN) < 0) {
 		free(c);
 		return;
 	}
 	(void)STEAL_FD(fd);
-	*guest_place(asks_only ? cs->askers : cs->guests) = c;
+	*unauthenticated_slot(warrant_only ? cs->warrant_clients : cs->unauthenticated) = c;
 }
 
-static void on_connect(struct source *s, uint32_t events)
+static void on_engine_connect(struct source *s, uint32_t events)
 {
 	(void)events;
-	welcome_guest(SOURCE_OWNER(s, struct conns, listen), s->fd, false);
+	connection_accept(CONTAINER_OF(s, struct conns, listen), s->fd, false);
 }
 
-static void on_asker(struct source *s, uint32_t events)
+static void on_warrant_client_connect(struct source *s, uint32_t events)
 {
 	(void)events;
-	welcome_guest(SOURCE_OWNER(s, struct conns, asks), s->fd, true);
+	connection_accept(CONTAINER_OF(s, struct conns, asks), s->fd, true);
 }
 
 /* ---- a new engine ---- */
 
-static void serve(struct conns *cs, struct conn *c)
+static void conns_set_engine(struct conns *cs, struct conn *c)
 {
 	struct frame f;
 
@@ -177,9 +177,9 @@ static void serve(struct conns *cs, struct conn *c)
 	} else {
 		log_info("serving engine '%s'", c->node);
 	}
-	for (size_t i = 0; i < GUESTS_MAX; i++)
-		if (cs->guests[i] == c)
-			cs->guests[i] = NULL;
+	for (size_t i = 0; i < UNAUTHENTICATED_MAX; i++)
+		if (cs->unauthenticated[i] == c)
+			cs->unauthenticated[i] = NULL;
 	cs->engine = c;
 }
 
@@ -200,14 +200,14 @@ static void hello(struct conn *c, const struct frame *f)
 		return;
 	}
 	frame_text(c->node, sizeof(c->node), f->hello.node);
-	serve(c->all, c);
+	conns_set_engine(c->all, c);
 	frame_init(&answer, FRAME_WELCOME, 0);
 	answer.welcome.version = c->version;
-	answer.welcome.limits_refused = workers_limits_refused(c->all->workers);
+	answer.welcome.limits_refused = worker_limits_refused(c->all->workers);
 	answer.welcome.warrants = (uint32_t)admission_policy(c->all->admission);
 	frame_text(answer.welcome.spawner, sizeof(answer.welcome.spawner), c->all->id);
 	conn_send(c, &answer);
-	c->sandboxes_owed = true;
+	c->sandboxes_pending = true;
 }
 
 /* ---- what an engine asks ---- */
@@ -223,22 +223,22 @@ static int stdin_reopen(int fd)
 	return in < 0 ? -errno : in;
 }
 
-static bool part_valid(const struct frame_start *s, const struct order *o, struct err *e)
+static bool start_part_valid(const struct frame_start *s, const struct order *o, struct err *e)
 {
 	return s->part <= (int64_t)o->notices.n ||
 	       err_set(e, ERR_INVALID, "a start of part %lld of an order that has no such", (long long)s->part);
 }
 
-static bool artifact_valid(const struct frame_start *s, const struct order *o, const int *fds, struct err *e)
+static bool start_artifact_valid(const struct frame_start *s, const struct order *o, const int *fds, struct err *e)
 {
 	if (s->has_artifact != (o->artifact && s->part == 0))
 		return err_set(e, ERR_INVALID, "a start with an artifact that is not in its order, or the other way round");
-	return !s->has_artifact || tree_valid(fds[s->has_stdin ? 2 : 1]) ||
+	return !s->has_artifact || artifact_mount_valid(fds[s->has_stdin ? 2 : 1]) ||
 	       err_set(e, ERR_INVALID, "a start with an artifact that is no directory");
 }
 
 /* What keeps any start from being tried now; NULL: nothing. */
-static const char *busy(const struct workers *ws)
+static const char *start_refusal(const struct workers *ws)
 {
 	if (ws->stopping)
 		return "the spawner is being stopped";
@@ -247,9 +247,9 @@ static const char *busy(const struct workers *ws)
 	return NULL;
 }
 
-static void start_new(struct conns *cs, const struct frame_start *s, struct payload *p, const int *fds)
+static void start_request_new(struct conns *cs, const struct frame_start *s, struct payload *p, const int *fds)
 {
-	const char *why = busy(cs->workers);
+	const char *why = start_refusal(cs->workers);
 	AUTO_FD in = -1;
 	AUTO_FD artifact = -1;
 	struct worker *w;
@@ -259,12 +259,12 @@ static void start_new(struct conns *cs, const struct frame_start *s, struct payl
 	if (!why && s->has_artifact && (artifact = fcntl(fds[s->has_stdin ? 2 : 1], F_DUPFD_CLOEXEC, 3)) < 0)
 		why = "could not keep the artifact open";
 	if (!why) {
-		starts_add(cs->starts, &(struct start_parts){s, p, STEAL_FD(in), STEAL_FD(artifact)});
+		start_queue_add(cs->starts, &(struct start_request){s, p, STEAL_FD(in), STEAL_FD(artifact)});
 		return;
 	}
-	w = workers_refuse(cs->workers, s, cs->workers->stopping ? START_STOPPING : START_TRANSIENT, why);
+	w = worker_start_refuse(cs->workers, s, cs->workers->stopping ? START_STOPPING : START_TRANSIENT, why);
 	w->asked = true;
-	worker_post(w, 0);
+	worker_report_queue(w, 0);
 }
 
 static bool start(struct conn *c, const struct frame *f, const int *fds, struct err *e)
@@ -276,23 +276,23 @@ static bool start(struct conn *c, const struct frame *f, const int *fds, struct 
 
 	if (w) { /* answered by what became of the first one */
 		w->asked = true;
-		worker_post(w, w->phase == WORKER_ENDED		? NEWS_ENDED
-			       : w->phase == WORKER_NOT_STARTED ? NEWS_NOT_STARTED
+		worker_report_queue(w, w->phase == WORKER_ENDED		? REPORT_ENDED
+			       : w->phase == WORKER_NOT_STARTED ? REPORT_NOT_STARTED
 			       : w->phase == WORKER_OPENING	? 0
-								: NEWS_STARTED);
+								: REPORT_STARTED);
 		return true;
 	}
-	if (starts_has(c->all->starts, f->start.run, f->start.fence))
+	if (start_queue_has(c->all->starts, f->start.run, f->start.fence))
 		return true;
-	if (!payload_read(&p, fds[0], e) || !part_valid(&f->start, &p.order, e) ||
-		!artifact_valid(&f->start, &p.order, fds, e) ||
+	if (!payload_read(&p, fds[0], e) || !start_part_valid(&f->start, &p.order, e) ||
+		!start_artifact_valid(&f->start, &p.order, fds, e) ||
 		(f->start.has_stdin && !payload_sealed(fds[1], FRAME_STDIN_MAX, &size, e)))
 		return false;
-	start_new(c->all, &f->start, &p, fds);
+	start_request_new(c->all, &f->start, &p, fds);
 	return true;
 }
 
-static bool cancel(struct conn *c, const struct frame *f, const int *fds, struct err *e)
+static bool request_cancel(struct conn *c, const struct frame *f, const int *fds, struct err *e)
 {
 	struct worker *w = workers_find(c->all->workers, f->run.run, f->run.fence);
 
@@ -301,11 +301,11 @@ static bool cancel(struct conn *c, const struct frame *f, const int *fds, struct
 	if (w)
 		worker_end(w, ATTEMPT_CANCELLED);
 	else
-		starts_cancel(c->all->starts, f->run.run, f->run.fence);
+		start_queue_cancel(c->all->starts, f->run.run, f->run.fence);
 	return true;
 }
 
-static bool ack(struct conn *c, const struct frame *f, const int *fds, struct err *e)
+static bool request_ack(struct conn *c, const struct frame *f, const int *fds, struct err *e)
 {
 	struct worker *w = workers_find(c->all->workers, f->run.run, f->run.fence);
 
@@ -316,11 +316,11 @@ static bool ack(struct conn *c, const struct frame *f, const int *fds, struct er
 	return true;
 }
 
-static void list_one(struct worker *w, void *arg)
+static void worker_list(struct worker *w, void *arg)
 {
 	(void)arg;
 	w->asked = true;
-	worker_post(w, w->phase <= WORKER_OPENING || w->phase == WORKER_ENDED ? 0 : NEWS_HAS);
+	worker_report_queue(w, w->phase <= WORKER_OPENING || w->phase == WORKER_ENDED ? 0 : REPORT_HAS);
 }
 
 static bool list(struct conn *c, const struct frame *f, const int *fds, struct err *e)
@@ -328,7 +328,7 @@ static bool list(struct conn *c, const struct frame *f, const int *fds, struct e
 	(void)f;
 	(void)fds;
 	(void)e;
-	workers_each(c->all->workers, list_one, NULL);
+	workers_each(c->all->workers, worker_list, NULL);
 	c->lists++;
 	return true;
 }
@@ -341,13 +341,13 @@ static bool lease(struct conn *c, const struct frame *f, const int *fds, struct 
 	return true;
 }
 
-static bool forget_output(struct conn *c, const struct frame *f, const int *fds, struct err *e)
+static bool request_forget_output(struct conn *c, const struct frame *f, const int *fds, struct err *e)
 {
 	struct err ignored = {};
 
 	(void)fds;
 	(void)e;
-	if (!output_remove(c->all->output_dir, f->attempt.run, f->attempt.attempt, &ignored))
+	if (!output_file_remove(c->all->output_dir, f->attempt.run, f->attempt.attempt, &ignored))
 		log_warning("%s", ignored.msg);
 	return true;
 }
@@ -359,11 +359,11 @@ static bool open_file(struct conn *c, const struct frame *f, const int *fds, str
 
 static bool (*const requests[FRAME_TYPE_MAX])(struct conn *, const struct frame *, const int *, struct err *) = {
 	[FRAME_START] = start,
-	[FRAME_CANCEL] = cancel,
-	[FRAME_ACK] = ack,
+	[FRAME_CANCEL] = request_cancel,
+	[FRAME_ACK] = request_ack,
 	[FRAME_LIST] = list,
 	[FRAME_LEASE] = lease,
-	[FRAME_FORGET_OUTPUT] = forget_output,
+	[FRAME_FORGET_OUTPUT] = request_forget_output,
 	[FRAME_OPEN_FILE] = open_file,
 };
 
@@ -374,7 +374,7 @@ static void conn_refuse(struct conn *c, const char *why)
 }
 
 /* One frame. False: there is no other. */
-static bool conn_frame(struct conn *c)
+static bool conn_frame_read(struct conn *c)
 {
 	int fds[FRAME_FDS_MAX];
 	struct err e = {};
@@ -399,8 +399,8 @@ static bool conn_frame(struct conn *c)
 	if (!frame_check(&f, len, n, FRAME_FROM_ENGINE, c->version, &e))
 		conn_refuse(c, e.msg);
 	else if (f.type == FRAME_ASK_WARRANT)
-		conn_ask_warrant(c, &f, fds[0]);
-	else if (c->asks_only)
+		conn_warrant_request(c, &f, fds[0]);
+	else if (c->warrant_only)
 		conn_refuse(c, "it said something else where only warrants are given");
 	else if (f.type == FRAME_HELLO)
 		hello(c, &f);
@@ -410,26 +410,26 @@ static bool conn_frame(struct conn *c)
 	return c->source.fd >= 0;
 }
 
-static void on_frames(struct source *s, uint32_t events)
+static void on_conn_frames(struct source *s, uint32_t events)
 {
-	struct conn *c = SOURCE_OWNER(s, struct conn, source);
+	struct conn *c = CONTAINER_OF(s, struct conn, source);
 
 	if (s->fd < 0)
 		return;
 	if (c->full && events & EPOLLOUT) {
 		c->full = false;
-		if (source_watch(c->all->ep, s, EPOLL_CTL_MOD, EPOLLIN) < 0)
+		if (epoll_source_watch(c->all->ep, s, EPOLL_CTL_MOD, EPOLLIN) < 0)
 			conn_refuse(c, strerror(errno));
 		return;
 	}
-	for (int i = 0; i < FRAMES_PER_TURN && conn_frame(c);)
+	for (int i = 0; i < FRAMES_PER_TURN && conn_frame_read(c);)
 		i++;
 }
 
 /* ---- the set ---- */
 
 /* Takes over a connection of the program that this one replaced in the same process. One whose peer may not connect is closed. */
-bool conns_adopt(struct conns *cs, const struct state_conn *from, const char *node, struct err *e)
+bool conns_resume(struct conns *cs, const struct reexec_state_conn *from, const char *node, struct err *e)
 {
 	struct conn *c = conn_new(cs, from->fd, false);
 
@@ -441,31 +441,31 @@ bool conns_adopt(struct conns *cs, const struct state_conn *from, const char *no
 	c->hello_until = from->hello_until;
 	c->full = from->full;
 	c->lists = from->lists;
-	c->sandboxes_owed = from->engine;
+	c->sandboxes_pending = from->engine;
 	frame_text(c->node, sizeof(c->node), node);
 	if (from->engine)
 		cs->engine = c;
 	else
-		*guest_place(cs->guests) = c;
-	return source_watch(cs->ep, &c->source, EPOLL_CTL_ADD, c->full ? EPOLLOUT : EPOLLIN) == 0 ||
+		*unauthenticated_slot(cs->unauthenticated) = c;
+	return epoll_source_watch(cs->ep, &c->source, EPOLL_CTL_ADD, c->full ? EPOLLOUT : EPOLLIN) == 0 ||
 	       err_errno(e, errno, "could not watch the connection of '%s'", c->node);
 }
 
 int conns_watch(struct conns *cs, int listen, int asks)
 {
-	cs->listen = (struct source){listen, on_connect};
-	cs->asks = (struct source){asks, on_asker};
-	if (asks >= 0 && source_watch(cs->ep, &cs->asks, EPOLL_CTL_ADD, EPOLLIN) < 0)
+	cs->listen = (struct source){listen, on_engine_connect};
+	cs->asks = (struct source){asks, on_warrant_client_connect};
+	if (asks >= 0 && epoll_source_watch(cs->ep, &cs->asks, EPOLL_CTL_ADD, EPOLLIN) < 0)
 		return -errno;
-	return source_watch(cs->ep, &cs->listen, EPOLL_CTL_ADD, EPOLLIN) < 0 ? -errno : 0;
+	return epoll_source_watch(cs->ep, &cs->listen, EPOLL_CTL_ADD, EPOLLIN) < 0 ? -errno : 0;
 }
 
-usec_t conns_turn(struct conns *cs, usec_t now)
+usec_t conns_cleanup(struct conns *cs, usec_t now)
 {
 	usec_t next = USEC_NEVER;
 
-	for (size_t i = 0; i < 2 * (size_t)GUESTS_MAX; i++) {
-		struct conn *c = i < GUESTS_MAX ? cs->guests[i] : cs->askers[i - GUESTS_MAX];
+	for (size_t i = 0; i < 2 * (size_t)UNAUTHENTICATED_MAX; i++) {
+		struct conn *c = i < UNAUTHENTICATED_MAX ? cs->unauthenticated[i] : cs->warrant_clients[i - UNAUTHENTICATED_MAX];
 
 		if (c && c->hello_until <= now)
 			conn_refuse(c, "it said no hello");
@@ -481,13 +481,13 @@ usec_t conns_turn(struct conns *cs, usec_t now)
 
 void conns_done(struct conns *cs)
 {
-	for (size_t i = 0; i < GUESTS_MAX; i++) {
-		if (cs->guests[i])
-			conn_close(cs->guests[i]);
-		if (cs->askers[i])
-			conn_close(cs->askers[i]);
+	for (size_t i = 0; i < UNAUTHENTICATED_MAX; i++) {
+		if (cs->unauthenticated[i])
+			conn_close(cs->unauthenticated[i]);
+		if (cs->warrant_clients[i])
+			conn_close(cs->warrant_clients[i]);
 	}
 	if (cs->engine)
 		conn_close(cs->engine);
-	conns_turn(cs, 0);
+	conns_cleanup(cs, 0);
 }

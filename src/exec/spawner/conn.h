@@ -12,10 +12,10 @@ struct admission;
 struct conns;
 struct starts;
 struct err;
-struct state_conn;
+struct reexec_state_conn;
 struct workers;
 
-#define GUESTS_MAX 8 /* connections that have not said hello */
+#define UNAUTHENTICATED_MAX 8 /* connections that have not said hello */
 
 struct conn {
 	struct source source;
@@ -23,10 +23,10 @@ struct conn {
 	uint32_t version;      /* 0: no hello yet */
 	usec_t hello_until;    /* boottime */
 	uid_t peer;            /* uid of the peer, from SO_PEERCRED; set by the constructor and never later */
-	bool asks_only;        /* came through the socket for warrants */
+	bool warrant_only;        /* came through the socket for warrants */
 	bool full;             /* its socket takes no more: we listen again when it does */
 	unsigned lists;        /* list_done frames owed */
-	bool sandboxes_owed;   /* it has not heard which there are */
+	bool sandboxes_pending;   /* it has not heard which there are */
 	char node[FRAME_NODE_MAX];
 	struct conn *next_dead;
 };
@@ -41,8 +41,8 @@ struct conns {
 	uid_t engine_uid;         /* who may connect, beside root */
 	struct source listen;     /* its descriptor is borrowed too */
 	struct source asks;       /* for everybody, and for warrants only; -1: there is none; borrowed */
-	struct conn *guests[GUESTS_MAX];
-	struct conn *askers[GUESTS_MAX]; /* who came to the socket for warrants */
+	struct conn *unauthenticated[UNAUTHENTICATED_MAX];
+	struct conn *warrant_clients[UNAUTHENTICATED_MAX]; /* who came to the socket for warrants */
 	int64_t asked;            /* bytes that were looked at for them lately */
 	usec_t asked_at;          /* boottime */
 	struct conn *engine;      /* NULL: none */
@@ -50,13 +50,13 @@ struct conns {
 };
 
 int conns_watch(struct conns *cs, int listen, int asks /* -1: none */); /* 0, or -errno */
-bool conns_adopt(struct conns *cs, const struct state_conn *from, const char *node, struct err *e);
-usec_t conns_turn(struct conns *cs, usec_t now);      /* frees the dead; when the next guest has waited too long */
+bool conns_resume(struct conns *cs, const struct reexec_state_conn *from, const char *node, struct err *e);
+usec_t conns_cleanup(struct conns *cs, usec_t now);      /* frees the dead; when the next guest has waited too long */
 void conns_done(struct conns *cs);
 void conns_report(struct conns *cs);                  /* what workers have to tell, as the socket allows */
 
 void conn_close(struct conn *c);                      /* twice is fine; freed at the end of the turn */
-void conn_ask_warrant(struct conn *c, const struct frame *f, int fd); /* answered, and closed */
+void conn_warrant_request(struct conn *c, const struct frame *f, int fd); /* answered, and closed */
 
 /* A frame to an engine. False: it was not taken, and none will be before the socket says so. */
 bool conn_send(struct conn *c, const struct frame *f);

@@ -42,34 +42,34 @@ void worker_end_frame(struct frame *f, const struct worker *w)
 		.max_rss = w->used.memory,
 		.io_read = w->used.io_read,
 		.io_written = w->used.io_written,
-		.output_bytes = output_total(&w->output),
+		.output_bytes = output_file_total(&w->output),
 		.output_dropped = output_dropped(&w->output),
 	};
 	frame_text(f->ended.error, FRAME_TEXT_MAX, w->error);
 }
 
 static const struct {
-	enum worker_news news;
+	enum worker_report_kind news;
 	enum frame_type type;
 	void (*fill)(struct frame *f, const struct worker *w);
 } reports[] = {
-	{NEWS_STARTED, FRAME_STARTED, started_frame},
-	{NEWS_HAS, FRAME_HAS, started_frame},
-	{NEWS_NOT_STARTED, FRAME_NOT_STARTED, not_started_frame},
-	{NEWS_ENDED, FRAME_ENDED, worker_end_frame},
+	{REPORT_STARTED, FRAME_STARTED, started_frame},
+	{REPORT_HAS, FRAME_HAS, started_frame},
+	{REPORT_NOT_STARTED, FRAME_NOT_STARTED, not_started_frame},
+	{REPORT_ENDED, FRAME_ENDED, worker_end_frame},
 };
 
 /* False: the socket is full, or there is nobody; the rest of the news stays with the worker. */
-static bool report(struct conn *c, struct worker *w)
+static bool worker_report(struct conn *c, struct worker *w)
 {
 	for (size_t i = 0; i < ELEMENTS(reports); i++) {
 		struct frame f;
 
 		if (!(w->news & reports[i].news))
 			continue;
-		if (reports[i].news == NEWS_STARTED)
+		if (reports[i].news == REPORT_STARTED)
 			failpoint_pass(FP_SPAWN_TELL);
-		else if (reports[i].news == NEWS_ENDED)
+		else if (reports[i].news == REPORT_ENDED)
 			failpoint_pass(FP_END_TELL);
 		frame_init(&f, reports[i].type, c->version);
 		reports[i].fill(&f, w);
@@ -82,12 +82,12 @@ static bool report(struct conn *c, struct worker *w)
 	return true;
 }
 
-static void report_sandboxes(struct conn *c, const struct sandboxes *s)
+static void sandboxes_report(struct conn *c, const struct sandboxes *s)
 {
 	struct frame f;
 
 	frame_init(&f, FRAME_SANDBOXES, c->version);
-	c->sandboxes_owed = !conn_send_with(c, &f, &s->offers, 1);
+	c->sandboxes_pending = !conn_send_with(c, &f, &s->offers, 1);
 }
 
 void conns_report(struct conns *cs)
@@ -95,12 +95,12 @@ void conns_report(struct conns *cs)
 	struct worker *w;
 	struct frame f;
 
-	if (cs->engine && !cs->engine->full && cs->engine->sandboxes_owed)
-		report_sandboxes(cs->engine, cs->workers->sandboxes);
-	while (cs->engine && !cs->engine->full && (w = workers_unpost(cs->workers)))
-		if (!report(cs->engine, w)) {
+	if (cs->engine && !cs->engine->full && cs->engine->sandboxes_pending)
+		sandboxes_report(cs->engine, cs->workers->sandboxes);
+	while (cs->engine && !cs->engine->full && (w = workers_report_next(cs->workers)))
+		if (!worker_report(cs->engine, w)) {
 			if (cs->engine)
-				worker_post(w, 0);
+				worker_report_queue(w, 0);
 			else if (w->phase == WORKER_NOT_STARTED)
 				worker_forget(w);
 		}

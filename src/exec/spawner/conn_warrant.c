@@ -12,18 +12,18 @@
 #include <sys/mman.h>
 
 /* What all who are not root may have looked at; a hash of it takes a tenth of our time at most. */
-#define ASKED_PER_SECOND (INT64_C(16) << 20)
-#define ASKED_MAX (1 << 20) /* bytes of one order */
+#define CHECKED_BYTES_PER_SECOND (INT64_C(16) << 20)
+#define USER_ORDER_MAX (1 << 20) /* bytes of one order */
 
 /*
  * Root approves any order, an owner the orders of his own jobs where these need it. A new approval always covers the identity and the
  * name of the job, so that the daemon cannot use it for another one.
  */
-static bool may_approve(const struct conn *c, const struct warrant_thing *t, struct err *e)
+static bool approval_allowed(const struct conn *c, const struct warrant_subject *t, struct err *e)
 {
 	AUTO_DONE(order) o = {};
 
-	if (t->kind == WARRANT_OF_ORDER && !order_parse(&o, t->data, t->len, e))
+	if (t->kind == WARRANT_OF_ORDER && !exec_spec_parse(&o, t->data, t->len, e))
 		return false;
 	if (t->kind == WARRANT_OF_ORDER && !o.job.data)
 		return err_set(e, ERR_DENIED, "an approval must name the job that it is for: use the jobctl of this version");
@@ -33,7 +33,7 @@ static bool may_approve(const struct conn *c, const struct warrant_thing *t, str
 	return err_set(e, ERR_DENIED, "only root, or the owner of a job, can approve it");
 }
 
-static bool decide(const struct conn *c, const struct frame_ask_warrant *ask, const struct warrant_thing *t,
+static bool warrant_decide(const struct conn *c, const struct frame_ask_warrant *ask, const struct warrant_subject *t,
 	unsigned char ret[WARRANT_LEN], struct err *e)
 {
 	const struct admission *a = c->all->admission;
@@ -41,43 +41,43 @@ static bool decide(const struct conn *c, const struct frame_ask_warrant *ask, co
 	if (!a->key)
 		return err_set(e, ERR_DENIED, "this spawner serves one user and knows no warrants");
 	if (ask->check) {
-		struct warrant_thing roots = *t;
+		struct warrant_subject roots = *t;
 
 		roots.uid = 0; /* whose templates are everybody's */
 		memcpy(ret, ask->warrant, WARRANT_LEN);
-		return warrant_holds(a->key, t, ask->warrant) || warrant_holds(a->key, &roots, ask->warrant) ||
+		return warrant_key_verify(a->key, t, ask->warrant) || warrant_key_verify(a->key, &roots, ask->warrant) ||
 		       err_set(e, ERR_DENIED, "it was never approved as it is");
 	}
-	if (!may_approve(c, t, e))
+	if (!approval_allowed(c, t, e))
 		return false;
-	warrant_make(a->key, t, ret);
+	warrant_key_sign(a->key, t, ret);
 	log_info("uid %u has approved %s %02x%02x%02x%02x…", (unsigned)c->peer,
 		t->kind == WARRANT_OF_ORDER ? "order" : "template", ret[0], ret[1], ret[2], ret[3]);
 	return true;
 }
 
 /* Nobody keeps us busy with approving. */
-static bool affordable(struct conn *c, size_t len, struct err *e)
+static bool approval_rate_check(struct conn *c, size_t len, struct err *e)
 {
 	struct conns *cs = c->all;
 	usec_t now = clock_boot(&clock_system);
 
 	if (c->peer == 0)
 		return true;
-	cs->asked -= (now - cs->asked_at) * ASKED_PER_SECOND / USEC_SEC;
+	cs->asked -= (now - cs->asked_at) * CHECKED_BYTES_PER_SECOND / USEC_SEC;
 	if (cs->asked < 0 || now - cs->asked_at > USEC_SEC)
 		cs->asked = 0;
 	cs->asked_at = now;
-	if (cs->asked + (int64_t)len > ASKED_PER_SECOND)
+	if (cs->asked + (int64_t)len > CHECKED_BYTES_PER_SECOND)
 		return err_set(e, ERR_BUSY, "too much is to be approved at once, try again in a second");
 	cs->asked += (int64_t)len;
 	return true;
 }
 
-void conn_ask_warrant(struct conn *c, const struct frame *f, int fd)
+void conn_warrant_request(struct conn *c, const struct frame *f, int fd)
 {
-	struct warrant_thing t = {.kind = (enum warrant_kind)f->ask_warrant.kind, .uid = c->peer, .data = MAP_FAILED};
-	size_t max = t.kind == WARRANT_OF_TEXT ? WARRANT_TEXT_MAX : c->peer == 0 ? ORDER_MAX : ASKED_MAX;
+	struct warrant_subject t = {.kind = (enum warrant_kind)f->ask_warrant.kind, .uid = c->peer, .data = MAP_FAILED};
+	size_t max = t.kind == WARRANT_OF_TEXT ? WARRANT_TEXT_MAX : c->peer == 0 ? EXEC_SPEC_MAX : USER_ORDER_MAX;
 	struct frame answer;
 	struct err e = {};
 
@@ -85,11 +85,11 @@ void conn_ask_warrant(struct conn *c, const struct frame *f, int fd)
 	if (payload_sealed(fd, max, &t.len, &e) && t.len == 0)
 		err_set(&e, ERR_INVALID, "nothing to approve");
 	if (!e.kind)
-		affordable(c, t.len, &e);
+		approval_rate_check(c, t.len, &e);
 	if (!e.kind && (t.data = mmap(NULL, t.len, PROT_READ, MAP_PRIVATE, fd, 0)) == MAP_FAILED)
 		err_set(&e, ERR_BUSY, "what is to be approved could not be read");
 	if (!e.kind)
-		answer.warrant.given = decide(c, &f->ask_warrant, &t, answer.warrant.warrant, &e);
+		answer.warrant.given = warrant_decide(c, &f->ask_warrant, &t, answer.warrant.warrant, &e);
 	if (!answer.warrant.given) {
 		memset(answer.warrant.warrant, 0, WARRANT_LEN);
 		frame_text(answer.warrant.error, FRAME_TEXT_MAX, e.msg);

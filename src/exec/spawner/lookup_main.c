@@ -15,12 +15,12 @@
 
 #define UID_LAST INT64_C(4294967294)
 
-static bool find(const char *whom, struct user *ret, enum start_failure *why, struct err *e)
+static bool lookup_user(const char *whom, struct user *ret, enum start_failure *why, struct err *e)
 {
 	const struct passwd *pw;
 	int64_t uid;
 
-	if (parse_int(whom, 0, UID_LAST, &uid))
+	if (text_parse_int(whom, 0, UID_LAST, &uid))
 		return user_lookup((uid_t)uid, ret, why, e);
 	errno = 0;
 	pw = getpwnam(whom);
@@ -36,8 +36,8 @@ int lookup_main(const char *whom, bool pam)
 	bool found, failed;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	alarm(2 * LOOKUP_PATIENCE / USEC_SEC); /* should nobody be left to end us */
-	found = find(whom, &a->user, &why, &e) && (!pam || account_check(a->user.name, &why, &e));
+	alarm(2 * LOOKUP_TIMEOUT / USEC_SEC); /* should nobody be left to end us */
+	found = lookup_user(whom, &a->user, &why, &e) && (!pam || pam_account_check(a->user.name, &why, &e));
 	a->magic = LOOKUP_MAGIC;
 	a->failure = found ? LOOKUP_FOUND : (int32_t)why;
 	snprintf(a->error, sizeof(a->error), "%.*s", (int)sizeof(a->error) - 1, found ? "" : e.msg);

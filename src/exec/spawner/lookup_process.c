@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 
-int lookup_spawn(const struct lookup *l, pid_t *ret_pid, int *ret_fd)
+int lookup_process_start(const struct lookup *l, pid_t *ret_pid, int *ret_fd)
 {
 	char *const argv[] = {(char *)"jobsched-spawner", (char *)(l->pam ? "--lookup-account" : "--lookup"),
 		(char *)l->whom, NULL};
@@ -48,22 +48,22 @@ int lookup_spawn(const struct lookup *l, pid_t *ret_pid, int *ret_fd)
 	return 0;
 }
 
-static bool ends(const char *text, size_t size)
+static bool has_nul(const char *text, size_t size)
 {
 	return memchr(text, '\0', size) != NULL;
 }
 
-bool lookup_answer_valid(const struct lookup_answer *a)
+bool lookup_process_answer_valid(const struct lookup_answer *a)
 {
 	const struct user *u = &a->user;
 
 	return a->magic == LOOKUP_MAGIC && a->failure >= LOOKUP_FOUND && a->failure < START_FAILURE_MAX &&
-	       ends(a->error, sizeof(a->error)) && ends(u->name, sizeof(u->name)) && ends(u->home, sizeof(u->home)) &&
-	       ends(u->shell, sizeof(u->shell)) && u->groups_n <= USER_GROUPS_MAX &&
+	       has_nul(a->error, sizeof(a->error)) && has_nul(u->name, sizeof(u->name)) && has_nul(u->home, sizeof(u->home)) &&
+	       has_nul(u->shell, sizeof(u->shell)) && u->groups_n <= USER_GROUPS_MAX &&
 	       (a->failure != LOOKUP_FOUND || (u->name[0] && u->home[0] == '/'));
 }
 
-bool lookup_wait(const struct lookup *l, struct user *ret, struct err *e)
+bool lookup_process_wait(const struct lookup *l, struct user *ret, struct err *e)
 {
 	struct lookup_answer *a = xcalloc(1, sizeof(*a));
 	AUTO_TEXT owner = (char *)a;
@@ -71,20 +71,20 @@ bool lookup_wait(const struct lookup *l, struct user *ret, struct err *e)
 	size_t got = 0;
 	ssize_t n = 1;
 	pid_t pid;
-	int r = lookup_spawn(l, &pid, &fd);
+	int r = lookup_process_start(l, &pid, &fd);
 
 	(void)owner;
 	if (r < 0)
 		return err_errno(e, -r, "could not look up '%s'", l->whom);
 	while (got < sizeof(*a) && n > 0 &&
-	       poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, (int)(LOOKUP_PATIENCE / USEC_MSEC)) == 1) {
+	       poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, (int)(LOOKUP_TIMEOUT / USEC_MSEC)) == 1) {
 		n = read(fd, (char *)a + got, sizeof(*a) - got);
 		got += n > 0 ? (size_t)n : 0;
 	}
 	kill(pid, SIGKILL); /* not reaped: the number is its own */
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	if (got < sizeof(*a) || !lookup_answer_valid(a))
+	if (got < sizeof(*a) || !lookup_process_answer_valid(a))
 		return err_set(e, ERR_BUSY, "the user database did not tell who '%s' is", l->whom);
 	if (a->failure != LOOKUP_FOUND)
 		return err_set(e, ERR_NOT_FOUND, "%s", a->error);

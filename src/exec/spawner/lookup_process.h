@@ -7,7 +7,7 @@
 
 struct err;
 
-#define LOOKUP_PATIENCE (5 * USEC_SEC)
+#define LOOKUP_TIMEOUT (5 * USEC_SEC)
 #define LOOKUP_ERROR_MAX 256
 
 #define LOOKUP_MAGIC UINT32_C(0x6b6f6c6a) /* "jlok" */
@@ -29,8 +29,8 @@ struct lookup {
 	const char *whom;
 	bool pam;                    /* PAM's account check, too */
 };
-int lookup_spawn(const struct lookup *l, pid_t *ret_pid, int *ret_fd);
-bool lookup_answer_valid(const struct lookup_answer *a);
+int lookup_process_start(const struct lookup *l, pid_t *ret_pid, int *ret_fd);
+bool lookup_process_answer_valid(const struct lookup_answer *a);
 
 /* The whole of it, waiting; for before the loop begins. */
-bool lookup_wait(const struct lookup *l, struct user *ret, struct err *e);
+bool lookup_process_wait(const struct lookup *l, struct user *ret, struct err *e);

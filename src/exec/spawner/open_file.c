@@ -21,7 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define CHILD_PATIENCE (10 * USEC_SEC)
+#define CHILD_TIMEOUT (10 * USEC_SEC)
 #define FILES_MAX 1024 /* waiting or with a child, at a time */
 
 struct open_file {
@@ -39,7 +39,7 @@ struct open_file {
 static void open_file_free(struct open_file *f)
 {
 	if (f->launching)
-		launching_cancel(f->launching);
+		launcher_start_cancel(f->launching);
 	if (f->pidfd >= 0)
 		syscall(SYS_pidfd_send_signal, f->pidfd, SIGKILL, NULL, 0);
 	if (f->group.dir >= 0 && cgroup_populated(&f->group))
@@ -52,40 +52,40 @@ static void open_file_free(struct open_file *f)
 	free(f);
 }
 
-static void send_error(const struct open_file *f, int error)
+static void open_file_send_error(const struct open_file *f, int error)
 {
 	int32_t word = error;
 
 	(void)!send(f->socket, &word, sizeof(word), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static void refuse(struct open_files *of, struct open_file *f /* freed */, int error)
+static void open_file_refuse(struct open_files *of, struct open_file *f /* freed */, int error)
 {
-	send_error(f, error);
+	open_file_send_error(f, error);
 	of->n--;
 	open_file_free(f);
 }
 
 /* The child runs, or could not be made. The entry stays until its deadline either way. */
-static void on_launch(enum launch_news news, const struct child_word *word, void *arg)
+static void on_open_file_launched(enum launch_event news, const struct child_report *word, void *arg)
 {
 	struct open_file *f = arg;
 	struct child child;
 
-	if (news == LAUNCH_HELD)
+	if (news == LAUNCH_BLOCKED)
 		return;
 	f->launching = NULL;
-	if (worker_take(f->all->workers, word, &child) == 0) {
+	if (worker_launch_adopt(f->all->workers, word, &child) == 0) {
 		f->pidfd = child.pidfd;
-		workers_know_helper(f->all->workers, child.pid);
+		orphans_add_helper(f->all->workers, child.pid);
 	} else {
-		send_error(f, EIO);
+		open_file_send_error(f, EIO);
 	}
 	auto_fd_close(&f->socket);
 	f->socket = -1;
 }
 
-static int launch(struct open_files *of, struct open_file *f, const struct user *owner)
+static int open_file_launch(struct open_files *of, struct open_file *f, const struct user *owner)
 {
 	char *const argv[] = {(char *)"/proc/self/exe", (char *)"--open-file", NULL}, *const none[] = {NULL};
 	struct workers *ws = of->workers;
@@ -98,29 +98,29 @@ static int launch(struct open_files *of, struct open_file *f, const struct user 
 
 	if (in < 0 || lseek(in, 0, SEEK_SET) < 0)
 		return in < 0 ? in : -errno;
-	error = workers_group(ws, owner->uid, &(struct cgroup_limits){}, &f->group);
+	error = worker_start_cgroup(ws, owner->uid, &(struct cgroup_limits){}, &f->group);
 	if (error < 0)
 		return error;
-	return launch_begin(&ws->launchers, owner->uid, &(struct child_plan){.user = ws->change_user ? owner : NULL, .argv = argv,
+	return launchers_start(&ws->launchers, owner->uid, &(struct child_plan){.user = ws->change_user ? owner : NULL, .argv = argv,
 		.envp = none, .cwd = "/", .in = in, .out = f->socket, .umask = 077, .limits = &limits, .parent = getpid(),
 		.cgroup = f->group.dir >= 0 ? &f->group : NULL, .born = ws->groups->births, .fences = &plain, .home = "/",
-		.artifact = -1}, on_launch, f, &f->launching);
+		.artifact = -1}, on_open_file_launched, f, &f->launching);
 }
 
 /* The owner is known. The entry stays until its deadline, so that a child that the owner has stopped is ended. */
-static void go(struct open_files *of, struct open_file *f, const struct user_answer *a)
+static void open_file_proceed(struct open_files *of, struct open_file *f, const struct user_answer *a)
 {
 	const struct user *u = a->user;
 
 	if (!u || (int64_t)u->uid != f->uid || (!u->unnamed && strcmp(u->name, f->owner) != 0))
-		refuse(of, f, EACCES);
-	else if (launch(of, f, u) < 0)
-		refuse(of, f, EIO);
+		open_file_refuse(of, f, EACCES);
+	else if (open_file_launch(of, f, u) < 0)
+		open_file_refuse(of, f, EIO);
 	else
-		deadline_set(&of->deadlines, &f->deadline, clock_boot(&clock_system) + CHILD_PATIENCE);
+		deadline_set(&of->deadlines, &f->deadline, clock_boot(&clock_system) + CHILD_TIMEOUT);
 }
 
-static bool payload_parse_file(int fd, struct open_file *f, struct err *e)
+static bool open_file_payload_parse(int fd, struct open_file *f, struct err *e)
 {
 	AUTO_DONE(buf) text = {};
 	size_t size, owner;
@@ -147,25 +147,25 @@ bool open_files_add(struct open_files *of, int64_t uid, int payload, int socket,
 
 	*f = (struct open_file){.all = of, .uid = uid, .socket = fcntl(socket, F_DUPFD_CLOEXEC, 3), .pidfd = -1,
 		.group = {.dir = -1, .events.fd = -1}};
-	if (!payload_parse_file(payload, f, e)) {
+	if (!open_file_payload_parse(payload, f, e)) {
 		open_file_free(f);
 		return false;
 	}
 	of->n++;
-	if (!admit_file(of->admission, uid)) {
-		refuse(of, f, EACCES);
+	if (!admission_check_file(of->admission, uid)) {
+		open_file_refuse(of, f, EACCES);
 	} else if (f->socket < 0 || of->n > FILES_MAX) {
-		refuse(of, f, EIO);
-	} else if (!a.user && !users_ask(of->users, (uid_t)uid, &a)) {
+		open_file_refuse(of, f, EIO);
+	} else if (!a.user && !user_cache_get(of->users, (uid_t)uid, &a)) {
 		f->next = of->waiting;
 		of->waiting = f;
 	} else {
-		go(of, f, &a);
+		open_file_proceed(of, f, &a);
 	}
 	return true;
 }
 
-void open_files_known(struct open_files *of, uid_t uid, const struct user_answer *a)
+void open_files_user_found(struct open_files *of, uid_t uid, const struct user_answer *a)
 {
 	for (struct open_file **at = &of->waiting, *f; (f = *at);) {
 		if ((uid_t)f->uid != uid) {
@@ -173,33 +173,33 @@ void open_files_known(struct open_files *of, uid_t uid, const struct user_answer
 			continue;
 		}
 		*at = f->next;
-		go(of, f, a);
+		open_file_proceed(of, f, a);
 	}
 }
 
-void open_files_turn(struct open_files *of, usec_t now)
+void open_files_timeouts(struct open_files *of, usec_t now)
 {
 	struct deadline *d;
 
 	while ((d = deadlines_take(&of->deadlines, now))) {
 		of->n--;
-		open_file_free(SOURCE_OWNER(d, struct open_file, deadline));
+		open_file_free(CONTAINER_OF(d, struct open_file, deadline));
 	}
 }
 
-usec_t open_files_next(const struct open_files *of)
+usec_t open_files_next_timeout(const struct open_files *of)
 {
 	return deadlines_next(&of->deadlines);
 }
 
 void open_files_done(struct open_files *of)
 {
-	open_files_turn(of, USEC_NEVER);
+	open_files_timeouts(of, USEC_NEVER);
 	while (of->waiting) {
 		struct open_file *f = of->waiting;
 
 		of->waiting = f->next;
-		refuse(of, f, EIO);
+		open_file_refuse(of, f, EIO);
 	}
 	deadlines_done(&of->deadlines);
 }

@@ -27,9 +27,9 @@ void open_files_done(struct open_files *of);
  * packet: an errno, and the file if that is 0. False: the payload is invalid.
  */
 bool open_files_add(struct open_files *of, int64_t uid, int payload, int socket, struct err *e);
-void open_files_known(struct open_files *of, uid_t uid, const struct user_answer *a);
-void open_files_turn(struct open_files *of, usec_t now); /* ends children that took too long */
-usec_t open_files_next(const struct open_files *of);
+void open_files_user_found(struct open_files *of, uid_t uid, const struct user_answer *a);
+void open_files_timeouts(struct open_files *of, usec_t now); /* ends children that took too long */
+usec_t open_files_next_timeout(const struct open_files *of);
 
 /* In the child, as the owner: the path from descriptor 0, the packet to descriptor 1. */
 int open_file_main(void);

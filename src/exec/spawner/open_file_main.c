@@ -13,10 +13,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PATIENCE 20 /* seconds; the spawner ends the process earlier */
+#define TIMEOUT_SECONDS 20 /* seconds; the spawner ends the process earlier */
 
 /* Magic links of procfs would lead to files that only this process has open. */
-static int open_plain(const char *path)
+static int plain_file_open(const char *path)
 {
 	struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, .resolve = RESOLVE_NO_MAGICLINKS};
 	AUTO_FD fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
@@ -40,10 +40,10 @@ int open_file_main(void)
 	AUTO_DONE(buf) path = {};
 	AUTO_FD fd = -1;
 
-	alarm(PATIENCE);
+	alarm(TIMEOUT_SECONDS);
 	if (io_read_all(0, &path, OPEN_FILE_PAYLOAD_MAX) < 0 || path.len == 0 || path.data[path.len - 1] != '\0')
 		return 1;
-	fd = open_plain(path.data);
+	fd = plain_file_open(path.data);
 	if (fd < 0) {
 		error = -fd;
 	} else {

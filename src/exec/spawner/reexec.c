@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHECK_PATIENCE_MS 5000
+#define CHECK_TIMEOUT_MS 5000
 #define RESUME "--resume"
 
 bool reexec_init(struct reexec *x, char *const *argv, struct err *e)
@@ -42,12 +42,12 @@ void reexec_done(struct reexec *x)
 }
 
 /* Its exit status, or -1: it did not end in time, or by a signal. */
-static int wait_for(pid_t pid)
+static int exit_status_wait(pid_t pid)
 {
 	AUTO_FD pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	siginfo_t si = {};
 
-	if (pidfd < 0 || poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, CHECK_PATIENCE_MS) != 1)
+	if (pidfd < 0 || poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, CHECK_TIMEOUT_MS) != 1)
 		kill(pid, SIGKILL); /* not reaped: the number is its own */
 	while (waitid(P_PID, (id_t)pid, &si, WEXITED) < 0 && errno == EINTR)
 		;
@@ -55,7 +55,7 @@ static int wait_for(pid_t pid)
 }
 
 /* Our own words, and then this one with its value; the array is the caller's. */
-static char **words_with(const struct reexec *x, char *option, char *value)
+static char **argv_with_option(const struct reexec *x, char *option, char *value)
 {
 	char **argv;
 	size_t n = 0, kept = 0;
@@ -79,7 +79,7 @@ int reexec_check(const struct reexec *x, struct err *e)
 {
 	AUTO_FD fd = open(x->path, O_PATH | O_CLOEXEC);
 	AUTO_TEXT program = xprintf("/proc/self/fd/%d", fd);
-	AUTO_TEXT version = xprintf("%d", STATE_VERSION);
+	AUTO_TEXT version = xprintf("%d", REEXEC_STATE_VERSION);
 	char **argv = NULL;
 	pid_t pid;
 	int r;
@@ -88,30 +88,30 @@ int reexec_check(const struct reexec *x, struct err *e)
 		err_errno(e, errno, "could not open '%s'", x->path);
 		return -1;
 	}
-	argv = words_with(x, (char *)"--can-read-state", version);
+	argv = argv_with_option(x, (char *)"--can-read-state", version);
 	r = posix_spawn(&pid, program, NULL, NULL, argv, environ);
 	free(argv);
 	if (r) {
 		err_errno(e, r, "could not run '%s'", x->path);
 		return -1;
 	}
-	r = wait_for(pid);
+	r = exit_status_wait(pid);
 	if (r == 0)
 		return STEAL_FD(fd);
 	err_set(e, ERR_REFUSED, "'%s' does not read version %d of our state (status %d): stop the jobs and restart instead",
-		x->path, STATE_VERSION, r);
+		x->path, REEXEC_STATE_VERSION, r);
 	return -1;
 }
 
-bool reexec_go(const struct reexec *x, int program, int state, const struct state_fds *fds, struct err *e)
+bool reexec_exec(const struct reexec *x, int program, int state, const struct reexec_state_fds *fds, struct err *e)
 {
 	AUTO_TEXT number = xprintf("%d", state);
-	char **argv = words_with(x, (char *)RESUME, number);
+	char **argv = argv_with_option(x, (char *)RESUME, number);
 
-	state_fds_inherit(fds, true);
+	reexec_state_fds_inherit(fds, true);
 	syscall(SYS_execveat, program, "", argv, environ, AT_EMPTY_PATH);
 	err_errno(e, errno, "could not become '%s'", x->path);
-	state_fds_inherit(fds, false);
+	reexec_state_fds_inherit(fds, false);
 	free(argv);
 	return false;
 }

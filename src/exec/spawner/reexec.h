@@ -4,7 +4,7 @@
 #include <stdbool.h>
 
 struct err;
-struct state_fds;
+struct reexec_state_fds;
 
 /* How this program was started. */
 struct reexec {
@@ -17,4 +17,4 @@ void reexec_done(struct reexec *x);
 /* A descriptor of the program there now, which says that it reads our state; or -1. */
 int reexec_check(const struct reexec *x, struct err *e);
 /* Returns only when it failed. 'fds' are inherited then no more. */
-bool reexec_go(const struct reexec *x, int program, int state, const struct state_fds *fds, struct err *e);
+bool reexec_exec(const struct reexec *x, int program, int state, const struct reexec_state_fds *fds, struct err *e);

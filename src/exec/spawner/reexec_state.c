@@ -20,31 +20,31 @@
 #define FD_OR_NONE(type, member) {MEMBER(type, member), -1, INT32_MAX, true}
 #define TABLE(name, fields, text_max) {name, fields, ELEMENTS(fields), text_max}
 
-static const struct state_field head_fields[] = {
-	FD(state_head, listen),
-	FD(state_head, output_dir),
-	FD(state_head, lock),
-	FD_OR_NONE(state_head, groups),
-	NUMBER(state_head, groups_next, COUNT),
-	NUMBER(state_head, nofile_soft, ANY),
-	NUMBER(state_head, nofile_hard, ANY),
-	NUMBER(state_head, lease_end, COUNT),
-	NUMBER(state_head, lease_kill, COUNT),
-	NUMBER(state_head, stopping, FLAG),
-	NUMBER(state_head, stop_until, COUNT),
-	NUMBER(state_head, idle_since, COUNT),
+static const struct reexec_state_field head_fields[] = {
+	FD(reexec_state_head, listen),
+	FD(reexec_state_head, output_dir),
+	FD(reexec_state_head, lock),
+	FD_OR_NONE(reexec_state_head, groups),
+	NUMBER(reexec_state_head, groups_next, COUNT),
+	NUMBER(reexec_state_head, nofile_soft, ANY),
+	NUMBER(reexec_state_head, nofile_hard, ANY),
+	NUMBER(reexec_state_head, lease_end, COUNT),
+	NUMBER(reexec_state_head, lease_kill, COUNT),
+	NUMBER(reexec_state_head, stopping, FLAG),
+	NUMBER(reexec_state_head, stop_until, COUNT),
+	NUMBER(reexec_state_head, idle_since, COUNT),
 };
 
-static const struct state_field conn_fields[] = {
-	FD(state_conn, fd),
-	NUMBER(state_conn, engine, FLAG),
-	NUMBER(state_conn, full, FLAG),
-	NUMBER(state_conn, version, 0, FRAME_VERSION),
-	NUMBER(state_conn, lists, 0, UINT32_MAX),
-	NUMBER(state_conn, hello_until, COUNT),
+static const struct reexec_state_field conn_fields[] = {
+	FD(reexec_state_conn, fd),
+	NUMBER(reexec_state_conn, engine, FLAG),
+	NUMBER(reexec_state_conn, full, FLAG),
+	NUMBER(reexec_state_conn, version, 0, FRAME_VERSION),
+	NUMBER(reexec_state_conn, lists, 0, UINT32_MAX),
+	NUMBER(reexec_state_conn, hello_until, COUNT),
 };
 
-static const struct state_field worker_fields[] = {
+static const struct reexec_state_field worker_fields[] = {
 	NUMBER(worker, run, ANY),
 	NUMBER(worker, fence, COUNT),
 	NUMBER(worker, attempt, COUNT),
@@ -64,7 +64,7 @@ static const struct state_field worker_fields[] = {
 	NUMBER(worker, output.h.gap_from, COUNT),
 	NUMBER(worker, output.h.gap_to, COUNT),
 	NUMBER(worker, output.told, COUNT),
-	FD_OR_NONE(worker, veil.saved),
+	FD_OR_NONE(worker, output_filter.saved),
 	NUMBER(worker, started_at, COUNT),
 	NUMBER(worker, ended_at, COUNT),
 	NUMBER(worker, died, COUNT),
@@ -85,7 +85,7 @@ static const struct state_field worker_fields[] = {
 	NUMBER(worker, used.io_written, -1, INT64_MAX),
 	NUMBER(worker, used.out_of_memory, FLAG),
 	NUMBER(worker, asked, FLAG),
-	NUMBER(worker, news, 0, NEWS_ENDED * 2 - 1),
+	NUMBER(worker, news, 0, REPORT_ENDED * 2 - 1),
 };
 
 /* What a new program has to know is in the table, or it loses it; the rest is made anew. */
@@ -93,35 +93,35 @@ static const struct state_field worker_fields[] = {
 _Static_assert(sizeof(struct worker) == 816, "a new member of struct worker? look whether it belongs above");
 #endif
 
-static const struct state_field told_fields[] = {
-	NUMBER(state_told, asked, FLAG),
-	NUMBER(state_told, news, 0, NEWS_ENDED * 2 - 1),
+static const struct reexec_state_field end_fields[] = {
+	NUMBER(reexec_state_end, asked, FLAG),
+	NUMBER(reexec_state_end, news, 0, REPORT_ENDED * 2 - 1),
 };
 
-static const struct state_field adopted_fields[] = {
-	NUMBER(state_adopted, pid, 1, INT32_MAX),
-	NUMBER(state_adopted, run, ANY),
-	NUMBER(state_adopted, fence, COUNT),
-	NUMBER(state_adopted, looks, 0, INT32_MAX),
+static const struct reexec_state_field orphan_fields[] = {
+	NUMBER(reexec_state_orphan, pid, 1, INT32_MAX),
+	NUMBER(reexec_state_orphan, run, ANY),
+	NUMBER(reexec_state_orphan, fence, COUNT),
+	NUMBER(reexec_state_orphan, looks, 0, INT32_MAX),
 };
 
-const struct state_table state_tables[STATE_KIND_MAX] = {
-	[STATE_HEAD] = TABLE("head", head_fields, sizeof(((struct state_head *)0)->id) - 1),
-	[STATE_CONN] = TABLE("connection", conn_fields, FRAME_NODE_MAX - 1),
-	[STATE_WORKER] = TABLE("worker", worker_fields, 4096),
-	[STATE_TOLD] = TABLE("told", told_fields, sizeof(struct frame)),
-	[STATE_ADOPTED] = TABLE("adopted", adopted_fields, 0),
-	[STATE_END] = {"end", NULL, 0, 0},
+const struct reexec_state_table reexec_state_tables[REEXEC_STATE_KIND_MAX] = {
+	[REEXEC_STATE_HEAD] = TABLE("head", head_fields, sizeof(((struct reexec_state_head *)0)->id) - 1),
+	[REEXEC_STATE_CONN] = TABLE("connection", conn_fields, FRAME_NODE_MAX - 1),
+	[REEXEC_STATE_WORKER] = TABLE("worker", worker_fields, 4096),
+	[REEXEC_STATE_ENDED] = TABLE("told", end_fields, sizeof(struct frame)),
+	[REEXEC_STATE_ORPHAN] = TABLE("adopted", orphan_fields, 0),
+	[REEXEC_STATE_LAST] = {"end", NULL, 0, 0},
 };
 
 /* ---- writing ---- */
 
-struct saving {
+struct state_writer {
 	struct buf b;
-	struct state_fds *fds;
+	struct reexec_state_fds *fds;
 };
 
-static int64_t number_of(const struct state_field *f, const void *object)
+static int64_t field_get(const struct reexec_state_field *f, const void *object)
 {
 	const char *at = (const char *)object + f->offset;
 	int64_t wide = 0;
@@ -137,7 +137,7 @@ static int64_t number_of(const struct state_field *f, const void *object)
 	return f->min < 0 ? narrow : (int64_t)(uint32_t)narrow;
 }
 
-static void fds_add(struct state_fds *f, int fd)
+static void fd_list_add(struct reexec_state_fds *f, int fd)
 {
 	if (f->n == f->cap) {
 		f->cap = f->cap ? f->cap * 2 : 64;
@@ -146,9 +146,9 @@ static void fds_add(struct state_fds *f, int fd)
 	f->v[f->n++] = fd;
 }
 
-static void put(struct saving *s, enum state_kind kind, const void *object, const void *text, size_t len)
+static void record_put(struct state_writer *s, enum reexec_state_kind kind, const void *object, const void *text, size_t len)
 {
-	const struct state_table *t = &state_tables[kind];
+	const struct reexec_state_table *t = &reexec_state_tables[kind];
 	uint32_t head[2] = {kind};
 
 	if (len > t->text_max)
@@ -156,74 +156,74 @@ static void put(struct saving *s, enum state_kind kind, const void *object, cons
 	head[1] = (uint32_t)(t->n * sizeof(int64_t) + len);
 	buf_add(&s->b, head, sizeof(head));
 	for (size_t i = 0; i < t->n; i++) {
-		int64_t n = number_of(&t->fields[i], object);
+		int64_t n = field_get(&t->fields[i], object);
 
 		buf_add(&s->b, &n, sizeof(n));
 		if (t->fields[i].fd && n >= 0)
-			fds_add(s->fds, (int)n);
+			fd_list_add(s->fds, (int)n);
 	}
 	if (len)
 		buf_add(&s->b, text, len);
 }
 
-static void put_conn(struct saving *s, const struct conn *c, bool engine)
+static void conn_put(struct state_writer *s, const struct conn *c, bool engine)
 {
 	if (!c || c->source.fd < 0)
 		return;
-	put(s, STATE_CONN,
-		&(struct state_conn){.fd = c->source.fd, .engine = engine, .full = c->full, .version = c->version,
+	record_put(s, REEXEC_STATE_CONN,
+		&(struct reexec_state_conn){.fd = c->source.fd, .engine = engine, .full = c->full, .version = c->version,
 			.lists = c->lists, .hello_until = c->hello_until},
 		c->node, strlen(c->node));
 }
 
-static void put_worker(struct worker *w, void *arg)
+static void worker_put(struct worker *w, void *arg)
 {
-	struct saving *s = arg;
+	struct state_writer *s = arg;
 
 	if (w->told) {
 		struct frame f;
 
 		frame_init(&f, FRAME_ENDED, FRAME_VERSION);
 		f.ended = *w->told;
-		put(s, STATE_TOLD, &(struct state_told){.asked = w->asked, .news = w->news}, &f, f.size);
+		record_put(s, REEXEC_STATE_ENDED, &(struct reexec_state_end){.asked = w->asked, .news = w->news}, &f, f.size);
 		return;
 	}
 	if (!w->deadline.place)
 		w->deadline.at = 0;
-	veil_save(&w->veil);
-	put(s, STATE_WORKER, w, w->error, w->error ? strlen(w->error) : 0);
+	output_filter_save(&w->output_filter);
+	record_put(s, REEXEC_STATE_WORKER, w, w->error, w->error ? strlen(w->error) : 0);
 }
 
-int state_save(const struct state_head *h, const struct conns *cs, struct workers *ws, struct state_fds *ret)
+int reexec_state_save(const struct reexec_state_head *h, const struct conns *cs, struct workers *ws, struct reexec_state_fds *ret)
 {
-	const uint32_t opening[2] = {STATE_MAGIC, STATE_VERSION};
-	struct saving s = {.fds = ret};
+	const uint32_t opening[2] = {REEXEC_STATE_MAGIC, REEXEC_STATE_VERSION};
+	struct state_writer s = {.fds = ret};
 	const struct adopted *a;
 	int fd;
 
 	buf_add(&s.b, opening, sizeof(opening));
-	put(&s, STATE_HEAD, h, h->id, strlen(h->id));
-	put_conn(&s, cs->engine, true);
-	for (size_t i = 0; i < GUESTS_MAX; i++)
-		put_conn(&s, cs->guests[i], false);
-	workers_each(ws, put_worker, &s);
+	record_put(&s, REEXEC_STATE_HEAD, h, h->id, strlen(h->id));
+	conn_put(&s, cs->engine, true);
+	for (size_t i = 0; i < UNAUTHENTICATED_MAX; i++)
+		conn_put(&s, cs->unauthenticated[i], false);
+	workers_each(ws, worker_put, &s);
 	for (size_t i = 0; (a = map_next(&ws->adopted, &i));)
-		put(&s, STATE_ADOPTED, &(struct state_adopted){a->pid, a->run, a->fence, a->looks}, NULL, 0);
-	put(&s, STATE_END, NULL, NULL, 0);
-	fd = s.b.len > STATE_MAX ? -E2BIG : io_memfd_sealed("jobsched-state", s.b.data, s.b.len);
+		record_put(&s, REEXEC_STATE_ORPHAN, &(struct reexec_state_orphan){a->pid, a->run, a->fence, a->looks}, NULL, 0);
+	record_put(&s, REEXEC_STATE_LAST, NULL, NULL, 0);
+	fd = s.b.len > REEXEC_STATE_MAX ? -E2BIG : io_memfd_sealed("jobsched-state", s.b.data, s.b.len);
 	buf_done(&s.b);
 	if (fd >= 0)
-		fds_add(ret, fd);
+		fd_list_add(ret, fd);
 	return fd;
 }
 
-void state_fds_done(struct state_fds *f)
+void reexec_state_fds_done(struct reexec_state_fds *f)
 {
 	free(f->v);
-	*f = (struct state_fds){};
+	*f = (struct reexec_state_fds){};
 }
 
-void state_fds_inherit(const struct state_fds *f, bool on)
+void reexec_state_fds_inherit(const struct reexec_state_fds *f, bool on)
 {
 	for (size_t i = 0; i < f->n; i++)
 		fcntl(f->v[i], F_SETFD, on ? 0 : FD_CLOEXEC);

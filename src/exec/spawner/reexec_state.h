@@ -16,12 +16,12 @@ struct conns;
 struct err;
 struct workers;
 
-#define STATE_VERSION 1        /* what we write */
-#define STATE_VERSION_OLDEST 1 /* what we can still read */
-#define STATE_MAX (256 << 20)
+#define REEXEC_STATE_VERSION 1        /* what we write */
+#define REEXEC_STATE_VERSION_OLDEST 1 /* what we can still read */
+#define REEXEC_STATE_MAX (256 << 20)
 
 /* What does not belong to a worker or a connection. */
-struct state_head {
+struct reexec_state_head {
 	int listen, output_dir, lock;
 	int groups;                       /* the directory of control groups; -1: none */
 	int64_t groups_next;
@@ -32,7 +32,7 @@ struct state_head {
 	char id[64];
 };
 
-struct state_fds { /* those that must stay open */
+struct reexec_state_fds { /* those that must stay open */
 	int *v;
 	size_t n, cap;
 };
@@ -40,45 +40,45 @@ struct state_fds { /* those that must stay open */
 struct state; /* as it was read; nothing has been done with it */
 
 /* A descriptor, or -errno; *ret gets those of everything that is in it. */
-int state_save(const struct state_head *h, const struct conns *cs, struct workers *ws, struct state_fds *ret);
-void state_fds_done(struct state_fds *f);
-void state_fds_inherit(const struct state_fds *f, bool on); /* over an exec, or not */
+int reexec_state_save(const struct reexec_state_head *h, const struct conns *cs, struct workers *ws, struct reexec_state_fds *ret);
+void reexec_state_fds_done(struct reexec_state_fds *f);
+void reexec_state_fds_inherit(const struct reexec_state_fds *f, bool on); /* over an exec, or not */
 
 /* Reads and checks all of it. From then on only the descriptors it names are open, and none is inherited. */
-bool state_open(int fd, struct state **ret, struct err *e);
-const struct state_head *state_head(const struct state *s);
-bool state_apply(const struct state *s, struct conns *cs, struct workers *ws, struct err *e);
-void state_free(struct state *s);
+bool reexec_state_open(int fd, struct state **ret, struct err *e);
+const struct reexec_state_head *reexec_state_head(const struct state *s);
+bool reexec_state_apply(const struct state *s, struct conns *cs, struct workers *ws, struct err *e);
+void reexec_state_free(struct state *s);
 
 /* ---- within the module: the tables ---- */
-enum state_kind { STATE_HEAD = 1, STATE_CONN, STATE_WORKER, STATE_TOLD, STATE_ADOPTED, STATE_END, STATE_KIND_MAX };
+enum reexec_state_kind { REEXEC_STATE_HEAD = 1, REEXEC_STATE_CONN, REEXEC_STATE_WORKER, REEXEC_STATE_ENDED, REEXEC_STATE_ORPHAN, REEXEC_STATE_LAST, REEXEC_STATE_KIND_MAX };
 
-struct state_field {
+struct reexec_state_field {
 	const char *name;
 	size_t offset, size; /* of an integer in the struct of its kind */
 	int64_t min, max;
 	bool fd;             /* a descriptor; -1 where min is */
 };
 
-struct state_table {
+struct reexec_state_table {
 	const char *name;
-	const struct state_field *fields;
+	const struct reexec_state_field *fields;
 	size_t n;
 	size_t text_max;
 };
-extern const struct state_table state_tables[STATE_KIND_MAX];
-#define STATE_MAGIC UINT32_C(0x7473626a) /* "jbst" */
+extern const struct reexec_state_table reexec_state_tables[REEXEC_STATE_KIND_MAX];
+#define REEXEC_STATE_MAGIC UINT32_C(0x7473626a) /* "jbst" */
 
-struct state_conn { /* and the node as text */
+struct reexec_state_conn { /* and the node as text */
 	int fd, engine, full;
 	uint32_t version, lists;
 	int64_t hello_until;
 };
-struct state_told { /* and the frame */
+struct reexec_state_end { /* and the frame */
 	int asked;
 	uint32_t news;
 };
-struct state_adopted {
+struct reexec_state_orphan {
 	int64_t pid, run, fence;
 	int looks;
 };

@@ -17,26 +17,26 @@
 struct state {
 	char *data; /* owned */
 	size_t len;
-	struct state_head head;
-	struct state_fds fds;
+	struct reexec_state_head head;
+	struct reexec_state_fds fds;
 };
 
-struct reader {
+struct state_reader {
 	const char *data;
 	size_t len, at;
-	enum state_kind kind;
+	enum reexec_state_kind kind;
 	const char *text;  /* of the record last read */
 	size_t text_len;
 	union {
-		struct state_head head;
-		struct state_conn conn;
+		struct reexec_state_head head;
+		struct reexec_state_conn conn;
 		struct worker worker;
-		struct state_told told;
-		struct state_adopted adopted;
+		struct reexec_state_end told;
+		struct reexec_state_orphan adopted;
 	};
 };
 
-static void number_set(const struct state_field *f, void *object, int64_t n)
+static void field_set(const struct reexec_state_field *f, void *object, int64_t n)
 {
 	char *at = (char *)object + f->offset;
 	int32_t narrow = (int32_t)n;
@@ -49,68 +49,68 @@ static void number_set(const struct state_field *f, void *object, int64_t n)
 		memcpy(at, &narrow, sizeof(narrow));
 }
 
-static bool read_numbers(struct reader *r, const struct state_table *t, const char *from, struct err *e)
+static bool record_fields_read(struct state_reader *r, const struct reexec_state_table *t, const char *from, struct err *e)
 {
 	for (size_t i = 0; i < t->n; i++) {
-		const struct state_field *f = &t->fields[i];
+		const struct reexec_state_field *f = &t->fields[i];
 		int64_t n;
 
 		memcpy(&n, from + i * sizeof(n), sizeof(n));
 		if (n < f->min || n > f->max)
 			return err_set(e, ERR_INVALID, "state '%s': %s %" PRId64 " is out of range", t->name, f->name, n);
-		number_set(f, &r->head, n);
+		field_set(f, &r->head, n);
 	}
 	return true;
 }
 
 /* The next record. */
-static bool read_record(struct reader *r, struct err *e)
+static bool record_read(struct state_reader *r, struct err *e)
 {
-	const struct state_table *t;
+	const struct reexec_state_table *t;
 	uint32_t head[2];
 
 	if (r->len - r->at < sizeof(head))
 		return err_set(e, ERR_INVALID, "the state ends before its end");
 	memcpy(head, r->data + r->at, sizeof(head));
 	r->at += sizeof(head);
-	if (head[0] < STATE_HEAD || head[0] >= STATE_KIND_MAX)
+	if (head[0] < REEXEC_STATE_HEAD || head[0] >= REEXEC_STATE_KIND_MAX)
 		return err_set(e, ERR_INVALID, "the state has a record of kind %u", head[0]);
-	t = &state_tables[head[0]];
+	t = &reexec_state_tables[head[0]];
 	if (head[1] > r->len - r->at || head[1] < t->n * sizeof(int64_t) ||
 		head[1] - t->n * sizeof(int64_t) > t->text_max)
 		return err_set(e, ERR_INVALID, "state '%s': a record of %u bytes", t->name, head[1]);
-	r->kind = (enum state_kind)head[0];
+	r->kind = (enum reexec_state_kind)head[0];
 	r->text = r->data + r->at + t->n * sizeof(int64_t);
 	r->text_len = head[1] - t->n * sizeof(int64_t);
 	memset(&r->worker, 0, sizeof(r->worker));
-	if (!read_numbers(r, t, r->data + r->at, e))
+	if (!record_fields_read(r, t, r->data + r->at, e))
 		return false;
 	r->at += head[1];
-	if (r->kind != STATE_TOLD && r->text_len && memchr(r->text, '\0', r->text_len))
+	if (r->kind != REEXEC_STATE_ENDED && r->text_len && memchr(r->text, '\0', r->text_len))
 		return err_set(e, ERR_INVALID, "state '%s': its text has a NUL", t->name);
 	return true;
 }
 
-static bool reader_open(struct reader *r, const struct state *s, struct err *e)
+static bool state_reader_open(struct state_reader *r, const struct state *s, struct err *e)
 {
 	uint32_t opening[2];
 
-	*r = (struct reader){.data = s->data, .len = s->len};
+	*r = (struct state_reader){.data = s->data, .len = s->len};
 	if (s->len < sizeof(opening))
 		return err_set(e, ERR_INVALID, "a state of %zu bytes", s->len);
 	memcpy(opening, s->data, sizeof(opening));
-	if (opening[0] != STATE_MAGIC)
+	if (opening[0] != REEXEC_STATE_MAGIC)
 		return err_set(e, ERR_INVALID, "that is no state of a spawner");
-	if (opening[1] < STATE_VERSION_OLDEST || opening[1] > STATE_VERSION)
-		return err_set(e, ERR_INVALID, "a state of version %u; we read %d to %d", opening[1], STATE_VERSION_OLDEST,
-			STATE_VERSION);
+	if (opening[1] < REEXEC_STATE_VERSION_OLDEST || opening[1] > REEXEC_STATE_VERSION)
+		return err_set(e, ERR_INVALID, "a state of version %u; we read %d to %d", opening[1], REEXEC_STATE_VERSION_OLDEST,
+			REEXEC_STATE_VERSION);
 	r->at = sizeof(opening);
 	return true;
 }
 
 /* ---- what its descriptors must be ---- */
 
-static bool fd_take(struct state *s, int fd, struct err *e)
+static bool inherited_fd_claim(struct state *s, int fd, struct err *e)
 {
 	int flags = fd < 3 ? -1 : fcntl(fd, F_GETFD);
 
@@ -124,9 +124,9 @@ static bool fd_take(struct state *s, int fd, struct err *e)
 	return true;
 }
 
-static bool fds_take(struct state *s, const struct reader *r, struct err *e)
+static bool record_fds_claim(struct state *s, const struct state_reader *r, struct err *e)
 {
-	const struct state_table *t = &state_tables[r->kind];
+	const struct reexec_state_table *t = &reexec_state_tables[r->kind];
 
 	for (size_t i = 0; i < t->n; i++) {
 		int fd;
@@ -134,22 +134,22 @@ static bool fds_take(struct state *s, const struct reader *r, struct err *e)
 		if (!t->fields[i].fd)
 			continue;
 		memcpy(&fd, (const char *)&r->head + t->fields[i].offset, sizeof(fd));
-		if (fd >= 0 && !fd_take(s, fd, e))
+		if (fd >= 0 && !inherited_fd_claim(s, fd, e))
 			return false;
 	}
 	return true;
 }
 
-static int by_number(const void *a, const void *b)
+static int fd_compare(const void *a, const void *b)
 {
 	return *(const int *)a - *(const int *)b;
 }
 
-static void close_others(struct state *s)
+static void unnamed_fds_close(struct state *s)
 {
 	unsigned next = 3;
 
-	qsort(s->fds.v, s->fds.n, sizeof(int), by_number);
+	qsort(s->fds.v, s->fds.n, sizeof(int), fd_compare);
 	for (size_t i = 0; i < s->fds.n; i++) {
 		unsigned fd = (unsigned)s->fds.v[i];
 
@@ -162,7 +162,7 @@ static void close_others(struct state *s)
 
 /* ---- the rules of a record ---- */
 
-static bool worker_check(const struct worker *w, struct err *e)
+static bool worker_record_check(const struct worker *w, struct err *e)
 {
 	bool main = w->phase >= WORKER_RUNNING && w->phase <= WORKER_KILLED;
 
@@ -171,7 +171,7 @@ static bool worker_check(const struct worker *w, struct err *e)
 	return true;
 }
 
-static bool told_check(const struct reader *r, struct frame *f, struct err *e)
+static bool end_record_check(const struct state_reader *r, struct frame *f, struct err *e)
 {
 	memcpy(f, r->text, r->text_len);
 	if (!frame_check(f, r->text_len, 0, FRAME_FROM_SPAWNER, FRAME_VERSION, e))
@@ -179,22 +179,22 @@ static bool told_check(const struct reader *r, struct frame *f, struct err *e)
 	return f->type == FRAME_ENDED || err_set(e, ERR_INVALID, "state 'told': a frame of another type");
 }
 
-static bool record_check(struct state *s, struct reader *r, size_t nth, struct err *e)
+static bool record_check(struct state *s, struct state_reader *r, size_t nth, struct err *e)
 {
 	struct frame f;
 
-	if ((nth == 0) != (r->kind == STATE_HEAD))
+	if ((nth == 0) != (r->kind == REEXEC_STATE_HEAD))
 		return err_set(e, ERR_INVALID, "the state has its head in the wrong place");
 	switch (r->kind) {
-	case STATE_HEAD:
+	case REEXEC_STATE_HEAD:
 		s->head = r->head;
 		frame_text(s->head.id, sizeof(s->head.id), NULL);
 		memcpy(s->head.id, r->text, r->text_len);
 		return s->head.id[0] || err_set(e, ERR_INVALID, "state 'head': without an id");
-	case STATE_WORKER:
-		return worker_check(&r->worker, e);
-	case STATE_TOLD:
-		return told_check(r, &f, e);
+	case REEXEC_STATE_WORKER:
+		return worker_record_check(&r->worker, e);
+	case REEXEC_STATE_ENDED:
+		return end_record_check(r, &f, e);
 	default:
 		return true;
 	}
@@ -202,11 +202,11 @@ static bool record_check(struct state *s, struct reader *r, size_t nth, struct e
 
 /* ---- opening and applying ---- */
 
-static bool load(struct state *s, int fd, struct err *e)
+static bool state_file_read(struct state *s, int fd, struct err *e)
 {
 	size_t got = 0;
 
-	if (!payload_sealed(fd, STATE_MAX, &s->len, e))
+	if (!payload_sealed(fd, REEXEC_STATE_MAX, &s->len, e))
 		return false;
 	s->data = xcalloc(1, s->len + 1);
 	while (got < s->len) {
@@ -221,78 +221,78 @@ static bool load(struct state *s, int fd, struct err *e)
 	return true;
 }
 
-static bool check_all(struct state *s, struct err *e)
+static bool records_check(struct state *s, struct err *e)
 {
-	struct reader r;
+	struct state_reader r;
 
-	if (!reader_open(&r, s, e))
+	if (!state_reader_open(&r, s, e))
 		return false;
-	for (size_t nth = 0; r.kind != STATE_END; nth++)
-		if (!read_record(&r, e) || !record_check(s, &r, nth, e) || !fds_take(s, &r, e))
+	for (size_t nth = 0; r.kind != REEXEC_STATE_LAST; nth++)
+		if (!record_read(&r, e) || !record_check(s, &r, nth, e) || !record_fds_claim(s, &r, e))
 			return false;
 	return r.at == r.len || err_set(e, ERR_INVALID, "the state goes on after its end");
 }
 
-bool state_open(int fd, struct state **ret, struct err *e)
+bool reexec_state_open(int fd, struct state **ret, struct err *e)
 {
 	struct state *s = xcalloc(1, sizeof(*s));
 
-	if (!load(s, fd, e) || !check_all(s, e)) {
-		state_free(s);
+	if (!state_file_read(s, fd, e) || !records_check(s, e)) {
+		reexec_state_free(s);
 		return false;
 	}
-	close_others(s);
+	unnamed_fds_close(s);
 	*ret = s;
 	return true;
 }
 
-void state_free(struct state *s)
+void reexec_state_free(struct state *s)
 {
 	if (!s)
 		return;
 	free(s->data);
-	state_fds_done(&s->fds);
+	reexec_state_fds_done(&s->fds);
 	free(s);
 }
 
-const struct state_head *state_head(const struct state *s)
+const struct reexec_state_head *reexec_state_head(const struct state *s)
 {
 	return &s->head;
 }
 
-static bool apply_record(const struct reader *r, struct conns *cs, struct workers *ws, struct err *e)
+static bool record_apply(const struct state_reader *r, struct conns *cs, struct workers *ws, struct err *e)
 {
-	AUTO_TEXT text = r->text_len && r->kind != STATE_TOLD ? xstrndup(r->text, r->text_len) : NULL;
+	AUTO_TEXT text = r->text_len && r->kind != REEXEC_STATE_ENDED ? xstrndup(r->text, r->text_len) : NULL;
 	struct frame f;
 
 	switch (r->kind) {
-	case STATE_CONN:
-		return conns_adopt(cs, &r->conn, text, e);
-	case STATE_WORKER:
+	case REEXEC_STATE_CONN:
+		return conns_resume(cs, &r->conn, text, e);
+	case REEXEC_STATE_WORKER:
 		return workers_adopt(ws, &r->worker, STEAL(text), e);
-	case STATE_TOLD:
-		if (!told_check(r, &f, e))
+	case REEXEC_STATE_ENDED:
+		if (!end_record_check(r, &f, e))
 			return false;
 		workers_add_ended(ws, &f.ended);
-		workers_tell(ws, f.ended.run, f.ended.fence, r->told.asked, r->told.news);
+		workers_report_restore(ws, f.ended.run, f.ended.fence, r->told.asked, r->told.news);
 		return true;
-	case STATE_ADOPTED:
-		workers_know(ws, &r->adopted);
+	case REEXEC_STATE_ORPHAN:
+		orphans_add(ws, &r->adopted);
 		return true;
 	default:
 		return true;
 	}
 }
 
-bool state_apply(const struct state *s, struct conns *cs, struct workers *ws, struct err *e)
+bool reexec_state_apply(const struct state *s, struct conns *cs, struct workers *ws, struct err *e)
 {
-	struct reader r;
+	struct state_reader r;
 
 	ws->nofile = (struct rlimit){(rlim_t)s->head.nofile_soft, (rlim_t)s->head.nofile_hard};
-	if (!reader_open(&r, s, e))
+	if (!state_reader_open(&r, s, e))
 		return false;
-	while (r.kind != STATE_END)
-		if (!read_record(&r, e) || !apply_record(&r, cs, ws, e))
+	while (r.kind != REEXEC_STATE_LAST)
+		if (!record_read(&r, e) || !record_apply(&r, cs, ws, e))
 			return false;
 	return true;
 }

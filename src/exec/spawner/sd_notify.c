@@ -29,29 +29,29 @@ static void tell(const char *words, int flags)
 		log_warning("could not tell the service manager '%s': %s", words, strerror(errno));
 }
 
-void manager_tell(const char *words)
+void sd_notify_send(const char *words)
 {
 	tell(words, 0);
 }
 
-usec_t manager_watchdog(void)
+usec_t sd_notify_watchdog_interval(void)
 {
 	const char *interval = getenv("WATCHDOG_USEC"), *whose = getenv("WATCHDOG_PID");
 	int64_t usec, pid;
 
-	if (!interval || !parse_int(interval, 1, INT64_MAX, &usec))
+	if (!interval || !text_parse_int(interval, 1, INT64_MAX, &usec))
 		return 0;
-	if (whose && (!parse_int(whose, 1, INT32_MAX, &pid) || (pid_t)pid != getpid()))
+	if (whose && (!text_parse_int(whose, 1, INT32_MAX, &pid) || (pid_t)pid != getpid()))
 		return 0;
 	return usec;
 }
 
-void manager_ping(void)
+void sd_notify_watchdog(void)
 {
 	tell("WATCHDOG=1", MSG_DONTWAIT);
 }
 
-void manager_tell_reloading(void)
+void sd_notify_reloading(void)
 {
 	struct timespec t;
 	AUTO_TEXT words = NULL;
@@ -59,5 +59,5 @@ void manager_tell_reloading(void)
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	words = xprintf("RELOADING=1\nMONOTONIC_USEC=%lld",
 		(long long)t.tv_sec * 1000000 + t.tv_nsec / 1000);
-	manager_tell(words);
+	sd_notify_send(words);
 }

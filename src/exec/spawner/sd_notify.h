@@ -3,7 +3,7 @@
 #pragma once
 #include "base/clock.h"
 
-void manager_tell(const char *words); /* "READY=1" … */
-void manager_tell_reloading(void);
-usec_t manager_watchdog(void); /* the service is killed when it is silent for longer; 0: never */
-void manager_ping(void);       /* the loop runs; does not wait for the manager */
+void sd_notify_send(const char *words); /* "READY=1" … */
+void sd_notify_reloading(void);
+usec_t sd_notify_watchdog_interval(void); /* the service is killed when it is silent for longer; 0: never */
+void sd_notify_watchdog(void);       /* the loop runs; does not wait for the manager */

@@ -21,8 +21,8 @@
 
 #define ANSWER_MAX (SECRETS_BYTES + SECRETS_MAX * 8)
 
-struct secrets_reading {
-	struct secrets_readers *all;
+struct secret_reader {
+	struct secret_readers *all;
 	const struct order *order;
 	struct source pipe;
 	struct deadline deadline;
@@ -30,18 +30,18 @@ struct secrets_reading {
 	int pidfd;
 	struct cgroup group;
 	struct buf answer;
-	secrets_read_fn *fn;
+	secret_reader_fn *fn;
 	void *arg;
 };
 
-void secrets_reading_free(struct secrets_reading *r)
+void secret_reader_free(struct secret_reader *r)
 {
 	if (!r)
 		return;
 	deadline_clear(&r->all->deadlines, &r->deadline);
-	source_close(&r->pipe);
+	epoll_source_close(&r->pipe);
 	if (r->launching)
-		launching_cancel(r->launching);
+		launcher_start_cancel(r->launching);
 	if (r->group.dir >= 0 && cgroup_populated(&r->group))
 		cgroup_kill(&r->group);
 	cgroup_release(r->all->workers->groups, &r->group);
@@ -55,13 +55,13 @@ void secrets_reading_free(struct secrets_reading *r)
 	free(r);
 }
 
-void secrets_readers_done(struct secrets_readers *rs)
+void secret_readers_done(struct secret_readers *rs)
 {
 	deadlines_done(&rs->deadlines);
 }
 
 /* NAME and what is wrong with its file. */
-static char *error_of(const struct secrets_reading *r, size_t at, int error)
+static char *secret_error_text(const struct secret_reader *r, size_t at, int error)
 {
 	const char *pair = at < r->order->secrets.n ? r->order->secrets.v[at] : "?=file:?";
 	const char *path = strchr(pair, '=') + 1 + strlen("file:");
@@ -75,7 +75,7 @@ static char *error_of(const struct secrets_reading *r, size_t at, int error)
 	return xprintf("the secret '%.*s' could not be read from '%.120s': %s", name, pair, path, strerror(error));
 }
 
-static void settle(struct secrets_reading *r, const char *why)
+static void secret_reader_finish(struct secret_reader *r, const char *why)
 {
 	struct secrets s = {};
 	AUTO_TEXT error = NULL;
@@ -85,17 +85,17 @@ static void settle(struct secrets_reading *r, const char *why)
 	if (why)
 		error = xstrdup(why);
 	else if (!secrets_parse(&s, r->answer.data, r->answer.len, &errnum, &at) && errnum)
-		error = error_of(r, at, errnum);
+		error = secret_error_text(r, at, errnum);
 	else if (s.n != r->order->secrets.n)
 		error = xstrdup("the process that read the secrets ended without an answer");
-	source_close(&r->pipe);
+	epoll_source_close(&r->pipe);
 	r->fn(error ? NULL : &s, &r->group, error, r->arg); /* frees us */
 	secrets_done(&s);
 }
 
-static void on_answer(struct source *source, uint32_t events)
+static void on_secrets_answer(struct source *source, uint32_t events)
 {
-	struct secrets_reading *r = SOURCE_OWNER(source, struct secrets_reading, pipe);
+	struct secret_reader *r = CONTAINER_OF(source, struct secret_reader, pipe);
 	ssize_t n;
 
 	(void)events;
@@ -107,11 +107,11 @@ static void on_answer(struct source *source, uint32_t events)
 	if (n > 0)
 		r->answer.len += (size_t)n;
 	if (n <= 0 || r->answer.len > ANSWER_MAX)
-		settle(r, NULL);
+		secret_reader_finish(r, NULL);
 }
 
 /* The paths go through memory, so that no list of processes shows them. */
-static int paths_file(const struct order *o)
+static int secret_paths_memfd(const struct order *o)
 {
 	AUTO_DONE(buf) paths = {};
 
@@ -124,31 +124,31 @@ static int paths_file(const struct order *o)
 }
 
 /* Of the process that reads; what it reads comes through the pipe. */
-static void on_launch(enum launch_news news, const struct child_word *word, void *arg)
+static void on_secret_reader_launched(enum launch_event news, const struct child_report *word, void *arg)
 {
-	struct secrets_reading *r = arg;
+	struct secret_reader *r = arg;
 	AUTO_TEXT error = NULL;
 	struct child child;
 	int result;
 
-	if (news == LAUNCH_HELD)
+	if (news == LAUNCH_BLOCKED)
 		return;
 	r->launching = NULL;
-	result = worker_take(r->all->workers, word, &child);
+	result = worker_launch_adopt(r->all->workers, word, &child);
 	if (result == 0) {
 		r->pidfd = child.pidfd;
-		workers_know_helper(r->all->workers, child.pid);
+		orphans_add_helper(r->all->workers, child.pid);
 		return;
 	}
 	error = xprintf("the secrets could not be read: no process could be made (%s): %s", child_stage_name(word), strerror(-result));
-	settle(r, error);
+	secret_reader_finish(r, error);
 }
 
-static int launch(struct secrets_reading *r, const struct user *owner)
+static int secret_reader_launch(struct secret_reader *r, const struct user *owner)
 {
 	char *const argv[] = {(char *)"/proc/self/exe", (char *)"--read-secrets", NULL}, *const none[] = {NULL};
 	struct workers *ws = r->all->workers;
-	AUTO_FD in = paths_file(r->order);
+	AUTO_FD in = secret_paths_memfd(r->order);
 	AUTO_FD out = -1;
 	/* whatever profile the job has: it sees the files of its owner, and gets no more rights than these */
 	const struct fences plain = {.all = ws->sandboxes,
@@ -161,54 +161,54 @@ static int launch(struct secrets_reading *r, const struct user *owner)
 	r->pipe.fd = pipe[0];
 	out = pipe[1];
 	io_set_nonblock(r->pipe.fd);
-	if (source_watch(r->all->ep, &r->pipe, EPOLL_CTL_ADD, EPOLLIN) < 0)
+	if (epoll_source_watch(r->all->ep, &r->pipe, EPOLL_CTL_ADD, EPOLLIN) < 0)
 		return -errno;
-	return launch_begin(&ws->launchers, owner->uid, &(struct child_plan){.user = ws->change_user ? owner : NULL, .argv = argv,
+	return launchers_start(&ws->launchers, owner->uid, &(struct child_plan){.user = ws->change_user ? owner : NULL, .argv = argv,
 		.envp = none, .cwd = "/", .in = in, .out = out, .umask = 077, .limits = &limits, .parent = getpid(),
 		.cgroup = r->group.dir >= 0 ? &r->group : NULL, .born = ws->groups->births,
-		.fences = &plain, .home = "/", .artifact = -1}, on_launch, r, &r->launching);
+		.fences = &plain, .home = "/", .artifact = -1}, on_secret_reader_launched, r, &r->launching);
 }
 
 /* The run's own: its owner pays for what reading takes. */
-static int group_take(struct secrets_reading *r, const struct user *owner)
+static int secret_reader_group(struct secret_reader *r, const struct user *owner)
 {
 	__attribute__((cleanup(worker_limits_done))) struct worker_limits limits = {};
 	struct err e = {};
 
 	if (!worker_limits(r->all->workers, r->order, &limits, &e))
 		return 0; /* the start of the worker is refused for it */
-	return workers_group(r->all->workers, owner->uid, &limits.group, &r->group);
+	return worker_start_cgroup(r->all->workers, owner->uid, &limits.group, &r->group);
 }
 
-bool secrets_read(struct secrets_readers *rs, const struct order *order, const struct user *owner, secrets_read_fn *fn,
-	void *arg, struct secrets_reading **ret, struct err *e)
+bool secret_reader_start(struct secret_readers *rs, const struct order *order, const struct user *owner, secret_reader_fn *fn,
+	void *arg, struct secret_reader **ret, struct err *e)
 {
-	struct secrets_reading *r = xcalloc(1, sizeof(*r));
+	struct secret_reader *r = xcalloc(1, sizeof(*r));
 	int error;
 
-	*r = (struct secrets_reading){.all = rs, .order = order, .pipe = {-1, on_answer}, .pidfd = -1, .group = {.dir = -1, .events.fd = -1},
+	*r = (struct secret_reader){.all = rs, .order = order, .pipe = {-1, on_secrets_answer}, .pidfd = -1, .group = {.dir = -1, .events.fd = -1},
 		.fn = fn, .arg = arg};
-	error = group_take(r, owner);
+	error = secret_reader_group(r, owner);
 	if (error == 0)
-		error = launch(r, owner);
+		error = secret_reader_launch(r, owner);
 	if (error < 0) {
-		secrets_reading_free(r);
+		secret_reader_free(r);
 		return err_errno(e, -error, "could not start a process to read the secrets");
 	}
-	deadline_set(&rs->deadlines, &r->deadline, clock_boot(&clock_system) + SECRETS_PATIENCE);
+	deadline_set(&rs->deadlines, &r->deadline, clock_boot(&clock_system) + SECRETS_TIMEOUT);
 	*ret = r;
 	return true;
 }
 
-void secrets_readers_turn(struct secrets_readers *rs, usec_t now)
+void secret_readers_timeouts(struct secret_readers *rs, usec_t now)
 {
 	struct deadline *d;
 
 	while ((d = deadlines_take(&rs->deadlines, now)))
-		settle(SOURCE_OWNER(d, struct secrets_reading, deadline), "the secrets could not be read within 5 seconds");
+		secret_reader_finish(CONTAINER_OF(d, struct secret_reader, deadline), "the secrets could not be read within 5 seconds");
 }
 
-usec_t secrets_readers_next(const struct secrets_readers *rs)
+usec_t secret_readers_next_timeout(const struct secret_readers *rs)
 {
 	return deadlines_next(&rs->deadlines);
 }

@@ -23,7 +23,7 @@
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 
-#define STOP_PATIENCE (2 * USEC_SEC) /* for the acknowledgement of the last ends */
+#define STOP_TIMEOUT (2 * USEC_SEC) /* for the acknowledgement of the last ends */
 #define STOP_QUIET (200 * USEC_MSEC) /* the engine starts again at once what we have ended: it is told not to */
 #define TRIM_AFTER (2 * USEC_SEC)    /* without a worker */
 #define TRIM_AGAIN (60 * USEC_SEC)
@@ -48,29 +48,29 @@ struct spawner {
 	bool reload;         /* SIGHUP came */
 };
 
-static void on_signal(struct source *s, uint32_t events)
+static void on_spawner_signal(struct source *s, uint32_t events)
 {
-	struct spawner *sp = SOURCE_OWNER(s, struct spawner, signals);
+	struct spawner *sp = CONTAINER_OF(s, struct spawner, signals);
 	struct signalfd_siginfo si;
 
 	(void)events;
 	while (read(s->fd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
 		if (si.ssi_signo == SIGCHLD) {
-			sp->workers.look_wanted = true;
+			sp->workers.scan_wanted = true;
 		} else if (si.ssi_signo == SIGHUP) {
 			sp->reload = true;
 		} else if ((si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT) && !sp->workers.stopping) {
 			log_info("told to stop: ending %zu workers", sp->workers.running);
-			starts_refuse(&sp->starts, START_STOPPING, "the spawner is being stopped");
+			start_queue_refuse(&sp->starts, START_STOPPING, "the spawner is being stopped");
 			workers_give_up(&sp->workers, "the spawner is being stopped");
 			workers_stop(&sp->workers);
 		}
 	}
 }
 
-static void on_timer(struct source *s, uint32_t events)
+static void on_spawner_timer(struct source *s, uint32_t events)
 {
-	struct spawner *sp = SOURCE_OWNER(s, struct spawner, timer);
+	struct spawner *sp = CONTAINER_OF(s, struct spawner, timer);
 	uint64_t expirations;
 
 	(void)events;
@@ -84,7 +84,7 @@ static usec_t earlier(usec_t a, usec_t b)
 }
 
 /* Whether it is time to leave, or when it may be. */
-static usec_t consider_leaving(struct spawner *sp, usec_t now)
+static usec_t spawner_exit_check(struct spawner *sp, usec_t now)
 {
 	struct workers *ws = &sp->workers;
 
@@ -92,7 +92,7 @@ static usec_t consider_leaving(struct spawner *sp, usec_t now)
 		if (ws->running)
 			return USEC_NEVER;
 		if (!sp->stop_until)
-			sp->stop_until = now + STOP_PATIENCE;
+			sp->stop_until = now + STOP_TIMEOUT;
 		if (ws->count)
 			sp->quiet_until = 0;
 		else if (!sp->quiet_until)
@@ -111,10 +111,10 @@ static usec_t consider_leaving(struct spawner *sp, usec_t now)
 }
 
 /* Groups and launchers are kept for the next runs for a while. */
-static usec_t consider_trimming(struct spawner *sp, usec_t now)
+static usec_t spawner_trim_idle(struct spawner *sp, usec_t now)
 {
 	struct cgroups *g = sp->workers.groups;
-	const bool groups = cgroups_on(g) && g->owners.used;
+	const bool groups = cgroups_enabled(g) && g->owners.used;
 
 	if (sp->workers.running || (!groups && !launchers_spare(&sp->workers.launchers))) {
 		sp->trim_at = 0;
@@ -132,7 +132,7 @@ static usec_t consider_trimming(struct spawner *sp, usec_t now)
 }
 
 /* The timer is only ever moved to an earlier instant; one that comes too early costs a turn. */
-static void arm(struct spawner *sp, usec_t at)
+static void spawner_timer_arm(struct spawner *sp, usec_t at)
 {
 	struct itimerspec t = {.it_value = {.tv_sec = at / USEC_SEC, .tv_nsec = at % USEC_SEC * 1000}};
 
@@ -144,12 +144,12 @@ static void arm(struct spawner *sp, usec_t at)
 }
 
 /* A turn that is blocked sends nothing: the manager kills the spawner, and with it all workers. */
-static usec_t ping(struct spawner *sp, usec_t now)
+static usec_t spawner_watchdog_ping(struct spawner *sp, usec_t now)
 {
 	if (!sp->ping_every)
 		return USEC_NEVER;
 	if (now >= sp->ping_at) {
-		manager_ping();
+		sd_notify_watchdog();
 		sp->ping_at = now + sp->ping_every;
 	}
 	return sp->ping_at;
@@ -159,20 +159,20 @@ static void turn(struct spawner *sp)
 {
 	usec_t now = clock_boot(&clock_system), next;
 
-	users_turn(&sp->starts.users, now);
-	secrets_readers_turn(&sp->starts.readers, now);
-	open_files_turn(&sp->starts.files, now);
-	workers_turn(&sp->workers);
-	ends_turn(&sp->workers, now);
+	user_cache_timeouts(&sp->starts.users, now);
+	secret_readers_timeouts(&sp->starts.readers, now);
+	open_files_timeouts(&sp->starts.files, now);
+	workers_run_due(&sp->workers);
+	ends_spool_run_due(&sp->workers, now);
 	conns_report(&sp->conns);
-	next = earlier(conns_turn(&sp->conns, now), consider_leaving(sp, now));
-	next = earlier(next, consider_trimming(sp, now));
-	next = earlier(next, ends_next(&sp->workers));
-	next = earlier(next, ping(sp, now));
-	next = earlier(next, users_next(&sp->starts.users));
-	next = earlier(next, secrets_readers_next(&sp->starts.readers));
-	next = earlier(next, open_files_next(&sp->starts.files));
-	arm(sp, earlier(next, workers_next(&sp->workers)));
+	next = earlier(conns_cleanup(&sp->conns, now), spawner_exit_check(sp, now));
+	next = earlier(next, spawner_trim_idle(sp, now));
+	next = earlier(next, ends_spool_next_due(&sp->workers));
+	next = earlier(next, spawner_watchdog_ping(sp, now));
+	next = earlier(next, user_cache_next_timeout(&sp->starts.users));
+	next = earlier(next, secret_readers_next_timeout(&sp->starts.readers));
+	next = earlier(next, open_files_next_timeout(&sp->starts.files));
+	spawner_timer_arm(sp, earlier(next, workers_next_due(&sp->workers)));
 }
 
 /* ---- a newer program in our place ---- */
@@ -185,10 +185,10 @@ static void count_opening(struct worker *w, void *arg)
 static bool reexec(struct spawner *sp, struct err *e)
 {
 	const struct workers *ws = &sp->workers;
-	struct state_head head = {.listen = sp->o->listen, .output_dir = sp->o->output_dir, .lock = sp->o->lock, .groups = -1,
+	struct reexec_state_head head = {.listen = sp->o->listen, .output_dir = sp->o->output_dir, .lock = sp->o->lock, .groups = -1,
 		.nofile_soft = (int64_t)ws->nofile.rlim_cur, .nofile_hard = (int64_t)ws->nofile.rlim_max,
 		.lease_end = ws->lease_end, .lease_kill = ws->lease_kill, .stopping = ws->stopping, .stop_until = sp->stop_until, .idle_since = sp->idle_since};
-	__attribute__((cleanup(state_fds_done))) struct state_fds fds = {};
+	__attribute__((cleanup(reexec_state_fds_done))) struct reexec_state_fds fds = {};
 	AUTO_FD program = reexec_check(sp->o->program, e);
 	AUTO_FD state = -1;
 	size_t opening = 0;
@@ -196,27 +196,27 @@ static bool reexec(struct spawner *sp, struct err *e)
 	if (program < 0)
 		return false;
 	/* launchers stay behind: their starts are completed, or given up and tried again */
-	launchers_settle(&sp->workers.launchers, LAUNCH_PATIENCE);
-	starts_refuse(&sp->starts, START_TRANSIENT, "the spawner is being upgraded");
+	launchers_settle(&sp->workers.launchers, LAUNCH_BLOCKED_AFTER);
+	start_queue_refuse(&sp->starts, START_TRANSIENT, "the spawner is being upgraded");
 	workers_give_up(&sp->workers, "the spawner is being upgraded");
-	launchers_settle(&sp->workers.launchers, LAUNCH_PATIENCE);
+	launchers_settle(&sp->workers.launchers, LAUNCH_BLOCKED_AFTER);
 	workers_each(&sp->workers, count_opening, &opening);
 	if (opening) { /* the next program takes no such worker; the end of the launcher wakes the loop */
 		sp->reload = true;
 		return err_set(e, ERR_BUSY, "%zu starts are being given up; it is tried again when they have ended", opening);
 	}
-	if (cgroups_on(ws->groups)) {
+	if (cgroups_enabled(ws->groups)) {
 		cgroups_trim(ws->groups); /* so that all that is left belongs to a worker */
 		head.groups = ws->groups->root;
 		head.groups_next = ws->groups->next;
 	}
 	frame_text(head.id, sizeof(head.id), sp->o->id);
-	state = state_save(&head, &sp->conns, &sp->workers, &fds);
+	state = reexec_state_save(&head, &sp->conns, &sp->workers, &fds);
 	if (state < 0)
 		return err_errno(e, -state, "could not write down our state");
 	ends_spool_stop(&sp->workers, false); /* the next program writes the file again */
 	log_info("becoming '%s' with %zu workers", sp->o->program->path, ws->running);
-	return failpoint_ok(FP_RELOAD, e) && reexec_go(sp->o->program, program, state, &fds, e);
+	return failpoint_ok(FP_RELOAD, e) && reexec_exec(sp->o->program, program, state, &fds, e);
 }
 
 /* Between two turns nothing is half done. Returns only when the old program goes on. */
@@ -225,10 +225,10 @@ static void reload(struct spawner *sp)
 	struct err e = {};
 
 	sp->reload = false;
-	manager_tell_reloading();
+	sd_notify_reloading();
 	if (!reexec(sp, &e))
 		log_error("not reloaded, this program goes on: %s", e.msg);
-	manager_tell("READY=1");
+	sd_notify_send("READY=1");
 }
 
 static bool watch(struct spawner *sp, struct err *e)
@@ -241,10 +241,10 @@ static bool watch(struct spawner *sp, struct err *e)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
-	sp->signals = (struct source){signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), on_signal};
-	sp->timer = (struct source){timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), on_timer};
-	if (sp->signals.fd < 0 || sp->timer.fd < 0 || source_watch(sp->ep, &sp->signals, EPOLL_CTL_ADD, EPOLLIN) < 0 ||
-		source_watch(sp->ep, &sp->timer, EPOLL_CTL_ADD, EPOLLIN) < 0)
+	sp->signals = (struct source){signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), on_spawner_signal};
+	sp->timer = (struct source){timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), on_spawner_timer};
+	if (sp->signals.fd < 0 || sp->timer.fd < 0 || epoll_source_watch(sp->ep, &sp->signals, EPOLL_CTL_ADD, EPOLLIN) < 0 ||
+		epoll_source_watch(sp->ep, &sp->timer, EPOLL_CTL_ADD, EPOLLIN) < 0)
 		return err_errno(e, errno, "could not watch signals and timer");
 	r = conns_watch(&sp->conns, sp->o->listen, sp->o->asks);
 	return r < 0 ? err_errno(e, -r, "could not watch the socket") : true;
@@ -274,16 +274,16 @@ static bool spawner_loop(struct spawner *sp, struct err *e)
 
 static bool resume(struct spawner *sp, struct err *e)
 {
-	const struct state_head *h = state_head(sp->o->resume);
+	const struct reexec_state_head *h = reexec_state_head(sp->o->resume);
 
-	if (!state_apply(sp->o->resume, &sp->conns, &sp->workers, e))
+	if (!reexec_state_apply(sp->o->resume, &sp->conns, &sp->workers, e))
 		return false;
 	sp->workers.stopping = h->stopping;
-	sp->workers.look_wanted = true; /* the signal of a child may have gone to the program before us */
+	sp->workers.scan_wanted = true; /* the signal of a child may have gone to the program before us */
 	workers_lease(&sp->workers, h->lease_end, h->lease_kill);
 	sp->stop_until = h->stop_until;
 	sp->idle_since = h->idle_since;
-	ends_resume(&sp->workers);
+	ends_spool_resume(&sp->workers);
 	log_info("went on with %zu workers", sp->workers.running);
 	return true;
 }
@@ -291,26 +291,26 @@ static bool resume(struct spawner *sp, struct err *e)
 static void spawner_done(struct spawner *sp)
 {
 	conns_done(&sp->conns);
-	starts_done(&sp->starts);
+	start_queue_done(&sp->starts);
 	workers_done(&sp->workers);
-	source_close(&sp->signals);
-	source_close(&sp->timer);
+	epoll_source_close(&sp->signals);
+	epoll_source_close(&sp->timer);
 	if (sp->ep >= 0)
 		close(sp->ep);
 }
 
 /* In user mode there is nobody to ask for more than can be had. */
-static bool fence(struct spawner *sp, struct err *e)
+static bool spawner_sandboxes_prepare(struct spawner *sp, struct err *e)
 {
 	const struct spawner_options *o = sp->o;
 	AUTO_TEXT path = xstrdup(o->program->path);
 	AUTO_TEXT init = xprintf("%s/jobsched-init", dirname(path));
-	AUTO_DONE(sandbox_list) ours = {};
+	AUTO_DONE(sandbox_profiles) ours = {};
 
 	if (o->conf)
-		return workers_fence(&sp->workers, &o->conf->sandboxes, o->conf->sandbox_missing == MISSING_REPORT, init, e);
-	sandbox_list_init(&ours);
-	return workers_fence(&sp->workers, &ours, true, init, e);
+		return workers_open_sandboxes(&sp->workers, &o->conf->sandboxes, o->conf->sandbox_missing == MISSING_REPORT, init, e);
+	sandbox_profiles_init(&ours);
+	return workers_open_sandboxes(&sp->workers, &ours, true, init, e);
 }
 
 bool spawner_run(const struct spawner_options *o, struct err *e)
@@ -323,23 +323,23 @@ bool spawner_run(const struct spawner_options *o, struct err *e)
 		return err_errno(e, errno, "could not make an epoll set");
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		return err_errno(e, errno, "could not become the reaper of orphans");
-	sp.ping_every = manager_watchdog() / 3;
+	sp.ping_every = sd_notify_watchdog_interval() / 3;
 	sp.admission.conf = o->conf;
 	sp.admission.key = o->key;
 	sp.admission.engine = o->engine;
 	if (!o->conf)
-		user_self(&sp.admission.self);
+		user_lookup_self(&sp.admission.self);
 	sp.conns = (struct conns){.ep = sp.ep, .output_dir = o->output_dir, .id = o->id, .workers = &sp.workers,
 		.starts = &sp.starts, .admission = &sp.admission, .engine_uid = o->engine};
-	starts_init(&sp.starts, &(struct starts_options){.ep = sp.ep, .workers = &sp.workers, .admission = &sp.admission});
-	if (!workers_init(&sp.workers, sp.ep, o->output_dir, o->id, o->groups, e) || !fence(&sp, e) || !watch(&sp, e))
+	start_queue_init(&sp.starts, &(struct start_queue_options){.ep = sp.ep, .workers = &sp.workers, .admission = &sp.admission});
+	if (!workers_init(&sp.workers, sp.ep, o->output_dir, o->id, o->groups, e) || !spawner_sandboxes_prepare(&sp, e) || !watch(&sp, e))
 		return false;
 	launchers_warm(&sp.workers.launchers);
 	if (o->resume && !resume(&sp, e))
 		return err_wrap(e, "could not go on with what was here");
 	if (!o->resume) {
-		ends_load(&sp.workers);
-		ends_resume(&sp.workers);
+		ends_file_load(&sp.workers);
+		ends_spool_resume(&sp.workers);
 	}
 	sp.workers.change_user = o->conf != NULL;
 	sp.workers.limits_report = o->conf && o->conf->limit_missing == MISSING_REPORT;
@@ -349,6 +349,6 @@ bool spawner_run(const struct spawner_options *o, struct err *e)
 	sp.workers.artifact_place = o->artifact_place;
 	if (!spawner_loop(&sp, e))
 		return false;
-	ends_save(&sp.workers);
+	ends_file_save(&sp.workers);
 	return true;
 }

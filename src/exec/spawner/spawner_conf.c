@@ -25,15 +25,15 @@ void spawner_conf_init(struct spawner_conf *c)
 {
 	*c = (struct spawner_conf){.engine_user = "jobsched", .uids = {{0, UID_LAST}}, .uids_n = 1,
 		.require_warrant = WARRANT_ROOT, .pam = PAM_POLICY_OFF};
-	sandbox_list_init(&c->sandboxes);
+	sandbox_profiles_init(&c->sandboxes);
 }
 
 void spawner_conf_done(struct spawner_conf *c)
 {
-	sandbox_list_done(&c->sandboxes);
+	sandbox_profiles_done(&c->sandboxes);
 }
 
-static bool set_word(int64_t *to, const char *const *words, int n, const char *value)
+static bool set_enum_word(int64_t *to, const char *const *words, int n, const char *value)
 {
 	for (int i = 0; i < n; i++)
 		if (strcmp(words[i], value) == 0) {
@@ -55,27 +55,27 @@ static bool set_engine_user(struct spawner_conf *c, char *value)
 
 static bool set_require_warrant(struct spawner_conf *c, char *value)
 {
-	return set_word(&c->require_warrant, warrant_words, WARRANT_POLICY_MAX, value);
+	return set_enum_word(&c->require_warrant, warrant_words, WARRANT_POLICY_MAX, value);
 }
 
 static bool set_pam(struct spawner_conf *c, char *value)
 {
-	return set_word(&c->pam, pam_words, PAM_POLICY_MAX, value);
+	return set_enum_word(&c->pam, pam_words, PAM_POLICY_MAX, value);
 }
 
 static bool set_sandbox_missing(struct spawner_conf *c, char *value)
 {
-	return set_word(&c->sandbox_missing, missing_words, MISSING_POLICY_MAX, value);
+	return set_enum_word(&c->sandbox_missing, missing_words, MISSING_POLICY_MAX, value);
 }
 
 static bool set_limit_missing(struct spawner_conf *c, char *value)
 {
-	return set_word(&c->limit_missing, missing_words, MISSING_POLICY_MAX, value);
+	return set_enum_word(&c->limit_missing, missing_words, MISSING_POLICY_MAX, value);
 }
 
 static bool set_owner_memory(struct spawner_conf *c, char *value)
 {
-	return parse_size(value, &c->owner_memory) && c->owner_memory >= LIMIT_MEMORY_MIN && c->owner_memory <= LIMIT_MEMORY_MAX;
+	return text_parse_size(value, &c->owner_memory) && c->owner_memory >= LIMIT_MEMORY_MIN && c->owner_memory <= LIMIT_MEMORY_MAX;
 }
 
 static bool set_owner_cpu(struct spawner_conf *c, char *value)
@@ -85,16 +85,16 @@ static bool set_owner_cpu(struct spawner_conf *c, char *value)
 
 static bool set_owner_pids(struct spawner_conf *c, char *value)
 {
-	return parse_int(value, 1, LIMIT_PIDS_MAX, &c->owner_pids);
+	return text_parse_int(value, 1, LIMIT_PIDS_MAX, &c->owner_pids);
 }
 
-static bool parse_range(char *word, struct uid_range *ret)
+static bool uid_range_parse(char *word, struct uid_range *ret)
 {
 	char *dash = strchr(word, '-');
 
 	if (dash)
 		*dash++ = '\0';
-	return parse_int(word, 0, UID_LAST, &ret->first) && parse_int(dash ? dash : word, ret->first, UID_LAST, &ret->last);
+	return text_parse_int(word, 0, UID_LAST, &ret->first) && text_parse_int(dash ? dash : word, ret->first, UID_LAST, &ret->last);
 }
 
 /* 0 1000-59999: a list of numbers and ranges. */
@@ -104,7 +104,7 @@ static bool set_allow_uids(struct spawner_conf *c, char *value)
 
 	c->uids_n = 0;
 	for (char *word = strtok_r(value, BLANK, &rest); word; word = strtok_r(NULL, BLANK, &rest))
-		if (c->uids_n == UID_RANGES_MAX || !parse_range(word, &c->uids[c->uids_n++]))
+		if (c->uids_n == UID_RANGES_MAX || !uid_range_parse(word, &c->uids[c->uids_n++]))
 			return false;
 	return c->uids_n > 0;
 }
@@ -125,7 +125,7 @@ static const struct {
 	{"owner-pids", set_owner_pids, "a number of processes"},
 };
 
-static char *trim(char *s)
+static char *blanks_trim(char *s)
 {
 	char *end;
 
@@ -136,7 +136,7 @@ static char *trim(char *s)
 	return s;
 }
 
-static bool set_key(struct spawner_conf *c, const char *name, char *value, unsigned *seen, struct err *e)
+static bool conf_key_set(struct spawner_conf *c, const char *name, char *value, unsigned *seen, struct err *e)
 {
 	for (size_t i = 0; i < ELEMENTS(keys); i++) {
 		if (strcmp(keys[i].name, name) != 0)
@@ -151,7 +151,7 @@ static bool set_key(struct spawner_conf *c, const char *name, char *value, unsig
 }
 
 /* [sandbox NAME]: the keys that follow are those of a profile. */
-static bool open_section(struct spawner_conf *c, char *at, struct sandbox **ret, struct err *e)
+static bool sandbox_section_open(struct spawner_conf *c, char *at, struct sandbox **ret, struct err *e)
 {
 	static const char kind[] = "[sandbox ";
 	size_t len = strlen(at);
@@ -159,20 +159,20 @@ static bool open_section(struct spawner_conf *c, char *at, struct sandbox **ret,
 	if (strncmp(at, kind, sizeof(kind) - 1) != 0 || at[len - 1] != ']')
 		return err_set(e, ERR_INVALID, "not a section [sandbox NAME]");
 	at[len - 1] = '\0';
-	return sandbox_list_add(&c->sandboxes, trim(at + sizeof(kind) - 1), ret, e);
+	return sandbox_profiles_add(&c->sandboxes, blanks_trim(at + sizeof(kind) - 1), ret, e);
 }
 
-static bool parse_line(struct spawner_conf *c, char *at, struct sandbox **section, unsigned *seen, struct err *e)
+static bool conf_line_parse(struct spawner_conf *c, char *at, struct sandbox **section, unsigned *seen, struct err *e)
 {
 	char *eq = strchr(at, '=');
 
 	if (*at == '[')
-		return (!*section || sandbox_check(*section, e)) && open_section(c, at, section, e);
+		return (!*section || sandbox_profile_check(*section, e)) && sandbox_section_open(c, at, section, e);
 	if (!eq)
 		return err_set(e, ERR_INVALID, "not KEY = VALUE");
 	*eq = '\0';
-	return *section ? sandbox_list_set(&c->sandboxes, *section, trim(at), trim(eq + 1), e)
-			: set_key(c, trim(at), trim(eq + 1), seen, e);
+	return *section ? sandbox_profiles_set(&c->sandboxes, *section, blanks_trim(at), blanks_trim(eq + 1), e)
+			: conf_key_set(c, blanks_trim(at), blanks_trim(eq + 1), seen, e);
 }
 
 bool spawner_conf_parse(struct spawner_conf *c, char *text, const char *path, struct err *e)
@@ -181,17 +181,17 @@ bool spawner_conf_parse(struct spawner_conf *c, char *text, const char *path, st
 	unsigned line = 0, seen = 0;
 
 	for (char *next = text; next;) {
-		char *at = trim(strsep(&next, "\n"));
+		char *at = blanks_trim(strsep(&next, "\n"));
 
 		line++;
-		if (*at && *at != '#' && !parse_line(c, at, &section, &seen, e))
+		if (*at && *at != '#' && !conf_line_parse(c, at, &section, &seen, e))
 			return err_wrap(e, "%s:%u", path, line);
 	}
-	return !section || sandbox_check(section, e) || err_wrap(e, "%s", path);
+	return !section || sandbox_profile_check(section, e) || err_wrap(e, "%s", path);
 }
 
 /* Root's and nobody else's to change. */
-static bool trusted(const struct stat *st, const char *what, struct err *e)
+static bool root_only_check(const struct stat *st, const char *what, struct err *e)
 {
 	if (st->st_uid != 0 || st->st_mode & (S_IWGRP | S_IWOTH))
 		return err_set(e, ERR_REFUSED, "'%s' must belong to root and be writable by root only; "
@@ -199,7 +199,7 @@ static bool trusted(const struct stat *st, const char *what, struct err *e)
 	return true;
 }
 
-static bool trusted_place(const char *path, struct err *e)
+static bool root_only_directory_check(const char *path, struct err *e)
 {
 	AUTO_TEXT copy = xstrdup(path);
 	const char *dir = dirname(copy);
@@ -207,7 +207,7 @@ static bool trusted_place(const char *path, struct err *e)
 
 	if (stat(dir, &st) < 0)
 		return err_errno(e, errno, "could not look at '%s'", dir);
-	return trusted(&st, dir, e);
+	return root_only_check(&st, dir, e);
 }
 
 bool spawner_conf_read(struct spawner_conf *c, const char *path, struct err *e)
@@ -223,7 +223,7 @@ bool spawner_conf_read(struct spawner_conf *c, const char *path, struct err *e)
 		return err_errno(e, errno, "could not open '%s'", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(e, ERR_REFUSED, "'%s' is not a file", path);
-	if (!trusted(&st, path, e) || !trusted_place(path, e))
+	if (!root_only_check(&st, path, e) || !root_only_directory_check(path, e))
 		return false;
 	r = io_read_all(fd, &text, CONF_MAX);
 	if (r < 0)

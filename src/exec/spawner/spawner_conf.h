@@ -25,7 +25,7 @@ struct spawner_conf {
 	int64_t require_warrant;      /* enum warrant_policy */
 	int64_t pam;                  /* enum pam_policy */
 	int64_t sandbox_missing;      /* enum missing_policy */
-	struct sandbox_list sandboxes; /* ours and those of sections [sandbox NAME] */
+	struct sandbox_profiles sandboxes; /* ours and those of sections [sandbox NAME] */
 	int64_t limit_missing;        /* enum missing_policy: a limit of a job that cannot be enforced here */
 	int64_t owner_memory, owner_cpu, owner_pids; /* of all runs of one owner: bytes, percent, number; 0: any */
 };

@@ -16,43 +16,43 @@ struct start {
 	int in, artifact;       /* owned; -1: none */
 	struct starts *all;     /* borrowed */
 	struct user *owner;     /* owned; of one whose secrets are being read */
-	struct secrets_reading *reading; /* owned; NULL: not so */
+	struct secret_reader *reading; /* owned; NULL: not so */
 	struct start *next;
 };
 
-static void start_free(struct start *s)
+static void queued_start_free(struct start *s)
 {
 	payload_done(&s->payload);
 	auto_fd_close(&s->in);
 	auto_fd_close(&s->artifact);
-	secrets_reading_free(s->reading);
+	secret_reader_free(s->reading);
 	free(s->owner);
 	free(s);
 }
 
-static void tell(struct worker *w)
+static void worker_post_result(struct worker *w)
 {
 	w->asked = true;
-	worker_post(w, 0);
+	worker_report_queue(w, 0);
 }
 
-static void refuse(struct starts *st, const struct start *s, enum start_failure why, const char *error)
+static void queued_start_refuse(struct starts *st, const struct start *s, enum start_failure why, const char *error)
 {
-	tell(workers_refuse(st->workers, &s->frame, why, error));
+	worker_post_result(worker_start_refuse(st->workers, &s->frame, why, error));
 }
 
 /* The lease is looked at last: who the owner is, and his secrets, may have taken long. */
-static void launch(struct starts *st, const struct start *s, const struct user *owner, struct secrets *secrets, struct cgroup *group)
+static void queued_start_launch(struct starts *st, const struct start *s, const struct user *owner, struct secrets *secrets, struct cgroup *group)
 {
 	if (workers_lease_over(st->workers)) {
-		refuse(st, s, START_LEASE, "the lease of this node is over");
+		queued_start_refuse(st, s, START_LEASE, "the lease of this node is over");
 		return;
 	}
-	tell(workers_start(st->workers, &(struct worker_start){.frame = &s->frame, .payload = &s->payload, .user = owner,
+	worker_post_result(worker_start(st->workers, &(struct worker_start){.frame = &s->frame, .payload = &s->payload, .user = owner,
 		.in = s->in, .artifact = s->artifact, .secrets = secrets, .group = group && group->dir >= 0 ? group : NULL}));
 }
 
-static void wait_for_it(struct starts *st, struct start *s /* moved */)
+static void start_enqueue(struct starts *st, struct start *s /* moved */)
 {
 	s->next = NULL;
 	*st->last = s;
@@ -60,7 +60,7 @@ static void wait_for_it(struct starts *st, struct start *s /* moved */)
 	st->n++;
 }
 
-static struct start *take(struct starts *st, struct start **at)
+static struct start *start_dequeue(struct starts *st, struct start **at)
 {
 	struct start *s = *at;
 
@@ -71,47 +71,47 @@ static struct start *take(struct starts *st, struct start **at)
 	return s;
 }
 
-static void on_secrets(struct secrets *secrets, struct cgroup *group, const char *error, void *arg)
+static void on_secrets_read(struct secrets *secrets, struct cgroup *group, const char *error, void *arg)
 {
 	struct start *s = arg, **at = &s->all->first;
 	struct starts *st = s->all;
 
 	while (*at != s)
 		at = &(*at)->next;
-	take(st, at);
+	start_dequeue(st, at);
 	if (secrets)
-		launch(st, s, s->owner, secrets, group);
+		queued_start_launch(st, s, s->owner, secrets, group);
 	else
-		refuse(st, s, START_SECRET, error);
-	start_free(s);
+		queued_start_refuse(st, s, START_SECRET, error);
+	queued_start_free(s);
 }
 
 /* Who the owner is, is known. */
-static void go(struct starts *st, struct start *s /* moved */, const struct user_answer *a)
+static void start_with_user(struct starts *st, struct start *s /* moved */, const struct user_answer *a)
 {
 	const struct order *o = &s->payload.order;
 	enum start_failure why;
 	struct err e = {};
 
 	if (!a->user) {
-		refuse(st, s, a->failure, a->error);
-	} else if (!admit_user(o, a->user, &why, &e)) {
-		refuse(st, s, why, e.msg);
+		queued_start_refuse(st, s, a->failure, a->error);
+	} else if (!admission_check_user(o, a->user, &why, &e)) {
+		queued_start_refuse(st, s, why, e.msg);
 	} else if (o->secrets.n && s->frame.part == 0) {
 		s->owner = xcalloc(1, sizeof(*s->owner));
 		*s->owner = *a->user;
-		if (secrets_read(&st->readers, o, s->owner, on_secrets, s, &s->reading, &e)) {
-			wait_for_it(st, s);
+		if (secret_reader_start(&st->readers, o, s->owner, on_secrets_read, s, &s->reading, &e)) {
+			start_enqueue(st, s);
 			return;
 		}
-		refuse(st, s, START_TRANSIENT, e.msg);
+		queued_start_refuse(st, s, START_TRANSIENT, e.msg);
 	} else {
-		launch(st, s, a->user, NULL, NULL);
+		queued_start_launch(st, s, a->user, NULL, NULL);
 	}
-	start_free(s);
+	queued_start_free(s);
 }
 
-static void on_known(uid_t uid, const struct user_answer *a, void *arg)
+static void on_user_found(uid_t uid, const struct user_answer *a, void *arg)
 {
 	struct starts *st = arg;
 
@@ -119,40 +119,40 @@ static void on_known(uid_t uid, const struct user_answer *a, void *arg)
 		if ((uid_t)(*at)->payload.order.uid != uid || (*at)->reading)
 			at = &(*at)->next;
 		else
-			go(st, take(st, at), a);
-	open_files_known(&st->files, uid, a);
+			start_with_user(st, start_dequeue(st, at), a);
+	open_files_user_found(&st->files, uid, a);
 }
 
-void starts_init(struct starts *st, const struct starts_options *o)
+void start_queue_init(struct starts *st, const struct start_queue_options *o)
 {
 	*st = (struct starts){.workers = o->workers, .admission = o->admission,
-		.users = {.ep = o->ep, .workers = o->workers, .fn = on_known, .arg = st,
-			.pam = admission_asks_pam(o->admission)},
+		.users = {.ep = o->ep, .workers = o->workers, .fn = on_user_found, .arg = st,
+			.pam = admission_uses_pam(o->admission)},
 		.readers = {.ep = o->ep, .workers = o->workers},
 		.files = {.workers = o->workers, .admission = o->admission, .users = &st->users}};
 	st->last = &st->first;
 }
 
-void starts_done(struct starts *st)
+void start_queue_done(struct starts *st)
 {
-	starts_drop(st);
+	start_queue_drop(st);
 	open_files_done(&st->files);
-	users_done(&st->users);
-	secrets_readers_done(&st->readers);
+	user_cache_done(&st->users);
+	secret_readers_done(&st->readers);
 }
 
-static void decide(struct starts *st, struct start *s /* moved */)
+static void start_lookup_user(struct starts *st, struct start *s /* moved */)
 {
 	struct user_answer a = {.user = admission_self(st->admission)};
 
-	if (!a.user && !users_ask(&st->users, (uid_t)s->payload.order.uid, &a)) {
-		wait_for_it(st, s);
+	if (!a.user && !user_cache_get(&st->users, (uid_t)s->payload.order.uid, &a)) {
+		start_enqueue(st, s);
 		return;
 	}
-	go(st, s, &a);
+	start_with_user(st, s, &a);
 }
 
-void starts_add(struct starts *st, const struct start_parts *parts)
+void start_queue_add(struct starts *st, const struct start_request *parts)
 {
 	struct start *s = xcalloc(1, sizeof(*s));
 	enum start_failure why;
@@ -161,18 +161,18 @@ void starts_add(struct starts *st, const struct start_parts *parts)
 	*s = (struct start){.frame = *parts->frame, .payload = *parts->payload, .in = parts->in,
 		.artifact = parts->artifact, .all = st};
 	*parts->payload = (struct payload){};
-	if (!admit_order(st->admission, &s->frame, &s->payload, s->in, &why, &e)) {
-		refuse(st, s, why, e.msg);
-		start_free(s);
+	if (!admission_check_order(st->admission, &s->frame, &s->payload, s->in, &why, &e)) {
+		queued_start_refuse(st, s, why, e.msg);
+		queued_start_free(s);
 	} else if (st->n >= WAITING_MAX) {
-		refuse(st, s, START_TRANSIENT, "too many starts wait for the user database, or for secrets");
-		start_free(s);
+		queued_start_refuse(st, s, START_TRANSIENT, "too many starts wait for the user database, or for secrets");
+		queued_start_free(s);
 	} else {
-		decide(st, s);
+		start_lookup_user(st, s);
 	}
 }
 
-bool starts_has(const struct starts *st, int64_t run, int64_t fence)
+bool start_queue_has(const struct starts *st, int64_t run, int64_t fence)
 {
 	for (const struct start *s = st->first; s; s = s->next)
 		if (s->frame.run == run && s->frame.fence == fence)
@@ -180,30 +180,30 @@ bool starts_has(const struct starts *st, int64_t run, int64_t fence)
 	return false;
 }
 
-void starts_cancel(struct starts *st, int64_t run, int64_t fence)
+void start_queue_cancel(struct starts *st, int64_t run, int64_t fence)
 {
 	for (struct start **at = &st->first; *at; at = &(*at)->next)
 		if ((*at)->frame.run == run && (*at)->frame.fence == fence) {
-			struct start *s = take(st, at);
+			struct start *s = start_dequeue(st, at);
 
-			refuse(st, s, START_ERROR, "cancelled before it was started");
-			start_free(s);
+			queued_start_refuse(st, s, START_ERROR, "cancelled before it was started");
+			queued_start_free(s);
 			return;
 		}
 }
 
-void starts_drop(struct starts *st)
+void start_queue_drop(struct starts *st)
 {
 	while (st->first)
-		start_free(take(st, &st->first));
+		queued_start_free(start_dequeue(st, &st->first));
 }
 
-void starts_refuse(struct starts *st, enum start_failure reason, const char *why)
+void start_queue_refuse(struct starts *st, enum start_failure reason, const char *why)
 {
 	while (st->first) {
-		struct start *s = take(st, &st->first);
+		struct start *s = start_dequeue(st, &st->first);
 
-		refuse(st, s, reason, why);
-		start_free(s);
+		queued_start_refuse(st, s, reason, why);
+		queued_start_free(s);
 	}
 }

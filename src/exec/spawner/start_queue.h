@@ -16,28 +16,28 @@ struct starts {
 	struct workers *workers;           /* borrowed, as is the next */
 	const struct admission *admission;
 	struct users users;
-	struct secrets_readers readers;
+	struct secret_readers readers;
 	struct open_files files;           /* they share the memory of who users are */
 	struct start *first, **last;       /* those that wait */
 	size_t n;
 };
 
-struct starts_options {
+struct start_queue_options {
 	int ep;
 	struct workers *workers;
 	const struct admission *admission;
 };
-void starts_init(struct starts *st, const struct starts_options *o);
-void starts_done(struct starts *st);
+void start_queue_init(struct starts *st, const struct start_queue_options *o);
+void start_queue_done(struct starts *st);
 
 /* Its worker, or the refusal, is told of now or later. All but the frame is moved. */
-struct start_parts {
+struct start_request {
 	const struct frame_start *frame;
 	struct payload *payload;
 	int in, artifact; /* descriptors; -1: none */
 };
-void starts_add(struct starts *st, const struct start_parts *parts);
-bool starts_has(const struct starts *st, int64_t run, int64_t fence);
-void starts_cancel(struct starts *st, int64_t run, int64_t fence); /* none of these is fine */
-void starts_drop(struct starts *st);                  /* nobody is left who wants to hear of them */
-void starts_refuse(struct starts *st, enum start_failure reason, const char *why); /* all that wait */
+void start_queue_add(struct starts *st, const struct start_request *parts);
+bool start_queue_has(const struct starts *st, int64_t run, int64_t fence);
+void start_queue_cancel(struct starts *st, int64_t run, int64_t fence); /* none of these is fine */
+void start_queue_drop(struct starts *st);                  /* nobody is left who wants to hear of them */
+void start_queue_refuse(struct starts *st, enum start_failure reason, const char *why); /* all that wait */

@@ -17,11 +17,11 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#define USERS_MAX 4096             /* remembered at a time */
-#define ASKING_MAX 64              /* lookups at a time */
-#define ABSENT_LIFE (2 * USEC_SEC) /* of an answer that is no user */
+#define CACHE_ENTRIES_MAX 4096             /* remembered at a time */
+#define LOOKUPS_MAX 64              /* lookups at a time */
+#define ABSENT_TTL (2 * USEC_SEC) /* of an answer that is no user */
 
-/* The files that a local user comes from; a directory service is asked again after USERS_LIFE. */
+/* The files that a local user comes from; a directory service is asked again after USER_CACHE_TTL. */
 static const char *const files[] = {"/etc/passwd", "/etc/group", "/etc/nsswitch.conf"};
 
 struct stamp {
@@ -46,7 +46,7 @@ struct entry {
 	usec_t until;                /* boottime */
 };
 
-static void stamp_take(struct stamp *s)
+static void files_stamp_read(struct stamp *s)
 {
 	memset(s, 0, sizeof(*s));
 	for (size_t i = 0; i < ELEMENTS(files); i++) {
@@ -62,12 +62,12 @@ static void stamp_take(struct stamp *s)
 	}
 }
 
-static void entry_stop(struct entry *n)
+static void entry_lookup_stop(struct entry *n)
 {
 	deadline_clear(&n->all->deadlines, &n->deadline);
 	if (n->pipe.fd >= 0)
 		n->all->asking--;
-	source_close(&n->pipe);
+	epoll_source_close(&n->pipe);
 	if (n->pidfd >= 0) {
 		syscall(SYS_pidfd_send_signal, n->pidfd, SIGKILL, NULL, 0);
 		close(n->pidfd);
@@ -75,24 +75,24 @@ static void entry_stop(struct entry *n)
 	n->pidfd = -1;
 }
 
-static void entry_free(struct entry *n)
+static void cache_entry_free(struct entry *n)
 {
-	entry_stop(n);
+	entry_lookup_stop(n);
 	free(n->answer);
 	free(n);
 }
 
-void users_done(struct users *us)
+void user_cache_done(struct users *us)
 {
 	struct entry *n;
 
 	for (size_t i = 0; (n = map_next(&us->by_uid, &i));)
-		entry_free(n);
+		cache_entry_free(n);
 	map_done(&us->by_uid);
 	deadlines_done(&us->deadlines);
 }
 
-static struct user_answer say(const struct entry *n)
+static struct user_answer entry_answer(const struct entry *n)
 {
 	const struct lookup_answer *a = n->answer;
 
@@ -101,34 +101,34 @@ static struct user_answer say(const struct entry *n)
 	return (struct user_answer){.failure = (enum start_failure)a->failure, .error = a->error};
 }
 
-static void entry_fail(struct entry *n, const char *why)
+static void entry_set_failure(struct entry *n, const char *why)
 {
 	n->answer->failure = START_TRANSIENT;
 	snprintf(n->answer->error, sizeof(n->answer->error), "uid %u could not be looked up: %s", (unsigned)n->uid, why);
 }
 
 /* The process has said all it will. */
-static void entry_settle(struct entry *n, const char *why)
+static void entry_lookup_finish(struct entry *n, const char *why)
 {
 	struct users *us = n->all;
 	usec_t now = clock_boot(&clock_system);
 	struct user_answer a;
 
 	if (why)
-		entry_fail(n, why);
-	else if (n->got != sizeof(*n->answer) || !lookup_answer_valid(n->answer) ||
+		entry_set_failure(n, why);
+	else if (n->got != sizeof(*n->answer) || !lookup_process_answer_valid(n->answer) ||
 		 (n->answer->failure < 0 && n->answer->user.uid != n->uid))
-		entry_fail(n, "the process that asked the user database ended without an answer");
-	entry_stop(n);
-	a = say(n);
+		entry_set_failure(n, "the process that asked the user database ended without an answer");
+	entry_lookup_stop(n);
+	a = entry_answer(n);
 	n->known = a.user || a.failure != START_TRANSIENT; /* one that knows nothing is asked again the next time */
-	n->until = now + (a.user ? USERS_LIFE : ABSENT_LIFE);
+	n->until = now + (a.user ? USER_CACHE_TTL : ABSENT_TTL);
 	us->fn(n->uid, &a, us->arg);
 }
 
-static void on_answer(struct source *s, uint32_t events)
+static void on_lookup_answer(struct source *s, uint32_t events)
 {
-	struct entry *n = SOURCE_OWNER(s, struct entry, pipe);
+	struct entry *n = CONTAINER_OF(s, struct entry, pipe);
 	ssize_t r;
 
 	(void)events;
@@ -140,10 +140,10 @@ static void on_answer(struct source *s, uint32_t events)
 	if (r < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (r <= 0 || n->got == sizeof(*n->answer))
-		entry_settle(n, NULL);
+		entry_lookup_finish(n, NULL);
 }
 
-static int entry_ask(struct entry *n)
+static int entry_lookup_start(struct entry *n)
 {
 	char number[16];
 	pid_t pid;
@@ -154,80 +154,80 @@ static int entry_ask(struct entry *n)
 		n->answer = xcalloc(1, sizeof(*n->answer));
 	n->got = 0;
 	n->known = false;
-	stamp_take(&n->stamp);
-	if (n->all->asking >= ASKING_MAX)
+	files_stamp_read(&n->stamp);
+	if (n->all->asking >= LOOKUPS_MAX)
 		return -EAGAIN;
-	r = lookup_spawn(&(struct lookup){.whom = number, .pam = n->all->pam}, &pid, &n->pipe.fd);
+	r = lookup_process_start(&(struct lookup){.whom = number, .pam = n->all->pam}, &pid, &n->pipe.fd);
 	if (r < 0)
 		return r;
 	n->all->asking++;
-	workers_know_helper(n->all->workers, pid);
+	orphans_add_helper(n->all->workers, pid);
 	n->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (n->pidfd < 0 || source_watch(n->all->ep, &n->pipe, EPOLL_CTL_ADD, EPOLLIN) < 0)
+	if (n->pidfd < 0 || epoll_source_watch(n->all->ep, &n->pipe, EPOLL_CTL_ADD, EPOLLIN) < 0)
 		return -errno;
-	deadline_set(&n->all->deadlines, &n->deadline, clock_boot(&clock_system) + LOOKUP_PATIENCE);
+	deadline_set(&n->all->deadlines, &n->deadline, clock_boot(&clock_system) + LOOKUP_TIMEOUT);
 	return 0;
 }
 
 /* Only such as nobody waits for. */
-static void make_room(struct users *us, usec_t now)
+static void cache_evict(struct users *us, usec_t now)
 {
 	struct entry *n;
 
 	for (size_t i = 0; (n = map_next(&us->by_uid, &i));)
-		if (n->pipe.fd < 0 && (n->until <= now || us->by_uid.used >= USERS_MAX)) {
+		if (n->pipe.fd < 0 && (n->until <= now || us->by_uid.used >= CACHE_ENTRIES_MAX)) {
 			map_take(&us->by_uid, n->uid);
-			entry_free(n);
+			cache_entry_free(n);
 			i = 0;
 		}
 }
 
-static struct entry *entry_of(struct users *us, uid_t uid, usec_t now)
+static struct entry *cache_entry_get(struct users *us, uid_t uid, usec_t now)
 {
 	struct entry *n = map_get(&us->by_uid, uid);
 
 	if (n)
 		return n;
-	if (us->by_uid.used >= USERS_MAX)
-		make_room(us, now);
+	if (us->by_uid.used >= CACHE_ENTRIES_MAX)
+		cache_evict(us, now);
 	n = xcalloc(1, sizeof(*n));
-	*n = (struct entry){.all = us, .uid = uid, .pipe = {-1, on_answer}, .pidfd = -1};
+	*n = (struct entry){.all = us, .uid = uid, .pipe = {-1, on_lookup_answer}, .pidfd = -1};
 	map_put(&us->by_uid, uid, n);
 	return n;
 }
 
-bool users_ask(struct users *us, uid_t uid, struct user_answer *ret)
+bool user_cache_get(struct users *us, uid_t uid, struct user_answer *ret)
 {
 	usec_t now = clock_boot(&clock_system);
-	struct entry *n = entry_of(us, uid, now);
+	struct entry *n = cache_entry_get(us, uid, now);
 	struct stamp stamp;
 	int r;
 
 	if (n->pipe.fd >= 0)
 		return false;
-	stamp_take(&stamp);
+	files_stamp_read(&stamp);
 	if (n->known && now < n->until && memcmp(&stamp, &n->stamp, sizeof(stamp)) == 0) {
-		*ret = say(n);
+		*ret = entry_answer(n);
 		return true;
 	}
-	r = entry_ask(n);
+	r = entry_lookup_start(n);
 	if (r == 0)
 		return false;
-	entry_fail(n, strerror(-r));
-	entry_stop(n);
-	*ret = say(n);
+	entry_set_failure(n, strerror(-r));
+	entry_lookup_stop(n);
+	*ret = entry_answer(n);
 	return true;
 }
 
-usec_t users_next(const struct users *us)
+usec_t user_cache_next_timeout(const struct users *us)
 {
 	return deadlines_next(&us->deadlines);
 }
 
-void users_turn(struct users *us, usec_t now)
+void user_cache_timeouts(struct users *us, usec_t now)
 {
 	struct deadline *d;
 
 	while ((d = deadlines_take(&us->deadlines, now)))
-		entry_settle(SOURCE_OWNER(d, struct entry, deadline), "the user database did not answer in time");
+		entry_lookup_finish(CONTAINER_OF(d, struct entry, deadline), "the user database did not answer in time");
 }

@@ -11,7 +11,7 @@
 struct err;
 struct workers;
 
-#define USERS_LIFE (60 * USEC_SEC)
+#define USER_CACHE_TTL (60 * USEC_SEC)
 
 /* What the answer was. */
 struct user_answer {
@@ -19,7 +19,7 @@ struct user_answer {
 	enum start_failure failure;
 	const char *error;
 };
-typedef void users_known_fn(uid_t uid, const struct user_answer *a, void *arg);
+typedef void user_cache_found_fn(uid_t uid, const struct user_answer *a, void *arg);
 
 struct users {
 	int ep;
@@ -28,12 +28,12 @@ struct users {
 	struct map by_uid;           /* struct entry, see users.c */
 	struct deadlines deadlines;
 	size_t asking;               /* processes under way */
-	users_known_fn *fn;
+	user_cache_found_fn *fn;
 	void *arg;
 };
 
-void users_done(struct users *us);
-/* True: *ret is the answer. False: fn is called with it later, within LOOKUP_PATIENCE. */
-bool users_ask(struct users *us, uid_t uid, struct user_answer *ret);
-void users_turn(struct users *us, usec_t now); /* those that took too long */
-usec_t users_next(const struct users *us);
+void user_cache_done(struct users *us);
+/* True: *ret is the answer. False: fn is called with it later, within LOOKUP_TIMEOUT. */
+bool user_cache_get(struct users *us, uid_t uid, struct user_answer *ret);
+void user_cache_timeouts(struct users *us, usec_t now); /* those that took too long */
+usec_t user_cache_next_timeout(const struct users *us);

@@ -13,23 +13,23 @@
 
 #define ENTRY_MAX (64 << 10)
 
-static bool put(char *to, size_t size, const char *text, const char *otherwise)
+static bool user_text_copy(char *to, size_t size, const char *text, const char *otherwise)
 {
 	const char *from = text && text[0] ? text : otherwise;
 
 	return (size_t)snprintf(to, size, "%s", from) < size;
 }
 
-static bool take_entry(struct user *u, const struct passwd *pw)
+static bool user_from_passwd(struct user *u, const struct passwd *pw)
 {
 	u->uid = pw->pw_uid;
 	u->gid = pw->pw_gid;
-	return pw->pw_name[0] && put(u->name, sizeof(u->name), pw->pw_name, "") &&
-	       put(u->home, sizeof(u->home), pw->pw_dir && pw->pw_dir[0] == '/' ? pw->pw_dir : "/", "/") &&
-	       put(u->shell, sizeof(u->shell), pw->pw_shell, "/bin/sh");
+	return pw->pw_name[0] && user_text_copy(u->name, sizeof(u->name), pw->pw_name, "") &&
+	       user_text_copy(u->home, sizeof(u->home), pw->pw_dir && pw->pw_dir[0] == '/' ? pw->pw_dir : "/", "/") &&
+	       user_text_copy(u->shell, sizeof(u->shell), pw->pw_shell, "/bin/sh");
 }
 
-static int compare(const void *a, const void *b)
+static int gid_compare(const void *a, const void *b)
 {
 	gid_t x = *(const gid_t *)a, y = *(const gid_t *)b;
 
@@ -37,9 +37,9 @@ static int compare(const void *a, const void *b)
 }
 
 /* As the kernel gives them back, so that they can be compared. */
-static void sort_groups(struct user *u, int n)
+static void groups_sort(struct user *u, int n)
 {
-	qsort(u->groups, (size_t)n, sizeof(u->groups[0]), compare);
+	qsort(u->groups, (size_t)n, sizeof(u->groups[0]), gid_compare);
 	for (int i = 0; i < n; i++)
 		if (i == 0 || u->groups[i] != u->groups[i - 1])
 			u->groups[u->groups_n++] = u->groups[i];
@@ -62,28 +62,28 @@ bool user_lookup(uid_t uid, struct user *ret, enum start_failure *why, struct er
 		*why = START_TRANSIENT;
 		return err_set(e, ERR_BUSY, "uid %u could not be looked up: %s", (unsigned)uid, strerror(r));
 	}
-	if (!take_entry(ret, &pw) || ret->uid != uid)
+	if (!user_from_passwd(ret, &pw) || ret->uid != uid)
 		return err_set(e, ERR_INVALID, "the entry of uid %u in the user database is damaged", (unsigned)uid);
 	errno = 0;
 	if (getgrouplist(ret->name, ret->gid, ret->groups, &n) < 0) {
 		*why = errno && errno != ERANGE ? START_TRANSIENT : START_ERROR;
 		return err_set(e, ERR_BUSY, "the groups of '%s' could not be looked up", ret->name);
 	}
-	sort_groups(ret, n);
+	groups_sort(ret, n);
 	return true;
 }
 
-void user_self(struct user *ret)
+void user_lookup_self(struct user *ret)
 {
 	const struct passwd *pw = getpwuid(geteuid());
 
 	memset(ret, 0, sizeof(*ret));
 	ret->unnamed = true;
-	if (pw && take_entry(ret, pw))
+	if (pw && user_from_passwd(ret, pw))
 		return;
 	ret->uid = geteuid();
 	ret->gid = getegid();
 	snprintf(ret->name, sizeof(ret->name), "%u", (unsigned)ret->uid);
-	put(ret->home, sizeof(ret->home), "/", "/");
-	put(ret->shell, sizeof(ret->shell), "/bin/sh", "/bin/sh");
+	user_text_copy(ret->home, sizeof(ret->home), "/", "/");
+	user_text_copy(ret->shell, sizeof(ret->shell), "/bin/sh", "/bin/sh");
 }

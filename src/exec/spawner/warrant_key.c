@@ -21,7 +21,7 @@ static const char *const domains[WARRANT_KIND_MAX] = {
 	[WARRANT_OF_TEXT] = "jobsched text 1",
 };
 
-static bool key_make(struct warrant_key *k, int dir, struct err *e)
+static bool warrant_key_create(struct warrant_key *k, int dir, struct err *e)
 {
 	AUTO_FD fd = -1;
 
@@ -41,7 +41,7 @@ bool warrant_key_open(struct warrant_key *ret, int state_dir, struct err *e)
 	struct stat st;
 
 	if (fd < 0 && errno == ENOENT)
-		return key_make(ret, state_dir, e);
+		return warrant_key_create(ret, state_dir, e);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_errno(e, errno, "could not open the key of warrants");
 	if (!S_ISREG(st.st_mode) || st.st_uid != 0 || st.st_mode & 077)
@@ -53,7 +53,7 @@ bool warrant_key_open(struct warrant_key *ret, int state_dir, struct err *e)
 	return true;
 }
 
-void warrant_make(const struct warrant_key *k, const struct warrant_thing *t, unsigned char ret[WARRANT_LEN])
+void warrant_key_sign(const struct warrant_key *k, const struct warrant_subject *t, unsigned char ret[WARRANT_LEN])
 {
 	const unsigned char uid[4] = {(unsigned char)t->uid, (unsigned char)(t->uid >> 8), (unsigned char)(t->uid >> 16),
 		(unsigned char)(t->uid >> 24)};
@@ -64,16 +64,16 @@ void warrant_make(const struct warrant_key *k, const struct warrant_thing *t, un
 	};
 
 	_Static_assert(WARRANT_LEN == SHA256_LEN, "a warrant is one HMAC");
-	hmac_sha256(k->bytes, sizeof(k->bytes), parts, ELEMENTS(parts), ret);
+	sha256_hmac(k->bytes, sizeof(k->bytes), parts, ELEMENTS(parts), ret);
 }
 
 /* In a time that says nothing about where two of them differ. */
-bool warrant_holds(const struct warrant_key *k, const struct warrant_thing *t, const unsigned char w[WARRANT_LEN])
+bool warrant_key_verify(const struct warrant_key *k, const struct warrant_subject *t, const unsigned char w[WARRANT_LEN])
 {
 	volatile unsigned char differs = 0;
 	unsigned char right[WARRANT_LEN];
 
-	warrant_make(k, t, right);
+	warrant_key_sign(k, t, right);
 	for (int i = 0; i < WARRANT_LEN; i++)
 		differs = (unsigned char)(differs | (right[i] ^ w[i]));
 	return differs == 0;

@@ -25,20 +25,20 @@ enum warrant_kind {
 /* From the file in a directory of root's alone; made when there is none. */
 bool warrant_key_open(struct warrant_key *ret, int state_dir, struct err *e);
 
-struct warrant_thing {
+struct warrant_subject {
 	enum warrant_kind kind;
 	uint32_t uid;    /* who approves a text; an order says itself whose it is */
 	const void *data;
 	size_t len;
 };
-void warrant_make(const struct warrant_key *k, const struct warrant_thing *t, unsigned char ret[WARRANT_LEN]);
-bool warrant_holds(const struct warrant_key *k, const struct warrant_thing *t, const unsigned char w[WARRANT_LEN]);
+void warrant_key_sign(const struct warrant_key *k, const struct warrant_subject *t, unsigned char ret[WARRANT_LEN]);
+bool warrant_key_verify(const struct warrant_key *k, const struct warrant_subject *t, const unsigned char w[WARRANT_LEN]);
 
 /* ---- who asks for one: jobctl ---- */
-struct warrant_ask {
+struct warrant_query {
 	const char *socket;      /* the spawner's; it must be root's process that answers */
-	struct warrant_thing thing;
+	struct warrant_subject thing;
 	const unsigned char *check; /* whether this one holds; NULL: a new one is wanted */
 };
 /* ERR_DENIED: it was refused, or does not hold. */
-bool warrant_request(const struct warrant_ask *a, unsigned char ret[WARRANT_LEN], struct err *e);
+bool warrant_client_request(const struct warrant_query *a, unsigned char ret[WARRANT_LEN], struct err *e);

@@ -14,14 +14,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-bool tree_valid(int fd)
+bool artifact_mount_valid(int fd)
 {
 	struct stat st;
 
 	return fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-bool tree_path(int dir, char **ret, struct err *e)
+bool artifact_mount_path(int dir, char **ret, struct err *e)
 {
 	char link[64], path[PATH_MAX];
 	ssize_t n;
@@ -35,14 +35,14 @@ bool tree_path(int dir, char **ret, struct err *e)
 }
 
 /* Opened for its place only: nothing is read, no link is followed, and another directory is not taken for it. */
-static int open_same(int dir)
+static int directory_reopen(int dir)
 {
 	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
 	AUTO_TEXT path = NULL;
 	struct stat a, b;
 	AUTO_FD fd = -1;
 
-	if (!tree_path(dir, &path, NULL))
+	if (!artifact_mount_path(dir, &path, NULL))
 		return -ENOENT;
 	fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 	if (fd < 0)
@@ -52,23 +52,23 @@ static int open_same(int dir)
 	return STEAL_FD(fd);
 }
 
-static int clone_of(int dir)
+static int tree_clone(int dir)
 {
 	return open_tree(dir, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 }
 
-bool tree_mount(int dir, int *ret, struct err *e)
+bool artifact_mount_create(int dir, int *ret, struct err *e)
 {
 	struct mount_attr locked = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
 		.propagation = MS_PRIVATE};
-	AUTO_FD tree = clone_of(dir);
+	AUTO_FD tree = tree_clone(dir);
 
 	if (tree < 0 && errno == EINVAL) {
-		AUTO_FD same = open_same(dir);
+		AUTO_FD same = directory_reopen(dir);
 
 		if (same < 0)
 			return err_errno(e, -same, "the directory of the artifact is not where the scheduler says");
-		tree = clone_of(same);
+		tree = tree_clone(same);
 	}
 	if (tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH, &locked, sizeof(locked)) < 0)
 		return err_errno(e, errno, "the artifact could not be mounted");

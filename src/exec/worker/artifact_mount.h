@@ -9,6 +9,6 @@ struct err;
  * A mount that is nowhere yet: read-only, without devices and setuid. The engine may live in another mount namespace,
  * whose mounts cannot be used here; then the directory is looked for by its path and taken if it is the very same.
  */
-bool tree_mount(int dir, int *ret, struct err *e);
-bool tree_path(int dir, char **ret, struct err *e); /* for who can go there himself; caller frees */
-bool tree_valid(int fd);                            /* a directory */
+bool artifact_mount_create(int dir, int *ret, struct err *e);
+bool artifact_mount_path(int dir, char **ret, struct err *e); /* for who can go there himself; caller frees */
+bool artifact_mount_valid(int fd);                            /* a directory */

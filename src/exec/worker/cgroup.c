@@ -35,7 +35,7 @@ struct owner {
 };
 
 /* Whatever our umask: programs look there for what they may use. */
-static int make_dir(int at, const char *name)
+static int cgroup_mkdir(int at, const char *name)
 {
 	mode_t mask = umask(022);
 	int r = mkdirat(at, name, 0755);
@@ -62,7 +62,7 @@ static unsigned controllers_of(int dir, const char *file)
 }
 
 /* One by one: what cannot be had must not keep us from the rest. */
-static void pass_down(int dir, unsigned which)
+static void controllers_enable(int dir, unsigned which)
 {
 	for (size_t i = 0; i < ELEMENTS(controllers); i++) {
 		char word[16];
@@ -75,12 +75,12 @@ static void pass_down(int dir, unsigned which)
 }
 
 /* A group that hands controllers down has no processes of its own: we step aside. */
-static void step_aside(int base)
+static void spawner_move_to_leaf(int base)
 {
 	AUTO_FD leaf = -1;
 	int r;
 
-	if (make_dir(base, "spawner") < 0 && errno != EEXIST)
+	if (cgroup_mkdir(base, "spawner") < 0 && errno != EEXIST)
 		return;
 	leaf = openat(base, "spawner", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	r = leaf < 0 ? -errno : cgroup_write(leaf, "cgroup.procs", "0");
@@ -88,7 +88,7 @@ static void step_aside(int base)
 		log_warning("could not move into a control group of our own: %s", strerror(-r));
 }
 
-static bool open_root(struct cgroups *c, const char *base, const char *name, bool own, struct err *e)
+static bool cgroups_open_root(struct cgroups *c, const char *base, const char *name, bool own, struct err *e)
 {
 	AUTO_FD dir = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	AUTO_TEXT path = xprintf("%s/jobs-%s", base, name);
@@ -98,9 +98,9 @@ static bool open_root(struct cgroups *c, const char *base, const char *name, boo
 		return err_errno(e, errno, "could not open the control group '%s'", base);
 	there = controllers_of(dir, "cgroup.controllers");
 	if (own && there)
-		step_aside(dir);
-	pass_down(dir, there);
-	if (make_dir(AT_FDCWD, path) < 0 && errno != EEXIST)
+		spawner_move_to_leaf(dir);
+	controllers_enable(dir, there);
+	if (cgroup_mkdir(AT_FDCWD, path) < 0 && errno != EEXIST)
 		return err_errno(e, errno, "could not make the control group '%s'", path);
 	c->root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (c->root < 0)
@@ -115,14 +115,14 @@ static bool open_root(struct cgroups *c, const char *base, const char *name, boo
  * Kernels that count how often a group was killed compare a child's group with that of its parent, and kill the child
  * where the two differ. Whether that is so with ours shows only by trying.
  */
-static bool births_work(const struct cgroups *c)
+static bool clone_into_works(const struct cgroups *c)
 {
 	char name[NAME_MAX_LEN] = "try";
 	bool works = false;
 	AUTO_FD dir = -1;
 	pid_t pid;
 
-	if (make_dir(c->root, name) < 0)
+	if (cgroup_mkdir(c->root, name) < 0)
 		return false;
 	dir = openat(c->root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	pid = dir < 0 ? -1 : clone_fork_into_cgroup(dir);
@@ -145,21 +145,21 @@ bool cgroups_open(struct cgroups *c, const char *where, const char *name, struct
 	bool own = strcmp(where, "auto") == 0;
 
 	*c = (struct cgroups){.root = -1, .next = 1};
-	if (!cgroup_place(where, &base, e))
+	if (!cgroup_root_find(where, &base, e))
 		return false;
 	if (!base)
 		return true;
-	if (!open_root(c, base, name, own, e)) {
+	if (!cgroups_open_root(c, base, name, own, e)) {
 		cgroups_done(c);
 		if (!own)
 			return false;
 		log_warning("runs have no control groups: %s", e->msg);
 		return true;
 	}
-	cgroup_sweep(c->root, c->path);
-	pass_down(c->root, controllers_of(c->root, "cgroup.controllers"));
+	cgroup_root_clear(c->root, c->path);
+	controllers_enable(c->root, controllers_of(c->root, "cgroup.controllers"));
 	c->controllers = controllers_of(c->root, "cgroup.subtree_control");
-	c->births = births_work(c);
+	c->births = clone_into_works(c);
 	return true;
 }
 
@@ -177,7 +177,7 @@ bool cgroups_resume(struct cgroups *c, int root, int64_t next, struct err *e)
 		return err_errno(e, errno, "could not find the control group of runs");
 	c->path = xstrndup(path, (size_t)n);
 	c->controllers = controllers_of(root, "cgroup.subtree_control");
-	c->births = births_work(c);
+	c->births = clone_into_works(c);
 	return true;
 }
 
@@ -216,7 +216,7 @@ static int limits_set(const struct cgroups *c, int dir, const struct cgroup_limi
 	return r;
 }
 
-static int owner_open(struct cgroups *c, int64_t uid, struct owner **ret)
+static int cgroup_owner_open(struct cgroups *c, int64_t uid, struct owner **ret)
 {
 	char name[NAME_MAX_LEN];
 	struct owner *o = map_get(&c->owners, uid);
@@ -227,12 +227,12 @@ static int owner_open(struct cgroups *c, int64_t uid, struct owner **ret)
 		*ret = o;
 		return 0;
 	}
-	if (make_dir(c->root, owner_name(uid, name)) < 0 && errno != EEXIST)
+	if (cgroup_mkdir(c->root, owner_name(uid, name)) < 0 && errno != EEXIST)
 		return -errno;
 	dir = openat(c->root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return -errno;
-	pass_down(dir, c->controllers);
+	controllers_enable(dir, c->controllers);
 	r = limits_set(c, dir, &c->owner_limits);
 	if (r < 0)
 		return r;
@@ -246,7 +246,7 @@ static int owner_open(struct cgroups *c, int64_t uid, struct owner **ret)
 
 static void group_close(struct cgroup *g)
 {
-	source_close(&g->events);
+	epoll_source_close(&g->events);
 	if (g->dir >= 0)
 		close(g->dir);
 	g->dir = -1;
@@ -267,7 +267,7 @@ static void group_remove(struct cgroups *c, struct owner *o, struct cgroup *g)
 	c->stuck_n++;
 }
 
-static void owner_trim(struct cgroups *c, struct owner *o)
+static void cgroup_owner_trim(struct cgroups *c, struct owner *o)
 {
 	char name[NAME_MAX_LEN];
 
@@ -280,7 +280,7 @@ static void owner_trim(struct cgroups *c, struct owner *o)
 		}
 }
 
-static void owner_free(struct owner *o)
+static void cgroup_owner_free(struct owner *o)
 {
 	for (size_t i = 0; i < o->free_n; i++)
 		group_close(&o->free[i]);
@@ -295,12 +295,12 @@ void cgroups_trim(struct cgroups *c)
 	struct owner *o;
 
 	for (size_t i = 0; (o = map_next(&c->owners, &i));) {
-		owner_trim(c, o);
+		cgroup_owner_trim(c, o);
 		if (o->used || o->stuck_n)
 			continue;
 		unlinkat(c->root, owner_name(o->uid, name), AT_REMOVEDIR);
 		map_take(&c->owners, o->uid);
-		owner_free(o);
+		cgroup_owner_free(o);
 	}
 }
 
@@ -311,7 +311,7 @@ void cgroups_done(struct cgroups *c)
 	if (c->root >= 0)
 		cgroups_trim(c);
 	for (size_t i = 0; (o = map_next(&c->owners, &i));)
-		owner_free(o);
+		cgroup_owner_free(o);
 	map_done(&c->owners);
 	if (c->path)
 		(void)rmdir(c->path); /* not while something is left in it */
@@ -329,19 +329,19 @@ static int group_make(struct cgroups *c, struct owner *o, struct cgroup *g)
 
 	do
 		g->number = c->next++;
-	while (make_dir(o->dir, number_name(g->number, name)) < 0 && errno == EEXIST);
+	while (cgroup_mkdir(o->dir, number_name(g->number, name)) < 0 && errno == EEXIST);
 	g->dir = openat(o->dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (g->dir >= 0)
 		g->events.fd = openat(g->dir, "cgroup.events", O_RDONLY | O_CLOEXEC);
 	return g->events.fd < 0 ? -errno : 0;
 }
 
-int cgroup_take(struct cgroups *c, uid_t uid, const struct cgroup_limits *l, struct cgroup *ret)
+int cgroup_acquire(struct cgroups *c, uid_t uid, const struct cgroup_limits *l, struct cgroup *ret)
 {
 	struct cgroup g = {.dir = -1, .events.fd = -1, .uid = uid,
 		.spent = l->memory || l->cpu || l->pids || c->controllers & CGROUP_MEMORY};
 	struct owner *o;
-	int r = owner_open(c, uid, &o);
+	int r = cgroup_owner_open(c, uid, &o);
 
 	if (r < 0)
 		return r;
@@ -366,7 +366,7 @@ int cgroup_take(struct cgroups *c, uid_t uid, const struct cgroup_limits *l, str
 int cgroup_adopt(struct cgroups *c, const struct cgroup *g)
 {
 	struct owner *o;
-	int r = owner_open(c, g->uid, &o);
+	int r = cgroup_owner_open(c, g->uid, &o);
 
 	if (r == 0)
 		o->used++;
@@ -412,7 +412,7 @@ void cgroup_release(struct cgroups *c, struct cgroup *g)
 /* ---- what it used ---- */
 
 /* The number after 'key ' in a file of such lines; -1: none. */
-static int64_t value_of(const struct buf *text, const char *key)
+static int64_t stat_value(const struct buf *text, const char *key)
 {
 	size_t len = strlen(key);
 
@@ -429,8 +429,8 @@ static bool cpu_read(const struct cgroup *g, int64_t *user, int64_t *system)
 
 	if (cgroup_read(g->dir, "cpu.stat", &text) < 0)
 		return false;
-	*user = value_of(&text, "user_usec");
-	*system = value_of(&text, "system_usec");
+	*user = stat_value(&text, "user_usec");
+	*system = stat_value(&text, "system_usec");
 	return *user >= 0 && *system >= 0;
 }
 
@@ -444,7 +444,7 @@ static int64_t cpu_advance(int64_t *from, int64_t to)
 }
 
 /* Lines of "8:0 rbytes=1 wbytes=2 …", one per device. */
-static int64_t sum_of(const struct buf *text, const char *key)
+static int64_t stat_sum(const struct buf *text, const char *key)
 {
 	int64_t sum = 0;
 
@@ -471,14 +471,14 @@ void cgroup_usage(const struct cgroups *c, struct cgroup *g, struct cgroup_usage
 		if (cgroup_read(g->dir, "memory.peak", &peak) == 0 && peak.data)
 			ret->memory = strtoll(peak.data, NULL, 10);
 		if (cgroup_read(g->dir, "memory.events", &events) == 0)
-			ret->out_of_memory = value_of(&events, "oom_kill") > 0;
+			ret->out_of_memory = stat_value(&events, "oom_kill") > 0;
 	}
 	if (c->controllers & CGROUP_IO) {
 		AUTO_DONE(buf) io = {};
 
 		if (cgroup_read(g->dir, "io.stat", &io) == 0) {
-			ret->io_read = sum_of(&io, " rbytes=");
-			ret->io_written = sum_of(&io, " wbytes=");
+			ret->io_read = stat_sum(&io, " rbytes=");
+			ret->io_written = stat_sum(&io, " wbytes=");
 		}
 	}
 }

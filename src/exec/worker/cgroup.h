@@ -61,12 +61,12 @@ bool cgroups_open(struct cgroups *c, const char *where, const char *name, struct
 bool cgroups_resume(struct cgroups *c, int root, int64_t next, struct err *e); /* root is moved */
 void cgroups_done(struct cgroups *c);
 void cgroups_trim(struct cgroups *c); /* removes what is not in use */
-static inline bool cgroups_on(const struct cgroups *c)
+static inline bool cgroups_enabled(const struct cgroups *c)
 {
 	return c->root >= 0;
 }
 
-int cgroup_take(struct cgroups *c, uid_t uid, const struct cgroup_limits *l, struct cgroup *ret); /* 0, or -errno */
+int cgroup_acquire(struct cgroups *c, uid_t uid, const struct cgroup_limits *l, struct cgroup *ret); /* 0, or -errno */
 int cgroup_adopt(struct cgroups *c, const struct cgroup *g); /* one that the program before us took; 0, or -errno */
 bool cgroup_populated(const struct cgroup *g); /* dead processes that nobody has reaped do not count */
 void cgroup_kill(struct cgroup *g);
@@ -76,6 +76,6 @@ void cgroup_release(struct cgroups *c, struct cgroup *g); /* to be used again, o
 /* ---- within the module ---- */
 int cgroup_write(int dir, const char *file, const char *text); /* 0, or -errno */
 int cgroup_read(int dir, const char *file, struct buf *out);
-bool cgroup_place(const char *where, char **ret, struct err *e); /* NULL: there is none */
-void cgroup_sweep(int dir, const char *what); /* kills all that is below, and removes it */
-void cgroup_remove_below(int dir);
+bool cgroup_root_find(const char *where, char **ret, struct err *e); /* NULL: there is none */
+void cgroup_root_clear(int dir, const char *what); /* kills all that is below, and removes it */
+void cgroup_root_remove_below(int dir);

@@ -38,7 +38,7 @@ int cgroup_read(int dir, const char *file, struct buf *out)
 /* ---- where ---- */
 
 /* Where the cgroup2 file system is mounted, and from which of its groups. */
-static bool find_mount(char **ret_at, char **ret_root)
+static bool cgroup2_mount_find(char **ret_at, char **ret_root)
 {
 	AUTO_DONE(buf) text = {};
 	char *rest, *line;
@@ -65,7 +65,7 @@ static bool find_mount(char **ret_at, char **ret_root)
 	return false;
 }
 
-static char *own_group(void)
+static char *own_cgroup_path(void)
 {
 	AUTO_DONE(buf) text = {};
 	char *rest;
@@ -93,15 +93,15 @@ static bool delegated(const char *path)
 	return false;
 }
 
-static char *own_place(void)
+static char *delegated_cgroup_find(void)
 {
 	AUTO_TEXT at = NULL;
 	AUTO_TEXT root = NULL;
-	AUTO_TEXT group = own_group();
+	AUTO_TEXT group = own_cgroup_path();
 	AUTO_TEXT path = NULL;
 	size_t skip;
 
-	if (!group || !find_mount(&at, &root))
+	if (!group || !cgroup2_mount_find(&at, &root))
 		return NULL;
 	skip = strcmp(root, "/") == 0 ? 0 : strlen(root);
 	if (strncmp(group, root, skip) != 0)
@@ -112,7 +112,7 @@ static char *own_place(void)
 	return delegated(path) ? STEAL(path) : NULL;
 }
 
-bool cgroup_place(const char *where, char **ret, struct err *e)
+bool cgroup_root_find(const char *where, char **ret, struct err *e)
 {
 	struct statfs fs;
 	mode_t mask;
@@ -122,7 +122,7 @@ bool cgroup_place(const char *where, char **ret, struct err *e)
 	if (strcmp(where, "none") == 0)
 		return true;
 	if (strcmp(where, "auto") == 0) {
-		*ret = own_place();
+		*ret = delegated_cgroup_find();
 		return true;
 	}
 	if (where[0] != '/')
@@ -140,7 +140,7 @@ bool cgroup_place(const char *where, char **ret, struct err *e)
 
 /* ---- what an earlier spawner left ---- */
 
-static bool is_populated(int dir)
+static bool dir_is_populated(int dir)
 {
 	AUTO_DONE(buf) text = {};
 
@@ -148,7 +148,7 @@ static bool is_populated(int dir)
 }
 
 /* Files in it are the kernel's and go with it; so only directories count. */
-void cgroup_remove_below(int dir)
+void cgroup_root_remove_below(int dir)
 {
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
@@ -163,7 +163,7 @@ void cgroup_remove_below(int dir)
 			continue;
 		below = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 		if (below >= 0)
-			cgroup_remove_below(below);
+			cgroup_root_remove_below(below);
 		unlinkat(fd, entry->d_name, AT_REMOVEDIR);
 	}
 	if (d)
@@ -172,17 +172,17 @@ void cgroup_remove_below(int dir)
 		close(fd);
 }
 
-void cgroup_sweep(int dir, const char *what)
+void cgroup_root_clear(int dir, const char *what)
 {
 	usec_t until = clock_boot(&clock_system) + SWEEP_LIMIT;
 
-	if (is_populated(dir)) {
+	if (dir_is_populated(dir)) {
 		log_warning("ending what an earlier spawner has left in '%s'", what);
 		(void)cgroup_write(dir, "cgroup.kill", "1");
-		while (is_populated(dir) && clock_boot(&clock_system) < until)
+		while (dir_is_populated(dir) && clock_boot(&clock_system) < until)
 			poll(NULL, 0, 5);
-		if (is_populated(dir))
+		if (dir_is_populated(dir))
 			log_error("some processes in '%s' could not be ended; going on", what);
 	}
-	cgroup_remove_below(dir);
+	cgroup_root_remove_below(dir);
 }

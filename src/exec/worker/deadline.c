@@ -10,25 +10,25 @@ void deadlines_done(struct deadlines *h)
 	*h = (struct deadlines){};
 }
 
-static void put(struct deadlines *h, size_t place, struct deadline *d)
+static void heap_put(struct deadlines *h, size_t place, struct deadline *d)
 {
 	h->heap[place] = d;
 	d->place = place;
 }
 
 /* Moves d, which belongs at 'place' or beside it, to where the order holds. */
-static void settle(struct deadlines *h, size_t place, struct deadline *d)
+static void heap_sift(struct deadlines *h, size_t place, struct deadline *d)
 {
 	for (; place > 1 && h->heap[place / 2]->at > d->at; place /= 2)
-		put(h, place, h->heap[place / 2]);
+		heap_put(h, place, h->heap[place / 2]);
 	for (size_t child; (child = place * 2) <= h->n; place = child) {
 		if (child < h->n && h->heap[child + 1]->at < h->heap[child]->at)
 			child++;
 		if (h->heap[child]->at >= d->at)
 			break;
-		put(h, place, h->heap[child]);
+		heap_put(h, place, h->heap[child]);
 	}
-	put(h, place, d);
+	heap_put(h, place, d);
 }
 
 void deadline_set(struct deadlines *h, struct deadline *d, usec_t at)
@@ -41,7 +41,7 @@ void deadline_set(struct deadlines *h, struct deadline *d, usec_t at)
 		}
 		d->place = ++h->n;
 	}
-	settle(h, d->place, d);
+	heap_sift(h, d->place, d);
 }
 
 void deadline_clear(struct deadlines *h, struct deadline *d)
@@ -52,7 +52,7 @@ void deadline_clear(struct deadlines *h, struct deadline *d)
 		return;
 	last = h->heap[h->n--];
 	if (last != d)
-		settle(h, d->place, last);
+		heap_sift(h, d->place, last);
 	d->place = 0;
 }
 

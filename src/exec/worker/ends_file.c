@@ -20,7 +20,7 @@
 #define NAME_NEW "ends.new"
 #define FRAME_SIZE (FRAME_HEAD + sizeof(struct frame_ended))
 
-void ends_add(struct buf *to, const struct worker *w)
+void ends_file_add(struct buf *to, const struct worker *w)
 {
 	struct frame f;
 
@@ -32,7 +32,7 @@ void ends_add(struct buf *to, const struct worker *w)
 }
 
 /* The new file gets an inode of its own: a writer that was killed may still be inside a write to the last one. */
-static int write_new(int dir, const struct buf *frames)
+static int ends_file_replace(int dir, const struct buf *frames)
 {
 	AUTO_FD fd = -1;
 	int r;
@@ -49,45 +49,45 @@ static int write_new(int dir, const struct buf *frames)
 	return fsync(fd) < 0 || renameat(dir, NAME_NEW, dir, NAME) < 0 ? -errno : 0;
 }
 
-int ends_write(int dir, const struct buf *frames)
+int ends_file_write(int dir, const struct buf *frames)
 {
 	int r = 0;
 
 	if (frames->len)
-		r = write_new(dir, frames);
+		r = ends_file_replace(dir, frames);
 	else if (unlinkat(dir, NAME, 0) < 0 && errno != ENOENT)
 		r = -errno;
 	return r < 0 ? r : fsync(dir) < 0 ? -errno : 0;
 }
 
-bool ends_there(int dir)
+bool ends_file_exists(int dir)
 {
 	return faccessat(dir, NAME, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static void save_one(struct worker *w, void *arg)
+static void ends_file_save_worker(struct worker *w, void *arg)
 {
 	if (w->phase == WORKER_ENDED)
-		ends_add(arg, w);
+		ends_file_add(arg, w);
 }
 
-void ends_save(struct workers *ws)
+void ends_file_save(struct workers *ws)
 {
 	AUTO_DONE(buf) frames = {};
 	size_t n;
 	int r;
 
 	ends_spool_stop(ws, true);
-	workers_each(ws, save_one, &frames);
+	workers_each(ws, ends_file_save_worker, &frames);
 	n = frames.len / FRAME_SIZE;
-	r = n || ends_there(ws->output_dir) ? ends_write(ws->output_dir, &frames) : 0;
+	r = n || ends_file_exists(ws->output_dir) ? ends_file_write(ws->output_dir, &frames) : 0;
 	if (r < 0)
 		log_error("the ends of %zu workers could not be kept: %s", n, strerror(-r));
 	else if (n)
 		log_info("kept the ends of %zu workers for the next spawner", n);
 }
 
-void ends_load(struct workers *ws)
+void ends_file_load(struct workers *ws)
 {
 	AUTO_FD fd = openat(ws->output_dir, NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	struct frame f = {};

@@ -42,10 +42,10 @@ static void batch_add(struct worker *w, void *arg)
 	}
 	w->spooling = true;
 	b->new += !w->spooled;
-	ends_add(&b->frames, w);
+	ends_file_add(&b->frames, w);
 }
 
-void ends_note(struct worker *w)
+void ends_spool_note(struct worker *w)
 {
 	struct ends_spool *s = &w->all->spool;
 	usec_t now = clock_boot(&clock_system);
@@ -55,31 +55,31 @@ void ends_note(struct worker *w)
 		s->look_at = now + ENDS_SPOOL_AFTER;
 }
 
-void ends_forget(struct worker *w)
+void ends_spool_forget(struct worker *w)
 {
 	if (w->spooled)
 		w->all->spool.spooled--;
 	w->spooled = w->spooling = false;
 }
 
-static void make_old(struct worker *w, void *none)
+static void unacked_since_clear(struct worker *w, void *none)
 {
 	(void)none;
 	w->unacked_since = -ENDS_SPOOL_AFTER;
 }
 
 /* The file may have other ends than we do: it is written anew at once, or removed. */
-void ends_resume(struct workers *ws)
+void ends_spool_resume(struct workers *ws)
 {
-	ws->spool.file = ends_there(ws->output_dir);
-	workers_each(ws, make_old, NULL);
+	ws->spool.file = ends_file_exists(ws->output_dir);
+	workers_each(ws, unacked_since_clear, NULL);
 	if (ws->count)
 		ws->spool.look_at = clock_boot(&clock_system);
 }
 
 /* ---- the process that writes ---- */
 
-static int spawn_writer(const struct workers *ws, int frames, int result)
+static int writer_spawn(const struct workers *ws, int frames, int result)
 {
 	char *const argv[] = {(char *)"jobsched-spawner", (char *)"--write-ends", NULL};
 	char *const none[] = {NULL};
@@ -105,7 +105,7 @@ static int spawn_writer(const struct workers *ws, int frames, int result)
 	return r ? -r : pid;
 }
 
-int ends_main(void)
+int ends_spool_main(void)
 {
 	AUTO_DONE(buf) frames = {};
 	int r;
@@ -113,12 +113,12 @@ int ends_main(void)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	r = io_read_all(0, &frames, (size_t)ENDS_MAX << 10);
 	if (r >= 0)
-		r = ends_write(DIRECTORY, &frames);
+		r = ends_file_write(DIRECTORY, &frames);
 	/* Without exit handlers: there is nothing to flush, and the leak check of a sanitizer fails when the spawner is traced. */
 	_exit(io_write_all(1, &r, sizeof(r)) < 0);
 }
 
-static void take_result(struct worker *w, void *arg)
+static void spooled_note(struct worker *w, void *arg)
 {
 	struct ends_spool *s = arg;
 
@@ -131,7 +131,7 @@ static void writer_ended(struct workers *ws, int r)
 {
 	struct ends_spool *s = &ws->spool;
 
-	source_close(&s->pipe);
+	epoll_source_close(&s->pipe);
 	if (s->pidfd >= 0)
 		close(s->pidfd);
 	s->pidfd = -1;
@@ -145,25 +145,25 @@ static void writer_ended(struct workers *ws, int r)
 	s->file = !s->removing;
 	s->spooled = 0;
 	if (s->file)
-		workers_each(ws, take_result, s);
+		workers_each(ws, spooled_note, s);
 	if (s->file && !s->said)
 		log_warning("the daemon does not acknowledge the ends of jobs; they are kept on disk until it does");
 	s->said = s->file;
 }
 
-static void on_result(struct source *src, uint32_t events)
+static void on_writer_result(struct source *src, uint32_t events)
 {
-	struct ends_spool *s = SOURCE_OWNER(src, struct ends_spool, pipe);
+	struct ends_spool *s = CONTAINER_OF(src, struct ends_spool, pipe);
 	int r = -EIO;
 
 	(void)events;
 	if (read(src->fd, &r, sizeof(r)) != (ssize_t)sizeof(r))
 		r = -EIO; /* it was killed */
-	writer_ended(SOURCE_OWNER(s, struct workers, spool), r > 0 ? 0 : r);
+	writer_ended(CONTAINER_OF(s, struct workers, spool), r > 0 ? 0 : r);
 }
 
 /* The process is ours and not reaped before the next turn, so its number is its own. */
-static int start_writer(struct workers *ws, const struct buf *frames)
+static int writer_start(struct workers *ws, const struct buf *frames)
 {
 	struct ends_spool *s = &ws->spool;
 	AUTO_FD data = io_memfd_sealed("jobsched-ends", frames->data ? frames->data : "", frames->len);
@@ -172,16 +172,16 @@ static int start_writer(struct workers *ws, const struct buf *frames)
 
 	if (data < 0 || pipe2(pipe, O_CLOEXEC) < 0)
 		return data < 0 ? data : -errno;
-	s->pipe = (struct source){.fd = pipe[0], .on_ready = on_result};
+	s->pipe = (struct source){.fd = pipe[0], .on_ready = on_writer_result};
 	result = pipe[1];
 	lseek(data, 0, SEEK_SET);
-	pid = spawn_writer(ws, data, result);
+	pid = writer_spawn(ws, data, result);
 	if (pid < 0)
 		return pid;
-	workers_know_helper(ws, pid);
+	orphans_add_helper(ws, pid);
 	s->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	s->removing = frames->len == 0;
-	return source_watch(ws->ep, &s->pipe, EPOLL_CTL_ADD, EPOLLIN) < 0 ? -errno : 0;
+	return epoll_source_watch(ws->ep, &s->pipe, EPOLL_CTL_ADD, EPOLLIN) < 0 ? -errno : 0;
 }
 
 void ends_spool_stop(struct workers *ws, bool wait)
@@ -196,12 +196,12 @@ void ends_spool_stop(struct workers *ws, bool wait)
 		close(s->pidfd);
 	}
 	s->pidfd = -1;
-	source_close(&s->pipe);
+	epoll_source_close(&s->pipe);
 }
 
 /* ---- when ---- */
 
-void ends_turn(struct workers *ws, usec_t now)
+void ends_spool_run_due(struct workers *ws, usec_t now)
 {
 	struct ends_spool *s = &ws->spool;
 	AUTO_DONE(buf) none = {};
@@ -215,15 +215,15 @@ void ends_turn(struct workers *ws, usec_t now)
 		s->look_at = b.next == USEC_NEVER ? 0 : b.next;
 	}
 	if (b.new)
-		r = start_writer(ws, &b.frames);
+		r = writer_start(ws, &b.frames);
 	else if (s->file && s->spooled == 0)
-		r = start_writer(ws, &none);
+		r = writer_start(ws, &none);
 	buf_done(&b.frames);
 	if (r < 0)
 		writer_ended(ws, r);
 }
 
-usec_t ends_next(const struct workers *ws)
+usec_t ends_spool_next_due(const struct workers *ws)
 {
 	const struct ends_spool *s = &ws->spool;
 

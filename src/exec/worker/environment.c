@@ -10,7 +10,7 @@
 
 #define OWN_MAX 16 /* those that are not of the payload */
 
-static void set(struct environ_vars *v, char *var)
+static void set(struct environment *v, char *var)
 {
 	size_t name = strcspn(var, "=") + 1;
 
@@ -22,63 +22,63 @@ static void set(struct environ_vars *v, char *var)
 	v->envp[v->n++] = var;
 }
 
-static void make(struct environ_vars *v, char *var /* moved */)
+static void variable_set_owned(struct environment *v, char *var /* moved */)
 {
 	strv_take(&v->owned, var);
 	set(v, var);
 }
 
-static void set_user(struct environ_vars *v, const struct environ_source *from)
+static void user_variables_set(struct environment *v, const struct environment_source *from)
 {
 	const struct user *u = from->user;
 
-	make(v, xprintf("HOME=%s", u->home));
-	make(v, xprintf("LOGNAME=%s", u->name));
-	make(v, xprintf("USER=%s", u->name));
-	make(v, xprintf("SHELL=%s", u->shell));
-	make(v, xprintf("PATH=%s", plan_path(u->uid)));
-	make(v, xprintf("LANG=%s", from->lang && from->lang[0] ? from->lang : "C.UTF-8"));
+	variable_set_owned(v, xprintf("HOME=%s", u->home));
+	variable_set_owned(v, xprintf("LOGNAME=%s", u->name));
+	variable_set_owned(v, xprintf("USER=%s", u->name));
+	variable_set_owned(v, xprintf("SHELL=%s", u->shell));
+	variable_set_owned(v, xprintf("PATH=%s", start_plan_path(u->uid)));
+	variable_set_owned(v, xprintf("LANG=%s", from->lang && from->lang[0] ? from->lang : "C.UTF-8"));
 }
 
-void environ_build(struct environ_vars *v, const struct environ_source *from)
+void environment_build(struct environment *v, const struct environment_source *from)
 {
 	const struct payload *p = from->payload;
 	const struct order *o = &p->order;
 	const struct frame_start *s = from->start;
 
-	*v = (struct environ_vars){
+	*v = (struct environment){
 		.envp = xcalloc(OWN_MAX + (from->session ? from->session->n : 0) + p->vars_n + o->secrets.n + o->params.n + o->env.n + 1, sizeof(*v->envp))};
-	set_user(v, from);
+	user_variables_set(v, from);
 	for (size_t i = 0; from->session && i < from->session->n; i++)
 		set(v, from->session->v[i]);
 	if (o->tz && s->part == 0)
-		make(v, xprintf("TZ=%s", o->tz));
+		variable_set_owned(v, xprintf("TZ=%s", o->tz));
 	for (size_t i = 0; i < p->vars_n; i++)
 		set(v, p->vars[i]);
 	if (o->job.data) /* the approved name, whatever the daemon says */
-		make(v, xprintf("JOBSCHED_NAME=%s", o->name ? o->name : ""));
-	make(v, xprintf("JOBSCHED_ATTEMPT=%" PRId64, s->attempt));
+		variable_set_owned(v, xprintf("JOBSCHED_NAME=%s", o->name ? o->name : ""));
+	variable_set_owned(v, xprintf("JOBSCHED_ATTEMPT=%" PRId64, s->attempt));
 	for (size_t i = 0; s->part == 0 && i < o->params.n; i++)
-		make(v, xprintf("JOBSCHED_PARAM_%s", o->params.v[i]));
+		variable_set_owned(v, xprintf("JOBSCHED_PARAM_%s", o->params.v[i]));
 	for (size_t i = 0; s->part == 0 && i < o->secrets.n; i++)
-		make(v, xprintf("JOBSCHED_SECRET_%.*s=/dev/fd/%zu", (int)strcspn(o->secrets.v[i], "="), o->secrets.v[i], 3 + i));
+		variable_set_owned(v, xprintf("JOBSCHED_SECRET_%.*s=/dev/fd/%zu", (int)strcspn(o->secrets.v[i], "="), o->secrets.v[i], 3 + i));
 	if (from->artifact)
-		make(v, xprintf("JOBSCHED_ARTIFACT=%s", from->artifact));
+		variable_set_owned(v, xprintf("JOBSCHED_ARTIFACT=%s", from->artifact));
 	for (size_t i = 0; s->part == 0 && i < o->env.n; i++)
 		set(v, o->env.v[i]);
-	make(v, xprintf(PROCFS_RUN "=%" PRId64, s->run));
-	make(v, xprintf(PROCFS_FENCE "=%" PRId64, s->fence));
-	make(v, xprintf(PROCFS_SPAWNER "=%s", from->spawner));
+	variable_set_owned(v, xprintf(PROCFS_RUN "=%" PRId64, s->run));
+	variable_set_owned(v, xprintf(PROCFS_FENCE "=%" PRId64, s->fence));
+	variable_set_owned(v, xprintf(PROCFS_SPAWNER "=%s", from->spawner));
 }
 
-void environ_vars_done(struct environ_vars *v)
+void environment_done(struct environment *v)
 {
 	strv_done(&v->owned);
 	free(v->envp);
 	v->envp = NULL;
 }
 
-const char *environ_get(const struct environ_vars *v, const char *name)
+const char *environment_get(const struct environment *v, const char *name)
 {
 	size_t len = strlen(name);
 

@@ -8,13 +8,13 @@
 struct frame_start;
 struct user;
 
-struct environ_vars {
+struct environment {
 	struct strv owned;  /* those made here */
 	char **envp;        /* owned array; its texts are borrowed from 'owned' and the payload */
 	size_t n;
 };
 
-struct environ_source {
+struct environment_source {
 	const struct user *user;
 	const struct payload *payload;
 	const struct frame_start *start;
@@ -23,6 +23,6 @@ struct environ_source {
 	const char *spawner; /* its id */
 	const struct strv *session; /* NAME=value of the user's session; NULL: none */
 };
-void environ_build(struct environ_vars *v, const struct environ_source *from);
-void environ_vars_done(struct environ_vars *v);
-const char *environ_get(const struct environ_vars *v, const char *name); /* NULL: not set */
+void environment_build(struct environment *v, const struct environment_source *from);
+void environment_done(struct environment *v);
+const char *environment_get(const struct environment *v, const char *name); /* NULL: not set */

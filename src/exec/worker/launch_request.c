@@ -28,7 +28,7 @@ struct head {
 	bool cwd_optional, born;
 };
 
-static size_t count(char *const *v)
+static size_t texts_count(char *const *v)
 {
 	size_t n = 0;
 
@@ -37,19 +37,19 @@ static size_t count(char *const *v)
 	return n;
 }
 
-static void put_texts(struct buf *out, char *const *v, size_t n)
+static void texts_append(struct buf *out, char *const *v, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		buf_add(out, v[i], strlen(v[i]) + 1);
 }
 
-static void put_text(struct buf *out, const char *text)
+static void text_append(struct buf *out, const char *text)
 {
 	if (text)
 		buf_add(out, text, strlen(text) + 1);
 }
 
-static void fds_of(const struct child_plan *p, const struct head *h, struct launch_fds *ret)
+static void fds_collect(const struct child_plan *p, const struct head *h, struct launch_fds *ret)
 {
 	*ret = (struct launch_fds){.v = {p->out}, .n = 1};
 	if (h->has & HAS_IN)
@@ -62,10 +62,10 @@ static void fds_of(const struct child_plan *p, const struct head *h, struct laun
 		ret->v[ret->n++] = p->more[i];
 }
 
-void launch_encode(const struct child_plan *p, struct buf *out, struct launch_fds *ret)
+void launch_request_encode(const struct child_plan *p, struct buf *out, struct launch_fds *ret)
 {
 	const struct fences *f = p->fences;
-	struct head h = {.argc = count(p->argv), .envc = count(p->envp), .paths_n = f->profile.read_write.n, .more_n = p->more_n,
+	struct head h = {.argc = texts_count(p->argv), .envc = texts_count(p->envp), .paths_n = f->profile.read_write.n, .more_n = p->more_n,
 		.limits = *p->limits, .capabilities = f->profile.capabilities, .namespaces = f->namespaces, .umask = p->umask,
 		.parent = p->parent, .cwd_optional = p->cwd_optional, .born = p->born};
 
@@ -80,15 +80,15 @@ void launch_encode(const struct child_plan *p, struct buf *out, struct launch_fd
 	buf_add(out, &h, sizeof(h));
 	if (p->user)
 		buf_add(out, p->user->groups, h.groups_n * sizeof(gid_t));
-	put_texts(out, p->argv, h.argc);
-	put_texts(out, p->envp, h.envc);
-	put_text(out, p->cwd);
-	put_text(out, p->home);
-	put_texts(out, f->profile.read_write.v, h.paths_n);
-	put_text(out, p->path);
+	texts_append(out, p->argv, h.argc);
+	texts_append(out, p->envp, h.envc);
+	text_append(out, p->cwd);
+	text_append(out, p->home);
+	texts_append(out, f->profile.read_write.v, h.paths_n);
+	text_append(out, p->path);
 	if (h.has & HAS_ARTIFACT)
-		put_text(out, p->artifact_place);
-	fds_of(p, &h, ret);
+		text_append(out, p->artifact_place);
+	fds_collect(p, &h, ret);
 }
 
 /* ---- decoding ---- */
@@ -112,7 +112,7 @@ static bool find_texts(char **v, const struct head *h, size_t rest, char *data, 
 	return data == end;
 }
 
-static void take_fds(struct child_plan *p, struct launch_decoded *d, const struct head *h, const struct launch_fds *fds)
+static void fds_assign(struct child_plan *p, struct launch_request *d, const struct head *h, const struct launch_fds *fds)
 {
 	size_t at = 0;
 
@@ -127,7 +127,7 @@ static void take_fds(struct child_plan *p, struct launch_decoded *d, const struc
 	p->more_n = h->more_n;
 }
 
-static void take_fences(struct launch_decoded *d, const struct head *h, const struct sandboxes *all, char **paths)
+static void sandbox_decode(struct launch_request *d, const struct head *h, const struct sandboxes *all, char **paths)
 {
 	struct fences *f = &d->fences;
 
@@ -138,18 +138,18 @@ static void take_fences(struct launch_decoded *d, const struct head *h, const st
 		f->filter = &all->filters[h->part[SANDBOX_CALLS]];
 }
 
-bool launch_decode(struct launch_decoded *d, char *data, size_t len, const struct sandboxes *all, const struct launch_fds *fds)
+bool launch_request_decode(struct launch_request *d, char *data, size_t len, const struct sandboxes *all, const struct launch_fds *fds)
 {
 	const struct head *h = (const struct head *)(void *)data;
 	size_t skip, rest;
 	char **t;
 
-	*d = (struct launch_decoded){.cgroup = {.dir = -1, .events.fd = -1}};
+	*d = (struct launch_request){.cgroup = {.dir = -1, .events.fd = -1}};
 	if (len < sizeof(*h) || h->groups_n > USER_GROUPS_MAX || h->part[SANDBOX_CALLS] >= CALLS_MAX)
 		return false;
 	skip = sizeof(*h) + h->groups_n * sizeof(gid_t);
 	rest = 2 + h->paths_n + (h->has & HAS_PATH ? 1 : 0) + (h->has & HAS_ARTIFACT ? 1 : 0);
-	if (len < skip || h->argc > len || h->envc > len || h->paths_n > SANDBOX_PATHS_MAX || h->more_n > CHILD_MORE_MAX ||
+	if (len < skip || h->argc > len || h->envc > len || h->paths_n > SANDBOX_PATHS_MAX || h->more_n > CHILD_EXTRA_FDS_MAX ||
 		fds->n != 1 + h->more_n + (h->has & HAS_IN ? 1 : 0) + (h->has & HAS_CGROUP ? 1 : 0) + (h->has & HAS_ARTIFACT ? 1 : 0))
 		return false;
 	t = d->texts = xcalloc(h->argc + h->envc + rest + 2, sizeof(*t));
@@ -164,15 +164,15 @@ bool launch_decode(struct launch_decoded *d, char *data, size_t len, const struc
 	t += h->argc + 1 + h->envc + 1;
 	d->plan.cwd = *t++;
 	d->plan.home = *t++;
-	take_fences(d, h, all, t);
+	sandbox_decode(d, h, all, t);
 	t += h->paths_n;
 	d->plan.path = h->has & HAS_PATH ? *t++ : NULL;
 	d->plan.artifact_place = h->has & HAS_ARTIFACT ? *t : NULL;
-	take_fds(&d->plan, d, h, fds);
+	fds_assign(&d->plan, d, h, fds);
 	return true;
 }
 
-void launch_decoded_done(struct launch_decoded *d)
+void launch_request_done(struct launch_request *d)
 {
 	free(d->texts);
 	d->texts = NULL;
@@ -187,7 +187,7 @@ struct settings {
 	unsigned short len[CALLS_MAX]; /* of the filters, which follow */
 };
 
-int launch_settings_make(const struct sandboxes *s)
+int launch_request_settings_make(const struct sandboxes *s)
 {
 	struct settings head = {.landlock = s->landlock, .user_ns = s->user_ns, .ruleset = s->ruleset >= 0, .network = s->network >= 0,
 		.init = s->init >= 0, .self = s->self >= 0};
@@ -208,7 +208,7 @@ static int fd_if(bool there, int fd)
 	return there ? fd : -1;
 }
 
-bool launch_settings_read(struct sandboxes *s, int fd)
+bool launch_request_settings_read(struct sandboxes *s, int fd)
 {
 	AUTO_DONE(buf) in = {};
 	const struct settings *head;

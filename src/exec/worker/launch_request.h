@@ -15,7 +15,7 @@
 
 struct buf;
 
-#define LAUNCH_FDS_MAX (CHILD_MORE_MAX + 4)
+#define LAUNCH_FDS_MAX (CHILD_EXTRA_FDS_MAX + 4)
 struct launch_fds {
 	int v[LAUNCH_FDS_MAX];
 	size_t n;
@@ -23,16 +23,16 @@ struct launch_fds {
 
 /* Shared by the spawner and one launcher. */
 struct launch_arena {
-	struct child_word word; /* of the start under way */
+	struct child_report word; /* of the start under way */
 	size_t len;             /* of the request; the spawner overwrites it when the start is done */
 	char request[] __attribute__((aligned(16)));
 };
 #define LAUNCH_ARENA_SIZE ((size_t)8 << 20) /* more than an order, its variables and its paths together */
 #define LAUNCH_REQUEST_MAX (LAUNCH_ARENA_SIZE - sizeof(struct launch_arena))
 
-void launch_encode(const struct child_plan *p, struct buf *out, struct launch_fds *ret /* borrowed from the plan */);
+void launch_request_encode(const struct child_plan *p, struct buf *out, struct launch_fds *ret /* borrowed from the plan */);
 
-struct launch_decoded {
+struct launch_request {
 	struct child_plan plan;      /* all below is what it borrows */
 	struct user user;
 	struct child_limits limits;
@@ -41,14 +41,14 @@ struct launch_decoded {
 	char **texts;                /* owned */
 };
 /* Texts stay where they are in 'data'. False: it does not add up. */
-bool launch_decode(struct launch_decoded *ret, char *data, size_t len, const struct sandboxes *all, const struct launch_fds *fds);
-void launch_decoded_done(struct launch_decoded *d);
+bool launch_request_decode(struct launch_request *ret, char *data, size_t len, const struct sandboxes *all, const struct launch_fds *fds);
+void launch_request_done(struct launch_request *d);
 
 /* ---- what every launcher has ---- */
 enum { LAUNCHER_SOCKET = 3, LAUNCHER_ARENA, LAUNCHER_SETTINGS, LAUNCHER_RULESET, LAUNCHER_NETWORK, LAUNCHER_INIT, LAUNCHER_SELF, LAUNCHER_FDS };
 
-int launch_settings_make(const struct sandboxes *s); /* a sealed memfd, or -errno */
-bool launch_settings_read(struct sandboxes *ret, int fd);
+int launch_request_settings_make(const struct sandboxes *s); /* a sealed memfd, or -errno */
+bool launch_request_settings_read(struct sandboxes *ret, int fd);
 
 /* In a launcher: takes starts from LAUNCHER_SOCKET until the spawner closes it. */
 int launcher_main(void);

@@ -24,7 +24,7 @@ static void fds_close(struct launch_fds *f)
 }
 
 /* False: the spawner has closed its end. */
-static bool receive(struct launch_fds *ret)
+static bool request_receive(struct launch_fds *ret)
 {
 	char byte, control[CMSG_SPACE(sizeof(int) * LAUNCH_FDS_MAX)];
 	struct iovec part = {&byte, 1};
@@ -45,18 +45,18 @@ static bool receive(struct launch_fds *ret)
 	return true;
 }
 
-static void launch(struct child_stacks *stacks, struct launch_arena *a, const struct sandboxes *all, const struct launch_fds *fds)
+static void launch(struct launch_stacks *stacks, struct launch_arena *a, const struct sandboxes *all, const struct launch_fds *fds)
 {
-	AUTO_DONE(launch_decoded) d = {};
+	AUTO_DONE(launch_request) d = {};
 
-	if (launch_decode(&d, a->request, a->len, all, fds))
-		child_make(stacks, &d.plan, &a->word);
+	if (launch_request_decode(&d, a->request, a->len, all, fds))
+		launch_processes(stacks, &d.plan, &a->word);
 	else
-		a->word = (struct child_word){.stage = -1, .error = EPROTO};
+		a->word = (struct child_report){.stage = -1, .error = EPROTO};
 }
 
 /* Children inherit this: before a worker is its command, its owner can stop and kill it but not end it by another signal. */
-static void settle_signals(void)
+static void signals_reset(void)
 {
 	static const char preset[64]; /* the kernel's struct sigaction, all zero: SIG_DFL */
 	sigset_t all;
@@ -71,22 +71,22 @@ static void settle_signals(void)
 int launcher_main(void)
 {
 	struct launch_arena *arena = mmap(NULL, LAUNCH_ARENA_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, LAUNCHER_ARENA, 0);
-	struct child_stacks *stacks = NULL;
+	struct launch_stacks *stacks = NULL;
 	struct sandboxes all;
 	struct launch_fds fds;
 	struct err e = {};
 
-	settle_signals();
+	signals_reset();
 	prctl(PR_SET_NAME, "jobsched-launch");
 	if (arena == MAP_FAILED || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || close_range(LAUNCHER_SOCKET, ~0U, CLOSE_RANGE_CLOEXEC) < 0 ||
 		(geteuid() == 0 && prctl(PR_SET_DUMPABLE, 0) < 0)) /* others need their /proc/self to be their own */
 		return 1;
 	(void)madvise(arena, LAUNCH_ARENA_SIZE, MADV_DONTDUMP);
-	if (!failpoints_open(&e) || !launch_settings_read(&all, LAUNCHER_SETTINGS) || !child_stacks_new(&stacks, &e))
+	if (!failpoints_open(&e) || !launch_request_settings_read(&all, LAUNCHER_SETTINGS) || !launch_stacks_new(&stacks, &e))
 		return 1;
 	close(LAUNCHER_ARENA);
 	close(LAUNCHER_SETTINGS);
-	while (receive(&fds)) {
+	while (request_receive(&fds)) {
 		launch(stacks, arena, &all, &fds);
 		fds_close(&fds);
 		if (send(LAUNCHER_SOCKET, "", 1, MSG_NOSIGNAL) != 1)

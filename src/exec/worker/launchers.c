@@ -20,8 +20,8 @@
 
 #define READY_MAX 3     /* launchers that are not held */
 #define UID_READY_MAX 2 /* of these, for one uid: another uid finds one that is free */
-#define UID_HELD_MAX 8  /* held starts of one uid; more are refused */
-#define BIRTH_PATIENCE (10 * USEC_SEC) /* for the worker's process to exist */
+#define UID_BLOCKED_MAX 8  /* held starts of one uid; more are refused */
+#define CREATE_TIMEOUT (10 * USEC_SEC) /* for the worker's process to exist */
 
 struct launcher {
 	struct launchers *all;
@@ -48,7 +48,7 @@ struct launching {
 	struct launching *next;
 };
 
-static void launching_free(struct launching *l)
+static void launcher_start_free(struct launching *l)
 {
 	deadline_clear(&l->all->deadlines, &l->deadline);
 	if (l->request.data)
@@ -71,8 +71,8 @@ static void launcher_close(struct launcher *l)
 	while (*at != l)
 		at = &(*at)->next;
 	*at = l->next;
-	source_close(&l->socket);
-	source_close(&l->exit);
+	epoll_source_close(&l->socket);
+	epoll_source_close(&l->exit);
 	if (l->arena)
 		munmap(l->arena, LAUNCH_ARENA_SIZE);
 	l->arena = NULL;
@@ -80,7 +80,7 @@ static void launcher_close(struct launcher *l)
 	l->all->dead = l;
 }
 
-static void free_dead(struct launchers *ls)
+static void dead_launchers_free(struct launchers *ls)
 {
 	for (struct launcher *l; (l = ls->dead);) {
 		ls->dead = l->next;
@@ -116,10 +116,10 @@ static int spawn(const struct launchers *ls, int socket, int arena, pid_t *ret)
 	return -r;
 }
 
-static void on_answer(struct source *s, uint32_t events);
-static void on_exit_ready(struct source *s, uint32_t events);
+static void on_launcher_answer(struct source *s, uint32_t events);
+static void on_launcher_exit(struct source *s, uint32_t events);
 
-static int open_fds(struct launcher *l, int *ret_socket, int *ret_arena)
+static int launcher_open_fds(struct launcher *l, int *ret_socket, int *ret_arena)
 {
 	int pair[2];
 
@@ -145,18 +145,18 @@ static int launcher_new(struct launchers *ls, struct launcher **ret)
 	AUTO_FD arena = -1;
 	int r;
 
-	*l = (struct launcher){.all = ls, .socket = {-1, on_answer}, .exit = {-1, on_exit_ready}, .next = ls->first};
+	*l = (struct launcher){.all = ls, .socket = {-1, on_launcher_answer}, .exit = {-1, on_launcher_exit}, .next = ls->first};
 	ls->first = l;
 	if (ls->settings < 0)
-		ls->settings = launch_settings_make(ls->sandboxes);
-	r = ls->settings < 0 ? ls->settings : open_fds(l, &socket, &arena);
+		ls->settings = launch_request_settings_make(ls->sandboxes);
+	r = ls->settings < 0 ? ls->settings : launcher_open_fds(l, &socket, &arena);
 	if (r == 0)
 		r = spawn(ls, socket, arena, &l->pid);
 	if (r == 0) {
-		workers_know_helper(ls->workers, l->pid);
+		orphans_add_helper(ls->workers, l->pid);
 		l->exit.fd = (int)syscall(SYS_pidfd_open, l->pid, 0);
-		if (l->exit.fd < 0 || source_watch(ls->ep, &l->exit, EPOLL_CTL_ADD, EPOLLIN) < 0 ||
-			source_watch(ls->ep, &l->socket, EPOLL_CTL_ADD, EPOLLIN) < 0)
+		if (l->exit.fd < 0 || epoll_source_watch(ls->ep, &l->exit, EPOLL_CTL_ADD, EPOLLIN) < 0 ||
+			epoll_source_watch(ls->ep, &l->socket, EPOLL_CTL_ADD, EPOLLIN) < 0)
 			r = -errno;
 	}
 	if (r < 0) {
@@ -168,7 +168,7 @@ static int launcher_new(struct launchers *ls, struct launcher **ret)
 }
 
 /* An idle one, or a new one; NULL and *ret_error 0: all are busy. */
-static struct launcher *launcher_for(struct launchers *ls, uid_t uid, int *ret_error)
+static struct launcher *launcher_find_idle(struct launchers *ls, uid_t uid, int *ret_error)
 {
 	size_t ready = 0, mine = 0;
 	struct launcher *idle = NULL;
@@ -189,7 +189,7 @@ static struct launcher *launcher_for(struct launchers *ls, uid_t uid, int *ret_e
 	return idle;
 }
 
-static size_t held_by(const struct launchers *ls, uid_t uid)
+static size_t blocked_starts_of(const struct launchers *ls, uid_t uid)
 {
 	size_t n = 0;
 
@@ -200,7 +200,7 @@ static size_t held_by(const struct launchers *ls, uid_t uid)
 
 /* ---- starts ---- */
 
-static int hand_over(struct launcher *by, struct launching *l, const struct buf *request, const struct launch_fds *fds)
+static int launcher_submit(struct launcher *by, struct launching *l, const struct buf *request, const struct launch_fds *fds)
 {
 	char byte = 0, control[CMSG_SPACE(sizeof(int) * LAUNCH_FDS_MAX)] = {};
 	struct iovec part = {&byte, 1};
@@ -210,7 +210,7 @@ static int hand_over(struct launcher *by, struct launching *l, const struct buf 
 
 	*c = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int) * fds->n)};
 	memcpy(CMSG_DATA(c), fds->v, sizeof(int) * fds->n);
-	by->arena->word = (struct child_word){.stage = -1};
+	by->arena->word = (struct child_report){.stage = -1};
 	memcpy(by->arena->request, request->data, request->len);
 	by->arena->len = request->len;
 	if (sendmsg(by->socket.fd, &m, MSG_NOSIGNAL) != 1)
@@ -219,11 +219,11 @@ static int hand_over(struct launcher *by, struct launching *l, const struct buf 
 	by->of = l;
 	l->by = by;
 	l->began = clock_boot(&clock_system);
-	deadline_set(&l->all->deadlines, &l->deadline, l->began + LAUNCH_PATIENCE);
+	deadline_set(&l->all->deadlines, &l->deadline, l->began + LAUNCH_BLOCKED_AFTER);
 	return 0;
 }
 
-static int wait_in_queue(struct launchers *ls, struct launching *l, struct buf *request, const struct launch_fds *fds)
+static int queue_add(struct launchers *ls, struct launching *l, struct buf *request, const struct launch_fds *fds)
 {
 	l->request = *request;
 	*request = (struct buf){};
@@ -249,7 +249,7 @@ static void queue_remove(struct launchers *ls, struct launching **at)
 	l->next = NULL;
 }
 
-int launch_begin(struct launchers *ls, uid_t uid, const struct child_plan *p, launch_fn *fn, void *arg, struct launching **ret)
+int launchers_start(struct launchers *ls, uid_t uid, const struct child_plan *p, launch_fn *fn, void *arg, struct launching **ret)
 {
 	struct launching *l = xcalloc(1, sizeof(*l));
 	AUTO_DONE(buf) request = {};
@@ -258,20 +258,20 @@ int launch_begin(struct launchers *ls, uid_t uid, const struct child_plan *p, la
 	int r = 0;
 
 	*l = (struct launching){.all = ls, .uid = uid, .fn = fn, .arg = arg};
-	launch_encode(p, &request, &fds);
+	launch_request_encode(p, &request, &fds);
 	if (request.len > LAUNCH_REQUEST_MAX)
 		r = -E2BIG;
-	else if (held_by(ls, uid) >= UID_HELD_MAX)
+	else if (blocked_starts_of(ls, uid) >= UID_BLOCKED_MAX)
 		r = -EBUSY;
-	by = r == 0 ? launcher_for(ls, uid, &r) : NULL;
+	by = r == 0 ? launcher_find_idle(ls, uid, &r) : NULL;
 	if (by)
-		r = hand_over(by, l, &request, &fds);
+		r = launcher_submit(by, l, &request, &fds);
 	else if (r == 0)
-		r = wait_in_queue(ls, l, &request, &fds);
+		r = queue_add(ls, l, &request, &fds);
 	if (request.data)
 		explicit_bzero(request.data, request.len);
 	if (r < 0) {
-		launching_free(l);
+		launcher_start_free(l);
 		return r;
 	}
 	*ret = l;
@@ -279,14 +279,14 @@ int launch_begin(struct launchers *ls, uid_t uid, const struct child_plan *p, la
 }
 
 /* Starts that waited go to launchers that are free now. One that cannot be handed over is lost. */
-static void dispatch(struct launchers *ls)
+static void queue_dispatch(struct launchers *ls)
 {
-	static const struct child_word none;
+	static const struct child_report none;
 
 	for (struct launching **at = &ls->queue; *at;) {
 		struct launching *l = *at;
-		int r = held_by(ls, l->uid) >= UID_HELD_MAX ? -EBUSY : 0;
-		struct launcher *by = r == 0 ? launcher_for(ls, l->uid, &r) : NULL;
+		int r = blocked_starts_of(ls, l->uid) >= UID_BLOCKED_MAX ? -EBUSY : 0;
+		struct launcher *by = r == 0 ? launcher_find_idle(ls, l->uid, &r) : NULL;
 
 		if (!by && r == 0) {
 			at = &l->next;
@@ -294,21 +294,21 @@ static void dispatch(struct launchers *ls)
 		}
 		queue_remove(ls, at);
 		if (by)
-			r = hand_over(by, l, &l->request, &l->fds);
+			r = launcher_submit(by, l, &l->request, &l->fds);
 		explicit_bzero(l->request.data, l->request.len);
 		buf_done(&l->request);
 		while (l->fds.n > 0)
 			close(l->fds.v[--l->fds.n]);
 		if (r < 0) {
 			l->fn(LAUNCH_LOST, &none, l->arg);
-			launching_free(l);
+			launcher_start_free(l);
 			at = &ls->queue; /* the receiver may have changed it */
 		}
 	}
 }
 
 /* Its processes are the spawner's children and not reaped, so the numbers are their own. */
-static void kill_processes(const struct child_word *word)
+static void report_kill_processes(const struct child_report *word)
 {
 	const pid_t pids[] = {word->pid, word->worker, word->keeper};
 
@@ -317,24 +317,24 @@ static void kill_processes(const struct child_word *word)
 			kill(pids[i], SIGKILL);
 }
 
-static void discard(struct launchers *ls, const struct child_word *word)
+static void discard(struct launchers *ls, const struct child_report *word)
 {
 	const pid_t pids[] = {word->pid, word->worker, word->keeper};
 
-	kill_processes(word);
+	report_kill_processes(word);
 	for (size_t i = 0; i < ELEMENTS(pids); i++)
 		if (pids[i] > 0)
-			workers_know_helper(ls->workers, pids[i]);
+			orphans_add_helper(ls->workers, pids[i]);
 }
 
 /* The start is done; its launcher is idle again, or gone. */
-static void finish(struct launcher *by, enum launch_news news)
+static void launcher_finish(struct launcher *by, enum launch_event news)
 {
-	struct child_word word = by->arena->word;
+	struct child_report word = by->arena->word;
 	struct launching *l = by->of;
 
 	explicit_bzero(by->arena->request, by->arena->len);
-	by->arena->word = (struct child_word){.stage = -1};
+	by->arena->word = (struct child_report){.stage = -1};
 	by->arena->len = 0;
 	by->busy = false;
 	by->of = NULL;
@@ -343,17 +343,17 @@ static void finish(struct launcher *by, enum launch_news news)
 		word = by->arena->word;
 	}
 	if (!l || l->held)
-		by->all->workers->look_wanted = true; /* what has ended meanwhile was left alone, see launchers_expect() */
+		by->all->workers->scan_wanted = true; /* what has ended meanwhile was left alone, see launchers_expect() */
 	if (!l)
 		return;
 	l->by = NULL;
 	l->fn(news, &word, l->arg);
-	launching_free(l);
+	launcher_start_free(l);
 }
 
-static void on_answer(struct source *s, uint32_t events)
+static void on_launcher_answer(struct source *s, uint32_t events)
 {
-	struct launcher *l = SOURCE_OWNER(s, struct launcher, socket);
+	struct launcher *l = CONTAINER_OF(s, struct launcher, socket);
 	char byte;
 
 	(void)events;
@@ -361,13 +361,13 @@ static void on_answer(struct source *s, uint32_t events)
 		return; /* the end of a launcher is seen by its pidfd */
 	if (l->of && l->discard)
 		return; /* it answered before the signal came: its end is awaited */
-	finish(l, LAUNCH_DONE);
-	dispatch(l->all);
+	launcher_finish(l, LAUNCH_DONE);
+	queue_dispatch(l->all);
 }
 
-static void on_exit_ready(struct source *s, uint32_t events)
+static void on_launcher_exit(struct source *s, uint32_t events)
 {
-	struct launcher *l = SOURCE_OWNER(s, struct launcher, exit);
+	struct launcher *l = CONTAINER_OF(s, struct launcher, exit);
 	struct launchers *ls = l->all;
 
 	(void)events;
@@ -376,19 +376,19 @@ static void on_exit_ready(struct source *s, uint32_t events)
 	if (l->busy && !l->discard)
 		log_warning("launcher %d has ended during a start", (int)l->pid);
 	if (l->busy)
-		finish(l, LAUNCH_LOST);
+		launcher_finish(l, LAUNCH_LOST);
 	launcher_close(l);
-	dispatch(ls);
+	queue_dispatch(ls);
 }
 
-static void kill_launcher(struct launcher *by)
+static void launcher_kill(struct launcher *by)
 {
 	by->discard = true;
 	syscall(SYS_pidfd_send_signal, by->exit.fd, SIGKILL, NULL, 0);
-	kill_processes(&by->arena->word);
+	report_kill_processes(&by->arena->word);
 }
 
-static void unqueue(struct launching *l)
+static void queue_remove_start(struct launching *l)
 {
 	struct launching **at = &l->all->queue;
 
@@ -397,34 +397,34 @@ static void unqueue(struct launching *l)
 	queue_remove(l->all, at);
 }
 
-void launching_kill(struct launching *l)
+void launcher_start_kill(struct launching *l)
 {
-	static const struct child_word none;
+	static const struct child_report none;
 
 	if (l->by) {
-		kill_launcher(l->by);
+		launcher_kill(l->by);
 		return;
 	}
-	unqueue(l);
+	queue_remove_start(l);
 	l->fn(LAUNCH_LOST, &none, l->arg);
-	launching_free(l);
+	launcher_start_free(l);
 }
 
-void launching_cancel(struct launching *l)
+void launcher_start_cancel(struct launching *l)
 {
 	if (l->by)
-		kill_launcher(l->by);
+		launcher_kill(l->by);
 	else
-		unqueue(l);
-	launching_free(l);
+		queue_remove_start(l);
+	launcher_start_free(l);
 }
 
-void launching_abandon(struct launching *l)
+void launcher_start_abandon(struct launching *l)
 {
-	launching_free(l);
+	launcher_start_free(l);
 }
 
-const struct child_word *launching_word(const struct launching *l)
+const struct child_report *launcher_start_report(const struct launching *l)
 {
 	return l->by ? &l->by->arena->word : NULL;
 }
@@ -448,13 +448,13 @@ void launchers_init(struct launchers *ls, int ep, struct workers *ws)
 void launchers_done(struct launchers *ls)
 {
 	while (ls->queue)
-		launching_cancel(ls->queue);
+		launcher_start_cancel(ls->queue);
 	while (ls->first) {
 		if (ls->first->of)
-			launching_free(ls->first->of);
+			launcher_start_free(ls->first->of);
 		launcher_close(ls->first);
 	}
-	free_dead(ls);
+	dead_launchers_free(ls);
 	deadlines_done(&ls->deadlines);
 	if (ls->settings >= 0)
 		close(ls->settings);
@@ -462,38 +462,38 @@ void launchers_done(struct launchers *ls)
 }
 
 /* The start takes long. It is held once its worker exists; a PID namespace has none before its mounts are made. */
-static void look_at(struct launching *l, usec_t now)
+static void start_check(struct launching *l, usec_t now)
 {
-	const struct child_word word = l->by->arena->word;
+	const struct child_report word = l->by->arena->word;
 
 	if (l->by->discard)
 		return;
 	l->held = word.pid > 0;
 	if ((word.host ? word.worker : word.pid) > 0) {
-		l->fn(LAUNCH_HELD, &word, l->arg);
+		l->fn(LAUNCH_BLOCKED, &word, l->arg);
 		return;
 	}
-	if (now > l->began + BIRTH_PATIENCE)
-		kill_launcher(l->by);
+	if (now > l->began + CREATE_TIMEOUT)
+		launcher_kill(l->by);
 	else
-		deadline_set(&l->all->deadlines, &l->deadline, now + LAUNCH_PATIENCE);
+		deadline_set(&l->all->deadlines, &l->deadline, now + LAUNCH_BLOCKED_AFTER);
 }
 
-void launchers_turn(struct launchers *ls, usec_t now)
+void launchers_run_due(struct launchers *ls, usec_t now)
 {
 	struct deadline *d;
 	bool looked = false;
 
 	while ((d = deadlines_take(&ls->deadlines, now))) {
-		look_at(SOURCE_OWNER(d, struct launching, deadline), now);
+		start_check(CONTAINER_OF(d, struct launching, deadline), now);
 		looked = true;
 	}
 	if (looked)
-		dispatch(ls);
-	free_dead(ls);
+		queue_dispatch(ls);
+	dead_launchers_free(ls);
 }
 
-usec_t launchers_next(const struct launchers *ls)
+usec_t launchers_next_due(const struct launchers *ls)
 {
 	return deadlines_next(&ls->deadlines);
 }
@@ -535,11 +535,11 @@ static bool awaited(const struct launcher *l)
 }
 
 /* Time is over. A start whose process exists may become its command at any moment: it is held, and so counts as started. */
-static void hold_all(struct launchers *ls)
+static void starts_mark_blocked(struct launchers *ls)
 {
 	for (struct launcher *l = ls->first; l; l = l->next)
 		if (l->of && !l->of->held && !l->arena->word.error)
-			look_at(l->of, clock_boot(&clock_system));
+			start_check(l->of, clock_boot(&clock_system));
 }
 
 void launchers_settle(struct launchers *ls, usec_t patience)
@@ -558,9 +558,9 @@ void launchers_settle(struct launchers *ls, usec_t patience)
 		of[1] = (struct pollfd){.fd = l->exit.fd, .events = POLLIN};
 		poll(of, ELEMENTS(of), (int)((until - now) / USEC_MSEC) + 1);
 		if (of[0].revents)
-			on_answer(&l->socket, 0);
+			on_launcher_answer(&l->socket, 0);
 		if (of[1].revents)
-			on_exit_ready(&l->exit, 0);
+			on_launcher_exit(&l->exit, 0);
 	}
-	hold_all(ls);
+	starts_mark_blocked(ls);
 }

@@ -11,12 +11,12 @@
 #include <sys/wait.h>
 
 /* A look takes about 0.3 us per child; with many of them, at most a tenth of our time goes into looking. */
-#define LOOK_PAUSE_PER_CHILD 3
-#define LOOK_FREELY 64
-#define LOOKS_MAX 8                   /* at a time, while there is more to reap */
-#define STRANGER_LOOKS 3              /* a process in the middle of exec shows no environment */
-#define HELPER_LOOKS (STRANGER_LOOKS + 1)
-#define STRANGER_WAIT (20 * USEC_MSEC)
+#define SCAN_PAUSE_PER_CHILD 3
+#define SCAN_FREELY 64
+#define SCANS_MAX 8                   /* at a time, while there is more to reap */
+#define IDENTIFY_TRIES 3              /* a process in the middle of exec shows no environment */
+#define HELPER_TRIES (IDENTIFY_TRIES + 1)
+#define IDENTIFY_PAUSE (20 * USEC_MSEC)
 
 static struct worker *owner_by_session(const struct workers *ws, pid_t pid)
 {
@@ -29,7 +29,7 @@ static struct worker *owner_by_session(const struct workers *ws, pid_t pid)
 	return w;
 }
 
-static void identify(struct workers *ws, pid_t pid, struct adopted *a)
+static void orphan_identify(struct workers *ws, pid_t pid, struct adopted *a)
 {
 	struct worker *w = owner_by_session(ws, pid);
 
@@ -40,13 +40,13 @@ static void identify(struct workers *ws, pid_t pid, struct adopted *a)
 		a->fence = w->fence;
 	} else if (!procfs_owner(pid, ws->spawner, &a->run, &a->fence)) {
 		a->run = 0;
-		if (!ws->opening && a->looks == STRANGER_LOOKS && !cgroups_on(ws->groups)) /* else its group knows */
+		if (!ws->opening && a->looks == IDENTIFY_TRIES && !cgroups_enabled(ws->groups)) /* else its group knows */
 			log_warning("process %d came to us and does not say whose it is: it is left alone",
 				(int)pid);
 	}
 }
 
-void workers_know(struct workers *ws, const struct state_adopted *from)
+void orphans_add(struct workers *ws, const struct reexec_state_orphan *from)
 {
 	struct adopted *a = xcalloc(1, sizeof(*a));
 
@@ -55,13 +55,13 @@ void workers_know(struct workers *ws, const struct state_adopted *from)
 	map_put(&ws->adopted, a->pid, a);
 }
 
-void workers_know_helper(struct workers *ws, pid_t pid)
+void orphans_add_helper(struct workers *ws, pid_t pid)
 {
-	workers_know(ws, &(struct state_adopted){.pid = pid, .looks = HELPER_LOOKS});
+	orphans_add(ws, &(struct reexec_state_orphan){.pid = pid, .looks = HELPER_TRIES});
 }
 
 /* It is our child and not reaped, so the number is its own. Returns whether to wait for it to say who it is. */
-static bool visit(struct workers *ws, pid_t pid)
+static bool orphan_check(struct workers *ws, pid_t pid)
 {
 	struct adopted *a = map_get(&ws->adopted, pid);
 	struct worker *w;
@@ -71,10 +71,10 @@ static bool visit(struct workers *ws, pid_t pid)
 		a->pid = pid;
 		map_put(&ws->adopted, pid, a);
 	}
-	if (!a->run && a->looks < STRANGER_LOOKS)
-		identify(ws, pid, a);
+	if (!a->run && a->looks < IDENTIFY_TRIES)
+		orphan_identify(ws, pid, a);
 	if (!a->run)
-		return !ws->opening && a->looks < STRANGER_LOOKS;
+		return !ws->opening && a->looks < IDENTIFY_TRIES;
 	w = workers_find(ws, a->run, a->fence);
 	if (w && w->phase != WORKER_NOT_STARTED && w->phase < WORKER_ENDING)
 		return false; /* its run goes on, and so may it */
@@ -85,12 +85,12 @@ static bool visit(struct workers *ws, pid_t pid)
 }
 
 /* Perhaps the worker of a session which we have not been told of yet: its end is not to be lost. */
-static bool awaited(const struct workers *ws, pid_t pid)
+static bool orphan_may_be_worker(const struct workers *ws, pid_t pid)
 {
 	const struct adopted *a = map_get(&ws->adopted, pid);
 	const struct worker *w;
 
-	if (!ws->opening || (a && a->looks >= HELPER_LOOKS))
+	if (!ws->opening || (a && a->looks >= HELPER_TRIES))
 		return false;
 	if (!a || !a->run)
 		return true;
@@ -99,7 +99,7 @@ static bool awaited(const struct workers *ws, pid_t pid)
 }
 
 /* False: something was reaped, whose children may have come to us behind what we have read. */
-static bool look_once(struct workers *ws, bool *strangers)
+static bool orphans_scan_once(struct workers *ws, bool *strangers)
 {
 	bool reaped = false;
 
@@ -114,7 +114,7 @@ static bool look_once(struct workers *ws, bool *strangers)
 
 		if (map_get(&ws->by_pid, ws->pids[i]) || launchers_expect(&ws->launchers, ws->pids[i]))
 			continue;
-		leave = awaited(ws, ws->pids[i]);
+		leave = orphan_may_be_worker(ws, ws->pids[i]);
 		if (waitid(P_PID, (id_t)ws->pids[i], &si, WEXITED | WNOHANG | (leave ? WNOWAIT : 0)) == 0 && si.si_pid) {
 			if (leave)
 				continue;
@@ -122,26 +122,26 @@ static bool look_once(struct workers *ws, bool *strangers)
 			reaped = true;
 			continue;
 		}
-		*strangers |= visit(ws, ws->pids[i]);
+		*strangers |= orphan_check(ws, ws->pids[i]);
 	}
 	return !reaped;
 }
 
-void workers_look(struct workers *ws, usec_t now)
+void orphans_scan(struct workers *ws, usec_t now)
 {
 	bool strangers, all = false;
 
-	ws->look_wanted = false;
-	for (int i = 0; i < LOOKS_MAX && !all; i++)
-		all = look_once(ws, &strangers);
+	ws->scan_wanted = false;
+	for (int i = 0; i < SCANS_MAX && !all; i++)
+		all = orphans_scan_once(ws, &strangers);
 	strangers |= !all;
 	for (struct worker *w = ws->ending; w; w = w->next_ending)
 		w->looked = !strangers;
-	ws->look_after = now;
-	if (ws->children_n > LOOK_FREELY)
-		ws->look_after += (usec_t)ws->children_n * LOOK_PAUSE_PER_CHILD;
+	ws->scan_after = now;
+	if (ws->children_n > SCAN_FREELY)
+		ws->scan_after += (usec_t)ws->children_n * SCAN_PAUSE_PER_CHILD;
 	if (strangers) {
-		ws->look_wanted = true;
-		ws->look_after = now + STRANGER_WAIT;
+		ws->scan_wanted = true;
+		ws->scan_after = now + IDENTIFY_PAUSE;
 	}
 }

@@ -9,50 +9,50 @@
 #define RELEASE_AFTER (100 * USEC_MSEC)
 #define SAVED_MAX (SECRETS_BYTES * 3 + SECRETS_MAX * 8)
 
-void veil_init(struct veil *v)
+void output_filter_init(struct output_filter *v)
 {
-	*v = (struct veil){.saved = -1};
+	*v = (struct output_filter){.saved = -1};
 }
 
-void veil_done(struct veil *v)
+void output_filter_done(struct output_filter *v)
 {
-	mask_free(v->mask);
+	secret_mask_free(v->secret_mask);
 	secrets_done(&v->secrets);
 	if (v->saved >= 0)
 		close(v->saved);
-	veil_init(v);
+	output_filter_init(v);
 }
 
-void veil_put(struct veil *v, struct secrets *s)
+void output_filter_set_secrets(struct output_filter *v, struct secrets *s)
 {
 	v->secrets = *s;
 	*s = (struct secrets){};
-	v->mask = secrets_mask(&v->secrets);
+	v->secret_mask = secrets_mask(&v->secrets);
 }
 
-static void keep(const void *data, size_t len, void *arg)
+static void output_append(const void *data, size_t len, void *arg)
 {
-	output_write(arg, data, len);
+	output_file_write(arg, data, len);
 }
 
-void veil_write(struct veil *v, struct deadlines *all, struct output_writer *out, const void *data, size_t len)
+void output_filter_write(struct output_filter *v, struct deadlines *all, struct output_file_writer *out, const void *data, size_t len)
 {
-	if (!v->mask) {
-		output_write(out, data, len);
+	if (!v->secret_mask) {
+		output_file_write(out, data, len);
 		return;
 	}
-	mask_write(v->mask, data, len, keep, out);
-	if (mask_holds(v->mask))
+	secret_mask_write(v->secret_mask, data, len, output_append, out);
+	if (secret_mask_holds(v->secret_mask))
 		deadline_set(all, &v->release, clock_boot(&clock_system) + RELEASE_AFTER);
 	else
 		deadline_clear(all, &v->release);
 }
 
-void veil_release(struct veil *v, struct deadlines *all, struct output_writer *out)
+void output_filter_release(struct output_filter *v, struct deadlines *all, struct output_file_writer *out)
 {
 	deadline_clear(all, &v->release);
-	if (v->mask)
-		mask_release(v->mask, keep, out);
+	if (v->secret_mask)
+		secret_mask_release(v->secret_mask, output_append, out);
 }
 
 /* ---- over a change of our program ---- */
@@ -63,7 +63,7 @@ static void add_held(const void *data, size_t len, void *arg)
 }
 
 /* The values as records, then as they are the bytes that wait for what comes next. */
-void veil_save(struct veil *v)
+void output_filter_save(struct output_filter *v)
 {
 	AUTO_DONE(buf) all = {};
 	uint32_t n = (uint32_t)v->secrets.n, len;
@@ -71,7 +71,7 @@ void veil_save(struct veil *v)
 	if (v->saved >= 0)
 		close(v->saved);
 	v->saved = -1;
-	if (!v->mask)
+	if (!v->secret_mask)
 		return;
 	buf_add(&all, &n, sizeof(n));
 	len = (uint32_t)all.len;
@@ -79,12 +79,12 @@ void veil_save(struct veil *v)
 	secrets_encode(&v->secrets, &all);
 	len = (uint32_t)(all.len - 2 * sizeof(len));
 	memcpy(all.data + sizeof(n), &len, sizeof(len));
-	mask_held(v->mask, add_held, &all);
-	v->saved = io_memfd_sealed("jobsched-veil", all.data, all.len);
+	secret_mask_held(v->secret_mask, add_held, &all);
+	v->saved = io_memfd_sealed("jobsched-output-filter", all.data, all.len);
 	explicit_bzero(all.data, all.cap);
 }
 
-bool veil_adopt(struct veil *v, struct output_writer *out)
+bool output_filter_adopt(struct output_filter *v, struct output_file_writer *out)
 {
 	AUTO_DONE(buf) all = {};
 	struct secrets s = {};
@@ -92,7 +92,7 @@ bool veil_adopt(struct veil *v, struct output_writer *out)
 	size_t at;
 	int error;
 
-	v->mask = NULL;
+	v->secret_mask = NULL;
 	v->secrets = (struct secrets){};
 	v->release = (struct deadline){};
 	if (v->saved < 0)
@@ -104,9 +104,9 @@ bool veil_adopt(struct veil *v, struct output_writer *out)
 	memcpy(head, all.data, sizeof(head));
 	if (head[1] > all.len - sizeof(head) || !secrets_parse(&s, all.data + sizeof(head), head[1], &error, &at) || s.n != head[0])
 		return false;
-	veil_put(v, &s);
-	if (v->mask)
-		mask_write(v->mask, all.data + sizeof(head) + head[1], all.len - sizeof(head) - head[1], keep, out);
+	output_filter_set_secrets(v, &s);
+	if (v->secret_mask)
+		secret_mask_write(v->secret_mask, all.data + sizeof(head) + head[1], all.len - sizeof(head) - head[1], output_append, out);
 	explicit_bzero(all.data, all.cap);
 	return true;
 }

@@ -5,19 +5,19 @@
 #include "exec/proto/output_file.h"
 #include "exec/worker/secrets.h"
 
-struct veil {
+struct output_filter {
 	struct secrets secrets;  /* those to hide; for the program that may take our place */
-	struct mask *mask;       /* owned; NULL: nothing to hide */
+	struct secret_mask *secret_mask;       /* owned; NULL: nothing to hide */
 	struct deadline release; /* of what it holds back */
 	int saved;               /* for that program, and from the one before: all this in memory; -1: nothing */
 };
-void veil_init(struct veil *v);
-void veil_done(struct veil *v);
-void veil_put(struct veil *v, struct secrets *s /* moved */);
+void output_filter_init(struct output_filter *v);
+void output_filter_done(struct output_filter *v);
+void output_filter_set_secrets(struct output_filter *v, struct secrets *s /* moved */);
 
 /* Output goes through it; what it holds back is due in 'all' within a tenth of a second. */
-void veil_write(struct veil *v, struct deadlines *all, struct output_writer *out, const void *data, size_t len);
-void veil_release(struct veil *v, struct deadlines *all, struct output_writer *out);
+void output_filter_write(struct output_filter *v, struct deadlines *all, struct output_file_writer *out, const void *data, size_t len);
+void output_filter_release(struct output_filter *v, struct deadlines *all, struct output_file_writer *out);
 
-void veil_save(struct veil *v);  /* makes 'saved' */
-bool veil_adopt(struct veil *v, struct output_writer *out); /* makes the rest of 'saved' */
+void output_filter_save(struct output_filter *v);  /* makes 'saved' */
+bool output_filter_adopt(struct output_filter *v, struct output_file_writer *out); /* makes the rest of 'saved' */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Nobody is there to answer; what is only told needs no answer. */
-static int say_nothing(int n, const struct pam_message **messages, struct pam_response **answers, void *arg)
+static int conversation_refuse(int n, const struct pam_message **messages, struct pam_response **answers, void *arg)
 {
 	(void)arg;
 	for (int i = 0; i < n; i++)
@@ -34,7 +34,7 @@ struct pam {
 	__typeof__(pam_end) *end;
 };
 
-static bool load(struct pam *p)
+static bool libpam_load(struct pam *p)
 {
 	const struct {
 		void **to;
@@ -53,22 +53,22 @@ static bool load(struct pam *p)
 	return lib;
 }
 
-bool account_available(void)
+bool pam_available(void)
 {
 	return true;
 }
 
-bool account_check(const char *name, enum start_failure *why, struct err *e)
+bool pam_account_check(const char *name, enum start_failure *why, struct err *e)
 {
-	const struct pam_conv talk = {.conv = say_nothing};
+	const struct pam_conv talk = {.conv = conversation_refuse};
 	pam_handle_t *h = NULL;
 	struct pam p = {};
 	int r;
 
 	*why = START_ACCOUNT_DENIED;
-	if (!load(&p))
+	if (!libpam_load(&p))
 		return err_set(e, ERR_DENIED, "the account of '%s' cannot be checked: libpam.so.0 is missing", name);
-	r = p.start(ACCOUNT_SERVICE, name, &talk, &h);
+	r = p.start(PAM_SERVICE_NAME, name, &talk, &h);
 	if (r == PAM_SUCCESS)
 		r = p.set_item(h, PAM_TTY, "jobsched");
 	if (r == PAM_SUCCESS)
@@ -80,12 +80,12 @@ bool account_check(const char *name, enum start_failure *why, struct err *e)
 	return r == PAM_SUCCESS;
 }
 
-struct account_session {
+struct pam_session {
 	struct pam pam;
 	pam_handle_t *h;
 };
 
-static void take_env(const struct account_session *s, struct strv *ret)
+static void pam_environment_add(const struct pam_session *s, struct strv *ret)
 {
 	char **list = s->pam.getenvlist(s->h);
 
@@ -97,19 +97,19 @@ static void take_env(const struct account_session *s, struct strv *ret)
 	free(list);
 }
 
-bool account_open(const char *name, struct account_session **ret, struct strv *ret_env, struct err *e)
+bool pam_session_open(const char *name, struct pam_session **ret, struct strv *ret_env, struct err *e)
 {
-	static const struct pam_conv talk = {.conv = say_nothing};
-	struct account_session *s = xcalloc(1, sizeof(*s));
+	static const struct pam_conv talk = {.conv = conversation_refuse};
+	struct pam_session *s = xcalloc(1, sizeof(*s));
 	const char *what = "gives no credentials to";
 	bool credentials = false;
 	int r;
 
-	if (!load(&s->pam)) {
+	if (!libpam_load(&s->pam)) {
 		free(s);
 		return err_set(e, ERR_DENIED, "there is no session for '%s': libpam.so.0 is missing", name);
 	}
-	r = s->pam.start(ACCOUNT_SERVICE, name, &talk, &s->h);
+	r = s->pam.start(PAM_SERVICE_NAME, name, &talk, &s->h);
 	if (r == PAM_SUCCESS)
 		r = s->pam.set_item(s->h, PAM_TTY, "jobsched");
 	if (r == PAM_SUCCESS) {
@@ -121,7 +121,7 @@ bool account_open(const char *name, struct account_session **ret, struct strv *r
 		r = s->pam.open_session(s->h, PAM_SILENT);
 	}
 	if (r == PAM_SUCCESS) {
-		take_env(s, ret_env);
+		pam_environment_add(s, ret_env);
 		*ret = s;
 		return true;
 	}
@@ -134,7 +134,7 @@ bool account_open(const char *name, struct account_session **ret, struct strv *r
 	return false;
 }
 
-bool account_close(struct account_session *s, struct err *e)
+bool pam_session_close(struct pam_session *s, struct err *e)
 {
 	int r = s->pam.close_session(s->h, PAM_SILENT);
 	int also = s->pam.setcred(s->h, PAM_DELETE_CRED | PAM_SILENT);
@@ -148,25 +148,25 @@ bool account_close(struct account_session *s, struct err *e)
 	return r == PAM_SUCCESS;
 }
 #else
-bool account_available(void)
+bool pam_available(void)
 {
 	return false;
 }
 
-bool account_check(const char *name, enum start_failure *why, struct err *e)
+bool pam_account_check(const char *name, enum start_failure *why, struct err *e)
 {
 	*why = START_ACCOUNT_DENIED;
 	return err_set(e, ERR_DENIED, "the account of '%s' cannot be checked: built without PAM", name);
 }
 
-bool account_open(const char *name, struct account_session **ret, struct strv *ret_env, struct err *e)
+bool pam_session_open(const char *name, struct pam_session **ret, struct strv *ret_env, struct err *e)
 {
 	(void)ret;
 	(void)ret_env;
 	return err_set(e, ERR_DENIED, "there is no session for '%s': built without PAM", name);
 }
 
-bool account_close(struct account_session *s, struct err *e)
+bool pam_session_close(struct pam_session *s, struct err *e)
 {
 	(void)s;
 	(void)e;

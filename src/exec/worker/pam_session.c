@@ -28,32 +28,32 @@
 #include <time.h>
 #include <unistd.h>
 
-#define KEPT_MAX (CHILD_MORE_MAX + 16)
+#define KEPT_MAX (CHILD_EXTRA_FDS_MAX + 16)
 #define ENDS 2 /* of patience: for us and our helpers, then without any choice */
 #define WORKER_END_MS 2000 /* for the worker to die with the spawner */
 
 struct session {
-	const struct session_plan *plan;
+	const struct pam_session_plan *plan;
 	int socket;
 	bool timed;
 	int timers[ENDS];        /* the kernel's numbers of them, when timed */
 	int worker;              /* pidfd; -1: none */
-	struct account_session *account;
+	struct pam_session *account;
 	struct strv env;
 };
 
 /* ---- what a copy of the spawner has that is not for modules ---- */
 
-static int by_number(const void *a, const void *b)
+static int compare_fds(const void *a, const void *b)
 {
 	return *(const int *)a - *(const int *)b;
 }
 
-static void close_others(int *keep, size_t n)
+static void close_fds_except(int *keep, size_t n)
 {
 	unsigned next = 3;
 
-	qsort(keep, n, sizeof(*keep), by_number);
+	qsort(keep, n, sizeof(*keep), compare_fds);
 	for (size_t i = 0; i < n; i++) {
 		unsigned fd = (unsigned)keep[i];
 
@@ -66,7 +66,7 @@ static void close_others(int *keep, size_t n)
 	close_range(next, ~0U, 0);
 }
 
-static void keep_what_the_worker_needs(const struct session *s)
+static void close_unneeded_fds(const struct session *s)
 {
 	const struct child_plan *c = s->plan->child;
 	const struct sandboxes *all = c->fences->all;
@@ -76,11 +76,11 @@ static void keep_what_the_worker_needs(const struct session *s)
 
 	for (size_t i = 0; i < c->more_n; i++)
 		keep[n++] = c->more[i];
-	close_others(keep, n);
+	close_fds_except(keep, n);
 }
 
 /* Whoever stops the service or its terminal does not mean us: the spawner says when. Helpers of modules need the rest. */
-static void become_our_own(void)
+static void detach_from_spawner(void)
 {
 	static const int held[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 	sigset_t mask;
@@ -98,7 +98,7 @@ static void become_our_own(void)
 }
 
 /* Helpers that modules wait for would outlive us; such as lead a group go with all of it. System calls only. */
-static void end_with_helpers(int sig)
+static void on_timeout_signal(int sig)
 {
 	char text[4096];
 	int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
@@ -119,10 +119,10 @@ static void end_with_helpers(int sig)
 }
 
 /* The second comes as SIGKILL, because a module may do with any other signal as it likes. */
-static bool set_patience(struct session *s, usec_t patience)
+static bool timeout_start(struct session *s, usec_t patience)
 {
 	const int signals[ENDS] = {SIGRTMAX - 1, SIGKILL};
-	const struct sigaction end = {.sa_handler = end_with_helpers};
+	const struct sigaction end = {.sa_handler = on_timeout_signal};
 
 	if (sigaction(signals[0], &end, NULL) < 0)
 		return false;
@@ -142,10 +142,10 @@ static bool set_patience(struct session *s, usec_t patience)
 
 /* ---- the start ---- */
 
-static bool say(const struct session *s, enum start_failure why, const struct child_word *made, usec_t started_at,
+static bool report_send(const struct session *s, enum start_failure why, const struct child_report *made, usec_t started_at,
 	const char *text)
 {
-	struct session_word w = {.magic = SESSION_MAGIC, .failure = (int32_t)why, .started_at = started_at};
+	struct pam_session_report w = {.magic = PAM_SESSION_MAGIC, .failure = (int32_t)why, .started_at = started_at};
 
 	if (made)
 		w.made = *made;
@@ -154,7 +154,7 @@ static bool say(const struct session *s, enum start_failure why, const struct ch
 }
 
 /* Limits that are only ours come before those of the session, which may replace them; the job's own come after both. */
-static bool set_defaults(const struct child_limits *l, struct child_limits *ret)
+static bool default_limits_apply(const struct child_limits *l, struct child_limits *ret)
 {
 	*ret = *l;
 	ret->n = 0;
@@ -172,7 +172,7 @@ static long keyring(void)
 	return syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 0);
 }
 
-static char *note_of(const struct child_word *m, const struct child_plan *p)
+static char *start_note(const struct child_report *m, const struct child_plan *p)
 {
 	if (!m->error)
 		return m->cwd_error ? xprintf("could not enter '%s', ran in '/': %s", p->cwd, strerror(m->cwd_error)) : NULL;
@@ -181,60 +181,60 @@ static char *note_of(const struct child_word *m, const struct child_plan *p)
 	return worker_launch_error(m, p);
 }
 
-static bool launch(struct session *s, struct child_plan *p)
+static bool worker_create(struct session *s, struct child_plan *p)
 {
 	const struct user *u = s->plan->environ->user;
-	struct child_stacks *stacks = NULL;
-	struct child_word made;
+	struct launch_stacks *stacks = NULL;
+	struct child_report made;
 	AUTO_TEXT note = NULL;
 	usec_t began;
 	struct err e = {};
 	pid_t worker;
 
-	if (!child_stacks_new(&stacks, &e)) {
-		say(s, START_TRANSIENT, NULL, 0, e.msg);
+	if (!launch_stacks_new(&stacks, &e)) {
+		report_send(s, START_TRANSIENT, NULL, 0, e.msg);
 		return false;
 	}
 	began = clock_now(&clock_system);
-	child_make(stacks, p, &made);
-	note = note_of(&made, p);
+	launch_processes(stacks, p, &made);
+	note = start_note(&made, p);
 	if (made.error) {
-		say(s, worker_launch_reason(made.error), made.pid > 0 ? &made : NULL, began, note);
+		report_send(s, worker_start_failure(made.error), made.pid > 0 ? &made : NULL, began, note);
 		return false;
 	}
 	worker = made.host ? made.worker : made.pid;
 	s->worker = (int)syscall(SYS_pidfd_open, worker, 0);
 	log_line(LOG_LEVEL_INFO, &(struct log_about){.run = s->plan->run}, "audit: run %" PRId64 " starts as '%s' (uid %u), pid %d, in a session",
 		s->plan->run, u->name, (unsigned)u->uid, (int)worker);
-	return say(s, (enum start_failure)SESSION_STARTED, &made, began, note);
+	return report_send(s, (enum start_failure)PAM_SESSION_STARTED, &made, began, note);
 }
 
-static bool start_worker(struct session *s, const struct child_limits *limits, bool has_keyring)
+static bool worker_create_in_session(struct session *s, const struct child_limits *limits, bool has_keyring)
 {
-	struct environ_source from = *s->plan->environ;
+	struct environment_source from = *s->plan->environ;
 	struct child_plan p = *s->plan->child;
-	__attribute__((cleanup(environ_vars_done))) struct environ_vars vars = {};
+	__attribute__((cleanup(environment_done))) struct environment vars = {};
 
 	from.session = &s->env;
-	environ_build(&vars, &from);
+	environment_build(&vars, &from);
 	p.envp = vars.envp;
-	p.path = environ_get(&vars, "PATH");
+	p.path = environment_get(&vars, "PATH");
 	p.limits = limits;
 	p.keyring = has_keyring;
 	p.beside = true;
 	p.born = false; /* a module may have put us into a group from which births do not work */
-	p.patience = SESSION_PATIENCE;
-	return launch(s, &p);
+	p.patience = PAM_SESSION_TIMEOUT;
+	return worker_create(s, &p);
 }
 
 /* ---- the end ---- */
 
-static bool spawner_left(const struct session *s)
+static bool spawner_is_gone(const struct session *s)
 {
 	return poll(&(struct pollfd){.fd = s->socket, .events = POLLIN | POLLRDHUP}, 1, 0) != 0;
 }
 
-static void wait_for_end(const struct session *s)
+static void wait_for_spawner(const struct session *s)
 {
 	char byte;
 
@@ -256,8 +256,8 @@ static void close_session(struct session *s)
 	struct err e = {};
 	char byte = 0;
 
-	set_patience(s, SESSION_PATIENCE);
-	if (!account_close(s->account, &e))
+	timeout_start(s, PAM_SESSION_TIMEOUT);
+	if (!pam_session_close(s->account, &e))
 		log_line(LOG_LEVEL_WARNING, &(struct log_about){.run = s->plan->run}, "the session of run %" PRId64 " was not closed well: %s",
 			s->plan->run, e.msg);
 	send(s->socket, &byte, 1, MSG_NOSIGNAL);
@@ -269,29 +269,29 @@ static void session_main(struct session *s)
 	struct err e = {};
 	long keys;
 
-	become_our_own();
-	keep_what_the_worker_needs(s);
-	if (!set_defaults(s->plan->child->limits, &limits) || !set_patience(s, SESSION_PATIENCE)) {
-		say(s, START_TRANSIENT, NULL, 0, "could not prepare a process for its session");
+	detach_from_spawner();
+	close_unneeded_fds(s);
+	if (!default_limits_apply(s->plan->child->limits, &limits) || !timeout_start(s, PAM_SESSION_TIMEOUT)) {
+		report_send(s, START_TRANSIENT, NULL, 0, "could not prepare a process for its session");
 		return;
 	}
 	keys = keyring();
-	if (!account_open(s->plan->environ->user->name, &s->account, &s->env, &e)) {
-		say(s, START_ACCOUNT_DENIED, NULL, 0, e.msg);
+	if (!pam_session_open(s->plan->environ->user->name, &s->account, &s->env, &e)) {
+		report_send(s, START_ACCOUNT_DENIED, NULL, 0, e.msg);
 		return;
 	}
-	set_patience(s, 0);
-	if (!spawner_left(s) && start_worker(s, &limits, keyring() != keys)) {
+	timeout_start(s, 0);
+	if (!spawner_is_gone(s) && worker_create_in_session(s, &limits, keyring() != keys)) {
 		int keep[] = {s->socket, s->worker};
 
-		close_others(keep, ELEMENTS(keep));
-		wait_for_end(s);
+		close_fds_except(keep, ELEMENTS(keep));
+		wait_for_spawner(s);
 	}
 	end_worker(s);
 	close_session(s);
 }
 
-int session_fork(const struct session_plan *p, pid_t *ret_pid, int *ret_socket)
+int pam_session_fork(const struct pam_session_plan *p, pid_t *ret_pid, int *ret_socket)
 {
 	struct session s = {.plan = p, .worker = -1};
 	int pair[2];

@@ -13,25 +13,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct environ_source;
+struct environment_source;
 
-#define SESSION_PATIENCE (10 * USEC_SEC) /* for modules to open it, and to close it; the process is killed then */
-#define SESSION_TEXT_MAX 256
-#define SESSION_MAGIC UINT32_C(0x7373656a) /* "jess" */
-#define SESSION_STARTED (-1)
+#define PAM_SESSION_TIMEOUT (10 * USEC_SEC) /* for modules to open it, and to close it; the process is killed then */
+#define PAM_SESSION_TEXT_MAX 256
+#define PAM_SESSION_MAGIC UINT32_C(0x7373656a) /* "jess" */
+#define PAM_SESSION_STARTED (-1)
 
 /* What it says first; a byte follows when the session is closed. */
-struct session_word {
+struct pam_session_report {
 	uint32_t magic;
-	int32_t failure;             /* enum start_failure; or SESSION_STARTED */
+	int32_t failure;             /* enum start_failure; or PAM_SESSION_STARTED */
 	int64_t started_at;          /* realtime */
-	struct child_word made;      /* pid 0: none was */
-	char text[SESSION_TEXT_MAX]; /* the reason, or something to be noted */
+	struct child_report made;      /* pid 0: none was */
+	char text[PAM_SESSION_TEXT_MAX]; /* the reason, or something to be noted */
 };
 
-struct session_plan {
+struct pam_session_plan {
 	int64_t run;
 	const struct child_plan *child;        /* without an environment */
-	const struct environ_source *environ;  /* which is made from this and the session's */
+	const struct environment_source *environ;  /* which is made from this and the session's */
 };
-int session_fork(const struct session_plan *p, pid_t *ret_pid, int *ret_socket); /* 0, or -errno */
+int pam_session_fork(const struct pam_session_plan *p, pid_t *ret_pid, int *ret_socket); /* 0, or -errno */

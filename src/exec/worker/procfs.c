@@ -50,8 +50,8 @@ bool procfs_owner(pid_t pid, const char *spawner, int64_t *ret_run, int64_t *ret
 	id = find_variable(&env, PROCFS_SPAWNER);
 	run = find_variable(&env, PROCFS_RUN);
 	fence = find_variable(&env, PROCFS_FENCE);
-	return id && run && fence && strcmp(id, spawner) == 0 && parse_int(run, -INT64_MAX, INT64_MAX, ret_run) &&
-	       parse_int(fence, 0, INT64_MAX, ret_fence);
+	return id && run && fence && strcmp(id, spawner) == 0 && text_parse_int(run, -INT64_MAX, INT64_MAX, ret_run) &&
+	       text_parse_int(fence, 0, INT64_MAX, ret_fence);
 }
 
 int procfs_children_open(void)
@@ -64,7 +64,7 @@ int procfs_children_open(void)
 	return fd < 0 ? -errno : fd;
 }
 
-static int read_text(int fd, struct buf *text)
+static int children_file_read(int fd, struct buf *text)
 {
 	buf_clear(text);
 	for (;;) {
@@ -83,7 +83,7 @@ static int read_text(int fd, struct buf *text)
 
 int procfs_children(int fd, struct buf *text, pid_t **ret, size_t *ret_n, size_t *cap)
 {
-	int r = read_text(fd, text);
+	int r = children_file_read(fd, text);
 	size_t n = 0;
 	char *end;
 
@@ -108,7 +108,7 @@ int procfs_children(int fd, struct buf *text, pid_t **ret, size_t *ret_n, size_t
  * The descriptor is taken before the environment is read: if the number has passed to somebody else in between,
  * the signal goes to the one that is gone, which harms nobody.
  */
-static int pidfd_of_ours(pid_t pid, const char *spawner)
+static int pidfd_if_owned(pid_t pid, const char *spawner)
 {
 	AUTO_FD pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	AUTO_DONE(buf) env = {};
@@ -121,7 +121,7 @@ static int pidfd_of_ours(pid_t pid, const char *spawner)
 }
 
 /* Kills what is there now. Returns how many were found; *left counts those that did not go in time. */
-static int sweep_once(const char *spawner, usec_t until, int *left)
+static int kill_all_once(const char *spawner, usec_t until, int *left)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *d;
@@ -130,7 +130,7 @@ static int sweep_once(const char *spawner, usec_t until, int *left)
 	*left = 0;
 	while (proc && (d = readdir(proc))) {
 		int64_t pid;
-		AUTO_FD pidfd = parse_int(d->d_name, 1, INT32_MAX, &pid) ? pidfd_of_ours((pid_t)pid, spawner) : -1;
+		AUTO_FD pidfd = text_parse_int(d->d_name, 1, INT32_MAX, &pid) ? pidfd_if_owned((pid_t)pid, spawner) : -1;
 		usec_t wait;
 
 		if (pidfd < 0)
@@ -150,14 +150,14 @@ static int sweep_once(const char *spawner, usec_t until, int *left)
 	return found;
 }
 
-int procfs_sweep(const char *spawner)
+int procfs_kill_all(const char *spawner)
 {
 	usec_t until = clock_boot(&clock_system) + SWEEP_LIMIT;
 	int all = 0, found, left;
 
 	/* again until none is found: the killed may have started others meanwhile */
 	do {
-		found = sweep_once(spawner, until, &left);
+		found = kill_all_once(spawner, until, &left);
 		all += found - left;
 		if (left)
 			return -1;

@@ -25,4 +25,4 @@ int procfs_children(int fd, struct buf *text /* reused */, pid_t **ret /* reused
  * Kills every process that carries this spawner's id and waits until they are gone. Returns how many there were,
  * -1 when some would not go within ten seconds or may not be killed by us.
  */
-int procfs_sweep(const char *spawner);
+int procfs_kill_all(const char *spawner);

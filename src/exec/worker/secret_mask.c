@@ -26,7 +26,7 @@ struct stretch {
 	bool joined; /* goes on from what was hidden right before */
 };
 
-struct mask {
+struct secret_mask {
 	struct state *states;
 	uint32_t n, cap;
 	struct edge *edges;
@@ -46,7 +46,7 @@ struct mask {
 
 /* ---- the automaton ---- */
 
-static uint32_t edge_place(const struct mask *m, uint32_t from, unsigned char byte)
+static uint32_t edge_place(const struct secret_mask *m, uint32_t from, unsigned char byte)
 {
 	uint64_t h = (((uint64_t)from << 8) | byte) * UINT64_C(0x9E3779B97F4A7C15);
 	uint32_t i = (uint32_t)(h >> 32) & (m->edges_cap - 1);
@@ -56,12 +56,12 @@ static uint32_t edge_place(const struct mask *m, uint32_t from, unsigned char by
 	return i;
 }
 
-static uint32_t edge_get(const struct mask *m, uint32_t from, unsigned char byte)
+static uint32_t edge_get(const struct secret_mask *m, uint32_t from, unsigned char byte)
 {
 	return from ? m->edges[edge_place(m, from, byte)].to : m->first[byte];
 }
 
-static uint32_t step(const struct mask *m, uint32_t from, unsigned char byte)
+static uint32_t automaton_step(const struct secret_mask *m, uint32_t from, unsigned char byte)
 {
 	uint32_t to;
 
@@ -70,7 +70,7 @@ static uint32_t step(const struct mask *m, uint32_t from, unsigned char byte)
 	return to;
 }
 
-static uint32_t state_add(struct mask *m, uint32_t from, unsigned char byte)
+static uint32_t state_add(struct secret_mask *m, uint32_t from, unsigned char byte)
 {
 	uint32_t to = edge_get(m, from, byte);
 
@@ -85,7 +85,7 @@ static uint32_t state_add(struct mask *m, uint32_t from, unsigned char byte)
 	return to;
 }
 
-static void pattern_add(struct mask *m, const char *p, size_t len)
+static void pattern_add(struct secret_mask *m, const char *p, size_t len)
 {
 	uint32_t at = 0;
 
@@ -97,7 +97,7 @@ static void pattern_add(struct mask *m, const char *p, size_t len)
 }
 
 /* Where to go on when a byte does not fit: known for the shorter beginnings first. */
-static void link_states(struct mask *m)
+static void link_states(struct secret_mask *m)
 {
 	uint32_t *order = xcalloc(m->n, sizeof(*order)), *begin = xcalloc(m->n + 1, sizeof(*begin));
 
@@ -110,7 +110,7 @@ static void link_states(struct mask *m)
 	for (uint32_t i = 1; i < m->n; i++) {
 		struct state *s = &m->states[order[i]];
 
-		s->fail = s->parent ? step(m, m->states[s->parent].fail, s->byte) : 0;
+		s->fail = s->parent ? automaton_step(m, m->states[s->parent].fail, s->byte) : 0;
 		if (!s->hit)
 			s->hit = m->states[s->fail].hit;
 	}
@@ -132,7 +132,7 @@ static bool blank(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-static void lines_add(struct mask *m, const char *p, size_t len)
+static void lines_add(struct secret_mask *m, const char *p, size_t len)
 {
 	for (const char *end = p + len, *next; p < end; p = next) {
 		const char *stop = memchr(p, '\n', (size_t)(end - p));
@@ -153,7 +153,7 @@ static void lines_add(struct mask *m, const char *p, size_t len)
  * an end of line for example, can be part of the last character, so every value of these bits is added. The characters
  * after it depend on following data only.
  */
-static void base64_tail_add(struct mask *m, const char *before, const char *tail)
+static void base64_tail_add(struct secret_mask *m, const char *before, const char *tail)
 {
 	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	AUTO_TEXT text = xprintf("%s%s", before, tail);
@@ -170,7 +170,7 @@ static void base64_tail_add(struct mask *m, const char *before, const char *tail
 }
 
 /* In one piece and in lines: lines are found one by one. A short last line is found together with the line before it. */
-static void base64_add(struct mask *m, const char *p, size_t len)
+static void base64_add(struct secret_mask *m, const char *p, size_t len)
 {
 	static const char *const ends[] = {"", "\n", "\r\n"};
 	AUTO_DONE(buf) text = {};
@@ -193,9 +193,9 @@ static void base64_add(struct mask *m, const char *p, size_t len)
 	explicit_bzero(text.data, text.cap);
 }
 
-struct mask *mask_new(const struct mask_value *values, size_t n)
+struct secret_mask *secret_mask_new(const struct secret_mask_value *values, size_t n)
 {
-	AUTO(mask) *m = xcalloc(1, sizeof(*m));
+	AUTO(secret_mask) *m = xcalloc(1, sizeof(*m));
 	size_t bytes = 0;
 
 	for (size_t i = 0; i < n; i++)
@@ -225,7 +225,7 @@ struct mask *mask_new(const struct mask_value *values, size_t n)
 	return STEAL(m);
 }
 
-void mask_free(struct mask *m)
+void secret_mask_free(struct secret_mask *m)
 {
 	if (!m)
 		return;
@@ -242,7 +242,7 @@ void mask_free(struct mask *m)
 /* ---- the stream ---- */
 
 /* Ends never go back, so only the last ones can touch the new one. */
-static void hide(struct mask *m, int64_t start, int64_t end)
+static void hide(struct secret_mask *m, int64_t start, int64_t end)
 {
 	struct stretch new = {.start = start, .end = end};
 
@@ -267,13 +267,13 @@ static void hide(struct mask *m, int64_t start, int64_t end)
 	m->hidden[m->hidden_n++] = new;
 }
 
-static void take(struct mask *m, int64_t n)
+static void take(struct secret_mask *m, int64_t n)
 {
 	m->base += n;
 	m->taken += (size_t)n;
 }
 
-static void emit_hidden(struct mask *m, int64_t limit, mask_out_fn *out, void *arg)
+static void emit_hidden(struct secret_mask *m, int64_t limit, secret_mask_out_fn *out, void *arg)
 {
 	const struct stretch *h = &m->hidden[m->hidden_from];
 	int64_t end = h->end < limit ? h->end : limit;
@@ -287,7 +287,7 @@ static void emit_hidden(struct mask *m, int64_t limit, mask_out_fn *out, void *a
 	take(m, end - m->base);
 }
 
-static void emit(struct mask *m, int64_t limit, mask_out_fn *out, void *arg)
+static void emit(struct secret_mask *m, int64_t limit, secret_mask_out_fn *out, void *arg)
 {
 	while (m->base < limit) {
 		const struct stretch *h = m->hidden_from < m->hidden_n ? &m->hidden[m->hidden_from] : NULL;
@@ -308,11 +308,11 @@ static void emit(struct mask *m, int64_t limit, mask_out_fn *out, void *arg)
 	}
 }
 
-static void slice(struct mask *m, const unsigned char *p, size_t len, mask_out_fn *out, void *arg)
+static void slice(struct secret_mask *m, const unsigned char *p, size_t len, secret_mask_out_fn *out, void *arg)
 {
 	buf_add(&m->held, p, len);
 	for (size_t i = 0; i < len; i++) {
-		m->at = step(m, m->at, p[i]);
+		m->at = automaton_step(m, m->at, p[i]);
 		m->pos++;
 		if (m->states[m->at].hit)
 			hide(m, m->pos - m->states[m->at].hit, m->pos);
@@ -320,7 +320,7 @@ static void slice(struct mask *m, const unsigned char *p, size_t len, mask_out_f
 	emit(m, m->pos - m->states[m->at].depth, out, arg);
 }
 
-void mask_write(struct mask *m, const void *data, size_t len, mask_out_fn *out, void *arg)
+void secret_mask_write(struct secret_mask *m, const void *data, size_t len, secret_mask_out_fn *out, void *arg)
 {
 	const unsigned char *p = data;
 
@@ -330,22 +330,22 @@ void mask_write(struct mask *m, const void *data, size_t len, mask_out_fn *out, 
 	}
 }
 
-bool mask_holds(const struct mask *m)
+bool secret_mask_holds(const struct secret_mask *m)
 {
 	return m->base < m->pos;
 }
 
-void mask_held(const struct mask *m, mask_out_fn *out, void *arg)
+void secret_mask_held(const struct secret_mask *m, secret_mask_out_fn *out, void *arg)
 {
-	if (mask_holds(m))
+	if (secret_mask_holds(m))
 		out(m->held.data + m->taken, (size_t)(m->pos - m->base), arg);
 }
 
-void mask_release(struct mask *m, mask_out_fn *out, void *arg)
+void secret_mask_release(struct secret_mask *m, secret_mask_out_fn *out, void *arg)
 {
 	uint32_t depth = m->states[m->at].depth;
 
-	if (depth >= m->half && mask_holds(m))
+	if (depth >= m->half && secret_mask_holds(m))
 		hide(m, m->pos - depth, m->pos);
 	emit(m, m->pos, out, arg);
 }

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct mask;
+struct secret_mask;
 
 /*
  * Hidden are: a value without the line ends at its end; each line of a value with several lines, without the blanks around
@@ -17,24 +17,24 @@ struct mask;
 #define MASK_MIN 4
 #define MASK_LINE_MIN 8
 #define MASK_VALUES_MAX 16
-#define MASK_BYTES_MAX (64 << 10) /* of all values together; a mask takes up to 130 times as much */
+#define MASK_BYTES_MAX (64 << 10) /* of all values together; a secret_mask takes up to 130 times as much */
 
-struct mask_value {
+struct secret_mask_value {
 	const void *data;
 	size_t len;
 };
-typedef void mask_out_fn(const void *data, size_t len, void *arg);
+typedef void secret_mask_out_fn(const void *data, size_t len, void *arg);
 
-struct mask *mask_new(const struct mask_value *values, size_t n); /* NULL: there is nothing to hide */
-void mask_free(struct mask *m);                                   /* and what it knows is overwritten */
-AUTO_DEFINE(mask);
+struct secret_mask *secret_mask_new(const struct secret_mask_value *values, size_t n); /* NULL: there is nothing to hide */
+void secret_mask_free(struct secret_mask *m);                                   /* and what it knows is overwritten */
+AUTO_DEFINE(secret_mask);
 
 /* What cannot be the beginning of a secret any more goes on to 'out'; the time is linear in len, whatever is in it. */
-void mask_write(struct mask *m, const void *data, size_t len, mask_out_fn *out, void *arg);
-bool mask_holds(const struct mask *m); /* something waits for what comes next */
-void mask_held(const struct mask *m, mask_out_fn *out, void *arg); /* that, as it is; it goes on waiting */
+void secret_mask_write(struct secret_mask *m, const void *data, size_t len, secret_mask_out_fn *out, void *arg);
+bool secret_mask_holds(const struct secret_mask *m); /* something waits for what comes next */
+void secret_mask_held(const struct secret_mask *m, secret_mask_out_fn *out, void *arg); /* that, as it is; it goes on waiting */
 /*
  * Nobody wants to wait any longer: a few held bytes go on as they are, more of them, which may be half a secret,
  * as MASK_TEXT; the rest of the secret is hidden when it comes.
  */
-void mask_release(struct mask *m, mask_out_fn *out, void *arg);
+void secret_mask_release(struct secret_mask *m, secret_mask_out_fn *out, void *arg);

@@ -62,17 +62,17 @@ out:
 	return false;
 }
 
-struct mask *secrets_mask(const struct secrets *s)
+struct secret_mask *secrets_mask(const struct secrets *s)
 {
-	struct mask_value values[SECRETS_MAX];
+	struct secret_mask_value values[SECRETS_MAX];
 
 	for (size_t i = 0; i < s->n; i++)
-		values[i] = (struct mask_value){s->v[i].data, s->v[i].len};
-	return mask_new(values, s->n);
+		values[i] = (struct secret_mask_value){s->v[i].data, s->v[i].len};
+	return secret_mask_new(values, s->n);
 }
 
 /* Whoever has the descriptor can read it; by its path only its owner opens it. */
-static int file_of(const struct blob *value, const struct user *owner)
+static int secret_memfd(const struct blob *value, const struct user *owner)
 {
 	AUTO_FD fd = memfd_create("jobsched-secret", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	char path[64];
@@ -100,7 +100,7 @@ void secrets_files_done(struct secrets_files *f)
 int secrets_files_make(struct secrets_files *ret, const struct secrets *s, const struct user *owner)
 {
 	for (size_t i = 0; i < s->n; i++) {
-		int fd = file_of(&s->v[i], owner);
+		int fd = secret_memfd(&s->v[i], owner);
 
 		if (fd < 0)
 			return fd;

@@ -13,7 +13,7 @@ struct user;
 
 #define SECRETS_MAX MASK_VALUES_MAX
 #define SECRETS_BYTES MASK_BYTES_MAX     /* of all of a start together */
-#define SECRETS_PATIENCE (5 * USEC_SEC)  /* for reading them */
+#define SECRETS_TIMEOUT (5 * USEC_SEC)  /* for reading them */
 
 struct secrets {
 	struct blob v[SECRETS_MAX]; /* owned, in the order of the order's names */
@@ -25,7 +25,7 @@ void secrets_done(struct secrets *s); /* and they are overwritten */
 void secrets_encode(const struct secrets *s, struct buf *out);
 /* False: cut off, too many or too large; or *ret_error is what the record of number *ret_at has in place of a value. */
 bool secrets_parse(struct secrets *ret, const char *data, size_t len, int *ret_error, size_t *ret_at);
-struct mask *secrets_mask(const struct secrets *s); /* NULL: nothing to hide */
+struct secret_mask *secrets_mask(const struct secrets *s); /* NULL: nothing to hide */
 
 /* For a worker: memory files that only their owner can open, read-only. 0, or -errno. */
 struct secrets_files {

@@ -15,7 +15,7 @@
 #define PATHS_BYTES (SECRETS_MAX * 4352)
 
 /* 0 or an errno: EINVAL is no regular file, EFBIG more than there is room for. */
-static int read_one(const char *path, size_t room, struct buf *out)
+static int secret_file_read(const char *path, size_t room, struct buf *out)
 {
 	AUTO_FD fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	struct stat st;
@@ -32,12 +32,12 @@ int secrets_main(void)
 	AUTO_DONE(buf) paths = {};
 	size_t room = SECRETS_BYTES;
 
-	alarm(2 * SECRETS_PATIENCE / USEC_SEC); /* should nobody be left to end us */
+	alarm(2 * SECRETS_TIMEOUT / USEC_SEC); /* should nobody be left to end us */
 	if (io_read_all(0, &paths, PATHS_BYTES) < 0 || paths.len == 0 || paths.data[paths.len - 1] != '\0')
 		return 1;
 	for (const char *p = paths.data; p < paths.data + paths.len; p += strlen(p) + 1) {
 		AUTO_DONE(buf) value = {};
-		uint32_t head[2] = {(uint32_t)read_one(p, room, &value), 0};
+		uint32_t head[2] = {(uint32_t)secret_file_read(p, room, &value), 0};
 
 		head[1] = head[0] ? 0 : (uint32_t)value.len;
 		if (io_write_all(1, head, sizeof(head)) < 0 || head[0])

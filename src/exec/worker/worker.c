@@ -27,12 +27,12 @@ void worker_free(struct worker *w)
 {
 	worker_launch_free(w);
 	deadline_clear(&w->all->deadlines, &w->deadline);
-	deadline_clear(&w->all->veils, &w->veil.release);
-	veil_done(&w->veil);
-	source_close(&w->exit);
-	source_close(&w->out);
-	source_close(&w->session);
-	output_writer_done(&w->output);
+	deadline_clear(&w->all->output_filters, &w->output_filter.release);
+	output_filter_done(&w->output_filter);
+	epoll_source_close(&w->exit);
+	epoll_source_close(&w->out);
+	epoll_source_close(&w->session);
+	output_file_writer_done(&w->output);
 	cgroup_release(w->all->groups, &w->group);
 	free(w->error);
 	free(w->words);
@@ -50,20 +50,20 @@ static enum drained worker_drain(struct worker *w)
 		ssize_t n = read(w->out.fd, w->all->chunk, WORKER_CHUNK);
 
 		if (n > 0) {
-			veil_write(&w->veil, &w->all->veils, &w->output, w->all->chunk, (size_t)n);
+			output_filter_write(&w->output_filter, &w->all->output_filters, &w->output, w->all->chunk, (size_t)n);
 			continue;
 		}
 		if (n < 0 && errno == EAGAIN)
 			return DRAINED_EMPTY;
 		if (n == 0 || errno != EINTR)
-			source_close(&w->out);
+			epoll_source_close(&w->out);
 	}
 	return w->out.fd < 0 ? DRAINED_END : DRAINED_MORE;
 }
 
-static void on_output(struct source *s, uint32_t events)
+static void on_worker_output(struct source *s, uint32_t events)
 {
-	struct worker *w = SOURCE_OWNER(s, struct worker, out);
+	struct worker *w = CONTAINER_OF(s, struct worker, out);
 
 	(void)events;
 	(void)worker_drain(w);
@@ -71,7 +71,7 @@ static void on_output(struct source *s, uint32_t events)
 
 /* ---- the end ---- */
 
-static int64_t usec_of(struct timeval t)
+static int64_t timeval_usec(struct timeval t)
 {
 	return t.tv_sec * USEC_SEC + t.tv_usec;
 }
@@ -84,17 +84,17 @@ static void on_group_change(struct source *s, uint32_t events)
 }
 
 /* Whatever of it is not in the process group any more is in the control group. */
-static void end_group(struct worker *w)
+static void cgroup_end(struct worker *w)
 {
 	if (w->group.dir < 0 || !cgroup_populated(&w->group))
 		return;
 	cgroup_kill(&w->group);
 	w->group.events.on_ready = on_group_change;
-	if (source_watch(w->all->ep, &w->group.events, EPOLL_CTL_ADD, EPOLLPRI) < 0)
+	if (epoll_source_watch(w->all->ep, &w->group.events, EPOLL_CTL_ADD, EPOLLPRI) < 0)
 		log_warning("could not watch a control group: %s", strerror(errno));
 }
 
-static void main_gone(struct worker *w)
+static void main_process_ended(struct worker *w)
 {
 	w->ended_at = clock_now(&clock_system);
 	if (w->ended_at < w->started_at)
@@ -103,9 +103,9 @@ static void main_gone(struct worker *w)
 	w->phase = WORKER_ENDING;
 	w->looked = false;
 	map_take(&w->all->by_pid, w->pid);
-	source_close(&w->exit);
+	epoll_source_close(&w->exit);
 	deadline_set(&w->all->deadlines, &w->deadline, w->died + DRAIN_PATIENCE);
-	end_group(w);
+	cgroup_end(w);
 	worker_ending_add(w);
 }
 
@@ -113,9 +113,9 @@ static void main_gone(struct worker *w)
  * The main process is gone but not reaped, so its number is still its own: whatever is left in its group is
  * killed by that number before it is given back.
  */
-static void on_exit_ready(struct source *s, uint32_t events)
+static void on_worker_exit(struct source *s, uint32_t events)
 {
-	struct worker *w = SOURCE_OWNER(s, struct worker, exit);
+	struct worker *w = CONTAINER_OF(s, struct worker, exit);
 	struct rusage usage = {};
 	siginfo_t si = {};
 
@@ -135,24 +135,24 @@ static void on_exit_ready(struct source *s, uint32_t events)
 	worker_launch_ended(w);
 	w->exit_code = si.si_code == CLD_EXITED ? si.si_status : -1;
 	w->term_signal = si.si_code == CLD_KILLED || si.si_code == CLD_DUMPED ? si.si_status : 0;
-	w->used = (struct cgroup_usage){.cpu_user = usec_of(usage.ru_utime), .cpu_system = usec_of(usage.ru_stime),
+	w->used = (struct cgroup_usage){.cpu_user = timeval_usec(usage.ru_utime), .cpu_system = timeval_usec(usage.ru_stime),
 		.memory = usage.ru_maxrss * INT64_C(1024), .io_read = -1, .io_written = -1};
-	main_gone(w);
+	main_process_ended(w);
 }
 
 /*
  * SIGKILL is pending, so the process executes nothing of its command any more, but it is blocked in the kernel, e.g. by a
  * file system that does not answer. It is reaped when it ends; the run does not wait for that.
  */
-static void abandon(struct worker *w)
+static void blocked_worker_abandon(struct worker *w)
 {
 	log_line(LOG_LEVEL_WARNING, &(struct log_about){.run = w->run},
 		"process %d of run %" PRId64 " was killed and is blocked in the kernel: the run is over without it", (int)w->pid, w->run);
 	w->exit_code = -1;
 	w->term_signal = SIGKILL;
 	w->used = (struct cgroup_usage){.io_read = -1, .io_written = -1};
-	workers_know(w->all, &(struct state_adopted){.pid = w->pid, .run = w->run, .fence = w->fence});
-	main_gone(w);
+	orphans_add(w->all, &(struct reexec_state_orphan){.pid = w->pid, .run = w->run, .fence = w->fence});
+	main_process_ended(w);
 	w->died -= LEFT_PATIENCE; /* it has been waited for long enough */
 }
 
@@ -160,11 +160,11 @@ void worker_ending_add(struct worker *w)
 {
 	w->next_ending = w->all->ending;
 	w->all->ending = w;
-	w->all->look_wanted = true;
+	w->all->scan_wanted = true;
 }
 
 /* The control group counts all processes of the run. What it does not know is taken from the main process. */
-static void group_ended(struct worker *w)
+static void cgroup_record_usage(struct worker *w)
 {
 	struct cgroup_usage u;
 
@@ -187,24 +187,24 @@ static void worker_ended(struct worker *w)
 {
 	if (w->left && !w->error)
 		w->error = xstrdup("some of its processes could not be ended");
-	group_ended(w);
-	source_close(&w->out);
-	veil_release(&w->veil, &w->all->veils, &w->output);
-	veil_done(&w->veil);
+	cgroup_record_usage(w);
+	epoll_source_close(&w->out);
+	output_filter_release(&w->output_filter, &w->all->output_filters, &w->output);
+	output_filter_done(&w->output_filter);
 	if (w->output.failed && !w->error)
 		w->error = xprintf("its output could not be written: %s", strerror(w->output.failed));
 	if (w->words && !w->error && w->forced == ATTEMPT_RUNNING && w->exit_code > 0)
 		w->error = setuid_hint(w->words, w->profile);
 	free(STEAL(w->words));
-	output_writer_done(&w->output);
+	output_file_writer_done(&w->output);
 	deadline_clear(&w->all->deadlines, &w->deadline);
 	w->phase = WORKER_ENDED;
 	w->all->running--;
-	ends_note(w);
-	worker_post(w, NEWS_ENDED);
+	ends_spool_note(w);
+	worker_report_queue(w, REPORT_ENDED);
 }
 
-bool worker_try_end(struct worker *w, usec_t now)
+bool worker_end_check(struct worker *w, usec_t now)
 {
 	if (w->group.dir >= 0)
 		w->left = cgroup_populated(&w->group);
@@ -222,7 +222,7 @@ bool worker_try_end(struct worker *w, usec_t now)
 	return true;
 }
 
-static void signal_group(const struct worker *w, int sig)
+static void process_group_signal(const struct worker *w, int sig)
 {
 	if (kill(-w->pid, sig) < 0 && errno != ESRCH)
 		log_line(LOG_LEVEL_WARNING, &(struct log_about){.run = w->run},
@@ -234,7 +234,7 @@ void worker_end(struct worker *w, enum attempt_outcome why)
 	usec_t grace = w->grace;
 
 	if (w->phase == WORKER_OPENING)
-		worker_give_up(w, why == ATTEMPT_CANCELLED ? START_ERROR : START_TRANSIENT, "ended before it was started");
+		worker_start_give_up(w, why == ATTEMPT_CANCELLED ? START_ERROR : START_TRANSIENT, "ended before it was started");
 	if (w->phase != WORKER_RUNNING)
 		return;
 	if (w->all->stopping && grace > STOP_GRACE_MAX)
@@ -243,28 +243,28 @@ void worker_end(struct worker *w, enum attempt_outcome why)
 	w->phase = WORKER_TERMINATING;
 	if (why == ATTEMPT_CANCELLED)
 		failpoint_pass(FP_CANCEL_SIGNAL);
-	signal_group(w, SIGTERM);
-	signal_group(w, SIGCONT); /* a stopped process hears nothing else */
+	process_group_signal(w, SIGTERM);
+	process_group_signal(w, SIGCONT); /* a stopped process hears nothing else */
 	if (why == ATTEMPT_CANCELLED)
 		failpoint_pass(FP_CANCEL_SIGNALLED);
 	deadline_set(&w->all->deadlines, &w->deadline, clock_boot(&clock_system) + grace);
 }
 
-void worker_due(struct worker *w)
+void worker_deadline_passed(struct worker *w)
 {
 	if (w->phase == WORKER_OPENING) {
-		worker_give_up(w, START_TRANSIENT, "its directory or its program is blocked: no process was ready within 22 seconds");
+		worker_start_give_up(w, START_TRANSIENT, "its directory or its program is blocked: no process was ready within 22 seconds");
 	} else if (w->phase == WORKER_RUNNING) {
 		worker_end(w, ATTEMPT_TIMED_OUT);
 	} else if (w->phase == WORKER_TERMINATING) {
 		w->phase = WORKER_KILLED;
-		signal_group(w, SIGKILL);
+		process_group_signal(w, SIGKILL);
 		kill(w->pid, SIGKILL); /* one that is still held before its command may have no process group yet */
 		if (w->group.dir >= 0)
 			cgroup_kill(&w->group);
 		deadline_set(&w->all->deadlines, &w->deadline, clock_boot(&clock_system) + KILL_PATIENCE);
 	} else if (w->phase == WORKER_KILLED) {
-		abandon(w);
+		blocked_worker_abandon(w);
 	}
 }
 
@@ -275,10 +275,10 @@ struct worker *worker_new(struct workers *ws, const struct frame_start *s)
 	struct worker *w = xcalloc(1, sizeof(*w));
 
 	*w = (struct worker){.all = ws, .run = s->run, .fence = s->fence, .attempt = s->attempt,
-		.grace = s->grace, .ends_with_lease = s->ends_with_lease, .exit = {-1, on_exit_ready}, .out = {-1, on_output}, .session.fd = -1, .exit_code = -1,
+		.grace = s->grace, .ends_with_lease = s->ends_with_lease, .exit = {-1, on_worker_exit}, .out = {-1, on_worker_output}, .session.fd = -1, .exit_code = -1,
 		.group = {.dir = -1, .events.fd = -1}};
-	output_writer_init(&w->output, ws->output_dir, s->run, s->attempt, s->output_limit);
-	veil_init(&w->veil);
+	output_file_writer_init(&w->output, ws->output_dir, s->run, s->attempt, s->output_limit);
+	output_filter_init(&w->output_filter);
 	w->same_run = map_get(&ws->by_run, w->run);
 	map_put(&ws->by_run, w->run, w);
 	ws->count++;
@@ -289,11 +289,11 @@ struct worker *worker_new(struct workers *ws, const struct frame_start *s)
 
 static bool watch_adopted(struct worker *w)
 {
-	return (w->exit.fd < 0 || source_watch(w->all->ep, &w->exit, EPOLL_CTL_ADD, EPOLLIN) == 0) &&
-	       (w->out.fd < 0 || source_watch(w->all->ep, &w->out, EPOLL_CTL_ADD, EPOLLIN) == 0) &&
-	       (w->session.fd < 0 || source_watch(w->all->ep, &w->session, EPOLL_CTL_ADD, EPOLLIN) == 0) &&
+	return (w->exit.fd < 0 || epoll_source_watch(w->all->ep, &w->exit, EPOLL_CTL_ADD, EPOLLIN) == 0) &&
+	       (w->out.fd < 0 || epoll_source_watch(w->all->ep, &w->out, EPOLL_CTL_ADD, EPOLLIN) == 0) &&
+	       (w->session.fd < 0 || epoll_source_watch(w->all->ep, &w->session, EPOLL_CTL_ADD, EPOLLIN) == 0) &&
 	       (w->phase != WORKER_ENDING || w->group.dir < 0 ||
-		       source_watch(w->all->ep, &w->group.events, EPOLL_CTL_ADD, EPOLLPRI) == 0);
+		       epoll_source_watch(w->all->ep, &w->group.events, EPOLL_CTL_ADD, EPOLLPRI) == 0);
 }
 
 bool workers_adopt(struct workers *ws, const struct worker *from, char *error, struct err *e)
@@ -305,8 +305,8 @@ bool workers_adopt(struct workers *ws, const struct worker *from, char *error, s
 	*w = *from;
 	w->all = ws;
 	w->same_run = fresh.same_run;
-	w->exit.on_ready = on_exit_ready;
-	w->out.on_ready = on_output;
+	w->exit.on_ready = on_worker_exit;
+	w->out.on_ready = on_worker_output;
 	worker_session_adopt(w);
 	w->group.events.on_ready = on_group_change;
 	w->group.spent |= w->phase == WORKER_ENDING;
@@ -314,8 +314,8 @@ bool workers_adopt(struct workers *ws, const struct worker *from, char *error, s
 	w->error = error;
 	if (w->group.dir >= 0 && cgroup_adopt(ws->groups, &w->group) < 0)
 		return err_set(e, ERR_INVALID, "the control group of run %lld is gone", (long long)w->run);
-	output_writer_adopt(&w->output, ws->output_dir, w->run, w->attempt);
-	if (!veil_adopt(&w->veil, &w->output))
+	output_file_writer_resume(&w->output, ws->output_dir, w->run, w->attempt);
+	if (!output_filter_adopt(&w->output_filter, &w->output))
 		return err_set(e, ERR_INVALID, "the secrets of run %lld are gone", (long long)w->run);
 	if (w->phase >= WORKER_RUNNING && w->phase <= WORKER_ENDING)
 		ws->running++;
@@ -327,6 +327,6 @@ bool workers_adopt(struct workers *ws, const struct worker *from, char *error, s
 		deadline_set(&ws->deadlines, &w->deadline, from->deadline.at);
 	if (!watch_adopted(w))
 		return err_errno(e, errno, "could not watch the worker of run %lld", (long long)w->run);
-	worker_post(w, 0);
+	worker_report_queue(w, 0);
 	return true;
 }

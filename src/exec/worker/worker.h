@@ -25,9 +25,9 @@ struct frame_start;
 struct launching;
 struct order;
 struct payload;
-struct sandbox_list;
+struct sandbox_profiles;
 struct sandboxes;
-struct state_adopted;
+struct reexec_state_orphan;
 struct user;
 struct workers;
 
@@ -43,7 +43,7 @@ enum worker_phase {
 };
 
 /* What the engine is still to be told of a worker, in this order. */
-enum worker_news { NEWS_STARTED = 1, NEWS_HAS = 2, NEWS_NOT_STARTED = 4, NEWS_ENDED = 8 };
+enum worker_report_kind { REPORT_STARTED = 1, REPORT_HAS = 2, REPORT_NOT_STARTED = 4, REPORT_ENDED = 8 };
 
 /* A start that a launcher has under way, and what its errors are to name. */
 struct worker_launch {
@@ -68,8 +68,8 @@ struct worker {
 	usec_t timeout;              /* until it runs, then it is the deadline; 0: none */
 	usec_t closing;              /* boottime since when its session is being closed; 0: it is not */
 	struct deadline deadline;    /* by phase: timeout, grace, patience */
-	struct output_writer output;
-	struct veil veil;            /* over its output */
+	struct output_file_writer output;
+	struct output_filter output_filter;            /* over its output */
 	usec_t started_at, ended_at; /* realtime */
 	usec_t died;                 /* boottime */
 	int exit_code, term_signal;  /* -1 and 0: none */
@@ -83,7 +83,7 @@ struct worker {
 	const char *profile;         /* with words: its name; borrowed from the sandboxes */
 	struct frame_ended *told;    /* owned; the end of a worker of an earlier spawner; NULL: it is our own */
 	usec_t unacked_since;        /* boottime of its end; see ends.h */
-	unsigned news;               /* enum worker_news */
+	unsigned news;               /* enum worker_report_kind */
 	bool asked;                  /* this engine has started or listed it, so it is told */
 	bool posted;                 /* is in the outbox */
 	bool spooled;                /* its end is in the file of ends */
@@ -118,7 +118,7 @@ struct workers {
 	const char *artifact_place;         /* borrowed: where workers find theirs; NULL: where the engine has it */
 	bool change_user;                   /* we are root and become somebody for every worker */
 	bool sessions;                      /* each worker is in a PAM session of its user */
-	struct child_stacks *stacks;        /* for trials of sandbox profiles */
+	struct launch_stacks *stacks;        /* for trials of sandbox profiles */
 	struct launchers launchers;
 	struct cgroups *groups;             /* borrowed */
 	struct sandboxes *sandboxes;
@@ -127,7 +127,7 @@ struct workers {
 	struct map by_run, by_pid;          /* by_pid: mains that are not reaped */
 	struct map adopted;                 /* children that came to us when their parents died */
 	struct deadlines deadlines;
-	struct deadlines veils;
+	struct deadlines output_filters;
 	struct ends_spool spool;
 	struct worker *outbox, **outbox_end, *ending, *dead;
 	size_t opening;                     /* sessions that are being opened; their workers count as running */
@@ -137,8 +137,8 @@ struct workers {
 	bool lease_late;                    /* seen to be over once */
 	bool lease_over;                    /* they have been ended for it */
 	bool stopping;
-	bool look_wanted;
-	usec_t look_after;                  /* not before: looking costs time with many children */
+	bool scan_wanted;
+	usec_t scan_after;                  /* not before: looking costs time with many children */
 	char *chunk;                        /* for reading output */
 	struct buf children_text;
 	pid_t *pids;
@@ -147,7 +147,7 @@ struct workers {
 
 bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawner, struct cgroups *groups, struct err *e);
 /* Once, before the first start: what of these profiles can be had; 'report': those that lack something are used. */
-bool workers_fence(struct workers *ws, const struct sandbox_list *profiles, bool report, const char *init, struct err *e);
+bool workers_open_sandboxes(struct workers *ws, const struct sandbox_profiles *profiles, bool report, const char *init, struct err *e);
 void workers_done(struct workers *ws);
 
 struct worker *workers_find(const struct workers *ws, int64_t run, int64_t fence);
@@ -161,28 +161,28 @@ struct worker_start {
 	struct secrets *secrets; /* moved; NULL: none */
 	struct cgroup *group;    /* the run's control group, in which its secrets were read; moved; NULL: it has none yet */
 };
-struct worker *workers_start(struct workers *ws, const struct worker_start *s);
-int workers_group(struct workers *ws, uid_t uid, const struct cgroup_limits *l, struct cgroup *ret); /* 0, or -errno; may be none */
-struct worker *workers_refuse(struct workers *ws, const struct frame_start *s, enum start_failure reason,
+struct worker *worker_start(struct workers *ws, const struct worker_start *s);
+int worker_start_cgroup(struct workers *ws, uid_t uid, const struct cgroup_limits *l, struct cgroup *ret); /* 0, or -errno; may be none */
+struct worker *worker_start_refuse(struct workers *ws, const struct frame_start *s, enum start_failure reason,
 	const char *why);
 void worker_end(struct worker *w, enum attempt_outcome why); /* SIGTERM, grace, SIGKILL */
 void workers_give_up(struct workers *ws, const char *why);    /* those that are opening: worth another try */
 void worker_forget(struct worker *w);                        /* freed at the end of the turn */
-void worker_post(struct worker *w, unsigned news);
-struct worker *workers_unpost(struct workers *ws);           /* the first of the outbox; NULL: empty */
+void worker_report_queue(struct worker *w, unsigned news);
+struct worker *workers_report_next(struct workers *ws);           /* the first of the outbox; NULL: empty */
 void workers_each(struct workers *ws, void (*fn)(struct worker *w, void *arg), void *arg);
 
 void workers_lease(struct workers *ws, usec_t end_at, usec_t kill_at);
 bool workers_lease_over(const struct workers *ws);
 void workers_stop(struct workers *ws);          /* ends them all and starts no more */
-void workers_turn(struct workers *ws);          /* once per turn of the loop: what is due, what has ended */
-usec_t workers_next(const struct workers *ws);  /* boottime of the next turn that is needed */
+void workers_run_due(struct workers *ws);          /* once per turn of the loop: what is due, what has ended */
+usec_t workers_next_due(const struct workers *ws);  /* boottime of the next turn that is needed */
 
 /* state_read.c: workers of the program that was here before, in the same process */
 bool workers_adopt(struct workers *ws, const struct worker *from, char *error /* moved */, struct err *e);
-void workers_tell(struct workers *ws, int64_t run, int64_t fence, bool asked, unsigned news);
-void workers_know(struct workers *ws, const struct state_adopted *a);
-void workers_know_helper(struct workers *ws, pid_t pid); /* a child of our own that is no worker: reaped, else left alone */
+void workers_report_restore(struct workers *ws, int64_t run, int64_t fence, bool asked, unsigned news);
+void orphans_add(struct workers *ws, const struct reexec_state_orphan *a);
+void orphans_add_helper(struct workers *ws, pid_t pid); /* a child of our own that is no worker: reaped, else left alone */
 
 /* worker_limits.c */
 struct worker_limits {
@@ -191,36 +191,36 @@ struct worker_limits {
 	char *note; /* owned: what is not enforced; NULL: all is */
 };
 void worker_limits_done(struct worker_limits *l);
-unsigned workers_limits_refused(const struct workers *ws); /* enum limit_kind */
+unsigned worker_limits_refused(const struct workers *ws); /* enum limit_kind */
 bool worker_limits(const struct workers *ws, const struct order *o, struct worker_limits *ret, struct err *e);
 
 /* ---- within the module ---- */
 #define WORKER_CHUNK (64 << 10) /* of output, read at a time */
 void worker_free(struct worker *w);
-void worker_due(struct worker *w);                 /* its deadline is over */
-bool worker_try_end(struct worker *w, usec_t now); /* WORKER_ENDING: true when nothing of it is left */
+void worker_deadline_passed(struct worker *w);                 /* its deadline is over */
+bool worker_end_check(struct worker *w, usec_t now); /* WORKER_ENDING: true when nothing of it is left */
 void worker_end_frame(struct frame *f, const struct worker *w);
 void workers_add_ended(struct workers *ws, const struct frame_ended *end);
 struct worker *worker_new(struct workers *ws, const struct frame_start *s);
 void worker_ending_add(struct worker *w);
-void worker_not_started(struct worker *w, enum start_failure reason, char *why /* moved */);
-void worker_started(struct worker *w, const struct child *c);
-enum start_failure worker_launch_reason(int errnum);
-void worker_give_up(struct worker *w, enum start_failure reason, const char *why); /* WORKER_OPENING: it is not started */
+void worker_start_failed(struct worker *w, enum start_failure reason, char *why /* moved */);
+void worker_start_done(struct worker *w, const struct child *c);
+enum start_failure worker_start_failure(int errnum);
+void worker_start_give_up(struct worker *w, enum start_failure reason, const char *why); /* WORKER_OPENING: it is not started */
 
 /* worker_launch.c */
 void worker_launch(struct worker *w, struct child_plan *p);
 void worker_launch_give_up(struct worker *w, enum start_failure reason, const char *why);
 void worker_launch_ended(struct worker *w);                   /* its process has ended: why it was not the command */
 void worker_launch_free(struct worker *w);
-char *worker_launch_error(const struct child_word *word, const struct child_plan *p);
+char *worker_launch_error(const struct child_report *word, const struct child_plan *p);
 /* The worker of a launch becomes ours; of a failed one everything is ended. 0, or -errno. */
-int worker_take(struct workers *ws, const struct child_word *word, struct child *ret);
+int worker_launch_adopt(struct workers *ws, const struct child_report *word, struct child *ret);
 
 /* worker_session.c */
-struct session_plan;
-void worker_session_open(struct worker *w, const struct session_plan *p);
+struct pam_session_plan;
+void worker_session_open(struct worker *w, const struct pam_session_plan *p);
 void worker_session_adopt(struct worker *w);
 void worker_session_give_up(struct worker *w, enum start_failure reason, const char *why);
 bool worker_session_closed(struct worker *w, usec_t now); /* tells it to, first; or it has taken too long */
-void workers_look(struct workers *ws, usec_t now); /* at our children: what ended workers left is killed */
+void orphans_scan(struct workers *ws, usec_t now); /* at our children: what ended workers left is killed */

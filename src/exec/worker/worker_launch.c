@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-static char *error_text(const struct child_word *word, const char *command, const char *cwd, const char *place)
+static char *error_text(const struct child_report *word, const char *command, const char *cwd, const char *place)
 {
 	const char *stage = child_stage_name(word), *cause = strerror(word->error);
 
@@ -30,12 +30,12 @@ static char *error_text(const struct child_word *word, const char *command, cons
 	return xprintf("could not start a process (%s): %s", stage, cause);
 }
 
-char *worker_launch_error(const struct child_word *word, const struct child_plan *p)
+char *worker_launch_error(const struct child_report *word, const struct child_plan *p)
 {
 	return error_text(word, p->argv[0], p->cwd, p->artifact_place);
 }
 
-static char *launch_error(const struct worker_launch *l, const struct child_word *word)
+static char *launch_error(const struct worker_launch *l, const struct child_report *word)
 {
 	return error_text(word, l->command, l->cwd, l->place);
 }
@@ -47,9 +47,9 @@ void worker_launch_free(struct worker *w)
 	if (!l)
 		return;
 	if (l->of && w->phase == WORKER_OPENING)
-		launching_cancel(l->of);
+		launcher_start_cancel(l->of);
 	else if (l->of)
-		launching_abandon(l->of); /* its process has been reaped, or will be by its number */
+		launcher_start_abandon(l->of); /* its process has been reaped, or will be by its number */
 	free(l->user);
 	free(l->command);
 	free(l->cwd);
@@ -58,22 +58,22 @@ void worker_launch_free(struct worker *w)
 }
 
 /* Reaps it if it is dead already, which it mostly is. */
-static void leave(struct workers *ws, pid_t pid)
+static void process_reap_or_register(struct workers *ws, pid_t pid)
 {
 	siginfo_t si = {};
 
 	if (pid > 0 && (waitid(P_PID, (id_t)pid, &si, WEXITED | WNOHANG) < 0 || si.si_pid == 0))
-		workers_know_helper(ws, pid);
+		orphans_add_helper(ws, pid);
 }
 
-static void put_down(struct workers *ws, pid_t pid)
+static void process_kill_and_register(struct workers *ws, pid_t pid)
 {
 	if (pid > 0)
 		kill(pid, SIGKILL);
-	leave(ws, pid);
+	process_reap_or_register(ws, pid);
 }
 
-int worker_take(struct workers *ws, const struct child_word *word, struct child *ret)
+int worker_launch_adopt(struct workers *ws, const struct child_report *word, struct child *ret)
 {
 	const pid_t worker = word->host ? word->worker : word->pid;
 	int error = word->error, pidfd = -1;
@@ -83,18 +83,18 @@ int worker_take(struct workers *ws, const struct child_word *word, struct child 
 	if (!error && (pidfd = (int)syscall(SYS_pidfd_open, worker, 0)) < 0)
 		error = errno;
 	if (word->host)
-		leave(ws, word->pid);
+		process_reap_or_register(ws, word->pid);
 	if (!error) {
 		*ret = (struct child){.pid = worker, .pidfd = pidfd, .keeper = word->keeper};
 		return 0;
 	}
-	put_down(ws, worker);
-	put_down(ws, word->keeper);
+	process_kill_and_register(ws, worker);
+	process_kill_and_register(ws, word->keeper);
 	return -error;
 }
 
 /* The spawner logs each start for another user. */
-static void tell_start(const struct worker *w, const struct child *c)
+static void audit_log_start(const struct worker *w, const struct child *c)
 {
 	const struct worker_launch *l = w->launch;
 
@@ -107,37 +107,37 @@ static void started(struct worker *w, const struct child *c)
 {
 	failpoint_pass(FP_SPAWN_FORKED);
 	w->pid = c->pid;
-	tell_start(w, c);
-	worker_started(w, c);
-	worker_post(w, 0);
+	audit_log_start(w, c);
+	worker_start_done(w, c);
+	worker_report_queue(w, 0);
 }
 
 /* The worker has a process that is not its command yet: it is under its time limit and can be cancelled from now on. */
-static void held(struct worker *w, const struct child_word *word)
+static void held(struct worker *w, const struct child_report *word)
 {
-	struct child_word so_far = *word;
+	struct child_report so_far = *word;
 	struct child child;
 
 	if (w->phase != WORKER_OPENING || w->launch->given_up)
 		return;
 	so_far.error = 0;
-	if (worker_take(w->all, &so_far, &child) < 0)
+	if (worker_launch_adopt(w->all, &so_far, &child) < 0)
 		return; /* its end comes as LAUNCH_DONE */
 	log_line(LOG_LEVEL_WARNING, &(struct log_about){.run = w->run}, "run %" PRId64 " is held up before its command: by its directory, "
 		"its program or its control group", w->run);
 	started(w, &child);
 }
 
-static void not_started(struct worker *w, enum start_failure reason, char *why /* moved */)
+static void launch_failed(struct worker *w, enum start_failure reason, char *why /* moved */)
 {
 	w->all->running--;
 	if (w->group.dir >= 0 && cgroup_populated(&w->group))
 		cgroup_kill(&w->group);
-	worker_not_started(w, reason, why);
-	worker_post(w, 0);
+	worker_start_failed(w, reason, why);
+	worker_report_queue(w, 0);
 }
 
-static void note_cwd(struct worker *w, const struct child_word *word)
+static void note_cwd(struct worker *w, const struct child_report *word)
 {
 	if (!word->cwd_error)
 		return;
@@ -145,32 +145,32 @@ static void note_cwd(struct worker *w, const struct child_word *word)
 	w->error = xprintf("could not enter '%s', ran in '/': %s", w->launch->cwd, strerror(word->cwd_error));
 }
 
-static void launched(struct worker *w, enum launch_news news, const struct child_word *word)
+static void launch_finished(struct worker *w, enum launch_event news, const struct child_report *word)
 {
 	struct child child;
 	int r;
 
 	if (w->launch->given_up) {
-		not_started(w, w->reason, STEAL(w->error));
+		launch_failed(w, w->reason, STEAL(w->error));
 		return;
 	}
-	r = worker_take(w->all, word, &child);
+	r = worker_launch_adopt(w->all, word, &child);
 	if (r == 0) {
 		note_cwd(w, word);
 		started(w, &child);
 	} else if (news == LAUNCH_LOST) {
-		not_started(w, START_TRANSIENT, xstrdup("its process could not be made: the launcher ended, or did not answer within 10 seconds"));
+		launch_failed(w, START_TRANSIENT, xstrdup("its process could not be made: the launcher ended, or did not answer within 10 seconds"));
 	} else {
-		struct child_word failed = *word;
+		struct child_report failed = *word;
 
 		failed.error = -r;
-		not_started(w, worker_launch_reason(-r), launch_error(w->launch, &failed));
+		launch_failed(w, worker_start_failure(-r), launch_error(w->launch, &failed));
 	}
 }
 
 void worker_launch_ended(struct worker *w)
 {
-	const struct child_word *word = w->launch && w->launch->of ? launching_word(w->launch->of) : NULL;
+	const struct child_report *word = w->launch && w->launch->of ? launcher_start_report(w->launch->of) : NULL;
 
 	if (!word || !word->error || w->forced != ATTEMPT_RUNNING)
 		return;
@@ -178,17 +178,17 @@ void worker_launch_ended(struct worker *w)
 	w->error = launch_error(w->launch, word);
 }
 
-static void on_launch(enum launch_news news, const struct child_word *word, void *arg)
+static void on_launch_event(enum launch_event news, const struct child_report *word, void *arg)
 {
 	struct worker *w = arg;
 
-	if (news == LAUNCH_HELD) {
+	if (news == LAUNCH_BLOCKED) {
 		held(w, word);
 		return;
 	}
 	w->launch->of = NULL;
 	if (w->phase == WORKER_OPENING) {
-		launched(w, news, word);
+		launch_finished(w, news, word);
 	} else if (w->phase < WORKER_ENDING) { /* it was held, and is its command now, or is about to end */
 		note_cwd(w, word);
 		if (word->error && w->forced == ATTEMPT_RUNNING) {
@@ -207,10 +207,10 @@ void worker_launch_give_up(struct worker *w, enum start_failure reason, const ch
 	w->reason = reason;
 	free(w->error);
 	w->error = xstrdup(why);
-	launching_kill(w->launch->of);
+	launcher_start_kill(w->launch->of);
 }
 
-static char *begin_error(int error)
+static char *launch_error_text(int error)
 {
 	if (error == EBUSY)
 		return xstrdup("other starts of this user are blocked by a directory, a program or a control group; tried again later");
@@ -230,9 +230,9 @@ void worker_launch(struct worker *w, struct child_plan *p)
 	w->launch = l;
 	w->started_at = clock_now(&clock_system); /* when the answer comes, a short command may be over */
 	if (r == 0)
-		r = launch_begin(&ws->launchers, l->uid, p, on_launch, w, &l->of);
+		r = launchers_start(&ws->launchers, l->uid, p, on_launch_event, w, &l->of);
 	if (r < 0) {
-		worker_not_started(w, r == -EBUSY ? START_TRANSIENT : worker_launch_reason(-r), begin_error(-r));
+		worker_start_failed(w, r == -EBUSY ? START_TRANSIENT : worker_start_failure(-r), launch_error_text(-r));
 		worker_launch_free(w);
 		return;
 	}

@@ -13,13 +13,13 @@ enum { IOPRIO_BEST_EFFORT = 2, IOPRIO_IDLE = 3 };
 
 static unsigned enforced(const struct workers *ws)
 {
-	unsigned c = cgroups_on(ws->groups) ? ws->groups->controllers : 0;
+	unsigned c = cgroups_enabled(ws->groups) ? ws->groups->controllers : 0;
 
 	/* without the controller, memory is limited for each process */
 	return LIMIT_MEMORY | (c & CGROUP_CPU ? LIMIT_CPU : 0U) | (c & CGROUP_PIDS ? LIMIT_PIDS : 0U);
 }
 
-unsigned workers_limits_refused(const struct workers *ws)
+unsigned worker_limits_refused(const struct workers *ws)
 {
 	return ws->limits_report ? 0 : LIMIT_ALL & ~enforced(ws);
 }
@@ -37,7 +37,7 @@ static void set(struct child_limits *l, int resource, rlim_t value)
 }
 
 /* We may be root, the job is not: nobody gets more than we were given ourselves. */
-static bool set_resource(struct child_limits *l, const char *pair, struct err *e)
+static bool limit_set_from_pair(struct child_limits *l, const char *pair, struct err *e)
 {
 	struct rlimit ours;
 	int64_t value;
@@ -56,7 +56,7 @@ static bool set_resource(struct child_limits *l, const char *pair, struct err *e
 	return true;
 }
 
-static bool set_resources(const struct workers *ws, const struct order *o, struct child_limits *l, struct err *e)
+static bool resources_set(const struct workers *ws, const struct order *o, struct child_limits *l, struct err *e)
 {
 	*l = (struct child_limits){.nice = (int)o->nice};
 	set(l, RLIMIT_CORE, 0);
@@ -65,10 +65,10 @@ static bool set_resources(const struct workers *ws, const struct order *o, struc
 	l->v[0].ours = l->v[1].ours = true;
 	if (o->ionice)
 		l->ioprio = o->ionice == LIMIT_IONICE_IDLE ? IOPRIO(IOPRIO_IDLE, 0) : IOPRIO(IOPRIO_BEST_EFFORT, (int)o->ionice - 1);
-	if (o->mem && !(cgroups_on(ws->groups) && ws->groups->controllers & CGROUP_MEMORY))
+	if (o->mem && !(cgroups_enabled(ws->groups) && ws->groups->controllers & CGROUP_MEMORY))
 		set(l, RLIMIT_AS, (rlim_t)o->mem);
 	for (size_t i = 0; i < o->limits.n; i++)
-		if (!set_resource(l, o->limits.v[i], e))
+		if (!limit_set_from_pair(l, o->limits.v[i], e))
 			return false;
 	return true;
 }
@@ -88,7 +88,7 @@ bool worker_limits(const struct workers *ws, const struct order *o, struct worke
 	if (missing && !ws->limits_report)
 		return err_set(e, ERR_LIMIT, "%s of a run cannot be limited here: there is no control group that does so",
 			limit_kind_words(missing));
-	if (!set_resources(ws, o, &ret->child, e))
+	if (!resources_set(ws, o, &ret->child, e))
 		return false;
 	if (missing)
 		ret->note = xprintf("%s was not limited: there is no control group here that does so", limit_kind_words(missing));

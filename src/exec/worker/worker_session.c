@@ -12,25 +12,25 @@
 #include <sys/wait.h>
 
 /* For modules to open it and for the worker to be its command; the process ends both itself before that, unless it is blocked. */
-#define OPEN_PATIENCE (2 * SESSION_PATIENCE + 2 * USEC_SEC)
-#define CLOSE_PATIENCE (SESSION_PATIENCE + 2 * USEC_SEC) /* the process ends itself before that, unless it cannot */
+#define OPEN_PATIENCE (2 * PAM_SESSION_TIMEOUT + 2 * USEC_SEC)
+#define CLOSE_PATIENCE (PAM_SESSION_TIMEOUT + 2 * USEC_SEC) /* the process ends itself before that, unless it cannot */
 
-static void settled(struct worker *w)
+static void session_opening_done(struct worker *w)
 {
 	w->all->opening--;
 	deadline_clear(&w->all->deadlines, &w->deadline);
-	w->all->look_wanted = true; /* the dead were left alone, see awaited() */
+	w->all->scan_wanted = true; /* the dead were left alone, see awaited() */
 }
 
 /* Whatever its process still makes ends in a group that nobody else gets. */
 static void fail(struct worker *w, enum start_failure reason, char *why /* moved */)
 {
-	settled(w);
+	session_opening_done(w);
 	w->all->running--;
 	if (w->group.dir >= 0)
 		cgroup_kill(&w->group);
-	worker_not_started(w, reason, why);
-	worker_post(w, 0);
+	worker_start_failed(w, reason, why);
+	worker_report_queue(w, 0);
 }
 
 void worker_session_give_up(struct worker *w, enum start_failure reason, const char *why)
@@ -38,23 +38,23 @@ void worker_session_give_up(struct worker *w, enum start_failure reason, const c
 	fail(w, reason, xstrdup(why));
 }
 
-static void give_up(struct worker *w, void *arg)
+static void session_worker_give_up(struct worker *w, void *arg)
 {
 	if (w->phase == WORKER_OPENING)
-		worker_give_up(w, START_TRANSIENT, arg);
+		worker_start_give_up(w, START_TRANSIENT, arg);
 }
 
 /*
  * A start that a launcher has under way may have become its command already, and would run again after 'not started'. So
- * launchers get LAUNCH_PATIENCE to finish. A start that has a process by then goes on; one without a process is given up.
+ * launchers get LAUNCH_BLOCKED_AFTER to finish. A start that has a process by then goes on; one without a process is given up.
  */
 void workers_give_up(struct workers *ws, const char *why)
 {
-	launchers_settle(&ws->launchers, LAUNCH_PATIENCE);
-	workers_each(ws, give_up, (void *)why);
+	launchers_settle(&ws->launchers, LAUNCH_BLOCKED_AFTER);
+	workers_each(ws, session_worker_give_up, (void *)why);
 }
 
-static bool our_child(pid_t pid)
+static bool is_own_child(pid_t pid)
 {
 	siginfo_t si;
 
@@ -62,18 +62,18 @@ static bool our_child(pid_t pid)
 }
 
 /* The numbers come from a process in which modules run. */
-static bool our_children(const struct child_word *made)
+static bool are_own_children(const struct child_report *made)
 {
-	return our_child(made->pid) && our_child(made->worker) && our_child(made->keeper);
+	return is_own_child(made->pid) && is_own_child(made->worker) && is_own_child(made->keeper);
 }
 
-static void settle(struct worker *w, struct session_word *word)
+static void session_report_apply(struct worker *w, struct pam_session_report *word)
 {
 	struct child child;
-	int r = our_children(&word->made) ? worker_take(w->all, &word->made, &child) : -ECHILD;
+	int r = are_own_children(&word->made) ? worker_launch_adopt(w->all, &word->made, &child) : -ECHILD;
 
 	word->text[sizeof(word->text) - 1] = '\0';
-	if (word->failure != SESSION_STARTED || !word->made.pid) {
+	if (word->failure != PAM_SESSION_STARTED || !word->made.pid) {
 		fail(w, word->failure >= 0 && word->failure < START_FAILURE_MAX ? (enum start_failure)word->failure : START_ERROR,
 			xstrdup(word->text));
 		return;
@@ -82,20 +82,20 @@ static void settle(struct worker *w, struct session_word *word)
 		fail(w, START_TRANSIENT, xprintf("could not take over a process from its session: %s", strerror(-r)));
 		return;
 	}
-	settled(w);
+	session_opening_done(w);
 	if (word->text[0]) {
 		free(w->error);
 		w->error = xstrdup(word->text);
 	}
 	w->started_at = word->started_at;
-	worker_started(w, &child);
-	worker_post(w, 0);
+	worker_start_done(w, &child);
+	worker_report_queue(w, 0);
 }
 
 static void on_session(struct source *s, uint32_t events)
 {
-	struct worker *w = SOURCE_OWNER(s, struct worker, session);
-	struct session_word word = {};
+	struct worker *w = CONTAINER_OF(s, struct worker, session);
+	struct pam_session_report word = {};
 	ssize_t n;
 
 	(void)events;
@@ -104,34 +104,34 @@ static void on_session(struct source *s, uint32_t events)
 	n = recv(s->fd, &word, sizeof(word), 0);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (w->phase == WORKER_OPENING && n == (ssize_t)sizeof(word) && word.magic == SESSION_MAGIC) {
-		settle(w, &word);
+	if (w->phase == WORKER_OPENING && n == (ssize_t)sizeof(word) && word.magic == PAM_SESSION_MAGIC) {
+		session_report_apply(w, &word);
 		return;
 	}
 	if (w->phase == WORKER_OPENING)
 		fail(w, START_TRANSIENT, xprintf("its PAM session was not opened: the process that does so crashed, or modules took more than %d seconds",
-						 (int)(SESSION_PATIENCE / USEC_SEC)));
+						 (int)(PAM_SESSION_TIMEOUT / USEC_SEC)));
 	else if (n != 1)
 		log_line(LOG_LEVEL_WARNING, &(struct log_about){.run = w->run},
 			"the session of run %" PRId64 " was not closed: its process crashed, was killed, or modules took more than %d seconds",
-			w->run, (int)(SESSION_PATIENCE / USEC_SEC));
-	source_close(s);
+			w->run, (int)(PAM_SESSION_TIMEOUT / USEC_SEC));
+	epoll_source_close(s);
 }
 
-void worker_session_open(struct worker *w, const struct session_plan *p)
+void worker_session_open(struct worker *w, const struct pam_session_plan *p)
 {
 	struct workers *ws = w->all;
 	pid_t pid;
-	int r = session_fork(p, &pid, &w->session.fd);
+	int r = pam_session_fork(p, &pid, &w->session.fd);
 
 	if (r < 0) {
-		worker_not_started(w, START_TRANSIENT, xprintf("could not start a process for its session: %s", strerror(-r)));
+		worker_start_failed(w, START_TRANSIENT, xprintf("could not start a process for its session: %s", strerror(-r)));
 		return;
 	}
-	workers_know_helper(ws, pid);
+	orphans_add_helper(ws, pid);
 	w->session.on_ready = on_session;
-	if (source_watch(ws->ep, &w->session, EPOLL_CTL_ADD, EPOLLIN) < 0) {
-		worker_not_started(w, START_TRANSIENT, xprintf("could not watch its session: %s", strerror(errno)));
+	if (epoll_source_watch(ws->ep, &w->session, EPOLL_CTL_ADD, EPOLLIN) < 0) {
+		worker_start_failed(w, START_TRANSIENT, xprintf("could not watch its session: %s", strerror(errno)));
 		return;
 	}
 	w->phase = WORKER_OPENING;
@@ -159,6 +159,6 @@ bool worker_session_closed(struct worker *w, usec_t now)
 	}
 	log_line(LOG_LEVEL_WARNING, &(struct log_about){.run = w->run}, "the session of run %" PRId64 " is not closed yet: nobody waits for it any more",
 		w->run);
-	source_close(&w->session);
+	epoll_source_close(&w->session);
 	return true;
 }

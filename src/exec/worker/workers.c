@@ -35,12 +35,12 @@ bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawne
 	ws->lang = getenv("LANG");
 	ws->chunk = xcalloc(1, WORKER_CHUNK);
 	launchers_init(&ws->launchers, ep, ws);
-	return child_stacks_new(&ws->stacks, e);
+	return launch_stacks_new(&ws->stacks, e);
 }
 
-bool workers_fence(struct workers *ws, const struct sandbox_list *profiles, bool report, const char *init, struct err *e)
+bool workers_open_sandboxes(struct workers *ws, const struct sandbox_profiles *profiles, bool report, const char *init, struct err *e)
 {
-	if (!sandboxes_open(&ws->sandboxes, profiles, report, init, ws->stacks, e))
+	if (!sandbox_set_open(&ws->sandboxes, profiles, report, init, ws->stacks, e))
 		return false;
 	for (size_t i = 0; i < ws->sandboxes->n; i++) {
 		const struct fences *f = &ws->sandboxes->v[i];
@@ -74,10 +74,10 @@ void workers_done(struct workers *ws)
 	map_done(&ws->by_pid);
 	map_done(&ws->adopted);
 	deadlines_done(&ws->deadlines);
-	deadlines_done(&ws->veils);
+	deadlines_done(&ws->output_filters);
 	launchers_done(&ws->launchers);
-	child_stacks_free(ws->stacks);
-	sandboxes_free(ws->sandboxes);
+	launch_stacks_free(ws->stacks);
+	sandbox_set_free(ws->sandboxes);
 	buf_done(&ws->children_text);
 	free(ws->pids);
 	free(ws->chunk);
@@ -120,7 +120,7 @@ void worker_forget(struct worker *w)
 		map_take(&ws->by_run, w->run);
 	}
 	ws->count--;
-	ends_forget(w);
+	ends_spool_forget(w);
 	w->same_run = NULL;
 	w->news = 0;
 	w->next_dead = ws->dead;
@@ -134,13 +134,13 @@ void workers_add_ended(struct workers *ws, const struct frame_ended *end)
 	w->phase = WORKER_ENDED;
 	w->told = xcalloc(1, sizeof(*w->told));
 	*w->told = *end;
-	w->news = NEWS_ENDED;
-	ends_note(w);
+	w->news = REPORT_ENDED;
+	ends_spool_note(w);
 }
 
 /* ---- what the engine is to be told ---- */
 
-void worker_post(struct worker *w, unsigned news)
+void worker_report_queue(struct worker *w, unsigned news)
 {
 	struct workers *ws = w->all;
 
@@ -153,7 +153,7 @@ void worker_post(struct worker *w, unsigned news)
 	ws->outbox_end = &w->next_posted;
 }
 
-struct worker *workers_unpost(struct workers *ws)
+struct worker *workers_report_next(struct workers *ws)
 {
 	struct worker *w = ws->outbox;
 
@@ -166,13 +166,13 @@ struct worker *workers_unpost(struct workers *ws)
 	return w;
 }
 
-void workers_tell(struct workers *ws, int64_t run, int64_t fence, bool asked, unsigned news)
+void workers_report_restore(struct workers *ws, int64_t run, int64_t fence, bool asked, unsigned news)
 {
 	struct worker *w = workers_find(ws, run, fence);
 
 	w->asked = asked;
 	w->news = 0;
-	worker_post(w, news);
+	worker_report_queue(w, news);
 }
 
 /* ---- the lease of the engine, which may be stopped, or gone ---- */
@@ -190,13 +190,13 @@ bool workers_lease_over(const struct workers *ws)
 }
 
 /* Killed in time, whatever grace it was promised: somebody else may start it after that. */
-static void end_with_lease(struct worker *w, void *arg)
+static void worker_end_with_lease(struct worker *w, void *arg)
 {
 	(void)arg;
 	if (!w->ends_with_lease)
 		return;
 	if (w->phase == WORKER_OPENING) {
-		worker_give_up(w, START_LEASE, "the lease of its node is over");
+		worker_start_give_up(w, START_LEASE, "the lease of its node is over");
 	} else if (w->phase == WORKER_RUNNING) {
 		worker_end(w, ATTEMPT_LOST);
 		if (!w->error)
@@ -206,7 +206,7 @@ static void end_with_lease(struct worker *w, void *arg)
 		deadline_set(&w->all->deadlines, &w->deadline, w->all->lease_kill);
 }
 
-static void watch_lease(struct workers *ws)
+static void lease_check(struct workers *ws)
 {
 	if (ws->lease_over || !workers_lease_over(ws))
 		return;
@@ -215,14 +215,14 @@ static void watch_lease(struct workers *ws)
 	if (ws->lease_late)
 		return;
 	ws->lease_over = true;
-	launchers_settle(&ws->launchers, LAUNCH_PATIENCE); /* a start may be its command already: 'not started' would be wrong */
+	launchers_settle(&ws->launchers, LAUNCH_BLOCKED_AFTER); /* a start may be its command already: 'not started' would be wrong */
 	log_warning("the lease of this node is over: what must not run twice is ended");
-	workers_each(ws, end_with_lease, NULL);
+	workers_each(ws, worker_end_with_lease, NULL);
 }
 
 /* ---- the loop ---- */
 
-static void stop_one(struct worker *w, void *arg)
+static void worker_stop(struct worker *w, void *arg)
 {
 	(void)arg;
 	worker_end(w, ATTEMPT_LOST);
@@ -233,38 +233,38 @@ static void stop_one(struct worker *w, void *arg)
 void workers_stop(struct workers *ws)
 {
 	ws->stopping = true;
-	workers_each(ws, stop_one, NULL);
+	workers_each(ws, worker_stop, NULL);
 }
 
-usec_t workers_next(const struct workers *ws)
+usec_t workers_next_due(const struct workers *ws)
 {
-	usec_t next = deadlines_next(&ws->deadlines), veil = deadlines_next(&ws->veils), launch = launchers_next(&ws->launchers);
+	usec_t next = deadlines_next(&ws->deadlines), output_filter = deadlines_next(&ws->output_filters), launch = launchers_next_due(&ws->launchers);
 
-	next = veil < next ? veil : next;
+	next = output_filter < next ? output_filter : next;
 	next = launch < next ? launch : next;
 	if (ws->lease_end && !ws->lease_over && ws->running && ws->lease_end < next)
 		next = ws->lease_end;
-	return ws->look_wanted && ws->look_after < next ? ws->look_after : next;
+	return ws->scan_wanted && ws->scan_after < next ? ws->scan_after : next;
 }
 
-void workers_turn(struct workers *ws)
+void workers_run_due(struct workers *ws)
 {
 	usec_t now = clock_boot(&clock_system);
 	struct deadline *d;
 
-	watch_lease(ws);
-	launchers_turn(&ws->launchers, now);
+	lease_check(ws);
+	launchers_run_due(&ws->launchers, now);
 	while ((d = deadlines_take(&ws->deadlines, now)))
-		worker_due(SOURCE_OWNER(d, struct worker, deadline));
-	while ((d = deadlines_take(&ws->veils, now))) {
-		struct worker *w = SOURCE_OWNER(d, struct worker, veil.release);
+		worker_deadline_passed(CONTAINER_OF(d, struct worker, deadline));
+	while ((d = deadlines_take(&ws->output_filters, now))) {
+		struct worker *w = CONTAINER_OF(d, struct worker, output_filter.release);
 
-		veil_release(&w->veil, &ws->veils, &w->output);
+		output_filter_release(&w->output_filter, &ws->output_filters, &w->output);
 	}
-	if (ws->look_wanted && now >= ws->look_after)
-		workers_look(ws, now);
+	if (ws->scan_wanted && now >= ws->scan_after)
+		orphans_scan(ws, now);
 	for (struct worker **at = &ws->ending, *w; (w = *at);) {
-		if (worker_try_end(w, now))
+		if (worker_end_check(w, now))
 			*at = w->next_ending;
 		else
 			at = &w->next_ending;

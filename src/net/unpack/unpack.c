@@ -27,7 +27,7 @@ struct unpacking {
 /* ---- paths ---- */
 
 /* Its components; no way up, none out. */
-static bool split(const char *path, struct strv *ret, struct err *e)
+static bool path_split(const char *path, struct strv *ret, struct err *e)
 {
 	if (path[0] == '/' || strlen(path) > PATH_LIMIT)
 		return err_set(e, ERR_INVALID, "'%.100s' in it is %s", path, path[0] == '/' ? "an absolute path" : "too long");
@@ -90,7 +90,7 @@ static bool target_inside(const char *target, size_t depth)
 
 /* ---- entries ---- */
 
-static bool too_large(const struct unpacking *u, struct err *e)
+static bool limit_exceeded(const struct unpacking *u, struct err *e)
 {
 	return err_set(e, ERR_TOO_LARGE, "it has more than %lld bytes when unpacked (see artifact-limit in jobschedd.conf(5))",
 		(long long)u->p->limit);
@@ -119,7 +119,7 @@ static bool read_failed(const struct unpacking *u, struct err *e)
 	return err_set(e, ERR_INVALID, "it cannot be unpacked: %s", why ? why : "it is damaged");
 }
 
-static bool put_content(struct unpacking *u, int fd, struct err *e)
+static bool content_write(struct unpacking *u, int fd, struct err *e)
 {
 	int64_t size = 0;
 
@@ -134,7 +134,7 @@ static bool put_content(struct unpacking *u, int fd, struct err *e)
 		if (r < ARCHIVE_WARN)
 			return read_failed(u, e);
 		if (at < 0 || at > u->p->limit || u->bytes + at + (int64_t)len > u->p->limit)
-			return too_large(u, e);
+			return limit_exceeded(u, e);
 		if (at + (int64_t)len > size) {
 			if (!quota_take(u->p->quota, at + (int64_t)len - size, e))
 				return false;
@@ -156,7 +156,7 @@ static bool skip_content(struct unpacking *u, struct archive_entry *entry, struc
 	la_int64_t size = archive_entry_size_is_set(entry) ? archive_entry_size(entry) : 0;
 
 	if (size < 0 || u->bytes + size > u->p->limit)
-		return too_large(u, e);
+		return limit_exceeded(u, e);
 	for (;;) {
 		const void *data;
 		la_int64_t at;
@@ -169,35 +169,35 @@ static bool skip_content(struct unpacking *u, struct archive_entry *entry, struc
 			return read_failed(u, e);
 		u->bytes += (int64_t)len;
 		if (u->bytes > u->p->limit)
-			return too_large(u, e);
+			return limit_exceeded(u, e);
 	}
 }
 
-static bool put_file(struct unpacking *u, struct archive_entry *entry, int dir, const char *name, struct err *e)
+static bool file_write(struct unpacking *u, struct archive_entry *entry, int dir, const char *name, struct err *e)
 {
 	mode_t mode = archive_entry_perm(entry) & 0111 ? 0555 : 0444;
 	la_int64_t size = archive_entry_size_is_set(entry) ? archive_entry_size(entry) : 0;
 	AUTO_FD fd = -1;
 
 	if (size < 0 || u->bytes + size > u->p->limit)
-		return too_large(u, e);
+		return limit_exceeded(u, e);
 	unlinkat(dir, name, 0); /* of several the last one counts, as with tar */
 	fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return err_errno(e, errno, "could not unpack '%.100s'", name);
-	if (!put_content(u, fd, e))
+	if (!content_write(u, fd, e))
 		return false;
 	if (fchmod(fd, mode) < 0) /* what the job gets is not decided by the archive: no setuid, nothing writable */
 		return err_errno(e, errno, "could not unpack '%.100s'", name);
 	return true;
 }
 
-static bool put_hard_link(struct unpacking *u, const char *to, int dir, const char *name, struct err *e)
+static bool hard_link_write(struct unpacking *u, const char *to, int dir, const char *name, struct err *e)
 {
 	AUTO_DONE(strv) path = {};
 	AUTO_FD from = -1;
 
-	if (!split(to, &path, e))
+	if (!path_split(to, &path, e))
 		return false;
 	if (!path.n)
 		return err_set(e, ERR_INVALID, "a link in it leads nowhere");
@@ -210,21 +210,21 @@ static bool put_hard_link(struct unpacking *u, const char *to, int dir, const ch
 	return true;
 }
 
-static bool put_entry(struct unpacking *u, struct archive_entry *entry, int dir, const struct strv *path, struct err *e)
+static bool entry_write(struct unpacking *u, struct archive_entry *entry, int dir, const struct strv *path, struct err *e)
 {
 	const char *name = path->v[path->n - 1], *link = archive_entry_hardlink(entry), *target;
 
 	if ((link || archive_entry_filetype(entry) != AE_IFREG) && !skip_content(u, entry, e))
 		return false;
 	if (link)
-		return put_hard_link(u, link, dir, name, e);
+		return hard_link_write(u, link, dir, name, e);
 	switch (archive_entry_filetype(entry)) {
 	case AE_IFDIR:
 		if (mkdirat(dir, name, 0700) < 0 && errno != EEXIST)
 			return err_errno(e, errno, "could not unpack '%.100s'", name);
 		return true;
 	case AE_IFREG:
-		return put_file(u, entry, dir, name, e);
+		return file_write(u, entry, dir, name, e);
 	case AE_IFLNK:
 		target = archive_entry_symlink(entry);
 		if (!target || !target_inside(target, path->n - 1))
@@ -238,7 +238,7 @@ static bool put_entry(struct unpacking *u, struct archive_entry *entry, int dir,
 	}
 }
 
-static bool take_entry(struct unpacking *u, struct archive_entry *entry, struct err *e)
+static bool entry_unpack(struct unpacking *u, struct archive_entry *entry, struct err *e)
 {
 	AUTO_DONE(strv) path = {};
 	const char *name = archive_entry_pathname(entry);
@@ -254,13 +254,13 @@ static bool take_entry(struct unpacking *u, struct archive_entry *entry, struct 
 	if (++u->entries > UNPACK_ENTRIES_MAX)
 		return err_set(e, ERR_TOO_LARGE, "it has more than %d entries", UNPACK_ENTRIES_MAX);
 	if (u->bytes > u->p->limit)
-		return too_large(u, e);
-	if (!split(name, &path, e))
+		return limit_exceeded(u, e);
+	if (!path_split(name, &path, e))
 		return false;
 	if (!path.n)
 		return true; /* the tree itself */
 	dir = parent_open(u->p->tree, &path, true, e);
-	return dir >= 0 && put_entry(u, entry, dir, &path, e);
+	return dir >= 0 && entry_write(u, entry, dir, &path, e);
 }
 
 /* ---- the whole ---- */
@@ -283,7 +283,7 @@ static bool unpack_tar(struct unpacking *u, struct archive_entry *entry, struct 
 	for (;;) {
 		int r;
 
-		if (!take_entry(u, entry, e))
+		if (!entry_unpack(u, entry, e))
 			return false;
 		r = archive_read_next_header(u->in, &entry);
 		if (r == ARCHIVE_EOF)
@@ -331,7 +331,7 @@ static bool is_self(const char *name)
 }
 
 /* Directories were ours to write while they were filled. */
-static bool close_directories(int dir, const char *name, struct err *e)
+static bool directories_make_read_only(int dir, const char *name, struct err *e)
 {
 	DIR *d = dir_open(dir, name);
 	struct dirent *entry;
@@ -339,7 +339,7 @@ static bool close_directories(int dir, const char *name, struct err *e)
 
 	while (ok && (entry = readdir(d)))
 		if (entry->d_type == DT_DIR && !is_self(entry->d_name))
-			ok = close_directories(dirfd(d), entry->d_name, e);
+			ok = directories_make_read_only(dirfd(d), entry->d_name, e);
 	if (ok && fchmod(dirfd(d), 0555) < 0)
 		ok = false;
 	if (!ok && e->kind == ERR_NONE)
@@ -356,7 +356,7 @@ bool unpack_tree(const struct unpack_source *p, int64_t *ret_bytes, struct err *
 	bool ok = open_tar(&u, &entry) ? unpack_tar(&u, entry, e) : copy_plain(&u, e);
 
 	archive_read_free(u.in);
-	if (!ok || !close_directories(p->tree, ".", e))
+	if (!ok || !directories_make_read_only(p->tree, ".", e))
 		return false;
 	*ret_bytes = u.bytes + ENTRY_COST;
 	return true;

@@ -21,7 +21,7 @@ const struct db_ops *db_ops_for(const char *where, struct err *e)
 #endif
 }
 
-void db_waits(struct db *db, bool on)
+void db_wait_mark(struct db *db, bool on)
 {
 	db->waits += on ? 1 : -1;
 	if (db->waits == on)
@@ -35,7 +35,7 @@ void db_assert_owner(const struct db *db)
 }
 
 /* A mistake in our own code: going on could write nonsense. */
-static _Noreturn void misuse(const struct query *q, const char *what)
+static _Noreturn void query_misuse(const struct query *q, const char *what)
 {
 	fprintf(stderr, "statement '%s': %s\n", q->db->sql->queries[q->id].name, what);
 	abort();
@@ -54,9 +54,9 @@ struct query query_start(struct db *db, int id, struct err *e)
 static int next_param(struct query *q, bool text)
 {
 	if (q->bound >= of(q)->n_params)
-		misuse(q, "too many parameters are bound");
+		query_misuse(q, "too many parameters are bound");
 	if ((of(q)->params[q->bound].type != DB_INT) != text)
-		misuse(q, "a parameter is bound with the wrong type");
+		query_misuse(q, "a parameter is bound with the wrong type");
 	return q->bound++;
 }
 
@@ -75,7 +75,7 @@ bool query_row(struct query *q)
 	enum db_step step;
 
 	if (q->bound != of(q)->n_params)
-		misuse(q, "a parameter is not bound");
+		query_misuse(q, "a parameter is not bound");
 	if (q->done || q->failed)
 		return false;
 	q->column = 0;
@@ -97,9 +97,9 @@ bool query_finish(struct query *q)
 static int next_column(struct query *q, bool text)
 {
 	if (q->column >= of(q)->n_columns)
-		misuse(q, "too many columns are read");
+		query_misuse(q, "too many columns are read");
 	if ((of(q)->columns[q->column].type != DB_INT) != text)
-		misuse(q, "a column is read with the wrong type");
+		query_misuse(q, "a column is read with the wrong type");
 	return q->column++;
 }
 

@@ -51,7 +51,7 @@ struct db {
 	const struct db_ops *ops;
 	const struct db_sql *sql;
 	pid_t pid;    /* who opened it: no other process may use it */
-	int waits;    /* depth of db_waits() */
+	int waits;    /* depth of db_wait_mark() */
 	_Atomic int64_t waits_since; /* boottime: for an answer, a connection, a lock of others, the disk; 0: no such. Any thread reads it */
 	_Atomic int64_t leave_by;    /* boottime: waits for nothing longer than that; 0: stays. Set by any thread */
 	int64_t give_up_at;          /* boottime: no statement is waited for longer than that; 0: no such */
@@ -108,7 +108,7 @@ extern const struct db_ops db_sqlite_ops;
 #ifdef HAVE_POSTGRES
 extern const struct db_ops db_postgres_ops;
 #endif
-void db_waits(struct db *db, bool on); /* for somebody else, from now on or no more; within another one it is part of that */
+void db_wait_mark(struct db *db, bool on); /* for somebody else, from now on or no more; within another one it is part of that */
 void db_assert_owner(const struct db *db); /* aborts in a child of the process that opened it (debug builds) */
 const struct db_ops *db_ops_for(const char *where, struct err *e); /* by the form of the place */
 

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 
 #define CONTENT_BYTES 1024
-#define PATIENCE (3 * USEC_SEC) /* for the guard of a daemon that has just ended */
+#define GUARD_WAIT (3 * USEC_SEC) /* for the guard of a daemon that has just ended */
 #define PAST_SPAWNERS 4
 
 /* Ranges of the inode, far beyond the bytes that SQLite locks (1 GiB). */
@@ -69,7 +69,7 @@ void file_lock_free(struct file_lock *l)
 
 /* ---- the file beside the store ---- */
 
-static void take_line(char *line, struct owner *w)
+static void owner_line_parse(char *line, struct owner *w)
 {
 	char *value = strchr(line, ' ');
 	char **text = text_starts(line, "socket ")     ? &w->socket
@@ -80,7 +80,7 @@ static void take_line(char *line, struct owner *w)
 
 	if (text && !*text)
 		*text = xstrdup(value + 1);
-	else if (text_starts(line, "pid ") && parse_int(value + 1, 1, INT32_MAX, &pid))
+	else if (text_starts(line, "pid ") && text_parse_int(value + 1, 1, INT32_MAX, &pid))
 		w->pid = (int)pid;
 }
 
@@ -92,7 +92,7 @@ static void read_owner(int fd, struct owner *ret)
 	*ret = (struct owner){};
 	text[n > 0 ? n : 0] = '\0';
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-		take_line(line, ret);
+		owner_line_parse(line, ret);
 }
 
 /* Rewritten in place, so that a full disk has room for it. A failure costs only the name in the message of a second daemon. */
@@ -109,7 +109,7 @@ static void write_owner(const struct file_lock *l)
 	}
 }
 
-static bool in_use_by(const struct file_lock *l, const struct owner *w, struct err *e)
+static bool refuse_in_use(const struct file_lock *l, const struct owner *w, struct err *e)
 {
 	if (w->socket && w->pid)
 		return err_set(e, ERR_CONFLICT, "the daemon at '%s' (pid %d) uses the store '%s'; reach it with 'jobctl --socket %s', "
@@ -122,7 +122,7 @@ static bool in_use_by(const struct file_lock *l, const struct owner *w, struct e
 /* The guard of a daemon that was killed shares the lock until it has noticed: a few milliseconds. */
 static bool lock_beside(struct file_lock *l, struct err *e)
 {
-	usec_t until = clock_boot(&clock_system) + PATIENCE;
+	usec_t until = clock_boot(&clock_system) + GUARD_WAIT;
 
 	while (flock(l->beside, LOCK_EX | LOCK_NB) < 0) {
 		AUTO_DONE(owner) w = {};
@@ -133,14 +133,14 @@ static bool lock_beside(struct file_lock *l, struct err *e)
 		read_owner(l->beside, &w);
 		gone = !w.pid || (kill(w.pid, 0) < 0 && errno == ESRCH);
 		if (!gone || clock_boot(&clock_system) >= until)
-			return in_use_by(l, &w, e);
+			return refuse_in_use(l, &w, e);
 		poll(NULL, 0, 20);
 	}
 	return true;
 }
 
 /* Root would leave files beside the store that its owner cannot open. */
-static bool check_owner(const struct file_lock *l, struct err *e)
+static bool check_file_owner(const struct file_lock *l, struct err *e)
 {
 	AUTO_TEXT path = xprintf("%s-lock%s", l->where, l->key);
 	AUTO_DONE(owner) w = {};
@@ -229,7 +229,7 @@ static bool inode_in_use(struct file_lock *l, struct err *e)
 
 	if (fcntl(l->file, F_GETLK, &f) == 0 && f.l_type != F_UNLCK && f.l_pid > 0)
 		owner_of_process(f.l_pid, &w);
-	return in_use_by(l, &w, e);
+	return refuse_in_use(l, &w, e);
 }
 
 static bool check_links(const struct file_lock *l, struct err *e)
@@ -276,7 +276,7 @@ static char *key_of(const struct file_lock_options *o)
 	return o->instance ? xprintf(".%s", o->instance) : o->node_name ? xprintf("@%s", o->node_name) : xstrdup("");
 }
 
-static void take_past(struct file_lock *l)
+static void past_spawners_read(struct file_lock *l)
 {
 	AUTO_DONE(owner) w = {};
 	char *save = NULL;
@@ -294,19 +294,19 @@ bool file_lock_take(const struct file_lock_options *o, struct file_lock **ret, s
 
 	*l = (struct file_lock){.o = *o, .where = xstrdup(o->where), .key = key_of(o), .node = xstrdup(o->node),
 		.socket = xstrdup(o->socket), .beside = -1, .file = -1};
-	if (!check_owner(l, e) || !open_beside(l, e) || !lock_beside(l, e))
+	if (!check_file_owner(l, e) || !open_beside(l, e) || !lock_beside(l, e))
 		return false;
-	l->in_use = store_holder_user(l->where, &user);
+	l->in_use = lock_holder_user(l->where, &user);
 	if (!lock_inode(l, e))
 		return false;
-	take_past(l);
+	past_spawners_read(l);
 	if (!o->exclusive)
 		write_owner(l);
 	*ret = STEAL(l);
 	return true;
 }
 
-bool file_lock_settle(struct file_lock *l, struct err *e)
+bool file_lock_take_inode(struct file_lock *l, struct err *e)
 {
 	return lock_inode(l, e);
 }

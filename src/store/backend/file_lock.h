@@ -25,7 +25,7 @@ struct file_lock_options {
  */
 bool file_lock_take(const struct file_lock_options *o, struct file_lock **ret, struct err *e);
 /* Locks the inode of a file that did not exist before SQLite made it. */
-bool file_lock_settle(struct file_lock *l, struct err *e);
+bool file_lock_take_inode(struct file_lock *l, struct err *e);
 void file_lock_free(struct file_lock *l);
 AUTO_DEFINE(file_lock);
 

@@ -64,7 +64,7 @@ static char *type_of_device(dev_t device)
 	return NULL;
 }
 
-static const char *name_of(uint64_t magic)
+static const char *remote_type_name(uint64_t magic)
 {
 	for (size_t i = 0; i < ELEMENTS(remote); i++)
 		if ((uint32_t)magic == remote[i].magic)
@@ -85,7 +85,7 @@ bool file_system_check(const char *path, enum file_system_verdict *ret, char **r
 		return true; /* opening the store says why */
 	type = type_of_device(st.st_dev);
 	if (!type)
-		type = xstrdup(name_of((uint64_t)fs.f_type));
+		type = xstrdup(remote_type_name((uint64_t)fs.f_type));
 	*ret = file_system_judge((uint64_t)fs.f_type, type);
 	if (*ret == FILE_SYSTEM_REMOTE)
 		return err_set(e, ERR_REFUSED, "store '%s' is on a network file system ('%s'), where SQLite's locks do not reach other machines; "

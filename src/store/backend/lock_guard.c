@@ -52,7 +52,7 @@ static bool line_is_lock(const char *line, pid_t pid, ino_t inode, off_t at)
 }
 
 /* Where several processes hold the same lock, only the kernel's list tells whether the daemon is among them. */
-static bool listed(const struct guarded *g, size_t i)
+static bool lock_listed(const struct guarded *g, size_t i)
 {
 	AUTO_DONE(buf) locks = {};
 	char *save = NULL;
@@ -73,7 +73,7 @@ static bool daemon_holds(const struct guarded *g, size_t i)
 		return true;
 	if (f.l_type == F_UNLCK)
 		return false;
-	return f.l_pid == g->daemon || listed(g, i);
+	return f.l_pid == g->daemon || lock_listed(g, i);
 }
 
 static bool daemon_holds_all(const struct guarded *g)
@@ -113,13 +113,13 @@ static int watch_closes(const struct guarded *g)
 	return watch;
 }
 
-static void say(const char *message)
+static void send_message(const char *message)
 {
 	(void)!send(GUARD_SOCKET, message, strlen(message), MSG_NOSIGNAL);
 }
 
 /* Returns when the daemon has ended. */
-static void stand(const struct guarded *g, int watch)
+static void watch_locks(const struct guarded *g, int watch)
 {
 	struct pollfd p[] = {{.fd = GUARD_SOCKET, .events = POLLIN}, {.fd = watch, .events = POLLIN}};
 	char events[4096];
@@ -127,7 +127,7 @@ static void stand(const struct guarded *g, int watch)
 
 	for (;;) {
 		if (!told && !daemon_holds_all(g)) {
-			say((const char[]){GUARD_MISSING, '\0'});
+			send_message((const char[]){GUARD_MISSING, '\0'});
 			told = true;
 		}
 		poll(p, 1, CHECK_PAUSE_MS);
@@ -155,11 +155,11 @@ int lock_guard_main(void)
 	if (!hold(&g, where)) {
 		AUTO_TEXT why = xprintf("%c%d", GUARD_FAILED, errno);
 
-		say(why);
+		send_message(why);
 		return EXIT_FAILURE;
 	}
 	if (daemon_holds_all(&g))
-		say((const char[]){GUARD_HOLDS, '\0'});
-	stand(&g, watch_closes(&g));
+		send_message((const char[]){GUARD_HOLDS, '\0'});
+	watch_locks(&g, watch_closes(&g));
 	return EXIT_SUCCESS;
 }

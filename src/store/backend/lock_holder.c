@@ -56,7 +56,7 @@ static bool find_writer(const struct stat *index, pid_t *ret)
 	return false;
 }
 
-static bool read_process(struct store_holder *h)
+static bool read_process(struct lock_holder *h)
 {
 	AUTO_TEXT path = xprintf("/proc/%d/stat", h->pid);
 	AUTO_DONE(buf) text = {};
@@ -107,9 +107,9 @@ static bool is_ours(pid_t pid, const struct stat *index)
 	return stat(path, &st) == 0 && st.st_uid == geteuid() && same_program(pid) && has_open(pid, index);
 }
 
-bool store_holder_find(const char *where, struct store_holder *ret)
+bool lock_holder_find(const char *where, struct lock_holder *ret)
 {
-	struct store_holder h = {};
+	struct lock_holder h = {};
 	struct stat index;
 
 	if (!stat_index(where, &index) || !find_writer(&index, &h.pid) || !read_process(&h))
@@ -119,7 +119,7 @@ bool store_holder_find(const char *where, struct store_holder *ret)
 	return true;
 }
 
-bool store_holder_user(const char *where, pid_t *ret)
+bool lock_holder_user(const char *where, pid_t *ret)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = BYTE_ALIVE, .l_len = 1};
 	AUTO_TEXT index = xprintf("%s-shm", where);
@@ -131,12 +131,12 @@ bool store_holder_user(const char *where, pid_t *ret)
 	return true;
 }
 
-bool store_holder_kill(const char *where, const struct store_holder *h)
+bool lock_holder_kill(const char *where, const struct lock_holder *h)
 {
 	AUTO_FD process = (int)syscall(SYS_pidfd_open, h->pid, 0);
-	struct store_holder now;
+	struct lock_holder now;
 
 	/* looked at again with the process in hand: its number cannot become another's meanwhile */
-	return process >= 0 && store_holder_find(where, &now) && now.pid == h->pid && now.started == h->started && now.ours &&
+	return process >= 0 && lock_holder_find(where, &now) && now.pid == h->pid && now.started == h->started && now.ours &&
 	       now.state == 'T' && syscall(SYS_pidfd_send_signal, process, SIGKILL, NULL, 0) == 0;
 }

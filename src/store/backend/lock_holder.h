@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct store_holder {
+struct lock_holder {
 	pid_t pid;
 	uint64_t started; /* with the pid: which process it is */
 	char state;       /* as ps(1) shows it: T is stopped */
@@ -13,8 +13,8 @@ struct store_holder {
 };
 
 /* Who holds the right to write. False: nobody, we ourselves, or it cannot be seen. A server's store has none. */
-bool store_holder_find(const char *where, struct store_holder *ret);
+bool lock_holder_find(const char *where, struct lock_holder *ret);
 /* Whether another process has it open; 0: one that has no number here. Only for a process that has not: this opens a part. */
-bool store_holder_user(const char *where, pid_t *ret);
+bool lock_holder_user(const char *where, pid_t *ret);
 /* Ends it with SIGKILL if it still is the one that holds the file, stopped, and ours. */
-bool store_holder_kill(const char *where, const struct store_holder *h);
+bool lock_holder_kill(const char *where, const struct lock_holder *h);

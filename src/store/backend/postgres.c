@@ -42,7 +42,7 @@ static const struct {
 	{"XX", ERR_REFUSED},        /* damaged data */
 };
 
-static enum err_kind kind_of(const char *sqlstate)
+static enum err_kind sqlstate_kind(const char *sqlstate)
 {
 	for (size_t i = 0; sqlstate && i < ELEMENTS(meanings); i++)
 		if (text_starts(sqlstate, meanings[i].state))
@@ -60,7 +60,7 @@ bool postgres_fail(struct db_postgres *d, const PGresult *r, const char *what, s
 {
 	const char *state = r ? PQresultErrorField(r, PG_DIAG_SQLSTATE) : NULL;
 	const char *why = r ? PQresultErrorMessage(r) : d->c ? PQerrorMessage(d->c) : "the connection was lost";
-	enum err_kind kind = kind_of(state);
+	enum err_kind kind = sqlstate_kind(state);
 
 	if (!d->c || PQstatus(d->c) == CONNECTION_BAD)
 		kind = ERR_UNREACHABLE;
@@ -91,14 +91,14 @@ bool postgres_wait(struct db_postgres *d, short events, usec_t deadline)
 }
 
 /* When whoever has not answered is gone. */
-static usec_t answer_by(const struct db_postgres *d)
+static usec_t reply_deadline(const struct db_postgres *d)
 {
-	usec_t by = clock_boot(&clock_system) + d->bounds.answer_ms * USEC_MSEC;
+	usec_t by = clock_boot(&clock_system) + d->timeouts.answer_ms * USEC_MSEC;
 
 	return d->db.give_up_at && d->db.give_up_at < by ? d->db.give_up_at : by;
 }
 
-static bool send_all(struct db_postgres *d, usec_t deadline)
+static bool pg_flush(struct db_postgres *d, usec_t deadline)
 {
 	int r;
 
@@ -111,11 +111,11 @@ static bool send_all(struct db_postgres *d, usec_t deadline)
 /* The last result of what was sent, the first bad one if there is one; NULL: no answer, the session is over. */
 static PGresult *answer(struct db_postgres *d)
 {
-	usec_t deadline = answer_by(d);
+	usec_t deadline = reply_deadline(d);
 	PGresult *kept = NULL, *r;
 
-	db_waits(&d->db, true);
-	if (!send_all(d, deadline))
+	db_wait_mark(&d->db, true);
+	if (!pg_flush(d, deadline))
 		goto lost;
 	for (;;) {
 		while (PQisBusy(d->c))
@@ -123,7 +123,7 @@ static PGresult *answer(struct db_postgres *d)
 				goto lost;
 		r = PQgetResult(d->c);
 		if (!r) {
-			db_waits(&d->db, false);
+			db_wait_mark(&d->db, false);
 			return kept;
 		}
 		if (kept && PQresultStatus(kept) == PGRES_FATAL_ERROR) {
@@ -134,7 +134,7 @@ static PGresult *answer(struct db_postgres *d)
 		kept = r;
 	}
 lost:
-	db_waits(&d->db, false);
+	db_wait_mark(&d->db, false);
 	PQclear(kept);
 	PQfinish(STEAL(d->c)); /* a session we no longer understand must not be used again */
 	return NULL;
@@ -146,7 +146,7 @@ static bool good(const PGresult *r)
 }
 
 /* What was sent, if it was. */
-static PGresult *answer_to(struct db_postgres *d, bool sent, const char *what, struct err *e)
+static PGresult *result_or_error(struct db_postgres *d, bool sent, const char *what, struct err *e)
 {
 	PGresult *r = sent ? answer(d) : NULL;
 
@@ -157,22 +157,22 @@ static PGresult *answer_to(struct db_postgres *d, bool sent, const char *what, s
 	return NULL;
 }
 
-static bool usable(const struct db_postgres *d)
+static bool session_usable(const struct db_postgres *d)
 {
 	return d->c && PQstatus(d->c) != CONNECTION_BAD;
 }
 
 PGresult *postgres_run(struct db_postgres *d, const char *sql, const char *what, struct err *e)
 {
-	return answer_to(d, usable(d) && PQsendQuery(d->c, sql), what, e);
+	return result_or_error(d, session_usable(d) && PQsendQuery(d->c, sql), what, e);
 }
 
 PGresult *postgres_run_with(struct db_postgres *d, const char *sql, int n, const char *const *values, const char *what, struct err *e)
 {
-	return answer_to(d, usable(d) && PQsendQueryParams(d->c, sql, n, NULL, values, NULL, NULL, 0), what, e);
+	return result_or_error(d, session_usable(d) && PQsendQueryParams(d->c, sql, n, NULL, values, NULL, NULL, 0), what, e);
 }
 
-static bool run_text(struct db_postgres *d, enum postgres_text text, const char *what, struct err *e)
+static bool pg_run_text(struct db_postgres *d, enum postgres_text text, const char *what, struct err *e)
 {
 	PGresult *r = postgres_run(d, d->db.sql->texts[text], what, e);
 
@@ -207,7 +207,7 @@ static void pg_close(struct db *db)
 }
 
 /* The server process that answers us now; false: none does. */
-static bool ask_process(struct db_postgres *d, char ret[static 24], struct err *e)
+static bool server_process_read(struct db_postgres *d, char ret[static 24], struct err *e)
 {
 	PGresult *r = postgres_run(d, d->db.sql->texts[TEXT_POSTGRES_PROCESS], "ask for the session", e);
 
@@ -221,11 +221,11 @@ static bool ask_process(struct db_postgres *d, char ret[static 24], struct err *
  * F-6A: behind a pooler that deals out single transactions, another connection gets the server process that ours had a
  * moment ago, or we get another one. Prepared statements, settings and notifications would be anybody's there.
  */
-static bool session_is_ours(struct db_postgres *d, struct err *e)
+static bool session_is_exclusive(struct db_postgres *d, struct err *e)
 {
-	struct db_postgres beside = {.db = d->db, .where = d->where, .lease = d->lease, .bounds = d->bounds};
+	struct db_postgres beside = {.db = d->db, .where = d->where, .lease = d->lease, .timeouts = d->timeouts};
 	char mine[24], again[24], other[24];
-	bool ok = ask_process(d, mine, e) && postgres_connect(&beside, e) && ask_process(&beside, other, e) && ask_process(d, again, e);
+	bool ok = server_process_read(d, mine, e) && postgres_connect(&beside, e) && server_process_read(&beside, other, e) && server_process_read(d, again, e);
 
 	if (ok && (strcmp(mine, other) == 0 || strcmp(mine, again) != 0))
 		ok = err_set(e, ERR_REFUSED, "the store at PostgreSQL is behind a pooler that deals out single transactions; "
@@ -242,9 +242,9 @@ static bool pg_open(const struct db_options *o, struct db **ret, struct err *e)
 	d->where = xstrdup(o->where);
 	d->read_only = o->read_only;
 	d->lease = o->lease;
-	d->bounds = postgres_bounds(o->lease);
+	d->timeouts = postgres_timeouts(o->lease);
 	d->statements = xcalloc((size_t)d->db.sql->n_queries, sizeof(*d->statements));
-	if (!postgres_place_is_sound(d->where, e) || !postgres_connect(d, e) || (!o->read_only && !session_is_ours(d, e)) || !postgres_migrate(d, e)) {
+	if (!postgres_address_check(d->where, e) || !postgres_connect(d, e) || (!o->read_only && !session_is_exclusive(d, e)) || !postgres_migrate(d, e)) {
 		pg_close(&d->db);
 		return false;
 	}
@@ -272,7 +272,7 @@ static bool check_shape(const struct db_query *q, const PGresult *r, struct err 
 static bool prepare_one(struct db_postgres *d, int query, struct err *e)
 {
 	const struct db_query *q = &d->db.sql->queries[query];
-	PGresult *r = answer_to(d, usable(d) && PQsendPrepare(d->c, q->name, q->sql, 0, NULL), q->name, e);
+	PGresult *r = result_or_error(d, session_usable(d) && PQsendPrepare(d->c, q->name, q->sql, 0, NULL), q->name, e);
 
 	d->statements[query].prepared = r != NULL;
 	PQclear(r);
@@ -282,7 +282,7 @@ static bool prepare_one(struct db_postgres *d, int query, struct err *e)
 static bool check_one(struct db_postgres *d, int query, struct err *e)
 {
 	const struct db_query *q = &d->db.sql->queries[query];
-	PGresult *r = answer_to(d, usable(d) && PQsendDescribePrepared(d->c, q->name), q->name, e);
+	PGresult *r = result_or_error(d, session_usable(d) && PQsendDescribePrepared(d->c, q->name), q->name, e);
 	bool ok = r && check_shape(q, r, e);
 
 	PQclear(r);
@@ -322,10 +322,10 @@ static bool pg_reconnect(struct db *db, int wait_ms, struct err *e)
 	bool there;
 
 	db->give_up_at = 0; /* a server that answers slowly is better than none: it would take as long the next time */
-	db_waits(db, true);
+	db_wait_mark(db, true);
 	while (!(there = connect_again(d, e)) && clock_boot(&clock_system) < deadline && !db->leave_by)
 		nanosleep(&(struct timespec){.tv_nsec = (50 + io_random_upto(100)) * 1000000L}, NULL); /* not all nodes at once */
-	db_waits(db, false);
+	db_wait_mark(db, false);
 	db->give_up_at = give_up_at;
 	return there;
 }
@@ -334,7 +334,7 @@ static bool pg_reconnect(struct db *db, int wait_ms, struct err *e)
 
 static bool pg_begin(struct db *db, bool write, struct err *e)
 {
-	return run_text(of(db), write ? TEXT_POSTGRES_BEGIN_WRITE : TEXT_POSTGRES_BEGIN_READ, "begin", e);
+	return pg_run_text(of(db), write ? TEXT_POSTGRES_BEGIN_WRITE : TEXT_POSTGRES_BEGIN_READ, "begin", e);
 }
 
 /* Once it is sent, no answer means that nobody knows. */
@@ -359,22 +359,22 @@ static void pg_rollback(struct db *db)
 	struct err ignored;
 
 	if (d->c && PQtransactionStatus(d->c) != PQTRANS_IDLE)
-		run_text(d, TEXT_POSTGRES_ROLLBACK, "roll back", &ignored);
+		pg_run_text(d, TEXT_POSTGRES_ROLLBACK, "roll back", &ignored);
 }
 
 static bool pg_savepoint(struct db *db, struct err *e)
 {
-	return run_text(of(db), TEXT_POSTGRES_SAVEPOINT, "savepoint", e);
+	return pg_run_text(of(db), TEXT_POSTGRES_SAVEPOINT, "savepoint", e);
 }
 
 static bool pg_release(struct db *db, struct err *e)
 {
-	return run_text(of(db), TEXT_POSTGRES_RELEASE, "release", e);
+	return pg_run_text(of(db), TEXT_POSTGRES_RELEASE, "release", e);
 }
 
 static bool pg_rollback_to(struct db *db, struct err *e)
 {
-	return run_text(of(db), TEXT_POSTGRES_ROLLBACK_TO, "roll back", e);
+	return pg_run_text(of(db), TEXT_POSTGRES_ROLLBACK_TO, "roll back", e);
 }
 
 /* ---- statements ---- */
@@ -399,7 +399,7 @@ static bool execute(struct db_postgres *d, int query, struct err *e)
 
 	if (!s->prepared && !prepare_one(d, query, e))
 		return false;
-	s->result = answer_to(d, usable(d) && PQsendQueryPrepared(d->c, q->name, q->n_params, s->values, NULL, NULL, 0), q->name, e);
+	s->result = result_or_error(d, session_usable(d) && PQsendQueryPrepared(d->c, q->name, q->n_params, s->values, NULL, NULL, 0), q->name, e);
 	s->row = -1;
 	return s->result != NULL;
 }
@@ -426,7 +426,7 @@ static bool send_transaction(struct db_postgres *d, const int *queries, size_t n
 }
 
 /* The next result of what was sent together; between two of them there is an empty one. NULL: no answer. */
-static PGresult *next_answer(struct db_postgres *d, usec_t deadline)
+static PGresult *pipeline_next(struct db_postgres *d, usec_t deadline)
 {
 	for (int empty = 0; empty < 2; empty++) {
 		PGresult *r;
@@ -442,9 +442,9 @@ static PGresult *next_answer(struct db_postgres *d, usec_t deadline)
 }
 
 /* The next one is good; it is kept in 'ret', or not at all. */
-static bool take_answer(struct db_postgres *d, usec_t deadline, const char *what, PGresult **ret, struct err *e)
+static bool pipeline_expect(struct db_postgres *d, usec_t deadline, const char *what, PGresult **ret, struct err *e)
 {
-	PGresult *r = next_answer(d, deadline);
+	PGresult *r = pipeline_next(d, deadline);
 	bool ok = good(r) || postgres_fail(d, r, what, e);
 
 	if (ok && ret)
@@ -453,19 +453,19 @@ static bool take_answer(struct db_postgres *d, usec_t deadline, const char *what
 	return ok;
 }
 
-static bool take_answers(struct db_postgres *d, const int *queries, size_t n, usec_t deadline, struct err *e)
+static bool pipeline_read(struct db_postgres *d, const int *queries, size_t n, usec_t deadline, struct err *e)
 {
-	bool ok = take_answer(d, deadline, "begin", NULL, e);
+	bool ok = pipeline_expect(d, deadline, "begin", NULL, e);
 
 	for (size_t i = 0; i < n && ok; i++) {
 		struct pg_statement *s = &d->statements[queries[i]];
 		const char *name = d->db.sql->queries[queries[i]].name;
 
-		s->prepared = s->prepared || take_answer(d, deadline, name, NULL, e);
-		ok = s->prepared && take_answer(d, deadline, name, &s->result, e);
+		s->prepared = s->prepared || pipeline_expect(d, deadline, name, NULL, e);
+		ok = s->prepared && pipeline_expect(d, deadline, name, &s->result, e);
 		s->row = -1;
 	}
-	return ok && take_answer(d, deadline, "commit", NULL, e);
+	return ok && pipeline_expect(d, deadline, "commit", NULL, e);
 }
 
 /* What comes after a failure, up to the end: then the session can be used again. */
@@ -473,7 +473,7 @@ static bool end_pipeline(struct db_postgres *d, usec_t deadline)
 {
 	PGresult *r;
 
-	while ((r = next_answer(d, deadline))) {
+	while ((r = pipeline_next(d, deadline))) {
 		bool end = PQresultStatus(r) == PGRES_PIPELINE_SYNC;
 
 		PQclear(r);
@@ -486,17 +486,17 @@ static bool end_pipeline(struct db_postgres *d, usec_t deadline)
 static bool pg_transact(struct db *db, const int *queries, size_t n, struct err *e)
 {
 	struct db_postgres *d = of(db);
-	usec_t deadline = answer_by(d);
+	usec_t deadline = reply_deadline(d);
 	bool ok, whole;
 
-	if (!usable(d) || !send_transaction(d, queries, n)) {
+	if (!session_usable(d) || !send_transaction(d, queries, n)) {
 		PQfinish(STEAL(d->c));
 		return postgres_fail(d, NULL, "begin", e);
 	}
-	db_waits(db, true);
-	ok = send_all(d, deadline) ? take_answers(d, queries, n, deadline, e) : postgres_fail(d, NULL, "begin", e);
+	db_wait_mark(db, true);
+	ok = pg_flush(d, deadline) ? pipeline_read(d, queries, n, deadline, e) : postgres_fail(d, NULL, "begin", e);
 	whole = end_pipeline(d, deadline);
-	db_waits(db, false);
+	db_wait_mark(db, false);
 	if (whole) {
 		pg_rollback(db);
 		return ok;

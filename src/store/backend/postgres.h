@@ -14,12 +14,12 @@ struct pg_statement {
 };
 
 /* How long a session waits, each within the next. */
-struct pg_bounds {
+struct pg_timeouts {
 	int lock_ms;      /* for what another one holds: by the server */
 	int statement_ms; /* for the whole of it: by the server */
 	int answer_ms;    /* for any sign of the server: whoever is silent so long is gone */
 };
-struct pg_bounds postgres_bounds(usec_t lease); /* that is kept there, 0: none. Two answers that do not come leave a third of it */
+struct pg_timeouts postgres_timeouts(usec_t lease); /* that is kept there, 0: none. Two answers that do not come leave a third of it */
 
 struct db_postgres {
 	struct db db;
@@ -28,10 +28,10 @@ struct db_postgres {
 	char *where;                     /* owned */
 	bool read_only;
 	usec_t lease;                    /* see db_options */
-	struct pg_bounds bounds;
+	struct pg_timeouts timeouts;
 };
 
-bool postgres_place_is_sound(const char *where, struct err *e);
+bool postgres_address_check(const char *where, struct err *e);
 bool postgres_connect(struct db_postgres *d, struct err *e); /* anew; session settings made */
 bool postgres_wait(struct db_postgres *d, short events, usec_t deadline); /* false: nothing came */
 PGresult *postgres_run_with(struct db_postgres *d, const char *sql, int n, const char *const *values, const char *what, struct err *e);

@@ -16,11 +16,11 @@ static int at_most(int ms, usec_t t)
 	return t / USEC_MSEC < ms ? (int)(t / USEC_MSEC) : ms;
 }
 
-struct pg_bounds postgres_bounds(usec_t lease)
+struct pg_timeouts postgres_timeouts(usec_t lease)
 {
 	usec_t l = lease ? lease : USEC_NEVER;
 
-	return (struct pg_bounds){.lock_ms = at_most(2000, l / 6), .statement_ms = at_most(5000, l / 4), .answer_ms = at_most(8000, l / 3)};
+	return (struct pg_timeouts){.lock_ms = at_most(2000, l / 6), .statement_ms = at_most(5000, l / 4), .answer_ms = at_most(8000, l / 3)};
 }
 
 /* The server's notices say what its errors say again, and would go to stderr past our log. */
@@ -44,7 +44,7 @@ static void server_done(struct server *s)
 	free(s->port);
 }
 
-static size_t members(const char *list)
+static size_t list_count(const char *list)
 {
 	size_t n = 1;
 
@@ -54,16 +54,16 @@ static size_t members(const char *list)
 }
 
 /* The n-th of a list; the only one there is stands for all. */
-static char *member(const char *list, size_t n)
+static char *list_nth(const char *list, size_t n)
 {
 	if (!list || !list[0])
 		return NULL;
-	for (size_t last = members(list) - 1; n > 0 && last > 0; n--, last--)
+	for (size_t last = list_count(list) - 1; n > 0 && last > 0; n--, last--)
 		list = strchr(list, ',') + 1;
 	return xstrndup(list, strcspn(list, ","));
 }
 
-static const char *option(const PQconninfoOption *all, const char *name)
+static const char *conninfo_value(const PQconninfoOption *all, const char *name)
 {
 	for (; all && all->keyword; all++)
 		if (text_equal(all->keyword, name))
@@ -75,8 +75,8 @@ static const char *option(const PQconninfoOption *all, const char *name)
 static size_t servers_count(PGconn *c)
 {
 	PQconninfoOption *all = PQconninfo(c);
-	const char *host = option(all, "host"), *addr = option(all, "hostaddr");
-	size_t n = members(addr && addr[0] ? addr : host);
+	const char *host = conninfo_value(all, "host"), *addr = conninfo_value(all, "hostaddr");
+	size_t n = list_count(addr && addr[0] ? addr : host);
 
 	PQconninfoFree(all);
 	return n;
@@ -86,13 +86,13 @@ static void server_nth(PGconn *c, size_t n, struct server *ret)
 {
 	PQconninfoOption *all = PQconninfo(c);
 
-	*ret = (struct server){.host = member(option(all, "host"), n), .hostaddr = member(option(all, "hostaddr"), n),
-		.port = member(option(all, "port"), n)};
+	*ret = (struct server){.host = list_nth(conninfo_value(all, "host"), n), .hostaddr = list_nth(conninfo_value(all, "hostaddr"), n),
+		.port = list_nth(conninfo_value(all, "port"), n)};
 	PQconninfoFree(all);
 }
 
 /* The whole of it may be quoted in why it is none, with the password. */
-bool postgres_place_is_sound(const char *where, struct err *e)
+bool postgres_address_check(const char *where, struct err *e)
 {
 	char *why = NULL;
 	PQconninfoOption *all = PQconninfoParse(where, &why);
@@ -109,7 +109,7 @@ bool postgres_place_is_sound(const char *where, struct err *e)
 
 /* ---- one server ---- */
 
-static PGconn *start(const struct db_postgres *d, const struct server *s)
+static PGconn *connect_start(const struct db_postgres *d, const struct server *s)
 {
 	char silence[16];
 	/* What comes later wins: the place may say otherwise. */
@@ -117,18 +117,18 @@ static PGconn *start(const struct db_postgres *d, const struct server *s)
 		"fallback_application_name", "dbname", "client_encoding", "host", "hostaddr", "port", NULL};
 	const char *const values[] = {"3", "2", "3", silence, "jobsched", d->where, "UTF8", s->host, s->hostaddr, s->port, NULL};
 
-	snprintf(silence, sizeof(silence), "%d", d->bounds.answer_ms);
+	snprintf(silence, sizeof(silence), "%d", d->timeouts.answer_ms);
 	return PQconnectStartParams(names, values, 1);
 }
 
 /* Each step is an answer, and may take as long as one. */
-static bool connected(struct db_postgres *d)
+static bool connect_poll(struct db_postgres *d)
 {
 	usec_t end = clock_boot(&clock_system) + CONNECT_MAX;
 	PostgresPollingStatusType next = PQstatus(d->c) == CONNECTION_BAD ? PGRES_POLLING_FAILED : PGRES_POLLING_WRITING;
 
 	while (next == PGRES_POLLING_READING || next == PGRES_POLLING_WRITING) {
-		usec_t silent = clock_boot(&clock_system) + d->bounds.answer_ms * USEC_MSEC;
+		usec_t silent = clock_boot(&clock_system) + d->timeouts.answer_ms * USEC_MSEC;
 
 		if (!postgres_wait(d, next == PGRES_POLLING_READING ? POLLIN : POLLOUT, silent < end ? silent : end))
 			return false;
@@ -137,11 +137,11 @@ static bool connected(struct db_postgres *d)
 	return next == PGRES_POLLING_OK;
 }
 
-static bool finish(struct db_postgres *d, struct err *e)
+static bool connect_finish(struct db_postgres *d, struct err *e)
 {
 	const char *why;
 
-	if (connected(d))
+	if (connect_poll(d))
 		return true;
 	why = PQstatus(d->c) == CONNECTION_BAD ? PQerrorMessage(d->c) : "no answer";
 	err_set(e, ERR_UNREACHABLE, "could not connect to the store at PostgreSQL: %.*s", (int)strcspn(why, "\n"), why);
@@ -152,20 +152,20 @@ static bool finish(struct db_postgres *d, struct err *e)
 /* In the order of the place. libpq would go on to the next one by itself, but not from one that takes us in and is silent. */
 static bool connect_to_any(struct db_postgres *d, struct err *e)
 {
-	PGconn *all = start(d, &(struct server){});
+	PGconn *all = connect_start(d, &(struct server){});
 	size_t n = servers_count(all);
 	bool ok = false;
 
 	if (n == 1) {
 		d->c = all;
-		return finish(d, e);
+		return connect_finish(d, e);
 	}
 	for (size_t i = 0; i < n && !ok; i++) {
 		AUTO_DONE(server) s = {};
 
 		server_nth(all, i, &s);
-		d->c = start(d, &s);
-		ok = finish(d, e);
+		d->c = connect_start(d, &s);
+		ok = connect_finish(d, e);
 	}
 	PQfinish(all);
 	return ok;
@@ -173,7 +173,7 @@ static bool connect_to_any(struct db_postgres *d, struct err *e)
 
 /* ---- a session ---- */
 
-static bool set_up(struct db_postgres *d, enum postgres_text text, struct err *e)
+static bool session_setup(struct db_postgres *d, enum postgres_text text, struct err *e)
 {
 	PGresult *r = postgres_run(d, d->db.sql->texts[text], "set up", e);
 
@@ -181,15 +181,15 @@ static bool set_up(struct db_postgres *d, enum postgres_text text, struct err *e
 	return r != NULL;
 }
 
-static bool set_bounds(struct db_postgres *d, struct err *e)
+static bool session_set_timeouts(struct db_postgres *d, struct err *e)
 {
 	char statement[16], lock[16], silence[16];
 	const char *const values[] = {statement, lock, silence};
 	PGresult *r;
 
-	snprintf(statement, sizeof(statement), "%d", d->bounds.statement_ms);
-	snprintf(lock, sizeof(lock), "%d", d->bounds.lock_ms);
-	snprintf(silence, sizeof(silence), "%d", d->bounds.answer_ms);
+	snprintf(statement, sizeof(statement), "%d", d->timeouts.statement_ms);
+	snprintf(lock, sizeof(lock), "%d", d->timeouts.lock_ms);
+	snprintf(silence, sizeof(silence), "%d", d->timeouts.answer_ms);
 	r = postgres_run_with(d, d->db.sql->texts[TEXT_POSTGRES_SETUP_BOUNDS], ELEMENTS(values), values, "set up", e);
 	PQclear(r);
 	return r != NULL;
@@ -200,9 +200,9 @@ bool postgres_connect(struct db_postgres *d, struct err *e)
 	bool there;
 
 	PQfinish(STEAL(d->c));
-	db_waits(&d->db, true);
+	db_wait_mark(&d->db, true);
 	there = connect_to_any(d, e);
-	db_waits(&d->db, false);
+	db_wait_mark(&d->db, false);
 	if (!there)
 		return false;
 	PQsetNoticeReceiver(d->c, drop_notice, NULL);
@@ -210,6 +210,6 @@ bool postgres_connect(struct db_postgres *d, struct err *e)
 	if (PQserverVersion(d->c) < OLDEST_SERVER)
 		return err_set(e, ERR_REFUSED, "the PostgreSQL server is version %d, jobsched needs 13 or newer",
 			PQserverVersion(d->c) / 10000);
-	return set_up(d, TEXT_POSTGRES_SETUP, e) && (!d->lease || set_bounds(d, e)) &&
-	       (!d->read_only || set_up(d, TEXT_POSTGRES_SETUP_READER, e));
+	return session_setup(d, TEXT_POSTGRES_SETUP, e) && (!d->lease || session_set_timeouts(d, e)) &&
+	       (!d->read_only || session_setup(d, TEXT_POSTGRES_SETUP_READER, e));
 }

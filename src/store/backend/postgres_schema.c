@@ -10,7 +10,7 @@
 
 #define TRIES 5 /* two nodes may start on an empty database at once */
 
-static bool run(struct db_postgres *d, const char *sql, const char *what, struct err *e)
+static bool run_sql(struct db_postgres *d, const char *sql, const char *what, struct err *e)
 {
 	PGresult *r = postgres_run(d, sql, what, e);
 
@@ -18,11 +18,11 @@ static bool run(struct db_postgres *d, const char *sql, const char *what, struct
 	return r != NULL;
 }
 
-static bool run_number(struct db_postgres *d, enum postgres_text text, int *ret, struct err *e)
+static bool read_version_number(struct db_postgres *d, enum postgres_text text, int *ret, struct err *e)
 {
 	PGresult *r = postgres_run(d, d->db.sql->texts[text], "read the schema's number", e);
 	int64_t n = 0;
-	bool ok = r && PQntuples(r) == 1 && parse_int(PQgetvalue(r, 0, 0), 0, 1000000, &n);
+	bool ok = r && PQntuples(r) == 1 && text_parse_int(PQgetvalue(r, 0, 0), 0, 1000000, &n);
 
 	if (r && !ok)
 		err_set(e, ERR_REFUSED, "the store at PostgreSQL has no schema number: schema 'jobsched' belongs to "
@@ -38,8 +38,8 @@ static bool read_version(struct db_postgres *d, int *ret, struct err *e)
 	int exists;
 
 	*ret = 0;
-	if (!run_number(d, TEXT_POSTGRES_EXISTS, &exists, e) ||
-	    (exists && !run_number(d, TEXT_POSTGRES_SCHEMA_VERSION, ret, e)))
+	if (!read_version_number(d, TEXT_POSTGRES_EXISTS, &exists, e) ||
+	    (exists && !read_version_number(d, TEXT_POSTGRES_SCHEMA_VERSION, ret, e)))
 		return false;
 	if (*ret > d->db.sql->n_migrations)
 		return err_set(e, ERR_REFUSED, "the store at PostgreSQL has schema %d, this jobsched knows %d: it was "
@@ -49,27 +49,27 @@ static bool read_version(struct db_postgres *d, int *ret, struct err *e)
 }
 
 /* One migration, one transaction. A node that was faster leaves us nothing to do. */
-static bool migrate_once(struct db_postgres *d, int number, struct err *e)
+static bool pg_migrate_once(struct db_postgres *d, int number, struct err *e)
 {
 	const struct db_sql *sql = d->db.sql;
 	int version;
 	bool ok;
 
-	if (!run(d, sql->texts[TEXT_POSTGRES_BEGIN_WRITE], "begin", e))
+	if (!run_sql(d, sql->texts[TEXT_POSTGRES_BEGIN_WRITE], "begin", e))
 		return false;
-	ok = number == 1 ? run(d, sql->texts[TEXT_POSTGRES_CREATE], "create the schema", e)
-			 : run(d, sql->texts[TEXT_POSTGRES_HOLD_SCHEMA], "hold the schema", e);
+	ok = number == 1 ? run_sql(d, sql->texts[TEXT_POSTGRES_CREATE], "create the schema", e)
+			 : run_sql(d, sql->texts[TEXT_POSTGRES_HOLD_SCHEMA], "hold the schema", e);
 	ok = ok && read_version(d, &version, e);
 	if (ok && version == number - 1)
-		ok = run(d, sql->migrations[number - 1], "migrate", e) && read_version(d, &version, e) &&
+		ok = run_sql(d, sql->migrations[number - 1], "migrate", e) && read_version(d, &version, e) &&
 		     (version == number || err_set(e, ERR_INTERNAL, "migration %d left schema %d", number, version));
 	ok = ok && failpoint_ok(FP_MIGRATE, e);
 	if (ok)
-		return run(d, sql->texts[TEXT_POSTGRES_COMMIT], "commit", e);
+		return run_sql(d, sql->texts[TEXT_POSTGRES_COMMIT], "commit", e);
 	if (d->c && PQtransactionStatus(d->c) != PQTRANS_IDLE) {
 		struct err ignored;
 
-		run(d, sql->texts[TEXT_POSTGRES_ROLLBACK], "roll back", &ignored);
+		run_sql(d, sql->texts[TEXT_POSTGRES_ROLLBACK], "roll back", &ignored);
 	}
 	return false;
 }
@@ -83,7 +83,7 @@ static bool migrate_all(struct db_postgres *d, struct err *e)
 	if (d->read_only && version < 1)
 		return err_set(e, ERR_NOT_FOUND, "there is no store at PostgreSQL yet");
 	while (!d->read_only && version < d->db.sql->n_migrations)
-		if (!migrate_once(d, ++version, e))
+		if (!pg_migrate_once(d, ++version, e))
 			return false;
 	return true;
 }

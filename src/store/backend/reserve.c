@@ -11,7 +11,7 @@
 
 #define SLACK_BYTES (RESERVE_BYTES / 2) /* left free beside it, so that it is not given up again at once */
 
-static bool complete(const char *path)
+static bool reserve_is_complete(const char *path)
 {
 	struct stat st;
 
@@ -19,7 +19,7 @@ static bool complete(const char *path)
 	       st.st_blocks >= RESERVE_BYTES / 512;
 }
 
-static bool room_for_it(const char *path)
+static bool reserve_has_room(const char *path)
 {
 	AUTO_TEXT copy = xstrdup(path);
 	struct statvfs vfs;
@@ -34,7 +34,7 @@ bool reserve_take(struct reserve *r)
 
 	if (!r->path || r->held)
 		return true;
-	if (!room_for_it(r->path))
+	if (!reserve_has_room(r->path))
 		return false;
 	fd = open(r->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
@@ -50,7 +50,7 @@ bool reserve_take(struct reserve *r)
 void reserve_init(struct reserve *r, const char *beside)
 {
 	*r = (struct reserve){.path = xprintf("%s-reserve", beside)};
-	r->held = complete(r->path);
+	r->held = reserve_is_complete(r->path);
 }
 
 void reserve_release(struct reserve *r)

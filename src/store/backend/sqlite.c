@@ -63,7 +63,7 @@ bool sqlite_fail(struct db_sqlite *d, int rc, const char *what, struct err *e)
 	return err_set(e, kind, "store '%s': %s: %s", d->path, what, why);
 }
 
-static bool run_text(struct db_sqlite *d, enum sqlite_text text, const char *what, struct err *e)
+static bool sq_run_text(struct db_sqlite *d, enum sqlite_text text, const char *what, struct err *e)
 {
 	int rc = sqlite3_exec(d->h, d->db.sql->texts[text], NULL, NULL, NULL);
 
@@ -97,7 +97,7 @@ static bool open_handle(struct db_sqlite *d, int busy_ms, struct err *e)
 	sqlite3_db_config(d->h, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
 	sqlite3_db_config(d->h, SQLITE_DBCONFIG_DQS_DDL, 0, NULL);
 	sqlite3_db_config(d->h, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !d->checkpoints, NULL);
-	if (!run_text(d, TEXT_SQLITE_SETUP, "set up", e))
+	if (!sq_run_text(d, TEXT_SQLITE_SETUP, "set up", e))
 		return false;
 	/* This hook must come after the setting of wal_autocheckpoint, which would take its place. */
 	sqlite3_wal_hook(d->h, on_commit, d);
@@ -121,7 +121,7 @@ static void sq_close(struct db *db)
 	free(d);
 }
 
-static bool look_at_file(struct db_sqlite *d, const struct db_sql *sql, struct err *e)
+static bool file_inspect(struct db_sqlite *d, const struct db_sql *sql, struct err *e)
 {
 	AUTO_TEXT wal = xprintf("%s-wal", d->path);
 	struct stat st;
@@ -157,7 +157,7 @@ static bool writable(struct db_sqlite *d, struct err *e)
 	return sqlite_refuse(d->path, "it may not be written", e);
 }
 
-static bool written_by_us(struct db_sqlite *d, struct err *e)
+static bool format_writable(struct db_sqlite *d, struct err *e)
 {
 	return d->read_only || !sqlite3_db_readonly(d->h, "main") ||
 	       sqlite_refuse(d->path, "its format is for reading only", e);
@@ -167,8 +167,8 @@ static bool open_checked(struct db_sqlite *d, const struct db_options *o, struct
 {
 	int version;
 
-	if (!look_at_file(d, d->db.sql, e) || !writable(d, e) || !open_handle(d, o->busy_ms, e) ||
-	    !written_by_us(d, e))
+	if (!file_inspect(d, d->db.sql, e) || !writable(d, e) || !open_handle(d, o->busy_ms, e) ||
+	    !format_writable(d, e))
 		return false;
 	if (d->read_only)
 		return sqlite_check_schema(d->h, d->path, d->db.sql, &version, e);
@@ -243,12 +243,12 @@ static bool sq_reconnect(struct db *db, int wait_ms, struct err *e)
 
 /* ---- transactions ---- */
 
-static bool begin_in_turn(struct db_sqlite *d, bool write, struct err *e)
+static bool begin_with_retry(struct db_sqlite *d, bool write, struct err *e)
 {
 	for (int try = 1;; try++) {
 		unsigned char jitter;
 
-		if (run_text(d, write ? TEXT_SQLITE_BEGIN_WRITE : TEXT_SQLITE_BEGIN_READ, "begin", e))
+		if (sq_run_text(d, write ? TEXT_SQLITE_BEGIN_WRITE : TEXT_SQLITE_BEGIN_READ, "begin", e))
 			return true;
 		if (!e || e->kind != ERR_BUSY || try == BUSY_TRIES)
 			return false;
@@ -265,9 +265,9 @@ static bool sq_begin(struct db *db, bool write, struct err *e)
 	db_assert_owner(db);
 	if (write && d->broken)
 		return err_set(e, ERR_UNCERTAIN, "store '%s' failed before; nothing more is written", d->path);
-	db_waits(db, true);
-	begun = begin_in_turn(d, write, e);
-	db_waits(db, false);
+	db_wait_mark(db, true);
+	begun = begin_with_retry(d, write, e);
+	db_wait_mark(db, false);
 	return begun;
 }
 
@@ -299,29 +299,29 @@ static bool sq_commit(struct db *db, struct err *e)
 	struct db_sqlite *d = of(db);
 	bool done;
 
-	db_waits(db, true); /* for the disk */
-	done = run_text(d, TEXT_SQLITE_COMMIT, "commit", e);
+	db_wait_mark(db, true); /* for the disk */
+	done = sq_run_text(d, TEXT_SQLITE_COMMIT, "commit", e);
 	if (done)
 		checkpoint(d);
 	else
 		sq_rollback(db);
-	db_waits(db, false);
+	db_wait_mark(db, false);
 	return done;
 }
 
 static bool sq_savepoint(struct db *db, struct err *e)
 {
-	return run_text(of(db), TEXT_SQLITE_SAVEPOINT, "savepoint", e);
+	return sq_run_text(of(db), TEXT_SQLITE_SAVEPOINT, "savepoint", e);
 }
 
 static bool sq_release(struct db *db, struct err *e)
 {
-	return run_text(of(db), TEXT_SQLITE_RELEASE, "release", e);
+	return sq_run_text(of(db), TEXT_SQLITE_RELEASE, "release", e);
 }
 
 static bool sq_rollback_to(struct db *db, struct err *e)
 {
-	return run_text(of(db), TEXT_SQLITE_ROLLBACK_TO, "roll back", e);
+	return sq_run_text(of(db), TEXT_SQLITE_ROLLBACK_TO, "roll back", e);
 }
 
 /* ---- statements ---- */

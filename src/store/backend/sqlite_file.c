@@ -73,7 +73,7 @@ bool sqlite_check_schema(sqlite3 *h, const char *path, const struct db_sql *sql,
 	version = one_value(h, sql->texts[TEXT_SQLITE_SCHEMA_VERSION], &rc);
 	if (!version)
 		return fail_open(h, rc == SQLITE_DONE ? SQLITE_CORRUPT : rc, path, e);
-	if (!parse_int(version, 1, 1000000, &n))
+	if (!text_parse_int(version, 1, 1000000, &n))
 		return sqlite_refuse(path, "its schema has no number", e);
 	if (n > sql->n_migrations)
 		return err_set(e, ERR_REFUSED, "store '%s' has schema %lld, this jobsched knows %d: it was "
@@ -84,7 +84,7 @@ bool sqlite_check_schema(sqlite3 *h, const char *path, const struct db_sql *sql,
 	return true;
 }
 
-static bool migrate_once(sqlite3 *h, const char *path, const struct db_sql *sql, int number, struct err *e)
+static bool sqlite_migrate_once(sqlite3 *h, const char *path, const struct db_sql *sql, int number, struct err *e)
 {
 	int version = 0;
 
@@ -161,7 +161,7 @@ bool sqlite_migrate(sqlite3 *h, const char *path, const struct db_sql *sql, stru
 	if (version < sql->n_migrations && !keep_copy(h, path, sql, version, e))
 		return false;
 	while (version < sql->n_migrations)
-		if (!migrate_once(h, path, sql, ++version, e))
+		if (!sqlite_migrate_once(h, path, sql, ++version, e))
 			return false;
 	mode = one_value(h, sql->texts[TEXT_SQLITE_JOURNAL_MODE], &rc);
 	if (!mode || strcmp(mode, "wal") != 0)
@@ -182,7 +182,7 @@ static bool fill_new(const char *temp, const struct db_sql *sql, struct err *e)
 	if (!ok)
 		fail_open(h, sqlite3_extended_errcode(h), temp, e);
 	for (int n = 1; ok && n <= sql->n_migrations; n++)
-		ok = migrate_once(h, temp, sql, n, e);
+		ok = sqlite_migrate_once(h, temp, sql, n, e);
 	if (sqlite3_close(h) != SQLITE_OK && ok)
 		ok = err_set(e, ERR_BUSY, "store '%s': could not close the new file", temp);
 	return ok;

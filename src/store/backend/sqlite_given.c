@@ -119,7 +119,7 @@ static bool take(struct given_cursor *c, const char *token)
 }
 
 /* A text after its opening quote; what was escaped is put in its place. */
-static bool take_text(struct given_cursor *c, struct given_value *v)
+static bool text_value_read(struct given_cursor *c, struct given_value *v)
 {
 	char *from = c->at, *to;
 	size_t plain = strcspn(from, "\"\\");
@@ -153,7 +153,7 @@ static bool take_value(struct given_cursor *c, struct given_value *v)
 	char *end;
 
 	if (take(c, "\""))
-		return take_text(c, v);
+		return text_value_read(c, v);
 	if (take(c, "null"))
 		return true;
 	v->number = strtoll(c->at, &end, 10);
@@ -172,7 +172,7 @@ static int find_column(const struct given_table *t, const char *name, size_t len
 	return -1;
 }
 
-static bool take_member(struct given_cursor *c, int member)
+static bool member_read(struct given_cursor *c, int member)
 {
 	const struct given_table *t = (const struct given_table *)c->base.pVtab;
 	size_t len = strcspn(c->at + 1, "\"");
@@ -188,7 +188,7 @@ static bool take_member(struct given_cursor *c, int member)
 	return take(c, ":") && take_value(c, &c->values[column]);
 }
 
-static bool take_row(struct given_cursor *c)
+static bool given_row_read(struct given_cursor *c)
 {
 	int member = 0;
 
@@ -196,7 +196,7 @@ static bool take_row(struct given_cursor *c)
 	if (!take(c, "{"))
 		return false;
 	do {
-		if (!take_member(c, member++))
+		if (!member_read(c, member++))
 			return false;
 	} while (take(c, ","));
 	return take(c, "}");
@@ -210,7 +210,7 @@ static int given_next(sqlite3_vtab_cursor *base)
 	c->end = take(c, "]");
 	if (c->end)
 		return SQLITE_OK;
-	return (c->row == 0 || take(c, ",")) && take_row(c) ? SQLITE_OK : SQLITE_MISMATCH;
+	return (c->row == 0 || take(c, ",")) && given_row_read(c) ? SQLITE_OK : SQLITE_MISMATCH;
 }
 
 static int given_filter(sqlite3_vtab_cursor *base, int index, const char *text, int argc, sqlite3_value **argv)

@@ -14,14 +14,14 @@
 #include <string.h>
 #include <sys/inotify.h>
 
-struct store_watch {
+struct change_watch {
 	int inotify;        /* of a file; -1: a server */
 	char *log;          /* owned: the name of the file's log, without its directory */
 	struct db *server;  /* owned; NULL: a file */
 	char *node;         /* owned: the engine that listens */
 };
 
-void store_watch_free(struct store_watch *w)
+void change_watch_free(struct change_watch *w)
 {
 	if (!w)
 		return;
@@ -36,7 +36,7 @@ void store_watch_free(struct store_watch *w)
 
 /* ---- a file: its log is written by every commit, and made anew when the last one has left ---- */
 
-static bool watch_file(struct store_watch *w, const char *where, struct err *e)
+static bool wal_watch(struct change_watch *w, const char *where, struct err *e)
 {
 	AUTO_TEXT for_dir = xstrdup(where);
 	AUTO_TEXT for_name = xstrdup(where);
@@ -48,7 +48,7 @@ static bool watch_file(struct store_watch *w, const char *where, struct err *e)
 	return true;
 }
 
-static bool take_file(struct store_watch *w, bool *ret, struct err *e)
+static bool wal_events_read(struct change_watch *w, bool *ret, struct err *e)
 {
 	char events[16 * (sizeof(struct inotify_event) + NAME_MAX + 1)]
 		__attribute__((aligned(__alignof__(struct inotify_event))));
@@ -68,12 +68,12 @@ static bool take_file(struct store_watch *w, bool *ret, struct err *e)
 /* ---- a server ---- */
 
 #ifdef HAVE_POSTGRES
-static struct db_postgres *session(const struct store_watch *w)
+static struct db_postgres *session(const struct change_watch *w)
 {
 	return (struct db_postgres *)w->server;
 }
 
-static bool listen_to(struct store_watch *w, const char *where, struct err *e)
+static bool session_listen(struct change_watch *w, const char *where, struct err *e)
 {
 	PGresult *r;
 
@@ -84,7 +84,7 @@ static bool listen_to(struct store_watch *w, const char *where, struct err *e)
 	return r != NULL;
 }
 
-static bool take_notifications(struct store_watch *w, bool *ret, struct err *e)
+static bool notifications_read(struct change_watch *w, bool *ret, struct err *e)
 {
 	PGnotify *n;
 
@@ -99,9 +99,9 @@ static bool take_notifications(struct store_watch *w, bool *ret, struct err *e)
 }
 #endif
 
-bool store_watch_open(const char *where, const char *node, struct store_watch **ret, struct err *e)
+bool change_watch_open(const char *where, const char *node, struct change_watch **ret, struct err *e)
 {
-	AUTO(store_watch) *w = xcalloc(1, sizeof(*w));
+	AUTO(change_watch) *w = xcalloc(1, sizeof(*w));
 	const struct db_ops *ops = db_ops_for(where, e);
 
 	w->inotify = -1;
@@ -109,16 +109,16 @@ bool store_watch_open(const char *where, const char *node, struct store_watch **
 	if (!ops)
 		return false;
 #ifdef HAVE_POSTGRES
-	if (ops->reconnects && !listen_to(w, where, e))
+	if (ops->reconnects && !session_listen(w, where, e))
 		return false;
 #endif
-	if (!ops->reconnects && !watch_file(w, where, e))
+	if (!ops->reconnects && !wal_watch(w, where, e))
 		return false;
 	*ret = STEAL(w);
 	return true;
 }
 
-int store_watch_fd(const struct store_watch *w)
+int change_watch_fd(const struct change_watch *w)
 {
 #ifdef HAVE_POSTGRES
 	if (w->server)
@@ -127,11 +127,11 @@ int store_watch_fd(const struct store_watch *w)
 	return w->inotify;
 }
 
-bool store_watch_take(struct store_watch *w, bool *ret, struct err *e)
+bool change_watch_take(struct change_watch *w, bool *ret, struct err *e)
 {
 #ifdef HAVE_POSTGRES
 	if (w->server)
-		return take_notifications(w, ret, e);
+		return notifications_read(w, ret, e);
 #endif
-	return take_file(w, ret, e);
+	return wal_events_read(w, ret, e);
 }

@@ -5,16 +5,16 @@
 #include <stdbool.h>
 
 struct err;
-struct store_watch;
+struct change_watch;
 
 /*
  * Connecting takes its time: not on a loop. A file is watched from outside, none of it is opened. Of a server, what is meant
  * for another engine than 'node' is not heard.
  */
-bool store_watch_open(const char *where, const char *node, struct store_watch **ret, struct err *e);
-void store_watch_free(struct store_watch *w);
-AUTO_DEFINE(store_watch);
+bool change_watch_open(const char *where, const char *node, struct change_watch **ret, struct err *e);
+void change_watch_free(struct change_watch *w);
+AUTO_DEFINE(change_watch);
 
-int store_watch_fd(const struct store_watch *w); /* readable: take what is there */
+int change_watch_fd(const struct change_watch *w); /* readable: take what is there */
 /* *ret: somebody changed something; perhaps we did. False: it hears nothing any more, open another. */
-bool store_watch_take(struct store_watch *w, bool *ret, struct err *e);
+bool change_watch_take(struct change_watch *w, bool *ret, struct err *e);

@@ -21,47 +21,47 @@ static const struct op_info {
 	bool growth; /* new work: refused while the disk is full */
 	bool quiet;  /* is of no concern to other nodes */
 	bool free;   /* waits for no turn: it writes what no other engine writes, or must not be kept waiting */
-} infos[OP_KIND_MAX] = {
-	[OP_JOB_ADD] = {apply_job_add, 1, true},
-	[OP_JOB_BULK] = {apply_job_bulk, 0, true},
-	[OP_JOB_CANCEL] = {apply_job_cancel, 0, false},
-	[OP_JOB_REMOVE] = {apply_job_cancel, 0, false},
-	[OP_JOB_CHANGE] = {apply_job_change, 0, true},
-	[OP_TEMPLATE_PUT] = {apply_template, 0, true},
-	[OP_TEMPLATE_REMOVE] = {apply_template, 0, false},
-	[OP_RUN_CANCEL] = {apply_run_cancel, 0, false},
-	[OP_PAUSE] = {apply_pausing, 0, false},
-	[OP_RESUME] = {apply_resume, 0, false},
-	[OP_PAUSES_END] = {apply_pauses_end, 0, false},
-	[OP_EXPIRE] = {apply_expire, 0, false},
-	[OP_TRIGGER] = {apply_trigger, 0, true},
-	[OP_PLAN] = {apply_plan, 2, true},
-	[OP_LATE] = {apply_late, 0, false},
-	[OP_BOOT] = {apply_boot, 0, true},
-	[OP_STARTED] = {apply_started, 3, false},
-	[OP_ENDED] = {apply_ended, 4, false},
-	[OP_GIVE_BACK] = {apply_give_back, 5, false},
-	[OP_CLAIM] = {apply_claim, 6, true},
-	[OP_DEAD_RETRY] = {apply_dead, 0, true},
-	[OP_DEAD_PURGE] = {apply_dead, 0, false},
-	[OP_NODE_OPEN] = {apply_node_open, 0, false},
-	[OP_NODE_CLOSE] = {apply_node_close, 0, false},
-	[OP_NODE_ORDER] = {apply_node_order, 0, false},
-	[OP_LEASE] = {apply_lease, 0, false, true, true},
-	[OP_LEAD] = {apply_lead, 0, false, true},
-	[OP_LOOK] = {apply_look, 0, false, true, true},
-	[OP_PRUNE] = {apply_prune, 0, false, true},
-	[OP_FORGET] = {apply_forget, 0, false, true},
-	[OP_EVENT] = {apply_event, 0, true, true, true},
-	[OP_LIMIT_SET] = {apply_limit_set, 0, false},
-	[OP_LIMIT_RM] = {apply_limit_rm, 0, false},
-	[OP_OWNER] = {apply_owner, 0, false},
-	[OP_NOTICE_ADD] = {apply_notice_add, 0, true},
-	[OP_NOTICE_TAKE] = {apply_notice_take, 0, false},
-	[OP_NOTICE_DONE] = {apply_notice_done, 0, false},
-	[OP_NOTICE_RESUME] = {apply_notice_resume, 0, false},
-	[OP_RELAY_ADD] = {apply_relay, 7, true, true, true},
-	[OP_RELAY] = {apply_relay, 8, false, true, true},
+} op_infos[OP_KIND_MAX] = {
+	[OP_JOB_ADD] = {job_add_apply, 1, true},
+	[OP_JOB_BULK] = {job_bulk_apply, 0, true},
+	[OP_JOB_CANCEL] = {job_cancel_apply, 0, false},
+	[OP_JOB_REMOVE] = {job_cancel_apply, 0, false},
+	[OP_JOB_CHANGE] = {job_change_apply, 0, true},
+	[OP_TEMPLATE_PUT] = {template_op_apply, 0, true},
+	[OP_TEMPLATE_REMOVE] = {template_op_apply, 0, false},
+	[OP_RUN_CANCEL] = {run_cancel_apply, 0, false},
+	[OP_PAUSE] = {pause_apply, 0, false},
+	[OP_RESUME] = {resume_apply, 0, false},
+	[OP_PAUSES_END] = {pause_times_apply, 0, false},
+	[OP_EXPIRE] = {expired_runs_apply, 0, false},
+	[OP_TRIGGER] = {trigger_apply, 0, true},
+	[OP_PLAN] = {plan_apply, 2, true},
+	[OP_LATE] = {late_runs_apply, 0, false},
+	[OP_BOOT] = {boot_runs_apply, 0, true},
+	[OP_STARTED] = {run_started_apply, 3, false},
+	[OP_ENDED] = {run_ended_apply, 4, false},
+	[OP_GIVE_BACK] = {run_give_back_apply, 5, false},
+	[OP_CLAIM] = {claim_apply, 6, true},
+	[OP_DEAD_RETRY] = {dead_letters_apply, 0, true},
+	[OP_DEAD_PURGE] = {dead_letters_apply, 0, false},
+	[OP_NODE_OPEN] = {node_open_apply, 0, false},
+	[OP_NODE_CLOSE] = {node_close_apply, 0, false},
+	[OP_NODE_COMMAND] = {node_command_apply, 0, false},
+	[OP_LEASE] = {lease_apply, 0, false, true, true},
+	[OP_LEAD] = {leader_apply, 0, false, true},
+	[OP_NODE_POLL] = {node_poll_apply, 0, false, true, true},
+	[OP_PRUNE] = {retention_prune_apply, 0, false, true},
+	[OP_FORGET] = {retention_forget_apply, 0, false, true},
+	[OP_EVENT] = {event_op_apply, 0, true, true, true},
+	[OP_LIMIT_SET] = {limit_set_apply, 0, false},
+	[OP_LIMIT_RM] = {limit_remove_apply, 0, false},
+	[OP_OWNER] = {owner_apply, 0, false},
+	[OP_NOTICE_ADD] = {notice_add_apply, 0, true},
+	[OP_NOTICE_TAKE] = {notices_due_apply, 0, false},
+	[OP_NOTICE_DONE] = {notice_done_apply, 0, false},
+	[OP_NOTICE_RESUME] = {notice_resume_apply, 0, false},
+	[OP_RELAY_ADD] = {output_relay_apply, 7, true, true, true},
+	[OP_RELAY] = {output_relay_apply, 8, false, true, true},
 };
 #define PHASES 8
 
@@ -74,12 +74,12 @@ struct batch {
 	bool no_growth;    /* the disk is full */
 	bool repeatable;   /* done once or twice, it is the same: nobody needs to learn what became of it */
 	bool leases;       /* nothing else: nobody wakes up for what they change, and they must not take long */
-	struct store_wake wake;
+	struct batch_wake wake;
 };
 
-static const struct op_info *info(const struct op *op)
+static const struct op_info *op_info_of(const struct op *op)
 {
-	return &infos[op->kind];
+	return &op_infos[op->kind];
 }
 
 /* Errors that end the whole transaction, as against those of one statement. */
@@ -94,13 +94,13 @@ static bool ends_batch(enum err_kind kind)
  * order a batch needs them, and what was counted stays true until the commit. Taken before any other lock, so that
  * nobody who waits for it holds what its holder waits for.
  */
-static bool take_turn(const struct batch *b, struct err *e)
+static bool writers_serialise(const struct batch *b, struct err *e)
 {
 	AUTO_QUERY q = {};
 	bool free = true;
 
 	for (size_t i = 0; i < b->n; i++)
-		free = free && info(b->ops[i])->free;
+		free = free && op_info_of(b->ops[i])->free;
 	if (free || !b->s->db->ops->reconnects)
 		return true;
 	q = query_start(b->s->db, Q_TURN_TAKE, e);
@@ -113,9 +113,9 @@ static bool run_phases(struct batch *b, size_t from, size_t to, struct err *e)
 		size_t n = 0;
 
 		for (size_t i = from; i < to; i++)
-			if (b->ops[i]->ok && info(b->ops[i])->phase == phase)
+			if (b->ops[i]->ok && op_info_of(b->ops[i])->phase == phase)
 				b->group[n++] = b->ops[i];
-		if (n > 0 && !info(b->group[0])->apply(b->s, b->group, n, e))
+		if (n > 0 && !op_info_of(b->group[0])->apply(b->s, b->group, n, e))
 			return false;
 	}
 	return true;
@@ -126,11 +126,11 @@ static bool run_in_groups(struct batch *b, struct err *e)
 	size_t from = 0;
 
 	for (size_t i = 0; i < b->n; i++) {
-		if (info(b->ops[i])->phase)
+		if (op_info_of(b->ops[i])->phase)
 			continue;
 		if (!run_phases(b, from, i, e))
 			return false;
-		if (b->ops[i]->ok && !info(b->ops[i])->apply(b->s, &b->ops[i], 1, e))
+		if (b->ops[i]->ok && !op_info_of(b->ops[i])->apply(b->s, &b->ops[i], 1, e))
 			return false;
 		from = i + 1;
 	}
@@ -143,23 +143,23 @@ static bool run_one_by_one(struct batch *b, struct err *e)
 
 	for (size_t i = 0; i < b->n; i++) {
 		struct op *op = b->ops[i];
-		size_t mark = count_mark(b->s), events = event_mark(b->s), noted = outcome_mark(b->s);
+		size_t mark = counters_mark(b->s), events = event_mark(b->s), noted = outcome_mark(b->s);
 
 		if (!op->ok)
 			continue;
 		if (!db->savepoint(b->s->db, e))
 			return false;
-		if (!info(op)->apply(b->s, &op, 1, e) || !outcomes_write(b->s, e)) {
+		if (!op_info_of(op)->apply(b->s, &op, 1, e) || !outcomes_write(b->s, e)) {
 			if (ends_batch(e->kind))
 				return false;
 			op->ok = false;
 			op->err = *e;
 		}
 		if (!op->ok) {
-			count_back_to(b->s, mark);
-			event_back_to(b->s, events);
-			look_anew(b->s);
-			outcome_back_to(b->s, noted);
+			counters_rewind(b->s, mark);
+			event_rewind(b->s, events);
+			wakeup_claim_unknown(b->s);
+			outcome_rewind(b->s, noted);
 		}
 		if (!(op->ok ? db->release : db->rollback_to)(b->s->db, e))
 			return false;
@@ -168,7 +168,7 @@ static bool run_one_by_one(struct batch *b, struct err *e)
 }
 
 /* The first of all lanes; those that are full are among them, and the claim that follows will find that out. */
-static bool read_lanes(struct store *s, struct err *e)
+static bool first_due_read(struct store *s, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_LANES, e);
 	struct look look = {.known = true, .at = USEC_NEVER};
@@ -188,64 +188,64 @@ static bool read_lanes(struct store *s, struct err *e)
 	return !q.failed;
 }
 
-void look_by(struct store *s, usec_t due_at)
+void wakeup_claim_by(struct store *s, usec_t due_at)
 {
 	if (due_at < s->look.at)
 		s->look.at = due_at;
 	if (s->others > 0 && due_at <= clock_now(&clock_system) + SLOTS_LOOKAHEAD)
-		news_note(s, false);
+		wakeup_peers(s, false);
 }
 
-static bool told_lately(const struct store *s)
+static bool notified_recently(const struct store *s)
 {
-	return clock_boot(&clock_system) - s->told_at < NEWS_PAUSE;
+	return clock_boot(&clock_system) - s->notified_at < NEWS_PAUSE;
 }
 
 /* A file that changes is news by itself. */
-void news_note(struct store *s, bool soon)
+void wakeup_peers(struct store *s, bool soon)
 {
-	if (s->others > 0 && soon && told_lately(s))
-		s->owes_news = s->db->ops->reconnects;
+	if (s->others > 0 && soon && notified_recently(s))
+		s->notify_pending = s->db->ops->reconnects;
 	else if (s->others > 0)
 		s->news = true;
 }
 
 /* Of starts others hear less urgently: somebody there may follow the output. They do not count as news of ends. */
-static bool tells_start(struct store *s, const struct op *op)
+static bool start_is_notified(struct store *s, const struct op *op)
 {
 	usec_t now = clock_boot(&clock_system);
 
-	if (s->others == 0 || op->kind != OP_STARTED || !op->ok || now - s->told_start_at < NEWS_PAUSE)
+	if (s->others == 0 || op->kind != OP_STARTED || !op->ok || now - s->start_notified_at < NEWS_PAUSE)
 		return false;
-	s->told_start_at = now;
+	s->start_notified_at = now;
 	return true;
 }
 
 /* Once for a batch, and with its commit. */
-static bool tell_news(struct batch *b, struct err *e)
+static bool peers_notify(struct batch *b, struct err *e)
 {
 	struct store *s = b->s;
 	bool start = false;
 	AUTO_QUERY q = {};
 
 	for (size_t i = 0; i < b->n; i++)
-		start = tells_start(s, b->ops[i]) || start;
+		start = start_is_notified(s, b->ops[i]) || start;
 	for (size_t i = 0; i < b->n; i++)
-		if (b->ops[i]->ok && !info(b->ops[i])->quiet && (!info(b->ops[i])->phase || b->ops[i]->kind == OP_ENDED))
-			news_note(s, info(b->ops[i])->phase);
-	if (s->owes_news && !told_lately(s))
+		if (b->ops[i]->ok && !op_info_of(b->ops[i])->quiet && (!op_info_of(b->ops[i])->phase || b->ops[i]->kind == OP_ENDED))
+			wakeup_peers(s, op_info_of(b->ops[i])->phase);
+	if (s->notify_pending && !notified_recently(s))
 		s->news = true;
 	if (!s->news && !start)
 		return true;
 	if (s->news) {
-		s->told_at = clock_boot(&clock_system);
-		s->owes_news = false;
+		s->notified_at = clock_boot(&clock_system);
+		s->notify_pending = false;
 	}
 	q = query_start(s->db, Q_NEWS_TELL, e);
 	return query_finish(&q);
 }
 
-void look_anew(struct store *s)
+void wakeup_claim_unknown(struct store *s)
 {
 	s->look = (struct look){};
 }
@@ -256,18 +256,18 @@ static usec_t never_if_none(usec_t t)
 }
 
 /* Reads when the daemon must wake up next: for a slot, the end of a pause, a deadline, a notice or a queued run. */
-static bool look_ahead(struct batch *b, struct err *e)
+static bool wake_times_read(struct batch *b, struct err *e)
 {
 	struct store *s = b->s;
 	AUTO_QUERY slot = query_start(s->db, Q_DUE_FIRST, e);
 
-	b->wake = STORE_WAKE_NEVER;
+	b->wake = BATCH_WAKE_NEVER;
 	if (b->leases && s->db->ops->reconnects)
 		return true;
 	for (size_t i = 0; i < b->n; i++)
-		if (b->ops[i]->ok && !info(b->ops[i])->phase)
-			look_anew(s);
-	if (!s->look.known && !read_lanes(s, e))
+		if (b->ops[i]->ok && !op_info_of(b->ops[i])->phase)
+			wakeup_claim_unknown(s);
+	if (!s->look.known && !first_due_read(s, e))
 		return false;
 	b->wake.next_due = s->look.at;
 	query_int(&slot, s->segments);
@@ -276,10 +276,10 @@ static bool look_ahead(struct batch *b, struct err *e)
 		b->wake.pause_end = never_if_none(query_get_int(&slot));
 		b->wake.expiry = never_if_none(query_get_int(&slot));
 	}
-	return !slot.failed && notices_first_due(s, &b->wake.next_notice, e);
+	return !slot.failed && notices_due_first(s, &b->wake.next_notice, e);
 }
 
-static bool put_witness(const struct batch *b, struct err *e)
+static bool commit_marker_write(const struct batch *b, struct err *e)
 {
 	struct store *s = b->s;
 	AUTO_QUERY q = {};
@@ -293,11 +293,11 @@ static bool put_witness(const struct batch *b, struct err *e)
 	return query_finish(&q);
 }
 
-static void reset_all(struct batch *b)
+static void ops_reset(struct batch *b)
 {
 	for (size_t i = 0; i < b->n; i++) {
 		op_reset(b->ops[i]);
-		if (b->no_growth && info(b->ops[i])->growth)
+		if (b->no_growth && op_info_of(b->ops[i])->growth)
 			op_refuse(b->ops[i], ERR_FULL, "no space left for the store; "
 				"free some, then try again");
 	}
@@ -307,22 +307,22 @@ static bool run_batch(struct batch *b, struct err *e)
 {
 	AUTO_TX tx = {};
 
-	reset_all(b);
-	event_back_to(b->s, 0);
+	ops_reset(b);
+	event_rewind(b->s, 0);
 	b->s->news = false;
 	if (b->leases && b->s->db->ops->transact) {
-		b->wake = STORE_WAKE_NEVER;
-		return batch_points(b->ops, b->n, false, e) && leases_renew(b->s, b->ops, b->n, e) && batch_points(b->ops, b->n, true, e);
+		b->wake = BATCH_WAKE_NEVER;
+		return batch_failpoints(b->ops, b->n, false, e) && lease_renew_outside_tx(b->s, b->ops, b->n, e) && batch_failpoints(b->ops, b->n, true, e);
 	}
-	return tx_begin(&tx, b->s, true, e) && take_turn(b, e) &&
+	return tx_begin(&tx, b->s, true, e) && writers_serialise(b, e) &&
 	       (b->way == IN_GROUPS ? run_in_groups(b, e) : run_one_by_one(b, e)) &&
-	       outcomes_write(b->s, e) && count_write(b->s, e) && event_write(b->s, e) && put_witness(b, e) &&
-	       look_ahead(b, e) && tell_news(b, e) && batch_points(b->ops, b->n, false, e) &&
-	       tx_commit(&tx, e) && batch_points(b->ops, b->n, true, e);
+	       outcomes_write(b->s, e) && counters_write(b->s, e) && event_write(b->s, e) && commit_marker_write(b, e) &&
+	       wake_times_read(b, e) && peers_notify(b, e) && batch_failpoints(b->ops, b->n, false, e) &&
+	       tx_commit(&tx, e) && batch_failpoints(b->ops, b->n, true, e);
 }
 
 /* Whether the last batch was committed, by its witness; waits for one that is still being committed (by our old session). */
-static bool read_witness(struct store *s, bool *ret, bool *ret_forgotten, struct err *e)
+static bool commit_marker_read(struct store *s, bool *ret, bool *ret_forgotten, struct err *e)
 {
 	AUTO_TX tx = {};
 	AUTO_QUERY q = {};
@@ -339,16 +339,16 @@ static bool read_witness(struct store *s, bool *ret, bool *ret_forgotten, struct
 }
 
 /* Nothing else can be done before that, however long the store is away. */
-static bool learn_outcome(struct store *s, bool *ret, struct err *e)
+static bool commit_outcome_read(struct store *s, bool *ret, struct err *e)
 {
 	bool known = false, forgotten = false;
 
-	db_waits(s->db, true);
+	db_wait_mark(s->db, true);
 	do {
 		*e = (struct err){}; /* that the commit is unknown is no answer to this question */
-		known = store_reconnect(s, RECONNECT_MS, e) && read_witness(s, ret, &forgotten, e);
+		known = store_reconnect(s, RECONNECT_MS, e) && commit_marker_read(s, ret, &forgotten, e);
 	} while (!known && !forgotten && e->kind != ERR_REFUSED && !s->db->leave_by);
-	db_waits(s->db, false);
+	db_wait_mark(s->db, false);
 	if (forgotten)
 		return err_set(e, ERR_UNCERTAIN, "the store has forgotten who wrote last");
 	if (known || e->kind == ERR_REFUSED)
@@ -357,7 +357,7 @@ static bool learn_outcome(struct store *s, bool *ret, struct err *e)
 	return err_wrap(e, "could not learn whether the last changes were stored");
 }
 
-static void pause_briefly(int try)
+static void backoff_sleep(int try)
 {
 	unsigned char jitter;
 
@@ -368,7 +368,7 @@ static void pause_briefly(int try)
 enum next { AGAIN, DONE, GIVE_UP };
 
 /* A renewal that can still be of use: a later one is trusted longer. */
-static bool in_time(const struct batch *b)
+static bool renewal_is_useful(const struct batch *b)
 {
 	const struct store *s = b->s;
 
@@ -376,35 +376,35 @@ static bool in_time(const struct batch *b)
 }
 
 /* Nothing happened, also when this was the last try. */
-static enum next reach_again(struct batch *b, struct err *e)
+static enum next reconnect_for_retry(struct batch *b, struct err *e)
 {
 	bool there = store_reconnect(b->s, b->s->db->give_up_at ? 0 : RECONNECT_MS, e);
 
 	e->kind = ERR_BUSY;
-	return there && in_time(b) ? AGAIN : GIVE_UP;
+	return there && renewal_is_useful(b) ? AGAIN : GIVE_UP;
 }
 
 /* What to do after a batch failed with *e. */
-static enum next next_step(struct batch *b, int try, struct err *e)
+static enum next failure_action(struct batch *b, int try, struct err *e)
 {
 	const struct db_ops *db = b->s->db->ops;
 	bool committed = false;
 
 	switch (e->kind) {
 	case ERR_UNREACHABLE:
-		return reach_again(b, e);
+		return reconnect_for_retry(b, e);
 	case ERR_UNCERTAIN:
 		if (db->reconnects && b->repeatable)
-			return reach_again(b, e); /* it does not matter whether it was stored */
-		if (!db->reconnects || !learn_outcome(b->s, &committed, e))
+			return reconnect_for_retry(b, e); /* it does not matter whether it was stored */
+		if (!db->reconnects || !commit_outcome_read(b->s, &committed, e))
 			return GIVE_UP;
 		err_set(e, ERR_BUSY, "the connection was lost again and again"); /* should this have been the last try */
 		return committed ? DONE : AGAIN;
 	case ERR_BUSY:
 		if (!db->reconnects)
 			return GIVE_UP; /* the engine has waited already */
-		pause_briefly(try);
-		return in_time(b) ? AGAIN : GIVE_UP;
+		backoff_sleep(try);
+		return renewal_is_useful(b) ? AGAIN : GIVE_UP;
 	case ERR_FULL:
 		if (b->no_growth)
 			return GIVE_UP;
@@ -423,31 +423,31 @@ static enum next next_step(struct batch *b, int try, struct err *e)
 	}
 }
 
-static void characterise(struct batch *b)
+static void batch_classify(struct batch *b)
 {
 	b->leases = b->n > 0;
 	b->repeatable = true;
 	for (size_t i = 0; i < b->n; i++) {
 		b->leases = b->leases && b->ops[i]->kind == OP_LEASE;
-		b->repeatable = b->repeatable && (b->ops[i]->kind == OP_LEASE || b->ops[i]->kind == OP_LOOK);
+		b->repeatable = b->repeatable && (b->ops[i]->kind == OP_LEASE || b->ops[i]->kind == OP_NODE_POLL);
 	}
 }
 
-bool store_apply(struct store *s, struct op *const *ops, size_t n, struct store_wake *ret, struct err *e)
+bool batch_apply(struct store *s, struct op *const *ops, size_t n, struct batch_wake *ret, struct err *e)
 {
 	struct batch b = {.s = s, .ops = ops, .n = n, .no_growth = !s->db->ops->reserve_held(s->db)};
 	enum next next = s->read_only ? GIVE_UP : AGAIN;
 	struct err why = {.kind = ERR_INTERNAL, .msg = "the store was opened for reading only"};
 
 	b.group = xcalloc(n ? n : 1, sizeof(*b.group));
-	characterise(&b);
+	batch_classify(&b);
 	s->db->give_up_at = b.leases && s->lease ? clock_boot(&clock_system) + s->lease * 3 / 4 : 0;
 	for (int try = 0; next == AGAIN && try < TRIES; try++) {
 		if (run_batch(&b, &why)) {
 			next = DONE;
 		} else {
-			look_anew(s);
-			next = next_step(&b, try, &why);
+			wakeup_claim_unknown(s);
+			next = failure_action(&b, try, &why);
 		}
 	}
 	free(b.group);
@@ -455,10 +455,10 @@ bool store_apply(struct store *s, struct op *const *ops, size_t n, struct store_
 	if (next == DONE) {
 		*ret = b.wake;
 		ret->no_room = b.no_growth;
-		ret->owes_news = s->owes_news;
+		ret->notify_pending = s->notify_pending;
 		return true;
 	}
-	event_back_to(s, 0);
+	event_rewind(s, 0);
 	if (!ends_batch(why.kind))
 		why.kind = ERR_INTERNAL;
 	for (size_t i = 0; i < n; i++) {

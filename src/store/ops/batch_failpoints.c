@@ -10,12 +10,12 @@ static bool always(const struct op *op)
 	return true;
 }
 
-static bool made_runs(const struct op *op)
+static bool planned_runs(const struct op *op)
 {
 	return op->plan.runs > 0;
 }
 
-static bool granted(const struct op *op)
+static bool claimed_runs(const struct op *op)
 {
 	return op->claim.claimed.n > 0;
 }
@@ -35,12 +35,12 @@ static bool is_lost(const struct op *op)
 	return op->ended.lost;
 }
 
-static bool took_office(const struct op *op)
+static bool took_leader_lease(const struct op *op)
 {
 	return op->lease.took;
 }
 
-static bool buried(const struct op *op)
+static bool reaped_nodes(const struct op *op)
 {
 	return op->lead.dead > 0;
 }
@@ -58,8 +58,8 @@ static const struct {
 	{OP_JOB_ADD, always, FP_SUBMIT_PRE, FP_SUBMIT_POST},
 	{OP_JOB_BULK, always, FP_SUBMIT_PRE, FP_SUBMIT_POST},
 	{OP_TRIGGER, always, FP_SUBMIT_PRE, FP_SUBMIT_POST},
-	{OP_PLAN, made_runs, FP_MAT_PRE, FP_MAT_POST},
-	{OP_CLAIM, granted, FP_GRANT_PRE, FP_GRANT_POST},
+	{OP_PLAN, planned_runs, FP_MAT_PRE, FP_MAT_POST},
+	{OP_CLAIM, claimed_runs, FP_GRANT_PRE, FP_GRANT_POST},
 	{OP_STARTED, always, FP_START_PRE, FP_START_POST},
 	{OP_ENDED, always, FP_RESULT_PRE, FP_RESULT_POST},
 	{OP_ENDED, is_retry, FP_RETRY_PRE, FP_RETRY_POST},
@@ -70,14 +70,14 @@ static const struct {
 	{OP_RUN_CANCEL, always, FP_CANCEL_PRE, FP_CANCEL_POST},
 	{OP_JOB_REMOVE, always, FP_DELETE_PRE, FP_DELETE_POST},
 	{OP_LEASE, always, FP_RENEW_PRE, FP_RENEW_POST},
-	{OP_LEASE, took_office, -1, FP_LEAD_TAKEN},
-	{OP_LEAD, buried, FP_REAP_PRE, FP_REAP_POST},
+	{OP_LEASE, took_leader_lease, -1, FP_LEAD_TAKEN},
+	{OP_LEAD, reaped_nodes, FP_REAP_PRE, FP_REAP_POST},
 	{OP_LEAD, moved, FP_SPREAD_PRE, FP_SPREAD_POST},
 	{OP_NODE_OPEN, always, FP_ADOPT_PRE, FP_ADOPT_POST},
 	{OP_NODE_CLOSE, always, FP_LEAVE_PRE, FP_LEAVE_POST},
 };
 
-static bool concerns(struct op *const *ops, size_t n, size_t row)
+static bool failpoint_concerns(struct op *const *ops, size_t n, size_t row)
 {
 	for (size_t i = 0; i < n; i++)
 		if (ops[i]->ok && ops[i]->kind == table[row].kind && table[row].when(ops[i]))
@@ -86,14 +86,14 @@ static bool concerns(struct op *const *ops, size_t n, size_t row)
 }
 
 /* Once for each row, however many operations of its kind the batch has. After the commit an error says that nobody knows. */
-bool batch_points(struct op *const *ops, size_t n, bool committed, struct err *e)
+bool batch_failpoints(struct op *const *ops, size_t n, bool committed, struct err *e)
 {
 	bool ok = true;
 
 	for (size_t i = 0; i < ELEMENTS(table); i++) {
 		int point = committed ? table[i].post : table[i].pre;
 
-		if (point >= 0 && concerns(ops, n, i))
+		if (point >= 0 && failpoint_concerns(ops, n, i))
 			ok = failpoint_ok((enum failpoint)point, e) && ok;
 	}
 	if (!ok && committed)

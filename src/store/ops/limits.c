@@ -32,7 +32,7 @@ static struct limit row_limit(struct query *q)
 
 /* ---- which there are ---- */
 
-static bool read_all(struct store *s, enum limit_scope scope, struct limit_list *ret, struct err *e)
+static bool limits_read_all(struct store *s, enum limit_scope scope, struct limit_list *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_LIMITS_ALL, e);
 
@@ -51,11 +51,11 @@ static bool no_such_queue(struct store *s, const char *name, enum err_kind kind,
 	AUTO_DONE(strv) names = {};
 	const char *near;
 
-	if (!read_all(s, LIMIT_QUEUE, &all, e))
+	if (!limits_read_all(s, LIMIT_QUEUE, &all, e))
 		return false;
 	for (size_t i = 0; i < all.n; i++)
 		strv_add(&names, all.v[i].key);
-	near = word_near(name, &names);
+	near = edit_distance_nearest(name, &names);
 	if (near)
 		err_set(refusal, kind, "no queue '%.128s'; did you mean '%s'? 'jobctl queue add %.128s' makes a new one",
 			name, near, name);
@@ -66,7 +66,7 @@ static bool no_such_queue(struct store *s, const char *name, enum err_kind kind,
 	return true;
 }
 
-bool queue_check(struct store *s, const char *queue, struct err *refusal, struct err *e)
+bool limit_queue_check(struct store *s, const char *queue, struct err *refusal, struct err *e)
 {
 	AUTO_QUERY q = {};
 
@@ -81,7 +81,7 @@ bool queue_check(struct store *s, const char *queue, struct err *refusal, struct
 
 /* ---- making and changing ---- */
 
-static bool lock(struct store *s, const struct op_limit *o, struct limit *ret, bool *ret_there, struct err *e)
+static bool limit_lock(struct store *s, const struct op_limit *o, struct limit *ret, bool *ret_there, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_LIMIT_LOCK, e);
 
@@ -95,7 +95,7 @@ static bool lock(struct store *s, const struct op_limit *o, struct limit *ret, b
 	return !q.failed;
 }
 
-static bool put(struct store *s, const struct op_limit *o, const struct limit *l, struct err *e)
+static bool limit_write(struct store *s, const struct op_limit *o, const struct limit *l, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_LIMIT_PUT, e);
 
@@ -109,7 +109,7 @@ static bool put(struct store *s, const struct op_limit *o, const struct limit *l
 	return query_finish(&q);
 }
 
-static bool drop(struct store *s, int query, const struct op_limit *o, struct err *e)
+static bool limit_row_drop(struct store *s, int query, const struct op_limit *o, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, query, e);
 
@@ -130,7 +130,7 @@ static bool refuse_missing(struct store *s, struct op *op, struct err *e)
 }
 
 /* What changed and who asked for it goes into the audit trail. */
-static void tell(struct store *s, const struct op *op, const char *detail)
+static void limit_event(struct store *s, const struct op *op, const char *detail)
 {
 	static const enum event_what words[LIMIT_SCOPE_MAX][2] = {
 		[LIMIT_QUEUE] = {EVENT_QUEUE_SET, EVENT_QUEUE_REMOVE},
@@ -149,18 +149,18 @@ static char *limit_words(const struct limit *l, enum limit_scope scope)
 	char rate[RATE_TEXT_MAX] = "any";
 
 	if (l->rate.n)
-		rate_print(&l->rate, rate);
+		policy_rate_print(&l->rate, rate);
 	return xprintf("running %s%s, rate %s", running, weight, rate);
 }
 
-static bool set_one(struct store *s, struct op *op, struct err *e)
+static bool limit_set(struct store *s, struct op *op, struct err *e)
 {
 	struct op_limit *o = &op->limit;
 	AUTO_TEXT detail = NULL;
 	struct limit l;
 	bool there;
 
-	if (!lock(s, o, &l, &there, e))
+	if (!limit_lock(s, o, &l, &there, e))
 		return false;
 	if (there && o->be == LIMIT_BE_NEW)
 		return op_refuse(op, ERR_CONFLICT, "there is a queue '%.128s' already; 'jobctl queue set %.128s' changes it",
@@ -175,15 +175,15 @@ static bool set_one(struct store *s, struct op *op, struct err *e)
 		l.rate = o->rate;
 	o->created = !there;
 	detail = limit_words(&l, o->scope);
-	tell(s, op, detail);
+	limit_event(s, op, detail);
 	/* Another rate is another bucket: what was spoken for under the old one does not count. */
-	return put(s, o, &l, e) && (!o->rate_given || drop(s, Q_BUCKET_DROP, o, e));
+	return limit_write(s, o, &l, e) && (!o->rate_given || limit_row_drop(s, Q_BUCKET_DROP, o, e));
 }
 
-bool apply_limit_set(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool limit_set_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!set_one(s, ops[i], e))
+		if (!limit_set(s, ops[i], e))
 			return false;
 	return true;
 }
@@ -204,7 +204,7 @@ static bool count_in(struct store *s, enum count_what what, int from, int to, co
 			*ret += query_get_int(&q);
 		if (q.failed)
 			return false;
-		*ret += count_pending_in(s, what, state, queue);
+		*ret += counter_pending_in(s, what, state, queue);
 	}
 	return true;
 }
@@ -226,13 +226,13 @@ static bool check_unused(struct store *s, struct op *op, struct err *e)
 		runs == 1 ? "" : "s");
 }
 
-static bool rm_one(struct store *s, struct op *op, struct err *e)
+static bool limit_remove(struct store *s, struct op *op, struct err *e)
 {
 	struct op_limit *o = &op->limit;
 	struct limit l;
 	bool there;
 
-	if (!lock(s, o, &l, &there, e))
+	if (!limit_lock(s, o, &l, &there, e))
 		return false;
 	if (!there)
 		return refuse_missing(s, op, e);
@@ -240,21 +240,21 @@ static bool rm_one(struct store *s, struct op *op, struct err *e)
 		return false;
 	if (!op->ok)
 		return true;
-	tell(s, op, NULL);
-	return drop(s, Q_LIMIT_DROP, o, e) && drop(s, Q_BUCKET_DROP, o, e);
+	limit_event(s, op, NULL);
+	return limit_row_drop(s, Q_LIMIT_DROP, o, e) && limit_row_drop(s, Q_BUCKET_DROP, o, e);
 }
 
-bool apply_limit_rm(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool limit_remove_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!rm_one(s, ops[i], e))
+		if (!limit_remove(s, ops[i], e))
 			return false;
 	return true;
 }
 
 /* ---- showing ---- */
 
-static struct limit *find(struct limit_list *l, const char *key)
+static struct limit *limit_find(struct limit_list *l, const char *key)
 {
 	for (size_t i = 0; i < l->n; i++)
 		if (strcmp(l->v[i].key, key) == 0)
@@ -269,7 +269,7 @@ static bool count_runs(struct store *s, struct limit_list *l, struct err *e)
 	query_int(&q, COUNT_RUNS);
 	while (query_row(&q)) {
 		int64_t state = query_get_int(&q);
-		struct limit *in = find(l, query_get_text(&q));
+		struct limit *in = limit_find(l, query_get_text(&q));
 		int64_t n = query_get_int(&q);
 
 		if (in && state == RUN_QUEUED)
@@ -287,7 +287,7 @@ static bool count_jobs(struct store *s, struct limit_list *l, struct err *e)
 	query_int(&q, COUNT_JOBS);
 	while (query_row(&q)) {
 		int64_t state = query_get_int(&q);
-		struct limit *in = find(l, query_get_text(&q));
+		struct limit *in = limit_find(l, query_get_text(&q));
 
 		if (in && state < JOB_FINISHED)
 			in->jobs += query_get_int(&q);
@@ -311,7 +311,7 @@ static bool count_owner(struct store *s, struct limit *l, struct err *e)
 	AUTO_QUERY q = {};
 	int64_t uid = 0;
 
-	parse_int(l->key, 0, INT64_MAX, &uid);
+	text_parse_int(l->key, 0, INT64_MAX, &uid);
 	if (!read_counter(s, COUNT_OWNER, uid, &l->jobs, e) || !read_counter(s, COUNT_ACTIVE, uid, &l->active, e))
 		return false;
 	q = query_start(s->db, Q_OWNER_QUEUED, e);
@@ -333,9 +333,9 @@ static bool count_held(struct store *s, enum limit_scope scope, struct limit_lis
 }
 
 /* Leaves only the one with this key. */
-static bool keep_one(struct store *s, enum limit_scope scope, const char *key, struct limit_list *l, struct err *e)
+static bool limit_keep_one(struct store *s, enum limit_scope scope, const char *key, struct limit_list *l, struct err *e)
 {
-	struct limit *found = find(l, key), first;
+	struct limit *found = limit_find(l, key), first;
 
 	if (!found && scope == LIMIT_QUEUE)
 		return no_such_queue(s, key, ERR_NOT_FOUND, e, e) && false;
@@ -349,12 +349,12 @@ static bool keep_one(struct store *s, enum limit_scope scope, const char *key, s
 	return true;
 }
 
-bool store_limits(struct store *s, enum limit_scope scope, const char *key, struct limit_list *ret, struct err *e)
+bool list_limits_read(struct store *s, enum limit_scope scope, const char *key, struct limit_list *ret, struct err *e)
 {
 	AUTO_DONE(limit_list) l = {};
 	AUTO_TX tx = {};
 
-	if (!tx_begin(&tx, s, false, e) || !read_all(s, scope, &l, e) || (key && !keep_one(s, scope, key, &l, e)) ||
+	if (!tx_begin(&tx, s, false, e) || !limits_read_all(s, scope, &l, e) || (key && !limit_keep_one(s, scope, key, &l, e)) ||
 	    !count_held(s, scope, &l, e) || !tx_commit(&tx, e))
 		return false;
 	*ret = l;

@@ -23,7 +23,7 @@ void outcome_note(struct store *s, const struct outcome *o)
 {
 	enum health health;
 
-	if (!o->notifies || !health_of(o->state, o->reason, &health))
+	if (!o->notifies || !notice_health_of(o->state, o->reason, &health))
 		return;
 	s->noted = xgrow(s->noted, s->n_noted, sizeof(*s->noted));
 	s->noted[s->n_noted++] = (struct noted){o->job, {o->run, health, o->slot, o->at, o->took}};
@@ -34,7 +34,7 @@ size_t outcome_mark(const struct store *s)
 	return s->n_noted;
 }
 
-void outcome_back_to(struct store *s, size_t mark)
+void outcome_rewind(struct store *s, size_t mark)
 {
 	if (s->n_noted > mark)
 		s->n_noted = mark;
@@ -62,7 +62,7 @@ static void read_health(struct query *q, struct job_health *h)
 	h->typical = query_get_int(q);
 }
 
-static bool take_healths(struct store *s, struct healths *ret, struct err *e)
+static bool healths_read(struct store *s, struct healths *ret, struct err *e)
 {
 	AUTO_DONE(map) seen = {};
 	AUTO_SET jobs = {};
@@ -110,7 +110,7 @@ static bool insert_notices(struct store *s, struct set *set, struct set *ret_ids
 	while (query_row(&q)) {
 		int64_t id = query_get_int(&q);
 
-		count_change(s, COUNT_NOTICES, NOTICE_WAITING, "", 1);
+		counter_change(s, COUNT_NOTICES, NOTICE_WAITING, "", 1);
 		if (ret_ids)
 			set_id(ret_ids, id);
 	}
@@ -136,14 +136,14 @@ bool outcomes_write(struct store *s, struct err *e)
 
 	if (s->n_noted == 0)
 		return true;
-	if (!take_healths(s, &healths, e))
+	if (!healths_read(s, &healths, e))
 		return false;
 	for (size_t i = 0; i < s->n_noted; i++) {
 		const struct noted *n = &s->noted[i];
 		struct job_health *h = map_get(&healths.by_job, n->job), before = *h;
-		enum notice_kind kind = health_move(h, &n->o);
+		enum notice_kind kind = notice_health_update(h, &n->o);
 
-		if (kind != TELL_NOTHING)
+		if (kind != NOTICE_KIND_NONE)
 			describe_notice(&notices, n->job, n->o.run, kind, &before, n->o.at);
 	}
 	for (size_t i = 0; i < s->n_noted; i++) {
@@ -154,7 +154,7 @@ bool outcomes_write(struct store *s, struct err *e)
 		free(h);
 	}
 	s->n_noted = 0;
-	return set_run(s, Q_HEALTH_PUT, &moved, e) && insert_notices(s, &notices, NULL, e);
+	return set_execute(s, Q_HEALTH_PUT, &moved, e) && insert_notices(s, &notices, NULL, e);
 }
 
 /* ---- rows ---- */
@@ -172,7 +172,7 @@ static struct notice *row_notice(struct query *q)
 	n->owner = query_get_copy(q);
 	what = query_get_text(q);
 	if (!what || !notice_kind_parse(what, &n->kind))
-		n->kind = TELL_NOTHING;
+		n->kind = NOTICE_KIND_NONE;
 	n->channel = query_get_copy(q);
 	n->state = (enum notice_state)query_get_int(q);
 	n->tries = query_get_int(q);
@@ -215,7 +215,7 @@ static bool get_health(struct store *s, int64_t job, struct job_health *ret, str
 	return !q.failed;
 }
 
-static bool find_job(struct store *s, const struct op_notice_add *a, bool *ret, int64_t *ret_uid, struct err *e)
+static bool notice_job_lock(struct store *s, const struct op_notice_add *a, bool *ret, int64_t *ret_uid, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_JOB_LOCK, e);
 
@@ -226,7 +226,7 @@ static bool find_job(struct store *s, const struct op_notice_add *a, bool *ret, 
 	return !q.failed;
 }
 
-static bool count_waiting(struct store *s, int64_t uid, int64_t *ret, struct err *e)
+static bool waiting_notices_count(struct store *s, int64_t uid, int64_t *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_NOTICES_WAITING, e);
 
@@ -236,7 +236,7 @@ static bool count_waiting(struct store *s, int64_t uid, int64_t *ret, struct err
 	return !q.failed;
 }
 
-static bool add_notice(struct store *s, struct op *op, struct err *e)
+static bool notice_insert(struct store *s, struct op *op, struct err *e)
 {
 	struct op_notice_add *a = &op->notice_add;
 	struct job_health health = {};
@@ -245,7 +245,7 @@ static bool add_notice(struct store *s, struct op *op, struct err *e)
 	int64_t uid, waiting = 0;
 	bool found;
 
-	if (!find_job(s, a, &found, &uid, e) || (a->kind == TELL_TEST && !count_waiting(s, uid, &waiting, e)))
+	if (!notice_job_lock(s, a, &found, &uid, e) || (a->kind == NOTICE_KIND_TEST && !waiting_notices_count(s, uid, &waiting, e)))
 		return false;
 	if (!found)
 		return op_refuse(op, ERR_NOT_FOUND, "no job %lld", (long long)a->job);
@@ -257,16 +257,16 @@ static bool add_notice(struct store *s, struct op *op, struct err *e)
 	describe_notice(&set, a->job, a->run, a->kind, &health, a->now);
 	if (!insert_notices(s, &set, &ids, e) || !notices_read(s, &ids, &a->added, e))
 		return false;
-	if (a->kind == TELL_TEST && a->added.n > 0)
+	if (a->kind == NOTICE_KIND_TEST && a->added.n > 0)
 		event_add(s, &(struct event_new){.at = a->now, .by = &op->act.by, .what = EVENT_NOTICE_TEST,
 			.object = a->added.v[0]->job_name, .job = a->job, .owner = a->added.v[0]->uid});
 	return true;
 }
 
-bool apply_notice_add(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool notice_add_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!add_notice(s, ops[i], e))
+		if (!notice_insert(s, ops[i], e))
 			return false;
 	return true;
 }
@@ -278,7 +278,7 @@ bool notices_drop_old(struct store *s, usec_t now, struct err *e)
 	query_int(&q, now - NOTICE_KEPT);
 	query_int(&q, PRUNE_STEP);
 	while (query_row(&q))
-		count_change(s, COUNT_NOTICES, query_get_int(&q), "", -1);
+		counter_change(s, COUNT_NOTICES, query_get_int(&q), "", -1);
 	return !q.failed;
 }
 
@@ -291,7 +291,7 @@ bool notices_prune(struct store *s, struct set *jobs, struct err *e)
 	q = query_start(s->db, Q_NOTICES_PRUNE, e);
 	query_text(&q, set_json(jobs));
 	while (query_row(&q))
-		count_change(s, COUNT_NOTICES, query_get_int(&q), "", -1);
+		counter_change(s, COUNT_NOTICES, query_get_int(&q), "", -1);
 	return !q.failed;
 }
 
@@ -326,13 +326,13 @@ static bool done(struct store *s, struct op_notice_done *d, struct err *e)
 	d->stale = !query_row(&q);
 	if (q.failed || d->stale || d->state == NOTICE_WAITING)
 		return !q.failed;
-	count_move(s, COUNT_NOTICES, NOTICE_WAITING, d->state, "");
+	counter_move(s, COUNT_NOTICES, NOTICE_WAITING, d->state, "");
 	if (d->state == NOTICE_FAILED)
 		note_failure(s, d, &q);
 	return true;
 }
 
-bool apply_notice_done(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool notice_done_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!done(s, &ops[i]->notice_done, e))
@@ -340,7 +340,7 @@ bool apply_notice_done(struct store *s, struct op *const *ops, size_t n, struct 
 	return true;
 }
 
-bool apply_notice_resume(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool notice_resume_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct op_notice_resume *r = &ops[i]->notice_resume;
@@ -361,7 +361,7 @@ bool apply_notice_resume(struct store *s, struct op *const *ops, size_t n, struc
 
 /* ---- reading ---- */
 
-static bool fits(const struct notice_filter *f, const struct notice *n)
+static bool notice_matches(const struct notice_filter *f, const struct notice *n)
 {
 	return (f->uid < 0 || n->uid == f->uid) && (!f->job || n->job == f->job) &&
 	       (!f->states || f->states & 1u << n->state);
@@ -390,7 +390,7 @@ static struct query start_page(struct store *s, const struct notice_filter *f, s
 	return q;
 }
 
-static bool read_page(struct store *s, const struct notice_filter *f, struct notice_list *ret, struct err *e)
+static bool notice_page_read(struct store *s, const struct notice_filter *f, struct notice_list *ret, struct err *e)
 {
 	size_t examined = 0, max = 0;
 	AUTO_QUERY q = start_page(s, f, &max, e);
@@ -399,7 +399,7 @@ static bool read_page(struct store *s, const struct notice_filter *f, struct not
 	while (query_row(&q)) {
 		AUTO(notice) *n = row_notice(&q);
 
-		if (!fits(f, n)) {
+		if (!notice_matches(f, n)) {
 			/* passed over */
 		} else if (ret->n == f->limit) {
 			ret->next = last;
@@ -414,19 +414,19 @@ static bool read_page(struct store *s, const struct notice_filter *f, struct not
 	return !q.failed;
 }
 
-bool store_notice_list(struct store *s, const struct notice_filter *f, struct notice_list *ret, struct err *e)
+bool list_notices_page(struct store *s, const struct notice_filter *f, struct notice_list *ret, struct err *e)
 {
 	AUTO_DONE(notice_list) found = {};
 	AUTO_TX tx = {};
 
-	if (!tx_begin(&tx, s, false, e) || !read_page(s, f, &found, e) || !tx_commit(&tx, e))
+	if (!tx_begin(&tx, s, false, e) || !notice_page_read(s, f, &found, e) || !tx_commit(&tx, e))
 		return false;
 	*ret = found;
 	found = (struct notice_list){};
 	return true;
 }
 
-static bool read_spec(struct store *s, int64_t job, int64_t revision, char **ret, struct err *e)
+static bool revision_spec_read(struct store *s, int64_t job, int64_t revision, char **ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_NOTICE_SPEC, e);
 
@@ -441,13 +441,13 @@ bool store_revision_spec(struct store *s, int64_t job, int64_t revision, char **
 	AUTO_TEXT spec = NULL;
 	AUTO_TX tx = {};
 
-	if (!tx_begin(&tx, s, false, e) || !read_spec(s, job, revision, &spec, e) || !tx_commit(&tx, e))
+	if (!tx_begin(&tx, s, false, e) || !revision_spec_read(s, job, revision, &spec, e) || !tx_commit(&tx, e))
 		return false;
 	*ret = STEAL(spec);
 	return true;
 }
 
-static bool read_name(struct store *s, const char *engine, char **ret, struct err *e)
+static bool node_name_read(struct store *s, const char *engine, char **ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_NOTICE_NODE, e);
 
@@ -461,7 +461,7 @@ bool store_node_name(struct store *s, const char *engine, char **ret, struct err
 	AUTO_TEXT name = NULL;
 	AUTO_TX tx = {};
 
-	if (!tx_begin(&tx, s, false, e) || !read_name(s, engine, &name, e) || !tx_commit(&tx, e))
+	if (!tx_begin(&tx, s, false, e) || !node_name_read(s, engine, &name, e) || !tx_commit(&tx, e))
 		return false;
 	*ret = STEAL(name);
 	return true;

@@ -24,7 +24,7 @@ static void waiting_done(struct waiting *w)
 	free(w->claims);
 }
 
-static int64_t in_use_by(const struct op_notice_take *t, int64_t uid)
+static int64_t notice_slots_used_by(const struct op_notice_take *t, int64_t uid)
 {
 	for (size_t i = 0; i < t->n_in_use; i++)
 		if (t->in_use[i].uid == uid)
@@ -51,7 +51,7 @@ static bool read_owners(struct store *s, const struct op_notice_take *t, struct 
 		c.since = query_get_int(&q);
 		if (c.since > t->now)
 			continue;
-		c.held = in_use_by(t, c.owner);
+		c.held = notice_slots_used_by(t, c.owner);
 		c.exempt = !t->shared || owner_uid(c.owner) == 0;
 		w->claims = xgrow(w->claims, w->n, sizeof(*w->claims));
 		w->claims[w->n++] = c;
@@ -99,7 +99,7 @@ static bool read_due(struct store *s, const struct op_notice_take *t, size_t roo
 	return !q.failed;
 }
 
-static void choose(const struct op_notice_take *t, size_t used, struct waiting *w, struct set *ret_ids)
+static void due_notices_choose(const struct op_notice_take *t, size_t used, struct waiting *w, struct set *ret_ids)
 {
 	struct fair_share share = {.total = (int64_t)t->limit, .used = (int64_t)used};
 	size_t i;
@@ -125,7 +125,7 @@ static void note_held(struct store *s, struct op_notice_take *t, const struct wa
 	t->held = s->n_notices_held > 0;
 }
 
-static bool set_due(struct store *s, const struct op_notice_take *t, struct set *ids, struct set *ret_taken, struct err *e)
+static bool taken_notices_write(struct store *s, const struct op_notice_take *t, struct set *ids, struct set *ret_taken, struct err *e)
 {
 	AUTO_QUERY q = {};
 
@@ -141,7 +141,7 @@ static bool set_due(struct store *s, const struct op_notice_take *t, struct set 
 	return !q.failed;
 }
 
-static bool take(struct store *s, struct op_notice_take *t, struct err *e)
+static bool due_notices_take(struct store *s, struct op_notice_take *t, struct err *e)
 {
 	AUTO_DONE(waiting) w = {};
 	AUTO_SET ids = {};
@@ -153,20 +153,20 @@ static bool take(struct store *s, struct op_notice_take *t, struct err *e)
 	room = used < t->limit ? t->limit - used : 0;
 	if (!read_owners(s, t, &w, e) || !read_due(s, t, room, &w, e))
 		return false;
-	choose(t, used, &w, &ids);
+	due_notices_choose(t, used, &w, &ids);
 	note_held(s, t, &w, room);
-	return set_due(s, t, &ids, &taken, e) && notices_read(s, &taken, &t->taken, e) && notices_drop_old(s, t->now, e);
+	return taken_notices_write(s, t, &ids, &taken, e) && notices_read(s, &taken, &t->taken, e) && notices_drop_old(s, t->now, e);
 }
 
-bool apply_notice_take(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool notices_due_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!take(s, &ops[i]->notice_take, e))
+		if (!due_notices_take(s, &ops[i]->notice_take, e))
 			return false;
 	return true;
 }
 
-static bool is_held(const struct store *s, int64_t uid)
+static bool owner_is_held(const struct store *s, int64_t uid)
 {
 	for (size_t i = 0; i < s->n_notices_held; i++)
 		if (s->notices_held[i] == uid)
@@ -174,7 +174,7 @@ static bool is_held(const struct store *s, int64_t uid)
 	return false;
 }
 
-bool notices_first_due(struct store *s, usec_t *ret, struct err *e)
+bool notices_due_first(struct store *s, usec_t *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_NOTICES_OWNERS, e);
 
@@ -183,7 +183,7 @@ bool notices_first_due(struct store *s, usec_t *ret, struct err *e)
 		int64_t uid = query_get_int(&q);
 		usec_t due_at = query_get_int(&q);
 
-		if (due_at < *ret && !is_held(s, uid))
+		if (due_at < *ret && !owner_is_held(s, uid))
 			*ret = due_at;
 	}
 	return !q.failed;

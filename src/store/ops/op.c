@@ -17,14 +17,14 @@ struct op *op_new(enum op_kind kind, void (*on_done)(struct op *, void *), void 
 	return op;
 }
 
-void claimed_list_done(struct claimed_list *l)
+void claim_list_done(struct claim_list *l)
 {
 	for (size_t i = 0; i < l->n; i++) {
 		run_free(l->v[i].run);
 		free(l->v[i].spec);
 	}
 	free(l->v);
-	*l = (struct claimed_list){};
+	*l = (struct claim_list){};
 }
 
 void run_changes_done(struct run_changes *l)
@@ -77,7 +77,7 @@ void notice_list_done(struct notice_list *l)
 	*l = (struct notice_list){};
 }
 
-void planned_add(struct planned *p, const struct planned_run *run)
+void plan_run_add(struct planned *p, const struct planned_run *run)
 {
 	p->runs = xgrow(p->runs, p->n, sizeof(*p->runs));
 	p->runs[p->n++] = *run;
@@ -130,7 +130,7 @@ static void reset_resume(struct op_resume *r)
 static void reset_lease(struct op_lease *l)
 {
 	l->displaced = l->leads = l->took = l->draining = false;
-	l->now = l->term = l->others = l->office_remains = 0;
+	l->now = l->term = l->others = l->leader_remains = 0;
 	l->segments = 0;
 	l->first_slot = l->worked = 0;
 	l->planner[0] = l->leader[0] = '\0';
@@ -149,23 +149,23 @@ static void reset_of_node(struct op *op)
 {
 	switch (op->kind) {
 	case OP_NODE_OPEN:
-		claimed_list_done(&op->node_open.same_spawner);
-		claimed_list_done(&op->node_open.other_spawner);
+		claim_list_done(&op->node_open.same_spawner);
+		claim_list_done(&op->node_open.other_spawner);
 		op->node_open.last_seen = 0;
 		op->node_open.others = 0;
 		break;
-	case OP_NODE_ORDER:
-		op->node_order.changed = false;
-		op->node_order.others = 0;
+	case OP_NODE_COMMAND:
+		op->node_command.changed = false;
+		op->node_command.others = 0;
 		break;
 	case OP_LEASE:
 		reset_lease(&op->lease);
 		break;
 	case OP_LEAD:
-		claimed_list_done(&op->lead.lost);
+		claim_list_done(&op->lead.lost);
 		op->lead.dead = op->lead.live = op->lead.moved = 0;
 		break;
-	case OP_LOOK:
+	case OP_NODE_POLL:
 		run_changes_done(&op->look.to_end);
 		break;
 	case OP_RELAY_ADD:
@@ -260,7 +260,7 @@ void op_reset(struct op *op)
 		op->boot.runs = 0;
 		break;
 	case OP_CLAIM:
-		claimed_list_done(&op->claim.claimed);
+		claim_list_done(&op->claim.claimed);
 		run_changes_done(&op->claim.settled);
 		run_changes_done(&op->claim.replaced);
 		break;

@@ -36,11 +36,11 @@ enum op_kind {
 	OP_DEAD_PURGE, /* they are dead letters no more; the runs stay as they ended */
 	OP_NODE_OPEN,  /* this engine and its spawner; takes over what they held */
 	OP_NODE_CLOSE, /* this engine leaves in peace */
-	OP_NODE_ORDER, /* what an administrator wants of a node */
+	OP_NODE_COMMAND, /* what an administrator wants of a node */
 	OP_LEASE,      /* this engine is alive, and may stand for leader */
 	OP_LEAD,       /* the leader: dead nodes are given up, segments spread */
-	OP_LOOK,       /* changes nothing: what others did that concerns us */
-	OP_PRUNE,      /* old runs and ended jobs go, as store_prune_find() found them */
+	OP_NODE_POLL,       /* changes nothing: what others did that concerns us */
+	OP_PRUNE,      /* old runs and ended jobs go, as prune_candidates_find() found them */
 	OP_FORGET,     /* the kept output of these attempts goes */
 	OP_EVENT,      /* an event alone: something was refused */
 	OP_LIMIT_SET,  /* a queue or the limits of an owner are made or changed */
@@ -84,7 +84,7 @@ struct job_new {
 	const char *asked;       /* as submitted, before relative times became instants: asked for again, it is the
 				    same job; NULL: no way to tell */
 	const struct err *late;  /* borrowed: why it could not be added now, if its key is not known; NULL: it can */
-	int64_t crowd_max;       /* the other jobs due at next_slot are counted up to this; 0: not at all */
+	int64_t density_max;       /* the other jobs due at next_slot are counted up to this; 0: not at all */
 	/* results */
 	int64_t id;              /* the job's number */
 	int64_t run;             /* the run queued at once; 0: none */
@@ -167,7 +167,7 @@ struct planned {
 		usec_t due_at;
 		const char *reason;       /* static text, or NULL */
 		bool caught_up;           /* the slot passed earlier; the run waits for the run before it */
-	} *runs;                          /* owned; see planned_add */
+	} *runs;                          /* owned; see plan_run_add */
 	size_t n;
 	struct start_policy policy;       /* of these runs */
 	usec_t next_slot;                 /* 0: the schedule has ended; USEC_NEVER: it waits for its run's end or a boot */
@@ -175,7 +175,7 @@ struct planned {
 	int64_t steps;                    /* slots that may be looked at in this round; what was used is taken off */
 	bool later;                       /* they did not suffice: the row stays as it is for the next round */
 };
-void planned_add(struct planned *p, const struct planned_run *run);
+void plan_run_add(struct planned *p, const struct planned_run *run);
 struct due_job {
 	int64_t job, revision;
 	const char *name; /* NULL: none */
@@ -236,7 +236,7 @@ struct op_trigger {
 	const struct strv *tags; /* borrowed */
 	const char *params;  /* borrowed JSON; NULL: none */
 	bool forced;         /* in spite of a pause, and of runs that go on */
-	bool thaws;          /* ... and of a freeze: an administrator asks */
+	bool overrides_freeze;          /* ... and of a freeze: an administrator asks */
 	int64_t limit;       /* live jobs its owner may have, should it come back to life; 0: any number */
 	int64_t bytes_limit; /* of all rows of its owner; 0: none */
 	usec_t now;
@@ -293,7 +293,7 @@ struct claimed {
 	char *spec;          /* owned JSON of the job; empty when its row is damaged or gone */
 	usec_t typical;      /* how long it usually takes; 0: unknown, or nobody wants to know */
 };
-struct claimed_list {
+struct claim_list {
 	struct claimed *v;
 	size_t n;
 };
@@ -303,7 +303,7 @@ struct gate_says {
 	bool unknown;     /* not met, as the machine does not tell what they ask for */
 	struct rate rate; /* n 0: none */
 };
-typedef void gate_fn(const char *spec, const struct machine_now *machine, struct gate_says *ret);
+typedef void gate_fn(const char *spec, const struct machine_figures *machine, struct gate_says *ret);
 struct op_claim {
 	const char *node;    /* borrowed: this engine's id */
 	usec_t now;
@@ -311,9 +311,9 @@ struct op_claim {
 	size_t owner_max;    /* runs of one owner at a time on this node; 0: no such limit */
 	const char *labels;  /* borrowed: of this node, a line break before, between and after; NULL: none */
 	gate_fn *gate;       /* NULL: conditions and rates of jobs are not asked */
-	struct machine_now machine;
+	struct machine_figures machine;
 	/* results */
-	struct claimed_list claimed; /* in the order in which they should start */
+	struct claim_list claimed; /* in the order in which they should start */
 	struct run_changes settled;  /* became final: skipped, expired, cancelled */
 	struct run_changes replaced; /* claimed or running, and to be ended by whoever has them */
 };
@@ -328,7 +328,7 @@ struct op_started {
 struct op_ended {
 	const char *node;            /* borrowed */
 	struct attempt attempt;      /* owned strings; run, number, fence say which */
-	enum run_state state;        /* what becomes of the run (run_judge) */
+	enum run_state state;        /* what becomes of the run (judge_attempt) */
 	usec_t due_at;               /* when state is RUN_QUEUED */
 	char reason[RUN_REASON_MAX]; /* empty: nothing to say */
 	bool failure, lost;          /* which count of the run it adds to */
@@ -382,8 +382,8 @@ struct op_node_open {
 	bool in_use;                       /* another process had the file open before us: rows of our name may be a live daemon's */
 	const struct strv *past_spawners;  /* borrowed; of daemons that have ended; NULL: none are known */
 	/* results: claimed and running runs of earlier engines of this node name, now ours (same fence) */
-	struct claimed_list same_spawner;  /* the spawner knows what became of them */
-	struct claimed_list other_spawner; /* their spawner is gone: lost */
+	struct claim_list same_spawner;  /* the spawner knows what became of them */
+	struct claim_list other_spawner; /* their spawner is gone: lost */
 	bool rival;                        /* refused: another daemon of this name uses the store */
 	bool given_up;                     /* this very engine had been: what it held is not its own any more */
 	usec_t last_seen;                  /* when an engine was last there, as far as rows tell; 0: never */
@@ -399,9 +399,9 @@ struct op_node_close {
 	size_t n_held;
 };
 
-struct op_node_order {
+struct op_node_command {
 	const char *name;            /* borrowed: the node's name; NULL with resign: whoever leads */
-	enum node_order { NODE_DRAIN, NODE_UNDRAIN, NODE_RESIGN } order;
+	enum node_command { NODE_DRAIN, NODE_UNDRAIN, NODE_RESIGN } order;
 	usec_t now;
 	/* results */
 	bool changed;                /* it was not so before */
@@ -424,7 +424,7 @@ struct op_lease {
 	usec_t now;                  /* the store's clock; 0: it has none but ours */
 	bool leads, took;            /* took: it did not before */
 	int64_t term;                /* of the leader, whoever that is: only ever grows */
-	usec_t office_remains;       /* until the leader's lease ends, whoever that is */
+	usec_t leader_remains;       /* until the leader's lease ends, whoever that is */
 	int64_t others;              /* other nodes that are alive */
 	uint64_t segments;           /* ours, as a mask */
 	bool draining;
@@ -442,12 +442,12 @@ struct op_lead {
 	usec_t unguarded_wait;       /* how much longer a node is waited for whose spawner has no deadline */
 	usec_t away_before;          /* a node without a deadline that left before that is not expected back for its runs */
 	/* results */
-	struct claimed_list lost;    /* what dead nodes had; it is ours now, to be given up */
+	struct claim_list lost;    /* what dead nodes had; it is ours now, to be given up */
 	int64_t dead, live;          /* nodes given up; nodes alive, this one among them */
 	int64_t moved;               /* segments that changed hands */
 };
 
-struct op_look {
+struct op_node_poll {
 	const char *node;            /* borrowed */
 	/* results */
 	uint64_t segments;
@@ -496,7 +496,7 @@ struct op_notice_resume {
 };
 
 struct op_prune {
-	const struct prune_list *list; /* borrowed */
+	const struct prune_candidates *list; /* borrowed */
 	usec_t events_before;          /* audit events older than this go too, a few at a time */
 	/* results */
 	int64_t runs, jobs, events;
@@ -585,10 +585,10 @@ struct op {
 		struct op_dead dead;
 		struct op_node_open node_open;
 		struct op_node_close node_close;
-		struct op_node_order node_order;
+		struct op_node_command node_command;
 		struct op_lease lease;
 		struct op_lead lead;
-		struct op_look look;
+		struct op_node_poll look;
 		struct op_notice_add notice_add;
 		struct op_notice_take notice_take;
 		struct op_notice_done notice_done;
@@ -605,5 +605,5 @@ struct op {
 struct op *op_new(enum op_kind kind, void (*on_done)(struct op *, void *), void *arg);
 void op_free(struct op *op); /* frees the owned results; NULL is fine */
 AUTO_DEFINE(op);
-void claimed_list_done(struct claimed_list *l);
+void claim_list_done(struct claim_list *l);
 void run_changes_done(struct run_changes *l);

@@ -8,34 +8,34 @@
 #define MIB (INT64_C(1) << 20)
 #define ENOUGH(budget) ((budget) - (budget) / 10)
 
-void count_bytes(struct store *s, int64_t uid, int64_t bytes)
+void owner_quota_add(struct store *s, int64_t uid, int64_t bytes)
 {
 	if (uid >= 0)
-		count_change(s, COUNT_STORE, uid, "", bytes);
+		counter_change(s, COUNT_STORE, uid, "", bytes);
 }
 
-bool count_bytes_out(struct store *s, struct query *q)
+bool owner_quota_subtract_rows(struct store *s, struct query *q)
 {
 	while (query_row(q)) {
 		int64_t uid = query_get_int(q);
 
-		count_bytes(s, uid, -query_get_int(q));
+		owner_quota_add(s, uid, -query_get_int(q));
 	}
 	return !q->failed;
 }
 
-bool owner_bytes(struct store *s, int64_t uid, int64_t *ret, struct err *e)
+bool owner_quota_used(struct store *s, int64_t uid, int64_t *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_COUNTER_GET, e);
 
 	query_int(&q, COUNT_STORE);
 	query_int(&q, uid);
 	*ret = query_row(&q) ? query_get_int(&q) : 0;
-	*ret += count_pending(s, COUNT_STORE, uid);
+	*ret += counter_pending(s, COUNT_STORE, uid);
 	return !q.failed;
 }
 
-void quota_refuse(struct err *why, const char *owner, int64_t used, int64_t limit)
+void owner_quota_refuse(struct err *why, const char *owner, int64_t used, int64_t limit)
 {
 	err_set(why, ERR_LIMIT, "the jobs, templates and runs of '%.64s' take %lld MiB of the store, and one user may have %lld MiB "
 		"('owner-store-limit' in jobschedd.conf(5)); remove jobs with 'jobctl rm': their space is free within an hour, or at "
@@ -43,16 +43,16 @@ void quota_refuse(struct err *why, const char *owner, int64_t used, int64_t limi
 		(long long)(limit / MIB));
 }
 
-bool quota_check(struct store *s, int64_t uid, const char *owner, int64_t more, int64_t limit, struct err *why, struct err *e)
+bool owner_quota_check(struct store *s, int64_t uid, const char *owner, int64_t more, int64_t limit, struct err *why, struct err *e)
 {
 	int64_t used;
 
 	if (!limit)
 		return true;
-	if (!owner_bytes(s, uid, &used, e))
+	if (!owner_quota_used(s, uid, &used, e))
 		return false;
 	if (more > limit - used)
-		quota_refuse(why, owner, used, limit);
+		owner_quota_refuse(why, owner, used, limit);
 	return true;
 }
 
@@ -120,7 +120,7 @@ static bool is_spent(const struct prune_pass *p, int64_t uid)
 	return false;
 }
 
-void prune_pass_spend(struct prune_pass *p)
+void prune_candidates_owner_done(struct prune_pass *p)
 {
 	int64_t uid = p->owner;
 
@@ -142,7 +142,7 @@ static void choose_owner(const struct usage *u, const struct owner_budget *b, bo
 	p->owner = most ? most->uid : 0;
 }
 
-bool store_owner_over(struct store *s, const struct owner_budget *b, struct prune_pass *p, struct err *e)
+bool prune_candidates_next_owner(struct store *s, const struct owner_budget *b, struct prune_pass *p, struct err *e)
 {
 	AUTO_DONE(usage) u = {};
 	AUTO_TX tx = {};
@@ -156,7 +156,7 @@ bool store_owner_over(struct store *s, const struct owner_budget *b, struct prun
 		if (u.v[i].uid == p->owner && u.v[i].bytes > allowed(&u, b, over_budget, p->owner))
 			return true;
 	if (p->has_owner)
-		prune_pass_spend(p);
+		prune_candidates_owner_done(p);
 	choose_owner(&u, b, over_budget, p);
 	return true;
 }

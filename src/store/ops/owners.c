@@ -4,7 +4,7 @@
 #include "core/job/owner.h"
 #include "store/store_private.h"
 
-static bool find(struct store *s, int64_t uid, const char *name, int64_t *ret, struct err *e)
+static bool owner_find(struct store *s, int64_t uid, const char *name, int64_t *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_OWNER_FIND, e);
 
@@ -16,7 +16,7 @@ static bool find(struct store *s, int64_t uid, const char *name, int64_t *ret, s
 	return !q.failed;
 }
 
-static bool add(struct store *s, const struct op_owner *o, struct err *e)
+static bool owner_insert(struct store *s, const struct op_owner *o, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_OWNER_ADD, e);
 
@@ -26,16 +26,16 @@ static bool add(struct store *s, const struct op_owner *o, struct err *e)
 	return query_finish(&q);
 }
 
-bool apply_owner(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool owner_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct op_owner *o = &ops[i]->owner;
 
-		if (!find(s, o->uid, o->name, &o->number, e))
+		if (!owner_find(s, o->uid, o->name, &o->number, e))
 			return false;
 		if (o->number >= 0)
 			continue;
-		if (!add(s, o, e) || !find(s, o->uid, o->name, &o->number, e))
+		if (!owner_insert(s, o, e) || !owner_find(s, o->uid, o->name, &o->number, e))
 			return false;
 		/* two names at once came to a uid that nobody had: the other one was first */
 		if (o->number < 0)
@@ -44,14 +44,14 @@ bool apply_owner(struct store *s, struct op *const *ops, size_t n, struct err *e
 	return true;
 }
 
-bool store_owner_find(struct store *s, uint32_t uid, const char *name, int64_t *ret, struct err *e)
+bool owner_read_number(struct store *s, uint32_t uid, const char *name, int64_t *ret, struct err *e)
 {
 	AUTO_TX tx = {};
 
-	return tx_begin(&tx, s, false, e) && find(s, uid, name, ret, e) && tx_commit(&tx, e);
+	return tx_begin(&tx, s, false, e) && owner_find(s, uid, name, ret, e) && tx_commit(&tx, e);
 }
 
-static bool named(struct store *s, const char *name, int64_t *ret, struct err *e)
+static bool owner_find_named(struct store *s, const char *name, int64_t *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_OWNER_NAMED, e);
 
@@ -62,14 +62,14 @@ static bool named(struct store *s, const char *name, int64_t *ret, struct err *e
 	return !q.failed;
 }
 
-bool store_owner_named(struct store *s, const char *name, int64_t *ret, struct err *e)
+bool owner_read_named(struct store *s, const char *name, int64_t *ret, struct err *e)
 {
 	AUTO_TX tx = {};
 
-	return tx_begin(&tx, s, false, e) && named(s, name, ret, e) && tx_commit(&tx, e);
+	return tx_begin(&tx, s, false, e) && owner_find_named(s, name, ret, e) && tx_commit(&tx, e);
 }
 
-static bool count(struct store *s, enum count_what what, int64_t number, int64_t *ret, struct err *e)
+static bool owner_counter_read(struct store *s, enum count_what what, int64_t number, int64_t *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_COUNTER_GET, e);
 
@@ -79,10 +79,10 @@ static bool count(struct store *s, enum count_what what, int64_t number, int64_t
 	return !q.failed;
 }
 
-bool store_owner_counts(struct store *s, int64_t number, int64_t *ret_jobs, int64_t *ret_active, struct err *e)
+bool owner_read_counts(struct store *s, int64_t number, int64_t *ret_jobs, int64_t *ret_active, struct err *e)
 {
 	AUTO_TX tx = {};
 
-	return tx_begin(&tx, s, false, e) && count(s, COUNT_OWNER, number, ret_jobs, e) &&
-	       count(s, COUNT_ACTIVE, number, ret_active, e) && tx_commit(&tx, e);
+	return tx_begin(&tx, s, false, e) && owner_counter_read(s, COUNT_OWNER, number, ret_jobs, e) &&
+	       owner_counter_read(s, COUNT_ACTIVE, number, ret_active, e) && tx_commit(&tx, e);
 }

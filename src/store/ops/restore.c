@@ -32,7 +32,7 @@ static bool copy_bytes(int from, int to, struct err *e)
 	return fsync(to) == 0 || err_errno(e, errno, "could not copy the backup");
 }
 
-static bool copy_file(int in, const char *to, struct err *e)
+static bool backup_copy(int in, const char *to, struct err *e)
 {
 	AUTO_FD out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
@@ -65,7 +65,7 @@ static bool set_aside(const char *path, const char *kept, struct err *e)
 	return true;
 }
 
-static bool sync_place(const char *path, struct err *e)
+static bool directory_sync(const char *path, struct err *e)
 {
 	AUTO_TEXT name = xstrdup(path);
 	AUTO_FD dir = open(dirname(name), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -101,12 +101,12 @@ static bool looks_like_a_store(const struct restore_options *o, struct err *e)
 }
 
 /* A sound store, migrated, under another name in the directory of the store. */
-static bool prepare(const struct restore_options *o, const char *fresh, struct err *e)
+static bool restored_file_make(const struct restore_options *o, const char *fresh, struct err *e)
 {
 	AUTO(store) *s = NULL;
 	struct err why = {};
 
-	if (!looks_like_a_store(o, e) || !copy_file(o->backup_fd, fresh, e))
+	if (!looks_like_a_store(o, e) || !backup_copy(o->backup_fd, fresh, e))
 		return false;
 	if (!sqlite_inspect(fresh, &sqlite_sql, &why)) {
 		if (why.kind == ERR_REFUSED)
@@ -114,22 +114,22 @@ static bool prepare(const struct restore_options *o, const char *fresh, struct e
 		*e = why;
 		return false;
 	}
-	return store_open(&(struct store_options){.where = fresh}, &s, e) && store_begin_anew(s, o->from_now, o->now, e);
+	return store_open(&(struct store_options){.where = fresh}, &s, e) && restore_reset(s, o->from_now, o->now, e);
 }
 
 /* It would go on with the file that was set aside, and what it writes there would be lost. */
-static bool nobody_uses(const char *path, struct err *e)
+static bool store_is_unused(const char *path, struct err *e)
 {
 	pid_t user;
 
-	if (!store_holder_user(path, &user))
+	if (!lock_holder_user(path, &user))
 		return true;
 	if (user)
 		return err_set(e, ERR_CONFLICT, "store '%s' is in use by pid %d; stop every daemon that uses it before a restore", path, user);
 	return err_set(e, ERR_CONFLICT, "store '%s' is in use; stop every daemon that uses it before a restore", path);
 }
 
-static bool swap(const char *path, const char *fresh, const char *mark, char **ret_kept, struct err *e)
+static bool files_swap(const char *path, const char *fresh, const char *mark, char **ret_kept, struct err *e)
 {
 	AUTO_TEXT kept = xprintf("%s.before-restore", path);
 	bool there = access(path, F_OK) == 0;
@@ -138,9 +138,9 @@ static bool swap(const char *path, const char *fresh, const char *mark, char **r
 		free(kept);
 		kept = xprintf("%s.before-restore-%d", path, n);
 	}
-	if (!make_mark(mark, e) || !sync_place(path, e))
+	if (!make_mark(mark, e) || !directory_sync(path, e))
 		return false;
-	if (!nobody_uses(path, e)) { /* came meanwhile; nobody else can, with the mark there */
+	if (!store_is_unused(path, e)) { /* came meanwhile; nobody else can, with the mark there */
 		unlink(mark);
 		return false;
 	}
@@ -148,7 +148,7 @@ static bool swap(const char *path, const char *fresh, const char *mark, char **r
 		return false;
 	if (rename(fresh, path) < 0)
 		return err_errno(e, errno, "could not put the backup in place");
-	if (!sync_place(path, e))
+	if (!directory_sync(path, e))
 		return false;
 	if (unlink(mark) < 0)
 		return err_errno(e, errno, "the backup is in place, but '%s' could not be removed", mark);
@@ -156,7 +156,7 @@ static bool swap(const char *path, const char *fresh, const char *mark, char **r
 	return true;
 }
 
-bool store_restore(const struct restore_options *o, char **ret_kept, struct err *e)
+bool restore_store(const struct restore_options *o, char **ret_kept, struct err *e)
 {
 	AUTO_TEXT fresh = xprintf("%s.restore-new", o->where);
 	AUTO_TEXT mark = sqlite_restore_mark(o->where);
@@ -164,10 +164,10 @@ bool store_restore(const struct restore_options *o, char **ret_kept, struct err 
 
 	if (strstr(o->where, "://"))
 		return err_set(e, ERR_INVALID, "this store is PostgreSQL's; restore it with the tools it was backed up with");
-	if (!nobody_uses(o->where, e))
+	if (!store_is_unused(o->where, e))
 		return false;
 	sqlite_remove(fresh);
-	ok = prepare(o, fresh, e) && swap(o->where, fresh, mark, ret_kept, e);
+	ok = restored_file_make(o, fresh, e) && files_swap(o->where, fresh, mark, ret_kept, e);
 	sqlite_remove(fresh);
 	return ok;
 }

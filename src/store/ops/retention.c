@@ -10,11 +10,11 @@
 #define EVENTS_STEP 500
 #define NOT_DEAD 1     /* no dead letter died before this */
 
-void prune_list_done(struct prune_list *l)
+void prune_candidates_done(struct prune_candidates *l)
 {
 	free(l->runs);
 	free(l->jobs);
-	*l = (struct prune_list){};
+	*l = (struct prune_candidates){};
 }
 
 static void add_id(int64_t **ids, size_t *n, int64_t id)
@@ -23,13 +23,13 @@ static void add_id(int64_t **ids, size_t *n, int64_t id)
 	(*ids)[(*n)++] = id;
 }
 
-static bool full(const struct prune_list *l)
+static bool step_is_full(const struct prune_candidates *l)
 {
 	return l->n_runs >= STEP_RUNS;
 }
 
 /* The job's ended runs before that slot, oldest first. */
-static bool find_runs(struct store *s, int64_t job, usec_t before, usec_t dead_before, struct prune_list *l,
+static bool find_runs(struct store *s, int64_t job, usec_t before, usec_t dead_before, struct prune_candidates *l,
 	struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_PRUNE_RUNS_OF, e);
@@ -60,7 +60,7 @@ struct ended_job {
 	usec_t at;
 };
 
-static bool read_ended(struct store *s, usec_t before, const struct prune_pass *pass, struct ended_job *jobs, size_t *ret_n,
+static bool ended_jobs_read(struct store *s, usec_t before, const struct prune_pass *pass, struct ended_job *jobs, size_t *ret_n,
 	struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_PRUNE_JOBS, e);
@@ -77,14 +77,14 @@ static bool read_ended(struct store *s, usec_t before, const struct prune_pass *
 }
 
 /* A job goes when the last of its runs is in the list; one with very many is met again by the next step. */
-static bool find_jobs(struct store *s, usec_t before, usec_t dead_before, struct prune_pass *pass, struct prune_list *l,
+static bool ended_jobs_find(struct store *s, usec_t before, usec_t dead_before, struct prune_pass *pass, struct prune_candidates *l,
 	struct map *seen, size_t *ret_n, struct err *e)
 {
 	struct ended_job jobs[STEP_ROWS];
 
-	if (!read_ended(s, before, pass, jobs, ret_n, e))
+	if (!ended_jobs_read(s, before, pass, jobs, ret_n, e))
 		return false;
-	for (size_t i = 0; i < *ret_n && !full(l); i++) {
+	for (size_t i = 0; i < *ret_n && !step_is_full(l); i++) {
 		bool kept;
 
 		if (!job_is_kept(s, jobs[i].id, dead_before, &kept, e))
@@ -92,7 +92,7 @@ static bool find_jobs(struct store *s, usec_t before, usec_t dead_before, struct
 		if (!kept && !find_runs(s, jobs[i].id, USEC_NEVER, dead_before, l, e))
 			return false;
 		map_put(seen, jobs[i].id, s);
-		if (full(l))
+		if (step_is_full(l))
 			break;
 		if (!kept)
 			add_id(&l->jobs, &l->n_jobs, jobs[i].id);
@@ -151,14 +151,14 @@ static bool nth_slot(struct store *s, int64_t job, int64_t n, usec_t *ret, struc
  * A run that has become old leads to its job, and all the job has too many of goes then. So a pass need not come back
  * to what it left: a run is kept by the newer ones that lack, and each of these will lead to the job again.
  */
-static bool find_old(struct store *s, const struct prune_rule *rule, usec_t before, usec_t dead_before,
-	struct prune_pass *pass, struct prune_list *l, struct map *seen, size_t *ret_n, struct err *e)
+static bool old_runs_find(struct store *s, const struct prune_rule *rule, usec_t before, usec_t dead_before,
+	struct prune_pass *pass, struct prune_candidates *l, struct map *seen, size_t *ret_n, struct err *e)
 {
 	struct old_run runs[STEP_ROWS];
 
 	if (!read_old(s, before, pass, runs, ret_n, e))
 		return false;
-	for (size_t i = 0; i < *ret_n && !full(l); i++) {
+	for (size_t i = 0; i < *ret_n && !step_is_full(l); i++) {
 		usec_t newest = before;
 
 		if (!map_get(seen, runs[i].job)) {
@@ -166,7 +166,7 @@ static bool find_old(struct store *s, const struct prune_rule *rule, usec_t befo
 				return false;
 			if (!find_runs(s, runs[i].job, newest < before ? newest : before, dead_before, l, e))
 				return false;
-			if (full(l))
+			if (step_is_full(l))
 				break;
 			map_put(seen, runs[i].job, s);
 		}
@@ -176,21 +176,21 @@ static bool find_old(struct store *s, const struct prune_rule *rule, usec_t befo
 	return true;
 }
 
-bool store_prune_find(struct store *s, const struct prune_rule *rule, usec_t now, struct prune_pass *pass,
-	struct prune_list *ret, struct err *e)
+bool prune_candidates_find(struct store *s, const struct prune_rule *rule, usec_t now, struct prune_pass *pass,
+	struct prune_candidates *ret, struct err *e)
 {
 	usec_t before = now - rule->age, dead_before = now - rule->dead_age;
 	size_t jobs = 0, runs = 0;
 	AUTO_DONE(map) seen = {};
 	AUTO_TX tx = {};
 
-	*ret = (struct prune_list){};
-	if (!tx_begin(&tx, s, false, e) || !find_jobs(s, before, dead_before, pass, ret, &seen, &jobs, e) ||
-	    (!full(ret) && !find_old(s, rule, before, dead_before, pass, ret, &seen, &runs, e)) || !tx_commit(&tx, e)) {
-		prune_list_done(ret);
+	*ret = (struct prune_candidates){};
+	if (!tx_begin(&tx, s, false, e) || !ended_jobs_find(s, before, dead_before, pass, ret, &seen, &jobs, e) ||
+	    (!step_is_full(ret) && !old_runs_find(s, rule, before, dead_before, pass, ret, &seen, &runs, e)) || !tx_commit(&tx, e)) {
+		prune_candidates_done(ret);
 		return false;
 	}
-	pass->done = jobs < STEP_ROWS && runs < STEP_ROWS && !full(ret);
+	pass->done = jobs < STEP_ROWS && runs < STEP_ROWS && !step_is_full(ret);
 	return true;
 }
 
@@ -208,7 +208,7 @@ static bool read_old_of(struct store *s, const struct prune_pass *pass, struct o
 	return !q.failed;
 }
 
-static bool find_removed(struct store *s, struct prune_pass *pass, struct prune_list *l, struct err *e)
+static bool find_removed(struct store *s, struct prune_pass *pass, struct prune_candidates *l, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_PRUNE_REMOVED_OF, e);
 
@@ -224,7 +224,7 @@ static bool find_removed(struct store *s, struct prune_pass *pass, struct prune_
 }
 
 /* A live job keeps its newest run; an ended one goes with all its runs. */
-static bool give_runs(struct store *s, const struct old_run *r, usec_t upto, struct prune_list *l, struct err *e)
+static bool owner_runs_find(struct store *s, const struct old_run *r, usec_t upto, struct prune_candidates *l, struct err *e)
 {
 	usec_t newest = USEC_NEVER;
 	bool kept = true;
@@ -237,12 +237,12 @@ static bool give_runs(struct store *s, const struct old_run *r, usec_t upto, str
 		newest = newest <= upto ? newest : upto + 1;
 	if (!find_runs(s, r->job, newest, NOT_DEAD, l, e))
 		return false;
-	if (!kept && !full(l))
+	if (!kept && !step_is_full(l))
 		add_id(&l->jobs, &l->n_jobs, r->job);
 	return true;
 }
 
-static bool find_of_owner(struct store *s, struct prune_pass *pass, struct prune_list *l, struct err *e)
+static bool find_of_owner(struct store *s, struct prune_pass *pass, struct prune_candidates *l, struct err *e)
 {
 	struct old_run runs[STEP_ROWS];
 	AUTO_DONE(map) seen = {};
@@ -254,28 +254,28 @@ static bool find_of_owner(struct store *s, struct prune_pass *pass, struct prune
 		return true;
 	if (!read_old_of(s, pass, runs, &n, e))
 		return false;
-	for (size_t i = 0; i < n && !full(l); i++) {
+	for (size_t i = 0; i < n && !step_is_full(l); i++) {
 		pass->slot = runs[i].slot;
 		pass->run = runs[i].id;
 		if (map_get(&seen, runs[i].job))
 			continue;
 		map_put(&seen, runs[i].job, s);
-		if (!give_runs(s, &runs[i], runs[n - 1].slot, l, e))
+		if (!owner_runs_find(s, &runs[i], runs[n - 1].slot, l, e))
 			return false;
 	}
-	if (n < STEP_ROWS && !full(l))
-		prune_pass_spend(pass);
+	if (n < STEP_ROWS && !step_is_full(l))
+		prune_candidates_owner_done(pass);
 	return true;
 }
 
-bool store_prune_owner(struct store *s, struct prune_pass *pass, struct prune_list *ret, struct err *e)
+bool prune_candidates_of_owner(struct store *s, struct prune_pass *pass, struct prune_candidates *ret, struct err *e)
 {
 	AUTO_TX tx = {};
 
-	*ret = (struct prune_list){};
+	*ret = (struct prune_candidates){};
 	if (tx_begin(&tx, s, false, e) && find_of_owner(s, pass, ret, e) && tx_commit(&tx, e))
 		return true;
-	prune_list_done(ret);
+	prune_candidates_done(ret);
 	return false;
 }
 
@@ -301,9 +301,9 @@ static bool delete_counted(struct store *s, int query, enum count_what what, str
 
 		query_get_int(&q);
 		state = query_get_int(&q);
-		count_change(s, what, state, query_get_text(&q), -1);
+		counter_change(s, what, state, query_get_text(&q), -1);
 		uid = query_get_int(&q);
-		count_bytes(s, uid, -query_get_int(&q));
+		owner_quota_add(s, uid, -query_get_int(&q));
 		++*ret_n;
 	}
 	return !q.failed;
@@ -326,7 +326,7 @@ static bool delete_attempts(struct store *s, struct op_prune *p, struct set *run
 		o.uid = query_get_int(&q);
 		if (o.bytes <= 0)
 			continue;
-		count_change(s, COUNT_OUTPUT, o.uid, "", -o.bytes);
+		counter_change(s, COUNT_OUTPUT, o.uid, "", -o.bytes);
 		p->outputs = xgrow(p->outputs, p->n_outputs, sizeof(*p->outputs));
 		p->outputs[p->n_outputs++] = o;
 	}
@@ -354,7 +354,7 @@ static bool delete_sized(struct store *s, int query, struct set *set, struct err
 		return true;
 	q = query_start(s->db, query, e);
 	query_text(&q, set_json(set));
-	return count_bytes_out(s, &q);
+	return owner_quota_subtract_rows(s, &q);
 }
 
 static bool prune(struct store *s, struct op_prune *p, struct err *e)
@@ -371,12 +371,12 @@ static bool prune(struct store *s, struct op_prune *p, struct err *e)
 	    !delete_counted(s, Q_JOBS_PRUNE, COUNT_JOBS, &jobs, &p->jobs, e) || !notices_prune(s, &jobs, e))
 		return false;
 	for (size_t i = 0; i < ELEMENTS(of_jobs); i++)
-		if (!set_run(s, of_jobs[i], &jobs, e))
+		if (!set_execute(s, of_jobs[i], &jobs, e))
 			return false;
 	return delete_events(s, p, e);
 }
 
-bool apply_prune(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool retention_prune_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!prune(s, &ops[i]->prune, e))
@@ -386,7 +386,7 @@ bool apply_prune(struct store *s, struct op *const *ops, size_t n, struct err *e
 
 /* ---- output ---- */
 
-bool apply_forget(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool retention_forget_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	AUTO_SET set = {};
 
@@ -397,12 +397,12 @@ bool apply_forget(struct store *s, struct op *const *ops, size_t n, struct err *
 			set_item(&set);
 			set_int(&set, "run", o->run);
 			set_int(&set, "fence", o->fence);
-			count_change(s, COUNT_OUTPUT, o->uid, "", -o->bytes);
+			counter_change(s, COUNT_OUTPUT, o->uid, "", -o->bytes);
 		}
-	return set_run(s, Q_OUTPUTS_FORGET, &set, e);
+	return set_execute(s, Q_OUTPUTS_FORGET, &set, e);
 }
 
-bool store_outputs_oldest(struct store *s, int64_t uid, size_t n, struct kept_output *ret, size_t *ret_n, struct err *e)
+bool prune_candidates_outputs(struct store *s, int64_t uid, size_t n, struct kept_output *ret, size_t *ret_n, struct err *e)
 {
 	AUTO_TX tx = {};
 	AUTO_QUERY q = {};

@@ -19,7 +19,7 @@ static const struct {
 	{COUNT_STORE, Q_CHECK_STORE, "bytes of an owner's rows"},
 };
 
-bool store_backup(struct store *s, const char *path, struct err *e)
+bool backup_create(struct store *s, const char *path, struct err *e)
 {
 	if (!s->db->ops->backup)
 		return err_set(e, ERR_INVALID, "this store is PostgreSQL's; back it up with 'pg_dump --schema=jobsched'");
@@ -27,7 +27,7 @@ bool store_backup(struct store *s, const char *path, struct err *e)
 }
 
 /* Differences between what was counted and what is kept, gathered as changes that would make them equal. */
-static bool compare(struct store *s, int query, bool kept_ones, enum count_what what, struct err *e)
+static bool count_differences(struct store *s, int query, bool kept_ones, enum count_what what, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, query, e);
 
@@ -37,7 +37,7 @@ static bool compare(struct store *s, int query, bool kept_ones, enum count_what 
 		int64_t state = query_get_int(&q);
 		AUTO_TEXT queue = query_get_copy(&q);
 
-		count_change(s, what, state, queue, kept_ones ? -query_get_int(&q) : query_get_int(&q));
+		counter_change(s, what, state, queue, kept_ones ? -query_get_int(&q) : query_get_int(&q));
 	}
 	return !q.failed;
 }
@@ -45,18 +45,18 @@ static bool compare(struct store *s, int query, bool kept_ones, enum count_what 
 static bool check_counts(struct store *s, struct strv *ret, struct err *e)
 {
 	for (size_t i = 0; i < ELEMENTS(kept); i++) {
-		count_back_to(s, 0);
-		if (!compare(s, kept[i].query, false, kept[i].what, e) ||
-		    !compare(s, Q_COUNTERS_IN, true, kept[i].what, e))
+		counters_rewind(s, 0);
+		if (!count_differences(s, kept[i].query, false, kept[i].what, e) ||
+		    !count_differences(s, Q_COUNTERS_IN, true, kept[i].what, e))
 			return false;
-		if (count_differs(s))
+		if (counters_differ(s))
 			strv_take(ret, xprintf("the kept number of %s is not what there is", kept[i].name));
 	}
-	count_back_to(s, 0);
+	counters_rewind(s, 0);
 	return true;
 }
 
-bool store_check(struct store *s, struct strv *ret, struct err *e)
+bool check_store(struct store *s, struct strv *ret, struct err *e)
 {
 	AUTO_TX tx = {};
 
@@ -67,7 +67,7 @@ bool store_check(struct store *s, struct strv *ret, struct err *e)
 
 /* ---- a copied store begins a new life ---- */
 
-static bool run_at(struct store *s, int query, usec_t now, struct err *e)
+static bool run_with_time(struct store *s, int query, usec_t now, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, query, e);
 
@@ -75,7 +75,7 @@ static bool run_at(struct store *s, int query, usec_t now, struct err *e)
 	return query_finish(&q);
 }
 
-static bool run_plain(struct store *s, int query, struct err *e)
+static bool run_unbound(struct store *s, int query, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, query, e);
 
@@ -86,7 +86,7 @@ static bool skip_to_now(struct store *s, usec_t now, struct err *e)
 {
 	AUTO_QUERY q = {};
 
-	if (!run_at(s, Q_RESTORE_MISSED, now, e))
+	if (!run_with_time(s, Q_RESTORE_MISSED, now, e))
 		return false;
 	q = query_start(s->db, Q_RESTORE_DUE, e);
 	query_int(&q, now);
@@ -94,14 +94,14 @@ static bool skip_to_now(struct store *s, usec_t now, struct err *e)
 	return query_finish(&q);
 }
 
-static bool recount(struct store *s, struct err *e)
+static bool check_recount(struct store *s, struct err *e)
 {
-	if (!run_plain(s, Q_COUNTERS_CLEAR, e))
+	if (!run_unbound(s, Q_COUNTERS_CLEAR, e))
 		return false;
 	for (size_t i = 0; i < ELEMENTS(kept); i++)
-		if (!compare(s, kept[i].query, false, kept[i].what, e))
+		if (!count_differences(s, kept[i].query, false, kept[i].what, e))
 			return false;
-	return count_write(s, e);
+	return counters_write(s, e);
 }
 
 static bool forget_machine(struct store *s, struct err *e)
@@ -112,11 +112,11 @@ static bool forget_machine(struct store *s, struct err *e)
 	return query_finish(&q);
 }
 
-bool store_begin_anew(struct store *s, bool from_now, usec_t now, struct err *e)
+bool restore_reset(struct store *s, bool from_now, usec_t now, struct err *e)
 {
 	AUTO_TX tx = {};
 
-	return tx_begin(&tx, s, true, e) && run_at(s, Q_RESTORE_RUNS, now, e) && run_at(s, Q_RESTORE_ATTEMPTS, now, e) &&
-	       run_plain(s, Q_RESTORE_PLACES, e) && run_plain(s, Q_LEADER_VOID, e) && run_at(s, Q_RESTORE_NODES, now, e) &&
-	       (!from_now || skip_to_now(s, now, e)) && forget_machine(s, e) && recount(s, e) && tx_commit(&tx, e);
+	return tx_begin(&tx, s, true, e) && run_with_time(s, Q_RESTORE_RUNS, now, e) && run_with_time(s, Q_RESTORE_ATTEMPTS, now, e) &&
+	       run_unbound(s, Q_RESTORE_PLACES, e) && run_unbound(s, Q_LEADER_VOID, e) && run_with_time(s, Q_RESTORE_NODES, now, e) &&
+	       (!from_now || skip_to_now(s, now, e)) && forget_machine(s, e) && check_recount(s, e) && tx_commit(&tx, e);
 }

@@ -9,9 +9,9 @@ struct store;
 struct strv;
 
 /* A copy in a new file, as of one moment, while others go on. ERR_INVALID: the engine has tools of its own for that. */
-bool store_backup(struct store *s, const char *path, struct err *e);
+bool backup_create(struct store *s, const char *path, struct err *e);
 /* Everything is looked at, so it may take long; one line for each thing that is wrong. */
-bool store_check(struct store *s, struct strv *ret_problems, struct err *e);
+bool check_store(struct store *s, struct strv *ret_problems, struct err *e);
 
 struct restore_options {
 	const char *backup, *where; /* the backup's name is for messages */
@@ -23,4 +23,4 @@ struct restore_options {
  * With no daemon on the store: puts the backup in its place and keeps what was there beside it (*ret_kept, caller frees;
  * NULL: nothing was). What went on when the backup was made is lost: it is not run again.
  */
-bool store_restore(const struct restore_options *o, char **ret_kept, struct err *e);
+bool restore_store(const struct restore_options *o, char **ret_kept, struct err *e);

@@ -33,7 +33,7 @@ static void walk_done(struct walk *w)
 	free(w->sources);
 }
 
-static void choose(struct walk *w)
+static void choose_event_sources(struct walk *w)
 {
 	const struct event_filter *f = w->f;
 
@@ -73,7 +73,7 @@ static struct event *row_event(struct query *q)
 	return ev;
 }
 
-static bool fill(struct store *s, const struct event_filter *f, struct source *c, struct err *e)
+static bool fill_event_source(struct store *s, const struct event_filter *f, struct source *c, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, c->query, e);
 	size_t want = f->limit + 1 < CHUNK ? f->limit + 1 : CHUNK;
@@ -100,7 +100,7 @@ static bool next(struct store *s, struct walk *w, struct event **ret, struct err
 	for (size_t i = 0; i < w->n; i++) {
 		struct source *c = &w->sources[i];
 
-		if (c->at == c->n && !c->end && !fill(s, w->f, c, e))
+		if (c->at == c->n && !c->end && !fill_event_source(s, w->f, c, e))
 			return false;
 		if (c->at == c->n)
 			continue;
@@ -112,7 +112,7 @@ static bool next(struct store *s, struct walk *w, struct event **ret, struct err
 	return true;
 }
 
-static bool fits(const struct event_filter *f, const struct event *ev)
+static bool event_matches(const struct event_filter *f, const struct event *ev)
 {
 	return (f->uid < 0 || ev->owner == f->uid) && (!f->whats || f->whats & UINT64_C(1) << ev->what) &&
 	       (!f->run || ev->run == f->run) && ev->at >= f->since && (!f->until || ev->at < f->until);
@@ -126,7 +126,7 @@ static bool is_past(const struct event_filter *f, const struct event *ev)
 	return ev->at < f->since - CLOCK_SLACK;
 }
 
-static bool take(struct store *s, struct walk *w, struct event_list *ret, struct err *e)
+static bool collect_events(struct store *s, struct walk *w, struct event_list *ret, struct err *e)
 {
 	while (w->examined++ < EXAMINE_MAX) {
 		AUTO(event) *ev = NULL;
@@ -137,7 +137,7 @@ static bool take(struct store *s, struct walk *w, struct event_list *ret, struct
 			return true;
 		if (is_past(w->f, ev))
 			return true;
-		if (fits(w->f, ev)) {
+		if (event_matches(w->f, ev)) {
 			if (ret->n == w->f->limit) {
 				ret->next = w->last;
 				return true;
@@ -190,7 +190,7 @@ static bool find_time(struct store *s, usec_t t, int64_t *ret, struct err *e)
 	return true;
 }
 
-static bool find_place(struct store *s, struct walk *w, struct err *e)
+static bool seek_event_cursor(struct store *s, struct walk *w, struct err *e)
 {
 	const struct event_filter *f = w->f;
 	int64_t from = f->from;
@@ -209,21 +209,21 @@ static bool find_place(struct store *s, struct walk *w, struct err *e)
 	return true;
 }
 
-bool store_event_list(struct store *s, const struct event_filter *f, struct event_list *ret, struct err *e)
+bool list_events_page(struct store *s, const struct event_filter *f, struct event_list *ret, struct err *e)
 {
 	AUTO_DONE(walk) w = {.f = f};
 	AUTO_DONE(event_list) found = {};
 	AUTO_TX tx = {};
 
-	choose(&w);
-	if (!tx_begin(&tx, s, false, e) || !find_place(s, &w, e) || !take(s, &w, &found, e) || !tx_commit(&tx, e))
+	choose_event_sources(&w);
+	if (!tx_begin(&tx, s, false, e) || !seek_event_cursor(s, &w, e) || !collect_events(s, &w, &found, e) || !tx_commit(&tx, e))
 		return false;
 	*ret = found;
 	found = (struct event_list){};
 	return true;
 }
 
-bool store_event_newest(struct store *s, int64_t *ret, struct err *e)
+bool list_events_newest(struct store *s, int64_t *ret, struct err *e)
 {
 	AUTO_TX tx = {};
 	usec_t at;

@@ -10,7 +10,7 @@
 #define NAME_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 
 /* '*' and '?', nothing else; never more than the product of the two lengths. */
-static bool name_matches(const char *glob, const char *name)
+static bool glob_matches(const char *glob, const char *name)
 {
 	const char *star = NULL, *mark = NULL;
 
@@ -56,7 +56,7 @@ static int single_state(unsigned states)
 	return states && !(states & (states - 1)) ? __builtin_ctz(states) : -1;
 }
 
-static int choose(const struct job_filter *f)
+static int choose_job_index(const struct job_filter *f)
 {
 	if (f->tag_key)
 		return f->tag_value ? Q_JOB_PAGE_TAG : Q_JOB_PAGE_TAG_KEY;
@@ -69,7 +69,7 @@ static int choose(const struct job_filter *f)
 	return single_state(f->states) >= 0 ? Q_JOB_PAGE_STATE : Q_JOB_PAGE;
 }
 
-static void bind(struct query *q, const struct page *p, size_t n)
+static void bind_job_filter(struct query *q, const struct page *p, size_t n)
 {
 	const struct job_filter *f = p->f;
 
@@ -115,19 +115,19 @@ static bool fits(struct query *q, const struct job_filter *f, int64_t *ret_id, u
 
 	return id > 0 && state >= 0 && state < JOB_STATE_MAX && states & 1u << state &&
 	       (f->uid < 0 || uid == f->uid) && (!f->owner || text_equal(owner, f->owner)) &&
-	       (!f->name_glob || (name && name_matches(f->name_glob, name))) &&
+	       (!f->name_glob || (name && glob_matches(f->name_glob, name))) &&
 	       at >= f->created_since && (!f->created_until || at < f->created_until);
 }
 
 /* One statement's worth of lines; ret_end: there are no more. */
-static bool read_lines(struct store *s, struct page *p, bool *ret_end, struct err *e)
+static bool scan_job_rows(struct store *s, struct page *p, bool *ret_end, struct err *e)
 {
 	size_t n = p->f->limit + 1 > 256 ? p->f->limit + 1 : 256, got = 0;
 	AUTO_QUERY q = query_start(s->db, p->query, e);
 
 	if (p->examined == 0)
 		n = p->f->limit + 1;
-	bind(&q, p, n);
+	bind_job_filter(&q, p, n);
 	while (!p->more && query_row(&q)) {
 		int64_t id;
 		usec_t at;
@@ -148,7 +148,7 @@ static bool read_lines(struct store *s, struct page *p, bool *ret_end, struct er
 	return !q.failed;
 }
 
-static bool find_place(struct store *s, struct page *p, struct err *e)
+static bool seek_job_cursor(struct store *s, struct page *p, struct err *e)
 {
 	AUTO_QUERY q = {};
 
@@ -165,14 +165,14 @@ static bool find_place(struct store *s, struct page *p, struct err *e)
 	return !q.failed;
 }
 
-static bool walk(struct store *s, struct page *p, int64_t *ret_next, struct err *e)
+static bool scan_job_index(struct store *s, struct page *p, int64_t *ret_next, struct err *e)
 {
 	bool end = false;
 
-	if (!find_place(s, p, e))
+	if (!seek_job_cursor(s, p, e))
 		return false;
 	while (!end && p->examined < EXAMINE_MAX)
-		if (!read_lines(s, p, &end, e))
+		if (!scan_job_rows(s, p, &end, e))
 			return false;
 	*ret_next = p->more ? p->last : end ? 0 : p->after;
 	return true;
@@ -188,7 +188,7 @@ static int by_id(const void *a, const void *b)
 }
 
 /* Few names begin like the pattern: they are read and sorted. ret_many: too many; search instead. */
-static bool by_prefix(struct store *s, struct page *p, int64_t *ret_next, bool *ret_many, struct err *e)
+static bool list_by_prefix(struct store *s, struct page *p, int64_t *ret_next, bool *ret_many, struct err *e)
 {
 	AUTO_TEXT low = xstrndup(p->f->name_glob, strcspn(p->f->name_glob, "*?"));
 	AUTO_TEXT high = xstrdup(low);
@@ -233,7 +233,7 @@ size_t page_chunk(size_t rows, size_t bytes, size_t wanted, size_t bytes_max)
 }
 
 /* Reads the jobs of the page in growing parts: the size of a definition is known only when it has been read. */
-static bool read_page(struct store *s, const struct page *p, struct job_list *ret, struct err *e)
+static bool read_job_page(struct store *s, const struct page *p, struct job_list *ret, struct err *e)
 {
 	size_t at = 0, bytes = 0, n;
 
@@ -253,7 +253,7 @@ static bool read_page(struct store *s, const struct page *p, struct job_list *re
 	return true;
 }
 
-static bool list(struct store *s, struct page *p, struct job_list *ret, struct err *e)
+static bool build_job_page(struct store *s, struct page *p, struct job_list *ret, struct err *e)
 {
 	const struct job_filter *f = p->f;
 	size_t prefix = f->name_glob ? strcspn(f->name_glob, "*?") : 0;
@@ -261,21 +261,21 @@ static bool list(struct store *s, struct page *p, struct job_list *ret, struct e
 
 	if (f->name_glob && strspn(f->name_glob, NAME_CHARS "*?") < strlen(f->name_glob))
 		return true; /* no name has such a character */
-	if (prefix && !f->tag_key && p->query != Q_JOB_PAGE_CREATED && !by_prefix(s, p, &ret->next, &many, e))
+	if (prefix && !f->tag_key && p->query != Q_JOB_PAGE_CREATED && !list_by_prefix(s, p, &ret->next, &many, e))
 		return false;
-	if (many && !walk(s, p, &ret->next, e))
+	if (many && !scan_job_index(s, p, &ret->next, e))
 		return false;
-	return read_page(s, p, ret, e);
+	return read_job_page(s, p, ret, e);
 }
 
-bool store_job_list(struct store *s, const struct job_filter *f, struct job_list *ret, struct err *e)
+bool list_jobs_page(struct store *s, const struct job_filter *f, struct job_list *ret, struct err *e)
 {
-	struct page p = {.f = f, .query = choose(f), .only_state = single_state(f->states)};
+	struct page p = {.f = f, .query = choose_job_index(f), .only_state = single_state(f->states)};
 	AUTO_DONE(job_list) found = {};
 	AUTO_TX tx = {};
 	bool ok;
 
-	ok = tx_begin(&tx, s, false, e) && list(s, &p, &found, e) && tx_commit(&tx, e);
+	ok = tx_begin(&tx, s, false, e) && build_job_page(s, &p, &found, e) && tx_commit(&tx, e);
 	free(p.ids);
 	if (!ok)
 		return false;

@@ -52,7 +52,7 @@ static bool has(const int64_t *v, size_t n, int64_t id)
 }
 
 /* Reads up to 'max' numbers into v; ret_more: there are more. */
-static bool read_numbers(struct query *q, int64_t *v, size_t max, size_t *ret_n, bool *ret_more)
+static bool read_ids(struct query *q, int64_t *v, size_t max, size_t *ret_n, bool *ret_more)
 {
 	size_t n = 0;
 
@@ -76,13 +76,13 @@ static bool find_owners(struct store *s, struct merge *m, struct err *e)
 
 	query_text(&named, m->f->owner);
 	query_int(&named, SOURCES_MAX);
-	if (!read_numbers(&named, m->owners, SOURCES_MAX, &m->owners_n, &more))
+	if (!read_ids(&named, m->owners, SOURCES_MAX, &m->owners_n, &more))
 		return false;
 	if (m->owners_n > 0)
 		return true;
 	only = query_start(s->db, Q_OWNER_OF_JOBS, e);
 	query_text(&only, m->f->owner);
-	return read_numbers(&only, m->owners, SOURCES_MAX, &m->owners_n, &more);
+	return read_ids(&only, m->owners, SOURCES_MAX, &m->owners_n, &more);
 }
 
 /* The jobs with the tag, if they are few. */
@@ -94,7 +94,7 @@ static bool find_tagged(struct store *s, struct merge *m, struct err *e)
 	query_text(&q, m->f->tag_key);
 	query_text(&q, m->f->tag_value);
 	query_int(&q, SOURCES_MAX + 1);
-	if (!read_numbers(&q, m->jobs, SOURCES_MAX, &m->jobs_n, &more))
+	if (!read_ids(&q, m->jobs, SOURCES_MAX, &m->jobs_n, &more))
 		return false;
 	m->none = m->jobs_n == 0;
 	m->tags = more;
@@ -104,7 +104,7 @@ static bool find_tagged(struct store *s, struct merge *m, struct err *e)
 }
 
 /* Turns names into numbers, which the indexes have. */
-static bool resolve(struct store *s, struct merge *m, struct err *e)
+static bool resolve_names(struct store *s, struct merge *m, struct err *e)
 {
 	const struct run_filter *f = m->f;
 
@@ -123,7 +123,7 @@ static bool resolve(struct store *s, struct merge *m, struct err *e)
 }
 
 /* Every state but 'succeeded' has an index of its own. */
-static size_t choose(const struct merge *m, struct source *sources)
+static size_t choose_run_sources(const struct merge *m, struct source *sources)
 {
 	const struct run_filter *f = m->f;
 	size_t n = 0;
@@ -150,7 +150,7 @@ static size_t choose(const struct merge *m, struct source *sources)
 	return 1;
 }
 
-static bool find_place(struct store *s, struct merge *m, struct err *e)
+static bool seek_run_cursor(struct store *s, struct merge *m, struct err *e)
 {
 	usec_t slot = m->f->slot_until ? m->f->slot_until : USEC_NEVER;
 	int64_t id = -1, kind = -1, job = 0;
@@ -202,7 +202,7 @@ static bool mark_tagged(struct store *s, const struct run_filter *f, struct sour
 	query_text(&q, f->tag_key);
 	query_text(&q, f->tag_value);
 	query_text(&q, set_json(&set));
-	ok = read_numbers(&q, jobs, CHUNK, &n, &more);
+	ok = read_ids(&q, jobs, CHUNK, &n, &more);
 	set_done(&set);
 	for (size_t i = 0; i < c->n; i++)
 		c->lines[i].tagged = has(jobs, n, c->lines[i].job);
@@ -237,7 +237,7 @@ static bool read_chunk(struct store *s, const struct run_filter *f, struct sourc
 	return !q.failed;
 }
 
-static bool fill(struct store *s, const struct merge *m, struct source *c, struct err *e)
+static bool fill_run_source(struct store *s, const struct merge *m, struct source *c, struct err *e)
 {
 	return read_chunk(s, m->f, c, e) && (!m->tags || c->n == 0 || mark_tagged(s, m->f, c, e));
 }
@@ -258,7 +258,7 @@ static bool newest(struct store *s, struct merge *m, struct source **ret, struct
 		struct source *c = &m->sources[i];
 		const struct line *l, *best;
 
-		if (c->at == c->n && !c->end && !fill(s, m, c, e))
+		if (c->at == c->n && !c->end && !fill_run_source(s, m, c, e))
 			return false;
 		if (c->at == c->n)
 			continue;
@@ -284,10 +284,10 @@ static bool walk(struct store *s, struct merge *m, struct err *e)
 {
 	struct source *c = NULL;
 
-	if (!resolve(s, m, e))
+	if (!resolve_names(s, m, e))
 		return false;
-	m->n = choose(m, m->sources);
-	if (!find_place(s, m, e))
+	m->n = choose_run_sources(m, m->sources);
+	if (!seek_run_cursor(s, m, e))
 		return false;
 	while (m->examined < EXAMINE_MAX) {
 		const struct line *l;
@@ -311,7 +311,7 @@ static bool walk(struct store *s, struct merge *m, struct err *e)
 	return true;
 }
 
-bool store_run_list(struct store *s, const struct run_filter *f, struct run_list *ret, struct err *e)
+bool list_runs_page(struct store *s, const struct run_filter *f, struct run_list *ret, struct err *e)
 {
 	struct merge m = {.f = f, .sources = xcalloc(SOURCES_MAX, sizeof(*m.sources))};
 	AUTO_DONE(run_list) found = {};
@@ -319,7 +319,7 @@ bool store_run_list(struct store *s, const struct run_filter *f, struct run_list
 	bool ok;
 
 	ok = tx_begin(&tx, s, false, e) && walk(s, &m, e) &&
-	     (m.ids.n == 0 || runs_read(s, set_json(&m.ids), &found, e)) && tx_commit(&tx, e);
+	     (m.ids.n == 0 || row_runs_read(s, set_json(&m.ids), &found, e)) && tx_commit(&tx, e);
 	set_done(&m.ids);
 	free(m.sources);
 	if (!ok)

@@ -17,11 +17,11 @@ struct prune_rule {
 	usec_t dead_age; /* of dead letters */
 };
 
-struct prune_list {
+struct prune_candidates {
 	int64_t *runs, *jobs; /* owned: ids */
 	size_t n_runs, n_jobs;
 };
-void prune_list_done(struct prune_list *l);
+void prune_candidates_done(struct prune_candidates *l);
 
 #define PRUNE_OWNERS 32 /* looked at in one pass */
 
@@ -39,27 +39,27 @@ struct prune_pass {
 };
 
 /* The next few that may go, and the pass moved on; an empty list may come before it is done. */
-bool store_prune_find(struct store *s, const struct prune_rule *rule, usec_t now, struct prune_pass *pass,
-	struct prune_list *ret, struct err *e);
+bool prune_candidates_find(struct store *s, const struct prune_rule *rule, usec_t now, struct prune_pass *pass,
+	struct prune_candidates *ret, struct err *e);
 /* Bytes; 0: none. */
 struct owner_budget {
 	int64_t store;     /* of the whole SQLite file; each owner has an equal share */
 	int64_t per_owner; /* of one owner but root */
 };
 /* Whose history goes next: has_owner and owner of the pass. */
-bool store_owner_over(struct store *s, const struct owner_budget *b, struct prune_pass *pass, struct err *e);
+bool prune_candidates_next_owner(struct store *s, const struct owner_budget *b, struct prune_pass *pass, struct err *e);
 /*
  * The rows that the owner of the pass can give, oldest first, whatever their age: removed and ended jobs with their runs,
  * and the runs of live jobs but the newest of each. Dead letters, and ended jobs with a key, stay.
  */
-bool store_prune_owner(struct store *s, struct prune_pass *pass, struct prune_list *ret, struct err *e);
-void prune_pass_spend(struct prune_pass *pass); /* its owner has no more to give */
+bool prune_candidates_of_owner(struct store *s, struct prune_pass *pass, struct prune_candidates *ret, struct err *e);
+void prune_candidates_owner_done(struct prune_pass *pass); /* its owner has no more to give */
 
 struct kept_output {
 	int64_t run, fence, attempt, bytes;
 	int64_t uid; /* of the owner */
 };
-bool store_outputs_oldest(struct store *s, int64_t uid, size_t n, struct kept_output *ret, size_t *ret_n, struct err *e);
+bool prune_candidates_outputs(struct store *s, int64_t uid, size_t n, struct kept_output *ret, size_t *ret_n, struct err *e);
 
 struct store_sizes {
 	int64_t bytes;   /* in use by the store; 0: the engine does not tell */

@@ -22,7 +22,7 @@ static struct revision *list_grow(struct revision_list *l)
 	return &l->v[l->n++];
 }
 
-static bool read_part(struct store *s, int64_t job, int64_t before, size_t limit, struct revision_list *ret, struct err *e)
+static bool read_revision_rows(struct store *s, int64_t job, int64_t before, size_t limit, struct revision_list *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_REVISIONS_OF, e);
 
@@ -51,7 +51,7 @@ static bool read_revisions(struct store *s, int64_t job, int64_t before, size_t 
 	while (ret->n < limit && (n = page_chunk(ret->n, bytes, limit, PAGE_BYTES)) > 0) {
 		size_t from = ret->n;
 
-		if (!read_part(s, job, from ? ret->v[from - 1].number : before, n, ret, e))
+		if (!read_revision_rows(s, job, from ? ret->v[from - 1].number : before, n, ret, e))
 			return false;
 		for (size_t i = from; i < ret->n; i++)
 			bytes += strlen(ret->v[i].spec);
@@ -69,7 +69,7 @@ static void add_first(const struct job *j, struct revision_list *ret)
 		.at = j->created_at, .what = xstrdup("added"), .spec = xstrdup(j->spec)};
 }
 
-bool store_revisions(struct store *s, const struct job *j, int64_t before, size_t limit, struct revision_list *ret,
+bool revisions_page(struct store *s, const struct job *j, int64_t before, size_t limit, struct revision_list *ret,
 	struct err *e)
 {
 	AUTO_DONE(revision_list) found = {};

@@ -21,7 +21,7 @@ bool jobs_read(struct store *s, int64_t uid, const char *ids, struct job_list *r
 	return !q.failed;
 }
 
-static bool read_one(struct store *s, int64_t uid, int64_t id, struct job **ret, struct err *e)
+static bool read_job_by_id(struct store *s, int64_t uid, int64_t id, struct job **ret, struct err *e)
 {
 	AUTO_DONE(job_list) found = {};
 	AUTO_SET ids = {};
@@ -38,7 +38,7 @@ bool store_job_get(struct store *s, int64_t uid, int64_t id, struct job **ret, s
 	struct job *job = NULL;
 	AUTO_TX tx = {};
 
-	if (!tx_begin(&tx, s, false, e) || !read_one(s, uid, id, &job, e) || !tx_commit(&tx, e)) {
+	if (!tx_begin(&tx, s, false, e) || !read_job_by_id(s, uid, id, &job, e) || !tx_commit(&tx, e)) {
 		job_free(job);
 		return false;
 	}
@@ -64,7 +64,7 @@ static bool find_id(struct store *s, const char *name, int64_t low, int64_t high
 	return !q.failed;
 }
 
-static bool find_job(struct store *s, int64_t uid, const char *name, struct job **ret, struct err *e)
+static bool find_job_by_name(struct store *s, int64_t uid, const char *name, struct job **ret, struct err *e)
 {
 	int64_t id, owner = -1, other = 0;
 
@@ -76,7 +76,7 @@ static bool find_job(struct store *s, int64_t uid, const char *name, struct job 
 			"the number", name, (long long)id, (long long)other);
 	if (!id)
 		return err_set(e, ERR_NOT_FOUND, "no job '%s'", name);
-	return read_one(s, -1, id, ret, e);
+	return read_job_by_id(s, -1, id, ret, e);
 }
 
 bool store_job_find(struct store *s, int64_t uid, const char *name, struct job **ret, struct err *e)
@@ -84,13 +84,13 @@ bool store_job_find(struct store *s, int64_t uid, const char *name, struct job *
 	AUTO(job) *job = NULL;
 	AUTO_TX tx = {};
 
-	if (!tx_begin(&tx, s, false, e) || !find_job(s, uid, name, &job, e) || !tx_commit(&tx, e))
+	if (!tx_begin(&tx, s, false, e) || !find_job_by_name(s, uid, name, &job, e) || !tx_commit(&tx, e))
 		return false;
 	*ret = STEAL(job);
 	return true;
 }
 
-static bool read_names(struct store *s, int64_t uid, size_t limit, struct strv *ret, struct err *e)
+static bool read_job_names(struct store *s, int64_t uid, size_t limit, struct strv *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, uid < 0 ? Q_JOB_NAMES_ALL : Q_JOB_NAMES, e);
 
@@ -107,7 +107,7 @@ bool store_job_names(struct store *s, int64_t uid, size_t limit, struct strv *re
 	AUTO_DONE(strv) names = {};
 	AUTO_TX tx = {};
 
-	if (!tx_begin(&tx, s, false, e) || !read_names(s, uid, limit, &names, e) || !tx_commit(&tx, e))
+	if (!tx_begin(&tx, s, false, e) || !read_job_names(s, uid, limit, &names, e) || !tx_commit(&tx, e))
 		return false;
 	*ret = names;
 	names = (struct strv){};
@@ -130,7 +130,7 @@ bool store_run_get(struct store *s, int64_t uid, int64_t id, struct run **ret, s
 
 	int64_t newest = 0;
 
-	if (!tx_begin(&tx, s, false, e) || !run_read(s, uid, id, &run, e) ||
+	if (!tx_begin(&tx, s, false, e) || !row_run_read(s, uid, id, &run, e) ||
 	    (!run && !read_newest(s, &newest, e)) || !tx_commit(&tx, e))
 		return false;
 	if (!run && id > 0 && id < newest)

@@ -10,24 +10,24 @@
 
 #define OFFERED_MAX 200 /* more labels than that help nobody */
 
-struct world_limit {
+struct context_limit {
 	char *scope, *key; /* owned */
 	int64_t running;
 	struct rate rate;
 	usec_t bucket;
 };
 
-struct world_tally {
+struct context_tally {
 	int64_t uid, n;
 	char *queue; /* owned */
 };
 
-struct world_node {
+struct context_node {
 	char *id, *name, *labels; /* owned */
 	bool drained;
 };
 
-void why_world_done(struct why_world *w)
+void why_context_done(struct why_context *w)
 {
 	for (size_t i = 0; i < w->n_nodes; i++) {
 		free(w->nodes[i].id);
@@ -45,15 +45,15 @@ void why_world_done(struct why_world *w)
 	free(w->limits);
 	free(w->tallies);
 	pause_list_done(&w->pauses);
-	*w = (struct why_world){};
+	*w = (struct why_context){};
 }
 
-static bool read_limits(struct store *s, struct why_world *w, struct err *e)
+static bool read_limits_now(struct store *s, struct why_context *w, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_LIMITS_NOW, e);
 
 	while (query_row(&q)) {
-		struct world_limit *l;
+		struct context_limit *l;
 
 		w->limits = xgrow(w->limits, w->n_limits, sizeof(*w->limits));
 		l = &w->limits[w->n_limits++];
@@ -69,14 +69,14 @@ static bool read_limits(struct store *s, struct why_world *w, struct err *e)
 	return !q.failed;
 }
 
-static bool read_tallies(struct store *s, struct why_world *w, struct err *e)
+static bool read_tallies(struct store *s, struct why_context *w, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_ACTIVE_NOW, e);
 
 	query_int(&q, COUNT_ACTIVE);
 	query_text(&q, s->node_name);
 	while (query_row(&q)) {
-		struct world_tally t = {};
+		struct context_tally t = {};
 
 		t.uid = query_get_int(&q);
 		t.queue = query_get_copy(&q);
@@ -87,12 +87,12 @@ static bool read_tallies(struct store *s, struct why_world *w, struct err *e)
 	return !q.failed;
 }
 
-static bool read_nodes(struct store *s, struct why_world *w, struct err *e)
+static bool read_live_nodes(struct store *s, struct why_context *w, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_NODES_LIVE, e);
 
 	while (query_row(&q)) {
-		struct world_node *n;
+		struct context_node *n;
 
 		w->nodes = xgrow(w->nodes, w->n_nodes, sizeof(*w->nodes));
 		n = &w->nodes[w->n_nodes++];
@@ -104,7 +104,7 @@ static bool read_nodes(struct store *s, struct why_world *w, struct err *e)
 	return !q.failed;
 }
 
-static bool read_leader(struct store *s, struct why_world *w, struct err *e)
+static bool read_leader_name(struct store *s, struct why_context *w, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_LEADER_GET, e);
 
@@ -118,34 +118,34 @@ static bool read_leader(struct store *s, struct why_world *w, struct err *e)
 	return !q.failed;
 }
 
-bool store_why_world(struct store *s, struct why_world *ret, struct err *e)
+bool why_context_read(struct store *s, struct why_context *ret, struct err *e)
 {
-	AUTO_DONE(why_world) w = {};
+	AUTO_DONE(why_context) w = {};
 	AUTO_TX tx = {};
 
-	if (!store_pauses(s, -1, &w.pauses, e) || !tx_begin(&tx, s, false, e) || !read_limits(s, &w, e) ||
-	    !read_tallies(s, &w, e) || !read_nodes(s, &w, e) || !read_leader(s, &w, e) || !tx_commit(&tx, e))
+	if (!pause_rows_list(s, -1, &w.pauses, e) || !tx_begin(&tx, s, false, e) || !read_limits_now(s, &w, e) ||
+	    !read_tallies(s, &w, e) || !read_live_nodes(s, &w, e) || !read_leader_name(s, &w, e) || !tx_commit(&tx, e))
 		return false;
 	*ret = w;
-	w = (struct why_world){};
+	w = (struct why_context){};
 	return true;
 }
 
-static void fill_share(const struct why_world *w, const char *scope, const char *key, usec_t now, struct why_share *ret)
+static void fill_share(const struct why_context *w, const char *scope, const char *key, usec_t now, struct why_share *ret)
 {
 	for (size_t i = 0; i < w->n_limits; i++) {
-		const struct world_limit *l = &w->limits[i];
+		const struct context_limit *l = &w->limits[i];
 		usec_t bucket = l->bucket, again = 0;
 
 		if (strcmp(l->scope, scope) != 0 || strcmp(l->key, key) != 0)
 			continue;
 		ret->running = l->running;
-		if (l->rate.n > 0 && !rate_take(&l->rate, now, &bucket, &again))
+		if (l->rate.n > 0 && !policy_rate_take(&l->rate, now, &bucket, &again))
 			ret->rate_at = again;
 	}
 }
 
-void why_world_shares(const struct why_world *w, const struct job *j, usec_t now, struct why_share *ret_queue,
+void why_context_shares(const struct why_context *w, const struct job *j, usec_t now, struct why_share *ret_queue,
 	struct why_share *ret_owner)
 {
 	char uid[24];
@@ -171,7 +171,7 @@ void why_nodes_text_done(struct why_nodes_text *t)
 	buf_done(&t->offered);
 }
 
-static bool has_labels(const struct world_node *n, const struct strv *labels)
+static bool has_labels(const struct context_node *n, const struct strv *labels)
 {
 	for (size_t i = 0; labels && i < labels->n; i++) {
 		AUTO_TEXT line = xprintf("\n%s\n", labels->v[i]);
@@ -182,7 +182,7 @@ static bool has_labels(const struct world_node *n, const struct strv *labels)
 	return true;
 }
 
-static void offer(const struct world_node *n, struct buf *out)
+static void offer(const struct context_node *n, struct buf *out)
 {
 	const char *at = n->labels;
 
@@ -192,7 +192,7 @@ static void offer(const struct world_node *n, struct buf *out)
 	}
 }
 
-void why_world_nodes(const struct why_world *w, const struct strv *labels, const char *node, struct why_nodes_text *ret)
+void why_context_nodes(const struct why_context *w, const struct strv *labels, const char *node, struct why_nodes_text *ret)
 {
 	struct why_nodes *f = &ret->facts;
 
@@ -200,7 +200,7 @@ void why_world_nodes(const struct why_world *w, const struct strv *labels, const
 	f->alive = (int64_t)w->n_nodes;
 	f->leader = w->leader;
 	for (size_t i = 0; i < w->n_nodes; i++) {
-		const struct world_node *n = &w->nodes[i];
+		const struct context_node *n = &w->nodes[i];
 		bool fits = has_labels(n, labels);
 
 		f->awake += !n->drained;
@@ -243,7 +243,7 @@ static bool read_waiting(struct store *s, struct job *const *v, size_t n, const 
 	return !q.failed;
 }
 
-bool store_why_waiting(struct store *s, struct job *const *v, size_t n, struct err *e)
+bool why_waiting_read(struct store *s, struct job *const *v, size_t n, struct err *e)
 {
 	AUTO_SET ids = {};
 	AUTO_TX tx = {};
@@ -276,7 +276,7 @@ static bool read_holder(struct store *s, const struct job *j, struct why_job *re
 		if (ret->taken++ == 0)
 			run = query_get_int(&q);
 	}
-	return !q.failed && (run == 0 || run_read(s, -1, run, &ret->holder, e));
+	return !q.failed && (run == 0 || row_run_read(s, -1, run, &ret->holder, e));
 }
 
 static bool read_bucket(struct store *s, const struct job *j, struct why_job *ret, struct err *e)
@@ -297,7 +297,7 @@ static bool read_bucket(struct store *s, const struct job *j, struct why_job *re
 	return !q.failed;
 }
 
-bool store_why_job(struct store *s, const struct job *j, struct why_job *ret, struct err *e)
+bool why_job_read(struct store *s, const struct job *j, struct why_job *ret, struct err *e)
 {
 	AUTO_DONE(why_job) w = {};
 	AUTO_TX tx = {};

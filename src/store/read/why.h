@@ -7,19 +7,19 @@
 #include "store/store.h"
 
 /* What concerns many jobs, read once: pauses, limits, runs that go on. */
-struct why_world {
+struct why_context {
 	struct pause_list pauses;
-	struct world_limit *limits;  /* owned */
+	struct context_limit *limits;  /* owned */
 	size_t n_limits;
-	struct world_tally *tallies; /* owned: active runs by owner and queue */
+	struct context_tally *tallies; /* owned: active runs by owner and queue */
 	size_t n_tallies;
-	struct world_node *nodes;    /* owned: those that are alive */
+	struct context_node *nodes;    /* owned: those that are alive */
 	size_t n_nodes;
 	char *leader;                /* owned; NULL: nobody leads */
 };
-void why_world_done(struct why_world *w);
-bool store_why_world(struct store *s, struct why_world *ret, struct err *e);
-void why_world_shares(const struct why_world *w, const struct job *j, usec_t now, struct why_share *ret_queue,
+void why_context_done(struct why_context *w);
+bool why_context_read(struct store *s, struct why_context *ret, struct err *e);
+void why_context_shares(const struct why_context *w, const struct job *j, usec_t now, struct why_share *ret_queue,
 	struct why_share *ret_owner); /* names are borrowed from the job */
 
 /* What the nodes have to do with a job that wants these labels; 'node' is the id of the one that asks. */
@@ -28,11 +28,11 @@ struct why_nodes_text {
 	struct buf wanted, offered;
 };
 void why_nodes_text_done(struct why_nodes_text *t);
-void why_world_nodes(const struct why_world *w, const struct strv *labels /* NULL: none */, const char *node,
+void why_context_nodes(const struct why_context *w, const struct strv *labels /* NULL: none */, const char *node,
 	struct why_nodes_text *ret);
 
 /* Fills in job->waiting: the first queued run of each. */
-bool store_why_waiting(struct store *s, struct job *const *v, size_t n, struct err *e);
+bool why_waiting_read(struct store *s, struct job *const *v, size_t n, struct err *e);
 
 /* What concerns one. */
 struct why_job {
@@ -41,4 +41,4 @@ struct why_job {
 	usec_t bucket;            /* of its own rate */
 };
 void why_job_done(struct why_job *w);
-bool store_why_job(struct store *s, const struct job *j, struct why_job *ret, struct err *e);
+bool why_job_read(struct store *s, const struct job *j, struct why_job *ret, struct err *e);

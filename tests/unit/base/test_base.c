@@ -50,11 +50,11 @@ static void whole_numbers_only(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ELEMENTS(bad); i++)
-		assert_false(parse_int(bad[i], INT64_MIN, INT64_MAX, &n));
+		assert_false(text_parse_int(bad[i], INT64_MIN, INT64_MAX, &n));
 	assert_int_equal(n, 42);
-	assert_true(parse_int("-9223372036854775808", INT64_MIN, INT64_MAX, &n));
+	assert_true(text_parse_int("-9223372036854775808", INT64_MIN, INT64_MAX, &n));
 	assert_true(n == INT64_MIN);
-	assert_false(parse_int("11", 0, 10, &n));
+	assert_false(text_parse_int("11", 0, 10, &n));
 }
 
 static void sizes_have_binary_units(void **state)
@@ -62,12 +62,12 @@ static void sizes_have_binary_units(void **state)
 	int64_t n;
 
 	(void)state;
-	assert_true(parse_size("4096", &n) && n == 4096);
-	assert_true(parse_size("10M", &n) && n == 10 * 1024 * 1024);
-	assert_true(parse_size("1g", &n) && n == 1 << 30);
-	assert_false(parse_size("10MB", &n));
-	assert_false(parse_size("M", &n));
-	assert_false(parse_size("9999999999999G", &n));
+	assert_true(text_parse_size("4096", &n) && n == 4096);
+	assert_true(text_parse_size("10M", &n) && n == 10 * 1024 * 1024);
+	assert_true(text_parse_size("1g", &n) && n == 1 << 30);
+	assert_false(text_parse_size("10MB", &n));
+	assert_false(text_parse_size("M", &n));
+	assert_false(text_parse_size("9999999999999G", &n));
 }
 
 static void durations_are_read_as_people_write_them(void **state)
@@ -87,13 +87,13 @@ static void durations_are_read_as_people_write_them(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ELEMENTS(good); i++) {
-		assert_true(parse_duration(good[i].text, &d, NULL));
+		assert_true(duration_parse(good[i].text, &d, NULL));
 		assert_true(d == good[i].want);
 	}
 	for (size_t i = 0; i < ELEMENTS(bad); i++) {
 		struct err e = {};
 
-		assert_false(parse_duration(bad[i], &d, &e));
+		assert_false(duration_parse(bad[i], &d, &e));
 		assert_int_equal(e.kind, ERR_INVALID);
 	}
 }
@@ -105,10 +105,10 @@ static void a_printed_duration_reads_back(void **state)
 
 	(void)state;
 	for (usec_t d = 1; d < 100 * 365 * USEC_DAY; d = d * 7 + 3) {
-		assert_true(parse_duration(format_duration(d, text), &back, NULL));
+		assert_true(duration_parse(duration_format(d, text), &back, NULL));
 		assert_true(back == d);
 	}
-	assert_string_equal(format_duration(5400 * USEC_SEC, text), "1h30m");
+	assert_string_equal(duration_format(5400 * USEC_SEC, text), "1h30m");
 }
 
 static void instants_follow_rfc_3339(void **state)
@@ -130,11 +130,11 @@ static void instants_follow_rfc_3339(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ELEMENTS(good); i++) {
-		assert_true(parse_rfc3339(good[i].text, &t, NULL));
+		assert_true(rfc3339_parse(good[i].text, &t, NULL));
 		assert_true(t == good[i].want);
 	}
 	for (size_t i = 0; i < ELEMENTS(bad); i++)
-		assert_false(parse_rfc3339(bad[i], &t, NULL));
+		assert_false(rfc3339_parse(bad[i], &t, NULL));
 }
 
 static void a_printed_instant_reads_back(void **state)
@@ -144,11 +144,11 @@ static void a_printed_instant_reads_back(void **state)
 
 	(void)state;
 	for (usec_t t = 0; t <= USEC_LAST; t += INT64_C(987654321) * 1234567) {
-		assert_true(parse_rfc3339(format_rfc3339(t, text), &back, NULL));
+		assert_true(rfc3339_parse(rfc3339_format(t, text), &back, NULL));
 		assert_true(back == t);
 	}
-	assert_string_equal(format_rfc3339(INT64_C(1763260871) * USEC_SEC, text), "2025-11-16T02:41:11Z");
-	assert_string_equal(format_rfc3339(-1, text), "1969-12-31T23:59:59.999999Z");
+	assert_string_equal(rfc3339_format(INT64_C(1763260871) * USEC_SEC, text), "2025-11-16T02:41:11Z");
+	assert_string_equal(rfc3339_format(-1, text), "1969-12-31T23:59:59.999999Z");
 }
 
 static void utf8_is_judged_strictly(void **state)
@@ -197,13 +197,13 @@ static void base64_round_trips_and_refuses_the_rest(void **state)
 		buf_clear(&text);
 		buf_clear(&back);
 		buf_base64(&text, all, len);
-		assert_true(base64_decode(text.data, text.len, &back));
+		assert_true(buf_base64_decode(text.data, text.len, &back));
 		assert_int_equal(back.len, len);
 		if (len)
 			assert_memory_equal(back.data, all, len);
 	}
 	for (size_t i = 0; i < ELEMENTS(bad); i++)
-		assert_false(base64_decode(bad[i], strlen(bad[i]), &back));
+		assert_false(buf_base64_decode(bad[i], strlen(bad[i]), &back));
 	buf_done(&text);
 	buf_done(&back);
 }

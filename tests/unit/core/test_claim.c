@@ -31,10 +31,10 @@ static void a_run_with_a_free_place_starts_and_takes_it(void **state)
 
 	(void)state;
 	assert_verdict(&f, CLAIM_START, NULL);
-	assert_true(claim_decide(&f).takes_place);
+	assert_true(claim_decide(&f).takes_permit);
 	f.policy.places = 0;
 	assert_verdict(&f, CLAIM_START, NULL);
-	assert_false(claim_decide(&f).takes_place);
+	assert_false(claim_decide(&f).takes_permit);
 }
 
 static void a_retry_keeps_its_place(void **state)
@@ -44,9 +44,9 @@ static void a_retry_keeps_its_place(void **state)
 	(void)state;
 	f.attempt = 1;
 	f.taken = 1;
-	f.has_place = true;
+	f.has_permit = true;
 	assert_verdict(&f, CLAIM_START, NULL);
-	assert_false(claim_decide(&f).takes_place);
+	assert_false(claim_decide(&f).takes_permit);
 }
 
 static void each_overlap_word_means_something_else(void **state)
@@ -86,7 +86,7 @@ static void each_overlap_word_means_something_else(void **state)
 		assert_int_equal(v.hold, v.verb == CLAIM_HOLD ? HOLD_PLACE : HOLD_NONE);
 		f.forced = true; /* whoever insists is not kept by it */
 		assert_verdict(&f, CLAIM_START, NULL);
-		assert_int_equal(claim_decide(&f).takes_place, cases[i].taken < cases[i].places);
+		assert_int_equal(claim_decide(&f).takes_permit, cases[i].taken < cases[i].places);
 	}
 }
 
@@ -113,7 +113,7 @@ static void a_pause_skips_slots_that_others_follow_and_holds_the_rest(void **sta
 		f.forced = true; /* a pause can be overruled, a freeze cannot ... */
 		assert_verdict(&f, stopped == HOLD_FROZEN ? CLAIM_HOLD : CLAIM_START,
 			stopped == HOLD_FROZEN ? reason : NULL);
-		f.thaws = true; /* but by an administrator */
+		f.overrides_freeze = true; /* but by an administrator */
 		assert_verdict(&f, CLAIM_START, NULL);
 	}
 }
@@ -164,7 +164,7 @@ static void too_late_is_expired_and_says_by_what(void **state)
 	f.now++;
 	assert_verdict(&f, CLAIM_EXPIRE, "deadline");
 	f.attempt = 1; /* it was begun in time */
-	f.has_place = true;
+	f.has_permit = true;
 	assert_verdict(&f, CLAIM_START, NULL);
 	f.policy.expires = 100 * USEC_SEC;
 	f.now = f.slot + 100 * USEC_SEC;
@@ -245,9 +245,9 @@ static enum claim_verb second_opinion(const struct claim_facts *f)
 	usec_t age = f->now - f->slot;
 	bool late = (f->policy.expires && age > f->policy.expires) ||
 		(f->policy.deadline && f->attempt == 0 && age > f->policy.deadline);
-	bool stopped = (f->stopped == HOLD_FROZEN && !f->thaws) || (f->stopped == HOLD_PAUSED && !f->forced);
+	bool stopped = (f->stopped == HOLD_FROZEN && !f->overrides_freeze) || (f->stopped == HOLD_PAUSED && !f->forced);
 	bool passes_over = f->slot_stopped && f->recurs && f->attempt == 0 && f->kind == RUN_KIND_SCHEDULE;
-	bool crowded = f->policy.places && !f->has_place && !f->forced && f->taken >= f->policy.places;
+	bool crowded = f->policy.places && !f->has_permit && !f->forced && f->taken >= f->policy.places;
 	bool skips = f->attempt == 0 && ((f->policy.overlap == OVERLAP_SKIP && !f->caught_up) ||
 		(f->policy.overlap == OVERLAP_QUEUE && f->waiting >= f->policy.overlap_waiting));
 
@@ -286,12 +286,12 @@ static void all_combinations_are_decided_as_written_down_twice(void **state)
 		f.stopped = stops[pick(&rest, 3)];
 		f.attempt = pick(&rest, 2);
 		f.forced = pick(&rest, 2);
-		f.thaws = f.forced && pick(&rest, 2);
+		f.overrides_freeze = f.forced && pick(&rest, 2);
 		f.kind = (enum run_kind)pick(&rest, 3);
 		f.taken = pick(&rest, 3);
 		f.recurs = pick(&rest, 2);
 		f.unmet = pick(&rest, 2);
-		f.has_place = pick(&rest, 2);
+		f.has_permit = pick(&rest, 2);
 		f.now = T0 + 20 * pick(&rest, 2);
 		f.waiting = 1;
 		f.slot_stopped = stops[n % 7 % 3];
@@ -302,7 +302,7 @@ static void all_combinations_are_decided_as_written_down_twice(void **state)
 		assert_int_equal(v.reason == NULL, v.verb == CLAIM_START);
 		assert_int_equal(v.hold != HOLD_NONE, v.verb == CLAIM_HOLD);
 		assert_true(v.verb != CLAIM_WAIT || v.at > f.now);
-		assert_true(!v.takes_place || (v.verb == CLAIM_START && f.taken < f.policy.places));
+		assert_true(!v.takes_permit || (v.verb == CLAIM_START && f.taken < f.policy.places));
 		seen[v.verb]++;
 	}
 	for (int i = 0; i < CLAIM_VERB_MAX; i++)
@@ -399,20 +399,20 @@ static void conditions_hold_when_every_figure_is_known_and_below(void **state)
 	static char load[] = "load<2", io[] = "io<30.5";
 	char *words[] = {load, io};
 	struct strv when = {words, 2};
-	struct machine_now m = {{[MACHINE_LOAD] = 1999, [MACHINE_CPU] = -1, [MACHINE_MEMORY] = -1, [MACHINE_IO] = 30499}};
+	struct machine_figures m = {{[MACHINE_LOAD] = 1999, [MACHINE_CPU] = -1, [MACHINE_MEMORY] = -1, [MACHINE_IO] = 30499}};
 
 	(void)state;
-	assert_true(machine_allows(&m, &when));
+	assert_true(machine_conditions_hold(&m, &when));
 	m.thousandths[MACHINE_IO] = 30500;
-	assert_false(machine_allows(&m, &when));
+	assert_false(machine_conditions_hold(&m, &when));
 	m.thousandths[MACHINE_IO] = -1;
-	assert_false(machine_allows(&m, &when));
+	assert_false(machine_conditions_hold(&m, &when));
 	when.n = 1;
-	assert_true(machine_allows(&m, &when));
+	assert_true(machine_conditions_hold(&m, &when));
 	m.thousandths[MACHINE_LOAD] = 2000;
-	assert_false(machine_allows(&m, &when));
+	assert_false(machine_conditions_hold(&m, &when));
 	when.n = 0;
-	assert_true(machine_allows(&MACHINE_UNKNOWN, &when));
+	assert_true(machine_conditions_hold(&MACHINE_UNKNOWN, &when));
 }
 
 int main(void)

@@ -133,7 +133,7 @@ static void a_plan_tells_the_command_which_slot_it_is_for(void **state)
 	job_spec_init(&s);
 	s.script = xstrdup("echo hi");
 	strv_add(&s.env, "A=b=c");
-	plan_build(&p, &(struct plan_source){&r, &s, "n1", "abc", NULL});
+	start_plan_build(&p, &(struct start_plan_source){&r, &s, "n1", "abc", NULL});
 	assert_string_equal(p.order.argv.v[0], "/bin/sh");
 	assert_string_equal(p.order.argv.v[2], "echo hi");
 	assert_string_equal(env_of(&p, "JOBSCHED_JOB"), "12");
@@ -148,10 +148,10 @@ static void a_plan_tells_the_command_which_slot_it_is_for(void **state)
 	assert_int_equal(p.attempt, 2);
 	assert_int_equal(p.fence, 5);
 	for (size_t i = 0; i < p.vars.n; i++)
-		assert_true(plan_var_valid(p.vars.v[i]));
+		assert_true(start_plan_var_valid(p.vars.v[i]));
 	r.attempt = 3;
 	r.fence = 6;
-	plan_build(&other, &(struct plan_source){&r, &s, "n2", "abc", NULL});
+	start_plan_build(&other, &(struct start_plan_source){&r, &s, "n2", "abc", NULL});
 	assert_string_equal(env_of(&p, "JOBSCHED_KEY"), env_of(&other, "JOBSCHED_KEY"));
 	plan_done(&p);
 	plan_done(&other);

@@ -11,7 +11,7 @@
 
 static void sample(struct order *o)
 {
-	order_init(o);
+	exec_spec_init(o);
 	o->uid = 1000;
 	o->owner = xstrdup("ann");
 	strv_add(&o->argv, "/bin/sh");
@@ -37,8 +37,8 @@ static void an_order_comes_back_as_it_went(void **state)
 
 	(void)state;
 	sample(&o);
-	assert_true(order_encode(&o, &b, &e));
-	if (!order_parse(&got, b.data, b.len, &e))
+	assert_true(exec_spec_encode(&o, &b, &e));
+	if (!exec_spec_parse(&got, b.data, b.len, &e))
 		fail_msg("%s", e.msg);
 	assert_int_equal(got.uid, 1000);
 	assert_string_equal(got.owner, "ann");
@@ -51,7 +51,7 @@ static void an_order_comes_back_as_it_went(void **state)
 	assert_int_equal(got.umask, 022);
 	assert_int_equal(got.stdin_hash.len, 32);
 	assert_string_equal(got.notices.v[0], "echo hi");
-	assert_true(order_encode(&got, &again, &e));
+	assert_true(exec_spec_encode(&got, &again, &e));
 	assert_int_equal(again.len, b.len);
 	assert_memory_equal(again.data, b.data, b.len);
 }
@@ -63,15 +63,15 @@ static void an_order_that_is_changed_anywhere_is_another_or_none(void **state)
 
 	(void)state;
 	sample(&o);
-	assert_true(order_encode(&o, &b, NULL));
+	assert_true(exec_spec_encode(&o, &b, NULL));
 	for (size_t at = 0; at < b.len; at++)
 		for (int bit = 0; bit < 8; bit++) {
 			AUTO_DONE(order) got = {};
 			AUTO_DONE(buf) again = {};
 
 			b.data[at] ^= (char)(1 << bit);
-			if (order_parse(&got, b.data, b.len, NULL)) { /* then these bytes are its one encoding */
-				assert_true(order_encode(&got, &again, NULL));
+			if (exec_spec_parse(&got, b.data, b.len, NULL)) { /* then these bytes are its one encoding */
+				assert_true(exec_spec_encode(&got, &again, NULL));
 				assert_int_equal(again.len, b.len);
 				assert_memory_equal(again.data, b.data, b.len);
 			}
@@ -86,17 +86,17 @@ static void a_part_of_an_order_is_another_order_or_none(void **state)
 
 	(void)state;
 	sample(&o);
-	assert_true(order_encode(&o, &b, NULL));
+	assert_true(exec_spec_encode(&o, &b, NULL));
 	for (size_t len = 0; len < b.len; len++) {
 		AUTO_DONE(order) got = {};
 		AUTO_DONE(buf) again = {};
 
-		if (!order_parse(&got, b.data, len, NULL))
+		if (!exec_spec_parse(&got, b.data, len, NULL))
 			continue; /* cut inside a record, or before what must be there */
-		assert_true(order_encode(&got, &again, NULL));
+		assert_true(exec_spec_encode(&got, &again, NULL));
 		assert_int_equal(again.len, len);
 	}
-	assert_false(order_parse(&(struct order){}, b.data, 20, NULL));
+	assert_false(exec_spec_parse(&(struct order){}, b.data, 20, NULL));
 }
 
 /* Records by hand. */
@@ -159,7 +159,7 @@ static void whatever_has_a_second_form_is_refused(void **state)
 
 		for (const struct piece *p = table[i].pieces; p->tag; p++)
 			record(&b, p->tag, p->data, p->len);
-		if (order_parse(&o, b.data, b.len, NULL) != table[i].right)
+		if (exec_spec_parse(&o, b.data, b.len, NULL) != table[i].right)
 			fail_msg("row %zu", i);
 	}
 }
@@ -173,14 +173,14 @@ static void lists_have_their_bounds(void **state)
 	sample(&o);
 	for (int i = 0; i < 128; i++)
 		strv_add(&o.env, "X=1");
-	assert_false(order_encode(&o, &b, NULL));
+	assert_false(exec_spec_encode(&o, &b, NULL));
 }
 
 static void the_table_is_in_the_order_of_its_tags(void **state)
 {
 	(void)state;
-	for (size_t i = 1; i < order_fields_count; i++)
-		assert_true(order_fields[i].tag > order_fields[i - 1].tag);
+	for (size_t i = 1; i < exec_spec_fields_count; i++)
+		assert_true(exec_spec_fields[i].tag > exec_spec_fields[i - 1].tag);
 }
 
 static void what_a_job_asks_is_in_its_order(void **state)
@@ -204,7 +204,7 @@ static void what_a_job_asks_is_in_its_order(void **state)
 	s.cwd = xstrdup("/srv");
 	s.umask = 027;
 	s.stdin_data = (struct blob){xstrdup("in"), 2};
-	order_from_spec(&o, &(struct order_source){.spec = &s, .uid = 5, .owner = "ann", .params = &given});
+	exec_spec_build(&o, &(struct exec_spec_source){.spec = &s, .uid = 5, .owner = "ann", .params = &given});
 	assert_string_equal(o.argv.v[1], "b");
 	assert_string_equal(o.params.v[0], "host=b");
 	assert_string_equal(o.env.v[0], "A=1");
@@ -235,16 +235,16 @@ static void an_approved_order_has_the_identity_and_the_name_of_its_job(void **st
 	strv_add(&s.command, "true");
 	s.name = xstrdup("backup");
 	s.warrant = xstrdup(warrant_print(NULL, warrant, text)); /* of the first version */
-	order_from_spec(&plain, &(struct order_source){.spec = &s, .uid = 5, .owner = "ann"});
+	exec_spec_build(&plain, &(struct exec_spec_source){.spec = &s, .uid = 5, .owner = "ann"});
 	assert_null(plain.name);
 	assert_null(plain.job.data);
 	free(s.warrant);
 	s.warrant = xstrdup(warrant_print(job, warrant, text));
-	order_from_spec(&o, &(struct order_source){.spec = &s, .uid = 5, .owner = "ann"});
+	exec_spec_build(&o, &(struct exec_spec_source){.spec = &s, .uid = 5, .owner = "ann"});
 	assert_string_equal(o.name, "backup");
 	assert_memory_equal(o.job.data, job, WARRANT_JOB_LEN);
 	blob_done(&o.job);
-	assert_false(order_encode(&o, &b, NULL)); /* a name goes with an identity only */
+	assert_false(exec_spec_encode(&o, &b, NULL)); /* a name goes with an identity only */
 }
 
 /* The words after "/bin/sh -c PROGRAM jobsched SCRIPT", joined by '|'; NULL: /bin/sh runs the script itself. */
@@ -256,7 +256,7 @@ static char *interpreter(const char *script)
 
 	job_spec_init(&s);
 	s.script = xstrdup(script);
-	order_from_spec(&o, &(struct order_source){.spec = &s, .uid = 5, .owner = "ann"});
+	exec_spec_build(&o, &(struct exec_spec_source){.spec = &s, .uid = 5, .owner = "ann"});
 	assert_string_equal(o.argv.v[0], "/bin/sh");
 	if (o.argv.n == 3) {
 		assert_string_equal(o.argv.v[2], script);
@@ -297,7 +297,7 @@ static void a_script_that_was_approved_for_the_shell_stays_so(void **state)
 	job_spec_init(&s);
 	s.script = xstrdup("#!/bin/bash\ntrue\n");
 	s.warrant = xstrdup(warrant_print(NULL, warrant, text));
-	order_from_spec(&o, &(struct order_source){.spec = &s, .uid = 5, .owner = "ann"});
+	exec_spec_build(&o, &(struct exec_spec_source){.spec = &s, .uid = 5, .owner = "ann"});
 	assert_int_equal(o.argv.n, 3);
 	assert_string_equal(o.argv.v[2], s.script);
 }

@@ -154,9 +154,9 @@ static void a_crowded_second_is_found_from_a_thousand_jobs_on(void **state)
 	AUTO_DONE(buf) b = {};
 
 	(void)state;
-	schedule_lint_crowd(new_year, SCHEDULE_CROWD - 1, gather, &b);
+	schedule_lint_density(new_year, SCHEDULE_DENSITY_MAX - 1, gather, &b);
 	assert_null(b.data);
-	schedule_lint_crowd(new_year, SCHEDULE_CROWD, gather, &b);
+	schedule_lint_density(new_year, SCHEDULE_DENSITY_MAX, gather, &b);
 	assert_string_equal(b.data, "crowded-second");
 }
 

@@ -19,7 +19,7 @@ static void policy_of(struct retry_policy *p, int64_t retries, const char *on_ex
 	s.retries = retries;
 	s.backoff = xstrdup("fixed:30s");
 	s.on_exit = xstrdup(on_exit);
-	retry_policy_of(&s, p);
+	policy_retry_of(&s, p);
 }
 
 static const struct row {
@@ -28,8 +28,8 @@ static const struct row {
 	const char *on_exit;
 	usec_t run_timeout;
 	bool fail_lost;
-	struct run_case in;
-	struct run_verdict out; /* due_at: after NOW */
+	struct judge_case in;
+	struct judge_verdict out; /* due_at: after NOW */
 } rows[] = {
 	{"exit 0 is success", 2, NULL, 0, false, {ATTEMPT_SUCCEEDED, .exit_code = 0},
 		{RUN_SUCCEEDED, .outcome = ATTEMPT_SUCCEEDED}},
@@ -128,8 +128,8 @@ static const struct row {
 static void check_row(const struct row *r)
 {
 	struct retry_policy p;
-	struct run_case c = r->in;
-	struct run_verdict v;
+	struct judge_case c = r->in;
+	struct judge_verdict v;
 	usec_t due_at = r->out.state == RUN_QUEUED ? NOW + r->out.due_at : 0;
 
 	policy_of(&p, r->retries, r->on_exit);
@@ -138,7 +138,7 @@ static void check_row(const struct row *r)
 	c.now = NOW;
 	c.first_start = FIRST;
 	c.random = 4711;
-	v = run_judge(&p, &c);
+	v = judge_attempt(&p, &c);
 	if (v.state != r->out.state || v.due_at != due_at || v.outcome != r->out.outcome ||
 	    v.failure != r->out.failure || v.lost != r->out.lost || v.dead != r->out.dead ||
 	    v.pause != r->out.pause || strcmp(v.reason, r->out.reason) != 0)
@@ -165,9 +165,9 @@ static void a_verdict_is_consistent(void **state)
 	(void)state;
 	for (int i = 0; i < (ATTEMPT_STALE - ATTEMPT_SUCCEEDED) * 6 * 3 * 5 * 2 * 2 * 2; i++) {
 		int x = i;
-		struct run_case c = {.outcome = (enum attempt_outcome)(ATTEMPT_SUCCEEDED + x % (ATTEMPT_STALE - ATTEMPT_SUCCEEDED)),
+		struct judge_case c = {.outcome = (enum attempt_outcome)(ATTEMPT_SUCCEEDED + x % (ATTEMPT_STALE - ATTEMPT_SUCCEEDED)),
 			.now = NOW, .first_start = FIRST, .random = (uint64_t)i * 2654435761u};
-		struct run_verdict v;
+		struct judge_verdict v;
 
 		x /= ATTEMPT_STALE - ATTEMPT_SUCCEEDED;
 		policy_of(&p, x / 6 % 3, rules[x % 6]);
@@ -177,7 +177,7 @@ static void a_verdict_is_consistent(void **state)
 		c.cancel_asked = x % 2;
 		p.run_timeout = x / 2 % 2 ? 120 * USEC_SEC : 0;
 		c.exit_code = c.outcome == ATTEMPT_SUCCEEDED ? 0 : x / 4 ? 1 : -1;
-		v = run_judge(&p, &c);
+		v = judge_attempt(&p, &c);
 		assert_true(run_move_allowed(RUN_RUNNING, v.state));
 		assert_false(v.failure && v.lost);
 		assert_true((v.state == RUN_QUEUED) == (v.due_at != 0));
@@ -210,14 +210,14 @@ static void exponential_waits_are_spread_below_a_doubling_ceiling(void **state)
 			x ^= x << 13;
 			x ^= x >> 7;
 			x ^= x << 17;
-			d = backoff_delay(&b, (int64_t)k + 1, x);
+			d = policy_backoff_delay(&b, (int64_t)k + 1, x);
 			assert_true(d >= 0 && d <= ceiling);
 			bins[d == ceiling ? BINS - 1 : d * BINS / ceiling]++;
 		}
 		for (int i = 0; i < BINS; i++) /* 2000 expected, standard deviation 42 */
 			assert_in_range(bins[i], 1780, 2220);
 	}
-	assert_true(backoff_delay(&b, 1000, UINT64_MAX) <= 100 * USEC_SEC);
+	assert_true(policy_backoff_delay(&b, 1000, UINT64_MAX) <= 100 * USEC_SEC);
 }
 
 static void a_fixed_wait_is_what_it_says(void **state)
@@ -226,7 +226,7 @@ static void a_fixed_wait_is_what_it_says(void **state)
 
 	(void)state;
 	for (int64_t i = 1; i < 1000; i++)
-		assert_true(backoff_delay(&b, i, (uint64_t)i * 7919) == 30 * USEC_SEC);
+		assert_true(policy_backoff_delay(&b, i, (uint64_t)i * 7919) == 30 * USEC_SEC);
 }
 
 static void an_attempt_has_what_is_left_of_its_run(void **state)
@@ -255,7 +255,7 @@ static void an_attempt_has_what_is_left_of_its_run(void **state)
 		struct retry_policy p = {.run_timeout = cases[i].run_timeout};
 		usec_t left = 0;
 
-		assert_int_equal(run_time_left(&p, cases[i].first_start, cases[i].timeout, cases[i].now, &left), cases[i].may);
+		assert_int_equal(judge_time_left(&p, cases[i].first_start, cases[i].timeout, cases[i].now, &left), cases[i].may);
 		assert_true(left == cases[i].left);
 	}
 }

@@ -101,7 +101,7 @@ static void an_order_has_them_in_numbers(void **state)
 	s.nice = 3;
 	s.ionice = xstrdup("idle");
 	strv_add(&s.limits, "fsize=1K");
-	order_from_spec(&o, &(struct order_source){.spec = &s, .uid = 5, .owner = "a"});
+	exec_spec_build(&o, &(struct exec_spec_source){.spec = &s, .uid = 5, .owner = "a"});
 	assert_int_equal(o.mem, 1 << 20);
 	assert_int_equal(o.cpu, 150);
 	assert_int_equal(o.pids, 7);

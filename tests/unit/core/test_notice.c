@@ -33,9 +33,9 @@ static char told(struct job_health *h, char what, usec_t slot)
 
 		if (runs[i].letter != what)
 			continue;
-		if (!health_of(runs[i].state, runs[i].reason, &o.health))
+		if (!notice_health_of(runs[i].state, runs[i].reason, &o.health))
 			return '.';
-		return letters[health_move(h, &o)];
+		return letters[notice_health_update(h, &o)];
 	}
 	fail_msg("no run '%c'", what);
 	return '?';
@@ -131,17 +131,17 @@ static void what_is_usual_is_a_moving_mean_of_successes(void **state)
 	struct run_outcome o = {.run = 1, .health = HEALTH_GOOD, .slot = 1, .at = 1, .took = 800};
 
 	(void)state;
-	health_move(&h, &o);
+	notice_health_update(&h, &o);
 	assert_int_equal(h.typical, 800);
 	o.took = 1600;
-	health_move(&h, &o);
+	notice_health_update(&h, &o);
 	assert_int_equal(h.typical, 900);
 	o.took = 0; /* unknown */
-	health_move(&h, &o);
+	notice_health_update(&h, &o);
 	assert_int_equal(h.typical, 900);
 	o.took = 1;
 	o.health = HEALTH_FAILED;
-	health_move(&h, &o);
+	notice_health_update(&h, &o);
 	assert_int_equal(h.typical, 900);
 }
 
@@ -204,14 +204,14 @@ static void assert_subject(const struct notice_facts *f, const char *want)
 {
 	AUTO_DONE(buf) out = {};
 
-	notice_subject(f, &out);
+	notice_text_subject(f, &out);
 	assert_string_equal(out.data, want);
 }
 
 static void the_subject_says_what_happened(void **state)
 {
 	struct run r = {.id = 41, .state = RUN_FAILED, .exit_code = 3, .slot_count = 1};
-	struct notice_facts f = {.kind = TELL_FAILED, .job = 12, .job_name = "backup", .node = "x", .run = &r};
+	struct notice_facts f = {.kind = NOTICE_KIND_FAILED, .job = 12, .job_name = "backup", .node = "x", .run = &r};
 
 	(void)state;
 	assert_subject(&f, "jobsched: backup failed on node x (exit code 3)");
@@ -223,9 +223,9 @@ static void the_subject_says_what_happened(void **state)
 	r = (struct run){.id = 41, .state = RUN_FAILED, .exit_code = -1};
 	f.error = "no such file";
 	assert_subject(&f, "jobsched: backup failed on node x (no such file)");
-	f.kind = TELL_RECOVERED;
+	f.kind = NOTICE_KIND_RECOVERED;
 	assert_subject(&f, "jobsched: backup succeeded again on node x");
-	f.kind = TELL_MISSED;
+	f.kind = NOTICE_KIND_MISSED;
 	r = (struct run){.id = 41, .state = RUN_SKIPPED, .reason = (char *)"overlap", .slot_count = 1};
 	assert_subject(&f, "jobsched: backup did not run (overlap)");
 	r.slot_count = 7;
@@ -234,10 +234,10 @@ static void the_subject_says_what_happened(void **state)
 	assert_subject(&f, "jobsched: backup did not run in time (deadline)");
 	r = (struct run){.id = 41, .state = RUN_LOST};
 	assert_subject(&f, "jobsched: backup was lost");
-	f.kind = TELL_LONG;
+	f.kind = NOTICE_KIND_LONG;
 	f.typical = 90 * USEC_SEC + 7;
 	assert_subject(&f, "jobsched: backup takes unusually long on node x (usually 1m30s)");
-	f = (struct notice_facts){.kind = TELL_TEST, .job = 12};
+	f = (struct notice_facts){.kind = NOTICE_KIND_TEST, .job = 12};
 	assert_subject(&f, "jobsched: job 12: a test notice");
 	f.job_name = "a\nBcc: b\x1b";
 	assert_subject(&f, "jobsched: a\\nBcc: b\\x1b: a test notice");
@@ -247,7 +247,7 @@ static void assert_has(const struct notice_facts *f, const char *words, bool wan
 {
 	AUTO_DONE(buf) out = {};
 
-	notice_body(f, &out);
+	notice_text_body(f, &out);
 	if ((strstr(out.data, words) != NULL) != want)
 		fail_msg("'%s' is %sin:\n%s", words, want ? "not " : "", out.data);
 }
@@ -256,7 +256,7 @@ static void the_text_says_what_changed_and_what_to_type(void **state)
 {
 	struct run r = {.id = 41, .state = RUN_FAILED, .exit_code = 3, .revision = 5, .attempt = 4, .dead_at = 1, .slot = 1};
 	struct run last = {.id = 17, .state = RUN_SUCCEEDED, .revision = 5, .ended_at = 1800000000 * USEC_SEC};
-	struct notice_facts f = {.kind = TELL_FAILED, .job = 12, .job_name = "backup", .run = &r};
+	struct notice_facts f = {.kind = NOTICE_KIND_FAILED, .job = 12, .job_name = "backup", .run = &r};
 	AUTO_DONE(strv) changed = {};
 
 	(void)state;
@@ -283,7 +283,7 @@ static void the_text_says_what_changed_and_what_to_type(void **state)
 static void only_the_last_lines_are_shown_and_escaped(void **state)
 {
 	struct run r = {.id = 1, .attempt = 1};
-	struct notice_facts f = {.kind = TELL_FAILED, .job = 1, .run = &r};
+	struct notice_facts f = {.kind = NOTICE_KIND_FAILED, .job = 1, .run = &r};
 	AUTO_DONE(buf) output = {};
 
 	(void)state;
@@ -295,10 +295,10 @@ static void only_the_last_lines_are_shown_and_escaped(void **state)
 	assert_has(&f, "    line 11\n", false);
 	assert_has(&f, "The last lines of its output:\n\n    line 12\n", true);
 	assert_has(&f, "    \\x1b[31mred\\r\n", true);
-	assert_int_equal(notice_last_lines("a\nb\nc\n", 6, 2), 2);
-	assert_int_equal(notice_last_lines("a\nb\nc", 5, 1), 4);
-	assert_int_equal(notice_last_lines("abc", 3, 5), 0);
-	assert_int_equal(notice_last_lines("", 0, 5), 0);
+	assert_int_equal(notice_text_last_lines("a\nb\nc\n", 6, 2), 2);
+	assert_int_equal(notice_text_last_lines("a\nb\nc", 5, 1), 4);
+	assert_int_equal(notice_text_last_lines("abc", 3, 5), 0);
+	assert_int_equal(notice_text_last_lines("", 0, 5), 0);
 }
 
 static void the_fields_that_differ_are_named(void **state)
@@ -311,13 +311,13 @@ static void the_fields_that_differ_are_named(void **state)
 	(void)state;
 	job_spec_init(&a);
 	job_spec_init(&b);
-	notice_changed_fields(&a, &b, &none);
+	notice_text_changed_fields(&a, &b, &none);
 	assert_int_equal(none.n, 0);
 	strv_add(&b.command, "x");
 	b.timeout = 5;
 	b.script = xstrdup("y");
 	b.stdin_data = (struct blob){xstrdup("z"), 1};
-	notice_changed_fields(&a, &b, &some);
+	notice_text_changed_fields(&a, &b, &some);
 	assert_int_equal(some.n, 4);
 }
 
@@ -346,10 +346,10 @@ static void sums_are_those_of_the_standards(void **state)
 		assert_string_equal(sha256_hex(out, hex), rows[i].sum);
 	}
 	/* RFC 4231, cases 2 and 6 */
-	hmac_sha256("Jefe", 4, (struct sha256_part[]){{"what do ya want ", 16}, {"for nothing?", 12}}, 2, out);
+	sha256_hmac("Jefe", 4, (struct sha256_part[]){{"what do ya want ", 16}, {"for nothing?", 12}}, 2, out);
 	assert_string_equal(sha256_hex(out, hex), "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
 	memset(big, 0xaa, sizeof(big));
-	hmac_sha256(big, sizeof(big),
+	sha256_hmac(big, sizeof(big),
 		(struct sha256_part[]){{"Test Using Larger Than Block-Size Key - Hash Key First", 54}}, 1, out);
 	assert_string_equal(sha256_hex(out, hex), "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
 }

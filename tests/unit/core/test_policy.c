@@ -14,13 +14,13 @@ static void overlap_words_are_read(void **state)
 	struct err e = {};
 
 	(void)state;
-	assert_true(overlap_parse("skip", &o, &e) && o.word == OVERLAP_SKIP);
-	assert_true(overlap_parse("queue", &o, &e) && o.word == OVERLAP_QUEUE && o.waiting == 1);
-	assert_true(overlap_parse("queue:7", &o, &e) && o.word == OVERLAP_QUEUE && o.waiting == 7);
-	assert_true(overlap_parse("replace", &o, &e) && o.word == OVERLAP_REPLACE);
-	assert_true(overlap_parse("allow", &o, &e) && o.word == OVERLAP_ALLOW);
+	assert_true(policy_overlap_parse("skip", &o, &e) && o.word == OVERLAP_SKIP);
+	assert_true(policy_overlap_parse("queue", &o, &e) && o.word == OVERLAP_QUEUE && o.waiting == 1);
+	assert_true(policy_overlap_parse("queue:7", &o, &e) && o.word == OVERLAP_QUEUE && o.waiting == 7);
+	assert_true(policy_overlap_parse("replace", &o, &e) && o.word == OVERLAP_REPLACE);
+	assert_true(policy_overlap_parse("allow", &o, &e) && o.word == OVERLAP_ALLOW);
 	for (size_t i = 0; i < ELEMENTS(bad); i++) {
-		assert_false(overlap_parse(bad[i], &o, &e));
+		assert_false(policy_overlap_parse(bad[i], &o, &e));
 		assert_string_equal(e.field, "overlap");
 	}
 }
@@ -32,12 +32,12 @@ static void catchup_words_are_read(void **state)
 	struct err e = {};
 
 	(void)state;
-	assert_true(catchup_parse("none", &c, &e) && c.word == CATCHUP_NONE && c.newest == 0);
-	assert_true(catchup_parse("latest", &c, &e) && c.word == CATCHUP_LATEST && c.newest == 1);
-	assert_true(catchup_parse("all", &c, &e) && c.word == CATCHUP_ALL && c.newest == CATCHUP_ALL_MAX);
-	assert_true(catchup_parse("all:3", &c, &e) && c.newest == 3);
+	assert_true(slot_catchup_parse("none", &c, &e) && c.word == CATCHUP_NONE && c.newest == 0);
+	assert_true(slot_catchup_parse("latest", &c, &e) && c.word == CATCHUP_LATEST && c.newest == 1);
+	assert_true(slot_catchup_parse("all", &c, &e) && c.word == CATCHUP_ALL && c.newest == CATCHUP_ALL_MAX);
+	assert_true(slot_catchup_parse("all:3", &c, &e) && c.newest == 3);
 	for (size_t i = 0; i < ELEMENTS(bad); i++)
-		assert_false(catchup_parse(bad[i], &c, &e));
+		assert_false(slot_catchup_parse(bad[i], &c, &e));
 }
 
 static void backoff_words_are_read(void **state)
@@ -48,12 +48,12 @@ static void backoff_words_are_read(void **state)
 	struct err e = {};
 
 	(void)state;
-	assert_true(backoff_parse("exp:10s..10m", &b, &e));
+	assert_true(policy_backoff_parse("exp:10s..10m", &b, &e));
 	assert_true(!b.fixed && b.base == 10 * USEC_SEC && b.cap == 10 * USEC_MIN);
-	assert_true(backoff_parse("fixed:30s", &b, &e));
+	assert_true(policy_backoff_parse("fixed:30s", &b, &e));
 	assert_true(b.fixed && b.base == 30 * USEC_SEC);
 	for (size_t i = 0; i < ELEMENTS(bad); i++)
-		assert_false(backoff_parse(bad[i], &b, &e));
+		assert_false(policy_backoff_parse(bad[i], &b, &e));
 }
 
 static void a_backoff_doubles_up_to_its_cap_and_draws_below(void **state)
@@ -65,14 +65,14 @@ static void a_backoff_doubles_up_to_its_cap_and_draws_below(void **state)
 	for (int64_t i = 0; i < (int64_t)ELEMENTS(ceilings); i++) {
 		uint64_t top = (uint64_t)(ceilings[i] * USEC_SEC);
 
-		assert_int_equal(backoff_delay(&b, i + 1, top), top);
-		assert_int_equal(backoff_delay(&b, i + 1, top + 1), 0);
+		assert_int_equal(policy_backoff_delay(&b, i + 1, top), top);
+		assert_int_equal(policy_backoff_delay(&b, i + 1, top + 1), 0);
 	}
 	b.cap = INT64_MAX;
 	b.base = INT64_MAX / 2;
-	assert_true(backoff_delay(&b, 1000, UINT64_MAX) >= 0);
+	assert_true(policy_backoff_delay(&b, 1000, UINT64_MAX) >= 0);
 	b.fixed = true;
-	assert_int_equal(backoff_delay(&b, 3, 12345), b.base);
+	assert_int_equal(policy_backoff_delay(&b, 3, 12345), b.base);
 }
 
 static void exit_rules_are_read(void **state)
@@ -82,7 +82,7 @@ static void exit_rules_are_read(void **state)
 	struct err e = {};
 
 	(void)state;
-	assert_true(exit_rules_parse("75=retry,78=dead,0|2=ok,100=pause,3=fail", &r, &e));
+	assert_true(policy_exit_rules_parse("75=retry,78=dead,0|2=ok,100=pause,3=fail", &r, &e));
 	assert_int_equal(r.action[75], EXIT_RETRY);
 	assert_int_equal(r.action[78], EXIT_DEAD);
 	assert_int_equal(r.action[0], EXIT_OK);
@@ -90,9 +90,9 @@ static void exit_rules_are_read(void **state)
 	assert_int_equal(r.action[100], EXIT_PAUSE);
 	assert_int_equal(r.action[3], EXIT_FAIL);
 	assert_int_equal(r.action[1], -1);
-	assert_true(exit_rules_parse(NULL, &r, &e) && r.action[0] == -1);
+	assert_true(policy_exit_rules_parse(NULL, &r, &e) && r.action[0] == -1);
 	for (size_t i = 0; i < ELEMENTS(bad); i++)
-		assert_false(exit_rules_parse(bad[i], &r, &e));
+		assert_false(policy_exit_rules_parse(bad[i], &r, &e));
 }
 
 static void a_rate_is_kept_over_any_time(void **state)
@@ -105,22 +105,22 @@ static void a_rate_is_kept_over_any_time(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ELEMENTS(bad); i++)
-		assert_false(rate_parse(bad[i], &r, &e));
-	assert_true(rate_parse("6/1m:3", &r, &e));
+		assert_false(policy_rate_parse(bad[i], &r, &e));
+	assert_true(policy_rate_parse("6/1m:3", &r, &e));
 	assert_true(r.n == 6 && r.per == USEC_MIN && r.burst == 3);
 	while (n < ELEMENTS(started)) {
-		if (rate_take(&r, now, &bucket, &again)) {
+		if (policy_rate_take(&r, now, &bucket, &again)) {
 			started[n++] = now;
 		} else {
 			assert_true(again > now);
-			assert_false(rate_take(&r, again - 1, &(usec_t){bucket}, &(usec_t){0}));
+			assert_false(policy_rate_take(&r, again - 1, &(usec_t){bucket}, &(usec_t){0}));
 			now = again;
 		}
 	}
 	for (size_t i = 0; i + 9 < n; i++) /* no minute has more than the rate and one burst */
 		assert_true(started[i + 9] - started[i] >= USEC_MIN);
 	assert_int_equal(started[2], started[0]);
-	assert_true(rate_take(&(struct rate){}, now, &bucket, &again));
+	assert_true(policy_rate_take(&(struct rate){}, now, &bucket, &again));
 }
 
 static void conditions_are_read(void **state)
@@ -130,11 +130,11 @@ static void conditions_are_read(void **state)
 	struct err e = {};
 
 	(void)state;
-	assert_true(gate_parse("load<2", &g, &e) && g.figure == MACHINE_LOAD && g.below == 2000);
-	assert_true(gate_parse("memory<0.5", &g, &e) && g.figure == MACHINE_MEMORY && g.below == 500);
-	assert_true(gate_parse("io<12.345", &g, &e) && g.figure == MACHINE_IO && g.below == 12345);
+	assert_true(policy_condition_parse("load<2", &g, &e) && g.figure == MACHINE_LOAD && g.below == 2000);
+	assert_true(policy_condition_parse("memory<0.5", &g, &e) && g.figure == MACHINE_MEMORY && g.below == 500);
+	assert_true(policy_condition_parse("io<12.345", &g, &e) && g.figure == MACHINE_IO && g.below == 12345);
 	for (size_t i = 0; i < ELEMENTS(bad); i++)
-		assert_false(gate_parse(bad[i], &g, &e));
+		assert_false(policy_condition_parse(bad[i], &g, &e));
 }
 
 static void channels_are_read(void **state)
@@ -146,11 +146,11 @@ static void channels_are_read(void **state)
 	struct err e = {};
 
 	(void)state;
-	assert_true(notify_parse("mail:root", &c, &target, &e) && c == NOTIFY_MAIL && !strcmp(target, "root"));
-	assert_true(notify_parse("webhook:https://h.example/x", &c, &target, &e) && c == NOTIFY_WEBHOOK);
-	assert_true(notify_parse("exec:logger -t x: y", &c, &target, &e) && !strcmp(target, "logger -t x: y"));
+	assert_true(policy_notify_parse("mail:root", &c, &target, &e) && c == NOTIFY_MAIL && !strcmp(target, "root"));
+	assert_true(policy_notify_parse("webhook:https://h.example/x", &c, &target, &e) && c == NOTIFY_WEBHOOK);
+	assert_true(policy_notify_parse("exec:logger -t x: y", &c, &target, &e) && !strcmp(target, "logger -t x: y"));
 	for (size_t i = 0; i < ELEMENTS(bad); i++)
-		assert_false(notify_parse(bad[i], &c, &target, &e));
+		assert_false(policy_notify_parse(bad[i], &c, &target, &e));
 }
 
 static void a_job_that_says_nothing_skips_overlaps_and_is_tried_once(void **state)
@@ -161,14 +161,14 @@ static void a_job_that_says_nothing_skips_overlaps_and_is_tried_once(void **stat
 
 	(void)state;
 	job_spec_init(&s);
-	start_policy_of(&s, &start);
-	retry_policy_of(&s, &retry);
+	policy_start_of(&s, &start);
+	policy_retry_of(&s, &retry);
 	assert_true(start.overlap == OVERLAP_SKIP && start.places == 1 && !start.gated && !start.deadline);
 	assert_true(retry.retries == 0 && retry.rerun_lost && retry.on_exit.action[1] == -1);
 	s.overlap = xstrdup("allow");
 	s.max_running = 3;
 	s.rate = xstrdup("1/1m");
-	start_policy_of(&s, &start);
+	policy_start_of(&s, &start);
 	assert_true(start.overlap == OVERLAP_ALLOW && start.places == 3 && start.gated);
 }
 

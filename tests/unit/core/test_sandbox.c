@@ -8,19 +8,19 @@
 #include "core/job/sandbox_offer.h"
 #include <string.h>
 
-static struct sandbox_list list;
+static struct sandbox_profiles list;
 
 static int up(void **state)
 {
 	(void)state;
-	sandbox_list_init(&list);
+	sandbox_profiles_init(&list);
 	return 0;
 }
 
 static int down(void **state)
 {
 	(void)state;
-	sandbox_list_done(&list);
+	sandbox_profiles_done(&list);
 	return 0;
 }
 
@@ -28,11 +28,11 @@ static void section(const char *name, const char *const (*pairs)[2], const char 
 {
 	struct err e = {};
 	struct sandbox *s = NULL;
-	bool ok = sandbox_list_add(&list, name, &s, &e);
+	bool ok = sandbox_profiles_add(&list, name, &s, &e);
 
 	for (; ok && (*pairs)[0]; pairs++)
-		ok = sandbox_list_set(&list, s, (*pairs)[0], (*pairs)[1], &e);
-	ok = ok && sandbox_check(s, &e);
+		ok = sandbox_profiles_set(&list, s, (*pairs)[0], (*pairs)[1], &e);
+	ok = ok && sandbox_profile_check(s, &e);
 	if (!error) {
 		assert_string_equal(e.msg, "");
 		assert_true(ok);
@@ -48,7 +48,7 @@ static char *words_of(const char *name)
 {
 	struct buf b = {};
 
-	sandbox_words(sandbox_list_find(&list, name), &b);
+	sandbox_profile_words(sandbox_profiles_find(&list, name), &b);
 	return buf_steal(&b);
 }
 
@@ -58,11 +58,11 @@ static void ours_are_there_and_go_together(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ELEMENTS(names); i++) {
-		assert_non_null(sandbox_list_find(&list, names[i]));
-		assert_true(sandbox_check(sandbox_list_find(&list, names[i]), NULL));
+		assert_non_null(sandbox_profiles_find(&list, names[i]));
+		assert_true(sandbox_profile_check(sandbox_profiles_find(&list, names[i]), NULL));
 	}
-	assert_null(sandbox_list_find(&list, "other"));
-	assert_non_null(sandbox_list_find(&list, SANDBOX_PRESET));
+	assert_null(sandbox_profiles_find(&list, "other"));
+	assert_non_null(sandbox_profiles_find(&list, SANDBOX_PRESET));
 }
 
 static void compat_takes_nothing_and_says_so(void **state)
@@ -95,7 +95,7 @@ static void a_site_builds_on_one_of_ours_or_on_its_own(void **state)
 	(void)state;
 	SECTION("batch", NULL, {"base", "standard"}, {"private-tmp", "yes"}, {"capabilities", "chown, kill"});
 	SECTION("batch-quiet", NULL, {"base", "batch"}, {"network", "loopback"}, {"read-write", "/srv/data %h/out"});
-	s = sandbox_list_find(&list, "batch-quiet");
+	s = sandbox_profiles_find(&list, "batch-quiet");
 	assert_int_equal(s->part[SANDBOX_TMP], 1);
 	assert_int_equal(s->part[SANDBOX_CALLS], CALLS_STANDARD);
 	assert_int_equal(s->part[SANDBOX_NETWORK], NETWORK_LOOPBACK);
@@ -103,7 +103,7 @@ static void a_site_builds_on_one_of_ours_or_on_its_own(void **state)
 	assert_int_equal(s->read_write.n, 2);
 	assert_string_equal(s->read_write.v[1], "%h/out");
 	assert_string_equal(s->name, "batch-quiet");
-	s = sandbox_list_find(&list, "batch");
+	s = sandbox_profiles_find(&list, "batch");
 	assert_int_equal(s->part[SANDBOX_NETWORK], NETWORK_HOST);
 }
 
@@ -111,8 +111,8 @@ static void a_new_profile_is_strict_until_it_says_otherwise(void **state)
 {
 	(void)state;
 	SECTION("plain", NULL, {"network", "host"});
-	assert_int_equal(sandbox_list_find(&list, "plain")->part[SANDBOX_PIDS], 1);
-	assert_int_equal(sandbox_list_find(&list, "plain")->capabilities, 0);
+	assert_int_equal(sandbox_profiles_find(&list, "plain")->part[SANDBOX_PIDS], 1);
+	assert_int_equal(sandbox_profiles_find(&list, "plain")->capabilities, 0);
 }
 
 static void a_site_can_change_ours_and_keep_one_from_everybody(void **state)
@@ -121,8 +121,8 @@ static void a_site_can_change_ours_and_keep_one_from_everybody(void **state)
 	SECTION("standard", NULL, {"base", "standard"}, {"private-tmp", "yes"});
 	SECTION("compat", NULL, {"available", "no"});
 	assert_int_equal(list.n, 3);
-	assert_int_equal(sandbox_list_find(&list, "standard")->part[SANDBOX_TMP], 1);
-	assert_true(sandbox_list_find(&list, "compat")->unavailable);
+	assert_int_equal(sandbox_profiles_find(&list, "standard")->part[SANDBOX_TMP], 1);
+	assert_true(sandbox_profiles_find(&list, "compat")->unavailable);
 }
 
 static void what_makes_no_sense_is_refused_with_the_reason(void **state)
@@ -148,7 +148,7 @@ static void a_path_may_contain_dots_that_lead_nowhere(void **state)
 {
 	(void)state;
 	SECTION("dots", NULL, {"read-write", "/srv/..data /srv/a..b %h"});
-	assert_int_equal(sandbox_list_find(&list, "dots")->read_write.n, 3);
+	assert_int_equal(sandbox_profiles_find(&list, "dots")->read_write.n, 3);
 }
 
 static void more_paths_than_any_job_needs_are_refused(void **state)

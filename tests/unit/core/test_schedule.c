@@ -15,7 +15,7 @@ static usec_t at(const char *text)
 {
 	usec_t t = 0;
 
-	assert_true(parse_rfc3339(text, &t, NULL));
+	assert_true(rfc3339_parse(text, &t, NULL));
 	return t;
 }
 

@@ -80,7 +80,7 @@ static usec_t at(const char *text)
 {
 	usec_t t = 0;
 
-	assert_true(parse_rfc3339(text, &t, NULL));
+	assert_true(rfc3339_parse(text, &t, NULL));
 	return t;
 }
 
@@ -95,7 +95,7 @@ static void check(struct zone_cache *zones, const struct row *r)
 	assert_true(zone_cache_get(zones, r->zone, &c.zone, NULL));
 	assert_true(schedule_parse(r->schedule, &c, &s, NULL));
 	while (schedule_next(s, t, &t) && t <= at(r->until))
-		buf_printf(&got, "%s%.11s", got.len ? " " : "", format_rfc3339(t, text) + 8);
+		buf_printf(&got, "%s%.11s", got.len ? " " : "", rfc3339_format(t, text) + 8);
 	if (strcmp(got.data ? got.data : "", r->slots))
 		fail_msg("%s in %s from %s: got %s, wanted %s", r->schedule, r->zone, r->from, got.data, r->slots);
 }

@@ -114,7 +114,7 @@ static void draw_other(struct random *r, struct buf *out)
 		break;
 	case 2:
 		buf_printf(out, random_below(r, 2) ? "R%d/" : "R/", 1 + random_below(r, 1000));
-		format_rfc3339((int64_t)(random_next(r) % UINT64_C(4000000000)) * USEC_SEC, text);
+		rfc3339_format((int64_t)(random_next(r) % UINT64_C(4000000000)) * USEC_SEC, text);
 		buf_printf(out, "%s/", text);
 		draw_duration(r, out);
 		break;
@@ -232,13 +232,13 @@ static void the_slow_model_finds_the_same_slots(void **state)
 				if (schedule_next(s, after * USEC_SEC, &fast) &&
 				    fast < (after + (MODEL_DAYS - 5) * DAY_SECONDS) * USEC_SEC)
 					fail_msg("'%s' in %s has a slot the model does not know: %s", text.data,
-						c.zone->name, format_rfc3339(fast, a));
+						c.zone->name, rfc3339_format(fast, a));
 				break;
 			}
 			if (!schedule_next(s, after * USEC_SEC, &fast) || fast != slow * USEC_SEC)
 				fail_msg("'%s' in %s, gap %d, fold %d, after %s: %s, and by the model %" PRId64, text.data,
-					c.zone->name, c.gap, c.fold, format_rfc3339(after * USEC_SEC, a),
-					format_rfc3339(fast, b), slow);
+					c.zone->name, c.gap, c.fold, rfc3339_format(after * USEC_SEC, a),
+					rfc3339_format(fast, b), slow);
 			compared++;
 		}
 	}

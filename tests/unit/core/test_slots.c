@@ -253,7 +253,7 @@ static void a_clock_is_waited_for_after_a_boot_and_never_believed_before_2025(vo
 
 	(void)state;
 	for (size_t i = 0; i < ELEMENTS(rows); i++)
-		assert_int_equal(clock_judge(rows[i].now, rows[i].up, rows[i].began, rows[i].synchronised, 30 * SEC),
+		assert_int_equal(clock_trust_judge(rows[i].now, rows[i].up, rows[i].began, rows[i].synchronised, 30 * SEC),
 			rows[i].trust);
 }
 
@@ -261,7 +261,7 @@ static void a_jump_is_an_alarm_slept_through_or_a_clock_set_back(void **state)
 {
 	static const struct {
 		usec_t seen, alarm, now;
-		enum clock_jump jump;
+		enum clock_trust_jump jump;
 	} rows[] = {
 		{100, 105, 105, JUMP_NONE}, {100, 105, 110, JUMP_NONE}, {100, 105, 111, JUMP_AHEAD},
 		{100, USEC_NEVER / SEC, 100000, JUMP_NONE}, {100, 105, 99, JUMP_NONE}, {100, 105, 40, JUMP_NONE},
@@ -270,7 +270,7 @@ static void a_jump_is_an_alarm_slept_through_or_a_clock_set_back(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ELEMENTS(rows); i++)
-		assert_int_equal(clock_jump(rows[i].seen * SEC,
+		assert_int_equal(clock_trust_jump(rows[i].seen * SEC,
 					 rows[i].alarm == USEC_NEVER / SEC ? USEC_NEVER : rows[i].alarm * SEC,
 					 rows[i].now * SEC),
 			rows[i].jump);

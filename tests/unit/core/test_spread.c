@@ -19,13 +19,13 @@ struct cluster {
 static void nobody_holds(struct cluster *c)
 {
 	for (int s = 0; s < SEGMENTS; s++)
-		c->holds[s] = SPREAD_NOBODY;
+		c->holds[s] = SPREAD_UNASSIGNED;
 }
 
 static size_t spread_anew(struct cluster *c)
 {
 	int next[SEGMENTS];
-	size_t moved = segments_spread(c->order, c->n, c->holds, next);
+	size_t moved = spread_segments(c->order, c->n, c->holds, next);
 
 	memcpy(c->holds, next, sizeof(next));
 	return moved;
@@ -59,7 +59,7 @@ static void join(struct cluster *c, const char *name)
 static void leave(struct cluster *c, size_t who)
 {
 	for (int s = 0; s < SEGMENTS; s++)
-		c->holds[s] = c->holds[s] == (int)who ? SPREAD_NOBODY : c->holds[s] - (c->holds[s] > (int)who);
+		c->holds[s] = c->holds[s] == (int)who ? SPREAD_UNASSIGNED : c->holds[s] - (c->holds[s] > (int)who);
 	for (size_t i = who; i + 1 < c->n; i++)
 		memcpy(c->names[i], c->names[i + 1], sizeof(c->names[0]));
 	c->n--;
@@ -83,9 +83,9 @@ static void without_nodes_nobody_has_any(void **state)
 	int next[SEGMENTS];
 
 	(void)state;
-	assert_int_equal(segments_spread(c.order, 0, c.holds, next), SEGMENTS);
+	assert_int_equal(spread_segments(c.order, 0, c.holds, next), SEGMENTS);
 	for (int s = 0; s < SEGMENTS; s++)
-		assert_int_equal(next[s], SPREAD_NOBODY);
+		assert_int_equal(next[s], SPREAD_UNASSIGNED);
 }
 
 static void few_segments_move_when_nodes_come_and_go(void **state)

@@ -59,10 +59,10 @@ void hand_close(struct store_thread *t)
 
 void hand_apply(struct store_thread *t, struct op *op)
 {
-	struct store_wake wake = {};
+	struct batch_wake wake = {};
 	struct err e = {};
 
-	if (!store_apply(t->store, &op, 1, &wake, &e))
+	if (!batch_apply(t->store, &op, 1, &wake, &e))
 		fail_msg("%s", e.msg);
 	t->next_due = wake.next_due;
 }

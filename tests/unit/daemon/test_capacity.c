@@ -231,20 +231,20 @@ static void every_reason_has_words(void **state)
 static void figures_are_read_from_their_texts(void **state)
 {
 	(void)state;
-	assert_int_equal(machine_pressure_in("some avg10=12.34 avg60=1.00 avg300=0.00 total=5\nfull …"), 12340);
-	assert_int_equal(machine_pressure_in("some avg10=0.00 avg60=1.00"), 0);
-	assert_int_equal(machine_pressure_in("full avg10=12.34"), -1);
-	assert_int_equal(machine_pressure_in("some avg10="), -1);
-	assert_int_equal(machine_pressure_in("some avg10=-1.0"), -1);
-	assert_int_equal(machine_pressure_in(""), -1);
-	assert_int_equal(machine_load_in("7.38 10.13 8.86 7/167 14784\n"), 7380);
-	assert_int_equal(machine_load_in("nan"), -1);
-	assert_int_equal(machine_load_in("1e99"), -1);
+	assert_int_equal(machine_conditions_parse_pressure("some avg10=12.34 avg60=1.00 avg300=0.00 total=5\nfull …"), 12340);
+	assert_int_equal(machine_conditions_parse_pressure("some avg10=0.00 avg60=1.00"), 0);
+	assert_int_equal(machine_conditions_parse_pressure("full avg10=12.34"), -1);
+	assert_int_equal(machine_conditions_parse_pressure("some avg10="), -1);
+	assert_int_equal(machine_conditions_parse_pressure("some avg10=-1.0"), -1);
+	assert_int_equal(machine_conditions_parse_pressure(""), -1);
+	assert_int_equal(machine_conditions_parse_load("7.38 10.13 8.86 7/167 14784\n"), 7380);
+	assert_int_equal(machine_conditions_parse_load("nan"), -1);
+	assert_int_equal(machine_conditions_parse_load("1e99"), -1);
 }
 
 static void a_condition_on_a_figure_that_is_not_told_neither_holds_nor_is_known(void **state)
 {
-	const struct machine_now now = {{500, 20000, -1, 0}};
+	const struct machine_figures now = {{500, 20000, -1, 0}};
 	static const struct {
 		const char *when;
 		bool holds, known;
@@ -256,8 +256,8 @@ static void a_condition_on_a_figure_that_is_not_told_neither_holds_nor_is_known(
 		AUTO_DONE(strv) when = {};
 
 		strv_add(&when, cases[i].when);
-		assert_int_equal(machine_allows(&now, &when), cases[i].holds);
-		assert_int_equal(machine_tells(&now, &when), cases[i].known);
+		assert_int_equal(machine_conditions_hold(&now, &when), cases[i].holds);
+		assert_int_equal(machine_conditions_known(&now, &when), cases[i].known);
 	}
 }
 
@@ -275,25 +275,25 @@ static void what_a_machine_does_not_tell_is_unknown_and_asked_once_a_second(void
 {
 	char dir[] = "/tmp/test-capacity-XXXXXX";
 	struct machine m = {.root = dir};
-	const struct machine_now *now;
+	const struct machine_figures *now;
 
 	(void)state;
 	assert_non_null(mkdtemp(dir));
 	write_text(dir, "loadavg", "0.50 0.10 0.05 1/100 9\n");
-	now = machine_look(&m, T0);
+	now = machine_load_read(&m, T0);
 	assert_int_equal(now->thousandths[MACHINE_LOAD], 500);
 	assert_int_equal(now->thousandths[MACHINE_CPU], -1);
 	write_text(dir, "loadavg", "3.00 0.10 0.05 1/100 9\n");
-	assert_int_equal(machine_look(&m, T0 + USEC_SEC / 2)->thousandths[MACHINE_LOAD], 500);
-	assert_int_equal(machine_look(&m, T0 + USEC_SEC)->thousandths[MACHINE_LOAD], 3000);
+	assert_int_equal(machine_load_read(&m, T0 + USEC_SEC / 2)->thousandths[MACHINE_LOAD], 500);
+	assert_int_equal(machine_load_read(&m, T0 + USEC_SEC)->thousandths[MACHINE_LOAD], 3000);
 	{
 		AUTO_TEXT file = xprintf("%s/loadavg", dir);
 
 		unlink(file);
 	}
-	assert_int_equal(machine_look(&m, T0 + 2 * USEC_SEC)->thousandths[MACHINE_LOAD], -1);
+	assert_int_equal(machine_load_read(&m, T0 + 2 * USEC_SEC)->thousandths[MACHINE_LOAD], -1);
 	rmdir(dir);
-	assert_true(machine_cores() >= 1);
+	assert_true(machine_load_cores() >= 1);
 }
 
 int main(void)

@@ -43,7 +43,7 @@ static void on_given_up(void *arg)
 	((struct world *)arg)->given_up++;
 }
 
-static void on_company(void *arg)
+static void on_peers(void *arg)
 {
 	((struct world *)arg)->company++;
 }
@@ -87,7 +87,7 @@ static int setup(void **state)
 		return -1;
 	w->o = (struct cluster_options){.store = &w->hand, .leases = &w->hand, .node_id = "one-id", .node_name = "one",
 		.ttl = TTL, .on_change = on_change, .on_lost = on_lost, .on_to_end = on_to_end, .on_looked = on_change,
-		.on_given_up = on_given_up, .on_company = on_company, .on_deadline = on_deadline, .on_exit = on_exit_asked,
+		.on_given_up = on_given_up, .on_peers = on_peers, .on_deadline = on_deadline, .on_exit = on_exit_asked,
 		.arg = w};
 	*state = w;
 	return 0;
@@ -121,7 +121,7 @@ static void begin(struct world *w, int64_t others)
 
 static void renew_once(struct world *w)
 {
-	cluster_doubt(w->c);
+	cluster_renew_now(w->c);
 	hand_serve(&w->hand);
 }
 
@@ -201,7 +201,7 @@ static usec_t measured(struct world *w, usec_t takes, usec_t ahead, bool late)
 	struct op *op;
 	usec_t theirs;
 
-	cluster_doubt(w->c);
+	cluster_renew_now(w->c);
 	op = hand_take(&w->hand, OP_LEASE);
 	theirs = clock_now(&clock_system) + ahead;
 	pause_for(takes);
@@ -265,13 +265,13 @@ static void who_is_left_alone_puts_its_deadline_off_until_the_store_knows(void *
 	hand_serve(&w->hand);
 	end_at = w->end_at;
 	close_other(w, "two-id");
-	cluster_doubt(w->c);
+	cluster_renew_now(w->c);
 	op = hand_take(&w->hand, OP_LEASE);
 	assert_true(op->lease.guarded);
 	hand_answer(&w->hand, op);
 	assert_true(w->end_at > end_at);
 	hand_serve(&w->hand);
-	cluster_doubt(w->c);
+	cluster_renew_now(w->c);
 	op = hand_take(&w->hand, OP_LEASE);
 	assert_false(op->lease.guarded);
 	assert_true(w->end_at > 0); /* not before it was committed */
@@ -342,11 +342,11 @@ static void what_is_doubted_during_a_renewal_is_renewed_once_more(void **state)
 	w->o.alone_ttl = 8 * TTL;
 	begin(w, 0);
 	hand_serve(&w->hand);
-	cluster_doubt(w->c);
+	cluster_renew_now(w->c);
 	op = hand_take(&w->hand, OP_LEASE);
 	hand_apply(&w->hand, op);
 	open_other(w, "two-id", "two"); /* rings, and the answer under way does not know of it */
-	cluster_doubt(w->c);
+	cluster_renew_now(w->c);
 	op->on_done(op, op->arg);
 	op_free(hand_await(&w->hand, OP_LEASE));
 }
@@ -363,7 +363,7 @@ static void a_long_lease_is_made_short_when_another_comes(void **state)
 	hand_answer(&w->hand, op);
 	hand_serve(&w->hand);
 	open_other(w, "two-id", "two");
-	cluster_doubt(w->c);
+	cluster_renew_now(w->c);
 	hand_answer(&w->hand, hand_take(&w->hand, OP_LEASE));
 	assert_int_equal(w->company, 1);
 	op = hand_await(&w->hand, OP_LEASE);
@@ -383,7 +383,7 @@ static void who_asks_for_a_shorter_lease_trusts_no_longer_one_from_then_on(void 
 	begin(w, 0);
 	hand_serve(&w->hand);
 	open_other(w, "two-id", "two");
-	cluster_doubt(w->c);
+	cluster_renew_now(w->c);
 	hand_answer(&w->hand, hand_take(&w->hand, OP_LEASE));
 	before = clock_boot(&clock_system);
 	assert_in_range(w->end_at, before + 100 * SHORT, before + 1000 * SHORT); /* of the one that we have */
@@ -425,7 +425,7 @@ static void a_leader_does_its_work_with_each_renewal_and_no_other_node_does(void
 		assert_true(other->lease.leads);
 	}
 	open_other(w, "one-id", "one");
-	cluster_doubt(w->c);
+	cluster_renew_now(w->c);
 	hand_answer(&w->hand, hand_take(&w->hand, OP_LEASE));
 	assert_false(cluster_leads(w->c));
 	assert_null(hand_take(&w->hand, OP_LEAD));
@@ -441,7 +441,7 @@ static void the_dead_are_given_up_once_our_own_lease_was_unbroken_for_as_long(vo
 	for (int i = 0; i < 200 && spares; i++) {
 		struct op *lead;
 
-		cluster_doubt(w->c);
+		cluster_renew_now(w->c);
 		hand_answer(&w->hand, hand_take(&w->hand, OP_LEASE));
 		lead = hand_take(&w->hand, OP_LEAD);
 		if (lead) {
@@ -453,7 +453,7 @@ static void the_dead_are_given_up_once_our_own_lease_was_unbroken_for_as_long(vo
 	}
 	assert_false(spares);
 	pause_for(w->o.ttl); /* it is broken: they may have been away with us */
-	cluster_doubt(w->c);
+	cluster_renew_now(w->c);
 	hand_answer(&w->hand, hand_take(&w->hand, OP_LEASE));
 	{
 		AUTO(op) *lead = hand_take(&w->hand, OP_LEAD);
@@ -482,7 +482,7 @@ static void renew_until_it_leads(struct world *w)
 		for (size_t i = 0; i < w->hand.n; i++)
 			if (w->hand.ops[i]->kind == OP_LEAD)
 				return;
-		cluster_doubt(w->c);
+		cluster_renew_now(w->c);
 	}
 }
 
@@ -499,13 +499,13 @@ static void a_leader_that_cannot_do_its_work_for_a_whole_lease_resigns(void **st
 	hand_answer(&w->hand, hand_take(&w->hand, OP_LEAD));
 	w->hand.fails = ERR_NONE;
 	hand_serve(&w->hand);
-	cluster_doubt(w->c);
+	cluster_renew_now(w->c);
 	lease = hand_take(&w->hand, OP_LEASE);
 	assert_true(lease->lease.resigns);
 	hand_answer(&w->hand, lease);
 	assert_false(cluster_leads(w->c));
 	hand_serve(&w->hand);
-	cluster_doubt(w->c);
+	cluster_renew_now(w->c);
 	lease = hand_take(&w->hand, OP_LEASE);
 	assert_false(lease->lease.resigns);
 	assert_false(lease->lease.stands); /* not at once again */
@@ -522,9 +522,9 @@ static void a_leader_whose_work_hangs_resigns_too(void **state)
 	begin(w, 1);
 	renew_until_it_leads(w);
 	pause_for(3 * SHORT); /* OP_LEAD is not answered */
-	cluster_doubt(w->c);
+	cluster_renew_now(w->c);
 	hand_answer(&w->hand, hand_take(&w->hand, OP_LEASE));
-	cluster_doubt(w->c);
+	cluster_renew_now(w->c);
 	lease = hand_take(&w->hand, OP_LEASE);
 	assert_true(lease->lease.resigns);
 	op_free(lease);

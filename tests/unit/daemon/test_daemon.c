@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The small parts of the daemon: hub, configuration, flights, places, the socket. */
+/* The small parts of the daemon: run_watch_set, configuration, active_runs, places, the socket. */
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -17,8 +17,8 @@
 #include <systemd/sd-event.h>
 
 struct ear {
-	struct hub *hub;
-	struct hub_watch *watch;
+	struct run_watch_set *run_watch_set;
+	struct run_watch *watch;
 	int heard;
 	bool leave, nest;
 };
@@ -29,50 +29,50 @@ static void listen_once(int64_t job, int64_t run, enum run_state s, void *arg)
 
 	ear->heard++;
 	if (ear->leave)
-		hub_watch_free(STEAL(ear->watch));
+		run_watch_free(STEAL(ear->watch));
 	if (ear->nest) {
 		ear->nest = false;
-		hub_tell(ear->hub, job, run, s);
+		run_watch_notify(ear->run_watch_set, job, run, s);
 	}
 }
 
 static void a_hub_tells_those_who_watch_and_no_others(void **state)
 {
-	struct hub *h = hub_new();
+	struct run_watch_set *h = run_watch_set_new();
 	struct ear run = {h}, job = {h}, other = {h};
 
 	(void)state;
-	run.watch = hub_watch_new(h, 1, 10, listen_once, &run);
-	job.watch = hub_watch_new(h, 1, 0, listen_once, &job);
-	other.watch = hub_watch_new(h, 10, 0, listen_once, &other);
-	hub_tell(h, 1, 10, RUN_RUNNING);
-	hub_tell(h, 1, 11, RUN_RUNNING);
+	run.watch = run_watch_new(h, 1, 10, listen_once, &run);
+	job.watch = run_watch_new(h, 1, 0, listen_once, &job);
+	other.watch = run_watch_new(h, 10, 0, listen_once, &other);
+	run_watch_notify(h, 1, 10, RUN_RUNNING);
+	run_watch_notify(h, 1, 11, RUN_RUNNING);
 	assert_int_equal(run.heard, 1);
 	assert_int_equal(job.heard, 2);
 	assert_int_equal(other.heard, 0);
-	hub_watch_free(run.watch);
-	hub_watch_free(job.watch);
-	hub_watch_free(other.watch);
-	hub_free(h);
+	run_watch_free(run.watch);
+	run_watch_free(job.watch);
+	run_watch_free(other.watch);
+	run_watch_set_free(h);
 }
 
 static void a_watch_may_end_inside_its_own_call(void **state)
 {
-	struct hub *h = hub_new();
+	struct run_watch_set *h = run_watch_set_new();
 	struct ear a = {h, .leave = true}, b = {h, .nest = true}, c = {h, .leave = true};
 
 	(void)state;
-	a.watch = hub_watch_new(h, 1, 10, listen_once, &a);
-	b.watch = hub_watch_new(h, 1, 10, listen_once, &b);
-	c.watch = hub_watch_new(h, 1, 0, listen_once, &c);
-	hub_tell(h, 1, 10, RUN_SUCCEEDED);
+	a.watch = run_watch_new(h, 1, 10, listen_once, &a);
+	b.watch = run_watch_new(h, 1, 10, listen_once, &b);
+	c.watch = run_watch_new(h, 1, 0, listen_once, &c);
+	run_watch_notify(h, 1, 10, RUN_SUCCEEDED);
 	assert_int_equal(a.heard, 1);
 	assert_int_equal(b.heard, 2);
 	assert_int_equal(c.heard, 1);
-	hub_tell(h, 1, 10, RUN_SUCCEEDED);
+	run_watch_notify(h, 1, 10, RUN_SUCCEEDED);
 	assert_int_equal(a.heard, 1);
-	hub_watch_free(b.watch);
-	hub_free(h);
+	run_watch_free(b.watch);
+	run_watch_set_free(h);
 }
 
 static void bad_configuration_names_line_and_cause(void **state)
@@ -220,68 +220,68 @@ static void limits_are_numbers_shares_or_words(void **state)
 
 static void a_pace_is_forgotten_after_a_pause(void **state)
 {
-	struct pace p = {};
+	struct rate_meter p = {};
 	usec_t t = USEC_HOUR;
 
 	(void)state;
-	assert_int_equal(pace_recent(&p, t), 0);
+	assert_int_equal(rate_meter_recent(&p, t), 0);
 	for (int i = 0; i < 40; i++)
-		pace_count(&p, t += USEC_MSEC);
-	assert_in_range(pace_recent(&p, t), 20, 40);
-	assert_in_range(pace_recent(&p, t + PACE_WINDOW), 20, 40);
-	assert_int_equal(pace_recent(&p, t + 2 * PACE_WINDOW), 0);
-	pace_count(&p, t + 3 * PACE_WINDOW);
-	assert_int_equal(pace_recent(&p, t + 3 * PACE_WINDOW), 1);
+		rate_meter_count(&p, t += USEC_MSEC);
+	assert_in_range(rate_meter_recent(&p, t), 20, 40);
+	assert_in_range(rate_meter_recent(&p, t + RATE_METER_WINDOW), 20, 40);
+	assert_int_equal(rate_meter_recent(&p, t + 2 * RATE_METER_WINDOW), 0);
+	rate_meter_count(&p, t + 3 * RATE_METER_WINDOW);
+	assert_int_equal(rate_meter_recent(&p, t + 3 * RATE_METER_WINDOW), 1);
 }
 
-static struct flight *make_flight(int64_t id, int64_t fence)
+static struct active_run *make_flight(int64_t id, int64_t fence)
 {
 	struct run *r = xcalloc(1, sizeof(*r));
 
 	r->id = id;
 	r->fence = fence;
-	return flight_new(r, FLIGHT_STARTING);
+	return active_run_new(r, ACTIVE_RUN_STARTING);
 }
 
 static void a_flight_is_found_by_its_fence_only(void **state)
 {
-	struct flights all = {};
+	struct active_runs all = {};
 
 	(void)state;
-	flights_add(&all, make_flight(1, 3));
-	assert_null(flights_get(&all, 1, 2));
-	assert_non_null(flights_get(&all, 1, 3));
-	flights_add(&all, make_flight(1, 4));
+	active_runs_add(&all, make_flight(1, 3));
+	assert_null(active_runs_get(&all, 1, 2));
+	assert_non_null(active_runs_get(&all, 1, 3));
+	active_runs_add(&all, make_flight(1, 4));
 	assert_int_equal(all.active, 1);
-	flights_end(&all, flights_get(&all, 1, 4));
+	active_runs_end(&all, active_runs_get(&all, 1, 4));
 	assert_int_equal(all.active, 0);
-	flights_remove(&all, flights_get(&all, 1, 4));
+	active_runs_remove(&all, active_runs_get(&all, 1, 4));
 	assert_int_equal(all.active, 0);
-	assert_null(flights_get(&all, 1, 4));
-	flights_done(&all);
+	assert_null(active_runs_get(&all, 1, 4));
+	active_runs_done(&all);
 }
 
 static void held_flights_start_in_the_order_of_their_claims(void **state)
 {
-	struct flights all = {};
+	struct active_runs all = {};
 
 	(void)state;
 	for (int64_t id = 1; id <= 4; id++) {
-		struct flight *f = make_flight(id, 1);
+		struct active_run *f = make_flight(id, 1);
 
-		flights_add(&all, f);
-		flights_hold(&all, f);
+		active_runs_add(&all, f);
+		active_runs_hold(&all, f);
 	}
 	assert_int_equal(all.active, 0);
 	assert_int_equal(all.held, 4);
-	flights_remove(&all, flights_get(&all, 2, 1)); /* given back from the middle */
-	flights_end(&all, flights_get(&all, 4, 1));    /* cancelled at the end */
-	assert_int_equal(flights_release(&all, NULL)->run->id, 1);
-	assert_int_equal(flights_release(&all, NULL)->run->id, 3);
-	assert_null(flights_release(&all, NULL));
+	active_runs_remove(&all, active_runs_get(&all, 2, 1)); /* given back from the middle */
+	active_runs_end(&all, active_runs_get(&all, 4, 1));    /* cancelled at the end */
+	assert_int_equal(active_runs_release(&all, NULL)->run->id, 1);
+	assert_int_equal(active_runs_release(&all, NULL)->run->id, 3);
+	assert_null(active_runs_release(&all, NULL));
 	assert_int_equal(all.active, 2);
 	assert_int_equal(all.held, 0);
-	flights_done(&all);
+	active_runs_done(&all);
 }
 
 static void a_removed_or_replaced_socket_comes_back(void **state)
@@ -343,7 +343,7 @@ static void a_mail_has_one_line_per_header_whatever_is_in_it(void **state)
 	assert_non_null(strstr(encoded.data, "\nSubject: =?UTF-8?B?d8O2cmxkID0/eD89?=\n"));
 }
 
-static void count_overlong(struct flight *f, void *arg)
+static void count_overlong(struct active_run *f, void *arg)
 {
 	(void)f;
 	++*(int *)arg;
@@ -351,7 +351,7 @@ static void count_overlong(struct flight *f, void *arg)
 
 static void a_run_that_takes_long_is_told_once(void **state)
 {
-	struct flights all = {};
+	struct active_runs all = {};
 	struct run *r[3];
 	int told = 0;
 
@@ -359,18 +359,18 @@ static void a_run_that_takes_long_is_told_once(void **state)
 	for (int i = 0; i < 3; i++) {
 		r[i] = calloc(1, sizeof(*r[i]));
 		r[i]->id = i + 1;
-		flights_add(&all, flight_new(r[i], i == 2 ? FLIGHT_STARTING : FLIGHT_RUNNING));
-		flights_get(&all, i + 1, 0)->long_at = 100 * (i + 1);
+		active_runs_add(&all, active_run_new(r[i], i == 2 ? ACTIVE_RUN_STARTING : ACTIVE_RUN_RUNNING));
+		active_runs_get(&all, i + 1, 0)->long_at = 100 * (i + 1);
 	}
-	assert_int_equal(flights_overlong(&all, 99, count_overlong, &told), 100);
+	assert_int_equal(active_runs_overlong(&all, 99, count_overlong, &told), 100);
 	assert_int_equal(told, 0);
-	assert_int_equal(flights_overlong(&all, 100, count_overlong, &told), 200);
+	assert_int_equal(active_runs_overlong(&all, 100, count_overlong, &told), 200);
 	assert_int_equal(told, 1);
-	assert_int_equal(flights_overlong(&all, 150, count_overlong, &told), 200);
+	assert_int_equal(active_runs_overlong(&all, 150, count_overlong, &told), 200);
 	assert_int_equal(told, 1);
-	assert_int_equal(flights_overlong(&all, 900, count_overlong, &told), USEC_NEVER);
+	assert_int_equal(active_runs_overlong(&all, 900, count_overlong, &told), USEC_NEVER);
 	assert_int_equal(told, 2);
-	flights_done(&all);
+	active_runs_done(&all);
 }
 
 int main(void)

@@ -31,7 +31,7 @@ struct spawn_client {
 
 struct world {
 	struct store_thread hand;
-	struct hub *hub;
+	struct run_watch_set *run_watch_set;
 	struct dispatcher *d;
 	const char *spawner_id;       /* of whoever answers next */
 	struct spawn_client *client;  /* NULL: not connected */
@@ -278,11 +278,11 @@ static int setup(void **state)
 	struct err e = {};
 
 	world = w;
-	w->hub = hub_new();
+	w->run_watch_set = run_watch_set_new();
 	w->spawner_id = "first";
 	if (!hand_open(&w->hand))
 		return -1;
-	if (!dispatcher_new(w->hand.ev, &(struct dispatcher_options){.clock = &clock_system, .store = &w->hand, .hub = w->hub,
+	if (!dispatcher_new(w->hand.ev, &(struct dispatcher_options){.clock = &clock_system, .store = &w->hand, .run_watch_set = w->run_watch_set,
 		.artifacts = (struct artifacts *)(void *)w, .node_id = "one-id", .node_name = "one", .spawner_socket = "none", .output_dir = w->hand.dir, .trusted = trusted,
 		.on_opened = on_opened, .on_fenced = on_nothing, .on_notice = on_notice, .on_ready = on_nothing,
 		.on_change = on_nothing, .on_exit = on_exit_asked, .arg = w}, &w->d, &e)) {
@@ -300,7 +300,7 @@ static int teardown(void **state)
 	struct world *w = *state;
 
 	dispatcher_free(w->d);
-	hub_free(w->hub);
+	run_watch_set_free(w->run_watch_set);
 	hand_close(&w->hand);
 	free(w);
 	return 0;
@@ -336,7 +336,7 @@ static void add_job(struct world *w, const char *spec, enum overlap_word overlap
 
 static void pump(struct world *w)
 {
-	dispatcher_due_is(w->d, w->hand.next_due);
+	dispatcher_set_next_due(w->d, w->hand.next_due);
 	dispatcher_pump(w->d);
 }
 

@@ -81,14 +81,14 @@ static void what_could_not_be_planned_is_planned_a_second_later(void **state)
 	(void)state;
 	now = USEC_DAY;
 	p = planner_new(&test_clock, &t, "one-id");
-	planner_slot_is(p, now);
+	planner_set_next_slot(p, now);
 	assert_true(planner_pump(p) == USEC_NEVER);
 	assert_int_equal(t.op->kind, OP_PLAN);
 	answer(&t, ERR_BUSY);
 	again = planner_pump(p);
 	assert_in_range(again, now + 1, now + USEC_SEC);
 	now -= USEC_HOUR; /* the clock is set back: it does not wait for that hour */
-	planner_slot_is(p, now);
+	planner_set_next_slot(p, now);
 	planner_pump(p);
 	assert_int_equal(t.submitted, 2);
 	answer(&t, ERR_NONE);

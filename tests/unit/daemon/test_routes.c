@@ -177,9 +177,9 @@ static void what_is_written_is_described(void **state)
 	(void)state;
 	for (size_t i = 0; i < job_fields_count; i++)
 		bytes += job_fields[i].bytes;
-	same_members(api, "Job", job_to_json(&j, NULL), bytes + 3); /* existed, run, error */
-	same_members(api, "Run", run_to_json(&r), 0);
-	same_members(api, "Attempt", attempt_to_json(&a), 0);
+	same_members(api, "Job", row_json_job(&j, NULL), bytes + 3); /* existed, run, error */
+	same_members(api, "Run", row_json_run(&r), 0);
+	same_members(api, "Attempt", row_json_attempt(&a), 0);
 	json_decref(api);
 }
 
@@ -349,11 +349,11 @@ static void who_has_no_identity_is_not_served(void **state)
 static void a_word_is_near_when_few_letters_change(void **state)
 {
 	(void)state;
-	assert_int_equal(word_distance("bakcup", "backup", 2), 2);
-	assert_int_equal(word_distance("backup", "backup", 2), 0);
-	assert_int_equal(word_distance("bakup", "backup", 2), 1);
-	assert_int_equal(word_distance("a", "abcdef", 2), 3);
-	assert_true(word_distance("xyz", "abc", 2) > 2);
+	assert_int_equal(edit_distance("bakcup", "backup", 2), 2);
+	assert_int_equal(edit_distance("backup", "backup", 2), 0);
+	assert_int_equal(edit_distance("bakup", "backup", 2), 1);
+	assert_int_equal(edit_distance("a", "abcdef", 2), 3);
+	assert_true(edit_distance("xyz", "abc", 2) > 2);
 }
 
 /* ---- submissions ---- */
@@ -444,7 +444,7 @@ static void a_dry_run_says_the_schedule_its_slots_and_what_is_doubtful(void **st
 	assert_string_equal(code_of(&s, 0), "uneven-step");
 	assert_string_equal(code_of(&s, 1), "wide-jitter");
 	assert_null(code_of(&s, 2));
-	assert_int_equal(s.jobs[0].crowd_max, SCHEDULE_CROWD);
+	assert_int_equal(s.jobs[0].density_max, SCHEDULE_DENSITY_MAX);
 }
 
 static void what_the_number_decides_is_known_with_the_number(void **state)
@@ -462,7 +462,7 @@ static void what_the_number_decides_is_known_with_the_number(void **state)
 	assert_false(slot_known(s.jobs[0].next_slot));
 	assert_null(s.v[0].forecast.findings);
 	s.jobs[0].id = 12;
-	assert_true(submission_numbered(&s, 0, &s.jobs[0], zones, NULL));
+	assert_true(submission_set_number(&s, 0, &s.jobs[0], zones, NULL));
 	assert_true(slot_known(s.jobs[0].next_slot));
 	assert_int_equal(json_array_size(s.v[0].forecast.findings), 0);
 }

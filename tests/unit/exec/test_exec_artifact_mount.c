@@ -55,10 +55,10 @@ static void a_directory_becomes_a_mount_that_is_read_only(void **state)
 	struct err e = {};
 
 	(void)state;
-	assert_true(tree_valid(dir) && tree_path(dir, &found, &e));
+	assert_true(artifact_mount_valid(dir) && artifact_mount_path(dir, &found, &e));
 	assert_string_equal(found, path);
 	if (geteuid() == 0) {
-		if (!tree_mount(dir, &tree, &e))
+		if (!artifact_mount_create(dir, &tree, &e))
 			fail_msg("%s", e.msg);
 		shows_the_file_and_takes_nothing(tree);
 	}
@@ -111,7 +111,7 @@ static void the_engine_may_live_in_another_mount_namespace(void **state)
 		skip();
 	path = place_make();
 	dir = from_elsewhere(path, NULL, &pid);
-	if (!tree_mount(dir, &tree, &e))
+	if (!artifact_mount_create(dir, &tree, &e))
 		fail_msg("%s", e.msg);
 	shows_the_file_and_takes_nothing(tree);
 	end(pid);
@@ -133,7 +133,7 @@ static void another_directory_at_the_same_path_is_not_taken_for_it(void **state)
 	path = place_make();
 	other = place_make();
 	dir = from_elsewhere(path, other, &pid); /* there it is what 'other' is here */
-	assert_false(tree_mount(dir, &tree, &e));
+	assert_false(artifact_mount_create(dir, &tree, &e));
 	assert_int_equal(tree, -1);
 	end(pid);
 	place_remove(path);

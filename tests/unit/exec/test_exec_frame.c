@@ -222,7 +222,7 @@ static struct plan sample_plan(void)
 {
 	struct plan p = {};
 
-	order_init(&p.order);
+	exec_spec_init(&p.order);
 	p.order.uid = 1000;
 	p.order.owner = xstrdup("ann");
 	strv_add(&p.order.argv, "/bin/sh");
@@ -243,7 +243,7 @@ static void a_payload_comes_back_as_it_went(void **state)
 	assert_true(fd >= 0);
 	if (!payload_read(&got, fd, &e))
 		fail_msg("%s", e.msg);
-	assert_true(order_encode(&p.order, &order, &e));
+	assert_true(exec_spec_encode(&p.order, &order, &e));
 	assert_int_equal(got.bytes_len, order.len);
 	assert_memory_equal(got.bytes, order.data, order.len);
 	assert_string_equal(got.order.argv.v[0], "/bin/sh");
@@ -281,7 +281,7 @@ static void a_payload_that_is_not_exact_is_refused(void **state)
 	AUTO_DONE(buf) order = {};
 
 	(void)state;
-	assert_true(order_encode(&plan.order, &order, NULL));
+	assert_true(exec_spec_encode(&plan.order, &order, NULL));
 	for (size_t i = 0; i < ELEMENTS(table); i++) {
 		struct payload_head head = {PAYLOAD_MAGIC, (uint32_t)order.len, table[i].vars, 0};
 		AUTO_DONE(payload) p = {};
@@ -324,7 +324,7 @@ static void a_plan_beyond_the_bounds_is_not_sent(void **state)
 	assert_int_equal(payload_memfd(&p, &e), -1);
 	assert_int_equal(e.kind, ERR_INVALID);
 	strv_done(&p.vars);
-	for (int i = 0; i <= PLAN_VARS_MAX; i++)
+	for (int i = 0; i <= START_PLAN_VARS_MAX; i++)
 		strv_add(&p.vars, "JOBSCHED_X=1");
 	assert_int_equal(payload_memfd(&p, &e), -1);
 	assert_int_equal(e.kind, ERR_TOO_LARGE);
@@ -380,8 +380,8 @@ static void what_is_closed_is_waited_for_no_more_even_if_a_child_still_has_it(vo
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	childs = dup(ends[0]); /* as in a process that has not got so far as to close it */
 	s = (struct source){ends[0], on_nothing};
-	assert_int_equal(source_watch(ep, &s, EPOLL_CTL_ADD, EPOLLIN), 0);
-	source_close(&s);
+	assert_int_equal(epoll_source_watch(ep, &s, EPOLL_CTL_ADD, EPOLLIN), 0);
+	epoll_source_close(&s);
 	assert_int_equal(write(ends[1], "x", 1), 1);
 	assert_int_equal(epoll_wait(ep, &found, 1, 0), 0);
 	close(childs);

@@ -49,14 +49,14 @@ static char byte_at(int64_t o)
 	return (char)((uint64_t)o * UINT64_C(0x9E3779B97F4A7C15) >> 56);
 }
 
-static void write_more(struct output_writer *w, size_t len)
+static void write_more(struct output_file_writer *w, size_t len)
 {
 	char chunk[70000];
 
 	assert_true(len <= sizeof(chunk));
 	for (size_t i = 0; i < len; i++)
-		chunk[i] = byte_at(output_total(w) + (int64_t)i);
-	output_write(w, chunk, len);
+		chunk[i] = byte_at(output_file_total(w) + (int64_t)i);
+	output_file_write(w, chunk, len);
 }
 
 /* Reads everything from 'at' on in pieces; fails on any wrong byte. Returns how many there were. */
@@ -70,7 +70,7 @@ static int64_t read_all(int fd, int64_t at, size_t piece, int64_t *ret_end)
 		int64_t from = -1;
 		size_t n = 99;
 
-		if (!output_read(fd, at, buf, piece, &from, &n, &e))
+		if (!output_file_read(fd, at, buf, piece, &from, &n, &e))
 			fail_msg("%s", e.msg);
 		assert_true(from >= at);
 		if (n == 0)
@@ -93,70 +93,70 @@ static void the_start_and_the_end_stay_whatever_the_sizes(void **state)
 	for (int round = 0; round < 400; round++) {
 		int64_t limit = rand_r(&seed) % 300, total = 0, end;
 		size_t chunks = (size_t)rand_r(&seed) % 30;
-		struct output_writer w;
-		struct output_state s;
+		struct output_file_writer w;
+		struct output_file_extent s;
 		AUTO_FD fd = -1;
 
-		output_writer_init(&w, p->dir, round + 1, 1, limit);
+		output_file_writer_init(&w, p->dir, round + 1, 1, limit);
 		for (size_t i = 0; i < chunks; i++) {
 			size_t len = 1 + (size_t)rand_r(&seed) % (rand_r(&seed) % 5 ? 40 : 500);
 
 			write_more(&w, len);
 			total += (int64_t)len;
 		}
-		assert_int_equal(output_total(&w), total);
+		assert_int_equal(output_file_total(&w), total);
 		assert_int_equal(output_dropped(&w), total > limit ? total - limit : 0);
-		fd = output_open(p->dir, round + 1, 1);
+		fd = output_file_open(p->dir, round + 1, 1);
 		if (total == 0 || limit == 0) {
 			assert_int_equal(fd, -ENOENT);
 			continue;
 		}
-		assert_true(output_stat(fd, &s, NULL));
+		assert_true(output_file_stat(fd, &s, NULL));
 		assert_int_equal(s.total, total);
 		assert_int_equal(s.gap_to - s.gap_from, total > limit ? total - limit : 0);
 		assert_int_equal(read_all(fd, 0, 1 + (size_t)rand_r(&seed) % 100, &end), total < limit ? total : limit);
 		assert_int_equal(end, total);
-		output_writer_done(&w);
+		output_file_writer_done(&w);
 	}
 }
 
 static void an_offset_in_the_gap_moves_to_its_end(void **state)
 {
 	struct place *p = *state;
-	struct output_writer w;
+	struct output_file_writer w;
 	AUTO_FD fd = -1;
 	char buf[100];
 	int64_t from;
 	size_t n;
 
-	output_writer_init(&w, p->dir, 1, 2, 100);
+	output_file_writer_init(&w, p->dir, 1, 2, 100);
 	write_more(&w, 1000);
-	fd = output_open(p->dir, 1, 2);
-	assert_true(output_read(fd, 500, buf, 100, &from, &n, NULL));
+	fd = output_file_open(p->dir, 1, 2);
+	assert_true(output_file_read(fd, 500, buf, 100, &from, &n, NULL));
 	assert_int_equal(from, 910);
 	assert_true(n > 0 && n <= 90);
-	assert_true(output_read(fd, 5, buf, 100, &from, &n, NULL));
+	assert_true(output_file_read(fd, 5, buf, 100, &from, &n, NULL));
 	assert_int_equal(from, 5);
 	assert_int_equal(n, 5); /* not across the gap */
-	assert_true(output_read(fd, 1000, buf, 100, &from, &n, NULL));
+	assert_true(output_file_read(fd, 1000, buf, 100, &from, &n, NULL));
 	assert_int_equal(n, 0);
-	assert_true(output_read(fd, 99999, buf, 100, &from, &n, NULL));
+	assert_true(output_file_read(fd, 99999, buf, 100, &from, &n, NULL));
 	assert_int_equal(n, 0);
-	output_writer_done(&w);
+	output_file_writer_done(&w);
 }
 
 static void the_file_stays_within_its_limit(void **state)
 {
 	struct place *p = *state;
-	struct output_writer w;
+	struct output_file_writer w;
 	struct stat st;
 
-	output_writer_init(&w, p->dir, 1, 3, 5000);
+	output_file_writer_init(&w, p->dir, 1, 3, 5000);
 	for (int i = 0; i < 100; i++)
 		write_more(&w, 60000);
 	assert_int_equal(fstat(w.fd, &st), 0);
-	assert_int_equal(st.st_size, OUTPUT_HEAD + 5000);
-	output_writer_done(&w);
+	assert_int_equal(st.st_size, OUTPUT_FILE_HEAD + 5000);
+	output_file_writer_done(&w);
 }
 
 /* The largest file of this process stands in for a disk that is full. */
@@ -172,97 +172,97 @@ static void limit_files(rlim_t size)
 static void what_a_full_disk_did_not_take_is_counted(void **state)
 {
 	struct place *p = *state;
-	struct output_writer w;
-	struct output_state s;
+	struct output_file_writer w;
+	struct output_file_extent s;
 	AUTO_FD fd = -1;
 	int64_t end;
 
 	signal(SIGXFSZ, SIG_IGN);
-	output_writer_init(&w, p->dir, 1, 4, 10000);
+	output_file_writer_init(&w, p->dir, 1, 4, 10000);
 	write_more(&w, 300);
-	limit_files(OUTPUT_HEAD + 500);
+	limit_files(OUTPUT_FILE_HEAD + 500);
 	write_more(&w, 400); /* does not fit any more */
 	write_more(&w, 50);
 	limit_files(RLIM_INFINITY);
 	write_more(&w, 250); /* space again, still in the head */
 	write_more(&w, 3000);
-	assert_int_equal(output_total(&w), 4000);
+	assert_int_equal(output_file_total(&w), 4000);
 	assert_int_equal(output_dropped(&w), 450);
 	assert_int_equal(w.failed, EFBIG);
-	fd = output_open(p->dir, 1, 4);
-	assert_true(output_stat(fd, &s, NULL));
+	fd = output_file_open(p->dir, 1, 4);
+	assert_true(output_file_stat(fd, &s, NULL));
 	assert_int_equal(s.gap_from, 300);
 	assert_int_equal(s.gap_to, 750);
 	assert_int_equal(read_all(fd, 0, 77, &end), 3550);
-	output_writer_done(&w);
+	output_file_writer_done(&w);
 }
 
 static void a_disk_that_fails_in_the_ring_costs_what_was_before(void **state)
 {
 	struct place *p = *state;
-	struct output_writer w;
+	struct output_file_writer w;
 	AUTO_FD fd = -1;
 	int64_t end;
 
 	signal(SIGXFSZ, SIG_IGN);
-	output_writer_init(&w, p->dir, 1, 5, 1000);
+	output_file_writer_init(&w, p->dir, 1, 5, 1000);
 	write_more(&w, 600);
-	limit_files(OUTPUT_HEAD + 700);
+	limit_files(OUTPUT_FILE_HEAD + 700);
 	write_more(&w, 300);
 	limit_files(RLIM_INFINITY);
 	write_more(&w, 200);
-	assert_int_equal(output_total(&w), 1100);
-	fd = output_open(p->dir, 1, 5);
+	assert_int_equal(output_file_total(&w), 1100);
+	fd = output_file_open(p->dir, 1, 5);
 	assert_int_equal(read_all(fd, 0, 50, &end), 300); /* the head and what came after */
 	assert_int_equal(output_dropped(&w), 800);
-	output_writer_done(&w);
+	output_file_writer_done(&w);
 }
 
 static void nothing_can_be_created_and_nothing_breaks(void **state)
 {
-	struct output_writer w;
+	struct output_file_writer w;
 
 	(void)state;
-	output_writer_init(&w, -1, 1, 6, 1000);
+	output_file_writer_init(&w, -1, 1, 6, 1000);
 	write_more(&w, 5000);
-	assert_int_equal(output_total(&w), 5000);
+	assert_int_equal(output_file_total(&w), 5000);
 	assert_int_equal(output_dropped(&w), 5000);
-	output_writer_done(&w);
+	output_file_writer_done(&w);
 }
 
 static void a_link_in_the_way_is_not_followed(void **state)
 {
 	struct place *p = *state;
-	struct output_writer w;
+	struct output_file_writer w;
 	struct stat st;
 
 	assert_int_equal(symlinkat("/tmp/must-not-be-written", p->dir, "1.7"), 0);
-	assert_int_equal(output_open(p->dir, 1, 7), -ELOOP);
-	output_writer_init(&w, p->dir, 1, 7, 1000);
+	assert_int_equal(output_file_open(p->dir, 1, 7), -ELOOP);
+	output_file_writer_init(&w, p->dir, 1, 7, 1000);
 	write_more(&w, 10);
 	assert_int_equal(fstatat(p->dir, "1.7", &st, AT_SYMLINK_NOFOLLOW), 0);
 	assert_true(S_ISREG(st.st_mode));
 	assert_true(access("/tmp/must-not-be-written", F_OK) < 0);
-	output_writer_done(&w);
+	output_file_writer_done(&w);
 }
 
 static void a_damaged_file_is_said_to_be_one(void **state)
 {
 	struct place *p = *state;
-	struct output_writer w;
-	struct output_state s;
+	struct output_file_writer w;
+	struct output_file_extent s;
 	struct err e = {};
 	AUTO_FD fd = -1;
 
-	output_writer_init(&w, p->dir, 1, 8, 1000);
+	output_file_writer_init(&w, p->dir, 1, 8, 1000);
 	write_more(&w, 10);
 	assert_int_equal(pwrite(w.fd, "\377", 1, 24), 1);
-	fd = output_open(p->dir, 1, 8);
-	assert_false(output_stat(fd, &s, &e));
+	fd = output_file_open(p->dir, 1, 8);
+	assert_false(output_file_stat(fd, &s, &e));
 	assert_int_equal(e.kind, ERR_INTERNAL);
-	output_writer_done(&w);
+	output_file_writer_done(&w);
 	assert_int_equal(ftruncate(openat(p->dir, "1.8", O_WRONLY | O_CLOEXEC), 0), 0);
-	assert_true(output_stat(fd, &s, &e)); /* empty: nothing yet */
+	assert_true(output_file_stat(fd, &s, &e)); /* empty: nothing yet */
 	assert_int_equal(s.total, 0);
 }
 
@@ -277,13 +277,13 @@ struct race {
 static void *race_writer(void *arg)
 {
 	struct race *r = arg;
-	struct output_writer w;
+	struct output_file_writer w;
 	unsigned seed = 5;
 
-	output_writer_init(&w, r->place->dir, 9999, 1, r->limit);
+	output_file_writer_init(&w, r->place->dir, 9999, 1, r->limit);
 	while (!atomic_load(&r->stop))
 		write_more(&w, 1 + (size_t)rand_r(&seed) % 3000);
-	output_writer_done(&w);
+	output_file_writer_done(&w);
 	return NULL;
 }
 
@@ -297,15 +297,15 @@ static void a_reader_beside_a_fast_writer_sees_right_bytes_only(void **state)
 	char buf[4096];
 
 	assert_int_equal(pthread_create(&thread, NULL, race_writer, &r), 0);
-	while ((fd = output_open(r.place->dir, 9999, 1)) < 0)
+	while ((fd = output_file_open(r.place->dir, 9999, 1)) < 0)
 		;
 	for (int i = 0; clock_boot(&clock_system) < until; i++) {
-		struct output_state s;
+		struct output_file_extent s;
 		struct err e = {};
 		int64_t from;
 		size_t n = 0;
 
-		if (!output_stat(fd, &s, &e) || !output_read(fd, i % 4 ? s.gap_to : at, buf, sizeof(buf), &from, &n, &e))
+		if (!output_file_stat(fd, &s, &e) || !output_file_read(fd, i % 4 ? s.gap_to : at, buf, sizeof(buf), &from, &n, &e))
 			fail_msg("%s", e.msg); /* mostly the oldest bytes, which are the next to go */
 		for (size_t k = 0; k < n; k++)
 			if (buf[k] != byte_at(from + (int64_t)k))
@@ -355,21 +355,21 @@ static void whatever_is_swapped_under_the_name_is_never_written_to_nor_shown(voi
 	assert_int_equal(fstat(victim, &victim_st), 0);
 	assert_int_equal(pthread_create(&thread, NULL, swapper, &r), 0);
 	for (int i = 0; i < 10000; i++) {
-		struct output_writer w;
+		struct output_file_writer w;
 		struct stat st;
 		int fd;
 
-		output_writer_init(&w, dir, 8888, 1, 1000);
-		output_write(&w, "from a job", 10);
+		output_file_writer_init(&w, dir, 8888, 1, 1000);
+		output_file_write(&w, "from a job", 10);
 		assert_true(w.fd < 0 || (fstat(w.fd, &st) == 0 && st.st_ino != victim_st.st_ino));
-		output_writer_done(&w);
-		fd = output_open(dir, 8888, 1);
+		output_file_writer_done(&w);
+		fd = output_file_open(dir, 8888, 1);
 		assert_true(fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)));
 		if (fd >= 0 && st.st_ino == victim_st.st_ino) /* a link that was gone before it could be counted */
-			assert_false(output_stat(fd, &(struct output_state){}, NULL));
+			assert_false(output_file_stat(fd, &(struct output_file_extent){}, NULL));
 		if (fd >= 0)
 			close(fd);
-		output_remove(dir, 8888, 1, NULL);
+		output_file_remove(dir, 8888, 1, NULL);
 	}
 	atomic_store(&r.stop, true);
 	pthread_join(thread, NULL);

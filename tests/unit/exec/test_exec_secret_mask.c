@@ -14,27 +14,27 @@ static void collect(const void *data, size_t len, void *arg)
 	buf_add(arg, data, len);
 }
 
-static struct mask *mask_of(const char *a, const char *b)
+static struct secret_mask *mask_of(const char *a, const char *b)
 {
-	struct mask_value v[2] = {{a, strlen(a)}, {b ? b : "", b ? strlen(b) : 0}};
+	struct secret_mask_value v[2] = {{a, strlen(a)}, {b ? b : "", b ? strlen(b) : 0}};
 
-	return mask_new(v, b ? 2 : 1);
+	return secret_mask_new(v, b ? 2 : 1);
 }
 
 /* What becomes of 'text', written in pieces of so many bytes; 0: in one. */
 static char *through(const char *a, const char *b, const char *text, size_t piece)
 {
-	AUTO(mask) *m = mask_of(a, b);
+	AUTO(secret_mask) *m = mask_of(a, b);
 	AUTO_DONE(buf) out = {};
 	size_t len = strlen(text);
 
 	for (size_t i = 0; i < len;) {
 		size_t n = piece && piece < len - i ? piece : len - i;
 
-		mask_write(m, text + i, n, collect, &out);
+		secret_mask_write(m, text + i, n, collect, &out);
 		i += n;
 	}
-	mask_release(m, collect, &out);
+	secret_mask_release(m, collect, &out);
 	return buf_steal(&out);
 }
 
@@ -69,7 +69,7 @@ static void what_is_no_secret_passes_unchanged(void **state)
 	(void)state;
 	becomes("hunter2", "correct horse", "hunter1 hunte correct hors\n", "hunter1 hunte correct hors\n");
 	assert_null(mask_of("abc\n", "")); /* too short: it would be found everywhere */
-	assert_null(mask_new(NULL, 0));
+	assert_null(secret_mask_new(NULL, 0));
 }
 
 static void the_lines_of_a_value_are_hidden_one_by_one(void **state)
@@ -122,27 +122,27 @@ static void the_base64_form_is_hidden_to_its_last_character(void **state)
 
 static void bytes_that_may_begin_a_secret_wait_and_are_released_hidden(void **state)
 {
-	AUTO(mask) *m = mask_of("hunter2", NULL);
+	AUTO(secret_mask) *m = mask_of("hunter2", NULL);
 	AUTO_DONE(buf) out = {};
 
 	(void)state;
-	mask_write(m, "a: hunte", 8, collect, &out);
+	secret_mask_write(m, "a: hunte", 8, collect, &out);
 	assert_string_equal(out.data, "a: ");
-	assert_true(mask_holds(m));
-	mask_release(m, collect, &out);
+	assert_true(secret_mask_holds(m));
+	secret_mask_release(m, collect, &out);
 	assert_string_equal(out.data, "a: ***");
-	assert_false(mask_holds(m));
-	mask_write(m, "r2.", 3, collect, &out); /* the rest of it belongs to the same stars */
+	assert_false(secret_mask_holds(m));
+	secret_mask_write(m, "r2.", 3, collect, &out); /* the rest of it belongs to the same stars */
 	assert_string_equal(out.data, "a: ***.");
-	mask_write(m, "b: hu", 5, collect, &out);
-	mask_release(m, collect, &out); /* a few bytes may be the end of a prompt */
+	secret_mask_write(m, "b: hu", 5, collect, &out);
+	secret_mask_release(m, collect, &out); /* a few bytes may be the end of a prompt */
 	assert_string_equal(out.data, "a: ***.b: hu");
-	mask_write(m, "nter", 4, collect, &out);
-	mask_write(m, "2.", 2, collect, &out);
+	secret_mask_write(m, "nter", 4, collect, &out);
+	secret_mask_write(m, "2.", 2, collect, &out);
 	assert_string_equal(out.data, "a: ***.b: hu***.");
-	mask_write(m, "hunte", 5, collect, &out);
-	mask_release(m, collect, &out);
-	mask_write(m, "d", 1, collect, &out);
+	secret_mask_write(m, "hunte", 5, collect, &out);
+	secret_mask_release(m, collect, &out);
+	secret_mask_write(m, "d", 1, collect, &out);
 	assert_string_equal(out.data, "a: ***.b: hu***.***d");
 }
 
@@ -157,17 +157,17 @@ static void the_worst_value_costs_no_more_than_any_other(void **state)
 {
 	size_t len = MASK_BYTES_MAX, out = 0;
 	char *value = xcalloc(1, len), chunk[4096];
-	AUTO(mask) *m = NULL;
+	AUTO(secret_mask) *m = NULL;
 	usec_t start = clock_boot(&clock_system);
 
 	(void)state;
 	memset(value, 'a', len);
 	value[len - 1] = 'b';
-	m = mask_new(&(struct mask_value){value, len}, 1);
+	m = secret_mask_new(&(struct secret_mask_value){value, len}, 1);
 	memset(chunk, 'a', sizeof(chunk));
 	for (int i = 0; i < 4096; i++)
-		mask_write(m, chunk, i % 2 ? 1 : sizeof(chunk), count, &out);
-	mask_release(m, count, &out);
+		secret_mask_write(m, chunk, i % 2 ? 1 : sizeof(chunk), count, &out);
+	secret_mask_release(m, count, &out);
 	assert_in_range(out, 2048 * 4097 - len, 2048 * 4097);
 	assert_true(clock_boot(&clock_system) - start < 60 * USEC_SEC);
 	free(value);

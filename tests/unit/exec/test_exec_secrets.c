@@ -92,23 +92,23 @@ static void a_worker_gets_sealed_memory(void **state)
 /* What is in the output file of run 1 below 'dir'. */
 static char *kept(int dir)
 {
-	AUTO_FD fd = output_open(dir, 1, 1);
+	AUTO_FD fd = output_file_open(dir, 1, 1);
 	char *text = xcalloc(1, 1000);
 	int64_t from;
 	size_t n = 0;
 
-	assert_true(fd < 0 || output_read(fd, 0, text, 999, &from, &n, NULL));
+	assert_true(fd < 0 || output_file_read(fd, 0, text, 999, &from, &n, NULL));
 	text[n] = '\0';
 	return text;
 }
 
 static void half_a_secret_is_hidden_by_the_program_that_comes_next(void **state)
 {
-	char path[] = "/tmp/veil.XXXXXX";
+	char path[] = "/tmp/output_filter.XXXXXX";
 	struct deadlines due = {};
-	struct output_writer out;
+	struct output_file_writer out;
 	struct secrets s = two("hunter2", "other");
-	struct veil a, b;
+	struct output_filter a, b;
 	AUTO_TEXT first = NULL;
 	AUTO_TEXT second = NULL;
 	int dir;
@@ -116,28 +116,28 @@ static void half_a_secret_is_hidden_by_the_program_that_comes_next(void **state)
 	(void)state;
 	assert_non_null(mkdtemp(path));
 	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	output_writer_init(&out, dir, 1, 1, 1000);
-	veil_init(&a);
-	veil_init(&b);
-	veil_put(&a, &s);
+	output_file_writer_init(&out, dir, 1, 1, 1000);
+	output_filter_init(&a);
+	output_filter_init(&b);
+	output_filter_set_secrets(&a, &s);
 	assert_int_equal(s.n, 0);
-	veil_write(&a, &due, &out, "is hunt", 7);
+	output_filter_write(&a, &due, &out, "is hunt", 7);
 	assert_int_not_equal(deadlines_next(&due), USEC_NEVER);
 	first = kept(dir);
 	assert_string_equal(first, "is ");
-	veil_save(&a);
+	output_filter_save(&a);
 	b.saved = dup(a.saved);
-	assert_true(veil_adopt(&b, &out));
+	assert_true(output_filter_adopt(&b, &out));
 	deadline_clear(&due, &a.release);
-	veil_done(&a);
-	veil_write(&b, &due, &out, "er2 and other!", 14);
-	veil_release(&b, &due, &out);
+	output_filter_done(&a);
+	output_filter_write(&b, &due, &out, "er2 and other!", 14);
+	output_filter_release(&b, &due, &out);
 	assert_int_equal(deadlines_next(&due), USEC_NEVER);
 	second = kept(dir);
 	assert_string_equal(second, "is *** and ***!");
-	veil_done(&b);
-	output_writer_done(&out);
-	output_remove(dir, 1, 1, NULL);
+	output_filter_done(&b);
+	output_file_writer_done(&out);
+	output_file_remove(dir, 1, 1, NULL);
 	deadlines_done(&due);
 	close(dir);
 	assert_int_equal(rmdir(path), 0);
@@ -145,15 +145,15 @@ static void half_a_secret_is_hidden_by_the_program_that_comes_next(void **state)
 
 static void a_veil_over_nothing_is_nothing(void **state)
 {
-	struct veil v;
+	struct output_filter v;
 
 	(void)state;
-	veil_init(&v);
-	veil_save(&v);
+	output_filter_init(&v);
+	output_filter_save(&v);
 	assert_int_equal(v.saved, -1);
-	assert_true(veil_adopt(&v, NULL));
-	assert_null(v.mask);
-	veil_done(&v);
+	assert_true(output_filter_adopt(&v, NULL));
+	assert_null(v.secret_mask);
+	output_filter_done(&v);
 }
 
 int main(void)

@@ -48,26 +48,26 @@ static void policies_say_who_needs_one(void **state)
 static void a_warrant_holds_for_one_thing_only(void **state)
 {
 	const struct warrant_key key = {{1, 2, 3}}, other = {{1, 2, 4}};
-	const struct warrant_thing order = {.kind = WARRANT_OF_ORDER, .data = "abc", .len = 3};
-	const struct warrant_thing roots = {.kind = WARRANT_OF_TEXT, .data = "abc", .len = 3};
-	const struct warrant_thing anns = {.kind = WARRANT_OF_TEXT, .uid = 1000, .data = "abc", .len = 3};
-	const struct warrant_thing shorter = {.kind = WARRANT_OF_ORDER, .data = "abc", .len = 2};
+	const struct warrant_subject order = {.kind = WARRANT_OF_ORDER, .data = "abc", .len = 3};
+	const struct warrant_subject roots = {.kind = WARRANT_OF_TEXT, .data = "abc", .len = 3};
+	const struct warrant_subject anns = {.kind = WARRANT_OF_TEXT, .uid = 1000, .data = "abc", .len = 3};
+	const struct warrant_subject shorter = {.kind = WARRANT_OF_ORDER, .data = "abc", .len = 2};
 	unsigned char w[WARRANT_LEN];
 
 	(void)state;
-	warrant_make(&key, &order, w);
-	assert_true(warrant_holds(&key, &order, w));
-	assert_false(warrant_holds(&other, &order, w));
-	assert_false(warrant_holds(&key, &roots, w));
-	assert_false(warrant_holds(&key, &shorter, w));
+	warrant_key_sign(&key, &order, w);
+	assert_true(warrant_key_verify(&key, &order, w));
+	assert_false(warrant_key_verify(&other, &order, w));
+	assert_false(warrant_key_verify(&key, &roots, w));
+	assert_false(warrant_key_verify(&key, &shorter, w));
 	for (int bit = 0; bit < WARRANT_LEN * 8; bit++) {
 		w[bit / 8] ^= (unsigned char)(1 << bit % 8);
-		assert_false(warrant_holds(&key, &order, w));
+		assert_false(warrant_key_verify(&key, &order, w));
 		w[bit / 8] ^= (unsigned char)(1 << bit % 8);
 	}
-	warrant_make(&key, &anns, w);
-	assert_true(warrant_holds(&key, &anns, w));
-	assert_false(warrant_holds(&key, &roots, w));
+	warrant_key_sign(&key, &anns, w);
+	assert_true(warrant_key_verify(&key, &anns, w));
+	assert_false(warrant_key_verify(&key, &roots, w));
 }
 
 static void the_key_is_made_once_and_refused_when_others_may_read_it(void **state)

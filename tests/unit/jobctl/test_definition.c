@@ -17,7 +17,7 @@ static void read_spec(struct job_spec *s, const char *text)
 	struct err e = {};
 
 	job_spec_init(s);
-	if (!spec_from_text(text, s, &e))
+	if (!spec_json_from_text(text, s, &e))
 		fail_msg("%s: %s", text, e.msg);
 }
 
@@ -29,7 +29,7 @@ static char *merged(const char *before, const char *patch, struct err *e)
 
 	read_spec(&s, before);
 	assert_non_null(p);
-	return spec_merge_json(p, &s, e) ? spec_to_text(&s) : NULL;
+	return spec_json_merge(p, &s, e) ? spec_json_to_text(&s) : NULL;
 }
 
 static void members_are_laid_over_a_definition(void **state)
@@ -92,8 +92,8 @@ static void differences_are_told_without_values_of_variables(void **state)
 		"priority 0 → 5, notify changed");
 	job_diff_words(&a, &a, &none);
 	assert_int_equal(none.len, 0);
-	assert_false(job_slots_equal(&a, &b));
-	assert_true(job_slots_equal(&a, &a));
+	assert_false(job_diff_slots_equal(&a, &b));
+	assert_true(job_diff_slots_equal(&a, &a));
 }
 
 /* ---- lines ---- */
@@ -183,12 +183,12 @@ static void every_definition_reads_back_from_its_lines(void **state)
 
 		random_spec(&a);
 		job_spec_init(&b);
-		form_write(&a, NULL, &text);
-		form_write_rest(&a, &text);
-		if (!form_read(text.data, &b, &e))
+		spec_form_write(&a, NULL, &text);
+		spec_form_write_defaults(&a, &text);
+		if (!spec_form_read(text.data, &b, &e))
 			fail_msg("round %d: %s\n%s", i, e.msg, text.data);
 		for (size_t k = 0; k < job_fields_count; k++)
-			if (!job_field_equal(&job_fields[k], &a, &b))
+			if (!job_diff_field_equal(&job_fields[k], &a, &b))
 				fail_msg("round %d: '%s' is another\n%s", i, job_fields[k].name, text.data);
 	}
 }
@@ -209,10 +209,10 @@ static void a_patch_makes_one_definition_of_another(void **state)
 			if (job_fields[k].type == FIELD_DURATION)
 				*(int64_t *)((char *)&b + job_fields[k].offset) /= USEC_SEC, *(int64_t *)((char *)&b + job_fields[k].offset) *= USEC_SEC;
 		patch = spec_patch(&a, &b);
-		if (!spec_merge_json(patch, &a, &e))
+		if (!spec_json_merge(patch, &a, &e))
 			fail_msg("round %d: %s", i, e.msg);
 		for (size_t k = 0; k < job_fields_count; k++)
-			if (!job_field_equal(&job_fields[k], &a, &b))
+			if (!job_diff_field_equal(&job_fields[k], &a, &b))
 				fail_msg("round %d: '%s' is another", i, job_fields[k].name);
 	}
 }
@@ -230,7 +230,7 @@ static void a_text_that_is_not_valid_is_refused_with_its_line(void **state)
 		struct err e = {};
 
 		job_spec_init(&s);
-		if (form_read(bad[i], &s, &e))
+		if (spec_form_read(bad[i], &s, &e))
 			fail_msg("'%s' was taken", bad[i]);
 		assert_int_equal(e.kind, ERR_INVALID);
 		if (strchr(bad[i], '\n') && i != 9)
@@ -249,9 +249,9 @@ static char *patch_text(char *const *words, size_t n)
 	AUTO_DONE(buf) out = {};
 	struct err e = {};
 
-	if (!patch_from_words(words, n, &patch, &e))
+	if (!spec_patch_from_words(words, n, &patch, &e))
 		return xprintf("refused: %s", e.msg);
-	json_write(patch, &out);
+	json_value_write(patch, &out);
 	return buf_steal(&out);
 }
 

@@ -112,7 +112,7 @@ static bool spec_of(struct job_spec *s, struct err *e, const char **words)
 	AUTO(args) *a = NULL;
 
 	job_spec_init(s);
-	return parse_add(&a, e, words) && spec_from_args(s, a, e);
+	return parse_add(&a, e, words) && spec_args_read(s, a, e);
 }
 #define SPEC_OF(s, e, ...) spec_of(s, e, (const char *[]){"add", __VA_ARGS__, NULL})
 
@@ -206,8 +206,8 @@ static void the_command_that_makes_a_job_makes_an_equal_one(void **state)
 	(void)state;
 	assert_true(SPEC_OF(&s, &e, "-n", "x", "-e", "A=it's", "-t", "k=v", "--timeout", "90s", "--umask", "027", "-p", "7",
 		"-C", "/", "--every", "15m", "--tz", "Europe/Berlin"));
-	spec_take_words(&s, (char *const *)(const char *[]){"echo", "a b", "$x", NULL}, 3);
-	spec_to_words(&s, NULL, &out);
+	spec_args_set_command(&s, (char *const *)(const char *[]){"echo", "a b", "$x", NULL}, 3);
+	spec_command_write(&s, NULL, &out);
 	assert_string_equal(out.data, "jobctl add --name x --tz Europe/Berlin --env 'A=it'\\''s' --tag k=v --cwd / "
 				      "--umask 027 --priority 7 --timeout 1m30s --every 15m -- echo 'a b' '$x'");
 }
@@ -223,10 +223,10 @@ static void a_single_word_keeps_its_kind_as_a_command(void **state)
 	job_spec_init(&script);
 	job_spec_init(&command);
 	script.script = xstrdup("true");
-	spec_to_words(&script, NULL, &a);
+	spec_command_write(&script, NULL, &a);
 	assert_string_equal(a.data, "jobctl add -- ' true'");
 	strv_add(&command.command, "/opt/my program");
-	spec_to_words(&command, NULL, &b);
+	spec_command_write(&command, NULL, &b);
 	assert_string_equal(b.data, "jobctl add -- ''\\''/opt/my program'\\'''");
 }
 

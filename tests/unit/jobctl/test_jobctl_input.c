@@ -23,12 +23,12 @@ static char *moment(const char *text, bool back, char out[RFC3339_MAX])
 	struct err e = {};
 	usec_t t;
 
-	assert_true(parse_rfc3339(NOW, &how.now, NULL));
+	assert_true(rfc3339_parse(NOW, &how.now, NULL));
 	if (!moment_parse(text, &how, &t, &e)) {
 		assert_int_equal(e.kind, ERR_INVALID);
 		return strcpy(out, "refused");
 	}
-	return format_rfc3339(t, out);
+	return rfc3339_format(t, out);
 }
 
 static void a_past_time_is_the_last_one(void **state)
@@ -126,7 +126,7 @@ static void an_option_takes_its_own_form_only(void **state)
 	for (size_t i = 0; i < ELEMENTS(cases); i++) {
 		AUTO_TEXT text = NULL;
 		struct err e = {};
-		bool ok = when_from_word(cases[i].flag, cases[i].value, &text, &e);
+		bool ok = when_args_parse(cases[i].flag, cases[i].value, &text, &e);
 
 		assert_int_equal(ok, cases[i].use == NULL);
 		if (!ok)

@@ -133,7 +133,7 @@ static void json_carries_no_control_character(void **state)
 	(void)state;
 	json_object_set_new(o, "x", json_string("\033[2J\x7f\xc2\x9b\u202e\U000e0041ä\"\\\n"));
 	json_object_set_new(o, "cpu", json_real(0.1));
-	json_show(o, JSON_COMPACT, &out);
+	render_json(o, JSON_COMPACT, &out);
 	assert_string_equal(out.data,
 		"{\"x\":\"\\u001B[2J\\u007f\\u009b\\u202e\\udb40\\udc41ä\\\"\\\\\\n\",\"cpu\":0.1}");
 	again = json_loads(out.data, 0, NULL);
@@ -146,8 +146,8 @@ static void output_for_a_terminal_is_escaped_but_for_lines_and_tabs(void **state
 	AUTO_DONE(output) o = {};
 
 	(void)state;
-	output_put(&o, "a\tb\n\033]52;c;x\a\r", 14);
-	output_end(&o);
+	run_output_put(&o, "a\tb\n\033]52;c;x\a\r", 14);
+	run_output_end(&o);
 	assert_string_equal(o.out.data, "a\tb\n\\x1b]52;c;x\\x07\\r");
 }
 
@@ -158,8 +158,8 @@ static void a_character_split_between_two_pieces_stays_whole(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < strlen(text); i++)
-		output_put(&o, text + i, 1);
-	output_end(&o);
+		run_output_put(&o, text + i, 1);
+	run_output_end(&o);
 	assert_string_equal(o.out.data, "aä日😀\\xff\\xe6");
 }
 
@@ -168,8 +168,8 @@ static void raw_output_is_left_alone(void **state)
 	AUTO_DONE(output) o = {.raw = true};
 
 	(void)state;
-	output_put(&o, "\0\033\xff", 3);
-	output_end(&o);
+	run_output_put(&o, "\0\033\xff", 3);
+	run_output_end(&o);
 	assert_int_equal(o.out.len, 3);
 	assert_memory_equal(o.out.data, "\0\033\xff", 3);
 }

@@ -78,21 +78,21 @@ static void a_run_matches_only_the_job_named_before_it(void **state)
 
 static void the_nearest_name_is_suggested_and_a_far_one_is_not(void **state)
 {
-	AUTO_DONE(suggestion) s = {.typed = "bakcup"};
-	AUTO_DONE(suggestion) far = {.typed = "bakcup"};
-	AUTO_DONE(suggestion) brief = {.typed = "nope"};
+	AUTO_DONE(suggest) s = {.typed = "bakcup"};
+	AUTO_DONE(suggest) far = {.typed = "bakcup"};
+	AUTO_DONE(suggest) brief = {.typed = "nope"};
 
 	(void)state;
-	suggestion_offer(&s, "report");
-	suggestion_offer(&s, "backups");
-	suggestion_offer(&s, "backup");
-	suggestion_offer(&s, "back");
+	suggest_offer(&s, "report");
+	suggest_offer(&s, "backups");
+	suggest_offer(&s, "backup");
+	suggest_offer(&s, "back");
 	assert_string_equal(s.best, "backup");
-	suggestion_offer(&far, "report");
+	suggest_offer(&far, "report");
 	assert_null(far.best);
-	suggestion_offer(&brief, "noon");
+	suggest_offer(&brief, "noon");
 	assert_null(brief.best);
-	suggestion_offer(&brief, "node");
+	suggest_offer(&brief, "node");
 	assert_string_equal(brief.best, "node");
 	assert_int_equal(suggest_distance("ab", "ba"), 1);
 	assert_int_equal(suggest_distance("", "abc"), 3);
@@ -112,7 +112,7 @@ static void the_zone_is_read_from_what_systems_say(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ELEMENTS(rows); i++) {
-		AUTO_TEXT zone = zone_name_in(rows[i].text);
+		AUTO_TEXT zone = local_zone_parse(rows[i].text);
 
 		if (!text_equal(zone, rows[i].zone))
 			fail_msg("'%s' gave '%s'", rows[i].text, zone ? zone : "(none)");
@@ -160,7 +160,7 @@ static void people_see_local_times_in_whole_seconds(void **state)
 	for (size_t i = 0; i < ELEMENTS(rows); i++) {
 		setenv("TZ", rows[i].tz, 1);
 		tzset();
-		assert_true(parse_rfc3339(rows[i].utc, &t, NULL));
+		assert_true(rfc3339_parse(rows[i].utc, &t, NULL));
 		assert_string_equal(words_instant(t, out), rows[i].local);
 	}
 	setenv("TZ", "Asia/Tokyo", 1);
@@ -255,15 +255,15 @@ static void several_words_stay_what_they_are(void **state)
 	job_spec_init(&one);
 	job_spec_init(&many);
 	job_spec_init(&plain);
-	spec_take_words(&many, words, 4);
+	spec_args_set_command(&many, words, 4);
 	assert_null(many.script);
 	assert_int_equal(many.command.n, 4);
 	assert_string_equal(many.command.v[2], "$x");
 	assert_string_equal(many.command.v[3], "");
-	spec_take_words(&one, words + 1, 1);
+	spec_args_set_command(&one, words + 1, 1);
 	assert_string_equal(one.script, "a b");
 	assert_int_equal(one.command.n, 0);
-	spec_take_words(&plain, words, 1);
+	spec_args_set_command(&plain, words, 1);
 	assert_null(plain.script);
 	assert_string_equal(plain.command.v[0], "echo");
 }
@@ -303,7 +303,7 @@ static void a_command_is_shown_as_one_would_type_it(void **state)
 		json_auto_t *job = json_loads(rows[i].job, 0, NULL);
 		AUTO_DONE(buf) out = {};
 
-		words_of_command(job, &out);
+		words_command(job, &out);
 		assert_string_equal(text_of(&out), rows[i].words);
 	}
 }

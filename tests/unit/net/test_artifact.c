@@ -414,7 +414,7 @@ static bool fetches(const struct place *p, const char *url, const char *sum, int
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	send_file(pair[1], url + strlen("file://"));
 	*e = (struct err){};
-	ok = fetch_artifact(&(struct fetch_source){.url = url, .sha256 = sum, .limit = limit, .timeout = USEC_SEC,
+	ok = artifact_download(&(struct artifact_source){.url = url, .sha256 = sum, .limit = limit, .timeout = USEC_SEC,
 		.file_socket = pair[0], .quota = &quota}, fd, e);
 	close(pair[0]);
 	close(pair[1]);
@@ -668,7 +668,7 @@ static void a_run_that_alters_its_copy_or_the_archive_changes_nothing_for_the_ne
 	struct place *p = *state;
 	char sum[SHA256_HEX], key[NET_KEY_MAX];
 	AUTO_TEXT url = write_file(p, "tool", "right", sum);
-	AUTO_TEXT file = xprintf("cache/%s/file", net_artifact_key(url, sum, 1, key));
+	AUTO_TEXT file = xprintf("cache/%s/file", net_frame_artifact_key(url, sum, 1, key));
 	struct request *r;
 	int fd;
 

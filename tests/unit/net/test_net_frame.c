@@ -98,8 +98,8 @@ static void the_key_of_a_file_depends_on_its_owner_and_that_of_a_url_does_not(vo
 	char a[NET_KEY_MAX], b[NET_KEY_MAX];
 
 	(void)state;
-	assert_string_not_equal(net_artifact_key("file:/a", sum, 1, a), net_artifact_key("file:/a", sum, 2, b));
-	assert_string_equal(net_artifact_key("https://a", sum, 1, a), net_artifact_key("https://a", sum, 2, b));
+	assert_string_not_equal(net_frame_artifact_key("file:/a", sum, 1, a), net_frame_artifact_key("file:/a", sum, 2, b));
+	assert_string_equal(net_frame_artifact_key("https://a", sum, 1, a), net_frame_artifact_key("https://a", sum, 2, b));
 }
 
 int main(void)

@@ -37,7 +37,7 @@ static void plan_slots(const struct due_job *due, usec_t now, usec_t horizon, st
 	for (size_t i = 0; i < w->n; i++) {
 		usec_t slot = first + (usec_t)i * step;
 
-		planned_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = slot, .slot_last = slot,
+		plan_run_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = slot, .slot_last = slot,
 			.slot_count = 1, .due_at = slot});
 	}
 	ret->policy = w->policy;

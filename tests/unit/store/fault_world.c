@@ -51,7 +51,7 @@ static void build_notices(struct store *s)
 		AUTO(op) *add = op_new(OP_NOTICE_ADD, NULL, NULL);
 		AUTO(op) *take = op_new(OP_NOTICE_TAKE, NULL, NULL);
 
-		add->notice_add = (struct op_notice_add){.uid = -1, .job = RUNNING, .kind = TELL_TEST, .now = T0 + i};
+		add->notice_add = (struct op_notice_add){.uid = -1, .job = RUNNING, .kind = NOTICE_KIND_TEST, .now = T0 + i};
 		assert_true(apply_one(s, add));
 		take->notice_take = (struct op_notice_take){.node = NODE, .now = T0, .again_at = T0 + 1000, .limit = 1};
 		assert_true(apply_one(s, take));
@@ -148,7 +148,7 @@ static void plan_two(const struct due_job *due, usec_t now, usec_t horizon, stru
 	(void)now;
 	(void)arg;
 	while (ret->n < 2)
-		planned_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = due->slot + (usec_t)ret->n,
+		plan_run_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = due->slot + (usec_t)ret->n,
 			.due_at = due->slot});
 	ret->next_slot = horizon + 1;
 }
@@ -209,7 +209,7 @@ static struct op *(*const makers[OP_KIND_MAX])(void) = {
 };
 
 static int64_t old_runs[] = {ENDED_RUN}, old_jobs[] = {ENDED};
-static const struct prune_list old = {old_runs, old_jobs, 1, 1};
+static const struct prune_candidates old = {old_runs, old_jobs, 1, 1};
 static const struct kept_output output = {.run = ENDED_RUN, .fence = 1, .attempt = 1, .bytes = 10};
 static char *tag = (char *)"team=b";
 static const struct strv tags = {&tag, 1};
@@ -243,7 +243,7 @@ static const struct op plain[OP_KIND_MAX] = {
 	[OP_DEAD_PURGE].dead = {.uid = -1, .limit = 10, .now = T0 + 9},
 	[OP_NODE_OPEN].node_open = {.node = "node-new", .name = "one", .spawner = "spawner-new", .host = "here", .now = T0},
 	[OP_NODE_CLOSE].node_close = {.node = NODE, .now = T0 + 9},
-	[OP_NODE_ORDER].node_order = {.name = "one", .order = NODE_DRAIN, .now = T0 + 9},
+	[OP_NODE_COMMAND].node_command = {.name = "one", .order = NODE_DRAIN, .now = T0 + 9},
 	[OP_LEASE].lease = {.node = "node-two", .name = "two", .ttl = USEC_HOUR, .at = T0, .resigns = true},
 	[OP_LEAD].lead = {.node = "node-two", .term = 1, .now = T0 + 9},
 	[OP_PRUNE].prune = {.list = &old, .events_before = T0},
@@ -253,7 +253,7 @@ static const struct op plain[OP_KIND_MAX] = {
 		.rate = {.n = 1, .per = USEC_SEC, .burst = 1}},
 	[OP_LIMIT_RM].limit = {.scope = LIMIT_QUEUE, .key = "spare"},
 	[OP_OWNER].owner = {.uid = 4711, .name = "newcomer", .now = T0 + 9},
-	[OP_NOTICE_ADD].notice_add = {.uid = -1, .job = RUNNING, .run = RUNNING, .kind = TELL_LONG, .now = T0},
+	[OP_NOTICE_ADD].notice_add = {.uid = -1, .job = RUNNING, .run = RUNNING, .kind = NOTICE_KIND_LONG, .now = T0},
 	[OP_NOTICE_TAKE].notice_take = {.node = NODE, .now = T0 + 9, .again_at = T0 + 99, .limit = 5},
 	[OP_NOTICE_RESUME].notice_resume = {.node = "node-new", .name = "one", .now = T0 + 9},
 };

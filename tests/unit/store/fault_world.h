@@ -5,4 +5,4 @@
 
 void world_build(struct store *s, const char *where); /* anew, whatever was there */
 char *world_dump(const char *where);                  /* what the store holds, as text; caller frees */
-struct op *world_op(enum op_kind kind);               /* not OP_LOOK, which changes nothing; caller frees */
+struct op *world_op(enum op_kind kind);               /* not OP_NODE_POLL, which changes nothing; caller frees */

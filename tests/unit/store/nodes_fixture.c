@@ -49,7 +49,7 @@ void lease_ends(const char *where, const char *node)
 	place_query(where, sql, NULL);
 }
 
-void office_ends(const char *where)
+void leader_lease_ends(const char *where)
 {
 	place_query(where, "UPDATE leases SET until = 1", NULL);
 }
@@ -59,7 +59,7 @@ static void once(const struct due_job *due, usec_t now, usec_t horizon, struct p
 	(void)now;
 	(void)horizon;
 	(void)arg;
-	planned_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = due->slot, .due_at = due->slot});
+	plan_run_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = due->slot, .due_at = due->slot});
 	ret->next_slot = due->slot + USEC_DAY;
 }
 

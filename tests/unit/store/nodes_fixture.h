@@ -13,7 +13,7 @@ struct run *run_elsewhere(struct store *s);                                /* of
 
 /* Time that passes. */
 void lease_ends(const char *where, const char *node);
-void office_ends(const char *where);
+void leader_lease_ends(const char *where);
 
 struct op *op_lease(const char *node, const char *name, bool stands);
 struct op *op_lead(const char *node, int64_t term);

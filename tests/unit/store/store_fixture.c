@@ -56,12 +56,12 @@ void reopen(struct fixture *f)
 	f->store = open_or_fail(f->where, false);
 }
 
-struct store_wake apply_all(struct store *s, struct op **ops, size_t n)
+struct batch_wake apply_all(struct store *s, struct op **ops, size_t n)
 {
-	struct store_wake wake = {};
+	struct batch_wake wake = {};
 	struct err e = {};
 
-	if (!store_apply(s, ops, n, &wake, &e))
+	if (!batch_apply(s, ops, n, &wake, &e))
 		fail_msg("batch of %zu: %s", n, e.msg);
 	return wake;
 }
@@ -118,10 +118,10 @@ struct op *op_started(const struct run *r, usec_t at)
 struct op *op_ended(const struct run *r, enum attempt_outcome outcome, usec_t at)
 {
 	struct op *op = op_new(OP_ENDED, NULL, NULL);
-	const struct run_case c = {.outcome = outcome, .exit_code = outcome == ATTEMPT_SUCCEEDED ? 0 : 1,
+	const struct judge_case c = {.outcome = outcome, .exit_code = outcome == ATTEMPT_SUCCEEDED ? 0 : 1,
 		.cancel_asked = r->cancel_asked, .failures = r->failures, .lost = r->lost, .first_start = at - 10, .now = at};
 	const struct retry_policy p = {.rerun_lost = true, .on_exit.action = {[0] = EXIT_OK, [1] = EXIT_RETRY}};
-	struct run_verdict v = run_judge(&p, &c);
+	struct judge_verdict v = judge_attempt(&p, &c);
 
 	op->ended = (struct op_ended){.node = NODE, .state = v.state, .due_at = v.due_at, .failure = v.failure,
 		.lost = v.lost, .dead = v.dead, .pause = v.pause};
@@ -172,7 +172,7 @@ void every_second(const struct due_job *due, usec_t now, usec_t horizon, struct 
 
 	(void)now;
 	for (; slot <= horizon && slot <= end; slot += USEC_SEC)
-		planned_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = slot, .slot_last = slot,
+		plan_run_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = slot, .slot_last = slot,
 			.slot_count = 1, .due_at = slot});
 	ret->next_slot = slot <= end ? slot : 0;
 }
@@ -228,7 +228,7 @@ static void count_jobs(struct store *s, struct store_counts *c)
 		AUTO_DONE(job_list) page = {};
 		struct err e = {};
 
-		if (!store_job_list(s, &f, &page, &e))
+		if (!list_jobs_page(s, &f, &page, &e))
 			fail_msg("%s", e.msg);
 		for (size_t i = 0; i < page.n; i++)
 			c->jobs[page.v[i]->state]++;
@@ -244,7 +244,7 @@ static void count_runs(struct store *s, struct store_counts *c)
 		AUTO_DONE(run_list) page = {};
 		struct err e = {};
 
-		if (!store_run_list(s, &f, &page, &e))
+		if (!list_runs_page(s, &f, &page, &e))
 			fail_msg("%s", e.msg);
 		for (size_t i = 0; i < page.n; i++)
 			c->runs[page.v[i]->state]++;
@@ -258,7 +258,7 @@ static void assert_sound(struct store *s)
 	AUTO_DONE(strv) problems = {};
 	struct err e = {};
 
-	if (!store_check(s, &problems, &e))
+	if (!check_store(s, &problems, &e))
 		fail_msg("%s", e.msg);
 	if (problems.n > 0)
 		fail_msg("%s", problems.v[0]);

@@ -40,7 +40,7 @@ const char *where_of(void **state);
 
 /* Applies one operation and fails the test unless the batch as such worked. Returns op->ok. */
 bool apply_one(struct store *s, struct op *op);
-struct store_wake apply_all(struct store *s, struct op **ops, size_t n);
+struct batch_wake apply_all(struct store *s, struct op **ops, size_t n);
 
 /* Operations, to be freed by the caller. Texts are borrowed. */
 struct op *op_add(const char *name, const char *key, const char *spec);
@@ -48,7 +48,7 @@ struct op *op_due(const char *name, usec_t slot);                  /* a job with
 struct op *op_plan(plan_fn *fn, void *arg, usec_t horizon);        /* of all segments, at T0 */
 struct op *op_claim(size_t room, usec_t now);
 struct op *op_started(const struct run *r, usec_t at);
-struct op *op_ended(const struct run *r, enum attempt_outcome outcome, usec_t at); /* judged by run_judge */
+struct op *op_ended(const struct run *r, enum attempt_outcome outcome, usec_t at); /* judged by judge_attempt */
 struct op *op_job_cancel(enum op_kind kind, int64_t id);
 struct op *op_node_open(const char *node, const char *name, const char *spawner);
 

@@ -18,7 +18,7 @@ static bool restore(const struct restore_options *given, char **kept, struct err
 	struct restore_options o = *given;
 
 	o.backup_fd = fd;
-	return store_restore(&o, kept, e);
+	return restore_store(&o, kept, e);
 }
 
 static void restore_or_fail(const struct restore_options *o, char **kept)
@@ -39,7 +39,7 @@ static void a_backup_taken_while_open_is_restored_whole(void **state)
 	struct err e = {};
 	int64_t before = add_job(f->store, "before"), after;
 
-	assert_true(store_backup(f->store, backup, &e));
+	assert_true(backup_create(f->store, backup, &e));
 	after = add_job(f->store, "after");
 	store_free(STEAL(f->store));
 	restore_or_fail(&(struct restore_options){.backup = backup, .where = f->where, .now = T0 + 5}, &kept);
@@ -67,7 +67,7 @@ static void what_went_on_in_a_backup_is_lost_and_not_run_again(void **state)
 	add_job(f->store, "running");
 	r = claim_one(f->store, T0);
 	start_run(f->store, r, T0 + 1);
-	assert_true(store_backup(f->store, backup, NULL));
+	assert_true(backup_create(f->store, backup, NULL));
 	store_free(STEAL(f->store));
 	restore_or_fail(&(struct restore_options){.backup = backup, .where = f->where, .now = T0 + 5}, &kept);
 	f->store = open_or_fail(f->where, false);
@@ -92,7 +92,7 @@ static void a_restore_from_now_makes_up_for_nothing(void **state)
 	add->add.run_at = 0;
 	add->add.next_slot = T0 + 1000000;
 	assert_true(apply_one(f->store, add));
-	assert_true(store_backup(f->store, backup, NULL));
+	assert_true(backup_create(f->store, backup, NULL));
 	store_free(STEAL(f->store));
 	restore_or_fail(&(struct restore_options){.backup = backup, .where = f->where, .from_now = true, .now = T0 + USEC_DAY}, &kept);
 	f->store = open_or_fail(f->where, false);
@@ -147,10 +147,10 @@ static void a_check_finds_what_does_not_add_up(void **state)
 	AUTO_DONE(strv) problems = {};
 
 	add_job(f->store, "one");
-	assert_true(store_check(f->store, &sound, NULL));
+	assert_true(check_store(f->store, &sound, NULL));
 	assert_int_equal(sound.n, 0);
 	place_query(f->where, "UPDATE counters SET n = n + 1 WHERE what = 0", NULL);
-	assert_true(store_check(f->store, &problems, NULL));
+	assert_true(check_store(f->store, &problems, NULL));
 	assert_int_equal(problems.n, 1);
 	assert_non_null(strstr(problems.v[0], "jobs"));
 }

@@ -93,7 +93,7 @@ static void every_refusal_leaves_the_others_alone(void **state)
 
 static void an_empty_batch_is_fine(void **state)
 {
-	struct store_wake wake = apply_all(store_of(state), NULL, 0);
+	struct batch_wake wake = apply_all(store_of(state), NULL, 0);
 
 	assert_int_equal(wake.next_due, USEC_NEVER);
 }
@@ -128,10 +128,10 @@ static void a_thousand_lives_leave_true_counts(void **state)
 	assert_counts_true(s);
 }
 
-static struct store_wake end_one(struct store *s, const struct run *r)
+static struct batch_wake end_one(struct store *s, const struct run *r)
 {
 	struct op *op = op_ended(r, ATTEMPT_SUCCEEDED, T0 + USEC_SEC);
-	struct store_wake wake = apply_all(s, &op, 1);
+	struct batch_wake wake = apply_all(s, &op, 1);
 
 	assert_true(op->ok);
 	op_free(op);
@@ -144,7 +144,7 @@ static void ends_soon_after_another_are_told_with_the_next_look(void **state)
 	struct store *s = store_of(state);
 	bool server = fixture_ops->reconnects;
 	AUTO(op) *company = op_node_open("node-two-engine", "two", "spawner-of-it");
-	struct op *look = op_new(OP_LOOK, NULL, NULL);
+	struct op *look = op_new(OP_NODE_POLL, NULL, NULL);
 	AUTO(run) *first = NULL, *second = NULL;
 
 	add_job(s, "first");
@@ -153,10 +153,10 @@ static void ends_soon_after_another_are_told_with_the_next_look(void **state)
 	second = claim_one(s, T0);
 	assert_true(apply_one(s, company));
 	end_one(s, first);
-	assert_int_equal(end_one(s, second).owes_news, server);
+	assert_int_equal(end_one(s, second).notify_pending, server);
 	nanosleep(&(struct timespec){.tv_nsec = 110000000}, NULL);
 	look->look.node = NODE;
-	assert_false(apply_all(s, &look, 1).owes_news);
+	assert_false(apply_all(s, &look, 1).notify_pending);
 	op_free(look);
 }
 

@@ -46,7 +46,7 @@ static void every(const struct due_job *due, usec_t now, usec_t horizon, struct 
 
 	(void)now;
 	for (; slot <= horizon; slot += *(usec_t *)arg)
-		planned_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = slot, .slot_last = slot,
+		plan_run_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = slot, .slot_last = slot,
 			.slot_count = 1, .due_at = slot});
 	ret->next_slot = slot;
 }
@@ -67,7 +67,7 @@ static void assert_slots(struct store *s, int64_t job, const char *expected)
 	AUTO_DONE(buf) text = {};
 	struct err e = {};
 
-	assert_true(store_run_list(s, &f, &runs, &e));
+	assert_true(list_runs_page(s, &f, &runs, &e));
 	for (size_t i = runs.n; i-- > 0;)
 		buf_printf(&text, "%s%lld:%s", text.len ? " " : "", (long long)(runs.v[i]->slot - T0) / SEC,
 			run_state_name(runs.v[i]->state));
@@ -118,7 +118,7 @@ static void a_new_schedule_takes_the_place_of_what_was_planned_and_not_due(void 
 	struct store *s = store_of(state);
 	int64_t id = add_one(s, "tick", T0);
 	AUTO(op) *op = op_reschedule(id, "tick", T0 + 2 * SEC, T0 + 4 * SEC);
-	struct store_wake wake;
+	struct batch_wake wake;
 
 	plan(s, 2 * SEC, T0);
 	assert_slots(s, id, "0:queued 2:queued 4:queued");
@@ -294,7 +294,7 @@ static void a_job_that_counts_from_its_end_waits_for_the_open_run(void **state)
 	int64_t id = add_job(s, "loop");
 	AUTO(run) *run = claim_one(s, T0);
 	AUTO(op) *op = op_reschedule(id, "loop", T0 + 5 * SEC, T0 + 9 * SEC);
-	struct store_wake wake;
+	struct batch_wake wake;
 
 	op->change.follows = true;
 	wake = apply_all(s, &op, 1);
@@ -323,9 +323,9 @@ static void tags_are_replaced(void **state)
 	op = op_change(add->add.id, 0, "t", SPEC2);
 	op->change.to.tags = &new;
 	assert_true(apply_one(s, op));
-	assert_true(store_job_list(s, &(struct job_filter){.uid = -1, .tag_key = "team", .tag_value = "a", .limit = 9}, &found, &e));
+	assert_true(list_jobs_page(s, &(struct job_filter){.uid = -1, .tag_key = "team", .tag_value = "a", .limit = 9}, &found, &e));
 	assert_int_equal(found.n, 0);
-	assert_true(store_job_list(s, &(struct job_filter){.uid = -1, .tag_key = "team", .tag_value = "b", .limit = 9}, &found, &e));
+	assert_true(list_jobs_page(s, &(struct job_filter){.uid = -1, .tag_key = "team", .tag_value = "b", .limit = 9}, &found, &e));
 	assert_int_equal(found.n, 1);
 	strv_done(&old);
 	strv_done(&new);
@@ -344,14 +344,14 @@ static void history_has_the_first_definition_and_who_changed_it(void **state)
 	AUTO_DONE(revision_list) older = {};
 	struct err e = {};
 
-	assert_true(store_revisions(s, fresh, 0, 10, &one, &e));
+	assert_true(revisions_page(s, fresh, 0, 10, &one, &e));
 	assert_int_equal(one.n, 1);
 	assert_string_equal(one.v[0].spec, SPEC1);
 	assert_true(apply_one(s, op));
 	undo->change.origin = 1;
 	assert_true(apply_one(s, undo));
 	job = get_job(s, id);
-	assert_true(store_revisions(s, job, 0, 10, &all, &e));
+	assert_true(revisions_page(s, job, 0, 10, &all, &e));
 	assert_int_equal(all.n, 3);
 	assert_int_equal(all.v[0].number, 3);
 	assert_int_equal(all.v[0].origin, 1);
@@ -359,7 +359,7 @@ static void history_has_the_first_definition_and_who_changed_it(void **state)
 	assert_string_equal(all.v[1].what, "command changed");
 	assert_string_equal(all.v[2].spec, SPEC1);
 	assert_int_equal(all.v[2].at, T0);
-	assert_true(store_revisions(s, job, 3, 1, &older, &e));
+	assert_true(revisions_page(s, job, 3, 1, &older, &e));
 	assert_int_equal(older.n, 1);
 	assert_int_equal(older.v[0].number, 2);
 }
@@ -378,7 +378,7 @@ static void old_revisions_are_forgotten(void **state)
 		assert_true(apply_one(s, op));
 	}
 	job = get_job(s, id);
-	assert_true(store_revisions(s, job, 0, 1000, &all, &e));
+	assert_true(revisions_page(s, job, 0, 1000, &all, &e));
 	assert_int_equal(all.n, REVISIONS_KEPT);
 	assert_int_equal(all.v[0].number, REVISIONS_KEPT + 6);
 }
@@ -400,10 +400,10 @@ static void a_page_of_revisions_ends_with_the_one_that_reaches_its_bytes(void **
 		assert_true(apply_one(s, op));
 	}
 	job = get_job(s, id);
-	assert_true(store_revisions(s, job, 0, 100, &first, &e));
+	assert_true(revisions_page(s, job, 0, 100, &first, &e));
 	assert_int_equal(first.n, 5); /* of about a megabyte each */
 	assert_true(first.more);
-	assert_true(store_revisions(s, job, first.v[4].number, 100, &second, &e));
+	assert_true(revisions_page(s, job, first.v[4].number, 100, &second, &e));
 	assert_int_equal(second.n, 3);
 	assert_false(second.more);
 }
@@ -562,26 +562,26 @@ static void templates_are_found_own_first_then_those_of_root(void **state)
 	AUTO_DONE(template_list) l = {};
 	struct err e = {};
 
-	assert_false(store_template_get(s, 1000, "t", &t, &e));
+	assert_false(list_templates_get(s, 1000, "t", &t, &e));
 	assert_int_equal(e.kind, ERR_NOT_FOUND);
 	assert_string_equal(e.field, "template");
 	assert_true(apply_one(s, shared));
 	assert_true(apply_one(s, own));
-	assert_true(store_template_get(s, 1000, "t", &t, &e));
+	assert_true(list_templates_get(s, 1000, "t", &t, &e));
 	assert_string_equal(t.spec, SPEC2);
 	template_done(&t);
-	assert_true(store_template_get(s, 1001, "t", &t, &e));
+	assert_true(list_templates_get(s, 1001, "t", &t, &e));
 	assert_string_equal(t.spec, SPEC1);
 	template_done(&t);
 	assert_true(apply_one(s, again));
 	assert_int_equal(again->template.revision, 2);
-	assert_true(store_template_list(s, 1000, "", 10, &l, &e));
+	assert_true(list_templates_page(s, 1000, "", 10, &l, &e));
 	assert_int_equal(l.n, 1);
 	assert_string_equal(l.v[0].spec, SPEC3);
 	assert_true(apply_one(s, rm));
 	assert_false(apply_one(s, gone));
 	assert_int_equal(gone->err.kind, ERR_NOT_FOUND);
-	assert_true(store_template_get(s, 1000, "t", &t, &e));
+	assert_true(list_templates_get(s, 1000, "t", &t, &e));
 	assert_string_equal(t.spec, SPEC1);
 }
 

@@ -287,7 +287,7 @@ static void a_deadline_is_for_the_first_attempt_and_expiry_for_all(void **state)
 
 /* ---- conditions and rates ---- */
 
-static void gate_by_spec(const char *spec, const struct machine_now *machine, struct gate_says *ret)
+static void gate_by_spec(const char *spec, const struct machine_figures *machine, struct gate_says *ret)
 {
 	*ret = (struct gate_says){.met = !strstr(spec, "idle") || machine->thousandths[MACHINE_LOAD] < 1000};
 	if (strstr(spec, "rate"))
@@ -309,7 +309,7 @@ static void an_unmet_condition_is_looked_at_again_in_a_while(void **state)
 	struct slots w = {.n = 1, .spec = "{\"command\":[\"true\"],\"idle\":1}", .policy = {.places = 1, .gated = true}};
 	AUTO(op) *busy = op_claim_gated(T0, 5000);
 	AUTO(op) *idle = op_claim_gated(T0 + 15 * USEC_SEC, 500);
-	struct store_wake wake;
+	struct batch_wake wake;
 
 	add_slots(s, &w);
 	wake = apply_all(s, &busy, 1);
@@ -347,7 +347,7 @@ static void a_jobs_rate_spreads_its_runs(void **state)
 	AUTO(op) *first = op_claim_gated(T0 + 3 * USEC_SEC, 0);
 	AUTO(op) *second = op_claim_gated(T0 + 13 * USEC_SEC, 0);
 	AUTO_TEXT due = NULL;
-	struct store_wake wake;
+	struct batch_wake wake;
 
 	add_slots(s, &w);
 	wake = apply_all(s, &first, 1);

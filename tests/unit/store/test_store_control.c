@@ -112,7 +112,7 @@ static int64_t only_run(struct store *s, int64_t job)
 	AUTO_DONE(run_list) all = {};
 	struct err e = {};
 
-	assert_true(store_run_list(s, &f, &all, &e));
+	assert_true(list_runs_page(s, &f, &all, &e));
 	assert_int_equal(all.n, 1);
 	return all.v[0]->id;
 }
@@ -142,7 +142,7 @@ static void what_is_planned_but_not_due_is_planned_again(void **state)
 	AUTO(op) *add = op_add("soon", NULL, NULL);
 	AUTO(op) *pause = NULL;
 	AUTO(job) *j = NULL;
-	struct store_wake wake;
+	struct batch_wake wake;
 
 	add->add.run_at = T0 + 3 * USEC_SEC;
 	assert_true(apply_one(s, add));
@@ -162,7 +162,7 @@ static void the_only_slot_of_a_paused_job_waits_and_runs_after_resume(void **sta
 	int64_t id = add_job(s, "once"), run = only_run(s, id);
 	AUTO(op) *resume = op_resume(id, T0 + HOUR);
 	AUTO(run) *held = NULL;
-	struct store_wake wake;
+	struct batch_wake wake;
 
 	assert_true(pause_job(s, id, T0, 0));
 	assert_claimed(s, run, T0 + 1, RUN_QUEUED, "paused");
@@ -238,7 +238,7 @@ static void a_pause_ends_by_itself_and_wakes_for_it(void **state)
 	AUTO(op) *pause = op_pause(id, T0, T0 + HOUR);
 	AUTO(op) *early = op_new(OP_PAUSES_END, NULL, NULL);
 	AUTO(op) *end = op_new(OP_PAUSES_END, NULL, NULL);
-	struct store_wake wake = apply_all(s, &pause, 1);
+	struct batch_wake wake = apply_all(s, &pause, 1);
 
 	assert_int_equal(wake.pause_end, T0 + HOUR);
 	assert_claimed(s, run, T0 + 1, RUN_QUEUED, "paused");
@@ -366,9 +366,9 @@ static void pauses_of_a_uid_are_bounded_and_seen_by_it(void **state)
 	more->pause.limit = 1;
 	assert_false(apply_one(s, more));
 	assert_int_equal(more->err.kind, ERR_LIMIT);
-	assert_true(store_pauses(s, 1000, &own, &e));
+	assert_true(pause_rows_list(s, 1000, &own, &e));
 	assert_int_equal(own.n, 2);
-	assert_true(store_pauses(s, 1001, &other, &e));
+	assert_true(pause_rows_list(s, 1001, &other, &e));
 	assert_int_equal(other.n, 1);
 	assert_int_equal(other.v[0].scope, PAUSE_ALL);
 }
@@ -410,7 +410,7 @@ static void force_overrules_a_pause_and_a_freeze_only_for_administrators(void **
 	assert_non_null(strstr(plain->err.msg, "paused by eve"));
 	assert_non_null(strstr(plain->err.msg, "works"));
 	assert_non_null(strstr(plain->err.msg, "--force"));
-	forced->trigger.forced = frozen->trigger.forced = thawing->trigger.forced = thawing->trigger.thaws = true;
+	forced->trigger.forced = frozen->trigger.forced = thawing->trigger.forced = thawing->trigger.overrides_freeze = true;
 	assert_true(apply_one(s, forced));
 	assert_claimed(s, forced->trigger.run->id, T0 + 1, RUN_CLAIMED, NULL);
 	put_scope(s, PAUSE_FREEZE, "", -1);
@@ -461,7 +461,7 @@ static void cancelled_and_changed_jobs_are_not_triggered(void **state)
 	assert_int_equal(late->err.kind, ERR_CONFLICT);
 	{
 		AUTO(op) *end = op_new(OP_PAUSES_END, NULL, NULL);
-		struct store_wake wake;
+		struct batch_wake wake;
 
 		end->pauses_end.now = T0 + HOUR;
 		wake = apply_all(s, &end, 1);
@@ -492,7 +492,7 @@ static void a_suspended_job_is_resumed_when_the_cause_is_gone(void **state)
 	AUTO(op) *vain = op_resume(id, T0 + 2 * HOUR);
 	AUTO(op) *resume = op_resume(id, T0 + 2 * HOUR);
 	bool gone = true;
-	struct store_wake wake;
+	struct batch_wake wake;
 
 	assert_true(pause_job(s, id, T0, 0)); /* a paused one has slots, too */
 	plan->plan = (struct op_plan){.now = T0, .horizon = T0 + HOUR, .limit = 10, .fn = zone_is_gone, .fn_arg = &gone};
@@ -641,7 +641,7 @@ static void a_resumed_job_is_paused_again_at_the_given_time(void **state)
 	AUTO(op) *early = op_trigger(id, T0 + 3), *late = op_trigger(id, T0 + 2 * HOUR);
 	AUTO(op) *due = op_new(OP_PAUSES_END, NULL, NULL);
 	AUTO(op) *lift = op_resume(id, T0 + 3 * HOUR);
-	struct store_wake wake;
+	struct batch_wake wake;
 	AUTO(job) *j = NULL;
 
 	assert_false(apply_one(s, none));
@@ -794,7 +794,7 @@ static void a_cancelled_job_that_is_resumed_goes_on_with_its_next_slot(void **st
 	usec_t last = USEC_NEVER, later = T0 + 10 * HOUR;
 	AUTO(op) *cancel = op_job_cancel(OP_JOB_CANCEL, id);
 	AUTO(op) *resume = op_revive(id, later, &last);
-	struct store_wake wake;
+	struct batch_wake wake;
 
 	assert_true(apply_one(s, cancel));
 	wake = apply_all(s, &resume, 1);

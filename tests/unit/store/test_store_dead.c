@@ -53,7 +53,7 @@ static size_t dead_count(struct store *s, int64_t uid, int64_t job)
 		AUTO_DONE(run_list) page = {};
 		struct err e = {};
 
-		if (!store_run_list(s, &f, &page, &e))
+		if (!list_runs_page(s, &f, &page, &e))
 			fail_msg("%s", e.msg);
 		for (size_t i = 0; i < page.n; i++, n++) {
 			assert_true(page.v[i]->dead_at != 0 && page.v[i]->dead_at <= last);

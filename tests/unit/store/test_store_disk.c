@@ -64,11 +64,11 @@ static void every_failing_write_is_told_and_loses_nothing(void **state)
 	for (bool met = true; met; k++) {
 		AUTO_TEXT name = xprintf("n%d", k);
 		AUTO(op) *op = op_add(name, NULL, NULL);
-		struct store_wake wake;
+		struct batch_wake wake;
 		struct err e = {};
 
 		writes_left = k;
-		if (!store_apply(f->store, &op, 1, &wake, &e))
+		if (!batch_apply(f->store, &op, 1, &wake, &e))
 			assert_true(e.kind == ERR_FULL || e.kind == ERR_UNCERTAIN);
 		met = writes_left == 0;
 		writes_left = 0;
@@ -89,16 +89,16 @@ static void a_failed_sync_stops_all_writing(void **state)
 	struct fixture *f = *state;
 	AUTO(op) *op = op_add("unknown", NULL, NULL);
 	AUTO(op) *later = op_add("later", NULL, NULL);
-	struct store_wake wake;
+	struct batch_wake wake;
 	struct err e = {};
 	int64_t jobs;
 
 	add_job(f->store, "before");
 	syncs_left = 1;
-	assert_false(store_apply(f->store, &op, 1, &wake, &e));
+	assert_false(batch_apply(f->store, &op, 1, &wake, &e));
 	assert_int_equal(e.kind, ERR_UNCERTAIN);
 	assert_int_equal(op->err.kind, ERR_UNCERTAIN);
-	assert_false(store_apply(f->store, &later, 1, &wake, &e)); /* a sync is never tried twice */
+	assert_false(batch_apply(f->store, &later, 1, &wake, &e)); /* a sync is never tried twice */
 	assert_int_equal(e.kind, ERR_UNCERTAIN);
 	reopen(f);
 	jobs = jobs_in(f->store);
@@ -166,10 +166,10 @@ static void a_full_disk_refuses_new_work_and_still_records_ends(void **state)
 	memset(pad, 'p', 60000);
 	for (bool full = false; !full && taken < 2000; taken += !full) {
 		AUTO(op) *op = op_add(NULL, NULL, pad);
-		struct store_wake wake;
+		struct batch_wake wake;
 		struct err e = {};
 
-		store_apply(s, &op, 1, &wake, &e);
+		batch_apply(s, &op, 1, &wake, &e);
 		full = !op->ok;
 		assert_true(op->ok || op->err.kind == ERR_FULL);
 	}

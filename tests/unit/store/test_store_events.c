@@ -14,7 +14,7 @@ static void read_events(struct store *s, struct event_filter f, struct event_lis
 
 	if (f.limit == 0)
 		f.limit = 1000;
-	if (!store_event_list(s, &f, ret, &e))
+	if (!list_events_page(s, &f, ret, &e))
 		fail_msg("%s", e.msg);
 }
 
@@ -102,10 +102,10 @@ static void the_events_of_a_batch_are_handed_out_once(void **state)
 	struct event_list again = {};
 
 	apply_all(s, ops, 2);
-	store_events_take(s, &l);
+	event_take_written(s, &l);
 	assert_int_equal(l.n, 2);
 	assert_string_equal(l.v[1]->object, "b");
-	store_events_take(s, &again);
+	event_take_written(s, &again);
 	assert_int_equal(again.n, 0);
 	for (size_t i = 0; i < 2; i++)
 		op_free(ops[i]);

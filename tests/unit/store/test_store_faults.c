@@ -18,12 +18,12 @@ static bool try_once(struct trial *t, enum op_kind kind, enum fault_mode mode, i
 {
 	AUTO(op) *op = world_op(kind);
 	AUTO_TEXT found = NULL;
-	struct store_wake wake;
+	struct batch_wake wake;
 	struct err e = {};
 	bool applied;
 
 	*t->fault = (struct fault){.mode = mode, .calls_left = n};
-	applied = store_apply(t->s, &op, 1, &wake, &e);
+	applied = batch_apply(t->s, &op, 1, &wake, &e);
 	t->fault->calls_left = 0;
 	found = world_dump(t->where);
 	if (applied && op->ok) {
@@ -81,7 +81,7 @@ static void try_all(enum fault_mode mode, bool reconnects)
 	struct trial t = {.where = where, .s = open_faulty(where, &fault, reconnects), .fault = &fault};
 
 	for (enum op_kind kind = 0; kind < OP_KIND_MAX; kind++)
-		if (kind != OP_LOOK) /* it changes nothing */
+		if (kind != OP_NODE_POLL) /* it changes nothing */
 			try_kind(&t, kind, mode);
 	store_free(t.s);
 	place_drop(where);
@@ -141,7 +141,7 @@ static void try_whole(struct store *s, const char *where, struct fault *fault, s
 	for (int i = 0; i < WHOLE; i++)
 		ops[i] = world_op(whole[i]);
 	*fault = armed;
-	if (store_apply(s, ops, WHOLE, &(struct store_wake){}, &e))
+	if (batch_apply(s, ops, WHOLE, &(struct batch_wake){}, &e))
 		for (int i = 0; i < WHOLE; i++)
 			if (ops[i]->ok)
 				good[ok++] = world_op(whole[i]);
@@ -189,7 +189,7 @@ static void a_connection_that_is_lost_each_time_means_that_nothing_happened(void
 		AUTO(op) *op = world_op(kinds[i]);
 
 		fault = (struct fault){.mode = FAULT_CUT, .query = Q_DUE_FIRST, .calls_left = 1};
-		assert_false(store_apply(s, &op, 1, &(struct store_wake){}, &e));
+		assert_false(batch_apply(s, &op, 1, &(struct batch_wake){}, &e));
 		assert_true(fault.fired);
 		assert_int_equal(e.kind, ERR_BUSY);
 		assert_int_equal(op->err.kind, ERR_BUSY);

@@ -222,7 +222,7 @@ static void read_everything(struct store *s)
 	struct store_counts counts;
 	struct err e = {};
 
-	if (store_job_list(s, &(struct job_filter){.uid = -1, .limit = 1000}, &jobs, &e))
+	if (list_jobs_page(s, &(struct job_filter){.uid = -1, .limit = 1000}, &jobs, &e))
 		for (size_t i = 0; i < jobs.n; i++)
 			if (jobs.v[i]->name && strncmp(jobs.v[i]->name, "job-", 4) == 0) {
 				AUTO_TEXT spec = xprintf("{\"command\":[\"echo\",\"%s-abcdefghijklmnopqrstuvwxyz\"]}",
@@ -233,7 +233,7 @@ static void read_everything(struct store *s)
 					print_message("name '%s' with another's spec\n", jobs.v[i]->name);
 				assert_string_equal(jobs.v[i]->owner, "ann");
 			}
-	store_run_list(s, &(struct run_filter){.uid = -1, .limit = 1000}, &runs, &e);
+	list_runs_page(s, &(struct run_filter){.uid = -1, .limit = 1000}, &runs, &e);
 	store_counts(s, &counts, &e);
 }
 
@@ -260,10 +260,10 @@ static void flipped_bytes_are_refused_or_do_no_harm(void **state)
 		write_file(f->where, damaged.data, damaged.len);
 		if (store_open(&(struct store_options){.where = f->where}, &s, &e)) {
 			AUTO(op) *op = op_add(NULL, NULL, NULL);
-			struct store_wake wake;
+			struct batch_wake wake;
 
 			read_everything(s);
-			store_apply(s, &op, 1, &wake, &e);
+			batch_apply(s, &op, 1, &wake, &e);
 			store_free(s);
 		} else {
 			AUTO_DONE(buf) after = {};
@@ -367,14 +367,14 @@ static void a_held_store_is_busy_and_nothing_happened(void **state)
 	struct db_options o = {.where = f->where, .busy_ms = 30};
 	AUTO(store) *second = NULL;
 	AUTO(op) *op = op_add("later", NULL, NULL);
-	struct store_wake wake;
+	struct batch_wake wake;
 	sqlite3 *holder = NULL;
 	struct err e = {};
 
 	assert_true(store_open_with(&db_sqlite_ops, &o, &second, &e));
 	assert_int_equal(sqlite3_open(f->where, &holder), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(holder, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
-	assert_false(store_apply(second, &op, 1, &wake, &e));
+	assert_false(batch_apply(second, &op, 1, &wake, &e));
 	assert_int_equal(e.kind, ERR_BUSY);
 	assert_int_equal(op->err.kind, ERR_BUSY);
 	assert_int_equal(sqlite3_exec(holder, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);

@@ -18,7 +18,7 @@ static void *apply_beside(void *arg)
 	struct beside *b = arg;
 	struct err e = {};
 
-	b->ok = store_apply(b->s, &b->op, 1, &(struct store_wake){}, &e) && b->op->ok;
+	b->ok = batch_apply(b->s, &b->op, 1, &(struct batch_wake){}, &e) && b->op->ok;
 	b->done = true;
 	return NULL;
 }
@@ -37,7 +37,7 @@ static void must_wait(struct store *s, struct tx *tx, struct store *beside, stru
 	assert_int_equal(pthread_create(&b.thread, NULL, apply_beside, &b), 0);
 	pause_ms(400);
 	assert_false(b.done);
-	assert_true(count_write(s, &e) && tx_commit(tx, &e));
+	assert_true(counters_write(s, &e) && tx_commit(tx, &e));
 	pthread_join(b.thread, NULL);
 	assert_true(b.ok);
 }
@@ -59,7 +59,7 @@ static void a_claim_under_way_is_waited_for(void **state)
 	claim->claim.node = OTHER;
 	claim->ok = true;
 	assert_true(tx_begin(&tx, s, true, &e));
-	assert_true(apply_claim(s, &claim, 1, &e));
+	assert_true(claim_apply(s, &claim, 1, &e));
 	assert_int_equal(claim->claim.claimed.n, 1);
 	pause_ms(600); /* its lease ends meanwhile */
 	must_wait(s, &tx, beside, lead);
@@ -80,7 +80,7 @@ static void a_renewal_does_not_wait_for_a_claim(void **state)
 		return; /* a file has one writer at a time */
 	claim->ok = true;
 	assert_true(tx_begin(&tx, s, true, &e));
-	assert_true(apply_claim(s, &claim, 1, &e));
+	assert_true(claim_apply(s, &claim, 1, &e));
 	renew(beside, NODE, "one");
 	assert_true(tx_commit(&tx, &e)); /* nor was the claim ended for it */
 }
@@ -98,7 +98,7 @@ static void a_new_engine_takes_over_what_its_old_self_is_claiming(void **state)
 	add_job(s, NULL);
 	claim->ok = true;
 	assert_true(tx_begin(&tx, s, true, &e));
-	assert_true(apply_claim(s, &claim, 1, &e));
+	assert_true(claim_apply(s, &claim, 1, &e));
 	assert_int_equal(claim->claim.claimed.n, 1);
 	must_wait(s, &tx, beside, open);
 	assert_int_equal(open->node_open.same_spawner.n, 1);
@@ -118,7 +118,7 @@ static void segments_that_are_being_planned_are_not_given_away(void **state)
 	open_node(s, OTHER, "two");
 	plan->ok = true;
 	assert_true(tx_begin(&tx, s, true, &e));
-	assert_true(apply_plan(s, &plan, 1, &e));
+	assert_true(plan_apply(s, &plan, 1, &e));
 	must_wait(s, &tx, beside, lead);
 	assert_int_equal(lead->lead.moved, 32);
 }
@@ -138,8 +138,8 @@ static void nobody_leads_before_the_last_leaders_work_is_over(void **state)
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	lead->ok = true;
 	assert_true(tx_begin(&tx, s, true, &e));
-	assert_true(apply_lead(s, &lead, 1, &e));
-	office_ends(where_of(state));
+	assert_true(leader_apply(s, &lead, 1, &e));
+	leader_lease_ends(where_of(state));
 	assert_int_equal(renew(beside, OTHER, "two"), 0); /* at once: to wait would cost the lease */
 	assert_true(tx_commit(&tx, &e));
 	assert_int_equal(renew(beside, OTHER, "two"), 2);
@@ -151,7 +151,7 @@ static void a_renewal_that_is_held_up_fails_within_the_lease_and_the_next_one_su
 	struct store *s = store_of(state);
 	AUTO(op) *op = op_lease(NODE, "one", true);
 	AUTO(store) *leases = NULL;
-	struct store_wake wake;
+	struct batch_wake wake;
 	AUTO_TX tx = {};
 	AUTO_QUERY q = {};
 	struct err e = {};
@@ -164,7 +164,7 @@ static void a_renewal_that_is_held_up_fails_within_the_lease_and_the_next_one_su
 	q = query_start(s->db, Q_NODES_NAMED, &e);
 	query_text(&q, "one");
 	assert_true(query_row(&q));
-	assert_false(store_apply(leases, &op, 1, &wake, &e));
+	assert_false(batch_apply(leases, &op, 1, &wake, &e));
 	assert_int_equal(e.kind, ERR_BUSY);
 	assert_non_null(strstr(e.msg, "lock timeout")); /* ours was still there to hear it: the server has shorter waits than we have */
 	assert_true(tx_commit(&tx, &e));

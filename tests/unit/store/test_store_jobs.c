@@ -246,7 +246,7 @@ static void cancelling_a_job_ends_its_queued_runs_and_its_schedule(void **state)
 	AUTO(op) *cancel = NULL;
 	AUTO(job) *job = NULL;
 	AUTO(run) *run = NULL;
-	struct store_wake wake;
+	struct batch_wake wake;
 
 	add->add.next_slot = T0 + USEC_HOUR;
 	assert_true(apply_one(s, add));
@@ -386,7 +386,7 @@ static enum err_kind try_add(struct store *s, const char *name, const char *key,
 	struct err e = {};
 
 	op->add.limit = 3;
-	if (store_job_try(s, &op->add, &e))
+	if (job_dry_run(s, &op->add, &e))
 		return ERR_NONE;
 	assert_string_equal(e.field, field);
 	assert_int_equal(op->add.id, 0);
@@ -407,7 +407,7 @@ static void trying_meets_what_adding_would_meet_and_changes_nothing(void **state
 	assert_int_equal(try_add(reader, "m", NULL, SPEC_A, ""), ERR_NONE);
 	assert_int_equal(try_add(reader, "n", NULL, SPEC_A, "name"), ERR_CONFLICT);
 	assert_int_equal(try_add(reader, "m", "k", SPEC_B, "key"), ERR_CONFLICT);
-	assert_true(store_job_try(reader, &known->add, &e));
+	assert_true(job_dry_run(reader, &known->add, &e));
 	assert_true(known->add.existed);
 	assert_int_equal(known->add.id, first->add.id);
 	add_job(f->store, NULL);
@@ -422,7 +422,7 @@ static struct op *op_crowd(usec_t slot)
 
 	op->add.run_at = 0;
 	op->add.next_slot = slot;
-	op->add.crowd_max = 10;
+	op->add.density_max = 10;
 	return op;
 }
 
@@ -443,7 +443,7 @@ static void a_job_hears_how_many_others_are_due_at_its_slot(void **state)
 	assert_int_equal(ops[11]->add.crowd, 3);
 	assert_int_equal(ops[13]->add.crowd, 0);
 	reader = open_or_fail(f->where, true);
-	assert_true(store_job_try(reader, &trial->add, &e));
+	assert_true(job_dry_run(reader, &trial->add, &e));
 	assert_int_equal(trial->add.crowd, 10); /* counting ends there */
 	for (size_t i = 0; i < ELEMENTS(ops); i++)
 		op_free(ops[i]);

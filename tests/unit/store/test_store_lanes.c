@@ -10,17 +10,17 @@ static void limit(void **state, const char *scope, const char *key, int64_t runn
 	struct rate r = {};
 	struct err e = {};
 
-	assert_true(!rate || rate_parse(rate, &r, &e));
+	assert_true(!rate || policy_rate_parse(rate, &r, &e));
 	sql(state, "DELETE FROM limits WHERE scope = '%s' AND key = '%s'", scope, key);
 	sql(state, "INSERT INTO limits (scope, key, running, weight, rate_n, rate_per, rate_burst) "
 		"VALUES ('%s', '%s', %lld, %lld, %lld, %lld, %lld)", scope, key, (long long)running, (long long)weight,
 		(long long)r.n, (long long)r.per, (long long)r.burst);
 }
 
-static struct store_wake claim_wakes(struct store *s, size_t room, usec_t now, size_t *ret_n)
+static struct batch_wake claim_wakes(struct store *s, size_t room, usec_t now, size_t *ret_n)
 {
 	AUTO(op) *op = op_claim(room, now);
-	struct store_wake wake = apply_all(s, &op, 1);
+	struct batch_wake wake = apply_all(s, &op, 1);
 
 	assert_true(op->ok);
 	*ret_n = op->claim.claimed.n;
@@ -43,7 +43,7 @@ static void a_full_queue_waits_for_an_end_and_not_for_time(void **state)
 {
 	struct store *s = store_of(state);
 	struct slots w = {.n = 5, .step = 1, .queue = "narrow"};
-	struct store_wake wake;
+	struct batch_wake wake;
 	AUTO(run) *run = NULL;
 	AUTO(op) *end = NULL;
 	size_t n;
@@ -89,7 +89,7 @@ static void one_owner_leaves_room_for_another(void **state)
 	struct slots many = {.n = 20, .step = 1}, few = {.first = T0 + 100, .n = 1, .uid = 2000};
 	AUTO(op) *first = op_claim(8, T0 + 50);
 	AUTO(op) *second = op_claim(2, T0 + 100);
-	struct store_wake wake;
+	struct batch_wake wake;
 
 	first->claim.owner_max = second->claim.owner_max = 6;
 	add_slots(s, &many);
@@ -113,7 +113,7 @@ static void rates_of_queues_and_owners_say_when_to_look_again(void **state)
 	for (size_t i = 0; i < ELEMENTS(scopes); i++) {
 		usec_t now = T0 + (usec_t)i * USEC_DAY;
 		struct slots w = {.first = now - 10, .n = 5, .step = 1};
-		struct store_wake wake;
+		struct batch_wake wake;
 		size_t n;
 
 		sql(state, "UPDATE limits SET rate_n = 0");
@@ -199,7 +199,7 @@ static void what_is_due_later_is_told_after_a_claim_too(void **state)
 {
 	struct store *s = store_of(state);
 	struct slots now = {.n = 2, .step = 50}, later = {.first = T0 + 30, .n = 1, .uid = 2000};
-	struct store_wake wake;
+	struct batch_wake wake;
 	size_t n;
 
 	add_slots(s, &now);
@@ -219,7 +219,7 @@ static void what_had_no_room_is_due_at_once(void **state)
 {
 	struct store *s = store_of(state);
 	struct slots w = {.n = 3, .step = 1};
-	struct store_wake wake;
+	struct batch_wake wake;
 	size_t n;
 
 	add_slots(s, &w);
@@ -238,7 +238,7 @@ static void runs_that_come_back_are_told(void **state)
 	AUTO(op) *nothing = op_claim(1, T0 + 1);
 	AUTO(run) *run = NULL;
 	AUTO(op) *end = NULL;
-	struct store_wake wake;
+	struct batch_wake wake;
 
 	add_slots(s, &w);
 	claim_is(state, 1, T0, "1");
@@ -259,7 +259,7 @@ static void a_failed_batch_forgets_what_it_knew(void **state)
 	AUTO(op) *claim = op_claim(1, T0);
 	AUTO(op) *foreign = op_claim(1, T0);
 	struct op *ops[] = {claim, foreign};
-	struct store_wake wake;
+	struct batch_wake wake;
 
 	add_slots(s, &w);
 	foreign->claim.node = "nobody";
@@ -309,7 +309,7 @@ static void a_backlog_of_one_job_costs_others_nothing(void **state)
 		struct slots other = {.first = now + USEC_SEC, .n = 1, .uid = 2000};
 		struct slots same_lane = {.first = now + 2 * USEC_SEC, .n = 1};
 		size_t n, claims = 0, cost;
-		struct store_wake wake;
+		struct batch_wake wake;
 
 		add_slots(s, &backlog);
 		add_slots(s, &other);

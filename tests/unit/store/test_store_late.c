@@ -24,7 +24,7 @@ static void slow_for_the_old(const struct due_job *due, usec_t now, usec_t horiz
 		ret->later = true;
 		return;
 	}
-	planned_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = due->slot, .due_at = due->slot});
+	plan_run_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = due->slot, .due_at = due->slot});
 	ret->next_slot = horizon + USEC_SEC;
 }
 
@@ -55,7 +55,7 @@ static void a_thousand_each(const struct due_job *due, usec_t now, usec_t horizo
 	(void)now;
 	(void)arg;
 	for (usec_t i = 0; i < 1000; i++)
-		planned_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = due->slot + i, .due_at = due->slot + i});
+		plan_run_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = due->slot + i, .due_at = due->slot + i});
 	ret->next_slot = horizon + USEC_SEC;
 }
 
@@ -140,7 +140,7 @@ static void planned_runs_that_passed_unseen_are_missed_as_the_policy_says(void *
 	assert_int_equal(asked, 1);
 	assert_int_equal(late->late.missed, 3); /* of seconds 1 to 4; 0 was due while somebody was there, 5 is to come */
 	assert_int_equal(late->late.more, 0);
-	assert_true(store_run_list(s, &filter, &runs, NULL));
+	assert_true(list_runs_page(s, &filter, &runs, NULL));
 	assert_int_equal(runs.n, 6);
 	for (size_t i = 0; i < runs.n; i++) {
 		usec_t second = (runs.v[i]->slot - T0) / USEC_SEC;
@@ -236,7 +236,7 @@ static void a_clock_set_back_undoes_what_was_planned_for_later(void **state)
 	AUTO(run) *done = NULL;
 	AUTO(run) *soon = NULL;
 	AUTO(job) *job = NULL;
-	struct store_wake wake;
+	struct batch_wake wake;
 
 	assert_true(apply_one(s, plan));
 	done = claim_one(s, T0);

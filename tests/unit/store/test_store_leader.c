@@ -19,10 +19,10 @@ static void another_leads_only_after_the_lease_and_with_a_greater_term(void **st
 
 	open_node(s, OTHER, "two");
 	assert_int_equal(renew(s, NODE, "one"), 1);
-	office_ends(where_of(state));
+	leader_lease_ends(where_of(state));
 	assert_int_equal(renew(s, OTHER, "two"), 2);
 	assert_int_equal(renew(s, NODE, "one"), 0);
-	office_ends(where_of(state));
+	leader_lease_ends(where_of(state));
 	assert_int_equal(renew(s, NODE, "one"), 3);
 }
 
@@ -31,7 +31,7 @@ static void a_leader_that_nobody_replaced_goes_on_under_its_term(void **state)
 	struct store *s = store_of(state);
 
 	assert_int_equal(renew(s, NODE, "one"), 1);
-	office_ends(where_of(state));
+	leader_lease_ends(where_of(state));
 	assert_int_equal(renew(s, NODE, "one"), 1);
 }
 
@@ -59,9 +59,9 @@ static struct store *store_that_saw_it_free(const char *where)
 	struct store *s = open_or_fail(where, false);
 	AUTO(op) *look = op_lease(OTHER, "two", false);
 
-	office_ends(where);
+	leader_lease_ends(where);
 	assert_true(apply_one(s, look));
-	assert_true(look->lease.office_remains == 0 && !look->lease.leads);
+	assert_true(look->lease.leader_remains == 0 && !look->lease.leads);
 	return s;
 }
 
@@ -94,18 +94,18 @@ static void who_was_given_up_or_is_drained_takes_no_free_office(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO(store) *theirs = NULL;
-	AUTO(op) *drain = op_new(OP_NODE_ORDER, NULL, NULL);
+	AUTO(op) *drain = op_new(OP_NODE_COMMAND, NULL, NULL);
 	AUTO(op) *close = op_new(OP_NODE_CLOSE, NULL, NULL);
 	AUTO(op) *lease = op_lease(OTHER, "two", true);
 
 	open_node(s, OTHER, "two");
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	theirs = store_that_saw_it_free(where_of(state));
-	drain->node_order = (struct op_node_order){.name = "two", .order = NODE_DRAIN, .now = T0};
+	drain->node_command = (struct op_node_command){.name = "two", .order = NODE_DRAIN, .now = T0};
 	assert_true(apply_one(s, drain));
 	assert_int_equal(renew(theirs, OTHER, "two"), 0);
 	assert_office(where_of(state), NODE "|1|\n");
-	drain->node_order.order = NODE_UNDRAIN;
+	drain->node_command.order = NODE_UNDRAIN;
 	assert_true(apply_one(s, drain));
 	close->node_close = (struct op_node_close){.node = OTHER, .now = T0};
 	assert_true(apply_one(s, close));
@@ -145,7 +145,7 @@ static void those_who_follow_see_whether_the_leader_works(void **state)
 	assert_true(apply_one(s, watched));
 	assert_true(apply_one(s, after));
 	assert_int_equal(after->lease.worked, T0 + 3 * USEC_SEC);
-	office_ends(where_of(state));
+	leader_lease_ends(where_of(state));
 	next->lease.at = T0 + 4 * USEC_SEC;
 	assert_true(apply_one(s, next));
 	assert_true(next->lease.leads && next->lease.term == 2);
@@ -178,7 +178,7 @@ static void a_leader_that_resigns_is_followed_at_once(void **state)
 	assert_true(apply_one(s, resign));
 	assert_false(resign->lease.leads);
 	assert_string_equal(resign->lease.leader, ""); /* else it would be watched, and found idle */
-	assert_int_equal(resign->lease.office_remains, 0);
+	assert_int_equal(resign->lease.leader_remains, 0);
 	assert_int_equal(renew(s, OTHER, "two"), 2);
 }
 
@@ -203,7 +203,7 @@ static void a_deposed_leader_changes_nothing(void **state)
 
 	open_node(s, OTHER, "two");
 	assert_int_equal(renew(s, NODE, "one"), 1);
-	office_ends(where_of(state));
+	leader_lease_ends(where_of(state));
 	assert_false(apply_one(s, old)); /* even before there is another one */
 	assert_int_equal(old->err.kind, ERR_FENCED);
 	assert_int_equal(renew(s, OTHER, "two"), 2);

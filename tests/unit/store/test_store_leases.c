@@ -183,7 +183,7 @@ static void whom_the_leader_spares_lives(void **state)
 
 	open_node(s, OTHER, "two");
 	assert_int_equal(renew(s, OTHER, "two"), 1);
-	office_ends(where_of(state));
+	leader_lease_ends(where_of(state));
 	lead->lead.term = renew(s, NODE, "one");
 	lease_ends(where_of(state), OTHER);
 	lead->lead.spares = true;
@@ -330,7 +330,7 @@ static void who_is_opened_again_keeps_the_longer_lease_and_hears_if_it_was_given
 	assert_true(apply_one(s, shorter));
 	assert_false(shorter->node_open.given_up);
 	assert_int_equal(shorter->node_open.same_spawner.n + shorter->node_open.other_spawner.n, 0); /* it has that in its hands */
-	assert_true(store_nodes(s, &l, &e));
+	assert_true(list_nodes_open(s, &l, &e));
 	assert_int_equal(l.n, 2);
 	assert_in_range(l.v[1].lease_remains, TTL / 2, TTL);
 	assert_int_equal(renew(s, NODE, "one"), 1);
@@ -341,7 +341,7 @@ static void who_is_opened_again_keeps_the_longer_lease_and_hears_if_it_was_given
 	assert_true(again->node_open.given_up);
 	assert_int_equal(again->node_open.same_spawner.n + again->node_open.other_spawner.n, 0);
 	node_list_done(&l);
-	assert_true(store_nodes(s, &l, &e));
+	assert_true(list_nodes_open(s, &l, &e));
 	assert_int_equal(l.n, 2);
 	assert_in_range(l.v[1].lease_remains, 1, TTL / 4);
 }

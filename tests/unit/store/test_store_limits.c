@@ -39,7 +39,7 @@ static void the_default_queue_is_there_and_stays(void **state)
 	AUTO(op) *removal = op_limit(OP_LIMIT_RM, LIMIT_QUEUE, "default");
 	struct err e = {};
 
-	assert_true(store_limits(s, LIMIT_QUEUE, NULL, &all, &e));
+	assert_true(list_limits_read(s, LIMIT_QUEUE, NULL, &all, &e));
 	assert_int_equal(all.n, 1);
 	assert_string_equal(all.v[0].key, "default");
 	assert_int_equal(all.v[0].weight, LIMIT_WEIGHT);
@@ -66,7 +66,7 @@ static void what_is_not_given_stays_as_it_was(void **state)
 	assert_true(apply_one(s, second));
 	assert_false(second->limit.created);
 	assert_true(apply_one(s, third));
-	assert_true(store_limits(s, LIMIT_QUEUE, "night", &all, &e));
+	assert_true(list_limits_read(s, LIMIT_QUEUE, "night", &all, &e));
 	assert_int_equal(all.n, 1);
 	assert_int_equal(all.v[0].running, 2);
 	assert_int_equal(all.v[0].weight, 300);
@@ -108,7 +108,7 @@ static void a_job_for_a_queue_that_nobody_made_is_refused(void **state)
 	assert_non_null(strstr(e.msg, "did you mean 'night'"));
 	assert_non_null(strstr(e.msg, "jobctl queue add nihgt"));
 	trial.queue = "nihgt";
-	assert_false(store_job_try(s, &trial, &e));
+	assert_false(job_dry_run(s, &trial, &e));
 	assert_string_equal(e.field, "queue");
 	bulk->bulk.v = xcalloc(3, sizeof(*bulk->bulk.v));
 	bulk->bulk.n = 3;
@@ -187,7 +187,7 @@ static void queues_are_shown_with_what_they_hold(void **state)
 		assert_true(add_to(s, "night", &e));
 	assert_true(apply_one(s, claim));
 	assert_int_equal(claim->claim.claimed.n, 1);
-	assert_true(store_limits(s, LIMIT_QUEUE, "night", &one, &e));
+	assert_true(list_limits_read(s, LIMIT_QUEUE, "night", &one, &e));
 	assert_int_equal(one.v[0].weight, LIMIT_WEIGHT);
 	assert_int_equal(one.v[0].jobs, 3);
 	assert_int_equal(one.v[0].queued, 2);
@@ -208,7 +208,7 @@ static void an_owner_has_limits_until_they_are_removed(void **state)
 	set->limit.running_given = true;
 	set->limit.running = 4;
 	assert_true(apply_one(s, set));
-	assert_true(store_limits(s, LIMIT_OWNER, NULL, &all, &e));
+	assert_true(list_limits_read(s, LIMIT_OWNER, NULL, &all, &e));
 	assert_int_equal(all.n, 1);
 	assert_string_equal(all.v[0].key, "1000");
 	assert_int_equal(all.v[0].running, 4);
@@ -217,9 +217,9 @@ static void an_owner_has_limits_until_they_are_removed(void **state)
 	assert_true(apply_one(s, removal));
 	assert_false(apply_one(s, gone));
 	assert_int_equal(gone->err.kind, ERR_NOT_FOUND);
-	assert_true(store_limits(s, LIMIT_OWNER, NULL, &none, &e));
+	assert_true(list_limits_read(s, LIMIT_OWNER, NULL, &none, &e));
 	assert_int_equal(none.n, 0);
-	assert_false(store_limits(s, LIMIT_OWNER, "1000", &none, &e));
+	assert_false(list_limits_read(s, LIMIT_OWNER, "1000", &none, &e));
 	assert_int_equal(e.kind, ERR_NOT_FOUND);
 }
 

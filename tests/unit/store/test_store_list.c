@@ -64,7 +64,7 @@ static void check_job_filter(struct store *s, struct job_filter f, const struct 
 		struct err e = {};
 
 		assert_true(++pages < 100);
-		if (!store_job_list(s, &f, &page, &e))
+		if (!list_jobs_page(s, &f, &page, &e))
 			fail_msg("%s", e.msg);
 		for (size_t i = 0; i < page.n; i++, at++) {
 			while (at < all->n && !job_fits(all->v[at], (int)at, &f))
@@ -106,7 +106,7 @@ static void each_filter_of_jobs_gives_each_job_once(void **state)
 	struct err e = {};
 
 	add_many(s);
-	assert_true(store_job_list(s, &every, &all, &e));
+	assert_true(list_jobs_page(s, &every, &all, &e));
 	assert_int_equal(all.n, JOBS);
 	assert_int_equal(all.next, 0);
 	for (size_t i = 0; i < ELEMENTS(filters); i++) {
@@ -135,7 +135,7 @@ static void stars_and_question_marks_are_the_whole_glob_language(void **state)
 		AUTO_DONE(job_list) page = {};
 		struct err e = {};
 
-		assert_true(store_job_list(s, &f, &page, &e));
+		assert_true(list_jobs_page(s, &f, &page, &e));
 		assert_int_equal(page.n, cases[i].matches);
 	}
 }
@@ -215,7 +215,7 @@ static void check_run_filter(struct store *s, struct run_filter f, const struct 
 		struct err e = {};
 
 		assert_true(++pages < 100);
-		if (!store_run_list(s, &f, &page, &e))
+		if (!list_runs_page(s, &f, &page, &e))
 			fail_msg("%s", e.msg);
 		for (size_t i = 0; i < page.n; i++, at++) {
 			while (at < all->n && !run_fits(all->v[at], &f))
@@ -268,7 +268,7 @@ static void each_filter_of_runs_gives_each_run_once(void **state)
 	struct err e = {};
 
 	make_runs(s);
-	assert_true(store_run_list(s, &every, &all, &e));
+	assert_true(list_runs_page(s, &every, &all, &e));
 	assert_int_equal(all.n, RUNS);
 	for (size_t i = 1; i < all.n; i++)
 		assert_true(all.v[i - 1]->slot > all.v[i]->slot ||
@@ -287,10 +287,10 @@ static void a_cursor_that_is_gone_is_told(void **state)
 	AUTO_DONE(job_list) job_page = {};
 	struct err e = {};
 
-	assert_false(store_run_list(s, &runs, &page, &e));
+	assert_false(list_runs_page(s, &runs, &page, &e));
 	assert_int_equal(e.kind, ERR_INVALID);
 	assert_string_equal(e.field, "cursor");
-	assert_false(store_job_list(s, &jobs, &job_page, &e));
+	assert_false(list_jobs_page(s, &jobs, &job_page, &e));
 	assert_int_equal(e.kind, ERR_INVALID);
 }
 
@@ -300,14 +300,14 @@ static void a_reader_sees_what_was_committed_and_writes_nothing(void **state)
 	AUTO(store) *reader = open_or_fail(f->where, true);
 	AUTO(op) *op = op_add("r", NULL, NULL);
 	AUTO(job) *job = NULL;
-	struct store_wake wake;
+	struct batch_wake wake;
 	struct err e = {};
 	int64_t id = add_job(f->store, "seen");
 
 	assert_string_equal(store_id(reader), store_id(f->store));
 	assert_int_equal(strlen(store_id(reader)), 32);
 	assert_true(store_job_get(reader, -1, id, &job, &e));
-	assert_false(store_apply(reader, &op, 1, &wake, &e));
+	assert_false(batch_apply(reader, &op, 1, &wake, &e));
 	assert_false(op->ok);
 	job_free(STEAL(job));
 	assert_true(store_job_get(reader, -1, id, &job, &e));
@@ -327,11 +327,11 @@ static void a_page_ends_with_the_job_that_reaches_its_bytes(void **state)
 
 		assert_true(apply_one(s, op));
 	}
-	assert_true(store_job_list(s, &f, &small, &e));
+	assert_true(list_jobs_page(s, &f, &small, &e));
 	assert_in_range(small.n, 10, 27); /* extrapolated from the small ones */
 	assert_int_equal(small.next, small.v[small.n - 1]->id);
 	f.after = small.next;
-	assert_true(store_job_list(s, &f, &rest, &e));
+	assert_true(list_jobs_page(s, &f, &rest, &e));
 	assert_in_range(rest.n, 9, 11);
 	assert_true(rest.next > 0);
 }

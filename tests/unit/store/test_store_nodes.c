@@ -2,13 +2,13 @@
 /* Nodes as people see and order them, and what concerns one of them. */
 #include "unit/store/nodes_fixture.h"
 
-static void give_order(struct store *s, const char *name, enum node_order order, bool changes)
+static void give_order(struct store *s, const char *name, enum node_command order, bool changes)
 {
-	AUTO(op) *op = op_new(OP_NODE_ORDER, NULL, NULL);
+	AUTO(op) *op = op_new(OP_NODE_COMMAND, NULL, NULL);
 
-	op->node_order = (struct op_node_order){.name = name, .order = order, .now = T0};
+	op->node_command = (struct op_node_command){.name = name, .order = order, .now = T0};
 	assert_true(apply_one(s, op));
-	assert_int_equal(op->node_order.changed, changes);
+	assert_int_equal(op->node_command.changed, changes);
 }
 
 static void a_drained_node_claims_plans_and_leads_nothing(void **state)
@@ -16,7 +16,7 @@ static void a_drained_node_claims_plans_and_leads_nothing(void **state)
 	struct store *s = store_of(state);
 	AUTO(op) *lead = op_lead(OTHER, 2);
 	AUTO(op) *claim = op_claim(1, T0);
-	AUTO(op) *look = op_new(OP_LOOK, NULL, NULL);
+	AUTO(op) *look = op_new(OP_NODE_POLL, NULL, NULL);
 
 	add_job(s, NULL);
 	open_node(s, OTHER, "two");
@@ -51,11 +51,11 @@ static void an_order_to_resign_ends_this_term_and_no_later_one(void **state)
 static void nobody_resigns_for_want_of_another(void **state)
 {
 	struct store *s = store_of(state);
-	AUTO(op) *resign = op_new(OP_NODE_ORDER, NULL, NULL);
-	AUTO(op) *drain = op_new(OP_NODE_ORDER, NULL, NULL);
+	AUTO(op) *resign = op_new(OP_NODE_COMMAND, NULL, NULL);
+	AUTO(op) *drain = op_new(OP_NODE_COMMAND, NULL, NULL);
 
-	resign->node_order = (struct op_node_order){.order = NODE_RESIGN, .now = T0};
-	drain->node_order = (struct op_node_order){.name = "one", .order = NODE_DRAIN, .now = T0};
+	resign->node_command = (struct op_node_command){.order = NODE_RESIGN, .now = T0};
+	drain->node_command = (struct op_node_command){.name = "one", .order = NODE_DRAIN, .now = T0};
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	assert_false(apply_one(s, resign)); /* alone */
 	assert_int_equal(resign->err.kind, ERR_CONFLICT);
@@ -63,10 +63,10 @@ static void nobody_resigns_for_want_of_another(void **state)
 	give_order(s, "two", NODE_DRAIN, true);
 	assert_false(apply_one(s, resign)); /* the other one takes no work */
 	assert_true(apply_one(s, drain));
-	assert_int_equal(drain->node_order.others, 0);
+	assert_int_equal(drain->node_command.others, 0);
 	give_order(s, "two", NODE_UNDRAIN, true);
 	assert_true(apply_one(s, drain));
-	assert_int_equal(drain->node_order.others, 1);
+	assert_int_equal(drain->node_command.others, 1);
 	assert_true(apply_one(s, resign));
 	lease_ends(where_of(state), OTHER);
 	assert_false(apply_one(s, resign)); /* gone */
@@ -75,12 +75,12 @@ static void nobody_resigns_for_want_of_another(void **state)
 static void orders_to_nobody_are_refused(void **state)
 {
 	struct store *s = store_of(state);
-	AUTO(op) *op = op_new(OP_NODE_ORDER, NULL, NULL);
+	AUTO(op) *op = op_new(OP_NODE_COMMAND, NULL, NULL);
 
-	op->node_order = (struct op_node_order){.name = "nowhere", .order = NODE_DRAIN, .now = T0};
+	op->node_command = (struct op_node_command){.name = "nowhere", .order = NODE_DRAIN, .now = T0};
 	assert_false(apply_one(s, op));
 	assert_int_equal(op->err.kind, ERR_NOT_FOUND);
-	op->node_order = (struct op_node_order){.name = "one", .order = NODE_RESIGN, .now = T0};
+	op->node_command = (struct op_node_command){.name = "one", .order = NODE_RESIGN, .now = T0};
 	assert_false(apply_one(s, op));
 	assert_int_equal(op->err.kind, ERR_CONFLICT);
 }
@@ -90,7 +90,7 @@ static void a_node_sees_which_of_its_runs_are_to_end(void **state)
 	struct store *s = store_of(state);
 	AUTO(run) *run = run_elsewhere(s);
 	AUTO(op) *cancel = op_new(OP_RUN_CANCEL, NULL, NULL);
-	AUTO(op) *look = op_new(OP_LOOK, NULL, NULL);
+	AUTO(op) *look = op_new(OP_NODE_POLL, NULL, NULL);
 
 	look->look.node = OTHER;
 	assert_true(apply_one(s, look));
@@ -112,7 +112,7 @@ static void people_see_the_nodes_and_who_leads(void **state)
 	open_node(s, OTHER, "two");
 	assert_int_equal(renew(s, OTHER, "two"), 1);
 	lead_once(s, OTHER, 1);
-	assert_true(store_nodes(s, &l, &e));
+	assert_true(list_nodes_open(s, &l, &e));
 	assert_int_equal(l.n, 2);
 	assert_string_equal(l.leader, "two");
 	assert_int_equal(l.term, 1);
@@ -129,7 +129,7 @@ static struct node_view *first_gone(struct store *s, usec_t now, size_t n, struc
 	struct err e = {};
 
 	node_list_done(l);
-	assert_true(store_nodes_gone(s, now, l, &e));
+	assert_true(list_nodes_gone(s, now, l, &e));
 	assert_int_equal(l->n, n);
 	return l->v;
 }
@@ -167,7 +167,7 @@ static void a_node_that_is_away_can_be_drained_and_is_shown_as_that(void **state
 	struct store *s = store_of(state);
 	AUTO_DONE(node_list) l = {};
 	AUTO(op) *close = op_new(OP_NODE_CLOSE, NULL, NULL);
-	AUTO(op) *nowhere = op_new(OP_NODE_ORDER, NULL, NULL);
+	AUTO(op) *nowhere = op_new(OP_NODE_COMMAND, NULL, NULL);
 
 	open_node(s, OTHER, "two");
 	close->node_close = (struct op_node_close){.node = OTHER, .now = T0};
@@ -177,7 +177,7 @@ static void a_node_that_is_away_can_be_drained_and_is_shown_as_that(void **state
 	assert_true(first_gone(s, T0 + 60 * USEC_DAY, 1, &l)->draining);
 	give_order(s, "two", NODE_UNDRAIN, true);
 	first_gone(s, T0 + 60 * USEC_DAY, 0, &l);
-	nowhere->node_order = (struct op_node_order){.name = "tow", .order = NODE_UNDRAIN, .now = T0};
+	nowhere->node_command = (struct op_node_command){.name = "tow", .order = NODE_UNDRAIN, .now = T0};
 	assert_false(apply_one(s, nowhere));
 	assert_int_equal(nowhere->err.kind, ERR_NOT_FOUND);
 }

@@ -18,7 +18,7 @@ static void by_letters(const struct due_job *due, usec_t now, usec_t horizon, st
 	for (; *letters; letters++) {
 		usec_t slot = T0 + (usec_t)ret->n * USEC_SEC;
 
-		planned_add(ret, &(struct planned_run){
+		plan_run_add(ret, &(struct planned_run){
 			.state = *letters == 'q' ? RUN_QUEUED : RUN_SKIPPED,
 			.reason = *letters == 'm' ? "missed" : *letters == 'p' ? "paused" : NULL,
 			.slot = slot,
@@ -64,7 +64,7 @@ static void assert_told(struct store *s, const char *channel, const char *want)
 	char got[32] = "";
 	size_t n = 0;
 
-	assert_true(store_notice_list(s, &f, &all, &e));
+	assert_true(list_notices_page(s, &f, &all, &e));
 	for (size_t i = all.n; i-- > 0;)
 		if (strcmp(all.v[i]->channel, channel) == 0)
 			got[n++] = letters[all.v[i]->kind];
@@ -107,7 +107,7 @@ static void the_end_of_a_run_and_its_notices_are_one_transaction(void **state)
 	AUTO(op) *take = op_take(T0 + USEC_SEC);
 	AUTO(run) *r = claim_one(s, T0);
 	AUTO(op) *end = op_ended(r, ATTEMPT_FAILED, T0 + 100);
-	struct store_wake wake = apply_all(s, &end, 1);
+	struct batch_wake wake = apply_all(s, &end, 1);
 
 	assert_true(end->ok);
 	assert_int_equal(wake.next_notice, T0 + 100);
@@ -122,7 +122,7 @@ static void the_end_of_a_run_and_its_notices_are_one_transaction(void **state)
 		assert_int_equal(n->run, run);
 		assert_int_equal(n->uid, 1000);
 		assert_int_equal(n->tries, 1);
-		assert_int_equal(n->kind, TELL_FAILED);
+		assert_int_equal(n->kind, NOTICE_KIND_FAILED);
 		assert_string_equal(n->job_name, "backup");
 		assert_string_equal(n->owner, "ann");
 		assert_string_equal(n->channel, i == 0 ? "mail:ann" : "exec:say it");
@@ -194,7 +194,7 @@ static void a_notice_is_tried_again_and_given_up(void **state)
 	AUTO(op) *second = op_take(T0 + USEC_SEC + LEASE);
 	struct notice_filter failed = {.uid = -1, .states = 1u << NOTICE_FAILED, .limit = 10};
 	AUTO_DONE(notice_list) found = {};
-	struct store_wake wake;
+	struct batch_wake wake;
 	struct err e = {};
 
 	plan_runs(s, "{\"command\":[\"true\"],\"notify\":[\"webhook:http://x\"]}", "m");
@@ -212,7 +212,7 @@ static void a_notice_is_tried_again_and_given_up(void **state)
 	assert_false(tell_done(s, second->notice_take.taken.v[0], NOTICE_FAILED, 0) &&
 		     tell_done(s, second->notice_take.taken.v[0], NOTICE_FAILED, 0));
 	assert_notice_counts(s, 0, 0, 1);
-	assert_true(store_notice_list(s, &failed, &found, &e));
+	assert_true(list_notices_page(s, &failed, &found, &e));
 	assert_int_equal(found.n, 1);
 	assert_string_equal(found.v[0]->error, "it did not answer");
 	assert_int_equal(found.v[0]->done_at, T0 + 500);
@@ -258,13 +258,13 @@ static void have_due(struct store *s, int64_t uid, const char *name, int n)
 	add->add.run_at = 0;
 	assert_true(apply_one(s, add));
 	while (n-- > 0) {
-		AUTO(op) *tell = op_tell(uid, add->add.id, 0, TELL_TEST);
+		AUTO(op) *tell = op_tell(uid, add->add.id, 0, NOTICE_KIND_TEST);
 
 		assert_true(apply_one(s, tell));
 	}
 }
 
-static struct store_wake take_shared(struct store *s, struct op **op, usec_t now, int64_t uid, int64_t in_use)
+static struct batch_wake take_shared(struct store *s, struct op **op, usec_t now, int64_t uid, int64_t in_use)
 {
 	*op = op_take(now);
 	(*op)->notice_take.shared = true;
@@ -290,7 +290,7 @@ static void an_owner_with_many_notices_leaves_slots_to_others(void **state)
 	AUTO(op) *first = NULL;
 	AUTO(op) *second = NULL;
 	AUTO(op) *third = NULL;
-	struct store_wake wake;
+	struct batch_wake wake;
 
 	have_due(s, 1000, "flood", 20);
 	wake = take_shared(s, &first, T0, 0, 0);
@@ -318,14 +318,14 @@ static void test_notices_are_refused_while_very_many_wait(void **state)
 	assert_true(apply_one(s, add));
 	for (int batch = 0; batch < 3; batch++) { /* 1000 notices after 250 of these */
 		for (size_t i = 0; i < 100; i++)
-			ops[i] = op_tell(1000, add->add.id, 0, TELL_TEST);
+			ops[i] = op_tell(1000, add->add.id, 0, NOTICE_KIND_TEST);
 		apply_all(s, ops, 100);
 		for (size_t i = 0; i < 100; i++) {
 			assert_int_equal(ops[i]->ok, batch < 2 || i < 50);
 			op_free(ops[i]);
 		}
 	}
-	late = op_tell(1000, add->add.id, 7, TELL_LONG); /* what a run has to tell is never refused */
+	late = op_tell(1000, add->add.id, 7, NOTICE_KIND_LONG); /* what a run has to tell is never refused */
 	assert_true(apply_one(s, late));
 }
 
@@ -355,9 +355,9 @@ static void that_a_run_takes_long_is_said_once(void **state)
 {
 	struct store *s = store_of(state);
 	int64_t job = plan_runs(s, SPEC, "q");
-	AUTO(op) *first = op_tell(-1, job, 1, TELL_LONG);
-	AUTO(op) *second = op_tell(-1, job, 1, TELL_LONG);
-	AUTO(op) *other = op_tell(-1, job, 2, TELL_LONG);
+	AUTO(op) *first = op_tell(-1, job, 1, NOTICE_KIND_LONG);
+	AUTO(op) *second = op_tell(-1, job, 1, NOTICE_KIND_LONG);
+	AUTO(op) *other = op_tell(-1, job, 2, NOTICE_KIND_LONG);
 
 	assert_true(apply_one(s, first));
 	assert_int_equal(first->notice_add.added.n, 2);
@@ -371,10 +371,10 @@ static void a_test_notice_is_for_the_owners_job(void **state)
 {
 	struct store *s = store_of(state);
 	int64_t job = plan_runs(s, SPEC, ""), quiet = add_job(s, "quiet");
-	AUTO(op) *foreign = op_tell(77, job, 0, TELL_TEST);
-	AUTO(op) *missing = op_tell(1000, 999, 0, TELL_TEST);
-	AUTO(op) *own = op_tell(1000, job, 0, TELL_TEST);
-	AUTO(op) *silent = op_tell(1000, quiet, 0, TELL_TEST);
+	AUTO(op) *foreign = op_tell(77, job, 0, NOTICE_KIND_TEST);
+	AUTO(op) *missing = op_tell(1000, 999, 0, NOTICE_KIND_TEST);
+	AUTO(op) *own = op_tell(1000, job, 0, NOTICE_KIND_TEST);
+	AUTO(op) *silent = op_tell(1000, quiet, 0, NOTICE_KIND_TEST);
 
 	assert_false(apply_one(s, foreign));
 	assert_int_equal(foreign->err.kind, ERR_NOT_FOUND);
@@ -410,7 +410,7 @@ static void pages_of_notices_follow_each_other(void **state)
 	static const size_t want[] = {10, 10, 10, 10, 0, 0};
 
 	for (int64_t run = 1; run <= 5; run++) {
-		AUTO(op) *op = op_tell(-1, job, run, TELL_LONG);
+		AUTO(op) *op = op_tell(-1, job, run, NOTICE_KIND_LONG);
 
 		assert_true(apply_one(s, op));
 	}
@@ -422,7 +422,7 @@ static void pages_of_notices_follow_each_other(void **state)
 			AUTO_DONE(notice_list) page = {};
 			struct err e = {};
 
-			assert_true(store_notice_list(s, &filters[i], &page, &e));
+			assert_true(list_notices_page(s, &filters[i], &page, &e));
 			assert_in_range(page.n, 0, 3);
 			for (size_t k = 0; k < page.n; k++, seen++) {
 				assert_true(page.v[k]->id < last);

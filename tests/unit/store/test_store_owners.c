@@ -20,17 +20,17 @@ static void who_comes_to_a_used_uid_has_another_number(void **state)
 	struct err e = {};
 	int64_t n;
 
-	assert_true(store_owner_find(s, 4001, "ann", &n, &e));
+	assert_true(owner_read_number(s, 4001, "ann", &n, &e));
 	assert_int_equal(n, -1);
 	assert_int_equal(number_of(s, 4001, "ann", 1), 4001);
 	assert_int_equal(number_of(s, 4001, "bob", 2), 4001 + OWNER_STEP);
 	assert_int_equal(number_of(s, 4001, "ann", 3), 4001);
 	assert_int_equal(number_of(s, 4001, "cid", 4), 4001 + 2 * OWNER_STEP);
 	assert_int_equal(number_of(s, 4002, "ann", 5), 4002);
-	assert_true(store_owner_find(s, 4001, "bob", &n, &e));
+	assert_true(owner_read_number(s, 4001, "bob", &n, &e));
 	assert_int_equal(n, 4001 + OWNER_STEP);
 	assert_int_equal(owner_uid(n), 4001);
-	assert_true(store_owner_named(s, "ann", &n, &e));
+	assert_true(owner_read_named(s, "ann", &n, &e));
 	assert_int_equal(n, 4002); /* of two the latest */
 }
 

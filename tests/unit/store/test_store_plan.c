@@ -12,7 +12,7 @@ static void each_slot_in_the_window_becomes_a_run(void **state)
 	AUTO(op) *plan = op_plan(every_second, &end, T0 + 5 * USEC_SEC);
 	AUTO(op) *claim = op_claim(10, T0 + 2 * USEC_SEC);
 	AUTO(job) *job = NULL;
-	struct store_wake wake;
+	struct batch_wake wake;
 
 	add->add.priority = 4;
 	assert_true(apply_one(s, add));
@@ -35,7 +35,7 @@ static void the_same_slot(const struct due_job *due, usec_t now, usec_t horizon,
 	(void)now;
 	(void)horizon;
 	(void)arg;
-	planned_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = T0 + 1, .due_at = T0 + 1});
+	plan_run_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = T0 + 1, .due_at = T0 + 1});
 	ret->next_slot = due->slot + 1;
 }
 
@@ -85,7 +85,7 @@ static void missed(const struct due_job *due, usec_t now, usec_t horizon, struct
 	(void)now;
 	(void)horizon;
 	(void)arg;
-	planned_add(ret, &(struct planned_run){.state = RUN_SKIPPED, .slot = due->slot, .slot_last = due->slot + 90,
+	plan_run_add(ret, &(struct planned_run){.state = RUN_SKIPPED, .slot = due->slot, .slot_last = due->slot + 90,
 		.slot_count = 10, .due_at = due->slot, .reason = "missed"});
 }
 
@@ -163,7 +163,7 @@ static void wait_for_the_end(const struct due_job *due, usec_t now, usec_t horiz
 	(void)now;
 	(void)horizon;
 	(void)arg;
-	planned_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = due->slot, .due_at = due->slot});
+	plan_run_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = due->slot, .due_at = due->slot});
 	ret->next_slot = USEC_NEVER;
 }
 
@@ -175,7 +175,7 @@ static void a_job_that_waits_for_its_run_is_looked_at_when_that_ended(void **sta
 	AUTO(op) *claim = op_claim(10, T0 + USEC_SEC);
 	AUTO(op) *end = NULL;
 	AUTO(job) *job = NULL;
-	struct store_wake wake;
+	struct batch_wake wake;
 
 	wake = apply_all(s, &plan, 1);
 	assert_true(wake.next_slot == USEC_NEVER);
@@ -198,10 +198,10 @@ static void a_cancelled_run_does_not_have_its_slot_planned_again(void **state)
 	AUTO(op) *cancel = op_new(OP_RUN_CANCEL, NULL, NULL);
 	struct run_filter filter = {.uid = -1, .job = id, .limit = 1};
 	AUTO_DONE(run_list) runs = {};
-	struct store_wake wake;
+	struct batch_wake wake;
 
 	apply_all(s, &plan, 1);
-	assert_true(store_run_list(s, &filter, &runs, NULL));
+	assert_true(list_runs_page(s, &filter, &runs, NULL));
 	assert_int_equal(runs.n, 1);
 	cancel->run_cancel = (struct op_run_cancel){.uid = -1, .id = runs.v[0]->id, .now = T0 - 3 * USEC_SEC};
 	wake = apply_all(s, &cancel, 1);

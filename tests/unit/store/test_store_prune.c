@@ -15,12 +15,12 @@ static void make_runs_of(struct store *s, int64_t uid, int64_t job, size_t n, us
 	AUTO_TX tx = {};
 	struct err e = {};
 
-	assert_true(n <= ELEMENTS(ids) && tx_begin(&tx, s, true, &e) && ids_take(s, Q_RUN_IDS, n, ids, &e));
+	assert_true(n <= ELEMENTS(ids) && tx_begin(&tx, s, true, &e) && row_ids_take(s, Q_RUN_IDS, n, ids, &e));
 	for (size_t i = 0; i < n; i++)
 		runs_describe(&set, &(struct run_new){.id = ids[i], .job = job, .uid = uid, .state = RUN_SKIPPED,
 			.reason = "missed", .queue = QUEUE_DEFAULT, .slot = first + (usec_t)i * step, .due_at = first, .now = first,
 			.revision = 1});
-	if (!runs_insert(s, &set, NULL, &e) || !count_write(s, &e) || !tx_commit(&tx, &e))
+	if (!runs_insert(s, &set, NULL, &e) || !counters_write(s, &e) || !tx_commit(&tx, &e))
 		fail_msg("%s", e.msg);
 }
 
@@ -51,10 +51,10 @@ static struct total prune_all(struct store *s, usec_t now)
 	struct err e = {};
 
 	while (!pass.done) {
-		AUTO_DONE(prune_list) list = {};
+		AUTO_DONE(prune_candidates) list = {};
 		AUTO(op) *op = op_new(OP_PRUNE, NULL, NULL);
 
-		if (!store_prune_find(s, &rule, now, &pass, &list, &e))
+		if (!prune_candidates_find(s, &rule, now, &pass, &list, &e))
 			fail_msg("%s", e.msg);
 		op->prune.list = &list;
 		assert_true(apply_one(s, op));
@@ -75,7 +75,7 @@ static int64_t runs_left(struct store *s, int64_t job)
 	int64_t n = 0;
 
 	do {
-		assert_true(store_run_list(s, &f, &l, &e));
+		assert_true(list_runs_page(s, &f, &l, &e));
 		n += (int64_t)l.n;
 		f.before = l.next;
 		run_list_done(&l);
@@ -119,17 +119,17 @@ static void what_was_kept_goes_when_newer_runs_came(void **state)
 	struct store *s = store_of(state);
 	int64_t job = add_recurring(s, "slow");
 	struct prune_pass pass = {};
-	AUTO_DONE(prune_list) none = {};
-	AUTO_DONE(prune_list) some = {};
+	AUTO_DONE(prune_candidates) none = {};
+	AUTO_DONE(prune_candidates) some = {};
 	struct err e = {};
 
 	make_runs(s, job, 5, T0 - 1000 * DAY, DAY);
-	assert_true(store_prune_find(s, &rule, T0, &pass, &none, &e));
+	assert_true(prune_candidates_find(s, &rule, T0, &pass, &none, &e));
 	assert_true(pass.done);
 	assert_int_equal(none.n_runs, 0);
 	make_runs(s, job, 6, T0 + DAY, DAY);
 	pass.done = false;
-	assert_true(store_prune_find(s, &rule, T0 + 100 * DAY, &pass, &some, &e));
+	assert_true(prune_candidates_find(s, &rule, T0 + 100 * DAY, &pass, &some, &e));
 	assert_int_equal(some.n_runs, 6);
 }
 
@@ -197,14 +197,14 @@ static struct prune_pass keep_budget(struct store *s, const struct owner_budget 
 	struct err e = {};
 
 	for (int steps = 0;; steps++) {
-		AUTO_DONE(prune_list) list = {};
+		AUTO_DONE(prune_candidates) list = {};
 		AUTO(op) *op = op_new(OP_PRUNE, NULL, NULL);
 
 		assert_true(steps < 100);
-		assert_true(store_owner_over(s, b, &pass, &e));
+		assert_true(prune_candidates_next_owner(s, b, &pass, &e));
 		if (!pass.has_owner)
 			return pass;
-		assert_true(store_prune_owner(s, &pass, &list, &e));
+		assert_true(prune_candidates_of_owner(s, &pass, &list, &e));
 		op->prune.list = &list;
 		assert_true(apply_one(s, op));
 	}
@@ -314,12 +314,12 @@ static void output_can_go_before_its_run(void **state)
 	(void)id;
 	end->ended.attempt.output_bytes = 5000;
 	assert_true(apply_one(s, end));
-	assert_true(store_outputs_oldest(s, 1000, 4, kept, &n, NULL));
+	assert_true(prune_candidates_outputs(s, 1000, 4, kept, &n, NULL));
 	assert_int_equal(n, 1);
 	assert_int_equal(kept[0].bytes, 5000);
 	forget->forget = (struct op_forget){kept, n};
 	assert_true(apply_one(s, forget));
-	assert_true(store_outputs_oldest(s, 1000, 4, kept, &n, NULL));
+	assert_true(prune_candidates_outputs(s, 1000, 4, kept, &n, NULL));
 	assert_int_equal(n, 0);
 	assert_true(store_sizes(s, &sizes, NULL));
 	assert_int_equal(sizes.outputs, 0);
@@ -362,7 +362,7 @@ static void output_is_counted_by_owner_and_who_has_most_is_known(void **state)
 	assert_int_equal(sizes.most_uid, 2002);
 	assert_int_equal(sizes.most, 11000);
 	assert_int_equal(sizes.second, 300);
-	assert_true(store_outputs_oldest(s, 2002, 4, kept, &n, NULL));
+	assert_true(prune_candidates_outputs(s, 2002, 4, kept, &n, NULL));
 	assert_int_equal(n, 2);
 	assert_int_equal(kept[0].bytes, 5000);
 	assert_int_equal(kept[0].uid, 2002);

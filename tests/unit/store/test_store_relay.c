@@ -55,7 +55,7 @@ static struct relay_list look(struct store *s, const char *node)
 	struct relay_list l = {};
 	struct err e = {};
 
-	if (!store_relays(s, node, &l, &e))
+	if (!list_relays_of_node(s, node, &l, &e))
 		fail_msg("%s", e.msg);
 	return l;
 }

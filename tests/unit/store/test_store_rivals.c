@@ -48,7 +48,7 @@ static void each_second(const struct due_job *due, usec_t now, usec_t horizon, s
 	(void)horizon;
 	(void)arg;
 	ret->policy = policy_of(due->job);
-	planned_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = due->slot, .due_at = due->slot});
+	plan_run_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = due->slot, .due_at = due->slot});
 	ret->next_slot = due->slot + USEC_SEC;
 }
 
@@ -64,7 +64,7 @@ static void go(struct rival *r, struct store *s)
 {
 	struct err e = {};
 
-	if (r->n > 0 && !store_apply(s, r->batch, r->n, &(struct store_wake){}, &e)) {
+	if (r->n > 0 && !batch_apply(s, r->batch, r->n, &(struct batch_wake){}, &e)) {
 		print_error("%s: %s\n", r->name, e.msg);
 		r->failures++;
 	}
@@ -174,7 +174,7 @@ static void keep_lease(struct rival *r)
 		AUTO(op) *lead = op_new(OP_LEAD, NULL, NULL);
 
 		lead->lead = (struct op_lead){.node = r->name, .term = op->lease.term, .now = r->now};
-		r->failures += !store_apply(r->s, &lead, 1, &(struct store_wake){}, &e);
+		r->failures += !batch_apply(r->s, &lead, 1, &(struct batch_wake){}, &e);
 	}
 	sweep(r);
 }

@@ -439,7 +439,7 @@ static void the_store_tells_when_to_wake_up(void **state)
 	struct store *s = store_of(state);
 	struct op *adds[] = {op_add(NULL, NULL, NULL), op_add(NULL, NULL, NULL), op_add(NULL, NULL, NULL)};
 	AUTO(op) *nothing = op_claim(0, T0);
-	struct store_wake wake = apply_all(s, &nothing, 1);
+	struct batch_wake wake = apply_all(s, &nothing, 1);
 
 	assert_int_equal(wake.next_due, USEC_NEVER);
 	assert_int_equal(wake.next_slot, USEC_NEVER);

@@ -92,9 +92,9 @@ static void the_term_of_a_segment_grows_whenever_it_changes_hands(void **state)
 static void the_next_slot_to_wake_up_for_is_one_of_our_own(void **state)
 {
 	struct store *s = store_of(state);
-	AUTO(op) *mine = op_new(OP_LOOK, NULL, NULL);
-	AUTO(op) *nothing = op_new(OP_LOOK, NULL, NULL);
-	struct store_wake wake;
+	AUTO(op) *mine = op_new(OP_NODE_POLL, NULL, NULL);
+	AUTO(op) *nothing = op_new(OP_NODE_POLL, NULL, NULL);
+	struct batch_wake wake;
 
 	add_due(s, NULL, T0 + USEC_HOUR);
 	assert_int_equal(renew(s, NODE, "one"), 1);

@@ -37,12 +37,12 @@ static void a_store_that_is_away_is_busy_and_comes_back(void **state)
 {
 	struct fixture *f = *state;
 	AUTO(op) *op = op_add("patient", NULL, NULL);
-	struct store_wake wake;
+	struct batch_wake wake;
 	struct store_counts c;
 	struct err e = {};
 
 	place_server_stop();
-	assert_false(store_apply(f->store, &op, 1, &wake, &e));
+	assert_false(batch_apply(f->store, &op, 1, &wake, &e));
 	assert_int_equal(e.kind, ERR_BUSY);
 	assert_int_equal(op->err.kind, ERR_BUSY);
 	assert_false(store_counts(f->store, &c, &e));
@@ -88,7 +88,7 @@ static void what_the_server_says_is_understood(void **state)
 
 		place_query(where, says, NULL);
 		place_query(where, "CREATE TRIGGER refuse BEFORE INSERT ON jobs FOR EACH ROW EXECUTE FUNCTION refuse()", NULL);
-		applied = store_apply(s, ops, 1, &(struct store_wake){}, &e);
+		applied = batch_apply(s, ops, 1, &(struct batch_wake){}, &e);
 		assert_false(op->ok);
 		if (op->err.kind != sayings[i].kind || (applied && sayings[i].kind == ERR_BUSY))
 			fail_msg("%s: %d, not %d: %s", sayings[i].state, op->err.kind, sayings[i].kind, op->err.msg);
@@ -197,7 +197,7 @@ static void *claim_until_empty(void *arg)
 	AUTO(op) *open = op_node_open(n->name, n->name, n->name);
 	size_t got = 1;
 
-	if (!store_open_with(fixture_ops, &o, &s, &e) || !store_apply(s, &open, 1, &(struct store_wake){}, &e)) {
+	if (!store_open_with(fixture_ops, &o, &s, &e) || !batch_apply(s, &open, 1, &(struct batch_wake){}, &e)) {
 		n->failed = true;
 		store_free(s);
 		return NULL;
@@ -205,7 +205,7 @@ static void *claim_until_empty(void *arg)
 	for (int idle = 0; idle < 3; idle = got ? 0 : idle + 1) { /* what a peer holds is skipped, not waited for */
 		AUTO(op) *op = claim_as(n);
 
-		n->failed |= !store_apply(s, &op, 1, &(struct store_wake){}, &e) || !op->ok;
+		n->failed |= !batch_apply(s, &op, 1, &(struct batch_wake){}, &e) || !op->ok;
 		got = op->claim.claimed.n;
 		for (size_t i = 0; i < got; i++)
 			n->claimed[n->n++] = op->claim.claimed.v[i].run->id;
@@ -260,7 +260,7 @@ static void *end_it(void *arg)
 	struct ender *e = arg;
 	struct err err = {};
 
-	e->ok = store_apply(e->s, &e->op, 1, &(struct store_wake){}, &err) && e->op->ok;
+	e->ok = batch_apply(e->s, &e->op, 1, &(struct batch_wake){}, &err) && e->op->ok;
 	return NULL;
 }
 
@@ -270,7 +270,7 @@ static void two_slots(const struct due_job *due, usec_t now, usec_t horizon, str
 	(void)horizon;
 	(void)arg;
 	for (usec_t i = 0; i < 2; i++)
-		planned_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = due->slot + i, .due_at = T0});
+		plan_run_add(ret, &(struct planned_run){.state = RUN_QUEUED, .slot = due->slot + i, .due_at = T0});
 }
 
 static void the_last_two_ends_at_once_finish_the_job(void **state)

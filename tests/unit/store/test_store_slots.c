@@ -255,7 +255,7 @@ static void a_run_that_is_paused_expires_at_its_deadline(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO(op) *claim = op_claim(9, T0 + 1);
-	struct store_wake wake;
+	struct batch_wake wake;
 
 	add_slots(s, &(struct slots){.n = 1, .policy = {.overlap = OVERLAP_SKIP, .places = 1, .deadline = USEC_MIN}});
 	pause_scope(s, PAUSE_ALL, T0, 0);

@@ -138,7 +138,7 @@ static void server_done(struct server *s)
 	__attribute__((unused)) json_auto_t *got = NULL;                                           \
 	struct err e = {};                                                                         \
 	server_start(&s, (const struct step[STEPS_MAX]){__VA_ARGS__});                             \
-	assert_true(client_open(s.path, &c, &e))
+	assert_true(http_client_open(s.path, &c, &e))
 
 static void end(struct server *s, struct client **c)
 {
@@ -161,7 +161,7 @@ static void a_counted_answer_is_read_as_json(void **state)
 {
 	(void)state;
 	SERVER({.say = OK "Content-Length: 7\r\n\r\n{\"a\":1}", HEAR});
-	assert_true(client_call(c, "GET", "/v1/x?y=1", NULL, 2000, &got, &e));
+	assert_true(http_client_call(c, "GET", "/v1/x?y=1", NULL, 2000, &got, &e));
 	assert_int_equal(json_integer_value(json_object_get(got, "a")), 1);
 	end(&s, &c);
 	assert_true(text_starts(s.heard.data, "GET /v1/x?y=1 HTTP/1.1\r\nHost: "));
@@ -174,7 +174,7 @@ static void an_answer_in_single_bytes_is_read(void **state)
 	SERVER({.say = "HTTP/1.1 100 Continue\r\n\r\n" OK "transfer-encoding: Chunked\r\n\r\n"
 		       "3;ext=1\r\n{\"a\r\n4\r\n\":1}\r\n0\r\nTrailer: x\r\n\r\n",
 		HEAR, .bytewise = true});
-	assert_true(client_call(c, "GET", "/", NULL, 5000, &got, &e));
+	assert_true(http_client_call(c, "GET", "/", NULL, 5000, &got, &e));
 	assert_int_equal(json_integer_value(json_object_get(got, "a")), 1);
 	end(&s, &c);
 }
@@ -184,10 +184,10 @@ static void the_connection_is_kept_for_the_next_call(void **state)
 	(void)state;
 	SERVER({.say = OK "Content-Length: 2\r\n\r\n{}", HEAR},
 		{.say = OK "Transfer-Encoding: chunked\r\n\r\n2\r\n[]\r\n0\r\n\r\n", HEAR});
-	assert_true(client_call(c, "GET", "/1", NULL, 2000, &got, &e));
+	assert_true(http_client_call(c, "GET", "/1", NULL, 2000, &got, &e));
 	json_decref(got);
 	got = NULL;
-	assert_true(client_call(c, "DELETE", "/2", NULL, 2000, &got, &e));
+	assert_true(http_client_call(c, "DELETE", "/2", NULL, 2000, &got, &e));
 	end(&s, &c);
 	assert_int_equal(s.connections, 1);
 	assert_non_null(strstr(s.heard.data, "DELETE /2 HTTP/1.1\r\n"));
@@ -198,10 +198,10 @@ static void a_connection_the_server_will_close_is_not_used_again(void **state)
 	(void)state;
 	SERVER({.say = OK "Connection: close\r\nContent-Length: 2\r\n\r\n{}", HEAR}, {.pause_ms = 1},
 		{.say = OK "Content-Length: 2\r\n\r\n[]", HEAR});
-	assert_true(client_call(c, "GET", "/1", NULL, 2000, &got, &e));
+	assert_true(http_client_call(c, "GET", "/1", NULL, 2000, &got, &e));
 	json_decref(got);
 	got = NULL;
-	assert_true(client_call(c, "POST", "/2", NULL, 2000, &got, &e));
+	assert_true(http_client_call(c, "POST", "/2", NULL, 2000, &got, &e));
 	end(&s, &c);
 	assert_int_equal(s.connections, 2);
 }
@@ -212,7 +212,7 @@ static void a_body_is_sent_with_its_length(void **state)
 	json_auto_t *body = json_pack("{s:s}", "name", "x");
 
 	SERVER({.say = OK "Content-Length: 2\r\n\r\n{}", HEAR});
-	assert_true(client_call(c, "POST", "/v1/jobs", body, 2000, &got, &e));
+	assert_true(http_client_call(c, "POST", "/v1/jobs", body, 2000, &got, &e));
 	end(&s, &c);
 	assert_non_null(strstr(s.heard.data, "Content-Length: 12\r\n"));
 	assert_non_null(strstr(s.heard.data, "\r\n\r\n{\"name\":\"x\"}"));
@@ -226,7 +226,7 @@ static void an_error_answer_becomes_an_error(void **state)
 
 	(void)state;
 	SERVER({.say = answer, HEAR});
-	assert_false(client_call(c, "POST", "/", NULL, 2000, &got, &e));
+	assert_false(http_client_call(c, "POST", "/", NULL, 2000, &got, &e));
 	assert_int_equal(e.kind, ERR_CONFLICT);
 	assert_string_equal(e.msg, "the name is taken");
 	assert_string_equal(e.field, "name");
@@ -238,10 +238,10 @@ static void an_error_without_our_words_names_its_status(void **state)
 	(void)state;
 	SERVER({.say = "HTTP/1.1 500 Oops\r\nContent-Length: 4\r\n\r\noops", HEAR},
 		{.say = "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", HEAR});
-	assert_false(client_call(c, "GET", "/", NULL, 2000, &got, &e));
+	assert_false(http_client_call(c, "GET", "/", NULL, 2000, &got, &e));
 	assert_int_equal(e.kind, ERR_INTERNAL);
 	assert_non_null(strstr(e.msg, "500"));
-	assert_false(client_call(c, "GET", "/", NULL, 2000, &got, &e));
+	assert_false(http_client_call(c, "GET", "/", NULL, 2000, &got, &e));
 	assert_int_equal(e.kind, ERR_BUSY);
 	end(&s, &c);
 }
@@ -250,9 +250,9 @@ static void headers_of_the_answer_are_found_in_any_case(void **state)
 {
 	(void)state;
 	SERVER({.say = OK "X-Jobsched-Output-Bytes: \t 12 \r\nContent-Length: 2\r\n\r\n{}", HEAR});
-	assert_true(client_call(c, "GET", "/", NULL, 2000, &got, &e));
-	assert_string_equal(client_header(c, "x-jobsched-output-bytes"), "12");
-	assert_null(client_header(c, "x-jobsched-output"));
+	assert_true(http_client_call(c, "GET", "/", NULL, 2000, &got, &e));
+	assert_string_equal(http_client_header(c, "x-jobsched-output-bytes"), "12");
+	assert_null(http_client_header(c, "x-jobsched-output"));
 	end(&s, &c);
 }
 
@@ -269,7 +269,7 @@ static void a_refusal_before_the_body_was_sent_is_read(void **state)
 		       "{\"error\":{\"code\":\"too_large\",\"message\":\"too big\",\"field\":null}}   ",
 		.pause_ms = 50},
 		{.pause_ms = 300});
-	assert_false(client_call(c, "POST", "/v1/jobs", body, 1000, &got, &e));
+	assert_false(http_client_call(c, "POST", "/v1/jobs", body, 1000, &got, &e));
 	assert_int_equal(e.kind, ERR_TOO_LARGE);
 	end(&s, &c);
 }
@@ -279,7 +279,7 @@ static void a_refusal_before_the_body_was_sent_is_read(void **state)
 static void refuses(const char *answer, size_t len)
 {
 	SERVER({.say = answer, .len = len, HEAR});
-	if (client_call(c, "GET", "/", NULL, 2000, &got, &e))
+	if (http_client_call(c, "GET", "/", NULL, 2000, &got, &e))
 		fail_msg("accepted: %s", answer);
 	/* Refused for what it says, not because more was waited for. */
 	assert_int_equal(e.kind, ERR_INTERNAL);
@@ -331,11 +331,11 @@ static void an_endless_head_is_refused(void **state)
 
 	(void)state;
 	buf_str(&line, OK "X: ");
-	while (line.len < CLIENT_HEAD_MAX + 100)
+	while (line.len < HTTP_CLIENT_HEAD_MAX + 100)
 		buf_char(&line, 'x');
 	refuses(line.data, line.len);
 	buf_str(&lines, OK);
-	while (lines.len < CLIENT_HEAD_MAX + 100)
+	while (lines.len < HTTP_CLIENT_HEAD_MAX + 100)
 		buf_str(&lines, "X: y\r\n");
 	buf_str(&lines, "Content-Length: 2\r\n\r\n{}");
 	refuses(lines.data, lines.len);
@@ -349,7 +349,7 @@ static void nobody_at_the_socket_is_unreachable(void **state)
 	struct err e = {};
 
 	(void)state;
-	assert_false(client_open("/nonexistent/sock", &c, &e));
+	assert_false(http_client_open("/nonexistent/sock", &c, &e));
 	assert_int_equal(e.kind, ERR_UNREACHABLE);
 	assert_null(c);
 }
@@ -363,9 +363,9 @@ static void a_path_too_long_for_a_socket_is_refused(void **state)
 	(void)state;
 	memset(path, 'x', sizeof path - 1);
 	path[sizeof path - 1] = 0;
-	assert_false(client_open(path, &c, &e));
+	assert_false(http_client_open(path, &c, &e));
 	assert_int_equal(e.kind, ERR_INVALID);
-	assert_false(client_open("", &c, &e));
+	assert_false(http_client_open("", &c, &e));
 	assert_int_equal(e.kind, ERR_INVALID);
 }
 
@@ -373,7 +373,7 @@ static void a_write_whose_answer_was_lost_is_uncertain(void **state)
 {
 	(void)state;
 	SERVER({.say = "HTTP/1.1 20", HEAR});
-	assert_false(client_call(c, "POST", "/", NULL, 2000, &got, &e));
+	assert_false(http_client_call(c, "POST", "/", NULL, 2000, &got, &e));
 	assert_int_equal(e.kind, ERR_UNCERTAIN);
 	end(&s, &c);
 }
@@ -382,7 +382,7 @@ static void a_write_whose_answer_broke_off_is_uncertain(void **state)
 {
 	(void)state;
 	SERVER({.say = OK "Content-Length: 100\r\n\r\n{", HEAR});
-	assert_false(client_call(c, "POST", "/", NULL, 2000, &got, &e));
+	assert_false(http_client_call(c, "POST", "/", NULL, 2000, &got, &e));
 	assert_int_equal(e.kind, ERR_UNCERTAIN);
 	end(&s, &c);
 }
@@ -391,7 +391,7 @@ static void a_read_whose_answer_broke_off_is_unreachable(void **state)
 {
 	(void)state;
 	SERVER({.say = OK "Transfer-Encoding: chunked\r\n\r\n5\r\n{", HEAR});
-	assert_false(client_call(c, "GET", "/", NULL, 2000, &got, &e));
+	assert_false(http_client_call(c, "GET", "/", NULL, 2000, &got, &e));
 	assert_int_equal(e.kind, ERR_UNREACHABLE);
 	end(&s, &c);
 }
@@ -401,11 +401,11 @@ static void a_read_on_a_kept_connection_that_was_closed_is_sent_again(void **sta
 	(void)state;
 	SERVER({.say = OK "Content-Length: 2\r\n\r\n{}", HEAR}, {.pause_ms = 1},
 		{.say = OK "Content-Length: 2\r\n\r\n[]", HEAR});
-	assert_true(client_call(c, "GET", "/1", NULL, 2000, &got, &e));
+	assert_true(http_client_call(c, "GET", "/1", NULL, 2000, &got, &e));
 	json_decref(got);
 	got = NULL;
 	poll(NULL, 0, 50);
-	assert_true(client_call(c, "GET", "/2", NULL, 2000, &got, &e));
+	assert_true(http_client_call(c, "GET", "/2", NULL, 2000, &got, &e));
 	assert_true(json_is_array(got));
 	end(&s, &c);
 	assert_int_equal(s.connections, 2);
@@ -419,7 +419,7 @@ static void a_silent_server_runs_into_the_timeout(void **state)
 
 	(void)state;
 	SERVER({.pause_ms = 600, HEAR});
-	assert_false(client_call(c, "GET", "/", NULL, 100, &got, &e));
+	assert_false(http_client_call(c, "GET", "/", NULL, 100, &got, &e));
 	took = clock_boot(&clock_system) - before;
 	assert_int_equal(e.kind, ERR_UNREACHABLE);
 	assert_true(took >= 100 * USEC_MSEC && took < 500 * USEC_MSEC);
@@ -431,7 +431,7 @@ static void a_server_that_drips_runs_into_the_timeout_of_the_whole(void **state)
 	(void)state;
 	SERVER({.say = OK, HEAR}, {.say = "A: b\r\n", .pause_ms = 80}, {.say = "A: b\r\n", .pause_ms = 80},
 		{.say = "A: b\r\n", .pause_ms = 80}, {.say = "Content-Length: 2\r\n\r\n{}", .pause_ms = 80});
-	assert_false(client_call(c, "POST", "/", NULL, 150, &got, &e));
+	assert_false(http_client_call(c, "POST", "/", NULL, 150, &got, &e));
 	assert_int_equal(e.kind, ERR_UNCERTAIN);
 	end(&s, &c);
 }
@@ -446,9 +446,9 @@ static void a_stream_is_handed_out_as_it_comes(void **state)
 	SERVER({.say = OK "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", HEAR},
 		{.say = "6\r\n wor", .pause_ms = 30}, {.say = "ld\r\n0\r\n\r\n", .pause_ms = 30},
 		{.say = OK "Content-Length: 2\r\n\r\n{}", HEAR});
-	assert_true(client_stream(c, "/out", -1, collect, &text, &e));
+	assert_true(http_client_stream(c, "/out", -1, collect, &text, &e));
 	assert_string_equal(text.data, "hello world");
-	assert_true(client_call(c, "GET", "/", NULL, 2000, &got, &e));
+	assert_true(http_client_call(c, "GET", "/", NULL, 2000, &got, &e));
 	end(&s, &c);
 	assert_int_equal(s.connections, 1);
 }
@@ -459,7 +459,7 @@ static void a_stream_that_breaks_off_is_an_error(void **state)
 
 	(void)state;
 	SERVER({.say = OK "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", HEAR});
-	assert_false(client_stream(c, "/out", -1, collect, &text, &e));
+	assert_false(http_client_stream(c, "/out", -1, collect, &text, &e));
 	assert_int_equal(e.kind, ERR_UNREACHABLE);
 	assert_string_equal(text.data, "hello");
 	end(&s, &c);
@@ -472,7 +472,7 @@ static void a_stream_that_pauses_too_long_is_given_up(void **state)
 	(void)state;
 	SERVER({.say = OK "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", HEAR},
 		{.say = "5\r\nhello\r\n", .pause_ms = 60}, {.say = "0\r\n\r\n", .pause_ms = 500});
-	assert_false(client_stream(c, "/out", 200, collect, &text, &e));
+	assert_false(http_client_stream(c, "/out", 200, collect, &text, &e));
 	assert_string_equal(text.data, "hellohello");
 	assert_int_equal(e.kind, ERR_UNREACHABLE);
 	end(&s, &c);
@@ -491,9 +491,9 @@ static void a_receiver_that_has_enough_ends_the_stream(void **state)
 	(void)state;
 	SERVER({.say = OK "Content-Length: 100\r\n\r\nhello", HEAR}, {.pause_ms = 1},
 		{.say = OK "Content-Length: 2\r\n\r\n{}", HEAR});
-	assert_true(client_stream(c, "/out", 2000, enough, &text, &e));
+	assert_true(http_client_stream(c, "/out", 2000, enough, &text, &e));
 	assert_string_equal(text.data, "hello");
-	assert_true(client_call(c, "GET", "/", NULL, 2000, &got, &e));
+	assert_true(http_client_call(c, "GET", "/", NULL, 2000, &got, &e));
 	end(&s, &c);
 	assert_int_equal(s.connections, 2);
 }
@@ -506,7 +506,7 @@ static void an_error_instead_of_a_stream_is_an_error(void **state)
 
 	(void)state;
 	SERVER({.say = answer, HEAR});
-	assert_false(client_stream(c, "/out", 2000, collect, &text, &e));
+	assert_false(http_client_stream(c, "/out", 2000, collect, &text, &e));
 	assert_int_equal(e.kind, ERR_NOT_FOUND);
 	assert_int_equal(text.len, 0);
 	end(&s, &c);

@@ -100,7 +100,7 @@ static void hostile_values_stay_one_argument(void **state)
 		job_spec_init(&s);
 		LIST(s.command, "prog", "{x}", "end");
 		strv_take(&s.params, xprintf("x=%s", values[i]));
-		plan_build(&p, &(struct plan_source){&r, &s, "n", "s", NULL});
+		start_plan_build(&p, &(struct start_plan_source){&r, &s, "n", "s", NULL});
 		assert_int_equal(p.order.argv.n, 3);
 		assert_string_equal(p.order.argv.v[1], values[i]);
 		assert_string_equal(p.order.argv.v[2], "end");
@@ -122,7 +122,7 @@ static void a_run_lays_its_own_values_over_those_of_its_job(void **state)
 	LIST(s.command, "backup", "{host}", "{days}");
 	LIST(s.params, "host=db1", "days=7");
 	LIST(given, "host=db2", "gone=1");
-	plan_build(&p, &(struct plan_source){&r, &s, "n", "s", &given});
+	start_plan_build(&p, &(struct start_plan_source){&r, &s, "n", "s", &given});
 	assert_string_equal(p.order.argv.v[1], "db2");
 	assert_string_equal(p.order.argv.v[2], "7");
 }
@@ -139,7 +139,7 @@ static void a_script_is_left_alone_and_gets_the_environment(void **state)
 	s.script = xstrdup("echo \"${x}\" {y} $JOBSCHED_PARAM_x");
 	LIST(s.params, "x=1");
 	assert_true(job_spec_check(&s, &e));
-	plan_build(&p, &(struct plan_source){&r, &s, "n", "s", NULL});
+	start_plan_build(&p, &(struct start_plan_source){&r, &s, "n", "s", NULL});
 	assert_string_equal(p.order.argv.v[2], s.script);
 	free(s.script);
 	s.script = xstrdup("echo {x}");
@@ -244,17 +244,17 @@ static void parameters_of_a_run_read_back_from_their_text(void **state)
 
 	(void)state;
 	LIST(in, "a=1", "b=\"\n\\ä=", "c=");
-	text = params_to_text(&in, &e);
+	text = params_json_to_text(&in, &e);
 	assert_non_null(text);
-	assert_true(params_from_text(text, &out, &e));
+	assert_true(params_json_from_text(text, &out, &e));
 	assert_int_equal(out.n, 3);
 	for (size_t i = 0; i < in.n; i++)
 		assert_string_equal(param_value(&out, in.v[i], 1), in.v[i] + 2);
-	assert_true(params_from_text(NULL, &out, &e));
-	assert_false(params_from_text("{\"a b\":\"1\"}", &(struct strv){}, &e));
-	assert_false(params_from_text("{\"a\":1}", &(struct strv){}, &e));
+	assert_true(params_json_from_text(NULL, &out, &e));
+	assert_false(params_json_from_text("{\"a b\":\"1\"}", &(struct strv){}, &e));
+	assert_false(params_json_from_text("{\"a\":1}", &(struct strv){}, &e));
 	LIST(in, "d=\xff");
-	assert_null(params_to_text(&in, &e));
+	assert_null(params_json_to_text(&in, &e));
 }
 
 int main(void)

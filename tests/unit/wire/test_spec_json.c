@@ -15,7 +15,7 @@
 static bool read_spec(const char *text, size_t len, struct job_spec *s, char **ret_key, struct err *e)
 {
 	json_t *o = json_read_bounded(text, len, MIB, JSON_MEMBERS_MAX, e);
-	bool ok = o && spec_from_json(o, s, ret_key, e);
+	bool ok = o && spec_json_read(o, s, ret_key, e);
 
 	json_decref(o);
 	return ok;
@@ -204,7 +204,7 @@ static void a_single_string_is_a_list_of_one(void **state)
 
 	(void)state;
 	job_spec_init(&s);
-	assert_true(spec_from_text(text, &s, NULL));
+	assert_true(spec_json_from_text(text, &s, NULL));
 	assert_int_equal(s.command.n, 1);
 	assert_string_equal(s.command.v[0], "true");
 	assert_int_equal(s.timeout, 90 * USEC_MIN);
@@ -219,7 +219,7 @@ static void a_stored_spec_has_no_key(void **state)
 
 	(void)state;
 	job_spec_init(&s);
-	assert_false(spec_from_text("{\"key\":\"k\"}", &s, &e));
+	assert_false(spec_json_from_text("{\"key\":\"k\"}", &s, &e));
 	assert_string_equal(e.field, "key");
 }
 
@@ -233,10 +233,10 @@ static void the_canonical_text_does_not_depend_on_the_order_of_members(void **st
 	(void)state;
 	job_spec_init(&a);
 	job_spec_init(&b);
-	assert_true(spec_from_text("{\"env\":{\"A\":\"1\",\"B\":\"2\"},\"command\":[\"x\"],\"grace\":10}", &a, NULL));
-	assert_true(spec_from_text("{ \"command\" : \"x\",\n\"env\":{\"B\":\"2\",\"A\":\"1\"}}", &b, NULL));
-	ta = spec_to_text(&a);
-	tb = spec_to_text(&b);
+	assert_true(spec_json_from_text("{\"env\":{\"A\":\"1\",\"B\":\"2\"},\"command\":[\"x\"],\"grace\":10}", &a, NULL));
+	assert_true(spec_json_from_text("{ \"command\" : \"x\",\n\"env\":{\"B\":\"2\",\"A\":\"1\"}}", &b, NULL));
+	ta = spec_json_to_text(&a);
+	tb = spec_json_to_text(&b);
 	assert_string_equal(ta, tb);
 	assert_string_equal(ta, "{\"command\":[\"x\"],\"env\":{\"A\":\"1\",\"B\":\"2\"}}");
 }
@@ -321,10 +321,10 @@ static void any_spec_reads_back_as_it_was_written(void **state)
 		for (size_t i = 0; i < job_fields_count; i++)
 			if (random() % 2)
 				random_field(&job_fields[i], (char *)&a + job_fields[i].offset);
-		first = spec_to_text(&a);
-		if (!spec_from_text(first, &b, &e))
+		first = spec_json_to_text(&a);
+		if (!spec_json_from_text(first, &b, &e))
 			fail_msg("%s: %s", first, e.msg);
-		second = spec_to_text(&b);
+		second = spec_json_to_text(&b);
 		assert_string_equal(first, second);
 		assert_int_equal(a.command.n, b.command.n);
 		for (size_t i = 0; i < a.command.n; i++)
@@ -346,7 +346,7 @@ static void bytes_are_written_as_b64_only_when_they_are_no_text(void **state)
 	job_spec_init(&s);
 	strv_add(&s.command, "a\xff");
 	strv_add(&s.env, "A=ä");
-	text = spec_to_text(&s);
+	text = spec_json_to_text(&s);
 	assert_string_equal(text, "{\"command_b64\":[\"Yf8=\"],\"env\":{\"A\":\"ä\"},\"umask\":\"022\"}");
 }
 
@@ -355,7 +355,7 @@ static void a_job_object_has_every_member_of_the_table(void **state)
 	struct job j = { .id = 7, .uid = 1000, .owner = (char *)"b\xffob", .name = (char *)"backup",
 		.queue = (char *)"default", .spec = (char *)"{\"command\":[\"x\"]}", .revision = 1,
 		.created_at = USEC_SEC };
-	json_t *o = job_to_json(&j, NULL);
+	json_t *o = row_json_job(&j, NULL);
 
 	(void)state;
 	assert_non_null(o);
@@ -374,7 +374,7 @@ static void a_stored_spec_that_cannot_be_read_is_our_fault(void **state)
 	struct err e = {};
 
 	(void)state;
-	assert_null(job_to_json(&j, &e));
+	assert_null(row_json_job(&j, &e));
 	assert_int_equal(e.kind, ERR_INTERNAL);
 }
 
@@ -385,14 +385,14 @@ static void an_error_travels_both_ways(void **state)
 
 	(void)state;
 	err_field(&in, "env", "no such\xff");
-	o = error_to_json(&in);
-	assert_true(error_from_json(o, &out));
+	o = error_json_write(&in);
+	assert_true(error_json_read(o, &out));
 	json_decref(o);
 	assert_int_equal(out.kind, ERR_INVALID);
 	assert_string_equal(out.field, "env");
 	assert_string_equal(out.msg, "no such\\xff");
 	o = json_object();
-	assert_false(error_from_json(o, &out));
+	assert_false(error_json_read(o, &out));
 	json_decref(o);
 }
 
@@ -405,14 +405,14 @@ static void a_stored_definition_without_a_umask_keeps_the_one_it_had(void **stat
 
 	(void)state;
 	job_spec_init(&old);
-	assert_true(spec_from_text("{\"command\":[\"true\"]}", &old, NULL));
+	assert_true(spec_json_from_text("{\"command\":[\"true\"]}", &old, NULL));
 	assert_int_equal(old.umask, 077);
 	job_spec_init(&new);
 	strv_add(&new.command, "true");
 	assert_int_equal(new.umask, 022);
-	text = spec_to_text(&new);
+	text = spec_json_to_text(&new);
 	job_spec_init(&again);
-	assert_true(spec_from_text(text, &again, NULL));
+	assert_true(spec_json_from_text(text, &again, NULL));
 	assert_int_equal(again.umask, 022);
 }
 

@@ -24,8 +24,8 @@ struct feed {
 	struct stream stream;
 	struct request *request;
 	struct audit_watch *events;
-	struct hub_watch *ends;
-	struct event_wish wish;   /* its cursor moves */
+	struct run_watch *ends;
+	struct event_feed_filter wanted;   /* its cursor moves */
 	struct buf text;          /* read and not yet sent */
 	size_t sent;
 	bool reading, news;       /* the reader's thread works for us; there may be more */
@@ -40,14 +40,14 @@ static void feed_free(void *data)
 	struct feed *f = data;
 
 	audit_watch_free(f->events);
-	hub_watch_free(f->ends);
+	run_watch_free(f->ends);
 	sd_event_source_disable_unref(f->again);
-	event_wish_done(&f->wish);
+	event_feed_filter_done(&f->wanted);
 	buf_done(&f->text);
 	free(f);
 }
 
-static void stream_free(struct stream *s)
+static void feed_stream_free(struct stream *s)
 {
 	feed_free(s);
 }
@@ -56,33 +56,33 @@ static void stream_free(struct stream *s)
 
 struct feed_query {
 	struct question q;
-	struct event_wish wish;  /* a copy; the refs only the first time */
+	struct event_feed_filter wanted;  /* a copy; the refs only the first time */
 	bool first;
 	int64_t ended[STEP];
 	size_t n_ended;
 	int64_t untold;
-	bool more;               /* results, beside the cursor in the wish */
+	bool more;               /* results, beside the cursor in the wanted */
 };
 
 static void write_line(struct buf *out, const struct event *ev)
 {
-	event_write_json(out, ev);
+	event_feed_write_event(out, ev);
 	buf_char(out, '\n');
 }
 
 /* The newest few, oldest first; or nothing, when there is a cursor. */
 static bool write_first(struct store *s, struct feed_query *f, struct buf *out, struct err *e)
 {
-	struct event_filter newest = f->wish.filter;
+	struct event_filter newest = f->wanted.filter;
 	AUTO_DONE(event_list) l = {};
 
-	if (f->wish.filter.from)
+	if (f->wanted.filter.from)
 		return true;
 	/* what comes in between is read twice rather than never: by number it is told once */
-	if (!store_event_newest(s, &f->wish.filter.from, e))
+	if (!list_events_newest(s, &f->wanted.filter.from, e))
 		return false;
-	newest.from = f->wish.filter.from + 1;
-	if (newest.limit > 0 && !store_event_list(s, &newest, &l, e))
+	newest.from = f->wanted.filter.from + 1;
+	if (newest.limit > 0 && !list_events_page(s, &newest, &l, e))
 		return false;
 	for (size_t i = l.n; i-- > 0;)
 		write_line(out, l.v[i]);
@@ -91,25 +91,25 @@ static bool write_first(struct store *s, struct feed_query *f, struct buf *out, 
 
 static bool write_events(struct store *s, struct feed_query *f, struct buf *out, struct err *e)
 {
-	struct event_filter next = f->wish.filter;
+	struct event_filter next = f->wanted.filter;
 	AUTO_DONE(event_list) l = {};
 
 	next.ascending = true;
 	next.limit = STEP;
-	if (!store_event_list(s, &next, &l, e))
+	if (!list_events_page(s, &next, &l, e))
 		return false;
 	for (size_t i = 0; i < l.n; i++)
 		write_line(out, l.v[i]);
 	if (l.n > 0)
-		f->wish.filter.from = l.v[l.n - 1]->id;
+		f->wanted.filter.from = l.v[l.n - 1]->id;
 	if (l.next)
-		f->wish.filter.from = l.next;
+		f->wanted.filter.from = l.next;
 	f->more = l.next != 0;
 	return true;
 }
 
 /* An end looks like an event without a number: it is in the store as a run, not in the trail. */
-static void write_end(struct buf *out, const struct run *r)
+static void write_run_end(struct buf *out, const struct run *r)
 {
 	char detail[200] = "";
 
@@ -124,16 +124,16 @@ static void write_end(struct buf *out, const struct run *r)
 		.detail = detail[0] ? detail : NULL});
 }
 
-static void write_ends(struct store *s, const struct feed_query *f, struct buf *out)
+static void write_run_ends(struct store *s, const struct feed_query *f, struct buf *out)
 {
 	for (size_t i = 0; i < f->n_ended; i++) {
 		AUTO(run) *r = NULL;
 
 		/* a foreign one is as good as none */
-		if (store_run_get(s, f->wish.filter.uid, f->ended[i], &r, NULL) && run_state_final(r->state))
-			write_end(out, r);
+		if (store_run_get(s, f->wanted.filter.uid, f->ended[i], &r, NULL) && run_state_final(r->state))
+			write_run_end(out, r);
 	}
-	if (f->untold > 0 && f->wish.filter.uid < 0) {
+	if (f->untold > 0 && f->wanted.filter.uid < 0) {
 		AUTO_TEXT detail = xprintf("%" PRId64 " more runs ended, faster than this was read", f->untold);
 
 		write_line(out, &(struct event){.uid = -1, .what = EVENT_RUN_END, .detail = detail});
@@ -144,40 +144,40 @@ static bool run_feed(struct store *s, struct question *q, struct err *e)
 {
 	struct feed_query *f = (struct feed_query *)q;
 
-	if (f->first && (!event_wish_find(s, q->scope, &f->wish, e) || !write_first(s, f, &q->out, e)))
+	if (f->first && (!event_feed_filter_resolve(s, q->scope, &f->wanted, e) || !write_first(s, f, &q->out, e)))
 		return false;
-	f->wish.filter.jobs = f->wish.jobs; /* it was copied from elsewhere */
+	f->wanted.filter.jobs = f->wanted.jobs; /* it was copied from elsewhere */
 	if (!write_events(s, f, &q->out, e))
 		return false;
-	write_ends(s, f, &q->out);
+	write_run_ends(s, f, &q->out);
 	return true;
 }
 
 static void free_feed_query(struct question *q)
 {
-	event_wish_done(&((struct feed_query *)q)->wish);
+	event_feed_filter_done(&((struct feed_query *)q)->wanted);
 	free(q);
 }
 
 /* ---- the loop ---- */
 
-static void looked(struct request *r, struct question *q);
-static void not_looked(struct request *r, struct question *q);
+static void on_feed_read(struct request *r, struct question *q);
+static void on_feed_read_failed(struct request *r, struct question *q);
 
-static void look(struct feed *f, bool first)
+static void start_feed_read(struct feed *f, bool first)
 {
 	struct feed_query *q = xcalloc(1, sizeof(*q));
 
 	q->q.run = run_feed;
-	q->q.then = looked;
-	q->q.failed = first ? NULL : not_looked;
+	q->q.then = on_feed_read;
+	q->q.failed = first ? NULL : on_feed_read_failed;
 	q->q.free = free_feed_query;
 	q->q.task.item.begun = !first;
-	q->wish = f->wish;
-	q->wish.refs = (struct strv){};
+	q->wanted = f->wanted;
+	q->wanted.refs = (struct strv){};
 	if (first) {
-		q->wish.refs = f->wish.refs;
-		f->wish.refs = (struct strv){};
+		q->wanted.refs = f->wanted.refs;
+		f->wanted.refs = (struct strv){};
 	}
 	q->first = first;
 	q->n_ended = f->n_ended < STEP ? f->n_ended : STEP;
@@ -188,17 +188,17 @@ static void look(struct feed *f, bool first)
 	f->untold -= q->untold;
 	f->news = false;
 	f->reading = true;
-	question_start(f->request, &q->q);
+	store_read_start(f->request, &q->q);
 }
 
-static ssize_t stream_read(struct stream *s, char *out, size_t max)
+static ssize_t feed_stream_read(struct stream *s, char *out, size_t max)
 {
 	struct feed *f = (struct feed *)s;
 	size_t n = f->text.len - f->sent;
 
 	if (n == 0) {
 		if (!f->reading && (f->news || f->n_ended > 0))
-			look(f, false);
+			start_feed_read(f, false);
 		return 0;
 	}
 	if (n > max)
@@ -208,15 +208,15 @@ static ssize_t stream_read(struct stream *s, char *out, size_t max)
 	return (ssize_t)n;
 }
 
-static void looked(struct request *r, struct question *q)
+static void on_feed_read(struct request *r, struct question *q)
 {
 	struct feed *f = r->stream ? (struct feed *)r->stream : r->data;
 	struct feed_query *fq = (struct feed_query *)q;
 
 	f->reading = false;
 	f->news |= fq->more;
-	f->wish.filter = fq->wish.filter;
-	memcpy(f->wish.jobs, fq->wish.jobs, sizeof(f->wish.jobs));
+	f->wanted.filter = fq->wanted.filter;
+	memcpy(f->wanted.jobs, fq->wanted.jobs, sizeof(f->wanted.jobs));
 	buf_done(&f->text);
 	f->text = q->out;
 	q->out = (struct buf){};
@@ -225,13 +225,13 @@ static void looked(struct request *r, struct question *q)
 		request_wake(r);
 		return;
 	}
-	f->stream = (struct stream){.read = stream_read, .free = stream_free};
+	f->stream = (struct stream){.read = feed_stream_read, .free = feed_stream_free};
 	r->data = NULL;
 	r->data_free = NULL;
 	request_answer_stream(r, "application/x-ndjson", NULL, 0, &f->stream);
 }
 
-static int on_again(sd_event_source *source, uint64_t usec, void *arg)
+static int on_feed_retry(sd_event_source *source, uint64_t usec, void *arg)
 {
 	struct feed *f = arg;
 
@@ -245,7 +245,7 @@ static int on_again(sd_event_source *source, uint64_t usec, void *arg)
 }
 
 /* Nothing was told: the same is asked for again, and nobody who follows notices but that it is late. */
-static void not_looked(struct request *r, struct question *q)
+static void on_feed_read_failed(struct request *r, struct question *q)
 {
 	struct feed *f = (struct feed *)r->stream;
 	struct feed_query *fq = (struct feed_query *)q;
@@ -255,10 +255,10 @@ static void not_looked(struct request *r, struct question *q)
 	memcpy(f->ended, fq->ended, n * sizeof(*f->ended));
 	f->n_ended += n;
 	f->untold += fq->untold + (int64_t)(fq->n_ended - n);
-	sd_event_add_time_relative(request_event(r), &f->again, CLOCK_MONOTONIC, AGAIN, 0, on_again, f);
+	sd_event_add_time_relative(request_event(r), &f->again, CLOCK_MONOTONIC, AGAIN, 0, on_feed_retry, f);
 }
 
-static void on_events(void *arg)
+static void on_audit_events(void *arg)
 {
 	struct feed *f = arg;
 
@@ -269,17 +269,17 @@ static void on_events(void *arg)
 
 static bool wants_end(const struct feed *f, int64_t job, int64_t run)
 {
-	const struct event_filter *w = &f->wish.filter;
+	const struct event_filter *w = &f->wanted.filter;
 
 	if ((w->whats && !(w->whats & UINT64_C(1) << EVENT_RUN_END)) || (w->run && w->run != run))
 		return false;
 	for (size_t i = 0; i < w->n_jobs; i++)
-		if (f->wish.jobs[i] == job)
+		if (f->wanted.jobs[i] == job)
 			return true;
 	return w->n_jobs == 0;
 }
 
-static void on_moved(int64_t job, int64_t run, enum run_state state, void *arg)
+static void on_feed_run_moved(int64_t job, int64_t run, enum run_state state, void *arg)
 {
 	struct feed *f = arg;
 
@@ -293,18 +293,18 @@ static void on_moved(int64_t job, int64_t run, enum run_state state, void *arg)
 		request_wake(f->request);
 }
 
-void event_feed_start(struct request *r, struct event_wish *w)
+void event_feed_start(struct request *r, struct event_feed_filter *w)
 {
 	struct feed *f = xcalloc(1, sizeof(*f));
 
 	f->request = r;
-	f->wish = *w;
-	*w = (struct event_wish){};
+	f->wanted = *w;
+	*w = (struct event_feed_filter){};
 	if (!request_query(r, "limit"))
-		f->wish.filter.limit = 10;
-	f->events = audit_watch_new(r->context->audit, on_events, f);
-	f->ends = hub_watch_new(r->context->hub, 0, 0, on_moved, f);
+		f->wanted.filter.limit = 10;
+	f->events = audit_watch_new(r->context->audit, on_audit_events, f);
+	f->ends = run_watch_new(r->context->run_watch_set, 0, 0, on_feed_run_moved, f);
 	r->data = f;
 	r->data_free = feed_free;
-	look(f, true);
+	start_feed_read(f, true);
 }

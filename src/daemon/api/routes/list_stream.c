@@ -45,7 +45,7 @@ static bool run_step(struct store *s, struct question *q, struct err *e)
 	return true;
 }
 
-static void free_query(struct question *q)
+static void free_list_query(struct question *q)
 {
 	struct list_query *lq = (struct list_query *)q;
 
@@ -58,7 +58,7 @@ static void start_step(struct request *r, struct list *l, struct list_stream *st
 
 /* ---- the stream ---- */
 
-static ssize_t stream_read(struct stream *s, char *out, size_t max)
+static ssize_t list_body_read(struct stream *s, char *out, size_t max)
 {
 	struct list_stream *ls = (struct list_stream *)s;
 	size_t n = ls->text.len - ls->sent;
@@ -78,7 +78,7 @@ static ssize_t stream_read(struct stream *s, char *out, size_t max)
 	return (ssize_t)n;
 }
 
-static void stream_free(struct stream *s)
+static void list_body_free(struct stream *s)
 {
 	struct list_stream *ls = (struct list_stream *)s;
 
@@ -88,7 +88,7 @@ static void stream_free(struct stream *s)
 	free(ls);
 }
 
-static void stream_fill(struct list_stream *ls, struct list_query *lq)
+static void list_body_fill(struct list_stream *ls, struct list_query *lq)
 {
 	buf_done(&ls->text);
 	ls->text = lq->q.out;
@@ -97,17 +97,17 @@ static void stream_fill(struct list_stream *ls, struct list_query *lq)
 	ls->list = STEAL(lq->list);
 }
 
-static void stepped(struct request *r, struct question *q)
+static void on_later_step(struct request *r, struct question *q)
 {
 	struct list_query *lq = (struct list_query *)q;
 
-	stream_fill(lq->stream, lq);
+	list_body_fill(lq->stream, lq);
 	request_wake(r);
 }
 
 /* ---- the first step ---- */
 
-static void first_stepped(struct request *r, struct question *q)
+static void on_first_step(struct request *r, struct question *q)
 {
 	struct list_query *lq = (struct list_query *)q;
 	struct list_stream *ls;
@@ -117,8 +117,8 @@ static void first_stepped(struct request *r, struct question *q)
 		return;
 	}
 	ls = xcalloc(1, sizeof(*ls));
-	ls->stream = (struct stream){ .read = stream_read, .free = stream_free };
-	stream_fill(ls, lq);
+	ls->stream = (struct stream){ .read = list_body_read, .free = list_body_free };
+	list_body_fill(ls, lq);
 	request_answer_stream(r, "application/json", NULL, 0, &ls->stream);
 }
 
@@ -141,29 +141,29 @@ static void start_step(struct request *r, struct list *l, struct list_stream *st
 	lq->list = l;
 	lq->stream = stream;
 	lq->q.run = stream ? run_later_step : run_step;
-	lq->q.then = stream ? stepped : first_stepped;
-	lq->q.free = free_query;
+	lq->q.then = stream ? on_later_step : on_first_step;
+	lq->q.free = free_list_query;
 	lq->q.task.item.begun = stream != NULL;
-	question_start(r, &lq->q);
+	store_read_start(r, &lq->q);
 }
 
-void list_answer(struct request *r, struct list *l)
+void list_stream_answer(struct request *r, struct list *l)
 {
 	l->scope = request_scope(r);
 	start_step(r, l, NULL);
 }
 
-void list_comma(struct list *l, struct buf *out)
+void list_stream_comma(struct list *l, struct buf *out)
 {
 	if (l->rows++ > 0)
 		buf_char(out, ',');
 }
 
-bool list_cursor(const struct request *r, int64_t *ret, struct err *e)
+bool list_stream_cursor(const struct request *r, int64_t *ret, struct err *e)
 {
 	const char *text = request_text(r, "cursor");
 
-	if (!text || parse_int(text, 1, INT64_MAX, ret))
+	if (!text || text_parse_int(text, 1, INT64_MAX, ret))
 		return true;
 	return err_field(e, "cursor", "'cursor' is not the next_cursor of an earlier page");
 }

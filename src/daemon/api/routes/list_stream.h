@@ -16,7 +16,7 @@ struct store;
 struct list {
 	const char *name;   /* of the member: "jobs" or "runs" */
 	/*
-	 * Reader's thread: writes up to n rows after the cursor, about LIST_BYTES of them, each behind list_comma(),
+	 * Reader's thread: writes up to n rows after the cursor, about LIST_BYTES of them, each behind list_stream_comma(),
 	 * moves the cursor and returns how many they were and whether more may follow.
 	 */
 	bool (*step)(struct store *s, struct list *l, size_t n, struct buf *out, size_t *ret_n, bool *ret_more,
@@ -28,6 +28,6 @@ struct list {
 	bool begun, ended, failed;
 };
 
-void list_answer(struct request *r, struct list *l /* moved */);
-void list_comma(struct list *l, struct buf *out);
-bool list_cursor(const struct request *r, int64_t *ret, struct err *e);
+void list_stream_answer(struct request *r, struct list *l /* moved */);
+void list_stream_comma(struct list *l, struct buf *out);
+bool list_stream_cursor(const struct request *r, int64_t *ret, struct err *e);

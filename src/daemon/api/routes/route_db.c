@@ -24,7 +24,7 @@
 #define KEEP_MIN USEC_HOUR /* younger history is not deleted by hand either */
 
 /* What was done is in the audit trail even where the store itself did not change by it. */
-static void note(struct request *r, const char *detail)
+static void audit_note(struct request *r, const char *detail)
 {
 	struct op *op = op_new(OP_EVENT, NULL, NULL);
 
@@ -43,7 +43,7 @@ static bool duration_member(const json_t *o, const char *name, usec_t *ret, stru
 
 	if (!v)
 		return true;
-	if (json_is_string(v) ? !parse_duration(json_string_value(v), ret, &why)
+	if (json_is_string(v) ? !duration_parse(json_string_value(v), ret, &why)
 			      : !json_is_number(v) || json_number_value(v) < 0 || json_number_value(v) >= 1e10)
 		return err_field(e, name, "'%s' must be a duration that is not negative: seconds, or a text like 30d", name);
 	if (json_is_number(v))
@@ -73,9 +73,9 @@ static bool read_rule(const struct request *r, struct prune_rule *rule, struct e
 	return duration_member(o, "older_than", &rule->age, e) && duration_member(o, "dead_older_than", &rule->dead_age, e);
 }
 
-static void on_pruned(const struct retention_report *p, void *arg)
+static void on_history_pruned(const struct retention_report *p, void *arg)
 {
-	struct request *r = ticket_redeem(arg);
+	struct request *r = request_ticket_redeem(arg);
 	struct err e = {};
 	char detail[160];
 
@@ -87,7 +87,7 @@ static void on_pruned(const struct retention_report *p, void *arg)
 		return;
 	}
 	snprintf(detail, sizeof(detail), "%" PRId64 " runs, %" PRId64 " jobs, %" PRId64 " events", p->runs, p->jobs, p->events);
-	note(r, detail);
+	audit_note(r, detail);
 	request_answer_json(r, 200, json_pack("{s:I, s:I, s:I, s:I, s:I}", "runs", (json_int_t)p->runs, "jobs", (json_int_t)p->jobs,
 		"events", (json_int_t)p->events, "outputs", (json_int_t)p->outputs, "output_bytes", (json_int_t)p->output_bytes));
 }
@@ -107,7 +107,7 @@ void route_db_prune(struct request *r)
 		request_answer_err(r, &e);
 		return;
 	}
-	retention_now(r->context->retention, &rule, on_pruned, request_ticket(r, true));
+	retention_now(r->context->retention, &rule, on_history_pruned, request_ticket(r, true));
 }
 
 /* ---- check ---- */
@@ -122,13 +122,13 @@ static bool run_check(struct store *s, struct question *q, struct err *e)
 	AUTO_DONE(strv) problems = {};
 	json_t *list, *o;
 
-	if (!store_check(s, &problems, e))
+	if (!check_store(s, &problems, e))
 		return false;
 	list = json_array();
 	for (size_t i = 0; i < problems.n; i++)
-		json_array_append_new(list, json_text(problems.v[i]));
+		json_array_append_new(list, json_value_text(problems.v[i]));
 	o = json_pack("{s:b, s:o}", "ok", problems.n == 0, "problems", list);
-	json_write(o, &q->out);
+	json_value_write(o, &q->out);
 	buf_char(&q->out, '\n');
 	json_decref(o);
 	return true;
@@ -145,7 +145,7 @@ void route_db_check(struct request *r)
 
 	c->q.run = run_check;
 	c->q.free = free_check;
-	question_start_chore(r, &c->q);
+	store_read_start_long(r, &c->q);
 }
 
 /* ---- backup ---- */
@@ -156,7 +156,7 @@ struct copy {
 	char *path; /* owned */
 	int fd;
 };
-struct sending {
+struct backup_stream {
 	struct stream stream;
 	int fd;
 };
@@ -164,7 +164,7 @@ struct sending {
 static bool run_copy(struct store *s, struct question *q, struct err *e)
 {
 	struct copy *c = (struct copy *)q;
-	bool ok = store_backup(s, c->path, e);
+	bool ok = backup_create(s, c->path, e);
 
 	if (ok) {
 		c->fd = open(c->path, O_RDONLY | O_CLOEXEC);
@@ -184,25 +184,25 @@ static void free_copy(struct question *q)
 	free(c);
 }
 
-static ssize_t send_piece(struct stream *s, char *out, size_t max)
+static ssize_t backup_stream_read(struct stream *s, char *out, size_t max)
 {
-	ssize_t n = read(((struct sending *)s)->fd, out, max);
+	ssize_t n = read(((struct backup_stream *)s)->fd, out, max);
 
 	if (n < 0)
 		log_warning("could not read the copy of the store: %m");
 	return n > 0 ? n : n == 0 ? STREAM_END : STREAM_BROKEN;
 }
 
-static void sending_free(struct stream *s)
+static void backup_stream_free(struct stream *s)
 {
-	close(((struct sending *)s)->fd);
-	free((struct sending *)s);
+	close(((struct backup_stream *)s)->fd);
+	free((struct backup_stream *)s);
 }
 
 static void send_copy(struct request *r, struct question *q)
 {
 	struct copy *c = (struct copy *)q;
-	struct sending *s = xcalloc(1, sizeof(*s));
+	struct backup_stream *s = xcalloc(1, sizeof(*s));
 	struct stat st = {};
 	char bytes[24], detail[64];
 	const struct stream_header headers[] = {{"X-Jobsched-Bytes", bytes}};
@@ -210,9 +210,9 @@ static void send_copy(struct request *r, struct question *q)
 	fstat(c->fd, &st);
 	snprintf(bytes, sizeof(bytes), "%lld", (long long)st.st_size);
 	snprintf(detail, sizeof(detail), "%s bytes", bytes);
-	note(r, detail);
+	audit_note(r, detail);
 	s->fd = STEAL_FD(c->fd);
-	s->stream = (struct stream){.read = send_piece, .free = sending_free};
+	s->stream = (struct stream){.read = backup_stream_read, .free = backup_stream_free};
 	request_answer_stream(r, "application/octet-stream", headers, ELEMENTS(headers), &s->stream);
 }
 
@@ -227,5 +227,5 @@ void route_db_backup(struct request *r)
 	c->q.run = run_copy;
 	c->q.then = send_copy;
 	c->q.free = free_copy;
-	question_start_chore(r, &c->q);
+	store_read_start_long(r, &c->q);
 }

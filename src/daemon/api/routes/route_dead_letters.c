@@ -16,9 +16,9 @@
 #define STEP 500 /* dead letters looked at for one answer */
 
 /* What is needed after the commit: the request may be gone by then. */
-struct dead_order {
+struct dead_ctx {
 	struct ticket *ticket;
-	struct hub *hub;
+	struct run_watch_set *run_watch_set;
 };
 
 static void answer(struct request *r, const struct op_dead *d)
@@ -26,24 +26,24 @@ static void answer(struct request *r, const struct op_dead *d)
 	AUTO_TEXT cursor = NULL;
 
 	if (d->id) {
-		request_answer_json(r, 200, run_to_json(d->runs.v[0]));
+		request_answer_json(r, 200, row_json_run(d->runs.v[0]));
 		return;
 	}
 	if (d->more)
 		cursor = xprintf("%" PRId64 "-%" PRId64, d->next_at, d->next);
 	request_answer_json(r, 200, json_pack("{s:I, s:I, s:o, s:o}", "count", (json_int_t)d->runs.n, "refused",
-		(json_int_t)d->refused, "refused_because", json_text(d->refused ? d->why.msg : NULL), "next_cursor",
-		json_text(cursor)));
+		(json_int_t)d->refused, "refused_because", json_value_text(d->refused ? d->why.msg : NULL), "next_cursor",
+		json_value_text(cursor)));
 }
 
-static void on_changed(struct op *op, void *arg)
+static void on_dead_changed(struct op *op, void *arg)
 {
-	struct dead_order *o = arg;
+	struct dead_ctx *o = arg;
 	const struct op_dead *d = &op->dead;
-	struct request *r = ticket_redeem(o->ticket);
+	struct request *r = request_ticket_redeem(o->ticket);
 
 	for (size_t i = 0; op->ok && i < d->runs.n; i++)
-		hub_tell(o->hub, d->runs.v[i]->job, d->runs.v[i]->id, d->runs.v[i]->state);
+		run_watch_notify(o->run_watch_set, d->runs.v[i]->job, d->runs.v[i]->id, d->runs.v[i]->state);
 	if (r && op->ok)
 		answer(r, d);
 	else if (r)
@@ -52,12 +52,12 @@ static void on_changed(struct op *op, void *arg)
 	op_free(op);
 }
 
-static void submit(struct request *r, const struct op_dead *d)
+static void submit_dead(struct request *r, const struct op_dead *d)
 {
-	struct dead_order *o = xcalloc(1, sizeof(*o));
-	struct op *op = op_new(r->route->what == EVENT_DEAD_RETRY ? OP_DEAD_RETRY : OP_DEAD_PURGE, on_changed, o);
+	struct dead_ctx *o = xcalloc(1, sizeof(*o));
+	struct op *op = op_new(r->route->what == EVENT_DEAD_RETRY ? OP_DEAD_RETRY : OP_DEAD_PURGE, on_dead_changed, o);
 
-	*o = (struct dead_order){.ticket = request_ticket(r, true), .hub = r->context->hub};
+	*o = (struct dead_ctx){.ticket = request_ticket(r, true), .run_watch_set = r->context->run_watch_set};
 	op->dead = *d;
 	op->dead.uid = request_scope(r);
 	op->dead.now = request_now(r);
@@ -72,8 +72,8 @@ void route_dead_one(struct request *r)
 	struct op_dead d = {};
 	struct err e = {};
 
-	if (question_run_id(r->params[0], &d.id, &e))
-		submit(r, &d);
+	if (store_read_run_id(r->params[0], &d.id, &e))
+		submit_dead(r, &d);
 	else
 		request_answer_err(r, &e);
 }
@@ -87,23 +87,23 @@ struct dead_query {
 	struct op_dead dead;
 };
 
-static bool run_find(struct store *s, struct question *q, struct err *e)
+static bool find_dead_job(struct store *s, struct question *q, struct err *e)
 {
 	struct dead_query *dq = (struct dead_query *)q;
 	AUTO(job) *j = NULL;
 
-	if (!question_job(s, q->scope, dq->job, &j, e))
+	if (!store_read_job(s, q->scope, dq->job, &j, e))
 		return false;
 	dq->dead.job = j->id;
 	return true;
 }
 
-static void found(struct request *r, struct question *q)
+static void on_dead_job_found(struct request *r, struct question *q)
 {
-	submit(r, &((struct dead_query *)q)->dead);
+	submit_dead(r, &((struct dead_query *)q)->dead);
 }
 
-static void free_query(struct question *q)
+static void free_dead_query(struct question *q)
 {
 	struct dead_query *dq = (struct dead_query *)q;
 
@@ -117,7 +117,7 @@ static bool read_cursor(const char *text, struct op_dead *d, struct err *e)
 	const char *dash = text ? strchr(text, '-') : NULL;
 	AUTO_TEXT at = dash ? xstrndup(text, (size_t)(dash - text)) : NULL;
 
-	if (!text || (dash && parse_int(at, 1, INT64_MAX, &d->after_at) && parse_int(dash + 1, 1, INT64_MAX, &d->after)))
+	if (!text || (dash && text_parse_int(at, 1, INT64_MAX, &d->after_at) && text_parse_int(dash + 1, 1, INT64_MAX, &d->after)))
 		return true;
 	return err_field(e, "cursor", "'%.40s' is no cursor of an earlier answer", text);
 }
@@ -141,10 +141,10 @@ void route_dead_many(struct request *r)
 	if (!d.until)
 		d.until = request_now(r) + 1;
 	if (!job) {
-		submit(r, &d);
+		submit_dead(r, &d);
 		return;
 	}
 	dq = xcalloc(1, sizeof(*dq));
-	*dq = (struct dead_query){.q = {.run = run_find, .then = found, .free = free_query}, .job = xstrdup(job), .dead = d};
-	question_start(r, &dq->q);
+	*dq = (struct dead_query){.q = {.run = find_dead_job, .then = on_dead_job_found, .free = free_dead_query}, .job = xstrdup(job), .dead = d};
+	store_read_start(r, &dq->q);
 }

@@ -16,12 +16,12 @@
 
 /* ---- what was asked for ---- */
 
-void event_wish_done(struct event_wish *w)
+void event_feed_filter_done(struct event_feed_filter *w)
 {
 	strv_done(&w->refs);
 }
 
-static bool split_jobs(const char *text, struct strv *ret, struct err *e)
+static bool split_event_jobs(const char *text, struct strv *ret, struct err *e)
 {
 	while (text && *text) {
 		size_t len = strcspn(text, ",");
@@ -49,25 +49,25 @@ static bool split_whats(const char *text, uint64_t *ret, struct err *e)
 	return true;
 }
 
-static bool read_wish(const struct request *r, struct event_wish *w, struct err *e)
+static bool read_event_filter(const struct request *r, struct event_feed_filter *w, struct err *e)
 {
 	w->filter.run = request_number(r, "run", 0);
 	w->filter.since = request_number(r, "since", 0);
 	w->filter.until = request_number(r, "until", 0);
 	w->filter.limit = (size_t)request_number(r, "limit", 100);
-	return split_jobs(request_text(r, "job"), &w->refs, e) &&
-	       split_whats(request_text(r, "what"), &w->filter.whats, e) && list_cursor(r, &w->filter.from, e);
+	return split_event_jobs(request_text(r, "job"), &w->refs, e) &&
+	       split_whats(request_text(r, "what"), &w->filter.whats, e) && list_stream_cursor(r, &w->filter.from, e);
 }
 
 /* A removed job's events are there, so a number is taken as it is; whose it is the events say. */
-bool event_wish_find(struct store *s, int64_t scope, struct event_wish *w, struct err *e)
+bool event_feed_filter_resolve(struct store *s, int64_t scope, struct event_feed_filter *w, struct err *e)
 {
 	for (size_t i = 0; i < w->refs.n; i++) {
 		AUTO(job) *j = NULL;
 
-		if (parse_int(w->refs.v[i], 1, INT64_MAX, &w->jobs[i]))
+		if (text_parse_int(w->refs.v[i], 1, INT64_MAX, &w->jobs[i]))
 			continue;
-		if (!question_job(s, scope, w->refs.v[i], &j, e))
+		if (!store_read_job(s, scope, w->refs.v[i], &j, e))
 			return false;
 		w->jobs[i] = j->id;
 	}
@@ -77,11 +77,11 @@ bool event_wish_find(struct store *s, int64_t scope, struct event_wish *w, struc
 	return true;
 }
 
-void event_write_json(struct buf *out, const struct event *ev)
+void event_feed_write_event(struct buf *out, const struct event *ev)
 {
-	json_t *o = event_to_json(ev);
+	json_t *o = row_json_event(ev);
 
-	json_write(o, out);
+	json_value_write(o, out);
 	json_decref(o);
 }
 
@@ -89,7 +89,7 @@ void event_write_json(struct buf *out, const struct event *ev)
 
 struct event_page {
 	struct list list;
-	struct event_wish wish;
+	struct event_feed_filter wanted;
 };
 
 static bool step_events(struct store *s, struct list *l, size_t n, struct buf *out, size_t *ret_n, bool *ret_more,
@@ -98,13 +98,13 @@ static bool step_events(struct store *s, struct list *l, size_t n, struct buf *o
 	struct event_page *p = (struct event_page *)l;
 	AUTO_DONE(event_list) rows = {};
 
-	p->wish.filter.from = l->cursor;
-	p->wish.filter.limit = n;
-	if (!event_wish_find(s, l->scope, &p->wish, e) || !store_event_list(s, &p->wish.filter, &rows, e))
+	p->wanted.filter.from = l->cursor;
+	p->wanted.filter.limit = n;
+	if (!event_feed_filter_resolve(s, l->scope, &p->wanted, e) || !list_events_page(s, &p->wanted.filter, &rows, e))
 		return false;
 	for (size_t i = 0; i < rows.n; i++) {
-		list_comma(l, out);
-		event_write_json(out, rows.v[i]);
+		list_stream_comma(l, out);
+		event_feed_write_event(out, rows.v[i]);
 	}
 	*ret_n = rows.n;
 	*ret_more = rows.next != 0;
@@ -112,19 +112,19 @@ static bool step_events(struct store *s, struct list *l, size_t n, struct buf *o
 	return true;
 }
 
-static void free_page(struct list *l)
+static void free_event_page(struct list *l)
 {
-	event_wish_done(&((struct event_page *)l)->wish);
+	event_feed_filter_done(&((struct event_page *)l)->wanted);
 	free(l);
 }
 
 void route_event_list(struct request *r)
 {
-	AUTO_DONE(event_wish) w = {};
+	AUTO_DONE(event_feed_filter) w = {};
 	struct event_page *p;
 	struct err e = {};
 
-	if (!read_wish(r, &w, &e)) {
+	if (!read_event_filter(r, &w, &e)) {
 		request_answer_err(r, &e);
 		return;
 	}
@@ -133,9 +133,9 @@ void route_event_list(struct request *r)
 		return;
 	}
 	p = xcalloc(1, sizeof(*p));
-	p->list = (struct list){ .name = "events", .step = step_events, .free = free_page, .cursor = w.filter.from,
+	p->list = (struct list){ .name = "events", .step = step_events, .free = free_event_page, .cursor = w.filter.from,
 		.left = w.filter.limit };
-	p->wish = w;
-	w = (struct event_wish){};
-	list_answer(r, &p->list);
+	p->wanted = w;
+	w = (struct event_feed_filter){};
+	list_stream_answer(r, &p->list);
 }

@@ -19,9 +19,9 @@
 #define TRIES 4 /* when somebody else changes the job meanwhile, and nobody said which revision is meant */
 
 /* A change on its way; it goes from the reader's thread to the writer's, and round again after a conflict. */
-struct order {
+struct change_ctx {
 	struct ticket *ticket;
-	struct hub *hub;
+	struct run_watch_set *run_watch_set;
 	struct zone_cache *zones; /* the reader's */
 	char *ref;                /* owned */
 	json_t *patch;            /* owned; NULL: an earlier revision is taken up again */
@@ -36,14 +36,14 @@ struct order {
 	int tries;
 	struct sandbox_offers *sandboxes; /* owned */
 	struct job *job;          /* owned */
-	struct amendment a;
+	struct job_change a;
 };
 
-static void order_free(struct order *o)
+static void change_ctx_free(struct change_ctx *o)
 {
 	if (!o)
 		return;
-	amendment_done(&o->a);
+	job_change_done(&o->a);
 	sandbox_offers_free(o->sandboxes);
 	job_free(o->job);
 	json_decref(o->patch);
@@ -53,20 +53,20 @@ static void order_free(struct order *o)
 
 struct change_query {
 	struct question q;
-	struct order *order; /* owned */
+	struct change_ctx *change_ctx; /* owned */
 };
 
 static void free_change(struct question *q)
 {
 	struct change_query *c = (struct change_query *)q;
 
-	order_free(c->order);
+	change_ctx_free(c->change_ctx);
 	free(c);
 }
 
 /* ---- on the reader's thread ---- */
 
-static bool no_target(const struct order *o, struct err *e)
+static bool no_target(const struct change_ctx *o, struct err *e)
 {
 	if (o->to)
 		return err_set(e, ERR_NOT_FOUND, "job %" PRId64 " has no revision %" PRId64 "; 'jobctl history %" PRId64
@@ -79,52 +79,52 @@ static bool no_target(const struct order *o, struct err *e)
  * The revision before the current one. A revision that was made by an undo counts as the one whose definition it took, so
  * that each further undo goes one step back.
  */
-static bool find_base(struct store *s, const struct order *o, int64_t *ret, struct err *e)
+static bool find_base(struct store *s, const struct change_ctx *o, int64_t *ret, struct err *e)
 {
 	AUTO_DONE(revision_list) newest = {};
 
-	if (!store_revisions(s, o->job, 0, 1, &newest, e))
+	if (!revisions_page(s, o->job, 0, 1, &newest, e))
 		return false;
 	*ret = newest.n == 0 ? 1 : newest.v[0].origin ? newest.v[0].origin : newest.v[0].number;
 	return true;
 }
 
-static bool restore(struct store *s, struct order *o, struct err *e)
+static bool restore_revision(struct store *s, struct change_ctx *o, struct err *e)
 {
 	AUTO_DONE(revision_list) l = {};
 	int64_t before = o->to + 1;
 	const struct revision *target;
 
-	if ((!o->to && !find_base(s, o, &before, e)) || !store_revisions(s, o->job, before, 1, &l, e))
+	if ((!o->to && !find_base(s, o, &before, e)) || !revisions_page(s, o->job, before, 1, &l, e))
 		return false;
 	target = l.n > 0 ? &l.v[0] : NULL;
 	if (!target || (o->to && target->number != o->to))
 		return no_target(o, e);
-	return amendment_restore(&o->a, target->spec, target->origin ? target->origin : target->number, o->zones, e);
+	return job_change_restore(&o->a, target->spec, target->origin ? target->origin : target->number, o->zones, e);
 }
 
 /* The job, and what only the answer to a change has. */
-static bool write_answer(struct question *q, const struct job *j, const struct order *o, struct err *e)
+static bool write_answer(struct question *q, const struct job *j, const struct change_ctx *o, struct err *e)
 {
-	json_t *answer = job_to_json(j, e);
+	json_t *answer = row_json_job(j, e);
 
 	if (!answer)
 		return false;
 	json_object_set_new(answer, "changed", json_boolean(o->a.changed));
-	json_object_set_new(answer, "what", json_text(o->a.what));
-	forecast_put(&o->a.forecast, answer);
-	json_write(answer, &q->out);
+	json_object_set_new(answer, "what", json_value_text(o->a.what));
+	forecast_write_json(&o->a.forecast, answer);
+	json_value_write(answer, &q->out);
 	buf_char(&q->out, '\n');
 	json_decref(answer);
 	return true;
 }
 
-static bool write_trial(struct store *s, struct question *q, struct order *o, struct err *e)
+static bool write_dry_run(struct store *s, struct question *q, struct change_ctx *o, struct err *e)
 {
 	struct job after = *o->job;
 
 	if (o->a.changed) {
-		if (!store_change_try(s, &o->a.change, e))
+		if (!job_change_dry_run(s, &o->a.change, e))
 			return false;
 		after.name = (char *)o->a.change.to.name;
 		after.spec = o->a.text;
@@ -137,27 +137,27 @@ static bool write_trial(struct store *s, struct question *q, struct order *o, st
 }
 
 /* An undo takes up what was there before: the owner's own, or checked when it came. */
-static bool check_foreign(const struct order *o, struct err *e)
+static bool check_foreign(const struct change_ctx *o, struct err *e)
 {
 	AUTO_DONE(job_spec) was;
 
 	job_spec_init(&was);
 	if (!o->patch || !o->a.changed || o->by == o->job->uid)
 		return true;
-	return job_env_check_foreign(&o->a.spec.env, spec_from_text(o->job->spec, &was, NULL) ? &was.env : NULL, e);
+	return job_env_check_foreign(&o->a.spec.env, spec_json_from_text(o->job->spec, &was, NULL) ? &was.env : NULL, e);
 }
 
-static bool run_amend(struct store *s, struct question *q, struct err *e)
+static bool read_and_check_change(struct store *s, struct question *q, struct err *e)
 {
-	struct order *o = ((struct change_query *)q)->order;
+	struct change_ctx *o = ((struct change_query *)q)->change_ctx;
 
-	amendment_done(&o->a);
+	job_change_done(&o->a);
 	job_free(STEAL(o->job));
-	if (!question_job(s, q->scope, o->ref, &o->job, e))
+	if (!store_read_job(s, q->scope, o->ref, &o->job, e))
 		return false;
-	o->a = (struct amendment){.job = o->job, .now = o->now, .look = o->dry_run, .sandboxes = o->sandboxes,
+	o->a = (struct job_change){.job = o->job, .now = o->now, .look = o->dry_run, .sandboxes = o->sandboxes,
 		.limits_refused = o->limits_refused, .warrants = o->warrants};
-	if (!(o->patch ? amendment_merge(&o->a, o->patch, o->zones, e) : restore(s, o, e)) || !check_foreign(o, e))
+	if (!(o->patch ? job_change_merge(&o->a, o->patch, o->zones, e) : restore_revision(s, o, e)) || !check_foreign(o, e))
 		return false;
 	if (o->expect && o->expect != o->job->revision)
 		return err_set(e, ERR_CONFLICT, "job %" PRId64 " is at revision %" PRId64 " and not at %" PRId64 " any more; look at "
@@ -166,13 +166,13 @@ static bool run_amend(struct store *s, struct question *q, struct err *e)
 	o->a.change.to.limit = o->limit;
 	o->a.change.to.bytes_limit = o->bytes_limit;
 	if (o->dry_run)
-		return write_trial(s, q, o, e);
+		return write_dry_run(s, q, o, e);
 	return o->a.changed || write_answer(q, o->job, o, e);
 }
 
-static bool run_describe(struct store *s, struct question *q, struct err *e)
+static bool read_changed_job(struct store *s, struct question *q, struct err *e)
 {
-	struct order *o = ((struct change_query *)q)->order;
+	struct change_ctx *o = ((struct change_query *)q)->change_ctx;
 	AUTO(job) *j = NULL;
 
 	return store_job_get(s, q->scope, o->job->id, &j, e) && write_answer(q, j, o, e);
@@ -180,52 +180,52 @@ static bool run_describe(struct store *s, struct question *q, struct err *e)
 
 /* ---- on the loop ---- */
 
-static void ask(struct request *r, struct order *o /* moved */, bool (*run)(struct store *, struct question *, struct err *),
+static void start_change_read(struct request *r, struct change_ctx *o /* moved */, bool (*run)(struct store *, struct question *, struct err *),
 	void (*then)(struct request *, struct question *))
 {
 	struct change_query *c = xcalloc(1, sizeof(*c));
 
-	c->order = o;
+	c->change_ctx = o;
 	c->q.run = run;
 	c->q.then = then;
 	c->q.free = free_change;
-	question_start(r, &c->q);
+	store_read_start(r, &c->q);
 }
 
-static void send(struct request *r, struct question *q);
+static void submit_change(struct request *r, struct question *q);
 
-static void on_changed(struct op *op, void *arg)
+static void on_job_changed(struct op *op, void *arg)
 {
-	struct order *o = arg;
-	struct request *r = ticket_redeem(o->ticket);
+	struct change_ctx *o = arg;
+	struct request *r = request_ticket_redeem(o->ticket);
 	bool again = !op->ok && op->err.kind == ERR_CONFLICT && !op->err.field[0] && !o->expect && ++o->tries < TRIES;
 
 	if (op->ok && op->change.unplanned > 0)
-		hub_tell(o->hub, op->change.id, 0, RUN_CANCELLED);
+		run_watch_notify(o->run_watch_set, op->change.id, 0, RUN_CANCELLED);
 	if (r && op->ok)
-		ask(r, STEAL(o), run_describe, NULL);
+		start_change_read(r, STEAL(o), read_changed_job, NULL);
 	else if (r && again)
-		ask(r, STEAL(o), run_amend, send);
+		start_change_read(r, STEAL(o), read_and_check_change, submit_change);
 	else if (r)
 		request_answer_err(r, &op->err);
-	order_free(o);
+	change_ctx_free(o);
 	op_free(op);
 }
 
-static void send(struct request *r, struct question *q)
+static void submit_change(struct request *r, struct question *q)
 {
 	struct change_query *c = (struct change_query *)q;
-	struct order *o = c->order;
+	struct change_ctx *o = c->change_ctx;
 	struct op *op;
 
 	if (!o->a.changed || o->dry_run) {
 		request_answer_text(r, 200, &q->out);
 		return;
 	}
-	c->order = NULL;
-	op = op_new(OP_JOB_CHANGE, on_changed, o);
+	c->change_ctx = NULL;
+	op = op_new(OP_JOB_CHANGE, on_job_changed, o);
 	op->change = o->a.change;
-	o->hub = r->context->hub;
+	o->run_watch_set = r->context->run_watch_set;
 	o->ticket = request_ticket(r, true);
 	request_act(r, op);
 	store_thread_submit(r->context->store, op);
@@ -234,7 +234,7 @@ static void send(struct request *r, struct question *q)
 /* ---- the routes ---- */
 
 /* A number of the body that is not a member of the job; it is taken out. */
-static bool take_number(json_t *body, const char *name, int64_t *ret, struct err *e)
+static bool take_revision(json_t *body, const char *name, int64_t *ret, struct err *e)
 {
 	const json_t *v = json_object_get(body, name);
 
@@ -247,7 +247,7 @@ static bool take_number(json_t *body, const char *name, int64_t *ret, struct err
 	return true;
 }
 
-static json_t *read_body(const struct request *r, struct err *e)
+static json_t *read_change_body(const struct request *r, struct err *e)
 {
 	json_t *body;
 
@@ -261,14 +261,14 @@ static json_t *read_body(const struct request *r, struct err *e)
 	return NULL;
 }
 
-static struct order *order_new(struct request *r)
+static struct change_ctx *change_ctx_new(struct request *r)
 {
-	struct order *o = xcalloc(1, sizeof(*o));
+	struct change_ctx *o = xcalloc(1, sizeof(*o));
 
 	o->ref = xstrdup(r->params[0]);
 	o->zones = request_reader_zones(r);
-	o->limit = peer_jobs_limit(r);
-	o->bytes_limit = peer_store_limit(r);
+	o->limit = client_user_jobs_limit(r);
+	o->bytes_limit = client_user_store_limit(r);
 	o->by = request_owner(r);
 	o->limits_refused = dispatcher_limits_refused(r->context->dispatcher);
 	o->now = request_now(r);
@@ -280,23 +280,23 @@ static struct order *order_new(struct request *r)
 
 void route_job_change(struct request *r)
 {
-	struct order *o = order_new(r);
+	struct change_ctx *o = change_ctx_new(r);
 	struct err e = {};
 
-	o->patch = read_body(r, &e);
-	if (o->patch && take_number(o->patch, "revision", &o->expect, &e)) {
-		ask(r, o, run_amend, send);
+	o->patch = read_change_body(r, &e);
+	if (o->patch && take_revision(o->patch, "revision", &o->expect, &e)) {
+		start_change_read(r, o, read_and_check_change, submit_change);
 		return;
 	}
 	request_answer_err(r, &e);
-	order_free(o);
+	change_ctx_free(o);
 }
 
-static bool read_undo(const struct request *r, struct order *o, struct err *e)
+static bool read_undo(const struct request *r, struct change_ctx *o, struct err *e)
 {
-	json_auto_t *body = read_body(r, e);
+	json_auto_t *body = read_change_body(r, e);
 
-	if (!body || !take_number(body, "revision", &o->expect, e) || !take_number(body, "to", &o->to, e))
+	if (!body || !take_revision(body, "revision", &o->expect, e) || !take_revision(body, "to", &o->to, e))
 		return false;
 	return json_object_size(body) == 0 ||
 	       err_set(e, ERR_INVALID, "the body may have \"revision\", which is expected, and \"to\", and nothing else");
@@ -304,13 +304,13 @@ static bool read_undo(const struct request *r, struct order *o, struct err *e)
 
 void route_job_undo(struct request *r)
 {
-	struct order *o = order_new(r);
+	struct change_ctx *o = change_ctx_new(r);
 	struct err e = {};
 
 	if (read_undo(r, o, &e)) {
-		ask(r, o, run_amend, send);
+		start_change_read(r, o, read_and_check_change, submit_change);
 		return;
 	}
 	request_answer_err(r, &e);
-	order_free(o);
+	change_ctx_free(o);
 }

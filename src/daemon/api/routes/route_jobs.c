@@ -29,12 +29,12 @@ struct job_page {
 /* What each waits for, as far as its row tells. */
 static bool mark_jobs(struct store *s, const struct why_live *live, struct job **v, size_t n, struct err *e)
 {
-	AUTO_DONE(why_world) world = {};
+	AUTO_DONE(why_context) world = {};
 
-	if (!store_why_world(s, &world, e) || !store_why_waiting(s, v, n, e))
+	if (!why_context_read(s, &world, e) || !why_waiting_read(s, v, n, e))
 		return false;
 	for (size_t i = 0; i < n; i++)
-		why_mark_job(&world, live, v[i]);
+		why_facts_mark_job(&world, live, v[i]);
 	return true;
 }
 
@@ -48,11 +48,11 @@ static bool step_jobs(struct store *s, struct list *l, size_t n, struct buf *out
 	p->filter.after = l->cursor;
 	p->filter.limit = n;
 	p->filter.bytes = LIST_BYTES;
-	if (!store_job_list(s, &p->filter, &rows, e) || !mark_jobs(s, &p->live, rows.v, rows.n, e))
+	if (!list_jobs_page(s, &p->filter, &rows, e) || !mark_jobs(s, &p->live, rows.v, rows.n, e))
 		return false;
 	for (size_t i = 0; i < rows.n; i++) {
-		list_comma(l, out);
-		question_write_job(out, rows.v[i]);
+		list_stream_comma(l, out);
+		store_read_write_job(out, rows.v[i]);
 	}
 	*ret_n = rows.n;
 	*ret_more = rows.next != 0;
@@ -60,7 +60,7 @@ static bool step_jobs(struct store *s, struct list *l, size_t n, struct buf *out
 	return true;
 }
 
-static void free_page(struct list *l)
+static void free_job_page(struct list *l)
 {
 	struct job_page *p = (struct job_page *)l;
 
@@ -87,14 +87,14 @@ void route_job_list(struct request *r)
 	struct err e = {};
 	int64_t cursor = 0;
 
-	if (!list_cursor(r, &cursor, &e)) {
+	if (!list_stream_cursor(r, &cursor, &e)) {
 		request_answer_err(r, &e);
 		return;
 	}
 	p = xcalloc(1, sizeof(*p));
-	p->list = (struct list){ .name = "jobs", .step = step_jobs, .free = free_page, .cursor = cursor,
+	p->list = (struct list){ .name = "jobs", .step = step_jobs, .free = free_job_page, .cursor = cursor,
 		.left = (size_t)request_number(r, "limit", 100) };
-	why_live_take(r, &p->live);
+	why_facts_live(r, &p->live);
 	p->owner = xstrdup(request_text(r, "owner"));
 	p->name = xstrdup(request_text(r, "name"));
 	split_tag(p, request_text(r, "tag"));
@@ -109,7 +109,7 @@ void route_job_list(struct request *r)
 	};
 	if (request_number(r, "all", 0) && p->filter.states == 0)
 		p->filter.states = (1u << JOB_STATE_MAX) - 1;
-	list_answer(r, &p->list);
+	list_stream_answer(r, &p->list);
 }
 
 /* ---- show ---- */
@@ -144,18 +144,18 @@ static struct job_query *job_query_new(const char *ref,
 	return jq;
 }
 
-static bool run_show(struct store *s, struct question *q, struct err *e)
+static bool read_job_shown(struct store *s, struct question *q, struct err *e)
 {
 	AUTO(job) *j = NULL;
 	json_t *o;
 
-	if (!question_job(s, q->scope, ((struct job_query *)q)->ref, &j, e) ||
+	if (!store_read_job(s, q->scope, ((struct job_query *)q)->ref, &j, e) ||
 	    !mark_jobs(s, &((struct job_query *)q)->live, &j, 1, e))
 		return false;
-	o = job_to_json(j, e);
+	o = row_json_job(j, e);
 	if (!o)
 		return false;
-	json_write(o, &q->out);
+	json_value_write(o, &q->out);
 	json_decref(o);
 	buf_char(&q->out, '\n');
 	return true;
@@ -163,49 +163,49 @@ static bool run_show(struct store *s, struct question *q, struct err *e)
 
 void route_job_get(struct request *r)
 {
-	struct job_query *jq = job_query_new(r->params[0], run_show);
+	struct job_query *jq = job_query_new(r->params[0], read_job_shown);
 
-	why_live_take(r, &jq->live);
-	question_start(r, &jq->q);
+	why_facts_live(r, &jq->live);
+	store_read_start(r, &jq->q);
 }
 
 /* ---- cancel, remove ---- */
 
-static bool run_show_cancelled(struct store *s, struct question *q, struct err *e)
+static bool read_cancelled_job(struct store *s, struct question *q, struct err *e)
 {
 	struct job_query *jq = (struct job_query *)q;
 	AUTO(job) *j = NULL;
 
-	if (!question_job(s, q->scope, jq->ref, &j, e))
+	if (!store_read_job(s, q->scope, jq->ref, &j, e))
 		return false;
 	buf_str(&q->out, "{\"job\":");
-	question_write_job(&q->out, j);
+	store_read_write_job(&q->out, j);
 	buf_printf(&q->out, ",\"queued_cancelled\":%" PRId64 ",\"running\":%s}\n", jq->queued_cancelled,
 		jq->running.data);
 	return true;
 }
 
 /* The op has its own copy of what is needed after the commit: the request may be gone by then. */
-struct cancel_order {
+struct job_cancel_ctx {
 	struct ticket *ticket;
 	struct dispatcher *dispatcher;
-	struct hub *hub;
+	struct run_watch_set *run_watch_set;
 };
 
-static void tell_cancelled(const struct op *op, const struct cancel_order *o)
+static void tell_cancelled(const struct op *op, const struct job_cancel_ctx *o)
 {
 	const struct op_job_cancel *c = &op->job_cancel;
 
-	hub_tell(o->hub, c->id, 0, RUN_CANCELLED); /* also for runs that were planned ahead and are gone */
+	run_watch_notify(o->run_watch_set, c->id, 0, RUN_CANCELLED); /* also for runs that were planned ahead and are gone */
 	for (size_t i = 0; c->running && i < c->open.n; i++)
 		dispatcher_cancel(o->dispatcher, c->open.v[i]->id, c->open.v[i]->fence);
 }
 
-static void on_cancelled(struct op *op, void *arg)
+static void on_job_cancelled(struct op *op, void *arg)
 {
-	struct cancel_order *o = arg;
+	struct job_cancel_ctx *o = arg;
 	const struct op_job_cancel *c = &op->job_cancel;
-	struct request *r = ticket_redeem(o->ticket);
+	struct request *r = request_ticket_redeem(o->ticket);
 	struct job_query *jq;
 	char ref[32];
 
@@ -215,16 +215,16 @@ static void on_cancelled(struct op *op, void *arg)
 		request_answer_err(r, &op->err);
 	} else if (r) {
 		snprintf(ref, sizeof(ref), "%" PRId64, c->id);
-		jq = job_query_new(ref, run_show_cancelled);
+		jq = job_query_new(ref, read_cancelled_job);
 		jq->queued_cancelled = c->queued_cancelled;
 		buf_char(&jq->running, '[');
 		for (size_t i = 0; i < c->open.n; i++) {
 			if (i > 0)
 				buf_char(&jq->running, ',');
-			question_write_run(&jq->running, c->open.v[i]);
+			store_read_write_run(&jq->running, c->open.v[i]);
 		}
 		buf_char(&jq->running, ']');
-		question_start(r, &jq->q);
+		store_read_start(r, &jq->q);
 	}
 	free(o);
 	op_free(op);
@@ -232,39 +232,39 @@ static void on_cancelled(struct op *op, void *arg)
 
 static void submit_cancel(struct request *r, int64_t id)
 {
-	struct cancel_order *o = xcalloc(1, sizeof(*o));
-	struct op *op = op_new(r->route->verb == VERB_REMOVE ? OP_JOB_REMOVE : OP_JOB_CANCEL, on_cancelled, o);
+	struct job_cancel_ctx *o = xcalloc(1, sizeof(*o));
+	struct op *op = op_new(r->route->verb == VERB_REMOVE ? OP_JOB_REMOVE : OP_JOB_CANCEL, on_job_cancelled, o);
 
-	*o = (struct cancel_order){ .ticket = request_ticket(r, true), .dispatcher = r->context->dispatcher,
-		.hub = r->context->hub };
+	*o = (struct job_cancel_ctx){ .ticket = request_ticket(r, true), .dispatcher = r->context->dispatcher,
+		.run_watch_set = r->context->run_watch_set };
 	op->job_cancel = (struct op_job_cancel){ .uid = request_scope(r), .id = id, .running = r->data != NULL,
 		.now = request_now(r) };
 	request_act(r, op);
 	store_thread_submit(r->context->store, op);
 }
 
-static bool run_find(struct store *s, struct question *q, struct err *e)
+static bool find_job_id(struct store *s, struct question *q, struct err *e)
 {
 	struct job_query *jq = (struct job_query *)q;
 	AUTO(job) *j = NULL;
 
-	if (!question_job(s, q->scope, jq->ref, &j, e))
+	if (!store_read_job(s, q->scope, jq->ref, &j, e))
 		return false;
 	jq->id = j->id;
 	return true;
 }
 
-static void found(struct request *r, struct question *q)
+static void on_job_found(struct request *r, struct question *q)
 {
 	submit_cancel(r, ((struct job_query *)q)->id);
 }
 
 static void cancel(struct request *r)
 {
-	struct job_query *jq = job_query_new(r->params[0], run_find);
+	struct job_query *jq = job_query_new(r->params[0], find_job_id);
 
-	jq->q.then = found;
-	question_start(r, &jq->q);
+	jq->q.then = on_job_found;
+	store_read_start(r, &jq->q);
 }
 
 static bool read_running(const struct request *r, bool *ret, struct err *e)

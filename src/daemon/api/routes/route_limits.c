@@ -28,7 +28,7 @@ struct limit_query {
 	struct op *op;   /* owned: to be sent once the key is known; NULL: none */
 };
 
-static void free_query(struct question *q)
+static void free_limit_query(struct question *q)
 {
 	struct limit_query *lq = (struct limit_query *)q;
 
@@ -50,7 +50,7 @@ static bool find_key(struct store *s, struct limit_query *lq, struct err *e)
 		lq->key = xstrdup(lq->ref);
 		return true;
 	}
-	if (!user_number(s, lq->ref, &number, e))
+	if (!user_lookup_owner(s, lq->ref, &number, e))
 		return false;
 	lq->key = xprintf("%lld", (long long)number);
 	return true;
@@ -62,7 +62,7 @@ static json_t *rate_to_json(const struct rate *r)
 {
 	char text[RATE_TEXT_MAX];
 
-	return r->n ? json_string(rate_print(r, text)) : json_null();
+	return r->n ? json_string(policy_rate_print(r, text)) : json_null();
 }
 
 static json_t *limit_to_json(const struct limit *l, const struct limit_query *lq)
@@ -79,20 +79,20 @@ static json_t *limit_to_json(const struct limit *l, const struct limit_query *lq
 		json_object_set_new(o, "jobs", json_null());
 	}
 	if (lq->scope == LIMIT_QUEUE) {
-		json_object_set_new(o, "name", json_text(l->key));
+		json_object_set_new(o, "name", json_value_text(l->key));
 		json_object_set_new(o, "weight", json_integer(l->weight));
 		return o;
 	}
-	parse_int(l->key, 0, INT64_MAX, &uid);
-	peer_lookup(owner_uid(uid), true, &name, NULL);
-	json_object_set_new(o, "name", json_text(name));
+	text_parse_int(l->key, 0, INT64_MAX, &uid);
+	client_user_lookup(owner_uid(uid), true, &name, NULL);
+	json_object_set_new(o, "name", json_value_text(name));
 	json_object_set_new(o, "uid", json_integer(owner_uid(uid)));
 	return o;
 }
 
 static void write_one(struct buf *out, json_t *o /* moved */)
 {
-	json_write(o, out);
+	json_value_write(o, out);
 	json_decref(o);
 }
 
@@ -107,13 +107,13 @@ static bool visible(const struct limit_query *lq, const char *key)
 	return strcmp(own, key) == 0;
 }
 
-static bool run_show(struct store *s, struct question *q, struct err *e)
+static bool read_limits_shown(struct store *s, struct question *q, struct err *e)
 {
 	struct limit_query *lq = (struct limit_query *)q;
 	AUTO_DONE(limit_list) all = {};
 	bool any = false;
 
-	if (!find_key(s, lq, e) || !store_limits(s, lq->scope, lq->key, &all, e))
+	if (!find_key(s, lq, e) || !list_limits_read(s, lq->scope, lq->key, &all, e))
 		return false;
 	if (lq->key) {
 		write_one(&q->out, limit_to_json(&all.v[0], lq));
@@ -138,7 +138,7 @@ static void answer(struct request *r, struct question *q)
 	request_answer_text(r, ((struct limit_query *)q)->status, &q->out);
 }
 
-static void show(struct request *r, enum limit_scope scope, const char *ref)
+static void start_limit_read(struct request *r, enum limit_scope scope, const char *ref)
 {
 	struct limit_query *lq = xcalloc(1, sizeof(*lq));
 	struct err e = {};
@@ -147,39 +147,39 @@ static void show(struct request *r, enum limit_scope scope, const char *ref)
 	lq->counts = request_sees_all(r);
 	lq->ref = xstrdup(ref);
 	lq->status = 200;
-	lq->q.run = run_show;
+	lq->q.run = read_limits_shown;
 	lq->q.then = answer;
-	lq->q.free = free_query;
-	if (scope == LIMIT_OWNER && ref && peer_is(r, ref))
+	lq->q.free = free_limit_query;
+	if (scope == LIMIT_OWNER && ref && client_user_is(r, ref))
 		lq->key = xprintf("%lld", (long long)request_owner(r));
 	if (scope == LIMIT_QUEUE || !ref || lq->key || request_sees_all(r)) {
-		question_start(r, &lq->q);
+		store_read_start(r, &lq->q);
 		return;
 	}
 	/* others are as if they had none, and nobody is looked up for that */
 	err_set(&e, ERR_NOT_FOUND, "the owner '%.64s' has no limits of his own", ref);
 	request_answer_err(r, &e);
-	free_query(&lq->q);
+	free_limit_query(&lq->q);
 }
 
 void route_queue_list(struct request *r)
 {
-	show(r, LIMIT_QUEUE, NULL);
+	start_limit_read(r, LIMIT_QUEUE, NULL);
 }
 
 void route_queue_get(struct request *r)
 {
-	show(r, LIMIT_QUEUE, r->params[0]);
+	start_limit_read(r, LIMIT_QUEUE, r->params[0]);
 }
 
 void route_owner_list(struct request *r)
 {
-	show(r, LIMIT_OWNER, NULL);
+	start_limit_read(r, LIMIT_OWNER, NULL);
 }
 
 void route_owner_get(struct request *r)
 {
-	show(r, LIMIT_OWNER, r->params[0]);
+	start_limit_read(r, LIMIT_OWNER, r->params[0]);
 }
 
 /* ---- changing ---- */
@@ -192,19 +192,19 @@ struct change {
 	char *ref;       /* owned */
 };
 
-static void change_free(struct change *c)
+static void limit_ctx_free(struct change *c)
 {
 	free(c->key);
 	free(c->ref);
 	free(c);
 }
 
-static void answer_changed(struct request *r, struct change *c, const struct op *op)
+static void answer_limit_changed(struct request *r, struct change *c, const struct op *op)
 {
 	struct limit_query *lq;
 
 	if (op->kind == OP_LIMIT_RM) {
-		request_answer_json(r, 200, json_pack("{s:o, s:b}", "name", json_text(c->ref), "removed", true));
+		request_answer_json(r, 200, json_pack("{s:o, s:b}", "name", json_value_text(c->ref), "removed", true));
 		return;
 	}
 	lq = xcalloc(1, sizeof(*lq));
@@ -213,26 +213,26 @@ static void answer_changed(struct request *r, struct change *c, const struct op 
 	lq->ref = xstrdup(c->ref);
 	lq->key = STEAL(c->key);
 	lq->status = op->limit.created ? 201 : 200;
-	lq->q.run = run_show;
+	lq->q.run = read_limits_shown;
 	lq->q.then = answer;
-	lq->q.free = free_query;
-	question_start(r, &lq->q);
+	lq->q.free = free_limit_query;
+	store_read_start(r, &lq->q);
 }
 
-static void on_changed(struct op *op, void *arg)
+static void on_limit_changed(struct op *op, void *arg)
 {
 	struct change *c = arg;
-	struct request *r = ticket_redeem(c->ticket);
+	struct request *r = request_ticket_redeem(c->ticket);
 
 	if (r && !op->ok)
 		request_answer_err(r, &op->err);
 	else if (r)
-		answer_changed(r, c, op);
+		answer_limit_changed(r, c, op);
 	op_free(op);
-	change_free(c);
+	limit_ctx_free(c);
 }
 
-static void send(struct request *r, struct op *op /* moved */, const char *ref, const char *key)
+static void submit_limit(struct request *r, struct op *op /* moved */, const char *ref, const char *key)
 {
 	struct change *c = xcalloc(1, sizeof(*c));
 
@@ -241,21 +241,21 @@ static void send(struct request *r, struct op *op /* moved */, const char *ref, 
 	op->limit.key = c->key;
 	op->limit.now = request_now(r);
 	request_act(r, op);
-	op->on_done = on_changed;
+	op->on_done = on_limit_changed;
 	op->arg = c;
 	store_thread_submit(r->context->store, op);
 }
 
-static bool run_find(struct store *s, struct question *q, struct err *e)
+static bool find_limit_key(struct store *s, struct question *q, struct err *e)
 {
 	return find_key(s, (struct limit_query *)q, e);
 }
 
-static void found(struct request *r, struct question *q)
+static void on_limit_key_found(struct request *r, struct question *q)
 {
 	struct limit_query *lq = (struct limit_query *)q;
 
-	send(r, STEAL(lq->op), lq->ref, lq->key);
+	submit_limit(r, STEAL(lq->op), lq->ref, lq->key);
 }
 
 /* A queue is its name; a user must be looked up, which may take long. */
@@ -265,7 +265,7 @@ static void change(struct request *r, enum limit_scope scope, struct op *op /* m
 
 	op->limit.scope = scope;
 	if (scope == LIMIT_QUEUE) {
-		send(r, op, r->params[0], r->params[0]);
+		submit_limit(r, op, r->params[0], r->params[0]);
 		return;
 	}
 	lq = xcalloc(1, sizeof(*lq));
@@ -273,15 +273,15 @@ static void change(struct request *r, enum limit_scope scope, struct op *op /* m
 	lq->counts = request_sees_all(r);
 	lq->ref = xstrdup(r->params[0]);
 	lq->op = op;
-	lq->q.run = run_find;
-	lq->q.then = found;
-	lq->q.free = free_query;
-	question_start(r, &lq->q);
+	lq->q.run = find_limit_key;
+	lq->q.then = on_limit_key_found;
+	lq->q.free = free_limit_query;
+	store_read_start(r, &lq->q);
 }
 
 /* ---- the body of a PUT ---- */
 
-static bool read_number(const json_t *v, const char *name, int64_t min, int64_t max, int64_t *ret, struct err *e)
+static bool read_limit_number(const json_t *v, const char *name, int64_t min, int64_t max, int64_t *ret, struct err *e)
 {
 	if (!json_is_integer(v) || json_integer_value(v) < min || json_integer_value(v) > max)
 		return err_field(e, name, "'%s' must be a whole number from %lld to %lld", name, (long long)min,
@@ -290,27 +290,27 @@ static bool read_number(const json_t *v, const char *name, int64_t min, int64_t 
 	return true;
 }
 
-static bool read_member(struct op_limit *l, enum limit_scope scope, const char *name, const json_t *v, struct err *e)
+static bool read_limit_member(struct op_limit *l, enum limit_scope scope, const char *name, const json_t *v, struct err *e)
 {
 	if (strcmp(name, "max_running") == 0) {
 		l->running_given = true;
-		return json_is_null(v) || read_number(v, name, 1, LIMIT_RUNNING_MAX, &l->running, e);
+		return json_is_null(v) || read_limit_number(v, name, 1, LIMIT_RUNNING_MAX, &l->running, e);
 	}
 	if (strcmp(name, "rate") == 0) {
 		l->rate_given = true;
 		if (json_is_null(v))
 			return true;
-		return json_is_string(v) ? rate_parse(json_string_value(v), &l->rate, e)
+		return json_is_string(v) ? policy_rate_parse(json_string_value(v), &l->rate, e)
 					 : err_field(e, name, "'rate' must be a text as 10/1m, or null");
 	}
 	if (strcmp(name, "weight") == 0 && scope == LIMIT_QUEUE) {
 		l->weight_given = true;
-		return read_number(v, name, 1, LIMIT_WEIGHT_MAX, &l->weight, e);
+		return read_limit_number(v, name, 1, LIMIT_WEIGHT_MAX, &l->weight, e);
 	}
 	return err_field(e, name, "unknown member '%.60s'", name);
 }
 
-static bool read_body(const struct request *r, enum limit_scope scope, struct op_limit *l, struct err *e)
+static bool read_limit_body(const struct request *r, enum limit_scope scope, struct op_limit *l, struct err *e)
 {
 	const char *name;
 	json_t *o, *v;
@@ -324,18 +324,18 @@ static bool read_body(const struct request *r, enum limit_scope scope, struct op
 	if (!json_is_object(o))
 		ok = err_set(e, ERR_INVALID, "the body must be a JSON object");
 	json_object_foreach(o, name, v)
-		ok = ok && read_member(l, scope, name, v, e);
+		ok = ok && read_limit_member(l, scope, name, v, e);
 	json_decref(o);
 	return ok;
 }
 
-static void put(struct request *r, enum limit_scope scope)
+static void start_limit_put(struct request *r, enum limit_scope scope)
 {
 	const struct query_value *wanted_new = request_query(r, "new");
 	struct op *op = op_new(OP_LIMIT_SET, NULL, NULL);
 	struct err e = {};
 
-	if ((scope == LIMIT_QUEUE && !job_name_check(r->params[0], &e)) || !read_body(r, scope, &op->limit, &e)) {
+	if ((scope == LIMIT_QUEUE && !job_name_check(r->params[0], &e)) || !read_limit_body(r, scope, &op->limit, &e)) {
 		op_free(op);
 		request_answer_err(r, &e);
 		return;
@@ -347,12 +347,12 @@ static void put(struct request *r, enum limit_scope scope)
 
 void route_queue_put(struct request *r)
 {
-	put(r, LIMIT_QUEUE);
+	start_limit_put(r, LIMIT_QUEUE);
 }
 
 void route_owner_put(struct request *r)
 {
-	put(r, LIMIT_OWNER);
+	start_limit_put(r, LIMIT_OWNER);
 }
 
 void route_queue_remove(struct request *r)

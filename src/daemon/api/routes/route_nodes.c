@@ -23,7 +23,7 @@ static bool run_nodes(struct store *s, struct question *q, struct err *e)
 {
 	struct nodes_query *n = (struct nodes_query *)q;
 
-	return store_nodes(s, &n->nodes, e) && store_nodes_gone(s, n->now, &n->gone, e);
+	return list_nodes_open(s, &n->nodes, e) && list_nodes_gone(s, n->now, &n->gone, e);
 }
 
 static void free_nodes(struct question *q)
@@ -33,7 +33,7 @@ static void free_nodes(struct question *q)
 	free((struct nodes_query *)q);
 }
 
-static const char *state_of(const struct node_view *v)
+static const char *node_state_name(const struct node_view *v)
 {
 	if (v->left_at)
 		return v->lost ? "lost" : "stopped";
@@ -47,7 +47,7 @@ static json_t *labels_to_json(const char *lines)
 	for (size_t len; *(lines += strspn(lines, "\n")); lines += len) {
 		AUTO_TEXT label = xstrndup(lines, len = strcspn(lines, "\n"));
 
-		json_array_append_new(v, json_text(label));
+		json_array_append_new(v, json_value_text(label));
 	}
 	return v;
 }
@@ -56,12 +56,12 @@ static json_t *labels_to_json(const char *lines)
 static json_t *node_to_json(const struct node_view *v, bool sees_all)
 {
 	return json_pack("{s:o, s:o, s:o, s:s, s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b}",
-		"name", json_text(v->name), "id", json_text(v->id), "host", json_text(v->host),
-		"state", state_of(v), "leads", v->leads,
+		"name", json_value_text(v->name), "id", json_value_text(v->id), "host", json_value_text(v->host),
+		"state", node_state_name(v), "leads", v->leads,
 		"segments", (json_int_t)v->segments, "in_flight", sees_all ? json_integer(v->active) : json_null(),
-		"lease_remains", json_seconds(v->lease_remains > 0 ? v->lease_remains : 0),
-		"run_lease_remains", json_seconds(v->runs_remain > 0 ? v->runs_remain : 0),
-		"clock_offset", json_seconds(v->skew), "since", json_time(v->opened_at), "left_at", json_time(v->left_at),
+		"lease_remains", json_value_seconds(v->lease_remains > 0 ? v->lease_remains : 0),
+		"run_lease_remains", json_value_seconds(v->runs_remain > 0 ? v->runs_remain : 0),
+		"clock_offset", json_value_seconds(v->skew), "since", json_value_time(v->opened_at), "left_at", json_value_time(v->left_at),
 		"labels", labels_to_json(v->labels), "may_lead", !v->barred, "drained", v->draining);
 }
 
@@ -79,8 +79,8 @@ static void answer_nodes(struct request *r, struct question *q)
 	const struct nodes_query *n = (const struct nodes_query *)q;
 	bool sees_all = request_sees_all(r);
 
-	request_answer_json(r, 200, json_pack("{s:o, s:I, s:o, s:o, s:o}", "leader", json_text(n->nodes.leader), "term",
-		(json_int_t)n->nodes.term, "leader_worked_at", json_time(n->nodes.worked),
+	request_answer_json(r, 200, json_pack("{s:o, s:I, s:o, s:o, s:o}", "leader", json_value_text(n->nodes.leader), "term",
+		(json_int_t)n->nodes.term, "leader_worked_at", json_value_time(n->nodes.worked),
 		"nodes", nodes_to_json(&n->nodes, sees_all), "gone", nodes_to_json(&n->gone, sees_all)));
 }
 
@@ -92,53 +92,53 @@ void route_node_list(struct request *r)
 	n->q.run = run_nodes;
 	n->q.then = answer_nodes;
 	n->q.free = free_nodes;
-	question_start(r, &n->q);
+	store_read_start(r, &n->q);
 }
 
 /* ---- orders ---- */
 
-struct order_given {
+struct node_command_ctx {
 	struct ticket *ticket;
 	char *name; /* owned */
 };
 
-static void on_ordered(struct op *op, void *arg)
+static void on_node_command_done(struct op *op, void *arg)
 {
-	struct order_given *o = arg;
-	struct request *r = ticket_redeem(o->ticket);
+	struct node_command_ctx *o = arg;
+	struct request *r = request_ticket_redeem(o->ticket);
 
 	if (r && !op->ok)
 		request_answer_err(r, &op->err);
 	else if (r)
-		request_answer_json(r, 200, json_pack("{s:o, s:b, s:I}", "name", json_text(o->name), "changed",
-			op->node_order.changed, "others", (json_int_t)op->node_order.others));
+		request_answer_json(r, 200, json_pack("{s:o, s:b, s:I}", "name", json_value_text(o->name), "changed",
+			op->node_command.changed, "others", (json_int_t)op->node_command.others));
 	op_free(op);
 	free(o->name);
 	free(o);
 }
 
-static void give_order(struct request *r, enum node_order order)
+static void submit_node_command(struct request *r, enum node_command order)
 {
-	struct order_given *o = xcalloc(1, sizeof(*o));
-	struct op *op = op_new(OP_NODE_ORDER, on_ordered, o);
+	struct node_command_ctx *o = xcalloc(1, sizeof(*o));
+	struct op *op = op_new(OP_NODE_COMMAND, on_node_command_done, o);
 
-	*o = (struct order_given){.ticket = request_ticket(r, true), .name = xstrdup(r->params[0])};
-	op->node_order = (struct op_node_order){.name = o->name, .order = order, .now = request_now(r)};
+	*o = (struct node_command_ctx){.ticket = request_ticket(r, true), .name = xstrdup(r->params[0])};
+	op->node_command = (struct op_node_command){.name = o->name, .order = order, .now = request_now(r)};
 	request_act(r, op);
 	store_thread_submit(r->context->store, op);
 }
 
 void route_node_drain(struct request *r)
 {
-	give_order(r, NODE_DRAIN);
+	submit_node_command(r, NODE_DRAIN);
 }
 
 void route_node_undrain(struct request *r)
 {
-	give_order(r, NODE_UNDRAIN);
+	submit_node_command(r, NODE_UNDRAIN);
 }
 
 void route_node_resign(struct request *r)
 {
-	give_order(r, NODE_RESIGN);
+	submit_node_command(r, NODE_RESIGN);
 }

@@ -17,12 +17,12 @@
 static json_t *notice_to_json(const struct notice *n)
 {
 	return json_pack("{s:I, s:I, s:o, s:o, s:I, s:o, s:s, s:o, s:s, s:I, s:o, s:o, s:o, s:o}", "id", (json_int_t)n->id,
-		"job", (json_int_t)n->job, "job_name", json_text(n->job_name),
+		"job", (json_int_t)n->job, "job_name", json_value_text(n->job_name),
 		"run", n->run ? json_integer((json_int_t)n->run) : json_null(), "uid", (json_int_t)owner_uid(n->uid),
-		"owner", json_text(n->owner), "kind", notice_kind_name(n->kind), "channel", json_text(n->channel),
-		"state", notice_state_name(n->state), "tries", (json_int_t)n->tries, "created_at", json_time(n->created_at),
-		"due_at", json_time(n->state == NOTICE_WAITING ? n->due_at : 0), "done_at", json_time(n->done_at),
-		"error", json_text(n->error));
+		"owner", json_value_text(n->owner), "kind", notice_kind_name(n->kind), "channel", json_value_text(n->channel),
+		"state", notice_state_name(n->state), "tries", (json_int_t)n->tries, "created_at", json_value_time(n->created_at),
+		"due_at", json_value_time(n->state == NOTICE_WAITING ? n->due_at : 0), "done_at", json_value_time(n->done_at),
+		"error", json_value_text(n->error));
 }
 
 /* ---- the list ---- */
@@ -42,20 +42,20 @@ static bool step_notices(struct store *s, struct list *l, size_t n, struct buf *
 	if (p->job && !p->filter.job) {
 		AUTO(job) *j = NULL;
 
-		if (!question_job(s, l->scope, p->job, &j, e))
+		if (!store_read_job(s, l->scope, p->job, &j, e))
 			return false;
 		p->filter.job = j->id;
 	}
 	p->filter.uid = l->scope;
 	p->filter.before = l->cursor;
 	p->filter.limit = n;
-	if (!store_notice_list(s, &p->filter, &rows, e))
+	if (!list_notices_page(s, &p->filter, &rows, e))
 		return false;
 	for (size_t i = 0; i < rows.n; i++) {
 		json_auto_t *o = notice_to_json(rows.v[i]);
 
-		list_comma(l, out);
-		json_write(o, out);
+		list_stream_comma(l, out);
+		json_value_write(o, out);
 	}
 	*ret_n = rows.n;
 	*ret_more = rows.next != 0;
@@ -63,13 +63,13 @@ static bool step_notices(struct store *s, struct list *l, size_t n, struct buf *
 	return true;
 }
 
-static void free_page(struct list *l)
+static void free_notice_page(struct list *l)
 {
 	free(((struct notice_page *)l)->job);
 	free(l);
 }
 
-static bool read_states(const char *text, unsigned *ret, struct err *e)
+static bool read_notice_states(const char *text, unsigned *ret, struct err *e)
 {
 	while (text && *text) {
 		size_t len = strcspn(text, ",");
@@ -89,22 +89,22 @@ void route_notice_list(struct request *r)
 	struct notice_page *p = xcalloc(1, sizeof(*p));
 	struct err e = {};
 
-	p->list = (struct list){.name = "notices", .step = step_notices, .free = free_page,
+	p->list = (struct list){.name = "notices", .step = step_notices, .free = free_notice_page,
 		.left = (size_t)request_number(r, "limit", 100)};
 	p->job = xstrdup(request_text(r, "job"));
-	if (read_states(request_text(r, "state"), &p->filter.states, &e) && list_cursor(r, &p->list.cursor, &e)) {
-		list_answer(r, &p->list);
+	if (read_notice_states(request_text(r, "state"), &p->filter.states, &e) && list_stream_cursor(r, &p->list.cursor, &e)) {
+		list_stream_answer(r, &p->list);
 		return;
 	}
 	request_answer_err(r, &e);
-	free_page(&p->list);
+	free_notice_page(&p->list);
 }
 
 /* ---- a trial ---- */
 
-static void on_added(struct op *op, void *arg)
+static void on_test_notices_added(struct op *op, void *arg)
 {
-	struct request *r = ticket_redeem(arg);
+	struct request *r = request_ticket_redeem(arg);
 	const struct notice_list *added = &op->notice_add.added;
 	json_t *all;
 
@@ -130,23 +130,23 @@ struct test_query {
 	int64_t job;
 };
 
-static bool run_test(struct store *s, struct question *q, struct err *e)
+static bool find_tested_job(struct store *s, struct question *q, struct err *e)
 {
 	struct test_query *t = (struct test_query *)q;
 	AUTO(job) *j = NULL;
 
-	if (!question_job(s, q->scope, t->ref, &j, e))
+	if (!store_read_job(s, q->scope, t->ref, &j, e))
 		return false;
 	t->job = j->id;
 	return true;
 }
 
-static void tested(struct request *r, struct question *q)
+static void on_tested_job_found(struct request *r, struct question *q)
 {
-	struct op *op = op_new(OP_NOTICE_ADD, on_added, request_ticket(r, true));
+	struct op *op = op_new(OP_NOTICE_ADD, on_test_notices_added, request_ticket(r, true));
 
 	op->notice_add = (struct op_notice_add){.uid = request_scope(r), .job = ((struct test_query *)q)->job,
-		.kind = TELL_TEST, .now = request_now(r)};
+		.kind = NOTICE_KIND_TEST, .now = request_now(r)};
 	request_act(r, op);
 	store_thread_submit(r->context->store, op);
 }
@@ -162,11 +162,11 @@ void route_notice_test(struct request *r)
 	struct test_query *t;
 	struct err e = {};
 
-	if (!peer_take_submission(r, &e)) {
+	if (!client_user_take_submission(r, &e)) {
 		request_answer_err(r, &e);
 		return;
 	}
 	t = xcalloc(1, sizeof(*t));
-	*t = (struct test_query){.q = {.run = run_test, .then = tested, .free = free_test}, .ref = xstrdup(r->params[0])};
-	question_start(r, &t->q);
+	*t = (struct test_query){.q = {.run = find_tested_job, .then = on_tested_job_found, .free = free_test}, .ref = xstrdup(r->params[0])};
+	store_read_start(r, &t->q);
 }

@@ -24,7 +24,7 @@ struct tail {
 	struct stream stream;
 	struct output_follower follower; /* of the file, or of the directory before there is one */
 	struct request *request;
-	struct hub_watch *watch;
+	struct run_watch *watch;
 	int64_t run, attempt;            /* attempt 0: not decided yet */
 	int fd;                          /* -1: nothing written yet */
 	int64_t offset, end;             /* end -1: as long as there is more */
@@ -43,16 +43,16 @@ static void tail_free(void *data)
 {
 	struct tail *t = data;
 
-	output_unfollow(&t->follower);
+	output_watch_unfollow(&t->follower);
 	relay_free(t->relay);
-	hub_watch_free(t->watch);
+	run_watch_free(t->watch);
 	free(t->held);
 	if (t->fd >= 0)
 		close(t->fd);
 	free(t);
 }
 
-static void stream_free(struct stream *s)
+static void output_stream_free(struct stream *s)
 {
 	tail_free(s);
 }
@@ -78,7 +78,7 @@ static int64_t newest_attempt(const struct attempt_list *l)
 }
 
 /* Decides once which attempt is meant, and every time whether it is over. */
-static bool judge(struct tail *t, const struct run_look *l, const struct attempt **ret, struct err *e)
+static bool choose_attempt(struct tail *t, const struct run_wait_read *l, const struct attempt **ret, struct err *e)
 {
 	bool final = run_state_final(l->run->state);
 	int64_t newest = newest_attempt(&l->attempts);
@@ -94,14 +94,14 @@ static bool judge(struct tail *t, const struct run_look *l, const struct attempt
 
 /* ---- the bytes ---- */
 
-static bool open_file(struct tail *t)
+static bool open_output_file(struct tail *t)
 {
 	if (t->fd < 0)
-		t->fd = output_open(t->request->context->output_dir, t->run, t->attempt);
+		t->fd = output_file_open(t->request->context->output_dir, t->run, t->attempt);
 	return t->fd >= 0;
 }
 
-static ssize_t read_held(struct tail *t, char *out, size_t max)
+static ssize_t read_stored_tail(struct tail *t, char *out, size_t max)
 {
 	int64_t at = t->offset > t->held_from ? t->offset - t->held_from : 0, n = t->held_len - at;
 
@@ -124,10 +124,10 @@ static ssize_t read_piece(struct tail *t, char *out, size_t max)
 	if (t->end >= 0 && (int64_t)max > t->end - t->offset)
 		max = t->end > t->offset ? (size_t)(t->end - t->offset) : 0;
 	if (max > 0 && t->held)
-		return read_held(t, out, max);
-	if (max == 0 || !open_file(t))
+		return read_stored_tail(t, out, max);
+	if (max == 0 || !open_output_file(t))
 		return 0;
-	if (!output_read(t->fd, t->offset, out, max, &t->offset, &n, &e)) {
+	if (!output_file_read(t->fd, t->offset, out, max, &t->offset, &n, &e)) {
 		log_warning("could not read the output of run %" PRId64 ": %s", t->run, e.msg);
 		return STREAM_BROKEN;
 	}
@@ -136,14 +136,14 @@ static ssize_t read_piece(struct tail *t, char *out, size_t max)
 }
 
 /* From here on the file, or the directory while there is none, will wake us. */
-static bool watch_file(struct tail *t)
+static bool watch_output_file(struct tail *t)
 {
 	struct err e = {};
 	struct output_watch *w = request_outputs(t->request, &e);
 
 	t->follower.run = t->run;
 	t->follower.attempt = t->attempt;
-	if (w && output_follow(w, &t->follower, t->fd, &e)) {
+	if (w && output_watch_follow(w, &t->follower, t->fd, &e)) {
 		t->watches_file = t->fd >= 0;
 		return true;
 	}
@@ -170,7 +170,7 @@ static void read_here(struct tail *t)
 	t->local = true;
 }
 
-static ssize_t stream_read(struct stream *s, char *out, size_t max)
+static ssize_t output_stream_read(struct stream *s, char *out, size_t max)
 {
 	struct tail *t = (struct tail *)s;
 
@@ -188,23 +188,23 @@ static ssize_t stream_read(struct stream *s, char *out, size_t max)
 			return STREAM_END;
 		if (t->follower.watch && t->watches_file == (t->fd >= 0))
 			return 0;
-		if (!watch_file(t))
+		if (!watch_output_file(t))
 			return STREAM_BROKEN;
 	}
 }
 
 /* ---- moves of the run ---- */
 
-static void on_output(struct output_follower *f)
+static void on_output_file_changed(struct output_follower *f)
 {
 	struct tail *t = (struct tail *)((char *)f - offsetof(struct tail, follower));
 
 	request_wake(t->request);
 }
 
-static void looked(struct request *r, struct question *q);
+static void on_run_read(struct request *r, struct question *q);
 
-static void on_moved(int64_t job, int64_t run, enum run_state state, void *arg)
+static void on_output_run_moved(int64_t job, int64_t run, enum run_state state, void *arg)
 {
 	struct tail *t = arg;
 
@@ -214,13 +214,13 @@ static void on_moved(int64_t job, int64_t run, enum run_state state, void *arg)
 	if (t->request->ticket)
 		t->again = true;
 	else
-		run_look_start(t->request, t->run, looked);
+		run_wait_read_start(t->request, t->run, on_run_read);
 }
 
 /* ---- the answer ---- */
 
 /* What the end says counts, but of an attempt that was lost nobody could say anything. */
-static void settle(const struct tail *t, const struct attempt *a, struct output_state *at)
+static void apply_end_counts(const struct tail *t, const struct attempt *a, struct output_file_extent *at)
 {
 	if (!a || !t->over || a->output_bytes < at->total)
 		return;
@@ -228,31 +228,31 @@ static void settle(const struct tail *t, const struct attempt *a, struct output_
 	at->gap_to = at->gap_from + a->output_dropped;
 }
 
-static bool locate_relayed(const struct tail *t, const struct attempt *a, struct output_state *ret, struct err *e)
+static bool locate_relayed(const struct tail *t, const struct attempt *a, struct output_file_extent *ret, struct err *e)
 {
 	int64_t dropped;
 
-	*ret = (struct output_state){};
+	*ret = (struct output_file_extent){};
 	relay_size(t->relay, &ret->total, &dropped);
 	ret->gap_to = dropped;
 	if (a && t->over && ret->total == 0 && a->output_bytes > a->output_dropped)
 		return err_set(e, ERR_NOT_FOUND, "the output of run %" PRId64 " is no longer kept", t->run);
-	settle(t, a, ret);
+	apply_end_counts(t, a, ret);
 	return true;
 }
 
-static bool locate(struct tail *t, const struct attempt *a, struct output_state *ret, struct err *e)
+static bool locate(struct tail *t, const struct attempt *a, struct output_file_extent *ret, struct err *e)
 {
-	*ret = (struct output_state){};
-	if (!open_file(t)) {
+	*ret = (struct output_file_extent){};
+	if (!open_output_file(t)) {
 		if (t->fd != -ENOENT)
 			return err_errno(e, -t->fd, "could not open the output of run %" PRId64, t->run);
 		if (a && t->over && a->output_bytes > a->output_dropped && !t->held && !t->lost.kind)
 			return err_set(e, ERR_NOT_FOUND, "the output of run %" PRId64 " is no longer kept", t->run);
-	} else if (!output_stat(t->fd, ret, e)) {
+	} else if (!output_file_stat(t->fd, ret, e)) {
 		return false;
 	}
-	settle(t, a, ret);
+	apply_end_counts(t, a, ret);
 	if (t->held && t->lost.kind) { /* what lies before it is on the node where it ran */
 		ret->gap_from = 0;
 		ret->gap_to = t->held_from;
@@ -275,7 +275,7 @@ static const char *make_note(const struct tail *t, struct buf *out)
 static void answer(struct request *r, struct tail *t, const struct attempt *a)
 {
 	int64_t tail = request_number(r, "tail", -1);
-	struct output_state at;
+	struct output_file_extent at;
 	struct err e = {};
 	char total[24], dropped[24], attempt[24];
 	AUTO_DONE(buf) note = {};
@@ -298,7 +298,7 @@ static void answer(struct request *r, struct tail *t, const struct attempt *a)
 	snprintf(total, sizeof(total), "%" PRId64, at.total);
 	snprintf(dropped, sizeof(dropped), "%" PRId64, at.gap_to - at.gap_from);
 	snprintf(attempt, sizeof(attempt), "%" PRId64, t->attempt);
-	t->stream = (struct stream){ .read = stream_read, .free = stream_free };
+	t->stream = (struct stream){ .read = output_stream_read, .free = output_stream_free };
 	r->data = NULL;
 	r->data_free = NULL;
 	request_answer_stream(r, "application/octet-stream", headers, ELEMENTS(headers) - !t->lost.kind, &t->stream);
@@ -312,7 +312,7 @@ static const struct attempt *seen(const struct tail *t)
 }
 
 /* Not to be had: what the store has of it, or the reason. */
-static void answer_without(struct request *r, struct tail *t)
+static void answer_without_relay(struct request *r, struct tail *t)
 {
 	t->lost = *relay_why(t->relay);
 	relay_free(STEAL(t->relay));
@@ -349,7 +349,7 @@ static void on_relay(void *arg)
 	case RELAY_ASKED:
 		break;
 	case RELAY_LOST:
-		answer_without(r, t);
+		answer_without_relay(r, t);
 		break;
 	case RELAY_HERE:
 		read_here(t);
@@ -362,12 +362,12 @@ static void on_relay(void *arg)
 
 static bool ran_elsewhere(const struct request *r, struct tail *t, const struct attempt *a)
 {
-	return a && r->context->relays && !t->local && !t->held && a->node && !text_equal(a->node, r->context->node_id) && !open_file(t) &&
+	return a && r->context->relays && !t->local && !t->held && a->node && !text_equal(a->node, r->context->node_id) && !open_output_file(t) &&
 		t->fd == -ENOENT;
 }
 
 /* Of one that was lost nobody knows whether it was. */
-static bool was_silent(const struct tail *t, const struct attempt *a)
+static bool wrote_nothing(const struct tail *t, const struct attempt *a)
 {
 	return t->over && a->output_bytes == 0 && a->outcome != ATTEMPT_LOST;
 }
@@ -391,7 +391,7 @@ struct held_query {
 	char *tail;        /* owned, base64 */
 };
 
-static bool run_held(struct store *s, struct question *q, struct err *e)
+static bool read_stored_tail_row(struct store *s, struct question *q, struct err *e)
 {
 	struct held_query *h = (struct held_query *)q;
 
@@ -408,7 +408,7 @@ static void free_held(struct question *q)
 }
 
 /* Whether what the store has is all that is wanted. */
-static bool suffices(const struct request *r, const struct tail *t)
+static bool stored_tail_suffices(const struct request *r, const struct tail *t)
 {
 	int64_t from = request_number(r, "from", 0), tail = request_number(r, "tail", -1);
 
@@ -417,18 +417,18 @@ static bool suffices(const struct request *r, const struct tail *t)
 	return t->held && from >= t->held_from;
 }
 
-static void take_held(struct request *r, struct question *q)
+static void on_stored_tail_read(struct request *r, struct question *q)
 {
 	const struct held_query *h = (const struct held_query *)q;
 	struct tail *t = r->data;
 	AUTO_DONE(buf) bytes = {};
 
-	if (h->tail && base64_decode(h->tail, strlen(h->tail), &bytes)) {
+	if (h->tail && buf_base64_decode(h->tail, strlen(h->tail), &bytes)) {
 		t->held_len = (int64_t)bytes.len;
 		t->held = buf_steal(&bytes);
 		t->held_from = t->seen.output_bytes - t->held_len;
 	}
-	if (was_silent(t, &t->seen) || suffices(r, t))
+	if (wrote_nothing(t, &t->seen) || stored_tail_suffices(r, t))
 		answer(r, t, &t->seen);
 	else
 		ask_node(r, t, h->ran_on);
@@ -441,10 +441,10 @@ static void ask_store(struct request *r, struct tail *t, const struct attempt *a
 	h->run = t->run;
 	h->fence = a->fence;
 	h->ran_on = xstrdup(a->node);
-	h->q.run = run_held;
-	h->q.then = take_held;
+	h->q.run = read_stored_tail_row;
+	h->q.then = on_stored_tail_read;
 	h->q.free = free_held;
-	question_start(r, &h->q);
+	store_read_start(r, &h->q);
 }
 
 /* ---- where the bytes come from, as far as is known now ---- */
@@ -456,11 +456,11 @@ static void remember(struct tail *t, const struct attempt *a)
 			.output_bytes = a->output_bytes, .output_dropped = a->output_dropped};
 }
 
-static void go_on(struct request *r, struct tail *t, const struct attempt *a)
+static void continue_answer(struct request *r, struct tail *t, const struct attempt *a)
 {
 	if (t->relay && t->over)
 		relay_unfollow(t->relay);
-	else if (!t->relay && r->stream && ran_elsewhere(r, t, a) && !was_silent(t, a))
+	else if (!t->relay && r->stream && ran_elsewhere(r, t, a) && !wrote_nothing(t, a))
 		ask_node(r, t, a->node);
 	else if (!t->relay && !r->stream && ran_elsewhere(r, t, a) && t->over)
 		ask_store(r, t, a);
@@ -472,28 +472,28 @@ static void go_on(struct request *r, struct tail *t, const struct attempt *a)
 		request_wake(r);
 }
 
-static void looked(struct request *r, struct question *q)
+static void on_run_read(struct request *r, struct question *q)
 {
 	struct tail *t = r->stream ? (struct tail *)r->stream : r->data;
-	const struct run_look *l = (const struct run_look *)q;
+	const struct run_wait_read *l = (const struct run_wait_read *)q;
 	const struct attempt *a = NULL;
 	struct err e = {};
 
-	if (!judge(t, l, &a, &e)) {
+	if (!choose_attempt(t, l, &a, &e)) {
 		request_answer_err(r, &e);
 		return;
 	}
 	remember(t, a);
 	if (!t->watch && !t->over && request_number(r, "follow", 0)) {
 		/* it may move between this look and the watch: look once more */
-		t->watch = hub_watch_new(r->context->hub, l->run->job, 0, on_moved, t);
+		t->watch = run_watch_new(r->context->run_watch_set, l->run->job, 0, on_output_run_moved, t);
 		t->again = true;
 	}
 	if (t->again) {
 		t->again = false;
-		run_look_start(r, t->run, looked);
+		run_wait_read_start(r, t->run, on_run_read);
 	} else {
-		go_on(r, t, a);
+		continue_answer(r, t, a);
 	}
 }
 
@@ -503,7 +503,7 @@ void route_run_output(struct request *r)
 	struct tail *t;
 	int64_t run;
 
-	if (!question_run_id(r->params[0], &run, &e)) {
+	if (!store_read_run_id(r->params[0], &run, &e)) {
 		request_answer_err(r, &e);
 		return;
 	}
@@ -511,8 +511,8 @@ void route_run_output(struct request *r)
 	t->request = r;
 	t->run = run;
 	t->fd = -1;
-	t->follower.on_change = on_output;
+	t->follower.on_change = on_output_file_changed;
 	r->data = t;
 	r->data_free = tail_free;
-	run_look_start(r, run, looked);
+	run_wait_read_start(r, run, on_run_read);
 }

@@ -23,22 +23,22 @@
 #define PAUSES_MAX 100  /* for the jobs of one user, that he makes himself */
 
 /* What is wished, until the store has done it. */
-struct wish {
+struct pause_ctx {
 	bool ends;                /* a pause, rather than begins */
 	struct pause_order pause; /* its texts are owned */
 	char *ref, *owner;        /* owned: the job, whose jobs; NULL: none was named */
 	int64_t job;              /* found by 'ref' */
 	int64_t scope;            /* of the request: a uid, or -1 */
 	/* while the store works */
-	struct hub *hub;
+	struct run_watch_set *run_watch_set;
 	struct ticket *ticket;
 };
-struct wish_query {
+struct pause_query {
 	struct question q;
-	struct wish *wish;        /* owned */
+	struct pause_ctx *pause_ctx;        /* owned */
 };
 
-static void wish_free(struct wish *w)
+static void pause_ctx_free(struct pause_ctx *w)
 {
 	if (!w)
 		return;
@@ -48,10 +48,10 @@ static void wish_free(struct wish *w)
 	free(w);
 }
 
-static void free_query(struct question *q)
+static void free_pause_query(struct question *q)
 {
-	wish_free(((struct wish_query *)q)->wish);
-	free((struct wish_query *)q);
+	pause_ctx_free(((struct pause_query *)q)->pause_ctx);
+	free((struct pause_query *)q);
 }
 
 /* ---- the body ---- */
@@ -60,7 +60,7 @@ struct body {
 	const char *scope, *key, *owner, *until, *reason, *spare;
 };
 
-static bool unpack(const json_t *o, struct body *b, struct err *e)
+static bool unpack_pause_body(const json_t *o, struct body *b, struct err *e)
 {
 	json_error_t je;
 
@@ -71,13 +71,13 @@ static bool unpack(const json_t *o, struct body *b, struct err *e)
 		je.text);
 }
 
-static bool take_until(struct wish *w, const char *text, usec_t now, struct err *e)
+static bool take_until(struct pause_ctx *w, const char *text, usec_t now, struct err *e)
 {
 	struct err why = {};
 
 	if (!text)
 		return true;
-	if (!parse_rfc3339(text, &w->pause.until, &why))
+	if (!rfc3339_parse(text, &w->pause.until, &why))
 		return err_field(e, "until", "'until': %s", why.msg);
 	return w->pause.until > now || err_field(e, "until", "'until' is not in the future; nothing would be %s",
 		w->ends ? "resumed" : "paused");
@@ -88,7 +88,7 @@ static bool is_tag(const char *s)
 	return s && *s != '=' && strchr(s, '=');
 }
 
-static bool take_scope(struct wish *w, const struct body *b, struct err *e)
+static bool take_scope(struct pause_ctx *w, const struct body *b, struct err *e)
 {
 	if (!b->scope || !pause_scope_parse(b->scope, &w->pause.scope) || w->pause.scope == PAUSE_JOB ||
 	    w->pause.scope == PAUSE_FREEZE)
@@ -104,7 +104,7 @@ static bool take_scope(struct wish *w, const struct body *b, struct err *e)
 	return true;
 }
 
-static bool check_members(const struct wish *w, const struct body *b, bool scoped, struct err *e)
+static bool check_members(const struct pause_ctx *w, const struct body *b, bool scoped, struct err *e)
 {
 	bool freeze = w->pause.scope == PAUSE_FREEZE;
 
@@ -125,11 +125,11 @@ static bool check_members(const struct wish *w, const struct body *b, bool scope
 	return true;
 }
 
-static bool take_body(struct wish *w, const struct request *r, const json_t *o, bool scoped, struct err *e)
+static bool take_body(struct pause_ctx *w, const struct request *r, const json_t *o, bool scoped, struct err *e)
 {
 	struct body b = {};
 
-	if ((o && !unpack(o, &b, e)) || !check_members(w, &b, scoped, e) || (scoped && !take_scope(w, &b, e)) ||
+	if ((o && !unpack_pause_body(o, &b, e)) || !check_members(w, &b, scoped, e) || (scoped && !take_scope(w, &b, e)) ||
 	    !take_until(w, b.until, request_now(r), e))
 		return false;
 	w->owner = xstrdup(b.owner);
@@ -139,7 +139,7 @@ static bool take_body(struct wish *w, const struct request *r, const json_t *o, 
 	return true;
 }
 
-static bool read_body(struct wish *w, const struct request *r, bool scoped, struct err *e)
+static bool read_pause_body(struct pause_ctx *w, const struct request *r, bool scoped, struct err *e)
 {
 	json_t *o = NULL;
 	bool ok;
@@ -157,13 +157,13 @@ static bool read_body(struct wish *w, const struct request *r, bool scoped, stru
 /* ---- names, on the reader's thread ---- */
 
 /* Whose jobs it is about: an administrator's word counts for everybody's unless he names one, others' for their own. */
-static bool find_uid(struct store *s, struct wish *w, struct err *e)
+static bool find_uid(struct store *s, struct pause_ctx *w, struct err *e)
 {
 	int64_t uid = -1;
 
 	if (w->scope >= 0)
 		uid = w->scope;
-	else if (w->owner && !user_number(s, w->owner, &uid, e))
+	else if (w->owner && !user_lookup_owner(s, w->owner, &uid, e))
 		return false;
 	w->pause.uid = w->owner ? uid : w->scope;
 	if (w->pause.scope == PAUSE_OWNER) {
@@ -173,14 +173,14 @@ static bool find_uid(struct store *s, struct wish *w, struct err *e)
 	return true;
 }
 
-static bool run_find(struct store *s, struct question *q, struct err *e)
+static bool find_pause_target(struct store *s, struct question *q, struct err *e)
 {
-	struct wish *w = ((struct wish_query *)q)->wish;
+	struct pause_ctx *w = ((struct pause_query *)q)->pause_ctx;
 	AUTO(job) *j = NULL;
 
 	if (!w->ref)
 		return find_uid(s, w, e);
-	if (!question_job(s, w->scope, w->ref, &j, e))
+	if (!store_read_job(s, w->scope, w->ref, &j, e))
 		return false;
 	w->job = j->id;
 	return true;
@@ -203,10 +203,10 @@ static bool run_outcome(struct store *s, struct question *q, struct err *e)
 	AUTO_TEXT ref = xprintf("%" PRId64, o->job);
 	AUTO(job) *j = NULL;
 
-	if (!question_job(s, q->scope, ref, &j, e))
+	if (!store_read_job(s, q->scope, ref, &j, e))
 		return false;
 	buf_str(&q->out, "{\"job\":");
-	question_write_job(&q->out, j);
+	store_read_write_job(&q->out, j);
 	buf_printf(&q->out, ",\"was_paused\":%s,\"released\":%zu,\"running\":%s}\n", o->was_paused ? "true" : "false",
 		o->released, o->running.data);
 	return true;
@@ -229,21 +229,21 @@ static void answer_job(struct request *r, const struct op *op)
 	buf_char(&o->running, '[');
 	for (size_t i = 0; open && i < open->n; i++) {
 		buf_str(&o->running, i ? "," : "");
-		question_write_run(&o->running, open->v[i]);
+		store_read_write_run(&o->running, open->v[i]);
 	}
 	buf_char(&o->running, ']');
 	o->q.run = run_outcome;
 	o->q.free = free_outcome;
-	question_start(r, &o->q);
+	store_read_start(r, &o->q);
 }
 
-static void on_done(struct op *op, void *arg)
+static void on_pause_done(struct op *op, void *arg)
 {
-	struct wish *w = arg;
-	struct request *r = ticket_redeem(w->ticket);
+	struct pause_ctx *w = arg;
+	struct request *r = request_ticket_redeem(w->ticket);
 
 	if (op->ok && w->job && !w->ends)
-		hub_tell(w->hub, w->job, 0, RUN_CANCELLED); /* what was planned ahead is taken back */
+		run_watch_notify(w->run_watch_set, w->job, 0, RUN_CANCELLED); /* what was planned ahead is taken back */
 	if (r && !op->ok)
 		request_answer_err(r, &op->err);
 	else if (r && w->job)
@@ -252,18 +252,18 @@ static void on_done(struct op *op, void *arg)
 		request_answer_json(r, 200, json_pack("{s:b, s:I}", "was_paused", op->resume.found, "released",
 			(json_int_t)op->resume.released));
 	else if (r)
-		request_answer_json(r, 200, pause_to_json(&w->pause));
+		request_answer_json(r, 200, row_json_pause(&w->pause));
 	op_free(op);
-	wish_free(w);
+	pause_ctx_free(w);
 }
 
 /* ---- to the store ---- */
 
-static void send(struct request *r, struct question *q)
+static void submit_pause(struct request *r, struct question *q)
 {
-	struct wish *w = STEAL(((struct wish_query *)q)->wish);
-	struct op *op = op_new(w->ends ? OP_RESUME : OP_PAUSE, on_done, w);
-	const char *who = peer_who(r);
+	struct pause_ctx *w = STEAL(((struct pause_query *)q)->pause_ctx);
+	struct op *op = op_new(w->ends ? OP_RESUME : OP_PAUSE, on_pause_done, w);
+	const char *who = client_user_name(r);
 
 	w->pause.by_uid = r->who.uid;
 	w->pause.by_name = who ? xstrdup(who) : xprintf("uid %u", r->who.uid);
@@ -271,77 +271,77 @@ static void send(struct request *r, struct question *q)
 	if (w->ends)
 		op->resume = (struct op_resume){.uid = w->scope, .job = w->job, .scope = w->pause.scope, .key = w->pause.key,
 			.of_uid = w->pause.uid, .reason = w->pause.reason, .now = w->pause.at, .until = w->pause.until,
-			.by_uid = w->pause.by_uid, .by_name = w->pause.by_name, .fn = timetable_plan,
-			.fn_arg = planner_timetable(r->context->planner), .limit = peer_jobs_limit(r)};
+			.by_uid = w->pause.by_uid, .by_name = w->pause.by_name, .fn = schedule_cache_plan,
+			.fn_arg = planner_schedule_cache(r->context->planner), .limit = client_user_jobs_limit(r)};
 	else
 		op->pause = (struct op_pause){.uid = w->scope, .job = w->job, .pause = w->pause,
 			.limit = w->scope < 0 ? 0 : PAUSES_MAX};
-	w->hub = r->context->hub;
+	w->run_watch_set = r->context->run_watch_set;
 	w->ticket = request_ticket(r, true);
 	request_act(r, op);
 	store_thread_submit(r->context->store, op);
 }
 
 /* What is not for users they are told before anybody is looked up. */
-static bool check_own(const struct request *r, const struct wish *w, struct err *e)
+static bool check_own(const struct request *r, const struct pause_ctx *w, struct err *e)
 {
 	if (w->scope < 0)
 		return true;
 	if (w->pause.scope == PAUSE_QUEUE)
 		return err_set(e, ERR_DENIED, "only administrators pause a queue; 'jobctl pause --all' pauses your jobs");
-	if (w->owner && !peer_is(r, w->owner))
+	if (w->owner && !client_user_is(r, w->owner))
 		return err_set(e, ERR_DENIED, "only administrators pause the jobs of others");
 	return true;
 }
 
-static void wish(struct request *r, enum pause_scope scope, bool ends)
+static void pause_ctx(struct request *r, enum pause_scope scope, bool ends)
 {
-	struct wish_query *q = xcalloc(1, sizeof(*q));
+	struct pause_query *q = xcalloc(1, sizeof(*q));
 	bool scoped = scope == PAUSE_SCOPE_MAX;
 	struct err e = {};
 
-	q->wish = xcalloc(1, sizeof(*q->wish));
-	*q->wish = (struct wish){.ends = ends, .scope = request_scope(r), .pause.scope = scoped ? PAUSE_ALL : scope,
+	q->pause_ctx = xcalloc(1, sizeof(*q->pause_ctx));
+	*q->pause_ctx = (struct pause_ctx){.ends = ends, .scope = request_scope(r), .pause.scope = scoped ? PAUSE_ALL : scope,
 		.ref = xstrdup(scope == PAUSE_JOB ? r->params[0] : NULL)};
-	q->q.run = run_find;
-	q->q.then = send;
-	q->q.free = free_query;
-	if (!read_body(q->wish, r, scoped, &e) || !check_own(r, q->wish, &e)) {
+	q->q.run = find_pause_target;
+	q->q.then = submit_pause;
+	q->q.free = free_pause_query;
+	if (!read_pause_body(q->pause_ctx, r, scoped, &e) || !check_own(r, q->pause_ctx, &e)) {
 		request_answer_err(r, &e);
-		free_query(&q->q);
+		free_pause_query(&q->q);
 		return;
 	}
-	question_start(r, &q->q);
+	store_read_start(r, &q->q);
 }
 
 void route_job_pause(struct request *r)
 {
-	wish(r, PAUSE_JOB, false);
+	pause_ctx(r, PAUSE_JOB, false);
 }
 
 void route_job_resume(struct request *r)
 {
-	wish(r, PAUSE_JOB, true);
+	pause_ctx(r, PAUSE_JOB, true);
 }
 
 void route_pause(struct request *r)
 {
-	wish(r, PAUSE_SCOPE_MAX, false);
+	pause_ctx(r, PAUSE_SCOPE_MAX, false);
 }
 
 void route_resume(struct request *r)
 {
-	wish(r, PAUSE_SCOPE_MAX, true);
+	pause_ctx(r, PAUSE_SCOPE_MAX, true);
 }
 
 void route_freeze(struct request *r)
 {
-	wish(r, PAUSE_FREEZE, false);
+	pause_ctx(r, PAUSE_FREEZE, false);
 }
 
 void route_thaw(struct request *r)
 {
-	wish(r, PAUSE_FREEZE, true);
+	pause_ctx(r, PAUSE_FREEZE, true);
 }
 
 /* ---- what is paused ---- */
@@ -350,14 +350,14 @@ static bool run_list(struct store *s, struct question *q, struct err *e)
 {
 	AUTO_DONE(pause_list) all = {};
 
-	if (!store_pauses(s, q->scope, &all, e))
+	if (!pause_rows_list(s, q->scope, &all, e))
 		return false;
 	buf_str(&q->out, "{\"pauses\":[");
 	for (size_t i = 0; i < all.n; i++) {
-		json_t *o = pause_to_json(&all.v[i]);
+		json_t *o = row_json_pause(&all.v[i]);
 
 		buf_str(&q->out, i ? "," : "");
-		json_write(o, &q->out);
+		json_value_write(o, &q->out);
 		json_decref(o);
 	}
 	buf_str(&q->out, "]}\n");
@@ -375,5 +375,5 @@ void route_pause_list(struct request *r)
 
 	q->run = run_list;
 	q->free = free_list;
-	question_start(r, q);
+	store_read_start(r, q);
 }

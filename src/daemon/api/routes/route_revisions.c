@@ -20,7 +20,7 @@ struct revisions_query {
 	size_t limit;
 };
 
-static void free_query(struct question *q)
+static void free_revisions_query(struct question *q)
 {
 	free(((struct revisions_query *)q)->ref);
 	free(q);
@@ -32,13 +32,13 @@ static json_t *definition(const char *text)
 	struct err e = {};
 	json_t *o = json_read(text, strlen(text), strlen(text), &e);
 
-	return o ? o : json_pack("{s:o}", "error", json_text(e.msg));
+	return o ? o : json_pack("{s:o}", "error", json_value_text(e.msg));
 }
 
 static json_t *revision_to_json(const struct revision *r)
 {
-	return json_pack("{s:I, s:o, s:I, s:o, s:o, s:o, s:o}", "revision", (json_int_t)r->number, "at", json_time(r->at), "uid",
-		(json_int_t)owner_uid(r->uid), "by", json_text(r->who), "what", json_text(r->what), "undo_to",
+	return json_pack("{s:I, s:o, s:I, s:o, s:o, s:o, s:o}", "revision", (json_int_t)r->number, "at", json_value_time(r->at), "uid",
+		(json_int_t)owner_uid(r->uid), "by", json_value_text(r->who), "what", json_value_text(r->what), "undo_to",
 		r->origin ? json_integer(r->origin) : json_null(), "definition", definition(r->spec));
 }
 
@@ -49,8 +49,8 @@ static bool run_revisions(struct store *s, struct question *q, struct err *e)
 	AUTO(job) *j = NULL;
 	size_t n;
 
-	if (!question_job(s, q->scope, rq->ref, &j, e) ||
-	    !store_revisions(s, j, rq->only ? rq->only + 1 : rq->before, rq->only ? 1 : rq->limit + 1, &l, e))
+	if (!store_read_job(s, q->scope, rq->ref, &j, e) ||
+	    !revisions_page(s, j, rq->only ? rq->only + 1 : rq->before, rq->only ? 1 : rq->limit + 1, &l, e))
 		return false;
 	if (rq->only && (l.n == 0 || l.v[0].number != rq->only))
 		return err_set(e, ERR_NOT_FOUND, "job %" PRId64 " has no revision %" PRId64 "; 'jobctl history %" PRId64
@@ -61,7 +61,7 @@ static bool run_revisions(struct store *s, struct question *q, struct err *e)
 		json_t *o = revision_to_json(&l.v[i]);
 
 		buf_str(&q->out, i ? "," : "");
-		json_write(o, &q->out);
+		json_value_write(o, &q->out);
 		json_decref(o);
 	}
 	if (n < l.n || l.more)
@@ -80,6 +80,6 @@ void route_job_revisions(struct request *r)
 	rq->before = request_number(r, "cursor", 0);
 	rq->limit = (size_t)request_number(r, "limit", 100);
 	rq->q.run = run_revisions;
-	rq->q.free = free_query;
-	question_start(r, &rq->q);
+	rq->q.free = free_revisions_query;
+	store_read_start(r, &rq->q);
 }

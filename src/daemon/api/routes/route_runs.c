@@ -28,12 +28,12 @@ struct run_page {
 	struct why_live live;
 };
 
-static bool find_jobs(struct store *s, struct run_page *p, struct err *e)
+static bool find_run_jobs(struct store *s, struct run_page *p, struct err *e)
 {
 	for (size_t i = 0; i < p->refs.n; i++) {
 		AUTO(job) *j = NULL;
 
-		if (!question_job(s, p->list.scope, p->refs.v[i], &j, e))
+		if (!store_read_job(s, p->list.scope, p->refs.v[i], &j, e))
 			return false;
 		p->jobs[i] = j->id;
 		p->filter.jobs = p->jobs;
@@ -46,17 +46,17 @@ static bool find_jobs(struct store *s, struct run_page *p, struct err *e)
 /* What those that are queued wait for, as far as their rows tell. */
 static bool mark_runs(struct store *s, const struct why_live *live, struct run *const *v, size_t n, struct err *e)
 {
-	AUTO_DONE(why_world) world = {};
+	AUTO_DONE(why_context) world = {};
 	size_t queued = 0;
 
 	for (size_t i = 0; i < n; i++)
 		queued += v[i]->state == RUN_QUEUED;
 	if (queued == 0)
 		return true;
-	if (!store_why_world(s, &world, e))
+	if (!why_context_read(s, &world, e))
 		return false;
 	for (size_t i = 0; i < n; i++)
-		why_mark_run(&world, live, v[i]);
+		why_facts_mark_run(&world, live, v[i]);
 	return true;
 }
 
@@ -69,12 +69,12 @@ static bool step_runs(struct store *s, struct list *l, size_t n, struct buf *out
 	p->filter.uid = l->scope;
 	p->filter.before = l->cursor;
 	p->filter.limit = n;
-	if (!find_jobs(s, p, e) || !store_run_list(s, &p->filter, &rows, e) ||
+	if (!find_run_jobs(s, p, e) || !list_runs_page(s, &p->filter, &rows, e) ||
 	    !mark_runs(s, &p->live, rows.v, rows.n, e))
 		return false;
 	for (size_t i = 0; i < rows.n; i++) {
-		list_comma(l, out);
-		question_write_run(out, rows.v[i]);
+		list_stream_comma(l, out);
+		store_read_write_run(out, rows.v[i]);
 	}
 	*ret_n = rows.n;
 	*ret_more = rows.next != 0;
@@ -82,7 +82,7 @@ static bool step_runs(struct store *s, struct list *l, size_t n, struct buf *out
 	return true;
 }
 
-static void free_page(struct list *l)
+static void free_run_page(struct list *l)
 {
 	struct run_page *p = (struct run_page *)l;
 
@@ -94,7 +94,7 @@ static void free_page(struct list *l)
 }
 
 /* Numbers or names with commas between. */
-static bool split_jobs(const char *text, struct strv *ret, struct err *e)
+static bool split_run_jobs(const char *text, struct strv *ret, struct err *e)
 {
 	for (size_t len; text && *text; text += len + (text[len] == ',')) {
 		len = strcspn(text, ",");
@@ -106,7 +106,7 @@ static bool split_jobs(const char *text, struct strv *ret, struct err *e)
 	return true;
 }
 
-static bool read_page(struct request *r, struct run_page *p, struct err *e)
+static bool read_run_page(struct request *r, struct run_page *p, struct err *e)
 {
 	const char *tag = request_text(r, "tag");
 	const char *eq = tag ? strchr(tag, '=') : NULL;
@@ -116,7 +116,7 @@ static bool read_page(struct request *r, struct run_page *p, struct err *e)
 		p->tag_key = xstrndup(tag, (size_t)(eq - tag));
 		p->tag_value = xstrdup(eq + 1);
 	}
-	return list_cursor(r, &p->list.cursor, e) && split_jobs(request_text(r, "job"), &p->refs, e);
+	return list_stream_cursor(r, &p->list.cursor, e) && split_run_jobs(request_text(r, "job"), &p->refs, e);
 }
 
 static void list_runs(struct request *r, bool dead)
@@ -125,14 +125,14 @@ static void list_runs(struct request *r, bool dead)
 	struct err e = {};
 
 	p = xcalloc(1, sizeof(*p));
-	p->list = (struct list){ .name = "runs", .step = step_runs, .free = free_page,
+	p->list = (struct list){ .name = "runs", .step = step_runs, .free = free_run_page,
 		.left = (size_t)request_number(r, "limit", 100) };
-	if (!read_page(r, p, &e)) {
+	if (!read_run_page(r, p, &e)) {
 		request_answer_err(r, &e);
-		free_page(&p->list);
+		free_run_page(&p->list);
 		return;
 	}
-	why_live_take(r, &p->live);
+	why_facts_live(r, &p->live);
 	p->filter = (struct run_filter){
 		.owner = p->owner,
 		.tag_key = p->tag_key,
@@ -143,7 +143,7 @@ static void list_runs(struct request *r, bool dead)
 		.slot_until = request_number(r, "until", 0),
 		.dead = dead,
 	};
-	list_answer(r, &p->list);
+	list_stream_answer(r, &p->list);
 }
 
 void route_run_list(struct request *r)
@@ -162,24 +162,24 @@ static void write_attempts(struct buf *out, const struct attempt_list *l)
 {
 	buf_char(out, '[');
 	for (size_t i = 0; i < l->n; i++) {
-		json_t *o = attempt_to_json(l->v[i]);
+		json_t *o = row_json_attempt(l->v[i]);
 
 		if (i > 0)
 			buf_char(out, ',');
-		json_write(o, out);
+		json_value_write(o, out);
 		json_decref(o);
 	}
 	buf_char(out, ']');
 }
 
-static bool run_look(struct store *s, struct question *q, struct err *e)
+static bool run_wait_read(struct store *s, struct question *q, struct err *e)
 {
-	struct run_look *l = (struct run_look *)q;
+	struct run_wait_read *l = (struct run_wait_read *)q;
 
 	if (!store_run_get(s, q->scope, l->id, &l->run, e) || !store_attempts(s, l->id, &l->attempts, e) ||
 	    !mark_runs(s, &l->live, &l->run, 1, e))
 		return false;
-	question_write_run(&q->out, l->run);
+	store_read_write_run(&q->out, l->run);
 	q->out.len--; /* the brace comes again after the attempts */
 	buf_str(&q->out, ",\"attempts\":");
 	write_attempts(&q->out, &l->attempts);
@@ -189,30 +189,30 @@ static bool run_look(struct store *s, struct question *q, struct err *e)
 
 static void free_look(struct question *q)
 {
-	struct run_look *l = (struct run_look *)q;
+	struct run_wait_read *l = (struct run_wait_read *)q;
 
 	run_free(l->run);
 	attempt_list_done(&l->attempts);
 	free(l);
 }
 
-void run_look_start(struct request *r, int64_t id, void (*then)(struct request *r, struct question *q))
+void run_wait_read_start(struct request *r, int64_t id, void (*then)(struct request *r, struct question *q))
 {
-	struct run_look *l = xcalloc(1, sizeof(*l));
+	struct run_wait_read *l = xcalloc(1, sizeof(*l));
 
 	l->id = id;
-	why_live_take(r, &l->live);
-	l->q.run = run_look;
+	why_facts_live(r, &l->live);
+	l->q.run = run_wait_read;
 	l->q.then = then;
 	l->q.free = free_look;
-	question_start(r, &l->q);
+	store_read_start(r, &l->q);
 }
 
 static bool run_id(struct request *r, int64_t *ret)
 {
 	struct err e = {};
 
-	if (question_run_id(r->params[0], ret, &e))
+	if (store_read_run_id(r->params[0], ret, &e))
 		return true;
 	request_answer_err(r, &e);
 	return false;
@@ -222,7 +222,7 @@ static bool run_id(struct request *r, int64_t *ret)
 
 struct wait {
 	int64_t run;
-	struct hub_watch *watch;
+	struct run_watch *watch;
 	sd_event_source *timer;
 	bool again;  /* it moved while we were looking: look once more */
 	bool over;   /* the time is: answer with what is */
@@ -230,7 +230,7 @@ struct wait {
 
 static void wait_stop(struct wait *w)
 {
-	hub_watch_free(STEAL(w->watch));
+	run_watch_free(STEAL(w->watch));
 	w->timer = sd_event_source_disable_unref(w->timer);
 }
 
@@ -247,19 +247,19 @@ static void wait_gone(struct request *r)
 	wait_stop(r->data);
 }
 
-static void waited(struct request *r, struct question *q);
+static void on_wait_read(struct request *r, struct question *q);
 
-static void look_again(struct request *r)
+static void read_awaited_again(struct request *r)
 {
 	struct wait *w = r->data;
 
 	if (r->ticket)
 		w->again = true;
 	else
-		run_look_start(r, w->run, waited);
+		run_wait_read_start(r, w->run, on_wait_read);
 }
 
-static void on_moved(int64_t job, int64_t run, enum run_state state, void *arg)
+static void on_awaited_run_moved(int64_t job, int64_t run, enum run_state state, void *arg)
 {
 	struct request *r = arg;
 	const struct wait *w = r->data;
@@ -267,7 +267,7 @@ static void on_moved(int64_t job, int64_t run, enum run_state state, void *arg)
 	(void)job;
 	/* run 0: all the queued ones of the job */
 	if ((run == w->run || run == 0) && run_state_final(state))
-		look_again(r);
+		read_awaited_again(r);
 }
 
 static int on_time_over(sd_event_source *src, uint64_t when, void *arg)
@@ -278,7 +278,7 @@ static int on_time_over(sd_event_source *src, uint64_t when, void *arg)
 	(void)src;
 	(void)when;
 	w->over = true;
-	look_again(r);
+	read_awaited_again(r);
 	return 0;
 }
 
@@ -292,15 +292,15 @@ static void wait_begin(struct request *r, int64_t job)
 		log_warning("could not wait for run %lld: %s", (long long)w->run, strerror(-e));
 		w->over = true;
 	}
-	w->watch = hub_watch_new(r->context->hub, job, 0, on_moved, r);
+	w->watch = run_watch_new(r->context->run_watch_set, job, 0, on_awaited_run_moved, r);
 	r->on_gone = wait_gone;
 	request_watch_client(r);
 }
 
-static void waited(struct request *r, struct question *q)
+static void on_wait_read(struct request *r, struct question *q)
 {
 	struct wait *w = r->data;
-	const struct run_look *l = (const struct run_look *)q;
+	const struct run_wait_read *l = (const struct run_wait_read *)q;
 
 	if (run_state_final(l->run->state) || w->over) {
 		wait_stop(w);
@@ -308,10 +308,10 @@ static void waited(struct request *r, struct question *q)
 	} else if (!w->watch) {
 		/* it may have ended between the look and the watch: look once more */
 		wait_begin(r, l->run->job);
-		run_look_start(r, w->run, waited);
+		run_wait_read_start(r, w->run, on_wait_read);
 	} else if (w->again) {
 		w->again = false;
-		run_look_start(r, w->run, waited);
+		run_wait_read_start(r, w->run, on_wait_read);
 	}
 }
 
@@ -323,14 +323,14 @@ void route_run_get(struct request *r)
 	if (!run_id(r, &id))
 		return;
 	if (request_number(r, "wait", 0) == 0) {
-		run_look_start(r, id, NULL);
+		run_wait_read_start(r, id, NULL);
 		return;
 	}
 	w = xcalloc(1, sizeof(*w));
 	w->run = id;
 	r->data = w;
 	r->data_free = wait_free;
-	run_look_start(r, id, waited);
+	run_wait_read_start(r, id, on_wait_read);
 }
 
 /* ---- attempts ---- */
@@ -340,7 +340,7 @@ static void show_attempts(struct request *r, struct question *q)
 	AUTO_DONE(buf) out = {};
 
 	buf_str(&out, "{\"attempts\":");
-	write_attempts(&out, &((struct run_look *)q)->attempts);
+	write_attempts(&out, &((struct run_wait_read *)q)->attempts);
 	buf_str(&out, "}\n");
 	request_answer_text(r, 200, &out);
 }
@@ -350,31 +350,31 @@ void route_run_attempts(struct request *r)
 	int64_t id;
 
 	if (run_id(r, &id))
-		run_look_start(r, id, show_attempts);
+		run_wait_read_start(r, id, show_attempts);
 }
 
 /* ---- cancel ---- */
 
-struct cancel_order {
+struct run_cancel_ctx {
 	struct ticket *ticket;
 	struct dispatcher *dispatcher;
-	struct hub *hub;
+	struct run_watch_set *run_watch_set;
 };
 
-static void on_cancelled(struct op *op, void *arg)
+static void on_run_cancelled(struct op *op, void *arg)
 {
-	struct cancel_order *o = arg;
+	struct run_cancel_ctx *o = arg;
 	const struct op_run_cancel *c = &op->run_cancel;
-	struct request *r = ticket_redeem(o->ticket);
+	struct request *r = request_ticket_redeem(o->ticket);
 
 	if (op->ok && !c->was_final) {
 		if (run_state_final(c->run->state))
-			hub_tell(o->hub, c->run->job, c->run->id, c->run->state);
+			run_watch_notify(o->run_watch_set, c->run->job, c->run->id, c->run->state);
 		else
 			dispatcher_cancel(o->dispatcher, c->run->id, c->run->fence);
 	}
 	if (r && op->ok)
-		request_answer_json(r, 200, run_to_json(c->run));
+		request_answer_json(r, 200, row_json_run(c->run));
 	else if (r)
 		request_answer_err(r, &op->err);
 	free(o);
@@ -383,16 +383,16 @@ static void on_cancelled(struct op *op, void *arg)
 
 void route_run_cancel(struct request *r)
 {
-	struct cancel_order *o;
+	struct run_cancel_ctx *o;
 	struct op *op;
 	int64_t id;
 
 	if (!run_id(r, &id))
 		return;
 	o = xcalloc(1, sizeof(*o));
-	op = op_new(OP_RUN_CANCEL, on_cancelled, o);
-	*o = (struct cancel_order){ .ticket = request_ticket(r, true), .dispatcher = r->context->dispatcher,
-		.hub = r->context->hub };
+	op = op_new(OP_RUN_CANCEL, on_run_cancelled, o);
+	*o = (struct run_cancel_ctx){ .ticket = request_ticket(r, true), .dispatcher = r->context->dispatcher,
+		.run_watch_set = r->context->run_watch_set };
 	op->run_cancel = (struct op_run_cancel){ .uid = request_scope(r), .id = id, .now = request_now(r) };
 	request_act(r, op);
 	store_thread_submit(r->context->store, op);

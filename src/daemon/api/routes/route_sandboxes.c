@@ -13,9 +13,9 @@ static json_t *offer_to_json(const struct sandbox_offer *o)
 	json_t *applies = json_array();
 
 	for (size_t i = 0; i < o->applies.n; i++)
-		json_array_append_new(applies, json_text(o->applies.v[i]));
-	return json_pack("{s:o, s:b, s:o, s:o}", "name", json_text(o->name), "available", o->available, "applies", applies,
-		"missing", o->missing ? json_text(o->missing) : json_null());
+		json_array_append_new(applies, json_value_text(o->applies.v[i]));
+	return json_pack("{s:o, s:b, s:o, s:o}", "name", json_value_text(o->name), "available", o->available, "applies", applies,
+		"missing", o->missing ? json_value_text(o->missing) : json_null());
 }
 
 void route_sandbox_list(struct request *r)

@@ -39,12 +39,12 @@ static bool run_status(struct store *s, struct question *q, struct err *e)
 	struct status_query *sq = (struct status_query *)q;
 	AUTO_DONE(pause_list) all = {};
 
-	if (!store_counts(s, &sq->counts, e) || !store_pauses(s, -1, &all, e) ||
-	    !store_owner_counts(s, sq->number, &sq->jobs, &sq->active, e) || !store_nodes(s, &sq->nodes, e))
+	if (!store_counts(s, &sq->counts, e) || !pause_rows_list(s, -1, &all, e) ||
+	    !owner_read_counts(s, sq->number, &sq->jobs, &sq->active, e) || !list_nodes_open(s, &sq->nodes, e))
 		return false;
 	for (size_t i = 0; i < all.n && !sq->frozen; i++)
 		if (all.v[i].scope == PAUSE_FREEZE)
-			sq->frozen = pause_to_json(&all.v[i]);
+			sq->frozen = row_json_pause(&all.v[i]);
 	return true;
 }
 
@@ -66,34 +66,34 @@ static json_t *counts_to_json(const struct store_counts *c, bool jobs)
 }
 
 /* Thousandths to a number with a point; null: this machine does not tell. */
-static json_t *figure(const struct machine_now *m, enum machine_figure f)
+static json_t *figure(const struct machine_figures *m, enum machine_figure f)
 {
 	return m->thousandths[f] < 0 ? json_null() : json_real((double)m->thousandths[f] / 1000);
 }
 
 /* How much goes at a time and why. */
-static void put_limits(json_t *o, struct governor *g)
+static void write_limits(json_t *o, struct concurrency *g)
 {
-	struct governor_view v;
+	struct concurrency_view v;
 	json_t *machine = json_object();
 
-	governor_look(g, &v);
+	concurrency_get_view(g, &v);
 	json_object_set_new(o, "max_running", json_integer((json_int_t)v.max_running));
 	json_object_set_new(o, "max_running_auto", json_boolean(v.why != CAPACITY_PINNED));
 	json_object_set_new(o, "max_running_why", json_string(capacity_why_words(v.why)));
 	json_object_set_new(o, "owner_max_running", v.owner_max ? json_integer((json_int_t)v.owner_max) : json_null());
 	for (int i = 0; i < MACHINE_FIGURE_MAX; i++)
-		json_object_set_new(machine, machine_figure_name((enum machine_figure)i),
-			figure(governor_machine(g), (enum machine_figure)i));
+		json_object_set_new(machine, policy_machine_figure_name((enum machine_figure)i),
+			figure(concurrency_machine(g), (enum machine_figure)i));
 	json_object_set_new(o, "machine", machine);
 }
 
 /* Who asks, as he is seen here. */
 static json_t *you_to_json(const struct request *r, const struct status_query *q)
 {
-	const char *name = peer_who(r);
+	const char *name = client_user_name(r);
 
-	return json_pack("{s:o, s:I, s:s, s:I, s:I}", "name", json_text(name), "uid", (json_int_t)r->who.uid, "role",
+	return json_pack("{s:o, s:I, s:s, s:I, s:I}", "name", json_value_text(name), "uid", (json_int_t)r->who.uid, "role",
 		r->context->user_mode ? "owner" : access_role_name(request_role(r)), "jobs", (json_int_t)q->jobs, "running",
 		(json_int_t)q->active);
 }
@@ -119,16 +119,16 @@ static json_t *cluster_to_json(const struct server_context *c, const struct node
 		if (text_equal(l->v[i].id, c->node_id))
 			mine = &l->v[i];
 	}
-	o = json_pack("{s:o, s:I, s:o, s:I}", "leader", json_text(l->leader), "term", (json_int_t)l->term, "leader_lease_remains",
-		l->leader ? json_seconds(l->lease_remains) : json_null(), "nodes", alive);
+	o = json_pack("{s:o, s:I, s:o, s:I}", "leader", json_value_text(l->leader), "term", (json_int_t)l->term, "leader_lease_remains",
+		l->leader ? json_value_seconds(l->lease_remains) : json_null(), "nodes", alive);
 	json_object_set_new(o, "leads", json_boolean(mine && mine->leads));
 	json_object_set_new(o, "draining", json_boolean(mine && mine->draining));
 	json_object_set_new(o, "segments", json_integer(mine ? mine->segments : 0));
-	json_object_set_new(o, "lease_remains", json_seconds(mine && mine->lease_remains > 0 ? mine->lease_remains : 0));
-	json_object_set_new(o, "run_lease_remains", json_seconds(cluster_runs_remain(c->cluster)));
-	json_object_set_new(o, "lease_age", json_seconds(cluster_lease_age(c->cluster)));
-	json_object_set_new(o, "clock_offset", json_seconds(mine ? mine->skew : 0));
-	json_object_set_new(o, "overdue", json_seconds(cluster_overdue(c->cluster)));
+	json_object_set_new(o, "lease_remains", json_value_seconds(mine && mine->lease_remains > 0 ? mine->lease_remains : 0));
+	json_object_set_new(o, "run_lease_remains", json_value_seconds(cluster_runs_remain(c->cluster)));
+	json_object_set_new(o, "lease_age", json_value_seconds(cluster_lease_age(c->cluster)));
+	json_object_set_new(o, "clock_offset", json_value_seconds(mine ? mine->skew : 0));
+	json_object_set_new(o, "overdue", json_value_seconds(cluster_overdue(c->cluster)));
 	return o;
 }
 
@@ -136,10 +136,10 @@ static json_t *cluster_to_json(const struct server_context *c, const struct node
 static json_t *store_to_json(const struct server_context *c)
 {
 	struct err why = {};
-	usec_t since = outage_since(c->outage, &why);
+	usec_t since = store_outage_since(c->store_outage, &why);
 
 	return json_pack("{s:s, s:o, s:o, s:o, s:b}", "kind", text_starts(c->store_where, "postgres") ? "postgresql" : "sqlite",
-		"place", json_text(c->store_where), "away_since", json_time(since), "away_why", since ? json_text(why.msg) : json_null(),
+		"place", json_value_text(c->store_where), "away_since", json_value_time(since), "away_why", since ? json_value_text(why.msg) : json_null(),
 		"full", store_thread_no_room(c->store));
 }
 
@@ -148,7 +148,7 @@ static json_t *net_to_json(const struct server_context *c)
 {
 	const char *down = c->net ? net_client_down(c->net) : NULL;
 
-	return json_pack("{s:b, s:o}", "up", c->net && !down, "why", c->user_mode || !down ? json_null() : json_text(down));
+	return json_pack("{s:b, s:o}", "up", c->net && !down, "why", c->user_mode || !down ? json_null() : json_value_text(down));
 }
 
 /* What the engine knows by itself. */
@@ -164,24 +164,24 @@ static json_t *own_status(const struct request *r)
 	dispatcher_spawner(c->dispatcher, &spawner);
 	o = json_pack("{s:s, s:{s:o, s:o}, s:o, s:o, s:I, s:I, s:b, s:o, s:s, s:I, s:s}",
 		"version", PACKAGE_VERSION,
-		"node", "name", json_text(c->node_name), "id", json_text(c->node_id),
+		"node", "name", json_value_text(c->node_name), "id", json_value_text(c->node_id),
 		"store", store_to_json(c),
-		"uptime", json_seconds(clock_boot(c->clock) - request_started(r)),
+		"uptime", json_value_seconds(clock_boot(c->clock) - request_started(r)),
 		"in_flight", (json_int_t)d.in_flight,
 		"room", (json_int_t)d.room,
 		"spawner_up", d.spawner_up && !spawner.why[0],
-		"next_slot", json_time(next == USEC_NEVER ? 0 : next),
-		"clock", clock_words[timekeeper_trust(c->timekeeper)],
+		"next_slot", json_value_time(next == USEC_NEVER ? 0 : next),
+		"clock", clock_words[clock_guard_trust(c->clock_guard)],
 		"backlog", (json_int_t)store_thread_backlog(c->store),
 		"mode", c->user_mode ? "user" : "system");
 	if (!d.refused)
 		d.refused = planner_refused(c->planner, &d.refused_since);
 	json_object_set_new(o, "net", net_to_json(c));
-	json_object_set_new(o, "spawner_why", json_text(spawner.why[0] ? spawner.why : NULL));
+	json_object_set_new(o, "spawner_why", json_value_text(spawner.why[0] ? spawner.why : NULL));
 	json_object_set_new(o, "spawner_stopped", spawner.stopped ? json_integer(spawner.stopped) : json_null());
-	json_object_set_new(o, "stuck_since", json_time(d.refused ? d.refused_since : 0));
-	json_object_set_new(o, "stuck_why", json_text(d.refused));
-	put_limits(o, c->governor);
+	json_object_set_new(o, "stuck_since", json_value_time(d.refused ? d.refused_since : 0));
+	json_object_set_new(o, "stuck_why", json_value_text(d.refused));
+	write_limits(o, c->concurrency);
 	return o;
 }
 
@@ -220,7 +220,7 @@ void route_status(struct request *r)
 {
 	struct status_query *s;
 
-	if (outage_since(r->context->outage, NULL)) {
+	if (store_outage_since(r->context->store_outage, NULL)) {
 		answer_away(r);
 		return;
 	}
@@ -229,5 +229,5 @@ void route_status(struct request *r)
 	s->q.run = run_status;
 	s->q.then = answer_status;
 	s->q.free = free_status;
-	question_start(r, &s->q);
+	store_read_start(r, &s->q);
 }

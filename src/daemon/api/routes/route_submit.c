@@ -23,7 +23,7 @@
 #define LOOP_BODY (64 * 1024) /* larger ones are read on the reader's thread, so that the loop goes on */
 
 /* A submission on its way; the query while it is prepared elsewhere, then the op's companion. */
-struct order {
+struct submit_ctx {
 	struct question q;
 	struct ticket *ticket;
 	struct submission s;
@@ -31,7 +31,7 @@ struct order {
 	bool user_mode;
 };
 
-static void order_free(struct order *o)
+static void submit_ctx_free(struct submit_ctx *o)
 {
 	submission_done(&o->s);
 	free(o);
@@ -56,7 +56,7 @@ static json_t *add_outcome(json_t *o /* NULL: none */, bool existed, bool replac
 	json_object_set_new(o, "existed", json_boolean(existed));
 	json_object_set_new(o, "replaced", json_boolean(replaced));
 	json_object_set_new(o, "run", run ? json_integer(run) : json_null());
-	forecast_put(f, o);
+	forecast_write_json(f, o);
 	return o;
 }
 
@@ -80,7 +80,7 @@ static json_t *describe_new(const struct job_new *n, const struct forecast *f, s
 		.next_slot = shown_next(n),
 	};
 
-	return add_outcome(job_to_json(&j, e), n->existed, n->replaced, n->run, f);
+	return add_outcome(row_json_job(&j, e), n->existed, n->replaced, n->run, f);
 }
 
 static void answer_new(struct request *r, struct job_new *n, struct submission *s)
@@ -91,8 +91,8 @@ static void answer_new(struct request *r, struct job_new *n, struct submission *
 
 	/* The job is in, so nothing can be refused any more; without its zone the answer says less. */
 	if (!f->findings)
-		submission_numbered(s, 0, n, request_zones(r), &e);
-	forecast_crowd(f, n->next_slot, n->crowd);
+		submission_set_number(s, 0, n, request_zones(r), &e);
+	forecast_slot_density(f, n->next_slot, n->crowd);
 	o = describe_new(n, f, &e);
 	if (o)
 		request_answer_json(r, 201, o);
@@ -112,16 +112,16 @@ static json_t *describe_existing(struct store *s, const struct existing *x, cons
 	char ref[32];
 
 	snprintf(ref, sizeof(ref), "%" PRId64, x->id);
-	if (!question_job(s, x->q.scope, ref, &j, e))
+	if (!store_read_job(s, x->q.scope, ref, &j, e))
 		return NULL;
-	return add_outcome(job_to_json(j, e), true, x->replaced, x->run, f);
+	return add_outcome(row_json_job(j, e), true, x->replaced, x->run, f);
 }
 
 static bool put_answer(struct question *q, json_t *o /* moved; NULL: none */)
 {
 	if (!o)
 		return false;
-	json_write(o, &q->out);
+	json_value_write(o, &q->out);
 	buf_char(&q->out, '\n');
 	json_decref(o);
 	return true;
@@ -147,7 +147,7 @@ static void answer_existing(struct request *r, const struct job_new *n)
 	x->replaced = n->replaced;
 	x->q.run = run_existing;
 	x->q.free = free_existing;
-	question_start(r, &x->q);
+	store_read_start(r, &x->q);
 }
 
 static void answer_bulk(struct request *r, const struct op_job_bulk *b)
@@ -170,14 +170,14 @@ static void answer_bulk(struct request *r, const struct op_job_bulk *b)
 
 /* ---- to the store ---- */
 
-static void on_added(struct op *op, void *arg)
+static void on_jobs_added(struct op *op, void *arg)
 {
-	struct order *o = arg;
-	struct request *r = ticket_redeem(o->ticket);
+	struct submit_ctx *o = arg;
+	struct request *r = request_ticket_redeem(o->ticket);
 
 	if (r && !op->ok) {
 		if (op->kind == OP_JOB_BULK)
-			submission_field(&op->err, op->bulk.failed);
+			submission_error_field(&op->err, op->bulk.failed);
 		request_answer_err(r, &op->err);
 	} else if (r && op->kind == OP_JOB_BULK) {
 		answer_bulk(r, &op->bulk);
@@ -187,18 +187,18 @@ static void on_added(struct op *op, void *arg)
 		answer_new(r, &op->add, &o->s);
 	}
 	op_free(op);
-	order_free(o);
+	submit_ctx_free(o);
 }
 
-static void send(struct request *r, struct order *o)
+static void submit_jobs(struct request *r, struct submit_ctx *o)
 {
-	struct op *op = op_new(o->s.bulk ? OP_JOB_BULK : OP_JOB_ADD, on_added, o);
+	struct op *op = op_new(o->s.bulk ? OP_JOB_BULK : OP_JOB_ADD, on_jobs_added, o);
 
-	submission_own(&o->s);
+	submission_set_owner(&o->s);
 	if (o->s.bulk) {
 		op->bulk.v = STEAL(o->s.jobs);
 		op->bulk.n = o->s.n;
-		peer_charge(r, o->s.n - 1);
+		client_user_charge(r, o->s.n - 1);
 	} else {
 		op->add = o->s.jobs[0];
 	}
@@ -213,40 +213,40 @@ static bool from_template(void *arg, int64_t uid, const json_t *submission, stru
 {
 	AUTO_DONE(template) t = {};
 
-	return store_template_get(arg, uid, json_string_value(json_object_get(submission, "template")), &t, e) &&
+	return list_templates_get(arg, uid, json_string_value(json_object_get(submission, "template")), &t, e) &&
 	       template_apply(&t, submission, spec, e);
 }
 
-static bool run_prepare(struct store *s, struct question *q, struct err *e)
+static bool prepare_submission(struct store *s, struct question *q, struct err *e)
 {
-	struct order *o = (struct order *)q;
+	struct submit_ctx *o = (struct submit_ctx *)q;
 
 	o->s.from_template = from_template;
 	o->s.template_arg = s;
-	return (o->s.owner || peer_lookup(owner_uid(o->s.uid), o->user_mode, &o->s.owner, e)) &&
+	return (o->s.owner || client_user_lookup(owner_uid(o->s.uid), o->user_mode, &o->s.owner, e)) &&
 	       submission_prepare(&o->s, o->zones, e);
 }
 
-/* The query's end is not the order's: what was prepared goes on to the store. */
+/* The query's end is not the submit_ctx's: what was prepared goes on to the store. */
 static void prepared(struct request *r, struct question *q)
 {
-	struct order *from = (struct order *)q, *o = xcalloc(1, sizeof(*o));
+	struct submit_ctx *from = (struct submit_ctx *)q, *o = xcalloc(1, sizeof(*o));
 
 	o->s = from->s;
 	submission_init(&from->s);
-	peer_named(r, o->s.owner);
-	send(r, o);
+	client_user_set_owner_name(r, o->s.owner);
+	submit_jobs(r, o);
 }
 
-static void free_order_query(struct question *q)
+static void free_submit_query(struct question *q)
 {
-	order_free((struct order *)q);
+	submit_ctx_free((struct submit_ctx *)q);
 }
 
 /* ---- a dry run, on the reader's thread ---- */
 
 /* What only the store would give, nobody has. */
-static json_t *describe_trial(const struct job_new *n, const struct forecast *f, struct err *e)
+static json_t *describe_dry_run(const struct job_new *n, const struct forecast *f, struct err *e)
 {
 	static const char *const unknown[] = {"id", "segment"};
 	json_t *o = describe_new(n, f, e);
@@ -256,34 +256,34 @@ static json_t *describe_trial(const struct job_new *n, const struct forecast *f,
 	return o;
 }
 
-static bool run_trial(struct store *s, struct question *q, struct err *e)
+static bool read_dry_run(struct store *s, struct question *q, struct err *e)
 {
-	struct order *o = (struct order *)q;
+	struct submit_ctx *o = (struct submit_ctx *)q;
 	struct existing known;
 	struct forecast *f;
 	struct job_new *n;
 
-	if (!run_prepare(s, q, e))
+	if (!prepare_submission(s, q, e))
 		return false;
-	submission_own(&o->s);
+	submission_set_owner(&o->s);
 	n = o->s.jobs;
 	f = &o->s.v[0].forecast;
-	if (!store_job_try(s, n, e))
+	if (!job_dry_run(s, n, e))
 		return false;
-	forecast_crowd(f, n->next_slot, n->crowd);
+	forecast_slot_density(f, n->next_slot, n->crowd);
 	known = (struct existing){.q.scope = q->scope, .id = n->id, .run = n->run};
-	return put_answer(q, n->existed && !n->replaced ? describe_existing(s, &known, f, e) : describe_trial(n, f, e));
+	return put_answer(q, n->existed && !n->replaced ? describe_existing(s, &known, f, e) : describe_dry_run(n, f, e));
 }
 
 /* ---- the routes ---- */
 
-static void submit(struct request *r, bool bulk)
+static void start_submission(struct request *r, bool bulk)
 {
 	const struct server_limits *l = request_limits(r);
 	struct err e = {};
-	struct order *o;
+	struct submit_ctx *o;
 
-	if (!peer_take_submission(r, &e)) {
+	if (!client_user_take_submission(r, &e)) {
 		request_answer_err(r, &e);
 		return;
 	}
@@ -301,11 +301,11 @@ static void submit(struct request *r, bool bulk)
 		.foreign = !o->user_mode && request_owner(r) != r->who.number,
 		.of_root = !o->user_mode && owner_uid(request_owner(r)) == 0,
 		.uid = request_owner(r),
-		.owner = xstrdup(peer_name(r)),
-		.jobs_limit = peer_jobs_limit(r),
-		.bytes_limit = peer_store_limit(r),
+		.owner = xstrdup(client_user_owner_name(r)),
+		.jobs_limit = client_user_jobs_limit(r),
+		.bytes_limit = client_user_store_limit(r),
 		.warrants = dispatcher_warrants(r->context->dispatcher),
-		.machine = *governor_machine(r->context->governor),
+		.machine = *concurrency_machine(r->context->concurrency),
 		.means = {.sendmail = r->context->sendmail,
 			.net_down = r->context->user_mode || !r->context->net ? NULL : net_client_down(r->context->net)},
 		.sandboxes = dispatcher_sandboxes(r->context->dispatcher),
@@ -314,24 +314,24 @@ static void submit(struct request *r, bool bulk)
 	r->body = (struct buf){};
 	if (o->s.dry_run || !o->s.owner || o->s.body.len > LOOP_BODY || submission_needs_store(&o->s)) {
 		o->zones = request_reader_zones(r);
-		o->q.run = o->s.dry_run ? run_trial : run_prepare;
+		o->q.run = o->s.dry_run ? read_dry_run : prepare_submission;
 		o->q.then = o->s.dry_run ? NULL : prepared;
-		o->q.free = free_order_query;
-		question_start(r, &o->q);
+		o->q.free = free_submit_query;
+		store_read_start(r, &o->q);
 	} else if (submission_prepare(&o->s, request_zones(r), &e)) {
-		send(r, o);
+		submit_jobs(r, o);
 	} else {
 		request_answer_err(r, &e);
-		order_free(o);
+		submit_ctx_free(o);
 	}
 }
 
 void route_job_submit(struct request *r)
 {
-	submit(r, false);
+	start_submission(r, false);
 }
 
 void route_job_bulk(struct request *r)
 {
-	submit(r, true);
+	start_submission(r, true);
 }

@@ -31,7 +31,7 @@ struct template_query {
 	struct ticket *ticket;
 };
 
-static void query_free(struct template_query *t)
+static void template_query_free(struct template_query *t)
 {
 	free(t->name);
 	free(t->cursor);
@@ -41,12 +41,12 @@ static void query_free(struct template_query *t)
 	free(t);
 }
 
-static void free_question(struct question *q)
+static void free_template_query(struct question *q)
 {
-	query_free((struct template_query *)q);
+	template_query_free((struct template_query *)q);
 }
 
-static struct template_query *query_new(struct request *r, bool (*run)(struct store *, struct question *, struct err *))
+static struct template_query *template_query_new(struct request *r, bool (*run)(struct store *, struct question *, struct err *))
 {
 	struct template_query *t = xcalloc(1, sizeof(*t));
 
@@ -55,24 +55,24 @@ static struct template_query *query_new(struct request *r, bool (*run)(struct st
 	t->now = request_now(r);
 	t->name = xstrdup(r->params[0]);
 	t->q.run = run;
-	t->q.free = free_question;
+	t->q.free = free_template_query;
 	return t;
 }
 
 static void write_json(struct question *q, json_t *o /* moved */)
 {
-	json_write(o, &q->out);
+	json_value_write(o, &q->out);
 	json_decref(o);
 }
 
 /* ---- show, list ---- */
 
-static bool run_show(struct store *s, struct question *q, struct err *e)
+static bool read_template_shown(struct store *s, struct question *q, struct err *e)
 {
 	struct template_query *t = (struct template_query *)q;
 	AUTO_DONE(template) found = {};
 
-	if (!store_template_get(s, t->uid, t->name, &found, e))
+	if (!list_templates_get(s, t->uid, t->name, &found, e))
 		return false;
 	write_json(q, template_to_json(&found, true));
 	buf_char(&q->out, '\n');
@@ -81,16 +81,16 @@ static bool run_show(struct store *s, struct question *q, struct err *e)
 
 void route_template_get(struct request *r)
 {
-	question_start(r, &query_new(r, run_show)->q);
+	store_read_start(r, &template_query_new(r, read_template_shown)->q);
 }
 
 /* One owner's, from a name on; *left is what the page may still have, 0 with *ret_next the name to go on from. */
-static bool list_of(struct store *s, struct question *q, int64_t uid, const char *after, size_t *left, char **ret_next,
+static bool write_owner_templates(struct store *s, struct question *q, int64_t uid, const char *after, size_t *left, char **ret_next,
 	struct err *e)
 {
 	AUTO_DONE(template_list) l = {};
 
-	if (!store_template_list(s, uid, after, *left + 1, &l, e))
+	if (!list_templates_page(s, uid, after, *left + 1, &l, e))
 		return false;
 	for (size_t i = 0; i < l.n && i < *left; i++) {
 		if (q->out.data[q->out.len - 1] != '[')
@@ -105,7 +105,7 @@ static bool list_of(struct store *s, struct question *q, int64_t uid, const char
 	return true;
 }
 
-static bool run_list(struct store *s, struct question *q, struct err *e)
+static bool read_template_list(struct store *s, struct question *q, struct err *e)
 {
 	static const char own[] = "own ", shared[] = "shared ";
 	struct template_query *t = (struct template_query *)q;
@@ -118,11 +118,11 @@ static bool run_list(struct store *s, struct question *q, struct err *e)
 	if (t->cursor && !later && !text_starts(t->cursor, own))
 		return err_field(e, "cursor", "'%.40s' is no cursor of this list", t->cursor);
 	buf_str(&q->out, "{\"templates\":[");
-	if (!later && !list_of(s, q, t->uid, after, &t->limit, &next, e))
+	if (!later && !write_owner_templates(s, q, t->uid, after, &t->limit, &next, e))
 		return false;
 	if (!next && t->uid != 0) {
 		word = shared;
-		if (!list_of(s, q, 0, later ? after : "", &t->limit, &next, e))
+		if (!write_owner_templates(s, q, 0, later ? after : "", &t->limit, &next, e))
 			return false;
 	}
 	if (next)
@@ -135,11 +135,11 @@ static bool run_list(struct store *s, struct question *q, struct err *e)
 
 void route_template_list(struct request *r)
 {
-	struct template_query *t = query_new(r, run_list);
+	struct template_query *t = template_query_new(r, read_template_list);
 
 	t->cursor = xstrdup(request_text(r, "cursor"));
 	t->limit = (size_t)request_number(r, "limit", 100);
-	question_start(r, &t->q);
+	store_read_start(r, &t->q);
 }
 
 /* ---- put, remove ---- */
@@ -147,18 +147,18 @@ void route_template_list(struct request *r)
 static void on_stored(struct op *op, void *arg)
 {
 	struct template_query *t = arg;
-	struct request *r = ticket_redeem(t->ticket);
+	struct request *r = request_ticket_redeem(t->ticket);
 
 	if (r && !op->ok)
 		request_answer_err(r, &op->err);
 	else if (r)
 		request_answer_json(r, op->kind == OP_TEMPLATE_PUT && op->template.revision == 1 ? 201 : 200,
-			json_pack("{s:o, s:I}", "name", json_text(t->name), "revision", (json_int_t)op->template.revision));
+			json_pack("{s:o, s:I}", "name", json_value_text(t->name), "revision", (json_int_t)op->template.revision));
 	op_free(op);
-	query_free(t);
+	template_query_free(t);
 }
 
-static void send(struct request *r, struct question *q)
+static void submit_template(struct request *r, struct question *q)
 {
 	struct template_query *from = (struct template_query *)q, *t = xcalloc(1, sizeof(*t));
 	struct op *op;
@@ -167,7 +167,7 @@ static void send(struct request *r, struct question *q)
 		.owner = STEAL(from->owner), .params = STEAL(from->params), .spec = STEAL(from->spec)};
 	op = op_new(t->spec ? OP_TEMPLATE_PUT : OP_TEMPLATE_REMOVE, on_stored, t);
 	op->template = (struct op_template){.uid = t->uid, .owner = t->owner, .name = t->name, .params = t->params,
-		.spec = t->spec, .now = t->now, .bytes_limit = peer_store_limit(r)};
+		.spec = t->spec, .now = t->now, .bytes_limit = client_user_store_limit(r)};
 	t->ticket = request_ticket(r, true);
 	request_act(r, op);
 	store_thread_submit(r->context->store, op);
@@ -178,11 +178,11 @@ static bool run_owner(struct store *s, struct question *q, struct err *e)
 	struct template_query *t = (struct template_query *)q;
 
 	(void)s;
-	return t->owner || peer_lookup(owner_uid(t->uid), t->user_mode, &t->owner, e);
+	return t->owner || client_user_lookup(owner_uid(t->uid), t->user_mode, &t->owner, e);
 }
 
 /* The body, as two texts for the store. */
-static bool read_template(const struct request *r, struct template_query *t, struct err *e)
+static bool read_template_body(const struct request *r, struct template_query *t, struct err *e)
 {
 	json_auto_t *body = json_read_bounded(r->body.data, r->body.len, r->body.len, JSON_MEMBERS_MAX, e);
 	AUTO_DONE(job_spec) spec;
@@ -196,37 +196,37 @@ static bool read_template(const struct request *r, struct template_query *t, str
 	if (!warrants_check(dispatcher_warrants(r->context->dispatcher), t->uid, spec.warrant, e))
 		return false;
 	declared = template_params_write(&params);
-	json_write(declared, &text);
+	json_value_write(declared, &text);
 	t->params = buf_steal(&text);
-	t->spec = spec_to_text(&spec);
+	t->spec = spec_json_to_text(&spec);
 	if (strlen(t->params) + strlen(t->spec) > TEMPLATE_BYTES_MAX)
 		return err_set(e, ERR_TOO_LARGE, "a template has at most %d bytes", TEMPLATE_BYTES_MAX);
 	return true;
 }
 
-static void change(struct request *r, bool put)
+static void start_template_change(struct request *r, bool put)
 {
-	struct template_query *t = query_new(r, run_owner);
+	struct template_query *t = template_query_new(r, run_owner);
 	struct err e = {}, why = {};
 
-	t->owner = xstrdup(peer_name(r));
-	t->q.then = send;
+	t->owner = xstrdup(client_user_owner_name(r));
+	t->q.then = submit_template;
 	if (!job_name_check(t->name, &why))
 		err_field(&e, "name", "the template '%.128s' has no valid name: letters, digits, '.', '_' and '-'", t->name);
-	else if (!put || read_template(r, t, &e)) {
-		question_start(r, &t->q);
+	else if (!put || read_template_body(r, t, &e)) {
+		store_read_start(r, &t->q);
 		return;
 	}
 	request_answer_err(r, &e);
-	query_free(t);
+	template_query_free(t);
 }
 
 void route_template_put(struct request *r)
 {
-	change(r, true);
+	start_template_change(r, true);
 }
 
 void route_template_remove(struct request *r)
 {
-	change(r, false);
+	start_template_change(r, false);
 }

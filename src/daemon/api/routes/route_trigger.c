@@ -15,7 +15,7 @@
 #include "wire/spec_json.h"
 
 /* What the operation borrows, until the store has done it. */
-struct order {
+struct trigger_ctx {
 	char *ref;               /* owned: the job */
 	json_t *given;           /* owned: parameters; NULL: none */
 	char *params;            /* owned: the same as text */
@@ -26,12 +26,12 @@ struct order {
 	struct op_trigger trigger;
 	struct ticket *ticket;
 };
-struct order_query {
+struct trigger_query {
 	struct question q;
-	struct order *order;     /* owned */
+	struct trigger_ctx *trigger_ctx;     /* owned */
 };
 
-static void order_free(struct order *o)
+static void trigger_ctx_free(struct trigger_ctx *o)
 {
 	if (!o)
 		return;
@@ -43,21 +43,21 @@ static void order_free(struct order *o)
 	free(o);
 }
 
-static void free_query(struct question *q)
+static void free_trigger_query(struct question *q)
 {
-	order_free(((struct order_query *)q)->order);
-	free((struct order_query *)q);
+	trigger_ctx_free(((struct trigger_query *)q)->trigger_ctx);
+	free((struct trigger_query *)q);
 }
 
 /* ---- on the reader's thread: the job as it is, and whether it takes these parameters ---- */
 
-static bool check_params(struct order *o, struct err *e)
+static bool check_params(struct trigger_ctx *o, struct err *e)
 {
 	AUTO_DONE(strv) given = {};
 	AUTO_DONE(strv) all = {};
 	AUTO_DONE(buf) text = {};
 
-	if (o->given && !params_from_json(o->given, &given, e))
+	if (o->given && !params_json_read(o->given, &given, e))
 		return false;
 	if (!params_of_run(&o->spec, &given, &all, e))
 		return false;
@@ -67,22 +67,22 @@ static bool check_params(struct order *o, struct err *e)
 		return false;
 	if (o->warrant)
 		json_object_set_new(o->given, "", json_string(o->warrant)); /* beside the names, which are never empty */
-	json_write(o->given, &text);
+	json_value_write(o->given, &text);
 	o->params = buf_steal(&text);
 	return true;
 }
 
-static bool run_find(struct store *s, struct question *q, struct err *e)
+static bool find_triggered_job(struct store *s, struct question *q, struct err *e)
 {
-	struct order *o = ((struct order_query *)q)->order;
+	struct trigger_ctx *o = ((struct trigger_query *)q)->trigger_ctx;
 	AUTO(job) *j = NULL;
 
-	if (!question_job(s, o->trigger.uid, o->ref, &j, e) || !spec_from_text(j->spec, &o->spec, e))
+	if (!store_read_job(s, o->trigger.uid, o->ref, &j, e) || !spec_json_from_text(j->spec, &o->spec, e))
 		return false;
 	o->owner = j->uid;
 	if (!check_params(o, e))
 		return false;
-	start_policy_of(&o->spec, &o->trigger.policy);
+	policy_start_of(&o->spec, &o->trigger.policy);
 	o->trigger.job = j->id;
 	o->trigger.revision = j->revision;
 	o->trigger.tags = &o->spec.tags;
@@ -94,20 +94,20 @@ static bool run_find(struct store *s, struct question *q, struct err *e)
 
 static void on_triggered(struct op *op, void *arg)
 {
-	struct order *o = arg;
-	struct request *r = ticket_redeem(o->ticket);
+	struct trigger_ctx *o = arg;
+	struct request *r = request_ticket_redeem(o->ticket);
 
 	if (r && op->ok)
-		request_answer_json(r, 201, run_to_json(op->trigger.run));
+		request_answer_json(r, 201, row_json_run(op->trigger.run));
 	else if (r)
 		request_answer_err(r, &op->err);
 	op_free(op);
-	order_free(o);
+	trigger_ctx_free(o);
 }
 
-static void send(struct request *r, struct question *q)
+static void submit_trigger(struct request *r, struct question *q)
 {
-	struct order *o = STEAL(((struct order_query *)q)->order);
+	struct trigger_ctx *o = STEAL(((struct trigger_query *)q)->trigger_ctx);
 	struct op *op = op_new(OP_TRIGGER, on_triggered, o);
 
 	op->trigger = o->trigger;
@@ -117,7 +117,7 @@ static void send(struct request *r, struct question *q)
 	store_thread_submit(r->context->store, op);
 }
 
-static bool read_body(const struct request *r, struct order *o, struct err *e)
+static bool read_trigger_body(const struct request *r, struct trigger_ctx *o, struct err *e)
 {
 	json_t *body, *params = NULL;
 	const char *warrant = NULL;
@@ -145,24 +145,24 @@ static bool read_body(const struct request *r, struct order *o, struct err *e)
 
 void route_job_run(struct request *r)
 {
-	struct order_query *q = xcalloc(1, sizeof(*q));
+	struct trigger_query *q = xcalloc(1, sizeof(*q));
 	struct err e = {};
 
-	q->order = xcalloc(1, sizeof(*q->order));
-	job_spec_init(&q->order->spec);
-	q->order->ref = xstrdup(r->params[0]);
-	q->order->warrants = dispatcher_warrants(r->context->dispatcher);
-	q->order->trigger.uid = request_scope(r);
-	q->order->trigger.thaws = request_scope(r) < 0;
-	q->order->trigger.limit = peer_jobs_limit(r);
-	q->order->trigger.bytes_limit = peer_store_limit(r);
-	q->q.run = run_find;
-	q->q.then = send;
-	q->q.free = free_query;
-	if (!peer_take_submission(r, &e) || !read_body(r, q->order, &e)) {
+	q->trigger_ctx = xcalloc(1, sizeof(*q->trigger_ctx));
+	job_spec_init(&q->trigger_ctx->spec);
+	q->trigger_ctx->ref = xstrdup(r->params[0]);
+	q->trigger_ctx->warrants = dispatcher_warrants(r->context->dispatcher);
+	q->trigger_ctx->trigger.uid = request_scope(r);
+	q->trigger_ctx->trigger.overrides_freeze = request_scope(r) < 0;
+	q->trigger_ctx->trigger.limit = client_user_jobs_limit(r);
+	q->trigger_ctx->trigger.bytes_limit = client_user_store_limit(r);
+	q->q.run = find_triggered_job;
+	q->q.then = submit_trigger;
+	q->q.free = free_trigger_query;
+	if (!client_user_take_submission(r, &e) || !read_trigger_body(r, q->trigger_ctx, &e)) {
 		request_answer_err(r, &e);
-		free_query(&q->q);
+		free_trigger_query(&q->q);
 		return;
 	}
-	question_start(r, &q->q);
+	store_read_start(r, &q->q);
 }

@@ -35,19 +35,19 @@ static void free_why(struct question *q)
 
 static json_t *reason_to_json(const struct why_reason *r)
 {
-	return json_pack("{s:s, s:o, s:o}", "code", why_code_name(r->code), "message", json_text(r->message), "command",
-		json_text(r->command[0] ? r->command : NULL));
+	return json_pack("{s:s, s:o, s:o}", "code", why_code_name(r->code), "message", json_value_text(r->message), "command",
+		json_value_text(r->command[0] ? r->command : NULL));
 }
 
 /* The name of a job that has ended may belong to another job by now, so the number is used. */
-static const char *ref_of(const struct job *j, char number[24])
+static const char *route_why_ref(const struct job *j, char number[24])
 {
 	snprintf(number, 24, "%" PRId64, j->id);
 	return j->name && j->state < JOB_FINISHED ? j->name : number;
 }
 
 /* A planned run that a pause, a freeze or the spawner keeps from starting. */
-static bool is_held(const struct why_look *l, const struct run *r)
+static bool is_run_held(const struct why_facts_job *l, const struct run *r)
 {
 	if (r->state != RUN_QUEUED || r->forced)
 		return false;
@@ -55,7 +55,7 @@ static bool is_held(const struct why_look *l, const struct run *r)
 }
 
 /* A run with what became of it; of the one that is open the job knows more. NULL: the store failed. */
-static json_t *run_why(struct store *s, const struct why_query *w, const struct job *j, const struct why_look *l,
+static json_t *run_why(struct store *s, const struct why_query *w, const struct job *j, const struct why_facts_job *l,
 	const struct run *r, struct err *e)
 {
 	AUTO_TEXT error = NULL;
@@ -65,24 +65,24 @@ static json_t *run_why(struct store *s, const struct why_query *w, const struct 
 
 	if (l->open && l->open->id == r->id)
 		why = l->now;
-	else if (is_held(l, r))
+	else if (is_run_held(l, r))
 		why = l->held;
-	else if (why_error(s, r, &error, e))
-		why_run(r, error, ref_of(j, number), w->live.now, &why);
+	else if (why_facts_last_error(s, r, &error, e))
+		why_run(r, error, route_why_ref(j, number), w->live.now, &why);
 	else
 		return NULL;
-	o = run_to_json(r);
+	o = row_json_run(r);
 	json_object_set_new(o, "why", reason_to_json(&why));
 	return o;
 }
 
-static bool last_runs(struct store *s, const struct why_query *w, const struct job *j, const struct why_look *l,
+static bool write_last_runs(struct store *s, const struct why_query *w, const struct job *j, const struct why_facts_job *l,
 	json_t *to, struct err *e)
 {
 	struct run_filter f = {.uid = -1, .job = j->id, .limit = w->limit};
 	AUTO_DONE(run_list) runs = {};
 
-	if (w->limit > 0 && !store_run_list(s, &f, &runs, e))
+	if (w->limit > 0 && !list_runs_page(s, &f, &runs, e))
 		return false;
 	for (size_t i = 0; i < runs.n; i++)
 		if (json_array_append_new(to, run_why(s, w, j, l, runs.v[i], e)) < 0)
@@ -91,7 +91,7 @@ static bool last_runs(struct store *s, const struct why_query *w, const struct j
 }
 
 /* The slots that will run: slots inside a pause are left out, and there are none from the beginning of the next pause on. */
-static void next_slots(const struct why_look *l, const struct job *j, usec_t now, json_t *to)
+static void write_next_slots(const struct why_facts_job *l, const struct job *j, usec_t now, json_t *to)
 {
 	usec_t slot = l->pause_until > now ? l->pause_until - 1 : now;
 
@@ -101,7 +101,7 @@ static void next_slots(const struct why_look *l, const struct job *j, usec_t now
 	    schedule_set_kind(l->set) == SCHEDULE_NOW) /* it had its slot, which was no whole second */
 		return;
 	for (int i = 0; i < NEXT_SLOTS && schedule_set_next(l->set, slot, &slot) && slot < l->pause_from; i++)
-		json_array_append_new(to, json_time(slot));
+		json_array_append_new(to, json_value_time(slot));
 }
 
 /* ---- a moment ---- */
@@ -112,12 +112,12 @@ static usec_t distance(usec_t a, usec_t b)
 }
 
 /* The run whose slot, or stretch of slots, is at that moment; NULL: none. */
-static bool run_at(struct store *s, const struct why_query *w, const struct job *j, struct run **ret, struct err *e)
+static bool read_run_at(struct store *s, const struct why_query *w, const struct job *j, struct run **ret, struct err *e)
 {
 	struct run_filter f = {.uid = -1, .job = j->id, .slot_until = w->at + NEAR, .limit = 1};
 	AUTO_DONE(run_list) runs = {};
 
-	if (!store_run_list(s, &f, &runs, e))
+	if (!list_runs_page(s, &f, &runs, e))
 		return false;
 	if (runs.n && (distance(runs.v[0]->slot, w->at) < NEAR ||
 			(runs.v[0]->slot_count > 1 && runs.v[0]->slot_last + NEAR > w->at)))
@@ -131,7 +131,7 @@ static bool paused_at(struct store *s, const struct job *j, usec_t at, struct ev
 	struct event_filter f = {.uid = -1, .jobs = &j->id, .n_jobs = 1, .until = at + 1, .limit = 1};
 
 	f.whats = UINT64_C(1) << EVENT_JOB_PAUSE | UINT64_C(1) << EVENT_JOB_RESUME;
-	if (!store_event_list(s, &f, ret, e))
+	if (!list_events_page(s, &f, ret, e))
 		return false;
 	if (ret->n > 0 && ret->v[0]->what == EVENT_JOB_RESUME)
 		event_list_cut(ret, 0);
@@ -139,14 +139,14 @@ static bool paused_at(struct store *s, const struct job *j, usec_t at, struct ev
 }
 
 /* Slots around a moment, by the schedule as it is now, and by the runs there are. */
-static bool around(struct store *s, const struct why_query *w, const struct job *j, const struct why_look *l,
+static bool around(struct store *s, const struct why_query *w, const struct job *j, const struct why_facts_job *l,
 	struct why_moment *m, struct err *e)
 {
 	struct run_filter f = {.uid = -1, .job = j->id, .slot_until = w->at, .limit = 1};
 	AUTO_DONE(run_list) before = {};
 	usec_t slot;
 
-	if (!store_run_list(s, &f, &before, e))
+	if (!list_runs_page(s, &f, &before, e))
 		return false;
 	if (before.n)
 		m->previous = before.v[0]->slot_last > before.v[0]->slot ? before.v[0]->slot_last : before.v[0]->slot;
@@ -157,7 +157,7 @@ static bool around(struct store *s, const struct why_query *w, const struct job 
 	return true;
 }
 
-static bool moment(struct store *s, const struct why_query *w, const struct job *j, const struct why_look *l, json_t *to,
+static bool moment(struct store *s, const struct why_query *w, const struct job *j, const struct why_facts_job *l, json_t *to,
 	struct err *e)
 {
 	struct why_moment m = {.at = w->at, .now = w->live.now, .created_at = j->created_at};
@@ -167,14 +167,14 @@ static bool moment(struct store *s, const struct why_query *w, const struct job 
 	char number[24];
 	json_t *o, *shown = json_null();
 
-	if (!run_at(s, w, j, &run, e) || !around(s, w, j, l, &m, e) || !paused_at(s, j, w->at, &paused, e) ||
+	if (!read_run_at(s, w, j, &run, e) || !around(s, w, j, l, &m, e) || !paused_at(s, j, w->at, &paused, e) ||
 	    (run && !(shown = run_why(s, w, j, l, run, e))))
 		return false;
-	m.ref = ref_of(j, number);
+	m.ref = route_why_ref(j, number);
 	m.paused = paused.n ? paused.v[0] : NULL;
 	why_at(&m, &why);
-	o = json_pack("{s:o, s:o, s:o, s:o}", "at", json_time(w->at), "run", shown,
-		"previous", json_time(m.previous), "next", json_time(m.next));
+	o = json_pack("{s:o, s:o, s:o, s:o}", "at", json_value_time(w->at), "run", shown,
+		"previous", json_value_time(m.previous), "next", json_value_time(m.next));
 	json_object_set_new(o, "why", run ? json_incref(json_object_get(json_object_get(o, "run"), "why"))
 					  : reason_to_json(&why));
 	json_object_set_new(to, "at", o);
@@ -183,7 +183,7 @@ static bool moment(struct store *s, const struct why_query *w, const struct job 
 
 /* ---- the answer ---- */
 
-static bool one_run(struct store *s, const struct why_query *w, const struct job *j, const struct why_look *l, json_t *to,
+static bool write_one_run(struct store *s, const struct why_query *w, const struct job *j, const struct why_facts_job *l, json_t *to,
 	struct err *e)
 {
 	AUTO(run) *r = NULL;
@@ -200,26 +200,26 @@ static bool one_run(struct store *s, const struct why_query *w, const struct job
 static bool run_why_query(struct store *s, struct question *q, struct err *e)
 {
 	struct why_query *w = (struct why_query *)q;
-	AUTO_DONE(why_look) l = {};
+	AUTO_DONE(why_facts_job) l = {};
 	json_auto_t *o = json_object(), *runs = json_array(), *next = json_array();
 	AUTO(job) *j = NULL;
 
-	if (!question_job(s, q->scope, w->ref, &j, e) || !store_why_waiting(s, &j, 1, e) ||
-	    !why_look(s, &w->live, w->zones, j, &l, e))
+	if (!store_read_job(s, q->scope, w->ref, &j, e) || !why_waiting_read(s, &j, 1, e) ||
+	    !why_facts_job(s, &w->live, w->zones, j, &l, e))
 		return false;
 	json_object_set_new(o, "job", json_integer(j->id));
-	json_object_set_new(o, "name", json_text(j->name));
-	json_object_set_new(o, "state", json_text(job_state_name(j->state)));
+	json_object_set_new(o, "name", json_value_text(j->name));
+	json_object_set_new(o, "state", json_value_text(job_state_name(j->state)));
 	json_object_set_new(o, "now", reason_to_json(&l.now));
-	next_slots(&l, j, w->live.now, next);
+	write_next_slots(&l, j, w->live.now, next);
 	json_object_set(o, "next", next);
 	json_object_set_new(o, "run", json_null());
 	json_object_set_new(o, "at", json_null());
-	if (!last_runs(s, w, j, &l, runs, e) || (w->run && !one_run(s, w, j, &l, o, e)) ||
+	if (!write_last_runs(s, w, j, &l, runs, e) || (w->run && !write_one_run(s, w, j, &l, o, e)) ||
 	    (w->at && !moment(s, w, j, &l, o, e)))
 		return false;
 	json_object_set(o, "runs", runs);
-	json_write(o, &q->out);
+	json_value_write(o, &q->out);
 	buf_char(&q->out, '\n');
 	return true;
 }
@@ -233,8 +233,8 @@ void route_job_why(struct request *r)
 	w->run = request_number(r, "run", 0);
 	w->limit = (size_t)request_number(r, "limit", 10);
 	w->zones = request_reader_zones(r);
-	why_live_take(r, &w->live);
+	why_facts_live(r, &w->live);
 	w->q.run = run_why_query;
 	w->q.free = free_why;
-	question_start(r, &w->q);
+	store_read_start(r, &w->q);
 }

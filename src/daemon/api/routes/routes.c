@@ -208,7 +208,7 @@ enum route_match route_find(const char *method, const char *path, const struct r
 
 /* ---- query parameters ---- */
 
-static bool read_states(const struct query_param *p, const char *text, int64_t *bits, struct err *e)
+static bool read_query_states(const struct query_param *p, const char *text, int64_t *bits, struct err *e)
 {
 	for (;;) {
 		size_t len = strcspn(text, ",");
@@ -228,7 +228,7 @@ static bool read_states(const struct query_param *p, const char *text, int64_t *
 	}
 }
 
-static bool read_bool(const struct query_param *p, const char *text, int64_t *ret, struct err *e)
+static bool read_query_bool(const struct query_param *p, const char *text, int64_t *ret, struct err *e)
 {
 	*ret = strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
 	if (*ret || strcmp(text, "false") == 0 || strcmp(text, "0") == 0)
@@ -236,36 +236,36 @@ static bool read_bool(const struct query_param *p, const char *text, int64_t *re
 	return err_field(e, p->name, "'%s' must be true or false", p->name);
 }
 
-static bool read_time(const struct query_param *p, const char *text, int64_t *ret, struct err *e)
+static bool read_query_time(const struct query_param *p, const char *text, int64_t *ret, struct err *e)
 {
 	struct err why = {};
 
-	if (parse_rfc3339(text, ret, &why))
+	if (rfc3339_parse(text, ret, &why))
 		return true;
 	return err_field(e, p->name, "'%s': %s", p->name, why.msg);
 }
 
-static bool read_value(const struct query_param *p, struct query_value *v, struct err *e)
+static bool read_query_value(const struct query_param *p, struct query_value *v, struct err *e)
 {
 	switch (p->type) {
 	case QUERY_TEXT:
 		return true;
 	case QUERY_NUMBER:
-		if (parse_int(v->text, p->min, p->max, &v->number))
+		if (text_parse_int(v->text, p->min, p->max, &v->number))
 			return true;
 		return err_field(e, p->name, "'%s' must be a whole number from %lld to %lld", p->name,
 			(long long)p->min, (long long)p->max);
 	case QUERY_BOOL:
-		return read_bool(p, v->text, &v->number, e);
+		return read_query_bool(p, v->text, &v->number, e);
 	case QUERY_TIME:
-		return read_time(p, v->text, &v->number, e);
+		return read_query_time(p, v->text, &v->number, e);
 	case QUERY_TAG:
 		if (strchr(v->text, '=') && v->text[0] != '=')
 			return true;
 		return err_field(e, p->name, "'%s' must be KEY=VALUE", p->name);
 	case QUERY_JOB_STATES:
 	case QUERY_RUN_STATES:
-		return read_states(p, v->text, &v->number, e);
+		return read_query_states(p, v->text, &v->number, e);
 	case QUERY_TYPE_MAX:
 		break;
 	}
@@ -286,7 +286,7 @@ bool route_query_add(const struct route *route, struct query_value values[ROUTE_
 		v->given = true;
 		free(v->text);
 		v->text = xstrdup(value);
-		return read_value(p, v, e);
+		return read_query_value(p, v, e);
 	}
 	return err_field(e, name, "unknown parameter '%.60s'", name);
 }

@@ -8,7 +8,7 @@
 
 struct request;
 
-struct run_look {
+struct run_wait_read {
 	struct question q;
 	int64_t id;
 	struct why_live live;
@@ -17,4 +17,4 @@ struct run_look {
 };
 
 /* 'then' on the loop with the results; 'q->out' has the run with its attempts as JSON text. */
-void run_look_start(struct request *r, int64_t id, void (*then)(struct request *r, struct question *q));
+void run_wait_read_start(struct request *r, int64_t id, void (*then)(struct request *r, struct question *q));

@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-void why_live_take(const struct request *r, struct why_live *ret)
+void why_facts_live(const struct request *r, struct why_live *ret)
 {
 	const struct cluster *c = r->context->cluster;
 	struct dispatcher_counts d = {};
@@ -33,9 +33,9 @@ void why_live_take(const struct request *r, struct why_live *ret)
 		.node_id = r->context->node_id,
 		.node = {.stopping = d.stopping, .user_mode = r->context->user_mode, .spawner_stopped = spawner.stopped,
 			.active = (int64_t)d.in_flight, .room = (int64_t)d.room,
-			.clock = timekeeper_trust(r->context->timekeeper)},
+			.clock = clock_guard_trust(r->context->clock_guard)},
 		/* what an owner has is counted on all nodes, his share is of this one: with others it says nothing */
-		.owner_max = c && cluster_others(c) > 0 ? 0 : (int64_t)d.owner_max,
+		.owner_max = c && cluster_peers(c) > 0 ? 0 : (int64_t)d.owner_max,
 	};
 	snprintf(ret->node.spawner, sizeof(ret->node.spawner), "%s", spawner.why);
 	if (!d.refused)
@@ -48,9 +48,9 @@ void why_live_take(const struct request *r, struct why_live *ret)
 }
 
 /* What its queue and its owner have, and may have; the owner here also by the share of this node. */
-static void fill_shares(const struct why_world *w, const struct why_live *live, const struct job *j, struct why_facts *f)
+static void fill_shares(const struct why_context *w, const struct why_live *live, const struct job *j, struct why_facts *f)
 {
-	why_world_shares(w, j, live->now, &f->queue, &f->owner);
+	why_context_shares(w, j, live->now, &f->queue, &f->owner);
 	if (live->owner_max > 0 && (f->owner.running == 0 || live->owner_max < f->owner.running))
 		f->owner.running = live->owner_max;
 }
@@ -58,7 +58,7 @@ static void fill_shares(const struct why_world *w, const struct why_live *live, 
 /* ---- in lists ---- */
 
 /* The name of a job that has ended may belong to another job by now, so the number is used. */
-static const char *ref_of(const struct job *j, char number[24])
+static const char *why_job_ref(const struct job *j, char number[24])
 {
 	snprintf(number, 24, "%" PRId64, j->id);
 	return j->name && j->state < JOB_FINISHED ? j->name : number;
@@ -95,7 +95,7 @@ static usec_t next_start(const struct why_facts *f)
 	return at > f->now ? at : f->now;
 }
 
-static const struct pause_order *pause_of(const struct why_world *w, const struct job *j, usec_t now)
+static const struct pause_order *pause_of(const struct why_context *w, const struct job *j, usec_t now)
 {
 	struct pause_target target = {.uid = j->uid, .queue = j->queue};
 	const struct pause_order *p;
@@ -104,7 +104,7 @@ static const struct pause_order *pause_of(const struct why_world *w, const struc
 	if (w->pauses.n == 0)
 		return NULL;
 	job_spec_init(&spec);
-	if (j->spec && spec_from_text(j->spec, &spec, NULL))
+	if (j->spec && spec_json_from_text(j->spec, &spec, NULL))
 		target.tags = &spec.tags;
 	p = pause_find(&w->pauses, &target, now);
 	job_spec_done(&spec);
@@ -112,18 +112,18 @@ static const struct pause_order *pause_of(const struct why_world *w, const struc
 }
 
 /* Which nodes the job may run on, if it is in its spec. */
-static void fill_nodes(const struct why_world *w, const struct why_live *live, const struct job *j, struct why_nodes_text *ret)
+static void fill_nodes(const struct why_context *w, const struct why_live *live, const struct job *j, struct why_nodes_text *ret)
 {
 	struct job_spec spec;
 
 	job_spec_init(&spec);
-	if (j->spec && strstr(j->spec, "node_labels") && !spec_from_text(j->spec, &spec, NULL))
+	if (j->spec && strstr(j->spec, "node_labels") && !spec_json_from_text(j->spec, &spec, NULL))
 		job_spec_init(&spec);
-	why_world_nodes(w, &spec.node_labels, live->node_id, ret);
+	why_context_nodes(w, &spec.node_labels, live->node_id, ret);
 	job_spec_done(&spec);
 }
 
-void why_mark_job(const struct why_world *w, const struct why_live *live, struct job *j)
+void why_facts_mark_job(const struct why_context *w, const struct why_live *live, struct job *j)
 {
 	struct run run = {.id = j->waiting.id, .job = j->id, .state = RUN_QUEUED, .slot = j->waiting.slot,
 		.due_at = j->waiting.due_at, .hold = (enum run_hold)j->waiting.hold, .attempt = j->waiting.attempt,
@@ -139,7 +139,7 @@ void why_mark_job(const struct why_world *w, const struct why_live *live, struct
 		return;
 	fill_nodes(w, live, j, &nodes);
 	f.nodes = nodes.facts;
-	f.ref = ref_of(j, number);
+	f.ref = why_job_ref(j, number);
 	f.artifact = j->spec && strstr(j->spec, "\"artifact\"");
 	f.pause = pause_of(w, j, live->now);
 	if (!f.pause)
@@ -151,7 +151,7 @@ void why_mark_job(const struct why_world *w, const struct why_live *live, struct
 	mark(&why, &j->waiting_code, &j->waiting_message);
 }
 
-void why_mark_run(const struct why_world *w, const struct why_live *live, struct run *r)
+void why_facts_mark_run(const struct why_context *w, const struct why_live *live, struct run *r)
 {
 	struct job job = {.id = r->job, .uid = r->uid, .owner = r->owner, .queue = r->queue, .name = r->job_name};
 	struct why_facts f = {.now = live->now, .owner_number = r->uid, .bound = live->bound, .node = live->node, .run = r};
@@ -163,7 +163,7 @@ void why_mark_run(const struct why_world *w, const struct why_live *live, struct
 		return;
 	fill_nodes(w, live, &job, &nodes);
 	f.nodes = nodes.facts;
-	f.ref = ref_of(&job, number);
+	f.ref = why_job_ref(&job, number);
 	f.pause = pause_of(w, &job, live->now);
 	fill_shares(w, live, &job, &f);
 	why_now(&f, &why);
@@ -172,9 +172,9 @@ void why_mark_run(const struct why_world *w, const struct why_live *live, struct
 
 /* ---- all about one job ---- */
 
-void why_look_done(struct why_look *l)
+void why_facts_job_done(struct why_facts_job *l)
 {
-	why_world_done(&l->world);
+	why_context_done(&l->world);
 	why_job_done(&l->job);
 	run_free(l->open);
 	free(l->error);
@@ -183,27 +183,27 @@ void why_look_done(struct why_look *l)
 	schedule_set_free(l->set);
 }
 
-static void read_schedule(const struct job *j, struct zone_cache *zones, struct why_look *l)
+static void read_job_schedule(const struct job *j, struct zone_cache *zones, struct why_facts_job *l)
 {
 	struct schedule_context c;
 	char number[24];
 
-	if (!spec_from_text(j->spec, &l->spec, NULL))
+	if (!spec_json_from_text(j->spec, &l->spec, NULL))
 		return;
-	c = (struct schedule_context){.anchor = j->created_at, .id = ref_of(j, number), .gap = (enum dst_gap)l->spec.dst_gap,
+	c = (struct schedule_context){.anchor = j->created_at, .id = why_job_ref(j, number), .gap = (enum dst_gap)l->spec.dst_gap,
 		.fold = (enum dst_fold)l->spec.dst_fold, .from = l->spec.from, .until = l->spec.until, .accepted = true};
 	if (!zone_cache_get(zones, l->spec.tz, &c.zone, NULL) || !schedule_set_parse(&l->spec.schedule, &c, &l->set, NULL))
 		l->set = NULL;
 }
 
 /* What has to be told first: a run that should go on and does not, before one that does. */
-static bool read_open(struct store *s, const struct job *j, usec_t now, struct run **ret, struct err *e)
+static bool read_open_run(struct store *s, const struct job *j, usec_t now, struct run **ret, struct err *e)
 {
 	struct run_filter f = {.uid = -1, .job = j->id, .states = 1u << RUN_CLAIMED | 1u << RUN_RUNNING, .limit = 1};
 	AUTO_DONE(run_list) going = {};
 	AUTO(run) *waiting = NULL;
 
-	if ((j->waiting.id && !store_run_get(s, -1, j->waiting.id, &waiting, e)) || !store_run_list(s, &f, &going, e))
+	if ((j->waiting.id && !store_run_get(s, -1, j->waiting.id, &waiting, e)) || !list_runs_page(s, &f, &going, e))
 		return false;
 	if (waiting && waiting->state != RUN_QUEUED)
 		run_free(STEAL(waiting));
@@ -214,7 +214,7 @@ static bool read_open(struct store *s, const struct job *j, usec_t now, struct r
 	return true;
 }
 
-bool why_error(struct store *s, const struct run *r, char **ret, struct err *e)
+bool why_facts_last_error(struct store *s, const struct run *r, char **ret, struct err *e)
 {
 	AUTO_DONE(attempt_list) all = {};
 
@@ -228,27 +228,27 @@ bool why_error(struct store *s, const struct run *r, char **ret, struct err *e)
 	return true;
 }
 
-static bool read_ended(struct store *s, const struct job *j, struct event_list *ret, struct err *e)
+static bool read_end_event(struct store *s, const struct job *j, struct event_list *ret, struct err *e)
 {
 	struct event_filter f = {.uid = -1, .jobs = &j->id, .n_jobs = 1, .limit = 1};
 
 	f.whats = UINT64_C(1) << (j->state == JOB_REMOVED ? EVENT_JOB_REMOVE : EVENT_JOB_CANCEL);
-	return (j->state != JOB_CANCELLED && j->state != JOB_REMOVED) || store_event_list(s, &f, ret, e);
+	return (j->state != JOB_CANCELLED && j->state != JOB_REMOVED) || list_events_page(s, &f, ret, e);
 }
 
 /* The first condition that does not hold, with its figure. */
-static void unmet_words(const struct strv *when, const struct machine_now *m, struct buf *out)
+static void unmet_words(const struct strv *when, const struct machine_figures *m, struct buf *out)
 {
 	for (size_t i = 0; i < when->n && !out->len; i++) {
 		struct gate g;
 
-		if (!gate_parse(when->v[i], &g, NULL))
+		if (!policy_condition_parse(when->v[i], &g, NULL))
 			continue;
 		if (m->thousandths[g.figure] < 0)
-			buf_printf(out, "%s is not known, and must be below %g", machine_figure_name(g.figure),
+			buf_printf(out, "%s is not known, and must be below %g", policy_machine_figure_name(g.figure),
 				(double)g.below / 1000);
 		else if (m->thousandths[g.figure] >= g.below)
-			buf_printf(out, "%s is %g, and must be below %g", machine_figure_name(g.figure),
+			buf_printf(out, "%s is %g, and must be below %g", policy_machine_figure_name(g.figure),
 				(double)m->thousandths[g.figure] / 1000, (double)g.below / 1000);
 	}
 }
@@ -268,13 +268,13 @@ static usec_t rate_at(const struct job_spec *spec, usec_t bucket, usec_t now)
 	struct rate rate;
 	usec_t again = 0;
 
-	if (!spec->rate || !rate_parse(spec->rate, &rate, NULL) || rate_take(&rate, now, &bucket, &again))
+	if (!spec->rate || !policy_rate_parse(spec->rate, &rate, NULL) || policy_rate_take(&rate, now, &bucket, &again))
 		return 0;
 	return again;
 }
 
 /* When the first pause begins that is ordered for later and concerns the job; USEC_NEVER: there is none. */
-static usec_t pause_to_come(const struct job *j, const struct why_look *l, usec_t now)
+static usec_t pause_to_come(const struct job *j, const struct why_facts_job *l, usec_t now)
 {
 	struct pause_target target = {.uid = j->uid, .queue = j->queue, .tags = &l->spec.tags};
 	usec_t first = j->state == JOB_ACTIVE && j->pause.later && j->pause.at > now ? j->pause.at : USEC_NEVER;
@@ -288,7 +288,7 @@ static usec_t pause_to_come(const struct job *j, const struct why_look *l, usec_
 	return first;
 }
 
-static void judge(const struct why_live *live, const struct job *j, struct why_look *l)
+static void decide_job_reasons(const struct why_live *live, const struct job *j, struct why_facts_job *l)
 {
 	struct pause_target target = {.uid = j->uid, .queue = j->queue, .tags = &l->spec.tags};
 	struct why_facts f = {.now = live->now, .state = j->state, .state_reason = j->reason, .next_slot = j->next_slot,
@@ -300,9 +300,9 @@ static void judge(const struct why_live *live, const struct job *j, struct why_l
 	struct pause_order own;
 	char number[24];
 
-	start_policy_of(&l->spec, &policy);
+	policy_start_of(&l->spec, &policy);
 	unmet_words(&l->spec.when, &live->machine, &unmet);
-	f.ref = ref_of(j, number);
+	f.ref = why_job_ref(j, number);
 	f.places = policy.places;
 	f.unmet = unmet.len ? unmet.data : NULL;
 	f.artifact = l->spec.artifact != NULL;
@@ -324,25 +324,25 @@ static void judge(const struct why_live *live, const struct job *j, struct why_l
 		f.boots = schedule_set_boots(l->set);
 		f.follows = schedule_set_follows(l->set);
 	}
-	why_world_nodes(&l->world, &l->spec.node_labels, live->node_id, &nodes);
+	why_context_nodes(&l->world, &l->spec.node_labels, live->node_id, &nodes);
 	f.nodes = nodes.facts;
 	fill_shares(&l->world, live, j, &f);
 	why_now(&f, &l->now);
 	why_held(&f, &l->held);
 }
 
-bool why_look(struct store *s, const struct why_live *live, struct zone_cache *zones, const struct job *j,
-	struct why_look *ret, struct err *e)
+bool why_facts_job(struct store *s, const struct why_live *live, struct zone_cache *zones, const struct job *j,
+	struct why_facts_job *ret, struct err *e)
 {
-	AUTO_DONE(why_look) l = {};
+	AUTO_DONE(why_facts_job) l = {};
 
 	job_spec_init(&l.spec);
-	read_schedule(j, zones, &l);
-	if (!store_why_world(s, &l.world, e) || !store_why_job(s, j, &l.job, e) || !read_open(s, j, live->now, &l.open, e) ||
-	    !read_ended(s, j, &l.ended, e) || (l.open && !why_error(s, l.open, &l.error, e)))
+	read_job_schedule(j, zones, &l);
+	if (!why_context_read(s, &l.world, e) || !why_job_read(s, j, &l.job, e) || !read_open_run(s, j, live->now, &l.open, e) ||
+	    !read_end_event(s, j, &l.ended, e) || (l.open && !why_facts_last_error(s, l.open, &l.error, e)))
 		return false;
-	judge(live, j, &l);
+	decide_job_reasons(live, j, &l);
 	*ret = l;
-	l = (struct why_look){};
+	l = (struct why_facts_job){};
 	return true;
 }

@@ -16,17 +16,17 @@ struct why_live {
 	struct why_node node;
 	const char *node_id; /* borrowed */
 	int64_t owner_max; /* runs of one owner at a time here; 0: any number */
-	struct machine_now machine;
+	struct machine_figures machine;
 };
-void why_live_take(const struct request *r, struct why_live *ret);
+void why_facts_live(const struct request *r, struct why_live *ret);
 
 /* Writes into a job of a list, or a run, what it waits for, as far as its row tells. */
-void why_mark_job(const struct why_world *w, const struct why_live *live, struct job *j);
-void why_mark_run(const struct why_world *w, const struct why_live *live, struct run *r);
+void why_facts_mark_job(const struct why_context *w, const struct why_live *live, struct job *j);
+void why_facts_mark_run(const struct why_context *w, const struct why_live *live, struct run *r);
 
 /* All about one job. */
-struct why_look {
-	struct why_world world;
+struct why_facts_job {
+	struct why_context world;
 	struct why_job job;
 	struct run *open;           /* owned: what it is about now; NULL: no run is */
 	char *error;                /* owned: of the last attempt of 'open'; NULL: none */
@@ -39,7 +39,7 @@ struct why_look {
 	struct why_reason held;     /* what keeps every run from starting; WHY_NONE: nothing */
 };
 /* The error of the last attempt of a run, to be freed; NULL: there is none, or the run succeeded. */
-bool why_error(struct store *s, const struct run *r, char **ret, struct err *e);
-void why_look_done(struct why_look *l);
-bool why_look(struct store *s, const struct why_live *live, struct zone_cache *zones, const struct job *j,
-	struct why_look *ret, struct err *e);
+bool why_facts_last_error(struct store *s, const struct run *r, char **ret, struct err *e);
+void why_facts_job_done(struct why_facts_job *l);
+bool why_facts_job(struct store *s, const struct why_live *live, struct zone_cache *zones, const struct job *j,
+	struct why_facts_job *ret, struct err *e);

@@ -16,39 +16,39 @@ void forecast_done(struct forecast *f)
 	free(f->explain);
 }
 
-static void on_finding(const char *code, const char *text, void *arg)
+static void add_finding(const char *code, const char *text, void *arg)
 {
-	json_array_append_new(arg, json_pack("{s:s, s:o}", "code", code, "message", json_text(text)));
+	json_array_append_new(arg, json_pack("{s:s, s:o}", "code", code, "message", json_value_text(text)));
 }
 
 void forecast_lint(struct forecast *f, const struct schedule_set *set, const struct job_spec *spec, bool undecided)
 {
 	f->findings = json_array();
 	if (undecided) {
-		on_finding("hash-by-number",
+		add_finding("hash-by-number",
 			"H takes its value from the job's number, so the times are known once it is added; "
 			"a name decides them now", f->findings);
 		return;
 	}
-	schedule_set_lint(set, on_finding, f->findings);
-	schedule_set_lint_jitter(set, spec->jitter, on_finding, f->findings);
+	schedule_set_lint(set, add_finding, f->findings);
+	schedule_set_lint_jitter(set, spec->jitter, add_finding, f->findings);
 }
 
-void forecast_machine(struct forecast *f, const struct job_spec *spec, const struct machine_now *machine)
+void forecast_machine(struct forecast *f, const struct job_spec *spec, const struct machine_figures *machine)
 {
 	for (size_t i = 0; f->findings && i < spec->when.n; i++) {
 		AUTO_TEXT text = NULL;
 		struct gate g;
 
-		if (!gate_parse(spec->when.v[i], &g, NULL) || machine->thousandths[g.figure] >= 0)
+		if (!policy_condition_parse(spec->when.v[i], &g, NULL) || machine->thousandths[g.figure] >= 0)
 			continue;
 		text = xprintf("this machine does not tell its '%s', so '%s' never holds and the job waits until that is changed",
-			machine_figure_name(g.figure), spec->when.v[i]);
-		on_finding("when-unknown", text, f->findings);
+			policy_machine_figure_name(g.figure), spec->when.v[i]);
+		add_finding("when-unknown", text, f->findings);
 	}
 }
 
-void forecast_means(struct forecast *f, const struct job_spec *spec, const struct forecast_means *m)
+void forecast_services(struct forecast *f, const struct job_spec *spec, const struct forecast_services *m)
 {
 	AUTO_TEXT no_mail = m->sendmail ? xprintf("notices by mail cannot be sent from this node: there is no program '%s'; install a mail "
 		"server such as postfix, or set 'sendmail' in jobschedd.conf(5)", m->sendmail) : NULL;
@@ -59,15 +59,15 @@ void forecast_means(struct forecast *f, const struct job_spec *spec, const struc
 		net |= text_starts(spec->notify.v[i], "webhook:");
 	}
 	if (f->findings && mail && m->sendmail && access(m->sendmail, X_OK) < 0)
-		on_finding("no-sendmail", no_mail, f->findings);
+		add_finding("no-sendmail", no_mail, f->findings);
 	if (f->findings && net && m->net_down)
-		on_finding("no-net", m->net_down, f->findings);
+		add_finding("no-net", m->net_down, f->findings);
 }
 
-void forecast_crowd(struct forecast *f, usec_t slot, int64_t jobs)
+void forecast_slot_density(struct forecast *f, usec_t slot, int64_t jobs)
 {
 	if (f->findings)
-		schedule_lint_crowd(slot, jobs, on_finding, f->findings);
+		schedule_lint_density(slot, jobs, add_finding, f->findings);
 }
 
 static void explain(const struct schedule_set *set, const struct job_spec *spec, bool undecided, struct buf *out)
@@ -85,7 +85,7 @@ static void explain(const struct schedule_set *set, const struct job_spec *spec,
 	}
 }
 
-void forecast_look(struct forecast *f, const struct schedule_set *set, const struct job_spec *spec, usec_t now,
+void forecast_preview(struct forecast *f, const struct schedule_set *set, const struct job_spec *spec, usec_t now,
 	bool undecided)
 {
 	AUTO_DONE(buf) words = {};
@@ -104,7 +104,7 @@ void forecast_look(struct forecast *f, const struct schedule_set *set, const str
 		f->next[0] = now;
 }
 
-void forecast_put(const struct forecast *f, json_t *job)
+void forecast_write_json(const struct forecast *f, json_t *job)
 {
 	json_t *next;
 
@@ -113,7 +113,7 @@ void forecast_put(const struct forecast *f, json_t *job)
 		return;
 	next = json_array();
 	for (size_t i = 0; i < f->n; i++)
-		json_array_append_new(next, json_time(f->next[i]));
-	json_object_set_new(job, "explain", json_text(f->explain));
+		json_array_append_new(next, json_value_time(f->next[i]));
+	json_object_set_new(job, "explain", json_value_text(f->explain));
 	json_object_set_new(job, "next", next);
 }

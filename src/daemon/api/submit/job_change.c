@@ -15,13 +15,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-void amendment_done(struct amendment *a)
+void job_change_done(struct job_change *a)
 {
 	job_spec_done(&a->spec);
 	free(a->text);
 	free(a->what);
 	forecast_done(&a->forecast);
-	*a = (struct amendment){};
+	*a = (struct job_change){};
 }
 
 /* What is compared, and how the schedule is to be read. */
@@ -41,7 +41,7 @@ static void reading_done(struct reading *r)
  * New texts count from now, and H in them is seeded by the name the job has now, or else by its number. Texts that stay
  * are read as the planner reads them, so that neither a new name nor anything else moves their slots.
  */
-static bool read_schedule(const struct amendment *a, struct reading *r, struct zone_cache *zones, struct err *e)
+static bool read_new_schedule(const struct job_change *a, struct reading *r, struct zone_cache *zones, struct err *e)
 {
 	AUTO_TEXT number = xprintf("%" PRId64, a->job->id);
 	bool fresh = r->given && !r->restored;
@@ -71,7 +71,7 @@ static bool has_now(const struct schedule_set *set)
 }
 
 /* Texts that mean the same for ever. A job that gets its first name keeps the slots its number gave it. */
-static void keep_texts(struct amendment *a, const struct reading *r)
+static void keep_texts(struct job_change *a, const struct reading *r)
 {
 	bool named = !r->before->name && a->spec.name && !r->restored;
 	AUTO_DONE(strv) texts = {};
@@ -94,7 +94,7 @@ static void keep_texts(struct amendment *a, const struct reading *r)
 }
 
 /* The first slot after the change. "now" was when the job was added. */
-static usec_t first_slot(const struct amendment *a, const struct reading *r)
+static usec_t first_slot_after_change(const struct job_change *a, const struct reading *r)
 {
 	usec_t next = 0, slot;
 
@@ -111,13 +111,13 @@ static usec_t first_slot(const struct amendment *a, const struct reading *r)
 	return !next && schedule_set_kind(r->set) == SCHEDULE_MANUAL ? USEC_NEVER : next;
 }
 
-static bool plan_slots(struct amendment *a, const struct reading *r, struct err *e)
+static bool plan_slots(struct job_change *a, const struct reading *r, struct err *e)
 {
 	struct op_job_change *c = &a->change;
 
 	if (r->given && !r->restored && has_now(r->set))
 		return err_field(e, "schedule", "changing a job does not start it; 'jobctl run' does");
-	c->to.next_slot = first_slot(a, r);
+	c->to.next_slot = first_slot_after_change(a, r);
 	c->follows = schedule_set_follows(r->set);
 	if (c->to.next_slot || r->restored)
 		return true;
@@ -128,24 +128,24 @@ static bool plan_slots(struct amendment *a, const struct reading *r, struct err 
 	return true;
 }
 
-static bool schedule_it(struct amendment *a, struct reading *r, struct zone_cache *zones, struct err *e)
+static bool reschedule_job(struct job_change *a, struct reading *r, struct zone_cache *zones, struct err *e)
 {
 	struct op_job_change *c = &a->change;
 
-	r->given = !job_field_equal(job_field_find("schedule"), r->before, &a->spec);
-	c->reschedule = !job_slots_equal(r->before, &a->spec);
-	if (!read_schedule(a, r, zones, e) || (c->reschedule && !plan_slots(a, r, e)))
+	r->given = !job_diff_field_equal(job_field_find("schedule"), r->before, &a->spec);
+	c->reschedule = !job_diff_slots_equal(r->before, &a->spec);
+	if (!read_new_schedule(a, r, zones, e) || (c->reschedule && !plan_slots(a, r, e)))
 		return false;
 	if (c->reschedule)
 		forecast_lint(&a->forecast, r->set, &a->spec, false);
 	if (a->look)
-		forecast_look(&a->forecast, r->set, &a->spec, a->now, false);
+		forecast_preview(&a->forecast, r->set, &a->spec, a->now, false);
 	c->to.boots = schedule_set_boots(r->set);
 	keep_texts(a, r);
 	return true;
 }
 
-static void fill(struct amendment *a)
+static void fill_job_change(struct job_change *a)
 {
 	struct op_job_change *c = &a->change;
 
@@ -158,18 +158,18 @@ static void fill(struct amendment *a)
 	c->to.priority = a->spec.priority;
 	c->to.queue = a->spec.queue;
 	c->to.now = a->now;
-	start_policy_of(&a->spec, &c->to.policy);
+	policy_start_of(&a->spec, &c->to.policy);
 }
 
 static bool differs(const struct job_spec *a, const struct job_spec *b)
 {
 	for (size_t i = 0; i < job_fields_count; i++)
-		if (!job_field_equal(&job_fields[i], a, b))
+		if (!job_diff_field_equal(&job_fields[i], a, b))
 			return true;
 	return false;
 }
 
-static bool amend(struct amendment *a, const struct job_spec *before, bool restored, struct zone_cache *zones,
+static bool check_change(struct job_change *a, const struct job_spec *before, bool restored, struct zone_cache *zones,
 	struct err *e)
 {
 	AUTO_DONE(reading) r = {.before = before, .restored = restored};
@@ -182,28 +182,28 @@ static bool amend(struct amendment *a, const struct job_spec *before, bool resto
 	a->changed = differs(before, &a->spec);
 	if (!a->changed)
 		return true;
-	if (!schedule_it(a, &r, zones, e))
+	if (!reschedule_job(a, &r, zones, e))
 		return false;
 	job_diff_words(before, &a->spec, &words);
 	a->what = buf_steal(&words);
-	a->text = spec_to_text(&a->spec);
-	fill(a);
+	a->text = spec_json_to_text(&a->spec);
+	fill_job_change(a);
 	return true;
 }
 
 /* The definition as it is, twice: to be compared with, and to be changed. */
-static bool read_job(struct amendment *a, struct job_spec *before, struct err *e)
+static bool read_specs(struct job_change *a, struct job_spec *before, struct err *e)
 {
 	job_spec_init(&a->spec);
-	return spec_from_text(a->job->spec, before, e) && spec_from_text(a->job->spec, &a->spec, e);
+	return spec_json_from_text(a->job->spec, before, e) && spec_json_from_text(a->job->spec, &a->spec, e);
 }
 
-bool amendment_merge(struct amendment *a, const json_t *patch, struct zone_cache *zones, struct err *e)
+bool job_change_merge(struct job_change *a, const json_t *patch, struct zone_cache *zones, struct err *e)
 {
 	AUTO_DONE(job_spec) before;
 
 	job_spec_init(&before);
-	if (!read_job(a, &before, e) || !spec_merge_json(patch, &a->spec, e))
+	if (!read_specs(a, &before, e) || !spec_json_merge(patch, &a->spec, e))
 		return false;
 	if (!text_equal(before.template, a->spec.template))
 		return err_field(e, "template", "a job stays with the template it was made from; add another with "
@@ -214,17 +214,17 @@ bool amendment_merge(struct amendment *a, const json_t *patch, struct zone_cache
 		return false;
 	if (a->spec.schedule.n == 0)
 		strv_copy(&a->spec.schedule, &before.schedule); /* there is no default that a change could mean */
-	return amend(a, &before, false, zones, e);
+	return check_change(a, &before, false, zones, e);
 }
 
-bool amendment_restore(struct amendment *a, const char *spec, int64_t revision, struct zone_cache *zones, struct err *e)
+bool job_change_restore(struct job_change *a, const char *spec, int64_t revision, struct zone_cache *zones, struct err *e)
 {
 	AUTO_DONE(job_spec) before;
 
 	job_spec_init(&before);
 	job_spec_init(&a->spec);
-	if (!spec_from_text(a->job->spec, &before, e) || !spec_from_text(spec, &a->spec, e))
+	if (!spec_json_from_text(a->job->spec, &before, e) || !spec_json_from_text(spec, &a->spec, e))
 		return false;
 	a->change.origin = revision;
-	return amend(a, &before, true, zones, e);
+	return check_change(a, &before, true, zones, e);
 }

@@ -13,7 +13,7 @@ struct err;
 struct sandbox_offers;
 struct zone_cache;
 
-struct amendment {
+struct job_change {
 	/* in */
 	const struct job *job;    /* borrowed: as it is */
 	usec_t now;
@@ -30,11 +30,11 @@ struct amendment {
 	struct forecast forecast;
 	struct op_job_change change; /* borrows from here */
 };
-void amendment_done(struct amendment *a);
+void job_change_done(struct job_change *a);
 
-/* The job with these members laid over it (spec_merge_json). */
-bool amendment_merge(struct amendment *a, const json_t *patch, struct zone_cache *zones, struct err *e);
+/* The job with these members laid over it (spec_json_merge). */
+bool job_change_merge(struct job_change *a, const json_t *patch, struct zone_cache *zones, struct err *e);
 
 /* The definition of an earlier revision, taken up again. */
-bool amendment_restore(struct amendment *a, const char *spec, int64_t revision, struct zone_cache *zones,
+bool job_change_restore(struct job_change *a, const char *spec, int64_t revision, struct zone_cache *zones,
 	struct err *e);

@@ -89,7 +89,7 @@ static void take_slots(const struct schedule_set *set, const struct job_spec *sp
 		new->next_slot = slot_search_from(new->now);
 }
 
-static bool read_schedule(const struct job_spec *spec, usec_t now, const char *id, struct zone_cache *zones,
+static bool read_submitted_schedule(const struct job_spec *spec, usec_t now, const char *id, struct zone_cache *zones,
 	struct schedule_set **ret, struct err *e)
 {
 	struct schedule_context c = {
@@ -104,20 +104,20 @@ static bool read_schedule(const struct job_spec *spec, usec_t now, const char *i
 	return zone_cache_get(zones, spec->tz, &c.zone, e) && schedule_set_parse(&spec->schedule, &c, ret, e);
 }
 
-bool submission_numbered(struct submission *s, size_t i, struct job_new *n, struct zone_cache *zones, struct err *e)
+bool submission_set_number(struct submission *s, size_t i, struct job_new *n, struct zone_cache *zones, struct err *e)
 {
 	struct submission_job *j = &s->v[i];
 	AUTO(schedule_set) *set = NULL;
 	char number[32];
 
 	snprintf(number, sizeof(number), "%" PRId64, n->id);
-	if (!read_schedule(&j->spec, n->now, number, zones, &set, e))
+	if (!read_submitted_schedule(&j->spec, n->now, number, zones, &set, e))
 		return false;
 	if (!schedule_set_first(set, &n->next_slot))
 		n->next_slot = 0;
 	forecast_lint(&j->forecast, set, &j->spec, false);
 	forecast_machine(&j->forecast, &j->spec, &s->machine);
-	forecast_means(&j->forecast, &j->spec, &s->means);
+	forecast_services(&j->forecast, &j->spec, &s->means);
 	return true;
 }
 
@@ -129,7 +129,7 @@ static bool schedule_job(const struct submission *s, struct submission_job *j, s
 	AUTO_DONE(strv) texts = {};
 	bool undecided;
 
-	if (!read_schedule(&j->spec, new->now, j->spec.name, zones, &set, e) || !submission_check_kind(set, e))
+	if (!read_submitted_schedule(&j->spec, new->now, j->spec.name, zones, &set, e) || !submission_check_kind(set, e))
 		return false;
 	undecided = hashed_by_number(set, &j->spec);
 	take_slots(set, &j->spec, new, &texts);
@@ -141,13 +141,13 @@ static bool schedule_job(const struct submission *s, struct submission_job *j, s
 	if (!new->run_at && !new->next_slot)
 		return err_field(e, "schedule", "the time is in the past; nothing would ever run");
 	if (s->dry_run)
-		forecast_look(&j->forecast, set, &j->spec, new->now, undecided);
+		forecast_preview(&j->forecast, set, &j->spec, new->now, undecided);
 	if (s->dry_run || (!s->bulk && !undecided))
 		forecast_lint(&j->forecast, set, &j->spec, undecided);
 	forecast_machine(&j->forecast, &j->spec, &s->machine);
-	forecast_means(&j->forecast, &j->spec, &s->means);
+	forecast_services(&j->forecast, &j->spec, &s->means);
 	if (!s->bulk && slot_known(new->next_slot) && (s->dry_run || new->next_slot % USEC_MIN == 0))
-		new->crowd_max = SCHEDULE_CROWD;
+		new->density_max = SCHEDULE_DENSITY_MAX;
 	strv_done(&j->spec.schedule);
 	j->spec.schedule = texts;
 	texts = (struct strv){};
@@ -175,7 +175,7 @@ static bool take_if_exists(json_t *o, enum if_exists *ret, struct err *e)
 }
 
 /* With the key, a submission is the same when it reads the same, whatever its template says by now. */
-static bool use_template(struct submission *s, struct submission_job *j, json_t *o, struct err *e)
+static bool fill_from_template(struct submission *s, struct submission_job *j, json_t *o, struct err *e)
 {
 	AUTO_DONE(buf) text = {};
 	json_t *key = json_object_get(o, "key");
@@ -185,23 +185,23 @@ static bool use_template(struct submission *s, struct submission_job *j, json_t 
 	if (key) {
 		json_auto_t *alone = json_pack("{s:O}", "key", key);
 
-		if (!spec_from_json(alone, &j->spec, &j->key, e))
+		if (!spec_json_read(alone, &j->spec, &j->key, e))
 			return false;
 		json_object_del(o, "key");
 	}
-	json_write(o, &text);
+	json_value_write(o, &text);
 	j->content = buf_steal(&text);
 	return s->from_template(s->template_arg, s->uid, o, &j->spec, e);
 }
 
-static bool read_job(struct submission *s, size_t i, json_t *o, struct err *e)
+static bool read_submitted_job(struct submission *s, size_t i, json_t *o, struct err *e)
 {
 	struct submission_job *j = &s->v[i];
 
 	if (json_is_object(o) && !take_if_exists(o, &s->jobs[i].if_exists, e))
 		return false;
-	if (json_is_string(json_object_get(o, "template")) ? !use_template(s, j, o, e)
-							   : !spec_from_json(o, &j->spec, &j->key, e))
+	if (json_is_string(json_object_get(o, "template")) ? !fill_from_template(s, j, o, e)
+							   : !spec_json_read(o, &j->spec, &j->key, e))
 		return false;
 	if (!job_spec_check(&j->spec, e) || !limits_check(&j->spec, s->limits_refused, e) ||
 		(s->foreign && !job_env_check_foreign(&j->spec.env, NULL, e)))
@@ -214,7 +214,7 @@ static bool read_job(struct submission *s, size_t i, json_t *o, struct err *e)
 	if (s->jobs[i].if_exists && !j->spec.name)
 		return err_field(e, "if_exists", "only a name can exist already; give the job one");
 	if (j->spec.name || j->key)
-		j->asked = spec_to_text(&j->spec);
+		j->asked = spec_json_to_text(&j->spec);
 	return true;
 }
 
@@ -225,7 +225,7 @@ static bool prepare_job(struct submission *s, size_t i, json_t *o, struct zone_c
 
 	job_spec_init(&j->spec);
 	new->now = s->now;
-	if (!read_job(s, i, o, e) || !sandbox_offers_check(s->sandboxes, j->spec.sandbox, e))
+	if (!read_submitted_job(s, i, o, e) || !sandbox_offers_check(s->sandboxes, j->spec.sandbox, e))
 		return false;
 	if (!j->spec.tz)
 		j->spec.tz = xstrdup("UTC");
@@ -237,7 +237,7 @@ static bool prepare_job(struct submission *s, size_t i, json_t *o, struct zone_c
 		}
 		new->late = &j->late; /* what was taken once may be asked for again when its time is over */
 	}
-	j->text = spec_to_text(&j->spec);
+	j->text = spec_json_to_text(&j->spec);
 	new->uid = s->uid;
 	new->name = j->spec.name;
 	new->spec = j->text;
@@ -247,7 +247,7 @@ static bool prepare_job(struct submission *s, size_t i, json_t *o, struct zone_c
 	new->tags = &j->spec.tags;
 	new->priority = j->spec.priority;
 	new->queue = j->spec.queue;
-	start_policy_of(&j->spec, &new->policy);
+	policy_start_of(&j->spec, &new->policy);
 	new->limit = s->jobs_limit;
 	new->bytes_limit = s->bytes_limit;
 	new->paused = s->paused;
@@ -257,14 +257,14 @@ static bool prepare_job(struct submission *s, size_t i, json_t *o, struct zone_c
 
 /* ---- the body ---- */
 
-static void make_room(struct submission *s, size_t n)
+static void allocate_jobs(struct submission *s, size_t n)
 {
 	s->v = xcalloc(n, sizeof(*s->v));
 	s->jobs = xcalloc(n, sizeof(*s->jobs));
 	s->n = n;
 }
 
-void submission_field(struct err *e, size_t index)
+void submission_error_field(struct err *e, size_t index)
 {
 	char field[sizeof(e->field)];
 
@@ -290,10 +290,10 @@ static bool prepare_bulk(struct submission *s, const json_t *o, struct zone_cach
 			e->kind = ERR_TOO_LARGE;
 		return false;
 	}
-	make_room(s, n);
+	allocate_jobs(s, n);
 	json_array_foreach(list, i, job) {
 		if (!prepare_job(s, i, job, zones, e)) {
-			submission_field(e, i);
+			submission_error_field(e, i);
 			return false;
 		}
 	}
@@ -312,7 +312,7 @@ bool submission_prepare(struct submission *s, struct zone_cache *zones, struct e
 	if (s->bulk) {
 		ok = prepare_bulk(s, o, zones, e);
 	} else {
-		make_room(s, 1);
+		allocate_jobs(s, 1);
 		ok = prepare_job(s, 0, o, zones, e);
 	}
 	json_decref(o);
@@ -325,7 +325,7 @@ bool submission_needs_store(const struct submission *s)
 	return s->body.len && (memmem(s->body.data, s->body.len, "template", 8) || memmem(s->body.data, s->body.len, "\\u00", 4));
 }
 
-void submission_own(struct submission *s)
+void submission_set_owner(struct submission *s)
 {
 	for (size_t i = 0; i < s->n; i++)
 		s->jobs[i].owner = s->owner;

@@ -46,8 +46,8 @@ struct submission {
 	char *owner;          /* owned; must be known before the jobs go to the store */
 	int64_t jobs_limit, bytes_limit;
 	enum warrant_policy warrants; /* for whose jobs the spawner wants one */
-	struct machine_now machine; /* what conditions will be held against */
-	struct forecast_means means; /* borrowed texts */
+	struct machine_figures machine; /* what conditions will be held against */
+	struct forecast_services means; /* borrowed texts */
 	struct sandbox_offers *sandboxes; /* owned; NULL: nobody knows which there are */
 	unsigned limits_refused; /* enum limit_kind: what the spawner cannot enforce */
 
@@ -63,8 +63,8 @@ void submission_done(struct submission *s);
 /* Pure but for the zone files; an error's field is a member, behind "jobs[17]." in a bulk. */
 bool submission_prepare(struct submission *s, struct zone_cache *zones, struct err *e);
 /* The job got its number, which decides what H is where it has no name: its first slot is known now. */
-bool submission_numbered(struct submission *s, size_t i, struct job_new *n, struct zone_cache *zones, struct err *e);
+bool submission_set_number(struct submission *s, size_t i, struct job_new *n, struct zone_cache *zones, struct err *e);
 /* What this daemon has nobody for is refused rather than stored and forgotten. */
 bool submission_check_kind(const struct schedule_set *set, struct err *e);
-void submission_own(struct submission *s); /* the owner is known now */
-void submission_field(struct err *e, size_t index); /* puts "jobs[17]." before the field */
+void submission_set_owner(struct submission *s); /* the owner is known now */
+void submission_error_field(struct err *e, size_t index); /* puts "jobs[17]." before the field */

@@ -10,7 +10,7 @@
 #include "wire/spec_json.h"
 #include <string.h>
 
-static int by_name(const void *a, const void *b)
+static int compare_params(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -50,7 +50,7 @@ bool template_params_read(const json_t *o, struct strv *ret, struct err *e)
 			return false;
 	}
 	if (list.n)
-		qsort(list.v, list.n, sizeof(char *), by_name);
+		qsort(list.v, list.n, sizeof(char *), compare_params);
 	*ret = list;
 	list = (struct strv){};
 	return true;
@@ -64,7 +64,7 @@ json_t *template_params_write(const struct strv *params)
 		size_t len = strcspn(params->v[i], "=");
 		AUTO_TEXT name = xstrndup(params->v[i], len);
 
-		json_object_set_new(o, name, params->v[i][len] ? json_text(params->v[i] + len + 1) : json_null());
+		json_object_set_new(o, name, params->v[i][len] ? json_value_text(params->v[i] + len + 1) : json_null());
 	}
 	return o;
 }
@@ -83,7 +83,7 @@ bool template_read(const json_t *body, struct job_spec *spec, struct strv *param
 		return err_field(e, json_object_get(rest, "name") ? "name" : "template",
 			"a template has no '%s' in it: that is for the jobs made from it",
 			json_object_get(rest, "name") ? "name" : "template");
-	return spec_from_json(rest, spec, NULL, e) && job_spec_check(spec, e) && params_check(spec, params, e);
+	return spec_json_read(rest, spec, NULL, e) && job_spec_check(spec, e) && params_check(spec, params, e);
 }
 
 bool template_apply(const struct template *t, const json_t *submission, struct job_spec *spec, struct err *e)
@@ -92,10 +92,10 @@ bool template_apply(const struct template *t, const json_t *submission, struct j
 	AUTO_DONE(strv) values = {};
 	json_auto_t *params = json_read(t->params, strlen(t->params), strlen(t->params), e);
 
-	if (!params || !template_params_read(params, &declared, e) || !spec_from_text(t->spec, spec, e))
+	if (!params || !template_params_read(params, &declared, e) || !spec_json_from_text(t->spec, spec, e))
 		return err_wrap(e, "the template '%s' cannot be read", t->name);
 	free(STEAL(spec->warrant)); /* the template's: a job needs its own */
-	if (!spec_merge_json(submission, spec, e) || !params_overlay(&declared, &spec->params, &values, e))
+	if (!spec_json_merge(submission, spec, e) || !params_overlay(&declared, &spec->params, &values, e))
 		return false;
 	strv_done(&spec->params);
 	spec->params = values;
@@ -107,15 +107,15 @@ json_t *template_to_json(const struct template *t, bool whole)
 {
 	struct err e = {};
 	json_t *params = json_read(t->params, strlen(t->params), strlen(t->params), &e);
-	json_t *o = json_pack("{s:o, s:o, s:b, s:I, s:o, s:o, s:o}", "name", json_text(t->name), "owner", json_text(t->owner),
+	json_t *o = json_pack("{s:o, s:o, s:b, s:I, s:o, s:o, s:o}", "name", json_value_text(t->name), "owner", json_value_text(t->owner),
 		"shared", t->uid == 0, "revision", (json_int_t)t->revision, "params", params ? params : json_object(),
-		"created_at", json_time(t->created_at), "updated_at", json_time(t->updated_at));
+		"created_at", json_value_time(t->created_at), "updated_at", json_value_time(t->updated_at));
 
 	if (whole) {
 		AUTO_DONE(job_spec) spec;
 
 		job_spec_init(&spec);
-		json_object_set_new(o, "definition", spec_from_text(t->spec, &spec, &e) ? spec_to_json(&spec) : json_object());
+		json_object_set_new(o, "definition", spec_json_from_text(t->spec, &spec, &e) ? spec_json_write(&spec) : json_object());
 	}
 	return o;
 }

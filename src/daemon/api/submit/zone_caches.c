@@ -6,7 +6,7 @@
 #include "core/time/zone_cache.h"
 #include "daemon/loop/store_thread.h"
 
-struct zones *zones_new(void)
+struct zones *zone_caches_new(void)
 {
 	struct zones *z = xcalloc(1, sizeof(*z));
 
@@ -24,27 +24,27 @@ void zones_free(struct zones *z)
 	free(z);
 }
 
-struct forgetting {
+struct cache_clearing {
 	struct read_task task;
 	struct zone_cache *cache;
 };
 
-static void forget(struct store *s, struct read_task *task)
+static void clear_reader_cache(struct store *s, struct read_task *task)
 {
 	(void)s;
-	zone_cache_clear(((struct forgetting *)task)->cache);
+	zone_cache_clear(((struct cache_clearing *)task)->cache);
 }
 
-static void forgotten(struct read_task *task)
+static void on_reader_cache_cleared(struct read_task *task)
 {
-	free((struct forgetting *)task);
+	free((struct cache_clearing *)task);
 }
 
-void zones_forget(struct zones *z, struct store_thread *store)
+void zone_caches_forget(struct zones *z, struct store_thread *store)
 {
-	struct forgetting *f = xcalloc(1, sizeof(*f));
+	struct cache_clearing *f = xcalloc(1, sizeof(*f));
 
 	zone_cache_clear(z->loop);
-	*f = (struct forgetting){.task = {.work = forget, .done = forgotten}, .cache = z->reader};
+	*f = (struct cache_clearing){.task = {.work = clear_reader_cache, .done = on_reader_cache_cleared}, .cache = z->reader};
 	store_thread_read(store, &f->task);
 }

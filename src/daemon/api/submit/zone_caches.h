@@ -10,9 +10,9 @@ struct zones {
 	struct zone_cache *loop;   /* for use on the loop */
 	struct zone_cache *reader; /* for use on the reader's thread */
 };
-struct zones *zones_new(void);
+struct zones *zone_caches_new(void);
 void zones_free(struct zones *z); /* after the store thread has ended */
 AUTO_DEFINE(zones);
 
 /* On the loop: both are read again when they are needed next. */
-void zones_forget(struct zones *z, struct store_thread *store);
+void zone_caches_forget(struct zones *z, struct store_thread *store);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* The job as it was found, locked. */
-struct before {
+struct job_before {
 	int64_t uid;
 	char *owner, *name, *queue, *spec, *reason; /* owned */
 	enum job_state state;
@@ -17,7 +17,7 @@ struct before {
 	usec_t due; /* 0: no row */
 };
 
-static void before_done(struct before *b)
+static void job_before_done(struct job_before *b)
 {
 	free(b->owner);
 	free(b->name);
@@ -33,7 +33,7 @@ static bool live(enum job_state s)
 
 /* ---- finding, and what stands in the way ---- */
 
-static bool read_by(struct store *s, int query, const struct op_job_change *c, struct before *b, struct err *e)
+static bool job_before_query(struct store *s, int query, const struct op_job_change *c, struct job_before *b, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, query, e);
 
@@ -55,17 +55,17 @@ static bool read_by(struct store *s, int query, const struct op_job_change *c, s
 	return true;
 }
 
-static bool read_job(struct store *s, const struct op_job_change *c, struct before *b, struct err *e)
+static bool job_before_read(struct store *s, const struct op_job_change *c, struct job_before *b, struct err *e)
 {
-	return read_by(s, Q_JOB_CHANGE_READ, c, b, e);
+	return job_before_query(s, Q_JOB_CHANGE_READ, c, b, e);
 }
 
-static bool lock_job(struct store *s, const struct op_job_change *c, struct before *b, struct err *e)
+static bool lock_job(struct store *s, const struct op_job_change *c, struct job_before *b, struct err *e)
 {
-	return read_by(s, Q_JOB_CHANGE_LOCK, c, b, e);
+	return job_before_query(s, Q_JOB_CHANGE_LOCK, c, b, e);
 }
 
-static bool lock_due(struct store *s, const struct op_job_change *c, struct before *b, struct err *e)
+static bool lock_due(struct store *s, const struct op_job_change *c, struct job_before *b, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_DUE_LOCK, e);
 
@@ -75,14 +75,14 @@ static bool lock_due(struct store *s, const struct op_job_change *c, struct befo
 }
 
 /* Suspended and finished jobs go on with a new schedule, others are left in their state. */
-static enum job_state becomes(const struct op_job_change *c, const struct before *b)
+static enum job_state becomes(const struct op_job_change *c, const struct job_before *b)
 {
 	bool again = b->state == JOB_SUSPENDED || b->state == JOB_FINISHED;
 
 	return c->reschedule && again ? JOB_ACTIVE : b->state;
 }
 
-static bool check_name(struct store *s, const struct op_job_change *c, const struct before *b, struct err *why,
+static bool change_check_name(struct store *s, const struct op_job_change *c, const struct job_before *b, struct err *why,
 	struct err *e)
 {
 	AUTO_QUERY q = {};
@@ -103,18 +103,18 @@ static bool check_name(struct store *s, const struct op_job_change *c, const str
 	return true;
 }
 
-static bool check_limit(struct store *s, const struct op_job_change *c, const struct before *b, struct err *why,
+static bool change_check_limits(struct store *s, const struct op_job_change *c, const struct job_before *b, struct err *why,
 	struct err *e)
 {
 	int64_t n, longer = (int64_t)strlen(c->to.spec) - (int64_t)strlen(b->spec);
 
 	/* a definition that does not grow is always taken: it may be the way to get below the limit */
-	if (longer > 0 && !quota_check(s, b->uid, b->owner, longer + REVISION_BYTES + (int64_t)strlen(c->to.spec),
+	if (longer > 0 && !owner_quota_check(s, b->uid, b->owner, longer + REVISION_BYTES + (int64_t)strlen(c->to.spec),
 		c->to.bytes_limit, why, e))
 		return false;
 	if (why->kind || !c->to.limit || live(b->state) || !live(becomes(c, b)))
 		return true;
-	if (!live_jobs(s, b->uid, &n, e))
+	if (!owner_live_jobs(s, b->uid, &n, e))
 		return false;
 	if (n >= c->to.limit)
 		err_set(why, ERR_LIMIT, "'%s' has %lld jobs, more than %lld are not allowed; remove some with 'jobctl rm'",
@@ -123,17 +123,17 @@ static bool check_limit(struct store *s, const struct op_job_change *c, const st
 }
 
 /* A new name would let a new job take the old one; a new schedule would bring a suspended job back without its pause. */
-static bool check_pause(struct store *s, const struct op_job_change *c, const struct before *b, struct err *why,
+static bool change_check_pause(struct store *s, const struct op_job_change *c, const struct job_before *b, struct err *why,
 	struct err *e)
 {
-	const struct job_held j = {.id = c->id, .uid = b->uid, .reason = b->reason};
+	const struct job_row j = {.id = c->id, .uid = b->uid, .reason = b->reason};
 	AUTO_TEXT subject = xprintf("job %lld", (long long)c->id);
 	AUTO_DONE(pause_order) imposed = {};
 	bool found;
 
 	if (text_equal(b->name, c->to.name) && becomes(c, b) == b->state)
 		return true;
-	if (!job_pause_imposed(s, c->uid, &j, c->to.now, &imposed, &found, e))
+	if (!pause_imposed_on_job(s, c->uid, &j, c->to.now, &imposed, &found, e))
 		return false;
 	if (found)
 		pause_deny(why, subject, &imposed);
@@ -141,12 +141,12 @@ static bool check_pause(struct store *s, const struct op_job_change *c, const st
 }
 
 /* A slot that is due and not planned yet belongs to the definition as it is: it must become a run first. */
-static bool being_planned(const struct op_job_change *c, const struct before *b)
+static bool being_planned(const struct op_job_change *c, const struct job_before *b)
 {
 	return c->reschedule && slot_known(b->due) && b->due <= c->to.now;
 }
 
-static bool check(struct store *s, const struct op_job_change *c, const struct before *b, struct err *why, struct err *e)
+static bool change_check(struct store *s, const struct op_job_change *c, const struct job_before *b, struct err *why, struct err *e)
 {
 	long long id = c->id;
 
@@ -165,15 +165,15 @@ static bool check(struct store *s, const struct op_job_change *c, const struct b
 	if (why->kind)
 		return true;
 	if ((strcmp(job_queue(&c->to), b->queue) != 0 || (live(becomes(c, b)) && !live(b->state))) &&
-	    !queue_check(s, job_queue(&c->to), why, e))
+	    !limit_queue_check(s, job_queue(&c->to), why, e))
 		return false;
 	if (why->kind)
 		return true;
-	if (!check_pause(s, c, b, why, e))
+	if (!change_check_pause(s, c, b, why, e))
 		return false;
 	if (why->kind)
 		return true;
-	return check_name(s, c, b, why, e) && (why->kind || check_limit(s, c, b, why, e));
+	return change_check_name(s, c, b, why, e) && (why->kind || change_check_limits(s, c, b, why, e));
 }
 
 /* ---- runs and slots ---- */
@@ -188,16 +188,16 @@ static bool unplan(struct store *s, struct op_job_change *c, struct err *e)
 		int64_t uid;
 
 		query_get_int(&q);
-		count_change(s, COUNT_RUNS, RUN_QUEUED, query_get_text(&q), -1);
+		counter_change(s, COUNT_RUNS, RUN_QUEUED, query_get_text(&q), -1);
 		uid = query_get_int(&q);
-		count_bytes(s, uid, -query_get_int(&q));
+		owner_quota_add(s, uid, -query_get_int(&q));
 		c->unplanned++;
 	}
 	return !q.failed;
 }
 
 /* What waits, waits under the new terms; what held a place back is looked at again. */
-static bool rewrite_runs(struct store *s, const struct op_job_change *c, const struct before *b, struct err *e)
+static bool rewrite_runs(struct store *s, const struct op_job_change *c, const struct job_before *b, struct err *e)
 {
 	const struct start_policy *p = &c->to.policy;
 	AUTO_QUERY q = query_start(s->db, Q_RUNS_REWRITE, e);
@@ -213,8 +213,8 @@ static bool rewrite_runs(struct store *s, const struct op_job_change *c, const s
 	query_int(&q, p->gated);
 	query_int(&q, p->notifies);
 	while (query_row(&q)) {
-		count_change(s, COUNT_RUNS, RUN_QUEUED, b->queue, -1);
-		count_change(s, COUNT_RUNS, RUN_QUEUED, job_queue(&c->to), 1);
+		counter_change(s, COUNT_RUNS, RUN_QUEUED, b->queue, -1);
+		counter_change(s, COUNT_RUNS, RUN_QUEUED, job_queue(&c->to), 1);
 	}
 	return !q.failed;
 }
@@ -236,7 +236,7 @@ static bool put_due(struct store *s, const struct op_job_change *c, struct err *
 	bool open = false;
 
 	set_id(&drop, c->id);
-	if (!set_run(s, Q_DUE_DROP, &drop, e) || (c->follows && !any_open(s, c->id, &open, e)))
+	if (!set_execute(s, Q_DUE_DROP, &drop, e) || (c->follows && !any_open(s, c->id, &open, e)))
 		return false;
 	if (!open && !c->to.next_slot)
 		return true;
@@ -244,16 +244,16 @@ static bool put_due(struct store *s, const struct op_job_change *c, struct err *
 	set_int(&due, "job", c->id);
 	set_int(&due, "segment", job_segment((uint64_t)c->id));
 	set_int(&due, "slot", open ? USEC_NEVER : c->to.next_slot);
-	return set_run(s, Q_DUE_INSERT, &due, e);
+	return set_execute(s, Q_DUE_INSERT, &due, e);
 }
 
-static bool run_now(struct store *s, struct op_job_change *c, const struct before *b, struct err *e)
+static bool run_now(struct store *s, struct op_job_change *c, const struct job_before *b, struct err *e)
 {
 	AUTO_SET runs = {};
 
 	if (!c->to.run_at)
 		return true;
-	if (!ids_take(s, Q_RUN_IDS, 1, &c->run, e))
+	if (!row_ids_take(s, Q_RUN_IDS, 1, &c->run, e))
 		return false;
 	runs_describe(&runs, &(struct run_new){.id = c->run, .job = c->id, .uid = b->uid, .kind = RUN_KIND_SCHEDULE,
 		.state = RUN_QUEUED, .slot = c->to.run_at, .due_at = c->to.run_at + c->to.run_delay,
@@ -277,12 +277,12 @@ static bool put_revision(struct store *s, int64_t job, int64_t owner, const stru
 	query_int(&q, r->origin);
 	query_text(&q, r->spec);
 	if (query_row(&q)) /* it was not there yet */
-		count_bytes(s, owner, query_get_int(&q));
+		owner_quota_add(s, owner, query_get_int(&q));
 	return !q.failed;
 }
 
 /* A job that was never changed has no row of its own: it gets the one it had first. */
-static bool put_history(struct store *s, const struct op_job_change *c, const struct before *b, const struct actor *by,
+static bool put_history(struct store *s, const struct op_job_change *c, const struct job_before *b, const struct actor *by,
 	struct err *e)
 {
 	const struct revision first = {.number = b->revision, .uid = b->uid, .who = b->owner,
@@ -297,11 +297,11 @@ static bool put_history(struct store *s, const struct op_job_change *c, const st
 	query_int(&q, c->id);
 	query_int(&q, c->revision - REVISIONS_KEPT + 1);
 	while (query_row(&q))
-		count_bytes(s, b->uid, -query_get_int(&q));
+		owner_quota_add(s, b->uid, -query_get_int(&q));
 	return !q.failed;
 }
 
-static bool rewrite_job(struct store *s, const struct op_job_change *c, const struct before *b, struct err *e)
+static bool rewrite_job(struct store *s, const struct op_job_change *c, const struct job_before *b, struct err *e)
 {
 	const struct job_new *to = &c->to;
 	AUTO_QUERY q = query_start(s->db, Q_JOB_REWRITE, e);
@@ -309,15 +309,15 @@ static bool rewrite_job(struct store *s, const struct op_job_change *c, const st
 	query_int(&q, c->id);
 	query_text(&q, to->name);
 	query_text(&q, to->key);
-	query_int(&q, content_digest(b->uid, to->content ? to->content : to->spec));
-	query_int(&q, content_digest(b->uid, to->asked));
+	query_int(&q, job_content_digest(b->uid, to->content ? to->content : to->spec));
+	query_int(&q, job_content_digest(b->uid, to->asked));
 	query_int(&q, c->state);
 	query_int(&q, c->revision);
 	query_text(&q, job_queue(to));
 	query_int(&q, to->priority);
 	query_int(&q, to->boots);
 	query_int(&q, to->now);
-	query_int(&q, (int64_t)job_digest(b->uid, b->owner, to->spec));
+	query_int(&q, (int64_t)row_digest(b->uid, b->owner, to->spec));
 	query_text(&q, to->spec);
 	return query_finish(&q);
 }
@@ -328,33 +328,33 @@ static bool rewrite_tags(struct store *s, const struct op_job_change *c, struct 
 	AUTO_QUERY q = query_start(s->db, Q_TAGS_DROP, e);
 
 	query_int(&q, c->id);
-	return query_finish(&q) && tags_insert(s, &tagged, e);
+	return query_finish(&q) && job_tags_insert(s, &tagged, e);
 }
 
-static void count_them(struct store *s, const struct op_job_change *c, const struct before *b)
+static void change_count(struct store *s, const struct op_job_change *c, const struct job_before *b)
 {
-	count_change(s, COUNT_JOBS, b->state, b->queue, -1);
-	count_change(s, COUNT_JOBS, c->state, job_queue(&c->to), 1);
-	count_bytes(s, b->uid, (int64_t)strlen(c->to.spec) - (int64_t)strlen(b->spec));
+	counter_change(s, COUNT_JOBS, b->state, b->queue, -1);
+	counter_change(s, COUNT_JOBS, c->state, job_queue(&c->to), 1);
+	owner_quota_add(s, b->uid, (int64_t)strlen(c->to.spec) - (int64_t)strlen(b->spec));
 	if (!live(b->state) && live(c->state))
-		count_change(s, COUNT_OWNER, b->uid, "", 1);
+		counter_change(s, COUNT_OWNER, b->uid, "", 1);
 }
 
 /* An earlier definition may have no slot left: then the job ends with what is open. */
-static bool settle(struct store *s, struct op_job_change *c, struct err *e)
+static bool change_finish_idle(struct store *s, struct op_job_change *c, struct err *e)
 {
 	AUTO_DONE(map) finished = {};
 	AUTO_SET job = {};
 
 	set_id(&job, c->id);
-	if (!jobs_settle(s, set_json(&job), c->to.now, &finished, e))
+	if (!job_finish_idle(s, set_json(&job), c->to.now, &finished, e))
 		return false;
 	if (map_get(&finished, c->id))
 		c->state = JOB_FINISHED;
 	return true;
 }
 
-static bool change_rows(struct store *s, struct op_job_change *c, const struct before *b, const struct actor *by,
+static bool change_rows(struct store *s, struct op_job_change *c, const struct job_before *b, const struct actor *by,
 	struct err *e)
 {
 	c->was = b->state;
@@ -364,8 +364,8 @@ static bool change_rows(struct store *s, struct op_job_change *c, const struct b
 	    !rewrite_tags(s, c, e) || !put_history(s, c, b, by, e) ||
 	    (c->reschedule && (!run_now(s, c, b, e) || !put_due(s, c, e))))
 		return false;
-	count_them(s, c, b);
-	if (c->reschedule && !c->to.next_slot && !c->follows && live(c->state) && !settle(s, c, e))
+	change_count(s, c, b);
+	if (c->reschedule && !c->to.next_slot && !c->follows && live(c->state) && !change_finish_idle(s, c, e))
 		return false;
 	event_add(s, &(struct event_new){.at = c->to.now, .by = by, .object = c->to.name, .job = c->id, .owner = b->uid,
 		.what = c->origin ? EVENT_JOB_UNDO : EVENT_JOB_CHANGE, .detail = c->what});
@@ -374,21 +374,21 @@ static bool change_rows(struct store *s, struct op_job_change *c, const struct b
 
 bool job_change(struct store *s, struct op_job_change *c, const struct actor *by, struct err *why, struct err *e)
 {
-	__attribute__((cleanup(before_done))) struct before b = {};
+	__attribute__((cleanup(job_before_done))) struct job_before b = {};
 
-	if (!lock_job(s, c, &b, e) || !lock_due(s, c, &b, e) || !check(s, c, &b, why, e))
+	if (!lock_job(s, c, &b, e) || !lock_due(s, c, &b, e) || !change_check(s, c, &b, why, e))
 		return false;
 	return why->kind || change_rows(s, c, &b, by, e);
 }
 
 /* On a connection that reads nothing is locked; that is not needed here either. */
-bool store_change_try(struct store *s, struct op_job_change *c, struct err *e)
+bool job_change_dry_run(struct store *s, struct op_job_change *c, struct err *e)
 {
-	__attribute__((cleanup(before_done))) struct before b = {};
+	__attribute__((cleanup(job_before_done))) struct job_before b = {};
 	struct err why = {};
 	AUTO_TX tx = {};
 
-	if (!tx_begin(&tx, s, false, e) || !read_job(s, c, &b, e) || !check(s, c, &b, &why, e) || !tx_commit(&tx, e))
+	if (!tx_begin(&tx, s, false, e) || !job_before_read(s, c, &b, e) || !change_check(s, c, &b, &why, e) || !tx_commit(&tx, e))
 		return false;
 	c->was = b.state;
 	c->state = becomes(c, &b);
@@ -398,7 +398,7 @@ bool store_change_try(struct store *s, struct op_job_change *c, struct err *e)
 	return !why.kind;
 }
 
-bool apply_job_change(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool job_change_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct err why = {};

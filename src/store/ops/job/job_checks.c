@@ -7,14 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool refuse(struct adding *a, const char *field)
+static bool conflict_set(struct adding *a, const char *field)
 {
 	a->err.kind = ERR_CONFLICT;
 	snprintf(a->err.field, sizeof(a->err.field), "%s", field);
 	return true;
 }
 
-bool adding_find_key(struct store *s, struct adding *a, int64_t *ret_id, bool *ret_expired, struct err *e)
+bool job_check_find_key(struct store *s, struct adding *a, int64_t *ret_id, bool *ret_expired, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_JOB_BY_KEY, e);
 	enum job_state state;
@@ -34,7 +34,7 @@ bool adding_find_key(struct store *s, struct adding *a, int64_t *ret_id, bool *r
 	return true;
 }
 
-bool adding_first_run(struct store *s, struct job_new *j, struct err *e)
+bool job_check_first_run(struct store *s, struct job_new *j, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_JOB_FIRST_RUN, e);
 
@@ -44,7 +44,7 @@ bool adding_first_run(struct store *s, struct job_new *j, struct err *e)
 }
 
 /* A live job has the name, and the submission says what then. */
-static bool meet(struct adding *a, int64_t id, int64_t asked)
+static bool name_taken_apply(struct adding *a, int64_t id, int64_t asked)
 {
 	struct job_new *j = a->j;
 
@@ -53,13 +53,13 @@ static bool meet(struct adding *a, int64_t id, int64_t asked)
 	j->id = id;
 	j->run = 0;
 	j->existed = true;
-	j->replaced = j->if_exists == EXISTS_REPLACE && (!j->asked || asked != content_digest(j->uid, j->asked));
+	j->replaced = j->if_exists == EXISTS_REPLACE && (!j->asked || asked != job_content_digest(j->uid, j->asked));
 	a->replace = j->replaced ? id : 0;
 	a->met = true;
 	return true;
 }
 
-bool adding_check_name(struct store *s, struct adding *a, struct err *e)
+bool job_check_name(struct store *s, struct adding *a, struct err *e)
 {
 	AUTO_QUERY q = {};
 	const struct job_new *j = a->j;
@@ -72,30 +72,30 @@ bool adding_check_name(struct store *s, struct adding *a, struct err *e)
 	if (query_row(&q)) {
 		long long id = query_get_int(&q);
 
-		if (meet(a, id, query_get_int(&q)))
+		if (name_taken_apply(a, id, query_get_int(&q)))
 			return true;
 		err_set(&a->err, ERR_CONFLICT, "the name '%s' is taken by job %lld; choose another, or end "
 			"that one with 'jobctl rm %lld', or add with --if-exists", j->name, id, id);
-		refuse(a, "name");
+		conflict_set(a, "name");
 	}
 	return !q.failed;
 }
 
-bool adding_refuse_key(struct adding *a, int64_t id)
+bool job_check_refuse_key(struct adding *a, int64_t id)
 {
 	err_set(&a->err, ERR_CONFLICT, "the key '%s' belongs to job %lld, which is another one; "
 		"see 'jobctl show %lld'", a->j->key, (long long)id, (long long)id);
-	return refuse(a, "key");
+	return conflict_set(a, "key");
 }
 
-bool live_jobs(struct store *s, int64_t uid, int64_t *ret, struct err *e)
+bool owner_live_jobs(struct store *s, int64_t uid, int64_t *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_COUNTER_GET, e);
 
 	query_int(&q, COUNT_OWNER);
 	query_int(&q, uid);
 	*ret = query_row(&q) ? query_get_int(&q) : 0;
-	*ret += count_pending(s, COUNT_OWNER, uid);
+	*ret += counter_pending(s, COUNT_OWNER, uid);
 	return !q.failed;
 }
 
@@ -111,7 +111,7 @@ static bool check_limits(struct store *s, struct adding *a, size_t n, struct err
 			continue;
 		if (j->uid != uid) { /* usually one owner after the other */
 			uid = j->uid;
-			if (!live_jobs(s, j->uid, &live, e))
+			if (!owner_live_jobs(s, j->uid, &live, e))
 				return false;
 			for (size_t k = 0; k < i; k++)
 				live += a[k].j->uid == j->uid && !a[k].err.kind;
@@ -127,7 +127,7 @@ static bool check_limits(struct store *s, struct adding *a, size_t n, struct err
 }
 
 /* Refuses those beyond the bytes that their owner may have, counting the ones before them in this chunk. */
-static bool check_bytes(struct store *s, struct adding *a, size_t n, struct err *e)
+static bool new_jobs_check_bytes(struct store *s, struct adding *a, size_t n, struct err *e)
 {
 	int64_t uid = -1, used = 0;
 
@@ -139,7 +139,7 @@ static bool check_bytes(struct store *s, struct adding *a, size_t n, struct err 
 			continue;
 		if (j->uid != uid) {
 			uid = j->uid;
-			if (!owner_bytes(s, j->uid, &used, e))
+			if (!owner_quota_used(s, j->uid, &used, e))
 				return false;
 			for (size_t k = 0; k < i; k++)
 				used += a[k].j->uid == j->uid && !a[k].err.kind ? JOB_BYTES + (int64_t)strlen(a[k].j->spec) : 0;
@@ -147,18 +147,18 @@ static bool check_bytes(struct store *s, struct adding *a, size_t n, struct err 
 		if (size <= j->bytes_limit - used)
 			used += size;
 		else
-			quota_refuse(&a[i].err, j->owner, used, j->bytes_limit);
+			owner_quota_refuse(&a[i].err, j->owner, used, j->bytes_limit);
 	}
 	return true;
 }
 
 /* A submission that was taken once is not refused the second time: its queue may be gone since, its time over. */
-static bool is_known(struct store *s, struct adding *a, bool *ret, struct err *e)
+static bool key_is_known(struct store *s, struct adding *a, bool *ret, struct err *e)
 {
 	bool expired = false;
 	int64_t id = 0;
 
-	if (a->j->key && !adding_find_key(s, a, &id, &expired, e))
+	if (a->j->key && !job_check_find_key(s, a, &id, &expired, e))
 		return false;
 	*ret = id && !expired;
 	return true;
@@ -171,7 +171,7 @@ static bool check_late(struct store *s, struct adding *a, size_t n, struct err *
 	for (size_t i = 0; i < n; i++) {
 		if (a[i].err.kind || !a[i].j->late)
 			continue;
-		if (!is_known(s, &a[i], &seen, e))
+		if (!key_is_known(s, &a[i], &seen, e))
 			return false;
 		if (!seen)
 			a[i].err = *a[i].j->late;
@@ -188,13 +188,13 @@ static bool check_queues(struct store *s, struct adding *a, size_t n, struct err
 	for (size_t i = 0; i < n; i++) {
 		if (a[i].err.kind || !a[i].j->queue || (known && strcmp(known, a[i].j->queue) == 0))
 			continue;
-		if (!queue_check(s, a[i].j->queue, &a[i].err, e))
+		if (!limit_queue_check(s, a[i].j->queue, &a[i].err, e))
 			return false;
 		if (!a[i].err.kind) {
 			known = a[i].j->queue;
 			continue;
 		}
-		if (!is_known(s, &a[i], &seen, e))
+		if (!key_is_known(s, &a[i], &seen, e))
 			return false;
 		if (seen)
 			a[i].err = (struct err){};
@@ -218,7 +218,7 @@ static bool spare_known_keys(struct store *s, struct adding *a, size_t n, struct
 	for (size_t i = 0; i < n; i++) {
 		if (a[i].err.kind != ERR_DENIED || !a[i].j->key)
 			continue;
-		if (!is_known(s, &a[i], &known, e))
+		if (!key_is_known(s, &a[i], &known, e))
 			return false;
 		if (known)
 			a[i].err = (struct err){};
@@ -261,20 +261,20 @@ static bool check_paused_names(struct store *s, struct adding *a, size_t n, stru
 	return !q.failed && spare_known_keys(s, a, n, e);
 }
 
-bool adding_check(struct store *s, struct adding *a, size_t n, struct err *e)
+bool job_check_all(struct store *s, struct adding *a, size_t n, struct err *e)
 {
-	return check_limits(s, a, n, e) && check_bytes(s, a, n, e) && check_late(s, a, n, e) && check_queues(s, a, n, e) &&
+	return check_limits(s, a, n, e) && new_jobs_check_bytes(s, a, n, e) && check_late(s, a, n, e) && check_queues(s, a, n, e) &&
 	       check_paused_names(s, a, n, e);
 }
 
-bool adding_spare_known(struct store *s, struct adding *a, struct err *e)
+bool job_check_known(struct store *s, struct adding *a, struct err *e)
 {
 	struct err limit = a->err;
 
 	if (a->err.kind != ERR_LIMIT || a->j->if_exists == EXISTS_ERROR)
 		return true;
 	a->err = (struct err){};
-	if (!adding_check_name(s, a, e))
+	if (!job_check_name(s, a, e))
 		return false;
 	if (!a->j->existed)
 		a->err = limit;
@@ -283,33 +283,33 @@ bool adding_spare_known(struct store *s, struct adding *a, struct err *e)
 
 /* ---- on trial ---- */
 
-static bool try_one(struct store *s, struct adding *a, struct err *e)
+static bool dry_run_one(struct store *s, struct adding *a, struct err *e)
 {
 	bool expired = false;
 	int64_t id = 0;
 
-	if (!check_limits(s, a, 1, e) || !check_bytes(s, a, 1, e) || !check_queues(s, a, 1, e) || !check_paused_names(s, a, 1, e) || !adding_spare_known(s, a, e) ||
-	    (a->j->key && !adding_find_key(s, a, &id, &expired, e)))
+	if (!check_limits(s, a, 1, e) || !new_jobs_check_bytes(s, a, 1, e) || !check_queues(s, a, 1, e) || !check_paused_names(s, a, 1, e) || !job_check_known(s, a, e) ||
+	    (a->j->key && !job_check_find_key(s, a, &id, &expired, e)))
 		return false;
 	if (a->err.kind)
 		return true;
 	if (a->j->existed && !a->met) {
 		a->j->id = id;
-		return !a->j->run_at || adding_first_run(s, a->j, e);
+		return !a->j->run_at || job_check_first_run(s, a->j, e);
 	}
 	if (id && !expired)
-		return adding_refuse_key(a, id);
-	return adding_check_name(s, a, e) && (!a->j->crowd_max || !a->j->next_slot ||
-		crowd_count(s, a->j->next_slot, a->j->crowd_max, &a->j->crowd, e));
+		return job_check_refuse_key(a, id);
+	return job_check_name(s, a, e) && (!a->j->density_max || !a->j->next_slot ||
+		slot_density_count(s, a->j->next_slot, a->j->density_max, &a->j->crowd, e));
 }
 
-bool store_job_try(struct store *s, struct job_new *j, struct err *e)
+bool job_dry_run(struct store *s, struct job_new *j, struct err *e)
 {
 	struct adding a = {.j = j};
 	AUTO_TX tx = {};
 
 	job_new_reset(j);
-	if (!tx_begin(&tx, s, false, e) || !try_one(s, &a, e) || !tx_commit(&tx, e))
+	if (!tx_begin(&tx, s, false, e) || !dry_run_one(s, &a, e) || !tx_commit(&tx, e))
 		return false;
 	if (!a.err.kind)
 		return true;

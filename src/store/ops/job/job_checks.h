@@ -17,12 +17,12 @@ struct adding {
 };
 
 /* False: the store failed. What is refused has its error in a->err. */
-bool adding_check(struct store *s, struct adding *a, size_t n, struct err *e);      /* limits, time, queues */
-bool adding_check_name(struct store *s, struct adding *a, struct err *e);           /* refuses one that a live job has */
-bool adding_spare_known(struct store *s, struct adding *a, struct err *e); /* who has as many as allowed may name one that is there */
+bool job_check_all(struct store *s, struct adding *a, size_t n, struct err *e);      /* limits, time, queues */
+bool job_check_name(struct store *s, struct adding *a, struct err *e);           /* refuses one that a live job has */
+bool job_check_known(struct store *s, struct adding *a, struct err *e); /* who has as many as allowed may name one that is there */
 
 /* The job that has this key; ret_id 0: none. a->j->existed: it is this one. */
-bool adding_find_key(struct store *s, struct adding *a, int64_t *ret_id, bool *ret_expired, struct err *e);
-bool adding_refuse_key(struct adding *a, int64_t id);                               /* true */
-bool adding_first_run(struct store *s, struct job_new *j, struct err *e);           /* of a job that existed */
+bool job_check_find_key(struct store *s, struct adding *a, int64_t *ret_id, bool *ret_expired, struct err *e);
+bool job_check_refuse_key(struct adding *a, int64_t id);                               /* true */
+bool job_check_first_run(struct store *s, struct job_new *j, struct err *e);           /* of a job that existed */
 int64_t job_key_digest(const struct job_new *j);

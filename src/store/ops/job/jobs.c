@@ -9,9 +9,9 @@
 
 #define CHUNK_JOBS 1000
 #define CHUNK_BYTES (4 << 20) /* of specs in one statement */
-#define CROWDS_MAX 8          /* slots of a chunk whose jobs are counted */
+#define DENSITIES_MAX 8          /* slots of a chunk whose jobs are counted */
 
-bool ids_take(struct store *s, int query, size_t n, int64_t *ids, struct err *e)
+bool row_ids_take(struct store *s, int query, size_t n, int64_t *ids, struct err *e)
 {
 	AUTO_QUERY q = {};
 	size_t got = 0;
@@ -25,14 +25,14 @@ bool ids_take(struct store *s, int query, size_t n, int64_t *ids, struct err *e)
 	return !q.failed && (got == n || err_set(e, ERR_INTERNAL, "the store gave too few numbers"));
 }
 
-int64_t content_digest(int64_t uid, const char *content)
+int64_t job_content_digest(int64_t uid, const char *content)
 {
-	return content ? (int64_t)job_digest(uid, NULL, content) : 0;
+	return content ? (int64_t)row_digest(uid, NULL, content) : 0;
 }
 
 int64_t job_key_digest(const struct job_new *j)
 {
-	return content_digest(j->uid, j->content ? j->content : j->spec);
+	return job_content_digest(j->uid, j->content ? j->content : j->spec);
 }
 
 const char *job_queue(const struct job_new *j)
@@ -40,7 +40,7 @@ const char *job_queue(const struct job_new *j)
 	return j->queue ? j->queue : QUEUE_DEFAULT;
 }
 
-static void describe_job(struct set *set, const struct job_new *j)
+static void job_row_describe(struct set *set, const struct job_new *j)
 {
 	set_item(set);
 	set_int(set, "id", j->id);
@@ -50,14 +50,14 @@ static void describe_job(struct set *set, const struct job_new *j)
 	set_text(set, "key", j->key);
 	if (j->key)
 		set_int(set, "content", job_key_digest(j));
-	set_int(set, "asked", content_digest(j->uid, j->asked));
+	set_int(set, "asked", job_content_digest(j->uid, j->asked));
 	set_int(set, "segment", job_segment((uint64_t)j->id));
 	set_text(set, "queue", job_queue(j));
 	set_int(set, "priority", j->priority);
 	set_int(set, "boots", j->boots);
 	set_int(set, "state", j->paused ? JOB_PAUSED : JOB_ACTIVE);
 	set_int(set, "now", j->now);
-	set_int(set, "digest", (int64_t)job_digest(j->uid, j->owner, j->spec));
+	set_int(set, "digest", (int64_t)row_digest(j->uid, j->owner, j->spec));
 	set_text(set, "spec", j->spec);
 }
 
@@ -70,7 +70,7 @@ static bool insert_rows(struct store *s, struct adding *a, size_t n, struct err 
 
 	for (size_t i = 0; i < n; i++)
 		if (!a[i].err.kind && !a[i].inserted && !a[i].j->existed) {
-			describe_job(&set, a[i].j);
+			job_row_describe(&set, a[i].j);
 			map_put(&by_id, a[i].j->id, &a[i]);
 		}
 	query_text(&q, set_json(&set));
@@ -94,7 +94,7 @@ static bool drop_key(struct store *s, int64_t id, struct err *e)
 /* The row met something that is gone again. */
 static bool explain_name(struct store *s, struct adding *a, struct err *e)
 {
-	if (!adding_check_name(s, a, e))
+	if (!job_check_name(s, a, e))
 		return false;
 	if (a->j->existed)
 		return true;
@@ -106,19 +106,19 @@ static bool explain_name(struct store *s, struct adding *a, struct err *e)
 }
 
 /* Why a row did not go in: its key is known, or its name is taken. An expired key is freed; then it is tried again. */
-static bool explain(struct store *s, struct adding *a, struct err *e)
+static bool conflict_explain(struct store *s, struct adding *a, struct err *e)
 {
 	bool expired = false;
 	int64_t id = 0;
 
-	if (a->j->key && !adding_find_key(s, a, &id, &expired, e))
+	if (a->j->key && !job_check_find_key(s, a, &id, &expired, e))
 		return false;
 	if (a->j->existed) {
 		a->j->id = id;
-		return !a->j->run_at || adding_first_run(s, a->j, e);
+		return !a->j->run_at || job_check_first_run(s, a->j, e);
 	}
 	if (id && !expired)
-		return adding_refuse_key(a, id);
+		return job_check_refuse_key(a, id);
 	if (expired && !drop_key(s, id, e))
 		return false;
 	if (expired && !insert_rows(s, a, 1, e))
@@ -126,7 +126,7 @@ static bool explain(struct store *s, struct adding *a, struct err *e)
 	return a->inserted || explain_name(s, a, e);
 }
 
-static void describe_run(struct set *set, const struct job_new *j)
+static void first_run_describe(struct set *set, const struct job_new *j)
 {
 	runs_describe(set, &(struct run_new){
 		.id = j->run,
@@ -158,16 +158,16 @@ static void describe_tags(struct set *set, const struct job_new *j)
 	}
 }
 
-bool tags_insert(struct store *s, const struct job_new *j, struct err *e)
+bool job_tags_insert(struct store *s, const struct job_new *j, struct err *e)
 {
 	AUTO_SET tags = {};
 
 	describe_tags(&tags, j);
-	return set_run(s, Q_TAGS_INSERT, &tags, e);
+	return set_execute(s, Q_TAGS_INSERT, &tags, e);
 }
 
 /* Those whose name is taken give that job their definition, once all that is new is complete. */
-static bool replace_them(struct store *s, struct adding *a, size_t n, struct err *e)
+static bool replaced_jobs_change(struct store *s, struct adding *a, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct op_job_change c = {.uid = -1, .id = a[i].replace, .what = "replaced", .reschedule = true, .to = *a[i].j};
@@ -217,16 +217,16 @@ static bool insert_rest(struct store *s, struct adding *a, size_t n, struct err 
 
 		if (!a[i].inserted)
 			continue;
-		count_change(s, COUNT_JOBS, j->paused ? JOB_PAUSED : JOB_ACTIVE, job_queue(j), 1);
-		count_change(s, COUNT_OWNER, j->uid, "", 1);
-		count_bytes(s, j->uid, JOB_BYTES + (int64_t)strlen(j->spec));
+		counter_change(s, COUNT_JOBS, j->paused ? JOB_PAUSED : JOB_ACTIVE, job_queue(j), 1);
+		counter_change(s, COUNT_OWNER, j->uid, "", 1);
+		owner_quota_add(s, j->uid, JOB_BYTES + (int64_t)strlen(j->spec));
 		event_add(s, &(struct event_new){.at = j->now, .by = a[i].by, .what = EVENT_JOB_ADD, .object = j->name,
 			.job = j->id, .owner = j->uid});
 		describe_tags(&tags, j);
 		if (j->paused)
 			describe_pause(&pauses, j, a[i].by);
 		if (j->run_at)
-			describe_run(&runs, j);
+			first_run_describe(&runs, j);
 		if (j->next_slot) {
 			set_item(&due);
 			set_int(&due, "job", j->id);
@@ -234,18 +234,18 @@ static bool insert_rest(struct store *s, struct adding *a, size_t n, struct err 
 			set_int(&due, "slot", j->next_slot);
 		}
 	}
-	return set_run(s, Q_TAGS_INSERT, &tags, e) && set_run(s, Q_DUE_INSERT, &due, e) && insert_pauses(s, &pauses, e) &&
+	return set_execute(s, Q_TAGS_INSERT, &tags, e) && set_execute(s, Q_DUE_INSERT, &due, e) && insert_pauses(s, &pauses, e) &&
 	       runs_insert(s, &runs, NULL, e);
 }
 
-static bool number_them(struct store *s, struct adding *a, size_t n, struct err *e)
+static bool job_ids_assign(struct store *s, struct adding *a, size_t n, struct err *e)
 {
 	int64_t ids[CHUNK_JOBS], runs[CHUNK_JOBS];
 	size_t with_run = 0;
 
 	for (size_t i = 0; i < n; i++)
 		with_run += a[i].j->run_at != 0;
-	if (!ids_take(s, Q_JOB_IDS, n, ids, e) || !ids_take(s, Q_RUN_IDS, with_run, runs, e))
+	if (!row_ids_take(s, Q_JOB_IDS, n, ids, e) || !row_ids_take(s, Q_RUN_IDS, with_run, runs, e))
 		return false;
 	for (size_t i = n; i-- > 0;) {
 		a[i].j->id = ids[i];
@@ -257,26 +257,26 @@ static bool number_them(struct store *s, struct adding *a, size_t n, struct err 
 /* ---- crowds ---- */
 
 /* Jobs that come together often have the same slot. What is looked at is bounded, so that a batch is not slowed down. */
-static bool count_crowds(struct store *s, struct adding *a, size_t n, struct err *e)
+static bool densities_count(struct store *s, struct adding *a, size_t n, struct err *e)
 {
 	struct {
 		usec_t slot;
 		int64_t jobs;
-	} seen[CROWDS_MAX];
+	} seen[DENSITIES_MAX];
 	size_t known = 0, k;
 
 	for (size_t i = 0; i < n; i++) {
 		struct job_new *j = a[i].j;
 
-		if (!a[i].inserted || !j->crowd_max || !j->next_slot)
+		if (!a[i].inserted || !j->density_max || !j->next_slot)
 			continue;
 		for (k = 0; k < known && seen[k].slot != j->next_slot; k++)
 			;
-		if (k == CROWDS_MAX)
+		if (k == DENSITIES_MAX)
 			continue;
 		if (k == known) {
 			seen[known++].slot = j->next_slot;
-			if (!crowd_join(s, j, &seen[k].jobs, e))
+			if (!slot_density_of_job(s, j, &seen[k].jobs, e))
 				return false;
 		}
 		j->crowd = seen[k].jobs;
@@ -288,13 +288,13 @@ static bool count_crowds(struct store *s, struct adding *a, size_t n, struct err
 
 static bool add_chunk(struct store *s, struct adding *a, size_t n, struct err *e)
 {
-	if (!adding_check(s, a, n, e) || !number_them(s, a, n, e) || !insert_rows(s, a, n, e))
+	if (!job_check_all(s, a, n, e) || !job_ids_assign(s, a, n, e) || !insert_rows(s, a, n, e))
 		return false;
 	for (size_t i = 0; i < n; i++)
-		if (!adding_spare_known(s, &a[i], e) ||
-		    (!a[i].err.kind && !a[i].inserted && !a[i].met && !explain(s, &a[i], e)))
+		if (!job_check_known(s, &a[i], e) ||
+		    (!a[i].err.kind && !a[i].inserted && !a[i].met && !conflict_explain(s, &a[i], e)))
 			return false;
-	return count_crowds(s, a, n, e) && insert_rest(s, a, n, e) && replace_them(s, a, n, e);
+	return densities_count(s, a, n, e) && insert_rest(s, a, n, e) && replaced_jobs_change(s, a, n, e);
 }
 
 /* Chunks keep a statement's parameter small; 'stop' ends after the first chunk with a refusal. */
@@ -316,7 +316,7 @@ static bool add_all(struct store *s, struct adding *a, size_t n, bool stop, stru
 	return true;
 }
 
-bool apply_job_add(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool job_add_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	struct adding *a = xcalloc(n, sizeof(*a));
 	bool ok;
@@ -347,14 +347,14 @@ static void refuse_bulk(struct op *op, const struct adding *a)
 		job_new_reset(&op->bulk.v[i]);
 }
 
-bool apply_job_bulk(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool job_bulk_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	const struct db_ops *db = s->db->ops;
 
 	for (size_t k = 0; k < n; k++) {
 		struct op *op = ops[k];
 		struct adding *a = xcalloc(op->bulk.n ? op->bulk.n : 1, sizeof(*a));
-		size_t mark = count_mark(s), events = event_mark(s);
+		size_t mark = counters_mark(s), events = event_mark(s);
 		bool ok;
 
 		for (size_t i = 0; i < op->bulk.n; i++)
@@ -364,8 +364,8 @@ bool apply_job_bulk(struct store *s, struct op *const *ops, size_t n, struct err
 			refuse_bulk(op, a);
 		free(a);
 		if (!op->ok) {
-			count_back_to(s, mark);
-			event_back_to(s, events);
+			counters_rewind(s, mark);
+			event_rewind(s, events);
 		}
 		if (!ok || !(op->ok ? db->release : db->rollback_to)(s->db, e))
 			return false;

@@ -6,17 +6,17 @@
 
 /* ---- a job's row ---- */
 
-void job_held_done(struct job_held *j)
+void job_row_done(struct job_row *j)
 {
 	free(j->owner);
 	free(j->name);
 	free(j->reason);
 	free(j->queue);
 	free(j->spec);
-	*j = (struct job_held){};
+	*j = (struct job_row){};
 }
 
-bool job_hold(struct store *s, int64_t uid, int64_t id, struct job_held *ret, struct err *e)
+bool job_row_lock(struct store *s, int64_t uid, int64_t id, struct job_row *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_JOB_CONTROL, e);
 
@@ -35,11 +35,11 @@ bool job_hold(struct store *s, int64_t uid, int64_t id, struct job_held *ret, st
 	ret->priority = query_get_int(&q);
 	ret->created_at = query_get_int(&q);
 	ret->spec = query_get_copy(&q);
-	ret->sound = (uint64_t)query_get_int(&q) == job_digest(ret->uid, ret->owner, ret->spec);
+	ret->sound = (uint64_t)query_get_int(&q) == row_digest(ret->uid, ret->owner, ret->spec);
 	return true;
 }
 
-void job_held_words(const struct job_held *j, struct buf *out)
+void job_row_words(const struct job_row *j, struct buf *out)
 {
 	buf_printf(out, "%" PRId64, j->id);
 	if (j->name)
@@ -51,7 +51,7 @@ static bool is_live(enum job_state s)
 	return s < JOB_FINISHED;
 }
 
-bool job_state_move(struct store *s, struct job_held *j, enum job_state to, const char *reason, usec_t now, struct err *e)
+bool job_row_set_state(struct store *s, struct job_row *j, enum job_state to, const char *reason, usec_t now, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_JOB_STATE_SET, e);
 
@@ -61,9 +61,9 @@ bool job_state_move(struct store *s, struct job_held *j, enum job_state to, cons
 	query_int(&q, now);
 	if (!query_finish(&q))
 		return false;
-	count_move(s, COUNT_JOBS, j->state, to, j->queue);
+	counter_move(s, COUNT_JOBS, j->state, to, j->queue);
 	if (is_live(j->state) != is_live(to))
-		count_change(s, COUNT_OWNER, j->uid, "", is_live(to) ? 1 : -1);
+		counter_change(s, COUNT_OWNER, j->uid, "", is_live(to) ? 1 : -1);
 	j->state = to;
 	return true;
 }
@@ -78,7 +78,7 @@ static bool due_lock(struct store *s, int64_t job, struct err *e)
 	return query_finish(&q);
 }
 
-bool due_put(struct store *s, int64_t job, usec_t slot, struct err *e)
+bool job_row_put_due(struct store *s, int64_t job, usec_t slot, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_DUE_PUT, e);
 
@@ -88,7 +88,7 @@ bool due_put(struct store *s, int64_t job, usec_t slot, struct err *e)
 	return query_finish(&q);
 }
 
-static bool take_back(struct store *s, int64_t job, usec_t now, usec_t *ret_first, struct err *e)
+static bool planned_runs_delete(struct store *s, int64_t job, usec_t now, usec_t *ret_first, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_RUNS_UNPLAN, e);
 
@@ -101,24 +101,24 @@ static bool take_back(struct store *s, int64_t job, usec_t now, usec_t *ret_firs
 
 		if (slot < *ret_first)
 			*ret_first = slot;
-		count_change(s, COUNT_RUNS, RUN_QUEUED, query_get_text(&q), -1);
+		counter_change(s, COUNT_RUNS, RUN_QUEUED, query_get_text(&q), -1);
 		uid = query_get_int(&q);
-		count_bytes(s, uid, -query_get_int(&q));
+		owner_quota_add(s, uid, -query_get_int(&q));
 	}
 	return !q.failed;
 }
 
-bool job_unplan(struct store *s, int64_t job, usec_t now, struct err *e)
+bool job_row_unplan(struct store *s, int64_t job, usec_t now, struct err *e)
 {
 	usec_t first;
 
-	return due_lock(s, job, e) && take_back(s, job, now, &first, e) &&
-	       (first == USEC_NEVER || due_put(s, job, first, e));
+	return due_lock(s, job, e) && planned_runs_delete(s, job, now, &first, e) &&
+	       (first == USEC_NEVER || job_row_put_due(s, job, first, e));
 }
 
 /* ---- one job ---- */
 
-bool job_pauses_keep(struct store *s, const char *ids, usec_t now, struct err *e)
+bool pause_keep_jobs(struct store *s, const char *ids, usec_t now, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_JOB_PAUSES_KEEP, e);
 
@@ -133,7 +133,7 @@ static bool job_pause_keep(struct store *s, int64_t job, usec_t now, struct err 
 	AUTO_SET set = {};
 
 	set_id(&set, job);
-	return job_pauses_keep(s, set_json(&set), now, e);
+	return pause_keep_jobs(s, set_json(&set), now, e);
 }
 
 static bool put_job_pause(struct store *s, const struct job_pause *p, struct err *e)
@@ -151,34 +151,34 @@ static bool put_job_pause(struct store *s, const struct job_pause *p, struct err
 	return query_finish(&q);
 }
 
-static bool pause_held(struct store *s, struct job_held *j, const struct job_pause *p, bool *ret, struct err *e)
+static bool row_pause(struct store *s, struct job_row *j, const struct job_pause *p, bool *ret, struct err *e)
 {
 	*ret = j->state == JOB_ACTIVE || j->state == JOB_PAUSED;
-	return !*ret || (job_unplan(s, j->id, p->now, e) && job_state_move(s, j, JOB_PAUSED, p->reason, p->now, e) &&
+	return !*ret || (job_row_unplan(s, j->id, p->now, e) && job_row_set_state(s, j, JOB_PAUSED, p->reason, p->now, e) &&
 		job_pause_keep(s, j->id, p->now, e) && put_job_pause(s, p, e));
 }
 
 bool job_pause(struct store *s, const struct job_pause *p, bool *ret, struct err *e)
 {
-	AUTO_DONE(job_held) j = {};
+	AUTO_DONE(job_row) j = {};
 	AUTO_DONE(pause_order) next = {};
 	struct job_pause pause = *p;
 
 	*ret = false;
-	if (!job_hold(s, -1, p->job, &j, e))
+	if (!job_row_lock(s, -1, p->job, &j, e))
 		return false;
 	if (!j.id || j.state != JOB_ACTIVE)
 		return true;
-	if (!job_pause_read(s, &j, &next, e))
+	if (!pause_row_of_job(s, &j, &next, e))
 		return false;
 	if (next.later && pause_is_imposed(&next, j.uid)) { /* the owner must not get rid of that pause by an exit code */
 		pause.by_uid = next.by_uid;
 		pause.by_name = next.by_name;
 	}
-	return pause_held(s, &j, &pause, ret, e);
+	return row_pause(s, &j, &pause, ret, e);
 }
 
-static bool read_open(struct store *s, int64_t job, struct run_list *ret, struct err *e)
+static bool active_runs_read(struct store *s, int64_t job, struct run_list *ret, struct err *e)
 {
 	AUTO_SET active = {};
 	AUTO_QUERY q = query_start(s->db, Q_RUNS_OPEN_OF, e);
@@ -190,14 +190,14 @@ static bool read_open(struct store *s, int64_t job, struct run_list *ret, struct
 		if (query_get_int(&q) != RUN_QUEUED)
 			set_id(&active, id);
 	}
-	return !q.failed && (active.n == 0 || runs_read(s, set_json(&active), ret, e));
+	return !q.failed && (active.n == 0 || row_runs_read(s, set_json(&active), ret, e));
 }
 
-static bool refuse_pause(struct op *op, const struct job_held *j)
+static bool refuse_pause(struct op *op, const struct job_row *j)
 {
 	AUTO_DONE(buf) words = {};
 
-	job_held_words(j, &words);
+	job_row_words(j, &words);
 	if (j->state == JOB_SUSPENDED)
 		return op_refuse(op, ERR_CONFLICT, "job %s is suspended (%s) and does not start as it is", words.data,
 			j->reason ? j->reason : "for an unknown reason");
@@ -211,29 +211,29 @@ static bool pause_job(struct store *s, struct op *op, struct err *e)
 	const struct job_pause p = {.job = o->job, .by_uid = o->pause.by_uid, .by_name = o->pause.by_name,
 		.reason = o->pause.reason, .now = o->pause.at, .until = o->pause.until};
 	AUTO_DONE(pause_order) imposed = {};
-	AUTO_DONE(job_held) j = {};
+	AUTO_DONE(job_row) j = {};
 	bool done, denied;
 
-	if (!job_hold(s, o->uid, o->job, &j, e))
+	if (!job_row_lock(s, o->uid, o->job, &j, e))
 		return false;
 	if (!j.id)
 		return op_refuse(op, ERR_NOT_FOUND, "no job %" PRId64, o->job);
 	o->was = j.state;
-	if (!job_pause_imposed(s, o->uid, &j, p.now, &imposed, &denied, e))
+	if (!pause_imposed_on_job(s, o->uid, &j, p.now, &imposed, &denied, e))
 		return false;
 	if (denied)
-		return op_deny_pause(op, &j, &imposed);
-	if (!pause_held(s, &j, &p, &done, e))
+		return pause_deny_op(op, &j, &imposed);
+	if (!row_pause(s, &j, &p, &done, e))
 		return false;
 	if (!done)
 		return refuse_pause(op, &j);
 	event_add(s, &(struct event_new){.at = o->pause.at, .by = &op->act.by, .what = EVENT_JOB_PAUSE, .object = j.name,
 		.job = j.id, .owner = j.uid, .detail = o->pause.reason});
 	o->name = STEAL(j.name);
-	return read_open(s, o->job, &o->open, e);
+	return active_runs_read(s, o->job, &o->open, e);
 }
 
-bool job_pause_read(struct store *s, const struct job_held *j, struct pause_order *ret, struct err *e)
+bool pause_row_of_job(struct store *s, const struct job_row *j, struct pause_order *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_JOB_PAUSE_GET, e);
 	AUTO_TEXT reason = NULL;
@@ -256,13 +256,13 @@ bool job_pause_read(struct store *s, const struct job_held *j, struct pause_orde
 	return !q.failed;
 }
 
-bool job_pause_imposed(struct store *s, int64_t uid, const struct job_held *j, usec_t now, struct pause_order *ret,
+bool pause_imposed_on_job(struct store *s, int64_t uid, const struct job_row *j, usec_t now, struct pause_order *ret,
 	bool *ret_found, struct err *e)
 {
 	*ret_found = false;
 	if (uid < 0)
 		return true;
-	if (!job_pause_read(s, j, ret, e))
+	if (!pause_row_of_job(s, j, ret, e))
 		return false;
 	*ret_found = pause_is_imposed(ret, j->uid) && (!ret->until || ret->until > now);
 	return true;
@@ -276,19 +276,19 @@ bool pause_deny(struct err *e, const char *subject, const struct pause_order *p)
 	return err_set(e, ERR_DENIED, "%.120s is %.300s; only an administrator can end that", subject, words.data);
 }
 
-bool op_deny_pause(struct op *op, const struct job_held *j, const struct pause_order *p)
+bool pause_deny_op(struct op *op, const struct job_row *j, const struct pause_order *p)
 {
 	AUTO_DONE(buf) subject = {};
 
 	buf_str(&subject, "job ");
-	job_held_words(j, &subject);
+	job_row_words(j, &subject);
 	op->ok = pause_deny(&op->err, subject.data, p);
 	return true;
 }
 
 /* ---- a scope ---- */
 
-bool pauses_read(struct store *s, int64_t uid, struct pause_list *ret, struct err *e)
+bool pause_rows_read(struct store *s, int64_t uid, struct pause_list *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_PAUSES_GET, e);
 
@@ -314,12 +314,12 @@ bool pauses_read(struct store *s, int64_t uid, struct pause_list *ret, struct er
 	return !q.failed;
 }
 
-bool store_pauses(struct store *s, int64_t uid, struct pause_list *ret, struct err *e)
+bool pause_rows_list(struct store *s, int64_t uid, struct pause_list *ret, struct err *e)
 {
 	AUTO_DONE(pause_list) found = {};
 	AUTO_TX tx = {};
 
-	if (!tx_begin(&tx, s, false, e) || !pauses_read(s, uid, &found, e) || !tx_commit(&tx, e))
+	if (!tx_begin(&tx, s, false, e) || !pause_rows_read(s, uid, &found, e) || !tx_commit(&tx, e))
 		return false;
 	*ret = found;
 	found = (struct pause_list){};
@@ -335,7 +335,7 @@ static bool count_pauses(struct store *s, int64_t uid, int64_t *ret, struct err 
 	return !q.failed;
 }
 
-bool pause_keep(struct store *s, enum pause_scope scope, const char *key, int64_t uid, usec_t now, struct err *e)
+bool pause_keep_scope(struct store *s, enum pause_scope scope, const char *key, int64_t uid, usec_t now, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_PAUSE_KEEP, e);
 
@@ -346,7 +346,7 @@ bool pause_keep(struct store *s, enum pause_scope scope, const char *key, int64_
 	return query_finish(&q);
 }
 
-bool pause_write(struct store *s, const struct pause_order *p, struct err *e)
+bool pause_row_write(struct store *s, const struct pause_order *p, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_PAUSE_PUT, e);
 
@@ -373,13 +373,13 @@ void pause_event(struct store *s, const struct actor *by, enum event_what what, 
 		.owner = p->uid, .detail = detail});
 }
 
-bool scope_pause_check(struct store *s, struct op *op, int64_t uid, const struct pause_order *wanted, struct err *e)
+bool pause_check_scope(struct store *s, struct op *op, int64_t uid, const struct pause_order *wanted, struct err *e)
 {
 	AUTO_DONE(pause_list) all = {};
 
 	if (uid < 0)
 		return true;
-	if (!pauses_read(s, uid, &all, e))
+	if (!pause_rows_read(s, uid, &all, e))
 		return false;
 	for (size_t i = 0; i < all.n && op->ok; i++) {
 		const struct pause_order *p = &all.v[i];
@@ -397,7 +397,7 @@ static bool pause_scope(struct store *s, struct op *op, struct err *e)
 	const struct op_pause *o = &op->pause;
 	int64_t there = 0;
 
-	if (!scope_pause_check(s, op, o->uid, &o->pause, e))
+	if (!pause_check_scope(s, op, o->uid, &o->pause, e))
 		return false;
 	if (!op->ok)
 		return true;
@@ -408,10 +408,10 @@ static bool pause_scope(struct store *s, struct op *op, struct err *e)
 			"'jobctl resume'", there);
 	pause_event(s, &op->act.by, o->pause.scope == PAUSE_FREEZE ? EVENT_FREEZE : EVENT_PAUSE, &o->pause, o->pause.at,
 		o->pause.reason);
-	return pause_keep(s, o->pause.scope, o->pause.key, o->pause.uid, o->pause.at, e) && pause_write(s, &o->pause, e);
+	return pause_keep_scope(s, o->pause.scope, o->pause.key, o->pause.uid, o->pause.at, e) && pause_row_write(s, &o->pause, e);
 }
 
-bool apply_pausing(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool pause_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!(ops[i]->pause.pause.scope == PAUSE_JOB ? pause_job : pause_scope)(s, ops[i], e))

@@ -5,7 +5,7 @@
 #include "store/store_private.h"
 #include <inttypes.h>
 
-#define OVER "its time is over"
+#define PAUSE_ENDED "its time is over"
 #define STEP 500 /* paused jobs whose time is over, in one transaction; the rest follows at once */
 
 /* ---- held runs ---- */
@@ -19,7 +19,7 @@ static bool count_rows(struct query *q, size_t *ret)
 	return !q->failed;
 }
 
-static bool release_jobs(struct store *s, const char *ids, size_t *ret, struct err *e)
+static bool resume_release_jobs(struct store *s, const char *ids, size_t *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_RUNS_UNHOLD_JOBS, e);
 
@@ -29,7 +29,7 @@ static bool release_jobs(struct store *s, const char *ids, size_t *ret, struct e
 }
 
 /* Those that something else still covers are held again when their turn comes. */
-static bool release_scope(struct store *s, enum pause_scope scope, const char *key, int64_t uid, size_t *ret,
+static bool resume_release_scope(struct store *s, enum pause_scope scope, const char *key, int64_t uid, size_t *ret,
 	struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_RUNS_UNHOLD, e);
@@ -42,7 +42,7 @@ static bool release_scope(struct store *s, enum pause_scope scope, const char *k
 
 /* ---- one job ---- */
 
-static bool last_slot(struct store *s, const struct job_held *j, usec_t *ret, struct err *e)
+static bool last_slot(struct store *s, const struct job_row *j, usec_t *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_RUN_LAST_SLOT, e);
 
@@ -51,17 +51,17 @@ static bool last_slot(struct store *s, const struct job_held *j, usec_t *ret, st
 	return !q.failed;
 }
 
-static bool refuse_suspended(struct op *op, const struct job_held *j, const char *why)
+static bool refuse_suspended(struct op *op, const struct job_row *j, const char *why)
 {
 	AUTO_DONE(buf) words = {};
 
-	job_held_words(j, &words);
+	job_row_words(j, &words);
 	return op_refuse(op, ERR_CONFLICT, "job %s stays %s, its schedule cannot be used: %s; 'jobctl show --as-command %" PRId64
 		"' prints the command that adds it again", words.data, job_state_name(j->state), why, j->id);
 }
 
 /* The slots since its last one are found again by the planner, and become what the job's catch-up says. */
-static bool restore_due(struct store *s, struct op *op, struct job_held *j, struct err *e)
+static bool restore_due(struct store *s, struct op *op, struct job_row *j, struct err *e)
 {
 	const struct op_resume *r = &op->resume;
 	struct planned planned = {};
@@ -79,23 +79,23 @@ static bool restore_due(struct store *s, struct op *op, struct job_held *j, stru
 	free(planned.runs); /* what it has now is asked for by the planner */
 	if (planned.suspend)
 		return refuse_suspended(op, j, planned.suspend);
-	return due_put(s, j->id, due.slot, e);
+	return job_row_put_due(s, j->id, due.slot, e);
 }
 
 /* ---- a cancelled job ---- */
 
 /* A live job of the same owner may have the name by now, and the owner may have as many jobs as allowed. */
-static bool check_revival(struct store *s, struct op *op, const struct job_held *j, struct err *e)
+static bool check_revival(struct store *s, struct op *op, const struct job_row *j, struct err *e)
 {
 	const struct op_resume *r = &op->resume;
 	int64_t other, live = 0;
 
-	if (!job_name_taken(s, j, &other, e) || (r->limit && !live_jobs(s, j->uid, &live, e)))
+	if (!job_row_name_taken(s, j, &other, e) || (r->limit && !owner_live_jobs(s, j->uid, &live, e)))
 		return false;
 	if (other)
 		return op_refuse(op, ERR_CONFLICT, "job %" PRId64 " stays cancelled: job %" PRId64 " has its name '%s' now; "
 			"'jobctl set %" PRId64 " name=OTHER' frees it", j->id, other, j->name, other);
-	if (!job_queue_there(s, op, j, e))
+	if (!job_row_check_queue(s, op, j, e))
 		return false;
 	if (op->ok && r->limit && live >= r->limit)
 		return op_refuse(op, ERR_LIMIT, "'%s' has %" PRId64 " jobs, more than %" PRId64 " are not allowed; remove some "
@@ -107,7 +107,7 @@ static bool check_revival(struct store *s, struct op *op, const struct job_held 
  * The schedule goes on with its first slot after now: slots that passed while the job was cancelled are not caught up.
  * A schedule that has no slot left leaves no row in 'due', and the job becomes finished.
  */
-static bool revive_due(struct store *s, struct op *op, struct job_held *j, struct err *e)
+static bool revive_due(struct store *s, struct op *op, struct job_row *j, struct err *e)
 {
 	const struct op_resume *r = &op->resume;
 	/* The schedule 'now' seems to have a slot up to the first full second after the job was added. */
@@ -127,7 +127,7 @@ static bool revive_due(struct store *s, struct op *op, struct job_held *j, struc
 	free(planned.runs);
 	if (planned.suspend)
 		return refuse_suspended(op, j, planned.suspend);
-	return !planned.next_slot || due_put(s, j->id, planned.next_slot, e);
+	return !planned.next_slot || job_row_put_due(s, j->id, planned.next_slot, e);
 }
 
 static bool put_later(struct store *s, const struct op_resume *r, int64_t job, const char *reason, struct err *e)
@@ -149,11 +149,11 @@ static char *resume_detail(const struct op_resume *r)
 
 	if (!r->until)
 		return xstrdup(r->reason);
-	return xprintf("until %s%s%s", format_rfc3339(r->until, until), r->reason ? ": " : "", r->reason ? r->reason : "");
+	return xprintf("until %s%s%s", rfc3339_format(r->until, until), r->reason ? ": " : "", r->reason ? r->reason : "");
 }
 
 /* 'pause': the one that ends, or that was to begin later. */
-static bool resume_held(struct store *s, struct op *op, struct job_held *j, const struct pause_order *pause, struct err *e)
+static bool resume_held(struct store *s, struct op *op, struct job_row *j, const struct pause_order *pause, struct err *e)
 {
 	struct op_resume *r = &op->resume;
 	AUTO_TEXT detail = resume_detail(r);
@@ -169,17 +169,17 @@ static bool resume_held(struct store *s, struct op *op, struct job_held *j, cons
 	r->found = true;
 	event_add(s, &(struct event_new){.at = r->now, .by = &op->act.by, .what = EVENT_JOB_RESUME, .object = j->name,
 		.job = j->id, .owner = j->uid, .detail = detail});
-	return job_state_move(s, j, JOB_ACTIVE, NULL, r->now, e) && job_pauses_keep(s, set_json(&job), r->now, e) &&
-	       (r->until ? put_later(s, r, j->id, pause->reason, e) : set_run(s, Q_JOB_PAUSES_DROP, &job, e)) &&
-	       release_jobs(s, set_json(&job), &r->released, e) && jobs_settle(s, set_json(&job), r->now, NULL, e);
+	return job_row_set_state(s, j, JOB_ACTIVE, NULL, r->now, e) && pause_keep_jobs(s, set_json(&job), r->now, e) &&
+	       (r->until ? put_later(s, r, j->id, pause->reason, e) : set_execute(s, Q_JOB_PAUSES_DROP, &job, e)) &&
+	       resume_release_jobs(s, set_json(&job), &r->released, e) && job_finish_idle(s, set_json(&job), r->now, NULL, e);
 }
 
 /* Without a pause there is no pause that could begin again. */
-static bool refuse_until(struct op *op, const struct job_held *j)
+static bool refuse_until(struct op *op, const struct job_row *j)
 {
 	AUTO_DONE(buf) words = {};
 
-	job_held_words(j, &words);
+	job_row_words(j, &words);
 	return op_refuse(op, ERR_CONFLICT, "job %s is %s and not paused, so no pause can begin again; 'jobctl pause %" PRId64
 		"' pauses a job", words.data, job_state_name(j->state), j->id);
 }
@@ -189,21 +189,21 @@ static bool resume_job(struct store *s, struct op *op, struct err *e)
 	struct op_resume *r = &op->resume;
 	AUTO_DONE(pause_order) imposed = {};
 	AUTO_DONE(pause_order) pause = {};
-	AUTO_DONE(job_held) j = {};
+	AUTO_DONE(job_row) j = {};
 	AUTO_DONE(buf) words = {};
 	bool denied;
 
-	if (!job_hold(s, r->uid, r->job, &j, e))
+	if (!job_row_lock(s, r->uid, r->job, &j, e))
 		return false;
 	if (!j.id)
 		return op_refuse(op, ERR_NOT_FOUND, "no job %" PRId64, r->job);
 	r->was = j.state;
 	r->name = xstrdup(j.name);
-	if (!job_pause_imposed(s, r->uid, &j, r->now, &imposed, &denied, e))
+	if (!pause_imposed_on_job(s, r->uid, &j, r->now, &imposed, &denied, e))
 		return false;
 	if (denied)
-		return op_deny_pause(op, &j, &imposed);
-	if (!job_pause_read(s, &j, &pause, e))
+		return pause_deny_op(op, &j, &imposed);
+	if (!pause_row_of_job(s, &j, &pause, e))
 		return false;
 	if (r->until && j.state != JOB_PAUSED && (j.state != JOB_ACTIVE || !pause.later))
 		return refuse_until(op, &j);
@@ -215,7 +215,7 @@ static bool resume_job(struct store *s, struct op *op, struct err *e)
 	case JOB_CANCELLED:
 		return resume_held(s, op, &j, &pause, e);
 	default:
-		job_held_words(&j, &words);
+		job_row_words(&j, &words);
 		return op_refuse(op, ERR_CONFLICT, "job %s is %s: its schedule has no slot left; 'jobctl run %" PRId64 "' runs it "
 			"once more", words.data, job_state_name(j.state), j.id);
 	}
@@ -241,7 +241,7 @@ static bool scope_again(struct store *s, struct op *op, bool *ret, struct err *e
 	AUTO_DONE(pause_list) all = {};
 
 	*ret = false;
-	if (!pauses_read(s, -1, &all, e))
+	if (!pause_rows_read(s, -1, &all, e))
 		return false;
 	for (size_t i = 0; i < all.n && !*ret; i++) {
 		struct pause_order next = all.v[i];
@@ -254,7 +254,7 @@ static bool scope_again(struct store *s, struct op *op, bool *ret, struct err *e
 		next.at = r->until;
 		next.until = 0;
 		next.later = *ret = true;
-		if (!pause_write(s, &next, e))
+		if (!pause_row_write(s, &next, e))
 			return false;
 	}
 	return *ret || op_refuse(op, ERR_CONFLICT, "there is no such pause, so none can begin again; 'jobctl status' shows the "
@@ -267,20 +267,20 @@ static bool resume_scope(struct store *s, struct op *op, struct err *e)
 	const struct pause_order p = {.scope = r->scope, .key = (char *)r->key, .uid = r->of_uid};
 	AUTO_TEXT detail = resume_detail(r);
 
-	if (!scope_pause_check(s, op, r->uid, &p, e))
+	if (!pause_check_scope(s, op, r->uid, &p, e))
 		return false;
 	if (!op->ok)
 		return true;
-	if (!pause_keep(s, r->scope, r->key, r->of_uid, r->now, e) ||
+	if (!pause_keep_scope(s, r->scope, r->key, r->of_uid, r->now, e) ||
 	    !(r->until ? scope_again(s, op, &r->found, e) : drop_pause(s, r, &r->found, e)))
 		return false;
 	if (!r->found)
 		return true;
 	pause_event(s, &op->act.by, r->scope == PAUSE_FREEZE ? EVENT_THAW : EVENT_RESUME, &p, r->now, detail);
-	return release_scope(s, r->scope, r->key, r->of_uid, &r->released, e);
+	return resume_release_scope(s, r->scope, r->key, r->of_uid, &r->released, e);
 }
 
-bool apply_resume(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool resume_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!(ops[i]->resume.scope == PAUSE_JOB ? resume_job : resume_scope)(s, ops[i], e))
@@ -327,8 +327,8 @@ static bool end_scopes(struct store *s, struct op_pauses_end *o, struct err *e)
 	for (size_t i = 0; i < over.n; i++) {
 		const struct pause_order *p = &over.v[i];
 
-		pause_event(s, NULL, p->scope == PAUSE_FREEZE ? EVENT_THAW : EVENT_RESUME, p, o->now, OVER);
-		if (!release_scope(s, p->scope, p->key, p->uid, &o->released, e))
+		pause_event(s, NULL, p->scope == PAUSE_FREEZE ? EVENT_THAW : EVENT_RESUME, p, o->now, PAUSE_ENDED);
+		if (!resume_release_scope(s, p->scope, p->key, p->uid, &o->released, e))
 			return false;
 	}
 	o->scopes = over.n;
@@ -336,7 +336,7 @@ static bool end_scopes(struct store *s, struct op_pauses_end *o, struct err *e)
 }
 
 /* Rows of an array, held in order, before what is known of them is looked at. */
-static bool take_ids(struct query *q, struct set *ret)
+static bool ids_read(struct query *q, struct set *ret)
 {
 	while (query_row(q))
 		set_id(ret, query_get_int(q));
@@ -349,7 +349,7 @@ static bool jobs_over(struct store *s, usec_t now, struct set *ret, struct err *
 
 	query_int(&q, now);
 	query_int(&q, STEP);
-	return take_ids(&q, ret);
+	return ids_read(&q, ret);
 }
 
 static bool lock_jobs(struct store *s, const char *ids, struct err *e)
@@ -367,10 +367,10 @@ static bool unpause(struct store *s, const char *ids, usec_t now, struct set *re
 	query_text(&q, ids);
 	query_int(&q, now);
 	while (query_row(&q)) {
-		struct event_new ev = {.at = now, .what = EVENT_JOB_RESUME, .detail = OVER};
+		struct event_new ev = {.at = now, .what = EVENT_JOB_RESUME, .detail = PAUSE_ENDED};
 
 		set_id(ret, ev.job = query_get_int(&q));
-		count_move(s, COUNT_JOBS, JOB_PAUSED, JOB_ACTIVE, query_get_text(&q));
+		counter_move(s, COUNT_JOBS, JOB_PAUSED, JOB_ACTIVE, query_get_text(&q));
 		ev.owner = query_get_int(&q);
 		ev.object = query_get_text(&q);
 		event_add(s, &ev);
@@ -397,11 +397,11 @@ static bool end_jobs(struct store *s, struct op_pauses_end *o, struct err *e)
 	if (over.n == 0)
 		return true;
 	if (!lock_jobs(s, set_json(&over), e) || !unpause(s, set_json(&over), o->now, &ended, e) ||
-	    !job_pauses_keep(s, set_json(&over), o->now, e) || !forget_pauses(s, set_json(&over), o->now, e))
+	    !pause_keep_jobs(s, set_json(&over), o->now, e) || !forget_pauses(s, set_json(&over), o->now, e))
 		return false;
 	o->jobs = ended.n;
-	return ended.n == 0 || (release_jobs(s, set_json(&ended), &o->released, e) &&
-		jobs_settle(s, set_json(&ended), o->now, NULL, e));
+	return ended.n == 0 || (resume_release_jobs(s, set_json(&ended), &o->released, e) &&
+		job_finish_idle(s, set_json(&ended), o->now, NULL, e));
 }
 
 /* ---- beginnings ---- */
@@ -412,7 +412,7 @@ static bool jobs_due(struct store *s, usec_t now, struct set *ret, struct err *e
 
 	query_int(&q, now);
 	query_int(&q, STEP);
-	return take_ids(&q, ret);
+	return ids_read(&q, ret);
 }
 
 static bool pause_due(struct store *s, const char *ids, struct op_pauses_end *o, struct err *e)
@@ -425,7 +425,7 @@ static bool pause_due(struct store *s, const char *ids, struct op_pauses_end *o,
 		struct event_new ev = {.at = o->now, .what = EVENT_JOB_PAUSE};
 
 		ev.job = query_get_int(&q);
-		count_move(s, COUNT_JOBS, JOB_ACTIVE, JOB_PAUSED, query_get_text(&q));
+		counter_move(s, COUNT_JOBS, JOB_ACTIVE, JOB_PAUSED, query_get_text(&q));
 		ev.owner = query_get_int(&q);
 		ev.object = query_get_text(&q);
 		ev.detail = query_get_text(&q);
@@ -453,7 +453,7 @@ static bool begin_jobs(struct store *s, struct op_pauses_end *o, struct err *e)
 	return query_finish(&q);
 }
 
-bool apply_pauses_end(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool pause_times_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!end_scopes(s, &ops[i]->pauses_end, e) || !end_jobs(s, &ops[i]->pauses_end, e) ||

@@ -23,7 +23,7 @@ void template_list_done(struct template_list *l)
 
 /* ---- writing ---- */
 
-static bool count_own(struct store *s, int64_t uid, int64_t *ret, struct err *e)
+static bool templates_count(struct store *s, int64_t uid, int64_t *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_TEMPLATES_COUNT, e);
 
@@ -33,7 +33,7 @@ static bool count_own(struct store *s, int64_t uid, int64_t *ret, struct err *e)
 	return !q.failed;
 }
 
-static bool put(struct store *s, struct op_template *t, struct err *e)
+static bool template_write(struct store *s, struct op_template *t, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_TEMPLATE_PUT, e);
 
@@ -47,7 +47,7 @@ static bool put(struct store *s, struct op_template *t, struct err *e)
 	return !q.failed;
 }
 
-static bool drop(struct store *s, struct op_template *t, struct err *e)
+static bool template_delete(struct store *s, struct op_template *t, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_TEMPLATE_DROP, e);
 
@@ -55,7 +55,7 @@ static bool drop(struct store *s, struct op_template *t, struct err *e)
 	query_text(&q, t->name);
 	t->revision = query_row(&q) ? query_get_int(&q) : 0;
 	if (t->revision)
-		count_bytes(s, t->uid, -query_get_int(&q));
+		owner_quota_add(s, t->uid, -query_get_int(&q));
 	return !q.failed;
 }
 
@@ -64,45 +64,45 @@ static int64_t template_bytes(const char *params, const char *spec)
 	return TEMPLATE_BYTES + (int64_t)strlen(params) + (int64_t)strlen(spec);
 }
 
-static bool read_own(struct store *s, int64_t uid, const char *name, struct template *ret, struct err *e);
+static bool template_row_get(struct store *s, int64_t uid, const char *name, struct template *ret, struct err *e);
 
-static bool put_checked(struct store *s, struct op *op, struct err *e)
+static bool template_put(struct store *s, struct op *op, struct err *e)
 {
 	AUTO_DONE(template) known = {};
 	struct op_template *t = &op->template;
 	int64_t n, more = template_bytes(t->params, t->spec);
 	struct err why = {};
 
-	if (!read_own(s, t->uid, t->name, &known, e) || !count_own(s, t->uid, &n, e))
+	if (!template_row_get(s, t->uid, t->name, &known, e) || !templates_count(s, t->uid, &n, e))
 		return false;
 	if (known.name)
 		more -= template_bytes(known.params, known.spec);
-	if (more > 0 && !quota_check(s, t->uid, t->owner, more, t->bytes_limit, &why, e))
+	if (more > 0 && !owner_quota_check(s, t->uid, t->owner, more, t->bytes_limit, &why, e))
 		return false;
 	if (why.kind)
 		return op_refuse(op, why.kind, "%s", why.msg);
 	if (!known.name && n >= TEMPLATES_MAX)
 		return op_refuse(op, ERR_LIMIT, "'%s' has %lld templates, more are not allowed; remove some with "
 			"'jobctl template rm'", op->template.owner, (long long)n);
-	count_bytes(s, t->uid, more);
-	return put(s, t, e);
+	owner_quota_add(s, t->uid, more);
+	return template_write(s, t, e);
 }
 
-static bool drop_checked(struct store *s, struct op *op, struct err *e)
+static bool template_remove(struct store *s, struct op *op, struct err *e)
 {
-	if (!drop(s, &op->template, e))
+	if (!template_delete(s, &op->template, e))
 		return false;
 	return op->template.revision || op_refuse(op, ERR_NOT_FOUND, "no template '%s' of yours; 'jobctl template list' "
 		"shows those there are", op->template.name);
 }
 
-bool apply_template(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool template_op_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct op_template *t = &ops[i]->template;
 		bool put_it = ops[i]->kind == OP_TEMPLATE_PUT;
 
-		if (!(put_it ? put_checked : drop_checked)(s, ops[i], e))
+		if (!(put_it ? template_put : template_remove)(s, ops[i], e))
 			return false;
 		if (ops[i]->ok)
 			event_add(s, &(struct event_new){.at = t->now, .by = &ops[i]->act.by, .object = t->name,
@@ -113,7 +113,7 @@ bool apply_template(struct store *s, struct op *const *ops, size_t n, struct err
 
 /* ---- reading ---- */
 
-static void read_row(struct query *q, struct template *t)
+static void template_row_read(struct query *q, struct template *t)
 {
 	t->uid = query_get_int(q);
 	t->name = query_get_copy(q);
@@ -125,24 +125,24 @@ static void read_row(struct query *q, struct template *t)
 	t->updated_at = query_get_int(q);
 }
 
-static bool read_own(struct store *s, int64_t uid, const char *name, struct template *ret, struct err *e)
+static bool template_row_get(struct store *s, int64_t uid, const char *name, struct template *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_TEMPLATE_GET, e);
 
 	query_int(&q, uid);
 	query_text(&q, name);
 	if (query_row(&q))
-		read_row(&q, ret);
+		template_row_read(&q, ret);
 	return !q.failed;
 }
 
-bool store_template_get(struct store *s, int64_t uid, const char *name, struct template *ret, struct err *e)
+bool list_templates_get(struct store *s, int64_t uid, const char *name, struct template *ret, struct err *e)
 {
 	AUTO_DONE(template) found = {};
 	AUTO_TX tx = {};
 
-	if (!tx_begin(&tx, s, false, e) || !read_own(s, uid, name, &found, e) ||
-	    (!found.name && uid != 0 && !read_own(s, 0, name, &found, e)) || !tx_commit(&tx, e))
+	if (!tx_begin(&tx, s, false, e) || !template_row_get(s, uid, name, &found, e) ||
+	    (!found.name && uid != 0 && !template_row_get(s, 0, name, &found, e)) || !tx_commit(&tx, e))
 		return false;
 	if (!found.name) {
 		err_field(e, "template", "no template '%.128s'; 'jobctl template list' shows those there are", name);
@@ -155,7 +155,7 @@ bool store_template_get(struct store *s, int64_t uid, const char *name, struct t
 	return true;
 }
 
-static bool read_part(struct store *s, int64_t uid, const char *after, size_t limit, struct template_list *ret,
+static bool templates_read_part(struct store *s, int64_t uid, const char *after, size_t limit, struct template_list *ret,
 	struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_TEMPLATES_OF, e);
@@ -166,12 +166,12 @@ static bool read_part(struct store *s, int64_t uid, const char *after, size_t li
 	while (query_row(&q)) {
 		ret->v = xgrow(ret->v, ret->n, sizeof(*ret->v));
 		ret->v[ret->n] = (struct template){};
-		read_row(&q, &ret->v[ret->n++]);
+		template_row_read(&q, &ret->v[ret->n++]);
 	}
 	return !q.failed;
 }
 
-static bool read_list(struct store *s, int64_t uid, const char *after, size_t limit, struct template_list *ret,
+static bool templates_read(struct store *s, int64_t uid, const char *after, size_t limit, struct template_list *ret,
 	struct err *e)
 {
 	size_t bytes = 0, n = 0;
@@ -179,7 +179,7 @@ static bool read_list(struct store *s, int64_t uid, const char *after, size_t li
 	while (ret->n < limit && (n = page_chunk(ret->n, bytes, limit, PAGE_BYTES)) > 0) {
 		size_t from = ret->n;
 
-		if (!read_part(s, uid, from ? ret->v[from - 1].name : after, n, ret, e))
+		if (!templates_read_part(s, uid, from ? ret->v[from - 1].name : after, n, ret, e))
 			return false;
 		for (size_t i = from; i < ret->n; i++)
 			bytes += strlen(ret->v[i].spec) + strlen(ret->v[i].params);
@@ -190,13 +190,13 @@ static bool read_list(struct store *s, int64_t uid, const char *after, size_t li
 	return true;
 }
 
-bool store_template_list(struct store *s, int64_t uid, const char *after, size_t limit, struct template_list *ret,
+bool list_templates_page(struct store *s, int64_t uid, const char *after, size_t limit, struct template_list *ret,
 	struct err *e)
 {
 	AUTO_DONE(template_list) found = {};
 	AUTO_TX tx = {};
 
-	if (!tx_begin(&tx, s, false, e) || !read_list(s, uid, after, limit, &found, e) || !tx_commit(&tx, e))
+	if (!tx_begin(&tx, s, false, e) || !templates_read(s, uid, after, limit, &found, e) || !tx_commit(&tx, e))
 		return false;
 	*ret = found;
 	found = (struct template_list){};

@@ -33,7 +33,7 @@ static struct member *members_add(struct members *m)
 }
 
 /* Whether it is still the leader under this term; it stays so until the commit. */
-static bool hold_office(struct store *s, const struct op_lead *l, bool *ret, struct err *e)
+static bool leader_lease_hold(struct store *s, const struct op_lead *l, bool *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_LEADER_HOLD, e);
 
@@ -60,7 +60,7 @@ static bool read_dead(struct store *s, const struct op_lead *l, struct members *
 	return !q.failed;
 }
 
-static bool give_up(struct store *s, const char *id, usec_t now, struct err *e)
+static bool node_mark_lost(struct store *s, const char *id, usec_t now, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_NODE_LOST, e);
 
@@ -92,15 +92,15 @@ static void describe_count(struct set *set, int64_t uid, const char *queue)
 }
 
 /* Rows are id, uid, queue; each is counted as this node's from now on. */
-static void count_row(struct store *s, struct query *q, struct set *ids, int64_t *ret_uid, char **ret_queue)
+static void active_run_count(struct store *s, struct query *q, struct set *ids, int64_t *ret_uid, char **ret_queue)
 {
 	set_id(ids, query_get_int(q));
 	*ret_uid = query_get_int(q);
 	*ret_queue = query_get_copy(q);
-	count_change(s, COUNT_ACTIVE, *ret_uid, *ret_queue, 1);
+	counter_change(s, COUNT_ACTIVE, *ret_uid, *ret_queue, 1);
 }
 
-static bool uncount(struct store *s, const char *node, int64_t uid, const char *queue, struct err *e)
+static bool active_run_uncount(struct store *s, const char *node, int64_t uid, const char *queue, struct err *e)
 {
 	AUTO_SET one = {};
 
@@ -108,7 +108,7 @@ static bool uncount(struct store *s, const char *node, int64_t uid, const char *
 	return move_count(s, node, &one, e);
 }
 
-static bool take_runs(struct store *s, struct op_lead *l, const struct member *dead, struct err *e)
+static bool dead_node_runs_take(struct store *s, struct op_lead *l, const struct member *dead, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_NODE_RUNS, e);
 	AUTO_SET ids = {};
@@ -118,15 +118,15 @@ static bool take_runs(struct store *s, struct op_lead *l, const struct member *d
 		AUTO_TEXT queue = NULL;
 		int64_t uid;
 
-		count_row(s, &q, &ids, &uid, &queue);
-		if (!uncount(s, dead->name, uid, queue, e))
+		active_run_count(s, &q, &ids, &uid, &queue);
+		if (!active_run_uncount(s, dead->name, uid, queue, e))
 			return false;
 	}
-	return !q.failed && runs_take_over(s, l->node, &ids, &l->lost, e);
+	return !q.failed && claim_take_over(s, l->node, &ids, &l->lost, e);
 }
 
 /* Runs of nodes that left, and that nobody holds any more. */
-static bool take_left(struct store *s, struct op_lead *l, struct err *e)
+static bool left_runs_take(struct store *s, struct op_lead *l, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_RUNS_AWAY, e);
 	AUTO_SET ids = {};
@@ -137,28 +137,28 @@ static bool take_left(struct store *s, struct op_lead *l, struct err *e)
 		AUTO_TEXT name = NULL;
 		int64_t uid;
 
-		count_row(s, &q, &ids, &uid, &queue);
+		active_run_count(s, &q, &ids, &uid, &queue);
 		name = query_get_copy(&q);
-		if (!uncount(s, name, uid, queue, e))
+		if (!active_run_uncount(s, name, uid, queue, e))
 			return false;
 	}
-	return !q.failed && runs_take_over(s, l->node, &ids, &l->lost, e);
+	return !q.failed && claim_take_over(s, l->node, &ids, &l->lost, e);
 }
 
-static bool bury(struct store *s, struct op_lead *l, struct err *e)
+static bool nodes_reap(struct store *s, struct op_lead *l, struct err *e)
 {
 	AUTO_DONE(members) dead = {};
 
 	if (!read_dead(s, l, &dead, e))
 		return false;
 	for (size_t i = 0; i < dead.n; i++) {
-		if (!give_up(s, dead.v[i].id, l->now, e) || !take_runs(s, l, &dead.v[i], e))
+		if (!node_mark_lost(s, dead.v[i].id, l->now, e) || !dead_node_runs_take(s, l, &dead.v[i], e))
 			return false;
 		event_add(s, &(struct event_new){.at = l->now, .what = EVENT_NODE_LOST, .object = dead.v[i].name,
 			.node = dead.v[i].id});
 	}
 	l->dead = (int64_t)dead.n;
-	return take_left(s, l, e);
+	return left_runs_take(s, l, e);
 }
 
 /* ---- the segments ---- */
@@ -177,12 +177,12 @@ static bool read_live(struct store *s, struct members *ret, struct err *e)
 	return !q.failed;
 }
 
-static int place_of(const struct member *const *v, size_t n, const char *id)
+static int member_index(const struct member *const *v, size_t n, const char *id)
 {
 	for (size_t i = 0; i < n; i++)
 		if (text_equal(v[i]->id, id))
 			return (int)i;
-	return SPREAD_NOBODY;
+	return SPREAD_UNASSIGNED;
 }
 
 static bool read_holders(struct store *s, const struct member *const *v, size_t n, int ret[SEGMENTS], struct err *e)
@@ -190,18 +190,18 @@ static bool read_holders(struct store *s, const struct member *const *v, size_t 
 	AUTO_QUERY q = query_start(s->db, Q_SEGMENTS_ALL, e);
 
 	for (int i = 0; i < SEGMENTS; i++)
-		ret[i] = SPREAD_NOBODY;
+		ret[i] = SPREAD_UNASSIGNED;
 	while (query_row(&q)) {
 		int64_t segment = query_get_int(&q);
 
 		if (segment >= 0 && segment < SEGMENTS)
-			ret[segment] = place_of(v, n, query_get_text(&q));
+			ret[segment] = member_index(v, n, query_get_text(&q));
 	}
 	return !q.failed;
 }
 
 /* Nodes that are drained plan nothing, unless there is nobody else. */
-static size_t choose(const struct members *live, const struct member **ret)
+static size_t planners_choose(const struct members *live, const struct member **ret)
 {
 	size_t n = 0;
 
@@ -217,7 +217,7 @@ static bool spread(struct store *s, struct op_lead *l, const struct members *liv
 {
 	const struct member **v = xcalloc(live->n ? live->n : 1, sizeof(*v));
 	const char **names = xcalloc(live->n ? live->n : 1, sizeof(*names));
-	size_t n = choose(live, v);
+	size_t n = planners_choose(live, v);
 	int was[SEGMENTS], next[SEGMENTS];
 	AUTO_SET moves = {};
 	bool ok = read_holders(s, v, n, was, e);
@@ -225,7 +225,7 @@ static bool spread(struct store *s, struct op_lead *l, const struct members *liv
 	for (size_t i = 0; i < n; i++)
 		names[i] = v[i]->name;
 	if (ok && n > 0)
-		l->moved = (int64_t)segments_spread(names, n, was, next);
+		l->moved = (int64_t)spread_segments(names, n, was, next);
 	for (int i = 0; l->moved > 0 && i < SEGMENTS; i++)
 		if (next[i] != was[i]) {
 			set_item(&moves);
@@ -234,7 +234,7 @@ static bool spread(struct store *s, struct op_lead *l, const struct members *liv
 		}
 	free(names);
 	free(v);
-	return ok && set_run(s, Q_SEGMENTS_PUT, &moves, e);
+	return ok && set_execute(s, Q_SEGMENTS_PUT, &moves, e);
 }
 
 /* ---- the operation ---- */
@@ -254,23 +254,23 @@ static bool lead(struct store *s, struct op *op, struct err *e)
 	AUTO_DONE(members) live = {};
 	bool leads;
 
-	if (!hold_office(s, l, &leads, e))
+	if (!leader_lease_hold(s, l, &leads, e))
 		return false;
 	if (!leads)
 		return op_refuse(op, ERR_FENCED, "term %lld is over: somebody else leads", (long long)l->term);
-	if ((!l->spares && !bury(s, l, e)) || !read_live(s, &live, e) || !spread(s, l, &live, e))
+	if ((!l->spares && !nodes_reap(s, l, e)) || !read_live(s, &live, e) || !spread(s, l, &live, e))
 		return false;
-	if (!relays_prune(s, e))
+	if (!output_relays_prune(s, e))
 		return false;
 	l->live = (int64_t)live.n;
 	if (live.n > 1 && !leader_worked(s, l->now, e))
 		return false;
 	if (l->lost.n > 0 || l->dead > 0 || l->moved > 0)
-		news_note(s, false);
+		wakeup_peers(s, false);
 	return true;
 }
 
-bool apply_lead(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool leader_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!lead(s, ops[i], e))

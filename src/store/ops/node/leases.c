@@ -42,7 +42,7 @@ static bool read_segments(struct store *s, const char *node, uint64_t *ret, stru
 	return !q.failed;
 }
 
-static void copy_name(char to[NODE_NAME_SHOWN], const char *name)
+static void node_name_copy(char to[NODE_NAME_SHOWN], const char *name)
 {
 	snprintf(to, NODE_NAME_SHOWN, "%s", name ? name : "");
 }
@@ -76,7 +76,7 @@ static void bind_node(struct query *q, const struct op_lease *l)
 	query_int(q, l->skew);
 }
 
-static void bind_office(struct renewal *r, const struct op_lease *l)
+static void bind_leader(struct renewal *r, const struct op_lease *l)
 {
 	query_text(&r->keep, l->node);
 	query_int(&r->keep, l->ttl);
@@ -96,7 +96,7 @@ static void renewal_bind(struct renewal *r, struct store *s, const struct op_lea
 		.take = query_start(s->db, Q_LEADER_TAKE, e), .began = query_start(s->db, Q_LEADER_BEGAN, e),
 		.yield = query_start(s->db, Q_LEADER_YIELD, e), .facts = query_start(s->db, Q_LEASE_FACTS, e)};
 	bind_node(&r->node, l);
-	bind_office(r, l);
+	bind_leader(r, l);
 	query_text(&r->facts, l->node);
 	query_text(&r->facts, l->name);
 }
@@ -109,29 +109,29 @@ static bool renewal_send(struct store *s, bool takes, struct err *e)
 	return takes ? s->db->ops->transact(s->db, stand, ELEMENTS(stand), e) : s->db->ops->transact(s->db, follow, ELEMENTS(follow), e);
 }
 
-static bool read_facts(struct store *s, struct op_lease *l, struct query *q)
+static bool lease_facts_read(struct store *s, struct op_lease *l, struct query *q)
 {
 	if (query_row(q)) {
 		l->draining = query_get_int(q);
-		copy_name(l->leader, query_get_text(q));
+		node_name_copy(l->leader, query_get_text(q));
 		l->term = query_get_int(q);
-		l->office_remains = query_get_int(q);
+		l->leader_remains = query_get_int(q);
 		l->worked = query_get_int(q);
 		s->others = l->others = query_get_int(q);
 		l->segments = (uint64_t)query_get_int(q);
 		l->first_slot = query_get_int(q); /* whoever plans it: one that is long past says that nobody does */
-		copy_name(l->planner, query_get_text(q));
+		node_name_copy(l->planner, query_get_text(q));
 	}
-	if (l->office_remains <= 0) {
-		l->office_remains = 0;
+	if (l->leader_remains <= 0) {
+		l->leader_remains = 0;
 		l->leader[0] = '\0';
 	}
-	s->office_ends = clock_boot(&clock_system) + l->office_remains;
+	s->leader_lease_ends = clock_boot(&clock_system) + l->leader_remains;
 	return !q->failed;
 }
 
 /* The event of it, which is written in turn, is left to the engine. */
-static bool read_office(struct renewal *r, struct store *s, struct op_lease *l, bool takes, bool *ret_yields)
+static bool leader_result_read(struct renewal *r, struct store *s, struct op_lease *l, bool takes, bool *ret_yields)
 {
 	l->leads = query_row(&r->keep);
 	if (!r->keep.failed && takes) {
@@ -162,7 +162,7 @@ static bool explain_fenced(struct store *s, struct op *op, struct err *e)
 }
 
 /* Once with what is known of the office. *ret_free: it is free, and this one would have it. */
-static bool renew_once(struct store *s, struct op *op, bool at_once, bool takes, bool *ret_free, struct err *e)
+static bool lease_renew_once(struct store *s, struct op *op, bool at_once, bool takes, bool *ret_free, struct err *e)
 {
 	struct op_lease *l = &op->lease;
 	__attribute__((cleanup(renewal_done))) struct renewal r = {};
@@ -178,37 +178,37 @@ static bool renew_once(struct store *s, struct op *op, bool at_once, bool takes,
 		return !r.node.failed && explain_fenced(s, op, e);
 	}
 	l->now = s->db->ops->reconnects ? query_get_int(&r.node) : 0;
-	if (!read_office(&r, s, l, takes, &yields) || !read_facts(s, l, &r.facts))
+	if (!leader_result_read(&r, s, l, takes, &yields) || !lease_facts_read(s, l, &r.facts))
 		return false;
-	*ret_free = l->office_remains == 0 && l->stands && !l->resigns && !l->draining && !yields;
+	*ret_free = l->leader_remains == 0 && l->stands && !l->resigns && !l->draining && !yields;
 	return true;
 }
 
 /* Nobody looks for a free office each time: who finds it so comes back for it. */
-static bool renew(struct store *s, struct op *op, bool at_once, struct err *e)
+static bool lease_renew(struct store *s, struct op *op, bool at_once, struct err *e)
 {
 	const struct op_lease *l = &op->lease;
-	bool takes = l->stands && !l->resigns && s->office_ends && clock_boot(&clock_system) >= s->office_ends, free;
+	bool takes = l->stands && !l->resigns && s->leader_lease_ends && clock_boot(&clock_system) >= s->leader_lease_ends, free;
 
-	if (!renew_once(s, op, at_once, takes, &free, e) || (free && !takes && !renew_once(s, op, at_once, true, &free, e)))
+	if (!lease_renew_once(s, op, at_once, takes, &free, e) || (free && !takes && !lease_renew_once(s, op, at_once, true, &free, e)))
 		return false;
 	if (op->ok && s->db->ops->set_checkpoints) /* F-11: two who did it at a time would lose pages */
 		s->db->ops->set_checkpoints(s->db, l->leads);
 	return true;
 }
 
-bool apply_lease(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool lease_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!renew(s, ops[i], false, e))
+		if (!lease_renew(s, ops[i], false, e))
 			return false;
 	return true;
 }
 
-bool leases_renew(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool lease_renew_outside_tx(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
-		if (ops[i]->ok && !renew(s, ops[i], true, e))
+		if (ops[i]->ok && !lease_renew(s, ops[i], true, e))
 			return false;
 	return true;
 }
@@ -235,10 +235,10 @@ static bool read_to_end(struct store *s, const char *node, struct run_changes *r
 }
 
 /* The rest is what the batch does after every operation: it looks when the next slot and the next run are due. */
-bool apply_look(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool node_poll_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
-		struct op_look *l = &ops[i]->look;
+		struct op_node_poll *l = &ops[i]->look;
 
 		if (!read_segments(s, l->node, &l->segments, e) || !nodes_others(s, l->node, &l->others, e) ||
 		    !read_to_end(s, l->node, &l->to_end, e))
@@ -260,7 +260,7 @@ static bool node_known(struct store *s, const char *name, bool *ret, struct err 
 	return !q.failed;
 }
 
-static bool read_order(struct store *s, const char *name, bool *ret_draining, int64_t *ret_resign, struct err *e)
+static bool node_command_read(struct store *s, const char *name, bool *ret_draining, int64_t *ret_resign, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_NODE_ORDER, e);
 
@@ -272,7 +272,7 @@ static bool read_order(struct store *s, const char *name, bool *ret_draining, in
 	return !q.failed;
 }
 
-static bool put_order(struct store *s, const char *name, bool draining, int64_t resign, struct err *e)
+static bool node_command_write(struct store *s, const char *name, bool draining, int64_t resign, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_NODE_ORDER_PUT, e);
 
@@ -315,7 +315,7 @@ static struct node_view *node_list_add(struct node_list *l)
 	return &l->v[l->n++];
 }
 
-static bool read_nodes(struct store *s, struct node_list *l, struct err *e)
+static bool node_rows_read(struct store *s, struct node_list *l, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_NODES_ALL, e);
 
@@ -341,11 +341,11 @@ static bool read_nodes(struct store *s, struct node_list *l, struct err *e)
 }
 
 /* How many other nodes start runs, and how many of them could lead. */
-static bool count_able(struct store *s, const char *but, int64_t *ret_starting, int64_t *ret_leading, struct err *e)
+static bool able_nodes_count(struct store *s, const char *but, int64_t *ret_starting, int64_t *ret_leading, struct err *e)
 {
 	AUTO_DONE(node_list) l = {};
 
-	if (!read_nodes(s, &l, e))
+	if (!node_rows_read(s, &l, e))
 		return false;
 	for (size_t i = 0; i < l.n; i++) {
 		bool able = !text_equal(l.v[i].name, but) && !l.v[i].draining && l.v[i].lease_remains > 0;
@@ -356,9 +356,9 @@ static bool count_able(struct store *s, const char *but, int64_t *ret_starting, 
 	return true;
 }
 
-static bool give_order(struct store *s, struct op *op, struct err *e)
+static bool node_command_run(struct store *s, struct op *op, struct err *e)
 {
-	struct op_node_order *o = &op->node_order;
+	struct op_node_command *o = &op->node_command;
 	AUTO_TEXT leader = NULL;
 	const char *name;
 	int64_t term = 0, resign = 0, successors = 0;
@@ -369,8 +369,8 @@ static bool give_order(struct store *s, struct op *op, struct err *e)
 	name = o->name ? o->name : leader;
 	if (!name)
 		return op_refuse(op, ERR_CONFLICT, "nobody leads at the moment; see 'jobctl nodes'");
-	if (!node_known(s, name, &known, e) || !read_order(s, name, &draining, &resign, e) ||
-	    !count_able(s, name, &o->others, &successors, e))
+	if (!node_known(s, name, &known, e) || !node_command_read(s, name, &draining, &resign, e) ||
+	    !able_nodes_count(s, name, &o->others, &successors, e))
 		return false;
 	if (!known && !draining)
 		return op_refuse(op, ERR_NOT_FOUND, "no node '%s'; see 'jobctl nodes'", name);
@@ -383,21 +383,21 @@ static bool give_order(struct store *s, struct op *op, struct err *e)
 		return true;
 	event_add(s, &(struct event_new){.at = o->now, .by = &op->act.by, .what = EVENT_NODE_SET, .object = name,
 		.detail = o->order == NODE_RESIGN ? "resign" : o->order == NODE_DRAIN ? "drain" : "undrain"});
-	return put_order(s, name, o->order == NODE_RESIGN ? draining : o->order == NODE_DRAIN,
+	return node_command_write(s, name, o->order == NODE_RESIGN ? draining : o->order == NODE_DRAIN,
 		o->order == NODE_RESIGN ? term : resign, e);
 }
 
-bool apply_node_order(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool node_command_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!give_order(s, ops[i], e))
+		if (!node_command_run(s, ops[i], e))
 			return false;
 	return true;
 }
 
 /* ---- for people ---- */
 
-static bool read_leader(struct store *s, struct node_list *l, struct err *e)
+static bool leader_read(struct store *s, struct node_list *l, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_LEADER_GET, e);
 
@@ -413,19 +413,19 @@ static bool read_leader(struct store *s, struct node_list *l, struct err *e)
 	return !q.failed;
 }
 
-bool store_nodes(struct store *s, struct node_list *ret, struct err *e)
+bool list_nodes_open(struct store *s, struct node_list *ret, struct err *e)
 {
 	AUTO_DONE(node_list) l = {};
 	AUTO_TX tx = {};
 
-	if (!tx_begin(&tx, s, false, e) || !read_nodes(s, &l, e) || !read_leader(s, &l, e) || !tx_commit(&tx, e))
+	if (!tx_begin(&tx, s, false, e) || !node_rows_read(s, &l, e) || !leader_read(s, &l, e) || !tx_commit(&tx, e))
 		return false;
 	*ret = l;
 	l = (struct node_list){};
 	return true;
 }
 
-bool store_nodes_gone(struct store *s, usec_t now, struct node_list *ret, struct err *e)
+bool list_nodes_gone(struct store *s, usec_t now, struct node_list *ret, struct err *e)
 {
 	AUTO_DONE(node_list) l = {};
 	AUTO_QUERY q = query_start(s->db, Q_NODES_GONE, e);

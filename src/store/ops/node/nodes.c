@@ -4,7 +4,7 @@
 #include "store/store_private.h"
 #include <string.h>
 
-#define FOR_EVER (100 * 366 * USEC_DAY) /* a lease that nobody renews */
+#define LEASE_FOREVER (100 * 366 * USEC_DAY) /* a lease that nobody renews */
 
 static bool insert_node(struct store *s, const struct op_node_open *o, struct err *e)
 {
@@ -15,8 +15,8 @@ static bool insert_node(struct store *s, const struct op_node_open *o, struct er
 	query_text(&q, o->spawner);
 	query_text(&q, o->host ? o->host : "");
 	query_int(&q, o->now);
-	query_int(&q, o->ttl ? o->ttl : FOR_EVER);
-	query_int(&q, !o->ttl ? FOR_EVER : o->run_ttl > o->ttl ? o->run_ttl : o->ttl);
+	query_int(&q, o->ttl ? o->ttl : LEASE_FOREVER);
+	query_int(&q, !o->ttl ? LEASE_FOREVER : o->run_ttl > o->ttl ? o->run_ttl : o->ttl);
 	query_text(&q, o->labels ? o->labels : "");
 	query_int(&q, o->barred);
 	query_text(&q, o->boot ? o->boot : "");
@@ -51,7 +51,7 @@ static bool lives_elsewhere(struct store *s, const struct op_node_open *o, char 
 	return !q.failed;
 }
 
-static bool contains(const struct strv *v, const char *s)
+static bool strv_contains(const struct strv *v, const char *s)
 {
 	for (size_t i = 0; v && i < v->n; i++)
 		if (text_equal(v->v[i], s))
@@ -77,7 +77,7 @@ static bool has_rival(struct store *s, const struct op_node_open *o, bool *ret, 
 	while (query_row(&q)) {
 		const char *spawner = query_get_text(&q);
 
-		*ret = *ret || (!text_equal(spawner, o->spawner) && !contains(o->past_spawners, spawner));
+		*ret = *ret || (!text_equal(spawner, o->spawner) && !strv_contains(o->past_spawners, spawner));
 	}
 	return !q.failed;
 }
@@ -91,7 +91,7 @@ static bool read_given_up(struct store *s, const struct op_node_open *o, bool *r
 	return !q.failed;
 }
 
-static bool displace(struct store *s, const struct op_node_open *o, struct err *e)
+static bool older_engines_close(struct store *s, const struct op_node_open *o, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_NODES_DISPLACE, e);
 
@@ -102,7 +102,7 @@ static bool displace(struct store *s, const struct op_node_open *o, struct err *
 }
 
 /* It need not wait for their leases to end: they are closed, and can do nothing any more. */
-static bool inherit(struct store *s, const struct op_node_open *o, struct err *e)
+static bool segments_inherit(struct store *s, const struct op_node_open *o, struct err *e)
 {
 	AUTO_QUERY segments = query_start(s->db, Q_SEGMENTS_INHERIT, e);
 	AUTO_QUERY office = query_start(s->db, Q_LEADER_VACATE, e);
@@ -114,7 +114,7 @@ static bool inherit(struct store *s, const struct op_node_open *o, struct err *e
 	return query_finish(&segments) && query_finish(&office);
 }
 
-static bool run_plain(struct store *s, int query, struct err *e)
+static bool plain_query_run(struct store *s, int query, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, query, e);
 
@@ -148,7 +148,7 @@ static bool void_leases(struct store *s, const struct op_node_open *o, struct er
 		return true;
 	if (!read_meta(s, "lease_boot", &was, e))
 		return false;
-	return text_equal(was, o->boot) || (run_plain(s, Q_LEASES_VOID, e) && run_plain(s, Q_LEADER_VOID, e) &&
+	return text_equal(was, o->boot) || (plain_query_run(s, Q_LEASES_VOID, e) && plain_query_run(s, Q_LEADER_VOID, e) &&
 						   put_meta(s, "lease_boot", o->boot, e));
 }
 
@@ -162,7 +162,7 @@ static bool read_last_seen(struct store *s, usec_t *ret, struct err *e)
 }
 
 /* What they held, by whether our spawner is the one that has the processes. */
-static bool read_held(struct store *s, const struct op_node_open *o, struct set *same, struct set *other,
+static bool inherited_runs_read(struct store *s, const struct op_node_open *o, struct set *same, struct set *other,
 	struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_NODE_HELD, e);
@@ -177,7 +177,7 @@ static bool read_held(struct store *s, const struct op_node_open *o, struct set 
 	return !q.failed;
 }
 
-bool runs_take_over(struct store *s, const char *node, struct set *ids, struct claimed_list *ret, struct err *e)
+bool claim_take_over(struct store *s, const char *node, struct set *ids, struct claim_list *ret, struct err *e)
 {
 	AUTO_QUERY q = {};
 
@@ -186,10 +186,10 @@ bool runs_take_over(struct store *s, const char *node, struct set *ids, struct c
 	q = query_start(s->db, Q_RUNS_TAKE_OVER, e);
 	query_text(&q, node);
 	query_text(&q, set_json(ids));
-	return query_finish(&q) && runs_read_claimed(s, set_json(ids), ret, e);
+	return query_finish(&q) && claim_read_runs(s, set_json(ids), ret, e);
 }
 
-static bool open_node(struct store *s, struct op *op, struct err *e)
+static bool node_register(struct store *s, struct op *op, struct err *e)
 {
 	struct op_node_open *o = &op->node_open;
 	AUTO_SET same = {};
@@ -205,9 +205,9 @@ static bool open_node(struct store *s, struct op *op, struct err *e)
 	if (o->rival)
 		return op_refuse(op, ERR_CONFLICT, "a daemon of node '%s' with another spawner uses this store and its lease runs; 'jobctl' "
 			"reaches it where it was started; stop it first, or start this one with --instance NAME", o->name);
-	if (!read_given_up(s, o, &o->given_up, e) || !insert_node(s, o, e) || !displace(s, o, e) || !inherit(s, o, e) || !read_held(s, o, &same, &other, e) ||
-	    !runs_take_over(s, o->node, &same, &o->same_spawner, e) ||
-	    !runs_take_over(s, o->node, &other, &o->other_spawner, e) || !relays_prune(s, e) ||
+	if (!read_given_up(s, o, &o->given_up, e) || !insert_node(s, o, e) || !older_engines_close(s, o, e) || !segments_inherit(s, o, e) || !inherited_runs_read(s, o, &same, &other, e) ||
+	    !claim_take_over(s, o->node, &same, &o->same_spawner, e) ||
+	    !claim_take_over(s, o->node, &other, &o->other_spawner, e) || !output_relays_prune(s, e) ||
 	    !nodes_others(s, o->node, &o->others, e))
 		return false;
 	free(s->node_name);
@@ -217,15 +217,15 @@ static bool open_node(struct store *s, struct op *op, struct err *e)
 	return true;
 }
 
-bool apply_node_open(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool node_open_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!open_node(s, ops[i], e))
+		if (!node_register(s, ops[i], e))
 			return false;
 	return true;
 }
 
-static bool close_node(struct store *s, const struct op_node_close *c, struct err *e)
+static bool node_unregister(struct store *s, const struct op_node_close *c, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_NODE_CLOSE, e);
 	AUTO_SET held = {};
@@ -240,13 +240,13 @@ static bool close_node(struct store *s, const struct op_node_close *c, struct er
 	return query_finish(&q);
 }
 
-bool apply_node_close(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool node_close_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
 		AUTO_QUERY office = query_start(s->db, Q_LEADER_DROP, e);
 
 		query_text(&office, ops[i]->node_close.node);
-		if (!close_node(s, &ops[i]->node_close, e) || !query_finish(&office) || !relays_prune(s, e))
+		if (!node_unregister(s, &ops[i]->node_close, e) || !query_finish(&office) || !output_relays_prune(s, e))
 			return false;
 		event_add(s, &(struct event_new){.at = ops[i]->node_close.now, .what = EVENT_NODE_CLOSE,
 			.object = s->node_name, .node = ops[i]->node_close.node});

@@ -17,7 +17,7 @@ void relay_list_done(struct relay_list *l)
 }
 
 /* Only the other end of it is woken. */
-static bool tell(struct store *s, const char *node, struct err *e)
+static bool relay_notify(struct store *s, const char *node, struct err *e)
 {
 	AUTO_QUERY q = {};
 
@@ -52,7 +52,7 @@ static bool read_load(struct store *s, const char *holder, int64_t *ret, struct 
 	return !q.failed;
 }
 
-static bool add(struct store *s, const struct op_relay *r, struct err *e)
+static bool relay_insert(struct store *s, const struct op_relay *r, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_RELAY_ADD, e);
 
@@ -68,7 +68,7 @@ static bool add(struct store *s, const struct op_relay *r, struct err *e)
 	return query_finish(&q);
 }
 
-static bool ask(struct store *s, struct op *op, struct err *e)
+static bool relay_request(struct store *s, struct op *op, struct err *e)
 {
 	struct op_relay *r = &op->relay;
 	int64_t load = 0;
@@ -82,7 +82,7 @@ static bool ask(struct store *s, struct op *op, struct err *e)
 		return false;
 	if (load >= RELAYS_MAX)
 		return op_refuse(op, ERR_BUSY, "node '%s' is asked for the output of %d runs already; try again", r->name, RELAYS_MAX);
-	return add(s, r, e) && tell(s, r->holder, e);
+	return relay_insert(s, r, e) && relay_notify(s, r->holder, e);
 }
 
 /* ---- handing over ---- */
@@ -103,7 +103,7 @@ static bool put_part(struct store *s, const struct op_relay *r, struct err *e)
 }
 
 /* Nothing is locked: a part for somebody who leaves at this moment is pruned. */
-static bool put(struct store *s, struct op *op, struct err *e)
+static bool relay_put(struct store *s, struct op *op, struct err *e)
 {
 	struct op_relay *r = &op->relay;
 	AUTO_TEXT reader = NULL;
@@ -115,7 +115,7 @@ static bool put(struct store *s, struct op *op, struct err *e)
 	if (q.failed || r->gone)
 		return !q.failed;
 	reader = query_get_copy(&q);
-	return put_part(s, r, e) && tell(s, reader, e);
+	return put_part(s, r, e) && relay_notify(s, reader, e);
 }
 
 /* ---- reading ---- */
@@ -128,7 +128,7 @@ static bool drop_parts(struct store *s, int64_t id, struct err *e)
 	return query_finish(&q);
 }
 
-static bool drop(struct store *s, struct op *op, struct err *e)
+static bool relay_drop(struct store *s, struct op *op, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_RELAY_DROP, e);
 	AUTO_TEXT holder = NULL;
@@ -138,10 +138,10 @@ static bool drop(struct store *s, struct op *op, struct err *e)
 	if (q.failed || op->relay.gone)
 		return !q.failed;
 	holder = query_get_copy(&q);
-	return drop_parts(s, op->relay.id, e) && tell(s, holder, e);
+	return drop_parts(s, op->relay.id, e) && relay_notify(s, holder, e);
 }
 
-static bool keep(struct store *s, struct op *op, struct err *e)
+static bool relay_keep(struct store *s, struct op *op, struct err *e)
 {
 	struct op_relay *r = &op->relay;
 	AUTO_QUERY q = query_start(s->db, Q_RELAY_KEEP, e);
@@ -154,7 +154,7 @@ static bool keep(struct store *s, struct op *op, struct err *e)
 	if (q.failed || r->gone)
 		return !q.failed;
 	holder = query_get_copy(&q);
-	return !r->changed || tell(s, holder, e);
+	return !r->changed || relay_notify(s, holder, e);
 }
 
 static bool take_part(struct store *s, int64_t id, struct relay_part *ret, struct err *e)
@@ -175,7 +175,7 @@ static bool take_part(struct store *s, int64_t id, struct relay_part *ret, struc
 }
 
 /* Whoever has got the last part wants no more. */
-static bool take(struct store *s, struct op *op, struct err *e)
+static bool relay_take(struct store *s, struct op *op, struct err *e)
 {
 	struct op_relay *r = &op->relay;
 	AUTO_QUERY q = {};
@@ -186,7 +186,7 @@ static bool take(struct store *s, struct op *op, struct err *e)
 	if (r->part.number == 0)
 		return true;
 	if (r->part.last)
-		return drop(s, op, e);
+		return relay_drop(s, op, e);
 	q = query_start(s->db, Q_RELAY_TAKEN, e);
 	query_int(&q, r->id);
 	query_int(&q, r->part.number);
@@ -195,13 +195,13 @@ static bool take(struct store *s, struct op *op, struct err *e)
 	if (q.failed || r->gone)
 		return !q.failed;
 	holder = query_get_copy(&q);
-	return tell(s, holder, e);
+	return relay_notify(s, holder, e);
 }
 
-bool apply_relay(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool output_relay_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	static bool (*const verbs[])(struct store *s, struct op *op, struct err *e) = {
-		[RELAY_ASK] = ask, [RELAY_PUT] = put, [RELAY_KEEP] = keep, [RELAY_TAKE] = take, [RELAY_DROP] = drop,
+		[RELAY_ASK] = relay_request, [RELAY_PUT] = relay_put, [RELAY_KEEP] = relay_keep, [RELAY_TAKE] = relay_take, [RELAY_DROP] = relay_drop,
 	};
 
 	for (size_t i = 0; i < n; i++)
@@ -210,7 +210,7 @@ bool apply_relay(struct store *s, struct op *const *ops, size_t n, struct err *e
 	return true;
 }
 
-bool relays_prune(struct store *s, struct err *e)
+bool output_relays_prune(struct store *s, struct err *e)
 {
 	AUTO_QUERY relays = query_start(s->db, Q_RELAYS_PRUNE, e);
 	AUTO_QUERY parts = {};
@@ -223,7 +223,7 @@ bool relays_prune(struct store *s, struct err *e)
 
 /* ---- looking ---- */
 
-static struct relay_view *list_add(struct relay_list *l)
+static struct relay_view *relay_list_add(struct relay_list *l)
 {
 	l->v = xgrow(l->v, l->n, sizeof(*l->v));
 	l->v[l->n] = (struct relay_view){};
@@ -237,7 +237,7 @@ static bool read_served(struct store *s, const char *node, struct relay_list *l,
 	query_text(&q, node);
 	query_int(&q, RELAYS_MAX);
 	while (query_row(&q)) {
-		struct relay_view *v = list_add(l);
+		struct relay_view *v = relay_list_add(l);
 
 		v->serves = true;
 		v->id = query_get_int(&q);
@@ -257,7 +257,7 @@ static bool read_wanted(struct store *s, const char *node, struct relay_list *l,
 
 	query_text(&q, node);
 	while (query_row(&q)) {
-		struct relay_view *v = list_add(l);
+		struct relay_view *v = relay_list_add(l);
 
 		v->id = query_get_int(&q);
 		v->ready = query_get_int(&q);
@@ -266,7 +266,7 @@ static bool read_wanted(struct store *s, const char *node, struct relay_list *l,
 	return !q.failed;
 }
 
-bool store_relays(struct store *s, const char *node, struct relay_list *ret, struct err *e)
+bool list_relays_of_node(struct store *s, const char *node, struct relay_list *ret, struct err *e)
 {
 	AUTO_DONE(relay_list) l = {};
 	AUTO_TX tx = {};

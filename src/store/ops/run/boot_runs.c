@@ -15,13 +15,13 @@ static bool note_boot(struct store *s, const struct op_boot *o, bool *ret, struc
 	return !q.failed;
 }
 
-struct booted {
+struct boot_jobs {
 	struct run_new *v;
 	char **queues; /* owned; the runs borrow them */
 	size_t n;
 };
 
-static void booted_done(struct booted *b)
+static void boot_jobs_done(struct boot_jobs *b)
 {
 	for (size_t i = 0; i < b->n; i++)
 		free(b->queues[i]);
@@ -29,7 +29,7 @@ static void booted_done(struct booted *b)
 	free(b->v);
 }
 
-static void booted_add(struct booted *b, const struct run_new *r, char *queue /* moved */)
+static void boot_jobs_add(struct boot_jobs *b, const struct run_new *r, char *queue /* moved */)
 {
 	b->v = xgrow(b->v, b->n, sizeof(*b->v));
 	b->queues = xgrow(b->queues, b->n, sizeof(*b->queues));
@@ -38,7 +38,7 @@ static void booted_add(struct booted *b, const struct run_new *r, char *queue /*
 	b->n++;
 }
 
-static bool read_jobs(struct store *s, const struct op_boot *o, struct booted *b, struct err *e)
+static bool boot_jobs_read(struct store *s, const struct op_boot *o, struct boot_jobs *b, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_BOOT_JOBS, e);
 
@@ -56,14 +56,14 @@ static bool read_jobs(struct store *s, const struct op_boot *o, struct booted *b
 		queue = query_get_copy(&q);
 		spec = query_get_copy(&q);
 		if (!o->fn || o->fn(r.job, spec, o->now, &r.due_at, &r.policy, o->fn_arg))
-			booted_add(b, &r, STEAL(queue));
+			boot_jobs_add(b, &r, STEAL(queue));
 	}
 	return !q.failed;
 }
 
 static bool boot(struct store *s, struct op_boot *o, struct err *e)
 {
-	AUTO_DONE(booted) jobs = {};
+	AUTO_DONE(boot_jobs) jobs = {};
 	AUTO_SET runs = {};
 	int64_t *ids;
 	bool fresh, ok;
@@ -72,10 +72,10 @@ static bool boot(struct store *s, struct op_boot *o, struct err *e)
 		return false;
 	if (!fresh)
 		return true;
-	if (!read_jobs(s, o, &jobs, e))
+	if (!boot_jobs_read(s, o, &jobs, e))
 		return false;
 	ids = xcalloc(jobs.n ? jobs.n : 1, sizeof(*ids));
-	ok = ids_take(s, Q_RUN_IDS, jobs.n, ids, e);
+	ok = row_ids_take(s, Q_RUN_IDS, jobs.n, ids, e);
 	for (size_t i = 0; ok && i < jobs.n; i++) {
 		jobs.v[i].id = ids[i];
 		runs_describe(&runs, &jobs.v[i]);
@@ -84,7 +84,7 @@ static bool boot(struct store *s, struct op_boot *o, struct err *e)
 	return ok && runs_insert(s, &runs, &o->runs, e);
 }
 
-bool apply_boot(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool boot_runs_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!boot(s, &ops[i]->boot, e))

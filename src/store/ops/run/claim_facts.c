@@ -27,7 +27,7 @@ static void note_pause(struct claim_facts *f, enum run_hold what, const struct c
 		f->slot_stopped = what;
 }
 
-static struct candidate *read_row(struct claim *c, struct lane *l, struct query *q)
+static struct candidate *candidate_read(struct claim *c, struct lane *l, struct query *q)
 {
 	struct candidate *r = xcalloc(1, sizeof(*r));
 	struct claim_facts *f = &r->facts;
@@ -54,7 +54,7 @@ static struct candidate *read_row(struct claim *c, struct lane *l, struct query 
 	r->gated = query_get_int(q) & GATED_ASK;
 	force = (enum run_force)query_get_int(q);
 	f->forced = force != FORCE_NONE;
-	f->thaws = force == FORCE_FREEZE;
+	f->overrides_freeze = force == FORCE_FREEZE;
 	job_state = (enum job_state)query_get_int(q);
 	pause.at = query_get_int(q);
 	pause.until = query_get_int(q);
@@ -64,18 +64,18 @@ static struct candidate *read_row(struct claim *c, struct lane *l, struct query 
 	if (query_get_int(q))
 		f->slot_stopped = HOLD_PAUSED;
 	f->recurs = query_get_int(q);
-	if (!r->job->places_known)
+	if (!r->job->permits_known)
 		r->job->taken = query_get_int(q);
 	else
 		query_get_int(q); /* this claim has changed it */
 	r->place = query_get_int(q);
-	f->has_place = r->place > 0;
+	f->has_permit = r->place > 0;
 	f->overtaken = query_get_int(q) > 0;
 	f->caught_up = query_get_int(q);
 	return r;
 }
 
-void candidate_free(struct candidate *r)
+void claim_candidate_free(struct candidate *r)
 {
 	free(r->held_by);
 	free(r);
@@ -105,13 +105,13 @@ static bool read_rows(struct claim *c, struct lane *l, size_t n, struct err *e)
 	query_int(&q, c->c->now);
 	query_text(&q, c->c->labels ? c->c->labels : "");
 	while (!l->read_all && query_row(&q)) {
-		struct candidate *r = read_row(c, l, &q);
+		struct candidate *r = candidate_read(c, l, &q);
 
 		rows++;
 		if (r->due_at > c->c->now) {
 			l->read_all = true;
 			l->then = r->due_at;
-			candidate_free(r);
+			claim_candidate_free(r);
 		} else {
 			add_candidate(l, r);
 		}
@@ -125,20 +125,20 @@ static bool read_rows(struct claim *c, struct lane *l, size_t n, struct err *e)
 
 /* ---- places in use: by whom ---- */
 
-static void add_holder(struct job_now *j, const struct holder *h)
+static void add_holder(struct job_now *j, const struct permit_holder *h)
 {
 	j->holders = xgrow(j->holders, j->n_holders, sizeof(*j->holders));
 	j->holders[j->n_holders++] = *h;
 }
 
-static bool read_places(struct claim *c, int query, const char *jobs, struct set *runs, struct err *e)
+static bool permits_read(struct claim *c, int query, const char *jobs, struct set *runs, struct err *e)
 {
 	AUTO_QUERY q = query_start(c->s->db, query, e);
 
 	query_text(&q, jobs);
 	while (query_row(&q)) {
 		struct job_now *j = job_of(c, query_get_int(&q));
-		struct holder h = {};
+		struct permit_holder h = {};
 
 		h.place = query_get_int(&q);
 		h.run = query_get_int(&q);
@@ -157,7 +157,7 @@ static bool hold_holders(struct claim *c, struct set *runs, struct map *ret, str
 
 	query_text(&q, set_json(runs));
 	while (query_row(&q)) {
-		struct holder *h = xcalloc(1, sizeof(*h));
+		struct permit_holder *h = xcalloc(1, sizeof(*h));
 
 		h->run = query_get_int(&q);
 		query_get_int(&q);
@@ -172,7 +172,7 @@ static bool hold_holders(struct claim *c, struct set *runs, struct map *ret, str
 static void fill_holders(struct job_now *j, const struct map *locked)
 {
 	for (size_t i = 0; i < j->n_holders; i++) {
-		const struct holder *h = map_get(locked, j->holders[i].run);
+		const struct permit_holder *h = map_get(locked, j->holders[i].run);
 
 		if (h) {
 			j->holders[i].state = h->state;
@@ -182,7 +182,7 @@ static void fill_holders(struct job_now *j, const struct map *locked)
 	j->taken = (int64_t)j->n_holders;
 }
 
-static bool count_waiting(struct claim *c, const char *jobs, struct err *e)
+static bool permit_waiters_count(struct claim *c, const char *jobs, struct err *e)
 {
 	AUTO_QUERY q = query_start(c->s->db, Q_PLACES_AWAITED, e);
 
@@ -195,15 +195,15 @@ static bool count_waiting(struct claim *c, const char *jobs, struct err *e)
 	return !q.failed;
 }
 
-static bool lock_places(struct claim *c, struct set *jobs, struct job_now **v, size_t n, struct err *e)
+static bool permits_lock(struct claim *c, struct set *jobs, struct job_now **v, size_t n, struct err *e)
 {
 	struct map locked = {};
-	struct holder *h;
+	struct permit_holder *h;
 	AUTO_SET runs = {};
 	bool ok;
 
-	ok = read_places(c, Q_PLACES_OF, set_json(jobs), &runs, e) && hold_holders(c, &runs, &locked, e) &&
-	     read_places(c, Q_PLACES_LOCK, set_json(jobs), NULL, e) && count_waiting(c, set_json(jobs), e);
+	ok = permits_read(c, Q_PLACES_OF, set_json(jobs), &runs, e) && hold_holders(c, &runs, &locked, e) &&
+	     permits_read(c, Q_PLACES_LOCK, set_json(jobs), NULL, e) && permit_waiters_count(c, set_json(jobs), e);
 	for (size_t i = 0; i < n; i++)
 		fill_holders(v[i], &locked);
 	for (size_t i = 0; (h = map_next(&locked, &i));)
@@ -212,7 +212,7 @@ static bool lock_places(struct claim *c, struct set *jobs, struct job_now **v, s
 	return ok;
 }
 
-static bool learn_places(struct claim *c, struct candidate **v, size_t n, struct err *e)
+static bool permits_learn(struct claim *c, struct candidate **v, size_t n, struct err *e)
 {
 	struct job_now **in_use = xcalloc(n ? n : 1, sizeof(struct job_now *));
 	size_t n_in_use = 0;
@@ -222,15 +222,15 @@ static bool learn_places(struct claim *c, struct candidate **v, size_t n, struct
 	for (size_t i = 0; i < n; i++) {
 		struct job_now *j = v[i]->job;
 
-		if (j->places_known || v[i]->facts.policy.places == 0)
+		if (j->permits_known || v[i]->facts.policy.places == 0)
 			continue;
-		j->places_known = true;
+		j->permits_known = true;
 		if (j->taken > 0) {
 			set_id(&jobs, j->id);
 			in_use[n_in_use++] = j;
 		}
 	}
-	ok = jobs.n == 0 || lock_places(c, &jobs, in_use, n_in_use, e);
+	ok = jobs.n == 0 || permits_lock(c, &jobs, in_use, n_in_use, e);
 	free(in_use);
 	return ok;
 }
@@ -258,7 +258,7 @@ static bool learn_gates(struct claim *c, struct candidate **v, size_t n, struct 
 		AUTO_TEXT spec = query_get_copy(&q);
 		struct gate_says says = {.met = true};
 
-		if ((uint64_t)query_get_int(&q) == job_digest(uid, owner, spec))
+		if ((uint64_t)query_get_int(&q) == row_digest(uid, owner, spec))
 			c->c->gate(spec, &c->c->machine, &says);
 		j->bucket = j->reserved = query_get_int(&q);
 		j->unmet = !says.met;
@@ -271,7 +271,7 @@ static bool learn_gates(struct claim *c, struct candidate **v, size_t n, struct 
 /* ---- pauses ---- */
 
 /* Which of these jobs, a JSON array, have the tag KEY=VALUE, or KEY with any value. */
-bool jobs_read_tagged(struct store *s, const char *jobs, const char *tag, struct map *ret, struct err *e)
+bool claim_read_tagged_jobs(struct store *s, const char *jobs, const char *tag, struct map *ret, struct err *e)
 {
 	const char *equals = strchr(tag, '=');
 	AUTO_TEXT key = xstrndup(tag, equals ? (size_t)(equals - tag) : strlen(tag));
@@ -290,19 +290,19 @@ bool jobs_read_tagged(struct store *s, const char *jobs, const char *tag, struct
 }
 
 /* Whose jobs a pause is about is its uid; an owner's is about nothing else. */
-static bool covers(const struct claim_pause *p, const struct lane *l)
+static bool scope_covers(const struct claim_pause *p, const struct lane *l)
 {
 	return (p->uid < 0 || p->uid == l->uid) && (!text_equal(p->scope, "queue") || text_equal(p->key, l->queue));
 }
 
-static bool apply_pause(struct claim *c, const struct claim_pause *p, struct candidate **v, size_t n, const char *jobs,
+static bool scope_pause_apply(struct claim *c, const struct claim_pause *p, struct candidate **v, size_t n, const char *jobs,
 	struct err *e)
 {
 	bool freeze = text_equal(p->scope, "freeze"), tag = text_equal(p->scope, "tag");
 	const char *wanted = tag ? p->key : p->spared;
 	AUTO_DONE(map) tagged = {};
 
-	if (*wanted && !jobs_read_tagged(c->s, jobs, wanted, &tagged, e))
+	if (*wanted && !claim_read_tagged_jobs(c->s, jobs, wanted, &tagged, e))
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		bool has = map_get(&tagged, v[i]->job->id) != NULL;
@@ -321,18 +321,18 @@ static bool learn_pauses(struct claim *c, const struct lane *l, struct candidate
 	for (size_t i = 0; c->n_pauses && i < n; i++)
 		set_id(&jobs, v[i]->job->id);
 	for (size_t i = 0; i < c->n_pauses; i++)
-		if (covers(&c->pauses[i], l) && !apply_pause(c, &c->pauses[i], v, n, set_json(&jobs), e))
+		if (scope_covers(&c->pauses[i], l) && !scope_pause_apply(c, &c->pauses[i], v, n, set_json(&jobs), e))
 			return false;
 	return true;
 }
 
-bool lane_read(struct claim *c, struct lane *l, size_t n, struct err *e)
+bool claim_lane_read(struct claim *c, struct lane *l, size_t n, struct err *e)
 {
 	size_t from = l->n;
 
 	if (!read_rows(c, l, n, e))
 		return false;
 	l->front = l->next < l->n ? l->v[l->next]->due_at : l->then;
-	return learn_places(c, l->v + from, l->n - from, e) && learn_gates(c, l->v + from, l->n - from, e) &&
+	return permits_learn(c, l->v + from, l->n - from, e) && learn_gates(c, l->v + from, l->n - from, e) &&
 	       learn_pauses(c, l, l->v + from, l->n - from, e);
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define WEIGHT_DEFAULT 100   /* of a queue that has no limits */
-#define LANE_PATIENCE 256    /* runs that may be looked at without a start before the lane waits for the next claim */
+#define LANE_DEFERRED_MAX 256    /* runs that may be looked at without a start before the lane waits for the next claim */
 #define ZEROES_MAX 256       /* counters of owners who have nothing, before they are tidied away */
 
 /* ---- shares ---- */
@@ -49,7 +49,7 @@ static struct share *owner_share(struct claim *c, int64_t uid)
 	return h;
 }
 
-static bool read_limits(struct claim *c, struct err *e)
+static bool limits_read(struct claim *c, struct err *e)
 {
 	AUTO_QUERY q = query_start(c->s->db, Q_LIMITS_NOW, e);
 
@@ -60,7 +60,7 @@ static bool read_limits(struct claim *c, struct err *e)
 		struct share *h;
 		int64_t uid = 0;
 
-		if (!queue && (!text_equal(scope, "owner") || !parse_int(key, 0, INT64_MAX, &uid)))
+		if (!queue && (!text_equal(scope, "owner") || !text_parse_int(key, 0, INT64_MAX, &uid)))
 			continue;
 		h = queue ? queue_share(c, key) : owner_share(c, uid);
 		h->running = query_get_int(&q);
@@ -76,21 +76,21 @@ static bool read_limits(struct claim *c, struct err *e)
 /* ---- active runs ---- */
 
 /* By owner, then by queue. */
-static int tally_place(const struct tally *t, int64_t uid, const char *queue)
+static int tally_compare(const struct tally *t, int64_t uid, const char *queue)
 {
 	if (t->uid != uid)
 		return t->uid < uid ? -1 : 1;
 	return strcmp(t->queue, queue);
 }
 
-static struct tally *tally_of(struct claim *c, int64_t uid, const char *queue)
+static struct tally *tally_find(struct claim *c, int64_t uid, const char *queue)
 {
 	size_t low = 0, high = c->n_tallies;
 	struct tally *t;
 
 	while (low < high) {
 		size_t middle = (low + high) / 2;
-		int place = tally_place(c->tallies[middle], uid, queue);
+		int place = tally_compare(c->tallies[middle], uid, queue);
 
 		if (place == 0)
 			return c->tallies[middle];
@@ -111,7 +111,7 @@ static void add_active(struct claim *c, int64_t uid, const char *queue, int64_t 
 {
 	struct share *of_queue = queue_share(c, queue), *of_owner = owner_share(c, uid);
 
-	tally_of(c, uid, queue)->n += n;
+	tally_find(c, uid, queue)->n += n;
 	of_queue->active += n;
 	of_queue->here += here;
 	of_owner->active += n;
@@ -147,7 +147,7 @@ static bool read_active(struct claim *c, struct err *e)
 		else
 			add_active(c, uid, name, n, query_get_int(&q));
 	}
-	for (size_t i = 0; count_next_pending(c->s, COUNT_ACTIVE, &i, &uid, &queue, &n);)
+	for (size_t i = 0; counter_next_pending(c->s, COUNT_ACTIVE, &i, &uid, &queue, &n);)
 		add_active(c, uid, queue, n, n);
 	return !q.failed && (zeroes < ZEROES_MAX || tidy_counters(c->s, e));
 }
@@ -181,7 +181,7 @@ static bool read_pauses(struct claim *c, struct err *e)
 	return !q.failed;
 }
 
-static bool read_lanes(struct claim *c, struct err *e)
+static bool lanes_read(struct claim *c, struct err *e)
 {
 	AUTO_QUERY q = query_start(c->s->db, Q_LANES, e);
 
@@ -209,7 +209,7 @@ static bool any_due(const struct claim *c)
 
 /* ---- lanes that a limit closed: kept in memory only, for the reason of a run that expires meanwhile ---- */
 
-usec_t lane_shut_at(const struct store *s, const char *queue, int64_t uid)
+usec_t claim_lane_closed_at(const struct store *s, const char *queue, int64_t uid)
 {
 	for (size_t i = 0; i < ELEMENTS(s->shut); i++)
 		if (s->shut[i].at && s->shut[i].uid == uid && text_equal(s->shut[i].queue, queue))
@@ -217,7 +217,7 @@ usec_t lane_shut_at(const struct store *s, const char *queue, int64_t uid)
 	return 0;
 }
 
-static void note_shut(struct store *s, const struct lane *l, usec_t now)
+static void lane_note_closed(struct store *s, const struct lane *l, usec_t now)
 {
 	size_t i = 0;
 
@@ -242,18 +242,18 @@ static void link_lanes(struct claim *c)
 
 		l->of_queue = queue_share(c, l->queue);
 		l->of_owner = owner_share(c, l->uid);
-		l->tally = tally_of(c, l->uid, l->queue);
-		l->shut_at = lane_shut_at(c->s, l->queue, l->uid);
+		l->tally = tally_find(c, l->uid, l->queue);
+		l->shut_at = claim_lane_closed_at(c->s, l->queue, l->uid);
 	}
 }
 
 bool claim_read(struct claim *c, struct err *e)
 {
-	if (!read_lanes(c, e))
+	if (!lanes_read(c, e))
 		return false;
 	if (!any_due(c))
 		return true;
-	if (!read_limits(c, e) || !read_active(c, e) || !read_pauses(c, e))
+	if (!limits_read(c, e) || !read_active(c, e) || !read_pauses(c, e))
 		return false;
 	link_lanes(c);
 	return true;
@@ -261,7 +261,7 @@ bool claim_read(struct claim *c, struct err *e)
 
 /* ---- whose turn ---- */
 
-enum closed { OPEN, NOTHING_DUE, FULL, RATED, TIRED };
+enum closed { OPEN, NOTHING_DUE, FULL, RATED, DEFERRED };
 
 static bool full(const struct share *h)
 {
@@ -277,13 +277,13 @@ static enum closed lane_state(const struct claim *c, const struct lane *l, usec_
 		return NOTHING_DUE;
 	if (full(l->of_queue) || full(l->of_owner) || (owner_max > 0 && l->of_owner->here >= owner_max))
 		return FULL;
-	if (!rate_take(&l->of_queue->rate, now, &of_queue, ret_again) ||
-	    !rate_take(&l->of_owner->rate, now, &of_owner, ret_again))
+	if (!policy_rate_take(&l->of_queue->rate, now, &of_queue, ret_again) ||
+	    !policy_rate_take(&l->of_owner->rate, now, &of_owner, ret_again))
 		return RATED;
-	return l->put_off >= LANE_PATIENCE ? TIRED : OPEN;
+	return l->deferred >= LANE_DEFERRED_MAX ? DEFERRED : OPEN;
 }
 
-bool claim_turn(struct claim *c, struct lane **ret)
+bool claim_next_lane(struct claim *c, struct lane **ret)
 {
 	usec_t again;
 	size_t i;
@@ -308,7 +308,7 @@ bool claim_turn(struct claim *c, struct lane **ret)
 	return true;
 }
 
-void claim_count(struct lane *l, int64_t n)
+void claim_count_active(struct lane *l, int64_t n)
 {
 	l->tally->n += n;
 	l->of_queue->active += n;
@@ -321,7 +321,7 @@ static void take_rate(struct share *h, usec_t now)
 {
 	usec_t again;
 
-	if (h->rate.n > 0 && rate_take(&h->rate, now, &h->bucket, &again))
+	if (h->rate.n > 0 && policy_rate_take(&h->rate, now, &h->bucket, &again))
 		h->taken = true;
 }
 
@@ -344,7 +344,7 @@ void claim_return_rates(struct lane *l)
 }
 
 /* What is due and stays is either for another claim at once, or waits for a moment, or for a run to end. */
-void claim_look(struct claim *c)
+void claim_next_wakeup(struct claim *c)
 {
 	struct look look = {.known = true, .at = USEC_NEVER};
 
@@ -357,11 +357,11 @@ void claim_look(struct claim *c)
 			case FULL:
 				look.full = true;
 				at = USEC_NEVER;
-				note_shut(c->s, l, c->c->now);
+				lane_note_closed(c->s, l, c->c->now);
 				break;
 			case RATED:
 				at = again;
-				note_shut(c->s, l, c->c->now);
+				lane_note_closed(c->s, l, c->c->now);
 				break;
 			default:
 				break;
@@ -402,7 +402,7 @@ bool claim_write_buckets(struct claim *c, struct err *e)
 			snprintf(key, sizeof(key), "%lld", (long long)j->id);
 			describe_bucket(&set, "job", key, j->bucket);
 		}
-	return set_run(c->s, Q_BUCKETS_PUT, &set, e);
+	return set_execute(c->s, Q_BUCKETS_PUT, &set, e);
 }
 
 void claim_pause_done(struct claim_pause *p)
@@ -415,7 +415,7 @@ void claim_pause_done(struct claim_pause *p)
 static void lane_done(struct lane *l)
 {
 	for (size_t i = 0; i < l->n; i++)
-		candidate_free(l->v[i]);
+		claim_candidate_free(l->v[i]);
 	free(l->v);
 	free(l->queue);
 }

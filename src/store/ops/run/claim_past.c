@@ -17,7 +17,7 @@ static void past_done(struct past *p)
 	set_done(&p->jobs);
 }
 
-static bool drop(struct store *s, struct past *ret, struct err *e)
+static bool past_pauses_take(struct store *s, struct past *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_PAUSES_PAST_DROP, e);
 
@@ -46,7 +46,7 @@ static bool drop(struct store *s, struct past *ret, struct err *e)
 }
 
 /* A run may be inside several pauses, and is skipped once. */
-static void skip(struct claim *c, int64_t run, const char *reason)
+static void run_skip(struct claim *c, int64_t run, const char *reason)
 {
 	if (map_get(&c->gone, run))
 		return;
@@ -57,7 +57,7 @@ static void skip(struct claim *c, int64_t run, const char *reason)
 	set_text(&c->ended, "reason", reason);
 }
 
-static bool skip_of_jobs(struct claim *c, struct set *jobs, struct err *e)
+static bool skip_runs_of_jobs(struct claim *c, struct set *jobs, struct err *e)
 {
 	AUTO_QUERY q = {};
 
@@ -66,7 +66,7 @@ static bool skip_of_jobs(struct claim *c, struct set *jobs, struct err *e)
 	q = query_start(c->s->db, Q_RUNS_INSIDE_JOBS, e);
 	query_text(&q, set_json(jobs));
 	while (query_row(&q))
-		skip(c, query_get_int(&q), "paused");
+		run_skip(c, query_get_int(&q), "paused");
 	return !q.failed;
 }
 
@@ -99,7 +99,7 @@ static bool read_inside(struct store *s, const struct claim_pause *p, struct ins
 	return !q.failed;
 }
 
-static bool skip_of_scope(struct claim *c, const struct claim_pause *p, struct err *e)
+static bool skip_runs_of_scope(struct claim *c, const struct claim_pause *p, struct err *e)
 {
 	bool tag = text_equal(p->scope, "tag");
 	const char *wanted = tag ? p->key : p->spared;
@@ -108,11 +108,11 @@ static bool skip_of_scope(struct claim *c, const struct claim_pause *p, struct e
 
 	if (!read_inside(c->s, p, &found, e))
 		return false;
-	if (found.n > 0 && *wanted && !jobs_read_tagged(c->s, set_json(&found.jobs), wanted, &tagged, e))
+	if (found.n > 0 && *wanted && !claim_read_tagged_jobs(c->s, set_json(&found.jobs), wanted, &tagged, e))
 		return false;
 	for (size_t i = 0; i < found.n; i += 2)
 		if ((map_get(&tagged, found.v[i + 1]) != NULL) == tag)
-			skip(c, found.v[i], text_equal(p->scope, "freeze") ? "frozen" : "paused");
+			run_skip(c, found.v[i], text_equal(p->scope, "freeze") ? "frozen" : "paused");
 	return true;
 }
 
@@ -120,10 +120,10 @@ bool claim_drop_past(struct claim *c, struct err *e)
 {
 	AUTO_DONE(past) past = {};
 
-	if (!drop(c->s, &past, e) || !skip_of_jobs(c, &past.jobs, e))
+	if (!past_pauses_take(c->s, &past, e) || !skip_runs_of_jobs(c, &past.jobs, e))
 		return false;
 	for (size_t i = 0; i < past.n; i++)
-		if (!skip_of_scope(c, &past.v[i], e))
+		if (!skip_runs_of_scope(c, &past.v[i], e))
 			return false;
 	return true;
 }

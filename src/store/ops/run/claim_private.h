@@ -34,16 +34,16 @@ struct candidate {
 };
 
 /* What is known of a job while its runs are decided. */
-struct holder {
+struct permit_holder {
 	int64_t place, run, fence;
 	enum run_state state;
 	struct candidate *here;      /* it got the place in this very claim */
 };
 struct job_now {
 	int64_t id, taken, waiting;
-	struct holder *holders;      /* owned; of a job whose places are in use */
+	struct permit_holder *holders;      /* owned; of a job whose places are in use */
 	size_t n_holders;
-	bool places_known, gate_known;
+	bool permits_known, gate_known;
 	bool skip_waiting;           /* a newer run replaces those that wait */
 	struct candidate *held;      /* the last one that waits to replace, of this claim */
 	bool unmet, unknown;
@@ -67,7 +67,7 @@ struct lane {
 	int64_t last_id;
 	bool read_all;               /* nothing more of it is due */
 	usec_t then;                 /* when read_all: the first that is due later */
-	size_t put_off;              /* looked at without a start */
+	size_t deferred;              /* looked at without a start */
 	usec_t shut_at;              /* when a limit was last seen to close it; 0: not lately */
 };
 
@@ -106,17 +106,17 @@ void claim_done(struct claim *c);
 
 /* claim_lanes.c */
 bool claim_read(struct claim *c, struct err *e);             /* lanes, limits, active runs, pauses */
-bool claim_turn(struct claim *c, struct lane **ret);         /* whose turn it is; false: nobody's */
-void claim_count(struct lane *l, int64_t n);                 /* n more runs of that lane are active */
+bool claim_next_lane(struct claim *c, struct lane **ret);         /* whose turn it is; false: nobody's */
+void claim_count_active(struct lane *l, int64_t n);                 /* n more runs of that lane are active */
 void claim_take_rates(struct lane *l, usec_t now);
 void claim_return_rates(struct lane *l);                     /* what was to start does not */
-void claim_look(struct claim *c);                            /* tells the store when to look again */
+void claim_next_wakeup(struct claim *c);                            /* tells the store when to look again */
 bool claim_write_buckets(struct claim *c, struct err *e);
 
 /* claim_past.c */
 bool claim_drop_past(struct claim *c, struct err *e);        /* past pauses that are not needed any more */
 
 /* claim_facts.c */
-void candidate_free(struct candidate *r);
-bool lane_read(struct claim *c, struct lane *l, size_t n, struct err *e); /* the next candidates, with all facts */
-bool jobs_read_tagged(struct store *s, const char *jobs, const char *tag, struct map *ret, struct err *e);
+void claim_candidate_free(struct candidate *r);
+bool claim_lane_read(struct claim *c, struct lane *l, size_t n, struct err *e); /* the next candidates, with all facts */
+bool claim_read_tagged_jobs(struct store *s, const char *jobs, const char *tag, struct map *ret, struct err *e);

@@ -19,12 +19,12 @@ static struct claim_verdict verdict(const struct candidate *r)
 	f.waiting = j->waiting;
 	f.unmet = r->gated && j->unmet;
 	f.unknown = j->unknown;
-	if (r->gated && !rate_take(&j->rate, f.now, &bucket, &again))
+	if (r->gated && !policy_rate_take(&j->rate, f.now, &bucket, &again))
 		f.rate_at = again;
 	return claim_decide(&f);
 }
 
-static bool place_used(const struct job_now *j, int64_t place)
+static bool permit_in_use(const struct job_now *j, int64_t place)
 {
 	for (size_t i = 0; i < j->n_holders; i++)
 		if (j->holders[i].place == place)
@@ -32,15 +32,15 @@ static bool place_used(const struct job_now *j, int64_t place)
 	return false;
 }
 
-static void take_place(struct candidate *r)
+static void permit_take(struct candidate *r)
 {
 	struct job_now *j = r->job;
 
 	r->place = 1;
-	while (place_used(j, r->place))
+	while (permit_in_use(j, r->place))
 		r->place++;
 	j->holders = xgrow(j->holders, j->n_holders, sizeof(*j->holders));
-	j->holders[j->n_holders++] = (struct holder){.place = r->place, .run = r->id, .state = RUN_CLAIMED, .here = r};
+	j->holders[j->n_holders++] = (struct permit_holder){.place = r->place, .run = r->id, .state = RUN_CLAIMED, .here = r};
 	j->taken++;
 }
 
@@ -49,33 +49,33 @@ static void start(struct claim *c, struct candidate *r)
 	struct job_now *j = r->job;
 	usec_t again;
 
-	if (r->verdict.takes_place)
-		take_place(r);
-	if (r->gated && j->rate.n > 0 && rate_take(&j->rate, r->facts.now, &j->bucket, &again))
+	if (r->verdict.takes_permit)
+		permit_take(r);
+	if (r->gated && j->rate.n > 0 && policy_rate_take(&j->rate, r->facts.now, &j->bucket, &again))
 		j->bucket_taken = true;
 	if (j->reserved < j->bucket)
 		j->reserved = j->bucket;
 	claim_take_rates(r->lane, c->c->now);
-	claim_count(r->lane, 1);
+	claim_count_active(r->lane, 1);
 	c->started++;
 }
 
 /* It was to start, and does not. */
-static void unstart(struct claim *c, struct candidate *r)
+static void candidate_unstart(struct claim *c, struct candidate *r)
 {
 	if (r->verdict.verb != CLAIM_START)
 		return;
 	if (r->gated && r->job->rate.n > 0)
 		r->job->bucket -= r->job->rate.per / r->job->rate.n;
 	claim_return_rates(r->lane);
-	claim_count(r->lane, -1);
+	claim_count_active(r->lane, -1);
 	c->started--;
 }
 
 /* One that was to start, or waited, in this very claim gives way to a newer one. */
-static void give_way(struct claim *c, struct candidate *r)
+static void candidate_yield(struct claim *c, struct candidate *r)
 {
-	unstart(c, r);
+	candidate_unstart(c, r);
 	r->verdict = (struct claim_verdict){.verb = CLAIM_SKIP, .reason = "overlap"};
 }
 
@@ -91,27 +91,27 @@ static void end_waiting(struct claim *c, int64_t run)
 		struct candidate *r = c->decided[i];
 
 		if (r->id == run) {
-			unstart(c, r);
+			candidate_unstart(c, r);
 			r->verdict.verb = CLAIM_VERB_MAX;
 		}
 	}
 }
 
 /* The runs of its job that go on are asked to end; those that only hold a place end here. */
-static void replace(struct claim *c, struct candidate *r)
+static void candidates_replace(struct claim *c, struct candidate *r)
 {
 	struct job_now *j = r->job;
 	size_t kept = 0;
 
 	j->skip_waiting = true;
 	if (j->held)
-		give_way(c, j->held);
+		candidate_yield(c, j->held);
 	j->held = NULL;
 	for (size_t i = 0; i < j->n_holders; i++) {
-		struct holder *h = &j->holders[i];
+		struct permit_holder *h = &j->holders[i];
 
 		if (h->here) {
-			give_way(c, h->here);
+			candidate_yield(c, h->here);
 		} else if (h->state == RUN_QUEUED) {
 			end_waiting(c, h->run);
 		} else {
@@ -124,7 +124,7 @@ static void replace(struct claim *c, struct candidate *r)
 }
 
 /* Each one that waits for the rate gets a moment of its own, so that they are not all looked at each time. */
-static usec_t reserve(struct job_now *j, usec_t at)
+static usec_t rate_reserve(struct job_now *j, usec_t at)
 {
 	usec_t step = j->rate.per / j->rate.n, mine = j->reserved - step * (j->rate.burst - 1);
 
@@ -132,13 +132,13 @@ static usec_t reserve(struct job_now *j, usec_t at)
 	return mine > at ? mine : at;
 }
 
-static void decide(struct claim *c, struct candidate *r)
+static void candidate_decide(struct claim *c, struct candidate *r)
 {
 	struct job_now *j = r->job;
 
 	r->verdict = verdict(r);
 	if (r->verdict.replaces) {
-		replace(c, r);
+		candidates_replace(c, r);
 		r->verdict = verdict(r);
 	}
 	switch (r->verdict.verb) {
@@ -152,7 +152,7 @@ static void decide(struct claim *c, struct candidate *r)
 		break;
 	case CLAIM_WAIT:
 		if (text_equal(r->verdict.reason, "rate"))
-			r->verdict.at = reserve(j, r->verdict.at);
+			r->verdict.at = rate_reserve(j, r->verdict.at);
 		else if (r->facts.kind == RUN_KIND_SCHEDULE && r->facts.attempt == 0 && r->facts.slot > j->unmet_slot)
 			j->unmet_slot = r->facts.slot;
 		break;
@@ -181,11 +181,11 @@ static bool decide_all(struct claim *c, struct err *e)
 {
 	struct lane *l;
 
-	while (c->started < c->c->room && claim_turn(c, &l)) {
+	while (c->started < c->c->room && claim_next_lane(c, &l)) {
 		struct candidate *r;
 
 		if (l->next == l->n) {
-			if (!lane_read(c, l, chunk(c, l), e))
+			if (!claim_lane_read(c, l, chunk(c, l), e))
 				return false;
 			continue;
 		}
@@ -193,8 +193,8 @@ static bool decide_all(struct claim *c, struct err *e)
 		if (map_get(&c->gone, r->id))
 			r->verdict.verb = CLAIM_VERB_MAX;
 		else
-			decide(c, r);
-		l->put_off += r->verdict.verb != CLAIM_START;
+			candidate_decide(c, r);
+		l->deferred += r->verdict.verb != CLAIM_START;
 		if (l->next < l->n)
 			l->front = l->v[l->next]->due_at;
 		else if (l->read_all)
@@ -205,9 +205,9 @@ static bool decide_all(struct claim *c, struct err *e)
 
 /* ---- writing ---- */
 
-static bool settle(struct claim *c, struct set *set, struct set *jobs, struct err *e)
+static bool queued_runs_end(struct claim *c, struct set *set, struct set *jobs, struct err *e)
 {
-	return runs_settle(c->s, set, c->c->now, &c->c->settled, jobs, e);
+	return runs_end_queued(c->s, set, c->c->now, &c->c->settled, jobs, e);
 }
 
 static void describe_skip(struct set *set, int64_t run, const char *reason)
@@ -233,7 +233,7 @@ static bool skip_others(struct claim *c, int query, struct set *jobs, const char
 	return !q.failed;
 }
 
-static bool settle_all(struct claim *c, struct set *jobs, struct err *e)
+static bool claim_ends_write(struct claim *c, struct set *jobs, struct err *e)
 {
 	AUTO_SET waiting = {};
 	AUTO_SET unmet = {};
@@ -260,12 +260,12 @@ static bool settle_all(struct claim *c, struct set *jobs, struct err *e)
 		set_int(&ends, "state", v->verb == CLAIM_SKIP ? RUN_SKIPPED : RUN_EXPIRED);
 		set_text(&ends, "reason", v->reason);
 	}
-	return settle(c, &ends, jobs, e) && settle(c, &c->ended, jobs, e) &&
+	return queued_runs_end(c, &ends, jobs, e) && queued_runs_end(c, &c->ended, jobs, e) &&
 	       skip_others(c, Q_PLACES_AWAITING, &waiting, "overlap", &others, e) &&
-	       skip_others(c, Q_RUNS_OLDER, &unmet, "condition", &others, e) && settle(c, &others, jobs, e);
+	       skip_others(c, Q_RUNS_OLDER, &unmet, "condition", &others, e) && queued_runs_end(c, &others, jobs, e);
 }
 
-static bool put_off_all(struct claim *c, struct err *e)
+static bool deferrals_write(struct claim *c, struct err *e)
 {
 	AUTO_SET set = {};
 
@@ -281,10 +281,10 @@ static bool put_off_all(struct claim *c, struct err *e)
 		set_int(&set, "due_at", v->verb == CLAIM_WAIT ? v->at : r->due_at);
 		set_text(&set, "reason", v->reason);
 	}
-	return set_run(c->s, Q_RUNS_PUT_OFF, &set, e);
+	return set_execute(c->s, Q_RUNS_PUT_OFF, &set, e);
 }
 
-static bool ask_replaced(struct claim *c, struct err *e)
+static bool replacements_write(struct claim *c, struct err *e)
 {
 	struct job_now *j;
 
@@ -296,10 +296,10 @@ static bool ask_replaced(struct claim *c, struct err *e)
 				run_changes_add(&c->c->replaced, &(struct run_change){.job = j->id,
 					.run = j->holders[k].run, .fence = j->holders[k].fence,
 					.state = j->holders[k].state});
-	return set_run(c->s, Q_RUNS_REPLACE, &c->replaced, e);
+	return set_execute(c->s, Q_RUNS_REPLACE, &c->replaced, e);
 }
 
-static bool take_place_rows(struct claim *c, int64_t place, struct set *runs, struct map *placed, struct err *e)
+static bool permits_insert(struct claim *c, int64_t place, struct set *runs, struct map *placed, struct err *e)
 {
 	AUTO_QUERY q = query_start(c->s->db, Q_PLACES_INSERT, e);
 
@@ -314,7 +314,7 @@ static bool take_place_rows(struct claim *c, int64_t place, struct set *runs, st
  * Most jobs have one place, so all that take the first, then all that take the second … Who gets none after all does
  * not start: somebody has broken the rules, and others must not suffer for it.
  */
-static bool take_places(struct claim *c, struct map *placed, struct err *e)
+static bool permits_write(struct claim *c, struct map *placed, struct err *e)
 {
 	for (int64_t place = 1, next; place > 0; place = next) {
 		AUTO_SET runs = {};
@@ -323,20 +323,20 @@ static bool take_places(struct claim *c, struct map *placed, struct err *e)
 		for (size_t i = 0; i < c->n_decided; i++) {
 			const struct candidate *r = c->decided[i];
 
-			if (r->verdict.verb != CLAIM_START || !r->verdict.takes_place)
+			if (r->verdict.verb != CLAIM_START || !r->verdict.takes_permit)
 				continue;
 			if (r->place == place)
 				set_id(&runs, r->id);
 			else if (r->place > place && (next == 0 || r->place < next))
 				next = r->place;
 		}
-		if (runs.n > 0 && !take_place_rows(c, place, &runs, placed, e))
+		if (runs.n > 0 && !permits_insert(c, place, &runs, placed, e))
 			return false;
 	}
 	return true;
 }
 
-static bool start_all(struct claim *c, const char *spawner, struct err *e)
+static bool starts_write(struct claim *c, const char *spawner, struct err *e)
 {
 	AUTO_DONE(map) placed = {};
 	AUTO_DONE(map) ours = {};
@@ -344,12 +344,12 @@ static bool start_all(struct claim *c, const char *spawner, struct err *e)
 	AUTO_SET ids = {};
 	AUTO_QUERY q = {};
 
-	if (!take_places(c, &placed, e))
+	if (!permits_write(c, &placed, e))
 		return false;
 	for (size_t i = 0; i < c->n_decided; i++) {
 		const struct candidate *r = c->decided[i];
 
-		if (r->verdict.verb == CLAIM_START && (!r->verdict.takes_place || map_get(&placed, r->id)))
+		if (r->verdict.verb == CLAIM_START && (!r->verdict.takes_permit || map_get(&placed, r->id)))
 			set_id(&starts, r->id);
 	}
 	if (starts.n == 0)
@@ -364,12 +364,12 @@ static bool start_all(struct claim *c, const char *spawner, struct err *e)
 
 		map_put(&ours, query_get_int(&q), c);
 		uid = query_get_int(&q);
-		count_run(c->s, RUN_QUEUED, RUN_CLAIMED, uid, query_get_text(&q));
+		counter_run_moved(c->s, RUN_QUEUED, RUN_CLAIMED, uid, query_get_text(&q));
 	}
 	for (size_t i = 0; i < c->n_decided; i++)
 		if (map_get(&ours, c->decided[i]->id))
 			set_id(&ids, c->decided[i]->id);
-	return !q.failed && runs_read_claimed(c->s, set_json(&ids), &c->c->claimed, e);
+	return !q.failed && claim_read_runs(c->s, set_json(&ids), &c->c->claimed, e);
 }
 
 /* The order matters: what is put off must be there when places come free, and these before they are taken. */
@@ -377,9 +377,9 @@ static bool write_all(struct claim *c, const char *spawner, struct err *e)
 {
 	AUTO_SET jobs = {};
 
-	return settle_all(c, &jobs, e) && put_off_all(c, e) && ask_replaced(c, e) &&
-	       (jobs.n == 0 || jobs_settle(c->s, set_json(&jobs), c->c->now, NULL, e)) &&
-	       start_all(c, spawner, e) && claim_write_buckets(c, e);
+	return claim_ends_write(c, &jobs, e) && deferrals_write(c, e) && replacements_write(c, e) &&
+	       (jobs.n == 0 || job_finish_idle(c->s, set_json(&jobs), c->c->now, NULL, e)) &&
+	       starts_write(c, spawner, e) && claim_write_buckets(c, e);
 }
 
 /* ---- the operation ---- */
@@ -392,11 +392,11 @@ static bool claim(struct store *s, struct op_claim *o, const char *spawner, stru
 		return true;
 	if (!claim_read(&c, e) || !decide_all(&c, e))
 		return false;
-	claim_look(&c); /* before the places that come free by this very claim */
+	claim_next_wakeup(&c); /* before the places that come free by this very claim */
 	return (!c.past || claim_drop_past(&c, e)) && write_all(&c, spawner, e);
 }
 
-bool apply_claim(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool claim_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
 		AUTO_TEXT spawner = NULL;

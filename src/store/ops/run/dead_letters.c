@@ -26,7 +26,7 @@ static void letters_done(struct letters *l)
 	free(l->v);
 }
 
-static bool lock_letters(struct store *s, struct set *ids, struct letters *ret, struct err *e)
+static bool dead_letters_lock(struct store *s, struct set *ids, struct letters *ret, struct err *e)
 {
 	AUTO_QUERY q = {};
 
@@ -50,7 +50,7 @@ static bool lock_letters(struct store *s, struct set *ids, struct letters *ret, 
 }
 
 /* One step along the index of dead letters; what is not meant is passed over. */
-static bool find_letters(struct store *s, struct op_dead *d, struct set *ret, struct err *e)
+static bool dead_letters_find(struct store *s, struct op_dead *d, struct set *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_DEAD_PAGE, e);
 	size_t seen = 0;
@@ -74,11 +74,11 @@ static bool find_letters(struct store *s, struct op_dead *d, struct set *ret, st
 }
 
 /* The one that was named. Refused: *ret stays empty. */
-static bool find_letter(struct store *s, struct op *op, struct set *ret, struct err *e)
+static bool dead_letter_find(struct store *s, struct op *op, struct set *ret, struct err *e)
 {
 	AUTO(run) *run = NULL;
 
-	if (!run_read(s, op->dead.uid, op->dead.id, &run, e))
+	if (!row_run_read(s, op->dead.uid, op->dead.id, &run, e))
 		return false;
 	if (!run)
 		return op_refuse(op, ERR_NOT_FOUND, "no run %lld", (long long)op->dead.id);
@@ -89,7 +89,7 @@ static bool find_letter(struct store *s, struct op *op, struct set *ret, struct 
 	return true;
 }
 
-static void refuse_letter(struct op_dead *d, const char *why, const struct letter *l)
+static void dead_letter_refuse(struct op_dead *d, const char *why, const struct letter *l)
 {
 	if (d->refused++ == 0)
 		err_set(&d->why, ERR_CONFLICT, "run %lld is not tried again: its job %lld%s%s%s %s", (long long)l->run,
@@ -98,7 +98,7 @@ static void refuse_letter(struct op_dead *d, const char *why, const struct lette
 }
 
 /* A finished job is active again until this run has ended; its name must not have gone to another meanwhile. */
-static bool reopen(struct store *s, struct letter *l, struct map *reopened, usec_t now, struct err *e)
+static bool finished_job_reopen(struct store *s, struct letter *l, struct map *reopened, usec_t now, struct err *e)
 {
 	AUTO_QUERY q = {};
 
@@ -110,15 +110,15 @@ static bool reopen(struct store *s, struct letter *l, struct map *reopened, usec
 	query_int(&q, l->job);
 	query_int(&q, now);
 	if (query_row(&q)) {
-		count_change(s, COUNT_OWNER, query_get_int(&q), "", 1);
-		count_move(s, COUNT_JOBS, JOB_FINISHED, JOB_ACTIVE, query_get_text(&q));
+		counter_change(s, COUNT_OWNER, query_get_int(&q), "", 1);
+		counter_move(s, COUNT_JOBS, JOB_FINISHED, JOB_ACTIVE, query_get_text(&q));
 		map_put(reopened, l->job, reopened);
 		l->job_state = JOB_ACTIVE;
 	}
 	return !q.failed;
 }
 
-static void tell(struct store *s, const struct op *op, const struct letter *l)
+static void dead_letter_event(struct store *s, const struct op *op, const struct letter *l)
 {
 	event_add(s, &(struct event_new){.at = op->dead.now, .by = &op->act.by, .object = l->job_name, .job = l->job,
 		.run = l->run, .owner = l->uid,
@@ -126,7 +126,7 @@ static void tell(struct store *s, const struct op *op, const struct letter *l)
 }
 
 /* Those of them whose jobs let them run again. */
-static bool retry_letters(struct store *s, struct op *op, struct letters *all, struct set *ret, struct err *e)
+static bool dead_letters_retry(struct store *s, struct op *op, struct letters *all, struct set *ret, struct err *e)
 {
 	struct op_dead *d = &op->dead;
 	AUTO_DONE(map) reopened = {};
@@ -134,25 +134,25 @@ static bool retry_letters(struct store *s, struct op *op, struct letters *all, s
 	for (size_t i = 0; i < all->n; i++) {
 		struct letter *l = &all->v[i];
 
-		if (l->job_state == JOB_FINISHED && !reopen(s, l, &reopened, d->now, e))
+		if (l->job_state == JOB_FINISHED && !finished_job_reopen(s, l, &reopened, d->now, e))
 			return false;
 		if (l->job_state == JOB_CANCELLED) {
-			refuse_letter(d, "was cancelled", l);
+			dead_letter_refuse(d, "was cancelled", l);
 		} else if (l->job_state == JOB_REMOVED) {
-			refuse_letter(d, "was removed", l);
+			dead_letter_refuse(d, "was removed", l);
 		} else if (l->job_state == JOB_FINISHED) {
-			refuse_letter(d, "has finished, and another one has its name now", l);
+			dead_letter_refuse(d, "has finished, and another one has its name now", l);
 		} else {
 			assert(run_revival_allowed(l->state));
-			count_run(s, l->state, RUN_QUEUED, l->uid, l->queue);
+			counter_run_moved(s, l->state, RUN_QUEUED, l->uid, l->queue);
 			set_id(ret, l->run);
-			tell(s, op, l);
+			dead_letter_event(s, op, l);
 		}
 	}
 	return true;
 }
 
-static bool queue_again(struct store *s, struct set *ids, usec_t now, struct err *e)
+static bool dead_letters_queue(struct store *s, struct set *ids, usec_t now, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_DEAD_RETRY, e);
 
@@ -162,33 +162,33 @@ static bool queue_again(struct store *s, struct set *ids, usec_t now, struct err
 	return query_finish(&q);
 }
 
-static bool apply_one(struct store *s, struct op *op, struct err *e)
+static bool dead_letters_apply_one(struct store *s, struct op *op, struct err *e)
 {
 	struct op_dead *d = &op->dead;
 	AUTO_DONE(letters) letters = {};
 	AUTO_SET ids = {};
 	AUTO_SET changed = {};
 
-	if (!(d->id ? find_letter(s, op, &ids, e) : find_letters(s, d, &ids, e)) || !lock_letters(s, &ids, &letters, e))
+	if (!(d->id ? dead_letter_find(s, op, &ids, e) : dead_letters_find(s, d, &ids, e)) || !dead_letters_lock(s, &ids, &letters, e))
 		return false;
-	if (op->kind == OP_DEAD_RETRY && !retry_letters(s, op, &letters, &changed, e))
+	if (op->kind == OP_DEAD_RETRY && !dead_letters_retry(s, op, &letters, &changed, e))
 		return false;
 	for (size_t i = 0; op->kind == OP_DEAD_PURGE && i < letters.n; i++) {
 		set_id(&changed, letters.v[i].run);
-		tell(s, op, &letters.v[i]);
+		dead_letter_event(s, op, &letters.v[i]);
 	}
 	if (changed.n == 0 && d->id && d->refused)
 		op_refuse(op, d->why.kind, "%s", d->why.msg);
 	if (changed.n == 0)
 		return true;
-	return (op->kind == OP_DEAD_RETRY ? queue_again(s, &changed, d->now, e) : set_run(s, Q_DEAD_PURGE, &changed, e)) &&
-	       runs_read(s, set_json(&changed), &d->runs, e);
+	return (op->kind == OP_DEAD_RETRY ? dead_letters_queue(s, &changed, d->now, e) : set_execute(s, Q_DEAD_PURGE, &changed, e)) &&
+	       row_runs_read(s, set_json(&changed), &d->runs, e);
 }
 
-bool apply_dead(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool dead_letters_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!apply_one(s, ops[i], e))
+		if (!dead_letters_apply_one(s, ops[i], e))
 			return false;
 	return true;
 }

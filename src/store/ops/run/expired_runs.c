@@ -5,12 +5,12 @@
 
 #define STEP 500 /* runs in one transaction; the next follows at once */
 
-static const char *held_by(const struct store *s, const char *reason, const char *queue, int64_t uid, usec_t due_at)
+static const char *hold_reason(const struct store *s, const char *reason, const char *queue, int64_t uid, usec_t due_at)
 {
-	return reason ? reason : lane_shut_at(s, queue, uid) >= due_at ? "limit" : NULL;
+	return reason ? reason : claim_lane_closed_at(s, queue, uid) >= due_at ? "limit" : NULL;
 }
 
-static bool find(struct store *s, const struct op_expire *o, struct set *ret, struct err *e)
+static bool expired_runs_find(struct store *s, const struct op_expire *o, struct set *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_RUNS_TOO_LATE, e);
 
@@ -35,20 +35,20 @@ static bool find(struct store *s, const struct op_expire *o, struct set *ret, st
 		set_item(ret);
 		set_int(ret, "run", run);
 		set_int(ret, "state", RUN_EXPIRED);
-		set_text(ret, "reason", claim_expiry_reason(held_by(s, query_get_text(&q), queue, uid, due_at), expires));
+		set_text(ret, "reason", claim_expiry_reason(hold_reason(s, query_get_text(&q), queue, uid, due_at), expires));
 	}
 	return !q.failed;
 }
 
-bool apply_expire(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool expired_runs_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct op_expire *o = &ops[i]->expire;
 		AUTO_SET runs = {};
 		AUTO_SET jobs = {};
 
-		if (!find(s, o, &runs, e) || !runs_settle(s, &runs, o->now, &o->expired, &jobs, e) ||
-		    (jobs.n > 0 && !jobs_settle(s, set_json(&jobs), o->now, NULL, e)))
+		if (!expired_runs_find(s, o, &runs, e) || !runs_end_queued(s, &runs, o->now, &o->expired, &jobs, e) ||
+		    (jobs.n > 0 && !job_finish_idle(s, set_json(&jobs), o->now, NULL, e)))
 			return false;
 	}
 	return true;

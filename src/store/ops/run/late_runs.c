@@ -72,7 +72,7 @@ static void late_sets_done(struct late_sets *s)
 	set_done(&s->caught_up);
 }
 
-static void judge_job(const struct op_late *o, const struct late_list *l, size_t from, size_t to, struct late_sets *ret)
+static void late_job_decide(const struct op_late *o, const struct late_list *l, size_t from, size_t to, struct late_sets *ret)
 {
 	usec_t slots[ROWS_MAX];
 	bool caught_up = false;
@@ -102,18 +102,18 @@ static bool skip_missed(struct store *s, struct op_late *o, struct set *missed, 
 		struct outcome m = {.state = RUN_SKIPPED, .reason = "missed", .at = o->now};
 
 		m.run = query_get_int(&q);
-		count_move(s, COUNT_RUNS, RUN_QUEUED, RUN_SKIPPED, query_get_text(&q));
+		counter_move(s, COUNT_RUNS, RUN_QUEUED, RUN_SKIPPED, query_get_text(&q));
 		m.job = query_get_int(&q);
 		m.slot = query_get_int(&q);
 		m.notifies = query_get_int(&q);
 		outcome_note(s, &m);
 		o->missed++;
 	}
-	return !q.failed && jobs_settle(s, set_json(jobs), o->now, NULL, e);
+	return !q.failed && job_finish_idle(s, set_json(jobs), o->now, NULL, e);
 }
 
 /* A full page may end within a job's rows: that job is left to the next one. */
-static bool catch_up(struct store *s, struct op_late *o, struct err *e)
+static bool late_runs_decide(struct store *s, struct op_late *o, struct err *e)
 {
 	AUTO_DONE(late_list) l = {};
 	AUTO_DONE(late_sets) sets = {};
@@ -124,11 +124,11 @@ static bool catch_up(struct store *s, struct op_late *o, struct err *e)
 		to = same_job(&l, from);
 		if (l.n == ROWS_MAX && to == l.n && from > 0)
 			break;
-		judge_job(o, &l, from, to, &sets);
+		late_job_decide(o, &l, from, to, &sets);
 		if (l.n == ROWS_MAX)
 			o->more = l.v[from].job.job;
 	}
-	return skip_missed(s, o, &sets.missed, &sets.jobs, e) && set_run(s, Q_RUNS_CATCH_UP, &sets.caught_up, e);
+	return skip_missed(s, o, &sets.missed, &sets.jobs, e) && set_execute(s, Q_RUNS_CATCH_UP, &sets.caught_up, e);
 }
 
 static bool undo_runs(struct store *s, struct op_late *o, struct set *jobs, struct err *e)
@@ -140,9 +140,9 @@ static bool undo_runs(struct store *s, struct op_late *o, struct set *jobs, stru
 		int64_t uid;
 
 		set_id(jobs, query_get_int(&q));
-		count_change(s, COUNT_RUNS, RUN_QUEUED, query_get_text(&q), -1);
+		counter_change(s, COUNT_RUNS, RUN_QUEUED, query_get_text(&q), -1);
 		uid = query_get_int(&q);
-		count_bytes(s, uid, -query_get_int(&q));
+		owner_quota_add(s, uid, -query_get_int(&q));
 		o->undone++;
 	}
 	return !q.failed;
@@ -158,7 +158,7 @@ static bool run_at_once(struct store *s, const struct op_late *o, struct err *e)
 }
 
 /* Every job looks for its next slot again: a slot that has a run has it for good, so none runs twice. */
-static bool plan_anew(struct store *s, const struct op_late *o, struct set *jobs, struct err *e)
+static bool due_search_again(struct store *s, const struct op_late *o, struct set *jobs, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_DUE_UNDO, e);
 
@@ -169,15 +169,15 @@ static bool plan_anew(struct store *s, const struct op_late *o, struct set *jobs
 	return query_finish(&q);
 }
 
-bool apply_late(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool late_runs_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct op_late *o = &ops[i]->late;
 		AUTO_SET jobs = {};
 
-		if (o->set_back && (!undo_runs(s, o, &jobs, e) || !run_at_once(s, o, e) || !plan_anew(s, o, &jobs, e)))
+		if (o->set_back && (!undo_runs(s, o, &jobs, e) || !run_at_once(s, o, e) || !due_search_again(s, o, &jobs, e)))
 			return false;
-		if (!catch_up(s, o, e))
+		if (!late_runs_decide(s, o, e))
 			return false;
 	}
 	return true;

@@ -5,20 +5,20 @@
 #include "store/store_private.h"
 
 /* A job with places for runs that wait. */
-struct room {
+struct free_permit {
 	int64_t job, n;
 };
-struct rooms {
-	struct room *v; /* owned */
+struct free_permits {
+	struct free_permit *v; /* owned */
 	size_t n;
 };
 
-static void rooms_done(struct rooms *r)
+static void free_permits_done(struct free_permits *r)
 {
 	free(r->v);
 }
 
-static bool free_places(struct store *s, const char *jobs, struct err *e)
+static bool permits_free(struct store *s, const char *jobs, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_PLACES_FREE, e);
 
@@ -27,13 +27,13 @@ static bool free_places(struct store *s, const char *jobs, struct err *e)
 }
 
 /* Not only those that were freed just now: a run that was released may have ended without taking its place. */
-static bool read_rooms(struct store *s, const char *jobs, struct rooms *ret, struct err *e)
+static bool free_permits_read(struct store *s, const char *jobs, struct free_permits *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_PLACES_ROOM, e);
 
 	query_text(&q, jobs);
 	while (query_row(&q)) {
-		struct room r = {};
+		struct free_permit r = {};
 
 		r.job = query_get_int(&q);
 		r.n = query_get_int(&q);
@@ -45,7 +45,7 @@ static bool read_rooms(struct store *s, const char *jobs, struct rooms *ret, str
 	return !q.failed;
 }
 
-static bool release(struct store *s, struct set *jobs, size_t *ret_n, struct err *e)
+static bool permit_release_runs(struct store *s, struct set *jobs, size_t *ret_n, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_PLACES_RELEASE, e);
 
@@ -53,29 +53,29 @@ static bool release(struct store *s, struct set *jobs, size_t *ret_n, struct err
 	query_text(&q, set_json(jobs));
 	while (query_row(&q)) {
 		query_get_int(&q);
-		look_by(s, query_get_int(&q));
+		wakeup_claim_by(s, query_get_int(&q));
 		++*ret_n;
 	}
 	return !q.failed;
 }
 
 /* Each round releases one run of each job that is in it. */
-bool places_settle(struct store *s, const char *jobs, struct err *e)
+bool permits_settle(struct store *s, const char *jobs, struct err *e)
 {
-	AUTO_DONE(rooms) rooms = {};
+	AUTO_DONE(free_permits) free_permits = {};
 	size_t released = 1;
 
-	if (!free_places(s, jobs, e) || !read_rooms(s, jobs, &rooms, e))
+	if (!permits_free(s, jobs, e) || !free_permits_read(s, jobs, &free_permits, e))
 		return false;
 	for (int64_t round = 0; released > 0; round++) {
 		AUTO_SET set = {};
 
-		for (size_t i = 0; i < rooms.n; i++)
-			if (rooms.v[i].n > round)
-				set_id(&set, rooms.v[i].job);
+		for (size_t i = 0; i < free_permits.n; i++)
+			if (free_permits.v[i].n > round)
+				set_id(&set, free_permits.v[i].job);
 		if (set.n == 0)
 			return true;
-		if (!release(s, &set, &released, e))
+		if (!permit_release_runs(s, &set, &released, e))
 			return false;
 	}
 	return true;

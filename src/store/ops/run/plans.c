@@ -3,7 +3,7 @@
 #include "base/text.h"
 #include "store/store_private.h"
 
-#define BEHIND (10 * USEC_SEC) /* a slot so old is of a job that was left behind */
+#define OVERDUE_AGE (10 * USEC_SEC) /* a slot so old is of a job that was left behind */
 #define RUNS_MAX 5000          /* rows made in one transaction, and those of one job more */
 
 /* What one round of planning writes. */
@@ -41,7 +41,7 @@ static void round_done(struct round *r)
 	set_done(&r->ended);
 }
 
-static void read_row(struct query *q, struct due_row *row)
+static void due_row_read(struct query *q, struct due_row *row)
 {
 	struct due_job *due = &row->due;
 	AUTO_TEXT owner = NULL;
@@ -53,7 +53,7 @@ static void read_row(struct query *q, struct due_row *row)
 	due->name = row->name = query_get_copy(q);
 	owner = query_get_copy(q);
 	due->spec = row->spec = query_get_copy(q);
-	row->sound = (uint64_t)query_get_int(q) == job_digest(row->uid, owner, row->spec);
+	row->sound = (uint64_t)query_get_int(q) == row_digest(row->uid, owner, row->spec);
 	due->created_at = query_get_int(q);
 }
 
@@ -79,7 +79,7 @@ static bool take_rows(struct store *s, usec_t since, usec_t until, size_t limit,
 }
 
 /* A row without a job is left alone. */
-static bool read_jobs(struct store *s, struct round *r, struct err *e)
+static bool due_jobs_read(struct store *s, struct round *r, struct err *e)
 {
 	AUTO_SET jobs = {};
 	AUTO_QUERY q = {};
@@ -99,7 +99,7 @@ static bool read_jobs(struct store *s, struct round *r, struct err *e)
 		if (i == r->n)
 			break;
 		r->rows[kept] = r->rows[i++];
-		read_row(&q, &r->rows[kept++]);
+		due_row_read(&q, &r->rows[kept++]);
 	}
 	r->n = kept;
 	return !q.failed;
@@ -108,10 +108,10 @@ static bool read_jobs(struct store *s, struct round *r, struct err *e)
 /* Those in time come first: jobs that were left behind for long, however many, keep no other one waiting. */
 static bool take_due(struct store *s, const struct op_plan *p, int64_t segments, struct round *r, struct err *e)
 {
-	usec_t behind = p->now - BEHIND < p->horizon ? p->now - BEHIND : p->horizon;
+	usec_t behind = p->now - OVERDUE_AGE < p->horizon ? p->now - OVERDUE_AGE : p->horizon;
 
 	return take_rows(s, behind, p->horizon, p->limit - p->limit / 4, segments, r, e) &&
-	       take_rows(s, 0, behind, p->limit - r->n, segments, r, e) && read_jobs(s, r, e);
+	       take_rows(s, 0, behind, p->limit - r->n, segments, r, e) && due_jobs_read(s, r, e);
 }
 
 /* The segments that are this engine's to plan, and stay so until the commit. */
@@ -128,7 +128,7 @@ static bool hold_segments(struct store *s, const char *node, int64_t *ret, struc
 }
 
 /* What is left when the round has used up its steps, or is full, comes with the next one. */
-static void decide(const struct op_plan *p, struct round *r)
+static void due_rows_decide(const struct op_plan *p, struct round *r)
 {
 	int64_t steps = p->steps ? p->steps : INT64_MAX;
 
@@ -147,7 +147,7 @@ static void decide(const struct op_plan *p, struct round *r)
 	}
 }
 
-static void describe_run(struct set *set, const struct due_row *row, const struct planned_run *run, int64_t id,
+static void planned_run_describe(struct set *set, const struct due_row *row, const struct planned_run *run, int64_t id,
 	usec_t now)
 {
 	runs_describe(set, &(struct run_new){
@@ -170,7 +170,7 @@ static void describe_run(struct set *set, const struct due_row *row, const struc
 	});
 }
 
-static void describe_job(struct round *r, const struct due_row *row)
+static void due_change_describe(struct round *r, const struct due_row *row)
 {
 	r->jobs += !row->planned.later;
 	if (row->planned.later) {
@@ -193,7 +193,7 @@ static void describe_job(struct round *r, const struct due_row *row)
 
 /* ---- suspending ---- */
 
-static bool suspend_those(struct store *s, struct set *set, enum job_state was, usec_t now, struct err *e)
+static bool jobs_suspend_from(struct store *s, struct set *set, enum job_state was, usec_t now, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_JOBS_SUSPEND, e);
 
@@ -205,7 +205,7 @@ static bool suspend_those(struct store *s, struct set *set, enum job_state was, 
 
 		ev.job = query_get_int(&q);
 		ev.owner = query_get_int(&q);
-		count_move(s, COUNT_JOBS, was, JOB_SUSPENDED, query_get_text(&q));
+		counter_move(s, COUNT_JOBS, was, JOB_SUSPENDED, query_get_text(&q));
 		ev.object = query_get_text(&q);
 		ev.detail = query_get_text(&q);
 		event_add(s, &ev);
@@ -214,9 +214,9 @@ static bool suspend_those(struct store *s, struct set *set, enum job_state was, 
 }
 
 /* A paused job has slots, too; without one it must not look as if it could be resumed just so. */
-bool jobs_suspend(struct store *s, struct set *set, usec_t now, struct err *e)
+bool job_rows_suspend(struct store *s, struct set *set, usec_t now, struct err *e)
 {
-	return set->n == 0 || (suspend_those(s, set, JOB_ACTIVE, now, e) && suspend_those(s, set, JOB_PAUSED, now, e));
+	return set->n == 0 || (jobs_suspend_from(s, set, JOB_ACTIVE, now, e) && jobs_suspend_from(s, set, JOB_PAUSED, now, e));
 }
 
 static bool plan_round(struct store *s, struct op_plan *p, int64_t segments, struct round *r, struct err *e)
@@ -226,23 +226,23 @@ static bool plan_round(struct store *s, struct op_plan *p, int64_t segments, str
 
 	if (!take_due(s, p, segments, r, e))
 		return false;
-	decide(p, r);
+	due_rows_decide(p, r);
 	ids = next = xcalloc(r->n_runs ? r->n_runs : 1, sizeof(*ids));
-	ok = ids_take(s, Q_RUN_IDS, r->n_runs, ids, e);
+	ok = row_ids_take(s, Q_RUN_IDS, r->n_runs, ids, e);
 	for (size_t i = 0; ok && i < r->n; i++) {
 		for (size_t k = 0; k < r->rows[i].planned.n; k++)
-			describe_run(&r->runs, &r->rows[i], &r->rows[i].planned.runs[k], *next++, p->now);
-		describe_job(r, &r->rows[i]);
+			planned_run_describe(&r->runs, &r->rows[i], &r->rows[i].planned.runs[k], *next++, p->now);
+		due_change_describe(r, &r->rows[i]);
 	}
 	free(ids);
-	ok = ok && runs_insert(s, &r->runs, &p->runs, e) && set_run(s, Q_DUE_MOVE, &r->moves, e) &&
-	     set_run(s, Q_DUE_DROP, &r->drops, e) && jobs_suspend(s, &r->suspensions, p->now, e) &&
-	     (r->ended.n == 0 || jobs_settle(s, set_json(&r->ended), p->now, NULL, e));
+	ok = ok && runs_insert(s, &r->runs, &p->runs, e) && set_execute(s, Q_DUE_MOVE, &r->moves, e) &&
+	     set_execute(s, Q_DUE_DROP, &r->drops, e) && job_rows_suspend(s, &r->suspensions, p->now, e) &&
+	     (r->ended.n == 0 || job_finish_idle(s, set_json(&r->ended), p->now, NULL, e));
 	p->jobs = r->jobs;
 	return ok;
 }
 
-bool apply_plan(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool plan_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct op_plan *p = &ops[i]->plan;

@@ -60,12 +60,12 @@ bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e)
 		usec_t due_at;
 		int64_t uid;
 
-		count_change(s, COUNT_RUNS, state, query_get_text(&q), 1);
+		counter_change(s, COUNT_RUNS, state, query_get_text(&q), 1);
 		due_at = query_get_int(&q);
 		uid = query_get_int(&q);
-		count_bytes(s, uid, query_get_int(&q));
+		owner_quota_add(s, uid, query_get_int(&q));
 		if (state == RUN_QUEUED)
-			look_by(s, due_at);
+			wakeup_claim_by(s, due_at);
 		else
 			note_skipped(s, id, (enum run_state)state, &q);
 		if (ret_n)
@@ -81,18 +81,18 @@ struct held {
 	enum run_state state;
 	char *node, *queue, *reason;
 	bool cancel_asked;
-	const struct op *ender; /* that ended it in this very group; NULL: none */
+	const struct op *ended_by; /* that ended it in this very group; NULL: none */
 	enum job_state job_state;
 	usec_t slot;   /* the last */
 	bool notifies;
 };
-struct held_list {
+struct locked_runs {
 	struct held *v;
 	size_t n;
 	struct map by_id;
 };
 
-static void held_list_done(struct held_list *l)
+static void locked_runs_done(struct locked_runs *l)
 {
 	for (size_t i = 0; i < l->n; i++) {
 		free(l->v[i].node);
@@ -103,7 +103,7 @@ static void held_list_done(struct held_list *l)
 	map_done(&l->by_id);
 }
 
-static bool hold_runs(struct store *s, struct set *ids, struct held_list *l, struct err *e)
+static bool runs_lock(struct store *s, struct set *ids, struct locked_runs *l, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_RUNS_LOCK, e);
 
@@ -129,14 +129,14 @@ static bool hold_runs(struct store *s, struct set *ids, struct held_list *l, str
 	return !q.failed;
 }
 
-static bool ours(const struct held *h, int64_t fence, const char *node)
+static bool run_is_ours(const struct held *h, int64_t fence, const char *node)
 {
 	return (h->state == RUN_CLAIMED || h->state == RUN_RUNNING) && h->fence == fence &&
 	       text_equal(h->node, node);
 }
 
 /* A run of a cancelled job, or one whose end was asked for, does not come back into the queue. */
-static bool wanted(const struct held *h)
+static bool run_may_requeue(const struct held *h)
 {
 	return !h->cancel_asked && h->job_state != JOB_CANCELLED && h->job_state != JOB_REMOVED;
 }
@@ -159,12 +159,12 @@ static void describe_start(struct set *set, const struct op_started *o)
 static bool explain_start(struct store *s, struct op *op, struct err *e)
 {
 	const struct op_started *o = &op->started;
-	AUTO_DONE(held_list) held = {};
+	AUTO_DONE(locked_runs) held = {};
 	AUTO_SET id = {};
 	const struct held *h;
 
 	set_id(&id, o->run);
-	if (!hold_runs(s, &id, &held, e))
+	if (!runs_lock(s, &id, &held, e))
 		return false;
 	h = map_get(&held.by_id, o->run);
 	if (!h)
@@ -174,7 +174,7 @@ static bool explain_start(struct store *s, struct op *op, struct err *e)
 	return true;
 }
 
-bool apply_started(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool run_started_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	AUTO_DONE(map) waiting = {};
 	AUTO_SET moves = {};
@@ -190,11 +190,11 @@ bool apply_started(struct store *s, struct op *const *ops, size_t n, struct err 
 	while (query_row(&q)) {
 		const struct op *op = map_take(&waiting, query_get_int(&q));
 
-		count_move(s, COUNT_RUNS, RUN_CLAIMED, RUN_RUNNING, query_get_text(&q));
+		counter_move(s, COUNT_RUNS, RUN_CLAIMED, RUN_RUNNING, query_get_text(&q));
 		if (op)
 			describe_start(&attempts, &op->started);
 	}
-	if (q.failed || !set_run(s, Q_ATTEMPTS_STARTED, &attempts, e))
+	if (q.failed || !set_execute(s, Q_ATTEMPTS_STARTED, &attempts, e))
 		return false;
 	for (size_t i = 0; waiting.used && i < n; i++)
 		if (map_get(&waiting, ops[i]->started.run) == ops[i] && !explain_start(s, ops[i], e))
@@ -229,7 +229,7 @@ static void describe_attempt(struct set *set, const struct attempt *a, enum atte
 	set_text(set, "error", a->error);
 }
 
-static bool ran(enum attempt_outcome o)
+static bool attempt_ran(enum attempt_outcome o)
 {
 	return o != ATTEMPT_NOT_STARTED && o != ATTEMPT_DENIED;
 }
@@ -242,7 +242,7 @@ static const char *end_reason(const struct op_ended *o, const struct held *held)
 	return o->reason[0] ? o->reason : NULL;
 }
 
-static void describe_end(struct set *set, const struct op_ended *o, const struct held *held)
+static void run_end_describe(struct set *set, const struct op_ended *o, const struct held *held)
 {
 	usec_t ended_at = o->attempt.ended_at ? o->attempt.ended_at : 1; /* 0 would mean: still open */
 
@@ -253,7 +253,7 @@ static void describe_end(struct set *set, const struct op_ended *o, const struct
 	set_int(set, "attempt", o->attempt.number);
 	set_int(set, "lost", o->lost);
 	set_int(set, "failures", o->failure);
-	set_int(set, "first_start", ran(o->attempt.outcome) ? o->attempt.started_at : 0);
+	set_int(set, "first_start", attempt_ran(o->attempt.outcome) ? o->attempt.started_at : 0);
 	set_int(set, "dead_at", o->dead && o->became == o->state ? ended_at : 0);
 	set_int(set, "due_at", o->due_at);
 	set_int(set, "started_at", o->attempt.started_at);
@@ -263,7 +263,7 @@ static void describe_end(struct set *set, const struct op_ended *o, const struct
 }
 
 struct ending {
-	struct held_list held;
+	struct locked_runs held;
 	struct set moves, attempts, stale, jobs, tails;
 	struct map finished;
 	struct map late; /* run → fence: written as stale in this group */
@@ -272,7 +272,7 @@ struct ending {
 
 static void ending_done(struct ending *n)
 {
-	held_list_done(&n->held);
+	locked_runs_done(&n->held);
 	set_done(&n->moves);
 	set_done(&n->attempts);
 	set_done(&n->stale);
@@ -304,7 +304,7 @@ static bool read_recorded(struct store *s, const struct attempt *a, struct recor
 }
 
 /* Told twice (the first acknowledgement was lost) is not stale: that end is recorded. */
-static bool told_before(const struct recorded *r)
+static bool end_was_recorded(const struct recorded *r)
 {
 	return r->there && r->outcome != ATTEMPT_RUNNING && r->outcome != ATTEMPT_LOST && r->outcome != ATTEMPT_STALE;
 }
@@ -314,7 +314,7 @@ static void count_output(struct store *s, int64_t uid, const struct attempt *a, 
 	int64_t kept = a->output_bytes > a->output_dropped ? a->output_bytes - a->output_dropped : 0;
 
 	if (kept != kept_before)
-		count_change(s, COUNT_OUTPUT, uid, "", kept - kept_before);
+		counter_change(s, COUNT_OUTPUT, uid, "", kept - kept_before);
 }
 
 static bool end_stale(struct store *s, struct op_ended *o, const struct held *h, struct ending *n, struct err *e)
@@ -324,11 +324,11 @@ static bool end_stale(struct store *s, struct op_ended *o, const struct held *h,
 
 	o->job = h->job;
 	o->became = h->state;
-	if (h->ender && h->fence == o->attempt.fence)
+	if (h->ended_by && h->fence == o->attempt.fence)
 		return true;
 	if (!read_recorded(s, &o->attempt, &was, e))
 		return false;
-	o->stale = !told_before(&was);
+	o->stale = !end_was_recorded(&was);
 	if (!o->stale || was.outcome == ATTEMPT_STALE || fence_before == o->attempt.fence)
 		return true;
 	count_output(s, h->uid, &o->attempt, was.kept > 0 ? was.kept : 0);
@@ -344,13 +344,13 @@ static bool end_one(struct store *s, struct op *op, struct ending *n, struct err
 
 	if (!h)
 		return op_refuse(op, ERR_NOT_FOUND, "no run %lld", (long long)o->attempt.run);
-	if (!ours(h, o->attempt.fence, o->node))
+	if (!run_is_ours(h, o->attempt.fence, o->node))
 		return end_stale(s, o, h, n, e);
-	o->became = o->state == RUN_QUEUED && !wanted(h) ? RUN_CANCELLED : o->state;
+	o->became = o->state == RUN_QUEUED && !run_may_requeue(h) ? RUN_CANCELLED : o->state;
 	o->job = h->job;
 	assert(run_move_allowed(h->state, o->became));
-	count_run(s, h->state, o->became, h->uid, h->queue);
-	describe_end(&n->moves, o, h);
+	counter_run_moved(s, h->state, o->became, h->uid, h->queue);
+	run_end_describe(&n->moves, o, h);
 	count_output(s, h->uid, &o->attempt, 0);
 	describe_attempt(&n->attempts, &o->attempt, o->attempt.outcome, o->node);
 	if (o->became != RUN_QUEUED) {
@@ -359,12 +359,12 @@ static bool end_one(struct store *s, struct op *op, struct ending *n, struct err
 			.notifies = h->notifies, .slot = h->slot, .at = o->attempt.ended_at,
 			.took = o->attempt.started_at ? o->attempt.ended_at - o->attempt.started_at : 0});
 	} else {
-		look_by(s, o->due_at);
+		wakeup_claim_by(s, o->due_at);
 	}
 	if (o->attempt.ended_at > n->now)
 		n->now = o->attempt.ended_at;
 	h->state = o->became;
-	h->ender = op;
+	h->ended_by = op;
 	return true;
 }
 
@@ -378,7 +378,7 @@ static bool pause_by_exit(struct store *s, struct op_ended *o, usec_t now, struc
 }
 
 /* Jobs whose owner is not who he was: no slot of theirs would fare better. One that has finished stays so. */
-static bool suspend_those(struct store *s, struct op *const *ops, size_t n, usec_t now, struct err *e)
+static bool suspended_jobs_write(struct store *s, struct op *const *ops, size_t n, usec_t now, struct err *e)
 {
 	AUTO_SET jobs = {};
 	AUTO_SET due = {};
@@ -393,11 +393,11 @@ static bool suspend_those(struct store *s, struct op *const *ops, size_t n, usec
 		set_text(&jobs, "reason", o->suspend);
 		set_id(&due, o->job);
 	}
-	return jobs.n == 0 || (set_run(s, Q_DUE_DROP, &due, e) && jobs_suspend(s, &jobs, now, e));
+	return jobs.n == 0 || (set_execute(s, Q_DUE_DROP, &due, e) && job_rows_suspend(s, &jobs, now, e));
 }
 
 /* What is not an ordinary end goes into the audit trail. */
-static void tell_end(struct store *s, const struct op_ended *o, const struct held *h, usec_t now)
+static void run_end_event(struct store *s, const struct op_ended *o, const struct held *h, usec_t now)
 {
 	struct event_new ev = {.at = now, .job = o->job, .run = o->attempt.run, .owner = h->uid, .detail = o->reason};
 
@@ -435,30 +435,30 @@ static bool put_tails(struct store *s, struct set *tails, struct err *e)
 	while (query_row(&q)) {
 		int64_t uid = query_get_int(&q);
 
-		count_bytes(s, uid, query_get_int(&q));
+		owner_quota_add(s, uid, query_get_int(&q));
 	}
 	return !q.failed;
 }
 
-bool apply_ended(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool run_ended_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	AUTO_DONE(ending) end = {};
 	AUTO_SET ids = {};
 
 	for (size_t i = 0; i < n; i++)
 		set_id(&ids, ops[i]->ended.attempt.run);
-	if (!hold_runs(s, &ids, &end.held, e))
+	if (!runs_lock(s, &ids, &end.held, e))
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		if (!end_one(s, ops[i], &end, e))
 			return false;
 		describe_tail(&end.tails, ops[i]);
 	}
-	if (!put_tails(s, &end.tails, e) || !set_run(s, Q_RUNS_END, &end.moves, e) || !set_run(s, Q_ATTEMPTS_ENDED, &end.attempts, e) ||
-	    !set_run(s, Q_ATTEMPTS_ENDED, &end.stale, e) ||
-	    (end.jobs.n > 0 && !jobs_settle(s, set_json(&end.jobs), end.now, &end.finished, e)))
+	if (!put_tails(s, &end.tails, e) || !set_execute(s, Q_RUNS_END, &end.moves, e) || !set_execute(s, Q_ATTEMPTS_ENDED, &end.attempts, e) ||
+	    !set_execute(s, Q_ATTEMPTS_ENDED, &end.stale, e) ||
+	    (end.jobs.n > 0 && !job_finish_idle(s, set_json(&end.jobs), end.now, &end.finished, e)))
 		return false;
-	if (!suspend_those(s, ops, n, end.now, e))
+	if (!suspended_jobs_write(s, ops, n, end.now, e))
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		struct op_ended *o = &ops[i]->ended;
@@ -466,11 +466,11 @@ bool apply_ended(struct store *s, struct op *const *ops, size_t n, struct err *e
 
 		o->job_finished = map_get(&end.finished, o->job) != NULL;
 		h = map_get(&end.held.by_id, o->attempt.run);
-		if (!h || h->ender != ops[i])
+		if (!h || h->ended_by != ops[i])
 			continue;
 		if (o->pause && o->became == RUN_FAILED && !pause_by_exit(s, o, end.now, e))
 			return false;
-		tell_end(s, o, h, end.now);
+		run_end_event(s, o, h, end.now);
 	}
 	return true;
 }
@@ -479,14 +479,14 @@ bool apply_ended(struct store *s, struct op *const *ops, size_t n, struct err *e
 
 static bool give_back(struct store *s, const struct op_give_back *g, const struct held *h, struct err *e)
 {
-	bool again = wanted(h);
+	bool again = run_may_requeue(h);
 	AUTO_QUERY q = {};
 	AUTO_SET set = {};
 	AUTO_SET job = {};
 
-	count_run(s, h->state, again ? RUN_QUEUED : RUN_CANCELLED, h->uid, h->queue);
+	counter_run_moved(s, h->state, again ? RUN_QUEUED : RUN_CANCELLED, h->uid, h->queue);
 	if (again) {
-		look_by(s, g->due_at);
+		wakeup_claim_by(s, g->due_at);
 		q = query_start(s->db, Q_RUN_GIVE_BACK, e);
 		query_int(&q, g->run);
 		query_int(&q, g->fence);
@@ -494,28 +494,28 @@ static bool give_back(struct store *s, const struct op_give_back *g, const struc
 		query_int(&q, g->due_at);
 		return query_finish(&q);
 	}
-	describe_end(&set, &(struct op_ended){
+	run_end_describe(&set, &(struct op_ended){
 		.attempt = {.run = g->run, .ended_at = g->now, .exit_code = -1},
 		.state = RUN_QUEUED,
 		.became = RUN_CANCELLED,
 	}, h);
 	set_id(&job, h->job);
-	return set_run(s, Q_RUNS_END, &set, e) && jobs_settle(s, set_json(&job), g->now, NULL, e);
+	return set_execute(s, Q_RUNS_END, &set, e) && job_finish_idle(s, set_json(&job), g->now, NULL, e);
 }
 
-bool apply_give_back(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool run_give_back_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct op_give_back *g = &ops[i]->give_back;
-		AUTO_DONE(held_list) held = {};
+		AUTO_DONE(locked_runs) held = {};
 		AUTO_SET id = {};
 		const struct held *h;
 
 		set_id(&id, g->run);
-		if (!hold_runs(s, &id, &held, e))
+		if (!runs_lock(s, &id, &held, e))
 			return false;
 		h = map_get(&held.by_id, g->run);
-		if (!h || !ours(h, g->fence, g->node) || h->state != RUN_CLAIMED)
+		if (!h || !run_is_ours(h, g->fence, g->node) || h->state != RUN_CLAIMED)
 			op_refuse(ops[i], ERR_FENCED, "run %lld is not claimed by us any more",
 				(long long)g->run);
 		else if (!give_back(s, g, h, e))
@@ -532,7 +532,7 @@ void run_changes_add(struct run_changes *l, const struct run_change *r)
 	l->v[l->n++] = *r;
 }
 
-bool runs_settle(struct store *s, struct set *set, usec_t now, struct run_changes *ret, struct set *jobs, struct err *e)
+bool runs_end_queued(struct store *s, struct set *set, usec_t now, struct run_changes *ret, struct set *jobs, struct err *e)
 {
 	AUTO_QUERY q = {};
 
@@ -552,7 +552,7 @@ bool runs_settle(struct store *s, struct set *set, usec_t now, struct run_change
 		queue = query_get_text(&q);
 		o.state = (enum run_state)query_get_int(&q);
 		fence = query_get_int(&q);
-		count_run(s, RUN_QUEUED, o.state, uid, queue);
+		counter_run_moved(s, RUN_QUEUED, o.state, uid, queue);
 		o.slot = query_get_int(&q);
 		o.reason = query_get_text(&q);
 		o.notifies = query_get_int(&q);

@@ -2,9 +2,9 @@
 /* How many jobs are due at the same slot, counted as far as anybody wants to know. */
 #include "store/store_private.h"
 
-#define BELIEVED USEC_MIN /* how long a slot stays crowded without being counted again */
+#define DENSE_KEPT USEC_MIN /* how long a slot stays dense_slots without being counted again */
 
-bool crowd_count(struct store *s, usec_t slot, int64_t max, int64_t *ret, struct err *e)
+bool slot_density_count(struct store *s, usec_t slot, int64_t max, int64_t *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_DUE_CROWD, e);
 
@@ -15,26 +15,26 @@ bool crowd_count(struct store *s, usec_t slot, int64_t max, int64_t *ret, struct
 }
 
 /* Counting to the end takes a tenth of a millisecond; those who join a crowd one by one need not pay it each. */
-static bool known_crowd(const struct store *s, const struct job_new *j)
+static bool slot_is_dense(const struct store *s, const struct job_new *j)
 {
-	for (size_t i = 0; i < ELEMENTS(s->crowded); i++)
-		if (s->crowded[i].slot == j->next_slot && s->crowded[i].until > j->now)
+	for (size_t i = 0; i < ELEMENTS(s->dense_slots); i++)
+		if (s->dense_slots[i].slot == j->next_slot && s->dense_slots[i].until > j->now)
 			return true;
 	return false;
 }
 
-bool crowd_join(struct store *s, const struct job_new *j, int64_t *ret, struct err *e)
+bool slot_density_of_job(struct store *s, const struct job_new *j, int64_t *ret, struct err *e)
 {
-	if (known_crowd(s, j)) {
-		*ret = j->crowd_max;
+	if (slot_is_dense(s, j)) {
+		*ret = j->density_max;
 		return true;
 	}
-	if (!crowd_count(s, j->next_slot, j->crowd_max, ret, e))
+	if (!slot_density_count(s, j->next_slot, j->density_max, ret, e))
 		return false;
-	if (*ret >= j->crowd_max) {
-		s->crowded[s->next_crowded].slot = j->next_slot;
-		s->crowded[s->next_crowded].until = j->now + BELIEVED;
-		s->next_crowded = (s->next_crowded + 1) % ELEMENTS(s->crowded);
+	if (*ret >= j->density_max) {
+		s->dense_slots[s->next_dense_slot].slot = j->next_slot;
+		s->dense_slots[s->next_dense_slot].until = j->now + DENSE_KEPT;
+		s->next_dense_slot = (s->next_dense_slot + 1) % ELEMENTS(s->dense_slots);
 	}
 	return true;
 }

@@ -7,14 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool refuse_paused(struct op *op, const struct job_held *j, const struct pause_order *p)
+static bool refuse_paused(struct op *op, const struct job_row *j, const struct pause_order *p)
 {
 	AUTO_DONE(buf) about = {};
 	AUTO_DONE(buf) why = {};
 	AUTO_DONE(buf) remedy = {};
 	AUTO_TEXT ref = j->name ? xstrdup(j->name) : xprintf("%" PRId64, j->id);
 
-	job_held_words(j, &about);
+	job_row_words(j, &about);
 	pause_words(p, &why);
 	pause_remedy(p, ref, &remedy);
 	return op_refuse(op, ERR_CONFLICT, "job %s is %.200s ('%.100s' ends that; with --force it runs all the same)", about.data,
@@ -22,27 +22,27 @@ static bool refuse_paused(struct op *op, const struct job_held *j, const struct 
 }
 
 /* Only an administrator's --force gets past a freeze and past a pause that an administrator set. */
-static bool check_imposed(struct store *s, struct op *op, const struct job_held *j, const struct pause_list *all,
+static bool check_imposed(struct store *s, struct op *op, const struct job_row *j, const struct pause_list *all,
 	const struct pause_target *target, struct err *e)
 {
 	AUTO_DONE(pause_order) own = {};
 	bool found;
 
-	if (!job_pause_imposed(s, op->trigger.thaws ? OWNER_ALL : j->uid, j, op->trigger.now, &own, &found, e))
+	if (!pause_imposed_on_job(s, op->trigger.overrides_freeze ? OWNER_ALL : j->uid, j, op->trigger.now, &own, &found, e))
 		return false;
 	if (found && pause_begun(&own, op->trigger.now))
-		return op_deny_pause(op, j, &own);
-	for (size_t i = 0; i < all->n && !op->trigger.thaws; i++) {
+		return pause_deny_op(op, j, &own);
+	for (size_t i = 0; i < all->n && !op->trigger.overrides_freeze; i++) {
 		const struct pause_order *p = &all->v[i];
 
 		if (pause_covers(p, target, op->trigger.now) && (p->scope == PAUSE_FREEZE || pause_is_imposed(p, j->uid)))
-			return op_deny_pause(op, j, p);
+			return pause_deny_op(op, j, p);
 	}
 	return true;
 }
 
 /* What stands in the way; true with op->ok: nothing does. */
-static bool check_pauses(struct store *s, struct op *op, const struct job_held *j, struct err *e)
+static bool check_pauses(struct store *s, struct op *op, const struct job_row *j, struct err *e)
 {
 	const struct op_trigger *t = &op->trigger;
 	const struct pause_target target = {.uid = j->uid, .queue = j->queue, .tags = t->tags};
@@ -50,7 +50,7 @@ static bool check_pauses(struct store *s, struct op *op, const struct job_held *
 	AUTO_DONE(pause_order) own = {};
 	const struct pause_order *found;
 
-	if (!pauses_read(s, j->uid, &all, e) || !check_imposed(s, op, j, &all, &target, e))
+	if (!pause_rows_read(s, j->uid, &all, e) || !check_imposed(s, op, j, &all, &target, e))
 		return false;
 	if (!op->ok || t->forced)
 		return true;
@@ -58,7 +58,7 @@ static bool check_pauses(struct store *s, struct op *op, const struct job_held *
 	if (found && found->scope == PAUSE_FREEZE)
 		return refuse_paused(op, j, found);
 	if (j->state == JOB_PAUSED) {
-		if (!job_pause_read(s, j, &own, e))
+		if (!pause_row_of_job(s, j, &own, e))
 			return false;
 		if (!own.until || own.until > t->now)
 			return refuse_paused(op, j, &own);
@@ -66,11 +66,11 @@ static bool check_pauses(struct store *s, struct op *op, const struct job_held *
 	return !found || refuse_paused(op, j, found);
 }
 
-static bool check_state(struct op *op, const struct job_held *j)
+static bool check_state(struct op *op, const struct job_row *j)
 {
 	AUTO_DONE(buf) words = {};
 
-	job_held_words(j, &words);
+	job_row_words(j, &words);
 	if (j->revision != op->trigger.revision)
 		return op_refuse(op, ERR_BUSY, "job %s was changed a moment ago; try again", words.data);
 	if (!j->sound)
@@ -86,7 +86,7 @@ static bool check_state(struct op *op, const struct job_held *j)
 
 /* ---- a finished job comes back to life ---- */
 
-bool job_name_taken(struct store *s, const struct job_held *j, int64_t *ret, struct err *e)
+bool job_row_name_taken(struct store *s, const struct job_row *j, int64_t *ret, struct err *e)
 {
 	AUTO_QUERY q = {};
 
@@ -101,11 +101,11 @@ bool job_name_taken(struct store *s, const struct job_held *j, int64_t *ret, str
 	return !q.failed;
 }
 
-bool job_queue_there(struct store *s, struct op *op, const struct job_held *j, struct err *e)
+bool job_row_check_queue(struct store *s, struct op *op, const struct job_row *j, struct err *e)
 {
 	struct err why = {};
 
-	if (!queue_check(s, j->queue, &why, e))
+	if (!limit_queue_check(s, j->queue, &why, e))
 		return false;
 	if (!why.kind)
 		return true;
@@ -120,15 +120,15 @@ bool job_queue_there(struct store *s, struct op *op, const struct job_held *j, s
 }
 
 /* It is finished again when the run has ended: it has no slot. */
-static bool revive(struct store *s, struct op *op, struct job_held *j, struct err *e)
+static bool finished_job_revive(struct store *s, struct op *op, struct job_row *j, struct err *e)
 {
 	int64_t other, live = 0;
 
-	if (!job_queue_there(s, op, j, e))
+	if (!job_row_check_queue(s, op, j, e))
 		return false;
 	if (!op->ok)
 		return true;
-	if (!job_name_taken(s, j, &other, e) || (op->trigger.limit && !live_jobs(s, j->uid, &live, e)))
+	if (!job_row_name_taken(s, j, &other, e) || (op->trigger.limit && !owner_live_jobs(s, j->uid, &live, e)))
 		return false;
 	if (other)
 		return op_refuse(op, ERR_CONFLICT, "job %" PRId64 " is finished, and job %" PRId64 " has its name '%s' now; "
@@ -136,7 +136,7 @@ static bool revive(struct store *s, struct op *op, struct job_held *j, struct er
 	if (op->trigger.limit && live >= op->trigger.limit)
 		return op_refuse(op, ERR_LIMIT, "'%s' has %" PRId64 " jobs, more than %" PRId64 " are not allowed; remove some "
 			"with 'jobctl rm'", j->owner, live, op->trigger.limit);
-	return job_state_move(s, j, JOB_ACTIVE, NULL, op->trigger.now, e);
+	return job_row_set_state(s, j, JOB_ACTIVE, NULL, op->trigger.now, e);
 }
 
 /* ---- the run ---- */
@@ -152,39 +152,39 @@ static bool free_slot(struct store *s, const struct op_trigger *t, usec_t *ret, 
 	return !q.failed;
 }
 
-static bool make_run(struct store *s, struct op *op, const struct job_held *j, struct err *e)
+static bool make_run(struct store *s, struct op *op, const struct job_row *j, struct err *e)
 {
 	struct op_trigger *t = &op->trigger;
 	struct run_new r = {.job = j->id, .uid = j->uid, .kind = RUN_KIND_MANUAL, .state = RUN_QUEUED, .due_at = t->now,
 		.now = t->now, .revision = j->revision, .priority = j->priority, .queue = j->queue, .policy = t->policy,
-		.forced = !t->forced ? FORCE_NONE : t->thaws ? FORCE_FREEZE : FORCE_PAUSE, .params = t->params};
+		.forced = !t->forced ? FORCE_NONE : t->overrides_freeze ? FORCE_FREEZE : FORCE_PAUSE, .params = t->params};
 	AUTO_SET set = {};
 
-	if (!free_slot(s, t, &r.slot, e) || !ids_take(s, Q_RUN_IDS, 1, &r.id, e))
+	if (!free_slot(s, t, &r.slot, e) || !row_ids_take(s, Q_RUN_IDS, 1, &r.id, e))
 		return false;
 	runs_describe(&set, &r);
 	event_add(s, &(struct event_new){.at = t->now, .by = &op->act.by, .what = EVENT_RUN_TRIGGER, .object = j->name,
 		.job = j->id, .run = r.id, .owner = j->uid, .detail = t->forced ? "forced" : NULL});
-	return runs_insert(s, &set, NULL, e) && run_read(s, -1, r.id, &t->run, e) &&
+	return runs_insert(s, &set, NULL, e) && row_run_read(s, -1, r.id, &t->run, e) &&
 	       (t->run || err_set(e, ERR_INTERNAL, "the triggered run is not there"));
 }
 
 /* The parameters of a run are kept with it. */
-static bool check_bytes(struct store *s, struct op *op, const struct job_held *j, struct err *e)
+static bool trigger_check_bytes(struct store *s, struct op *op, const struct job_row *j, struct err *e)
 {
 	const struct op_trigger *t = &op->trigger;
 	struct err why = {};
 
-	if (!quota_check(s, j->uid, j->owner, RUN_BYTES + (t->params ? (int64_t)strlen(t->params) : 0), t->bytes_limit, &why, e))
+	if (!owner_quota_check(s, j->uid, j->owner, RUN_BYTES + (t->params ? (int64_t)strlen(t->params) : 0), t->bytes_limit, &why, e))
 		return false;
 	return !why.kind || op_refuse(op, why.kind, "%s", why.msg);
 }
 
 static bool trigger(struct store *s, struct op *op, struct err *e)
 {
-	AUTO_DONE(job_held) j = {};
+	AUTO_DONE(job_row) j = {};
 
-	if (!job_hold(s, op->trigger.uid, op->trigger.job, &j, e))
+	if (!job_row_lock(s, op->trigger.uid, op->trigger.job, &j, e))
 		return false;
 	if (!j.id)
 		return op_refuse(op, ERR_NOT_FOUND, "no job %" PRId64, op->trigger.job);
@@ -192,12 +192,12 @@ static bool trigger(struct store *s, struct op *op, struct err *e)
 		return op_refuse(op, ERR_DENIED, "job %" PRId64 " is root's; only root runs it", op->trigger.job);
 	if (!check_state(op, &j) || (op->ok && !check_pauses(s, op, &j, e)))
 		return false;
-	if (op->ok && j.state == JOB_FINISHED && !revive(s, op, &j, e))
+	if (op->ok && j.state == JOB_FINISHED && !finished_job_revive(s, op, &j, e))
 		return false;
-	return !op->ok || (check_bytes(s, op, &j, e) && (!op->ok || make_run(s, op, &j, e)));
+	return !op->ok || (trigger_check_bytes(s, op, &j, e) && (!op->ok || make_run(s, op, &j, e)));
 }
 
-bool apply_trigger(struct store *s, struct op *const *ops, size_t n, struct err *e)
+bool trigger_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!trigger(s, ops[i], e))
