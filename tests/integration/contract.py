@@ -127,4 +127,4 @@ class Contract:
         assert not wrong, "%s is not as openapi.json says: %s" % (name, "; ".join(wrong[:5]))
 
 
-CONTRACT = Contract(os.path.join(HERE, "..", "..", "src", "daemon", "openapi.json"))
+CONTRACT = Contract(os.path.join(HERE, "..", "..", "src", "daemon", "api", "openapi.json"))
