@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares answers of the API with src/daemon/api/openapi.json: status, types, members. The harness asks for every answer."""
+"""Validates responses of the API against the generated openapi.json. The harness calls it for every response."""
 import json
 import os
 import re
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ITEMS = 50  # of a list that are looked at, from its beginning and its end
+ITEMS = 50  # elements checked at the beginning and at the end of a list
 
 TYPES = {
     "object": lambda v: isinstance(v, dict),
@@ -20,7 +19,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
 
 class Contract:
-    """What the file promises."""
+    """The schemas of openapi.json."""
 
     def __init__(self, path):
         with open(path, encoding="utf-8") as f:
@@ -37,7 +36,7 @@ class Contract:
         return o
 
     def members(self, schema):
-        """All members that a schema names, and whether it lets others be there."""
+        """The members of a schema, and whether it allows others."""
         schema = self.resolve(schema)
         known = dict(schema.get("properties", {}))
         is_open = schema.get("additionalProperties", "properties" not in schema and "allOf" not in schema) is not False
@@ -48,7 +47,7 @@ class Contract:
         return known, is_open
 
     def faults(self, schema, value, where):
-        """What is wrong with a value, as sentences."""
+        """The errors of a value, as sentences."""
         schema = self.resolve(schema)
         found = []
         types = schema.get("type")
@@ -101,17 +100,17 @@ class Contract:
         return found
 
     def strangers(self, schema, value, where):
-        """Members that the file does not name. Of a schema in parts, all of them together name the members."""
+        """Members that the schema does not have. All parts of an allOf together define the members."""
         known, is_open = self.members(schema)
         if not isinstance(value, dict) or is_open or not known:
             return []
-        return ["%s has '%s', which is not in the file" % (where, name) for name in value if name not in known]
+        return ["%s has '%s', which is not in openapi.json" % (where, name) for name in value if name not in known]
 
     def check(self, schema, value, where):
         return self.faults(schema, value, where) + self.strangers(schema, value, where)
 
     def answer(self, method, path, status, value):
-        """Fails when an answer is not what the file says. An error may have any status; its form is the same."""
+        """Fails if a response does not match openapi.json. All error statuses have the same schema."""
         name = "%s %s (%d)" % (method, path[:120], status)
         if status >= 400:
             wrong = self.check({"$ref": "#/components/schemas/Error"}, value, "answer")
@@ -124,7 +123,7 @@ class Contract:
             content = self.resolve(response).get("content", {}).get("application/json")
             assert content, name + ": openapi.json has no JSON for it"
             wrong = self.check(content["schema"], value, "answer")
-        assert not wrong, "%s is not as openapi.json says: %s" % (name, "; ".join(wrong[:5]))
+        assert not wrong, "%s does not match openapi.json: %s" % (name, "; ".join(wrong[:5]))
 
 
-CONTRACT = Contract(os.path.join(HERE, "..", "..", "src", "daemon", "api", "openapi.json"))
+CONTRACT = Contract(os.path.join(os.environ.get("top_builddir", "build"), "src", "daemon", "api", "openapi.json"))

@@ -27,7 +27,7 @@
 
 static json_t *load_api(void)
 {
-	const char *top = getenv("top_srcdir");
+	const char *top = getenv("top_builddir");
 	AUTO_TEXT path = xprintf("%s/src/daemon/api/openapi.json", top ? top : ".");
 	json_error_t je;
 	json_t *o = json_load_file(path, JSON_REJECT_DUPLICATES, &je);
