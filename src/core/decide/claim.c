@@ -52,20 +52,20 @@ static struct claim_verdict no_permit(const struct claim_facts *f)
 {
 	/* begun, and without a place: a dead letter that is to be tried again, and stands behind whatever goes on */
 	if (f->attempt > 0)
-		return (struct claim_verdict){.verb = CLAIM_HOLD, .hold = HOLD_PLACE, .reason = "overlap"};
+		return (struct claim_verdict){.verb = CLAIM_HOLD, .hold = HOLD_PERMIT, .reason = "overlap"};
 	switch (f->policy.overlap) {
 	case OVERLAP_QUEUE:
 		if (f->waiting < f->policy.overlap_waiting)
-			return (struct claim_verdict){.verb = CLAIM_HOLD, .hold = HOLD_PLACE, .reason = "overlap"};
+			return (struct claim_verdict){.verb = CLAIM_HOLD, .hold = HOLD_PERMIT, .reason = "overlap"};
 		return (struct claim_verdict){.verb = CLAIM_SKIP, .reason = "limit"};
 	case OVERLAP_REPLACE:
-		return (struct claim_verdict){.verb = CLAIM_HOLD, .hold = HOLD_PLACE, .reason = "overlap",
+		return (struct claim_verdict){.verb = CLAIM_HOLD, .hold = HOLD_PERMIT, .reason = "overlap",
 			.replaces = true};
 	case OVERLAP_ALLOW:
-		return (struct claim_verdict){.verb = CLAIM_HOLD, .hold = HOLD_PLACE, .reason = "limit"};
+		return (struct claim_verdict){.verb = CLAIM_HOLD, .hold = HOLD_PERMIT, .reason = "limit"};
 	default:
 		if (f->caught_up) /* slots to be caught up run one after another */
-			return (struct claim_verdict){.verb = CLAIM_HOLD, .hold = HOLD_PLACE, .reason = "overlap"};
+			return (struct claim_verdict){.verb = CLAIM_HOLD, .hold = HOLD_PERMIT, .reason = "overlap"};
 		return (struct claim_verdict){.verb = CLAIM_SKIP, .reason = "overlap"};
 	}
 }

@@ -133,7 +133,7 @@ static bool say_place(const struct why_facts *f, struct why_reason *ret)
 {
 	char at[RFC3339_MAX];
 
-	if (f->run->hold != HOLD_PLACE)
+	if (f->run->hold != HOLD_PERMIT)
 		return false;
 	if (f->places > 1) {
 		why_say(ret, WHY_MAX_RUNNING, "as many of its runs as may go on at a time: %" PRId64 " of %" PRId64, f->taken,

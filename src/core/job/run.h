@@ -32,7 +32,7 @@ bool run_kind_parse(const char *name, enum run_kind *ret);
 /* What keeps a due run out of its lane, beside queues and owners that are full. */
 enum run_hold {
 	HOLD_NONE,
-	HOLD_PLACE,  /* the runs of its job that go on: overlap queue or replace, max_running */
+	HOLD_PERMIT,  /* the runs of its job that go on: overlap queue or replace, max_running */
 	HOLD_PAUSED, /* it cannot be skipped: it was begun, or asked for, or is the last there is */
 	HOLD_FROZEN,
 	HOLD_MAX

@@ -83,7 +83,7 @@ static void each_overlap_word_means_something_else(void **state)
 		assert_verdict(&f, cases[i].verb, cases[i].reason);
 		v = claim_decide(&f);
 		assert_int_equal(v.replaces, cases[i].replaces);
-		assert_int_equal(v.hold, v.verb == CLAIM_HOLD ? HOLD_PLACE : HOLD_NONE);
+		assert_int_equal(v.hold, v.verb == CLAIM_HOLD ? HOLD_PERMIT : HOLD_NONE);
 		f.forced = true; /* whoever insists is not kept by it */
 		assert_verdict(&f, CLAIM_START, NULL);
 		assert_int_equal(claim_decide(&f).takes_permit, cases[i].taken < cases[i].places);
@@ -147,7 +147,7 @@ static void slots_to_be_caught_up_wait_for_each_other(void **state)
 	f.taken = 1;
 	f.waiting = 999;
 	assert_verdict(&f, CLAIM_HOLD, "overlap");
-	assert_int_equal(claim_decide(&f).hold, HOLD_PLACE);
+	assert_int_equal(claim_decide(&f).hold, HOLD_PERMIT);
 	f.policy.overlap = OVERLAP_QUEUE; /* a limit that was asked for is kept */
 	f.policy.overlap_waiting = 1;
 	assert_verdict(&f, CLAIM_SKIP, "limit");

@@ -117,7 +117,7 @@ static void a_held_run_says_by_what(void **state)
 	expect(&f, WHY_PAUSED, "over", "jobctl resume backup");
 	run.hold = HOLD_FROZEN;
 	expect(&f, WHY_FROZEN, "over", "jobctl resume backup");
-	run.hold = HOLD_PLACE;
+	run.hold = HOLD_PERMIT;
 	f.places = f.taken = 1;
 	expect(&f, WHY_OVERLAP, "the run before it", "jobctl runs backup");
 	f.holder = &holder;

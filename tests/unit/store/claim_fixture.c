@@ -79,7 +79,7 @@ static void describe(struct buf *b, const struct run *r)
 	bool held = r->state == RUN_QUEUED && r->hold != HOLD_NONE;
 
 	buf_str(b, held ? "held" : run_state_name(r->state));
-	if (r->reason && !(held && r->hold == HOLD_PLACE))
+	if (r->reason && !(held && r->hold == HOLD_PERMIT))
 		buf_printf(b, ":%s", r->reason);
 }
 

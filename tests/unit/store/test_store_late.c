@@ -166,7 +166,7 @@ static void runs_that_were_begun_held_or_asked_for_are_not_missed(void **state)
 
 	assert_true(apply_one(s, plan));
 	hold = xprintf("UPDATE runs SET hold = %d WHERE slot = %lld; UPDATE runs SET attempt = 1, fence = 1 WHERE slot = %lld; "
-		       "UPDATE runs SET kind = %d WHERE slot = %lld", HOLD_PLACE, (long long)T0,
+		       "UPDATE runs SET kind = %d WHERE slot = %lld", HOLD_PERMIT, (long long)T0,
 		(long long)(T0 + USEC_SEC), RUN_KIND_MANUAL, (long long)(T0 + 2 * USEC_SEC));
 	place_query(where_of(state), hold, NULL);
 	assert_true(apply_one(s, late));

@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-# Turns sqlite.sql and postgres.sql into C tables; ends the build when the two disagree.
+# Turns common.sql, sqlite.sql and postgres.sql into C tables. The build fails when the dialects differ in the names,
+# parameters or columns of their queries, or when a query stands in the wrong file.
 #
-#   awk -v out=header|source -f generate.awk ENUMS.h... sqlite.sql postgres.sql
+#   awk -v out=header|source -f generate.awk ENUMS.h... common.sql sqlite.sql postgres.sql
 #
-# The .sql files are made of blocks, each opened by a comment line:
-#   -- define NAME = TEXT                 {NAME} stands for TEXT from here on
+# The .sql files consist of blocks, each opened by a comment line:
+#   -- define NAME = TEXT                 {NAME} is replaced by TEXT from here on
 #   -- query NAME(param type, ...) -> column type, ...
-#   -- migration N                        1, 2, 3 ... the same numbers in both files
-#   -- text NAME                          a statement that only this engine's code uses
-# A block's opening line goes on in lines that begin with "--" and a tab. Types: int, text, json.
-# In a query ':name' is a parameter. RUN_QUEUED and other members of the enums become numbers.
+#   -- migration N                        1, 2, 3 ... the same numbers in both dialects
+#   -- text NAME                          a statement that only the code of this backend uses
+# The opening line continues in lines that begin with "--" and a tab. Types: int, text, json.
+# In a query ':name' is a parameter. RUN_QUEUED and other members of the enums are replaced by their numbers.
+#
+# common.sql has the queries whose text is the same for both dialects, and no migrations or texts. Its defines hold for
+# all three files; its queries may use the defines of the dialects, which may differ.
 
 function fail(msg)
 {
 	if (!failed)
-		print FILENAME ":" FNR ": " msg > "/dev/stderr"
+		print (place == "" ? FILENAME ":" FNR : place) ": " msg > "/dev/stderr"
 	failed = 1
 	exit 1
 }
@@ -136,6 +140,8 @@ function end_query(    at, i, signature, result)
 	if (head !~ /^[a-z][a-z_0-9]*\(.*\)/)
 		fail("write '-- query NAME(param type, ...) -> column type, ...'")
 	name = substr(head, 1, index(head, "(") - 1)
+	if ((engine, name) in sql && place != "")
+		fail("query '" name "' is in common.sql and in " engine ".sql")
 	if ((engine, name) in sql)
 		fail("query '" name "' is there twice")
 	split("", params)
@@ -155,12 +161,58 @@ function end_query(    at, i, signature, result)
 		if (!used[i])
 			fail("query '" name "': parameter '" params[i] "' is never used")
 	order[engine, ++queries[engine]] = name
+	if (place == "")
+		written[engine, name] = raw
+}
+
+# common.sql is kept and read once for each dialect, see begin_dialect() and end_dialect().
+function keep_block()
+{
+	if (block != "define" && block != "query")
+		fail("a " block " belongs to sqlite.sql or postgres.sql")
+	common[++commons] = block
+	common[commons, "head"] = head
+	common[commons, "body"] = body
+	common[commons, "place"] = block_at
+	block = ""
+}
+
+function read_common(which,    i)
+{
+	for (i = 1; i <= commons; i++)
+		if (common[i] == which) {
+			block = which
+			head = common[i, "head"]
+			body = common[i, "body"]
+			place = common[i, "place"]
+			end_block()
+		}
+	place = ""
+}
+
+function begin_dialect(name)
+{
+	engine = name
+	read_common("define")
+}
+
+function end_dialect()
+{
+	end_block()
+	if (engine == "sqlite" || engine == "postgres")
+		read_common("query")
 }
 
 function end_block()
 {
 	if (block == "")
 		return
+	if (engine == "common") {
+		keep_block()
+		return
+	}
+	raw = trim(head) "\n" body
+	sub(/[; \t\n]+$/, "", raw)
 	head = trim(expand(head))
 	if (block == "define") {
 		at_sign = index(head, " = ")
@@ -194,15 +246,17 @@ BEGIN {
 }
 
 FNR == 1 {
-	end_block()
+	end_dialect()
 	in_enum = 0
 	engine = ""
-	if (FILENAME ~ /sqlite\.sql$/)
-		engine = "sqlite"
+	if (FILENAME ~ /common\.sql$/)
+		engine = "common"
+	else if (FILENAME ~ /sqlite\.sql$/)
+		begin_dialect("sqlite")
 	else if (FILENAME ~ /postgres\.sql$/)
-		engine = "postgres"
+		begin_dialect("postgres")
 	else if (FILENAME !~ /\.h$/)
-		fail("expected headers, sqlite.sql and postgres.sql")
+		fail("expected headers, common.sql, sqlite.sql and postgres.sql")
 }
 
 engine == "" {
@@ -215,6 +269,7 @@ engine == "" {
 	block = $2
 	head = $0
 	sub(/^-- [a-z]+ /, "", head)
+	block_at = FILENAME ":" FNR
 	body = ""
 	in_head = 1
 	next
@@ -233,11 +288,17 @@ engine == "" {
 	body = body $0 "\n"
 }
 
-# ---- the two files side by side ----
+# ---- comparison of the dialects ----
 
 function differ(msg)
 {
 	print "sqlite.sql and postgres.sql differ: " msg > "/dev/stderr"
+	failed = 1
+}
+
+function misplaced(msg)
+{
+	print msg > "/dev/stderr"
 	failed = 1
 }
 
@@ -251,6 +312,8 @@ function compare(    i, n)
 			differ("query '" n "' takes (" takes["sqlite", n] ") and (" takes["postgres", n] ")")
 		else if (gives["sqlite", n] != gives["postgres", n])
 			differ("query '" n "' gives (" gives["sqlite", n] ") and (" gives["postgres", n] ")")
+		else if (("sqlite", n) in written && written["sqlite", n] == written["postgres", n])
+			misplaced("query '" n "' is the same in both dialects; move it to common.sql")
 	}
 	for (i = 1; i <= queries["postgres"]; i++)
 		if (!(("sqlite", order["postgres", i]) in sql))
@@ -296,7 +359,7 @@ function count(list,    part)
 
 function print_header(    i)
 {
-	print "/* Made from sqlite.sql and postgres.sql: the names of all statements. */"
+	print "/* Generated from common.sql, sqlite.sql and postgres.sql: the names of all statements. */"
 	print "#pragma once\n#include \"store/backend/db.h\"\n\nenum store_query {"
 	for (i = 1; i <= queries["sqlite"]; i++)
 		print "\tQ_" toupper(order["sqlite", i]) ","
@@ -337,7 +400,7 @@ function print_engine(which,    i, n)
 
 function print_source(    i, n)
 {
-	print "/* Made from sqlite.sql and postgres.sql: their statements. */"
+	print "/* Generated from common.sql, sqlite.sql and postgres.sql: the statements of both dialects. */"
 	print "#include \"store/backend/queries.h\"\n#include \"core/job/job.h\"\n#include \"core/job/notice.h\"\n#include \"core/job/run.h\"\n#include <stddef.h>\n"
 	for (n in mentioned)
 		print "_Static_assert(" n " == " number[n] ", \"the numbers of " n " are on disk\");"
@@ -353,7 +416,7 @@ function print_source(    i, n)
 END {
 	if (failed)
 		exit 1
-	end_block()
+	end_dialect()
 	compare()
 	if (failed)
 		exit 1

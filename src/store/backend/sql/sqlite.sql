@@ -1,7 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Every statement for SQLite. postgres.sql has the same names, parameters and columns; see generate.awk.
--- Times are microseconds UTC, 0 is "none". Rows do not reference each other by constraint: history
--- outlives what it tells of, and every write checks what it needs by condition.
+-- Statements and migrations specific to SQLite. common.sql has those that both dialects share; see
+-- generate.awk.
+--
+-- Times are microseconds UTC, 0 means none. There are no foreign keys: history outlives the rows it
+-- refers to, and every write checks in its WHERE clause what it needs.
 
 -- text setup
 PRAGMA trusted_schema = OFF;
@@ -62,7 +64,8 @@ RELEASE op
 -- text rollback_to
 ROLLBACK TO op; RELEASE op
 
--- The members that a set may have: given(:set) makes rows of it, as jsonb_to_recordset does elsewhere.
+-- The members that a set may have: given(:set) turns it into rows, as jsonb_to_recordset does on
+-- PostgreSQL.
 -- text given
 CREATE TABLE given (asked, at, attempt, bad, before, boots, caught_up, content, cpu_system, cpu_user, dead_at, deadline, detail, digest, due_at,
 	ended_at, error, exit_code, expires, failures, fence, first_start, forced, full_at, gated, hold, id, io_read, io_written, job, key,
@@ -265,7 +268,8 @@ CREATE TABLE counters (
 -- migration 2
 UPDATE meta SET value = '2' WHERE key = 'schema';
 
--- How a run may start (core/job/policy.h), what it waits for, and what it has behind it.
+-- The start policy of a run (core/job/policy.h), what it waits for, and the history of its
+-- attempts.
 ALTER TABLE runs ADD COLUMN overlap INT NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN overlap_waiting INT NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN places INT NOT NULL DEFAULT 0;
@@ -279,11 +283,12 @@ ALTER TABLE runs ADD COLUMN failures INT NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN first_start INT NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN params TEXT; -- JSON, of a triggered run
 
--- A lane is what waits in one queue for one owner with one priority; what waits for its own job is held out of it.
+-- A lane is the waiting runs of one queue, owner and priority. Runs that wait for a run of their
+-- own job are on hold, outside the lane.
 DROP INDEX runs_due;
 CREATE INDEX runs_due ON runs (queue, uid, priority, due_at) WHERE state = RUN_QUEUED AND hold = 0;
 CREATE INDEX runs_held ON runs (hold, job, slot) WHERE state = RUN_QUEUED AND hold <> 0;
--- Few: released from a hold, put off, or to be tried again.
+-- These are few: runs that were released from a hold, postponed, or queued for a retry.
 CREATE INDEX runs_released ON runs (job) WHERE state = RUN_QUEUED AND hold = 0 AND reason IS NOT NULL;
 CREATE INDEX runs_dead ON runs (dead_at) WHERE dead_at <> 0;
 CREATE INDEX jobs_ended ON jobs (updated_at, id) WHERE state >= JOB_FINISHED;
@@ -294,8 +299,9 @@ CREATE INDEX attempts_kept ON attempts (run, fence) WHERE output_bytes > output_
 INSERT INTO counters (node, what, state, queue, n)
 SELECT '', 3, uid, queue, count(*) FROM runs WHERE state IN (RUN_CLAIMED, RUN_RUNNING) GROUP BY uid, queue;
 
--- A job whose runs may not overlap has one place, others have as many as they may use; a run holds its place from its
--- first start to its final state.
+-- Overlap permits. A job whose runs may not overlap has one, other jobs have as many as runs may go
+-- on at a time. A run keeps its permit from its first start to its final state. The column 'place'
+-- is the number of the permit.
 DROP TABLE running_jobs;
 CREATE TABLE running_jobs (
 	job INT NOT NULL,
@@ -304,8 +310,8 @@ CREATE TABLE running_jobs (
 	PRIMARY KEY (job, place)
 ) STRICT, WITHOUT ROWID;
 
--- What is not to start: all, a queue, an owner or a tag; for the jobs of one uid, or of all (-1). A freeze has
--- scope 'freeze' and may spare a tag.
+-- A pause keeps all jobs or those of a queue, an owner or a tag from starting; for the jobs of one
+-- uid, or of all (-1). A freeze has scope 'freeze' and may exempt a tag.
 CREATE TABLE pauses (
 	scope TEXT NOT NULL,
 	key TEXT NOT NULL,
@@ -329,11 +335,12 @@ CREATE INDEX job_pauses_until ON job_pauses (until) WHERE until <> 0;
 
 CREATE INDEX pauses_until ON pauses (until) WHERE until <> 0;
 CREATE INDEX pauses_uid ON pauses (uid);
--- A boot finds those that are paused, too: their runs wait.
+-- At boot, paused jobs are found too: their runs wait.
 DROP INDEX jobs_boots;
 CREATE INDEX jobs_boots ON jobs (id) WHERE boots = 1 AND state IN (JOB_ACTIVE, JOB_PAUSED);
 
--- Limits of queues ('queue', its name) and owners ('owner', the uid); 0 is none. A queue must be there to be used.
+-- Limits of queues ('queue', its name) and owners ('owner', the uid); 0 is no limit. A queue must
+-- exist before a job can use it.
 CREATE TABLE limits (
 	scope TEXT NOT NULL,
 	key TEXT NOT NULL,
@@ -345,7 +352,8 @@ CREATE TABLE limits (
 	PRIMARY KEY (scope, key)
 ) STRICT, WITHOUT ROWID;
 INSERT INTO limits (scope, key, running, weight, rate_n, rate_per, rate_burst) VALUES ('queue', 'default', 0, 100, 0, 0, 0);
--- The bucket of a rate is one moment (rate_take); scope 'queue', 'owner' or 'job'.
+-- The token bucket of a rate is stored as one point in time (policy_rate_take); scope 'queue',
+-- 'owner' or 'job'.
 CREATE TABLE buckets (
 	scope TEXT NOT NULL,
 	key TEXT NOT NULL,
@@ -365,13 +373,15 @@ CREATE TABLE templates (
 	PRIMARY KEY (uid, name)
 ) STRICT, WITHOUT ROWID;
 
--- What a job was asked for with, as a digest, while it is still that; then adding it again changes nothing.
+-- Digest of the submitted definition, as long as the job is unchanged. Submitting the same
+-- definition again changes nothing.
 ALTER TABLE jobs ADD COLUMN asked INT;
--- Who made a revision by name, and whose definition it took up again (undo); 0: it is new.
+-- The name of the user who made a revision, and the revision whose definition it restored (undo);
+-- 0: none.
 ALTER TABLE job_revisions ADD COLUMN who TEXT;
 ALTER TABLE job_revisions ADD COLUMN origin INT NOT NULL DEFAULT 0;
 
--- What somebody is to be told, once for each channel.
+-- Notices, one row per channel.
 CREATE TABLE notices (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
 	job INT NOT NULL,
@@ -394,7 +404,8 @@ CREATE INDEX notices_uid ON notices (uid, id);
 CREATE INDEX notices_failed ON notices (id) WHERE state = NOTICE_FAILED;
 CREATE INDEX notices_done ON notices (done_at) WHERE state <> NOTICE_WAITING;
 CREATE UNIQUE INDEX notices_long ON notices (run, channel) WHERE what = 'long'; -- said once of a run
--- How a job that notifies is doing: what "a change of state" and "unusually long" are measured by.
+-- The health of jobs that notify. A change of state and an unusually long run are detected against
+-- this row.
 CREATE TABLE job_health (
 	job INTEGER PRIMARY KEY,
 	bad INT NOT NULL, -- HEALTH_…
@@ -408,14 +419,16 @@ ALTER TABLE events ADD COLUMN who TEXT;
 ALTER TABLE events ADD COLUMN origin TEXT;
 ALTER TABLE events ADD COLUMN object TEXT;
 ALTER TABLE events ADD COLUMN result TEXT;
--- Who may see it beside administrators: the owner of its job, or else who did it.
+-- The user who may see the event besides administrators: the owner of its job, or else the user who
+-- caused it.
 ALTER TABLE events ADD COLUMN owner INT NOT NULL DEFAULT -1;
 CREATE INDEX events_owner ON events (owner, id);
 
 -- migration 3
 UPDATE meta SET value = '3' WHERE key = 'schema';
 
--- Who has been here. Where a row has a uid it is the owner's number: see core/job/owner.h.
+-- All users that ever owned a job. The columns 'uid' of other tables hold the owner's number: see
+-- core/job/owner.h.
 CREATE TABLE owners (
 	number INTEGER PRIMARY KEY,
 	uid INT NOT NULL,
@@ -427,7 +440,7 @@ CREATE INDEX owners_name ON owners (name, since);
 INSERT INTO owners (number, uid, name, since)
 SELECT uid, uid, min(owner), min(created_at) FROM jobs GROUP BY uid;
 
--- What a run's control group has counted; -1: nobody did.
+-- Bytes counted by the control group of the run; -1: unknown.
 ALTER TABLE attempts ADD COLUMN io_read INT NOT NULL DEFAULT -1;
 ALTER TABLE attempts ADD COLUMN io_written INT NOT NULL DEFAULT -1;
 
@@ -440,12 +453,14 @@ FROM attempts JOIN runs ON runs.id = attempts.run WHERE attempts.output_bytes > 
 -- migration 4
 UPDATE meta SET value = '4' WHERE key = 'schema';
 
--- Whether its spawner ends, when the lease is over, what must not run twice; how far its clock is from the store's.
+-- Whether the spawner ends non-overlapping runs when the lease is over (guarded), and the
+-- difference between the clocks of node and store.
 ALTER TABLE nodes ADD COLUMN guarded INT NOT NULL DEFAULT 0;
 ALTER TABLE nodes ADD COLUMN skew INT NOT NULL DEFAULT 0;
 CREATE INDEX nodes_open ON nodes (id) WHERE closed_at = 0;
 
--- What administrators want of a node, whichever engine it has: no new runs; to lead no longer than that term.
+-- Commands of administrators to a node, by its name: start no new runs; give up the leader lease of
+-- this term.
 CREATE TABLE node_orders (
 	name TEXT NOT NULL PRIMARY KEY,
 	draining INT NOT NULL,
@@ -455,23 +470,23 @@ CREATE TABLE node_orders (
 INSERT INTO leases (name, holder, term, until) VALUES ('leader', '', 0, 0);
 INSERT INTO meta (key, value) VALUES ('events', '');
 
--- Runs that are to end, by the node that has them.
+-- Runs with a requested cancellation, by the node that runs them.
 CREATE INDEX runs_to_end ON runs (node) WHERE cancel_asked = 1 AND ended_at = 0;
 
 -- migration 5
 UPDATE meta SET value = '5' WHERE key = 'schema';
 
--- Labels of a node, as op_claim has them; whether it is never to lead.
+-- The labels of a node as in struct op_claim, and whether the node may never lead.
 ALTER TABLE nodes ADD COLUMN labels TEXT NOT NULL DEFAULT '';
 ALTER TABLE nodes ADD COLUMN barred INT NOT NULL DEFAULT 0;
 
--- Which boot of which machine it is on; '': unknown.
+-- The boot ID of the machine that the node runs on; '': unknown.
 ALTER TABLE nodes ADD COLUMN boot TEXT NOT NULL DEFAULT '';
 
--- When the leader's work was last done whole, while others were there to watch.
+-- When the leader last completed its work while other nodes were alive.
 INSERT INTO meta (key, value) VALUES ('led_at', '0');
 
--- What a node wants of the output that another keeps, and the parts of it that wait to be taken.
+-- Requests of a node for output that another node keeps, and the parts that are ready to be read.
 CREATE TABLE relays (
 	id INTEGER PRIMARY KEY,
 	reader TEXT NOT NULL, -- engines
@@ -501,20 +516,21 @@ CREATE TABLE relay_parts (
 -- migration 6
 UPDATE meta SET value = '6' WHERE key = 'schema';
 
--- Whether it was given up, and did not leave by itself.
+-- Whether the leader declared the node lost; 0: the node closed its row itself.
 ALTER TABLE nodes ADD COLUMN lost INT NOT NULL DEFAULT 0;
 
 -- migration 7
 UPDATE meta SET value = '7' WHERE key = 'schema';
 
--- Waiting notices are taken owner by owner.
+-- Waiting notices are read one owner at a time.
 DROP INDEX notices_due;
 CREATE INDEX notices_owner ON notices (uid, due_at, id) WHERE state = NOTICE_WAITING;
 
 -- migration 8
 UPDATE meta SET value = '8' WHERE key = 'schema';
 
--- Finds cancelled jobs that an administrator had paused, when a new job asks for their name.
+-- Finds cancelled jobs that an administrator had paused, when a new job is submitted with their
+-- name.
 CREATE INDEX jobs_cancelled_name ON jobs (uid, name) WHERE name IS NOT NULL AND state = JOB_CANCELLED;
 
 -- migration 9
@@ -523,11 +539,12 @@ UPDATE meta SET value = '9' WHERE key = 'schema';
 -- 1: the slot passed before it could be planned, and the job catches up on all slots.
 ALTER TABLE runs ADD COLUMN caught_up INT NOT NULL DEFAULT 0;
 
--- Queued runs by the last moment at which they may start (claim_last_start, core/claim.c).
+-- Queued runs by the last moment at which they may start (claim_last_start, core/decide/claim.c).
 CREATE INDEX runs_last_start ON runs ((slot + CASE WHEN attempt = 0 AND deadline > 0 AND (expires = 0 OR deadline <= expires) THEN deadline ELSE expires END))
 WHERE state = RUN_QUEUED AND (expires > 0 OR (deadline > 0 AND attempt = 0));
 
--- Pauses that are over, kept until every slot before their end is planned and decided. 'job' is 0 for a scope.
+-- Pauses that are over, kept until every slot before their end is planned and decided. 'job' is 0
+-- for a scope.
 CREATE TABLE pauses_past (
 	job INT NOT NULL,
 	scope TEXT NOT NULL,
@@ -539,17 +556,20 @@ CREATE TABLE pauses_past (
 	PRIMARY KEY (job, scope, key, uid, at)
 ) STRICT, WITHOUT ROWID;
 
--- Until when the runs of a node are its own (run-lease), when it last renewed, which machine it is on.
+-- The end of the run lease, the time of the last renewal, and the ID of the machine that the node
+-- runs on.
 ALTER TABLE nodes ADD COLUMN runs_until INT NOT NULL DEFAULT 0;
 ALTER TABLE nodes ADD COLUMN renewed_at INT NOT NULL DEFAULT 0;
 ALTER TABLE nodes ADD COLUMN machine TEXT NOT NULL DEFAULT '';
--- The runs that its spawner held when it left, a JSON array; NULL: it has not left, or did not say.
+-- The runs that the spawner held when the node was closed, a JSON array; NULL: the node is open, or
+-- the runs are unknown.
 ALTER TABLE nodes ADD COLUMN left_runs TEXT;
 
 -- migration 10
 UPDATE meta SET value = '10' WHERE key = 'schema';
 
--- Bytes that jobs, revisions, templates, runs and kept output tails take, counted per owner (COUNT_STORE).
+-- Bytes that jobs, revisions, templates, runs and kept output tails take, counted per owner
+-- (COUNT_STORE).
 DELETE FROM counters WHERE what = 6;
 INSERT INTO counters (node, what, state, queue, n)
 SELECT '', 6, sized.uid, '', sum(sized.size) FROM (
@@ -560,48 +580,41 @@ SELECT '', 6, sized.uid, '', sum(sized.size) FROM (
 	UNION ALL SELECT runs.uid, 50 + length(tail) FROM outputs JOIN runs ON runs.id = outputs.run) AS sized
 GROUP BY sized.uid;
 
--- Finds removed jobs of an owner that takes more than its share.
+-- Finds removed jobs of an owner that is over its budget.
 CREATE INDEX jobs_removed ON jobs (uid, id) WHERE state = JOB_REMOVED;
 
 -- migration 11
 UPDATE meta SET value = '11' WHERE key = 'schema';
 
--- A pause that was ordered before its beginning (later = 1) covers slots from 'at' on. The job of such a row is active and
--- becomes paused at 'at', with the reason of the row; then 'later' becomes 0.
+-- A pause that was set in advance (later = 1) covers slots from 'at' on. The job of such a row is
+-- active until 'at'; then it is paused with the reason of the row, and 'later' is set to 0.
 ALTER TABLE pauses ADD COLUMN later INT NOT NULL DEFAULT 0;
 ALTER TABLE job_pauses ADD COLUMN later INT NOT NULL DEFAULT 0;
 ALTER TABLE job_pauses ADD COLUMN reason TEXT;
 CREATE INDEX job_pauses_later ON job_pauses (at) WHERE later = 1;
 
--- The bytes that a row counts for its owner, as in private.h.
+-- The bytes that a row counts towards its owner's quota, as in owner_quota.c.
 -- define job_size = (1000 + length(CAST(spec AS BLOB))) AS size
+
 -- define revision_size = (200 + length(CAST(spec AS BLOB))) AS size
+
 -- define template_size = (200 + length(CAST(spec AS BLOB)) + length(CAST(params AS BLOB))) AS size
+
 -- define run_size = (400 + coalesce(length(CAST(params AS BLOB)), 0)) AS size
+
 -- define tail_size = (50 + length(tail)) AS size
 
--- The clock of leases: one host's, which never steps; a reboot voids them (leases_void).
+-- The clock of leases is the time since boot of the host, which never steps. A reboot voids all
+-- leases (leases_void).
 -- define clock = lease_clock()
 
--- Whether a segment is among those of a mask.
+-- Whether the segment of a row of 'due' is in the mask :segments.
 -- define in_segments = (:segments >> due.segment) & 1 = 1
 
 -- ======== the store itself ========
 
--- query meta_get(key text) -> value text
-SELECT value FROM meta WHERE key = :key
-
--- query writer_open(id text, at int)
-INSERT INTO writers (id, batch, at) VALUES (:id, 0, :at)
-
--- query writer_put(id text, batch int, at int)
-UPDATE writers SET batch = :batch, at = :at WHERE id = :id
-
 -- query writer_get(id text) -> batch int
 SELECT batch FROM writers WHERE id = :id
-
--- query writer_close(id text, before int)
-DELETE FROM writers WHERE id = :id OR at < :before
 
 -- query counters_add(node text, set json)
 INSERT INTO counters (node, what, state, queue, n)
@@ -616,12 +629,6 @@ SELECT state, sum(n) AS n FROM counters WHERE what = :what GROUP BY state
 SELECT coalesce(sum(n), 0) AS n FROM counters WHERE what = :what AND state = :state
 
 -- ======== owners ========
-
--- query owner_find(uid int, name text) -> number int
-SELECT number FROM owners WHERE uid = :uid AND name = :name
-
--- query owner_named(name text) -> number int
-SELECT number FROM owners WHERE name = :name ORDER BY since DESC LIMIT 1
 
 -- query owner_add(uid int, name text, now int)
 INSERT INTO owners (number, uid, name, since)
@@ -647,15 +654,6 @@ INSERT INTO job_tags (key, value, job)
 SELECT key, value, job FROM given(:set) WHERE true
 ON CONFLICT DO NOTHING
 
--- query job_by_key(uid int, key text) -> id int, state int, removed_at int, content int
-SELECT id, state, removed_at, content FROM jobs WHERE uid = :uid AND key = :key
-
--- query job_key_drop(id int)
-UPDATE jobs SET key = NULL WHERE id = :id
-
--- query job_by_live_name(uid int, name text) -> id int, asked int
-SELECT id, coalesce(asked, 0) AS asked FROM jobs WHERE uid = :uid AND name = :name AND state < JOB_FINISHED
-
 -- query names_paused(set json, now int) -> place int, job int, uid int, by_uid int, by_name text, at int, until int,
 --	reason text, later int
 SELECT given.id AS place, jobs.id AS job, jobs.uid AS uid, job_pauses.by_uid AS by_uid, job_pauses.by_name AS by_name,
@@ -666,17 +664,9 @@ FROM given(:set) AS given
 	CROSS JOIN job_pauses ON job_pauses.job = jobs.id
 WHERE job_pauses.until = 0 OR job_pauses.until > :now
 
--- query job_first_run(job int) -> id int
-SELECT id FROM runs WHERE job = :job ORDER BY slot, kind LIMIT 1
-
 -- query job_lock(id int, uid int) -> uid int, name text, state int, queue text
 SELECT uid, name, state, queue FROM jobs
 WHERE id = :id AND (:uid < 0 OR uid = :uid) AND state <> JOB_REMOVED
-
--- query job_state_set(id int, state int, reason text, now int)
-UPDATE jobs SET state = :state, reason = :reason, updated_at = :now,
-	removed_at = CASE WHEN :state = JOB_REMOVED THEN :now ELSE 0 END
-WHERE id = :id
 
 -- query jobs_suspend(set json, was int, now int) -> id int, uid int, queue text, name text, reason text
 UPDATE jobs SET state = JOB_SUSPENDED, updated_at = :now, reason = given.reason
@@ -709,7 +699,7 @@ SELECT due.job, due.slot FROM due
 WHERE due.slot > :since AND due.slot <= :until AND {in_segments}
 ORDER BY due.slot LIMIT :n
 
--- Read after their rows of 'due' are held: whoever changes a job holds them, too.
+-- Read after the rows of 'due' are locked; a change of a job locks them too.
 -- query due_jobs(set json) -> id int, uid int, revision int, priority int, queue text, name text, owner text, spec text,
 --	digest int, created_at int
 SELECT jobs.id, jobs.uid, jobs.revision, jobs.priority, jobs.queue, jobs.name, jobs.owner, jobs.spec, jobs.digest,
@@ -725,17 +715,15 @@ WHERE due.job = given.job
 -- query due_drop(set json)
 DELETE FROM due WHERE job IN (SELECT value FROM json_each(:set))
 
--- A cancelled run's slot may be yet to come, and is not taken a second time.
+-- The slot of a cancelled run may still be in the future and is not planned a second time.
 -- query due_resume(set json, never int, at int)
 UPDATE due SET slot = max(:at, coalesce((SELECT max(slot) FROM runs WHERE runs.job = due.job), 0) - 1)
 WHERE job IN (SELECT value FROM json_each(:set)) AND +slot = :never
 	AND NOT EXISTS (SELECT 1 FROM runs INDEXED BY runs_open
 		WHERE runs.job = due.job AND runs.ended_at = 0)
 
--- query due_crowd(slot int, n int) -> jobs int
-SELECT count(*) AS jobs FROM (SELECT 1 FROM due WHERE slot = :slot LIMIT :n) AS same
-
--- Also the end of the first pause or the beginning of a later pause of a job, and the first moment at which a queued run is too late to start.
+-- The first slot; the first end of a pause, or begin of a job's pause set in advance; the first
+-- moment at which a queued run expires.
 -- query due_first(segments int) -> slot int, pause_end int, expiry int
 SELECT CASE WHEN :segments <> 0 THEN (SELECT due.slot FROM due WHERE {in_segments} ORDER BY due.slot LIMIT 1) END AS slot,
 	(SELECT min(until) FROM (
@@ -766,8 +754,9 @@ FROM given(:set) WHERE true
 ON CONFLICT DO NOTHING
 RETURNING id, state, queue, due_at, uid, {run_size}, job, slot_last, ended_at, reason, notifies
 
--- From lane to lane, whatever waits in them. A row on the right side is sought as a whole only without types, hence the
--- plus signs, and what equals it is read, too, hence a due time that nothing has.
+-- Skips from lane to lane in the index, independent of the number of runs in them. SQLite uses the
+-- index for all columns of a row comparison only if the right side has no type affinity, hence the
+-- plus signs. It also reads the rows that are equal, hence a due time that no run has.
 -- query lanes() -> queue text, uid int, priority int, due_at int
 WITH RECURSIVE lane(id) AS (
 	SELECT id FROM (SELECT id FROM runs INDEXED BY runs_due WHERE state = RUN_QUEUED AND hold = 0
@@ -826,7 +815,7 @@ FROM given(:set) AS given
 WHERE runs.id = given.run AND +runs.state = RUN_QUEUED
 RETURNING id, job, uid, queue, state, fence, runs.slot_last, runs.reason, runs.notifies
 
--- Queued runs that may not start any more.
+-- Queued runs whose last possible start has passed.
 -- query runs_too_late(now int, n int) -> id int, uid int, queue text, slot int, due_at int, attempt int, deadline int, expires int, reason text
 SELECT id, uid, queue, slot, due_at, attempt, deadline, expires, reason FROM runs INDEXED BY runs_last_start
 WHERE state = RUN_QUEUED AND (expires > 0 OR (deadline > 0 AND attempt = 0))
@@ -842,23 +831,24 @@ WHERE runs.id = given.run AND +runs.state = RUN_QUEUED
 UPDATE runs SET cancel_asked = 1, reason = 'replaced'
 WHERE id IN (SELECT value FROM json_each(:set)) AND +state IN (RUN_CLAIMED, RUN_RUNNING)
 
--- Those that wait for a place of these jobs.
+-- Runs that wait for a permit of these jobs.
 -- query places_awaiting(set json) -> id int
 SELECT runs.id FROM json_each(:set) AS wanted CROSS JOIN runs INDEXED BY runs_held
-WHERE runs.state = RUN_QUEUED AND runs.hold <> 0 AND runs.hold = HOLD_PLACE AND runs.job = wanted.value
+WHERE runs.state = RUN_QUEUED AND runs.hold <> 0 AND runs.hold = HOLD_PERMIT AND runs.job = wanted.value
 
 -- query places_awaited(set json) -> job int, n int
 SELECT wanted.value AS job, (SELECT count(*) FROM runs INDEXED BY runs_held WHERE runs.state = RUN_QUEUED
-	AND runs.hold <> 0 AND runs.hold = HOLD_PLACE AND runs.job = wanted.value) AS n
+	AND runs.hold <> 0 AND runs.hold = HOLD_PERMIT AND runs.job = wanted.value) AS n
 FROM json_each(:set) AS wanted
 
--- Slots that nobody began, older than the given one of their job.
+-- Queued slots without an attempt that are older than the given slot of their job.
 -- query runs_older(set json) -> id int
 SELECT runs.id FROM given(:set) AS given CROSS JOIN runs INDEXED BY runs_open
 WHERE runs.job = given.job AND runs.ended_at = 0 AND runs.state = RUN_QUEUED AND runs.kind = RUN_KIND_SCHEDULE
 	AND runs.attempt = 0 AND runs.slot < given.slot
 
--- How many that wait for a place of these jobs could have one: not used, nor meant for one that was released before.
+-- The number of free permits of these jobs: neither in use nor reserved for a run that was released
+-- before.
 -- query places_room(set json) -> job int, n int
 SELECT held.job, held.places - (SELECT count(*) FROM running_jobs WHERE running_jobs.job = held.job)
 	- (SELECT count(*) FROM runs INDEXED BY runs_released WHERE runs.job = held.job AND runs.state = RUN_QUEUED
@@ -868,19 +858,19 @@ SELECT held.job, held.places - (SELECT count(*) FROM running_jobs WHERE running_
 FROM json_each(:set) AS wanted CROSS JOIN runs AS held
 WHERE held.id =
 	(SELECT waits.id FROM runs AS waits INDEXED BY runs_held WHERE waits.state = RUN_QUEUED AND waits.hold <> 0
-		AND waits.hold = HOLD_PLACE AND waits.job = wanted.value ORDER BY waits.slot LIMIT 1)
+		AND waits.hold = HOLD_PERMIT AND waits.job = wanted.value ORDER BY waits.slot LIMIT 1)
 
--- The first that waits for a place, of each of these jobs.
+-- Releases the first run of each job that waits for a permit.
 -- query places_release(set json) -> id int, due_at int
 UPDATE runs SET hold = HOLD_NONE
 WHERE id IN (SELECT (SELECT held.id FROM runs AS held INDEXED BY runs_held
-	WHERE held.state = RUN_QUEUED AND held.hold <> 0 AND held.hold = HOLD_PLACE AND held.job = wanted.value
+	WHERE held.state = RUN_QUEUED AND held.hold <> 0 AND held.hold = HOLD_PERMIT AND held.job = wanted.value
 	ORDER BY held.slot LIMIT 1) FROM json_each(:set) AS wanted)
 RETURNING id, due_at
 
--- ======== places, limits, pauses ========
+-- ======== permits, limits, pauses ========
 
--- One who writes at a time (batch.c).
+-- Serialises the writers of a server (ops/batch.c).
 -- query turn_take() -> held int
 SELECT 1 AS held
 
@@ -905,20 +895,13 @@ WHERE job IN (SELECT value FROM json_each(:set))
 SELECT state AS uid, queue, sum(n) AS n, sum(CASE WHEN node = :node THEN n ELSE 0 END) AS here
 FROM counters WHERE what = :what GROUP BY state, queue
 
--- query counters_tidy(what int)
-DELETE FROM counters WHERE what = :what AND n = 0
-
--- query limits_now() -> scope text, key text, running int, weight int, rate_n int, rate_per int, rate_burst int,
---	full_at int
-SELECT limits.scope, limits.key, running, weight, rate_n, rate_per, rate_burst, full_at
-FROM limits LEFT JOIN buckets ON buckets.scope = limits.scope AND buckets.key = limits.key
-
 -- query buckets_put(set json)
 INSERT INTO buckets (scope, key, full_at) SELECT scope, key, full_at FROM given(:set) WHERE true
 ON CONFLICT (scope, key) DO UPDATE SET full_at = excluded.full_at
 
--- Pauses in force, and past pauses, which still decide about slots inside them. Past pauses of single jobs are looked
--- up with each run (lane_runs), and so are their later pauses; one of them stands for all.
+-- Pauses in force, and past pauses, which still decide about slots inside them. Past pauses of
+-- single jobs and their pauses set in advance are read with each run (lane_runs); here one row
+-- tells that there are any.
 -- query pauses_now() -> scope text, key text, uid int, spared text, at int, until int, past int, later int
 SELECT scope, key, uid, spared, at, until, 0 AS past, later FROM pauses
 UNION ALL
@@ -929,29 +912,13 @@ UNION ALL
 SELECT * FROM (SELECT 'job' AS scope, '' AS key, -1 AS uid, '' AS spared, at, until, 1 AS past, later FROM job_pauses WHERE later = 1
 	ORDER BY at LIMIT 1) AS ordered
 
--- Past pauses up to whose end every slot is planned. The runs of those slots are decided by the caller.
--- query pauses_past_drop() -> job int, scope text, key text, uid int, spared text, at int, until int
-DELETE FROM pauses_past WHERE until <= coalesce((SELECT slot FROM due ORDER BY slot LIMIT 1), 9223372036854775807)
-RETURNING job, scope, key, uid, spared, at, until
-
--- query pause_keep(scope text, key text, uid int, now int)
-INSERT INTO pauses_past (job, scope, key, uid, at, until, spared)
-SELECT 0, scope, key, uid, at, CASE WHEN until = 0 OR until > :now THEN :now ELSE until END, spared FROM pauses
-WHERE scope = :scope AND key = :key AND uid = :uid AND (later = 0 OR at < :now)
-ON CONFLICT DO NOTHING
-
--- query pauses_keep_over(now int)
-INSERT INTO pauses_past (job, scope, key, uid, at, until, spared)
-SELECT 0, scope, key, uid, at, until, spared FROM pauses WHERE until <> 0 AND until <= :now
-ON CONFLICT DO NOTHING
-
 -- query job_pauses_keep(set json, now int)
 INSERT INTO pauses_past (job, scope, key, uid, at, until, spared)
 SELECT job, 'job', '', -1, at, CASE WHEN until = 0 OR until > :now THEN :now ELSE until END, '' FROM job_pauses
 WHERE job IN (SELECT value FROM json_each(:set)) AND (later = 0 OR at < :now)
 ON CONFLICT DO NOTHING
 
--- Slots inside a pause that nobody began, of jobs that have more slots to come.
+-- Queued slots inside a pause without an attempt, of jobs that have further slots.
 -- query runs_inside_jobs(set json) -> id int
 SELECT inside.id FROM given(:set) AS given CROSS JOIN runs AS inside INDEXED BY runs_open
 WHERE inside.job = given.job AND inside.ended_at = 0 AND inside.state = RUN_QUEUED AND inside.kind = RUN_KIND_SCHEDULE
@@ -978,7 +945,7 @@ WHERE job_tags.key = :key AND job_tags.value = :value AND job_tags.job = wanted.
 SELECT job FROM json_each(:set) AS wanted CROSS JOIN job_tags
 WHERE job_tags.key = :key AND job_tags.job = wanted.value
 
--- ======== runs, as they go ========
+-- ======== run progress ========
 
 -- query runs_started(set json) -> id int, queue text
 UPDATE runs SET state = RUN_RUNNING, started_at = given.at,
@@ -1055,7 +1022,7 @@ ON CONFLICT (run, fence) DO UPDATE SET ended_at = excluded.ended_at, outcome = e
 		ELSE attempts.started_at END
 WHERE attempts.outcome IN (ATTEMPT_RUNNING, ATTEMPT_LOST)
 
--- The end of what it wrote, as base64, for other nodes to show.
+-- The last part of an attempt's output as base64, for other nodes.
 -- query outputs_put(set json) -> uid int, size int
 INSERT INTO outputs (run, fence, tail)
 SELECT run, fence, CAST(value AS BLOB) FROM given(:set) WHERE true
@@ -1065,20 +1032,10 @@ RETURNING coalesce((SELECT runs.uid FROM runs WHERE runs.id = outputs.run), -1) 
 -- query output_get(run int, fence int) -> tail text
 SELECT CAST(tail AS TEXT) AS tail FROM outputs WHERE run = :run AND fence = :fence
 
--- query attempt_outcome(run int, fence int) -> outcome int, kept int
-SELECT outcome, output_bytes - output_dropped AS kept FROM attempts WHERE run = :run AND fence = :fence
+-- ======== after downtime or a clock change ========
 
--- query attempts_of(run int) -> run int, number int, fence int, node text, spawner text, pid int,
---	started_at int, ended_at int, outcome int, exit_code int, term_signal int, cpu_user int,
---	cpu_system int, max_rss int, io_read int, io_written int, output_bytes int, output_dropped int, error text, node_name text
-SELECT run, number, fence, node, spawner, pid, started_at, ended_at, outcome, exit_code, term_signal,
-	cpu_user, cpu_system, max_rss, io_read, io_written, output_bytes, output_dropped, error,
-	(SELECT nodes.name FROM nodes WHERE nodes.id = attempts.node) AS node_name
-FROM attempts WHERE run = :run ORDER BY fence
-
--- ======== after a time when nobody was there ========
-
--- The newest run was made by an engine that was there; one that left in peace said when.
+-- The last time at which an engine was known to be active: it created the newest run, or it closed
+-- its node.
 -- query last_seen() -> at int
 SELECT max(coalesce((SELECT created_at FROM runs WHERE id = (SELECT max(id) FROM runs)), 0),
 	coalesce((SELECT max(closed_at) FROM nodes), 0)) AS at
@@ -1101,18 +1058,6 @@ RETURNING id, queue, job, slot_last, notifies
 -- query runs_catch_up(set json)
 UPDATE runs SET caught_up = 1 WHERE id IN (SELECT value FROM json_each(:set)) AND +state = RUN_QUEUED
 
--- The clock was set back. What was planned for later than the look-ahead goes; the job is planned anew.
--- query runs_undo(after int) -> job int, queue text, uid int, size int
-DELETE FROM runs
-WHERE state = RUN_QUEUED AND state <> RUN_SUCCEEDED AND slot > :after AND kind = RUN_KIND_SCHEDULE AND attempt = 0
-	AND EXISTS (SELECT 1 FROM due WHERE due.job = runs.job)
-RETURNING job, queue, uid, {run_size}
-
--- What was to run at once when it was submitted need not wait for that moment to come again.
--- query runs_at_once(after int, now int)
-UPDATE runs SET due_at = :now
-WHERE state = RUN_QUEUED AND state <> RUN_SUCCEEDED AND slot > :after AND created_at >= slot AND due_at > :now
-
 -- query due_undo(set json, after int, never int, at int)
 UPDATE due SET slot = :at
 WHERE (slot > :after AND slot < :never) OR job IN (SELECT value FROM json_each(:set))
@@ -1124,23 +1069,11 @@ WHERE (slot > :after AND slot < :never) OR job IN (SELECT value FROM json_each(:
 SELECT uid, owner, name, state, reason, queue, revision, priority, created_at, spec, digest FROM jobs
 WHERE id = :id AND (:uid < 0 OR uid = :uid) AND state <> JOB_REMOVED
 
--- query job_pause_get(job int) -> by_uid int, by_name text, at int, until int, reason text, later int
-SELECT by_uid, by_name, at, until, reason, later FROM job_pauses WHERE job = :job
-
 -- query job_pauses_put(set json, until int)
 INSERT INTO job_pauses (job, by_uid, by_name, at, until)
 SELECT job, uid, owner, now, :until FROM given(:set) WHERE true
 ON CONFLICT (job) DO UPDATE SET by_uid = excluded.by_uid, by_name = excluded.by_name, at = excluded.at,
 	until = excluded.until, reason = NULL, later = 0
-
--- query job_pause_later(job int, by_uid int, by_name text, at int, reason text)
-INSERT INTO job_pauses (job, by_uid, by_name, at, until, reason, later)
-VALUES (:job, :by_uid, :by_name, :at, 0, :reason, 1)
-ON CONFLICT (job) DO UPDATE SET by_uid = excluded.by_uid, by_name = excluded.by_name, at = excluded.at,
-	until = 0, reason = excluded.reason, later = 1
-
--- query job_pauses_due(now int, n int) -> job int
-SELECT job FROM job_pauses WHERE later = 1 AND at <= :now ORDER BY at LIMIT :n
 
 -- query jobs_pause_due(set json, now int) -> id int, queue text, uid int, name text, reason text
 UPDATE jobs SET state = JOB_PAUSED, updated_at = :now,
@@ -1155,9 +1088,6 @@ UPDATE job_pauses SET later = 0 WHERE job IN (SELECT value FROM json_each(:set))
 -- query job_pauses_drop(set json)
 DELETE FROM job_pauses WHERE job IN (SELECT value FROM json_each(:set))
 
--- query job_pauses_over(now int, n int) -> job int
-SELECT job FROM job_pauses WHERE until <> 0 AND until <= :now ORDER BY until LIMIT :n
-
 -- query job_pauses_end(set json, now int)
 DELETE FROM job_pauses WHERE job IN (SELECT value FROM json_each(:set)) AND until <> 0 AND until <= :now
 
@@ -1170,64 +1100,15 @@ WHERE id IN (SELECT value FROM json_each(:set)) AND +state = JOB_PAUSED
 	AND EXISTS (SELECT 1 FROM job_pauses WHERE job_pauses.job = jobs.id AND until <> 0 AND until <= :now)
 RETURNING id, queue, uid, name
 
--- query pause_put(scope text, key text, uid int, by_uid int, by_name text, reason text, at int, until int, spared text,
---	later int)
-INSERT INTO pauses (scope, key, uid, by_uid, by_name, reason, at, until, spared, later)
-VALUES (:scope, :key, :uid, :by_uid, :by_name, :reason, :at, :until, :spared, :later)
-ON CONFLICT (scope, key, uid) DO UPDATE SET by_uid = excluded.by_uid, by_name = excluded.by_name,
-	reason = excluded.reason, at = excluded.at, until = excluded.until, spared = excluded.spared,
-	later = excluded.later
-
--- query pause_drop(scope text, key text, uid int) -> at int
-DELETE FROM pauses WHERE scope = :scope AND key = :key AND uid = :uid
-RETURNING at
-
--- query pauses_over(now int) -> scope text, key text, uid int, by_name text
-DELETE FROM pauses WHERE until <> 0 AND until <= :now
-RETURNING scope, key, uid, by_name
-
--- query pauses_count(uid int) -> n int
-SELECT count(*) AS n FROM pauses WHERE uid = :uid
-
--- query pauses_get(uid int) -> scope text, key text, uid int, by_uid int, by_name text, reason text, at int,
---	until int, spared text, later int
-SELECT scope, key, uid, by_uid, by_name, reason, at, until, spared, later FROM pauses
-WHERE :uid < 0 OR uid < 0 OR uid = :uid ORDER BY at, scope, key, uid
-
--- query runs_unhold(hold int, uid int, queue text) -> id int
-UPDATE runs SET hold = HOLD_NONE, reason = NULL
-WHERE state = RUN_QUEUED AND hold = :hold AND hold <> 0 AND (:uid < 0 OR uid = :uid) AND (:queue = '' OR queue = :queue)
-RETURNING id
-
 -- query runs_unhold_jobs(set json, hold int) -> id int
 UPDATE runs SET hold = HOLD_NONE, reason = NULL
 WHERE state = RUN_QUEUED AND hold = :hold AND hold <> 0 AND job IN (SELECT value FROM json_each(:set))
 RETURNING id
 
--- query due_put(job int, segment int, slot int)
-INSERT INTO due (job, segment, slot) VALUES (:job, :segment, :slot)
-ON CONFLICT (job) DO UPDATE SET slot = excluded.slot
-
--- query run_manual_last(job int, slot int) -> slot int
-SELECT slot FROM runs WHERE job = :job AND slot >= :slot AND kind = RUN_KIND_MANUAL ORDER BY slot DESC LIMIT 1
-
--- query run_last_slot(job int) -> slot_last int
-SELECT slot_last FROM runs WHERE job = :job AND kind = RUN_KIND_SCHEDULE ORDER BY slot DESC LIMIT 1
-
--- ======== boots ========
-
--- query boot_insert(node text, boot text, at int) -> at int
-INSERT INTO boots (node, boot, at) VALUES (:node, :boot, :at)
-ON CONFLICT DO NOTHING
-RETURNING at
-
--- query boot_jobs() -> id int, uid int, revision int, priority int, queue text, spec text
-SELECT id, uid, revision, priority, queue, spec FROM jobs
-WHERE boots = 1 AND state IN (JOB_ACTIVE, JOB_PAUSED) ORDER BY id
-
 -- ======== events ========
 
--- Numbers are given and seen in one order: who reads up to one of them has seen all before it.
+-- Event numbers become visible in ascending order: a reader that has seen a number has seen all
+-- smaller ones.
 -- query events_lock() -> held int
 SELECT 1 AS held
 
@@ -1243,15 +1124,10 @@ FROM given(:set) WHERE true
 SELECT uid, owner, name, state, queue, revision, created_at, updated_at, spec, coalesce(asked, 0) AS asked, reason FROM jobs
 WHERE id = :id AND (:uid < 0 OR uid = :uid) AND state <> JOB_REMOVED
 
--- query job_change_read(id int, uid int) -> uid int, owner text, name text, state int, queue text, revision int,
---	created_at int, updated_at int, spec text, asked int, reason text
-SELECT uid, owner, name, state, queue, revision, created_at, updated_at, spec, coalesce(asked, 0) AS asked, reason FROM jobs
-WHERE id = :id AND (:uid < 0 OR uid = :uid) AND state <> JOB_REMOVED
-
 -- query due_lock(job int) -> slot int
 SELECT slot FROM due WHERE job = :job
 
--- Slots that are planned, but not due yet, and not begun.
+-- Planned slots that are not due yet and have no attempt.
 -- query runs_unplan(job int, now int) -> slot int, queue text, uid int, size int
 DELETE FROM runs INDEXED BY runs_open
 WHERE job = :job AND ended_at = 0 AND +state = RUN_QUEUED AND kind = RUN_KIND_SCHEDULE AND attempt = 0
@@ -1262,88 +1138,13 @@ RETURNING slot, queue, uid, {run_size}
 --	expires int, gated int, notifies int) -> id int
 UPDATE runs INDEXED BY runs_open SET queue = :queue, priority = :priority, overlap = :overlap, overlap_waiting = :overlap_waiting,
 	places = :places, deadline = :deadline, expires = :expires, gated = :gated, notifies = :notifies,
-	hold = CASE WHEN hold = HOLD_PLACE THEN HOLD_NONE ELSE hold END
+	hold = CASE WHEN hold = HOLD_PERMIT THEN HOLD_NONE ELSE hold END
 WHERE job = :job AND ended_at = 0 AND +state = RUN_QUEUED
 RETURNING id
 
--- query job_rewrite(id int, name text, key text, content int, asked int, state int, revision int, queue text,
---	priority int, boots int, now int, digest int, spec text)
-UPDATE jobs SET name = :name, key = coalesce(:key, key), content = CASE WHEN :key IS NULL THEN content ELSE :content END,
-	asked = :asked, state = :state, reason = CASE WHEN state = :state THEN reason END, revision = :revision, queue = :queue, priority = :priority,
-	boots = :boots, updated_at = :now, digest = :digest, spec = :spec
-WHERE id = :id
-
--- query tags_drop(job int)
-DELETE FROM job_tags WHERE job = :job
-
--- query revision_put(job int, revision int, uid int, who text, at int, what text, origin int, spec text) -> size int
-INSERT INTO job_revisions (job, revision, uid, who, at, what, origin, spec)
-VALUES (:job, :revision, :uid, :who, :at, :what, :origin, :spec)
-ON CONFLICT DO NOTHING
-RETURNING {revision_size}
-
--- query revisions_trim(job int, before int) -> size int
-DELETE FROM job_revisions WHERE job = :job AND revision < :before
-RETURNING {revision_size}
-
--- query revisions_of(job int, before int, n int) -> revision int, uid int, who text, at int, what text, origin int, spec text
-SELECT revision, uid, who, at, what, origin, spec FROM job_revisions
-WHERE job = :job AND revision < :before
-ORDER BY revision DESC LIMIT :n
-
--- query template_put(uid int, name text, owner text, params text, spec text, now int) -> revision int
-INSERT INTO templates (uid, name, owner, revision, params, spec, created_at, updated_at)
-VALUES (:uid, :name, :owner, 1, :params, :spec, :now, :now)
-ON CONFLICT (uid, name) DO UPDATE SET owner = excluded.owner, revision = templates.revision + 1,
-	params = excluded.params, spec = excluded.spec, updated_at = excluded.updated_at
-RETURNING revision
-
--- query template_drop(uid int, name text) -> revision int, size int
-DELETE FROM templates WHERE uid = :uid AND name = :name
-RETURNING revision, {template_size}
-
--- query template_get(uid int, name text) -> uid int, name text, owner text, revision int, params text, spec text,
---	created_at int, updated_at int
-SELECT uid, name, owner, revision, params, spec, created_at, updated_at FROM templates
-WHERE uid = :uid AND name = :name
-
--- query templates_of(uid int, after text, n int) -> uid int, name text, owner text, revision int, params text, spec text,
---	created_at int, updated_at int
-SELECT uid, name, owner, revision, params, spec, created_at, updated_at FROM templates
-WHERE uid = :uid AND name > :after
-ORDER BY name LIMIT :n
-
--- query templates_count(uid int, n int) -> n int
-SELECT count(*) AS n FROM (SELECT 1 FROM templates WHERE uid = :uid LIMIT :n) AS own
-
--- define event_row = id int, at int, uid int, owner int, who text, origin text, what text, object text, job int, run int,
---	node text, result text, detail text
--- define event_columns = id, at, uid, owner, who, origin, what, object, job, run, node, result, detail
-
--- query events_after(after int, n int) -> {event_row}
-SELECT {event_columns} FROM events WHERE id > :after ORDER BY id LIMIT :n
-
--- query events_after_job(job int, after int, n int) -> {event_row}
-SELECT {event_columns} FROM events WHERE job = :job AND id > :after ORDER BY id LIMIT :n
-
--- query events_after_owner(owner int, after int, n int) -> {event_row}
-SELECT {event_columns} FROM events WHERE owner = :owner AND id > :after ORDER BY id LIMIT :n
-
--- query events_before(before int, n int) -> {event_row}
-SELECT {event_columns} FROM events WHERE id < :before ORDER BY id DESC LIMIT :n
-
--- query events_before_job(job int, before int, n int) -> {event_row}
-SELECT {event_columns} FROM events WHERE job = :job AND id < :before ORDER BY id DESC LIMIT :n
-
--- query events_before_owner(owner int, before int, n int) -> {event_row}
-SELECT {event_columns} FROM events WHERE owner = :owner AND id < :before ORDER BY id DESC LIMIT :n
-
--- query event_at_most(id int) -> id int, at int
-SELECT id, at FROM events WHERE id <= :id ORDER BY id DESC LIMIT 1
-
 -- ======== notices ========
 
--- A row per job, made when it is not there, and held until the commit.
+-- Creates the missing rows, one per job, and locks all of them until the commit.
 -- query health_take(set json) -> job int, bad int, since int, slot int, last_success int, typical int
 INSERT INTO job_health (job, bad, since, slot, last_success, typical)
 SELECT value, HEALTH_GOOD, 0, 0, 0, 0 FROM json_each(:set) WHERE true
@@ -1356,7 +1157,7 @@ UPDATE job_health SET bad = given.bad, since = given.since, slot = given.slot,
 FROM given(:set) AS given
 WHERE job_health.job = given.job
 
--- One for each channel of the job as it is now.
+-- One notice for each channel of the current definition.
 -- query notices_insert(set json) -> id int
 INSERT INTO notices (job, run, uid, what, channel, state, tries, created_at, due_at, done_at, detail)
 SELECT given.job, given.run, jobs.uid, given.what, channels.value, NOTICE_WAITING, 0, given.now, given.now, 0, given.detail
@@ -1365,22 +1166,6 @@ FROM given(:set) AS given CROSS JOIN jobs
 WHERE jobs.id = given.job
 ON CONFLICT DO NOTHING
 RETURNING id
-
--- The owners with waiting notices, and when the first of each is due. Skips from owner to owner in the index.
--- query notices_owners() -> uid int, due_at int
-WITH RECURSIVE owner(uid) AS (
-	SELECT (SELECT uid FROM notices WHERE state = NOTICE_WAITING ORDER BY uid LIMIT 1)
-	UNION ALL
-	SELECT (SELECT next.uid FROM notices AS next WHERE next.state = NOTICE_WAITING AND next.uid > owner.uid
-		ORDER BY next.uid LIMIT 1)
-	FROM owner WHERE owner.uid IS NOT NULL)
-SELECT owner.uid, (SELECT notices.due_at FROM notices
-	WHERE notices.state = NOTICE_WAITING AND notices.uid = owner.uid ORDER BY notices.due_at LIMIT 1) AS due_at
-FROM owner WHERE owner.uid IS NOT NULL
-
--- Waiting notices of an owner, counted up to n.
--- query notices_waiting(uid int, n int) -> n int
-SELECT count(*) AS n FROM (SELECT 1 FROM notices WHERE state = NOTICE_WAITING AND uid = :uid LIMIT :n) AS waiting
 
 -- The first due notices of each of these owners.
 -- query notices_due(set json, now int, n int) -> uid int, id int
@@ -1396,7 +1181,8 @@ UPDATE notices SET tries = tries + 1, due_at = :again_at, node = :node
 WHERE id IN (SELECT value FROM json_each(:set)) AND +state = NOTICE_WAITING AND due_at <= :now
 RETURNING id
 
--- What engines of this node name were sending when they ended, but for what is still on its way.
+-- Notices that earlier engines of this node were sending when they ended, except those in the set,
+-- which are still being sent.
 -- query notices_resume(name text, id text, now int, set json)
 UPDATE notices SET due_at = :now
 WHERE state = NOTICE_WAITING AND due_at > :now AND node <> :id
@@ -1409,51 +1195,19 @@ UPDATE notices SET state = :state, due_at = :due_at, error = :error, node = NULL
 WHERE id = :id AND tries = :try AND +state = NOTICE_WAITING
 RETURNING uid, job, run, channel
 
--- query notices_drop(before int, n int) -> state int
-DELETE FROM notices WHERE id IN (SELECT id FROM notices
-	WHERE state <> NOTICE_WAITING AND done_at < :before ORDER BY done_at LIMIT :n)
-RETURNING state
-
--- define notice_row = id int, job int, job_name text, run int, uid int, owner text, what text, channel text, state int,
---	tries int, created_at int, due_at int, done_at int, detail text, error text
--- define notice_columns = notices.id, notices.job, jobs.name AS job_name, notices.run, notices.uid, jobs.owner, notices.what,
---	notices.channel, notices.state, notices.tries, notices.created_at, notices.due_at, notices.done_at, notices.detail,
---	notices.error
-
 -- query notices_get(set json) -> {notice_row}
 SELECT {notice_columns}
 FROM json_each(:set) AS wanted CROSS JOIN notices LEFT JOIN jobs ON jobs.id = notices.job
 WHERE notices.id = wanted.value
 ORDER BY notices.id
 
--- query notice_page(before int, n int) -> {notice_row}
-SELECT {notice_columns} FROM notices LEFT JOIN jobs ON jobs.id = notices.job
-WHERE notices.id < :before ORDER BY notices.id DESC LIMIT :n
-
--- query notice_page_uid(uid int, before int, n int) -> {notice_row}
-SELECT {notice_columns} FROM notices LEFT JOIN jobs ON jobs.id = notices.job
-WHERE notices.uid = :uid AND notices.id < :before ORDER BY notices.id DESC LIMIT :n
-
 -- query notice_page_job(job int, before int, n int) -> {notice_row}
 SELECT {notice_columns} FROM notices LEFT JOIN jobs ON jobs.id = notices.job
 WHERE notices.job = :job AND notices.id < :before ORDER BY notices.id DESC LIMIT :n
 
--- query notice_page_failed(before int, n int) -> {notice_row}
-SELECT {notice_columns} FROM notices LEFT JOIN jobs ON jobs.id = notices.job
-WHERE notices.state = NOTICE_FAILED AND notices.id < :before ORDER BY notices.id DESC LIMIT :n
-
--- query health_get(job int) -> bad int, since int, slot int, last_success int, typical int
-SELECT bad, since, slot, last_success, typical FROM job_health WHERE job = :job
-
--- query notice_node(id text) -> name text
-SELECT name FROM nodes WHERE id = :id
-
--- query notice_spec(job int, revision int) -> spec text
-SELECT spec FROM job_revisions WHERE job = :job AND revision = :revision
-
 -- ======== nodes ========
 
--- Opened once more, it keeps the longer lease, which it may rely on.
+-- A node that is opened a second time keeps the longer lease, because its engine may rely on it.
 -- query node_insert(id text, name text, spawner text, host text, now int, ttl int, run_ttl int, labels text, barred int, boot text, machine text)
 INSERT INTO nodes (id, name, spawner, host, opened_at, alive_until, runs_until, renewed_at, labels, barred, boot, machine)
 VALUES (:id, :name, :spawner, :host, :now, {clock} + :ttl, {clock} + :run_ttl, {clock}, :labels, :barred, :boot, :machine)
@@ -1462,64 +1216,13 @@ ON CONFLICT (id) DO UPDATE SET name = excluded.name, spawner = excluded.spawner,
 	runs_until = CASE WHEN nodes.closed_at = 0 THEN max(nodes.runs_until, excluded.runs_until) ELSE excluded.runs_until END,
 	alive_until = CASE WHEN nodes.closed_at = 0 THEN max(nodes.alive_until, excluded.alive_until) ELSE excluded.alive_until END
 
--- query node_closed(id text) -> closed_at int
-SELECT closed_at FROM nodes WHERE id = :id AND closed_at <> 0
-
--- A node of this name on another machine that is alive, or whose runs are still its own. A node that has not renewed since
--- this machine booted was on the same machine before the boot.
--- query node_elsewhere(name text, boot text, machine text, uptime int) -> host text
-SELECT host FROM nodes
-WHERE name = :name AND closed_at = 0 AND boot <> '' AND boot <> :boot
-	AND (alive_until > {clock} OR (runs_until > {clock} AND EXISTS (SELECT 1 FROM runs
-		WHERE runs.state IN (RUN_CLAIMED, RUN_RUNNING) AND runs.state <> RUN_SUCCEEDED AND runs.node = nodes.id)))
-	AND NOT (machine <> '' AND machine = :machine AND renewed_at < {clock} - :uptime)
-ORDER BY opened_at DESC LIMIT 1
-
--- Other daemons of this name whose lease runs, on this machine.
--- query node_rivals(name text, id text, boot text) -> spawner text
-SELECT spawner FROM nodes WHERE name = :name AND id <> :id AND closed_at = 0 AND alive_until > {clock} AND boot = :boot
-ORDER BY opened_at DESC LIMIT 16
-
--- query nodes_displace(name text, id text, now int)
-UPDATE nodes SET closed_at = :now WHERE name = :name AND id <> :id AND closed_at = 0
-
--- query node_close(id text, now int, left_runs text, guarded int, run_ttl int)
-UPDATE nodes SET closed_at = :now, left_runs = :left_runs, guarded = :guarded, runs_until = {clock} + :run_ttl
-WHERE id = :id AND closed_at = 0
-
--- query node_lost(id text, now int)
-UPDATE nodes SET closed_at = :now, lost = 1 WHERE id = :id AND closed_at = 0
-
--- Those of this name: whatever they have under way is over when this returns.
+-- The open nodes of this name. The row locks wait for their transactions in progress.
 -- query nodes_named(name text) -> id text
 SELECT id FROM nodes WHERE name = :name AND closed_at = 0 ORDER BY id
 
 -- query node_open(id text) -> spawner text, draining int
 SELECT spawner, coalesce((SELECT draining FROM node_orders WHERE node_orders.name = nodes.name), 0) AS draining
 FROM nodes WHERE id = :id AND closed_at = 0 AND alive_until > {clock}
-
--- query node_renew(id text, ttl int, run_ttl int, guarded int, skew int) -> now int
-UPDATE nodes SET alive_until = {clock} + :ttl, runs_until = {clock} + :run_ttl, renewed_at = {clock}, guarded = :guarded, skew = :skew
-WHERE id = :id AND closed_at = 0
-RETURNING {clock} AS now
-
--- query node_order(name text) -> draining int, resign_term int
-SELECT draining, resign_term FROM node_orders WHERE name = :name
-
--- query node_ever(name text) -> known int
-SELECT count(*) AS known FROM nodes WHERE name = :name
-
--- query node_order_put(name text, draining int, resign_term int)
-INSERT INTO node_orders (name, draining, resign_term) VALUES (:name, :draining, :resign_term)
-ON CONFLICT (name) DO UPDATE SET draining = excluded.draining, resign_term = excluded.resign_term
-
--- query nodes_live() -> id text, name text, draining int, labels text
-SELECT nodes.id, nodes.name, coalesce(node_orders.draining, 0) AS draining, nodes.labels
-FROM nodes LEFT JOIN node_orders ON node_orders.name = nodes.name
-WHERE nodes.closed_at = 0 AND nodes.alive_until > {clock} ORDER BY nodes.name, nodes.id
-
--- query nodes_others(id text) -> n int
-SELECT count(*) AS n FROM nodes WHERE closed_at = 0 AND alive_until > {clock} AND id <> :id
 
 -- query nodes_all() -> id text, name text, host text, opened_at int, lease_remains int, runs_remain int, guarded int, skew int,
 --	draining int, leads int, segments int, active int, labels text, barred int
@@ -1533,7 +1236,7 @@ SELECT nodes.id, nodes.name, nodes.host, nodes.opened_at, nodes.alive_until - {c
 FROM nodes LEFT JOIN node_orders ON node_orders.name = nodes.name
 WHERE nodes.closed_at = 0 ORDER BY nodes.name, nodes.id
 
--- Names that no engine has now: the last one that had each.
+-- The last engine of each node name that has no open engine.
 -- query nodes_gone(lost_since int, left_since int) -> id text, name text, host text, opened_at int, closed_at int, lost int,
 --	active int, labels text, draining int
 SELECT last.id, last.name, last.host, last.opened_at, last.closed_at, last.lost,
@@ -1546,16 +1249,17 @@ WHERE last.closed_at > CASE WHEN node_orders.draining = 1 THEN 0 WHEN last.lost 
 			OR (later.closed_at = last.closed_at AND later.opened_at > last.opened_at)))
 ORDER BY last.name, last.id
 
--- Nodes whose runs are given up: the run lease is over, and their spawner has ended what must not run twice. A spawner without
--- a deadline ends nothing, so such a node is waited for longer.
+-- Dead nodes: the run lease is over, and the spawner has ended the runs that must not overlap. A
+-- spawner without a deadline ends nothing, so such a node (guarded = 0) is given ':wait' more time.
 -- query nodes_dead(id text, wait int) -> id text, name text
 SELECT id, name FROM nodes
 WHERE closed_at = 0 AND id <> :id
 	AND max(runs_until, alive_until) + CASE WHEN guarded = 1 THEN 0 ELSE :wait END <= {clock}
 ORDER BY id
 
--- Runs of nodes that left: at once those that their spawner did not hold, the others when the run lease is over or, where the
--- spawner has no deadline, when the node left before ':before'.
+-- Runs of closed nodes that can be taken over: runs that the spawner did not hold at once, other
+-- runs when the run lease is over. If the spawner has no deadline, the node must have been closed
+-- before ':before'.
 -- query runs_away(before int) -> id int, uid int, queue text, name text
 SELECT runs.id, runs.uid, runs.queue, nodes.name FROM runs CROSS JOIN nodes ON nodes.id = runs.node
 WHERE runs.state IN (RUN_CLAIMED, RUN_RUNNING) AND runs.state <> RUN_SUCCEEDED AND nodes.closed_at <> 0
@@ -1569,9 +1273,6 @@ SELECT id, uid, queue FROM runs
 WHERE state IN (RUN_CLAIMED, RUN_RUNNING) AND state <> RUN_SUCCEEDED AND node = :id
 ORDER BY id
 
--- query runs_to_end(node text) -> id int, job int, fence int, state int
-SELECT id, job, fence, state FROM runs WHERE cancel_asked = 1 AND ended_at = 0 AND node = :node ORDER BY id
-
 -- ======== the leader ========
 
 -- query leader_get() -> holder text, name text, term int, remains int, worked int
@@ -1579,7 +1280,8 @@ SELECT leases.holder, nodes.name, leases.term, leases.until - {clock} AS remains
 	(SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'led_at') AS worked
 FROM leases LEFT JOIN nodes ON nodes.id = leases.holder WHERE leases.name = 'leader'
 
--- All that a node must know when it has renewed its lease; the slot is the first of all, with who is to plan it.
+-- What a node reads with the renewal of its lease. 'slot' is the first slot of all segments,
+-- 'planner' the node that plans it.
 -- query lease_facts(id text, name text) -> draining int, leader text, term int, remains int, worked int, others int, segments int, slot int, planner text
 SELECT coalesce(orders.draining, 0) AS draining, leader.name AS leader,
 	leases.term, leases.until - {clock} AS remains, (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'led_at') AS worked,
@@ -1591,10 +1293,7 @@ LEFT JOIN (SELECT slot, segment FROM due ORDER BY slot LIMIT 1) AS first ON 1 = 
 LEFT JOIN segments ON segments.segment = first.segment LEFT JOIN nodes AS planner ON planner.id = segments.holder
 WHERE leases.name = 'leader'
 
--- query leader_worked(at int)
-UPDATE meta SET value = CAST(:at AS TEXT) WHERE key = 'led_at'
-
--- Where the office is free.
+-- Takes the leader lease if it is free.
 -- query leader_take(holder text, name text, ttl int) -> term int
 UPDATE leases SET holder = :holder, term = term + 1, until = {clock} + :ttl
 WHERE leases.name = 'leader' AND until <= {clock}
@@ -1602,46 +1301,19 @@ WHERE leases.name = 'leader' AND until <= {clock}
 	AND NOT EXISTS (SELECT 1 FROM node_orders WHERE node_orders.name = :name AND draining = 1)
 RETURNING term
 
--- Who has just taken the office counts as one who works.
--- query leader_began(holder text, at int)
-UPDATE meta SET value = CAST(:at AS TEXT)
-WHERE key = 'led_at' AND EXISTS (SELECT 1 FROM leases WHERE leases.name = 'leader' AND leases.holder = :holder)
-
--- query leader_renew(holder text, ttl int) -> term int
-UPDATE leases SET until = {clock} + :ttl WHERE name = 'leader' AND holder = :holder
-	AND EXISTS (SELECT 1 FROM nodes WHERE nodes.id = :holder AND nodes.closed_at = 0)
-RETURNING term
-
--- A node that is drained, or was asked to resign, leads no longer.
--- query leader_yield(holder text, name text, resigns int) -> term int
-UPDATE leases SET holder = '', until = 0
-WHERE leases.name = 'leader' AND holder = :holder AND (:resigns = 1 OR EXISTS (SELECT 1 FROM node_orders
-	WHERE node_orders.name = :name AND (draining = 1 OR resign_term >= leases.term)))
-RETURNING term
-
 -- query leader_hold(holder text, term int) -> term int
 SELECT term FROM leases WHERE name = 'leader' AND holder = :holder AND term = :term AND until > {clock}
 
--- query leader_drop(holder text) -> term int
-UPDATE leases SET holder = '', until = 0 WHERE name = 'leader' AND holder = :holder
-RETURNING term
-
--- query segments_all() -> segment int, holder text
-SELECT segment, holder FROM segments ORDER BY segment
-
--- query segments_of(holder text) -> segment int
-SELECT segment FROM segments WHERE holder = :holder
-
--- Held until the commit: whoever gives them to another waits.
+-- Locked until the commit: assigning a segment to another node waits.
 -- query segments_hold(holder text) -> segment int
 SELECT segment FROM segments WHERE holder = :holder ORDER BY segment
 
--- What earlier engines of a node planned, its new one plans.
+-- Assigns the segments of earlier engines of a node to its new engine.
 -- query segments_inherit(name text, id text)
 UPDATE segments SET holder = :id, term = term + 1
 WHERE holder IN (SELECT nodes.id FROM nodes WHERE nodes.name = :name AND nodes.id <> :id)
 
--- They lead no more; whoever is first follows.
+-- Frees the leader lease of earlier engines of this node; any node may take it.
 -- query leader_vacate(name text, id text)
 UPDATE leases SET holder = '', until = 0
 WHERE leases.name = 'leader' AND holder IN (SELECT nodes.id FROM nodes WHERE nodes.name = :name AND nodes.id <> :id)
@@ -1650,14 +1322,7 @@ WHERE leases.name = 'leader' AND holder IN (SELECT nodes.id FROM nodes WHERE nod
 INSERT INTO segments (segment, holder, term) SELECT segment, node, 1 FROM given(:set) WHERE true
 ON CONFLICT (segment) DO UPDATE SET holder = excluded.holder, term = segments.term + 1
 
--- The machine was booted: the clock of leases began anew, and whoever had one is gone.
--- query leases_void()
-UPDATE nodes SET alive_until = 0, runs_until = 0 WHERE closed_at = 0
-
--- query leader_void()
-UPDATE leases SET until = 0
-
--- Others are told that there is something to look at.
+-- Notifies the other nodes of new work. SQLite peers watch the file instead.
 -- query news_tell() -> told int
 SELECT 1 AS told
 
@@ -1670,107 +1335,13 @@ ORDER BY id
 -- query runs_take_over(node text, set json)
 UPDATE runs SET node = :node WHERE id IN (SELECT value FROM json_each(:set))
 
--- ======== output on its way from node to node ========
+-- ======== output relays between nodes ========
 
--- The engine that has what an engine of its node wrote: the one that is there now. NULL: none is.
--- query relay_holder(node text) -> name text, holder text
-SELECT was.name, (SELECT nodes.id FROM nodes WHERE nodes.name = was.name AND nodes.closed_at = 0 AND nodes.alive_until > {clock}
-	ORDER BY nodes.opened_at DESC LIMIT 1) AS holder
-FROM nodes AS was WHERE was.id = :node
-
--- query relay_load(holder text) -> n int
-SELECT count(*) AS n FROM relays WHERE holder = :holder AND until > {clock}
-
--- query relay_add(id int, reader text, holder text, run int, attempt int, start int, tail int, follow int, ttl int)
-INSERT INTO relays (id, reader, holder, run, attempt, start, tail, follow, taken, until)
-VALUES (:id, :reader, :holder, :run, :attempt, :start, :tail, :follow, 0, {clock} + :ttl)
-
--- query relay_keep(id int, follow int, ttl int) -> holder text
-UPDATE relays SET follow = :follow, until = {clock} + :ttl WHERE id = :id
-RETURNING holder
-
--- query relay_reader(id int, holder text) -> reader text
-SELECT reader FROM relays WHERE id = :id AND holder = :holder AND until > {clock}
-
--- query relay_part_put(relay int, number int, at int, total int, dropped int, last int, note text, data text)
-INSERT INTO relay_parts (relay, number, at, total, dropped, last, note, data)
-VALUES (:relay, :number, :at, :total, :dropped, :last, :note, :data)
-ON CONFLICT DO NOTHING
-
--- query relay_part_take(relay int) -> number int, at int, total int, dropped int, last int, note text, data text
-DELETE FROM relay_parts
-WHERE relay = :relay AND number = (SELECT min(first.number) FROM relay_parts AS first WHERE first.relay = :relay)
-RETURNING number, at, total, dropped, last, note, data
-
--- query relay_taken(id int, number int, ttl int) -> holder text
-UPDATE relays SET taken = :number, until = {clock} + :ttl WHERE id = :id
-RETURNING holder
-
--- query relay_drop(id int) -> holder text
-DELETE FROM relays WHERE id = :id
-RETURNING holder
-
--- query relay_parts_drop(relay int)
-DELETE FROM relay_parts WHERE relay = :relay
-
--- query relays_to_serve(holder text, n int) -> id int, run int, attempt int, start int, tail int, follow int, taken int
-SELECT id, run, attempt, start, tail, follow, taken FROM relays WHERE holder = :holder AND until > {clock} ORDER BY id LIMIT :n
-
--- query relays_to_read(reader text) -> id int, ready int, alive int
-SELECT relays.id, (SELECT count(*) FROM relay_parts WHERE relay_parts.relay = relays.id) AS ready,
-	(SELECT count(*) FROM nodes WHERE nodes.id = relays.holder AND nodes.closed_at = 0 AND nodes.alive_until > {clock}) AS alive
-FROM relays WHERE relays.reader = :reader
-
--- Whoever wanted them is gone, or has stopped saying so.
--- query relays_prune()
-DELETE FROM relays
-WHERE until <= {clock} OR NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = relays.reader AND nodes.closed_at = 0)
-
--- query relay_parts_prune()
-DELETE FROM relay_parts WHERE NOT EXISTS (SELECT 1 FROM relays WHERE relays.id = relay_parts.relay)
-
--- One node is told, and nobody else needs to look.
+-- Notifies a single node.
 -- query relay_tell(node text) -> told int
 SELECT 1 AS told WHERE :node <> ''
 
 -- ======== retention ========
-
--- Ended jobs, those that ended first before the others.
--- query prune_jobs(before int, after_at int, after int, n int) -> id int, updated_at int
-SELECT id, updated_at FROM jobs
-WHERE state >= JOB_FINISHED AND updated_at < :before AND (updated_at, id) > (:after_at, :after)
-ORDER BY updated_at, id LIMIT :n
-
--- query prune_job_kept(job int, dead_before int) -> run int
-SELECT id AS run FROM runs WHERE job = :job AND (ended_at = 0 OR dead_at >= :dead_before) LIMIT 1
-
--- query prune_slots(before int, after_slot int, after int, n int) -> id int, job int, slot int, job_state int
-SELECT runs.id, runs.job, runs.slot,
-	coalesce((SELECT jobs.state FROM jobs WHERE jobs.id = runs.job), JOB_REMOVED) AS job_state
-FROM runs WHERE slot < :before AND (slot, id) > (:after_slot, :after)
-ORDER BY slot, id LIMIT :n
-
--- The same of one owner. A job with a key counts as live: its key must be known for a while.
--- query prune_slots_of(uid int, after_slot int, after int, n int) -> id int, job int, slot int, job_state int
-SELECT runs.id, runs.job, runs.slot,
-	coalesce((SELECT CASE WHEN jobs.key IS NULL THEN jobs.state ELSE JOB_ACTIVE END FROM jobs WHERE jobs.id = runs.job),
-		JOB_REMOVED) AS job_state
-FROM runs WHERE uid = :uid AND (slot, id) > (:after_slot, :after)
-ORDER BY slot, id LIMIT :n
-
--- Removed jobs of one owner that never ran.
--- query prune_removed_of(uid int, after int, n int) -> id int
-SELECT id FROM jobs
-WHERE uid = :uid AND state = JOB_REMOVED AND id > :after AND key IS NULL
-	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.job = jobs.id)
-ORDER BY id LIMIT :n
-
--- query prune_nth(job int, n int) -> slot int
-SELECT slot FROM runs WHERE job = :job ORDER BY slot DESC, kind DESC LIMIT 1 OFFSET :n
-
--- query prune_runs_of(job int, before int, dead_before int, n int) -> id int
-SELECT id FROM runs WHERE job = :job AND slot < :before AND ended_at <> 0 AND dead_at < :dead_before
-ORDER BY slot, kind LIMIT :n
 
 -- query runs_prune(set json) -> id int, state int, queue text, uid int, size int
 DELETE FROM runs WHERE id IN (SELECT value FROM json_each(:set)) AND ended_at <> 0
@@ -1810,11 +1381,6 @@ DELETE FROM buckets WHERE scope = 'job' AND key IN (SELECT CAST(value AS TEXT) F
 DELETE FROM notices WHERE job IN (SELECT value FROM json_each(:set))
 RETURNING state
 
--- query events_prune(before int, n int) -> id int
-DELETE FROM events WHERE id IN (SELECT oldest.id FROM (SELECT id, at FROM events ORDER BY id LIMIT :n) AS oldest
-	WHERE oldest.at < :before)
-RETURNING id
-
 -- query kept_outputs(uid int, n int) -> run int, fence int, number int, kept int
 SELECT attempts.run, attempts.fence, attempts.number, attempts.output_bytes - attempts.output_dropped AS kept
 FROM attempts CROSS JOIN runs
@@ -1831,28 +1397,10 @@ FROM pragma_page_count AS pages, pragma_freelist_count AS free, pragma_page_size
 
 -- ======== queues and limits ========
 
--- query limits_all(scope text) -> key text, running int, weight int, rate_n int, rate_per int, rate_burst int
-SELECT key, running, weight, rate_n, rate_per, rate_burst FROM limits WHERE scope = :scope ORDER BY key
-
 -- query limit_lock(scope text, key text) -> key text, running int, weight int, rate_n int, rate_per int, rate_burst int
 SELECT key, running, weight, rate_n, rate_per, rate_burst FROM limits WHERE scope = :scope AND key = :key
 
--- query limit_put(scope text, key text, running int, weight int, rate_n int, rate_per int, rate_burst int)
-INSERT INTO limits (scope, key, running, weight, rate_n, rate_per, rate_burst)
-VALUES (:scope, :key, :running, :weight, :rate_n, :rate_per, :rate_burst)
-ON CONFLICT (scope, key) DO UPDATE SET running = excluded.running, weight = excluded.weight, rate_n = excluded.rate_n,
-	rate_per = excluded.rate_per, rate_burst = excluded.rate_burst
-
--- query limit_drop(scope text, key text)
-DELETE FROM limits WHERE scope = :scope AND key = :key
-
--- query bucket_drop(scope text, key text)
-DELETE FROM buckets WHERE scope = :scope AND key = :key
-
 -- query queue_use(key text) -> key text
-SELECT key FROM limits WHERE scope = 'queue' AND key = :key
-
--- query queue_seen(key text) -> key text
 SELECT key FROM limits WHERE scope = 'queue' AND key = :key
 
 -- query counters_in(what int) -> state int, queue text, n int
@@ -1861,24 +1409,7 @@ SELECT state, queue, sum(n) AS n FROM counters WHERE what = :what GROUP BY state
 -- query counter_in(what int, state int, queue text) -> n int
 SELECT coalesce(sum(n), 0) AS n FROM counters WHERE what = :what AND state = :state AND queue = :queue
 
--- query owner_queued(uid int, n int) -> n int
-SELECT count(*) AS n FROM (SELECT 1 FROM limits CROSS JOIN runs
-	WHERE limits.scope = 'queue' AND runs.queue = limits.key AND runs.uid = :uid AND runs.state = RUN_QUEUED
-		AND runs.hold = 0 LIMIT :n) AS waiting
-
 -- ======== check and restore ========
-
--- query check_jobs() -> state int, queue text, n int
-SELECT state, queue, count(*) AS n FROM jobs GROUP BY state, queue
-
--- query check_runs() -> state int, queue text, n int
-SELECT state, queue, count(*) AS n FROM runs GROUP BY state, queue
-
--- query check_owners() -> state int, queue text, n int
-SELECT uid AS state, '' AS queue, count(*) AS n FROM jobs WHERE state < JOB_FINISHED GROUP BY uid
-
--- query check_active() -> state int, queue text, n int
-SELECT uid AS state, queue, count(*) AS n FROM runs WHERE state IN (RUN_CLAIMED, RUN_RUNNING) GROUP BY uid, queue
 
 -- query check_outputs() -> state int, queue text, n int
 SELECT runs.uid AS state, '' AS queue, sum(attempts.output_bytes - attempts.output_dropped) AS n
@@ -1893,57 +1424,7 @@ SELECT sized.uid AS state, '' AS queue, sum(sized.size) AS n FROM (
 	UNION ALL SELECT (SELECT runs.uid FROM runs WHERE runs.id = outputs.run) AS uid, {tail_size} FROM outputs) AS sized
 WHERE sized.uid IS NOT NULL GROUP BY sized.uid
 
--- query counters_clear()
-DELETE FROM counters
-
--- A run that went on when the backup was made has ended since, and nobody knows how.
--- query restore_runs(now int)
-UPDATE runs SET state = RUN_LOST, reason = 'restored', ended_at = :now
-WHERE state IN (RUN_CLAIMED, RUN_RUNNING)
-
--- query restore_attempts(now int)
-UPDATE attempts SET outcome = ATTEMPT_LOST, ended_at = :now WHERE outcome = ATTEMPT_RUNNING
-
--- query restore_places()
-DELETE FROM running_jobs WHERE run NOT IN (SELECT id FROM runs WHERE ended_at = 0)
-
--- query restore_nodes(now int)
-UPDATE nodes SET closed_at = :now WHERE closed_at = 0
-
--- query restore_missed(now int)
-UPDATE runs SET state = RUN_SKIPPED, reason = 'missed', hold = 0, ended_at = :now
-WHERE state = RUN_QUEUED AND kind = RUN_KIND_SCHEDULE AND attempt = 0 AND due_at <= :now
-
--- query restore_due(now int, at int)
-UPDATE due SET slot = :at WHERE slot <= :now
-
--- query meta_put(key text, value text)
-INSERT INTO meta (key, value) VALUES (:key, :value)
-ON CONFLICT (key) DO UPDATE SET value = excluded.value
-
--- query meta_drop(key text)
-DELETE FROM meta WHERE key = :key
-
 -- ======== reading ========
-
--- define run_row = id int, job int, job_name text, uid int, owner text, kind int, state int, reason text,
---	slot int, slot_last int, slot_count int, due_at int, revision int, priority int, queue text,
---	node text, attempt int, lost int, fence int, cancel_asked int, created_at int, claimed_at int,
---	started_at int, ended_at int, exit_code int, term_signal int, dead_at int, failures int,
---	first_start int, hold int, forced int, params text
--- define run_columns = runs.id, runs.job, jobs.name AS job_name, runs.uid, jobs.owner, runs.kind, runs.state,
---	runs.reason, runs.slot, runs.slot_last, runs.slot_count, runs.due_at, runs.revision, runs.priority,
---	runs.queue, runs.node, runs.attempt, runs.lost, runs.fence, runs.cancel_asked, runs.created_at,
---	runs.claimed_at, runs.started_at, runs.ended_at, runs.exit_code, runs.term_signal, runs.dead_at,
---	runs.failures, runs.first_start, runs.hold, runs.forced, runs.params
--- define node_named = (SELECT nodes.name FROM nodes WHERE nodes.id = runs.node) AS node_name
-
--- query run_get(id int, uid int) -> {run_row}, node_name text
-SELECT {run_columns}, {node_named} FROM runs LEFT JOIN jobs ON jobs.id = runs.job
-WHERE runs.id = :id AND (:uid < 0 OR runs.uid = :uid)
-
--- query run_newest() -> id int
-SELECT coalesce(max(id), 0) AS id FROM runs
 
 -- query runs_get(set json) -> {run_row}, node_name text
 SELECT {run_columns}, {node_named}
@@ -1993,35 +1474,6 @@ SELECT id, uid FROM jobs
 WHERE name = :name AND uid BETWEEN :uid_low AND :uid_high AND +state <> JOB_REMOVED
 ORDER BY uid, id DESC LIMIT 1
 
--- Among the newest ten thousand: these are suggestions, and nothing may scan.
--- query job_names(uid int, n int) -> name text
-SELECT name FROM (SELECT id, name, state FROM jobs WHERE uid = :uid ORDER BY id DESC LIMIT 10000) AS newest
-WHERE name IS NOT NULL AND state <> JOB_REMOVED
-ORDER BY id DESC LIMIT :n
-
--- query job_names_all(n int) -> name text
-SELECT name FROM (SELECT id, name, state FROM jobs ORDER BY id DESC LIMIT 10000) AS newest
-WHERE name IS NOT NULL AND state <> JOB_REMOVED
-ORDER BY id DESC LIMIT :n
-
--- query job_created_at(id int) -> created_at int
-SELECT created_at FROM jobs WHERE id = :id
-
--- define job_line = id int, uid int, state int, created_at int, owner text, name text
--- define job_line_columns = jobs.id, jobs.uid, jobs.state, jobs.created_at, jobs.owner, jobs.name
-
--- query job_page(after int, n int) -> {job_line}
-SELECT {job_line_columns} FROM jobs WHERE id > :after ORDER BY id LIMIT :n
-
--- query job_page_uid(uid int, after int, n int) -> {job_line}
-SELECT {job_line_columns} FROM jobs WHERE uid = :uid AND id > :after ORDER BY id LIMIT :n
-
--- query job_page_owner(owner text, after int, n int) -> {job_line}
-SELECT {job_line_columns} FROM jobs WHERE owner = :owner AND id > :after ORDER BY id LIMIT :n
-
--- query job_page_state(state int, after int, n int) -> {job_line}
-SELECT {job_line_columns} FROM jobs WHERE state = :state AND id > :after ORDER BY id LIMIT :n
-
 -- query job_page_tag(key text, value text, after int, n int) -> {job_line}
 SELECT {job_line_columns} FROM job_tags CROSS JOIN jobs
 WHERE job_tags.key = :key AND job_tags.value = :value AND job_tags.job > :after
@@ -2033,69 +1485,16 @@ SELECT {job_line_columns} FROM job_tags CROSS JOIN jobs
 WHERE job_tags.key = :key AND job_tags.job > :after AND jobs.id = job_tags.job
 ORDER BY job_tags.job LIMIT :n
 
--- query job_page_created(since int, until int, after_at int, after int, n int) -> {job_line}
-SELECT {job_line_columns} FROM jobs
-WHERE created_at >= :since AND created_at < :until AND (created_at, id) > (:after_at, :after)
-ORDER BY created_at, id LIMIT :n
-
 -- query job_page_prefix(low text, high text, after int, n int) -> {job_line}
 SELECT {job_line_columns} FROM jobs
 WHERE name >= :low AND name < :high AND +id > :after LIMIT :n
-
--- query run_place(id int) -> slot int, kind int, dead_at int, job int
-SELECT slot, kind, dead_at, job FROM runs WHERE id = :id
-
--- The first jobs with a tag.
--- query tag_jobs(key text, value text, n int) -> job int
-SELECT job FROM job_tags WHERE key = :key AND value = :value ORDER BY job LIMIT :n
 
 -- The jobs of a set that have a tag.
 -- query tag_jobs_of(key text, value text, set json) -> job int
 SELECT job_tags.job FROM json_each(:set) AS wanted CROSS JOIN job_tags
 WHERE job_tags.key = :key AND job_tags.value = :value AND job_tags.job = wanted.value
 
--- Every owner that had a name, the last one first.
--- query owners_named(name text, n int) -> number int
-SELECT number FROM owners WHERE name = :name ORDER BY since DESC LIMIT :n
-
--- The owner of the newest job with a name.
--- query owner_of_jobs(owner text) -> uid int
-SELECT uid FROM jobs WHERE owner = :owner ORDER BY id DESC LIMIT 1
-
--- define run_line = id int, uid int, job int, state int, slot int, kind int
--- define run_line_columns = id, uid, job, state, slot, kind
-
--- query run_page(since int, slot int, id int, n int) -> {run_line}
-SELECT {run_line_columns} FROM runs
-WHERE slot >= :since AND (slot, id) < (:slot, :id) ORDER BY slot DESC, id DESC LIMIT :n
-
--- query run_page_uid(uid int, since int, slot int, id int, n int) -> {run_line}
-SELECT {run_line_columns} FROM runs
-WHERE uid = :uid AND slot >= :since AND (slot, id) < (:slot, :id)
-ORDER BY slot DESC, id DESC LIMIT :n
-
--- query run_page_job(job int, since int, slot int, kind int, n int) -> {run_line}
-SELECT {run_line_columns} FROM runs
-WHERE job = :job AND slot >= :since AND (slot, kind) < (:slot, :kind)
-ORDER BY slot DESC, kind DESC LIMIT :n
-
--- query run_page_state(state int, since int, slot int, id int, n int) -> {run_line}
-SELECT {run_line_columns} FROM runs
-WHERE state = :state AND state <> RUN_SUCCEEDED AND slot >= :since AND (slot, id) < (:slot, :id)
-ORDER BY slot DESC, id DESC LIMIT :n
-
--- Dead letters have the moment they died in the place of their slot.
--- query run_page_dead(since int, slot int, id int, n int) -> {run_line}
-SELECT id, uid, job, state, dead_at AS slot, kind FROM runs
-WHERE dead_at <> 0 AND dead_at >= :since AND (dead_at, id) < (:slot, :id)
-ORDER BY dead_at DESC, id DESC LIMIT :n
-
 -- ======== dead letters ========
-
--- query dead_page(since int, until int, after_at int, after int, n int) -> id int, uid int, job int, dead_at int
-SELECT id, uid, job, dead_at FROM runs
-WHERE dead_at <> 0 AND dead_at >= :since AND dead_at < :until AND (dead_at, id) > (:after_at, :after)
-ORDER BY dead_at, id LIMIT :n
 
 -- query dead_lock(set json) -> id int, uid int, job int, state int, queue text, job_state int, job_name text
 SELECT runs.id, runs.uid, runs.job, runs.state, runs.queue, coalesce(jobs.state, JOB_REMOVED) AS job_state, jobs.name AS job_name

@@ -146,7 +146,7 @@ static void candidate_decide(struct claim *c, struct candidate *r)
 		start(c, r);
 		break;
 	case CLAIM_HOLD:
-		j->waiting += r->verdict.hold == HOLD_PLACE;
+		j->waiting += r->verdict.hold == HOLD_PERMIT;
 		if (r->verdict.replaces)
 			j->held = r;
 		break;
