@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import select
+import signal
 import socket
 import sys
 import time
@@ -175,6 +176,24 @@ def slow_idle_and_half_closed_clients_are_let_go_and_disturb_nobody():
         assert sorted(waits)[len(waits) // 2] < 0.5, waits
         assert jobs(d) == 0
         return "slowest answer to others %.0f ms" % (max(waits) * 1000)
+
+
+@case
+def a_daemon_that_was_stopped_answers_the_requests_sent_meanwhile():
+    with Daemon("head-timeout = 1\n") as d:
+        d.start()
+        clients = [connect(d) for _ in range(50)]
+        assert Api(d.socket).get("/v1/status")  # the daemon has accepted the connections before this one
+        os.kill(d.process.pid, signal.SIGSTOP)
+        try:
+            for s in clients:
+                s.sendall(request(headers=["Connection: close"]))
+            time.sleep(1.5)
+        finally:
+            os.kill(d.process.pid, signal.SIGCONT)
+        for s in clients:
+            assert to_end(s).startswith(b"HTTP/1.1 200"), "the daemon closed a connection instead of reading the request"
+            s.close()
 
 
 @case

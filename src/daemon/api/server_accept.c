@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -61,12 +62,25 @@ void server_conn_enter(struct conn *c, enum conn_phase phase)
 
 	TAILQ_REMOVE(&s->phases[c->phase], c, in_phase);
 	c->phase = phase;
+	c->extended = false;
 	c->deadline = server_boot_now(s) + phase_seconds(s, phase) * USEC_SEC;
 	TAILQ_INSERT_TAIL(&s->phases[phase], c, in_phase);
 	if (phase != PHASE_BUSY)
 		arm_deadline(s);
 }
 
+/* The client has sent bytes that the daemon has not read yet. */
+static bool has_unread_input(const struct conn *c)
+{
+	int bytes = 0;
+
+	return ioctl(c->fd, FIONREAD, &bytes) == 0 && bytes > 0;
+}
+
+/*
+ * Closes connections whose client was silent for too long. Unread input at the deadline means that the daemon was slow,
+ * not the client, so such a connection gets a second deadline, once per phase.
+ */
 static int on_deadline(sd_event_source *src, uint64_t when, void *arg)
 {
 	struct server *s = arg;
@@ -78,7 +92,12 @@ static int on_deadline(sd_event_source *src, uint64_t when, void *arg)
 		struct conn *c;
 
 		while ((c = TAILQ_FIRST(&s->phases[p])) && c->deadline <= now) {
-			/* MHD sees the end of the stream and closes */
+			if (!c->extended && has_unread_input(c)) {
+				server_conn_enter(c, c->phase);
+				c->extended = true;
+				continue;
+			}
+			/* MHD reads the end of the stream and closes the connection */
 			TAILQ_REMOVE(&s->phases[p], c, in_phase);
 			c->phase = PHASE_BUSY;
 			TAILQ_INSERT_TAIL(&s->phases[PHASE_BUSY], c, in_phase);
@@ -278,6 +297,8 @@ bool server_listen(struct server *s, int fd, struct err *e)
 		r = sd_event_add_io(s->event, &s->on_accept, fd, EPOLLIN, on_accept, s);
 	if (r >= 0)
 		r = add_boottime_timer(s, &s->on_deadline, on_deadline);
+	if (r >= 0) /* a flood of requests does not delay deadlines */
+		r = sd_event_source_set_priority(s->on_deadline, SD_EVENT_PRIORITY_NORMAL - 1);
 	if (r >= 0)
 		r = add_boottime_timer(s, &s->on_relief, on_relief);
 	return r >= 0 || err_errno(e, -r, "could not listen on the socket");

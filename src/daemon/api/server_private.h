@@ -34,6 +34,7 @@ struct conn {
 	gid_t gid;                 /* the first of its groups */
 	enum conn_phase phase;
 	usec_t deadline;           /* of the phase, CLOCK_BOOTTIME */
+	bool extended;             /* the deadline was moved because the daemon had not read the input */
 	bool reserved;             /* not counted as one of the users' connections */
 	bool bad_escape;           /* %00 or a broken %XX in the target */
 	struct request *request;   /* the current one; NULL: between two */
