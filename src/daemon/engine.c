@@ -109,7 +109,7 @@ static void engine_pump(struct engine *g)
 {
 	bool trusted = cluster_trusted(g->cluster);
 	struct clock_guard_verdict word = trusted ? clock_guard_pump(g->clock_guard) : (struct clock_guard_verdict){.again = USEC_NEVER};
-	usec_t at = word.claim ? pauses_pump(g->pauses) : USEC_NEVER;
+	usec_t at = word.claim ? pause_timer_pump(g->pause_timer) : USEC_NEVER;
 	usec_t notice = notifier_pump(g->notifier);
 
 	if (word.claim)
@@ -129,7 +129,7 @@ void engine_on_wake(const struct batch_wake *w, void *arg)
 
 	planner_set_next_slot(g->planner, w->next_slot);
 	dispatcher_set_next_due(g->dispatcher, w->next_due);
-	pauses_end_is(g->pauses, w->pause_end);
+	pause_timer_set_end(g->pause_timer, w->pause_end);
 	expiry_set_time(g->expiry, w->expiry);
 	notifier_set_next_due(g->notifier, w->next_notice);
 	if (w->notify_pending && g->cluster)
@@ -213,7 +213,7 @@ static int on_stop_signal(sd_event_source *source, const struct signalfd_siginfo
 		return 0;
 	}
 	planner_stop(g->planner);
-	pauses_stop(g->pauses);
+	pause_timer_stop(g->pause_timer);
 	expiry_stop(g->expiry);
 	dispatcher_stop(g->dispatcher);
 	notifier_stop(g->notifier);

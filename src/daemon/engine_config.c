@@ -84,7 +84,7 @@ void engine_apply_config(struct engine *g, const struct config *fresh)
 	rules = engine_concurrency_rules(g);
 	concurrency_set_rules(g->concurrency, &rules);
 	dispatcher_set_output_max(g->dispatcher, g->o.config->output_limit);
-	artifacts_set_limits(g->artifacts, g->o.config->artifact_limit, g->o.config->artifact_timeout * USEC_SEC);
+	artifact_requests_set_limits(g->artifacts, g->o.config->artifact_limit, g->o.config->artifact_timeout * USEC_SEC);
 	net_client_set_budget(g->net, g->o.config->artifact_budget);
 	keep = engine_retention_limits(g);
 	if (g->retention)

@@ -75,7 +75,7 @@ bool engine_publish_socket(struct engine *g, struct err *e)
 	if (g->file_lock && !file_lock_take_inode(g->file_lock, e))
 		return false;
 	if (g->file_lock)
-		g->guard = guard_new(g->ev, &(struct guard_options){.where = g->store_where, .shared = file_lock_fd(g->file_lock),
+		g->guard = lock_guard_process_new(g->ev, &(struct lock_guard_process_options){.where = g->store_where, .shared = file_lock_fd(g->file_lock),
 			.on_missing = on_missing, .arg = g});
 	r = io_write_file(g->o.paths->socket_file, line, strlen(line), 0600);
 	if (r < 0)

@@ -90,18 +90,18 @@ static void on_news(void *arg)
 
 bool engine_start_relays(struct engine *g, struct err *e)
 {
-	return relays_new(g->ev, &(struct relays_options){.store = g->store, .node_id = g->node_id, .output_dir = g->output_dir,
+	return output_relays_new(g->ev, &(struct output_relays_options){.store = g->store, .node_id = g->node_id, .output_dir = g->output_dir,
 		.has_peers = engine_has_peers, .look = on_news, .arg = g}, &g->relays, e);
 }
 
-static void on_looked(void *arg)
+static void on_store_changed(void *arg)
 {
 	struct engine *g = arg;
 
 	run_watch_recheck(g->run_watch_set);
 	audit_wake_followers(g->audit);
 	if (g->relays)
-		relays_stir(g->relays);
+		output_relays_recheck(g->relays);
 	g->looked = true;
 	if (g->taken_over && !g->server && !g->stopping)
 		engine_serve(g);
@@ -132,7 +132,7 @@ static void on_peers(void *arg)
 		log_warning("what other nodes do is seen late: %s", e.msg);
 }
 
-static void on_deadline(usec_t end_at, usec_t kill_at, void *arg)
+static void on_lease_deadline(usec_t end_at, usec_t kill_at, void *arg)
 {
 	dispatcher_deadline(((struct engine *)arg)->dispatcher, end_at, kill_at);
 }
@@ -173,6 +173,6 @@ bool engine_join(struct engine *g, struct err *e)
 		.alone_ttl = server ? 0 : ALONE_LEASES * g->o.config->lease * USEC_SEC,
 		.node_id = g->node_id, .node_name = g->o.node_name, .ttl = g->o.config->lease * USEC_SEC,
 		.run_ttl = config_run_lease(g->o.config) * USEC_SEC,
-		.barred = !g->o.config->may_lead, .term_file = g->term_file, .on_change = engine_on_change, .on_lost = on_lost, .on_to_end = on_to_end, .on_looked = on_looked,
-		.on_given_up = on_given_up, .on_peers = on_peers, .on_deadline = on_deadline, .on_exit = engine_on_exit, .arg = g}, &g->cluster, e);
+		.barred = !g->o.config->may_lead, .term_file = g->term_file, .on_change = engine_on_change, .on_lost = on_lost, .on_to_end = on_to_end, .on_looked = on_store_changed,
+		.on_given_up = on_given_up, .on_peers = on_peers, .on_deadline = on_lease_deadline, .on_exit = engine_on_exit, .arg = g}, &g->cluster, e);
 }

@@ -30,7 +30,7 @@ struct engine {
 	struct store_watcher *store_watcher; /* NULL: this node has been alone so far */
 	struct store_outage *store_outage;
 	struct file_lock *file_lock; /* NULL: a server's store */
-	struct guard *guard;         /* as it */
+	struct lock_guard_process *guard;         /* as it */
 	char *machine; /* NULL: unknown */
 	char *store_where, *store_shown, *spawner_program;
 	sd_event *ev;
@@ -39,20 +39,20 @@ struct engine {
 	struct planner *planner;
 	struct clock_guard *clock_guard;
 	struct audit *audit;
-	struct pauses *pauses;
+	struct pause_timer *pause_timer;
 	struct expiry *expiry;
 	struct store_thread *store;
 	struct zones *zones;
 	struct alarm *alarm;
 	struct run_watch_set *run_watch_set;
-	struct artifacts *artifacts;
+	struct artifact_requests *artifacts;
 	struct net_client *net;
 	char *net_program; /* owned; NULL: systemd starts it */
 	struct dispatcher *dispatcher;
 	struct retention *retention;
 	struct notifier *notifier;
 	struct concurrency *concurrency;
-	struct relays *relays;
+	struct output_relays *relays;
 	struct allow *allow; /* NULL: one user alone */
 	struct server *server;
 	bool stopping, closing;

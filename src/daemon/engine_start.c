@@ -101,7 +101,7 @@ static bool start_notice(const struct plan *p, void *arg, struct err *e)
 	return dispatcher_start_notice(((struct engine *)arg)->dispatcher, p, e);
 }
 
-static enum warrant_policy warrants(void *arg)
+static enum warrant_policy spawner_warrants(void *arg)
 {
 	return dispatcher_warrants(((struct engine *)arg)->dispatcher);
 }
@@ -120,7 +120,7 @@ static bool start_notifier(struct engine *g, struct err *e)
 {
 	return notifier_new(g->ev, &(struct notifier_options){.clock = &g->clock, .store = g->store, .net = g->net,
 		.config = g->o.config, .node_id = g->node_id, .node_name = g->o.node_name, .shared = !g->o.user_mode, .output_dir = -1,
-		.start = start_notice, .warrants = warrants, .settled = notice_settled, .arg = g}, &g->notifier, e);
+		.start = start_notice, .warrants = spawner_warrants, .settled = notice_settled, .arg = g}, &g->notifier, e);
 }
 
 /* ---- jobsched-net ---- */
@@ -164,7 +164,7 @@ static void start_artifacts(struct engine *g)
 {
 	const struct config *c = g->o.config;
 
-	g->artifacts = artifacts_new(&(struct artifacts_options){.net = g->net, .limit = c->artifact_limit,
+	g->artifacts = artifact_requests_new(&(struct artifact_requests_options){.net = g->net, .limit = c->artifact_limit,
 		.timeout = c->artifact_timeout * USEC_SEC, .on_done = on_artifact, .on_file = on_artifact_file,
 		.on_hold = on_artifact_hold, .arg = g});
 }
@@ -304,7 +304,7 @@ bool engine_start(struct engine *g, struct err *e)
 	g->clock_guard = clock_guard_new(&(struct clock_guard_options){.clock = &g->clock, .store = g->store,
 		.schedule_cache = planner_schedule_cache(g->planner),
 		.wait = g->o.config->time_sync_wait * USEC_SEC, .others = engine_has_peers, .on_change = engine_on_change, .arg = g});
-	g->pauses = pauses_new(&g->clock, g->store);
+	g->pause_timer = pause_timer_new(&g->clock, g->store);
 	g->zones = zone_caches_new();
 	g->run_watch_set = run_watch_set_new();
 	g->expiry = expiry_new(&g->clock, g->store, g->run_watch_set);
@@ -328,7 +328,7 @@ void engine_end(struct engine *g)
 {
 	server_free(g->server);
 	if (g->relays)
-		relays_stop(g->relays);
+		output_relays_stop(g->relays);
 	if (g->dispatcher)
 		dispatcher_stop(g->dispatcher);
 	if (g->notifier)
@@ -340,18 +340,18 @@ void engine_end(struct engine *g)
 	peer_wakeup_free(g->peer_wakeup);
 	store_watcher_free(g->store_watcher);
 	store_outage_free(STEAL(g->store_outage));
-	guard_free(STEAL(g->guard));
+	lock_guard_process_free(STEAL(g->guard));
 	store_thread_leave(g->leases); /* both at a time */
 	store_thread_leave(g->store);
 	store_thread_free(g->leases);
 	store_thread_free(g->store); /* finishes what is queued, so before those who own it */
 	engine_unlock_store(g);
 	cluster_free(g->cluster);
-	relays_free(g->relays);
+	output_relays_free(g->relays);
 	concurrency_free(g->concurrency);
 	retention_free(g->retention);
 	notifier_free(g->notifier);
-	artifacts_free(g->artifacts);
+	artifact_requests_free(g->artifacts);
 	net_client_free(g->net);
 	free(g->net_program);
 	dispatcher_free(g->dispatcher);
@@ -359,7 +359,7 @@ void engine_end(struct engine *g)
 	clock_guard_free(g->clock_guard);
 	audit_free(g->audit);
 	planner_free(g->planner);
-	pauses_free(g->pauses);
+	pause_timer_free(g->pause_timer);
 	expiry_free(g->expiry);
 	zones_free(g->zones);
 	alarm_free(g->alarm);

@@ -16,7 +16,7 @@ struct concurrency;
 struct run_watch_set;
 struct store_outage;
 struct planner;
-struct relays;
+struct output_relays;
 struct retention;
 struct sd_event;
 struct server;
@@ -38,7 +38,7 @@ struct server_context {
 	struct run_watch_set *run_watch_set;
 	const struct net_client *net; /* NULL: there is none */
 	const struct planner *planner;
-	struct relays *relays;     /* NULL: this node is always alone */
+	struct output_relays *relays;     /* NULL: this node is always alone */
 	struct retention *retention; /* NULL: history is kept for ever */
 	const char *state_dir;
 	const char *sendmail;      /* the mail program; NULL: not known */

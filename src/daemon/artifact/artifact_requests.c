@@ -9,15 +9,15 @@
 
 #define BUSY_SHOWN (30 * USEC_SEC) /* longer than the time after which a run tries again */
 
-struct artifacts {
-	struct artifacts_options o;
+struct artifact_requests {
+	struct artifact_requests_options o;
 	struct err busy;   /* the last result that asked for a later try */
 	usec_t busy_at;    /* boottime; 0: none since the last success */
 };
 
 static void on_artifact_result(const struct net_result *r, int fd, void *arg)
 {
-	struct artifacts *a = arg;
+	struct artifact_requests *a = arg;
 	struct err why = {};
 
 	if (r->outcome != NET_DONE)
@@ -29,20 +29,20 @@ static void on_artifact_result(const struct net_result *r, int fd, void *arg)
 
 static void on_need_file(const struct net_id *id, int fd, void *arg)
 {
-	const struct artifacts *a = arg;
+	const struct artifact_requests *a = arg;
 
 	a->o.on_file(id->id, id->attempt, fd, a->o.arg);
 }
 
 static void on_hold(struct net_client *c, void *arg)
 {
-	const struct artifacts *a = arg;
+	const struct artifact_requests *a = arg;
 
 	(void)c;
 	a->o.on_hold(a->o.arg);
 }
 
-bool artifacts_get(struct artifacts *a, const struct artifact_user *u, struct err *e)
+bool artifact_requests_get(struct artifact_requests *a, const struct artifact_user *u, struct err *e)
 {
 	const char *texts[] = {u->url, u->sha256};
 	int payload = net_payload_memfd(texts, ELEMENTS(texts), NULL, 0, e);
@@ -54,7 +54,7 @@ bool artifacts_get(struct artifacts *a, const struct artifact_user *u, struct er
 	return true;
 }
 
-void artifacts_hold(struct artifacts *a, const struct artifact_user *u)
+void artifact_requests_hold(struct artifact_requests *a, const struct artifact_user *u)
 {
 	struct net_hold h = {.id = {NET_KIND_ARTIFACT, u->run, u->fence}, .uid = u->uid};
 
@@ -62,27 +62,27 @@ void artifacts_hold(struct artifacts *a, const struct artifact_user *u)
 	net_client_hold(a->o.net, &h);
 }
 
-void artifacts_release(struct artifacts *a, int64_t run, int64_t fence)
+void artifact_requests_release(struct artifact_requests *a, int64_t run, int64_t fence)
 {
 	net_client_cancel(a->o.net, &(struct net_id){NET_KIND_ARTIFACT, run, fence});
 }
 
-const char *artifacts_busy(const struct artifacts *a)
+const char *artifact_requests_busy(const struct artifact_requests *a)
 {
 	if (a->busy_at && clock_boot(&clock_system) - a->busy_at < BUSY_SHOWN)
 		return a->busy.msg;
 	return NULL;
 }
 
-void artifacts_set_limits(struct artifacts *a, int64_t limit, usec_t timeout)
+void artifact_requests_set_limits(struct artifact_requests *a, int64_t limit, usec_t timeout)
 {
 	a->o.limit = limit;
 	a->o.timeout = timeout;
 }
 
-struct artifacts *artifacts_new(const struct artifacts_options *o)
+struct artifact_requests *artifact_requests_new(const struct artifact_requests_options *o)
 {
-	struct artifacts *a = xcalloc(1, sizeof(*a));
+	struct artifact_requests *a = xcalloc(1, sizeof(*a));
 
 	a->o = *o;
 	net_client_kind(o->net, NET_KIND_ARTIFACT,
@@ -90,7 +90,7 @@ struct artifacts *artifacts_new(const struct artifacts_options *o)
 	return a;
 }
 
-void artifacts_free(struct artifacts *a)
+void artifact_requests_free(struct artifact_requests *a)
 {
 	free(a);
 }

@@ -6,11 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct artifacts;
+struct artifact_requests;
 struct err;
 struct net_client;
 
-struct artifacts_options {
+struct artifact_requests_options {
 	struct net_client *net;  /* borrowed */
 	int64_t limit;           /* bytes of one artifact, fetched and unpacked */
 	usec_t timeout;          /* of one try to fetch */
@@ -23,17 +23,17 @@ struct artifacts_options {
 	void (*on_hold)(void *arg); /* artifacts_hold() is to be called for each run that uses an artifact */
 	void *arg;
 };
-struct artifacts *artifacts_new(const struct artifacts_options *o);
-void artifacts_free(struct artifacts *a);
-AUTO_DEFINE(artifacts);
-void artifacts_set_limits(struct artifacts *a, int64_t limit, usec_t timeout);
+struct artifact_requests *artifact_requests_new(const struct artifact_requests_options *o);
+void artifact_requests_free(struct artifact_requests *a);
+AUTO_DEFINE(artifact_requests);
+void artifact_requests_set_limits(struct artifact_requests *a, int64_t limit, usec_t timeout);
 
 struct artifact_user {
 	int64_t run, fence, uid;
 	const char *url, *sha256;
 };
-bool artifacts_get(struct artifacts *a, const struct artifact_user *u, struct err *e);
-void artifacts_hold(struct artifacts *a, const struct artifact_user *u);
-void artifacts_release(struct artifacts *a, int64_t run, int64_t fence); /* one that was never asked for is fine */
+bool artifact_requests_get(struct artifact_requests *a, const struct artifact_user *u, struct err *e);
+void artifact_requests_hold(struct artifact_requests *a, const struct artifact_user *u);
+void artifact_requests_release(struct artifact_requests *a, int64_t run, int64_t fence); /* one that was never asked for is fine */
 /* Why artifacts have to wait at the moment; NULL: nothing is known to be in the way. */
-const char *artifacts_busy(const struct artifacts *a);
+const char *artifact_requests_busy(const struct artifact_requests *a);

@@ -116,7 +116,7 @@ static usec_t lease_wanted(const struct cluster *c)
 	return c->others == 0 && c->o.alone_ttl ? c->o.alone_ttl : c->o.ttl;
 }
 
-static void renew(struct cluster *c);
+static void submit_renewal(struct cluster *c);
 
 /* ---- the leader's work ---- */
 
@@ -157,7 +157,7 @@ static void on_led(struct op *op, void *arg)
 	op_free(op);
 }
 
-static void lead(struct cluster *c)
+static void submit_leader_work(struct cluster *c)
 {
 	usec_t now = clock_now(&clock_system) + c->offset;
 	struct op *op;
@@ -176,7 +176,7 @@ static void lead(struct cluster *c)
 
 /* ---- looking ---- */
 
-static void on_looked(struct op *op, void *arg)
+static void on_look_done(struct op *op, void *arg)
 {
 	struct cluster *c = arg;
 	bool changed = false;
@@ -191,9 +191,9 @@ static void on_looked(struct op *op, void *arg)
 	}
 	op_free(op);
 	if (changed)
-		lead(c);
+		submit_leader_work(c);
 	if (c->ttl != lease_wanted(c))
-		renew(c);
+		submit_renewal(c);
 	if (c->look_again)
 		cluster_look(c);
 	c->o.on_looked(c->o.arg);
@@ -213,7 +213,7 @@ void cluster_look(struct cluster *c)
 			set_timer(c->look_timer, LOOK_PAUSE - since);
 		return;
 	}
-	op = op_new(OP_NODE_POLL, on_looked, c);
+	op = op_new(OP_NODE_POLL, on_look_done, c);
 	op->look.node = c->o.node_id;
 	c->looking = true;
 	c->looked_at = cluster_boottime();
@@ -405,7 +405,7 @@ static void apply_renewal(struct cluster *c, const struct op_lease *l)
 	if (c->others > 0)
 		c->o.on_peers(c->o.arg);
 	deadline_update(c, l->guarded);
-	lead(c);
+	submit_leader_work(c);
 	if (look)
 		cluster_look(c);
 }
@@ -477,7 +477,7 @@ static void lease_shorten(struct cluster *c)
 		set_deadline(c, c->sent);
 }
 
-static void renew(struct cluster *c)
+static void submit_renewal(struct cluster *c)
 {
 	struct op *op;
 
@@ -501,7 +501,7 @@ static int on_renew_timer(sd_event_source *source, uint64_t usec, void *arg)
 {
 	(void)source;
 	(void)usec;
-	renew(arg);
+	submit_renewal(arg);
 	return 0;
 }
 
@@ -522,7 +522,7 @@ static int on_trust_end(sd_event_source *source, uint64_t usec, void *arg)
 
 void cluster_renew_now(struct cluster *c)
 {
-	renew(c);
+	submit_renewal(c);
 }
 
 void cluster_opened(struct cluster *c, int64_t others)
@@ -533,7 +533,7 @@ void cluster_opened(struct cluster *c, int64_t others)
 	c->unsure = true; /* ... or have a deadline of an engine before us */
 	c->others = others;
 	c->catching_up = true;
-	renew(c);
+	submit_renewal(c);
 }
 
 void cluster_stop(struct cluster *c)

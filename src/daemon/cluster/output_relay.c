@@ -20,14 +20,14 @@
 #define ANSWER_MAX (5 * USEC_SEC)   /* who has it may take so long for the next part of what is there */
 #define TICK USEC_SEC               /* while somebody reads */
 
-struct relay {
-	struct relays *all;
+struct output_relay {
+	struct output_relays *all;
 	int64_t id;
-	struct relay_wish w;        /* ran_on: owned */
+	struct output_relay_request w;        /* ran_on: owned */
 	char *name;                 /* owned: of the node that has it; NULL: unknown */
 	void (*on_change)(void *arg);
 	void *arg;
-	enum relay_state state;
+	enum output_relay_state state;
 	struct err why;
 	bool added;                 /* there is a row of it */
 	uint64_t added_at;          /* looks begun before that may not know it */
@@ -43,10 +43,10 @@ struct relay {
 	usec_t kept, heard;         /* boottime */
 };
 
-struct relays {
-	struct relays_options o;
+struct output_relays {
+	struct output_relays_options o;
 	sd_event_source *timer;
-	struct relay_serve *serve;
+	struct output_relay_serve *serve;
 	struct map reading;         /* by id, owned */
 	size_t n;
 	uint64_t looks;
@@ -58,12 +58,12 @@ static usec_t relay_boottime(void)
 	return clock_boot(&clock_system);
 }
 
-static bool emptied(const struct relay *r)
+static bool emptied(const struct output_relay *r)
 {
 	return r->at >= r->data.len;
 }
 
-static void relay_destroy(struct relay *r)
+static void relay_destroy(struct output_relay *r)
 {
 	free((char *)r->w.ran_on);
 	free(r->name);
@@ -71,13 +71,13 @@ static void relay_destroy(struct relay *r)
 	free(r);
 }
 
-static void relay_lose(struct relay *r, const struct err *why)
+static void relay_lose(struct output_relay *r, const struct err *why)
 {
 	r->why = *why;
 	r->state = RELAY_LOST;
 }
 
-static void relay_lose_node(struct relay *r, const char *what)
+static void relay_lose_node(struct output_relay *r, const char *what)
 {
 	struct err e = {};
 
@@ -89,7 +89,7 @@ static void relay_lose_node(struct relay *r, const char *what)
 
 static void on_relay_op(struct op *op, void *arg);
 
-static void relay_submit(struct relay *r, enum relay_verb verb)
+static void relay_submit(struct output_relay *r, enum relay_verb verb)
 {
 	struct op *op = op_new(verb == RELAY_ASK ? OP_RELAY_ADD : OP_RELAY, on_relay_op, r);
 
@@ -106,7 +106,7 @@ static void relay_submit(struct relay *r, enum relay_verb verb)
 	store_thread_submit(r->all->o.store, op);
 }
 
-static void relay_forget(struct relay *r)
+static void relay_forget(struct output_relay *r)
 {
 	struct op *op;
 
@@ -120,7 +120,7 @@ static void relay_forget(struct relay *r)
 	relay_destroy(r);
 }
 
-static void relay_step(struct relay *r)
+static void relay_step(struct output_relay *r)
 {
 	if (r->busy)
 		return;
@@ -136,7 +136,7 @@ static void relay_step(struct relay *r)
 		relay_submit(r, RELAY_KEEP);
 }
 
-static void asked(struct relay *r, struct op_relay *o)
+static void on_asked(struct output_relay *r, struct op_relay *o)
 {
 	struct err e = {};
 
@@ -155,7 +155,7 @@ static void asked(struct relay *r, struct op_relay *o)
 	}
 }
 
-static void taken(struct relay *r, struct op_relay *o)
+static void taken(struct output_relay *r, struct op_relay *o)
 {
 	const struct relay_part *p = &o->part;
 	struct err e = {};
@@ -183,7 +183,7 @@ static void taken(struct relay *r, struct op_relay *o)
 	}
 }
 
-static void failed(struct relay *r, const struct op *op)
+static void failed(struct output_relay *r, const struct op *op)
 {
 	if (op->relay.verb == RELAY_ASK)
 		relay_lose(r, &op->err);
@@ -194,14 +194,14 @@ static void failed(struct relay *r, const struct op *op)
 
 static void on_relay_op(struct op *op, void *arg)
 {
-	struct relay *r = arg;
+	struct output_relay *r = arg;
 	bool tell = !r->left && (!op->ok || op->relay.verb != RELAY_KEEP);
 
 	r->busy = false;
 	if (!op->ok)
 		failed(r, op);
 	else if (op->relay.verb == RELAY_ASK)
-		asked(r, &op->relay);
+		on_asked(r, &op->relay);
 	else if (op->relay.verb == RELAY_TAKE)
 		taken(r, &op->relay);
 	if (r->left || op->ok)
@@ -215,7 +215,7 @@ static void on_relay_op(struct op *op, void *arg)
 
 struct listing {
 	struct read_task task;
-	struct relays *all;
+	struct output_relays *all;
 	struct relay_list list;
 	struct err err;
 	bool ok;
@@ -229,7 +229,7 @@ static void read_relay_list(struct store *s, struct read_task *task)
 }
 
 /* Whether it is over with it. */
-static bool relay_check(struct relay *r, uint64_t look)
+static bool relay_check(struct output_relay *r, uint64_t look)
 {
 	bool known = r->seen || r->added_at > look;
 
@@ -243,9 +243,9 @@ static bool relay_check(struct relay *r, uint64_t look)
 	return r->state == RELAY_LOST;
 }
 
-static void take_list(struct relays *all, const struct listing *l)
+static void take_list(struct output_relays *all, const struct listing *l)
 {
-	struct relay *r;
+	struct output_relay *r;
 
 	for (size_t i = 0; i < l->list.n; i++) {
 		const struct relay_view *v = &l->list.v[i];
@@ -263,13 +263,13 @@ static void take_list(struct relays *all, const struct listing *l)
 		else
 			relay_step(r);
 	}
-	relay_serve_list(all->serve, &l->list);
+	output_relay_serve_list(all->serve, &l->list);
 }
 
 static void on_listed(struct read_task *task)
 {
 	struct listing *l = (struct listing *)task;
-	struct relays *all = l->all;
+	struct output_relays *all = l->all;
 
 	all->looking = false;
 	if (l->ok && !all->stopped)
@@ -277,10 +277,10 @@ static void on_listed(struct read_task *task)
 	relay_list_done(&l->list);
 	free(l);
 	if (all->again)
-		relays_stir(all);
+		output_relays_recheck(all);
 }
 
-void relays_stir(struct relays *all)
+void output_relays_recheck(struct output_relays *all)
 {
 	struct listing *l;
 
@@ -296,7 +296,7 @@ void relays_stir(struct relays *all)
 }
 
 /* Who has something for us and does not give it is not waited for. */
-static void check_unresponsive(struct relay *r)
+static void check_unresponsive(struct output_relay *r)
 {
 	bool waits = r->added && !r->last && r->state != RELAY_LOST && emptied(r) && (r->number == 0 || !r->w.follow);
 
@@ -308,7 +308,7 @@ static void check_unresponsive(struct relay *r)
 	}
 }
 
-static void tick_timer_set(struct relays *all)
+static void tick_timer_set(struct output_relays *all)
 {
 	sd_event_source_set_time_relative(all->timer, TICK);
 	sd_event_source_set_enabled(all->timer, SD_EVENT_ONESHOT);
@@ -316,8 +316,8 @@ static void tick_timer_set(struct relays *all)
 
 static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
 {
-	struct relays *all = arg;
-	struct relay *r;
+	struct output_relays *all = arg;
+	struct output_relay *r;
 
 	(void)source;
 	(void)usec;
@@ -332,12 +332,12 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
 
 /* ---- who reads ---- */
 
-struct relay *relay_ask(struct relays *all, const struct relay_wish *w, void (*on_change)(void *arg), void *arg)
+struct output_relay *output_relay_open(struct output_relays *all, const struct output_relay_request *w, void (*on_change)(void *arg), void *arg)
 {
-	struct relay *r = xcalloc(1, sizeof(*r));
+	struct output_relay *r = xcalloc(1, sizeof(*r));
 	struct err e = {};
 
-	*r = (struct relay){.all = all, .w = *w, .on_change = on_change, .arg = arg};
+	*r = (struct output_relay){.all = all, .w = *w, .on_change = on_change, .arg = arg};
 	r->w.ran_on = xstrdup(w->ran_on);
 	do {
 		io_random(&r->id, sizeof(r->id));
@@ -355,7 +355,7 @@ struct relay *relay_ask(struct relays *all, const struct relay_wish *w, void (*o
 	return r;
 }
 
-void relay_free(struct relay *r)
+void output_relay_free(struct output_relay *r)
 {
 	if (!r)
 		return;
@@ -363,7 +363,7 @@ void relay_free(struct relay *r)
 	relay_step(r);
 }
 
-void relay_unfollow(struct relay *r)
+void output_relay_unfollow(struct output_relay *r)
 {
 	if (!r->w.follow)
 		return;
@@ -372,23 +372,23 @@ void relay_unfollow(struct relay *r)
 	relay_step(r);
 }
 
-enum relay_state relay_state(const struct relay *r)
+enum output_relay_state output_relay_state(const struct output_relay *r)
 {
 	return r->state == RELAY_FLOWS && r->last && emptied(r) ? RELAY_DONE : r->state;
 }
 
-const struct err *relay_why(const struct relay *r)
+const struct err *output_relay_error(const struct output_relay *r)
 {
 	return &r->why;
 }
 
-void relay_size(const struct relay *r, int64_t *ret_total, int64_t *ret_dropped)
+void output_relay_size(const struct output_relay *r, int64_t *ret_total, int64_t *ret_dropped)
 {
 	*ret_total = r->total;
 	*ret_dropped = r->dropped;
 }
 
-size_t relay_read(struct relay *r, char *out, size_t max)
+size_t output_relay_read(struct output_relay *r, char *out, size_t max)
 {
 	size_t n = r->data.len - r->at;
 
@@ -406,13 +406,13 @@ size_t relay_read(struct relay *r, char *out, size_t max)
 
 /* ---- coming and going ---- */
 
-bool relays_new(struct sd_event *ev, const struct relays_options *o, struct relays **ret, struct err *e)
+bool output_relays_new(struct sd_event *ev, const struct output_relays_options *o, struct output_relays **ret, struct err *e)
 {
-	AUTO(relays) *all = xcalloc(1, sizeof(*all));
+	AUTO(output_relays) *all = xcalloc(1, sizeof(*all));
 	int r;
 
 	all->o = *o;
-	if (!relay_serve_new(ev, o->store, o->node_id, o->output_dir, &all->serve, e))
+	if (!output_relay_serve_new(ev, o->store, o->node_id, o->output_dir, &all->serve, e))
 		return false;
 	r = sd_event_add_time_relative(ev, &all->timer, CLOCK_BOOTTIME, 0, 1, on_tick, all);
 	if (r < 0)
@@ -422,22 +422,22 @@ bool relays_new(struct sd_event *ev, const struct relays_options *o, struct rela
 	return true;
 }
 
-void relays_stop(struct relays *all)
+void output_relays_stop(struct output_relays *all)
 {
 	all->stopped = true;
-	relay_serve_stop(all->serve);
+	output_relay_serve_stop(all->serve);
 }
 
-void relays_free(struct relays *all)
+void output_relays_free(struct output_relays *all)
 {
-	struct relay *r;
+	struct output_relay *r;
 
 	if (!all)
 		return;
 	for (size_t i = 0; (r = map_next(&all->reading, &i));)
 		relay_destroy(r);
 	map_done(&all->reading);
-	relay_serve_free(all->serve);
+	output_relay_serve_free(all->serve);
 	sd_event_source_disable_unref(all->timer);
 	free(all);
 }

@@ -7,12 +7,12 @@
 #include <sys/types.h>
 
 struct err;
-struct relay;
-struct relays;
+struct output_relay;
+struct output_relays;
 struct sd_event;
 struct store_thread;
 
-struct relays_options {               /* everything is borrowed and outlives it */
+struct output_relays_options {               /* everything is borrowed and outlives it */
 	struct store_thread *store;
 	const char *node_id;
 	int output_dir;
@@ -21,20 +21,20 @@ struct relays_options {               /* everything is borrowed and outlives it 
 	void *arg;
 };
 
-bool relays_new(struct sd_event *ev, const struct relays_options *o, struct relays **ret, struct err *e);
-void relays_stop(struct relays *r);   /* nothing more is given to the store */
-void relays_free(struct relays *r);   /* after the store threads have ended; nobody may be reading */
-AUTO_DEFINE(relays);
-void relays_stir(struct relays *r);   /* others may have asked, or answered */
+bool output_relays_new(struct sd_event *ev, const struct output_relays_options *o, struct output_relays **ret, struct err *e);
+void output_relays_stop(struct output_relays *r);   /* nothing more is given to the store */
+void output_relays_free(struct output_relays *r);   /* after the store threads have ended; nobody may be reading */
+AUTO_DEFINE(output_relays);
+void output_relays_recheck(struct output_relays *r);   /* others may have asked, or answered */
 
-struct relay_wish {
+struct output_relay_request {
 	int64_t run, attempt;
 	const char *ran_on;           /* the engine that ran it, or runs it */
 	int64_t from, tail;           /* first offset, but no more than so many bytes of the end; tail -1: all */
 	bool follow;                  /* until relay_unfollow() */
 };
 
-enum relay_state {
+enum output_relay_state {
 	RELAY_ASKED,  /* nothing is known yet */
 	RELAY_HERE,   /* it is this node that has it */
 	RELAY_FLOWS,
@@ -43,11 +43,11 @@ enum relay_state {
 };
 
 /* on_change: on the loop, when the state is another one or there is more to read; may free the relay. */
-struct relay *relay_ask(struct relays *r, const struct relay_wish *w, void (*on_change)(void *arg), void *arg);
-void relay_free(struct relay *r);
-AUTO_DEFINE(relay);
-void relay_unfollow(struct relay *r);  /* the attempt is over: what is there is all */
-enum relay_state relay_state(const struct relay *r);
-const struct err *relay_why(const struct relay *r);
-void relay_size(const struct relay *r, int64_t *ret_total, int64_t *ret_dropped); /* once it flows */
-size_t relay_read(struct relay *r, char *out, size_t max); /* 0: nothing now */
+struct output_relay *output_relay_open(struct output_relays *r, const struct output_relay_request *w, void (*on_change)(void *arg), void *arg);
+void output_relay_free(struct output_relay *r);
+AUTO_DEFINE(output_relay);
+void output_relay_unfollow(struct output_relay *r);  /* the attempt is over: what is there is all */
+enum output_relay_state output_relay_state(const struct output_relay *r);
+const struct err *output_relay_error(const struct output_relay *r);
+void output_relay_size(const struct output_relay *r, int64_t *ret_total, int64_t *ret_dropped); /* once it flows */
+size_t output_relay_read(struct output_relay *r, char *out, size_t max); /* 0: nothing now */

@@ -22,7 +22,7 @@
 #define RETRY USEC_SEC
 
 struct served {
-	struct relay_serve *all;
+	struct output_relay_serve *all;
 	int64_t id, run, attempt, from, tail;
 	bool follow;
 	struct output_follower follower;
@@ -37,7 +37,7 @@ struct served {
 	bool giving, done, gone, listed;
 };
 
-struct relay_serve {
+struct output_relay_serve {
 	struct store_thread *store;
 	const char *node_id;
 	int dir;
@@ -56,7 +56,7 @@ static usec_t serve_boottime(void)
 	return clock_boot(&clock_system);
 }
 
-static void serve_timer_set(struct relay_serve *s, usec_t delay)
+static void serve_timer_set(struct output_relay_serve *s, usec_t delay)
 {
 	if (s->stopped || serve_boottime() + delay >= s->armed)
 		return;
@@ -97,9 +97,9 @@ static bool watches(const struct served *v)
 	return v->follower.watch && v->watches_file == (v->fd >= 0);
 }
 
-static bool watch(struct served *v, struct err *e)
+static bool served_watch(struct served *v, struct err *e)
 {
-	struct relay_serve *s = v->all;
+	struct output_relay_serve *s = v->all;
 
 	if (!s->watch && !output_watch_new(s->ev, s->dir, &s->watch, e))
 		return false;
@@ -140,7 +140,7 @@ static void make_part(struct served *v, const struct output_file_extent *at, con
 }
 
 /* How long to wait for room. */
-static usec_t wait_for_budget(struct relay_serve *s)
+static usec_t wait_for_budget(struct output_relay_serve *s)
 {
 	usec_t now = serve_boottime(), spent = now - s->refilled;
 
@@ -183,7 +183,7 @@ static void served_prepare(struct served *v)
 			break;
 		if (v->part.number || watches(v))
 			return;
-		if (!watch(v, &e))
+		if (!served_watch(v, &e))
 			break;
 	}
 	if (!v->part.number)
@@ -197,7 +197,7 @@ static void served_pump(struct served *v);
 static void on_given(struct op *op, void *arg)
 {
 	struct served *v = arg;
-	struct relay_serve *s = v->all;
+	struct output_relay_serve *s = v->all;
 
 	v->giving = false;
 	if (!op->ok) {
@@ -249,7 +249,7 @@ static void served_pump(struct served *v)
 
 static int on_serve_timer(sd_event_source *source, uint64_t usec, void *arg)
 {
-	struct relay_serve *s = arg;
+	struct output_relay_serve *s = arg;
 	struct served *v;
 
 	(void)source;
@@ -263,7 +263,7 @@ static int on_serve_timer(sd_event_source *source, uint64_t usec, void *arg)
 
 /* ---- what is asked of us ---- */
 
-static struct served *served_new(struct relay_serve *s, const struct relay_view *w)
+static struct served *served_new(struct output_relay_serve *s, const struct relay_view *w)
 {
 	struct served *v = xcalloc(1, sizeof(*v));
 
@@ -273,7 +273,7 @@ static struct served *served_new(struct relay_serve *s, const struct relay_view 
 	return v;
 }
 
-void relay_serve_list(struct relay_serve *s, const struct relay_list *l)
+void output_relay_serve_list(struct output_relay_serve *s, const struct relay_list *l)
 {
 	struct served *v;
 
@@ -302,13 +302,13 @@ void relay_serve_list(struct relay_serve *s, const struct relay_list *l)
 	}
 }
 
-bool relay_serve_new(struct sd_event *ev, struct store_thread *store, const char *node_id, int output_dir,
-	struct relay_serve **ret, struct err *e)
+bool output_relay_serve_new(struct sd_event *ev, struct store_thread *store, const char *node_id, int output_dir,
+	struct output_relay_serve **ret, struct err *e)
 {
-	AUTO(relay_serve) *s = xcalloc(1, sizeof(*s));
+	AUTO(output_relay_serve) *s = xcalloc(1, sizeof(*s));
 	int r;
 
-	*s = (struct relay_serve){.store = store, .node_id = node_id, .dir = output_dir, .ev = ev, .armed = USEC_NEVER,
+	*s = (struct output_relay_serve){.store = store, .node_id = node_id, .dir = output_dir, .ev = ev, .armed = USEC_NEVER,
 		.budget = BURST, .refilled = serve_boottime()};
 	r = sd_event_add_time_relative(ev, &s->timer, CLOCK_BOOTTIME, 0, 1, on_serve_timer, s);
 	if (r < 0)
@@ -318,12 +318,12 @@ bool relay_serve_new(struct sd_event *ev, struct store_thread *store, const char
 	return true;
 }
 
-void relay_serve_stop(struct relay_serve *s)
+void output_relay_serve_stop(struct output_relay_serve *s)
 {
 	s->stopped = true;
 }
 
-void relay_serve_free(struct relay_serve *s)
+void output_relay_serve_free(struct output_relay_serve *s)
 {
 	struct served *v;
 

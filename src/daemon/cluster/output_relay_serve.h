@@ -6,14 +6,14 @@
 
 struct err;
 struct relay_list;
-struct relay_serve;
+struct output_relay_serve;
 struct sd_event;
 struct store_thread;
 
-bool relay_serve_new(struct sd_event *ev, struct store_thread *store, const char *node_id, int output_dir /* all borrowed */,
-	struct relay_serve **ret, struct err *e);
-void relay_serve_stop(struct relay_serve *s); /* nothing more is given to the store */
-void relay_serve_free(struct relay_serve *s); /* after the store threads have ended */
-AUTO_DEFINE(relay_serve);
+bool output_relay_serve_new(struct sd_event *ev, struct store_thread *store, const char *node_id, int output_dir /* all borrowed */,
+	struct output_relay_serve **ret, struct err *e);
+void output_relay_serve_stop(struct output_relay_serve *s); /* nothing more is given to the store */
+void output_relay_serve_free(struct output_relay_serve *s); /* after the store threads have ended */
+AUTO_DEFINE(output_relay_serve);
 
-void relay_serve_list(struct relay_serve *s, const struct relay_list *l); /* all that is asked of us now */
+void output_relay_serve_list(struct output_relay_serve *s, const struct relay_list *l); /* all that is asked of us now */

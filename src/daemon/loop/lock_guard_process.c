@@ -16,30 +16,30 @@
 #include <sys/wait.h>
 #include <systemd/sd-event.h>
 
-#define AGAIN USEC_SEC /* after a guard ended or could not be started */
+#define RESTART_DELAY USEC_SEC /* after a guard ended or could not be started */
 
-struct guard {
-	struct guard_options o;
+struct lock_guard_process {
+	struct lock_guard_process_options o;
 	sd_event *ev; /* borrowed */
-	sd_event_source *source, *again;
+	sd_event_source *source, *restart_timer;
 	pid_t pid; /* 0: none */
 	int fd;
 };
 
-static bool start(struct guard *g);
+static bool guard_start(struct lock_guard_process *g);
 
 static int on_restart_timer(sd_event_source *source, uint64_t usec, void *arg)
 {
-	struct guard *g = arg;
+	struct lock_guard_process *g = arg;
 
 	(void)source;
 	(void)usec;
-	g->again = sd_event_source_unref(g->again);
-	start(g);
+	g->restart_timer = sd_event_source_unref(g->restart_timer);
+	guard_start(g);
 	return 0;
 }
 
-static void stop(struct guard *g)
+static void guard_stop(struct lock_guard_process *g)
 {
 	g->source = sd_event_source_disable_unref(g->source);
 	if (g->fd >= 0)
@@ -52,17 +52,17 @@ static void stop(struct guard *g)
 	g->pid = 0;
 }
 
-static void guard_restart_later(struct guard *g, const char *what, int error)
+static void guard_restart_later(struct lock_guard_process *g, const char *what, int error)
 {
-	stop(g);
+	guard_stop(g);
 	log_warning("%s, trying again in 1 s%s%s", what, error ? ": " : "", error ? strerror(error) : "");
-	if (!g->again)
-		sd_event_add_time_relative(g->ev, &g->again, CLOCK_MONOTONIC, (uint64_t)AGAIN, 0, on_restart_timer, g);
+	if (!g->restart_timer)
+		sd_event_add_time_relative(g->ev, &g->restart_timer, CLOCK_MONOTONIC, (uint64_t)RESTART_DELAY, 0, on_restart_timer, g);
 }
 
 static int on_message(sd_event_source *source, int fd, uint32_t events, void *arg)
 {
-	struct guard *g = arg;
+	struct lock_guard_process *g = arg;
 	char message[64] = "";
 	ssize_t n = recv(fd, message, sizeof(message) - 1, MSG_DONTWAIT);
 	int64_t error;
@@ -81,7 +81,7 @@ static int on_message(sd_event_source *source, int fd, uint32_t events, void *ar
 }
 
 /* A program of its own: no memory and no descriptor of the daemon's goes with it but the two. */
-static int spawn(struct guard *g, int theirs)
+static int guard_spawn(struct lock_guard_process *g, int theirs)
 {
 	char *const argv[] = {(char *)"jobsched-guard", (char *)GUARD_OPTION, NULL};
 	char *const env[] = {NULL};
@@ -110,7 +110,7 @@ static int spawn(struct guard *g, int theirs)
 }
 
 /* Both are copied above the numbers that the guard gets, so that no copy overwrites the other. */
-static bool start(struct guard *g)
+static bool guard_start(struct lock_guard_process *g)
 {
 	AUTO_FD theirs = -1;
 	int pair[2], r;
@@ -122,7 +122,7 @@ static bool start(struct guard *g)
 	g->fd = pair[0];
 	theirs = fcntl(pair[1], F_DUPFD_CLOEXEC, GUARD_SHARED + 1);
 	close(pair[1]);
-	r = theirs < 0 ? errno : spawn(g, theirs);
+	r = theirs < 0 ? errno : guard_spawn(g, theirs);
 	if (!r && send(g->fd, g->o.where, strlen(g->o.where), MSG_NOSIGNAL) < 0)
 		r = errno;
 	if (!r)
@@ -132,22 +132,22 @@ static bool start(struct guard *g)
 	return r <= 0;
 }
 
-struct guard *guard_new(struct sd_event *ev, const struct guard_options *o)
+struct lock_guard_process *lock_guard_process_new(struct sd_event *ev, const struct lock_guard_process_options *o)
 {
-	struct guard *g = xcalloc(1, sizeof(*g));
+	struct lock_guard_process *g = xcalloc(1, sizeof(*g));
 
-	*g = (struct guard){.o = *o, .ev = ev, .fd = -1};
+	*g = (struct lock_guard_process){.o = *o, .ev = ev, .fd = -1};
 	g->o.shared = fcntl(o->shared, F_DUPFD_CLOEXEC, GUARD_SHARED + 1);
-	start(g);
+	guard_start(g);
 	return g;
 }
 
-void guard_free(struct guard *g)
+void lock_guard_process_free(struct lock_guard_process *g)
 {
 	if (!g)
 		return;
-	stop(g);
-	sd_event_source_disable_unref(g->again);
+	guard_stop(g);
+	sd_event_source_disable_unref(g->restart_timer);
 	if (g->o.shared >= 0)
 		close(g->o.shared);
 	free(g);

@@ -3,10 +3,10 @@
 #pragma once
 #include "base/auto.h"
 
-struct guard;
+struct lock_guard_process;
 struct sd_event;
 
-struct guard_options {
+struct lock_guard_process_options {
 	const char *where;  /* borrowed: the store, which is open */
 	int shared;         /* the descriptor of the file_lock */
 	void (*on_missing)(void *arg); /* this process has lost its locks: not one more write */
@@ -14,6 +14,6 @@ struct guard_options {
 };
 
 /* A guard that cannot be started, or ends, is started again a little later; the daemon works meanwhile. */
-struct guard *guard_new(struct sd_event *ev, const struct guard_options *o);
-void guard_free(struct guard *g); /* before the store is closed: SQLite could not delete the log then. NULL is fine */
-AUTO_DEFINE(guard);
+struct lock_guard_process *lock_guard_process_new(struct sd_event *ev, const struct lock_guard_process_options *o);
+void lock_guard_process_free(struct lock_guard_process *g); /* before the store is closed: SQLite could not delete the log then. NULL is fine */
+AUTO_DEFINE(lock_guard_process);

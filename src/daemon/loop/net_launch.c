@@ -12,7 +12,7 @@
 
 #define EXIT_SERVED 69 /* another process holds the lock */
 
-static int spawn(pid_t *pid, const char *program, char *const argv[])
+static int net_spawn(pid_t *pid, const char *program, char *const argv[])
 {
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
@@ -42,7 +42,7 @@ bool net_launch(const char *program, const char *runtime_dir, const char *state_
 	int status = 0;
 	pid_t pid;
 	/* The process forks once more and ends with the status of the start when its child listens. */
-	int r = spawn(&pid, program, argv);
+	int r = net_spawn(&pid, program, argv);
 
 	if (r)
 		return err_errno(e, r, "could not start '%s'", program);

@@ -84,7 +84,7 @@ static void outage_begin(struct store_outage *o, usec_t since)
 	o->kill_failed = false;
 }
 
-static void end(struct store_outage *o)
+static void outage_end(struct store_outage *o)
 {
 	log_info("the store answers again, after %" PRId64 "s", (outage_boottime() - o->since + USEC_SEC / 2) / USEC_SEC);
 	o->since = 0;
@@ -133,7 +133,7 @@ static void check_threads(struct store_outage *o)
 	if (since && !was_away)
 		outage_begin(o, since);
 	else if (!since && was_away)
-		end(o);
+		outage_end(o);
 	if (since) {
 		outage_explain(o, &worst);
 		if (!was_away)

@@ -398,7 +398,7 @@ static void deliver_results(struct store_thread *t)
 		t->o.on_wake(&h.wake, t->o.arg);
 }
 
-static int on_done(sd_event_source *source, int fd, uint32_t events, void *arg)
+static int on_results(sd_event_source *source, int fd, uint32_t events, void *arg)
 {
 	eventfd_t count;
 
@@ -443,7 +443,7 @@ bool store_thread_start(struct sd_event *ev, const struct store_thread_options *
 	t->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (t->done_fd < 0)
 		return err_errno(e, errno, "could not make an eventfd");
-	r = sd_event_add_io(ev, &t->done_source, t->done_fd, EPOLLIN | EPOLLET, on_done, t);
+	r = sd_event_add_io(ev, &t->done_source, t->done_fd, EPOLLIN | EPOLLET, on_results, t);
 	if (r < 0)
 		return err_errno(e, -r, "could not watch the store thread");
 	if (!store_open(&(struct store_options){.where = o->where, .machine = o->machine, .takeover = o->takeover,

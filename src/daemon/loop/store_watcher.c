@@ -54,7 +54,7 @@ static bool receive_news(struct store_watcher *w, struct change_watch *from, str
 	}
 }
 
-static void *watch(void *arg)
+static void *watch_store(void *arg)
 {
 	struct store_watcher *w = arg;
 	bool deaf = false;
@@ -107,7 +107,7 @@ bool store_watcher_new(struct sd_event *ev, const char *where, const char *node,
 	r = sd_event_add_io(ev, &w->source, w->news_fd, EPOLLIN | EPOLLET, on_news_event, w);
 	if (r < 0)
 		return err_errno(e, -r, "could not watch for news");
-	r = pthread_create(&w->thread, NULL, watch, w);
+	r = pthread_create(&w->thread, NULL, watch_store, w);
 	if (r)
 		return err_errno(e, r, "could not start the watching thread");
 	w->runs = true;

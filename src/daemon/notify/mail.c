@@ -11,7 +11,7 @@
 #define WORD_BYTES 45     /* of one encoded word: 60 letters of base64 */
 #define LINE_MAX_QP 75
 
-static bool plain(const char *s)
+static bool header_is_plain(const char *s)
 {
 	for (const char *p = s; *p; p++)
 		if (*p < ' ' || *p > '~')
@@ -97,7 +97,7 @@ void mail_write(const struct mail *m, struct buf *out)
 	buf_char(out, '@');
 	put_atom(out, m->from_host);
 	buf_printf(out, ">\nTo: %s\nSubject: ", m->to);
-	if (plain(m->subject))
+	if (header_is_plain(m->subject))
 		buf_str(out, m->subject);
 	else
 		put_encoded(out, m->subject);

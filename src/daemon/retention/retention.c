@@ -34,7 +34,7 @@ struct waiter {
 };
 
 /* One look at the store, on the thread for chores. */
-struct look {
+struct step {
 	struct read_task task;
 	struct retention *r;
 	enum stage stage;
@@ -66,12 +66,12 @@ struct retention {
 	bool swept;                   /* stray files were looked for since the start */
 	bool busy;                    /* a look or an operation is on its way */
 	bool stopped;
-	struct look *look;            /* the last one, until its operation is done */
+	struct step *step;            /* the last one, until its operation is done */
 };
 
 static void step_start(struct retention *r);
 
-static void look_free(struct look *l)
+static void step_free(struct step *l)
 {
 	if (!l)
 		return;
@@ -83,7 +83,7 @@ static void look_free(struct look *l)
 
 /* ---- on the thread for chores ---- */
 
-static bool archive_list(struct store *s, struct look *l)
+static bool archive_list(struct store *s, struct step *l)
 {
 	AUTO_DONE(buf) lines = {};
 
@@ -92,7 +92,7 @@ static bool archive_list(struct store *s, struct look *l)
 	return archive_describe(s, &l->list, &lines, &l->err) && archive_append(l->archive, l->archive_name, &lines, &l->err);
 }
 
-static bool look_for_budget(struct store *s, struct look *l)
+static bool step_find_budget(struct store *s, struct step *l)
 {
 	struct owner_budget budget = {.store = l->limits.store_budget, .per_owner = l->limits.owner_store_limit};
 
@@ -103,7 +103,7 @@ static bool look_for_budget(struct store *s, struct look *l)
 }
 
 /* The owner who has most gives first, down to who has most after him: nobody's is lost to another's flood. */
-static bool look_for_outputs(struct store *s, struct look *l)
+static bool step_find_outputs(struct store *s, struct step *l)
 {
 	struct store_sizes sizes;
 	int64_t over, his, freed = 0;
@@ -125,7 +125,7 @@ static bool look_for_outputs(struct store *s, struct look *l)
 }
 
 /* A crash after the rows were deleted leaves their files. */
-static bool look_for_strays(struct store *s, struct look *l)
+static bool step_find_strays(struct store *s, struct step *l)
 {
 	AUTO_DONE(output_dir_list) names = {};
 
@@ -148,9 +148,9 @@ static bool look_for_strays(struct store *s, struct look *l)
 	return true;
 }
 
-static void work(struct store *s, struct read_task *task)
+static void step_read(struct store *s, struct read_task *task)
 {
-	struct look *l = (struct look *)task;
+	struct step *l = (struct step *)task;
 
 	if (!s) {
 		err_set(&l->err, ERR_BUSY, "the store could not be opened");
@@ -161,13 +161,13 @@ static void work(struct store *s, struct read_task *task)
 		l->ok = prune_candidates_find(s, &l->keep, l->now, &l->pass, &l->list, &l->err) && archive_list(s, l);
 		break;
 	case STAGE_BUDGET:
-		l->ok = look_for_budget(s, l);
+		l->ok = step_find_budget(s, l);
 		break;
 	case STAGE_OUTPUTS:
-		l->ok = look_for_outputs(s, l);
+		l->ok = step_find_outputs(s, l);
 		break;
 	case STAGE_STRAY:
-		l->ok = look_for_strays(s, l);
+		l->ok = step_find_strays(s, l);
 		break;
 	case STAGE_CHECK:
 		l->ok = check_store(s, &l->problems, &l->err);
@@ -264,7 +264,7 @@ static void forget_files(struct retention *r, const struct kept_output *v, size_
 static void on_step_pruned(struct op *op, void *arg)
 {
 	struct retention *r = arg;
-	struct look *l = STEAL(r->look);
+	struct step *l = STEAL(r->step);
 	bool more = r->stage == STAGE_HISTORY ? !l->pass.done || op->prune.events == EVENTS_STEP : l->more && !l->pass.done;
 
 	r->busy = false;
@@ -281,14 +281,14 @@ static void on_step_pruned(struct op *op, void *arg)
 	} else {
 		pass_fail(r, &op->err);
 	}
-	look_free(l);
+	step_free(l);
 	op_free(op);
 }
 
 static void on_forgotten(struct op *op, void *arg)
 {
 	struct retention *r = arg;
-	struct look *l = STEAL(r->look);
+	struct step *l = STEAL(r->step);
 
 	r->busy = false;
 	if (!op->ok) {
@@ -300,15 +300,15 @@ static void on_forgotten(struct op *op, void *arg)
 		else
 			next_stage(r);
 	}
-	look_free(l);
+	step_free(l);
 	op_free(op);
 }
 
-static void step_submit(struct retention *r, struct look *l)
+static void step_submit(struct retention *r, struct step *l)
 {
 	struct op *op;
 
-	r->look = l;
+	r->step = l;
 	r->busy = true;
 	if (l->stage == STAGE_OUTPUTS) {
 		op = op_new(OP_FORGET, on_forgotten, r);
@@ -331,12 +331,12 @@ static void tell_problems(const struct strv *problems)
 
 static void on_step_read(struct read_task *task)
 {
-	struct look *l = (struct look *)task;
+	struct step *l = (struct step *)task;
 	struct retention *r = l->r;
 
 	r->busy = false;
 	if (r->stopped) {
-		look_free(l);
+		step_free(l);
 		return;
 	}
 	if (!l->ok) {
@@ -356,15 +356,15 @@ static void on_step_read(struct read_task *task)
 		}
 		next_stage(r);
 	}
-	look_free(l);
+	step_free(l);
 }
 
 static void step_start(struct retention *r)
 {
-	struct look *l = xcalloc(1, sizeof(*l));
+	struct step *l = xcalloc(1, sizeof(*l));
 
-	*l = (struct look){
-		.task = {.work = work, .done = on_step_read},
+	*l = (struct step){
+		.task = {.work = step_read, .done = on_step_read},
 		.r = r,
 		.stage = r->stage,
 		.keep = r->served ? r->served->keep : r->o.limits.keep,
@@ -420,7 +420,7 @@ void retention_free(struct retention *r)
 		w->fn(&(struct retention_report){.why = "the daemon ends"}, w->arg);
 		free(w);
 	}
-	look_free(r->look);
+	step_free(r->step);
 	sd_event_source_disable_unref(r->timer);
 	free(r->archive_name);
 	free(r);

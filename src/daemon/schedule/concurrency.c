@@ -12,7 +12,7 @@ struct concurrency {
 	const struct clock *clock;
 	struct dispatcher *dispatcher;
 	struct concurrency_rules rules;
-	struct machine machine;
+	struct machine_load machine;
 	struct capacity capacity;
 	usec_t counted_at;       /* CLOCK_BOOTTIME */
 	uint64_t ended;          /* the dispatcher's count then */

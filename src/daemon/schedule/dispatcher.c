@@ -429,7 +429,7 @@ void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret
 		.ended = d->ended,
 		.refused = d->claim_refused.kind ? d->claim_refused.msg : NULL,
 		.refused_since = d->claim_refused_since,
-		.artifacts = d->o.artifacts ? artifacts_busy(d->o.artifacts) : NULL,
+		.artifacts = d->o.artifacts ? artifact_requests_busy(d->o.artifacts) : NULL,
 	};
 }
 

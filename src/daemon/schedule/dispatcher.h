@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct artifacts;
+struct artifact_requests;
 struct dispatcher;
 struct err;
 struct run_watch_set;
@@ -24,7 +24,7 @@ struct dispatcher_options {             /* everything is borrowed and outlives t
 	const struct clock *clock;
 	struct store_thread *store;
 	struct run_watch_set *run_watch_set;
-	struct artifacts *artifacts;
+	struct artifact_requests *artifacts;
 	const char *node_id;            /* random, of this life */
 	const char *node_name;          /* stays the same over restarts */
 	const char *spawner_socket;

@@ -33,7 +33,7 @@ bool dispatcher_artifact_get(struct dispatcher *d, struct active_run *f, const s
 
 	dispatcher_artifact_note(f, spec);
 	u = artifact_user_of(f);
-	if (!artifacts_get(d->o.artifacts, &u, e))
+	if (!artifact_requests_get(d->o.artifacts, &u, e))
 		return false;
 	active_runs_set_stage(&d->active_runs, f, ACTIVE_RUN_FETCHING);
 	return true;
@@ -44,7 +44,7 @@ static void on_active_run_removed(struct active_run *f, void *arg)
 	const struct dispatcher *d = arg;
 
 	if (f->artifact && d->o.artifacts)
-		artifacts_release(d->o.artifacts, f->run->id, f->run->fence);
+		artifact_requests_release(d->o.artifacts, f->run->id, f->run->fence);
 }
 
 void dispatcher_artifacts_watch(struct dispatcher *d)
@@ -61,7 +61,7 @@ void dispatcher_artifacts_hold(struct dispatcher *d)
 		if (f->artifact && f->stage != ACTIVE_RUN_FETCHING && f->stage != ACTIVE_RUN_HELD) {
 			struct artifact_user u = artifact_user_of(f);
 
-			artifacts_hold(d->o.artifacts, &u);
+			artifact_requests_hold(d->o.artifacts, &u);
 		}
 }
 

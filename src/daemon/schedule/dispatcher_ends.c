@@ -103,7 +103,7 @@ static void copy_end(struct attempt *to, const struct attempt *from)
 	to->error = xstrdup(from->error);
 }
 
-static struct judge_verdict judge(const struct dispatcher *d, const struct active_run *f)
+static struct judge_verdict decide_run_end(const struct dispatcher *d, const struct active_run *f)
 {
 	struct judge_case c = {
 		.outcome = f->end.outcome,
@@ -153,7 +153,7 @@ static char *read_end_tail(const struct dispatcher *d, const struct active_run *
 
 static void record_end(struct dispatcher *d, const struct active_run *f)
 {
-	struct judge_verdict v = judge(d, f);
+	struct judge_verdict v = decide_run_end(d, f);
 	struct op *op = op_new(OP_ENDED, on_end_recorded, d);
 
 	op->ended = (struct op_ended){.node = d->o.node_id, .state = v.state, .due_at = v.due_at, .failure = v.failure,

@@ -30,7 +30,7 @@ static int64_t read_figure(const char *root, int figure)
 	return sources[figure].figure_in(text.data);
 }
 
-const struct machine_figures *machine_load_read(struct machine *m, usec_t boottime)
+const struct machine_figures *machine_load_read(struct machine_load *m, usec_t boottime)
 {
 	if (m->read_at && boottime - m->read_at < READ_INTERVAL)
 		return &m->now;

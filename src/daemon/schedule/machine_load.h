@@ -5,12 +5,12 @@
 #include "core/decide/machine_conditions.h"
 #include <stdint.h>
 
-struct machine {
+struct machine_load {
 	const char *root;       /* borrowed: where loadavg and pressure are; NULL: /proc */
 	usec_t read_at;         /* CLOCK_BOOTTIME; 0: never */
 	struct machine_figures now;
 };
 
 /* As of the last second at most. What cannot be read is unknown. */
-const struct machine_figures *machine_load_read(struct machine *m, usec_t boottime);
+const struct machine_figures *machine_load_read(struct machine_load *m, usec_t boottime);
 int64_t machine_load_cores(void); /* that this process may use; at least 1 */

@@ -10,39 +10,39 @@
 
 #define RETRY_DELAY USEC_SEC /* after the store refused */
 
-struct pauses {
+struct pause_timer {
 	const struct clock *clock;
 	struct store_thread *store;
 	usec_t end, not_before;
 	bool ending, stopped;
 };
 
-struct pauses *pauses_new(const struct clock *clock, struct store_thread *store)
+struct pause_timer *pause_timer_new(const struct clock *clock, struct store_thread *store)
 {
-	struct pauses *p = xcalloc(1, sizeof(*p));
+	struct pause_timer *p = xcalloc(1, sizeof(*p));
 
-	*p = (struct pauses){.clock = clock, .store = store, .end = USEC_NEVER};
+	*p = (struct pause_timer){.clock = clock, .store = store, .end = USEC_NEVER};
 	return p;
 }
 
-void pauses_free(struct pauses *p)
+void pause_timer_free(struct pause_timer *p)
 {
 	free(p);
 }
 
-void pauses_end_is(struct pauses *p, usec_t at)
+void pause_timer_set_end(struct pause_timer *p, usec_t at)
 {
 	p->end = at;
 }
 
-void pauses_stop(struct pauses *p)
+void pause_timer_stop(struct pause_timer *p)
 {
 	p->stopped = true;
 }
 
 static void on_pauses_ended(struct op *op, void *arg)
 {
-	struct pauses *p = arg;
+	struct pause_timer *p = arg;
 	const struct op_pauses_end *o = &op->pauses_end;
 
 	p->ending = false;
@@ -57,7 +57,7 @@ static void on_pauses_ended(struct op *op, void *arg)
 	op_free(op);
 }
 
-usec_t pauses_pump(struct pauses *p)
+usec_t pause_timer_pump(struct pause_timer *p)
 {
 	usec_t now = clock_now(p->clock), at = p->end;
 	struct op *op;

@@ -5,13 +5,13 @@
 #include "base/clock.h"
 
 struct clock;
-struct pauses;
+struct pause_timer;
 struct store_thread;
 
-struct pauses *pauses_new(const struct clock *clock, struct store_thread *store /* borrowed */);
-void pauses_free(struct pauses *p); /* after the store thread, which may still work for it */
-AUTO_DEFINE(pauses);
+struct pause_timer *pause_timer_new(const struct clock *clock, struct store_thread *store /* borrowed */);
+void pause_timer_free(struct pause_timer *p); /* after the store thread, which may still work for it */
+AUTO_DEFINE(pause_timer);
 
-void pauses_end_is(struct pauses *p, usec_t at); /* the first that ends by itself; USEC_NEVER: none */
-usec_t pauses_pump(struct pauses *p);            /* ends what is over; when to come again */
-void pauses_stop(struct pauses *p);
+void pause_timer_set_end(struct pause_timer *p, usec_t at); /* the first that ends by itself; USEC_NEVER: none */
+usec_t pause_timer_pump(struct pause_timer *p);            /* ends what is over; when to come again */
+void pause_timer_stop(struct pause_timer *p);

@@ -274,7 +274,7 @@ static void write_text(const char *dir, const char *name, const char *text)
 static void what_a_machine_does_not_tell_is_unknown_and_asked_once_a_second(void **state)
 {
 	char dir[] = "/tmp/test-capacity-XXXXXX";
-	struct machine m = {.root = dir};
+	struct machine_load m = {.root = dir};
 	const struct machine_figures *now;
 
 	(void)state;

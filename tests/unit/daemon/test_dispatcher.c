@@ -208,7 +208,7 @@ static void report_ended(struct world *w, int64_t run, int64_t fence, int64_t ex
 
 /* ---- artifacts: fetched when the test says so ---- */
 
-bool artifacts_get(struct artifacts *a, const struct artifact_user *u, struct err *e)
+bool artifact_requests_get(struct artifact_requests *a, const struct artifact_user *u, struct err *e)
 {
 	(void)a;
 	(void)e;
@@ -216,19 +216,19 @@ bool artifacts_get(struct artifacts *a, const struct artifact_user *u, struct er
 	return true;
 }
 
-void artifacts_hold(struct artifacts *a, const struct artifact_user *u)
+void artifact_requests_hold(struct artifact_requests *a, const struct artifact_user *u)
 {
 	(void)a;
 	(void)u;
 }
 
-void artifacts_release(struct artifacts *a, int64_t run, int64_t fence)
+void artifact_requests_release(struct artifact_requests *a, int64_t run, int64_t fence)
 {
 	(void)a;
 	ask(RELEASE, run, fence);
 }
 
-const char *artifacts_busy(const struct artifacts *a)
+const char *artifact_requests_busy(const struct artifact_requests *a)
 {
 	(void)a;
 	return NULL;
@@ -283,7 +283,7 @@ static int setup(void **state)
 	if (!hand_open(&w->hand))
 		return -1;
 	if (!dispatcher_new(w->hand.ev, &(struct dispatcher_options){.clock = &clock_system, .store = &w->hand, .run_watch_set = w->run_watch_set,
-		.artifacts = (struct artifacts *)(void *)w, .node_id = "one-id", .node_name = "one", .spawner_socket = "none", .output_dir = w->hand.dir, .trusted = trusted,
+		.artifacts = (struct artifact_requests *)(void *)w, .node_id = "one-id", .node_name = "one", .spawner_socket = "none", .output_dir = w->hand.dir, .trusted = trusted,
 		.on_opened = on_opened, .on_fenced = on_nothing, .on_notice = on_notice, .on_ready = on_nothing,
 		.on_change = on_nothing, .on_exit = on_exit_asked, .arg = w}, &w->d, &e)) {
 		print_error("%s\n", e.msg);

@@ -32,7 +32,7 @@ struct tail {
 	bool over;                       /* the attempt has ended: what is there is all */
 	char *held;                      /* owned: the end of it, from the store; NULL: the file is here, or will be */
 	int64_t held_from, held_len;
-	struct relay *relay;             /* another node has it; NULL: this one does, or none */
+	struct output_relay *relay;             /* another node has it; NULL: this one does, or none */
 	struct attempt seen;             /* only its numbers; number 0: there was none yet */
 	bool local;                      /* whatever became of the node that ran it, nobody else can have it */
 	struct err lost;                 /* why another node does not give it; ERR_NONE: it does */
@@ -44,7 +44,7 @@ static void tail_free(void *data)
 	struct tail *t = data;
 
 	output_watch_unfollow(&t->follower);
-	relay_free(t->relay);
+	output_relay_free(t->relay);
 	run_watch_free(t->watch);
 	free(t->held);
 	if (t->fd >= 0)
@@ -153,20 +153,20 @@ static bool watch_output_file(struct tail *t)
 
 static ssize_t read_relay(struct tail *t, char *out, size_t max)
 {
-	size_t n = relay_read(t->relay, out, max);
+	size_t n = output_relay_read(t->relay, out, max);
 
-	if (n > 0 || relay_state(t->relay) == RELAY_ASKED || relay_state(t->relay) == RELAY_FLOWS)
+	if (n > 0 || output_relay_state(t->relay) == RELAY_ASKED || output_relay_state(t->relay) == RELAY_FLOWS)
 		return (ssize_t)n;
-	if (relay_state(t->relay) == RELAY_DONE)
+	if (output_relay_state(t->relay) == RELAY_DONE)
 		return STREAM_END;
-	log_info("the output of run %" PRId64 " breaks off: %s", t->run, relay_why(t->relay)->msg);
+	log_info("the output of run %" PRId64 " breaks off: %s", t->run, output_relay_error(t->relay)->msg);
 	return STREAM_BROKEN;
 }
 
 /* It was another engine of this node that ran it. */
 static void read_here(struct tail *t)
 {
-	relay_free(STEAL(t->relay));
+	output_relay_free(STEAL(t->relay));
 	t->local = true;
 }
 
@@ -174,7 +174,7 @@ static ssize_t output_stream_read(struct stream *s, char *out, size_t max)
 {
 	struct tail *t = (struct tail *)s;
 
-	if (t->relay && relay_state(t->relay) == RELAY_HERE)
+	if (t->relay && output_relay_state(t->relay) == RELAY_HERE)
 		read_here(t);
 	if (t->relay)
 		return read_relay(t, out, max);
@@ -233,7 +233,7 @@ static bool locate_relayed(const struct tail *t, const struct attempt *a, struct
 	int64_t dropped;
 
 	*ret = (struct output_file_extent){};
-	relay_size(t->relay, &ret->total, &dropped);
+	output_relay_size(t->relay, &ret->total, &dropped);
 	ret->gap_to = dropped;
 	if (a && t->over && ret->total == 0 && a->output_bytes > a->output_dropped)
 		return err_set(e, ERR_NOT_FOUND, "the output of run %" PRId64 " is no longer kept", t->run);
@@ -287,7 +287,7 @@ static void answer(struct request *r, struct tail *t, const struct attempt *a)
 	};
 
 	if (!(t->relay ? locate_relayed(t, a, &at, &e) : locate(t, a, &at, &e))) {
-		relay_free(STEAL(t->relay));
+		output_relay_free(STEAL(t->relay));
 		request_answer_err(r, &e);
 		return;
 	}
@@ -314,8 +314,8 @@ static const struct attempt *seen(const struct tail *t)
 /* Not to be had: what the store has of it, or the reason. */
 static void answer_without_relay(struct request *r, struct tail *t)
 {
-	t->lost = *relay_why(t->relay);
-	relay_free(STEAL(t->relay));
+	t->lost = *output_relay_error(t->relay);
+	output_relay_free(STEAL(t->relay));
 	if (t->held || (t->over && request_number(r, "follow", 0)))
 		answer(r, t, seen(t));
 	else
@@ -326,10 +326,10 @@ static void take_first(struct request *r, struct tail *t)
 {
 	int64_t total, dropped;
 
-	relay_size(t->relay, &total, &dropped);
+	output_relay_size(t->relay, &total, &dropped);
 	if (t->held && total == 0) {
 		err_set(&t->lost, ERR_NOT_FOUND, "the rest of the output of run %" PRId64 " is no longer kept", t->run);
-		relay_free(STEAL(t->relay));
+		output_relay_free(STEAL(t->relay));
 	} else {
 		free(STEAL(t->held));
 	}
@@ -345,7 +345,7 @@ static void on_relay(void *arg)
 		request_wake(r);
 		return;
 	}
-	switch (relay_state(t->relay)) {
+	switch (output_relay_state(t->relay)) {
 	case RELAY_ASKED:
 		break;
 	case RELAY_LOST:
@@ -375,10 +375,10 @@ static bool wrote_nothing(const struct tail *t, const struct attempt *a)
 static void ask_node(struct request *r, struct tail *t, const char *ran_on)
 {
 	/* in a stream nothing was read yet: the file would be here */
-	t->relay = relay_ask(r->context->relays, &(struct relay_wish){.run = t->run, .attempt = t->attempt, .ran_on = ran_on,
+	t->relay = output_relay_open(r->context->relays, &(struct output_relay_request){.run = t->run, .attempt = t->attempt, .ran_on = ran_on,
 		.from = request_number(r, "from", 0), .tail = request_number(r, "tail", -1),
 		.follow = !t->over && request_number(r, "follow", 0)}, on_relay, t);
-	if (relay_state(t->relay) == RELAY_LOST)
+	if (output_relay_state(t->relay) == RELAY_LOST)
 		on_relay(t);
 	else if (!r->stream)
 		request_watch_client(r);
@@ -459,7 +459,7 @@ static void remember(struct tail *t, const struct attempt *a)
 static void continue_answer(struct request *r, struct tail *t, const struct attempt *a)
 {
 	if (t->relay && t->over)
-		relay_unfollow(t->relay);
+		output_relay_unfollow(t->relay);
 	else if (!t->relay && r->stream && ran_elsewhere(r, t, a) && !wrote_nothing(t, a))
 		ask_node(r, t, a->node);
 	else if (!t->relay && !r->stream && ran_elsewhere(r, t, a) && t->over)
