@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/loop/config.h"
+#include "daemon/loop/exit_status.h"
 #include "daemon/engine.h"
 #include "daemon/loop/journal.h"
 #include "daemon/loop/program_paths.h"

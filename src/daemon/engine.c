@@ -14,6 +14,8 @@
 #include "daemon/schedule/concurrency.h"
 #include "daemon/api/listener.h"
 #include "daemon/notify/notifier.h"
+#include "daemon/loop/exit_status.h"
+#include "daemon/loop/spawner_link.h"
 #include "daemon/loop/store_outage.h"
 #include "daemon/schedule/pause_timer.h"
 #include "daemon/loop/program_paths.h"
@@ -215,6 +217,7 @@ static int on_stop_signal(sd_event_source *source, const struct signalfd_siginfo
 	planner_stop(g->planner);
 	pause_timer_stop(g->pause_timer);
 	expiry_stop(g->expiry);
+	spawner_link_stop(g->spawner);
 	dispatcher_stop(g->dispatcher);
 	notifier_stop(g->notifier);
 	if (g->server)

@@ -21,12 +21,6 @@ struct engine_options {
 	void *arg;
 };
 
-#define EXIT_NO_INPUT 66
-#define EXIT_OTHER_RUNS 69
-#define EXIT_TRY_AGAIN 75
-#define EXIT_NOT_ALLOWED 77
-#define EXIT_CONFIG 78
-
 /* The store as configured; a file as an absolute path without symbolic links. Caller frees. */
 char *engine_store_where(const struct config *c, const struct paths *p);
 

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/loop/config.h"
+#include "daemon/loop/exit_status.h"
 #include "daemon/engine_private.h"
 #include "daemon/loop/lock_guard_process.h"
 #include "store/backend/file_lock.h"

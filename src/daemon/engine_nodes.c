@@ -11,6 +11,7 @@
 #include "daemon/engine_private.h"
 #include "daemon/cluster/highest_term.h"
 #include "daemon/loop/run_watch.h"
+#include "daemon/loop/spawner_link.h"
 #include "daemon/loop/store_outage.h"
 #include "daemon/cluster/output_relay.h"
 #include "daemon/api/server.h"
@@ -134,7 +135,7 @@ static void on_peers(void *arg)
 
 static void on_lease_deadline(usec_t end_at, usec_t kill_at, void *arg)
 {
-	dispatcher_deadline(((struct engine *)arg)->dispatcher, end_at, kill_at);
+	spawner_link_set_deadline(((struct engine *)arg)->spawner, end_at, kill_at);
 }
 
 /* Who has to wait for the store is told so; the engine's own work goes on trying. */

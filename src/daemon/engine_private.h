@@ -48,6 +48,7 @@ struct engine {
 	struct artifact_requests *artifacts;
 	struct net_client *net;
 	char *net_program; /* owned; NULL: systemd starts it */
+	struct spawner_link *spawner;
 	struct dispatcher *dispatcher;
 	struct retention *retention;
 	struct notifier *notifier;

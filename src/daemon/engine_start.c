@@ -18,6 +18,7 @@
 #include "daemon/loop/run_watch.h"
 #include "daemon/api/listener.h"
 #include "daemon/notify/notifier.h"
+#include "daemon/loop/spawner_link.h"
 #include "daemon/loop/store_outage.h"
 #include "daemon/schedule/pause_timer.h"
 #include "daemon/loop/program_paths.h"
@@ -52,6 +53,7 @@ void engine_serve(struct engine *g)
 		.cluster = g->cluster,
 		.store_outage = g->store_outage,
 		.dispatcher = g->dispatcher,
+		.spawner = g->spawner,
 		.concurrency = g->concurrency,
 		.run_watch_set = g->run_watch_set,
 		.net = g->net,
@@ -94,33 +96,13 @@ static void on_ready(void *arg)
 		engine_serve(g);
 }
 
-/* ---- notices: the dispatcher has the tie to the spawner ---- */
-
-static bool start_notice(const struct plan *p, void *arg, struct err *e)
-{
-	return dispatcher_start_notice(((struct engine *)arg)->dispatcher, p, e);
-}
-
-static enum warrant_policy spawner_warrants(void *arg)
-{
-	return dispatcher_warrants(((struct engine *)arg)->dispatcher);
-}
-
-static void notice_settled(int64_t run, int64_t fence, void *arg)
-{
-	dispatcher_notice_settled(((struct engine *)arg)->dispatcher, run, fence);
-}
-
-static void on_notice(const struct spawn_report *r, void *arg)
-{
-	notifier_report(((struct engine *)arg)->notifier, r);
-}
+/* ---- notices ---- */
 
 static bool start_notifier(struct engine *g, struct err *e)
 {
 	return notifier_new(g->ev, &(struct notifier_options){.clock = &g->clock, .store = g->store, .net = g->net,
 		.config = g->o.config, .node_id = g->node_id, .node_name = g->o.node_name, .shared = !g->o.user_mode, .output_dir = -1,
-		.start = start_notice, .warrants = spawner_warrants, .settled = notice_settled, .arg = g}, &g->notifier, e);
+		.spawner = g->spawner}, &g->notifier, e);
 }
 
 /* ---- jobsched-net ---- */
@@ -173,9 +155,7 @@ static void start_artifacts(struct engine *g)
 
 static bool on_forget_output(int64_t run, int64_t attempt, void *arg)
 {
-	struct engine *g = arg;
-
-	return dispatcher_forget_output(g->dispatcher, run, attempt);
+	return spawner_link_forget_output(((struct engine *)arg)->spawner, run, attempt);
 }
 
 static bool start_retention(struct engine *g, struct err *e)
@@ -229,25 +209,30 @@ static bool open_store(struct engine *g, const struct store_thread_options *o, s
 	return true;
 }
 
-static bool make_dispatcher(struct engine *g, struct err *e)
+static bool make_spawner_link(struct engine *g, struct err *e)
 {
 	const struct paths *p = g->o.paths;
+
+	return spawner_link_new(g->ev, &(struct spawner_link_options){.node_id = g->node_id, .socket = p->spawner_socket,
+		.program = g->spawner_program, .runtime_dir = p->runtime_dir, .output_dir = p->output_dir,
+		.offset = engine_offset, .on_change = engine_on_change, .on_exit = engine_on_exit, .arg = g}, &g->spawner, e);
+}
+
+static bool make_dispatcher(struct engine *g, struct err *e)
+{
 	const struct dispatcher_options o = {
 		.clock = &g->clock,
 		.store = g->store,
 		.run_watch_set = g->run_watch_set,
 		.artifacts = g->artifacts,
+		.spawner = g->spawner,
 		.node_id = g->node_id,
 		.node_name = g->o.node_name,
-		.spawner_socket = p->spawner_socket,
-		.spawner_program = g->spawner_program,
-		.runtime_dir = p->runtime_dir,
-		.output_dir = p->output_dir,
+		.output_dir = g->o.paths->output_dir,
 		.lease = g->o.config->lease * USEC_SEC,
 		.run_lease = config_run_lease(g->o.config) * USEC_SEC,
 		.labels = g->labels,
 		.barred = !g->o.config->may_lead,
-		.offset = engine_offset,
 		.boot_id = g->boot_id,
 		.machine = g->machine,
 		.others = engine_has_peers,
@@ -257,7 +242,6 @@ static bool make_dispatcher(struct engine *g, struct err *e)
 		.on_spawner = engine_on_spawner,
 		.on_opened = engine_on_opened,
 		.on_fenced = engine_on_fenced,
-		.on_notice = on_notice,
 		.on_ready = on_ready,
 		.on_change = engine_on_change,
 		.on_exit = engine_on_exit,
@@ -311,7 +295,7 @@ bool engine_start(struct engine *g, struct err *e)
 	if (!start_net(g, e))
 		return false;
 	start_artifacts(g);
-	if (!make_dispatcher(g, e))
+	if (!make_spawner_link(g, e) || !make_dispatcher(g, e))
 		return false;
 	rules = engine_concurrency_rules(g);
 	g->concurrency = concurrency_new(&g->clock, g->dispatcher, &rules);
@@ -329,6 +313,8 @@ void engine_end(struct engine *g)
 	server_free(g->server);
 	if (g->relays)
 		output_relays_stop(g->relays);
+	if (g->spawner)
+		spawner_link_stop(g->spawner);
 	if (g->dispatcher)
 		dispatcher_stop(g->dispatcher);
 	if (g->notifier)
@@ -355,6 +341,7 @@ void engine_end(struct engine *g)
 	net_client_free(g->net);
 	free(g->net_program);
 	dispatcher_free(g->dispatcher);
+	spawner_link_free(g->spawner);
 	run_watch_set_free(g->run_watch_set);
 	clock_guard_free(g->clock_guard);
 	audit_free(g->audit);

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/loop/config.h"
+#include "daemon/loop/exit_status.h"
 #include "daemon/engine.h"
 #include "store/read/check.h"
 #include "store/backend/file_lock.h"

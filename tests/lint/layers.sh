@@ -24,12 +24,12 @@ src/exec/worker base core/job exec/proto exec/child exec/spawner | security/pam_
 src/exec/spawner base core/job exec/proto exec/child exec/worker |
 src/net base net/unpack | systemd/sd-event.h curl/curl.h
 src/net/unpack base net | archive.h archive_entry.h seccomp.h
-src/daemon/loop base core/time core/job core/decide store store/backend store/ops store/read net exec/proto daemon/api | systemd/ ini.h
+src/daemon/loop base core/time core/job core/decide store store/backend store/ops store/read net exec/proto | systemd/ ini.h
 src/daemon/artifact base core/job exec/proto daemon/loop | systemd/sd-event.h
 src/daemon/schedule base core/time core/job core/decide store store/ops wire exec/proto daemon/loop daemon/artifact | systemd/sd-event.h
-src/daemon/notify base core/job store store/ops wire exec/proto daemon/loop daemon/api daemon/schedule | systemd/sd-event.h jansson.h
+src/daemon/notify base core/job store store/ops wire exec/proto daemon/loop | systemd/sd-event.h jansson.h
 src/daemon/retention base core/job store store/ops store/read wire exec/proto daemon/loop | systemd/sd-event.h zlib.h
-src/daemon/cluster base core/job store store/ops store/read exec/proto daemon daemon/loop | systemd/sd-event.h
+src/daemon/cluster base core/job store store/ops store/read exec/proto daemon/loop | systemd/sd-event.h
 src/daemon/api base core/time core/job core/decide store store/ops store/read wire daemon/loop daemon/api/routes daemon/api/submit | systemd/ microhttpd.h jansson.h
 src/daemon/api/submit base core/time core/job core/decide store store/ops store/read wire daemon/loop | jansson.h
 src/daemon/api/routes base core/time core/job core/decide store store/ops store/read wire exec/proto daemon/loop daemon/api daemon/api/submit daemon/cluster daemon/retention daemon/schedule | systemd/sd-event.h
@@ -44,7 +44,6 @@ cmd/jobsched-spawner base core/job exec/proto exec/child exec/worker exec/spawne
 cmd/jobschedd base store/backend daemon daemon/loop | systemd/
 RULES
 cmd/jobsched-spawner base core exec |
-cmd/jobschedd base core store wire exec daemon | systemd/
 RULES
 trap 'rm -f "${TMPDIR:-/tmp}/layers.$$"' EXIT
 

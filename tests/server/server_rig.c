@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/api/allow_list.h"
+#include "daemon/loop/spawner_link.h"
 #include "daemon/schedule/dispatcher.h"
 #include "daemon/schedule/concurrency.h"
 #include "daemon/loop/run_watch.h"
@@ -50,6 +51,7 @@ static int serve(const struct rig *rig, const struct server_limits *limits)
 		.output_dir = -1, .admin_group = ADMINS };
 	struct dispatcher_options o = { .clock = &clock_system, .node_id = "i", .node_name = "n" };
 	struct concurrency_rules rules = { .max_running = 1 };
+	struct spawner_link *spawner = NULL;
 	struct dispatcher *d = NULL;
 	struct server *server = NULL;
 	sd_event *ev = NULL;
@@ -67,6 +69,9 @@ static int serve(const struct rig *rig, const struct server_limits *limits)
 	o.store = c.store;
 	c.planner = planner_new(&clock_system, c.store, NULL);
 	c.zones = zone_caches_new();
+	if (!spawner_link_new(ev, &(struct spawner_link_options){}, &spawner, &e))
+		return 6;
+	c.spawner = o.spawner = spawner;
 	if (!dispatcher_new(ev, &o, &d, &e))
 		return 4;
 	c.dispatcher = d;
@@ -79,6 +84,7 @@ static int serve(const struct rig *rig, const struct server_limits *limits)
 	store_thread_free(c.store);
 	concurrency_free(c.concurrency);
 	dispatcher_free(d);
+	spawner_link_free(spawner);
 	run_watch_set_free(c.run_watch_set);
 	planner_free((struct planner *)c.planner);
 	zones_free(c.zones);

@@ -6,9 +6,6 @@
 #include "core/job/owner.h"
 #include "daemon/api/client_user.h"
 #include "daemon/api/server_private.h"
-#include <errno.h>
-#include <pwd.h>
-#include <string.h>
 
 #define NAME_LIFE (60 * USEC_SEC) /* a renamed user is noticed after this */
 
@@ -126,24 +123,4 @@ bool client_user_is(const struct request *r, const char *ref)
 void client_user_set_name(struct request *r, const char *name)
 {
 	set_name(request_client_user(r), name, request_boot_now(r));
-}
-
-bool client_user_lookup(uint32_t uid, bool user_mode, char **ret, struct err *e)
-{
-	char text[4096];
-	struct passwd pw, *found = NULL;
-	int r = getpwuid_r(uid, &pw, text, sizeof(text), &found);
-
-	if (found) {
-		*ret = xstrdup(found->pw_name);
-		return true;
-	}
-	/* one user alone, as in a container: the number will do */
-	if (user_mode) {
-		*ret = xprintf("%u", uid);
-		return true;
-	}
-	if (r != 0 && r != ENOENT && r != ESRCH)
-		return err_set(e, ERR_BUSY, "could not look up uid %u, try again: %s", uid, strerror(r));
-	return err_set(e, ERR_DENIED, "uid %u has no name in the user database", uid);
 }

@@ -15,9 +15,8 @@ void client_user_charge(struct request *r, size_t n); /* more of the same reques
 int64_t client_user_store_limit(const struct request *r); /* bytes that rows of the owner may take; 0: any number */
 int64_t client_user_jobs_limit(const struct request *r); /* live jobs the owner may have; 0: any number */
 
-/* The owner's name as known; NULL: look it up with client_user_lookup() off the loop, then tell client_user_set_owner_name(). */
+/* The owner's name as known; NULL: look it up with user_lookup_name() off the loop, then tell client_user_set_owner_name(). */
 const char *client_user_owner_name(struct request *r);
-bool client_user_lookup(uint32_t uid, bool user_mode, char **ret, struct err *e); /* may take long; any thread */
 void client_user_set_owner_name(struct request *r, const char *name);
 
 /* The name of who asks, which in a daemon of one user may be root; NULL: not known. */

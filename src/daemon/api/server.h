@@ -20,6 +20,7 @@ struct output_relays;
 struct retention;
 struct sd_event;
 struct server;
+struct spawner_link;
 struct store_thread;
 struct clock_guard;
 struct zones;
@@ -34,6 +35,7 @@ struct server_context {
 	const struct cluster *cluster; /* NULL: there is none */
 	const struct store_outage *store_outage;   /* NULL: the store always answers */
 	struct dispatcher *dispatcher;
+	struct spawner_link *spawner;
 	struct concurrency *concurrency;
 	struct run_watch_set *run_watch_set;
 	const struct net_client *net; /* NULL: there is none */

@@ -6,8 +6,8 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "core/job/event.h"
-#include "daemon/engine.h"
 #include "daemon/cluster/highest_term.h"
+#include "daemon/loop/exit_status.h"
 #include "daemon/loop/store_thread.h"
 #include "store/ops/op.h"
 #include <inttypes.h>

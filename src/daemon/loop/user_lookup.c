@@ -1,28 +1,94 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks the user database on threads of its own: it may take long, and nobody else shall wait for it. */
+/* Looks up users directly, or on threads that report to the loop. */
 #include "daemon/loop/user_lookup.h"
 #include "base/text.h"
-#include "daemon/api/client_user.h"
-#include "daemon/loop/user_find.h"
+#include "store/store.h"
 #include <errno.h>
 #include <pthread.h>
+#include <pwd.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <systemd/sd-event.h>
 #include <unistd.h>
 
-#define THREADS_MAX 8 /* questions at a time; each thread lives while there are any */
+#define ENTRY_MAX 16384 /* bytes of one entry of the user database */
+#define THREADS_MAX 8   /* look-ups at a time; a thread ends when no task waits */
+
+/* The database could not be asked, which is not the same as an unknown user. */
+static bool is_outage(int r)
+{
+	return r != 0 && r != ENOENT && r != ESRCH;
+}
+
+bool user_lookup_uid(const char *name, uint32_t *ret_uid, struct err *e)
+{
+	char text[ENTRY_MAX];
+	struct passwd pw, *found = NULL;
+	int r = getpwnam_r(name, &pw, text, sizeof(text), &found);
+
+	if (found) {
+		*ret_uid = found->pw_uid;
+		return true;
+	}
+	if (is_outage(r))
+		return err_set(e, ERR_BUSY, "could not look up user '%.64s', try again: %s", name, strerror(r));
+	return err_set(e, ERR_NOT_FOUND, "there is no user '%.64s'", name);
+}
+
+bool user_lookup_name(uint32_t uid, bool or_number, char **ret, struct err *e)
+{
+	char text[ENTRY_MAX];
+	struct passwd pw, *found = NULL;
+	int r = getpwuid_r(uid, &pw, text, sizeof(text), &found);
+
+	if (found) {
+		*ret = xstrdup(found->pw_name);
+		return true;
+	}
+	if (or_number) {
+		*ret = xprintf("%u", uid);
+		return true;
+	}
+	if (is_outage(r))
+		return err_set(e, ERR_BUSY, "could not look up uid %u, try again: %s", uid, strerror(r));
+	return err_set(e, ERR_DENIED, "uid %u has no name in the user database", uid);
+}
+
+bool user_lookup_owner(struct store *s, const char *ref, int64_t *ret, struct err *e)
+{
+	struct err why = {};
+	uint32_t uid;
+
+	if (text_parse_int(ref, 0, INT64_MAX, ret))
+		return true;
+	if (user_lookup_uid(ref, &uid, &why)) {
+		if (!owner_read_number(s, uid, ref, ret, e))
+			return false;
+		if (*ret < 0)
+			*ret = uid;
+		return true;
+	}
+	if (why.kind == ERR_NOT_FOUND && !owner_read_named(s, ref, ret, e))
+		return false;
+	if (why.kind == ERR_NOT_FOUND && *ret >= 0)
+		return true;
+	*e = why;
+	return false;
+}
+
+/* ---- on threads ---- */
 
 struct task_list {
 	struct user_lookup_task *first, **last;
 };
 
 struct user_lookup {
-	pthread_mutex_t lock;       /* of everything here */
+	pthread_mutex_t lock;       /* guards all members but 'source' */
 	size_t threads;
-	bool closed;                /* nobody is on the loop to hear of it */
+	bool closed;                /* user_lookup_free() was called */
 	struct task_list waiting, answered;
-	int fd;                     /* rings when there are answers */
-	sd_event_source *source;    /* the loop's alone */
+	int fd;                     /* eventfd: there are answers */
+	sd_event_source *source;    /* used by the loop only */
 };
 
 static void task_push(struct task_list *l, struct user_lookup_task *t)
@@ -53,7 +119,7 @@ static void user_lookup_destroy(struct user_lookup *n)
 
 static void perform_lookup(struct user_lookup_task *t)
 {
-	t->ok = t->by_name ? user_lookup_uid(t->name, &t->uid, &t->err) : client_user_lookup(t->uid, false, &t->name, &t->err);
+	t->ok = t->by_name ? user_lookup_uid(t->name, &t->uid, &t->err) : user_lookup_name(t->uid, false, &t->name, &t->err);
 }
 
 static void *lookup_thread(void *arg)
@@ -141,7 +207,7 @@ void user_lookup_free(struct user_lookup *n)
 		user_lookup_destroy(n);
 }
 
-/* Detached: at the end nobody waits for a database that does not answer. */
+/* Detached, so that the end of the daemon does not wait for a database that does not answer. */
 static bool start_thread(struct user_lookup *n)
 {
 	pthread_attr_t how;
@@ -161,7 +227,7 @@ void user_lookup_submit(struct user_lookup *n, struct user_lookup_task *t)
 	task_push(&n->waiting, t);
 	if (n->threads < THREADS_MAX && start_thread(n))
 		n->threads++;
-	if (n->threads == 0) { /* no room for a single thread */
+	if (n->threads == 0) { /* no thread could be started */
 		t = task_pop(&n->waiting);
 		err_set(&t->err, ERR_BUSY, "could not look up who you are, try again");
 		task_push(&n->answered, t);

@@ -11,12 +11,12 @@
 #include "core/job/policy.h"
 #include "daemon/loop/config.h"
 #include "daemon/notify/notice_message.h"
-#include "daemon/api/client_user.h"
 #include "daemon/loop/store_thread.h"
+#include "daemon/loop/user_lookup.h"
 #include "daemon/loop/net_client.h"
+#include "daemon/loop/spawner_link.h"
 #include "daemon/notify/webhook_sign.h"
 #include "exec/proto/output_file.h"
-#include "exec/proto/spawn_client.h"
 #include "store/ops/op.h"
 #include "wire/spec_json.h"
 #include <inttypes.h>
@@ -119,8 +119,10 @@ static void on_command_recorded(struct op *op, void *arg)
 	bool again = !op->ok && op->err.kind != ERR_NOT_FOUND && !n->stopped;
 
 	on_recorded(op, arg);
-	if (!again)
-		n->o.settled(run, fence, n->o.arg);
+	if (!again) {
+		spawner_link_ack(n->o.spawner, run, fence);
+		spawner_link_forget_output(n->o.spawner, run, fence);
+	}
 }
 
 static void on_webhook_recorded(struct op *op, void *arg)
@@ -264,7 +266,7 @@ static bool run_command(struct notifier *n, struct delivery *g, enum notify_chan
 	} else {
 		how.sendmail = c->sendmail ? c->sendmail : SENDMAIL_DEFAULT;
 		how.to = target;
-		if (warrant_needed(n->o.warrants(n->o.arg), owner_uid(g->notice->uid)) || owner_uid(g->notice->uid) == 0) {
+		if (warrant_needed(spawner_link_warrants(n->o.spawner), owner_uid(g->notice->uid)) || owner_uid(g->notice->uid) == 0) {
 			/* the text of a mail is nobody's order, and root's needs no root */
 			how.as = n->self;
 			how.as_uid = getuid();
@@ -272,7 +274,7 @@ static bool run_command(struct notifier *n, struct delivery *g, enum notify_chan
 	}
 	notice_message_plan(&g->notice_message, &how, &plan);
 	g->by = BY_COMMAND;
-	return n->o.start(&plan, n->o.arg, e);
+	return spawner_link_start(n->o.spawner, &plan, e);
 }
 
 static void delivery_start(struct notifier *n, struct delivery *g)
@@ -490,8 +492,9 @@ void notifier_net_synced(struct notifier *n)
 	resume_notices(n);
 }
 
-void notifier_report(struct notifier *n, const struct spawn_report *r)
+static void on_spawner_report(const struct spawn_report *r, void *arg)
 {
+	struct notifier *n = arg;
 	struct delivery *g;
 
 	switch (r->kind) {
@@ -533,8 +536,9 @@ bool notifier_new(struct sd_event *ev, const struct notifier_options *o, struct 
 	n->ev = ev;
 	n->next = USEC_NEVER;
 	snprintf(n->host, sizeof(n->host), "%s", uname(&host) == 0 && host.nodename[0] ? host.nodename : "localhost");
-	if (!client_user_lookup(getuid(), true, &n->self, e))
+	if (!user_lookup_name(getuid(), true, &n->self, e))
 		return false;
+	spawner_link_set_client(o->spawner, SPAWNER_LINK_NOTICES, on_spawner_report, n);
 	net_client_kind(o->net, NET_KIND_WEBHOOK,
 		&(struct net_client_kind){.result = on_net_result, .has = on_net_has, .arg = n});
 	*ret = STEAL(n);

@@ -3,7 +3,6 @@
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
-#include "core/job/warrant.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -11,9 +10,8 @@ struct config;
 struct err;
 struct net_client;
 struct notifier;
-struct plan;
 struct sd_event;
-struct spawn_report;
+struct spawner_link;
 struct store_thread;
 
 struct notifier_options {               /* everything is borrowed and outlives the notifier */
@@ -24,11 +22,7 @@ struct notifier_options {               /* everything is borrowed and outlives t
 	const char *node_id, *node_name;
 	bool shared;                    /* several users are served: the slots are divided between owners */
 	int output_dir;                 /* descriptor of the spawner's output directory */
-	/* The spawner, as far as it concerns us. */
-	bool (*start)(const struct plan *p, void *arg, struct err *e);
-	enum warrant_policy (*warrants)(void *arg); /* of the spawner */
-	void (*settled)(int64_t run, int64_t fence, void *arg); /* its end is recorded, its output not needed */
-	void *arg;
+	struct spawner_link *spawner;   /* runs the commands of mail and exec notices */
 };
 
 bool notifier_new(struct sd_event *ev, const struct notifier_options *o, struct notifier **ret, struct err *e);
@@ -39,8 +33,6 @@ AUTO_DEFINE(notifier);
 void notifier_set_next_due(struct notifier *n, usec_t next);
 /* Takes what is due if there is room. Returns when to call again; USEC_NEVER: after the next event. */
 usec_t notifier_pump(struct notifier *n);
-/* A report of the spawner: of a command of ours (run below 0), a list that is complete, or that it is gone. */
-void notifier_report(struct notifier *n, const struct spawn_report *r);
 void notifier_net_synced(struct notifier *n); /* jobsched-net has named what it still delivers, or is gone */
 void notifier_set_output_dir(struct notifier *n, int fd /* borrowed */);
 void notifier_stop(struct notifier *n); /* takes no more */

@@ -9,6 +9,7 @@
 #include "daemon/schedule/dispatcher_private.h"
 #include "daemon/loop/run_watch.h"
 #include "daemon/loop/store_thread.h"
+#include "daemon/schedule/long_runs.h"
 #include "store/ops/op.h"
 #include "wire/spec_json.h"
 #include <inttypes.h>
@@ -37,7 +38,7 @@ static void on_given_back(struct op *op, void *arg)
 		op_free(op);
 		return;
 	}
-	log_line(log_repeat(&d->not_given_back, clock_boot(&clock_system)), NULL,
+	log_line(log_repeat(&d->not_given_back, clock_boot(d->o.clock)), NULL,
 		"could not give back run %" PRId64 ", trying again every second: %s", op->give_back.run, op->err.msg);
 	dispatcher_submit_later(d, op);
 }
@@ -84,7 +85,7 @@ static size_t hold_wanted(const struct dispatcher *d)
 
 static bool spawner_accepts_starts(const struct dispatcher *d)
 {
-	return d->spawner_ready && !d->spawner_leaves;
+	return spawner_link_ready(d->o.spawner) && !d->spawner_stopping;
 }
 
 static void start_held(struct dispatcher *d)
@@ -143,7 +144,7 @@ static void on_claimed(struct op *op, void *arg)
 		dispatcher_retry_in(d, DISPATCHER_RETRY_DELAY);
 		d->o.on_fenced(d->o.arg);
 	} else if (!op->ok) {
-		log_line(log_repeat(&d->not_claimed, clock_boot(&clock_system)), NULL, "could not claim due runs, trying again every second: %s",
+		log_line(log_repeat(&d->not_claimed, clock_boot(d->o.clock)), NULL, "could not claim due runs, trying again every second: %s",
 			op->err.msg);
 		if (!d->claim_refused.kind)
 			d->claim_refused_since = clock_now(d->o.clock);
@@ -224,11 +225,6 @@ void dispatcher_set_next_due(struct dispatcher *d, usec_t next_due)
 	d->next_due = next_due;
 }
 
-enum warrant_policy dispatcher_warrants(const struct dispatcher *d)
-{
-	return d->warrants;
-}
-
 void dispatcher_set_max_running(struct dispatcher *d, size_t max_running)
 {
 	d->max_running = max_running;
@@ -242,11 +238,6 @@ void dispatcher_set_output_max(struct dispatcher *d, int64_t bytes)
 void dispatcher_set_owner_max(struct dispatcher *d, size_t owner_max)
 {
 	d->owner_max = owner_max;
-}
-
-unsigned dispatcher_limits_refused(const struct dispatcher *d)
-{
-	return d && d->spawner ? spawn_client_limits_refused(d->spawner) : 0;
 }
 
 void dispatcher_machine(const struct dispatcher *d, struct machine_figures *ret)
@@ -272,8 +263,6 @@ static int on_dispatcher_retry(sd_event_source *source, uint64_t usec, void *arg
 
 	(void)source;
 	(void)usec;
-	if (!d->spawner_ready && !d->stopped)
-		dispatcher_reconnect(d);
 	dispatcher_retry_ends(d);
 	retry_refused(d);
 	d->not_before = 0;
@@ -309,7 +298,7 @@ void dispatcher_report_ended(struct dispatcher *d, const struct spawn_report *r)
 	struct active_run *f = active_runs_get(&d->active_runs, r->run, r->fence);
 
 	if (f && f->stage != ACTIVE_RUN_ENDED) {
-		d->spawn_failures = 0;
+		d->start_failures = 0;
 		copy_report(f, r);
 		dispatcher_end_run(d, f);
 		rate_meter_count(&d->ends, clock_boot(d->o.clock));
@@ -344,13 +333,14 @@ bool dispatcher_new(struct sd_event *ev, const struct dispatcher_options *o, str
 	AUTO(dispatcher) *d = xcalloc(1, sizeof(*d));
 
 	d->o = *o;
-	d->ev = ev;
 	d->machine = MACHINE_UNKNOWN;
 	d->next_due = USEC_NEVER;
 	dispatcher_artifacts_watch(d);
+	spawner_link_set_client(o->spawner, SPAWNER_LINK_RUNS, dispatcher_on_report, d);
 	if (!dispatcher_timer_new(ev, &d->started_timer, dispatcher_on_started_timer, d, e) ||
 		!dispatcher_timer_new(ev, &d->hold_timer, on_hold_timer, d, e) ||
-		!dispatcher_timer_new(ev, &d->retry_timer, on_dispatcher_retry, d, e) || !long_runs_timer_new(d, e))
+		!dispatcher_timer_new(ev, &d->retry_timer, on_dispatcher_retry, d, e) ||
+		!long_runs_new(ev, o->clock, o->store, &d->active_runs, &d->long_runs, e))
 		return false;
 	*ret = STEAL(d);
 	return true;
@@ -366,13 +356,10 @@ void dispatcher_free(struct dispatcher *d)
 		d->refused = op->next;
 		op_free(op);
 	}
-	spawn_client_free(d->spawner);
-	spawn_client_free(d->connecting);
-	sd_event_source_disable_unref(d->launching);
 	sd_event_source_disable_unref(d->started_timer);
 	sd_event_source_disable_unref(d->hold_timer);
 	sd_event_source_disable_unref(d->retry_timer);
-	sd_event_source_disable_unref(d->long_timer);
+	long_runs_free(d->long_runs);
 	active_runs_done(&d->active_runs);
 	map_done(&d->early_cancels);
 	map_done(&d->disowned);
@@ -390,40 +377,13 @@ void dispatcher_stop(struct dispatcher *d)
 		dispatcher_give_back(d, d->active_runs.first_held, 0);
 }
 
-/* A spawner that does not read within this time is reported. */
-#define SPAWNER_PATIENCE (3 * USEC_SEC)
-
-void dispatcher_spawner(const struct dispatcher *d, struct dispatcher_spawner *ret)
-{
-	struct spawn_client *c = d->spawner ? d->spawner : d->connecting;
-	struct spawn_health h;
-
-	*ret = (struct dispatcher_spawner){};
-	if (!c) {
-		snprintf(ret->why, sizeof(ret->why), "the spawner is not running or does not answer");
-		return;
-	}
-	spawn_client_health(c, &h);
-	if (h.stopped) {
-		ret->stopped = h.pid;
-		snprintf(ret->why, sizeof(ret->why), "the spawner (pid %d) is stopped by a signal", (int)h.pid);
-	} else if (h.unread >= SPAWNER_PATIENCE) {
-		snprintf(ret->why, sizeof(ret->why), "the spawner (pid %d) has not read its requests for %lld s",
-			(int)h.pid, (long long)(h.unread / USEC_SEC));
-	} else if (!d->spawner) {
-		snprintf(ret->why, sizeof(ret->why), "the spawner (pid %d) has not answered yet", (int)h.pid);
-	} else if (!d->spawner_ready) {
-		snprintf(ret->why, sizeof(ret->why), "the spawner has not told yet what it is running");
-	}
-}
-
 void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret)
 {
 	*ret = (struct dispatcher_counts){
 		.in_flight = d->active_runs.active + d->active_runs.held,
 		.room = room(d),
 		.owner_max = d->owner_max,
-		.spawner_up = d->spawner_ready,
+		.spawner_up = spawner_link_ready(d->o.spawner),
 		.stopping = d->stopped,
 		.due = d->next_due != USEC_NEVER && d->next_due <= clock_now(d->o.clock),
 		.ended = d->ended,
@@ -431,11 +391,6 @@ void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret
 		.refused_since = d->claim_refused_since,
 		.artifacts = d->o.artifacts ? artifact_requests_busy(d->o.artifacts) : NULL,
 	};
-}
-
-struct sandbox_offers *dispatcher_sandboxes(const struct dispatcher *d)
-{
-	return d && d->spawner ? spawn_client_sandboxes(d->spawner) : NULL;
 }
 
 /* An end that is still on its way to the store is committed before the departure, or is kept by the spawner. */
@@ -451,20 +406,6 @@ int64_t *dispatcher_held(const struct dispatcher *d, size_t *ret_n)
 	return v;
 }
 
-void dispatcher_deadline(struct dispatcher *d, usec_t end_at, usec_t kill_at)
-{
-	if (d->spawner)
-		spawn_client_lease(d->spawner, end_at, kill_at);
-}
-
-bool dispatcher_forget_output(struct dispatcher *d, int64_t run, int64_t attempt)
-{
-	if (!d->spawner_ready)
-		return false;
-	spawn_client_forget_output(d->spawner, run, attempt);
-	return true;
-}
-
 void dispatcher_cancel(struct dispatcher *d, int64_t run, int64_t fence)
 {
 	struct active_run *f = active_runs_get(&d->active_runs, run, fence);
@@ -473,8 +414,8 @@ void dispatcher_cancel(struct dispatcher *d, int64_t run, int64_t fence)
 		end_cancelled(d, f);
 	} else if (f) {
 		f->run->cancel_asked = true;
-		if (d->spawner && f->stage != ACTIVE_RUN_ENDED)
-			spawn_client_cancel(d->spawner, run, fence);
+		if (f->stage != ACTIVE_RUN_ENDED)
+			spawner_link_cancel(d->o.spawner, run, fence);
 	} else if (d->claiming && fence) {
 		/* the claim that made it ours is in the same batch, and comes back after this */
 		map_put(&d->early_cancels, run, (void *)(intptr_t)fence);

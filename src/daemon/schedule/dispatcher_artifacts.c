@@ -71,16 +71,16 @@ void dispatcher_artifact_file(struct dispatcher *d, int64_t run, int64_t fence, 
 	AUTO_FD to = socket; /* jobsched-net takes its end for a file that could not be opened */
 	struct err e = {};
 
-	if (!f || f->stage != ACTIVE_RUN_FETCHING || !d->spawner)
+	if (!f || f->stage != ACTIVE_RUN_FETCHING || !spawner_link_id(d->o.spawner))
 		return;
-	if (!spawn_client_open_file(d->spawner, &(struct spawn_file){.run = run, .fence = fence, .uid = owner_uid(f->run->uid),
+	if (!spawner_link_open_file(d->o.spawner, &(struct spawn_file){.run = run, .fence = fence, .uid = owner_uid(f->run->uid),
 			.owner = f->run->owner, .path = f->artifact + sizeof("file:") - 1, .socket = to}, &e))
 		log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = f->run->job, .run = run}, "%s", e.msg);
 }
 
 static void give_back_busy(struct dispatcher *d, struct active_run *f, const struct err *why)
 {
-	log_line(log_repeat(&d->artifact_busy, clock_boot(&clock_system)), &(struct log_about){.job = f->run->job, .run = f->run->id},
+	log_line(log_repeat(&d->artifact_busy, clock_boot(d->o.clock)), &(struct log_about){.job = f->run->job, .run = f->run->id},
 		"run %" PRId64 " waits for its artifact, trying again in %d s: %s", f->run->id, (int)(BUSY_DELAY / USEC_SEC), why->msg);
 	dispatcher_give_back(d, f, BUSY_DELAY);
 }
@@ -97,7 +97,7 @@ void dispatcher_artifact_done(struct dispatcher *d, int64_t run, int64_t fence, 
 		give_back_busy(d, f, why);
 	} else if (why) {
 		dispatcher_end_unstarted(d, f, ATTEMPT_NOT_STARTED, why->msg);
-	} else if (d->spawner_ready && !d->stopped && d->o.trusted(d->o.arg)) { /* it may have taken longer than a lease */
+	} else if (spawner_link_ready(d->o.spawner) && !d->stopped && d->o.trusted(d->o.arg)) { /* it may have taken longer than a lease */
 		f->tree = STEAL_FD(fd);
 		dispatcher_start_run(d, f);
 	} else {

@@ -34,7 +34,7 @@ bool dispatcher_may_retry(enum err_kind kind)
 /* Said of the first and of all together, not of each. */
 static void note_late(struct dispatcher *d, struct active_run *f, const struct op *op)
 {
-	log_line(log_repeat(&d->not_recorded, clock_boot(&clock_system)), NULL,
+	log_line(log_repeat(&d->not_recorded, clock_boot(d->o.clock)), NULL,
 		"could not record the end of run %" PRId64 ", trying again every second, as with all that end meanwhile: %s",
 		op->ended.attempt.run, op->err.msg);
 	d->late_ends += f && !f->late;
@@ -80,8 +80,7 @@ static void on_end_recorded(struct op *op, void *arg)
 	}
 	note_recorded(d, f);
 	failpoint_pass(FP_RESULT_ACK);
-	if (d->spawner)
-		spawn_client_ack(d->spawner, a->run, a->fence);
+	spawner_link_ack(d->o.spawner, a->run, a->fence);
 	if (!op->ok)
 		log_warning("the end of run %" PRId64 " belongs nowhere: %s", a->run, op->err.msg);
 	else if (op->ended.stale)
@@ -169,10 +168,12 @@ static void record_end(struct dispatcher *d, const struct active_run *f)
 
 static void fill_origin(const struct dispatcher *d, struct active_run *f)
 {
+	const char *id = spawner_link_id(d->o.spawner);
+
 	if (!f->end.node)
 		f->end.node = xstrdup(d->o.node_id);
 	if (!f->end.spawner)
-		f->end.spawner = xstrdup(d->spawner ? spawn_client_spawner(d->spawner) : "");
+		f->end.spawner = xstrdup(id ? id : "");
 }
 
 void dispatcher_end_run(struct dispatcher *d, struct active_run *f)

@@ -9,6 +9,7 @@
 #include "core/decide/judge.h"
 #include "core/job/start_plan.h"
 #include "daemon/schedule/dispatcher_private.h"
+#include "daemon/schedule/long_runs.h"
 #include "daemon/loop/run_watch.h"
 #include "daemon/loop/store_thread.h"
 #include "daemon/loop/warrants.h"
@@ -25,9 +26,9 @@
 static usec_t start_backoff(struct dispatcher *d)
 {
 	uint32_t random;
-	usec_t delay = SPAWN_RETRY_MIN << (d->spawn_failures < 9 ? d->spawn_failures : 9);
+	usec_t delay = SPAWN_RETRY_MIN << (d->start_failures < 9 ? d->start_failures : 9);
 
-	d->spawn_failures++;
+	d->start_failures++;
 	io_random(&random, sizeof(random));
 	if (delay > SPAWN_RETRY_MAX)
 		delay = SPAWN_RETRY_MAX;
@@ -83,7 +84,7 @@ void dispatcher_start_run(struct dispatcher *d, struct active_run *f)
 	plan.tree = tree;
 	if (plan.output_limit > d->output_max)
 		plan.output_limit = d->output_max;
-	if (failpoint_ok(FP_GRANT_SEND, &e) && spawn_client_start(d->spawner, &plan, &e))
+	if (failpoint_ok(FP_GRANT_SEND, &e) && spawner_link_start(d->o.spawner, &plan, &e))
 		return;
 	if (e.kind == ERR_BUSY) {
 		dispatcher_give_back(d, f, start_backoff(d));
@@ -114,7 +115,7 @@ void dispatcher_report_not_started(struct dispatcher *d, const struct spawn_repo
 		return;
 	}
 	if (r->reason == START_STOPPING && !f->run->cancel_asked) {
-		d->spawner_leaves = true; /* what it did not hear before it left would be lost */
+		d->spawner_stopping = true; /* what it did not hear before it left would be lost */
 		dispatcher_give_back(d, f, 0);
 		return;
 	}
@@ -190,7 +191,7 @@ void dispatcher_run_started(struct dispatcher *d, struct active_run *f, int64_t 
 	active_runs_set_stage(&d->active_runs, f, ACTIVE_RUN_RUNNING);
 	f->end.pid = pid;
 	f->end.started_at = started_at;
-	long_runs_watch(d, f);
+	long_runs_watch(d->long_runs, f);
 	if (!f->start_recorded)
 		record_starts_in(d, STARTED_DELAY);
 }

@@ -1,96 +1,92 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where runs and notices meet: runs that take unusually long, and the spawner, which runs the commands of both. */
+/* Sets a timer for the next run that exceeds its usual duration, and asks the store for a notice then. */
+#include "daemon/schedule/long_runs.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "core/job/notice.h"
-#include "daemon/schedule/dispatcher_private.h"
 #include "daemon/loop/store_thread.h"
+#include "daemon/schedule/active_run.h"
 #include "store/ops/op.h"
 #include <inttypes.h>
+#include <systemd/sd-event.h>
 
-/* ---- unusually long ---- */
+struct long_runs {
+	const struct clock *clock;
+	struct store_thread *store;
+	struct active_runs *all;
+	sd_event_source *timer;
+	usec_t at; /* when the timer expires; USEC_NEVER: it is off */
+};
 
-static void on_long_run_noted(struct op *op, void *arg)
+static void on_notice_added(struct op *op, void *arg)
 {
 	(void)arg;
 	if (!op->ok)
-		log_warning("could not note that run %" PRId64 " takes long: %s", op->notice_add.run, op->err.msg);
+		log_warning("could not add a notice that run %" PRId64 " takes unusually long: %s", op->notice_add.run, op->err.msg);
 	op_free(op);
 }
 
-static void add_long_run_notice(struct active_run *f, void *arg)
+static void add_notice(struct active_run *r, void *arg)
 {
-	struct dispatcher *d = arg;
-	struct op *op = op_new(OP_NOTICE_ADD, on_long_run_noted, d);
+	struct long_runs *l = arg;
+	struct op *op = op_new(OP_NOTICE_ADD, on_notice_added, l);
 
-	op->notice_add = (struct op_notice_add){.uid = -1, .job = f->run->job, .run = f->run->id, .kind = NOTICE_KIND_LONG,
-		.now = clock_now(d->o.clock)};
+	op->notice_add = (struct op_notice_add){.uid = -1, .job = r->run->job, .run = r->run->id, .kind = NOTICE_KIND_LONG,
+		.now = clock_now(l->clock)};
 	op->patient = true;
-	store_thread_submit(d->o.store, op);
+	store_thread_submit(l->store, op);
 }
 
-static void long_timer_set(struct dispatcher *d, usec_t at, usec_t now)
+static void set_timer_at(struct long_runs *l, usec_t at, usec_t now)
 {
-	d->long_at = at;
+	l->at = at;
 	if (at != USEC_NEVER)
-		sd_event_source_set_time_relative(d->long_timer, at > now ? (uint64_t)(at - now) : 0);
-	sd_event_source_set_enabled(d->long_timer, at == USEC_NEVER ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+		sd_event_source_set_time_relative(l->timer, at > now ? (uint64_t)(at - now) : 0);
+	sd_event_source_set_enabled(l->timer, at == USEC_NEVER ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
 }
 
 static int on_long_timer(sd_event_source *source, uint64_t usec, void *arg)
 {
-	struct dispatcher *d = arg;
-	usec_t now = clock_now(d->o.clock);
+	struct long_runs *l = arg;
+	usec_t now = clock_now(l->clock);
 
 	(void)source;
 	(void)usec;
-	long_timer_set(d, active_runs_overlong(&d->active_runs, now, add_long_run_notice, d), now);
+	set_timer_at(l, active_runs_overlong(l->all, now, add_notice, l), now);
 	return 0;
 }
 
-bool long_runs_timer_new(struct dispatcher *d, struct err *e)
+bool long_runs_new(struct sd_event *ev, const struct clock *clock, struct store_thread *store, struct active_runs *all,
+	struct long_runs **ret, struct err *e)
 {
-	int r = sd_event_add_time(d->ev, &d->long_timer, CLOCK_BOOTTIME, 0, 1, on_long_timer, d);
+	AUTO(long_runs) *l = xcalloc(1, sizeof(*l));
+	int r;
 
-	d->long_at = USEC_NEVER;
-	if (r < 0 || (r = sd_event_source_set_enabled(d->long_timer, SD_EVENT_OFF)) < 0)
+	*l = (struct long_runs){.clock = clock, .store = store, .all = all, .at = USEC_NEVER};
+	r = sd_event_add_time(ev, &l->timer, CLOCK_BOOTTIME, 0, 1, on_long_timer, l);
+	if (r < 0 || (r = sd_event_source_set_enabled(l->timer, SD_EVENT_OFF)) < 0)
 		return err_errno(e, -r, "could not make a timer");
+	*ret = STEAL(l);
 	return true;
 }
 
-void long_runs_watch(struct dispatcher *d, struct active_run *f)
+void long_runs_free(struct long_runs *l)
 {
-	usec_t after = notice_long_after(f->typical);
-
-	if (after >= USEC_NEVER - f->end.started_at)
+	if (!l)
 		return;
-	f->long_at = f->end.started_at + after;
-	if (f->long_at < d->long_at)
-		long_timer_set(d, f->long_at, clock_now(d->o.clock));
+	sd_event_source_disable_unref(l->timer);
+	free(l);
 }
 
-/* ---- commands of notices ---- */
-
-bool dispatcher_start_notice(struct dispatcher *d, const struct plan *p, struct err *e)
+void long_runs_watch(struct long_runs *l, struct active_run *r)
 {
-	if (!d->spawner_ready)
-		return err_set(e, ERR_BUSY, "there is no spawner at the moment");
-	return spawn_client_start(d->spawner, p, e);
-}
+	usec_t after = notice_long_after(r->typical);
 
-void dispatcher_notice_settled(struct dispatcher *d, int64_t run, int64_t fence)
-{
-	if (!d->spawner)
+	if (after >= USEC_NEVER - r->end.started_at)
 		return;
-	spawn_client_ack(d->spawner, run, fence);
-	spawn_client_forget_output(d->spawner, run, fence);
-}
-
-bool dispatcher_notice_report(struct dispatcher *d, const struct spawn_report *r)
-{
-	bool for_both = r->kind == SPAWN_LIST_DONE || r->kind == SPAWN_GONE;
-
-	if (d->o.on_notice && (for_both || r->run < 0))
-		d->o.on_notice(r, d->o.arg);
-	return !for_both && r->run < 0;
+	r->long_at = r->end.started_at + after;
+	if (r->long_at < l->at)
+		set_timer_at(l, r->long_at, clock_now(l->clock));
 }

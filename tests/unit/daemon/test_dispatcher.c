@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "daemon/artifact/artifact_requests.h"
 #include "daemon/schedule/dispatcher.h"
+#include "daemon/loop/spawner_link.h"
 #include "daemon/loop/run_watch.h"
 #include "exec/proto/spawn_client.h"
 #include "unit/daemon/hand_store.h"
@@ -32,6 +33,7 @@ struct spawn_client {
 struct world {
 	struct store_thread hand;
 	struct run_watch_set *run_watch_set;
+	struct spawner_link *spawner;
 	struct dispatcher *d;
 	const char *spawner_id;       /* of whoever answers next */
 	struct spawn_client *client;  /* NULL: not connected */
@@ -255,12 +257,6 @@ static void on_opened(int64_t others, void *arg)
 	(void)arg;
 }
 
-static void on_notice(const struct spawn_report *r, void *arg)
-{
-	(void)r;
-	(void)arg;
-}
-
 static void on_exit_asked(int status, void *arg)
 {
 	(void)status;
@@ -282,9 +278,14 @@ static int setup(void **state)
 	w->spawner_id = "first";
 	if (!hand_open(&w->hand))
 		return -1;
+	if (!spawner_link_new(w->hand.ev, &(struct spawner_link_options){.node_id = "one-id", .socket = "none", .on_change = on_nothing,
+		.on_exit = on_exit_asked, .arg = w}, &w->spawner, &e)) {
+		print_error("%s\n", e.msg);
+		return -1;
+	}
 	if (!dispatcher_new(w->hand.ev, &(struct dispatcher_options){.clock = &clock_system, .store = &w->hand, .run_watch_set = w->run_watch_set,
-		.artifacts = (struct artifact_requests *)(void *)w, .node_id = "one-id", .node_name = "one", .spawner_socket = "none", .output_dir = w->hand.dir, .trusted = trusted,
-		.on_opened = on_opened, .on_fenced = on_nothing, .on_notice = on_notice, .on_ready = on_nothing,
+		.artifacts = (struct artifact_requests *)(void *)w, .node_id = "one-id", .node_name = "one", .spawner = w->spawner, .output_dir = w->hand.dir, .trusted = trusted,
+		.on_opened = on_opened, .on_fenced = on_nothing, .on_ready = on_nothing,
 		.on_change = on_nothing, .on_exit = on_exit_asked, .arg = w}, &w->d, &e)) {
 		print_error("%s\n", e.msg);
 		return -1;
@@ -300,6 +301,7 @@ static int teardown(void **state)
 	struct world *w = *state;
 
 	dispatcher_free(w->d);
+	spawner_link_free(w->spawner);
 	run_watch_set_free(w->run_watch_set);
 	hand_close(&w->hand);
 	free(w);
@@ -617,7 +619,7 @@ static void what_was_taken_over_for_a_spawner_that_another_has_followed_is_lost_
 static void nothing_is_asked_of_a_spawner_before_its_welcome(void **state)
 {
 	struct world *w = *state;
-	struct dispatcher_spawner s;
+	struct spawner_link_health s;
 
 	add_job(w, RETRIES, OVERLAP_SKIP);
 	begin_ready(w);
@@ -631,7 +633,7 @@ static void nothing_is_asked_of_a_spawner_before_its_welcome(void **state)
 	dispatcher_rejoin(w->d); /* makes no second connection */
 	hand_serve(&w->hand);
 	assert_int_equal(w->n, 0);
-	dispatcher_spawner(w->d, &s);
+	spawner_link_health(w->spawner, &s);
 	assert_non_null(strstr(s.why, "has not answered yet"));
 	report(w, &(struct spawn_report){.kind = SPAWN_CONNECTED});
 	hand_serve(&w->hand);

@@ -5,12 +5,12 @@
 #include "base/text.h"
 #include "core/job/sandbox_offer.h"
 #include "daemon/api/submit/job_change.h"
-#include "daemon/schedule/dispatcher.h"
 #include "daemon/loop/run_watch.h"
 #include "daemon/api/client_user.h"
 #include "daemon/api/store_read.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server.h"
+#include "daemon/loop/spawner_link.h"
 #include "store/ops/op.h"
 #include "wire/spec_json.h"
 #include <inttypes.h>
@@ -270,11 +270,11 @@ static struct change_ctx *change_ctx_new(struct request *r)
 	o->limit = client_user_jobs_limit(r);
 	o->bytes_limit = client_user_store_limit(r);
 	o->by = request_owner(r);
-	o->limits_refused = dispatcher_limits_refused(r->context->dispatcher);
+	o->limits_refused = spawner_link_limits_refused(r->context->spawner);
 	o->now = request_now(r);
 	o->dry_run = request_number(r, "dry_run", 0);
-	o->sandboxes = dispatcher_sandboxes(r->context->dispatcher);
-	o->warrants = dispatcher_warrants(r->context->dispatcher);
+	o->sandboxes = spawner_link_sandboxes(r->context->spawner);
+	o->warrants = spawner_link_warrants(r->context->spawner);
 	return o;
 }
 

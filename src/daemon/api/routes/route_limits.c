@@ -11,7 +11,7 @@
 #include "daemon/api/store_read.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server.h"
-#include "daemon/loop/user_find.h"
+#include "daemon/loop/user_lookup.h"
 #include "store/ops/op.h"
 #include "wire/spec_json.h"
 #include <stdio.h>
@@ -84,7 +84,7 @@ static json_t *limit_to_json(const struct limit *l, const struct limit_query *lq
 		return o;
 	}
 	text_parse_int(l->key, 0, INT64_MAX, &uid);
-	client_user_lookup(owner_uid(uid), true, &name, NULL);
+	user_lookup_name(owner_uid(uid), true, &name, NULL);
 	json_object_set_new(o, "name", json_value_text(name));
 	json_object_set_new(o, "uid", json_integer(owner_uid(uid)));
 	return o;

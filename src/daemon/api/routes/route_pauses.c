@@ -12,7 +12,7 @@
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server.h"
 #include "daemon/schedule/schedule_cache.h"
-#include "daemon/loop/user_find.h"
+#include "daemon/loop/user_lookup.h"
 #include "store/ops/op.h"
 #include "wire/spec_json.h"
 #include <inttypes.h>

@@ -3,9 +3,9 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "core/job/sandbox_offer.h"
-#include "daemon/schedule/dispatcher.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server.h"
+#include "daemon/loop/spawner_link.h"
 #include "wire/spec_json.h"
 
 static json_t *offer_to_json(const struct sandbox_offer *o)
@@ -20,7 +20,7 @@ static json_t *offer_to_json(const struct sandbox_offer *o)
 
 void route_sandbox_list(struct request *r)
 {
-	AUTO(sandbox_offers) *offers = dispatcher_sandboxes(r->context->dispatcher);
+	AUTO(sandbox_offers) *offers = spawner_link_sandboxes(r->context->spawner);
 	struct err e = {};
 	json_t *list;
 

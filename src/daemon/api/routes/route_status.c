@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "core/job/pause.h"
 #include "daemon/cluster/cluster.h"
+#include "daemon/loop/spawner_link.h"
 #include "daemon/schedule/dispatcher.h"
 #include "daemon/schedule/concurrency.h"
 #include "daemon/loop/net_client.h"
@@ -156,12 +157,12 @@ static json_t *own_status(const struct request *r)
 {
 	const struct server_context *c = r->context;
 	struct dispatcher_counts d = {};
-	struct dispatcher_spawner spawner;
+	struct spawner_link_health spawner;
 	usec_t next = planner_next_slot(c->planner);
 	json_t *o;
 
 	dispatcher_counts(c->dispatcher, &d);
-	dispatcher_spawner(c->dispatcher, &spawner);
+	spawner_link_health(c->spawner, &spawner);
 	o = json_pack("{s:s, s:{s:o, s:o}, s:o, s:o, s:I, s:I, s:b, s:o, s:s, s:I, s:s}",
 		"version", PACKAGE_VERSION,
 		"node", "name", json_value_text(c->node_name), "id", json_value_text(c->node_id),

@@ -7,7 +7,8 @@
 #include "core/job/owner.h"
 #include "core/job/run.h"
 #include "core/time/slots.h"
-#include "daemon/schedule/dispatcher.h"
+#include "daemon/loop/spawner_link.h"
+#include "daemon/loop/user_lookup.h"
 #include "daemon/schedule/concurrency.h"
 #include "daemon/loop/net_client.h"
 #include "daemon/api/client_user.h"
@@ -223,7 +224,7 @@ static bool prepare_submission(struct store *s, struct question *q, struct err *
 
 	o->s.from_template = from_template;
 	o->s.template_arg = s;
-	return (o->s.owner || client_user_lookup(owner_uid(o->s.uid), o->user_mode, &o->s.owner, e)) &&
+	return (o->s.owner || user_lookup_name(owner_uid(o->s.uid), o->user_mode, &o->s.owner, e)) &&
 	       submission_prepare(&o->s, o->zones, e);
 }
 
@@ -304,12 +305,12 @@ static void start_submission(struct request *r, bool bulk)
 		.owner = xstrdup(client_user_owner_name(r)),
 		.jobs_limit = client_user_jobs_limit(r),
 		.bytes_limit = client_user_store_limit(r),
-		.warrants = dispatcher_warrants(r->context->dispatcher),
+		.warrants = spawner_link_warrants(r->context->spawner),
 		.machine = *concurrency_machine(r->context->concurrency),
 		.means = {.sendmail = r->context->sendmail,
 			.net_down = r->context->user_mode || !r->context->net ? NULL : net_client_down(r->context->net)},
-		.sandboxes = dispatcher_sandboxes(r->context->dispatcher),
-		.limits_refused = dispatcher_limits_refused(r->context->dispatcher),
+		.sandboxes = spawner_link_sandboxes(r->context->spawner),
+		.limits_refused = spawner_link_limits_refused(r->context->spawner),
 	};
 	r->body = (struct buf){};
 	if (o->s.dry_run || !o->s.owner || o->s.body.len > LOOP_BODY || submission_needs_store(&o->s)) {

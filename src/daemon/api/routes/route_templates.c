@@ -5,12 +5,13 @@
 #include "base/text.h"
 #include "core/job/job.h"
 #include "core/job/owner.h"
-#include "daemon/schedule/dispatcher.h"
 #include "daemon/api/client_user.h"
 #include "daemon/api/store_read.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server.h"
 #include "daemon/api/submit/template.h"
+#include "daemon/loop/spawner_link.h"
+#include "daemon/loop/user_lookup.h"
 #include "daemon/loop/warrants.h"
 #include "store/ops/op.h"
 #include "store/store.h"
@@ -178,7 +179,7 @@ static bool run_owner(struct store *s, struct question *q, struct err *e)
 	struct template_query *t = (struct template_query *)q;
 
 	(void)s;
-	return t->owner || client_user_lookup(owner_uid(t->uid), t->user_mode, &t->owner, e);
+	return t->owner || user_lookup_name(owner_uid(t->uid), t->user_mode, &t->owner, e);
 }
 
 /* The body, as two texts for the store. */
@@ -193,7 +194,7 @@ static bool read_template_body(const struct request *r, struct template_query *t
 	job_spec_init(&spec);
 	if (!body || !template_read(body, &spec, &params, e))
 		return false;
-	if (!warrants_check(dispatcher_warrants(r->context->dispatcher), t->uid, spec.warrant, e))
+	if (!warrants_check(spawner_link_warrants(r->context->spawner), t->uid, spec.warrant, e))
 		return false;
 	declared = template_params_write(&params);
 	json_value_write(declared, &text);

@@ -5,11 +5,11 @@
 #include "base/text.h"
 #include "core/job/job.h"
 #include "core/job/params.h"
-#include "daemon/schedule/dispatcher.h"
 #include "daemon/api/client_user.h"
 #include "daemon/api/store_read.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server.h"
+#include "daemon/loop/spawner_link.h"
 #include "daemon/loop/warrants.h"
 #include "store/ops/op.h"
 #include "wire/spec_json.h"
@@ -151,7 +151,7 @@ void route_job_run(struct request *r)
 	q->trigger_ctx = xcalloc(1, sizeof(*q->trigger_ctx));
 	job_spec_init(&q->trigger_ctx->spec);
 	q->trigger_ctx->ref = xstrdup(r->params[0]);
-	q->trigger_ctx->warrants = dispatcher_warrants(r->context->dispatcher);
+	q->trigger_ctx->warrants = spawner_link_warrants(r->context->spawner);
 	q->trigger_ctx->trigger.uid = request_scope(r);
 	q->trigger_ctx->trigger.overrides_freeze = request_scope(r) < 0;
 	q->trigger_ctx->trigger.limit = client_user_jobs_limit(r);

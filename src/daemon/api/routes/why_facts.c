@@ -9,6 +9,7 @@
 #include "core/time/schedule_set.h"
 #include "core/time/zone_cache.h"
 #include "daemon/cluster/cluster.h"
+#include "daemon/loop/spawner_link.h"
 #include "daemon/schedule/dispatcher.h"
 #include "daemon/schedule/planner.h"
 #include "daemon/api/request.h"
@@ -23,10 +24,10 @@ void why_facts_live(const struct request *r, struct why_live *ret)
 {
 	const struct cluster *c = r->context->cluster;
 	struct dispatcher_counts d = {};
-	struct dispatcher_spawner spawner;
+	struct spawner_link_health spawner;
 
 	dispatcher_counts(r->context->dispatcher, &d);
-	dispatcher_spawner(r->context->dispatcher, &spawner);
+	spawner_link_health(r->context->spawner, &spawner);
 	*ret = (struct why_live){
 		.now = request_now(r),
 		.bound = !request_sees_all(r),
