@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Holds the manual pages against mandoc, and against what the programs say about themselves.
+# Checks the manual pages with mandoc, against each other, and against the help texts of the programs.
 . "$(dirname "$0")/../tap.sh"
 
 cd "$top_srcdir" || exit 1
@@ -42,7 +42,7 @@ help_missing() {
 	sed 's/^/on stderr: /' "$work/stderr"
 }
 
-# against PROGRAM PAGE: both directions
+# against PROGRAM PAGE [TOPIC-PAGE...]: the page has every option of the program; all of the pages describe no other option
 not_written() {
 	comm -23 "$work/said" "$work/written" | sed "s|^|not in $1: |"
 }
@@ -50,11 +50,15 @@ not_said() {
 	comm -13 "$work/said" "$work/described" | sed "s|^|not in the help of $1: |"
 }
 against() {
-	options_of "$work/$1" >"$work/said"
+	program=$1
+	options_of "$work/$program" >"$work/said"
 	fl_of "$2" '' >"$work/written"
-	fl_of "$2" 1 >"$work/described"
-	lint "every option that $1 --help names is in its manual page" not_written "$2"
-	lint "every option in the manual page of $1 is in its --help" not_said "$1"
+	lint "every option that $program --help names is in its manual page" not_written "$2"
+	shift
+	for described in "$@"; do
+		[ ! -f "$described" ] || fl_of "$described" 1
+	done | sort -u >"$work/described"
+	lint "every option in the manual page of $program is in its --help" not_said "$program"
 }
 
 verbs_without_help() {
@@ -64,6 +68,25 @@ verbs_without_help() {
 		"$top_builddir/jobctl" $verb --help >>"$work/jobctl" || echo "jobctl $verb --help fails"
 	done <"$work/verbs"
 }
+
+# Each verb, or the first word of a group of verbs, has a subsection in jobctl(1).
+verbs_not_written() {
+	sed -n 's/^\.Ss //p' man/jobctl.1 | tr -d ',' | tr ' ' '\n' | sort -u >"$work/subsections"
+	cut -d' ' -f1 "$work/verbs" | sort -u | comm -23 - "$work/subsections" | sed 's/$/ has no subsection in jobctl(1)/'
+}
+
+# '.Sx SECTION', 'in', '.Xr PAGE N' refers to a section of another page; every page of ours that is referred to exists.
+bad_references() {
+	awk '
+	/^\.Xr (job(ctl|sched)|spawner)/ && system("test -f man/" $2 "." $3) { print FILENAME ":" FNR ": no page " $2 "(" $3 ")" }
+	/^\.Sx / { section = substr($0, 5); at = FNR }
+	/^\.Xr / && section != "" && FNR == at + 2 && before == "in" {
+		if (system("grep -qxF \".Sh " section "\" man/" $2 "." $3))
+			print FILENAME ":" FNR ": no section " section " in " $2 "(" $3 ")"
+	}
+	{ before = $0 }' man/*.[1578]
+}
+lint "references between the manual pages are right" bad_references
 
 # the keys of the configuration, by the program and by its page
 config_keys() {
@@ -79,10 +102,13 @@ lint "jobschedd.conf(5) describes the keys there are" config_keys
 for program in jobctl jobsched-net jobsched-spawner jobschedd; do
 	page=man/$program.8
 	lint "$program --help answers on stdout" help_missing "$program"
+	topics=
 	if [ "$program" = jobctl ]; then
 		page=man/jobctl.1
+		topics="man/jobsched-cluster.7 man/jobsched-policies.7"
 		lint "every verb of jobctl has a help text" verbs_without_help
+		lint "every verb of jobctl is in its manual page" verbs_not_written
 	fi
-	against "$program" "$page"
+	against "$program" "$page" $topics
 done
 finish

@@ -32,6 +32,8 @@ fresh() {
 	.It Fl n , Fl -name Ar NAME
 	Name.
 	.El
+	.Ss add
+	Adds.
 	PAGE
 	for page in jobschedd jobsched-net jobsched-spawner; do
 		sed -e "s/JOBCTL 1/$(echo $page | tr a-z A-Z) 8/" -e "s/jobctl/$page/" tree/man/jobctl.1 >"tree/man/$page.8"
@@ -146,6 +148,17 @@ fresh
 sed -i 's/^\.It Ic store/.It Ic shop/' "$work/tree/man/jobschedd.conf.5"
 lint "manual.sh finds a configuration key that is not in the manual" caught manual \
 	"jobschedd.conf.5. describes the keys there are"
+fresh
+sed -i 's/^\.Ss add/.Ss sub/' "$work/tree/man/jobctl.1"
+lint "manual.sh finds a verb that is not in the manual" caught manual "every verb of jobctl is in its manual page"
+fresh
+printf '.Xr jobsched-gone 7\n' >>"$work/tree/man/jobctl.1"
+lint "manual.sh finds a reference to a page that does not exist" caught manual \
+	"references between the manual pages are right"
+fresh
+printf '.Sx GONE\nin\n.Xr jobschedd 8\n' >>"$work/tree/man/jobctl.1"
+lint "manual.sh finds a reference to a section that does not exist" caught manual \
+	"references between the manual pages are right"
 fresh
 sed -i 's/^\.Nd .*/.Nope/' "$work/tree/man/jobctl.1"
 lint "manual.sh finds a bad manual page" caught manual "the manual pages are clean under mandoc"
