@@ -4,8 +4,8 @@
 A line '$ COMMAND' in a literal block of EXAMPLES is a command, lines '> ...' continue it, and the lines after it are its
 output. Without output lines, only the exit status is checked. Lines with the prompt '#' are for root and are not run.
 In the output, times and durations match any time and duration, '…' matches the rest of a cell or line, and a line '...'
-matches any number of lines. The commands of a page share a shell, a home directory and, except in jobsched-time(7), a
-daemon that is started for the page.
+matches any number of lines. The commands of a page share a shell and a home directory. For some pages the test starts a
+daemon; the others start their own or need none.
 """
 import contextlib
 import fcntl
@@ -36,6 +36,8 @@ PAGES = (
     ("jobsched-policies.7", True, True, 20),
     ("jobsched-cluster.7", False, True, 10),
     ("jobsched-time.7", False, False, 15),
+    ("jobschedd.8", False, True, 3),
+    ("jobschedd.conf.5", False, True, 2),
 )
 
 
@@ -230,9 +232,9 @@ def expects_failure(want):
 def check_example(report, place, shell, page, command, want):
     status, got = shell.run(command)
     got = [anonymous(line) for line in got]
-    instance = re.match(r"jobschedd .*--instance (\w+).*&$", command)
-    if instance:
-        place.wait_for_daemon("--instance", instance.group(1))
+    started = re.match(r"jobschedd --user(?: --instance (\w+))?.*&$", command)
+    if started:
+        place.wait_for_daemon(*(["--instance", started.group(1)] if started.group(1) else []))
     ok = (status != 0) == expects_failure(want) and (not want or matches(want, got))
     report.point(ok, f"{page}: {' '.join(command.split())}", f"exit status {status}", "wanted:", *want, "got:", *got)
 
