@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "did you mean": the known word nearest to one that nobody knows. */
+/* Edit distance between words, for "did you mean" suggestions. */
 #pragma once
 #include <stddef.h>
 
 struct strv;
 
-/* Bytes that must change to make one word of the other; more than 'max' is all one. */
+/*
+ * The number of bytes to insert, delete, replace or swap with their neighbour to turn a into b. The result is exact up
+ * to 'max'; a larger result only means "more than max".
+ */
 size_t edit_distance(const char *a, const char *b, size_t max);
-/* NULL: none is near enough to have been meant. */
+/* The known word closest to 'typed'. NULL: the closest one differs in too many bytes to have been meant. */
 const char *edit_distance_nearest(const char *typed, const struct strv *known);

@@ -5,6 +5,7 @@
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/key_value.h"
 #include "base/text.h"
 #include "core/job/job.h"
 #include <jansson.h>
@@ -193,21 +194,19 @@ static const struct job_field *find_form_field(char *key, char **ret_name, bool 
 
 static bool read_form_line(struct reader *r, char *line, struct err *e)
 {
-	char *eq = strchr(line, '='), *key = line + strspn(line, " \t"), *name, *value;
+	char *key, *name, *value;
 	const struct job_field *f;
 	AUTO_DONE(buf) bytes = {};
 	bool b64;
 
-	if (!*key || *key == '#')
+	switch (key_value_split(line, &key, &value)) {
+	case KEY_VALUE_NONE:
 		return true;
-	if (!eq)
+	case KEY_VALUE_OTHER:
 		return err_set(e, ERR_INVALID, "'%.40s' is not 'key = value'", key);
-	value = eq + 1 + strspn(eq + 1, " \t");
-	for (size_t len = strlen(value); len > 0 && strchr(" \t", value[len - 1]); len--)
-		value[len - 1] = 0;
-	do
-		*eq = 0;
-	while (eq > key && strchr(" \t", *--eq));
+	default:
+		break;
+	}
 	f = find_form_field(key, &name, &b64);
 	if (!f || (b64 && !f->bytes))
 		return err_set(e, ERR_INVALID, "there is no '%.40s'", key);

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
+#include "base/key_value.h"
 #include "base/text.h"
 #include "core/job/limits.h"
 #include <errno.h>
@@ -125,17 +126,6 @@ static const struct {
 	{"owner-pids", set_owner_pids, "a number of processes"},
 };
 
-static char *blanks_trim(char *s)
-{
-	char *end;
-
-	s += strspn(s, BLANK);
-	end = s + strlen(s);
-	while (end > s && strchr(BLANK, end[-1]))
-		*--end = '\0';
-	return s;
-}
-
 static bool conf_key_set(struct spawner_conf *c, const char *name, char *value, unsigned *seen, struct err *e)
 {
 	for (size_t i = 0; i < ELEMENTS(keys); i++) {
@@ -159,20 +149,24 @@ static bool sandbox_section_open(struct spawner_conf *c, char *at, struct sandbo
 	if (strncmp(at, kind, sizeof(kind) - 1) != 0 || at[len - 1] != ']')
 		return err_set(e, ERR_INVALID, "not a section [sandbox NAME]");
 	at[len - 1] = '\0';
-	return sandbox_profiles_add(&c->sandboxes, blanks_trim(at + sizeof(kind) - 1), ret, e);
+	return sandbox_profiles_add(&c->sandboxes, key_value_trim(at + sizeof(kind) - 1), ret, e);
 }
 
-static bool conf_line_parse(struct spawner_conf *c, char *at, struct sandbox **section, unsigned *seen, struct err *e)
+static bool conf_line_parse(struct spawner_conf *c, char *line, struct sandbox **section, unsigned *seen, struct err *e)
 {
-	char *eq = strchr(at, '=');
+	char *key, *value;
 
-	if (*at == '[')
-		return (!*section || sandbox_profile_check(*section, e)) && sandbox_section_open(c, at, section, e);
-	if (!eq)
-		return err_set(e, ERR_INVALID, "not KEY = VALUE");
-	*eq = '\0';
-	return *section ? sandbox_profiles_set(&c->sandboxes, *section, blanks_trim(at), blanks_trim(eq + 1), e)
-			: conf_key_set(c, blanks_trim(at), blanks_trim(eq + 1), seen, e);
+	switch (key_value_split(line, &key, &value)) {
+	case KEY_VALUE_NONE:
+		return true;
+	case KEY_VALUE_PAIR:
+		return *section ? sandbox_profiles_set(&c->sandboxes, *section, key, value, e)
+				: conf_key_set(c, key, value, seen, e);
+	default:
+		if (*key != '[')
+			return err_set(e, ERR_INVALID, "not KEY = VALUE");
+		return (!*section || sandbox_profile_check(*section, e)) && sandbox_section_open(c, key, section, e);
+	}
 }
 
 bool spawner_conf_parse(struct spawner_conf *c, char *text, const char *path, struct err *e)
@@ -181,10 +175,8 @@ bool spawner_conf_parse(struct spawner_conf *c, char *text, const char *path, st
 	unsigned line = 0, seen = 0;
 
 	for (char *next = text; next;) {
-		char *at = blanks_trim(strsep(&next, "\n"));
-
 		line++;
-		if (*at && *at != '#' && !conf_line_parse(c, at, &section, &seen, e))
+		if (!conf_line_parse(c, strsep(&next, "\n"), &section, &seen, e))
 			return err_wrap(e, "%s:%u", path, line);
 	}
 	return !section || sandbox_profile_check(section, e) || err_wrap(e, "%s", path);
