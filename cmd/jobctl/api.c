@@ -7,35 +7,18 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "jobctl/ctl.h"
+#include "jobctl/member.h"
 #include "jobctl/unresponsive.h"
 #include "jobctl/suggest.h"
 #include "jobctl/warrant_supply.h"
+#include "jobctl/connect.h"
 #include "wire/http_client.h"
 #include <inttypes.h>
 #include <poll.h>
 #include <string.h>
 
-
 #define PAGE 500 /* rows asked for at a time */
 #define BUSY_PAUSE_MS 800 /* the longest pause before asking a busy daemon again */
-
-int64_t member_int(const json_t *o, const char *key)
-{
-	return json_integer_value(json_object_get(o, key));
-}
-
-const char *member_text(const json_t *o, const char *key)
-{
-	return json_string_value(json_object_get(o, key));
-}
-
-usec_t member_time(const json_t *o, const char *key)
-{
-	const char *text = member_text(o, key);
-	usec_t t = 0;
-
-	return text && rfc3339_parse(text, &t, NULL) ? t : 0;
-}
 
 void api_query_add(struct buf *path, const char *key, const char *value)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions to the daemon in the words of the verbs. */
 #pragma once
-#include "base/clock.h"
 #include "jobctl/ref.h"
 #include <jansson.h>
 #include <stdbool.h>
@@ -38,8 +37,3 @@ struct pages {
 	char *next_cursor;    /* out: where the limit ended it; NULL: at the end. Owned by the caller */
 };
 bool api_pages(struct ctl *c, struct pages *p, struct err *e);
-
-/* Members of an answer, with 0 or NULL when absent. */
-int64_t member_int(const json_t *o, const char *key);
-const char *member_text(const json_t *o, const char *key);
-usec_t member_time(const json_t *o, const char *key);

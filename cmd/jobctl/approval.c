@@ -71,16 +71,13 @@ static void show_exec_spec(const struct order *o)
 
 bool approval_confirm(const struct ctl *c, const struct order *o, struct err *e)
 {
-	char line[16];
-
 	show_exec_spec(o);
 	if (c->yes)
 		return true;
-	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+	if (!ctl_can_ask())
 		return err_set(e, ERR_DENIED, "not approved: part of this was not typed here but comes from the daemon, and there is no "
 					      "terminal to ask at; if it is right, repeat the command with --yes");
-	fprintf(stderr, "Approve it? [y/N] ");
-	if (fgets(line, sizeof line, stdin) && (line[0] == 'y' || line[0] == 'Y'))
+	if (ctl_ask("Approve it?"))
 		return true;
 	return err_set(e, ERR_DENIED, "not approved; nothing was changed");
 }

@@ -10,7 +10,6 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "jobctl/suggest.h"
-#include "jobctl/verbs/verbs.h"
 #include <ctype.h>
 #include <string.h>
 

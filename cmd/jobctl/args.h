@@ -6,7 +6,14 @@
 #include <stddef.h>
 
 struct err;
-struct opt;
+
+/* An option of the command line. */
+struct opt {
+	const char *name;  /* long option; the last row of a list has NULL */
+	char letter;       /* short option; 0: none */
+	const char *arg;   /* name of its value in the help; NULL: the option takes no value */
+	const char *help;  /* one line, lower case */
+};
 
 struct args;
 struct args_how {

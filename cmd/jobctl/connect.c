@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the daemon's socket: the one named, the user's own, the system's. */
+#include "jobctl/connect.h"
+
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/paths.h"

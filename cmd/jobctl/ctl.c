@@ -48,3 +48,16 @@ int ctl_fail(const struct err *e)
 	say_line("jobctl: ", e->msg);
 	return err_kind_info(e->kind)->exit_code;
 }
+
+bool ctl_can_ask(void)
+{
+	return isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+}
+
+bool ctl_ask(const char *question)
+{
+	char line[16];
+
+	fprintf(stderr, "%s [y/N] ", question);
+	return fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
+}

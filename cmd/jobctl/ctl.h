@@ -41,9 +41,9 @@ struct ctl {
 };
 void ctl_done(struct ctl *c);
 
-/* Connects unless connected. ERR_UNREACHABLE names the command that starts a daemon. */
-bool connect_daemon(struct ctl *c, struct err *e);
-
 /* To standard error, one line, control characters escaped. */
 void ctl_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int ctl_fail(const struct err *e); /* says it and returns its exit code */
+
+bool ctl_can_ask(void);             /* standard input and standard error are terminals */
+bool ctl_ask(const char *question); /* true: the answer begins with 'y' */

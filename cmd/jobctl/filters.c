@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "jobctl/moment.h"
+#include <string.h>
 
 bool filter_time(struct buf *path, const struct args *a, const char *name, usec_t now, struct err *e)
 {
@@ -32,5 +33,28 @@ bool filter_limit(const struct args *a, size_t preset, size_t *ret, struct err *
 	if (text && !text_parse_int(text, 0, INT64_MAX, &n))
 		return err_set(e, ERR_INVALID, "--limit: '%s' is no number of rows", text);
 	*ret = (size_t)n;
+	return true;
+}
+
+bool filter_states(struct buf *path, const struct args *a, filter_state_fn *is_state, struct err *e)
+{
+	for (size_t i = 0; i < args_count(a, "state"); i++) {
+		AUTO_TEXT list = xstrdup(args_nth(a, "state", i));
+		char *save = NULL;
+
+		for (char *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+			if (!is_state(word))
+				return err_set(e, ERR_INVALID, "--state: there is no state '%s'", word);
+			api_query_add(path, "state", word);
+		}
+	}
+	return true;
+}
+
+bool filter_tags_check(const struct args *a, struct err *e)
+{
+	for (size_t i = 0; i < args_count(a, "tag"); i++)
+		if (!strchr(args_nth(a, "tag", i), '='))
+			return err_set(e, ERR_INVALID, "--tag: '%s' is not KEY=VALUE", args_nth(a, "tag", i));
 	return true;
 }

@@ -11,6 +11,7 @@
 #include "jobctl/ctl.h"
 #include "jobctl/render/run_output.h"
 #include "jobctl/render/words.h"
+#include "jobctl/member.h"
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>

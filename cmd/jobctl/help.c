@@ -2,16 +2,9 @@
 /* 'jobctl help' and 'jobctl VERB --help', one option a line so that tools can read it too. */
 #include "jobctl/help.h"
 
-#include "jobctl/args.h"
+#include "jobctl/verb.h"
 #include "base/buf.h"
-#include "base/err.h"
 #include "base/text.h"
-#include "jobctl/ctl.h"
-#include "jobctl/render/render.h"
-#include "jobctl/verbs/run_verb.h"
-#include "jobctl/suggest.h"
-#include "jobctl/verbs/verbs.h"
-#include <stdio.h>
 #include <string.h>
 
 #define OPTION_COLUMN 28
@@ -56,11 +49,11 @@ static void add_options(struct buf *out, const struct verb *v, bool global)
 	}
 }
 
-void help_all(struct buf *out)
+void help_all(const struct verb *table, struct buf *out)
 {
 	buf_str(out, "Usage: jobctl [OPTION…] VERB [OPTION…] [OPERAND…]\n\n"
 		     "Adds jobs to the scheduler, shows them, and ends them.\n\nVerbs:\n");
-	for (const struct verb *v = verbs; v->name; v++)
+	for (const struct verb *v = table; v->name; v++)
 		buf_printf(out, "  %-16s%s\n", v->name, v->help);
 	add_options(out, NULL, true);
 	buf_str(out, "\nA JOB is a number or a name; a RUN is 'backup#17', '12#17' or '#17'.\n"
@@ -85,26 +78,4 @@ void help_verb(const struct verb *v, struct buf *out)
 		buf_printf(out, "\n%s", v->details);
 	add_options(out, v, false);
 	add_options(out, v, true);
-}
-
-int verb_help(struct ctl *c, const struct args *a)
-{
-	AUTO_DONE(buf) text = {};
-	char *const *words;
-	size_t n = args_operands(a, &words), used;
-	const struct verb *v;
-
-	(void)c;
-	if (n == 0) {
-		help_all(&text);
-		return render_text(&text);
-	}
-	v = n == 1 ? verb_find(words[0]) : verb_match(verbs, words, n, &used);
-	if (n == 1 && !v && verb_in_group(verbs, NULL, words[0]))
-		help_group(verbs, words[0], &text);
-	else if (v && (n == 1 || used == n))
-		help_verb(v, &text);
-	else
-		return suggest_verb(verbs, words, n);
-	return render_text(&text);
 }

@@ -5,6 +5,6 @@
 struct buf;
 struct verb;
 
-void help_all(struct buf *out);
+void help_all(const struct verb *table, struct buf *out);
 void help_group(const struct verb *table, const char *word, struct buf *out); /* verbs of two words */
 void help_verb(const struct verb *v, struct buf *out);

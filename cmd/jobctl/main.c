@@ -7,7 +7,6 @@
 #include "jobctl/ctl.h"
 #include "jobctl/help.h"
 #include "jobctl/render/render.h"
-#include "jobctl/verbs/run_verb.h"
 #include "jobctl/suggest.h"
 #include "jobctl/verbs/verbs.h"
 #include <jansson.h>
@@ -132,7 +131,7 @@ static int run_verb(struct ctl *c, const struct verb *v, int argc, char **argv)
 static bool asks_about_group(char *const *words, size_t n)
 {
 	return n == 2 && (strcmp(words[1], "--help") == 0 || strcmp(words[1], "-h") == 0) &&
-	       !verb_find(words[0]) && verb_in_group(verbs, NULL, words[0]);
+	       !verb_find(verbs, words[0]) && verb_in_group(verbs, NULL, words[0]);
 }
 
 int main(int argc, char **argv)
@@ -150,7 +149,7 @@ int main(int argc, char **argv)
 	if (!parse_verb_options(NULL, argc, argv, &a, &e) || !read_globals(&c, a, &e))
 		return usage(NULL, &e);
 	if (args_has(a, "help")) {
-		help_all(&help);
+		help_all(verbs, &help);
 		return render_text(&help);
 	}
 	if (args_has(a, "version"))

@@ -4,43 +4,11 @@
 
 #include "base/auto.h"
 #include "base/buf.h"
+#include "base/edit_distance.h"
 #include "base/text.h"
 #include "jobctl/ctl.h"
-#include "jobctl/verbs/verbs.h"
+#include "jobctl/verb.h"
 #include <string.h>
-
-#define WORD_MAX 128
-
-static size_t least(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
-size_t suggest_distance(const char *a, const char *b)
-{
-	size_t rows[3][WORD_MAX + 1] = {};
-	size_t *before = rows[0], *last = rows[1], *now = rows[2];
-	size_t an = strlen(a), bn = strlen(b);
-
-	if (an > WORD_MAX || bn > WORD_MAX)
-		return WORD_MAX;
-	for (size_t j = 0; j <= bn; j++)
-		last[j] = j;
-	for (size_t i = 1; i <= an; i++) {
-		size_t *spare = before;
-
-		now[0] = i;
-		for (size_t j = 1; j <= bn; j++) {
-			now[j] = least(least(last[j], now[j - 1]) + 1, last[j - 1] + (a[i - 1] != b[j - 1]));
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-				now[j] = least(now[j], before[j - 2] + 1);
-		}
-		before = last;
-		last = now;
-		now = spare;
-	}
-	return last[bn];
-}
 
 void suggest_done(struct suggest *s)
 {
@@ -50,12 +18,11 @@ void suggest_done(struct suggest *s)
 
 void suggest_offer(struct suggest *s, const char *word)
 {
-	size_t d = suggest_distance(s->typed, word);
+	size_t typed = strlen(s->typed);
+	size_t max = typed >= 6 ? typed / 3 : 1; /* one letter, or a third of them, may be a typo */
+	size_t d = edit_distance(s->typed, word, max);
 
-	/* One letter, or a third of them, may be a typo; beyond that it is another word. */
-	if (d > 1 && d > strlen(s->typed) / 3)
-		return;
-	if (d >= strlen(s->typed) || (s->best && d >= s->distance))
+	if (d > max || d >= typed || (s->best && d >= s->distance))
 		return;
 	free(s->best);
 	s->best = xstrdup(word);

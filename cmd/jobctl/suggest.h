@@ -11,9 +11,6 @@ struct suggest {
 void suggest_done(struct suggest *s);
 void suggest_offer(struct suggest *s, const char *word);
 
-/* Letters to add, drop, change or swap to make b of a. */
-size_t suggest_distance(const char *a, const char *b);
-
 /* Says that no verb of the table is so named; returns the exit code. */
 struct verb;
 int suggest_verb(const struct verb *table, char *const *words, size_t n);

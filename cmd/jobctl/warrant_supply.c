@@ -15,7 +15,8 @@
 #include "jobctl/ctl.h"
 #include "exec/spawner/warrant_key.h"
 #include "jobctl/ref.h"
-#include "jobctl/spec/spec_args.h"
+#include "jobctl/member.h"
+#include "jobctl/spec/job_object.h"
 #include "wire/spec_json.h"
 #include <inttypes.h>
 #include <pwd.h>

@@ -43,8 +43,6 @@ cmd/jobsched-net base net | systemd/
 cmd/jobsched-spawner base core/job exec/proto exec/child exec/worker exec/spawner jobsched-spawner |
 cmd/jobschedd base store/backend daemon daemon/loop | systemd/
 RULES
-cmd/jobsched-spawner base core exec |
-RULES
 trap 'rm -f "${TMPDIR:-/tmp}/layers.$$"' EXIT
 
 cd "$top_srcdir" || exit 1
@@ -94,6 +92,12 @@ own() {
 }
 lint "directories include only those below them" own own
 lint "each library is used in its own directory only" own libs
+
+# The verbs of jobctl use the rest of it; only its main function knows the table of verbs.
+verbs_users() {
+	c_sources cmd/jobctl | grep -vE '^cmd/jobctl/(verbs/|main\.c$)' | xargs -r grep -Hn '#include "jobctl/verbs/'
+}
+lint "only main.c includes the verbs of jobctl" verbs_users
 
 # decisions take time and data as arguments
 impure() {

@@ -95,6 +95,7 @@ library="each library is used in its own directory only"
 planted layers "$library" src/core/job/a.c '#include <jansson.h>'
 planted layers "$library" src/daemon/schedule/a.c '#include <sqlite3.h>'
 planted layers "$library" cmd/jobsched-spawner/a.c '#include <systemd/sd-event.h>'
+planted layers "only main.c includes the verbs of jobctl" cmd/jobctl/a.c '#include "jobctl/verbs/verbs.h"'
 planted layers "src\/core asks no clock, environment or kernel" src/core/job/a.c '\tt = time(NULL);'
 
 query="no query stands outside the .sql files"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes members of a row into the cells of a table. */
 #include "jobctl/render/cells.h"
-#include "jobctl/api.h"
 #include "base/buf.h"
 #include "base/text.h"
-#include "jobctl/render/render.h"
 #include "jobctl/render/words.h"
+#include "jobctl/member.h"
+#include "jobctl/render/rows.h"
 
 void cell_put(const json_t *row, const char *key, struct buf *out)
 {

@@ -2,7 +2,6 @@
 /* Shows findings, and what a job would do that was not added. */
 #include "jobctl/render/dry_run.h"
 
-#include "jobctl/api.h"
 #include "base/buf.h"
 #include "base/text.h"
 #include "base/tzfile.h"
@@ -11,6 +10,7 @@
 #include "jobctl/render/render.h"
 #include "jobctl/spec/preview.h"
 #include "jobctl/render/words.h"
+#include "jobctl/member.h"
 #include <inttypes.h>
 #include <string.h>
 

@@ -13,6 +13,7 @@
 #include "jobctl/ctl.h"
 #include "jobctl/render/words.h"
 #include "jobctl/local_zone.h"
+#include "jobctl/member.h"
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows and objects as tables, JSON, CSV or names. */
+/* Writes text and JSON objects to standard output. */
 #include "jobctl/render/render.h"
 
 #include "base/auto.h"
+#include "base/buf.h"
 #include "base/io.h"
 #include "base/text.h"
 #include <errno.h>
@@ -10,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FLUSH_AT (64 * 1024)
 #define REAL_DIGITS 15 /* seconds with microseconds, without the noise of binary fractions */
 
 static const char *const format_names[FORMAT_MAX] = {
@@ -26,6 +26,11 @@ const char *render_format_name(enum format f)
 bool render_wants_json(const struct ctl *c)
 {
 	return c->format == FORMAT_JSON || c->format == FORMAT_JSONL;
+}
+
+bool render_is_text(const struct ctl *c)
+{
+	return c->format == FORMAT_TABLE || c->format == FORMAT_WIDE;
 }
 
 bool render_format_parse(const char *name, enum format *ret)
@@ -110,121 +115,4 @@ int render_object(const struct ctl *c, const json_t *j)
 	render_json(j, c->format == FORMAT_JSON ? JSON_INDENT(2) : JSON_COMPACT, &out);
 	buf_char(&out, '\n');
 	return render_text(&out);
-}
-
-static bool is_table(const struct rows *r)
-{
-	return r->c->format == FORMAT_TABLE || r->c->format == FORMAT_WIDE;
-}
-
-static bool column_is_shown(const struct rows *r, const struct column *column)
-{
-	return r->c->format != FORMAT_TABLE || !column->wide;
-}
-
-/* RFC 4180; on a terminal nothing raw. */
-static void csv_field(struct rows *r, const char *text)
-{
-	AUTO_DONE(buf) safe = {};
-
-	if (r->c->terminal) {
-		text_escape(&safe, text, strlen(text));
-		text = safe.data ? safe.data : "";
-	}
-	if (!text[strcspn(text, ",\"\r\n")]) {
-		buf_str(&r->out, text);
-		return;
-	}
-	buf_char(&r->out, '"');
-	for (; *text; text++) {
-		if (*text == '"')
-			buf_char(&r->out, '"');
-		buf_char(&r->out, *text);
-	}
-	buf_char(&r->out, '"');
-}
-
-static void csv_header(struct rows *r)
-{
-	for (size_t i = 0; i < r->kind->n; i++)
-		buf_printf(&r->out, "%s%s", i ? "," : "", r->kind->columns[i].key);
-	buf_char(&r->out, '\n');
-}
-
-void rows_begin(struct rows *r, const struct ctl *c, const struct row_kind *kind)
-{
-	size_t n = 0;
-
-	*r = (struct rows){.c = c, .kind = kind};
-	r->look = (struct look){.relative = c->terminal && is_table(r), .utc = !is_table(r), .now = c->now};
-	for (size_t i = 0; i < kind->n; i++)
-		if (column_is_shown(r, &kind->columns[i]))
-			r->shown[n++] = kind->columns[i].look;
-	table_init(&r->table, r->shown, n);
-	r->table.width = c->width;
-	r->table.colour = c->colour;
-	if (c->format == FORMAT_CSV)
-		csv_header(r);
-	else if (c->format == FORMAT_JSON)
-		buf_char(&r->out, '[');
-}
-
-static void add_cells(struct rows *r, const json_t *row)
-{
-	for (size_t i = 0; i < r->kind->n; i++) {
-		const struct column *column = &r->kind->columns[i];
-		AUTO_DONE(buf) cell = {};
-
-		if (!column_is_shown(r, column))
-			continue;
-		column->cell(row, &r->look, &cell);
-		if (r->c->format == FORMAT_CSV) {
-			if (i)
-				buf_char(&r->out, ',');
-			csv_field(r, cell.data ? cell.data : "");
-		} else {
-			table_cell(&r->table, cell.len ? cell.data : "-");
-		}
-	}
-	if (r->c->format == FORMAT_CSV)
-		buf_char(&r->out, '\n');
-}
-
-void rows_add(struct rows *r, const json_t *row)
-{
-	switch (r->c->format) {
-	case FORMAT_JSON:
-		buf_str(&r->out, r->count ? ",\n " : "");
-		render_json(row, JSON_COMPACT, &r->out);
-		break;
-	case FORMAT_JSONL:
-		render_json(row, JSON_COMPACT, &r->out);
-		buf_char(&r->out, '\n');
-		break;
-	case FORMAT_NAME:
-		r->kind->name(row, &r->out);
-		buf_char(&r->out, '\n');
-		break;
-	default:
-		add_cells(r, row);
-	}
-	r->count++;
-	if (r->out.len >= FLUSH_AT)
-		render_flush(&r->out);
-}
-
-void rows_page(struct rows *r)
-{
-	if (is_table(r) && table_rows(&r->table) > 0)
-		table_flush(&r->table, &r->out);
-	render_flush(&r->out);
-}
-
-void rows_end(struct rows *r)
-{
-	if (r->c->format == FORMAT_JSON)
-		buf_str(&r->out, "]\n");
-	rows_page(r);
-	table_done(&r->table);
-	buf_done(&r->out);
 }

@@ -1,322 +1,122 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a row of 'list' and of 'runs' shows. */
+/* Prints rows as a table, JSON, JSON lines, CSV or names. */
 #include "jobctl/render/rows.h"
 
-#include "jobctl/api.h"
 #include "base/auto.h"
-#include "base/buf.h"
 #include "base/text.h"
 #include "jobctl/render/render.h"
-#include "jobctl/spec/shell.h"
-#include "jobctl/render/words.h"
-#include <inttypes.h>
 #include <string.h>
 
-static void put_time(const json_t *row, const char *key, const struct look *l, struct buf *out)
-{
-	usec_t t = member_time(row, key);
-	char text[WORDS_MAX];
+#define FLUSH_AT (64 * 1024) /* bytes */
 
-	if (!t)
-		return;
-	if (l->relative)
-		buf_str(out, words_relative(t, l->now, text));
-	else
-		buf_str(out, l->utc ? member_text(row, key) : words_instant(t, text));
+static bool column_is_shown(const struct rows *r, const struct column *column)
+{
+	return r->c->format != FORMAT_TABLE || !column->wide;
 }
 
-static void put_text(const json_t *row, const char *key, struct buf *out)
+/* RFC 4180; on a terminal nothing raw. */
+static void csv_field(struct rows *r, const char *text)
 {
-	const char *text = member_text(row, key);
+	AUTO_DONE(buf) safe = {};
 
-	if (text)
-		buf_str(out, text);
-}
-
-static void put_int(const json_t *row, const char *key, struct buf *out)
-{
-	if (json_is_integer(json_object_get(row, key)))
-		buf_printf(out, "%" PRId64, member_int(row, key));
-}
-
-#define CELL_TEXT(fn, key)                                                                         \
-	static void fn(const json_t *row, const struct look *l, struct buf *out)                   \
-	{                                                                                          \
-		(void)l;                                                                           \
-		put_text(row, key, out);                                                           \
+	if (r->c->terminal) {
+		text_escape(&safe, text, strlen(text));
+		text = safe.data ? safe.data : "";
 	}
-#define CELL_INT(fn, key)                                                                          \
-	static void fn(const json_t *row, const struct look *l, struct buf *out)                   \
-	{                                                                                          \
-		(void)l;                                                                           \
-		put_int(row, key, out);                                                            \
-	}
-#define CELL_TIME(fn, key)                                                                         \
-	static void fn(const json_t *row, const struct look *l, struct buf *out)                   \
-	{                                                                                          \
-		put_time(row, key, l, out);                                                        \
-	}
-
-CELL_INT(cell_id, "id")
-CELL_TEXT(cell_name, "name")
-CELL_TEXT(cell_state, "state")
-CELL_TEXT(cell_owner, "owner")
-CELL_TEXT(cell_queue, "queue")
-CELL_TEXT(cell_tz, "tz")
-CELL_TEXT(cell_reason, "reason")
-CELL_TEXT(cell_kind, "kind")
-CELL_TEXT(cell_node, "node_name")
-CELL_TEXT(cell_job_name, "job_name")
-CELL_INT(cell_job, "job")
-CELL_INT(cell_priority, "priority")
-CELL_INT(cell_attempt, "attempt")
-CELL_INT(cell_exit_code, "exit_code")
-CELL_INT(cell_signal, "signal")
-CELL_TIME(cell_created, "created_at")
-CELL_TIME(cell_slot, "slot")
-CELL_TIME(cell_due, "due_at")
-CELL_TIME(cell_started, "started_at")
-CELL_TIME(cell_ended, "ended_at")
-CELL_TIME(cell_died, "dead_at")
-
-bool words_is_held(const json_t *job)
-{
-	const char *waits = member_text(json_object_get(job, "waiting_for"), "code");
-
-	return text_equal(member_text(job, "state"), "paused") || text_equal(waits, "paused") || text_equal(waits, "frozen");
-}
-
-static void cell_next(const json_t *row, const struct look *l, struct buf *out)
-{
-	if (!words_is_held(row))
-		put_time(row, "next_at", l, out);
-}
-
-/* 15m for PT15M; days of ISO 8601 follow the wall clock, so they are no number of hours. */
-static void put_interval_words(const char *text, const char *before, struct buf *out)
-{
-	char words[RFC3339_MAX];
-	usec_t d;
-
-	if (text_starts(text, "PT") && duration_parse(text, &d, NULL))
-		buf_printf(out, "%s%s", before, duration_format(d, words));
-	else
-		buf_str(out, text);
-}
-
-/* PT15M since …: the schedule as it was typed, and not what it is counted from. */
-static void put_schedule_words(const char *text, struct buf *out)
-{
-	static const char follows[] = "after-finish ";
-	const char *since = strstr(text, " since ");
-	AUTO_TEXT head = since ? xstrndup(text, (size_t)(since - text)) : xstrdup(text);
-
-	if (strcmp(head, "@reboot") == 0) {
-		buf_str(out, "on boot");
-	} else if (text_starts(head, follows)) {
-		buf_str(out, follows);
-		put_interval_words(head + strlen(follows), "", out);
-	} else {
-		put_interval_words(head, "every ", out);
-	}
-}
-
-void words_schedule(const json_t *job, struct buf *out)
-{
-	const json_t *list = json_object_get(job, "schedule"), *text;
-	size_t i;
-
-	json_array_foreach(list, i, text) {
-		buf_str(out, i ? "; " : "");
-		put_schedule_words(json_string_value(text), out);
-	}
-}
-
-/* Members that are not UTF-8 come as base64 beside an absent plain one. */
-static void put_decoded_word(const json_t *word, bool coded, bool quote, struct buf *out)
-{
-	AUTO_DONE(buf) bytes = {};
-	const char *text = json_string_value(word);
-
-	if (!text)
-		return;
-	if (coded) {
-		if (!buf_base64_decode(text, strlen(text), &bytes))
-			return;
-		text = bytes.data ? bytes.data : "";
-	}
-	if (quote)
-		shell_quote(out, text);
-	else
-		buf_str(out, text);
-}
-
-void words_command(const json_t *job, struct buf *out)
-{
-	const json_t *script = json_object_get(job, "script"), *coded = json_object_get(job, "script_b64");
-	const json_t *words = json_object_get(job, "command"), *word;
-	bool b64 = json_is_array(json_object_get(job, "command_b64"));
-	size_t i;
-
-	if (json_is_string(script) || json_is_string(coded)) {
-		put_decoded_word(json_is_string(script) ? script : coded, !json_is_string(script), false, out);
+	if (!text[strcspn(text, ",\"\r\n")]) {
+		buf_str(&r->out, text);
 		return;
 	}
-	if (b64)
-		words = json_object_get(job, "command_b64");
-	json_array_foreach(words, i, word) {
-		if (i)
-			buf_char(out, ' ');
-		put_decoded_word(word, b64, true, out);
+	buf_char(&r->out, '"');
+	for (; *text; text++) {
+		if (*text == '"')
+			buf_char(&r->out, '"');
+		buf_char(&r->out, *text);
 	}
+	buf_char(&r->out, '"');
 }
 
-static void cell_schedule(const json_t *row, const struct look *l, struct buf *out)
+static void csv_header(struct rows *r)
 {
-	AUTO_DONE(buf) words = {};
-
-	words_schedule(row, &words);
-	if (l->utc)
-		buf_str(out, words.data ? words.data : "");
-	else
-		words_localize(words.data ? words.data : "", out);
+	for (size_t i = 0; i < r->kind->n; i++)
+		buf_printf(&r->out, "%s%s", i ? "," : "", r->kind->columns[i].key);
+	buf_char(&r->out, '\n');
 }
 
-static void cell_command(const json_t *row, const struct look *l, struct buf *out)
+void rows_begin(struct rows *r, const struct ctl *c, const struct row_kind *kind)
 {
-	(void)l;
-	words_command(row, out);
+	size_t n = 0;
+
+	*r = (struct rows){.c = c, .kind = kind};
+	r->look = (struct look){.relative = c->terminal && render_is_text(c), .utc = !render_is_text(c), .now = c->now};
+	for (size_t i = 0; i < kind->n; i++)
+		if (column_is_shown(r, &kind->columns[i]))
+			r->shown[n++] = kind->columns[i].look;
+	table_init(&r->table, r->shown, n);
+	r->table.width = c->width;
+	r->table.colour = c->colour;
+	if (c->format == FORMAT_CSV)
+		csv_header(r);
+	else if (c->format == FORMAT_JSON)
+		buf_char(&r->out, '[');
 }
 
-/* A tables' cell: the state and when; in CSV two cells say it. */
-static void cell_last(const json_t *row, const struct look *l, struct buf *out)
+static void add_cells(struct rows *r, const json_t *row)
 {
-	const json_t *run = json_object_get(row, "last_run");
-	const char *state = member_text(run, "state");
-	usec_t t = member_time(run, "ended_at");
-	char text[WORDS_MAX];
+	for (size_t i = 0; i < r->kind->n; i++) {
+		const struct column *column = &r->kind->columns[i];
+		AUTO_DONE(buf) cell = {};
 
-	if (!state)
-		return;
-	buf_str(out, state);
-	if (!t)
-		t = member_time(run, "slot");
-	if (l->relative && t)
-		buf_printf(out, " %s", words_relative(t, l->now, text));
-}
-
-static void cell_last_ended(const json_t *row, const struct look *l, struct buf *out)
-{
-	put_time(json_object_get(row, "last_run"), "ended_at", l, out);
-}
-
-/* One word; 'jobctl why' says the sentence. */
-static void cell_waits(const json_t *row, const struct look *l, struct buf *out)
-{
-	(void)l;
-	put_text(json_object_get(row, "waiting_for"), "code", out);
-}
-
-static void cell_tags(const json_t *row, const struct look *l, struct buf *out)
-{
-	const char *key, *gap = "";
-	const json_t *value;
-
-	(void)l;
-	json_object_foreach((json_t *)json_object_get(row, "tags"), key, value) {
-		buf_printf(out, "%s%s=%s", gap, key, json_string_value(value));
-		gap = ",";
+		if (!column_is_shown(r, column))
+			continue;
+		column->cell(row, &r->look, &cell);
+		if (r->c->format == FORMAT_CSV) {
+			if (i)
+				buf_char(&r->out, ',');
+			csv_field(r, cell.data ? cell.data : "");
+		} else {
+			table_cell(&r->table, cell.len ? cell.data : "-");
+		}
 	}
+	if (r->c->format == FORMAT_CSV)
+		buf_char(&r->out, '\n');
 }
 
-static void cell_run(const json_t *row, const struct look *l, struct buf *out)
+void rows_add(struct rows *r, const json_t *row)
 {
-	(void)l;
-	ref_of_run(row, out);
+	switch (r->c->format) {
+	case FORMAT_JSON:
+		buf_str(&r->out, r->count ? ",\n " : "");
+		render_json(row, JSON_COMPACT, &r->out);
+		break;
+	case FORMAT_JSONL:
+		render_json(row, JSON_COMPACT, &r->out);
+		buf_char(&r->out, '\n');
+		break;
+	case FORMAT_NAME:
+		r->kind->name(row, &r->out);
+		buf_char(&r->out, '\n');
+		break;
+	default:
+		add_cells(r, row);
+	}
+	r->count++;
+	if (r->out.len >= FLUSH_AT)
+		render_flush(&r->out);
 }
 
-static void cell_duration(const json_t *row, const struct look *l, struct buf *out)
+void rows_page(struct rows *r)
 {
-	usec_t from = member_time(row, "started_at"), to = member_time(row, "ended_at");
-	char text[WORDS_MAX];
-
-	if (!from)
-		return;
-	if (!to && !l->relative)
-		return;
-	if (!to)
-		to = l->now;
-	if (l->relative)
-		buf_str(out, words_duration(to - from, text));
-	else
-		buf_printf(out, "%.3f", (double)(to - from) / USEC_SEC);
+	if (render_is_text(r->c) && table_rows(&r->table) > 0)
+		table_flush(&r->table, &r->out);
+	render_flush(&r->out);
 }
 
-/* With the moment of the next try, when one is waited for. */
-static void cell_result(const json_t *row, const struct look *l, struct buf *out)
+void rows_end(struct rows *r)
 {
-	words_result(row, out);
-	if (!words_waits_for_retry(row) || !member_time(row, "due_at"))
-		return;
-	buf_str(out, l->relative ? ", " : ", at ");
-	put_time(row, "due_at", l, out);
+	if (r->c->format == FORMAT_JSON)
+		buf_str(&r->out, "]\n");
+	rows_page(r);
+	table_done(&r->table);
+	buf_done(&r->out);
 }
-
-static const struct column job_columns[] = {
-	{{"ID", true, false}, "id", false, cell_id},
-	{{"NAME", false, TABLE_SHRINK}, "name", false, cell_name},
-	{{"STATE", false, TABLE_STATE}, "state", false, cell_state},
-	{{"OWNER", false, false}, "owner", true, cell_owner},
-	{{"NEXT", false, false}, "next_at", false, cell_next},
-	{{"WAITS", false, false}, "waits_for", false, cell_waits},
-	{{"LAST", false, TABLE_SHRINK}, "last_state", false, cell_last},
-	{{"ENDED", false, false}, "last_ended_at", true, cell_last_ended},
-	{{"CREATED", false, false}, "created_at", true, cell_created},
-	{{"PRIO", true, false}, "priority", true, cell_priority},
-	{{"QUEUE", false, false}, "queue", true, cell_queue},
-	{{"TAGS", false, TABLE_SHRINK}, "tags", true, cell_tags},
-	{{"REASON", false, TABLE_SHRINK}, "reason", true, cell_reason},
-	{{"ZONE", false, false}, "tz", true, cell_tz},
-	{{"SCHEDULE", false, TABLE_SHRINK}, "schedule", false, cell_schedule},
-	{{"COMMAND", false, TABLE_SHRINK}, "command", false, cell_command},
-};
-
-static const struct column run_columns[] = {
-	{{"RUN", false, TABLE_SHRINK}, "run", false, cell_run},
-	{{"ID", true, false}, "id", true, cell_id},
-	{{"JOB", true, false}, "job", true, cell_job},
-	{{"NAME", false, TABLE_SHRINK}, "job_name", true, cell_job_name},
-	{{"STATE", false, TABLE_STATE}, "state", false, cell_state},
-	{{"WAITS", false, false}, "waits_for", true, cell_waits},
-	{{"KIND", false, false}, "kind", true, cell_kind},
-	{{"OWNER", false, false}, "owner", true, cell_owner},
-	{{"SLOT", false, false}, "slot", false, cell_slot},
-	{{"DUE", false, false}, "due_at", true, cell_due},
-	{{"STARTED", false, false}, "started_at", true, cell_started},
-	{{"ENDED", false, false}, "ended_at", false, cell_ended},
-	{{"TOOK", true, false}, "duration", false, cell_duration},
-	{{"TRIES", true, false}, "attempt", true, cell_attempt},
-	{{"NODE", false, false}, "node", true, cell_node},
-	{{"EXIT", true, false}, "exit_code", true, cell_exit_code},
-	{{"SIGNAL", true, false}, "signal", true, cell_signal},
-	{{"RESULT", false, TABLE_SHRINK}, "result", false, cell_result},
-};
-
-static const struct column dead_columns[] = {
-	{{"RUN", false, TABLE_SHRINK}, "run", false, cell_run},
-	{{"ID", true, false}, "id", true, cell_id},
-	{{"JOB", true, false}, "job", true, cell_job},
-	{{"NAME", false, TABLE_SHRINK}, "job_name", true, cell_job_name},
-	{{"STATE", false, TABLE_STATE}, "state", false, cell_state},
-	{{"OWNER", false, false}, "owner", true, cell_owner},
-	{{"SLOT", false, false}, "slot", false, cell_slot},
-	{{"DIED", false, false}, "dead_at", false, cell_died},
-	{{"TRIES", true, false}, "attempt", false, cell_attempt},
-	{{"EXIT", true, false}, "exit_code", true, cell_exit_code},
-	{{"SIGNAL", true, false}, "signal", true, cell_signal},
-	{{"RESULT", false, TABLE_SHRINK}, "result", false, cell_result},
-};
-
-const struct row_kind dead_rows = {dead_columns, ELEMENTS(dead_columns), ref_of_run};
-const struct row_kind job_rows = {job_columns, ELEMENTS(job_columns), ref_of_job};
-const struct row_kind run_rows = {run_columns, ELEMENTS(run_columns), ref_of_run};

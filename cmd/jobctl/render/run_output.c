@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "jobctl/ctl.h"
 #include "jobctl/render/render.h"
+#include "jobctl/connect.h"
 #include "wire/http_client.h"
 #include <inttypes.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "core/job/sandbox_profile.h"
 #include "jobctl/ctl.h"
-#include "jobctl/render/render.h"
+#include "jobctl/member.h"
 #include <string.h>
 
 static void put_escaped(struct buf *out, const char *before, const char *text)

@@ -5,6 +5,8 @@
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/text.h"
+#include "jobctl/member.h"
+#include "jobctl/spec/shell.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -182,4 +184,90 @@ void words_result(const json_t *run, struct buf *out)
 	buf_str(out, out->len ? ", " : "");
 	for (; *reason; reason++)
 		buf_char(out, *reason == '_' ? ' ' : *reason);
+}
+
+bool words_is_held(const json_t *job)
+{
+	const char *waits = member_text(json_object_get(job, "waiting_for"), "code");
+
+	return text_equal(member_text(job, "state"), "paused") || text_equal(waits, "paused") || text_equal(waits, "frozen");
+}
+
+/* 15m for PT15M; days of ISO 8601 follow the wall clock, so they are no number of hours. */
+static void put_interval_words(const char *text, const char *before, struct buf *out)
+{
+	char words[RFC3339_MAX];
+	usec_t d;
+
+	if (text_starts(text, "PT") && duration_parse(text, &d, NULL))
+		buf_printf(out, "%s%s", before, duration_format(d, words));
+	else
+		buf_str(out, text);
+}
+
+/* PT15M since …: the schedule as it was typed, and not what it is counted from. */
+static void put_schedule_words(const char *text, struct buf *out)
+{
+	static const char follows[] = "after-finish ";
+	const char *since = strstr(text, " since ");
+	AUTO_TEXT head = since ? xstrndup(text, (size_t)(since - text)) : xstrdup(text);
+
+	if (strcmp(head, "@reboot") == 0) {
+		buf_str(out, "on boot");
+	} else if (text_starts(head, follows)) {
+		buf_str(out, follows);
+		put_interval_words(head + strlen(follows), "", out);
+	} else {
+		put_interval_words(head, "every ", out);
+	}
+}
+
+void words_schedule(const json_t *job, struct buf *out)
+{
+	const json_t *list = json_object_get(job, "schedule"), *text;
+	size_t i;
+
+	json_array_foreach(list, i, text) {
+		buf_str(out, i ? "; " : "");
+		put_schedule_words(json_string_value(text), out);
+	}
+}
+
+/* Members that are not UTF-8 come as base64 beside an absent plain one. */
+static void put_decoded_word(const json_t *word, bool coded, bool quote, struct buf *out)
+{
+	AUTO_DONE(buf) bytes = {};
+	const char *text = json_string_value(word);
+
+	if (!text)
+		return;
+	if (coded) {
+		if (!buf_base64_decode(text, strlen(text), &bytes))
+			return;
+		text = bytes.data ? bytes.data : "";
+	}
+	if (quote)
+		shell_quote(out, text);
+	else
+		buf_str(out, text);
+}
+
+void words_command(const json_t *job, struct buf *out)
+{
+	const json_t *script = json_object_get(job, "script"), *coded = json_object_get(job, "script_b64");
+	const json_t *words = json_object_get(job, "command"), *word;
+	bool b64 = json_is_array(json_object_get(job, "command_b64"));
+	size_t i;
+
+	if (json_is_string(script) || json_is_string(coded)) {
+		put_decoded_word(json_is_string(script) ? script : coded, !json_is_string(script), false, out);
+		return;
+	}
+	if (b64)
+		words = json_object_get(job, "command_b64");
+	json_array_foreach(words, i, word) {
+		if (i)
+			buf_char(out, ' ');
+		put_decoded_word(word, b64, true, out);
+	}
 }

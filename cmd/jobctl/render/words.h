@@ -18,3 +18,9 @@ char *words_size(int64_t bytes, char out[WORDS_MAX]);            /* 12 B, 3.4 Mi
 bool words_waits_for_retry(const json_t *run); /* it has been tried, and will be again */
 /* How a run ended: "exit code 3", "killed by SIGKILL", "overlap", an error; nothing if all is well. */
 void words_result(const json_t *run, struct buf *out);
+
+/* Whether a job is paused or frozen. It does not run at its next slot then, so no next slot is shown. */
+bool words_is_held(const json_t *job);
+/* The command of a job object on one line: words quoted as for a shell, or the script. */
+void words_command(const json_t *job, struct buf *out);
+void words_schedule(const json_t *job, struct buf *out); /* "every 15m; on boot": the schedules as they were typed */

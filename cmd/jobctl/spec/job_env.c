@@ -2,7 +2,7 @@
 /* Puts the environment together as the engine and the spawner will, in their order. */
 #include "jobctl/spec/job_env.h"
 
-#include "jobctl/api.h"
+#include "jobctl/member.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/text.h"

@@ -2,13 +2,14 @@
 /* Walks the slots of schedules that were written on the command line. */
 #include "jobctl/spec/preview.h"
 
-#include "jobctl/api.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "core/job/job.h"
 #include "core/time/civil.h"
 #include "core/time/zone.h"
 #include "core/time/zone_cache.h"
-#include "jobctl/spec/spec_args.h"
+#include "jobctl/member.h"
+#include "jobctl/spec/job_object.h"
 #include <inttypes.h>
 #include <string.h>
 

@@ -8,7 +8,6 @@
 #include "base/io.h"
 #include "jobctl/moment.h"
 #include "jobctl/spec/shell.h"
-#include "wire/spec_json.h"
 #include "jobctl/spec/when_args.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -186,22 +185,4 @@ void spec_args_set_command(struct job_spec *s, char *const *words, size_t n)
 	}
 	for (size_t i = 0; i < n; i++)
 		strv_add(&s->command, words[i]);
-}
-
-bool job_object_read_spec(const json_t *job, struct job_spec *s, struct err *e)
-{
-	json_auto_t *members = json_object();
-
-	for (size_t i = 0; i < job_fields_count; i++) {
-		AUTO_TEXT coded = xprintf("%s_b64", job_fields[i].name);
-		const char *const keys[] = {job_fields[i].name, coded};
-
-		for (size_t k = 0; k < ELEMENTS(keys); k++) {
-			json_t *value = json_object_get(job, keys[k]);
-
-			if (value && !json_is_null(value))
-				json_object_set(members, keys[k], value);
-		}
-	}
-	return spec_json_read(members, s, NULL, e);
 }

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the command line of 'add' to a job's spec, and back. */
+/* Converts 'add' options to a job definition. */
 #pragma once
 #include "core/job/job.h"
-#include <jansson.h>
 #include <stdbool.h>
 
 struct args;
-struct buf;
 struct err;
 
 /* Sets one field as its option would: 'text' is a file for a blob, a pair for a map. */
@@ -20,9 +18,3 @@ bool spec_args_read(struct job_spec *s /* initialised */, const struct args *a, 
 
 /* A script or a command, by what the words look like. */
 void spec_args_set_command(struct job_spec *s, char *const *words, size_t n);
-
-/* The spec of a job object of the API. */
-bool job_object_read_spec(const json_t *job, struct job_spec *s /* initialised */, struct err *e);
-
-/* The command that makes this spec, for a shell. 'secret' tells which variables to mask; NULL: none. */
-void spec_command_write(const struct job_spec *s, bool (*secret)(const char *pair), struct buf *out);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes a spec as the 'jobctl add' command that makes it. */
+#include "jobctl/spec/spec_command.h"
+
 #include "base/auto.h"
 #include "base/buf.h"
 #include "jobctl/spec/shell.h"
-#include "jobctl/spec/spec_args.h"
+#include "core/job/job.h"
 #include <inttypes.h>
 #include <string.h>
 

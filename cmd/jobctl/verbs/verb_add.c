@@ -13,13 +13,15 @@
 #include "jobctl/follow.h"
 #include "jobctl/render/render.h"
 #include "jobctl/spec/preview.h"
-#include "jobctl/render/rows.h"
-#include "jobctl/verbs/run_verb.h"
+#include "jobctl/verbs/verbs.h"
 #include "jobctl/spec/spec_args.h"
 #include "jobctl/render/dry_run.h"
 #include "wire/spec_json.h"
 #include "jobctl/render/words.h"
 #include "jobctl/local_zone.h"
+#include "jobctl/member.h"
+#include "jobctl/render/rows.h"
+#include "jobctl/render/columns.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>

@@ -9,8 +9,9 @@
 #include "jobctl/ctl.h"
 #include "jobctl/each.h"
 #include "jobctl/render/render.h"
-#include "jobctl/verbs/run_verb.h"
+#include "jobctl/verbs/verbs.h"
 #include "jobctl/warrant_supply.h"
+#include "jobctl/member.h"
 #include <inttypes.h>
 
 static bool approve_each(struct ctl *c, const struct ref *ref, void *none, json_t **ret, struct err *e)

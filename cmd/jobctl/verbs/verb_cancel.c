@@ -10,7 +10,8 @@
 #include "jobctl/each.h"
 #include "jobctl/follow.h"
 #include "jobctl/render/render.h"
-#include "jobctl/verbs/run_verb.h"
+#include "jobctl/verbs/verbs.h"
+#include "jobctl/member.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -177,10 +178,9 @@ static bool rm_each(struct ctl *c, const struct ref *ref, void *none, json_t **r
 }
 
 /* "remove 'a', 'b'? [y/N]" */
-static bool confirmed(char *const *words, size_t n)
+static bool confirm_rm(char *const *words, size_t n)
 {
 	AUTO_DONE(buf) question = {};
-	char line[16];
 
 	buf_str(&question, "remove");
 	for (size_t i = 0; i < n; i++) {
@@ -188,8 +188,8 @@ static bool confirmed(char *const *words, size_t n)
 		text_escape(&question, words[i], strlen(words[i]));
 		buf_char(&question, '\'');
 	}
-	fprintf(stderr, "%s? [y/N] ", question.data);
-	return fgets(line, sizeof line, stdin) && (line[0] == 'y' || line[0] == 'Y');
+	buf_char(&question, '?');
+	return ctl_ask(question.data);
 }
 
 int verb_rm(struct ctl *c, const struct args *a)
@@ -198,12 +198,12 @@ int verb_rm(struct ctl *c, const struct args *a)
 	size_t n = args_operands(a, &words);
 
 	if (!args_has(a, "yes")) {
-		if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
+		if (!ctl_can_ask()) {
 			ctl_say("jobctl: nothing was removed: "
 				"without a terminal to ask at, 'jobctl rm' needs --yes");
 			return EXIT_USAGE;
 		}
-		if (!confirmed(words, n)) {
+		if (!confirm_rm(words, n)) {
 			ctl_say("nothing was removed");
 			return EXIT_FAILURE;
 		}

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* jobctl db prune, backup and check. */
-#include "jobctl/api.h"
 #include "jobctl/args.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -11,7 +10,9 @@
 #include "jobctl/ctl.h"
 #include "jobctl/verbs/verb_db.h"
 #include "jobctl/render/render.h"
-#include "jobctl/verbs/run_verb.h"
+#include "jobctl/verbs/verbs.h"
+#include "jobctl/member.h"
+#include "jobctl/connect.h"
 #include "wire/http_client.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -28,23 +29,15 @@ bool verb_db_is_system(const struct ctl *c)
 	return paths_find(&(struct paths_options){.instance = c->instance}, &system, NULL) && text_equal(c->socket, system.socket);
 }
 
-static bool asked(const char *question)
-{
-	char line[16];
-
-	fprintf(stderr, "%s [y/N] ", question);
-	return fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
-}
-
 int verb_db_confirm(const struct args *a, const char *verb, const char *question)
 {
 	if (args_has(a, "yes"))
 		return -1;
-	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
+	if (!ctl_can_ask()) {
 		ctl_say("jobctl: nothing was done: without a terminal to ask at, 'jobctl %s' needs --yes", verb);
 		return EXIT_USAGE;
 	}
-	if (asked(question))
+	if (ctl_ask(question))
 		return -1;
 	ctl_say("nothing was done");
 	return EXIT_FAILURE;

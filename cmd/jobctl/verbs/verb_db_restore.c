@@ -7,7 +7,8 @@
 #include "base/text.h"
 #include "jobctl/ctl.h"
 #include "jobctl/verbs/verb_db.h"
-#include "jobctl/verbs/run_verb.h"
+#include "jobctl/verbs/verbs.h"
+#include "jobctl/connect.h"
 #include <errno.h>
 #include <libgen.h>
 #include <limits.h>

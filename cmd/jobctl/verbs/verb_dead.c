@@ -10,19 +10,16 @@
 #include "jobctl/filters.h"
 #include "jobctl/render/render.h"
 #include "jobctl/ref.h"
+#include "jobctl/verbs/verbs.h"
+#include "jobctl/member.h"
 #include "jobctl/render/rows.h"
-#include "jobctl/verbs/run_verb.h"
+#include "jobctl/render/columns.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #define LIST_DEFAULT 100
-
-static bool is_talk(const struct ctl *c)
-{
-	return c->format == FORMAT_TABLE || c->format == FORMAT_WIDE;
-}
 
 /* ---- list ---- */
 
@@ -100,7 +97,7 @@ int verb_dead_list(struct ctl *c, const struct args *a)
 	rows_end(&rows);
 	if (!ok)
 		return ctl_fail(&e);
-	if (count == 0 && c->terminal && is_talk(c))
+	if (count == 0 && c->terminal && render_is_text(c))
 		ctl_say("no dead letters");
 	return EXIT_SUCCESS;
 }
@@ -161,7 +158,7 @@ static bool change_run(struct dead_change *ch, const struct ref *ref, struct err
 		return false;
 	ch->count++;
 	json_array_append(ch->results, answer);
-	if (is_talk(ch->c))
+	if (render_is_text(ch->c))
 		say_one(ch, answer);
 	return true;
 }
@@ -202,7 +199,7 @@ static bool change_many(struct dead_change *ch, int64_t job, struct err *e)
 		"refused", (json_int_t)refused, "refused_because", because));
 	if (job)
 		json_object_set_new(json_array_get(ch->results, json_array_size(ch->results) - 1), "job", json_integer(job));
-	if (is_talk(ch->c))
+	if (render_is_text(ch->c))
 		ctl_say("%" PRId64 " dead letter%s %s", count, count == 1 ? "" : "s", strcmp(ch->verb, "retry") == 0 ? "queued again" : "purged");
 	if (refused)
 		ctl_say("%" PRId64 " not: %s", refused, because ? because : "no reason given");

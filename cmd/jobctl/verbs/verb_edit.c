@@ -10,11 +10,11 @@
 #include "core/job/job.h"
 #include "jobctl/ctl.h"
 #include "jobctl/editor.h"
-#include "jobctl/render/render.h"
-#include "jobctl/verbs/run_verb.h"
-#include "jobctl/spec/spec_args.h"
+#include "jobctl/verbs/verbs.h"
 #include "jobctl/spec/spec_form.h"
 #include "jobctl/spec/spec_patch.h"
+#include "jobctl/member.h"
+#include "jobctl/spec/job_object.h"
 #include "wire/spec_json.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -114,16 +114,6 @@ static int fail_keeping_text(struct edit_session *s, const struct err *e)
 	return ctl_fail(e);
 }
 
-static bool ask(const char *question)
-{
-	char line[16];
-
-	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
-		return false;
-	fprintf(stderr, "%s [y/N] ", question);
-	return fgets(line, sizeof line, stdin) && (line[0] == 'y' || line[0] == 'Y');
-}
-
 /* Somebody else has changed the job: what was edited is laid over what it is now. */
 static bool rebase(struct ctl *c, struct edit_session *s, const json_t *patch, struct err *e)
 {
@@ -174,7 +164,7 @@ static enum next edit_round(struct ctl *c, struct edit_session *s, int *ret_code
 		put_note(&s->text, e.msg);
 		return AGAIN;
 	}
-	if (e.kind == ERR_CONFLICT && ask("The job was changed meanwhile. Edit again?") && rebase(c, s, patch, &e))
+	if (e.kind == ERR_CONFLICT && ctl_can_ask() && ctl_ask("The job was changed meanwhile. Edit again?") && rebase(c, s, patch, &e))
 		return AGAIN;
 	*ret_code = fail_keeping_text(s, &e);
 	return DONE;

@@ -11,10 +11,13 @@
 #include "jobctl/ctl.h"
 #include "jobctl/filters.h"
 #include "jobctl/render/render.h"
-#include "jobctl/verbs/run_verb.h"
+#include "jobctl/verbs/verbs.h"
 #include "wire/http_client.h"
 #include "wire/spec_json.h"
 #include "jobctl/render/words.h"
+#include "jobctl/member.h"
+#include "jobctl/connect.h"
+#include "jobctl/render/rows.h"
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -174,7 +177,7 @@ static bool list_events(struct ctl *c, const struct args *a, const char *path, s
 	for (size_t i = json_array_size(all); i-- > 0;)
 		rows_add(&rows, json_array_get(all, i));
 	rows_end(&rows);
-	if (json_array_size(all) == 0 && c->terminal && (c->format == FORMAT_TABLE || c->format == FORMAT_WIDE))
+	if (json_array_size(all) == 0 && c->terminal && render_is_text(c))
 		ctl_say("nothing happened");
 	return true;
 }

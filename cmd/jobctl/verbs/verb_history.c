@@ -11,9 +11,11 @@
 #include "jobctl/ctl.h"
 #include "jobctl/spec/job_env.h"
 #include "jobctl/render/render.h"
-#include "jobctl/verbs/run_verb.h"
-#include "jobctl/spec/spec_args.h"
+#include "jobctl/verbs/verbs.h"
 #include "jobctl/spec/spec_form.h"
+#include "jobctl/member.h"
+#include "jobctl/spec/job_object.h"
+#include "jobctl/render/rows.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -168,7 +170,7 @@ int verb_history(struct ctl *c, const struct args *a)
 	args_operands(a, &words);
 	if (args_has(a, "diff") && !text_parse_int(args_last(a, "diff"), 1, INT64_MAX, &number))
 		err_set(&e, ERR_INVALID, "--diff: '%s' is not the number of a revision", args_last(a, "diff"));
-	else if (number && c->format != FORMAT_TABLE && c->format != FORMAT_WIDE)
+	else if (number && !render_is_text(c))
 		err_set(&e, ERR_INVALID, "--diff is text, not %s", render_format_name(c->format));
 	if (e.kind || !read_history(c, words[0], list, &e))
 		return ctl_fail(&e);

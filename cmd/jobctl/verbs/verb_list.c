@@ -6,20 +6,20 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job/job.h"
-#include "core/job/run.h"
 #include "jobctl/ctl.h"
 #include "jobctl/filters.h"
 #include "jobctl/render/render.h"
 #include "jobctl/render/pauses.h"
+#include "jobctl/verbs/verbs.h"
+#include "jobctl/member.h"
 #include "jobctl/render/rows.h"
-#include "jobctl/verbs/run_verb.h"
+#include "jobctl/render/columns.h"
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#define RUNS_DEFAULT 100
 #define WATCH_SECONDS 2
 
 /* Rows on their way from the daemon to the screen. */
@@ -85,43 +85,10 @@ static void on_job_page(void *arg)
 		rows_page(&l->rows);
 }
 
-typedef bool state_known_fn(const char *name);
-
 static bool job_state_known(const char *name)
 {
 	return job_state_parse(name, &(enum job_state){0});
 }
-
-static bool run_state_known(const char *name)
-{
-	return run_state_parse(name, &(enum run_state){0});
-}
-
-/* --state S, repeated or as a comma list. */
-static bool add_states(struct buf *path, const struct args *a, state_known_fn *known, struct err *e)
-{
-	for (size_t i = 0; i < args_count(a, "state"); i++) {
-		AUTO_TEXT list = xstrdup(args_nth(a, "state", i));
-		char *save = NULL;
-
-		for (char *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
-			if (!known(word))
-				return err_set(e, ERR_INVALID, "--state: there is no state '%s'", word);
-			api_query_add(path, "state", word);
-		}
-	}
-	return true;
-}
-
-static bool tags_check(const struct args *a, struct err *e)
-{
-	for (size_t i = 0; i < args_count(a, "tag"); i++)
-		if (!strchr(args_nth(a, "tag", i), '='))
-			return err_set(e, ERR_INVALID, "--tag: '%s' is not KEY=VALUE", args_nth(a, "tag", i));
-	return true;
-}
-
-/* ---- list ---- */
 
 static int compare_next(const void *a, const void *b)
 {
@@ -196,10 +163,10 @@ static bool jobs_path(const struct ctl *c, const struct args *a, const struct li
 	struct err *e)
 {
 	buf_str(path, "/v1/jobs");
-	if (!add_states(path, a, job_state_known, e) || !filter_time(path, a, "since", c->now, e) ||
+	if (!filter_states(path, a, job_state_known, e) || !filter_time(path, a, "since", c->now, e) ||
 		!filter_time(path, a, "until", c->now, e))
 		return false;
-	if (!tags_check(a, e))
+	if (!filter_tags_check(a, e))
 		return false;
 	if (args_last(a, "cursor"))
 		api_query_add(path, "cursor", args_last(a, "cursor"));
@@ -306,7 +273,7 @@ int verb_list(struct ctl *c, const struct args *a)
 	size_t count = 0;
 
 	for (;;) {
-		if ((c->format == FORMAT_TABLE || c->format == FORMAT_WIDE) && !pauses_say(c, &e))
+		if (render_is_text(c) && !pauses_say(c, &e))
 			return ctl_fail(&e);
 		if (!list_once(c, a, &count, &e))
 			return ctl_fail(&e);
@@ -316,102 +283,7 @@ int verb_list(struct ctl *c, const struct args *a)
 		c->now = clock_now(&clock_system);
 		clear_screen(c);
 	}
-	if (c->terminal && (c->format == FORMAT_TABLE || c->format == FORMAT_WIDE))
+	if (c->terminal && render_is_text(c))
 		say_not_listed(a, count);
-	return EXIT_SUCCESS;
-}
-
-/* ---- runs ---- */
-
-static bool runs_filters(const struct ctl *c, const struct args *a, struct buf *path, struct err *e)
-{
-	if (!add_states(path, a, run_state_known, e) || !filter_time(path, a, "since", c->now, e) ||
-		!filter_time(path, a, "until", c->now, e))
-		return false;
-	if (args_count(a, "tag") > 1)
-		return err_set(e, ERR_INVALID, "--tag: runs are listed by one tag; give it once");
-	if (!tags_check(a, e))
-		return false;
-	if (args_has(a, "tag"))
-		api_query_add(path, "tag", args_last(a, "tag"));
-	if (args_has(a, "owner"))
-		api_query_add(path, "owner", args_last(a, "owner"));
-	if (!args_has(a, "planned"))
-		api_query_add(path, "planned", "false");
-	if (args_has(a, "failed"))
-		api_query_add(path, "state", "failed,timed_out,lost");
-	if (args_last(a, "cursor"))
-		api_query_add(path, "cursor", args_last(a, "cursor"));
-	return true;
-}
-
-static bool on_run(const json_t *run, void *arg)
-{
-	struct listing *l = arg;
-
-	rows_add(&l->rows, run);
-	return true;
-}
-
-/* Runs of the jobs whose numbers are in 'jobs', with commas between, or of all jobs. */
-static bool runs_of(struct ctl *c, const struct args *a, const char *jobs, struct listing *l, struct err *e)
-{
-	AUTO_DONE(buf) path = {};
-	AUTO_TEXT cursor = NULL;
-	struct pages pages = {.member = "runs", .row = on_run, .page = on_job_page, .arg = l};
-	bool ok;
-
-	buf_str(&path, "/v1/runs");
-	if (jobs)
-		api_query_add(&path, "job", jobs);
-	if (!runs_filters(c, a, &path, e))
-		return false;
-	pages.path = path.data;
-	pages.limit = l->limit;
-	ok = api_pages(c, &pages, e);
-	cursor = pages.next_cursor;
-	if (ok && cursor)
-		ctl_say("there is more: add --cursor %s, or --limit 0 for all", cursor);
-	return ok;
-}
-
-/* A run that was named is shown on the first page; the number of a job goes into the list. */
-static bool runs_operand(struct ctl *c, const struct args *a, const char *text, struct listing *l, struct buf *jobs,
-	struct err *e)
-{
-	json_auto_t *o = NULL;
-	struct ref ref;
-
-	if (!ref_parse(text, &ref, e) || !(ref.run ? api_run : api_job)(c, &ref, &o, e))
-		return false;
-	if (ref.run && !args_has(a, "cursor"))
-		rows_add(&l->rows, o);
-	if (!ref.run)
-		buf_printf(jobs, "%s%" PRId64, jobs->len ? "," : "", member_int(o, "id"));
-	return true;
-}
-
-int verb_runs(struct ctl *c, const struct args *a)
-{
-	struct listing l = {};
-	AUTO_DONE(buf) jobs = {};
-	struct err e = {};
-	char *const *words;
-	size_t n = args_operands(a, &words), count;
-	bool ok = true;
-
-	if (!filter_limit(a, RUNS_DEFAULT, &l.limit, &e))
-		return ctl_fail(&e);
-	rows_begin(&l.rows, c, &run_rows);
-	for (size_t i = 0; ok && i < n; i++)
-		ok = runs_operand(c, a, words[i], &l, &jobs, &e);
-	if (ok && (n == 0 || jobs.len))
-		ok = runs_of(c, a, jobs.data, &l, &e);
-	count = l.rows.count;
-	rows_end(&l.rows);
-	if (!ok)
-		return ctl_fail(&e);
-	if (count == 0 && c->terminal && (c->format == FORMAT_TABLE || c->format == FORMAT_WIDE))
-		ctl_say("no runs");
 	return EXIT_SUCCESS;
 }

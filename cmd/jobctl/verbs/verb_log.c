@@ -11,8 +11,9 @@
 #include "jobctl/follow.h"
 #include "jobctl/render/render.h"
 #include "jobctl/render/run_output.h"
-#include "jobctl/verbs/run_verb.h"
+#include "jobctl/verbs/verbs.h"
 #include "jobctl/render/words.h"
+#include "jobctl/member.h"
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>

@@ -11,11 +11,13 @@
 #include "jobctl/moment.h"
 #include "jobctl/render/render.h"
 #include "jobctl/spec/preview.h"
-#include "jobctl/verbs/run_verb.h"
+#include "jobctl/verbs/verbs.h"
 #include "jobctl/render/dry_run.h"
 #include "jobctl/spec/when_args.h"
 #include "jobctl/render/words.h"
 #include "jobctl/local_zone.h"
+#include "jobctl/member.h"
+#include "jobctl/render/rows.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -283,7 +285,7 @@ int verb_next(struct ctl *c, const struct args *a)
 		return batch(zones);
 	if (!read_next(c, a, &p, &e) || !preview_each(zones, &p, collect_slot, &l, &e))
 		return ctl_fail(&e);
-	if (l.n == 0 && (c->format == FORMAT_TABLE || c->format == FORMAT_WIDE))
+	if (l.n == 0 && render_is_text(c))
 		say_none(zones, &p);
 	if (c->format == FORMAT_TABLE && c->terminal)
 		return l.n ? show_rows(c, &l, &person_kind) : EXIT_SUCCESS;

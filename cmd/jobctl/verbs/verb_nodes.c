@@ -9,7 +9,9 @@
 #include "jobctl/render/cells.h"
 #include "jobctl/ctl.h"
 #include "jobctl/render/render.h"
-#include "jobctl/verbs/run_verb.h"
+#include "jobctl/verbs/verbs.h"
+#include "jobctl/member.h"
+#include "jobctl/render/rows.h"
 #include <inttypes.h>
 #include <string.h>
 

@@ -8,10 +8,11 @@
 #include "base/text.h"
 #include "jobctl/render/cells.h"
 #include "jobctl/ctl.h"
-#include "jobctl/render/render.h"
 #include "jobctl/ref.h"
-#include "jobctl/verbs/run_verb.h"
+#include "jobctl/verbs/verbs.h"
 #include "jobctl/render/words.h"
+#include "jobctl/member.h"
+#include "jobctl/render/rows.h"
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>

@@ -9,8 +9,10 @@
 #include "jobctl/ctl.h"
 #include "jobctl/follow.h"
 #include "jobctl/render/render.h"
+#include "jobctl/verbs/verbs.h"
+#include "jobctl/member.h"
 #include "jobctl/render/rows.h"
-#include "jobctl/verbs/run_verb.h"
+#include "jobctl/render/columns.h"
 #include <inttypes.h>
 #include <string.h>
 

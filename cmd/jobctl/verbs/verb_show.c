@@ -17,12 +17,15 @@
 #include "jobctl/render/render.h"
 #include "jobctl/render/pauses.h"
 #include "jobctl/spec/preview.h"
-#include "jobctl/render/rows.h"
-#include "jobctl/verbs/run_verb.h"
+#include "jobctl/verbs/verbs.h"
 #include "jobctl/render/sandbox.h"
-#include "jobctl/spec/spec_args.h"
 #include "wire/spec_json.h"
 #include "jobctl/render/words.h"
+#include "jobctl/member.h"
+#include "jobctl/spec/spec_command.h"
+#include "jobctl/spec/job_object.h"
+#include "jobctl/render/rows.h"
+#include "jobctl/render/columns.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -365,11 +368,6 @@ static int show_job(struct ctl *c, const struct args *a, const json_t *job, cons
 	return render_text(&out);
 }
 
-static bool is_text(const struct ctl *c)
-{
-	return c->format == FORMAT_TABLE || c->format == FORMAT_WIDE;
-}
-
 /* For programs: the object itself, or a row of the list it would be in. */
 static int show_data(const struct ctl *c, const json_t *o, const struct row_kind *kind)
 {
@@ -407,13 +405,13 @@ int verb_show(struct ctl *c, const struct args *a)
 	args_operands(a, &words);
 	if (views > 1)
 		err_set(&e, ERR_INVALID, "give one of --env, --sandbox and --as-command");
-	else if (about_job && !is_text(c))
+	else if (about_job && !render_is_text(c))
 		err_set(&e, ERR_INVALID, "--env, --sandbox and --as-command are text, not %s", render_format_name(c->format));
 	if (e.kind != ERR_NONE || !ref_parse(words[0], &ref, &e) ||
 		(ref.run && !api_run(c, &ref, &run, &e)) ||
 		((!ref.run || about_job) && !api_job(c, &ref, &job, &e)))
 		return ctl_fail(&e);
-	if (!is_text(c))
+	if (!render_is_text(c))
 		return show_data(c, run ? run : job, run ? &run_rows : &job_rows);
 	if (job)
 		return show_job(c, a, job, run);

@@ -10,8 +10,9 @@
 #include "jobctl/ctl.h"
 #include "jobctl/render/render.h"
 #include "jobctl/render/pauses.h"
-#include "jobctl/verbs/run_verb.h"
+#include "jobctl/verbs/verbs.h"
 #include "jobctl/render/words.h"
+#include "jobctl/member.h"
 #include <inttypes.h>
 #include <string.h>
 

@@ -11,12 +11,14 @@
 #include "jobctl/ctl.h"
 #include "jobctl/spec/job_env.h"
 #include "jobctl/render/render.h"
-#include "jobctl/render/rows.h"
-#include "jobctl/verbs/run_verb.h"
+#include "jobctl/verbs/verbs.h"
 #include "jobctl/spec/spec_args.h"
 #include "jobctl/spec/spec_form.h"
 #include "wire/spec_json.h"
 #include "jobctl/render/words.h"
+#include "jobctl/member.h"
+#include "jobctl/spec/job_object.h"
+#include "jobctl/render/rows.h"
 #include <inttypes.h>
 #include <string.h>
 

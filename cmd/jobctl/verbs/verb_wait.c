@@ -8,8 +8,10 @@
 #include "jobctl/ctl.h"
 #include "jobctl/follow.h"
 #include "jobctl/render/render.h"
+#include "jobctl/verbs/verbs.h"
+#include "jobctl/member.h"
 #include "jobctl/render/rows.h"
-#include "jobctl/verbs/run_verb.h"
+#include "jobctl/render/columns.h"
 #include <inttypes.h>
 
 struct waiting {
@@ -19,14 +21,9 @@ struct waiting {
 	struct rows rows; /* for -o json and the like */
 };
 
-static bool is_talk(const struct ctl *c)
-{
-	return c->format == FORMAT_TABLE || c->format == FORMAT_WIDE;
-}
-
 static int over(struct waiting *w, const json_t *run)
 {
-	if (is_talk(w->c))
+	if (render_is_text(w->c))
 		follow_say(run, true);
 	else
 		rows_add(&w->rows, run);
@@ -122,14 +119,14 @@ int verb_wait(struct ctl *c, const struct args *a)
 		}
 		w.until = clock_boot(&clock_system) + d;
 	}
-	if (!is_talk(c))
+	if (!render_is_text(c))
 		rows_begin(&w.rows, c, &run_rows);
 	for (size_t i = 0; i < n; i++) {
 		int one = wait_operand(&w, words[i]);
 
 		code = code ? code : one;
 	}
-	if (!is_talk(c))
+	if (!render_is_text(c))
 		rows_end(&w.rows);
 	return code;
 }

@@ -9,9 +9,10 @@
 #include "jobctl/ctl.h"
 #include "jobctl/filters.h"
 #include "jobctl/render/render.h"
-#include "jobctl/verbs/run_verb.h"
+#include "jobctl/verbs/verbs.h"
 #include "jobctl/render/table.h"
 #include "jobctl/render/words.h"
+#include "jobctl/member.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -118,11 +119,6 @@ static void put_why_at(const struct ctl *c, const json_t *at, struct buf *out)
 		put_why(json_object_get(at, "why"), "", out);
 }
 
-static bool for_people(const struct ctl *c)
-{
-	return c->format == FORMAT_TABLE || c->format == FORMAT_WIDE;
-}
-
 /* ret_limit: how many of the last slots are shown. */
 static bool why_path(struct ctl *c, const struct args *a, struct buf *path, size_t *ret_limit, struct err *e)
 {
@@ -146,7 +142,7 @@ static bool why_path(struct ctl *c, const struct args *a, struct buf *path, size
 		return err_set(e, ERR_INVALID, "--limit: at most 100; 'jobctl runs %s' shows more", words[0]);
 	*ret_limit = limit;
 	/* Planned slots come first in the answer; they are shown apart and do not count. */
-	if (limit > 0 && for_people(c))
+	if (limit > 0 && render_is_text(c))
 		limit = limit + PLANNED_ASKED > LIMIT_MAX ? LIMIT_MAX : limit + PLANNED_ASKED;
 	snprintf(number, sizeof(number), "%zu", limit);
 	api_query_add(path, "limit", number);
@@ -163,7 +159,7 @@ int verb_why(struct ctl *c, const struct args *a)
 
 	if (!why_path(c, a, &path, &limit, &e) || !api_call(c, "GET", path.data, NULL, &o, &e))
 		return ctl_fail(&e);
-	if (!for_people(c))
+	if (!render_is_text(c))
 		return render_object(c, o);
 	if (json_is_object(json_object_get(o, "run")))
 		put_run_why(c, json_object_get(o, "run"), &out);

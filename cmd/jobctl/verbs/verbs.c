@@ -5,10 +5,7 @@
 #include "base/auto.h"
 #include "core/job/job.h"
 #include "jobctl/ctl.h"
-#include "jobctl/verbs/run_verb.h"
 #include "jobctl/spec/when_args.h"
-#include <assert.h>
-#include <string.h>
 
 #define FORMATS_TEXT (1u << FORMAT_TABLE | 1u << FORMAT_WIDE)
 #define FORMATS_OBJECT (FORMATS_TEXT | 1u << FORMAT_JSON | 1u << FORMAT_JSONL)
@@ -319,19 +316,6 @@ static const struct opt db_restore_opts[] = {
 	{},
 };
 
-const struct opt global_opts[] = {
-	{"output", 'o', "FORMAT", "table, wide, json, jsonl, csv or name"},
-	{"json", 0, NULL, "short for -o json"},
-	{"color", 0, "WHEN", "auto, always or never"},
-	{"socket", 0, "PATH", "socket of the daemon"},
-	{"user", 0, NULL, "talk to your own daemon only"},
-	{"system", 0, NULL, "talk to the system's daemon only"},
-	{"instance", 0, "NAME", "talk to that one of several on this host"},
-	{"help", 'h', NULL, "show this help"},
-	{"version", 'V', NULL, "show versions"},
-	{},
-};
-
 const struct verb verbs[] = {
 	{.name = "add", .operands = "[--] COMMAND [ARG…]", .help = "add a job", .details = add_details,
 		.opts = add_opts, .job_fields = true, .command = true, .max = -1, .formats = FORMATS_ALL,
@@ -437,74 +421,3 @@ const struct verb verbs[] = {
 		.run = verb_help},
 	{},
 };
-
-const struct verb *verb_find(const char *name)
-{
-	for (const struct verb *v = verbs; v->name; v++)
-		if (strcmp(v->name, name) == 0)
-			return v;
-	return NULL;
-}
-
-const char *verb_second_word(const struct verb *v)
-{
-	const char *gap = strchr(v->name, ' ');
-
-	return gap ? gap + 1 : NULL;
-}
-
-const struct verb *verb_in_group(const struct verb *table, const struct verb *v, const char *word)
-{
-	size_t len = strlen(word);
-
-	for (v = v ? v + 1 : table; v->name; v++)
-		if (strncmp(v->name, word, len) == 0 && v->name[len] == ' ')
-			return v;
-	return NULL;
-}
-
-const struct verb *verb_match(const struct verb *table, char *const *words, size_t n, size_t *ret_used)
-{
-	const struct verb *found = NULL;
-
-	for (const struct verb *v = NULL; n > 0 && (v = verb_in_group(table, v, words[0]));) {
-		if (n > 1 && strcmp(verb_second_word(v), words[1]) == 0) {
-			*ret_used = 2;
-			return v;
-		}
-		/* A second word that is no option was meant to be one of the group. */
-		if (v->bare && (n == 1 || words[1][0] == '-'))
-			found = v;
-	}
-	for (const struct verb *v = table; n > 0 && v->name && !found; v++)
-		if (!verb_second_word(v) && strcmp(v->name, words[0]) == 0)
-			found = v;
-	*ret_used = found != NULL;
-	return found;
-}
-
-static size_t append(struct opt *to, size_t n, const struct opt *from)
-{
-	for (; from && from->name; from++) {
-		assert(n < OPTS_MAX);
-		to[n++] = *from;
-	}
-	return n;
-}
-
-size_t verb_opts(const struct verb *v, struct opt ret[OPTS_MAX])
-{
-	size_t n = 0;
-
-	if (v)
-		n = append(ret, n, v->opts);
-	for (size_t i = 0; v && v->job_fields && i < job_fields_count; i++) {
-		const struct job_field *f = &job_fields[i];
-
-		if (!f->flag)
-			continue;
-		assert(n < OPTS_MAX);
-		ret[n++] = (struct opt){f->flag, f->short_flag, f->arg, f->help};
-	}
-	return append(ret, n, global_opts);
-}

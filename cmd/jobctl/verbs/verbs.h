@@ -1,44 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of verbs: dispatch, help and completion read it. */
+/* Verb table, and the function that implements each verb. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
+#include "jobctl/verb.h"
 
-struct args;
-struct ctl;
+extern const struct verb verbs[]; /* in the order of 'jobctl help' */
 
-struct opt {
-	const char *name;  /* long option; the last row of a list has NULL */
-	char letter;       /* 0: none */
-	const char *arg;   /* word for its value; NULL: it takes none */
-	const char *help;  /* one line, lower case */
-};
-
-struct verb {
-	const char *name;      /* one word or two ("queue add"); the last row has NULL */
-	const char *operands;  /* as the synopsis shows them; NULL: none */
-	const char *help;      /* one line, lower case */
-	const char *details;   /* paragraphs of 'jobctl help VERB'; NULL: none */
-	const struct opt *opts; /* NULL: none of its own */
-	bool bare;             /* of two words: its first word alone means it too ("queue" is "queue list") */
-	bool job_fields;       /* takes the flags of job_fields[] too */
-	bool command;          /* what follows the first operand is a command, with options of its own */
-	int min, max;          /* operands; max -1: any number */
-	unsigned formats;      /* bits 1 << enum format of what it can write */
-	int (*run)(struct ctl *c, const struct args *a); /* the exit code */
-};
-
-extern const struct verb verbs[];
-extern const struct opt global_opts[]; /* every verb takes them, before or after its name */
-
-const struct verb *verb_find(const char *name); /* by its whole name */
-
-/* The verb that 'words' begin with, and how many of them name it. NULL: none. */
-const struct verb *verb_match(const struct verb *table, char *const *words, size_t n, size_t *ret_used);
-/* The next verb after 'v' (NULL: the first one) whose name begins with this word and has a second; NULL: none. */
-const struct verb *verb_in_group(const struct verb *table, const struct verb *v, const char *word);
-const char *verb_second_word(const struct verb *v); /* NULL: its name is one word */
-
-#define OPTS_MAX 96
-/* All options of a verb in the order of its help, global ones last; returns how many. */
-size_t verb_opts(const struct verb *v, struct opt ret[OPTS_MAX]);
+int verb_add(struct ctl *c, const struct args *a);
+int verb_list(struct ctl *c, const struct args *a);
+int verb_show(struct ctl *c, const struct args *a);
+int verb_cancel(struct ctl *c, const struct args *a);
+int verb_rm(struct ctl *c, const struct args *a);
+int verb_pause(struct ctl *c, const struct args *a);
+int verb_resume(struct ctl *c, const struct args *a);
+int verb_freeze(struct ctl *c, const struct args *a);
+int verb_thaw(struct ctl *c, const struct args *a);
+int verb_run(struct ctl *c, const struct args *a);
+int verb_runs(struct ctl *c, const struct args *a);
+int verb_log(struct ctl *c, const struct args *a);
+int verb_why(struct ctl *c, const struct args *a);
+int verb_events(struct ctl *c, const struct args *a);
+int verb_wait(struct ctl *c, const struct args *a);
+int verb_next(struct ctl *c, const struct args *a);
+int verb_explain(struct ctl *c, const struct args *a);
+int verb_dead_list(struct ctl *c, const struct args *a);
+int verb_dead_show(struct ctl *c, const struct args *a);
+int verb_dead_retry(struct ctl *c, const struct args *a);
+int verb_dead_purge(struct ctl *c, const struct args *a);
+int verb_queue_add(struct ctl *c, const struct args *a);
+int verb_queue_set(struct ctl *c, const struct args *a);
+int verb_nodes(struct ctl *c, const struct args *a);
+int verb_node_drain(struct ctl *c, const struct args *a);
+int verb_node_undrain(struct ctl *c, const struct args *a);
+int verb_node_resign(struct ctl *c, const struct args *a);
+int verb_queue_list(struct ctl *c, const struct args *a);
+int verb_queue_rm(struct ctl *c, const struct args *a);
+int verb_limit_list(struct ctl *c, const struct args *a);
+int verb_limit_set(struct ctl *c, const struct args *a);
+int verb_limit_rm(struct ctl *c, const struct args *a);
+int verb_db_prune(struct ctl *c, const struct args *a);
+int verb_db_backup(struct ctl *c, const struct args *a);
+int verb_db_check(struct ctl *c, const struct args *a);
+int verb_db_restore(struct ctl *c, const struct args *a);
+int verb_set(struct ctl *c, const struct args *a);
+int verb_approve(struct ctl *c, const struct args *a);
+int verb_edit(struct ctl *c, const struct args *a);
+int verb_history(struct ctl *c, const struct args *a);
+int verb_undo(struct ctl *c, const struct args *a);
+int verb_template_add(struct ctl *c, const struct args *a);
+int verb_template_list(struct ctl *c, const struct args *a);
+int verb_template_show(struct ctl *c, const struct args *a);
+int verb_template_rm(struct ctl *c, const struct args *a);
+int verb_status(struct ctl *c, const struct args *a);
+int verb_version(struct ctl *c, const struct args *a);
+int verb_help(struct ctl *c, const struct args *a);
+int verb_notices_list(struct ctl *c, const struct args *a);
+int verb_notices_test(struct ctl *c, const struct args *a);
+int verb_none(struct ctl *c); /* jobctl without a verb */

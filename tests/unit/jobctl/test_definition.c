@@ -8,6 +8,7 @@
 #include "core/job/job_diff.h"
 #include "jobctl/spec/spec_form.h"
 #include "jobctl/spec/spec_patch.h"
+#include "jobctl/render/words.h"
 #include "unit/unit.h"
 #include "wire/spec_json.h"
 #include <string.h>

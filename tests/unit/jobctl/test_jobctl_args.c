@@ -10,6 +10,7 @@
 #include "jobctl/help.h"
 #include "jobctl/spec/spec_args.h"
 #include "jobctl/verbs/verbs.h"
+#include "jobctl/spec/spec_command.h"
 #include <string.h>
 
 /* ---- options ---- */
@@ -17,7 +18,7 @@
 static bool parse_add(struct args **ret, struct err *e, const char **words)
 {
 	struct opt opts[OPTS_MAX];
-	struct args_how how = {.opts = opts, .count = verb_opts(verb_find("add"), opts), .command = true};
+	struct args_how how = {.opts = opts, .count = verb_opts(verb_find(verbs, "add"), opts), .command = true};
 	int n = 0;
 
 	while (words[n])
@@ -48,7 +49,7 @@ static void options_of_the_command_are_left_alone(void **state)
 static void options_may_follow_operands_of_other_verbs(void **state)
 {
 	struct opt opts[OPTS_MAX];
-	struct args_how how = {.opts = opts, .count = verb_opts(verb_find("log"), opts)};
+	struct args_how how = {.opts = opts, .count = verb_opts(verb_find(verbs, "log"), opts)};
 	const char *words[] = {"log", "12", "-f", "-n5", NULL};
 	AUTO(args) *a = NULL;
 	struct err e = {};

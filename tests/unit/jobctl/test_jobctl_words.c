@@ -4,11 +4,11 @@
 
 #include "base/auto.h"
 #include "base/buf.h"
+#include "base/edit_distance.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "jobctl/spec/job_env.h"
 #include "jobctl/ref.h"
-#include "jobctl/render/rows.h"
 #include "jobctl/spec/shell.h"
 #include "jobctl/spec/spec_args.h"
 #include "jobctl/suggest.h"
@@ -94,9 +94,9 @@ static void the_nearest_name_is_suggested_and_a_far_one_is_not(void **state)
 	assert_null(brief.best);
 	suggest_offer(&brief, "node");
 	assert_string_equal(brief.best, "node");
-	assert_int_equal(suggest_distance("ab", "ba"), 1);
-	assert_int_equal(suggest_distance("", "abc"), 3);
-	assert_int_equal(suggest_distance("kitten", "sitting"), 3);
+	assert_int_equal(edit_distance("ab", "ba", 9), 1);
+	assert_int_equal(edit_distance("", "abc", 9), 3);
+	assert_int_equal(edit_distance("kitten", "sitting", 9), 3);
 }
 
 static void the_zone_is_read_from_what_systems_say(void **state)

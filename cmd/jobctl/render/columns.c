@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Formats the cells of job and run tables. */
+#include "jobctl/render/columns.h"
+
+#include "jobctl/api.h"
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/text.h"
+#include "jobctl/render/cells.h"
+#include "jobctl/render/rows.h"
+#include "jobctl/render/words.h"
+#include "jobctl/member.h"
+#include <inttypes.h>
+#include <string.h>
+
+#define CELL_OF(fn, key)                                                                           \
+	static void fn(const json_t *row, const struct look *l, struct buf *out)                   \
+	{                                                                                          \
+		(void)l;                                                                           \
+		cell_put(row, key, out);                                                           \
+	}
+#define CELL_TIME(fn, key)                                                                         \
+	static void fn(const json_t *row, const struct look *l, struct buf *out)                   \
+	{                                                                                          \
+		cell_put_time(row, key, l, out);                                                        \
+	}
+
+CELL_OF(cell_id, "id")
+CELL_OF(cell_name, "name")
+CELL_OF(cell_state, "state")
+CELL_OF(cell_owner, "owner")
+CELL_OF(cell_queue, "queue")
+CELL_OF(cell_tz, "tz")
+CELL_OF(cell_reason, "reason")
+CELL_OF(cell_kind, "kind")
+CELL_OF(cell_node, "node_name")
+CELL_OF(cell_job_name, "job_name")
+CELL_OF(cell_job, "job")
+CELL_OF(cell_priority, "priority")
+CELL_OF(cell_attempt, "attempt")
+CELL_OF(cell_exit_code, "exit_code")
+CELL_OF(cell_signal, "signal")
+CELL_TIME(cell_created, "created_at")
+CELL_TIME(cell_slot, "slot")
+CELL_TIME(cell_due, "due_at")
+CELL_TIME(cell_started, "started_at")
+CELL_TIME(cell_ended, "ended_at")
+CELL_TIME(cell_died, "dead_at")
+
+static void cell_next(const json_t *row, const struct look *l, struct buf *out)
+{
+	if (!words_is_held(row))
+		cell_put_time(row, "next_at", l, out);
+}
+
+static void cell_schedule(const json_t *row, const struct look *l, struct buf *out)
+{
+	AUTO_DONE(buf) words = {};
+
+	words_schedule(row, &words);
+	if (l->utc)
+		buf_str(out, words.data ? words.data : "");
+	else
+		words_localize(words.data ? words.data : "", out);
+}
+
+static void cell_command(const json_t *row, const struct look *l, struct buf *out)
+{
+	(void)l;
+	words_command(row, out);
+}
+
+/* A tables' cell: the state and when; in CSV two cells say it. */
+static void cell_last(const json_t *row, const struct look *l, struct buf *out)
+{
+	const json_t *run = json_object_get(row, "last_run");
+	const char *state = member_text(run, "state");
+	usec_t t = member_time(run, "ended_at");
+	char text[WORDS_MAX];
+
+	if (!state)
+		return;
+	buf_str(out, state);
+	if (!t)
+		t = member_time(run, "slot");
+	if (l->relative && t)
+		buf_printf(out, " %s", words_relative(t, l->now, text));
+}
+
+static void cell_last_ended(const json_t *row, const struct look *l, struct buf *out)
+{
+	cell_put_time(json_object_get(row, "last_run"), "ended_at", l, out);
+}
+
+/* One word; 'jobctl why' says the sentence. */
+static void cell_waits(const json_t *row, const struct look *l, struct buf *out)
+{
+	(void)l;
+	cell_put(json_object_get(row, "waiting_for"), "code", out);
+}
+
+static void cell_tags(const json_t *row, const struct look *l, struct buf *out)
+{
+	const char *key, *gap = "";
+	const json_t *value;
+
+	(void)l;
+	json_object_foreach((json_t *)json_object_get(row, "tags"), key, value) {
+		buf_printf(out, "%s%s=%s", gap, key, json_string_value(value));
+		gap = ",";
+	}
+}
+
+static void cell_run(const json_t *row, const struct look *l, struct buf *out)
+{
+	(void)l;
+	ref_of_run(row, out);
+}
+
+static void cell_duration(const json_t *row, const struct look *l, struct buf *out)
+{
+	usec_t from = member_time(row, "started_at"), to = member_time(row, "ended_at");
+	char text[WORDS_MAX];
+
+	if (!from)
+		return;
+	if (!to && !l->relative)
+		return;
+	if (!to)
+		to = l->now;
+	if (l->relative)
+		buf_str(out, words_duration(to - from, text));
+	else
+		buf_printf(out, "%.3f", (double)(to - from) / USEC_SEC);
+}
+
+/* With the moment of the next try, when one is waited for. */
+static void cell_result(const json_t *row, const struct look *l, struct buf *out)
+{
+	words_result(row, out);
+	if (!words_waits_for_retry(row) || !member_time(row, "due_at"))
+		return;
+	buf_str(out, l->relative ? ", " : ", at ");
+	cell_put_time(row, "due_at", l, out);
+}
+
+static const struct column job_columns[] = {
+	{{"ID", true, false}, "id", false, cell_id},
+	{{"NAME", false, TABLE_SHRINK}, "name", false, cell_name},
+	{{"STATE", false, TABLE_STATE}, "state", false, cell_state},
+	{{"OWNER", false, false}, "owner", true, cell_owner},
+	{{"NEXT", false, false}, "next_at", false, cell_next},
+	{{"WAITS", false, false}, "waits_for", false, cell_waits},
+	{{"LAST", false, TABLE_SHRINK}, "last_state", false, cell_last},
+	{{"ENDED", false, false}, "last_ended_at", true, cell_last_ended},
+	{{"CREATED", false, false}, "created_at", true, cell_created},
+	{{"PRIO", true, false}, "priority", true, cell_priority},
+	{{"QUEUE", false, false}, "queue", true, cell_queue},
+	{{"TAGS", false, TABLE_SHRINK}, "tags", true, cell_tags},
+	{{"REASON", false, TABLE_SHRINK}, "reason", true, cell_reason},
+	{{"ZONE", false, false}, "tz", true, cell_tz},
+	{{"SCHEDULE", false, TABLE_SHRINK}, "schedule", false, cell_schedule},
+	{{"COMMAND", false, TABLE_SHRINK}, "command", false, cell_command},
+};
+
+static const struct column run_columns[] = {
+	{{"RUN", false, TABLE_SHRINK}, "run", false, cell_run},
+	{{"ID", true, false}, "id", true, cell_id},
+	{{"JOB", true, false}, "job", true, cell_job},
+	{{"NAME", false, TABLE_SHRINK}, "job_name", true, cell_job_name},
+	{{"STATE", false, TABLE_STATE}, "state", false, cell_state},
+	{{"WAITS", false, false}, "waits_for", true, cell_waits},
+	{{"KIND", false, false}, "kind", true, cell_kind},
+	{{"OWNER", false, false}, "owner", true, cell_owner},
+	{{"SLOT", false, false}, "slot", false, cell_slot},
+	{{"DUE", false, false}, "due_at", true, cell_due},
+	{{"STARTED", false, false}, "started_at", true, cell_started},
+	{{"ENDED", false, false}, "ended_at", false, cell_ended},
+	{{"TOOK", true, false}, "duration", false, cell_duration},
+	{{"TRIES", true, false}, "attempt", true, cell_attempt},
+	{{"NODE", false, false}, "node", true, cell_node},
+	{{"EXIT", true, false}, "exit_code", true, cell_exit_code},
+	{{"SIGNAL", true, false}, "signal", true, cell_signal},
+	{{"RESULT", false, TABLE_SHRINK}, "result", false, cell_result},
+};
+
+static const struct column dead_columns[] = {
+	{{"RUN", false, TABLE_SHRINK}, "run", false, cell_run},
+	{{"ID", true, false}, "id", true, cell_id},
+	{{"JOB", true, false}, "job", true, cell_job},
+	{{"NAME", false, TABLE_SHRINK}, "job_name", true, cell_job_name},
+	{{"STATE", false, TABLE_STATE}, "state", false, cell_state},
+	{{"OWNER", false, false}, "owner", true, cell_owner},
+	{{"SLOT", false, false}, "slot", false, cell_slot},
+	{{"DIED", false, false}, "dead_at", false, cell_died},
+	{{"TRIES", true, false}, "attempt", false, cell_attempt},
+	{{"EXIT", true, false}, "exit_code", true, cell_exit_code},
+	{{"SIGNAL", true, false}, "signal", true, cell_signal},
+	{{"RESULT", false, TABLE_SHRINK}, "result", false, cell_result},
+};
+
+const struct row_kind dead_rows = {dead_columns, ELEMENTS(dead_columns), ref_of_run};
+const struct row_kind job_rows = {job_columns, ELEMENTS(job_columns), ref_of_job};
+const struct row_kind run_rows = {run_columns, ELEMENTS(run_columns), ref_of_run};
