@@ -51,7 +51,7 @@ static void show_field(const struct exec_spec_field *f, const void *at)
 	}
 }
 
-static void show_exec_spec(const struct order *o)
+static void show_exec_spec(const struct exec_spec *o)
 {
 	static const char *const apart[] = {"uid", "owner", "argv", "name", "job"};
 
@@ -69,7 +69,7 @@ static void show_exec_spec(const struct order *o)
 	}
 }
 
-bool approval_confirm(const struct ctl *c, const struct order *o, struct err *e)
+bool approval_confirm(const struct ctl *c, const struct exec_spec *o, struct err *e)
 {
 	show_exec_spec(o);
 	if (c->yes)

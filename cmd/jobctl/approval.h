@@ -5,10 +5,10 @@
 
 struct ctl;
 struct err;
-struct order;
+struct exec_spec;
 
 /*
  * Shows an order of which a part came from the daemon, with owner and command, and asks on the terminal unless --yes was given.
  * False (ERR_DENIED): it is not approved.
  */
-bool approval_confirm(const struct ctl *c, const struct order *o, struct err *e);
+bool approval_confirm(const struct ctl *c, const struct exec_spec *o, struct err *e);

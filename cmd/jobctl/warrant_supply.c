@@ -106,7 +106,7 @@ static bool normalise(const struct job_spec *s, struct job_spec *ret, struct err
 	return true;
 }
 
-static bool exec_spec_make(const struct subject *s, struct order *ret, struct err *e)
+static bool exec_spec_make(const struct subject *s, struct exec_spec *ret, struct err *e)
 {
 	const unsigned char none[WARRANT_LEN] = {};
 	AUTO_DONE(job_spec) spec;
@@ -125,7 +125,7 @@ static bool approve(const struct ctl *c, const struct subject *s, json_t *to, st
 {
 	unsigned char warrant[WARRANT_LEN];
 	AUTO_DONE(buf) bytes = {};
-	AUTO_DONE(order) o = {};
+	AUTO_DONE(exec_spec) o = {};
 	char text[WARRANT_HEX];
 
 	if (!exec_spec_make(s, &o, e) || !exec_spec_encode(&o, &bytes, e) || (s->confirm && !approval_confirm(c, &o, e)) ||
@@ -252,7 +252,7 @@ static bool is_typed(const struct ref *typed, const json_t *job, struct err *e)
 static bool approved_job(struct ctl *c, const char *path, json_t **ret_job, struct job_spec *spec, struct subject *ret, struct err *e)
 {
 	AUTO_DONE(buf) bytes = {};
-	AUTO_DONE(order) o = {};
+	AUTO_DONE(exec_spec) o = {};
 	struct err why = {};
 	struct ref typed;
 

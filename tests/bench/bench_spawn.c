@@ -30,7 +30,7 @@ static void die(const char *what, const struct err *e)
 struct through {
 	struct spawn_client *client;
 	sd_event *ev;
-	struct plan plan;
+	struct start_plan plan;
 	usec_t until;
 	int flying, done;
 	int sleepers; /* still to be started */
@@ -86,15 +86,15 @@ static double through_round(struct through *t, const char *sock)
 /* Workers that only exist: the cost of a run should not depend on them. */
 static void start_sleepers(struct through *t, const char *sock, int n)
 {
-	struct plan p = {.fence = 1, .attempt = 1, .run = INT32_MAX};
+	struct start_plan p = {.fence = 1, .attempt = 1, .run = INT32_MAX};
 	struct err e = {};
 
-	exec_spec_init(&p.order);
-	p.order.uid = geteuid();
-	p.order.owner = xstrdup("bench");
-	p.order.cwd = xstrdup("/");
-	strv_add(&p.order.argv, "/bin/sleep");
-	strv_add(&p.order.argv, "3600");
+	exec_spec_init(&p.spec);
+	p.spec.uid = geteuid();
+	p.spec.owner = xstrdup("bench");
+	p.spec.cwd = xstrdup("/");
+	strv_add(&p.spec.argv, "/bin/sleep");
+	strv_add(&p.spec.argv, "3600");
 	if (sd_event_new(&t->ev) < 0 || !spawn_client_open(t->ev, sock, "bench", on_report, t, &t->client, &e))
 		die("open", &e);
 	t->sleepers = n;
@@ -105,7 +105,7 @@ static void start_sleepers(struct through *t, const char *sock, int n)
 		sd_event_loop(t->ev);
 	spawn_client_free(t->client);
 	t->ev = sd_event_unref(t->ev);
-	plan_done(&p);
+	start_plan_done(&p);
 }
 
 static pid_t spawner_start(const char *program, const char *dir, const char *sock)
@@ -137,12 +137,12 @@ int main(int argc, char **argv)
 		die("mkdtemp", NULL);
 	sock = xprintf("%s/spawner.sock", dir);
 	spawner = spawner_start(program, dir, sock);
-	exec_spec_init(&t.plan.order);
-	t.plan.order.uid = geteuid();
-	t.plan.order.owner = xstrdup("bench");
-	strv_add(&t.plan.order.argv, "/bin/true");
+	exec_spec_init(&t.plan.spec);
+	t.plan.spec.uid = geteuid();
+	t.plan.spec.owner = xstrdup("bench");
+	strv_add(&t.plan.spec.argv, "/bin/true");
 	strv_add(&t.plan.vars, "JOBSCHED_JOB=1");
-	t.plan.order.sandbox = xstrdup(argc > 2 ? argv[2] : NULL);
+	t.plan.spec.sandbox = xstrdup(argc > 2 ? argv[2] : NULL);
 	start_sleepers(&t, sock, sleepers);
 	before = bench_cpu(spawner);
 	for (int i = 0; i < ROUNDS; i++) { /* in turns, because the machine is never the same twice */
@@ -164,7 +164,7 @@ int main(int argc, char **argv)
 		bare_cpu / bare_runs / (through_cpu / (double)t.plan.run));
 	printf("spawner's own time per run, vfork included, %d others asleep: %.0f us\n", sleepers,
 		(bench_cpu(spawner) - before) * 1e6 / (double)t.plan.run);
-	plan_done(&t.plan);
+	start_plan_done(&t.plan);
 	kill(spawner, SIGTERM);
 	waitpid(spawner, NULL, 0);
 	clean = xprintf("rm -rf '%s'", dir);

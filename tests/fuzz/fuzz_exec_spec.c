@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	AUTO_DONE(order) o = {};
+	AUTO_DONE(exec_spec) o = {};
 	AUTO_DONE(buf) again = {};
 
 	if (!exec_spec_parse(&o, data, size, NULL))

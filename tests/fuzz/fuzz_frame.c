@@ -27,7 +27,7 @@ static void payloads(const uint8_t *data, size_t size)
 
 	if (!payload_parse(&p, data, size, NULL))
 		return;
-	if (p.vars[p.vars_n] || !p.order.argv.v[0][0])
+	if (p.vars[p.vars_n] || !p.spec.argv.v[0][0])
 		abort();
 	for (size_t i = 0; i < p.vars_n; i++)
 		if (!strchr(p.vars[i], '='))

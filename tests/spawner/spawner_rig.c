@@ -213,11 +213,11 @@ void rig_down(struct rig *g)
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-struct plan rig_plan(struct rig *g, const char *script)
+struct start_plan rig_plan(struct rig *g, const char *script)
 {
-	struct plan p = {.run = g->next_run++, .fence = 1, .attempt = 1, .grace = 10 * USEC_SEC,
+	struct start_plan p = {.run = g->next_run++, .fence = 1, .attempt = 1, .grace = 10 * USEC_SEC,
 		.output_limit = 1 << 20};
-	struct order *o = &p.order;
+	struct exec_spec *o = &p.spec;
 
 	exec_spec_init(o);
 	o->uid = g->as_nobody ? 65534 : geteuid();
@@ -231,7 +231,7 @@ struct plan rig_plan(struct rig *g, const char *script)
 	return p;
 }
 
-void rig_start(struct rig *g, const struct plan *p)
+void rig_start(struct rig *g, const struct start_plan *p)
 {
 	struct err e = {};
 
@@ -282,7 +282,7 @@ const struct rig_report *rig_wait(struct rig *g, enum spawn_report_kind kind, in
 	}
 }
 
-const struct rig_report *rig_run(struct rig *g, const struct plan *p)
+const struct rig_report *rig_run(struct rig *g, const struct start_plan *p)
 {
 	const struct rig_report *end;
 
@@ -295,7 +295,7 @@ const struct rig_report *rig_run(struct rig *g, const struct plan *p)
 
 const struct rig_report *rig_script(struct rig *g, const char *script)
 {
-	AUTO_DONE(plan) p = rig_plan(g, script);
+	AUTO_DONE(start_plan) p = rig_plan(g, script);
 
 	return rig_run(g, &p);
 }

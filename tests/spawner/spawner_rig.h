@@ -48,9 +48,9 @@ void rig_reload(struct rig *g);        /* SIGHUP, and waits until the new progra
 void rig_connect(struct rig *g);       /* a new engine */
 void rig_disconnect(struct rig *g);
 
-/* A plan for a shell script, with a run number of its own; the caller changes it and calls plan_done. */
-struct plan rig_plan(struct rig *g, const char *script);
-void rig_start(struct rig *g, const struct plan *p);
+/* A plan for a shell script, with a run number of its own; the caller changes it and calls start_plan_done. */
+struct start_plan rig_plan(struct rig *g, const char *script);
+void rig_start(struct rig *g, const struct start_plan *p);
 
 /* The next report of that kind for that run (0: any); fails the test when none comes in time. */
 const struct rig_report *rig_wait(struct rig *g, enum spawn_report_kind kind, int64_t run);
@@ -58,7 +58,7 @@ size_t rig_count(const struct rig *g, enum spawn_report_kind kind, int64_t run);
 void rig_spin(struct rig *g, usec_t time); /* takes reports for that long */
 
 /* Start to end, acknowledged. */
-const struct rig_report *rig_run(struct rig *g, const struct plan *p);
+const struct rig_report *rig_run(struct rig *g, const struct start_plan *p);
 const struct rig_report *rig_script(struct rig *g, const char *script);
 
 char *rig_output(struct rig *g, const struct rig_report *end, size_t *ret_len); /* all that is kept; caller frees */

@@ -37,7 +37,7 @@ static bool alive(pid_t pid)
 
 static void a_job_over_its_time_is_timed_out(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "trap 'echo bye; exit 3' TERM; while :; do sleep 0.01; done");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "trap 'echo bye; exit 3' TERM; while :; do sleep 0.01; done");
 	AUTO_TEXT out = NULL;
 	const struct rig_report *r;
 
@@ -54,7 +54,7 @@ static void a_job_over_its_time_is_timed_out(void **state)
 
 static void a_job_within_its_time_is_left_alone(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "exit 0");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "exit 0");
 
 	(void)state;
 	p.timeout = 10 * USEC_SEC;
@@ -63,7 +63,7 @@ static void a_job_within_its_time_is_left_alone(void **state)
 
 static void a_cancelled_job_hears_sigterm(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "sleep 300");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "sleep 300");
 	const struct rig_report *r;
 
 	(void)state;
@@ -79,7 +79,7 @@ static void a_cancelled_job_hears_sigterm(void **state)
 
 static void a_job_that_ignores_sigterm_is_killed_after_its_grace(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "trap '' TERM; echo $$ >$RIG/stubborn; while :; do sleep 0.02; done");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "trap '' TERM; echo $$ >$RIG/stubborn; while :; do sleep 0.02; done");
 	const struct rig_report *r;
 	usec_t from;
 
@@ -97,7 +97,7 @@ static void a_job_that_ignores_sigterm_is_killed_after_its_grace(void **state)
 
 static void without_grace_it_is_killed_at_once(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "trap '' TERM; echo $$ >$RIG/nograce; while :; do sleep 0.02; done");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "trap '' TERM; echo $$ >$RIG/nograce; while :; do sleep 0.02; done");
 
 	(void)state;
 	p.grace = 0;
@@ -109,7 +109,7 @@ static void without_grace_it_is_killed_at_once(void **state)
 
 static void a_stopped_job_can_be_cancelled(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "trap 'exit 5' TERM; echo $$ >$RIG/stopped; kill -STOP $$; sleep 300");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "trap 'exit 5' TERM; echo $$ >$RIG/stopped; kill -STOP $$; sleep 300");
 
 	(void)state;
 	rig_start(&g, &p);
@@ -121,7 +121,7 @@ static void a_stopped_job_can_be_cancelled(void **state)
 
 static void a_job_that_stops_itself_is_timed_out(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "trap '' TERM; while :; do kill -STOP $$; done");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "trap '' TERM; while :; do kill -STOP $$; done");
 	const struct rig_report *r;
 
 	(void)state;
@@ -173,7 +173,7 @@ static void a_daemon_without_environment_but_in_the_session_goes_too(void **stat
 
 static void an_orphan_lives_while_its_run_does(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "(setsid sh -c 'echo $$ >$RIG/orphan; sleep 300' &) ; "
+	AUTO_DONE(start_plan) p = rig_plan(&g, "(setsid sh -c 'echo $$ >$RIG/orphan; sleep 300' &) ; "
 					 "while [ ! -e $RIG/finish ]; do sleep 0.02; done");
 	AUTO_TEXT finish = xprintf("%s/finish", g.dir);
 	pid_t orphan;
@@ -192,7 +192,7 @@ static void an_orphan_lives_while_its_run_does(void **state)
 
 static void a_cancelled_tree_goes_whole(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "trap '' TERM; setsid sleep 300 & echo $! >$RIG/tree; wait; sleep 300");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "trap '' TERM; setsid sleep 300 & echo $! >$RIG/tree; wait; sleep 300");
 	pid_t pid;
 
 	(void)state;
@@ -285,11 +285,11 @@ static void nothing_piles_up_after_many_runs(void **state)
 
 	(void)state;
 	for (int i = 0; i < 300; i++) {
-		AUTO_DONE(plan) p = rig_plan(&g, i % 3 ? "(exit 0 &) ; echo x" : "exit 0");
+		AUTO_DONE(start_plan) p = rig_plan(&g, i % 3 ? "(exit 0 &) ; echo x" : "exit 0");
 
 		if (i % 7 == 0) {
-			strv_done(&p.order.argv);
-			strv_add(&p.order.argv, "/does/not/exist");
+			strv_done(&p.spec.argv);
+			strv_add(&p.spec.argv, "/does/not/exist");
 		}
 		rig_start(&g, &p);
 		if (i % 7 == 0)

@@ -58,7 +58,7 @@ static void touch(const char *name)
 
 static void a_job_survives_its_engine_and_its_end_is_kept(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "printf x >>$RIG/survivor; while [ ! -e $RIG/go1 ]; do sleep 0.01; done; exit 9");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "printf x >>$RIG/survivor; while [ ! -e $RIG/go1 ]; do sleep 0.01; done; exit 9");
 	const struct rig_report *r;
 	int64_t pid;
 
@@ -105,7 +105,7 @@ static void a_start_whose_engine_leaves_at_once_runs_once(void **state)
 	for (int i = 0; i < 8; i++) {
 		AUTO_TEXT name = xprintf("left%d", i);
 		AUTO_TEXT script = xprintf("printf x >>$RIG/%s", name);
-		AUTO_DONE(plan) p = rig_plan(&g, script);
+		AUTO_DONE(start_plan) p = rig_plan(&g, script);
 
 		rig_start(&g, &p);
 		rig_disconnect(&g);
@@ -125,7 +125,7 @@ static void a_start_whose_engine_leaves_at_once_runs_once(void **state)
 
 static void a_start_that_is_repeated_starts_once(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "printf x >>$RIG/once; while [ ! -e $RIG/go2 ]; do sleep 0.01; done");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "printf x >>$RIG/once; while [ ! -e $RIG/go2 ]; do sleep 0.01; done");
 	int64_t pid;
 
 	(void)state;
@@ -151,7 +151,7 @@ static void a_start_that_is_repeated_starts_once(void **state)
 /* It says so in a word of its own: the engine gives such a run back at once, and nobody waits longer each time. */
 static void without_a_lease_nothing_is_started_and_nothing_is_held_against_the_run(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "printf x >>$RIG/leased");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "printf x >>$RIG/leased");
 	usec_t now = clock_boot(&clock_system);
 	const struct rig_report *r;
 
@@ -172,7 +172,7 @@ static void without_a_lease_nothing_is_started_and_nothing_is_held_against_the_r
 
 static void two_claims_of_one_run_are_told_apart(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "sleep 300");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "sleep 300");
 
 	(void)state;
 	rig_start(&g, &p);
@@ -218,7 +218,7 @@ static void many_starts_in_one_breath_all_run(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 600; i++) { /* more than the socket takes: some wait in the client */
-		AUTO_DONE(plan) p = rig_plan(&g, "exit 0");
+		AUTO_DONE(start_plan) p = rig_plan(&g, "exit 0");
 
 		rig_start(&g, &p);
 	}
@@ -233,7 +233,7 @@ static void many_starts_in_one_breath_all_run(void **state)
 
 static void an_engine_that_does_not_read_stops_nothing(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "head -c 1000000 /dev/zero; printf x >>$RIG/unread");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "head -c 1000000 /dev/zero; printf x >>$RIG/unread");
 
 	(void)state;
 	spawn_client_list(g.client);
@@ -369,7 +369,7 @@ static void malformed_frames_close_the_connection_and_nothing_else(void **state)
 	static void (*const spoils[])(struct frame *) = {spoil_short, spoil_cut, spoil_version, spoil_type,
 		spoil_direction, spoil_run, spoil_fence, spoil_timeout, spoil_grace, spoil_limit, spoil_part,
 		spoil_stdin, spoil_fds, spoil_again};
-	AUTO_DONE(plan) p = rig_plan(&g, "echo never >$RIG/never");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "echo never >$RIG/never");
 	AUTO_FD payload = payload_memfd(&p, NULL);
 
 	(void)state;
@@ -550,7 +550,7 @@ static void a_second_spawner_leaves_with_69(void **state)
 
 static void a_new_spawner_ends_what_a_killed_one_left(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "echo $$ >$RIG/main; setsid sh -c 'echo $$ >$RIG/side; sleep 300; :' >/dev/null & "
+	AUTO_DONE(start_plan) p = rig_plan(&g, "echo $$ >$RIG/main; setsid sh -c 'echo $$ >$RIG/side; sleep 300; :' >/dev/null & "
 					 "trap '' TERM; sleep 300; :");
 	AUTO_TEXT old = xstrdup(spawn_client_spawner(g.client));
 	pid_t main_pid, side;
@@ -575,8 +575,8 @@ static void a_new_spawner_ends_what_a_killed_one_left(void **state)
 
 static void a_spawner_that_is_stopped_ends_its_jobs_and_says_so(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "sleep 300");
-	AUTO_DONE(plan) late = rig_plan(&g, "exit 0");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "sleep 300");
+	AUTO_DONE(start_plan) late = rig_plan(&g, "exit 0");
 	const struct rig_report *r;
 
 	(void)state;
@@ -720,7 +720,7 @@ static void an_idle_spawner_leaves_but_not_with_an_end_to_report(void **state)
 		build ? build : ".", other.dir, other.output);
 	assert_int_equal(system(command), 0);
 	{
-		AUTO_DONE(plan) p = rig_plan(&other, "exit 0");
+		AUTO_DONE(start_plan) p = rig_plan(&other, "exit 0");
 
 		rig_connect(&other);
 		rig_start(&other, &p);

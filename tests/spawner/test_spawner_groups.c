@@ -86,7 +86,7 @@ static bool runs(pid_t pid)
 
 static void a_daemon_without_session_and_environment_goes_with_its_run(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, DAEMON("daemon") "until [ -s $RIG/daemon ]; do sleep 0.01; done; exit 4");
+	AUTO_DONE(start_plan) p = rig_plan(&g, DAEMON("daemon") "until [ -s $RIG/daemon ]; do sleep 0.01; done; exit 4");
 	const struct rig_report *r = rig_run(&g, &p);
 
 	(void)state;
@@ -101,7 +101,7 @@ static void it_is_gone_before_the_end_is_told(void **state)
 	for (int i = 0; i < 20; i++) {
 		AUTO_TEXT script = xprintf(DAEMON("daemon%d") "until [ -s $RIG/daemon%d ]; do sleep 0.01; done", i, i);
 		AUTO_TEXT name = xprintf("daemon%d", i);
-		AUTO_DONE(plan) p = rig_plan(&g, script);
+		AUTO_DONE(start_plan) p = rig_plan(&g, script);
 
 		rig_run(&g, &p);
 		assert_false(runs(rig_file_pid(&g, name)));
@@ -110,7 +110,7 @@ static void it_is_gone_before_the_end_is_told(void **state)
 
 static void a_cancelled_tree_goes_whole_after_its_grace(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "trap '' TERM; " DAEMON("deaf") "while :; do sleep 0.05; done");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "trap '' TERM; " DAEMON("deaf") "while :; do sleep 0.05; done");
 	const struct rig_report *r;
 
 	(void)state;
@@ -127,7 +127,7 @@ static void a_cancelled_tree_goes_whole_after_its_grace(void **state)
 
 static void a_job_whose_processes_multiply_while_they_die_ends(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "f() { setsid sh -c 'while :; do setsid sleep 0.2 & sleep 0.05; done' & }; f; f; f; f; "
+	AUTO_DONE(start_plan) p = rig_plan(&g, "f() { setsid sh -c 'while :; do setsid sleep 0.2 & sleep 0.05; done' & }; f; f; f; f; "
 					 "sleep 0.2; exit 6");
 
 	(void)state;
@@ -136,7 +136,7 @@ static void a_job_whose_processes_multiply_while_they_die_ends(void **state)
 
 static void a_stopped_daemon_goes_too(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "setsid env -i sh -c 'echo $$ >'$RIG'/still; kill -STOP $$' & "
+	AUTO_DONE(start_plan) p = rig_plan(&g, "setsid env -i sh -c 'echo $$ >'$RIG'/still; kill -STOP $$' & "
 					 "until [ -s $RIG/still ]; do sleep 0.01; done; sleep 0.05");
 
 	(void)state;
@@ -146,9 +146,9 @@ static void a_stopped_daemon_goes_too(void **state)
 
 static void what_nobody_waited_for_is_counted(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "sh -c 'setsid sh -c \"i=0; while [ \\$i -lt 100000 ]; do i=\\$((i+1)); done; touch $RIG/counted\" &'; "
+	AUTO_DONE(start_plan) p = rig_plan(&g, "sh -c 'setsid sh -c \"i=0; while [ \\$i -lt 100000 ]; do i=\\$((i+1)); done; touch $RIG/counted\" &'; "
 					 "until [ -e $RIG/counted ]; do sleep 0.02; done");
-	AUTO_DONE(plan) idle = rig_plan(&g, "exit 0");
+	AUTO_DONE(start_plan) idle = rig_plan(&g, "exit 0");
 	const struct rig_report *r = rig_run(&g, &p);
 	usec_t busy = r->r.cpu_user + r->r.cpu_system;
 
@@ -174,7 +174,7 @@ static void groups_are_used_again_and_go_when_nobody_needs_them(void **state)
 
 static void a_new_program_has_the_groups_of_the_old_one(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, DAEMON("kept") "until [ -e $RIG/end ]; do sleep 0.01; done; exit 8");
+	AUTO_DONE(start_plan) p = rig_plan(&g, DAEMON("kept") "until [ -e $RIG/end ]; do sleep 0.01; done; exit 8");
 	AUTO_TEXT end = xprintf("%s/end", g.dir);
 
 	(void)state;
@@ -191,7 +191,7 @@ static void a_new_program_has_the_groups_of_the_old_one(void **state)
 
 static void what_a_killed_spawner_left_is_gone_before_the_next_one_listens(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, DAEMON("left") "sleep 300");
+	AUTO_DONE(start_plan) p = rig_plan(&g, DAEMON("left") "sleep 300");
 	pid_t left;
 
 	(void)state;

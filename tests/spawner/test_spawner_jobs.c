@@ -36,7 +36,7 @@ static int down(void **state)
 
 static void the_environment_is_built_from_nothing(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "");
 	const struct passwd *pw = getpwuid(geteuid());
 	const char *lang = getenv("LANG");
 	AUTO_TEXT expected = xprintf("HOME=%s\nLOGNAME=%s\nUSER=%s\nSHELL=%s\n"
@@ -49,29 +49,29 @@ static void the_environment_is_built_from_nothing(void **state)
 
 	(void)state;
 	setenv("STRAY", "from the test", 1);
-	strv_done(&p.order.argv);
-	strv_add(&p.order.argv, "/usr/bin/env");
-	strv_add(&p.order.env, "A=1");
-	strv_add(&p.order.env, "A=2");
+	strv_done(&p.spec.argv);
+	strv_add(&p.spec.argv, "/usr/bin/env");
+	strv_add(&p.spec.env, "A=1");
+	strv_add(&p.spec.env, "A=2");
 	out = rig_output(&g, rig_run(&g, &p), NULL);
 	assert_string_equal(out, expected);
 }
 
 static void a_variable_of_the_plan_replaces_ours(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "echo \"$HOME $PATH\"");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "echo \"$HOME $PATH\"");
 	AUTO_TEXT out = NULL;
 
 	(void)state;
-	strv_add(&p.order.env, "HOME=/elsewhere");
-	strv_add(&p.order.env, "PATH=/bin");
+	strv_add(&p.spec.env, "HOME=/elsewhere");
+	strv_add(&p.spec.env, "PATH=/bin");
 	out = rig_output(&g, rig_run(&g, &p), NULL);
 	assert_string_equal(out, "/elsewhere /bin\n");
 }
 
 static void nobody_can_name_another_spawner_or_run(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "echo $JOBSCHED_SPAWNER $JOBSCHED_RUN $JOBSCHED_FENCE");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "echo $JOBSCHED_SPAWNER $JOBSCHED_RUN $JOBSCHED_FENCE");
 	AUTO_TEXT expected = xprintf("%s %lld 1\n", spawn_client_spawner(g.client), (long long)p.run);
 	AUTO_TEXT out = NULL;
 
@@ -85,7 +85,7 @@ static void nobody_can_name_another_spawner_or_run(void **state)
 
 static void every_byte_of_an_argument_arrives(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "printf %s \"$1\"");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "printf %s \"$1\"");
 	AUTO_TEXT out = NULL;
 	char bytes[256];
 	size_t len;
@@ -94,8 +94,8 @@ static void every_byte_of_an_argument_arrives(void **state)
 	for (int i = 0; i < 255; i++)
 		bytes[i] = (char)(i + 1);
 	bytes[255] = '\0';
-	strv_add(&p.order.argv, "sh");
-	strv_add(&p.order.argv, bytes);
+	strv_add(&p.spec.argv, "sh");
+	strv_add(&p.spec.argv, bytes);
 	out = rig_output(&g, rig_run(&g, &p), &len);
 	assert_int_equal(len, 255);
 	assert_memory_equal(out, bytes, 255);
@@ -103,21 +103,21 @@ static void every_byte_of_an_argument_arrives(void **state)
 
 static void empty_arguments_stay(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "echo $#:$1:$2:$3");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "echo $#:$1:$2:$3");
 	AUTO_TEXT out = NULL;
 
 	(void)state;
-	strv_add(&p.order.argv, "sh");
-	strv_add(&p.order.argv, "");
-	strv_add(&p.order.argv, "x");
-	strv_add(&p.order.argv, "");
+	strv_add(&p.spec.argv, "sh");
+	strv_add(&p.spec.argv, "");
+	strv_add(&p.spec.argv, "x");
+	strv_add(&p.spec.argv, "");
 	out = rig_output(&g, rig_run(&g, &p), NULL);
 	assert_string_equal(out, "3::x:\n");
 }
 
 static void input_arrives_with_every_byte(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "cat");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "cat");
 	AUTO_TEXT out = NULL;
 	size_t len;
 
@@ -132,7 +132,7 @@ static void input_arrives_with_every_byte(void **state)
 
 static void sixteen_mebibytes_of_input_arrive_and_no_more_is_taken(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "wc -c; wc -c </proc/self/fd/0; (: >/proc/self/fd/0) 2>/dev/null || echo sealed");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "wc -c; wc -c </proc/self/fd/0; (: >/proc/self/fd/0) 2>/dev/null || echo sealed");
 	AUTO_TEXT out = NULL;
 	struct err e = {};
 
@@ -147,7 +147,7 @@ static void sixteen_mebibytes_of_input_arrive_and_no_more_is_taken(void **state)
 
 static void empty_input_is_not_missing_input(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "readlink /proc/self/fd/0 | cut -c1-22; cat");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "readlink /proc/self/fd/0 | cut -c1-22; cat");
 	AUTO_TEXT out = NULL;
 
 	(void)state;
@@ -164,27 +164,27 @@ static void without_input_it_is_dev_null(void **state)
 
 static void no_descriptor_but_three_is_open(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "");
 	AUTO_TEXT out = NULL;
 
 	(void)state;
-	strv_done(&p.order.argv);
-	strv_add(&p.order.argv, "ls");
-	strv_add(&p.order.argv, "/proc/self/fd");
+	strv_done(&p.spec.argv);
+	strv_add(&p.spec.argv, "ls");
+	strv_add(&p.spec.argv, "/proc/self/fd");
 	out = rig_output(&g, rig_run(&g, &p), NULL);
 	assert_string_equal(out, "0\n1\n2\n3\n"); /* the fourth is the one through which ls reads the directory */
 }
 
 static void the_mask_directory_and_limits_are_those_asked_for(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "umask; pwd; ulimit -c; ulimit -Sn");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "umask; pwd; ulimit -c; ulimit -Sn");
 	AUTO_TEXT expected = NULL;
 	AUTO_TEXT out = NULL;
 	struct rlimit nofile;
 
 	(void)state;
 	getrlimit(RLIMIT_NOFILE, &nofile);
-	p.order.umask = 027;
+	p.spec.umask = 027;
 	expected = xprintf("0027\n%s\n0\n%llu\n", g.dir, (unsigned long long)nofile.rlim_cur);
 	out = rig_output(&g, rig_run(&g, &p), NULL);
 	assert_string_equal(out, expected);
@@ -200,12 +200,12 @@ static void it_has_its_own_session_and_group_and_plain_signals(void **state)
 
 static void without_a_directory_it_runs_at_home(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "pwd");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "pwd");
 	AUTO_TEXT expected = xprintf("%s\n", getpwuid(geteuid())->pw_dir);
 	AUTO_TEXT out = NULL;
 
 	(void)state;
-	free(STEAL(p.order.cwd));
+	free(STEAL(p.spec.cwd));
 	out = rig_output(&g, rig_run(&g, &p), NULL);
 	assert_string_equal(out, expected);
 }
@@ -236,15 +236,15 @@ static void a_command_that_cannot_run_is_not_started(void **state)
 	memset(huge, 'x', 199999);
 	assert_int_equal(system(make), 0);
 	for (size_t i = 0; i < ELEMENTS(table); i++) {
-		AUTO_DONE(plan) p = rig_plan(&g, "");
+		AUTO_DONE(start_plan) p = rig_plan(&g, "");
 		const struct rig_report *r;
 
-		strv_done(&p.order.argv);
-		strv_add(&p.order.argv, table[i].argv0);
+		strv_done(&p.spec.argv);
+		strv_add(&p.spec.argv, table[i].argv0);
 		if (table[i].argv1)
-			strv_add(&p.order.argv, table[i].argv1);
-		free(p.order.cwd);
-		p.order.cwd = xstrdup(table[i].cwd);
+			strv_add(&p.spec.argv, table[i].argv1);
+		free(p.spec.cwd);
+		p.spec.cwd = xstrdup(table[i].cwd);
 		rig_start(&g, &p);
 		r = rig_wait(&g, SPAWN_NOT_STARTED, p.run);
 		assert_non_null(strstr(r->error, table[i].says));
@@ -255,7 +255,7 @@ static void a_command_that_cannot_run_is_not_started(void **state)
 
 static void a_program_being_written_is_worth_another_try(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "");
 	AUTO_TEXT copy = xprintf("%s/copy", g.dir);
 	AUTO_TEXT make = xprintf("cp /bin/true %s", copy);
 	AUTO_FD writer = -1;
@@ -264,8 +264,8 @@ static void a_program_being_written_is_worth_another_try(void **state)
 	(void)state;
 	assert_int_equal(system(make), 0);
 	writer = open(copy, O_WRONLY | O_CLOEXEC);
-	strv_done(&p.order.argv);
-	strv_add(&p.order.argv, copy);
+	strv_done(&p.spec.argv);
+	strv_add(&p.spec.argv, copy);
 	rig_start(&g, &p);
 	r = rig_wait(&g, SPAWN_NOT_STARTED, p.run);
 	assert_true(r->r.transient);
@@ -276,7 +276,7 @@ static void a_program_being_written_is_worth_another_try(void **state)
 
 static void the_path_of_the_job_is_searched(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "");
 	AUTO_TEXT make = xprintf("mkdir -p %s/a %s/b && echo no >%s/a/hi && printf '#!/bin/sh\\necho found $0\\n' >%s/b/hi "
 				 "&& chmod 755 %s/b/hi", g.dir, g.dir, g.dir, g.dir, g.dir);
 	AUTO_TEXT expected = xprintf("found %s/b/hi\n", g.dir);
@@ -284,9 +284,9 @@ static void the_path_of_the_job_is_searched(void **state)
 
 	(void)state;
 	assert_int_equal(system(make), 0);
-	strv_done(&p.order.argv);
-	strv_add(&p.order.argv, "hi");
-	strv_take(&p.order.env, xprintf("PATH=/nowhere:%s/a:%s/b", g.dir, g.dir));
+	strv_done(&p.spec.argv);
+	strv_add(&p.spec.argv, "hi");
+	strv_take(&p.spec.env, xprintf("PATH=/nowhere:%s/a:%s/b", g.dir, g.dir));
 	out = rig_output(&g, rig_run(&g, &p), NULL);
 	assert_string_equal(out, expected);
 }
@@ -299,10 +299,10 @@ static void a_home_that_cannot_be_entered_is_noted(void **state)
 	if (!rig_up_as_nobody(&nobody, NULL))
 		skip();
 	{
-		AUTO_DONE(plan) p = rig_plan(&nobody, "pwd");
+		AUTO_DONE(start_plan) p = rig_plan(&nobody, "pwd");
 		const struct rig_report *r;
 
-		free(STEAL(p.order.cwd));
+		free(STEAL(p.spec.cwd));
 		r = rig_run(&nobody, &p);
 		assert_int_equal(r->r.outcome, ATTEMPT_SUCCEEDED);
 		assert_non_null(strstr(r->error, "', ran in '/': No such file or directory"));
@@ -319,7 +319,7 @@ static void no_more_processes_is_worth_another_try(void **state)
 	if (!rig_up_as_nobody(&nobody, "1"))
 		skip();
 	{
-		AUTO_DONE(plan) p = rig_plan(&nobody, "exit 0");
+		AUTO_DONE(start_plan) p = rig_plan(&nobody, "exit 0");
 		const struct rig_report *r;
 
 		rig_start(&nobody, &p);
@@ -391,7 +391,7 @@ static void the_file_is_for_the_owner_and_the_group_to_read(void **state)
 
 static void of_much_output_the_start_and_the_end_are_kept(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "i=0; while [ $i -lt 10000 ]; do echo \"line $((1000000 + i))\"; i=$((i+1)); done");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "i=0; while [ $i -lt 10000 ]; do echo \"line $((1000000 + i))\"; i=$((i+1)); done");
 	AUTO_TEXT all = NULL;
 	AUTO_TEXT out = NULL;
 	const struct rig_report *r;
@@ -413,7 +413,7 @@ static void of_much_output_the_start_and_the_end_are_kept(void **state)
 
 static void output_can_be_followed_while_it_grows(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "echo one; while [ ! -e $RIG/go ]; do sleep 0.02; done; echo two");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "echo one; while [ ! -e $RIG/go ]; do sleep 0.02; done; echo two");
 	AUTO_TEXT path = xprintf("%s/go", g.dir);
 	AUTO_FD fd = -1;
 	struct err e = {};
@@ -438,7 +438,7 @@ static void output_can_be_followed_while_it_grows(void **state)
 
 static void a_leftover_of_the_same_name_is_not_shown(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, ":");
+	AUTO_DONE(start_plan) p = rig_plan(&g, ":");
 	AUTO_TEXT link = xprintf("%s/%lld.1", g.output, (long long)p.run);
 
 	(void)state;
@@ -464,7 +464,7 @@ static void forgotten_output_is_gone(void **state)
 
 static void a_gigabyte_writer_delays_nobody(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "exec dd if=/dev/zero bs=1M count=100000 2>/dev/null");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "exec dd if=/dev/zero bs=1M count=100000 2>/dev/null");
 	usec_t worst = 0;
 
 	(void)state;
@@ -484,7 +484,7 @@ static void a_gigabyte_writer_delays_nobody(void **state)
 
 static void a_full_disk_costs_output_and_nothing_else(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "head -c 2000000 /dev/zero; echo end >&2");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "head -c 2000000 /dev/zero; echo end >&2");
 	AUTO_TEXT mount = xprintf("mount -t tmpfs -o size=512k none %s 2>/dev/null", g.output);
 	AUTO_TEXT umount = xprintf("umount %s", g.output);
 	const struct rig_report *r;

@@ -27,7 +27,7 @@ static int down(void **state)
 	return 0;
 }
 
-static void expect(const struct plan *p, const char *output)
+static void expect(const struct start_plan *p, const char *output)
 {
 	const struct rig_report *r = rig_run(&g, p);
 	AUTO_TEXT out = rig_output(&g, r, NULL);
@@ -38,53 +38,53 @@ static void expect(const struct plan *p, const char *output)
 
 static void limits_of_processes_are_set(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "ulimit -n; ulimit -f; ulimit -Hn; ulimit -c");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "ulimit -n; ulimit -f; ulimit -Hn; ulimit -c");
 
 	(void)state;
-	strv_add(&p.order.limits, "nofile=77");
-	strv_add(&p.order.limits, "fsize=1048576");
+	strv_add(&p.spec.limits, "nofile=77");
+	strv_add(&p.spec.limits, "fsize=1048576");
 	expect(&p, "77\n2048\n77\n0\n"); /* files are counted in blocks of 512 bytes */
 }
 
 static void a_limit_beyond_our_own_is_refused(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "echo ran");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "echo ran");
 	struct rlimit ours;
 
 	(void)state;
 	getrlimit(RLIMIT_NOFILE, &ours);
 	if (ours.rlim_max == RLIM_INFINITY)
 		skip();
-	strv_take(&p.order.limits, xprintf("nofile=%llu", (unsigned long long)ours.rlim_max + 1));
+	strv_take(&p.spec.limits, xprintf("nofile=%llu", (unsigned long long)ours.rlim_max + 1));
 	rig_start(&g, &p);
 	assert_non_null(strstr(rig_wait(&g, SPAWN_NOT_STARTED, p.run)->error, "nofile"));
 }
 
 static void without_a_group_memory_is_limited_for_each_process(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "ulimit -v");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "ulimit -v");
 
 	(void)state;
-	p.order.mem = 256 << 20;
+	p.spec.mem = 256 << 20;
 	expect(&p, "262144\n");
 }
 
 static void politeness_reaches_the_command(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "cut -d' ' -f19 /proc/self/stat; ionice");
-	AUTO_DONE(plan) idle = rig_plan(&g, "ionice");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "cut -d' ' -f19 /proc/self/stat; ionice");
+	AUTO_DONE(start_plan) idle = rig_plan(&g, "ionice");
 
 	(void)state;
-	p.order.nice = 7;
-	(void)limit_ionice_parse("best-effort:6", &p.order.ionice, NULL);
+	p.spec.nice = 7;
+	(void)limit_ionice_parse("best-effort:6", &p.spec.ionice, NULL);
 	expect(&p, "7\nbest-effort: prio 6\n");
-	(void)limit_ionice_parse("idle", &idle.order.ionice, NULL);
+	(void)limit_ionice_parse("idle", &idle.spec.ionice, NULL);
 	expect(&idle, "idle\n");
 }
 
 static void when_memory_runs_out_jobs_go_before_the_spawner(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "cat /proc/self/oom_score_adj");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "cat /proc/self/oom_score_adj");
 	AUTO_TEXT ours = xprintf("/proc/%d/oom_score_adj", (int)g.spawner);
 	FILE *f;
 	int score = 0;
@@ -100,15 +100,15 @@ static void when_memory_runs_out_jobs_go_before_the_spawner(void **state)
 
 static void what_cannot_be_enforced_is_refused_and_said_before(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "echo ran");
-	AUTO_DONE(plan) q = rig_plan(&g, "echo ran");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "echo ran");
+	AUTO_DONE(start_plan) q = rig_plan(&g, "echo ran");
 
 	(void)state;
 	assert_int_equal(spawn_client_limits_refused(g.client), LIMIT_CPU | LIMIT_PIDS);
-	p.order.cpu = 50;
+	p.spec.cpu = 50;
 	rig_start(&g, &p);
 	assert_int_equal(rig_wait(&g, SPAWN_NOT_STARTED, p.run)->r.reason, START_LIMIT);
-	q.order.pids = 5;
+	q.spec.pids = 5;
 	rig_start(&g, &q);
 	assert_int_equal(rig_wait(&g, SPAWN_NOT_STARTED, q.run)->r.reason, START_LIMIT);
 }

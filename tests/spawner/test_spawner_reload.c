@@ -39,7 +39,7 @@ static int down(void **state)
 
 static void a_running_job_its_output_and_its_exit_code_are_kept(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "echo before; echo $$ >$RIG/begun; until [ -e $RIG/go ]; do sleep 0.01; done; "
+	AUTO_DONE(start_plan) p = rig_plan(&g, "echo before; echo $$ >$RIG/begun; until [ -e $RIG/go ]; do sleep 0.01; done; "
 					 "echo after; exit 7");
 	AUTO_TEXT go = xprintf("%s/go", g.dir);
 	AUTO_TEXT out = NULL;
@@ -63,7 +63,7 @@ static void a_running_job_its_output_and_its_exit_code_are_kept(void **state)
 
 static void its_time_limit_and_its_grace_go_on(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "trap '' TERM; echo $$ >$RIG/deaf; while :; do sleep 0.02; done");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "trap '' TERM; echo $$ >$RIG/deaf; while :; do sleep 0.02; done");
 	const struct rig_report *r;
 
 	(void)state;
@@ -83,7 +83,7 @@ static void its_time_limit_and_its_grace_go_on(void **state)
 
 static void an_end_that_was_not_acknowledged_is_still_there(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "exit 9");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "exit 9");
 	const struct rig_report *r;
 
 	(void)state;
@@ -119,7 +119,7 @@ static void it_stays_the_same_spawner(void **state)
 
 static void a_job_it_took_over_can_be_cancelled_with_all_it_left(void **state)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, "setsid sh -c 'echo $$ >$RIG/far; sleep 300' & echo $$ >$RIG/near; wait");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "setsid sh -c 'echo $$ >$RIG/far; sleep 300' & echo $$ >$RIG/near; wait");
 	pid_t far, near;
 
 	(void)state;
@@ -186,8 +186,8 @@ static void what_is_started_while_it_stops_is_refused_for_now(void **state)
 	(void)state;
 	rig_up(&own);
 	{
-		AUTO_DONE(plan) p = rig_plan(&own, "sleep 300");
-		AUTO_DONE(plan) again = rig_plan(&own, "echo again");
+		AUTO_DONE(start_plan) p = rig_plan(&own, "sleep 300");
+		AUTO_DONE(start_plan) again = rig_plan(&own, "echo again");
 
 		rig_start(&own, &p);
 		rig_wait(&own, SPAWN_STARTED, p.run);
@@ -205,7 +205,7 @@ static void what_is_started_while_it_stops_is_refused_for_now(void **state)
 static void a_start_that_has_a_process_is_not_given_up_for_a_new_program(void **state)
 {
 	AUTO_TEXT program = xprintf("%s/leased", g.dir);
-	AUTO_DONE(plan) p = rig_plan(&g, "");
+	AUTO_DONE(start_plan) p = rig_plan(&g, "");
 	int fd;
 
 	(void)state;
@@ -214,8 +214,8 @@ static void a_start_that_has_a_process_is_not_given_up_for_a_new_program(void **
 	fd = open(program, O_RDWR | O_CLOEXEC);
 	assert_true(fd >= 0);
 	assert_int_equal(fcntl(fd, F_SETLEASE, F_WRLCK), 0);
-	strv_done(&p.order.argv);
-	strv_add(&p.order.argv, program);
+	strv_done(&p.spec.argv);
+	strv_add(&p.spec.argv, program);
 	rig_start(&g, &p);
 	rig_reload(&g);
 	rig_wait(&g, SPAWN_STARTED, p.run);
@@ -251,7 +251,7 @@ static void pause_a_moment(void)
 
 static void start_run(int64_t run, int64_t fence, const char *script)
 {
-	AUTO_DONE(plan) p = rig_plan(&g, script);
+	AUTO_DONE(start_plan) p = rig_plan(&g, script);
 
 	if (fence > 1)
 		g.next_run--; /* the number is not used: this run has one */
@@ -299,7 +299,7 @@ static void fifty_jobs_and_twenty_new_programs_lose_nothing(void **state)
 	for (int i = 0; i < JOBS; i++) {
 		AUTO_TEXT script = xprintf("n=0; while [ $n -lt %d ]; do echo line $n; n=$((n+1)); sleep 0.05; done; exit %d",
 			i % 10 == 9 ? 100000 : 10 + i, i);
-		AUTO_DONE(plan) p = rig_plan(&g, script);
+		AUTO_DONE(start_plan) p = rig_plan(&g, script);
 
 		runs[i] = p.run;
 		p.timeout = i % 10 == 9 ? 1500 * USEC_MSEC : 0;

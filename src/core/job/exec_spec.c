@@ -70,7 +70,7 @@ static bool sandbox_name_valid(const char *s)
 	return sandbox_profile_name_check(s, NULL);
 }
 
-#define AT(member) offsetof(struct order, member)
+#define AT(member) offsetof(struct exec_spec, member)
 
 /* A field that is added gets a new tag at the end and, if it is a number, the preset that means what was before. */
 const struct exec_spec_field exec_spec_fields[] = {
@@ -106,20 +106,20 @@ const struct exec_spec_field exec_spec_fields[] = {
 };
 const size_t exec_spec_fields_count = ELEMENTS(exec_spec_fields);
 
-static void *member(const struct order *o, const struct exec_spec_field *f)
+static void *member(const struct exec_spec *o, const struct exec_spec_field *f)
 {
 	return (char *)o + f->offset;
 }
 
-void exec_spec_init(struct order *o)
+void exec_spec_init(struct exec_spec *o)
 {
-	*o = (struct order){};
+	*o = (struct exec_spec){};
 	for (size_t i = 0; i < ELEMENTS(exec_spec_fields); i++)
 		if (exec_spec_fields[i].type == EXEC_SPEC_INT)
 			*(int64_t *)member(o, &exec_spec_fields[i]) = exec_spec_fields[i].preset;
 }
 
-void order_done(struct order *o)
+void exec_spec_done(struct exec_spec *o)
 {
 	for (size_t i = 0; i < ELEMENTS(exec_spec_fields); i++) {
 		void *at = member(o, &exec_spec_fields[i]);
@@ -138,7 +138,7 @@ void order_done(struct order *o)
 			break;
 		}
 	}
-	*o = (struct order){};
+	*o = (struct exec_spec){};
 }
 
 static bool field_invalid(struct err *e, const struct exec_spec_field *f, const char *what)
@@ -156,7 +156,7 @@ static bool bytes_check(const struct exec_spec_field *f, const char *data, size_
 }
 
 /* After all records: what must be there is there. */
-static bool spec_complete(const struct order *o, struct err *e)
+static bool spec_complete(const struct exec_spec *o, struct err *e)
 {
 	for (size_t i = 0; i < ELEMENTS(exec_spec_fields); i++) {
 		const struct exec_spec_field *f = &exec_spec_fields[i];
@@ -227,7 +227,7 @@ static bool field_encode(struct buf *out, const struct exec_spec_field *f, const
 	}
 }
 
-bool exec_spec_encode(const struct order *o, struct buf *out, struct err *e)
+bool exec_spec_encode(const struct exec_spec *o, struct buf *out, struct err *e)
 {
 	if (!spec_complete(o, e))
 		return false;
@@ -294,7 +294,7 @@ static bool bytes_decode(void *at, const struct exec_spec_field *f, const char *
 }
 _Static_assert(offsetof(struct blob, data) == 0, "a blob begins with its data");
 
-static bool record_decode(struct order *o, struct cursor *c, size_t *row, struct err *e)
+static bool record_decode(struct exec_spec *o, struct cursor *c, size_t *row, struct err *e)
 {
 	const struct exec_spec_field *f;
 	uint64_t tag, len;
@@ -313,10 +313,10 @@ static bool record_decode(struct order *o, struct cursor *c, size_t *row, struct
 	return true;
 }
 
-bool exec_spec_parse(struct order *ret, const void *data, size_t len, struct err *e)
+bool exec_spec_parse(struct exec_spec *ret, const void *data, size_t len, struct err *e)
 {
 	struct cursor c = {data, (const unsigned char *)data + len};
-	AUTO_DONE(order) o;
+	AUTO_DONE(exec_spec) o;
 	size_t row = 0;
 
 	exec_spec_init(&o);
@@ -328,6 +328,6 @@ bool exec_spec_parse(struct order *ret, const void *data, size_t len, struct err
 	if (!spec_complete(&o, e))
 		return false;
 	*ret = o;
-	o = (struct order){};
+	o = (struct exec_spec){};
 	return true;
 }

@@ -11,7 +11,7 @@ struct err;
 struct job_spec;
 
 /* Every member is listed in exec_spec_fields[]; nothing reaches the spawner for a job's sake that is not here. */
-struct order {
+struct exec_spec {
 	int64_t uid;            /* whose job it is: number and name must belong together when it starts */
 	char *owner;
 	struct strv argv;       /* after parameters */
@@ -32,8 +32,8 @@ struct order {
 	char *name;             /* of the job, only together with its identity; NULL: none */
 	struct blob job;        /* its identity: WARRANT_JOB_LEN bytes that its first approval gave it; absent: never approved */
 };
-void exec_spec_init(struct order *o); /* the defaults of the table */
-void order_done(struct order *o);
+void exec_spec_init(struct exec_spec *o); /* the defaults of the table */
+void exec_spec_done(struct exec_spec *o);
 
 enum exec_spec_type {
 	EXEC_SPEC_INT,  /* int64_t */
@@ -47,7 +47,7 @@ struct exec_spec_field {
 	uint16_t tag;        /* for ever; rows are in the order of their tags */
 	enum exec_spec_type type;
 	const char *name;
-	size_t offset;       /* in struct order */
+	size_t offset;       /* in struct exec_spec */
 	int64_t min, max;    /* of the number; of the length of a text, blob or member of a list */
 	int64_t preset;      /* of a number: not written when it is this, so that a new field leaves old orders as they are */
 	size_t count;        /* members of a list */
@@ -63,8 +63,8 @@ extern const size_t exec_spec_fields_count;
  * Records of tag (2 bytes), length (4) and content, numbers in 8, all little-endian, in the order of the table.
  * One order has exactly one encoding: whatever else has the same meaning is refused.
  */
-bool exec_spec_encode(const struct order *o, struct buf *out, struct err *e); /* ERR_INVALID: out of bounds */
-bool exec_spec_parse(struct order *ret, const void *data, size_t len, struct err *e);
+bool exec_spec_encode(const struct exec_spec *o, struct buf *out, struct err *e); /* ERR_INVALID: out of bounds */
+bool exec_spec_parse(struct exec_spec *ret, const void *data, size_t len, struct err *e);
 
 /* Of a job and what its run was triggered with (NULL: nothing). */
 struct exec_spec_source {
@@ -73,4 +73,4 @@ struct exec_spec_source {
 	const char *owner;
 	const struct strv *params;
 };
-void exec_spec_build(struct order *o, const struct exec_spec_source *from);
+void exec_spec_build(struct exec_spec *o, const struct exec_spec_source *from);

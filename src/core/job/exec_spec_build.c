@@ -9,7 +9,7 @@
 #include "core/job/warrant.h"
 #include <string.h>
 
-static void hash_stdin(struct order *o, const struct blob *in)
+static void hash_stdin(struct exec_spec *o, const struct blob *in)
 {
 	struct sha256 h;
 
@@ -21,7 +21,7 @@ static void hash_stdin(struct order *o, const struct blob *in)
 	sha256_end(&h, (unsigned char *)o->stdin_hash.data);
 }
 
-static void list_notices(struct order *o, const struct strv *channels)
+static void list_notices(struct exec_spec *o, const struct strv *channels)
 {
 	for (size_t i = 0; i < channels->n; i++) {
 		enum notify_channel channel;
@@ -33,7 +33,7 @@ static void list_notices(struct order *o, const struct strv *channels)
 }
 
 /* All were checked when the job came in; what does not parse now limits nothing, and cannot be there. */
-static void set_limits(struct order *o, const struct job_spec *s)
+static void set_limits(struct exec_spec *o, const struct job_spec *s)
 {
 	o->mem = s->mem;
 	o->pids = s->pids;
@@ -51,7 +51,7 @@ static void set_limits(struct order *o, const struct job_spec *s)
 }
 
 /* An order with an approval carries the identity and the name that the approval covers. Other orders have the same bytes as ever. */
-static void set_identity(struct order *o, const struct job_spec *s)
+static void set_identity(struct exec_spec *o, const struct job_spec *s)
 {
 	unsigned char job[WARRANT_JOB_LEN];
 
@@ -93,7 +93,7 @@ static void set_script(struct strv *argv, const char *script, const char *approv
 		strv_take(argv, STEAL(arg));
 }
 
-void exec_spec_build(struct order *o, const struct exec_spec_source *from)
+void exec_spec_build(struct exec_spec *o, const struct exec_spec_source *from)
 {
 	const struct job_spec *s = from->spec;
 

@@ -40,12 +40,12 @@ bool start_failure_suspends(enum start_failure f)
 	return f == START_NO_SUCH_USER || f == START_OTHER_USER;
 }
 
-void plan_done(struct plan *p)
+void start_plan_done(struct start_plan *p)
 {
-	order_done(&p->order);
+	exec_spec_done(&p->spec);
 	strv_done(&p->vars);
 	blob_done(&p->stdin_data);
-	*p = (struct plan){};
+	*p = (struct start_plan){};
 }
 
 const char *start_plan_path(int64_t uid)
@@ -68,23 +68,23 @@ bool start_plan_var_valid(const char *var)
 	return true;
 }
 
-static void var_text(struct plan *p, const char *name, const char *value)
+static void var_text(struct start_plan *p, const char *name, const char *value)
 {
 	strv_take(&p->vars, xprintf(VAR_PREFIX "%s=%s", name, value));
 }
 
-static void var_number(struct plan *p, const char *name, int64_t value)
+static void var_number(struct start_plan *p, const char *name, int64_t value)
 {
 	strv_take(&p->vars, xprintf(VAR_PREFIX "%s=%" PRId64, name, value));
 }
 
-static void build_vars(struct plan *p, const struct start_plan_source *from)
+static void build_vars(struct start_plan *p, const struct start_plan_source *from)
 {
 	const struct run *r = from->run;
 	char slot[RFC3339_MAX];
 
 	var_number(p, "JOB", r->job);
-	if (!p->order.job.data) /* the spawner takes an approved name from the order */
+	if (!p->spec.job.data) /* the spawner takes an approved name from the order */
 		var_text(p, "NAME", r->job_name ? r->job_name : "");
 	var_text(p, "SLOT", rfc3339_format(r->slot, slot));
 	var_number(p, "SLOT_MS", r->slot / USEC_MSEC);
@@ -93,11 +93,11 @@ static void build_vars(struct plan *p, const struct start_plan_source *from)
 	var_text(p, "NODE", from->node);
 }
 
-void start_plan_build(struct plan *p, const struct start_plan_source *from)
+void start_plan_build(struct start_plan *p, const struct start_plan_source *from)
 {
 	const struct job_spec *s = from->spec;
 
-	*p = (struct plan){
+	*p = (struct start_plan){
 		.run = from->run->id,
 		.fence = from->run->fence,
 		.attempt = from->run->attempt,
@@ -105,7 +105,7 @@ void start_plan_build(struct plan *p, const struct start_plan_source *from)
 		.grace = s->grace,
 		.output_limit = s->output_limit,
 	};
-	exec_spec_build(&p->order, &(struct exec_spec_source){.spec = s, .uid = owner_uid(from->run->uid),
+	exec_spec_build(&p->spec, &(struct exec_spec_source){.spec = s, .uid = owner_uid(from->run->uid),
 		.owner = from->run->owner, .params = from->params});
 	build_vars(p, from);
 	if (s->stdin_data.data)

@@ -10,8 +10,8 @@
 struct job_spec;
 struct run;
 
-struct plan {
-	struct order order;     /* the same in all runs of the job; what a warrant covers */
+struct start_plan {
+	struct exec_spec spec;     /* the same in all runs of the job; what a warrant covers */
 	int64_t part;           /* of the order: 0 its command, n the n-th command of its notices */
 	unsigned char warrant[WARRANT_LEN]; /* root's word for the order */
 	bool has_warrant;
@@ -27,7 +27,7 @@ struct plan {
 	int tree;               /* of the order's artifact, with part 0: a descriptor, borrowed */
 	struct blob stdin_data; /* absent: /dev/null; of part 0 it must have the order's hash */
 };
-void plan_done(struct plan *p);
+void start_plan_done(struct start_plan *p);
 
 /* Where a plan comes from: the run as claimed, and who is asking. */
 struct start_plan_source {
@@ -37,7 +37,7 @@ struct start_plan_source {
 	const char *store_id; /* makes JOBSCHED_KEY unique between stores */
 	const struct strv *params; /* NAME=value that the run was triggered with, over those of the job; NULL: none */
 };
-void start_plan_build(struct plan *p, const struct start_plan_source *from);
+void start_plan_build(struct start_plan *p, const struct start_plan_source *from);
 
 const char *start_plan_path(int64_t uid); /* PATH of a command: with the sbin directories for root */
 

@@ -7,7 +7,7 @@
 struct err;
 
 #define WARRANT_LEN 32
-#define WARRANT_JOB_LEN 16 /* the identity of the job, see struct order */
+#define WARRANT_JOB_LEN 16 /* the identity of the job, see struct exec_spec */
 #define WARRANT_TEXT (2 * (WARRANT_JOB_LEN + WARRANT_LEN))
 #define WARRANT_TEXT_FIRST (2 * WARRANT_LEN) /* digits in the first version, which covered neither identity nor name */
 #define WARRANT_HEX (WARRANT_TEXT + 1)

@@ -309,7 +309,7 @@ void spawner_link_health(const struct spawner_link *l, struct spawner_link_healt
 
 /* ---- requests ---- */
 
-bool spawner_link_start(struct spawner_link *l, const struct plan *p, struct err *e)
+bool spawner_link_start(struct spawner_link *l, const struct start_plan *p, struct err *e)
 {
 	if (!l->ready)
 		return err_set(e, ERR_BUSY, "there is no spawner at the moment");

@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 struct err;
-struct plan;
+struct start_plan;
 struct sandbox_offers;
 struct sd_event;
 struct spawner_link;
@@ -60,7 +60,7 @@ unsigned spawner_link_limits_refused(const struct spawner_link *l); /* enum limi
 struct sandbox_offers *spawner_link_sandboxes(const struct spawner_link *l); /* a reference; NULL: not known yet */
 
 /* ERR_BUSY: the link is not ready. */
-bool spawner_link_start(struct spawner_link *l, const struct plan *p, struct err *e);
+bool spawner_link_start(struct spawner_link *l, const struct start_plan *p, struct err *e);
 /* These do nothing while not connected. */
 void spawner_link_cancel(struct spawner_link *l, int64_t run, int64_t fence);
 void spawner_link_ack(struct spawner_link *l, int64_t run, int64_t fence); /* after the commit of its end */

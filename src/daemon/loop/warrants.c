@@ -28,7 +28,7 @@ bool warrants_check(enum warrant_policy p, int64_t owner, const char *warrant, s
 
 static bool order_bytes(const struct job *job, const struct job_spec *s, struct buf *out)
 {
-	AUTO_DONE(order) o = {};
+	AUTO_DONE(exec_spec) o = {};
 
 	exec_spec_build(&o, &(struct exec_spec_source){.spec = s, .uid = owner_uid(job->uid), .owner = job->owner});
 	return exec_spec_encode(&o, out, NULL);
@@ -52,7 +52,7 @@ bool warrants_check_change(enum warrant_policy p, const struct job *job, const s
 	return !warrant_needed(p, owner_uid(job->uid)) || (after->warrant && !text_equal(before->warrant, after->warrant)) || missing(job->uid, "the change", e);
 }
 
-void warrants_put(struct plan *p, const char *warrant)
+void warrants_put(struct start_plan *p, const char *warrant)
 {
 	p->has_warrant = warrant && warrant_parse(warrant, p->warrant);
 }

@@ -8,7 +8,7 @@
 struct err;
 struct job;
 struct job_spec;
-struct plan;
+struct start_plan;
 
 /* All of these fail with field "warrant", by which jobctl sees that it has to get one. 'owner' is an owner's number. */
 bool warrants_check(enum warrant_policy p, int64_t owner, const char *warrant /* NULL: none */, struct err *e);
@@ -16,4 +16,4 @@ bool warrants_check(enum warrant_policy p, int64_t owner, const char *warrant /*
 bool warrants_check_change(enum warrant_policy p, const struct job *job, const struct job_spec *before,
 	struct job_spec *after, struct err *e);
 
-void warrants_put(struct plan *p, const char *warrant /* NULL: none */);
+void warrants_put(struct start_plan *p, const char *warrant /* NULL: none */);

@@ -241,17 +241,17 @@ static char *text_line(const char *name, const char *value)
 	return buf_steal(&b);
 }
 
-static void put_env(struct plan *p, const char *name, const char *value)
+static void put_env(struct start_plan *p, const char *name, const char *value)
 {
 	strv_take(&p->vars, text_line(name, value ? value : ""));
 }
 
-static void put_env_number(struct plan *p, const char *name, int64_t value)
+static void put_env_number(struct start_plan *p, const char *name, int64_t value)
 {
 	strv_take(&p->vars, xprintf("%s=%" PRId64, name, value));
 }
 
-static void put_all_env(const struct notice_message *l, struct plan *p)
+static void put_all_env(const struct notice_message *l, struct start_plan *p)
 {
 	const struct notice *n = l->notice;
 
@@ -273,7 +273,7 @@ static void put_all_env(const struct notice_message *l, struct plan *p)
 }
 
 /* The order of the job with the part that has this command; false: the job does not have it any more. */
-static bool part_of_job(const struct notice_message *l, const char *command, struct plan *p)
+static bool part_of_job(const struct notice_message *l, const char *command, struct start_plan *p)
 {
 	AUTO_DONE(job_spec) spec;
 	struct err e = {};
@@ -281,19 +281,19 @@ static bool part_of_job(const struct notice_message *l, const char *command, str
 	job_spec_init(&spec);
 	if (!l->job || !spec_json_from_text(l->job->spec, &spec, &e))
 		return false;
-	exec_spec_build(&p->order, &(struct exec_spec_source){.spec = &spec, .uid = owner_uid(l->job->uid), .owner = l->job->owner});
-	for (size_t i = 0; i < p->order.notices.n; i++)
-		if (strcmp(p->order.notices.v[i], command) == 0)
+	exec_spec_build(&p->spec, &(struct exec_spec_source){.spec = &spec, .uid = owner_uid(l->job->uid), .owner = l->job->owner});
+	for (size_t i = 0; i < p->spec.notices.n; i++)
+		if (strcmp(p->spec.notices.v[i], command) == 0)
 			p->part = (int64_t)i + 1;
 	if (!p->part)
-		order_done(&p->order);
+		exec_spec_done(&p->spec);
 	else
 		warrants_put(p, spec.warrant);
 	return p->part != 0;
 }
 
 /* A command that is in no job: the mail program, or one the job had before it was changed. */
-static void order_alone(struct order *o, int64_t uid, const char *owner)
+static void bare_exec_spec(struct exec_spec *o, int64_t uid, const char *owner)
 {
 	exec_spec_init(o);
 	o->uid = uid;
@@ -301,31 +301,31 @@ static void order_alone(struct order *o, int64_t uid, const char *owner)
 	o->umask = 022;
 }
 
-static void plan_exec(const struct notice_message *l, const char *command, struct plan *p)
+static void plan_exec(const struct notice_message *l, const char *command, struct start_plan *p)
 {
 	if (part_of_job(l, command, p))
 		return;
-	order_alone(&p->order, owner_uid(l->notice->uid), l->notice->owner);
-	strv_add(&p->order.argv, "/bin/sh");
-	strv_add(&p->order.argv, "-c");
-	strv_add(&p->order.argv, command);
+	bare_exec_spec(&p->spec, owner_uid(l->notice->uid), l->notice->owner);
+	strv_add(&p->spec.argv, "/bin/sh");
+	strv_add(&p->spec.argv, "-c");
+	strv_add(&p->spec.argv, command);
 }
 
-static void plan_mail(const struct notice_message *l, const struct notice_message_target *how, struct plan *p)
+static void plan_mail(const struct notice_message *l, const struct notice_message_target *how, struct start_plan *p)
 {
-	order_alone(&p->order, how->as ? how->as_uid : owner_uid(l->notice->uid), how->as ? how->as : l->notice->owner);
-	p->order.sandbox = xstrdup("compat"); /* mail programs become somebody else to reach their queue */
-	strv_add(&p->order.argv, how->sendmail);
-	strv_add(&p->order.argv, "-oi");
-	strv_add(&p->order.argv, "--");
-	strv_add(&p->order.argv, how->to);
+	bare_exec_spec(&p->spec, how->as ? how->as_uid : owner_uid(l->notice->uid), how->as ? how->as : l->notice->owner);
+	p->spec.sandbox = xstrdup("compat"); /* mail programs become somebody else to reach their queue */
+	strv_add(&p->spec.argv, how->sendmail);
+	strv_add(&p->spec.argv, "-oi");
+	strv_add(&p->spec.argv, "--");
+	strv_add(&p->spec.argv, how->to);
 }
 
-void notice_message_plan(const struct notice_message *l, const struct notice_message_target *how, struct plan *ret)
+void notice_message_plan(const struct notice_message *l, const struct notice_message_target *how, struct start_plan *ret)
 {
 	AUTO_DONE(buf) in = {};
 
-	*ret = (struct plan){.run = -l->notice->id, .fence = l->notice->tries, .attempt = l->notice->tries,
+	*ret = (struct start_plan){.run = -l->notice->id, .fence = l->notice->tries, .attempt = l->notice->tries,
 		.timeout = SEND_TIMEOUT, .grace = SEND_GRACE, .output_limit = SEND_OUTPUT};
 	put_all_env(l, ret);
 	if (how->command) {

@@ -7,7 +7,7 @@
 #include "store/store.h"
 #include <jansson.h>
 
-struct plan;
+struct start_plan;
 
 struct notice_message {
 	const struct notice *notice;  /* borrowed */
@@ -41,4 +41,4 @@ struct notice_message_target {
 	uint32_t as_uid;
 	usec_t now;
 };
-void notice_message_plan(const struct notice_message *l, const struct notice_message_target *how, struct plan *ret);
+void notice_message_plan(const struct notice_message *l, const struct notice_message_target *how, struct start_plan *ret);

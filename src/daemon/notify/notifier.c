@@ -259,7 +259,7 @@ static bool run_command(struct notifier *n, struct delivery *g, enum notify_chan
 {
 	const struct config *c = n->o.config;
 	struct notice_message_target how = {.now = clock_now(n->o.clock), .host = n->host};
-	AUTO_DONE(plan) plan = {};
+	AUTO_DONE(start_plan) plan = {};
 
 	if (channel == NOTIFY_EXEC) {
 		how.command = target;

@@ -49,7 +49,7 @@ void dispatcher_start_run(struct dispatcher *d, struct active_run *f)
 	AUTO_DONE(job_spec) spec;
 	AUTO_DONE(strv) params = {};
 	AUTO_TEXT warrant = NULL;
-	AUTO_DONE(plan) plan = {};
+	AUTO_DONE(start_plan) plan = {};
 	usec_t now = clock_now(d->o.clock), timeout;
 	AUTO_FD tree = -1;
 	struct err e = {};

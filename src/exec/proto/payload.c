@@ -11,14 +11,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-int payload_memfd(const struct plan *p, struct err *e)
+int payload_memfd(const struct start_plan *p, struct err *e)
 {
 	AUTO_DONE(buf) order = {};
 	AUTO_DONE(buf) b = {};
 	struct payload_head head = {.magic = PAYLOAD_MAGIC, .vars = (uint32_t)p->vars.n};
 	int fd;
 
-	if (!exec_spec_encode(&p->order, &order, e))
+	if (!exec_spec_encode(&p->spec, &order, e))
 		return -1;
 	head.order_len = (uint32_t)order.len;
 	buf_add(&b, &head, sizeof(head));
@@ -43,7 +43,7 @@ int payload_memfd(const struct plan *p, struct err *e)
 void payload_done(struct payload *p)
 {
 	free(p->data);
-	order_done(&p->order);
+	exec_spec_done(&p->spec);
 	free(p->vars);
 	*p = (struct payload){};
 }
@@ -81,7 +81,7 @@ bool payload_parse(struct payload *ret, const void *data, size_t len, struct err
 	memcpy(p.data, (const char *)data + sizeof(head), len);
 	p.bytes = p.data;
 	p.bytes_len = head.order_len;
-	if (!exec_spec_parse(&p.order, p.bytes, p.bytes_len, e))
+	if (!exec_spec_parse(&p.spec, p.bytes, p.bytes_len, e))
 		return false;
 	pos = p.data + head.order_len;
 	end = p.data + len;

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 struct err;
-struct plan;
+struct start_plan;
 
 #define PAYLOAD_VARS_BYTES (256 << 10)
 
@@ -26,12 +26,12 @@ struct payload {
 	char *data;          /* owned; what is below lies in it */
 	const char *bytes;   /* of the order: what a warrant is checked against */
 	size_t bytes_len;
-	struct order order;
+	struct exec_spec spec;
 	char **vars;         /* owned array, followed by a NULL */
 	size_t vars_n;
 };
 
-int payload_memfd(const struct plan *p, struct err *e); /* a descriptor; -1 and *e otherwise */
+int payload_memfd(const struct start_plan *p, struct err *e); /* a descriptor; -1 and *e otherwise */
 bool payload_parse(struct payload *ret, const void *data, size_t len, struct err *e);
 bool payload_read(struct payload *ret, int fd, struct err *e); /* checks the seals first */
 void payload_done(struct payload *p);

@@ -144,7 +144,7 @@ static void frame_post(struct spawn_client *c, const struct frame *f, int *fds, 
 }
 
 /* The descriptors of a start, in their order; false: none of them is left open. */
-static bool start_fds_open(const struct plan *p, const struct frame_start *s, int fds[FRAME_FDS_MAX], size_t *ret_n,
+static bool start_fds_open(const struct start_plan *p, const struct frame_start *s, int fds[FRAME_FDS_MAX], size_t *ret_n,
 	struct err *e)
 {
 	size_t n = 0;
@@ -175,7 +175,7 @@ static bool start_fds_open(const struct plan *p, const struct frame_start *s, in
 	return true;
 }
 
-bool spawn_client_start(struct spawn_client *c, const struct plan *p, struct err *e)
+bool spawn_client_start(struct spawn_client *c, const struct start_plan *p, struct err *e)
 {
 	struct frame f;
 	int fds[FRAME_FDS_MAX];
@@ -187,7 +187,7 @@ bool spawn_client_start(struct spawn_client *c, const struct plan *p, struct err
 	f.start = (struct frame_start){.run = p->run, .fence = p->fence, .attempt = p->attempt,
 		.timeout = p->timeout, .grace = p->grace, .output_limit = p->output_limit, .part = p->part,
 		.has_stdin = p->stdin_data.data != NULL, .has_warrant = p->has_warrant,
-		.has_artifact = p->order.artifact && p->part == 0, .ends_with_lease = p->ends_with_lease};
+		.has_artifact = p->spec.artifact && p->part == 0, .ends_with_lease = p->ends_with_lease};
 	if (p->has_warrant)
 		memcpy(f.start.warrant, p->warrant, WARRANT_LEN);
 	if (!start_fds_open(p, &f.start, fds, &n, e))

@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 struct err;
-struct plan;
+struct start_plan;
 struct sandbox_offers;
 struct sd_event;
 struct spawn_client;
@@ -64,7 +64,7 @@ enum warrant_policy spawn_client_warrants(const struct spawn_client *c); /* for 
 unsigned spawn_client_limits_refused(const struct spawn_client *c); /* enum limit_kind */
 
 /* Frames are queued and leave as the socket allows; a failure shows up as SPAWN_GONE. */
-bool spawn_client_start(struct spawn_client *c, const struct plan *p, struct err *e);
+bool spawn_client_start(struct spawn_client *c, const struct start_plan *p, struct err *e);
 void spawn_client_cancel(struct spawn_client *c, int64_t run, int64_t fence); /* SIGTERM, grace, SIGKILL */
 void spawn_client_ack(struct spawn_client *c, int64_t run, int64_t fence);    /* after the commit of its end */
 void spawn_client_list(struct spawn_client *c);

@@ -54,21 +54,21 @@ static bool warrant_check(const struct admission *a, const struct frame_start *s
 	struct err *e)
 {
 	const struct warrant_subject order = {.kind = WARRANT_OF_ORDER, .data = p->bytes, .len = p->bytes_len};
-	const char *who = p->order.uid == 0 ? "root" : "its owner";
+	const char *who = p->spec.uid == 0 ? "root" : "its owner";
 
 	if (!s->has_warrant || !a->key)
 		return err_set(e, ERR_DENIED, "it has no warrant: %s has to approve it with 'jobctl approve'", who);
 	if (!warrant_key_verify(a->key, &order, s->warrant))
 		return err_set(e, ERR_DENIED, "its warrant is for another order: after a look at it %s has to run "
 						"'jobctl approve'", who);
-	return s->part != 0 || stdin_hash_matches(in, &p->order.stdin_hash) ||
+	return s->part != 0 || stdin_hash_matches(in, &p->spec.stdin_hash) ||
 	       err_set(e, ERR_DENIED, "its standard input is not the one that its warrant is for");
 }
 
 bool admission_check_order(const struct admission *a, const struct frame_start *s, const struct payload *p, int in,
 	enum start_failure *why, struct err *e)
 {
-	int64_t uid = p->order.uid;
+	int64_t uid = p->spec.uid;
 
 	(void)s;
 	if (!a->conf && uid != (int64_t)a->self.uid) {
@@ -81,14 +81,14 @@ bool admission_check_order(const struct admission *a, const struct frame_start *
 	}
 	if (warrant_required(a, uid) && !warrant_check(a, s, p, in, e))
 		return start_failure_set(why, START_NO_WARRANT);
-	if (p->order.artifact && warrant_required(a, uid)) {
+	if (p->spec.artifact && warrant_required(a, uid)) {
 		err_set(e, ERR_DENIED, "a job that needs a warrant can have no artifact: what the engine fetched is not what was approved");
 		return start_failure_set(why, START_ARTIFACT);
 	}
 	return true;
 }
 
-bool admission_check_user(const struct order *o, const struct user *u, enum start_failure *why, struct err *e)
+bool admission_check_user(const struct exec_spec *o, const struct user *u, enum start_failure *why, struct err *e)
 {
 	if ((int64_t)u->uid == o->uid && (u->unnamed || strcmp(u->name, o->owner) == 0))
 		return true;

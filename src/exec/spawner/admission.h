@@ -22,7 +22,7 @@ struct admission {
 bool admission_check_order(const struct admission *a, const struct frame_start *s, const struct payload *p, int in /* -1: none */,
 	enum start_failure *why, struct err *e);
 /* Whether he is. */
-bool admission_check_user(const struct order *o, const struct user *u, enum start_failure *why, struct err *e);
+bool admission_check_user(const struct exec_spec *o, const struct user *u, enum start_failure *why, struct err *e);
 
 /* Whether a file may be opened for this uid. A job that needs a warrant has no artifact, so it has no file either. */
 bool admission_check_file(const struct admission *a, int64_t uid);

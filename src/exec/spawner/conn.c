@@ -223,13 +223,13 @@ static int stdin_reopen(int fd)
 	return in < 0 ? -errno : in;
 }
 
-static bool start_part_valid(const struct frame_start *s, const struct order *o, struct err *e)
+static bool start_part_valid(const struct frame_start *s, const struct exec_spec *o, struct err *e)
 {
 	return s->part <= (int64_t)o->notices.n ||
 	       err_set(e, ERR_INVALID, "a start of part %lld of an order that has no such", (long long)s->part);
 }
 
-static bool start_artifact_valid(const struct frame_start *s, const struct order *o, const int *fds, struct err *e)
+static bool start_artifact_valid(const struct frame_start *s, const struct exec_spec *o, const int *fds, struct err *e)
 {
 	if (s->has_artifact != (o->artifact && s->part == 0))
 		return err_set(e, ERR_INVALID, "a start with an artifact that is not in its order, or the other way round");
@@ -284,8 +284,8 @@ static bool start(struct conn *c, const struct frame *f, const int *fds, struct 
 	}
 	if (start_queue_has(c->all->starts, f->start.run, f->start.fence))
 		return true;
-	if (!payload_read(&p, fds[0], e) || !start_part_valid(&f->start, &p.order, e) ||
-		!start_artifact_valid(&f->start, &p.order, fds, e) ||
+	if (!payload_read(&p, fds[0], e) || !start_part_valid(&f->start, &p.spec, e) ||
+		!start_artifact_valid(&f->start, &p.spec, fds, e) ||
 		(f->start.has_stdin && !payload_sealed(fds[1], FRAME_STDIN_MAX, &size, e)))
 		return false;
 	start_request_new(c->all, &f->start, &p, fds);

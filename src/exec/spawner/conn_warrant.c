@@ -21,7 +21,7 @@
  */
 static bool approval_allowed(const struct conn *c, const struct warrant_subject *t, struct err *e)
 {
-	AUTO_DONE(order) o = {};
+	AUTO_DONE(exec_spec) o = {};
 
 	if (t->kind == WARRANT_OF_ORDER && !exec_spec_parse(&o, t->data, t->len, e))
 		return false;

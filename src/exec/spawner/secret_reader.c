@@ -23,7 +23,7 @@
 
 struct secret_reader {
 	struct secret_readers *all;
-	const struct order *order;
+	const struct exec_spec *spec;
 	struct source pipe;
 	struct deadline deadline;
 	struct launching *launching; /* NULL: the process runs, or there is none */
@@ -63,7 +63,7 @@ void secret_readers_done(struct secret_readers *rs)
 /* NAME and what is wrong with its file. */
 static char *secret_error_text(const struct secret_reader *r, size_t at, int error)
 {
-	const char *pair = at < r->order->secrets.n ? r->order->secrets.v[at] : "?=file:?";
+	const char *pair = at < r->spec->secrets.n ? r->spec->secrets.v[at] : "?=file:?";
 	const char *path = strchr(pair, '=') + 1 + strlen("file:");
 	int name = (int)strcspn(pair, "=");
 
@@ -86,7 +86,7 @@ static void secret_reader_finish(struct secret_reader *r, const char *why)
 		error = xstrdup(why);
 	else if (!secrets_parse(&s, r->answer.data, r->answer.len, &errnum, &at) && errnum)
 		error = secret_error_text(r, at, errnum);
-	else if (s.n != r->order->secrets.n)
+	else if (s.n != r->spec->secrets.n)
 		error = xstrdup("the process that read the secrets ended without an answer");
 	epoll_source_close(&r->pipe);
 	r->fn(error ? NULL : &s, &r->group, error, r->arg); /* frees us */
@@ -111,7 +111,7 @@ static void on_secrets_answer(struct source *source, uint32_t events)
 }
 
 /* The paths go through memory, so that no list of processes shows them. */
-static int secret_paths_memfd(const struct order *o)
+static int secret_paths_memfd(const struct exec_spec *o)
 {
 	AUTO_DONE(buf) paths = {};
 
@@ -148,7 +148,7 @@ static int secret_reader_launch(struct secret_reader *r, const struct user *owne
 {
 	char *const argv[] = {(char *)"/proc/self/exe", (char *)"--read-secrets", NULL}, *const none[] = {NULL};
 	struct workers *ws = r->all->workers;
-	AUTO_FD in = secret_paths_memfd(r->order);
+	AUTO_FD in = secret_paths_memfd(r->spec);
 	AUTO_FD out = -1;
 	/* whatever profile the job has: it sees the files of its owner, and gets no more rights than these */
 	const struct fences plain = {.all = ws->sandboxes,
@@ -175,18 +175,18 @@ static int secret_reader_group(struct secret_reader *r, const struct user *owner
 	__attribute__((cleanup(worker_limits_done))) struct worker_limits limits = {};
 	struct err e = {};
 
-	if (!worker_limits(r->all->workers, r->order, &limits, &e))
+	if (!worker_limits(r->all->workers, r->spec, &limits, &e))
 		return 0; /* the start of the worker is refused for it */
 	return worker_start_cgroup(r->all->workers, owner->uid, &limits.group, &r->group);
 }
 
-bool secret_reader_start(struct secret_readers *rs, const struct order *order, const struct user *owner, secret_reader_fn *fn,
+bool secret_reader_start(struct secret_readers *rs, const struct exec_spec *spec, const struct user *owner, secret_reader_fn *fn,
 	void *arg, struct secret_reader **ret, struct err *e)
 {
 	struct secret_reader *r = xcalloc(1, sizeof(*r));
 	int error;
 
-	*r = (struct secret_reader){.all = rs, .order = order, .pipe = {-1, on_secrets_answer}, .pidfd = -1, .group = {.dir = -1, .events.fd = -1},
+	*r = (struct secret_reader){.all = rs, .spec = spec, .pipe = {-1, on_secrets_answer}, .pidfd = -1, .group = {.dir = -1, .events.fd = -1},
 		.fn = fn, .arg = arg};
 	error = secret_reader_group(r, owner);
 	if (error == 0)

@@ -7,7 +7,7 @@
 
 struct cgroup;
 struct err;
-struct order;
+struct exec_spec;
 struct secrets;
 struct secret_reader;
 struct user;
@@ -25,8 +25,8 @@ struct secret_readers {
 	struct deadlines deadlines;
 };
 void secret_readers_done(struct secret_readers *rs);
-/* 'order' is borrowed while it reads. */
-bool secret_reader_start(struct secret_readers *rs, const struct order *order, const struct user *owner, secret_reader_fn *fn,
+/* 'spec' is borrowed while it reads. */
+bool secret_reader_start(struct secret_readers *rs, const struct exec_spec *spec, const struct user *owner, secret_reader_fn *fn,
 	void *arg, struct secret_reader **ret, struct err *e);
 void secret_reader_free(struct secret_reader *r); /* without a word; NULL is fine */
 void secret_readers_timeouts(struct secret_readers *rs, usec_t now);

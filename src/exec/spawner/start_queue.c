@@ -89,7 +89,7 @@ static void on_secrets_read(struct secrets *secrets, struct cgroup *group, const
 /* Who the owner is, is known. */
 static void start_with_user(struct starts *st, struct start *s /* moved */, const struct user_answer *a)
 {
-	const struct order *o = &s->payload.order;
+	const struct exec_spec *o = &s->payload.spec;
 	enum start_failure why;
 	struct err e = {};
 
@@ -116,7 +116,7 @@ static void on_user_found(uid_t uid, const struct user_answer *a, void *arg)
 	struct starts *st = arg;
 
 	for (struct start **at = &st->first; *at;)
-		if ((uid_t)(*at)->payload.order.uid != uid || (*at)->reading)
+		if ((uid_t)(*at)->payload.spec.uid != uid || (*at)->reading)
 			at = &(*at)->next;
 		else
 			start_with_user(st, start_dequeue(st, at), a);
@@ -145,7 +145,7 @@ static void start_lookup_user(struct starts *st, struct start *s /* moved */)
 {
 	struct user_answer a = {.user = admission_self(st->admission)};
 
-	if (!a.user && !user_cache_get(&st->users, (uid_t)s->payload.order.uid, &a)) {
+	if (!a.user && !user_cache_get(&st->users, (uid_t)s->payload.spec.uid, &a)) {
 		start_enqueue(st, s);
 		return;
 	}

@@ -43,7 +43,7 @@ static void user_variables_set(struct environment *v, const struct environment_s
 void environment_build(struct environment *v, const struct environment_source *from)
 {
 	const struct payload *p = from->payload;
-	const struct order *o = &p->order;
+	const struct exec_spec *o = &p->spec;
 	const struct frame_start *s = from->start;
 
 	*v = (struct environment){

@@ -23,7 +23,7 @@ struct frame;
 struct frame_ended;
 struct frame_start;
 struct launching;
-struct order;
+struct exec_spec;
 struct payload;
 struct sandbox_profiles;
 struct sandboxes;
@@ -192,7 +192,7 @@ struct worker_limits {
 };
 void worker_limits_done(struct worker_limits *l);
 unsigned worker_limits_refused(const struct workers *ws); /* enum limit_kind */
-bool worker_limits(const struct workers *ws, const struct order *o, struct worker_limits *ret, struct err *e);
+bool worker_limits(const struct workers *ws, const struct exec_spec *o, struct worker_limits *ret, struct err *e);
 
 /* ---- within the module ---- */
 #define WORKER_CHUNK (64 << 10) /* of output, read at a time */

@@ -56,7 +56,7 @@ static bool limit_set_from_pair(struct child_limits *l, const char *pair, struct
 	return true;
 }
 
-static bool resources_set(const struct workers *ws, const struct order *o, struct child_limits *l, struct err *e)
+static bool resources_set(const struct workers *ws, const struct exec_spec *o, struct child_limits *l, struct err *e)
 {
 	*l = (struct child_limits){.nice = (int)o->nice};
 	set(l, RLIMIT_CORE, 0);
@@ -79,7 +79,7 @@ void worker_limits_done(struct worker_limits *l)
 	l->note = NULL;
 }
 
-bool worker_limits(const struct workers *ws, const struct order *o, struct worker_limits *ret, struct err *e)
+bool worker_limits(const struct workers *ws, const struct exec_spec *o, struct worker_limits *ret, struct err *e)
 {
 	unsigned asked = (o->mem ? LIMIT_MEMORY : 0U) | (o->cpu ? LIMIT_CPU : 0U) | (o->pids ? LIMIT_PIDS : 0U);
 	unsigned missing = asked & ~enforced(ws);

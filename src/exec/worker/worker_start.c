@@ -94,7 +94,7 @@ void worker_start_done(struct worker *w, const struct child *c)
 /* Which words are run: the order's own, or a command of its notices by the shell. */
 static char *const *command_argv(const struct worker_start *s, char *shell[4])
 {
-	const struct order *o = &s->payload->order;
+	const struct exec_spec *o = &s->payload->spec;
 
 	if (s->frame->part == 0)
 		return o->argv.v;
@@ -150,7 +150,7 @@ static bool worker_begun(const struct worker *w)
 static void launch(struct worker *w, const struct worker_start *s, const struct child_limits *limits, int out)
 {
 	struct workers *ws = w->all;
-	const struct order *o = &s->payload->order;
+	const struct exec_spec *o = &s->payload->spec;
 	const char *cwd = s->frame->part == 0 ? o->cwd : NULL;
 	const struct fences *fences;
 	struct child_plan plan;
@@ -202,7 +202,7 @@ struct worker *worker_start(struct workers *ws, const struct worker_start *s)
 	struct err e = {};
 	int pipe[2], r = 0;
 
-	if (!worker_limits(ws, &s->payload->order, &limits, &e)) {
+	if (!worker_limits(ws, &s->payload->spec, &limits, &e)) {
 		worker_start_failed(w, START_LIMIT, xstrdup(e.msg));
 		return w;
 	}

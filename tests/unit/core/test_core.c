@@ -113,7 +113,7 @@ static void a_command_the_kernel_would_refuse_is_refused_here(void **state)
 	free(word);
 }
 
-static const char *env_of(const struct plan *p, const char *name)
+static const char *env_of(const struct start_plan *p, const char *name)
 {
 	size_t len = strlen(name);
 
@@ -127,23 +127,23 @@ static void a_plan_tells_the_command_which_slot_it_is_for(void **state)
 {
 	struct run r = {.id = 17, .job = 12, .uid = 1000, .owner = (char *)"ann", .slot = INT64_C(1711846800500000), .attempt = 2, .fence = 5};
 	struct job_spec s;
-	struct plan p, other;
+	struct start_plan p, other;
 
 	(void)state;
 	job_spec_init(&s);
 	s.script = xstrdup("echo hi");
 	strv_add(&s.env, "A=b=c");
 	start_plan_build(&p, &(struct start_plan_source){&r, &s, "n1", "abc", NULL});
-	assert_string_equal(p.order.argv.v[0], "/bin/sh");
-	assert_string_equal(p.order.argv.v[2], "echo hi");
+	assert_string_equal(p.spec.argv.v[0], "/bin/sh");
+	assert_string_equal(p.spec.argv.v[2], "echo hi");
 	assert_string_equal(env_of(&p, "JOBSCHED_JOB"), "12");
 	assert_string_equal(env_of(&p, "JOBSCHED_NAME"), "");
 	assert_string_equal(env_of(&p, "JOBSCHED_SLOT"), "2024-03-31T01:00:00.500Z");
 	assert_string_equal(env_of(&p, "JOBSCHED_SLOT_MS"), "1711846800500");
 	assert_string_equal(env_of(&p, "JOBSCHED_NODE"), "n1");
-	assert_string_equal(p.order.env.v[0], "A=b=c");
-	assert_int_equal(p.order.uid, 1000);
-	assert_string_equal(p.order.owner, "ann");
+	assert_string_equal(p.spec.env.v[0], "A=b=c");
+	assert_int_equal(p.spec.uid, 1000);
+	assert_string_equal(p.spec.owner, "ann");
 	assert_int_equal(p.run, 17);
 	assert_int_equal(p.attempt, 2);
 	assert_int_equal(p.fence, 5);
@@ -153,8 +153,8 @@ static void a_plan_tells_the_command_which_slot_it_is_for(void **state)
 	r.fence = 6;
 	start_plan_build(&other, &(struct start_plan_source){&r, &s, "n2", "abc", NULL});
 	assert_string_equal(env_of(&p, "JOBSCHED_KEY"), env_of(&other, "JOBSCHED_KEY"));
-	plan_done(&p);
-	plan_done(&other);
+	start_plan_done(&p);
+	start_plan_done(&other);
 	job_spec_done(&s);
 }
 

@@ -9,7 +9,7 @@
 #include "core/job/warrant.h"
 #include <string.h>
 
-static void sample(struct order *o)
+static void sample(struct exec_spec *o)
 {
 	exec_spec_init(o);
 	o->uid = 1000;
@@ -29,8 +29,8 @@ static void sample(struct order *o)
 
 static void an_order_comes_back_as_it_went(void **state)
 {
-	AUTO_DONE(order) o;
-	AUTO_DONE(order) got = {};
+	AUTO_DONE(exec_spec) o;
+	AUTO_DONE(exec_spec) got = {};
 	AUTO_DONE(buf) b = {};
 	AUTO_DONE(buf) again = {};
 	struct err e = {};
@@ -58,7 +58,7 @@ static void an_order_comes_back_as_it_went(void **state)
 
 static void an_order_that_is_changed_anywhere_is_another_or_none(void **state)
 {
-	AUTO_DONE(order) o;
+	AUTO_DONE(exec_spec) o;
 	AUTO_DONE(buf) b = {};
 
 	(void)state;
@@ -66,7 +66,7 @@ static void an_order_that_is_changed_anywhere_is_another_or_none(void **state)
 	assert_true(exec_spec_encode(&o, &b, NULL));
 	for (size_t at = 0; at < b.len; at++)
 		for (int bit = 0; bit < 8; bit++) {
-			AUTO_DONE(order) got = {};
+			AUTO_DONE(exec_spec) got = {};
 			AUTO_DONE(buf) again = {};
 
 			b.data[at] ^= (char)(1 << bit);
@@ -81,14 +81,14 @@ static void an_order_that_is_changed_anywhere_is_another_or_none(void **state)
 
 static void a_part_of_an_order_is_another_order_or_none(void **state)
 {
-	AUTO_DONE(order) o;
+	AUTO_DONE(exec_spec) o;
 	AUTO_DONE(buf) b = {};
 
 	(void)state;
 	sample(&o);
 	assert_true(exec_spec_encode(&o, &b, NULL));
 	for (size_t len = 0; len < b.len; len++) {
-		AUTO_DONE(order) got = {};
+		AUTO_DONE(exec_spec) got = {};
 		AUTO_DONE(buf) again = {};
 
 		if (!exec_spec_parse(&got, b.data, len, NULL))
@@ -96,7 +96,7 @@ static void a_part_of_an_order_is_another_order_or_none(void **state)
 		assert_true(exec_spec_encode(&got, &again, NULL));
 		assert_int_equal(again.len, len);
 	}
-	assert_false(exec_spec_parse(&(struct order){}, b.data, 20, NULL));
+	assert_false(exec_spec_parse(&(struct exec_spec){}, b.data, 20, NULL));
 }
 
 /* Records by hand. */
@@ -154,7 +154,7 @@ static void whatever_has_a_second_form_is_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ELEMENTS(table); i++) {
-		AUTO_DONE(order) o = {};
+		AUTO_DONE(exec_spec) o = {};
 		AUTO_DONE(buf) b = {};
 
 		for (const struct piece *p = table[i].pieces; p->tag; p++)
@@ -166,7 +166,7 @@ static void whatever_has_a_second_form_is_refused(void **state)
 
 static void lists_have_their_bounds(void **state)
 {
-	AUTO_DONE(order) o;
+	AUTO_DONE(exec_spec) o;
 	AUTO_DONE(buf) b = {};
 
 	(void)state;
@@ -186,7 +186,7 @@ static void the_table_is_in_the_order_of_its_tags(void **state)
 static void what_a_job_asks_is_in_its_order(void **state)
 {
 	AUTO_DONE(job_spec) s;
-	AUTO_DONE(order) o = {};
+	AUTO_DONE(exec_spec) o = {};
 	AUTO_DONE(strv) given = {};
 	unsigned char hash[SHA256_LEN];
 	struct sha256 h;
@@ -225,8 +225,8 @@ static void an_approved_order_has_the_identity_and_the_name_of_its_job(void **st
 {
 	const unsigned char job[WARRANT_JOB_LEN] = {1, 2, 3}, warrant[WARRANT_LEN] = {4};
 	AUTO_DONE(job_spec) s;
-	AUTO_DONE(order) plain = {};
-	AUTO_DONE(order) o = {};
+	AUTO_DONE(exec_spec) plain = {};
+	AUTO_DONE(exec_spec) o = {};
 	AUTO_DONE(buf) b = {};
 	char text[WARRANT_HEX];
 
@@ -251,7 +251,7 @@ static void an_approved_order_has_the_identity_and_the_name_of_its_job(void **st
 static char *interpreter(const char *script)
 {
 	AUTO_DONE(job_spec) s;
-	AUTO_DONE(order) o = {};
+	AUTO_DONE(exec_spec) o = {};
 	AUTO_DONE(buf) words = {};
 
 	job_spec_init(&s);
@@ -290,7 +290,7 @@ static void a_script_that_was_approved_for_the_shell_stays_so(void **state)
 {
 	const unsigned char warrant[WARRANT_LEN] = {4};
 	AUTO_DONE(job_spec) s;
-	AUTO_DONE(order) o = {};
+	AUTO_DONE(exec_spec) o = {};
 	char text[WARRANT_HEX];
 
 	(void)state;

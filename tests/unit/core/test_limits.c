@@ -91,7 +91,7 @@ static void what_cannot_be_had_is_refused_by_its_name(void **state)
 static void an_order_has_them_in_numbers(void **state)
 {
 	AUTO_DONE(job_spec) s;
-	AUTO_DONE(order) o;
+	AUTO_DONE(exec_spec) o;
 
 	(void)state;
 	job_spec_init(&s);

@@ -114,7 +114,7 @@ unsigned spawn_client_limits_refused(const struct spawn_client *c)
 	return 0;
 }
 
-bool spawn_client_start(struct spawn_client *c, const struct plan *p, struct err *e)
+bool spawn_client_start(struct spawn_client *c, const struct start_plan *p, struct err *e)
 {
 	(void)c;
 	(void)e;

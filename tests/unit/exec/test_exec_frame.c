@@ -218,14 +218,14 @@ static void frames_and_descriptors_pass_a_socket(void **state)
 
 /* ---- payloads ---- */
 
-static struct plan sample_plan(void)
+static struct start_plan sample_plan(void)
 {
-	struct plan p = {};
+	struct start_plan p = {};
 
-	exec_spec_init(&p.order);
-	p.order.uid = 1000;
-	p.order.owner = xstrdup("ann");
-	strv_add(&p.order.argv, "/bin/sh");
+	exec_spec_init(&p.spec);
+	p.spec.uid = 1000;
+	p.spec.owner = xstrdup("ann");
+	strv_add(&p.spec.argv, "/bin/sh");
 	strv_add(&p.vars, "JOBSCHED_JOB=1");
 	strv_add(&p.vars, "JOBSCHED_NAME=");
 	return p;
@@ -233,7 +233,7 @@ static struct plan sample_plan(void)
 
 static void a_payload_comes_back_as_it_went(void **state)
 {
-	AUTO_DONE(plan) p = sample_plan();
+	AUTO_DONE(start_plan) p = sample_plan();
 	AUTO_DONE(payload) got = {};
 	AUTO_DONE(buf) order = {};
 	struct err e = {};
@@ -243,10 +243,10 @@ static void a_payload_comes_back_as_it_went(void **state)
 	assert_true(fd >= 0);
 	if (!payload_read(&got, fd, &e))
 		fail_msg("%s", e.msg);
-	assert_true(exec_spec_encode(&p.order, &order, &e));
+	assert_true(exec_spec_encode(&p.spec, &order, &e));
 	assert_int_equal(got.bytes_len, order.len);
 	assert_memory_equal(got.bytes, order.data, order.len);
-	assert_string_equal(got.order.argv.v[0], "/bin/sh");
+	assert_string_equal(got.spec.argv.v[0], "/bin/sh");
 	assert_int_equal(got.vars_n, 2);
 	for (size_t i = 0; i < got.vars_n; i++)
 		assert_string_equal(got.vars[i], p.vars.v[i]);
@@ -277,11 +277,11 @@ static void a_payload_that_is_not_exact_is_refused(void **state)
 		{1, "JOBSCHED_PARAM_x=b", 19, false}, /* those are the order's */
 		{UINT32_MAX, "JOBSCHED_A=b", 13, false},
 	};
-	AUTO_DONE(plan) plan = sample_plan();
+	AUTO_DONE(start_plan) plan = sample_plan();
 	AUTO_DONE(buf) order = {};
 
 	(void)state;
-	assert_true(exec_spec_encode(&plan.order, &order, NULL));
+	assert_true(exec_spec_encode(&plan.spec, &order, NULL));
 	for (size_t i = 0; i < ELEMENTS(table); i++) {
 		struct payload_head head = {PAYLOAD_MAGIC, (uint32_t)order.len, table[i].vars, 0};
 		AUTO_DONE(payload) p = {};
@@ -304,7 +304,7 @@ static void a_payload_that_is_not_exact_is_refused(void **state)
 
 static void a_payload_cut_anywhere_is_refused(void **state)
 {
-	AUTO_DONE(plan) p = sample_plan();
+	AUTO_DONE(start_plan) p = sample_plan();
 	AUTO_FD fd = payload_memfd(&p, NULL);
 	char bytes[256];
 	ssize_t len = pread(fd, bytes, sizeof(bytes), 0);
@@ -316,7 +316,7 @@ static void a_payload_cut_anywhere_is_refused(void **state)
 
 static void a_plan_beyond_the_bounds_is_not_sent(void **state)
 {
-	AUTO_DONE(plan) p = sample_plan();
+	AUTO_DONE(start_plan) p = sample_plan();
 	struct err e = {};
 
 	(void)state;

@@ -93,7 +93,7 @@ static void hostile_values_stay_one_argument(void **state)
 	(void)state;
 	for (size_t i = 0; i < ELEMENTS(values); i++) {
 		AUTO_DONE(job_spec) s;
-		AUTO_DONE(plan) p = {};
+		AUTO_DONE(start_plan) p = {};
 		AUTO_TEXT variable = xprintf("x=%s", values[i]);
 		bool found = false;
 
@@ -101,11 +101,11 @@ static void hostile_values_stay_one_argument(void **state)
 		LIST(s.command, "prog", "{x}", "end");
 		strv_take(&s.params, xprintf("x=%s", values[i]));
 		start_plan_build(&p, &(struct start_plan_source){&r, &s, "n", "s", NULL});
-		assert_int_equal(p.order.argv.n, 3);
-		assert_string_equal(p.order.argv.v[1], values[i]);
-		assert_string_equal(p.order.argv.v[2], "end");
-		for (size_t k = 0; k < p.order.params.n; k++)
-			found = found || strcmp(p.order.params.v[k], variable) == 0;
+		assert_int_equal(p.spec.argv.n, 3);
+		assert_string_equal(p.spec.argv.v[1], values[i]);
+		assert_string_equal(p.spec.argv.v[2], "end");
+		for (size_t k = 0; k < p.spec.params.n; k++)
+			found = found || strcmp(p.spec.params.v[k], variable) == 0;
 		assert_true(found);
 	}
 }
@@ -114,7 +114,7 @@ static void a_run_lays_its_own_values_over_those_of_its_job(void **state)
 {
 	struct run r = {.id = 1, .job = 2};
 	AUTO_DONE(job_spec) s;
-	AUTO_DONE(plan) p = {};
+	AUTO_DONE(start_plan) p = {};
 	AUTO_DONE(strv) given = {};
 
 	(void)state;
@@ -123,15 +123,15 @@ static void a_run_lays_its_own_values_over_those_of_its_job(void **state)
 	LIST(s.params, "host=db1", "days=7");
 	LIST(given, "host=db2", "gone=1");
 	start_plan_build(&p, &(struct start_plan_source){&r, &s, "n", "s", &given});
-	assert_string_equal(p.order.argv.v[1], "db2");
-	assert_string_equal(p.order.argv.v[2], "7");
+	assert_string_equal(p.spec.argv.v[1], "db2");
+	assert_string_equal(p.spec.argv.v[2], "7");
 }
 
 static void a_script_is_left_alone_and_gets_the_environment(void **state)
 {
 	struct run r = {.id = 1, .job = 2};
 	AUTO_DONE(job_spec) s;
-	AUTO_DONE(plan) p = {};
+	AUTO_DONE(start_plan) p = {};
 	struct err e = {};
 
 	(void)state;
@@ -140,7 +140,7 @@ static void a_script_is_left_alone_and_gets_the_environment(void **state)
 	LIST(s.params, "x=1");
 	assert_true(job_spec_check(&s, &e));
 	start_plan_build(&p, &(struct start_plan_source){&r, &s, "n", "s", NULL});
-	assert_string_equal(p.order.argv.v[2], s.script);
+	assert_string_equal(p.spec.argv.v[2], s.script);
 	free(s.script);
 	s.script = xstrdup("echo {x}");
 	assert_false(job_spec_check(&s, &e));
