@@ -10,17 +10,19 @@
 #include "exec/worker/pam.h"
 #include "exec/worker/cgroup.h"
 #include "exec/worker/ends_file.h"
-#include "exec/worker/launch_request.h"
+#include "exec/child/launch_request.h"
 #include "exec/spawner/lookup_process.h"
 #include "exec/spawner/sd_notify.h"
 #include "exec/spawner/open_file.h"
 #include "exec/spawner/reexec.h"
-#include "exec/worker/secrets.h"
+#include "exec/spawner/secret_reader.h"
 #include "exec/spawner/spawner.h"
 #include "exec/spawner/spawner_conf.h"
 #include "exec/spawner/reexec_state.h"
 #include "exec/child/user.h"
 #include "exec/spawner/warrant_key.h"
+#include "exec/worker/workers.h"
+#include "exec/worker/ends_spool.h"
 #include "jobsched-spawner/runtime_dir.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -131,7 +133,7 @@ static int option_read_secrets(struct options *o, const char *none)
 {
 	(void)o;
 	(void)none;
-	return secrets_main();
+	return secret_reader_main();
 }
 
 static int option_write_ends(struct options *o, const char *none)
@@ -394,7 +396,7 @@ static int spawner_run_until_exit(const struct options *o, struct authority *who
 	struct err e = {};
 	bool ok;
 
-	so->artifact_place = artifacts;
+	so->artifact_path = artifacts;
 	so->linger = o->linger;
 	so->program = &program;
 	so->conf = who ? &who->conf : NULL;

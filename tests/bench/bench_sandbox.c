@@ -4,10 +4,11 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "exec/worker/cgroup.h"
 #include "exec/child/child.h"
+#include "exec/child/launch.h"
 #include "exec/child/sandbox.h"
 #include "exec/child/user.h"
+#include "exec/worker/cgroup.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -24,7 +25,7 @@ struct row {
 	const char *name;
 	struct sandbox profile;
 	bool as_nobody, in_group;
-	struct sandboxes *made; /* NULL: bare */
+	struct sandbox_set *made; /* NULL: bare */
 	double cpu[ROUNDS], wall[ROUNDS];
 };
 
@@ -37,9 +38,9 @@ static struct row rows[] = {
 	{"seccomp, standard", {.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_PRIVILEGES] = 1, [SANDBOX_CALLS] = CALLS_STANDARD}}},
 	{"seccomp, strict", {.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_PRIVILEGES] = 1, [SANDBOX_CALLS] = CALLS_STRICT}}},
 	{"landlock, processes",
-		{.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_PRIVILEGES] = 1, [SANDBOX_LANDLOCK] = FENCE_PROCESSES}}},
+		{.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_PRIVILEGES] = 1, [SANDBOX_LANDLOCK] = LANDLOCK_PROCESSES}}},
 	{"landlock, paths",
-		{.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_PRIVILEGES] = 1, [SANDBOX_LANDLOCK] = FENCE_PATHS}}},
+		{.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_PRIVILEGES] = 1, [SANDBOX_LANDLOCK] = LANDLOCK_PATHS}}},
 	{"capabilities dropped", {.capabilities = 0}},
 	{"IPC namespace", {.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_IPC] = 1}}},
 	{"network namespace, joined", {.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_NETWORK] = NETWORK_NONE}}},
@@ -87,9 +88,9 @@ static void run_one(const struct row *r, struct launch_stacks *l, int null)
 	static const struct user nobody = {.uid = 65534, .gid = 65534, .groups_n = 1, .groups = {65534}};
 	static const struct child_limits limits = {.v = {{RLIMIT_CORE, {0, 0}}, {RLIMIT_NOFILE, {1024, 4096}}}, .n = 2};
 	struct cgroup group = {.dir = -1, .events.fd = -1};
-	const struct child_plan p = {.user = r->as_nobody ? &nobody : NULL, .cgroup = r->in_group ? &group : NULL,
-		.born = r->in_group && groups.births, .argv = argv_true, .envp = no_env, .cwd = "/", .in = null, .out = null, .umask = 022,
-		.limits = &limits, .parent = getpid(), .fences = &r->made->v[0]};
+	const struct child_plan p = {.user = r->as_nobody ? &nobody : NULL, .cgroup = r->in_group ? &group.dir : NULL,
+		.cgroup_clone = r->in_group && groups.can_clone_into, .argv = argv_true, .envp = no_env, .cwd = "/", .in = null, .out = null, .umask = 022,
+		.limits = &limits, .parent = getpid(), .sandbox = &r->made->v[0]};
 	struct child_report word;
 	struct child child;
 

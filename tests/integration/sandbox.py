@@ -325,9 +325,9 @@ def without_keeper(conf):
 def what_is_missing_is_refused_when_a_job_is_submitted():
     with without_keeper("require-warrant = none\n") as s:
         status, answer = s.api("alice").call("POST", "/v1/jobs", {"command": ["true"], "sandbox": "strict"})[:2]
-        assert status == 400 and "cannot be had here: private-pids (keeper:" in answer["error"]["message"], answer
+        assert status == 400 and "cannot be had here: private-pids (init process:" in answer["error"]["message"], answer
         assert s.run_job("alice", "echo", "well") == "well\n"
-        assert "sandbox profile 'strict' cannot be had here: private-pids" in s.said(), s.said()
+        assert "sandbox profile 'strict' is not supported by this machine: private-pids" in s.said(), s.said()
 
 
 @case

@@ -121,7 +121,7 @@ def a_directory_that_cannot_be_entered_blocks_its_own_run_only():
             for job, state in ((late, "timed_out"), (alone, "timed_out"), (unwanted, "cancelled")):
                 run = s.wait_final("alice", job, 60)
                 assert run["state"] == state, run
-                assert "could not be ended" in s.attempts("alice", run["id"])[0]["error"], s.attempts("alice", run["id"])
+                assert "could not be killed" in s.attempts("alice", run["id"])[0]["error"], s.attempts("alice", run["id"])
             assert s.run_job("bob", "echo", "well", cwd="/") == "well\n"
         # the file system is gone: the processes end, and are reaped
         wait_until("nothing is left", 30, lambda: not children_of(s.spawner.pid))

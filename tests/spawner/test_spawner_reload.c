@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A spawner that becomes a newer program: nothing that it had begun is lost, ended or told twice. */
-#include "unit/unit.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -9,7 +8,9 @@
 #include "exec/spawner/conn.h"
 #include "exec/spawner/reexec_state.h"
 #include "exec/worker/worker.h"
+#include "exec/worker/workers.h"
 #include "spawner/spawner_rig.h"
+#include "unit/unit.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

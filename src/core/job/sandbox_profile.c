@@ -61,9 +61,9 @@ static const struct {
 static const struct sandbox ours[] = {
 	{.name = (char *)"compat", .capabilities = SANDBOX_CAPS_ALL},
 	{.name = (char *)"standard", .capabilities = CAPS_STANDARD,
-		.part = {[SANDBOX_PRIVILEGES] = 1, [SANDBOX_CALLS] = CALLS_STANDARD, [SANDBOX_LANDLOCK] = FENCE_PROCESSES}},
+		.part = {[SANDBOX_PRIVILEGES] = 1, [SANDBOX_CALLS] = CALLS_STANDARD, [SANDBOX_LANDLOCK] = LANDLOCK_PROCESSES}},
 	{.name = (char *)"strict", .capabilities = 0,
-		.part = {[SANDBOX_PRIVILEGES] = 1, [SANDBOX_CALLS] = CALLS_STRICT, [SANDBOX_LANDLOCK] = FENCE_PATHS,
+		.part = {[SANDBOX_PRIVILEGES] = 1, [SANDBOX_CALLS] = CALLS_STRICT, [SANDBOX_LANDLOCK] = LANDLOCK_PATHS,
 			[SANDBOX_SYSTEM] = 1, [SANDBOX_TMP] = 1, [SANDBOX_DEV] = 1, [SANDBOX_RUN] = 1, [SANDBOX_PIDS] = 1, [SANDBOX_IPC] = 1,
 			[SANDBOX_NETWORK] = NETWORK_NONE}},
 };

@@ -28,7 +28,7 @@ enum sandbox_part {
 	SANDBOX_PART_MAX
 };
 enum { CALLS_ALL, CALLS_STANDARD, CALLS_STRICT, CALLS_MAX };
-enum { FENCE_NONE, FENCE_PROCESSES, FENCE_PATHS };
+enum { LANDLOCK_NONE, LANDLOCK_PROCESSES, LANDLOCK_PATHS };
 enum { NETWORK_HOST, NETWORK_NONE, NETWORK_LOOPBACK };
 
 #define SANDBOX_CAPABILITIES 41                                    /* how many we know by name */

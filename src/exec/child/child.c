@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps from a fresh child to the command; between clone and exec only system calls are made. */
+/* The setup steps of a child, from clone() to exec(). They make system calls only. */
 #include "exec/child/child.h"
 #include "base/auto.h"
-#include "base/err.h"
 #include "base/failpoint.h"
-#include "base/text.h"
-#include "exec/worker/cgroup.h"
 #include "exec/child/child_steps.h"
 #include "exec/child/in_child.h"
 #include "exec/child/sandbox.h"
@@ -26,13 +23,13 @@
 
 #define OOM_SCORE "200"
 
-IN_CHILD static int step_cgroup(const struct launch *o)
+static IN_CHILD int step_cgroup(const struct launch *o)
 {
 	int fd, error = 0;
 
 	if (!o->moves)
 		return 0;
-	fd = openat(o->plan->cgroup->dir, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+	fd = openat(*o->plan->cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC);
 	if (fd < 0 || write(fd, "0", 1) < 0)
 		error = errno;
 	if (fd >= 0)
@@ -40,14 +37,14 @@ IN_CHILD static int step_cgroup(const struct launch *o)
 	return error;
 }
 
-IN_CHILD static int step_session(const struct launch *o)
+static IN_CHILD int step_session(const struct launch *o)
 {
 	(void)o;
 	return setsid() < 0 ? errno : 0;
 }
 
-/* Jobs go before the scheduler when memory runs out. Not to be had: in a sandbox of somebody else's. */
-IN_CHILD static void set_oom_score(void)
+/* When memory runs out, the kernel kills jobs before the scheduler. Inside a container the file may not be writable. */
+static IN_CHILD void set_oom_score(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
@@ -57,7 +54,7 @@ IN_CHILD static void set_oom_score(void)
 	close(fd);
 }
 
-IN_CHILD static int step_priorities(const struct launch *o)
+static IN_CHILD int step_priorities(const struct launch *o)
 {
 	const struct child_limits *l = o->plan->limits;
 
@@ -67,8 +64,8 @@ IN_CHILD static int step_priorities(const struct launch *o)
 	return l->ioprio && syscall(SYS_ioprio_set, 1 /* a process */, 0, l->ioprio) < 0 ? errno : 0;
 }
 
-/* When nothing is opened any more: our own numbers may be beyond what the command is to have. */
-IN_CHILD static int step_limits(const struct launch *o)
+/* Called after the last open(): the descriptors of the child may exceed the limit of open files that the command gets. */
+static IN_CHILD int step_limits(const struct launch *o)
 {
 	const struct child_limits *l = o->plan->limits;
 
@@ -78,24 +75,27 @@ IN_CHILD static int step_limits(const struct launch *o)
 	return 0;
 }
 
-/* In a mount namespace of its own, which sees what is mounted outside later, and is not seen there. */
-IN_CHILD static int step_artifact(const struct launch *o)
+/*
+ * Mounts of the child stay in its mount namespace. Later mounts of the system appear there too, unless the profile has made the
+ * mounts private.
+ */
+static IN_CHILD int step_artifact(const struct launch *o)
 {
 	const struct child_plan *p = o->plan;
 
-	if (!p->artifact_place || p->artifact < 0)
+	if (!p->artifact_path || p->artifact < 0)
 		return 0;
-	if ((!(p->fences->namespaces & CLONE_NEWNS) && unshare(CLONE_NEWNS) < 0) || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 ||
-		move_mount(p->artifact, "", AT_FDCWD, p->artifact_place, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+	if ((!(p->sandbox->namespaces & CLONE_NEWNS) && unshare(CLONE_NEWNS) < 0) || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 ||
+		move_mount(p->artifact, "", AT_FDCWD, p->artifact_path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		return errno;
 	return 0;
 }
 
 /*
- * From here to the verification: who the command is. Bare system calls, because the library's would look for threads.
- * A child without a user stays who we are.
+ * The next steps change the user, up to step_verify(). They use raw system calls, because the functions of the C library would
+ * signal the threads of the creator. A child without a user keeps that of the spawner.
  */
-IN_CHILD static int step_groups(const struct launch *o)
+static IN_CHILD int step_groups(const struct launch *o)
 {
 	const struct user *u = o->plan->user;
 	int error = o->plan->argv ? failpoint(FP_SPAWN_DROP) : 0;
@@ -105,35 +105,35 @@ IN_CHILD static int step_groups(const struct launch *o)
 	return u && syscall(SYS_setgroups, (long)u->groups_n, u->groups) < 0 ? errno : 0;
 }
 
-IN_CHILD static int step_gid(const struct launch *o)
+static IN_CHILD int step_gid(const struct launch *o)
 {
 	const struct user *u = o->plan->user;
 
 	return u && syscall(SYS_setresgid, u->gid, u->gid, u->gid) < 0 ? errno : 0;
 }
 
-IN_CHILD static int step_uid(const struct launch *o)
+static IN_CHILD int step_uid(const struct launch *o)
 {
 	const struct user *u = o->plan->user;
 
 	return u && syscall(SYS_setresuid, u->uid, u->uid, u->uid) < 0 ? errno : 0;
 }
 
-IN_CHILD static bool groups_match(const struct user *u)
+static IN_CHILD bool groups_match(const struct user *u)
 {
 	gid_t now[USER_GROUPS_MAX];
 	long n = syscall(SYS_getgroups, (long)USER_GROUPS_MAX, now);
 
 	if (n != (long)u->groups_n)
 		return false;
-	for (long i = 0; i < n; i++) /* both are sorted: ours by the lookup, theirs by the kernel */
+	for (long i = 0; i < n; i++) /* both are sorted: one by the lookup, the other by the kernel */
 		if (now[i] != u->groups[i])
 			return false;
 	return true;
 }
 
-/* No way back, and nothing of root's is left but the name. */
-IN_CHILD static bool has_no_privileges(const struct user *u)
+/* Uid 0 and gid 0 cannot be regained, and there are no capabilities. */
+static IN_CHILD bool has_no_privileges(const struct user *u)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = {};
@@ -145,7 +145,7 @@ IN_CHILD static bool has_no_privileges(const struct user *u)
 	return !(caps[0].effective | caps[0].permitted | caps[1].effective | caps[1].permitted);
 }
 
-IN_CHILD static int step_verify(const struct launch *o)
+static IN_CHILD int step_verify(const struct launch *o)
 {
 	const struct user *u = o->plan->user;
 	uid_t uid[3] = {(uid_t)-1, (uid_t)-1, (uid_t)-1};
@@ -162,67 +162,67 @@ IN_CHILD static int step_verify(const struct launch *o)
 }
 
 /*
- * The owner can send this process signals from now on, and its memory is that of the process that made it. The change of
- * user has set the kernel's default (fs.suid_dumpable), which may allow core dumps. exec() makes the command dumpable again.
+ * From now on the owner can send signals to this process, and a core dump would contain the memory of its creator. The change
+ * of user has set the kernel's default (fs.suid_dumpable), which may allow core dumps. exec() makes the command dumpable again.
  */
-IN_CHILD static int step_dumps(const struct launch *o)
+static IN_CHILD int step_dumps(const struct launch *o)
 {
 	return o->plan->user && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? errno : 0;
 }
 
-/* Keys of ours are nobody's; a kernel without keyrings, or one that forbids them, has none to inherit. */
-IN_CHILD static int step_keyring(const struct launch *o)
+/* A job does not inherit the keys of the spawner. On a kernel without keyrings, or that forbids them, there are none. */
+static IN_CHILD int step_keyring(const struct launch *o)
 {
 	if (!o->plan->user || o->plan->keyring || syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) >= 0)
 		return 0;
 	return errno == ENOSYS || errno == EPERM ? 0 : errno;
 }
 
-IN_CHILD static int step_umask(const struct launch *o)
+static IN_CHILD int step_umask(const struct launch *o)
 {
 	umask(o->plan->umask);
 	return 0;
 }
 
-IN_CHILD static int step_directory(const struct launch *o)
+static IN_CHILD int step_directory(const struct launch *o)
 {
 	if (chdir(o->plan->cwd) == 0)
 		return 0;
 	if (!o->plan->cwd_optional)
 		return errno;
-	o->word->cwd_error = errno;
+	o->report->cwd_error = errno;
 	return chdir("/") < 0 ? errno : 0;
 }
 
-/* A worker dies with the spawner, also with one that died before this step. */
-IN_CHILD static int step_parent(const struct launch *o)
+/* The worker is killed when the spawner exits. The second check finds a spawner that exited before the first call. */
+static IN_CHILD int step_parent(const struct launch *o)
 {
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		return errno;
 	if (o->role == LAUNCH_PIDNS_WORKER)
-		return sandbox_spawner_alive(o->plan->fences); /* its number does not show from in here */
+		return sandbox_spawner_alive(o->plan->sandbox); /* getppid() is 0 inside a new PID namespace */
 	return getppid() == o->plan->parent ? 0 : ESRCH;
 }
 
-IN_CHILD static int step_descriptors(const struct launch *o)
+static IN_CHILD int step_descriptors(const struct launch *o)
 {
 	int up[CHILD_EXTRA_FDS_MAX];
 
 	if (dup2(o->plan->in, 0) < 0 || dup2(o->plan->out, 1) < 0 || dup2(o->plan->out, 2) < 0)
 		return errno;
-	for (size_t i = 0; i < o->plan->more_n; i++) { /* out of the way first: one may lie where another goes */
-		up[i] = fcntl(o->plan->more[i], F_DUPFD, 3 + CHILD_EXTRA_FDS_MAX);
+	for (size_t i = 0; i < o->plan->extra_fds_n; i++) { /* copied above all targets first: one may have the number of another's target */
+		up[i] = fcntl(o->plan->extra_fds[i], F_DUPFD, 3 + CHILD_EXTRA_FDS_MAX);
 		if (up[i] < 0)
 			return errno;
 	}
-	for (size_t i = 0; i < o->plan->more_n; i++)
+	for (size_t i = 0; i < o->plan->extra_fds_n; i++)
 		if (dup2(up[i], 3 + (int)i) < 0)
 			return errno;
-	return close_range(3 + (unsigned)o->plan->more_n, ~0U, 0) < 0 ? errno : 0;
+	return close_range(3 + (unsigned)o->plan->extra_fds_n, ~0U, 0) < 0 ? errno : 0;
 }
 
-/* The spawner ignores SIGPIPE and blocks the rest; handlers it has none. */
-IN_CHILD static int step_signals(const struct launch *o)
+/* The spawner ignores SIGPIPE, blocks the other signals and has no handlers. */
+static IN_CHILD int step_signals(const struct launch *o)
 {
 	const struct sigaction preset = {.sa_handler = SIG_DFL};
 	sigset_t none;
@@ -234,45 +234,45 @@ IN_CHILD static int step_signals(const struct launch *o)
 
 /* ---- the sandbox ---- */
 
-IN_CHILD static int step_users(const struct launch *o)
+static IN_CHILD int step_users(const struct launch *o)
 {
-	return sandbox_apply_users(o->plan->fences);
+	return sandbox_apply_users(o->plan->sandbox);
 }
 
-IN_CHILD static int step_network(const struct launch *o)
+static IN_CHILD int step_network(const struct launch *o)
 {
-	return sandbox_apply_network(o->plan->fences);
+	return sandbox_apply_network(o->plan->sandbox);
 }
 
-IN_CHILD static int step_mounts(const struct launch *o)
+static IN_CHILD int step_mounts(const struct launch *o)
 {
-	return sandbox_apply_mounts(o->plan->fences, o->plan->home, o->plan->artifact_place);
+	return sandbox_apply_mounts(o->plan->sandbox, o->plan->home, o->plan->artifact_path);
 }
 
-IN_CHILD static int step_capabilities(const struct launch *o)
+static IN_CHILD int step_capabilities(const struct launch *o)
 {
-	return sandbox_apply_capabilities(o->plan->fences, geteuid() == 0);
+	return sandbox_apply_capabilities(o->plan->sandbox, geteuid() == 0);
 }
 
-IN_CHILD static int step_privileges(const struct launch *o)
+static IN_CHILD int step_privileges(const struct launch *o)
 {
-	return sandbox_apply_privileges(o->plan->fences);
+	return sandbox_apply_privileges(o->plan->sandbox);
 }
 
-IN_CHILD static int step_landlock(const struct launch *o)
+static IN_CHILD int step_landlock(const struct launch *o)
 {
-	return sandbox_apply_landlock(o->plan->fences, o->plan->home);
+	return sandbox_apply_landlock(o->plan->sandbox, o->plan->home);
 }
 
-IN_CHILD static int step_seccomp(const struct launch *o)
+static IN_CHILD int step_seccomp(const struct launch *o)
 {
-	return sandbox_apply_seccomp(o->plan->fences);
+	return sandbox_apply_seccomp(o->plan->sandbox);
 }
 
 /* ---- the command ---- */
 
-/* One directory of PATH; returns where the next one begins, NULL after the last. An empty one is '.'. */
-IN_CHILD static const char *candidate_next(const char *dir, const char *name, char out[PATH_MAX])
+/* Joins the first directory of PATH and the name. Returns the rest of PATH; NULL: it was the last. An empty directory is '.'. */
+static IN_CHILD const char *candidate_next(const char *dir, const char *name, char out[PATH_MAX])
 {
 	size_t n = 0, k = 0;
 
@@ -295,7 +295,7 @@ IN_CHILD static const char *candidate_next(const char *dir, const char *name, ch
 	return dir[n] ? dir + n + 1 : NULL;
 }
 
-IN_CHILD static int step_exec(const struct launch *o)
+static IN_CHILD int step_exec(const struct launch *o)
 {
 	const struct child_plan *p = o->plan;
 	const char *dir = p->path;
@@ -304,7 +304,7 @@ IN_CHILD static int step_exec(const struct launch *o)
 	int error;
 
 	if (!p->argv)
-		syscall(SYS_exit_group, 0); /* a trial */
+		syscall(SYS_exit_group, 0); /* a dry run */
 	error = failpoint(FP_SPAWN_EXEC);
 	if (error)
 		return error;
@@ -328,13 +328,13 @@ IN_CHILD static int step_exec(const struct launch *o)
 }
 
 /*
- * In this order. What a process cannot do any more under a fence comes before that fence; a change of uid clears the
- * death signal and gives up the capabilities that mounting needs; the filter of system calls comes last.
+ * The order matters. A step comes before the restriction that would forbid it. A change of uid clears the parent death signal
+ * and drops the capabilities that mounts need. The seccomp filter comes last.
  */
 static const struct step {
 	const char *name;
 	int (*run)(const struct launch *o); /* 0, or an errno */
-	bool by_host; /* where the worker is not the first process of its namespaces: done by the one that makes them */
+	bool by_helper; /* with a PID namespace: done by the helper, otherwise by the worker */
 } steps[] = {
 	{"cgroup", step_cgroup, true},
 	{"session", step_session},
@@ -367,11 +367,11 @@ IN_CHILD bool child_steps(const struct launch *o)
 	for (int i = 0; i < (int)ELEMENTS(steps); i++) {
 		int error = 0;
 
-		if (o->role == LAUNCH_ALONE || steps[i].by_host == (o->role == LAUNCH_PIDNS_HELPER))
+		if (o->role == LAUNCH_ALONE || steps[i].by_helper == (o->role == LAUNCH_PIDNS_HELPER))
 			error = steps[i].run(o);
 		if (error) {
-			o->word->stage = i;
-			o->word->error = error;
+			o->report->stage = i;
+			o->report->error = error;
 			return false;
 		}
 	}
@@ -380,7 +380,7 @@ IN_CHILD bool child_steps(const struct launch *o)
 
 const char *child_stage_name(const struct child_report *w)
 {
-	static const char *const others[] = {[-STAGE_CLONE] = "clone", [-STAGE_PIDNS_INIT] = "keeper"};
+	static const char *const others[] = {[-STAGE_CLONE] = "clone", [-STAGE_PIDNS_INIT] = "init process"};
 
 	return w->stage < 0 ? others[-w->stage] : steps[w->stage].name;
 }

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between child.c, which has the steps, and launch.c, which makes the processes that take them. */
+/* The interface between child.c, which has the setup steps, and launch.c, which creates the processes. */
 #pragma once
 #include "exec/child/child.h"
 
 enum launch_role {
-	LAUNCH_ALONE, /* the worker takes all steps */
-	LAUNCH_PIDNS_HELPER,  /* makes the namespaces, then their keeper and the worker, and leaves */
-	LAUNCH_PIDNS_WORKER, /* the worker in them */
+	LAUNCH_ALONE,        /* the worker, which runs all steps */
+	LAUNCH_PIDNS_HELPER, /* creates the namespaces, then their init process and the worker, and exits */
+	LAUNCH_PIDNS_WORKER, /* the worker inside these namespaces */
 };
-#define LAUNCH_MARKS 3
+#define LAUNCH_INIT_VARS 3
 
 struct launch {
 	const struct child_plan *plan;
-	struct child_report *word;
-	char *stack;  /* the top of another one, for those a host makes */
+	struct child_report *report;
+	char *stack;  /* top of the second stack, for the processes that a helper creates */
 	enum launch_role role;
-	bool moves;   /* into its control group: it could not be born there */
-	char *marks[LAUNCH_MARKS + 1]; /* the environment of a keeper */
+	bool moves;   /* into its control group: it could not be created there */
+	char *init_env[LAUNCH_INIT_VARS + 1]; /* environment of the init process */
 };
 
 enum { STAGE_CLONE = -1, STAGE_PIDNS_INIT = -2 };
 
-bool child_steps(const struct launch *o); /* false: one failed, the word says which; true: by a host only */
+/* False: a step failed, see the report. True is returned in a helper only; in a worker the last step calls exec(). */
+bool child_steps(const struct launch *o);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clone3, which the C library does not offer: the child goes on on a stack of its own, so a few lines are the processor's. */
+/* Calls clone3(), which the C library does not offer. The child needs its own stack, which takes a few lines of assembly. */
 #include "exec/child/clone.h"
 #include <errno.h>
 #include <linux/sched.h>
@@ -7,10 +7,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#if defined(__x86_64__)
-/* In the child rax is 0 and rsp the top of its stack: it calls fn(arg), which does not return. */
+/* In the child the result of the call is 0 and the stack pointer is the top of its stack; it calls fn(arg), which does not return. */
 static long clone3_call(struct clone_args *args, int (*fn)(void *), void *arg)
 {
+#if defined(__x86_64__)
 	register int (*f)(void *) __asm__("r12") = fn;
 	register void *a __asm__("r13") = arg;
 	long result = SYS_clone3;
@@ -27,10 +27,7 @@ static long clone3_call(struct clone_args *args, int (*fn)(void *), void *arg)
 			 : "D"(args), "S"(sizeof(*args)), "r"(f), "r"(a)
 			 : "rcx", "r11", "memory");
 	return result;
-}
 #elif defined(__aarch64__)
-static long clone3_call(struct clone_args *args, int (*fn)(void *), void *arg)
-{
 	register long result __asm__("x0") = (long)args;
 	register long size __asm__("x1") = (long)sizeof(*args);
 	register int (*f)(void *) __asm__("x9") = fn;
@@ -48,20 +45,18 @@ static long clone3_call(struct clone_args *args, int (*fn)(void *), void *arg)
 			 : "r"(size), "r"(f), "r"(a), "r"(number)
 			 : "x30", "memory");
 	return result;
-}
 #else
-static long clone3_call(struct clone_args *args, int (*fn)(void *), void *arg)
-{
 	(void)args;
 	(void)fn;
 	(void)arg;
 	return -ENOSYS;
-}
 #endif
+}
 
 pid_t clone_into_cgroup(int (*fn)(void *), void *stack, size_t stack_size, uint64_t flags, void *arg, pid_t *tid, int cgroup)
 {
-	struct clone_args args = {.flags = flags | CLONE_INTO_CGROUP, .exit_signal = flags & CLONE_PARENT ? 0 : SIGCHLD, /* else ours */
+	struct clone_args args = {.flags = flags | CLONE_INTO_CGROUP,
+		.exit_signal = flags & CLONE_PARENT ? 0 : SIGCHLD, /* CLONE_PARENT: that of the caller */
 		.parent_tid = (uint64_t)(uintptr_t)tid, .stack = (uint64_t)(uintptr_t)stack, .stack_size = stack_size,
 		.cgroup = (uint64_t)cgroup};
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For code that runs between clone and exec, in the memory of the process that made the child: system calls only. */
+/* Attribute for functions that run between clone() and exec(), in the memory of the creating process: system calls only. */
 #pragma once
 
-/* The child borrows our memory and runs on a stack the sanitizer does not know. */
+/* The child runs on a stack that the sanitizers do not know, and its writes change the memory of its creator. */
 #define IN_CHILD __attribute__((no_sanitize("address", "undefined"), noinline))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prepares the profiles: filters, descriptors, and what of them this kernel and this user can have. */
+/* Prepares the sandbox profiles and tests which parts this kernel supports. */
 #include "exec/child/sandbox.h"
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
 #include "core/job/sandbox_offer.h"
-#include "exec/child/child.h"
+#include "exec/child/launch.h"
 #include "exec/child/sandbox_landlock.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -16,9 +16,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define TRIAL_FILES 256
+#define DRY_RUN_FILES 256
 
-static int namespaces_of(const struct sandboxes *all, const struct sandbox *p)
+static int namespaces_of(const struct sandbox_set *all, const struct sandbox *p)
 {
 	int flags = 0;
 
@@ -34,65 +34,65 @@ static int namespaces_of(const struct sandboxes *all, const struct sandbox *p)
 	return flags && all->user_ns ? flags | CLONE_NEWUSER : flags;
 }
 
-/* Takes 'profile'. */
-static void sandbox_prepared_init(struct fences *f, const struct sandboxes *all, struct sandbox profile)
+/* 'profile' is moved. */
+static void sandbox_prepared_init(struct sandbox_prepared *f, const struct sandbox_set *all, struct sandbox profile)
 {
-	*f = (struct fences){.profile = profile, .all = all, .usable = true};
+	*f = (struct sandbox_prepared){.profile = profile, .all = all, .usable = true};
 	f->namespaces = namespaces_of(all, &f->profile);
 	f->filter = f->profile.part[SANDBOX_CALLS] ? &all->filters[f->profile.part[SANDBOX_CALLS]] : NULL;
 }
 
-static void sandbox_prepared_done(struct fences *f)
+static void sandbox_prepared_done(struct sandbox_prepared *f)
 {
 	sandbox_done(&f->profile);
 	free(f->missing);
 }
 
-/* A worker's way under these fences, without a command at its end. */
-static int try(const struct fences *f, struct launch_stacks *l, const char **ret_stage)
+/* Runs the setup steps of a worker, without a command. */
+static int profile_try(const struct sandbox_prepared *f, struct launch_stacks *l, const char **ret_stage)
 {
-	const struct child_limits limits = {.v = {{RLIMIT_NOFILE, {TRIAL_FILES, TRIAL_FILES}}}, .n = 1};
-	const struct child_plan trial = {.fences = f, .cwd = "/", .parent = getpid(), .limits = &limits};
-	struct child_report word;
+	const struct child_limits limits = {.v = {{RLIMIT_NOFILE, {DRY_RUN_FILES, DRY_RUN_FILES}}}, .n = 1};
+	const struct child_plan plan = {.sandbox = f, .cwd = "/", .parent = getpid(), .limits = &limits};
+	struct child_report report;
 	struct child child;
-	int r = launch_child(l, &trial, &child, &word);
+	int r = launch_child(l, &plan, &child, &report);
 
 	if (r == 0 && launch_child_reap(&child) != 0) {
 		*ret_stage = "killed";
 		return -EINTR;
 	}
-	*ret_stage = r < 0 ? child_stage_name(&word) : NULL;
+	*ret_stage = r < 0 ? child_stage_name(&report) : NULL;
 	return r;
 }
 
-static void add_missing(struct fences *f, const char *part, const char *stage, int error)
+static void missing_add(struct sandbox_prepared *f, const char *part, const char *stage, int error)
 {
 	AUTO_TEXT before = STEAL(f->missing);
 
 	f->missing = xprintf("%s%s%s (%s: %s)", before ? before : "", before ? ", " : "", part, stage, strerror(error));
 }
 
-/* One part alone, with what it cannot be without. */
-static int profile_try_part(const struct fences *f, enum sandbox_part p, struct launch_stacks *l, const char **ret_stage)
+/* Tests one part alone, with the parts that it needs. */
+static int profile_try_part(const struct sandbox_prepared *f, enum sandbox_part p, struct launch_stacks *l, const char **ret_stage)
 {
-	struct fences alone;
+	struct sandbox_prepared alone;
 	struct sandbox only = {.capabilities = SANDBOX_CAPS_ALL};
 
 	only.part[p] = f->profile.part[p];
 	if (p == SANDBOX_CALLS || p == SANDBOX_LANDLOCK)
 		only.part[SANDBOX_PRIVILEGES] = 1;
 	sandbox_prepared_init(&alone, f->all, only);
-	return try(&alone, l, ret_stage);
+	return profile_try(&alone, l, ret_stage);
 }
 
-/* Leaves in the profile what can be had; the rest goes into 'missing'. */
-static void sandbox_prepared_probe(struct fences *f, struct launch_stacks *l)
+/* Removes the parts that this kernel does not support from the profile and lists them in 'missing'. */
+static void sandbox_prepared_probe(struct sandbox_prepared *f, struct launch_stacks *l)
 {
 	const char *stage;
-	int r = try(f, l, &stage);
+	int r = profile_try(f, l, &stage);
 
-	if (f->profile.part[SANDBOX_LANDLOCK] == FENCE_PROCESSES && f->all->ruleset < 0)
-		f->missing = xstrdup("landlock (this kernel has none; calls that trace others are refused instead, "
+	if (f->profile.part[SANDBOX_LANDLOCK] == LANDLOCK_PROCESSES && f->all->ruleset < 0)
+		f->missing = xstrdup("landlock (this kernel has none; system calls that trace other processes are denied instead, "
 				     "but the memory of the owner's other processes can be read through /proc)");
 	if (r == 0)
 		return;
@@ -100,7 +100,7 @@ static void sandbox_prepared_probe(struct fences *f, struct launch_stacks *l)
 		int one = f->profile.part[p] ? profile_try_part(f, (enum sandbox_part)p, l, &stage) : 0;
 
 		if (one < 0) {
-			add_missing(f, sandbox_profile_part_key((enum sandbox_part)p), stage, -one);
+			missing_add(f, sandbox_profile_part_key((enum sandbox_part)p), stage, -one);
 			f->profile.part[p] = 0;
 			f->reduced = true;
 			f->usable = false;
@@ -109,14 +109,14 @@ static void sandbox_prepared_probe(struct fences *f, struct launch_stacks *l)
 	f->namespaces = namespaces_of(f->all, &f->profile);
 	if (!f->profile.part[SANDBOX_CALLS])
 		f->filter = NULL;
-	r = try(f, l, &stage);
+	r = profile_try(f, l, &stage);
 	if (r < 0) {
-		add_missing(f, "its parts together", stage, -r);
+		missing_add(f, "its parts together", stage, -r);
 		f->usable = false;
 	}
 }
 
-/* A network namespace for all that shall have none; nothing in it is up. Only we are there to be moved: one thread. */
+/* A network namespace in which no interface is up, shared by all runs without network. The spawner has one thread. */
 static int empty_network_open(void)
 {
 	AUTO_FD own = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
@@ -126,11 +126,11 @@ static int empty_network_open(void)
 		return -1;
 	fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	if (setns(own, CLONE_NEWNET) < 0)
-		abort(); /* cut off from the network, and every job of ours with us */
+		abort(); /* the spawner and all its jobs would have no network */
 	return fd;
 }
 
-static bool wanted(const struct sandbox_profiles *profiles, enum sandbox_part p, int value)
+static bool profiles_want(const struct sandbox_profiles *profiles, enum sandbox_part p, int value)
 {
 	for (size_t i = 0; i < profiles->n; i++)
 		if (profiles->v[i].part[p] == value)
@@ -138,7 +138,7 @@ static bool wanted(const struct sandbox_profiles *profiles, enum sandbox_part p,
 	return false;
 }
 
-static void sandbox_set_prepare(struct sandboxes *s, const struct sandbox_profiles *profiles, const char *init)
+static void sandbox_set_prepare(struct sandbox_set *s, const struct sandbox_profiles *profiles, const char *init)
 {
 	struct err e = {};
 
@@ -148,15 +148,15 @@ static void sandbox_set_prepare(struct sandboxes *s, const struct sandbox_profil
 	s->landlock = sandbox_landlock_version();
 	s->ruleset = sandbox_landlock_processes(s->landlock);
 	s->init = open(init, O_PATH | O_CLOEXEC);
-	s->self = (int)syscall(SYS_pidfd_open, getpid(), 0); /* without it the trial of a PID namespace fails */
-	if (!s->user_ns && wanted(profiles, SANDBOX_NETWORK, NETWORK_NONE))
+	s->self = (int)syscall(SYS_pidfd_open, getpid(), 0); /* if this fails, the test of a PID namespace fails */
+	if (!s->user_ns && profiles_want(profiles, SANDBOX_NETWORK, NETWORK_NONE))
 		s->network = empty_network_open();
-	/* a filter that this kernel does not take is found by the trial of a profile that wants it */
+	/* a filter that this kernel rejects is found by the test of a profile that uses it */
 	(void)sandbox_seccomp_filter(CALLS_STANDARD, s->ruleset < 0, &s->filters[CALLS_STANDARD], &e);
 	(void)sandbox_seccomp_filter(CALLS_STRICT, false, &s->filters[CALLS_STRICT], &e);
 }
 
-static int offers_memfd(const struct sandboxes *s)
+static int offers_memfd(const struct sandbox_set *s)
 {
 	AUTO_DONE(buf) text = {};
 
@@ -165,12 +165,12 @@ static int offers_memfd(const struct sandboxes *s)
 	return io_memfd_sealed("jobsched-sandboxes", text.data, text.len);
 }
 
-bool sandbox_set_open(struct sandboxes **ret, const struct sandbox_profiles *profiles, bool report, const char *init,
+bool sandbox_set_open(struct sandbox_set **ret, const struct sandbox_profiles *profiles, bool report, const char *init,
 	struct launch_stacks *l, struct err *e)
 {
-	struct sandboxes *s = xcalloc(1, sizeof(*s));
+	struct sandbox_set *s = xcalloc(1, sizeof(*s));
 
-	*s = (struct sandboxes){.landlock = 0, .ruleset = -1, .network = -1, .init = -1, .self = -1, .offers = -1};
+	*s = (struct sandbox_set){.landlock = 0, .ruleset = -1, .network = -1, .init = -1, .self = -1, .offers = -1};
 	sandbox_set_prepare(s, profiles, init);
 	s->v = xcalloc(profiles->n, sizeof(*s->v));
 	for (size_t i = 0; i < profiles->n; i++, s->n++) {
@@ -183,7 +183,7 @@ bool sandbox_set_open(struct sandboxes **ret, const struct sandbox_profiles *pro
 	}
 	s->offers = offers_memfd(s);
 	if (s->offers < 0) {
-		err_errno(e, -s->offers, "could not write down the sandbox profiles");
+		err_errno(e, -s->offers, "could not store the list of sandbox profiles");
 		sandbox_set_free(s);
 		return false;
 	}
@@ -191,7 +191,7 @@ bool sandbox_set_open(struct sandboxes **ret, const struct sandbox_profiles *pro
 	return true;
 }
 
-void sandbox_set_free(struct sandboxes *s)
+void sandbox_set_free(struct sandbox_set *s)
 {
 	if (!s)
 		return;
@@ -206,17 +206,17 @@ void sandbox_set_free(struct sandboxes *s)
 	free(s);
 }
 
-const struct fences *sandbox_set_find(const struct sandboxes *s, const char *name, struct err *e)
+const struct sandbox_prepared *sandbox_set_find(const struct sandbox_set *s, const char *name, struct err *e)
 {
 	for (size_t i = 0; i < s->n; i++) {
-		const struct fences *f = &s->v[i];
+		const struct sandbox_prepared *f = &s->v[i];
 
 		if (strcmp(f->profile.name, name) != 0)
 			continue;
 		if (f->profile.unavailable)
-			err_set(e, ERR_DENIED, "sandbox profile '%s' is not to be used here", name);
+			err_set(e, ERR_DENIED, "sandbox profile '%s' is disabled on this machine", name);
 		else if (!f->usable)
-			err_set(e, ERR_DENIED, "sandbox profile '%s' cannot be had here: %s", name, f->missing);
+			err_set(e, ERR_DENIED, "sandbox profile '%s' is not supported by this machine: %s", name, f->missing);
 		return !f->profile.unavailable && f->usable ? f : NULL;
 	}
 	err_set(e, ERR_NOT_FOUND, "this machine has no sandbox profile '%.64s'", name);

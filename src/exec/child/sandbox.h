@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The profiles of this machine, prepared once, and the steps by which a child puts itself under one. */
+/* Sandbox profiles: preparation in the spawner, application in the child. */
 #pragma once
 #include "core/job/sandbox_profile.h"
 #include "exec/child/sandbox_seccomp.h"
@@ -9,49 +9,61 @@
 struct err;
 struct launch_stacks;
 
-/* A profile as it is applied here. */
-struct fences {
-	struct sandbox profile;          /* without what is missing */
-	const struct sandboxes *all;     /* borrowed */
-	int namespaces;                  /* CLONE_NEW…; with CLONE_NEWPID a keeper is their first process */
+/* A profile as this kernel can apply it. */
+struct sandbox_prepared {
+	struct sandbox profile;          /* without the parts that are missing */
+	const struct sandbox_set *all;   /* borrowed */
+	int namespaces;                  /* CLONE_NEW…; with CLONE_NEWPID jobsched-init is the first process */
 	const struct sock_fprog *filter; /* borrowed; NULL: none */
-	char *missing;                   /* in words; NULL: nothing is */
-	bool reduced;                    /* a part is not applied at all: runs say so */
+	char *missing;                   /* missing parts and their errors, as text; NULL: none */
+	bool reduced;                    /* a part is not applied; the run gets a note about it */
 	bool usable;
 };
 
-struct sandboxes {
-	struct fences *v;
+struct sandbox_set {
+	struct sandbox_prepared *v;
 	size_t n;
 	struct sock_fprog filters[CALLS_MAX];
-	int landlock;              /* the kernel's version of it; 0: none that is of use */
-	int ruleset;               /* of FENCE_PROCESSES; -1: none */
-	int network;               /* the namespace in which there is none; -1: made for each run */
-	int init;                  /* the keeper's program; -1: not there */
-	int self;                  /* our own pidfd, for children that do not see our number */
-	int offers;                /* a sealed memfd: what the engine is told of them */
-	bool user_ns;              /* we are nobody special: other namespaces come with one of users */
+	int landlock;              /* Landlock ABI version; 0: none, or a version that cannot be used */
+	int ruleset;               /* of LANDLOCK_PROCESSES; -1: none */
+	int network;               /* a network namespace without interfaces; -1: each run gets its own */
+	int init;                  /* the program jobsched-init; -1: not found */
+	int self;                  /* pidfd of the spawner, for children in a PID namespace, which cannot see its pid */
+	int offers;                /* sealed memfd: the list of profiles for the daemon */
+	bool user_ns;              /* the spawner is not root: other namespaces need a user namespace */
 	char uid_map[40], gid_map[40];
 };
 
 /*
- * Tries what the profiles are made of, with the very steps of a worker. A profile of which something is missing is
- * refused, or goes without it (when 'report'); either way it says so. 'init' is the path of the keeper's program.
+ * Tests the profiles with the same setup steps as a worker. A profile with a missing part is refused, or with 'report' used
+ * without that part; both are reported. 'init' is the path of jobsched-init.
  */
-bool sandbox_set_open(struct sandboxes **ret, const struct sandbox_profiles *profiles, bool report, const char *init,
+bool sandbox_set_open(struct sandbox_set **ret, const struct sandbox_profiles *profiles, bool report, const char *init,
 	struct launch_stacks *l, struct err *e);
-void sandbox_set_free(struct sandboxes *s);
-/* NULL: no such profile, or not one to be used; why is in *e. */
-const struct fences *sandbox_set_find(const struct sandboxes *s, const char *name, struct err *e);
+void sandbox_set_free(struct sandbox_set *s);
+/* NULL: there is no such profile, or it cannot be used; *e has the reason. */
+const struct sandbox_prepared *sandbox_set_find(const struct sandbox_set *s, const char *name, struct err *e);
 
-/* ---- in the child; all return 0 or an errno, and have nothing to do when the profile does not ask for it ---- */
-int sandbox_apply_users(const struct fences *f);                     /* maps us to ourselves in a new user namespace */
-int sandbox_apply_network(const struct fences *f);
-int sandbox_apply_mounts(const struct fences *f, const char *home, const char *keep /* a directory to mount on; NULL: none */);
-int sandbox_apply_proc(const struct fences *f);                      /* by a process of the new PID namespace */
-int sandbox_apply_capabilities(const struct fences *f, bool root);
-int sandbox_apply_privileges(const struct fences *f);
-int sandbox_apply_landlock(const struct fences *f, const char *home);
-int sandbox_apply_seccomp(const struct fences *f);
-int sandbox_exec_init(const struct fences *f, char *const envp[]);  /* becomes the keeper's program; returns on failure only */
-int sandbox_spawner_alive(const struct fences *f);
+/* ---- in the child: each function returns 0 or an errno, and does nothing if the profile does not need it ---- */
+int sandbox_apply_users(const struct sandbox_prepared *f); /* maps the own uid and gid in a new user namespace */
+int sandbox_apply_network(const struct sandbox_prepared *f);
+/* 'mount_point' is created if it is below a directory that the profile replaces; NULL: none. */
+int sandbox_apply_mounts(const struct sandbox_prepared *f, const char *home, const char *mount_point);
+int sandbox_apply_proc(const struct sandbox_prepared *f); /* called by a process of the new PID namespace */
+int sandbox_apply_capabilities(const struct sandbox_prepared *f, bool root);
+int sandbox_apply_privileges(const struct sandbox_prepared *f);
+int sandbox_apply_landlock(const struct sandbox_prepared *f, const char *home);
+int sandbox_apply_seccomp(const struct sandbox_prepared *f);
+int sandbox_exec_init(const struct sandbox_prepared *f, char *const envp[]); /* executes jobsched-init; returns only on failure */
+int sandbox_spawner_alive(const struct sandbox_prepared *f);
+
+/* ---- paths of a profile, in the child ---- */
+#define SANDBOX_PATH_MAX 4096
+/* Replaces %h by the home directory of the owner. False: too long, or there is no home directory. */
+bool sandbox_path_expand(const char *path, const char *home, char out[SANDBOX_PATH_MAX]);
+/*
+ * Opens a path with O_PATH; a descriptor, or -errno. The owner can replace anything below %h, so symbolic links are not
+ * followed there (-ELOOP). Other paths are controlled by the administrator.
+ */
+int sandbox_path_open(const char *path, const char *home);
+bool sandbox_path_absent(int error); /* the path does not exist, or the owner cannot reach it */

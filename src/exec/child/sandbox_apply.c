@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The smaller steps by which a child puts itself under a profile. */
+/* Applies user and network namespaces, capabilities and privilege limits in the child. */
 #include "exec/child/in_child.h"
 #include "exec/child/sandbox.h"
-#include "exec/child/sandbox_paths.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -67,7 +66,7 @@ IN_CHILD bool sandbox_path_absent(int error)
 	return error == ENOENT || error == EACCES || error == ENOTDIR;
 }
 
-IN_CHILD static int proc_file_write(const char *path, const char *text)
+static IN_CHILD int proc_file_write(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC), error = 0;
 	size_t len = 0;
@@ -82,7 +81,7 @@ IN_CHILD static int proc_file_write(const char *path, const char *text)
 	return error;
 }
 
-IN_CHILD int sandbox_apply_users(const struct fences *f)
+IN_CHILD int sandbox_apply_users(const struct sandbox_prepared *f)
 {
 	int error;
 
@@ -94,7 +93,7 @@ IN_CHILD int sandbox_apply_users(const struct fences *f)
 	return error ? error : proc_file_write("/proc/self/gid_map", f->all->gid_map);
 }
 
-IN_CHILD static int loopback_up(void)
+static IN_CHILD int loopback_up(void)
 {
 	struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP};
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), error = 0;
@@ -107,7 +106,7 @@ IN_CHILD static int loopback_up(void)
 	return error;
 }
 
-IN_CHILD int sandbox_apply_network(const struct fences *f)
+IN_CHILD int sandbox_apply_network(const struct sandbox_prepared *f)
 {
 	if (f->profile.part[SANDBOX_NETWORK] == NETWORK_LOOPBACK)
 		return loopback_up();
@@ -116,7 +115,7 @@ IN_CHILD int sandbox_apply_network(const struct fences *f)
 	return 0;
 }
 
-IN_CHILD static int capabilities_drop_held(void)
+static IN_CHILD int capabilities_drop_held(void)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
 	const struct __user_cap_data_struct none[2] = {};
@@ -126,8 +125,8 @@ IN_CHILD static int capabilities_drop_held(void)
 	return syscall(SYS_capset, &head, none) < 0 ? errno : 0;
 }
 
-/* Those a later exec could bring back. Numbers the kernel does not know end the list. */
-IN_CHILD static int capabilities_drop_bounding(uint64_t keep)
+/* Capabilities that a later exec() could regain. The list ends with the first number that the kernel does not know. */
+static IN_CHILD int capabilities_drop_bounding(uint64_t keep)
 {
 	for (unsigned long c = 0; c < 64; c++) {
 		if (c < SANDBOX_CAPABILITIES && keep & (UINT64_C(1) << c))
@@ -139,40 +138,41 @@ IN_CHILD static int capabilities_drop_bounding(uint64_t keep)
 }
 
 /*
- * Of a job of root the bounding set is cut, which is all it can have after exec; or root is made a number like any
- * other, where nothing is kept. Others held nothing since they gave up uid 0, and no_new_privs lets none come back.
+ * A job of root loses the bounding set except the capabilities of the profile, because exec() gives root all of that set. If the
+ * profile keeps none, uid 0 loses its special meaning (SECBIT_NOROOT). Other users have no capabilities since the change of uid,
+ * and no_new_privs prevents that they regain any.
  */
-IN_CHILD int sandbox_apply_capabilities(const struct fences *f, bool root)
+IN_CHILD int sandbox_apply_capabilities(const struct sandbox_prepared *f, bool root)
 {
-	const unsigned long plain = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+	const unsigned long no_root = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
 		SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |
 		SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
 
 	if (f->profile.capabilities == SANDBOX_CAPS_ALL && !(f->namespaces & CLONE_NEWUSER))
 		return 0;
 	if (f->namespaces & CLONE_NEWUSER)
-		return prctl(PR_SET_SECUREBITS, plain) < 0 ? errno : capabilities_drop_held();
+		return prctl(PR_SET_SECUREBITS, no_root) < 0 ? errno : capabilities_drop_held();
 	if (!root)
 		return capabilities_drop_held();
 	if (f->profile.capabilities == 0)
-		return prctl(PR_SET_SECUREBITS, plain) < 0 ? errno : capabilities_drop_held();
+		return prctl(PR_SET_SECUREBITS, no_root) < 0 ? errno : capabilities_drop_held();
 	return capabilities_drop_bounding(f->profile.capabilities);
 }
 
-IN_CHILD int sandbox_apply_privileges(const struct fences *f)
+IN_CHILD int sandbox_apply_privileges(const struct sandbox_prepared *f)
 {
 	if (!f->profile.part[SANDBOX_PRIVILEGES])
 		return 0;
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? errno : 0;
 }
 
-IN_CHILD int sandbox_apply_seccomp(const struct fences *f)
+IN_CHILD int sandbox_apply_seccomp(const struct sandbox_prepared *f)
 {
 	return f->filter ? sandbox_seccomp_load(f->filter) : 0;
 }
 
-/* In a PID namespace the parent's number is 0, dead or alive. */
-IN_CHILD int sandbox_spawner_alive(const struct fences *f)
+/* Inside a PID namespace getppid() is 0, whether or not the spawner is alive. */
+IN_CHILD int sandbox_spawner_alive(const struct sandbox_prepared *f)
 {
 	struct pollfd p = {.fd = f->all->self, .events = POLLIN};
 
@@ -182,10 +182,11 @@ IN_CHILD int sandbox_spawner_alive(const struct fences *f)
 }
 
 /*
- * The first process of a PID namespace: the others end with it, and it reaps them by not listening. It has the
- * namespaces of the job, no capability and nothing in its memory, so that taking hold of it would gain nothing.
+ * The first process of a PID namespace. The kernel kills the other processes when it exits, and reaps its children because it
+ * ignores SIGCHLD. It runs in the namespaces of the job, without capabilities and without secrets in its memory, so a job gains
+ * nothing by tracing it.
  */
-IN_CHILD int sandbox_exec_init(const struct fences *f, char *const envp[])
+IN_CHILD int sandbox_exec_init(const struct sandbox_prepared *f, char *const envp[])
 {
 	const struct sigaction ignore = {.sa_handler = SIG_IGN};
 	static char *const argv[] = {(char *)"jobsched-init", NULL};

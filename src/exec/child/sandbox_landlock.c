@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Landlock: a job's hands off others' processes, and off files that are not listed. */
+/* Restricts the access of a job to processes and files with Landlock. */
 #include "exec/child/sandbox_landlock.h"
 #include "exec/child/in_child.h"
 #include "exec/child/sandbox.h"
-#include "exec/child/sandbox_paths.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Newer than some headers. */
+/* Not defined by older kernel headers. */
 #define FS_TRUNCATE (UINT64_C(1) << 14)
 #define FS_IOCTL_DEV (UINT64_C(1) << 15)
 #define SCOPE_ABSTRACT_UNIX (UINT64_C(1) << 0)
@@ -28,23 +27,23 @@ int sandbox_landlock_version(void)
 {
 	int v = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 
-	return v >= 2 ? v : 0; /* the first one forbids every move between directories */
+	return v >= 2 ? v : 0; /* version 1 forbids every rename between directories */
 }
 
-IN_CHILD static uint64_t fs_rights(int version)
+static IN_CHILD uint64_t fs_rights(int version)
 {
 	return FS_WRITE_1 | LANDLOCK_ACCESS_FS_REFER | (version >= 3 ? FS_TRUNCATE : 0) | (version >= 5 ? FS_IOCTL_DEV : 0);
 }
 
-IN_CHILD static int ruleset_new(uint64_t fs, uint64_t scoped, int version)
+static IN_CHILD int ruleset_new(uint64_t fs, uint64_t scoped, int version)
 {
 	const struct ruleset_attr a = {.fs = fs, .scoped = scoped};
 
 	return (int)syscall(SYS_landlock_create_ruleset, &a, version >= 6 ? sizeof(a) : sizeof(a.fs), 0);
 }
 
-/* What is not there, or out of the owner's reach, is left out. */
-IN_CHILD static int allow(int ruleset, const char *path, const char *home, uint64_t access)
+/* A path that does not exist, or that the owner cannot reach, is skipped. */
+static IN_CHILD int ruleset_allow(int ruleset, const char *path, const char *home, uint64_t access)
 {
 	struct landlock_path_beneath_attr rule = {.allowed_access = access};
 	int error = 0;
@@ -59,43 +58,43 @@ IN_CHILD static int allow(int ruleset, const char *path, const char *home, uint6
 }
 
 /*
- * Handles next to nothing: being in a domain of its own is what keeps a job from tracing those outside. A move
- * between directories is forbidden to everybody in a domain, if it is not allowed.
+ * A process in a Landlock domain cannot trace processes outside of it, so the ruleset handles hardly any right. Renames between
+ * directories are always forbidden in a domain unless a rule allows them.
  */
 int sandbox_landlock_processes(int version)
 {
 	const uint64_t fs = LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_REFER;
 	int ruleset = version ? ruleset_new(fs, 0, version) : -1;
 
-	if (ruleset >= 0 && allow(ruleset, "/", NULL, fs)) {
+	if (ruleset >= 0 && ruleset_allow(ruleset, "/", NULL, fs)) {
 		close(ruleset);
 		return -1;
 	}
 	return ruleset;
 }
 
-IN_CHILD static int ruleset_allow_paths(const struct fences *f, const char *home, int ruleset)
+static IN_CHILD int ruleset_allow_paths(const struct sandbox_prepared *f, const char *home, int ruleset)
 {
 	static const char *const temporary[] = {"/tmp", "/var/tmp", "/dev/shm"};
 	const uint64_t all = fs_rights(f->all->landlock);
 	const struct strv *paths = &f->profile.read_write;
-	int error = allow(ruleset, "/dev", NULL, FS_USE_DEVICES & all);
+	int error = ruleset_allow(ruleset, "/dev", NULL, FS_USE_DEVICES & all);
 
 	for (size_t i = 0; i < ELEMENTS(temporary) && !error; i++)
-		error = allow(ruleset, temporary[i], NULL, all);
+		error = ruleset_allow(ruleset, temporary[i], NULL, all);
 	for (size_t i = 0; i < paths->n && !error; i++)
-		error = allow(ruleset, paths->v[i], home, all);
+		error = ruleset_allow(ruleset, paths->v[i], home, all);
 	return error;
 }
 
-IN_CHILD int sandbox_apply_landlock(const struct fences *f, const char *home)
+IN_CHILD int sandbox_apply_landlock(const struct sandbox_prepared *f, const char *home)
 {
 	int version = f->all->landlock, ruleset, error = 0;
 
-	if (f->profile.part[SANDBOX_LANDLOCK] == FENCE_NONE ||
-		(f->profile.part[SANDBOX_LANDLOCK] == FENCE_PROCESSES && f->all->ruleset < 0))
-		return 0; /* the filter of system calls does the latter where there is no landlock */
-	if (f->profile.part[SANDBOX_LANDLOCK] == FENCE_PROCESSES)
+	if (f->profile.part[SANDBOX_LANDLOCK] == LANDLOCK_NONE ||
+		(f->profile.part[SANDBOX_LANDLOCK] == LANDLOCK_PROCESSES && f->all->ruleset < 0))
+		return 0; /* without Landlock the seccomp filter denies tracing */
+	if (f->profile.part[SANDBOX_LANDLOCK] == LANDLOCK_PROCESSES)
 		return syscall(SYS_landlock_restrict_self, f->all->ruleset, 0) < 0 ? errno : 0;
 	ruleset = ruleset_new(fs_rights(version), version >= 6 ? SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL : 0, version);
 	if (ruleset < 0)

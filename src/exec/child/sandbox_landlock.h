@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Landlock, as far as it is prepared before there is a child. */
+/* Landlock rulesets that are prepared before the child exists. */
 #pragma once
 
-int sandbox_landlock_version(void);          /* 0: none that is of use */
-int sandbox_landlock_processes(int version); /* a ruleset for FENCE_PROCESSES; -1: none */
+int sandbox_landlock_version(void);          /* ABI version; 0: none, or a version that cannot be used */
+int sandbox_landlock_processes(int version); /* a ruleset for LANDLOCK_PROCESSES; -1: none */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of the file systems a child sees, changed in a mount namespace of its own. */
+/* Sets up the mount namespace of a sandboxed child. */
 #include "exec/child/in_child.h"
 #include "exec/child/sandbox.h"
-#include "exec/child/sandbox_paths.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -23,78 +22,79 @@ static const struct {
 } links[] = {{"/dev/fd", "/proc/self/fd"}, {"/dev/stdin", "/proc/self/fd/0"}, {"/dev/stdout", "/proc/self/fd/1"},
 	{"/dev/stderr", "/proc/self/fd/2"}};
 
-/* What is not there need not be covered, and what its owner cannot reach he cannot write to either. */
-IN_CHILD static int error_unless_absent(int error)
+/* A missing path needs no mount, and a path that the owner cannot reach cannot be written by the job. */
+static IN_CHILD int error_unless_absent(int error)
 {
 	return sandbox_path_absent(error) ? 0 : error;
 }
 
-IN_CHILD static int mount_attr_set(const char *path, unsigned flags, uint64_t set, uint64_t clear, uint64_t propagation)
+static IN_CHILD int mount_attr_set(const char *path, unsigned flags, uint64_t set, uint64_t clear, uint64_t propagation)
 {
 	struct mount_attr a = {.attr_set = set, .attr_clr = clear, .propagation = propagation};
 
 	return mount_setattr(AT_FDCWD, path, flags, &a, sizeof(a)) < 0 ? errno : 0;
 }
 
-/* Paths that stay as they are on a read-only system: each with a mount of its own, made while it is still what it was. */
-struct kept {
+/* Paths that stay writable on a read-only system. Each gets a mount, cloned before the system becomes read-only. */
+struct writable {
 	struct {
-		int place, tree; /* owned */
+		int path, mount; /* owned descriptors */
 	} v[SANDBOX_PATHS_MAX + 3];
 	size_t n;
 };
 
-IN_CHILD static int keep(struct kept *k, const char *path, const char *home)
+static IN_CHILD int writable_add(struct writable *w, const char *path, const char *home)
 {
-	int place = sandbox_path_open(path, home), tree;
+	int fd = sandbox_path_open(path, home), mount;
 
-	if (place < 0)
-		return error_unless_absent(-place);
-	tree = open_tree(place, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-	if (tree < 0) {
-		close(place);
+	if (fd < 0)
+		return error_unless_absent(-fd);
+	mount = open_tree(fd, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (mount < 0) {
+		close(fd);
 		return errno;
 	}
-	k->v[k->n].place = place;
-	k->v[k->n++].tree = tree;
+	w->v[w->n].path = fd;
+	w->v[w->n++].mount = mount;
 	return 0;
 }
 
-IN_CHILD static int kept_add_all(struct kept *k, const struct fences *f, const char *home)
+static IN_CHILD int writable_add_all(struct writable *w, const struct sandbox_prepared *f, const char *home)
 {
 	const struct strv *paths = &f->profile.read_write;
 	int error = 0;
 
-	if (!f->profile.part[SANDBOX_TMP] && ((error = keep(k, "/tmp", home)) || (error = keep(k, "/var/tmp", home))))
+	if (!f->profile.part[SANDBOX_TMP] && ((error = writable_add(w, "/tmp", home)) || (error = writable_add(w, "/var/tmp", home))))
 		return error;
-	if (!f->profile.part[SANDBOX_DEV] && (error = keep(k, "/dev/shm", home)))
+	if (!f->profile.part[SANDBOX_DEV] && (error = writable_add(w, "/dev/shm", home)))
 		return error;
 	for (size_t i = 0; i < paths->n && !error; i++)
-		error = keep(k, paths->v[i], home);
+		error = writable_add(w, paths->v[i], home);
 	return error;
 }
 
-/* A kept mount is not attached while all others become read-only. One that was read-only before stays so. */
-IN_CHILD static int mount_system(const struct fences *f, const char *home)
+/* The cloned mounts are attached after all others have become read-only. A mount that was read-only before stays read-only. */
+static IN_CHILD int mount_system(const struct sandbox_prepared *f, const char *home)
 {
-	struct kept k;
+	struct writable w;
 	int error;
 
-	k.n = 0;
-	error = kept_add_all(&k, f, home);
+	w.n = 0;
+	error = writable_add_all(&w, f, home);
 	if (!error)
 		error = mount_attr_set("/", AT_RECURSIVE, MOUNT_ATTR_RDONLY, 0, 0);
-	for (size_t i = 0; i < k.n; i++) {
-		if (!error && move_mount(k.v[i].tree, "", k.v[i].place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+	for (size_t i = 0; i < w.n; i++) {
+		if (!error && move_mount(w.v[i].mount, "", w.v[i].path, "",
+				      MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
 			error = errno;
-		close(k.v[i].tree);
-		close(k.v[i].place);
+		close(w.v[i].mount);
+		close(w.v[i].path);
 	}
 	return error;
 }
 
-/* In a user namespace nobody makes devices: those of the machine are shown. */
-IN_CHILD static int device_make(const struct device *d, int tree)
+/* mknod() is not allowed in a user namespace; there the devices of the system are bind-mounted. */
+static IN_CHILD int device_make(const struct device *d, int tree)
 {
 	int fd;
 
@@ -107,7 +107,7 @@ IN_CHILD static int device_make(const struct device *d, int tree)
 	return move_mount(tree, "", AT_FDCWD, d->path, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? errno : 0;
 }
 
-IN_CHILD static int mount_dev(const struct fences *f)
+static IN_CHILD int mount_dev(const struct sandbox_prepared *f)
 {
 	int trees[ELEMENTS(devices)], error = 0;
 
@@ -128,15 +128,15 @@ IN_CHILD static int mount_dev(const struct fences *f)
 	return error;
 }
 
-IN_CHILD static int mount_tmp(void)
+static IN_CHILD int mount_tmp(void)
 {
 	if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, TMP_OPTIONS) < 0)
 		return errno;
 	return mount("/tmp", "/var/tmp", NULL, MS_BIND, NULL) < 0 ? error_unless_absent(errno) : 0;
 }
 
-/* Outside of /run it is there, and who cannot mount on it will say so. */
-IN_CHILD static void mount_point_create(const char *path)
+/* Outside of /run the directory exists. If it cannot be created, the later mount fails and reports the error. */
+static IN_CHILD void mount_point_create(const char *path)
 {
 	char part[SANDBOX_PATH_MAX];
 
@@ -151,23 +151,23 @@ IN_CHILD static void mount_point_create(const char *path)
 	(void)mkdir(part, 0755);
 }
 
-/* Where sockets of services are, ours among them: whoever reaches one may have things done outside. */
-IN_CHILD static int mount_run(const char *keep)
+/* /run has the sockets of services, jobsched included, through which a job could act outside of its sandbox. */
+static IN_CHILD int mount_run(const char *mount_point)
 {
 	if (mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=755,size=4k") < 0)
 		return error_unless_absent(errno);
-	mount_point_create(keep);
+	mount_point_create(mount_point);
 	return mount_attr_set("/run", 0, MOUNT_ATTR_RDONLY, 0, 0);
 }
 
-IN_CHILD int sandbox_apply_mounts(const struct fences *f, const char *home, const char *keep)
+IN_CHILD int sandbox_apply_mounts(const struct sandbox_prepared *f, const char *home, const char *mount_point)
 {
 	const uint8_t *part = f->profile.part;
 	int error;
 
 	if (!(f->namespaces & CLONE_NEWNS))
 		return 0;
-	/* what is mounted later does not come in where all is to be read-only */
+	/* later mounts of the system would be writable, so they must not appear in a read-only system */
 	error = mount_attr_set("/", AT_RECURSIVE, 0, 0, part[SANDBOX_SYSTEM] ? MS_PRIVATE : MS_SLAVE);
 	if (!error && part[SANDBOX_SYSTEM])
 		error = mount_system(f, home);
@@ -176,12 +176,12 @@ IN_CHILD int sandbox_apply_mounts(const struct fences *f, const char *home, cons
 	if (!error && part[SANDBOX_TMP])
 		error = mount_tmp();
 	if (!error && part[SANDBOX_RUN])
-		error = mount_run(keep);
+		error = mount_run(mount_point);
 	return error;
 }
 
-/* Read-only: a job of root without capabilities could still write to what root owns in it. */
-IN_CHILD int sandbox_apply_proc(const struct fences *f)
+/* Read-only, because a job of root without capabilities could still write to files in /proc that belong to root. */
+IN_CHILD int sandbox_apply_proc(const struct sandbox_prepared *f)
 {
 	if (!(f->namespaces & CLONE_NEWPID))
 		return 0;

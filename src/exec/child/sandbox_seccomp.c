@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of refused system calls and the seccomp filters made of it. */
+/* The table of denied system calls, compiled to seccomp filters. */
 #include "exec/child/sandbox_seccomp.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -22,9 +22,9 @@ enum when { ALWAYS, HAS, EQUAL, ABOVE };
 enum group { STANDARD = 1, STRICT = 2, NO_TRACE = 4, BOTH = STANDARD | STRICT };
 
 /*
- * Everything else is allowed: jobs are other people's programs, and a list of what they may do would be wrong
- * with the next release of a library. HAS: these bits are set. EQUAL: the lower 32 bits
- * of the argument, which is all the kernel takes of these. ABOVE: of all 64.
+ * All other calls are allowed. Jobs are arbitrary programs, and an allow-list would break them with the next release of a
+ * library. HAS: these bits of the argument are set. EQUAL: its lower 32 bits are equal; the kernel ignores the upper ones of
+ * these arguments. ABOVE: all 64 bits are greater.
  */
 static const struct refusal {
 	const char *call;
@@ -34,26 +34,26 @@ static const struct refusal {
 	unsigned arg;
 	uint64_t value;
 } refusals[] = {
-	/* what the system is made of */
+	/* mounts, swap, files by handle */
 	{"mount", BOTH, EPERM}, {"umount2", BOTH, EPERM}, {"pivot_root", BOTH, EPERM}, {"move_mount", BOTH, EPERM},
 	{"open_tree", BOTH, EPERM}, {"fsopen", BOTH, EPERM}, {"fsmount", BOTH, EPERM}, {"fsconfig", BOTH, EPERM},
 	{"fspick", BOTH, EPERM}, {"mount_setattr", BOTH, EPERM}, {"swapon", BOTH, EPERM}, {"swapoff", BOTH, EPERM},
 	{"acct", BOTH, EPERM}, {"open_by_handle_at", BOTH, EPERM},
-	/* the kernel itself */
+	/* kernel modules, hardware, clock */
 	{"init_module", BOTH, EPERM}, {"finit_module", BOTH, EPERM}, {"delete_module", BOTH, EPERM},
 	{"kexec_load", BOTH, EPERM}, {"kexec_file_load", BOTH, EPERM}, {"reboot", BOTH, EPERM},
 	{"bpf", BOTH, EPERM}, {"perf_event_open", BOTH, EPERM},
 	{"iopl", BOTH, EPERM}, {"ioperm", BOTH, EPERM}, {"modify_ldt", BOTH, EPERM}, {"vm86", BOTH, EPERM},
 	{"settimeofday", BOTH, EPERM}, {"clock_settime", BOTH, EPERM}, {"stime", BOTH, EPERM},
 	{"vhangup", BOTH, EPERM}, {"lookup_dcookie", BOTH, EPERM}, {"uselib", BOTH, EPERM},
-	/* what has been a way out more than once */
+	/* interfaces with a history of privilege escalation */
 	{"add_key", BOTH, EPERM}, {"request_key", BOTH, EPERM}, {"keyctl", BOTH, EPERM}, {"userfaultfd", BOTH, EPERM},
 	{"io_uring_setup", BOTH, EPERM}, {"io_uring_enter", BOTH, EPERM}, {"io_uring_register", BOTH, EPERM},
 	{"fanotify_init", BOTH, EPERM}, {"kcmp", BOTH, EPERM}, {"setns", BOTH, EPERM},
-	{"clone3", BOTH, ENOSYS}, /* its flags are in memory, where no filter sees them; libraries use clone then */
+	{"clone3", BOTH, ENOSYS}, /* a filter cannot read its flags, which are in memory; after ENOSYS libraries use clone() */
 	{"clone", STANDARD, EPERM, HAS, 0, CLONE_NEWUSER}, {"unshare", STANDARD, EPERM, HAS, 0, CLONE_NEWUSER},
 	{"ioctl", BOTH, EPERM, EQUAL, 1, TIOCSTI}, {"ioctl", BOTH, EPERM, EQUAL, 1, TIOCLINUX},
-	{"personality", STRICT, EPERM, ABOVE, 0, 0}, /* others switch protections off */
+	{"personality", STRICT, EPERM, ABOVE, 0, 0}, /* other values disable protections */
 	{"unshare", STRICT, EPERM}, {"chroot", STRICT, EPERM},
 	{"clone", STRICT, EPERM, HAS, 0, CLONE_NEWUSER}, {"clone", STRICT, EPERM, HAS, 0, CLONE_NEWNS},
 	{"clone", STRICT, EPERM, HAS, 0, CLONE_NEWPID}, {"clone", STRICT, EPERM, HAS, 0, CLONE_NEWNET},
@@ -69,8 +69,8 @@ static const struct refusal {
 	{"socket", STRICT, EPERM, EQUAL, 0, AF_X25}, {"socket", STRICT, EPERM, EQUAL, 0, AF_ROSE},
 	{"socket", STRICT, EPERM, EQUAL, 0, AF_DECnet}, {"socket", STRICT, EPERM, EQUAL, 0, AF_NETBEUI},
 	{"socket", STRICT, EPERM, EQUAL, 0, AF_SECURITY}, {"socket", STRICT, EPERM, EQUAL, 0, AF_KEY},
-	{"socketpair", STRICT, EPERM, ABOVE, 0, AF_UNIX}, /* the other families reach the same protocol code as socket() */
-	/* where landlock does not keep a job's hands off others: it traces only what it starts itself */
+	{"socketpair", STRICT, EPERM, ABOVE, 0, AF_UNIX}, /* other families reach the same protocol code as socket() */
+	/* without Landlock: a job can trace only processes that it has started */
 	{"ptrace", NO_TRACE, EPERM, EQUAL, 0, PTRACE_ATTACH}, {"ptrace", NO_TRACE, EPERM, EQUAL, 0, PTRACE_SEIZE},
 	{"process_vm_readv", NO_TRACE, EPERM}, {"process_vm_writev", NO_TRACE, EPERM}, {"pidfd_getfd", NO_TRACE, EPERM},
 };
@@ -81,7 +81,7 @@ static int filter_add_refusal(scmp_filter_ctx ctx, const struct refusal *r)
 	struct scmp_arg_cmp cmp = {.arg = r->arg};
 
 	if (nr < 0)
-		return 0; /* this architecture has no such call, or libseccomp does not know it: not ours to refuse */
+		return 0; /* this architecture has no such call, or libseccomp does not know it */
 	switch (r->when) {
 	case ALWAYS:
 		return seccomp_rule_add(ctx, SCMP_ACT_ERRNO((uint32_t)r->error), nr, 0);
@@ -103,7 +103,7 @@ static int filter_add_refusal(scmp_filter_ctx ctx, const struct refusal *r)
 	return seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO((uint32_t)r->error), nr, 1, &cmp);
 }
 
-/* libseccomp writes to a descriptor only. */
+/* libseccomp can write a filter to a descriptor only. */
 static bool filter_export(scmp_filter_ctx ctx, struct sock_fprog *ret, struct err *e)
 {
 	AUTO_FD fd = memfd_create("jobsched-seccomp", MFD_CLOEXEC);
@@ -116,7 +116,7 @@ static bool filter_export(scmp_filter_ctx ctx, struct sock_fprog *ret, struct er
 	if (n <= 0 || n == FILTER_MAX || n % (ssize_t)sizeof(*ret->filter)) {
 		free(ret->filter);
 		*ret = (struct sock_fprog){};
-		return err_set(e, ERR_INTERNAL, "could not make the filter of system calls");
+		return err_set(e, ERR_INTERNAL, "could not build the seccomp filter");
 	}
 	ret->len = (unsigned short)((size_t)n / sizeof(*ret->filter));
 	return true;
@@ -130,18 +130,18 @@ bool sandbox_seccomp_filter(int calls, bool no_trace, struct sock_fprog *ret, st
 
 	if (no_trace && wanted == STANDARD)
 		wanted |= NO_TRACE;
-	/* a tree rather than a list: the kernel tries every call once per load, for its cache */
+	/* binary tree: the kernel evaluates the filter for every call at load time, to fill its cache */
 	ok = ok && seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2) == 0;
 	for (size_t i = 0; i < ELEMENTS(refusals) && ok; i++)
 		if (refusals[i].groups & wanted)
 			ok = filter_add_refusal(ctx, &refusals[i]) == 0;
-	ok = ok ? filter_export(ctx, ret, e) : err_set(e, ERR_INTERNAL, "could not make the filter of system calls");
+	ok = ok ? filter_export(ctx, ret, e) : err_set(e, ERR_INTERNAL, "could not build the seccomp filter");
 	seccomp_release(ctx);
 	return ok;
 }
 
 IN_CHILD int sandbox_seccomp_load(const struct sock_fprog *filter)
 {
-	/* its default would slow programs down to protect one thread from another of the same process */
+	/* without this flag the kernel enables Spectre mitigations, which slow programs down */
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, filter) < 0 ? errno : 0;
 }

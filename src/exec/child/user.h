@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A user as the user database has it: who a worker becomes. */
+/* The user of a worker: uid, groups, home directory and shell. */
 #pragma once
 #include "core/job/start_plan.h"
 #include <stdbool.h>
@@ -16,16 +16,13 @@ struct user {
 	uid_t uid;
 	gid_t gid;
 	uint32_t groups_n;
-	bool unnamed;                /* our own, of one user's spawner: what it is called does not matter */
+	bool unnamed;                /* the spawner's own user in user mode; its name is not compared */
 	char name[USER_NAME_MAX];
-	char home[USER_PATH_MAX];    /* absolute; "/" when the database has none */
+	char home[USER_PATH_MAX];    /* absolute; "/" if the user database has none */
 	char shell[USER_PATH_MAX];
-	gid_t groups[USER_GROUPS_MAX]; /* the first groups_n, its own among them */
+	gid_t groups[USER_GROUPS_MAX]; /* groups_n entries, sorted; includes 'gid' */
 };
 
-/*
- * Asks the user database, which may take long. START_TRANSIENT: it did not answer, which does not mean that there is
- * no such user.
- */
+/* Reads the user database, which can block for a long time. START_TRANSIENT: no answer; the user may exist. */
 bool user_lookup(uid_t uid, struct user *ret, enum start_failure *why, struct err *e);
-void user_lookup_self(struct user *ret); /* who we are, with the number for a name where there is none */
+void user_lookup_self(struct user *ret); /* the effective user; its uid is the name if it has none */

@@ -18,8 +18,8 @@
  * engine can take its runs over first. Whoever says hello last is the engine; the one before gets superseded.
  */
 #pragma once
-#include "core/job/start_plan.h"
 #include "core/job/run.h"
+#include "core/job/start_plan.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

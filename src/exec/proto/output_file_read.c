@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads kept output while the spawner may be writing it. */
-#include "exec/proto/output_file.h"
 #include "base/err.h"
+#include "exec/proto/output_file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>

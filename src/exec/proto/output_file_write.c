@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keeps the start and the end of a command's output in a file of bounded size. */
-#include "exec/proto/output_file.h"
 #include "base/err.h"
+#include "exec/proto/output_file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -6,8 +6,8 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "core/job/start_plan.h"
 #include "core/job/sandbox_offer.h"
+#include "core/job/start_plan.h"
 #include "exec/proto/frame.h"
 #include "exec/proto/payload.h"
 #include <errno.h>

@@ -3,8 +3,8 @@
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
-#include "core/job/start_plan.h"
 #include "core/job/run.h"
+#include "core/job/start_plan.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>

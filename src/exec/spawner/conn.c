@@ -5,12 +5,14 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "exec/spawner/admission.h"
+#include "exec/child/artifact_mount.h"
 #include "exec/proto/payload.h"
-#include "exec/spawner/start_queue.h"
+#include "exec/spawner/admission.h"
 #include "exec/spawner/reexec_state.h"
-#include "exec/worker/artifact_mount.h"
+#include "exec/spawner/start_queue.h"
 #include "exec/worker/worker.h"
+#include "exec/worker/worker_start.h"
+#include "exec/worker/workers.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -28,7 +30,7 @@ static void worker_detach_engine(struct worker *w, void *arg)
 {
 	(void)arg;
 	w->asked = false;
-	w->news = w->phase == WORKER_ENDED ? REPORT_ENDED : 0;
+	w->reports = w->phase == WORKER_ENDED ? REPORT_ENDED : 0;
 }
 
 /* What it asked for and has not heard yet is kept for the next one, but for what never ran. */

@@ -2,8 +2,8 @@
 /* The spawner's side of the socket: who is connected, what the engine asks, what it is told. */
 #pragma once
 #include "base/clock.h"
-#include "exec/proto/frame.h"
 #include "exec/proto/epoll_source.h"
+#include "exec/proto/frame.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>

@@ -2,9 +2,10 @@
 /* What an engine is told of its workers. */
 #include "base/auto.h"
 #include "base/failpoint.h"
-#include "exec/spawner/conn.h"
 #include "exec/child/sandbox.h"
+#include "exec/spawner/conn.h"
 #include "exec/worker/worker.h"
+#include "exec/worker/workers.h"
 
 static void started_frame(struct frame *f, const struct worker *w)
 {
@@ -49,7 +50,7 @@ void worker_end_frame(struct frame *f, const struct worker *w)
 }
 
 static const struct {
-	enum worker_report_kind news;
+	enum worker_report_kind kind;
 	enum frame_type type;
 	void (*fill)(struct frame *f, const struct worker *w);
 } reports[] = {
@@ -65,24 +66,24 @@ static bool worker_report(struct conn *c, struct worker *w)
 	for (size_t i = 0; i < ELEMENTS(reports); i++) {
 		struct frame f;
 
-		if (!(w->news & reports[i].news))
+		if (!(w->reports & reports[i].kind))
 			continue;
-		if (reports[i].news == REPORT_STARTED)
+		if (reports[i].kind == REPORT_STARTED)
 			failpoint_pass(FP_SPAWN_TELL);
-		else if (reports[i].news == REPORT_ENDED)
+		else if (reports[i].kind == REPORT_ENDED)
 			failpoint_pass(FP_END_TELL);
 		frame_init(&f, reports[i].type, c->version);
 		reports[i].fill(&f, w);
 		if (!conn_send(c, &f))
 			return false;
-		w->news &= ~(unsigned)reports[i].news;
+		w->reports &= ~(unsigned)reports[i].kind;
 	}
 	if (w->phase == WORKER_NOT_STARTED)
 		worker_forget(w);
 	return true;
 }
 
-static void sandboxes_report(struct conn *c, const struct sandboxes *s)
+static void sandboxes_report(struct conn *c, const struct sandbox_set *s)
 {
 	struct frame f;
 

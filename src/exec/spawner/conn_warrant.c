@@ -4,9 +4,9 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "core/job/exec_spec.h"
+#include "exec/proto/payload.h"
 #include "exec/spawner/admission.h"
 #include "exec/spawner/conn.h"
-#include "exec/proto/payload.h"
 #include "exec/spawner/warrant_key.h"
 #include <string.h>
 #include <sys/mman.h>

@@ -4,8 +4,8 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
-#include "exec/worker/pam.h"
 #include "exec/spawner/lookup_process.h"
+#include "exec/worker/pam.h"
 #include <errno.h>
 #include <pwd.h>
 #include <signal.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Starts the lookup process and takes its answer. */
-#include "base/io.h"
-#include "exec/spawner/lookup_process.h"
 #include "base/auto.h"
 #include "base/err.h"
+#include "base/io.h"
 #include "base/text.h"
+#include "exec/spawner/lookup_process.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -6,13 +6,17 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
-#include "exec/spawner/admission.h"
 #include "exec/child/child.h"
-#include "exec/proto/payload.h"
+#include "exec/child/launch.h"
 #include "exec/child/sandbox.h"
-#include "exec/proto/epoll_source.h"
 #include "exec/child/user.h"
-#include "exec/worker/worker.h"
+#include "exec/proto/epoll_source.h"
+#include "exec/proto/payload.h"
+#include "exec/spawner/admission.h"
+#include "exec/worker/orphans.h"
+#include "exec/worker/worker_launch.h"
+#include "exec/worker/worker_start.h"
+#include "exec/worker/workers.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -29,7 +33,7 @@ struct open_file {
 	int64_t uid;
 	char *owner, *path;     /* owned */
 	int socket;             /* owned; -1: the child has it */
-	struct launching *launching; /* NULL: the child runs, or there is none */
+	struct launcher_start *launching; /* NULL: the child runs, or there is none */
 	int pidfd;              /* owned; -1: no child yet */
 	struct cgroup group;    /* of the child, in the owner's: the owner pays for it */
 	struct deadline deadline;
@@ -67,15 +71,15 @@ static void open_file_refuse(struct open_files *of, struct open_file *f /* freed
 }
 
 /* The child runs, or could not be made. The entry stays until its deadline either way. */
-static void on_open_file_launched(enum launch_event news, const struct child_report *word, void *arg)
+static void on_open_file_launched(enum launch_event event, const struct child_report *report, void *arg)
 {
 	struct open_file *f = arg;
 	struct child child;
 
-	if (news == LAUNCH_BLOCKED)
+	if (event == LAUNCH_BLOCKED)
 		return;
 	f->launching = NULL;
-	if (worker_launch_adopt(f->all->workers, word, &child) == 0) {
+	if (worker_launch_adopt(f->all->workers, report, &child) == 0) {
 		f->pidfd = child.pidfd;
 		orphans_add_helper(f->all->workers, child.pid);
 	} else {
@@ -91,7 +95,7 @@ static int open_file_launch(struct open_files *of, struct open_file *f, const st
 	struct workers *ws = of->workers;
 	AUTO_FD in = io_memfd_sealed("jobsched-file", f->path, strlen(f->path) + 1);
 	/* The child has the rights of the owner and no more, whatever the profile of the job is. */
-	const struct fences plain = {.all = ws->sandboxes,
+	const struct sandbox_prepared plain = {.all = ws->sandboxes,
 		.profile = {.capabilities = SANDBOX_CAPS_ALL, .part[SANDBOX_PRIVILEGES] = 1}};
 	const struct child_limits limits = {.v = {{RLIMIT_CORE, {0, 0}, true}, {RLIMIT_NOFILE, ws->nofile, true}}, .n = 2};
 	int error;
@@ -103,7 +107,7 @@ static int open_file_launch(struct open_files *of, struct open_file *f, const st
 		return error;
 	return launchers_start(&ws->launchers, owner->uid, &(struct child_plan){.user = ws->change_user ? owner : NULL, .argv = argv,
 		.envp = none, .cwd = "/", .in = in, .out = f->socket, .umask = 077, .limits = &limits, .parent = getpid(),
-		.cgroup = f->group.dir >= 0 ? &f->group : NULL, .born = ws->groups->births, .fences = &plain, .home = "/",
+		.cgroup = f->group.dir >= 0 ? &f->group.dir : NULL, .cgroup_clone = ws->groups->can_clone_into, .sandbox = &plain, .home = "/",
 		.artifact = -1}, on_open_file_launched, f, &f->launching);
 }
 

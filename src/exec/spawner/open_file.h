@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Has files opened by a child that is their reader: a job's owner. The file goes to jobsched-net, not through the daemon. */
 #pragma once
-#include "exec/worker/deadline.h"
+#include "base/deadline.h"
 #include "exec/spawner/user_cache.h"
 #include <stdbool.h>
 #include <stdint.h>

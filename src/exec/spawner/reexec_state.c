@@ -6,7 +6,9 @@
 #include "base/io.h"
 #include "base/text.h"
 #include "exec/spawner/conn.h"
+#include "exec/worker/orphans.h"
 #include "exec/worker/worker.h"
+#include "exec/worker/workers.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -77,7 +79,7 @@ static const struct reexec_state_field worker_fields[] = {
 	NUMBER(worker, group.number, COUNT),
 	NUMBER(worker, group.cpu_user, ANY),
 	NUMBER(worker, group.cpu_system, ANY),
-	NUMBER(worker, group.spent, FLAG),
+	NUMBER(worker, group.single_use, FLAG),
 	NUMBER(worker, used.cpu_user, ANY),
 	NUMBER(worker, used.cpu_system, ANY),
 	NUMBER(worker, used.memory, COUNT),
@@ -85,7 +87,7 @@ static const struct reexec_state_field worker_fields[] = {
 	NUMBER(worker, used.io_written, -1, INT64_MAX),
 	NUMBER(worker, used.out_of_memory, FLAG),
 	NUMBER(worker, asked, FLAG),
-	NUMBER(worker, news, 0, REPORT_ENDED * 2 - 1),
+	NUMBER(worker, reports, 0, REPORT_ENDED * 2 - 1),
 };
 
 /* What a new program has to know is in the table, or it loses it; the rest is made anew. */
@@ -95,7 +97,7 @@ _Static_assert(sizeof(struct worker) == 816, "a new member of struct worker? loo
 
 static const struct reexec_state_field end_fields[] = {
 	NUMBER(reexec_state_end, asked, FLAG),
-	NUMBER(reexec_state_end, news, 0, REPORT_ENDED * 2 - 1),
+	NUMBER(reexec_state_end, reports, 0, REPORT_ENDED * 2 - 1),
 };
 
 static const struct reexec_state_field orphan_fields[] = {
@@ -185,10 +187,10 @@ static void worker_put(struct worker *w, void *arg)
 
 		frame_init(&f, FRAME_ENDED, FRAME_VERSION);
 		f.ended = *w->told;
-		record_put(s, REEXEC_STATE_ENDED, &(struct reexec_state_end){.asked = w->asked, .news = w->news}, &f, f.size);
+		record_put(s, REEXEC_STATE_ENDED, &(struct reexec_state_end){.asked = w->asked, .reports = w->reports}, &f, f.size);
 		return;
 	}
-	if (!w->deadline.place)
+	if (!w->deadline.position)
 		w->deadline.at = 0;
 	output_filter_save(&w->output_filter);
 	record_put(s, REEXEC_STATE_WORKER, w, w->error, w->error ? strlen(w->error) : 0);
@@ -198,7 +200,7 @@ int reexec_state_save(const struct reexec_state_head *h, const struct conns *cs,
 {
 	const uint32_t opening[2] = {REEXEC_STATE_MAGIC, REEXEC_STATE_VERSION};
 	struct state_writer s = {.fds = ret};
-	const struct adopted *a;
+	const struct orphan *a;
 	int fd;
 
 	buf_add(&s.b, opening, sizeof(opening));
@@ -207,7 +209,7 @@ int reexec_state_save(const struct reexec_state_head *h, const struct conns *cs,
 	for (size_t i = 0; i < UNAUTHENTICATED_MAX; i++)
 		conn_put(&s, cs->unauthenticated[i], false);
 	workers_each(ws, worker_put, &s);
-	for (size_t i = 0; (a = map_next(&ws->adopted, &i));)
+	for (size_t i = 0; (a = map_next(&ws->orphans, &i));)
 		record_put(&s, REEXEC_STATE_ORPHAN, &(struct reexec_state_orphan){a->pid, a->run, a->fence, a->looks}, NULL, 0);
 	record_put(&s, REEXEC_STATE_LAST, NULL, NULL, 0);
 	fd = s.b.len > REEXEC_STATE_MAX ? -E2BIG : io_memfd_sealed("jobsched-state", s.b.data, s.b.len);

@@ -76,7 +76,7 @@ struct reexec_state_conn { /* and the node as text */
 };
 struct reexec_state_end { /* and the frame */
 	int asked;
-	uint32_t news;
+	uint32_t reports;
 };
 struct reexec_state_orphan {
 	int64_t pid, run, fence;

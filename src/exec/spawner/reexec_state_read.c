@@ -3,10 +3,12 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "exec/spawner/conn.h"
 #include "exec/proto/payload.h"
+#include "exec/spawner/conn.h"
 #include "exec/spawner/reexec_state.h"
+#include "exec/worker/orphans.h"
 #include "exec/worker/worker.h"
+#include "exec/worker/workers.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -274,7 +276,7 @@ static bool record_apply(const struct state_reader *r, struct conns *cs, struct 
 		if (!end_record_check(r, &f, e))
 			return false;
 		workers_add_ended(ws, &f.ended);
-		workers_report_restore(ws, f.ended.run, f.ended.fence, r->told.asked, r->told.news);
+		workers_report_restore(ws, f.ended.run, f.ended.fence, r->told.asked, r->told.reports);
 		return true;
 	case REEXEC_STATE_ORPHAN:
 		orphans_add(ws, &r->adopted);

@@ -8,11 +8,15 @@
 #include "base/text.h"
 #include "core/job/exec_spec.h"
 #include "exec/child/child.h"
+#include "exec/child/launch.h"
 #include "exec/child/sandbox.h"
-#include "exec/worker/secrets.h"
-#include "exec/proto/epoll_source.h"
 #include "exec/child/user.h"
-#include "exec/worker/worker.h"
+#include "exec/proto/epoll_source.h"
+#include "exec/worker/orphans.h"
+#include "exec/worker/secrets.h"
+#include "exec/worker/worker_launch.h"
+#include "exec/worker/worker_start.h"
+#include "exec/worker/workers.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -26,7 +30,7 @@ struct secret_reader {
 	const struct exec_spec *spec;
 	struct source pipe;
 	struct deadline deadline;
-	struct launching *launching; /* NULL: the process runs, or there is none */
+	struct launcher_start *launching; /* NULL: the process runs, or there is none */
 	int pidfd;
 	struct cgroup group;
 	struct buf answer;
@@ -124,23 +128,23 @@ static int secret_paths_memfd(const struct exec_spec *o)
 }
 
 /* Of the process that reads; what it reads comes through the pipe. */
-static void on_secret_reader_launched(enum launch_event news, const struct child_report *word, void *arg)
+static void on_secret_reader_launched(enum launch_event event, const struct child_report *report, void *arg)
 {
 	struct secret_reader *r = arg;
 	AUTO_TEXT error = NULL;
 	struct child child;
 	int result;
 
-	if (news == LAUNCH_BLOCKED)
+	if (event == LAUNCH_BLOCKED)
 		return;
 	r->launching = NULL;
-	result = worker_launch_adopt(r->all->workers, word, &child);
+	result = worker_launch_adopt(r->all->workers, report, &child);
 	if (result == 0) {
 		r->pidfd = child.pidfd;
 		orphans_add_helper(r->all->workers, child.pid);
 		return;
 	}
-	error = xprintf("the secrets could not be read: no process could be made (%s): %s", child_stage_name(word), strerror(-result));
+	error = xprintf("the secrets could not be read: no process could be made (%s): %s", child_stage_name(report), strerror(-result));
 	secret_reader_finish(r, error);
 }
 
@@ -151,7 +155,7 @@ static int secret_reader_launch(struct secret_reader *r, const struct user *owne
 	AUTO_FD in = secret_paths_memfd(r->spec);
 	AUTO_FD out = -1;
 	/* whatever profile the job has: it sees the files of its owner, and gets no more rights than these */
-	const struct fences plain = {.all = ws->sandboxes,
+	const struct sandbox_prepared plain = {.all = ws->sandboxes,
 		.profile = {.capabilities = SANDBOX_CAPS_ALL, .part[SANDBOX_PRIVILEGES] = 1}};
 	const struct child_limits limits = {.v = {{RLIMIT_CORE, {0, 0}, true}, {RLIMIT_NOFILE, ws->nofile, true}}, .n = 2};
 	int pipe[2];
@@ -165,8 +169,8 @@ static int secret_reader_launch(struct secret_reader *r, const struct user *owne
 		return -errno;
 	return launchers_start(&ws->launchers, owner->uid, &(struct child_plan){.user = ws->change_user ? owner : NULL, .argv = argv,
 		.envp = none, .cwd = "/", .in = in, .out = out, .umask = 077, .limits = &limits, .parent = getpid(),
-		.cgroup = r->group.dir >= 0 ? &r->group : NULL, .born = ws->groups->births,
-		.fences = &plain, .home = "/", .artifact = -1}, on_secret_reader_launched, r, &r->launching);
+		.cgroup = r->group.dir >= 0 ? &r->group.dir : NULL, .cgroup_clone = ws->groups->can_clone_into,
+		.sandbox = &plain, .home = "/", .artifact = -1}, on_secret_reader_launched, r, &r->launching);
 }
 
 /* The run's own: its owner pays for what reading takes. */

@@ -2,7 +2,7 @@
 /* Has secrets read by a process that is their owner, never by us; the loop does not wait for it. */
 #pragma once
 #include "base/clock.h"
-#include "exec/worker/deadline.h"
+#include "base/deadline.h"
 #include <stdbool.h>
 
 struct cgroup;
@@ -31,3 +31,6 @@ bool secret_reader_start(struct secret_readers *rs, const struct exec_spec *spec
 void secret_reader_free(struct secret_reader *r); /* without a word; NULL is fine */
 void secret_readers_timeouts(struct secret_readers *rs, usec_t now);
 usec_t secret_readers_next_timeout(const struct secret_readers *rs);
+
+/* The main function of the reading process, which runs as the owner: NUL-terminated paths from descriptor 0, records to 1. */
+int secret_reader_main(void);

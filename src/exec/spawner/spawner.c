@@ -8,13 +8,15 @@
 #include "base/text.h"
 #include "exec/spawner/admission.h"
 #include "exec/spawner/conn.h"
-#include "exec/worker/ends_file.h"
-#include "exec/spawner/sd_notify.h"
 #include "exec/spawner/reexec.h"
+#include "exec/spawner/reexec_state.h"
+#include "exec/spawner/sd_notify.h"
 #include "exec/spawner/spawner_conf.h"
 #include "exec/spawner/start_queue.h"
-#include "exec/spawner/reexec_state.h"
+#include "exec/worker/ends_file.h"
+#include "exec/worker/ends_spool.h"
 #include "exec/worker/worker.h"
+#include "exec/worker/workers.h"
 #include <errno.h>
 #include <libgen.h>
 #include <signal.h>
@@ -346,7 +348,7 @@ bool spawner_run(const struct spawner_options *o, struct err *e)
 	sp.workers.sessions = o->conf && o->conf->pam == PAM_POLICY_SESSION;
 	if (sp.workers.sessions)
 		sp.workers.running_max -= sp.workers.running_max / 6; /* each has one descriptor more */
-	sp.workers.artifact_place = o->artifact_place;
+	sp.workers.artifact_path = o->artifact_path;
 	if (!spawner_loop(&sp, e))
 		return false;
 	ends_file_save(&sp.workers);

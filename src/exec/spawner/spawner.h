@@ -19,7 +19,7 @@ struct spawner_options {
 	struct cgroups *groups; /* borrowed */
 	const char *id;      /* of this life; borrowed */
 	const struct spawner_conf *conf; /* of the system's spawner, which is root's; NULL: of one user; borrowed */
-	const char *artifact_place; /* borrowed: a directory that workers may find theirs at; NULL: none */
+	const char *artifact_path; /* borrowed: a directory that workers may find theirs at; NULL: none */
 	uid_t engine;        /* who may ask, beside root */
 	const struct warrant_key *key; /* NULL: none; borrowed */
 	int asks;            /* a listening socket for whoever wants a warrant; -1: none; borrowed */

@@ -2,8 +2,8 @@
 /* spawner.conf: what root lets the spawner do. Read once, refused as a whole when anything in it is odd. */
 #pragma once
 #include "base/auto.h"
-#include "core/job/warrant.h"
 #include "core/job/sandbox_profile.h"
+#include "core/job/warrant.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -6,6 +6,8 @@
 #include "base/text.h"
 #include "exec/spawner/admission.h"
 #include "exec/worker/worker.h"
+#include "exec/worker/worker_start.h"
+#include "exec/worker/workers.h"
 #include <string.h>
 
 #define WAITING_MAX 4096

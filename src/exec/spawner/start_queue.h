@@ -2,8 +2,8 @@
 /* Starts on their way to a process: admitted or refused, and kept while nobody knows yet who their owner is, or his secrets. */
 #pragma once
 #include "exec/proto/frame.h"
-#include "exec/spawner/open_file.h"
 #include "exec/proto/payload.h"
+#include "exec/spawner/open_file.h"
 #include "exec/spawner/secret_reader.h"
 #include "exec/spawner/user_cache.h"
 #include <stdbool.h>

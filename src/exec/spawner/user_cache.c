@@ -5,10 +5,10 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "exec/spawner/lookup_process.h"
 #include "exec/proto/epoll_source.h"
+#include "exec/spawner/lookup_process.h"
 #include "exec/spawner/reexec_state.h"
-#include "exec/worker/worker.h"
+#include "exec/worker/orphans.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -2,8 +2,8 @@
 /* Who users are, remembered for a while; the loop never waits for the answer. */
 #pragma once
 #include "base/clock.h"
+#include "base/deadline.h"
 #include "base/map.h"
-#include "exec/worker/deadline.h"
 #include "exec/child/user.h"
 #include <stdbool.h>
 #include <sys/types.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asks the user database who a number is. */
-#include "exec/child/user.h"
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "exec/child/user.h"
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes, fills, empties, reads and removes the control groups of runs. */
+/* Creates, reuses, reads, kills and removes the control groups of runs. */
 #include "exec/worker/cgroup.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "exec/child/clone.h"
+#include "exec/worker/cgroup_root.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,8 +19,9 @@
 #include <unistd.h>
 
 #define NAME_MAX_LEN 40
-#define FREE_MAX 64           /* groups of one owner that are kept for the next runs */
-#define CPU_PERIOD 100000     /* microseconds over which a share of processors is counted */
+#define FILE_MAX (1 << 20)
+#define FREE_MAX 64           /* empty groups of one owner that are kept for reuse */
+#define CPU_PERIOD 100000     /* microseconds; period of the CPU limit */
 
 static const struct {
 	enum cgroup_controller bit;
@@ -30,11 +33,25 @@ struct owner {
 	int dir;               /* owned */
 	struct cgroup free[FREE_MAX];
 	size_t free_n, used;
-	int64_t *stuck;        /* owned: numbers of groups that would not go */
+	int64_t *stuck;        /* owned: numbers of groups that could not be removed */
 	size_t stuck_n;
 };
 
-/* Whatever our umask: programs look there for what they may use. */
+int cgroup_write(int dir, const char *file, const char *text)
+{
+	AUTO_FD fd = openat(dir, file, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
+int cgroup_read(int dir, const char *file, struct buf *out)
+{
+	AUTO_FD fd = openat(dir, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	return fd < 0 ? -errno : io_read_all(fd, out, FILE_MAX);
+}
+
+/* Independent of the umask: programs read their limits there. */
 static int cgroup_mkdir(int at, const char *name)
 {
 	mode_t mask = umask(022);
@@ -44,7 +61,7 @@ static int cgroup_mkdir(int at, const char *name)
 	return r;
 }
 
-/* ---- the place ---- */
+/* ---- the root directory ---- */
 
 static unsigned controllers_of(int dir, const char *file)
 {
@@ -61,7 +78,7 @@ static unsigned controllers_of(int dir, const char *file)
 	return found;
 }
 
-/* One by one: what cannot be had must not keep us from the rest. */
+/* One write per controller, because one that is not available would make a combined write fail. */
 static void controllers_enable(int dir, unsigned which)
 {
 	for (size_t i = 0; i < ELEMENTS(controllers); i++) {
@@ -74,7 +91,7 @@ static void controllers_enable(int dir, unsigned which)
 	}
 }
 
-/* A group that hands controllers down has no processes of its own: we step aside. */
+/* A group that enables controllers for its children cannot have processes, so the spawner moves to a group of its own. */
 static void spawner_move_to_leaf(int base)
 {
 	AUTO_FD leaf = -1;
@@ -85,7 +102,7 @@ static void spawner_move_to_leaf(int base)
 	leaf = openat(base, "spawner", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	r = leaf < 0 ? -errno : cgroup_write(leaf, "cgroup.procs", "0");
 	if (r < 0)
-		log_warning("could not move into a control group of our own: %s", strerror(-r));
+		log_warning("could not move the spawner into a control group of its own: %s", strerror(-r));
 }
 
 static bool cgroups_open_root(struct cgroups *c, const char *base, const char *name, bool own, struct err *e)
@@ -101,19 +118,19 @@ static bool cgroups_open_root(struct cgroups *c, const char *base, const char *n
 		spawner_move_to_leaf(dir);
 	controllers_enable(dir, there);
 	if (cgroup_mkdir(AT_FDCWD, path) < 0 && errno != EEXIST)
-		return err_errno(e, errno, "could not make the control group '%s'", path);
+		return err_errno(e, errno, "could not create the control group '%s'", path);
 	c->root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (c->root < 0)
 		return err_errno(e, errno, "could not open the control group '%s'", path);
 	if (faccessat(c->root, "cgroup.kill", W_OK, 0) < 0)
-		return err_errno(e, errno, "the kernel does not end whole control groups ('%s/cgroup.kill')", path);
+		return err_errno(e, errno, "the kernel cannot kill control groups ('%s/cgroup.kill')", path);
 	c->path = STEAL(path);
 	return true;
 }
 
 /*
- * Kernels that count how often a group was killed compare a child's group with that of its parent, and kill the child
- * where the two differ. Whether that is so with ours shows only by trying.
+ * Some kernels count how often a group was killed. They kill a child that is created in a group with another count than that of
+ * its parent. Only a test shows whether this kernel does.
  */
 static bool clone_into_works(const struct cgroups *c)
 {
@@ -159,7 +176,7 @@ bool cgroups_open(struct cgroups *c, const char *where, const char *name, struct
 	cgroup_root_clear(c->root, c->path);
 	controllers_enable(c->root, controllers_of(c->root, "cgroup.controllers"));
 	c->controllers = controllers_of(c->root, "cgroup.subtree_control");
-	c->births = clone_into_works(c);
+	c->can_clone_into = clone_into_works(c);
 	return true;
 }
 
@@ -177,7 +194,7 @@ bool cgroups_resume(struct cgroups *c, int root, int64_t next, struct err *e)
 		return err_errno(e, errno, "could not find the control group of runs");
 	c->path = xstrndup(path, (size_t)n);
 	c->controllers = controllers_of(root, "cgroup.subtree_control");
-	c->births = clone_into_works(c);
+	c->can_clone_into = clone_into_works(c);
 	return true;
 }
 
@@ -203,7 +220,7 @@ static int limits_set(const struct cgroups *c, int dir, const struct cgroup_limi
 	if (l->memory && c->controllers & CGROUP_MEMORY) {
 		snprintf(text, sizeof(text), "%" PRId64, l->memory);
 		r = cgroup_write(dir, "memory.max", text);
-		(void)cgroup_write(dir, "memory.swap.max", "0"); /* no such file: there is no swap to be had */
+		(void)cgroup_write(dir, "memory.swap.max", "0"); /* the file is missing if there is no swap */
 	}
 	if (r == 0 && l->cpu && c->controllers & CGROUP_CPU) {
 		snprintf(text, sizeof(text), "%" PRId64 " %d", l->cpu * (CPU_PERIOD / 100), CPU_PERIOD);
@@ -252,7 +269,7 @@ static void group_close(struct cgroup *g)
 	g->dir = -1;
 }
 
-/* What will not go now is tried again when its owner has nothing to do. */
+/* A group that cannot be removed is tried again when its owner has no runs. */
 static void group_remove(struct cgroups *c, struct owner *o, struct cgroup *g)
 {
 	char name[NAME_MAX_LEN];
@@ -260,8 +277,8 @@ static void group_remove(struct cgroups *c, struct owner *o, struct cgroup *g)
 	group_close(g);
 	if (unlinkat(o->dir, number_name(g->number, name), AT_REMOVEDIR) == 0 || errno == ENOENT)
 		return;
-	if (errno != EBUSY) /* processes that were killed a moment ago may still be in it */
-		log_warning("control group '%s' of uid %" PRId64 " could not be removed: %s", name, o->uid, strerror(errno));
+	if (errno != EBUSY) /* recently killed processes may still be in it */
+		log_warning("could not remove the control group '%s' of uid %" PRId64 ": %s", name, o->uid, strerror(errno));
 	o->stuck = xrealloc(o->stuck, (o->stuck_n + 1) * sizeof(*o->stuck));
 	o->stuck[o->stuck_n++] = g->number;
 	c->stuck_n++;
@@ -314,7 +331,7 @@ void cgroups_done(struct cgroups *c)
 		cgroup_owner_free(o);
 	map_done(&c->owners);
 	if (c->path)
-		(void)rmdir(c->path); /* not while something is left in it */
+		(void)rmdir(c->path); /* fails while groups are left in it */
 	if (c->root >= 0)
 		close(c->root);
 	free(c->path);
@@ -339,20 +356,20 @@ static int group_make(struct cgroups *c, struct owner *o, struct cgroup *g)
 int cgroup_acquire(struct cgroups *c, uid_t uid, const struct cgroup_limits *l, struct cgroup *ret)
 {
 	struct cgroup g = {.dir = -1, .events.fd = -1, .uid = uid,
-		.spent = l->memory || l->cpu || l->pids || c->controllers & CGROUP_MEMORY};
+		.single_use = l->memory || l->cpu || l->pids || c->controllers & CGROUP_MEMORY};
 	struct owner *o;
 	int r = cgroup_owner_open(c, uid, &o);
 
 	if (r < 0)
 		return r;
-	if (!g.spent && o->free_n)
+	if (!g.single_use && o->free_n)
 		g = o->free[--o->free_n];
 	else
 		r = group_make(c, o, &g);
-	if (r == 0 && g.spent)
+	if (r == 0 && g.single_use)
 		r = limits_set(c, g.dir, l);
 	if (r == 0 && l->memory && c->controllers & CGROUP_MEMORY)
-		r = cgroup_write(g.dir, "memory.oom.group", "1"); /* half a job is none */
+		r = cgroup_write(g.dir, "memory.oom.group", "1"); /* the kernel kills all processes of the group together */
 	if (r < 0) {
 		if (g.dir >= 0)
 			group_remove(c, o, &g);
@@ -388,9 +405,9 @@ void cgroup_kill(struct cgroup *g)
 {
 	int r = cgroup_write(g->dir, "cgroup.kill", "1");
 
-	g->spent = true;
+	g->single_use = true;
 	if (r < 0)
-		log_warning("could not end what is in a control group: %s", strerror(-r));
+		log_warning("could not kill the processes of a control group: %s", strerror(-r));
 }
 
 void cgroup_release(struct cgroups *c, struct cgroup *g)
@@ -402,16 +419,16 @@ void cgroup_release(struct cgroups *c, struct cgroup *g)
 		return;
 	}
 	o->used--;
-	if (g->spent || o->free_n == FREE_MAX || cgroup_populated(g))
+	if (g->single_use || o->free_n == FREE_MAX || cgroup_populated(g))
 		group_remove(c, o, g);
 	else
 		o->free[o->free_n++] = *g;
 	*g = (struct cgroup){.dir = -1, .events.fd = -1};
 }
 
-/* ---- what it used ---- */
+/* ---- usage ---- */
 
-/* The number after 'key ' in a file of such lines; -1: none. */
+/* The value of the line "key value"; -1: none. */
 static int64_t stat_value(const struct buf *text, const char *key)
 {
 	size_t len = strlen(key);
@@ -434,7 +451,7 @@ static bool cpu_read(const struct cgroup *g, int64_t *user, int64_t *system)
 	return *user >= 0 && *system >= 0;
 }
 
-/* The time since 'from', which becomes 'to'. A counter that went back counts as unchanged. */
+/* The time since 'from', which is set to 'to'. A counter that went backwards counts as unchanged. */
 static int64_t cpu_advance(int64_t *from, int64_t to)
 {
 	int64_t used = to > *from ? to - *from : 0;
@@ -458,11 +475,11 @@ void cgroup_usage(const struct cgroups *c, struct cgroup *g, struct cgroup_usage
 	int64_t user, system;
 
 	*ret = (struct cgroup_usage){.cpu_user = -1, .cpu_system = -1, .io_read = -1, .io_written = -1};
-	if (cpu_read(g, &user, &system)) { /* the next run in this group is counted from these numbers on */
+	if (cpu_read(g, &user, &system)) { /* the next run in this group starts from these counters */
 		ret->cpu_user = cpu_advance(&g->cpu_user, user);
 		ret->cpu_system = cpu_advance(&g->cpu_system, system);
 	} else {
-		g->spent = true;
+		g->single_use = true;
 	}
 	if (c->controllers & CGROUP_MEMORY) {
 		AUTO_DONE(buf) peak = {};

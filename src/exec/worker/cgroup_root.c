@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the place for our control groups, and clears it. */
+/* Finds the delegated cgroup directory and removes stale groups. */
+#include "exec/worker/cgroup_root.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -21,23 +22,9 @@
 #define SWEEP_LIMIT (10 * USEC_SEC)
 #define FILE_MAX (1 << 20)
 
-int cgroup_write(int dir, const char *file, const char *text)
-{
-	AUTO_FD fd = openat(dir, file, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+/* ---- location ---- */
 
-	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
-}
-
-int cgroup_read(int dir, const char *file, struct buf *out)
-{
-	AUTO_FD fd = openat(dir, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-
-	return fd < 0 ? -errno : io_read_all(fd, out, FILE_MAX);
-}
-
-/* ---- where ---- */
-
-/* Where the cgroup2 file system is mounted, and from which of its groups. */
+/* The mount point of the cgroup2 file system, and the group that is mounted there. */
 static bool cgroup2_mount_find(char **ret_at, char **ret_root)
 {
 	AUTO_DONE(buf) text = {};
@@ -57,7 +44,7 @@ static bool cgroup2_mount_find(char **ret_at, char **ret_root)
 		root = strtok_r(NULL, " ", &word);
 		at = strtok_r(NULL, " ", &word);
 		if (!at || strchr(at, '\\'))
-			continue; /* with blanks in it: none of ours */
+			continue; /* a path with escaped blanks is not supported */
 		*ret_at = xstrdup(at);
 		*ret_root = xstrdup(root);
 		return true;
@@ -78,7 +65,7 @@ static char *own_cgroup_path(void)
 	return NULL;
 }
 
-/* The service manager says so by an attribute; for anybody but root, being allowed to write means the same. */
+/* systemd marks a delegated group with an extended attribute. For users other than root, write access is enough. */
 static bool delegated(const char *path)
 {
 	static const char *const names[] = {"trusted.delegate", "user.delegate"};
@@ -131,14 +118,14 @@ bool cgroup_root_find(const char *where, char **ret, struct err *e)
 	r = mkdir(where, 0755);
 	umask(mask);
 	if (r < 0 && errno != EEXIST)
-		return err_errno(e, errno, "could not make the control group '%s'", where);
+		return err_errno(e, errno, "could not create the control group '%s'", where);
 	if (statfs(where, &fs) < 0 || fs.f_type != CGROUP2_MAGIC)
 		return err_set(e, ERR_INVALID, "'%s' is not in a cgroup2 file system", where);
 	*ret = xstrdup(where);
 	return true;
 }
 
-/* ---- what an earlier spawner left ---- */
+/* ---- groups of an earlier spawner ---- */
 
 static bool dir_is_populated(int dir)
 {
@@ -147,7 +134,7 @@ static bool dir_is_populated(int dir)
 	return cgroup_read(dir, "cgroup.events", &text) == 0 && text.data && strstr(text.data, "populated 1");
 }
 
-/* Files in it are the kernel's and go with it; so only directories count. */
+/* The files of a group disappear with it, so only directories are removed. */
 void cgroup_root_remove_below(int dir)
 {
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -172,17 +159,17 @@ void cgroup_root_remove_below(int dir)
 		close(fd);
 }
 
-void cgroup_root_clear(int dir, const char *what)
+void cgroup_root_clear(int dir, const char *path)
 {
 	usec_t until = clock_boot(&clock_system) + SWEEP_LIMIT;
 
 	if (dir_is_populated(dir)) {
-		log_warning("ending what an earlier spawner has left in '%s'", what);
+		log_warning("killing processes of an earlier spawner in '%s'", path);
 		(void)cgroup_write(dir, "cgroup.kill", "1");
 		while (dir_is_populated(dir) && clock_boot(&clock_system) < until)
 			poll(NULL, 0, 5);
 		if (dir_is_populated(dir))
-			log_error("some processes in '%s' could not be ended; going on", what);
+			log_error("some processes in '%s' could not be killed; continuing", path);
 	}
 	cgroup_root_remove_below(dir);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file of ends that the daemon has not acknowledged: frames, one after the other, replaced as a whole. */
+/* Stores unacknowledged ends as a sequence of frames in a file, which is always replaced as a whole. */
 #include "exec/worker/ends_file.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -8,7 +8,9 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "exec/proto/frame.h"
+#include "exec/worker/ends_spool.h"
 #include "exec/worker/worker.h"
+#include "exec/worker/workers.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,14 +26,14 @@ void ends_file_add(struct buf *to, const struct worker *w)
 {
 	struct frame f;
 
-	if (to->len >= ENDS_MAX * FRAME_SIZE)
+	if (to->len >= ENDS_FILE_MAX * FRAME_SIZE)
 		return;
 	frame_init(&f, FRAME_ENDED, FRAME_VERSION);
 	worker_end_frame(&f, w);
 	buf_add(to, &f, FRAME_SIZE);
 }
 
-/* The new file gets an inode of its own: a writer that was killed may still be inside a write to the last one. */
+/* The new file is always a new inode: a killed writer may still be inside a write() to the previous one. */
 static int ends_file_replace(int dir, const struct buf *frames)
 {
 	AUTO_FD fd = -1;
@@ -82,9 +84,9 @@ void ends_file_save(struct workers *ws)
 	n = frames.len / FRAME_SIZE;
 	r = n || ends_file_exists(ws->output_dir) ? ends_file_write(ws->output_dir, &frames) : 0;
 	if (r < 0)
-		log_error("the ends of %zu workers could not be kept: %s", n, strerror(-r));
+		log_error("could not save the ends of %zu workers: %s", n, strerror(-r));
 	else if (n)
-		log_info("kept the ends of %zu workers for the next spawner", n);
+		log_info("saved the ends of %zu workers for the next spawner", n);
 }
 
 void ends_file_load(struct workers *ws)
@@ -97,9 +99,9 @@ void ends_file_load(struct workers *ws)
 
 	if (fd < 0)
 		return;
-	while (loaded < ENDS_MAX && (n = read(fd, &f, FRAME_SIZE)) > 0) {
+	while (loaded < ENDS_FILE_MAX && (n = read(fd, &f, FRAME_SIZE)) > 0) {
 		if (!frame_check(&f, (size_t)n, 0, FRAME_FROM_SPAWNER, FRAME_VERSION, &e) || f.type != FRAME_ENDED) {
-			log_warning("the kept ends of workers are damaged: %s", e.msg);
+			log_warning("the saved ends of workers are damaged: %s", e.msg);
 			break;
 		}
 		if (workers_find(ws, f.ended.run, f.ended.fence))
@@ -108,7 +110,7 @@ void ends_file_load(struct workers *ws)
 		loaded++;
 	}
 	if (n < 0)
-		log_error("the kept ends of workers could not be read: %s", strerror(errno));
+		log_error("could not read the saved ends of workers: %s", strerror(errno));
 	if (loaded)
-		log_info("%zu ends of an earlier spawner are to be reported", loaded);
+		log_info("reporting %zu ends of an earlier spawner", loaded);
 }

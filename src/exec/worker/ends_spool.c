@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides when ends are written to disk, and has it done by a process of its own: fsync can take seconds, and the loop never waits. */
+/* Writes unacknowledged ends in a separate process, because fsync() can take seconds and must not block the event loop. */
+#include "exec/worker/ends_spool.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "exec/worker/ends_file.h"
+#include "exec/worker/orphans.h"
 #include "exec/worker/worker.h"
+#include "exec/worker/workers.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -18,14 +21,14 @@
 #include <unistd.h>
 
 #define RETRY (10 * USEC_SEC) /* after a failure */
-#define DIRECTORY 3           /* its descriptor in the writing process */
+#define DIRECTORY 3           /* descriptor of the directory in the writing process */
 
-/* ---- what is to be written ---- */
+/* ---- selection ---- */
 
 struct batch {
 	struct buf frames;
 	usec_t now, next; /* next: when the next end is old enough */
-	size_t new;       /* of these are not in the file */
+	size_t new;       /* ends that are not in the file yet */
 };
 
 static void batch_add(struct worker *w, void *arg)
@@ -68,7 +71,7 @@ static void unacked_since_clear(struct worker *w, void *none)
 	w->unacked_since = -ENDS_SPOOL_AFTER;
 }
 
-/* The file may have other ends than we do: it is written anew at once, or removed. */
+/* The ends in the file may differ from those in memory, so it is replaced or removed at once. */
 void ends_spool_resume(struct workers *ws)
 {
 	ws->spool.file = ends_file_exists(ws->output_dir);
@@ -77,7 +80,7 @@ void ends_spool_resume(struct workers *ws)
 		ws->spool.look_at = clock_boot(&clock_system);
 }
 
-/* ---- the process that writes ---- */
+/* ---- the writing process ---- */
 
 static int writer_spawn(const struct workers *ws, int frames, int result)
 {
@@ -111,10 +114,10 @@ int ends_spool_main(void)
 	int r;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	r = io_read_all(0, &frames, (size_t)ENDS_MAX << 10);
+	r = io_read_all(0, &frames, (size_t)ENDS_FILE_MAX << 10);
 	if (r >= 0)
 		r = ends_file_write(DIRECTORY, &frames);
-	/* Without exit handlers: there is nothing to flush, and the leak check of a sanitizer fails when the spawner is traced. */
+	/* No exit handlers: there is nothing to flush, and the leak check of a sanitizer fails while the spawner is traced. */
 	_exit(io_write_all(1, &r, sizeof(r)) < 0);
 }
 
@@ -136,7 +139,7 @@ static void writer_ended(struct workers *ws, int r)
 		close(s->pidfd);
 	s->pidfd = -1;
 	if (r < 0) {
-		log_error("the ends of jobs that the daemon does not acknowledge could not be written to disk, next try in 10 s: %s",
+		log_error("could not write unacknowledged ends of runs to disk, retrying in 10 s: %s",
 			strerror(-r));
 		s->look_at = clock_boot(&clock_system) + RETRY;
 		s->retry_at = s->look_at;
@@ -147,7 +150,7 @@ static void writer_ended(struct workers *ws, int r)
 	if (s->file)
 		workers_each(ws, spooled_note, s);
 	if (s->file && !s->said)
-		log_warning("the daemon does not acknowledge the ends of jobs; they are kept on disk until it does");
+		log_warning("the daemon does not acknowledge the ends of runs; they are kept on disk until it does");
 	s->said = s->file;
 }
 
@@ -158,11 +161,11 @@ static void on_writer_result(struct source *src, uint32_t events)
 
 	(void)events;
 	if (read(src->fd, &r, sizeof(r)) != (ssize_t)sizeof(r))
-		r = -EIO; /* it was killed */
+		r = -EIO; /* the process was killed */
 	writer_ended(CONTAINER_OF(s, struct workers, spool), r > 0 ? 0 : r);
 }
 
-/* The process is ours and not reaped before the next turn, so its number is its own. */
+/* The process is not reaped before the next iteration of the loop, so its pid is not reused until the pidfd is open. */
 static int writer_start(struct workers *ws, const struct buf *frames)
 {
 	struct ends_spool *s = &ws->spool;
@@ -199,7 +202,7 @@ void ends_spool_stop(struct workers *ws, bool wait)
 	epoll_source_close(&s->pipe);
 }
 
-/* ---- when ---- */
+/* ---- schedule ---- */
 
 void ends_spool_run_due(struct workers *ws, usec_t now)
 {

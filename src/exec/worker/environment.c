@@ -2,9 +2,9 @@
 /* Puts a worker's environment together; a later variable of the same name replaces an earlier one. */
 #include "exec/worker/environment.h"
 #include "core/job/start_plan.h"
-#include "exec/proto/frame.h"
-#include "exec/worker/procfs.h"
 #include "exec/child/user.h"
+#include "exec/proto/frame.h"
+#include "exec/child/child.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -66,9 +66,9 @@ void environment_build(struct environment *v, const struct environment_source *f
 		variable_set_owned(v, xprintf("JOBSCHED_ARTIFACT=%s", from->artifact));
 	for (size_t i = 0; s->part == 0 && i < o->env.n; i++)
 		set(v, o->env.v[i]);
-	variable_set_owned(v, xprintf(PROCFS_RUN "=%" PRId64, s->run));
-	variable_set_owned(v, xprintf(PROCFS_FENCE "=%" PRId64, s->fence));
-	variable_set_owned(v, xprintf(PROCFS_SPAWNER "=%s", from->spawner));
+	variable_set_owned(v, xprintf(CHILD_VAR_RUN "=%" PRId64, s->run));
+	variable_set_owned(v, xprintf(CHILD_VAR_FENCE "=%" PRId64, s->fence));
+	variable_set_owned(v, xprintf(CHILD_VAR_SPAWNER "=%s", from->spawner));
 }
 
 void environment_done(struct environment *v)

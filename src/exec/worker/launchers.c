@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps launchers, gives them starts in order, and replaces those that are held. */
+/* Manages the launchers, distributes starts to them in order, and replaces blocked ones. */
 #include "exec/worker/launchers.h"
 #include "base/auto.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "exec/worker/launch_request.h"
+#include "exec/child/launch_request.h"
+#include "exec/child/sandbox.h"
 #include "exec/proto/epoll_source.h"
-#include "exec/worker/worker.h"
+#include "exec/worker/orphans.h"
+#include "exec/worker/workers.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,37 +20,37 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#define READY_MAX 3     /* launchers that are not held */
-#define UID_READY_MAX 2 /* of these, for one uid: another uid finds one that is free */
-#define UID_BLOCKED_MAX 8  /* held starts of one uid; more are refused */
-#define CREATE_TIMEOUT (10 * USEC_SEC) /* for the worker's process to exist */
+#define READY_MAX 3     /* launchers that are not blocked */
+#define UID_READY_MAX 2 /* of these, for one uid; one stays free for other users */
+#define UID_BLOCKED_MAX 8  /* blocked starts of one uid; more are refused */
+#define CREATE_TIMEOUT (10 * USEC_SEC) /* until the process of the worker exists */
 
 struct launcher {
 	struct launchers *all;
 	pid_t pid;
 	struct source socket, exit;  /* exit: pidfd */
 	struct launch_arena *arena;
-	struct launching *of;        /* NULL: idle, or its start was cancelled or abandoned */
+	struct launcher_start *start; /* NULL: idle, or its start was cancelled or abandoned */
 	bool busy;
-	bool discard;                /* what it makes is killed */
+	bool discard;                /* the processes that it creates are killed */
 	struct launcher *next;
 };
 
-struct launching {
+struct launcher_start {
 	struct launchers *all;
 	uid_t uid;
 	launch_fn *fn;
 	void *arg;
-	struct launcher *by;         /* NULL: it waits */
-	bool held;
-	usec_t began;                /* boottime; when the launcher got it */
-	struct deadline deadline;    /* when to look at it */
-	struct buf request;          /* of one that waits */
-	struct launch_fds fds;       /* the same; owned */
-	struct launching *next;
+	struct launcher *by;         /* NULL: it waits for a launcher */
+	bool blocked;
+	usec_t began;                /* boottime when the launcher got it */
+	struct deadline deadline;    /* of the next start_check() */
+	struct buf request;          /* while it waits */
+	struct launch_fds fds;       /* while it waits; owned */
+	struct launcher_start *next;
 };
 
-static void launcher_start_free(struct launching *l)
+static void launcher_start_free(struct launcher_start *l)
 {
 	deadline_clear(&l->all->deadlines, &l->deadline);
 	if (l->request.data)
@@ -57,13 +59,13 @@ static void launcher_start_free(struct launching *l)
 	while (l->fds.n > 0)
 		close(l->fds.v[--l->fds.n]);
 	if (l->by)
-		l->by->of = NULL;
+		l->by->start = NULL;
 	free(l);
 }
 
 /* ---- launchers ---- */
 
-/* Events of the same turn may still point to it: its memory is freed later. */
+/* Pending events of this loop iteration may still point to it, so its memory is freed later. */
 static void launcher_close(struct launcher *l)
 {
 	struct launcher **at = &l->all->first;
@@ -88,10 +90,10 @@ static void dead_launchers_free(struct launchers *ls)
 	}
 }
 
-/* Its file descriptors are those that launch_request.h numbers; one that does not exist here is replaced by the socket. */
-static int spawn(const struct launchers *ls, int socket, int arena, pid_t *ret)
+/* launch_request.h has the numbers of its descriptors. The socket replaces descriptors that do not exist. */
+static int launcher_spawn(const struct launchers *ls, int socket, int arena, pid_t *ret)
 {
-	const struct sandboxes *s = ls->sandboxes;
+	const struct sandbox_set *s = ls->sandboxes;
 	const int from[LAUNCHER_FDS] = {[LAUNCHER_SOCKET] = socket, [LAUNCHER_ARENA] = arena, [LAUNCHER_SETTINGS] = ls->settings,
 		[LAUNCHER_RULESET] = s->ruleset, [LAUNCHER_NETWORK] = s->network, [LAUNCHER_INIT] = s->init, [LAUNCHER_SELF] = s->self};
 	char *const argv[] = {(char *)"jobsched-spawner", (char *)"--launch", NULL};
@@ -103,7 +105,7 @@ static int spawn(const struct launchers *ls, int socket, int arena, pid_t *ret)
 	for (int i = LAUNCHER_SOCKET; i < LAUNCHER_FDS; i++)
 		above = from[i] >= above ? from[i] + 1 : above;
 	posix_spawn_file_actions_init(&files);
-	for (int i = LAUNCHER_SOCKET; i < LAUNCHER_FDS; i++) /* out of the way first: one may lie where another goes */
+	for (int i = LAUNCHER_SOCKET; i < LAUNCHER_FDS; i++) /* copied above all targets first: one may have the number of another's target */
 		posix_spawn_file_actions_adddup2(&files, from[i] >= 0 ? from[i] : socket, above + i);
 	for (int i = LAUNCHER_SOCKET; i < LAUNCHER_FDS; i++)
 		posix_spawn_file_actions_adddup2(&files, above + i, i);
@@ -151,7 +153,7 @@ static int launcher_new(struct launchers *ls, struct launcher **ret)
 		ls->settings = launch_request_settings_make(ls->sandboxes);
 	r = ls->settings < 0 ? ls->settings : launcher_open_fds(l, &socket, &arena);
 	if (r == 0)
-		r = spawn(ls, socket, arena, &l->pid);
+		r = launcher_spawn(ls, socket, arena, &l->pid);
 	if (r == 0) {
 		orphans_add_helper(ls->workers, l->pid);
 		l->exit.fd = (int)syscall(SYS_pidfd_open, l->pid, 0);
@@ -167,22 +169,22 @@ static int launcher_new(struct launchers *ls, struct launcher **ret)
 	return 0;
 }
 
-/* An idle one, or a new one; NULL and *ret_error 0: all are busy. */
+/* An idle or new launcher. NULL and *ret_error 0: all are busy. */
 static struct launcher *launcher_find_idle(struct launchers *ls, uid_t uid, int *ret_error)
 {
-	size_t ready = 0, mine = 0;
+	size_t ready = 0, of_uid = 0;
 	struct launcher *idle = NULL;
 
 	*ret_error = 0;
 	for (struct launcher *l = ls->first; l; l = l->next) {
-		if (l->busy && (!l->of || l->of->held))
+		if (l->busy && (!l->start || l->start->blocked))
 			continue;
 		ready++;
-		mine += l->busy && l->of->uid == uid;
+		of_uid += l->busy && l->start->uid == uid;
 		if (!l->busy)
 			idle = l;
 	}
-	if (mine >= UID_READY_MAX)
+	if (of_uid >= UID_READY_MAX)
 		return NULL;
 	if (!idle && ready < READY_MAX)
 		*ret_error = launcher_new(ls, &idle);
@@ -194,13 +196,13 @@ static size_t blocked_starts_of(const struct launchers *ls, uid_t uid)
 	size_t n = 0;
 
 	for (const struct launcher *l = ls->first; l; l = l->next)
-		n += l->of && l->of->held && l->of->uid == uid;
+		n += l->start && l->start->blocked && l->start->uid == uid;
 	return n;
 }
 
 /* ---- starts ---- */
 
-static int launcher_submit(struct launcher *by, struct launching *l, const struct buf *request, const struct launch_fds *fds)
+static int launcher_submit(struct launcher *by, struct launcher_start *l, const struct buf *request, const struct launch_fds *fds)
 {
 	char byte = 0, control[CMSG_SPACE(sizeof(int) * LAUNCH_FDS_MAX)] = {};
 	struct iovec part = {&byte, 1};
@@ -210,20 +212,20 @@ static int launcher_submit(struct launcher *by, struct launching *l, const struc
 
 	*c = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int) * fds->n)};
 	memcpy(CMSG_DATA(c), fds->v, sizeof(int) * fds->n);
-	by->arena->word = (struct child_report){.stage = -1};
+	by->arena->report = (struct child_report){.stage = -1};
 	memcpy(by->arena->request, request->data, request->len);
 	by->arena->len = request->len;
 	if (sendmsg(by->socket.fd, &m, MSG_NOSIGNAL) != 1)
 		return -errno;
 	by->busy = true;
-	by->of = l;
+	by->start = l;
 	l->by = by;
 	l->began = clock_boot(&clock_system);
 	deadline_set(&l->all->deadlines, &l->deadline, l->began + LAUNCH_BLOCKED_AFTER);
 	return 0;
 }
 
-static int queue_add(struct launchers *ls, struct launching *l, struct buf *request, const struct launch_fds *fds)
+static int queue_add(struct launchers *ls, struct launcher_start *l, struct buf *request, const struct launch_fds *fds)
 {
 	l->request = *request;
 	*request = (struct buf){};
@@ -239,9 +241,9 @@ static int queue_add(struct launchers *ls, struct launching *l, struct buf *requ
 	return 0;
 }
 
-static void queue_remove(struct launchers *ls, struct launching **at)
+static void queue_remove(struct launchers *ls, struct launcher_start **at)
 {
-	struct launching *l = *at;
+	struct launcher_start *l = *at;
 
 	*at = l->next;
 	if (!*at)
@@ -249,15 +251,15 @@ static void queue_remove(struct launchers *ls, struct launching **at)
 	l->next = NULL;
 }
 
-int launchers_start(struct launchers *ls, uid_t uid, const struct child_plan *p, launch_fn *fn, void *arg, struct launching **ret)
+int launchers_start(struct launchers *ls, uid_t uid, const struct child_plan *p, launch_fn *fn, void *arg, struct launcher_start **ret)
 {
-	struct launching *l = xcalloc(1, sizeof(*l));
+	struct launcher_start *l = xcalloc(1, sizeof(*l));
 	AUTO_DONE(buf) request = {};
 	struct launch_fds fds;
 	struct launcher *by;
 	int r = 0;
 
-	*l = (struct launching){.all = ls, .uid = uid, .fn = fn, .arg = arg};
+	*l = (struct launcher_start){.all = ls, .uid = uid, .fn = fn, .arg = arg};
 	launch_request_encode(p, &request, &fds);
 	if (request.len > LAUNCH_REQUEST_MAX)
 		r = -E2BIG;
@@ -278,13 +280,13 @@ int launchers_start(struct launchers *ls, uid_t uid, const struct child_plan *p,
 	return 0;
 }
 
-/* Starts that waited go to launchers that are free now. One that cannot be handed over is lost. */
+/* Gives waiting starts to idle launchers. A start that cannot be submitted is lost. */
 static void queue_dispatch(struct launchers *ls)
 {
 	static const struct child_report none;
 
-	for (struct launching **at = &ls->queue; *at;) {
-		struct launching *l = *at;
+	for (struct launcher_start **at = &ls->queue; *at;) {
+		struct launcher_start *l = *at;
 		int r = blocked_starts_of(ls, l->uid) >= UID_BLOCKED_MAX ? -EBUSY : 0;
 		struct launcher *by = r == 0 ? launcher_find_idle(ls, l->uid, &r) : NULL;
 
@@ -302,52 +304,52 @@ static void queue_dispatch(struct launchers *ls)
 		if (r < 0) {
 			l->fn(LAUNCH_LOST, &none, l->arg);
 			launcher_start_free(l);
-			at = &ls->queue; /* the receiver may have changed it */
+			at = &ls->queue; /* fn may have changed the queue */
 		}
 	}
 }
 
-/* Its processes are the spawner's children and not reaped, so the numbers are their own. */
-static void report_kill_processes(const struct child_report *word)
+/* The processes are unreaped children of the spawner, so their pids are not reused. */
+static void report_kill_processes(const struct child_report *report)
 {
-	const pid_t pids[] = {word->pid, word->worker, word->keeper};
+	const pid_t pids[] = {report->pid, report->worker, report->pidns_init};
 
 	for (size_t i = 0; i < ELEMENTS(pids); i++)
 		if (pids[i] > 0)
 			kill(pids[i], SIGKILL);
 }
 
-static void discard(struct launchers *ls, const struct child_report *word)
+static void report_discard(struct launchers *ls, const struct child_report *report)
 {
-	const pid_t pids[] = {word->pid, word->worker, word->keeper};
+	const pid_t pids[] = {report->pid, report->worker, report->pidns_init};
 
-	report_kill_processes(word);
+	report_kill_processes(report);
 	for (size_t i = 0; i < ELEMENTS(pids); i++)
 		if (pids[i] > 0)
 			orphans_add_helper(ls->workers, pids[i]);
 }
 
-/* The start is done; its launcher is idle again, or gone. */
-static void launcher_finish(struct launcher *by, enum launch_event news)
+/* The start is done; its launcher is idle again, or has exited. */
+static void launcher_finish(struct launcher *by, enum launch_event event)
 {
-	struct child_report word = by->arena->word;
-	struct launching *l = by->of;
+	struct child_report report = by->arena->report;
+	struct launcher_start *l = by->start;
 
 	explicit_bzero(by->arena->request, by->arena->len);
-	by->arena->word = (struct child_report){.stage = -1};
+	by->arena->report = (struct child_report){.stage = -1};
 	by->arena->len = 0;
 	by->busy = false;
-	by->of = NULL;
+	by->start = NULL;
 	if (by->discard) {
-		discard(by->all, &word);
-		word = by->arena->word;
+		report_discard(by->all, &report);
+		report = by->arena->report;
 	}
-	if (!l || l->held)
-		by->all->workers->scan_wanted = true; /* what has ended meanwhile was left alone, see launchers_expect() */
+	if (!l || l->blocked)
+		by->all->workers->scan_wanted = true; /* exited children were not reaped meanwhile, see launchers_expect() */
 	if (!l)
 		return;
 	l->by = NULL;
-	l->fn(news, &word, l->arg);
+	l->fn(event, &report, l->arg);
 	launcher_start_free(l);
 }
 
@@ -358,9 +360,9 @@ static void on_launcher_answer(struct source *s, uint32_t events)
 
 	(void)events;
 	if (s->fd < 0 || recv(s->fd, &byte, 1, 0) != 1)
-		return; /* the end of a launcher is seen by its pidfd */
-	if (l->of && l->discard)
-		return; /* it answered before the signal came: its end is awaited */
+		return; /* the exit of a launcher is reported by its pidfd */
+	if (l->start && l->discard)
+		return; /* it answered before SIGKILL arrived; its exit follows */
 	launcher_finish(l, LAUNCH_DONE);
 	queue_dispatch(l->all);
 }
@@ -374,7 +376,7 @@ static void on_launcher_exit(struct source *s, uint32_t events)
 	if (s->fd < 0)
 		return;
 	if (l->busy && !l->discard)
-		log_warning("launcher %d has ended during a start", (int)l->pid);
+		log_warning("launcher %d exited during a start", (int)l->pid);
 	if (l->busy)
 		launcher_finish(l, LAUNCH_LOST);
 	launcher_close(l);
@@ -385,19 +387,19 @@ static void launcher_kill(struct launcher *by)
 {
 	by->discard = true;
 	syscall(SYS_pidfd_send_signal, by->exit.fd, SIGKILL, NULL, 0);
-	report_kill_processes(&by->arena->word);
+	report_kill_processes(&by->arena->report);
 }
 
-static void queue_remove_start(struct launching *l)
+static void queue_remove_start(struct launcher_start *l)
 {
-	struct launching **at = &l->all->queue;
+	struct launcher_start **at = &l->all->queue;
 
 	while (*at != l)
 		at = &(*at)->next;
 	queue_remove(l->all, at);
 }
 
-void launcher_start_kill(struct launching *l)
+void launcher_start_kill(struct launcher_start *l)
 {
 	static const struct child_report none;
 
@@ -410,7 +412,7 @@ void launcher_start_kill(struct launching *l)
 	launcher_start_free(l);
 }
 
-void launcher_start_cancel(struct launching *l)
+void launcher_start_cancel(struct launcher_start *l)
 {
 	if (l->by)
 		launcher_kill(l->by);
@@ -419,20 +421,20 @@ void launcher_start_cancel(struct launching *l)
 	launcher_start_free(l);
 }
 
-void launcher_start_abandon(struct launching *l)
+void launcher_start_abandon(struct launcher_start *l)
 {
 	launcher_start_free(l);
 }
 
-const struct child_report *launcher_start_report(const struct launching *l)
+const struct child_report *launcher_start_report(const struct launcher_start *l)
 {
-	return l->by ? &l->by->arena->word : NULL;
+	return l->by ? &l->by->arena->report : NULL;
 }
 
 bool launchers_expect(const struct launchers *ls, pid_t pid)
 {
 	for (const struct launcher *l = ls->first; l; l = l->next)
-		if (l->busy && (l->arena->word.pid == pid || l->arena->word.worker == pid || l->arena->word.keeper == pid))
+		if (l->busy && (l->arena->report.pid == pid || l->arena->report.worker == pid || l->arena->report.pidns_init == pid))
 			return true;
 	return false;
 }
@@ -450,8 +452,8 @@ void launchers_done(struct launchers *ls)
 	while (ls->queue)
 		launcher_start_cancel(ls->queue);
 	while (ls->first) {
-		if (ls->first->of)
-			launcher_start_free(ls->first->of);
+		if (ls->first->start)
+			launcher_start_free(ls->first->start);
 		launcher_close(ls->first);
 	}
 	dead_launchers_free(ls);
@@ -461,16 +463,16 @@ void launchers_done(struct launchers *ls)
 	ls->settings = -1;
 }
 
-/* The start takes long. It is held once its worker exists; a PID namespace has none before its mounts are made. */
-static void start_check(struct launching *l, usec_t now)
+/* The start takes long. It is blocked once its worker exists. With a PID namespace that is after the mounts. */
+static void start_check(struct launcher_start *l, usec_t now)
 {
-	const struct child_report word = l->by->arena->word;
+	const struct child_report report = l->by->arena->report;
 
 	if (l->by->discard)
 		return;
-	l->held = word.pid > 0;
-	if ((word.host ? word.worker : word.pid) > 0) {
-		l->fn(LAUNCH_BLOCKED, &word, l->arg);
+	l->blocked = report.pid > 0;
+	if ((report.pidns_helper ? report.worker : report.pid) > 0) {
+		l->fn(LAUNCH_BLOCKED, &report, l->arg);
 		return;
 	}
 	if (now > l->began + CREATE_TIMEOUT)
@@ -485,7 +487,7 @@ void launchers_run_due(struct launchers *ls, usec_t now)
 	bool looked = false;
 
 	while ((d = deadlines_take(&ls->deadlines, now))) {
-		start_check(CONTAINER_OF(d, struct launching, deadline), now);
+		start_check(CONTAINER_OF(d, struct launcher_start, deadline), now);
 		looked = true;
 	}
 	if (looked)
@@ -504,7 +506,7 @@ void launchers_warm(struct launchers *ls)
 	int r = ls->first ? 0 : launcher_new(ls, &l);
 
 	if (r < 0)
-		log_warning("could not start a launcher, tried again with the next start: %s", strerror(-r));
+		log_warning("could not start a launcher, retrying with the next start: %s", strerror(-r));
 }
 
 bool launchers_spare(const struct launchers *ls)
@@ -529,28 +531,28 @@ void launchers_trim(struct launchers *ls)
 	}
 }
 
-static bool awaited(const struct launcher *l)
+static bool launcher_is_awaited(const struct launcher *l)
 {
-	return l->busy && ((l->of && !l->of->held) || l->discard);
+	return l->busy && ((l->start && !l->start->blocked) || l->discard);
 }
 
-/* Time is over. A start whose process exists may become its command at any moment: it is held, and so counts as started. */
+/* After the timeout. A process that exists may call exec() at any moment, so its start counts as blocked, that is, as started. */
 static void starts_mark_blocked(struct launchers *ls)
 {
 	for (struct launcher *l = ls->first; l; l = l->next)
-		if (l->of && !l->of->held && !l->arena->word.error)
-			start_check(l->of, clock_boot(&clock_system));
+		if (l->start && !l->start->blocked && !l->arena->report.error)
+			start_check(l->start, clock_boot(&clock_system));
 }
 
-void launchers_settle(struct launchers *ls, usec_t patience)
+void launchers_settle(struct launchers *ls, usec_t timeout)
 {
-	const usec_t until = clock_boot(&clock_system) + patience;
+	const usec_t until = clock_boot(&clock_system) + timeout;
 
 	for (usec_t now; (now = clock_boot(&clock_system)) < until;) {
 		struct launcher *l = ls->first;
 		struct pollfd of[2];
 
-		while (l && !awaited(l))
+		while (l && !launcher_is_awaited(l))
 			l = l->next;
 		if (!l)
 			return;

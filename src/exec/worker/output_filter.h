@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What lies between a worker's pipe and its file: its secrets are hidden there. Without any it is nothing. */
 #pragma once
-#include "exec/worker/deadline.h"
+#include "base/deadline.h"
 #include "exec/proto/output_file.h"
 #include "exec/worker/secrets.h"
 

@@ -6,12 +6,14 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "exec/worker/pam.h"
-#include "exec/worker/cgroup.h"
-#include "exec/worker/environment.h"
+#include "exec/child/launch.h"
 #include "exec/child/sandbox.h"
 #include "exec/child/user.h"
-#include "exec/worker/worker.h"
+#include "exec/worker/cgroup.h"
+#include "exec/worker/environment.h"
+#include "exec/worker/pam.h"
+#include "exec/worker/worker_launch.h"
+#include "exec/worker/worker_start.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -69,13 +71,13 @@ static void close_fds_except(int *keep, size_t n)
 static void close_unneeded_fds(const struct session *s)
 {
 	const struct child_plan *c = s->plan->child;
-	const struct sandboxes *all = c->fences->all;
-	int keep[KEPT_MAX] = {s->socket, c->in, c->out, c->artifact, c->cgroup ? c->cgroup->dir : -1, all->ruleset, all->network,
+	const struct sandbox_set *all = c->sandbox->all;
+	int keep[KEPT_MAX] = {s->socket, c->in, c->out, c->artifact, c->cgroup ? *c->cgroup : -1, all->ruleset, all->network,
 		all->init, all->self};
 	size_t n = 9;
 
-	for (size_t i = 0; i < c->more_n; i++)
-		keep[n++] = c->more[i];
+	for (size_t i = 0; i < c->extra_fds_n; i++)
+		keep[n++] = c->extra_fds[i];
 	close_fds_except(keep, n);
 }
 
@@ -159,7 +161,7 @@ static bool default_limits_apply(const struct child_limits *l, struct child_limi
 	*ret = *l;
 	ret->n = 0;
 	for (size_t i = 0; i < l->n; i++) {
-		if (!l->v[i].ours)
+		if (!l->v[i].is_default)
 			ret->v[ret->n++] = l->v[i];
 		else if (setrlimit((__rlimit_resource_t)l->v[i].resource, &l->v[i].limit) < 0)
 			return false;
@@ -202,7 +204,7 @@ static bool worker_create(struct session *s, struct child_plan *p)
 		report_send(s, worker_start_failure(made.error), made.pid > 0 ? &made : NULL, began, note);
 		return false;
 	}
-	worker = made.host ? made.worker : made.pid;
+	worker = made.pidns_helper ? made.worker : made.pid;
 	s->worker = (int)syscall(SYS_pidfd_open, worker, 0);
 	log_line(LOG_LEVEL_INFO, &(struct log_about){.run = s->plan->run}, "audit: run %" PRId64 " starts as '%s' (uid %u), pid %d, in a session",
 		s->plan->run, u->name, (unsigned)u->uid, (int)worker);
@@ -221,9 +223,9 @@ static bool worker_create_in_session(struct session *s, const struct child_limit
 	p.path = environment_get(&vars, "PATH");
 	p.limits = limits;
 	p.keyring = has_keyring;
-	p.beside = true;
-	p.born = false; /* a module may have put us into a group from which births do not work */
-	p.patience = PAM_SESSION_TIMEOUT;
+	p.clone_parent = true;
+	p.cgroup_clone = false; /* a module may have put us into a group from which births do not work */
+	p.setup_timeout = PAM_SESSION_TIMEOUT;
 	return worker_create(s, &p);
 }
 

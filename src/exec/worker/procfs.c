@@ -7,6 +7,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "exec/child/child.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -47,9 +48,9 @@ bool procfs_owner(pid_t pid, const char *spawner, int64_t *ret_run, int64_t *ret
 
 	if (!read_environ(pid, &env))
 		return false;
-	id = find_variable(&env, PROCFS_SPAWNER);
-	run = find_variable(&env, PROCFS_RUN);
-	fence = find_variable(&env, PROCFS_FENCE);
+	id = find_variable(&env, CHILD_VAR_SPAWNER);
+	run = find_variable(&env, CHILD_VAR_RUN);
+	fence = find_variable(&env, CHILD_VAR_FENCE);
 	return id && run && fence && strcmp(id, spawner) == 0 && text_parse_int(run, -INT64_MAX, INT64_MAX, ret_run) &&
 	       text_parse_int(fence, 0, INT64_MAX, ret_fence);
 }
@@ -116,7 +117,7 @@ static int pidfd_if_owned(pid_t pid, const char *spawner)
 
 	if (pidfd < 0 || pid == getpid() || !read_environ(pid, &env))
 		return -1;
-	id = find_variable(&env, PROCFS_SPAWNER);
+	id = find_variable(&env, CHILD_VAR_SPAWNER);
 	return id && strcmp(id, spawner) == 0 ? STEAL_FD(pidfd) : -1;
 }
 

@@ -9,11 +9,6 @@
 struct buf;
 struct err;
 
-/* The variables by which a spawner knows its own again. It sets them itself, after the job's. */
-#define PROCFS_SPAWNER "JOBSCHED_SPAWNER"
-#define PROCFS_RUN "JOBSCHED_RUN"
-#define PROCFS_FENCE "JOBSCHED_FENCE"
-
 /* The worker a process belongs to. False: not of this spawner, or it does not say. */
 bool procfs_owner(pid_t pid, const char *spawner, int64_t *ret_run, int64_t *ret_fence);
 

@@ -34,6 +34,3 @@ struct secrets_files {
 };
 void secrets_files_done(struct secrets_files *f);
 int secrets_files_make(struct secrets_files *ret, const struct secrets *s, const struct user *owner /* NULL: ourselves */);
-
-/* In the process that reads them, as their owner: paths from descriptor 0, each with its NUL; records to 1. */
-int secrets_main(void);

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of one worker: its output, its time limits, its end. */
+/* One worker: its output, time limits and end. */
 #include "exec/worker/worker.h"
 #include "base/err.h"
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "exec/child/child.h"
-#include "exec/worker/ends_file.h"
 #include "exec/proto/frame.h"
-#include "exec/worker/setuid_hint.h"
 #include "exec/spawner/reexec_state.h"
+#include "exec/worker/ends_spool.h"
+#include "exec/worker/orphans.h"
+#include "exec/worker/setuid_hint.h"
+#include "exec/worker/worker_launch.h"
+#include "exec/worker/worker_session.h"
+#include "exec/worker/worker_start.h"
+#include "exec/worker/workers.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -17,10 +21,10 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define CHUNKS_PER_TURN 4               /* of one worker's output, so that a fast writer delays nobody */
-#define DRAIN_PATIENCE USEC_SEC         /* for output that does not stop after the main process has */
-#define KILL_PATIENCE (10 * USEC_SEC)   /* for the main process to end after SIGKILL */
-#define LEFT_PATIENCE (5 * USEC_SEC)    /* for killed processes that do not go */
+#define CHUNKS_PER_TURN 4               /* of one worker's output, so that a fast writer does not delay others */
+#define DRAIN_TIMEOUT USEC_SEC         /* output after the exit of the main process is read for this long */
+#define KILL_TIMEOUT (10 * USEC_SEC)   /* for the main process to end after SIGKILL */
+#define LEFT_TIMEOUT (5 * USEC_SEC)    /* for killed processes to disappear */
 #define STOP_GRACE_MAX (30 * USEC_SEC)
 
 void worker_free(struct worker *w)
@@ -76,14 +80,14 @@ static int64_t timeval_usec(struct timeval t)
 	return t.tv_sec * USEC_SEC + t.tv_usec;
 }
 
-/* It is looked at again in the turn that follows. */
+/* Only wakes the loop; workers_run_due() checks the group. */
 static void on_group_change(struct source *s, uint32_t events)
 {
 	(void)s;
 	(void)events;
 }
 
-/* Whatever of it is not in the process group any more is in the control group. */
+/* Kills processes that have left the process group; they are still in the control group. */
 static void cgroup_end(struct worker *w)
 {
 	if (w->group.dir < 0 || !cgroup_populated(&w->group))
@@ -101,17 +105,17 @@ static void main_process_ended(struct worker *w)
 		w->ended_at = w->started_at; /* the clock was set back */
 	w->died = clock_boot(&clock_system);
 	w->phase = WORKER_ENDING;
-	w->looked = false;
+	w->scanned = false;
 	map_take(&w->all->by_pid, w->pid);
 	epoll_source_close(&w->exit);
-	deadline_set(&w->all->deadlines, &w->deadline, w->died + DRAIN_PATIENCE);
+	deadline_set(&w->all->deadlines, &w->deadline, w->died + DRAIN_TIMEOUT);
 	cgroup_end(w);
 	worker_ending_add(w);
 }
 
 /*
- * The main process is gone but not reaped, so its number is still its own: whatever is left in its group is
- * killed by that number before it is given back.
+ * The main process has exited but is not reaped, so its pid is not reused. The rest of its process group is killed before
+ * waitid() frees the pid.
  */
 static void on_worker_exit(struct source *s, uint32_t events)
 {
@@ -124,10 +128,10 @@ static void on_worker_exit(struct source *s, uint32_t events)
 		return;
 	kill(-w->pid, SIGKILL);
 	if (syscall(SYS_waitid, P_PIDFD, s->fd, &si, WEXITED | WNOHANG, &usage) < 0) {
-		log_error("could not learn how process %d ended: %s", (int)w->pid, strerror(errno));
+		log_error("could not read the exit status of process %d: %s", (int)w->pid, strerror(errno));
 		w->forced = ATTEMPT_FAILED;
 		free(w->error);
-		w->error = xstrdup("how it ended could not be learned");
+		w->error = xstrdup("its exit status could not be read");
 	} else if (si.si_pid == 0) {
 		return;
 	}
@@ -141,19 +145,19 @@ static void on_worker_exit(struct source *s, uint32_t events)
 }
 
 /*
- * SIGKILL is pending, so the process executes nothing of its command any more, but it is blocked in the kernel, e.g. by a
- * file system that does not answer. It is reaped when it ends; the run does not wait for that.
+ * The process is blocked in the kernel, for example by a file system that does not answer. SIGKILL is pending, so it executes no
+ * more instructions of its command. The run ends now; the process is reaped when the kernel releases it.
  */
-static void blocked_worker_abandon(struct worker *w)
+static void worker_abandon(struct worker *w)
 {
 	log_line(LOG_LEVEL_WARNING, &(struct log_about){.run = w->run},
-		"process %d of run %" PRId64 " was killed and is blocked in the kernel: the run is over without it", (int)w->pid, w->run);
+		"process %d of run %" PRId64 " was killed but is blocked in the kernel; the run ends without waiting for it", (int)w->pid, w->run);
 	w->exit_code = -1;
 	w->term_signal = SIGKILL;
 	w->used = (struct cgroup_usage){.io_read = -1, .io_written = -1};
 	orphans_add(w->all, &(struct reexec_state_orphan){.pid = w->pid, .run = w->run, .fence = w->fence});
 	main_process_ended(w);
-	w->died -= LEFT_PATIENCE; /* it has been waited for long enough */
+	w->died -= LEFT_TIMEOUT; /* no further wait for processes that are left */
 }
 
 void worker_ending_add(struct worker *w)
@@ -163,7 +167,7 @@ void worker_ending_add(struct worker *w)
 	w->all->scan_wanted = true;
 }
 
-/* The control group counts all processes of the run. What it does not know is taken from the main process. */
+/* The control group counts all processes of the run. Values that it does not have are those of the main process. */
 static void cgroup_record_usage(struct worker *w)
 {
 	struct cgroup_usage u;
@@ -179,14 +183,14 @@ static void cgroup_record_usage(struct worker *w)
 	}
 	w->used = u;
 	if (u.out_of_memory && !w->error)
-		w->error = xstrdup("out of memory: it was killed for its limit, or for that of its owner");
+		w->error = xstrdup("out of memory: killed at its memory limit or that of its owner");
 	cgroup_release(w->all->groups, &w->group);
 }
 
 static void worker_ended(struct worker *w)
 {
 	if (w->left && !w->error)
-		w->error = xstrdup("some of its processes could not be ended");
+		w->error = xstrdup("some of its processes could not be killed");
 	cgroup_record_usage(w);
 	epoll_source_close(&w->out);
 	output_filter_release(&w->output_filter, &w->all->output_filters, &w->output);
@@ -208,13 +212,13 @@ bool worker_end_check(struct worker *w, usec_t now)
 {
 	if (w->group.dir >= 0)
 		w->left = cgroup_populated(&w->group);
-	else if (!w->looked && now < w->died + LEFT_PATIENCE)
+	else if (!w->scanned && now < w->died + LEFT_TIMEOUT)
 		return false;
-	if (w->left && now < w->died + LEFT_PATIENCE) {
-		deadline_set(&w->all->deadlines, &w->deadline, w->died + LEFT_PATIENCE);
+	if (w->left && now < w->died + LEFT_TIMEOUT) {
+		deadline_set(&w->all->deadlines, &w->deadline, w->died + LEFT_TIMEOUT);
 		return false;
 	}
-	if (worker_drain(w) == DRAINED_MORE && now < w->died + DRAIN_PATIENCE)
+	if (worker_drain(w) == DRAINED_MORE && now < w->died + DRAIN_TIMEOUT)
 		return false;
 	if (!worker_session_closed(w, now))
 		return false;
@@ -244,7 +248,7 @@ void worker_end(struct worker *w, enum attempt_outcome why)
 	if (why == ATTEMPT_CANCELLED)
 		failpoint_pass(FP_CANCEL_SIGNAL);
 	process_group_signal(w, SIGTERM);
-	process_group_signal(w, SIGCONT); /* a stopped process hears nothing else */
+	process_group_signal(w, SIGCONT); /* a stopped process handles SIGTERM only after SIGCONT */
 	if (why == ATTEMPT_CANCELLED)
 		failpoint_pass(FP_CANCEL_SIGNALLED);
 	deadline_set(&w->all->deadlines, &w->deadline, clock_boot(&clock_system) + grace);
@@ -253,30 +257,30 @@ void worker_end(struct worker *w, enum attempt_outcome why)
 void worker_deadline_passed(struct worker *w)
 {
 	if (w->phase == WORKER_OPENING) {
-		worker_start_give_up(w, START_TRANSIENT, "its directory or its program is blocked: no process was ready within 22 seconds");
+		worker_start_give_up(w, START_TRANSIENT, "its directory or program is blocked: no process was ready within 22 seconds");
 	} else if (w->phase == WORKER_RUNNING) {
 		worker_end(w, ATTEMPT_TIMED_OUT);
 	} else if (w->phase == WORKER_TERMINATING) {
 		w->phase = WORKER_KILLED;
 		process_group_signal(w, SIGKILL);
-		kill(w->pid, SIGKILL); /* one that is still held before its command may have no process group yet */
+		kill(w->pid, SIGKILL); /* a process that is blocked before exec() may have no process group yet */
 		if (w->group.dir >= 0)
 			cgroup_kill(&w->group);
-		deadline_set(&w->all->deadlines, &w->deadline, clock_boot(&clock_system) + KILL_PATIENCE);
+		deadline_set(&w->all->deadlines, &w->deadline, clock_boot(&clock_system) + KILL_TIMEOUT);
 	} else if (w->phase == WORKER_KILLED) {
-		blocked_worker_abandon(w);
+		worker_abandon(w);
 	}
 }
 
-/* ---- how one comes to be known ---- */
+/* ---- creation ---- */
 
 struct worker *worker_new(struct workers *ws, const struct frame_start *s)
 {
 	struct worker *w = xcalloc(1, sizeof(*w));
 
 	*w = (struct worker){.all = ws, .run = s->run, .fence = s->fence, .attempt = s->attempt,
-		.grace = s->grace, .ends_with_lease = s->ends_with_lease, .exit = {-1, on_worker_exit}, .out = {-1, on_worker_output}, .session.fd = -1, .exit_code = -1,
-		.group = {.dir = -1, .events.fd = -1}};
+		.grace = s->grace, .ends_with_lease = s->ends_with_lease, .exit = {-1, on_worker_exit}, .out = {-1, on_worker_output},
+		.session.fd = -1, .exit_code = -1, .group = {.dir = -1, .events.fd = -1}};
 	output_file_writer_init(&w->output, ws->output_dir, s->run, s->attempt, s->output_limit);
 	output_filter_init(&w->output_filter);
 	w->same_run = map_get(&ws->by_run, w->run);
@@ -285,7 +289,7 @@ struct worker *worker_new(struct workers *ws, const struct frame_start *s)
 	return w;
 }
 
-/* ---- from the program that was here before ---- */
+/* ---- after a re-exec ---- */
 
 static bool watch_adopted(struct worker *w)
 {
@@ -309,7 +313,7 @@ bool workers_adopt(struct workers *ws, const struct worker *from, char *error, s
 	w->out.on_ready = on_worker_output;
 	worker_session_adopt(w);
 	w->group.events.on_ready = on_group_change;
-	w->group.spent |= w->phase == WORKER_ENDING;
+	w->group.single_use |= w->phase == WORKER_ENDING;
 	w->deadline = (struct deadline){};
 	w->error = error;
 	if (w->group.dir >= 0 && cgroup_adopt(ws->groups, &w->group) < 0)

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker between its launcher and its command. */
+/* Follows a worker from the request to a launcher until exec(). */
+#include "exec/worker/worker_launch.h"
 #include "base/auto.h"
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "exec/child/child.h"
+#include "exec/child/launch.h"
 #include "exec/child/user.h"
+#include "exec/worker/launchers.h"
+#include "exec/worker/orphans.h"
 #include "exec/worker/worker.h"
+#include "exec/worker/worker_start.h"
+#include "exec/worker/workers.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -14,30 +19,31 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-static char *error_text(const struct child_report *word, const char *command, const char *cwd, const char *place)
+static char *error_text(const struct child_report *report, const char *command, const char *cwd,
+	const char *artifact_path)
 {
-	const char *stage = child_stage_name(word), *cause = strerror(word->error);
+	const char *stage = child_stage_name(report), *cause = strerror(report->error);
 
 	if (strcmp(stage, "exec") == 0)
 		return xprintf("could not run '%s': %s", command, cause);
 	if (strcmp(stage, "artifact") == 0)
-		return xprintf("could not put the artifact at '%s': %s", place, cause);
+		return xprintf("could not mount the artifact at '%s': %s", artifact_path, cause);
 	if (strcmp(stage, "directory") == 0)
 		return xprintf("could not enter directory '%s': %s", cwd, cause);
-	if ((strcmp(stage, "mounts") == 0 || strcmp(stage, "landlock") == 0) && word->error == ELOOP)
-		return xstrdup("a path of its sandbox profile leads through a symbolic link below the home directory, "
+	if ((strcmp(stage, "mounts") == 0 || strcmp(stage, "landlock") == 0) && report->error == ELOOP)
+		return xstrdup("a path of its sandbox profile contains a symbolic link below the home directory, "
 			       "which is not followed: replace the link by a directory");
 	return xprintf("could not start a process (%s): %s", stage, cause);
 }
 
-char *worker_launch_error(const struct child_report *word, const struct child_plan *p)
+char *worker_launch_error(const struct child_report *report, const struct child_plan *p)
 {
-	return error_text(word, p->argv[0], p->cwd, p->artifact_place);
+	return error_text(report, p->argv[0], p->cwd, p->artifact_path);
 }
 
-static char *launch_error(const struct worker_launch *l, const struct child_report *word)
+static char *launch_report_error(const struct worker_launch *l, const struct child_report *report)
 {
-	return error_text(word, l->command, l->cwd, l->place);
+	return error_text(report, l->command, l->cwd, l->artifact_path);
 }
 
 void worker_launch_free(struct worker *w)
@@ -46,18 +52,18 @@ void worker_launch_free(struct worker *w)
 
 	if (!l)
 		return;
-	if (l->of && w->phase == WORKER_OPENING)
-		launcher_start_cancel(l->of);
-	else if (l->of)
-		launcher_start_abandon(l->of); /* its process has been reaped, or will be by its number */
+	if (l->start && w->phase == WORKER_OPENING)
+		launcher_start_cancel(l->start);
+	else if (l->start)
+		launcher_start_abandon(l->start); /* its process has been reaped, or will be by its pid */
 	free(l->user);
 	free(l->command);
 	free(l->cwd);
-	free(l->place);
+	free(l->artifact_path);
 	free(l);
 }
 
-/* Reaps it if it is dead already, which it mostly is. */
+/* The process has usually exited already. Otherwise it is reaped later. */
 static void process_reap_or_register(struct workers *ws, pid_t pid)
 {
 	siginfo_t si = {};
@@ -73,27 +79,27 @@ static void process_kill_and_register(struct workers *ws, pid_t pid)
 	process_reap_or_register(ws, pid);
 }
 
-int worker_launch_adopt(struct workers *ws, const struct child_report *word, struct child *ret)
+int worker_launch_adopt(struct workers *ws, const struct child_report *report, struct child *ret)
 {
-	const pid_t worker = word->host ? word->worker : word->pid;
-	int error = word->error, pidfd = -1;
+	const pid_t worker = report->pidns_helper ? report->worker : report->pid;
+	int error = report->error, pidfd = -1;
 
 	if (!error && worker <= 0)
 		error = EINTR;
 	if (!error && (pidfd = (int)syscall(SYS_pidfd_open, worker, 0)) < 0)
 		error = errno;
-	if (word->host)
-		process_reap_or_register(ws, word->pid);
+	if (report->pidns_helper)
+		process_reap_or_register(ws, report->pid);
 	if (!error) {
-		*ret = (struct child){.pid = worker, .pidfd = pidfd, .keeper = word->keeper};
+		*ret = (struct child){.pid = worker, .pidfd = pidfd, .pidns_init = report->pidns_init};
 		return 0;
 	}
 	process_kill_and_register(ws, worker);
-	process_kill_and_register(ws, word->keeper);
+	process_kill_and_register(ws, report->pidns_init);
 	return -error;
 }
 
-/* The spawner logs each start for another user. */
+/* Logs each start for another user. */
 static void audit_log_start(const struct worker *w, const struct child *c)
 {
 	const struct worker_launch *l = w->launch;
@@ -103,7 +109,7 @@ static void audit_log_start(const struct worker *w, const struct child *c)
 			w->run, l->user, (unsigned)l->uid, (int)c->pid);
 }
 
-static void started(struct worker *w, const struct child *c)
+static void launch_succeeded(struct worker *w, const struct child *c)
 {
 	failpoint_pass(FP_SPAWN_FORKED);
 	w->pid = c->pid;
@@ -112,20 +118,20 @@ static void started(struct worker *w, const struct child *c)
 	worker_report_queue(w, 0);
 }
 
-/* The worker has a process that is not its command yet: it is under its time limit and can be cancelled from now on. */
-static void held(struct worker *w, const struct child_report *word)
+/* The process exists but has not called exec(). From now on the time limit applies, and the run can be cancelled. */
+static void launch_blocked(struct worker *w, const struct child_report *report)
 {
-	struct child_report so_far = *word;
+	struct child_report made = *report;
 	struct child child;
 
 	if (w->phase != WORKER_OPENING || w->launch->given_up)
 		return;
-	so_far.error = 0;
-	if (worker_launch_adopt(w->all, &so_far, &child) < 0)
-		return; /* its end comes as LAUNCH_DONE */
-	log_line(LOG_LEVEL_WARNING, &(struct log_about){.run = w->run}, "run %" PRId64 " is held up before its command: by its directory, "
-		"its program or its control group", w->run);
-	started(w, &child);
+	made.error = 0;
+	if (worker_launch_adopt(w->all, &made, &child) < 0)
+		return; /* LAUNCH_DONE will report its end */
+	log_line(LOG_LEVEL_WARNING, &(struct log_about){.run = w->run}, "run %" PRId64 " is blocked before its command, by its directory, "
+		"program or control group", w->run);
+	launch_succeeded(w, &child);
 }
 
 static void launch_failed(struct worker *w, enum start_failure reason, char *why /* moved */)
@@ -137,15 +143,15 @@ static void launch_failed(struct worker *w, enum start_failure reason, char *why
 	worker_report_queue(w, 0);
 }
 
-static void note_cwd(struct worker *w, const struct child_report *word)
+static void note_cwd(struct worker *w, const struct child_report *report)
 {
-	if (!word->cwd_error)
+	if (!report->cwd_error)
 		return;
 	free(w->error);
-	w->error = xprintf("could not enter '%s', ran in '/': %s", w->launch->cwd, strerror(word->cwd_error));
+	w->error = xprintf("could not enter '%s', ran in '/': %s", w->launch->cwd, strerror(report->cwd_error));
 }
 
-static void launch_finished(struct worker *w, enum launch_event news, const struct child_report *word)
+static void launch_finished(struct worker *w, enum launch_event event, const struct child_report *report)
 {
 	struct child child;
 	int r;
@@ -154,46 +160,46 @@ static void launch_finished(struct worker *w, enum launch_event news, const stru
 		launch_failed(w, w->reason, STEAL(w->error));
 		return;
 	}
-	r = worker_launch_adopt(w->all, word, &child);
+	r = worker_launch_adopt(w->all, report, &child);
 	if (r == 0) {
-		note_cwd(w, word);
-		started(w, &child);
-	} else if (news == LAUNCH_LOST) {
-		launch_failed(w, START_TRANSIENT, xstrdup("its process could not be made: the launcher ended, or did not answer within 10 seconds"));
+		note_cwd(w, report);
+		launch_succeeded(w, &child);
+	} else if (event == LAUNCH_LOST) {
+		launch_failed(w, START_TRANSIENT, xstrdup("its process could not be created: the launcher ended, or did not answer within 10 seconds"));
 	} else {
-		struct child_report failed = *word;
+		struct child_report failed = *report;
 
 		failed.error = -r;
-		launch_failed(w, worker_start_failure(-r), launch_error(w->launch, &failed));
+		launch_failed(w, worker_start_failure(-r), launch_report_error(w->launch, &failed));
 	}
 }
 
 void worker_launch_ended(struct worker *w)
 {
-	const struct child_report *word = w->launch && w->launch->of ? launcher_start_report(w->launch->of) : NULL;
+	const struct child_report *report = w->launch && w->launch->start ? launcher_start_report(w->launch->start) : NULL;
 
-	if (!word || !word->error || w->forced != ATTEMPT_RUNNING)
+	if (!report || !report->error || w->forced != ATTEMPT_RUNNING)
 		return;
 	free(w->error);
-	w->error = launch_error(w->launch, word);
+	w->error = launch_report_error(w->launch, report);
 }
 
-static void on_launch_event(enum launch_event news, const struct child_report *word, void *arg)
+static void on_launch_event(enum launch_event event, const struct child_report *report, void *arg)
 {
 	struct worker *w = arg;
 
-	if (news == LAUNCH_BLOCKED) {
-		held(w, word);
+	if (event == LAUNCH_BLOCKED) {
+		launch_blocked(w, report);
 		return;
 	}
-	w->launch->of = NULL;
+	w->launch->start = NULL;
 	if (w->phase == WORKER_OPENING) {
-		launch_finished(w, news, word);
-	} else if (w->phase < WORKER_ENDING) { /* it was held, and is its command now, or is about to end */
-		note_cwd(w, word);
-		if (word->error && w->forced == ATTEMPT_RUNNING) {
+		launch_finished(w, event, report);
+	} else if (w->phase < WORKER_ENDING) { /* it was blocked, and has now called exec() or is about to exit */
+		note_cwd(w, report);
+		if (report->error && w->forced == ATTEMPT_RUNNING) {
 			free(w->error);
-			w->error = launch_error(w->launch, word);
+			w->error = launch_report_error(w->launch, report);
 		}
 	}
 	worker_launch_free(w);
@@ -207,15 +213,15 @@ void worker_launch_give_up(struct worker *w, enum start_failure reason, const ch
 	w->reason = reason;
 	free(w->error);
 	w->error = xstrdup(why);
-	launcher_start_kill(w->launch->of);
+	launcher_start_kill(w->launch->start);
 }
 
-static char *launch_error_text(int error)
+static char *launch_begin_error(int error)
 {
 	if (error == EBUSY)
-		return xstrdup("other starts of this user are blocked by a directory, a program or a control group; tried again later");
+		return xstrdup("other starts of this user are blocked by a directory, program or control group; it is retried later");
 	if (error == E2BIG)
-		return xstrdup("its words, variables and paths together are too large");
+		return xstrdup("its arguments, environment and paths together are too large");
 	return xprintf("could not start a process (clone): %s", strerror(error));
 }
 
@@ -226,13 +232,14 @@ void worker_launch(struct worker *w, struct child_plan *p)
 	int r = -failpoint(FP_SPAWN_FORK);
 
 	*l = (struct worker_launch){.uid = p->user ? p->user->uid : geteuid(), .user = p->user ? xstrdup(p->user->name) : NULL,
-		.command = xstrdup(p->argv[0]), .cwd = xstrdup(p->cwd), .place = p->artifact_place ? xstrdup(p->artifact_place) : NULL};
+		.command = xstrdup(p->argv[0]), .cwd = xstrdup(p->cwd),
+		.artifact_path = p->artifact_path ? xstrdup(p->artifact_path) : NULL};
 	w->launch = l;
-	w->started_at = clock_now(&clock_system); /* when the answer comes, a short command may be over */
+	w->started_at = clock_now(&clock_system); /* a short command may have ended when the launcher answers */
 	if (r == 0)
-		r = launchers_start(&ws->launchers, l->uid, p, on_launch_event, w, &l->of);
+		r = launchers_start(&ws->launchers, l->uid, p, on_launch_event, w, &l->start);
 	if (r < 0) {
-		worker_start_failed(w, r == -EBUSY ? START_TRANSIENT : worker_start_failure(-r), launch_error_text(-r));
+		worker_start_failed(w, r == -EBUSY ? START_TRANSIENT : worker_start_failure(-r), launch_begin_error(-r));
 		worker_launch_free(w);
 		return;
 	}

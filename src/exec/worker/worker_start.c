@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The start of a worker: from an admitted order to a process that is watched, or to the reason why there is none. */
-#include "exec/worker/worker.h"
+/* Starts a worker from an admitted request, or records why it cannot be started. */
+#include "exec/worker/worker_start.h"
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/failpoint.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "exec/child/child.h"
-#include "exec/worker/environment.h"
-#include "exec/proto/frame.h"
+#include "exec/child/artifact_mount.h"
+#include "exec/child/launch.h"
 #include "exec/child/sandbox.h"
+#include "exec/child/user.h"
+#include "exec/proto/frame.h"
+#include "exec/spawner/reexec_state.h"
+#include "exec/worker/environment.h"
+#include "exec/worker/orphans.h"
 #include "exec/worker/pam_session.h"
 #include "exec/worker/setuid_hint.h"
-#include "exec/spawner/reexec_state.h"
-#include "exec/worker/artifact_mount.h"
-#include "exec/child/user.h"
+#include "exec/worker/worker.h"
+#include "exec/worker/worker_launch.h"
+#include "exec/worker/worker_session.h"
+#include "exec/worker/workers.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -40,7 +45,7 @@ void worker_start_failed(struct worker *w, enum start_failure reason, char *why 
 	w->reason = reason;
 	free(w->error);
 	w->error = why;
-	w->news |= REPORT_NOT_STARTED;
+	w->reports |= REPORT_NOT_STARTED;
 }
 
 enum start_failure worker_start_failure(int errnum)
@@ -57,7 +62,7 @@ struct worker *worker_start_refuse(struct workers *ws, const struct frame_start 
 	return w;
 }
 
-/* Without these we would not learn of its output and end: it must not run then. */
+/* If its output and exit cannot be watched, the process is killed. */
 static void worker_watch(struct worker *w)
 {
 	if (epoll_source_watch(w->all->ep, &w->exit, EPOLL_CTL_ADD, EPOLLIN) == 0 &&
@@ -69,29 +74,28 @@ static void worker_watch(struct worker *w)
 		cgroup_kill(&w->group);
 	orphans_add_helper(w->all, w->pid);
 	worker_start_failed(w, START_TRANSIENT, xstrdup("could not watch the process: too many descriptors are watched"));
-	w->news = REPORT_NOT_STARTED;
+	w->reports = REPORT_NOT_STARTED;
 	map_take(&w->all->by_pid, w->pid);
 	w->all->running--;
 	epoll_source_close(&w->exit);
 }
 
-/* It counts as running already. */
 void worker_start_done(struct worker *w, const struct child *c)
 {
 	w->pid = c->pid;
 	w->exit.fd = c->pidfd;
 	w->phase = WORKER_RUNNING;
-	free(map_take(&w->all->adopted, w->pid)); /* of one that was seen before we knew */
+	free(map_take(&w->all->orphans, w->pid)); /* a scan may have found it first */
 	map_put(&w->all->by_pid, w->pid, w);
-	if (c->keeper) /* it cannot say yet whose it is: its program has not begun */
-		orphans_add(w->all, &(struct reexec_state_orphan){.pid = c->keeper, .run = w->run, .fence = w->fence});
-	w->news |= REPORT_STARTED;
+	if (c->pidns_init) /* a scan cannot identify it before it has called exec() */
+		orphans_add(w->all, &(struct reexec_state_orphan){.pid = c->pidns_init, .run = w->run, .fence = w->fence});
+	w->reports |= REPORT_STARTED;
 	worker_watch(w);
 	if (w->timeout && w->phase == WORKER_RUNNING)
 		deadline_set(&w->all->deadlines, &w->deadline, clock_boot(&clock_system) + w->timeout);
 }
 
-/* Which words are run: the order's own, or a command of its notices by the shell. */
+/* The command of the job, or a shell for one of its notice commands. */
 static char *const *command_argv(const struct worker_start *s, char *shell[4])
 {
 	const struct exec_spec *o = &s->payload->spec;
@@ -105,14 +109,14 @@ static char *const *command_argv(const struct worker_start *s, char *shell[4])
 	return shell;
 }
 
-/* Where its artifact is, and the mount that gets it there, if it takes one. */
-static bool start_artifact_prepare(const struct workers *ws, int artifact, char **ret_place, int *ret_mount, struct err *e)
+/* The path of the artifact for the worker and, if it has to be mounted there, the mount. */
+static bool start_artifact_prepare(const struct workers *ws, int artifact, char **ret_path, int *ret_mount, struct err *e)
 {
 	if (artifact < 0)
 		return true;
-	if (!ws->artifact_place)
-		return artifact_mount_path(artifact, ret_place, e);
-	*ret_place = xstrdup(ws->artifact_place);
+	if (!ws->artifact_path)
+		return artifact_mount_path(artifact, ret_path, e);
+	*ret_path = xstrdup(ws->artifact_path);
 	return artifact_mount_create(artifact, ret_mount, e);
 }
 
@@ -121,13 +125,13 @@ static bool start_secrets_prepare(struct worker *w, const struct worker_start *s
 	int r = s->secrets ? secrets_files_make(ret, s->secrets, w->all->change_user ? s->user : NULL) : 0;
 
 	if (r < 0)
-		worker_start_failed(w, START_TRANSIENT, xprintf("could not hand over the secrets: %s", strerror(-r)));
+		worker_start_failed(w, START_TRANSIENT, xprintf("could not pass the secrets: %s", strerror(-r)));
 	else if (s->secrets)
 		output_filter_set_secrets(&w->output_filter, s->secrets);
 	return r == 0;
 }
 
-/* By a launcher, or by the process of its session. */
+/* Creates the process through a launcher or the process of its PAM session. */
 static void worker_process_start(struct worker *w, struct child_plan *p, const struct environment_source *from)
 {
 	__attribute__((cleanup(environment_done))) struct environment vars = {};
@@ -147,46 +151,46 @@ static bool worker_begun(const struct worker *w)
 	return w->phase == WORKER_RUNNING || w->phase == WORKER_OPENING;
 }
 
-static void launch(struct worker *w, const struct worker_start *s, const struct child_limits *limits, int out)
+static void worker_plan_start(struct worker *w, const struct worker_start *s, const struct child_limits *limits, int out)
 {
 	struct workers *ws = w->all;
 	const struct exec_spec *o = &s->payload->spec;
 	const char *cwd = s->frame->part == 0 ? o->cwd : NULL;
-	const struct fences *fences;
+	const struct sandbox_prepared *sandbox;
 	struct child_plan plan;
-	AUTO_TEXT place = NULL;
+	AUTO_TEXT path = NULL;
 	AUTO_FD mount = -1;
 	AUTO_DONE(secrets_files) secrets = {};
 	struct err e = {};
 	char *shell[4];
 
-	fences = sandbox_set_find(ws->sandboxes, o->sandbox ? o->sandbox : SANDBOX_PRESET, &e);
-	if (!fences) {
+	sandbox = sandbox_set_find(ws->sandboxes, o->sandbox ? o->sandbox : SANDBOX_PRESET, &e);
+	if (!sandbox) {
 		worker_start_failed(w, START_SANDBOX, xstrdup(e.msg));
 		return;
 	}
 	if (!start_secrets_prepare(w, s, &secrets))
 		return;
-	if (!start_artifact_prepare(ws, s->artifact, &place, &mount, &e)) {
+	if (!start_artifact_prepare(ws, s->artifact, &path, &mount, &e)) {
 		worker_start_failed(w, START_ARTIFACT, xstrdup(e.msg));
 		return;
 	}
 	plan = (struct child_plan){.user = ws->change_user ? s->user : NULL,
 		.argv = command_argv(s, shell), .cwd = cwd ? cwd : s->user->home,
 		.cwd_optional = !cwd, .in = s->in >= 0 ? s->in : ws->null,
-		.cgroup = w->group.dir >= 0 ? &w->group : NULL, .born = ws->groups->births,
-		.artifact = mount, .artifact_place = mount >= 0 ? place : NULL,
-		.more = secrets.v, .more_n = secrets.n,
+		.cgroup = w->group.dir >= 0 ? &w->group.dir : NULL, .cgroup_clone = ws->groups->can_clone_into,
+		.artifact = mount, .artifact_path = mount >= 0 ? path : NULL,
+		.extra_fds = secrets.v, .extra_fds_n = secrets.n,
 		.out = out, .umask = (mode_t)o->umask, .limits = limits,
-		.parent = getpid(), .fences = fences, .home = s->user->home};
+		.parent = getpid(), .sandbox = sandbox, .home = s->user->home};
 	worker_process_start(w, &plan, &(struct environment_source){.user = s->user, .payload = s->payload, .start = s->frame,
-		.artifact = place, .lang = ws->lang, .spawner = ws->spawner});
-	if (fences->profile.part[SANDBOX_PRIVILEGES] && s->user->uid != 0) {
+		.artifact = path, .lang = ws->lang, .spawner = ws->spawner});
+	if (sandbox->profile.part[SANDBOX_PRIVILEGES] && s->user->uid != 0) {
 		w->words = setuid_hint_words(plan.argv);
-		w->profile = fences->profile.name;
+		w->profile = sandbox->profile.name;
 	}
-	if (fences->reduced && worker_begun(w) && !w->error)
-		w->error = xprintf("ran without a part of sandbox '%s': %s", fences->profile.name, fences->missing);
+	if (sandbox->reduced && worker_begun(w) && !w->error)
+		w->error = xprintf("ran without a part of sandbox '%s': %s", sandbox->profile.name, sandbox->missing);
 }
 
 int worker_start_cgroup(struct workers *ws, uid_t uid, const struct cgroup_limits *l, struct cgroup *ret)
@@ -207,13 +211,13 @@ struct worker *worker_start(struct workers *ws, const struct worker_start *s)
 		return w;
 	}
 	if (pipe2(pipe, O_CLOEXEC) < 0) {
-		worker_start_failed(w, worker_start_failure(errno), xprintf("could not make a pipe: %s", strerror(errno)));
+		worker_start_failed(w, worker_start_failure(errno), xprintf("could not create a pipe: %s", strerror(errno)));
 		return w;
 	}
 	w->out.fd = pipe[0];
 	out = pipe[1];
 	io_set_nonblock(w->out.fd);
-	output_file_remove(ws->output_dir, w->run, w->attempt, NULL); /* of another store */
+	output_file_remove(ws->output_dir, w->run, w->attempt, NULL); /* may exist from another store with the same run number */
 	if (s->group) {
 		w->group = *s->group;
 		*s->group = (struct cgroup){.dir = -1, .events.fd = -1};
@@ -221,11 +225,11 @@ struct worker *worker_start(struct workers *ws, const struct worker_start *s)
 		r = worker_start_cgroup(ws, s->user->uid, &limits.group, &w->group);
 	}
 	if (r < 0) {
-		worker_start_failed(w, START_TRANSIENT, xprintf("could not make its control group: %s", strerror(-r)));
+		worker_start_failed(w, START_TRANSIENT, xprintf("could not create its control group: %s", strerror(-r)));
 		return w;
 	}
 	w->timeout = s->frame->timeout;
-	launch(w, s, &limits.child, out);
+	worker_plan_start(w, s, &limits.child, out);
 	if (worker_begun(w) && !w->error)
 		w->error = STEAL(limits.note);
 	return w;

@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All workers together: who there is, what the engine is to be told of them, what is due, and their lease. */
+/* All workers: lookup, pending reports, deadlines and the lease of the node. */
+#include "exec/worker/workers.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "exec/worker/ends_file.h"
-#include "exec/proto/frame.h"
-#include "exec/worker/procfs.h"
+#include "exec/child/launch.h"
 #include "exec/child/sandbox.h"
+#include "exec/proto/frame.h"
+#include "exec/worker/orphans.h"
+#include "exec/worker/procfs.h"
 #include "exec/worker/worker.h"
+#include "exec/worker/worker_start.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
-#define FDS_PER_WORKER 5 /* process, pipe, output, control group and its events */
-#define FDS_RESERVED 48  /* for ourselves, connections and what they pass */
+#define FDS_PER_WORKER 5 /* pidfd, pipe, output file, control group and its events */
+#define FDS_RESERVED 48  /* for the spawner itself, its connections and the descriptors that they pass */
 
 bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawner, struct cgroups *groups, struct err *e)
 {
-	struct rlimit more;
+	struct rlimit raised;
 
 	*ws = (struct workers){.spool = {.pipe.fd = -1, .pidfd = -1}, .ep = ep, .output_dir = output_dir, .spawner = spawner, .groups = groups};
 	ws->outbox_end = &ws->outbox;
@@ -28,10 +31,10 @@ bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawne
 			ws->null < 0 ? "/dev/null" : "/proc/self/task/…/children");
 	if (getrlimit(RLIMIT_NOFILE, &ws->nofile) < 0)
 		return err_errno(e, errno, "could not read the limit of open files");
-	more = (struct rlimit){ws->nofile.rlim_max, ws->nofile.rlim_max};
-	if (setrlimit(RLIMIT_NOFILE, &more) < 0)
-		more = ws->nofile;
-	ws->running_max = more.rlim_cur > FDS_RESERVED ? (more.rlim_cur - FDS_RESERVED) / FDS_PER_WORKER : 0;
+	raised = (struct rlimit){ws->nofile.rlim_max, ws->nofile.rlim_max};
+	if (setrlimit(RLIMIT_NOFILE, &raised) < 0)
+		raised = ws->nofile;
+	ws->running_max = raised.rlim_cur > FDS_RESERVED ? (raised.rlim_cur - FDS_RESERVED) / FDS_PER_WORKER : 0;
 	ws->lang = getenv("LANG");
 	ws->chunk = xcalloc(1, WORKER_CHUNK);
 	launchers_init(&ws->launchers, ep, ws);
@@ -43,11 +46,11 @@ bool workers_open_sandboxes(struct workers *ws, const struct sandbox_profiles *p
 	if (!sandbox_set_open(&ws->sandboxes, profiles, report, init, ws->stacks, e))
 		return false;
 	for (size_t i = 0; i < ws->sandboxes->n; i++) {
-		const struct fences *f = &ws->sandboxes->v[i];
+		const struct sandbox_prepared *f = &ws->sandboxes->v[i];
 
 		if (f->missing)
 			log_warning("sandbox profile '%s' %s: %s", f->profile.name,
-				f->usable ? "does without" : "cannot be had here", f->missing);
+				f->usable ? "is used without" : "is not supported by this machine", f->missing);
 	}
 	ws->launchers.sandboxes = ws->sandboxes;
 	return true;
@@ -68,11 +71,11 @@ void workers_done(struct workers *ws)
 		next = w->next_dead;
 		worker_free(w);
 	}
-	for (size_t i = 0; (known = map_next(&ws->adopted, &i));)
+	for (size_t i = 0; (known = map_next(&ws->orphans, &i));)
 		free(known);
 	map_done(&ws->by_run);
 	map_done(&ws->by_pid);
-	map_done(&ws->adopted);
+	map_done(&ws->orphans);
 	deadlines_done(&ws->deadlines);
 	deadlines_done(&ws->output_filters);
 	launchers_done(&ws->launchers);
@@ -122,7 +125,7 @@ void worker_forget(struct worker *w)
 	ws->count--;
 	ends_spool_forget(w);
 	w->same_run = NULL;
-	w->news = 0;
+	w->reports = 0;
 	w->next_dead = ws->dead;
 	ws->dead = w;
 }
@@ -134,18 +137,18 @@ void workers_add_ended(struct workers *ws, const struct frame_ended *end)
 	w->phase = WORKER_ENDED;
 	w->told = xcalloc(1, sizeof(*w->told));
 	*w->told = *end;
-	w->news = REPORT_ENDED;
+	w->reports = REPORT_ENDED;
 	ends_spool_note(w);
 }
 
-/* ---- what the engine is to be told ---- */
+/* ---- reports to the daemon ---- */
 
-void worker_report_queue(struct worker *w, unsigned news)
+void worker_report_queue(struct worker *w, unsigned reports)
 {
 	struct workers *ws = w->all;
 
-	w->news |= news;
-	if (!w->asked || !w->news || w->posted)
+	w->reports |= reports;
+	if (!w->asked || !w->reports || w->posted)
 		return;
 	w->posted = true;
 	w->next_posted = NULL;
@@ -166,16 +169,16 @@ struct worker *workers_report_next(struct workers *ws)
 	return w;
 }
 
-void workers_report_restore(struct workers *ws, int64_t run, int64_t fence, bool asked, unsigned news)
+void workers_report_restore(struct workers *ws, int64_t run, int64_t fence, bool asked, unsigned reports)
 {
 	struct worker *w = workers_find(ws, run, fence);
 
 	w->asked = asked;
-	w->news = 0;
-	worker_report_queue(w, news);
+	w->reports = 0;
+	worker_report_queue(w, reports);
 }
 
-/* ---- the lease of the engine, which may be stopped, or gone ---- */
+/* ---- the lease of the node; the daemon may be stopped or gone ---- */
 
 void workers_lease(struct workers *ws, usec_t end_at, usec_t kill_at)
 {
@@ -189,18 +192,18 @@ bool workers_lease_over(const struct workers *ws)
 	return ws->lease_end && clock_boot(&clock_system) >= ws->lease_end;
 }
 
-/* Killed in time, whatever grace it was promised: somebody else may start it after that. */
+/* SIGKILL is sent at lease_kill even during the grace period, because another node may start the run afterwards. */
 static void worker_end_with_lease(struct worker *w, void *arg)
 {
 	(void)arg;
 	if (!w->ends_with_lease)
 		return;
 	if (w->phase == WORKER_OPENING) {
-		worker_start_give_up(w, START_LEASE, "the lease of its node is over");
+		worker_start_give_up(w, START_LEASE, "the lease of its node has ended");
 	} else if (w->phase == WORKER_RUNNING) {
 		worker_end(w, ATTEMPT_LOST);
 		if (!w->error)
-			w->error = xstrdup("ended because the lease of its node was over");
+			w->error = xstrdup("ended because the lease of its node had ended");
 	}
 	if (w->phase == WORKER_TERMINATING && w->deadline.at > w->all->lease_kill)
 		deadline_set(&w->all->deadlines, &w->deadline, w->all->lease_kill);
@@ -210,17 +213,33 @@ static void lease_check(struct workers *ws)
 {
 	if (ws->lease_over || !workers_lease_over(ws))
 		return;
-	/* we may have stood still ourselves: what has come meanwhile, a renewal or the end of a worker, is heard first */
+	/* the spawner may have been suspended: events that arrived meanwhile, such as a renewal, are handled first */
 	ws->lease_late = !ws->lease_late;
 	if (ws->lease_late)
 		return;
 	ws->lease_over = true;
-	launchers_settle(&ws->launchers, LAUNCH_BLOCKED_AFTER); /* a start may be its command already: 'not started' would be wrong */
-	log_warning("the lease of this node is over: what must not run twice is ended");
+	launchers_settle(&ws->launchers, LAUNCH_BLOCKED_AFTER); /* the command may already run: 'not started' would be wrong */
+	log_warning("the lease of this node has ended: runs that must not overlap are ended");
 	workers_each(ws, worker_end_with_lease, NULL);
 }
 
 /* ---- the loop ---- */
+
+static void opening_give_up(struct worker *w, void *arg)
+{
+	if (w->phase == WORKER_OPENING)
+		worker_start_give_up(w, START_TRANSIENT, arg);
+}
+
+/*
+ * A command may already run although its launcher has not answered, and would run again after a report 'not started'. So launchers
+ * get LAUNCH_BLOCKED_AFTER to finish. A start that has a process by then continues; a start without a process is given up.
+ */
+void workers_give_up(struct workers *ws, const char *why)
+{
+	launchers_settle(&ws->launchers, LAUNCH_BLOCKED_AFTER);
+	workers_each(ws, opening_give_up, (void *)why);
+}
 
 static void worker_stop(struct worker *w, void *arg)
 {

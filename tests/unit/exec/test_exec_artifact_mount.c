@@ -4,7 +4,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "exec/worker/artifact_mount.h"
+#include "exec/child/artifact_mount.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>

@@ -56,7 +56,7 @@ static void a_group_that_is_used_again_counts_each_run_by_itself(void **state)
 	u = usage_with(&f, "usage_usec 1000\nuser_usec 750\nsystem_usec 250\n");
 	assert_int_equal(u.cpu_user, 50);
 	assert_int_equal(u.cpu_system, 50);
-	assert_false(f.group.spent);
+	assert_false(f.group.single_use);
 	fixture_done(&f);
 }
 
@@ -71,7 +71,7 @@ static void a_counter_that_cannot_be_read_is_unknown_and_never_negative(void **s
 	u = usage_with(&f, NULL);
 	assert_int_equal(u.cpu_user, -1);
 	assert_int_equal(u.cpu_system, -1);
-	assert_true(f.group.spent); /* the next run could not be told apart from this one */
+	assert_true(f.group.single_use); /* the next run could not be told apart from this one */
 	u = usage_with(&f, "usage_usec 900\n");
 	assert_int_equal(u.cpu_user, -1);
 	u = usage_with(&f, "usage_usec 800\nuser_usec 650\nsystem_usec 200\n");

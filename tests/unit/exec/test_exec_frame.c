@@ -7,7 +7,7 @@
 #include "base/io.h"
 #include "base/text.h"
 #include "core/job/start_plan.h"
-#include "exec/worker/deadline.h"
+#include "base/deadline.h"
 #include "exec/proto/frame.h"
 #include "exec/proto/epoll_source.h"
 #include "exec/proto/payload.h"
@@ -351,11 +351,11 @@ static void deadlines_come_in_order_whatever_was_set_and_cleared(void **state)
 			deadline_set(&h, one, rand_r(&seed) % 1000);
 	}
 	for (size_t i = 0; i < ELEMENTS(d); i++)
-		left += d[i].place != 0;
+		left += d[i].position != 0;
 	assert_null(deadlines_take(&h, -1));
 	for (struct deadline *one; (one = deadlines_take(&h, 999)); taken++) {
 		assert_true(one->at >= last);
-		assert_int_equal(one->place, 0);
+		assert_int_equal(one->position, 0);
 		last = one->at;
 	}
 	assert_int_equal(taken, left);

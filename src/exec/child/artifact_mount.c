@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes mounts of directories that came through a socket. */
-#include "exec/worker/artifact_mount.h"
+/* Creates detached read-only mounts of directories that were received through a socket. */
+#include "exec/child/artifact_mount.h"
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -29,12 +29,12 @@ bool artifact_mount_path(int dir, char **ret, struct err *e)
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
 	n = readlink(link, path, sizeof(path) - 1);
 	if (n <= 0 || path[0] != '/')
-		return err_errno(e, n < 0 ? errno : ENOENT, "the directory of the artifact cannot be found");
+		return err_errno(e, n < 0 ? errno : ENOENT, "the path of the artifact directory is not known");
 	*ret = xstrndup(path, (size_t)n);
 	return true;
 }
 
-/* Opened for its place only: nothing is read, no link is followed, and another directory is not taken for it. */
+/* Opens the same directory in the own mount namespace, without following links. */
 static int directory_reopen(int dir)
 {
 	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
@@ -67,11 +67,11 @@ bool artifact_mount_create(int dir, int *ret, struct err *e)
 		AUTO_FD same = directory_reopen(dir);
 
 		if (same < 0)
-			return err_errno(e, -same, "the directory of the artifact is not where the scheduler says");
+			return err_errno(e, -same, "the artifact directory cannot be opened by its path");
 		tree = tree_clone(same);
 	}
 	if (tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH, &locked, sizeof(locked)) < 0)
-		return err_errno(e, errno, "the artifact could not be mounted");
+		return err_errno(e, errno, "could not mount the artifact");
 	*ret = STEAL_FD(tree);
 	return true;
 }

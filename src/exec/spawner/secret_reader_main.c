@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process that reads secrets: it is their owner already, and nobody waits for it longer than the spawner likes. */
+/* Main function of the process that reads secret files. It runs as the owner, and the spawner limits its time. */
+#include "exec/spawner/secret_reader.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -14,7 +15,7 @@
 
 #define PATHS_BYTES (SECRETS_MAX * 4352)
 
-/* 0 or an errno: EINVAL is no regular file, EFBIG more than there is room for. */
+/* 0 or an errno; EINVAL: not a regular file; EFBIG: larger than 'room'. */
 static int secret_file_read(const char *path, size_t room, struct buf *out)
 {
 	AUTO_FD fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -27,12 +28,12 @@ static int secret_file_read(const char *path, size_t room, struct buf *out)
 	return -io_read_all(fd, out, room);
 }
 
-int secrets_main(void)
+int secret_reader_main(void)
 {
 	AUTO_DONE(buf) paths = {};
 	size_t room = SECRETS_BYTES;
 
-	alarm(2 * SECRETS_TIMEOUT / USEC_SEC); /* should nobody be left to end us */
+	alarm(2 * SECRETS_TIMEOUT / USEC_SEC); /* in case the spawner has exited */
 	if (io_read_all(0, &paths, PATHS_BYTES) < 0 || paths.len == 0 || paths.data[paths.len - 1] != '\0')
 		return 1;
 	for (const char *p = paths.data; p < paths.data + paths.len; p += strlen(p) + 1) {

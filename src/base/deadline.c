@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A binary heap that knows where each member is. */
-#include "exec/worker/deadline.h"
+/* A binary heap whose members know their position. */
+#include "base/deadline.h"
 #include "base/text.h"
 #include <stdlib.h>
 
@@ -10,50 +10,50 @@ void deadlines_done(struct deadlines *h)
 	*h = (struct deadlines){};
 }
 
-static void heap_put(struct deadlines *h, size_t place, struct deadline *d)
+static void heap_put(struct deadlines *h, size_t position, struct deadline *d)
 {
-	h->heap[place] = d;
-	d->place = place;
+	h->heap[position] = d;
+	d->position = position;
 }
 
-/* Moves d, which belongs at 'place' or beside it, to where the order holds. */
-static void heap_sift(struct deadlines *h, size_t place, struct deadline *d)
+/* Moves d from 'position' up or down to where the heap order holds. */
+static void heap_sift(struct deadlines *h, size_t position, struct deadline *d)
 {
-	for (; place > 1 && h->heap[place / 2]->at > d->at; place /= 2)
-		heap_put(h, place, h->heap[place / 2]);
-	for (size_t child; (child = place * 2) <= h->n; place = child) {
+	for (; position > 1 && h->heap[position / 2]->at > d->at; position /= 2)
+		heap_put(h, position, h->heap[position / 2]);
+	for (size_t child; (child = position * 2) <= h->n; position = child) {
 		if (child < h->n && h->heap[child + 1]->at < h->heap[child]->at)
 			child++;
 		if (h->heap[child]->at >= d->at)
 			break;
-		heap_put(h, place, h->heap[child]);
+		heap_put(h, position, h->heap[child]);
 	}
-	heap_put(h, place, d);
+	heap_put(h, position, d);
 }
 
 void deadline_set(struct deadlines *h, struct deadline *d, usec_t at)
 {
 	d->at = at;
-	if (!d->place) {
+	if (!d->position) {
 		if (h->n + 1 >= h->cap) {
 			h->cap = h->cap ? h->cap * 2 : 64;
 			h->heap = xrealloc(h->heap, h->cap * sizeof(struct deadline *));
 		}
-		d->place = ++h->n;
+		d->position = ++h->n;
 	}
-	heap_sift(h, d->place, d);
+	heap_sift(h, d->position, d);
 }
 
 void deadline_clear(struct deadlines *h, struct deadline *d)
 {
 	struct deadline *last;
 
-	if (!d->place)
+	if (!d->position)
 		return;
 	last = h->heap[h->n--];
 	if (last != d)
-		heap_sift(h, d->place, last);
-	d->place = 0;
+		heap_sift(h, d->position, last);
+	d->position = 0;
 }
 
 usec_t deadlines_next(const struct deadlines *h)

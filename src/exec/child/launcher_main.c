@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The launcher: a process of the spawner's program that makes workers, and may be blocked by their owners in its place. */
+/* Main function of a launcher: creates workers, and is blocked instead of the spawner when a file system does not answer. */
 /*
- * Workers are made like vfork, which is fast, and share this process's memory until they are the command: it holds one start
- * at a time, no warrant key and no other run's secrets. CLONE_PARENT makes them children of the spawner.
+ * Workers are created like with vfork(), which is fast, and share the memory of the launcher until exec(). So a launcher has one
+ * start at a time in its memory, no warrant key and no secrets of other runs. CLONE_PARENT makes the workers children of the
+ * spawner.
  */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/failpoint.h"
-#include "exec/worker/launch_request.h"
+#include "exec/child/launch.h"
+#include "exec/child/launch_request.h"
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -45,23 +47,23 @@ static bool request_receive(struct launch_fds *ret)
 	return true;
 }
 
-static void launch(struct launch_stacks *stacks, struct launch_arena *a, const struct sandboxes *all, const struct launch_fds *fds)
+static void request_launch(struct launch_stacks *stacks, struct launch_arena *a, const struct sandbox_set *all, const struct launch_fds *fds)
 {
 	AUTO_DONE(launch_request) d = {};
 
 	if (launch_request_decode(&d, a->request, a->len, all, fds))
-		launch_processes(stacks, &d.plan, &a->word);
+		launch_processes(stacks, &d.plan, &a->report);
 	else
-		a->word = (struct child_report){.stage = -1, .error = EPROTO};
+		a->report = (struct child_report){.stage = -1, .error = EPROTO};
 }
 
-/* Children inherit this: before a worker is its command, its owner can stop and kill it but not end it by another signal. */
+/* Inherited by workers: before exec() their owner can stop and kill them, but other signals have no effect. */
 static void signals_reset(void)
 {
 	static const char preset[64]; /* the kernel's struct sigaction, all zero: SIG_DFL */
 	sigset_t all;
 
-	for (int s = 1; s < NSIG; s++) /* posix_spawn() leaves two of them ignored that the C library does not let us change */
+	for (int s = 1; s < NSIG; s++) /* posix_spawn() leaves two signals ignored that sigaction() of the C library cannot change */
 		syscall(SYS_rt_sigaction, s, preset, NULL, (NSIG - 1) / 8);
 	signal(SIGPIPE, SIG_IGN);
 	sigfillset(&all);
@@ -72,14 +74,14 @@ int launcher_main(void)
 {
 	struct launch_arena *arena = mmap(NULL, LAUNCH_ARENA_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, LAUNCHER_ARENA, 0);
 	struct launch_stacks *stacks = NULL;
-	struct sandboxes all;
+	struct sandbox_set all;
 	struct launch_fds fds;
 	struct err e = {};
 
 	signals_reset();
 	prctl(PR_SET_NAME, "jobsched-launch");
 	if (arena == MAP_FAILED || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || close_range(LAUNCHER_SOCKET, ~0U, CLOSE_RANGE_CLOEXEC) < 0 ||
-		(geteuid() == 0 && prctl(PR_SET_DUMPABLE, 0) < 0)) /* others need their /proc/self to be their own */
+		(geteuid() == 0 && prctl(PR_SET_DUMPABLE, 0) < 0)) /* without root, a non-dumpable process could not use its /proc/self */
 		return 1;
 	(void)madvise(arena, LAUNCH_ARENA_SIZE, MADV_DONTDUMP);
 	if (!failpoints_open(&e) || !launch_request_settings_read(&all, LAUNCHER_SETTINGS) || !launch_stacks_new(&stacks, &e))
@@ -87,7 +89,7 @@ int launcher_main(void)
 	close(LAUNCHER_ARENA);
 	close(LAUNCHER_SETTINGS);
 	while (request_receive(&fds)) {
-		launch(stacks, arena, &all, &fds);
+		request_launch(stacks, arena, &all, &fds);
 		fds_close(&fds);
 		if (send(LAUNCHER_SOCKET, "", 1, MSG_NOSIGNAL) != 1)
 			break;

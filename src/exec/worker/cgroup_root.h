@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the delegated control group and removes what an earlier spawner left in it. */
+#pragma once
+#include <stdbool.h>
+
+struct err;
+
+bool cgroup_root_find(const char *where, char **ret, struct err *e); /* *ret NULL: there is none; see cgroups_open() */
+void cgroup_root_clear(int dir, const char *path); /* kills all processes below the directory and removes its groups */
+void cgroup_root_remove_below(int dir);

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Children of the spawner that are not main processes of workers: reparented processes and its own helpers. */
+#pragma once
+#include "base/clock.h"
+#include <stdint.h>
+#include <sys/types.h>
+
+struct reexec_state_orphan;
+struct workers;
+
+struct orphan {
+	pid_t pid;
+	int64_t run, fence; /* run 0: not known */
+	int looks;          /* tries to identify it */
+};
+
+void orphans_add(struct workers *ws, const struct reexec_state_orphan *from);
+void orphans_add_helper(struct workers *ws, pid_t pid); /* a helper of the spawner: reaped, but never killed */
+void orphans_scan(struct workers *ws, usec_t now); /* reaps children and kills those that ended workers left behind */

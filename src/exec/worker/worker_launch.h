@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The time of a worker between the request to a launcher and exec(). */
+#pragma once
+#include "core/job/start_plan.h"
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct child;
+struct child_plan;
+struct child_report;
+struct launcher_start;
+struct worker;
+struct workers;
+
+struct worker_launch {
+	struct launcher_start *start; /* NULL: the launcher has finished */
+	/* for error messages; owned */
+	char *user;                  /* NULL: that of the spawner */
+	char *command, *cwd, *artifact_path;
+	uid_t uid;
+	bool given_up;               /* reason and error of the worker are already set */
+};
+
+void worker_launch(struct worker *w, struct child_plan *p);
+void worker_launch_give_up(struct worker *w, enum start_failure reason, const char *why);
+void worker_launch_ended(struct worker *w); /* its process has ended: records a failed setup */
+void worker_launch_free(struct worker *w);
+char *worker_launch_error(const struct child_report *report, const struct child_plan *p); /* caller frees */
+/* Takes over the processes of a report: 0 and the worker, or -errno, and all of them are killed. */
+int worker_launch_adopt(struct workers *ws, const struct child_report *report, struct child *ret);
