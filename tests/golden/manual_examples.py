@@ -3,9 +3,9 @@
 
 A line '$ COMMAND' in a literal block of EXAMPLES is a command, lines '> ...' continue it, and the lines after it are its
 output. Without output lines, only the exit status is checked. Lines with the prompt '#' are for root and are not run.
-In the output, times and durations match any time and duration, '…' matches the rest of a cell or line, and a line '...'
-matches any number of lines. The commands of a page share a shell and a home directory. For some pages the test starts a
-daemon; the others start their own or need none.
+In output for a terminal, times and durations match any time and duration, '…' matches the rest of a cell or line, and a
+line '...' matches any number of lines. Output for a pipe must be the same as in the page. The commands of a page share
+a shell and a home directory. For some pages the test starts a daemon; the others start their own or need none.
 """
 import contextlib
 import fcntl
@@ -120,6 +120,7 @@ class Shell:
     MARK = re.compile(rb"\x01(\d+)\x02\r?\n")
 
     def __init__(self, env, home, terminal):
+        self.terminal = terminal
         self.input, theirs = os.pipe()[::-1]
         if terminal:
             self.output, out = pty.openpty()
@@ -235,7 +236,8 @@ def check_example(report, place, shell, page, command, want):
     started = re.match(r"jobschedd --user(?: --instance (\w+))?.*&$", command)
     if started:
         place.wait_for_daemon(*(["--instance", started.group(1)] if started.group(1) else []))
-    ok = (status != 0) == expects_failure(want) and (not want or matches(want, got))
+    same = matches(want, got) if shell.terminal else want == got
+    ok = (status != 0) == expects_failure(want) and (not want or same)
     report.point(ok, f"{page}: {' '.join(command.split())}", f"exit status {status}", "wanted:", *want, "got:", *got)
 
 
