@@ -129,7 +129,7 @@ static bool open_writer(struct store *s, struct err *e)
 
 	io_random_id(s->writer);
 	query_text(&q, s->writer);
-	query_int(&q, clock_now(&clock_system));
+	query_int(&q, clock_now(s->clock));
 	return query_finish(&q);
 }
 
@@ -143,7 +143,7 @@ static void close_writer(struct store *s)
 		return;
 	q = query_start(s->db, Q_WRITER_CLOSE, &ignored);
 	query_text(&q, s->writer);
-	query_int(&q, clock_now(&clock_system) - 7 * USEC_DAY);
+	query_int(&q, clock_now(s->clock) - 7 * USEC_DAY);
 	if (query_finish(&q))
 		tx_commit(&tx, &ignored);
 }
@@ -188,14 +188,18 @@ static bool open_rows(struct store *s, const struct db_options *o, struct err *e
 	       claim_file(s, o, e) && (!writer || open_writer(s, e)) && tx_commit(&tx, e);
 }
 
-bool store_open_with(const struct db_ops *ops, const struct db_options *o, struct store **ret, struct err *e)
+bool store_open_with(const struct db_ops *ops, const struct db_options *options, struct store **ret, struct err *e)
 {
 	AUTO(store) *s = xcalloc(1, sizeof(*s));
+	struct db_options with_clock = *options, *o = &with_clock;
 	struct err ignored;
 
 	if (!e)
 		e = &ignored;
 	s->read_only = o->read_only;
+	if (!o->clock)
+		o->clock = &clock_system;
+	s->clock = o->clock;
 	s->lease = o->lease;
 	s->node_name = xstrdup("");
 	s->segments = -1;
@@ -217,6 +221,7 @@ bool store_open(const struct store_options *o, struct store **ret, struct err *e
 		.machine = o->machine,
 		.takeover = o->takeover,
 		.lease = o->lease,
+		.clock = o->clock,
 	};
 
 	return ops && store_open_with(ops, &options, ret, e);

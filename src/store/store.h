@@ -22,6 +22,7 @@ struct store_options {
 	bool no_checkpoint;   /* another process of this file checkpoints */
 	const char *machine;  /* who we are: a file that belongs to another machine is refused; NULL: not asked */
 	bool takeover;        /* it becomes ours */
+	const struct clock *clock; /* borrowed; of leases and records; NULL: the system's. Timeouts of I/O always use the system's clock */
 	usec_t lease;         /* kept through it: it knows within that time that a renewal has failed; 0: the usual waits */
 };
 

@@ -17,6 +17,7 @@ struct map;
 
 struct store {
 	struct db *db; /* owned */
+	const struct clock *clock; /* borrowed, see store_options */
 	bool read_only;
 	char id[RANDOM_ID_LEN + 1];
 	char writer[RANDOM_ID_LEN + 1]; /* our row in 'writers' */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Renews the node and leader leases; stops planning and starting when a renewal fails, and gives the spawner its deadline. */
+/* Renews the node and leader leases. Without a valid lease nothing is planned or started, and the spawner ends the runs of this node. */
 #include "daemon/cluster/cluster.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -14,67 +14,75 @@
 #include <stdio.h>
 #include <systemd/sd-event.h>
 
-#define MARGIN 5                       /* this part of a lease is not trusted at its end */
-#define RENEW 3                        /* in this part of it, it is renewed */
-#define ALONE_RENEW 2                  /* ... where nobody waits for its end */
-#define RETRY (500 * USEC_MSEC)        /* after a renewal failed, and up to twice that; less ... */
-#define RETRY_PART 20                  /* ... where this part of the lease is less */
-#define STAND_AFTER (50 * USEC_MSEC)   /* the end of the lease of a leader, and up to twice that */
-#define UNGUARDED 4                    /* leases beyond the run lease: a node whose spawner has no deadline is waited for longer */
-#define SKEW_SHOWN USEC_SEC
-#define STEADY (2 * USEC_MSEC)         /* clocks that differ by no more than that, and the way there, agree */
-#define AWAY_MAX USEC_HOUR             /* a node that left alone, so that its spawner has no deadline, is waited for so long */
-#define OVERDUE (10 * USEC_SEC)        /* longer than a lease: somebody stands still */
-#define HUNG 8                         /* after so many leases without an answer the leader's work is not to be had */
-#define LOOK_PAUSE (20 * USEC_MSEC)    /* between two looks */
-#define SOON (100 * USEC_MSEC)
+#define MARGIN 5                     /* the last fifth of a lease is not trusted */
+#define RENEW 3                      /* a lease is renewed after a third of it */
+#define ALONE_RENEW 2                /* the long lease of the only node is renewed after half of it */
+#define RETRY (500 * USEC_MSEC)      /* delay after a failed renewal, up to twice that with jitter */
+#define RETRY_PART 20                /* a short lease is retried sooner: after this part of it */
+#define STAND_AFTER (50 * USEC_MSEC) /* delay after the end of a leader's lease before taking it, up to twice that */
+#define UNGUARDED 4                  /* leases that a node without a spawner deadline is given beyond its run lease */
+#define SKEW_SHOWN USEC_SEC          /* clock differences above this are logged */
+#define STEADY (2 * USEC_MSEC)       /* a change of the clock offset below this, plus half the round trip, is noise */
+#define AWAY_MAX USEC_HOUR           /* wait for a node that left as the only node, so that its spawner has no deadline */
+#define OVERDUE (10 * USEC_SEC)      /* beyond a lease: a planner or leader without progress for this long raises an alarm */
+#define HUNG 8                       /* leases without an answer to the leader's work, after which the leader resigns */
+#define LOOK_PAUSE (20 * USEC_MSEC)  /* minimum time between two polls of the node's row */
+#define SOON (100 * USEC_MSEC)       /* delay of a poll whose only purpose is to notify peers */
 
 struct cluster {
 	struct cluster_options o;
-	sd_event_source *timer, *look_timer, *end_timer; /* ..., the last for the end of our trust */
+	sd_event_source *timer;            /* fires at the earliest of the three times below; NULL without an event loop */
+	usec_t renew_at, look_at, trust_end_at; /* boottime; 0: not set */
 	bool opened, stopped;
-	usec_t opened_at;                  /* boottime */
-	bool renewing, leading, looking;   /* an operation is under way */
-	bool renew_again, look_again;      /* ... and was asked for anew meanwhile */
-	usec_t sent, sent_wall;            /* the renewal under way: boottime, and the clock on the wall */
-	usec_t ttl, run_ttl;               /* that it asked for */
-	usec_t renewed;                    /* when the lease that we have was asked for */
-	usec_t runs_until;                 /* the end of its run lease, counted from then */
-	usec_t deadline;                   /* the spawner's, while armed: when it ends runs */
+	usec_t opened_at;                  /* boottime, like all times here unless stated */
+	bool renewing, leading, looking;   /* an operation is in flight */
+	bool renew_again, look_again;      /* the operation in flight is to be repeated */
+	usec_t sent, sent_wall;            /* when the renewal in flight was sent: boottime and time of day */
+	usec_t ttl, run_ttl;               /* the lengths that it asked for */
+	usec_t renewed;                    /* when the current lease was asked for */
+	usec_t runs_until;                 /* end of the current run lease, counted from 'renewed' */
+	usec_t deadline;                   /* when the spawner ends runs, while armed */
 	usec_t left;                       /* when the departure was sent */
 	usec_t trusted_until, leader_until;
-	usec_t unbroken_since;             /* since then the lease has been renewed in time, each time */
-	usec_t led_at;                     /* when the leader's work was last done whole, or we began to lead */
-	usec_t lead_sent;                  /* the leader's work under way */
-	usec_t stand_after;                /* after resigning */
+	usec_t unbroken_since;             /* every renewal since then was in time */
+	usec_t led_at;                     /* when the leader's work last succeeded, or when this node began to lead */
+	usec_t lead_sent;                  /* when the leader's work in flight was sent */
+	usec_t stand_after;                /* no candidacy before this time, after resigning */
 	bool leads, resigning, draining;
-	bool armed, unsure;                /* the spawner has a deadline; perhaps has one */
-	bool catching_up;                  /* nothing has been heard since we were opened */
+	bool armed;                        /* the spawner has a deadline */
+	bool unsure;                       /* the spawner may still have the deadline of an earlier daemon */
+	bool catching_up;                  /* no renewal has succeeded since the node was opened */
 	int64_t term, others;
 	uint64_t segments;
-	_Atomic usec_t offset;             /* read by other threads, too */
+	_Atomic usec_t offset;             /* the store's clock minus this machine's; read by other threads */
 	usec_t looked_at;
 	bool skewed;
 	usec_t overdue;
-	usec_t worked, worked_seen;        /* by the leader: what it wrote, and when we saw that first, boottime */
+	usec_t worked, worked_seen;        /* the leader's progress mark, and when this node first saw it */
 	int64_t worked_term;
-	bool alarmed_planning, alarmed_leader; /* it was said */
+	bool alarmed_planning, alarmed_leader; /* the alarm was raised */
 	struct log_repeat not_renewed;
 };
 
-static usec_t cluster_boottime(void)
+static usec_t cluster_boottime(const struct cluster *c)
 {
-	return clock_boot(&clock_system);
+	return clock_boot(c->o.clock);
+}
+
+/* The time of day by the store's clock, which counts for all nodes. */
+static usec_t cluster_now(const struct cluster *c)
+{
+	return clock_now(c->o.clock) + c->offset;
 }
 
 bool cluster_trusted(const struct cluster *c)
 {
-	return c->opened && cluster_boottime() < c->trusted_until;
+	return c->opened && cluster_boottime(c) < c->trusted_until;
 }
 
 bool cluster_leads(const struct cluster *c)
 {
-	return c->leads && cluster_boottime() < c->leader_until && cluster_trusted(c);
+	return c->leads && cluster_boottime(c) < c->leader_until && cluster_trusted(c);
 }
 
 int64_t cluster_peers(const struct cluster *c)
@@ -89,12 +97,12 @@ usec_t cluster_overdue(const struct cluster *c)
 
 usec_t cluster_lease_age(const struct cluster *c)
 {
-	return c && c->renewed ? cluster_boottime() - c->renewed : 0;
+	return c && c->renewed ? cluster_boottime(c) - c->renewed : 0;
 }
 
 usec_t cluster_runs_remain(const struct cluster *c)
 {
-	usec_t now = cluster_boottime();
+	usec_t now = c ? cluster_boottime(c) : 0;
 
 	return c && c->runs_until > now ? c->runs_until - now : 0;
 }
@@ -104,13 +112,30 @@ usec_t cluster_offset(const struct cluster *c)
 	return c->offset;
 }
 
-static void set_timer(sd_event_source *timer, usec_t delay)
+usec_t cluster_next(const struct cluster *c)
 {
-	sd_event_source_set_time_relative(timer, (uint64_t)delay);
-	sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
+	const usec_t times[] = {c->renew_at, c->look_at, c->trust_end_at};
+	usec_t next = USEC_NEVER;
+
+	for (size_t i = 0; i < ELEMENTS(times); i++)
+		if (times[i] && times[i] < next)
+			next = times[i];
+	return next;
 }
 
-/* A node that is alone, and is told when it is not any more, needs to say seldom that it is there. */
+static void set_timer(struct cluster *c, usec_t *at, usec_t delay)
+{
+	usec_t now = cluster_boottime(c), next;
+
+	*at = now + delay;
+	if (!c->timer)
+		return;
+	next = cluster_next(c);
+	sd_event_source_set_time_relative(c->timer, next > now ? (uint64_t)(next - now) : 0);
+	sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT);
+}
+
+/* The only node of a file asks for a long lease: the file watch tells it when another node arrives. */
 static usec_t lease_wanted(const struct cluster *c)
 {
 	return c->others == 0 && c->o.alone_ttl ? c->o.alone_ttl : c->o.ttl;
@@ -120,7 +145,7 @@ static void submit_renewal(struct cluster *c);
 
 /* ---- the leader's work ---- */
 
-/* All or nothing: whoever follows may be able to do what we cannot. */
+/* Gives up the leader lease at the next renewal; another node may be able to do the work. */
 static void resign(struct cluster *c)
 {
 	if (c->resigning)
@@ -136,7 +161,7 @@ static void on_led(struct op *op, void *arg)
 
 	c->leading = false;
 	if (op->ok) {
-		c->led_at = cluster_boottime();
+		c->led_at = cluster_boottime(c);
 		if (l->dead > 0)
 			log_warning("%" PRId64 " node%s given up: the run lease is over", l->dead, l->dead == 1 ? " is" : "s are");
 		if (l->lost.n > 0)
@@ -151,7 +176,7 @@ static void on_led(struct op *op, void *arg)
 		c->leads = false;
 	} else {
 		log_warning("could not do the leader's work: %s", op->err.msg);
-		if (cluster_boottime() - c->led_at > c->ttl)
+		if (cluster_boottime(c) - c->led_at > c->ttl)
 			resign(c);
 	}
 	op_free(op);
@@ -159,22 +184,22 @@ static void on_led(struct op *op, void *arg)
 
 static void submit_leader_work(struct cluster *c)
 {
-	usec_t now = clock_now(&clock_system) + c->offset;
+	usec_t now = cluster_now(c);
 	struct op *op;
 
-	if (c->leading && c->leads && c->others > 0 && cluster_boottime() - c->lead_sent > HUNG * c->ttl)
-		resign(c); /* leases are renewed, but the store does nothing else for us */
+	if (c->leading && c->leads && c->others > 0 && cluster_boottime(c) - c->lead_sent > HUNG * c->ttl)
+		resign(c); /* the store renews leases but does not do the leader's work */
 	if (c->leading || c->stopped || !cluster_leads(c))
 		return;
 	op = op_new(OP_LEAD, on_led, c);
 	op->lead = (struct op_lead){.node = c->o.node_id, .term = c->term, .now = now, .away_before = now - AWAY_MAX,
-		.spares = cluster_boottime() - c->unbroken_since < c->o.ttl, .unguarded_wait = UNGUARDED * c->o.ttl};
+		.spares = cluster_boottime(c) - c->unbroken_since < c->o.ttl, .unguarded_wait = UNGUARDED * c->o.ttl};
 	c->leading = true;
-	c->lead_sent = cluster_boottime();
+	c->lead_sent = cluster_boottime(c);
 	store_thread_submit(c->o.store, op);
 }
 
-/* ---- looking ---- */
+/* ---- polling the row of this node ---- */
 
 static void on_look_done(struct op *op, void *arg)
 {
@@ -202,7 +227,7 @@ static void on_look_done(struct op *op, void *arg)
 
 void cluster_look(struct cluster *c)
 {
-	usec_t since = cluster_boottime() - c->looked_at;
+	usec_t since = cluster_boottime(c) - c->looked_at;
 	struct op *op;
 
 	if (c->stopped || !c->opened)
@@ -210,40 +235,29 @@ void cluster_look(struct cluster *c)
 	c->look_again = c->looking || since < LOOK_PAUSE;
 	if (c->look_again) {
 		if (!c->looking)
-			set_timer(c->look_timer, LOOK_PAUSE - since);
+			set_timer(c, &c->look_at, LOOK_PAUSE - since);
 		return;
 	}
 	op = op_new(OP_NODE_POLL, on_look_done, c);
 	op->look.node = c->o.node_id;
 	c->looking = true;
-	c->looked_at = cluster_boottime();
+	c->looked_at = cluster_boottime(c);
 	store_thread_submit(c->o.store, op);
 }
 
-/* Whoever is owed news hears it with the commit of that look. */
+/* The commit of this poll carries the notification to the peers. */
 void cluster_look_soon(struct cluster *c)
 {
-	int enabled = SD_EVENT_OFF;
-
-	sd_event_source_get_enabled(c->look_timer, &enabled);
-	if (enabled == SD_EVENT_OFF && !c->stopped)
-		set_timer(c->look_timer, SOON);
-}
-
-static int on_look_timer(sd_event_source *source, uint64_t usec, void *arg)
-{
-	(void)source;
-	(void)usec;
-	cluster_look(arg);
-	return 0;
+	if (!c->look_at && !c->stopped)
+		set_timer(c, &c->look_at, SOON);
 }
 
 /* ---- renewing ---- */
 
-/* Half the way there and back is what we cannot know of the other clock. */
+/* The offset is uncertain by half the round trip; smaller changes are ignored. */
 static void measure_clock(struct cluster *c, usec_t theirs)
 {
-	usec_t trip = cluster_boottime() - c->sent, offset = theirs - (c->sent_wall + trip / 2), change = offset - c->offset;
+	usec_t trip = cluster_boottime(c) - c->sent, offset = theirs - (c->sent_wall + trip / 2), change = offset - c->offset;
 	bool skewed;
 
 	if (theirs == 0)
@@ -270,7 +284,7 @@ static usec_t run_margin(const struct cluster *c)
 	return of_runs > of_lease ? of_runs : of_lease;
 }
 
-/* Counted from when the renewal was sent: the store counts from later. */
+/* Counts from when the renewal was sent, which is before the store began to count. */
 static void set_deadline(struct cluster *c, usec_t sent)
 {
 	usec_t end = sent + c->run_ttl, margin = run_margin(c);
@@ -301,7 +315,7 @@ static void leader_event_add(struct cluster *c)
 
 	op->act = (struct act){.by = ACTOR_SYSTEM, .what = EVENT_NODE_LEADS};
 	snprintf(op->act.object, sizeof(op->act.object), "%s", c->o.node_name);
-	op->event.now = clock_now(&clock_system) + c->offset;
+	op->event.now = cluster_now(c);
 	store_thread_submit(c->o.store, op);
 }
 
@@ -309,12 +323,12 @@ static void leader_lease_update(struct cluster *c, const struct op_lease *l)
 {
 	if (l->leads && !c->leads) {
 		log_info("this node leads, in term %" PRId64, l->term);
-		c->led_at = cluster_boottime();
+		c->led_at = cluster_boottime(c);
 		if (l->took)
 			leader_event_add(c);
 	} else if (!l->leads && c->leads) {
 		log_info("this node does not lead any more");
-		c->stand_after = c->resigning ? cluster_boottime() + 2 * c->o.ttl : 0;
+		c->stand_after = c->resigning ? cluster_boottime(c) + 2 * c->o.ttl : 0;
 		c->resigning = false;
 	}
 	c->leads = l->leads;
@@ -322,7 +336,7 @@ static void leader_lease_update(struct cluster *c, const struct op_lease *l)
 	c->leader_until = c->sent + c->ttl - c->ttl / MARGIN;
 }
 
-/* ---- the dead man's switch: every node watches the others ---- */
+/* ---- every node watches planning and the leader, and raises an alarm when they stall ---- */
 
 static void raise_alarm(struct cluster *c, const char *node, const char *words)
 {
@@ -331,21 +345,21 @@ static void raise_alarm(struct cluster *c, const char *node, const char *words)
 	log_error("%s; see 'jobctl nodes'", words);
 	op->act = (struct act){.by = ACTOR_SYSTEM, .what = EVENT_NODE_ALARM};
 	snprintf(op->act.object, sizeof(op->act.object), "%s", node);
-	op->event = (struct op_event){.result = "stalled", .now = clock_now(&clock_system) + c->offset};
+	op->event = (struct op_event){.result = "stalled", .now = cluster_now(c)};
 	snprintf(op->event.detail, sizeof(op->event.detail), "%s", words);
 	store_thread_submit(c->o.store, op);
 }
 
-/* Whether somebody plans. */
+/* Raises an alarm when the first slot of the schedule is overdue. */
 static void watch_planning(struct cluster *c, const struct op_lease *l)
 {
-	usec_t now = clock_now(&clock_system) + c->offset;
+	usec_t now = cluster_now(c);
 	char words[200];
 	bool late;
 
 	c->overdue = l->first_slot && l->first_slot < now ? now - l->first_slot : 0;
-	/* when nobody was there, nobody stands still: those who come get as long */
-	late = c->overdue > c->o.ttl + OVERDUE && cluster_boottime() - c->opened_at > c->o.ttl + OVERDUE;
+	/* slots that passed while no node was running get the same time from when this node was opened */
+	late = c->overdue > c->o.ttl + OVERDUE && cluster_boottime(c) - c->opened_at > c->o.ttl + OVERDUE;
 	if (late && !c->alarmed_planning) {
 		snprintf(words, sizeof(words), "the first slot of the schedule has been waiting for %" PRId64 "s, and node '%s' does not plan it",
 			c->overdue / USEC_SEC, l->planner);
@@ -354,10 +368,10 @@ static void watch_planning(struct cluster *c, const struct op_lease *l)
 	c->alarmed_planning = late;
 }
 
-/* Whether the leader works, which it could say of itself only while it does. */
+/* Raises an alarm when the leader renews its lease but its progress mark does not move. */
 static void watch_leader(struct cluster *c, const struct op_lease *l)
 {
-	usec_t now = cluster_boottime();
+	usec_t now = cluster_boottime(c);
 	char words[200];
 	bool still;
 
@@ -374,7 +388,7 @@ static void watch_leader(struct cluster *c, const struct op_lease *l)
 	c->alarmed_leader = still;
 }
 
-/* ---- what a renewal says ---- */
+/* ---- the result of a renewal ---- */
 
 static void apply_renewal(struct cluster *c, const struct op_lease *l)
 {
@@ -388,11 +402,11 @@ static void apply_renewal(struct cluster *c, const struct op_lease *l)
 	}
 	store_thread_expect_term(c->o.store, l->term);
 	if (!cluster_trusted(c))
-		c->unbroken_since = cluster_boottime();
+		c->unbroken_since = cluster_boottime(c);
 	c->renewed = c->sent;
 	c->runs_until = c->sent + c->run_ttl;
 	c->trusted_until = c->sent + c->ttl - c->ttl / MARGIN;
-	set_timer(c->end_timer, c->trusted_until > cluster_boottime() ? c->trusted_until - cluster_boottime() : 1);
+	set_timer(c, &c->trust_end_at, c->trusted_until > cluster_boottime(c) ? c->trusted_until - cluster_boottime(c) : 1);
 	c->others = l->others;
 	measure_clock(c, l->now);
 	leader_lease_update(c, l);
@@ -423,18 +437,19 @@ static void on_lease_lost(struct cluster *c, const struct op *op)
 	c->o.on_given_up(c->o.arg);
 }
 
-/* In good time, or when the leader's lease is over, should it not be renewed until then. */
+/* The delay until the next renewal: a part of the lease, or the end of the leader's lease if that is earlier. */
 static usec_t next_renewal(const struct cluster *c, const struct op_lease *l)
 {
-	usec_t next = c->ttl == c->o.alone_ttl ? c->ttl / ALONE_RENEW : c->ttl / RENEW, office = l->leader_remains + STAND_AFTER + io_random_upto(STAND_AFTER);
-	usec_t spent = cluster_boottime() - c->sent;
+	usec_t next = c->ttl == c->o.alone_ttl ? c->ttl / ALONE_RENEW : c->ttl / RENEW,
+	       leader_end = l->leader_remains + STAND_AFTER + io_random_upto(STAND_AFTER);
+	usec_t spent = cluster_boottime(c) - c->sent;
 
 	if (c->renew_again || c->ttl != lease_wanted(c))
-		return 1; /* we are alone no more: nobody is to wait for the end of a long one */
+		return 1; /* another node has arrived: replace the long lease */
 	if (c->armed && c->others > 0 && !l->guarded)
-		return 1; /* the spawner has a deadline now; until the store knows, we would be waited for much longer */
-	if (!l->leads && l->leader_remains > 0 && office < next)
-		next = office;
+		return 1; /* tell the store that the spawner has a deadline; without it other nodes wait longer for this one */
+	if (!l->leads && l->leader_remains > 0 && leader_end < next)
+		next = leader_end;
 	return next > spent ? next - spent : 1;
 }
 
@@ -447,23 +462,23 @@ static void on_renewed(struct op *op, void *arg)
 	if (op->ok) {
 		c->not_renewed = (struct log_repeat){};
 		apply_renewal(c, &op->lease);
-		set_timer(c->timer, next_renewal(c, &op->lease));
+		set_timer(c, &c->renew_at, next_renewal(c, &op->lease));
 	} else if (op->err.kind == ERR_FENCED) {
 		if (c->opened && !c->stopped)
 			on_lease_lost(c, op);
 	} else {
 		if (!cluster_trusted(c))
-			log_line(log_repeat(&c->not_renewed, cluster_boottime()), NULL, "could not renew the node lease, retrying (run lease ends in %" PRId64 " s): %s",
+			log_line(log_repeat(&c->not_renewed, cluster_boottime(c)), NULL, "could not renew the node lease, retrying (run lease ends in %" PRId64 " s): %s",
 				cluster_runs_remain(c) / USEC_SEC, op->err.msg);
-		set_timer(c->timer, retry + io_random_upto(retry));
+		set_timer(c, &c->renew_at, retry + io_random_upto(retry));
 	}
 	op_free(op);
 	c->o.on_change(c->o.arg);
 }
 
 /*
- * The store may take a shorter lease long before the answer arrives, and counts by it from then on. So a shorter lease
- * counts here, and for the spawner, from when it is asked for.
+ * The store may apply a shorter lease long before its answer arrives, and other nodes count by the shorter one from then
+ * on. So a shorter lease is in force here, and for the spawner, from when it is sent.
  */
 static void lease_shorten(struct cluster *c)
 {
@@ -471,7 +486,7 @@ static void lease_shorten(struct cluster *c)
 
 	if (c->trusted_until > until) {
 		c->trusted_until = until;
-		set_timer(c->end_timer, until - cluster_boottime());
+		set_timer(c, &c->trust_end_at, until - cluster_boottime(c));
 	}
 	if (c->armed && c->deadline > c->sent + c->run_ttl - run_margin(c))
 		set_deadline(c, c->sent);
@@ -485,8 +500,8 @@ static void submit_renewal(struct cluster *c)
 	if (c->renewing || c->stopped || !c->opened)
 		return;
 	op = op_new(OP_LEASE, on_renewed, c);
-	c->sent = cluster_boottime();
-	c->sent_wall = clock_now(&clock_system);
+	c->sent = cluster_boottime(c);
+	c->sent_wall = clock_now(c->o.clock);
 	c->ttl = lease_wanted(c);
 	c->run_ttl = c->o.run_ttl > c->ttl ? c->o.run_ttl : c->ttl;
 	lease_shorten(c);
@@ -497,26 +512,48 @@ static void submit_renewal(struct cluster *c)
 	store_thread_submit(c->o.leases, op);
 }
 
-static int on_renew_timer(sd_event_source *source, uint64_t usec, void *arg)
-{
-	(void)source;
-	(void)usec;
-	submit_renewal(arg);
-	return 0;
-}
-
 /* A store that does not answer fails no call for a while, so the end of the lease is logged on its own. */
-static int on_trust_end(sd_event_source *source, uint64_t usec, void *arg)
+static void log_trust_end(struct cluster *c)
 {
-	struct cluster *c = arg;
-
-	(void)source;
-	(void)usec;
-	if (cluster_trusted(c)) /* a timer counts from when its turn of the loop began */
-		set_timer(c->end_timer, c->trusted_until - cluster_boottime() + USEC_MSEC);
-	else if (c->opened && !c->stopped)
+	if (c->opened && !c->stopped)
 		log_warning("the node lease is over: nothing is planned or started until it is renewed; runs go on (run lease ends in %" PRId64
 			" s)", cluster_runs_remain(c) / USEC_SEC);
+}
+
+static bool is_due(usec_t *at, usec_t now)
+{
+	if (*at == 0 || *at > now)
+		return false;
+	*at = 0;
+	return true;
+}
+
+void cluster_tick(struct cluster *c)
+{
+	usec_t now = cluster_boottime(c);
+
+	if (is_due(&c->trust_end_at, now) && !cluster_trusted(c))
+		log_trust_end(c);
+	if (is_due(&c->look_at, now))
+		cluster_look(c);
+	if (is_due(&c->renew_at, now))
+		submit_renewal(c);
+}
+
+static int on_timer_due(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct cluster *c = arg;
+	usec_t next;
+
+	(void)usec;
+	cluster_tick(c);
+	next = cluster_next(c);
+	if (next != USEC_NEVER) {
+		usec_t now = cluster_boottime(c);
+
+		sd_event_source_set_time_relative(source, next > now ? (uint64_t)(next - now) : 0);
+		sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+	}
 	return 0;
 }
 
@@ -528,9 +565,9 @@ void cluster_renew_now(struct cluster *c)
 void cluster_opened(struct cluster *c, int64_t others)
 {
 	c->opened = true;
-	c->opened_at = cluster_boottime();
-	c->armed = false; /* it may be another spawner */
-	c->unsure = true; /* ... or have a deadline of an engine before us */
+	c->opened_at = cluster_boottime(c);
+	c->armed = false; /* the spawner may be a new one */
+	c->unsure = true; /* the spawner may be an old one that still has a deadline */
 	c->others = others;
 	c->catching_up = true;
 	submit_renewal(c);
@@ -544,15 +581,15 @@ void cluster_stop(struct cluster *c)
 bool cluster_leave(struct cluster *c, usec_t *ret_run_ttl)
 {
 	c->stopped = true;
-	c->left = cluster_boottime();
+	c->left = cluster_boottime(c);
 	c->run_ttl = c->o.run_ttl;
 	*ret_run_ttl = c->run_ttl;
 	return c->armed && c->others > 0;
 }
 
 /*
- * The next daemon of this node takes over what runs. Other nodes give it up after the run lease, so the spawner has a
- * deadline for that. Without other nodes it has none.
+ * The next daemon of this node takes over the running jobs. Other nodes give these up after the run lease, so the spawner
+ * keeps a deadline. Without other nodes there is no deadline.
  */
 void cluster_left(struct cluster *c)
 {
@@ -565,24 +602,19 @@ void cluster_left(struct cluster *c)
 
 /* ---- life ---- */
 
-static bool cluster_timer_new(struct sd_event *ev, sd_event_source **ret, sd_event_time_handler_t fn, struct cluster *c,
-	struct err *e)
-{
-	int r = sd_event_add_time(ev, ret, CLOCK_BOOTTIME, 0, 1, fn, c);
-
-	if (r < 0 || (r = sd_event_source_set_enabled(*ret, SD_EVENT_OFF)) < 0)
-		return err_errno(e, -r, "could not make a timer");
-	return true;
-}
-
 bool cluster_new(struct sd_event *ev, const struct cluster_options *o, struct cluster **ret, struct err *e)
 {
 	AUTO(cluster) *c = xcalloc(1, sizeof(*c));
+	int r;
 
 	c->o = *o;
-	if (!cluster_timer_new(ev, &c->timer, on_renew_timer, c, e) || !cluster_timer_new(ev, &c->look_timer, on_look_timer, c, e) ||
-	    !cluster_timer_new(ev, &c->end_timer, on_trust_end, c, e))
-		return false;
+	if (!c->o.clock)
+		c->o.clock = &clock_system;
+	r = ev ? sd_event_add_time(ev, &c->timer, CLOCK_BOOTTIME, 0, 1, on_timer_due, c) : 0;
+	if (r >= 0 && ev)
+		r = sd_event_source_set_enabled(c->timer, SD_EVENT_OFF);
+	if (r < 0)
+		return err_errno(e, -r, "could not make a timer");
 	*ret = STEAL(c);
 	return true;
 }
@@ -592,7 +624,5 @@ void cluster_free(struct cluster *c)
 	if (!c)
 		return;
 	sd_event_source_disable_unref(c->timer);
-	sd_event_source_disable_unref(c->look_timer);
-	sd_event_source_disable_unref(c->end_timer);
 	free(c);
 }

@@ -38,6 +38,7 @@ struct db_options {
 	bool read_only, no_checkpoint;
 	const char *machine; /* see store_options */
 	bool takeover;
+	const struct clock *clock; /* borrowed; NULL: the system's; see store_options */
 	usec_t lease; /* kept through it, so what it waits for ends well before that; 0: no such */
 	int busy_ms; /* how long to wait for another writer; 0: the usual 5 s */
 	const struct db_sql *sql; /* NULL: the engine's own */

@@ -89,7 +89,7 @@ static bool open_handle(struct db_sqlite *d, int busy_ms, struct err *e)
 		flags | (d->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE), NULL);
 
 	if (rc == SQLITE_OK)
-		rc = sqlite_add_given(d->h, d->db.sql);
+		rc = sqlite_add_given(d->h, d->db.sql, d->clock);
 	if (rc != SQLITE_OK)
 		return sqlite_fail(d, rc, "open", e);
 	sqlite3_busy_timeout(d->h, busy_ms ? busy_ms : BUSY_MS);
@@ -181,6 +181,7 @@ static struct db_sqlite *new_handle(const struct db_options *o)
 
 	d->db = (struct db){.ops = &db_sqlite_ops, .sql = o->sql ? o->sql : &sqlite_sql, .pid = getpid()};
 	d->path = xprintf("%s%s", o->where[0] == '/' ? "" : "./", o->where);
+	d->clock = o->clock ? o->clock : &clock_system;
 	d->read_only = o->read_only;
 	d->checkpoints = !o->read_only && !o->no_checkpoint;
 	return d;

@@ -14,13 +14,14 @@ struct db_sqlite {
 	bool broken;          /* the device failed: nothing is written any more */
 	int wal_pages;        /* in the write-ahead log after the last commit */
 	struct reserve reserve;
+	const struct clock *clock; /* borrowed; of leases */
 };
 
 /* Sets e from a result code and remembers a failed device. Returns false. */
 bool sqlite_fail(struct db_sqlite *d, int rc, const char *what, struct err *e);
 
 /* Gives the handle the functions that the statements use: given(:set), which makes rows, and lease_clock(). */
-int sqlite_add_given(sqlite3 *h, const struct db_sql *sql);
+int sqlite_add_given(sqlite3 *h, const struct db_sql *sql, const struct clock *clock /* of leases; borrowed */);
 
 /* Refuses what is not a sound store of ours, and leaves every byte and name beside it as it was. */
 bool sqlite_inspect(const char *path, const struct db_sql *sql, struct err *e);

@@ -331,7 +331,7 @@ bool sqlite_inspect(const char *path, const struct db_sql *sql, struct err *e)
 	if (rc != SQLITE_OK) {
 		ok = sqlite_refuse(path, errno == EACCES ? "permission denied" : sqlite3_errmsg(h), &why);
 	} else {
-		sqlite_add_given(h, sql);
+		sqlite_add_given(h, sql, &clock_system);
 		sqlite3_db_config(h, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 		sqlite3_db_config(h, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 		sqlite3_exec(h, sql->texts[TEXT_SQLITE_INSPECT], NULL, NULL, NULL);

@@ -252,15 +252,15 @@ static int given_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *ret)
 	return SQLITE_OK;
 }
 
-/* Leases count on the clock that never steps: those who share a file are on one host. */
+/* Leases use the time since boot, which never steps: all nodes that share a SQLite file are on one host. */
 static void lease_clock(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 {
 	(void)argc;
 	(void)argv;
-	sqlite3_result_int64(ctx, clock_boot(&clock_system));
+	sqlite3_result_int64(ctx, clock_boot(sqlite3_user_data(ctx)));
 }
 
-int sqlite_add_given(sqlite3 *h, const struct db_sql *sql)
+int sqlite_add_given(sqlite3 *h, const struct db_sql *sql, const struct clock *clock)
 {
 	static const sqlite3_module module = {
 		.xConnect = given_connect,
@@ -275,7 +275,7 @@ int sqlite_add_given(sqlite3 *h, const struct db_sql *sql)
 		.xRowid = given_rowid,
 	};
 
-	int rc = sqlite3_create_function_v2(h, "lease_clock", 0, SQLITE_UTF8, NULL, lease_clock, NULL, NULL, NULL);
+	int rc = sqlite3_create_function_v2(h, "lease_clock", 0, SQLITE_UTF8, (void *)(uintptr_t)clock, lease_clock, NULL, NULL, NULL);
 
 	return rc != SQLITE_OK ? rc : sqlite3_create_module(h, "given", &module, (void *)(uintptr_t)sql->texts[TEXT_SQLITE_GIVEN]);
 }

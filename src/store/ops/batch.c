@@ -192,13 +192,13 @@ void wakeup_claim_by(struct store *s, usec_t due_at)
 {
 	if (due_at < s->look.at)
 		s->look.at = due_at;
-	if (s->others > 0 && due_at <= clock_now(&clock_system) + SLOTS_LOOKAHEAD)
+	if (s->others > 0 && due_at <= clock_now(s->clock) + SLOTS_LOOKAHEAD)
 		wakeup_peers(s, false);
 }
 
 static bool notified_recently(const struct store *s)
 {
-	return clock_boot(&clock_system) - s->notified_at < NEWS_PAUSE;
+	return clock_boot(s->clock) - s->notified_at < NEWS_PAUSE;
 }
 
 /* A file that changes is news by itself. */
@@ -213,7 +213,7 @@ void wakeup_peers(struct store *s, bool soon)
 /* Of starts others hear less urgently: somebody there may follow the output. They do not count as news of ends. */
 static bool start_is_notified(struct store *s, const struct op *op)
 {
-	usec_t now = clock_boot(&clock_system);
+	usec_t now = clock_boot(s->clock);
 
 	if (s->others == 0 || op->kind != OP_STARTED || !op->ok || now - s->start_notified_at < NEWS_PAUSE)
 		return false;
@@ -238,7 +238,7 @@ static bool peers_notify(struct batch *b, struct err *e)
 	if (!s->news && !start)
 		return true;
 	if (s->news) {
-		s->notified_at = clock_boot(&clock_system);
+		s->notified_at = clock_boot(s->clock);
 		s->notify_pending = false;
 	}
 	q = query_start(s->db, Q_NEWS_TELL, e);
@@ -289,7 +289,7 @@ static bool commit_marker_write(const struct batch *b, struct err *e)
 	q = query_start(s->db, Q_WRITER_PUT, e);
 	query_text(&q, s->writer);
 	query_int(&q, ++s->batch);
-	query_int(&q, clock_now(&clock_system));
+	query_int(&q, clock_now(s->clock));
 	return query_finish(&q);
 }
 

@@ -253,7 +253,7 @@ static void no_statement_scans_a_table_that_grows(void **state)
 	sqlite3 *h = NULL;
 
 	assert_int_equal(sqlite3_open(f->where, &h), SQLITE_OK);
-	assert_int_equal(sqlite_add_given(h, &sqlite_sql), SQLITE_OK);
+	assert_int_equal(sqlite_add_given(h, &sqlite_sql, &clock_system), SQLITE_OK);
 	for (int i = 0; i < sqlite_sql.n_queries; i++)
 		check_plan(h, &sqlite_sql.queries[i]);
 	sqlite3_close(h);

@@ -126,7 +126,7 @@ static bool lease_facts_read(struct store *s, struct op_lease *l, struct query *
 		l->leader_remains = 0;
 		l->leader[0] = '\0';
 	}
-	s->leader_lease_ends = clock_boot(&clock_system) + l->leader_remains;
+	s->leader_lease_ends = clock_boot(s->clock) + l->leader_remains;
 	return !q->failed;
 }
 
@@ -188,7 +188,7 @@ static bool lease_renew_once(struct store *s, struct op *op, bool at_once, bool 
 static bool lease_renew(struct store *s, struct op *op, bool at_once, struct err *e)
 {
 	const struct op_lease *l = &op->lease;
-	bool takes = l->stands && !l->resigns && s->leader_lease_ends && clock_boot(&clock_system) >= s->leader_lease_ends, free;
+	bool takes = l->stands && !l->resigns && s->leader_lease_ends && clock_boot(s->clock) >= s->leader_lease_ends, free;
 
 	if (!lease_renew_once(s, op, at_once, takes, &free, e) || (free && !takes && !lease_renew_once(s, op, at_once, true, &free, e)))
 		return false;
