@@ -156,11 +156,12 @@ int main(int argc, char **argv)
 	}
 	log_set_level((enum log_level)config.log_level);
 	if (o.restore)
-		return restore_run(&(struct restore_command){.backup = o.restore, .from_now = o.from_now, .instance = o.instance}, &paths, &config);
+		return restore_run(&(struct restore_command){.clock = &clock_system, .backup = o.restore, .from_now = o.from_now, .instance = o.instance}, &paths, &config);
 	own_name = o.instance ? xprintf("%s-%s", host.nodename, o.instance) : xstrdup(host.nodename);
 	if (config.node_name)
 		log_set_node(config.node_name);
 	return engine_run(&(struct engine_options){
+		.clock = &clock_system,
 		.user_mode = o.user_mode,
 		.takeover = o.takeover,
 		.instance = o.instance,

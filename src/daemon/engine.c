@@ -240,7 +240,7 @@ static int on_reload_signal(sd_event_source *source, const struct signalfd_sigin
 		log_warning("the store is away: restart rather than reload");
 		return 0;
 	}
-	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)clock_boot(&clock_system));
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)clock_boot(g->o.clock));
 	config_init(&fresh);
 	if (g->o.read_config(&fresh, g->o.arg, &e))
 		engine_apply_config(g, &fresh);

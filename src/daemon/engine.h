@@ -10,6 +10,7 @@ struct engine;
 struct err;
 
 struct engine_options {
+	const struct clock *clock;        /* of this host */
 	bool takeover;            /* the store becomes this machine's */
 	bool user_mode;
 	const char *instance;     /* borrowed; NULL: the one without a name */

@@ -32,13 +32,12 @@ usec_t engine_offset(void *arg)
 
 usec_t engine_realtime(void *arg)
 {
-	return clock_now(&clock_system) + engine_offset(arg);
+	return clock_now(((struct engine *)arg)->o.clock) + engine_offset(arg);
 }
 
 usec_t engine_boottime(void *arg)
 {
-	(void)arg;
-	return clock_boot(&clock_system);
+	return clock_boot(((struct engine *)arg)->o.clock);
 }
 
 bool engine_trusted(void *arg)
@@ -129,7 +128,7 @@ static void on_peers(void *arg)
 	struct engine *g = arg;
 	struct err e = {};
 
-	if (!g->store_watcher && !store_watcher_new(g->ev, g->store_where, g->node_id, on_news, g, &g->store_watcher, &e))
+	if (!g->store_watcher && !store_watcher_new(g->ev, &g->clock, g->store_where, g->node_id, on_news, g, &g->store_watcher, &e))
 		log_warning("what other nodes do is seen late: %s", e.msg);
 }
 
@@ -152,7 +151,7 @@ static bool watch_store(struct engine *g, struct err *e)
 {
 	usec_t lease = g->o.config->lease * USEC_SEC;
 
-	return store_outage_new(g->ev, &(struct store_outage_options){.threads = {g->store, g->leases}, .where = g->store_where,
+	return store_outage_new(g->ev, &(struct store_outage_options){.threads = {g->store, g->leases}, .clock = g->o.clock, .where = g->store_where,
 		.hold_max = lease + lease / HOLD_MARGIN, .on_away = on_away, .arg = g}, &g->store_outage, e);
 }
 

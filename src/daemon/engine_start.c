@@ -117,7 +117,7 @@ static bool start_net(struct engine *g, struct err *e)
 	const struct paths *p = g->o.paths;
 
 	g->net_program = g->o.user_mode ? program_paths_net() : NULL;
-	return net_client_new(g->ev, &(struct net_client_options){.node = g->node_id, .socket = p->net_socket,
+	return net_client_new(g->ev, &(struct net_client_options){.clock = &g->clock, .node = g->node_id, .socket = p->net_socket,
 		.program = g->net_program, .runtime_dir = p->net_dir, .state_dir = p->net_state,
 		.budget = g->o.config->artifact_budget, .synced = on_net_synced, .arg = g}, &g->net, e);
 }
@@ -146,7 +146,7 @@ static void start_artifacts(struct engine *g)
 {
 	const struct config *c = g->o.config;
 
-	g->artifacts = artifact_requests_new(&(struct artifact_requests_options){.net = g->net, .limit = c->artifact_limit,
+	g->artifacts = artifact_requests_new(&(struct artifact_requests_options){.clock = &g->clock, .net = g->net, .limit = c->artifact_limit,
 		.timeout = c->artifact_timeout * USEC_SEC, .on_done = on_artifact, .on_file = on_artifact_file,
 		.on_hold = on_artifact_hold, .arg = g});
 }
@@ -189,7 +189,7 @@ static bool open_store(struct engine *g, const struct store_thread_options *o, s
 	AUTO(startup_responder) *room = NULL;
 
 	while (!store_thread_start(g->ev, o, &g->store, e)) {
-		usec_t until = clock_boot(&clock_system) + STORE_RETRY, now;
+		usec_t until = clock_boot(g->o.clock) + STORE_RETRY, now;
 		struct err why = *e;
 
 		if (e->kind != ERR_UNREACHABLE || (!room && !startup_responder_new(g->ev, listener_fd(g->listener), &room, e)))
@@ -200,7 +200,7 @@ static bool open_store(struct engine *g, const struct store_thread_options *o, s
 			log_error("%s; trying again until it answers", why.msg);
 			sd_notifyf(0, "READY=1\nSTATUS=%s", why.msg);
 		}
-		while ((now = clock_boot(&clock_system)) < until && !g->stopping)
+		while ((now = clock_boot(g->o.clock)) < until && !g->stopping)
 			sd_event_run(g->ev, (uint64_t)(until - now));
 		*e = (struct err){};
 		if (g->stopping)

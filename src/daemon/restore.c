@@ -82,7 +82,7 @@ static bool replace_store(const struct restore_command *c, int backup, const cha
 	       file_lock_take(&(struct file_lock_options){.where = where, .instance = c->instance, .node = "", .socket = "", .exclusive = true},
 		       &lock, e) &&
 	       restore_store(&(struct restore_options){.backup = c->backup, .backup_fd = backup, .where = where, .from_now = c->from_now,
-				     .now = clock_now(&clock_system)}, ret_kept, e);
+				     .now = clock_now(c->clock)}, ret_kept, e);
 }
 
 int restore_run(const struct restore_command *c, const struct paths *p, const struct config *config)

@@ -3,10 +3,12 @@
 #pragma once
 #include <stdbool.h>
 
+struct clock;
 struct config;
 struct paths;
 
 struct restore_command {
+	const struct clock *clock;
 	const char *backup;
 	const char *instance; /* NULL: the one without a name */
 	bool from_now;

@@ -23,7 +23,7 @@ static void on_artifact_result(const struct net_result *r, int fd, void *arg)
 	if (r->outcome != NET_DONE)
 		err_set(&why, r->outcome == NET_BUSY ? ERR_BUSY : ERR_INVALID, "%s", r->error);
 	a->busy = why;
-	a->busy_at = r->outcome == NET_BUSY ? clock_boot(&clock_system) : 0;
+	a->busy_at = r->outcome == NET_BUSY ? clock_boot(a->o.clock) : 0;
 	a->o.on_done(r->id.id, r->id.attempt, fd, r->outcome == NET_DONE ? NULL : &why, a->o.arg);
 }
 
@@ -69,7 +69,7 @@ void artifact_requests_release(struct artifact_requests *a, int64_t run, int64_t
 
 const char *artifact_requests_busy(const struct artifact_requests *a)
 {
-	if (a->busy_at && clock_boot(&clock_system) - a->busy_at < BUSY_SHOWN)
+	if (a->busy_at && clock_boot(a->o.clock) - a->busy_at < BUSY_SHOWN)
 		return a->busy.msg;
 	return NULL;
 }

@@ -11,6 +11,7 @@ struct err;
 struct net_client;
 
 struct artifact_requests_options {
+	const struct clock *clock; /* borrowed */
 	struct net_client *net;  /* borrowed */
 	int64_t limit;           /* bytes of one artifact, fetched and unpacked */
 	usec_t timeout;          /* of one try to fetch */

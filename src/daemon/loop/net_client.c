@@ -158,7 +158,7 @@ static void net_timer_set(struct net_client *c, usec_t delay)
 
 	sd_event_source_get_enabled(c->timer, &on);
 	if (on != SD_EVENT_OFF && sd_event_source_get_time(c->timer, &at) >= 0 &&
-		at <= (uint64_t)(clock_boot(&clock_system) + delay))
+		at <= (uint64_t)(clock_boot(c->o.clock) + delay))
 		return;
 	sd_event_source_set_time_relative(c->timer, (uint64_t)delay);
 	sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT);
@@ -167,7 +167,7 @@ static void net_timer_set(struct net_client *c, usec_t delay)
 /* Answers the requests that have waited too long. */
 static void pending_expire(struct net_client *c)
 {
-	usec_t now = clock_boot(&clock_system);
+	usec_t now = clock_boot(c->o.clock);
 	bool down = c->fd < 0 && now - c->down_since >= DOWN_PATIENCE;
 
 	for (struct pending **at = &c->pending; *at;) {
@@ -303,7 +303,7 @@ static void close_socket(struct net_client *c)
 static void disconnected(struct net_client *c, const char *why)
 {
 	if (c->version || !c->down_since)
-		c->down_since = clock_boot(&clock_system);
+		c->down_since = clock_boot(c->o.clock);
 	close_socket(c);
 	if (c->o.program)
 		err_set(&c->down, ERR_UNREACHABLE, "jobsched-net is not running: %s", why);
@@ -338,7 +338,7 @@ static void connect_now(struct net_client *c, bool launch)
 		return;
 	if (!open_socket(c, &e) && (!launch || !c->o.program ||
 		!net_launch(c->o.program, c->o.runtime_dir, c->o.state_dir, &e) || !open_socket(c, &e))) {
-		log_line(c->o.program && !launch ? LOG_LEVEL_DEBUG : log_repeat(&c->not_connected, clock_boot(&clock_system)), NULL,
+		log_line(c->o.program && !launch ? LOG_LEVEL_DEBUG : log_repeat(&c->not_connected, clock_boot(c->o.clock)), NULL,
 			"jobsched-net is not reachable: %s", e.msg);
 		disconnected(c, e.msg);
 		return;
@@ -379,7 +379,7 @@ void net_client_request(struct net_client *c, const struct net_request *r, int p
 		}
 	p = xcalloc(1, sizeof(*p));
 	*p = (struct pending){.request = *r, .payload = payload,
-		.until = clock_boot(&clock_system) + 4 * r->timeout + ANSWER_PATIENCE};
+		.until = clock_boot(c->o.clock) + 4 * r->timeout + ANSWER_PATIENCE};
 	*last = p;
 	if (c->version)
 		send_pending(c, p);

@@ -22,6 +22,7 @@ struct net_client_kind {
 };
 
 struct net_client_options {
+	const struct clock *clock;
 	const char *node;        /* borrowed, as are the next four */
 	const char *socket;
 	const char *program;     /* user mode: started when it is needed; NULL: systemd starts it */

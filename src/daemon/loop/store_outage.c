@@ -29,9 +29,9 @@ struct store_outage {
 	bool kill_failed;
 };
 
-static usec_t outage_boottime(void)
+static usec_t outage_boottime(const struct store_outage *o)
 {
-	return clock_boot(&clock_system);
+	return clock_boot(o->o.clock);
 }
 
 static bool outage_of_server(const struct store_outage *o)
@@ -50,15 +50,15 @@ static void watch_holder(struct store_outage *o)
 	same = h.pid && h.pid == o->holder.pid && h.started == o->holder.started && h.state == o->holder.state;
 	o->holder = h;
 	if (!same)
-		o->held_since = outage_boottime();
+		o->held_since = outage_boottime(o);
 	if (!same && h.pid && h.state == 'T')
 		log_warning("the store is held by pid %d, which is stopped%s", h.pid,
 			h.ours ? ": a node in the middle of a change; if that lasts it is ended" : "");
-	if (!same || !h.ours || h.state != 'T' || outage_boottime() - o->held_since < o->o.hold_max)
+	if (!same || !h.ours || h.state != 'T' || outage_boottime(o) - o->held_since < o->o.hold_max)
 		return;
 	if (lock_holder_kill(o->o.where, &h))
 		log_error("ended pid %d: it was stopped and has held the store for %" PRId64 "s", h.pid,
-			(outage_boottime() - o->held_since) / USEC_SEC);
+			(outage_boottime(o) - o->held_since) / USEC_SEC);
 	else if (!o->kill_failed)
 		log_error("could not end pid %d, which holds the store: %m", h.pid);
 	o->kill_failed = true;
@@ -70,7 +70,7 @@ static void outage_explain(struct store_outage *o, const struct store_health *h)
 {
 	if (o->holder.pid)
 		snprintf(o->why, sizeof(o->why), "store held by pid %d (state %c) for %" PRId64 " s", o->holder.pid, o->holder.state,
-			(outage_boottime() - (o->held_since < o->since ? o->held_since : o->since)) / USEC_SEC);
+			(outage_boottime(o) - (o->held_since < o->since ? o->held_since : o->since)) / USEC_SEC);
 	else if (h->fails_since)
 		snprintf(o->why, sizeof(o->why), "%.*s", (int)sizeof(o->why) - 1, h->why);
 	else
@@ -80,13 +80,13 @@ static void outage_explain(struct store_outage *o, const struct store_health *h)
 static void outage_begin(struct store_outage *o, usec_t since)
 {
 	o->since = since;
-	o->since_wall = clock_now(&clock_system) - (outage_boottime() - since);
+	o->since_wall = clock_now(o->o.clock) - (outage_boottime(o) - since);
 	o->kill_failed = false;
 }
 
 static void outage_end(struct store_outage *o)
 {
-	log_info("the store answers again, after %" PRId64 "s", (outage_boottime() - o->since + USEC_SEC / 2) / USEC_SEC);
+	log_info("the store answers again, after %" PRId64 "s", (outage_boottime(o) - o->since + USEC_SEC / 2) / USEC_SEC);
 	o->since = 0;
 	o->holder = (struct lock_holder){};
 }
@@ -97,7 +97,7 @@ static void outage_end(struct store_outage *o)
  */
 static usec_t stalled_since(struct store_outage *o, size_t i, const struct store_health *h)
 {
-	bool stays = h->waits_since && h->waits_since == o->seen[i] && outage_boottime() - h->waits_since >= STALL;
+	bool stays = h->waits_since && h->waits_since == o->seen[i] && outage_boottime(o) - h->waits_since >= STALL;
 
 	o->seen[i] = h->waits_since;
 	if (h->fails_since)
@@ -128,7 +128,7 @@ static void check_threads(struct store_outage *o)
 	}
 	if (since)
 		watch_holder(o);
-	if (since && !was_away && !worst.fails_since && !outage_of_server(o) && o->holder.state != 'T' && outage_boottime() - since < PATIENCE)
+	if (since && !was_away && !worst.fails_since && !outage_of_server(o) && o->holder.state != 'T' && outage_boottime(o) - since < PATIENCE)
 		since = 0;
 	if (since && !was_away)
 		outage_begin(o, since);
@@ -139,7 +139,7 @@ static void check_threads(struct store_outage *o)
 		if (!was_away)
 			log_warning("the store is away, requests are refused: %s", o->why);
 		store_outage_since(o, &why);
-		o->o.on_away(&why, outage_boottime() - since >= UNKNOWN, o->o.arg);
+		o->o.on_away(&why, outage_boottime(o) - since >= UNKNOWN, o->o.arg);
 	}
 	o->armed = false;
 	if (busy)
@@ -167,7 +167,7 @@ usec_t store_outage_since(const struct store_outage *o, struct err *why)
 {
 	if (!o || !o->since)
 		return 0;
-	err_set(why, ERR_BUSY, "the store has been away for %" PRId64 " s: %s; try again", (outage_boottime() - o->since) / USEC_SEC, o->why);
+	err_set(why, ERR_BUSY, "the store has been away for %" PRId64 " s: %s; try again", (outage_boottime(o) - o->since) / USEC_SEC, o->why);
 	return o->since_wall;
 }
 

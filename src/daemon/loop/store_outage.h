@@ -12,6 +12,7 @@ struct store_thread;
 
 struct store_outage_options {                     /* everything is borrowed and outlives it */
 	const struct store_thread *threads[2]; /* whose work is watched; NULL: no such */
+	const struct clock *clock;          /* of this host */
 	const char *where;                  /* the store */
 	usec_t hold_max;                    /* a peer that was stopped while it wrote, and holds the file so long, is ended */
 	/* Every now and then while the store is away. 'unknown': so long that nobody should wait for what is under way. */

@@ -194,11 +194,11 @@ static void note_health(struct store_thread *t, bool ok, const struct err *e)
 
 	pthread_mutex_lock(&t->lock);
 	if (ok)
-		t->answered = clock_boot(&clock_system);
+		t->answered = clock_boot(t->o.clock);
 	if (!away)
 		t->fails_since = 0;
 	else if (!t->fails_since)
-		t->fails_since = clock_boot(&clock_system);
+		t->fails_since = clock_boot(t->o.clock);
 	if (away)
 		snprintf(t->why, sizeof(t->why), "%s", e->msg);
 	t->probe_at = monotonic_now() + PROBE_PAUSE + io_random_upto(PROBE_PAUSE);

@@ -17,6 +17,7 @@
 #define POLL_MS 10000      /* otherwise */
 
 struct store_watcher {
+	const struct clock *clock;
 	const char *where, *node;
 	void (*on_news)(void *arg);
 	void *arg;
@@ -37,7 +38,7 @@ static bool poll_for(struct store_watcher *w, int fd, int ms)
 /* Until nothing is heard any more, or the thread is to end (false). */
 static bool receive_news(struct store_watcher *w, struct change_watch *from, struct err *e)
 {
-	usec_t told = clock_boot(&clock_system);
+	usec_t told = clock_boot(w->clock);
 
 	for (;;) {
 		bool news, due;
@@ -46,9 +47,9 @@ static bool receive_news(struct store_watcher *w, struct change_watch *from, str
 			return false;
 		if (!change_watch_take(from, &news, e))
 			return true;
-		due = clock_boot(&clock_system) - told >= POLL_MS * USEC_MSEC;
+		due = clock_boot(w->clock) - told >= POLL_MS * USEC_MSEC;
 		if (news || due) {
-			told = clock_boot(&clock_system);
+			told = clock_boot(w->clock);
 			eventfd_write(w->news_fd, 1);
 		}
 	}
@@ -93,13 +94,13 @@ static int on_news_event(sd_event_source *source, int fd, uint32_t events, void 
 	return 0;
 }
 
-bool store_watcher_new(struct sd_event *ev, const char *where, const char *node, void (*on_news)(void *arg), void *arg,
+bool store_watcher_new(struct sd_event *ev, const struct clock *clock, const char *where, const char *node, void (*on_news)(void *arg), void *arg,
 	struct store_watcher **ret, struct err *e)
 {
 	AUTO(store_watcher) *w = xcalloc(1, sizeof(*w));
 	int r;
 
-	*w = (struct store_watcher){.where = where, .node = node, .on_news = on_news, .arg = arg};
+	*w = (struct store_watcher){.clock = clock, .where = where, .node = node, .on_news = on_news, .arg = arg};
 	w->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	w->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (w->stop_fd < 0 || w->news_fd < 0)

@@ -175,7 +175,7 @@ static void on_planned(struct op *op, void *arg)
 	p->planning = false;
 	if (!op->ok) {
 		p->not_before = clock_now(p->clock) + RETRY_DELAY;
-		log_line(log_repeat(&p->not_planned, clock_boot(&clock_system)), NULL, "could not plan due jobs, trying again every second: %s",
+		log_line(log_repeat(&p->not_planned, clock_boot(p->clock)), NULL, "could not plan due jobs, trying again every second: %s",
 			op->err.msg);
 		if (!p->refused.kind)
 			p->refused_since = clock_now(p->clock);
