@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One timerfd on the wall clock: absolute, exact, cancelled by the kernel when the clock is set. */
+/* Uses an absolute timerfd that the kernel cancels when the clock is set. */
 #include "daemon/loop/alarm.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -7,7 +7,7 @@
 #include <sys/timerfd.h>
 #include <systemd/sd-event.h>
 
-/* Far enough to be never, near enough for the kernel's 64-bit nanoseconds. */
+/* Later than any slot, and still within the 64-bit nanoseconds of the kernel. */
 #define FAR_AWAY (USEC_LAST / USEC_SEC)
 
 struct alarm {
@@ -18,7 +18,7 @@ struct alarm {
 	usec_t at;
 };
 
-/* Always armed, so that a change of the clock is reported even when nothing is awaited. */
+/* The timer is always armed, so that a change of the clock is reported even without an instant. */
 static void alarm_arm(struct alarm *a)
 {
 	struct itimerspec when = {};
@@ -26,7 +26,7 @@ static void alarm_arm(struct alarm *a)
 	if (a->at == USEC_NEVER || a->at / USEC_SEC > FAR_AWAY) {
 		when.it_value.tv_sec = FAR_AWAY;
 	} else {
-		usec_t at = a->at > 0 ? a->at : 1; /* 0 would disarm */
+		usec_t at = a->at > 0 ? a->at : 1; /* 0 would disarm the timer */
 
 		when.it_value.tv_sec = at / USEC_SEC;
 		when.it_value.tv_nsec = at % USEC_SEC * 1000;

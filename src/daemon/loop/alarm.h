@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls back at a wall-clock instant, also when somebody sets the clock. */
+/* Timer on the wall clock that reports changes of the clock. */
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
@@ -9,11 +9,11 @@ struct alarm;
 struct err;
 struct sd_event;
 
-/* 'fn' is called once at the instant; and at once, with clock_set, whenever the clock was set. */
+/* Called once at the instant, and with 'clock_set' whenever the clock was set. */
 typedef void alarm_fn(bool clock_set, void *arg);
 
 bool alarm_new(struct sd_event *ev, alarm_fn *fn, void *arg, struct alarm **ret, struct err *e);
 void alarm_free(struct alarm *a);
 AUTO_DEFINE(alarm);
 
-void alarm_set(struct alarm *a, usec_t at); /* USEC_NEVER: not at all; replaces what was set */
+void alarm_set(struct alarm *a, usec_t at); /* USEC_NEVER: no instant; replaces the previous one */

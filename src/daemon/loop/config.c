@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading, checking and printing the configuration by its table. */
+/* The table of configuration keys. Reads, validates, reloads and prints the configuration by it. */
 #include "daemon/loop/config.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define NODE_NAME_MAX 64 /* as a host's */
+#define NODE_NAME_MAX 64 /* as for host names */
 
 #define AT(member) offsetof(struct config, member)
 
@@ -19,89 +19,89 @@ const struct config_key config_keys[] = {
 	{"store", CONFIG_TEXT, AT(store), 0, 0, 0, false,
 		"SQLite file, or postgresql://… for a cluster; default: jobs.db in the state directory"},
 	{"node-name", CONFIG_TEXT, AT(node_name), 0, 0, 0, false,
-		"name of this node, the same over restarts; default: the host's name"},
+		"name of this node, the same after a restart; default: the host name"},
 	{"log-level", CONFIG_LEVEL, AT(log_level), 0, 0, LOG_LEVEL_INFO, true,
 		"error, warning, info or debug"},
 	{"max-running", CONFIG_AUTO, AT(max_running), 1, 10000, 0, true,
-		"runs in flight at the same time on this node; auto follows the machine"},
+		"runs at the same time on this node; auto: adjusted to the load of the machine"},
 	{"owner-max-running", CONFIG_SHARE, AT(owner_max_running), 1, 10000, CONFIG_SHARE_AUTO, true,
-		"of these, of one owner: a number, a share as 75%, none, or auto: 75% in a system service"},
+		"of these, runs of one owner: a number, a share such as 75%, none, or auto (75% in a system service)"},
 	{"time-sync-wait", CONFIG_NUMBER, AT(time_sync_wait), 0, 3600, 30, true,
-		"seconds after boot that a clock nobody has set is waited for"},
+		"seconds to wait after boot until the clock is synchronised"},
 	{"lease", CONFIG_NUMBER, AT(lease), 2, 3600, 15, false,
-		"seconds without a renewal after which a node does not lead, plan or start any more; the same on all nodes of a store"},
+		"seconds after the last renewal during which a node leads, plans and starts runs; the same on all nodes of a store"},
 	{"run-lease", CONFIG_AUTO, AT(run_lease), 2, 86400, 0, false,
-		"seconds without a renewal after which a node's runs are given up; not below lease; auto: 60, or lease if longer"},
+		"seconds after the last renewal until the runs of a node are given up; not below lease; auto: 60, or lease if longer"},
 	{"node-labels", CONFIG_TEXT, AT(labels), 0, 0, 0, false,
-		"labels of this node, as zone=a,gpu=yes; jobs may ask for them; default: none"},
+		"labels of this node, for example zone=a,gpu=yes; jobs can require them; default: none"},
 	{"may-lead", CONFIG_YES, AT(may_lead), 0, 0, 1, false,
-		"yes, or no: this node never leads; one of a store has to"},
-	{"connections", CONFIG_NUMBER, AT(connections), 1, 60000, 2048, false, "open API connections in all"},
+		"yes, or no: this node never leads; at least one node of a store must be able to"},
+	{"connections", CONFIG_NUMBER, AT(connections), 1, 60000, 2048, false, "open API connections of all users"},
 	{"connections-per-uid", CONFIG_NUMBER, AT(connections_per_uid), 1, 60000, 256, true,
-		"open API connections of one user; never more than are still free"},
+		"open API connections of one user; also limited to the number that is still free"},
 	{"connections-reserved", CONFIG_NUMBER, AT(connections_reserved), 0, 60000, 64, true,
 		"open API connections that only root and administrators can use; at most a quarter of 'connections'"},
 	{"body-limit", CONFIG_SIZE, AT(body_limit), 1024, 1 << 30, 1 << 20, true,
-		"bytes of one request; a job with a large stdin needs more"},
+		"bytes of one request body; a job with a large stdin needs more"},
 	{"bulk-body-limit", CONFIG_SIZE, AT(bulk_body_limit), 1024, 1 << 30, 16 << 20, true,
 		"bytes of one bulk submission"},
 	{"bulk-jobs", CONFIG_NUMBER, AT(bulk_jobs), 1, 1000000, 10000, true, "jobs in one bulk submission"},
 	{"bodies-per-uid", CONFIG_SIZE, AT(bodies_per_uid), 1 << 20, INT64_C(1) << 40, 64 << 20, true,
-		"bytes of request bodies that one user may have in memory at the same time"},
+		"bytes of request bodies of one user in memory at the same time"},
 	{"bodies-total", CONFIG_SIZE, AT(bodies_total), 1 << 20, INT64_C(1) << 40, 256 << 20, true,
-		"the same of all users; one of them may use as many as are still free"},
+		"the same for all users; one user is also limited to what is still free"},
 	{"answers-per-uid", CONFIG_SIZE, AT(answers_per_uid), 1 << 20, INT64_C(1) << 40, 16 << 20, true,
-		"bytes of answers that one user's clients have not read yet; then its further reads wait"},
+		"bytes of responses that the clients of one user have not read yet; above it, further requests of the user wait"},
 	{"answers-total", CONFIG_SIZE, AT(answers_total), 1 << 20, INT64_C(1) << 40, 256 << 20, true,
-		"the same of all users; one of them may use as many as are still free"},
+		"the same for all users; one user is also limited to what is still free"},
 	{"jobs-per-uid", CONFIG_NUMBER, AT(jobs_per_uid), 1, INT64_C(1000000000), 100000, true,
-		"jobs one user may have that are not finished"},
+		"unfinished jobs of one user"},
 	{"submissions-per-second", CONFIG_NUMBER, AT(submissions_per_second), 1, 1000000, 2000, true,
-		"sustained submissions of one user"},
+		"submissions of one user per second, on average"},
 	{"submissions-burst", CONFIG_NUMBER, AT(submissions_burst), 1, 1000000, 5000, true,
-		"submissions of one user at once"},
+		"submissions of one user in a burst"},
 	{"head-timeout", CONFIG_NUMBER, AT(head_timeout), 1, 3600, 10, true,
 		"seconds a client has for the head of a request"},
 	{"body-timeout", CONFIG_NUMBER, AT(body_timeout), 1, 3600, 30, true,
 		"seconds a client has for the body of a request"},
 	{"keep-days", CONFIG_NUMBER, AT(keep_days), 1, 36500, 30, true,
-		"days of history of a live job, and of an ended one; see keep-runs"},
+		"days that runs and finished jobs are kept; see keep-runs"},
 	{"keep-runs", CONFIG_NUMBER, AT(keep_runs), 1, 1000000, 1000, true,
-		"runs of a live job that are kept however old they are"},
+		"runs of an unfinished job that are kept regardless of their age"},
 	{"keep-dead-days", CONFIG_NUMBER, AT(keep_dead_days), 1, 36500, 90, true,
 		"days that dead letters are kept"},
 	{"store-budget", CONFIG_SIZE, AT(store_budget), 0, INT64_C(1) << 50, INT64_C(2) << 30, true,
-		"bytes the SQLite store may use; beyond that owners with more than an equal share lose old runs early; 0 is no limit"},
+		"bytes of the SQLite store; above it, old runs of owners with more than an equal share are deleted early; 0: no limit"},
 	{"owner-store-limit", CONFIG_SIZE, AT(owner_store_limit), 0, INT64_C(1) << 50, INT64_C(1) << 30, true,
-		"bytes of the store that jobs, templates and runs of one user may take; 0 is no limit"},
+		"bytes of the jobs, templates and runs of one user in the store; 0: no limit"},
 	{"output-budget", CONFIG_SIZE, AT(output_budget), 0, INT64_C(1) << 50, INT64_C(5) << 30, true,
-		"bytes of output that are kept in all before the oldest goes; 0 is no limit"},
+		"bytes of output of all runs; above it, the oldest output is deleted; 0: no limit"},
 	{"output-limit", CONFIG_SIZE, AT(output_limit), 0, INT64_C(1) << 40, INT64_C(1) << 30, true,
-		"bytes of output that are kept of one attempt, whatever a job asks for"},
+		"bytes of output that are kept of one attempt; jobs cannot set a higher limit"},
 	{"artifact-limit", CONFIG_SIZE, AT(artifact_limit), 4096, INT64_C(1) << 50, INT64_C(1) << 30, true,
-		"bytes of one artifact, as it is fetched and when it is unpacked"},
+		"bytes of one artifact, both downloaded and unpacked"},
 	{"artifact-budget", CONFIG_SIZE, AT(artifact_budget), 0, INT64_C(1) << 50, INT64_C(4) << 30, true,
-		"bytes of artifacts on the disk, those in use included; unused ones are removed, the least recently used first"},
+		"bytes of all artifacts on disk; above it, unused ones are removed, least recently used first"},
 	{"artifact-timeout", CONFIG_NUMBER, AT(artifact_timeout), 1, 86400, 600, true,
-		"seconds that fetching an artifact may take"},
+		"seconds until the download of an artifact is given up"},
 	{"archive", CONFIG_TEXT, AT(archive), 0, 0, 0, false,
-		"directory where history is written as compressed JSON lines before it is deleted; default: nowhere"},
+		"directory where history is written as compressed JSON lines before it is deleted; default: none"},
 	{"machine-id-file", CONFIG_TEXT, AT(machine_id_file), 0, 0, 0, false,
-		"what tells this machine from another one with a copy of the store; default: /etc/machine-id"},
+		"file that identifies this machine, to detect a copied store; default: /etc/machine-id"},
 	{"sendmail", CONFIG_TEXT, AT(sendmail), 0, 0, 0, false,
-		"program that takes mail on its standard input; default: " SENDMAIL_DEFAULT},
+		"program that reads mail from its standard input; default: " SENDMAIL_DEFAULT},
 	{"webhook-key-file", CONFIG_TEXT, AT(webhook_key_file), 0, 0, 0, false,
-		"file with the key that webhooks are signed with, readable by nobody else; default: they are not signed"},
+		"file with the key that signs webhooks, readable only by its owner; default: webhooks are not signed"},
 	{"notice-slots", CONFIG_NUMBER, AT(notice_slots), 1, 10000, 64, true,
-		"notices that this node sends at the same time; one owner may use as many as are still free"},
+		"notices that this node sends at the same time; one owner is also limited to the slots that are still free"},
 	{"notice-retry", CONFIG_NUMBER, AT(notice_retry), 1, 86400, 60, true,
-		"seconds before a notice that could not be sent is tried again, longer each time"},
+		"seconds until a failed notice is sent again; the delay grows with each try"},
 	{"admin-group", CONFIG_TEXT, AT(admin_group), 0, 0, 0, false,
-		"whose members see and control the jobs of all users; default: " ADMIN_GROUP_DEFAULT},
+		"group whose members see and control the jobs of all users; default: " ADMIN_GROUP_DEFAULT},
 	{"allow-file", CONFIG_TEXT, AT(allow_file), 0, 0, 0, false,
-		"if it is there, only the users it lists may start anything; default: " JOBSCHED_SYSCONFDIR "/allow"},
+		"if this file exists, only the users it lists may submit or start jobs; default: " JOBSCHED_SYSCONFDIR "/allow"},
 	{"deny-file", CONFIG_TEXT, AT(deny_file), 0, 0, 0, false,
-		"else, who it lists may not; default: " JOBSCHED_SYSCONFDIR "/deny"},
+		"without an allow-file, the users it lists may not submit or start jobs; default: " JOBSCHED_SYSCONFDIR "/deny"},
 };
 const size_t config_keys_count = ELEMENTS(config_keys);
 
@@ -171,7 +171,7 @@ static bool percent_parse(const char *value, int64_t *ret)
 	return digits && text_parse_int(digits, 1, 100, ret);
 }
 
-/* The words beside numbers; the number behind '%' is negative. */
+/* 'auto', 'none' and shares; a share of 75% is stored as -75. */
 static bool key_set_word(const struct config_key *k, int64_t *at, const char *value)
 {
 	int64_t percent;
@@ -213,14 +213,14 @@ static bool unknown_key(const char *key, struct err *e)
 	return err_set(e, ERR_INVALID, "unknown key '%.60s'; 'jobschedd --print-config' shows all", key);
 }
 
-/* It is a word of paths and of command lines. */
+/* The name is used in paths and on command lines. */
 static bool node_name_valid(const char *name, struct err *e)
 {
 	size_t len = strlen(name);
 
 	if (len <= NODE_NAME_MAX && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == len)
 		return true;
-	return err_set(e, ERR_INVALID, "'node-name' is '%.80s': it has letters, digits, '.', '_' and '-', at most %d", name,
+	return err_set(e, ERR_INVALID, "'node-name' is '%.80s': it may have letters, digits, '.', '_' and '-', at most %d characters", name,
 		NODE_NAME_MAX);
 }
 
@@ -265,11 +265,11 @@ static int on_pair(void *arg, const char *section, const char *name, const char 
 	if (r->e->kind != ERR_NONE)
 		return 0;
 	if (*section)
-		return err_set(r->e, ERR_INVALID, "there are no sections, but '[%.40s]' begins one", section);
+		return err_set(r->e, ERR_INVALID, "sections are not supported: '[%.40s]'", section);
 	return config_set(r->config, name, value, r->e);
 }
 
-#define RUN_LEASE_DEFAULT 60 /* above a restart or failover of the database */
+#define RUN_LEASE_DEFAULT 60 /* longer than a restart or failover of the database */
 
 int64_t config_run_lease(const struct config *c)
 {
@@ -343,7 +343,6 @@ char *config_store_shown(const char *store)
 	return buf_steal(&shown);
 }
 
-/* Numbers that stand for words are written as these. */
 static void print_number(const struct config_key *k, int64_t n, FILE *out)
 {
 	if (k->type == CONFIG_YES)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runs this engine holds. */
+/* The table of active runs, with a list of the held ones and counts by stage. */
 #include "daemon/schedule/active_run.h"
 #include "base/auto.h"
 #include "base/text.h"
@@ -31,7 +31,7 @@ struct active_run *active_run_new(struct run *run, enum active_run_stage stage)
 	f->stage = stage;
 	default_retry_policy(&f->retry);
 	if (run->state == RUN_CLAIMED)
-		run->attempt++; /* the store counts an attempt when it hears that it started */
+		run->attempt++; /* the store increments the attempt when the start is recorded */
 	f->start_recorded = run->state == RUN_RUNNING;
 	f->end = (struct attempt){.run = run->id, .number = run->attempt, .fence = run->fence,
 		.exit_code = -1, .started_at = run->started_at};
@@ -63,7 +63,7 @@ void active_runs_done(struct active_runs *all)
 	*all = (struct active_runs){};
 }
 
-/* What a active_run adds to the counts. */
+/* Adds a run to the counts of its stage, or subtracts it. */
 static void update_counts(struct active_runs *all, const struct active_run *f, bool in)
 {
 	size_t active = f->stage != ACTIVE_RUN_ENDED && f->stage != ACTIVE_RUN_HELD, starting = f->stage == ACTIVE_RUN_STARTING;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Watches the clock: waits until it is set after a boot, and notices when it jumped or the machine slept. */
+/* Waits until the clock is set after a boot, and catches up after a jump of the clock or a suspend. */
 #include "daemon/schedule/clock_guard.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -12,19 +12,19 @@
 #include <unistd.h>
 
 #define TIMESYNC "/run/systemd/timesync"
-#define CHECK_INTERVAL USEC_SEC   /* while the kernel says unsynchronised, or after the store refused */
-#define CHECK_INTERVAL_WRONG USEC_MIN  /* setting the clock wakes us, so this is for other ways to get right */
+#define CHECK_INTERVAL USEC_SEC   /* while the clock is not synchronised, or after the store refused the operation */
+#define CHECK_INTERVAL_WRONG USEC_MIN  /* while the clock is wrong; setting it wakes the daemon earlier */
 
 struct clock_guard {
 	struct clock_guard_options o;
 	enum clock_trust trust;
-	usec_t began;         /* on the clock that does not step */
-	bool started, asking; /* asking: an operation is under way */
+	usec_t began;         /* boottime */
+	bool started, asking; /* asking: OP_LATE is under way */
 	bool caught_up;
 	bool set_back;
-	usec_t since;         /* when somebody was last there */
+	usec_t since;         /* when a daemon last ran with a trusted clock */
 	usec_t alarm;
-	usec_t not_before;    /* on the clock that does not step */
+	usec_t not_before;    /* boottime */
 	int64_t after;
 };
 
@@ -33,7 +33,10 @@ static bool kernel_synchronised(void)
 	struct timex t = {};
 	int r = adjtimex(&t);
 
-	/* A service manager that keeps us from setting the clock keeps us from asking, too; its own time service leaves a mark. */
+	/*
+	 * A unit that may not set the clock (ProtectClock=) may not call adjtimex() either. systemd-timesyncd
+	 * creates a file when the clock is synchronised.
+	 */
 	if (r < 0)
 		return access(TIMESYNC, F_OK) < 0 || access(TIMESYNC "/synchronized", F_OK) == 0;
 	return r != TIME_ERROR || !(t.status & STA_UNSYNC);
@@ -69,7 +72,7 @@ enum clock_trust clock_guard_trust(const struct clock_guard *t)
 	return t ? t->trust : CLOCK_GOOD;
 }
 
-/* ---- asking the store ---- */
+/* ---- catching up ---- */
 
 static void on_catch_up_done(struct op *op, void *arg)
 {
@@ -77,13 +80,13 @@ static void on_catch_up_done(struct op *op, void *arg)
 
 	t->asking = false;
 	if (!op->ok) {
-		log_warning("could not catch up, trying again in 1s: %s", op->err.msg);
+		log_warning("could not catch up with missed slots, trying again in 1 s: %s", op->err.msg);
 		t->not_before = clock_boot(t->o.clock) + CHECK_INTERVAL;
 	} else {
 		if (op->late.missed)
-			log_info("%zu planned runs were missed while nobody was there", op->late.missed);
+			log_info("%zu planned runs were missed while no daemon was running", op->late.missed);
 		if (op->late.undone)
-			log_warning("the clock was set back: %zu runs planned for later are planned anew",
+			log_warning("the clock was set back: %zu planned runs are planned again",
 				op->late.undone);
 		t->after = op->late.more;
 		t->set_back = false;
@@ -109,7 +112,7 @@ void clock_guard_start(struct clock_guard *t, usec_t last_seen)
 	t->since = last_seen;
 }
 
-/* ---- judging the clock ---- */
+/* ---- trust in the clock ---- */
 
 static void update_trust(struct clock_guard *t, usec_t now)
 {
@@ -117,27 +120,27 @@ static void update_trust(struct clock_guard *t, usec_t now)
 	usec_t up = clock_boot(t->o.clock);
 	char text[RFC3339_MAX];
 
-	/* judged with every run, so the kernel is not asked when its word cannot matter any more */
+	/* called with every run, so the kernel is not asked after the wait is over */
 	t->trust = clock_trust_judge(now, up, t->began, up - t->began >= t->o.wait || t->o.synchronised(), t->o.wait);
 	if (t->trust == was)
 		return;
 	if (t->trust == CLOCK_WRONG)
-		log_error("the clock says %s, which is before this program was made: nothing is planned or caught up "
-			"until it is set", rfc3339_format(now, text));
+		log_error("the clock shows %s, which is before this program was built: nothing is planned or caught up "
+			"until the clock is set", rfc3339_format(now, text));
 	else if (t->trust == CLOCK_UNSURE)
-		log_info("nobody has set the clock since boot; waiting up to %" PRId64 "s for that",
+		log_info("the clock has not been synchronised since boot; waiting up to %" PRId64 " s for that",
 			(t->o.wait - (clock_boot(t->o.clock) - t->began)) / USEC_SEC);
 	else
-		log_info("the clock is taken as right: %s", rfc3339_format(now, text));
+		log_info("the clock is trusted: %s", rfc3339_format(now, text));
 }
 
-/* Between two looks: if it slept or jumped, what was due meanwhile is caught up with first. */
+/* After a suspend or a jump of the clock, slots that were due meanwhile are caught up with first. */
 static void detect_jump(struct clock_guard *t, usec_t now)
 {
 	enum clock_trust_jump jump = t->caught_up ? clock_trust_jump(t->since, t->alarm, now) : JUMP_NONE;
 
 	if (jump == JUMP_AHEAD)
-		log_info("nobody was there for %" PRId64 "s; catching up", (now - t->alarm) / USEC_SEC);
+		log_info("no daemon was running for %" PRId64 " s; catching up", (now - t->alarm) / USEC_SEC);
 	if (jump != JUMP_NONE) {
 		t->set_back = jump == JUMP_BACK;
 		t->caught_up = false;
@@ -160,7 +163,7 @@ struct clock_guard_verdict clock_guard_pump(struct clock_guard *t)
 	if (t->trust == CLOCK_UNSURE || clock_boot(t->o.clock) < t->not_before)
 		return wait;
 	if (!t->caught_up && clock_trust_jump(t->since, USEC_NEVER, now) == JUMP_BACK)
-		t->set_back = true; /* while we were away */
+		t->set_back = true; /* while no daemon was running */
 	detect_jump(t, now);
 	if (!t->caught_up && t->o.others && t->o.others(t->o.arg)) {
 		t->caught_up = true;

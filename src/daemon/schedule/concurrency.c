@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine is looked at when something is due, and while due work has no room; an idle daemon does not look. */
+/* Measures load and throughput while runs are due, and sets the limits of the dispatcher. */
 #include "daemon/schedule/concurrency.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/schedule/dispatcher.h"
 #include "daemon/schedule/machine_load.h"
 
-#define RATE_INTERVAL_MIN (USEC_SEC / 2) /* ends are counted over at least so long */
+#define RATE_INTERVAL_MIN (USEC_SEC / 2) /* the rate of ends is measured over at least this long */
 
 struct concurrency {
 	const struct clock *clock;
@@ -15,9 +15,9 @@ struct concurrency {
 	struct machine_load machine;
 	struct capacity capacity;
 	usec_t counted_at;       /* CLOCK_BOOTTIME */
-	uint64_t ended;          /* the dispatcher's count then */
-	int64_t ended_rate;      /* a second */
-	bool was_short;          /* it has been said that memory or disks are short */
+	uint64_t ended;          /* the count of the dispatcher at counted_at */
+	int64_t ended_rate;      /* runs per second */
+	bool was_short;          /* the shortage of memory or disk throughput was logged */
 };
 
 static size_t owner_max(const struct concurrency *g)
@@ -55,7 +55,7 @@ struct concurrency *concurrency_new(const struct clock *clock, struct dispatcher
 	g->clock = clock;
 	g->dispatcher = d;
 	g->machine.now = MACHINE_UNKNOWN;
-	concurrency_set_rules(g, rules); /* from all zero, which is pinned */
+	concurrency_set_rules(g, rules); /* an all-zero capacity counts as pinned */
 	return g;
 }
 
@@ -80,7 +80,7 @@ static void log_limit(struct concurrency *g)
 	bool is_short = g->capacity.why >= CAPACITY_IO;
 
 	if (is_short != g->was_short)
-		log_info("%zu runs at a time now: %s", g->capacity.limit, capacity_why_words(g->capacity.why));
+		log_info("now at most %zu runs at a time: %s", g->capacity.limit, capacity_why_words(g->capacity.why));
 	g->was_short = is_short;
 }
 
@@ -104,7 +104,7 @@ usec_t concurrency_pump(struct concurrency *g)
 		dispatcher_counts(g->dispatcher, &c);
 	}
 	if (c.room > 0)
-		return USEC_NEVER; /* it will be claimed for at once */
+		return USEC_NEVER; /* the dispatcher claims now, so no timer is needed */
 	again = capacity_again(&g->capacity, v.now);
 	return again == USEC_NEVER ? USEC_NEVER : again - v.now;
 }

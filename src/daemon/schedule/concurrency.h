@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides while there is work how much of it goes at a time: on this node, and of one owner. */
+/* Adjusts how many runs this node runs at a time, in total and for one owner. */
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
@@ -12,8 +12,8 @@ struct dispatcher;
 struct concurrency;
 
 struct concurrency_rules {       /* config keys of the same names */
-	int64_t max_running;        /* 0: follows the machine */
-	int64_t owner_max_running;  /* 0: none; below 0: so many percent of the node */
+	int64_t max_running;        /* 0: auto, adjusted to the load of the machine */
+	int64_t owner_max_running;  /* 0: no limit; below 0: percent of the limit of the node */
 };
 
 struct concurrency *concurrency_new(const struct clock *clock /* borrowed */, struct dispatcher *d /* borrowed */,
@@ -22,14 +22,14 @@ void concurrency_free(struct concurrency *g);
 AUTO_DEFINE(concurrency);
 void concurrency_set_rules(struct concurrency *g, const struct concurrency_rules *rules); /* after a reload */
 
-/* Before each look for due runs. Returns in how many microseconds to look again though nothing happened; USEC_NEVER: not. */
+/* Call it before dispatcher_pump(). Returns after how many microseconds to call again; USEC_NEVER: after the next event. */
 usec_t concurrency_pump(struct concurrency *g);
 
 struct concurrency_view {
-	size_t max_running, owner_max; /* owner_max 0: none */
+	size_t max_running, owner_max; /* owner_max 0: no limit */
 	enum capacity_why why;
-	struct machine_figures machine;    /* as last read, which is when there last was work */
+	struct machine_figures machine;    /* as last read, when a run was due */
 };
 void concurrency_get_view(const struct concurrency *g, struct concurrency_view *ret);
-/* For conditions ('when'): figures as of now. */
+/* Current figures (at most one second old), for conditions ('when'). */
 const struct machine_figures *concurrency_machine(struct concurrency *g);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The dispatcher: which runs this node claims, holds and gives back. What is owned by whom is decided in the store. */
+/* Claims due runs, holds a few of them ready, and gives back the ones that did not start. */
 #include "daemon/schedule/dispatcher.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -15,12 +15,12 @@
 #include <inttypes.h>
 #include <systemd/sd-event.h>
 
-#define CLAIM_MAX 512                  /* runs in one claim */
-#define HOLD_MAX 32                    /* runs claimed ahead of room: more than end during a commit */
-#define STARTING_MAX 64                /* starts that wait in the spawner: whoever comes next waits behind them */
-#define HOLD_TIME (200 * USEC_MSEC)    /* when nothing ends for so long, what is held goes back */
+#define CLAIM_MAX 512               /* runs in one claim */
+#define HOLD_MAX 32                 /* runs claimed before there is room; more than end during a commit */
+#define STARTING_MAX 64             /* starts that the spawner has not answered yet; later requests queue behind them */
+#define HOLD_TIME (200 * USEC_MSEC) /* held runs are given back when no run has ended for this long */
 
-/* ---- giving back what never started ---- */
+/* ---- giving back runs that did not start ---- */
 
 void dispatcher_submit_later(struct dispatcher *d, struct op *op)
 {
@@ -53,7 +53,7 @@ static void retry_refused(struct dispatcher *d)
 	}
 }
 
-/* Without a delay it has its turn where it had it before. */
+/* Without a delay the run keeps its due time, and so its place in the start order. */
 void dispatcher_give_back(struct dispatcher *d, struct active_run *f, usec_t delay)
 {
 	struct op *op = op_new(OP_GIVE_BACK, on_given_back, d);
@@ -73,9 +73,13 @@ static void end_cancelled(struct dispatcher *d, struct active_run *f)
 	dispatcher_end_run(d, f);
 }
 
-/* ---- holding: with the next run at hand, an end and a start do not wait for the disk between them ---- */
+/*
+ * ---- holding ----
+ * A few runs are claimed before there is room. When a run ends, a held run starts at once, without
+ * waiting for the commit of another claim.
+ */
 
-/* As many as ended lately: none where jobs are long, so that nothing due is kept from another node. */
+/* As many as have ended recently. With long jobs that is none, so no due run is withheld from other nodes. */
 static size_t hold_wanted(const struct dispatcher *d)
 {
 	size_t n = rate_meter_recent(&d->ends, clock_boot(d->o.clock));
@@ -121,7 +125,7 @@ static void receive_claimed(struct dispatcher *d, struct claimed *c)
 	f->spec = STEAL(c->spec);
 	f->typical = c->typical;
 	active_runs_add(&d->active_runs, f);
-	/* a pause between the claim and here may have cost us the lease (F-60) */
+	/* the lease may have expired since the claim, for example while the machine was suspended */
 	if (!spawner_accepts_starts(d) || d->stopped || !d->o.trusted(d->o.arg)) {
 		dispatcher_give_back(d, f, 0);
 		return;
@@ -169,7 +173,7 @@ static size_t room(const struct dispatcher *d)
 	return d->active_runs.active < d->max_running ? d->max_running - d->active_runs.active : 0;
 }
 
-/* Of the room, as many as the spawner can start soon. */
+/* How many runs can be handed to the spawner now. */
 static size_t startable(const struct dispatcher *d)
 {
 	size_t n = d->active_runs.starting < STARTING_MAX ? STARTING_MAX - d->active_runs.starting : 0;
@@ -177,7 +181,7 @@ static size_t startable(const struct dispatcher *d)
 	return n < room(d) ? n : room(d);
 }
 
-/* On the store thread. A spec that cannot be read keeps nobody waiting: its start will say what is wrong with it. */
+/* On the store thread. A spec that cannot be read passes; the start then fails and reports the error. */
 static void gate_of_spec(const char *text, const struct machine_figures *machine, struct gate_says *ret)
 {
 	AUTO_DONE(job_spec) spec;
@@ -270,7 +274,7 @@ static int on_dispatcher_retry(sd_event_source *source, uint64_t usec, void *arg
 	return 0;
 }
 
-/* ---- what the spawner says of a run ---- */
+/* ---- the end of a run, as reported by the spawner ---- */
 
 static void copy_report(struct active_run *f, const struct spawn_report *r)
 {
@@ -290,7 +294,7 @@ static void copy_report(struct active_run *f, const struct spawn_report *r)
 	a->output_bytes = r->output_bytes;
 	a->output_dropped = r->output_dropped;
 	a->error = xstrdup(r->error);
-	f->stopped = r->outcome == ATTEMPT_LOST; /* of its own accord it ends them only when it is told to stop */
+	f->stopped = r->outcome == ATTEMPT_LOST; /* the spawner ends runs without a request only when it stops */
 }
 
 void dispatcher_report_ended(struct dispatcher *d, const struct spawn_report *r)
@@ -305,7 +309,10 @@ void dispatcher_report_ended(struct dispatcher *d, const struct spawn_report *r)
 		d->ended++;
 		start_held(d);
 	} else if (!f) {
-		/* recorded in an earlier life, or no longer ours, though a later attempt may be: the store knows which */
+		/*
+		 * The end may be recorded already, or the run may belong to another node now, even if a later
+		 * attempt is active here. The store decides by run and fence.
+		 */
 		struct run *run = xcalloc(1, sizeof(*run));
 
 		*run = (struct run){.id = r->run, .fence = r->fence, .attempt = r->attempt};
@@ -315,7 +322,7 @@ void dispatcher_report_ended(struct dispatcher *d, const struct spawn_report *r)
 	}
 }
 
-/* ---- life ---- */
+/* ---- creation and shutdown ---- */
 
 static bool dispatcher_timer_new(struct sd_event *ev, sd_event_source **ret, sd_event_time_handler_t fn,
 	struct dispatcher *d, struct err *e)
@@ -393,7 +400,7 @@ void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret
 	};
 }
 
-/* An end that is still on its way to the store is committed before the departure, or is kept by the spawner. */
+/* Includes runs whose end is not committed yet: it is committed before the node closes, or the spawner keeps it. */
 int64_t *dispatcher_held(const struct dispatcher *d, size_t *ret_n)
 {
 	int64_t *v = xcalloc(d->active_runs.by_run.used + 1, sizeof(*v));
@@ -417,7 +424,7 @@ void dispatcher_cancel(struct dispatcher *d, int64_t run, int64_t fence)
 		if (f->stage != ACTIVE_RUN_ENDED)
 			spawner_link_cancel(d->o.spawner, run, fence);
 	} else if (d->claiming && fence) {
-		/* the claim that made it ours is in the same batch, and comes back after this */
+		/* the claim of this run is in the same batch and is delivered after this call */
 		map_put(&d->early_cancels, run, (void *)(intptr_t)fence);
 	}
 }

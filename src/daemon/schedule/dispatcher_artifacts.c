@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs with artifacts: they start when jobsched-net has the artifact, and release it when they have ended. */
+/* Delays the start of a run until jobsched-net has its artifact. */
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-#define BUSY_DELAY (5 * USEC_SEC) /* before an artifact is asked for again that could not be had */
+#define BUSY_DELAY (5 * USEC_SEC) /* before an artifact that is not available now is requested again */
 
 void dispatcher_artifact_note(struct active_run *f, const struct job_spec *spec)
 {
@@ -68,7 +68,7 @@ void dispatcher_artifacts_hold(struct dispatcher *d)
 void dispatcher_artifact_file(struct dispatcher *d, int64_t run, int64_t fence, int socket)
 {
 	const struct active_run *f = active_runs_get(&d->active_runs, run, fence);
-	AUTO_FD to = socket; /* jobsched-net takes its end for a file that could not be opened */
+	AUTO_FD to = socket; /* if it is closed unused, jobsched-net reports that the file could not be opened */
 	struct err e = {};
 
 	if (!f || f->stage != ACTIVE_RUN_FETCHING || !spawner_link_id(d->o.spawner))
@@ -97,7 +97,7 @@ void dispatcher_artifact_done(struct dispatcher *d, int64_t run, int64_t fence, 
 		give_back_busy(d, f, why);
 	} else if (why) {
 		dispatcher_end_unstarted(d, f, ATTEMPT_NOT_STARTED, why->msg);
-	} else if (spawner_link_ready(d->o.spawner) && !d->stopped && d->o.trusted(d->o.arg)) { /* it may have taken longer than a lease */
+	} else if (spawner_link_ready(d->o.spawner) && !d->stopped && d->o.trusted(d->o.arg)) { /* the download may have taken longer than the lease */
 		f->tree = STEAL_FD(fd);
 		dispatcher_start_run(d, f);
 	} else {

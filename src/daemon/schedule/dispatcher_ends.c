@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How an attempt ended goes into the store, with what that makes of its run. */
+/* Records the end of an attempt and decides about a retry. */
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -17,25 +17,24 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define TAIL_MAX 8192 /* bytes of output that every node can show */
+#define TAIL_MAX 8192 /* bytes of output that are kept in the store, for other nodes to show */
 
-/* After these we leave: what the spawner was not told to forget, our next life sees to. */
+/* After these errors the daemon ends. The end is not acknowledged, so the spawner reports it to the next daemon. */
 static bool ends_daemon(enum err_kind kind)
 {
 	return kind == ERR_UNCERTAIN || kind == ERR_REFUSED;
 }
 
-/* Is it the store's moment, or the operation itself? */
 bool dispatcher_may_retry(enum err_kind kind)
 {
 	return kind != ERR_NOT_FOUND && kind != ERR_FENCED && !ends_daemon(kind);
 }
 
-/* Said of the first and of all together, not of each. */
+/* Logs the first failure, and then one line a minute for all of them. */
 static void note_late(struct dispatcher *d, struct active_run *f, const struct op *op)
 {
 	log_line(log_repeat(&d->not_recorded, clock_boot(d->o.clock)), NULL,
-		"could not record the end of run %" PRId64 ", trying again every second, as with all that end meanwhile: %s",
+		"could not record the end of run %" PRId64 ", trying again every second, also for runs that end meanwhile: %s",
 		op->ended.attempt.run, op->err.msg);
 	d->late_ends += f && !f->late;
 	if (f)
@@ -51,7 +50,7 @@ static void note_recorded(struct dispatcher *d, const struct active_run *f)
 	for (size_t i = 0; (other = map_next(&d->active_runs.by_run, &i));)
 		if (other->late && other != f)
 			return;
-	log_info("what the store did not take at once is recorded: the end%s of %zu run%s", d->late_ends == 1 ? "" : "s", d->late_ends,
+	log_info("the store has recorded the delayed end%s of %zu run%s", d->late_ends == 1 ? "" : "s", d->late_ends,
 		d->late_ends == 1 ? "" : "s");
 	d->not_recorded = (struct log_repeat){};
 	d->late_ends = 0;
@@ -82,7 +81,7 @@ static void on_end_recorded(struct op *op, void *arg)
 	failpoint_pass(FP_RESULT_ACK);
 	spawner_link_ack(d->o.spawner, a->run, a->fence);
 	if (!op->ok)
-		log_warning("the end of run %" PRId64 " belongs nowhere: %s", a->run, op->err.msg);
+		log_warning("dropped the end of run %" PRId64 ": %s", a->run, op->err.msg);
 	else if (op->ended.stale)
 		log_warning("run %" PRId64 " was taken over meanwhile; its end is kept as stale", a->run);
 	else
@@ -92,7 +91,7 @@ static void on_end_recorded(struct op *op, void *arg)
 	op_free(op);
 }
 
-/* Copies, because the store may refuse and then it is tried again. */
+/* A copy, because the operation is submitted again if the store refuses it. */
 static void copy_end(struct attempt *to, const struct attempt *from)
 {
 	*to = *from;
@@ -121,7 +120,7 @@ static struct judge_verdict decide_run_end(const struct dispatcher *d, const str
 	return judge_attempt(&f->retry, &c);
 }
 
-/* Other nodes show the end of it, from the store. */
+/* The last bytes of the output as base64, which other nodes show from the store; NULL: none, or there are no other nodes. */
 static char *read_end_tail(const struct dispatcher *d, const struct active_run *f)
 {
 	AUTO_FD dir = -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The start of a run that is ours: its plan, its way to the spawner, and what comes back of that but its end. */
+/* Builds the start plan of a claimed run, sends it to the spawner and records the start. */
 #include "base/err.h"
 #include "base/failpoint.h"
 #include "base/io.h"
@@ -17,12 +17,12 @@
 #include "wire/spec_json.h"
 #include <inttypes.h>
 
-#define STARTED_DELAY (20 * USEC_MSEC) /* short jobs end before, and their start needs no write of its own */
+#define STARTED_DELAY (20 * USEC_MSEC) /* a run that ends within this time is written once, at its end */
 #define SPAWN_RETRY_MIN (100 * USEC_MSEC)
 #define SPAWN_RETRY_MAX (30 * USEC_SEC)
-#define LEASE_RETRY_DELAY (100 * USEC_MSEC) /* after the spawner refused for the lease */
+#define LEASE_RETRY_DELAY (100 * USEC_MSEC) /* after the spawner refused because the lease has expired */
 
-/* Doubles with every failure in a row, with jitter, so that a full machine is left in peace. */
+/* Doubles with every failure in a row, with jitter, so that a machine without free memory or processes recovers. */
 static usec_t start_backoff(struct dispatcher *d)
 {
 	uint32_t random;
@@ -71,7 +71,7 @@ void dispatcher_start_run(struct dispatcher *d, struct active_run *f)
 		f->spec = STEAL(spec_text);
 		return;
 	}
-	if (warrant) { /* of this run and its parameters: its order has the identity that this warrant is for */
+	if (warrant) { /* a triggered run with parameters has its own warrant */
 		free(spec.warrant);
 		spec.warrant = STEAL(warrant);
 	}
@@ -94,9 +94,9 @@ not_started:
 	dispatcher_end_unstarted(d, f, ATTEMPT_NOT_STARTED, e.msg);
 }
 
-/* ---- it did not start ---- */
+/* ---- failed starts ---- */
 
-/* It outlives_lease its turn, and any node may have it; we go on when the spawner has heard of a renewal. */
+/* The run keeps its due time, and any node may claim it. This node claims again after the next renewal. */
 static void give_back_for_lease(struct dispatcher *d, struct active_run *f)
 {
 	dispatcher_give_back(d, f, 0);
@@ -115,7 +115,7 @@ void dispatcher_report_not_started(struct dispatcher *d, const struct spawn_repo
 		return;
 	}
 	if (r->reason == START_STOPPING && !f->run->cancel_asked) {
-		d->spawner_stopping = true; /* what it did not hear before it left would be lost */
+		d->spawner_stopping = true; /* a start that it does not read before it ends would be lost */
 		dispatcher_give_back(d, f, 0);
 		return;
 	}
@@ -134,7 +134,7 @@ void dispatcher_report_not_started(struct dispatcher *d, const struct spawn_repo
 		r->error);
 }
 
-/* ---- it did, which is recorded a little later if it still runs then ---- */
+/* ---- successful starts, recorded after STARTED_DELAY if the run is still running ---- */
 
 static void record_starts_in(struct dispatcher *d, usec_t delay)
 {

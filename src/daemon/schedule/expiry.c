@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks the store to expire queued runs when the first of them may not start any more. */
+/* Sets no timer of its own: the engine calls expiry_pump() when the first queued run expires. */
 #include "daemon/schedule/expiry.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -9,7 +9,7 @@
 #include "store/ops/op.h"
 #include <stdbool.h>
 
-#define RETRY_DELAY USEC_SEC /* after the store refused */
+#define RETRY_DELAY USEC_SEC /* after the store refused the operation */
 
 struct expiry {
 	const struct clock *clock;
@@ -64,9 +64,9 @@ usec_t expiry_pump(struct expiry *x)
 
 	if (x->stopped || x->under_way || x->last_start == USEC_NEVER)
 		return USEC_NEVER;
-	at = x->last_start + 1; /* a run may start at its last moment */
+	at = x->last_start + 1; /* a run may still start exactly at its deadline */
 	if (x->not_before > now + RETRY_DELAY)
-		x->not_before = 0; /* the clock was set back meanwhile */
+		x->not_before = 0; /* the clock has been set back */
 	if (at < x->not_before)
 		at = x->not_before;
 	if (at > now)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads /proc/loadavg and /proc/pressure; where a kernel or a container has none of it, nothing is known. */
+/* Reads /proc/loadavg and /proc/pressure; a file that is missing, as in some containers, gives an unknown figure. */
 #include "daemon/schedule/machine_load.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include <sched.h>
 
-#define READ_INTERVAL USEC_SEC /* the kernel makes new figures every two seconds */
+#define READ_INTERVAL USEC_SEC /* the kernel updates pressure figures every two seconds */
 #define FILE_MAX 512
 
 static const struct {

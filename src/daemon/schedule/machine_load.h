@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads how busy the machine is, no more often than it changes and only when somebody asks. */
+/* Load and pressure of the machine, read at most once a second. */
 #pragma once
 #include "base/clock.h"
 #include "core/decide/machine_conditions.h"
 #include <stdint.h>
 
 struct machine_load {
-	const char *root;       /* borrowed: where loadavg and pressure are; NULL: /proc */
+	const char *root;       /* borrowed: directory with loadavg and pressure/; NULL: /proc */
 	usec_t read_at;         /* CLOCK_BOOTTIME; 0: never */
 	struct machine_figures now;
 };
 
-/* As of the last second at most. What cannot be read is unknown. */
+/* Figures at most one second old. A figure that cannot be read is -1. */
 const struct machine_figures *machine_load_read(struct machine_load *m, usec_t boottime);
-int64_t machine_load_cores(void); /* that this process may use; at least 1 */
+int64_t machine_load_cores(void); /* CPUs that this process may use; at least 1 */

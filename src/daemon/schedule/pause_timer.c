@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks the store to end and to begin pauses when the time of the first has come. */
+/* Asks the store to begin and end pauses when the first of them is due. */
 #include "daemon/schedule/pause_timer.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -8,7 +8,7 @@
 #include "store/ops/op.h"
 #include <stdbool.h>
 
-#define RETRY_DELAY USEC_SEC /* after the store refused */
+#define RETRY_DELAY USEC_SEC /* after the store refused the operation */
 
 struct pause_timer {
 	const struct clock *clock;
@@ -48,11 +48,11 @@ static void on_pauses_ended(struct op *op, void *arg)
 	p->ending = false;
 	if (!op->ok) {
 		p->not_before = clock_now(p->clock) + RETRY_DELAY;
-		log_warning("could not end the pauses that are over, trying again in 1s: %s", op->err.msg);
+		log_warning("could not begin or end pauses, trying again in 1 s: %s", op->err.msg);
 	} else if (o->begun > 0) {
-		log_info("pauses have begun: %zu of jobs", o->begun);
+		log_info("pauses of %zu jobs have begun", o->begun);
 	} else if (o->jobs + o->scopes > 0) {
-		log_info("pauses are over: %zu of jobs, %zu others; %zu runs were held back", o->jobs, o->scopes, o->released);
+		log_info("pauses have ended: %zu of jobs, %zu others; %zu held runs may start", o->jobs, o->scopes, o->released);
 	}
 	op_free(op);
 }
@@ -65,7 +65,7 @@ usec_t pause_timer_pump(struct pause_timer *p)
 	if (p->stopped || p->ending || p->end == USEC_NEVER)
 		return USEC_NEVER;
 	if (p->not_before > now + RETRY_DELAY)
-		p->not_before = 0; /* the clock was set back meanwhile */
+		p->not_before = 0; /* the clock has been set back */
 	if (at < p->not_before)
 		at = p->not_before;
 	if (at > now)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends the pauses whose time is over, at that very moment. */
+/* Begins and ends pauses at their times. */
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
@@ -9,9 +9,9 @@ struct pause_timer;
 struct store_thread;
 
 struct pause_timer *pause_timer_new(const struct clock *clock, struct store_thread *store /* borrowed */);
-void pause_timer_free(struct pause_timer *p); /* after the store thread, which may still work for it */
+void pause_timer_free(struct pause_timer *p); /* after the store threads have ended */
 AUTO_DEFINE(pause_timer);
 
-void pause_timer_set_end(struct pause_timer *p, usec_t at); /* the first that ends by itself; USEC_NEVER: none */
-usec_t pause_timer_pump(struct pause_timer *p);            /* ends what is over; when to come again */
+void pause_timer_set_end(struct pause_timer *p, usec_t at); /* the first begin or end of a pause; USEC_NEVER: none */
+usec_t pause_timer_pump(struct pause_timer *p);            /* when to call again; USEC_NEVER: after the next commit */
 void pause_timer_stop(struct pause_timer *p);

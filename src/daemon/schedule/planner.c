@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The planner: tells the store when to look for due slots, and whom to ask about them. */
+/* Asks the store to turn due slots into runs, and to queue boot jobs. */
 #include "daemon/schedule/planner.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -18,9 +18,9 @@
 #include <string.h>
 
 #define PLAN_LIMIT 2000      /* due rows in one transaction */
-#define PLAN_STEPS 100000    /* slots that passed looked at in one transaction: some milliseconds */
+#define PLAN_STEPS 100000    /* past slots examined in one transaction, which takes some milliseconds */
 #define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
-#define RETRY_DELAY USEC_SEC /* after the store refused */
+#define RETRY_DELAY USEC_SEC /* after the store refused the operation */
 
 struct planner {
 	const struct clock *clock;
@@ -28,13 +28,13 @@ struct planner {
 	const char *node_id;
 	usec_t next_slot, not_before;
 	bool planning, stopped;
-	struct err refused;          /* why nothing was planned; ERR_NONE: it was */
+	struct err refused;          /* why the last planning failed; ERR_NONE: it succeeded */
 	usec_t refused_since;
 	struct log_repeat not_planned;
 	char boot_id[64];
-	struct op *boot;             /* owned: the store was away, it is submitted again at boot_at; NULL: it is not */
+	struct op *boot;             /* owned: the store refused it, it is submitted again at boot_at; NULL: none */
 	usec_t boot_at;
-	struct schedule_cache *schedule_cache; /* asked on the store thread */
+	struct schedule_cache *schedule_cache; /* used on the store thread */
 };
 
 struct planner *planner_new(const struct clock *clock, struct store_thread *store, const char *node_id)
@@ -70,30 +70,30 @@ static void on_booted(struct op *op, void *arg)
 	struct planner *p = arg;
 
 	if (!op->ok && op->err.kind != ERR_UNCERTAIN && op->err.kind != ERR_REFUSED && !p->stopped) {
-		log_error("could not queue the jobs for boots, trying again in 1s: %s", op->err.msg);
+		log_error("could not queue the boot jobs, trying again in 1 s: %s", op->err.msg);
 		p->boot = op;
 		p->boot_at = clock_now(p->clock) + RETRY_DELAY;
 		return;
 	}
 	if (op->boot.runs)
-		log_info("the machine was booted; %zu jobs wait for that", op->boot.runs);
+		log_info("the machine was booted: %zu boot jobs queued", op->boot.runs);
 	op_free(op);
 }
 
-/* When to call again; USEC_NEVER: it is stored, or under way. */
+/* Returns when to call again; USEC_NEVER: the operation is stored or submitted. */
 static usec_t boot_resubmit(struct planner *p, usec_t now)
 {
 	if (!p->boot)
 		return USEC_NEVER;
 	if (p->boot_at > now + RETRY_DELAY)
-		p->boot_at = now; /* the clock was set back meanwhile */
+		p->boot_at = now; /* the clock has been set back */
 	if (p->boot_at > now)
 		return p->boot_at;
 	store_thread_submit(p->store, STEAL(p->boot));
 	return USEC_NEVER;
 }
 
-/* On the store thread, inside the transaction. A spec that cannot be read is the dispatcher's to complain about. */
+/* On the store thread, inside the transaction. A spec that cannot be read is queued; the dispatcher reports the error. */
 static bool boot_due(int64_t job, const char *text, usec_t now, usec_t *ret, struct start_policy *ret_policy, void *arg)
 {
 	AUTO_DONE(job_spec) spec;
@@ -106,7 +106,7 @@ static bool boot_due(int64_t job, const char *text, usec_t now, usec_t *ret, str
 		return true;
 	if (now < spec.from || (spec.until && now > spec.until)) {
 		log_line(LOG_LEVEL_INFO, &(struct log_about){.job = job},
-			"job %" PRId64 " does not run after this boot, which is outside its bounds", job);
+			"job %" PRId64 " does not run after this boot, which is before its 'from' or after its 'until'", job);
 		return false;
 	}
 	policy_start_of(&spec, ret_policy);
@@ -114,7 +114,7 @@ static bool boot_due(int64_t job, const char *text, usec_t now, usec_t *ret, str
 	return true;
 }
 
-/* The service manager's word goes first: it knows the boots of a container, a /proc of our own has those of its host. */
+/* $JOBSCHED_BOOT_ID of the service manager has precedence: in a container /proc shows the boot of the host. */
 static bool read_boot_id(struct planner *p)
 {
 	const char *named = getenv("JOBSCHED_BOOT_ID"), *text = named;
@@ -123,12 +123,12 @@ static bool read_boot_id(struct planner *p)
 	int r = named ? 0 : io_read_file(BOOT_ID_FILE, &file, 64);
 
 	if (r < 0) {
-		log_warning("jobs for boots are not started, '%s' tells nothing: %s", BOOT_ID_FILE, strerror(-r));
+		log_warning("boot jobs are not started, could not read '%s': %s", BOOT_ID_FILE, strerror(-r));
 		return false;
 	}
 	if (!named)
 		text = file.data;
-	for (; *text && *text != '\n' && n < sizeof(p->boot_id) - 1; text++) /* with hyphens or without is the same */
+	for (; *text && *text != '\n' && n < sizeof(p->boot_id) - 1; text++) /* hyphens are ignored */
 		if (*text != '-')
 			p->boot_id[n++] = *text;
 	p->boot_id[n] = '\0';
@@ -196,7 +196,7 @@ static usec_t plan(struct planner *p, usec_t now)
 		return USEC_NEVER;
 	at = p->next_slot - SLOTS_LOOKAHEAD;
 	if (p->not_before > now + RETRY_DELAY)
-		p->not_before = 0; /* the clock was set back meanwhile */
+		p->not_before = 0; /* the clock has been set back */
 	if (at < p->not_before)
 		at = p->not_before;
 	if (at > now)

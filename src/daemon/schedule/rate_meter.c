@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two windows of time, so that the count neither jumps nor lags. */
+/* Counts in the current and in the previous window, so that the sum changes smoothly. */
 #include "daemon/schedule/rate_meter.h"
 
 void rate_meter_count(struct rate_meter *p, usec_t boottime)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How fast things have happened lately: a count over the last moments. */
+/* Counts the events of the last 20 to 40 ms. */
 #pragma once
 #include "base/clock.h"
 #include <stddef.h>
 
 #define RATE_METER_WINDOW (20 * USEC_MSEC)
 
-/* All zero is a rate_meter of nothing. */
+/* All zero: no events. */
 struct rate_meter {
 	usec_t since;       /* when the current window began */
-	size_t now, before; /* in it, and in the one before it */
+	size_t now, before; /* events in the current window, and in the one before */
 };
 
 void rate_meter_count(struct rate_meter *p, usec_t boottime);

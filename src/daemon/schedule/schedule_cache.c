@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps schedules compiled and asks them: which slots become runs, and which have passed. */
+/* Compiles schedules and computes due and missed slots. */
 #include "daemon/schedule/schedule_cache.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -18,7 +18,7 @@
 
 #define CACHE_MAX 4096 /* compiled schedules kept */
 
-/* A job's schedule, ready to be asked. */
+/* The compiled schedule of a job. */
 struct compiled {
 	int64_t revision;
 	usec_t jitter, until, created_at;
@@ -31,12 +31,12 @@ struct schedule_cache {
 	atomic_bool forget;
 	struct map cache;        /* job → struct compiled */
 	struct zone_cache *zones;
-	struct slot_walk walk;   /* of the job that is asked, */
-	struct slot_plan plan;   /* and its answer: both are large */
+	struct slot_walk walk;   /* scratch memory of the current job, too large for the stack */
+	struct slot_plan plan;   /* the same */
 	struct {
 		int64_t job, revision;
 		struct slot_walk walk;
-	} long_walk;             /* one that did not come to its end in its round: the others wait behind it */
+	} long_walk;             /* a walk that used up its steps and continues in the next transaction */
 };
 
 static void compiled_free(struct compiled *c)
@@ -78,7 +78,7 @@ void schedule_cache_invalidate(struct schedule_cache *t)
 	atomic_store(&t->forget, true);
 }
 
-/* Slots of the only instant there is, or counted from the end of a run, are not made up for by later ones. */
+/* A one-time slot, or one that follows the end of a run, has no later slot that would replace it. */
 static bool runs_always(const struct schedule_set *set)
 {
 	enum schedule_kind kind = schedule_set_kind(set);
@@ -121,7 +121,7 @@ static struct compiled *compile(struct schedule_cache *t, const struct due_job *
 static void cache_drop_all(struct schedule_cache *t)
 {
 	cache_clear(&t->cache);
-	zone_cache_clear(t->zones); /* nobody is left who holds one */
+	zone_cache_clear(t->zones); /* no compiled schedule refers to a zone any more */
 }
 
 static struct compiled *compiled_of(struct schedule_cache *t, const struct due_job *due, struct err *e)
@@ -151,7 +151,7 @@ static bool next_slot(void *arg, usec_t after, usec_t *ret)
 	return schedule_set_next(c->set, after, ret);
 }
 
-/* The rules of a zone may have changed since the slot was written down: then the one that stands in its place. */
+/* The rules of the zone may have changed since the slot was stored. Then the slot that replaces it is used. */
 static bool slot_revalidate(struct compiled *c, usec_t slot, usec_t *ret)
 {
 	if (schedule_set_follows(c->set) || (schedule_set_next(c->set, slot - 1, ret) && *ret == slot)) {
@@ -159,7 +159,7 @@ static bool slot_revalidate(struct compiled *c, usec_t slot, usec_t *ret)
 		return true;
 	}
 	if (slot_before(next_slot, c, slot, slot - USEC_DAY > c->created_at ? slot - USEC_DAY : c->created_at, ret))
-		return true; /* earlier now; had it been planned before, its row is there */
+		return true; /* earlier than before; if it was planned already, its row exists */
 	return schedule_set_next(c->set, slot, ret);
 }
 
@@ -170,7 +170,7 @@ static bool first_slot_resolve(struct compiled *c, usec_t slot, usec_t *ret)
 	return schedule_set_next_after_finish(c->set, slot, slot, ret);
 }
 
-/* Without a known slot some jobs still wait for something: the end of their run, a boot up to a moment, a trigger. */
+/* The next_slot of a job whose next slot is unknown: it waits for the end of its run, a boot or a trigger. 0: none follows. */
 static usec_t slot_after_last(const struct compiled *c, usec_t now, bool planned)
 {
 	if (planned && schedule_set_follows(c->set))
@@ -226,7 +226,7 @@ void schedule_cache_plan(const struct due_job *due, usec_t now, usec_t horizon, 
 
 	if (!c) {
 		log_line(LOG_LEVEL_ERROR, &(struct log_about){.job = due->job},
-			"suspended job %" PRId64 ", it has no next slot: %s", due->job, e.msg);
+			"suspended job %" PRId64 ", its next slot cannot be computed: %s", due->job, e.msg);
 		ret->suspend = text_equal(e.field, "tz") ? "bad_zone" : "bad_schedule";
 		return;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The compiled schedules of jobs, and what they say about due slots; used by one thread, inside a transaction. */
+/* Cache of compiled schedules. Used by the store writer, inside a transaction. */
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
@@ -16,9 +16,9 @@ struct schedule_cache *schedule_cache_new(void);
 void schedule_cache_free(struct schedule_cache *t);
 AUTO_DEFINE(schedule_cache);
 
-/* Schedules are compiled anew and zones read again. May be called from any thread. */
+/* Compiles schedules and reads time zones again. May be called from any thread. */
 void schedule_cache_invalidate(struct schedule_cache *t);
 
-/* plan_fn and late_fn of store/ops/op.h; 'arg' is the schedule_cache. */
+/* plan_fn and late_fn of store/ops/op.h; 'arg' is the struct schedule_cache. */
 void schedule_cache_plan(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg);
 size_t schedule_cache_missed(const struct late_job *late, usec_t now, bool *ret_caught_up, void *arg);
