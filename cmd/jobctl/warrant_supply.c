@@ -13,7 +13,7 @@
 #include "core/job/exec_spec.h"
 #include "core/job/params.h"
 #include "jobctl/ctl.h"
-#include "exec/spawner/warrant_key.h"
+#include "exec/proto/warrant_client.h"
 #include "jobctl/ref.h"
 #include "jobctl/member.h"
 #include "jobctl/spec/job_object.h"
@@ -52,7 +52,7 @@ static bool request_from_spawner(const struct ctl *c, const struct warrant_subje
 		return err_set(e, ERR_INTERNAL, "cannot tell where the spawner listens");
 	if (check && !warrant_parse(check, old))
 		return err_set(e, ERR_DENIED, "it has no warrant");
-	if (!warrant_client_request(&(struct warrant_query){.socket = socket, .thing = *t, .check = check ? old : NULL}, new, e))
+	if (!warrant_client_request(&(struct warrant_query){.socket = socket, .subject = *t, .check = check ? old : NULL}, new, e))
 		return false;
 	if (ret)
 		memcpy(ret, new, WARRANT_LEN);

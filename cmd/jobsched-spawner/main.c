@@ -42,7 +42,7 @@
 #define EXIT_UNAVAILABLE 69 /* another one serves this directory */
 
 struct options {
-	struct places places;
+	struct runtime_dirs dirs;
 	const char *config, *cgroup;
 	usec_t linger;
 	bool background, system;
@@ -74,7 +74,7 @@ static bool authority_load(const struct options *o, struct authority *ret, struc
 		return false;
 	if (ret->conf.pam != PAM_POLICY_OFF && !pam_available())
 		return err_set(e, ERR_REFUSED, "'%s' asks for PAM, and this program was built without it", path);
-	return lookup_process_wait(&(struct lookup){.whom = ret->conf.engine_user}, &ret->engine, e) ||
+	return lookup_process_wait(&(struct lookup_request){.whom = ret->conf.engine_user}, &ret->engine, e) ||
 	       err_wrap(e, "who is the engine ('engine-user' in '%s')", path);
 }
 
@@ -174,9 +174,9 @@ static const struct {
 	int (*fn)(struct options *o, const char *value);
 	const char *help; /* NULL: it is not for people */
 } table[] = {
-	{"runtime-dir", "DIR", offsetof(struct options, places.runtime_dir), NULL, "where its socket is"},
-	{"output-dir", "DIR", offsetof(struct options, places.output_dir), NULL, "where the output of jobs is kept"},
-	{"state-dir", "DIR", offsetof(struct options, places.state_dir), NULL, "where its lock and id are (the runtime directory)"},
+	{"runtime-dir", "DIR", offsetof(struct options, dirs.runtime_dir), NULL, "where its socket is"},
+	{"output-dir", "DIR", offsetof(struct options, dirs.output_dir), NULL, "where the output of jobs is kept"},
+	{"state-dir", "DIR", offsetof(struct options, dirs.state_dir), NULL, "where its lock and id are (the runtime directory)"},
 	{"system", NULL, offsetof(struct options, system), NULL, "as root: every worker becomes the owner of its job"},
 	{"config", "FILE", offsetof(struct options, config), NULL, "what the system's spawner may do (" CONFIG_DEFAULT ")"},
 	{"cgroup", "PLACE", offsetof(struct options, cgroup), NULL,
@@ -246,9 +246,9 @@ static int spawner_options_parse(int argc, char **argv, struct options *o)
 		fputs("try 'jobsched-spawner --help'\n", stderr);
 		return EXIT_USAGE;
 	}
-	if (!o->places.state_dir)
-		o->places.state_dir = o->places.runtime_dir;
-	if (optind == argc && o->places.runtime_dir && o->places.output_dir && (o->system || !o->config))
+	if (!o->dirs.state_dir)
+		o->dirs.state_dir = o->dirs.runtime_dir;
+	if (optind == argc && o->dirs.runtime_dir && o->dirs.output_dir && (o->system || !o->config))
 		return GO_ON;
 	spawner_usage_print(stderr);
 	return EXIT_USAGE;
@@ -350,8 +350,8 @@ static bool owner_limits_set(struct cgroups *g, const struct authority *who, str
 /* Several spawners may share a place; the runtime directory is what tells them apart. */
 static bool spawner_cgroups_open(const struct options *o, const struct authority *who, struct cgroups *ret, struct err *e)
 {
-	AUTO_TEXT real = realpath(o->places.runtime_dir, NULL);
-	const char *of = real ? real : o->places.runtime_dir;
+	AUTO_TEXT real = realpath(o->dirs.runtime_dir, NULL);
+	const char *of = real ? real : o->dirs.runtime_dir;
 	unsigned char sum[SHA256_LEN];
 	char name[SHA256_HEX];
 	struct sha256 hash;
@@ -367,16 +367,16 @@ static bool spawner_cgroups_open(const struct options *o, const struct authority
 	return owner_limits_set(ret, who, e);
 }
 
-static struct places dirs_for_authority(const struct options *o, const struct authority *who)
+static struct runtime_dirs dirs_for_authority(const struct options *o, const struct authority *who)
 {
-	struct places p = o->places;
+	struct runtime_dirs p = o->dirs;
 
 	p.engine = who ? &who->engine : NULL;
 	return p;
 }
 
 /* What warrants are made with, and the socket for those who may approve only their own. */
-static bool warrants_prepare(const struct places *p, struct authority *who, int *ret_asks, struct err *e)
+static bool warrants_prepare(const struct runtime_dirs *p, struct authority *who, int *ret_asks, struct err *e)
 {
 	AUTO_FD state = open(p->state_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
@@ -391,7 +391,7 @@ static int spawner_run_until_exit(const struct options *o, struct authority *who
 {
 	AUTO_FD asks = -1;
 	__attribute__((cleanup(reexec_done))) struct reexec program = {};
-	const struct places p = dirs_for_authority(o, who);
+	const struct runtime_dirs p = dirs_for_authority(o, who);
 	AUTO_TEXT artifacts = runtime_dir_artifact(&p);
 	struct err e = {};
 	bool ok;
@@ -427,7 +427,7 @@ static int spawner_begin(const struct options *o, int *ready)
 	AUTO_DONE(cgroups) groups = {.root = -1};
 	struct authority *who = o->system ? &authority : NULL;
 	char id[RANDOM_ID_LEN + 1];
-	struct places p;
+	struct runtime_dirs p;
 	struct err e = {};
 
 	if (who && !authority_load(o, who, &e)) {
@@ -454,7 +454,7 @@ static int spawner_begin(const struct options *o, int *ready)
 static int spawner_continue(const struct options *o)
 {
 	AUTO_DONE(cgroups) groups = {.root = -1};
-	struct state *state = NULL;
+	struct reexec_state *state = NULL;
 	AUTO_DONE(authority) authority = {};
 	struct authority *who = o->system ? &authority : NULL;
 	const struct reexec_state_head *h;
@@ -496,8 +496,8 @@ int main(int argc, char **argv)
 	}
 	if (o.resume >= 0)
 		return spawner_continue(&o);
-	if (o.background && (io_mkdirs(o.places.runtime_dir, 0700) < 0 || (ready = spawner_background(o.places.runtime_dir)) < 0)) {
-		log_error("could not go to the background in '%s'", o.places.runtime_dir);
+	if (o.background && (io_mkdirs(o.dirs.runtime_dir, 0700) < 0 || (ready = spawner_background(o.dirs.runtime_dir)) < 0)) {
+		log_error("could not go to the background in '%s'", o.dirs.runtime_dir);
 		return EXIT_FAILURE;
 	}
 	code = spawner_begin(&o, &ready);

@@ -31,7 +31,7 @@ static int bind_for_engine(int fd, const struct sockaddr_un *a, const struct use
 	return r;
 }
 
-bool runtime_dir_listen(const struct places *p, const char *socket_name, int *ret, struct err *e)
+bool runtime_dir_listen(const struct runtime_dirs *p, const char *socket_name, int *ret, struct err *e)
 {
 	AUTO_TEXT path = xprintf("%s/%s", p->runtime_dir, socket_name);
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -50,7 +50,7 @@ bool runtime_dir_listen(const struct places *p, const char *socket_name, int *re
 	return true;
 }
 
-bool runtime_dir_take_over(const struct places *p, char id[RANDOM_ID_LEN + 1], struct err *e)
+bool runtime_dir_take_over(const struct runtime_dirs *p, char id[RANDOM_ID_LEN + 1], struct err *e)
 {
 	AUTO_TEXT path = xprintf("%s/spawner.id", p->state_dir);
 	AUTO_DONE(buf) old = {};
@@ -95,7 +95,7 @@ static bool private_dir_open(const char *path, mode_t mode, const struct user *e
 	return true;
 }
 
-char *runtime_dir_artifact(const struct places *p)
+char *runtime_dir_artifact(const struct runtime_dirs *p)
 {
 	AUTO_TEXT path = p->engine ? xprintf("%s/artifact", p->runtime_dir) : NULL;
 	int r = path ? io_mkdirs(path, 0755) : 0;
@@ -118,7 +118,7 @@ static int lock_file_retry(const char *path)
 	return fd;
 }
 
-bool runtime_dir_open(const struct places *p, int *ret_lock, int *ret_output, struct err *e)
+bool runtime_dir_open(const struct runtime_dirs *p, int *ret_lock, int *ret_output, struct err *e)
 {
 	AUTO_TEXT lock = xprintf("%s/spawner.lock", p->state_dir);
 	AUTO_FD state = -1;
@@ -135,7 +135,7 @@ bool runtime_dir_open(const struct places *p, int *ret_lock, int *ret_output, st
 	return *ret_lock < 0 ? err_errno(e, -*ret_lock, "could not lock '%s'", lock) : true;
 }
 
-void runtime_dir_socket_remove(const struct places *p, const char *socket_name)
+void runtime_dir_socket_remove(const struct runtime_dirs *p, const char *socket_name)
 {
 	AUTO_TEXT path = xprintf("%s/%s", p->runtime_dir, socket_name);
 

@@ -18,7 +18,7 @@ src/store/ops/node base core/time core/job core/decide store store/backend store
 src/store/ops/run base core/time core/job core/decide store store/backend store/ops |
 src/store/read base core/time core/job core/decide store store/backend |
 src/wire base core/time core/job | jansson.h
-src/exec/proto base core/job exec/spawner | systemd/sd-event.h
+src/exec/proto base core/job | systemd/sd-event.h
 src/exec/child base core/job | seccomp.h
 src/exec/worker base core/job exec/proto exec/child exec/spawner | security/pam_appl.h
 src/exec/spawner base core/job exec/proto exec/child exec/worker |
@@ -34,7 +34,7 @@ src/daemon/api base core/time core/job core/decide store store/ops store/read wi
 src/daemon/api/submit base core/time core/job core/decide store store/ops store/read wire daemon/loop | jansson.h
 src/daemon/api/routes base core/time core/job core/decide store store/ops store/read wire exec/proto daemon/loop daemon/api daemon/api/submit daemon/cluster daemon/retention daemon/schedule | systemd/sd-event.h
 src/daemon base core/job store store/backend store/ops store/read daemon/loop daemon/api daemon/api/submit daemon/artifact daemon/cluster daemon/notify daemon/retention daemon/schedule | systemd/
-cmd/jobctl base core/time core/job wire exec/proto exec/spawner jobctl jobctl/render jobctl/spec jobctl/verbs | jansson.h argtable2.h argtable3.h
+cmd/jobctl base core/time core/job wire exec/proto jobctl jobctl/render jobctl/spec jobctl/verbs | jansson.h argtable2.h argtable3.h
 cmd/jobctl/render base core/time core/job wire jobctl jobctl/spec | jansson.h
 cmd/jobctl/spec base core/time core/job wire jobctl | jansson.h
 cmd/jobctl/verbs base core/time core/job wire exec/proto jobctl jobctl/render jobctl/spec | jansson.h

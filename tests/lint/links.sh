@@ -2,6 +2,9 @@
 # Looks at which libraries each program is linked with, and at what must not be in it.
 . "$(dirname "$0")/../tap.sh"
 
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
 # libraries PROGRAM PATTERN: those it needs and must not have
 libraries() {
 	if [ ! -x "$top_builddir/$1" ]; then
@@ -20,6 +23,21 @@ only_libc() {
 	libraries jobsched-spawner . | grep -vE '^(lib(c|m|seccomp|gcc_s|asan|tsan|ubsan|pthread)\.so|ld-linux)'
 }
 lint "the spawner is linked with the C library and libseccomp only" only_libc
+
+# private_exec PROGRAM...: functions and objects of libexec.a that are in a program
+private_exec() {
+	nm -g --defined-only "$top_builddir/libexec.a" 2>/dev/null | awk '$2 ~ /[TDBR]/ { print $3 }' | sort -u >"$work/exec"
+	[ -s "$work/exec" ] || { echo "$top_builddir/libexec.a has no symbols"; return; }
+	for program; do
+		readelf -Ws "$top_builddir/$program" | awk '$7 != "UND" { print $8 }' | sort -u |
+			comm -12 "$work/exec" - | sed "s|^|$program: |"
+	done
+}
+spawner_parts_found() {
+	private_exec jobsched-spawner | grep -q 'spawner_run$' || echo "spawner_run is not found in jobsched-spawner"
+}
+lint "the daemon and jobctl contain only src/exec/proto of src/exec" private_exec jobschedd jobctl
+lint "the check for parts of src/exec finds those of the spawner" spawner_parts_found
 
 hardening() {
 	for program in jobctl jobsched-net jobsched-spawner jobschedd; do

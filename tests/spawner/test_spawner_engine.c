@@ -7,6 +7,7 @@
 #include "base/io.h"
 #include "base/text.h"
 #include "exec/proto/payload.h"
+#include "exec/proto/spawner_launch.h"
 #include "spawner/spawner_rig.h"
 #include <errno.h>
 #include <fcntl.h>

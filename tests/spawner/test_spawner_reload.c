@@ -423,7 +423,7 @@ static int read_in_child(const struct buf *b)
 	int status;
 
 	if (pid == 0) {
-		struct state *s = NULL;
+		struct reexec_state *s = NULL;
 		int fd = io_memfd_sealed("test", b->data, b->len);
 		bool ok = reexec_state_open(fd, &s, &(struct err){});
 

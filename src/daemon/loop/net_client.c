@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connects to jobsched-net, again and again, and repeats the requests that have no result. */
 #include "daemon/loop/net_client.h"
+#include "base/background.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -8,7 +9,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <systemd/sd-event.h>
 #include <unistd.h>
 
@@ -42,6 +45,8 @@ struct net_client {
 	usec_t down_since;    /* boottime */
 	struct err down;
 	sd_event_source *source, *timer;
+	sd_event_source *launching; /* user mode: pidfd of the process that starts jobsched-net; NULL: none */
+	pid_t launching_pid;
 	struct outgoing *first, **last;
 	struct pending *pending;
 	struct log_repeat not_connected;
@@ -168,7 +173,7 @@ static void net_timer_set(struct net_client *c, usec_t delay)
 static void pending_expire(struct net_client *c)
 {
 	usec_t now = clock_boot(c->o.clock);
-	bool down = c->fd < 0 && now - c->down_since >= DOWN_PATIENCE;
+	bool down = c->fd < 0 && !c->launching && now - c->down_since >= DOWN_PATIENCE;
 
 	for (struct pending **at = &c->pending; *at;) {
 		struct pending *p = *at;
@@ -328,22 +333,12 @@ static bool open_socket(struct net_client *c, struct err *e)
 	return true;
 }
 
-static void connect_now(struct net_client *c, bool launch)
+/* Sends the hello on the socket that was just connected. */
+static void net_hello_send(struct net_client *c)
 {
 	struct net_frame hello;
-	struct err e = {};
-	int r;
+	int r = sd_event_add_io(c->ev, &c->source, c->fd, EPOLLIN, on_net_socket, c);
 
-	if (c->fd >= 0 || c->superseded || !c->allowed)
-		return;
-	if (!open_socket(c, &e) && (!launch || !c->o.program ||
-		!net_launch(c->o.program, c->o.runtime_dir, c->o.state_dir, &e) || !open_socket(c, &e))) {
-		log_line(c->o.program && !launch ? LOG_LEVEL_DEBUG : log_repeat(&c->not_connected, clock_boot(c->o.clock)), NULL,
-			"jobsched-net is not reachable: %s", e.msg);
-		disconnected(c, e.msg);
-		return;
-	}
-	r = sd_event_add_io(c->ev, &c->source, c->fd, EPOLLIN, on_net_socket, c);
 	if (r < 0) {
 		disconnected(c, strerror(-r));
 		return;
@@ -355,13 +350,76 @@ static void connect_now(struct net_client *c, bool launch)
 	send_frame(c, &hello, -1);
 }
 
+static void net_connect_failed(struct net_client *c, bool needed, const struct err *e)
+{
+	log_line(needed ? log_repeat(&c->not_connected, clock_boot(c->o.clock)) : LOG_LEVEL_DEBUG, NULL,
+		"jobsched-net is not reachable: %s", e->msg);
+	disconnected(c, e->msg);
+}
+
+/* The process that starts jobsched-net has exited: jobsched-net listens, or could not be started. */
+static int on_net_launched(sd_event_source *source, int fd, uint32_t events, void *arg)
+{
+	struct net_client *c = arg;
+	struct err e = {};
+	int status = 0;
+
+	(void)source;
+	(void)fd;
+	(void)events;
+	c->launching = sd_event_source_disable_unref(c->launching);
+	if (waitpid(c->launching_pid, &status, WNOHANG) != c->launching_pid)
+		err_set(&e, ERR_INTERNAL, "the process that starts '%s' has no exit status", c->o.program);
+	else if (background_result(status) == BACKGROUND_FAILED)
+		err_set(&e, ERR_INTERNAL, "'%s' did not start, see '%s/net.log'", c->o.program, c->o.runtime_dir);
+	if (!e.kind && open_socket(c, &e)) {
+		net_hello_send(c);
+		return 0;
+	}
+	net_connect_failed(c, true, &e);
+	pending_expire(c);
+	return 0;
+}
+
+/* Starts jobsched-net without waiting for it; on_net_launched() follows. */
+static bool net_launch(struct net_client *c, struct err *e)
+{
+	char *const argv[] = {(char *)"jobsched-net", (char *)"--background", (char *)"--runtime-dir", (char *)c->o.runtime_dir,
+		(char *)"--state-dir", (char *)c->o.state_dir, NULL};
+	int pidfd, r = background_start(c->o.program, argv, &c->launching_pid);
+
+	if (r < 0)
+		return err_errno(e, -r, "could not start '%s'", c->o.program);
+	pidfd = (int)syscall(SYS_pidfd_open, c->launching_pid, 0);
+	r = pidfd < 0 ? -errno : sd_event_add_io(c->ev, &c->launching, pidfd, EPOLLIN, on_net_launched, c);
+	if (r < 0) {
+		auto_fd_close(&pidfd);
+		return err_errno(e, -r, "could not watch '%s'", c->o.program);
+	}
+	sd_event_source_set_io_fd_own(c->launching, true);
+	return true;
+}
+
+/* 'needed': there are requests, so in user mode jobsched-net is started if it does not run. */
+static void net_connect_now(struct net_client *c, bool needed)
+{
+	struct err e = {};
+
+	if (c->fd >= 0 || c->launching || c->superseded || !c->allowed)
+		return;
+	if (open_socket(c, &e))
+		net_hello_send(c);
+	else if (!c->o.program || !needed || !net_launch(c, &e))
+		net_connect_failed(c, !c->o.program || needed, &e);
+}
+
 static int on_net_timer(sd_event_source *source, uint64_t usec, void *arg)
 {
 	struct net_client *c = arg;
 
 	(void)source;
 	(void)usec;
-	connect_now(c, c->pending != NULL);
+	net_connect_now(c, c->pending != NULL);
 	pending_expire(c);
 	if (c->pending || (c->fd < 0 && !c->o.program && !c->superseded))
 		net_timer_set(c, RETRY_DELAY);
@@ -440,7 +498,7 @@ void net_client_kind(struct net_client *c, enum net_kind kind, const struct net_
 void net_client_connect(struct net_client *c)
 {
 	c->allowed = true;
-	connect_now(c, false);
+	net_connect_now(c, false);
 }
 
 bool net_client_new(struct sd_event *ev, const struct net_client_options *o, struct net_client **ret, struct err *e)
@@ -471,5 +529,6 @@ void net_client_free(struct net_client *c)
 		pending_free(p);
 	}
 	sd_event_source_disable_unref(c->timer);
+	sd_event_source_disable_unref(c->launching);
 	free(c);
 }

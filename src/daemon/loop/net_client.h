@@ -48,6 +48,3 @@ void net_client_request(struct net_client *c, const struct net_request *r, int p
 void net_client_cancel(struct net_client *c, const struct net_id *id); /* without a result */
 void net_client_ack(struct net_client *c, const struct net_id *id);    /* after the result has been recorded */
 void net_client_hold(struct net_client *c, const struct net_hold *h);
-
-/* User mode: starts jobsched-net and waits until it listens, unless one already holds the lock of that directory. */
-bool net_launch(const char *program, const char *runtime_dir, const char *state_dir, struct err *e);

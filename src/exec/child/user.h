@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The user of a worker: uid, groups, home directory and shell. */
 #pragma once
-#include "core/job/start_plan.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-
-struct err;
 
 #define USER_NAME_MAX 256
 #define USER_PATH_MAX 4096
@@ -22,7 +19,3 @@ struct user {
 	char shell[USER_PATH_MAX];
 	gid_t groups[USER_GROUPS_MAX]; /* groups_n entries, sorted; includes 'gid' */
 };
-
-/* Reads the user database, which can block for a long time. START_TRANSIENT: no answer; the user may exist. */
-bool user_lookup(uid_t uid, struct user *ret, enum start_failure *why, struct err *e);
-void user_lookup_self(struct user *ret); /* the effective user; its uid is the name if it has none */

@@ -5,15 +5,15 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-struct source {
+struct epoll_source {
 	int fd; /* owned; -1: none */
-	void (*on_ready)(struct source *s, uint32_t events);
+	void (*on_ready)(struct epoll_source *s, uint32_t events);
 	int watched; /* the epoll set it is in, plus one; 0: none */
 };
 
 #define CONTAINER_OF(s, type, member) ((type *)((char *)(s) - offsetof(type, member)))
 
-static inline int epoll_source_watch(int ep, struct source *s, int op, uint32_t events)
+static inline int epoll_source_watch(int ep, struct epoll_source *s, int op, uint32_t events)
 {
 	struct epoll_event ev = {.events = events, .data.ptr = s};
 
@@ -25,7 +25,7 @@ static inline int epoll_source_watch(int ep, struct source *s, int op, uint32_t 
  * A process that was made a moment ago may still have the descriptor, too: closing alone would leave it in the set, with
  * a pointer to what is gone.
  */
-static inline void epoll_source_close(struct source *s)
+static inline void epoll_source_close(struct epoll_source *s)
 {
 	if (s->fd >= 0 && s->watched)
 		epoll_ctl(s->watched - 1, EPOLL_CTL_DEL, s->fd, NULL);

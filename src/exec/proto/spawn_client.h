@@ -89,11 +89,3 @@ struct spawn_health {
 	usec_t unread; /* how long a frame has been waiting to be read; 0: all were read */
 };
 void spawn_client_health(struct spawn_client *c, struct spawn_health *ret);
-
-/* User mode: starts a spawner in its own session unless one already holds the lock of that directory. */
-bool spawner_launch(const char *program, const char *runtime_dir, const char *output_dir,
-	struct err *e);
-/* The same in two steps, for a loop that must not wait: the child process ends when a spawner listens. */
-bool spawner_launch_begin(const char *program, const char *runtime_dir, const char *output_dir, pid_t *ret, struct err *e);
-/* Takes the wait status of the child process. 'other': another spawner has the lock and may not listen yet. */
-bool spawner_launch_end(int status, const char *program, const char *runtime_dir, bool *ret_other, struct err *e);

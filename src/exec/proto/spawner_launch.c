@@ -1,46 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Starts a spawner for a user's engine, unless one is there. */
+#include "exec/proto/spawner_launch.h"
 #include "base/auto.h"
+#include "base/background.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "exec/proto/spawn_client.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#define EXIT_SERVED 69 /* of the program: another one has the lock */
 #define OTHER_SPAWNER_TIMEOUT (15 * USEC_SEC)
-
-static int background_spawn(pid_t *pid, const char *program, char *const argv[])
-{
-	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attr;
-	sigset_t none, all;
-	int r;
-
-	sigemptyset(&none);
-	sigfillset(&all);
-	posix_spawn_file_actions_init(&files);
-	posix_spawnattr_init(&attr);
-	posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDWR, 0);
-	posix_spawn_file_actions_adddup2(&files, 0, 1);
-	posix_spawn_file_actions_addclosefrom_np(&files, 3);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	posix_spawnattr_setsigmask(&attr, &none);
-	posix_spawnattr_setsigdefault(&attr, &all);
-	r = posix_spawn(pid, program, &files, &attr, argv, environ);
-	posix_spawnattr_destroy(&attr);
-	posix_spawn_file_actions_destroy(&files);
-	return r;
-}
 
 static bool spawner_answers(const char *path, struct err *e)
 {
@@ -73,15 +46,17 @@ bool spawner_launch_begin(const char *program, const char *runtime_dir, const ch
 {
 	char *const argv[] = {(char *)"jobsched-spawner", (char *)"--background", (char *)"--runtime-dir",
 		(char *)runtime_dir, (char *)"--output-dir", (char *)output_dir, NULL};
-	int r = background_spawn(ret, program, argv);
+	int r = background_start(program, argv, ret);
 
-	return r == 0 || err_errno(e, r, "could not start '%s'", program);
+	return r == 0 || err_errno(e, -r, "could not start '%s'", program);
 }
 
 bool spawner_launch_end(int status, const char *program, const char *runtime_dir, bool *ret_other, struct err *e)
 {
-	*ret_other = WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SERVED;
-	return *ret_other || (WIFEXITED(status) && WEXITSTATUS(status) == 0) ||
+	enum background_result r = background_result(status);
+
+	*ret_other = r == BACKGROUND_OTHER;
+	return r != BACKGROUND_FAILED ||
 	       err_set(e, ERR_INTERNAL, "'%s' did not start, see '%s/spawner.log'", program, runtime_dir);
 }
 

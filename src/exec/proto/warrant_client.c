@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asks the spawner for a warrant, or whether one holds. */
+#include "exec/proto/warrant_client.h"
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "exec/proto/frame.h"
-#include "exec/spawner/warrant_key.h"
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -42,9 +42,9 @@ static bool warrant_socket_connect(const char *path, int *ret, struct err *e)
 	return true;
 }
 
-static bool warrant_exchange(int fd, struct frame *f, int thing, struct err *e)
+static bool warrant_exchange(int fd, struct frame *f, int subject, struct err *e)
 {
-	int fds[FRAME_FDS_MAX], r = frame_send(fd, f, &thing, 1);
+	int fds[FRAME_FDS_MAX], r = frame_send(fd, f, &subject, 1);
 	size_t len = 0, n = 0;
 
 	if (r < 0)
@@ -59,23 +59,23 @@ static bool warrant_exchange(int fd, struct frame *f, int thing, struct err *e)
 	       (f->type == FRAME_WARRANT || err_set(e, ERR_INTERNAL, "the spawner speaks of something else"));
 }
 
-bool warrant_client_request(const struct warrant_query *a, unsigned char ret[WARRANT_LEN], struct err *e)
+bool warrant_client_request(const struct warrant_query *q, unsigned char ret[WARRANT_LEN], struct err *e)
 {
 	AUTO_FD fd = -1;
-	AUTO_FD thing = -1;
+	AUTO_FD subject = -1;
 	struct frame f;
 
-	if (!warrant_socket_connect(a->socket, &fd, e))
+	if (!warrant_socket_connect(q->socket, &fd, e))
 		return false;
-	thing = io_memfd_sealed("jobsched-warrant", a->thing.data, a->thing.len);
-	if (thing < 0)
-		return err_errno(e, -thing, "could not make a memory file");
+	subject = io_memfd_sealed("jobsched-warrant", q->subject.data, q->subject.len);
+	if (subject < 0)
+		return err_errno(e, -subject, "could not make a memory file");
 	frame_init(&f, FRAME_ASK_WARRANT, 0);
-	f.ask_warrant.kind = a->thing.kind;
-	f.ask_warrant.check = a->check != NULL;
-	if (a->check)
-		memcpy(f.ask_warrant.warrant, a->check, WARRANT_LEN);
-	if (!warrant_exchange(fd, &f, thing, e))
+	f.ask_warrant.kind = q->subject.kind;
+	f.ask_warrant.check = q->check != NULL;
+	if (q->check)
+		memcpy(f.ask_warrant.warrant, q->check, WARRANT_LEN);
+	if (!warrant_exchange(fd, &f, subject, e))
 		return false;
 	if (!f.warrant.given)
 		return err_set(e, ERR_DENIED, "%s", f.warrant.error);

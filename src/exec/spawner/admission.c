@@ -5,6 +5,7 @@
 #include "base/sha256.h"
 #include "exec/proto/frame.h"
 #include "exec/proto/payload.h"
+#include "exec/proto/warrant_client.h"
 #include "exec/spawner/spawner_conf.h"
 #include "exec/spawner/warrant_key.h"
 #include <string.h>

@@ -104,7 +104,7 @@ static struct conn **unauthenticated_slot(struct conn *unauthenticated[UNAUTHENT
 	return oldest;
 }
 
-static void on_conn_frames(struct source *s, uint32_t events);
+static void on_conn_frames(struct epoll_source *s, uint32_t events);
 
 /*
  * The only constructor of a connection: the peer's uid always comes from the kernel (SO_PEERCRED), for an accepted descriptor as
@@ -151,13 +151,13 @@ static void connection_accept(struct conns *cs, int listen, bool warrant_only)
 	*unauthenticated_slot(warrant_only ? cs->warrant_clients : cs->unauthenticated) = c;
 }
 
-static void on_engine_connect(struct source *s, uint32_t events)
+static void on_engine_connect(struct epoll_source *s, uint32_t events)
 {
 	(void)events;
 	connection_accept(CONTAINER_OF(s, struct conns, listen), s->fd, false);
 }
 
-static void on_warrant_client_connect(struct source *s, uint32_t events)
+static void on_warrant_client_connect(struct epoll_source *s, uint32_t events)
 {
 	(void)events;
 	connection_accept(CONTAINER_OF(s, struct conns, asks), s->fd, true);
@@ -412,7 +412,7 @@ static bool conn_frame_read(struct conn *c)
 	return c->source.fd >= 0;
 }
 
-static void on_conn_frames(struct source *s, uint32_t events)
+static void on_conn_frames(struct epoll_source *s, uint32_t events)
 {
 	struct conn *c = CONTAINER_OF(s, struct conn, source);
 
@@ -455,8 +455,8 @@ bool conns_resume(struct conns *cs, const struct reexec_state_conn *from, const 
 
 int conns_watch(struct conns *cs, int listen, int asks)
 {
-	cs->listen = (struct source){listen, on_engine_connect};
-	cs->asks = (struct source){asks, on_warrant_client_connect};
+	cs->listen = (struct epoll_source){listen, on_engine_connect};
+	cs->asks = (struct epoll_source){asks, on_warrant_client_connect};
 	if (asks >= 0 && epoll_source_watch(cs->ep, &cs->asks, EPOLL_CTL_ADD, EPOLLIN) < 0)
 		return -errno;
 	return epoll_source_watch(cs->ep, &cs->listen, EPOLL_CTL_ADD, EPOLLIN) < 0 ? -errno : 0;

@@ -10,7 +10,7 @@
 
 struct admission;
 struct conns;
-struct starts;
+struct start_queue;
 struct err;
 struct reexec_state_conn;
 struct workers;
@@ -18,7 +18,7 @@ struct workers;
 #define UNAUTHENTICATED_MAX 8 /* connections that have not said hello */
 
 struct conn {
-	struct source source;
+	struct epoll_source source;
 	struct conns *all;     /* borrowed */
 	uint32_t version;      /* 0: no hello yet */
 	usec_t hello_until;    /* boottime */
@@ -36,11 +36,11 @@ struct conns {
 	int output_dir;
 	const char *id;           /* of the spawner */
 	struct workers *workers;
-	struct starts *starts;
+	struct start_queue *starts;
 	const struct admission *admission;
 	uid_t engine_uid;         /* who may connect, beside root */
-	struct source listen;     /* its descriptor is borrowed too */
-	struct source asks;       /* for everybody, and for warrants only; -1: there is none; borrowed */
+	struct epoll_source listen;     /* its descriptor is borrowed too */
+	struct epoll_source asks;       /* for everybody, and for warrants only; -1: there is none; borrowed */
 	struct conn *unauthenticated[UNAUTHENTICATED_MAX];
 	struct conn *warrant_clients[UNAUTHENTICATED_MAX]; /* who came to the socket for warrants */
 	int64_t asked;            /* bytes that were looked at for them lately */

@@ -20,35 +20,6 @@ static void not_started_frame(struct frame *f, const struct worker *w)
 	frame_text(f->not_started.error, FRAME_TEXT_MAX, w->error);
 }
 
-void worker_end_frame(struct frame *f, const struct worker *w)
-{
-	if (w->told) {
-		f->ended = *w->told;
-		return;
-	}
-	f->ended = (struct frame_ended){
-		.run = w->run,
-		.fence = w->fence,
-		.attempt = w->attempt,
-		.pid = w->pid,
-		.started_at = w->started_at,
-		.ended_at = w->ended_at,
-		.outcome = w->forced != ATTEMPT_RUNNING ? w->forced
-			   : w->exit_code == 0          ? ATTEMPT_SUCCEEDED
-							: ATTEMPT_FAILED,
-		.exit_code = w->exit_code,
-		.term_signal = w->term_signal,
-		.cpu_user = w->used.cpu_user,
-		.cpu_system = w->used.cpu_system,
-		.max_rss = w->used.memory,
-		.io_read = w->used.io_read,
-		.io_written = w->used.io_written,
-		.output_bytes = output_file_total(&w->output),
-		.output_dropped = output_dropped(&w->output),
-	};
-	frame_text(f->ended.error, FRAME_TEXT_MAX, w->error);
-}
-
 static const struct {
 	enum worker_report_kind kind;
 	enum frame_type type;

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "core/job/exec_spec.h"
 #include "exec/proto/payload.h"
+#include "exec/proto/warrant_client.h"
 #include "exec/spawner/admission.h"
 #include "exec/spawner/conn.h"
 #include "exec/spawner/warrant_key.h"

@@ -5,6 +5,7 @@
 #include "base/io.h"
 #include "base/text.h"
 #include "exec/spawner/lookup_process.h"
+#include "exec/spawner/user_lookup.h"
 #include "exec/worker/pam.h"
 #include <errno.h>
 #include <pwd.h>

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Starts the lookup process and takes its answer. */
 #include "base/auto.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
+#include "core/job/start_plan.h"
 #include "exec/spawner/lookup_process.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-
-int lookup_process_start(const struct lookup *l, pid_t *ret_pid, int *ret_fd)
+int lookup_process_start(const struct lookup_request *l, pid_t *ret_pid, int *ret_fd)
 {
 	char *const argv[] = {(char *)"jobsched-spawner", (char *)(l->pam ? "--lookup-account" : "--lookup"),
 		(char *)l->whom, NULL};
@@ -63,7 +64,7 @@ bool lookup_process_answer_valid(const struct lookup_answer *a)
 	       (a->failure != LOOKUP_FOUND || (u->name[0] && u->home[0] == '/'));
 }
 
-bool lookup_process_wait(const struct lookup *l, struct user *ret, struct err *e)
+bool lookup_process_wait(const struct lookup_request *l, struct user *ret, struct err *e)
 {
 	struct lookup_answer *a = xcalloc(1, sizeof(*a));
 	AUTO_TEXT owner = (char *)a;

@@ -25,12 +25,12 @@ struct lookup_answer {
 int lookup_main(const char *whom, bool pam);
 
 /* Its parent: a process that answers through *ret_fd, both the caller's. 0, or -errno. */
-struct lookup {
+struct lookup_request {
 	const char *whom;
 	bool pam;                    /* PAM's account check, too */
 };
-int lookup_process_start(const struct lookup *l, pid_t *ret_pid, int *ret_fd);
+int lookup_process_start(const struct lookup_request *l, pid_t *ret_pid, int *ret_fd);
 bool lookup_process_answer_valid(const struct lookup_answer *a);
 
 /* The whole of it, waiting; for before the loop begins. */
-bool lookup_process_wait(const struct lookup *l, struct user *ret, struct err *e);
+bool lookup_process_wait(const struct lookup_request *l, struct user *ret, struct err *e);

@@ -16,7 +16,7 @@ struct workers;
 struct open_files {
 	struct workers *workers;           /* borrowed, as are the next two */
 	const struct admission *admission;
-	struct users *users;
+	struct user_cache *users;
 	struct deadlines deadlines;        /* of the children */
 	struct open_file *waiting;         /* for the user database */
 	size_t n;

@@ -37,7 +37,7 @@ struct reexec_state_fds { /* those that must stay open */
 	size_t n, cap;
 };
 
-struct state; /* as it was read; nothing has been done with it */
+struct reexec_state; /* as it was read; nothing has been done with it */
 
 /* A descriptor, or -errno; *ret gets those of everything that is in it. */
 int reexec_state_save(const struct reexec_state_head *h, const struct conns *cs, struct workers *ws, struct reexec_state_fds *ret);
@@ -45,10 +45,10 @@ void reexec_state_fds_done(struct reexec_state_fds *f);
 void reexec_state_fds_inherit(const struct reexec_state_fds *f, bool on); /* over an exec, or not */
 
 /* Reads and checks all of it. From then on only the descriptors it names are open, and none is inherited. */
-bool reexec_state_open(int fd, struct state **ret, struct err *e);
-const struct reexec_state_head *reexec_state_head(const struct state *s);
-bool reexec_state_apply(const struct state *s, struct conns *cs, struct workers *ws, struct err *e);
-void reexec_state_free(struct state *s);
+bool reexec_state_open(int fd, struct reexec_state **ret, struct err *e);
+const struct reexec_state_head *reexec_state_head(const struct reexec_state *s);
+bool reexec_state_apply(const struct reexec_state *s, struct conns *cs, struct workers *ws, struct err *e);
+void reexec_state_free(struct reexec_state *s);
 
 /* ---- within the module: the tables ---- */
 enum reexec_state_kind { REEXEC_STATE_HEAD = 1, REEXEC_STATE_CONN, REEXEC_STATE_WORKER, REEXEC_STATE_ENDED, REEXEC_STATE_ORPHAN, REEXEC_STATE_LAST, REEXEC_STATE_KIND_MAX };

@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-struct state {
+struct reexec_state {
 	char *data; /* owned */
 	size_t len;
 	struct reexec_state_head head;
@@ -93,7 +93,7 @@ static bool record_read(struct state_reader *r, struct err *e)
 	return true;
 }
 
-static bool state_reader_open(struct state_reader *r, const struct state *s, struct err *e)
+static bool state_reader_open(struct state_reader *r, const struct reexec_state *s, struct err *e)
 {
 	uint32_t opening[2];
 
@@ -112,7 +112,7 @@ static bool state_reader_open(struct state_reader *r, const struct state *s, str
 
 /* ---- what its descriptors must be ---- */
 
-static bool inherited_fd_claim(struct state *s, int fd, struct err *e)
+static bool inherited_fd_claim(struct reexec_state *s, int fd, struct err *e)
 {
 	int flags = fd < 3 ? -1 : fcntl(fd, F_GETFD);
 
@@ -126,7 +126,7 @@ static bool inherited_fd_claim(struct state *s, int fd, struct err *e)
 	return true;
 }
 
-static bool record_fds_claim(struct state *s, const struct state_reader *r, struct err *e)
+static bool record_fds_claim(struct reexec_state *s, const struct state_reader *r, struct err *e)
 {
 	const struct reexec_state_table *t = &reexec_state_tables[r->kind];
 
@@ -147,7 +147,7 @@ static int fd_compare(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
-static void unnamed_fds_close(struct state *s)
+static void unnamed_fds_close(struct reexec_state *s)
 {
 	unsigned next = 3;
 
@@ -181,7 +181,7 @@ static bool end_record_check(const struct state_reader *r, struct frame *f, stru
 	return f->type == FRAME_ENDED || err_set(e, ERR_INVALID, "state 'told': a frame of another type");
 }
 
-static bool record_check(struct state *s, struct state_reader *r, size_t nth, struct err *e)
+static bool record_check(struct reexec_state *s, struct state_reader *r, size_t nth, struct err *e)
 {
 	struct frame f;
 
@@ -204,7 +204,7 @@ static bool record_check(struct state *s, struct state_reader *r, size_t nth, st
 
 /* ---- opening and applying ---- */
 
-static bool state_file_read(struct state *s, int fd, struct err *e)
+static bool state_file_read(struct reexec_state *s, int fd, struct err *e)
 {
 	size_t got = 0;
 
@@ -223,7 +223,7 @@ static bool state_file_read(struct state *s, int fd, struct err *e)
 	return true;
 }
 
-static bool records_check(struct state *s, struct err *e)
+static bool records_check(struct reexec_state *s, struct err *e)
 {
 	struct state_reader r;
 
@@ -235,9 +235,9 @@ static bool records_check(struct state *s, struct err *e)
 	return r.at == r.len || err_set(e, ERR_INVALID, "the state goes on after its end");
 }
 
-bool reexec_state_open(int fd, struct state **ret, struct err *e)
+bool reexec_state_open(int fd, struct reexec_state **ret, struct err *e)
 {
-	struct state *s = xcalloc(1, sizeof(*s));
+	struct reexec_state *s = xcalloc(1, sizeof(*s));
 
 	if (!state_file_read(s, fd, e) || !records_check(s, e)) {
 		reexec_state_free(s);
@@ -248,7 +248,7 @@ bool reexec_state_open(int fd, struct state **ret, struct err *e)
 	return true;
 }
 
-void reexec_state_free(struct state *s)
+void reexec_state_free(struct reexec_state *s)
 {
 	if (!s)
 		return;
@@ -257,7 +257,7 @@ void reexec_state_free(struct state *s)
 	free(s);
 }
 
-const struct reexec_state_head *reexec_state_head(const struct state *s)
+const struct reexec_state_head *reexec_state_head(const struct reexec_state *s)
 {
 	return &s->head;
 }
@@ -286,7 +286,7 @@ static bool record_apply(const struct state_reader *r, struct conns *cs, struct 
 	}
 }
 
-bool reexec_state_apply(const struct state *s, struct conns *cs, struct workers *ws, struct err *e)
+bool reexec_state_apply(const struct reexec_state *s, struct conns *cs, struct workers *ws, struct err *e)
 {
 	struct state_reader r;
 

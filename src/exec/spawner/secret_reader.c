@@ -28,7 +28,7 @@
 struct secret_reader {
 	struct secret_readers *all;
 	const struct exec_spec *spec;
-	struct source pipe;
+	struct epoll_source pipe;
 	struct deadline deadline;
 	struct launcher_start *launching; /* NULL: the process runs, or there is none */
 	int pidfd;
@@ -97,7 +97,7 @@ static void secret_reader_finish(struct secret_reader *r, const char *why)
 	secrets_done(&s);
 }
 
-static void on_secrets_answer(struct source *source, uint32_t events)
+static void on_secrets_answer(struct epoll_source *source, uint32_t events)
 {
 	struct secret_reader *r = CONTAINER_OF(source, struct secret_reader, pipe);
 	ssize_t n;

@@ -13,6 +13,7 @@
 #include "exec/spawner/sd_notify.h"
 #include "exec/spawner/spawner_conf.h"
 #include "exec/spawner/start_queue.h"
+#include "exec/spawner/user_lookup.h"
 #include "exec/worker/ends_file.h"
 #include "exec/worker/ends_spool.h"
 #include "exec/worker/worker.h"
@@ -34,9 +35,9 @@
 struct spawner {
 	const struct spawner_options *o;
 	int ep;
-	struct source signals, timer;
+	struct epoll_source signals, timer;
 	struct admission admission;
-	struct starts starts;
+	struct start_queue starts;
 	struct conns conns;
 	struct workers workers;
 	usec_t idle_since;   /* boottime; 0: not idle */
@@ -50,7 +51,7 @@ struct spawner {
 	bool reload;         /* SIGHUP came */
 };
 
-static void on_spawner_signal(struct source *s, uint32_t events)
+static void on_spawner_signal(struct epoll_source *s, uint32_t events)
 {
 	struct spawner *sp = CONTAINER_OF(s, struct spawner, signals);
 	struct signalfd_siginfo si;
@@ -70,7 +71,7 @@ static void on_spawner_signal(struct source *s, uint32_t events)
 	}
 }
 
-static void on_spawner_timer(struct source *s, uint32_t events)
+static void on_spawner_timer(struct epoll_source *s, uint32_t events)
 {
 	struct spawner *sp = CONTAINER_OF(s, struct spawner, timer);
 	uint64_t expirations;
@@ -243,8 +244,8 @@ static bool watch(struct spawner *sp, struct err *e)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
-	sp->signals = (struct source){signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), on_spawner_signal};
-	sp->timer = (struct source){timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), on_spawner_timer};
+	sp->signals = (struct epoll_source){signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), on_spawner_signal};
+	sp->timer = (struct epoll_source){timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), on_spawner_timer};
 	if (sp->signals.fd < 0 || sp->timer.fd < 0 || epoll_source_watch(sp->ep, &sp->signals, EPOLL_CTL_ADD, EPOLLIN) < 0 ||
 		epoll_source_watch(sp->ep, &sp->timer, EPOLL_CTL_ADD, EPOLLIN) < 0)
 		return err_errno(e, errno, "could not watch signals and timer");
@@ -263,7 +264,7 @@ static bool spawner_loop(struct spawner *sp, struct err *e)
 		if (n < 0 && errno != EINTR)
 			return err_errno(e, errno, "could not wait for events");
 		for (int i = 0; i < n; i++) {
-			struct source *s = events[i].data.ptr;
+			struct epoll_source *s = events[i].data.ptr;
 
 			s->on_ready(s, events[i].events);
 		}

@@ -8,7 +8,7 @@
 struct cgroups;
 struct err;
 struct reexec;
-struct state;
+struct reexec_state;
 struct spawner_conf;
 struct warrant_key;
 
@@ -25,7 +25,7 @@ struct spawner_options {
 	int asks;            /* a listening socket for whoever wants a warrant; -1: none; borrowed */
 	usec_t linger;       /* leave after that long with nothing to do; 0: never */
 	const struct reexec *program; /* borrowed: what SIGHUP makes us again */
-	const struct state *resume;   /* borrowed; NULL: a new life */
+	const struct reexec_state *resume;   /* borrowed; NULL: a new life */
 };
 
 /* Serves until there is nothing to do or it is told to end (SIGTERM, SIGINT). All signals are blocked by the caller. */

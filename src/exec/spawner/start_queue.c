@@ -16,7 +16,7 @@ struct start {
 	struct frame_start frame;
 	struct payload payload; /* owned */
 	int in, artifact;       /* owned; -1: none */
-	struct starts *all;     /* borrowed */
+	struct start_queue *all;     /* borrowed */
 	struct user *owner;     /* owned; of one whose secrets are being read */
 	struct secret_reader *reading; /* owned; NULL: not so */
 	struct start *next;
@@ -38,13 +38,13 @@ static void worker_post_result(struct worker *w)
 	worker_report_queue(w, 0);
 }
 
-static void queued_start_refuse(struct starts *st, const struct start *s, enum start_failure why, const char *error)
+static void queued_start_refuse(struct start_queue *st, const struct start *s, enum start_failure why, const char *error)
 {
 	worker_post_result(worker_start_refuse(st->workers, &s->frame, why, error));
 }
 
 /* The lease is looked at last: who the owner is, and his secrets, may have taken long. */
-static void queued_start_launch(struct starts *st, const struct start *s, const struct user *owner, struct secrets *secrets, struct cgroup *group)
+static void queued_start_launch(struct start_queue *st, const struct start *s, const struct user *owner, struct secrets *secrets, struct cgroup *group)
 {
 	if (workers_lease_over(st->workers)) {
 		queued_start_refuse(st, s, START_LEASE, "the lease of this node is over");
@@ -54,7 +54,7 @@ static void queued_start_launch(struct starts *st, const struct start *s, const 
 		.in = s->in, .artifact = s->artifact, .secrets = secrets, .group = group && group->dir >= 0 ? group : NULL}));
 }
 
-static void start_enqueue(struct starts *st, struct start *s /* moved */)
+static void start_enqueue(struct start_queue *st, struct start *s /* moved */)
 {
 	s->next = NULL;
 	*st->last = s;
@@ -62,7 +62,7 @@ static void start_enqueue(struct starts *st, struct start *s /* moved */)
 	st->n++;
 }
 
-static struct start *start_dequeue(struct starts *st, struct start **at)
+static struct start *start_dequeue(struct start_queue *st, struct start **at)
 {
 	struct start *s = *at;
 
@@ -76,7 +76,7 @@ static struct start *start_dequeue(struct starts *st, struct start **at)
 static void on_secrets_read(struct secrets *secrets, struct cgroup *group, const char *error, void *arg)
 {
 	struct start *s = arg, **at = &s->all->first;
-	struct starts *st = s->all;
+	struct start_queue *st = s->all;
 
 	while (*at != s)
 		at = &(*at)->next;
@@ -89,7 +89,7 @@ static void on_secrets_read(struct secrets *secrets, struct cgroup *group, const
 }
 
 /* Who the owner is, is known. */
-static void start_with_user(struct starts *st, struct start *s /* moved */, const struct user_answer *a)
+static void start_with_user(struct start_queue *st, struct start *s /* moved */, const struct user_answer *a)
 {
 	const struct exec_spec *o = &s->payload.spec;
 	enum start_failure why;
@@ -115,7 +115,7 @@ static void start_with_user(struct starts *st, struct start *s /* moved */, cons
 
 static void on_user_found(uid_t uid, const struct user_answer *a, void *arg)
 {
-	struct starts *st = arg;
+	struct start_queue *st = arg;
 
 	for (struct start **at = &st->first; *at;)
 		if ((uid_t)(*at)->payload.spec.uid != uid || (*at)->reading)
@@ -125,9 +125,9 @@ static void on_user_found(uid_t uid, const struct user_answer *a, void *arg)
 	open_files_user_found(&st->files, uid, a);
 }
 
-void start_queue_init(struct starts *st, const struct start_queue_options *o)
+void start_queue_init(struct start_queue *st, const struct start_queue_options *o)
 {
-	*st = (struct starts){.workers = o->workers, .admission = o->admission,
+	*st = (struct start_queue){.workers = o->workers, .admission = o->admission,
 		.users = {.ep = o->ep, .workers = o->workers, .fn = on_user_found, .arg = st,
 			.pam = admission_uses_pam(o->admission)},
 		.readers = {.ep = o->ep, .workers = o->workers},
@@ -135,7 +135,7 @@ void start_queue_init(struct starts *st, const struct start_queue_options *o)
 	st->last = &st->first;
 }
 
-void start_queue_done(struct starts *st)
+void start_queue_done(struct start_queue *st)
 {
 	start_queue_drop(st);
 	open_files_done(&st->files);
@@ -143,7 +143,7 @@ void start_queue_done(struct starts *st)
 	secret_readers_done(&st->readers);
 }
 
-static void start_lookup_user(struct starts *st, struct start *s /* moved */)
+static void start_lookup_user(struct start_queue *st, struct start *s /* moved */)
 {
 	struct user_answer a = {.user = admission_self(st->admission)};
 
@@ -154,7 +154,7 @@ static void start_lookup_user(struct starts *st, struct start *s /* moved */)
 	start_with_user(st, s, &a);
 }
 
-void start_queue_add(struct starts *st, const struct start_request *parts)
+void start_queue_add(struct start_queue *st, const struct start_request *parts)
 {
 	struct start *s = xcalloc(1, sizeof(*s));
 	enum start_failure why;
@@ -174,7 +174,7 @@ void start_queue_add(struct starts *st, const struct start_request *parts)
 	}
 }
 
-bool start_queue_has(const struct starts *st, int64_t run, int64_t fence)
+bool start_queue_has(const struct start_queue *st, int64_t run, int64_t fence)
 {
 	for (const struct start *s = st->first; s; s = s->next)
 		if (s->frame.run == run && s->frame.fence == fence)
@@ -182,7 +182,7 @@ bool start_queue_has(const struct starts *st, int64_t run, int64_t fence)
 	return false;
 }
 
-void start_queue_cancel(struct starts *st, int64_t run, int64_t fence)
+void start_queue_cancel(struct start_queue *st, int64_t run, int64_t fence)
 {
 	for (struct start **at = &st->first; *at; at = &(*at)->next)
 		if ((*at)->frame.run == run && (*at)->frame.fence == fence) {
@@ -194,13 +194,13 @@ void start_queue_cancel(struct starts *st, int64_t run, int64_t fence)
 		}
 }
 
-void start_queue_drop(struct starts *st)
+void start_queue_drop(struct start_queue *st)
 {
 	while (st->first)
 		queued_start_free(start_dequeue(st, &st->first));
 }
 
-void start_queue_refuse(struct starts *st, enum start_failure reason, const char *why)
+void start_queue_refuse(struct start_queue *st, enum start_failure reason, const char *why)
 {
 	while (st->first) {
 		struct start *s = start_dequeue(st, &st->first);

@@ -12,10 +12,10 @@ struct admission;
 struct start;
 struct workers;
 
-struct starts {
+struct start_queue {
 	struct workers *workers;           /* borrowed, as is the next */
 	const struct admission *admission;
-	struct users users;
+	struct user_cache users;
 	struct secret_readers readers;
 	struct open_files files;           /* they share the memory of who users are */
 	struct start *first, **last;       /* those that wait */
@@ -27,8 +27,8 @@ struct start_queue_options {
 	struct workers *workers;
 	const struct admission *admission;
 };
-void start_queue_init(struct starts *st, const struct start_queue_options *o);
-void start_queue_done(struct starts *st);
+void start_queue_init(struct start_queue *st, const struct start_queue_options *o);
+void start_queue_done(struct start_queue *st);
 
 /* Its worker, or the refusal, is told of now or later. All but the frame is moved. */
 struct start_request {
@@ -36,8 +36,8 @@ struct start_request {
 	struct payload *payload;
 	int in, artifact; /* descriptors; -1: none */
 };
-void start_queue_add(struct starts *st, const struct start_request *parts);
-bool start_queue_has(const struct starts *st, int64_t run, int64_t fence);
-void start_queue_cancel(struct starts *st, int64_t run, int64_t fence); /* none of these is fine */
-void start_queue_drop(struct starts *st);                  /* nobody is left who wants to hear of them */
-void start_queue_refuse(struct starts *st, enum start_failure reason, const char *why); /* all that wait */
+void start_queue_add(struct start_queue *st, const struct start_request *parts);
+bool start_queue_has(const struct start_queue *st, int64_t run, int64_t fence);
+void start_queue_cancel(struct start_queue *st, int64_t run, int64_t fence); /* none of these is fine */
+void start_queue_drop(struct start_queue *st);                  /* nobody is left who wants to hear of them */
+void start_queue_refuse(struct start_queue *st, enum start_failure reason, const char *why); /* all that wait */

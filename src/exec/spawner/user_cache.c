@@ -33,10 +33,10 @@ struct stamp {
 	} of[ELEMENTS(files)];
 };
 
-struct entry {
-	struct users *all;
+struct user_entry {
+	struct user_cache *all;
 	uid_t uid;
-	struct source pipe;          /* -1: nothing is asked at the moment */
+	struct epoll_source pipe;          /* -1: nothing is asked at the moment */
 	struct deadline deadline;
 	int pidfd;
 	size_t got;
@@ -62,7 +62,7 @@ static void files_stamp_read(struct stamp *s)
 	}
 }
 
-static void entry_lookup_stop(struct entry *n)
+static void entry_lookup_stop(struct user_entry *n)
 {
 	deadline_clear(&n->all->deadlines, &n->deadline);
 	if (n->pipe.fd >= 0)
@@ -75,16 +75,16 @@ static void entry_lookup_stop(struct entry *n)
 	n->pidfd = -1;
 }
 
-static void cache_entry_free(struct entry *n)
+static void cache_entry_free(struct user_entry *n)
 {
 	entry_lookup_stop(n);
 	free(n->answer);
 	free(n);
 }
 
-void user_cache_done(struct users *us)
+void user_cache_done(struct user_cache *us)
 {
-	struct entry *n;
+	struct user_entry *n;
 
 	for (size_t i = 0; (n = map_next(&us->by_uid, &i));)
 		cache_entry_free(n);
@@ -92,7 +92,7 @@ void user_cache_done(struct users *us)
 	deadlines_done(&us->deadlines);
 }
 
-static struct user_answer entry_answer(const struct entry *n)
+static struct user_answer entry_answer(const struct user_entry *n)
 {
 	const struct lookup_answer *a = n->answer;
 
@@ -101,16 +101,16 @@ static struct user_answer entry_answer(const struct entry *n)
 	return (struct user_answer){.failure = (enum start_failure)a->failure, .error = a->error};
 }
 
-static void entry_set_failure(struct entry *n, const char *why)
+static void entry_set_failure(struct user_entry *n, const char *why)
 {
 	n->answer->failure = START_TRANSIENT;
 	snprintf(n->answer->error, sizeof(n->answer->error), "uid %u could not be looked up: %s", (unsigned)n->uid, why);
 }
 
 /* The process has said all it will. */
-static void entry_lookup_finish(struct entry *n, const char *why)
+static void entry_lookup_finish(struct user_entry *n, const char *why)
 {
-	struct users *us = n->all;
+	struct user_cache *us = n->all;
 	usec_t now = clock_boot(&clock_system);
 	struct user_answer a;
 
@@ -126,9 +126,9 @@ static void entry_lookup_finish(struct entry *n, const char *why)
 	us->fn(n->uid, &a, us->arg);
 }
 
-static void on_lookup_answer(struct source *s, uint32_t events)
+static void on_lookup_answer(struct epoll_source *s, uint32_t events)
 {
-	struct entry *n = CONTAINER_OF(s, struct entry, pipe);
+	struct user_entry *n = CONTAINER_OF(s, struct user_entry, pipe);
 	ssize_t r;
 
 	(void)events;
@@ -143,7 +143,7 @@ static void on_lookup_answer(struct source *s, uint32_t events)
 		entry_lookup_finish(n, NULL);
 }
 
-static int entry_lookup_start(struct entry *n)
+static int entry_lookup_start(struct user_entry *n)
 {
 	char number[16];
 	pid_t pid;
@@ -157,7 +157,7 @@ static int entry_lookup_start(struct entry *n)
 	files_stamp_read(&n->stamp);
 	if (n->all->asking >= LOOKUPS_MAX)
 		return -EAGAIN;
-	r = lookup_process_start(&(struct lookup){.whom = number, .pam = n->all->pam}, &pid, &n->pipe.fd);
+	r = lookup_process_start(&(struct lookup_request){.whom = number, .pam = n->all->pam}, &pid, &n->pipe.fd);
 	if (r < 0)
 		return r;
 	n->all->asking++;
@@ -170,9 +170,9 @@ static int entry_lookup_start(struct entry *n)
 }
 
 /* Only such as nobody waits for. */
-static void cache_evict(struct users *us, usec_t now)
+static void cache_evict(struct user_cache *us, usec_t now)
 {
-	struct entry *n;
+	struct user_entry *n;
 
 	for (size_t i = 0; (n = map_next(&us->by_uid, &i));)
 		if (n->pipe.fd < 0 && (n->until <= now || us->by_uid.used >= CACHE_ENTRIES_MAX)) {
@@ -182,24 +182,24 @@ static void cache_evict(struct users *us, usec_t now)
 		}
 }
 
-static struct entry *cache_entry_get(struct users *us, uid_t uid, usec_t now)
+static struct user_entry *cache_entry_get(struct user_cache *us, uid_t uid, usec_t now)
 {
-	struct entry *n = map_get(&us->by_uid, uid);
+	struct user_entry *n = map_get(&us->by_uid, uid);
 
 	if (n)
 		return n;
 	if (us->by_uid.used >= CACHE_ENTRIES_MAX)
 		cache_evict(us, now);
 	n = xcalloc(1, sizeof(*n));
-	*n = (struct entry){.all = us, .uid = uid, .pipe = {-1, on_lookup_answer}, .pidfd = -1};
+	*n = (struct user_entry){.all = us, .uid = uid, .pipe = {-1, on_lookup_answer}, .pidfd = -1};
 	map_put(&us->by_uid, uid, n);
 	return n;
 }
 
-bool user_cache_get(struct users *us, uid_t uid, struct user_answer *ret)
+bool user_cache_get(struct user_cache *us, uid_t uid, struct user_answer *ret)
 {
 	usec_t now = clock_boot(&clock_system);
-	struct entry *n = cache_entry_get(us, uid, now);
+	struct user_entry *n = cache_entry_get(us, uid, now);
 	struct stamp stamp;
 	int r;
 
@@ -219,15 +219,15 @@ bool user_cache_get(struct users *us, uid_t uid, struct user_answer *ret)
 	return true;
 }
 
-usec_t user_cache_next_timeout(const struct users *us)
+usec_t user_cache_next_timeout(const struct user_cache *us)
 {
 	return deadlines_next(&us->deadlines);
 }
 
-void user_cache_timeouts(struct users *us, usec_t now)
+void user_cache_timeouts(struct user_cache *us, usec_t now)
 {
 	struct deadline *d;
 
 	while ((d = deadlines_take(&us->deadlines, now)))
-		entry_lookup_finish(CONTAINER_OF(d, struct entry, deadline), "the user database did not answer in time");
+		entry_lookup_finish(CONTAINER_OF(d, struct user_entry, deadline), "the user database did not answer in time");
 }

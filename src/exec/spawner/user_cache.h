@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/deadline.h"
 #include "base/map.h"
+#include "core/job/start_plan.h"
 #include "exec/child/user.h"
 #include <stdbool.h>
 #include <sys/types.h>
@@ -21,19 +22,19 @@ struct user_answer {
 };
 typedef void user_cache_found_fn(uid_t uid, const struct user_answer *a, void *arg);
 
-struct users {
+struct user_cache {
 	int ep;
 	struct workers *workers;     /* whose children the lookups are, too; both borrowed */
 	bool pam;
-	struct map by_uid;           /* struct entry, see users.c */
+	struct map by_uid;           /* struct user_entry, see users.c */
 	struct deadlines deadlines;
 	size_t asking;               /* processes under way */
 	user_cache_found_fn *fn;
 	void *arg;
 };
 
-void user_cache_done(struct users *us);
+void user_cache_done(struct user_cache *us);
 /* True: *ret is the answer. False: fn is called with it later, within LOOKUP_TIMEOUT. */
-bool user_cache_get(struct users *us, uid_t uid, struct user_answer *ret);
-void user_cache_timeouts(struct users *us, usec_t now); /* those that took too long */
-usec_t user_cache_next_timeout(const struct users *us);
+bool user_cache_get(struct user_cache *us, uid_t uid, struct user_answer *ret);
+void user_cache_timeouts(struct user_cache *us, usec_t now); /* those that took too long */
+usec_t user_cache_next_timeout(const struct user_cache *us);

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "exec/child/user.h"
+#include "exec/spawner/user_lookup.h"
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>

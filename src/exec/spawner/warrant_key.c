@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/sha256.h"
+#include "exec/proto/warrant_client.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -38,7 +38,7 @@ struct cgroups {
 /* The group of one run; embedded in its worker. */
 struct cgroup {
 	int dir;               /* owned directory; -1: none */
-	struct source events;  /* cgroup.events, watched while the group is becoming empty */
+	struct epoll_source events;  /* cgroup.events, watched while the group is becoming empty */
 	int64_t uid, number;
 	int64_t cpu_user, cpu_system; /* counters when the run began */
 	bool single_use;            /* not reused: it has limits, keeps pages, or was killed; the kernel may kill new processes of a killed group */

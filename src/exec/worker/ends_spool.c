@@ -154,7 +154,7 @@ static void writer_ended(struct workers *ws, int r)
 	s->said = s->file;
 }
 
-static void on_writer_result(struct source *src, uint32_t events)
+static void on_writer_result(struct epoll_source *src, uint32_t events)
 {
 	struct ends_spool *s = CONTAINER_OF(src, struct ends_spool, pipe);
 	int r = -EIO;
@@ -175,7 +175,7 @@ static int writer_start(struct workers *ws, const struct buf *frames)
 
 	if (data < 0 || pipe2(pipe, O_CLOEXEC) < 0)
 		return data < 0 ? data : -errno;
-	s->pipe = (struct source){.fd = pipe[0], .on_ready = on_writer_result};
+	s->pipe = (struct epoll_source){.fd = pipe[0], .on_ready = on_writer_result};
 	result = pipe[1];
 	lseek(data, 0, SEEK_SET);
 	pid = writer_spawn(ws, data, result);

@@ -17,7 +17,7 @@ struct workers;
 #define ENDS_SPOOL_AFTER (USEC_SEC)   /* an end that is unacknowledged for this long is written */
 
 struct ends_spool {
-	struct source pipe; /* result of the writing process; -1: there is none */
+	struct epoll_source pipe; /* result of the writing process; -1: there is none */
 	int pidfd;          /* of that process; -1: none */
 	bool removing;      /* that process removes the file */
 	bool file;          /* the file exists */

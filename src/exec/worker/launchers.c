@@ -28,7 +28,7 @@
 struct launcher {
 	struct launchers *all;
 	pid_t pid;
-	struct source socket, exit;  /* exit: pidfd */
+	struct epoll_source socket, exit;  /* exit: pidfd */
 	struct launch_arena *arena;
 	struct launcher_start *start; /* NULL: idle, or its start was cancelled or abandoned */
 	bool busy;
@@ -118,8 +118,8 @@ static int launcher_spawn(const struct launchers *ls, int socket, int arena, pid
 	return -r;
 }
 
-static void on_launcher_answer(struct source *s, uint32_t events);
-static void on_launcher_exit(struct source *s, uint32_t events);
+static void on_launcher_answer(struct epoll_source *s, uint32_t events);
+static void on_launcher_exit(struct epoll_source *s, uint32_t events);
 
 static int launcher_open_fds(struct launcher *l, int *ret_socket, int *ret_arena)
 {
@@ -353,7 +353,7 @@ static void launcher_finish(struct launcher *by, enum launch_event event)
 	launcher_start_free(l);
 }
 
-static void on_launcher_answer(struct source *s, uint32_t events)
+static void on_launcher_answer(struct epoll_source *s, uint32_t events)
 {
 	struct launcher *l = CONTAINER_OF(s, struct launcher, socket);
 	char byte;
@@ -367,7 +367,7 @@ static void on_launcher_answer(struct source *s, uint32_t events)
 	queue_dispatch(l->all);
 }
 
-static void on_launcher_exit(struct source *s, uint32_t events)
+static void on_launcher_exit(struct epoll_source *s, uint32_t events)
 {
 	struct launcher *l = CONTAINER_OF(s, struct launcher, exit);
 	struct launchers *ls = l->all;

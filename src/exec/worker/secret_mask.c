@@ -10,7 +10,7 @@
 #define SLICE (64 << 10)
 
 /* A state is a beginning of a value: the longest one that the output so far ends with. 0: none. */
-struct state {
+struct reexec_state {
 	uint32_t parent, fail;
 	uint32_t depth; /* bytes of that beginning */
 	uint32_t hit;   /* bytes of the longest value that ends here; 0: none does */
@@ -27,7 +27,7 @@ struct stretch {
 };
 
 struct secret_mask {
-	struct state *states;
+	struct reexec_state *states;
 	uint32_t n, cap;
 	struct edge *edges;
 	uint32_t edges_cap;  /* a power of two */
@@ -77,7 +77,7 @@ static uint32_t state_add(struct secret_mask *m, uint32_t from, unsigned char by
 	if (to)
 		return to;
 	to = m->n++;
-	m->states[to] = (struct state){.parent = from, .depth = m->states[from].depth + 1, .byte = byte};
+	m->states[to] = (struct reexec_state){.parent = from, .depth = m->states[from].depth + 1, .byte = byte};
 	if (from)
 		m->edges[edge_place(m, from, byte)] = (struct edge){from, to};
 	else
@@ -108,7 +108,7 @@ static void link_states(struct secret_mask *m)
 	for (uint32_t i = 0; i < m->n; i++)
 		order[begin[m->states[i].depth]++] = i;
 	for (uint32_t i = 1; i < m->n; i++) {
-		struct state *s = &m->states[order[i]];
+		struct reexec_state *s = &m->states[order[i]];
 
 		s->fail = s->parent ? automaton_step(m, m->states[s->parent].fail, s->byte) : 0;
 		if (!s->hit)

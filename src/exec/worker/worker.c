@@ -65,7 +65,7 @@ static enum drained worker_drain(struct worker *w)
 	return w->out.fd < 0 ? DRAINED_END : DRAINED_MORE;
 }
 
-static void on_worker_output(struct source *s, uint32_t events)
+static void on_worker_output(struct epoll_source *s, uint32_t events)
 {
 	struct worker *w = CONTAINER_OF(s, struct worker, out);
 
@@ -81,7 +81,7 @@ static int64_t timeval_usec(struct timeval t)
 }
 
 /* Only wakes the loop; workers_run_due() checks the group. */
-static void on_group_change(struct source *s, uint32_t events)
+static void on_group_change(struct epoll_source *s, uint32_t events)
 {
 	(void)s;
 	(void)events;
@@ -117,7 +117,7 @@ static void main_process_ended(struct worker *w)
  * The main process has exited but is not reaped, so its pid is not reused. The rest of its process group is killed before
  * waitid() frees the pid.
  */
-static void on_worker_exit(struct source *s, uint32_t events)
+static void on_worker_exit(struct epoll_source *s, uint32_t events)
 {
 	struct worker *w = CONTAINER_OF(s, struct worker, exit);
 	struct rusage usage = {};
@@ -333,4 +333,33 @@ bool workers_adopt(struct workers *ws, const struct worker *from, char *error, s
 		return err_errno(e, errno, "could not watch the worker of run %lld", (long long)w->run);
 	worker_report_queue(w, 0);
 	return true;
+}
+
+void worker_end_frame(struct frame *f, const struct worker *w)
+{
+	if (w->told) {
+		f->ended = *w->told;
+		return;
+	}
+	f->ended = (struct frame_ended){
+		.run = w->run,
+		.fence = w->fence,
+		.attempt = w->attempt,
+		.pid = w->pid,
+		.started_at = w->started_at,
+		.ended_at = w->ended_at,
+		.outcome = w->forced != ATTEMPT_RUNNING ? w->forced
+			   : w->exit_code == 0          ? ATTEMPT_SUCCEEDED
+							: ATTEMPT_FAILED,
+		.exit_code = w->exit_code,
+		.term_signal = w->term_signal,
+		.cpu_user = w->used.cpu_user,
+		.cpu_system = w->used.cpu_system,
+		.max_rss = w->used.memory,
+		.io_read = w->used.io_read,
+		.io_written = w->used.io_written,
+		.output_bytes = output_file_total(&w->output),
+		.output_dropped = output_dropped(&w->output),
+	};
+	frame_text(f->ended.error, FRAME_TEXT_MAX, w->error);
 }

@@ -44,8 +44,8 @@ struct worker {
 	enum worker_phase phase;
 	enum attempt_outcome forced; /* outcome set by the spawner; ATTEMPT_RUNNING: none so far */
 	pid_t pid;                   /* main process, process group and session; reaped when WORKER_ENDING begins */
-	struct source exit, out;     /* pidfd; output pipe */
-	struct source session;       /* socket to the process that holds its PAM session; see pam_session.h */
+	struct epoll_source exit, out;     /* pidfd; output pipe */
+	struct epoll_source session;       /* socket to the process that holds its PAM session; see pam_session.h */
 	struct worker_launch *launch; /* owned; NULL: no launcher has it */
 	usec_t timeout;              /* becomes the deadline when the worker runs; 0: none */
 	usec_t closing;              /* boottime when closing the session began; 0: not closing */

@@ -82,7 +82,7 @@ static void session_report_apply(struct worker *w, struct pam_session_report *re
 	worker_report_queue(w, 0);
 }
 
-static void on_session(struct source *s, uint32_t events)
+static void on_session(struct epoll_source *s, uint32_t events)
 {
 	struct worker *w = CONTAINER_OF(s, struct worker, session);
 	struct pam_session_report report = {};

@@ -7,6 +7,7 @@
 #include "daemon/loop/spawner_link.h"
 #include "daemon/loop/run_watch.h"
 #include "exec/proto/spawn_client.h"
+#include "exec/proto/spawner_launch.h"
 #include "unit/daemon/hand_store.h"
 #include <fcntl.h>
 #include <stdio.h>

@@ -364,7 +364,7 @@ static void deadlines_come_in_order_whatever_was_set_and_cleared(void **state)
 
 /* ---- descriptors that are waited for ---- */
 
-static void on_nothing(struct source *s, uint32_t events)
+static void on_nothing(struct epoll_source *s, uint32_t events)
 {
 	(void)s;
 	(void)events;
@@ -374,12 +374,12 @@ static void what_is_closed_is_waited_for_no_more_even_if_a_child_still_has_it(vo
 {
 	int ep = epoll_create1(EPOLL_CLOEXEC), ends[2], childs;
 	struct epoll_event found;
-	struct source s;
+	struct epoll_source s;
 
 	(void)state;
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	childs = dup(ends[0]); /* as in a process that has not got so far as to close it */
-	s = (struct source){ends[0], on_nothing};
+	s = (struct epoll_source){ends[0], on_nothing};
 	assert_int_equal(epoll_source_watch(ep, &s, EPOLL_CTL_ADD, EPOLLIN), 0);
 	epoll_source_close(&s);
 	assert_int_equal(write(ends[1], "x", 1), 1);

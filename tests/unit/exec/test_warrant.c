@@ -4,6 +4,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "exec/proto/warrant_client.h"
 #include "exec/spawner/warrant_key.h"
 #include <fcntl.h>
 #include <string.h>
