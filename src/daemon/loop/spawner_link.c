@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/loop/exit_status.h"
+#include "exec/proto/spawner_launch.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
