@@ -15,7 +15,7 @@
 
 void ctl_done(struct ctl *c)
 {
-	client_free(c->client);
+	http_client_free(c->client);
 	free(c->socket);
 	c->client = NULL;
 	c->socket = NULL;

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-struct client;
+struct http_client;
 struct err;
 
 enum format { FORMAT_TABLE, FORMAT_WIDE, FORMAT_JSON, FORMAT_JSONL, FORMAT_CSV, FORMAT_NAME, FORMAT_MAX };
@@ -35,7 +35,7 @@ struct ctl {
 	bool yes;                  /* --yes: approve without asking */
 	const char *job_typed;     /* the operand that names the job to change or run; NULL: none. Borrowed */
 	usec_t now;                /* when the command started, for relative times */
-	struct client *client;     /* NULL until connect_daemon() */
+	struct http_client *client;     /* NULL until connect_daemon() */
 	char *socket;              /* where the client is connected */
 	pid_t daemon;              /* who was there when it was last asked; 0: not known */
 };

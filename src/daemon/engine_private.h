@@ -42,7 +42,7 @@ struct engine {
 	struct pause_timer *pause_timer;
 	struct expiry *expiry;
 	struct store_thread *store;
-	struct zones *zones;
+	struct zone_caches *zones;
 	struct alarm *alarm;
 	struct run_watch_set *run_watch_set;
 	struct artifact_requests *artifacts;
@@ -54,7 +54,7 @@ struct engine {
 	struct notifier *notifier;
 	struct concurrency *concurrency;
 	struct output_relays *relays;
-	struct allow *allow; /* NULL: one user alone */
+	struct allow_list *allow; /* NULL: one user alone */
 	struct server *server;
 	bool stopping, closing;
 };

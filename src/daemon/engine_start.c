@@ -264,7 +264,7 @@ static bool start_store(struct engine *g, struct err *e)
 
 	g->audit = audit_new(g->ev, &g->clock);
 	if (!g->o.user_mode)
-		g->allow = allow_new(g->o.config->allow_file ? g->o.config->allow_file : JOBSCHED_SYSCONFDIR "/allow",
+		g->allow = allow_list_new(g->o.config->allow_file ? g->o.config->allow_file : JOBSCHED_SYSCONFDIR "/allow",
 			g->o.config->deny_file ? g->o.config->deny_file : JOBSCHED_SYSCONFDIR "/deny");
 	if (!engine_watch_signals(g, e) || !engine_lock_store(g, e) ||
 		!listener_open(p->runtime_dir, p->socket, g->o.user_mode ? 0600 : 0666, &g->listener, e) ||
@@ -348,10 +348,10 @@ void engine_end(struct engine *g)
 	planner_free(g->planner);
 	pause_timer_free(g->pause_timer);
 	expiry_free(g->expiry);
-	zones_free(g->zones);
+	zone_caches_free(g->zones);
 	alarm_free(g->alarm);
 	listener_free(g->listener);
-	allow_free(g->allow);
+	allow_list_free(g->allow);
 	if (g->output_dir >= 0)
 		close(g->output_dir);
 	sd_event_unref(g->ev);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The conversation: connect, send a request, hand out the answer. */
 #include "wire/http_client.h"
-
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
+#include "wire/error_json.h"
 #include "wire/http_response.h"
-#include "wire/spec_json.h"
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -18,28 +17,28 @@
 
 #define CONNECT_TIMEOUT_SEC 10 /* a full backlog makes connect() wait */
 
-struct client {
+struct http_client {
 	char *path;
 	int fd;        /* -1: to be connected again */
 	bool fresh;    /* no request has been answered on this connection yet */
-	struct answer answer;
+	struct http_response response;
 	http_client_unresponsive_fn *on_silence; /* NULL: nobody wants to know */
 	void *silence_arg;
 	int silence_ms;
 };
 
-void client_free(struct client *c)
+void http_client_free(struct http_client *c)
 {
 	if (!c)
 		return;
 	if (c->fd >= 0)
 		close(c->fd);
-	http_response_done(&c->answer);
+	http_response_done(&c->response);
 	free(c->path);
 	free(c);
 }
 
-static void close_connection(struct client *c)
+static void close_connection(struct http_client *c)
 {
 	if (c->fd >= 0)
 		close(c->fd);
@@ -56,7 +55,7 @@ static bool cannot_connect(const char *path, int errnum, struct err *e)
 	return err_set(e, ERR_UNREACHABLE, "cannot connect to '%s': %s", path, strerror(errnum));
 }
 
-static bool reconnect(struct client *c, struct err *e)
+static bool reconnect(struct http_client *c, struct err *e)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	const struct timeval limit = {.tv_sec = CONNECT_TIMEOUT_SEC};
@@ -77,15 +76,15 @@ static bool reconnect(struct client *c, struct err *e)
 	r = io_set_nonblock(fd);
 	if (r < 0)
 		return err_errno(e, -r, "cannot use the socket '%s'", c->path);
-	http_response_reset(&c->answer);
+	http_response_reset(&c->response);
 	c->fd = STEAL_FD(fd);
 	c->fresh = true;
 	return true;
 }
 
-bool http_client_open(const char *socket_path, struct client **ret, struct err *e)
+bool http_client_open(const char *socket_path, struct http_client **ret, struct err *e)
 {
-	AUTO(client) *c = NULL;
+	AUTO(http_client) *c = NULL;
 
 	if (!*socket_path || strlen(socket_path) >= sizeof(((struct sockaddr_un *)0)->sun_path))
 		return err_set(e, ERR_INVALID,
@@ -137,7 +136,7 @@ static void render_request(struct buf *out, const char *method, const char *path
 		buf_str(out, body);
 }
 
-static void wait_unresponsive(struct client *c, usec_t until)
+static void wait_unresponsive(struct http_client *c, usec_t until)
 {
 	usec_t first = http_response_deadline(c->silence_ms);
 
@@ -146,21 +145,21 @@ static void wait_unresponsive(struct client *c, usec_t until)
 }
 
 /* One try on the connection there is: sends, reads the head of the answer. */
-static bool exchange_once(struct client *c, const struct buf *request, usec_t until, bool *ret_sent,
+static bool exchange_once(struct http_client *c, const struct buf *request, usec_t until, bool *ret_sent,
 	struct err *e)
 {
 	struct err sending = {};
 	bool all_sent;
 
-	http_response_reset(&c->answer);
+	http_response_reset(&c->response);
 	*ret_sent = false;
 	all_sent = send_request(c->fd, request->data, request->len, until, ret_sent, &sending);
 	if (all_sent)
 		wait_unresponsive(c, until);
 	/* A request that was refused half-way has its answer waiting all the same. */
-	if (http_response_read_head(&c->answer, c->fd, all_sent ? until : 0, e)) {
+	if (http_response_read_head(&c->response, c->fd, all_sent ? until : 0, e)) {
 		if (!all_sent)
-			c->answer.keep = false;
+			c->response.keep = false;
 		return true;
 	}
 	if (!all_sent && e)
@@ -169,7 +168,7 @@ static bool exchange_once(struct client *c, const struct buf *request, usec_t un
 }
 
 /* Leaves the answer's head read. GETs are safe to repeat; a kept connection may have been closed meanwhile. */
-static bool exchange(struct client *c, const char *method, const char *path, const char *body,
+static bool exchange(struct http_client *c, const char *method, const char *path, const char *body,
 	usec_t until, struct err *e)
 {
 	AUTO_DONE(buf) request = {};
@@ -180,7 +179,7 @@ static bool exchange(struct client *c, const char *method, const char *path, con
 		return false;
 	if (exchange_once(c, &request, until, &sent, e))
 		return true;
-	if (!c->fresh && (is_get || !sent) && c->answer.got == 0 && !http_response_is_late(until)) {
+	if (!c->fresh && (is_get || !sent) && c->response.got == 0 && !http_response_is_late(until)) {
 		if (!reconnect(c, e))
 			return false;
 		if (exchange_once(c, &request, until, &sent, e))
@@ -199,7 +198,7 @@ static bool collect(const char *data, size_t len, void *arg)
 }
 
 /* An error answer of the daemon, as the daemon meant it if it says so in our words. */
-static bool refused(const struct answer *a, const json_t *body, struct err *e)
+static bool read_refusal(const struct http_response *a, const json_t *body, struct err *e)
 {
 	if (body && error_json_read(body, e))
 		return false;
@@ -208,17 +207,17 @@ static bool refused(const struct answer *a, const json_t *body, struct err *e)
 }
 
 /* The whole body as JSON, or *ret NULL when it is empty or of another kind. */
-static bool read_json(struct client *c, usec_t until, json_t **ret, struct err *e)
+static bool read_json(struct http_client *c, usec_t until, json_t **ret, struct err *e)
 {
 	const struct http_response_limits limits = {.until = until, .max = HTTP_CLIENT_BODY_MAX};
 	AUTO_DONE(buf) text = {};
 	json_error_t problem;
 
-	if (!http_response_read_body(&c->answer, c->fd, &limits, collect, &text, e)) {
+	if (!http_response_read_body(&c->response, c->fd, &limits, collect, &text, e)) {
 		close_connection(c);
 		return false;
 	}
-	if (c->answer.keep)
+	if (c->response.keep)
 		c->fresh = false;
 	else
 		close_connection(c);
@@ -226,7 +225,7 @@ static bool read_json(struct client *c, usec_t until, json_t **ret, struct err *
 	return true;
 }
 
-bool http_client_call(struct client *c, const char *method, const char *path, const json_t *body,
+bool http_client_call(struct http_client *c, const char *method, const char *path, const json_t *body,
 	int timeout_ms, json_t **ret, struct err *e)
 {
 	usec_t until = http_response_deadline(timeout_ms);
@@ -242,19 +241,19 @@ bool http_client_call(struct client *c, const char *method, const char *path, co
 			e->kind = ERR_UNCERTAIN;
 		return false;
 	}
-	if (c->answer.status >= 200 && c->answer.status < 300 && got) {
+	if (c->response.status >= 200 && c->response.status < 300 && got) {
 		*ret = got;
 		return true;
 	}
-	if (c->answer.status >= 400)
-		refused(&c->answer, got, e);
+	if (c->response.status >= 400)
+		read_refusal(&c->response, got, e);
 	else
 		err_set(e, ERR_INTERNAL, "the daemon's answer to '%s %s' is no JSON", method, path);
 	json_decref(got);
 	return false;
 }
 
-bool http_client_stream(struct client *c, const char *path, int timeout_ms, http_client_chunk_fn *fn, void *arg,
+bool http_client_stream(struct http_client *c, const char *path, int timeout_ms, http_client_chunk_fn *fn, void *arg,
 	struct err *e)
 {
 	const struct http_response_limits limits = {.until = -1, .pause_ms = timeout_ms, .max = SIZE_MAX};
@@ -262,30 +261,30 @@ bool http_client_stream(struct client *c, const char *path, int timeout_ms, http
 
 	if (!exchange(c, "GET", path, NULL, http_response_deadline(timeout_ms), e))
 		return false;
-	if (c->answer.status < 200 || c->answer.status >= 300) {
+	if (c->response.status < 200 || c->response.status >= 300) {
 		json_t *got = NULL;
 
 		if (read_json(c, http_response_deadline(timeout_ms), &got, e))
-			refused(&c->answer, got, e);
+			read_refusal(&c->response, got, e);
 		json_decref(got);
 		return false;
 	}
-	all = http_response_read_body(&c->answer, c->fd, &limits, fn, arg, e);
-	if (all && c->answer.keep)
+	all = http_response_read_body(&c->response, c->fd, &limits, fn, arg, e);
+	if (all && c->response.keep)
 		c->fresh = false;
 	else
 		close_connection(c);
 	return all;
 }
 
-void http_client_on_unresponsive(struct client *c, int after_ms, http_client_unresponsive_fn *fn, void *arg)
+void http_client_on_unresponsive(struct http_client *c, int after_ms, http_client_unresponsive_fn *fn, void *arg)
 {
 	c->silence_ms = after_ms;
 	c->on_silence = fn;
 	c->silence_arg = arg;
 }
 
-pid_t http_client_peer_pid(const struct client *c)
+pid_t http_client_peer_pid(const struct http_client *c)
 {
 	struct ucred who = {};
 	socklen_t size = sizeof who;
@@ -293,7 +292,7 @@ pid_t http_client_peer_pid(const struct client *c)
 	return c->fd >= 0 && getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 ? who.pid : 0;
 }
 
-const char *http_client_header(const struct client *c, const char *name)
+const char *http_client_header(const struct http_client *c, const char *name)
 {
-	return http_response_header(&c->answer, name);
+	return http_response_header(&c->response, name);
 }

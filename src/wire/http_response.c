@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The answer's side of the conversation: status, headers, counted and chunked bodies. */
 #include "wire/http_response.h"
-
 #include "base/err.h"
 #include "base/text.h"
 #include <errno.h>
@@ -15,13 +14,13 @@
 #define CHUNK_LINE_MAX 256
 #define INTERIM_MAX 8 /* 1xx answers before the real one */
 
-void http_response_done(struct answer *a)
+void http_response_done(struct http_response *a)
 {
 	buf_done(&a->in);
 	buf_done(&a->head);
 }
 
-void http_response_reset(struct answer *a)
+void http_response_reset(struct http_response *a)
 {
 	buf_clear(&a->in);
 	buf_clear(&a->head);
@@ -67,7 +66,7 @@ bool http_response_poll(int fd, short events, usec_t until, struct err *e)
 }
 
 /* Receives some more bytes. */
-static bool receive_more(struct answer *a, int fd, usec_t until, struct err *e)
+static bool receive_more(struct http_response *a, int fd, usec_t until, struct err *e)
 {
 	/* What is left is at most the start of a line. */
 	if (a->at > 0) {
@@ -101,7 +100,7 @@ static bool refuse_response(struct err *e, const char *what)
 }
 
 /* The next line without its CRLF, ended by NUL in place; at most 'max' bytes. Valid until receive_more(). */
-static bool read_http_line(struct answer *a, int fd, usec_t until, size_t max, char **ret, struct err *e)
+static bool read_http_line(struct http_response *a, int fd, usec_t until, size_t max, char **ret, struct err *e)
 {
 	size_t seen = 0;
 
@@ -147,7 +146,7 @@ static bool parse_status(const char *line, int *ret, struct err *e)
 }
 
 /* "Name: value" becomes "Name\0value\0" in a->head. */
-static bool add_header(struct answer *a, char *line, struct err *e)
+static bool add_header(struct http_response *a, char *line, struct err *e)
 {
 	char *colon = strchr(line, ':'), *value, *end;
 
@@ -165,7 +164,7 @@ static bool add_header(struct answer *a, char *line, struct err *e)
 }
 
 /* Headers up to the empty line. */
-static bool read_headers(struct answer *a, int fd, usec_t until, struct err *e)
+static bool read_headers(struct http_response *a, int fd, usec_t until, struct err *e)
 {
 	size_t total = 0;
 	char *line;
@@ -185,7 +184,7 @@ static bool read_headers(struct answer *a, int fd, usec_t until, struct err *e)
 }
 
 /* The n-th header of that name, NULL beyond. */
-static const char *header_nth(const struct answer *a, const char *name, int n)
+static const char *header_nth(const struct http_response *a, const char *name, int n)
 {
 	for (size_t at = 0; at < a->head.len;) {
 		const char *key = a->head.data + at, *value = key + strlen(key) + 1;
@@ -197,13 +196,13 @@ static const char *header_nth(const struct answer *a, const char *name, int n)
 	return NULL;
 }
 
-const char *http_response_header(const struct answer *a, const char *name)
+const char *http_response_header(const struct http_response *a, const char *name)
 {
 	return header_nth(a, name, 0);
 }
 
 /* How long the body is, said once and in one way. */
-static bool decide_length(struct answer *a, struct err *e)
+static bool decide_length(struct http_response *a, struct err *e)
 {
 	const char *length = header_nth(a, "Content-Length", 0);
 	const char *coding = header_nth(a, "Transfer-Encoding", 0);
@@ -228,7 +227,7 @@ static bool decide_length(struct answer *a, struct err *e)
 	return true;
 }
 
-bool http_response_read_head(struct answer *a, int fd, usec_t until, struct err *e)
+bool http_response_read_head(struct http_response *a, int fd, usec_t until, struct err *e)
 {
 	for (int i = 0; i <= INTERIM_MAX; i++) {
 		const char *connection;
@@ -256,7 +255,7 @@ static usec_t next_deadline(const struct http_response_limits *l)
 }
 
 /* Hands out exactly 'left' bytes as they come. *ret_stop: the receiver has enough. */
-static bool pass_body(struct answer *a, int fd, const struct http_response_limits *l, int64_t left,
+static bool pass_body(struct http_response *a, int fd, const struct http_response_limits *l, int64_t left,
 	http_client_chunk_fn *fn, void *arg, bool *ret_stop, struct err *e)
 {
 	*ret_stop = false;
@@ -297,7 +296,7 @@ static bool parse_chunk_size(const char *line, int64_t *ret, struct err *e)
 	return true;
 }
 
-static bool read_chunks(struct answer *a, int fd, const struct http_response_limits *l, http_client_chunk_fn *fn,
+static bool read_chunks(struct http_response *a, int fd, const struct http_response_limits *l, http_client_chunk_fn *fn,
 	void *arg, struct err *e)
 {
 	size_t total = 0, trailer = 0;
@@ -333,7 +332,7 @@ static bool read_chunks(struct answer *a, int fd, const struct http_response_lim
 	return true;
 }
 
-bool http_response_read_body(struct answer *a, int fd, const struct http_response_limits *l, http_client_chunk_fn *fn,
+bool http_response_read_body(struct http_response *a, int fd, const struct http_response_limits *l, http_client_chunk_fn *fn,
 	void *arg, struct err *e)
 {
 	bool stop;

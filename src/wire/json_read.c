@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads JSON from outside: bounded before it is parsed, and every refusal says where. */
+#include "wire/json_read.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "wire/spec_json.h"
 #include <stdint.h>
 #include <string.h>
 
@@ -174,17 +174,4 @@ json_t *json_read_bounded(const char *text, size_t len, size_t max, size_t membe
 json_t *json_read(const char *text, size_t len, size_t max, struct err *e)
 {
 	return json_read_bounded(text, len, max, SIZE_MAX, e);
-}
-
-static int write_piece(const char *data, size_t len, void *arg)
-{
-	buf_add(arg, data, len);
-	return 0;
-}
-
-void json_value_write(const json_t *j, struct buf *out)
-{
-	/* 15 digits keep microseconds of any duration and write 0.1 as 0.1 */
-	json_dump_callback(j, write_piece, out,
-		JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
 }

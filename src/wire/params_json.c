@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parameters of a run: a flat JSON object of texts, and back. */
+#include "wire/params_json.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "core/job/job.h"
 #include "core/job/params.h"
-#include "wire/spec_json.h"
+#include "wire/json_read.h"
+#include "wire/json_value.h"
 #include <string.h>
 
 bool params_json_read(const json_t *o, struct strv *ret, struct err *e)

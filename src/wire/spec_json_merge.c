@@ -6,7 +6,7 @@
 #include "wire/spec_json.h"
 #include <string.h>
 
-static void *at(struct job_spec *s, const struct job_field *f)
+static void *field_at(struct job_spec *s, const struct job_field *f)
 {
 	return (char *)s + f->offset;
 }
@@ -19,9 +19,9 @@ static void swap_field(const struct job_field *f, struct job_spec *a, struct job
 	size_t size = sizes[f->type] ? sizes[f->type] : sizeof(int64_t);
 	char keep[sizeof(struct strv) + sizeof(struct blob)];
 
-	memcpy(keep, at(a, f), size);
-	memcpy(at(a, f), at(b, f), size);
-	memcpy(at(b, f), keep, size);
+	memcpy(keep, field_at(a, f), size);
+	memcpy(field_at(a, f), field_at(b, f), size);
+	memcpy(field_at(b, f), keep, size);
 }
 
 static void drop_pair(struct strv *map, const char *name)
@@ -54,7 +54,7 @@ static bool merge_map(const char *name, const struct job_field *f, const json_t 
 {
 	AUTO_DONE(job_spec) given;
 	json_auto_t *set = json_object(), *alone = NULL;
-	struct strv *map = at(s, f);
+	struct strv *map = field_at(s, f);
 	const char *key;
 	json_t *v;
 
@@ -68,7 +68,7 @@ static bool merge_map(const char *name, const struct job_field *f, const json_t 
 	alone = json_pack("{s:O}", name, set);
 	if (!spec_json_read(alone, &given, NULL, e))
 		return false;
-	merge_pairs(map, at(&given, f));
+	merge_pairs(map, field_at(&given, f));
 	if ((int64_t)map->n > f->max)
 		return err_field(e, f->name, "'%s' is too long: at most %lld members", f->name, (long long)f->max);
 	return true;

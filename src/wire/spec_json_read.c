@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "core/job/job.h"
+#include "wire/json_read.h"
 #include "wire/spec_json.h"
 #include <math.h>
 #include <string.h>

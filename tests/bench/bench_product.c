@@ -36,7 +36,7 @@ struct bench {
 	int runs;
 };
 
-static json_t *call(struct client *c, const char *method, const char *path, const json_t *body)
+static json_t *call(struct http_client *c, const char *method, const char *path, const json_t *body)
 {
 	struct err e = {};
 	json_t *answer = NULL;
@@ -46,10 +46,10 @@ static json_t *call(struct client *c, const char *method, const char *path, cons
 	return answer;
 }
 
-static struct client *connected(const struct bench *b)
+static struct http_client *connected(const struct bench *b)
 {
 	struct err e = {};
-	struct client *c;
+	struct http_client *c;
 
 	if (!http_client_open(b->socket, &c, &e))
 		errx(1, "%s", e.msg);
@@ -57,9 +57,9 @@ static struct client *connected(const struct bench *b)
 }
 
 /* The daemon sees who it was when the connection was made. */
-static struct client *connected_as_owner(const struct bench *b)
+static struct http_client *connected_as_owner(const struct bench *b)
 {
-	struct client *c;
+	struct http_client *c;
 
 	if (seteuid(b->owner) < 0)
 		err(1, "seteuid");
@@ -95,10 +95,10 @@ static void daemon_start(struct bench *b)
 		errx(1, "'%s': %s", program, strerror(r));
 	for (int i = 0; i < 500; i++) {
 		struct err e = {};
-		struct client *c;
+		struct http_client *c;
 
 		if (http_client_open(b->socket, &c, &e)) {
-			client_free(c);
+			http_client_free(c);
 			return;
 		}
 		usleep(20000);
@@ -129,7 +129,7 @@ static json_t *later(void)
 
 static double submit_one_by_one(const struct bench *b)
 {
-	AUTO(client) *c = connected(b);
+	AUTO(http_client) *c = connected(b);
 	json_t *job = later();
 	double start = bench_now(), spent;
 	long n = 0;
@@ -167,7 +167,7 @@ static double submit_by_many(struct bench *b)
 	return sum;
 }
 
-static void submit_bulk(struct client *c, const char *schedule, const char *sandbox, int n)
+static void submit_bulk(struct http_client *c, const char *schedule, const char *sandbox, int n)
 {
 	json_t *body, *list = json_array();
 
@@ -181,7 +181,7 @@ static void submit_bulk(struct client *c, const char *schedule, const char *sand
 
 static double submit_in_bulk(const struct bench *b)
 {
-	AUTO(client) *c = connected(b);
+	AUTO(http_client) *c = connected(b);
 	double start = bench_now(), spent;
 	long n = 0;
 
@@ -193,7 +193,7 @@ static double submit_in_bulk(const struct bench *b)
 	return (double)n / spent;
 }
 
-static json_int_t succeeded(struct client *c)
+static json_int_t succeeded(struct http_client *c)
 {
 	json_t *status = call(c, "GET", "/v1/status", NULL);
 	json_int_t n = json_integer_value(json_object_get(json_object_get(status, "runs"), "succeeded"));
@@ -250,7 +250,7 @@ static struct bare between(struct bare a, struct bare b)
 }
 
 /* Asks seldom until the end is near: each question costs the engine as much as several runs. */
-static void await_runs(const struct bench *b, struct client *c, json_int_t before, double start)
+static void await_runs(const struct bench *b, struct http_client *c, json_int_t before, double start)
 {
 	json_int_t done;
 
@@ -266,8 +266,8 @@ static void await_runs(const struct bench *b, struct client *c, json_int_t befor
 /* All are due at one instant; the time until the last of them is recorded counts. */
 static struct run_rate run_all(const struct bench *b)
 {
-	AUTO(client) *c = connected(b);
-	AUTO(client) *owner = connected_as_owner(b);
+	AUTO(http_client) *c = connected(b);
+	AUTO(http_client) *owner = connected_as_owner(b);
 	time_t due = time(NULL) + 4;
 	pid_t spawner = b->spawner ? b->spawner : spawner_of(b);
 	char schedule[32];
@@ -299,7 +299,7 @@ static struct run_rate run_all(const struct bench *b)
 /* From the answer to a submission for "now" to the start of its process, in milliseconds. */
 static double start_delay(const struct bench *b)
 {
-	AUTO(client) *c = connected(b);
+	AUTO(http_client) *c = connected(b);
 	double worst = 0;
 
 	for (int i = 0; i < 20; i++) {

@@ -19,7 +19,6 @@
 #include "server/server_rig.h"
 #include "unit/unit.h"
 #include "wire/http_client.h"
-#include "wire/spec_json.h"
 #include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
@@ -75,7 +74,7 @@ static int serve(const struct rig *rig, const struct server_limits *limits)
 	if (!dispatcher_new(ev, &o, &d, &e))
 		return 4;
 	c.dispatcher = d;
-	c.allow = allow_new(rig->allow, rig->deny);
+	c.allow = allow_list_new(rig->allow, rig->deny);
 	c.concurrency = concurrency_new(&clock_system, d, &rules);
 	if (!server_start(ev, listen_at(rig->socket), &c, limits, &server, &e))
 		return 5;
@@ -87,15 +86,15 @@ static int serve(const struct rig *rig, const struct server_limits *limits)
 	spawner_link_free(spawner);
 	run_watch_set_free(c.run_watch_set);
 	planner_free((struct planner *)c.planner);
-	zones_free(c.zones);
-	allow_free(c.allow);
+	zone_caches_free(c.zones);
+	allow_list_free(c.allow);
 	sd_event_unref(ev);
 	return status;
 }
 
 void rig_start(struct rig *rig, const struct server_limits *limits)
 {
-	struct client *c = NULL;
+	struct http_client *c = NULL;
 
 	if (geteuid() != 0)
 		skip();
@@ -113,7 +112,7 @@ void rig_start(struct rig *rig, const struct server_limits *limits)
 	for (int i = 0; i < 500 && !http_client_open(rig->socket, &c, NULL); i++)
 		usleep(20000);
 	assert_non_null(c);
-	client_free(c);
+	http_client_free(c);
 }
 
 const struct server_limits rig_generous = { .connections = 100, .connections_per_uid = 50, .body = 1 << 20,
@@ -154,7 +153,7 @@ static void become(uint32_t uid)
 
 static void ask_as(uint32_t uid, const char *path, const char *method, const char *target, const char *body, int out)
 {
-	struct client *c = NULL;
+	struct http_client *c = NULL;
 	json_t *sent = body ? json_loads(body, 0, NULL) : NULL, *got = NULL;
 	struct err e = {};
 

@@ -134,7 +134,7 @@ static pid_t hold(const struct rig *rig, uint32_t uid, int n)
 			_exit(9);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (int i = 0; i < n; i++) {
-			struct client *c = NULL;
+			struct http_client *c = NULL;
 
 			if (!http_client_open(rig->socket, &c, NULL))
 				_exit(8);

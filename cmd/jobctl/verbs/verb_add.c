@@ -16,6 +16,7 @@
 #include "jobctl/verbs/verbs.h"
 #include "jobctl/spec/spec_args.h"
 #include "jobctl/render/dry_run.h"
+#include "wire/json_value.h"
 #include "wire/spec_json.h"
 #include "jobctl/render/words.h"
 #include "jobctl/local_zone.h"

@@ -13,7 +13,6 @@
 #include "jobctl/render/render.h"
 #include "jobctl/verbs/verbs.h"
 #include "wire/http_client.h"
-#include "wire/spec_json.h"
 #include "jobctl/render/words.h"
 #include "jobctl/member.h"
 #include "jobctl/connect.h"

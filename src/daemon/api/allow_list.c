@@ -27,13 +27,13 @@ struct user_list {
 	struct strv users;  /* sorted */
 };
 
-struct allow {
+struct allow_list {
 	struct user_list allowed, denied;
 };
 
-struct allow *allow_new(const char *allow_path, const char *deny_path)
+struct allow_list *allow_list_new(const char *allow_path, const char *deny_path)
 {
-	struct allow *a = xcalloc(1, sizeof(*a));
+	struct allow_list *a = xcalloc(1, sizeof(*a));
 
 	a->allowed.path = xstrdup(allow_path);
 	a->denied.path = xstrdup(deny_path);
@@ -46,7 +46,7 @@ static void user_list_done(struct user_list *n)
 	strv_done(&n->users);
 }
 
-void allow_free(struct allow *a)
+void allow_list_free(struct allow_list *a)
 {
 	if (!a)
 		return;
@@ -192,7 +192,7 @@ static bool is_broken(const struct user_list *n, struct err *e)
 	return n->broken;
 }
 
-bool allow_permits(struct allow *a, const char *user, struct err *e)
+bool allow_list_permits(struct allow_list *a, const char *user, struct err *e)
 {
 	if (list_refresh(&a->allowed)) {
 		if (is_broken(&a->allowed, e))

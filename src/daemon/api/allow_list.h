@@ -4,15 +4,15 @@
 #include "base/auto.h"
 #include <stdbool.h>
 
-struct allow;
+struct allow_list;
 struct err;
 
-struct allow *allow_new(const char *allow_path, const char *deny_path); /* copied; looked at on use */
-void allow_free(struct allow *a);
-AUTO_DEFINE(allow);
+struct allow_list *allow_list_new(const char *allow_path, const char *deny_path); /* copied; looked at on use */
+void allow_list_free(struct allow_list *a);
+AUTO_DEFINE(allow_list);
 
 /*
  * If there is a list of the allowed, who stands on it; else who does not stand on the other. A list that is there and
  * cannot be read denies everybody: ERR_DENIED says which file and why. Root is never asked about.
  */
-bool allow_permits(struct allow *a, const char *user, struct err *e);
+bool allow_list_permits(struct allow_list *a, const char *user, struct err *e);

@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What one user may take of the daemon, and what it is called. */
+#include "daemon/api/client_user.h"
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job/owner.h"
-#include "daemon/api/client_user.h"
 #include "daemon/api/server_private.h"
 
 #define NAME_LIFE (60 * USEC_SEC) /* a renamed user is noticed after this */
 
-struct peer *client_user_get(struct server *s, uint32_t uid)
+struct client_user *client_user_get(struct server *s, uint32_t uid)
 {
-	struct peer *p = map_get(&s->peers, uid);
+	struct client_user *p = map_get(&s->users, uid);
 
 	if (p)
 		return p;
 	p = xcalloc(1, sizeof(*p));
 	p->uid = uid;
 	p->number = uid;
-	map_put(&s->peers, uid, p);
+	map_put(&s->users, uid, p);
 	return p;
 }
 
 void client_users_done(struct server *s)
 {
-	struct peer *p;
+	struct client_user *p;
 
-	for (size_t i = 0; (p = map_next(&s->peers, &i));) {
+	for (size_t i = 0; (p = map_next(&s->users, &i));) {
 		free(p->name);
 		free(p);
 	}
-	map_done(&s->peers);
+	map_done(&s->users);
 }
 
 static bool is_unlimited(const struct request *r)
@@ -46,7 +46,7 @@ static usec_t request_boot_now(const struct request *r)
 bool client_user_take_submission(struct request *r, struct err *e)
 {
 	const struct server_limits *l = request_limits(r);
-	struct peer *p = request_client_user(r);
+	struct client_user *p = request_client_user(r);
 	usec_t now = request_boot_now(r);
 
 	if (is_unlimited(r))
@@ -84,14 +84,14 @@ int64_t client_user_store_limit(const struct request *r)
 
 const char *client_user_owner_name(struct request *r)
 {
-	const struct peer *p = client_user_get(r->server, owner_uid(request_owner(r)));
+	const struct client_user *p = client_user_get(r->server, owner_uid(request_owner(r)));
 
 	if (r->as_name)
 		return r->as_name;
 	return p->name && request_boot_now(r) - p->name_at < NAME_LIFE ? p->name : NULL;
 }
 
-static void set_name(struct peer *p, const char *name, usec_t now)
+static void set_name(struct client_user *p, const char *name, usec_t now)
 {
 	char *copy = xstrdup(name);
 
@@ -108,7 +108,7 @@ void client_user_set_owner_name(struct request *r, const char *name)
 
 const char *client_user_name(const struct request *r)
 {
-	const struct peer *p = request_client_user(r);
+	const struct client_user *p = request_client_user(r);
 
 	return p->name && request_boot_now(r) - p->name_at < NAME_LIFE ? p->name : NULL;
 }

@@ -46,7 +46,7 @@ static bool bind_socket(struct listener *l, mode_t mode, struct err *e)
 }
 
 /* The public name, whatever stands there now. */
-static bool publish(struct listener *l, struct err *e)
+static bool publish_socket(struct listener *l, struct err *e)
 {
 	AUTO_TEXT temp = xprintf("%s.new", l->hidden);
 
@@ -89,7 +89,7 @@ bool listener_open(const char *runtime_dir, const char *socket_path, mode_t mode
 	l->path = xstrdup(socket_path);
 	if (!take_activated_socket(l)) {
 		l->hidden = xprintf("%s/.api", runtime_dir);
-		if (!bind_socket(l, mode, e) || !publish(l, e))
+		if (!bind_socket(l, mode, e) || !publish_socket(l, e))
 			return false;
 	}
 	*ret = STEAL(l);
@@ -147,7 +147,7 @@ static int on_directory(sd_event_source *source, int fd, uint32_t events, void *
 		;
 	if (still_ours(l))
 		return 0;
-	if (publish(l, &e))
+	if (publish_socket(l, &e))
 		log_warning("somebody removed or replaced the socket '%s'; it is back", l->path);
 	else
 		log_error("the socket '%s' is gone, restart jobschedd: %s", l->path, e.msg);

@@ -143,7 +143,7 @@ static json_t *nullable(json_t *o /* moved */)
 }
 
 /* "Run", "integer?", "string[]" */
-static json_t *expand_word(const char *text)
+static json_t *expand_type(const char *text)
 {
 	AUTO_TEXT word = xstrdup(text);
 	size_t len = strlen(word);
@@ -170,7 +170,7 @@ static json_t *expand_tuple(const json_t *v)
 
 	if (!word || !description)
 		die("a schema must be [\"TYPE\", \"description\"]");
-	o = expand_word(word);
+	o = expand_type(word);
 	if (*description)
 		json_object_set_new(o, "description", json_string(description));
 	if (more)
@@ -220,7 +220,7 @@ static json_t *expand_object(const json_t *from)
 		else if (strcmp(key, "items") == 0 || (strcmp(key, "additionalProperties") == 0 && !json_is_boolean(v)))
 			json_object_set_new(o, key, expand(v));
 		else if (strcmp(key, "type") == 0)
-			json_object_update_new(o, expand_word(json_string_value(v)));
+			json_object_update_new(o, expand_type(json_string_value(v)));
 		else if (strcmp(key, "members") != 0 && strcmp(key, "counts") != 0 && strcmp(key, "fields") != 0)
 			json_object_set(o, key, v);
 	}
@@ -241,7 +241,7 @@ static json_t *expand_object(const json_t *from)
 static json_t *expand(const json_t *v)
 {
 	if (json_is_string(v))
-		return expand_word(json_string_value(v));
+		return expand_type(json_string_value(v));
 	return json_is_array(v) ? expand_tuple(v) : expand_object(v);
 }
 
@@ -281,7 +281,7 @@ static json_t *field_number(const struct job_field *f, bool answer)
 static json_t *field_word(const struct job_field *f, bool answer)
 {
 	AUTO_TEXT preset = job_field_print(f, f->preset);
-	json_t *o = f->type == FIELD_CHOICE ? field_choices(f) : expand_word("string");
+	json_t *o = f->type == FIELD_CHOICE ? field_choices(f) : expand_type("string");
 
 	if (!answer && f->type == FIELD_OCTAL)
 		json_object_set_new(o, "pattern", json_string("^[0-7]{1,8}$"));
@@ -307,7 +307,7 @@ static json_t *field_type(const struct job_field *f, bool answer)
 	case FIELD_SIZE:
 		return field_number(f, answer);
 	case FIELD_DURATION:
-		o = expand_word(answer ? "number" : "duration");
+		o = expand_type(answer ? "number" : "duration");
 		if (!answer)
 			json_object_set_new(o, "default", json_integer(f->preset / USEC_SEC));
 		return o;
@@ -316,9 +316,9 @@ static json_t *field_type(const struct job_field *f, bool answer)
 		return field_word(f, answer);
 	case FIELD_TIME:
 	case FIELD_BLOB:
-		return expand_word(answer ? "string?" : "string");
+		return expand_type(answer ? "string?" : "string");
 	default:
-		o = expand_word(answer ? "string?" : "string");
+		o = expand_type(answer ? "string?" : "string");
 		if (!answer)
 			json_object_update_new(o, json_pack("{s:I, s:I}", "minLength", (json_int_t)f->min, "maxLength", (json_int_t)f->max));
 		return o;
@@ -431,13 +431,13 @@ static json_t *query_schema(const struct query_param *p)
 			json_object_set_new(o, "maximum", json_integer(p->max));
 		return o;
 	case QUERY_BOOL:
-		return expand_word("boolean");
+		return expand_type("boolean");
 	case QUERY_JOB_STATES:
-		return expand_word("job_state[]");
+		return expand_type("job_state[]");
 	case QUERY_RUN_STATES:
-		return expand_word("run_state[]");
+		return expand_type("run_state[]");
 	default:
-		return expand_word("string");
+		return expand_type("string");
 	}
 }
 
@@ -474,7 +474,7 @@ static json_t *make_headers(const json_t *headers)
 	const char *name;
 
 	json_object_foreach((json_t *)headers, name, v)
-		json_object_set_new(all, name, json_pack("{s:o, s:O}", "schema", expand_word(json_string_value(json_array_get(v, 0))),
+		json_object_set_new(all, name, json_pack("{s:o, s:O}", "schema", expand_type(json_string_value(json_array_get(v, 0))),
 			"description", json_array_get(v, 1)));
 	return all;
 }
@@ -610,7 +610,7 @@ static json_t *make_errors(const json_t *text)
 
 	json_object_foreach(json_object_get(text, "responses"), name, v) {
 		json_t *o = json_pack("{s:O, s:{s:{s:o}}}", "description", json_is_array(v) ? json_array_get(v, 0) : v, "content",
-			"application/json", "schema", expand_word("Error"));
+			"application/json", "schema", expand_type("Error"));
 
 		if (json_is_array(v))
 			json_object_set_new(o, "headers", make_headers(json_array_get(v, 1)));

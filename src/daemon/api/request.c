@@ -4,9 +4,10 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "core/decide/fair_share.h"
-#include "daemon/loop/store_outage.h"
+#include "daemon/api/request_private.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server_private.h"
+#include "daemon/loop/store_outage.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -165,7 +166,7 @@ static struct request *request_new(struct server *s, struct conn *c, struct MHD_
 	r->server = s;
 	r->context = &s->context;
 	r->conn = c;
-	r->who = (struct caller){.uid = c->peer->uid, .number = c->peer->number, .admin = server_conn_is_admin(c)};
+	r->who = (struct caller){.uid = c->user->uid, .number = c->user->number, .admin = server_conn_is_admin(c)};
 	r->mhd = mhd;
 	c->request = r;
 	return r;
@@ -198,7 +199,7 @@ static enum MHD_Result begin_request(struct server *s, struct MHD_Connection *mh
 void request_drop_body(struct request *r)
 {
 	buf_done(&r->body);
-	r->conn->peer->body_bytes -= r->body_charged;
+	r->conn->user->body_bytes -= r->body_charged;
 	r->server->body_bytes -= r->body_charged;
 	r->body_charged = 0;
 }
@@ -213,7 +214,7 @@ static int64_t bodies_per_uid(const struct server_limits *l)
 static bool charge_body(struct request *r, size_t len)
 {
 	struct server *s = r->server;
-	struct peer *p = r->conn->peer;
+	struct client_user *p = r->conn->user;
 	struct fair_share share = {.total = (int64_t)s->limits.bodies_total, .used = (int64_t)s->body_bytes,
 		.per_owner = bodies_per_uid(&s->limits)};
 

@@ -15,7 +15,7 @@ struct MHD_Connection;
 struct MHD_Response;
 struct op;
 struct output_watch;
-struct peer;
+struct client_user;
 struct request;
 struct route;
 struct sd_event;
@@ -117,7 +117,7 @@ usec_t request_now(const struct request *r);
 const struct server_limits *request_limits(const struct request *r);
 struct sd_event *request_event(const struct request *r);
 usec_t request_started(const struct request *r); /* CLOCK_BOOTTIME of the server's start */
-struct peer *request_client_user(const struct request *r);
+struct client_user *request_client_user(const struct request *r);
 struct zone_cache *request_zones(const struct request *r);        /* for use on the loop */
 struct zone_cache *request_reader_zones(const struct request *r); /* for use on the reader's thread */
 struct output_watch *request_outputs(const struct request *r, struct err *e); /* NULL: could not be made */

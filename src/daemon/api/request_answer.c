@@ -4,12 +4,14 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "daemon/loop/output_watch.h"
+#include "daemon/api/request_private.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server_private.h"
-#include "daemon/loop/store_thread.h"
 #include "daemon/api/submit/zone_caches.h"
-#include "wire/spec_json.h"
+#include "daemon/loop/output_watch.h"
+#include "daemon/loop/store_thread.h"
+#include "wire/error_json.h"
+#include "wire/json_value.h"
 #include <string.h>
 
 #define PIECE (32 * 1024) /* bytes of a stream at a time */
@@ -39,7 +41,7 @@ void request_resume(struct request *r)
 	server_resumed(r->server);
 }
 
-static void answer(struct request *r, int status, struct MHD_Response *response, const char *type)
+static void set_response(struct request *r, int status, struct MHD_Response *response, const char *type)
 {
 	r->answered = true;
 	r->status = status;
@@ -55,7 +57,7 @@ void request_answer_text(struct request *r, int status, struct buf *json)
 	size_t len = json->len;
 	char *text = buf_steal(json);
 
-	answer(r, status, MHD_create_response_from_buffer(len, text, MHD_RESPMEM_MUST_FREE), "application/json");
+	set_response(r, status, MHD_create_response_from_buffer(len, text, MHD_RESPMEM_MUST_FREE), "application/json");
 }
 
 void request_answer_json(struct request *r, int status, json_t *json)
@@ -111,7 +113,7 @@ void request_answer_stream(struct request *r, const char *type, const struct str
 	r->stream = s;
 	for (size_t i = 0; i < n; i++)
 		MHD_add_response_header(response, headers[i].name, headers[i].value);
-	answer(r, MHD_HTTP_OK, response, type);
+	set_response(r, MHD_HTTP_OK, response, type);
 }
 
 void request_wake(struct request *r)
@@ -315,9 +317,9 @@ usec_t request_started(const struct request *r)
 	return r->server->started;
 }
 
-struct peer *request_client_user(const struct request *r)
+struct client_user *request_client_user(const struct request *r)
 {
-	return r->conn->peer;
+	return r->conn->user;
 }
 
 struct zone_cache *request_zones(const struct request *r)

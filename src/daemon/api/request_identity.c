@@ -6,12 +6,13 @@
 #include "base/text.h"
 #include "core/job/owner.h"
 #include "daemon/api/allow_list.h"
-#include "daemon/loop/user_lookup.h"
-#include "daemon/loop/store_outage.h"
 #include "daemon/api/client_user.h"
-#include "daemon/api/store_read.h"
+#include "daemon/api/request_private.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server_private.h"
+#include "daemon/api/store_read.h"
+#include "daemon/loop/store_outage.h"
+#include "daemon/loop/user_lookup.h"
 #include "store/ops/op.h"
 #include "store/store.h"
 #include <errno.h>
@@ -119,7 +120,7 @@ static bool lists_permit(const struct request *r, struct err *e)
 
 	if (r->context->user_mode || r->who.uid == 0 || !r->context->allow)
 		return true;
-	return allow_permits(r->context->allow, name ? name : "", e);
+	return allow_list_permits(r->context->allow, name ? name : "", e);
 }
 
 static void act_for(struct request *r, const char *user);
@@ -146,20 +147,20 @@ static void check_and_handle(struct request *r)
 
 /* What is asked of the store: the number of a uid and a name. */
 struct identity {
-	struct question q;
+	struct store_read q;
 	uint32_t uid;
 	bool as;        /* it is not who asks, but whom he acts for */
 	char *name;     /* owned; NULL: it has none */
 	int64_t number; /* result; -1: never seen */
 };
 
-static void free_identity(struct question *q)
+static void free_identity(struct store_read *q)
 {
 	free(((struct identity *)q)->name);
 	free(q);
 }
 
-static bool read_owner_number(struct store *s, struct question *q, struct err *e)
+static bool read_owner_number(struct store *s, struct store_read *q, struct err *e)
 {
 	struct identity *i = (struct identity *)q;
 
@@ -214,7 +215,7 @@ static void on_numbered(struct op *op, void *arg)
 	op_free(op);
 }
 
-static void identified(struct request *r, struct question *q)
+static void identified(struct request *r, struct store_read *q)
 {
 	struct identity *i = (struct identity *)q;
 	struct newcomer *n;

@@ -5,9 +5,10 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "daemon/loop/user_lookup.h"
-#include "daemon/loop/output_watch.h"
+#include "daemon/api/request_private.h"
 #include "daemon/api/server_private.h"
+#include "daemon/loop/output_watch.h"
+#include "daemon/loop/user_lookup.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -65,7 +66,7 @@ static int on_timeout(sd_event_source *src, uint64_t when, void *arg)
 	return 0;
 }
 
-static int on_again(sd_event_source *src, void *arg)
+static int on_mhd_again(sd_event_source *src, void *arg)
 {
 	(void)src;
 	server_run(arg);
@@ -155,7 +156,7 @@ static bool join_loop(struct server *s, struct err *e)
 	if (r >= 0)
 		r = sd_event_source_set_enabled(s->on_timeout, SD_EVENT_OFF);
 	if (r >= 0)
-		r = sd_event_add_defer(s->event, &s->on_again, on_again, s);
+		r = sd_event_add_defer(s->event, &s->on_again, on_mhd_again, s);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(s->on_again, SD_EVENT_OFF);
 	return r >= 0 || err_errno(e, -r, "could not add the HTTP server to the loop");

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct allow;
+struct allow_list;
 struct audit;
 struct clock;
 struct cluster;
@@ -23,14 +23,14 @@ struct server;
 struct spawner_link;
 struct store_thread;
 struct clock_guard;
-struct zones;
+struct zone_caches;
 
 /* What the routes may use; everything is borrowed and outlives the server. */
 struct server_context {
 	const struct clock *clock;
 	struct store_thread *store;
 	struct audit *audit;       /* NULL: nobody keeps one */
-	struct allow *allow;       /* the site's lists; NULL: everybody may */
+	struct allow_list *allow;       /* the site's lists; NULL: everybody may */
 	const char *admin_group;   /* NULL: only root is an administrator */
 	const struct cluster *cluster; /* NULL: there is none */
 	const struct store_outage *store_outage;   /* NULL: the store always answers */
@@ -45,7 +45,7 @@ struct server_context {
 	const char *state_dir;
 	const char *sendmail;      /* the mail program; NULL: not known */
 	const struct clock_guard *clock_guard; /* NULL: the clock is right */
-	struct zones *zones;
+	struct zone_caches *zones;
 	const char *node_name, *node_id;
 	const char *store_where;   /* as it may be shown: without a password */
 	int output_dir;            /* descriptor of the spawner's output directory */

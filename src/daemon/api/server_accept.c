@@ -81,7 +81,7 @@ static bool has_unread_input(const struct conn *c)
  * Closes connections whose client was silent for too long. Unread input at the deadline means that the daemon was slow,
  * not the client, so such a connection gets a second deadline, once per phase.
  */
-static int on_deadline(sd_event_source *src, uint64_t when, void *arg)
+static int on_conn_deadline(sd_event_source *src, uint64_t when, void *arg)
 {
 	struct server *s = arg;
 	usec_t now = server_boot_now(s);
@@ -176,7 +176,7 @@ static size_t reserved_connections(const struct server_limits *l)
 }
 
 /* Whether a user may have one more of the connections that are not reserved. */
-static bool has_share(const struct server *s, const struct peer *p)
+static bool has_share(const struct server *s, const struct client_user *p)
 {
 	struct fair_share share = {.total = (int64_t)(s->limits.connections - reserved_connections(&s->limits)),
 		.used = (int64_t)s->users_connections, .per_owner = (int64_t)s->limits.connections_per_uid};
@@ -184,7 +184,7 @@ static bool has_share(const struct server *s, const struct peer *p)
 	return fair_share_allows(&share, (int64_t)p->connections, 1);
 }
 
-static void refuse_share(struct server *s, int fd, const struct peer *p)
+static void refuse_share(struct server *s, int fd, const struct client_user *p)
 {
 	char message[200];
 
@@ -210,18 +210,18 @@ static bool identify_connection(struct server *s, struct conn *c)
 	}
 	c->pid = who.pid;
 	c->gid = who.gid;
-	c->peer = client_user_get(s, who.uid);
+	c->user = client_user_get(s, who.uid);
 	if (s->connections >= s->limits.connections) {
 		log_refusal(s, "the limit of 'connections' is reached");
 		send_refusal(c->fd, 503, "Service Unavailable", "busy", "too many connections; try again");
 		return false;
 	}
 	c->reserved = who.uid == 0 || s->context.user_mode;
-	if (c->reserved || has_share(s, c->peer))
+	if (c->reserved || has_share(s, c->user))
 		return true;
-	c->reserved = c->peer->connections < s->limits.connections_per_uid && server_conn_is_admin(c);
+	c->reserved = c->user->connections < s->limits.connections_per_uid && server_conn_is_admin(c);
 	if (!c->reserved)
-		refuse_share(s, c->fd, c->peer);
+		refuse_share(s, c->fd, c->user);
 	return c->reserved;
 }
 
@@ -238,7 +238,7 @@ static void accept_connection(struct server *s, int fd)
 	}
 	c->phase = PHASE_BUSY;
 	TAILQ_INSERT_TAIL(&s->phases[PHASE_BUSY], c, in_phase);
-	c->peer->connections++;
+	c->user->connections++;
 	s->connections++;
 	s->users_connections += !c->reserved;
 	server_conn_enter(c, PHASE_HEAD);
@@ -249,7 +249,7 @@ static void accept_connection(struct server *s, int fd)
 	s->arriving = NULL;
 }
 
-static int on_accept(sd_event_source *src, int fd, uint32_t events, void *arg)
+static int on_api_accept(sd_event_source *src, int fd, uint32_t events, void *arg)
 {
 	struct server *s = arg;
 
@@ -275,7 +275,7 @@ static int on_accept(sd_event_source *src, int fd, uint32_t events, void *arg)
 void server_conn_free(struct conn *c)
 {
 	TAILQ_REMOVE(&c->server->phases[c->phase], c, in_phase);
-	c->peer->connections--;
+	c->user->connections--;
 	c->server->connections--;
 	c->server->users_connections -= !c->reserved;
 	free(c);
@@ -294,9 +294,9 @@ bool server_listen(struct server *s, int fd, struct err *e)
 
 	s->listen_fd = fd;
 	if (r >= 0)
-		r = sd_event_add_io(s->event, &s->on_accept, fd, EPOLLIN, on_accept, s);
+		r = sd_event_add_io(s->event, &s->on_accept, fd, EPOLLIN, on_api_accept, s);
 	if (r >= 0)
-		r = add_boottime_timer(s, &s->on_deadline, on_deadline);
+		r = add_boottime_timer(s, &s->on_deadline, on_conn_deadline);
 	if (r >= 0) /* a flood of requests does not delay deadlines */
 		r = sd_event_source_set_priority(s->on_deadline, SD_EVENT_PRIORITY_NORMAL - 1);
 	if (r >= 0)

@@ -12,7 +12,7 @@
 #define HEAD_MAX (16 * 1024)
 
 /* One user, for as long as the daemon lives. */
-struct peer {
+struct client_user {
 	uint32_t uid;
 	size_t connections;
 	size_t body_bytes;   /* of the bodies of its requests */
@@ -28,7 +28,7 @@ enum conn_phase { PHASE_HEAD, PHASE_IDLE, PHASE_BODY, PHASE_BUSY, PHASE_MAX };
 
 struct conn {
 	struct server *server;
-	struct peer *peer;
+	struct client_user *user;
 	int fd;                    /* MHD's */
 	int64_t pid;               /* of whoever connected */
 	gid_t gid;                 /* the first of its groups */
@@ -55,7 +55,7 @@ struct server {
 	gid_t admin_gid;           /* NO_GROUP: there is none */
 	struct group_task *group_task; /* looks it up; NULL: nobody does */
 	struct user_lookup *user_lookup;       /* the user database */
-	struct map peers;          /* by uid, owned */
+	struct map users;          /* by uid, owned */
 	struct conn_queue phases[PHASE_MAX]; /* each in order of its deadlines */
 	size_t connections;
 	size_t users_connections;  /* of these, without root's and those that use the reserve */
@@ -67,39 +67,18 @@ struct server {
 	struct output_watch *outputs; /* made by the first follower */
 };
 
-/* server.c */
-void server_run(struct server *s); /* lets MHD work, then sets its timers */
-void server_resumed(struct server *s); /* a connection was resumed: MHD must run soon */
+void server_run(struct server *s);     /* calls MHD, then sets its timers */
+void server_resumed(struct server *s); /* a connection was resumed; MHD runs in the next loop iteration */
+#define NO_GROUP ((gid_t)-1)
+void server_forget_admins(struct server *s); /* cancels the lookup of the administrators' group */
 
-/* server_accept.c */
+/* ---- connections ---- */
 bool server_listen(struct server *s, int fd /* moved */, struct err *e);
 void server_unlisten(struct server *s);
-void server_conn_enter(struct conn *c, enum conn_phase phase); /* and starts its time limit */
+void server_conn_enter(struct conn *c, enum conn_phase phase); /* also starts the timeout of the phase */
 void server_conn_free(struct conn *c);
+bool server_conn_is_admin(const struct conn *c); /* by its groups at the time of connect() */
 
-/* server_peer.c */
-struct peer *client_user_get(struct server *s, uint32_t uid);
+/* ---- users ---- */
+struct client_user *client_user_get(struct server *s, uint32_t uid);
 void client_users_done(struct server *s);
-
-/* server_request.c */
-void request_drop_body(struct request *r); /* frees it and what it is charged with */
-enum MHD_Result request_on_call(void *arg, struct MHD_Connection *mhd, const char *url,
-	const char *method, const char *version, const char *upload, size_t *upload_len, void **state);
-void request_on_completed(void *arg, struct MHD_Connection *mhd, void **state,
-	enum MHD_RequestTerminationCode why);
-void request_abandon(struct request *r); /* the daemon stops: 503, or the end of a stream */
-void request_refuse_waiting(struct request *r, const struct err *why, bool unknown); /* server_refuse_waiting() */
-
-/* server_identity.c */
-#define NO_GROUP ((gid_t)-1)
-void request_handle(struct request *r); /* calls the route, after it is known who asks and that he may */
-void server_forget_admins(struct server *s);
-bool server_conn_is_admin(const struct conn *c); /* by the kernel's word: the groups it had when it connected */
-
-/* server_audit.c */
-void request_refused(const struct request *r, const struct err *why);
-
-/* server_answer.c */
-void request_free(struct request *r);
-void request_resume(struct request *r);
-enum MHD_Result request_queue(struct request *r); /* hands the answer to MHD */

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "wire/spec_json.h"
+#include "wire/error_json.h"
 #include <inttypes.h>
 #include <jansson.h>
 #include <string.h>
@@ -21,7 +21,7 @@ struct startup_responder {
 };
 
 /* As the server says it of a store that goes away later. */
-static char *answer(const struct startup_responder *a)
+static char *render_response(const struct startup_responder *a)
 {
 	AUTO_TEXT body = NULL;
 	json_t *json;
@@ -38,7 +38,7 @@ static char *answer(const struct startup_responder *a)
 
 static int on_startup_accept(sd_event_source *source, int fd, uint32_t events, void *arg)
 {
-	AUTO_TEXT text = answer(arg);
+	AUTO_TEXT text = render_response(arg);
 
 	(void)source;
 	(void)events;

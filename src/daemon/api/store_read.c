@@ -10,14 +10,15 @@
 #include "daemon/api/request.h"
 #include "daemon/api/server.h"
 #include "store/store.h"
-#include "wire/spec_json.h"
+#include "wire/json_value.h"
+#include "wire/row_json.h"
 #include <string.h>
 
 #define NAMES_MAX 1000   /* of a user's jobs, looked at for "did you mean" */
 
 static void on_read_work(struct store *s, struct read_task *task)
 {
-	struct question *q = (struct question *)task;
+	struct store_read *q = (struct store_read *)task;
 
 	q->ok = s ? q->run(s, q, &q->err) : err_set(&q->err, ERR_BUSY, "the store could not be opened once more; try again");
 	task->charge = q->out.len > q->reserve ? q->out.len : q->reserve;
@@ -25,7 +26,7 @@ static void on_read_work(struct store *s, struct read_task *task)
 
 static void on_read_done(struct read_task *task)
 {
-	struct question *q = (struct question *)task;
+	struct store_read *q = (struct store_read *)task;
 	struct request *r = request_ticket_redeem(q->ticket);
 
 	q->ticket = NULL;
@@ -45,7 +46,7 @@ static void on_read_done(struct read_task *task)
 	q->free(q);
 }
 
-static void prepare_read(struct request *r, struct question *q)
+static void prepare_read(struct request *r, struct store_read *q)
 {
 	q->task.work = on_read_work;
 	q->task.done = on_read_done;
@@ -55,13 +56,13 @@ static void prepare_read(struct request *r, struct question *q)
 	q->scope = request_scope(r);
 }
 
-void store_read_start(struct request *r, struct question *q)
+void store_read_start(struct request *r, struct store_read *q)
 {
 	prepare_read(r, q);
 	store_thread_read(r->context->store, &q->task);
 }
 
-void store_read_start_long(struct request *r, struct question *q)
+void store_read_start_long(struct request *r, struct store_read *q)
 {
 	prepare_read(r, q);
 	store_thread_read_long(r->context->store, &q->task);

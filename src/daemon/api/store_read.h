@@ -13,13 +13,13 @@ struct run;
 struct ticket;
 
 /* First member of what a route asks; the rest of that struct is its own. */
-struct question {
+struct store_read {
 	struct read_task task;
 	struct ticket *ticket;
-	bool (*run)(struct store *s, struct question *q, struct err *e); /* reader's thread: no request here */
-	void (*then)(struct request *r, struct question *q); /* loop; NULL: answers 200 with 'out' */
-	void (*failed)(struct request *r, struct question *q); /* loop; NULL: answers with 'err'. For what is answered already */
-	void (*free)(struct question *q);                    /* frees the whole */
+	bool (*run)(struct store *s, struct store_read *q, struct err *e); /* reader's thread: no request here */
+	void (*then)(struct request *r, struct store_read *q); /* loop; NULL: answers 200 with 'out' */
+	void (*failed)(struct request *r, struct store_read *q); /* loop; NULL: answers with 'err'. For what is answered already */
+	void (*free)(struct store_read *q);                    /* frees the whole */
 	int64_t scope;                                    /* of the request: a uid, or -1 */
 	struct buf out;                                   /* JSON text */
 	size_t reserve;                                   /* set by 'run': bytes that later parts of the answer may need */
@@ -28,8 +28,8 @@ struct question {
 	struct err err;                                   /* when not ok: answered as it is */
 };
 
-void store_read_start(struct request *r, struct question *q /* moved; run, then, free are set */);
-void store_read_start_long(struct request *r, struct question *q); /* the same for what takes long */
+void store_read_start(struct request *r, struct store_read *q /* moved; run, then, free are set */);
+void store_read_start_long(struct request *r, struct store_read *q); /* the same for what takes long */
 
 /* ---- for 'run' functions ---- */
 /* A number or a name; ERR_NOT_FOUND says which name may have been meant. */

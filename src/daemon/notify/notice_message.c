@@ -9,6 +9,9 @@
 #include "daemon/notify/mail.h"
 #include "daemon/loop/warrants.h"
 #include "exec/proto/output_file.h"
+#include "wire/json_read.h"
+#include "wire/json_value.h"
+#include "wire/row_json.h"
 #include "wire/spec_json.h"
 #include <errno.h>
 #include <inttypes.h>

@@ -18,7 +18,7 @@
 #include "daemon/notify/webhook_sign.h"
 #include "exec/proto/output_file.h"
 #include "store/ops/op.h"
-#include "wire/spec_json.h"
+#include "wire/json_value.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -9,7 +9,8 @@
 #include "core/job/job.h"
 #include "store/read/prune_candidates.h"
 #include "store/store.h"
-#include "wire/spec_json.h"
+#include "wire/json_value.h"
+#include "wire/row_json.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -7,7 +7,6 @@
 #include "core/job/owner.h"
 #include "daemon/artifact/artifact_requests.h"
 #include "daemon/schedule/dispatcher_private.h"
-#include "wire/spec_json.h"
 #include <inttypes.h>
 #include <unistd.h>
 

@@ -14,6 +14,7 @@
 #include "daemon/loop/store_thread.h"
 #include "daemon/loop/warrants.h"
 #include "store/ops/op.h"
+#include "wire/params_json.h"
 #include "wire/spec_json.h"
 #include <inttypes.h>
 

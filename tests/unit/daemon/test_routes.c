@@ -17,7 +17,7 @@
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/submit/submission.h"
 #include "unit/unit.h"
-#include "wire/spec_json.h"
+#include "wire/row_json.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

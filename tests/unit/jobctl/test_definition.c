@@ -10,6 +10,7 @@
 #include "jobctl/spec/spec_patch.h"
 #include "jobctl/render/words.h"
 #include "unit/unit.h"
+#include "wire/json_value.h"
 #include "wire/spec_json.h"
 #include <string.h>
 

@@ -7,7 +7,6 @@
 #include "jobctl/render/render.h"
 #include "jobctl/render/run_output.h"
 #include "jobctl/render/table.h"
-#include "wire/spec_json.h"
 #include <string.h>
 
 /* ---- tables ---- */

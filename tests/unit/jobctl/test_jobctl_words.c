@@ -12,7 +12,6 @@
 #include "jobctl/spec/shell.h"
 #include "jobctl/spec/spec_args.h"
 #include "jobctl/suggest.h"
-#include "wire/spec_json.h"
 #include "jobctl/render/words.h"
 #include "jobctl/local_zone.h"
 #include <time.h>

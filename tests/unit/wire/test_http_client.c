@@ -134,15 +134,15 @@ static void server_done(struct server *s)
 
 #define SERVER(...)                                                                                \
 	AUTO_DONE(server) s;                                                                       \
-	AUTO(client) *c = NULL;                                                                    \
+	AUTO(http_client) *c = NULL;                                                                    \
 	__attribute__((unused)) json_auto_t *got = NULL;                                           \
 	struct err e = {};                                                                         \
 	server_start(&s, (const struct step[STEPS_MAX]){__VA_ARGS__});                             \
 	assert_true(http_client_open(s.path, &c, &e))
 
-static void end(struct server *s, struct client **c)
+static void end(struct server *s, struct http_client **c)
 {
-	client_free(*c);
+	http_client_free(*c);
 	*c = NULL;
 	server_stop(s);
 }
@@ -345,7 +345,7 @@ static void an_endless_head_is_refused(void **state)
 
 static void nobody_at_the_socket_is_unreachable(void **state)
 {
-	AUTO(client) *c = NULL;
+	AUTO(http_client) *c = NULL;
 	struct err e = {};
 
 	(void)state;
@@ -356,7 +356,7 @@ static void nobody_at_the_socket_is_unreachable(void **state)
 
 static void a_path_too_long_for_a_socket_is_refused(void **state)
 {
-	AUTO(client) *c = NULL;
+	AUTO(http_client) *c = NULL;
 	struct err e = {};
 	char path[200];
 

@@ -8,7 +8,7 @@
 #include "core/job/start_plan.h"
 #include "core/job/run.h"
 #include "unit/unit.h"
-#include "wire/spec_json.h"
+#include "wire/params_json.h"
 #include <string.h>
 
 static void fill(struct strv *v, const char *const *words)

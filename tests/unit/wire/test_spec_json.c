@@ -6,6 +6,9 @@
 #include "core/job/job.h"
 #include "core/job/run.h"
 #include "unit/unit.h"
+#include "wire/error_json.h"
+#include "wire/json_read.h"
+#include "wire/row_json.h"
 #include "wire/spec_json.h"
 #include <stdlib.h>
 #include <string.h>

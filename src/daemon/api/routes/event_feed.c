@@ -7,10 +7,10 @@
 #include "core/job/event.h"
 #include "core/job/run.h"
 #include "daemon/api/audit.h"
-#include "daemon/loop/run_watch.h"
-#include "daemon/api/store_read.h"
 #include "daemon/api/request.h"
 #include "daemon/api/server.h"
+#include "daemon/api/store_read.h"
+#include "daemon/loop/run_watch.h"
 #include <inttypes.h>
 #include <string.h>
 #include <systemd/sd-event.h>
@@ -55,7 +55,7 @@ static void feed_stream_free(struct stream *s)
 /* ---- the reader's thread ---- */
 
 struct feed_query {
-	struct question q;
+	struct store_read q;
 	struct event_feed_filter wanted;  /* a copy; the refs only the first time */
 	bool first;
 	int64_t ended[STEP];
@@ -140,7 +140,7 @@ static void write_run_ends(struct store *s, const struct feed_query *f, struct b
 	}
 }
 
-static bool run_feed(struct store *s, struct question *q, struct err *e)
+static bool run_feed(struct store *s, struct store_read *q, struct err *e)
 {
 	struct feed_query *f = (struct feed_query *)q;
 
@@ -153,7 +153,7 @@ static bool run_feed(struct store *s, struct question *q, struct err *e)
 	return true;
 }
 
-static void free_feed_query(struct question *q)
+static void free_feed_query(struct store_read *q)
 {
 	event_feed_filter_done(&((struct feed_query *)q)->wanted);
 	free(q);
@@ -161,8 +161,8 @@ static void free_feed_query(struct question *q)
 
 /* ---- the loop ---- */
 
-static void on_feed_read(struct request *r, struct question *q);
-static void on_feed_read_failed(struct request *r, struct question *q);
+static void on_feed_read(struct request *r, struct store_read *q);
+static void on_feed_read_failed(struct request *r, struct store_read *q);
 
 static void start_feed_read(struct feed *f, bool first)
 {
@@ -208,7 +208,7 @@ static ssize_t feed_stream_read(struct stream *s, char *out, size_t max)
 	return (ssize_t)n;
 }
 
-static void on_feed_read(struct request *r, struct question *q)
+static void on_feed_read(struct request *r, struct store_read *q)
 {
 	struct feed *f = r->stream ? (struct feed *)r->stream : r->data;
 	struct feed_query *fq = (struct feed_query *)q;
@@ -245,7 +245,7 @@ static int on_feed_retry(sd_event_source *source, uint64_t usec, void *arg)
 }
 
 /* Nothing was told: the same is asked for again, and nobody who follows notices but that it is late. */
-static void on_feed_read_failed(struct request *r, struct question *q)
+static void on_feed_read_failed(struct request *r, struct store_read *q)
 {
 	struct feed *f = (struct feed *)r->stream;
 	struct feed_query *fq = (struct feed_query *)q;

@@ -4,28 +4,28 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "daemon/api/store_read.h"
 #include "daemon/api/request.h"
+#include "daemon/api/store_read.h"
 #include <inttypes.h>
 #include <string.h>
 
 /* The answer's stream once the list is longer than one step. */
-struct list_stream {
+struct list_body {
 	struct stream stream;
-	struct list *list;   /* owned; NULL while a step is under way */
+	struct list_stream *list;   /* owned; NULL while a step is under way */
 	struct buf text;     /* read and not yet sent */
 	size_t sent;
 };
 
 struct list_query {
-	struct question q;
-	struct list *list;           /* owned */
-	struct list_stream *stream;  /* who asked; valid while the request is; NULL: the first step */
+	struct store_read q;
+	struct list_stream *list;           /* owned */
+	struct list_body *stream;  /* who asked; valid while the request is; NULL: the first step */
 };
 
-static bool run_step(struct store *s, struct question *q, struct err *e)
+static bool run_step(struct store *s, struct store_read *q, struct err *e)
 {
-	struct list *l = ((struct list_query *)q)->list;
+	struct list_stream *l = ((struct list_query *)q)->list;
 	size_t n = 0;
 	bool more = false;
 
@@ -45,7 +45,7 @@ static bool run_step(struct store *s, struct question *q, struct err *e)
 	return true;
 }
 
-static void free_list_query(struct question *q)
+static void free_list_query(struct store_read *q)
 {
 	struct list_query *lq = (struct list_query *)q;
 
@@ -54,13 +54,13 @@ static void free_list_query(struct question *q)
 	free(lq);
 }
 
-static void start_step(struct request *r, struct list *l, struct list_stream *stream);
+static void start_step(struct request *r, struct list_stream *l, struct list_body *stream);
 
 /* ---- the stream ---- */
 
 static ssize_t list_body_read(struct stream *s, char *out, size_t max)
 {
-	struct list_stream *ls = (struct list_stream *)s;
+	struct list_body *ls = (struct list_body *)s;
 	size_t n = ls->text.len - ls->sent;
 
 	if (n == 0) {
@@ -80,7 +80,7 @@ static ssize_t list_body_read(struct stream *s, char *out, size_t max)
 
 static void list_body_free(struct stream *s)
 {
-	struct list_stream *ls = (struct list_stream *)s;
+	struct list_body *ls = (struct list_body *)s;
 
 	if (ls->list)
 		ls->list->free(ls->list);
@@ -88,7 +88,7 @@ static void list_body_free(struct stream *s)
 	free(ls);
 }
 
-static void list_body_fill(struct list_stream *ls, struct list_query *lq)
+static void list_body_fill(struct list_body *ls, struct list_query *lq)
 {
 	buf_done(&ls->text);
 	ls->text = lq->q.out;
@@ -97,7 +97,7 @@ static void list_body_fill(struct list_stream *ls, struct list_query *lq)
 	ls->list = STEAL(lq->list);
 }
 
-static void on_later_step(struct request *r, struct question *q)
+static void on_later_step(struct request *r, struct store_read *q)
 {
 	struct list_query *lq = (struct list_query *)q;
 
@@ -107,10 +107,10 @@ static void on_later_step(struct request *r, struct question *q)
 
 /* ---- the first step ---- */
 
-static void on_first_step(struct request *r, struct question *q)
+static void on_first_step(struct request *r, struct store_read *q)
 {
 	struct list_query *lq = (struct list_query *)q;
-	struct list_stream *ls;
+	struct list_body *ls;
 
 	if (lq->list->ended) {
 		request_answer_text(r, 200, &q->out);
@@ -123,9 +123,9 @@ static void on_first_step(struct request *r, struct question *q)
 }
 
 /* An error in the middle of a list has no status any more: the stream ends broken. */
-static bool run_later_step(struct store *s, struct question *q, struct err *e)
+static bool run_later_step(struct store *s, struct store_read *q, struct err *e)
 {
-	struct list *l = ((struct list_query *)q)->list;
+	struct list_stream *l = ((struct list_query *)q)->list;
 
 	if (!run_step(s, q, e)) {
 		buf_clear(&q->out);
@@ -134,7 +134,7 @@ static bool run_later_step(struct store *s, struct question *q, struct err *e)
 	return true;
 }
 
-static void start_step(struct request *r, struct list *l, struct list_stream *stream)
+static void start_step(struct request *r, struct list_stream *l, struct list_body *stream)
 {
 	struct list_query *lq = xcalloc(1, sizeof(*lq));
 
@@ -147,13 +147,13 @@ static void start_step(struct request *r, struct list *l, struct list_stream *st
 	store_read_start(r, &lq->q);
 }
 
-void list_stream_answer(struct request *r, struct list *l)
+void list_stream_answer(struct request *r, struct list_stream *l)
 {
 	l->scope = request_scope(r);
 	start_step(r, l, NULL);
 }
 
-void list_stream_comma(struct list *l, struct buf *out)
+void list_stream_comma(struct list_stream *l, struct buf *out)
 {
 	if (l->rows++ > 0)
 		buf_char(out, ',');

@@ -6,13 +6,14 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "core/job/job.h"
-#include "daemon/api/store_read.h"
-#include "daemon/retention/retention.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server.h"
-#include "store/read/check.h"
+#include "daemon/api/store_read.h"
+#include "daemon/retention/retention.h"
 #include "store/ops/op.h"
-#include "wire/spec_json.h"
+#include "store/read/check.h"
+#include "wire/json_read.h"
+#include "wire/json_value.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -113,11 +114,11 @@ void route_db_prune(struct request *r)
 /* ---- check ---- */
 
 struct check {
-	struct question q;
+	struct store_read q;
 	usec_t began;
 };
 
-static bool run_check(struct store *s, struct question *q, struct err *e)
+static bool run_check(struct store *s, struct store_read *q, struct err *e)
 {
 	AUTO_DONE(strv) problems = {};
 	json_t *list, *o;
@@ -134,7 +135,7 @@ static bool run_check(struct store *s, struct question *q, struct err *e)
 	return true;
 }
 
-static void free_check(struct question *q)
+static void free_check(struct store_read *q)
 {
 	free((struct check *)q);
 }
@@ -152,7 +153,7 @@ void route_db_check(struct request *r)
 
 /* The copy has no name any more when it is sent: nobody has to remove it. */
 struct copy {
-	struct question q;
+	struct store_read q;
 	char *path; /* owned */
 	int fd;
 };
@@ -161,7 +162,7 @@ struct backup_stream {
 	int fd;
 };
 
-static bool run_copy(struct store *s, struct question *q, struct err *e)
+static bool run_copy(struct store *s, struct store_read *q, struct err *e)
 {
 	struct copy *c = (struct copy *)q;
 	bool ok = backup_create(s, c->path, e);
@@ -174,7 +175,7 @@ static bool run_copy(struct store *s, struct question *q, struct err *e)
 	return ok;
 }
 
-static void free_copy(struct question *q)
+static void free_copy(struct store_read *q)
 {
 	struct copy *c = (struct copy *)q;
 
@@ -199,7 +200,7 @@ static void backup_stream_free(struct stream *s)
 	free((struct backup_stream *)s);
 }
 
-static void send_copy(struct request *r, struct question *q)
+static void send_copy(struct request *r, struct store_read *q)
 {
 	struct copy *c = (struct copy *)q;
 	struct backup_stream *s = xcalloc(1, sizeof(*s));

@@ -4,12 +4,13 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job/job.h"
-#include "daemon/loop/run_watch.h"
-#include "daemon/api/store_read.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server.h"
+#include "daemon/api/store_read.h"
+#include "daemon/loop/run_watch.h"
 #include "store/ops/op.h"
-#include "wire/spec_json.h"
+#include "wire/json_value.h"
+#include "wire/row_json.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@ struct dead_ctx {
 	struct run_watch_set *run_watch_set;
 };
 
-static void answer(struct request *r, const struct op_dead *d)
+static void answer_dead(struct request *r, const struct op_dead *d)
 {
 	AUTO_TEXT cursor = NULL;
 
@@ -45,7 +46,7 @@ static void on_dead_changed(struct op *op, void *arg)
 	for (size_t i = 0; op->ok && i < d->runs.n; i++)
 		run_watch_notify(o->run_watch_set, d->runs.v[i]->job, d->runs.v[i]->id, d->runs.v[i]->state);
 	if (r && op->ok)
-		answer(r, d);
+		answer_dead(r, d);
 	else if (r)
 		request_answer_err(r, &op->err);
 	free(o);
@@ -82,12 +83,12 @@ void route_dead_one(struct request *r)
 
 /* The job they are of is looked up first. */
 struct dead_query {
-	struct question q;
+	struct store_read q;
 	char *job; /* owned */
 	struct op_dead dead;
 };
 
-static bool find_dead_job(struct store *s, struct question *q, struct err *e)
+static bool find_dead_job(struct store *s, struct store_read *q, struct err *e)
 {
 	struct dead_query *dq = (struct dead_query *)q;
 	AUTO(job) *j = NULL;
@@ -98,12 +99,12 @@ static bool find_dead_job(struct store *s, struct question *q, struct err *e)
 	return true;
 }
 
-static void on_dead_job_found(struct request *r, struct question *q)
+static void on_dead_job_found(struct request *r, struct store_read *q)
 {
 	submit_dead(r, &((struct dead_query *)q)->dead);
 }
 
-static void free_dead_query(struct question *q)
+static void free_dead_query(struct store_read *q)
 {
 	struct dead_query *dq = (struct dead_query *)q;
 

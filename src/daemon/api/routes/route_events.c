@@ -7,11 +7,12 @@
 #include "core/job/job.h"
 #include "daemon/api/routes/event_feed.h"
 #include "daemon/api/routes/list_stream.h"
-#include "daemon/api/store_read.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server.h"
+#include "daemon/api/store_read.h"
 #include "store/store.h"
-#include "wire/spec_json.h"
+#include "wire/json_value.h"
+#include "wire/row_json.h"
 #include <string.h>
 
 /* ---- what was asked for ---- */
@@ -88,11 +89,11 @@ void event_feed_write_event(struct buf *out, const struct event *ev)
 /* ---- the list ---- */
 
 struct event_page {
-	struct list list;
+	struct list_stream list;
 	struct event_feed_filter wanted;
 };
 
-static bool step_events(struct store *s, struct list *l, size_t n, struct buf *out, size_t *ret_n, bool *ret_more,
+static bool step_events(struct store *s, struct list_stream *l, size_t n, struct buf *out, size_t *ret_n, bool *ret_more,
 	struct err *e)
 {
 	struct event_page *p = (struct event_page *)l;
@@ -112,7 +113,7 @@ static bool step_events(struct store *s, struct list *l, size_t n, struct buf *o
 	return true;
 }
 
-static void free_event_page(struct list *l)
+static void free_event_page(struct list_stream *l)
 {
 	event_feed_filter_done(&((struct event_page *)l)->wanted);
 	free(l);
@@ -133,7 +134,7 @@ void route_event_list(struct request *r)
 		return;
 	}
 	p = xcalloc(1, sizeof(*p));
-	p->list = (struct list){ .name = "events", .step = step_events, .free = free_event_page, .cursor = w.filter.from,
+	p->list = (struct list_stream){ .name = "events", .step = step_events, .free = free_event_page, .cursor = w.filter.from,
 		.left = w.filter.limit };
 	p->wanted = w;
 	w = (struct event_feed_filter){};

@@ -4,14 +4,17 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job/sandbox_offer.h"
-#include "daemon/api/submit/job_change.h"
-#include "daemon/loop/run_watch.h"
 #include "daemon/api/client_user.h"
-#include "daemon/api/store_read.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server.h"
+#include "daemon/api/store_read.h"
+#include "daemon/api/submit/job_change.h"
+#include "daemon/loop/run_watch.h"
 #include "daemon/loop/spawner_link.h"
 #include "store/ops/op.h"
+#include "wire/json_read.h"
+#include "wire/json_value.h"
+#include "wire/row_json.h"
 #include "wire/spec_json.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -52,11 +55,11 @@ static void change_ctx_free(struct change_ctx *o)
 }
 
 struct change_query {
-	struct question q;
+	struct store_read q;
 	struct change_ctx *change_ctx; /* owned */
 };
 
-static void free_change(struct question *q)
+static void free_change(struct store_read *q)
 {
 	struct change_query *c = (struct change_query *)q;
 
@@ -104,7 +107,7 @@ static bool restore_revision(struct store *s, struct change_ctx *o, struct err *
 }
 
 /* The job, and what only the answer to a change has. */
-static bool write_answer(struct question *q, const struct job *j, const struct change_ctx *o, struct err *e)
+static bool write_answer(struct store_read *q, const struct job *j, const struct change_ctx *o, struct err *e)
 {
 	json_t *answer = row_json_job(j, e);
 
@@ -119,7 +122,7 @@ static bool write_answer(struct question *q, const struct job *j, const struct c
 	return true;
 }
 
-static bool write_dry_run(struct store *s, struct question *q, struct change_ctx *o, struct err *e)
+static bool write_dry_run(struct store *s, struct store_read *q, struct change_ctx *o, struct err *e)
 {
 	struct job after = *o->job;
 
@@ -147,7 +150,7 @@ static bool check_foreign(const struct change_ctx *o, struct err *e)
 	return job_env_check_foreign(&o->a.spec.env, spec_json_from_text(o->job->spec, &was, NULL) ? &was.env : NULL, e);
 }
 
-static bool read_and_check_change(struct store *s, struct question *q, struct err *e)
+static bool read_and_check_change(struct store *s, struct store_read *q, struct err *e)
 {
 	struct change_ctx *o = ((struct change_query *)q)->change_ctx;
 
@@ -170,7 +173,7 @@ static bool read_and_check_change(struct store *s, struct question *q, struct er
 	return o->a.changed || write_answer(q, o->job, o, e);
 }
 
-static bool read_changed_job(struct store *s, struct question *q, struct err *e)
+static bool read_changed_job(struct store *s, struct store_read *q, struct err *e)
 {
 	struct change_ctx *o = ((struct change_query *)q)->change_ctx;
 	AUTO(job) *j = NULL;
@@ -180,8 +183,8 @@ static bool read_changed_job(struct store *s, struct question *q, struct err *e)
 
 /* ---- on the loop ---- */
 
-static void start_change_read(struct request *r, struct change_ctx *o /* moved */, bool (*run)(struct store *, struct question *, struct err *),
-	void (*then)(struct request *, struct question *))
+static void start_change_read(struct request *r, struct change_ctx *o /* moved */, bool (*run)(struct store *, struct store_read *, struct err *),
+	void (*then)(struct request *, struct store_read *))
 {
 	struct change_query *c = xcalloc(1, sizeof(*c));
 
@@ -192,7 +195,7 @@ static void start_change_read(struct request *r, struct change_ctx *o /* moved *
 	store_read_start(r, &c->q);
 }
 
-static void submit_change(struct request *r, struct question *q);
+static void submit_change(struct request *r, struct store_read *q);
 
 static void on_job_changed(struct op *op, void *arg)
 {
@@ -212,7 +215,7 @@ static void on_job_changed(struct op *op, void *arg)
 	op_free(op);
 }
 
-static void submit_change(struct request *r, struct question *q)
+static void submit_change(struct request *r, struct store_read *q)
 {
 	struct change_query *c = (struct change_query *)q;
 	struct change_ctx *o = c->change_ctx;

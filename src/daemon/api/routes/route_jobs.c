@@ -4,23 +4,25 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job/job.h"
-#include "daemon/schedule/dispatcher.h"
-#include "daemon/loop/run_watch.h"
 #include "daemon/api/routes/list_stream.h"
-#include "daemon/api/store_read.h"
 #include "daemon/api/routes/routes.h"
-#include "daemon/api/server.h"
 #include "daemon/api/routes/why_facts.h"
+#include "daemon/api/server.h"
+#include "daemon/api/store_read.h"
+#include "daemon/loop/run_watch.h"
+#include "daemon/schedule/dispatcher.h"
 #include "store/ops/op.h"
 #include "store/store.h"
-#include "wire/spec_json.h"
+#include "wire/json_read.h"
+#include "wire/json_value.h"
+#include "wire/row_json.h"
 #include <inttypes.h>
 #include <string.h>
 
 /* ---- list ---- */
 
 struct job_page {
-	struct list list;
+	struct list_stream list;
 	struct job_filter filter;
 	char *owner, *name, *tag_key, *tag_value; /* owned; the filter borrows them */
 	struct why_live live;
@@ -38,7 +40,7 @@ static bool mark_jobs(struct store *s, const struct why_live *live, struct job *
 	return true;
 }
 
-static bool step_jobs(struct store *s, struct list *l, size_t n, struct buf *out, size_t *ret_n,
+static bool step_jobs(struct store *s, struct list_stream *l, size_t n, struct buf *out, size_t *ret_n,
 	bool *ret_more, struct err *e)
 {
 	struct job_page *p = (struct job_page *)l;
@@ -60,7 +62,7 @@ static bool step_jobs(struct store *s, struct list *l, size_t n, struct buf *out
 	return true;
 }
 
-static void free_job_page(struct list *l)
+static void free_job_page(struct list_stream *l)
 {
 	struct job_page *p = (struct job_page *)l;
 
@@ -92,7 +94,7 @@ void route_job_list(struct request *r)
 		return;
 	}
 	p = xcalloc(1, sizeof(*p));
-	p->list = (struct list){ .name = "jobs", .step = step_jobs, .free = free_job_page, .cursor = cursor,
+	p->list = (struct list_stream){ .name = "jobs", .step = step_jobs, .free = free_job_page, .cursor = cursor,
 		.left = (size_t)request_number(r, "limit", 100) };
 	why_facts_live(r, &p->live);
 	p->owner = xstrdup(request_text(r, "owner"));
@@ -115,7 +117,7 @@ void route_job_list(struct request *r)
 /* ---- show ---- */
 
 struct job_query {
-	struct question q;
+	struct store_read q;
 	char *ref;             /* owned */
 	int64_t id;            /* result */
 	struct why_live live;  /* to show it */
@@ -124,7 +126,7 @@ struct job_query {
 	struct buf running;    /* JSON array */
 };
 
-static void free_job_query(struct question *q)
+static void free_job_query(struct store_read *q)
 {
 	struct job_query *jq = (struct job_query *)q;
 
@@ -134,7 +136,7 @@ static void free_job_query(struct question *q)
 }
 
 static struct job_query *job_query_new(const char *ref,
-	bool (*run)(struct store *, struct question *, struct err *))
+	bool (*run)(struct store *, struct store_read *, struct err *))
 {
 	struct job_query *jq = xcalloc(1, sizeof(*jq));
 
@@ -144,7 +146,7 @@ static struct job_query *job_query_new(const char *ref,
 	return jq;
 }
 
-static bool read_job_shown(struct store *s, struct question *q, struct err *e)
+static bool read_job_shown(struct store *s, struct store_read *q, struct err *e)
 {
 	AUTO(job) *j = NULL;
 	json_t *o;
@@ -171,7 +173,7 @@ void route_job_get(struct request *r)
 
 /* ---- cancel, remove ---- */
 
-static bool read_cancelled_job(struct store *s, struct question *q, struct err *e)
+static bool read_cancelled_job(struct store *s, struct store_read *q, struct err *e)
 {
 	struct job_query *jq = (struct job_query *)q;
 	AUTO(job) *j = NULL;
@@ -243,7 +245,7 @@ static void submit_cancel(struct request *r, int64_t id)
 	store_thread_submit(r->context->store, op);
 }
 
-static bool find_job_id(struct store *s, struct question *q, struct err *e)
+static bool find_job_id(struct store *s, struct store_read *q, struct err *e)
 {
 	struct job_query *jq = (struct job_query *)q;
 	AUTO(job) *j = NULL;
@@ -254,12 +256,12 @@ static bool find_job_id(struct store *s, struct question *q, struct err *e)
 	return true;
 }
 
-static void on_job_found(struct request *r, struct question *q)
+static void on_job_found(struct request *r, struct store_read *q)
 {
 	submit_cancel(r, ((struct job_query *)q)->id);
 }
 
-static void cancel(struct request *r)
+static void start_job_cancel(struct request *r)
 {
 	struct job_query *jq = job_query_new(r->params[0], find_job_id);
 
@@ -296,10 +298,10 @@ void route_job_cancel(struct request *r)
 		return;
 	}
 	r->data = running ? (void *)&yes : NULL;
-	cancel(r);
+	start_job_cancel(r);
 }
 
 void route_job_remove(struct request *r)
 {
-	cancel(r);
+	start_job_cancel(r);
 }

@@ -6,20 +6,21 @@
 #include "core/job/job.h"
 #include "core/job/owner.h"
 #include "core/job/policy.h"
-#include "daemon/schedule/dispatcher.h"
 #include "daemon/api/client_user.h"
-#include "daemon/api/store_read.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server.h"
+#include "daemon/api/store_read.h"
 #include "daemon/loop/user_lookup.h"
+#include "daemon/schedule/dispatcher.h"
 #include "store/ops/op.h"
-#include "wire/spec_json.h"
+#include "wire/json_read.h"
+#include "wire/json_value.h"
 #include <stdio.h>
 #include <string.h>
 
 /* What is asked for: all of a scope, or one. */
 struct limit_query {
-	struct question q;
+	struct store_read q;
 	enum limit_scope scope;
 	char *ref;       /* owned: as it stood in the path; NULL: all */
 	char *key;       /* owned, result: as the store has it */
@@ -28,7 +29,7 @@ struct limit_query {
 	struct op *op;   /* owned: to be sent once the key is known; NULL: none */
 };
 
-static void free_limit_query(struct question *q)
+static void free_limit_query(struct store_read *q)
 {
 	struct limit_query *lq = (struct limit_query *)q;
 
@@ -107,7 +108,7 @@ static bool visible(const struct limit_query *lq, const char *key)
 	return strcmp(own, key) == 0;
 }
 
-static bool read_limits_shown(struct store *s, struct question *q, struct err *e)
+static bool read_limits_shown(struct store *s, struct store_read *q, struct err *e)
 {
 	struct limit_query *lq = (struct limit_query *)q;
 	AUTO_DONE(limit_list) all = {};
@@ -133,7 +134,7 @@ static bool read_limits_shown(struct store *s, struct question *q, struct err *e
 	return true;
 }
 
-static void answer(struct request *r, struct question *q)
+static void answer_limits(struct request *r, struct store_read *q)
 {
 	request_answer_text(r, ((struct limit_query *)q)->status, &q->out);
 }
@@ -148,7 +149,7 @@ static void start_limit_read(struct request *r, enum limit_scope scope, const ch
 	lq->ref = xstrdup(ref);
 	lq->status = 200;
 	lq->q.run = read_limits_shown;
-	lq->q.then = answer;
+	lq->q.then = answer_limits;
 	lq->q.free = free_limit_query;
 	if (scope == LIMIT_OWNER && ref && client_user_is(r, ref))
 		lq->key = xprintf("%lld", (long long)request_owner(r));
@@ -185,21 +186,21 @@ void route_owner_get(struct request *r)
 /* ---- changing ---- */
 
 /* What an operation needs beside it until it is done. */
-struct change {
+struct limit_ctx {
 	struct ticket *ticket;
 	struct dispatcher *dispatcher;
 	char *key;       /* owned: the op borrows it */
 	char *ref;       /* owned */
 };
 
-static void limit_ctx_free(struct change *c)
+static void limit_ctx_free(struct limit_ctx *c)
 {
 	free(c->key);
 	free(c->ref);
 	free(c);
 }
 
-static void answer_limit_changed(struct request *r, struct change *c, const struct op *op)
+static void answer_limit_changed(struct request *r, struct limit_ctx *c, const struct op *op)
 {
 	struct limit_query *lq;
 
@@ -214,14 +215,14 @@ static void answer_limit_changed(struct request *r, struct change *c, const stru
 	lq->key = STEAL(c->key);
 	lq->status = op->limit.created ? 201 : 200;
 	lq->q.run = read_limits_shown;
-	lq->q.then = answer;
+	lq->q.then = answer_limits;
 	lq->q.free = free_limit_query;
 	store_read_start(r, &lq->q);
 }
 
 static void on_limit_changed(struct op *op, void *arg)
 {
-	struct change *c = arg;
+	struct limit_ctx *c = arg;
 	struct request *r = request_ticket_redeem(c->ticket);
 
 	if (r && !op->ok)
@@ -234,9 +235,9 @@ static void on_limit_changed(struct op *op, void *arg)
 
 static void submit_limit(struct request *r, struct op *op /* moved */, const char *ref, const char *key)
 {
-	struct change *c = xcalloc(1, sizeof(*c));
+	struct limit_ctx *c = xcalloc(1, sizeof(*c));
 
-	*c = (struct change){.key = xstrdup(key), .ref = xstrdup(ref), .dispatcher = r->context->dispatcher};
+	*c = (struct limit_ctx){.key = xstrdup(key), .ref = xstrdup(ref), .dispatcher = r->context->dispatcher};
 	c->ticket = request_ticket(r, true);
 	op->limit.key = c->key;
 	op->limit.now = request_now(r);
@@ -246,12 +247,12 @@ static void submit_limit(struct request *r, struct op *op /* moved */, const cha
 	store_thread_submit(r->context->store, op);
 }
 
-static bool find_limit_key(struct store *s, struct question *q, struct err *e)
+static bool find_limit_key(struct store *s, struct store_read *q, struct err *e)
 {
 	return find_key(s, (struct limit_query *)q, e);
 }
 
-static void on_limit_key_found(struct request *r, struct question *q)
+static void on_limit_key_found(struct request *r, struct store_read *q)
 {
 	struct limit_query *lq = (struct limit_query *)q;
 
@@ -259,7 +260,7 @@ static void on_limit_key_found(struct request *r, struct question *q)
 }
 
 /* A queue is its name; a user must be looked up, which may take long. */
-static void change(struct request *r, enum limit_scope scope, struct op *op /* moved */)
+static void start_limit_change(struct request *r, enum limit_scope scope, struct op *op /* moved */)
 {
 	struct limit_query *lq;
 
@@ -342,7 +343,7 @@ static void start_limit_put(struct request *r, enum limit_scope scope)
 	}
 	if (wanted_new && wanted_new->given)
 		op->limit.be = wanted_new->number ? LIMIT_BE_NEW : LIMIT_BE_THERE;
-	change(r, scope, op);
+	start_limit_change(r, scope, op);
 }
 
 void route_queue_put(struct request *r)
@@ -357,10 +358,10 @@ void route_owner_put(struct request *r)
 
 void route_queue_remove(struct request *r)
 {
-	change(r, LIMIT_QUEUE, op_new(OP_LIMIT_RM, NULL, NULL));
+	start_limit_change(r, LIMIT_QUEUE, op_new(OP_LIMIT_RM, NULL, NULL));
 }
 
 void route_owner_remove(struct request *r)
 {
-	change(r, LIMIT_OWNER, op_new(OP_LIMIT_RM, NULL, NULL));
+	start_limit_change(r, LIMIT_OWNER, op_new(OP_LIMIT_RM, NULL, NULL));
 }

@@ -3,30 +3,30 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "daemon/api/store_read.h"
 #include "daemon/api/request.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server.h"
+#include "daemon/api/store_read.h"
 #include "store/ops/op.h"
-#include "wire/spec_json.h"
+#include "wire/json_value.h"
 #include <string.h>
 
 /* ---- list ---- */
 
 struct nodes_query {
-	struct question q;
+	struct store_read q;
 	usec_t now;
 	struct node_list nodes, gone;
 };
 
-static bool run_nodes(struct store *s, struct question *q, struct err *e)
+static bool run_nodes(struct store *s, struct store_read *q, struct err *e)
 {
 	struct nodes_query *n = (struct nodes_query *)q;
 
 	return list_nodes_open(s, &n->nodes, e) && list_nodes_gone(s, n->now, &n->gone, e);
 }
 
-static void free_nodes(struct question *q)
+static void free_nodes(struct store_read *q)
 {
 	node_list_done(&((struct nodes_query *)q)->nodes);
 	node_list_done(&((struct nodes_query *)q)->gone);
@@ -74,7 +74,7 @@ static json_t *nodes_to_json(const struct node_list *l, bool sees_all)
 	return v;
 }
 
-static void answer_nodes(struct request *r, struct question *q)
+static void answer_nodes(struct request *r, struct store_read *q)
 {
 	const struct nodes_query *n = (const struct nodes_query *)q;
 	bool sees_all = request_sees_all(r);

@@ -5,13 +5,13 @@
 #include "base/text.h"
 #include "core/job/notice.h"
 #include "core/job/owner.h"
-#include "daemon/api/routes/list_stream.h"
 #include "daemon/api/client_user.h"
-#include "daemon/api/store_read.h"
+#include "daemon/api/routes/list_stream.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server.h"
+#include "daemon/api/store_read.h"
 #include "store/ops/op.h"
-#include "wire/spec_json.h"
+#include "wire/json_value.h"
 #include <string.h>
 
 static json_t *notice_to_json(const struct notice *n)
@@ -28,12 +28,12 @@ static json_t *notice_to_json(const struct notice *n)
 /* ---- the list ---- */
 
 struct notice_page {
-	struct list list;
+	struct list_stream list;
 	struct notice_filter filter;
 	char *job; /* owned; as it was named */
 };
 
-static bool step_notices(struct store *s, struct list *l, size_t n, struct buf *out, size_t *ret_n, bool *ret_more,
+static bool step_notices(struct store *s, struct list_stream *l, size_t n, struct buf *out, size_t *ret_n, bool *ret_more,
 	struct err *e)
 {
 	struct notice_page *p = (struct notice_page *)l;
@@ -63,7 +63,7 @@ static bool step_notices(struct store *s, struct list *l, size_t n, struct buf *
 	return true;
 }
 
-static void free_notice_page(struct list *l)
+static void free_notice_page(struct list_stream *l)
 {
 	free(((struct notice_page *)l)->job);
 	free(l);
@@ -89,7 +89,7 @@ void route_notice_list(struct request *r)
 	struct notice_page *p = xcalloc(1, sizeof(*p));
 	struct err e = {};
 
-	p->list = (struct list){.name = "notices", .step = step_notices, .free = free_notice_page,
+	p->list = (struct list_stream){.name = "notices", .step = step_notices, .free = free_notice_page,
 		.left = (size_t)request_number(r, "limit", 100)};
 	p->job = xstrdup(request_text(r, "job"));
 	if (read_notice_states(request_text(r, "state"), &p->filter.states, &e) && list_stream_cursor(r, &p->list.cursor, &e)) {
@@ -125,12 +125,12 @@ static void on_test_notices_added(struct op *op, void *arg)
 }
 
 struct test_query {
-	struct question q;
+	struct store_read q;
 	char *ref; /* owned */
 	int64_t job;
 };
 
-static bool find_tested_job(struct store *s, struct question *q, struct err *e)
+static bool find_tested_job(struct store *s, struct store_read *q, struct err *e)
 {
 	struct test_query *t = (struct test_query *)q;
 	AUTO(job) *j = NULL;
@@ -141,7 +141,7 @@ static bool find_tested_job(struct store *s, struct question *q, struct err *e)
 	return true;
 }
 
-static void on_tested_job_found(struct request *r, struct question *q)
+static void on_tested_job_found(struct request *r, struct store_read *q)
 {
 	struct op *op = op_new(OP_NOTICE_ADD, on_test_notices_added, request_ticket(r, true));
 
@@ -151,7 +151,7 @@ static void on_tested_job_found(struct request *r, struct question *q)
 	store_thread_submit(r->context->store, op);
 }
 
-static void free_test(struct question *q)
+static void free_test(struct store_read *q)
 {
 	free(((struct test_query *)q)->ref);
 	free(q);

@@ -5,12 +5,12 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "daemon/loop/run_watch.h"
-#include "daemon/loop/output_watch.h"
-#include "daemon/cluster/output_relay.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/routes/run_wait.h"
 #include "daemon/api/server.h"
+#include "daemon/cluster/output_relay.h"
+#include "daemon/loop/output_watch.h"
+#include "daemon/loop/run_watch.h"
 #include "exec/proto/output_file.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -202,7 +202,7 @@ static void on_output_file_changed(struct output_follower *f)
 	request_wake(t->request);
 }
 
-static void on_run_read(struct request *r, struct question *q);
+static void on_run_read(struct request *r, struct store_read *q);
 
 static void on_output_run_moved(int64_t job, int64_t run, enum run_state state, void *arg)
 {
@@ -272,7 +272,7 @@ static const char *make_note(const struct tail *t, struct buf *out)
 	return out->data;
 }
 
-static void answer(struct request *r, struct tail *t, const struct attempt *a)
+static void start_output_stream(struct request *r, struct tail *t, const struct attempt *a)
 {
 	int64_t tail = request_number(r, "tail", -1);
 	struct output_file_extent at;
@@ -317,7 +317,7 @@ static void answer_without_relay(struct request *r, struct tail *t)
 	t->lost = *output_relay_error(t->relay);
 	output_relay_free(STEAL(t->relay));
 	if (t->held || (t->over && request_number(r, "follow", 0)))
-		answer(r, t, seen(t));
+		start_output_stream(r, t, seen(t));
 	else
 		request_answer_err(r, &t->lost);
 }
@@ -333,7 +333,7 @@ static void take_first(struct request *r, struct tail *t)
 	} else {
 		free(STEAL(t->held));
 	}
-	answer(r, t, seen(t));
+	start_output_stream(r, t, seen(t));
 }
 
 static void on_relay(void *arg)
@@ -353,7 +353,7 @@ static void on_relay(void *arg)
 		break;
 	case RELAY_HERE:
 		read_here(t);
-		answer(r, t, seen(t));
+		start_output_stream(r, t, seen(t));
 		break;
 	default:
 		take_first(r, t);
@@ -385,20 +385,20 @@ static void ask_node(struct request *r, struct tail *t, const char *ran_on)
 }
 
 struct held_query {
-	struct question q;
+	struct store_read q;
 	int64_t run, fence;
 	char *ran_on;      /* owned */
 	char *tail;        /* owned, base64 */
 };
 
-static bool read_stored_tail_row(struct store *s, struct question *q, struct err *e)
+static bool read_stored_tail_row(struct store *s, struct store_read *q, struct err *e)
 {
 	struct held_query *h = (struct held_query *)q;
 
 	return store_output_tail(s, h->run, h->fence, &h->tail, e);
 }
 
-static void free_held(struct question *q)
+static void free_held(struct store_read *q)
 {
 	struct held_query *h = (struct held_query *)q;
 
@@ -417,7 +417,7 @@ static bool stored_tail_suffices(const struct request *r, const struct tail *t)
 	return t->held && from >= t->held_from;
 }
 
-static void on_stored_tail_read(struct request *r, struct question *q)
+static void on_stored_tail_read(struct request *r, struct store_read *q)
 {
 	const struct held_query *h = (const struct held_query *)q;
 	struct tail *t = r->data;
@@ -429,7 +429,7 @@ static void on_stored_tail_read(struct request *r, struct question *q)
 		t->held_from = t->seen.output_bytes - t->held_len;
 	}
 	if (wrote_nothing(t, &t->seen) || stored_tail_suffices(r, t))
-		answer(r, t, &t->seen);
+		start_output_stream(r, t, &t->seen);
 	else
 		ask_node(r, t, h->ran_on);
 }
@@ -467,12 +467,12 @@ static void continue_answer(struct request *r, struct tail *t, const struct atte
 	else if (!t->relay && !r->stream && ran_elsewhere(r, t, a))
 		ask_node(r, t, a->node);
 	else if (!t->relay && !r->stream)
-		answer(r, t, a);
+		start_output_stream(r, t, a);
 	if (r->stream)
 		request_wake(r);
 }
 
-static void on_run_read(struct request *r, struct question *q)
+static void on_run_read(struct request *r, struct store_read *q)
 {
 	struct tail *t = r->stream ? (struct tail *)r->stream : r->data;
 	const struct run_wait_read *l = (const struct run_wait_read *)q;

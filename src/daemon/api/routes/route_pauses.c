@@ -5,16 +5,18 @@
 #include "base/text.h"
 #include "core/job/job.h"
 #include "core/job/pause.h"
-#include "daemon/loop/run_watch.h"
 #include "daemon/api/client_user.h"
-#include "daemon/schedule/planner.h"
-#include "daemon/api/store_read.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server.h"
-#include "daemon/schedule/schedule_cache.h"
+#include "daemon/api/store_read.h"
+#include "daemon/loop/run_watch.h"
 #include "daemon/loop/user_lookup.h"
+#include "daemon/schedule/planner.h"
+#include "daemon/schedule/schedule_cache.h"
 #include "store/ops/op.h"
-#include "wire/spec_json.h"
+#include "wire/json_read.h"
+#include "wire/json_value.h"
+#include "wire/row_json.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -34,7 +36,7 @@ struct pause_ctx {
 	struct ticket *ticket;
 };
 struct pause_query {
-	struct question q;
+	struct store_read q;
 	struct pause_ctx *pause_ctx;        /* owned */
 };
 
@@ -48,7 +50,7 @@ static void pause_ctx_free(struct pause_ctx *w)
 	free(w);
 }
 
-static void free_pause_query(struct question *q)
+static void free_pause_query(struct store_read *q)
 {
 	pause_ctx_free(((struct pause_query *)q)->pause_ctx);
 	free((struct pause_query *)q);
@@ -173,7 +175,7 @@ static bool find_uid(struct store *s, struct pause_ctx *w, struct err *e)
 	return true;
 }
 
-static bool find_pause_target(struct store *s, struct question *q, struct err *e)
+static bool find_pause_target(struct store *s, struct store_read *q, struct err *e)
 {
 	struct pause_ctx *w = ((struct pause_query *)q)->pause_ctx;
 	AUTO(job) *j = NULL;
@@ -190,14 +192,14 @@ static bool find_pause_target(struct store *s, struct question *q, struct err *e
 
 /* The job as it is now, and what else there is to say. */
 struct outcome {
-	struct question q;
+	struct store_read q;
 	int64_t job;
 	bool was_paused;
 	size_t released;
 	struct buf running; /* JSON array */
 };
 
-static bool run_outcome(struct store *s, struct question *q, struct err *e)
+static bool run_outcome(struct store *s, struct store_read *q, struct err *e)
 {
 	struct outcome *o = (struct outcome *)q;
 	AUTO_TEXT ref = xprintf("%" PRId64, o->job);
@@ -212,7 +214,7 @@ static bool run_outcome(struct store *s, struct question *q, struct err *e)
 	return true;
 }
 
-static void free_outcome(struct question *q)
+static void free_outcome(struct store_read *q)
 {
 	buf_done(&((struct outcome *)q)->running);
 	free((struct outcome *)q);
@@ -259,7 +261,7 @@ static void on_pause_done(struct op *op, void *arg)
 
 /* ---- to the store ---- */
 
-static void submit_pause(struct request *r, struct question *q)
+static void submit_pause(struct request *r, struct store_read *q)
 {
 	struct pause_ctx *w = STEAL(((struct pause_query *)q)->pause_ctx);
 	struct op *op = op_new(w->ends ? OP_RESUME : OP_PAUSE, on_pause_done, w);
@@ -294,7 +296,7 @@ static bool check_own(const struct request *r, const struct pause_ctx *w, struct
 	return true;
 }
 
-static void pause_ctx(struct request *r, enum pause_scope scope, bool ends)
+static void start_pause(struct request *r, enum pause_scope scope, bool ends)
 {
 	struct pause_query *q = xcalloc(1, sizeof(*q));
 	bool scoped = scope == PAUSE_SCOPE_MAX;
@@ -316,37 +318,37 @@ static void pause_ctx(struct request *r, enum pause_scope scope, bool ends)
 
 void route_job_pause(struct request *r)
 {
-	pause_ctx(r, PAUSE_JOB, false);
+	start_pause(r, PAUSE_JOB, false);
 }
 
 void route_job_resume(struct request *r)
 {
-	pause_ctx(r, PAUSE_JOB, true);
+	start_pause(r, PAUSE_JOB, true);
 }
 
 void route_pause(struct request *r)
 {
-	pause_ctx(r, PAUSE_SCOPE_MAX, false);
+	start_pause(r, PAUSE_SCOPE_MAX, false);
 }
 
 void route_resume(struct request *r)
 {
-	pause_ctx(r, PAUSE_SCOPE_MAX, true);
+	start_pause(r, PAUSE_SCOPE_MAX, true);
 }
 
 void route_freeze(struct request *r)
 {
-	pause_ctx(r, PAUSE_FREEZE, false);
+	start_pause(r, PAUSE_FREEZE, false);
 }
 
 void route_thaw(struct request *r)
 {
-	pause_ctx(r, PAUSE_FREEZE, true);
+	start_pause(r, PAUSE_FREEZE, true);
 }
 
 /* ---- what is paused ---- */
 
-static bool run_list(struct store *s, struct question *q, struct err *e)
+static bool read_pause_list(struct store *s, struct store_read *q, struct err *e)
 {
 	AUTO_DONE(pause_list) all = {};
 
@@ -364,16 +366,16 @@ static bool run_list(struct store *s, struct question *q, struct err *e)
 	return true;
 }
 
-static void free_list(struct question *q)
+static void free_list(struct store_read *q)
 {
 	free(q);
 }
 
 void route_pause_list(struct request *r)
 {
-	struct question *q = xcalloc(1, sizeof(*q));
+	struct store_read *q = xcalloc(1, sizeof(*q));
 
-	q->run = run_list;
+	q->run = read_pause_list;
 	q->free = free_list;
 	store_read_start(r, q);
 }

@@ -5,22 +5,23 @@
 #include "base/text.h"
 #include "core/job/job.h"
 #include "core/job/owner.h"
-#include "daemon/api/store_read.h"
 #include "daemon/api/routes/routes.h"
+#include "daemon/api/store_read.h"
 #include "store/store.h"
-#include "wire/spec_json.h"
+#include "wire/json_read.h"
+#include "wire/json_value.h"
 #include <inttypes.h>
 #include <string.h>
 
 struct revisions_query {
-	struct question q;
+	struct store_read q;
 	char *ref;      /* owned */
 	int64_t only;   /* this one; 0: any */
 	int64_t before; /* cursor; 0: from the newest */
 	size_t limit;
 };
 
-static void free_revisions_query(struct question *q)
+static void free_revisions_query(struct store_read *q)
 {
 	free(((struct revisions_query *)q)->ref);
 	free(q);
@@ -42,7 +43,7 @@ static json_t *revision_to_json(const struct revision *r)
 		r->origin ? json_integer(r->origin) : json_null(), "definition", definition(r->spec));
 }
 
-static bool run_revisions(struct store *s, struct question *q, struct err *e)
+static bool run_revisions(struct store *s, struct store_read *q, struct err *e)
 {
 	struct revisions_query *rq = (struct revisions_query *)q;
 	AUTO_DONE(revision_list) l = {};

@@ -2,25 +2,24 @@
 /* Runs: list, show, wait for, cancel. */
 #include "base/auto.h"
 #include "base/err.h"
-#include "base/log.h"
 #include "base/text.h"
 #include "core/job/job.h"
-#include "daemon/schedule/dispatcher.h"
-#include "daemon/loop/run_watch.h"
 #include "daemon/api/routes/list_stream.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/routes/run_wait.h"
-#include "daemon/api/server.h"
 #include "daemon/api/routes/why_facts.h"
+#include "daemon/api/server.h"
+#include "daemon/loop/run_watch.h"
+#include "daemon/schedule/dispatcher.h"
 #include "store/ops/op.h"
-#include "wire/spec_json.h"
+#include "wire/json_value.h"
+#include "wire/row_json.h"
 #include <string.h>
-#include <systemd/sd-event.h>
 
 /* ---- list ---- */
 
 struct run_page {
-	struct list list;
+	struct list_stream list;
 	struct run_filter filter;
 	struct strv refs;            /* of jobs, until they are found */
 	int64_t jobs[RUN_JOBS_MAX];  /* the filter borrows these */
@@ -43,24 +42,7 @@ static bool find_run_jobs(struct store *s, struct run_page *p, struct err *e)
 	return true;
 }
 
-/* What those that are queued wait for, as far as their rows tell. */
-static bool mark_runs(struct store *s, const struct why_live *live, struct run *const *v, size_t n, struct err *e)
-{
-	AUTO_DONE(why_context) world = {};
-	size_t queued = 0;
-
-	for (size_t i = 0; i < n; i++)
-		queued += v[i]->state == RUN_QUEUED;
-	if (queued == 0)
-		return true;
-	if (!why_context_read(s, &world, e))
-		return false;
-	for (size_t i = 0; i < n; i++)
-		why_facts_mark_run(&world, live, v[i]);
-	return true;
-}
-
-static bool step_runs(struct store *s, struct list *l, size_t n, struct buf *out, size_t *ret_n,
+static bool step_runs(struct store *s, struct list_stream *l, size_t n, struct buf *out, size_t *ret_n,
 	bool *ret_more, struct err *e)
 {
 	struct run_page *p = (struct run_page *)l;
@@ -70,7 +52,7 @@ static bool step_runs(struct store *s, struct list *l, size_t n, struct buf *out
 	p->filter.before = l->cursor;
 	p->filter.limit = n;
 	if (!find_run_jobs(s, p, e) || !list_runs_page(s, &p->filter, &rows, e) ||
-	    !mark_runs(s, &p->live, rows.v, rows.n, e))
+	    !why_facts_mark_runs(s, &p->live, rows.v, rows.n, e))
 		return false;
 	for (size_t i = 0; i < rows.n; i++) {
 		list_stream_comma(l, out);
@@ -82,7 +64,7 @@ static bool step_runs(struct store *s, struct list *l, size_t n, struct buf *out
 	return true;
 }
 
-static void free_run_page(struct list *l)
+static void free_run_page(struct list_stream *l)
 {
 	struct run_page *p = (struct run_page *)l;
 
@@ -125,7 +107,7 @@ static void list_runs(struct request *r, bool dead)
 	struct err e = {};
 
 	p = xcalloc(1, sizeof(*p));
-	p->list = (struct list){ .name = "runs", .step = step_runs, .free = free_run_page,
+	p->list = (struct list_stream){ .name = "runs", .step = step_runs, .free = free_run_page,
 		.left = (size_t)request_number(r, "limit", 100) };
 	if (!read_run_page(r, p, &e)) {
 		request_answer_err(r, &e);
@@ -156,57 +138,7 @@ void route_dead_list(struct request *r)
 	list_runs(r, true);
 }
 
-/* ---- look at one ---- */
-
-static void write_attempts(struct buf *out, const struct attempt_list *l)
-{
-	buf_char(out, '[');
-	for (size_t i = 0; i < l->n; i++) {
-		json_t *o = row_json_attempt(l->v[i]);
-
-		if (i > 0)
-			buf_char(out, ',');
-		json_value_write(o, out);
-		json_decref(o);
-	}
-	buf_char(out, ']');
-}
-
-static bool run_wait_read(struct store *s, struct question *q, struct err *e)
-{
-	struct run_wait_read *l = (struct run_wait_read *)q;
-
-	if (!store_run_get(s, q->scope, l->id, &l->run, e) || !store_attempts(s, l->id, &l->attempts, e) ||
-	    !mark_runs(s, &l->live, &l->run, 1, e))
-		return false;
-	store_read_write_run(&q->out, l->run);
-	q->out.len--; /* the brace comes again after the attempts */
-	buf_str(&q->out, ",\"attempts\":");
-	write_attempts(&q->out, &l->attempts);
-	buf_str(&q->out, "}\n");
-	return true;
-}
-
-static void free_look(struct question *q)
-{
-	struct run_wait_read *l = (struct run_wait_read *)q;
-
-	run_free(l->run);
-	attempt_list_done(&l->attempts);
-	free(l);
-}
-
-void run_wait_read_start(struct request *r, int64_t id, void (*then)(struct request *r, struct question *q))
-{
-	struct run_wait_read *l = xcalloc(1, sizeof(*l));
-
-	l->id = id;
-	why_facts_live(r, &l->live);
-	l->q.run = run_wait_read;
-	l->q.then = then;
-	l->q.free = free_look;
-	store_read_start(r, &l->q);
-}
+/* ---- show ---- */
 
 static bool run_id(struct request *r, int64_t *ret)
 {
@@ -218,129 +150,26 @@ static bool run_id(struct request *r, int64_t *ret)
 	return false;
 }
 
-/* ---- wait: the request's data ---- */
-
-struct wait {
-	int64_t run;
-	struct run_watch *watch;
-	sd_event_source *timer;
-	bool again;  /* it moved while we were looking: look once more */
-	bool over;   /* the time is: answer with what is */
-};
-
-static void wait_stop(struct wait *w)
-{
-	run_watch_free(STEAL(w->watch));
-	w->timer = sd_event_source_disable_unref(w->timer);
-}
-
-static void wait_free(void *data)
-{
-	struct wait *w = data;
-
-	wait_stop(w);
-	free(w);
-}
-
-static void wait_gone(struct request *r)
-{
-	wait_stop(r->data);
-}
-
-static void on_wait_read(struct request *r, struct question *q);
-
-static void read_awaited_again(struct request *r)
-{
-	struct wait *w = r->data;
-
-	if (r->ticket)
-		w->again = true;
-	else
-		run_wait_read_start(r, w->run, on_wait_read);
-}
-
-static void on_awaited_run_moved(int64_t job, int64_t run, enum run_state state, void *arg)
-{
-	struct request *r = arg;
-	const struct wait *w = r->data;
-
-	(void)job;
-	/* run 0: all the queued ones of the job */
-	if ((run == w->run || run == 0) && run_state_final(state))
-		read_awaited_again(r);
-}
-
-static int on_time_over(sd_event_source *src, uint64_t when, void *arg)
-{
-	struct request *r = arg;
-	struct wait *w = r->data;
-
-	(void)src;
-	(void)when;
-	w->over = true;
-	read_awaited_again(r);
-	return 0;
-}
-
-static void wait_begin(struct request *r, int64_t job)
-{
-	struct wait *w = r->data;
-	uint64_t usec = (uint64_t)request_number(r, "wait", 0) * USEC_SEC;
-	int e = sd_event_add_time_relative(request_event(r), &w->timer, CLOCK_MONOTONIC, usec, 1, on_time_over, r);
-
-	if (e < 0) {
-		log_warning("could not wait for run %lld: %s", (long long)w->run, strerror(-e));
-		w->over = true;
-	}
-	w->watch = run_watch_new(r->context->run_watch_set, job, 0, on_awaited_run_moved, r);
-	r->on_gone = wait_gone;
-	request_watch_client(r);
-}
-
-static void on_wait_read(struct request *r, struct question *q)
-{
-	struct wait *w = r->data;
-	const struct run_wait_read *l = (const struct run_wait_read *)q;
-
-	if (run_state_final(l->run->state) || w->over) {
-		wait_stop(w);
-		request_answer_text(r, 200, &q->out);
-	} else if (!w->watch) {
-		/* it may have ended between the look and the watch: look once more */
-		wait_begin(r, l->run->job);
-		run_wait_read_start(r, w->run, on_wait_read);
-	} else if (w->again) {
-		w->again = false;
-		run_wait_read_start(r, w->run, on_wait_read);
-	}
-}
-
 void route_run_get(struct request *r)
 {
-	struct wait *w;
 	int64_t id;
 
 	if (!run_id(r, &id))
 		return;
-	if (request_number(r, "wait", 0) == 0) {
+	if (request_number(r, "wait", 0) == 0)
 		run_wait_read_start(r, id, NULL);
-		return;
-	}
-	w = xcalloc(1, sizeof(*w));
-	w->run = id;
-	r->data = w;
-	r->data_free = wait_free;
-	run_wait_read_start(r, id, on_wait_read);
+	else
+		run_wait_start(r, id);
 }
 
 /* ---- attempts ---- */
 
-static void show_attempts(struct request *r, struct question *q)
+static void show_attempts(struct request *r, struct store_read *q)
 {
 	AUTO_DONE(buf) out = {};
 
 	buf_str(&out, "{\"attempts\":");
-	write_attempts(&out, &((struct run_wait_read *)q)->attempts);
+	run_wait_write_attempts(&out, &((struct run_wait_read *)q)->attempts);
 	buf_str(&out, "}\n");
 	request_answer_text(r, 200, &out);
 }

@@ -6,7 +6,7 @@
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server.h"
 #include "daemon/loop/spawner_link.h"
-#include "wire/spec_json.h"
+#include "wire/json_value.h"
 
 static json_t *offer_to_json(const struct sandbox_offer *o)
 {

@@ -4,20 +4,21 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job/pause.h"
-#include "daemon/cluster/cluster.h"
-#include "daemon/loop/spawner_link.h"
-#include "daemon/schedule/dispatcher.h"
-#include "daemon/schedule/concurrency.h"
-#include "daemon/loop/net_client.h"
-#include "daemon/loop/store_outage.h"
 #include "daemon/api/client_user.h"
-#include "daemon/schedule/planner.h"
-#include "daemon/api/store_read.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server.h"
+#include "daemon/api/store_read.h"
+#include "daemon/cluster/cluster.h"
+#include "daemon/loop/net_client.h"
+#include "daemon/loop/spawner_link.h"
+#include "daemon/loop/store_outage.h"
 #include "daemon/schedule/clock_guard.h"
+#include "daemon/schedule/concurrency.h"
+#include "daemon/schedule/dispatcher.h"
+#include "daemon/schedule/planner.h"
 #include "store/store.h"
-#include "wire/spec_json.h"
+#include "wire/json_value.h"
+#include "wire/row_json.h"
 #include <string.h>
 
 static const char *const clock_words[] = {
@@ -27,7 +28,7 @@ static const char *const clock_words[] = {
 };
 
 struct status_query {
-	struct question q;
+	struct store_read q;
 	struct store_counts counts;
 	int64_t number;      /* who asks, as an owner */
 	int64_t jobs, active; /* his */
@@ -35,7 +36,7 @@ struct status_query {
 	json_t *frozen; /* owned: the freeze there is, or null */
 };
 
-static bool run_status(struct store *s, struct question *q, struct err *e)
+static bool run_status(struct store *s, struct store_read *q, struct err *e)
 {
 	struct status_query *sq = (struct status_query *)q;
 	AUTO_DONE(pause_list) all = {};
@@ -49,7 +50,7 @@ static bool run_status(struct store *s, struct question *q, struct err *e)
 	return true;
 }
 
-static void free_status(struct question *q)
+static void free_status(struct store_read *q)
 {
 	json_decref(((struct status_query *)q)->frozen);
 	node_list_done(&((struct status_query *)q)->nodes);
@@ -186,7 +187,7 @@ static json_t *own_status(const struct request *r)
 	return o;
 }
 
-static void answer_status(struct request *r, struct question *q)
+static void answer_status(struct request *r, struct store_read *q)
 {
 	const struct server_context *c = r->context;
 	const struct store_counts *counts = &((struct status_query *)q)->counts;

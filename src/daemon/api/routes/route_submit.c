@@ -7,17 +7,18 @@
 #include "core/job/owner.h"
 #include "core/job/run.h"
 #include "core/time/slots.h"
+#include "daemon/api/client_user.h"
+#include "daemon/api/routes/routes.h"
+#include "daemon/api/server.h"
+#include "daemon/api/store_read.h"
+#include "daemon/api/submit/submission.h"
+#include "daemon/api/submit/template.h"
+#include "daemon/loop/net_client.h"
 #include "daemon/loop/spawner_link.h"
 #include "daemon/loop/user_lookup.h"
 #include "daemon/schedule/concurrency.h"
-#include "daemon/loop/net_client.h"
-#include "daemon/api/client_user.h"
-#include "daemon/api/store_read.h"
-#include "daemon/api/routes/routes.h"
-#include "daemon/api/server.h"
-#include "daemon/api/submit/submission.h"
-#include "daemon/api/submit/template.h"
-#include "wire/spec_json.h"
+#include "wire/json_value.h"
+#include "wire/row_json.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -25,7 +26,7 @@
 
 /* A submission on its way; the query while it is prepared elsewhere, then the op's companion. */
 struct submit_ctx {
-	struct question q;
+	struct store_read q;
 	struct ticket *ticket;
 	struct submission s;
 	struct zone_cache *zones;
@@ -102,7 +103,7 @@ static void answer_new(struct request *r, struct job_new *n, struct submission *
 }
 
 struct existing {
-	struct question q;
+	struct store_read q;
 	int64_t id, run;
 	bool replaced;
 };
@@ -118,7 +119,7 @@ static json_t *describe_existing(struct store *s, const struct existing *x, cons
 	return add_outcome(row_json_job(j, e), true, x->replaced, x->run, f);
 }
 
-static bool put_answer(struct question *q, json_t *o /* moved; NULL: none */)
+static bool put_answer(struct store_read *q, json_t *o /* moved; NULL: none */)
 {
 	if (!o)
 		return false;
@@ -129,12 +130,12 @@ static bool put_answer(struct question *q, json_t *o /* moved; NULL: none */)
 }
 
 /* What was doubtful about it was said when it was added. */
-static bool run_existing(struct store *s, struct question *q, struct err *e)
+static bool run_existing(struct store *s, struct store_read *q, struct err *e)
 {
 	return put_answer(q, describe_existing(s, (struct existing *)q, &(struct forecast){}, e));
 }
 
-static void free_existing(struct question *q)
+static void free_existing(struct store_read *q)
 {
 	free((struct existing *)q);
 }
@@ -218,7 +219,7 @@ static bool from_template(void *arg, int64_t uid, const json_t *submission, stru
 	       template_apply(&t, submission, spec, e);
 }
 
-static bool prepare_submission(struct store *s, struct question *q, struct err *e)
+static bool prepare_submission(struct store *s, struct store_read *q, struct err *e)
 {
 	struct submit_ctx *o = (struct submit_ctx *)q;
 
@@ -229,7 +230,7 @@ static bool prepare_submission(struct store *s, struct question *q, struct err *
 }
 
 /* The query's end is not the submit_ctx's: what was prepared goes on to the store. */
-static void prepared(struct request *r, struct question *q)
+static void on_prepared(struct request *r, struct store_read *q)
 {
 	struct submit_ctx *from = (struct submit_ctx *)q, *o = xcalloc(1, sizeof(*o));
 
@@ -239,7 +240,7 @@ static void prepared(struct request *r, struct question *q)
 	submit_jobs(r, o);
 }
 
-static void free_submit_query(struct question *q)
+static void free_submit_query(struct store_read *q)
 {
 	submit_ctx_free((struct submit_ctx *)q);
 }
@@ -257,7 +258,7 @@ static json_t *describe_dry_run(const struct job_new *n, const struct forecast *
 	return o;
 }
 
-static bool read_dry_run(struct store *s, struct question *q, struct err *e)
+static bool read_dry_run(struct store *s, struct store_read *q, struct err *e)
 {
 	struct submit_ctx *o = (struct submit_ctx *)q;
 	struct existing known;
@@ -316,7 +317,7 @@ static void start_submission(struct request *r, bool bulk)
 	if (o->s.dry_run || !o->s.owner || o->s.body.len > LOOP_BODY || submission_needs_store(&o->s)) {
 		o->zones = request_reader_zones(r);
 		o->q.run = o->s.dry_run ? read_dry_run : prepare_submission;
-		o->q.then = o->s.dry_run ? NULL : prepared;
+		o->q.then = o->s.dry_run ? NULL : on_prepared;
 		o->q.free = free_submit_query;
 		store_read_start(r, &o->q);
 	} else if (submission_prepare(&o->s, request_zones(r), &e)) {

@@ -6,21 +6,24 @@
 #include "core/job/job.h"
 #include "core/job/owner.h"
 #include "daemon/api/client_user.h"
-#include "daemon/api/store_read.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server.h"
+#include "daemon/api/store_read.h"
 #include "daemon/api/submit/template.h"
 #include "daemon/loop/spawner_link.h"
 #include "daemon/loop/user_lookup.h"
 #include "daemon/loop/warrants.h"
+#include "daemon/schedule/dispatcher.h"
 #include "store/ops/op.h"
 #include "store/store.h"
+#include "wire/json_read.h"
+#include "wire/json_value.h"
 #include "wire/spec_json.h"
 #include <string.h>
 
 /* A question about one template, or all; or one on its way to the store. */
 struct template_query {
-	struct question q;
+	struct store_read q;
 	int64_t uid;
 	bool user_mode;
 	usec_t now;
@@ -42,12 +45,12 @@ static void template_query_free(struct template_query *t)
 	free(t);
 }
 
-static void free_template_query(struct question *q)
+static void free_template_query(struct store_read *q)
 {
 	template_query_free((struct template_query *)q);
 }
 
-static struct template_query *template_query_new(struct request *r, bool (*run)(struct store *, struct question *, struct err *))
+static struct template_query *template_query_new(struct request *r, bool (*run)(struct store *, struct store_read *, struct err *))
 {
 	struct template_query *t = xcalloc(1, sizeof(*t));
 
@@ -60,7 +63,7 @@ static struct template_query *template_query_new(struct request *r, bool (*run)(
 	return t;
 }
 
-static void write_json(struct question *q, json_t *o /* moved */)
+static void write_json(struct store_read *q, json_t *o /* moved */)
 {
 	json_value_write(o, &q->out);
 	json_decref(o);
@@ -68,7 +71,7 @@ static void write_json(struct question *q, json_t *o /* moved */)
 
 /* ---- show, list ---- */
 
-static bool read_template_shown(struct store *s, struct question *q, struct err *e)
+static bool read_template_shown(struct store *s, struct store_read *q, struct err *e)
 {
 	struct template_query *t = (struct template_query *)q;
 	AUTO_DONE(template) found = {};
@@ -86,7 +89,7 @@ void route_template_get(struct request *r)
 }
 
 /* One owner's, from a name on; *left is what the page may still have, 0 with *ret_next the name to go on from. */
-static bool write_owner_templates(struct store *s, struct question *q, int64_t uid, const char *after, size_t *left, char **ret_next,
+static bool write_owner_templates(struct store *s, struct store_read *q, int64_t uid, const char *after, size_t *left, char **ret_next,
 	struct err *e)
 {
 	AUTO_DONE(template_list) l = {};
@@ -106,7 +109,7 @@ static bool write_owner_templates(struct store *s, struct question *q, int64_t u
 	return true;
 }
 
-static bool read_template_list(struct store *s, struct question *q, struct err *e)
+static bool read_template_list(struct store *s, struct store_read *q, struct err *e)
 {
 	static const char own[] = "own ", shared[] = "shared ";
 	struct template_query *t = (struct template_query *)q;
@@ -159,7 +162,7 @@ static void on_stored(struct op *op, void *arg)
 	template_query_free(t);
 }
 
-static void submit_template(struct request *r, struct question *q)
+static void submit_template(struct request *r, struct store_read *q)
 {
 	struct template_query *from = (struct template_query *)q, *t = xcalloc(1, sizeof(*t));
 	struct op *op;
@@ -174,7 +177,7 @@ static void submit_template(struct request *r, struct question *q)
 	store_thread_submit(r->context->store, op);
 }
 
-static bool run_owner(struct store *s, struct question *q, struct err *e)
+static bool run_owner(struct store *s, struct store_read *q, struct err *e)
 {
 	struct template_query *t = (struct template_query *)q;
 

@@ -6,12 +6,16 @@
 #include "core/job/job.h"
 #include "core/job/params.h"
 #include "daemon/api/client_user.h"
-#include "daemon/api/store_read.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server.h"
+#include "daemon/api/store_read.h"
 #include "daemon/loop/spawner_link.h"
 #include "daemon/loop/warrants.h"
 #include "store/ops/op.h"
+#include "wire/json_read.h"
+#include "wire/json_value.h"
+#include "wire/params_json.h"
+#include "wire/row_json.h"
 #include "wire/spec_json.h"
 
 /* What the operation borrows, until the store has done it. */
@@ -27,7 +31,7 @@ struct trigger_ctx {
 	struct ticket *ticket;
 };
 struct trigger_query {
-	struct question q;
+	struct store_read q;
 	struct trigger_ctx *trigger_ctx;     /* owned */
 };
 
@@ -43,7 +47,7 @@ static void trigger_ctx_free(struct trigger_ctx *o)
 	free(o);
 }
 
-static void free_trigger_query(struct question *q)
+static void free_trigger_query(struct store_read *q)
 {
 	trigger_ctx_free(((struct trigger_query *)q)->trigger_ctx);
 	free((struct trigger_query *)q);
@@ -72,7 +76,7 @@ static bool check_params(struct trigger_ctx *o, struct err *e)
 	return true;
 }
 
-static bool find_triggered_job(struct store *s, struct question *q, struct err *e)
+static bool find_triggered_job(struct store *s, struct store_read *q, struct err *e)
 {
 	struct trigger_ctx *o = ((struct trigger_query *)q)->trigger_ctx;
 	AUTO(job) *j = NULL;
@@ -105,7 +109,7 @@ static void on_triggered(struct op *op, void *arg)
 	trigger_ctx_free(o);
 }
 
-static void submit_trigger(struct request *r, struct question *q)
+static void submit_trigger(struct request *r, struct store_read *q)
 {
 	struct trigger_ctx *o = STEAL(((struct trigger_query *)q)->trigger_ctx);
 	struct op *op = op_new(OP_TRIGGER, on_triggered, o);

@@ -6,11 +6,12 @@
 #include "core/job/event.h"
 #include "core/time/schedule_set.h"
 #include "core/time/slots.h"
-#include "daemon/api/store_read.h"
 #include "daemon/api/routes/routes.h"
-#include "daemon/api/server.h"
 #include "daemon/api/routes/why_facts.h"
-#include "wire/spec_json.h"
+#include "daemon/api/server.h"
+#include "daemon/api/store_read.h"
+#include "wire/json_value.h"
+#include "wire/row_json.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -18,7 +19,7 @@
 #define NEAR USEC_SEC /* slots are whole seconds: what somebody asks about may have lost its fraction */
 
 struct why_query {
-	struct question q;
+	struct store_read q;
 	char *ref;               /* owned */
 	usec_t at;               /* 0: not asked for */
 	int64_t run;             /* 0: not asked for */
@@ -27,7 +28,7 @@ struct why_query {
 	struct zone_cache *zones;
 };
 
-static void free_why(struct question *q)
+static void free_why(struct store_read *q)
 {
 	free(((struct why_query *)q)->ref);
 	free(q);
@@ -139,7 +140,7 @@ static bool paused_at(struct store *s, const struct job *j, usec_t at, struct ev
 }
 
 /* Slots around a moment, by the schedule as it is now, and by the runs there are. */
-static bool around(struct store *s, const struct why_query *w, const struct job *j, const struct why_facts_job *l,
+static bool read_neighbours(struct store *s, const struct why_query *w, const struct job *j, const struct why_facts_job *l,
 	struct why_moment *m, struct err *e)
 {
 	struct run_filter f = {.uid = -1, .job = j->id, .slot_until = w->at, .limit = 1};
@@ -157,7 +158,7 @@ static bool around(struct store *s, const struct why_query *w, const struct job 
 	return true;
 }
 
-static bool moment(struct store *s, const struct why_query *w, const struct job *j, const struct why_facts_job *l, json_t *to,
+static bool write_moment(struct store *s, const struct why_query *w, const struct job *j, const struct why_facts_job *l, json_t *to,
 	struct err *e)
 {
 	struct why_moment m = {.at = w->at, .now = w->live.now, .created_at = j->created_at};
@@ -167,7 +168,7 @@ static bool moment(struct store *s, const struct why_query *w, const struct job 
 	char number[24];
 	json_t *o, *shown = json_null();
 
-	if (!read_run_at(s, w, j, &run, e) || !around(s, w, j, l, &m, e) || !paused_at(s, j, w->at, &paused, e) ||
+	if (!read_run_at(s, w, j, &run, e) || !read_neighbours(s, w, j, l, &m, e) || !paused_at(s, j, w->at, &paused, e) ||
 	    (run && !(shown = run_why(s, w, j, l, run, e))))
 		return false;
 	m.ref = route_why_ref(j, number);
@@ -197,7 +198,7 @@ static bool write_one_run(struct store *s, const struct why_query *w, const stru
 	return shown && json_object_set_new(to, "run", shown) == 0;
 }
 
-static bool run_why_query(struct store *s, struct question *q, struct err *e)
+static bool run_why_query(struct store *s, struct store_read *q, struct err *e)
 {
 	struct why_query *w = (struct why_query *)q;
 	AUTO_DONE(why_facts_job) l = {};
@@ -205,7 +206,7 @@ static bool run_why_query(struct store *s, struct question *q, struct err *e)
 	AUTO(job) *j = NULL;
 
 	if (!store_read_job(s, q->scope, w->ref, &j, e) || !why_waiting_read(s, &j, 1, e) ||
-	    !why_facts_job(s, &w->live, w->zones, j, &l, e))
+	    !why_facts_read(s, &w->live, w->zones, j, &l, e))
 		return false;
 	json_object_set_new(o, "job", json_integer(j->id));
 	json_object_set_new(o, "name", json_value_text(j->name));
@@ -216,7 +217,7 @@ static bool run_why_query(struct store *s, struct question *q, struct err *e)
 	json_object_set_new(o, "run", json_null());
 	json_object_set_new(o, "at", json_null());
 	if (!write_last_runs(s, w, j, &l, runs, e) || (w->run && !write_one_run(s, w, j, &l, o, e)) ||
-	    (w->at && !moment(s, w, j, &l, o, e)))
+	    (w->at && !write_moment(s, w, j, &l, o, e)))
 		return false;
 	json_object_set(o, "runs", runs);
 	json_value_write(o, &q->out);

@@ -8,13 +8,13 @@
 #include "core/job/policy.h"
 #include "core/time/schedule_set.h"
 #include "core/time/zone_cache.h"
-#include "daemon/cluster/cluster.h"
-#include "daemon/loop/spawner_link.h"
-#include "daemon/schedule/dispatcher.h"
-#include "daemon/schedule/planner.h"
 #include "daemon/api/request.h"
 #include "daemon/api/server.h"
+#include "daemon/cluster/cluster.h"
+#include "daemon/loop/spawner_link.h"
 #include "daemon/schedule/clock_guard.h"
+#include "daemon/schedule/dispatcher.h"
+#include "daemon/schedule/planner.h"
 #include "wire/spec_json.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -152,7 +152,7 @@ void why_facts_mark_job(const struct why_context *w, const struct why_live *live
 	mark(&why, &j->waiting_code, &j->waiting_message);
 }
 
-void why_facts_mark_run(const struct why_context *w, const struct why_live *live, struct run *r)
+static void mark_run(const struct why_context *w, const struct why_live *live, struct run *r)
 {
 	struct job job = {.id = r->job, .uid = r->uid, .owner = r->owner, .queue = r->queue, .name = r->job_name};
 	struct why_facts f = {.now = live->now, .owner_number = r->uid, .bound = live->bound, .node = live->node, .run = r};
@@ -169,6 +169,22 @@ void why_facts_mark_run(const struct why_context *w, const struct why_live *live
 	fill_shares(w, live, &job, &f);
 	why_now(&f, &why);
 	mark(&why, &r->waiting_code, &r->waiting_message);
+}
+
+bool why_facts_mark_runs(struct store *s, const struct why_live *live, struct run *const *v, size_t n, struct err *e)
+{
+	AUTO_DONE(why_context) world = {};
+	size_t queued = 0;
+
+	for (size_t i = 0; i < n; i++)
+		queued += v[i]->state == RUN_QUEUED;
+	if (queued == 0)
+		return true;
+	if (!why_context_read(s, &world, e))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		mark_run(&world, live, v[i]);
+	return true;
 }
 
 /* ---- all about one job ---- */
@@ -332,7 +348,7 @@ static void decide_job_reasons(const struct why_live *live, const struct job *j,
 	why_held(&f, &l->held);
 }
 
-bool why_facts_job(struct store *s, const struct why_live *live, struct zone_cache *zones, const struct job *j,
+bool why_facts_read(struct store *s, const struct why_live *live, struct zone_cache *zones, const struct job *j,
 	struct why_facts_job *ret, struct err *e)
 {
 	AUTO_DONE(why_facts_job) l = {};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Puts together what the store and the loop know of the reasons why runs wait. */
 #pragma once
-#include "core/job/event.h"
 #include "core/decide/machine_conditions.h"
 #include "core/decide/why.h"
+#include "core/job/event.h"
 #include "store/read/why.h"
 
 struct request;
@@ -22,7 +22,7 @@ void why_facts_live(const struct request *r, struct why_live *ret);
 
 /* Writes into a job of a list, or a run, what it waits for, as far as its row tells. */
 void why_facts_mark_job(const struct why_context *w, const struct why_live *live, struct job *j);
-void why_facts_mark_run(const struct why_context *w, const struct why_live *live, struct run *r);
+bool why_facts_mark_runs(struct store *s, const struct why_live *live, struct run *const *v, size_t n, struct err *e);
 
 /* All about one job. */
 struct why_facts_job {
@@ -41,5 +41,5 @@ struct why_facts_job {
 /* The error of the last attempt of a run, to be freed; NULL: there is none, or the run succeeded. */
 bool why_facts_last_error(struct store *s, const struct run *r, char **ret, struct err *e);
 void why_facts_job_done(struct why_facts_job *l);
-bool why_facts_job(struct store *s, const struct why_live *live, struct zone_cache *zones, const struct job *j,
+bool why_facts_read(struct store *s, const struct why_live *live, struct zone_cache *zones, const struct job *j,
 	struct why_facts_job *ret, struct err *e);

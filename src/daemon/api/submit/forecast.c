@@ -4,10 +4,10 @@
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/text.h"
-#include "core/job/job.h"
 #include "core/decide/machine_conditions.h"
+#include "core/job/job.h"
 #include "core/time/schedule_set.h"
-#include "wire/spec_json.h"
+#include "wire/json_value.h"
 #include <unistd.h>
 
 void forecast_done(struct forecast *f)
@@ -70,7 +70,7 @@ void forecast_slot_density(struct forecast *f, usec_t slot, int64_t jobs)
 		schedule_lint_density(slot, jobs, add_finding, f->findings);
 }
 
-static void explain(const struct schedule_set *set, const struct job_spec *spec, bool undecided, struct buf *out)
+static void write_explanation(const struct schedule_set *set, const struct job_spec *spec, bool undecided, struct buf *out)
 {
 	if (schedule_set_kind(set) == SCHEDULE_NOW) {
 		buf_str(out, "once, now");
@@ -92,7 +92,7 @@ void forecast_preview(struct forecast *f, const struct schedule_set *set, const 
 	usec_t slot;
 	bool more;
 
-	explain(set, spec, undecided, &words);
+	write_explanation(set, spec, undecided, &words);
 	f->explain = buf_steal(&words);
 	if (undecided)
 		return;

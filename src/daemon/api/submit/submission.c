@@ -10,6 +10,8 @@
 #include "core/time/slots.h"
 #include "core/time/zone_cache.h"
 #include "daemon/loop/warrants.h"
+#include "wire/json_read.h"
+#include "wire/json_value.h"
 #include "wire/spec_json.h"
 #include <inttypes.h>
 #include <stdio.h>

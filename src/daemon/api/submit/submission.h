@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A request body becomes jobs that the store can take: all the checking before the transaction. */
 #pragma once
-#include "base/err.h"
 #include "base/auto.h"
 #include "base/buf.h"
-#include "core/job/job.h"
+#include "base/err.h"
 #include "core/decide/machine_conditions.h"
+#include "core/job/job.h"
 #include "core/job/warrant.h"
 #include "daemon/api/submit/forecast.h"
 #include "store/ops/op.h"

@@ -7,6 +7,8 @@
 #include "core/job/job.h"
 #include "core/job/params.h"
 #include "store/store.h"
+#include "wire/json_read.h"
+#include "wire/json_value.h"
 #include "wire/spec_json.h"
 #include <string.h>
 

@@ -6,16 +6,16 @@
 #include "core/time/zone_cache.h"
 #include "daemon/loop/store_thread.h"
 
-struct zones *zone_caches_new(void)
+struct zone_caches *zone_caches_new(void)
 {
-	struct zones *z = xcalloc(1, sizeof(*z));
+	struct zone_caches *z = xcalloc(1, sizeof(*z));
 
 	z->loop = zone_cache_new(tzfile_read);
 	z->reader = zone_cache_new(tzfile_read);
 	return z;
 }
 
-void zones_free(struct zones *z)
+void zone_caches_free(struct zone_caches *z)
 {
 	if (!z)
 		return;
@@ -40,7 +40,7 @@ static void on_reader_cache_cleared(struct read_task *task)
 	free((struct cache_clearing *)task);
 }
 
-void zone_caches_forget(struct zones *z, struct store_thread *store)
+void zone_caches_forget(struct zone_caches *z, struct store_thread *store)
 {
 	struct cache_clearing *f = xcalloc(1, sizeof(*f));
 

@@ -6,13 +6,13 @@
 struct store_thread;
 struct zone_cache;
 
-struct zones {
+struct zone_caches {
 	struct zone_cache *loop;   /* for use on the loop */
 	struct zone_cache *reader; /* for use on the reader's thread */
 };
-struct zones *zone_caches_new(void);
-void zones_free(struct zones *z); /* after the store thread has ended */
-AUTO_DEFINE(zones);
+struct zone_caches *zone_caches_new(void);
+void zone_caches_free(struct zone_caches *z); /* after the store thread has ended */
+AUTO_DEFINE(zone_caches);
 
 /* On the loop: both are read again when they are needed next. */
-void zone_caches_forget(struct zones *z, struct store_thread *store);
+void zone_caches_forget(struct zone_caches *z, struct store_thread *store);
