@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The paths of the API, the paging, and the explanation when something is not there. */
+/* Builds API paths, follows pages and explains missing objects. */
 #include "jobctl/api.h"
 
 #include "base/auto.h"
@@ -17,8 +17,8 @@
 #include <poll.h>
 #include <string.h>
 
-#define PAGE 500 /* rows asked for at a time */
-#define BUSY_PAUSE_MS 800 /* the longest pause before asking a busy daemon again */
+#define PAGE 500 /* rows per request */
+#define BUSY_PAUSE_MS 800 /* the longest pause before a request is repeated */
 
 void api_query_add(struct buf *path, const char *key, const char *value)
 {
@@ -49,7 +49,7 @@ static bool request_once(struct ctl *c, const char *method, const char *path, co
 	return ok;
 }
 
-/* "busy" means that nothing happened, so that asking again is harmless; mostly it passes at once. */
+/* ERR_BUSY means that the daemon did nothing, so the request can be repeated, also one that is not idempotent. */
 static bool request_retry_busy(struct ctl *c, const char *method, const char *path, const json_t *body, json_t **ret,
 	struct err *e)
 {
@@ -127,7 +127,7 @@ static bool suggest_job_name(const json_t *job, void *arg)
 	return true;
 }
 
-/* Replaces the daemon's "not found" by ours, with the name that was probably meant. */
+/* Replaces the daemon's "not found" by a message that suggests a similar name. */
 static bool fail_unknown_job(struct ctl *c, const struct ref *r, struct err *e)
 {
 	AUTO_DONE(suggest) s = {.typed = r->name};
@@ -136,14 +136,14 @@ static bool fail_unknown_job(struct ctl *c, const struct ref *r, struct err *e)
 	size_t i;
 
 	if (!r->name[0])
-		return err_set(e, ERR_NOT_FOUND, "no job %" PRId64 "; 'jobctl list' shows the jobs there are",
+		return err_set(e, ERR_NOT_FOUND, "no job %" PRId64 "; 'jobctl list --all' shows all jobs",
 			r->job);
 	if (api_call(c, "GET", "/v1/jobs?limit=1000", NULL, &answer, NULL))
 		json_array_foreach(json_object_get(answer, "jobs"), i, job)
 			suggest_job_name(job, &s);
 	if (s.best)
 		return err_set(e, ERR_NOT_FOUND, "no job '%s'; did you mean '%s'?", r->name, s.best);
-	return err_set(e, ERR_NOT_FOUND, "no job '%s'; 'jobctl list' shows the jobs there are", r->name);
+	return err_set(e, ERR_NOT_FOUND, "no job '%s'; 'jobctl list --all' shows all jobs", r->name);
 }
 
 bool api_job(struct ctl *c, const struct ref *r, json_t **ret, struct err *e)
@@ -179,7 +179,7 @@ bool api_run(struct ctl *c, const struct ref *r, json_t **ret, struct err *e)
 	if (!api_run_id(c, r->run, &run, e)) {
 		if (e->kind == ERR_NOT_FOUND)
 			return err_set(e, ERR_NOT_FOUND,
-				"no run '%s'; 'jobctl runs' shows the runs there are", r->text);
+				"no run '%s'; 'jobctl runs' shows the runs", r->text);
 		return false;
 	}
 	if (!ref_job_matches(r, member_int(run, "job"), member_text(run, "job_name"))) {

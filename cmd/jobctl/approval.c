@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shows an order field by field on standard error and asks whether it is approved. */
+/* Shows what a job starts, field by field, and asks for approval. */
 #include "jobctl/approval.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -9,11 +9,9 @@
 #include "jobctl/ctl.h"
 #include "jobctl/spec/shell.h"
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-/* The words of the command as a shell would read them, all of them: what is cut off would be approved unseen. */
+/* The command is never cut: the user would approve words without seeing them. */
 static void show_command(const struct strv *argv)
 {
 	AUTO_DONE(buf) line = {};
@@ -55,7 +53,7 @@ static void show_exec_spec(const struct exec_spec *o)
 {
 	static const char *const apart[] = {"uid", "owner", "argv", "name", "job"};
 
-	ctl_say("to be approved, %s%s%sto run as %s (uid %" PRId64 "):", o->name ? "job '" : "a job without a name, ",
+	ctl_say("to be approved: %s%s%sto run as %s (uid %" PRId64 "):", o->name ? "job '" : "a job without a name, ",
 		o->name ? o->name : "", o->name ? "', " : "", o->owner, o->uid);
 	show_command(&o->argv);
 	for (size_t i = 0; i < exec_spec_fields_count; i++) {
@@ -75,8 +73,8 @@ bool approval_confirm(const struct ctl *c, const struct exec_spec *o, struct err
 	if (c->yes)
 		return true;
 	if (!ctl_can_ask())
-		return err_set(e, ERR_DENIED, "not approved: part of this was not typed here but comes from the daemon, and there is no "
-					      "terminal to ask at; if it is right, repeat the command with --yes");
+		return err_set(e, ERR_DENIED, "not approved: part of this comes from the daemon and was not typed here, and there is no "
+					      "terminal to ask on; if it is correct, repeat the command with --yes");
 	if (ctl_ask("Approve it?"))
 		return true;
 	return err_set(e, ERR_DENIED, "not approved; nothing was changed");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shows what is to be approved, and asks. */
+/* Asks the user to approve what a job starts. */
 #pragma once
 #include <stdbool.h>
 
@@ -8,7 +8,7 @@ struct err;
 struct exec_spec;
 
 /*
- * Shows an order of which a part came from the daemon, with owner and command, and asks on the terminal unless --yes was given.
- * False (ERR_DENIED): it is not approved.
+ * Shows owner, command and settings, and asks on the terminal unless --yes was given. Needed where a part of them came from
+ * the daemon and was not typed by the user. False (ERR_DENIED): not approved.
  */
 bool approval_confirm(const struct ctl *c, const struct exec_spec *o, struct err *e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads command lines with argtable, in what versions 2 and 3 have in common. */
+/* Parses command lines with the common subset of argtable 2 and 3. */
 #include "jobctl/args.h"
 
 #ifdef HAVE_ARGTABLE3
@@ -16,7 +16,7 @@
 struct value {
 	char *name;         /* of the option */
 	size_t n;
-	const char **texts; /* n of them, NULL for an option without a value */
+	const char **texts; /* n values; NULL: the option takes none */
 };
 
 struct args {
@@ -40,7 +40,7 @@ void args_free(struct args *a)
 	free(a);
 }
 
-/* An argtable and the short option texts it borrows. */
+/* The rows of an argtable, and the short option names that it borrows. */
 struct argtable {
 	void **rows;      /* one per option, then the operands, then the end */
 	char (*letters)[2];
@@ -57,7 +57,7 @@ static void argtable_done(struct argtable *t)
 
 static void argtable_init(struct argtable *t, const struct args_how *how, int argc)
 {
-	/* argtable wants a bound; nobody can give an option more often than there are argv_copy */
+	/* argtable needs a bound: an option cannot be given more often than there are words. */
 	int max = argc > 0 ? argc : 1;
 
 	t->n = how->count + 2;
@@ -77,7 +77,7 @@ static void argtable_init(struct argtable *t, const struct args_how *how, int ar
 		abort();
 }
 
-/* An option that the verb does not have, with the name that was probably meant. */
+/* Reports an unknown option and suggests a similar one. */
 static bool no_such_option(const struct args_how *how, const char *text, struct err *e)
 {
 	AUTO_TEXT name = xstrndup(text, strcspn(text, "="));
@@ -90,7 +90,7 @@ static bool no_such_option(const struct args_how *how, const char *text, struct 
 	return err_set(e, ERR_INVALID, "there is no option '%s'", name);
 }
 
-/* Words for what argtable found; the code of a short option is its letter. */
+/* Reports the first error that argtable found. The code of an unknown short option is its letter. */
 static bool fail_parse(const struct args_how *how, const struct arg_end *end, struct err *e)
 {
 	int code = end->error[0];
@@ -106,12 +106,15 @@ static bool fail_parse(const struct args_how *how, const struct arg_end *end, st
 	return err_set(e, ERR_INVALID, "an option was given a value that it does not take");
 }
 
-/* argtable takes an empty value for a missing one, so an empty word goes in as one letter and comes out empty. */
+/*
+ * argtable treats an empty value as missing. So each empty word is replaced by one letter before parsing, and by the
+ * original word afterwards.
+ */
 struct argv_copy {
 	int argc;
 	char **argv;       /* borrowed */
-	char **in;         /* what argtable sees */
-	char (*letters)[2]; /* one per word, in place of those that are empty */
+	char **in;          /* the words for argtable */
+	char (*letters)[2]; /* one per word: the replacement if it is empty */
 };
 
 static void argv_copy_done(struct argv_copy *w)
@@ -140,7 +143,7 @@ static const char *argv_copy_original(const struct argv_copy *w, const char *wor
 	return word;
 }
 
-static void take(struct args *a, const struct argtable *t, const struct args_how *how, const struct argv_copy *w)
+static void copy_values(struct args *a, const struct argtable *t, const struct args_how *how, const struct argv_copy *w)
 {
 	const struct arg_str *operands = t->rows[how->count];
 
@@ -176,7 +179,7 @@ static bool is_value(const struct args *a, const char *word)
 	return false;
 }
 
-/* The operands are argv_copy of argv, so their place tells what stood before them. */
+/* Operands are pointers into argv, so the word before the first operand is found by its address. */
 static bool find_dashes(const struct args *a, int argc, char **argv)
 {
 	for (int i = 2; i < argc && a->operands_n; i++)
@@ -192,7 +195,7 @@ bool args_parse(const struct args_how *how, int argc, char **argv, struct args *
 	const struct arg_end *end;
 
 	argv_copy_init(&argv_copy, argc, argv);
-	/* The only way to tell argtable's getopt to leave the argv_copy after the first operand alone. */
+	/* argtable calls getopt_long(), which stops at the first operand only with this variable. */
 	if (how->command)
 		setenv("POSIXLY_CORRECT", "1", 1);
 	else
@@ -203,7 +206,7 @@ bool args_parse(const struct args_how *how, int argc, char **argv, struct args *
 		return fail_parse(how, end, e);
 	}
 	*ret = xcalloc(1, sizeof **ret);
-	take(*ret, &t, how, &argv_copy);
+	copy_values(*ret, &t, how, &argv_copy);
 	(*ret)->dashed = find_dashes(*ret, argc, argv);
 	return true;
 }

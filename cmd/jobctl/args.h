@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was typed: options by name, operands in order. The only part that knows argtable. */
+/* Parsed command line: options by name, operands in order. */
 #pragma once
 #include "base/auto.h"
 #include <stdbool.h>
@@ -19,18 +19,18 @@ struct args;
 struct args_how {
 	const struct opt *opts; /* borrowed while parsing */
 	size_t count;
-	bool command;           /* the first operand ends the options */
+	bool command;           /* the first operand ends the options: it begins a command */
 };
-/* argv[0] is skipped. The values point into argv. */
+/* Skips argv[0]. The values point into argv. */
 bool args_parse(const struct args_how *how, int argc, char **argv, struct args **ret, struct err *e);
 void args_free(struct args *a);
 AUTO_DEFINE(args);
 
-/* Asking for an option that the table does not have is a mistake in the program: it aborts. */
+/* These abort for a name that is not among the options: that is a bug of the caller. */
 size_t args_count(const struct args *a, const char *name);
 const char *args_nth(const struct args *a, const char *name, size_t i);
 const char *args_last(const struct args *a, const char *name); /* NULL: not given */
 bool args_has(const struct args *a, const char *name);
 
 size_t args_operands(const struct args *a, char *const **ret);
-bool args_dashed(const struct args *a); /* '--' stands right before the first operand */
+bool args_dashed(const struct args *a); /* '--' stands immediately before the first operand */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the daemon's socket: the one named, the user's own, the system's. */
+/* Finds the daemon's socket: the named one, the user's or the system's. */
 #include "jobctl/connect.h"
 
 #include "base/auto.h"
@@ -12,7 +12,7 @@
 
 #define START_USER "start one with 'jobschedd --user"
 #define START_SYSTEM "start it with 'systemctl start jobschedd'"
-#define ONE_OF_SEVERAL "; one of several is named with --instance"
+#define NAMED_INSTANCE "; --instance NAME selects a daemon that has a name"
 
 static bool try_socket(struct ctl *c, const char *path, struct err *e)
 {
@@ -30,8 +30,8 @@ static bool add_advice(struct err *e, const char *advice)
 }
 
 /*
- * The user's daemon listens where this environment says, or, if it was started in another environment (another XDG_RUNTIME_DIR,
- * 'su', 'sudo'), where the file in the state directory says.
+ * Tries the socket path computed from this environment. A daemon that was started in another environment (another
+ * XDG_RUNTIME_DIR, 'su', 'sudo') has written its path to a file in the state directory.
  */
 static bool try_user(struct ctl *c, const struct paths *p, struct err *e)
 {
@@ -50,7 +50,7 @@ static bool connect_user(struct ctl *c, const struct paths *p, struct err *e)
 	return try_user(c, p, e) || add_advice(e, advice);
 }
 
-/* The user's own if it answers, else the system's. */
+/* The user's daemon if it answers, else the system's. */
 static bool connect_either(struct ctl *c, const struct paths *user, const char *system, struct err *e)
 {
 	if (try_user(c, user, NULL) || try_socket(c, system, e))
@@ -60,7 +60,7 @@ static bool connect_either(struct ctl *c, const struct paths *user, const char *
 	if (c->instance)
 		return err_set(e, ERR_UNREACHABLE, "no daemon answers at '%s' or '%s'; " START_USER " --instance %s'", user->socket, system,
 			c->instance);
-	return err_set(e, ERR_UNREACHABLE, "no daemon answers at '%s' or '%s'; " START_USER "' or 'systemctl start jobschedd'" ONE_OF_SEVERAL,
+	return err_set(e, ERR_UNREACHABLE, "no daemon answers at '%s' or '%s'; " START_USER "' or 'systemctl start jobschedd'" NAMED_INSTANCE,
 		user->socket, system);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Talk on standard error, and the end of a command. */
+/* Prints messages and questions to standard error. */
 #include "jobctl/ctl.h"
 
 #include "base/auto.h"

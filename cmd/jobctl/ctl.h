@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every verb is given: how to reach the daemon, how to show things. */
+/* Context of a command: connection, options and output format. */
 #pragma once
 #include "base/clock.h"
 #include <stdbool.h>
@@ -25,25 +25,25 @@ enum exit_code {
 };
 
 struct ctl {
-	const char *socket_given;  /* --socket or the environment; NULL: search */
-	const char *instance;      /* one of several on this host; NULL: the one without a name */
+	const char *socket_given;  /* --socket or $JOBSCHED_SOCKET; NULL: search */
+	const char *instance;      /* name of the daemon instance; NULL: the one without a name */
 	enum where where;
 	enum format format;
-	bool terminal;             /* standard output is one */
+	bool terminal;             /* standard output is a terminal */
 	bool colour;
-	int width;                 /* of the terminal; 0: do not cut */
+	int width;                 /* of the terminal in columns; 0: do not cut lines */
 	bool yes;                  /* --yes: approve without asking */
 	const char *job_typed;     /* the operand that names the job to change or run; NULL: none. Borrowed */
 	usec_t now;                /* when the command started, for relative times */
-	struct http_client *client;     /* NULL until connect_daemon() */
-	char *socket;              /* where the client is connected */
-	pid_t daemon;              /* who was there when it was last asked; 0: not known */
+	struct http_client *client; /* NULL until connect_daemon() */
+	char *socket;              /* path that the client is connected to */
+	pid_t daemon;              /* process that received the last request; 0: unknown */
 };
 void ctl_done(struct ctl *c);
 
-/* To standard error, one line, control characters escaped. */
+/* Prints one line to standard error, with control characters escaped. */
 void ctl_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-int ctl_fail(const struct err *e); /* says it and returns its exit code */
+int ctl_fail(const struct err *e); /* prints the error and returns its exit code */
 
 bool ctl_can_ask(void);             /* standard input and standard error are terminals */
 bool ctl_ask(const char *question); /* true: the answer begins with 'y' */

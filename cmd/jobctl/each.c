@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operands of a verb, one after the other. */
+/* Processes operands in turn; combines their results and exit codes. */
 #include "jobctl/each.h"
 #include "jobctl/args.h"
 #include "base/err.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operands of a verb, one after the other. */
+/* Applies a function to each operand of a verb. */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
@@ -9,8 +9,8 @@ struct ctl;
 struct err;
 struct ref;
 
-/* Does it, and says so unless JSON is wanted. */
+/* Processes one operand. Prints a message unless JSON is selected. *ret: the object for JSON output. */
 typedef bool each_fn(struct ctl *c, const struct ref *ref, void *arg, json_t **ret, struct err *e);
 
-/* A failure is said and the rest goes on; the first exit code counts. */
+/* Continues after a failure. Returns the exit code of the first failure. */
 int each_operand(struct ctl *c, const struct args *a, each_fn *fn, void *arg);

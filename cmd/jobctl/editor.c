@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A text in the user's editor. */
+/* Runs $VISUAL or $EDITOR on a temporary file. */
 #include "jobctl/editor.h"
 
 #include "base/auto.h"
@@ -40,7 +40,7 @@ static const char *editor_name(void)
 	return "vi";
 }
 
-/* A new file of our own with mode 0600, or the one from before, emptied. */
+/* Creates a file with mode 0600, or empties the one of the last round. */
 static int open_temp_file(struct editor *ed, struct err *e)
 {
 	const char *dir = getenv("TMPDIR");
@@ -70,7 +70,7 @@ static bool write_temp_file(struct editor *ed, const struct buf *text, struct er
 	return r == 0 || err_errno(e, -r, "cannot write '%s'", ed->path);
 }
 
-/* The name may have options of its own, so a shell reads it; the path is its argument. */
+/* $EDITOR may contain options, so a shell splits it. The path is passed as an argument and is not split. */
 static void exec_editor(const char *name, const char *path)
 {
 	AUTO_TEXT script = xprintf("%s \"$@\"", name);
@@ -86,7 +86,8 @@ static bool run_editor(const char *path, struct err *e)
 	int status = 0;
 	pid_t pid;
 
-	sigaction(SIGINT, &ignore, &was_int); /* they are the editor's while it runs */
+	/* The terminal sends Ctrl-C to the editor and to jobctl. Only the editor reacts to it. */
+	sigaction(SIGINT, &ignore, &was_int);
 	sigaction(SIGQUIT, &ignore, &was_quit);
 	pid = fork();
 	if (pid == 0) {
@@ -102,7 +103,7 @@ static bool run_editor(const char *path, struct err *e)
 		return err_errno(e, errno, "cannot start the editor '%s'", name);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return true;
-	return err_set(e, ERR_INVALID, "the editor '%s' failed, so nothing was changed; set VISUAL or EDITOR to another", name);
+	return err_set(e, ERR_INVALID, "the editor '%s' failed; nothing was changed. Set VISUAL or EDITOR to another editor", name);
 }
 
 bool editor_run(struct editor *ed, struct buf *text, struct err *e)

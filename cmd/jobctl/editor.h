@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A text in the user's editor. */
+/* Opens a text in the user's editor. */
 #pragma once
 #include <stdbool.h>
 
@@ -7,11 +7,10 @@ struct buf;
 struct err;
 
 struct editor {
-	char *path; /* owned: of a file that only the user can read; NULL: none yet */
+	char *path; /* owned: a temporary file with mode 0600; NULL: none yet */
 };
-/* The file goes with it, unless it was kept. */
-void editor_done(struct editor *ed);
-void editor_keep(struct editor *ed);
+void editor_done(struct editor *ed); /* removes the file */
+void editor_keep(struct editor *ed); /* leaves the file to the user */
 
-/* Opens $VISUAL, $EDITOR or vi on the text, and gives back what it has become. */
+/* Runs $VISUAL, $EDITOR or vi on the text and replaces the text by the edited one. */
 bool editor_run(struct editor *ed, struct buf *text, struct err *e);

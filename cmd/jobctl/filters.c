@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of lists that several verbs have: times, limits. */
+/* Adds list filter options to the query of an API path. */
 #include "jobctl/filters.h"
 
 #include "jobctl/api.h"
@@ -31,7 +31,7 @@ bool filter_limit(const struct args *a, size_t preset, size_t *ret, struct err *
 	int64_t n = (int64_t)preset;
 
 	if (text && !text_parse_int(text, 0, INT64_MAX, &n))
-		return err_set(e, ERR_INVALID, "--limit: '%s' is no number of rows", text);
+		return err_set(e, ERR_INVALID, "--limit: '%s' is not a number of rows", text);
 	*ret = (size_t)n;
 	return true;
 }

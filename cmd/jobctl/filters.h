@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of lists that several verbs have: times, limits. */
+/* List filter options shared by several verbs. */
 #pragma once
 #include "base/clock.h"
 #include <stdbool.h>
@@ -9,9 +9,10 @@ struct args;
 struct buf;
 struct err;
 
-/* Adds the instant of --NAME to a path. It is read as a past time: --since 2h, --since yesterday. */
+/* Adds the time of --NAME to a path. Relative times are in the past: --since 2h, --since yesterday. */
 bool filter_time(struct buf *path, const struct args *a, const char *name, usec_t now, struct err *e);
-bool filter_limit(const struct args *a, size_t preset, size_t *ret, struct err *e); /* --limit */
+/* Reads --limit; 0: no limit. 'preset': the default. */
+bool filter_limit(const struct args *a, size_t preset, size_t *ret, struct err *e);
 
 typedef bool filter_state_fn(const char *name); /* whether a state of this name exists */
 /* Adds --state, which can be repeated and can be a comma-separated list. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Follows runs to their end. */
+/* Waits for runs to end; copies their output meanwhile. */
 #include "jobctl/follow.h"
 
 #include "jobctl/api.h"
@@ -17,9 +17,9 @@
 #include <time.h>
 
 #define OPEN_STATES "queued,claimed,running"
-#define PAUSE_FIRST (20 * USEC_MSEC)
+#define PAUSE_FIRST (20 * USEC_MSEC) /* between polls; doubled up to PAUSE_LAST */
 #define PAUSE_LAST (2 * USEC_SEC)
-#define AWAY_MAX (30 * USEC_SEC) /* how long a daemon may be away: jobs go on while it restarts */
+#define AWAY_MAX (30 * USEC_SEC) /* a daemon that restarts may be unreachable for this long */
 
 bool follow_run_is_final(const json_t *run)
 {
@@ -41,7 +41,7 @@ static bool deadline_passed(usec_t until)
 	return until >= 0 && clock_boot(&clock_system) >= until;
 }
 
-/* Pauses before the next question, longer each time; not beyond 'until', nor when something is due. */
+/* Sleeps before the next request, twice as long each time, but not beyond 'until' or the time 'due'. */
 static void sleep_before_poll(usec_t *pause, usec_t until, usec_t due)
 {
 	usec_t d = *pause, now = clock_now(&clock_system);
@@ -61,8 +61,8 @@ static bool timed_out(struct err *e)
 }
 
 /*
- * Whether to ask again after a failure: the daemon was there and is not. *away is when that was
- * first seen, 0 while it answers; 'until' as for follow_wait().
+ * Whether a request that failed is repeated: the daemon was reachable before and is not now. *away is the time of the first
+ * failure, 0 while the daemon answers; 'until' as for follow_wait().
  */
 static bool retry_request(const struct err *e, usec_t *away, usec_t until)
 {
@@ -75,7 +75,7 @@ static bool retry_request(const struct err *e, usec_t *away, usec_t until)
 		if (e->kind == ERR_BUSY)
 			ctl_say("still waiting: %s", e->msg);
 		else
-			ctl_say("the daemon is away; waiting for it to come back");
+			ctl_say("the daemon is not reachable; waiting for it");
 	}
 	if (now - *away > AWAY_MAX || deadline_passed(until))
 		return false;
@@ -83,7 +83,7 @@ static bool retry_request(const struct err *e, usec_t *away, usec_t until)
 	return true;
 }
 
-/* The oldest of an array that is newest first. */
+/* The last run of an array that has the newest one first. */
 static json_t *oldest(const json_t *runs)
 {
 	size_t n = json_array_size(runs);
@@ -106,7 +106,7 @@ bool follow_find(struct ctl *c, int64_t job, usec_t until, json_t **ret, struct 
 			return false;
 		if ((*ret = oldest(open)))
 			return true;
-		/* The order matters: a run that came and went between two questions is among 'any'. */
+		/* 'any' is read last, so that it contains a run that began and ended between the requests. */
 		if (!api_job(c, &ref, &def, e) || !api_runs(c, job, NULL, 1, &any, e))
 			return false;
 		newest = member_int(json_array_get(any, 0), "id");
@@ -133,7 +133,7 @@ bool follow_first(struct ctl *c, int64_t job, json_t **ret, struct err *e)
 		json_auto_t *def = NULL, *any = NULL;
 		enum job_state state;
 
-		/* The order matters: a job that ends between the two questions has its run by then. */
+		/* The runs are read last: a job that ends between the requests has its run by then. */
 		if (!api_job(c, &ref, &def, e) || !api_runs(c, job, NULL, 1, &any, e))
 			return false;
 		if (json_array_size(any) > 0) {
@@ -161,7 +161,7 @@ bool follow_wait(struct ctl *c, int64_t run, usec_t until, json_t **ret, struct 
 
 		if (left < 0)
 			left = 0;
-		/* Whole seconds on the wire; the part of one is waited for here. */
+		/* The API takes whole seconds; a fraction is slept below. */
 		if (!api_run_wait(c, run, (int)(left / USEC_SEC < API_WAIT_MAX ? left / USEC_SEC : API_WAIT_MAX),
 			    &now, e)) {
 			if (retry_request(e, &away, until))
@@ -180,7 +180,7 @@ bool follow_wait(struct ctl *c, int64_t run, usec_t until, json_t **ret, struct 
 	}
 }
 
-/* Whether this attempt has started: a claimed run counts a try that has not. */
+/* Whether this attempt has started. The number of a claimed run includes an attempt that has not. */
 static bool attempt_begun(const json_t *run, int64_t attempt)
 {
 	int64_t tries = member_int(run, "attempt");
@@ -190,7 +190,7 @@ static bool attempt_begun(const json_t *run, int64_t attempt)
 	return tries >= attempt;
 }
 
-/* The run once this attempt has begun or the run is final. */
+/* Waits until this attempt has started or the run has ended. */
 static bool wait_attempt(struct ctl *c, int64_t run, int64_t attempt, json_t **ret, struct err *e)
 {
 	usec_t pause = PAUSE_FIRST, away = 0;
@@ -211,10 +211,10 @@ static bool wait_attempt(struct ctl *c, int64_t run, int64_t attempt, json_t **r
 	}
 }
 
-/* One attempt to its end, going on where it stopped when the daemon was away. */
+/* Copies the output of one attempt until its end. After an interruption it continues at the same offset. */
 static bool copy_attempt_output(struct ctl *c, struct run_output_range place, bool raw, struct err *e)
 {
-	AUTO_DONE(output) o = {.raw = raw};
+	AUTO_DONE(run_output) o = {.raw = raw};
 	int64_t from = place.from, total, dropped;
 	usec_t away = 0;
 
@@ -296,7 +296,7 @@ int follow_exit(const json_t *run, bool propagate)
 	const char *state = member_text(run, "state");
 
 	if (state && strcmp(state, "succeeded") == 0)
-		return 0; /* whatever its code: --on-exit may call it a success */
+		return 0; /* --on-exit can declare other exit codes a success */
 	if (propagate && sig > 0)
 		return 128 + (int)sig;
 	if (propagate && json_is_integer(code) && json_integer_value(code) >= 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiting for runs, and their output as it comes. */
+/* Waits for runs and follows their output. */
 #pragma once
 #include "base/clock.h"
 #include <jansson.h>
@@ -8,31 +8,30 @@
 struct ctl;
 struct err;
 
-/* Whether the state of a run object is final. */
-bool follow_run_is_final(const json_t *run);
+bool follow_run_is_final(const json_t *run); /* the state of a run object */
 
 /*
- * The run of a job to wait for: its oldest open one; without one, its next one once it exists;
- * without a next one, its newest. *ret NULL: it never ran and never will. 'until' is on clock_boot,
- * -1: none; ERR_BUSY when it is over.
+ * Finds the run of a job to wait for: its oldest unfinished run, else its next run as soon as that exists, else its newest
+ * run. *ret NULL: the job has no run and no next slot. 'until' is a time of clock_boot, -1: no limit; ERR_BUSY: it has passed.
  */
 bool follow_find(struct ctl *c, int64_t job, usec_t until, json_t **ret, struct err *e);
-/* The newest run of a job; without one it is waited for, whatever it needs. *ret NULL: the job has ended without a run. */
+/* Finds the newest run of a job and waits until there is one. *ret NULL: the job has ended without a run. */
 bool follow_first(struct ctl *c, int64_t job, json_t **ret, struct err *e);
 
-/* Waits until a run is final. ERR_BUSY: 'until' came first. */
+/* Waits until a run has ended. ERR_BUSY: 'until' has passed. */
 bool follow_wait(struct ctl *c, int64_t run, usec_t until, json_t **ret, struct err *e);
 
-/* Writes output until the run is final; *ret is the run then. */
+/* Where following begins. */
 struct follow_from {
 	int64_t run;
-	int64_t attempt; /* and those after it; 0: from the newest on */
-	int64_t offset;  /* in the first of them, where it was named */
-	bool raw;
+	int64_t attempt; /* the first attempt to show; 0: the newest */
+	int64_t offset;  /* bytes to skip in that attempt, if it is not 0 */
+	bool raw;        /* control characters are not escaped */
 };
+/* Copies output of this and later attempts until the run has ended; *ret is the run then. */
 bool follow_output(struct ctl *c, const struct follow_from *f, json_t **ret, struct err *e);
 
-/* Says how a final run ended, in one line on standard error; 'hint': and where to look when it failed. */
+/* Prints how a run ended, one line to standard error. 'hint': for a failure, also the command that shows the output. */
 void follow_say(const json_t *run, bool hint);
-/* The exit code for it; with 'propagate' that of the command where there is one. */
+/* The exit code of jobctl for the result of a run. 'propagate': the exit code of the command if it has one. */
 int follow_exit(const json_t *run, bool propagate);

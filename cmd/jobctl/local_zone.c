@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks $TZ, /etc/timezone and /etc/localtime, in this order. */
+/* Reads the time zone from $TZ, /etc/timezone or /etc/localtime. */
 #include "jobctl/local_zone.h"
 
 #include "base/auto.h"
@@ -22,7 +22,7 @@ char *local_zone_parse(const char *text)
 	if (dir)
 		text = dir + strlen(ZONE_DIR);
 	len = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+-/");
-	/* A POSIX rule is no name: neither CET-1CEST,M3.5.0 nor CET-1CEST, letters around a number. */
+	/* POSIX rules such as CET-1CEST and CET-1CEST,M3.5.0 are not names; they have letters after a number. */
 	if (len == 0 || len > ZONE_MAX || text[0] == '/' || (text[len] && text[len] != '\n'))
 		return NULL;
 	if (!memchr(text, '/', len) && strcspn(text, "+-0123456789") < len && text[len - 1] >= 'A')

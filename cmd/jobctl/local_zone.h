@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The time zone of whoever types. */
+/* Time zone of the invoking user. */
 #pragma once
 
-char *local_zone(void); /* IANA name; "UTC" when nothing says otherwise. Caller frees */
+char *local_zone(void); /* IANA name; "UTC" if none is found. Caller frees */
 
-/* The name in what TZ, /etc/timezone or the target of /etc/localtime say; NULL: none. Caller frees. */
+/* Extracts the name from $TZ, the text of /etc/timezone or the link /etc/localtime; NULL: none. Caller frees. */
 char *local_zone_parse(const char *text);

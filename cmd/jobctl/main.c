@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobctl: finds the verb, reads the options that every verb has, runs it. */
+/* The jobctl program: finds the verb, reads global options, runs it. */
 #include "jobctl/args.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -18,7 +18,7 @@
 static bool parse_verb_options(const struct verb *v, int argc, char **argv, struct args **ret, struct err *e)
 {
 	struct opt opts[OPTS_MAX];
-	/* Before the verb, the verb's name is where our options end. */
+	/* Without a verb only the options before its name are parsed: the name is the first operand. */
 	struct args_how how = {.opts = opts, .count = verb_opts(v, opts), .command = !v || v->command};
 
 	return args_parse(&how, argc, argv, ret, e);
@@ -31,11 +31,11 @@ static bool read_colour(struct ctl *c, const char *when, struct err *e)
 	else if (strcmp(when, "never") == 0)
 		c->colour = false;
 	else if (strcmp(when, "auto") != 0)
-		return err_set(e, ERR_INVALID, "--color: '%s' is none of auto, always and never", when);
+		return err_set(e, ERR_INVALID, "--color: '%s' is not auto, always or never", when);
 	return true;
 }
 
-/* The global options; later ones, after the verb, win. */
+/* Reads the global options. Those after the verb override those before it. */
 static bool read_globals(struct ctl *c, const struct args *a, struct err *e)
 {
 	const char *format = args_last(a, "output"), *colour = args_last(a, "color");
@@ -44,18 +44,18 @@ static bool read_globals(struct ctl *c, const struct args *a, struct err *e)
 		c->format = FORMAT_JSON;
 	if (format && !render_format_parse(format, &c->format))
 		return err_set(e, ERR_INVALID,
-			"--output: '%s' is none of table, wide, json, jsonl, csv and name", format);
+			"--output: '%s' is not table, wide, json, jsonl, csv or name", format);
 	if (colour && !read_colour(c, colour, e))
 		return false;
 	if (args_has(a, "user") && args_has(a, "system"))
 		return err_set(e, ERR_INVALID, "give either --user or --system, not both");
 	if (args_has(a, "user") || args_has(a, "system")) {
 		c->where = args_has(a, "user") ? WHERE_USER : WHERE_SYSTEM;
-		c->socket_given = NULL; /* stronger than the environment */
+		c->socket_given = NULL; /* overrides $JOBSCHED_SOCKET */
 	}
 	if (args_last(a, "instance")) {
 		if (strchr(args_last(a, "instance"), '/'))
-			return err_set(e, ERR_INVALID, "--instance: '%s' is no name of an instance", args_last(a, "instance"));
+			return err_set(e, ERR_INVALID, "--instance: '%s' is not the name of an instance", args_last(a, "instance"));
 		c->instance = args_last(a, "instance");
 		c->socket_given = NULL;
 	}
@@ -127,7 +127,7 @@ static int run_verb(struct ctl *c, const struct verb *v, int argc, char **argv)
 	return v->run(c, a);
 }
 
-/* 'jobctl queue --help' asks about all of a group, also where 'jobctl queue' is one of its verbs. */
+/* 'jobctl queue --help' lists all verbs of the group, although 'jobctl queue' is also 'jobctl queue list'. */
 static bool asks_about_group(char *const *words, size_t n)
 {
 	return n == 2 && (strcmp(words[1], "--help") == 0 || strcmp(words[1], "-h") == 0) &&
@@ -145,7 +145,7 @@ int main(int argc, char **argv)
 	size_t n, used;
 
 	read_terminal(&c);
-	json_object_seed(1); /* what we read is our own; a random seed would cost a look at /dev/urandom */
+	json_object_seed(1); /* a random seed would need /dev/urandom; the daemon's answers are trusted */
 	if (!parse_verb_options(NULL, argc, argv, &a, &e) || !read_globals(&c, a, &e))
 		return usage(NULL, &e);
 	if (args_has(a, "help")) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tries the forms of a time one after the other; words are read in a time zone. */
+/* Parses a time: a duration, RFC 3339, a Unix time or a phrase. */
 #include "jobctl/moment.h"
 
 #include "base/auto.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads and writes the names of jobs and runs. */
+/* Parses and prints job and run references. */
 #include "jobctl/ref.h"
 
 #include "base/buf.h"
@@ -20,17 +20,17 @@ static bool parse_job(const char *text, size_t len, struct ref *r, struct err *e
 	char word[sizeof r->name];
 
 	if (len >= sizeof word)
-		return err_set(e, ERR_INVALID, "'%.64s…' is too long for the name of a job", text);
+		return err_set(e, ERR_INVALID, "'%.64s…' is too long for a job name", text);
 	memcpy(word, text, len);
 	word[len] = 0;
 	if (all_digits(word, len)) {
 		if (!text_parse_int(word, 1, INT64_MAX, &r->job))
-			return err_set(e, ERR_INVALID, "'%s' is no job number", word);
+			return err_set(e, ERR_INVALID, "'%s' is not a job number", word);
 		return true;
 	}
 	if (!job_name_check(word, NULL))
 		return err_set(e, ERR_INVALID,
-			"'%s' names neither a job nor a run; write a number, a name or NAME#RUN", text);
+			"'%s' is not a reference to a job or run; write a number, a name or NAME#RUN", text);
 	memcpy(r->name, word, len + 1);
 	return true;
 }
@@ -41,7 +41,7 @@ bool ref_parse(const char *text, struct ref *ret, struct err *e)
 	struct ref r = {.text = text};
 
 	if (hash && !text_parse_int(hash + 1, 1, INT64_MAX, &r.run))
-		return err_set(e, ERR_INVALID, "'%s' names no run: a number must follow the '#'", text);
+		return err_set(e, ERR_INVALID, "'%s' is not a reference to a run: a number must follow the '#'", text);
 	if (hash != text && !parse_job(text, hash ? (size_t)(hash - text) : strlen(text), &r, e))
 		return false;
 	*ret = r;

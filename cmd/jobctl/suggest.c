@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The distance between words, and which one was probably meant. */
+/* Suggests verbs and names that are close to a mistyped word. */
 #include "jobctl/suggest.h"
 
 #include "base/auto.h"
@@ -43,7 +43,7 @@ static int suggest_second(const struct verb *table, const char *word)
 	return EXIT_USAGE;
 }
 
-/* What the same is called by crontab(1), at(1), systemctl(1), pueue, docker or kubectl. */
+/* Verbs of crontab(1), at(1), systemctl(1), pueue, docker and kubectl, with the jobctl command for each. */
 static const struct {
 	const char *word, *here;
 } other_tools[] = {
@@ -76,7 +76,7 @@ int suggest_verb(const struct verb *table, char *const *words, size_t n)
 		suggest_offer(&s, verb_second_word(v));
 	for (size_t i = 0; !two && i < ELEMENTS(other_tools); i++)
 		if (strcmp(typed, other_tools[i].word) == 0) {
-			ctl_say("jobctl: no verb '%s'; here it is '%s'", typed, other_tools[i].here);
+			ctl_say("jobctl: no verb '%s'; use '%s'", typed, other_tools[i].here);
 			return EXIT_USAGE;
 		}
 	if (s.best)

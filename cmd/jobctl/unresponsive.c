@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A daemon that does not answer, by what the kernel says of its process. */
+/* Reads the daemon's process state and explains the delay. */
 #include "jobctl/unresponsive.h"
 
 #include "jobctl/api.h"
@@ -14,7 +14,10 @@
 
 #define PATIENCE_MS 3000
 
-/* The state letter of proc(5). Where a service manager listens for the daemon, the process is that one. */
+/*
+ * The state letter of proc(5); 0: unknown. With socket activation the peer is the service manager, so the name of the
+ * process is checked.
+ */
 static char daemon_process_state(pid_t pid)
 {
 	AUTO_TEXT path = xprintf("/proc/%d/stat", (int)pid);
@@ -31,7 +34,7 @@ static void put_daemon(const struct ctl *c, pid_t pid, char state, struct buf *o
 {
 	buf_printf(out, "the daemon at '%s'", c->socket);
 	if (state == 'T')
-		buf_printf(out, " is stopped ('kill -CONT %d' lets it go on) and", (int)pid);
+		buf_printf(out, " is stopped ('kill -CONT %d' resumes it) and", (int)pid);
 	else if (state)
 		buf_printf(out, " (pid %d)", (int)pid);
 }
@@ -65,6 +68,6 @@ bool unresponsive_explain(const struct ctl *c, struct err *e)
 
 	put_daemon(c, c->daemon, state, &words);
 	return err_set(e, e->kind, "%s did not answer within %d s%s%s", words.data, API_TIMEOUT_MS / 1000,
-		state == 'T' ? "" : "; its log says more",
-		uncertain ? "; it may still do what was asked" : "");
+		state == 'T' ? "" : "; see its log",
+		uncertain ? "; it may still carry out the request" : "");
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a person is told about a daemon that is there and does not answer. */
+/* Tells the user that the daemon does not respond. */
 #pragma once
 #include <stdbool.h>
 
 struct ctl;
 struct err;
 
-/* Around a request that is answered soon: it is said once when it is not. */
+/* Called before and after a request. A message is printed once if the answer takes longer than three seconds. */
 void unresponsive_watch(struct ctl *c);
 void unresponsive_watch_end(struct ctl *c);
 
-/* Of a request that nobody answered in time: who it was, and what to type. */
+/* Replaces the message of a request that timed out: names the process, its state and what to do. */
 bool unresponsive_explain(const struct ctl *c, struct err *e);

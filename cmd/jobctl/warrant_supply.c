@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests the warrant that a request to the daemon needs. */
+/* Asks the spawner for warrants that the daemon requires. */
 #include "jobctl/warrant_supply.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -32,9 +32,9 @@ bool warrant_supply_needed(const struct err *e)
 	return e->kind == ERR_DENIED && strcmp(e->field, MEMBER) == 0;
 }
 
-/* ---- at the spawner ---- */
+/* ---- spawner ---- */
 
-/* Beside the daemon's socket. Root uses the spawner's main socket, other users the one that gives only warrants. */
+/* In the directory of the daemon's socket. Root uses the spawner's main socket, other users the one for warrants only. */
 static char *spawner_socket(const struct ctl *c)
 {
 	const char *slash = c->socket ? strrchr(c->socket, '/') : NULL;
@@ -43,7 +43,7 @@ static char *spawner_socket(const struct ctl *c)
 	return slash ? xprintf("%.*s/%s", (int)(slash - c->socket), c->socket, name) : NULL;
 }
 
-/* A new warrant for these bytes in *ret; with 'check', whether that warrant holds. */
+/* Requests a new warrant for these bytes. With 'check': asks whether that warrant is valid for them; 'ret' may be NULL. */
 static bool request_from_spawner(const struct ctl *c, const struct warrant_subject *t, const char *check, unsigned char ret[WARRANT_LEN],
 	struct err *e)
 {
@@ -51,7 +51,7 @@ static bool request_from_spawner(const struct ctl *c, const struct warrant_subje
 	unsigned char old[WARRANT_LEN], new[WARRANT_LEN];
 
 	if (!socket)
-		return err_set(e, ERR_INTERNAL, "cannot tell where the spawner listens");
+		return err_set(e, ERR_INTERNAL, "cannot find the socket of the spawner");
 	if (check && !warrant_parse(check, old))
 		return err_set(e, ERR_DENIED, "it has no warrant");
 	if (!warrant_client_request(&(struct warrant_query){.socket = socket, .subject = *t, .check = check ? old : NULL}, new, e))
@@ -61,15 +61,15 @@ static bool request_from_spawner(const struct ctl *c, const struct warrant_subje
 	return true;
 }
 
-/* ---- the order ---- */
+/* ---- what is approved ---- */
 
-/* The subject of an approval: a definition of one job, for one owner, with the values of one run. */
+/* The subject of an approval: the definition of a job, its owner, and the parameters of a run. */
 struct subject {
 	const struct job_spec *spec;
 	int64_t uid;
 	const char *owner;
 	const struct strv *params;          /* NULL: those of the job */
-	unsigned char job[WARRANT_JOB_LEN]; /* its identity */
+	unsigned char job[WARRANT_JOB_LEN]; /* identity of the job */
 	bool confirm;                       /* a part of it came from the daemon */
 };
 
@@ -96,7 +96,7 @@ static void identity_new(struct subject *s, const char *key)
 	memcpy(s->job, sum, sizeof(s->job));
 }
 
-/* As the daemon will read the spec: members of maps in their order, a zone in any case. */
+/* Brings the definition into the daemon's form: sorted map members, and a time zone that is always set. */
 static bool normalise(const struct job_spec *s, struct job_spec *ret, struct err *e)
 {
 	AUTO_TEXT text = spec_json_to_text(s);
@@ -118,12 +118,12 @@ static bool exec_spec_make(const struct subject *s, struct exec_spec *ret, struc
 	if (!normalise(s->spec, &spec, e))
 		return false;
 	free(spec.warrant);
-	spec.warrant = xstrdup(warrant_print(s->job, none, text)); /* its identity becomes part of the order */
+	spec.warrant = xstrdup(warrant_print(s->job, none, text)); /* the identity is part of what is approved */
 	exec_spec_build(ret, &(struct exec_spec_source){.spec = &spec, .uid = s->uid, .owner = s->owner, .params = s->params});
 	return true;
 }
 
-static bool approve(const struct ctl *c, const struct subject *s, json_t *to, struct err *e)
+static bool request_warrant(const struct ctl *c, const struct subject *s, json_t *to, struct err *e)
 {
 	unsigned char warrant[WARRANT_LEN];
 	AUTO_DONE(buf) bytes = {};
@@ -139,18 +139,18 @@ static bool approve(const struct ctl *c, const struct subject *s, json_t *to, st
 
 /* ---- a new job ---- */
 
-/* The text of a template that is approved: all of it but the approval itself, and its name. */
+/* The text of a template that is approved: definition without warrant, parameters and name. */
 static void template_text(const char *name, const json_t *definition, const json_t *params, struct buf *out)
 {
 	json_auto_t *o = json_copy((json_t *)definition);
 
 	json_object_del(o, MEMBER);
 	json_object_set(o, "params", json_is_object(params) ? (json_t *)params : json_object());
-	json_object_set_new(o, "name", json_string(name)); /* a definition has none of its own */
+	json_object_set_new(o, "name", json_string(name)); /* a definition contains no name */
 	json_value_write(o, out);
 }
 
-/* {"host": null, "days": "7"}: those that must and may be given. */
+/* {"host": null, "days": "7"} becomes host and days=7: a required parameter and one with a default. */
 static void declared_params(const json_t *params, struct strv *ret)
 {
 	const char *name;
@@ -160,7 +160,7 @@ static void declared_params(const json_t *params, struct strv *ret)
 		strv_take(ret, json_is_string(v) ? xprintf("%s=%s", name, json_string_value(v)) : xstrdup(name));
 }
 
-static bool lay_over_template(struct ctl *c, const json_t *submission, struct job_spec *s, struct err *e)
+static bool merge_with_template(struct ctl *c, const json_t *submission, struct job_spec *s, struct err *e)
 {
 	const char *name = member_text(submission, "template");
 	AUTO_TEXT path = xprintf("/v1/templates/%s", name);
@@ -176,8 +176,8 @@ static bool lay_over_template(struct ctl *c, const json_t *submission, struct jo
 	template_text(name, definition, json_object_get(t, "params"), &text);
 	if (!request_from_spawner(c, &(struct warrant_subject){.kind = WARRANT_OF_TEXT, .data = text.data, .len = text.len},
 		    member_text(definition, MEMBER) ? member_text(definition, MEMBER) : "", NULL, e))
-		return err_wrap(e, "the template '%s' as the daemon has it is not taken (look at it with 'jobctl template show %s', then "
-			"make it again with 'jobctl template add %s'; approvals of earlier versions do not cover the name)", name, name, name);
+		return err_wrap(e, "the stored template '%s' is not approved (check it with 'jobctl template show %s', then add it "
+			"again with 'jobctl template add %s'; approvals of earlier versions do not include the name)", name, name, name);
 	declared_params(json_object_get(t, "params"), &declared);
 	if (!spec_json_read(definition, s, NULL, e) || !spec_json_merge(submission, s, e) ||
 	    !params_overlay(&declared, &s->params, &values, e))
@@ -188,7 +188,7 @@ static bool lay_over_template(struct ctl *c, const json_t *submission, struct jo
 	return true;
 }
 
-/* By its name, which is as harmless in a path as in the user database. */
+/* The user named by "as=" in the path, else the caller. User names need no percent-encoding. */
 static const struct passwd *owner_of(const char *path)
 {
 	const char *as = strstr(path, "as=");
@@ -209,12 +209,12 @@ static bool supply_new(struct ctl *c, const char *path, json_t *body, struct err
 	json_object_del(submission, "if_exists");
 	if (!pw)
 		return err_set(e, ERR_DENIED, "the owner of the new job is not in the user database");
-	if (s.confirm ? !lay_over_template(c, submission, &spec, e) : !spec_json_read(submission, &spec, NULL, e))
+	if (s.confirm ? !merge_with_template(c, submission, &spec, e) : !spec_json_read(submission, &spec, NULL, e))
 		return false;
 	s.uid = (int64_t)pw->pw_uid;
 	s.owner = pw->pw_name;
 	identity_new(&s, member_text(body, "key"));
-	return approve(c, &s, body, e);
+	return request_warrant(c, &s, body, e);
 }
 
 static bool supply_template(struct ctl *c, const char *path, json_t *body, struct err *e)
@@ -232,25 +232,28 @@ static bool supply_template(struct ctl *c, const char *path, json_t *body, struc
 
 /* ---- an existing job ---- */
 
-static bool not_taken(const json_t *job, const char *why, struct err *e)
+static bool fail_not_approved(const json_t *job, const char *why, struct err *e)
 {
-	return err_set(e, ERR_DENIED, "job %" PRId64 " as the daemon has it is not taken: %s; look at it with 'jobctl show %" PRId64
+	return err_set(e, ERR_DENIED, "job %" PRId64 " as stored is not approved: %s; check it with 'jobctl show %" PRId64
 		"', then approve it with 'jobctl approve %" PRId64 "'", member_int(job, "id"), why, member_int(job, "id"),
 		member_int(job, "id"));
 }
 
-/* The daemon must answer with the job that was typed. Only a name can be told from another: a number is the daemon's own. */
-static bool is_typed(const struct ref *typed, const json_t *job, struct err *e)
+/*
+ * Checks that the daemon answered with the job that the user typed. This detects a wrong job only if a name was typed:
+ * numbers are assigned by the daemon.
+ */
+static bool check_typed_job(const struct ref *typed, const json_t *job, struct err *e)
 {
 	const char *name = member_text(job, "name");
 
 	if (ref_job_matches(typed, member_int(job, "id"), name))
 		return true;
-	return err_set(e, ERR_DENIED, "the daemon answers with job %" PRId64 " '%s' when asked for '%s'; nothing is approved",
+	return err_set(e, ERR_DENIED, "the daemon answered with job %" PRId64 " '%s' to a request for '%s'; nothing was approved",
 		member_int(job, "id"), name ? name : "", typed->text);
 }
 
-/* The job as the daemon has it, which counts only if the spawner finds that its warrant covers all of it, with owner and name. */
+/* Reads the stored job. Fails unless the spawner confirms that its warrant covers the definition, the owner and the name. */
 static bool approved_job(struct ctl *c, const char *path, json_t **ret_job, struct job_spec *spec, struct subject *ret, struct err *e)
 {
 	AUTO_DONE(buf) bytes = {};
@@ -259,18 +262,18 @@ static bool approved_job(struct ctl *c, const char *path, json_t **ret_job, stru
 	struct ref typed;
 
 	if (!api_call(c, "GET", path, NULL, ret_job, e) || !job_object_read_spec(*ret_job, spec, e) ||
-	    (c->job_typed && (!ref_parse(c->job_typed, &typed, e) || !is_typed(&typed, *ret_job, e))))
+	    (c->job_typed && (!ref_parse(c->job_typed, &typed, e) || !check_typed_job(&typed, *ret_job, e))))
 		return false;
 	*ret = (struct subject){.spec = spec, .uid = member_int(*ret_job, "uid"), .owner = member_text(*ret_job, "owner"), .confirm = true};
 	if (!spec->warrant)
-		return not_taken(*ret_job, "it was never approved", e);
+		return fail_not_approved(*ret_job, "it was never approved", e);
 	if (!warrant_job(spec->warrant, ret->job))
-		return not_taken(*ret_job, "its approval was made by an earlier version and does not cover its name", e);
+		return fail_not_approved(*ret_job, "its approval was made by an earlier version and does not include its name", e);
 	if (!exec_spec_make(ret, &o, e) || !exec_spec_encode(&o, &bytes, e))
 		return false;
 	if (request_from_spawner(c, &(struct warrant_subject){.kind = WARRANT_OF_ORDER, .data = bytes.data, .len = bytes.len}, spec->warrant, NULL, &why))
 		return true;
-	return why.kind == ERR_DENIED ? not_taken(*ret_job, why.msg, e) : err_set(e, why.kind, "%s", why.msg);
+	return why.kind == ERR_DENIED ? fail_not_approved(*ret_job, why.msg, e) : err_set(e, why.kind, "%s", why.msg);
 }
 
 static bool supply_change(struct ctl *c, const char *path, json_t *body, struct err *e)
@@ -285,7 +288,7 @@ static bool supply_change(struct ctl *c, const char *path, json_t *body, struct 
 		return false;
 	if (!json_object_get(body, "revision"))
 		json_object_set_new(body, "revision", json_integer(member_int(job, "revision")));
-	return approve(c, &s, body, e);
+	return request_warrant(c, &s, body, e);
 }
 
 static bool supply_run(struct ctl *c, const char *path, json_t *body, struct err *e)
@@ -300,7 +303,7 @@ static bool supply_run(struct ctl *c, const char *path, json_t *body, struct err
 	if (!approved_job(c, of_job, &job, &spec, &s, e) || !params_json_read(json_object_get(body, "params"), &params, e))
 		return false;
 	s.params = &params;
-	return approve(c, &s, body, e);
+	return request_warrant(c, &s, body, e);
 }
 
 bool warrant_supply_approve(struct ctl *c, const struct ref *typed, const json_t *job, json_t *patch, struct err *e)
@@ -309,13 +312,13 @@ bool warrant_supply_approve(struct ctl *c, const struct ref *typed, const json_t
 	struct subject s = {.spec = &spec, .uid = member_int(job, "uid"), .owner = member_text(job, "owner"), .confirm = true};
 
 	job_spec_init(&spec);
-	if (!is_typed(typed, job, e) || !job_object_read_spec(job, &spec, e))
+	if (!check_typed_job(typed, job, e) || !job_object_read_spec(job, &spec, e))
 		return false;
 	if (!s.owner)
-		return err_set(e, ERR_INTERNAL, "the daemon does not say whose job it is");
+		return err_set(e, ERR_INTERNAL, "the answer of the daemon has no owner");
 	if (!warrant_job(spec.warrant, s.job))
 		identity_new(&s, NULL);
-	return approve(c, &s, patch, e);
+	return request_warrant(c, &s, patch, e);
 }
 
 bool warrant_supply(struct ctl *c, const struct warrant_supply_request *w, json_t **ret, struct err *e)
@@ -334,7 +337,7 @@ bool warrant_supply(struct ctl *c, const struct warrant_supply_request *w, json_
 	else if (len > 4 && strcmp(path + len - 4, "/run") == 0)
 		ok = supply_run(c, path, body, e);
 	else
-		ok = err_set(e, ERR_DENIED, "a warrant is needed, and this request cannot carry one");
+		ok = err_set(e, ERR_DENIED, "a warrant is required, and this request cannot contain one");
 	if (ok)
 		*ret = json_incref(body);
 	return ok;

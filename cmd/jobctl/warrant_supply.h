@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Warrants: when the daemon answers that one is needed, jobctl requests it from the spawner and repeats the request. */
+/* Obtains a warrant from the spawner if the daemon requires one. */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
@@ -8,18 +8,19 @@ struct ctl;
 struct err;
 struct ref;
 
-bool warrant_supply_needed(const struct err *e); /* the daemon's answer says so */
+bool warrant_supply_needed(const struct err *e); /* the daemon refused a request because of a missing warrant */
 
-/* The request as it was refused. */
+/* The request that was refused. */
 struct warrant_supply_request {
 	const char *method, *path;
 	const json_t *body; /* NULL: none */
 };
 /*
- * The same body with a warrant. The order is computed here. What was typed is taken as typed. What comes from the daemon (the rest of
- * a changed job, a template) is taken only if the spawner finds it approved before, and then it is shown and confirmed.
+ * *ret is a copy of the body with a warrant. jobctl computes what is to be approved. What the user typed is accepted. What
+ * comes from the daemon (the rest of a changed job, a template) is accepted only if the spawner finds that it was approved
+ * before; the user is shown the result and asked.
  */
 bool warrant_supply(struct ctl *c, const struct warrant_supply_request *w, json_t **ret, struct err *e);
 
-/* Approves a job as the daemon has it, after showing it; puts the warrant into 'patch'. */
+/* Shows a job as stored by the daemon, asks for approval, and adds the warrant to 'patch'. */
 bool warrant_supply_approve(struct ctl *c, const struct ref *typed, const json_t *job, json_t *patch, struct err *e);

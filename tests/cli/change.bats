@@ -20,7 +20,7 @@ editor() {
 	[[ "$stderr" == "changed job "*" 'one': env.B added, tags.team removed, priority 0 → 5, timeout 0s → 1m30s (revision 2); it runs in "* ]]
 	[ "$(jobctl show one -o json | jq -c '[.priority, .env, .tags, .timeout, .revision]')" = '[5,{"A":"1","B":"two"},{},90,2]' ]
 	run --separate-stderr jobctl set one priority=5
-	[[ "$stderr" == *"is that already; nothing was changed" ]]
+	[[ "$stderr" == *"already has this definition; nothing was changed" ]]
 	jobctl set one priority= env.A=
 	[ "$(jobctl show one -o json | jq -c '[.priority, .env]')" = '[0,{"B":"two"}]' ]
 }
@@ -112,7 +112,7 @@ editor() {
 	export EDITOR='f() { jobctl set eight priority=9 2>/dev/null; sed -i "s/^# retries = N.*/retries = 3/" "$1"; }; f'
 	TMPDIR=$DIR run --separate-stderr jobctl edit eight
 	[ "$status" -eq 6 ]
-	[[ "$stderr" == *"your text is in '$DIR/jobctl-edit-"* ]]
+	[[ "$stderr" == *"the edited text is in '$DIR/jobctl-edit-"* ]]
 	grep -q '^retries = 3' "$DIR"/jobctl-edit-*
 	[ "$(jobctl show eight -o json | jq -c '[.priority, .retries]')" = '[9,0]' ]
 }
@@ -148,7 +148,7 @@ editor() {
 	jobctl template add backup --param host --param days=7 -t kind=backup -- printf '<%s>' '{host}' --keep '{days}' '{{x}'
 	[ "$(jobctl template list -o name)" = backup ]
 	run jobctl template show backup
-	[[ "$output" == *"params.host  # must be given"* ]]
+	[[ "$output" == *"params.host  # required"* ]]
 	jobctl add --template backup -n b1 --param host="'; rm -rf / #" --wait
 	[ "$(jobctl log b1)" = "<'; rm -rf / #><--keep><7><{x}>" ]
 	[ "$(jobctl show b1 -o json | jq -c '[.template, .tags]')" = '["backup",{"kind":"backup"}]' ]
@@ -173,7 +173,7 @@ editor() {
 	[ "$status" -eq 6 ]
 	[ "$(jobctl add -n eleven --every 1h --if-exists keep -- echo b)" = "$id" ]
 	run --separate-stderr jobctl add -n eleven --every 1h --if-exists replace -- echo a
-	[[ "$stderr" == *"is there already; nothing was added" ]]
+	[[ "$stderr" == *"already exists; nothing was added" ]]
 	run --separate-stderr jobctl add -n eleven --every 1h --if-exists replace -- echo b
 	[[ "$stderr" == "replaced job $id 'eleven' (revision 2)"* ]]
 	run jobctl add --if-exists maybe -n x -- true

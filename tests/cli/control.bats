@@ -57,7 +57,7 @@ load daemon
 	[ "$(jobctl show nights -o json | jq -r .pause.reason)" = again ]
 	jobctl pause --all --reason works
 	run --separate-stderr jobctl resume --all --until 2099-01-01T00:00:00Z
-	[ "$stderr" = "the pause is over until 2099-01-01T00:00:00Z" ]
+	[ "$stderr" = "the pause is lifted until 2099-01-01T00:00:00Z" ]
 	[[ "$(jobctl status 2>&1)" == *"everything"*" will be paused by "*" from 2099-"*works* ]]
 	jobctl resume --all
 }
@@ -72,13 +72,13 @@ load daemon
 	[ "$status" -eq 2 ]
 	run jobctl pause terms --until 'every 5m'
 	[ "$status" -eq 2 ]
-	[[ "$output" == *"is no single moment"* ]]
+	[[ "$output" == *"is not a single time"* ]]
 }
 
 @test "pause wants jobs or one scope" {
 	run jobctl pause
 	[ "$status" -eq 2 ]
-	[[ "$output" == *"name a job, or give --all"* ]]
+	[[ "$output" == *"give a job, or one of --all"* ]]
 	run jobctl pause x --all
 	[ "$status" -eq 2 ]
 	run jobctl pause --all --tag a=b
@@ -143,7 +143,7 @@ load daemon
 	run --separate-stderr jobctl cancel back
 	[ "$stderr" = "cancelled job $id 'back'; to undo: jobctl resume $id" ]
 	run --separate-stderr jobctl cancel back
-	[ "$stderr" = "job $id 'back' was already cancelled; 'jobctl resume $id' brings it back" ]
+	[ "$stderr" = "job $id 'back' was already cancelled; 'jobctl resume $id' reactivates it" ]
 	for words in "run back" "set back priority=3"; do
 		run jobctl $words
 		[ "$status" -eq 6 ]
@@ -171,7 +171,7 @@ load daemon
 	id=$(jobctl add -n past --paused -- true)
 	jobctl cancel past
 	run --separate-stderr jobctl resume past
-	[ "$stderr" = "resumed job $id 'past'; its schedule has no slot left ('jobctl run $id' runs it once more)" ]
+	[ "$stderr" = "resumed job $id 'past'; its schedule has no more slots ('jobctl run $id' runs it again)" ]
 	run jobctl resume past
 	[ "$status" -eq 6 ]
 	[[ "$output" == *"'jobctl run $id' runs it once more"* ]]
@@ -230,9 +230,9 @@ load daemon
 	jobctl run warm --wait
 	jobctl run cold --force --wait
 	run --separate-stderr jobctl thaw
-	[ "$stderr" = "the freeze is over" ]
+	[ "$stderr" = "the freeze has ended" ]
 	run --separate-stderr jobctl thaw
-	[ "$stderr" = "nothing to do: nothing is frozen" ]
+	[ "$stderr" = "nothing to do: there is no freeze" ]
 	[ "$(jobctl status -o json | jq -r .frozen)" = null ]
 }
 
@@ -241,7 +241,7 @@ load daemon
 	run --separate-stderr jobctl add -n chilled -- true
 	[[ "$stderr" == *"; it does not start now: frozen by "*": works (jobctl why "*")" ]]
 	run --separate-stderr jobctl add -n chilled2 --every 1h -- true
-	[[ "$stderr" == *"; its first slot is at "*"; at present: frozen by "* ]]
+	[[ "$stderr" == *"; its first slot is at "*"; currently: frozen by "* ]]
 	jobctl add --tag team=web --wait -- true
 	jobctl add --tag team=db --wait -- true
 	run jobctl freeze --except a=1 --except b=2
@@ -276,10 +276,10 @@ load daemon
 	id=$(add)
 	jobctl cancel keyed
 	run --separate-stderr add
-	[ "$stderr" = "job $id 'keyed' was added with this key before, and cancelled since; nothing was added (jobctl resume $id)" ]
+	[ "$stderr" = "job $id 'keyed' was added with this key before and has been cancelled since; nothing was added (jobctl resume $id)" ]
 	jobctl rm --yes keyed
 	run --separate-stderr add
-	[[ "$stderr" == "job $id 'keyed' was added with this key before, and removed since; nothing was added (use another --key"* ]]
+	[[ "$stderr" == "job $id 'keyed' was added with this key before and has been removed since; nothing was added (use another --key"* ]]
 }
 
 @test "options that have their default override a template" {
@@ -333,16 +333,16 @@ load daemon
 @test "pause of a scope is shown, and ended by the same words" {
 	jobctl add -n tagged --every 1h --tag env=test -- true
 	run --separate-stderr jobctl pause --tag env=test --reason why
-	[[ "$stderr" =~ ^what\ has\ the\ tag\ env=test\ is\ paused\ by\ .*:\ why$ ]]
+	[[ "$stderr" =~ ^everything\ with\ the\ tag\ env=test\ is\ paused\ by\ .*:\ why$ ]]
 	run jobctl run tagged
 	[ "$status" -eq 6 ]
 	[[ "$output" == *"jobctl resume --tag env=test"* ]]
 	run --separate-stderr jobctl list
-	[[ "$stderr" == "what has the tag env=test is paused"* ]]
+	[[ "$stderr" == "everything with the tag env=test is paused"* ]]
 	run --separate-stderr jobctl resume --tag env=other
 	[[ "$stderr" == "nothing to do: there is no such pause"* ]]
 	run --separate-stderr jobctl resume --tag env=test
-	[ "$stderr" = "the pause is over" ]
+	[ "$stderr" = "the pause has ended" ]
 	jobctl run tagged --wait
 }
 
@@ -352,6 +352,6 @@ load daemon
 	sleep 0.5
 	[ "$(jobctl runs later -o json | jq -r '.[0].state')" = queued ]
 	run --separate-stderr jobctl resume later
-	[[ "$stderr" == *"; 1 run that was held back may start now" ]]
+	[[ "$stderr" == *"; 1 run that was held back can start now" ]]
 	jobctl wait later
 }

@@ -56,7 +56,7 @@ run_of() {
 	jobctl add -w -n fine -- true
 	run jobctl dead show "fine#$(run_of fine)"
 	[ "$status" -eq 3 ]
-	[[ "$output" == *"is no dead letter, it is succeeded"* ]]
+	[[ "$output" == *"is not a dead letter, it is succeeded"* ]]
 }
 
 @test "a dead letter tried again is the same run, and may succeed" {

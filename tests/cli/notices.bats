@@ -19,7 +19,7 @@ setup_file() {
 	[ "$status" -eq 0 ]
 	[[ "${lines[1]}" == *"exit code 3" ]]
 	[ "$(jobctl notices list tells --json | jq -r '.[0].error')" = "exit code 3" ]
-	jobctl show tells | grep -q '^notice .*could not be told by exec:exit 3: exit code 3'
+	jobctl show tells | grep -q '^notice .*could not be sent to exec:exit 3: exit code 3'
 	jobctl status | grep -q '^notices .*jobctl notices --failed'
 }
 

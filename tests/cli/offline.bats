@@ -42,10 +42,10 @@ teardown_file() {
 @test "a verb of another tool is answered with the one that does it here" {
 	run --separate-stderr jobctl kill 1
 	[ "$status" -eq 2 ]
-	[ "$stderr" = "jobctl: no verb 'kill'; here it is 'jobctl cancel RUN'" ]
+	[ "$stderr" = "jobctl: no verb 'kill'; use 'jobctl cancel RUN'" ]
 	for word in atq delete describe disable drain enable jobs ls ps queues retry start stop tail undrain update; do
 		run --separate-stderr jobctl $word
-		read -ra here <<<"$(tr -d "'" <<<"${stderr#*here it is \'jobctl }")"
+		read -ra here <<<"$(tr -d "'" <<<"${stderr#*use \'jobctl }")"
 		jobctl help "${here[0]}" >/dev/null
 	done
 }
@@ -62,9 +62,9 @@ teardown_file() {
 	run -2 --separate-stderr jobctl add --retires 3 -- true
 	[[ $stderr == *"did you mean '--retries'?"* ]]
 	run -2 --separate-stderr jobctl set 1 prioritiy=3
-	[ "$stderr" = "jobctl: there is no 'prioritiy'; did you mean 'priority'?" ]
+	[ "$stderr" = "jobctl: unknown key 'prioritiy'; did you mean 'priority'?" ]
 	run -2 --separate-stderr jobctl set 1 evry=3m
-	[ "$stderr" = "jobctl: there is no 'evry'; did you mean 'every'?" ]
+	[ "$stderr" = "jobctl: unknown key 'evry'; did you mean 'every'?" ]
 	run -2 --separate-stderr jobctl next --tz Europe/Belrin -- @daily
 	[ "$stderr" = "jobctl: no time zone 'Europe/Belrin'; did you mean 'Europe/Berlin'?" ]
 	run -2 --separate-stderr jobctl next --tz tokyo -- @daily
@@ -223,7 +223,7 @@ PY
 	until [ -S "$DIR/mute" ]; do sleep 0.02; done
 	run jobctl --socket "$DIR/mute" add -- true
 	[ "$status" -eq 1 ]
-	[[ "$output" == *"may have been added or not"*"--key"* ]]
+	[[ "$output" == *"may or may not have been added"*"--key"* ]]
 }
 
 @test "escapes in an answer of the daemon do not reach the terminal" {

@@ -91,7 +91,7 @@ load daemon
 	jobctl wait "$job"
 	run --separate-stderr jobctl log "$job"
 	[ "$status" -eq 0 ]
-	[[ "$stderr" == *"were not kept"* ]]
+	[[ "$stderr" == *"were not stored"* ]]
 	[ "${lines[0]}" = 1 ]
 	[ "${lines[-1]}" = 10000 ]
 }
@@ -143,7 +143,7 @@ load daemon
 	jobctl set "$job" in=1h
 	wait $! && status=0 || status=$?
 	[ "$status" -eq 12 ]
-	[[ "$(cat "$BATS_TEST_TMPDIR/said")" == *"taken back"* ]]
+	[[ "$(cat "$BATS_TEST_TMPDIR/said")" == *"withdrawn"* ]]
 }
 
 @test "wait --timeout gives up with 8" {
@@ -201,7 +201,7 @@ load daemon
 	code=0
 	wait $wait || code=$?
 	[ "$code" -eq 10 ]
-	grep -q "daemon is away" "$DIR/said"
+	grep -q "daemon is not reachable" "$DIR/said"
 }
 
 @test "the log of a job that waits for its retry is that of its last attempt" {

@@ -24,7 +24,7 @@ member() {
 	run --separate-stderr jobctl queue add night --running 2 --rate 10/1m:3
 	[ "$status" -eq 0 ]
 	[ -z "$output" ]
-	[ "$stderr" = "made queue 'night': at most 2 running, weight 100, starts 10/1m:3" ]
+	[ "$stderr" = "added queue 'night': at most 2 running, weight 100, starts 10/1m:3" ]
 	run jobctl queue add night
 	[ "$status" -eq 6 ]
 	[[ "$output" == *"'jobctl queue set night' changes it"* ]]

@@ -34,7 +34,7 @@ load daemon
 	[ "${lines[0]}" = "schedule      at 02:00 and 02:35 every day, Europe/Berlin" ]
 	[ "$(grep -cE '^(next)? +[0-9]{4}-[0-9-]+T02:(00|35):00\+0[12]:00' <<<"$output")" -eq 5 ]
 	[[ "$output" =~ "note          minute '*/35' starts again at 0".*" (uneven-step)" ]]
-	[ "$stderr" = "nothing was added; without --dry-run it would be" ]
+	[ "$stderr" = "nothing was added (--dry-run)" ]
 	run jobctl add --dry-run --tz UTC --cron '0 3 * * *' -o json -- true
 	[ "$(jq -r '.explain, (.next | length), (.findings | length), .id' <<<"$output" | xargs)" = \
 		"at 03:00 every day, UTC 5 0 null" ]
@@ -257,7 +257,7 @@ load daemon
 	jobctl add -n kernel --on boot -- true
 	run --separate-stderr jobctl next kernel
 	[ "$status" -eq 0 ] && [ -z "$output" ]
-	[ "$stderr" = "no slot is known to come; the schedule is: once after every boot of the machine" ]
+	[ "$stderr" = "no upcoming slots; the schedule is: once after every boot of the machine" ]
 }
 
 @test "show --as-command makes an equal job" {
@@ -302,7 +302,7 @@ load daemon
 	run --separate-stderr jobctl wait "$run"
 	[ "$status" -eq 11 ]
 	run --separate-stderr jobctl cancel "$run"
-	[ "$stderr" = "cancelled run $run" ] || [ "$stderr" = "run $run was already over: cancelled" ]
+	[ "$stderr" = "cancelled run $run" ] || [ "$stderr" = "run $run had already ended: cancelled" ]
 }
 
 @test "cancel --running ends what runs, children included" {
@@ -322,11 +322,11 @@ load daemon
 	job=$(jobctl add -n over1 --wait -- true 2>/dev/null)
 	run --separate-stderr jobctl cancel over1
 	[ "$status" -eq 0 ]
-	[ "$stderr" = "job $job 'over1' was already finished; 'jobctl run $job' runs it once more" ]
+	[ "$stderr" = "job $job 'over1' was already finished; 'jobctl run $job' runs it again" ]
 	jobctl add -n over2 --in 1h -- true
 	jobctl cancel over2
 	run --separate-stderr jobctl cancel over2
-	[[ "$stderr" == *"was already cancelled; 'jobctl resume "*"' brings it back" ]]
+	[[ "$stderr" == *"was already cancelled; 'jobctl resume "*"' reactivates it" ]]
 }
 
 @test "cancel goes on after one that is not there and exits with its code" {
@@ -397,6 +397,6 @@ load daemon
 	done
 	kill -CONT "$pid"
 	wait "$asking"
-	[[ "$(cat "$DIR/silent.err")" == "the daemon at '$DIR/run/jobsched/jobsched.sock' is stopped ('kill -CONT $pid' lets it go on) and has not answered for 3 s"* ]]
+	[[ "$(cat "$DIR/silent.err")" == "the daemon at '$DIR/run/jobsched/jobsched.sock' is stopped ('kill -CONT $pid' resumes it) and has not answered for 3 s"* ]]
 	grep -q "^jobschedd " "$DIR/silent.out"
 }

@@ -116,7 +116,7 @@ def output_that_a_full_disk_did_not_take_is_told_of_with_the_cause():
         job = d.add(name="loud", command=["sh", "-c", "yes | head -c 4M"])["id"]
         assert d.wait_final(job)["state"] == "succeeded"
         said = d.jobctl("log", "loud").stderr
-        assert "were not kept: its output could not be written: No space left on device" in said, said
+        assert "were not stored: its output could not be written: No space left on device" in said, said
 
 
 @case
@@ -129,7 +129,7 @@ def on_a_full_disk_status_and_why_say_that_nothing_starts():
         def stuck():
             fill(filler)  # what was freed meanwhile, too
             said = d.jobctl("status", check=False)
-            return said.returncode == 1 and "nothing is started since" in said.stdout and said
+            return said.returncode == 1 and "no run has been started since" in said.stdout and said
         said = wait_until("nothing can be started", 60, stuck)
         assert "no space left for the store" in said.stdout, said
         wait_until("why says so", 60, lambda: "no space left for the store" in d.jobctl("why", "tick").stdout)

@@ -167,7 +167,7 @@ def a_failing_webhook_is_tried_again_and_given_up():
         assert d.notices(state="failed")[0]["kind"] == "test"
         assert d.api().get("/v1/status")["notices"]["failed"] == 1
         assert "could not be sent" in d.jobctl("status").stdout
-        assert "could not be told" in d.jobctl("show", "backup").stdout
+        assert "could not be sent to" in d.jobctl("show", "backup").stdout
         events = d.api().pages("/v1/events", "events")
         assert [e for e in events if e["what"] == "notice.failed" and e["job"] == job], events
         assert not [e for e in events if web.url in json.dumps(e)]  # it may hold a secret

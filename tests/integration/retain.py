@@ -52,7 +52,7 @@ def old_history_is_archived_and_deleted_with_its_output():
         assert d.api().call("GET", "/v1/jobs/old")[0] == 404
         assert d.api().get("/v1/jobs/young")["name"] == "young"
         wait_until("the old file is gone", 10, lambda: len(outputs(d)) == 1)
-        assert d.jobctl("db", "check").stdout == "the store is sound\n"
+        assert d.jobctl("db", "check").stdout == "the store is intact\n"
         events = d.api().get("/v1/events")["events"]
         assert any(e["what"] == "db.prune" for e in events), events
 
@@ -115,7 +115,7 @@ def a_backup_is_taken_while_jobs_run_and_put_back():
         # F-14: it went on when the backup was made and has ended since: nobody runs it again
         run = d.runs(long)[0]
         assert (run["state"], run["reason"]) == ("lost", "restored"), run
-        assert d.jobctl("db", "check").stdout == "the store is sound\n"
+        assert d.jobctl("db", "check").stdout == "the store is intact\n"
 
 
 @case

@@ -67,12 +67,12 @@ def orders_to_nodes_do_what_they_say_or_say_why_not():
         other = c.others(leader)[0]
         first, second = ("n%d" % c.nodes.index(d) for d in (leader, other))
         for words, code, said in ((("node", "drain", "nowhere"), 3, "no node 'nowhere'; see 'jobctl nodes'"),
-                                  (("node", "drain", "no/where"), 2, "no name of a node"),
+                                  (("node", "drain", "no/where"), 2, "not the name of a node"),
                                   (("node", "resign", second), 6, "node '%s' does not lead" % second),
                                   (("node", "undrain", second), 0, "was not drained"),
-                                  (("node", "drain", second), 0, "starts nothing new"),
-                                  (("node", "drain", second), 0, "was drained already"),
-                                  (("node", "undrain", second), 0, "takes new work again")):
+                                  (("node", "drain", second), 0, "starts no new runs"),
+                                  (("node", "drain", second), 0, "was already drained"),
+                                  (("node", "undrain", second), 0, "starts runs again")):
             got = code_of(other, *words)
             assert got[0] == code and said in got[1], (words, got)
         c.add(other, "tick", 0, schedule=["every 1s"], overlap="queue:100")
@@ -129,7 +129,7 @@ def a_node_that_may_not_lead_does_not_and_people_see_that_nobody_does():
         wait_until("nobody leads", 30, lambda: c.leader(barred) is None)
         time.sleep(LEASE)
         assert c.leader(barred) is None
-        assert "nobody leads since term" in barred.jobctl("status").stdout
+        assert "no leader since term" in barred.jobctl("status").stdout
         # one of many is in a part of the schedule that nobody plans now
         more = [c.add(barred, "more%d" % i, 0, schedule=["every 1s"]) for i in range(12)]
         wait_until("why says it", 30, lambda: any(why(barred, j)["code"] == "unplanned" and "no node leads" in why(barred, j)["message"]

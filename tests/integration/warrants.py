@@ -361,7 +361,7 @@ def what_root_never_approved_is_not_built_upon():
         s.write_spawner_conf("require-warrant = root\n")
         s.start()
         result = s.jobctl("root", "set", "--yes", "r", "env.A=1", check=False)
-        assert result.returncode == 4 and "as the daemon has it is not taken" in result.stderr, result
+        assert result.returncode == 4 and "as stored is not approved" in result.stderr, result
         assert "jobctl approve 1" in result.stderr, result
         s.jobctl("root", "run", "r")
         wait_until("it is refused", 20, lambda: any("no warrant" in (a["error"] or "") for r in s.runs("root", 1)
@@ -493,7 +493,7 @@ def a_captured_daemon_gets_no_approval_for_roots_job_in_place_of_anothers():
             assert result.returncode == 4 and why in result.stderr and not fake.got, (result, fake.got)
         fake.shown = dict(approved, id=other["id"])  # with the name that was approved
         result = s.jobctl("root", "set", "--yes", "report", *command, check=False)
-        assert result.returncode == 4 and "when asked for 'report'" in result.stderr and not fake.got, (result, fake.got)
+        assert result.returncode == 4 and "to a request for 'report'" in result.stderr and not fake.got, (result, fake.got)
         # by number, the daemon can show any approved job: root sees which it is, and is asked
         result = s.jobctl("root", "set", hers, *command, check=False)
         assert result.returncode == 4 and "job 'harmless', to run as root (uid 0)" in result.stderr, result

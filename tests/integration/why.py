@@ -102,7 +102,7 @@ def a_run_that_is_planned_says_that_it_is_paused_or_frozen():
             [row] = [line.split() for line in d.jobctl("list", "soon").stdout.splitlines() if "soon" in line]
             assert row[1:5] == ["soon", "active", "-", code], row
             assert "next          none while it is paused or frozen" in d.jobctl("show", "soon").stdout
-            assert "next:  none before that ends" in d.jobctl("why", "soon").stdout
+            assert "next:  none until that ends" in d.jobctl("why", "soon").stdout
             d.api().post(end, body)
         expect(d, job, "not_due")
         end = stamp(3600)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes members of a row into the cells of a table. */
+/* Writes JSON members into table cells. */
 #include "jobctl/render/cells.h"
 #include "base/buf.h"
 #include "base/text.h"
@@ -17,15 +17,15 @@ void cell_put(const json_t *row, const char *key, struct buf *out)
 		buf_printf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
 }
 
-void cell_put_time(const json_t *row, const char *key, const struct look *l, struct buf *out)
+void cell_put_time(const json_t *row, const char *key, const struct cell_style *style, struct buf *out)
 {
 	usec_t t = member_time(row, key);
 	char text[WORDS_MAX];
 
 	if (!t)
 		return;
-	if (l->relative)
-		buf_str(out, words_relative(t, l->now, text));
+	if (style->relative)
+		buf_str(out, words_relative(t, style->now, text));
 	else
-		buf_str(out, l->utc ? member_text(row, key) : words_instant(t, text));
+		buf_str(out, style->utc ? member_text(row, key) : words_instant(t, text));
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cells of a table that are members of its rows as they are. */
+/* Table cells taken directly from JSON members. */
 #pragma once
 #include <jansson.h>
 
 struct buf;
-struct look;
+struct cell_style;
 
-void cell_put(const json_t *row, const char *key, struct buf *out); /* a text or a number; nothing for anything else */
-void cell_put_time(const json_t *row, const char *key, const struct look *l, struct buf *out);
+void cell_put(const json_t *row, const char *key, struct buf *out); /* a text or an integer; other types give nothing */
+void cell_put_time(const json_t *row, const char *key, const struct cell_style *style, struct buf *out);
 
-/* A cell_fn for the member of that name. */
+/* Defines cell_KEY(), a cell_fn for the member KEY. */
 #define CELL(key)                                                                                  \
-	static void cell_##key(const json_t *row, const struct look *l, struct buf *out)           \
+	static void cell_##key(const json_t *row, const struct cell_style *style, struct buf *out) \
 	{                                                                                          \
-		(void)l;                                                                           \
+		(void)style;                                                                       \
 		cell_put(row, #key, out);                                                          \
 	}

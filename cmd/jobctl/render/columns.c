@@ -14,15 +14,15 @@
 #include <string.h>
 
 #define CELL_OF(fn, key)                                                                           \
-	static void fn(const json_t *row, const struct look *l, struct buf *out)                   \
+	static void fn(const json_t *row, const struct cell_style *style, struct buf *out)         \
 	{                                                                                          \
-		(void)l;                                                                           \
+		(void)style;                                                                       \
 		cell_put(row, key, out);                                                           \
 	}
 #define CELL_TIME(fn, key)                                                                         \
-	static void fn(const json_t *row, const struct look *l, struct buf *out)                   \
+	static void fn(const json_t *row, const struct cell_style *style, struct buf *out)         \
 	{                                                                                          \
-		cell_put_time(row, key, l, out);                                                        \
+		cell_put_time(row, key, style, out);                                               \
 	}
 
 CELL_OF(cell_id, "id")
@@ -47,31 +47,31 @@ CELL_TIME(cell_started, "started_at")
 CELL_TIME(cell_ended, "ended_at")
 CELL_TIME(cell_died, "dead_at")
 
-static void cell_next(const json_t *row, const struct look *l, struct buf *out)
+static void cell_next(const json_t *row, const struct cell_style *style, struct buf *out)
 {
 	if (!words_is_held(row))
-		cell_put_time(row, "next_at", l, out);
+		cell_put_time(row, "next_at", style, out);
 }
 
-static void cell_schedule(const json_t *row, const struct look *l, struct buf *out)
+static void cell_schedule(const json_t *row, const struct cell_style *style, struct buf *out)
 {
 	AUTO_DONE(buf) words = {};
 
 	words_schedule(row, &words);
-	if (l->utc)
+	if (style->utc)
 		buf_str(out, words.data ? words.data : "");
 	else
 		words_localize(words.data ? words.data : "", out);
 }
 
-static void cell_command(const json_t *row, const struct look *l, struct buf *out)
+static void cell_command(const json_t *row, const struct cell_style *style, struct buf *out)
 {
-	(void)l;
+	(void)style;
 	words_command(row, out);
 }
 
-/* A tables' cell: the state and when; in CSV two cells say it. */
-static void cell_last(const json_t *row, const struct look *l, struct buf *out)
+/* State and time of the last run. In CSV they are two cells, last_state and last_ended_at. */
+static void cell_last(const json_t *row, const struct cell_style *style, struct buf *out)
 {
 	const json_t *run = json_object_get(row, "last_run");
 	const char *state = member_text(run, "state");
@@ -83,65 +83,65 @@ static void cell_last(const json_t *row, const struct look *l, struct buf *out)
 	buf_str(out, state);
 	if (!t)
 		t = member_time(run, "slot");
-	if (l->relative && t)
-		buf_printf(out, " %s", words_relative(t, l->now, text));
+	if (style->relative && t)
+		buf_printf(out, " %s", words_relative(t, style->now, text));
 }
 
-static void cell_last_ended(const json_t *row, const struct look *l, struct buf *out)
+static void cell_last_ended(const json_t *row, const struct cell_style *style, struct buf *out)
 {
-	cell_put_time(json_object_get(row, "last_run"), "ended_at", l, out);
+	cell_put_time(json_object_get(row, "last_run"), "ended_at", style, out);
 }
 
-/* One word; 'jobctl why' says the sentence. */
-static void cell_waits(const json_t *row, const struct look *l, struct buf *out)
+/* The code of the obstacle; 'jobctl why' shows the sentence. */
+static void cell_waits(const json_t *row, const struct cell_style *style, struct buf *out)
 {
-	(void)l;
+	(void)style;
 	cell_put(json_object_get(row, "waiting_for"), "code", out);
 }
 
-static void cell_tags(const json_t *row, const struct look *l, struct buf *out)
+static void cell_tags(const json_t *row, const struct cell_style *style, struct buf *out)
 {
 	const char *key, *gap = "";
 	const json_t *value;
 
-	(void)l;
+	(void)style;
 	json_object_foreach((json_t *)json_object_get(row, "tags"), key, value) {
 		buf_printf(out, "%s%s=%s", gap, key, json_string_value(value));
 		gap = ",";
 	}
 }
 
-static void cell_run(const json_t *row, const struct look *l, struct buf *out)
+static void cell_run(const json_t *row, const struct cell_style *style, struct buf *out)
 {
-	(void)l;
+	(void)style;
 	ref_of_run(row, out);
 }
 
-static void cell_duration(const json_t *row, const struct look *l, struct buf *out)
+static void cell_duration(const json_t *row, const struct cell_style *style, struct buf *out)
 {
 	usec_t from = member_time(row, "started_at"), to = member_time(row, "ended_at");
 	char text[WORDS_MAX];
 
 	if (!from)
 		return;
-	if (!to && !l->relative)
+	if (!to && !style->relative)
 		return;
 	if (!to)
-		to = l->now;
-	if (l->relative)
+		to = style->now;
+	if (style->relative)
 		buf_str(out, words_duration(to - from, text));
 	else
 		buf_printf(out, "%.3f", (double)(to - from) / USEC_SEC);
 }
 
-/* With the moment of the next try, when one is waited for. */
-static void cell_result(const json_t *row, const struct look *l, struct buf *out)
+/* The result, and the time of the next attempt if the run waits for a retry. */
+static void cell_result(const json_t *row, const struct cell_style *style, struct buf *out)
 {
 	words_result(row, out);
 	if (!words_waits_for_retry(row) || !member_time(row, "due_at"))
 		return;
-	buf_str(out, l->relative ? ", " : ", at ");
-	cell_put_time(row, "due_at", l, out);
+	buf_str(out, style->relative ? ", " : ", at ");
+	cell_put_time(row, "due_at", style, out);
 }
 
 static const struct column job_columns[] = {

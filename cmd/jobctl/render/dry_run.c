@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shows findings, and what a job would do that was not added. */
+/* Formats dry-run results, changes and warnings. */
 #include "jobctl/render/dry_run.h"
 
 #include "base/buf.h"
@@ -14,7 +14,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define LABEL 14 /* as 'show' has it */
+#define LABEL 14 /* width of the labels, as in 'jobctl show' */
 
 void dry_run_say_findings(const json_t *findings)
 {
@@ -25,7 +25,7 @@ void dry_run_say_findings(const json_t *findings)
 		ctl_say("note: %s (%s)", member_text(f, "message"), member_text(f, "code"));
 }
 
-/* The local time, and how far the clock jumps on that day. */
+/* Local time; on a day on which the clock changes, also by how much. */
 static void put_local_time(usec_t t, const struct zone *z, struct buf *out)
 {
 	int64_t jump = preview_clock_change(t, z);
@@ -46,7 +46,7 @@ static void put_next_slots(const struct ctl *c, const json_t *job, struct buf *o
 	char words[WORDS_MAX];
 	size_t i;
 
-	/* Without the zone at hand, the instants say it all the same. */
+	/* If the zone is not installed here, times are shown in the user's zone. */
 	if (tz && strcmp(tz, "UTC") != 0 && !zone_cache_get(zones, tz, &z, NULL))
 		z = NULL;
 	json_array_foreach(json_object_get(job, "next"), i, at) {
@@ -98,7 +98,7 @@ int dry_run_show_change(const struct ctl *c, const json_t *job)
 	}
 	put_schedule_outlook(c, job, &out);
 	render_flush(&out);
-	ctl_say(changed ? "nothing was changed; without --dry-run it would be" : "it is that already; nothing would be changed");
+	ctl_say(changed ? "nothing was changed (--dry-run)" : "the job already has this definition; nothing would be changed");
 	return EXIT_SUCCESS;
 }
 
@@ -111,10 +111,10 @@ int dry_run_show(const struct ctl *c, const json_t *job)
 	put_schedule_outlook(c, job, &out);
 	render_flush(&out);
 	if (json_is_true(json_object_get(job, "replaced")))
-		ctl_say("nothing was changed; without --dry-run it would take the place of job '%s'", member_text(job, "name"));
+		ctl_say("nothing was changed (--dry-run); the job would replace job '%s'", member_text(job, "name"));
 	else if (json_is_true(json_object_get(job, "existed")))
-		ctl_say("nothing was added, and nothing would be: job %" PRId64 " is it already", member_int(job, "id"));
+		ctl_say("nothing was added (--dry-run), and nothing would be: job %" PRId64 " already exists", member_int(job, "id"));
 	else
-		ctl_say("nothing was added; without --dry-run it would be");
+		ctl_say("nothing was added (--dry-run)");
 	return EXIT_SUCCESS;
 }

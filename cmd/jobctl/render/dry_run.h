@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the daemon found about a schedule: notes on an added job, and the whole of a dry run. */
+/* Prints the result of a dry run and warnings about schedules. */
 #pragma once
 #include <jansson.h>
 
 struct ctl;
 
-void dry_run_say_findings(const json_t *findings); /* on standard error, a line each */
-int dry_run_show_change(const struct ctl *c, const json_t *job); /* the same for a change of a job */
-int dry_run_show(const struct ctl *c, const json_t *job); /* the answer to a dry run; the exit code */
+void dry_run_say_findings(const json_t *findings); /* one line each on standard error */
+
+/* Print the answer to 'add --dry-run' and 'set --dry-run'; return the exit code. */
+int dry_run_show(const struct ctl *c, const json_t *job);
+int dry_run_show_change(const struct ctl *c, const json_t *job);

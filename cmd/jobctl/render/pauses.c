@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads how long a pause lasts, and says what is paused. */
+/* Formats pauses in English, and parses --until. */
 #include "jobctl/render/pauses.h"
 
 #include "jobctl/api.h"
@@ -33,7 +33,7 @@ bool pause_until_read(const struct ctl *c, const char *text, usec_t *ret, struct
 	if (!zone_cache_get(zones, tz, &context.zone, e) || !schedule_parse(text, &context, &when, e))
 		return err_wrap(e, "--until");
 	if (schedule_kind(when) != SCHEDULE_ONCE || !schedule_first(when, ret))
-		return err_set(e, ERR_INVALID, "--until: '%s' is no single moment; write 2h, 'tomorrow 9am' or "
+		return err_set(e, ERR_INVALID, "--until: '%s' is not a single time; write 2h, 'tomorrow 9am' or "
 			"2026-11-16T09:00:00Z", text);
 	return true;
 }
@@ -65,7 +65,7 @@ void pause_describe(const struct ctl *c, const json_t *pause, struct buf *out)
 	put_pause_time(c, pause, is_future_pause(c, pause) ? "from" : "since", "at", out);
 	put_pause_time(c, pause, "until", "until", out);
 	if (spared)
-		buf_printf(out, ", but for what has the tag %s", spared);
+		buf_printf(out, ", except jobs with the tag %s", spared);
 	if (reason)
 		buf_printf(out, ": %s", reason);
 }
@@ -79,7 +79,7 @@ void pause_describe_scope(const json_t *pause, struct buf *out)
 	if (strcmp(scope, "queue") == 0)
 		buf_printf(out, "queue '%s'", key);
 	else if (strcmp(scope, "tag") == 0)
-		buf_printf(out, "what has the tag %s", key);
+		buf_printf(out, "everything with the tag %s", key);
 	else
 		buf_str(out, "everything");
 	if (whose)
@@ -93,7 +93,7 @@ bool pauses_say(struct ctl *c, struct err *e)
 	size_t i;
 
 	if (!api_call(c, "GET", "/v1/pauses", NULL, &answer, e))
-		/* a daemon that knows no pauses, or none at all: what is asked next will tell */
+		/* If there is no daemon, the next request reports that. */
 		return e->kind == ERR_NOT_FOUND || (e->kind == ERR_UNREACHABLE && !c->client);
 	json_array_foreach(json_object_get(answer, "pauses"), i, pause) {
 		AUTO_DONE(buf) line = {};

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define REAL_DIGITS 15 /* seconds with microseconds, without the noise of binary fractions */
+#define REAL_DIGITS 15 /* enough for seconds with microseconds; 17 would show rounding errors, as 0.30000000000000004 */
 
 static const char *const format_names[FORMAT_MAX] = {
 	[FORMAT_TABLE] = "table", [FORMAT_WIDE] = "wide", [FORMAT_JSON] = "json",
@@ -62,7 +62,7 @@ int render_text(struct buf *b)
 	return EXIT_SUCCESS;
 }
 
-/* The length of what needs no look: printable ASCII and the blanks jansson puts between members. */
+/* The length of the text that needs no escaping: printable ASCII, and the newlines between members. */
 static size_t plain_length(const char *p)
 {
 	size_t n = 0;
@@ -72,7 +72,7 @@ static size_t plain_length(const char *p)
 	return n;
 }
 
-/* Outside strings JSON is ASCII, so a character that text_escape() would not show is inside one. */
+/* A character that text_escape() would replace. It stands inside a JSON string, because the rest of JSON is ASCII. */
 static size_t put_json_char(const char *p, struct buf *out)
 {
 	unsigned char first = (unsigned char)*p;

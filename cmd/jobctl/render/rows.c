@@ -14,7 +14,7 @@ static bool column_is_shown(const struct rows *r, const struct column *column)
 	return r->c->format != FORMAT_TABLE || !column->wide;
 }
 
-/* RFC 4180; on a terminal nothing raw. */
+/* A field as in RFC 4180. Control characters are escaped if standard output is a terminal. */
 static void csv_field(struct rows *r, const char *text)
 {
 	AUTO_DONE(buf) safe = {};
@@ -48,10 +48,10 @@ void rows_begin(struct rows *r, const struct ctl *c, const struct row_kind *kind
 	size_t n = 0;
 
 	*r = (struct rows){.c = c, .kind = kind};
-	r->look = (struct look){.relative = c->terminal && render_is_text(c), .utc = !render_is_text(c), .now = c->now};
+	r->style = (struct cell_style){.relative = c->terminal && render_is_text(c), .utc = !render_is_text(c), .now = c->now};
 	for (size_t i = 0; i < kind->n; i++)
 		if (column_is_shown(r, &kind->columns[i]))
-			r->shown[n++] = kind->columns[i].look;
+			r->shown[n++] = kind->columns[i].layout;
 	table_init(&r->table, r->shown, n);
 	r->table.width = c->width;
 	r->table.colour = c->colour;
@@ -69,7 +69,7 @@ static void add_cells(struct rows *r, const json_t *row)
 
 		if (!column_is_shown(r, column))
 			continue;
-		column->cell(row, &r->look, &cell);
+		column->cell(row, &r->style, &cell);
 		if (r->c->format == FORMAT_CSV) {
 			if (i)
 				buf_char(&r->out, ',');

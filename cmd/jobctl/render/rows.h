@@ -10,26 +10,27 @@
 
 struct ctl;
 
-/* What a cell may depend on besides its row. */
-struct look {
+/* How a cell is formatted. */
+struct cell_style {
 	bool relative; /* times as "in 5m" */
-	bool utc;      /* absolute times as the daemon writes them, for programs; else local ones, for people */
-	usec_t now;
+	bool utc;      /* other times as the daemon writes them, for programs; false: local time, for people */
+	usec_t now;    /* for relative times */
 };
-typedef void cell_fn(const json_t *row, const struct look *l, struct buf *out);
+/* Appends the text of a cell; an empty text is shown as "-" in tables. */
+typedef void cell_fn(const json_t *row, const struct cell_style *style, struct buf *out);
 
 struct column {
-	struct table_column look;
+	struct table_column layout;
 	const char *key;  /* header in CSV */
-	bool wide;        /* not in plain tables */
+	bool wide;        /* shown with -o wide and in CSV only */
 	cell_fn *cell;
 };
 
-/* How rows of one kind are shown. */
+/* The columns of one kind of object. */
 struct row_kind {
 	const struct column *columns;
 	size_t n;
-	void (*name)(const json_t *row, struct buf *out);
+	void (*name)(const json_t *row, struct buf *out); /* for -o name */
 };
 
 struct rows {
@@ -37,11 +38,11 @@ struct rows {
 	const struct row_kind *kind;
 	struct table_column shown[TABLE_COLUMNS_MAX];
 	struct table table;
-	struct look look;
+	struct cell_style style;
 	struct buf out;
 	size_t count;
 };
 void rows_begin(struct rows *r, const struct ctl *c, const struct row_kind *kind);
 void rows_add(struct rows *r, const json_t *row);
-void rows_page(struct rows *r); /* writes what there is; columns keep their widths */
-void rows_end(struct rows *r);  /* writes the rest; frees */
+void rows_page(struct rows *r); /* writes the rows added so far; columns keep at least their widths */
+void rows_end(struct rows *r);  /* writes the remaining rows and frees */

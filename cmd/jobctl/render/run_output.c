@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fetches output and makes it safe for a terminal. */
+/* Fetches run output; escapes control characters for terminals. */
 #include "jobctl/render/run_output.h"
 
 #include "base/auto.h"
@@ -12,15 +12,15 @@
 #include <string.h>
 
 #define CHAR_MAX_BYTES 4
-#define STALL_MS 60000 /* between two arrivals of output that is not followed */
+#define STALL_MS 60000 /* timeout between two parts of output that is not followed */
 
-void output_done(struct output *o)
+void run_output_done(struct run_output *o)
 {
 	buf_done(&o->part);
 	buf_done(&o->out);
 }
 
-/* Lines and tabs stay what they are. */
+/* Newlines and tabs are not escaped. */
 static void escape_text(struct buf *out, const char *s, size_t len)
 {
 	while (len > 0) {
@@ -36,7 +36,7 @@ static void escape_text(struct buf *out, const char *s, size_t len)
 	}
 }
 
-/* Bytes at the end that may be the start of a character. */
+/* The number of bytes at the end that begin a character and do not complete it. */
 static size_t incomplete_char_length(const char *s, size_t len)
 {
 	for (size_t back = 1; back <= len && back < CHAR_MAX_BYTES; back++) {
@@ -50,7 +50,7 @@ static size_t incomplete_char_length(const char *s, size_t len)
 	return 0;
 }
 
-void run_output_put(struct output *o, const char *data, size_t len)
+void run_output_put(struct run_output *o, const char *data, size_t len)
 {
 	size_t left;
 
@@ -66,7 +66,7 @@ void run_output_put(struct output *o, const char *data, size_t len)
 	o->part.len = left;
 }
 
-void run_output_end(struct output *o)
+void run_output_end(struct run_output *o)
 {
 	escape_text(&o->out, o->part.data, o->part.len);
 	buf_clear(&o->part);
@@ -74,7 +74,7 @@ void run_output_end(struct output *o)
 
 static bool on_output_chunk(const char *data, size_t len, void *arg)
 {
-	struct output *o = arg;
+	struct run_output *o = arg;
 
 	run_output_put(o, data, len);
 	render_flush(&o->out);
@@ -125,7 +125,7 @@ bool run_output_say_note(struct ctl *c)
 	return true;
 }
 
-bool run_output_copy(struct ctl *c, struct output *o, const struct run_output_range *p, int64_t *ret_total,
+bool run_output_copy(struct ctl *c, struct run_output *o, const struct run_output_range *p, int64_t *ret_total,
 	int64_t *ret_dropped, struct err *e)
 {
 	bool ok = stream_output(c, p, on_output_chunk, o, ret_total, ret_dropped, e);

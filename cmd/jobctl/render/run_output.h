@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run's output on its way to standard output. */
+/* Copies a run's output to standard output. */
 #pragma once
 #include "base/buf.h"
 #include <stdbool.h>
@@ -8,28 +8,28 @@
 struct ctl;
 struct err;
 
-struct output {
-	bool raw;        /* bytes as they are */
-	int64_t bytes;   /* taken so far */
-	struct buf part; /* the start of a character whose rest is still to come */
-	struct buf out;
+struct run_output {
+	bool raw;        /* control characters are not escaped */
+	int64_t bytes;   /* received so far */
+	struct buf part; /* the first bytes of a character whose rest has not arrived */
+	struct buf out;  /* ready to be written */
 };
-void output_done(struct output *o);
-void run_output_put(struct output *o, const char *data, size_t len); /* into o->out, escaped unless raw */
-void run_output_end(struct output *o);                               /* what was left half-finished */
+void run_output_done(struct run_output *o);
+void run_output_put(struct run_output *o, const char *data, size_t len); /* appends to o->out, escaped unless raw */
+void run_output_end(struct run_output *o);                               /* appends an incomplete last character */
 
-/* Where to read. */
+/* The part of the output to read. */
 struct run_output_range {
 	int64_t run;
 	int64_t attempt;  /* 0: the newest */
-	int64_t from;     /* offset */
-	bool follow;
+	int64_t from;     /* offset in bytes */
+	bool follow;      /* until the attempt ends */
 };
-/* Says what the daemon notes about the last answer, if it does. */
+/* Prints the daemon's note about the last answer to standard error. False: there is none. */
 bool run_output_say_note(struct ctl *c);
-/* Streams to standard output. *ret_total: bytes the command has written, *ret_dropped: of these not kept. */
-bool run_output_copy(struct ctl *c, struct output *o, const struct run_output_range *p, int64_t *ret_total,
+/* Copies to standard output. *ret_total: bytes that the command has written; *ret_dropped: those that were not kept. */
+bool run_output_copy(struct ctl *c, struct run_output *o, const struct run_output_range *p, int64_t *ret_total,
 	int64_t *ret_dropped, struct err *e);
-/* The same into memory, without following. */
+/* Reads into memory, without following. */
 bool run_output_fetch(struct ctl *c, const struct run_output_range *p, struct buf *ret, int64_t *ret_total,
 	int64_t *ret_dropped, struct err *e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 'jobctl show --sandbox': asks the daemon what the spawner has. */
+/* Fetches and prints the sandbox profile for 'show --sandbox'. */
 #include "jobctl/render/sandbox.h"
 #include "jobctl/api.h"
 #include "base/buf.h"
@@ -28,7 +28,7 @@ static void put_profile(const json_t *s, struct buf *out)
 	if (member_text(s, "missing"))
 		put_escaped(out, "  missing on this machine: ", member_text(s, "missing"));
 	if (!json_is_true(json_object_get(s, "available")))
-		buf_str(out, "  no job may have it here: runs will not start; choose another with 'jobctl set JOB sandbox=PROFILE'\n");
+		buf_str(out, "  not available on this machine: runs will not start; choose another profile with 'jobctl set JOB sandbox=PROFILE'\n");
 }
 
 bool sandbox_describe(struct ctl *c, const char *profile, struct buf *out, struct err *e)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What will apply to a job by its sandbox profile, in words. */
+/* Describes the sandbox profile of a job. */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lays out tables; knows how wide characters are. */
+/* Lays out columns using the display widths of characters. */
 #include "jobctl/render/table.h"
 
 #include "base/auto.h"
@@ -8,9 +8,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#define GAP 2 /* between columns */
+#define GAP 2 /* blanks between columns */
 
-/* One UTF-8 character of text that text_escape() made. */
+/* Decodes one UTF-8 character. The text comes from text_escape(), so it is valid UTF-8. */
 static size_t decode_char(const char *s, size_t len, uint32_t *ret)
 {
 	unsigned char c = (unsigned char)*s;
@@ -24,7 +24,9 @@ static size_t decode_char(const char *s, size_t len, uint32_t *ret)
 	return n;
 }
 
-/* Sorted; the rest is one cell wide. Unicode's East Asian Width and combining marks, in rough. */
+/*
+ * Display widths other than 1, sorted: an approximation of Unicode's East Asian Width and of combining marks.
+ */
 static const struct {
 	uint32_t first, last;
 	unsigned char width;
@@ -131,10 +133,10 @@ static void put_spaces(struct buf *out, size_t n)
 		buf_char(out, ' ');
 }
 
-/* Writes one cell within 'room' columns. */
+/* Writes a cell, cut to 'room' columns. */
 static void put_cell(const struct table *t, size_t column, const char *cell, size_t room, struct buf *out)
 {
-	const char *colour = t->colour && t->columns[column].look & TABLE_STATE ? table_state_colour(cell) : "";
+	const char *colour = t->colour && t->columns[column].flags & TABLE_STATE ? table_state_colour(cell) : "";
 	bool all;
 	size_t len = table_text_cut(cell, room, &all);
 
@@ -160,21 +162,21 @@ static size_t total_width(const struct table *t, const size_t *widths)
 	return sum + (n > 0 ? (n - 1) * GAP : 0);
 }
 
-/* The widest column that may be cut and has more than 'min' characters; t->n: there is none. */
+/* The widest column that may be cut and is wider than 'min'; t->n: none. */
 static size_t widest(const struct table *t, const size_t *widths, size_t min)
 {
 	size_t found = t->n;
 
 	for (size_t i = 0; i < t->n; i++)
-		if (t->columns[i].look & TABLE_SHRINK && !t->hidden[i] && widths[i] > min &&
+		if (t->columns[i].flags & TABLE_SHRINK && !t->hidden[i] && widths[i] > min &&
 		    (found == t->n || widths[i] > widths[found]))
 			found = i;
 	return found;
 }
 
 /*
- * The widths at which the lines fit the terminal: the widest column loses a character, again and again. Where that is not
- * enough, the end of the lines is cut off.
+ * Reduces the widest column by one until the lines fit the terminal, first down to 12 columns each, then down to 6. If
+ * the table is still too wide, the lines are cut at the end.
  */
 static void fit_widths(const struct table *t, size_t *widths)
 {

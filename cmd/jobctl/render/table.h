@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Columns without borders: cells in, aligned lines out, cut to a width if asked. */
+/* Aligned text tables without borders. */
 #pragma once
 #include "base/text.h"
 #include <stdbool.h>
@@ -11,33 +11,34 @@ struct buf;
 
 struct table_column {
 	const char *header;
-	bool right;   /* numbers */
-	unsigned look; /* TABLE_... */
+	bool right;     /* aligned to the right, for numbers */
+	unsigned flags; /* TABLE_... */
 };
-#define TABLE_STATE 1u  /* a state word, which may be coloured */
-#define TABLE_SHRINK 2u /* is cut when the table is wider than the terminal */
+#define TABLE_STATE 1u  /* the cell is the name of a state and gets its colour */
+#define TABLE_SHRINK 2u /* the column is cut when the table is wider than the terminal */
 
 struct table {
 	const struct table_column *columns; /* borrowed */
 	size_t n;
-	int width;       /* of the terminal; 0: lines are never cut */
+	int width;       /* of the terminal in columns; 0: lines are not cut */
 	bool colour;
-	struct strv cells; /* of the rows not yet printed, escaped */
+	struct strv cells; /* of the rows that are not yet printed, escaped */
 	size_t widths[TABLE_COLUMNS_MAX];
-	bool used[TABLE_COLUMNS_MAX]; /* some cell of the column is not "-" */
-	bool hidden[TABLE_COLUMNS_MAX]; /* empty columns of a table that is too wide */
+	bool used[TABLE_COLUMNS_MAX]; /* a cell of the column is not "-" */
+	bool hidden[TABLE_COLUMNS_MAX]; /* empty columns are left out of a table that is too wide */
 	bool header_done;
 };
 void table_init(struct table *t, const struct table_column *columns, size_t n);
 void table_done(struct table *t);
 
-void table_cell(struct table *t, const char *text); /* the next one, row by row; escaped here */
+void table_cell(struct table *t, const char *text); /* adds the next cell, row by row; the text is escaped */
 size_t table_rows(const struct table *t);
-/* Appends the rows that wait, after the header the first time. Widths only grow from call to call. */
+/* Appends the rows added since the last call, the first time after the header. Widths never shrink between calls. */
 void table_flush(struct table *t, struct buf *out);
 
-const char *table_state_colour(const char *state); /* escape sequence, "" for none */
+const char *table_state_colour(const char *state); /* escape sequence of the terminal; "": none */
 #define COLOUR_END "\033[0m"
 
-size_t table_text_width(const char *s, size_t len);              /* cells of a terminal it takes */
-size_t table_text_cut(const char *s, size_t columns, bool *ret_all); /* bytes that fit */
+size_t table_text_width(const char *s, size_t len); /* in columns of a terminal */
+/* The number of bytes that fit into so many columns. *ret_all: the whole text fits. */
+size_t table_text_cut(const char *s, size_t columns, bool *ret_all);

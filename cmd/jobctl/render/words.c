@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers made readable. */
+/* Formats times, durations, sizes and results for people. */
 #include "jobctl/render/words.h"
 
 #include "base/auto.h"
@@ -12,14 +12,14 @@
 #include <string.h>
 #include <time.h>
 
-#define RELATIVE_MAX (60 * USEC_DAY) /* further away a date says more */
+#define RELATIVE_MAX (60 * USEC_DAY) /* a date is shown for times further away */
 
 static const struct {
 	usec_t usec;
 	const char *name;
 } units[] = {{USEC_DAY, "d"}, {USEC_HOUR, "h"}, {USEC_MIN, "m"}, {USEC_SEC, "s"}};
 
-/* The largest unit and the one below it. */
+/* The largest unit and the next smaller one: 2d3h. */
 static char *two_units(usec_t d, char out[WORDS_MAX])
 {
 	for (size_t i = 0; i < ELEMENTS(units); i++) {
@@ -61,7 +61,7 @@ char *words_instant(usec_t t, char out[WORDS_MAX])
 	return out;
 }
 
-/* The length of an instant in UTC as the daemon writes it; 0: there is none here. */
+/* The length of the time in UTC that the text begins with, as the daemon writes it; 0: none. */
 static size_t instant_at(const char *s)
 {
 	static const char form[] = "0000-00-00T00:00:00";
@@ -102,7 +102,7 @@ char *words_relative(usec_t t, usec_t now, char out[WORDS_MAX])
 	} else if (away < USEC_SEC) {
 		strcpy(out, "now");
 	} else if (t > now) {
-		/* Rounded: a run due "in 5s" was just asked for with --in 5s. */
+		/* Rounded, so that a job added with --in 5s is due "in 5s" and not "in 4s". */
 		snprintf(out, WORDS_MAX, "in %.40s", two_units(away + USEC_SEC / 2, span));
 	} else {
 		snprintf(out, WORDS_MAX, "%.40s ago", two_units(away, span));
@@ -140,7 +140,7 @@ char *words_size(int64_t bytes, char out[WORDS_MAX])
 	return out;
 }
 
-/* What the newest attempt of a run complained about; NULL: nothing, or it was not asked for. */
+/* The error of the newest attempt; NULL: none, or the object has no attempts. */
 static const char *last_error(const json_t *run)
 {
 	const json_t *attempts = json_object_get(run, "attempts");
@@ -193,7 +193,7 @@ bool words_is_held(const json_t *job)
 	return text_equal(member_text(job, "state"), "paused") || text_equal(waits, "paused") || text_equal(waits, "frozen");
 }
 
-/* 15m for PT15M; days of ISO 8601 follow the wall clock, so they are no number of hours. */
+/* 15m for PT15M. Days of ISO 8601 follow the local clock, so they are not converted to hours. */
 static void put_interval_words(const char *text, const char *before, struct buf *out)
 {
 	char words[RFC3339_MAX];
@@ -205,7 +205,7 @@ static void put_interval_words(const char *text, const char *before, struct buf 
 		buf_str(out, text);
 }
 
-/* PT15M since …: the schedule as it was typed, and not what it is counted from. */
+/* The start in "PT15M since …" is left out: the user did not type it. */
 static void put_schedule_words(const char *text, struct buf *out)
 {
 	static const char follows[] = "after-finish ";
@@ -233,7 +233,7 @@ void words_schedule(const json_t *job, struct buf *out)
 	}
 }
 
-/* Members that are not UTF-8 come as base64 beside an absent plain one. */
+/* The API encodes values that are not UTF-8 as base64, in a member with the suffix _b64. */
 static void put_decoded_word(const json_t *word, bool coded, bool quote, struct buf *out)
 {
 	AUTO_DONE(buf) bytes = {};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times, durations, sizes and results in the words people read. */
+/* Times, durations, sizes and results as readable text. */
 #pragma once
 #include "base/clock.h"
 #include <jansson.h>
@@ -9,14 +9,14 @@
 struct buf;
 
 #define WORDS_MAX 48
-char *words_instant(usec_t t, char out[WORDS_MAX]); /* 2026-11-16T10:00:00+01:00: local, with whole seconds */
-void words_localize(const char *text, struct buf *out); /* a sentence of the daemon; instants in UTC become local ones */
+char *words_instant(usec_t t, char out[WORDS_MAX]); /* local time in whole seconds: 2026-11-16T10:00:00+01:00 */
+void words_localize(const char *text, struct buf *out); /* copies a sentence; times in UTC become local times */
 char *words_relative(usec_t t, usec_t now, char out[WORDS_MAX]); /* in 5m, 3h ago, now */
 char *words_duration(usec_t d, char out[WORDS_MAX]);             /* 12ms, 1.5s, 3m5s, 2d3h */
 char *words_size(int64_t bytes, char out[WORDS_MAX]);            /* 12 B, 3.4 MiB */
 
-bool words_waits_for_retry(const json_t *run); /* it has been tried, and will be again */
-/* How a run ended: "exit code 3", "killed by SIGKILL", "overlap", an error; nothing if all is well. */
+bool words_waits_for_retry(const json_t *run); /* an attempt failed and another one is due */
+/* How a run ended: "exit code 3", "killed by SIGKILL", "overlap", an error. A success gives nothing. */
 void words_result(const json_t *run, struct buf *out);
 
 /* Whether a job is paused or frozen. It does not run at its next slot then, so no next slot is shown. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Splits the lines of a crontab, see crontab(5). */
+/* Converts the entries of a crontab(5) to 'jobctl add' commands. */
 #include "jobctl/spec/crontab.h"
 
 #include "base/auto.h"
@@ -32,7 +32,7 @@ static const char *blanks(const char *s)
 	return s + strspn(s, " \t");
 }
 
-/* NAME = VALUE, with quotes around either. */
+/* NAME = VALUE; the value may be quoted. */
 static bool read_variable(const char *s, struct line *ret)
 {
 	size_t name = strcspn(s, "= \t");
@@ -53,7 +53,7 @@ static bool read_variable(const char *s, struct line *ret)
 	return true;
 }
 
-/* A nickname or five fields, then a command. */
+/* A nickname (@daily) or five fields, then a command. */
 static bool read_entry(const char *s, struct line *ret)
 {
 	const struct schedule_context context = {.accepted = true};
@@ -73,7 +73,7 @@ static bool read_entry(const char *s, struct line *ret)
 	return true;
 }
 
-/* Reads the line at *at and moves on; false: the text is over. */
+/* Reads the line at *at and advances to the next; false: end of the text. */
 static bool next_crontab_line(const char **at, struct line *ret)
 {
 	size_t len = strcspn(*at, "\n");
@@ -106,7 +106,10 @@ bool crontab_is(const char *text)
 	return entries > 0;
 }
 
-/* In /etc/crontab and /etc/cron.d a user stands before the command. Some entry of such a file is root's. */
+/*
+ * /etc/crontab and files in /etc/cron.d have a user before the command. A file is taken for one of these if the first word
+ * of every command is a user and one of them is root.
+ */
 static bool has_users(const char *text)
 {
 	AUTO_DONE(line) l = {};
@@ -125,10 +128,10 @@ static bool has_users(const char *text)
 	return root;
 }
 
-/* The settings of the lines before an entry. */
+/* Settings made by the lines before an entry. */
 struct setting {
-	bool users;         /* a user stands before the command */
-	struct buf options; /* of 'jobctl add' */
+	bool users;         /* entries have a user before the command */
+	struct buf options; /* for 'jobctl add' */
 	char *shell;        /* NULL: /bin/sh */
 };
 
@@ -138,7 +141,7 @@ static void setting_done(struct setting *s)
 	free(s->shell);
 }
 
-/* The variables that cron itself obeys are options here, or have no effect. */
+/* TZ, CRON_TZ and SHELL become options, MAILTO and the like are ignored, other variables go to the environment. */
 static void put_variable(const struct line *l, struct setting *s)
 {
 	struct buf *options = &s->options;
@@ -161,7 +164,7 @@ static void put_variable(const struct line *l, struct setting *s)
 	buf_char(options, ' ');
 }
 
-/* Up to the first '%' that has no backslash before it; the text after that would be the standard input. */
+/* The command up to the first '%' without a backslash. cron passes the text after it as standard input. */
 static char *shell_part(const char *command)
 {
 	AUTO_DONE(buf) out = {};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Puts the environment together as the engine and the spawner will, in their order. */
+/* Builds the environment in the daemon's order; masks secrets. */
 #include "jobctl/spec/job_env.h"
 
 #include "jobctl/member.h"
@@ -32,7 +32,7 @@ char *job_env_masked(const char *pair, bool reveal)
 	return xprintf("%.*s=***", (int)strcspn(pair, "="), pair);
 }
 
-/* The last one of a name counts. */
+/* Replaces an earlier variable of the same name. */
 static void env_set(struct strv *env, char *pair)
 {
 	size_t name = strcspn(pair, "=") + 1;
@@ -46,7 +46,7 @@ static void env_set(struct strv *env, char *pair)
 	strv_take(env, pair);
 }
 
-/* What the spawner begins with, for the user the command runs as. */
+/* The variables that the spawner sets for the user of the job. */
 static void env_set_user(struct strv *env, const json_t *job)
 {
 	const struct passwd *pw = getpwuid((uid_t)member_int(job, "uid"));
@@ -58,7 +58,7 @@ static void env_set_user(struct strv *env, const json_t *job)
 	env_set(env, xprintf("USER=%s", name));
 	env_set(env, xprintf("SHELL=%s", pw && pw->pw_shell[0] ? pw->pw_shell : "/bin/sh"));
 	env_set(env, xprintf("PATH=%s", start_plan_path(member_int(job, "uid"))));
-	env_set(env, xstrdup("LANG=<of the daemon, else C.UTF-8>"));
+	env_set(env, xstrdup("LANG=<LANG of the daemon, else C.UTF-8>"));
 }
 
 static void env_set_number(struct strv *env, const char *name, int64_t n, const char *unknown)
@@ -101,7 +101,7 @@ void job_env_put(const json_t *job, const json_t *run, const struct job_spec *s,
 	for (size_t i = 0; i < env.n; i++) {
 		AUTO_TEXT shown = NULL;
 
-		/* The scheduler's own key is no secret. */
+		/* JOBSCHED_KEY is an idempotency key, not a secret. */
 		shown = job_env_masked(env.v[i], reveal || text_starts(env.v[i], "JOBSCHED_"));
 		if (escape)
 			text_escape(out, shown, strlen(shown));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The environment a job's command gets. */
+/* Environment that a job's command will receive. */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
@@ -7,10 +7,9 @@
 struct buf;
 struct job_spec;
 
-/* NAME=VALUE whose name says that the value is nobody's business. */
-bool job_env_secret(const char *pair);
-char *job_env_masked(const char *pair, bool reveal); /* caller frees */
+bool job_env_secret(const char *pair); /* the name of NAME=VALUE looks like that of a secret */
+char *job_env_masked(const char *pair, bool reveal); /* the value of a secret becomes ***; caller frees */
 
-/* One NAME=VALUE a line. What is known only at the start of a run is shown as <…> when 'run' is NULL. */
+/* Appends one NAME=VALUE per line. Without a run, values that are known only at its start are shown as <…>. */
 void job_env_put(const json_t *job, const json_t *run, const struct job_spec *s, bool reveal, bool escape,
 	struct buf *out);

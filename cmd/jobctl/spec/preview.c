@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks the slots of schedules that were written on the command line. */
+/* Computes slots of schedules given on the command line. */
 #include "jobctl/spec/preview.h"
 
 #include "base/buf.h"
@@ -70,7 +70,7 @@ bool preview_each(struct zone_cache *zones, const struct preview *p, preview_fn 
 	if (!preview_open(zones, p, &z, &set, e))
 		return false;
 	if (p->submitted && schedule_set_follows(set)) {
-		/* only the daemon knows when its last run ended */
+		/* An after-finish schedule depends on the end of the last run, which only the daemon knows. */
 		if (p->due > p->from)
 			fn(p->due, z, arg);
 		return true;
@@ -112,12 +112,12 @@ static bool read_batch_row(const char *row, struct preview *p, struct err *e)
 			break;
 	}
 	if (columns.n < 4 || columns.n > 5)
-		return err_set(e, ERR_INVALID, "a row has 4 or 5 columns: schedule, zone, from, count, id");
+		return err_set(e, ERR_INVALID, "a row must have 4 or 5 columns: schedule, zone, from, count, id");
 	strv_add(&p->schedules, columns.v[0]);
 	p->tz = xstrdup(columns.v[1]);
 	p->id = columns.n == 5 ? xstrdup(columns.v[4]) : NULL;
 	if (!text_parse_int(columns.v[3], 1, PREVIEW_MAX, &p->count))
-		return err_set(e, ERR_INVALID, "the count goes from 1 to %d", PREVIEW_MAX);
+		return err_set(e, ERR_INVALID, "the count must be from 1 to %d", PREVIEW_MAX);
 	return rfc3339_parse(columns.v[2], &p->from, e);
 }
 
@@ -154,7 +154,7 @@ int64_t preview_clock_change(usec_t slot, const struct zone *z)
 	int of_day;
 
 	midnight = civil_split(t + zone_offset(z, t), &of_day) * DAY_SECONDS;
-	/* a period that begins, by the clock before it, on that day */
+	/* Find a zone transition that falls on that day by the clock before it. */
 	for (i = zone_find(z, midnight - ZONE_OFFSET_MAX) + 1; i < z->n; i++) {
 		int64_t wall = z->v[i].from + z->v[i - 1].offset;
 

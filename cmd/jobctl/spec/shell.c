@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which words need a shell, and how to protect them from one. */
+/* Detects shell syntax and quotes words for a shell. */
 #include "jobctl/spec/shell.h"
 
 #include "base/buf.h"
@@ -10,7 +10,7 @@ bool shell_syntax(const char *word)
 	return word[strcspn(word, " \t\n|&;<>()$`\\\"'*?[]#~{}!")] != 0;
 }
 
-/* Printable bytes that mean themselves anywhere in a word. */
+/* All characters are safe without quotes anywhere in a word. */
 static bool is_plain_word(const char *word)
 {
 	return *word && word[strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -25,7 +25,7 @@ static bool printable(const char *word)
 	return true;
 }
 
-/* $'…' of bash, zsh, ksh and POSIX 2024: the only form in which control characters stay readable. */
+/* $'…' of bash, zsh, ksh and POSIX 2024 shows control characters as escape sequences. */
 static void quote_bytes(struct buf *out, const char *word)
 {
 	buf_str(out, "$'");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words as a shell reads them. */
+/* Shell quoting of words. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 
 struct buf;
 
-bool shell_syntax(const char *word); /* whether a shell would see more in it than one plain word */
-void shell_quote(struct buf *out, const char *word); /* so that a shell gives back these very bytes */
+bool shell_syntax(const char *word); /* the word contains characters that are special to a shell */
+void shell_quote(struct buf *out, const char *word); /* appends the word so that a shell reads exactly these bytes */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads options into a spec by the rows of job_fields[]. */
+/* Reads options into a job definition using the field table. */
 #include "jobctl/spec/spec_args.h"
 
 #include "jobctl/args.h"
@@ -23,7 +23,7 @@ static void *field_address(struct job_spec *s, const struct job_field *f)
 	return (char *)s + f->offset;
 }
 
-/* --cwd .: what the submitter means by it. */
+/* Relative paths start at the current directory of the user. */
 static bool make_absolute(const char *path, char **ret, struct err *e)
 {
 	char here[PATH_MAX];
@@ -33,7 +33,7 @@ static bool make_absolute(const char *path, char **ret, struct err *e)
 		return true;
 	}
 	if (!getcwd(here, sizeof here))
-		return err_errno(e, errno, "cannot tell the current directory; give --cwd DIR");
+		return err_errno(e, errno, "cannot read the current directory; give --cwd DIR");
 	*ret = !path || strcmp(path, ".") == 0 ? xstrdup(here) : xprintf("%s/%s", here, path);
 	return true;
 }
@@ -48,13 +48,13 @@ static bool set_text_field(struct job_spec *s, const struct job_field *f, const 
 	else if (!make_absolute(text, &value, e))
 		return false;
 	if ((int64_t)strlen(value) < f->min || (int64_t)strlen(value) > f->max)
-		return err_set(e, ERR_INVALID, "it must have %" PRId64 " to %" PRId64 " bytes", f->min, f->max);
+		return err_set(e, ERR_INVALID, "the value must have %" PRId64 " to %" PRId64 " bytes", f->min, f->max);
 	free(*at);
 	*at = STEAL(value);
 	return true;
 }
 
-/* NAME=VALUE; the last one of a name counts. NAME alone is taken from our own environment. */
+/* NAME=VALUE replaces an earlier value. --env NAME copies the variable of the user's environment. */
 static bool set_pair(struct job_spec *s, const struct job_field *f, const char *text, struct err *e)
 {
 	struct strv *pairs = field_address(s, f);
@@ -65,7 +65,7 @@ static bool set_pair(struct job_spec *s, const struct job_field *f, const char *
 		const char *value = getenv(text);
 
 		if (!value)
-			return err_set(e, ERR_INVALID, "'%s' has no value and is not set here either", text);
+			return err_set(e, ERR_INVALID, "'%s' has no value and is not set in the environment", text);
 		pair = xprintf("%s=%s", text, value);
 	} else {
 		pair = xstrdup(text);
@@ -121,7 +121,7 @@ static bool set_any(struct job_spec *s, const struct job_field *f, const char *t
 
 bool spec_args_set_field(struct job_spec *s, const struct job_field *f, const char *text, struct err *e)
 {
-	/* Pairs and directories are checked after they are completed. */
+	/* Pairs and directories are checked after NAME and relative paths have been expanded. */
 	bool check = f->check && f->type != FIELD_MAP && f->offset != offsetof(struct job_spec, cwd);
 
 	if (check ? f->check(text, e) && set_any(s, f, text, e) : set_any(s, f, text, e))
@@ -129,7 +129,7 @@ bool spec_args_set_field(struct job_spec *s, const struct job_field *f, const ch
 	return err_wrap(e, "--%s", f->flag ? f->flag : f->name);
 }
 
-/* One NAME=VALUE a line, taken as it is: no quotes, no expansion. */
+/* One NAME=VALUE per line, without quoting or expansion. */
 static bool read_env_file(struct job_spec *s, const char *path, struct err *e)
 {
 	const struct job_field *env = job_field_find("env");
@@ -140,7 +140,7 @@ static bool read_env_file(struct job_spec *s, const char *path, struct err *e)
 	if (r < 0)
 		return err_set(e, ERR_INVALID, "--env-file: cannot read '%s': %s", path, strerror(-r));
 	if (text.len && strlen(text.data) != text.len)
-		return err_set(e, ERR_INVALID, "--env-file: '%s' is no text: it has NUL bytes", path);
+		return err_set(e, ERR_INVALID, "--env-file: '%s' contains NUL bytes", path);
 	for (char *line = text.data, *next; line; line = next) {
 		next = strchr(line, '\n');
 		if (next)
@@ -173,7 +173,7 @@ bool spec_args_read_options(struct job_spec *s, const struct args *a, const char
 
 bool spec_args_read(struct job_spec *s, const struct args *a, struct err *e)
 {
-	/* somebody else's job begins at his home: he may not even be let in here */
+	/* A job for another user starts in that user's home: the current directory may not be accessible to them. */
 	return spec_args_read_options(s, a, NULL, e) && (s->cwd || args_has(a, "as") || make_absolute(NULL, &s->cwd, e));
 }
 

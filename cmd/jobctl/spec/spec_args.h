@@ -7,14 +7,14 @@
 struct args;
 struct err;
 
-/* Sets one field as its option would: 'text' is a file for a blob, a pair for a map. */
+/* Sets one field as its option does: 'text' is a path for a blob, NAME=VALUE for a map. */
 bool spec_args_set_field(struct job_spec *s, const struct job_field *f, const char *text, struct err *e);
 
-/* Options of job_fields[] but one (NULL: all), WHEN, --env-file. */
+/* Reads the options of job_fields[] except 'but' (NULL: all), the schedule options and --env-file. */
 bool spec_args_read_options(struct job_spec *s /* initialised */, const struct args *a, const char *but, struct err *e);
 
-/* The same, in this directory unless another was given. */
+/* The same; the default of --cwd is the current directory. */
 bool spec_args_read(struct job_spec *s /* initialised */, const struct args *a, struct err *e);
 
-/* A script or a command, by what the words look like. */
+/* Sets the command, or the script if it is one word with shell syntax. */
 void spec_args_set_command(struct job_spec *s, char *const *words, size_t n);

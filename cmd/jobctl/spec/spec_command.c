@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes a spec as the 'jobctl add' command that makes it. */
+/* Prints a job definition as a 'jobctl add' command. */
 #include "jobctl/spec/spec_command.h"
 
 #include "base/auto.h"
@@ -15,7 +15,7 @@ static void put_option(struct buf *out, const char *flag, const char *value)
 	shell_quote(out, value);
 }
 
-/* Words of a text, up to five: a cron expression has at least so many. */
+/* Counts words up to five, the fewest that a cron expression can have. */
 static int count_words_to_five(const char *text)
 {
 	int n = 0;
@@ -27,7 +27,10 @@ static int count_words_to_five(const char *text)
 	return n;
 }
 
-/* --every '15m since …' for the canonical text of an interval; its start matters, that of --after-finish does not. */
+/*
+ * An interval in canonical form as --every '15m since …' or --after-finish. The start is kept for --every, because slots
+ * are counted from it; --after-finish does not use it.
+ */
 static bool put_interval_option(const char *text, struct buf *out)
 {
 	bool follows = text_starts(text, "after-finish PT");
@@ -45,7 +48,7 @@ static bool put_interval_option(const char *text, struct buf *out)
 	return true;
 }
 
-/* --at, --cron and --iso all take any text of the schedule language; this is the one a reader expects. */
+/* Chooses the option that fits the form of the schedule. */
 static void put_schedule_option(const char *text, bool alone, struct buf *out)
 {
 	static const struct {
@@ -124,7 +127,7 @@ static void put_field_option(const struct job_field *f, const struct job_spec *s
 	}
 }
 
-/* A pipe that gives the command's standard input back. */
+/* A printf command whose output is piped to 'jobctl add' as the standard input of the job. */
 static void put_stdin(const struct blob *data, struct buf *out)
 {
 	AUTO_DONE(buf) coded = {};
@@ -139,7 +142,10 @@ static void put_stdin(const struct blob *data, struct buf *out)
 	buf_printf(out, "%s | base64 -d | ", coded.data);
 }
 
-/* One word: what 'add' would take for the other kind is made recognisable without changing what it does. */
+/*
+ * A single word: 'jobctl add' runs it with a shell if it contains shell syntax. A script without shell syntax gets a
+ * leading blank, and a command with shell syntax is quoted, so that the kind is kept.
+ */
 static void put_command_word(const struct job_spec *s, struct buf *out)
 {
 	AUTO_DONE(buf) quoted = {};

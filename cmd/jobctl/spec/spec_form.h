@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job's definition as lines that people read and edit: 'key = value'. */
+/* Job definitions as editable 'key = value' text. */
 #pragma once
 #include <stdbool.h>
 
@@ -8,16 +8,16 @@ struct err;
 struct job_spec;
 
 /*
- * A line is 'key = value' with a key of job_fields[], 'env.NAME', 'tags.KEY' or 'params.NAME'. Lists have a line for each
- * member, but the command is an array of JSON on one line. A value is the rest of its line; one in double quotes is a
- * text of JSON; '<<WORD' means the following lines up to one that is WORD, joined by newlines; behind a key that ends
- * in _b64 it is base64. Empty lines and those that begin with '#' count for nothing.
+ * A line is 'key = value' with a key of job_fields[], 'env.NAME', 'tags.KEY' or 'params.NAME'. A list has one line per
+ * member; the command is a JSON array on one line. A value in double quotes is a JSON string. '<<WORD' begins a text of
+ * several lines that ends before the line WORD. A key that ends in _b64 has a value in base64. Empty lines and lines that
+ * begin with '#' are ignored.
  */
 
-/* All that differs from the default; nothing of the template. 'secret' tells which pairs to mask; NULL: none. */
+/* Writes the fields that differ from their defaults. Values for which 'secret' is true are masked; NULL: none. */
 void spec_form_write(const struct job_spec *s, bool (*secret)(const char *pair), struct buf *out);
-/* The fields with their defaults, as comments: what else can be said. */
+/* Writes the fields that have their defaults, as comments. */
 void spec_form_write_defaults(const struct job_spec *s, struct buf *out);
 
-/* An error begins with "line 7: ". */
+/* Error messages begin with "line 7: ". */
 bool spec_form_read(const char *text, struct job_spec *s /* initialised */, struct err *e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job's definition as lines that people read and edit: read. */
+/* Parses a job definition from 'key = value' lines. */
 #include "jobctl/spec/spec_form.h"
 
 #include "base/auto.h"
@@ -12,13 +12,13 @@
 #include <string.h>
 
 struct reader {
-	const char *at;  /* what is left */
+	const char *at;  /* the rest of the text */
 	int line;        /* number of the line last read */
 	struct job_spec *s;
-	unsigned char seen[128]; /* per field: a value that can be there once */
+	unsigned char seen[128]; /* per field: already set; for fields that can be set once */
 };
 
-/* The next line without its newline; NULL: no more. Caller frees. */
+/* The next line without its newline; NULL: end of the text. Caller frees. */
 static char *next_form_line(struct reader *r)
 {
 	size_t len;
@@ -29,13 +29,13 @@ static char *next_form_line(struct reader *r)
 	len = strcspn(r->at, "\n");
 	line = xstrndup(r->at, len);
 	if (len > 0 && line[len - 1] == '\r')
-		line[len - 1] = 0; /* of an editor that writes them */
+		line[len - 1] = 0; /* some editors end lines with CR LF */
 	r->at += len + (r->at[len] == '\n');
 	r->line++;
 	return line;
 }
 
-/* Exactly as written: what is inside is the job's, a carriage return too. */
+/* Lines up to 'end' are copied unchanged, including carriage returns. */
 static bool read_heredoc(struct reader *r, const char *end, struct buf *out, struct err *e)
 {
 	int from = r->line;
@@ -55,7 +55,7 @@ static bool read_heredoc(struct reader *r, const char *end, struct buf *out, str
 		r->at += n + (r->at[n] == '\n');
 	}
 	r->line = from;
-	return err_set(e, ERR_INVALID, "there is no line '%s' that ends the text", end);
+	return err_set(e, ERR_INVALID, "the line '%s' that ends the text is missing", end);
 }
 
 static bool read_quoted(const char *value, struct buf *out, struct err *e)
@@ -64,7 +64,7 @@ static bool read_quoted(const char *value, struct buf *out, struct err *e)
 	json_auto_t *v = json_loads(value, JSON_DECODE_ANY, &je);
 
 	if (!json_is_string(v))
-		return err_set(e, ERR_INVALID, "what begins with '\"' must be a text of JSON: %s", je.text);
+		return err_set(e, ERR_INVALID, "a value that begins with '\"' must be a JSON string: %s", je.text);
 	buf_add(out, json_string_value(v), json_string_length(v));
 	return true;
 }
@@ -72,7 +72,7 @@ static bool read_quoted(const char *value, struct buf *out, struct err *e)
 static bool read_form_value(struct reader *r, const char *value, bool b64, struct buf *out, struct err *e)
 {
 	if (b64)
-		return buf_base64_decode(value, strlen(value), out) || err_set(e, ERR_INVALID, "this is not base64 with padding");
+		return buf_base64_decode(value, strlen(value), out) || err_set(e, ERR_INVALID, "the value is not base64 with padding");
 	if (text_starts(value, "<<") && value[2])
 		return read_heredoc(r, value + 2, out, e);
 	if (value[0] == '"')
@@ -101,13 +101,13 @@ static bool read_command(struct reader *r, const char *value, bool b64, struct e
 	size_t i;
 
 	if (!json_is_array(list))
-		return err_set(e, ERR_INVALID, "the command must be an array of JSON, as [\"backup\", \"--all\"]%s%s",
+		return err_set(e, ERR_INVALID, "the command must be a JSON array, as [\"backup\", \"--all\"]%s%s",
 			list ? "" : ": ", list ? "" : je.text);
 	json_array_foreach(list, i, word) {
 		AUTO_DONE(buf) bytes = {};
 
 		if (!json_is_string(word))
-			return err_set(e, ERR_INVALID, "word %zu of the command is no text", i + 1);
+			return err_set(e, ERR_INVALID, "word %zu of the command is not a string", i + 1);
 		if (b64 && !buf_base64_decode(json_string_value(word), json_string_length(word), &bytes))
 			return err_set(e, ERR_INVALID, "word %zu of the command is not base64", i + 1);
 		strv_take(&r->s->command, b64 ? buf_steal(&bytes) : xstrdup(json_string_value(word)));
@@ -125,7 +125,7 @@ static bool read_pair(struct reader *r, const struct job_field *f, const char *n
 		return false;
 	for (size_t i = 0; i < map->n; i++)
 		if (strncmp(map->v[i], pair, len) == 0)
-			return err_set(e, ERR_INVALID, "'%s.%s' is there twice", f->name, name);
+			return err_set(e, ERR_INVALID, "'%s.%s' is set twice", f->name, name);
 	strv_take(map, STEAL(pair));
 	return true;
 }
@@ -136,7 +136,7 @@ static bool read_single(struct reader *r, const struct job_field *f, struct buf 
 	struct blob *blob = form_field_target(r, f);
 
 	if (r->seen[f - job_fields]++)
-		return err_set(e, ERR_INVALID, "'%s' is there twice", f->name);
+		return err_set(e, ERR_INVALID, "'%s' is set twice", f->name);
 	if (f->type == FIELD_BLOB) {
 		blob->len = value->len;
 		blob->data = buf_steal(value);
@@ -209,7 +209,7 @@ static bool read_form_line(struct reader *r, char *line, struct err *e)
 	}
 	f = find_form_field(key, &name, &b64);
 	if (!f || (b64 && !f->bytes))
-		return err_set(e, ERR_INVALID, "there is no '%.40s'", key);
+		return err_set(e, ERR_INVALID, "unknown key '%.40s'", key);
 	if (f->offset == offsetof(struct job_spec, command) && !r->seen[f - job_fields]++)
 		return read_command(r, value, b64, e);
 	return read_form_value(r, value, b64, &bytes, e) && read_form_field(r, f, name, &bytes, e);
@@ -220,7 +220,7 @@ bool spec_form_read(const char *text, struct job_spec *s, struct err *e)
 	struct reader r = {.at = text, .s = s};
 	AUTO_TEXT line = NULL;
 
-	_Static_assert(sizeof(r.seen) > 64, "a place for each field");
+	_Static_assert(sizeof(r.seen) > 64, "one element per field");
 	while ((line = next_form_line(&r))) {
 		int at = r.line;
 

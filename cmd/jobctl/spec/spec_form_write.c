@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job's definition as lines that people read and edit: written. */
+/* Writes a job definition as editable 'key = value' lines. */
 #include "jobctl/spec/spec_form.h"
 
 #include "base/auto.h"
@@ -20,7 +20,7 @@ static bool is_utf8_text(const char *s, size_t len)
 	return !memchr(s, 0, len) && text_utf8_valid(s, len);
 }
 
-/* Readable on a line of its own, without quotes. */
+/* The value can be written on one line without quotes. */
 static bool is_plain_value(const char *s)
 {
 	size_t len = strlen(s);
@@ -33,7 +33,7 @@ static bool is_plain_value(const char *s)
 	return true;
 }
 
-/* Several lines, each of which can be shown as it is. */
+/* Several lines without control characters other than tabs. */
 static bool is_multiline(const char *s)
 {
 	if (!strchr(s, '\n'))
@@ -73,7 +73,7 @@ static void put_json(struct buf *out, const json_t *j)
 	free(text);
 }
 
-/* "key = value"; bytes that are no text go behind key_b64, with the member's name after it. */
+/* "key = value" or "key.member = value". A value that is not UTF-8 is written as key_b64 or key_b64.member in base64. */
 static void put_form_value(struct buf *out, const char *key, const char *member, const char *data, size_t len)
 {
 	bool text = is_utf8_text(data, len);
@@ -192,6 +192,6 @@ void spec_form_write_defaults(const struct job_spec *s, struct buf *out)
 			continue;
 		buf_printf(out, "# %s%s = %s   %s\n", f->name, f->type == FIELD_MAP ? ".NAME" : "",
 			f->type == FIELD_MAP ? "VALUE" : f->type == FIELD_BLOB ? "TEXT" : f->arg,
-			f->type == FIELD_BLOB ? "what the command reads" : f->help);
+			f->type == FIELD_BLOB ? "standard input of the command" : f->help);
 	}
 }

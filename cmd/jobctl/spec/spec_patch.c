@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must be sent to make one definition of another. */
+/* Builds JSON merge patches for job definitions. */
 #include "jobctl/spec/spec_patch.h"
 
 #include "base/auto.h"
@@ -18,7 +18,7 @@ static void *patch_field_address(const struct job_spec *s, const struct job_fiel
 	return (char *)s + f->offset;
 }
 
-/* The field as 'spec' has it, in the form that its bytes need; null for the default. */
+/* Copies the member, or its base64 form, from 'spec'. An absent member becomes null, which resets it. */
 static void put_member(json_t *patch, const struct job_field *f, const json_t *spec)
 {
 	AUTO_TEXT coded = xprintf("%s_b64", f->name);
@@ -40,7 +40,7 @@ static const char *pair_with_name(const struct strv *map, const char *pair)
 	return NULL;
 }
 
-static void drop_member(json_t *patch, const char *field, const char *name)
+static void reset_member(json_t *patch, const char *field, const char *name)
 {
 	json_t *map = json_object_get(patch, field);
 
@@ -76,7 +76,7 @@ static void put_map_changes(json_t *patch, const struct job_field *f, const stru
 		AUTO_TEXT name = xstrndup(before->v[i], strcspn(before->v[i], "="));
 
 		if (!pair_with_name(after, before->v[i]))
-			drop_member(patch, f->name, name);
+			reset_member(patch, f->name, name);
 	}
 }
 
@@ -98,12 +98,12 @@ json_t *spec_patch(const struct job_spec *before, const struct job_spec *after)
 	return patch;
 }
 
-/* ---- words ---- */
+/* ---- operands of 'jobctl set' ---- */
 
-struct words {
-	struct job_spec s;     /* what was given */
-	bool given[128];       /* by field */
-	json_t *patch;         /* what is taken away */
+struct patch_input {
+	struct job_spec s;     /* the new values */
+	bool given[128];       /* per field: has a new value */
+	json_t *patch;         /* the fields and members that are reset */
 };
 
 static const struct job_field *find_patch_field(const char *key)
@@ -114,26 +114,26 @@ static const struct job_field *find_patch_field(const char *key)
 	return NULL;
 }
 
-static bool patch_pair(struct words *w, const char *key, const char *name, const char *value, struct err *e)
+static bool patch_pair(struct patch_input *w, const char *key, const char *name, const char *value, struct err *e)
 {
 	const struct job_field *f = find_patch_field(key);
 	AUTO_TEXT pair = xprintf("%s=%s", name, value);
 
 	if (!f || f->type != FIELD_MAP)
-		return err_set(e, ERR_INVALID, "there is no '%s.%s'; members are env.NAME, tag.KEY and param.NAME", key, name);
+		return err_set(e, ERR_INVALID, "unknown key '%s.%s'; fields with members are env.NAME, tag.KEY and param.NAME", key, name);
 	if (!*value) {
-		drop_member(w->patch, f->name, name);
+		reset_member(w->patch, f->name, name);
 		return true;
 	}
 	w->given[f - job_fields] = true;
 	return spec_args_set_field(&w->s, f, pair, e);
 }
 
-static bool patch_field(struct words *w, const struct job_field *f, const char *value, struct err *e)
+static bool patch_field(struct patch_input *w, const struct job_field *f, const char *value, struct err *e)
 {
 	if (!*value) {
 		if (strcmp(f->name, "schedule") == 0)
-			return err_set(e, ERR_INVALID, "a job needs a schedule; 'schedule=manual' is one that never comes by itself");
+			return err_set(e, ERR_INVALID, "a job needs a schedule; 'schedule=manual' has no slots");
 		json_object_set_new(w->patch, f->name, json_null());
 		return true;
 	}
@@ -145,7 +145,7 @@ static bool patch_field(struct words *w, const struct job_field *f, const char *
 	return spec_args_set_field(&w->s, f, value, e);
 }
 
-/* A key that does not exist, with the one that was probably meant. */
+/* Reports an unknown key and suggests a similar one. */
 static bool fail_unknown_key(const char *key, struct err *e)
 {
 	AUTO_DONE(suggest) s = {.typed = key};
@@ -155,11 +155,11 @@ static bool fail_unknown_key(const char *key, struct err *e)
 	for (size_t i = 0; when_args_flag(i); i++)
 		suggest_offer(&s, when_args_flag(i));
 	if (s.best)
-		return err_set(e, ERR_INVALID, "there is no '%s'; did you mean '%s'?", key, s.best);
-	return err_set(e, ERR_INVALID, "there is no '%s'; the keys are the options of 'jobctl add'", key);
+		return err_set(e, ERR_INVALID, "unknown key '%s'; did you mean '%s'?", key, s.best);
+	return err_set(e, ERR_INVALID, "unknown key '%s'; the keys are the options of 'jobctl add'", key);
 }
 
-static bool patch_word(struct words *w, const char *word, struct err *e)
+static bool patch_word(struct patch_input *w, const char *word, struct err *e)
 {
 	const char *eq = strchr(word, '=');
 	AUTO_TEXT key = xstrndup(word, eq ? (size_t)(eq - word) : 0);
@@ -169,7 +169,7 @@ static bool patch_word(struct words *w, const char *word, struct err *e)
 
 	if (!eq || word[0] == '-')
 		return err_set(e, ERR_INVALID, "'%s' is not KEY=VALUE%s", word,
-			word[0] == '-' ? "; options come before the job, a command after '--'" : "");
+			word[0] == '-' ? "; options stand before the job, a command after '--'" : "");
 	if (f)
 		return patch_field(w, f, eq + 1, e);
 	if (dot) {
@@ -185,13 +185,13 @@ static bool patch_word(struct words *w, const char *word, struct err *e)
 	return true;
 }
 
-static void patch_command(struct words *w, char *const *words, size_t n)
+static void patch_command(struct patch_input *w, char *const *words, size_t n)
 {
 	spec_args_set_command(&w->s, words, n);
 	w->given[job_field_find(w->s.script ? "script" : "command") - job_fields] = true;
 }
 
-static void put_given(struct words *w)
+static void put_given(struct patch_input *w)
 {
 	json_auto_t *spec = spec_json_write(&w->s);
 
@@ -208,7 +208,7 @@ static void put_given(struct words *w)
 	}
 }
 
-static bool patch_words(struct words *w, char *const *words, size_t n, struct err *e)
+static bool patch_words(struct patch_input *w, char *const *words, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (strcmp(words[i], "--") != 0) {
@@ -227,7 +227,7 @@ static bool patch_words(struct words *w, char *const *words, size_t n, struct er
 
 bool spec_patch_from_words(char *const *words, size_t n, json_t **ret, struct err *e)
 {
-	struct words w = {.patch = json_object()};
+	struct patch_input w = {.patch = json_object()};
 	bool ok;
 
 	job_spec_init(&w.s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must be sent to make one definition of another. */
+/* Computes the patch between two job definitions. */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
@@ -8,11 +8,11 @@
 struct err;
 struct job_spec;
 
-/* For PATCH: members that differ, null for those that have their default again. Caller json_decref()s. */
+/* A JSON merge patch: members that differ; null resets a member to its default. Caller json_decref()s. */
 json_t *spec_patch(const struct job_spec *before, const struct job_spec *after);
 
 /*
- * The same from words: KEY=VALUE by the names and options of job_fields[], KEY= for the default, env.NAME, tag.KEY and
- * param.NAME for members, cron, every, at and the like for the schedule; then '--' and a new command.
+ * Builds the patch from the operands of 'jobctl set': KEY=VALUE, where KEY is the name or option of a row of job_fields[] or
+ * a schedule option; KEY= for the default; env.NAME, tag.KEY and param.NAME for members; then '--' and a new command.
  */
 bool spec_patch_from_words(char *const *words, size_t n, json_t **ret, struct err *e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns --at, --in, --every, --cron, --iso, --after-finish and --on into schedules. */
+/* Converts --at, --every, --cron and similar options to schedules. */
 #include "jobctl/spec/when_args.h"
 
 #include "jobctl/args.h"
@@ -28,7 +28,7 @@ static bool as_every(const char *value, char **ret, struct err *e)
 	return true;
 }
 
-/* A phrase has one number and one unit, a duration may have several: 1h30m are 5400s. */
+/* "now + …" takes one number with a unit. A duration with several units is converted: 1h30m to 5400s. */
 static bool as_in(const char *value, char **ret, struct err *e)
 {
 	const char *unit = value + strspn(value, "0123456789");
@@ -51,7 +51,7 @@ static bool as_after_finish(const char *value, char **ret, struct err *e)
 static bool as_on(const char *value, char **ret, struct err *e)
 {
 	if (strcmp(value, "boot") != 0)
-		return err_set(e, ERR_INVALID, "'%s' is no event; there is 'boot'", value);
+		return err_set(e, ERR_INVALID, "'%s' is not an event; the only event is 'boot'", value);
 	*ret = xstrdup("@reboot");
 	return true;
 }
@@ -84,7 +84,7 @@ const char *when_args_flag(size_t i)
 	return i < ELEMENTS(whens) ? whens[i].flag : NULL;
 }
 
-/* Which option takes a form of the language. */
+/* The option for each form of a schedule. */
 static const struct {
 	const char *name, *flag;
 } forms[SYNTAX_MAX] = {
@@ -92,7 +92,7 @@ static const struct {
 	[SYNTAX_EVERY] = {"an interval", "every"},
 	[SYNTAX_AFTER_FINISH] = {"an interval after each run", "after-finish"},
 	[SYNTAX_MANUAL] = {"no schedule", "manual"},
-	[SYNTAX_NICKNAME] = {"a nickname of cron", "cron"},
+	[SYNTAX_NICKNAME] = {"a cron nickname", "cron"},
 	[SYNTAX_ISO] = {"an ISO 8601 interval", "iso"},
 	[SYNTAX_CRON] = {"a cron expression", "cron"},
 };
@@ -106,7 +106,7 @@ static size_t count_words(const char *text)
 	return n;
 }
 
-/* Says why a text is no time, in the words of the reader of times. */
+/* Reports why the value is not a time, with the message of the phrase parser. */
 static bool fail_moment(const char *value, struct err *e)
 {
 	struct err why = {};
@@ -121,8 +121,8 @@ static bool fail_moment(const char *value, struct err *e)
 }
 
 /*
- * The schedule language has all forms in one text, so an option must check that its value has the form that its name says.
- * A text of fewer than five words is no cron expression, only a mistake in another form.
+ * The schedule parser accepts every form, so each option checks that its value has its own form. Text that is not
+ * recognised counts as cron; with fewer than five words it is a mistake in another form.
  */
 static bool check_form(const struct when *w, const char *value, const char *dashes, struct err *e)
 {
@@ -140,7 +140,7 @@ static bool check_form(const struct when *w, const char *value, const char *dash
 		return fail_moment(value, e);
 	}
 	if (syntax == SYNTAX_CRON && !cron)
-		return true; /* the reader of this form says what is wrong */
+		return true; /* the parser reports the error */
 	return err_set(e, ERR_INVALID, "'%.64s' is %s; use %s%s", value, forms[syntax].name, dashes, forms[syntax].flag);
 }
 

@@ -35,7 +35,7 @@ static void say_changed(const struct ctl *c, const json_t *job)
 	if (!json_is_true(json_object_get(job, "changed"))) {
 		buf_str(&line, "job ");
 		ref_job_words(job, &line);
-		buf_str(&line, " is that already; nothing was changed");
+		buf_str(&line, " already has this definition; nothing was changed");
 		ctl_say("%s", line.data);
 		return;
 	}

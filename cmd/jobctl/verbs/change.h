@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is shared by the verbs that change a job. */
+/* Sending and showing a job change, for set, undo and edit. */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
@@ -7,8 +7,8 @@
 struct ctl;
 struct err;
 
-/* Sends a patch for a job object. 'revision' 0: whichever it is now. */
+/* Sends a patch. The daemon refuses it unless the job still has this revision; 0: not checked. */
 bool change_send(struct ctl *c, const json_t *job, json_t *patch, int64_t revision, bool dry_run, json_t **ret,
 	struct err *e);
-/* What became of it, as text or data; the exit code. 'dry_run': nothing was changed. */
+/* Prints the daemon's answer; returns the exit code. */
 int change_show(const struct ctl *c, const json_t *answer, bool dry_run);

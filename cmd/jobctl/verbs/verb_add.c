@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobctl add. */
+/* Implements 'jobctl add'. */
 #include "jobctl/api.h"
 #include "jobctl/args.h"
 #include "base/buf.h"
@@ -30,14 +30,14 @@
 
 #define CRONTAB_SHOWN 20 /* entries of a crontab for which a command is suggested */
 
-/* A crontab would be run as a shell script, line by line and at once. */
+/* Refuses a crontab on standard input: its lines would be run as a shell script now. */
 static bool refuse_crontab(const char *text, struct err *e)
 {
 	AUTO_DONE(buf) commands = {};
 	size_t n = crontab_commands(text, CRONTAB_SHOWN, &commands);
 
 	if (n > CRONTAB_SHOWN)
-		ctl_say("commands that add the first %d of the %zu entries:", CRONTAB_SHOWN, n);
+		ctl_say("commands for the first %d of %zu entries:", CRONTAB_SHOWN, n);
 	for (char *line = commands.data, *end; (end = strchr(line, '\n')); line = end + 1) {
 		*end = '\0';
 		ctl_say("%s", line);
@@ -46,7 +46,7 @@ static bool refuse_crontab(const char *text, struct err *e)
 		"its entries");
 }
 
-/* jobctl add … < script */
+/* Reads the script from standard input. */
 static bool read_script(struct job_spec *s, const struct args *a, struct err *e)
 {
 	const struct job_field *f = job_field_find("script");
@@ -65,14 +65,14 @@ static bool read_script(struct job_spec *s, const struct args *a, struct err *e)
 		return err_set(e, ERR_INVALID,
 			"no command, and standard input is empty; write it after '--': jobctl add -- COMMAND");
 	if (strlen(text.data) != text.len)
-		return err_set(e, ERR_INVALID, "the script on standard input has NUL bytes");
+		return err_set(e, ERR_INVALID, "the script on standard input contains NUL bytes");
 	if (crontab_is(text.data))
 		return refuse_crontab(text.data, e);
 	s->script = buf_steal(&text);
 	return true;
 }
 
-/* What the template says nothing of is as for any job: this directory, this zone. */
+/* Directory and time zone get their usual defaults unless the template sets them. */
 static bool read_template_options(struct ctl *c, const struct args *a, struct job_spec *s, struct err *e)
 {
 	AUTO_TEXT path = xprintf("/v1/templates/%s", args_last(a, "template"));
@@ -80,7 +80,7 @@ static bool read_template_options(struct ctl *c, const struct args *a, struct jo
 	const json_t *definition;
 
 	if (!job_name_check(args_last(a, "template"), NULL))
-		return err_set(e, ERR_NOT_FOUND, "no template '%s'; 'jobctl template list' shows those there are",
+		return err_set(e, ERR_NOT_FOUND, "no template '%s'; 'jobctl template list' shows all templates",
 			args_last(a, "template"));
 	if (!spec_args_read_options(s, a, NULL, e) || !api_call(c, "GET", path, NULL, &t, e))
 		return false;
@@ -92,7 +92,7 @@ static bool read_template_options(struct ctl *c, const struct args *a, struct jo
 	return spec_args_set_field(s, job_field_find("cwd"), ".", e);
 }
 
-/* An option that was given overrides the template, also where its value is the default. */
+/* Adds options whose value is the default: they override the template too. */
 static void keep_defaults(const struct job_spec *s, const struct args *a, json_t *o)
 {
 	json_auto_t *whole = spec_json_write_all(s);
@@ -147,7 +147,7 @@ static bool waits_for_boot(const json_t *job)
 	return json_array_size(schedule) == 1 && only && strcmp(only, "@reboot") == 0;
 }
 
-/* By the clock of the job's zone, which is the one its owner has in mind. */
+/* The time in the zone of the job. */
 static void put_instant(const json_t *job, usec_t t, struct buf *out)
 {
 	AUTO(zone_cache) *zones = zone_cache_new(tzfile_read);
@@ -161,7 +161,7 @@ static void put_instant(const json_t *job, usec_t t, struct buf *out)
 		buf_str(out, words_instant(t, text));
 }
 
-/* "; it does not start now: frozen by root since … (jobctl why 12)": the job as the daemon shows it a moment later. */
+/* "; it does not start now: frozen by root since … (jobctl why 12)" */
 static bool put_obstacle(const struct ctl *c, const json_t *shown, usec_t next, struct buf *line)
 {
 	static const char *const no_obstacle[] = {"starting", "retry", "rate"};
@@ -176,7 +176,7 @@ static bool put_obstacle(const struct ctl *c, const json_t *shown, usec_t next, 
 	if (next > c->now + USEC_SEC) {
 		buf_str(line, "; its first slot is at ");
 		put_instant(shown, next, line);
-		buf_str(line, "; at present: ");
+		buf_str(line, "; currently: ");
 	} else {
 		buf_str(line, "; it does not start now: ");
 	}
@@ -210,23 +210,23 @@ static void put_first(struct ctl *c, const json_t *job, struct buf *line)
 	} else if (next) {
 		buf_printf(line, "; it runs now (jobctl log -f %" PRId64 ")", member_int(job, "id"));
 	} else if (waits_for_boot(job)) {
-		buf_str(line, "; it runs each time the machine has booted");
+		buf_str(line, "; it runs after each boot of the machine");
 	}
 }
 
-/* A key is remembered for a while after its job has ended or was removed. */
+/* A job with this key or name exists. The daemon keeps a key for some time after the end or removal of its job. */
 static void put_existing(const json_t *job, bool keyed, struct buf *line)
 {
 	const char *state = member_text(job, "state");
 	int64_t id = member_int(job, "id");
 
-	buf_str(line, keyed ? " was added with this key before" : " is there already; nothing was added");
+	buf_str(line, keyed ? " was added with this key before" : " already exists; nothing was added");
 	if (!keyed)
 		return;
 	if (text_equal(state, "removed"))
-		buf_str(line, ", and removed since; nothing was added (use another --key to add it again)");
+		buf_str(line, " and has been removed since; nothing was added (use another --key to add it again)");
 	else if (text_equal(state, "cancelled"))
-		buf_printf(line, ", and cancelled since; nothing was added (jobctl resume %" PRId64 ")", id);
+		buf_printf(line, " and has been cancelled since; nothing was added (jobctl resume %" PRId64 ")", id);
 }
 
 static void say_added(struct ctl *c, const json_t *job, bool keyed)
@@ -266,7 +266,7 @@ static int show_added(struct ctl *c, const json_t *job, bool follow, bool keyed)
 		ref_of_job(job, &out);
 		break;
 	default:
-		/* On a terminal the sentence is enough; a script reads the number, or the output it asked for. */
+		/* On a terminal the message is enough. A script reads the number, unless it follows the output. */
 		say_added(c, job, keyed);
 		dry_run_say_findings(json_object_get(job, "findings"));
 		if (c->terminal || follow)
@@ -277,7 +277,7 @@ static int show_added(struct ctl *c, const json_t *job, bool follow, bool keyed)
 	return render_text(&out);
 }
 
-/* --wait and --follow: the job's first run, to its end. */
+/* --wait and --follow: waits for the end of the first run. */
 static int wait_first_run(struct ctl *c, const json_t *job, bool follow)
 {
 	json_auto_t *run = NULL, *final = NULL;
@@ -299,7 +299,7 @@ static int wait_first_run(struct ctl *c, const json_t *job, bool follow)
 	return follow_exit(final, false);
 }
 
-/* A dry run has nothing to wait for, and no row of a list. */
+/* Options that cannot be combined with --dry-run. */
 static bool check_dry_run(const struct ctl *c, const struct args *a, struct err *e)
 {
 	if (args_has(a, "wait") || args_has(a, "follow"))
@@ -310,7 +310,7 @@ static bool check_dry_run(const struct ctl *c, const struct args *a, struct err 
 	return true;
 }
 
-/* Where it is submitted, with what is not of the job itself. */
+/* The API path, with the options that are not part of the definition. */
 static void put_target(const struct args *a, struct buf *path)
 {
 	buf_str(path, "/v1/jobs");
@@ -348,8 +348,8 @@ int verb_add(struct ctl *c, const struct args *a)
 	if (!api_call(c, "POST", path.data, submission, &job, &e)) {
 		if (e.kind == ERR_UNCERTAIN)
 			err_set(&e, e.kind,
-				"%s; the job may have been added or not: look with 'jobctl list', and use --key "
-				"to make adding again harmless",
+				"%s; the job may or may not have been added: check with 'jobctl list'. With --key the "
+				"command can be repeated safely",
 				e.msg);
 		return ctl_fail(&e);
 	}

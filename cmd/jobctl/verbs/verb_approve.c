@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobctl approve. */
+/* Implements 'jobctl approve'. */
 #include "jobctl/api.h"
 #include "jobctl/args.h"
 #include "base/auto.h"
@@ -22,7 +22,7 @@ static bool approve_each(struct ctl *c, const struct ref *ref, void *none, json_
 
 	(void)none;
 	if (ref->run)
-		return err_set(e, ERR_INVALID, "'%s' is a run; a job is approved", ref->text);
+		return err_set(e, ERR_INVALID, "'%s' is a run; only jobs can be approved", ref->text);
 	if (!api_job(c, ref, &job, e) || !warrant_supply_approve(c, ref, job, patch, e))
 		return false;
 	path = xprintf("/v1/jobs/%" PRId64, member_int(job, "id"));

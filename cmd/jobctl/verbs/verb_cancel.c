@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobctl cancel and jobctl rm. */
+/* Implements 'jobctl cancel' and 'jobctl rm'. */
 #include "jobctl/api.h"
 #include "jobctl/args.h"
 #include "base/auto.h"
@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define RUNS_NAMED 3 /* running runs that are named one by one */
+#define RUNS_NAMED 3 /* the most runs that a message names */
 
 /* "; run backup#41 is still running (jobctl cancel backup#41)" */
 static void put_running_runs(const json_t *job, const json_t *runs, bool ending, bool removed, struct buf *line)
@@ -42,7 +42,7 @@ static void put_running_runs(const json_t *job, const json_t *runs, bool ending,
 		return;
 	}
 	buf_printf(line, " %s still running (jobctl cancel ", n == 1 ? "is" : "are");
-	for (i = 0; i < n && (n == 1 || removed) && i < RUNS_NAMED; i++) { /* a removed job is not found any more */
+	for (i = 0; i < n && (n == 1 || removed) && i < RUNS_NAMED; i++) { /* a removed job cannot be referenced */
 		buf_str(line, i ? " " : "");
 		ref_of_run(json_array_get(runs, i), line);
 	}
@@ -68,7 +68,7 @@ static void say_job(const char *done, const json_t *answer, bool ending)
 	ctl_say("%s", line.data);
 }
 
-/* A job that had nothing left to cancel. */
+/* The job had ended before, and there was nothing to cancel. */
 static bool was_already_ended(const json_t *before, const json_t *answer)
 {
 	const char *state = member_text(before, "state");
@@ -85,7 +85,7 @@ static void say_already_ended(const json_t *before)
 
 	ref_job_words(before, &words);
 	ctl_say("job %s was already %s; 'jobctl %s %" PRId64 "' %s", words.data, member_text(before, "state"),
-		cancelled ? "resume" : "run", member_int(before, "id"), cancelled ? "brings it back" : "runs it once more");
+		cancelled ? "resume" : "run", member_int(before, "id"), cancelled ? "reactivates it" : "runs it again");
 }
 
 static void say_run(const json_t *run)
@@ -96,7 +96,7 @@ static void say_run(const json_t *run)
 	if (strcmp(member_text(run, "state"), "cancelled") == 0)
 		ctl_say("cancelled run %s", ref.data);
 	else if (follow_run_is_final(run))
-		ctl_say("run %s was already over: %s", ref.data, member_text(run, "state"));
+		ctl_say("run %s had already ended: %s", ref.data, member_text(run, "state"));
 	else
 		ctl_say("run %s is being ended (jobctl wait %s)", ref.data, ref.data);
 }
@@ -106,7 +106,7 @@ static bool cancel_run_request(struct ctl *c, const struct ref *ref, json_t **re
 	AUTO_TEXT path = xprintf("/v1/runs/%" PRId64 "/cancel", ref->run);
 	json_auto_t *before = NULL;
 
-	/* Asked first, because the job named before the '#' must be the right one. */
+	/* Read first, to check that the job named before the '#' is the job of the run. */
 	if (!api_run(c, ref, &before, e))
 		return false;
 	if (follow_run_is_final(before)) {
@@ -165,7 +165,7 @@ static bool rm_each(struct ctl *c, const struct ref *ref, void *none, json_t **r
 	(void)none;
 	if (ref->run)
 		return err_set(e, ERR_INVALID,
-			"'%s' is a run, and only jobs can be removed; 'jobctl cancel %s' ends it", ref->text,
+			"'%s' is a run, and only jobs can be removed; 'jobctl cancel %s' ends the run", ref->text,
 			ref->text);
 	if (!api_job(c, ref, &job, e))
 		return false;
@@ -199,8 +199,7 @@ int verb_rm(struct ctl *c, const struct args *a)
 
 	if (!args_has(a, "yes")) {
 		if (!ctl_can_ask()) {
-			ctl_say("jobctl: nothing was removed: "
-				"without a terminal to ask at, 'jobctl rm' needs --yes");
+			ctl_say("jobctl: nothing was removed: without a terminal 'jobctl rm' needs --yes");
 			return EXIT_USAGE;
 		}
 		if (!confirm_rm(words, n)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobctl db prune, backup and check. */
+/* Implements 'jobctl db': prune, backup and check. */
 #include "jobctl/args.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -34,7 +34,7 @@ int verb_db_confirm(const struct args *a, const char *verb, const char *question
 	if (args_has(a, "yes"))
 		return -1;
 	if (!ctl_can_ask()) {
-		ctl_say("jobctl: nothing was done: without a terminal to ask at, 'jobctl %s' needs --yes", verb);
+		ctl_say("jobctl: nothing was done: without a terminal 'jobctl %s' needs --yes", verb);
 		return EXIT_USAGE;
 	}
 	if (ctl_ask(question))
@@ -80,7 +80,7 @@ int verb_db_prune(struct ctl *c, const struct args *a)
 		render_object(c, answer);
 		return EXIT_SUCCESS;
 	}
-	printf("deleted %" PRId64 " runs, %" PRId64 " jobs, %" PRId64 " events, %" PRId64 " files of output with %" PRId64 " bytes\n",
+	printf("deleted %" PRId64 " runs, %" PRId64 " jobs, %" PRId64 " events, %" PRId64 " output files with %" PRId64 " bytes\n",
 		member_int(answer, "runs"), member_int(answer, "jobs"), member_int(answer, "events"),
 		member_int(answer, "outputs"), member_int(answer, "output_bytes"));
 	return EXIT_SUCCESS;
@@ -111,7 +111,7 @@ static bool receive_backup(struct ctl *c, const char *temp, int64_t *ret_bytes, 
 	int64_t bytes;
 
 	if (fd < 0)
-		return err_errno(e, errno, "could not make '%s'", temp);
+		return err_errno(e, errno, "could not create '%s'", temp);
 	if (!http_client_stream(c->client, "/v1/db/backup", -1, write_chunk, &r, e))
 		return false;
 	if (r.error == 0 && fsync(fd) < 0)
@@ -120,7 +120,7 @@ static bool receive_backup(struct ctl *c, const char *temp, int64_t *ret_bytes, 
 		return err_errno(e, r.error, "could not write '%s'", temp);
 	whole = http_client_header(c->client, "X-Jobsched-Bytes");
 	if (!whole || !text_parse_int(whole, 0, INT64_MAX, &bytes) || bytes != r.bytes)
-		return err_set(e, ERR_UNREACHABLE, "the backup broke off after %" PRId64 " bytes", r.bytes);
+		return err_set(e, ERR_UNREACHABLE, "the backup was interrupted after %" PRId64 " bytes", r.bytes);
 	*ret_bytes = r.bytes;
 	return true;
 }
@@ -134,17 +134,17 @@ int verb_db_backup(struct ctl *c, const struct args *a)
 
 	args_operands(a, &words);
 	if (!args_has(a, "force") && access(words[0], F_OK) == 0) {
-		err_set(&e, ERR_CONFLICT, "'%s' exists already; choose another name, or overwrite it with --force", words[0]);
+		err_set(&e, ERR_CONFLICT, "'%s' already exists; choose another name, or overwrite it with --force", words[0]);
 		return ctl_fail(&e);
 	}
 	temp = xprintf("%s.part", words[0]);
 	unlink(temp);
 	if (!connect_daemon(c, &e) || !receive_backup(c, temp, &bytes, &e) ||
-	    (rename(temp, words[0]) < 0 && !err_errno(&e, errno, "could not name the backup '%s'", words[0]))) {
+	    (rename(temp, words[0]) < 0 && !err_errno(&e, errno, "could not rename the backup to '%s'", words[0]))) {
 		unlink(temp);
 		return ctl_fail(&e);
 	}
-	ctl_say("wrote a backup of %" PRId64 " bytes to '%s'; 'jobctl %s db restore %s' puts it back", bytes, words[0],
+	ctl_say("wrote a backup of %" PRId64 " bytes to '%s'; 'jobctl %s db restore %s' restores it", bytes, words[0],
 		verb_db_is_system(c) ? "--system" : "--user", words[0]);
 	return EXIT_SUCCESS;
 }
@@ -164,11 +164,11 @@ int verb_db_check(struct ctl *c, const struct args *a)
 	if (render_wants_json(c))
 		render_object(c, answer);
 	else if (json_is_true(json_object_get(answer, "ok")))
-		puts("the store is sound");
+		puts("the store is intact");
 	json_array_foreach(json_object_get(answer, "problems"), i, problem)
 		ctl_say("jobctl: %s", json_string_value(problem));
 	if (json_is_true(json_object_get(answer, "ok")))
 		return EXIT_SUCCESS;
-	ctl_say("the store is damaged; stop the daemon and type 'jobctl db restore FILE' with a sound backup");
+	ctl_say("the store is damaged; stop the daemon and restore a backup with 'jobctl db restore FILE'");
 	return EXIT_FAILURE;
 }

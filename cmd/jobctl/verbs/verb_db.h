@@ -6,6 +6,6 @@
 struct args;
 struct ctl;
 
-/* A dangerous verb asks at a terminal and needs --yes elsewhere. Returns an exit code when it may not go on, else -1. */
+/* Asks before a destructive verb; without a terminal --yes is required. Returns -1 to continue, else the exit code. */
 int verb_db_confirm(const struct args *a, const char *verb, const char *question);
-bool verb_db_is_system(const struct ctl *c); /* connected to the daemon of the system, not of a user */
+bool verb_db_is_system(const struct ctl *c); /* connected to the system's daemon, not to a user's */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobctl db restore: chooses the store as 'jobctl db backup' chooses the daemon, and lets jobschedd do the work. */
+/* Implements 'jobctl db restore': finds the store and runs 'jobschedd --restore'. */
 #include "jobctl/args.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -20,7 +20,7 @@
 
 #define EXIT_INTERRUPTED 130
 
-/* Exit codes of jobschedd (see jobschedd(8)) and ours. */
+/* Exit codes of jobschedd(8), and of jobctl(1) for the same error. */
 static const struct {
 	int theirs, ours;
 } codes[] = {{0, 0}, {2, EXIT_USAGE}, {66, EXIT_NOT_FOUND}, {69, EXIT_CONFLICT}, {77, EXIT_NOT_ALLOWED}, {78, EXIT_USAGE}};
@@ -54,7 +54,7 @@ static int run_jobschedd(char **argv)
 		ctl_fail(&e);
 		_exit(EXIT_FAILURE);
 	}
-	signal(SIGINT, SIG_IGN); /* jobschedd gets it, too, and decides */
+	signal(SIGINT, SIG_IGN); /* the terminal sends it to jobschedd too, which decides */
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (pid < 0) {
@@ -74,7 +74,7 @@ static bool store_exists(const char *state_dir)
 	return access(store, F_OK) == 0;
 }
 
-/* No daemon answers: the store that store_exists. */
+/* Chooses the instance whose store exists, if no daemon answers. */
 static bool choose_store(const struct ctl *c, bool *ret_user, struct err *e)
 {
 	AUTO_DONE(paths) user = {};
@@ -85,15 +85,15 @@ static bool choose_store(const struct ctl *c, bool *ret_user, struct err *e)
 	    !paths_find(&(struct paths_options){.instance = c->instance}, &system, e))
 		return false;
 	users = store_exists(user.state_dir);
-	systems = store_exists(system.state_dir); /* as far as this user can see */
+	systems = store_exists(system.state_dir); /* false also if this user may not read the directory */
 	if (users && systems)
-		return err_set(e, ERR_INVALID, "there are two stores, '%s/jobs.db' and '%s/jobs.db'; say which with 'jobctl --user db restore' "
+		return err_set(e, ERR_INVALID, "there are two stores, '%s/jobs.db' and '%s/jobs.db'; choose one with 'jobctl --user db restore' "
 			"or 'jobctl --system db restore'", user.state_dir, system.state_dir);
 	*ret_user = users || (!systems && geteuid() != 0);
 	return true;
 }
 
-/* A socket tells the store only if it is one of the two that are found without being named. */
+/* A socket determines the store only if it is a default path of an instance. */
 static bool choose_by_socket(const struct ctl *c, bool *ret_user, struct err *e)
 {
 	AUTO_DONE(paths) user = {};
@@ -106,11 +106,11 @@ static bool choose_by_socket(const struct ctl *c, bool *ret_user, struct err *e)
 	published = paths_read_socket(&user);
 	*ret_user = text_equal(c->socket_given, user.socket) || text_equal(c->socket_given, published);
 	return *ret_user || text_equal(c->socket_given, system.socket) ||
-	       err_set(e, ERR_INVALID, "the socket '%s' does not tell which store is meant; type 'jobctl --user db restore', "
+	       err_set(e, ERR_INVALID, "the store cannot be derived from the socket '%s'; type 'jobctl --user db restore', "
 		       "'jobctl --system db restore', or 'jobschedd --store STORE --restore FILE'", c->socket_given);
 }
 
-/* The daemon that 'jobctl db backup' would ask, if it runs. */
+/* Chooses the instance whose daemon 'jobctl db backup' would use. */
 static bool choose_instance(struct ctl *c, bool *ret_user, struct err *e)
 {
 	struct err none = {};
@@ -134,7 +134,7 @@ static bool check_backup(const char *backup, bool user, struct err *e)
 		return err_set(e, errno == ENOENT ? ERR_NOT_FOUND : errno == EACCES ? ERR_DENIED : ERR_INTERNAL,
 			"cannot read the backup '%s': %s", backup, strerror(errno));
 	if (!user && geteuid() != 0)
-		return err_set(e, ERR_DENIED, "only root restores the store of the system; type 'sudo jobctl --system db restore %s'", backup);
+		return err_set(e, ERR_DENIED, "only root can restore the system's store; type 'sudo jobctl --system db restore %s'", backup);
 	return true;
 }
 
@@ -150,8 +150,8 @@ int verb_db_restore(struct ctl *c, const struct args *a)
 	args_operands(a, &words);
 	if (!choose_instance(c, &user, &e) || !check_backup(words[0], user, &e))
 		return ctl_fail(&e);
-	stop = verb_db_confirm(a, "db restore", user ? "put this backup in the place of your own store? (what is there is kept beside it)"
-						   : "put this backup in the place of the system's store? (what is there is kept beside it)");
+	stop = verb_db_confirm(a, "db restore", user ? "replace your store by this backup? (the present store is kept beside it)"
+						   : "replace the system's store by this backup? (the present store is kept beside it)");
 	if (stop >= 0)
 		return stop;
 	if (user)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobctl dead: runs that failed for good, until somebody tries them again or puts them aside. */
+/* Implements 'jobctl dead': list, show, retry and purge. */
 #include "jobctl/api.h"
 #include "jobctl/args.h"
 #include "base/auto.h"
@@ -49,7 +49,7 @@ static bool job_id(struct ctl *c, const char *text, int64_t *ret, struct err *e)
 	return true;
 }
 
-/* Of the jobs whose numbers are in 'jobs', with commas between, or of all jobs. */
+/* Lists dead letters of the jobs in 'jobs', a comma-separated list of numbers; NULL: of all jobs. */
 static bool list_dead_runs(struct ctl *c, const struct args *a, const char *jobs, struct rows *rows, size_t limit,
 	struct err *e)
 {
@@ -69,7 +69,7 @@ static bool list_dead_runs(struct ctl *c, const struct args *a, const char *jobs
 	ok = api_pages(c, &pages, e);
 	cursor = pages.next_cursor;
 	if (ok && cursor)
-		ctl_say("there is more: add --cursor %s, or --limit 0 for all", cursor);
+		ctl_say("there are more: add --cursor %s, or --limit 0 for all", cursor);
 	return ok;
 }
 
@@ -121,7 +121,7 @@ int verb_dead_show(struct ctl *c, const struct args *a)
 	if (!api_run(c, &ref, &run, &e))
 		return ctl_fail(&e);
 	if (!member_time(run, "dead_at")) {
-		err_set(&e, ERR_NOT_FOUND, "run '%s' is no dead letter, it is %s; 'jobctl show %s' shows it", words[0],
+		err_set(&e, ERR_NOT_FOUND, "run '%s' is not a dead letter, it is %s; 'jobctl show %s' shows it", words[0],
 			member_text(run, "state"), words[0]);
 		return ctl_fail(&e);
 	}
@@ -133,9 +133,9 @@ int verb_dead_show(struct ctl *c, const struct args *a)
 struct dead_change {
 	struct ctl *c;
 	const struct args *a;
-	const char *verb;     /* of the API: "retry", "purge" */
+	const char *verb;     /* in the API path: "retry" or "purge" */
 	int64_t count, refused;
-	json_t *results;      /* array: runs, or one object per filter */
+	json_t *results;      /* array: runs, or one object per job */
 };
 
 static void say_one(const struct dead_change *ch, const json_t *run)
@@ -146,7 +146,7 @@ static void say_one(const struct dead_change *ch, const json_t *run)
 	if (strcmp(ch->verb, "retry") == 0)
 		ctl_say("run %s is queued again (jobctl wait %s)", name.data, name.data);
 	else
-		ctl_say("run %s is no dead letter any more; it stays in the history (jobctl show %s)", name.data, name.data);
+		ctl_say("run %s is no longer a dead letter; it stays in the history (jobctl show %s)", name.data, name.data);
 }
 
 static bool change_run(struct dead_change *ch, const struct ref *ref, struct err *e)
@@ -163,7 +163,10 @@ static bool change_run(struct dead_change *ch, const struct ref *ref, struct err
 	return true;
 }
 
-/* All that the filters mean, in steps; 'until' stays what it was at the first, so that what dies again is not meant. */
+/*
+ * Changes all dead letters of a job (0: of all jobs) that the filters select, page by page. 'until' is fixed at the first
+ * page, so that a run that is retried and fails again is not selected a second time.
+ */
 static bool change_many(struct dead_change *ch, int64_t job, struct err *e)
 {
 	AUTO_TEXT cursor = NULL;
@@ -202,7 +205,7 @@ static bool change_many(struct dead_change *ch, int64_t job, struct err *e)
 	if (render_is_text(ch->c))
 		ctl_say("%" PRId64 " dead letter%s %s", count, count == 1 ? "" : "s", strcmp(ch->verb, "retry") == 0 ? "queued again" : "purged");
 	if (refused)
-		ctl_say("%" PRId64 " not: %s", refused, because ? because : "no reason given");
+		ctl_say("%" PRId64 " refused: %s", refused, because ? because : "no reason given");
 	return true;
 }
 
@@ -243,8 +246,8 @@ static int dead_change(struct ctl *c, const struct args *a, const char *verb)
 	return code ? code : ch.refused && !ch.count ? EXIT_CONFLICT : 0;
 }
 
-/* Nothing named and no --all would be everything by mistake. */
-static bool named(const struct args *a, const char *verb, struct err *e)
+/* Without operands --all is required, so that not everything is changed by mistake. */
+static bool check_selection(const struct args *a, const char *verb, struct err *e)
 {
 	char *const *words;
 	bool some = args_operands(a, &words) + args_count(a, "job") > 0;
@@ -253,22 +256,21 @@ static bool named(const struct args *a, const char *verb, struct err *e)
 		return err_set(e, ERR_INVALID, "give either runs and jobs or --all, not both");
 	if (some || args_has(a, "all"))
 		return true;
-	return err_set(e, ERR_INVALID, "nothing is named; 'jobctl dead %s --all' means every dead letter", verb);
+	return err_set(e, ERR_INVALID, "name runs or jobs; 'jobctl dead %s --all' selects every dead letter", verb);
 }
 
 int verb_dead_retry(struct ctl *c, const struct args *a)
 {
 	struct err e = {};
 
-	return named(a, "retry", &e) ? dead_change(c, a, "retry") : ctl_fail(&e);
+	return check_selection(a, "retry", &e) ? dead_change(c, a, "retry") : ctl_fail(&e);
 }
 
-static bool confirmed(const struct args *a)
+static bool confirm_purge(const struct args *a)
 {
 	AUTO_DONE(buf) question = {};
 	char *const *words;
 	size_t n = args_operands(a, &words), jobs = args_count(a, "job");
-	char line[16];
 
 	buf_str(&question, n + jobs ? "purge the dead letters" : "purge all dead letters");
 	for (size_t i = 0; i < n + jobs; i++) {
@@ -278,23 +280,22 @@ static bool confirmed(const struct args *a)
 		text_escape(&question, word, strlen(word));
 		buf_char(&question, '\'');
 	}
-	fprintf(stderr, "%s? [y/N] ", question.data);
-	return fgets(line, sizeof line, stdin) && (line[0] == 'y' || line[0] == 'Y');
+	buf_char(&question, '?');
+	return ctl_ask(question.data);
 }
 
 int verb_dead_purge(struct ctl *c, const struct args *a)
 {
 	struct err e = {};
 
-	if (!named(a, "purge", &e))
+	if (!check_selection(a, "purge", &e))
 		return ctl_fail(&e);
 	if (!args_has(a, "yes")) {
-		if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
-			ctl_say("jobctl: nothing was purged: "
-				"without a terminal to ask at, 'jobctl dead purge' needs --yes");
+		if (!ctl_can_ask()) {
+			ctl_say("jobctl: nothing was purged: without a terminal 'jobctl dead purge' needs --yes");
 			return EXIT_USAGE;
 		}
-		if (!confirmed(a)) {
+		if (!confirm_purge(a)) {
 			ctl_say("nothing was purged");
 			return EXIT_FAILURE;
 		}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobctl edit. */
+/* Implements 'jobctl edit'. */
 #include "jobctl/api.h"
 #include "jobctl/args.h"
 #include "base/auto.h"
@@ -21,16 +21,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STDIN_SHOWN (64 * 1024) /* bytes of a job's standard input that are put before an editor */
-#define NOTE "#! "              /* begins the lines that say what was wrong */
+#define STDIN_SHOWN (64 * 1024) /* bytes: a larger standard input is not put into the editor */
+#define NOTE "#! "              /* begins the lines that show the last error */
 
-/* A job between the daemon and the editor. */
+/* A job that is being edited. */
 struct edit_session {
-	json_t *job;            /* owned: as it was read */
+	json_t *job;            /* owned: as read from the daemon */
 	struct job_spec before; /* its definition */
-	struct blob kept;       /* its standard input when that is too large to be edited */
+	struct blob kept;       /* its standard input if that is too large to be edited */
 	struct editor editor;
-	struct buf text;        /* what the editor has */
+	struct buf text;        /* for the editor */
 };
 
 static void edit_session_done(struct edit_session *s)
@@ -47,7 +47,7 @@ static bool read_definition(struct edit_session *s, struct err *e)
 	job_spec_done(&s->before);
 	job_spec_init(&s->before);
 	if (!job_object_read_spec(s->job, &s->before, e)) {
-		err_wrap(e, "cannot make sense of the job the daemon sent");
+		err_wrap(e, "cannot read the job that the daemon sent");
 		e->kind = ERR_INTERNAL;
 		return false;
 	}
@@ -64,13 +64,13 @@ static void put_header(const struct edit_session *s, struct buf *out)
 	AUTO_DONE(buf) words = {};
 
 	ref_job_words(s->job, &words);
-	buf_printf(out, "# Job %s, revision %" PRId64 ". Save and leave to change it; without a change nothing happens.\n"
-		"# Lines that begin with '#' count for nothing; what is not said has its default.\n", words.data,
+	buf_printf(out, "# Job %s, revision %" PRId64 ". Save and exit to change it; an unchanged text changes nothing.\n"
+		"# Lines that begin with '#' are ignored. Missing keys get their defaults.\n", words.data,
 		member_int(s->job, "revision"));
 	if (s->before.template)
-		buf_printf(out, "# It was made from the template '%s'.\n", s->before.template);
+		buf_printf(out, "# It was created from the template '%s'.\n", s->before.template);
 	if (s->kept.data)
-		buf_printf(out, "# Its standard input (%zu bytes) stays as it is; 'jobctl set JOB stdin=FILE' gives another.\n",
+		buf_printf(out, "# Its standard input (%zu bytes) is not shown and is kept; 'jobctl set JOB stdin=FILE' replaces it.\n",
 			s->kept.len);
 	buf_char(out, '\n');
 }
@@ -80,11 +80,11 @@ static void put_form(struct edit_session *s, const struct job_spec *spec)
 	buf_clear(&s->text);
 	put_header(s, &s->text);
 	spec_form_write(spec, NULL, &s->text);
-	buf_str(&s->text, "\n# What else there is:\n");
+	buf_str(&s->text, "\n# Other keys, with their defaults:\n");
 	spec_form_write_defaults(spec, &s->text);
 }
 
-/* The error as comments at the top, in place of an earlier one. */
+/* Puts an error as comments at the top, and removes an earlier one. */
 static void put_note(struct buf *text, const char *note)
 {
 	const char *rest = text->data ? text->data : "";
@@ -96,7 +96,7 @@ static void put_note(struct buf *text, const char *note)
 		AUTO_DONE(buf) shown = {};
 
 		text_escape(&shown, note, strlen(note));
-		buf_printf(&out, NOTE "%s\n" NOTE "Correct it, or leave without a change to give up.\n", shown.data);
+		buf_printf(&out, NOTE "%s\n" NOTE "Correct it, or exit without a change to give up.\n", shown.data);
 	}
 	buf_str(&out, rest);
 	buf_done(text);
@@ -104,17 +104,17 @@ static void put_note(struct buf *text, const char *note)
 	out = (struct buf){};
 }
 
-/* Also for what is kept: nobody loses what was typed. */
+/* Keeps the edited text in its file, unless the error lies in the text itself. */
 static int fail_keeping_text(struct edit_session *s, const struct err *e)
 {
 	if (s->editor.path && s->text.len && e->kind != ERR_INVALID) {
-		ctl_say("jobctl: your text is in '%s'", s->editor.path);
+		ctl_say("jobctl: the edited text is in '%s'", s->editor.path);
 		editor_keep(&s->editor);
 	}
 	return ctl_fail(e);
 }
 
-/* Somebody else has changed the job: what was edited is laid over what it is now. */
+/* The job was changed by someone else: applies the user's changes to its new definition. */
 static bool rebase(struct ctl *c, struct edit_session *s, const json_t *patch, struct err *e)
 {
 	AUTO_TEXT path = xprintf("/v1/jobs/%" PRId64, member_int(s->job, "id"));
@@ -133,13 +133,13 @@ static bool rebase(struct ctl *c, struct edit_session *s, const json_t *patch, s
 	if (s->kept.data)
 		blob_done(&merged.stdin_data);
 	put_form(s, &merged);
-	put_note(&s->text, "the job was changed meanwhile; here are its new definition and your changes");
+	put_note(&s->text, "the job was changed meanwhile; this is its new definition with your changes");
 	return true;
 }
 
 enum next { AGAIN, DONE };
 
-/* One turn: what the editor left is read and sent. */
+/* Reads the edited text and sends the change. */
 static enum next edit_round(struct ctl *c, struct edit_session *s, int *ret_code)
 {
 	AUTO_DONE(job_spec) after;
@@ -170,8 +170,8 @@ static enum next edit_round(struct ctl *c, struct edit_session *s, int *ret_code
 	return DONE;
 }
 
-/* An editor that leaves a text with an error as it was does not want to go on. */
-static bool unchanged(const struct edit_session *s, const char *shown, struct err *e)
+/* A text that still has its error message and was not changed means that the user gives up. */
+static bool text_is_unchanged(const struct edit_session *s, const char *shown, struct err *e)
 {
 	if (strcmp(s->text.data ? s->text.data : "", shown) != 0)
 		return false;
@@ -190,7 +190,7 @@ static int edit(struct ctl *c, struct edit_session *s)
 
 		if (!editor_run(&s->editor, &s->text, &e))
 			return ctl_fail(&e);
-		if (unchanged(s, shown, &e)) {
+		if (text_is_unchanged(s, shown, &e)) {
 			if (e.kind)
 				return ctl_fail(&e);
 			ctl_say("nothing was changed");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobctl events: the audit trail, as far as one may see it, and what happens now. */
+/* Implements 'jobctl events': lists and follows the audit trail. */
 #include "jobctl/api.h"
 #include "jobctl/args.h"
 #include "base/auto.h"
@@ -22,14 +22,14 @@
 #include <time.h>
 
 #define EVENTS_DEFAULT 100
-#define LINE_MAX_BYTES (64 * 1024) /* of one event of a stream */
-#define AWAY_MAX (30 * USEC_SEC)   /* how long a daemon may be away */
+#define LINE_MAX_BYTES (64 * 1024) /* the longest line of an event stream */
+#define AWAY_MAX (30 * USEC_SEC)   /* a daemon that restarts may be unreachable for this long */
 
 /* ---- columns ---- */
 
-static void cell_event_time(const json_t *row, const struct look *l, struct buf *out)
+static void cell_event_time(const json_t *row, const struct cell_style *style, struct buf *out)
 {
-	cell_put_time(row, "at", l, out);
+	cell_put_time(row, "at", style, out);
 }
 
 CELL(id)
@@ -42,9 +42,9 @@ CELL(run)
 CELL(node)
 CELL(detail)
 
-static void cell_who(const json_t *row, const struct look *l, struct buf *out)
+static void cell_who(const json_t *row, const struct cell_style *style, struct buf *out)
 {
-	(void)l;
+	(void)style;
 	if (member_text(row, "who"))
 		cell_put(row, "who", out);
 	else if (json_is_integer(json_object_get(row, "uid")))
@@ -53,10 +53,10 @@ static void cell_who(const json_t *row, const struct look *l, struct buf *out)
 		buf_str(out, "jobsched");
 }
 
-/* What to type for it: backup, 12, backup#17, or what else it is. */
-static void cell_object(const json_t *row, const struct look *l, struct buf *out)
+/* The reference to the object: backup, 12, backup#17 or another name. */
+static void cell_object(const json_t *row, const struct cell_style *style, struct buf *out)
 {
-	(void)l;
+	(void)style;
 	if (member_text(row, "object"))
 		cell_put(row, "object", out);
 	else
@@ -86,9 +86,9 @@ static const struct column event_columns[] = {
 };
 static const struct row_kind event_rows = {event_columns, ELEMENTS(event_columns), event_name};
 
-/* ---- which ---- */
+/* ---- filters ---- */
 
-/* Several jobs, or one run; a job that is gone by name can still be named by its number. */
+/* Several jobs, or one run. A number is not looked up, so the events of a removed job can be listed. */
 static bool add_refs(struct ctl *c, const struct args *a, struct buf *path, struct err *e)
 {
 	AUTO_DONE(buf) jobs = {};
@@ -103,7 +103,7 @@ static bool add_refs(struct ctl *c, const struct args *a, struct buf *path, stru
 		if (!ref_parse(words[i], &ref, e))
 			return false;
 		if (ref.run && n > 1)
-			return err_set(e, ERR_INVALID, "a run goes alone: jobctl events %s", words[i]);
+			return err_set(e, ERR_INVALID, "a run cannot be combined with others: jobctl events %s", words[i]);
 		if (ref.run && !api_run(c, &ref, &o, e))
 			return false;
 		if (!ref.run && !ref.job && !api_job(c, &ref, &o, e))
@@ -134,8 +134,8 @@ static bool add_whats(const struct args *a, struct buf *path, struct err *e)
 			uint64_t bits;
 
 			if (!event_what_bits(word, &bits))
-				return err_set(e, ERR_INVALID, "--what: there is no event '%s'; 'jobctl events' shows some, "
-					"jobctl(1) all", word);
+				return err_set(e, ERR_INVALID, "--what: there is no event '%s'; jobctl(1) lists all "
+					"events", word);
 			buf_printf(&list, "%s%s", list.len ? "," : "", word);
 		}
 	}
@@ -151,7 +151,7 @@ static bool events_path(struct ctl *c, const struct args *a, struct buf *path, s
 	       filter_time(path, a, "until", c->now, e);
 }
 
-/* ---- the list: the newest come first from the daemon and last onto the screen ---- */
+/* ---- list: the daemon sends the newest events first, jobctl shows them last ---- */
 
 static bool on_event(const json_t *row, void *arg)
 {
@@ -177,7 +177,7 @@ static bool list_events(struct ctl *c, const struct args *a, const char *path, s
 		rows_add(&rows, json_array_get(all, i));
 	rows_end(&rows);
 	if (json_array_size(all) == 0 && c->terminal && render_is_text(c))
-		ctl_say("nothing happened");
+		ctl_say("no events");
 	return true;
 }
 
@@ -186,10 +186,10 @@ static bool list_events(struct ctl *c, const struct args *a, const char *path, s
 struct event_stream {
 	struct ctl *c;
 	struct rows rows;
-	struct buf line;    /* begun and not complete */
+	struct buf line;    /* incomplete line */
 	int64_t last;       /* number of the newest event; 0: none yet */
-	bool broken;
-	bool there;         /* the daemon has answered once */
+	bool broken;        /* a line was not JSON */
+	bool there;         /* a connection was made once */
 };
 
 static void on_event_line(struct event_stream *f, size_t len)
@@ -202,7 +202,7 @@ static void on_event_line(struct event_stream *f, size_t len)
 	}
 	if (member_int(row, "id"))
 		f->last = member_int(row, "id");
-	f->rows.look.now = clock_now(&clock_system);
+	f->rows.style.now = clock_now(&clock_system);
 	rows_add(&f->rows, row);
 }
 
@@ -243,7 +243,7 @@ static bool follow_once(struct event_stream *f, const struct args *a, const char
 	return http_client_stream(f->c->client, full.data, -1, on_chunk, f, e);
 }
 
-/* A daemon that restarts is waited for; the cursor says where to go on. */
+/* Waits for a daemon that restarts, and continues after the last event by its cursor. */
 static bool follow_events(struct ctl *c, const struct args *a, const char *path, struct err *e)
 {
 	struct event_stream f = {.c = c};
@@ -253,7 +253,7 @@ static bool follow_events(struct ctl *c, const struct args *a, const char *path,
 	if (!filter_limit(a, 10, &(size_t){0}, e))
 		return false;
 	if (c->format == FORMAT_JSON)
-		c->format = FORMAT_JSONL; /* an array without end is none */
+		c->format = FORMAT_JSONL; /* an array would never end */
 	rows_begin(&f.rows, c, &event_rows);
 	while (ok && !f.broken) {
 		int64_t before = f.last;
@@ -266,7 +266,7 @@ static bool follow_events(struct ctl *c, const struct args *a, const char *path,
 		if (away == 0 || f.last != before)
 			away = now;
 		if (ok && now - away > AWAY_MAX)
-			ok = e->kind == ERR_NONE && err_set(e, ERR_UNREACHABLE, "the daemon has ended the answer");
+			ok = e->kind == ERR_NONE && err_set(e, ERR_UNREACHABLE, "the daemon has ended the stream");
 		if (ok)
 			nanosleep(&(struct timespec){.tv_nsec = 200 * 1000 * 1000}, NULL);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobctl history. */
+/* Implements 'jobctl history': revisions of a job and their differences. */
 #include "jobctl/api.h"
 #include "jobctl/args.h"
 #include "base/auto.h"
@@ -19,37 +19,37 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- the list ---- */
+/* ---- list ---- */
 
-static void cell_revision(const json_t *row, const struct look *l, struct buf *out)
+static void cell_revision(const json_t *row, const struct cell_style *style, struct buf *out)
 {
-	(void)l;
+	(void)style;
 	buf_printf(out, "%" PRId64, member_int(row, "revision"));
 }
 
-static void cell_revision_time(const json_t *row, const struct look *l, struct buf *out)
+static void cell_revision_time(const json_t *row, const struct cell_style *style, struct buf *out)
 {
-	cell_put_time(row, "at", l, out);
+	cell_put_time(row, "at", style, out);
 }
 
-static void cell_by(const json_t *row, const struct look *l, struct buf *out)
+static void cell_by(const json_t *row, const struct cell_style *style, struct buf *out)
 {
 	const char *by = member_text(row, "by");
 
-	(void)l;
+	(void)style;
 	if (by)
 		buf_str(out, by);
 	else
 		buf_printf(out, "uid %" PRId64, member_int(row, "uid"));
 }
 
-static void cell_what(const json_t *row, const struct look *l, struct buf *out)
+static void cell_what(const json_t *row, const struct cell_style *style, struct buf *out)
 {
 	const char *what = member_text(row, "what");
 
-	(void)l;
+	(void)style;
 	if (member_int(row, "undo_to"))
-		buf_printf(out, "as in revision %" PRId64 " again: ", member_int(row, "undo_to"));
+		buf_printf(out, "undone to revision %" PRId64 ": ", member_int(row, "undo_to"));
 	buf_str(out, what ? what : "");
 }
 
@@ -67,7 +67,7 @@ static void revision_name(const json_t *row, struct buf *out)
 
 static const struct row_kind revision_rows = {columns, ELEMENTS(columns), revision_name};
 
-/* ---- what one of them changed ---- */
+/* ---- differences ---- */
 
 static bool form_of(const json_t *revision, bool reveal, struct buf *out, struct err *e)
 {
@@ -88,7 +88,7 @@ static bool revision_has_line(const struct buf *text, const char *line, size_t l
 	return false;
 }
 
-/* The lines of one that the other has not. */
+/* Lines of 'of' that 'without' does not have. */
 static void put_lines_only_in(char sign, const struct buf *of, const struct buf *without, struct buf *out)
 {
 	for (const char *at = of->data; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL) {
@@ -123,7 +123,7 @@ static int show_diff(const json_t *list, int64_t number, bool reveal)
 	struct err e = {};
 
 	if (!now)
-		err_set(&e, ERR_NOT_FOUND, "there is no revision %" PRId64 "; 'jobctl history JOB' shows those there are", number);
+		err_set(&e, ERR_NOT_FOUND, "there is no revision %" PRId64 "; 'jobctl history JOB' lists the revisions", number);
 	if (e.kind || !form_of(now, reveal, &b, &e) || (before && !form_of(before, reveal, &a, &e)))
 		return ctl_fail(&e);
 	put_lines_only_in('-', &a, &b, &out);
@@ -131,7 +131,7 @@ static int show_diff(const json_t *list, int64_t number, bool reveal)
 	return render_text(&out);
 }
 
-/* ---- the verb ---- */
+/* ---- verb ---- */
 
 static bool keep_row(const json_t *row, void *arg)
 {
@@ -139,7 +139,7 @@ static bool keep_row(const json_t *row, void *arg)
 	return true;
 }
 
-/* There are a hundred at most, and they come in one page. */
+/* The daemon keeps at most 100 revisions, which fit in one page. */
 static bool read_history(struct ctl *c, const char *word, json_t *list, struct err *e)
 {
 	struct pages pages = {.member = "revisions", .row = keep_row, .arg = list, .limit = 100};

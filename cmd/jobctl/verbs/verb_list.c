@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobctl list and jobctl runs: pages of rows, filtered. */
+/* Implements 'jobctl list'. */
 #include "jobctl/api.h"
 #include "jobctl/args.h"
 #include "base/buf.h"
@@ -22,16 +22,16 @@
 
 #define WATCH_SECONDS 2
 
-/* Rows on their way from the daemon to the screen. */
+/* The state of a listing. */
 struct listing {
 	struct rows rows;
-	const struct args *tags; /* NULL: rows have none to look at */
+	const struct args *tags; /* with --tag */
 	char *const *patterns;
 	size_t patterns_n;
 	size_t limit;           /* 0: none */
-	bool paged;             /* the daemon counts the rows */
-	int64_t last;           /* number of the last job that was shown */
-	json_t *kept;           /* array, when they have to be sorted first */
+	bool paged;             /* the limit is applied by the pages */
+	int64_t last;           /* number of the last job shown */
+	json_t *kept;           /* array of jobs to be sorted; NULL: shown as they arrive */
 };
 
 static bool job_matches_pattern(const struct listing *l, const json_t *job)
@@ -48,7 +48,7 @@ static bool job_matches_pattern(const struct listing *l, const json_t *job)
 	return l->patterns_n == 0;
 }
 
-/* The daemon looks at one tag; a job must have all that were asked for. */
+/* The daemon filters by one tag; further tags are checked here. */
 static bool job_has_tags(const struct listing *l, const json_t *job)
 {
 	for (size_t i = 0; l->tags && i < args_count(l->tags, "tag"); i++) {
@@ -94,7 +94,7 @@ static int compare_next(const void *a, const void *b)
 {
 	usec_t x = member_time(*(json_t *const *)a, "next_at"), y = member_time(*(json_t *const *)b, "next_at");
 
-	/* Those without one come last. */
+	/* Jobs without a next slot come last. */
 	if (!x || !y)
 		return (x == 0) - (y == 0);
 	return (x > y) - (x < y);
@@ -133,7 +133,7 @@ static bool read_sort_option(const struct args *a, order_fn **ret, struct err *e
 		if (strcmp(orders[i].name, name) == 0)
 			*ret = orders[i].fn;
 	if (name && !*ret)
-		return err_set(e, ERR_INVALID, "--sort: '%s' is none of next, name and last", name);
+		return err_set(e, ERR_INVALID, "--sort: '%s' is not next, name or last", name);
 	return true;
 }
 
@@ -150,7 +150,7 @@ static void show_sorted(struct listing *l, order_fn *order)
 	free(v);
 }
 
-/* What is over is noise in a list of what will happen, unless somebody asks for it in any way. */
+/* Finished and cancelled jobs are shown only with --all, --state or a pattern. */
 static bool live_only(const struct args *a)
 {
 	char *const *patterns;
@@ -158,7 +158,7 @@ static bool live_only(const struct args *a)
 	return !args_has(a, "all") && !args_has(a, "state") && args_operands(a, &patterns) == 0;
 }
 
-/* The path with all filters. */
+/* The API path with all filters. */
 static bool jobs_path(const struct ctl *c, const struct args *a, const struct listing *l, struct buf *path,
 	struct err *e)
 {
@@ -178,13 +178,13 @@ static bool jobs_path(const struct ctl *c, const struct args *a, const struct li
 		api_query_add(path, "all", "true");
 	if (live_only(a))
 		api_query_add(path, "state", "active,paused,suspended");
-	/* One pattern is for the daemon; several are sorted out here. */
+	/* The daemon filters by one pattern; several are matched in job_matches_pattern(). */
 	if (l->patterns_n == 1 && !text_parse_int(l->patterns[0], 0, INT64_MAX, &(int64_t){0}))
 		api_query_add(path, "name", l->patterns[0]);
 	return true;
 }
 
-/* One job by its number needs no list. */
+/* The only operand is a number and there are no filters: the job can be read directly. */
 static bool only_number(const struct args *a, const struct listing *l)
 {
 	static const char *const filters[] = {"state", "tag", "owner", "since", "until", "cursor"};
@@ -206,11 +206,11 @@ static bool list_number(struct ctl *c, struct listing *l, struct err *e)
 	return true;
 }
 
-/* The cursor of jobs is the number of the last one. Where jobs are filtered here, more may follow or not. */
+/* The cursor is the number of the last job. If jobs are filtered here, more may follow or not. */
 static void say_more(const struct listing *l, const struct pages *p)
 {
 	if (p->next_cursor)
-		ctl_say("there is more: add --cursor %s", p->next_cursor);
+		ctl_say("there are more: add --cursor %s", p->next_cursor);
 	else if (l->limit && !p->limit && l->rows.count >= l->limit)
 		ctl_say("there may be more: add --cursor %" PRId64, l->last);
 }
@@ -228,14 +228,14 @@ static bool list_once(struct ctl *c, const struct args *a, size_t *ret_count, st
 	if (!read_sort_option(a, &order, e) || !filter_limit(a, 0, &l.limit, e))
 		return false;
 	if (order && args_has(a, "cursor"))
-		return err_set(e, ERR_INVALID, "give either --sort or --cursor, not both: pages follow the number of the job");
+		return err_set(e, ERR_INVALID, "give either --sort or --cursor, not both: pages are ordered by number");
 	if (order)
 		l.kept = kept = json_array();
 	if (!jobs_path(c, a, &l, &path, e))
 		return false;
 	pages.path = path.data;
 	rows_begin(&l.rows, c, &job_rows);
-	/* Where all that comes is shown, the daemon may stop at the limit. */
+	/* Without filtering or sorting here the pages end at the limit. */
 	if (!order && l.patterns_n <= 1 && args_count(a, "tag") <= 1)
 		pages.limit = l.limit;
 	l.paged = pages.limit > 0;
@@ -262,7 +262,7 @@ static void say_not_listed(const struct args *a, size_t count)
 {
 	if (live_only(a))
 		ctl_say("%sfinished and cancelled jobs are not shown (jobctl list --all)",
-			count == 0 ? "nothing is waiting; " : "");
+			count == 0 ? "no active jobs; " : "");
 	else if (count == 0)
 		ctl_say("no jobs (jobctl add -- COMMAND)");
 }

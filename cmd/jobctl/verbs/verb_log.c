@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobctl log. */
+/* Implements 'jobctl log'. */
 #include "jobctl/api.h"
 #include "jobctl/args.h"
 #include "base/auto.h"
@@ -33,13 +33,13 @@ static bool read_log_options(const struct ctl *c, const struct args *a, struct l
 	*w = (struct log_options){.follow = args_has(a, "follow"), .lines = -1};
 	w->raw = args_has(a, "raw") || !c->terminal;
 	if (lines && !text_parse_int(lines, 0, INT64_MAX, &w->lines))
-		return err_set(e, ERR_INVALID, "--lines: '%s' is no number of lines", lines);
+		return err_set(e, ERR_INVALID, "--lines: '%s' is not a number of lines", lines);
 	if (attempt && !text_parse_int(attempt, 1, INT64_MAX, &w->attempt))
-		return err_set(e, ERR_INVALID, "--attempt: '%s' is no number of an attempt", attempt);
+		return err_set(e, ERR_INVALID, "--attempt: '%s' is not the number of an attempt", attempt);
 	return true;
 }
 
-/* A run that was cancelled while it was queued has nothing to show. */
+/* Skips runs without an attempt, for example cancelled while queued: they have no output. */
 static bool on_started(const json_t *run, void *arg)
 {
 	json_t **found = arg;
@@ -50,7 +50,7 @@ static bool on_started(const json_t *run, void *arg)
 	return false;
 }
 
-/* The newest run of a job that has started; *ret NULL: none. */
+/* Finds the newest run that has started; *ret NULL: none. */
 static bool newest_started(struct ctl *c, int64_t job, json_t **ret, struct err *e)
 {
 	AUTO_DONE(buf) path = {};
@@ -101,7 +101,7 @@ static bool find_run(struct ctl *c, const struct ref *ref, const struct log_opti
 		ref->text, ref->text);
 }
 
-/* Where the last 'lines' lines begin. */
+/* The offset at which the last 'lines' lines begin. */
 static size_t last_lines(const struct buf *text, int64_t lines)
 {
 	size_t at = text->len;
@@ -114,7 +114,7 @@ static size_t last_lines(const struct buf *text, int64_t lines)
 	return at;
 }
 
-/* What else there is to say of an attempt, the newest if it is 0; NULL: nothing. */
+/* The error of an attempt (0: the newest); NULL: none. */
 static const char *attempt_error(const json_t *run, int64_t number)
 {
 	const char *error = NULL;
@@ -127,7 +127,7 @@ static const char *attempt_error(const json_t *run, int64_t number)
 	return error;
 }
 
-/* Over the limit, or the disk was full. */
+/* Reports output that was not stored: it exceeded the limit, or the disk was full. */
 static void say_dropped(struct ctl *c, const struct run_output_range *place, int64_t dropped)
 {
 	json_auto_t *run = NULL;
@@ -139,12 +139,12 @@ static void say_dropped(struct ctl *c, const struct run_output_range *place, int
 	if (api_run_id(c, place->run, &run, NULL))
 		error = attempt_error(run, place->attempt);
 	if (error && strstr(error, "output could not be written"))
-		ctl_say("(%s of this output were not kept: %s)", words_size(dropped, size), error);
+		ctl_say("(%s of this output were not stored: %s)", words_size(dropped, size), error);
 	else
-		ctl_say("(%s of this output were not kept; --output-limit sets how much is)", words_size(dropped, size));
+		ctl_say("(%s of this output were not stored; --output-limit sets the limit)", words_size(dropped, size));
 }
 
-/* Silence may have a cause: the command could not be started. */
+/* Reports why a run wrote nothing, for example because its command could not be started. */
 static void say_why(struct ctl *c, int64_t id)
 {
 	json_auto_t *run = NULL;
@@ -159,10 +159,10 @@ static void say_why(struct ctl *c, int64_t id)
 		ctl_say("(run %s wrote nothing: %s)", ref.data, why.data);
 }
 
-/* The tail of what is there; place->from is where following goes on. */
+/* Shows the last lines. place->from becomes the offset at which following continues. */
 static bool show_tail(struct ctl *c, const struct log_options *w, struct run_output_range *place, struct err *e)
 {
-	AUTO_DONE(output) o = {.raw = w->raw};
+	AUTO_DONE(run_output) o = {.raw = w->raw};
 	AUTO_DONE(buf) text = {};
 	int64_t total, dropped;
 	size_t at;
@@ -181,7 +181,7 @@ static bool show_tail(struct ctl *c, const struct log_options *w, struct run_out
 
 static bool show_output(struct ctl *c, const struct log_options *w, const json_t *run, struct err *e)
 {
-	AUTO_DONE(output) o = {.raw = w->raw};
+	AUTO_DONE(run_output) o = {.raw = w->raw};
 	struct run_output_range place = {.run = member_int(run, "id"), .attempt = w->attempt};
 	int64_t total = 0, dropped = 0;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobctl next, jobctl explain. */
+/* Implements 'jobctl next' and 'jobctl explain'. */
 #include "jobctl/api.h"
 #include "jobctl/args.h"
 #include "base/buf.h"
@@ -36,7 +36,7 @@ static bool read_word(const char *flag, const char *text, const char *const *nam
 		}
 		buf_printf(&list, "%s%s", i ? ", " : "", names[i]);
 	}
-	return err_set(e, ERR_INVALID, "--%s: '%s' is none of %s", flag, text, list.data);
+	return err_set(e, ERR_INVALID, "--%s: '%s' is not one of %s", flag, text, list.data);
 }
 
 static bool read_policies(const struct args *a, struct preview *p, struct err *e)
@@ -57,7 +57,7 @@ static bool read_policies(const struct args *a, struct preview *p, struct err *e
 	return true;
 }
 
-/* What 'next' and 'explain' have in common. */
+/* Reads the options that 'next' and 'explain' share. */
 static bool read_common(const struct ctl *c, const struct args *a, struct preview *p, struct err *e)
 {
 	const char *tz = args_last(a, "tz"), *from = args_last(a, "from"), *id = args_last(a, "id");
@@ -70,7 +70,7 @@ static bool read_common(const struct ctl *c, const struct args *a, struct previe
 	return read_policies(a, p, e) && when_args_read(a, &p->schedules, e);
 }
 
-/* The words of one schedule; people forget quotes where the shell does not mind. */
+/* Joins the words of a schedule that was typed without quotes. */
 static void read_schedule_words(char *const *words, size_t n, struct preview *p)
 {
 	AUTO_DONE(buf) b = {};
@@ -80,8 +80,8 @@ static void read_schedule_words(char *const *words, size_t n, struct preview *p)
 	strv_add(&p->schedules, b.data ? b.data : "");
 }
 
-/* Nobody can give a job such a name. */
-static bool surely_schedule(const char *word)
+/* The word contains a character that job names cannot have. */
+static bool cannot_be_job_name(const char *word)
 {
 	return word[strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-#")] != '\0';
 }
@@ -94,7 +94,7 @@ static void swap_text(char **a, char **b)
 	*b = t;
 }
 
-/* A job's schedule as the daemon has it; what was typed wins. */
+/* Reads the schedule of a job from the daemon. Options override it. */
 static bool read_schedule_of_job(struct ctl *c, const char *word, const struct args *a, struct preview *p, struct err *e)
 {
 	AUTO_DONE(preview) typed = *p;
@@ -125,14 +125,14 @@ static bool read_next(struct ctl *c, const struct args *a, struct preview *p, st
 
 	p->count = COUNT_DEFAULT;
 	if (count && !text_parse_int(count, 1, PREVIEW_MAX, &p->count))
-		return err_set(e, ERR_INVALID, "--count: '%s' is no number from 1 to %d", count, PREVIEW_MAX);
+		return err_set(e, ERR_INVALID, "--count: '%s' is not a number from 1 to %d", count, PREVIEW_MAX);
 	if (!read_common(c, a, p, e))
 		return false;
 	if (n && p->schedules.n)
-		return err_set(e, ERR_INVALID, "give either an option that says when or '%s', not both", words[0]);
+		return err_set(e, ERR_INVALID, "give either a schedule option or '%s', not both", words[0]);
 	if (!n && !p->schedules.n)
 		return err_set(e, ERR_INVALID, "give a job, or a schedule after '--'; see 'jobctl help next'");
-	if (n && (args_dashed(a) || n > 1 || surely_schedule(words[0])))
+	if (n && (args_dashed(a) || n > 1 || cannot_be_job_name(words[0])))
 		read_schedule_words(words, n, p);
 	else if (n)
 		return read_schedule_of_job(c, words[0], a, p, e);
@@ -141,24 +141,24 @@ static bool read_next(struct ctl *c, const struct args *a, struct preview *p, st
 
 /* ---- rows ---- */
 
-static void cell_slot_utc(const json_t *row, const struct look *l, struct buf *out)
+static void cell_slot_utc(const json_t *row, const struct cell_style *style, struct buf *out)
 {
-	(void)l;
+	(void)style;
 	buf_str(out, member_text(row, "at"));
 }
 
-static void cell_local(const json_t *row, const struct look *l, struct buf *out)
+static void cell_local(const json_t *row, const struct cell_style *style, struct buf *out)
 {
-	(void)l;
+	(void)style;
 	buf_str(out, member_text(row, "local"));
 }
 
-static void cell_clock(const json_t *row, const struct look *l, struct buf *out)
+static void cell_clock(const json_t *row, const struct cell_style *style, struct buf *out)
 {
 	int64_t jump = member_int(row, "clock_change");
 	char text[RFC3339_MAX];
 
-	(void)l;
+	(void)style;
 	if (jump)
 		buf_printf(out, "%s %s", jump > 0 ? "forward" : "back",
 			duration_format((jump < 0 ? -jump : jump) * USEC_SEC, text));
@@ -176,14 +176,14 @@ static const struct column columns[] = {
 };
 static const struct row_kind kind = {columns, ELEMENTS(columns), slot_name};
 
-static void cell_when(const json_t *row, const struct look *l, struct buf *out)
+static void cell_when(const json_t *row, const struct cell_style *style, struct buf *out)
 {
 	char text[WORDS_MAX];
 
-	buf_str(out, words_relative(member_time(row, "at"), l->now, text));
+	buf_str(out, words_relative(member_time(row, "at"), style->now, text));
 }
 
-/* On a terminal, the clock of the schedule's zone comes first. */
+/* On a terminal, the time in the zone of the schedule comes first. */
 static const struct column person_columns[] = {
 	{{"LOCAL", false, false}, "local", false, cell_local},
 	{{"WHEN", false, false}, "when", false, cell_when},
@@ -192,11 +192,11 @@ static const struct column person_columns[] = {
 };
 static const struct row_kind person_kind = {person_columns, ELEMENTS(person_columns), slot_name};
 
-/* The slots, before any of them is shown. */
+/* The collected slots. */
 struct listing {
 	usec_t *v; /* owned */
 	size_t n;
-	const struct zone *zone; /* of all of them */
+	const struct zone *zone; /* of the schedule */
 };
 
 static void listing_done(struct listing *l)
@@ -261,7 +261,7 @@ static int batch(struct zone_cache *zones)
 	return render_text(&out);
 }
 
-/* Why there is nothing to list. */
+/* Reports that there are no slots, with the meaning of the schedule. */
 static void say_none(struct zone_cache *zones, const struct preview *p)
 {
 	AUTO(schedule_set) *set = NULL;
@@ -271,7 +271,7 @@ static void say_none(struct zone_cache *zones, const struct preview *p)
 	if (!preview_open(zones, p, &z, &set, NULL))
 		return;
 	schedule_set_explain(set, &words);
-	ctl_say("no slot is known to come; the schedule is: %s", words.data);
+	ctl_say("no upcoming slots; the schedule is: %s", words.data);
 }
 
 int verb_next(struct ctl *c, const struct args *a)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobctl nodes, node drain, node undrain, node resign: who shares the store, and orders to them. */
+/* Implements 'jobctl nodes' and 'jobctl node'. */
 #include "jobctl/api.h"
 #include "jobctl/args.h"
 #include "base/auto.h"
@@ -23,15 +23,15 @@ static void cell_text(const json_t *row, const char *key, struct buf *out)
 }
 
 #define NODE_CELL(fn, key, put)                                                                    \
-	static void fn(const json_t *row, const struct look *l, struct buf *out)                   \
+	static void fn(const json_t *row, const struct cell_style *style, struct buf *out)         \
 	{                                                                                          \
-		(void)l;                                                                           \
+		(void)style;                                                                       \
 		put(row, key, out);                                                                \
 	}
 
 static void cell_number(const json_t *row, const char *key, struct buf *out)
 {
-	if (json_is_integer(json_object_get(row, key))) /* else it is not ours to know */
+	if (json_is_integer(json_object_get(row, key))) /* absent if the caller may not see it */
 		buf_printf(out, "%" PRId64, member_int(row, key));
 }
 
@@ -64,7 +64,7 @@ static void cell_words(const json_t *row, const char *key, struct buf *out)
 		buf_printf(out, "%s%s", i ? "," : "", json_string_value(word));
 }
 
-/* It stays drained while it is away. */
+/* A node that has left keeps its drained state. */
 static void cell_whether_drained(const json_t *row, const char *key, struct buf *out)
 {
 	const char *state = member_text(row, key);
@@ -85,10 +85,10 @@ NODE_CELL(cell_run_lease, "run_lease_remains", cell_seconds)
 NODE_CELL(cell_offset, "clock_offset", cell_seconds)
 NODE_CELL(cell_labels, "labels", cell_words)
 
-/* When its state began: that of an engine that is here, or its absence. */
-static void cell_since(const json_t *row, const struct look *l, struct buf *out)
+/* When the daemon of the node started or left. */
+static void cell_since(const json_t *row, const struct cell_style *style, struct buf *out)
 {
-	cell_put_time(row, is_gone(row) ? "left_at" : "since", l, out);
+	cell_put_time(row, is_gone(row) ? "left_at" : "since", style, out);
 }
 
 static void put_node_name(const json_t *row, struct buf *out)
@@ -143,7 +143,7 @@ static int send_node_command(struct ctl *c, const struct args *a, const char *or
 
 	args_operands(a, &words);
 	if (strspn(words[0], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != strlen(words[0])) {
-		err_set(&e, ERR_INVALID, "'%.128s' is no name of a node; see 'jobctl nodes'", words[0]);
+		err_set(&e, ERR_INVALID, "'%.128s' is not the name of a node; see 'jobctl nodes'", words[0]);
 		return ctl_fail(&e);
 	}
 	path = xprintf("/v1/nodes/%s/%s", words[0], order);
@@ -152,21 +152,21 @@ static int send_node_command(struct ctl *c, const struct args *a, const char *or
 	if (render_wants_json(c))
 		return render_object(c, answer);
 	ctl_say("node '%s' %s%s", words[0], json_is_true(json_object_get(answer, "changed")) ? done : same,
-		strcmp(order, "drain") == 0 && member_int(answer, "others") == 0 ? "; no other node starts anything either" : "");
+		strcmp(order, "drain") == 0 && member_int(answer, "others") == 0 ? "; no other node starts runs either" : "");
 	return EXIT_SUCCESS;
 }
 
 int verb_node_drain(struct ctl *c, const struct args *a)
 {
-	return send_node_command(c, a, "drain", "starts nothing new; what it runs goes on", "was drained already");
+	return send_node_command(c, a, "drain", "starts no new runs; running ones continue", "was already drained");
 }
 
 int verb_node_undrain(struct ctl *c, const struct args *a)
 {
-	return send_node_command(c, a, "undrain", "takes new work again", "was not drained");
+	return send_node_command(c, a, "undrain", "starts runs again", "was not drained");
 }
 
 int verb_node_resign(struct ctl *c, const struct args *a)
 {
-	return send_node_command(c, a, "resign", "hands over with its next renewals: see 'jobctl nodes'", "leads no more");
+	return send_node_command(c, a, "resign", "hands over the lead at its next lease renewal: see 'jobctl nodes'", "is not the leader");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobctl notices: what was told to whom, what could not be, and whether a channel works. */
+/* Implements 'jobctl notices': list and test. */
 #include "jobctl/api.h"
 #include "jobctl/args.h"
 #include "base/auto.h"
@@ -18,8 +18,8 @@
 #include <time.h>
 
 #define NOTICES_DEFAULT 50
-#define TEST_WAIT (75 * USEC_SEC) /* a command has a minute */
-#define TEST_LOOK (200 * USEC_MSEC)
+#define TEST_WAIT (75 * USEC_SEC) /* more than the minute that the command of a notice may take */
+#define TEST_LOOK (200 * USEC_MSEC) /* between polls */
 
 CELL(id)
 CELL(kind)
@@ -29,20 +29,20 @@ CELL(tries)
 CELL(owner)
 CELL(error)
 
-static void cell_created_at(const json_t *row, const struct look *l, struct buf *out)
+static void cell_created_at(const json_t *row, const struct cell_style *style, struct buf *out)
 {
-	cell_put_time(row, "created_at", l, out);
+	cell_put_time(row, "created_at", style, out);
 }
 
-static void cell_due_at(const json_t *row, const struct look *l, struct buf *out)
+static void cell_due_at(const json_t *row, const struct cell_style *style, struct buf *out)
 {
-	cell_put_time(row, "due_at", l, out);
+	cell_put_time(row, "due_at", style, out);
 }
 
-/* backup#17, or the job alone */
-static void cell_about(const json_t *row, const struct look *l, struct buf *out)
+/* backup#17, or only the job */
+static void cell_about(const json_t *row, const struct cell_style *style, struct buf *out)
 {
-	(void)l;
+	(void)style;
 	cell_put(row, member_text(row, "job_name") ? "job_name" : "job", out);
 	if (member_int(row, "run"))
 		buf_printf(out, "#%" PRId64, member_int(row, "run"));
@@ -85,7 +85,7 @@ static bool notices_path(const struct args *a, struct buf *path, struct err *e)
 		if (!ref_parse(words[0], &ref, e))
 			return false;
 		if (ref.run)
-			return err_set(e, ERR_INVALID, "'%s' is a run; name a job", words[0]);
+			return err_set(e, ERR_INVALID, "'%s' is a run; give a job", words[0]);
 		api_query_add(path, "job", words[0]);
 	}
 	if (args_has(a, "failed"))
@@ -104,7 +104,7 @@ int verb_notices_list(struct ctl *c, const struct args *a)
 	bool ok;
 
 	if (text && !text_parse_int(text, 0, INT32_MAX, &limit)) {
-		err_set(&e, ERR_INVALID, "--limit: '%s' is no number", text);
+		err_set(&e, ERR_INVALID, "--limit: '%s' is not a number", text);
 		return ctl_fail(&e);
 	}
 	if (!notices_path(a, &path, &e))
@@ -120,8 +120,8 @@ int verb_notices_list(struct ctl *c, const struct args *a)
 
 /* ---- test ---- */
 
-/* How many of the newest of the job, down to the first of ours, still wait; the answer has them all. */
-static bool look(struct ctl *c, const char *path, int64_t first, json_t **ret, size_t *ret_waiting, struct err *e)
+/* Reads the newest notices of the job; counts test notices from number 'first' that are still waiting. */
+static bool poll_test_notices(struct ctl *c, const char *path, int64_t first, json_t **ret, size_t *ret_waiting, struct err *e)
 {
 	const json_t *row;
 	size_t i;
@@ -163,7 +163,7 @@ static int show_result(const struct ctl *c, const json_t *answer, int64_t first,
 	}
 	rows_end(&rows);
 	if (waiting)
-		ctl_say("some are still on their way (jobctl notices)");
+		ctl_say("some notices are not yet delivered (jobctl notices)");
 	return waiting ? EXIT_WAIT_TIMEOUT : failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -189,7 +189,7 @@ int verb_notices_test(struct ctl *c, const struct args *a)
 	first = first_of(answer);
 	for (; waiting && waited < TEST_WAIT; waited += TEST_LOOK) {
 		nanosleep(&(struct timespec){.tv_nsec = TEST_LOOK * 1000}, NULL);
-		if (!look(c, list, first, &answer, &waiting, &e))
+		if (!poll_test_notices(c, list, first, &answer, &waiting, &e))
 			return ctl_fail(&e);
 	}
 	return show_result(c, answer, first, waiting);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobctl pause, resume, freeze and thaw. */
+/* Implements 'jobctl pause', 'resume', 'freeze' and 'thaw'. */
 #include "jobctl/api.h"
 #include "jobctl/args.h"
 #include "base/auto.h"
@@ -16,17 +16,17 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* --reason, into the body. */
+/* Copies --reason into the body of the request. */
 static bool set_reason(const struct args *a, json_t *body, struct err *e)
 {
 	const char *reason = args_last(a, "reason");
 
 	if (reason && json_object_set_new(body, "reason", json_string(reason)) < 0)
-		return err_set(e, ERR_INVALID, "--reason: it must be UTF-8 text");
+		return err_set(e, ERR_INVALID, "--reason: the text must be UTF-8");
 	return true;
 }
 
-/* --until and --reason into the body. */
+/* Copies --until and --reason into the body of the request. */
 static bool set_until_and_reason(const struct ctl *c, const struct args *a, json_t *body, struct err *e)
 {
 	const char *until = args_last(a, "until");
@@ -48,7 +48,7 @@ static void put_released(const json_t *answer, struct buf *line)
 	int64_t n = member_int(answer, "released");
 
 	if (n > 0)
-		buf_printf(line, "; %" PRId64 " run%s that %s held back may start now", n, n == 1 ? "" : "s",
+		buf_printf(line, "; %" PRId64 " run%s that %s held back can start now", n, n == 1 ? "" : "s",
 			n == 1 ? "was" : "were");
 }
 
@@ -81,7 +81,7 @@ static void say_resumed(const struct ctl *c, const json_t *answer)
 	if (!json_is_true(json_object_get(answer, "was_paused")))
 		buf_str(&line, " was not paused");
 	else if (text_equal(member_text(job, "state"), "finished"))
-		buf_printf(&line, "; its schedule has no slot left ('jobctl run %" PRId64 "' runs it once more)",
+		buf_printf(&line, "; its schedule has no more slots ('jobctl run %" PRId64 "' runs it again)",
 			member_int(job, "id"));
 	put_released(answer, &line);
 	if (json_is_object(json_object_get(job, "next_pause"))) {
@@ -103,7 +103,7 @@ static bool pause_or_resume_job(struct ctl *c, const struct ref *ref, void *arg,
 	AUTO_TEXT path = NULL;
 
 	if (ref->run)
-		return err_set(e, ERR_INVALID, "'%s' is a run, and only jobs are paused; 'jobctl cancel %s' ends it", ref->text,
+		return err_set(e, ERR_INVALID, "'%s' is a run, and only jobs can be paused; 'jobctl cancel %s' ends the run", ref->text,
 			ref->text);
 	if (!api_job(c, ref, &job, e))
 		return false;
@@ -121,7 +121,7 @@ static bool pause_or_resume_job(struct ctl *c, const struct ref *ref, void *arg,
 
 /* ---- scopes ---- */
 
-/* What the options name; *ret_scope NULL: nothing but jobs. */
+/* The scope given by options; *ret_scope NULL: none. */
 static bool read_scope(const struct args *a, const char **ret_scope, const char **ret_key, struct err *e)
 {
 	static const char *const scopes[] = {"all", "queue", "tag"};
@@ -171,9 +171,10 @@ static int pause_or_resume_scope(struct ctl *c, const struct args *a, const char
 	json_auto_t *answer = NULL;
 	struct err e = {};
 
-	buf_str(&over, "the pause is over");
 	if (until)
-		buf_printf(&over, " until %s", words_instant(until, instant));
+		buf_printf(&over, "the pause is lifted until %s", words_instant(until, instant));
+	else
+		buf_str(&over, "the pause has ended");
 	json_object_set_new(body, "scope", json_string(scope));
 	if (key)
 		json_object_set_new(body, "key", json_string(key));
@@ -195,8 +196,8 @@ static int pause_or_resume(struct ctl *c, const struct args *a, const char *what
 	if (!read_scope(a, &scope, &key, &e))
 		return ctl_fail(&e);
 	if ((n > 0) == (scope != NULL)) {
-		err_set(&e, ERR_INVALID, n ? "name jobs, or give --all, --tag, --queue or --owner, not both" :
-			"what? name a job, or give --all, --tag, --queue or --owner");
+		err_set(&e, ERR_INVALID, n ? "give either jobs or one of --all, --tag, --queue and --owner, not both" :
+			"give a job, or one of --all, --tag, --queue and --owner");
 		return ctl_fail(&e);
 	}
 	if (!set_until_and_reason(c, a, body, &e))
@@ -214,7 +215,7 @@ int verb_resume(struct ctl *c, const struct args *a)
 	return pause_or_resume(c, a, "resume");
 }
 
-/* ---- everything ---- */
+/* ---- freeze ---- */
 
 int verb_freeze(struct ctl *c, const struct args *a)
 {
@@ -222,7 +223,7 @@ int verb_freeze(struct ctl *c, const struct args *a)
 	struct err e = {};
 
 	if (args_count(a, "except") > 1)
-		err_set(&e, ERR_INVALID, "--except can be given only once; give the jobs that go on a tag of their own");
+		err_set(&e, ERR_INVALID, "--except can be given only once; give the jobs that may run a common tag");
 	if (e.kind || !set_until_and_reason(c, a, body, &e))
 		return ctl_fail(&e);
 	if (args_last(a, "except"))
@@ -239,5 +240,5 @@ int verb_thaw(struct ctl *c, const struct args *a)
 
 	if (!set_reason(a, body, &e) || !api_call(c, "POST", "/v1/thaw", body, &answer, &e))
 		return ctl_fail(&e);
-	return show_scope_result(c, answer, "the freeze is over", "nothing to do: nothing is frozen");
+	return show_scope_result(c, answer, "the freeze has ended", "nothing to do: there is no freeze");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobctl queue and jobctl limit: how many runs of a queue or of an owner go at a time, and how fast they start. */
+/* Implements 'jobctl queue' and 'jobctl limit'. */
 #include "jobctl/api.h"
 #include "jobctl/args.h"
 #include "base/auto.h"
@@ -16,7 +16,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The two things with limits, as the API and people name them. */
+/* Queues and owners have limits. */
 struct kind {
 	const char *path, *member; /* of the API */
 	struct row_kind rows;
@@ -29,9 +29,9 @@ static void put_count(const json_t *row, const char *key, struct buf *out)
 }
 
 #define CELL_NUMBER(fn, key)                                                                       \
-	static void fn(const json_t *row, const struct look *l, struct buf *out)                   \
+	static void fn(const json_t *row, const struct cell_style *style, struct buf *out)         \
 	{                                                                                          \
-		(void)l;                                                                           \
+		(void)style;                                                                       \
 		put_count(row, key, out);                                                         \
 	}
 CELL_NUMBER(cell_uid, "uid")
@@ -41,19 +41,19 @@ CELL_NUMBER(cell_queued, "queued")
 CELL_NUMBER(cell_jobs, "jobs")
 CELL_NUMBER(cell_weight, "weight")
 
-static void cell_limit_name(const json_t *row, const struct look *l, struct buf *out)
+static void cell_limit_name(const json_t *row, const struct cell_style *style, struct buf *out)
 {
 	const char *name = member_text(row, "name");
 
-	(void)l;
+	(void)style;
 	buf_str(out, name ? name : "");
 }
 
-static void cell_rate(const json_t *row, const struct look *l, struct buf *out)
+static void cell_rate(const json_t *row, const struct cell_style *style, struct buf *out)
 {
 	const char *rate = member_text(row, "rate");
 
-	(void)l;
+	(void)style;
 	buf_str(out, rate ? rate : "");
 }
 
@@ -103,7 +103,7 @@ static int list_limits(struct ctl *c, const struct kind *kind)
 		rows_add(&rows, row);
 	rows_end(&rows);
 	if (json_array_size(all) == 0 && c->terminal && c->format <= FORMAT_WIDE)
-		ctl_say("no limits of owners (jobctl limit set OWNER --running N)");
+		ctl_say("no owner has limits (jobctl limit set OWNER --running N)");
 	return EXIT_SUCCESS;
 }
 
@@ -121,7 +121,7 @@ int verb_limit_list(struct ctl *c, const struct args *a)
 
 /* ---- add, set ---- */
 
-/* "none" takes a limit away. */
+/* "none" removes a limit. */
 static bool read_count_option(const struct args *a, const char *option, const char *member, int64_t max, bool none, json_t *body,
 	struct err *e)
 {
@@ -135,8 +135,8 @@ static bool read_count_option(const struct args *a, const char *option, const ch
 	else if (text_parse_int(text, 1, max, &n))
 		json_object_set_new(body, member, json_integer(n));
 	else
-		return err_set(e, ERR_INVALID, "--%s: '%s' is no number from 1 to %" PRId64 "%s", option, text, max,
-			none ? " and not 'none'" : "");
+		return err_set(e, ERR_INVALID, "--%s: '%s' is not a number from 1 to %" PRId64 "%s", option, text, max,
+			none ? " or 'none'" : "");
 	return true;
 }
 
@@ -164,7 +164,7 @@ static bool check_limit_name(const struct kind *kind, const char *name, struct e
 		return job_name_check(name, e);
 	if (*name && strspn(name, allowed) == strlen(name))
 		return true;
-	return err_set(e, ERR_INVALID, "'%s' is no name of a user", name);
+	return err_set(e, ERR_INVALID, "'%s' is not a user name", name);
 }
 
 static void put_limit_words(const json_t *o, struct buf *line)
@@ -181,7 +181,7 @@ static void put_limit_words(const json_t *o, struct buf *line)
 		buf_printf(line, ", starts %s", rate);
 }
 
-/* 'how' is the query that says whether it must be new; "" takes either. */
+/* 'how': the query that requires a new or an existing object; "": either. */
 static int send_limits(struct ctl *c, const struct args *a, const struct kind *kind, const char *how, const char *done)
 {
 	json_auto_t *body = json_object(), *answer = NULL;
@@ -194,7 +194,7 @@ static int send_limits(struct ctl *c, const struct args *a, const struct kind *k
 	if (!check_limit_name(kind, words[0], &e) || !read_count_option(a, "running", "max_running", 100000, true, body, &e) ||
 	    (kind == &queues && !read_count_option(a, "weight", "weight", 10000, false, body, &e)) || !read_rate(a, body, &e))
 		return ctl_fail(&e);
-	if (json_object_size(body) == 0 && strcmp(done, "made") != 0) {
+	if (json_object_size(body) == 0 && strcmp(done, "added") != 0) {
 		ctl_say("jobctl: nothing to change; give %s", kind == &queues ? "--running, --weight or --rate"
 									       : "--running or --rate");
 		return EXIT_USAGE;
@@ -214,7 +214,7 @@ static int send_limits(struct ctl *c, const struct args *a, const struct kind *k
 
 int verb_queue_add(struct ctl *c, const struct args *a)
 {
-	return send_limits(c, a, &queues, "?new=true", "made");
+	return send_limits(c, a, &queues, "?new=true", "added");
 }
 
 int verb_queue_set(struct ctl *c, const struct args *a)
@@ -229,7 +229,7 @@ int verb_limit_set(struct ctl *c, const struct args *a)
 
 /* ---- remove_limits ---- */
 
-/* One after the other; a failure is said and the rest goes on. The first exit code counts. */
+/* Continues after a failure. Returns the exit code of the first failure. */
 static int remove_limits(struct ctl *c, const struct args *a, const struct kind *kind)
 {
 	char *const *words;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobctl run. */
+/* Implements 'jobctl run'. */
 #include "jobctl/api.h"
 #include "jobctl/args.h"
 #include "base/auto.h"
@@ -16,7 +16,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* --param NAME=VALUE, each name once. */
+/* Copies --param NAME=VALUE into the body of the request. A name can be given once. */
 static bool set_run_params(const struct args *a, json_t *body, struct err *e)
 {
 	size_t n = args_count(a, "param");
@@ -33,9 +33,9 @@ static bool set_run_params(const struct args *a, json_t *body, struct err *e)
 		if (!eq || eq == pair)
 			return err_set(e, ERR_INVALID, "--param: '%s' is not NAME=VALUE", pair);
 		if (json_object_get(params, name))
-			return err_set(e, ERR_INVALID, "--param: '%s' is there twice", name);
+			return err_set(e, ERR_INVALID, "--param: '%s' is given twice", name);
 		if (json_object_set_new(params, name, json_string(eq + 1)) < 0)
-			return err_set(e, ERR_INVALID, "--param: '%s' must be UTF-8 text", name);
+			return err_set(e, ERR_INVALID, "--param: the value of '%s' must be UTF-8", name);
 	}
 	return true;
 }
@@ -53,7 +53,7 @@ static bool request_run(struct ctl *c, const struct args *a, json_t **ret, struc
 	if (!ref_parse(words[0], &ref, e) || !set_run_params(a, body, e))
 		return false;
 	if (ref.run)
-		return err_set(e, ERR_INVALID, "'%s' is a run; name the job that is to run again", words[0]);
+		return err_set(e, ERR_INVALID, "'%s' is a run; give the job to be run", words[0]);
 	if (!api_job(c, &ref, &job, e))
 		return false;
 	if (args_has(a, "force"))
@@ -78,7 +78,7 @@ static int show_run(const struct ctl *c, const json_t *run, bool quiet)
 	}
 	if (c->format != FORMAT_NAME)
 		ctl_say("run %s is queued (jobctl log -f %s)", ref.data, ref.data);
-	/* On a terminal the sentence is enough; a script reads the name, or the output it asked for. */
+	/* On a terminal the message is enough. A script reads the name, unless it follows the output. */
 	if (c->format != FORMAT_NAME && (c->terminal || quiet))
 		return EXIT_SUCCESS;
 	buf_char(&ref, '\n');
@@ -95,7 +95,7 @@ int verb_run(struct ctl *c, const struct args *a)
 
 	if (!request_run(c, a, &run, &e)) {
 		if (e.kind == ERR_UNCERTAIN)
-			err_set(&e, e.kind, "%s; the run may have been queued or not: look with 'jobctl runs'", e.msg);
+			err_set(&e, e.kind, "%s; the run may or may not have been queued: check with 'jobctl runs'", e.msg);
 		return ctl_fail(&e);
 	}
 	code = show_run(c, run, follow);

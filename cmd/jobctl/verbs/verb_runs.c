@@ -28,7 +28,7 @@ static bool runs_filters(const struct ctl *c, const struct args *a, struct buf *
 		!filter_time(path, a, "until", c->now, e))
 		return false;
 	if (args_count(a, "tag") > 1)
-		return err_set(e, ERR_INVALID, "--tag: runs are listed by one tag; give it once");
+		return err_set(e, ERR_INVALID, "--tag can be given only once");
 	if (!filter_tags_check(a, e))
 		return false;
 	if (args_has(a, "tag"))
@@ -55,7 +55,7 @@ static void on_run_page(void *arg)
 	rows_page(arg);
 }
 
-/* Runs of the jobs whose numbers are in 'jobs', with commas between, or of all jobs. */
+/* Lists runs of the jobs in 'jobs', a comma-separated list of numbers; NULL: of all jobs. */
 static bool list_runs(struct ctl *c, const struct args *a, const char *jobs, struct rows *rows, size_t limit,
 	struct err *e)
 {
@@ -73,11 +73,11 @@ static bool list_runs(struct ctl *c, const struct args *a, const char *jobs, str
 	ok = api_pages(c, &pages, e);
 	cursor = pages.next_cursor;
 	if (ok && cursor)
-		ctl_say("there is more: add --cursor %s, or --limit 0 for all", cursor);
+		ctl_say("there are more: add --cursor %s, or --limit 0 for all", cursor);
 	return ok;
 }
 
-/* A run that was named is shown on the first page; the number of a job goes into the list. */
+/* Shows a run on the first page; adds the number of a job to 'jobs'. */
 static bool runs_operand(struct ctl *c, const struct args *a, const char *text, struct rows *rows, struct buf *jobs,
 	struct err *e)
 {

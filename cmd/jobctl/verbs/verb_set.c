@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobctl set, jobctl undo. */
+/* Implements 'jobctl set' and 'jobctl undo'. */
 #include "jobctl/api.h"
 #include "jobctl/args.h"
 #include "base/auto.h"
@@ -16,7 +16,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* A job, and not one of its runs. */
 static bool find_changed_job(struct ctl *c, const char *word, json_t **ret, struct err *e)
 {
 	struct ref ref;

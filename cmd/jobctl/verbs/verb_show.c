@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobctl show. */
+/* Implements 'jobctl show'. */
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -28,7 +28,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define LABEL 14 /* columns of the left side */
+#define LABEL 14 /* width of the labels */
 
 static void put_labelled(struct buf *out, const char *label, const char *text)
 {
@@ -67,7 +67,7 @@ static void put_state(struct buf *out, const struct ctl *c, const json_t *o, con
 	buf_char(out, '\n');
 }
 
-/* The sentence of what it waits for; 'jobctl why' knows more. */
+/* The obstacle as a sentence; 'jobctl why' shows more. */
 static void put_waits(struct buf *out, const json_t *o)
 {
 	put_labelled(out, "waits", member_text(json_object_get(o, "waiting_for"), "message"));
@@ -96,7 +96,7 @@ static void put_last_run(struct buf *out, const struct ctl *c, const json_t *job
 	put_labelled(out, "last run", line.data);
 }
 
-/* A number of the spec, in the words of its option, when it is not the default. */
+/* A numeric field that does not have its default, with its unit. */
 static void put_number_line(struct buf *out, const struct job_field *f, int64_t n)
 {
 	char size[WORDS_MAX];
@@ -118,7 +118,7 @@ static void put_pair_lines(struct buf *out, const struct job_field *f, const str
 	}
 }
 
-/* Everything of the spec that was not shown before it. */
+/* The fields of the definition that have no line of their own above. */
 static void put_spec(struct buf *out, const struct job_spec *s, bool reveal)
 {
 	static const char *const shown[] = {"name", "command", "script", "schedule"};
@@ -151,7 +151,7 @@ static void put_spec(struct buf *out, const struct job_spec *s, bool reveal)
 	}
 }
 
-/* The next slot by the clock of the caller; where the clock of the job's zone shows another time, that too. */
+/* The next slot in the user's time zone, and in the zone of the job if it shows another time there. */
 static void put_next_line(struct buf *out, const struct ctl *c, usec_t next, const struct zone *z /* NULL: unknown */)
 {
 	char instant[WORDS_MAX], relative[WORDS_MAX];
@@ -167,7 +167,7 @@ static void put_next_line(struct buf *out, const struct ctl *c, usec_t next, con
 	buf_char(out, '\n');
 }
 
-/* The schedule in words, and its next slot. */
+/* The meaning of the schedule, and its next slot. */
 static void put_meaning(struct buf *out, const struct ctl *c, const json_t *job)
 {
 	AUTO(zone_cache) *zones = zone_cache_new(tzfile_read);
@@ -178,7 +178,7 @@ static void put_meaning(struct buf *out, const struct ctl *c, const json_t *job)
 	const struct zone *z = NULL;
 	bool known = preview_of_job(job, &p, NULL) && preview_open(zones, &p, &z, &set, NULL);
 
-	/* a moment says it all */
+	/* a single time needs no explanation */
 	if (known && schedule_set_kind(set) != SCHEDULE_NOW && schedule_set_kind(set) != SCHEDULE_ONCE) {
 		schedule_set_explain(set, &words);
 		put_labelled(out, "meaning", words.data);
@@ -232,7 +232,7 @@ static usec_t seconds(const json_t *o, const char *key)
 	return (usec_t)(json_number_value(json_object_get(o, key)) * USEC_SEC);
 }
 
-/* Of devices, and only where a control group has counted. */
+/* I/O on block devices, counted by the control group; 0 if there is none. */
 static void put_io(struct buf *line, const json_t *a)
 {
 	int64_t in = member_int(a, "io_read"), out = member_int(a, "io_written");
@@ -269,13 +269,13 @@ static void put_attempt(struct buf *out, const json_t *a)
 	put_io(&line, a);
 	buf_printf(&line, ", output %s", words_size(member_int(a, "output_bytes"), words));
 	if (member_int(a, "output_dropped"))
-		buf_printf(&line, " (%s not kept)", words_size(member_int(a, "output_dropped"), words));
+		buf_printf(&line, " (%s not stored)", words_size(member_int(a, "output_dropped"), words));
 	if (error)
 		buf_printf(&line, ": %s", error);
 	put_labelled(out, label, line.data);
 }
 
-/* What it ran: the command of its revision, which its job may have left behind. */
+/* The command of the revision that the run belongs to. The job may have a newer one. */
 static void put_definition(struct buf *out, const json_t *definition)
 {
 	AUTO_DONE(buf) words = {};
@@ -313,12 +313,12 @@ static void put_run_lines(struct buf *out, const struct ctl *c, const json_t *ru
 	put_definition(out, definition);
 	put_labelled(out, "node", member_text(run, "node_name"));
 	if (json_is_true(json_object_get(run, "cancel_asked")))
-		put_labelled(out, "cancel", "asked for");
+		put_labelled(out, "cancel", "requested");
 	json_array_foreach(json_object_get(run, "attempts"), i, attempt)
 		put_attempt(out, attempt);
 }
 
-/* The newest notice that could not be sent, so that somebody who waits for one learns it here. */
+/* The newest notice that could not be sent. */
 static void put_failed_notice(struct buf *out, struct ctl *c, const json_t *job)
 {
 	AUTO_TEXT path = xprintf("/v1/notices?state=failed&limit=1&job=%" PRId64, member_int(job, "id"));
@@ -331,12 +331,12 @@ static void put_failed_notice(struct buf *out, struct ctl *c, const json_t *job)
 	n = json_array_get(json_object_get(answer, "notices"), 0);
 	if (!n)
 		return;
-	line = xprintf("%s could not be told by %s: %s", member_text(n, "kind"), member_text(n, "channel"),
+	line = xprintf("'%s' could not be sent to %s: %s", member_text(n, "kind"), member_text(n, "channel"),
 		member_text(n, "error") ? member_text(n, "error") : "no reason given");
 	put_labelled(out, "notice", line);
 }
 
-/* ---- the verb ---- */
+/* ---- verb ---- */
 
 static int show_job(struct ctl *c, const struct args *a, const json_t *job, const json_t *run)
 {
@@ -347,7 +347,7 @@ static int show_job(struct ctl *c, const struct args *a, const json_t *job, cons
 
 	job_spec_init(&spec);
 	if (!job_object_read_spec(job, &spec, &e)) {
-		err_wrap(&e, "cannot make sense of the job the daemon sent");
+		err_wrap(&e, "cannot read the job that the daemon sent");
 		e.kind = ERR_INTERNAL;
 		return ctl_fail(&e);
 	}
@@ -367,7 +367,7 @@ static int show_job(struct ctl *c, const struct args *a, const json_t *job, cons
 	return render_text(&out);
 }
 
-/* For programs: the object itself, or a row of the list it would be in. */
+/* The whole object as JSON, or a row as in a list. */
 static int show_data(const struct ctl *c, const json_t *o, const struct row_kind *kind)
 {
 	struct rows rows;
@@ -380,7 +380,7 @@ static int show_data(const struct ctl *c, const json_t *o, const struct row_kind
 	return EXIT_SUCCESS;
 }
 
-/* Old revisions are forgotten, and then the run is shown without its command. */
+/* The definition of the run's revision; NULL: it is no longer stored. */
 static const json_t *revision_of(struct ctl *c, const json_t *run, json_t **answer)
 {
 	AUTO_TEXT path = xprintf("/v1/jobs/%" PRId64 "/revisions?revision=%" PRId64, member_int(run, "job"),
@@ -403,7 +403,7 @@ int verb_show(struct ctl *c, const struct args *a)
 
 	args_operands(a, &words);
 	if (views > 1)
-		err_set(&e, ERR_INVALID, "give one of --env, --sandbox and --as-command");
+		err_set(&e, ERR_INVALID, "give only one of --env, --sandbox and --as-command");
 	else if (about_job && !render_is_text(c))
 		err_set(&e, ERR_INVALID, "--env, --sandbox and --as-command are text, not %s", render_format_name(c->format));
 	if (e.kind != ERR_NONE || !ref_parse(words[0], &ref, &e) ||

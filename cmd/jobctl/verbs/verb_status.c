@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobctl status, jobctl version, and jobctl alone. */
+/* Implements 'jobctl status', 'jobctl version' and jobctl without arguments. */
 #include "jobctl/api.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -16,8 +16,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define OVERDUE_SHOWN 30.0 /* seconds */
-#define OFFSET_SHOWN 1.0
+#define OVERDUE_SHOWN 30.0 /* seconds: smaller delays are not shown */
+#define OFFSET_SHOWN 1.0   /* seconds */
 
 typedef const char *state_name_fn(int state);
 
@@ -31,7 +31,7 @@ static const char *run_state_at(int state)
 	return state < RUN_STATE_MAX ? run_state_name((enum run_state)state) : NULL;
 }
 
-/* Counts by state, those that are not zero: "3 active, 1 finished". */
+/* Counts by state, without zeros: "3 active, 1 finished". */
 static void put_counts(struct buf *out, const char *label, const json_t *counts, state_name_fn *name_at)
 {
 	const char *name, *gap = "";
@@ -66,7 +66,7 @@ static void put_limit(struct buf *out, const json_t *s)
 	buf_char(out, '\n');
 }
 
-/* "you     alice, user; 3 jobs, 1 run now" */
+/* "you     alice, user; 3 jobs, 1 running" */
 static void put_you(struct buf *out, const json_t *s)
 {
 	const json_t *you = json_object_get(s, "you");
@@ -80,7 +80,7 @@ static void put_you(struct buf *out, const json_t *s)
 		buf_printf(out, "you     uid %" PRId64, member_int(you, "uid"));
 	put_escaped_text(out, ", ", member_text(you, "role"), "");
 	if (text_equal(member_text(you, "role"), "denied"))
-		buf_str(out, ": you may see and stop what you have, and start nothing");
+		buf_str(out, ": you can see and cancel your jobs, but start nothing");
 	buf_printf(out, "; %" PRId64 " job%s, %" PRId64 " running\n", jobs, jobs == 1 ? "" : "s", running);
 }
 
@@ -118,7 +118,7 @@ static double seconds_of(const json_t *o, const char *key)
 static void put_offset(struct buf *out, double offset)
 {
 	if (offset >= OFFSET_SHOWN || offset <= -OFFSET_SHOWN)
-		buf_printf(out, "clock   this machine's is %.1f s %s the store's, which is the one that counts: set it\n",
+		buf_printf(out, "clock   %.1f s %s the clock of the store, which decides when runs are due: correct it\n",
 			offset > 0 ? offset : -offset, offset > 0 ? "behind" : "ahead of");
 }
 
@@ -134,18 +134,18 @@ static void put_cluster(struct buf *out, const json_t *c)
 
 	put_offset(out, seconds_of(c, "clock_offset"));
 	if (member_int(c, "nodes") < 2 && leader && overdue < OVERDUE_SHOWN && !draining)
-		return; /* one node is nothing to speak of */
+		return; /* a single healthy node */
 	if (leader) {
 		put_escaped_text(out, "cluster ", leader, "");
 		buf_printf(out, " leads in term %" PRId64 ", its lease lasts %.1f s", member_int(c, "term"), seconds_of(c, "leader_lease_remains"));
 	} else {
-		buf_printf(out, "cluster nobody leads since term %" PRId64, member_int(c, "term"));
+		buf_printf(out, "cluster no leader since term %" PRId64, member_int(c, "term"));
 	}
 	buf_printf(out, "; %" PRId64 " node%s\n", member_int(c, "nodes"), member_int(c, "nodes") == 1 ? "" : "s");
 	buf_printf(out, "here    %" PRId64 " segments are planned, the lease is %.1f s old, the run lease lasts %.1f s%s\n", member_int(c, "segments"),
-		seconds_of(c, "lease_age"), seconds_of(c, "run_lease_remains"), draining ? "; drained: nothing new is started" : "");
+		seconds_of(c, "lease_age"), seconds_of(c, "run_lease_remains"), draining ? "; drained: no new runs are started" : "");
 	if (overdue >= OVERDUE_SHOWN)
-		buf_printf(out, "overdue the first slot has been waiting for %.0f s: nobody plans it\n", overdue);
+		buf_printf(out, "overdue the first slot has been waiting for %.0f s: no node plans it\n", overdue);
 }
 
 static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
@@ -158,16 +158,16 @@ static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 	put_escaped_text(out, "jobschedd ", member_text(s, "version"), "");
 	put_escaped_text(out, " on ", member_text(node, "name"), "");
 	buf_printf(out, ", up %s\n", words_duration(uptime, words));
-	put_escaped_text(out, "socket  ", c->socket, text_equal(member_text(s, "mode"), "system") ? " (of the system)\n" : "\n");
+	put_escaped_text(out, "socket  ", c->socket, text_equal(member_text(s, "mode"), "system") ? " (system)\n" : "\n");
 	put_escaped_text(out, "store   ", member_text(store, "place"), "\n");
 	if (member_time(store, "away_since")) {
 		put_escaped_text(out, "away    since ", words_instant(member_time(store, "away_since"), words), "");
 		put_escaped_text(out, ": ", member_text(store, "away_why"), "\n");
 	}
 	if (json_is_true(json_object_get(store, "full")))
-		buf_str(out, "full    no space is left for the store: new jobs are refused until some is freed; what is in the store runs\n");
+		buf_str(out, "full    no space is left for the store: new jobs are refused until space is freed; stored jobs run\n");
 	if (member_time(s, "stuck_since")) {
-		put_escaped_text(out, "stuck   nothing is started since ", words_instant(member_time(s, "stuck_since"), words), "");
+		put_escaped_text(out, "stuck   no run has been started since ", words_instant(member_time(s, "stuck_since"), words), "");
 		put_escaped_text(out, ": ", member_text(s, "stuck_why"), "\n");
 	}
 	if (json_is_object(json_object_get(s, "cluster")))
@@ -175,9 +175,9 @@ static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 	put_you(out, s);
 	put_totals(out, s);
 	if (text_equal(member_text(s, "clock"), "wrong"))
-		buf_str(out, "clock   wrong: it says a time before this program was made; nothing is planned until it is set\n");
+		buf_str(out, "clock   wrong: it shows a time before this program was built; nothing is planned until it is set\n");
 	else if (text_equal(member_text(s, "clock"), "unset"))
-		buf_str(out, "clock   not set since boot; nothing starts until it is, or the wait for that is over\n");
+		buf_str(out, "clock   not synchronised since boot; nothing starts until it is, or until the time limit for that has passed\n");
 	if (member_int(s, "max_running") > 0)
 		put_limit(out, s);
 	if (member_text(json_object_get(s, "net"), "why"))
@@ -214,7 +214,7 @@ int verb_status(struct ctl *c, const struct args *a)
 	}
 	put_status(c, status, &out);
 	render_flush(&out);
-	if (away) /* and with it all that else were to be said */
+	if (away) /* pauses cannot be read without the store */
 		return EXIT_FAILURE;
 	if (!pauses_say(c, &e))
 		return ctl_fail(&e);
@@ -247,10 +247,10 @@ int verb_version(struct ctl *c, const struct args *a)
 static const char commands_to_try[] =
 	"\nTry:\n"
 	"  jobctl add -- echo hello              run a command now\n"
-	"  jobctl add -n tidy --every 1h -- CMD  run one again and again\n"
-	"  jobctl list                           see your jobs\n"
-	"  jobctl log -f JOB                     watch the output of one\n"
-	"  jobctl help                           all the verbs\n";
+	"  jobctl add -n tidy --every 1h -- CMD  run a command every hour\n"
+	"  jobctl list                           list your jobs\n"
+	"  jobctl log -f JOB                     follow the output of a job\n"
+	"  jobctl help                           list all verbs\n";
 
 int verb_none(struct ctl *c)
 {

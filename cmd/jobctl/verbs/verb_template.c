@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobctl template add, list, show, rm. */
+/* Implements 'jobctl template': add, list, show and rm. */
 #include "jobctl/api.h"
 #include "jobctl/args.h"
 #include "base/auto.h"
@@ -25,14 +25,14 @@
 static bool template_path(const char *name, struct buf *out, struct err *e)
 {
 	if (!job_name_check(name, NULL))
-		return err_set(e, ERR_INVALID, "'%s' is no name of a template: letters, digits, '.', '_' and '-'", name);
+		return err_set(e, ERR_INVALID, "'%s' is not a template name; a name has letters, digits, '.', '_' and '-'", name);
 	buf_printf(out, "/v1/templates/%s", name);
 	return true;
 }
 
 /* ---- add ---- */
 
-/* --param host must be given for each job, --param days=7 may be. */
+/* Declares the parameters: --param host is required for each job, --param days=7 has a default. */
 static void set_param_defaults(json_t *body, const struct args *a)
 {
 	json_t *params = json_object();
@@ -54,7 +54,7 @@ static bool read_template_args(const struct args *a, json_t **ret, struct err *e
 
 	job_spec_init(&spec);
 	if (args_has(a, "name") || args_has(a, "template"))
-		return err_set(e, ERR_INVALID, "--%s is for the jobs made from it", args_has(a, "name") ? "name" : "template");
+		return err_set(e, ERR_INVALID, "--%s belongs to the jobs that use the template", args_has(a, "name") ? "name" : "template");
 	if (n < 2)
 		return err_set(e, ERR_INVALID, "no command; write it after '--': jobctl template add NAME -- COMMAND");
 	if (!spec_args_read_options(&spec, a, "param", e))
@@ -81,31 +81,31 @@ int verb_template_add(struct ctl *c, const struct args *a)
 	if (member_int(answer, "revision") == 1)
 		ctl_say("added template '%s'; use it with 'jobctl add --template %s'", words[0], words[0]);
 	else
-		ctl_say("replaced template '%s' (revision %" PRId64 "); jobs made from it stay as they are", words[0],
+		ctl_say("replaced template '%s' (revision %" PRId64 "); existing jobs are not changed", words[0],
 			member_int(answer, "revision"));
 	return EXIT_SUCCESS;
 }
 
 /* ---- list ---- */
 
-static void cell_template_name(const json_t *row, const struct look *l, struct buf *out)
+static void cell_template_name(const json_t *row, const struct cell_style *style, struct buf *out)
 {
-	(void)l;
+	(void)style;
 	buf_str(out, member_text(row, "name"));
 }
 
-static void cell_owner(const json_t *row, const struct look *l, struct buf *out)
+static void cell_owner(const json_t *row, const struct cell_style *style, struct buf *out)
 {
-	(void)l;
+	(void)style;
 	buf_str(out, member_text(row, "owner"));
 }
 
-static void cell_params(const json_t *row, const struct look *l, struct buf *out)
+static void cell_params(const json_t *row, const struct cell_style *style, struct buf *out)
 {
 	const char *name, *gap = "";
 	json_t *v;
 
-	(void)l;
+	(void)style;
 	json_object_foreach(json_object_get(row, "params"), name, v) {
 		buf_printf(out, "%s%s", gap, name);
 		if (json_is_string(v))
@@ -114,9 +114,9 @@ static void cell_params(const json_t *row, const struct look *l, struct buf *out
 	}
 }
 
-static void cell_updated(const json_t *row, const struct look *l, struct buf *out)
+static void cell_updated(const json_t *row, const struct cell_style *style, struct buf *out)
 {
-	cell_put_time(row, "updated_at", l, out);
+	cell_put_time(row, "updated_at", style, out);
 }
 
 static const struct column columns[] = {
@@ -177,7 +177,7 @@ static int show_text(const json_t *t, bool reveal)
 	buf_printf(&out, "# template %s of %s%s, revision %" PRId64 "\n", member_text(t, "name"), member_text(t, "owner"),
 		json_is_true(json_object_get(t, "shared")) ? " (shared)" : "", member_int(t, "revision"));
 	json_object_foreach(json_object_get(t, "params"), name, v) {
-		buf_printf(&out, "params.%s%s", name, json_is_string(v) ? " = " : "  # must be given");
+		buf_printf(&out, "params.%s%s", name, json_is_string(v) ? " = " : "  # required");
 		if (json_is_string(v))
 			text_escape(&out, json_string_value(v), json_string_length(v));
 		buf_char(&out, '\n');
@@ -222,7 +222,7 @@ int verb_template_rm(struct ctl *c, const struct args *a)
 		} else if (render_wants_json(c)) {
 			render_object(c, answer);
 		} else {
-			ctl_say("removed template '%s'; jobs made from it stay", words[i]);
+			ctl_say("removed template '%s'; existing jobs are kept", words[i]);
 		}
 	}
 	return code;

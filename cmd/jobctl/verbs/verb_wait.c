@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobctl wait. */
+/* Implements 'jobctl wait'. */
 #include "jobctl/api.h"
 #include "jobctl/args.h"
 #include "base/auto.h"
@@ -16,12 +16,12 @@
 
 struct waiting {
 	struct ctl *c;
-	usec_t until;     /* on clock_boot; -1: for ever */
+	usec_t until;     /* time of clock_boot; -1: no limit */
 	bool propagate;
-	struct rows rows; /* for -o json and the like */
+	struct rows rows; /* for formats other than text */
 };
 
-static int over(struct waiting *w, const json_t *run)
+static int report_result(struct waiting *w, const json_t *run)
 {
 	if (render_is_text(w->c))
 		follow_say(run, true);
@@ -34,19 +34,19 @@ static int report_timeout(const struct waiting *w, const char *what, const struc
 {
 	if (e->kind != ERR_BUSY || w->until < 0 || clock_boot(&clock_system) < w->until)
 		return ctl_fail(e);
-	ctl_say("jobctl: '%s' is not over yet: the time given by --timeout has passed", what);
+	ctl_say("jobctl: '%s' has not ended within --timeout", what);
 	return EXIT_WAIT_TIMEOUT;
 }
 
-/* It was there when we began to wait: only what was planned and not due yet goes. */
+/* The run was removed while jobctl waited. Only planned runs that are not yet due are removed. */
 static int report_withdrawn(const char *what)
 {
-	ctl_say("jobctl: '%s' was planned, and has been taken back: its job was changed or paused; 'jobctl why' with the job "
-		"tells what comes now", what);
+	ctl_say("jobctl: the planned run '%s' was withdrawn because its job was changed or paused; 'jobctl why JOB' shows its "
+		"next run", what);
 	return EXIT_RUN_SKIPPED;
 }
 
-/* All open runs of a job, the oldest first; or the one that follow_find() finds. */
+/* Waits for all unfinished runs of a job, oldest first; else for the run that follow_find() returns. */
 static int wait_job(struct waiting *w, const struct ref *ref)
 {
 	json_auto_t *job = NULL, *open = NULL;
@@ -75,7 +75,7 @@ static int wait_job(struct waiting *w, const struct ref *ref)
 		int one;
 
 		if (follow_wait(w->c, member_int(json_array_get(open, i), "id"), w->until, &final, &e))
-			one = over(w, final);
+			one = report_result(w, final);
 		else if (e.kind == ERR_NOT_FOUND)
 			one = report_withdrawn(ref->text);
 		else
@@ -98,7 +98,7 @@ static int wait_operand(struct waiting *w, const char *text)
 	if (!api_run(w->c, &ref, &run, &e))
 		return ctl_fail(&e);
 	if (follow_wait(w->c, ref.run, w->until, &final, &e))
-		return over(w, final);
+		return report_result(w, final);
 	return e.kind == ERR_NOT_FOUND ? report_withdrawn(text) : report_timeout(w, text, &e);
 }
 

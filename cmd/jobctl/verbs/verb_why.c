@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobctl why: what became of the last slots, what is waiting for what, when it runs next. */
+/* Implements 'jobctl why'. */
 #include "jobctl/api.h"
 #include "jobctl/args.h"
 #include "base/auto.h"
@@ -17,7 +17,7 @@
 #include <string.h>
 
 #define LIMIT_MAX 100    /* of the API */
-#define PLANNED_ASKED 10 /* runs with a slot that is yet to come */
+#define PLANNED_ASKED 10 /* planned runs that are requested in addition */
 
 static void put_why(const json_t *why, const char *margin, struct buf *out)
 {
@@ -69,12 +69,12 @@ static void put_next_times(const struct ctl *c, const json_t *slots, struct buf 
 static void put_no_next(const json_t *slots, struct buf *out)
 {
 	if (json_array_size(slots) == 0)
-		buf_str(out, "next:  none before that ends\n");
+		buf_str(out, "next:  none until that ends\n");
 }
 
-enum slots { SLOTS_TO_COME, SLOTS_PAST };
+enum slots { SLOTS_FUTURE, SLOTS_PAST };
 
-/* The runs whose slot is past, or those whose slot is yet to come, under a heading. */
+/* Runs whose slots are in the past or in the future, under a heading. */
 static void put_runs(const struct ctl *c, const json_t *runs, enum slots which, size_t limit, struct buf *out)
 {
 	const json_t *run;
@@ -82,12 +82,12 @@ static void put_runs(const struct ctl *c, const json_t *runs, enum slots which, 
 
 	json_array_foreach(runs, i, run) {
 		const char *state = member_text(run, "state");
-		bool to_come = member_time(run, "slot") > c->now && state && strcmp(state, "queued") == 0;
+		bool future = member_time(run, "slot") > c->now && state && strcmp(state, "queued") == 0;
 
-		if (to_come != (which == SLOTS_TO_COME) || n == limit)
+		if (future != (which == SLOTS_FUTURE) || n == limit)
 			continue;
 		if (n++ == 0)
-			buf_str(out, to_come ? "planned slots:\n" : "last slots:\n");
+			buf_str(out, future ? "planned slots:\n" : "last slots:\n");
 		put_run_why(c, run, out);
 	}
 }
@@ -105,7 +105,7 @@ static void put_job_why(const struct ctl *c, const json_t *o, size_t limit, stru
 	put_next_times(c, json_object_get(o, "next"), out);
 	if (text_equal(now, "paused") || text_equal(now, "frozen"))
 		put_no_next(json_object_get(o, "next"), out);
-	put_runs(c, runs, SLOTS_TO_COME, PLANNED_ASKED, out);
+	put_runs(c, runs, SLOTS_FUTURE, PLANNED_ASKED, out);
 	put_runs(c, runs, SLOTS_PAST, limit, out);
 }
 
@@ -119,7 +119,7 @@ static void put_why_at(const struct ctl *c, const json_t *at, struct buf *out)
 		put_why(json_object_get(at, "why"), "", out);
 }
 
-/* ret_limit: how many of the last slots are shown. */
+/* *ret_limit: the number of past slots to show. */
 static bool why_path(struct ctl *c, const struct args *a, struct buf *path, size_t *ret_limit, struct err *e)
 {
 	json_auto_t *o = NULL;
@@ -141,7 +141,7 @@ static bool why_path(struct ctl *c, const struct args *a, struct buf *path, size
 	if (limit > LIMIT_MAX)
 		return err_set(e, ERR_INVALID, "--limit: at most 100; 'jobctl runs %s' shows more", words[0]);
 	*ret_limit = limit;
-	/* Planned slots come first in the answer; they are shown apart and do not count. */
+	/* The answer begins with planned slots, which are shown separately and do not count. */
 	if (limit > 0 && render_is_text(c))
 		limit = limit + PLANNED_ASKED > LIMIT_MAX ? LIMIT_MAX : limit + PLANNED_ASKED;
 	snprintf(number, sizeof(number), "%zu", limit);

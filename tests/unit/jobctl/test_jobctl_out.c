@@ -142,7 +142,7 @@ static void json_carries_no_control_character(void **state)
 
 static void output_for_a_terminal_is_escaped_but_for_lines_and_tabs(void **state)
 {
-	AUTO_DONE(output) o = {};
+	AUTO_DONE(run_output) o = {};
 
 	(void)state;
 	run_output_put(&o, "a\tb\n\033]52;c;x\a\r", 14);
@@ -153,7 +153,7 @@ static void output_for_a_terminal_is_escaped_but_for_lines_and_tabs(void **state
 static void a_character_split_between_two_pieces_stays_whole(void **state)
 {
 	const char *text = "aä日😀\xff\xe6";
-	AUTO_DONE(output) o = {};
+	AUTO_DONE(run_output) o = {};
 
 	(void)state;
 	for (size_t i = 0; i < strlen(text); i++)
@@ -164,7 +164,7 @@ static void a_character_split_between_two_pieces_stays_whole(void **state)
 
 static void raw_output_is_left_alone(void **state)
 {
-	AUTO_DONE(output) o = {.raw = true};
+	AUTO_DONE(run_output) o = {.raw = true};
 
 	(void)state;
 	run_output_put(&o, "\0\033\xff", 3);
