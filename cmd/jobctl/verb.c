@@ -10,10 +10,10 @@ const struct opt global_opts[] = {
 	{"output", 'o', "FORMAT", "table, wide, json, jsonl, csv or name"},
 	{"json", 0, NULL, "short for -o json"},
 	{"color", 0, "WHEN", "auto, always or never"},
-	{"socket", 0, "PATH", "socket of the daemon"},
-	{"user", 0, NULL, "talk to your own daemon only"},
-	{"system", 0, NULL, "talk to the system's daemon only"},
-	{"instance", 0, "NAME", "talk to that one of several on this host"},
+	{"socket", 0, "PATH", "path of the daemon's socket"},
+	{"user", 0, NULL, "use only your own daemon"},
+	{"system", 0, NULL, "use only the system's daemon"},
+	{"instance", 0, "NAME", "use the daemon instance of this name"},
 	{"help", 'h', NULL, "show this help"},
 	{"version", 'V', NULL, "show versions"},
 	{},
@@ -53,7 +53,7 @@ const struct verb *verb_match(const struct verb *table, char *const *words, size
 			*ret_used = 2;
 			return v;
 		}
-		/* A second word that is no option was meant to be one of the group. */
+		/* A second word that is not an option must name a verb of the group. */
 		if (v->bare && (n == 1 || words[1][0] == '-'))
 			found = v;
 	}

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "jobctl/help.h"
+#include "jobctl/render/table.h"
 #include "jobctl/spec/spec_args.h"
 #include "jobctl/verbs/verbs.h"
 #include "jobctl/spec/spec_command.h"
@@ -256,6 +257,33 @@ static void every_verb_has_help_with_one_option_a_line(void **state)
 	}
 }
 
+static void the_overview_fits_80_columns_and_has_every_verb(void **state)
+{
+	AUTO_DONE(buf) out = {};
+
+	(void)state;
+	help_all(verbs, &out);
+	for (const char *line = out.data, *end; (end = strchr(line, '\n')); line = end + 1)
+		if (table_text_width(line, (size_t)(end - line)) > 80)
+			fail_msg("wider than 80 columns: %.*s", (int)(end - line), line);
+	for (const struct verb *v = verbs; v->name; v++) {
+		AUTO_TEXT line = xprintf("\n  %-16s%s\n", v->name, v->help);
+
+		assert_non_null(strstr(out.data, line));
+	}
+	assert_non_null(strstr(out.data, "\nInspect jobs and runs:\n  list "));
+}
+
+static void the_options_of_add_have_headings(void **state)
+{
+	AUTO_DONE(buf) out = {};
+
+	(void)state;
+	help_verb(verb_find(verbs, "add"), &out);
+	assert_non_null(strstr(out.data, "\nWhen to run:\n      --at TIME"));
+	assert_non_null(strstr(out.data, "\nFailures and notices:\n      --retries N"));
+}
+
 static const struct verb shop[] = {
 	{.name = "queue"},
 	{.name = "shelf add", .help = "adds one"},
@@ -308,7 +336,7 @@ static void the_help_of_a_group_lists_its_verbs(void **state)
 	(void)state;
 	help_group(shop, "shelf", &out);
 	assert_non_null(strstr(out.data, "\n  shelf add       adds one\n"));
-	assert_non_null(strstr(out.data, "\n  shelf list      lists them; also"));
+	assert_non_null(strstr(out.data, "\n  shelf list      lists them (default)"));
 	assert_null(strstr(out.data, "box"));
 }
 
@@ -327,6 +355,8 @@ int main(void)
 		TEST(the_command_that_makes_a_job_makes_an_equal_one),
 		TEST(a_single_word_keeps_its_kind_as_a_command),
 		TEST(every_verb_has_help_with_one_option_a_line),
+		TEST(the_overview_fits_80_columns_and_has_every_verb),
+		TEST(the_options_of_add_have_headings),
 		TEST(a_verb_of_two_words_is_found_by_both),
 		TEST(the_help_of_a_group_lists_its_verbs),
 	};
