@@ -88,6 +88,26 @@ bad_references() {
 }
 lint "references between the manual pages are right" bad_references
 
+# words_missing PAGE PATTERN SOURCE: words of a table in the source that the page does not have. The tree of selftest.sh has
+# no such directory.
+words_missing() {
+	[ -d "$(dirname "$3")" ] || return
+	sed -nE "s/$2/\1/p" "$3" | grep -vx none | sort -u >"$work/words"
+	[ -s "$work/words" ] || echo "$3 has no such table"
+	while read -r word; do
+		grep -qwF -- "$word" "$1" || echo "$1 does not mention '$word'"
+	done <"$work/words"
+}
+lint "jobctl(1) has all codes of 'jobctl why'" words_missing man/jobctl.1 '^\t\[WHY_[A-Z_]+\] = "([a-z_]+)",' src/core/decide/why.c
+lint "jobctl(1) has all kinds of events" words_missing man/jobctl.1 '^\t\[EVENT_[A-Z_]+\] = "([a-z.]+)",' src/core/job/event.c
+lint "jobctl(1) has all states of runs" words_missing man/jobctl.1 '^\t\[RUN_[A-Z_]+\] = "([a-z_]+)",' src/core/job/run.c
+lint "jobsched-policies(7) has all outcomes of attempts" \
+	words_missing man/jobsched-policies.7 '^\t\[ATTEMPT_[A-Z_]+\] = "([a-z_]+)",' src/core/job/run.c
+lint "jobsched-time(7) has all findings about schedules" \
+	words_missing man/jobsched-time.7 '.*report_finding\(&?l, "([a-z-]+)".*' src/core/time/schedule_lint.c
+lint "jobctl(1) has all other findings" words_missing man/jobctl.1 '.*add_finding\("((no|when)-[a-z-]+)".*' \
+	src/daemon/api/submit/forecast.c
+
 # the keys of the configuration, by the program and by its page
 config_keys() {
 	"$top_builddir/jobschedd" --user --print-config --config /dev/null \
