@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* jobsched-net: options, its socket, and the loop that serves the daemon. */
 #include "base/auto.h"
+#include "base/detach.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "net/child.h"
-#include "net/server.h"
+#include "net/net_server.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -148,42 +149,15 @@ static bool client_uid(const struct options *o, uid_t *ret, struct err *e)
 
 /* ---- the process ---- */
 
-/* The caller waits for one byte, the exit status of the start; this process continues in a session of its own. */
-static int net_go_background(const struct options *o)
+static int net_background(const char *dir)
 {
-	AUTO_TEXT log_path = xprintf("%s/net.log", o->runtime_dir);
-	AUTO_FD null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	AUTO_TEXT path = xprintf("%s/net.log", dir);
 	AUTO_FD log = -1;
-	unsigned char word = EXIT_FAILURE;
-	int pipe[2];
-	pid_t pid;
 
-	unsetenv("NOTIFY_SOCKET"); /* READY=1 is the daemon's to say */
-	if (io_mkdirs(o->runtime_dir, 0700) < 0)
-		return -errno;
-	log = open(log_path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (null < 0 || pipe2(pipe, O_CLOEXEC) < 0 || (pid = fork()) < 0)
-		return -errno;
-	if (pid > 0) {
-		close(pipe[1]);
-		_exit(read(pipe[0], &word, 1) == 1 ? word : EXIT_FAILURE);
-	}
-	close(pipe[0]);
-	setsid();
-	dup2(null, 0);
-	dup2(null, 1);
-	dup2(log >= 0 ? log : null, 2);
-	return pipe[1];
-}
-
-static void net_report_start(int *fd, int code)
-{
-	unsigned char word = (unsigned char)code;
-
-	if (*fd >= 0)
-		(void)io_write_all(*fd, &word, 1);
-	auto_fd_close(fd);
-	*fd = -1;
+	if (io_mkdirs(dir, 0700) < 0)
+		return -1;
+	log = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return detach_start(log);
 }
 
 static bool watch_signals(sd_event *ev, struct err *e)
@@ -196,7 +170,7 @@ static bool watch_signals(sd_event *ev, struct err *e)
 	return r >= 0 || err_errno(e, -r, "could not watch signals");
 }
 
-static int serve(const struct options *o, int64_t linger, int *ready)
+static int net_serve(const struct options *o, int64_t linger, int *ready)
 {
 	__attribute__((cleanup(sd_event_unrefp))) sd_event *ev = NULL;
 	AUTO(net_server) *server = NULL;
@@ -227,7 +201,7 @@ static int serve(const struct options *o, int64_t linger, int *ready)
 	}
 	log_info("listening at '%s'", path);
 	sd_notify(0, "READY=1");
-	net_report_start(ready, EXIT_SUCCESS);
+	detach_report(ready, EXIT_SUCCESS);
 	r = sd_event_loop(ev);
 	unlink(path);
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
@@ -252,11 +226,11 @@ int main(int argc, char **argv)
 	setrlimit(RLIMIT_CORE, &(struct rlimit){}); /* requests may contain tokens */
 	umask(077);
 	log_open("jobsched-net", LOG_LEVEL_INFO, NULL);
-	if (o.background && (ready = net_go_background(&o)) < 0) {
+	if (o.background && (ready = net_background(o.runtime_dir)) < 0) {
 		log_error("could not go to the background in '%s'", o.runtime_dir);
 		return EXIT_FAILURE;
 	}
-	code = serve(&o, linger, &ready);
-	net_report_start(&ready, code);
+	code = net_serve(&o, linger, &ready);
+	detach_report(&ready, code);
 	return code;
 }

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* jobsched-spawner: options, who it serves, and then the loop, as a new spawner or as the one it was. */
 #include "base/auto.h"
+#include "base/detach.h"
 #include "base/err.h"
 #include "base/failpoint.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "base/sha256.h"
 #include "base/text.h"
-#include "exec/worker/pam.h"
-#include "exec/worker/cgroup.h"
-#include "exec/worker/ends_file.h"
 #include "exec/child/launch_request.h"
+#include "exec/child/user.h"
 #include "exec/spawner/lookup_process.h"
-#include "exec/spawner/sd_notify.h"
 #include "exec/spawner/open_file.h"
 #include "exec/spawner/reexec.h"
+#include "exec/spawner/reexec_state.h"
+#include "exec/spawner/sd_notify.h"
 #include "exec/spawner/secret_reader.h"
 #include "exec/spawner/spawner.h"
 #include "exec/spawner/spawner_conf.h"
-#include "exec/spawner/reexec_state.h"
-#include "exec/child/user.h"
 #include "exec/spawner/warrant_key.h"
-#include "exec/worker/workers.h"
+#include "exec/worker/cgroup.h"
+#include "exec/worker/ends_file.h"
 #include "exec/worker/ends_spool.h"
+#include "exec/worker/pam.h"
+#include "exec/worker/workers.h"
 #include "jobsched-spawner/runtime_dir.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -278,7 +279,7 @@ static void process_state_reset(bool resume)
 	umask(027); /* the group may read the output of jobs */
 }
 
-/* The log of a spawner that nobody watches; begun anew when it has grown. */
+/* The log of a spawner in the background. It is emptied at the start if it is larger than 1 MiB. */
 static int background_log_open(const char *dir)
 {
 	AUTO_TEXT path = xprintf("%s/spawner.log", dir);
@@ -290,41 +291,14 @@ static int background_log_open(const char *dir)
 	return STEAL_FD(fd);
 }
 
-/*
- * The caller's process waits for the word that we listen and exits with it; we go on in a session of our own.
- * Returns the descriptor for that word.
- */
 static int spawner_background(const char *dir)
 {
-	AUTO_FD null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	AUTO_FD log = background_log_open(dir);
-	unsigned char word = EXIT_FAILURE;
-	int pipe[2];
-	pid_t pid;
+	AUTO_FD log = -1;
 
-	unsetenv("NOTIFY_SOCKET"); /* of the engine that starts us: its manager would hear that it is ready */
-	if (null < 0 || pipe2(pipe, O_CLOEXEC) < 0 || (pid = fork()) < 0)
-		return -errno;
-	if (pid > 0) {
-		close(pipe[1]);
-		_exit(read(pipe[0], &word, 1) == 1 ? word : EXIT_FAILURE);
-	}
-	close(pipe[0]);
-	setsid();
-	dup2(null, 0);
-	dup2(null, 1);
-	dup2(log >= 0 ? log : null, 2);
-	return pipe[1];
-}
-
-static void spawner_ready_report(int *fd, int code)
-{
-	unsigned char word = (unsigned char)code;
-
-	if (*fd >= 0)
-		(void)io_write_all(*fd, &word, 1);
-	auto_fd_close(fd);
-	*fd = -1;
+	if (io_mkdirs(dir, 0700) < 0)
+		return -1;
+	log = background_log_open(dir);
+	return detach_start(log);
 }
 
 /* What root allows all runs of one owner together. */
@@ -445,7 +419,7 @@ static int spawner_begin(const struct options *o, int *ready)
 	}
 	log_info("spawner %s listens at '%s/" SOCKET "'", id, p.runtime_dir);
 	sd_notify_send("READY=1");
-	spawner_ready_report(ready, 0);
+	detach_report(ready, 0);
 	return spawner_run_until_exit(o, who, &(struct spawner_options){.listen = sock, .output_dir = output, .lock = lock, .id = id,
 			       .groups = &groups});
 }
@@ -496,11 +470,11 @@ int main(int argc, char **argv)
 	}
 	if (o.resume >= 0)
 		return spawner_continue(&o);
-	if (o.background && (io_mkdirs(o.dirs.runtime_dir, 0700) < 0 || (ready = spawner_background(o.dirs.runtime_dir)) < 0)) {
+	if (o.background && (ready = spawner_background(o.dirs.runtime_dir)) < 0) {
 		log_error("could not go to the background in '%s'", o.dirs.runtime_dir);
 		return EXIT_FAILURE;
 	}
 	code = spawner_begin(&o, &ready);
-	spawner_ready_report(&ready, code);
+	detach_report(&ready, code);
 	return code;
 }

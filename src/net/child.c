@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "net/artifact_download.h"
 #include "net/net_frame.h"
+#include "net/net_payload.h"
 #include "net/quota.h"
 #include "net/unpack/confine.h"
 #include "net/unpack/unpack.h"

@@ -20,9 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct buf;
 struct err;
-struct strv;
 
 #define NET_FRAME_VERSION 1
 #define NET_FRAME_VERSION_OLDEST 1 /* NET_FRAME_VERSION - 1, once that exists */
@@ -64,8 +62,6 @@ enum net_outcome {
 #define NET_KEY_MAX 96
 #define NET_NODE_MAX 128
 #define NET_FDS_MAX 1
-#define NET_TEXTS_MAX 64
-#define NET_PAYLOAD_MAX ((size_t)4 << 20)
 
 struct net_id {
 	int64_t kind, id, attempt;
@@ -129,18 +125,6 @@ bool net_frame_check(const struct net_frame *f, size_t len, size_t fds, enum net
 int net_frame_send(int fd, const struct net_frame *f, int passed /* -1: none */);
 /* *ret_len 0: the other side has closed the connection. *ret_fd is the caller's, -1: none came. */
 int net_frame_recv(int fd, struct net_frame *f, size_t *ret_len, int *ret_fd);
-
-/* The variable part of a request. */
-struct net_payload {
-	char *data;                      /* owned; the texts and the body are in it */
-	const char *texts[NET_TEXTS_MAX];
-	size_t n;
-	const char *body;
-	size_t body_len;
-};
-int net_payload_memfd(const char *const *texts, size_t n, const void *body, size_t len, struct err *e); /* -1 and *e */
-bool net_payload_read(struct net_payload *ret, int fd, struct err *e); /* a sealed memfd only */
-void net_payload_done(struct net_payload *p);
 
 /* The name of an artifact in the cache. Files are opened with the rights of their owner, so their key depends on the owner. */
 char *net_frame_artifact_key(const char *url, const char *sha256, int64_t uid, char out[NET_KEY_MAX]);

@@ -2,6 +2,7 @@
 /* One request of the daemon, from its arrival to the acknowledgement of its result. */
 #pragma once
 #include "net/net_frame.h"
+#include "net/net_payload.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -4,6 +4,7 @@
 #include "base/auto.h"
 #include "base/clock.h"
 #include "net/net_frame.h"
+#include "net/net_payload.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -4,6 +4,7 @@
 #include "base/auto.h"
 #include "base/io.h"
 #include "net/net_frame.h"
+#include "net/net_payload.h"
 #include <string.h>
 #include <sys/socket.h>
 

@@ -13,7 +13,7 @@ struct sd_event;
 struct net_server_options {
 	int listen;             /* borrowed */
 	const char *state_dir;  /* of the artifact cache; borrowed until net_server_new() returns */
-	bool private_copies;    /* see struct cache_options */
+	bool private_copies;    /* see struct artifact_cache_options */
 	uid_t client;           /* the uid that may connect, beside root */
 	usec_t linger;          /* leaves after this time without a daemon; 0: never */
 };

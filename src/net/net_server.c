@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The connection of the daemon and its table of requests. */
-#include "net/server.h"
+#include "net/net_server.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "net/artifact_cache.h"
 #include "net/net_frame.h"
+#include "net/net_payload.h"
 #include "net/request.h"
 #include "net/webhook.h"
 #include <errno.h>
@@ -33,7 +34,7 @@ struct net_server {
 	sd_event_source *listen_source, *linger_timer, *hello_timer;
 	struct conn *conn, *guest; /* the daemon; a connection without a hello */
 	struct webhooks *webhooks;
-	struct cache *cache;
+	struct artifact_cache *cache;
 	struct request *requests;
 	size_t requests_n;
 };
@@ -189,12 +190,12 @@ static void webhook_cancel(struct request *r)
 
 static bool artifact_start(struct request *r, struct err *e)
 {
-	return cache_start(r, r->server->cache, e);
+	return artifact_cache_start(r, r->server->cache, e);
 }
 
 static void artifact_cancel(struct request *r)
 {
-	cache_drop(r, r->server->cache);
+	artifact_cache_drop(r, r->server->cache);
 }
 
 /* ---- frames from the daemon ---- */
@@ -251,7 +252,7 @@ static bool on_sync_frame(struct conn *c, const struct net_frame *f, int fd, str
 			r->owes |= r->stage == REQUEST_ENDED ? OWES_RESULT : OWES_HAS;
 	}
 	c->synced = c->owes_synced = true;
-	cache_synced(c->server->cache);
+	artifact_cache_synced(c->server->cache);
 	return true;
 }
 
@@ -281,7 +282,7 @@ static bool on_settings_frame(struct conn *c, const struct net_frame *f, int fd,
 {
 	(void)fd;
 	(void)e;
-	cache_set_budget(c->server->cache, f->settings.budget);
+	artifact_cache_set_budget(c->server->cache, f->settings.budget);
 	return true;
 }
 
@@ -294,7 +295,7 @@ static bool on_hold_frame(struct conn *c, const struct net_frame *f, int fd, str
 		return err_set(e, ERR_INVALID, "frame 'hold' of something that is not an artifact");
 	if (!r) {
 		r = server_request_add(c->server, &f->hold.id, f->hold.uid);
-		cache_hold(r, c->server->cache, f->hold.key);
+		artifact_cache_hold(r, c->server->cache, f->hold.key);
 	}
 	r->wanted = true;
 	return true;
@@ -489,7 +490,7 @@ bool net_server_new(struct sd_event *ev, const struct net_server_options *o, str
 	s->o = *o;
 	if (!webhooks_new(ev, on_posted, s, &s->webhooks, e))
 		return false;
-	if (!cache_new(ev, &(struct cache_options){.dir = o->state_dir, .private_copies = o->private_copies, .requests = &s->requests},
+	if (!artifact_cache_new(ev, &(struct artifact_cache_options){.dir = o->state_dir, .private_copies = o->private_copies, .requests = &s->requests},
 		&s->cache, e))
 		return false;
 	r = timer_new(s, &s->linger_timer, on_linger);
@@ -518,7 +519,7 @@ void net_server_free(struct net_server *s)
 	while (s->requests)
 		server_request_drop(s, s->requests);
 	webhooks_free(s->webhooks);
-	cache_free(s->cache);
+	artifact_cache_free(s->cache);
 	sd_event_source_disable_unref(s->listen_source);
 	sd_event_source_disable_unref(s->linger_timer);
 	sd_event_source_disable_unref(s->hello_timer);
