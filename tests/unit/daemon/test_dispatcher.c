@@ -413,7 +413,7 @@ static void count_line(enum log_level level, const struct log_about *about, cons
 	(void)level;
 	(void)about;
 	said += strstr(line, "could not record the end") != NULL;
-	if (strstr(line, "is recorded"))
+	if (strstr(line, "has recorded the delayed"))
 		snprintf(over, sizeof(over), "%s", line);
 }
 
@@ -440,7 +440,7 @@ static void ends_that_the_store_does_not_take_are_told_of_once(void **state)
 	hand_answer(&w->hand, hand_await(&w->hand, OP_ENDED));
 	assert_string_equal(over, ""); /* one of them is not there yet */
 	hand_answer(&w->hand, hand_await(&w->hand, OP_ENDED));
-	assert_non_null(strstr(over, "the ends of 2 runs"));
+	assert_non_null(strstr(over, "the delayed ends of 2 runs"));
 	report_started(w, 4, 1);
 	report_ended(w, 4, 1, 0);
 	w->hand.fails = ERR_BUSY;
