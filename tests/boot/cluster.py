@@ -269,7 +269,7 @@ def jobs_run_on_while_the_machine_of_the_server_has_no_power(c):
     since = time.time()
     c["db"].cut_power()
     said = wait_until("they say so", PATIENCE, lambda: [r for r in [c["n1"].sh("jobctl list", check=False)] if r.returncode == 1], 0.2)[0]
-    assert "the store has been away for" in said.stderr, said
+    assert "the store has been unavailable for" in said.stderr, said
     c["db"].boot()
     c.wait_alive()
     time.sleep(3)

@@ -238,7 +238,7 @@ def a_disk_that_stands_still_is_waited_for_and_if_that_lasts_told_of():
             time.sleep(2)
         asking.join()
         assert d.wait_final(done[0]["id"])["state"] == "succeeded"
-        assert "is away" not in d.said(), d.said()
+        assert "is unavailable" not in d.said(), d.said()
         job = d.add(command=["sh", "-c", "exit 7"], schedule=["now + 2s"])["id"]
         with standing_still(point):
             asking = threading.Thread(target=lambda: done.append(Api(d.socket).call("POST", "/v1/jobs", {"command": ["true"], "key": "long"})))

@@ -24,7 +24,7 @@ def refused_at_once(d, words):
         status, answer, took = timed(d, method, path, body)
         assert status == 503 and answer["error"]["code"] == "busy", (method, path, status, answer)
         assert took < AT_ONCE, (method, path, took)
-        assert words in answer["error"]["message"] and "has been away for" in answer["error"]["message"], answer
+        assert words in answer["error"]["message"] and "has been unavailable for" in answer["error"]["message"], answer
     shown = d.jobctl("status", check=False)
     assert shown.returncode == 1 and "away    since" in shown.stdout and words in shown.stdout, shown
 

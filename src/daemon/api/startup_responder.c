@@ -27,7 +27,7 @@ static char *render_response(const struct startup_responder *a)
 	json_t *json;
 	struct err e = {};
 
-	err_set(&e, ERR_BUSY, "the store has been away for %" PRId64 " s: %s; try again",
+	err_set(&e, ERR_BUSY, "the store has been unavailable for %" PRId64 " s: %s; try again",
 		(clock_boot(&clock_system) - a->since) / USEC_SEC, a->why);
 	json = error_json_write(&e);
 	body = json_dumps(json, JSON_COMPACT);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Structured entries for the journal, when it is the journal that reads our stderr. */
+/* Detects the journal on standard error and writes structured entries to it. */
 #include "daemon/loop/journal.h"
 #include "base/log.h"
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>
 
-/* As systemd documents: $JOURNAL_STREAM names the device and inode of the stream it made for us. */
+/* systemd sets $JOURNAL_STREAM to device and inode of the stream that it has connected. */
 static bool stderr_is_the_journal(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon's side of the guard: starts it as a program of its own, listens to it, and starts it again. */
+/* Starts the guard as a separate program, reads its messages and restarts it. */
 #include "base/io.h"
 #include "daemon/loop/lock_guard_process.h"
 #include "base/clock.h"
@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <systemd/sd-event.h>
 
-#define RESTART_DELAY USEC_SEC /* after a guard ended or could not be started */
+#define RESTART_DELAY USEC_SEC /* after the guard has ended or could not be started */
 
 struct lock_guard_process {
 	struct lock_guard_process_options o;
@@ -74,13 +74,13 @@ static int on_message(sd_event_source *source, int fd, uint32_t events, void *ar
 	if (n > 0 && message[0] == GUARD_MISSING)
 		g->o.on_missing(g->o.arg);
 	else if (n > 0 && message[0] == GUARD_FAILED)
-		guard_restart_later(g, "the guard of the store could not lock the file", text_parse_int(message + 1, 1, 4096, &error) ? (int)error : EIO);
+		guard_restart_later(g, "the lock guard could not lock the store", text_parse_int(message + 1, 1, 4096, &error) ? (int)error : EIO);
 	else if (n <= 0)
-		guard_restart_later(g, "the guard of the store has ended", 0);
+		guard_restart_later(g, "the lock guard of the store has ended", 0);
 	return 0;
 }
 
-/* A program of its own: no memory and no descriptor of the daemon's goes with it but the two. */
+/* The guard is executed anew: it has no memory of the daemon, and only two of its descriptors. */
 static int guard_spawn(struct lock_guard_process *g, int theirs)
 {
 	char *const argv[] = {(char *)"jobsched-guard", (char *)GUARD_OPTION, NULL};
@@ -109,14 +109,14 @@ static int guard_spawn(struct lock_guard_process *g, int theirs)
 	return r;
 }
 
-/* Both are copied above the numbers that the guard gets, so that no copy overwrites the other. */
+/* Both descriptors are first moved above the numbers that the guard uses, so that dup2() overwrites neither. */
 static bool guard_start(struct lock_guard_process *g)
 {
 	AUTO_FD theirs = -1;
 	int pair[2], r;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
-		guard_restart_later(g, "could not make a socket for the guard of the store", errno);
+		guard_restart_later(g, "could not make a socket for the lock guard of the store", errno);
 		return false;
 	}
 	g->fd = pair[0];
@@ -128,7 +128,7 @@ static bool guard_start(struct lock_guard_process *g)
 	if (!r)
 		r = -sd_event_add_io(g->ev, &g->source, g->fd, EPOLLIN, on_message, g);
 	if (r > 0)
-		guard_restart_later(g, "could not start the guard of the store", r);
+		guard_restart_later(g, "could not start the lock guard of the store", r);
 	return r <= 0;
 }
 

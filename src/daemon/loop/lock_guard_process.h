@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts the guard of the SQLite file's locks (store/backend/lock_guard.h) and ends the daemon when its own locks are gone. */
+/* The process that guards the locks on the SQLite file (store/backend/lock_guard.h). */
 #pragma once
 #include "base/auto.h"
 
@@ -7,13 +7,13 @@ struct lock_guard_process;
 struct sd_event;
 
 struct lock_guard_process_options {
-	const char *where;  /* borrowed: the store, which is open */
-	int shared;         /* the descriptor of the file_lock */
-	void (*on_missing)(void *arg); /* this process has lost its locks: not one more write */
+	const char *where;  /* borrowed: path of the open store */
+	int shared;         /* descriptor of the file_lock */
+	void (*on_missing)(void *arg); /* this process has lost its locks and must not write any more */
 	void *arg;
 };
 
-/* A guard that cannot be started, or ends, is started again a little later; the daemon works meanwhile. */
+/* A guard that cannot be started, or ends, is started again after 1 s. The daemon continues meanwhile. */
 struct lock_guard_process *lock_guard_process_new(struct sd_event *ev, const struct lock_guard_process_options *o);
-void lock_guard_process_free(struct lock_guard_process *g); /* before the store is closed: SQLite could not delete the log then. NULL is fine */
+void lock_guard_process_free(struct lock_guard_process *g); /* before the store is closed, or SQLite could not delete the WAL; NULL is fine */
 AUTO_DEFINE(lock_guard_process);

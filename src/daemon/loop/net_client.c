@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connects to jobsched-net, again and again, and repeats the requests that have no result. */
+/* Connects to jobsched-net, reconnects, and repeats requests without a result. */
 #include "daemon/loop/net_client.h"
 #include "base/background.h"
 #include "base/err.h"
@@ -16,11 +16,11 @@
 #include <unistd.h>
 
 #define RETRY_DELAY (2 * USEC_SEC)       /* between attempts to connect */
-#define DOWN_PATIENCE (4 * USEC_SEC)     /* for a restart of jobsched-net, before requests are answered with NET_BUSY */
-#define ANSWER_PATIENCE (60 * USEC_SEC)  /* beyond four times the timeout of a request, which may be tried three times */
+#define DOWN_PATIENCE (4 * USEC_SEC)     /* time for a restart of jobsched-net before requests are answered with NET_BUSY */
+#define ANSWER_PATIENCE (60 * USEC_SEC)  /* added to four times the timeout of a request, which is tried up to three times */
 #define FRAMES_PER_TURN 64
 
-/* A frame that waits for room in the socket. */
+/* A frame that waits for space in the socket buffer. */
 struct outgoing {
 	struct net_frame frame;
 	int fd; /* owned; -1: none */
@@ -30,7 +30,7 @@ struct outgoing {
 struct pending {
 	struct net_request request;
 	int payload;   /* owned */
-	usec_t until;  /* boottime: answered with NET_BUSY then */
+	usec_t until;  /* boottime: then the daemon answers it with NET_BUSY */
 	struct pending *next;
 };
 
@@ -39,7 +39,7 @@ struct net_client {
 	struct net_client_options o;
 	struct net_client_kind kinds[NET_KIND_MAX];
 	int fd;               /* -1: not connected */
-	uint32_t version;     /* 0: the handshake is not over */
+	uint32_t version;     /* 0: the handshake is not complete */
 	bool allowed;         /* net_client_connect() was called */
 	bool synced, superseded;
 	usec_t down_since;    /* boottime */
@@ -119,7 +119,7 @@ static void send_id(struct net_client *c, enum net_frame_type type, const struct
 	struct net_frame f;
 
 	if (!c->version)
-		return; /* a new connection names what is still wanted */
+		return; /* a new connection sends all requests that are still pending */
 	net_frame_init(&f, type, c->version);
 	f.id = *id;
 	send_frame(c, &f, -1);
@@ -169,7 +169,7 @@ static void net_timer_set(struct net_client *c, usec_t delay)
 	sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT);
 }
 
-/* Answers the requests that have waited too long. */
+/* Answers the requests that have waited too long with NET_BUSY. */
 static void pending_expire(struct net_client *c)
 {
 	usec_t now = clock_boot(c->o.clock);
@@ -187,7 +187,7 @@ static void pending_expire(struct net_client *c)
 			send_id(c, NET_CANCEL, &p->request.id);
 		answer_busy(c, p, c->version ? "jobsched-net does not answer; restart it with 'systemctl restart jobsched-net'"
 					     : net_client_down(c));
-		at = &c->pending; /* the result may have led to new requests */
+		at = &c->pending; /* the callback may have added requests */
 	}
 }
 
@@ -252,7 +252,7 @@ static void handle_frame(struct net_client *c, const struct net_frame *f, int *f
 	}
 }
 
-/* Reads one frame. False: there is none, or the connection is gone. */
+/* Reads one frame. False: no frame is available, or the connection is closed. */
 static bool receive_frame(struct net_client *c)
 {
 	AUTO_FD fd = -1;
@@ -272,7 +272,7 @@ static bool receive_frame(struct net_client *c)
 		return false;
 	}
 	if (f.type == NET_REFUSED || f.type == NET_SUPERSEDED) {
-		c->superseded = f.type == NET_SUPERSEDED; /* another daemon is served; this one is about to end */
+		c->superseded = f.type == NET_SUPERSEDED; /* jobsched-net serves a newer daemon; this one is about to end */
 		disconnected(c, f.type == NET_REFUSED ? f.refused.error : "it serves another daemon");
 		return false;
 	}
@@ -441,7 +441,7 @@ void net_client_request(struct net_client *c, const struct net_request *r, int p
 	*last = p;
 	if (c->version)
 		send_pending(c, p);
-	net_timer_set(c, c->fd < 0 ? 0 : RETRY_DELAY); /* the result is never given from inside this call */
+	net_timer_set(c, c->fd < 0 ? 0 : RETRY_DELAY); /* through the timer, because the callback must not be called from here */
 }
 
 void net_client_cancel(struct net_client *c, const struct net_id *id)
@@ -466,7 +466,7 @@ void net_client_hold(struct net_client *c, const struct net_hold *h)
 	send_frame(c, &f, -1);
 }
 
-/* ---- life ---- */
+/* ---- state ---- */
 
 bool net_client_connected(const struct net_client *c)
 {

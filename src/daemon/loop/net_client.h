@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon's connection to jobsched-net: keeps each request until it has a result, over restarts of jobsched-net. */
+/* The daemon's connection to jobsched-net. Keeps each request until it has a result, also when jobsched-net restarts. */
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
@@ -12,11 +12,11 @@ struct err;
 struct net_client;
 struct sd_event;
 
-/* The functions of the daemon for each kind of request. All functions are called from the loop. */
+/* Callbacks for one kind of request. All are called from the loop. */
 struct net_client_kind {
 	/* The result of a request, or NET_BUSY because jobsched-net is not running. The descriptor is moved; -1: none. */
 	void (*result)(const struct net_result *r, int fd, void *arg);
-	void (*has)(const struct net_id *id, void *arg);               /* a request of an earlier daemon is under way; or NULL */
+	void (*has)(const struct net_id *id, void *arg);               /* jobsched-net works on a request of an earlier daemon; or NULL */
 	void (*need_file)(const struct net_id *id, int fd, void *arg); /* the descriptor is moved; or NULL */
 	void (*hold)(struct net_client *c, void *arg);                 /* calls net_client_hold() for each; or NULL */
 	void *arg;
@@ -29,12 +29,12 @@ struct net_client_options {
 	const char *program;     /* user mode: started when it is needed; NULL: systemd starts it */
 	const char *runtime_dir; /* of jobsched-net */
 	const char *state_dir;
-	int64_t budget;          /* bytes of artifacts on the disk */
-	void (*synced)(void *arg); /* all requests of an earlier daemon have been named, or the connection is gone */
+	int64_t budget;          /* bytes of all artifacts on disk */
+	void (*synced)(void *arg); /* all requests of an earlier daemon have been reported, or the connection is closed */
 	void *arg;
 };
 bool net_client_new(struct sd_event *ev /* borrowed */, const struct net_client_options *o, struct net_client **ret, struct err *e);
-void net_client_free(struct net_client *c); /* jobsched-net continues what is under way */
+void net_client_free(struct net_client *c); /* jobsched-net continues its requests */
 AUTO_DEFINE(net_client);
 
 void net_client_kind(struct net_client *c, enum net_kind kind, const struct net_client_kind *how /* copied */);

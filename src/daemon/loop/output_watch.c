@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Notices that an attempt has written more output, or its first; inotify, no polling. */
+/* Watches output files with inotify. */
 #include "daemon/loop/output_watch.h"
 #include "base/err.h"
 #include "base/map.h"
@@ -13,7 +13,7 @@
 
 TAILQ_HEAD(follower_list, output_follower);
 
-/* All who follow what one watch descriptor stands for. */
+/* All followers of one watch descriptor. */
 struct watched {
 	struct follower_list followers;
 };
@@ -36,7 +36,7 @@ static bool follower_concerned(const struct output_watch *w, const struct output
 	return ev->len > 0 && strcmp(name, ev->name) == 0;
 }
 
-/* A follower may leave or change over inside its call, so the next one is found before it. */
+/* A callback may remove its follower from the list, so the next one is read before the call. */
 static void notify_followers(struct output_watch *w, struct watched *at, const struct inotify_event *ev)
 {
 	struct output_follower *f, *next;
@@ -111,7 +111,7 @@ void output_watch_free(struct output_watch *w)
 	free(w);
 }
 
-/* The descriptor names the inode: no path is ever built from a number somebody sent. */
+/* Through the descriptor, so that no path is built from a number that a client sent. */
 static int add_watch(const struct output_watch *w, int fd, uint32_t mask)
 {
 	char path[64];

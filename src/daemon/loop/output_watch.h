@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Notices that an attempt has written more output, or its first; inotify, no polling. */
+/* Notifies readers when an attempt writes output. */
 #pragma once
 #include "base/auto.h"
 #include <stdbool.h>
@@ -10,9 +10,9 @@ struct err;
 struct output_watch;
 struct sd_event;
 
-/* Somebody who follows one attempt. Embedded; all zero: not following. */
+/* A reader that follows one attempt. Embedded; all zero: not following. */
 struct output_follower {
-	void (*on_change)(struct output_follower *f); /* may not change who follows what */
+	void (*on_change)(struct output_follower *f); /* must not follow or unfollow another reader */
 	int64_t run, attempt;
 	struct output_watch *watch; /* NULL: not following */
 	int wd;
@@ -20,9 +20,9 @@ struct output_follower {
 };
 
 bool output_watch_new(struct sd_event *ev, int dir /* borrowed */, struct output_watch **ret, struct err *e);
-void output_watch_free(struct output_watch *w); /* nobody may be following; NULL is fine */
+void output_watch_free(struct output_watch *w); /* no follower may be left; NULL is fine */
 AUTO_DEFINE(output_watch);
 
-/* Follows the file behind 'fd', or with -1 the directory until the file is there. Called again to change over. */
+/* Follows the file behind 'fd', or with -1 the directory until the file exists. A second call replaces the first. */
 bool output_watch_follow(struct output_watch *w, struct output_follower *f, int fd, struct err *e);
 void output_watch_unfollow(struct output_follower *f);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The directories of user mode, and where the spawner's program is. */
+/* Creates private directories, refuses those of other users, and searches for programs. */
 #include "daemon/loop/program_paths.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-/* A daemon of another user may already use the directory: its socket is named if it left word of it. */
+/* The message names the socket of the daemon that uses the directory, if it has published it. */
 static bool not_ours(const char *path, uid_t owner, const struct paths *p, struct err *e)
 {
 	AUTO_TEXT socket = paths_read_socket(p);
@@ -29,7 +29,7 @@ static bool not_ours(const char *path, uid_t owner, const struct paths *p, struc
 		"or set HOME and the XDG variables to your own", path, who, who);
 }
 
-/* Root with another user's HOME (sudo -E) would make directories there that this user could not use. */
+/* Root with the HOME of another user (sudo -E) would create directories there that the user cannot use. */
 static bool may_make(const char *path, const struct paths *p, struct err *e)
 {
 	AUTO_TEXT at = xstrdup(path);

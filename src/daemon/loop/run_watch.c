@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Watches by run and by job; telling costs the number of those who listen. */
+/* Watches by run and by job. A notification visits only the watches that it concerns. */
 #include "daemon/loop/run_watch.h"
 #include "base/map.h"
 #include "base/text.h"
@@ -10,7 +10,7 @@ struct run_watch {
 	int64_t job, run;
 	run_watch_fn *fn;
 	void *arg;
-	bool gone;               /* ended while lists were free_gone_watches */
+	bool gone;               /* freed while the lists were walked */
 	struct run_watch *next;
 	struct run_watch *next_gone;
 };
@@ -18,8 +18,8 @@ struct run_watch {
 struct run_watch_set {
 	struct map by_run, by_job; /* lists of watches */
 	size_t watches;
-	unsigned walking;          /* calls of run_watch_notify that are going on, one inside another */
-	struct run_watch *gone;    /* to be freed after the last of them */
+	unsigned walking;          /* nested calls of run_watch_notify() */
+	struct run_watch *gone;    /* freed after the outermost call */
 };
 
 struct run_watch_set *run_watch_set_new(void)
@@ -112,7 +112,6 @@ void run_watch_notify(struct run_watch_set *h, int64_t job, int64_t run, enum ru
 	free_gone_watches(h);
 }
 
-/* As when all queued runs of a job have moved. */
 void run_watch_recheck(struct run_watch_set *h)
 {
 	struct run_watch *w;

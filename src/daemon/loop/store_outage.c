@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A check_threads at the threads of the store twice a second while they have work; none while they have not. */
+/* Checks the store threads twice a second while they have work. */
 #include "daemon/loop/store_outage.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -11,21 +11,21 @@
 #include <string.h>
 #include <systemd/sd-event.h>
 
-#define LOOK (500 * USEC_MSEC)
-#define STALL USEC_SEC           /* a statement that takes longer is believed to have met no one */
-#define PATIENCE (3 * USEC_SEC)   /* ... but a busy disk, and others who write the file and do not stand still, take so long */
-#define UNKNOWN (3 * USEC_SEC)   /* then those who wait for what is under way are told that nobody knows */
+#define CHECK_INTERVAL (500 * USEC_MSEC)
+#define STALL USEC_SEC                 /* a thread that waits longer for the store has no answer */
+#define FILE_PATIENCE (3 * USEC_SEC)   /* the same for SQLite: a busy disk or another writer may take that long */
+#define UNKNOWN_AFTER (3 * USEC_SEC)   /* then clients of operations under way are told that the result is unknown */
 
 struct store_outage {
 	struct store_outage_options o;
 	sd_event_source *timer;
 	bool armed;
-	usec_t seen[2];          /* what each thread waited for at the last check_threads, by when that began */
+	usec_t seen[2];          /* start of the wait of each thread, as of the last check */
 	usec_t since;            /* boottime; 0: the store answers */
 	usec_t since_wall;
 	char why[300];
-	struct lock_holder holder; /* pid 0: none is known */
-	usec_t held_since;       /* boottime: the same one has been stopped and held the file */
+	struct lock_holder holder; /* the process that holds the file; pid 0: unknown */
+	usec_t held_since;       /* boottime: since then the same process has held the file, in the same state */
 	bool kill_failed;
 };
 
@@ -39,32 +39,32 @@ static bool outage_of_server(const struct store_outage *o)
 	return strstr(o->o.where, "://") != NULL;
 }
 
-/* ---- a file that another process holds ---- */
+/* ---- another process holds the file ---- */
 
 static void watch_holder(struct store_outage *o)
 {
 	struct lock_holder h = {};
 	bool same;
 
-	lock_holder_find(o->o.where, &h); /* of a server there is none */
+	lock_holder_find(o->o.where, &h); /* finds none for a server */
 	same = h.pid && h.pid == o->holder.pid && h.started == o->holder.started && h.state == o->holder.state;
 	o->holder = h;
 	if (!same)
 		o->held_since = outage_boottime(o);
 	if (!same && h.pid && h.state == 'T')
 		log_warning("the store is held by pid %d, which is stopped%s", h.pid,
-			h.ours ? ": a node in the middle of a change; if that lasts it is ended" : "");
+			h.ours ? ": a node in the middle of a transaction; it will be killed if it stays stopped" : "");
 	if (!same || !h.ours || h.state != 'T' || outage_boottime(o) - o->held_since < o->o.hold_max)
 		return;
 	if (lock_holder_kill(o->o.where, &h))
-		log_error("ended pid %d: it was stopped and has held the store for %" PRId64 "s", h.pid,
+		log_error("killed pid %d: it was stopped and has held the store for %" PRId64 " s", h.pid,
 			(outage_boottime(o) - o->held_since) / USEC_SEC);
 	else if (!o->kill_failed)
-		log_error("could not end pid %d, which holds the store: %m", h.pid);
+		log_error("could not kill pid %d, which holds the store: %m", h.pid);
 	o->kill_failed = true;
 }
 
-/* ---- away, and back ---- */
+/* ---- begin and end of an outage ---- */
 
 static void outage_explain(struct store_outage *o, const struct store_health *h)
 {
@@ -86,14 +86,15 @@ static void outage_begin(struct store_outage *o, usec_t since)
 
 static void outage_end(struct store_outage *o)
 {
-	log_info("the store answers again, after %" PRId64 "s", (outage_boottime(o) - o->since + USEC_SEC / 2) / USEC_SEC);
+	log_info("the store answers again, after %" PRId64 " s", (outage_boottime(o) - o->since + USEC_SEC / 2) / USEC_SEC);
 	o->since = 0;
 	o->holder = (struct lock_holder){};
 }
 
 /*
- * Since when this thread has been held up; 0: it has not. A pause of ours looks like one of the store's: hence twice. And one
- * wait that gives way to the next, as when a connection is found dead and there is no other, is no answer.
+ * Since when this thread has had no answer; 0: it has one. The same wait must be seen in two checks, because a pause of this
+ * process looks like one of the store. During an outage, a new wait is not an answer: a dead connection is followed by the
+ * attempt to connect.
  */
 static usec_t stalled_since(struct store_outage *o, size_t i, const struct store_health *h)
 {
@@ -124,11 +125,11 @@ static void check_threads(struct store_outage *o)
 		if (held && (!since || held < since))
 			since = held;
 		if (h.fails_since)
-			worst = h; /* it knows more than that nobody answers */
+			worst = h; /* an error message says more than a missing answer */
 	}
 	if (since)
 		watch_holder(o);
-	if (since && !was_away && !worst.fails_since && !outage_of_server(o) && o->holder.state != 'T' && outage_boottime(o) - since < PATIENCE)
+	if (since && !was_away && !worst.fails_since && !outage_of_server(o) && o->holder.state != 'T' && outage_boottime(o) - since < FILE_PATIENCE)
 		since = 0;
 	if (since && !was_away)
 		outage_begin(o, since);
@@ -137,9 +138,9 @@ static void check_threads(struct store_outage *o)
 	if (since) {
 		outage_explain(o, &worst);
 		if (!was_away)
-			log_warning("the store is away, requests are refused: %s", o->why);
+			log_warning("the store is unavailable, requests are refused: %s", o->why);
 		store_outage_since(o, &why);
-		o->o.on_away(&why, outage_boottime(o) - since >= UNKNOWN, o->o.arg);
+		o->o.on_away(&why, outage_boottime(o) - since >= UNKNOWN_AFTER, o->o.arg);
 	}
 	o->armed = false;
 	if (busy)
@@ -159,7 +160,7 @@ void store_outage_watch(struct store_outage *o)
 	if (o->armed)
 		return;
 	o->armed = true;
-	sd_event_source_set_time_relative(o->timer, LOOK);
+	sd_event_source_set_time_relative(o->timer, CHECK_INTERVAL);
 	sd_event_source_set_enabled(o->timer, SD_EVENT_ONESHOT);
 }
 
@@ -167,14 +168,14 @@ usec_t store_outage_since(const struct store_outage *o, struct err *why)
 {
 	if (!o || !o->since)
 		return 0;
-	err_set(why, ERR_BUSY, "the store has been away for %" PRId64 " s: %s; try again", (outage_boottime(o) - o->since) / USEC_SEC, o->why);
+	err_set(why, ERR_BUSY, "the store has been unavailable for %" PRId64 " s: %s; try again", (outage_boottime(o) - o->since) / USEC_SEC, o->why);
 	return o->since_wall;
 }
 
 bool store_outage_new(struct sd_event *ev, const struct store_outage_options *options, struct store_outage **ret, struct err *e)
 {
 	AUTO(store_outage) *o = xcalloc(1, sizeof(*o));
-	int r = sd_event_add_time(ev, &o->timer, CLOCK_MONOTONIC, 0, LOOK / 5, on_check_timer, o);
+	int r = sd_event_add_time(ev, &o->timer, CLOCK_MONOTONIC, 0, CHECK_INTERVAL / 5, on_check_timer, o);
 
 	o->o = *options;
 	if (r < 0 || (r = sd_event_source_set_enabled(o->timer, SD_EVENT_OFF)) < 0)

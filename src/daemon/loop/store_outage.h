@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Notices when the store does not answer, so that nobody waits for it in vain. */
+/* Detects a store that does not answer, so that requests are refused instead of waiting. */
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
@@ -10,12 +10,12 @@ struct store_outage;
 struct sd_event;
 struct store_thread;
 
-struct store_outage_options {                     /* everything is borrowed and outlives it */
-	const struct store_thread *threads[2]; /* whose work is watched; NULL: no such */
+struct store_outage_options {                     /* everything is borrowed and outlives the detector */
+	const struct store_thread *threads[2]; /* watched; NULL: none */
 	const struct clock *clock;          /* of this host */
 	const char *where;                  /* the store */
-	usec_t hold_max;                    /* a peer that was stopped while it wrote, and holds the file so long, is ended */
-	/* Every now and then while the store is away. 'unknown': so long that nobody should wait for what is under way. */
+	usec_t hold_max;                    /* a node that was stopped (SIGSTOP) while it wrote is killed when it has held the file for this long */
+	/* Repeatedly during an outage. 'unknown': clients should not wait any longer for operations that are under way. */
 	void (*on_away)(const struct err *why, bool unknown, void *arg);
 	void *arg;
 };
@@ -24,6 +24,6 @@ bool store_outage_new(struct sd_event *ev, const struct store_outage_options *o,
 void store_outage_free(struct store_outage *o);
 AUTO_DEFINE(store_outage);
 
-void store_outage_watch(struct store_outage *o); /* something was asked of the store */
-/* Since when it has been away, on the clock of the wall; 0: it answers. *why (may be NULL) says it in words: ERR_BUSY. */
-usec_t store_outage_since(const struct store_outage *o /* NULL: it answers */, struct err *why);
+void store_outage_watch(struct store_outage *o); /* an operation was submitted */
+/* Start of the outage on the wall clock; 0: the store answers. *why (may be NULL) gets ERR_BUSY with the reason. */
+usec_t store_outage_since(const struct store_outage *o /* NULL: the store answers */, struct err *why);

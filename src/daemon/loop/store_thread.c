@@ -16,30 +16,30 @@
 #include <systemd/sd-event.h>
 #include <time.h>
 
-#define BATCH_MAX 4096 /* bounds how long one transaction holds the write lock */
+#define BATCH_MAX 4096 /* operations in a transaction, which bounds how long it holds the write lock */
 
 /*
- * Under load, operations nobody waits for are gathered over this time, so that a commit serves several: the
- * processor it saves is what the jobs need. What comes alone after a pause never waits.
+ * Under load, operations without a waiting client ("patient") are delayed by up to this time, so that one
+ * commit serves several of them. A single operation after a pause is committed at once.
  */
 #define LINGER (8 * USEC_MSEC)
 
-#define PROBE_PAUSE (500 * USEC_MSEC) /* and up to twice that: after a batch failed and while nothing else is asked of the store */
+#define PROBE_PAUSE (500 * USEC_MSEC) /* and up to twice that: from a failed batch to an empty one that tests the store */
 
 struct op_queue {
 	struct op *first, **last;
 	size_t n;
 };
 
-/* Tasks that are done. */
+/* Completed reads. */
 struct task_queue {
 	struct fair_item *first, **last;
 };
 
-/* A thread that reads, with a connection of its own. */
+/* A reading thread with its own connection. */
 struct reader {
 	struct store_thread *t;
-	struct store *store; /* NULL: opened when it is needed first */
+	struct store *store; /* NULL: opened for the first task */
 	pthread_t thread;
 	bool runs, works;
 	pthread_cond_t wanted;
@@ -55,19 +55,19 @@ struct store_thread {
 	int done_fd;
 	sd_event_source *done_source;
 
-	pthread_mutex_t lock; /* guards what follows */
+	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t write_wanted;
 	bool stopping;
 	struct op_queue waiting, done;
 	struct task_queue reads_done;
-	size_t in_batch, urgent; /* urgent: of those waiting, the ones that are not patient */
+	size_t in_batch, urgent; /* urgent: waiting operations that are not patient */
 	usec_t last_commit;
-	usec_t probe_at;         /* with fails_since: an empty batch then */
-	usec_t fails_since;      /* boottime; 0: the last batch went through */
-	usec_t answered;         /* boottime: one went through */
-	char why[512];           /* what it met */
+	usec_t probe_at;         /* monotonic: time of the next empty batch while fails_since is set */
+	usec_t fails_since;      /* boottime of the first failed batch; 0: the last one succeeded */
+	usec_t answered;         /* boottime of the last successful batch */
+	char why[512];           /* error of the last failed batch */
 	struct batch_wake wake;
-	struct event_list events; /* committed and not told yet */
+	struct event_list events; /* committed and not delivered yet */
 	bool woken, fatal;
 	struct err fatal_err;
 };
@@ -143,7 +143,7 @@ static usec_t monotonic_now(void)
 	return (usec_t)ts.tv_sec * USEC_SEC + ts.tv_nsec / 1000;
 }
 
-/* Renewals come again by themselves, and must not wait behind a question. */
+/* The thread for leases sends no probes: renewals are repeated anyway and must not wait behind a probe. */
 static bool probes(const struct store_thread *t)
 {
 	return t->fails_since && !t->o.lease;
@@ -167,7 +167,7 @@ static void wait_for_ops(struct store_thread *t)
 		pthread_cond_wait(&t->write_wanted, &t->lock);
 }
 
-/* Takes what has gathered, or nothing to see whether the store is back; false when the thread is to end. */
+/* Waits for operations and takes them. The batch may be empty, to test the store. False: the thread must end. */
 static bool take_batch(struct store_thread *t, struct op **batch, size_t *ret_n)
 {
 	size_t n = 0;
@@ -229,7 +229,7 @@ static void return_batch(struct store_thread *t, struct op **batch, size_t n, co
 	for (size_t i = 0; i < n; i++)
 		ops_push(&t->done, batch[i]);
 	if (wake)
-		t->wake = *wake; /* else what was known before still holds */
+		t->wake = *wake; /* otherwise the previous times still apply */
 	t->woken = true;
 	if (fatal && !t->fatal) {
 		t->fatal = true;
@@ -255,7 +255,7 @@ static void *write_batches(void *arg)
 			fatal = e;
 		note_health(t, ok, &e);
 		if (fatal.kind != ERR_NONE)
-			fail_all(batch, n, &fatal); /* not one more write after an unknown one */
+			fail_all(batch, n, &fatal); /* no further write after one with an unknown result */
 		return_batch(t, batch, n, ok ? &wake : NULL, fatal.kind != ERR_NONE ? &fatal : NULL);
 	}
 	free(batch);
@@ -287,7 +287,7 @@ static void *serve_reads(void *arg)
 		if (!task)
 			return NULL;
 		if (!open_reader(r, &e))
-			log_warning("could not open the store once more: %s", e.msg);
+			log_warning("could not open another connection to the store: %s", e.msg);
 		task->work(r->store, task);
 		pthread_mutex_lock(&t->lock);
 		fair_queue_charge(&t->short_reads.tasks, task->item.key, (int64_t)task->charge);
@@ -312,7 +312,7 @@ static bool reader_start(struct reader *r, struct err *e)
 	return r->runs || err_errno(e, error, "could not start a reader thread");
 }
 
-/* After 'stopping' was set: queued tasks are done first. */
+/* After 'stopping' was set. Queued tasks are completed first. */
 static void reader_join(struct reader *r)
 {
 	if (r->runs)
@@ -340,7 +340,7 @@ static void tell_busy(const struct store_thread *t)
 		t->o.on_busy(t->o.arg);
 }
 
-/* Everything that has come back, taken off the shared lists in one go. */
+/* Everything that is ready for the loop, moved out of the shared lists at once. */
 struct results {
 	struct op_queue ops;
 	struct task_queue reads;
@@ -417,7 +417,7 @@ static bool start_threads(struct store_thread *t, struct err *e)
 	if (r)
 		return err_errno(e, r, "could not start the store thread");
 	t->writer_runs = true;
-	pthread_setname_np(t->writer_thread, t->o.writer_only ? "leases" : "writer"); /* for those who look inside */
+	pthread_setname_np(t->writer_thread, t->o.writer_only ? "leases" : "writer"); /* shown by ps and gdb */
 	return t->o.writer_only || reader_start(&t->short_reads, e);
 }
 
@@ -462,13 +462,13 @@ void store_thread_leave(struct store_thread *t)
 		store_leave(t->short_reads.store);
 }
 
-/* Somebody's request, which its route brings to an end, whether he is still there or not. */
+/* The operation of a client's request. Its route must complete the request, even if the client has disconnected. */
 static bool has_waiting_client(const struct op *op)
 {
 	return (op->act.what != EVENT_NONE && !op->patient) || op->kind == OP_OWNER;
 }
 
-/* Committed or not, nobody is left to act on it; but who asked has memory of his own for it. */
+/* At shutdown only requests of clients get their callback, which frees their memory. */
 static void discard_op(struct op *op)
 {
 	if (op->on_done && has_waiting_client(op))
@@ -497,7 +497,7 @@ void store_thread_free(struct store_thread *t)
 	reader_join(&t->long_reads);
 	while ((op = ops_pop(&t->done)))
 		discard_op(op);
-	while ((op = ops_pop(&t->waiting))) /* what came of that */
+	while ((op = ops_pop(&t->waiting))) /* submitted by these callbacks */
 		op_free(op);
 	while ((task = tasks_pop(&t->reads_done)))
 		task->done(task);
@@ -521,7 +521,7 @@ const char *store_thread_store_id(const struct store_thread *t)
 void store_thread_submit(struct store_thread *t, struct op *op)
 {
 	pthread_mutex_lock(&t->lock);
-	/* the company it waits for needs not wake the thread: it has set itself a time */
+	/* a patient operation behind another one does not wake the thread, which waits for LINGER to pass */
 	if (!op->patient || !t->waiting.first)
 		pthread_cond_signal(&t->write_wanted);
 	ops_push(&t->waiting, op);
@@ -624,7 +624,7 @@ void store_thread_read_long(struct store_thread *t, struct read_task *task)
 	struct err e = {};
 
 	if (!reader_start(&t->long_reads, &e)) {
-		log_warning("%s; those who ask meanwhile wait", e.msg);
+		log_warning("%s; requests wait meanwhile", e.msg);
 		reader_submit(&t->short_reads, task);
 		return;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits where waiting hurts nobody; a slow poll is the net below it. */
+/* Waits for change notifications on a thread, with a slow poll as fallback. */
 #include "daemon/loop/store_watcher.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -13,8 +13,8 @@
 #include <sys/eventfd.h>
 #include <systemd/sd-event.h>
 
-#define POLL_FALLBACK_MS 1000  /* while nothing can be heard */
-#define POLL_MS 10000      /* otherwise */
+#define POLL_FALLBACK_MS 1000  /* while notifications are not available */
+#define POLL_MS 10000      /* otherwise, in case a notification was lost */
 
 struct store_watcher {
 	const struct clock *clock;
@@ -27,7 +27,7 @@ struct store_watcher {
 	bool runs;
 };
 
-/* False: the thread is to end. */
+/* False: the thread must end. */
 static bool poll_for(struct store_watcher *w, int fd, int ms)
 {
 	struct pollfd fds[2] = {{.fd = w->stop_fd, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
@@ -35,7 +35,7 @@ static bool poll_for(struct store_watcher *w, int fd, int ms)
 	return (poll(fds, 2, ms) >= 0 || errno == EINTR) && !fds[0].revents;
 }
 
-/* Until nothing is heard any more, or the thread is to end (false). */
+/* Forwards notifications until they fail (true) or the thread must end (false). */
 static bool receive_news(struct store_watcher *w, struct change_watch *from, struct err *e)
 {
 	usec_t told = clock_boot(w->clock);
@@ -66,14 +66,14 @@ static void *watch_store(void *arg)
 
 		if (change_watch_open(w->where, w->node, &from, &e)) {
 			if (deaf)
-				log_info("news of the store are heard again");
+				log_info("change notifications of the store work again");
 			deaf = false;
-			eventfd_write(w->news_fd, 1); /* what there was before is not missed */
+			eventfd_write(w->news_fd, 1); /* for changes before the notifications were enabled */
 			if (!receive_news(w, from, &e))
 				return NULL;
 		}
 		if (!deaf)
-			log_warning("no news of the store, looking every second: %s", e.msg);
+			log_warning("no change notifications from the store, polling every second: %s", e.msg);
 		deaf = true;
 		eventfd_write(w->news_fd, 1);
 		if (!poll_for(w, -1, POLL_FALLBACK_MS / 2 + (int)io_random_upto(POLL_FALLBACK_MS / 2)))
@@ -107,10 +107,10 @@ bool store_watcher_new(struct sd_event *ev, const struct clock *clock, const cha
 		return err_errno(e, errno, "could not make an eventfd");
 	r = sd_event_add_io(ev, &w->source, w->news_fd, EPOLLIN | EPOLLET, on_news_event, w);
 	if (r < 0)
-		return err_errno(e, -r, "could not watch for news");
+		return err_errno(e, -r, "could not watch for change notifications");
 	r = pthread_create(&w->thread, NULL, watch_store, w);
 	if (r)
-		return err_errno(e, r, "could not start the watching thread");
+		return err_errno(e, r, "could not start the store watcher thread");
 	w->runs = true;
 	*ret = STEAL(w);
 	return true;

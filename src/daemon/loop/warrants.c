@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks for warrants where the spawner will. */
+/* Checks for missing warrants by the policy of the spawner. */
 #include "daemon/loop/warrants.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -14,8 +14,8 @@ static bool missing(int64_t owner, const char *what, struct err *e)
 {
 	const char *who = owner_uid(owner) == 0 ? "root" : "its owner";
 
-	err_field(e, "warrant", "%s needs a warrant, the word of %s at the spawner itself: let %s do it with 'jobctl' on this "
-		"machine", what, who, who);
+	err_field(e, "warrant", "%s needs a warrant, which only %s can request from the spawner: let %s do it with 'jobctl' on "
+		"this machine", what, who, who);
 	if (e)
 		e->kind = ERR_DENIED;
 	return false;
@@ -43,7 +43,7 @@ bool warrants_check_change(enum warrant_policy p, const struct job *job, const s
 	if (!before->warrant && !warrant_needed(p, owner_uid(job->uid)))
 		return true;
 	if (!order_bytes(job, before, &was) || !order_bytes(job, after, &is))
-		return err_set(e, ERR_INVALID, "the job cannot be put in order for the spawner");
+		return err_set(e, ERR_INVALID, "the job cannot be encoded for the spawner");
 	if (was.len == is.len && memcmp(was.data, is.data, is.len) == 0) {
 		if (!after->warrant)
 			after->warrant = xstrdup(before->warrant);

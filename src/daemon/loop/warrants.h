@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the engine can say of warrants: that one is missing. Whether it holds, only the spawner knows. */
+/* Checks that a required warrant is present. Only the spawner can check that it is valid. */
 #pragma once
 #include "core/job/warrant.h"
 #include <stdbool.h>
@@ -10,9 +10,9 @@ struct job;
 struct job_spec;
 struct start_plan;
 
-/* All of these fail with field "warrant", by which jobctl sees that it has to get one. 'owner' is an owner's number. */
+/* Both fail with the field "warrant", which tells jobctl to request one. 'owner' is an owner number. */
 bool warrants_check(enum warrant_policy p, int64_t owner, const char *warrant /* NULL: none */, struct err *e);
-/* A change of what is started needs a new one; with any other the job keeps what it has. */
+/* A change of the exec spec needs a new warrant. Any other change keeps the one that the job has. */
 bool warrants_check_change(enum warrant_policy p, const struct job *job, const struct job_spec *before,
 	struct job_spec *after, struct err *e);
 

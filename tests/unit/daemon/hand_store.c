@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A real store whose thread is the test's hand. */
+/* A replacement of store_thread.c: the test applies operations to a real store by hand. */
 #include "unit/daemon/hand_store.h"
 #include "base/text.h"
 #include "daemon/loop/store_thread.h"
@@ -96,7 +96,7 @@ void hand_answer(struct store_thread *t, struct op *op)
 	assert_non_null(op);
 	if (t->fails) {
 		op->ok = false;
-		op->err = (struct err){.kind = t->fails, .msg = "as the test wants it"};
+		op->err = (struct err){.kind = t->fails, .msg = "set by the test"};
 	} else {
 		hand_apply(t, op);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs between store and spawner: a real store whose thread is this test's hand, and a spawner that is this test. */
+/* The dispatcher with a real store, whose operations the test applies by hand, and a spawner that the test simulates. */
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/artifact/artifact_requests.h"
@@ -36,16 +36,16 @@ struct world {
 	struct run_watch_set *run_watch_set;
 	struct spawner_link *spawner;
 	struct dispatcher *d;
-	const char *spawner_id;       /* of whoever answers next */
+	const char *spawner_id;       /* of the next connection */
 	struct spawn_client *client;  /* NULL: not connected */
 	struct request requests[64];
 	size_t n;
 	bool untrusted;
-	bool no_spawner;              /* nobody answers */
-	bool silent;                  /* the spawner gives no welcome by itself */
+	bool no_spawner;              /* connections fail */
+	bool silent;                  /* the spawner sends no welcome until the test does */
 };
 
-/* The stubs have no argument of their own. */
+/* The stubs have no argument for it. */
 static struct world *world;
 
 /* ---- the spawner ---- */
@@ -209,7 +209,7 @@ static void report_ended(struct world *w, int64_t run, int64_t fence, int64_t ex
 		.started_at = clock_now(&clock_system), .ended_at = clock_now(&clock_system)});
 }
 
-/* ---- artifacts: fetched when the test says so ---- */
+/* ---- artifacts: the test says when they are fetched ---- */
 
 bool artifact_requests_get(struct artifact_requests *a, const struct artifact_user *u, struct err *e)
 {
@@ -245,7 +245,7 @@ bool spawn_client_open_file(struct spawn_client *c, const struct spawn_file *f, 
 	return true;
 }
 
-/* ---- the engine around it ---- */
+/* ---- callbacks of the dispatcher ---- */
 
 static bool trusted(void *arg)
 {
@@ -367,8 +367,8 @@ static void claim_for(struct world *w, const char *node)
 	assert_int_equal(op->claim.claimed.n, 1);
 }
 
-/* Somebody else was given run 1 of ours, and has recorded it as lost: it waits again. */
-static void lose_it(struct world *w)
+/* Another node has taken over run 1 of this node and recorded it as lost. The run is queued again. */
+static void lose_run(struct world *w)
 {
 	AUTO(op) *op = op_new(OP_ENDED, NULL, NULL);
 
@@ -382,7 +382,7 @@ static void lose_it(struct world *w)
 
 /* ---- ends ---- */
 
-static void an_end_that_the_store_did_not_take_is_not_acknowledged(void **state)
+static void an_end_that_the_store_refused_is_not_acknowledged(void **state)
 {
 	static const enum err_kind kinds[] = {ERR_BUSY, ERR_FULL, ERR_INTERNAL, ERR_UNCERTAIN, ERR_REFUSED, ERR_UNREACHABLE,
 		ERR_TOO_LARGE};
@@ -417,8 +417,8 @@ static void count_line(enum log_level level, const struct log_about *about, cons
 		snprintf(over, sizeof(over), "%s", line);
 }
 
-/* F-62: with hundreds of them that were hundreds of lines a second. */
-static void ends_that_the_store_does_not_take_are_told_of_once(void **state)
+/* One line for each refused end would be hundreds of lines a second on a busy node. */
+static void refused_ends_are_logged_once(void **state)
 {
 	struct world *w = *state;
 
@@ -438,19 +438,19 @@ static void ends_that_the_store_does_not_take_are_told_of_once(void **state)
 	}
 	w->hand.fails = ERR_NONE;
 	hand_answer(&w->hand, hand_await(&w->hand, OP_ENDED));
-	assert_string_equal(over, ""); /* one of them is not there yet */
+	assert_string_equal(over, ""); /* one of them is not recorded yet */
 	hand_answer(&w->hand, hand_await(&w->hand, OP_ENDED));
 	assert_non_null(strstr(over, "the delayed ends of 2 runs"));
 	report_started(w, 4, 1);
 	report_ended(w, 4, 1, 0);
 	w->hand.fails = ERR_BUSY;
 	hand_answer(&w->hand, hand_take(&w->hand, OP_ENDED));
-	assert_int_equal(said, 2); /* and again after it was over */
+	assert_int_equal(said, 2); /* logged again after all ends were recorded */
 	w->hand.fails = ERR_NONE;
 	log_open("test", LOG_LEVEL_INFO, NULL);
 }
 
-static void an_end_of_a_run_that_is_not_there_any_more_is_acknowledged(void **state)
+static void the_end_of_a_deleted_run_is_acknowledged(void **state)
 {
 	struct world *w = *state;
 
@@ -460,8 +460,8 @@ static void an_end_of_a_run_that_is_not_there_any_more_is_acknowledged(void **st
 	assert_int_equal(asked(w, ACK, 77, 1), 1);
 }
 
-/* Both are the spawner's: the one that was given up with this node, and the one that we were given since. */
-static void the_end_of_an_older_attempt_leaves_the_newer_one_in_our_hands(void **state)
+/* The spawner has both attempts: the one that was given up with this node, and the one claimed since then. */
+static void the_end_of_an_older_attempt_does_not_end_the_newer_one(void **state)
 {
 	struct world *w = *state;
 	struct op *end;
@@ -470,7 +470,7 @@ static void the_end_of_an_older_attempt_leaves_the_newer_one_in_our_hands(void *
 	add_job(w, RETRIES, OVERLAP_ALLOW);
 	claim(w);
 	report_started(w, 1, 1);
-	lose_it(w);
+	lose_run(w);
 	dispatcher_rejoin(w->d);
 	hand_serve(&w->hand);
 	report(w, &(struct spawn_report){.kind = SPAWN_HAS, .run = 1, .fence = 1, .attempt = 1, .pid = 4711});
@@ -485,7 +485,7 @@ static void the_end_of_an_older_attempt_leaves_the_newer_one_in_our_hands(void *
 	hand_answer(&w->hand, end);
 	w->hand.fails = ERR_NONE;
 	assert_int_equal(asked(w, ACK, 1, 1), 0);
-	end = hand_await(&w->hand, OP_ENDED); /* it is told again */
+	end = hand_await(&w->hand, OP_ENDED); /* it is submitted again */
 	assert_int_equal(end->ended.attempt.fence, 1);
 	hand_answer(&w->hand, end);
 	assert_int_equal(asked(w, ACK, 1, 1), 1);
@@ -513,7 +513,7 @@ static void a_start_that_was_not_recorded_is_recorded_later(void **state)
 	hand_answer(&w->hand, hand_await(&w->hand, OP_STARTED));
 }
 
-static void what_waited_for_its_artifact_does_not_start_without_a_lease(void **state)
+static void a_run_that_waited_for_its_artifact_does_not_start_without_a_lease(void **state)
 {
 	struct world *w = *state;
 
@@ -537,21 +537,21 @@ static void what_waited_for_its_artifact_does_not_start_without_a_lease(void **s
 	assert_int_equal(asked(w, RELEASE, 1, 2), 1);
 }
 
-/* It may wait there for the user database, and the lease that it is held against is a new one by then. */
-static void what_a_given_up_node_was_starting_is_cancelled(void **state)
+/* The start may wait in the spawner for the user database, and would then run under the next lease. */
+static void a_start_of_a_node_that_was_given_up_is_cancelled(void **state)
 {
 	struct world *w = *state;
 
 	begin_ready(w);
 	add_job(w, RETRIES, OVERLAP_ALLOW);
 	claim(w);
-	lose_it(w);
+	lose_run(w);
 	dispatcher_rejoin(w->d);
 	assert_int_equal(asked(w, CANCEL, 1, 1), 1);
 }
 
-/* The connection breaks before the store could say that we were given up: opened anew, the node has its name back only. */
-static void what_was_given_up_is_not_ours_because_the_node_was_opened_again(void **state)
+/* The connection breaks before this node learns that it was given up. Registering again does not return its runs. */
+static void registering_again_does_not_return_runs_that_were_given_up(void **state)
 {
 	struct world *w = *state;
 
@@ -559,7 +559,7 @@ static void what_was_given_up_is_not_ours_because_the_node_was_opened_again(void
 	add_job(w, "{\"command\":[\"true\"]}", OVERLAP_SKIP);
 	claim(w);
 	report_started(w, 1, 1);
-	lose_it(w);
+	lose_run(w);
 	report(w, &(struct spawn_report){.kind = SPAWN_GONE});
 	hand_serve(&w->hand);
 	report(w, &(struct spawn_report){.kind = SPAWN_HAS, .run = 1, .fence = 1, .attempt = 1, .pid = 4711});
@@ -571,8 +571,8 @@ static void what_was_given_up_is_not_ours_because_the_node_was_opened_again(void
 
 /* ---- taking over ---- */
 
-/* The store has made them ours, and says so only once. */
-static void what_was_taken_over_is_not_forgotten_when_the_spawner_leaves_meanwhile(void **state)
+/* The store lists transferred runs only once. */
+static void runs_taken_over_are_kept_when_the_spawner_ends_meanwhile(void **state)
 {
 	struct world *w = *state;
 	struct op *end;
@@ -596,7 +596,7 @@ static void what_was_taken_over_is_not_forgotten_when_the_spawner_leaves_meanwhi
 	hand_answer(&w->hand, end);
 }
 
-static void what_was_taken_over_for_a_spawner_that_another_has_followed_is_lost_with_it(void **state)
+static void runs_taken_over_are_lost_when_another_spawner_has_followed(void **state)
 {
 	struct world *w = *state;
 	struct op *end;
@@ -607,7 +607,7 @@ static void what_was_taken_over_for_a_spawner_that_another_has_followed_is_lost_
 	begin(w);
 	w->spawner_id = "second";
 	report(w, &(struct spawn_report){.kind = SPAWN_GONE});
-	hand_serve(&w->hand); /* both openings: the first one asked for what the first spawner had */
+	hand_serve(&w->hand); /* both registrations: the first one asked for the runs of the first spawner */
 	report(w, &(struct spawn_report){.kind = SPAWN_LIST_DONE});
 	assert_null(hand_take(&w->hand, OP_GIVE_BACK));
 	end = hand_take(&w->hand, OP_ENDED);
@@ -616,8 +616,8 @@ static void what_was_taken_over_for_a_spawner_that_another_has_followed_is_lost_
 	hand_answer(&w->hand, end);
 }
 
-/* The spawner that follows accepts the connection and answers later. */
-static void nothing_is_asked_of_a_spawner_before_its_welcome(void **state)
+/* The next spawner accepts the connection and sends its welcome later. */
+static void a_spawner_gets_no_requests_before_its_welcome(void **state)
 {
 	struct world *w = *state;
 	struct spawner_link_health s;
@@ -646,17 +646,17 @@ static void nothing_is_asked_of_a_spawner_before_its_welcome(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		DISPATCHER_TEST(an_end_that_the_store_did_not_take_is_not_acknowledged),
-		DISPATCHER_TEST(ends_that_the_store_does_not_take_are_told_of_once),
-		DISPATCHER_TEST(an_end_of_a_run_that_is_not_there_any_more_is_acknowledged),
-		DISPATCHER_TEST(the_end_of_an_older_attempt_leaves_the_newer_one_in_our_hands),
+		DISPATCHER_TEST(an_end_that_the_store_refused_is_not_acknowledged),
+		DISPATCHER_TEST(refused_ends_are_logged_once),
+		DISPATCHER_TEST(the_end_of_a_deleted_run_is_acknowledged),
+		DISPATCHER_TEST(the_end_of_an_older_attempt_does_not_end_the_newer_one),
 		DISPATCHER_TEST(a_start_that_was_not_recorded_is_recorded_later),
-		DISPATCHER_TEST(what_waited_for_its_artifact_does_not_start_without_a_lease),
-		DISPATCHER_TEST(what_a_given_up_node_was_starting_is_cancelled),
-		DISPATCHER_TEST(what_was_given_up_is_not_ours_because_the_node_was_opened_again),
-		DISPATCHER_TEST(what_was_taken_over_is_not_forgotten_when_the_spawner_leaves_meanwhile),
-		DISPATCHER_TEST(what_was_taken_over_for_a_spawner_that_another_has_followed_is_lost_with_it),
-		DISPATCHER_TEST(nothing_is_asked_of_a_spawner_before_its_welcome),
+		DISPATCHER_TEST(a_run_that_waited_for_its_artifact_does_not_start_without_a_lease),
+		DISPATCHER_TEST(a_start_of_a_node_that_was_given_up_is_cancelled),
+		DISPATCHER_TEST(registering_again_does_not_return_runs_that_were_given_up),
+		DISPATCHER_TEST(runs_taken_over_are_kept_when_the_spawner_ends_meanwhile),
+		DISPATCHER_TEST(runs_taken_over_are_lost_when_another_spawner_has_followed),
+		DISPATCHER_TEST(a_spawner_gets_no_requests_before_its_welcome),
 	};
 
 	return RUN_TESTS(tests);
