@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Adds list filter options to the query of an API path. */
+#include "base/rfc3339.h"
 #include "jobctl/filters.h"
 
 #include "jobctl/api.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints 'jobctl help' and the help of each verb. One option per line, so that programs can read it. */
+#include "core/job/job_fields.h"
 #include "jobctl/help.h"
 
 #include "jobctl/verb.h"

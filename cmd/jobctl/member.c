@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads members of JSON objects. */
+#include "base/rfc3339.h"
 #include "jobctl/member.h"
 
 #include "base/text.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses a time: a duration, RFC 3339, a Unix time or a phrase. */
+#include "base/duration.h"
+#include "base/rfc3339.h"
 #include "jobctl/moment.h"
 
 #include "base/auto.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds verbs in a table and lists their options. */
+#include "core/job/job_fields.h"
 #include "jobctl/verb.h"
 
 #include "core/job/job.h"

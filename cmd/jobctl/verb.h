@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A verb of jobctl, and searches in a table of verbs. */
 #pragma once
+#include "core/job/job_fields.h"
 #include "jobctl/args.h"
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asks the spawner for warrants that the daemon requires. */
+#include "core/job/exec_spec_build.h"
 #include "jobctl/warrant_supply.h"
 #include "base/auto.h"
 #include "base/buf.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading and writing the small texts of the product: numbers, durations, instants, lists. */
+/* Strings, string lists, numbers, and allocation that aborts on failure. */
 #pragma once
 #include "base/clock.h"
 #include <stdbool.h>
@@ -41,13 +41,7 @@ void blob_done(struct blob *b);
 
 /* Whole-text parsers: leading blanks, trailing junk, signs where none belong are refused. */
 bool text_parse_int(const char *s, int64_t min, int64_t max, int64_t *ret);
-bool duration_parse(const char *s, usec_t *ret, struct err *e); /* 90s 15m 1h30m 2d 500ms, ISO PT3H; > 0 */
 bool text_parse_size(const char *s, int64_t *ret);                   /* 4096 64K 10M 1G */
-bool rfc3339_parse(const char *s, usec_t *ret, struct err *e);  /* offset required; or @EPOCH[.fraction] */
-
-#define RFC3339_MAX 40
-char *rfc3339_format(usec_t t, char out[RFC3339_MAX]);    /* 2026-11-16T02:41:11Z, fraction only if any */
-char *duration_format(usec_t d, char out[RFC3339_MAX]);   /* 1h30m, as duration_parse reads it */
 
 /* Appends s with control characters, invalid UTF-8 and bidi overrides shown as \x1b or \u202e. */
 void text_escape(struct buf *out, const char *s, size_t len);

@@ -3,6 +3,7 @@
 #include "wire/json_value.h"
 #include "base/auto.h"
 #include "base/buf.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include <string.h>
 

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "core/job/job.h"
+#include "core/job/job_fields.h"
 #include "core/job/params.h"
 #include "wire/json_read.h"
 #include "wire/json_value.h"

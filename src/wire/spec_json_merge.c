@@ -3,6 +3,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "core/job/job.h"
+#include "core/job/job_fields.h"
 #include "wire/spec_json.h"
 #include <string.h>
 

@@ -2,8 +2,10 @@
 /* Reads a submission: each member by the row of job_fields[] that names it. */
 #include "base/auto.h"
 #include "base/buf.h"
+#include "base/duration.h"
 #include "base/err.h"
 #include "core/job/job.h"
+#include "core/job/job_fields.h"
 #include "wire/json_read.h"
 #include "wire/spec_json.h"
 #include <math.h>

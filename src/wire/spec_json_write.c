@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/text.h"
 #include "core/job/job.h"
+#include "core/job/job_fields.h"
 #include "wire/json_value.h"
 #include "wire/spec_json.h"
 #include <stdio.h>

@@ -7,7 +7,7 @@
 # Each directory has a line here and a line in section 1 of HACKING.
 cat >"${TMPDIR:-/tmp}/layers.$$" <<'RULES'
 src/base | systemd/sd-journal.h
-src/core/time base core/job |
+src/core/time base |
 src/core/job base core/time |
 src/core/decide base core/time core/job |
 src/store base core/time core/job store/backend store/ops |

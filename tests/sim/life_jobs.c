@@ -2,6 +2,7 @@
 /* Random jobs: schedules that the judge can count by itself, and every policy there is. */
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "core/time/zone_cache.h"
 #include "daemon/api/submit/job_change.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Engines and spawners that come, go, die and talk nonsense, while jobs run. */
+#include "core/job/start_failure.h"
 #include "unit/unit.h"
 #include "base/auto.h"
 #include "base/buf.h"

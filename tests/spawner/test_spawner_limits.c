@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What workers may use, where control groups limit nothing: by the kernel's limits of processes, or not at all. */
+#include "core/job/start_failure.h"
 #include "unit/unit.h"
 #include "base/auto.h"
 #include "base/text.h"

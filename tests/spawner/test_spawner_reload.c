@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
+#include "core/job/start_failure.h"
 #include "exec/spawner/conn.h"
 #include "exec/spawner/reexec_state.h"
 #include "exec/worker/worker.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Formats dry-run results, changes and warnings. */
+#include "base/duration.h"
+#include "base/rfc3339.h"
 #include "jobctl/render/dry_run.h"
 
 #include "base/buf.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Formats pauses in English, and parses --until. */
+#include "base/duration.h"
 #include "jobctl/render/pauses.h"
 
 #include "jobctl/api.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Formats times, durations, sizes and results for people. */
+#include "base/duration.h"
+#include "base/rfc3339.h"
 #include "jobctl/render/words.h"
 
 #include "base/auto.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads the definition out of a job object of the API. */
+#include "core/job/job_fields.h"
 #include "jobctl/spec/job_object.h"
 
 #include "base/auto.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Computes slots of schedules given on the command line. */
+#include "base/rfc3339.h"
 #include "jobctl/spec/preview.h"
 
 #include "base/buf.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads options into a job definition using the field table. */
+#include "core/job/job_fields.h"
 #include "jobctl/spec/spec_args.h"
 
 #include "jobctl/args.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints a job definition as a 'jobctl add' command. */
+#include "base/duration.h"
+#include "base/rfc3339.h"
+#include "core/job/job_fields.h"
 #include "jobctl/spec/spec_command.h"
 
 #include "base/auto.h"

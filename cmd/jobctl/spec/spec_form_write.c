@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes a job definition as editable 'key = value' lines. */
+#include "core/job/job_fields.h"
 #include "jobctl/spec/spec_form.h"
 
 #include "base/auto.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Builds JSON merge patches for job definitions. */
+#include "core/job/job_fields.h"
 #include "jobctl/spec/spec_patch.h"
 
 #include "base/auto.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Converts --at, --every, --cron and similar options to schedules. */
+#include "base/duration.h"
 #include "jobctl/spec/when_args.h"
 
 #include "jobctl/args.h"

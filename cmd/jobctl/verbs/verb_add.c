@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements 'jobctl add'. */
+#include "base/duration.h"
+#include "core/job/job_fields.h"
 #include "jobctl/api.h"
 #include "jobctl/args.h"
 #include "base/buf.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements 'jobctl dead': list, show, retry and purge. */
+#include "base/rfc3339.h"
 #include "jobctl/api.h"
 #include "jobctl/args.h"
 #include "base/auto.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements 'jobctl next' and 'jobctl explain'. */
+#include "base/duration.h"
+#include "base/rfc3339.h"
 #include "jobctl/api.h"
 #include "jobctl/args.h"
 #include "base/buf.h"

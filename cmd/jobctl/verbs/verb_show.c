@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/tzfile.h"
 #include "core/job/job.h"
+#include "core/job/job_fields.h"
 #include "core/job/run.h"
 #include "core/job/start_plan.h"
 #include "core/time/zone.h"

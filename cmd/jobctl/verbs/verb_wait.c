@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements 'jobctl wait'. */
+#include "base/duration.h"
 #include "jobctl/api.h"
 #include "jobctl/args.h"
 #include "base/auto.h"

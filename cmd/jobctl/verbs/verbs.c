@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Table of all verbs with their options, in the order of the help. */
+#include "core/job/job_fields.h"
 #include "jobctl/verbs/verbs.h"
 
 #include "base/auto.h"

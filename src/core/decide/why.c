@@ -3,10 +3,11 @@
 #include "core/decide/why.h"
 #include "base/auto.h"
 #include "base/buf.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "core/job/event.h"
 #include "core/job/pause.h"
-#include "core/decide/why_say.h"
+#include "core/decide/why_private.h"
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

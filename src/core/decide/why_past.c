@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What became of a slot, or of a moment that may have been none. */
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "core/job/event.h"
-#include "core/decide/why_say.h"
+#include "core/decide/why_private.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -8,7 +8,6 @@
 
 struct buf;
 struct err;
-struct job_spec;
 
 /* Every member is listed in exec_spec_fields[]; nothing reaches the spawner for a job's sake that is not here. */
 struct exec_spec {
@@ -65,12 +64,3 @@ extern const size_t exec_spec_fields_count;
  */
 bool exec_spec_encode(const struct exec_spec *o, struct buf *out, struct err *e); /* ERR_INVALID: out of bounds */
 bool exec_spec_parse(struct exec_spec *ret, const void *data, size_t len, struct err *e);
-
-/* Of a job and what its run was triggered with (NULL: nothing). */
-struct exec_spec_source {
-	const struct job_spec *spec;
-	int64_t uid;
-	const char *owner;
-	const struct strv *params;
-};
-void exec_spec_build(struct exec_spec *o, const struct exec_spec_source *from);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes the order of a job from its spec: jobctl, which requests the warrant, and the daemon, which starts the job, get the same bytes. */
 #include "base/sha256.h"
+#include "core/job/exec_spec_build.h"
 #include "core/job/job.h"
 #include "core/job/limits.h"
 #include "core/job/exec_spec.h"

@@ -2,6 +2,7 @@
 /* Jobs: their states, their memory, and the rules that span several fields. */
 #include "core/job/job.h"
 #include "base/err.h"
+#include "core/job/job_fields.h"
 #include "core/job/limits.h"
 #include "core/job/params.h"
 #include <string.h>

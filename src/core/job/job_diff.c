@@ -4,6 +4,7 @@
 #include "base/auto.h"
 #include "base/buf.h"
 #include "core/job/job.h"
+#include "core/job/job_fields.h"
 #include <string.h>
 
 #define SHOWN 60      /* bytes of a value */

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of what can be asked of a job: JSON, command line, 'show' and help all read it. */
+#include "base/duration.h"
 #include "base/err.h"
+#include "base/rfc3339.h"
 #include "core/job/job.h"
+#include "core/job/job_fields.h"
 #include "core/job/limits.h"
 #include "core/job/params.h"
 #include "core/job/policy.h"
 #include "core/job/sandbox_profile.h"
 #include "core/time/schedule.h"
 #include "core/job/warrant.h"
+#include "core/time/slots.h"
 #include <inttypes.h>
 #include <string.h>
 

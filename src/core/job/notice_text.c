@@ -2,9 +2,12 @@
 /* The words of a notice. Whatever comes from a job is escaped: it must not speak for us. */
 #include "core/job/notice_text.h"
 #include "base/auto.h"
+#include "base/duration.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "core/job/job.h"
 #include "core/job/job_diff.h"
+#include "core/job/job_fields.h"
 #include <inttypes.h>
 #include <string.h>
 

@@ -3,6 +3,7 @@
 #include "core/job/pause.h"
 #include "base/auto.h"
 #include "base/buf.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "core/job/owner.h"
 #include <inttypes.h>

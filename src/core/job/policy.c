@@ -2,9 +2,12 @@
 /* Reads the words of the policy fields; each has one grammar, and one place that knows it. */
 #include "core/job/policy.h"
 #include "base/auto.h"
+#include "base/duration.h"
 #include "base/err.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "core/job/job.h"
+#include "core/time/slots.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,11 +17,6 @@ static const char *const overlap_names[OVERLAP_MAX] = {
 	[OVERLAP_QUEUE] = "queue",
 	[OVERLAP_REPLACE] = "replace",
 	[OVERLAP_ALLOW] = "allow",
-};
-static const char *const catchup_names[CATCHUP_MAX] = {
-	[CATCHUP_NONE] = "none",
-	[CATCHUP_LATEST] = "latest",
-	[CATCHUP_ALL] = "all",
 };
 static const char *const action_names[EXIT_ACTION_MAX] = {
 	[EXIT_OK] = "ok",
@@ -73,18 +71,6 @@ bool policy_overlap_parse(const char *text, struct overlap *ret, struct err *e)
 	if (word < 0)
 		return err_field(e, "overlap", "'%.40s' is not skip, queue, queue:N (1 to 10000), replace or allow", text);
 	*ret = (struct overlap){(enum overlap_word)word, word == OVERLAP_QUEUE ? waiting : 0};
-	return true;
-}
-
-bool slot_catchup_parse(const char *text, struct catchup *ret, struct err *e)
-{
-	int64_t newest = CATCHUP_ALL_MAX;
-	int word = word_with_number(catchup_names, CATCHUP_MAX, text, CATCHUP_ALL, CATCHUP_ALL_MAX, &newest);
-
-	if (word < 0)
-		return err_field(e, "catchup", "'%.40s' is not none, latest, all or all:N (1 to %d)", text,
-			CATCHUP_ALL_MAX);
-	*ret = (struct catchup){(enum catchup_word)word, word == CATCHUP_ALL ? newest : word == CATCHUP_LATEST};
 	return true;
 }
 

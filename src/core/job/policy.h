@@ -2,6 +2,7 @@
 /* What an owner asked for when things go otherwise: the words of the policy fields of a job, read into numbers. */
 #pragma once
 #include "base/clock.h"
+#include "core/time/slots.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,14 +19,7 @@ struct overlap {
 const char *policy_overlap_name(enum overlap_word w);
 bool policy_overlap_parse(const char *text, struct overlap *ret, struct err *e);
 
-/* catchup: none|latest|all[:N]. What becomes of slots that passed while nobody was there. */
-enum catchup_word { CATCHUP_NONE, CATCHUP_LATEST, CATCHUP_ALL, CATCHUP_MAX };
-#define CATCHUP_ALL_MAX 1000 /* of all: so many of the newest when no number is given, and at most */
-struct catchup {
-	enum catchup_word word;
-	int64_t newest; /* of all: so many run, the older ones are missed */
-};
-bool slot_catchup_parse(const char *text, struct catchup *ret, struct err *e);
+struct catchup;
 void policy_catchup_of(const struct job_spec *s /* checked */, struct catchup *ret);
 
 /* backoff: exp:BASE..CAP (full jitter) or fixed:D. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a claimed run and its job's spec to the plan the spawner gets. */
 #include "core/job/start_plan.h"
+#include "base/rfc3339.h"
+#include "core/job/exec_spec_build.h"
 #include "core/job/job.h"
 #include "core/job/owner.h"
 #include "core/job/run.h"
@@ -8,37 +10,6 @@
 #include <string.h>
 
 #define VAR_PREFIX "JOBSCHED_"
-
-static const char *const failure_names[START_FAILURE_MAX] = {
-	[START_ERROR] = "error",
-	[START_TRANSIENT] = "transient",
-	[START_NO_SUCH_USER] = "no_such_user",
-	[START_OTHER_USER] = "other_user",
-	[START_NOT_ALLOWED] = "not_allowed",
-	[START_NO_WARRANT] = "no_warrant",
-	[START_ACCOUNT_DENIED] = "account_denied",
-	[START_SANDBOX] = "sandbox",
-	[START_LIMIT] = "limit",
-	[START_SECRET] = "secret",
-	[START_ARTIFACT] = "artifact",
-	[START_LEASE] = "lease",
-	[START_STOPPING] = "stopping",
-};
-
-const char *start_failure_name(enum start_failure f)
-{
-	return f < START_FAILURE_MAX ? failure_names[f] : "unknown";
-}
-
-bool start_failure_denies(enum start_failure f)
-{
-	return f >= START_NO_SUCH_USER && f <= START_ACCOUNT_DENIED;
-}
-
-bool start_failure_suspends(enum start_failure f)
-{
-	return f == START_NO_SUCH_USER || f == START_OTHER_USER;
-}
 
 void start_plan_done(struct start_plan *p)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads and applies the rule at the end of a TZif file, as CET-1CEST,M3.5.0,M10.5.0/3. */
-#include "core/time/civil.h"
 #include "core/time/posix_tz.h"
+#include "core/time/civil.h"
 
 #include <string.h>
 

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the zone code: how a table of periods is gathered. */
+/* POSIX TZ rules, which are at the end of TZif files. */
 #pragma once
-#include "core/time/zone.h"
-
-/* Far enough from both ends that adding an offset cannot overflow. */
-#define ZONE_BEGIN (-(INT64_C(1) << 60))
-#define ZONE_END (INT64_C(1) << 60)
-#define ZONE_RULE_YEAR 2200 /* the last year a rule is worked out for */
-
-struct err;
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /* A rule of the form EST5EDT,M3.2.0,M11.1.0 (POSIX, with the extensions of TZif version 3). */
 struct posix_day {

@@ -3,6 +3,7 @@
 #include "core/time/schedule.h"
 
 #include "base/buf.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "core/time/civil.h"
 #include "core/time/schedule_form.h"

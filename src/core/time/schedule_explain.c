@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Says any schedule in plain English. */
 #include "base/buf.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "core/time/civil.h"
 #include "core/time/schedule_form.h"

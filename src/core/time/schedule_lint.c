@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds schedules that are allowed and yet probably not what was meant. */
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "core/time/civil.h"
 #include "core/time/cron_field.h"

@@ -3,7 +3,9 @@
 #include "core/time/schedule_set.h"
 
 #include "base/buf.h"
+#include "base/duration.h"
 #include "base/err.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
 
 #include <stdio.h>

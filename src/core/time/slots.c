@@ -2,6 +2,26 @@
 /* Materialising slots and catching up: pure arithmetic over a schedule's next(). */
 #include "core/time/slots.h"
 #include "base/auto.h"
+#include "base/err.h"
+#include "base/text.h"
+#include <string.h>
+
+bool slot_catchup_parse(const char *text, struct catchup *ret, struct err *e)
+{
+	int64_t newest = CATCHUP_ALL_MAX;
+
+	if (strcmp(text, "none") == 0)
+		*ret = (struct catchup){CATCHUP_NONE, 0};
+	else if (strcmp(text, "latest") == 0)
+		*ret = (struct catchup){CATCHUP_LATEST, 1};
+	else if (strcmp(text, "all") == 0 ||
+		 (text_starts(text, "all:") && text_parse_int(text + 4, 1, CATCHUP_ALL_MAX, &newest)))
+		*ret = (struct catchup){CATCHUP_ALL, newest};
+	else
+		return err_field(e, "catchup", "'%.40s' is not none, latest, all or all:N (1 to %d)", text,
+			CATCHUP_ALL_MAX);
+	return true;
+}
 
 usec_t slot_search_from(usec_t t)
 {

@@ -2,10 +2,20 @@
 /* Which slots of a schedule become runs now: those ahead as they are, those that passed by catch-up. */
 #pragma once
 #include "base/clock.h"
-#include "core/job/policy.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+struct err;
+
+/* catchup: none|latest|all[:N]. What becomes of slots that passed while nobody was there. */
+enum catchup_word { CATCHUP_NONE, CATCHUP_LATEST, CATCHUP_ALL, CATCHUP_MAX };
+#define CATCHUP_ALL_MAX 1000 /* of all: so many of the newest when no number is given, and at most */
+struct catchup {
+	enum catchup_word word;
+	int64_t newest; /* of all: so many run, the older ones are missed */
+};
+bool slot_catchup_parse(const char *text, struct catchup *ret, struct err *e);
 
 #define SLOTS_LOOKAHEAD (5 * USEC_SEC) /* slots become runs so long before they are due */
 #define SLOTS_AHEAD_MAX 64             /* of one job in one go; the rest comes with the next */

@@ -3,7 +3,6 @@
 #include "core/time/zone.h"
 
 #include "base/err.h"
-#include "core/time/posix_tz.h"
 
 #include <string.h>
 

@@ -12,6 +12,10 @@ struct err;
 #define ZONE_NAME_MAX 64
 #define ZONE_OFFSET_MAX (26 * 3600) /* POSIX footers and real zones stay within 25:59:59 */
 #define ZONE_POLICY_MAX (3 * 3600)  /* a longer jump is a correction of the clock (semantics 6) */
+#define ZONE_RULE_YEAR 2200         /* the last year for which POSIX rules are expanded */
+/* Bounds of all periods, far enough from the limits of int64_t that adding an offset cannot overflow. */
+#define ZONE_BEGIN (-(INT64_C(1) << 60))
+#define ZONE_END (INT64_C(1) << 60)
 
 /* One stretch of time with one offset. Neighbours differ in it. */
 struct zone_period {

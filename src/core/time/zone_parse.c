@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "core/time/civil.h"
 #include "core/time/posix_tz.h"
+#include "core/time/zone.h"
 
 #include <string.h>
 

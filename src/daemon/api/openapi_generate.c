@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "core/job/event.h"
 #include "core/job/job.h"
+#include "core/job/job_fields.h"
 #include "core/job/notice.h"
 #include "core/job/pause.h"
 #include "core/job/run.h"

@@ -4,6 +4,7 @@
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "core/job/exec_spec_build.h"
 #include "core/job/job.h"
 #include "core/job/exec_spec.h"
 #include "core/job/owner.h"

@@ -3,6 +3,7 @@
 #include "daemon/notify/notice_message.h"
 #include "base/auto.h"
 #include "base/err.h"
+#include "core/job/exec_spec_build.h"
 #include "core/job/job.h"
 #include "core/job/owner.h"
 #include "core/job/start_plan.h"

@@ -2,6 +2,7 @@
 /* The active runs of this node: from the claim until the end is recorded. */
 #pragma once
 #include "base/map.h"
+#include "core/job/start_failure.h"
 #include "core/job/start_plan.h"
 #include "core/job/policy.h"
 #include "core/job/run.h"

@@ -3,6 +3,7 @@
 #include "daemon/schedule/clock_guard.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "daemon/loop/store_thread.h"
 #include "daemon/schedule/schedule_cache.h"

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "core/decide/judge.h"
+#include "core/job/start_failure.h"
 #include "daemon/schedule/dispatcher_private.h"
 #include "daemon/loop/run_watch.h"
 #include "daemon/loop/store_thread.h"

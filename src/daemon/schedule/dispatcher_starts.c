@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "core/job/job.h"
 #include "core/decide/judge.h"
+#include "core/job/start_failure.h"
 #include "core/job/start_plan.h"
 #include "daemon/schedule/dispatcher_private.h"
 #include "daemon/schedule/long_runs.h"

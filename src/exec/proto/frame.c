@@ -2,6 +2,7 @@
 /* The table of frames and the check that every one from outside passes first. */
 #include "exec/proto/frame.h"
 #include "base/err.h"
+#include "core/job/start_failure.h"
 #include <inttypes.h>
 #include <string.h>
 

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "core/job/sandbox_offer.h"
+#include "core/job/start_failure.h"
 #include "core/job/start_plan.h"
 #include "exec/proto/frame.h"
 #include "exec/proto/payload.h"

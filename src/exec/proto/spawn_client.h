@@ -4,6 +4,7 @@
 #include "base/auto.h"
 #include "base/clock.h"
 #include "core/job/run.h"
+#include "core/job/start_failure.h"
 #include "core/job/start_plan.h"
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who may have workers: what the spawner itself believes, whatever the engine says. */
 #pragma once
+#include "core/job/start_failure.h"
 #include "core/job/start_plan.h"
 #include "exec/child/user.h"
 #include <stdbool.h>

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "core/job/start_failure.h"
 #include "exec/child/artifact_mount.h"
 #include "exec/proto/payload.h"
 #include "exec/spawner/admission.h"

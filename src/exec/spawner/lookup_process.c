@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
+#include "core/job/start_failure.h"
 #include "core/job/start_plan.h"
 #include "exec/spawner/lookup_process.h"
 #include <errno.h>

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/io.h"
 #include "base/text.h"
+#include "core/job/start_failure.h"
 #include "exec/spawner/conn.h"
 #include "exec/worker/orphans.h"
 #include "exec/worker/worker.h"

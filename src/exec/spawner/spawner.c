@@ -6,6 +6,7 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "core/job/start_failure.h"
 #include "exec/spawner/admission.h"
 #include "exec/spawner/conn.h"
 #include "exec/spawner/reexec.h"

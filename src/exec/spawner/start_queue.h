@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Starts on their way to a process: admitted or refused, and kept while nobody knows yet who their owner is, or his secrets. */
 #pragma once
+#include "core/job/start_failure.h"
 #include "exec/proto/frame.h"
 #include "exec/proto/payload.h"
 #include "exec/spawner/open_file.h"

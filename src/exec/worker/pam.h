@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PAM's word on whether a user may have jobs now, and the session of one who has. Only in processes that end afterwards. */
 #pragma once
+#include "core/job/start_failure.h"
 #include "core/job/start_plan.h"
 #include <stdbool.h>
 

@@ -5,6 +5,7 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "core/job/start_failure.h"
 #include "exec/proto/frame.h"
 #include "exec/spawner/reexec_state.h"
 #include "exec/worker/ends_spool.h"

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/deadline.h"
 #include "core/job/run.h"
+#include "core/job/start_failure.h"
 #include "core/job/start_plan.h"
 #include "exec/proto/epoll_source.h"
 #include "exec/proto/output_file.h"

@@ -5,6 +5,7 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "core/job/start_failure.h"
 #include "exec/child/launch.h"
 #include "exec/child/user.h"
 #include "exec/worker/launchers.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The time of a worker between the request to a launcher and exec(). */
 #pragma once
+#include "core/job/start_failure.h"
 #include "core/job/start_plan.h"
 #include <stdbool.h>
 #include <sys/types.h>

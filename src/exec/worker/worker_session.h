@@ -2,6 +2,7 @@
 /* The spawner's side of the PAM session of a worker. */
 #pragma once
 #include "base/clock.h"
+#include "core/job/start_failure.h"
 #include "core/job/start_plan.h"
 #include <stdbool.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Starts workers and reports why one cannot be started. */
 #pragma once
+#include "core/job/start_failure.h"
 #include "core/job/start_plan.h"
 #include "exec/child/child.h"
 #include "exec/worker/cgroup.h"

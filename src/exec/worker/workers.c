@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "core/job/start_failure.h"
 #include "exec/child/launch.h"
 #include "exec/child/sandbox.h"
 #include "exec/proto/frame.h"

@@ -3,9 +3,11 @@
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/duration.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/map.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "unit/unit.h"
 #include <errno.h>

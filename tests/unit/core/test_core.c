@@ -2,6 +2,7 @@
 /* Jobs, runs and plans: the tables and the pure decisions. */
 #include "base/err.h"
 #include "core/job/job.h"
+#include "core/job/job_fields.h"
 #include "core/job/start_plan.h"
 #include "core/job/run.h"
 #include "unit/unit.h"

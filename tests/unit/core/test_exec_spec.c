@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Orders: one encoding each, nothing taken that is not exactly that, nothing of a job left out. */
+#include "core/job/exec_spec_build.h"
 #include "unit/unit.h"
 #include "base/buf.h"
 #include "base/err.h"

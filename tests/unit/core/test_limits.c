@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Limits as people write them, and what of them cannot be had. */
+#include "core/job/exec_spec_build.h"
 #include "unit/unit.h"
 #include "base/auto.h"
 #include "base/err.h"

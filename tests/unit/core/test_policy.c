@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "core/job/job.h"
 #include "core/job/policy.h"
+#include "core/time/slots.h"
 #include "unit/unit.h"
 #include <string.h>
 

@@ -2,6 +2,7 @@
 /* Schedules as a whole: forms told apart, first and next slots, canonical texts, refusals. */
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "core/time/cron.h"
 #include "core/time/schedule.h"

@@ -2,6 +2,7 @@
 /* The two odd days of the year: the table of the manual, and what each policy makes of it. */
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "base/tzfile.h"
 #include "core/time/schedule.h"

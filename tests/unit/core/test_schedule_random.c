@@ -2,6 +2,7 @@
 /* A million random schedules: what is printed means the same, time moves on, and a slow model agrees. */
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "base/tzfile.h"
 #include "core/time/civil.h"

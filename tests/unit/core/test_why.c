@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "core/job/event.h"
 #include "core/job/pause.h"
+#include "core/job/start_failure.h"
 #include "core/job/start_plan.h"
 #include "core/decide/why.h"
 #include "unit/unit.h"

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "base/tzfile.h"
 #include "core/job/job.h"
+#include "core/job/job_fields.h"
 #include "core/job/owner.h"
 #include "core/job/run.h"
 #include "core/time/schedule.h"

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "core/job/job.h"
 #include "core/job/job_diff.h"
+#include "core/job/job_fields.h"
 #include "jobctl/spec/spec_form.h"
 #include "jobctl/spec/spec_patch.h"
 #include "jobctl/render/words.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Typed input: times of options, the form of a schedule, a crontab in the place of a script. */
+#include "base/rfc3339.h"
 #include "unit/unit.h"
 
 #include "base/auto.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What jobctl takes for a name, a script or a zone, and how it says times, sizes, results and commands. */
+#include "base/rfc3339.h"
 #include "unit/unit.h"
 
 #include "base/auto.h"

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "core/job/job.h"
+#include "core/job/job_fields.h"
 #include "core/job/run.h"
 #include "unit/unit.h"
 #include "wire/error_json.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store as a whole: old history deleted, a copy taken, everything looked at. */
 #include "base/auto.h"
+#include "base/duration.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/log.h"

@@ -2,6 +2,7 @@
 /* Pause and resume a job or a scope; freeze and thaw; see what is paused. */
 #include "base/auto.h"
 #include "base/err.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "core/job/job.h"
 #include "core/job/pause.h"

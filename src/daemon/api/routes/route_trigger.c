@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job/job.h"
+#include "core/job/job_fields.h"
 #include "core/job/params.h"
 #include "daemon/api/client_user.h"
 #include "daemon/api/routes/routes.h"

@@ -3,6 +3,7 @@
 #include "daemon/api/routes/routes.h"
 #include "base/auto.h"
 #include "base/err.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "core/job/job.h"
 #include "core/job/run.h"

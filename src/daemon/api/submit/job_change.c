@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "core/job/job_diff.h"
+#include "core/job/job_fields.h"
 #include "core/job/limits.h"
 #include "core/job/sandbox_offer.h"
 #include "core/time/schedule_set.h"

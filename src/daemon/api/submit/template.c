@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job/job.h"
+#include "core/job/job_fields.h"
 #include "core/job/params.h"
 #include "store/store.h"
 #include "wire/json_read.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pauses end by an order or at their end, which releases held runs. A pause may begin again at a given time. */
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "core/time/slots.h"
 #include "store/store_private.h"
