@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobschedd: options, configuration, and then the engine. */
+/* jobschedd: reads options and configuration, then runs the engine. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/failpoint.h"
@@ -24,27 +24,27 @@ struct options {
 	const char *config, *store, *state_dir, *runtime_dir, *output_dir, *instance, *node_name, *log_level;
 };
 
-/* Texts are stored where the table says, flags set. */
+/* A text is stored at the offset; a flag is set to true. */
 static const struct {
 	const char *name, *arg;
 	size_t offset;
 	const char *help;
 } table[] = {
-	{"user", NULL, offsetof(struct options, user_mode), "run for yourself, on files of your own"},
+	{"user", NULL, offsetof(struct options, user_mode), "run for the calling user, with files in the home directory"},
 	{"config", "FILE", offsetof(struct options, config), "read this configuration"},
 	{"store", "WHERE", offsetof(struct options, store), "SQLite file or postgresql://…"},
-	{"state-dir", "DIR", offsetof(struct options, state_dir), "keep the store and the output here"},
-	{"runtime-dir", "DIR", offsetof(struct options, runtime_dir), "keep sockets and locks here"},
-	{"output-dir", "DIR", offsetof(struct options, output_dir), "where the spawner keeps the output of jobs"},
-	{"instance", "NAME", offsetof(struct options, instance), "one of several on this host that share the store"},
+	{"state-dir", "DIR", offsetof(struct options, state_dir), "directory of the store and the output"},
+	{"runtime-dir", "DIR", offsetof(struct options, runtime_dir), "directory of sockets and locks"},
+	{"output-dir", "DIR", offsetof(struct options, output_dir), "directory where the spawner writes the output of jobs"},
+	{"instance", "NAME", offsetof(struct options, instance), "name of one of several daemons on this host that share the store"},
 	{"node-name", "NAME", offsetof(struct options, node_name), "name of this node"},
 	{"log-level", "LEVEL", offsetof(struct options, log_level), "error, warning, info or debug"},
 	{"takeover", NULL, offsetof(struct options, takeover),
-		"the store comes from another machine and is this one's now"},
-	{"restore", "FILE", offsetof(struct options, restore), "put this backup in the store's place, and leave"},
-	{"from-now", NULL, offsetof(struct options, from_now), "with --restore: make up for no slot before now"},
+		"accept a store that was moved from another machine"},
+	{"restore", "FILE", offsetof(struct options, restore), "replace the store by this backup, and exit"},
+	{"from-now", NULL, offsetof(struct options, from_now), "with --restore: skip slots missed so far"},
 	{"print-config", NULL, offsetof(struct options, print_config),
-		"show the configuration in force, and leave"},
+		"show the configuration in effect, and exit"},
 	{"help", NULL, 0, "show this help"},
 	{"version", NULL, 0, "show the version"},
 };
@@ -73,7 +73,7 @@ static void jobschedd_option_set(struct options *o, size_t i)
 		*(bool *)at = true;
 }
 
-/* -1: go on; else the exit status. */
+/* -1: continue; otherwise the exit status. */
 static int jobschedd_options_parse(int argc, char **argv, struct options *o)
 {
 	struct option longs[ELEMENTS(table) + 1] = {};
@@ -105,7 +105,7 @@ struct config_source {
 	const char *path;
 };
 
-/* The file first, then what the command line says. */
+/* Options of the command line override the file. */
 static bool read_config(struct config *c, void *arg, struct err *e)
 {
 	const struct config_source *from = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of the engine: its pace, signals, leaving. Its parts are made in engine_start.c. */
+/* Event loop callbacks, signals and shutdown of the engine. */
 #include "daemon/engine.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -32,15 +32,15 @@
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
 
-#define STOP_LIMIT (10 * USEC_SEC) /* for what is on its way to the store when we are asked to end */
-#define LAST_ENDS (2 * USEC_SEC) /* runs that end this soon are told to other nodes, which would wait for us to come back */
+#define STOP_LIMIT (10 * USEC_SEC) /* for operations under way when the daemon is told to stop */
+#define LAST_ENDS (2 * USEC_SEC) /* ends of runs within this time are still recorded; other nodes would wait for the next daemon */
 
 static void exit_loop(struct engine *g, int status)
 {
 	sd_event_exit(g->ev, status);
 }
 
-/* ---- leaving ---- */
+/* ---- closing the node ---- */
 
 static void on_node_closed(struct op *op, void *arg)
 {
@@ -52,7 +52,7 @@ static void on_node_closed(struct op *op, void *arg)
 	exit_loop(g, 0);
 }
 
-/* The last operation in the queue ends the loop. */
+/* The last operation. Its callback ends the loop. */
 static void submit_node_close(struct engine *g)
 {
 	struct op *op = op_new(OP_NODE_CLOSE, on_node_closed, g);
@@ -84,7 +84,7 @@ static int on_last_ends(sd_event_source *source, uint64_t usec, void *arg)
 	return 0;
 }
 
-/* ---- pacing: one alarm for whatever comes first ---- */
+/* ---- one alarm for the earliest event of all parts ---- */
 
 static usec_t earlier_of(usec_t a, usec_t b)
 {
@@ -100,13 +100,13 @@ static usec_t claim_pump(struct engine *g)
 	return earlier_of(claim, look);
 }
 
-/* The alarm is of this machine's clock. */
+/* The alarm uses the clock of this host; 'at' is on the clock of the store. */
 static void set_alarm(struct engine *g, usec_t at)
 {
 	alarm_set(g->alarm, at == USEC_NEVER ? at : at - cluster_offset(g->cluster));
 }
 
-/* Without a lease nothing is planned or started: somebody else may be doing it. */
+/* Without a lease nothing is planned or started, because another node may have taken over. */
 static void engine_pump(struct engine *g)
 {
 	bool trusted = cluster_trusted(g->cluster);
@@ -158,7 +158,7 @@ void engine_on_change(void *arg)
 void engine_on_alarm(bool clock_set, void *arg)
 {
 	if (clock_set)
-		log_info("the clock was set; looking again at what is due");
+		log_info("the clock was set; computing again what is due");
 	engine_pump(arg);
 }
 
@@ -167,9 +167,9 @@ void engine_on_fatal(const struct err *e, void *arg)
 	const struct engine *g = arg;
 
 	if (e->kind == ERR_REFUSED)
-		log_error("%s; or, if it was restored on purpose, remove '%s'", e->msg, g->term_file);
+		log_error("%s; if the store was restored on purpose, remove '%s'", e->msg, g->term_file);
 	else
-		log_error("the store must not be written any more, leaving: %s", e->msg);
+		log_error("the store must not be written to any more, exiting: %s", e->msg);
 	exit_loop(arg, e->kind == ERR_REFUSED ? EXIT_CONFIG : EXIT_TRY_AGAIN);
 }
 
@@ -192,12 +192,12 @@ static int on_stop_limit(sd_event_source *source, uint64_t usec, void *arg)
 {
 	(void)source;
 	(void)usec;
-	log_warning("the store takes too long, leaving without it");
+	log_warning("the store takes too long, exiting without its answer");
 	exit_loop(arg, 0);
 	return 0;
 }
 
-/* No new work; what was claimed goes back. */
+/* Starts nothing new and gives back claimed runs. */
 static int on_stop_signal(sd_event_source *source, const struct signalfd_siginfo *si, void *arg)
 {
 	struct engine *g = arg;
@@ -208,9 +208,9 @@ static int on_stop_signal(sd_event_source *source, const struct signalfd_siginfo
 		return 0;
 	}
 	g->stopping = true;
-	log_info("ending on signal %u; running jobs go on", si->ssi_signo);
-	sd_notify(0, "STOPPING=1\nSTATUS=ending; running jobs go on");
-	if (!g->store) { /* it could not be opened yet */
+	log_info("stopping on signal %u; running jobs continue", si->ssi_signo);
+	sd_notify(0, "STOPPING=1\nSTATUS=stopping; running jobs continue");
+	if (!g->store) { /* the store is not open yet */
 		exit_loop(g, 0);
 		return 0;
 	}
@@ -237,7 +237,7 @@ static int on_reload_signal(sd_event_source *source, const struct signalfd_sigin
 	(void)source;
 	(void)si;
 	if (!g->store) {
-		log_warning("the store is away: restart rather than reload");
+		log_warning("the store is unavailable: restart instead of reloading");
 		return 0;
 	}
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)clock_boot(g->o.clock));
@@ -262,7 +262,7 @@ bool engine_watch_signals(struct engine *g, struct err *e)
 	sigemptyset(&set);
 	for (size_t i = 0; i < ELEMENTS(signals); i++)
 		sigaddset(&set, signals[i].number);
-	sigprocmask(SIG_BLOCK, &set, NULL); /* before any thread is made */
+	sigprocmask(SIG_BLOCK, &set, NULL); /* before any thread is started */
 	signal(SIGPIPE, SIG_IGN);
 	for (size_t i = 0; i < ELEMENTS(signals); i++) {
 		int r = sd_event_add_signal(g->ev, NULL, signals[i].number, signals[i].fn, g);
@@ -273,7 +273,7 @@ bool engine_watch_signals(struct engine *g, struct err *e)
 	return true;
 }
 
-/* Descriptors for the clients; the spawner has its own for the workers. */
+/* Descriptors for clients. The spawner has its own for the workers. */
 static void raise_descriptor_limit(const struct config *c)
 {
 	rlim_t want = (rlim_t)(2 * c->connections + 256);
@@ -286,7 +286,6 @@ static void raise_descriptor_limit(const struct config *c)
 		log_warning("could not raise the limit of open files: %m");
 }
 
-/* Which exit status tells a supervisor what to do about it. */
 static int engine_exit_status(enum err_kind kind)
 {
 	switch (kind) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the configuration says to the engine's parts: at the start, and when it is read again. */
+/* Applies configuration values to the parts of the engine. */
 #include "base/auto.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -16,7 +16,7 @@
 #include "daemon/schedule/clock_guard.h"
 #include "daemon/api/submit/zone_caches.h"
 
-#define OWNER_PERCENT 75 /* of the node, for one owner, where several are served */
+#define OWNER_PERCENT 75 /* of the node, for one owner, in a system service */
 
 struct server_limits engine_server_limits(const struct config *c)
 {
@@ -45,7 +45,6 @@ void engine_bound_results(struct engine *g)
 	store_thread_bound_results(g->store, c->answers_per_uid, g->o.user_mode ? 0 : c->answers_total);
 }
 
-/* One owner leaves room for the others where there are others. */
 struct concurrency_rules engine_concurrency_rules(const struct engine *g)
 {
 	const struct config *c = g->o.config;
@@ -76,9 +75,9 @@ void engine_apply_config(struct engine *g, const struct config *fresh)
 
 	config_reload(g->o.config, fresh, &need_restart);
 	for (size_t i = 0; i < need_restart.n; i++)
-		log_warning("the new value of '%s' needs a restart", need_restart.v[i]);
+		log_warning("the new value of '%s' takes effect after a restart", need_restart.v[i]);
 	log_set_level((enum log_level)g->o.config->log_level);
-	planner_invalidate(g->planner); /* tzdata may be new, too */
+	planner_invalidate(g->planner); /* tzdata may have been updated */
 	zone_caches_forget(g->zones, g->store);
 	clock_guard_set_wait(g->clock_guard, g->o.config->time_sync_wait * USEC_SEC);
 	rules = engine_concurrency_rules(g);
@@ -95,5 +94,5 @@ void engine_apply_config(struct engine *g, const struct config *fresh)
 		server_set_limits(g->server, &limits);
 		server_find_admins(g->server);
 	}
-	log_info("configuration read again");
+	log_info("configuration reloaded");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps a second daemon off the SQLite file, and leaves word in the state directory of the socket of this one. */
+/* Locks the SQLite file against a second daemon and publishes the socket of this one. */
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -45,7 +45,7 @@ bool engine_lock_store(struct engine *g, struct err *e)
 	if (!file_system_check(g->store_where, &verdict, &type, e))
 		return false;
 	if (verdict == FILE_SYSTEM_UNKNOWN)
-		log_warning("store '%s' is on '%s', which other machines may share: only this one may use the file", g->store_where, type);
+		log_warning("store '%s' is on '%s', which may be shared with other machines: only this machine may use the file", g->store_where, type);
 	return file_lock_take(&(struct file_lock_options){.where = g->store_where, .instance = g->o.instance,
 		.node_name = g->o.config->node_name, .node = g->o.node_name, .socket = socket}, &g->file_lock, e);
 }
@@ -57,13 +57,13 @@ static char *published_line(const struct engine *g)
 	return xprintf("%s\n", socket);
 }
 
-/* As after kill -9: what is not committed was not acknowledged, and the log stays for the next daemon. */
+/* The same as after kill -9: uncommitted work was not acknowledged, and the WAL stays for the next daemon. */
 static void on_missing(void *arg)
 {
 	const struct engine *g = arg;
 
-	log_error("this process has lost its locks on the store '%s': a descriptor of the file was closed in it; leaving at once, "
-		  "so that nothing is written without them; the service manager starts it again, or type 'jobschedd%s'",
+	log_error("this process has lost its locks on the store '%s': it has closed a descriptor of the file; exiting at once, "
+		  "because nothing may be written without the locks; the service manager restarts it, or type 'jobschedd%s'",
 		g->store_where, g->o.user_mode ? " --user" : "");
 	_exit(EXIT_TRY_AGAIN);
 }
@@ -80,7 +80,7 @@ bool engine_publish_socket(struct engine *g, struct err *e)
 			.on_missing = on_missing, .arg = g});
 	r = io_write_file(g->o.paths->socket_file, line, strlen(line), 0600);
 	if (r < 0)
-		log_warning("could not write '%s', clients with another XDG_RUNTIME_DIR do not find this daemon: %s",
+		log_warning("could not write '%s', so clients with another XDG_RUNTIME_DIR cannot find this daemon: %s",
 			g->o.paths->socket_file, strerror(-r));
 	return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine among other nodes: what its cluster tells it, and what its parts ask. */
+/* Connects the engine to the cluster, the store watch and the output relays. */
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -20,8 +20,8 @@
 #include "store/backend/file_lock.h"
 #include "store/ops/op.h"
 
-#define HOLD_MARGIN 5    /* so much of a lease beyond it a peer may hold the file and stand still */
-#define ALONE_LEASES 8   /* the lease of a node that is alone on its file is so much longer */
+#define HOLD_MARGIN 5    /* a stopped node may hold the file for the lease plus this fraction of it */
+#define ALONE_LEASES 8   /* the lease of the only node of a SQLite file is longer by this factor */
 
 usec_t engine_offset(void *arg)
 {
@@ -64,7 +64,7 @@ void engine_on_opened(int64_t others, void *arg)
 		peer_wakeup_send(g->peer_wakeup);
 }
 
-/* Before the row of the node names it: a later daemon that holds the lock knows then that this spawner's daemon has ended. */
+/* Called before the node is registered. A later daemon that gets the lock then knows that the daemon of this spawner has ended. */
 void engine_on_spawner(const char *spawner, void *arg)
 {
 	const struct engine *g = arg;
@@ -122,14 +122,14 @@ static void on_given_up(void *arg)
 	dispatcher_rejoin(((struct engine *)arg)->dispatcher);
 }
 
-/* Alone, nobody changes the store but us: it needs no watching. */
+/* While this node is the only one, no other process changes the store, and it is not watched. */
 static void on_peers(void *arg)
 {
 	struct engine *g = arg;
 	struct err e = {};
 
 	if (!g->store_watcher && !store_watcher_new(g->ev, &g->clock, g->store_where, g->node_id, on_news, g, &g->store_watcher, &e))
-		log_warning("what other nodes do is seen late: %s", e.msg);
+		log_warning("changes by other nodes are noticed late: %s", e.msg);
 }
 
 static void on_lease_deadline(usec_t end_at, usec_t kill_at, void *arg)
@@ -137,7 +137,7 @@ static void on_lease_deadline(usec_t end_at, usec_t kill_at, void *arg)
 	spawner_link_set_deadline(((struct engine *)arg)->spawner, end_at, kill_at);
 }
 
-/* Who has to wait for the store is told so; the engine's own work goes on trying. */
+/* Waiting clients are told the reason. The work of the daemon itself is retried. */
 static void on_away(const struct err *why, bool unknown, void *arg)
 {
 	struct engine *g = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the engine's files share: its parts, and what they tell it. */
+/* State of the engine, private to the engine's files. */
 #pragma once
 #include "base/clock.h"
 #include "base/io.h"
@@ -19,18 +19,18 @@ struct batch_wake;
 struct engine {
 	struct engine_options o;
 	char node_id[RANDOM_ID_LEN + 1];
-	struct clock clock; /* the store's time of day */
+	struct clock clock; /* the store's time of day: host clock plus offset */
 	char *labels;       /* see op_claim; NULL: none */
 	char *boot_id;      /* NULL: unknown */
 	char *term_file;
-	struct store_thread *leases; /* renewals do not wait behind a batch; of a file, which has one writer, the same as 'store' */
+	struct store_thread *leases; /* PostgreSQL: a writer for renewals only, so that they do not wait behind a batch; NULL: 'store' */
 	struct cluster *cluster;
-	bool taken_over, looked; /* what earlier lives left is ours; we have a lease, and our part of the schedule */
-	struct peer_wakeup *peer_wakeup;       /* NULL: many hosts, where it cannot be heard */
-	struct store_watcher *store_watcher; /* NULL: this node has been alone so far */
+	bool taken_over, looked; /* runs of earlier daemons are taken over; the first look at the store is complete */
+	struct peer_wakeup *peer_wakeup;       /* NULL: PostgreSQL, whose nodes are on several hosts */
+	struct store_watcher *store_watcher; /* NULL: this node has been the only one so far */
 	struct store_outage *store_outage;
-	struct file_lock *file_lock; /* NULL: a server's store */
-	struct lock_guard_process *guard;         /* as it */
+	struct file_lock *file_lock; /* NULL: PostgreSQL */
+	struct lock_guard_process *guard;         /* NULL: PostgreSQL */
 	char *machine; /* NULL: unknown */
 	char *store_where, *store_shown, *spawner_program;
 	sd_event *ev;
@@ -54,24 +54,24 @@ struct engine {
 	struct notifier *notifier;
 	struct concurrency *concurrency;
 	struct output_relays *relays;
-	struct allow_list *allow; /* NULL: one user alone */
+	struct allow_list *allow; /* NULL: user mode */
 	struct server *server;
 	bool stopping, closing;
 };
 
 /* engine_start.c */
-bool engine_start(struct engine *g, struct err *e); /* false without an error: told to stop */
-void engine_end(struct engine *g);                  /* whatever of it there is */
+bool engine_start(struct engine *g, struct err *e); /* false without an error: a signal told it to stop */
+void engine_end(struct engine *g);                  /* also of an engine that was started in part */
 void engine_serve(struct engine *g);
 
 /* engine_config.c */
 struct server_limits engine_server_limits(const struct config *c);
-void engine_bound_results(struct engine *g); /* of reads, see store_thread.h */
+void engine_bound_results(struct engine *g); /* see store_thread.h */
 struct concurrency_rules engine_concurrency_rules(const struct engine *g);
 struct retention_limits engine_retention_limits(const struct engine *g);
 void engine_apply_config(struct engine *g, const struct config *fresh);
 
-/* engine.c; all of these get the engine */
+/* engine.c; 'arg' is the engine */
 bool engine_watch_signals(struct engine *g, struct err *e);
 void engine_on_wake(const struct batch_wake *w, void *arg);
 void engine_on_events(const struct event_list *l, void *arg);
@@ -85,8 +85,8 @@ void engine_on_busy(void *arg);
 /* engine_nodes.c */
 bool engine_join(struct engine *g, struct err *e);
 usec_t engine_realtime(void *arg); /* the store's time of day */
-usec_t engine_boottime(void *arg); /* our own */
-usec_t engine_offset(void *arg);   /* the store's time of day less our own */
+usec_t engine_boottime(void *arg); /* of this host */
+usec_t engine_offset(void *arg);   /* the store's time of day minus that of this host */
 bool engine_trusted(void *arg);
 bool engine_leads(void *arg);
 bool engine_has_peers(void *arg);
@@ -97,10 +97,10 @@ bool engine_start_relays(struct engine *g, struct err *e);
 
 /* engine_lock.c */
 bool engine_lock_store(struct engine *g, struct err *e);    /* before the store is opened */
-bool engine_publish_socket(struct engine *g, struct err *e); /* after it was */
+bool engine_publish_socket(struct engine *g, struct err *e); /* after it was opened */
 void engine_unlock_store(struct engine *g);                 /* after it was closed */
 
-/* engine_self.c; texts are the caller's, NULL: unknown, or none */
+/* engine_self.c; the caller frees the texts; NULL: unknown, or none */
 char *engine_machine(const struct config *c);
 char *engine_boot_id(void);
 bool engine_labels(const char *labels, char **ret, struct err *e); /* as lines */

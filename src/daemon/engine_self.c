@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the engine knows of itself before it starts: machine, boot, labels. */
+/* Reads machine ID, boot ID and labels of this node. */
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -10,20 +10,19 @@
 #include "daemon/engine_private.h"
 #include <string.h>
 
-/* What tells this machine from another one; without it nobody can tell. */
 char *engine_machine(const struct config *c)
 {
 	const char *path = c->machine_id_file ? c->machine_id_file : "/etc/machine-id";
 	AUTO_DONE(buf) id = {};
 
 	if (io_read_file(path, &id, 256) < 0 || strcspn(id.data ? id.data : "", "\n") == 0) {
-		log_warning("'%s' does not tell which machine this is: a copied store would not be noticed", path);
+		log_warning("'%s' has no machine ID: a store copied from another machine cannot be detected", path);
 		return NULL;
 	}
 	return xstrndup(id.data, strcspn(id.data, "\n"));
 }
 
-/* Which boot of the kernel this is: leases in a file count from there. */
+/* Leases in a SQLite file use the boottime clock, which is valid within one boot. */
 char *engine_boot_id(void)
 {
 	AUTO_DONE(buf) id = {};
@@ -31,7 +30,7 @@ char *engine_boot_id(void)
 	return io_read_file("/proc/sys/kernel/random/boot_id", &id, 64) < 0 ? NULL : xstrndup(id.data, strcspn(id.data, "\n"));
 }
 
-/* zone=a,gpu=yes becomes lines, so that a label is found whole. */
+/* Converts zone=a,gpu=yes into lines, so that SQL can search for a whole label. */
 bool engine_labels(const char *labels, char **ret, struct err *e)
 {
 	AUTO_DONE(buf) lines = {};

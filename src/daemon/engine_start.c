@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine's parts: made in order, told of each other, and ended in reverse. */
+/* Creates and destroys the parts of the engine in order. */
 #include "base/err.h"
 #include "base/log.h"
 #include "daemon/loop/alarm.h"
@@ -39,7 +39,7 @@
 #include <systemd/sd-event.h>
 #include <unistd.h>
 
-#define STORE_RETRY USEC_SEC /* between two tries to reach it at the start */
+#define STORE_RETRY USEC_SEC /* between attempts to open the store at start */
 
 void engine_serve(struct engine *g)
 {
@@ -85,13 +85,13 @@ void engine_serve(struct engine *g)
 	sd_notify(0, "READY=1\nSTATUS=ready");
 }
 
-/* Who submits something right after we are ready finds it planned at once. */
+/* The API starts when the runs are taken over and the segments are known, so that a job is planned as soon as it is submitted. */
 static void on_ready(void *arg)
 {
 	struct engine *g = arg;
 
 	g->taken_over = true;
-	net_client_connect(g->net); /* the runs that use artifacts are known now */
+	net_client_connect(g->net); /* the artifacts in use are known now */
 	if (g->looked && !g->server)
 		engine_serve(g);
 }
@@ -122,7 +122,7 @@ static bool start_net(struct engine *g, struct err *e)
 		.budget = g->o.config->artifact_budget, .synced = on_net_synced, .arg = g}, &g->net, e);
 }
 
-/* ---- artifacts: the dispatcher knows which runs want and use them ---- */
+/* ---- artifacts ---- */
 
 static void on_artifact(int64_t run, int64_t fence, int tree, const struct err *why, void *arg)
 {
@@ -172,17 +172,17 @@ static bool start_retention(struct engine *g, struct err *e)
 	}, &g->retention, e);
 }
 
-/* ---- all of them ---- */
+/* ---- start and end ---- */
 
-/* What the libraries say of a unit that may not use the network; those who forgot that do not see it in their words. */
+/* Typical errors in a unit without network access. The messages themselves do not mention the unit. */
 static bool lacks_network(const struct engine *g, const struct err *why)
 {
 	return !g->o.user_mode && (strstr(why->msg, "Address family not supported") || strstr(why->msg, "could not translate host name"));
 }
 
 /*
- * A store that cannot be reached is waited for. To the service manager we are ready then: those who ask hear the reason,
- * and a machine that boots before its server does not have a unit that failed. False without an error: told to stop.
+ * Waits for a store that cannot be reached. The daemon reports itself ready meanwhile and answers clients with the reason, so
+ * that the unit does not fail when a machine boots before its database server. False without an error: told to stop.
  */
 static bool open_store(struct engine *g, const struct store_thread_options *o, struct err *e)
 {
@@ -195,9 +195,9 @@ static bool open_store(struct engine *g, const struct store_thread_options *o, s
 		if (e->kind != ERR_UNREACHABLE || (!room && !startup_responder_new(g->ev, listener_fd(g->listener), &room, e)))
 			return false;
 		if (lacks_network(g, &why))
-			err_set(&why, why.kind, "%s (may its unit use the network? see network.conf in jobschedd(8))", e->msg);
+			err_set(&why, why.kind, "%s (the unit may lack network access: see network.conf in jobschedd(8))", e->msg);
 		if (startup_responder_set_reason(room, &why)) {
-			log_error("%s; trying again until it answers", why.msg);
+			log_error("%s; retrying until the store answers", why.msg);
 			sd_notifyf(0, "READY=1\nSTATUS=%s", why.msg);
 		}
 		while ((now = clock_boot(g->o.clock)) < until && !g->stopping)
@@ -254,7 +254,7 @@ static bool make_dispatcher(struct engine *g, struct err *e)
 	return true;
 }
 
-/* The store, and what is there before it: signals are blocked before a thread is made, and who asks meanwhile is heard. */
+/* Opens the store. Signals are blocked before the first thread starts, and the socket accepts clients meanwhile. */
 static bool start_store(struct engine *g, struct err *e)
 {
 	const struct paths *p = g->o.paths;
@@ -327,10 +327,10 @@ void engine_end(struct engine *g)
 	store_watcher_free(g->store_watcher);
 	store_outage_free(STEAL(g->store_outage));
 	lock_guard_process_free(STEAL(g->guard));
-	store_thread_leave(g->leases); /* both at a time */
+	store_thread_leave(g->leases); /* both before the first is waited for */
 	store_thread_leave(g->store);
 	store_thread_free(g->leases);
-	store_thread_free(g->store); /* finishes what is queued, so before those who own it */
+	store_thread_free(g->store); /* completes queued operations, so before the parts that submitted them are freed */
 	engine_unlock_store(g);
 	cluster_free(g->cluster);
 	output_relays_free(g->relays);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Restores a store from a backup, with the privileges of the owner of the store's directory. */
+/* Restores a store from a backup with the privileges of the owner of the store directory. */
 #include "daemon/restore.h"
 #include "base/auto.h"
 #include "base/clock.h"
@@ -38,7 +38,7 @@ static int restore_exit_status(enum err_kind kind)
 	}
 }
 
-/* The backup is opened by the caller, who may read files that the owner of the store may not. */
+/* Opened with the privileges of the caller, who may read files that the owner of the store may not. */
 static bool open_backup(const char *path, int *ret, struct err *e)
 {
 	AUTO_TEXT wal = xprintf("%s-wal", path);
@@ -54,7 +54,7 @@ static bool open_backup(const char *path, int *ret, struct err *e)
 	return true;
 }
 
-/* Root opens no file in a directory whose owner could put links there: it becomes the owner first, for good. */
+/* Root opens no file in a directory whose owner could place links there: it first becomes the owner, irrevocably. */
 static bool become_owner(const char *dir, struct err *e)
 {
 	const struct passwd *pw;
@@ -100,7 +100,7 @@ int restore_run(const struct restore_command *c, const struct paths *p, const st
 	else
 		ok = open_backup(c->backup, &backup, &e) && become_owner(dirname(copy), &e);
 	if (ok) {
-		where = engine_store_where(config, p); /* as the owner: it follows links */
+		where = engine_store_where(config, p); /* as the owner, because it follows links */
 		ok = replace_store(c, backup, where, &kept, &e);
 	}
 	if (!ok) {
@@ -109,6 +109,6 @@ int restore_run(const struct restore_command *c, const struct paths *p, const st
 	}
 	printf("restored '%s' from '%s'\n", where, c->backup);
 	if (kept)
-		printf("what was there is kept as '%s'\n", kept);
+		printf("the previous store is kept as '%s'\n", kept);
 	return 0;
 }

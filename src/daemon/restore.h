@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobschedd --restore: puts a backup in the place of a SQLite store. */
+/* jobschedd --restore: replaces a SQLite store by a backup. */
 #pragma once
 #include <stdbool.h>
 
@@ -10,9 +10,9 @@ struct paths;
 struct restore_command {
 	const struct clock *clock;
 	const char *backup;
-	const char *instance; /* NULL: the one without a name */
+	const char *instance; /* NULL: the unnamed instance */
 	bool from_now;
 };
 
-/* Returns the exit status of the process; the reason has been logged. As root it becomes the owner of the store's directory. */
+/* Returns the exit status of the process; the reason has been logged. Root becomes the owner of the store directory. */
 int restore_run(const struct restore_command *c, const struct paths *p, const struct config *config);

@@ -195,7 +195,7 @@ def what_ends_while_its_node_leaves_is_known_to_the_others():
         leaving, asked = c.nodes
         job, hold = held_on(c, leaving, asked)
         leaving.process.send_signal(signal.SIGTERM)
-        wait_until("it leaves", 30, lambda: "ending on signal" in leaving.said())
+        wait_until("it leaves", 30, lambda: "stopping on signal" in leaving.said())
         os.unlink(hold)
         assert leaving.ended() == 0
         run = asked.runs(job)[0]

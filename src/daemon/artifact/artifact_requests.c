@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to jobsched-net of the kind NET_KIND_ARTIFACT. */
+/* Sends requests of the kind NET_KIND_ARTIFACT to jobsched-net. */
 #include "daemon/artifact/artifact_requests.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BUSY_SHOWN (30 * USEC_SEC) /* longer than the time after which a run tries again */
+#define BUSY_SHOWN (30 * USEC_SEC) /* longer than the delay between the tries of a run */
 
 struct artifact_requests {
 	struct artifact_requests_options o;
-	struct err busy;   /* the last result that asked for a later try */
+	struct err busy;   /* the last result NET_BUSY */
 	usec_t busy_at;    /* boottime; 0: none since the last success */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks jobsched-net for the artifacts of runs, and tells it when a run does not need its artifact any more. */
+/* Requests artifacts for runs from jobsched-net, and releases them. */
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
@@ -13,15 +13,15 @@ struct net_client;
 struct artifact_requests_options {
 	const struct clock *clock; /* borrowed */
 	struct net_client *net;  /* borrowed */
-	int64_t limit;           /* bytes of one artifact, fetched and unpacked */
-	usec_t timeout;          /* of one try to fetch */
+	int64_t limit;           /* bytes of one artifact, both downloaded and unpacked */
+	usec_t timeout;          /* of one download attempt */
 	/*
-	 * The end of artifacts_get(). 'tree' is moved and -1 if there is a reason in 'why'; ERR_BUSY: it can be tried again
-	 * later. Called from the loop, never from inside artifacts_get().
+	 * The result of artifact_requests_get(). 'tree' is the directory of the artifact and is moved; -1: 'why' has the
+	 * reason, where ERR_BUSY means that a later try may succeed. Never called from inside artifact_requests_get().
 	 */
 	void (*on_done)(int64_t run, int64_t fence, int tree, const struct err *why, void *arg);
-	void (*on_file)(int64_t run, int64_t fence, int socket /* moved */, void *arg); /* its file is to be sent there */
-	void (*on_hold)(void *arg); /* artifacts_hold() is to be called for each run that uses an artifact */
+	void (*on_file)(int64_t run, int64_t fence, int socket /* moved */, void *arg); /* its file: URL is opened by the spawner and sent there */
+	void (*on_hold)(void *arg); /* call artifact_requests_hold() for each run that uses an artifact */
 	void *arg;
 };
 struct artifact_requests *artifact_requests_new(const struct artifact_requests_options *o);
@@ -35,6 +35,6 @@ struct artifact_user {
 };
 bool artifact_requests_get(struct artifact_requests *a, const struct artifact_user *u, struct err *e);
 void artifact_requests_hold(struct artifact_requests *a, const struct artifact_user *u);
-void artifact_requests_release(struct artifact_requests *a, int64_t run, int64_t fence); /* one that was never asked for is fine */
-/* Why artifacts have to wait at the moment; NULL: nothing is known to be in the way. */
+void artifact_requests_release(struct artifact_requests *a, int64_t run, int64_t fence); /* also for an artifact that was never requested */
+/* Why artifacts are delayed at the moment; NULL: no reason is known. */
 const char *artifact_requests_busy(const struct artifact_requests *a);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes what retention is about to delete. */
+/* Writes runs and jobs as JSON lines and compresses them. */
 #include "daemon/retention/archive.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#define GZIP_WINDOW (15 + 16) /* zlib's way to ask for a gzip header */
+#define GZIP_WINDOW (15 + 16) /* tells zlib to write a gzip header */
 
 static void archive_add_line(struct buf *out, const char *what, json_t *value /* moved */)
 {
@@ -134,6 +134,6 @@ bool archive_append(const char *dir, const char *name, const struct buf *lines, 
 	if (r == 0)
 		return true;
 	if (ftruncate(fd, before) < 0)
-		return err_errno(e, -r, "could not write the archive '%s', and it ends in a part now", path);
+		return err_errno(e, -r, "could not write the archive '%s', and its end is incomplete now", path);
 	return err_errno(e, -r, "could not write the archive '%s'", path);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* History on its way out: JSON lines, compressed, on disk before anything is deleted. */
+/* Archives expired history as compressed JSON lines before it is deleted. */
 #pragma once
 #include "base/clock.h"
 #include <stdbool.h>
@@ -13,8 +13,8 @@ struct store;
 bool archive_describe(struct store *s, const struct prune_candidates *list, struct buf *ret, struct err *e);
 
 /*
- * Adds the lines to DIR/NAME.jsonl.gz as one more member; durable when it returns. What a crash left half is at the end
- * of a file, because each pass begins a file of its own.
+ * Appends the lines to DIR/NAME.jsonl.gz as one gzip member, and calls fsync(). A member that a crash left incomplete is the
+ * last one of its file, because each pass uses a new file.
  */
 bool archive_append(const char *dir, const char *name, const struct buf *lines, struct err *e);
-char *archive_name(usec_t now); /* of a pass that begins now; caller frees */
+char *archive_name(usec_t now); /* file name for a pass that begins now; caller frees */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pass: old history first, then what is over a budget, then files of output that nobody owns. */
+/* A pass deletes old history, then history above the budgets, then orphaned output files. */
 #include "daemon/retention/retention.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -19,9 +19,9 @@
 #define FIRST_PASS (2 * USEC_MIN)
 #define PASS_EVERY USEC_HOUR
 #define CHECK_EVERY USEC_DAY
-#define STEP_PAUSE (20 * USEC_MSEC) /* the store has others to serve */
+#define STEP_PAUSE (20 * USEC_MSEC) /* between steps, so that other operations are not delayed */
 #define OUTPUTS_STEP 200
-#define EVENTS_STEP 500             /* as many as one step_start deletes */
+#define EVENTS_STEP 500             /* events that one step deletes at most */
 #define ENOUGH(budget) ((budget) - (budget) / 10)
 
 enum stage { STAGE_IDLE, STAGE_HISTORY, STAGE_BUDGET, STAGE_OUTPUTS, STAGE_STRAY, STAGE_CHECK, STAGE_MAX };
@@ -33,7 +33,7 @@ struct waiter {
 	struct waiter *next;
 };
 
-/* One look at the store, on the thread for chores. */
+/* One step: reads what to delete on the thread for long tasks, then deletes it. */
 struct step {
 	struct read_task task;
 	struct retention *r;
@@ -43,12 +43,12 @@ struct step {
 	const char *archive, *archive_name;
 	int output_dir;
 	struct retention_limits limits;
-	struct prune_pass pass;       /* in and out */
-	struct prune_candidates list;       /* results */
+	struct prune_pass pass;       /* input and result */
+	struct prune_candidates list;       /* result, as the members below */
 	struct kept_output *outputs;
 	size_t n_outputs;
 	struct strv problems;
-	bool more;                    /* of a budget: it is still over */
+	bool more;                    /* the budget is still exceeded */
 	bool ok;
 	struct err err;
 };
@@ -58,15 +58,15 @@ struct retention {
 	sd_event_source *timer;
 	enum stage stage;
 	struct waiter *waiters, **last_waiter;
-	struct waiter *served;        /* the pass is for this one; NULL: for the clock */
-	struct prune_pass usual, pass; /* usual: how far the passes of the clock have come */
+	struct waiter *served;        /* the pass was requested by this waiter; NULL: a periodic pass */
+	struct prune_pass usual, pass; /* usual: progress of the periodic passes */
 	struct retention_report report;
 	char *archive_name;           /* owned; of this pass */
 	usec_t checked_at;            /* CLOCK_BOOTTIME */
-	bool swept;                   /* stray files were looked for since the start */
-	bool busy;                    /* a look or an operation is on its way */
+	bool swept;                   /* orphaned files were searched for since the start */
+	bool busy;                    /* a step is under way */
 	bool stopped;
-	struct step *step;            /* the last one, until its operation is done */
+	struct step *step;            /* owned: the current one, while its operation is under way */
 };
 
 static void step_start(struct retention *r);
@@ -81,7 +81,7 @@ static void step_free(struct step *l)
 	free(l);
 }
 
-/* ---- on the thread for chores ---- */
+/* ---- on the thread for long tasks ---- */
 
 static bool archive_list(struct store *s, struct step *l)
 {
@@ -102,7 +102,10 @@ static bool step_find_budget(struct store *s, struct step *l)
 	return !l->more || (prune_candidates_of_owner(s, &l->pass, &l->list, &l->err) && archive_list(s, l));
 }
 
-/* The owner who has most gives first, down to who has most after him: nobody's is lost to another's flood. */
+/*
+ * Deletes output of the owner with the most bytes first, until the second largest owner has as much. So the output of one
+ * owner does not displace that of the others.
+ */
 static bool step_find_outputs(struct store *s, struct step *l)
 {
 	struct store_sizes sizes;
@@ -124,7 +127,7 @@ static bool step_find_outputs(struct store *s, struct step *l)
 	return true;
 }
 
-/* A crash after the rows were deleted leaves their files. */
+/* A crash between deleting rows and deleting files leaves orphaned files. */
 static bool step_find_strays(struct store *s, struct step *l)
 {
 	AUTO_DONE(output_dir_list) names = {};
@@ -136,7 +139,7 @@ static bool step_find_strays(struct store *s, struct step *l)
 		AUTO(run) *run = NULL;
 		struct err e = {};
 
-		/* negative numbers are not runs, and a run that is being made may not be seen here yet */
+		/* negative numbers are notices, and the row of a new run may not be visible on this connection yet */
 		if (names.v[i].run <= 0 || names.v[i].changed_at > l->now - USEC_HOUR || store_run_get(s, -1, names.v[i].run, &run, &e))
 			continue;
 		if (e.kind != ERR_NOT_FOUND) {
@@ -200,7 +203,7 @@ static void pass_begin(struct retention *r)
 		step_start(r);
 		return;
 	}
-	r->stage = STAGE_OUTPUTS; /* what follows is every node's own */
+	r->stage = STAGE_OUTPUTS; /* the following stages are done on every node */
 	next_stage(r);
 }
 
@@ -211,10 +214,10 @@ static void pass_end(struct retention *r)
 
 	r->stage = STAGE_IDLE;
 	if (p->runs || p->jobs || p->outputs)
-		log_info("retention: %" PRId64 " runs and %" PRId64 " jobs were deleted, %" PRId64 " files of output with %" PRId64
+		log_info("retention: deleted %" PRId64 " runs, %" PRId64 " jobs and %" PRId64 " output files with %" PRId64
 			 " bytes", p->runs, p->jobs, p->outputs, p->output_bytes);
 	if (!p->ok)
-		log_warning("retention stopped, it goes on in an hour: %s", p->why);
+		log_warning("retention stopped, next pass in 1 h: %s", p->why);
 	if (w) {
 		r->waiters = w->next;
 		if (!r->waiters)
@@ -257,7 +260,7 @@ static void forget_files(struct retention *r, const struct kept_output *v, size_
 			r->report.outputs++;
 			r->report.output_bytes += v[i].bytes;
 		} else {
-			r->swept = false; /* the file is left for another look */
+			r->swept = false; /* the file is searched for again */
 		}
 }
 
@@ -326,7 +329,7 @@ static void tell_problems(const struct strv *problems)
 	for (size_t i = 0; i < problems->n; i++)
 		log_error("the store is damaged: %s", problems->v[i]);
 	if (problems->n)
-		log_error("put a sound backup in its place with 'jobctl db restore FILE'");
+		log_error("replace it by an intact backup with 'jobctl db restore FILE'");
 }
 
 static void on_step_read(struct read_task *task)
@@ -401,7 +404,7 @@ bool retention_new(struct sd_event *ev, const struct retention_options *o, struc
 
 	r->o = *o;
 	r->last_waiter = &r->waiters;
-	r->checked_at = clock_boot(o->clock); /* a start checks, too */
+	r->checked_at = clock_boot(o->clock); /* the first check is due after CHECK_EVERY */
 	error = sd_event_add_time_relative(ev, &r->timer, CLOCK_BOOTTIME, (uint64_t)FIRST_PASS, 1, on_retention_timer, r);
 	if (error < 0)
 		return err_errno(e, -error, "could not make a timer");
@@ -439,7 +442,7 @@ void retention_stop(struct retention *r)
 void retention_set_limits(struct retention *r, const struct retention_limits *l)
 {
 	r->o.limits = *l;
-	r->usual = (struct prune_pass){}; /* what was kept may go now */
+	r->usual = (struct prune_pass){}; /* start again: runs kept before may exceed the new limits */
 }
 
 void retention_now(struct retention *r, const struct prune_rule *keep, retention_done_fn *fn, void *arg)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps history within its limits: a pass now and then, in small steps, archived before it is deleted. */
+/* Deletes expired history periodically, in small steps. */
 #pragma once
 #include "base/auto.h"
 #include "store/read/prune_candidates.h"
@@ -14,8 +14,8 @@ struct store_thread;
 
 struct retention_limits {
 	struct prune_rule keep;
-	int64_t store_budget;   /* bytes; 0: none */
-	int64_t owner_store_limit; /* of one owner but root; 0: none */
+	int64_t store_budget;   /* bytes; 0: no limit */
+	int64_t owner_store_limit; /* bytes of one owner other than root; 0: no limit */
 	int64_t output_budget;
 };
 struct retention_options {
@@ -23,27 +23,27 @@ struct retention_options {
 	struct store_thread *store;
 	struct retention_limits limits;
 	const char *archive;    /* borrowed: directory; NULL: nothing is archived */
-	bool (*may)(void *arg); /* whether passes are this node's to do: the leader's */
-	int output_dir;         /* to find what no run owns any more */
-	/* The spawner removes a file of output; false: it is not there, try later. */
+	bool (*may)(void *arg); /* this node leads, so it deletes history; NULL: always */
+	int output_dir;         /* to find orphaned output files */
+	/* Has the spawner delete the output of an attempt; false: the spawner is not connected, try later. */
 	bool (*forget)(int64_t run, int64_t attempt, void *arg);
 	void *arg;
 };
 
-/* What a pass did. */
+/* Result of a pass. */
 struct retention_report {
 	int64_t runs, jobs, events, outputs, output_bytes;
 	bool ok;
-	char why[512];          /* when not ok */
+	char why[512];          /* if not ok */
 };
 typedef void retention_done_fn(const struct retention_report *r, void *arg);
 
 bool retention_new(struct sd_event *ev, const struct retention_options *o, struct retention **ret, struct err *e);
-void retention_free(struct retention *r); /* after the store thread */
+void retention_free(struct retention *r); /* after the store threads have ended */
 AUTO_DEFINE(retention);
 struct prune_rule retention_rule(const struct retention *r);
-void retention_stop(struct retention *r); /* before the store thread ends: nothing more is begun */
+void retention_stop(struct retention *r); /* before the store threads end: begins no further step */
 void retention_set_limits(struct retention *r, const struct retention_limits *l);
 
-/* A pass at once, after the one that goes on. 'fn' is called in any case, at the latest when all ends. */
+/* Runs a pass now, or after the current one. 'fn' is always called, at the latest by retention_free(). */
 void retention_now(struct retention *r, const struct prune_rule *keep, retention_done_fn *fn, void *arg);
