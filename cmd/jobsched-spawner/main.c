@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobsched-spawner: options, who it serves, and then the loop, as a new spawner or as the one it was. */
+/* The jobsched-spawner program: options, privileges, start or resume. */
 #include "base/auto.h"
 #include "base/detach.h"
 #include "base/err.h"
@@ -36,22 +36,22 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define GO_ON (-1) /* no exit status */
+#define GO_ON (-1) /* continue; not an exit status */
 #define EXIT_USAGE 2
 #define CONFIG_DEFAULT JOBSCHED_SYSCONFDIR "/spawner.conf"
 #define EXIT_CONFIG 78
-#define EXIT_UNAVAILABLE 69 /* another one serves this directory */
+#define EXIT_UNAVAILABLE 69 /* another spawner holds the lock */
 
 struct options {
 	struct runtime_dirs dirs;
 	const char *config, *cgroup;
 	usec_t linger;
 	bool background, system;
-	int resume;         /* a state to go on with; -1: none */
+	int resume;         /* descriptor of the re-exec state; -1: a new spawner */
 	char *const *argv;
 };
 
-/* Of the system's spawner. */
+/* Of a spawner with --system. */
 struct authority {
 	struct spawner_conf conf;
 	struct user engine;
@@ -63,25 +63,25 @@ static void authority_done(struct authority *a)
 	spawner_conf_done(&a->conf);
 }
 
-/* What root says of us, and who the engine is. */
+/* Reads spawner.conf and looks up the user of the daemon. */
 static bool authority_load(const struct options *o, struct authority *ret, struct err *e)
 {
 	const char *path = o->config ? o->config : CONFIG_DEFAULT;
 
 	if (geteuid() != 0)
-		return err_set(e, ERR_DENIED, "--system is for root; without it a spawner serves one user");
+		return err_set(e, ERR_DENIED, "--system requires root; without it the spawner serves one user");
 	spawner_conf_init(&ret->conf);
 	if (!spawner_conf_read(&ret->conf, path, e))
 		return false;
 	if (ret->conf.pam != PAM_POLICY_OFF && !pam_available())
-		return err_set(e, ERR_REFUSED, "'%s' asks for PAM, and this program was built without it", path);
+		return err_set(e, ERR_REFUSED, "'%s' sets 'pam', but this program was built without PAM", path);
 	return lookup_process_wait(&(struct lookup_request){.whom = ret->conf.engine_user}, &ret->engine, e) ||
-	       err_wrap(e, "who is the engine ('engine-user' in '%s')", path);
+	       err_wrap(e, "could not look up the user of the daemon ('engine-user' in '%s')", path);
 }
 
 /* ---- options ---- */
 
-/* Asked by an older program before it becomes this one, with all of its options. */
+/* Called by an older program before its re-exec, with all options of that program. */
 static int option_can_read_state(struct options *o, const char *version)
 {
 	AUTO_DONE(authority) who = {};
@@ -168,28 +168,28 @@ static int option_version(struct options *o, const char *none)
 
 static int option_help(struct options *o, const char *none);
 
-/* Texts are stored where the table says, flags set; or 'fn' says what becomes of it: GO_ON, or an exit status. */
+/* An option stores its argument or a flag at 'offset', or calls 'fn', which returns GO_ON or an exit status. */
 static const struct {
 	const char *name, *arg;
 	size_t offset;
 	int (*fn)(struct options *o, const char *value);
-	const char *help; /* NULL: it is not for people */
+	const char *help; /* NULL: internal option */
 } table[] = {
-	{"runtime-dir", "DIR", offsetof(struct options, dirs.runtime_dir), NULL, "where its socket is"},
-	{"output-dir", "DIR", offsetof(struct options, dirs.output_dir), NULL, "where the output of jobs is kept"},
-	{"state-dir", "DIR", offsetof(struct options, dirs.state_dir), NULL, "where its lock and id are (the runtime directory)"},
-	{"system", NULL, offsetof(struct options, system), NULL, "as root: every worker becomes the owner of its job"},
-	{"config", "FILE", offsetof(struct options, config), NULL, "what the system's spawner may do (" CONFIG_DEFAULT ")"},
+	{"runtime-dir", "DIR", offsetof(struct options, dirs.runtime_dir), NULL, "directory of the socket"},
+	{"output-dir", "DIR", offsetof(struct options, dirs.output_dir), NULL, "directory for the output of jobs"},
+	{"state-dir", "DIR", offsetof(struct options, dirs.state_dir), NULL, "directory for lock, id and warrant key (default: the runtime directory)"},
+	{"system", NULL, offsetof(struct options, system), NULL, "serve all users: run as root, start each job as its owner"},
+	{"config", "FILE", offsetof(struct options, config), NULL, "configuration for --system (default: " CONFIG_DEFAULT ")"},
 	{"cgroup", "PLACE", offsetof(struct options, cgroup), NULL,
-		"where runs have their control groups: a directory, 'none', or 'auto' (auto)"},
-	{"linger", "SECONDS", 0, option_linger, "leave after that long without engine, worker and unreported end (60; 0: never)"},
-	{"background", NULL, offsetof(struct options, background), NULL, "return when it listens; messages go to DIR/spawner.log"},
+		"control groups for runs: a directory, 'none' or 'auto' (default: auto)"},
+	{"linger", "SECONDS", 0, option_linger, "exit after this time without daemon, worker or unreported end (default: 60; 0: never)"},
+	{"background", NULL, offsetof(struct options, background), NULL, "return when it listens; log to spawner.log in the runtime directory"},
 	{"can-read-state", "N", 0, option_can_read_state,
-		"say by the exit status whether this program could go on where one has left off\n"
-		"                      that writes version N of its state (SIGHUP makes it do so)"},
+		"exit with 0 if this program can resume from version N of the state, otherwise with 1\n"
+		"                      (used on SIGHUP, before the running spawner executes this program)"},
 	{"help", NULL, 0, option_help, "show this help"},
 	{"version", NULL, 0, option_version, "show the version"},
-	/* by the program itself only */
+	/* internal options */
 	{"resume", "FD", 0, option_resume, NULL},
 	{"lookup", "WHOM", 0, option_lookup, NULL},
 	{"lookup-account", "WHOM", 0, option_lookup_account, NULL},
@@ -202,7 +202,7 @@ static const struct {
 static void spawner_usage_print(FILE *out)
 {
 	fputs("usage: jobsched-spawner --runtime-dir DIR --output-dir DIR [OPTION…]\n"
-	      "Starts workers for jobschedd and reports how they end. Started by jobschedd in user mode.\n\n", out);
+	      "Starts the commands of jobs for jobschedd and reports how they end. In user mode jobschedd starts it.\n\n", out);
 	for (size_t i = 0; i < ELEMENTS(table); i++) {
 		AUTO_TEXT name = xprintf("--%s %s", table[i].name, table[i].arg ? table[i].arg : "");
 
@@ -255,16 +255,16 @@ static int spawner_options_parse(int argc, char **argv, struct options *o)
 	return EXIT_USAGE;
 }
 
-/* ---- becoming a spawner ---- */
+/* ---- process setup ---- */
 
-/* Signals come through a descriptor; 0, 1 and 2 exist; nothing inherited stays open but what a state names. */
+/* Resets signal handlers, blocks all signals, makes sure that descriptors 0 to 2 are open, closes inherited ones. */
 static void process_state_reset(bool resume)
 {
-	static const char preset[64]; /* the kernel's struct sigaction, all zero: SIG_DFL */
+	static const char preset[64]; /* struct sigaction of the kernel, all zero: SIG_DFL */
 	sigset_t all;
 	int fd;
 
-	for (int s = 1; s < NSIG; s++) /* libc keeps two of them to itself and would not touch these */
+	for (int s = 1; s < NSIG; s++) /* a system call, because libc does not reset its two internal signals */
 		syscall(SYS_rt_sigaction, s, preset, NULL, (NSIG - 1) / 8);
 	signal(SIGPIPE, SIG_IGN);
 	sigfillset(&all);
@@ -276,7 +276,7 @@ static void process_state_reset(bool resume)
 		close(fd);
 	else
 		close_range(3, ~0U, 0);
-	umask(027); /* the group may read the output of jobs */
+	umask(027); /* the group of the daemon may read the output of jobs */
 }
 
 /* The log of a spawner in the background. It is emptied at the start if it is larger than 1 MiB. */
@@ -301,7 +301,7 @@ static int spawner_background(const char *dir)
 	return detach_start(log);
 }
 
-/* What root allows all runs of one owner together. */
+/* Sets the limits of spawner.conf for all runs of one owner together. */
 static bool owner_limits_set(struct cgroups *g, const struct authority *who, struct err *e)
 {
 	const struct spawner_conf *c = who ? &who->conf : NULL;
@@ -313,15 +313,15 @@ static bool owner_limits_set(struct cgroups *g, const struct authority *who, str
 	wanted = (c->owner_memory ? CGROUP_MEMORY : 0U) | (c->owner_cpu ? CGROUP_CPU : 0U) | (c->owner_pids ? CGROUP_PIDS : 0U);
 	if (!(wanted & ~there))
 		return true;
-	err_set(e, ERR_REFUSED, "spawner.conf limits owners, and there are no control groups here that do all of that; "
-				"delegate them to the service (Delegate=yes), or set limit-missing = report");
+	err_set(e, ERR_REFUSED, "spawner.conf sets limits for owners, but the control groups lack a controller for them; "
+				"delegate the controllers to the service (Delegate=yes), or set limit-missing = report");
 	if (c->limit_missing == MISSING_REFUSE)
 		return false;
 	log_warning("%s", e->msg);
 	return true;
 }
 
-/* Several spawners may share a place; the runtime directory is what tells them apart. */
+/* Several spawners may share a parent group. The hash of the runtime directory gives each its own name. */
 static bool spawner_cgroups_open(const struct options *o, const struct authority *who, struct cgroups *ret, struct err *e)
 {
 	AUTO_TEXT real = realpath(o->dirs.runtime_dir, NULL);
@@ -337,7 +337,7 @@ static bool spawner_cgroups_open(const struct options *o, const struct authority
 	if (!cgroups_open(ret, o->cgroup, name, e))
 		return false;
 	if (cgroups_enabled(ret))
-		log_info("runs have control groups in '%s'", ret->path);
+		log_info("using control groups in '%s'", ret->path);
 	return owner_limits_set(ret, who, e);
 }
 
@@ -349,7 +349,7 @@ static struct runtime_dirs dirs_for_authority(const struct options *o, const str
 	return p;
 }
 
-/* What warrants are made with, and the socket for those who may approve only their own. */
+/* Opens the warrant key and, with require-warrant = all, the warrant socket. */
 static bool warrants_prepare(const struct runtime_dirs *p, struct authority *who, int *ret_asks, struct err *e)
 {
 	AUTO_FD state = open(p->state_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -360,7 +360,7 @@ static bool warrants_prepare(const struct runtime_dirs *p, struct authority *who
 	       (who->conf.require_warrant != WARRANT_ALL || runtime_dir_listen(p, SOCKET_FOR_ALL, ret_asks, e));
 }
 
-/* Serves until it is time to leave. */
+/* Runs the loop until the spawner exits. */
 static int spawner_run_until_exit(const struct options *o, struct authority *who, struct spawner_options *so)
 {
 	AUTO_FD asks = -1;
@@ -388,7 +388,7 @@ static int spawner_run_until_exit(const struct options *o, struct authority *who
 	if (!ok)
 		log_error("%s", e.msg);
 	else
-		log_info("spawner %s leaves", so->id);
+		log_info("spawner %s exits", so->id);
 	return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
@@ -424,7 +424,7 @@ static int spawner_begin(const struct options *o, int *ready)
 			       .groups = &groups});
 }
 
-/* The process was a spawner before it became this program, and goes on as the same one. */
+/* Resumes after a re-exec: same process, same id, same workers. */
 static int spawner_continue(const struct options *o)
 {
 	AUTO_DONE(cgroups) groups = {.root = -1};
@@ -435,9 +435,9 @@ static int spawner_continue(const struct options *o)
 	struct err e = {};
 	int code;
 
-	prctl(PR_SET_NAME, "jobsched-spawner"); /* it was run by a descriptor */
+	prctl(PR_SET_NAME, "jobsched-spawner"); /* execveat() of a descriptor sets the name to a number */
 	if (!reexec_state_open(o->resume, &state, &e) || (who && !authority_load(o, who, &e))) {
-		log_error("could not go on with what was here: %s", e.msg);
+		log_error("could not resume from the state: %s", e.msg);
 		return EXIT_FAILURE;
 	}
 	h = reexec_state_head(state);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a spawner lives: made and checked, locked, named, listened at. */
+/* Creates, checks and locks the spawner's directories; opens its sockets. */
 #include "jobsched-spawner/runtime_dir.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The engine's group may connect, too; nothing is changed by name in a directory that is the engine's. */
+/* Creates the socket with its final group and mode: chown() by name would be a race in a directory that the daemon can write. */
 static int bind_for_engine(int fd, const struct sockaddr_un *a, const struct user *engine, mode_t mode)
 {
 	mode_t mask = umask(0777 & ~mode);
@@ -64,9 +64,9 @@ bool runtime_dir_take_over(const struct runtime_dirs *p, char id[RANDOM_ID_LEN +
 		int n = procfs_kill_all(old.data);
 
 		if (n > 0)
-			log_warning("ended %d processes that an earlier spawner had left", n);
+			log_warning("killed %d processes that an earlier spawner had left", n);
 		else if (n < 0)
-			log_error("some processes of an earlier spawner could not be ended; going on");
+			log_error("could not kill some processes of an earlier spawner; continuing");
 	}
 	io_random_id(id);
 	buf_clear(&old);
@@ -75,14 +75,14 @@ bool runtime_dir_take_over(const struct runtime_dirs *p, char id[RANDOM_ID_LEN +
 	return r < 0 ? err_errno(e, -r, "could not write '%s'", path) : true;
 }
 
-/* A directory of ours; of root's spawner, one that the engine's group may pass and nobody else. */
+/* Opens or creates a directory. With --system it belongs to root, and the group of the daemon may read it. */
 static bool private_dir_open(const char *path, mode_t mode, const struct user *engine, int *ret, struct err *e)
 {
 	struct stat st;
 	int r = io_mkdirs(path, mode);
 
 	if (r < 0)
-		return err_errno(e, -r, "could not make directory '%s'", path);
+		return err_errno(e, -r, "could not create directory '%s'", path);
 	*ret = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (engine ? O_NOFOLLOW : 0));
 	if (*ret < 0 || fstat(*ret, &st) < 0)
 		return err_errno(e, errno, "could not open directory '%s'", path);
@@ -101,11 +101,11 @@ char *runtime_dir_artifact(const struct runtime_dirs *p)
 	int r = path ? io_mkdirs(path, 0755) : 0;
 
 	if (r < 0)
-		log_warning("could not make directory '%s', jobs with artifacts will not start: %s", path, strerror(-r));
+		log_warning("could not create directory '%s', jobs with artifacts will not start: %s", path, strerror(-r));
 	return STEAL(path);
 }
 
-/* Of one that was killed a child may still have the lock, for as long as it takes to become a job. */
+/* Retries for a second: a child of a killed spawner holds the lock until its exec(). */
 static int lock_file_retry(const char *path)
 {
 	const struct timespec moment = {.tv_nsec = 50000000};
@@ -125,7 +125,7 @@ bool runtime_dir_open(const struct runtime_dirs *p, int *ret_lock, int *ret_outp
 	int r = io_mkdirs(p->runtime_dir, p->engine ? 0755 : 0700);
 
 	if (r < 0)
-		return err_errno(e, -r, "could not make directory '%s'", p->runtime_dir);
+		return err_errno(e, -r, "could not create directory '%s'", p->runtime_dir);
 	if (!private_dir_open(p->state_dir, p->engine ? 0750 : 0700, p->engine, &state, e) ||
 		!private_dir_open(p->output_dir, 0750, p->engine, ret_output, e))
 		return false;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every system call between the birth of a worker and its command is made to fail, or to lie, in turn:
-# the command runs as its owner, whole, or not at all.
+# Each system call between the clone() of a worker and its exec() fails, or falsely reports success, in turn:
+# the command runs completely as its owner, or not at all.
 import contextlib
 import os
 import re
@@ -10,13 +10,13 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import case, main, need_program, wait_until
 from system import System, Traced
 
-# It says who it is in a file, whatever became of its output.
+# It writes its identity to a file, in case the injected fault affects its output.
 COMMAND = ["/bin/sh", "-c", "cat /proc/self/status >~/ids"]
 CALL = re.compile(r"^(\d+)\s+(\w+)\((.*)$")
 
 
 def birth(text):
-    """The calls of the worker from its first to its execve, each with its place among those of its name."""
+    """The system calls of the worker up to its execve, each with its ordinal among calls of the same name."""
     calls, seen, worker = [], {}, None
     exec_line = next(l for l in text.splitlines() if 'execve("/bin/sh"' in l)
     worker = exec_line.split()[0]
@@ -33,7 +33,7 @@ def birth(text):
 
 
 def not_dumpable(text):
-    """Whether the worker turns core dumps off when it has become its owner, before it enters anything of his."""
+    """Whether the worker disables core dumps after it has changed to the owner and before it enters a directory of the owner."""
     worker = next(l for l in text.splitlines() if 'execve("/bin/sh"' in l).split()[0]
     mine = [l.split(None, 1)[1] for l in text.splitlines() if l.startswith(worker + " ")]
     turned = next((i for i, l in enumerate(mine) if l.startswith("prctl(PR_SET_DUMPABLE, SUID_DUMP_DISABLE")), None)
@@ -53,7 +53,7 @@ def expected(s, user):
 
 
 def attempt(s, user):
-    """Whether the command ran; if it did, it was its owner."""
+    """None: the command ran, as its owner. Otherwise the reason why it did not run."""
     ids = s.home(user) + "/ids"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(ids)
@@ -64,20 +64,20 @@ def attempt(s, user):
         with open(ids) as f:
             said = f.read()
     except FileNotFoundError:
-        return s.attempts(user, run["id"])[0]["error"] or "it could not write its file"
+        return s.attempts(user, run["id"])[0]["error"] or "the command could not write its file"
     owner = os.stat(ids)
     assert (owner.st_uid, owner.st_gid) == (s.uid(user), s.uid(user)), owner
-    if "CapAmb" in said:  # else the injection has hit the command itself
+    if "CapAmb" in said:  # otherwise the fault was injected into the command itself
         assert identity(said) == expected(s, user), (identity(said), expected(s, user))
     return None
 
 
 @case
-def a_call_of_the_drop_that_fails_or_lies_never_makes_a_command_of_the_wrong_user():
+def a_failed_or_faked_system_call_never_runs_a_command_as_the_wrong_user():
     need_program("strace")
     with System() as s:
         s.start()
-        assert attempt(s, "alice") is None  # her entry is remembered from now on: no lookup in the traces
+        assert attempt(s, "alice") is None  # the user is cached from now on, so the traces contain no lookup
         with Traced(s) as t:
             assert attempt(s, "alice") is None
             wait_until("it is in the trace", 10, lambda: 'execve("/bin/sh"' in t.text())
@@ -85,17 +85,17 @@ def a_call_of_the_drop_that_fails_or_lies_never_makes_a_command_of_the_wrong_use
         names = {name for name, _ in calls}
         for name in ("setsid", "setgroups", "setresgid", "setresuid", "getresuid", "getresgid", "getgroups", "close_range"):
             assert name in names, (name, calls)
-        assert not_dumpable(t.text()), "the owner could have a core of the memory that the worker shares before exec"
+        assert not_dumpable(t.text()), "the owner could get a core dump of the memory that the worker shares with the spawner before exec"
         refused = []
         for name, place in calls:
             for lie in ("error=EPERM", "retval=0"):
                 if (name, lie) == ("execve", "retval=0"):
-                    continue  # it would go on without a command
+                    continue  # it would continue without a command
                 with Traced(s, "-e", "trace=" + name, "-e", "inject=%s:%s:when=%d" % (name, lie, place)):
                     why = attempt(s, "alice")
                 if why is not None:
                     refused.append((name, place, lie))
-        for name in ("setgroups", "setresgid", "setresuid"):  # the first of each is the drop itself
+        for name in ("setgroups", "setresgid", "setresuid"):  # the first call of each name is the change of identity
             for lie in ("error=EPERM", "retval=0"):
                 assert (name, 1, lie) in refused, (name, lie, refused)
         assert attempt(s, "alice") is None

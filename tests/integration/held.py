@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# F-12: a process that stands still in the middle of a change to the file that nodes share: they say who it is, and end it
-# if it is one of them.
+# A process that is stopped while it holds the write lock of a shared SQLite store: the other nodes name it, and kill it if
+# it is a node.
 import contextlib
 import os
 import random
@@ -14,12 +14,12 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import Api, Unreachable, case, main, wait_until
 from nodes import LEASE, Cluster
 
-WRITES = 120  # the byte of SQLite's index that a writer has locked
+WRITES = 120  # the byte of the -shm file that a writer locks
 HELD_MAX = 5 * LEASE
 
 
 def writers(path):
-    """The processes that may write this store now, as the kernel lists them."""
+    """The processes that hold the write lock of the store, from /proc/locks."""
     inode = os.stat(path + "-shm").st_ino
     with open("/proc/locks") as f:
         rows = [line.split() for line in f]
@@ -28,7 +28,7 @@ def writers(path):
 
 
 def keep_busy(d, over):
-    """Submissions for as long as it answers."""
+    """Submits jobs until 'over' is set."""
     api = Api(d.socket, 2)
     while not over.is_set():
         with contextlib.suppress(Unreachable):
@@ -37,23 +37,23 @@ def keep_busy(d, over):
 
 
 def stop_while_it_writes(c, d):
-    """Stops a node again and again, until it is stopped while it holds the write lock."""
+    """Stops and continues a node until it is stopped while it holds the write lock."""
     until = time.monotonic() + 120
     while time.monotonic() < until:
         time.sleep(random.uniform(0, 0.01))
         d.process.send_signal(signal.SIGSTOP)
-        wait_until("it stands still", 5, lambda: open("/proc/%d/stat" % d.process.pid).read().rsplit(") ", 1)[1][0] == "T", 0)
+        wait_until("it is stopped", 5, lambda: open("/proc/%d/stat" % d.process.pid).read().rsplit(") ", 1)[1][0] == "T", 0)
         if d.process.pid in writers(c.store):
             return
         d.process.send_signal(signal.SIGCONT)
-    raise AssertionError("it never wrote when it was stopped")
+    raise AssertionError("the node never held the lock when it was stopped")
 
 
 def told(d, pid):
-    """Everybody who asks is told who holds it; how long that took to be known."""
+    """Checks that API and jobctl name the holder. Returns how long this took."""
     began = time.monotonic()
     words = "store held by pid %d (state T)" % pid
-    wait_until("it is said who holds the store", 20, lambda: words in str(status(d)["store"]), 0.05)
+    wait_until("the holder of the store is named", 20, lambda: words in str(status(d)["store"]), 0.05)
     took = time.monotonic() - began
     api = Api(d.socket)
     code, answer = api.call("GET", "/v1/jobs")
@@ -73,7 +73,7 @@ def status(d):
 
 
 @case
-def a_node_that_stands_still_in_the_middle_of_a_change_is_named_and_ended():
+def a_node_stopped_with_the_write_lock_is_named_and_killed():
     over = threading.Event()
     with Cluster(2) as c:
         held, other = c.nodes
@@ -84,10 +84,10 @@ def a_node_that_stands_still_in_the_middle_of_a_change_is_named_and_ended():
             began = time.monotonic()
             over.set()
             took = told(other, held.process.pid)
-            assert held.process.poll() is None, "it was given no time"
+            assert held.process.poll() is None, "the node was killed before its lease had expired"
             assert held.ended(HELD_MAX + 30) == -signal.SIGKILL
             after = time.monotonic() - began
-            assert after > LEASE, "it was ended before its lease was over"
+            assert after > LEASE, "the node was killed before its lease had expired"
         finally:
             over.set()
             load.join()
@@ -96,11 +96,11 @@ def a_node_that_stands_still_in_the_middle_of_a_change_is_named_and_ended():
         held.start()
         for d in c.nodes:
             assert d.wait_final(d.add(command=["true"])["id"], 60)["state"] == "succeeded"
-        return "said after %.1f s, ended after %.1f s" % (took, after)
+        return "named after %.1f s, killed after %.1f s" % (took, after)
 
 
 @case
-def a_stranger_that_holds_the_store_is_named_and_left_alone():
+def another_process_that_holds_the_store_is_named_and_not_killed():
     hold = "import sqlite3, sys, time; d = sqlite3.connect(sys.argv[1]); d.execute('BEGIN IMMEDIATE'); print('.', flush=True); time.sleep(600)"
     with Cluster(1) as c:
         d = c.nodes[0]
@@ -110,8 +110,8 @@ def a_stranger_that_holds_the_store_is_named_and_left_alone():
             stranger.send_signal(signal.SIGSTOP)
             d.api().call("POST", "/v1/jobs", {"command": ["true"]})
             told(d, stranger.pid)
-            time.sleep(LEASE + 3)  # a node would be ended by now
-            assert stranger.poll() is None, "it is none of ours"
+            time.sleep(LEASE + 3)  # a node would have been killed by now
+            assert stranger.poll() is None, "a process that is not a node was killed"
             told(d, stranger.pid)
         finally:
             stranger.kill()

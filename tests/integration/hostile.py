@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Jobs that will not go, of users who mean no good: each ends in the right state, with everything it has started
-# (F-02, F-03, F-20, F-24 … F-29, F-33 of the faults that schedulers meet).
+# Hostile jobs: daemons, ignored signals, fork bombs, signals to all processes. Each ends in the right state, with all of its
+# processes.
 import os
 import signal
 import sys
@@ -9,7 +9,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from grouped import Grouped, runs
 from harness import Skip, case, main, own_pid_namespace, wait_until
 
-# A process that has left its session, its parents and its environment: only the control group knows whose it is.
+# A process without its session, parent and environment: only the control group identifies its run.
 DAEMON = "setsid env -i HOME=$HOME sh -c 'setsid sh -c \"echo \\$\\$ >\\$HOME/%s; exec sleep 300\" &' & " \
          "until [ -s $HOME/%s ]; do sleep 0.02; done; "
 
@@ -19,7 +19,7 @@ def daemon(name):
 
 
 @case
-def a_daemon_ends_with_the_run_that_started_it():
+def a_background_process_ends_with_its_run():
     with Grouped() as s:
         s.start()
         job = s.add("alice", script=daemon("pid") + "exit 4", sandbox="compat")["id"]
@@ -30,7 +30,7 @@ def a_daemon_ends_with_the_run_that_started_it():
 
 
 @case
-def deaf_and_stopped_jobs_are_timed_out_with_all_they_have_started():
+def jobs_that_ignore_sigterm_or_stop_themselves_time_out_with_all_descendants():
     with Grouped() as s:
         s.start()
         deaf = s.add("alice", script="trap '' TERM; " + daemon("deaf") + "while :; do sleep 0.1; done", sandbox="compat",
@@ -46,7 +46,7 @@ def deaf_and_stopped_jobs_are_timed_out_with_all_they_have_started():
 
 
 @case
-def a_job_that_kills_all_it_may_hurts_nobody_else():
+def a_job_that_signals_all_processes_harms_no_other_user():
     if not own_pid_namespace():
         raise Skip("needs a PID namespace, because the job signals every process of its user")
     with Grouped() as s:
@@ -75,7 +75,7 @@ def the_end_of_a_run_does_not_wait_for_its_output_to_close():
 
 
 @case
-def what_a_killed_worker_has_left_is_gone_before_its_next_attempt():
+def descendants_of_a_killed_worker_end_before_its_next_attempt():
     with Grouped() as s:
         s.start()
         script = "n=$JOBSCHED_ATTEMPT; [ $n = 1 ] || { grep -qs \"^State:.[^ZX]\" /proc/$(cat $HOME/left)/status && exit 66; exit 0; }; " + \
@@ -89,7 +89,7 @@ def what_a_killed_worker_has_left_is_gone_before_its_next_attempt():
 
 
 @case
-def what_a_killed_spawner_has_left_is_gone_before_its_runs_are_started_again():
+def processes_of_a_killed_spawner_end_before_its_runs_are_started_again():
     with Grouped() as s:
         s.start()
         script = "[ $JOBSCHED_ATTEMPT = 1 ] || { grep -qs \"^State:.[^ZX]\" /proc/$(cat $HOME/orphan)/status && exit 66; exit 0; }; " + \
@@ -126,7 +126,7 @@ def owner(pid):
 
 
 @case
-def nobody_leaves_a_control_group_by_himself():
+def a_job_cannot_leave_its_control_group():
     with Grouped() as s:
         s.start()
         out = s.run_job("alice", "sh", "-c", "for f in $(find %s -name cgroup.procs -o -name cgroup.kill -o -name pids.max); do "
@@ -134,7 +134,7 @@ def nobody_leaves_a_control_group_by_himself():
                         "cat %s/*/uid-$(id -u)/*/cgroup.events" % (s.place, s.place), sandbox="compat")
         assert "wrote" not in out, out
         assert "/uid-%d/" % s.uid("alice") in out, out
-        assert "populated 1" in out, "but he may look at his own: " + out
+        assert "populated 1" in out, "the owner may read the files of his own group: " + out
 
 
 @case
@@ -142,7 +142,7 @@ def limits_that_cannot_be_enforced_are_refused_or_reported():
     with Grouped() as s:
         s.start()
         if "pids" in open(s.place + "/cgroup.controllers").read():
-            return "they can be here"
+            return "the limits can be enforced here"
         code, answer = s.api("alice").call("POST", "/v1/jobs", {"command": ["true"], "pids": 5})
         assert (code, answer["error"]["field"]) == (422, "pids") or (code, answer["error"]["field"]) == (400, "pids"), (code, answer)
         got = s.jobctl("alice", "add", "--cpu", "50%", "--", "true", check=False)
@@ -160,22 +160,22 @@ def limits_that_cannot_be_enforced_are_refused_or_reported():
 
 
 @case
-def a_new_spawner_program_under_a_working_engine_loses_nothing():
+def reloads_of_the_spawner_lose_no_run():
     with Grouped() as s:
         s.start()
         jobs = [s.add("alice" if i % 2 else "bob", script="echo begin; sleep 0.%d; echo end; exit %d" % (i % 10, i))["id"] for i in range(20)]
         for i in range(6):
-            times = s.said().count("went on with")
+            times = s.said().count("resumed with")
             s.spawner.send_signal(signal.SIGHUP)
             jobs.append(s.add("alice", script="echo begin; echo end; exit %d" % (20 + i))["id"])
-            wait_until("the new program goes on", 30, lambda: s.said().count("went on with") > times)
+            wait_until("the new program has resumed", 30, lambda: s.said().count("resumed with") > times)
         for i, job in enumerate(jobs):
             user = "bob" if i < 20 and i % 2 == 0 else "alice"
             run = s.wait_final(user, job, 60)
             assert (run["state"], run["exit_code"]) == ("failed" if i else "succeeded", i), run
             assert len(s.attempts(user, run["id"])) == 1, s.attempts(user, run["id"])
             assert s.output(user, run["id"]) == "begin\nend\n"
-        assert s.spawner.poll() is None and s.said().count("serving engine") == 1
+        assert s.spawner.poll() is None and s.said().count("jobsched-spawner: serving daemon") == 1
 
 
 main()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Who a job is: users, groups, environment, directory, and what the root spawner refuses whatever the engine says.
+# Identity of jobs: user, groups, environment, directory; starts that the root spawner refuses on its own.
 import os
 import socket
 import stat
@@ -36,7 +36,7 @@ enum nss_status _nss_jslow_getpwnam_r(const char *s, struct passwd *p, char *b, 
 
 
 def not_started(s, user, job):
-    """What the only attempt of a job that was not started says."""
+    """The error of the only attempt of a job that was not started."""
     run = wait_until("the job is not started", 30, lambda: next(iter(s.runs(user, job)), None))
     run = wait_until("its attempt is over", 30,
                      lambda: next((r for r in s.runs(user, job) if r["state"] not in ("queued", "claimed", "running")), None))
@@ -62,7 +62,7 @@ def a_job_runs_as_its_owner_with_all_groups():
 
 
 @case
-def the_environment_is_the_owners_and_nothing_of_roots_is_in_it():
+def the_environment_is_the_owners_and_inherits_nothing_from_root():
     with System() as s:
         s.env.update(LD_LIBRARY_PATH="/nowhere", BASH_ENV="/etc/passwd", IFS="x", PYTHONPATH="/x", STRAY="1", TMPDIR="/x")
         s.start()
@@ -93,7 +93,7 @@ def the_path_of_root_has_the_sbin_directories():
 
 
 @case
-def directory_umask_input_and_descriptors_are_as_asked():
+def directory_umask_input_and_descriptors_are_applied():
     with System() as s:
         s.start()
         assert s.run_job("alice", "pwd") == s.home("alice") + "\n"
@@ -102,8 +102,8 @@ def directory_umask_input_and_descriptors_are_as_asked():
         assert s.run_job("alice", "sh", "-c", "umask", umask="027") == "0027\n"
         assert s.run_job("alice", "cat", stdin="in") == "in"
         assert s.run_job("alice", "readlink", "/proc/self/fd/0") == "/dev/null\n"
-        assert s.run_job("alice", "ls", "/proc/self/fd").split() == ["0", "1", "2", "3"]  # 3 is its own
-        # as the user: what he cannot enter, root does not enter for him (F-8B)
+        assert s.run_job("alice", "ls", "/proc/self/fd").split() == ["0", "1", "2", "3"]  # 3 is the directory that ls reads
+        # chdir() is called as the owner, so a directory that only others may enter is refused
         os.mkdir(s.home("bob") + "/private", 0o700)
         job = s.add("alice", command=["pwd"], cwd=s.home("bob") + "/private")["id"]
         assert "Permission denied" in not_started(s, "alice", job)
@@ -116,7 +116,7 @@ def directory_umask_input_and_descriptors_are_as_asked():
 
 
 @case
-def a_deleted_user_and_one_who_got_his_number_have_no_jobs():
+def jobs_do_not_run_for_a_deleted_user_or_a_reused_uid():
     with System() as s:
         s.start()
         assert s.run_job("alice", "id", "-un") == "alice\n"
@@ -126,20 +126,20 @@ def a_deleted_user_and_one_who_got_his_number_have_no_jobs():
         api = s.api("root")
         api.connection.uid = gone
         run = api.post("/v1/jobs/%d/run" % job)
-        s.users["mallory"] = gone  # the newcomer
+        s.users["mallory"] = gone  # a new user with the same uid
         said = lambda: [a["error"] for r in s.runs("root", job) for a in s.attempts("root", r["id"]) if a["error"]]
         wait_until("it is refused", 20, lambda: any("no user with uid" in e for e in said()))
         s.write_users()
         os.makedirs(s.home("mallory"), exist_ok=True)
         s.api("root").call("POST", "/v1/jobs/%d/resume" % job)
         s.api("root").call("POST", "/v1/jobs/%d/run" % job)
-        wait_until("the newcomer does not inherit it", 20,
-                   lambda: any("is 'mallory' now, the job is of 'alice'" in e for e in said()))
+        wait_until("the new user does not inherit the job", 20,
+                   lambda: any("now belongs to 'mallory', but the job belongs to 'alice'" in e for e in said()))
         assert run
 
 
 @case
-def groups_are_those_of_the_moment_of_the_start():
+def groups_are_looked_up_at_each_start():
     with System() as s:
         s.start()
         groups = lambda: sorted(map(int, s.run_job("bob", "id", "-G").split()))
@@ -151,7 +151,7 @@ def groups_are_those_of_the_moment_of_the_start():
 
 
 @case
-def uids_that_root_does_not_allow_have_no_jobs():
+def jobs_of_uids_outside_of_allow_uids_are_refused():
     with System(spawner_conf="# ours\nallow-uids = 0 4001 4003-5000\n\n") as s:
         s.start()
         assert s.run_job("alice", "id", "-un") == "alice\n"
@@ -160,12 +160,12 @@ def uids_that_root_does_not_allow_have_no_jobs():
 
 
 @case
-def nobody_but_the_engine_and_root_reaches_the_spawner():
+def only_the_daemon_and_root_can_connect_to_the_spawner():
     with System() as s:
         s.start_spawner()
         mode = os.stat(s.spawner_socket)
         assert stat.S_IMODE(mode.st_mode) == 0o660 and (mode.st_uid, mode.st_gid) == (0, 990), mode
-        os.chmod(s.spawner_socket, 0o666)  # and should its mode not keep them out:
+        os.chmod(s.spawner_socket, 0o666)  # the check of the uid must work independently of the mode
         for uid, welcome in ((0, True), (990, True), (4001, False), (65534, False)):
             with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as c:
                 c.settimeout(5)
@@ -182,11 +182,11 @@ def nobody_but_the_engine_and_root_reaches_the_spawner():
                 except (ConnectionResetError, BrokenPipeError):
                     answered = False
                 assert answered == welcome, uid
-        assert "uid 4001 was refused" in s.said()
+        assert "refused a connection of uid 4001" in s.said()
 
 
 @case
-def a_configuration_that_is_not_roots_alone_or_not_understood_stops_the_spawner():
+def an_insecure_or_invalid_configuration_stops_the_spawner():
     with System() as s:
         def refused(text, words, mode=0o644, owner=0, directory=0o755):
             s.write_spawner_conf(text, mode)
@@ -209,7 +209,7 @@ def a_configuration_that_is_not_roots_alone_or_not_understood_stops_the_spawner(
 
 
 def start_with_slow_nss(s):
-    """A user database that hangs or is down while a file says so. The engine knows alice, the spawner does not yet."""
+    """Installs an NSS module that hangs or fails while a file exists. The daemon has alice cached, the spawner not yet."""
     need_program("cc")
     write("/usr/local/lib/jslow.c", NSS_MODULE)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", "/usr/local/lib/libnss_jslow.so.2", "/usr/local/lib/jslow.c"], check=True)
@@ -223,7 +223,7 @@ def start_with_slow_nss(s):
 
 
 @case
-def a_user_database_that_is_down_is_asked_again_and_nobody_is_called_absent():
+def an_unavailable_user_database_is_asked_again_and_no_user_is_taken_for_deleted():
     with System() as s:
         start_with_slow_nss(s)
         write("/etc/jslow-down", "")
@@ -236,7 +236,7 @@ def a_user_database_that_is_down_is_asked_again_and_nobody_is_called_absent():
 
 
 @case
-def a_user_database_that_hangs_delays_nobody_who_is_known():
+def a_hanging_user_database_does_not_delay_cached_users():
     with System() as s:
         start_with_slow_nss(s)
         assert s.run_job("bob", "true") == ""
@@ -252,7 +252,7 @@ def a_user_database_that_hangs_delays_nobody_who_is_known():
 
 
 @case
-def a_start_that_waits_for_the_user_database_can_be_cancelled_and_leaves_with_its_engine():
+def a_start_that_waits_for_a_user_lookup_can_be_cancelled_and_is_dropped_with_its_daemon():
     with System() as s:
         start_with_slow_nss(s)
         write("/etc/jslow-hangs", "")
@@ -263,7 +263,7 @@ def a_start_that_waits_for_the_user_database_can_be_cancelled_and_leaves_with_it
         s.api("alice").post("/v1/runs/%d/cancel" % s.runs("alice", first)[0]["id"])
         run = s.wait_final("alice", first)
         assert run["state"] == "cancelled", run
-        # A cancellation that waits for the lookup takes its 5 s and is preceded by its timeout.
+        # A cancellation that waited for the lookup would take 5 s, after the timeout message.
         assert time.monotonic() - began < 4 or s.said().count("did not answer in time") == timeouts
         s.engine.kill()
         s.engine.wait()
@@ -275,19 +275,19 @@ def a_start_that_waits_for_the_user_database_can_be_cancelled_and_leaves_with_it
 
 
 @case
-def pam_decides_about_accounts():
+def the_pam_account_check_can_deny_a_start():
     with System(spawner_conf="pam = account\n") as s:
         write("/etc/pam.d/jobsched", "account required pam_access.so accessfile=/etc/jobsched/access\n")
         write("/etc/jobsched/access", "-:bob:ALL\n+:ALL:ALL\n")
         probe = subprocess.run(s.spawner_command() + ["--can-read-state", "1"], env=s.env, capture_output=True, text=True)
-        if "without it" in probe.stderr:
+        if "without PAM" in probe.stderr:
             return "built without PAM"
         s.start()
         assert s.run_job("alice", "id", "-un") == "alice\n"
         job = s.add("bob", command=["id"])["id"]
         assert "account of 'bob' may not be used" in not_started(s, "bob", job)
         write("/etc/pam.d/jobsched", "account required pam_deny.so\n")
-        os.utime("/etc/passwd")  # a lookup is remembered; this makes it new
+        os.utime("/etc/passwd")  # drops the cached lookup
         job = s.add("alice", command=["id"])["id"]
         assert "account of 'alice' may not be used" in not_started(s, "alice", job)
 

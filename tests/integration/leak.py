@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Many runs leave nothing behind: no process, no descriptor, no control group, no file, no memory.
-# RUNS=100000 is the long one.
+# Many runs leak no process, descriptor, control group, file or memory. RUNS=100000 runs the long version.
 import os
 import sys
 import time
@@ -10,16 +9,16 @@ from grouped import Grouped, children
 from harness import case, main, sanitized, wait_until
 
 RUNS = int(os.environ.get("RUNS", "2000"))
-WARM = max(600, RUNS // 2)  # caches of the store, pools and buffers have their size after these
-# The thread for long tasks with its connection to the store, and two more launchers with two descriptors each: the
-# spawner keeps up to three, and has one at the start.
+WARM = max(600, RUNS // 2)  # after these, caches of the store, pools and buffers have their final size
+# Allowed increase: the thread for long tasks with its connection to the store, and two launchers with two descriptors
+# each, because the spawner keeps up to three launchers and starts with one.
 CHORES = dict(threads=1, engine_fds=4, processes=2, spawner_fds=4)
-AT_A_TIME = 500      # in one submission
-MEMORY_KB = 4096     # what may be more after all than after the warm ones, per process
+AT_A_TIME = 500      # jobs per submission
+MEMORY_KB = 4096     # allowed growth per process after the warm-up
 
 
 def body(i):
-    """Mostly silent ones; some that fail, write, leave daemons, are killed, or are no command at all."""
+    """Most jobs are silent; some fail, write, leave daemons, are killed or cannot be executed."""
     if i % 100 == 1:
         return dict(script="setsid env -i sh -c 'setsid sleep 300 &' & exit 1", sandbox="compat")
     if i % 50 == 2:
@@ -39,7 +38,7 @@ def figures(s):
 
 
 def more(s, before):
-    """What there is more of than there was; connections of clients that have just left may be fewer."""
+    """The figures that have grown. Smaller values are allowed: connections of clients may have been closed."""
     return {name: count for name, count in figures(s).items() if count > before[name] + CHORES.get(name, 0)}
 
 
@@ -63,7 +62,7 @@ def run_all(s, first, n):
 
 
 @case
-def many_runs_leave_nothing_behind():
+def many_runs_leak_nothing():
     with Grouped() as s:
         s.start()
         began = time.monotonic()
@@ -72,7 +71,7 @@ def many_runs_leave_nothing_behind():
         warm = memory(s.spawner.pid), memory(s.engine.pid)
         run_all(s, WARM, RUNS - WARM)
         took = time.monotonic() - began
-        before["files"] = len([i for i in range(RUNS) if i % 50 == 2])  # what was written is kept, and nothing else
+        before["files"] = len([i for i in range(RUNS) if i % 50 == 2])  # only jobs with output have a file
         try:
             wait_until("nothing is more than before", 60, lambda: not more(s, before), pause=1)
         except AssertionError as e:

@@ -306,7 +306,7 @@ def a_run_in_strict_goes_on_while_the_spawner_is_reloaded():
                     cwd="/")["id"]
         wait_until("it runs", 20, lambda: s.runs("alice", job) and s.jobctl("alice", "log", str(job), check=False).stdout)
         os.kill(s.spawner.pid, signal.SIGHUP)
-        wait_until("it was reloaded", 20, lambda: "went on with 1 workers" in s.said())
+        wait_until("it was reloaded", 20, lambda: "resumed with 1 workers" in s.said())
         open("/srv/data/go", "w").close()
         run = s.wait_final("alice", job)
         os.unlink("/srv/data/go")

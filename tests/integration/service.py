@@ -23,7 +23,7 @@ def a_second_daemon_on_the_same_directory_exits_69():
 
 
 @case
-def a_socket_left_by_a_killed_daemon_is_no_obstacle():
+def a_socket_left_by_a_killed_daemon_is_replaced():
     with Daemon() as d:
         d.start()
         d.kill()
@@ -34,7 +34,7 @@ def a_socket_left_by_a_killed_daemon_is_no_obstacle():
 
 
 @case
-def a_removed_or_replaced_socket_is_put_back():
+def a_removed_or_replaced_socket_is_created_again():
     with Daemon() as d:
         d.start()
 
@@ -52,16 +52,16 @@ def a_removed_or_replaced_socket_is_put_back():
 
 
 @case
-def sigterm_ends_the_engine_and_leaves_the_jobs_alone():
+def sigterm_ends_the_daemon_but_not_its_jobs():
     with Daemon() as d:
         d.start()
         done = os.path.join(d.dir, "done")
         go = os.path.join(d.dir, "go")
         job = d.add(command=["sh", "-c", 'until [ -e "$2" ]; do sleep 0.1; done; echo yes >"$1"', "sh", done, go])["id"]
         d.wait_running(job)
-        assert d.stop() == 0, "it waited for the job?"
+        assert d.stop() == 0, "the daemon must not wait for its jobs"
         open(go, "w").close()
-        assert not os.path.exists(d.socket), "it left its socket"
+        assert not os.path.exists(d.socket), "the socket must be removed"
         d.start()
         run = d.wait_final(job)
         assert run["state"] == "succeeded" and run["attempt"] == 1, run
@@ -69,7 +69,7 @@ def sigterm_ends_the_engine_and_leaves_the_jobs_alone():
 
 
 @case
-def sighup_takes_over_a_changed_configuration_and_refuses_a_bad_one():
+def sighup_applies_a_changed_configuration_and_refuses_an_invalid_one():
     with Daemon("max-running = 1\n") as d:
         d.start()
         jobs = [d.add(command=["sleep", "600"])["id"] for _ in range(3)]
@@ -81,7 +81,7 @@ def sighup_takes_over_a_changed_configuration_and_refuses_a_bad_one():
         assert running() == 1
         d.write_config("max-running = nonsense\n")
         d.process.send_signal(signal.SIGHUP)
-        wait_until("the bad one is named in the log", 10, lambda: "nonsense" in d.said())
+        wait_until("the invalid value is logged", 10, lambda: "nonsense" in d.said())
         assert running() == 1
         d.write_config("max-running = 3\n")
         d.process.send_signal(signal.SIGHUP)
@@ -91,7 +91,7 @@ def sighup_takes_over_a_changed_configuration_and_refuses_a_bad_one():
 
 
 @case
-def a_bad_configuration_is_refused_at_start_with_the_line():
+def an_invalid_configuration_is_refused_at_start_with_its_line_number():
     with Daemon("max-running = 3\nnonsense = 1\n") as d:
         code, said = d.run()
         assert code == 78, (code, said)
@@ -99,7 +99,7 @@ def a_bad_configuration_is_refused_at_start_with_the_line():
 
 
 @case
-def systemd_hears_of_readiness_reload_stop_and_the_watchdog():
+def readiness_reload_stop_and_watchdog_are_sent_to_systemd():
     with Daemon() as d:
         path = os.path.join(d.dir, "notify")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
@@ -111,7 +111,7 @@ def systemd_hears_of_readiness_reload_stop_and_the_watchdog():
             def heard(word):
                 while True:
                     data, ((_, _, who),), _, _ = listener.recvmsg(4096, 1000)
-                    assert struct.unpack("3i", who)[0] == d.process.pid, "the spawner is no service of its own: %s" % data
+                    assert struct.unpack("3i", who)[0] == d.process.pid, "a message from another process than the daemon: %s" % data
                     lines = data.decode().splitlines()
                     if any(line.startswith(word) for line in lines):
                         return
@@ -128,7 +128,7 @@ def systemd_hears_of_readiness_reload_stop_and_the_watchdog():
 
 
 @case
-def it_serves_on_a_socket_it_was_given():
+def the_daemon_serves_on_an_inherited_socket():
     need_program("systemd-socket-activate")
     with Daemon() as d:
         given = os.path.join(d.dir, "given.sock")
@@ -142,20 +142,20 @@ def it_serves_on_a_socket_it_was_given():
         api = Api(given)
         assert api.call("POST", "/v1/jobs", {"command": ["true"]})[0] == 201
         api.close()
-        assert not os.path.exists(d.socket), "it made a socket of its own too"
+        assert not os.path.exists(d.socket), "the daemon must not create a socket of its own"
         assert d.stop() == 0
-        assert os.path.exists(given), "it removed a socket that is not its own"
+        assert os.path.exists(given), "the daemon must not remove an inherited socket"
 
 
 @case
-def no_descriptor_of_the_daemon_reaches_a_job():
+def jobs_inherit_no_descriptor_of_the_daemon():
     with Daemon() as d:
         d.start()
         job = d.add(command=["sh", "-c", "ls -l /proc/$$/fd"])["id"]
         d.wait_final(job)
         out = d.jobctl("log", str(job)).stdout
         extra = [line for line in out.splitlines() if re.search(r" ([3-9]|\d\d+) -> ", line)]
-        # the shell may hold one for the directory it lists
+        # ls has the directory open that it lists
         assert not [line for line in extra if "socket" in line or "jobs.db" in line or d.dir in line], out
 
 
@@ -169,7 +169,7 @@ def the_store_is_opened_once_per_connection():
         files = [os.readlink("/proc/%d/fd/%s" % (d.process.pid, fd)) for fd in os.listdir("/proc/%d/fd" % d.process.pid)
                  if os.path.exists("/proc/%d/fd/%s" % (d.process.pid, fd))]
         counts = {end: files.count(d.db_path + end) for end in ("", "-wal", "-shm")}
-        counts[""] -= 1  # the lock that keeps a second daemon away
+        counts[""] -= 1  # the lock file descriptor
         assert counts[""] == counts["-wal"] and 1 <= counts[""] <= 2 and counts["-shm"] <= counts[""], counts
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# PAM sessions: what they set reaches the command, and whatever becomes of it, each is closed exactly once.
+# PAM sessions: their settings apply to the command, and each session is closed exactly once.
 import os
 import signal
 import subprocess
@@ -18,11 +18,11 @@ MODULES = ("permit", "deny", "exec", "limits", "env")
 
 
 def prepared(modules="", kind=System):
-    """A system whose sessions say in a file when they are opened and closed."""
+    """A system whose PAM sessions write each open and close to a file."""
     s = kind(spawner_conf="pam = session\n")
     try:
         probe = subprocess.run(s.spawner_command() + ["--can-read-state", "1"], env=s.env, capture_output=True, text=True, timeout=20)
-        if "without it" in probe.stderr:
+        if "without PAM" in probe.stderr:
             raise Skip("built without PAM")
         found = subprocess.run(["find", "/lib", "/usr/lib", "-name", "pam_*.so"], capture_output=True, text=True, timeout=60).stdout
         if not all("pam_%s.so" % m in found for m in MODULES):
@@ -53,7 +53,7 @@ def closed(times=1):
 
 
 def stat_of(pid):
-    """Its name, and what /proc says after that; nothing when it is gone."""
+    """The name and the following fields of /proc/PID/stat; an empty name if the process is gone."""
     try:
         with open("/proc/%s/stat" % pid) as f:
             head, tail = f.read().rsplit(")", 1)
@@ -67,7 +67,7 @@ def state_of(pid):
 
 
 def keepers(s):
-    """The processes that have sessions."""
+    """The processes that keep sessions open."""
     found = []
     for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
         name, rest = stat_of(pid)
@@ -77,14 +77,14 @@ def keepers(s):
 
 
 def running(s, **spec):
-    """A job of alice that has said something."""
+    """Adds a job of alice and waits for its first output."""
     job = s.add("alice", **spec)["id"]
     wait_until("it runs", 30, lambda: s.runs("alice", job) and s.jobctl("alice", "log", str(job), check=False).stdout)
     return job
 
 
 @case
-def what_the_session_sets_reaches_the_command():
+def settings_of_the_session_apply_to_the_command():
     conf = "session required pam_limits.so conf=/etc/jobsched/limits\n" \
            "session required pam_env.so envfile=/etc/jobsched/none conffile=/etc/jobsched/env\n"
     with prepared(conf) as s:
@@ -97,7 +97,7 @@ def what_the_session_sets_reaches_the_command():
         for line in ("FROM_PAM=yes", "BOTH=job", "LANG=pam", "TZ=Europe/Berlin", "USER=alice"):
             assert line in said, (line, said)
         assert "JOBSCHED_RUN=0" not in said and said[-5:] == ["alice", "0", "1", "2", "3"], said
-        # what the job asks for is on top of it, and not beyond it
+        # limits of the job are applied on top and cannot be higher
         assert s.run_job("alice", "sh", "-c", "ulimit -n", limits={"nofile": "99"}) == "99\n"
         job = s.add("alice", command=["true"], limits={"nofile": "400"})["id"]
         run = s.wait_final("alice", job)
@@ -106,13 +106,13 @@ def what_the_session_sets_reaches_the_command():
 
 
 @case
-def the_service_as_it_is_shipped_opens_sessions():
+def the_shipped_pam_service_opens_sessions():
     with prepared() as s:
         with open(os.path.join(os.environ["top_srcdir"], "packaging/pam/jobsched")) as f:
             write("/etc/pam.d/jobsched", f.read() + MARK)
         for user in ("alice", "bob"):
             said = s.run_job(user, "sh", "-c", "id -un; cat /proc/self/loginuid").split()
-            assert said[0] == user and said[1:] in ([str(s.uid(user))], ["4294967295"]), said  # the latter: a kernel without audit
+            assert said[0] == user and said[1:] in ([str(s.uid(user))], ["4294967295"]), said  # 4294967295: a kernel without audit
         assert [m for m in marks() if "alice" in m] == ONCE, marks()
 
 
@@ -122,7 +122,7 @@ def each_end(kind):
         for number, (script, state) in enumerate(ends, 1):
             run = s.wait_final("alice", s.add("alice", script=script)["id"])
             assert run["state"] == state, (script, run, s.attempts("alice", run["id"]))
-            assert sorted(marks()) == sorted(ONCE * number), (script, marks())  # closed before the end is told
+            assert sorted(marks()) == sorted(ONCE * number), (script, marks())  # closed before the end is reported
         attempt = s.attempts("alice", s.runs("alice", 3)[0]["id"])[0]
         assert attempt["signal"] == 9, attempt
         spec = {"script": "trap '' TERM; echo here; while :; do sleep 0.05; done", "timeout": 1, "grace": 1}
@@ -147,7 +147,7 @@ def a_session_is_closed_once_however_its_command_ends_in_a_control_group():
 
 
 @case
-def of_many_short_runs_no_end_is_lost_and_nothing_is_left():
+def many_short_runs_lose_no_end_and_leak_nothing():
     with prepared() as s:
         s.run_job("alice", "true")
         wait_until("no process is left", 20, lambda: not children_of(s.spawner.pid))
@@ -163,9 +163,9 @@ def of_many_short_runs_no_end_is_lost_and_nothing_is_left():
 
 
 @case
-def a_user_cannot_keep_his_session_from_being_closed():
+def a_user_cannot_prevent_the_close_of_a_session():
     with prepared() as s:
-        s.users["mallory"] = 1000000000 + os.getpid()  # who has no other process on this machine: he kills all of his
+        s.users["mallory"] = 1000000000 + os.getpid()  # a uid without other processes, because the job kills all processes of its user
         s.write_users()
         script = "echo $PPID; kill -9 $PPID; for p in $(pgrep -x jobsched-pam); do kill -9 $p; done; kill -9 -- -1; kill -9 $$"
         run = s.wait_final("mallory", s.add("mallory", script=script)["id"])
@@ -178,14 +178,14 @@ def a_user_cannot_keep_his_session_from_being_closed():
         assert os.stat("/proc/%d" % keeper).st_uid == 0
         with open("/proc/%d/status" % keeper) as f:
             assert "SigBlk:\t%016x" % sum(1 << n - 1 for n in (1, 2, 3, 10, 12, 15)) in f.read()
-        assert len(os.listdir("/proc/%d/fd" % keeper)) == 5, os.listdir("/proc/%d/fd" % keeper)  # its own three, socket, worker
+        assert len(os.listdir("/proc/%d/fd" % keeper)) == 5, os.listdir("/proc/%d/fd" % keeper)  # 0 to 2, socket, worker
         os.kill(keeper, signal.SIGTERM)
         time.sleep(0.2)
         assert keepers(s) == [keeper]
 
 
 @case
-def a_strict_sandbox_is_in_the_session_too():
+def a_strict_sandbox_works_in_a_session():
     with prepared() as s:
         job = running(s, script="echo $$; trap 'exit 5' TERM; while :; do sleep 0.05; done", sandbox="strict", cwd="/")
         assert int(s.jobctl("alice", "log", str(job)).stdout) < 10 and marks() == ONCE[:1]
@@ -200,11 +200,11 @@ def a_strict_sandbox_is_in_the_session_too():
 
 
 @case
-def sessions_go_on_while_the_spawner_is_reloaded_and_close_when_it_stops():
+def sessions_survive_a_reload_and_close_when_the_spawner_stops():
     with prepared() as s:
         job = running(s, script="echo one; while ! test -e ~/go; do sleep 0.05; done; exit 7")
         s.spawner.send_signal(signal.SIGHUP)
-        wait_until("it was reloaded", 20, lambda: "went on with 1 workers" in s.said())
+        wait_until("it was reloaded", 20, lambda: "resumed with 1 workers" in s.said())
         time.sleep(0.2)
         assert marks() == ONCE[:1] and len(keepers(s)) == 1, marks()
         write(s.home("alice") + "/go", "")
@@ -214,7 +214,7 @@ def sessions_go_on_while_the_spawner_is_reloaded_and_close_when_it_stops():
         write("/etc/jobsched/slow", "")
         s.spawner.terminate()
         s.spawner.wait(30)
-        assert sorted(marks()) == sorted(ONCE * 2), marks()  # before it leaves
+        assert sorted(marks()) == sorted(ONCE * 2), marks()  # before the spawner exits
 
 
 @case
@@ -229,7 +229,7 @@ def a_session_is_closed_when_the_spawner_is_killed():
 
 
 @case
-def a_session_that_is_denied_denies_the_start_with_the_reason():
+def a_denied_session_denies_the_start_with_the_reason():
     with prepared("session required pam_deny.so\n") as s:
         def refused(words, times):
             run = s.wait_final("alice", s.add("alice", command=["touch", "ran"], retries=2)["id"])
@@ -245,7 +245,7 @@ def a_session_that_is_denied_denies_the_start_with_the_reason():
 
 
 @case
-def a_start_whose_session_hangs_can_be_cancelled_and_holds_up_nobody():
+def a_start_with_a_hanging_session_can_be_cancelled_and_delays_no_other():
     with prepared() as s:
         write("/etc/jobsched/hang", "")
         job = s.add("alice", command=["touch", "ran"])["id"]
@@ -264,11 +264,11 @@ def a_start_whose_session_hangs_can_be_cancelled_and_holds_up_nobody():
         os.unlink("/etc/jobsched/hang")
         assert not os.path.exists(s.home("alice") + "/ran")
         assert s.wait_final("alice", job, 60)["state"] == "succeeded"
-        wait_until("what hung is gone", 20, lambda: not children_of(s.spawner.pid))
+        wait_until("the hanging process is gone", 20, lambda: not children_of(s.spawner.pid))
 
 
 @case
-def a_start_that_is_blocked_in_its_session_is_given_up_and_delays_nobody():
+def a_start_blocked_in_its_session_is_given_up_and_delays_no_other():
     with prepared() as s, Silent(s, "alice") as where:
         job = s.add("alice", command=["true"], cwd=where + "/x")["id"]
         wait_until("the session is open", 30, lambda: "open_session alice" in marks())
@@ -278,7 +278,7 @@ def a_start_that_is_blocked_in_its_session_is_given_up_and_delays_nobody():
 
 
 @case
-def a_start_whose_session_hangs_is_made_anew_after_a_reload_and_by_a_new_engine():
+def a_start_with_a_hanging_session_is_repeated_after_a_reload_and_a_daemon_restart():
     with prepared() as s:
         write("/etc/jobsched/hang", "")
         job = s.add("alice", script="echo >>ran")["id"]
@@ -298,7 +298,7 @@ def a_start_whose_session_hangs_is_made_anew_after_a_reload_and_by_a_new_engine(
 
 
 @case
-def secrets_and_a_module_that_crashes_are_no_trouble():
+def secrets_work_in_a_session_and_a_crashing_module_is_retried():
     with prepared() as s:
         write(s.home("alice") + "/secret", "hush", 0o600)
         os.chown(s.home("alice") + "/secret", s.uid("alice"), s.uid("alice"))

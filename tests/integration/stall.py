@@ -113,9 +113,9 @@ def a_directory_that_cannot_be_entered_blocks_its_own_run_only():
             assert s.run_job("bob", "echo", "well", cwd="/") == "well\n"
             assert s.run_job("alice", "echo", "well", cwd="/") == "well\n"
             manager.hears("WATCHDOG=1", 2)  # the loop goes on
-            times = s.said().count("went on with")
+            times = s.said().count("resumed with")
             s.spawner.send_signal(signal.SIGHUP)  # the new program has the same workers
-            wait_until("the new program goes on", 30, lambda: s.said().count("went on with") > times)
+            wait_until("the new program goes on", 30, lambda: s.said().count("resumed with") > times)
             manager.hears("WATCHDOG=1", 2)
             s.jobctl("alice", "cancel", str(unwanted), "--running")
             for job, state in ((late, "timed_out"), (alone, "timed_out"), (unwanted, "cancelled")):

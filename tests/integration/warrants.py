@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Warrants: what root, or an owner, has approved at the spawner starts, and nothing else does, whatever the engine says.
+# Warrants: the spawner starts only what root or the owner has approved, independent of the daemon.
 import array
 import fcntl
 import contextlib
@@ -42,7 +42,7 @@ JOB = bytes(range(16))
 
 
 def order(uid, owner, *argv, stdin=None, notices=(), umask=0o77, name=None, job=JOB, env=()):
-    """An order as the spawner reads it, written without any code of ours. job=None: as before version 2 of warrants."""
+    """An encoded execution specification, built independently of the C code. job=None: as in the first version of warrants."""
     text = record(1, struct.pack("<q", uid)) + record(2, owner.encode())
     text += b"".join(record(3, word.encode()) for word in argv) + record(4, b"UTC")
     text += b"".join(record(5, pair.encode()) for pair in env)
@@ -57,7 +57,7 @@ def order(uid, owner, *argv, stdin=None, notices=(), umask=0o77, name=None, job=
 
 
 def first_version(s, text):
-    """The warrant that an earlier version of the spawner gave for an order."""
+    """The warrant of the first version for a specification."""
     with open(s.spawner_state + "/warrant.key", "rb") as f:
         return hmac.new(f.read(), b"jobsched order 1\0" + text, hashlib.sha256).digest()
 
@@ -70,7 +70,7 @@ def sealed(data):
 
 
 class Spawner:
-    """A connection to the spawner as somebody: a captured engine, or one who asks for a warrant."""
+    """A connection to the spawner as a given uid: a compromised daemon or a warrant client."""
 
     def __init__(self, s, uid, name="spawner.sock"):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -108,14 +108,14 @@ class Spawner:
         return struct.unpack("<III", self.receive(WELCOME)[1][:12])[2]
 
     def ask(self, thing, check=None, kind=0):
-        """The warrant, or None and why not."""
+        """The warrant, or None and the reason."""
         self.send(ASK, 0, struct.pack("<qq", kind, check is not None) + (check or bytes(32)), [sealed(thing)])
         body = self.receive(WARRANT)[1]
         given = struct.unpack("<q", body[:8])[0]
         return (body[8:40], "") if given else (None, body[40:].rstrip(b"\0").decode())
 
     def start(self, run, text, warrant=None, stdin=None, part=0, variables=()):
-        """How the attempt ended, or the reason and the words with which it was refused."""
+        """("ended", exit code), or the reason and the text of the refusal."""
         payload = struct.pack("<IIII", 0x326c706a, len(text), len(variables), 0) + text
         payload += b"".join(v.encode() + b"\0" for v in variables)
         numbers = dict.fromkeys(START_NUMBERS, 0)
@@ -130,7 +130,7 @@ class Spawner:
 
 
 @case
-def a_captured_engine_starts_nothing_of_root_but_what_root_approved():
+def a_compromised_daemon_starts_only_approved_jobs_of_root():
     with System() as s:
         s.start_spawner()
         mine, other = order(0, "root", "/bin/true"), order(0, "root", "/bin/false")
@@ -138,20 +138,20 @@ def a_captured_engine_starts_nothing_of_root_but_what_root_approved():
             warrant, _ = root.ask(mine)
         assert warrant
         with Spawner(s, 990) as e:
-            assert e.hello() == 1  # it wants warrants for root
+            assert e.hello() == 1  # require-warrant = root
             assert e.start(1, mine)[0] == NO_WARRANT
             assert e.start(2, mine, bytes(32))[0] == NO_WARRANT
             for place in (0, 15, 31):
                 assert e.start(3 + place, mine, bytes(b ^ (i == place) for i, b in enumerate(warrant)))[0] == NO_WARRANT
             assert e.start(100, other, warrant)[0] == NO_WARRANT
             assert e.start(101, order(0, "root", "/bin/true", umask=0), warrant)[0] == NO_WARRANT
-            assert e.start(102, mine, warrant, stdin=b"more")[0] == NO_WARRANT  # it was approved with none
+            assert e.start(102, mine, warrant, stdin=b"more")[0] == NO_WARRANT  # approved without stdin
             assert e.start(103, mine, warrant) == ("ended", 0)
-            assert e.start(104, order(4001, "alice", "/bin/true")) == ("ended", 0)  # the engine's word is enough for these
+            assert e.start(104, order(4001, "alice", "/bin/true")) == ("ended", 0)  # jobs of other users need no warrant
 
 
 @case
-def the_input_and_the_commands_of_notices_are_part_of_what_was_approved():
+def a_warrant_covers_stdin_and_notice_commands():
     with System() as s:
         s.start_spawner()
         mine = order(0, "root", "/bin/sh", "-c", "read x; exit $x", stdin=b"7\n", notices=["exit 3", "exit 4"])
@@ -168,7 +168,7 @@ def the_input_and_the_commands_of_notices_are_part_of_what_was_approved():
 
 
 @case
-def nobody_but_root_gets_a_warrant_for_root():
+def only_root_gets_warrants_for_jobs_of_root():
     with System() as s:
         s.start_spawner()
         mine = order(0, "root", "/bin/true")
@@ -178,14 +178,14 @@ def nobody_but_root_gets_a_warrant_for_root():
         with Spawner(s, 0) as root:
             warrant, _ = root.ask(mine)
         with Spawner(s, 990) as e:
-            assert e.ask(mine, check=warrant)[0]  # to look is no harm
+            assert e.ask(mine, check=warrant)[0]  # any client may verify a warrant
         with Spawner(s, 990) as e:
             assert not e.ask(order(0, "root", "/bin/false"), check=warrant)[0]
         with Spawner(s, 0) as root:
-            assert not root.ask(b"\1\2\3")[0]  # no order at all
+            assert not root.ask(b"\1\2\3")[0]  # not a specification
         with Spawner(s, 0) as root:
             text, _ = root.ask(mine, kind=1)
-            assert text and text != warrant  # what is approved as a text is no order
+            assert text and text != warrant  # a warrant of a template is not valid for a job
         with Spawner(s, 990) as e:
             e.hello()
             assert e.start(1, mine, text)[0] == NO_WARRANT
@@ -194,24 +194,24 @@ def nobody_but_root_gets_a_warrant_for_root():
 
 
 @case
-def a_connection_without_a_hello_is_no_root_after_a_reload():
+def a_connection_without_hello_does_not_become_root_after_a_reload():
     with System() as s:
         s.start_spawner()
         mine = order(0, "root", "/bin/true")
         with Spawner(s, 990) as e, Spawner(s, 990) as silent:
             e.hello()
             s.spawner.send_signal(signal.SIGHUP)
-            wait_until("the spawner has replaced itself", 30, lambda: "went on with 0 workers" in s.said())
+            wait_until("the spawner has replaced itself", 30, lambda: "resumed with 0 workers" in s.said())
             try:
                 warrant, why = silent.ask(mine)
             except (AssertionError, OSError):
-                warrant, why = None, "only root"  # a slow machine: the time for a hello was over
+                warrant, why = None, "only root"  # on a slow machine the hello timeout has expired
             assert not warrant and "only root" in why, (warrant, why)
             assert e.start(1, mine, warrant)[0] == NO_WARRANT
 
 
 @case
-def where_all_need_one_an_owner_approves_his_own_jobs_only():
+def with_require_warrant_all_owners_approve_only_their_own_jobs():
     with System(spawner_conf="require-warrant = all\n") as s:
         s.start()
         hers = order(4001, "alice", "/bin/true")
@@ -222,11 +222,11 @@ def where_all_need_one_an_owner_approves_his_own_jobs_only():
             assert not b.ask(hers)[0]
         with Spawner(s, 4002, "warrant.sock") as b:
             b.send(HELLO, 0, struct.pack("<II", 1, 1) + b"engine".ljust(128, b"\0"))
-            assert b.socket.recv(4096) == b"", "it was taken for an engine"
+            assert b.socket.recv(4096) == b"", "the warrant socket must not accept a daemon"
         status, answer = s.api("alice").call("POST", "/v1/jobs", {"command": ["true"]})
         assert (status, answer["error"]["field"]) == (403, "warrant"), answer
         big, taken, began = order(4001, "alice", "/bin/echo", "x" * 1000000), 0, time.monotonic()
-        for _ in range(100):  # nobody keeps the spawner busy with approving
+        for _ in range(100):  # approvals of users are rate-limited
             with Spawner(s, 4001, "warrant.sock") as a:
                 taken += len(big) if a.ask(big)[0] else 0
         assert taken <= (16 << 20) * (1 + time.monotonic() - began), taken
@@ -241,11 +241,11 @@ def where_all_need_one_an_owner_approves_his_own_jobs_only():
             e.hello()
             assert e.start(1000, order(4002, "bob", "/bin/true"))[0] == NO_WARRANT
             assert e.start(1001, hers, warrant) == ("ended", 0)
-            assert e.start(1002, order(990, "jobsched", "/bin/true")) == ("ended", 0)  # what it can do itself anyway
+            assert e.start(1002, order(990, "jobsched", "/bin/true")) == ("ended", 0)  # the daemon can run commands as its own user anyway
 
 
 @case
-def jobctl_gets_roots_warrants_by_itself():
+def jobctl_requests_warrants_of_root_automatically():
     with System() as s:
         s.start()
         status, answer = s.api("root").call("POST", "/v1/jobs", {"command": ["id"]})
@@ -258,13 +258,13 @@ def jobctl_gets_roots_warrants_by_itself():
         s.jobctl("root", "add", "-n", "r", "--manual", "-e", "B=2", "-e", "A=1", "--param", "x=1", "--", "sh", "-c",
                  'echo "$(id -u) $A$B $1"', "sh", "{x}")
         assert out("run", "r", "--wait") == "0 12 1\n"
-        refused = s.jobctl("root", "set", "r", "env.A=5", check=False)  # there is no terminal to ask at
+        refused = s.jobctl("root", "set", "r", "env.A=5", check=False)  # no terminal for a confirmation
         assert refused.returncode == 4 and "--yes" in refused.stderr and "env: A=5" in refused.stderr, refused
         assert "job 'r', to run as root (uid 0)" in refused.stderr and "echo" in refused.stderr, refused
         assert out("run", "r", "--wait") == "0 12 1\n"
         s.jobctl("root", "set", "--yes", "r", "env.A=5")
         assert out("run", "r", "--wait") == "0 52 1\n"
-        s.jobctl("root", "set", "r", "priority=5")  # nothing that is started: no new one is needed
+        s.jobctl("root", "set", "r", "priority=5")  # the priority is not covered by the warrant
         assert out("run", "r", "--wait") == "0 52 1\n"
         assert s.jobctl("root", "run", "r", "--param", "x=two words", check=False).returncode == 4
         assert out("run", "r", "--param", "x=two words", "--wait", "--yes") == "0 52 two words\n"
@@ -273,10 +273,10 @@ def jobctl_gets_roots_warrants_by_itself():
         s.env["EDITOR"] = "sed -i s/B.=.2/B\\ =\\ 3/"
         s.jobctl("root", "edit", "--yes", "r")
         assert out("run", "r", "--wait") == "0 13 1\n"
-        s.jobctl("root", "set", "--yes", "r", "name=q")  # the name is part of what is approved
+        s.jobctl("root", "set", "--yes", "r", "name=q")  # the warrant covers the name
         s.jobctl("root", "run", "q", "--wait")
         s.jobctl("root", "set", "--yes", "q", "name=r")
-        for _ in range(2):  # the same submission again has the same warrant: nothing is changed by it
+        for _ in range(2):  # a repeated submission has the same warrant and changes nothing
             s.jobctl("root", "add", "-n", "twice", "--if-exists", "replace", "--manual", "--", "true")
         assert s.api("root").get("/v1/jobs/twice")["revision"] == 1
         one, two = (s.jobctl("root", "add", "--key", "k", "--manual", "--", "true").stdout for _ in range(2))
@@ -285,7 +285,7 @@ def jobctl_gets_roots_warrants_by_itself():
 
 
 @case
-def notices_of_root_are_commands_of_root_and_mail_of_the_engine():
+def exec_notices_of_root_run_as_root_and_mail_as_the_daemon():
     with System() as s:
         mailer = os.path.join(s.dir, "mailer")
         write(mailer, "#!/bin/sh\nid -u >%s/mailed\ncat >>%s/mailed\n" % (s.dir, s.dir), 0o755)
@@ -307,7 +307,7 @@ def notices_of_root_are_commands_of_root_and_mail_of_the_engine():
 
 
 @case
-def an_upgrade_of_the_spawner_keeps_its_warrants_and_a_bad_configuration_stops_none():
+def warrants_survive_an_upgrade_and_a_reload_with_an_invalid_configuration():
     with System(spawner_conf="require-warrant = all\n") as s:
         s.start()
         s.jobctl("alice", "add", "-n", "a", "--manual", "--", "true")
@@ -318,7 +318,7 @@ def an_upgrade_of_the_spawner_keeps_its_warrants_and_a_bad_configuration_stops_n
         wait_until("it is refused", 20, lambda: "not reloaded" in s.said())
         s.write_spawner_conf("require-warrant = all\n")
         s.spawner.send_signal(signal.SIGHUP)
-        wait_until("it is the next program", 20, lambda: "went on with 1 workers" in s.said())
+        wait_until("it is the next program", 20, lambda: "resumed with 1 workers" in s.said())
         s.jobctl("alice", "run", "a", "--wait")
         s.jobctl("alice", "add", "--wait", "--", "true")
         assert s.runs("alice", job)[0]["state"] == "running"
@@ -326,7 +326,7 @@ def an_upgrade_of_the_spawner_keeps_its_warrants_and_a_bad_configuration_stops_n
 
 
 @case
-def a_template_of_root_is_taken_as_root_wrote_it_or_not_at_all():
+def a_template_of_root_is_used_only_unchanged():
     with System() as s:
         s.start()
         s.jobctl("root", "template", "add", "t", "--param", "host", "--param", "days=7", "--", "echo", "{host}", "{days}")
@@ -336,21 +336,21 @@ def a_template_of_root_is_taken_as_root_wrote_it_or_not_at_all():
         assert s.jobctl("root", "log", "j").stdout == "db 7\n"
         s.jobctl("bob", "add", "--template", "t", "--param", "host=b", "-n", "j", "--wait")
         assert s.jobctl("bob", "log", "j").stdout == "b 7\n"
-        # the daemon answers with another template of root's, which was approved under its own name
+        # the daemon answers with another template of root, which was approved under its own name
         good = s.api("root").get("/v1/templates/t")
         body = dict(good["definition"], params=good["params"])
         assert s.api("root").call("PUT", "/v1/templates/other", body)[0] == 201
         result = s.jobctl("root", "add", "--template", "other", "--param", "host=db", "--yes", check=False)
-        assert result.returncode == 4 and "never approved" in result.stderr, result
-        # the daemon has another one by now, with the approval of the first
+        assert result.returncode == 4 and "not approved" in result.stderr, result
+        # the daemon has changed the template and kept the old warrant
         body = dict(good["definition"], params=good["params"], command=["echo", "worse", "{host}", "{days}"])
         assert s.api("root").call("PUT", "/v1/templates/t", body)[0] == 200
         result = s.jobctl("root", "add", "--template", "t", "--param", "host=db", "--yes", check=False)
-        assert result.returncode == 4 and "never approved" in result.stderr, result
+        assert result.returncode == 4 and "not approved" in result.stderr, result
 
 
 @case
-def what_root_never_approved_is_not_built_upon():
+def changes_to_a_job_without_a_warrant_are_refused():
     with System(spawner_conf="require-warrant = none\n") as s:
         s.start()
         s.api("root").post("/v1/jobs", {"command": ["id", "-u"], "name": "r", "schedule": ["manual"]})
@@ -372,7 +372,7 @@ def what_root_never_approved_is_not_built_upon():
 
 
 @case
-def an_approval_holds_for_one_job_with_one_name():
+def a_warrant_is_valid_for_one_job_and_one_name():
     with System() as s:
         s.start_spawner()
         argv = ["/bin/sh", "-c", 'test "$JOBSCHED_NAME" = mine']
@@ -386,16 +386,16 @@ def an_approval_holds_for_one_job_with_one_name():
             assert e.start(3, order(0, "root", *argv), warrant)[0] == NO_WARRANT
             assert e.start(4, order(0, "root", *argv, name="mine", job=bytes(16)), warrant)[0] == NO_WARRANT
             assert e.start(5, order(0, "root", *argv, job=None), warrant)[0] == NO_WARRANT
-            assert e.start(6, mine, warrant, variables=["JOBSCHED_NAME=other"]) == ("ended", 0)  # the approved name counts
+            assert e.start(6, mine, warrant, variables=["JOBSCHED_NAME=other"]) == ("ended", 0)  # the approved name replaces it
         with Spawner(s, 0) as root:
-            assert not root.ask(order(0, "root", *argv, name="mine", job=None))[0]  # a name without an identity
+            assert not root.ask(order(0, "root", *argv, name="mine", job=None))[0]  # a name without an identity is refused
         with Spawner(s, 0) as root:
             given, why = root.ask(order(0, "root", *argv, job=None))
             assert not given and "jobctl of this version" in why, why
 
 
 @case
-def an_approval_of_an_earlier_version_starts_its_job_and_is_not_built_upon():
+def a_warrant_of_the_first_version_starts_its_job_but_changes_are_refused():
     with System(spawner_conf="require-warrant = none\n") as s:
         s.start()
         old = first_version(s, order(0, "root", "id", "-u", job=None)).hex()
@@ -416,7 +416,7 @@ def an_approval_of_an_earlier_version_starts_its_job_and_is_not_built_upon():
 
 
 @case
-def jobctl_asks_before_it_approves_what_was_not_typed():
+def jobctl_asks_before_it_approves_input_of_the_daemon():
     with System() as s:
         s.start()
         s.jobctl("root", "add", "-n", "r", "--manual", "-e", "A=1", "--", "sh", "-c", "exit $A")
@@ -427,7 +427,7 @@ def jobctl_asks_before_it_approves_what_was_not_typed():
                                        env=s.env, cwd="/")
             os.close(end)
             said = b""
-            with contextlib.suppress(OSError):  # EIO: the process is gone
+            with contextlib.suppress(OSError):  # EIO: the process has ended
                 while chunk := os.read(main_end, 4096):
                     said += chunk
                     if b"[y/N]" in chunk:
@@ -442,7 +442,7 @@ def jobctl_asks_before_it_approves_what_was_not_typed():
 
 
 class FakeDaemon:
-    """A captured daemon at its own socket: it answers every GET with 'shown' and wants a warrant for every change."""
+    """A compromised daemon: it answers every GET with 'shown' and requires a warrant for every change."""
 
     def __init__(self, s, shown):
         self.shown, self.got = shown, []
@@ -477,7 +477,7 @@ class FakeDaemon:
 
 
 @case
-def a_captured_daemon_gets_no_approval_for_roots_job_in_place_of_anothers():
+def a_compromised_daemon_cannot_pass_off_roots_job_as_another():
     with System() as s:
         s.start()
         roots = s.jobctl("root", "add", "--name", "harmless", "--every", "1h", "--", "true").stdout.split()[0]
@@ -487,18 +487,18 @@ def a_captured_daemon_gets_no_approval_for_roots_job_in_place_of_anothers():
         s.engine.wait()
         command = ["--", "/srv/report2"]
         fake = FakeDaemon(s, dict(approved, id=other["id"], name="report"))
-        for words, why in ((["set", "--yes", "report", *command], "never approved"),
-                           (["run", "--yes", "report", "--param", "x=1"], "never approved")):
+        for words, why in ((["set", "--yes", "report", *command], "not approved"),
+                           (["run", "--yes", "report", "--param", "x=1"], "not approved")):
             result = s.jobctl("root", *words, check=False)
             assert result.returncode == 4 and why in result.stderr and not fake.got, (result, fake.got)
-        fake.shown = dict(approved, id=other["id"])  # with the name that was approved
+        fake.shown = dict(approved, id=other["id"])  # with the approved name
         result = s.jobctl("root", "set", "--yes", "report", *command, check=False)
         assert result.returncode == 4 and "to a request for 'report'" in result.stderr and not fake.got, (result, fake.got)
-        # by number, the daemon can show any approved job: root sees which it is, and is asked
+        # by number, the daemon can show any approved job; jobctl shows its name to root and asks
         result = s.jobctl("root", "set", hers, *command, check=False)
         assert result.returncode == 4 and "job 'harmless', to run as root (uid 0)" in result.stderr, result
         assert "command: /srv/report2" in result.stderr and not fake.got, (result, fake.got)
-        fake.shown = dict(other, warrant=approved["warrant"])  # hers, with a warrant that is not hers
+        fake.shown = dict(other, warrant=approved["warrant"])  # her job, with the warrant of root's job
         result = s.jobctl("root", "set", "--yes", "report", *command, check=False)
         assert result.returncode == 4 and not fake.got, (result, fake.got)
 

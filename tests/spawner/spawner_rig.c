@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <systemd/sd-event.h>
@@ -104,7 +105,7 @@ static void copy_program(struct rig *g)
 bool rig_up_as_nobody(struct rig *g, const char *nproc)
 {
 	AUTO_TEXT limit = xprintf("--nproc=%s", nproc ? nproc : "");
-	/* The leak check at exit needs another process. */
+	/* LeakSanitizer needs another process at exit, which RLIMIT_NPROC forbids. */
 	const char *const wrapper[] = {"env", "ASAN_OPTIONS=detect_leaks=0", "prlimit", limit, "setpriv", "--reuid", "65534", "--regid", "65534",
 		"--clear-groups", NULL};
 
@@ -183,17 +184,17 @@ void rig_wait_logged(struct rig *g, const char *words, size_t times)
 
 	while (rig_logged(g, words) < times) {
 		if (clock_boot(&clock_system) >= until)
-			fail_msg("the spawner does not say '%s'", words);
+			fail_msg("the log of the spawner does not contain '%s'", words);
 		sd_event_run(g->ev, 2000);
 	}
 }
 
 void rig_reload(struct rig *g)
 {
-	size_t times = rig_logged(g, "went on with");
+	size_t times = rig_logged(g, "resumed with");
 
 	kill(g->spawner, SIGHUP);
-	rig_wait_logged(g, "went on with", times + 1);
+	rig_wait_logged(g, "resumed with", times + 1);
 }
 
 void rig_down(struct rig *g)
@@ -261,7 +262,7 @@ void rig_spin(struct rig *g, usec_t time)
 		sd_event_run(g->ev, (uint64_t)(until - now));
 }
 
-/* Each report is found once: a second wait for the same wants a second one. */
+/* Each report is returned once; a second wait needs a second report. */
 const struct rig_report *rig_wait(struct rig *g, enum spawn_report_kind kind, int64_t run)
 {
 	usec_t until = clock_boot(&clock_system) + RIG_PATIENCE;
@@ -363,6 +364,28 @@ pid_t rig_file_pid(struct rig *g, const char *name)
 			return (pid_t)strtol(text.data, NULL, 10);
 		sd_event_run(g->ev, 5000);
 	} while (clock_boot(&clock_system) < until);
-	fail_msg("no '%s' from the job", name);
+	fail_msg("the job did not write '%s'", name);
 	return -1;
+}
+
+size_t rig_file_size(struct rig *g, const char *name)
+{
+	AUTO_TEXT path = xprintf("%s/%s", g->dir, name);
+	struct stat st;
+
+	return stat(path, &st) < 0 ? 0 : (size_t)st.st_size;
+}
+
+void rig_touch(struct rig *g, const char *name)
+{
+	AUTO_TEXT path = xprintf("%s/%s", g->dir, name);
+
+	assert_int_equal(io_write_file(path, "", 0, 0600), 0);
+}
+
+void rig_expect_serving(struct rig *g)
+{
+	rig_disconnect(g);
+	rig_connect(g);
+	assert_int_equal(rig_script(g, "exit 0")->r.outcome, ATTEMPT_SUCCEEDED);
 }

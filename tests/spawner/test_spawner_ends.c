@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How workers end: by themselves, by their time limit, by request, and with everything they left behind. */
+/* How workers end: exit, time limit, cancellation; processes they leave behind. */
 #include "unit/unit.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -33,9 +33,9 @@ static bool alive(pid_t pid)
 	return kill(pid, 0) == 0;
 }
 
-/* ---- time limits and requests ---- */
+/* ---- time limits and cancellation ---- */
 
-static void a_job_over_its_time_is_timed_out(void **state)
+static void a_job_over_its_time_limit_times_out(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "trap 'echo bye; exit 3' TERM; while :; do sleep 0.01; done");
 	AUTO_TEXT out = NULL;
@@ -52,7 +52,7 @@ static void a_job_over_its_time_is_timed_out(void **state)
 	assert_non_null(strstr(out, "bye\n"));
 }
 
-static void a_job_within_its_time_is_left_alone(void **state)
+static void a_job_within_its_time_limit_succeeds(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "exit 0");
 
@@ -61,7 +61,7 @@ static void a_job_within_its_time_is_left_alone(void **state)
 	assert_int_equal(rig_run(&g, &p)->r.outcome, ATTEMPT_SUCCEEDED);
 }
 
-static void a_cancelled_job_hears_sigterm(void **state)
+static void a_cancelled_job_gets_sigterm(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "sleep 300");
 	const struct rig_report *r;
@@ -69,15 +69,15 @@ static void a_cancelled_job_hears_sigterm(void **state)
 	(void)state;
 	rig_start(&g, &p);
 	rig_wait(&g, SPAWN_STARTED, p.run);
-	spawn_client_cancel(g.client, p.run, p.fence + 1); /* another claim: not this one */
+	spawn_client_cancel(g.client, p.run, p.fence + 1); /* another fence: no effect */
 	spawn_client_cancel(g.client, p.run, p.fence);
 	r = rig_wait(&g, SPAWN_ENDED, p.run);
 	assert_int_equal(r->r.outcome, ATTEMPT_CANCELLED);
 	assert_int_equal(r->r.term_signal, SIGTERM);
-	spawn_client_cancel(g.client, p.run, p.fence); /* too late, and harmless */
+	spawn_client_cancel(g.client, p.run, p.fence); /* after the end: no effect */
 }
 
-static void a_job_that_ignores_sigterm_is_killed_after_its_grace(void **state)
+static void a_job_that_ignores_sigterm_is_killed_after_the_grace_period(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "trap '' TERM; echo $$ >$RIG/stubborn; while :; do sleep 0.02; done");
 	const struct rig_report *r;
@@ -95,7 +95,7 @@ static void a_job_that_ignores_sigterm_is_killed_after_its_grace(void **state)
 	assert_true(clock_boot(&clock_system) - from >= 290 * USEC_MSEC);
 }
 
-static void without_grace_it_is_killed_at_once(void **state)
+static void without_a_grace_period_a_job_is_killed_at_once(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "trap '' TERM; echo $$ >$RIG/nograce; while :; do sleep 0.02; done");
 
@@ -119,7 +119,7 @@ static void a_stopped_job_can_be_cancelled(void **state)
 	assert_int_equal(rig_wait(&g, SPAWN_ENDED, p.run)->r.exit_code, 5);
 }
 
-static void a_job_that_stops_itself_is_timed_out(void **state)
+static void a_job_that_stops_itself_times_out(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "trap '' TERM; while :; do kill -STOP $$; done");
 	const struct rig_report *r;
@@ -132,9 +132,9 @@ static void a_job_that_stops_itself_is_timed_out(void **state)
 	assert_int_equal(r->r.term_signal, SIGKILL);
 }
 
-/* ---- what is left behind ---- */
+/* ---- processes left behind ---- */
 
-static void what_is_left_in_the_group_goes_with_the_main_process(void **state)
+static void processes_left_in_the_process_group_are_killed(void **state)
 {
 	const struct rig_report *r = rig_script(&g, "sleep 300 & echo $! >$RIG/left; exit 4");
 
@@ -143,7 +143,7 @@ static void what_is_left_in_the_group_goes_with_the_main_process(void **state)
 	assert_false(alive(rig_file_pid(&g, "left")));
 }
 
-static void a_child_that_left_the_session_goes_too(void **state)
+static void a_child_in_another_session_is_killed(void **state)
 {
 	const struct rig_report *r;
 
@@ -155,7 +155,7 @@ static void a_child_that_left_the_session_goes_too(void **state)
 	assert_false(alive(rig_file_pid(&g, "escaped")));
 }
 
-static void a_daemon_with_children_in_sessions_of_their_own_goes_too(void **state)
+static void a_daemon_with_children_in_other_sessions_is_killed(void **state)
 {
 	(void)state;
 	rig_script(&g, "setsid sh -c 'setsid sh -c \"echo \\$\\$ >$RIG/deep; sleep 300\" & sleep 300' & "
@@ -163,7 +163,7 @@ static void a_daemon_with_children_in_sessions_of_their_own_goes_too(void **stat
 	assert_false(alive(rig_file_pid(&g, "deep")));
 }
 
-static void a_daemon_without_environment_but_in_the_session_goes_too(void **state)
+static void a_daemon_without_environment_in_the_session_is_killed(void **state)
 {
 	(void)state;
 	rig_script(&g, "env -i sh -c 'echo $$ >'$RIG'/bare; sleep 300' & "
@@ -171,7 +171,7 @@ static void a_daemon_without_environment_but_in_the_session_goes_too(void **stat
 	assert_false(alive(rig_file_pid(&g, "bare")));
 }
 
-static void an_orphan_lives_while_its_run_does(void **state)
+static void an_orphan_lives_until_its_run_ends(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "(setsid sh -c 'echo $$ >$RIG/orphan; sleep 300' &) ; "
 					 "while [ ! -e $RIG/finish ]; do sleep 0.02; done");
@@ -181,7 +181,7 @@ static void an_orphan_lives_while_its_run_does(void **state)
 	(void)state;
 	rig_start(&g, &p);
 	orphan = rig_file_pid(&g, "orphan");
-	rig_script(&g, "exit 0"); /* whose end makes the spawner look around */
+	rig_script(&g, "exit 0"); /* its end makes the spawner check its children */
 	rig_script(&g, "exit 0");
 	assert_true(alive(orphan));
 	assert_int_equal(io_write_file(finish, "", 0, 0600), 0);
@@ -190,7 +190,7 @@ static void an_orphan_lives_while_its_run_does(void **state)
 	assert_false(alive(orphan));
 }
 
-static void a_cancelled_tree_goes_whole(void **state)
+static void cancelling_a_run_kills_all_descendants(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "trap '' TERM; setsid sleep 300 & echo $! >$RIG/tree; wait; sleep 300");
 	pid_t pid;
@@ -204,14 +204,14 @@ static void a_cancelled_tree_goes_whole(void **state)
 	assert_false(alive(pid));
 }
 
-static void the_end_does_not_wait_for_a_stranger_that_keeps_the_output_open(void **state)
+static void the_end_does_not_wait_for_an_unknown_process_with_the_output_open(void **state)
 {
 	usec_t from = clock_boot(&clock_system);
 	AUTO_TEXT out = NULL;
 	const struct rig_report *r;
 
 	(void)state;
-	/* without environment and session it cannot be known for ours: the pipe stays open */
+	/* without environment and session the spawner cannot identify the process, so the pipe stays open */
 	r = rig_script(&g, "echo before; env -i setsid sh -c 'echo $$ >'$RIG'/stranger; exec sleep 300' & "
 			   "while [ ! -s $RIG/stranger ]; do sleep 0.01; done; echo after");
 	assert_true(clock_boot(&clock_system) - from < 5 * USEC_SEC);
@@ -221,7 +221,7 @@ static void the_end_does_not_wait_for_a_stranger_that_keeps_the_output_open(void
 	kill(rig_file_pid(&g, "stranger"), SIGKILL);
 }
 
-static void the_end_does_not_wait_for_output_that_never_stops(void **state)
+static void the_end_does_not_wait_for_endless_output(void **state)
 {
 	usec_t from = clock_boot(&clock_system);
 
@@ -232,7 +232,7 @@ static void the_end_does_not_wait_for_output_that_never_stops(void **state)
 	assert_true(rig_wait_gone(rig_file_pid(&g, "babbler"))); /* by SIGPIPE */
 }
 
-static void a_job_that_closes_its_output_runs_on(void **state)
+static void a_job_that_closes_its_output_keeps_running(void **state)
 {
 	const struct rig_report *r = rig_script(&g, "echo x; exec >&- 2>&-; sleep 0.2; exit 6");
 
@@ -242,7 +242,7 @@ static void a_job_that_closes_its_output_runs_on(void **state)
 	assert_true(r->r.ended_at - r->r.started_at >= 190 * USEC_MSEC);
 }
 
-/* ---- nothing piles up ---- */
+/* ---- leaks ---- */
 
 static size_t entries(const char *path)
 {
@@ -264,7 +264,7 @@ static bool is_launcher(const char *pid)
 	return io_read_file(path, &text, 256) == 0 && text.data && strcmp(text.data, "jobsched-launch\n") == 0;
 }
 
-/* Children of the spawner that are not its launchers. */
+/* The number of children of the spawner, without its launchers. */
 static size_t children_left(pid_t parent)
 {
 	AUTO_TEXT path = xprintf("/proc/%d/task/%d/children", (int)parent, (int)parent);
@@ -278,7 +278,7 @@ static size_t children_left(pid_t parent)
 	return n;
 }
 
-static void nothing_piles_up_after_many_runs(void **state)
+static void many_runs_leave_no_descriptors_or_processes(void **state)
 {
 	AUTO_TEXT fds = xprintf("/proc/%d/fd", (int)g.spawner);
 	size_t before = entries(fds);
@@ -302,7 +302,7 @@ static void nothing_piles_up_after_many_runs(void **state)
 			spawn_client_ack(g.client, rig_wait(&g, SPAWN_ENDED, 0)->r.run, 1);
 	spawn_client_list(g.client);
 	rig_wait(&g, SPAWN_LIST_DONE, 0);
-	/* launchers that are not needed end after two seconds; their processes end after their descriptors are closed */
+	/* idle launchers end after two seconds; their processes end after their descriptors are closed */
 	for (int i = 0; i < 300 && (entries(fds) != before || children_left(g.spawner)); i++)
 		rig_spin(&g, 100 * USEC_MSEC);
 	assert_int_equal(entries(fds), before);
@@ -313,23 +313,23 @@ static void nothing_piles_up_after_many_runs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_job_over_its_time_is_timed_out),
-		TEST(a_job_within_its_time_is_left_alone),
-		TEST(a_cancelled_job_hears_sigterm),
-		TEST(a_job_that_ignores_sigterm_is_killed_after_its_grace),
-		TEST(without_grace_it_is_killed_at_once),
+		TEST(a_job_over_its_time_limit_times_out),
+		TEST(a_job_within_its_time_limit_succeeds),
+		TEST(a_cancelled_job_gets_sigterm),
+		TEST(a_job_that_ignores_sigterm_is_killed_after_the_grace_period),
+		TEST(without_a_grace_period_a_job_is_killed_at_once),
 		TEST(a_stopped_job_can_be_cancelled),
-		TEST(a_job_that_stops_itself_is_timed_out),
-		TEST(what_is_left_in_the_group_goes_with_the_main_process),
-		TEST(a_child_that_left_the_session_goes_too),
-		TEST(a_daemon_with_children_in_sessions_of_their_own_goes_too),
-		TEST(a_daemon_without_environment_but_in_the_session_goes_too),
-		TEST(an_orphan_lives_while_its_run_does),
-		TEST(a_cancelled_tree_goes_whole),
-		TEST(the_end_does_not_wait_for_a_stranger_that_keeps_the_output_open),
-		TEST(the_end_does_not_wait_for_output_that_never_stops),
-		TEST(a_job_that_closes_its_output_runs_on),
-		TEST(nothing_piles_up_after_many_runs),
+		TEST(a_job_that_stops_itself_times_out),
+		TEST(processes_left_in_the_process_group_are_killed),
+		TEST(a_child_in_another_session_is_killed),
+		TEST(a_daemon_with_children_in_other_sessions_is_killed),
+		TEST(a_daemon_without_environment_in_the_session_is_killed),
+		TEST(an_orphan_lives_until_its_run_ends),
+		TEST(cancelling_a_run_kills_all_descendants),
+		TEST(the_end_does_not_wait_for_an_unknown_process_with_the_output_open),
+		TEST(the_end_does_not_wait_for_endless_output),
+		TEST(a_job_that_closes_its_output_keeps_running),
+		TEST(many_runs_leave_no_descriptors_or_processes),
 	};
 
 	return cmocka_run_group_tests(tests, up, down);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs in control groups: whatever a job does to its processes, they end with it. */
+/* Runs in control groups: all processes of a run end with it. */
 #include "unit/unit.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -20,7 +20,7 @@ static struct rig g;
 static char place[128];
 static const char *options[] = {"--cgroup", place, NULL};
 
-/* Where groups can be made here; NULL: nowhere. */
+/* The cgroup2 mount point in which groups can be created; NULL: none. */
 static const char *mounted(void)
 {
 	static const char *const places[] = {"/sys/fs/cgroup/unified", "/sys/fs/cgroup"};
@@ -68,7 +68,7 @@ static int down(void **state)
 	return rmdir(place);
 }
 
-/* Or somebody has still to reap it. */
+/* Whether the process exists and is not a zombie. */
 static bool runs(pid_t pid)
 {
 	AUTO_TEXT path = xprintf("/proc/%d/stat", (int)pid);
@@ -81,10 +81,10 @@ static bool runs(pid_t pid)
 	return state && state[2] != 'Z' && state[2] != 'X';
 }
 
-/* A body that leaves a process which nothing but its control group knows. */
+/* A script that leaves a process that only its control group identifies. */
 #define DAEMON(name) "setsid env -i sh -c 'setsid sh -c \"echo \\$\\$ >'$RIG'/" name "; exec sleep 300\" & ' & "
 
-static void a_daemon_without_session_and_environment_goes_with_its_run(void **state)
+static void a_daemon_without_session_and_environment_is_killed(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, DAEMON("daemon") "until [ -s $RIG/daemon ]; do sleep 0.01; done; exit 4");
 	const struct rig_report *r = rig_run(&g, &p);
@@ -95,7 +95,7 @@ static void a_daemon_without_session_and_environment_goes_with_its_run(void **st
 	assert_true(rig_wait_gone(rig_file_pid(&g, "daemon")));
 }
 
-static void it_is_gone_before_the_end_is_told(void **state)
+static void daemons_are_killed_before_the_end_is_reported(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 20; i++) {
@@ -108,7 +108,7 @@ static void it_is_gone_before_the_end_is_told(void **state)
 	}
 }
 
-static void a_cancelled_tree_goes_whole_after_its_grace(void **state)
+static void cancelling_kills_the_whole_group_after_the_grace_period(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "trap '' TERM; " DAEMON("deaf") "while :; do sleep 0.05; done");
 	const struct rig_report *r;
@@ -125,7 +125,7 @@ static void a_cancelled_tree_goes_whole_after_its_grace(void **state)
 	spawn_client_ack(g.client, p.run, p.fence);
 }
 
-static void a_job_whose_processes_multiply_while_they_die_ends(void **state)
+static void a_job_that_keeps_forking_ends(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "f() { setsid sh -c 'while :; do setsid sleep 0.2 & sleep 0.05; done' & }; f; f; f; f; "
 					 "sleep 0.2; exit 6");
@@ -134,7 +134,7 @@ static void a_job_whose_processes_multiply_while_they_die_ends(void **state)
 	assert_int_equal(rig_run(&g, &p)->r.exit_code, 6);
 }
 
-static void a_stopped_daemon_goes_too(void **state)
+static void a_stopped_daemon_is_killed(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "setsid env -i sh -c 'echo $$ >'$RIG'/still; kill -STOP $$' & "
 					 "until [ -s $RIG/still ]; do sleep 0.01; done; sleep 0.05");
@@ -144,7 +144,7 @@ static void a_stopped_daemon_goes_too(void **state)
 	assert_true(rig_wait_gone(rig_file_pid(&g, "still")));
 }
 
-static void what_nobody_waited_for_is_counted(void **state)
+static void processor_time_of_unreaped_processes_is_counted(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "sh -c 'setsid sh -c \"i=0; while [ \\$i -lt 100000 ]; do i=\\$((i+1)); done; touch $RIG/counted\" &'; "
 					 "until [ -e $RIG/counted ]; do sleep 0.02; done");
@@ -154,31 +154,31 @@ static void what_nobody_waited_for_is_counted(void **state)
 
 	(void)state;
 	assert_true(busy > 20 * USEC_MSEC);
-	r = rig_run(&g, &idle); /* in the same group, and what was before is not its own */
+	r = rig_run(&g, &idle); /* in the same group: usage of the earlier run is not counted */
 	assert_true(r->r.cpu_user + r->r.cpu_system < busy / 2 + 10 * USEC_MSEC);
 }
 
-static void groups_are_used_again_and_go_when_nobody_needs_them(void **state)
+static void groups_are_reused_and_removed_when_idle(void **state)
 {
 	usec_t until = clock_boot(&clock_system) + RIG_PATIENCE;
 
 	(void)state;
 	for (int i = 0; i < 50; i++)
 		rig_script(&g, "exit 0");
-	assert_true(groups(place) <= 3 + 8); /* jobs-, uid-, and as many as ran at a time */
+	assert_true(groups(place) <= 3 + 8); /* jobs-, uid-, and one for each run that ran at the same time */
 	while (groups(place) > 1 && clock_boot(&clock_system) < until)
 		rig_spin(&g, 100 * USEC_MSEC);
 	assert_int_equal(groups(place), 1);
 	rig_expect(&g, "echo again", "again\n");
 }
 
-static void a_new_program_has_the_groups_of_the_old_one(void **state)
+static void groups_are_kept_over_a_reload(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, DAEMON("kept") "until [ -e $RIG/end ]; do sleep 0.01; done; exit 8");
 	AUTO_TEXT end = xprintf("%s/end", g.dir);
 
 	(void)state;
-	rig_script(&g, "exit 0"); /* leaves an empty one */
+	rig_script(&g, "exit 0"); /* leaves an empty group */
 	rig_start(&g, &p);
 	rig_file_pid(&g, "kept");
 	rig_reload(&g);
@@ -189,7 +189,7 @@ static void a_new_program_has_the_groups_of_the_old_one(void **state)
 	spawn_client_ack(g.client, p.run, p.fence);
 }
 
-static void what_a_killed_spawner_left_is_gone_before_the_next_one_listens(void **state)
+static void processes_of_a_killed_spawner_end_before_the_next_one_listens(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, DAEMON("left") "sleep 300");
 	pid_t left;
@@ -206,8 +206,8 @@ static void what_a_killed_spawner_left_is_gone_before_the_next_one_listens(void 
 	rig_expect(&g, "echo new life", "new life\n");
 }
 
-/* Some kernels kill what is born in a fresh group by a parent in such a one; then children move there instead. */
-static void a_spawner_in_a_group_that_was_killed_once_starts_jobs_all_the_same(void **state)
+/* Some kernels kill a child that is cloned into a new group by a parent whose group was killed before; then children are moved there. */
+static void a_spawner_in_a_group_that_was_killed_before_starts_jobs(void **state)
 {
 	AUTO_TEXT group = xprintf("%s/killed", place);
 	AUTO_TEXT kill_it = xprintf("mkdir %s && echo 1 >%s/cgroup.kill", group, group);
@@ -226,7 +226,7 @@ static void a_spawner_in_a_group_that_was_killed_once_starts_jobs_all_the_same(v
 	assert_int_equal(rmdir(group), 0);
 }
 
-static void a_place_that_is_none_is_refused(void **state)
+static void a_path_outside_of_cgroup2_is_refused(void **state)
 {
 	const char *build = getenv("top_builddir");
 	AUTO_TEXT command = xprintf("'%s/jobsched-spawner' --runtime-dir %s/x --output-dir %s/y --cgroup /tmp 2>/dev/null",
@@ -239,21 +239,21 @@ static void a_place_that_is_none_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_daemon_without_session_and_environment_goes_with_its_run),
-		TEST(it_is_gone_before_the_end_is_told),
-		TEST(a_cancelled_tree_goes_whole_after_its_grace),
-		TEST(a_job_whose_processes_multiply_while_they_die_ends),
-		TEST(a_stopped_daemon_goes_too),
-		TEST(what_nobody_waited_for_is_counted),
-		TEST(groups_are_used_again_and_go_when_nobody_needs_them),
-		TEST(a_new_program_has_the_groups_of_the_old_one),
-		TEST(what_a_killed_spawner_left_is_gone_before_the_next_one_listens),
-		TEST(a_spawner_in_a_group_that_was_killed_once_starts_jobs_all_the_same),
-		TEST(a_place_that_is_none_is_refused),
+		TEST(a_daemon_without_session_and_environment_is_killed),
+		TEST(daemons_are_killed_before_the_end_is_reported),
+		TEST(cancelling_kills_the_whole_group_after_the_grace_period),
+		TEST(a_job_that_keeps_forking_ends),
+		TEST(a_stopped_daemon_is_killed),
+		TEST(processor_time_of_unreaped_processes_is_counted),
+		TEST(groups_are_reused_and_removed_when_idle),
+		TEST(groups_are_kept_over_a_reload),
+		TEST(processes_of_a_killed_spawner_end_before_the_next_one_listens),
+		TEST(a_spawner_in_a_group_that_was_killed_before_starts_jobs),
+		TEST(a_path_outside_of_cgroup2_is_refused),
 	};
 
 	if (!mounted()) {
-		print_message("1..0 # SKIP no cgroup2 file system that we may write to\n");
+		print_message("1..0 # SKIP no writable cgroup2 file system\n");
 		return 0;
 	}
 	return cmocka_run_group_tests(tests, up, down);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a command meets when a real spawner starts it, and what is reported of it. */
+/* Environment, input, output and reports of commands that a real spawner starts. */
 #include "unit/unit.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -32,9 +32,9 @@ static int down(void **state)
 	return 0;
 }
 
-/* ---- what the command gets ---- */
+/* ---- environment of the command ---- */
 
-static void the_environment_is_built_from_nothing(void **state)
+static void the_environment_contains_only_the_defined_variables(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "");
 	const struct passwd *pw = getpwuid(geteuid());
@@ -57,7 +57,7 @@ static void the_environment_is_built_from_nothing(void **state)
 	assert_string_equal(out, expected);
 }
 
-static void a_variable_of_the_plan_replaces_ours(void **state)
+static void a_variable_of_the_job_replaces_the_default(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "echo \"$HOME $PATH\"");
 	AUTO_TEXT out = NULL;
@@ -69,7 +69,7 @@ static void a_variable_of_the_plan_replaces_ours(void **state)
 	assert_string_equal(out, "/elsewhere /bin\n");
 }
 
-static void nobody_can_name_another_spawner_or_run(void **state)
+static void a_job_cannot_set_the_spawner_and_run_variables(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "echo $JOBSCHED_SPAWNER $JOBSCHED_RUN $JOBSCHED_FENCE");
 	AUTO_TEXT expected = xprintf("%s %lld 1\n", spawn_client_spawner(g.client), (long long)p.run);
@@ -83,7 +83,7 @@ static void nobody_can_name_another_spawner_or_run(void **state)
 	assert_string_equal(out, expected);
 }
 
-static void every_byte_of_an_argument_arrives(void **state)
+static void arguments_can_contain_every_byte_except_nul(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "printf %s \"$1\"");
 	AUTO_TEXT out = NULL;
@@ -101,7 +101,7 @@ static void every_byte_of_an_argument_arrives(void **state)
 	assert_memory_equal(out, bytes, 255);
 }
 
-static void empty_arguments_stay(void **state)
+static void empty_arguments_are_kept(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "echo $#:$1:$2:$3");
 	AUTO_TEXT out = NULL;
@@ -115,7 +115,7 @@ static void empty_arguments_stay(void **state)
 	assert_string_equal(out, "3::x:\n");
 }
 
-static void input_arrives_with_every_byte(void **state)
+static void binary_input_is_passed_unchanged(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "cat");
 	AUTO_TEXT out = NULL;
@@ -130,7 +130,7 @@ static void input_arrives_with_every_byte(void **state)
 	assert_memory_equal(out, p.stdin_data.data, len);
 }
 
-static void sixteen_mebibytes_of_input_arrive_and_no_more_is_taken(void **state)
+static void input_of_16_mebibytes_is_accepted_and_more_is_refused(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "wc -c; wc -c </proc/self/fd/0; (: >/proc/self/fd/0) 2>/dev/null || echo sealed");
 	AUTO_TEXT out = NULL;
@@ -145,7 +145,7 @@ static void sixteen_mebibytes_of_input_arrive_and_no_more_is_taken(void **state)
 	assert_int_equal(e.kind, ERR_TOO_LARGE);
 }
 
-static void empty_input_is_not_missing_input(void **state)
+static void empty_input_is_an_empty_file(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "readlink /proc/self/fd/0 | cut -c1-22; cat");
 	AUTO_TEXT out = NULL;
@@ -156,13 +156,13 @@ static void empty_input_is_not_missing_input(void **state)
 	assert_string_equal(out, "/memfd:jobsched-stdin \n");
 }
 
-static void without_input_it_is_dev_null(void **state)
+static void without_input_stdin_is_dev_null(void **state)
 {
 	(void)state;
 	rig_expect(&g, "cat; readlink /proc/self/fd/0", "/dev/null\n");
 }
 
-static void no_descriptor_but_three_is_open(void **state)
+static void only_descriptors_0_to_2_are_open(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "");
 	AUTO_TEXT out = NULL;
@@ -172,10 +172,10 @@ static void no_descriptor_but_three_is_open(void **state)
 	strv_add(&p.spec.argv, "ls");
 	strv_add(&p.spec.argv, "/proc/self/fd");
 	out = rig_output(&g, rig_run(&g, &p), NULL);
-	assert_string_equal(out, "0\n1\n2\n3\n"); /* the fourth is the one through which ls reads the directory */
+	assert_string_equal(out, "0\n1\n2\n3\n"); /* 3 is the directory that ls reads */
 }
 
-static void the_mask_directory_and_limits_are_those_asked_for(void **state)
+static void umask_directory_and_limits_are_applied(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "umask; pwd; ulimit -c; ulimit -Sn");
 	AUTO_TEXT expected = NULL;
@@ -190,7 +190,7 @@ static void the_mask_directory_and_limits_are_those_asked_for(void **state)
 	assert_string_equal(out, expected);
 }
 
-static void it_has_its_own_session_and_group_and_plain_signals(void **state)
+static void a_worker_has_its_own_session_and_default_signals(void **state)
 {
 	(void)state;
 	rig_expect(&g, "set -- $(cut -d' ' -f5,6 /proc/$$/stat); [ $1 = $$ ] && [ $2 = $$ ] && echo yes", "yes\n");
@@ -198,7 +198,7 @@ static void it_has_its_own_session_and_group_and_plain_signals(void **state)
 		"SigBlk: 0000000000000000 SigIgn: 0000000000000000 ");
 }
 
-static void without_a_directory_it_runs_at_home(void **state)
+static void without_a_directory_the_command_runs_in_the_home_directory(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "pwd");
 	AUTO_TEXT expected = xprintf("%s\n", getpwuid(geteuid())->pw_dir);
@@ -212,7 +212,7 @@ static void without_a_directory_it_runs_at_home(void **state)
 
 /* ---- starts that fail ---- */
 
-static void a_command_that_cannot_run_is_not_started(void **state)
+static void a_command_that_cannot_be_executed_is_not_started(void **state)
 {
 	AUTO_TEXT plain = xprintf("%s/plain", g.dir);
 	AUTO_TEXT binary = xprintf("%s/binary", g.dir);
@@ -253,7 +253,7 @@ static void a_command_that_cannot_run_is_not_started(void **state)
 	assert_int_equal(rig_count(&g, SPAWN_STARTED, 0), 0);
 }
 
-static void a_program_being_written_is_worth_another_try(void **state)
+static void a_program_open_for_writing_is_a_transient_error(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "");
 	AUTO_TEXT copy = xprintf("%s/copy", g.dir);
@@ -274,7 +274,7 @@ static void a_program_being_written_is_worth_another_try(void **state)
 	assert_int_equal(rig_run(&g, &p)->r.outcome, ATTEMPT_SUCCEEDED);
 }
 
-static void the_path_of_the_job_is_searched(void **state)
+static void the_command_is_searched_in_the_path_of_the_job(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "");
 	AUTO_TEXT make = xprintf("mkdir -p %s/a %s/b && echo no >%s/a/hi && printf '#!/bin/sh\\necho found $0\\n' >%s/b/hi "
@@ -291,7 +291,7 @@ static void the_path_of_the_job_is_searched(void **state)
 	assert_string_equal(out, expected);
 }
 
-static void a_home_that_cannot_be_entered_is_noted(void **state)
+static void an_inaccessible_home_directory_is_reported(void **state)
 {
 	struct rig nobody;
 
@@ -311,7 +311,7 @@ static void a_home_that_cannot_be_entered_is_noted(void **state)
 	rig_down(&nobody);
 }
 
-static void no_more_processes_is_worth_another_try(void **state)
+static void the_process_limit_is_a_transient_error(void **state)
 {
 	struct rig nobody;
 
@@ -330,7 +330,7 @@ static void no_more_processes_is_worth_another_try(void **state)
 	rig_down(&nobody);
 }
 
-/* ---- what is reported ---- */
+/* ---- reports ---- */
 
 static void exit_codes_and_signals_are_reported(void **state)
 {
@@ -363,7 +363,7 @@ static void time_and_memory_are_reported(void **state)
 
 /* ---- output ---- */
 
-static void a_silent_job_has_no_file(void **state)
+static void a_command_without_output_has_no_file(void **state)
 {
 	const struct rig_report *r = rig_script(&g, ":");
 
@@ -378,7 +378,7 @@ static void both_streams_are_kept_in_order(void **state)
 	rig_expect(&g, "echo one; echo two >&2; echo three", "one\ntwo\nthree\n");
 }
 
-static void the_file_is_for_the_owner_and_the_group_to_read(void **state)
+static void the_output_file_has_mode_0640(void **state)
 {
 	const struct rig_report *r = rig_script(&g, "echo x");
 	AUTO_FD fd = output_file_open(g.output_dir, r->r.run, 1);
@@ -389,7 +389,7 @@ static void the_file_is_for_the_owner_and_the_group_to_read(void **state)
 	assert_int_equal(st.st_mode & 07777, 0640);
 }
 
-static void of_much_output_the_start_and_the_end_are_kept(void **state)
+static void the_head_and_tail_of_large_output_are_kept(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "i=0; while [ $i -lt 10000 ]; do echo \"line $((1000000 + i))\"; i=$((i+1)); done");
 	AUTO_TEXT all = NULL;
@@ -398,7 +398,7 @@ static void of_much_output_the_start_and_the_end_are_kept(void **state)
 	size_t len;
 
 	(void)state;
-	p.output_limit = 13000; /* a tenth of it */
+	p.output_limit = 13000; /* a tenth of the output */
 	r = rig_run(&g, &p);
 	assert_int_equal(r->r.output_bytes, 130000);
 	assert_int_equal(r->r.output_dropped, 117000);
@@ -411,7 +411,7 @@ static void of_much_output_the_start_and_the_end_are_kept(void **state)
 	assert_memory_equal(out + 1300, all + 130000 - 11700, 11700);
 }
 
-static void output_can_be_followed_while_it_grows(void **state)
+static void output_can_be_read_while_it_grows(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "echo one; while [ ! -e $RIG/go ]; do sleep 0.02; done; echo two");
 	AUTO_TEXT path = xprintf("%s/go", g.dir);
@@ -436,7 +436,7 @@ static void output_can_be_followed_while_it_grows(void **state)
 	assert_memory_equal(text, "two\n", 4);
 }
 
-static void a_leftover_of_the_same_name_is_not_shown(void **state)
+static void a_leftover_output_file_is_not_read(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, ":");
 	AUTO_TEXT link = xprintf("%s/%lld.1", g.output, (long long)p.run);
@@ -447,7 +447,7 @@ static void a_leftover_of_the_same_name_is_not_shown(void **state)
 	assert_int_equal(output_file_open(g.output_dir, p.run, 1), -ENOENT);
 }
 
-static void forgotten_output_is_gone(void **state)
+static void forget_output_removes_the_file(void **state)
 {
 	const struct rig_report *r = rig_script(&g, "echo x");
 	int64_t run = r->r.run;
@@ -462,7 +462,7 @@ static void forgotten_output_is_gone(void **state)
 	assert_int_equal(output_file_open(g.output_dir, run, 1), -ENOENT);
 }
 
-static void a_gigabyte_writer_delays_nobody(void **state)
+static void a_worker_with_heavy_output_does_not_delay_others(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "exec dd if=/dev/zero bs=1M count=100000 2>/dev/null");
 	usec_t worst = 0;
@@ -482,7 +482,7 @@ static void a_gigabyte_writer_delays_nobody(void **state)
 	assert_true(worst < 2 * USEC_SEC);
 }
 
-static void a_full_disk_costs_output_and_nothing_else(void **state)
+static void a_full_disk_loses_only_output(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "head -c 2000000 /dev/zero; echo end >&2");
 	AUTO_TEXT mount = xprintf("mount -t tmpfs -o size=512k none %s 2>/dev/null", g.output);
@@ -490,7 +490,7 @@ static void a_full_disk_costs_output_and_nothing_else(void **state)
 	const struct rig_report *r;
 
 	(void)state;
-	/* the spawner has the directory open already, so it is given a new one */
+	/* the spawner has the old directory open, so it is restarted */
 	kill(g.spawner, SIGTERM);
 	rig_wait(&g, SPAWN_GONE, 0);
 	rig_disconnect(&g);
@@ -519,35 +519,35 @@ static void a_full_disk_costs_output_and_nothing_else(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(the_environment_is_built_from_nothing),
-		TEST(a_variable_of_the_plan_replaces_ours),
-		TEST(nobody_can_name_another_spawner_or_run),
-		TEST(every_byte_of_an_argument_arrives),
-		TEST(empty_arguments_stay),
-		TEST(input_arrives_with_every_byte),
-		TEST(sixteen_mebibytes_of_input_arrive_and_no_more_is_taken),
-		TEST(empty_input_is_not_missing_input),
-		TEST(without_input_it_is_dev_null),
-		TEST(no_descriptor_but_three_is_open),
-		TEST(the_mask_directory_and_limits_are_those_asked_for),
-		TEST(it_has_its_own_session_and_group_and_plain_signals),
-		TEST(without_a_directory_it_runs_at_home),
-		TEST(a_command_that_cannot_run_is_not_started),
-		TEST(a_program_being_written_is_worth_another_try),
-		TEST(the_path_of_the_job_is_searched),
-		TEST(a_home_that_cannot_be_entered_is_noted),
-		TEST(no_more_processes_is_worth_another_try),
+		TEST(the_environment_contains_only_the_defined_variables),
+		TEST(a_variable_of_the_job_replaces_the_default),
+		TEST(a_job_cannot_set_the_spawner_and_run_variables),
+		TEST(arguments_can_contain_every_byte_except_nul),
+		TEST(empty_arguments_are_kept),
+		TEST(binary_input_is_passed_unchanged),
+		TEST(input_of_16_mebibytes_is_accepted_and_more_is_refused),
+		TEST(empty_input_is_an_empty_file),
+		TEST(without_input_stdin_is_dev_null),
+		TEST(only_descriptors_0_to_2_are_open),
+		TEST(umask_directory_and_limits_are_applied),
+		TEST(a_worker_has_its_own_session_and_default_signals),
+		TEST(without_a_directory_the_command_runs_in_the_home_directory),
+		TEST(a_command_that_cannot_be_executed_is_not_started),
+		TEST(a_program_open_for_writing_is_a_transient_error),
+		TEST(the_command_is_searched_in_the_path_of_the_job),
+		TEST(an_inaccessible_home_directory_is_reported),
+		TEST(the_process_limit_is_a_transient_error),
 		TEST(exit_codes_and_signals_are_reported),
 		TEST(time_and_memory_are_reported),
-		TEST(a_silent_job_has_no_file),
+		TEST(a_command_without_output_has_no_file),
 		TEST(both_streams_are_kept_in_order),
-		TEST(the_file_is_for_the_owner_and_the_group_to_read),
-		TEST(of_much_output_the_start_and_the_end_are_kept),
-		TEST(output_can_be_followed_while_it_grows),
-		TEST(a_leftover_of_the_same_name_is_not_shown),
-		TEST(forgotten_output_is_gone),
-		TEST(a_gigabyte_writer_delays_nobody),
-		TEST(a_full_disk_costs_output_and_nothing_else),
+		TEST(the_output_file_has_mode_0640),
+		TEST(the_head_and_tail_of_large_output_are_kept),
+		TEST(output_can_be_read_while_it_grows),
+		TEST(a_leftover_output_file_is_not_read),
+		TEST(forget_output_removes_the_file),
+		TEST(a_worker_with_heavy_output_does_not_delay_others),
+		TEST(a_full_disk_loses_only_output),
 	};
 
 	return cmocka_run_group_tests(tests, up, down);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What workers may use, where control groups limit nothing: by the kernel's limits of processes, or not at all. */
-#include "core/job/start_failure.h"
+/* Limits of workers without control groups: resource limits of the process, or a refusal. */
 #include "unit/unit.h"
 #include "base/auto.h"
 #include "base/text.h"
 #include "core/job/limits.h"
+#include "core/job/start_failure.h"
 #include "spawner/spawner_rig.h"
 #include <stdio.h>
 #include <string.h>
@@ -37,17 +37,17 @@ static void expect(const struct start_plan *p, const char *output)
 	assert_int_equal(r->r.outcome, ATTEMPT_SUCCEEDED);
 }
 
-static void limits_of_processes_are_set(void **state)
+static void resource_limits_are_set(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "ulimit -n; ulimit -f; ulimit -Hn; ulimit -c");
 
 	(void)state;
 	strv_add(&p.spec.limits, "nofile=77");
 	strv_add(&p.spec.limits, "fsize=1048576");
-	expect(&p, "77\n2048\n77\n0\n"); /* files are counted in blocks of 512 bytes */
+	expect(&p, "77\n2048\n77\n0\n"); /* ulimit -f counts blocks of 512 bytes */
 }
 
-static void a_limit_beyond_our_own_is_refused(void **state)
+static void a_limit_above_that_of_the_spawner_is_refused(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "echo ran");
 	struct rlimit ours;
@@ -61,7 +61,7 @@ static void a_limit_beyond_our_own_is_refused(void **state)
 	assert_non_null(strstr(rig_wait(&g, SPAWN_NOT_STARTED, p.run)->error, "nofile"));
 }
 
-static void without_a_group_memory_is_limited_for_each_process(void **state)
+static void without_control_groups_memory_is_limited_per_process(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "ulimit -v");
 
@@ -70,7 +70,7 @@ static void without_a_group_memory_is_limited_for_each_process(void **state)
 	expect(&p, "262144\n");
 }
 
-static void politeness_reaches_the_command(void **state)
+static void nice_and_ionice_are_applied(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "cut -d' ' -f19 /proc/self/stat; ionice");
 	AUTO_DONE(start_plan) idle = rig_plan(&g, "ionice");
@@ -83,7 +83,7 @@ static void politeness_reaches_the_command(void **state)
 	expect(&idle, "idle\n");
 }
 
-static void when_memory_runs_out_jobs_go_before_the_spawner(void **state)
+static void jobs_have_a_higher_oom_score_than_the_spawner(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "cat /proc/self/oom_score_adj");
 	AUTO_TEXT ours = xprintf("/proc/%d/oom_score_adj", (int)g.spawner);
@@ -99,7 +99,7 @@ static void when_memory_runs_out_jobs_go_before_the_spawner(void **state)
 	assert_true(score < 200);
 }
 
-static void what_cannot_be_enforced_is_refused_and_said_before(void **state)
+static void limits_that_cannot_be_enforced_are_announced_and_refused(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "echo ran");
 	AUTO_DONE(start_plan) q = rig_plan(&g, "echo ran");
@@ -117,12 +117,12 @@ static void what_cannot_be_enforced_is_refused_and_said_before(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(limits_of_processes_are_set),
-		TEST(a_limit_beyond_our_own_is_refused),
-		TEST(without_a_group_memory_is_limited_for_each_process),
-		TEST(politeness_reaches_the_command),
-		TEST(when_memory_runs_out_jobs_go_before_the_spawner),
-		TEST(what_cannot_be_enforced_is_refused_and_said_before),
+		TEST(resource_limits_are_set),
+		TEST(a_limit_above_that_of_the_spawner_is_refused),
+		TEST(without_control_groups_memory_is_limited_per_process),
+		TEST(nice_and_ionice_are_applied),
+		TEST(jobs_have_a_higher_oom_score_than_the_spawner),
+		TEST(limits_that_cannot_be_enforced_are_announced_and_refused),
 	};
 
 	return cmocka_run_group_tests(tests, up, down);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A spawner that becomes a newer program: nothing that it had begun is lost, ended or told twice. */
+/* Re-exec of the spawner: no run is lost, ended or reported twice. */
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -39,7 +39,7 @@ static int down(void **state)
 	return 0;
 }
 
-static void a_running_job_its_output_and_its_exit_code_are_kept(void **state)
+static void a_running_job_keeps_its_output_and_exit_code(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "echo before; echo $$ >$RIG/begun; until [ -e $RIG/go ]; do sleep 0.01; done; "
 					 "echo after; exit 7");
@@ -52,7 +52,7 @@ static void a_running_job_its_output_and_its_exit_code_are_kept(void **state)
 	rig_wait(&g, SPAWN_STARTED, p.run);
 	rig_file_pid(&g, "begun");
 	rig_reload(&g);
-	rig_reload(&g); /* and again: what was taken over can be handed on */
+	rig_reload(&g); /* twice: resumed state can be passed on again */
 	assert_int_equal(rig_count(&g, SPAWN_ENDED, p.run), 0);
 	assert_int_equal(io_write_file(go, "", 0, 0600), 0);
 	r = rig_wait(&g, SPAWN_ENDED, p.run);
@@ -63,7 +63,7 @@ static void a_running_job_its_output_and_its_exit_code_are_kept(void **state)
 	spawn_client_ack(g.client, p.run, p.fence);
 }
 
-static void its_time_limit_and_its_grace_go_on(void **state)
+static void time_limit_and_grace_period_continue(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "trap '' TERM; echo $$ >$RIG/deaf; while :; do sleep 0.02; done");
 	const struct rig_report *r;
@@ -74,7 +74,7 @@ static void its_time_limit_and_its_grace_go_on(void **state)
 	rig_start(&g, &p);
 	rig_file_pid(&g, "deaf");
 	rig_reload(&g);
-	rig_spin(&g, 500 * USEC_MSEC); /* by now it has heard SIGTERM, most likely */
+	rig_spin(&g, 500 * USEC_MSEC); /* SIGTERM has been sent by now, most likely */
 	rig_reload(&g);
 	r = rig_wait(&g, SPAWN_ENDED, p.run);
 	assert_int_equal(r->r.outcome, ATTEMPT_TIMED_OUT);
@@ -83,7 +83,7 @@ static void its_time_limit_and_its_grace_go_on(void **state)
 	spawn_client_ack(g.client, p.run, p.fence);
 }
 
-static void an_end_that_was_not_acknowledged_is_still_there(void **state)
+static void an_unacknowledged_end_is_kept(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "exit 9");
 	const struct rig_report *r;
@@ -93,7 +93,7 @@ static void an_end_that_was_not_acknowledged_is_still_there(void **state)
 	rig_wait(&g, SPAWN_ENDED, p.run);
 	rig_reload(&g);
 	rig_spin(&g, 50 * USEC_MSEC);
-	assert_int_equal(rig_count(&g, SPAWN_ENDED, p.run), 0); /* this engine has heard it */
+	assert_int_equal(rig_count(&g, SPAWN_ENDED, p.run), 0); /* it was already reported to this daemon */
 	rig_disconnect(&g);
 	rig_reload(&g);
 	rig_connect(&g);
@@ -107,7 +107,7 @@ static void an_end_that_was_not_acknowledged_is_still_there(void **state)
 	assert_int_equal(rig_count(&g, SPAWN_ENDED, p.run), 0);
 }
 
-static void it_stays_the_same_spawner(void **state)
+static void the_spawner_keeps_its_id_and_pid(void **state)
 {
 	AUTO_TEXT id = xstrdup(spawn_client_spawner(g.client));
 
@@ -119,7 +119,7 @@ static void it_stays_the_same_spawner(void **state)
 	assert_int_equal(kill(g.spawner, 0), 0);
 }
 
-static void a_job_it_took_over_can_be_cancelled_with_all_it_left(void **state)
+static void a_job_can_be_cancelled_with_its_descendants_after_a_reload(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "setsid sh -c 'echo $$ >$RIG/far; sleep 300' & echo $$ >$RIG/near; wait");
 	pid_t far, near;
@@ -136,7 +136,7 @@ static void a_job_it_took_over_can_be_cancelled_with_all_it_left(void **state)
 	spawn_client_ack(g.client, p.run, p.fence);
 }
 
-/* ---- a program that cannot take over ---- */
+/* ---- unusable new programs ---- */
 
 static void copy_program(const char *to)
 {
@@ -146,7 +146,7 @@ static void copy_program(const char *to)
 	assert_int_equal(system(copy), 0);
 }
 
-static void with_no_program_or_one_that_cannot_read_its_state_it_goes_on_as_it_is(void **state)
+static void without_a_usable_new_program_the_old_one_continues(void **state)
 {
 	char dir[] = "/tmp/rig.XXXXXX";
 	struct rig own = {.next_run = 1};
@@ -180,8 +180,8 @@ static void with_no_program_or_one_that_cannot_read_its_state_it_goes_on_as_it_i
 	assert_int_equal(system(clean), 0);
 }
 
-/* The engine starts again at once what was ended by a stop; lost with the spawner, that would count. */
-static void what_is_started_while_it_stops_is_refused_for_now(void **state)
+/* The daemon restarts runs that a stop has ended. A restart that is lost with the spawner would count as an attempt. */
+static void starts_during_a_stop_are_refused_as_stopping(void **state)
 {
 	struct rig own;
 
@@ -204,7 +204,7 @@ static void what_is_started_while_it_stops_is_refused_for_now(void **state)
 }
 
 /* The write lease of this process on the program blocks exec() until the file is closed. */
-static void a_start_that_has_a_process_is_not_given_up_for_a_new_program(void **state)
+static void a_start_that_has_a_process_survives_a_reload(void **state)
 {
 	AUTO_TEXT program = xprintf("%s/leased", g.dir);
 	AUTO_DONE(start_plan) p = rig_plan(&g, "");
@@ -227,7 +227,7 @@ static void a_start_that_has_a_process_is_not_given_up_for_a_new_program(void **
 	spawn_client_ack(g.client, p.run, p.fence);
 }
 
-static void it_says_which_versions_it_reads(void **state)
+static void can_read_state_reports_the_supported_versions(void **state)
 {
 	const char *build = getenv("top_builddir");
 	AUTO_TEXT own = xprintf("'%s/jobsched-spawner' --can-read-state %d", build ? build : ".", REEXEC_STATE_VERSION);
@@ -256,15 +256,15 @@ static void start_run(int64_t run, int64_t fence, const char *script)
 	AUTO_DONE(start_plan) p = rig_plan(&g, script);
 
 	if (fence > 1)
-		g.next_run--; /* the number is not used: this run has one */
+		g.next_run--; /* the run keeps its number */
 	p.run = run;
 	p.fence = p.attempt = fence;
 	rig_start(&g, &p);
 }
 
 /*
- * The next end. A start that was not complete when a new program came is reported as not started and is repeated, as
- * the engine does.
+ * Waits for the next end. A start that was incomplete at a reload is reported as not started; it is repeated, as the
+ * daemon does.
  */
 static const struct rig_report *next_end(char *(*script)(int64_t run))
 {
@@ -291,8 +291,8 @@ static char *short_script(int64_t run)
 	return xstrdup("echo short; exit 3");
 }
 
-/* Fifty jobs that write and end at different moments, some over their time; short ones start and end meanwhile. */
-static void fifty_jobs_and_twenty_new_programs_lose_nothing(void **state)
+/* Fifty jobs write and end at different times, some at their time limit; short jobs start and end meanwhile. */
+static void fifty_jobs_survive_twenty_reloads(void **state)
 {
 	int64_t runs[JOBS];
 	size_t shorts = 0;
@@ -341,7 +341,7 @@ static void fifty_jobs_and_twenty_new_programs_lose_nothing(void **state)
 	assert_int_equal(rig_count(&g, SPAWN_HAS, 0), 0);
 }
 
-/* Its file gets one letter each time it runs. */
+/* Each run appends one byte to its file. */
 static char *counted_script(int64_t run)
 {
 	return xprintf("printf x >>$RIG/ran.%d; echo out; exit %d", (int)run, (int)(run % 100));
@@ -356,8 +356,8 @@ static void assert_ran_once(int64_t run)
 	assert_int_equal(text.len, 1);
 }
 
-/* Signals come at any moment, several at a time, and nobody waits for the program they bring. */
-static void new_programs_at_every_moment_lose_nothing(void **state)
+/* Signals are sent at random times, several in a row, without waiting for the reload. */
+static void reloads_at_random_times_lose_no_run(void **state)
 {
 	usec_t until = clock_boot(&clock_system) + 3 * USEC_SEC, next = 0;
 	size_t started = 0, ended = 0;
@@ -388,10 +388,10 @@ static void new_programs_at_every_moment_lose_nothing(void **state)
 	}
 	assert_int_equal(rig_count(&g, SPAWN_ENDED, 0), 0);
 	assert_int_equal(rig_count(&g, SPAWN_NOT_STARTED, 0), 0);
-	print_message("# %zu runs, %zu starts repeated, %zu new programs so far\n", started, repeated, rig_logged(&g, "went on with"));
+	print_message("# %zu runs, %zu starts repeated, %zu reloads so far\n", started, repeated, rig_logged(&g, "resumed with"));
 }
 
-/* ---- the state ---- */
+/* ---- damaged state ---- */
 
 static int sample(struct buf *ret)
 {
@@ -417,7 +417,7 @@ static int sample(struct buf *ret)
 	return fd;
 }
 
-/* In a child: reading it closes what it does not name. Exit status 0: taken, 1: refused. */
+/* Reads the state in a child, because reading closes all descriptors that it does not name. 0: accepted, 1: refused. */
 static int read_in_child(const struct buf *b)
 {
 	pid_t pid = fork();
@@ -436,7 +436,7 @@ static int read_in_child(const struct buf *b)
 	return WEXITSTATUS(status);
 }
 
-static void a_damaged_state_is_refused_or_read_and_never_worse(void **state)
+static void a_damaged_state_never_crashes_the_reader(void **state)
 {
 	AUTO_DONE(buf) b = {};
 	int fd = sample(&b), taken = 0;
@@ -456,7 +456,7 @@ static void a_damaged_state_is_refused_or_read_and_never_worse(void **state)
 		taken += read_in_child(&other) == 0;
 	}
 	assert_true(taken < 200);
-	b.data[4]++; /* a version of the future */
+	b.data[4]++; /* an unknown version */
 	assert_int_equal(read_in_child(&b), 1);
 	close(fd);
 }
@@ -476,18 +476,18 @@ int main(void)
 {
 	const char *given = getenv("SEED");
 	const struct CMUnitTest tests[] = {
-		TEST(a_running_job_its_output_and_its_exit_code_are_kept),
-		TEST(its_time_limit_and_its_grace_go_on),
-		TEST(an_end_that_was_not_acknowledged_is_still_there),
-		TEST(it_stays_the_same_spawner),
-		TEST(a_job_it_took_over_can_be_cancelled_with_all_it_left),
-		TEST(with_no_program_or_one_that_cannot_read_its_state_it_goes_on_as_it_is),
-		TEST(what_is_started_while_it_stops_is_refused_for_now),
-		TEST(a_start_that_has_a_process_is_not_given_up_for_a_new_program),
-		TEST(it_says_which_versions_it_reads),
-		TEST(fifty_jobs_and_twenty_new_programs_lose_nothing),
-		TEST(new_programs_at_every_moment_lose_nothing),
-		TEST(a_damaged_state_is_refused_or_read_and_never_worse),
+		TEST(a_running_job_keeps_its_output_and_exit_code),
+		TEST(time_limit_and_grace_period_continue),
+		TEST(an_unacknowledged_end_is_kept),
+		TEST(the_spawner_keeps_its_id_and_pid),
+		TEST(a_job_can_be_cancelled_with_its_descendants_after_a_reload),
+		TEST(without_a_usable_new_program_the_old_one_continues),
+		TEST(starts_during_a_stop_are_refused_as_stopping),
+		TEST(a_start_that_has_a_process_survives_a_reload),
+		TEST(can_read_state_reports_the_supported_versions),
+		TEST(fifty_jobs_survive_twenty_reloads),
+		TEST(reloads_at_random_times_lose_no_run),
+		TEST(a_damaged_state_never_crashes_the_reader),
 		TEST(a_state_that_names_a_descriptor_twice_is_refused),
 	};
 

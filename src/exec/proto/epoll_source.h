@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A descriptor in the spawner's epoll set; embedded in what it belongs to. */
+/* File descriptor with a callback in the spawner's epoll set. The structure is embedded in its owner. */
 #pragma once
 #include <stdint.h>
 #include <sys/epoll.h>
@@ -8,7 +8,7 @@
 struct epoll_source {
 	int fd; /* owned; -1: none */
 	void (*on_ready)(struct epoll_source *s, uint32_t events);
-	int watched; /* the epoll set it is in, plus one; 0: none */
+	int watched; /* descriptor of its epoll set plus one; 0: in none */
 };
 
 #define CONTAINER_OF(s, type, member) ((type *)((char *)(s) - offsetof(type, member)))
@@ -22,8 +22,8 @@ static inline int epoll_source_watch(int ep, struct epoll_source *s, int op, uin
 }
 
 /*
- * A process that was made a moment ago may still have the descriptor, too: closing alone would leave it in the set, with
- * a pointer to what is gone.
+ * Removes the descriptor from the epoll set before closing it. A child that was just cloned may still have a duplicate;
+ * with close() alone the kernel would keep the entry, which points to freed memory.
  */
 static inline void epoll_source_close(struct epoll_source *s)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of frames and the check that every one from outside passes first. */
+/* Frame table; validation of every received frame. */
 #include "exec/proto/frame.h"
 #include "base/err.h"
 #include "core/job/start_failure.h"
@@ -19,7 +19,7 @@ struct layout {
 	size_t body;
 	enum frame_from from;
 	bool handshake;
-	uint32_t since; /* the first version that has it */
+	uint32_t since; /* the first version with this frame */
 	struct text text;
 	struct range ranges[16];
 };
@@ -29,7 +29,7 @@ struct layout {
 #define INSTANT_MAX (USEC_LAST * 2)
 #define DURATION_MAX (INT64_C(36525) * USEC_DAY)
 #define PID_MAX (INT64_C(1) << 22)
-#define RUN_MIN (-INT64_MAX) /* below 0: a notice that is sent by a command; 0 is no run */
+#define RUN_MIN (-INT64_MAX) /* negative: the command of a notice; 0 is not a valid run */
 #define IDENTITY(body) NUMBER(body, run, RUN_MIN, INT64_MAX), NUMBER(body, fence, 0, INT64_MAX)
 #define BODY(member) sizeof(((struct frame *)0)->member)
 
@@ -145,7 +145,7 @@ static bool frame_body_check(const struct frame *f, const struct layout *l, stru
 				r->name, n);
 	}
 	if (l->text.size && !frame_text_valid(base + l->text.offset, l->text.size))
-		return err_set(e, ERR_INVALID, "frame '%s': its text does not end", l->name);
+		return err_set(e, ERR_INVALID, "frame '%s': its text is not terminated", l->name);
 	if (f->type == FRAME_HELLO && (f->hello.oldest < 1 || f->hello.newest < f->hello.oldest))
 		return err_set(e, ERR_INVALID, "frame 'hello': versions %u to %u", f->hello.oldest,
 			f->hello.newest);
@@ -165,7 +165,7 @@ bool frame_check(const struct frame *f, size_t len, size_t fds, enum frame_from 
 		return err_set(e, ERR_INVALID, "a frame of %zu bytes", len);
 	l = layout_of(f->type);
 	if (!l || l->from != from)
-		return err_set(e, ERR_INVALID, "a frame of type %u, which that side does not send", f->type);
+		return err_set(e, ERR_INVALID, "frame type %u is not valid from this side", f->type);
 	if (len != f->size || len != FRAME_HEAD + l->body)
 		return err_set(e, ERR_INVALID, "frame '%s' of %zu bytes instead of %zu", l->name, len,
 			FRAME_HEAD + l->body);

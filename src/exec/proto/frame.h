@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What engine and spawner say to each other: one fixed frame per packet of a SOCK_SEQPACKET socket. */
+/* Protocol between daemon and spawner: one fixed-size frame per packet of a SOCK_SEQPACKET socket. */
 /*
- * The engine says hello with the versions it speaks and gets a welcome with the one both use from then on
- * (or refused, and the end of the connection). It hears at once, and again when that changes, which sandboxes there are (see
- * core/job/sandbox_offer.h, in a sealed memfd). After that:
- *   start        is answered by started or not_started, later by ended; a repeated one by what became of the first
- *   list         has for everything that runs, ended for what is not acknowledged, then list_done
- *   ack          the end is recorded: the spawner forgets it
- *   cancel       SIGTERM, the grace of the plan, SIGKILL; the end is reported like any other
- *   lease        until when the engine may have workers that must not run twice: they are ended by then, whatever has
- *                become of the engine, and none is started after it; told anew while all is well
- *   forget_output  the kept output of an attempt is removed
- *   open_file    a child of the spawner opens a file as the owner of a job and sends it through the socket that comes with
- *                the frame (see open_file.h); there is no answer. Since version 2.
- * Who says ask_warrant instead of hello gets a warrant or the reason why not, and the end of the connection.
- * A new connection hears nothing of older workers before it has listed them or started them again, so that an
- * engine can take its runs over first. Whoever says hello last is the engine; the one before gets superseded.
+ * Handshake: the daemon sends hello with the range of versions it speaks. The spawner answers welcome with the version
+ * that both use from then on, or refused, and closes the connection. The spawner then sends sandboxes: the available
+ * sandbox profiles in a sealed memfd (core/job/sandbox_offer.h). It sends them again after a change.
+ *
+ * Requests of the daemon:
+ *   start          answered by started or not_started, later by ended. A repeated start gets the state of the first.
+ *   list           answered by has for each running worker, ended for each unacknowledged end, then list_done
+ *   ack            the end is recorded; the spawner forgets it
+ *   cancel         SIGTERM, the grace period of the start, SIGKILL; the end is reported like any other
+ *   lease          when the run lease ends. Workers that must not run twice are ended by then, also if the daemon is
+ *                  gone, and none is started later. The daemon repeats the frame with each renewal.
+ *   forget_output  removes the output file of an attempt
+ *   open_file      a child of the spawner opens a file as the owner of a job and sends the descriptor through the
+ *                  socket that is passed with the frame (open_file.h). There is no answer. Since version 2.
+ *
+ * A client that sends ask_warrant instead of hello gets one warrant frame; then the connection is closed.
+ * A new connection gets no report about older workers until it has listed them or started them again, so that the
+ * daemon can read its runs from the store first. The last connection that sent hello is the daemon; the previous one
+ * gets superseded.
  */
 #pragma once
 #include "core/job/run.h"
@@ -65,7 +69,7 @@ struct frame_hello { /* the same in every version, as are welcome and refused */
 };
 struct frame_welcome {
 	uint32_t version;
-	uint32_t limits_refused; /* enum limit_kind: what this spawner cannot enforce, and refuses */
+	uint32_t limits_refused; /* enum limit_kind: limits that this spawner cannot enforce and therefore refuses */
 	uint32_t warrants; /* enum warrant_policy */
 	uint32_t reserved;
 	char spawner[64];
@@ -74,36 +78,38 @@ struct frame_refused {
 	uint32_t oldest, newest;
 	char error[FRAME_TEXT_MAX];
 };
-struct frame_start { /* with a payload (see payload.h) and, if so said, the stdin as sealed memfds, and a directory */
+/* With descriptors: the payload (payload.h), then stdin if has_stdin, both sealed memfds, then the artifact directory if
+ * has_artifact. */
+struct frame_start {
 	int64_t run, fence, attempt;
 	int64_t timeout, grace; /* microseconds */
-	int64_t output_limit;
-	int64_t part;           /* of the order: 0 its command, n the n-th command of its notices */
+	int64_t output_limit; /* bytes */
+	int64_t part;           /* 0: the command of the job, n: the n-th command of its notices */
 	int64_t has_stdin, has_warrant, has_artifact;
 	int64_t ends_with_lease;
-	unsigned char warrant[WARRANT_LEN]; /* zeroes where there is none */
+	unsigned char warrant[WARRANT_LEN]; /* zero if has_warrant is 0 */
 };
-struct frame_ask_warrant { /* instead of a hello, with what is to be approved as a sealed memfd */
+struct frame_ask_warrant { /* instead of a hello; the bytes to approve come in a sealed memfd */
 	int64_t kind;  /* enum warrant_kind */
-	int64_t check; /* whether the one below holds; else a new one is wanted */
+	int64_t check; /* 1: verify the warrant below; 0: make a new one */
 	unsigned char warrant[WARRANT_LEN];
 };
 struct frame_warrant {
-	int64_t given; /* or: it holds */
+	int64_t given; /* 1: the warrant was made, or is valid */
 	unsigned char warrant[WARRANT_LEN];
 	char error[FRAME_TEXT_MAX];
 };
 struct frame_run { /* cancel, ack */
 	int64_t run, fence;
 };
-struct frame_lease { /* boottime, microseconds; both 0: for ever */
+struct frame_lease { /* CLOCK_BOOTTIME, microseconds; both 0: no limit */
 	int64_t end_at;  /* SIGTERM, and no more starts */
 	int64_t kill_at; /* SIGKILL */
 };
 struct frame_attempt { /* forget_output */
 	int64_t run, attempt;
 };
-struct frame_open_file { /* with the owner and the path in a sealed memfd, and a socket */
+struct frame_open_file { /* with descriptors: a sealed memfd with owner and path, and a socket for the answer */
 	int64_t run, fence;
 	int64_t uid;
 };
@@ -148,28 +154,28 @@ struct frame {
 };
 #define FRAME_HEAD offsetof(struct frame, hello)
 
-const char *frame_type_name(unsigned type); /* "?" when there is none */
+const char *frame_type_name(unsigned type); /* "?" for an unknown type */
 
-/* An empty frame of that type: zeroes but for its head. */
+/* Sets type, version and size; the body is zero. */
 void frame_init(struct frame *f, enum frame_type type, uint32_t version);
 void frame_text(char *to, size_t size, const char *text); /* cut to fit; NULL is empty */
 
 /*
- * Whether 'len' bytes from that side are a frame of this version (0: only the hello or its answers) with nothing
- * out of range, accompanied by as many descriptors as it should be.
+ * Whether 'len' bytes from that side are a valid frame: of this version (0: a handshake frame), every value in its
+ * range, with the expected number of descriptors.
  */
 bool frame_check(const struct frame *f, size_t len, size_t fds, enum frame_from from, uint32_t version,
 	struct err *e);
 
-/* The highest version in both ranges; 0: none. */
+/* The highest version in both ranges; 0: the ranges do not overlap. */
 uint32_t frame_version_pick(uint32_t oldest, uint32_t newest, uint32_t their_oldest,
 	uint32_t their_newest);
 
 /* ---- the socket; all results are 0 or -errno ---- */
 int frame_send(int fd, const struct frame *f, const int *fds, size_t n); /* -EAGAIN: the socket is full */
 /*
- * One packet. *ret_len 0: the other side is gone. Descriptors are the caller's then, close-on-exec.
- * -EBADMSG: too long, or with more descriptors than any frame has; they are closed.
+ * Receives one packet. *ret_len 0: the peer has closed the connection. The caller owns the descriptors; they are
+ * close-on-exec. -EBADMSG: the packet is too long or has too many descriptors; all of them are closed.
  */
 int frame_recv(int fd, struct frame *f, size_t *ret_len, int fds[FRAME_FDS_MAX], size_t *ret_n);
 void frame_fds_close(int *fds, size_t n);

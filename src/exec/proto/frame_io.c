@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames and the descriptors beside them through a socket. */
+/* Sends and receives frames with their file descriptors. */
 #include "exec/proto/frame.h"
 #include <errno.h>
 #include <string.h>

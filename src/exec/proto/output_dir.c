@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the directory of outputs. */
+/* Reads the output directory; parses the names of its files. */
 #include "exec/proto/output_dir.h"
 #include "base/auto.h"
 #include "base/err.h"

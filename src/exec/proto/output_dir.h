@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which attempts have a file of output. */
+/* Lists the output files in the output directory. */
 #pragma once
 #include "base/clock.h"
 #include <stdbool.h>
@@ -16,4 +16,4 @@ struct output_dir_list {
 	size_t n;
 };
 void output_dir_list_done(struct output_dir_list *l);
-bool output_dir_list_read(int dir, struct output_dir_list *ret, struct err *e); /* other names in it are passed over */
+bool output_dir_list_read(int dir, struct output_dir_list *ret, struct err *e); /* ignores files with other names */

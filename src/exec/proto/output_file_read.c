@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads kept output while the spawner may be writing it. */
+/* Reads an output file while the spawner may be writing it. */
 #include "base/err.h"
 #include "exec/proto/output_file.h"
 #include <errno.h>
@@ -17,10 +17,10 @@ int output_file_open(int dir, int64_t run, int64_t attempt)
 
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink <= 1) /* 0: removed meanwhile */
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink <= 1) /* 0 links: removed meanwhile */
 		return fd;
 	close(fd);
-	return -EPERM; /* nothing that a spawner has written */
+	return -EPERM; /* not created by the spawner */
 }
 
 static bool output_pread(int fd, void *to, size_t len, int64_t at, size_t *ret, struct err *e)
@@ -33,7 +33,7 @@ static bool output_pread(int fd, void *to, size_t len, int64_t at, size_t *ret, 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return err_errno(e, errno, "could not read the kept output");
+			return err_errno(e, errno, "could not read the output file");
 		if (n == 0)
 			break;
 		got += (size_t)n;
@@ -50,7 +50,7 @@ static bool output_head_valid(const struct output_file_head *h)
 	       (h->gap_to <= h->total || h->gap_to == h->gap_from);
 }
 
-/* A file whose head is not there yet has no output yet. */
+/* A file without a header has no output yet: the result is an empty header. */
 static bool output_head_read(int fd, struct output_file_head *h, struct err *e)
 {
 	static const char nothing[sizeof(h->magic)];
@@ -66,9 +66,9 @@ static bool output_head_read(int fd, struct output_file_head *h, struct err *e)
 			*h = (struct output_file_head){};
 			return true;
 		}
-		sched_yield(); /* seen in the middle of a write */
+		sched_yield(); /* the header is being written */
 	}
-	return err_set(e, ERR_INTERNAL, "the kept output is damaged: its head does not add up");
+	return err_set(e, ERR_INTERNAL, "the output file is damaged: the checksum of its header is wrong");
 }
 
 bool output_file_stat(int fd, struct output_file_extent *ret, struct err *e)
@@ -83,7 +83,7 @@ bool output_file_stat(int fd, struct output_file_extent *ret, struct err *e)
 	return true;
 }
 
-/* How many bytes from 'offset' on lie together in the file, and where. */
+/* The number of bytes from 'offset' on that are contiguous in the file; *ret_at is their position in the file. */
 static size_t contiguous_bytes(const struct output_file_head *h, int64_t offset, size_t len, int64_t *ret_at)
 {
 	int64_t end = h->total, room;
@@ -127,13 +127,13 @@ bool output_file_read(int fd, int64_t offset, void *buf, size_t len, int64_t *re
 		if (want && !output_pread(fd, buf, want, at, &got, e))
 			return false;
 		if (got < want)
-			return err_set(e, ERR_INTERNAL, "the kept output is damaged: it is shorter than it says");
+			return err_set(e, ERR_INTERNAL, "the output file is damaged: it is shorter than its header says");
 		if (want && !output_head_read(fd, &h, e))
 			return false;
-		valid_from = offset_past_gap(&h, offset); /* what the writer has passed meanwhile may be torn */
+		valid_from = offset_past_gap(&h, offset); /* earlier bytes may have been overwritten during the read */
 		if (valid_from >= offset + (int64_t)got && got) {
 			offset = valid_from;
-			if (tries < 100) /* a writer that fast has nothing for us at the moment */
+			if (tries < 100) /* the writer is faster than this reader: this call returns no bytes */
 				continue;
 			got = 0;
 		}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps the start and the end of a command's output in a file of bounded size. */
+/* Writes the head and tail of a command's output to a file of bounded size. */
 #include "base/err.h"
 #include "exec/proto/output_file.h"
 #include <errno.h>
@@ -103,7 +103,7 @@ static bool output_head_write(struct output_file_writer *w)
 	return true;
 }
 
-/* The file, made at the first byte. A leftover of the same name is from another store: it goes. */
+/* Creates the file with the first byte. An existing file of this name is left over from another store; it is removed. */
 static bool output_file_ensure_open(struct output_file_writer *w)
 {
 	char name[OUTPUT_FILE_NAME_MAX];
@@ -116,7 +116,7 @@ static bool output_file_ensure_open(struct output_file_writer *w)
 	return w->fd >= 0;
 }
 
-/* The bytes that start at 'total', all of the head or all of the ring, at most one turn of it. */
+/* Writes bytes at offset 'total', which are all in the head or all in the ring, and fit into the ring. */
 static bool output_chunk_write(struct output_file_writer *w, const char *data, size_t len)
 {
 	int64_t o = w->h.total - w->h.head;
@@ -130,11 +130,11 @@ static bool output_chunk_write(struct output_file_writer *w, const char *data, s
 	       output_pwrite(w->fd, data + first, len - first, OUTPUT_FILE_HEAD + w->h.head);
 }
 
-/* Everything kept behind the gap before 'to' is given up. */
+/* Moves the end of the gap to 'to': the bytes before are no longer kept. */
 static void gap_extend(struct output_file_writer *w, int64_t to)
 {
 	if (w->h.gap_to == w->h.gap_from && w->h.total < w->h.head)
-		w->h.gap_from = w->h.gap_to = w->h.total; /* the disk failed before the head was full */
+		w->h.gap_from = w->h.gap_to = w->h.total; /* a write failed before the head was full */
 	if (w->h.gap_to < to)
 		w->h.gap_to = to;
 }
@@ -147,7 +147,7 @@ static void output_chunk_append(struct output_file_writer *w, const char *data, 
 	if (end - w->h.tail > w->h.gap_to)
 		gap_extend(w, end - w->h.tail);
 	if (ok && w->h.gap_to > w->told)
-		ok = output_head_write(w); /* or readers would take the new bytes for the old ones */
+		ok = output_head_write(w); /* otherwise readers would take the new bytes for the old ones */
 	ok = ok && output_chunk_write(w, data, len);
 	if (!ok && !w->failed)
 		w->failed = errno;
@@ -155,7 +155,7 @@ static void output_chunk_append(struct output_file_writer *w, const char *data, 
 		gap_extend(w, end);
 	w->h.total = end;
 	if (w->fd >= 0)
-		(void)output_head_write(w); /* the next one tries again */
+		(void)output_head_write(w); /* a failure is repaired by the next call */
 }
 
 void output_file_write(struct output_file_writer *w, const void *data, size_t len)
@@ -166,7 +166,7 @@ void output_file_write(struct output_file_writer *w, const void *data, size_t le
 		int64_t head_room = w->h.head - w->h.total;
 		size_t n = head_room > 0 && (int64_t)len > head_room ? (size_t)head_room : len;
 
-		if (head_room <= 0 && (int64_t)n > w->h.tail) { /* more than a turn: only its end stays */
+		if (head_room <= 0 && (int64_t)n > w->h.tail) { /* larger than the ring: only its end is kept */
 			size_t skip = n - (size_t)w->h.tail;
 
 			gap_extend(w, w->h.total + (int64_t)skip);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing and reading the payload of a start; nothing in it is believed before it was checked. */
+/* Writes and parses the payload of a start request. The parser validates every byte. */
 #include "exec/proto/payload.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -25,7 +25,7 @@ int payload_memfd(const struct start_plan *p, struct err *e)
 	buf_add(&b, order.data, order.len);
 	for (size_t i = 0; i < p->vars.n; i++) {
 		if (!start_plan_var_valid(p->vars.v[i])) { /* the spawner would close the connection */
-			err_set(e, ERR_INVALID, "the variable '%.40s' of the run is not one line of text", p->vars.v[i]);
+			err_set(e, ERR_INVALID, "the variable '%.40s' of the run is not a line of the form NAME=value", p->vars.v[i]);
 			return -1;
 		}
 		buf_add(&b, p->vars.v[i], strlen(p->vars.v[i]) + 1);
@@ -36,7 +36,7 @@ int payload_memfd(const struct start_plan *p, struct err *e)
 	}
 	fd = io_memfd_sealed("jobsched-start", b.data, b.len);
 	if (fd < 0)
-		err_errno(e, -fd, "could not make a memory file");
+		err_errno(e, -fd, "could not create a memory file");
 	return fd < 0 ? -1 : fd;
 }
 
@@ -72,11 +72,11 @@ bool payload_parse(struct payload *ret, const void *data, size_t len, struct err
 	char *pos, *end;
 
 	if (len < sizeof(head) || len > PAYLOAD_MAX)
-		return err_set(e, ERR_INVALID, "a payload of %zu bytes", len);
+		return err_set(e, ERR_INVALID, "invalid payload: %zu bytes", len);
 	memcpy(&head, data, sizeof(head));
 	len -= sizeof(head);
 	if (head.magic != PAYLOAD_MAGIC || head.order_len > len || head.vars > START_PLAN_VARS_MAX || head.reserved)
-		return err_set(e, ERR_INVALID, "a payload with a head out of range");
+		return err_set(e, ERR_INVALID, "invalid payload: a value of its head is out of range");
 	p.data = xcalloc(1, len + 1);
 	memcpy(p.data, (const char *)data + sizeof(head), len);
 	p.bytes = p.data;
@@ -88,10 +88,10 @@ bool payload_parse(struct payload *ret, const void *data, size_t len, struct err
 	p.vars_n = head.vars;
 	p.vars = payload_texts_split(&pos, end, p.vars_n);
 	if (!p.vars || pos != end)
-		return err_set(e, ERR_INVALID, "a payload whose texts do not fill it exactly");
+		return err_set(e, ERR_INVALID, "invalid payload: its texts do not end at its last byte");
 	for (size_t i = 0; i < p.vars_n; i++)
 		if (!start_plan_var_valid(p.vars[i]))
-			return err_set(e, ERR_INVALID, "a payload with a variable that is not one of a run");
+			return err_set(e, ERR_INVALID, "invalid payload: a variable is not valid for a run");
 	*ret = p;
 	p = (struct payload){};
 	return true;
@@ -104,9 +104,9 @@ bool payload_sealed(int fd, size_t max, size_t *ret_size, struct err *e)
 	struct stat st;
 
 	if (seals < 0 || (seals & wanted) != wanted)
-		return err_set(e, ERR_INVALID, "a descriptor that is not a sealed memory file");
+		return err_set(e, ERR_INVALID, "the descriptor is not a sealed memory file");
 	if (fstat(fd, &st) < 0 || st.st_size < 0 || (uint64_t)st.st_size > max)
-		return err_set(e, ERR_INVALID, "a sealed memory file larger than %zu bytes", max);
+		return err_set(e, ERR_INVALID, "the sealed memory file is larger than %zu bytes", max);
 	*ret_size = (size_t)st.st_size;
 	return true;
 }
@@ -125,7 +125,7 @@ bool payload_read(struct payload *ret, int fd, struct err *e)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return err_set(e, ERR_INVALID, "a payload that cannot be read");
+			return err_set(e, ERR_INVALID, "could not read the payload");
 		got += (size_t)n;
 	}
 	return payload_parse(ret, data, size, e);

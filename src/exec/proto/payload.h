@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a start has beside its frame: the order's bytes, then the variables of the run, in a sealed memfd. */
+/* Payload of a start request, in a sealed memfd: the execution specification, then the variables of the run. */
 #pragma once
 #include "base/auto.h"
 #include "core/job/exec_spec.h"
@@ -12,29 +12,29 @@ struct start_plan;
 
 #define PAYLOAD_VARS_BYTES (256 << 10)
 
-/* At the start of the memory; the order follows, then the variables, each with its NUL. */
+/* Start of the memfd. The encoded specification follows, then the variables, each terminated by a NUL. */
 struct payload_head {
 	uint32_t magic;
 	uint32_t order_len;
-	uint32_t vars;      /* how many */
+	uint32_t vars;      /* number of variables */
 	uint32_t reserved;  /* 0 */
 };
 #define PAYLOAD_MAGIC UINT32_C(0x326c706a) /* "jpl2" */
 #define PAYLOAD_MAX (sizeof(struct payload_head) + EXEC_SPEC_MAX + PAYLOAD_VARS_BYTES)
 
 struct payload {
-	char *data;          /* owned; what is below lies in it */
-	const char *bytes;   /* of the order: what a warrant is checked against */
+	char *data;          /* owned; the members below point into it */
+	const char *bytes;   /* the encoded specification; the warrant is an HMAC of these bytes */
 	size_t bytes_len;
 	struct exec_spec spec;
-	char **vars;         /* owned array, followed by a NULL */
+	char **vars;         /* owned array, NULL-terminated */
 	size_t vars_n;
 };
 
-int payload_memfd(const struct start_plan *p, struct err *e); /* a descriptor; -1 and *e otherwise */
+int payload_memfd(const struct start_plan *p, struct err *e); /* returns a descriptor, or -1 and sets *e */
 bool payload_parse(struct payload *ret, const void *data, size_t len, struct err *e);
-bool payload_read(struct payload *ret, int fd, struct err *e); /* checks the seals first */
+bool payload_read(struct payload *ret, int fd, struct err *e); /* checks the seals of the memfd first */
 void payload_done(struct payload *p);
 
-/* Whether nobody can change 'fd' any more, and it has at most 'max' bytes. */
+/* Whether 'fd' is a memfd sealed against writes and resizing, of at most 'max' bytes. */
 bool payload_sealed(int fd, size_t max, size_t *ret_size, struct err *e);

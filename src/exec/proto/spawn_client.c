@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine's end of the spawner's socket. */
+/* Sends requests to the spawner; delivers its reports. */
 #include "exec/proto/spawn_client.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -25,7 +25,7 @@
 #define STAT_MAX 4096
 #define WELCOME_TIMEOUT (5 * USEC_SEC)
 
-/* A frame that waits for room in the socket. */
+/* A frame that waits for room in the socket buffer. */
 struct outgoing {
 	struct frame frame;
 	int fds[FRAME_FDS_MAX]; /* owned */
@@ -35,24 +35,24 @@ struct outgoing {
 
 struct spawn_client {
 	int fd;
-	uint32_t version; /* 0: the welcome has not come yet */
+	uint32_t version; /* 0: no welcome yet */
 	enum warrant_policy warrants;
 	char spawner[64];
-	struct sandbox_offers *sandboxes; /* NULL: not heard of yet */
+	struct sandbox_offers *sandboxes; /* owned; NULL: not received yet */
 	unsigned limits_refused;
 	sd_event_source *source;
 	sd_event_source *deadline; /* for the welcome */
-	bool told_stopped;         /* the log says that the spawner is stopped */
+	bool told_stopped;         /* it was logged that the spawner is stopped */
 	struct outgoing *first, **last;
 	spawn_report_fn *fn;
 	void *arg;
-	usec_t unread_since; /* boottime: since then the socket has not been seen empty; 0: it was */
+	usec_t unread_since; /* CLOCK_BOOTTIME of the last frame sent into an empty socket; 0: none was sent */
 	usec_t probed_at;
 	bool gone;     /* SPAWN_GONE was reported */
 	bool *freed;   /* set by free() while reports are being delivered */
 };
 
-/* ---- out ---- */
+/* ---- sending ---- */
 
 static void outgoing_free(struct outgoing *o)
 {
@@ -62,7 +62,7 @@ static void outgoing_free(struct outgoing *o)
 	free(o);
 }
 
-/* The other side, or the kernel, is beyond help: the loop sees the end of the connection and reports it. */
+/* After an error that cannot be handled here. The loop then reads the end of the connection and reports SPAWN_GONE. */
 static void client_shut_down(struct spawn_client *c)
 {
 	shutdown(c->fd, SHUT_RDWR);
@@ -74,13 +74,13 @@ static void client_watch_writable(struct spawn_client *c, bool on)
 		client_shut_down(c);
 }
 
-/* The socket is full, or carries as many descriptors as one user may have on the way. */
+/* The socket buffer is full, or the user has too many descriptors in flight in sockets. */
 static bool send_would_block(int r)
 {
 	return r == -EAGAIN || r == -ETOOMANYREFS;
 }
 
-/* Bytes that the spawner has not read yet. */
+/* The number of bytes that the spawner has not read yet. */
 static int unread(const struct spawn_client *c)
 {
 	int n = 0;
@@ -88,7 +88,7 @@ static int unread(const struct spawn_client *c)
 	return ioctl(c->fd, SIOCOUTQ, &n) == 0 ? n : 0;
 }
 
-/* Called before a frame is sent. */
+/* Must be called before each frame is sent. */
 static void client_note_unread(struct spawn_client *c)
 {
 	if (!c->unread_since || unread(c) == 0)
@@ -103,7 +103,7 @@ static void client_flush(struct spawn_client *c)
 		int r = frame_send(c->fd, &o->frame, o->fds, o->n);
 
 		if (send_would_block(r))
-			client_watch_writable(c, true); /* also asks to be called again at once if there is room by now */
+			client_watch_writable(c, true); /* EPOLLET: if there is room by now, the event fires at once */
 		else if (r < 0)
 			client_shut_down(c);
 		if (r < 0)
@@ -127,7 +127,7 @@ static void outgoing_append(struct spawn_client *c, const struct frame *f, const
 	c->last = &o->next;
 }
 
-/* Sends now, or keeps the frame until there is room. The descriptors are moved. */
+/* Sends the frame, or queues it until the socket has room. The descriptors are moved. */
 static void frame_post(struct spawn_client *c, const struct frame *f, int *fds, size_t n)
 {
 	int r;
@@ -144,7 +144,7 @@ static void frame_post(struct spawn_client *c, const struct frame *f, int *fds, 
 		client_shut_down(c);
 }
 
-/* The descriptors of a start, in their order; false: none of them is left open. */
+/* Opens the descriptors of a start, in the order of struct frame_start. On failure all of them are closed. */
 static bool start_fds_open(const struct start_plan *p, const struct frame_start *s, int fds[FRAME_FDS_MAX], size_t *ret_n,
 	struct err *e)
 {
@@ -152,12 +152,12 @@ static bool start_fds_open(const struct start_plan *p, const struct frame_start 
 
 	fds[n] = payload_memfd(p, e);
 	if (fds[n] < 0)
-		return err_wrap(e, "could not hand over the command of run %lld", (long long)p->run);
+		return err_wrap(e, "could not pass the command of run %lld to the spawner", (long long)p->run);
 	n++;
 	if (s->has_stdin) {
 		fds[n] = io_memfd_sealed("jobsched-stdin", p->stdin_data.data, p->stdin_data.len);
 		if (fds[n] < 0) {
-			err_errno(e, -fds[n], "could not hand over the input of run %lld", (long long)p->run);
+			err_errno(e, -fds[n], "could not pass the input of run %lld to the spawner", (long long)p->run);
 			frame_fds_close(fds, n);
 			return false;
 		}
@@ -166,7 +166,7 @@ static bool start_fds_open(const struct start_plan *p, const struct frame_start 
 	if (s->has_artifact) {
 		fds[n] = fcntl(p->tree, F_DUPFD_CLOEXEC, 3);
 		if (fds[n] < 0) {
-			err_errno(e, errno, "could not hand over the artifact of run %lld", (long long)p->run);
+			err_errno(e, errno, "could not pass the artifact of run %lld to the spawner", (long long)p->run);
 			frame_fds_close(fds, n);
 			return false;
 		}
@@ -236,7 +236,7 @@ bool spawn_client_open_file(struct spawn_client *c, const struct spawn_file *s, 
 	int fds[2];
 
 	if (c->version < 2)
-		return err_set(e, ERR_REFUSED, "the spawner is older than the daemon and opens no files; "
+		return err_set(e, ERR_REFUSED, "the spawner is older than the daemon and cannot open files; "
 			"'systemctl reload jobsched-spawner' upgrades it");
 	while (path[0] == '/' && path[1] == '/')
 		path++;
@@ -273,7 +273,7 @@ void spawn_client_forget_output(struct spawn_client *c, int64_t run, int64_t att
 	frame_post(c, &f, NULL, 0);
 }
 
-/* ---- in ---- */
+/* ---- receiving ---- */
 
 static void report_started(struct spawn_report *r, const struct frame *f)
 {
@@ -320,7 +320,6 @@ static void (*const report_fillers[FRAME_TYPE_MAX])(struct spawn_report *, const
 	[FRAME_SUPERSEDED] = report_bare,
 };
 
-/* One frame that passed every check; anything else but -EAGAIN is the end of the connection. */
 static bool sandbox_offers_receive(struct spawn_client *c, int fd, struct err *e)
 {
 	AUTO_DONE(buf) text = {};
@@ -348,7 +347,7 @@ static int frame_receive(struct spawn_client *c, struct frame *f, uint32_t versi
 
 	do
 		r = frame_recv(c->fd, f, &len, fds, &n);
-	while (r == -ECONNRESET); /* told once; what was sent before is still there */
+	while (r == -ECONNRESET); /* reported once; frames sent before the reset can still be read */
 	if (r < 0)
 		return r;
 	if (len == 0)
@@ -360,7 +359,7 @@ static int frame_receive(struct spawn_client *c, struct frame *f, uint32_t versi
 	return r;
 }
 
-/* The receiver of the report may free the client. */
+/* The callback may free the client. */
 static void report_gone(struct spawn_client *c, const char *why)
 {
 	if (c->gone)
@@ -370,7 +369,7 @@ static void report_gone(struct spawn_client *c, const char *why)
 	c->fn(&(struct spawn_report){.kind = SPAWN_GONE, .error = why}, c->arg);
 }
 
-/* Reads the answer to the hello. -EAGAIN: the answer has not come yet; otherwise the error tells why a value is below 0. */
+/* Reads the answer to the hello. 0, or a negative value and *e; -EAGAIN: no answer yet, *e is not set. */
 static int welcome_receive(struct spawn_client *c, struct err *e)
 {
 	struct frame f;
@@ -379,14 +378,14 @@ static int welcome_receive(struct spawn_client *c, struct err *e)
 	if (r == -EAGAIN)
 		return r;
 	if (r == -EBADMSG)
-		err_wrap(e, "the spawner's answer is not understood");
+		err_wrap(e, "the spawner sent an invalid answer");
 	else if (r < 0)
-		err_set(e, ERR_UNREACHABLE, "the spawner left without an answer");
+		err_set(e, ERR_UNREACHABLE, "the spawner closed the connection without an answer");
 	if (r < 0)
 		return r;
 	if (f.type == FRAME_REFUSED) {
-		err_set(e, ERR_REFUSED, "the spawner speaks versions %u to %u of the protocol, we speak %d "
-					"to %d: restart the older of the two",
+		err_set(e, ERR_REFUSED, "the spawner supports protocol versions %u to %u, the daemon %d to %d; "
+					"restart the older of the two",
 			f.refused.oldest, f.refused.newest, FRAME_VERSION_OLDEST, FRAME_VERSION);
 		return -EPROTO;
 	}
@@ -397,7 +396,7 @@ static int welcome_receive(struct spawn_client *c, struct err *e)
 	return 0;
 }
 
-/* False: the welcome has not come, the connection failed, or the client was freed. */
+/* False: no welcome yet, the connection failed, or the client was freed. */
 static bool welcome_handle(struct spawn_client *c, const bool *freed)
 {
 	struct err e = {};
@@ -459,7 +458,7 @@ static bool spawner_connect(int fd, const char *path, struct err *e)
 	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0)
 		return true;
 	if (errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN)
-		return err_set(e, ERR_UNREACHABLE, "no spawner answers at '%s': %s", path, strerror(errno));
+		return err_set(e, ERR_UNREACHABLE, "no spawner listens at '%s': %s", path, strerror(errno));
 	return err_errno(e, errno, "could not connect to the spawner at '%s'", path);
 }
 
@@ -482,7 +481,7 @@ static bool welcome_wait(int fd, struct err *e)
 	}
 }
 
-/* Connects and sends the hello. The socket does not block. */
+/* Connects and sends the hello. The socket is non-blocking. */
 static bool greet(struct spawn_client *c, const char *path, const char *node, struct err *e)
 {
 	struct frame f;
@@ -490,7 +489,7 @@ static bool greet(struct spawn_client *c, const char *path, const char *node, st
 
 	c->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (c->fd < 0)
-		return err_errno(e, errno, "could not make a socket");
+		return err_errno(e, errno, "could not create a socket");
 	if (!spawner_connect(c->fd, path, e))
 		return false;
 	frame_init(&f, FRAME_HELLO, 0);
@@ -499,8 +498,8 @@ static bool greet(struct spawn_client *c, const char *path, const char *node, st
 	frame_text(f.hello.node, sizeof(f.hello.node), node);
 	client_note_unread(c);
 	r = frame_send(c->fd, &f, NULL, 0);
-	if (r < 0) /* the spawner is about to exit */
-		return err_set(e, ERR_UNREACHABLE, "could not greet the spawner: %s", strerror(-r));
+	if (r < 0) /* the spawner is exiting */
+		return err_set(e, ERR_UNREACHABLE, "could not send the hello to the spawner: %s", strerror(-r));
 	return true;
 }
 
@@ -533,8 +532,8 @@ bool spawn_client_open(struct sd_event *ev, const char *path, const char *node, 
 }
 
 /*
- * A connection that is given up stays in the queue of the spawner's socket until the spawner accepts it. So a stopped
- * spawner gets one connection only, and the queue does not fill up while it is stopped.
+ * A closed connection stays in the accept queue of the spawner's socket until the spawner accepts it. While the spawner is
+ * stopped, the client therefore keeps this one connection and does not reconnect, so that the queue does not fill up.
  */
 static int on_welcome_timeout(sd_event_source *source, uint64_t usec, void *arg)
 {
@@ -548,7 +547,7 @@ static int on_welcome_timeout(sd_event_source *source, uint64_t usec, void *arg)
 		return 0;
 	}
 	if (!c->told_stopped)
-		log_error("the spawner (pid %d) is stopped by a signal and does not answer; 'kill -CONT %d' continues it",
+		log_error("the spawner (pid %d) is stopped by a signal and does not answer; continue it with 'kill -CONT %d'",
 			(int)h.pid, (int)h.pid);
 	c->told_stopped = true;
 	if (sd_event_source_set_time_relative(source, (uint64_t)WELCOME_TIMEOUT) < 0 ||
@@ -568,7 +567,7 @@ bool spawn_client_connect(struct sd_event *ev, const char *path, const char *nod
 		return false;
 	r = sd_event_add_time_relative(ev, &c->deadline, CLOCK_BOOTTIME, (uint64_t)WELCOME_TIMEOUT, 0, on_welcome_timeout, c);
 	if (r < 0)
-		return err_errno(e, -r, "could not make a timer");
+		return err_errno(e, -r, "could not create a timer");
 	*ret = STEAL(c);
 	return true;
 }
@@ -593,7 +592,7 @@ void spawn_client_free(struct spawn_client *c)
 
 /* ---- health ---- */
 
-/* The state letter of proc(5); 0: /proc does not show this process. */
+/* The state letter of /proc/PID/stat; 0: not readable. */
 static char process_state(pid_t pid)
 {
 	AUTO_TEXT path = xprintf("/proc/%d/stat", (int)pid);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks the spawner for workers and hears how each one ended, exactly once after it was acknowledged. */
+/* Client of the spawner: start, cancel, acknowledge, list. Each end is reported until it is acknowledged. */
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
@@ -18,13 +18,13 @@ struct spawn_client;
 
 enum spawn_report_kind {
 	SPAWN_STARTED,     /* pid, started_at */
-	SPAWN_NOT_STARTED, /* error, transient: nothing ran */
-	SPAWN_ENDED,       /* the whole of the rest */
-	SPAWN_HAS,         /* answer to a list: running, with pid and started_at */
-	SPAWN_LIST_DONE,   /* everything the spawner has was named; ends not yet acknowledged came as SPAWN_ENDED */
-	SPAWN_GONE,        /* the connection ended: the spawner died; before SPAWN_CONNECTED, error tells why it failed */
-	SPAWN_SUPERSEDED,  /* a newer engine has taken over: exit 75 */
-	SPAWN_CONNECTED,   /* the first report after spawn_client_connect(): the welcome has come */
+	SPAWN_NOT_STARTED, /* error, reason, transient; the command was not run */
+	SPAWN_ENDED,       /* all other members */
+	SPAWN_HAS,         /* answer to a list: a running worker, with pid and started_at */
+	SPAWN_LIST_DONE,   /* the list is complete; unacknowledged ends were reported as SPAWN_ENDED */
+	SPAWN_GONE,        /* the connection was closed; before SPAWN_CONNECTED, error is the reason */
+	SPAWN_SUPERSEDED,  /* a newer daemon has connected; this one exits with 75 */
+	SPAWN_CONNECTED,   /* the first report after spawn_client_connect(): the welcome was received */
 	SPAWN_REPORT_MAX
 };
 
@@ -33,7 +33,7 @@ struct spawn_report {
 	int64_t run, fence, attempt;
 	int64_t pid;
 	usec_t started_at, ended_at;
-	enum attempt_outcome outcome;      /* of SPAWN_ENDED: succeeded, failed, timed_out, cancelled; lost when the spawner was told to stop */
+	enum attempt_outcome outcome;      /* of SPAWN_ENDED: succeeded, failed, timed_out or cancelled; lost if the spawner was stopped */
 	int64_t exit_code, term_signal;
 	usec_t cpu_user, cpu_system;
 	int64_t max_rss, io_read, io_written, output_bytes, output_dropped; /* io -1: not known */
@@ -44,34 +44,35 @@ struct spawn_report {
 typedef void spawn_report_fn(const struct spawn_report *r, void *arg);
 
 /*
- * Connects, says hello and waits (at most 5 s) for the welcome; reports arrive through the loop afterwards.
- * ERR_UNREACHABLE: no spawner listens at 'path', or it does not answer. For the start of a program, before its loop runs.
+ * Connects, sends hello and waits for the welcome, at most 5 s; later reports arrive through the loop. Blocks, so it is
+ * for the start of a program, before its loop runs. ERR_UNREACHABLE: no spawner listens at 'path' or none answers.
  */
 bool spawn_client_open(struct sd_event *ev /* borrowed */, const char *path, const char *node,
 	spawn_report_fn *fn, void *arg, struct spawn_client **ret, struct err *e);
 /*
- * Connects, says hello and returns at once. SPAWN_CONNECTED or SPAWN_GONE follows, the latter also when a spawner that is not
- * stopped gives no welcome within 5 s. Before SPAWN_CONNECTED only spawn_client_health() and spawn_client_free() may be called.
+ * Connects, sends hello and returns at once. SPAWN_CONNECTED or SPAWN_GONE follows; SPAWN_GONE also if there is no welcome
+ * within 5 s, unless the spawner is stopped by a signal. Before SPAWN_CONNECTED only spawn_client_health() and
+ * spawn_client_free() may be called.
  */
 bool spawn_client_connect(struct sd_event *ev /* borrowed */, const char *path, const char *node,
 	spawn_report_fn *fn, void *arg, struct spawn_client **ret, struct err *e);
 void spawn_client_free(struct spawn_client *c); /* workers keep running */
 AUTO_DEFINE(spawn_client);
 
-struct sandbox_offers *spawn_client_sandboxes(const struct spawn_client *c); /* a reference; NULL: not heard of yet */
+struct sandbox_offers *spawn_client_sandboxes(const struct spawn_client *c); /* a reference for the caller; NULL: not received yet */
 const char *spawn_client_spawner(const struct spawn_client *c); /* the spawner's id */
-enum warrant_policy spawn_client_warrants(const struct spawn_client *c); /* for whose jobs it wants warrants */
+enum warrant_policy spawn_client_warrants(const struct spawn_client *c); /* for which jobs it requires warrants */
 
-unsigned spawn_client_limits_refused(const struct spawn_client *c); /* enum limit_kind */
+unsigned spawn_client_limits_refused(const struct spawn_client *c); /* enum limit_kind, as bits */
 
-/* Frames are queued and leave as the socket allows; a failure shows up as SPAWN_GONE. */
+/* Frames are queued and sent when the socket has room. A failed connection is reported as SPAWN_GONE. */
 bool spawn_client_start(struct spawn_client *c, const struct start_plan *p, struct err *e);
 void spawn_client_cancel(struct spawn_client *c, int64_t run, int64_t fence); /* SIGTERM, grace, SIGKILL */
-void spawn_client_ack(struct spawn_client *c, int64_t run, int64_t fence);    /* after the commit of its end */
+void spawn_client_ack(struct spawn_client *c, int64_t run, int64_t fence);    /* after its end was committed */
 void spawn_client_list(struct spawn_client *c);
-/* By then (boottime) what must not run twice is ended, unless it is told anew; 0: no such moment. */
+/* Workers that must not run twice are ended at these times (CLOCK_BOOTTIME) unless the call is repeated; 0: never. */
 void spawn_client_lease(struct spawn_client *c, usec_t end_at, usec_t kill_at);
-/* A file of a job's owner, opened by a child of the spawner and sent to a socket; the daemon never has it. */
+/* A file that a child of the spawner opens as the owner of a job. The descriptor goes to 'socket', not to the daemon. */
 struct spawn_file {
 	int64_t run, fence, uid;
 	const char *owner, *path;
@@ -81,12 +82,12 @@ bool spawn_client_open_file(struct spawn_client *c, const struct spawn_file *s, 
 void spawn_client_forget_output(struct spawn_client *c, int64_t run, int64_t attempt);
 
 /*
- * Whether the spawner still reads what it is sent. The socket tells how much is unread. The state of the process is known
- * where /proc shows it. An idle connection is probed, so that a later call knows more.
+ * Whether the spawner reads the frames it is sent. The kernel reports the number of unread bytes of the socket; /proc, if
+ * readable, the state of the process. If nothing is unread, the call sends a probe, which a later call can check.
  */
 struct spawn_health {
-	pid_t pid;     /* 0: not known */
+	pid_t pid;     /* 0: unknown */
 	bool stopped;  /* by SIGSTOP or a debugger */
-	usec_t unread; /* how long a frame has been waiting to be read; 0: all were read */
+	usec_t unread; /* how long a frame has been unread; 0: all were read */
 };
 void spawn_client_health(struct spawn_client *c, struct spawn_health *ret);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts a spawner for a user's engine, unless one is there. */
+/* Starts a spawner for a user instance unless one runs. */
 #include "exec/proto/spawner_launch.h"
 #include "base/auto.h"
 #include "base/background.h"
@@ -18,17 +18,17 @@
 static bool spawner_answers(const char *path, struct err *e)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	AUTO_FD fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); /* the queue may be full */
+	AUTO_FD fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); /* non-blocking: the accept queue may be full */
 
 	if (fd < 0 || strlen(path) >= sizeof(a.sun_path))
 		return err_set(e, ERR_INVALID, "the socket path '%s' is too long", path);
 	memcpy(a.sun_path, path, strlen(path));
 	return connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0 ||
-	       err_set(e, ERR_UNREACHABLE, "a spawner has the lock beside '%s' but does not answer: %s", path,
+	       err_set(e, ERR_UNREACHABLE, "another spawner holds the lock but does not listen at '%s': %s", path,
 		       strerror(errno));
 }
 
-/* The other one may still be ending what its predecessor left. */
+/* The other spawner may still be killing processes that its predecessor left; it listens afterwards. */
 static bool other_spawner_wait(const char *runtime_dir, struct err *e)
 {
 	AUTO_TEXT path = xprintf("%s/spawner.sock", runtime_dir);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks the spawner for a warrant, or whether one holds. */
+/* Asks the spawner to make or verify a warrant. */
 #include "exec/proto/warrant_client.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -13,15 +13,15 @@
 
 #define ANSWER_TIMEOUT_MS 10000
 
-/* Somebody else's process at that place could say yes to everything. */
+/* A process of another user that listens at this path could declare any warrant valid. */
 static bool peer_is_root(int fd, const char *path, struct err *e)
 {
 	struct ucred cred = {.uid = (uid_t)-1};
 	socklen_t len = sizeof(cred);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
-		return err_errno(e, errno, "could not learn who listens at '%s'", path);
-	return cred.uid == 0 || err_set(e, ERR_DENIED, "it is uid %u, not root, that listens at '%s': no warrant is taken from it",
+		return err_errno(e, errno, "could not read the uid of the process that listens at '%s'", path);
+	return cred.uid == 0 || err_set(e, ERR_DENIED, "uid %u, not root, listens at '%s': warrants from it are not accepted",
 					(unsigned)cred.uid, path);
 }
 
@@ -34,7 +34,7 @@ static bool warrant_socket_connect(const char *path, int *ret, struct err *e)
 		return err_set(e, ERR_INVALID, "the socket path '%s' is too long", path);
 	memcpy(a.sun_path, path, strlen(path));
 	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
-		return err_set(e, ERR_UNREACHABLE, "a warrant is needed, and no spawner answers at '%s': %s", path,
+		return err_set(e, ERR_UNREACHABLE, "a warrant is needed, but no spawner listens at '%s': %s", path,
 			strerror(errno));
 	if (!peer_is_root(fd, path, e))
 		return false;
@@ -53,10 +53,10 @@ static bool warrant_exchange(int fd, struct frame *f, int subject, struct err *e
 		return err_set(e, ERR_UNREACHABLE, "the spawner does not answer");
 	r = frame_recv(fd, f, &len, fds, &n);
 	if (r < 0 || len == 0)
-		return err_set(e, ERR_DENIED, "the spawner gives no warrants here");
+		return err_set(e, ERR_DENIED, "the spawner does not give warrants on this socket");
 	frame_fds_close(fds, n);
 	return frame_check(f, len, n, FRAME_FROM_SPAWNER, 0, e) &&
-	       (f->type == FRAME_WARRANT || err_set(e, ERR_INTERNAL, "the spawner speaks of something else"));
+	       (f->type == FRAME_WARRANT || err_set(e, ERR_INTERNAL, "the spawner sent an answer of another type"));
 }
 
 bool warrant_client_request(const struct warrant_query *q, unsigned char ret[WARRANT_LEN], struct err *e)

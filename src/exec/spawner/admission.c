@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides who may have workers. */
+/* Applies spawner.conf, user and warrant checks to a start request. */
 #include "exec/spawner/admission.h"
 #include "base/err.h"
 #include "base/sha256.h"
@@ -29,7 +29,7 @@ static bool warrant_required(const struct admission *a, int64_t uid)
 	return warrant_needed(admission_policy(a), uid) && uid != (int64_t)a->engine;
 }
 
-/* What the command reads is as much of what it does as its arguments are. */
+/* The warrant covers the standard input through its SHA-256: for an interpreter it is the program. */
 static bool stdin_hash_matches(int in, const struct blob *hash)
 {
 	unsigned char sum[SHA256_LEN];
@@ -59,12 +59,12 @@ static bool warrant_check(const struct admission *a, const struct frame_start *s
 	const char *who = p->spec.uid == 0 ? "root" : "its owner";
 
 	if (!s->has_warrant || !a->key)
-		return err_set(e, ERR_DENIED, "it has no warrant: %s has to approve it with 'jobctl approve'", who);
+		return err_set(e, ERR_DENIED, "no warrant: %s must approve the job with 'jobctl approve'", who);
 	if (!warrant_key_verify(a->key, &order, s->warrant))
-		return err_set(e, ERR_DENIED, "its warrant is for another order: after a look at it %s has to run "
+		return err_set(e, ERR_DENIED, "the warrant does not match the job: %s must review it and run "
 						"'jobctl approve'", who);
 	return s->part != 0 || stdin_hash_matches(in, &p->spec.stdin_hash) ||
-	       err_set(e, ERR_DENIED, "its standard input is not the one that its warrant is for");
+	       err_set(e, ERR_DENIED, "the standard input differs from the approved one");
 }
 
 bool admission_check_order(const struct admission *a, const struct frame_start *s, const struct payload *p, int in,
@@ -74,7 +74,7 @@ bool admission_check_order(const struct admission *a, const struct frame_start *
 
 	(void)s;
 	if (!a->conf && uid != (int64_t)a->self.uid) {
-		err_set(e, ERR_DENIED, "this spawner starts jobs of uid %u only", (unsigned)a->self.uid);
+		err_set(e, ERR_DENIED, "this spawner starts only jobs of uid %u", (unsigned)a->self.uid);
 		return start_failure_set(why, START_NOT_ALLOWED);
 	}
 	if (a->conf && !spawner_conf_uid_allowed(a->conf, uid)) {
@@ -84,7 +84,7 @@ bool admission_check_order(const struct admission *a, const struct frame_start *
 	if (warrant_required(a, uid) && !warrant_check(a, s, p, in, e))
 		return start_failure_set(why, START_NO_WARRANT);
 	if (p->spec.artifact && warrant_required(a, uid)) {
-		err_set(e, ERR_DENIED, "a job that needs a warrant can have no artifact: what the engine fetched is not what was approved");
+		err_set(e, ERR_DENIED, "a job that needs a warrant cannot have an artifact: the spawner cannot verify what the daemon fetched");
 		return start_failure_set(why, START_ARTIFACT);
 	}
 	return true;
@@ -94,7 +94,7 @@ bool admission_check_user(const struct exec_spec *o, const struct user *u, enum 
 {
 	if ((int64_t)u->uid == o->uid && (u->unnamed || strcmp(u->name, o->owner) == 0))
 		return true;
-	err_set(e, ERR_DENIED, "uid %lld is '%s' now, the job is of '%s'", (long long)o->uid, u->name, o->owner);
+	err_set(e, ERR_DENIED, "uid %lld now belongs to '%s', but the job belongs to '%s'", (long long)o->uid, u->name, o->owner);
 	return start_failure_set(why, START_OTHER_USER);
 }
 

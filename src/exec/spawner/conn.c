@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections: a hello makes one the engine, whose frames become calls. */
+/* Accepts connections, authenticates the daemon, dispatches its frames. */
 #include "exec/spawner/conn.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -22,8 +22,8 @@
 #include <unistd.h>
 
 #define HELLO_TIMEOUT (5 * USEC_SEC)
-#define FRAMES_PER_TURN 8 /* a start takes half a millisecond */
-#define WORKERS_MAX 65536 /* known at a time, unacknowledged ends included */
+#define FRAMES_PER_TURN 8 /* per connection and loop iteration; a start takes 0.5 ms */
+#define WORKERS_MAX 65536 /* including ended workers that are not acknowledged */
 
 /* ---- connections ---- */
 
@@ -34,13 +34,13 @@ static void worker_detach_engine(struct worker *w, void *arg)
 	w->reports = w->phase == WORKER_ENDED ? REPORT_ENDED : 0;
 }
 
-/* What it asked for and has not heard yet is kept for the next one, but for what never ran. */
+/* The daemon has disconnected. Ends and running workers are kept for the next daemon; starts that did not run are dropped. */
 static void conns_engine_gone(struct conns *cs)
 {
 	struct worker *w;
 
 	start_queue_drop(cs->starts);
-	workers_give_up(cs->workers, "nobody is left who wanted it");
+	workers_give_up(cs->workers, "the daemon that requested it has disconnected");
 	while ((w = workers_report_next(cs->workers)))
 		if (w->phase == WORKER_NOT_STARTED)
 			worker_forget(w);
@@ -81,11 +81,11 @@ bool conn_send_with(struct conn *c, const struct frame *f, const int *fds, size_
 		return false;
 	r = frame_send(c->source.fd, f, fds, n);
 	if (r == -EAGAIN) {
-		c->full = true; /* and nothing is read from it meanwhile, so that what we owe it stays bounded */
+		c->full = true; /* stop reading requests meanwhile, so that the queue of answers stays bounded */
 		r = epoll_source_watch(c->all->ep, &c->source, EPOLL_CTL_MOD, EPOLLOUT) < 0 ? -errno : -EAGAIN;
 	}
 	if (r < 0 && r != -EAGAIN) {
-		log_warning("the engine '%s' is gone: %s; its jobs go on", c->node, strerror(-r));
+		log_warning("lost the connection to the daemon '%s': %s; its jobs keep running", c->node, strerror(-r));
 		conn_close(c);
 	}
 	return r == 0;
@@ -108,8 +108,9 @@ static struct conn **unauthenticated_slot(struct conn *unauthenticated[UNAUTHENT
 static void on_conn_frames(struct epoll_source *s, uint32_t events);
 
 /*
- * The only constructor of a connection: the peer's uid always comes from the kernel (SO_PEERCRED), for an accepted descriptor as
- * for one that was kept over a re-exec. NULL: the uid cannot be read or may not connect; the descriptor stays the caller's.
+ * The only constructor of a connection. The peer's uid always comes from the kernel (SO_PEERCRED), both for an accepted
+ * descriptor and for one that was inherited over a re-exec. NULL: the uid cannot be read or may not connect; the caller
+ * keeps the descriptor.
  */
 static struct conn *conn_new(struct conns *cs, int fd, bool warrant_only)
 {
@@ -118,11 +119,11 @@ static struct conn *conn_new(struct conns *cs, int fd, bool warrant_only)
 	struct conn *c;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 || cred.uid == (uid_t)-1) {
-		log_warning("a connection whose peer the kernel does not name was refused");
+		log_warning("refused a connection: the kernel does not report the uid of the peer");
 		return NULL;
 	}
 	if (!warrant_only && cred.uid != cs->engine_uid && cred.uid != 0) {
-		log_warning("a connection of uid %u was refused", (unsigned)cred.uid);
+		log_warning("refused a connection of uid %u", (unsigned)cred.uid);
 		return NULL;
 	}
 	c = xcalloc(1, sizeof(*c));
@@ -164,21 +165,21 @@ static void on_warrant_client_connect(struct epoll_source *s, uint32_t events)
 	connection_accept(CONTAINER_OF(s, struct conns, asks), s->fd, true);
 }
 
-/* ---- a new engine ---- */
+/* ---- handshake ---- */
 
 static void conns_set_engine(struct conns *cs, struct conn *c)
 {
 	struct frame f;
 
 	if (cs->engine) {
-		log_info("engine '%s' takes over from '%s'", c->node, cs->engine->node);
+		log_info("daemon '%s' takes over from '%s'", c->node, cs->engine->node);
 		frame_init(&f, FRAME_SUPERSEDED, cs->engine->version);
-		cs->engine->full = false; /* the last word is tried in any case */
+		cs->engine->full = false; /* try to send it even if the socket was full */
 		conn_send(cs->engine, &f);
 		if (cs->engine)
 			conn_close(cs->engine);
 	} else {
-		log_info("serving engine '%s'", c->node);
+		log_info("serving daemon '%s'", c->node);
 	}
 	for (size_t i = 0; i < UNAUTHENTICATED_MAX; i++)
 		if (cs->unauthenticated[i] == c)
@@ -192,7 +193,7 @@ static void hello(struct conn *c, const struct frame *f)
 
 	c->version = frame_version_pick(FRAME_VERSION_OLDEST, FRAME_VERSION, f->hello.oldest, f->hello.newest);
 	if (!c->version) {
-		log_warning("an engine speaks versions %u to %u, we speak %d to %d: refused", f->hello.oldest,
+		log_warning("refused a daemon: it supports protocol versions %u to %u, this spawner %d to %d", f->hello.oldest,
 			f->hello.newest, FRAME_VERSION_OLDEST, FRAME_VERSION);
 		frame_init(&answer, FRAME_REFUSED, 0);
 		answer.refused.oldest = FRAME_VERSION_OLDEST;
@@ -213,9 +214,9 @@ static void hello(struct conn *c, const struct frame *f)
 	c->sandboxes_pending = true;
 }
 
-/* ---- what an engine asks ---- */
+/* ---- requests of the daemon ---- */
 
-/* The same bytes from the start, for reading only; -errno. */
+/* Opens the memfd again: read-only, with an offset of 0 of its own. Returns a descriptor or -errno. */
 static int stdin_reopen(int fd)
 {
 	char path[64];
@@ -229,24 +230,24 @@ static int stdin_reopen(int fd)
 static bool start_part_valid(const struct frame_start *s, const struct exec_spec *o, struct err *e)
 {
 	return s->part <= (int64_t)o->notices.n ||
-	       err_set(e, ERR_INVALID, "a start of part %lld of an order that has no such", (long long)s->part);
+	       err_set(e, ERR_INVALID, "invalid start: the job has no part %lld", (long long)s->part);
 }
 
 static bool start_artifact_valid(const struct frame_start *s, const struct exec_spec *o, const int *fds, struct err *e)
 {
 	if (s->has_artifact != (o->artifact && s->part == 0))
-		return err_set(e, ERR_INVALID, "a start with an artifact that is not in its order, or the other way round");
+		return err_set(e, ERR_INVALID, "invalid start: artifact descriptor and specification disagree");
 	return !s->has_artifact || artifact_mount_valid(fds[s->has_stdin ? 2 : 1]) ||
-	       err_set(e, ERR_INVALID, "a start with an artifact that is no directory");
+	       err_set(e, ERR_INVALID, "invalid start: the artifact is not a directory");
 }
 
-/* What keeps any start from being tried now; NULL: nothing. */
+/* The reason why no start is accepted at the moment; NULL: starts are accepted. */
 static const char *start_refusal(const struct workers *ws)
 {
 	if (ws->stopping)
 		return "the spawner is being stopped";
 	if (ws->count >= WORKERS_MAX || ws->running >= ws->running_max)
-		return "the spawner has as many workers as it can watch";
+		return "the spawner has reached its maximum number of workers";
 	return NULL;
 }
 
@@ -277,7 +278,7 @@ static bool start(struct conn *c, const struct frame *f, const int *fds, struct 
 	AUTO_DONE(payload) p = {};
 	size_t size;
 
-	if (w) { /* answered by what became of the first one */
+	if (w) { /* a repeated start gets the state of the first */
 		w->asked = true;
 		worker_report_queue(w, w->phase == WORKER_ENDED		? REPORT_ENDED
 			       : w->phase == WORKER_NOT_STARTED ? REPORT_NOT_STARTED
@@ -372,11 +373,11 @@ static bool (*const requests[FRAME_TYPE_MAX])(struct conn *, const struct frame 
 
 static void conn_refuse(struct conn *c, const char *why)
 {
-	log_warning("the connection of '%s' was closed: %s", c->version ? c->node : "a stranger", why);
+	log_warning("closed the connection of '%s': %s", c->version ? c->node : "an unauthenticated client", why);
 	conn_close(c);
 }
 
-/* One frame. False: there is no other. */
+/* Reads and handles one frame. False: there is no more to read. */
 static bool conn_frame_read(struct conn *c)
 {
 	int fds[FRAME_FDS_MAX];
@@ -386,16 +387,16 @@ static bool conn_frame_read(struct conn *c)
 	int r = frame_recv(c->source.fd, &f, &len, fds, &n);
 
 	if (r == -ECONNRESET)
-		return true; /* it left without reading all; what it had said before is still there */
+		return true; /* the peer closed with unread data; its own frames can still be read */
 	if (r == -EAGAIN)
 		return false;
 	if (r < 0) {
-		conn_refuse(c, r == -EBADMSG ? "a packet that is no frame" : strerror(-r));
+		conn_refuse(c, r == -EBADMSG ? "the packet is not a frame" : strerror(-r));
 		return false;
 	}
 	if (len == 0 && n == 0) {
 		if (c->version)
-			log_info("engine '%s' has left; its jobs go on", c->node);
+			log_info("daemon '%s' has disconnected; its jobs keep running", c->node);
 		conn_close(c);
 		return false;
 	}
@@ -404,7 +405,7 @@ static bool conn_frame_read(struct conn *c)
 	else if (f.type == FRAME_ASK_WARRANT)
 		conn_warrant_request(c, &f, fds[0]);
 	else if (c->warrant_only)
-		conn_refuse(c, "it said something else where only warrants are given");
+		conn_refuse(c, "the warrant socket accepts only requests for warrants");
 	else if (f.type == FRAME_HELLO)
 		hello(c, &f);
 	else if (!requests[f.type](c, &f, fds, &e))
@@ -429,9 +430,9 @@ static void on_conn_frames(struct epoll_source *s, uint32_t events)
 		i++;
 }
 
-/* ---- the set ---- */
+/* ---- all connections ---- */
 
-/* Takes over a connection of the program that this one replaced in the same process. One whose peer may not connect is closed. */
+/* Restores a connection after a re-exec. If its peer may not connect, the connection is closed. */
 bool conns_resume(struct conns *cs, const struct reexec_state_conn *from, const char *node, struct err *e)
 {
 	struct conn *c = conn_new(cs, from->fd, false);
@@ -471,7 +472,7 @@ usec_t conns_cleanup(struct conns *cs, usec_t now)
 		struct conn *c = i < UNAUTHENTICATED_MAX ? cs->unauthenticated[i] : cs->warrant_clients[i - UNAUTHENTICATED_MAX];
 
 		if (c && c->hello_until <= now)
-			conn_refuse(c, "it said no hello");
+			conn_refuse(c, "no hello within the timeout");
 		else if (c && c->hello_until < next)
 			next = c->hello_until;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spawner's side of the socket: who is connected, what the engine asks, what it is told. */
+/* The spawner's connections: to the daemon, to clients before their hello, to warrant clients. */
 #pragma once
 #include "base/clock.h"
 #include "exec/proto/epoll_source.h"
@@ -15,49 +15,49 @@ struct err;
 struct reexec_state_conn;
 struct workers;
 
-#define UNAUTHENTICATED_MAX 8 /* connections that have not said hello */
+#define UNAUTHENTICATED_MAX 8 /* connections that have not sent hello */
 
 struct conn {
 	struct epoll_source source;
 	struct conns *all;     /* borrowed */
-	uint32_t version;      /* 0: no hello yet */
-	usec_t hello_until;    /* boottime */
-	uid_t peer;            /* uid of the peer, from SO_PEERCRED; set by the constructor and never later */
-	bool warrant_only;        /* came through the socket for warrants */
-	bool full;             /* its socket takes no more: we listen again when it does */
-	unsigned lists;        /* list_done frames owed */
-	bool sandboxes_pending;   /* it has not heard which there are */
+	uint32_t version;      /* of the protocol; 0: no hello yet */
+	usec_t hello_until;    /* CLOCK_BOOTTIME; closed then if there was no hello */
+	uid_t peer;            /* uid of the peer from SO_PEERCRED; set by the constructor only */
+	bool warrant_only;        /* accepted on the warrant socket */
+	bool full;             /* the socket buffer is full; nothing is read until it has room */
+	unsigned lists;        /* list_done frames still to be sent */
+	bool sandboxes_pending;   /* the sandboxes frame is still to be sent */
 	char node[FRAME_NODE_MAX];
 	struct conn *next_dead;
 };
 
 struct conns {
-	int ep;                   /* borrowed, as are the next four */
+	int ep;                   /* borrowed, as are the next five */
 	int output_dir;
 	const char *id;           /* of the spawner */
 	struct workers *workers;
 	struct start_queue *starts;
 	const struct admission *admission;
-	uid_t engine_uid;         /* who may connect, beside root */
-	struct epoll_source listen;     /* its descriptor is borrowed too */
-	struct epoll_source asks;       /* for everybody, and for warrants only; -1: there is none; borrowed */
+	uid_t engine_uid;         /* the uid that may connect, besides root */
+	struct epoll_source listen;     /* the descriptor is borrowed */
+	struct epoll_source asks;       /* the warrant socket, open to all users; -1: none; borrowed */
 	struct conn *unauthenticated[UNAUTHENTICATED_MAX];
-	struct conn *warrant_clients[UNAUTHENTICATED_MAX]; /* who came to the socket for warrants */
-	int64_t asked;            /* bytes that were looked at for them lately */
-	usec_t asked_at;          /* boottime */
+	struct conn *warrant_clients[UNAUTHENTICATED_MAX]; /* accepted on the warrant socket */
+	int64_t asked;            /* bytes checked for non-root warrant clients, decaying: see conn_warrant.c */
+	usec_t asked_at;          /* CLOCK_BOOTTIME of the last update of 'asked' */
 	struct conn *engine;      /* NULL: none */
-	struct conn *dead;        /* freed at the end of the turn */
+	struct conn *dead;        /* closed; freed by conns_cleanup() */
 };
 
 int conns_watch(struct conns *cs, int listen, int asks /* -1: none */); /* 0, or -errno */
 bool conns_resume(struct conns *cs, const struct reexec_state_conn *from, const char *node, struct err *e);
-usec_t conns_cleanup(struct conns *cs, usec_t now);      /* frees the dead; when the next guest has waited too long */
+usec_t conns_cleanup(struct conns *cs, usec_t now);      /* frees closed connections, closes those without hello; returns the next timeout */
 void conns_done(struct conns *cs);
-void conns_report(struct conns *cs);                  /* what workers have to tell, as the socket allows */
+void conns_report(struct conns *cs);                  /* sends the reports of workers while the socket has room */
 
-void conn_close(struct conn *c);                      /* twice is fine; freed at the end of the turn */
-void conn_warrant_request(struct conn *c, const struct frame *f, int fd); /* answered, and closed */
+void conn_close(struct conn *c);                      /* may be called twice; freed by conns_cleanup() */
+void conn_warrant_request(struct conn *c, const struct frame *f, int fd); /* sends the answer and closes */
 
-/* A frame to an engine. False: it was not taken, and none will be before the socket says so. */
+/* False: not sent. The socket buffer is full (c->full is set) or the connection was closed. */
 bool conn_send(struct conn *c, const struct frame *f);
 bool conn_send_with(struct conn *c, const struct frame *f, const int *fds, size_t n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Warrants at the spawner's socket: who may approve what. */
+/* Answers warrant requests on the spawner's sockets. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -12,13 +12,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* What all who are not root may have looked at; a hash of it takes a tenth of our time at most. */
+/* Rate limit of all users except root together. Hashing 16 MiB takes at most a tenth of a second. */
 #define CHECKED_BYTES_PER_SECOND (INT64_C(16) << 20)
-#define USER_ORDER_MAX (1 << 20) /* bytes of one order */
+#define USER_ORDER_MAX (1 << 20) /* bytes of one specification of a user other than root */
 
 /*
- * Root approves any order, an owner the orders of his own jobs where these need it. A new approval always covers the identity and the
- * name of the job, so that the daemon cannot use it for another one.
+ * Root may approve any job. An owner may approve his own jobs if spawner.conf requires warrants for all. A new warrant always
+ * covers the identity and the name of the job, so that the daemon cannot use it for another job.
  */
 static bool approval_allowed(const struct conn *c, const struct warrant_subject *t, struct err *e)
 {
@@ -27,11 +27,11 @@ static bool approval_allowed(const struct conn *c, const struct warrant_subject 
 	if (t->kind == WARRANT_OF_ORDER && !exec_spec_parse(&o, t->data, t->len, e))
 		return false;
 	if (t->kind == WARRANT_OF_ORDER && !o.job.data)
-		return err_set(e, ERR_DENIED, "an approval must name the job that it is for: use the jobctl of this version");
+		return err_set(e, ERR_DENIED, "the request does not name the job; use the jobctl of this version");
 	if (c->peer == 0 || (admission_policy(c->all->admission) == WARRANT_ALL &&
 				    (t->kind == WARRANT_OF_TEXT || o.uid == (int64_t)c->peer)))
 		return true;
-	return err_set(e, ERR_DENIED, "only root, or the owner of a job, can approve it");
+	return err_set(e, ERR_DENIED, "only root or the owner of a job can approve it");
 }
 
 static bool warrant_decide(const struct conn *c, const struct frame_ask_warrant *ask, const struct warrant_subject *t,
@@ -40,14 +40,14 @@ static bool warrant_decide(const struct conn *c, const struct frame_ask_warrant 
 	const struct admission *a = c->all->admission;
 
 	if (!a->key)
-		return err_set(e, ERR_DENIED, "this spawner serves one user and knows no warrants");
+		return err_set(e, ERR_DENIED, "this spawner serves one user and does not use warrants");
 	if (ask->check) {
 		struct warrant_subject roots = *t;
 
-		roots.uid = 0; /* whose templates are everybody's */
+		roots.uid = 0; /* a template approved by root is valid for all users */
 		memcpy(ret, ask->warrant, WARRANT_LEN);
 		return warrant_key_verify(a->key, t, ask->warrant) || warrant_key_verify(a->key, &roots, ask->warrant) ||
-		       err_set(e, ERR_DENIED, "it was never approved as it is");
+		       err_set(e, ERR_DENIED, "it was not approved in this form");
 	}
 	if (!approval_allowed(c, t, e))
 		return false;
@@ -57,7 +57,7 @@ static bool warrant_decide(const struct conn *c, const struct frame_ask_warrant 
 	return true;
 }
 
-/* Nobody keeps us busy with approving. */
+/* Limits the time that users other than root can take from the spawner. */
 static bool approval_rate_check(struct conn *c, size_t len, struct err *e)
 {
 	struct conns *cs = c->all;
@@ -70,7 +70,7 @@ static bool approval_rate_check(struct conn *c, size_t len, struct err *e)
 		cs->asked = 0;
 	cs->asked_at = now;
 	if (cs->asked + (int64_t)len > CHECKED_BYTES_PER_SECOND)
-		return err_set(e, ERR_BUSY, "too much is to be approved at once, try again in a second");
+		return err_set(e, ERR_BUSY, "too many approvals at once, try again in a second");
 	cs->asked += (int64_t)len;
 	return true;
 }
@@ -84,11 +84,11 @@ void conn_warrant_request(struct conn *c, const struct frame *f, int fd)
 
 	frame_init(&answer, FRAME_WARRANT, 0);
 	if (payload_sealed(fd, max, &t.len, &e) && t.len == 0)
-		err_set(&e, ERR_INVALID, "nothing to approve");
+		err_set(&e, ERR_INVALID, "the request is empty: nothing to approve");
 	if (!e.kind)
 		approval_rate_check(c, t.len, &e);
 	if (!e.kind && (t.data = mmap(NULL, t.len, PROT_READ, MAP_PRIVATE, fd, 0)) == MAP_FAILED)
-		err_set(&e, ERR_BUSY, "what is to be approved could not be read");
+		err_set(&e, ERR_BUSY, "could not read what is to be approved");
 	if (!e.kind)
 		answer.warrant.given = warrant_decide(c, &f->ask_warrant, &t, answer.warrant.warrant, &e);
 	if (!answer.warrant.given) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lookup process: modules of others run here, and nowhere else. */
+/* Main function of the user lookup process. NSS and PAM modules run only in this process. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -38,7 +38,7 @@ int lookup_main(const char *whom, bool pam)
 	bool found, failed;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	alarm(2 * LOOKUP_TIMEOUT / USEC_SEC); /* should nobody be left to end us */
+	alarm(2 * LOOKUP_TIMEOUT / USEC_SEC); /* in case the spawner does not kill this process */
 	found = lookup_user(whom, &a->user, &why, &e) && (!pam || pam_account_check(a->user.name, &why, &e));
 	a->magic = LOOKUP_MAGIC;
 	a->failure = found ? LOOKUP_FOUND : (int32_t)why;

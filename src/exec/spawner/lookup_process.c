@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts the lookup process and takes its answer. */
+/* Starts the lookup process; reads its answer. */
 #include "base/auto.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -83,11 +83,11 @@ bool lookup_process_wait(const struct lookup_request *l, struct user *ret, struc
 		n = read(fd, (char *)a + got, sizeof(*a) - got);
 		got += n > 0 ? (size_t)n : 0;
 	}
-	kill(pid, SIGKILL); /* not reaped: the number is its own */
+	kill(pid, SIGKILL); /* not reaped yet, so the pid is not reused */
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	if (got < sizeof(*a) || !lookup_process_answer_valid(a))
-		return err_set(e, ERR_BUSY, "the user database did not tell who '%s' is", l->whom);
+		return err_set(e, ERR_BUSY, "the user database did not answer for '%s'", l->whom);
 	if (a->failure != LOOKUP_FOUND)
 		return err_set(e, ERR_NOT_FOUND, "%s", a->error);
 	*ret = a->user;

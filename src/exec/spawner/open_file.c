@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts a child per file, changed to the owner's uid by the steps of any worker. */
+/* Starts one child per file, with the setup steps of a worker. */
 #include "exec/spawner/open_file.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -26,16 +26,16 @@
 #include <unistd.h>
 
 #define CHILD_TIMEOUT (10 * USEC_SEC)
-#define FILES_MAX 1024 /* waiting or with a child, at a time */
+#define FILES_MAX 1024 /* requests waiting or with a running child */
 
 struct open_file {
 	struct open_files *all; /* borrowed */
 	int64_t uid;
 	char *owner, *path;     /* owned */
 	int socket;             /* owned; -1: the child has it */
-	struct launcher_start *launching; /* NULL: the child runs, or there is none */
+	struct launcher_start *launching; /* the child is being started; NULL otherwise */
 	int pidfd;              /* owned; -1: no child yet */
-	struct cgroup group;    /* of the child, in the owner's: the owner pays for it */
+	struct cgroup group;    /* of the child, inside the group of the owner, so that the child counts for the owner */
 	struct deadline deadline;
 	struct open_file *next;
 };
@@ -70,7 +70,7 @@ static void open_file_refuse(struct open_files *of, struct open_file *f /* freed
 	open_file_free(f);
 }
 
-/* The child runs, or could not be made. The entry stays until its deadline either way. */
+/* The child runs or could not be started. In both cases the entry is freed at its deadline. */
 static void on_open_file_launched(enum launch_event event, const struct child_report *report, void *arg)
 {
 	struct open_file *f = arg;
@@ -94,7 +94,7 @@ static int open_file_launch(struct open_files *of, struct open_file *f, const st
 	char *const argv[] = {(char *)"/proc/self/exe", (char *)"--open-file", NULL}, *const none[] = {NULL};
 	struct workers *ws = of->workers;
 	AUTO_FD in = io_memfd_sealed("jobsched-file", f->path, strlen(f->path) + 1);
-	/* The child has the rights of the owner and no more, whatever the profile of the job is. */
+	/* The child has exactly the rights of the owner, independent of the sandbox profile of the job. */
 	const struct sandbox_prepared plain = {.all = ws->sandboxes,
 		.profile = {.capabilities = SANDBOX_CAPS_ALL, .part[SANDBOX_PRIVILEGES] = 1}};
 	const struct child_limits limits = {.v = {{RLIMIT_CORE, {0, 0}, true}, {RLIMIT_NOFILE, ws->nofile, true}}, .n = 2};
@@ -111,7 +111,7 @@ static int open_file_launch(struct open_files *of, struct open_file *f, const st
 		.artifact = -1}, on_open_file_launched, f, &f->launching);
 }
 
-/* The owner is known. The entry stays until its deadline, so that a child that the owner has stopped is ended. */
+/* The entry is kept until its deadline, so that a child that the owner has stopped with a signal is killed. */
 static void open_file_proceed(struct open_files *of, struct open_file *f, const struct user_answer *a)
 {
 	const struct user *u = a->user;
@@ -134,11 +134,11 @@ static bool open_file_payload_parse(int fd, struct open_file *f, struct err *e)
 		return false;
 	r = lseek(fd, 0, SEEK_SET) < 0 ? -errno : io_read_all(fd, &text, size);
 	if (r < 0)
-		return err_errno(e, -r, "could not read which file to open");
+		return err_errno(e, -r, "could not read the owner and path of open_file");
 	owner = text.len ? strnlen(text.data, text.len) : 0;
 	if (owner + 2 > text.len || text.data[text.len - 1] != '\0' || strlen(text.data + owner + 1) + owner + 2 != text.len ||
 		text.data[owner + 1] != '/')
-		return err_set(e, ERR_INVALID, "an open_file without an owner and an absolute path");
+		return err_set(e, ERR_INVALID, "invalid open_file: not an owner and an absolute path");
 	f->owner = xstrdup(text.data);
 	f->path = xstrdup(text.data + owner + 1);
 	return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process that opens a file as its owner and sends the descriptor away. */
+/* Main function of the process that opens a file as the owner of a job and sends the descriptor to a socket. */
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/io.h"
@@ -13,9 +13,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define TIMEOUT_SECONDS 20 /* seconds; the spawner ends the process earlier */
+#define TIMEOUT_SECONDS 20 /* the spawner normally kills the process after 10 s */
 
-/* Magic links of procfs would lead to files that only this process has open. */
+/* Magic links of procfs could lead to descriptors of this process, so they are not followed. */
 static int plain_file_open(const char *path)
 {
 	struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, .resolve = RESOLVE_NO_MAGICLINKS};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks the newer program whether it can take over, then becomes it. */
+/* Checks that the new program reads the state, then executes it. */
 #include "exec/spawner/reexec.h"
 #include "base/auto.h"
 #include "base/clock.h"
@@ -27,10 +27,10 @@ bool reexec_init(struct reexec *x, char *const *argv, struct err *e)
 	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
 
 	if (n <= 0)
-		return err_errno(e, errno, "could not learn where this program is");
+		return err_errno(e, errno, "could not read the path of this program");
 	path[n] = '\0';
 	if ((size_t)n > strlen(gone) && strcmp(path + n - strlen(gone), gone) == 0)
-		path[n - (ssize_t)strlen(gone)] = '\0'; /* replaced while we started */
+		path[n - (ssize_t)strlen(gone)] = '\0'; /* the file was replaced since this program was executed */
 	*x = (struct reexec){.path = xstrdup(path), .argv = argv};
 	return true;
 }
@@ -41,20 +41,20 @@ void reexec_done(struct reexec *x)
 	x->path = NULL;
 }
 
-/* Its exit status, or -1: it did not end in time, or by a signal. */
+/* Returns the exit status, or -1 if the process did not exit within the timeout or was killed by a signal. */
 static int exit_status_wait(pid_t pid)
 {
 	AUTO_FD pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	siginfo_t si = {};
 
 	if (pidfd < 0 || poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, CHECK_TIMEOUT_MS) != 1)
-		kill(pid, SIGKILL); /* not reaped: the number is its own */
+		kill(pid, SIGKILL); /* not reaped yet, so the pid is not reused */
 	while (waitid(P_PID, (id_t)pid, &si, WEXITED) < 0 && errno == EINTR)
 		;
 	return si.si_code == CLD_EXITED ? si.si_status : -1;
 }
 
-/* Our own words, and then this one with its value; the array is the caller's. */
+/* The arguments of this program without an earlier --resume, then 'option' with its value. The caller frees the array. */
 static char **argv_with_option(const struct reexec *x, char *option, char *value)
 {
 	char **argv;
@@ -74,7 +74,7 @@ static char **argv_with_option(const struct reexec *x, char *option, char *value
 	return argv;
 }
 
-/* The same file is asked and then run, whatever happens to its name meanwhile. */
+/* The descriptor guarantees that the file that answers is the file that is executed later. */
 int reexec_check(const struct reexec *x, struct err *e)
 {
 	AUTO_FD fd = open(x->path, O_PATH | O_CLOEXEC);
@@ -98,7 +98,7 @@ int reexec_check(const struct reexec *x, struct err *e)
 	r = exit_status_wait(pid);
 	if (r == 0)
 		return STEAL_FD(fd);
-	err_set(e, ERR_REFUSED, "'%s' does not read version %d of our state (status %d): stop the jobs and restart instead",
+	err_set(e, ERR_REFUSED, "'%s' does not read version %d of the state (exit status %d); to upgrade, stop the jobs and restart the spawner",
 		x->path, REEXEC_STATE_VERSION, r);
 	return -1;
 }
@@ -110,7 +110,7 @@ bool reexec_exec(const struct reexec *x, int program, int state, const struct re
 
 	reexec_state_fds_inherit(fds, true);
 	syscall(SYS_execveat, program, "", argv, environ, AT_EMPTY_PATH);
-	err_errno(e, errno, "could not become '%s'", x->path);
+	err_errno(e, errno, "could not execute '%s'", x->path);
 	reexec_state_fds_inherit(fds, false);
 	free(argv);
 	return false;

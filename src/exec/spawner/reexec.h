@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Puts a newer program in the place of the one that runs, in the same process. */
+/* Replaces the running spawner with a newer program, in the same process. */
 #pragma once
 #include <stdbool.h>
 
@@ -8,13 +8,13 @@ struct reexec_state_fds;
 
 /* How this program was started. */
 struct reexec {
-	char *path;        /* owned: where it was, and where a newer one is now */
+	char *path;        /* owned; path of the program file, which may have been replaced by a newer one */
 	char *const *argv; /* borrowed */
 };
 bool reexec_init(struct reexec *x, char *const *argv, struct err *e);
 void reexec_done(struct reexec *x);
 
-/* A descriptor of the program there now, which says that it reads our state; or -1. */
+/* Asks the program file whether it reads this version of the state. Returns a descriptor of the file, or -1 and sets *e. */
 int reexec_check(const struct reexec *x, struct err *e);
-/* Returns only when it failed. 'fds' are inherited then no more. */
+/* Executes the program. Returns only on failure; FD_CLOEXEC is then set again on 'fds'. */
 bool reexec_exec(const struct reexec *x, int program, int state, const struct reexec_state_fds *fds, struct err *e);

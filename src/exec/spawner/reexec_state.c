@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of a spawner's state, and writing it. */
+/* Record tables of the re-exec state; writes it. */
 #include "exec/spawner/reexec_state.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -91,9 +91,9 @@ static const struct reexec_state_field worker_fields[] = {
 	NUMBER(worker, reports, 0, REPORT_ENDED * 2 - 1),
 };
 
-/* What a new program has to know is in the table, or it loses it; the rest is made anew. */
+/* A member that is not in the table is lost at a re-exec and is initialised again by the new program. */
 #if defined(__x86_64__)
-_Static_assert(sizeof(struct worker) == 816, "a new member of struct worker? look whether it belongs above");
+_Static_assert(sizeof(struct worker) == 816, "struct worker has changed: does the new member belong in the table above?");
 #endif
 
 static const struct reexec_state_field end_fields[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a spawner's state: all of it is checked before any of it counts. */
+/* Reads the re-exec state; validates all of it before applying any of it. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -27,7 +27,7 @@ struct state_reader {
 	const char *data;
 	size_t len, at;
 	enum reexec_state_kind kind;
-	const char *text;  /* of the record last read */
+	const char *text;  /* of the last record read */
 	size_t text_len;
 	union {
 		struct reexec_state_head head;
@@ -65,22 +65,21 @@ static bool record_fields_read(struct state_reader *r, const struct reexec_state
 	return true;
 }
 
-/* The next record. */
 static bool record_read(struct state_reader *r, struct err *e)
 {
 	const struct reexec_state_table *t;
 	uint32_t head[2];
 
 	if (r->len - r->at < sizeof(head))
-		return err_set(e, ERR_INVALID, "the state ends before its end");
+		return err_set(e, ERR_INVALID, "the state is truncated");
 	memcpy(head, r->data + r->at, sizeof(head));
 	r->at += sizeof(head);
 	if (head[0] < REEXEC_STATE_HEAD || head[0] >= REEXEC_STATE_KIND_MAX)
-		return err_set(e, ERR_INVALID, "the state has a record of kind %u", head[0]);
+		return err_set(e, ERR_INVALID, "the state has a record of unknown kind %u", head[0]);
 	t = &reexec_state_tables[head[0]];
 	if (head[1] > r->len - r->at || head[1] < t->n * sizeof(int64_t) ||
 		head[1] - t->n * sizeof(int64_t) > t->text_max)
-		return err_set(e, ERR_INVALID, "state '%s': a record of %u bytes", t->name, head[1]);
+		return err_set(e, ERR_INVALID, "state '%s': invalid length of %u bytes", t->name, head[1]);
 	r->kind = (enum reexec_state_kind)head[0];
 	r->text = r->data + r->at + t->n * sizeof(int64_t);
 	r->text_len = head[1] - t->n * sizeof(int64_t);
@@ -89,7 +88,7 @@ static bool record_read(struct state_reader *r, struct err *e)
 		return false;
 	r->at += head[1];
 	if (r->kind != REEXEC_STATE_ENDED && r->text_len && memchr(r->text, '\0', r->text_len))
-		return err_set(e, ERR_INVALID, "state '%s': its text has a NUL", t->name);
+		return err_set(e, ERR_INVALID, "state '%s': its text contains a NUL byte", t->name);
 	return true;
 }
 
@@ -99,18 +98,18 @@ static bool state_reader_open(struct state_reader *r, const struct reexec_state 
 
 	*r = (struct state_reader){.data = s->data, .len = s->len};
 	if (s->len < sizeof(opening))
-		return err_set(e, ERR_INVALID, "a state of %zu bytes", s->len);
+		return err_set(e, ERR_INVALID, "invalid state: %zu bytes", s->len);
 	memcpy(opening, s->data, sizeof(opening));
 	if (opening[0] != REEXEC_STATE_MAGIC)
-		return err_set(e, ERR_INVALID, "that is no state of a spawner");
+		return err_set(e, ERR_INVALID, "not a state of a spawner");
 	if (opening[1] < REEXEC_STATE_VERSION_OLDEST || opening[1] > REEXEC_STATE_VERSION)
-		return err_set(e, ERR_INVALID, "a state of version %u; we read %d to %d", opening[1], REEXEC_STATE_VERSION_OLDEST,
+		return err_set(e, ERR_INVALID, "state version %u is not supported, only %d to %d", opening[1], REEXEC_STATE_VERSION_OLDEST,
 			REEXEC_STATE_VERSION);
 	r->at = sizeof(opening);
 	return true;
 }
 
-/* ---- what its descriptors must be ---- */
+/* ---- descriptors ---- */
 
 static bool inherited_fd_claim(struct reexec_state *s, int fd, struct err *e)
 {
@@ -118,8 +117,8 @@ static bool inherited_fd_claim(struct reexec_state *s, int fd, struct err *e)
 
 	if (flags < 0)
 		return err_set(e, ERR_INVALID, "the state names descriptor %d, which is not open", fd);
-	if (flags & FD_CLOEXEC) /* it was cleared for us, and is set again as we take it */
-		return err_set(e, ERR_INVALID, "the state names descriptor %d twice, or it was not passed", fd);
+	if (flags & FD_CLOEXEC) /* the old program has cleared it; it is set here when the descriptor is claimed */
+		return err_set(e, ERR_INVALID, "the state names descriptor %d twice, or it was not inherited", fd);
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
 	s->fds.v = xrealloc(s->fds.v, (s->fds.n + 1) * sizeof(int));
 	s->fds.v[s->fds.n++] = fd;
@@ -162,7 +161,7 @@ static void unnamed_fds_close(struct reexec_state *s)
 	close_range(next, ~0U, 0);
 }
 
-/* ---- the rules of a record ---- */
+/* ---- validation of records ---- */
 
 static bool worker_record_check(const struct worker *w, struct err *e)
 {
@@ -186,7 +185,7 @@ static bool record_check(struct reexec_state *s, struct state_reader *r, size_t 
 	struct frame f;
 
 	if ((nth == 0) != (r->kind == REEXEC_STATE_HEAD))
-		return err_set(e, ERR_INVALID, "the state has its head in the wrong place");
+		return err_set(e, ERR_INVALID, "the head of the state is not its first record");
 	switch (r->kind) {
 	case REEXEC_STATE_HEAD:
 		s->head = r->head;
@@ -202,7 +201,7 @@ static bool record_check(struct reexec_state *s, struct state_reader *r, size_t 
 	}
 }
 
-/* ---- opening and applying ---- */
+/* ---- open, apply ---- */
 
 static bool state_file_read(struct reexec_state *s, int fd, struct err *e)
 {
@@ -217,7 +216,7 @@ static bool state_file_read(struct reexec_state *s, int fd, struct err *e)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return err_set(e, ERR_INVALID, "the state cannot be read");
+			return err_set(e, ERR_INVALID, "could not read the state");
 		got += (size_t)n;
 	}
 	return true;
@@ -232,7 +231,7 @@ static bool records_check(struct reexec_state *s, struct err *e)
 	for (size_t nth = 0; r.kind != REEXEC_STATE_LAST; nth++)
 		if (!record_read(&r, e) || !record_check(s, &r, nth, e) || !record_fds_claim(s, &r, e))
 			return false;
-	return r.at == r.len || err_set(e, ERR_INVALID, "the state goes on after its end");
+	return r.at == r.len || err_set(e, ERR_INVALID, "the state has bytes after its last record");
 }
 
 bool reexec_state_open(int fd, struct reexec_state **ret, struct err *e)

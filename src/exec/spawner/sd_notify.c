@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sends a datagram to the socket that the service manager has named; no library is needed for it. */
+/* Sends sd_notify datagrams to NOTIFY_SOCKET. */
 #include "exec/spawner/sd_notify.h"
 #include "base/auto.h"
 #include "base/log.h"
@@ -22,11 +22,11 @@ static void tell(const char *words, int flags)
 		return;
 	memcpy(a.sun_path, path, len);
 	if (path[0] == '@')
-		a.sun_path[0] = '\0'; /* an abstract one */
+		a.sun_path[0] = '\0'; /* an abstract socket */
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || sendto(fd, words, strlen(words), MSG_NOSIGNAL | flags, (struct sockaddr *)&a,
 			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)) < 0)
-		log_warning("could not tell the service manager '%s': %s", words, strerror(errno));
+		log_warning("could not send '%s' to the service manager: %s", words, strerror(errno));
 }
 
 void sd_notify_send(const char *words)

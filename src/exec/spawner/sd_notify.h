@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the service manager is told, where there is one. */
+/* Notifications to the service manager, without libsystemd. */
 #pragma once
 #include "base/clock.h"
 
-void sd_notify_send(const char *words); /* "READY=1" … */
+void sd_notify_send(const char *words); /* for example "READY=1"; does nothing without NOTIFY_SOCKET */
 void sd_notify_reloading(void);
-usec_t sd_notify_watchdog_interval(void); /* the service is killed when it is silent for longer; 0: never */
-void sd_notify_watchdog(void);       /* the loop runs; does not wait for the manager */
+usec_t sd_notify_watchdog_interval(void); /* WatchdogSec=: the service is killed after this time without a ping; 0: no watchdog */
+void sd_notify_watchdog(void);       /* a watchdog ping; does not block */

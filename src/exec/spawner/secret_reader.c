@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spawner's side of reading secrets: a process dropped to the owner by the steps of any worker, and its answer. */
+/* Starts the child that reads secrets; collects its answer without blocking. */
 #include "exec/spawner/secret_reader.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -30,7 +30,7 @@ struct secret_reader {
 	const struct exec_spec *spec;
 	struct epoll_source pipe;
 	struct deadline deadline;
-	struct launcher_start *launching; /* NULL: the process runs, or there is none */
+	struct launcher_start *launching; /* the child is being started; NULL otherwise */
 	int pidfd;
 	struct cgroup group;
 	struct buf answer;
@@ -64,7 +64,7 @@ void secret_readers_done(struct secret_readers *rs)
 	deadlines_done(&rs->deadlines);
 }
 
-/* NAME and what is wrong with its file. */
+/* The error text for secret number 'at'. */
 static char *secret_error_text(const struct secret_reader *r, size_t at, int error)
 {
 	const char *pair = at < r->spec->secrets.n ? r->spec->secrets.v[at] : "?=file:?";
@@ -74,7 +74,7 @@ static char *secret_error_text(const struct secret_reader *r, size_t at, int err
 	if (error == EINVAL)
 		return xprintf("the secret '%.*s' is not a regular file: '%.120s'", name, pair, path);
 	if (error == EFBIG)
-		return xprintf("the secret '%.*s' is too large: all secrets of a job have up to %d KiB", name, pair,
+		return xprintf("the secret '%.*s' is too large: all secrets of a job together can have up to %d KiB", name, pair,
 			SECRETS_BYTES >> 10);
 	return xprintf("the secret '%.*s' could not be read from '%.120s': %s", name, pair, path, strerror(error));
 }
@@ -91,9 +91,9 @@ static void secret_reader_finish(struct secret_reader *r, const char *why)
 	else if (!secrets_parse(&s, r->answer.data, r->answer.len, &errnum, &at) && errnum)
 		error = secret_error_text(r, at, errnum);
 	else if (s.n != r->spec->secrets.n)
-		error = xstrdup("the process that read the secrets ended without an answer");
+		error = xstrdup("the process that reads the secrets ended without an answer");
 	epoll_source_close(&r->pipe);
-	r->fn(error ? NULL : &s, &r->group, error, r->arg); /* frees us */
+	r->fn(error ? NULL : &s, &r->group, error, r->arg); /* frees the reader */
 	secrets_done(&s);
 }
 
@@ -114,7 +114,7 @@ static void on_secrets_answer(struct epoll_source *source, uint32_t events)
 		secret_reader_finish(r, NULL);
 }
 
-/* The paths go through memory, so that no list of processes shows them. */
+/* The paths are passed in a memfd, because arguments are visible to all users in /proc. */
 static int secret_paths_memfd(const struct exec_spec *o)
 {
 	AUTO_DONE(buf) paths = {};
@@ -127,7 +127,7 @@ static int secret_paths_memfd(const struct exec_spec *o)
 	return io_memfd_sealed("jobsched-secrets", paths.data, paths.len);
 }
 
-/* Of the process that reads; what it reads comes through the pipe. */
+/* The child runs or could not be started. Its answer comes through the pipe. */
 static void on_secret_reader_launched(enum launch_event event, const struct child_report *report, void *arg)
 {
 	struct secret_reader *r = arg;
@@ -144,7 +144,7 @@ static void on_secret_reader_launched(enum launch_event event, const struct chil
 		orphans_add_helper(r->all->workers, child.pid);
 		return;
 	}
-	error = xprintf("the secrets could not be read: no process could be made (%s): %s", child_stage_name(report), strerror(-result));
+	error = xprintf("could not read the secrets: could not start a process (%s): %s", child_stage_name(report), strerror(-result));
 	secret_reader_finish(r, error);
 }
 
@@ -154,7 +154,7 @@ static int secret_reader_launch(struct secret_reader *r, const struct user *owne
 	struct workers *ws = r->all->workers;
 	AUTO_FD in = secret_paths_memfd(r->spec);
 	AUTO_FD out = -1;
-	/* whatever profile the job has: it sees the files of its owner, and gets no more rights than these */
+	/* independent of the sandbox profile of the job: it must see the files of the owner, with the owner's rights only */
 	const struct sandbox_prepared plain = {.all = ws->sandboxes,
 		.profile = {.capabilities = SANDBOX_CAPS_ALL, .part[SANDBOX_PRIVILEGES] = 1}};
 	const struct child_limits limits = {.v = {{RLIMIT_CORE, {0, 0}, true}, {RLIMIT_NOFILE, ws->nofile, true}}, .n = 2};
@@ -173,14 +173,14 @@ static int secret_reader_launch(struct secret_reader *r, const struct user *owne
 		.sandbox = &plain, .home = "/", .artifact = -1}, on_secret_reader_launched, r, &r->launching);
 }
 
-/* The run's own: its owner pays for what reading takes. */
+/* The child runs in the control group of the run, so that it counts for the owner. */
 static int secret_reader_group(struct secret_reader *r, const struct user *owner)
 {
 	__attribute__((cleanup(worker_limits_done))) struct worker_limits limits = {};
 	struct err e = {};
 
 	if (!worker_limits(r->all->workers, r->spec, &limits, &e))
-		return 0; /* the start of the worker is refused for it */
+		return 0; /* the start of the worker will be refused with the same error */
 	return worker_start_cgroup(r->all->workers, owner->uid, &limits.group, &r->group);
 }
 

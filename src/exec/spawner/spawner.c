@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loop of the spawner: signals, one timer, and when to leave. */
+/* Main loop: signals, timers, reload, re-exec, exit. */
 #include "exec/spawner/spawner.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -27,9 +27,9 @@
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 
-#define STOP_TIMEOUT (2 * USEC_SEC) /* for the acknowledgement of the last ends */
-#define STOP_QUIET (200 * USEC_MSEC) /* the engine starts again at once what we have ended: it is told not to */
-#define TRIM_AFTER (2 * USEC_SEC)    /* without a worker */
+#define STOP_TIMEOUT (2 * USEC_SEC) /* wait for acknowledgements of the last ends */
+#define STOP_QUIET (200 * USEC_MSEC) /* after the last acknowledgement: the daemon may restart the ended runs at once, and must get START_STOPPING */
+#define TRIM_AFTER (2 * USEC_SEC)    /* after the last worker has ended */
 #define TRIM_AGAIN (60 * USEC_SEC)
 #define EVENTS 64
 
@@ -41,15 +41,15 @@ struct spawner {
 	struct start_queue starts;
 	struct conns conns;
 	struct workers workers;
-	usec_t idle_since;   /* boottime; 0: not idle */
-	usec_t stop_until;   /* 0: not stopping, or workers are left */
-	usec_t quiet_until;  /* 0: something is still to be told or acknowledged */
-	usec_t trim_at;      /* boottime; 0: groups are in use, or there is nothing to trim */
-	usec_t armed;        /* what the timer is set to; 0: off */
-	usec_t ping_every;   /* for the watchdog of the service manager; 0: it has none */
-	usec_t ping_at;      /* boottime */
+	usec_t idle_since;   /* CLOCK_BOOTTIME; 0: not idle */
+	usec_t stop_until;   /* CLOCK_BOOTTIME; 0: not stopping, or workers still run */
+	usec_t quiet_until;  /* CLOCK_BOOTTIME; 0: there are unsent or unacknowledged reports */
+	usec_t trim_at;      /* CLOCK_BOOTTIME; 0: workers run, or nothing to trim */
+	usec_t armed;        /* expiry of the timer; 0: off */
+	usec_t ping_every;   /* interval of watchdog pings; 0: no watchdog */
+	usec_t ping_at;      /* CLOCK_BOOTTIME of the next ping */
 	bool leave;
-	bool reload;         /* SIGHUP came */
+	bool reload;         /* SIGHUP was received */
 };
 
 static void on_spawner_signal(struct epoll_source *s, uint32_t events)
@@ -64,7 +64,7 @@ static void on_spawner_signal(struct epoll_source *s, uint32_t events)
 		} else if (si.ssi_signo == SIGHUP) {
 			sp->reload = true;
 		} else if ((si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT) && !sp->workers.stopping) {
-			log_info("told to stop: ending %zu workers", sp->workers.running);
+			log_info("stopping: ending %zu workers", sp->workers.running);
 			start_queue_refuse(&sp->starts, START_STOPPING, "the spawner is being stopped");
 			workers_give_up(&sp->workers, "the spawner is being stopped");
 			workers_stop(&sp->workers);
@@ -87,7 +87,7 @@ static usec_t earlier(usec_t a, usec_t b)
 	return a < b ? a : b;
 }
 
-/* Whether it is time to leave, or when it may be. */
+/* Sets 'leave' when the spawner may exit. Returns when to check again. */
 static usec_t spawner_exit_check(struct spawner *sp, usec_t now)
 {
 	struct workers *ws = &sp->workers;
@@ -114,7 +114,7 @@ static usec_t spawner_exit_check(struct spawner *sp, usec_t now)
 	return sp->idle_since + sp->o->linger;
 }
 
-/* Groups and launchers are kept for the next runs for a while. */
+/* Removes unused control groups and launchers TRIM_AFTER the last worker; until then they are reused. */
 static usec_t spawner_trim_idle(struct spawner *sp, usec_t now)
 {
 	struct cgroups *g = sp->workers.groups;
@@ -135,7 +135,7 @@ static usec_t spawner_trim_idle(struct spawner *sp, usec_t now)
 	return sp->trim_at ? sp->trim_at : USEC_NEVER;
 }
 
-/* The timer is only ever moved to an earlier instant; one that comes too early costs a turn. */
+/* Moves the timer only to an earlier time, to save system calls; an early expiry costs one loop iteration. */
 static void spawner_timer_arm(struct spawner *sp, usec_t at)
 {
 	struct itimerspec t = {.it_value = {.tv_sec = at / USEC_SEC, .tv_nsec = at % USEC_SEC * 1000}};
@@ -147,7 +147,7 @@ static void spawner_timer_arm(struct spawner *sp, usec_t at)
 	sp->armed = at;
 }
 
-/* A turn that is blocked sends nothing: the manager kills the spawner, and with it all workers. */
+/* Called once per loop iteration. A blocked loop sends no ping; then the service manager kills the spawner and all workers. */
 static usec_t spawner_watchdog_ping(struct spawner *sp, usec_t now)
 {
 	if (!sp->ping_every)
@@ -179,7 +179,7 @@ static void turn(struct spawner *sp)
 	spawner_timer_arm(sp, earlier(next, workers_next_due(&sp->workers)));
 }
 
-/* ---- a newer program in our place ---- */
+/* ---- re-exec ---- */
 
 static void count_opening(struct worker *w, void *arg)
 {
@@ -199,31 +199,31 @@ static bool reexec(struct spawner *sp, struct err *e)
 
 	if (program < 0)
 		return false;
-	/* launchers stay behind: their starts are completed, or given up and tried again */
+	/* launchers are not passed on: their starts are completed, or given up and repeated by the daemon */
 	launchers_settle(&sp->workers.launchers, LAUNCH_BLOCKED_AFTER);
 	start_queue_refuse(&sp->starts, START_TRANSIENT, "the spawner is being upgraded");
 	workers_give_up(&sp->workers, "the spawner is being upgraded");
 	launchers_settle(&sp->workers.launchers, LAUNCH_BLOCKED_AFTER);
 	workers_each(&sp->workers, count_opening, &opening);
-	if (opening) { /* the next program takes no such worker; the end of the launcher wakes the loop */
+	if (opening) { /* workers in this phase cannot be passed on; the end of the launcher wakes the loop, which tries again */
 		sp->reload = true;
-		return err_set(e, ERR_BUSY, "%zu starts are being given up; it is tried again when they have ended", opening);
+		return err_set(e, ERR_BUSY, "%zu starts are being given up; the reload is repeated when they have ended", opening);
 	}
 	if (cgroups_enabled(ws->groups)) {
-		cgroups_trim(ws->groups); /* so that all that is left belongs to a worker */
+		cgroups_trim(ws->groups); /* so that every remaining group belongs to a worker */
 		head.groups = ws->groups->root;
 		head.groups_next = ws->groups->next;
 	}
 	frame_text(head.id, sizeof(head.id), sp->o->id);
 	state = reexec_state_save(&head, &sp->conns, &sp->workers, &fds);
 	if (state < 0)
-		return err_errno(e, -state, "could not write down our state");
-	ends_spool_stop(&sp->workers, false); /* the next program writes the file again */
-	log_info("becoming '%s' with %zu workers", sp->o->program->path, ws->running);
+		return err_errno(e, -state, "could not write the state");
+	ends_spool_stop(&sp->workers, false); /* the new program writes the file again */
+	log_info("executing '%s' with %zu workers", sp->o->program->path, ws->running);
 	return failpoint_ok(FP_RELOAD, e) && reexec_exec(sp->o->program, program, state, &fds, e);
 }
 
-/* Between two turns nothing is half done. Returns only when the old program goes on. */
+/* Called between two loop iterations. Returns only if the re-exec failed. */
 static void reload(struct spawner *sp)
 {
 	struct err e = {};
@@ -231,7 +231,7 @@ static void reload(struct spawner *sp)
 	sp->reload = false;
 	sd_notify_reloading();
 	if (!reexec(sp, &e))
-		log_error("not reloaded, this program goes on: %s", e.msg);
+		log_error("not reloaded, the running program continues: %s", e.msg);
 	sd_notify_send("READY=1");
 }
 
@@ -283,12 +283,12 @@ static bool resume(struct spawner *sp, struct err *e)
 	if (!reexec_state_apply(sp->o->resume, &sp->conns, &sp->workers, e))
 		return false;
 	sp->workers.stopping = h->stopping;
-	sp->workers.scan_wanted = true; /* the signal of a child may have gone to the program before us */
+	sp->workers.scan_wanted = true; /* the old program may have consumed the SIGCHLD of a child */
 	workers_lease(&sp->workers, h->lease_end, h->lease_kill);
 	sp->stop_until = h->stop_until;
 	sp->idle_since = h->idle_since;
 	ends_spool_resume(&sp->workers);
-	log_info("went on with %zu workers", sp->workers.running);
+	log_info("resumed with %zu workers", sp->workers.running);
 	return true;
 }
 
@@ -303,7 +303,7 @@ static void spawner_done(struct spawner *sp)
 		close(sp->ep);
 }
 
-/* In user mode there is nobody to ask for more than can be had. */
+/* In user mode there is no configuration: the built-in profiles are used, and missing parts are reported. */
 static bool spawner_sandboxes_prepare(struct spawner *sp, struct err *e)
 {
 	const struct spawner_options *o = sp->o;
@@ -324,9 +324,9 @@ bool spawner_run(const struct spawner_options *o, struct err *e)
 
 	sp.ep = epoll_create1(EPOLL_CLOEXEC);
 	if (sp.ep < 0)
-		return err_errno(e, errno, "could not make an epoll set");
+		return err_errno(e, errno, "could not create an epoll set");
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
-		return err_errno(e, errno, "could not become the reaper of orphans");
+		return err_errno(e, errno, "could not become a child subreaper");
 	sp.ping_every = sd_notify_watchdog_interval() / 3;
 	sp.admission.conf = o->conf;
 	sp.admission.key = o->key;
@@ -340,7 +340,7 @@ bool spawner_run(const struct spawner_options *o, struct err *e)
 		return false;
 	launchers_warm(&sp.workers.launchers);
 	if (o->resume && !resume(&sp, e))
-		return err_wrap(e, "could not go on with what was here");
+		return err_wrap(e, "could not resume from the state");
 	if (!o->resume) {
 		ends_file_load(&sp.workers);
 		ends_spool_resume(&sp.workers);
@@ -349,7 +349,7 @@ bool spawner_run(const struct spawner_options *o, struct err *e)
 	sp.workers.limits_report = o->conf && o->conf->limit_missing == MISSING_REPORT;
 	sp.workers.sessions = o->conf && o->conf->pam == PAM_POLICY_SESSION;
 	if (sp.workers.sessions)
-		sp.workers.running_max -= sp.workers.running_max / 6; /* each has one descriptor more */
+		sp.workers.running_max -= sp.workers.running_max / 6; /* each worker needs one more descriptor */
 	sp.workers.artifact_path = o->artifact_path;
 	if (!spawner_loop(&sp, e))
 		return false;

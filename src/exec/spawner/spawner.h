@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spawner: one engine at a time, its workers, and a loop between them. */
+/* The spawner's main loop and its options. */
 #pragma once
 #include "base/clock.h"
 #include <stdbool.h>
@@ -15,18 +15,18 @@ struct warrant_key;
 struct spawner_options {
 	int listen;          /* a listening SOCK_SEQPACKET socket; borrowed */
 	int output_dir;      /* borrowed */
-	int lock;            /* borrowed: that of the runtime directory */
+	int lock;            /* borrowed; the lock file of the state directory */
 	struct cgroups *groups; /* borrowed */
-	const char *id;      /* of this life; borrowed */
-	const struct spawner_conf *conf; /* of the system's spawner, which is root's; NULL: of one user; borrowed */
-	const char *artifact_path; /* borrowed: a directory that workers may find theirs at; NULL: none */
-	uid_t engine;        /* who may ask, beside root */
+	const char *id;      /* of the spawner, new with each start; borrowed */
+	const struct spawner_conf *conf; /* system mode; NULL: user mode; borrowed */
+	const char *artifact_path; /* mount point for the artifact of a worker; NULL: none; borrowed */
+	uid_t engine;        /* uid that may connect, besides root */
 	const struct warrant_key *key; /* NULL: none; borrowed */
-	int asks;            /* a listening socket for whoever wants a warrant; -1: none; borrowed */
-	usec_t linger;       /* leave after that long with nothing to do; 0: never */
-	const struct reexec *program; /* borrowed: what SIGHUP makes us again */
-	const struct reexec_state *resume;   /* borrowed; NULL: a new life */
+	int asks;            /* the listening warrant socket; -1: none; borrowed */
+	usec_t linger;       /* exit after this idle time; 0: never */
+	const struct reexec *program; /* executed again on SIGHUP; borrowed */
+	const struct reexec_state *resume;   /* the state after a re-exec; NULL: a new spawner; borrowed */
 };
 
-/* Serves until there is nothing to do or it is told to end (SIGTERM, SIGINT). All signals are blocked by the caller. */
+/* Runs until the spawner is idle for 'linger' or gets SIGTERM or SIGINT. The caller has blocked all signals. */
 bool spawner_run(const struct spawner_options *o, struct err *e);

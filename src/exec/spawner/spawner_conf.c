@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A parser of KEY = VALUE that knows a few keys and forgives nothing. */
+/* Parses and validates spawner.conf. */
 #include "exec/spawner/spawner_conf.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -15,7 +15,7 @@
 
 #define CONF_MAX (64 << 10)
 #define UID_LAST INT64_C(4294967294)
-#define UID_OVERFLOW 65534 /* what the kernel shows for users it cannot name */
+#define UID_OVERFLOW 65534 /* the kernel's overflow uid, for users without a mapping */
 #define BLANK " \t"
 
 static const char *const warrant_words[WARRANT_POLICY_MAX] = {"none", "root", "all"};
@@ -98,7 +98,7 @@ static bool uid_range_parse(char *word, struct uid_range *ret)
 	return text_parse_int(word, 0, UID_LAST, &ret->first) && text_parse_int(dash ? dash : word, ret->first, UID_LAST, &ret->last);
 }
 
-/* 0 1000-59999: a list of numbers and ranges. */
+/* A list of uids and ranges, for example "0 1000-59999". */
 static bool set_allow_uids(struct spawner_conf *c, char *value)
 {
 	char *rest = NULL;
@@ -115,14 +115,14 @@ static const struct {
 	bool (*set)(struct spawner_conf *c, char *value);
 	const char *form;
 } keys[] = {
-	{"engine-user", set_engine_user, "a user's name"},
-	{"allow-uids", set_allow_uids, "numbers and ranges, as 0 1000-59999"},
+	{"engine-user", set_engine_user, "a user name"},
+	{"allow-uids", set_allow_uids, "a list of uids and ranges, for example 0 1000-59999"},
 	{"require-warrant", set_require_warrant, "root, all or none"},
 	{"pam", set_pam, "off, account or session"},
 	{"sandbox-missing", set_sandbox_missing, "refuse or report"},
 	{"limit-missing", set_limit_missing, "refuse or report"},
 	{"owner-memory", set_owner_memory, "a size of 1M or more"},
-	{"owner-cpu", set_owner_cpu, "a share of processors, as 150% or 1.5"},
+	{"owner-cpu", set_owner_cpu, "a share of processors, for example 150% or 1.5"},
 	{"owner-pids", set_owner_pids, "a number of processes"},
 };
 
@@ -140,7 +140,7 @@ static bool conf_key_set(struct spawner_conf *c, const char *name, char *value, 
 	return err_set(e, ERR_INVALID, "there is no key '%.40s'", name);
 }
 
-/* [sandbox NAME]: the keys that follow are those of a profile. */
+/* Opens a section [sandbox NAME]; the following keys belong to this profile. */
 static bool sandbox_section_open(struct spawner_conf *c, char *at, struct sandbox **ret, struct err *e)
 {
 	static const char kind[] = "[sandbox ";
@@ -182,7 +182,6 @@ bool spawner_conf_parse(struct spawner_conf *c, char *text, const char *path, st
 	return !section || sandbox_profile_check(section, e) || err_wrap(e, "%s", path);
 }
 
-/* Root's and nobody else's to change. */
 static bool root_only_check(const struct stat *st, const char *what, struct err *e)
 {
 	if (st->st_uid != 0 || st->st_mode & (S_IWGRP | S_IWOTH))
@@ -198,7 +197,7 @@ static bool root_only_directory_check(const char *path, struct err *e)
 	struct stat st;
 
 	if (stat(dir, &st) < 0)
-		return err_errno(e, errno, "could not look at '%s'", dir);
+		return err_errno(e, errno, "could not read the owner of '%s'", dir);
 	return root_only_check(&st, dir, e);
 }
 
@@ -214,14 +213,14 @@ bool spawner_conf_read(struct spawner_conf *c, const char *path, struct err *e)
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_errno(e, errno, "could not open '%s'", path);
 	if (!S_ISREG(st.st_mode))
-		return err_set(e, ERR_REFUSED, "'%s' is not a file", path);
+		return err_set(e, ERR_REFUSED, "'%s' is not a regular file", path);
 	if (!root_only_check(&st, path, e) || !root_only_directory_check(path, e))
 		return false;
 	r = io_read_all(fd, &text, CONF_MAX);
 	if (r < 0)
 		return err_errno(e, -r, "could not read '%s'", path);
 	if (memchr(text.data ? text.data : "", '\0', text.len))
-		return err_set(e, ERR_INVALID, "'%s' has a NUL inside", path);
+		return err_set(e, ERR_INVALID, "'%s' contains a NUL byte", path);
 	return !text.data || spawner_conf_parse(c, text.data, path, e);
 }
 

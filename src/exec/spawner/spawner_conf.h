@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spawner.conf: what root lets the spawner do. Read once, refused as a whole when anything in it is odd. */
+/* Settings from spawner.conf. Any error rejects the whole file. */
 #pragma once
 #include "base/auto.h"
 #include "core/job/sandbox_profile.h"
@@ -11,7 +11,7 @@
 struct err;
 
 enum pam_policy { PAM_POLICY_OFF, PAM_POLICY_ACCOUNT, PAM_POLICY_SESSION, PAM_POLICY_MAX };
-enum missing_policy { MISSING_REFUSE, MISSING_REPORT, MISSING_POLICY_MAX }; /* when something cannot be had here */
+enum missing_policy { MISSING_REFUSE, MISSING_REPORT, MISSING_POLICY_MAX }; /* if the machine does not support a feature */
 
 struct uid_range {
 	int64_t first, last;
@@ -19,19 +19,19 @@ struct uid_range {
 #define UID_RANGES_MAX 32
 
 struct spawner_conf {
-	char engine_user[64];         /* who may ask, beside root */
-	struct uid_range uids[UID_RANGES_MAX]; /* who may have jobs */
+	char engine_user[64];         /* may connect, besides root */
+	struct uid_range uids[UID_RANGES_MAX]; /* may have jobs */
 	size_t uids_n;
 	int64_t require_warrant;      /* enum warrant_policy */
 	int64_t pam;                  /* enum pam_policy */
 	int64_t sandbox_missing;      /* enum missing_policy */
-	struct sandbox_profiles sandboxes; /* ours and those of sections [sandbox NAME] */
-	int64_t limit_missing;        /* enum missing_policy: a limit of a job that cannot be enforced here */
-	int64_t owner_memory, owner_cpu, owner_pids; /* of all runs of one owner: bytes, percent, number; 0: any */
+	struct sandbox_profiles sandboxes; /* built-in profiles and the sections [sandbox NAME] */
+	int64_t limit_missing;        /* enum missing_policy, for limits of jobs */
+	int64_t owner_memory, owner_cpu, owner_pids; /* limits of all runs of one owner together: bytes, percent, number; 0: none */
 };
-void spawner_conf_init(struct spawner_conf *c); /* the defaults */
+void spawner_conf_init(struct spawner_conf *c); /* sets the defaults */
 void spawner_conf_done(struct spawner_conf *c);
-bool spawner_conf_parse(struct spawner_conf *c, char *text /* is cut up */, const char *path, struct err *e);
-/* A missing file is all defaults. One that others than root may write, or in a directory they may, is refused. */
+bool spawner_conf_parse(struct spawner_conf *c, char *text /* modified */, const char *path, struct err *e);
+/* A missing file means defaults. The file and its directory must be writable by root only. */
 bool spawner_conf_read(struct spawner_conf *c, const char *path, struct err *e);
 bool spawner_conf_uid_allowed(const struct spawner_conf *c, int64_t uid); /* never 65534 or -1 */

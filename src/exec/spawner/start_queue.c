@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a frame to a worker: the order is admitted, its owner looked up, his secrets read, the process launched. */
+/* Admits start requests, waits for their inputs, launches workers. */
 #include "exec/spawner/start_queue.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -18,8 +18,8 @@ struct start {
 	struct payload payload; /* owned */
 	int in, artifact;       /* owned; -1: none */
 	struct start_queue *all;     /* borrowed */
-	struct user *owner;     /* owned; of one whose secrets are being read */
-	struct secret_reader *reading; /* owned; NULL: not so */
+	struct user *owner;     /* owned; set while secrets are being read */
+	struct secret_reader *reading; /* owned; set while secrets are being read */
 	struct start *next;
 };
 
@@ -44,11 +44,11 @@ static void queued_start_refuse(struct start_queue *st, const struct start *s, e
 	worker_post_result(worker_start_refuse(st->workers, &s->frame, why, error));
 }
 
-/* The lease is looked at last: who the owner is, and his secrets, may have taken long. */
+/* The lease is checked last, because user lookup and secrets may have taken seconds. */
 static void queued_start_launch(struct start_queue *st, const struct start *s, const struct user *owner, struct secrets *secrets, struct cgroup *group)
 {
 	if (workers_lease_over(st->workers)) {
-		queued_start_refuse(st, s, START_LEASE, "the lease of this node is over");
+		queued_start_refuse(st, s, START_LEASE, "the lease of this node has expired");
 		return;
 	}
 	worker_post_result(worker_start(st->workers, &(struct worker_start){.frame = &s->frame, .payload = &s->payload, .user = owner,
@@ -89,7 +89,7 @@ static void on_secrets_read(struct secrets *secrets, struct cgroup *group, const
 	queued_start_free(s);
 }
 
-/* Who the owner is, is known. */
+/* The user lookup is complete. */
 static void start_with_user(struct start_queue *st, struct start *s /* moved */, const struct user_answer *a)
 {
 	const struct exec_spec *o = &s->payload.spec;
@@ -168,7 +168,7 @@ void start_queue_add(struct start_queue *st, const struct start_request *parts)
 		queued_start_refuse(st, s, why, e.msg);
 		queued_start_free(s);
 	} else if (st->n >= WAITING_MAX) {
-		queued_start_refuse(st, s, START_TRANSIENT, "too many starts wait for the user database, or for secrets");
+		queued_start_refuse(st, s, START_TRANSIENT, "too many starts wait for user lookups or secrets");
 		queued_start_free(s);
 	} else {
 		start_lookup_user(st, s);

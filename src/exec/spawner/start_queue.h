@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts on their way to a process: admitted or refused, and kept while nobody knows yet who their owner is, or his secrets. */
+/* Start requests that wait for a user lookup, for secrets or for their launch. */
 #pragma once
 #include "core/job/start_failure.h"
 #include "exec/proto/frame.h"
@@ -18,8 +18,8 @@ struct start_queue {
 	const struct admission *admission;
 	struct user_cache users;
 	struct secret_readers readers;
-	struct open_files files;           /* they share the memory of who users are */
-	struct start *first, **last;       /* those that wait */
+	struct open_files files;           /* shares the user cache */
+	struct start *first, **last;       /* waiting for a user lookup or for secrets */
 	size_t n;
 };
 
@@ -31,7 +31,7 @@ struct start_queue_options {
 void start_queue_init(struct start_queue *st, const struct start_queue_options *o);
 void start_queue_done(struct start_queue *st);
 
-/* Its worker, or the refusal, is told of now or later. All but the frame is moved. */
+/* The result, a worker or a refusal, is reported now or later. All members except the frame are moved. */
 struct start_request {
 	const struct frame_start *frame;
 	struct payload *payload;
@@ -39,6 +39,6 @@ struct start_request {
 };
 void start_queue_add(struct start_queue *st, const struct start_request *parts);
 bool start_queue_has(const struct start_queue *st, int64_t run, int64_t fence);
-void start_queue_cancel(struct start_queue *st, int64_t run, int64_t fence); /* none of these is fine */
-void start_queue_drop(struct start_queue *st);                  /* nobody is left who wants to hear of them */
-void start_queue_refuse(struct start_queue *st, enum start_failure reason, const char *why); /* all that wait */
+void start_queue_cancel(struct start_queue *st, int64_t run, int64_t fence); /* not in the queue: no effect */
+void start_queue_drop(struct start_queue *st);                  /* removes all without a report */
+void start_queue_refuse(struct start_queue *st, enum start_failure reason, const char *why); /* refuses all that wait */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cache of users: asked for in processes, forgotten with age and when the files behind them change. */
+/* Looks up users in child processes. Entries expire by age and when a file of the user database changes. */
 #include "exec/spawner/user_cache.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -18,11 +18,11 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#define CACHE_ENTRIES_MAX 4096             /* remembered at a time */
-#define LOOKUPS_MAX 64              /* lookups at a time */
-#define ABSENT_TTL (2 * USEC_SEC) /* of an answer that is no user */
+#define CACHE_ENTRIES_MAX 4096             /* entries; more are evicted */
+#define LOOKUPS_MAX 64              /* concurrent lookup processes */
+#define ABSENT_TTL (2 * USEC_SEC) /* of a negative answer */
 
-/* The files that a local user comes from; a directory service is asked again after USER_CACHE_TTL. */
+/* The files of local users. Changes in a directory service are seen after USER_CACHE_TTL. */
 static const char *const files[] = {"/etc/passwd", "/etc/group", "/etc/nsswitch.conf"};
 
 struct stamp {
@@ -37,14 +37,14 @@ struct stamp {
 struct user_entry {
 	struct user_cache *all;
 	uid_t uid;
-	struct epoll_source pipe;          /* -1: nothing is asked at the moment */
+	struct epoll_source pipe;          /* from the lookup process; -1: no lookup is running */
 	struct deadline deadline;
 	int pidfd;
 	size_t got;
-	struct lookup_answer *answer; /* owned; NULL: none yet */
+	struct lookup_answer *answer; /* owned; NULL: never looked up */
 	bool known;
-	struct stamp stamp;          /* as the files were before it was asked */
-	usec_t until;                /* boottime */
+	struct stamp stamp;          /* of the files before the lookup */
+	usec_t until;                /* CLOCK_BOOTTIME; the entry expires */
 };
 
 static void files_stamp_read(struct stamp *s)
@@ -108,7 +108,7 @@ static void entry_set_failure(struct user_entry *n, const char *why)
 	snprintf(n->answer->error, sizeof(n->answer->error), "uid %u could not be looked up: %s", (unsigned)n->uid, why);
 }
 
-/* The process has said all it will. */
+/* The lookup is over: the process has answered or ended, or 'why' is the reason of a failure. */
 static void entry_lookup_finish(struct user_entry *n, const char *why)
 {
 	struct user_cache *us = n->all;
@@ -119,10 +119,10 @@ static void entry_lookup_finish(struct user_entry *n, const char *why)
 		entry_set_failure(n, why);
 	else if (n->got != sizeof(*n->answer) || !lookup_process_answer_valid(n->answer) ||
 		 (n->answer->failure < 0 && n->answer->user.uid != n->uid))
-		entry_set_failure(n, "the process that asked the user database ended without an answer");
+		entry_set_failure(n, "the lookup process ended without an answer");
 	entry_lookup_stop(n);
 	a = entry_answer(n);
-	n->known = a.user || a.failure != START_TRANSIENT; /* one that knows nothing is asked again the next time */
+	n->known = a.user || a.failure != START_TRANSIENT; /* a transient failure is not cached */
 	n->until = now + (a.user ? USER_CACHE_TTL : ABSENT_TTL);
 	us->fn(n->uid, &a, us->arg);
 }
@@ -170,7 +170,7 @@ static int entry_lookup_start(struct user_entry *n)
 	return 0;
 }
 
-/* Only such as nobody waits for. */
+/* Entries with a running lookup are kept: a start waits for them. */
 static void cache_evict(struct user_cache *us, usec_t now)
 {
 	struct user_entry *n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who users are, remembered for a while; the loop never waits for the answer. */
+/* Cache of user lookups. Lookups run in child processes, so the loop never waits for the user database. */
 #pragma once
 #include "base/clock.h"
 #include "base/deadline.h"
@@ -15,9 +15,8 @@ struct workers;
 
 #define USER_CACHE_TTL (60 * USEC_SEC)
 
-/* What the answer was. */
 struct user_answer {
-	const struct user *user;     /* borrowed until the next turn; NULL: not to be had */
+	const struct user *user;     /* borrowed until control returns to the loop; NULL: failed */
 	enum start_failure failure;
 	const char *error;
 };
@@ -25,17 +24,17 @@ typedef void user_cache_found_fn(uid_t uid, const struct user_answer *a, void *a
 
 struct user_cache {
 	int ep;
-	struct workers *workers;     /* whose children the lookups are, too; both borrowed */
+	struct workers *workers;     /* reaps the lookup processes; borrowed */
 	bool pam;
-	struct map by_uid;           /* struct user_entry, see users.c */
+	struct map by_uid;           /* struct user_entry, see user_cache.c */
 	struct deadlines deadlines;
-	size_t asking;               /* processes under way */
+	size_t asking;               /* running lookup processes */
 	user_cache_found_fn *fn;
 	void *arg;
 };
 
 void user_cache_done(struct user_cache *us);
-/* True: *ret is the answer. False: fn is called with it later, within LOOKUP_TIMEOUT. */
+/* True: *ret is set. False: fn is called with the answer within LOOKUP_TIMEOUT. */
 bool user_cache_get(struct user_cache *us, uid_t uid, struct user_answer *ret);
-void user_cache_timeouts(struct user_cache *us, usec_t now); /* those that took too long */
+void user_cache_timeouts(struct user_cache *us, usec_t now); /* fails lookups that took too long */
 usec_t user_cache_next_timeout(const struct user_cache *us);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks the user database who a number is. */
+/* Looks up a uid and its groups in the user database. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -38,7 +38,7 @@ static int gid_compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* As the kernel gives them back, so that they can be compared. */
+/* Sorts and removes duplicates, as getgroups() returns them, so that both can be compared. */
 static void groups_sort(struct user *u, int n)
 {
 	qsort(u->groups, (size_t)n, sizeof(u->groups[0]), gid_compare);
@@ -55,7 +55,7 @@ bool user_lookup(uid_t uid, struct user *ret, enum start_failure *why, struct er
 
 	*why = START_ERROR;
 	memset(ret, 0, sizeof(*ret));
-	/* these say "not there"; any other answer says that nobody knows */
+	/* these mean "no such user"; any other error means that the database could not be read */
 	if (!found && (r == 0 || r == ENOENT || r == ESRCH)) {
 		*why = START_NO_SUCH_USER;
 		return err_set(e, ERR_NOT_FOUND, "there is no user with uid %u", (unsigned)uid);

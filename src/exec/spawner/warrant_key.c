@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The key of warrants, and what is made with it. */
+/* Creates the warrant key; signs and verifies warrants. */
 #include "exec/spawner/warrant_key.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -16,7 +16,7 @@
 #define NAME "warrant.key"
 #define NAME_NEW "warrant.key.new"
 
-/* Part of what is signed; a kind's bytes can begin with no other kind's. */
+/* Prefix of the signed bytes. No prefix is the start of another, so a warrant of one kind is never valid as another. */
 static const char *const domains[WARRANT_KIND_MAX] = {
 	[WARRANT_OF_ORDER] = "jobsched order 1",
 	[WARRANT_OF_TEXT] = "jobsched text 1",
@@ -32,7 +32,7 @@ static bool warrant_key_create(struct warrant_key *k, int dir, struct err *e)
 	io_random(k->bytes, sizeof(k->bytes));
 	if (fd < 0 || io_write_all(fd, k->bytes, sizeof(k->bytes)) < 0 || fsync(fd) < 0 ||
 		renameat(dir, NAME_NEW, dir, NAME) < 0 || fsync(dir) < 0)
-		return err_errno(e, errno, "could not make the key of warrants");
+		return err_errno(e, errno, "could not create the warrant key");
 	return true;
 }
 
@@ -44,13 +44,13 @@ bool warrant_key_open(struct warrant_key *ret, int state_dir, struct err *e)
 	if (fd < 0 && errno == ENOENT)
 		return warrant_key_create(ret, state_dir, e);
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_errno(e, errno, "could not open the key of warrants");
+		return err_errno(e, errno, "could not open the warrant key");
 	if (!S_ISREG(st.st_mode) || st.st_uid != 0 || st.st_mode & 077)
-		return err_set(e, ERR_REFUSED, "'%s' in the state directory must be root's and nobody else's to read; remove it, "
-					       "and root's jobs have to be approved again", NAME);
+		return err_set(e, ERR_REFUSED, "'%s' in the state directory must belong to root and be readable by root only; correct that, or remove "
+					       "the file and approve root's jobs again", NAME);
 	if (read(fd, ret->bytes, sizeof(ret->bytes)) != (ssize_t)sizeof(ret->bytes) || st.st_size != WARRANT_KEY_LEN)
-		return err_set(e, ERR_REFUSED, "'%s' in the state directory is damaged; remove it, and root's jobs have to be "
-					       "approved again", NAME);
+		return err_set(e, ERR_REFUSED, "'%s' in the state directory is damaged; restore it, or remove it and approve root's "
+					       "jobs again", NAME);
 	return true;
 }
 
@@ -68,7 +68,7 @@ void warrant_key_sign(const struct warrant_key *k, const struct warrant_subject 
 	sha256_hmac(k->bytes, sizeof(k->bytes), parts, ELEMENTS(parts), ret);
 }
 
-/* In a time that says nothing about where two of them differ. */
+/* Compares in constant time. */
 bool warrant_key_verify(const struct warrant_key *k, const struct warrant_subject *t, const unsigned char w[WARRANT_LEN])
 {
 	volatile unsigned char differs = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Warrants: an HMAC of the order's bytes, with a key that only root's spawner has. */
+/* Warrant key and HMAC signatures of execution specifications. Only the spawner of root has the key. */
 #pragma once
 #include "core/job/warrant.h"
 #include <stdbool.h>
