@@ -43,7 +43,7 @@ def instant(text):
 
 def chapter():
     with open(os.path.join(HERE, "../../README")) as f:
-        return re.search(r"\nSeveral machines\n(.*?)\nThen every node", f.read(), re.S).group(1)
+        return re.search(r"\nA cluster\n(.*?)\nJobs that a machine kept", f.read(), re.S).group(1)
 
 
 def commands():
