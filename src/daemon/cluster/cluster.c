@@ -75,14 +75,20 @@ static usec_t cluster_now(const struct cluster *c)
 	return clock_now(c->o.clock) + c->offset;
 }
 
+static usec_t cluster_jitter(const struct cluster *c, usec_t max)
+{
+	return c->o.jitter ? c->o.jitter(max, c->o.arg) : io_random_upto(max);
+}
+
 bool cluster_trusted(const struct cluster *c)
 {
 	return c->opened && cluster_boottime(c) < c->trusted_until;
 }
 
+/* A resigning leader stops at once: the store may free the leader lease long before its answer arrives. */
 bool cluster_leads(const struct cluster *c)
 {
-	return c->leads && cluster_boottime(c) < c->leader_until && cluster_trusted(c);
+	return c->leads && !c->resigning && cluster_boottime(c) < c->leader_until && cluster_trusted(c);
 }
 
 int64_t cluster_peers(const struct cluster *c)
@@ -145,13 +151,14 @@ static void submit_renewal(struct cluster *c);
 
 /* ---- the leader's work ---- */
 
-/* Gives up the leader lease at the next renewal; another node may be able to do the work. */
+/* Gives up the leader lease; another node may be able to do the work. */
 static void resign(struct cluster *c)
 {
 	if (c->resigning)
 		return;
 	log_error("the leader's work could not be done for a whole lease; resigning");
 	c->resigning = true;
+	submit_renewal(c);
 }
 
 static void on_led(struct op *op, void *arg)
@@ -441,7 +448,7 @@ static void on_lease_lost(struct cluster *c, const struct op *op)
 static usec_t next_renewal(const struct cluster *c, const struct op_lease *l)
 {
 	usec_t next = c->ttl == c->o.alone_ttl ? c->ttl / ALONE_RENEW : c->ttl / RENEW,
-	       leader_end = l->leader_remains + STAND_AFTER + io_random_upto(STAND_AFTER);
+	       leader_end = l->leader_remains + STAND_AFTER + cluster_jitter(c, STAND_AFTER);
 	usec_t spent = cluster_boottime(c) - c->sent;
 
 	if (c->renew_again || c->ttl != lease_wanted(c))
@@ -470,7 +477,7 @@ static void on_renewed(struct op *op, void *arg)
 		if (!cluster_trusted(c))
 			log_line(log_repeat(&c->not_renewed, cluster_boottime(c)), NULL, "could not renew the node lease, retrying (run lease ends in %" PRId64 " s): %s",
 				cluster_runs_remain(c) / USEC_SEC, op->err.msg);
-		set_timer(c, &c->renew_at, retry + io_random_upto(retry));
+		set_timer(c, &c->renew_at, retry + cluster_jitter(c, retry));
 	}
 	op_free(op);
 	c->o.on_change(c->o.arg);

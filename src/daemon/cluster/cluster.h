@@ -15,6 +15,7 @@ struct store_thread;
 
 struct cluster_options {                /* all pointers are borrowed and outlive the cluster */
 	const struct clock *clock;      /* this machine's clock; NULL: the system's */
+	usec_t (*jitter)(usec_t max, void *arg); /* a random delay below max; NULL: from the kernel */
 	struct store_thread *store;     /* the daemon's writer */
 	struct store_thread *leases;    /* a writer whose batches hold renewals only; on SQLite the same as 'store' */
 	const char *node_id, *node_name;
